@@ -1,0 +1,52 @@
+// Package buffer lends memory for bytes on their way, so that moving them costs no allocation and an idle session holds none.
+package buffer
+
+import (
+	"math/bits"
+	"sync"
+)
+
+const (
+	leastShift = 10 // the smallest pooled buffer has 1 KiB
+	mostShift  = 22 // the largest one has 4 MiB
+
+	// Least and Most are the sizes, in bytes, of the smallest and the largest buffer that is kept.
+	Least = 1 << leastShift
+	Most  = 1 << mostShift
+)
+
+// pools holds buffers that nobody uses; pools[i] those of 1<<(leastShift+i) bytes.
+var pools [mostShift - leastShift + 1]sync.Pool
+
+// Buffer is memory on loan.
+type Buffer struct {
+	B []byte // all of it
+}
+
+// Take returns a buffer of at least size bytes, rounded up to a power of two, which contains anything.
+func Take(size int) *Buffer {
+	if size > Most {
+		return &Buffer{B: make([]byte, size)}
+	}
+	i := class(size)
+	if b, ok := pools[i].Get().(*Buffer); ok {
+		return b
+	}
+	return &Buffer{B: make([]byte, Least<<i)}
+}
+
+// Release gives b back. It must not be used after that.
+func (b *Buffer) Release() {
+	if len(b.B) <= Most {
+		pools[class(len(b.B))].Put(b)
+	}
+}
+
+// Suits reports whether a buffer of n bytes has room for size of them and is not much larger than that.
+func Suits(n, size int) bool { return size <= n && n < 2*max(size, Least) }
+
+// Snug reports whether a buffer for size bytes has at most a third more.
+func Snug(size int) bool { return size <= Most && size >= Least && size >= Least<<class(size)*3/4 }
+
+// class returns which of the pools has buffers for size bytes.
+func class(size int) int { return max(0, bits.Len(uint(size-1))-leastShift) }

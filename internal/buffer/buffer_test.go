@@ -1,0 +1,35 @@
+package buffer_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/internal/leak"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+func TestABufferIsLargeEnoughAndNotMuchLarger(t *testing.T) {
+	for _, size := range []int{1, buffer.Least - 1, buffer.Least, buffer.Least + 1, 40_000, buffer.Most, buffer.Most + 1} {
+		for range 2 { // new, and used before
+			b := buffer.Take(size)
+			require.True(t, buffer.Suits(len(b.B), size), "%d bytes for %d", len(b.B), size)
+			b.Release()
+		}
+	}
+}
+
+func TestSuits(t *testing.T) {
+	require.False(t, buffer.Suits(1024, 1025), "too small")
+	require.False(t, buffer.Suits(4096, 2048), "twice as large")
+	require.True(t, buffer.Suits(4096, 2049))
+	require.True(t, buffer.Suits(1024, 1), "there is no smaller one")
+}
+
+func TestSnug(t *testing.T) {
+	for size, want := range map[int]bool{1: false, 1023: false, 1024: true, 1025: false, 1535: false, 1536: true, 32 << 10: true, 32<<10 + 1: false, buffer.Most: true, buffer.Most + 1: false} {
+		require.Equal(t, want, buffer.Snug(size), "%d", size)
+	}
+}

@@ -1,0 +1,94 @@
+// Package leak fails a package's tests when they leave goroutines behind.
+package leak
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// patience bounds how long goroutines that are on their way out may take.
+const patience = 5 * time.Second
+
+// Main is a package's whole TestMain: it runs the tests and then fails if a goroutine started by them is still there.
+func Main(m *testing.M) {
+	code := m.Run()
+	if code == 0 {
+		if left := settle(patience); left != "" {
+			fmt.Fprintf(os.Stderr, "goroutines left behind by the tests:\n\n%s\n", left)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// Check fails t if, when t and its cleanups registered later are done, goroutines are there that were not when Check was called.
+func Check(t testing.TB) {
+	before := map[string]bool{}
+	for _, g := range goroutines() {
+		before[id(g)] = true
+	}
+	t.Cleanup(func() {
+		var left []string
+		for end := time.Now().Add(patience); time.Now().Before(end); <-time.After(5 * time.Millisecond) {
+			left = left[:0]
+			for _, g := range goroutines() {
+				if !before[id(g)] {
+					left = append(left, g)
+				}
+			}
+			if len(left) == 0 {
+				return
+			}
+		}
+		t.Errorf("goroutines left behind:\n\n%s", strings.Join(left, "\n\n"))
+	})
+}
+
+// settle waits until no goroutine is left, and returns the stacks of those that stay longer than d.
+func settle(d time.Duration) string {
+	for end := time.Now().Add(d); ; <-time.After(5 * time.Millisecond) {
+		left := strings.Join(goroutines(), "\n\n")
+		if left == "" || time.Now().After(end) {
+			return left
+		}
+	}
+}
+
+// goroutines returns the stacks of all goroutines but the caller's and those of the runtime and the testing package.
+func goroutines() []string {
+	buf := make([]byte, 1<<20)
+	for n := runtime.Stack(buf, true); ; n = runtime.Stack(buf, true) {
+		if n < len(buf) {
+			buf = buf[:n]
+			break
+		}
+		buf = make([]byte, 2*len(buf))
+	}
+	var list []string
+	for i, g := range strings.Split(strings.TrimSpace(string(buf)), "\n\n") {
+		if i > 0 && !foreign(g) {
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+// foreign reports whether g belongs to the runtime or the test runner rather than to a test.
+func foreign(g string) bool {
+	for _, f := range []string{"created by testing.", "created by internal/fuzz.", "created by os/signal.", "created by runtime."} {
+		if strings.Contains(g, f) {
+			return true
+		}
+	}
+	return false
+}
+
+// id returns the "goroutine N" of a stack's first line.
+func id(g string) string {
+	name, _, _ := strings.Cut(g, " [")
+	return name
+}
