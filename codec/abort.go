@@ -1,0 +1,128 @@
+package codec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Abort is the error that ends a call, a pipe or a session without a result. Code, Message and Detail cross the wire, and
+// so does it whether the call was refused; with them, both sides branch with errors.Is on the same sentinels.
+//
+// An Abort is not changed once it was returned as an error: several goroutines may hold it.
+type Abort struct {
+	Code    Code
+	Message string // for people: no program should read it
+	Detail  []byte // for programs: the application says what it holds; nil if there is none
+	Remote  bool   // the peer said so
+	Ran     Ran    // how far the call got
+	Cause   error  // what led to it on this side, or nil; it does not cross the wire
+}
+
+// Error returns the meaning of the code, the message, the cause if the message does not tell it already, and whether the
+// peer said so.
+func (a *Abort) Error() string {
+	if a == nil { // as an error it is not nil: AbortOf's result, returned as an error, gets here
+		return "asterisque: nil Abort"
+	}
+	var b strings.Builder
+	b.WriteString("asterisque: " + a.Code.String())
+	if a.Message != "" {
+		b.WriteString(": " + a.Message)
+	}
+	if a.Cause != nil && a.Cause.Error() != a.Message {
+		b.WriteString(": " + a.Cause.Error())
+	}
+	if a.Remote {
+		b.WriteString(" (said by the peer)")
+	}
+	return b.String()
+}
+
+// Unwrap returns Cause.
+func (a *Abort) Unwrap() error {
+	if a == nil {
+		return nil
+	}
+	return a.Cause
+}
+
+// Is reports whether target is an Abort with the same code, whatever else they hold. A Canceled is also a
+// context.Canceled, an Expired is also a context.DeadlineExceeded, on both sides of the wire.
+func (a *Abort) Is(target error) bool {
+	if a == nil {
+		return false
+	}
+	switch target {
+	case context.Canceled:
+		return a.Code == Canceled
+	case context.DeadlineExceeded:
+		return a.Code == Expired
+	}
+	t, ok := target.(*Abort)
+	return ok && t != nil && t.Code == a.Code
+}
+
+// Withf returns a copy of a with another message: ErrOverloaded.Withf("%d orders wait", n). It does not wrap: set Cause of
+// the copy to keep an error.
+func (a *Abort) Withf(format string, args ...any) *Abort {
+	b := *a
+	b.Message = fmt.Sprintf(format, args...)
+	return &b
+}
+
+// AbortOf turns any error into the Abort that tells the peer about it; it returns nil for nil, which has to be looked for
+// before the result becomes an error. An Abort in err's chain is
+// returned itself, not a copy. Of other errors, context.Canceled becomes Canceled, context.DeadlineExceeded Expired, a
+// *FrameError Protocol and everything else Failed; err becomes the Cause and its text the Message, which the peer reads.
+func AbortOf(err error) *Abort {
+	if err == nil {
+		return nil
+	}
+	var a *Abort
+	if errors.As(err, &a) && a != nil {
+		return a
+	}
+	return &Abort{Code: codeOf(err), Message: err.Error(), Cause: err}
+}
+
+func codeOf(err error) Code {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return Canceled
+	case errors.Is(err, context.DeadlineExceeded):
+		return Expired
+	case errors.Is(err, ErrProtocol):
+		return Protocol
+	default:
+		return Failed
+	}
+}
+
+// Ran says how far a call got that ended with an Abort.
+type Ran uint8
+
+// How far a call got.
+const (
+	MaybeRan  Ran = iota // it may have run, wholly or in part
+	NeverSent            // it never left this side
+	Refused              // the peer said that it did not run it
+)
+
+var ranNames = [...]string{"may have run", "never sent", "refused"}
+
+// String says it in words.
+func (r Ran) String() string {
+	if int(r) < len(ranNames) {
+		return ranNames[r]
+	}
+	return fmt.Sprintf("Ran(%d)", uint8(r))
+}
+
+// Repeatable reports whether err says that the call certainly did not run, so that it can be made again without running
+// twice. It is false for nil and for an error without an Abort.
+func Repeatable(err error) bool {
+	var a *Abort
+	return errors.As(err, &a) && a != nil && a.Ran != MaybeRan
+}

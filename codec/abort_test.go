@@ -1,0 +1,125 @@
+package codec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var sentinels = map[Code]*Abort{
+	Canceled: ErrCanceled, Expired: ErrExpired, NoFunction: ErrNoFunction, BadParams: ErrBadParams, BadResult: ErrBadResult,
+	TooLarge: ErrTooLarge, Overloaded: ErrOverloaded, Unavailable: ErrUnavailable, Panicked: ErrPanicked, Protocol: ErrProtocol,
+	SessionClosed: ErrSessionClosed, HardLimit: ErrHardLimit, Stalled: ErrStalled, Dropped: ErrDropped, Handshake: ErrHandshake,
+	WindowViolation: ErrWindow, Unauthorized: ErrUnauthorized, Stopped: ErrStopped,
+}
+
+func TestCodesHaveTheNumbersOfTheSpecification(t *testing.T) {
+	codes := []Code{
+		Failed, Canceled, Expired, NoFunction, BadParams, BadResult, TooLarge, Overloaded, Unavailable, Panicked, Protocol,
+		SessionClosed, HardLimit, Stalled, Dropped, Handshake, WindowViolation, Unauthorized, Stopped,
+	}
+	for i, c := range codes {
+		require.EqualValues(t, i+1, c, c)
+		require.NotEmpty(t, c.String())
+	}
+	require.Len(t, codeNames, len(codes)+1)
+}
+
+func TestCodesWithoutANameShowTheirNumber(t *testing.T) {
+	require.Equal(t, "code 0, code 20, code 1000, code -5", fmt.Sprintf("%v, %v, %v, %v", Code(0), Code(20), Code(1000), Code(-5)))
+}
+
+func TestEachSentinelIsItsCodeAndNoOther(t *testing.T) {
+	require.Len(t, sentinels, int(Stopped-Canceled)+1, "Failed has none")
+	for code := range sentinels {
+		err := fmt.Errorf("wrapped: %w", &Abort{Code: code, Message: "from somewhere", Remote: true, Ran: Refused})
+		for other, sentinel := range sentinels {
+			require.Equal(t, code == other, errors.Is(err, sentinel), "%v is %v", code, other)
+		}
+	}
+}
+
+func TestAbortsAreTheErrorsOfContexts(t *testing.T) {
+	require.ErrorIs(t, ErrCanceled, context.Canceled)
+	require.ErrorIs(t, ErrExpired, context.DeadlineExceeded)
+	require.NotErrorIs(t, ErrCanceled, context.DeadlineExceeded)
+	require.NotErrorIs(t, ErrExpired, context.Canceled)
+	require.NotErrorIs(t, ErrOverloaded, context.Canceled)
+}
+
+func TestAbortSaysAllItKnows(t *testing.T) {
+	for want, a := range map[string]*Abort{
+		"asterisque: expired":                                     {Code: Expired},
+		"asterisque: expired: 3 s were not enough":                {Code: Expired, Message: "3 s were not enough"},
+		"asterisque: code 1000: out of stock (said by the peer)":  {Code: 1000, Message: "out of stock", Remote: true},
+		"asterisque: unavailable: connection lost: EOF":           {Code: Unavailable, Message: "connection lost", Cause: io.EOF},
+		"asterisque: unavailable: EOF":                            {Code: Unavailable, Cause: io.EOF},
+		"asterisque: failed: EOF":                                 {Code: Failed, Message: "EOF", Cause: io.EOF},
+		"asterisque: overloaded: a: b (said by the peer)":         {Code: Overloaded, Message: "a", Cause: errors.New("b"), Remote: true},
+		"asterisque: protocol violated: no array: unexpected EOF": {Code: Protocol, Message: "no array", Cause: io.ErrUnexpectedEOF},
+	} {
+		require.EqualError(t, a, want)
+	}
+}
+
+func TestAbortUnwrapsToItsCause(t *testing.T) {
+	require.ErrorIs(t, &Abort{Code: Unavailable, Cause: io.EOF}, io.EOF)
+	require.NoError(t, ErrCanceled.Unwrap())
+}
+
+func TestWithfLeavesTheSentinelAlone(t *testing.T) {
+	a := ErrOverloaded.Withf("%d orders wait", 7)
+	a.Remote = true
+	require.EqualError(t, a, "asterisque: overloaded: 7 orders wait (said by the peer)")
+	require.Equal(t, &Abort{Code: Overloaded}, ErrOverloaded)
+	require.ErrorIs(t, a, ErrOverloaded)
+}
+
+func TestAbortOfFindsTheCode(t *testing.T) {
+	boom := errors.New("boom")
+	timeout := fmt.Errorf("ask the bank: %w", context.DeadlineExceeded)
+	frame := &FrameError{Offset: 3, Reason: "no array"}
+	for _, tt := range []struct {
+		name string
+		err  error
+		want *Abort
+	}{
+		{"an abort", ErrStopped, ErrStopped},
+		{"an abort inside another error", fmt.Errorf("in: %w", ErrStopped), ErrStopped},
+		{"an abort inside an abort", &Abort{Code: Failed, Cause: ErrStopped}, &Abort{Code: Failed, Cause: ErrStopped}},
+		{"a cancelled context", context.Canceled, &Abort{Code: Canceled, Message: "context canceled", Cause: context.Canceled}},
+		{"a deadline", timeout, &Abort{Code: Expired, Message: "ask the bank: context deadline exceeded", Cause: timeout}},
+		{"a bad frame", frame, &Abort{Code: Protocol, Message: "asterisque: bad frame at byte 3: no array", Cause: frame}},
+		{"anything else", boom, &Abort{Code: Failed, Message: "boom", Cause: boom}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			require.Equal(t, tt.want, AbortOf(tt.err))
+		})
+	}
+	require.Nil(t, AbortOf(nil))
+}
+
+func TestAbortOfSurvivesANilAbortAsAnError(t *testing.T) {
+	none := error(AbortOf(nil))
+	require.Equal(t, &Abort{Code: Failed, Message: "asterisque: nil Abort", Cause: none}, AbortOf(none))
+	require.Equal(t, Failed, AbortOf(fmt.Errorf("in: %w", none)).Code)
+	require.False(t, Repeatable(none))
+	require.NotErrorIs(t, ErrExpired, none)
+}
+
+func TestOnlyCallsThatDidNotRunAreRepeatable(t *testing.T) {
+	for ran, want := range map[Ran]bool{MaybeRan: false, NeverSent: true, Refused: true} {
+		require.Equal(t, want, Repeatable(&Abort{Code: Unavailable, Ran: ran}), ran)
+		require.Equal(t, want, Repeatable(fmt.Errorf("in: %w", &Abort{Code: Unavailable, Ran: ran})), ran)
+	}
+	require.False(t, Repeatable(nil))
+	require.False(t, Repeatable(io.EOF))
+}
+
+func TestRanSaysItInWords(t *testing.T) {
+	require.Equal(t, "may have run, never sent, refused, Ran(3)", fmt.Sprintf("%v, %v, %v, %v", MaybeRan, NeverSent, Refused, Ran(3)))
+}

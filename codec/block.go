@@ -1,0 +1,43 @@
+package codec
+
+// Block carries one piece of the stream that runs in one direction of a pipe, or ends that stream.
+type Block struct {
+	Pipe    uint64 // at most MaxPipe
+	Payload []byte // nil is sent as empty, which is not the end
+	End     bool   // nothing follows in this direction; Payload is not sent
+	Meta    Meta   // TTL, Loss and Skipped are sent, the rest is not
+}
+
+// blockFields is the payload.
+const blockFields = 1
+
+// AppendTo appends the frame of m to dst and returns the longer slice. It copies Payload.
+func (m *Block) AppendTo(dst []byte) []byte {
+	dst = appendStart(dst, BlockType, blockFields, m.Pipe, &m.Meta)
+	dst = m.appendFields(dst)
+	return m.Meta.appendTo(dst, BlockType)
+}
+
+func (m *Block) appendFields(dst []byte) []byte {
+	if m.End {
+		return append(dst, null)
+	}
+	return appendBytes(dst, m.Payload)
+}
+
+// ParseBlock reads the frame of a Block. Payload of the result is a part of frame. The error is a *FrameError.
+func ParseBlock(frame []byte) (Block, error) {
+	r := reader{frame: frame}
+	n := r.start(BlockType, 2+blockFields, 3+blockFields)
+	m := Block{Pipe: r.uint("pipe id", MaxPipe)}
+	if m.End = r.null(); !m.End {
+		m.Payload = r.bytes("payload")
+	}
+	if n > 2+blockFields {
+		r.meta(BlockType, &m.Meta)
+	}
+	if err := r.end(); err != nil {
+		return Block{}, err
+	}
+	return m, nil
+}

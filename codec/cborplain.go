@@ -1,0 +1,166 @@
+package codec
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"unicode/utf8"
+)
+
+// The paths of CBOR without reflection. They take only what they handle exactly as the library behind CBOR does, and
+// leave everything else, all errors included, to it.
+
+const float64Head = other | 27
+
+// appendPlain appends v if it is of one of the plain types or a pointer to one.
+func appendPlain(dst []byte, v any) (_ []byte, ok bool) {
+	switch v := v.(type) {
+	case string:
+		return appendText(dst, v), true
+	case []byte:
+		if v == nil {
+			return append(dst, null), true
+		}
+		return appendBytes(dst, v), true
+	case bool:
+		if v {
+			return append(dst, yes), true
+		}
+		return append(dst, no), true
+	case int:
+		return appendInt(dst, int64(v)), true
+	case int64:
+		return appendInt(dst, v), true
+	case uint64:
+		return appendUint(dst, v), true
+	case float64:
+		return appendFloat(dst, v)
+	default:
+		return appendPointer(dst, v)
+	}
+}
+
+// appendFloat leaves NaN and infinities, which have a shorter form, to the library.
+func appendFloat(dst []byte, f float64) (_ []byte, ok bool) {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return dst, false
+	}
+	return binary.BigEndian.AppendUint64(append(dst, float64Head), math.Float64bits(f)), true
+}
+
+// appendPointer does not call appendPlain, which would move what v points to into an interface: that allocates.
+func appendPointer(dst []byte, v any) (_ []byte, ok bool) {
+	switch v := v.(type) {
+	case *string:
+		if v != nil {
+			return appendText(dst, *v), true
+		}
+	case *[]byte:
+		if v != nil && *v != nil {
+			return appendBytes(dst, *v), true
+		}
+	case *bool:
+		if v != nil {
+			return appendPlain(dst, *v) // a bool needs no memory in an interface
+		}
+	case *int:
+		if v != nil {
+			return appendInt(dst, int64(*v)), true
+		}
+	case *int64:
+		if v != nil {
+			return appendInt(dst, *v), true
+		}
+	case *uint64:
+		if v != nil {
+			return appendUint(dst, *v), true
+		}
+	case *float64:
+		if v != nil {
+			return appendFloat(dst, *v)
+		}
+	}
+	return dst, false
+}
+
+// decodePlain decodes data if v points to one of the plain types and data holds just that, in the shortest form.
+func decodePlain(data []byte, v any) (ok bool) {
+	switch v := v.(type) {
+	case *string:
+		s, ok := plainString(data, textString)
+		if ok = ok && v != nil && utf8.Valid(s); ok {
+			*v = string(s)
+		}
+		return ok
+	case *[]byte:
+		b, ok := plainString(data, byteString)
+		if ok = ok && v != nil; ok {
+			*v = bytes.Clone(b)
+		}
+		return ok
+	case *bool:
+		if ok = v != nil && len(data) == 1 && (data[0] == yes || data[0] == no); ok {
+			*v = data[0] == yes
+		}
+		return ok
+	case *float64:
+		if ok = v != nil && len(data) == 9 && data[0] == float64Head; ok {
+			*v = math.Float64frombits(binary.BigEndian.Uint64(data[1:]))
+		}
+		return ok
+	default:
+		return decodePlainInt(data, v)
+	}
+}
+
+func decodePlainInt(data []byte, v any) (ok bool) {
+	switch v := v.(type) {
+	case *int:
+		n, ok := plainInt(data)
+		if ok = ok && v != nil && int64(int(n)) == n; ok {
+			*v = int(n)
+		}
+		return ok
+	case *int64:
+		n, ok := plainInt(data)
+		if ok = ok && v != nil; ok {
+			*v = n
+		}
+		return ok
+	case *uint64:
+		major, n, ok := plainHead(data)
+		if ok = ok && v != nil && major == unsigned; ok {
+			*v = n
+		}
+		return ok
+	}
+	return false
+}
+
+// plainHead returns the head that is all of data.
+func plainHead(data []byte) (major byte, n uint64, ok bool) {
+	r := reader{frame: data}
+	major, n = r.head()
+	return major, n, r.err == nil && r.at == len(data)
+}
+
+func plainInt(data []byte) (n int64, ok bool) {
+	major, u, ok := plainHead(data)
+	if !ok || u > math.MaxInt64 || major > negative {
+		return 0, false
+	}
+	if major == negative {
+		return ^int64(u), true
+	}
+	return int64(u), true
+}
+
+// plainString returns the content of the string that is all of data.
+func plainString(data []byte, want byte) (s []byte, ok bool) {
+	r := reader{frame: data}
+	major, n := r.head()
+	if r.err != nil || major != want || n != uint64(len(data)-r.at) {
+		return nil, false
+	}
+	return data[r.at:], true
+}

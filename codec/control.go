@@ -1,0 +1,188 @@
+package codec
+
+import "math"
+
+// Control is a message about the session: one of Sync, Ping, Pong, Credit, Ack, Drain, SessionClose, Stop and
+// UnknownControl.
+type Control interface {
+	// AppendTo appends the frame to dst and returns the longer slice. It keeps no part of the message. Numbers beyond
+	// 2^53-1 are sent as 2^53-1.
+	AppendTo(dst []byte) []byte
+	control()
+}
+
+// Control codes.
+const (
+	syncCode = iota + 1
+	pingCode
+	pongCode
+	creditCode
+	ackCode
+	drainCode
+	closeCode
+	stopCode
+)
+
+// Ping asks the peer whether it lives.
+type Ping struct {
+	N uint64 // comes back in the Pong
+}
+
+// Pong answers a Ping.
+type Pong struct {
+	N uint64 // that of the Ping
+}
+
+// Credit says how much the receiver of this message may send. It is a total since the beginning, so that a Credit that
+// arrives twice does no harm; it never shrinks.
+type Credit struct {
+	Pipe  uint64 // whose Blocks, in the direction against this message
+	Opens bool   // the session's Opens instead; Pipe is not sent
+	Limit uint64 // bytes since the pipe's birth, or number of Opens since the session's
+}
+
+// Ack says how many messages have arrived, so that the sender need not keep them for a resume.
+type Ack struct {
+	Count uint64
+}
+
+// Drain says that no more Opens will be run than those up to a pipe; what runs will be finished.
+type Drain struct {
+	Last uint64 // the last pipe that will be run
+	None bool   // none will be run; Last is not sent
+}
+
+// SessionClose ends the session.
+type SessionClose struct {
+	Code    Code
+	Message string // for people; cut after MaxReason bytes
+}
+
+// Stop says that the sender of this message wants no more Blocks of a pipe. The call goes on, and so does the other direction.
+type Stop struct {
+	Pipe uint64
+}
+
+// UnknownControl is a Control of a later version. What it said is gone; it is to be ignored.
+type UnknownControl struct {
+	Code uint64
+}
+
+func (Sync) control()           {}
+func (Ping) control()           {}
+func (Pong) control()           {}
+func (Credit) control()         {}
+func (Ack) control()            {}
+func (Drain) control()          {}
+func (SessionClose) control()   {}
+func (Stop) control()           {}
+func (UnknownControl) control() {}
+
+// AppendTo implements Control.
+func (c Ping) AppendTo(dst []byte) []byte {
+	return appendNumber(appendControl(dst, pingCode, 1), c.N)
+}
+
+// AppendTo implements Control.
+func (c Pong) AppendTo(dst []byte) []byte {
+	return appendNumber(appendControl(dst, pongCode, 1), c.N)
+}
+
+// AppendTo implements Control.
+func (c Credit) AppendTo(dst []byte) []byte {
+	dst = appendControl(dst, creditCode, 2)
+	dst = appendOrNull(dst, c.Pipe, c.Opens)
+	return appendNumber(dst, c.Limit)
+}
+
+// AppendTo implements Control.
+func (c Ack) AppendTo(dst []byte) []byte {
+	return appendNumber(appendControl(dst, ackCode, 1), c.Count)
+}
+
+// AppendTo implements Control.
+func (c Drain) AppendTo(dst []byte) []byte {
+	return appendOrNull(appendControl(dst, drainCode, 1), c.Last, c.None)
+}
+
+// AppendTo implements Control.
+func (c SessionClose) AppendTo(dst []byte) []byte {
+	return appendReason(appendControl(dst, closeCode, 2), c.Code, c.Message)
+}
+
+// AppendTo implements Control.
+func (c Stop) AppendTo(dst []byte) []byte {
+	return appendNumber(appendControl(dst, stopCode, 1), c.Pipe)
+}
+
+// AppendTo implements Control. It sends the code alone.
+func (c UnknownControl) AppendTo(dst []byte) []byte {
+	return appendControl(dst, c.Code, 0)
+}
+
+// appendControl appends the head of a Control that has n fields after its code.
+func appendControl(dst []byte, code uint64, n byte) []byte {
+	return appendNumber(append(dst, array|(2+n), byte(ControlType)), code)
+}
+
+func appendOrNull(dst []byte, n uint64, isNull bool) []byte {
+	if isNull {
+		return append(dst, null)
+	}
+	return appendUint(dst, n)
+}
+
+// ParseControl reads the frame of a Control. Byte slices of a Sync are parts of frame, strings are not. The error is a
+// *FrameError. A code that this version does not know is no error, if the rest of the frame is well-formed.
+func ParseControl(frame []byte) (Control, error) {
+	r := reader{frame: frame}
+	n := r.start(ControlType, 2, math.MaxInt)
+	c := r.control(r.uint("control code", MaxPipe), n)
+	if err := r.end(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// control reads the rest of a Control frame of n elements.
+func (r *reader) control(code uint64, n int) Control {
+	switch code {
+	case syncCode:
+		r.arity(n, 4, 4, "Sync")
+		return r.sync()
+	case pingCode:
+		r.arity(n, 3, 3, "Ping")
+		return Ping{N: r.uint("number", MaxPipe)}
+	case pongCode:
+		r.arity(n, 3, 3, "Pong")
+		return Pong{N: r.uint("number", MaxPipe)}
+	case creditCode:
+		r.arity(n, 4, 4, "Credit")
+		pipe, opens := r.pipeOrNull()
+		return Credit{Pipe: pipe, Opens: opens, Limit: r.uint("limit", MaxPipe)}
+	case ackCode:
+		r.arity(n, 3, 3, "Ack")
+		return Ack{Count: r.uint("count", MaxPipe)}
+	case drainCode:
+		r.arity(n, 3, 3, "Drain")
+		last, none := r.pipeOrNull()
+		return Drain{Last: last, None: none}
+	case closeCode:
+		r.arity(n, 4, 4, "Close of the session")
+		return SessionClose{Code: r.code(), Message: r.text("message")}
+	case stopCode:
+		r.arity(n, 3, 3, "Stop")
+		return Stop{Pipe: r.uint("pipe id", MaxPipe)}
+	}
+	for ; n > 2 && r.err == nil; n-- {
+		r.skip(0)
+	}
+	return UnknownControl{Code: code}
+}
+
+func (r *reader) pipeOrNull() (pipe uint64, isNull bool) {
+	if r.null() {
+		return 0, true
+	}
+	return r.uint("pipe id", MaxPipe), false
+}

@@ -1,0 +1,148 @@
+package codec
+
+import (
+	"encoding/hex"
+	"maps"
+	"reflect"
+	"testing"
+
+	"github.com/fxamacker/cbor/v2"
+	"github.com/stretchr/testify/require"
+)
+
+// This file holds a second, slow encoder of all messages: it lists their elements as the specification does, and leaves
+// the bytes to a CBOR library.
+
+// requireSame compares messages by what they mean: nil and empty bytes are the same, except for a Detail, which is there
+// or not.
+func requireSame(t testing.TB, want, got appender) {
+	t.Helper()
+	require.Equal(t, meaning(want), meaning(got))
+}
+
+// meaning is m as another encoder writes it, and what a parser has to get right besides.
+func meaning(m appender) map[string]any {
+	all := map[string]any{}
+	switch m := m.(type) {
+	case *Open:
+		all["meta"] = sameMeta(m.Meta)
+	case *Block:
+		all["meta"] = sameMeta(m.Meta)
+	case *Close:
+		if m.Abort != nil {
+			all["remote"], all["ran"] = m.Abort.Remote, m.Abort.Ran
+		}
+	}
+	frame, err := canonicalMode.Marshal(elements(m))
+	all["frame"], all["err"] = hex.EncodeToString(frame), err
+	return all
+}
+
+func sameMeta(m Meta) Meta {
+	return Meta{TTL: m.TTL, Loss: m.Loss, Skipped: m.Skipped, Trace: append([]byte{}, m.Trace...), Key: append([]byte{}, m.Key...)}
+}
+
+// canonicalMode encodes as RFC 8949 section 4.2.1 has it: definite lengths, shortest integers, map keys in order.
+var canonicalMode = func() cbor.EncMode {
+	mode, err := cbor.CoreDetEncOptions().EncMode()
+	if err != nil {
+		panic(err)
+	}
+	return mode
+}()
+
+// canonical encodes m by another encoder than ours.
+func canonical(t testing.TB, m appender) []byte {
+	b, err := canonicalMode.Marshal(elements(m))
+	require.NoError(t, err)
+	return b
+}
+
+// elements are the elements of m's frame as the specification lists them.
+func elements(m appender) []any {
+	switch m := m.(type) {
+	case *Open:
+		return withMap([]any{1, m.Pipe, m.Function, m.Priority, nonNil(m.Params)},
+			map[uint64]any{1: m.Meta.TTL, 4: m.Meta.Trace, 5: m.Meta.Key})
+	case *Block:
+		list := []any{2, m.Pipe, nonNil(m.Payload)}
+		if m.End {
+			list[2] = nil
+		}
+		return withMap(list, map[uint64]any{1: m.Meta.TTL, 2: m.Meta.Loss, 3: m.Meta.Skipped})
+	case *Close:
+		return closeElements(m)
+	case Control:
+		return append([]any{0}, controlElements(m)...)
+	}
+	return nil
+}
+
+func closeElements(m *Close) []any {
+	a := m.Abort
+	if a == nil {
+		return []any{3, m.Pipe, true, nonNil(m.Result)}
+	}
+	list := []any{3, m.Pipe, false, a.Code, a.Message}
+	if a.Ran == Refused {
+		list[2] = nil
+	}
+	if a.Detail != nil {
+		list = append(list, a.Detail)
+	}
+	return list
+}
+
+func controlElements(c Control) []any {
+	switch c := c.(type) {
+	case Sync:
+		return []any{1, c.Version, nonZero(map[uint64]any{
+			1: c.Node, 2: c.Session, 3: c.Features, 4: c.MaxMessage, 5: c.Window, 6: c.Opens,
+			7: c.Ping.Milliseconds(), 8: c.Timeout.Milliseconds(), 9: c.Codecs, 10: c.Credential,
+		})}
+	case Ping:
+		return []any{2, c.N}
+	case Pong:
+		return []any{3, c.N}
+	case Credit:
+		return []any{4, orNull(c.Pipe, c.Opens), c.Limit}
+	case Ack:
+		return []any{5, c.Count}
+	case Drain:
+		return []any{6, orNull(c.Last, c.None)}
+	case SessionClose:
+		return []any{7, c.Code, c.Message}
+	case Stop:
+		return []any{8, c.Pipe}
+	case UnknownControl:
+		return []any{c.Code}
+	}
+	return nil
+}
+
+// withMap appends what is left of m without its zero values, if anything is.
+func withMap(list []any, m map[uint64]any) []any {
+	if m = nonZero(m); len(m) > 0 {
+		list = append(list, m)
+	}
+	return list
+}
+
+func nonZero(m map[uint64]any) map[uint64]any {
+	maps.DeleteFunc(m, func(_ uint64, v any) bool {
+		r := reflect.ValueOf(v)
+		return r.IsZero() || r.Kind() == reflect.Slice && r.Len() == 0
+	})
+	return m
+}
+
+func nonNil(b []byte) []byte {
+	return append([]byte{}, b...)
+}
+
+func orNull(n uint64, isNull bool) any {
+	if isNull {
+		return nil
+	}
+	return n
+}

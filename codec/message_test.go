@@ -1,0 +1,136 @@
+package codec
+
+import (
+	"math"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTypeOfLooksAtTheFirstElementOnly(t *testing.T) {
+	for typ, frame := range map[Type][]byte{
+		ControlType: {array | 1, 0}, OpenType: {array | 1, 1}, BlockType: {array | 2, 2, 0xff}, CloseType: {array | 3, 3, 0xff, 0xff},
+	} {
+		got, err := TypeOf(frame)
+		require.NoError(t, err, typ)
+		require.Equal(t, typ, got)
+	}
+	for _, frame := range [][]byte{nil, {array}, {array | 1, 4}, {array | 1, textString}, {mapping | 1, 1}, {array | 24, 1, 0}, {0x9f, 1, 0xff}} {
+		_, err := TypeOf(frame)
+		require.ErrorIs(t, err, ErrProtocol, "%x", frame)
+	}
+}
+
+func TestTypesHaveTheNamesOfTheMessages(t *testing.T) {
+	require.Equal(t, "Control Open Block Close Type(4)",
+		strings.Join([]string{ControlType.String(), OpenType.String(), BlockType.String(), CloseType.String(), Type(4).String()}, " "))
+}
+
+func TestParsedSlicesAreFencedPartsOfTheFrame(t *testing.T) {
+	frame := (&Open{Params: []byte("params"), Meta: Meta{Trace: []byte("trace")}}).AppendTo(nil)
+	m, err := ParseOpen(frame)
+	require.NoError(t, err)
+	_ = append(m.Params, 0xff)
+	again, err := ParseOpen(frame)
+	require.NoError(t, err)
+	require.Equal(t, "trace", string(again.Meta.Trace), "an append to a part must not reach the rest of the frame")
+	clear(frame)
+	require.Equal(t, make([]byte, 6), m.Params, "no copy was made")
+}
+
+func TestMetaIsSentOnlyWhereItHasAMeaning(t *testing.T) {
+	meta := Meta{TTL: 1, Loss: 2, Skipped: 3, Trace: []byte("t"), Key: []byte("k")}
+	open, err := ParseOpen((&Open{Meta: meta}).AppendTo(nil))
+	require.NoError(t, err)
+	require.Equal(t, Meta{TTL: 1, Trace: []byte("t"), Key: []byte("k")}, open.Meta)
+	block, err := ParseBlock((&Block{Meta: meta}).AppendTo(nil))
+	require.NoError(t, err)
+	require.Equal(t, Meta{TTL: 1, Loss: 2, Skipped: 3}, block.Meta)
+
+	require.Equal(t, (&Open{}).AppendTo(nil), (&Open{Meta: Meta{Loss: 1, Skipped: 1}}).AppendTo(nil))
+	require.Equal(t, (&Block{}).AppendTo(nil), (&Block{Meta: Meta{Trace: []byte("t"), Key: []byte("k")}}).AppendTo(nil))
+}
+
+func TestMetaIsZeroIfItSaysNothing(t *testing.T) {
+	require.True(t, (&Meta{Trace: []byte{}, Key: []byte{}}).IsZero())
+	for _, m := range []Meta{{TTL: 1}, {Loss: 1}, {Skipped: 1}, {Trace: []byte{0}}, {Key: []byte{0}}} {
+		require.False(t, m.IsZero(), "%+v", m)
+	}
+}
+
+func TestNumbersBeyondTheirLimitAreSentAsTheLimit(t *testing.T) {
+	block, err := ParseBlock((&Block{Meta: Meta{TTL: math.MaxUint32, Loss: math.MaxUint8, Skipped: math.MaxUint64}}).AppendTo(nil))
+	require.NoError(t, err)
+	require.Equal(t, Meta{TTL: MaxTTL, Loss: MaxLoss, Skipped: MaxPipe}, block.Meta)
+
+	c, err := ParseControl(Credit{Pipe: 1, Limit: math.MaxUint64}.AppendTo(nil))
+	require.NoError(t, err)
+	require.Equal(t, Credit{Pipe: 1, Limit: MaxPipe}, c)
+}
+
+func TestDurationsAreSentInMillisecondsRoundedUp(t *testing.T) {
+	const longest = math.MaxInt32 * time.Millisecond
+	for sent, got := range map[time.Duration]time.Duration{
+		-time.Second: 0, 0: 0, 1: time.Millisecond, time.Millisecond: time.Millisecond, time.Millisecond + 1: 2 * time.Millisecond,
+		longest: longest, longest + 1: longest, math.MaxInt64: longest,
+	} {
+		c, err := ParseControl(Sync{Ping: sent, Timeout: sent}.AppendTo(nil))
+		require.NoError(t, err)
+		require.Equal(t, Sync{Ping: got, Timeout: got}, c)
+	}
+}
+
+func TestLongMessagesAreCutBetweenRunes(t *testing.T) {
+	for _, tt := range []struct{ name, sent, got string }{
+		{"as long as may be", strings.Repeat("m", 1024), strings.Repeat("m", 1024)},
+		{"one byte too long", strings.Repeat("m", 1025), strings.Repeat("m", 1024)},
+		{"cut in the middle of two bytes", strings.Repeat("m", 1023) + "ß", strings.Repeat("m", 1023)},
+		{"cut in the middle of four bytes", strings.Repeat("m", 1021) + "🌟", strings.Repeat("m", 1021)},
+		{"cut behind four bytes", strings.Repeat("m", 1020) + "🌟m", strings.Repeat("m", 1020) + "🌟"},
+		{"not UTF-8", "a\xffb", "a?b"},
+		{"nothing but continuation bytes", strings.Repeat("\x80", 2000), "?"},
+		{"half a rune at the end", "a\xc3", "a?"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m, err := ParseClose((&Close{Abort: &Abort{Message: tt.sent}}).AppendTo(nil))
+			require.NoError(t, err)
+			require.Equal(t, tt.got, m.Abort.Message)
+			require.True(t, utf8.ValidString(m.Abort.Message))
+		})
+	}
+}
+
+func TestCloseTellsOnlyWhatThePeerMayRelyOn(t *testing.T) {
+	for sent, got := range map[Ran]Ran{MaybeRan: MaybeRan, NeverSent: MaybeRan, Refused: Refused} {
+		m, err := ParseClose((&Close{Abort: &Abort{Code: Failed, Ran: sent, Cause: ErrStalled}}).AppendTo(nil))
+		require.NoError(t, err)
+		require.Equal(t, &Abort{Code: Failed, Ran: got, Remote: true}, m.Abort, sent)
+	}
+}
+
+func TestFrameErrorNamesOffsetAndReason(t *testing.T) {
+	_, err := ParseBlock([]byte{array | 3, 2, 24, 23, byteString})
+	require.EqualError(t, err, "asterisque: bad frame at byte 2: non-shortest integer or length")
+	var fe *FrameError
+	require.ErrorAs(t, err, &fe)
+	require.Equal(t, 2, fe.Offset)
+	require.NotErrorIs(t, err, ErrCanceled)
+}
+
+// A head may announce more than there is: nothing is sized by it.
+func TestHostileLengthsCostNoMemory(t *testing.T) {
+	const runs = 100
+	for _, v := range readVectors(t).Invalid {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range runs {
+			_, _ = parseAs(v.Type, v.Hex)
+		}
+		runtime.ReadMemStats(&after)
+		require.Less(t, (after.TotalAlloc-before.TotalAlloc)/runs, uint64(4<<10), v.Name)
+	}
+}

@@ -1,0 +1,92 @@
+package codec
+
+import "math"
+
+// Limits of what a Meta can carry.
+const (
+	MaxTTL   = math.MaxInt32 // milliseconds, almost 25 days
+	MaxLoss  = 127           // 100 %
+	MaxTrace = 512           // bytes
+	MaxKey   = 64            // bytes
+)
+
+// Meta is what an Open or a Block may say besides its own fields. A zero field is not sent.
+//
+// TTL, Loss and Skipped beyond their limit are sent as that limit. A longer Trace or Key is sent as it is, and refused by
+// the peer as a violation of the protocol: whoever takes one from a user checks its length.
+type Meta struct {
+	TTL     uint32 // milliseconds left in which delivery is worth while, 1..MaxTTL; 0: no end. Open and Block
+	Loss    uint8  // loss rate, 0..MaxLoss. Block only
+	Skipped uint64 // how many Blocks are missing before this one, at most 2^53-1. Block only
+	Trace   []byte // trace context, at most MaxTrace bytes. Open only
+	Key     []byte // idempotency key, at most MaxKey bytes. Open only
+}
+
+// IsZero reports whether m says nothing.
+func (m *Meta) IsZero() bool {
+	return !m.on(OpenType) && !m.on(BlockType)
+}
+
+// Keys of the map that a Meta is in a frame.
+const (
+	ttlKey = iota + 1
+	lossKey
+	skippedKey
+	traceKey
+	keyKey
+)
+
+// maxMetaEntries bounds a Meta that comes from the peer, keys that this version does not know included.
+const maxMetaEntries = 16
+
+// on reports whether m has anything to say on a message of type t.
+func (m *Meta) on(t Type) bool {
+	switch t {
+	case OpenType:
+		return m.TTL != 0 || len(m.Trace) != 0 || len(m.Key) != 0
+	case BlockType:
+		return m.TTL != 0 || m.Loss != 0 || m.Skipped != 0
+	}
+	return false
+}
+
+// appendTo appends the map of what m says on a message of type t, nothing if it says nothing there.
+func (m *Meta) appendTo(dst []byte, t Type) []byte {
+	if !m.on(t) {
+		return dst
+	}
+	at := len(dst)
+	dst = append(dst, mapping)
+	dst = appendEntry(dst, at, ttlKey, min(uint64(m.TTL), MaxTTL))
+	if t == BlockType {
+		dst = appendEntry(dst, at, lossKey, min(uint64(m.Loss), MaxLoss))
+		return appendEntry(dst, at, skippedKey, m.Skipped)
+	}
+	dst = appendBytesEntry(dst, at, traceKey, m.Trace)
+	return appendBytesEntry(dst, at, keyKey, m.Key)
+}
+
+// meta reads the map of a Meta that comes on a message of type t. Keys without a meaning there are skipped.
+func (r *reader) meta(t Type, m *Meta) {
+	var key uint64
+	for i := range r.mapping("meta", maxMetaEntries) {
+		key = r.key(i, key)
+		switch {
+		case key == ttlKey:
+			m.TTL = uint32(r.uintFrom("TTL", 1, MaxTTL))
+		case key == lossKey && t == BlockType:
+			m.Loss = uint8(r.uint("loss rate", MaxLoss))
+		case key == skippedKey && t == BlockType:
+			m.Skipped = r.uint("skipped count", MaxPipe)
+		case key == traceKey && t == OpenType:
+			m.Trace = r.bytesOf("trace context", 1, MaxTrace)
+		case key == keyKey && t == OpenType:
+			m.Key = r.bytesOf("idempotency key", 1, MaxKey)
+		default:
+			r.skip(0)
+		}
+		if r.err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package codec
+
+import "math"
+
+// Open asks the peer to run a function: it starts a pipe.
+type Open struct {
+	Pipe     uint64 // at most MaxPipe; even from the connecting side, odd from the accepting side
+	Function uint16
+	Priority int8   // relative to the other pipes of the session; 0 is normal
+	Params   []byte // encoded parameters; nil is sent as empty
+	Meta     Meta   // TTL, Trace and Key are sent, the rest is not
+}
+
+// openFields are function, priority and params.
+const openFields = 3
+
+// AppendTo appends the frame of m to dst and returns the longer slice. It copies Params.
+func (m *Open) AppendTo(dst []byte) []byte {
+	dst = appendStart(dst, OpenType, openFields, m.Pipe, &m.Meta)
+	dst = m.appendFields(dst)
+	return m.Meta.appendTo(dst, OpenType)
+}
+
+func (m *Open) appendFields(dst []byte) []byte {
+	dst = appendUint(dst, uint64(m.Function))
+	dst = appendInt(dst, int64(m.Priority))
+	return appendBytes(dst, m.Params)
+}
+
+// ParseOpen reads the frame of an Open. Params, Trace and Key of the result are parts of frame. The error is a *FrameError.
+func ParseOpen(frame []byte) (Open, error) {
+	r := reader{frame: frame}
+	n := r.start(OpenType, 2+openFields, 3+openFields)
+	m := Open{
+		Pipe:     r.uint("pipe id", MaxPipe),
+		Function: uint16(r.uint("function", math.MaxUint16)),
+		Priority: int8(r.int("priority", math.MaxInt8)),
+		Params:   r.bytes("params"),
+	}
+	if n > 2+openFields {
+		r.meta(OpenType, &m.Meta)
+	}
+	if err := r.end(); err != nil {
+		return Open{}, err
+	}
+	return m, nil
+}

@@ -1,0 +1,61 @@
+package codec
+
+import (
+	"encoding"
+	"fmt"
+)
+
+// Raw sends bytes as they are. Append takes []byte, string, pointers to them and encoding.BinaryMarshaler; Decode takes
+// *[]byte, *string and encoding.BinaryUnmarshaler. Every other type, and a nil pointer, is a *TypeError.
+var Raw Values = rawValues{}
+
+type rawValues struct{}
+
+func (rawValues) Name() string {
+	return "raw"
+}
+
+func (rawValues) Append(dst []byte, v any) ([]byte, error) {
+	switch v := v.(type) {
+	case []byte:
+		return append(dst, v...), nil
+	case string:
+		return append(dst, v...), nil
+	case *[]byte:
+		if v != nil {
+			return append(dst, *v...), nil
+		}
+	case *string:
+		if v != nil {
+			return append(dst, *v...), nil
+		}
+	case encoding.BinaryMarshaler:
+		b, err := v.MarshalBinary()
+		if err != nil {
+			return dst, fmt.Errorf("asterisque: encode %T: %w", v, err)
+		}
+		return append(dst, b...), nil
+	}
+	return dst, &TypeError{Want: "[]byte, string or encoding.BinaryMarshaler", Got: fmt.Sprintf("%T", v)}
+}
+
+func (rawValues) Decode(data []byte, v any) error {
+	switch v := v.(type) {
+	case *[]byte:
+		if v != nil {
+			*v = append([]byte{}, data...)
+			return nil
+		}
+	case *string:
+		if v != nil {
+			*v = string(data)
+			return nil
+		}
+	case encoding.BinaryUnmarshaler:
+		if err := v.UnmarshalBinary(data); err != nil {
+			return fmt.Errorf("asterisque: decode %T: %w", v, err)
+		}
+		return nil
+	}
+	return &TypeError{Want: fmt.Sprintf("%T", v), Got: "raw bytes"}
+}

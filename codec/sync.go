@@ -1,0 +1,155 @@
+package codec
+
+import (
+	"math"
+	"time"
+)
+
+// Version is the version of the protocol that this package speaks.
+const Version = 1
+
+// Limits of what a Sync can carry.
+const (
+	MaxNode       = 64   // bytes of a node id
+	SessionSize   = 16   // bytes of a session id
+	MaxCodecs     = 16   // names
+	MaxCodecName  = 32   // bytes
+	MaxCredential = 4096 // bytes
+)
+
+// Sync is the handshake: each side sends one, before anything else. A zero field is not sent.
+//
+// The lengths of byte strings and names are not checked on the way out; the peer refuses those beyond the limits.
+type Sync struct {
+	Version    uint64 // of the protocol
+	Node       []byte // node id, at most MaxNode bytes
+	Session    []byte // session id, SessionSize bytes or none
+	Features   uint64 // a bit for each optional part of the protocol
+	MaxMessage uint64 // the largest frame that this side accepts, in bytes
+	Window     uint64 // what may be sent on each pipe to begin with, in bytes; 0: no window
+	Opens      uint64 // how many Opens may be sent to begin with; 0: no window
+
+	Ping    time.Duration // after how long without a message a Ping is sent; whole milliseconds, rounded up
+	Timeout time.Duration // after how long without a message the peer is lost; whole milliseconds, rounded up
+
+	Codecs     []string // names of value codecs, in order of preference; the accepting side names the chosen one
+	Credential []byte   // whatever convinces the peer, at most MaxCredential bytes
+}
+
+// Keys of the map that the fields of a Sync are in a frame.
+const (
+	nodeKey = iota + 1
+	sessionKey
+	featuresKey
+	maxMessageKey
+	windowKey
+	opensKey
+	pingKey
+	timeoutKey
+	codecsKey
+	credentialKey
+)
+
+// maxSyncEntries bounds a Sync that comes from the peer, keys that this version does not know included.
+const maxSyncEntries = 64
+
+// maxMillis bounds a duration in a Sync, as MaxTTL bounds a TTL.
+const maxMillis = math.MaxInt32
+
+// AppendTo implements Control.
+func (c Sync) AppendTo(dst []byte) []byte {
+	dst = appendNumber(appendControl(dst, syncCode, 2), c.Version)
+	at := len(dst)
+	dst = append(dst, mapping)
+	dst = appendBytesEntry(dst, at, nodeKey, c.Node)
+	dst = appendBytesEntry(dst, at, sessionKey, c.Session)
+	dst = appendEntry(dst, at, featuresKey, c.Features)
+	dst = appendEntry(dst, at, maxMessageKey, c.MaxMessage)
+	dst = appendEntry(dst, at, windowKey, c.Window)
+	dst = appendEntry(dst, at, opensKey, c.Opens)
+	dst = appendEntry(dst, at, pingKey, millis(c.Ping))
+	dst = appendEntry(dst, at, timeoutKey, millis(c.Timeout))
+	dst = appendTextsEntry(dst, at, codecsKey, c.Codecs)
+	return appendBytesEntry(dst, at, credentialKey, c.Credential)
+}
+
+// millis rounds up, so that a short time does not turn into none.
+func millis(d time.Duration) uint64 {
+	ms := d.Milliseconds()
+	if d%time.Millisecond > 0 {
+		ms++
+	}
+	return uint64(min(max(ms, 0), maxMillis))
+}
+
+// sync reads what follows the code of a Sync.
+func (r *reader) sync() Sync {
+	c := Sync{Version: r.uint("version", MaxPipe)}
+	var key uint64
+	for i := range r.mapping("Sync", maxSyncEntries) {
+		key = r.key(i, key)
+		r.syncEntry(key, &c)
+		if r.err != nil {
+			break
+		}
+	}
+	return c
+}
+
+func (r *reader) syncEntry(key uint64, c *Sync) {
+	switch key {
+	case nodeKey:
+		c.Node = r.bytesOf("node id", 0, MaxNode)
+	case sessionKey:
+		c.Session = r.session()
+	case featuresKey:
+		c.Features = r.uint("features", MaxPipe)
+	case maxMessageKey:
+		c.MaxMessage = r.uint("max message", MaxPipe)
+	case windowKey:
+		c.Window = r.uint("window", MaxPipe)
+	case opensKey:
+		c.Opens = r.uint("window for Opens", MaxPipe)
+	case pingKey:
+		c.Ping = r.millis("ping interval")
+	case timeoutKey:
+		c.Timeout = r.millis("timeout")
+	case codecsKey:
+		c.Codecs = r.codecs()
+	case credentialKey:
+		c.Credential = r.bytesOf("credential", 0, MaxCredential)
+	default:
+		r.skip(0)
+	}
+}
+
+func (r *reader) session() []byte {
+	at := r.at
+	id := r.bytes("session id")
+	if len(id) != 0 && len(id) != SessionSize {
+		r.fail(at, "session id of %d bytes, not 0 or %d", len(id), SessionSize)
+	}
+	return id
+}
+
+func (r *reader) millis(what string) time.Duration {
+	return time.Duration(r.uint(what, maxMillis)) * time.Millisecond
+}
+
+func (r *reader) codecs() []string {
+	at := r.at
+	n := r.array("codecs")
+	if n < 1 || n > MaxCodecs {
+		r.fail(at, "%d codecs, not 1 to %d", n, MaxCodecs)
+		return nil
+	}
+	names := make([]string, n)
+	for i := 0; i < n && r.err == nil; i++ {
+		at = r.at
+		names[i] = r.text("codec name")
+		if len(names[i]) < 1 || len(names[i]) > MaxCodecName {
+			r.fail(at, "codec name of %d bytes, not 1 to %d", len(names[i]), MaxCodecName)
+		}
+	}
+	return names
+}

@@ -1,0 +1,232 @@
+package codec
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// vectorsFile is what every implementation of the protocol is tested against; spec/protocol.md explains its form.
+const vectorsFile = "../spec/vectors.json"
+
+type vectors struct {
+	Version int
+	Valid   []struct {
+		Name    string
+		Hex     hexBytes
+		Message vectorMessage
+		Oneway  bool
+	}
+	Invalid []struct {
+		Name, Type, Reason string
+		Hex                hexBytes
+	}
+}
+
+// vectorMessage is any message as the vectors write it.
+type vectorMessage struct {
+	Type string
+
+	Pipe     *uint64
+	Function uint16
+	Priority int8
+	Params   hexBytes
+	Payload  *hexBytes
+	Meta     struct {
+		TTL     uint32
+		Loss    uint8
+		Skipped uint64
+		Trace   hexBytes
+		Key     hexBytes
+	}
+
+	Outcome string
+	Result  hexBytes
+	Code    int64
+	Message string
+	Detail  hexBytes
+
+	N, Limit, Count uint64
+	Last            *uint64
+
+	Version    uint64
+	Node       hexBytes
+	Session    hexBytes
+	Features   uint64
+	MaxMessage uint64 `json:"max_message"`
+	Window     uint64
+	Opens      uint64
+	Ping       time.Duration
+	Timeout    time.Duration
+	Codecs     []string
+	Credential hexBytes
+}
+
+type hexBytes []byte
+
+func (h *hexBytes) UnmarshalText(text []byte) (err error) {
+	*h, err = hex.DecodeString(string(text))
+	return err
+}
+
+func readVectors(t testing.TB) vectors {
+	data, err := os.ReadFile(vectorsFile)
+	require.NoError(t, err)
+	var v vectors
+	require.NoError(t, json.Unmarshal(data, &v))
+	require.Equal(t, Version, v.Version)
+	return v
+}
+
+// appender is what all messages have in common.
+type appender interface {
+	AppendTo(dst []byte) []byte
+}
+
+// parseAs reads a frame with the parser for a name in the vectors; anything but open, block and close is a Control.
+func parseAs(name string, frame []byte) (appender, error) {
+	switch name {
+	case "open":
+		m, err := ParseOpen(frame)
+		return &m, err
+	case "block":
+		m, err := ParseBlock(frame)
+		return &m, err
+	case "close":
+		m, err := ParseClose(frame)
+		return &m, err
+	default:
+		return ParseControl(frame)
+	}
+}
+
+// goMessage is m as a message of this package, with bytes that are nil only where a parser leaves them nil.
+func (m *vectorMessage) goMessage() appender {
+	meta := Meta{
+		TTL: m.Meta.TTL, Loss: m.Meta.Loss, Skipped: m.Meta.Skipped,
+		Trace: m.Meta.Trace, Key: m.Meta.Key,
+	}
+	switch m.Type {
+	case "open":
+		return &Open{Pipe: *m.Pipe, Function: m.Function, Priority: m.Priority, Params: m.Params, Meta: meta}
+	case "block":
+		if m.Payload == nil {
+			return &Block{Pipe: *m.Pipe, End: true, Meta: meta}
+		}
+		return &Block{Pipe: *m.Pipe, Payload: *m.Payload, Meta: meta}
+	case "close":
+		if m.Outcome == "result" {
+			return &Close{Pipe: *m.Pipe, Result: m.Result}
+		}
+		a := &Abort{Code: Code(m.Code), Message: m.Message, Detail: m.Detail, Remote: true}
+		if m.Outcome == "refused" {
+			a.Ran = Refused
+		}
+		return &Close{Pipe: *m.Pipe, Abort: a}
+	default:
+		return m.goControl()
+	}
+}
+
+func (m *vectorMessage) goControl() Control {
+	switch m.Type {
+	case "sync":
+		return Sync{
+			Version: m.Version, Node: m.Node, Session: m.Session, Features: m.Features, MaxMessage: m.MaxMessage,
+			Window: m.Window, Opens: m.Opens, Ping: m.Ping * time.Millisecond, Timeout: m.Timeout * time.Millisecond,
+			Codecs: m.Codecs, Credential: m.Credential,
+		}
+	case "ping":
+		return Ping{N: m.N}
+	case "pong":
+		return Pong{N: m.N}
+	case "credit":
+		if m.Pipe == nil {
+			return Credit{Opens: true, Limit: m.Limit}
+		}
+		return Credit{Pipe: *m.Pipe, Limit: m.Limit}
+	case "ack":
+		return Ack{Count: m.Count}
+	case "drain":
+		if m.Last == nil {
+			return Drain{None: true}
+		}
+		return Drain{Last: *m.Last}
+	case "session_close":
+		return SessionClose{Code: Code(m.Code), Message: m.Message}
+	case "stop":
+		return Stop{Pipe: *m.Pipe}
+	default:
+		return UnknownControl{Code: uint64(m.Code)}
+	}
+}
+
+func TestValidVectorsParseToTheirMessage(t *testing.T) {
+	list := readVectors(t).Valid
+	require.GreaterOrEqual(t, len(list), 60)
+	for _, v := range list {
+		t.Run(v.Name, func(t *testing.T) {
+			m, err := parseAs(v.Message.Type, v.Hex)
+			require.NoError(t, err)
+			requireSame(t, v.Message.goMessage(), m)
+		})
+	}
+}
+
+func TestValidVectorsAreWhatTheirMessageIsWrittenAs(t *testing.T) {
+	for _, v := range readVectors(t).Valid {
+		if v.Oneway {
+			continue
+		}
+		t.Run(v.Name, func(t *testing.T) {
+			require.Equal(t, hex.EncodeToString(v.Hex), hex.EncodeToString(v.Message.goMessage().AppendTo(nil)))
+		})
+	}
+}
+
+func TestValidVectorsAreWhatAnotherEncoderWrites(t *testing.T) {
+	for _, v := range readVectors(t).Valid {
+		if v.Oneway {
+			continue
+		}
+		t.Run(v.Name, func(t *testing.T) {
+			require.Equal(t, hex.EncodeToString(v.Hex), hex.EncodeToString(canonical(t, v.Message.goMessage())))
+		})
+	}
+}
+
+func TestOnewayVectorsAreWrittenOtherwise(t *testing.T) {
+	for _, v := range readVectors(t).Valid {
+		if v.Oneway {
+			require.NotEqual(t, []byte(v.Hex), v.Message.goMessage().AppendTo(nil), v.Name)
+		}
+	}
+}
+
+func TestInvalidVectorsAreRefused(t *testing.T) {
+	list := readVectors(t).Invalid
+	require.GreaterOrEqual(t, len(list), 60)
+	for _, v := range list {
+		t.Run(v.Name, func(t *testing.T) {
+			_, err := parseAs(v.Type, v.Hex)
+			require.ErrorContains(t, err, v.Reason)
+			require.ErrorIs(t, err, ErrProtocol)
+			var fe *FrameError
+			require.ErrorAs(t, err, &fe)
+			require.LessOrEqual(t, fe.Offset, len(v.Hex))
+		})
+	}
+}
+
+func TestEveryFrameCutShortIsRefused(t *testing.T) {
+	for _, v := range readVectors(t).Valid {
+		for n := range v.Hex {
+			_, err := parseAs(v.Message.Type, v.Hex[:n])
+			require.Error(t, err, "%s, first %d bytes", v.Name, n)
+		}
+	}
+}
