@@ -1,0 +1,227 @@
+package limits
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// The count is one word, so that messages and bytes change together and a sender learns with one atomic operation whether it fits.
+const (
+	messageBits = 26
+	byteBits    = 64 - messageBits
+)
+
+// Counter counts what waits in one direction of a session and derives its [State]. It is safe for concurrent use; while the state does not change, an
+// operation is a few atomic instructions and no lock.
+type Counter struct {
+	held  atomic.Uint64 // messages << byteBits | bytes
+	state atomic.Uint32 // a State; written under mu
+
+	marks atomic.Pointer[Limits] // checked
+
+	mu        sync.Mutex
+	congested bool          // guarded by mu
+	room      chan struct{} // guarded by mu; closed when the state falls below Soft; nil while nobody waits
+	full      chan struct{} // guarded by mu; closed when the state reaches Soft; nil while nobody waits
+	pending   []State       // guarded by mu; changes not yet reported
+	reporting bool          // guarded by mu; somebody is in report, and takes care of pending
+
+	report func(State) // fixed; called without a lock, by one goroutine at a time
+}
+
+// NewCounter returns a Counter that keeps to l, as returned by [Limits.Check], and tells report every change of state exactly once and in order. report runs
+// on the goroutine that caused the change, or that is still reporting an earlier one; it may be nil and must not block.
+func NewCounter(l Limits, report func(State)) *Counter {
+	c := &Counter{report: report}
+	c.marks.Store(&l)
+	return c
+}
+
+// Add counts one message of size bytes in whatever the state, and returns the state after it. The caller has to end the session when that is [Hard].
+func (c *Counter) Add(size int) State {
+	now := c.held.Add(pack(1, size+Overhead))
+	return c.settle(now)
+}
+
+// Reserve counts one message of size bytes unless the soft limit has been reached. Then it counts nothing and returns a channel that is closed when it is worth
+// trying again.
+func (c *Counter) Reserve(size int) (room <-chan struct{}) {
+	for State(c.state.Load()) < Soft {
+		old := c.held.Load()
+		if c.marks.Load().atSoft(unpack(old)) {
+			c.settle(old)
+			continue
+		}
+		now := old + pack(1, size+Overhead)
+		if c.held.CompareAndSwap(old, now) {
+			c.settle(now)
+			return nil
+		}
+	}
+	return c.wait()
+}
+
+// Remove takes messages with size bytes of payload in all out of the count.
+func (c *Counter) Remove(messages, size int) {
+	c.settle(c.held.Add(-pack(messages, size+messages*Overhead)))
+}
+
+// SetCongested notes that the transport takes no more for the moment, or does again.
+func (c *Counter) SetCongested(congested bool) {
+	c.mu.Lock()
+	c.congested = congested
+	c.updateLocked()
+	c.mu.Unlock()
+	c.deliver()
+}
+
+// SetLimits replaces the marks, from now on.
+func (c *Counter) SetLimits(l Limits) State {
+	c.mu.Lock()
+	c.marks.Store(&l)
+	c.updateLocked()
+	c.mu.Unlock()
+	c.deliver()
+	return c.State()
+}
+
+// Limits returns the marks in force.
+func (c *Counter) Limits() Limits { return *c.marks.Load() }
+
+// State returns the state of the direction.
+func (c *Counter) State() State { return State(c.state.Load()) }
+
+// Held returns what is counted now.
+func (c *Counter) Held() Amount { return unpack(c.held.Load()) }
+
+// Room returns a channel that is closed when the state falls below [Soft], or nil when it is below already.
+func (c *Counter) Room() <-chan struct{} {
+	if c.State() < Soft {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.State() < Soft {
+		return nil
+	}
+	if c.room == nil {
+		c.room = make(chan struct{})
+	}
+	return c.room
+}
+
+// Full returns a channel that is closed when the state reaches [Soft], or nil when it has already.
+func (c *Counter) Full() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.State() >= Soft {
+		return nil
+	}
+	if c.full == nil {
+		c.full = make(chan struct{})
+	}
+	return c.full
+}
+
+// wait is Room for a caller that must not be told nil: a closed channel instead.
+func (c *Counter) wait() <-chan struct{} {
+	if room := c.Room(); room != nil {
+		return room
+	}
+	return closed
+}
+
+var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// settle brings the state up to date after the count has become now, and returns it.
+func (c *Counter) settle(now uint64) State {
+	// Whoever changes the count looks at the state afterwards, and whoever changes the state looks at the count afterwards (updateLocked): one of the two sees the other.
+	s := State(c.state.Load())
+	if c.marks.Load().next(s, s == Congested, unpack(now)) == s {
+		return s
+	}
+	c.mu.Lock()
+	c.updateLocked()
+	s = State(c.state.Load())
+	c.mu.Unlock()
+	c.deliver()
+	return s
+}
+
+// updateLocked derives the state from the count until the two agree.
+func (c *Counter) updateLocked() {
+	for {
+		s := State(c.state.Load())
+		next := c.marks.Load().next(s, c.congested, unpack(c.held.Load()))
+		if next == s {
+			return
+		}
+		c.state.Store(uint32(next))
+		if c.report != nil {
+			c.pending = append(c.pending, next)
+		}
+		if next < Soft {
+			wake(&c.room)
+		} else {
+			wake(&c.full)
+		}
+	}
+}
+
+// wake wakes all who wait on *ch.
+func wake(ch *chan struct{}) {
+	if *ch != nil {
+		close(*ch)
+		*ch = nil
+	}
+}
+
+// deliver reports what is pending, unless somebody else is doing so.
+func (c *Counter) deliver() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reporting {
+		return
+	}
+	c.reporting = true
+	for len(c.pending) > 0 {
+		s := c.pending[0]
+		c.pending = c.pending[1:]
+		c.mu.Unlock()
+		c.report(s)
+		c.mu.Lock()
+	}
+	c.pending, c.reporting = nil, false
+}
+
+// next returns the state that follows s when held is what waits. Hard is final.
+func (l *Limits) next(s State, congested bool, held Amount) State {
+	switch {
+	case s == Hard || l.overHard(held):
+		return Hard
+	case l.atSoft(held), s == Soft && !l.resumed(held):
+		return Soft
+	case congested:
+		return Congested
+	}
+	return Ready
+}
+
+func (l *Limits) atSoft(a Amount) bool {
+	return l.Soft.Messages > 0 && a.Messages >= l.Soft.Messages || l.Soft.Bytes > 0 && a.Bytes >= l.Soft.Bytes
+}
+
+func (l *Limits) overHard(a Amount) bool {
+	return l.Hard.Messages > 0 && a.Messages > l.Hard.Messages || l.Hard.Bytes > 0 && a.Bytes > l.Hard.Bytes
+}
+
+// resumed reports whether a is at or below the resume mark in every unit that has a soft limit.
+func (l *Limits) resumed(a Amount) bool {
+	return (l.Soft.Messages == 0 || a.Messages <= l.Resume.Messages) && (l.Soft.Bytes == 0 || a.Bytes <= l.Resume.Bytes)
+}
+
+func pack(messages, bytes int) uint64 { return uint64(messages)<<byteBits + uint64(bytes) }
+
+func unpack(held uint64) Amount {
+	return Amount{Messages: int(held >> byteBits), Bytes: int(held & (1<<byteBits - 1))}
+}

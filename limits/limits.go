@@ -1,0 +1,100 @@
+// Package limits bounds what waits in one direction of a session: the soft and the hard limit, and the counter that compares them with what is held.
+package limits
+
+import (
+	"fmt"
+	"math"
+)
+
+// Overhead is the number of bytes counted for every message besides its payload, so that a flood of tiny messages cannot hide from a limit in bytes.
+const Overhead = 64
+
+// The largest values that a Counter can tell apart, and so the largest limits.
+const (
+	MaxMessages = 1<<messageBits - 1
+	MaxBytes    = min(1<<byteBits-1, math.MaxInt)
+)
+
+// Amount is a number of messages and their bytes, [Overhead] included. In a limit, 0 means no limit.
+type Amount struct {
+	Messages int
+	Bytes    int
+}
+
+func (a Amount) String() string {
+	switch {
+	case a.Bytes == 0:
+		return fmt.Sprintf("%d messages", a.Messages)
+	case a.Messages == 0:
+		return fmt.Sprintf("%d bytes", a.Bytes)
+	}
+	return fmt.Sprintf("%d messages, %d bytes", a.Messages, a.Bytes)
+}
+
+// Limits are the marks of one direction of one session.
+type Limits struct {
+	Soft   Amount // from here on reading stops, or senders wait
+	Resume Amount // at or below this they go on; 0 means half of Soft
+	Hard   Amount // beyond this the session is closed by force
+}
+
+// Check returns l with its defaults filled in, or an error that names the mark which does not fit: a value out of range, a soft mark at or above its hard
+// one, a resume mark at or above its soft one.
+func (l Limits) Check() (Limits, error) {
+	messages, err := checkMarks("messages", l.Soft.Messages, l.Resume.Messages, l.Hard.Messages, MaxMessages)
+	if err != nil {
+		return l, err
+	}
+	bytes, err := checkMarks("bytes", l.Soft.Bytes, l.Resume.Bytes, l.Hard.Bytes, MaxBytes)
+	if err != nil {
+		return l, err
+	}
+	l.Resume = Amount{messages, bytes}
+	return l, nil
+}
+
+// checkMarks checks the marks of one unit and returns its resume mark.
+func checkMarks(unit string, soft, resume, hard, most int) (int, error) {
+	for _, m := range []struct {
+		name  string
+		value int
+	}{{"soft", soft}, {"resume", resume}, {"hard", hard}} {
+		if m.value < 0 || m.value > most {
+			return 0, fmt.Errorf("limits: %s limit of %d %s is outside 0..%d (0 means none)", m.name, m.value, unit, most)
+		}
+	}
+	if soft > 0 && hard > 0 && soft >= hard {
+		return 0, fmt.Errorf("limits: soft limit of %d %s must be below the hard limit of %d", soft, unit, hard)
+	}
+	if resume > 0 && resume >= soft {
+		return 0, fmt.Errorf("limits: resume mark of %d %s must be below the soft limit of %d", resume, unit, soft)
+	}
+	if resume == 0 {
+		resume = soft / 2
+	}
+	return resume, nil
+}
+
+// State tells how full one direction of a session is.
+type State uint8
+
+const (
+	Ready     State = iota // messages leave, or are taken, as they come
+	Congested              // the transport takes no more for the moment; what is sent waits
+	Soft                   // at the soft limit: senders wait, or reading has stopped, until the resume mark is reached
+	Hard                   // beyond the hard limit: the session ends
+)
+
+func (s State) String() string {
+	switch s {
+	case Ready:
+		return "ready"
+	case Congested:
+		return "congested"
+	case Soft:
+		return "soft"
+	case Hard:
+		return "hard"
+	}
+	return fmt.Sprintf("state %d", uint8(s))
+}

@@ -1,0 +1,45 @@
+package priority
+
+import "github.com/asterisque-go/asterisque/internal/fifo"
+
+// Lines holds values until their turn: the highest priority first, and first in, first out within one priority. Push and Pop take constant time. The zero Lines is
+// empty. It is not safe for concurrent use.
+type Lines[T any] struct {
+	lines [pages]*[pageSize]*fifo.Queue[T] // by level; a page, and a line, is nil until its first Push
+	used  set
+	len   int
+}
+
+// Len returns the number of values that wait.
+func (l *Lines[T]) Len() int { return l.len }
+
+// Push appends v to the line of p.
+func (l *Lines[T]) Push(p Priority, v T) {
+	n := level(p)
+	page := &l.lines[n/pageSize]
+	if *page == nil {
+		*page = new([pageSize]*fifo.Queue[T])
+	}
+	line := &(*page)[n%pageSize]
+	if *line == nil {
+		*line = new(fifo.Queue[T])
+	}
+	(*line).Push(v)
+	l.used.add(n)
+	l.len++
+}
+
+// Pop removes and returns the value whose turn it is; ok is false when none waits.
+func (l *Lines[T]) Pop() (v T, ok bool) {
+	n := l.used.highest(levels)
+	if n < 0 {
+		return v, false
+	}
+	line := l.lines[n/pageSize][n%pageSize]
+	v = line.Pop()
+	if line.Len() == 0 {
+		l.used.remove(n)
+	}
+	l.len--
+	return v, true
+}

@@ -1,0 +1,27 @@
+// Package priority orders what leaves a session: the type, and the queue in which messages wait that found the departing batch full.
+package priority
+
+// Priority ranks a pipe among the other pipes of its session; the higher goes first. It is fixed when the pipe opens.
+type Priority int8
+
+const (
+	Min    Priority = -128
+	Normal Priority = 0
+	Max    Priority = 127
+)
+
+// Up returns the next higher priority, and Max for Max.
+func (p Priority) Up() Priority {
+	if p == Max {
+		return Max
+	}
+	return p + 1
+}
+
+// Down returns the next lower priority, and Min for Min.
+func (p Priority) Down() Priority {
+	if p == Min {
+		return Min
+	}
+	return p - 1
+}
