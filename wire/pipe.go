@@ -1,0 +1,155 @@
+package wire
+
+import (
+	"io"
+	"net"
+	"sync"
+
+	"github.com/asterisque-go/asterisque/internal/buffer"
+)
+
+// Pipe returns the two ends of a Wire within this program. Each direction holds up to 64 KiB; writing blocks while it is full, and a larger frame passes piece
+// by piece while the other end reads. After Close of one end the other reads what had been written, then [io.EOF]; writing to it fails.
+//
+// All waits are on a [sync.Cond], so Pipe suits tests with [testing/synctest]. The ends are a [BatchWriter], a [TryWriter] and [Buffered].
+func Pipe() (Wire, Wire) { return newPipe(addr{"mem", "pipe"}) }
+
+func newPipe(a net.Addr) (Wire, Wire) {
+	var there, back channel
+	there.changed.L, back.changed.L = &there.mu, &back.mu
+	return newPipeWire(a, &there, &back), newPipeWire(a, &back, &there)
+}
+
+// pipeWire is one end of a Pipe.
+type pipeWire struct {
+	*streamWire
+	to *channel
+}
+
+func newPipeWire(a net.Addr, to, from *channel) *pipeWire {
+	s := newStreamWire(pipeEnd{to, from})
+	s.local, s.remote = a, a
+	return &pipeWire{s, to}
+}
+
+// TryWriteBatch implements TryWriter.
+func (p *pipeWire) TryWriteBatch(batch []byte) (int, error) {
+	if err := p.writable(); err != nil {
+		return 0, err
+	}
+	n, err := p.to.write(batch, false)
+	if err != nil {
+		return n, p.writeFailed(err)
+	}
+	return n, nil
+}
+
+// pipeEnd makes a stream of two channels.
+type pipeEnd struct{ to, from *channel }
+
+func (e pipeEnd) Read(p []byte) (int, error)  { return e.from.read(p) }
+func (e pipeEnd) Write(p []byte) (int, error) { return e.to.write(p, true) }
+
+func (e pipeEnd) Close() error {
+	e.to.end()
+	e.from.abandon()
+	return nil
+}
+
+// channelSize is how many bytes a channel holds.
+const channelSize = 64 << 10
+
+// channel is one direction of a Pipe: a bounded queue of bytes.
+type channel struct {
+	mu      sync.Mutex
+	changed sync.Cond // uses mu; told about every change of what follows
+
+	mem       *buffer.Buffer // guarded by mu, like all below; a ring; nil while it is empty
+	at        int            // where the oldest byte is in mem
+	held      int            // how many bytes there are
+	ended     bool           // the writing end was closed: no more comes
+	abandoned bool           // the reading end was closed: nobody wants more
+}
+
+// read waits for bytes and moves them to p.
+func (c *channel) read(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.held == 0 && !c.ended && !c.abandoned {
+		c.changed.Wait()
+	}
+	switch {
+	case c.abandoned:
+		return 0, io.ErrClosedPipe
+	case c.held == 0:
+		return 0, io.EOF
+	}
+	n := copy(p, c.mem.B[c.at:min(c.at+c.held, channelSize)])
+	n += copy(p[n:], c.mem.B[:c.held-n]) // nothing, unless the ring has been wrapped around and p has room
+	c.at = (c.at + n) % channelSize
+	c.held -= n
+	if c.held == 0 {
+		c.releaseLocked()
+	}
+	c.changed.Broadcast()
+	return n, nil
+}
+
+// write moves p into the channel, waiting for room if wait is set, and returns how much of it was taken.
+func (c *channel) write(p []byte, wait bool) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	taken := 0
+	for {
+		if c.ended || c.abandoned {
+			return taken, io.ErrClosedPipe
+		}
+		taken += c.putLocked(p[taken:])
+		if taken == len(p) || !wait {
+			return taken, nil
+		}
+		c.changed.Wait()
+	}
+}
+
+// putLocked moves as much of p into the ring as there is room for.
+func (c *channel) putLocked(p []byte) int {
+	p = p[:min(len(p), channelSize-c.held)]
+	if len(p) == 0 {
+		return 0
+	}
+	if c.mem == nil {
+		c.mem = buffer.Take(channelSize)
+	}
+	free := (c.at + c.held) % channelSize
+	n := copy(c.mem.B[free:], p)
+	copy(c.mem.B, p[n:])
+	c.held += len(p)
+	c.changed.Broadcast()
+	return len(p)
+}
+
+// end says that no more is written.
+func (c *channel) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+	c.changed.Broadcast()
+}
+
+// abandon says that nothing is read any more.
+func (c *channel) abandon() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.abandoned = true
+	c.releaseLocked()
+	c.changed.Broadcast()
+}
+
+// releaseLocked empties the ring and gives its memory back.
+func (c *channel) releaseLocked() {
+	if c.mem != nil {
+		c.mem.Release()
+	}
+	c.mem, c.at, c.held = nil, 0, 0
+}

@@ -1,0 +1,184 @@
+package wire
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+
+	"github.com/asterisque-go/asterisque/internal/buffer"
+)
+
+// chunk is how many bytes are read or written at once; they stay in the processor's cache.
+const chunk = 32 << 10
+
+// prefix is the number of bytes in front of each frame of a byte stream, which say its length.
+const prefix = 4
+
+// reader cuts a byte stream into frames. It belongs to the goroutine that reads the Wire.
+type reader struct {
+	src  source
+	mem  *buffer.Buffer // holds what has arrived; nil if that is nothing
+	at   int            // mem.B[at:end] has arrived and was not returned
+	end  int
+	last int   // bytes of the latest frame and its length; the next one is likely to be similar
+	err  error // after it no more bytes come
+}
+
+// source is where a reader has its bytes from.
+type source interface {
+	// fill waits for bytes, at most until there are need of them, and adds them to r. Bytes may come together with an error.
+	fill(r *reader, need int) error
+}
+
+// frame waits for the next frame.
+func (r *reader) frame(max int) ([]byte, error) {
+	for {
+		frame, need, err := r.next(max)
+		switch {
+		case err != nil:
+			return nil, r.fail(err)
+		case need == 0:
+			return frame, nil
+		case r.err == nil:
+			r.err = r.src.fill(r, need)
+		case errors.Is(r.err, os.ErrDeadlineExceeded): // nothing is lost: the caller may go on with another deadline
+			err, r.err = r.err, nil
+			return nil, err
+		case errors.Is(r.err, io.EOF):
+			return nil, r.fail(r.endOfStream())
+		default:
+			return nil, r.fail(r.err)
+		}
+	}
+}
+
+// next returns the frame that comes next, if all of it has arrived. Otherwise need says how many bytes have to be there for a better answer.
+func (r *reader) next(max int) (frame []byte, need int, err error) {
+	unread := r.unread()
+	if len(unread) < prefix {
+		return nil, prefix, nil
+	}
+	n := int64(binary.BigEndian.Uint32(unread))
+	if n > min(int64(max), math.MaxInt-prefix) {
+		return nil, 0, fmt.Errorf("%w: %d bytes are announced, %d allowed", ErrFrameTooLarge, n, max)
+	}
+	need = prefix + int(n)
+	if len(unread) < need {
+		return nil, need, nil
+	}
+	r.at += need
+	r.last = need
+	return unread[prefix:need:need], 0, nil
+}
+
+// buffered reports whether a whole frame has arrived.
+func (r *reader) buffered() bool {
+	unread := r.unread()
+	return len(unread) >= prefix && int64(binary.BigEndian.Uint32(unread)) <= int64(len(unread)-prefix)
+}
+
+func (r *reader) unread() []byte {
+	if r.mem == nil {
+		return nil
+	}
+	return r.mem.B[r.at:r.end]
+}
+
+func (r *reader) empty() bool { return r.at == r.end }
+
+// fail ends the stream with err and lets go of the memory. Repeated calls find the same error.
+func (r *reader) fail(err error) error {
+	r.err = err
+	r.release()
+	return err
+}
+
+// endOfStream returns what the end of the stream means here.
+func (r *reader) endOfStream() error {
+	if r.empty() {
+		return io.EOF
+	}
+	return io.ErrUnexpectedEOF
+}
+
+// release gives the memory back, with all that is in it.
+func (r *reader) release() {
+	if r.mem != nil {
+		r.mem.Release()
+	}
+	r.mem, r.at, r.end = nil, 0, 0
+}
+
+// likely returns a buffer size that suits the next frame if that is similar to the one before.
+func (r *reader) likely() int { return min(max(r.last, chunk), buffer.Most) }
+
+// room returns free memory for bytes to come, of which need are wanted together with those that have arrived. With nothing buffered it is in a buffer of about
+// size bytes; otherwise in one of at least size bytes. It grows with what has arrived, not with need, which a peer can claim at no cost.
+func (r *reader) room(need, size int) []byte {
+	if r.empty() {
+		r.at, r.end = 0, 0
+		if r.mem == nil || !buffer.Suits(len(r.mem.B), size) {
+			r.release()
+			r.mem = buffer.Take(size)
+		}
+		return r.mem.B
+	}
+	if full := r.end-r.at == len(r.mem.B); full || len(r.mem.B) < size {
+		r.move(buffer.Take(max(size, min(need, 2*len(r.mem.B)))))
+	} else if r.at > 0 {
+		r.end = copy(r.mem.B, r.unread())
+		r.at = 0
+	}
+	return r.mem.B[r.end:]
+}
+
+// shrink keeps no more memory than what is unread needs: a peer that sends half a frame and then nothing must not hold a large buffer.
+func (r *reader) shrink() {
+	if n := len(r.unread()); n == 0 {
+		r.release()
+	} else if !buffer.Suits(len(r.mem.B), n) {
+		r.move(buffer.Take(n))
+	}
+}
+
+// move takes what is unread to another buffer.
+func (r *reader) move(to *buffer.Buffer) {
+	n := copy(to.B, r.unread())
+	r.release()
+	r.mem, r.end = to, n
+}
+
+// idleRead is the size of the buffer in which a [plainSource] waits.
+const idleRead = buffer.Least
+
+// plainSource reads what can only be waited for in Read, which needs memory meanwhile. This is little until there turns out to be more to read.
+type plainSource struct {
+	r    io.Reader
+	more bool // the last Read used all the memory it was given
+}
+
+func (s *plainSource) fill(r *reader, need int) error {
+	size := idleRead
+	if s.more || need > idleRead {
+		size = r.likely()
+	}
+	if !r.empty() {
+		size = min(size, chunk)
+	}
+	room := r.room(need, size)
+	for range 100 { // as bufio.Reader does
+		n, err := s.r.Read(room)
+		if n < 0 || n > len(room) {
+			return fmt.Errorf("Read of %T returned %d for %d bytes", s.r, n, len(room))
+		}
+		r.end += n
+		s.more = n == len(room)
+		if n > 0 || err != nil {
+			return err
+		}
+	}
+	return io.ErrNoProgress
+}

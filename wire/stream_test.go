@@ -1,0 +1,392 @@
+package wire_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math"
+	"net"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// script is a conn whose Read follows a script, and whose Write is told what to do.
+type script struct {
+	io.Reader
+	write func(p []byte) (int, error)
+}
+
+func (s script) Write(p []byte) (int, error) { return s.write(p) }
+func (s script) Close() error                { return nil }
+
+// stream returns frames as they travel.
+func stream(frames ...string) []byte {
+	var b []byte
+	for _, f := range frames {
+		b = append(binary.BigEndian.AppendUint32(b, uint32(len(f))), f...)
+	}
+	return b
+}
+
+// readAll reads until an error.
+func readAll(w wire.Wire, max int) (frames []string, err error) {
+	for {
+		f, err := w.ReadFrame(max)
+		if err != nil {
+			return frames, err
+		}
+		frames = append(frames, string(f))
+	}
+}
+
+func TestFramesAreFoundHoweverReadSplitsThem(t *testing.T) {
+	want := []string{"a", "", "frame", strings.Repeat("x", 5000), strings.Repeat("y", 100_000), "", "end"}
+	data := stream(want...)
+	readers := map[string]io.Reader{
+		"all at once":      bytes.NewReader(data),
+		"byte by byte":     iotest.OneByteReader(bytes.NewReader(data)),
+		"halves":           iotest.HalfReader(bytes.NewReader(data)),
+		"end with data":    iotest.DataErrReader(bytes.NewReader(data)),
+		"length cut in 2":  io.MultiReader(bytes.NewReader(data[:2]), bytes.NewReader(data[2:])),
+		"reads of nothing": io.MultiReader(bytes.NewReader(nil), &lazy{r: bytes.NewReader(data)}),
+	}
+	for name, r := range readers {
+		t.Run(name, func(t *testing.T) {
+			got, err := readAll(wire.FromConn(script{Reader: r}), 1<<20)
+			require.Equal(t, io.EOF, err)
+			require.Equal(t, want, got)
+		})
+	}
+}
+
+// lazy returns nothing from every other Read, as a Reader may.
+type lazy struct {
+	r    io.Reader
+	busy bool
+}
+
+func (l *lazy) Read(p []byte) (int, error) {
+	if l.busy = !l.busy; !l.busy {
+		return 0, nil
+	}
+	return l.r.Read(p)
+}
+
+func TestAStreamThatEndsInsideAFrameIsUnexpected(t *testing.T) {
+	data := stream("one", "", "three")
+	ends := map[int]int{0: 0, 7: 1, 11: 2, len(data): 3} // frames before a stream of this length, if it ends between frames
+	for n := range len(data) + 1 {
+		w := wire.FromConn(script{Reader: bytes.NewReader(data[:n])})
+		frames, err := readAll(w, 100)
+		if want, ok := ends[n]; ok {
+			require.Equal(t, io.EOF, err, "%d bytes", n)
+			require.Len(t, frames, want)
+		} else {
+			require.ErrorIs(t, err, io.ErrUnexpectedEOF, "%d bytes", n)
+		}
+		_, again := w.ReadFrame(100)
+		require.Equal(t, err, again, "the error stays")
+	}
+}
+
+func TestReadErrorKeepsItsCauseAndDeliversFramesBefore(t *testing.T) {
+	cause := errors.New("cable cut")
+	w := wire.FromConn(script{Reader: io.MultiReader(bytes.NewReader(stream("last")), iotest.ErrReader(cause))})
+	frames, err := readAll(w, 100)
+	require.Equal(t, []string{"last"}, frames)
+	require.ErrorIs(t, err, cause)
+	require.EqualError(t, err, "wire: read: cable cut")
+}
+
+func TestReadersThatBreakTheirContractAreErrors(t *testing.T) {
+	for name, n := range map[string]int{"too much": 1 << 20, "negative": -1, "nothing, for ever": 0} {
+		t.Run(name, func(t *testing.T) {
+			_, err := wire.FromConn(script{Reader: broken(n)}).ReadFrame(100)
+			require.Error(t, err)
+		})
+	}
+}
+
+type broken int
+
+func (b broken) Read([]byte) (int, error) { return int(b), nil }
+
+func TestTooLargeIsKnownFromTheLengthAlone(t *testing.T) {
+	for announced, max := range map[uint32]int{11: 10, 1: 0, 0: -1, math.MaxUint32: math.MaxInt32} {
+		length := binary.BigEndian.AppendUint32(nil, announced)
+		a, b := net.Pipe() // it stays open, so nothing but the length tells
+		go a.Write(length)
+		w := wire.FromConn(b)
+		_, err := w.ReadFrame(max)
+		require.ErrorIs(t, err, wire.ErrFrameTooLarge)
+		require.ErrorContains(t, err, "bytes are announced")
+		_, again := w.ReadFrame(math.MaxInt)
+		require.Equal(t, err, again, "a larger limit does not help afterwards")
+		a.Close()
+	}
+}
+
+// allocated returns how many bytes f allocates.
+func allocated(f func()) int {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return int(after.TotalAlloc - before.TotalAlloc)
+}
+
+func TestAnAnnouncedLengthCostsNothing(t *testing.T) {
+	read := func(w wire.Wire) { // a frame of 512 MiB, of which nothing comes before the peer closes
+		_, err := w.ReadFrame(1 << 30)
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	}
+	length := []byte{0x20, 0, 0, 0}
+	t.Run("socket", func(t *testing.T) {
+		a, b := tcpPair(t)
+		a.Write(length)
+		a.Close()
+		w := wire.FromConn(b)
+		require.Less(t, allocated(func() { read(w) }), 64<<10)
+	})
+	t.Run("other conn", func(t *testing.T) {
+		w := wire.FromConn(script{Reader: iotest.OneByteReader(bytes.NewReader(length))})
+		require.Less(t, allocated(func() { read(w) }), 64<<10)
+	})
+	t.Run("a part comes", func(t *testing.T) {
+		w := wire.FromConn(script{Reader: io.MultiReader(bytes.NewReader(length), bytes.NewReader(make([]byte, 1<<20)))})
+		require.Less(t, allocated(func() { read(w) }), 5<<20, "the sum of buffers that double until they hold 1 MiB")
+	})
+}
+
+// tcpPair returns two ends of a bare TCP connection, which are closed when t ends.
+func tcpPair(t testing.TB) (a, b net.Conn) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	a, err = net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	b, err = l.Accept()
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		a.Close()
+		b.Close()
+	})
+	return a, b
+}
+
+func TestAnIdleTCPWireHoldsNoBuffer(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("a socket cannot be waited for without a buffer")
+	}
+	const n = 100
+	var wires []wire.Wire
+	var peers []net.Conn
+	reads := make(chan error, n)
+	for range n {
+		a, b := tcpPair(t)
+		peers, wires = append(peers, a), append(wires, wire.FromConn(b))
+	}
+	heap := func() int {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC() // the first only moves what is in a sync.Pool to where the second takes it from
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	for i, w := range wires { // each has been busy before
+		go peers[i].Write(stream(strings.Repeat("x", 100_000), "end"))
+		for range 2 {
+			_, err := w.ReadFrame(1 << 20)
+			require.NoError(t, err)
+		}
+	}
+	waiting := make(chan struct{}, n)
+	for _, w := range wires {
+		go func() { // ends when the wire is closed
+			waiting <- struct{}{}
+			_, err := w.ReadFrame(1 << 20)
+			reads <- err
+		}()
+	}
+	for range n {
+		<-waiting
+	}
+	idle := heap()
+	for range 100 { // the goroutines may still be on their way to their wait
+		if runtime.Gosched(); heap() < idle {
+			idle = heap()
+		}
+	}
+	for _, w := range wires {
+		w.Close()
+	}
+	for range n {
+		require.ErrorIs(t, <-reads, net.ErrClosed)
+	}
+	wires = nil
+	t.Logf("%d bytes per idle wire", (idle-heap())/n)
+	require.Less(t, (idle-heap())/n, 1<<10, "bytes for each wire that waits")
+}
+
+func TestFramesShareOneWrite(t *testing.T) {
+	var writes [][]byte
+	w := wire.FromConn(script{write: func(p []byte) (int, error) {
+		writes = append(writes, slices.Clone(p))
+		return len(p), nil
+	}})
+	small := [][]byte{[]byte("one"), nil, []byte("three")}
+	require.NoError(t, w.WriteFrames(small))
+	require.Equal(t, [][]byte{stream("one", "", "three")}, writes)
+
+	writes = nil
+	large := strings.Repeat("x", 1<<20)
+	require.NoError(t, w.WriteFrames([][]byte{[]byte("one"), []byte(large), []byte("three")}))
+	require.Len(t, writes, 3, "what is before, the large frame itself, what is behind")
+	require.Equal(t, stream("one", large, "three"), slices.Concat(writes...))
+
+	writes = nil
+	require.NoError(t, w.WriteFrames(nil))
+	require.NoError(t, w.(wire.BatchWriter).WriteBatch(nil))
+	require.Empty(t, writes, "nothing to write")
+}
+
+func TestAFailedWriteEndsWriting(t *testing.T) {
+	cause := errors.New("cable cut")
+	for name, write := range map[string]func(p []byte) (int, error){
+		"with an error":    func(p []byte) (int, error) { return 1, cause },
+		"without an error": func(p []byte) (int, error) { return len(p) - 1, nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls := 0
+			w := wire.FromConn(script{write: func(p []byte) (int, error) {
+				calls++
+				return write(p)
+			}})
+			err := w.WriteFrames([][]byte{[]byte("frame")})
+			require.Error(t, err)
+			require.Equal(t, err, w.WriteFrames([][]byte{[]byte("frame")}), "the peer may have got half a frame, so nothing can follow")
+			require.Equal(t, err, w.(wire.BatchWriter).WriteBatch(stream("frame")))
+			require.Equal(t, 1, calls)
+			require.NoError(t, w.Close())
+			require.ErrorIs(t, w.WriteFrames(nil), net.ErrClosed)
+		})
+	}
+}
+
+func TestOptionalInterfacesSayWhatTheConnCan(t *testing.T) {
+	tcp, _ := tcpPair(t)
+	inProcess, _ := net.Pipe()
+	for name, test := range map[string]struct {
+		conn           io.ReadWriteCloser
+		try, deadlines bool
+	}{
+		"TCP":                    {tcp, runtime.GOOS != "windows", true},
+		"net.Conn":               {inProcess, false, true},
+		"a type around TCP":      {struct{ *net.TCPConn }{tcp.(*net.TCPConn)}, false, true},
+		"any io.ReadWriteCloser": {script{}, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := wire.FromConn(test.conn)
+			_, ok := w.(wire.TryWriter)
+			require.Equal(t, test.try, ok)
+			_, ok = w.(wire.Deadliner)
+			require.Equal(t, test.deadlines, ok)
+			_, ok = w.(wire.Secure)
+			require.False(t, ok)
+		})
+	}
+}
+
+func TestAReadDeadlineInsideAFrameLosesNothing(t *testing.T) {
+	a, b := tcpPair(t)
+	w := wire.FromConn(b)
+	d := w.(wire.Deadliner)
+	data := stream("a frame in two parts")
+	for _, part := range [][]byte{data[:3], data[3:10]} {
+		_, err := a.Write(part)
+		require.NoError(t, err)
+		require.NoError(t, d.SetReadDeadline(time.Now().Add(10*time.Millisecond)))
+		_, err = w.ReadFrame(100)
+		require.Error(t, err)
+		require.NoError(t, d.SetReadDeadline(time.Time{}))
+	}
+	_, err := a.Write(data[10:])
+	require.NoError(t, err)
+	frame, err := w.ReadFrame(100)
+	require.NoError(t, err)
+	require.Equal(t, "a frame in two parts", string(frame))
+}
+
+func TestAResetNamesTheOperationAndTheEnds(t *testing.T) {
+	a, b := tcpPair(t)
+	require.NoError(t, a.(*net.TCPConn).SetLinger(0))
+	a.Close()
+	_, err := wire.FromConn(b).ReadFrame(100)
+	var op *net.OpError
+	require.ErrorAs(t, err, &op)
+	require.ErrorContains(t, err, "wire: read: read tcp "+b.LocalAddr().String()+"->"+b.RemoteAddr().String())
+}
+
+func TestAnyOtherConnIsWaitedForWithLittleMemory(t *testing.T) {
+	const idle, busy = 1 << 10, 32 << 10
+	a, b := net.Pipe()
+	defer a.Close()
+	offered := make(chan int, 1)
+	w := wire.FromConn(script{Reader: readFunc(func(p []byte) (int, error) {
+		offered <- len(p)
+		return b.Read(p)
+	})})
+	ended := make(chan error)
+	go func() { // ends with the stream
+		for {
+			if _, err := w.ReadFrame(1 << 20); err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	require.Equal(t, idle, <-offered, "before the first frame")
+	a.Write(stream("small"))
+	require.Equal(t, idle, <-offered, "after a small one")
+	go a.Write(stream(strings.Repeat("x", 20_000)))
+	require.Equal(t, busy-idle, <-offered, "the rest of a large one")
+	require.Equal(t, idle, <-offered, "idle again")
+	go a.Write(bytes.Repeat(stream("12 bytes"), 500))
+	rest := idle % 12
+	require.Equal(t, busy-rest, <-offered, "the first read was full, so there are more small ones")
+	require.Equal(t, idle, <-offered, "idle again")
+	b.Close()
+	require.ErrorIs(t, <-ended, io.ErrClosedPipe)
+}
+
+type readFunc func(p []byte) (int, error)
+
+func (f readFunc) Read(p []byte) (int, error) { return f(p) }
+
+func TestTryWriteBatchNoticesAPeerThatIsGone(t *testing.T) {
+	a, b := tcpPair(t)
+	w, ok := wire.FromConn(b).(wire.TryWriter)
+	if !ok {
+		t.Skip("sockets have no TryWriteBatch here")
+	}
+	require.NoError(t, a.(*net.TCPConn).SetLinger(0))
+	a.Close()
+	b.Read(make([]byte, 1)) // waits for the reset
+	_, err := w.TryWriteBatch(stream("frame"))
+	var op *net.OpError
+	require.ErrorAs(t, err, &op)
+	require.ErrorContains(t, err, "wire: write: write tcp ")
+	_, again := w.TryWriteBatch(stream("frame"))
+	require.Equal(t, err, again, "the error stays")
+	require.Equal(t, err, w.WriteBatch(stream("frame")))
+}

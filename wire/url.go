@@ -1,0 +1,148 @@
+package wire
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Options are what [Dial] and [Listen] need beside the URL. The zero value is fine but for listening with TLS, which needs a certificate.
+type Options struct {
+	// TLS is for wires over TLS; others ignore it. It is copied before use. Nil stands for TLS 1.3, verification by the roots of the system, and the
+	// application protocol (ALPN) "asterisque/1". If NextProtos of a given one is empty, that protocol is filled in. A listener always turns session tickets
+	// off: a client that closes without having read them would reset the connection, and lose what it wrote last.
+	TLS *tls.Config
+}
+
+// Dialer opens wires. Its methods may be called concurrently.
+type Dialer interface {
+	// Dial connects to u. ctx governs the connecting, TLS handshake included, and has no effect on the Wire that is returned. The error need not name u.
+	Dial(ctx context.Context, u *url.URL, o Options) (Wire, error)
+}
+
+// Listener accepts wires. Its methods may be called concurrently.
+type Listener interface {
+	// Accept waits for the next Wire, which then belongs to the caller. A peer that misbehaves can neither block nor end it: what can go wrong with one
+	// connection, such as a TLS handshake, goes wrong in the first ReadFrame or write of its Wire. After Close the error wraps [net.ErrClosed]; other
+	// errors, such as too many open files, may pass.
+	Accept() (Wire, error)
+
+	// Close ends waiting calls of Accept. Accepted wires go on. Repeated calls return nil.
+	Close() error
+
+	// URL returns where to dial. It has the real port if the Listener was to choose one, and the host that was listened at, which may be unspecified: [::].
+	URL() string
+}
+
+// Transport is one way to carry frames, for URLs of one scheme. Its methods may be called concurrently.
+type Transport interface {
+	Dialer
+
+	// Listen starts to listen at u. ctx governs only the start. The error need not name u.
+	Listen(ctx context.Context, u *url.URL, o Options) (Listener, error)
+}
+
+// schemes is the registry of transports.
+var schemes = struct {
+	mu sync.RWMutex
+	of map[string]Transport // guarded by mu; by scheme
+}{of: map[string]Transport{
+	"mem":  &memTransport{listening: map[string]*memListener{}},
+	"tcp":  tcpTransport{},
+	"tls":  tlsTransport{},
+	"unix": unixTransport{},
+}}
+
+// Register makes [Dial] and [Listen] use t for URLs that start with scheme and "://". A program does so when it starts, for the schemes "tcp", "tls", "unix" and "mem"
+// are there already. A scheme has lower-case letters, digits, '+', '-' and '.', and can be registered once.
+func Register(scheme string, t Transport) error {
+	if u, err := url.Parse(scheme + "://host"); err != nil || u.Scheme != scheme || scheme == "" {
+		return fmt.Errorf("wire: register %q: not a scheme: it needs lower-case letters, digits, '+', '-' or '.', a letter first", scheme)
+	}
+	if t == nil {
+		return fmt.Errorf("wire: register %q: the transport is nil", scheme)
+	}
+	schemes.mu.Lock()
+	defer schemes.mu.Unlock()
+	if _, ok := schemes.of[scheme]; ok {
+		return fmt.Errorf("wire: register %q: the scheme is registered already", scheme)
+	}
+	schemes.of[scheme] = t
+	return nil
+}
+
+// Dial connects to a URL:
+//
+//   - "tcp://host:port"
+//   - "tls://host:port", with [Options].TLS
+//   - "unix:///path/of.sock", or "unix:relative.sock"; "unix:@name" is in the abstract name space of Linux
+//   - "mem://name", within this program
+//   - what has been added with [Register]
+//
+// It waits until the connection is made, TLS handshake included; ctx ends the wait, and has no effect on the Wire that is returned.
+func Dial(ctx context.Context, rawURL string, o Options) (Wire, error) {
+	u, t, err := parse(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	w, err := t.Dial(ctx, u, o)
+	if err != nil {
+		return nil, fmt.Errorf("wire: dial %s: %w", u.Redacted(), err)
+	}
+	return w, nil
+}
+
+// Listen listens at a URL as for [Dial]. Port 0 lets the system choose one, which [Listener].URL tells; without a host, as in "tcp://:5330", it listens at all addresses. ctx
+// governs only the start; the Listener has to be closed.
+//
+// A Unix socket's file is removed by Close. One that a dead process has left is replaced; one that somebody listens at is an error.
+func Listen(ctx context.Context, rawURL string, o Options) (Listener, error) {
+	u, t, err := parse(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	l, err := t.Listen(ctx, u, o)
+	if err != nil {
+		return nil, fmt.Errorf("wire: listen at %s: %w", u.Redacted(), err)
+	}
+	return l, nil
+}
+
+// parse returns the parts of a URL and the transport for it.
+func parse(rawURL string) (*url.URL, Transport, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return nil, nil, fmt.Errorf("wire: %w; a URL is, for example, %s", err, exampleTCP)
+	}
+	schemes.mu.RLock()
+	defer schemes.mu.RUnlock()
+	if t, ok := schemes.of[u.Scheme]; ok {
+		return u, t, nil
+	}
+	known := strings.Join(slices.Sorted(maps.Keys(schemes.of)), ", ")
+	if u.Scheme == "" {
+		return nil, nil, fmt.Errorf("wire: %q has no scheme; a URL is, for example, %s; known schemes are %s", rawURL, exampleTCP, known)
+	}
+	return nil, nil, fmt.Errorf("wire: scheme %q of %s is unknown; known are %s; Register adds others", u.Scheme, u.Redacted(), known)
+}
+
+const exampleTCP = "tcp://127.0.0.1:5330"
+
+// bare returns an error if u has parts that a transport would ignore.
+func bare(u *url.URL) error {
+	switch {
+	case u.User != nil:
+		return errors.New("a user has no meaning here")
+	case u.RawQuery != "" || u.ForceQuery:
+		return errors.New("a query has no meaning here")
+	case u.Fragment != "":
+		return errors.New("a fragment has no meaning here")
+	}
+	return nil
+}

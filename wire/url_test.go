@@ -1,0 +1,232 @@
+package wire_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+func TestURLsThatCannotWorkSayWhyAndHowToDoBetter(t *testing.T) {
+	const both, dial, listen = "both", "dial", "listen"
+	tests := []struct {
+		op, url string
+		want    []string // in the error
+	}{
+		{both, "", []string{"no scheme", "tcp://127.0.0.1:5330", "mem, tcp, tls, unix"}},
+		{both, "127.0.0.1:5330", []string{"wire:", "tcp://127.0.0.1:5330"}},
+		{both, "/run/app.sock", []string{"no scheme", "mem, tcp, tls, unix"}},
+		{both, "carrier-pigeon://coop", []string{`"carrier-pigeon"`, "mem, tcp, tls, unix", "Register"}},
+		{both, "tcp:127.0.0.1:5330", []string{"slashes", "tcp://127.0.0.1:5330"}},
+		{both, "tcp://127.0.0.1", []string{"port is missing", "tcp://127.0.0.1:5330"}},
+		{both, "tcp://[::1]", []string{"port is missing"}},
+		{both, "tcp://127.0.0.1:port", []string{"port"}},
+		{both, "tcp://127.0.0.1:70000", []string{"port"}},
+		{both, "tcp://127.0.0.1:1/path", []string{"path"}},
+		{both, "tcp://127.0.0.1:1?a=b", []string{"query"}},
+		{both, "tcp://127.0.0.1:1#a", []string{"fragment"}},
+		{both, "tcp://me:secret@127.0.0.1:1", []string{"user"}},
+		{both, "unix://", []string{"path", "missing", "unix:///run/app.sock"}},
+		{both, "unix:///run/", []string{"path", "missing"}},
+		{both, "unix://run/app.sock", []string{`"run"`, "unix:///run/app.sock"}},
+		{both, "unix:%zz", []string{"unix"}},
+		{both, "unix:///a?b", []string{"query"}},
+		{both, "mem://", []string{"name is missing", "mem://name"}},
+		{both, "mem:name", []string{"name is missing", "mem://name"}},
+		{both, "mem://name?a", []string{"query"}},
+		{dial, "tcp://:5330", []string{"host is missing", "tcp://127.0.0.1:5330"}},
+		{dial, "tls://:5330", []string{"host is missing", "tls://127.0.0.1:5330"}},
+		{dial, "mem://nobody", []string{"dial mem://nobody", "nobody in this program listens"}},
+		{dial, "unix:///nowhere/app.sock", []string{"dial unix:///nowhere/app.sock", "no such file"}},
+		{listen, "tls://127.0.0.1:0", []string{"certificate", "Options.TLS"}},
+		{listen, "tls://127.0.0.1", []string{"certificate"}},
+	}
+	for _, test := range tests {
+		t.Run(test.op+" "+test.url, func(t *testing.T) {
+			if test.op != listen {
+				_, err := wire.Dial(t.Context(), test.url, wire.Options{})
+				requireParts(t, err, test.want)
+			}
+			if test.op != dial {
+				_, err := wire.Listen(t.Context(), test.url, wire.Options{})
+				requireParts(t, err, test.want)
+			}
+		})
+	}
+}
+
+func requireParts(t *testing.T, err error, parts []string) {
+	t.Helper()
+	require.Error(t, err)
+	require.True(t, strings.HasPrefix(err.Error(), "wire: "), "%v", err)
+	require.NotContains(t, err.Error(), "secret")
+	for _, p := range parts {
+		require.ErrorContains(t, err, p)
+	}
+}
+
+// socket returns a path that is short enough for a socket on all systems.
+func socket(t *testing.T) string {
+	dir, err := os.MkdirTemp("", "wire")
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return filepath.Join(dir, "a socket")
+}
+
+func TestListenersAreReachedAtTheirURL(t *testing.T) {
+	server, client := tlsOptions(t)
+	path := socket(t)
+	t.Chdir(filepath.Dir(path))
+	for _, test := range []struct{ url, want string }{
+		{"tcp://127.0.0.1:0", "tcp://127.0.0.1:"},
+		{"tcp://localhost:0/", "tcp://"},
+		{"tls://127.0.0.1:0", "tls://127.0.0.1:"},
+		{"unix://" + strings.ReplaceAll(path, " ", "%20"), "unix://" + strings.ReplaceAll(path, " ", "%20")},
+		{"unix:relative%20socket", "unix:relative%20socket"},
+		{"mem://name", "mem://name"},
+		{"mem://name/with/path", "mem://name/with/path"},
+	} {
+		t.Run(test.url, func(t *testing.T) {
+			l := listen(t, test.url, server)
+			require.True(t, strings.HasPrefix(l.URL(), test.want), l.URL())
+			require.False(t, strings.HasSuffix(l.URL(), ":0"), "the real port")
+			a, b := connect(t, l, client)
+			require.NoError(t, a.WriteFrames([][]byte{[]byte("hello")}))
+			frame, err := b.ReadFrame(5)
+			require.NoError(t, err)
+			require.Equal(t, "hello", string(frame))
+
+			require.NoError(t, l.Close())
+			require.NoError(t, l.Close(), "repeated")
+			_, err = l.Accept()
+			require.ErrorIs(t, err, net.ErrClosed)
+			require.ErrorContains(t, err, "wire: ")
+			require.NoError(t, b.WriteFrames([][]byte{[]byte("still there")}), "accepted wires go on")
+			again := listen(t, test.url, server)
+			require.NoError(t, again.Close())
+		})
+	}
+}
+
+func TestCloseEndsAnAcceptThatWaits(t *testing.T) {
+	for _, url := range []string{"tcp://127.0.0.1:0", "mem://name"} {
+		l := listen(t, url, wire.Options{})
+		accepted := make(chan error)
+		go func() { // ends with Accept
+			_, err := l.Accept()
+			accepted <- err
+		}()
+		require.NoError(t, l.Close())
+		require.ErrorIs(t, <-accepted, net.ErrClosed)
+	}
+}
+
+func TestDialEndsWithItsContext(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections but does no handshake
+	require.NoError(t, err)
+	defer silent.Close()
+	listen(t, "mem://ended", wire.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	tlsDone := make(chan error)
+	go func() { // ends with ctx
+		_, err := wire.Dial(ctx, "tls://"+silent.Addr().String(), wire.Options{})
+		tlsDone <- err
+	}()
+	c, err := silent.Accept()
+	require.NoError(t, err)
+	defer c.Close()
+	cancel()
+	require.ErrorIs(t, <-tlsDone, context.Canceled)
+	for _, url := range []string{"tcp://" + silent.Addr().String(), "mem://ended"} {
+		_, err := wire.Dial(ctx, url, wire.Options{})
+		require.ErrorIs(t, err, context.Canceled, url)
+	}
+}
+
+func TestASocketFileIsRemovedByCloseAndReplacedOnlyWhenStale(t *testing.T) {
+	path := socket(t)
+	url := "unix://" + strings.ReplaceAll(path, " ", "%20")
+
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	require.NoError(t, err)
+	l.SetUnlinkOnClose(false)
+	_, err = wire.Listen(t.Context(), url, wire.Options{})
+	require.ErrorIs(t, err, syscall.EADDRINUSE, "somebody listens")
+	l.Close() // as if the process had died
+	require.FileExists(t, path)
+
+	require.NoError(t, listen(t, url, wire.Options{}).Close(), "nobody listens")
+	require.NoFileExists(t, path)
+
+	require.NoError(t, os.WriteFile(path, []byte("precious"), 0o600))
+	_, err = wire.Listen(t.Context(), url, wire.Options{})
+	require.ErrorIs(t, err, syscall.EADDRINUSE, "not a socket")
+	require.FileExists(t, path)
+}
+
+func TestMemIsRefusedWhereNobodyAccepts(t *testing.T) {
+	l := listen(t, "mem://once", wire.Options{})
+	_, err := wire.Listen(t.Context(), "mem://once", wire.Options{})
+	require.ErrorIs(t, err, syscall.EADDRINUSE)
+	var waiting []wire.Wire
+	for range 128 {
+		w, err := wire.Dial(t.Context(), "mem://once", wire.Options{})
+		require.NoError(t, err, "Dial need not wait for Accept")
+		waiting = append(waiting, w)
+	}
+	full := make(chan error)
+	go func() { // ends when the listener is closed
+		_, err := wire.Dial(context.Background(), "mem://once", wire.Options{})
+		full <- err
+	}()
+	l.Close()
+	if err := <-full; err != nil { // it may have found room that Close made
+		require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	}
+	for _, w := range waiting {
+		_, err := w.ReadFrame(100)
+		require.Error(t, err, "nobody will accept it any more")
+	}
+	_, err = wire.Dial(t.Context(), "mem://once", wire.Options{})
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+}
+
+// loop is a Transport that has one Wire.
+type loop struct{ w wire.Wire }
+
+var errNoListening = errors.New("no listening")
+
+func (l loop) Dial(context.Context, *url.URL, wire.Options) (wire.Wire, error) { return l.w, nil }
+
+func (l loop) Listen(context.Context, *url.URL, wire.Options) (wire.Listener, error) {
+	return nil, errNoListening
+}
+
+func TestRegisterAddsASchemeOnce(t *testing.T) {
+	a, _ := wire.Pipe()
+	scheme := "x-" + strings.ToLower(rand.Text()) // the registry outlives the test, which may run again
+	require.NoError(t, wire.Register(scheme, loop{a}))
+	w, err := wire.Dial(t.Context(), scheme+"://anything", wire.Options{})
+	require.NoError(t, err)
+	require.Same(t, a, w)
+	_, err = wire.Listen(t.Context(), scheme+"://me:secret@host", wire.Options{})
+	require.ErrorIs(t, err, errNoListening)
+	require.ErrorContains(t, err, "wire: listen at "+scheme+"://me:xxxxx@host:")
+	_, err = wire.Dial(t.Context(), "y://anything", wire.Options{})
+	require.ErrorContains(t, err, scheme, "known now")
+
+	for _, scheme := range []string{scheme, "tcp", "", "UPPER", "with space", "1st", "a:b"} {
+		require.ErrorContains(t, wire.Register(scheme, loop{a}), scheme, "%q", scheme)
+	}
+	require.Error(t, wire.Register("nothing", nil))
+}

@@ -1,0 +1,107 @@
+package wiretest
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+func writeBatch(r *rig) {
+	w := r.a.(wire.BatchWriter)
+	var frames [][]byte
+	for i := range 500 {
+		frames = append(frames, frame(i, i))
+	}
+	frames = append(frames, frame(500, 1<<20), nil)
+	large, single := batch(frames...), batch(frames[7])
+	written := start("WriteBatch", func() error {
+		return errors.Join(w.WriteBatch(large), w.WriteBatch(single), w.WriteBatch(nil), r.a.WriteFrames(frames[8:9]), w.WriteBatch(single))
+	})
+	r.must(written, expect(r.b, append(frames, frames[7], frames[8], frames[7])...))
+}
+
+func batchNotKept(r *rig) {
+	r.notKept(func(frames [][]byte) error {
+		data := batch(frames...)
+		err := r.a.(wire.BatchWriter).WriteBatch(data)
+		clear(data)
+		return err
+	})
+}
+
+func tryWriteBatch(r *rig) {
+	w := r.a.(wire.TryWriter)
+	var frames [][]byte
+	taken, data := 0, []byte(nil)
+	for taken == len(data) { // until the transport is full
+		if len(frames)*floodFrame > floodLimit {
+			r.fail("TryWriteBatch took %d MiB that nobody reads; memory would grow without bound", floodLimit>>20)
+		}
+		f := frame(len(frames), floodFrame)
+		frames, data = append(frames, f), batch(f)
+		r.ok(r.do("TryWriteBatch, which may not wait,", func() (err error) {
+			taken, err = w.TryWriteBatch(data)
+			return err
+		}), "TryWriteBatch")
+		if taken < 0 || taken > len(data) {
+			r.fail("TryWriteBatch said that it took %d of %d bytes", taken, len(data))
+		}
+	}
+	read := expect(r.b, append(frames, frames[0])...)
+	r.must(start("WriteBatch with what TryWriteBatch had left", func() error { return w.WriteBatch(data[taken:]) }))
+	again := batch(frames[0])
+	deadline := time.Now().Add(r.patience)
+	for len(again) > 0 {
+		n, err := w.TryWriteBatch(again)
+		r.ok(err, "TryWriteBatch while the peer reads")
+		if again = again[n:]; n == 0 && time.Now().After(deadline) {
+			r.fail("TryWriteBatch took nothing for %v, though the peer reads", r.patience)
+		}
+	}
+	r.must(read)
+}
+
+func buffered(r *rig) {
+	ahead := r.b.(wire.Buffered)
+	for i := range 100 {
+		if ahead.Buffered() {
+			r.fail("Buffered is true though nothing was written that has not been read")
+		}
+		frames := [][]byte{frame(2*i, 200), frame(2*i+1, 200)}[:1+i%2]
+		r.must(writeAll(r.a, frames), expect(r.b, frames...))
+	}
+}
+
+func readDeadline(r *rig) {
+	d := r.b.(wire.Deadliner)
+	read := func() error {
+		_, err := r.b.ReadFrame(most)
+		return err
+	}
+	waiting := start("ReadFrame that waited when its deadline passed", read)
+	r.soon(waiting)
+	r.ok(d.SetReadDeadline(time.Now()), "SetReadDeadline during a ReadFrame")
+	r.expired(waiting)
+	r.expired(start("ReadFrame behind its deadline", read))
+	r.ok(d.SetReadDeadline(time.Time{}), "SetReadDeadline with no deadline")
+	want := frame(1, 100)
+	r.must(write(r.a, want), expect(r.b, want))
+}
+
+func writeDeadline(r *rig) {
+	d := r.a.(wire.Deadliner)
+	f := r.startFlood(r.a)
+	r.ok(d.SetWriteDeadline(time.Now()), "SetWriteDeadline during a WriteFrames")
+	f.what = "WriteFrames that waited when its deadline passed"
+	r.expired(f.task)
+}
+
+// expired fails the check unless t ends as a deadline lets it end.
+func (r *rig) expired(t task) {
+	r.Helper()
+	if err := r.await(t); !errors.Is(err, os.ErrDeadlineExceeded) {
+		r.fail("%s: the error is %v, which does not wrap os.ErrDeadlineExceeded", t.what, err)
+	}
+}

@@ -1,0 +1,217 @@
+package wiretest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// most is the limit with which frames are read where the limit is not the point.
+const most = 4 << 20
+
+// rig is where one check works on the two ends of a connection. Only the goroutine of the check may call what can fail it; others return their errors to it.
+type rig struct {
+	T
+	a, b     wire.Wire
+	patience time.Duration // after which whatever is waited for is taken to hang
+}
+
+// fail ends the check.
+func (r *rig) fail(format string, args ...any) {
+	r.Helper()
+	r.Errorf(format, args...)
+	r.FailNow()
+}
+
+// ok fails the check if err is not nil.
+func (r *rig) ok(err error, what string) {
+	r.Helper()
+	if err != nil {
+		r.fail("%s failed: %v", what, err)
+	}
+}
+
+// task is something that runs on a goroutine of its own, which ends with it.
+type task struct {
+	what string
+	done chan error
+}
+
+// start runs f as a task.
+func start(what string, f func() error) task {
+	t := task{what, make(chan error, 1)}
+	go func() { t.done <- f() }()
+	return t
+}
+
+// await waits for t and returns its result. It fails the check if there is none in time.
+func (r *rig) await(t task) error {
+	r.Helper()
+	timer := time.NewTimer(r.patience)
+	defer timer.Stop()
+	select {
+	case err := <-t.done:
+		return err
+	case <-timer.C:
+		r.fail("%s has not returned after %v", t.what, r.patience)
+		return nil
+	}
+}
+
+// must waits for all tasks. It fails the check as soon as one has failed, which may be why others hang.
+func (r *rig) must(tasks ...task) {
+	r.Helper()
+	type result struct {
+		what string
+		err  error
+	}
+	results := make(chan result, len(tasks))
+	var running []string
+	for _, t := range tasks {
+		running = append(running, t.what)
+		go func() { results <- result{t.what, <-t.done} }() // ends with t
+	}
+	timeout := time.After(r.patience)
+	for len(running) > 0 {
+		select {
+		case d := <-results:
+			r.ok(d.err, d.what)
+			running = slices.Delete(running, slices.Index(running, d.what), slices.Index(running, d.what)+1)
+		case <-timeout:
+			r.fail("not done after %v: %s", r.patience, strings.Join(running, ", "))
+		}
+	}
+}
+
+// do runs f and returns its result. It fails the check if f does not return in time.
+func (r *rig) do(what string, f func() error) error {
+	r.Helper()
+	return r.await(start(what, f))
+}
+
+// write starts to write frames, one per call.
+func write(w wire.Wire, frames ...[]byte) task {
+	return start("WriteFrames", func() error {
+		for _, f := range frames {
+			if err := w.WriteFrames([][]byte{f}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// writeAll starts to write frames in one call.
+func writeAll(w wire.Wire, frames [][]byte) task {
+	return start("WriteFrames", func() error { return w.WriteFrames(frames) })
+}
+
+// expect starts to read, and compares what comes with frames.
+func expect(w wire.Wire, frames ...[]byte) task {
+	return start("reading what was written", func() error {
+		for i, want := range frames {
+			got, err := w.ReadFrame(most)
+			if err != nil {
+				return fmt.Errorf("frame %d of %d: %w", i+1, len(frames), err)
+			}
+			if err := same(got, want); err != nil {
+				return fmt.Errorf("frame %d of %d: %w", i+1, len(frames), err)
+			}
+		}
+		return nil
+	})
+}
+
+// same returns how got differs from want.
+func same(got, want []byte) error {
+	if len(got) != len(want) {
+		return fmt.Errorf("%d bytes arrived as %d", len(want), len(got))
+	}
+	if !bytes.Equal(got, want) {
+		return fmt.Errorf("the %d bytes that arrived are not those that were written", len(got))
+	}
+	return nil
+}
+
+// frame returns size bytes that differ from those of other numbers, if size is 8 or more in all 8 bytes.
+func frame(number, size int) []byte {
+	f := make([]byte, size)
+	fill(f, number)
+	return f
+}
+
+func fill(f []byte, number int) {
+	x := uint64(number)*0x9e3779b97f4a7c15 + 1
+	for len(f) >= 8 {
+		binary.LittleEndian.PutUint64(f, x)
+		x = x*6364136223846793005 + 1442695040888963407
+		f = f[8:]
+	}
+	for i := range f {
+		f[i] = byte(number) + byte(i)
+	}
+}
+
+// batch returns frames as WriteBatch wants them.
+func batch(frames ...[]byte) []byte {
+	var b []byte
+	for _, f := range frames {
+		b = binary.BigEndian.AppendUint32(b, uint32(len(f)))
+		b = append(b, f...)
+	}
+	return b
+}
+
+// flood is a writer that goes on until it cannot, or until it is told to stop and writes an empty frame as the last.
+type flood struct {
+	task
+	stop   atomic.Bool
+	frames atomic.Int64 // how many have been written
+}
+
+const (
+	floodFrame = 64 << 10 // bytes of each frame
+	floodLimit = 64 << 20 // bytes that no Wire takes for a peer which does not read
+)
+
+// startFlood floods w, whose peer must not read, and returns when the writer seems to be stuck. A wrong guess makes the check weaker, never wrong.
+func (r *rig) startFlood(w wire.Wire) *flood {
+	r.Helper()
+	f := new(flood)
+	f.task = start("WriteFrames that waits", func() error {
+		data := make([]byte, floodFrame)
+		for n := 0; !f.stop.Load(); n++ {
+			fill(data, n)
+			if err := w.WriteFrames([][]byte{data}); err != nil {
+				return err
+			}
+			f.frames.Add(1)
+		}
+		return w.WriteFrames([][]byte{nil})
+	})
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	seen, quiet := int64(0), 0
+	for quiet < 5 {
+		select {
+		case err := <-f.done:
+			r.fail("WriteFrames failed while the peer did not read: %v", err)
+		case <-tick.C:
+		}
+		n := f.frames.Load()
+		if quiet++; n != seen {
+			seen, quiet = n, 0
+		}
+		if n*floodFrame > floodLimit {
+			f.stop.Store(true)
+			r.fail("the writer was not stopped after %d MiB that nobody reads; memory would grow without bound", floodLimit>>20)
+		}
+	}
+	return f
+}

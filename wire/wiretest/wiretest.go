@@ -1,0 +1,84 @@
+// Package wiretest tests implementations of [wire.Wire]. The author of one writes
+//
+//	func TestWire(t *testing.T) {
+//		wiretest.Run(t, func(t *testing.T) (a, b wire.Wire) {
+//			… // connect two wires, and register with t.Cleanup what has to be closed beside them
+//		})
+//	}
+//
+// and knows, when that passes (with -race, too), that a session can rely on the Wire.
+package wiretest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/asterisque-go/asterisque/internal/leak"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// Run tests a Wire. It calls pair once per subtest for the two ends of a new connection, and closes both ends after the subtest. The optional interfaces that an
+// end has ([wire.BatchWriter], [wire.TryWriter], [wire.Buffered], [wire.Deadliner]) are tested as well.
+//
+// A subtest fails if a goroutine is there afterwards that was not there before; so nothing else should be running, such as parallel tests. No wait is longer
+// than 10 seconds: a Wire that hangs fails.
+func Run(t *testing.T, pair func(t *testing.T) (a, b wire.Wire)) {
+	for _, c := range checks {
+		t.Run(c.name, func(t *testing.T) {
+			leak.Check(t)
+			a, b := pair(t)
+			t.Cleanup(func() {
+				a.Close()
+				b.Close()
+			})
+			if c.applies != nil && !(c.applies(a) && c.applies(b)) {
+				t.Skip("the Wire does not have this optional interface")
+			}
+			c.run(&rig{T: t, a: a, b: b, patience: 10 * time.Second})
+		})
+	}
+}
+
+// T is what a check needs of [testing.T].
+type T interface {
+	Helper()
+	Errorf(format string, args ...any)
+	FailNow()
+}
+
+// check is one demand on a Wire.
+type check struct {
+	name    string
+	run     func(r *rig)
+	applies func(w wire.Wire) bool // nil: to every Wire
+}
+
+var checks = []check{
+	{"frames of all sizes arrive whole", sizes, nil},
+	{"empty frames are frames", emptyFrames, nil},
+	{"frames keep their order in both directions at once", order, nil},
+	{"both directions work under load", load, nil},
+	{"a frame as large as allowed is accepted", exactlyMax, nil},
+	{"a frame larger than allowed is refused", overMax, nil},
+	{"buffers are not kept after WriteFrames", buffersNotKept, nil},
+	{"a frame stays valid until the next ReadFrame", frameStaysValid, nil},
+	{"a peer that does not read stops the writer", backPressure, nil},
+	{"Close ends a ReadFrame that waits", closeEndsRead, nil},
+	{"Close ends a WriteFrames that waits", closeEndsWrite, nil},
+	{"Close may be called repeatedly and concurrently", closeTwice, nil},
+	{"after Close everything fails with net.ErrClosed", afterClose, nil},
+	{"the peer's Close is io.EOF behind all frames", peerClose, nil},
+	{"the peer's Close ends a WriteFrames that waits", peerCloseEndsWrite, nil},
+	{"addresses are there and stay", addresses, nil},
+	{"WriteBatch writes many frames", writeBatch, has[wire.BatchWriter]},
+	{"WriteBatch does not keep the batch", batchNotKept, has[wire.BatchWriter]},
+	{"TryWriteBatch never waits", tryWriteBatch, has[wire.TryWriter]},
+	{"Buffered tells the truth", buffered, has[wire.Buffered]},
+	{"a read deadline ends ReadFrame and loses nothing", readDeadline, has[wire.Deadliner]},
+	{"a write deadline ends WriteFrames", writeDeadline, has[wire.Deadliner]},
+}
+
+func has[I any](w wire.Wire) bool {
+	_, ok := w.(I)
+	return ok
+}

@@ -1,0 +1,99 @@
+package wire
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"net"
+
+	"github.com/asterisque-go/asterisque/internal/buffer"
+)
+
+// writer is what writing to a byte stream needs. It belongs to whoever writes the Wire at the time.
+type writer struct {
+	err  error     // why nothing can be written any more
+	pair [2][]byte // backs vec
+	vec  net.Buffers
+}
+
+// WriteFrames implements Wire. Small frames share a write, for which they are copied; large ones are lent.
+func (s *streamWire) WriteFrames(frames [][]byte) error {
+	if err := s.writable(); err != nil {
+		return err
+	}
+	mem := buffer.Take(chunk)
+	defer mem.Release()
+	out := mem.B[:0]
+	for _, f := range frames {
+		if uint64(len(f)) > math.MaxUint32 {
+			return s.writeFailed(fmt.Errorf("%w: %d bytes do not fit a length of %d bytes", ErrFrameTooLarge, len(f), prefix))
+		}
+		out = binary.BigEndian.AppendUint32(out, uint32(len(f)))
+		if len(f) <= len(mem.B)-len(out)-prefix { // always leave room for the next length
+			out = append(out, f...)
+			continue
+		}
+		if err := s.writeBoth(out, f); err != nil {
+			return err
+		}
+		out = out[:0]
+	}
+	return s.write(out)
+}
+
+// WriteBatch implements BatchWriter.
+func (s *streamWire) WriteBatch(batch []byte) error {
+	if err := s.writable(); err != nil {
+		return err
+	}
+	return s.write(batch)
+}
+
+// write writes all of b.
+func (s *streamWire) write(b []byte) error {
+	if len(b) == 0 { // which some conns would wait for, or send
+		return nil
+	}
+	n, err := s.conn.Write(b)
+	return s.wrote(int64(n), err, len(b))
+}
+
+// writeBoth writes all of a and b, with one system call where that is possible.
+func (s *streamWire) writeBoth(a, b []byte) error {
+	s.out.pair = [2][]byte{a, b}
+	s.out.vec = s.out.pair[:]
+	n, err := s.out.vec.WriteTo(s.conn)
+	s.out.pair, s.out.vec = [2][]byte{}, nil
+	return s.wrote(n, err, len(a)+len(b))
+}
+
+// wrote judges a write of n out of want bytes.
+func (s *streamWire) wrote(n int64, err error, want int) error {
+	if err == nil && n < int64(want) {
+		err = io.ErrShortWrite
+	}
+	if err != nil {
+		return s.writeFailed(err)
+	}
+	return nil
+}
+
+// writable returns why nothing can be written, or nil.
+func (s *streamWire) writable() error {
+	if s.closed.Load() {
+		return errWriteClosed
+	}
+	return s.out.err
+}
+
+var errWriteClosed = fmt.Errorf("wire: write: %w", net.ErrClosed)
+
+// writeFailed ends writing: the peer may have got part of a frame.
+func (s *streamWire) writeFailed(err error) error {
+	if s.closed.Load() {
+		return errWriteClosed // whatever a closed conn says
+	}
+	s.out.err = fmt.Errorf("wire: write: %w", err)
+	return s.out.err
+}
