@@ -1,0 +1,125 @@
+package outbox
+
+import (
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+// Reason says why a message was dropped.
+type Reason uint8
+
+const (
+	Closed     Reason = iota // the Outbox was closed first
+	Expired                  // its time was up
+	Thinned                  // it was under pressure, and its loss rate allowed it
+	NoFunction               // the peer has no such function
+	Draining                 // the peer takes no new calls
+	Ended                    // the call ended first, for whatever other reason
+)
+
+// Drop tells of a message that was dropped.
+type Drop struct {
+	Open   bool // an Open, and not a Block
+	Reason Reason
+	Marker any
+}
+
+// Thin judges every Block in the queue that was not yet, as if it were put now under pressure.
+func (o *Outbox) Thin() {
+	o.mu.Lock()
+	defer o.unlock()
+	gaps := make(map[*Flow]uint64) // Blocks dropped since the last one that was kept
+	o.queue.Filter(func(m *Message) bool {
+		f := m.flow
+		if !f.thin(m) {
+			m.Meta.Skipped += gaps[f]
+			delete(gaps, f)
+			return true
+		}
+		gaps[f] += 1 + m.Meta.Skipped
+		f.left(len(m.Payload))
+		o.flushes.left(m, false)
+		o.dropLocked(f, m, Thinned)
+		m.free()
+		return false
+	})
+	for f, n := range gaps {
+		f.more().tail += n
+	}
+}
+
+// thin judges a Block once, by its loss rate, and reports whether it is to be dropped; a survivor is never judged again. Of the Blocks judged on a pipe, at every
+// point, at most the sum of their loss rates over 127 is dropped, and the drops are spread evenly.
+func (f *Flow) thin(m *Message) bool {
+	if m.Type != codec.BlockType || m.End || m.Meta.Loss == 0 {
+		return false
+	}
+	debt := int(f.debt) + int(m.Meta.Loss)
+	m.Meta.Loss = 0
+	if debt < codec.MaxLoss {
+		f.debt = uint8(debt)
+		return false
+	}
+	f.debt = uint8(debt - codec.MaxLoss)
+	return true
+}
+
+// dropLocked forgets m, which belongs to f and is in no queue. Without its Open a pipe is over; for a Block, the caller sees to it that the next one tells.
+func (o *Outbox) dropLocked(f *Flow, m *Message, why Reason) {
+	o.gone.add(m)
+	o.noteLocked(m, why)
+	if m.Type == codec.OpenType {
+		f.closed = true
+		o.clearLocked(f, why)
+		m.Departer.Discard(why)
+	} else if m.Sender != nil {
+		o.returned = append(o.returned, returned{m.Sender, len(m.Payload)})
+	}
+}
+
+// returned is a Block that its sender has to hear of.
+type returned struct {
+	to      Sender
+	payload int
+}
+
+// noteLocked takes down that an Open or a Block was dropped.
+func (o *Outbox) noteLocked(m *Message, why Reason) {
+	if o.dropped == nil || m.End || m.Type != codec.OpenType && m.Type != codec.BlockType {
+		return
+	}
+	o.drops = append(o.drops, Drop{Open: m.Type == codec.OpenType, Reason: why, Marker: m.Marker})
+}
+
+// clearLocked drops all that waits of f, and reports whether its Open was among it.
+func (o *Outbox) clearLocked(f *Flow, why Reason) (open bool) {
+	o.queue.Clear(&f.queue, func(m Message) {
+		o.gone.add(&m)
+		o.noteLocked(&m, why)
+		o.flushes.left(&m, false)
+		open = open || m.Type == codec.OpenType
+		m.free()
+	})
+	if f.rest != nil {
+		f.left(f.rest.backlog)
+	}
+	return open
+}
+
+// skippedLocked makes m, which is about to depart, tell how many Blocks of f were dropped before it. A Close cannot say that; an end-of-stream before it does.
+func (o *Outbox) skippedLocked(f *Flow, m *Message) {
+	if f.rest != nil && (m.Type == codec.BlockType || m.Type == codec.CloseType) {
+		m.Meta.Skipped += f.rest.skipped
+		f.rest.skipped = 0
+	}
+	if m.Type != codec.CloseType || m.Meta.Skipped == 0 || m.Abort != nil || f.ended {
+		return
+	}
+	o.appendLocked(&codec.Block{Pipe: f.id, End: true, Meta: codec.Meta{Skipped: m.Meta.Skipped}})
+}
+
+// millis returns d in whole milliseconds, rounded up, as far as the wire can tell.
+func millis(d time.Duration) uint32 {
+	return uint32(min((d+time.Millisecond-1)/time.Millisecond, codec.MaxTTL))
+}

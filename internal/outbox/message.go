@@ -1,0 +1,142 @@
+package outbox
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// HeadSize bounds the bytes of a frame besides its payload and the other parts of variable length.
+const HeadSize = 80
+
+// Message is an Open, a Block, a Close or a Stop without the pipe's id, which is given out when the Open departs.
+type Message struct {
+	Type     codec.Type   // ControlType is a Stop: of the Controls, it alone has to go behind the Open of its pipe
+	Function uint16       // of an Open
+	End      bool         // of a Block: the end of its direction
+	Payload  []byte       // params, payload or result
+	Abort    *codec.Abort // of a Close; nil is success
+	Meta     codec.Meta
+	Expires  time.Time // from then on it is not worth delivering; zero: never
+	Pressed  bool      // of a Block: the session is under pressure, so that its loss rate counts
+	Marker   any       // the application's own, for the report of a drop
+	Sender   Sender    // of a Block
+	Departer Departer  // of an Open
+
+	flow  *Flow          // while queued
+	mem   *buffer.Buffer // of Payload, if it is lent
+	flush uint64         // how many flushes had begun when the message was put
+}
+
+// Departer learns what becomes of an Open: one of its methods is called, unless Cancel comes first.
+type Departer interface {
+	// Depart is called with the lock of the Outbox held, before a byte of the Open can reach the peer. It must not call the Outbox.
+	Depart(id uint64)
+
+	// Discard is called with the lock of the Outbox held when the Outbox is closed, or the Open's time is up, before it has departed. It must not call the Outbox.
+	Discard(Reason)
+}
+
+// Sender learns that one of its Blocks was accepted and then dropped, although its pipe goes on.
+type Sender interface {
+	// Dropped is called without a lock, with the bytes of the Block's payload.
+	Dropped(payload int)
+}
+
+// Flow is one pipe's place in an Outbox. It is guarded by the lock of its Outbox.
+type Flow struct {
+	queue    priority.Flow[Message]
+	id       uint64
+	departed bool  // the peer may know of the pipe
+	ended    bool  // no Block may follow
+	closed   bool  // nothing may follow
+	debt     uint8 // of the loss rate; see thin
+	rest     *rest // nil until it is needed: most pipes are short calls, which it would make larger
+}
+
+// rest is what a flow has to remember once its messages wait, or are dropped.
+type rest struct {
+	skipped uint64        // Blocks dropped at the head: after the one that departed last, and before what waits
+	tail    uint64        // Blocks dropped at the tail: behind all that waits
+	backlog int           // bytes of payload in the queue
+	room    chan struct{} // closed when backlog has become small again; nil while nobody waits
+}
+
+// more returns the rest of f.
+func (f *Flow) more() *rest {
+	if f.rest == nil {
+		f.rest = new(rest)
+	}
+	return f.rest
+}
+
+// NewFlow returns the flow of a pipe that this side opens.
+func NewFlow(p priority.Priority) Flow { return Flow{queue: priority.Flow[Message]{Priority: p}} }
+
+// AcceptedFlow returns the flow of a pipe that the peer opened as id.
+func AcceptedFlow(p priority.Priority, id uint64) Flow {
+	return Flow{queue: priority.Flow[Message]{Priority: p}, id: id, departed: true}
+}
+
+// free gives back what clone has borrowed. Payload is gone then.
+func (m *Message) free() {
+	if m.mem != nil {
+		m.mem.Release()
+	}
+}
+
+// queued notes that n bytes of payload are in the queue.
+func (f *Flow) queued(n int) { f.more().backlog += n }
+
+// left notes that n bytes of payload no longer are.
+func (f *Flow) left(n int) {
+	r := f.more()
+	r.backlog -= n
+	if r.room != nil && r.backlog <= backlogLow {
+		close(r.room)
+		r.room = nil
+	}
+}
+
+// size returns the bytes of m whose number varies: its frame has at most HeadSize more.
+func (m *Message) size() int {
+	n := len(m.Payload) + len(m.Meta.Trace) + len(m.Meta.Key)
+	if m.Abort != nil {
+		n += len(m.Abort.Message) + len(m.Abort.Detail)
+	}
+	return n
+}
+
+// clone returns a copy of m, to be queued for f, that shares no memory with the caller's; an Abort is never changed, and shared.
+func (m *Message) clone(f *Flow, flush uint64) Message {
+	c := *m
+	if buffer.Snug(len(m.Payload)) {
+		c.mem = buffer.Take(len(m.Payload))
+		c.Payload = c.mem.B[:copy(c.mem.B, m.Payload)]
+	} else {
+		c.Payload = bytes.Clone(m.Payload)
+	}
+	c.Meta.Trace = bytes.Clone(m.Meta.Trace)
+	c.Meta.Key = bytes.Clone(m.Meta.Key)
+	c.flow, c.flush = f, flush
+	return c
+}
+
+func (m *Message) appendTo(dst []byte, f *Flow) []byte {
+	switch m.Type {
+	case codec.OpenType:
+		o := codec.Open{Pipe: f.id, Function: m.Function, Priority: int8(f.queue.Priority), Params: m.Payload, Meta: m.Meta}
+		return o.AppendTo(dst)
+	case codec.BlockType:
+		b := codec.Block{Pipe: f.id, Payload: m.Payload, End: m.End, Meta: m.Meta}
+		return b.AppendTo(dst)
+	case codec.ControlType:
+		return codec.Stop{Pipe: f.id}.AppendTo(dst)
+	default:
+		c := codec.Close{Pipe: f.id, Result: m.Payload, Abort: m.Abort}
+		return c.AppendTo(dst)
+	}
+}

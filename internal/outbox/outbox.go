@@ -1,0 +1,301 @@
+// Package outbox is the way out of a session: the departing batch and the priority queue behind it.
+//
+// A message is encoded straight into the departing batch, one append under one lock, as long as the batch has room. Only when the peer or the transport does
+// not keep up, messages wait in the queue, ordered by priority and fair between pipes, so that an urgent one never waits behind more than the batch.
+//
+// The outbox knows neither wires nor limits. It has at most one writer at a time: Put tells its caller to become the writer when there is none, and the
+// writer alternates between [Outbox.Take], the Wire and [Outbox.Written] until Take says that nothing is left.
+package outbox
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+const (
+	// batchSize bounds the bytes that depart together while the transport keeps up.
+	batchSize = 64 << 10
+
+	// fillSize bounds those that leave the queue together: the transport is slow then, and an urgent message has to wait for what has left the queue before.
+	fillSize = 32 << 10
+
+	// A pipe that has backlogHigh bytes in the queue should wait until they are no more than backlogLow, so that pipes which send all they can share the
+	// queue, and the session's limits, evenly.
+	backlogHigh = 64 << 10
+	backlogLow  = 32 << 10
+
+	// maxControls bounds the batch for Controls, which no limit counts: a peer that makes this side answer and never reads must not cost memory.
+	maxControls = 1 << 20
+
+	lengthSize = 4 // of the length before each frame
+)
+
+var (
+	// ErrClosed is returned by Put after Close.
+	ErrClosed = errors.New("outbox: closed")
+
+	// ErrEnded is returned by Put for what must not follow on its pipe: a Block after the end of its direction, anything after a Close.
+	ErrEnded = errors.New("outbox: the pipe takes no more")
+
+	// ErrFlood is returned by PutControl when the peer provokes Controls and does not read them.
+	ErrFlood = errors.New("outbox: the peer does not read the answers to its Controls")
+)
+
+// TooLargeError is returned by Put for a message whose frame may exceed what the peer accepts. Nothing was sent.
+type TooLargeError struct {
+	Size, Limit int // bytes, of what a frame carries
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("message of %d bytes exceeds the peer's limit of %d", e.Size, e.Limit)
+}
+
+// Outbox is safe for concurrent use.
+type Outbox struct {
+	written func(messages, bytes int) // these are fixed
+	dropped func(Drop)                // nil if nobody wants to know
+
+	mu      sync.Mutex
+	max     int    // guarded by mu, like all below; bytes of the largest frame that the peer accepts
+	nextID  uint64 // of the next pipe opened here
+	batch   []byte // the next to be taken: frames, each behind its length
+	holds   amount // messages in batch
+	flight  amount // messages that the writer has taken and not yet written
+	queue   priority.Queue[Message]
+	writing bool // somebody is the writer
+	closed  bool
+	flushes flushes
+	gone    amount // messages that were dropped and are not yet reported as written
+	drops   []Drop // what has to be told of them
+
+	returned []returned // the same for their senders
+}
+
+// amount counts messages and the bytes of their payloads.
+type amount struct{ messages, bytes int }
+
+func (a *amount) add(m *Message) {
+	a.messages++
+	a.bytes += len(m.Payload)
+}
+
+// New returns an Outbox whose first pipe gets firstID and every later one an id larger by two, and whose lower priorities get share of the bytes while higher ones
+// are busy. Both functions are called without a lock: written when messages with bytes of payload in all have been given to the Wire or dropped, dropped, which
+// may be nil, for each Block that is dropped although its pipe goes on, and for each Open whose time is up.
+func New(firstID uint64, maxFrame int, share float64, written func(messages, bytes int), dropped func(Drop)) *Outbox {
+	o := &Outbox{written: written, dropped: dropped, max: maxFrame, nextID: firstID}
+	o.queue.Guard(share)
+	return o
+}
+
+// Put accepts m for the pipe of f and keeps no part of it. It never blocks. If write is true, nobody is writing and that is now the caller's task. The errors are
+// ErrClosed, ErrEnded and *TooLargeError; nothing is sent then.
+func (o *Outbox) Put(f *Flow, m *Message) (write bool, err error) {
+	o.mu.Lock()
+	defer o.unlock()
+	if o.closed {
+		return false, ErrClosed
+	}
+	if f.closed || f.ended && m.Type == codec.BlockType {
+		return false, ErrEnded
+	}
+	if size := m.size(); size > o.max-HeadSize {
+		return false, &TooLargeError{Size: size, Limit: o.max - HeadSize}
+	}
+	if m.Pressed && f.thin(m) {
+		f.more().tail++
+		o.dropLocked(f, m, Thinned)
+		return false, nil
+	}
+	if f.rest != nil && (m.Type == codec.BlockType || m.Type == codec.CloseType) {
+		m.Meta.Skipped, f.rest.tail = f.rest.tail, 0
+	}
+	if o.queue.Len() == 0 && o.roomLocked(m) {
+		o.departLocked(f, m)
+	} else {
+		o.queue.Push(&f.queue, m.clone(f, o.flushes.begun), len(m.Payload)+lengthSize)
+		f.queued(len(m.Payload))
+	}
+	f.closed = f.closed || m.Type == codec.CloseType
+	f.ended = f.ended || m.End
+	write, o.writing = !o.writing, true
+	return write, nil
+}
+
+// Room returns a channel that is closed when the pipe of f has room in the queue again, or nil if it has. If the Outbox is closed first, it never is.
+func (o *Outbox) Room(f *Flow) <-chan struct{} {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	r := f.rest
+	if r == nil || r.backlog < backlogHigh {
+		return nil
+	}
+	if r.room == nil {
+		r.room = make(chan struct{})
+	}
+	return r.room
+}
+
+// PutControl accepts a Control. It is not counted and waits for no other message but those of the departing batch. The errors are ErrClosed and ErrFlood.
+func (o *Outbox) PutControl(c codec.Control) (write bool, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		return false, ErrClosed
+	}
+	if len(o.batch) > maxControls {
+		return false, ErrFlood
+	}
+	o.appendLocked(c)
+	write, o.writing = !o.writing, true
+	return write, nil
+}
+
+// Cancel drops what waits of f, for a reason. It reports whether the peer may know of the pipe. If not, it never will: its Open is among what was dropped, which
+// unsent says, or is refused with ErrEnded if it is still to come.
+func (o *Outbox) Cancel(f *Flow, why Reason) (departed, unsent bool) {
+	o.mu.Lock()
+	defer o.unlock()
+	unsent = o.clearLocked(f, why)
+	f.closed = f.closed || !f.departed
+	return f.departed, unsent
+}
+
+// Take returns the next batch, or nil when nothing waits; then the caller is the writer no longer. last says that the Outbox is closed and nothing will ever
+// follow; one caller learns that.
+func (o *Outbox) Take() (batch []byte, last bool) {
+	o.mu.Lock()
+	defer o.unlock()
+	o.fillLocked()
+	if len(o.batch) == 0 {
+		o.writing = false
+		o.flushes.written()
+		freeBuffer(o.batch)
+		o.batch = nil
+		return nil, o.closed
+	}
+	b := o.batch
+	o.flight, o.batch, o.holds = o.holds, nil, amount{}
+	o.flushes.taken++
+	return b, false
+}
+
+// Written says that batch, as returned by Take, has been given to the Wire, and takes it back.
+func (o *Outbox) Written(batch []byte) {
+	o.mu.Lock()
+	o.gone.messages += o.flight.messages
+	o.gone.bytes += o.flight.bytes
+	o.flight = amount{}
+	if o.batch == nil && cap(batch) <= largeSize {
+		o.batch, batch = batch[:0], nil
+	}
+	o.flushes.written()
+	o.unlock()
+	freeBuffer(batch)
+}
+
+// Close drops what waits behind the departing batch, adds c as the last frame unless it is nil, and makes every later Put fail with ErrClosed. It never blocks;
+// write is as for Put.
+func (o *Outbox) Close(c codec.Control) (write bool) {
+	o.mu.Lock()
+	defer o.unlock()
+	if o.closed {
+		return false
+	}
+	o.closed = true
+	for o.queue.Len() > 0 {
+		m, _ := o.queue.Pop()
+		o.noteLocked(&m, Closed)
+		if m.Type == codec.OpenType {
+			m.Departer.Discard(Closed)
+		}
+		m.free()
+	}
+	if c != nil {
+		o.appendLocked(c)
+	}
+	write, o.writing = !o.writing, true
+	return write
+}
+
+// Waiting returns how many messages wait behind the departing batch.
+func (o *Outbox) Waiting() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.queue.Len()
+}
+
+// roomLocked reports whether m may join the departing batch.
+func (o *Outbox) roomLocked(m *Message) bool {
+	return len(o.batch) == 0 || len(o.batch)+len(m.Payload) <= batchSize
+}
+
+// departLocked encodes m at the end of the departing batch, unless its time is up. From here on the peer may know of the pipe.
+func (o *Outbox) departLocked(f *Flow, m *Message) {
+	if !m.Expires.IsZero() {
+		left := time.Until(m.Expires)
+		if left <= 0 {
+			if m.Type == codec.BlockType {
+				f.more().skipped += 1 + m.Meta.Skipped
+			}
+			o.dropLocked(f, m, Expired)
+			return
+		}
+		m.Meta.TTL = millis(left)
+	}
+	o.skippedLocked(f, m)
+	if m.Type == codec.OpenType {
+		f.id, f.departed = o.nextID, true
+		o.nextID += 2
+		m.Departer.Depart(f.id)
+	}
+	o.batch = grow(o.batch, lengthSize+HeadSize+m.size())
+	start := len(o.batch)
+	o.batch = m.appendTo(append(o.batch, 0, 0, 0, 0), f)
+	putLength(o.batch[start:])
+	o.holds.add(m)
+}
+
+// appendLocked encodes a frame that is not counted at the end of the departing batch.
+func (o *Outbox) appendLocked(frame interface{ AppendTo([]byte) []byte }) {
+	o.batch = grow(o.batch, lengthSize+HeadSize) // enough for most
+	start := len(o.batch)
+	o.batch = frame.AppendTo(append(o.batch, 0, 0, 0, 0))
+	putLength(o.batch[start:])
+}
+
+// fillLocked moves what waits into the departing batch while it has room.
+func (o *Outbox) fillLocked() {
+	for o.queue.Len() > 0 && len(o.batch) < fillSize {
+		m, _ := o.queue.Pop()
+		m.flow.left(len(m.Payload))
+		o.departLocked(m.flow, &m)
+		m.free()
+		o.flushes.left(&m, true)
+	}
+}
+
+// unlock unlocks, and then tells what has been written or dropped meanwhile.
+func (o *Outbox) unlock() {
+	gone, drops, back := o.gone, o.drops, o.returned
+	o.gone, o.drops, o.returned = amount{}, nil, nil
+	o.mu.Unlock()
+	if gone.messages > 0 {
+		o.written(gone.messages, gone.bytes)
+	}
+	for _, r := range back {
+		r.to.Dropped(r.payload)
+	}
+	for _, d := range drops {
+		o.dropped(d)
+	}
+}
+
+// putLength writes the length of the frame into the four bytes reserved before it.
+func putLength(b []byte) { binary.BigEndian.PutUint32(b, uint32(len(b)-lengthSize)) }

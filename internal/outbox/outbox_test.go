@@ -1,0 +1,391 @@
+package outbox_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/leak"
+	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+// opening is a Departer that remembers what it was told.
+type opening struct {
+	ids       []uint64
+	discarded int
+}
+
+func (o *opening) Depart(id uint64)      { o.ids = append(o.ids, id) }
+func (o *opening) Discard(outbox.Reason) { o.discarded++ }
+
+// box is an outbox and what it reported as written.
+type box struct {
+	*outbox.Outbox
+	t        *testing.T
+	messages int
+	bytes    int
+	drops    []outbox.Drop
+}
+
+func newBox(t *testing.T) *box {
+	b := &box{t: t}
+	b.Outbox = outbox.New(0, 1<<20, 0,
+		func(messages, bytes int) { b.messages += messages; b.bytes += bytes },
+		func(d outbox.Drop) { b.drops = append(b.drops, d) })
+	return b
+}
+
+func (b *box) open(p priority.Priority) (*outbox.Flow, *opening) {
+	b.t.Helper()
+	f, o := outbox.NewFlow(p), new(opening)
+	_, err := b.Put(&f, &outbox.Message{Type: codec.OpenType, Departer: o})
+	require.NoError(b.t, err)
+	return &f, o
+}
+
+func (b *box) block(f *outbox.Flow, payload []byte) (write bool) {
+	b.t.Helper()
+	write, err := b.Put(f, &outbox.Message{Type: codec.BlockType, Payload: payload})
+	require.NoError(b.t, err)
+	return write
+}
+
+// take returns the next batch as frames; the batch is not yet written.
+func (b *box) take() (batch []byte, frames []string) {
+	b.t.Helper()
+	batch, _ = b.Take()
+	for rest := batch; len(rest) > 0; {
+		n := 4 + binary.BigEndian.Uint32(rest)
+		frames = append(frames, describe(b.t, rest[4:n]))
+		rest = rest[n:]
+	}
+	return batch, frames
+}
+
+// drain writes all batches and returns their frames.
+func (b *box) drain() (all []string) {
+	b.t.Helper()
+	for {
+		batch, frames := b.take()
+		if batch == nil {
+			return all
+		}
+		all = append(all, frames...)
+		b.Written(batch)
+	}
+}
+
+// describe returns a frame as "Block 2 ab": type, pipe and the first bytes of the payload.
+func describe(t *testing.T, frame []byte) string {
+	kind, err := codec.TypeOf(frame)
+	require.NoError(t, err)
+	short := func(b []byte) string { return string(b[:min(len(b), 8)]) }
+	switch kind {
+	case codec.OpenType:
+		m, err := codec.ParseOpen(frame)
+		require.NoError(t, err)
+		return fmt.Sprintf("Open %d", m.Pipe)
+	case codec.BlockType:
+		m, err := codec.ParseBlock(frame)
+		require.NoError(t, err)
+		return fmt.Sprintf("Block %d %s", m.Pipe, short(m.Payload))
+	case codec.CloseType:
+		m, err := codec.ParseClose(frame)
+		require.NoError(t, err)
+		return fmt.Sprintf("Close %d", m.Pipe)
+	}
+	m, err := codec.ParseControl(frame)
+	require.NoError(t, err)
+	return fmt.Sprintf("%T", m)
+}
+
+// fill puts so much that what follows has to wait behind the departing batch.
+func (b *box) fill() *outbox.Flow {
+	f, _ := b.open(priority.Normal)
+	b.block(f, bytes.Repeat([]byte("x"), 64<<10-10))
+	return f
+}
+
+func TestMessagesLeaveInOneBatchInTheirOrder(t *testing.T) {
+	b := newBox(t)
+	f, _ := b.open(0)
+	b.block(f, []byte("a"))
+	b.block(f, []byte("b"))
+	batch, frames := b.take()
+	require.Equal(t, []string{"Open 0", "Block 0 a", "Block 0 b"}, frames)
+	require.Zero(t, b.messages, "given to the wire only when Written says so")
+	b.Written(batch)
+	require.Equal(t, 3, b.messages)
+	require.Equal(t, 2, b.bytes)
+}
+
+func TestOneCallerIsToldToWrite(t *testing.T) {
+	b := newBox(t)
+	f := outbox.AcceptedFlow(0, 1)
+	require.True(t, b.block(&f, nil), "nobody writes yet")
+	require.False(t, b.block(&f, nil), "the first one will")
+	batch, _ := b.take()
+	require.False(t, b.block(&f, nil), "the writer comes back for this one")
+	b.Written(batch)
+	b.drain()
+	require.True(t, b.block(&f, nil), "the writer has gone")
+}
+
+func TestAnUrgentMessageOvertakesWhatWaitsButNotTheBatch(t *testing.T) {
+	b := newBox(t)
+	f := b.fill()
+	b.block(f, []byte("slow"))
+	urgent, _ := b.open(5)
+	b.block(urgent, []byte("fast"))
+	require.Equal(t, 3, b.Waiting())
+	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "Open 2", "Block 2 fast", "Block 0 slow"}, b.drain())
+}
+
+func TestIdsAreGivenInTheOrderOfDeparture(t *testing.T) {
+	b := newBox(t)
+	b.fill()
+	_, low := b.open(-1)
+	_, high := b.open(1)
+	require.Empty(t, low.ids, "an Open that waits has no id yet")
+	b.drain()
+	require.Equal(t, []uint64{2}, high.ids)
+	require.Equal(t, []uint64{4}, low.ids)
+}
+
+func TestCancelKeepsAnOpenFromEverLeaving(t *testing.T) {
+	b := newBox(t)
+	f := b.fill()
+	waiting, o := b.open(0)
+	b.block(waiting, []byte("abc"))
+	departed, unsent := b.Cancel(waiting, outbox.Ended)
+	require.False(t, departed, "the peer will never know of it")
+	require.True(t, unsent)
+	require.Equal(t, 2, b.messages, "what was dropped counts no longer")
+	_, err := b.Put(waiting, &outbox.Message{Type: codec.BlockType})
+	require.ErrorIs(t, err, outbox.ErrEnded)
+	b.block(f, []byte("after"))
+	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "Block 0 after"}, b.drain())
+	require.Empty(t, o.ids)
+}
+
+func TestCancelOfADepartedPipeDropsItsBlocks(t *testing.T) {
+	b := newBox(t)
+	f := b.fill()
+	b.block(f, []byte("dropped"))
+	departed, unsent := b.Cancel(f, outbox.Ended)
+	require.True(t, departed, "the peer knows of it")
+	require.False(t, unsent)
+	_, err := b.Put(f, &outbox.Message{Type: codec.CloseType, Abort: codec.ErrCanceled})
+	require.NoError(t, err)
+	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "Close 0"}, b.drain())
+}
+
+func TestNothingFollowsTheEndOfAPipe(t *testing.T) {
+	b := newBox(t)
+	f, _ := b.open(0)
+	_, err := b.Put(f, &outbox.Message{Type: codec.BlockType, End: true})
+	require.NoError(t, err)
+	_, err = b.Put(f, &outbox.Message{Type: codec.BlockType})
+	require.ErrorIs(t, err, outbox.ErrEnded, "a Block after the end of its direction")
+	_, err = b.Put(f, &outbox.Message{Type: codec.CloseType})
+	require.NoError(t, err, "the Close still may")
+	_, err = b.Put(f, &outbox.Message{Type: codec.CloseType})
+	require.ErrorIs(t, err, outbox.ErrEnded, "once")
+}
+
+func TestATooLargeMessageIsRefusedAndThePipeGoesOn(t *testing.T) {
+	b := &box{t: t, Outbox: outbox.New(0, 1000, 0, func(int, int) {}, nil)}
+	f, _ := b.open(0)
+	_, err := b.Put(f, &outbox.Message{Type: codec.BlockType, Payload: make([]byte, 1000)})
+	var large *outbox.TooLargeError
+	require.ErrorAs(t, err, &large)
+	require.Equal(t, 1000-outbox.HeadSize, large.Limit)
+	require.Equal(t, 1000, large.Size)
+	b.block(f, []byte("small"))
+	require.Equal(t, []string{"Open 0", "Block 0 small"}, b.drain())
+}
+
+func TestTheCallersSliceIsItsOwnAgain(t *testing.T) {
+	for _, full := range []bool{false, true} {
+		b := newBox(t)
+		f, _ := b.open(0)
+		if full {
+			b.fill()
+		}
+		p := []byte("mine")
+		b.block(f, p)
+		copy(p, "over")
+		require.Contains(t, b.drain(), "Block 0 mine", "queued: %v", full)
+	}
+}
+
+func TestAPipeWithMuchInTheQueueIsAskedToWait(t *testing.T) {
+	b := newBox(t)
+	f := b.fill()
+	require.Nil(t, b.Room(f), "what departs does not count")
+	for range 2 {
+		b.block(f, make([]byte, 32<<10))
+	}
+	room := b.Room(f)
+	require.NotNil(t, room)
+	other, _ := b.open(0)
+	require.Nil(t, b.Room(other), "others are not asked")
+	batch, _ := b.take()
+	b.Written(batch)
+	b.take()
+	select {
+	case <-room:
+	default:
+		t.Fatal("half of it has left")
+	}
+	require.Nil(t, b.Room(f))
+
+	for range 2 {
+		b.block(f, make([]byte, 32<<10))
+	}
+	room = b.Room(f)
+	b.Cancel(f, outbox.Ended)
+	<-room
+}
+
+func TestControlsGoBeforeWhatWaits(t *testing.T) {
+	b := newBox(t)
+	f := b.fill()
+	b.block(f, []byte("waits"))
+	_, err := b.PutControl(codec.Ping{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "codec.Ping", "Block 0 waits"}, b.drain())
+	require.Equal(t, 3, b.messages, "Controls are not counted")
+}
+
+func TestControlsThatNobodyReadsAreAnError(t *testing.T) {
+	b := newBox(t)
+	for range 1 << 20 {
+		if _, err := b.PutControl(codec.Pong{N: 1 << 50}); err != nil {
+			require.ErrorIs(t, err, outbox.ErrFlood)
+			return
+		}
+	}
+	t.Fatal("a million Controls were buffered")
+}
+
+func TestCloseSaysTheLastWordAndDiscardsTheQueue(t *testing.T) {
+	b := newBox(t)
+	f := b.fill()
+	_, o := b.open(0)
+	require.False(t, b.Close(codec.SessionClose{}), "a writer is there")
+	require.Equal(t, 1, o.discarded)
+	_, err := b.Put(f, &outbox.Message{Type: codec.BlockType})
+	require.ErrorIs(t, err, outbox.ErrClosed)
+	_, err = b.PutControl(codec.Ping{})
+	require.ErrorIs(t, err, outbox.ErrClosed)
+	batch, frames := b.take()
+	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "codec.SessionClose"}, frames)
+	b.Written(batch)
+	batch, last := b.Take()
+	require.Nil(t, batch)
+	require.True(t, last)
+}
+
+func TestFlushWaitsForWhatWasPutBeforeAndNothingElse(t *testing.T) {
+	b := newBox(t)
+	done := func(c <-chan struct{}) bool {
+		select {
+		case <-c:
+			return true
+		default:
+			return false
+		}
+	}
+	require.True(t, done(b.Flush()), "nothing was put")
+
+	b.fill()
+	low, _ := b.open(-1)
+	flushed := b.Flush()
+	high, _ := b.open(1)
+	b.block(high, bytes.Repeat([]byte("h"), 64<<10))
+	b.block(low, []byte("later"))
+
+	batch, _ := b.take()
+	b.Written(batch)
+	require.False(t, done(flushed), "the low Open still waits")
+	batch, frames := b.take()
+	require.NotContains(t, frames, "Open 4", "later messages of higher priority went before it")
+	b.Written(batch)
+	require.False(t, done(flushed))
+	b.drain()
+	require.True(t, done(flushed))
+}
+
+func TestAnIdleOutboxHoldsNoLargeBuffer(t *testing.T) {
+	b := newBox(t)
+	f := b.fill()
+	b.drain()
+	small := []byte("small")
+	if raceDetector {
+		t.Skip("pools drop things at random")
+	}
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		b.block(f, small)
+		b.drainQuietly()
+	}), "a lone small message needs no new buffer")
+}
+
+// drainQuietly is drain without looking.
+func (b *box) drainQuietly() {
+	for {
+		batch, _ := b.Take()
+		if batch == nil {
+			return
+		}
+		b.Written(batch)
+	}
+}
+
+func BenchmarkPut(b *testing.B) {
+	for _, size := range []int{64, 4 << 10, 64 << 10} {
+		b.Run(fmt.Sprintf("%dB", size), func(b *testing.B) {
+			o := outbox.New(0, 1<<20, 0, func(int, int) {}, nil)
+			f := outbox.AcceptedFlow(0, 1)
+			payload := make([]byte, size)
+			b.SetBytes(int64(size))
+			b.ReportAllocs()
+			for b.Loop() {
+				write, _ := o.Put(&f, &outbox.Message{Type: codec.BlockType, Payload: payload})
+				if batch, _ := o.Take(); write && batch != nil {
+					o.Written(batch)
+					o.Take()
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkQueued puts and takes while 100,000 messages of 1,000 pipes and seven priorities wait.
+func BenchmarkQueued(b *testing.B) {
+	o := outbox.New(0, 1<<20, 0.05, func(int, int) {}, nil)
+	flows := make([]outbox.Flow, 1000)
+	payload := make([]byte, 64)
+	put := func(i int) { o.Put(&flows[i%1000], &outbox.Message{Type: codec.BlockType, Payload: payload}) }
+	for i := range flows {
+		flows[i] = outbox.AcceptedFlow(priority.Priority(i%7), uint64(2*i+1))
+	}
+	for i := 0; o.Waiting() < 100_000; i++ {
+		put(i)
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		put(i)
+		if o.Waiting() > 100_500 { // a batch is some 500 of them
+			batch, _ := o.Take()
+			o.Written(batch)
+		}
+	}
+}

@@ -1,0 +1,172 @@
+// Package pipe is one running call: it is born by an Open, carries Blocks both ways, each direction until its end-of-stream, and dies by a Close.
+//
+// A [Pipe] has two faces. The application holds a *Pipe: it sends, receives and waits for the result. The session that joins the pipe to a Wire holds the
+// same object as an *[End], which has the methods for what arrives. A pipe knows nothing of wires; what it sends it hands to its [Port].
+//
+// # Windows
+//
+// Every direction of a pipe has a window: the receiver says up to which total the peer may send, and says more as its application takes Blocks. A Block costs
+// its payload and [limits.Overhead] bytes. A reader that sleeps holds up its own pipe and nobody else.
+package pipe
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/fifo"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+var (
+	// ErrClosed is returned for what is asked of a pipe whose call has ended well.
+	ErrClosed = errors.New("pipe: the call is over")
+
+	// ErrEnded is returned by Send, Post and CloseSend after CloseSend.
+	ErrEnded = errors.New("pipe: sending has been ended by CloseSend")
+)
+
+// Port is what a pipe needs from the session that holds it. Its methods are called without a lock of the pipe.
+type Port interface {
+	// Send sends a Block behind those sent before, and keeps no part of its payload. It may wait for room until ctx ends.
+	Send(ctx context.Context, b Outgoing) error
+
+	// Post is Send without waiting. It returns the state of the session's outbound direction.
+	Post(b Outgoing) (limits.State, error)
+
+	// CloseSend sends the end of the direction behind all Blocks. It does not wait.
+	CloseSend() error
+
+	// Close tells the peer that the pipe is over. A nil abort is success with result; an abort overtakes Blocks that wait, and discards them. It does not
+	// wait, and does nothing if nobody is left to tell.
+	Close(result []byte, abort *codec.Abort)
+
+	// Grant tells the peer that it may have sent total bytes.
+	Grant(total uint64)
+
+	// Stop tells the peer that no more Blocks are wanted.
+	Stop()
+
+	// Window returns the largest window, in bytes, that the session can afford now.
+	Window() int
+
+	// Taken says that the application has taken, or will never take, messages with bytes of payload in all.
+	Taken(messages, bytes int)
+}
+
+// Config is what a session knows when a pipe is born.
+type Config struct {
+	Function uint16
+	Priority priority.Priority
+	Port     Port
+
+	Loss      uint8  // loss rate of Blocks that are sent without one of their own
+	SendLimit uint64 // total that the peer granted at first, in bytes; 0: it has no window
+	Window    Window // for what the peer sends
+}
+
+// Pipe is one running call. All methods may be called concurrently; when several goroutines receive, each Block goes to one of them. A method that waits is
+// ended by its context, by the end of the call and by the end of the session.
+type Pipe struct {
+	function uint16
+	priority priority.Priority
+	loss     uint8
+	port     Port
+
+	mu         sync.Mutex
+	state      state             // guarded by mu, like all below
+	inbox      fifo.Queue[Block] // arrived and not yet taken
+	inboxed    int               // bytes of payload in inbox
+	skipped    uint64            // Blocks dropped since the one that was taken last
+	endSkipped uint64            // Blocks dropped between the last one and the peer's end-of-stream
+	sent       uint64            // cost of the Blocks sent
+	limit      uint64            // sending waits while sent has reached it; 0: no window
+	window     receiving         // for what the peer sends
+	result     []byte            // of a Close with success
+	abort      *codec.Abort      // why the call ended without a result
+	paused     bool              // by the application
+	arrived    signal            // something to receive
+	credit     signal            // sent may go on
+	finished   signal            // the pipe is over
+}
+
+// Init prepares p, which is often part of a larger object, and must be called before anything else.
+func (p *Pipe) Init(c Config) {
+	p.function, p.priority, p.loss, p.port = c.Function, c.Priority, c.Loss, c.Port
+	p.limit = c.SendLimit
+	p.window = newReceiving(c.Window)
+}
+
+// Function returns the number of the called function.
+func (p *Pipe) Function() uint16 { return p.function }
+
+// Priority returns the priority of all messages of the pipe.
+func (p *Pipe) Priority() priority.Priority { return p.priority }
+
+// Result waits for the end of the call and returns its result, which belongs to the caller. The error is a *[codec.Abort]: why the call was aborted, or
+// ErrCanceled or ErrExpired from ctx, which ends only the wait.
+func (p *Pipe) Result(ctx context.Context) ([]byte, error) {
+	select {
+	case <-p.Done():
+	case <-ctx.Done():
+		return nil, codec.AbortOf(ctx.Err())
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.abort != nil {
+		return nil, p.abort
+	}
+	return p.result, nil
+}
+
+// Abort ends the call from this side, whether it runs or waits, and tells the peer err. A nil err stands for ErrCanceled. It does nothing once the call is over.
+func (p *Pipe) Abort(err error) {
+	if err == nil {
+		err = codec.ErrCanceled
+	}
+	a := codec.AbortOf(err)
+	if p.finish(sendClose, nil, a) {
+		p.port.Close(nil, a)
+	}
+}
+
+// Done returns a channel that is closed when the call is over.
+func (p *Pipe) Done() <-chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.finished.wait()
+}
+
+// Err returns nil while the call runs and when it has ended well, and then why it was aborted.
+func (p *Pipe) Err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.abort == nil {
+		return nil
+	}
+	return p.abort
+}
+
+// finish ends the pipe, unless it is over already. Blocks that wait are discarded if it was aborted or ended here; otherwise they stay for the application, but
+// no longer count for the session: a result may be all that the application wants.
+func (p *Pipe) finish(e event, result []byte, abort *codec.Abort) bool {
+	p.mu.Lock()
+	s, ok := p.state.next(e)
+	if !ok {
+		p.mu.Unlock()
+		return false
+	}
+	p.state, p.result, p.abort = s, result, abort
+	messages, bytes := p.inbox.Len(), p.inboxed
+	if abort != nil || e == sendClose {
+		p.discardLocked()
+	}
+	p.arrived.end()
+	p.credit.end()
+	p.finished.end()
+	p.mu.Unlock()
+	p.port.Taken(messages, bytes)
+	return true
+}

@@ -1,0 +1,58 @@
+package pipe
+
+import "github.com/asterisque-go/asterisque/limits"
+
+// Window bounds, in bytes, what the peer may send before the application has taken what came earlier. It starts at Initial; it doubles up to Max while the
+// application keeps up and the peer uses it up; and it shrinks down to Min as the session fills up. With Initial 0 there is no window; Min is at most Initial, and
+// Max at least.
+type Window struct {
+	Initial int
+	Min     int
+	Max     int
+}
+
+// cost is what a Block counts against a window.
+func cost(payload []byte) uint64 { return uint64(len(payload)) + limits.Overhead }
+
+// receiving is the receiver's side of a window: three totals since the birth of the pipe.
+type receiving struct {
+	size     uint64 // 0: no window
+	min, max uint64 // of size
+	received uint64
+	taken    uint64 // by the application
+	granted  uint64 // as the peer knows it
+	usedUp   bool   // the peer had to wait for more
+}
+
+func newReceiving(w Window) receiving {
+	size := uint64(max(w.Initial, 0))
+	return receiving{size: size, min: min(uint64(max(w.Min, 0)), size), max: max(uint64(max(w.Max, 0)), size), granted: size}
+}
+
+// arrive counts a Block and reports false if the peer was not allowed to send it. The last Block may overshoot, so that one larger than the window passes.
+func (w *receiving) arrive(n uint64) bool {
+	ok := w.size == 0 || w.received < w.granted
+	w.received += n
+	w.usedUp = w.usedUp || w.received >= w.granted
+	return ok
+}
+
+// take counts a Block as taken; drained says that none is left, and most is the largest window that the session can afford now. It returns the total to be
+// granted, or 0 as long as it is not worth a message.
+func (w *receiving) take(n uint64, drained bool, most uint64) uint64 {
+	w.taken += n
+	if w.size == 0 {
+		return 0
+	}
+	if drained && w.usedUp {
+		w.size = min(2*w.size, w.max) // the peer waits for the window, and not for the application
+		w.usedUp = false
+	}
+	size := max(min(w.size, most), w.min)
+	total := w.taken + size
+	if total < w.granted+size/4 {
+		return 0
+	}
+	w.granted = total
+	return total
+}

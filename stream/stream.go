@@ -1,0 +1,37 @@
+// Package stream is bytes over a pipe: an [io.Writer] at one end and an [io.Reader] at the other.
+//
+// A [Writer] cuts what is written into Blocks of a moderate size, so that a bulk write never holds up the other pipes of a session; a [Reader] joins them again.
+// Both wait as the pipe does: for its window, for the session's limits, for the peer. Errors of the pipe come through as they are, so that [errors.Is] finds
+// their codes.
+//
+//	w, r := stream.NewWriter(p), stream.NewReader(p)
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// deadline is a point in time that bounds each call that begins after it was set.
+type deadline struct {
+	at time.Time
+}
+
+// context returns a context that ends at the deadline.
+func (d deadline) context() (context.Context, context.CancelFunc) {
+	if d.at.IsZero() {
+		return context.Background(), func() {}
+	}
+	return context.WithDeadline(context.Background(), d.at)
+}
+
+// explain makes of an error of the pipe one of this package: the end of ctx is a passed deadline.
+func explain(ctx context.Context, op string, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("stream: %s: %w", op, os.ErrDeadlineExceeded)
+	}
+	return err
+}

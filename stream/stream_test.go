@@ -1,0 +1,252 @@
+package stream_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/leak"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/stream"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+var background = context.Background()
+
+// open returns the pipe of a call whose handler is h. Everything ends with the test.
+func open(t *testing.T, h func(ctx context.Context, p *pipe.Pipe) error) *pipe.Pipe {
+	t.Helper()
+	svc := asterisque.NewService()
+	svc.Handle(1, "stream", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) { return nil, h(ctx, p) })
+	here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc))
+	a, b := wire.Pipe()
+	go there.Accept(background, b)
+	s, err := here.Attach(background, a)
+	require.NoError(t, err)
+	p, err := s.Open(background, 1, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() { p.Abort(nil); here.Close(); there.Close() })
+	return p
+}
+
+// noise returns n bytes that are the same in every run.
+func noise(n int) []byte {
+	b := make([]byte, n)
+	rand.NewChaCha8([32]byte{1}).Read(b)
+	return b
+}
+
+// send returns a handler that writes content in pieces of at most size bytes.
+func send(content []byte, size int) func(context.Context, *pipe.Pipe) error {
+	return func(_ context.Context, p *pipe.Pipe) error {
+		w := stream.NewWriterSize(p, size)
+		for rest := content; len(rest) > 0; {
+			n := min(len(rest), 1+len(rest)%1000)
+			if _, err := w.Write(rest[:n]); err != nil {
+				return err
+			}
+			rest = rest[n:]
+		}
+		return w.Close()
+	}
+}
+
+func TestTheReaderIsAReader(t *testing.T) {
+	content := noise(10_000)
+	for _, size := range []int{0, 1, 777, 1 << 20} {
+		require.NoError(t, iotest.TestReader(stream.NewReader(open(t, send(content, size))), content))
+	}
+	for name, wrap := range map[string]func(io.Reader) io.Reader{"one byte": iotest.OneByteReader, "half": iotest.HalfReader, "data with EOF": iotest.DataErrReader} {
+		got, err := io.ReadAll(wrap(stream.NewReader(open(t, send(content, 300)))))
+		require.NoError(t, err, name)
+		require.True(t, bytes.Equal(content, got), name)
+	}
+}
+
+func TestCopyGoesBothWaysThroughReadFromAndWriteTo(t *testing.T) {
+	content := noise(3 << 20)
+	p := open(t, func(_ context.Context, p *pipe.Pipe) error { // sends back what it gets
+		w := stream.NewWriter(p)
+		_, err := io.Copy(w, stream.NewReader(p))
+		return errors.Join(err, w.Close())
+	})
+	go func() {
+		w := stream.NewWriter(p)
+		n, err := w.ReadFrom(iotest.HalfReader(bytes.NewReader(content)))
+		if err != nil || n != int64(len(content)) {
+			t.Errorf("sent %d: %v", n, err)
+		}
+		w.Close()
+	}()
+	var got bytes.Buffer
+	n, err := stream.NewReader(p).WriteTo(&got)
+	require.NoError(t, err)
+	require.EqualValues(t, len(content), n)
+	require.True(t, bytes.Equal(content, got.Bytes()))
+}
+
+func TestWritesTravelInBlocksOfABoundedSize(t *testing.T) {
+	for _, c := range []struct{ size, most int }{{0, stream.DefaultBlock}, {100, 100}, {1 << 20, stream.MaxBlock}} {
+		p := open(t, func(_ context.Context, p *pipe.Pipe) error {
+			w := stream.NewWriterSize(p, c.size)
+			_, err := w.Write(make([]byte, 300_000))
+			return errors.Join(err, w.Close())
+		})
+		sum := 0
+		for {
+			b, err := p.Recv(background)
+			if err == io.EOF {
+				break
+			}
+			require.NoError(t, err)
+			require.LessOrEqual(t, len(b.Payload), c.most)
+			sum += len(b.Payload)
+		}
+		require.Equal(t, 300_000, sum)
+	}
+}
+
+func TestSmallWritesWaitForFlush(t *testing.T) {
+	flush, flushed := make(chan struct{}), make(chan struct{})
+	p := open(t, func(_ context.Context, p *pipe.Pipe) error {
+		w := stream.NewWriter(p)
+		io.WriteString(w, "hello ")
+		io.WriteString(w, "world")
+		<-flush
+		err := w.Flush()
+		<-flushed
+		return errors.Join(err, w.Close(), w.Close())
+	})
+	ctx, cancel := context.WithTimeout(background, 20*time.Millisecond)
+	defer cancel()
+	_, err := p.Recv(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded, "nothing was sent yet")
+	close(flush)
+	b, err := p.Recv(background)
+	require.NoError(t, err)
+	require.Equal(t, "hello world", string(b.Payload), "in one Block")
+	close(flushed)
+	_, err = p.Recv(background)
+	require.Equal(t, io.EOF, err)
+	_, err = p.Result(background)
+	require.NoError(t, err)
+}
+
+func TestNothingIsWrittenAfterClose(t *testing.T) {
+	p := open(t, func(ctx context.Context, p *pipe.Pipe) error { <-ctx.Done(); return nil })
+	w := stream.NewWriter(p)
+	require.NoError(t, w.Close())
+	_, err := w.Write([]byte("x"))
+	require.ErrorIs(t, err, pipe.ErrEnded)
+	_, err = w.ReadFrom(strings.NewReader("x"))
+	require.ErrorIs(t, err, pipe.ErrEnded)
+	require.ErrorIs(t, w.Flush(), pipe.ErrEnded)
+}
+
+func TestCloseAfterTheCallHasEndedWellIsNoError(t *testing.T) {
+	p := open(t, func(ctx context.Context, p *pipe.Pipe) error {
+		_, err := p.Recv(ctx)
+		return err
+	})
+	w := stream.NewWriter(p)
+	_, err := io.WriteString(w, "all that the peer wants")
+	require.NoError(t, err)
+	require.NoError(t, w.Flush())
+	_, err = p.Result(background)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	require.NoError(t, w.Close())
+	_, err = w.Write([]byte("x"))
+	require.ErrorIs(t, err, pipe.ErrEnded)
+}
+
+func TestClosingTheReaderStopsTheWriter(t *testing.T) {
+	p := open(t, func(_ context.Context, p *pipe.Pipe) error {
+		r := stream.NewReader(p)
+		if _, err := r.Read(make([]byte, 1)); err != nil {
+			return err
+		}
+		r.Close()
+		_, err := r.Read(make([]byte, 1))
+		<-p.Done()
+		return err
+	})
+	w := stream.NewWriter(p)
+	var err error
+	for err == nil {
+		_, err = w.Write(make([]byte, 10_000))
+	}
+	require.ErrorIs(t, err, asterisque.ErrStopped)
+	_, again := w.Write([]byte("x"))
+	require.ErrorIs(t, again, asterisque.ErrStopped)
+	require.ErrorIs(t, w.Close(), asterisque.ErrStopped)
+}
+
+func TestADeadlineEndsOneCallAndNotTheStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		read := make(chan struct{})
+		p := open(t, func(ctx context.Context, p *pipe.Pipe) error {
+			<-read
+			_, err := io.Copy(io.Discard, stream.NewReader(p))
+			return err
+		})
+		w, r := stream.NewWriter(p), stream.NewReader(p)
+		w.SetWriteDeadline(time.Now().Add(time.Second))
+		_, err := w.Write(make([]byte, 10<<20))
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		r.SetReadDeadline(time.Now().Add(time.Second))
+		_, err = r.Read(make([]byte, 1))
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+
+		close(read)
+		w.SetWriteDeadline(time.Time{})
+		r.SetReadDeadline(time.Time{})
+		_, err = w.Write(make([]byte, 10<<20))
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+		_, err = r.Read(make([]byte, 1))
+		require.Equal(t, io.EOF, err)
+	})
+}
+
+func TestAnAbortComesThroughWithItsCode(t *testing.T) {
+	p := open(t, func(context.Context, *pipe.Pipe) error { return &asterisque.Abort{Code: 1001, Message: "disk full"} })
+	<-p.Done()
+	_, err := stream.NewReader(p).Read(make([]byte, 1))
+	var a *asterisque.Abort
+	require.ErrorAs(t, err, &a)
+	require.EqualValues(t, 1001, a.Code)
+	_, err = stream.NewWriter(p).Write(make([]byte, 100_000))
+	require.ErrorAs(t, err, &a)
+}
+
+func TestFailuresOfTheOtherEndOfACopyAreReturned(t *testing.T) {
+	boom := errors.New("boom")
+	p := open(t, send(noise(1000), 0))
+	n, err := stream.NewReader(p).WriteTo(failingWriter{boom})
+	require.ErrorIs(t, err, boom)
+	require.EqualValues(t, 10, n)
+
+	p = open(t, func(ctx context.Context, _ *pipe.Pipe) error { <-ctx.Done(); return nil })
+	n, err = stream.NewWriter(p).ReadFrom(io.MultiReader(strings.NewReader("ten bytes."), iotest.ErrReader(boom)))
+	require.ErrorIs(t, err, boom)
+	require.EqualValues(t, 10, n)
+}
+
+// failingWriter takes ten bytes and fails.
+type failingWriter struct{ err error }
+
+func (w failingWriter) Write([]byte) (int, error) { return 10, w.err }

@@ -1,0 +1,159 @@
+package stream
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+const (
+	// MaxBlock is the largest Block, in bytes, that a Writer sends.
+	MaxBlock = 64 << 10
+
+	// DefaultBlock is the size of the Blocks that a Writer sends unless it is told otherwise. 32 KiB stay in a processor's cache on their way.
+	DefaultBlock = 32 << 10
+)
+
+// Writer writes bytes into a pipe. It is for one goroutine at a time.
+type Writer struct {
+	pipe     *pipe.Pipe
+	deadline deadline
+	size     int
+	buf      []byte // written and not yet sent; made with the first small write
+	err      error  // of the first failure, and ErrEnded after Close
+}
+
+// NewWriter returns a Writer over p that sends Blocks of DefaultBlock bytes.
+func NewWriter(p *pipe.Pipe) *Writer { return NewWriterSize(p, DefaultBlock) }
+
+// NewWriterSize returns a Writer over p that sends Blocks of size bytes, at most MaxBlock. A size below 1 means DefaultBlock.
+func NewWriterSize(p *pipe.Pipe, size int) *Writer {
+	if size < 1 {
+		size = DefaultBlock
+	}
+	return &Writer{pipe: p, size: min(size, MaxBlock)}
+}
+
+// Write sends b, or keeps it until there is enough for a Block; see Flush. It keeps no part of b. It waits as [pipe.Pipe.Send] does, at most until the deadline. The
+// number of bytes returned with an error says what was accepted; after an error every further call fails with it, except that of a deadline, after which another
+// one may be set. When the reader was closed the error is ErrStopped of package codec.
+func (w *Writer) Write(b []byte) (n int, err error) {
+	if w.err != nil {
+		return 0, w.err
+	}
+	ctx, cancel := w.deadline.context()
+	defer cancel()
+	for len(b) > 0 {
+		k := w.take(b)
+		if k == 0 { // a whole Block, and nothing kept before it: no copy is needed here
+			k = min(len(b), w.size)
+			err = w.send(ctx, b[:k])
+		} else if len(w.buf) == w.size {
+			err = w.flush(ctx)
+		}
+		if err != nil {
+			return n, err
+		}
+		n += k
+		b = b[k:]
+	}
+	return n, nil
+}
+
+// take keeps as much of b as completes a Block, unless b is one by itself.
+func (w *Writer) take(b []byte) int {
+	if len(w.buf) == 0 && len(b) >= w.size {
+		return 0
+	}
+	if w.buf == nil {
+		w.buf = make([]byte, 0, w.size)
+	}
+	k := min(len(b), w.size-len(w.buf))
+	w.buf = append(w.buf, b[:k]...)
+	return k
+}
+
+// ReadFrom sends what r returns until its end, a Block for each Read, so that nothing is held back while r has no more. It returns the number of bytes
+// sent, and the first error of either side but io.EOF.
+func (w *Writer) ReadFrom(r io.Reader) (n int64, err error) {
+	if err := w.Flush(); err != nil {
+		return 0, err
+	}
+	ctx, cancel := w.deadline.context()
+	defer cancel()
+	if w.buf == nil {
+		w.buf = make([]byte, 0, w.size)
+	}
+	for {
+		k, readErr := r.Read(w.buf[:w.size])
+		if k > 0 {
+			if err := w.send(ctx, w.buf[:k]); err != nil {
+				return n, err
+			}
+			n += int64(k)
+		}
+		if readErr == io.EOF {
+			return n, nil
+		}
+		if readErr != nil {
+			return n, readErr
+		}
+	}
+}
+
+// Flush sends what has been kept. It does not wait for the peer.
+func (w *Writer) Flush() error {
+	if w.err != nil {
+		return w.err
+	}
+	ctx, cancel := w.deadline.context()
+	defer cancel()
+	return w.flush(ctx)
+}
+
+// Close flushes and ends this direction: the peer's Reader returns io.EOF after the last byte. The call itself goes on; if the peer, content with what it has, has ended it
+// well, there is nothing to end. Repeated calls return the error of the first.
+func (w *Writer) Close() error {
+	if w.err == pipe.ErrEnded {
+		return nil
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	w.buf = nil
+	if err := w.pipe.CloseSend(); err != nil && err != pipe.ErrClosed {
+		w.err = err
+		return err
+	}
+	w.err = pipe.ErrEnded
+	return nil
+}
+
+// SetWriteDeadline bounds the calls that begin after it; zero is no bound. A call that passes it fails with os.ErrDeadlineExceeded.
+func (w *Writer) SetWriteDeadline(t time.Time) error {
+	w.deadline.at = t
+	return nil
+}
+
+// flush sends what has been kept.
+func (w *Writer) flush(ctx context.Context) error {
+	if len(w.buf) == 0 {
+		return nil
+	}
+	if err := w.send(ctx, w.buf); err != nil {
+		return err
+	}
+	w.buf = w.buf[:0]
+	return nil
+}
+
+// send sends one Block. A failure is final, but for a deadline.
+func (w *Writer) send(ctx context.Context, b []byte) error {
+	err := w.pipe.Send(ctx, b)
+	if err != nil && ctx.Err() == nil {
+		w.err = err
+	}
+	return explain(ctx, "write", err)
+}
