@@ -1,0 +1,96 @@
+package asterisque_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// BenchmarkCall is a 64-byte echo through the typed API, both ends in this process.
+func BenchmarkCall(b *testing.B) {
+	for _, callers := range []int{1, 64, 1024} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			sess, _ := connect(b, echoService())
+			text := strings.Repeat("*", 64)
+			inParallel(b, callers, func() error {
+				_, err := echo.Call(context.Background(), sess, text)
+				return err
+			})
+		})
+	}
+}
+
+// BenchmarkCallWithPriorities is BenchmarkCall with callers of eight priorities.
+func BenchmarkCallWithPriorities(b *testing.B) {
+	sess, _ := connect(b, echoService())
+	text := strings.Repeat("*", 64)
+	var next atomic.Int64
+	inParallel(b, 64, func() error {
+		p := asterisque.WithPriority(priority.Priority(next.Add(1) % 8))
+		_, err := echo.Call(context.Background(), sess, text, p)
+		return err
+	})
+}
+
+// BenchmarkPingPong is the floor: a bare TCP connection on which one goroutine writes 64 bytes and waits for them to come back.
+func BenchmarkPingPong(b *testing.B) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(b, err)
+	defer ln.Close()
+	go func() {
+		c, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		buf := make([]byte, 64)
+		for {
+			if _, err := io.ReadFull(c, buf); err != nil {
+				return
+			}
+			c.Write(buf)
+		}
+	}()
+	c, err := net.Dial("tcp", ln.Addr().String())
+	require.NoError(b, err)
+	defer c.Close()
+	inParallel(b, 1, func() error {
+		buf := make([]byte, 64)
+		if _, err := c.Write(buf); err != nil {
+			return err
+		}
+		_, err := io.ReadFull(c, buf)
+		return err
+	})
+}
+
+// inParallel runs op b.N times on that many goroutines.
+func inParallel(b *testing.B, goroutines int, op func() error) {
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	b.ReportAllocs()
+	b.ResetTimer()
+	var wg sync.WaitGroup
+	for range goroutines {
+		wg.Go(func() {
+			for left.Add(-1) >= 0 {
+				if err := op(); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
+}

@@ -1,0 +1,153 @@
+package asterisque
+
+import (
+	"context"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// call is a unary call from this side: the endpoint that waits for a Close and needs no inbox, no window and no state. Calls are reused; every way of
+// ending one has a single owner: whoever took it out of the session's table or out of the outbox wakes the caller.
+type call struct {
+	port
+	priority priority.Priority
+	done     chan struct{} // holds one token once result or abort is set
+	own      bool          // the result goes to the application, and is not kept for the next call
+	result   []byte
+	abort    *Abort
+	box      any // of a typed call; see boxFor
+}
+
+// keepResult is the largest result buffer, in bytes, that is kept for the next call.
+const keepResult = 16 << 10
+
+// Call calls a function of the peer with params as they are, and waits for its result, which belongs to the caller. It keeps no part of params. The wait ends
+// with ctx, which also ends the handler's context, and with the session. Every error is an *[Abort]; [Repeatable] tells whether the call can safely be made again.
+//
+// A call waits before it is sent while the session is at its outbound soft limit.
+func (s *Session) Call(ctx context.Context, function uint16, params []byte, opts ...CallOption) ([]byte, error) {
+	cfg := newCallConfig(opts)
+	c := newCall(s, cfg, true)
+	defer c.free()
+	if a := c.do(ctx, function, params, cfg.ttl); a != nil {
+		return nil, a
+	}
+	return c.result, nil
+}
+
+func newCall(s *Session, cfg callConfig, own bool) *call {
+	c, ok := s.node.calls.Get().(*call)
+	if !ok {
+		c = &call{done: make(chan struct{}, 1)}
+	}
+	c.port = port{s: s, flow: outbox.NewFlow(cfg.priority)}
+	c.priority, c.own = cfg.priority, own
+	return c
+}
+
+// free gives c back. The result is gone then, unless it is the application's.
+func (c *call) free() {
+	pool := &c.s.node.calls
+	c.port, c.abort = port{}, nil
+	if c.own || cap(c.result) > keepResult {
+		c.result = nil
+	}
+	pool.Put(c)
+}
+
+// do sends the call and waits for its end.
+func (c *call) do(ctx context.Context, function uint16, params []byte, ttl time.Duration) *Abort {
+	expires, a := c.s.lifetime(ctx, ttl)
+	if a != nil {
+		return a
+	}
+	if ttl > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, ttl)
+		defer cancel()
+	}
+	if a := c.s.reserveOpen(ctx, len(params)); a != nil {
+		return a
+	}
+	if err := c.put(&outbox.Message{Type: codec.OpenType, Function: function, Payload: params, Expires: expires, Departer: c}); err != nil {
+		c.s.opens.giveBack()
+		return codec.AbortOf(err)
+	}
+	if ctx.Done() == nil { // a receive is cheaper than a select
+		<-c.done
+		return c.abort
+	}
+	select {
+	case <-c.done:
+		return c.abort
+	case <-ctx.Done():
+		return c.giveUp(ctx)
+	}
+}
+
+// giveUp ends the call because of ctx, unless it has ended by itself.
+func (c *call) giveUp(ctx context.Context) *Abort {
+	a := contextError(ctx)
+	switch {
+	case !c.cancel(outbox.Ended):
+		select {
+		case <-c.done: // the session ended first, and discarded the Open
+			return c.abort
+		default:
+			a.Ran = codec.NeverSent
+		}
+	case !c.s.table.remove(c.id):
+		<-c.done // somebody else has taken it out of the table, and is about to say so
+		return c.abort
+	default:
+		c.s.abort(c.id, c.priority, a)
+	}
+	return a
+}
+
+// Depart implements outbox.Departer.
+func (c *call) Depart(id uint64) {
+	c.id = id
+	c.s.table.depart(id, c)
+}
+
+// Discard implements outbox.Departer: the call was not sent.
+func (c *call) Discard(why outbox.Reason) {
+	c.abort = c.discarded(why)
+	c.done <- struct{}{}
+}
+
+// block implements endpoint. A unary call has no use for Blocks.
+func (c *call) block(codec.Block) error { return nil }
+
+// credit implements endpoint.
+func (c *call) credit(uint64) {}
+
+// stop implements endpoint.
+func (c *call) stop() {}
+
+// closed implements endpoint.
+func (c *call) closed(m codec.Close) {
+	switch {
+	case m.Abort != nil:
+		c.abort = remote(m.Abort)
+	case c.own:
+		c.result = append(make([]byte, 0, len(m.Result)), m.Result...)
+	default:
+		c.result = append(c.result[:0], m.Result...)
+	}
+	c.done <- struct{}{}
+}
+
+// fail implements endpoint.
+func (c *call) fail(a *Abort) {
+	c.abort = a
+	c.done <- struct{}{}
+}
+
+// untyped implements endpoint.
+func (c *call) untyped() *pipe.Pipe { return nil }

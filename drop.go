@@ -1,0 +1,52 @@
+package asterisque
+
+import (
+	"fmt"
+
+	"github.com/asterisque-go/asterisque/internal/outbox"
+)
+
+// DropReason says why a message was dropped.
+type DropReason uint8
+
+const (
+	DropSessionLost DropReason = DropReason(outbox.Closed)     // the session ended before it left
+	DropExpired     DropReason = DropReason(outbox.Expired)    // its time to live was over before it left
+	DropThinned     DropReason = DropReason(outbox.Thinned)    // the session was under pressure, and the loss rate allowed it
+	DropNoFunction  DropReason = DropReason(outbox.NoFunction) // the peer does not have the function that was called
+	DropDraining    DropReason = DropReason(outbox.Draining)   // the peer shuts the session down, and did not take the call
+	DropEnded       DropReason = DropReason(outbox.Ended)      // the call ended before it left, for any other reason
+)
+
+var dropReasons = [...]string{
+	DropSessionLost: "session lost",
+	DropExpired:     "expired",
+	DropThinned:     "thinned",
+	DropNoFunction:  "no such function",
+	DropDraining:    "peer draining",
+	DropEnded:       "call ended",
+}
+
+func (r DropReason) String() string {
+	if int(r) < len(dropReasons) {
+		return dropReasons[r]
+	}
+	return fmt.Sprintf("reason %d", uint8(r))
+}
+
+// Drop tells of a message that this side sent and that was dropped.
+type Drop struct {
+	Open   bool // a call, and not a Block
+	Reason DropReason
+	Marker any // what pipe.WithMarker gave the Block; nil without
+}
+
+// dropReporter returns what the outbox calls for each drop, or nil if nobody wants to know.
+func (s *Session) dropReporter() func(outbox.Drop) {
+	if s.cfg.onDrop == nil {
+		return nil
+	}
+	return func(d outbox.Drop) {
+		s.cfg.onDrop(s, Drop{Open: d.Open, Reason: DropReason(d.Reason), Marker: d.Marker})
+	}
+}

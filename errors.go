@@ -1,0 +1,90 @@
+package asterisque
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// Abort is the error of a call, a pipe or a session that ended without a result, on whichever side of the wire it is met. Branch on it with [errors.Is] and
+// the values below, or on its Code. Return one from a handler to choose the code, the message and the detail that the caller gets.
+type Abort = codec.Abort
+
+// Code says what an [Abort] means. 1..999 belong to the library; applications use numbers from 1000 on.
+type Code = codec.Code
+
+// The values to compare an error with, by [errors.Is]. See package codec for what each means and what to do next.
+var (
+	ErrCanceled      = codec.ErrCanceled      // the caller gave up, or its context was canceled
+	ErrExpired       = codec.ErrExpired       // the deadline or the time to live passed
+	ErrNoFunction    = codec.ErrNoFunction    // the peer offers no function of this number
+	ErrBadParams     = codec.ErrBadParams     // the function takes parameters of another type
+	ErrBadResult     = codec.ErrBadResult     // a result or a Block is of another type, or could not be encoded
+	ErrTooLarge      = codec.ErrTooLarge      // the message exceeds what the peer accepts; send less, or in Blocks
+	ErrOverloaded    = codec.ErrOverloaded    // too much waits already; try again later
+	ErrUnavailable   = codec.ErrUnavailable   // a side is going away; call on another session
+	ErrPanicked      = codec.ErrPanicked      // the handler panicked; its log says where
+	ErrProtocol      = codec.ErrProtocol      // one side broke the protocol, and the session ended
+	ErrSessionClosed = codec.ErrSessionClosed // the session was closed, or its Wire died
+	ErrHardLimit     = codec.ErrHardLimit     // the session exceeded its hard limit and was closed by force
+	ErrStalled       = codec.ErrStalled       // the session stood still at its soft limit for too long
+	ErrDropped       = codec.ErrDropped       // the message was dropped under pressure, as its loss rate allows
+	ErrHandshake     = codec.ErrHandshake     // the peer speaks something else, or too slowly
+	ErrWindow        = codec.ErrWindow        // a side sent more Blocks or calls than it was granted
+	ErrUnauthorized  = codec.ErrUnauthorized  // this peer may not do that
+	ErrStopped       = codec.ErrStopped       // the receiver wants no more of the stream
+)
+
+// ErrPipeClosed is returned for what is asked of a pipe or stream whose call has ended well.
+var ErrPipeClosed = pipe.ErrClosed
+
+// Repeatable reports whether the call that failed with err certainly did not run, so that it can be made again, here or on another session, without
+// running twice. It is true of calls that never left this side and of those that the peer refused.
+func Repeatable(err error) bool { return codec.Repeatable(err) }
+
+// neverSent returns a copy of what err is as an Abort, marked as that of a call which never left this side.
+func neverSent(err error) *Abort {
+	a := *codec.AbortOf(err)
+	a.Ran = codec.NeverSent
+	return &a
+}
+
+// sendError makes an error for the application of one of the outbox: the message was not sent.
+func (s *Session) sendError(err error) error {
+	var large *outbox.TooLargeError
+	switch {
+	case errors.As(err, &large):
+		return &Abort{Code: codec.TooLarge, Message: large.Error(), Ran: codec.NeverSent}
+	case errors.Is(err, outbox.ErrEnded):
+		return pipe.ErrEnded
+	default:
+		return neverSent(s.cause())
+	}
+}
+
+// violation returns the error of a peer that broke the protocol.
+func violation(format string, args ...any) *Abort {
+	return &Abort{Code: codec.Protocol, Message: fmt.Sprintf(format, args...)}
+}
+
+// contextError is AbortOf(ctx.Err()), which must not be nil, with the cause that the application gave.
+func contextError(ctx context.Context) *Abort {
+	a := *codec.AbortOf(ctx.Err())
+	if cause := context.Cause(ctx); cause != nil && cause != ctx.Err() {
+		a.Message = cause.Error()
+	}
+	return &a
+}
+
+// remote returns a copy of what a Close of the peer said, whose slices are valid only for the moment.
+func remote(a *codec.Abort) *Abort {
+	c := *a
+	c.Detail = bytes.Clone(a.Detail)
+	c.Remote = true
+	return &c
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/asterisque-go/asterisque"
+)
+
+// echo is the call that is made beside everything else, to see whether it suffers.
+var echo = asterisque.Func[string, string](11, "echo")
+
+// caller makes calls, and notes how long each takes.
+type caller struct {
+	mu    sync.Mutex
+	taken latencies // guarded by mu; since the last look
+}
+
+// run makes a call each millisecond, one after the other, until ctx or the session ends. The ticker is for a table that compares like with like: as many calls a second
+// as there is time for would measure how busy the processor is.
+func (c *caller) run(ctx context.Context, sess *asterisque.Session) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		begin := time.Now()
+		if _, err := echo.Call(ctx, sess, "are you there?"); err != nil {
+			return // the show is over
+		}
+		c.mu.Lock()
+		c.taken = append(c.taken, time.Since(begin))
+		c.mu.Unlock()
+	}
+}
+
+// look returns what was noted since the last time.
+func (c *caller) look() latencies {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := c.taken
+	c.taken = nil
+	slices.Sort(l)
+	return l
+}
+
+// latencies are how long calls took, the shortest first.
+type latencies []time.Duration
+
+// percentile returns the time that p of 100 calls did not exceed, as a person would say it.
+func (l latencies) percentile(p int) string {
+	if len(l) == 0 {
+		return "-"
+	}
+	d := l[(len(l)-1)*p/100]
+	switch {
+	case d >= time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	case d >= 10*time.Millisecond:
+		return d.Round(time.Millisecond).String()
+	default:
+		return d.Round(10 * time.Microsecond).String()
+	}
+}

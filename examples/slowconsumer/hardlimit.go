@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"time"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// Between two lines so many Blocks are posted, so many at once, as fill the connection and all limits within a few lines.
+const (
+	postings        = 50
+	blocksOfPosting = 4
+)
+
+// showHardLimit lets a sender post without looking. Its session is closed by force, all that wait get told why, and the other session of the same node goes on.
+func showHardLimit(ctx context.Context, t *table, log *slog.Logger) error {
+	wakeUp, told := make(chan struct{}), make(chan error, 1)
+	sleeper := func(ctx context.Context, s *stage, p *pipe.Pipe) error {
+		select {
+		case <-wakeUp:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		var err error
+		for err == nil {
+			err = s.takeOne(ctx, p)
+		}
+		told <- err
+		return err
+	}
+	s, err := newStage(ctx, t, log, sleeper, []asterisque.Option{asterisque.WithOutboundLimits(inBytes(2<<20, 8<<20))}, noWindows())
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	t.title(`3. THE HARD LIMIT. The consumer sleeps again, and the sender posts, which never waits. Its session has a soft limit of 2 MiB,
+which it does not care for, and a hard one of 8. The calls use another session of the same nodes.`)
+	t.head()
+	other, otherFar, err := s.connect()
+	if err != nil {
+		return err
+	}
+	s.callAlong(other)
+	p, err := s.near.Open(s.ctx, sink, nil)
+	if err != nil {
+		return err
+	}
+	posted := make(chan error, 1)
+	s.workers.Go(func() { posted <- s.postWithoutLooking(p) })
+	if err := s.watch(4, "the hard limit", func() bool { return s.near.Err() != nil }); err != nil {
+		return err
+	}
+	close(wakeUp)
+	_, result := p.Result(s.ctx)
+	if err := s.tell(<-posted, result, told); err != nil {
+		return err
+	}
+	t.say("The other session, once the garbage collector has been around:")
+	runtime.GC()
+	runtime.GC() // the first one only moves what pools hold
+	s.near, s.far = other, otherFar
+	if err := s.watch(2, "", nothing); err != nil {
+		return err
+	}
+	if other.Err() != nil {
+		return fmt.Errorf("the other session ended too: %w", other.Err())
+	}
+	t.say("It goes on.")
+	return nil
+}
+
+// postWithoutLooking posts Blocks at an even pace, so that the table shows how they pile up, and ignores the state that Post returns. It returns the error that ends it.
+func (s *stage) postWithoutLooking(p *pipe.Pipe) error {
+	tick := time.NewTicker(s.table.beat / postings)
+	defer tick.Stop()
+	payload := make([]byte, block)
+	for {
+		select {
+		case <-tick.C:
+		case <-s.ctx.Done():
+			return s.ctx.Err()
+		}
+		for range blocksOfPosting {
+			if _, err := p.Post(payload); err != nil { // the state, which is ignored, has been Soft for long
+				return err
+			}
+			s.sent.Add(block)
+		}
+	}
+}
+
+// tell prints what everyone gets told, and returns an error if that is not so.
+func (s *stage) tell(posted, result error, told <-chan error) error {
+	s.table.say("Everyone gets told:")
+	s.table.say("  the sender, by Post:        %v", posted)
+	s.table.say("  the sender, by Result:      %v", result)
+	if s.near.Stats().OutboundState != limits.Hard || !errors.Is(posted, asterisque.ErrHardLimit) || !errors.Is(result, asterisque.ErrHardLimit) {
+		return fmt.Errorf("the sender should have been told %w", asterisque.ErrHardLimit)
+	}
+	select {
+	case err := <-told:
+		s.table.say("  the consumer, by Recv:      %v", err)
+		return nil
+	case <-time.After(patience):
+		return errors.New("the consumer was not told")
+	case <-s.ctx.Done():
+		return s.ctx.Err()
+	}
+}

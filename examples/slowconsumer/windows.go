@@ -1,0 +1,47 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// window is the default one of the library.
+var window = pipe.Window{Initial: 64 << 10, Min: 4 << 10, Max: 512 << 10}
+
+// pace is how long the slow consumer of this part ponders over a Block.
+const pace = 10 * time.Millisecond
+
+// showWindows lets a fast sender meet a slow consumer. The window of their pipe holds up the sender, and nobody else.
+func showWindows(ctx context.Context, t *table, log *slog.Logger) error {
+	tick := time.NewTicker(pace)
+	defer tick.Stop()
+	slowly := func(ctx context.Context, s *stage, p *pipe.Pipe) error { return s.takeSlowly(ctx, p, tick.C) }
+	s, err := newStage(ctx, t, log, slowly, nil, []asterisque.Option{asterisque.WithWindow(window)})
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	t.title(`1. WINDOWS. At first there are calls only, one each millisecond. Then a sender sends as fast as Send lets it, to a
+consumer that takes a Block of %s each %v.`, amount(block), pace)
+	t.head()
+	s.callAlong(s.near)
+	if err := s.watch(2, "", nothing); err != nil {
+		return err
+	}
+	if err := s.flood(); err != nil {
+		return err
+	}
+	if err := s.watch(5, "Blocks that are taken", func() bool { return s.taken.Load() > 0 }); err != nil {
+		return err
+	}
+	if s.mostHeld > window.Max+2*block {
+		return fmt.Errorf("the consumer held %d bytes, in spite of a window of %d", s.mostHeld, window.Max)
+	}
+	t.say("Send waited, for the window of its own pipe. The consumer never held more than %s. The calls went on.", amount(int64(s.mostHeld)))
+	return nil
+}

@@ -1,0 +1,558 @@
+package asterisque_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// pairOver returns both ends of a session over two connected wires.
+func pairOver(t testing.TB, a, b wire.Wire, here, there *asterisque.Node) (dialled, accepted *asterisque.Session) {
+	t.Helper()
+	accepts := make(chan *asterisque.Session, 1)
+	go func() {
+		s, err := there.Accept(background, b)
+		if err != nil {
+			t.Error(err)
+		}
+		accepts <- s
+	}()
+	dialled, err := here.Attach(background, a)
+	require.NoError(t, err)
+	return dialled, <-accepts
+}
+
+// stuckPeer returns a session over a Wire in memory whose other side has completed the handshake and reads nothing.
+func stuckPeer(t *testing.T, opts ...asterisque.Option) (*rawPeer, *asterisque.Session) {
+	t.Helper()
+	return stuckPeerThatSays(t, hello(), opts...)
+}
+
+// stuckPeerThatSays is stuckPeer with a Sync of its own.
+func stuckPeerThatSays(t *testing.T, hello codec.Sync, opts ...asterisque.Option) (*rawPeer, *asterisque.Session) {
+	t.Helper()
+	node := asterisque.NewNode(opts...)
+	a, b := wire.Pipe()
+	t.Cleanup(func() { a.Close(); node.Close() })
+	p := &rawPeer{t, a}
+	sessions := make(chan *asterisque.Session, 1)
+	go func() {
+		s, err := node.Accept(background, b)
+		if err != nil {
+			t.Error(err)
+		}
+		sessions <- s
+	}()
+	p.send(hello)
+	require.IsType(t, codec.Sync{}, p.control())
+	return p, <-sessions
+}
+
+// noWindows leaves a session to its soft and hard limits alone.
+func noWindows() []asterisque.Option {
+	return []asterisque.Option{asterisque.WithWindow(pipe.Window{}), asterisque.WithOpensWindow(0)}
+}
+
+func messages(soft, hard int) limits.Limits {
+	return limits.Limits{Soft: limits.Amount{Messages: soft}, Hard: limits.Amount{Messages: hard}}
+}
+
+func bytesOf(soft, hard int) limits.Limits {
+	return limits.Limits{Soft: limits.Amount{Bytes: soft}, Hard: limits.Amount{Bytes: hard}}
+}
+
+// states records what WithOnState is told.
+type states struct {
+	mu  sync.Mutex
+	got []string
+}
+
+func (s *states) option() asterisque.Option {
+	return asterisque.WithOnState(func(_ *asterisque.Session, d asterisque.Direction, st limits.State) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.got = append(s.got, fmt.Sprint(d, " ", st))
+	})
+}
+
+func (s *states) list() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.got...)
+}
+
+// gatedService offers function 50, which takes Blocks once the gate is opened, and says when it runs.
+func gatedService() (svc *asterisque.Service, gate, running chan struct{}, took *atomic.Int64) {
+	svc, gate, running, took = asterisque.NewService(), make(chan struct{}), make(chan struct{}, 100), new(atomic.Int64)
+	svc.Handle(50, "gated", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+		running <- struct{}{}
+		select {
+		case <-gate:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		for {
+			b, err := p.Recv(ctx)
+			if err == io.EOF {
+				return nil, nil
+			}
+			if err != nil {
+				return nil, err
+			}
+			took.Add(int64(len(b.Payload)))
+		}
+	})
+	return svc, gate, running, took
+}
+
+func TestAtTheInboundSoftLimitThePeersSenderIsHeldUp(t *testing.T) {
+	const soft = 256 << 10
+	svc, gate, running, took := gatedService()
+	var seen states
+	there := asterisque.NewNode(append(noWindows(), asterisque.WithService(svc), asterisque.WithInboundLimits(bytesOf(soft, 2*soft)), seen.option())...)
+	here := asterisque.NewNode(append(noWindows(), asterisque.WithOutboundLimits(bytesOf(soft, 2*soft)))...)
+	t.Cleanup(func() { here.Close(); there.Close() })
+	dialled, accepted := connectNodes(t, here, there)
+	p, err := dialled.Open(background, 50, nil)
+	require.NoError(t, err)
+	<-running
+
+	var sent atomic.Int64
+	send := func() error { // until it is held up
+		for {
+			ctx, cancel := context.WithTimeout(background, 200*time.Millisecond)
+			err := p.Send(ctx, make([]byte, 10_000))
+			cancel()
+			if err != nil {
+				return err
+			}
+			sent.Add(10_000)
+		}
+	}
+	require.ErrorIs(t, send(), asterisque.ErrExpired, "Send waits in the end, and its context ends the wait")
+	require.Less(t, sent.Load(), int64(20<<20), "what is on its way is bounded by limits and the kernel's buffers")
+	st := accepted.Stats()
+	require.Equal(t, limits.Soft, st.InboundState)
+	require.Less(t, st.Inbound.Bytes, soft+10_000+limits.Overhead+1, "reading has stopped")
+	require.Equal(t, limits.Congested, dialled.Stats().OutboundState)
+	slow, ok := accepted.SlowestPipe()
+	require.True(t, ok)
+	require.EqualValues(t, 50, slow.Function, "the report names who holds most")
+	require.Greater(t, slow.Waiting.Bytes, soft/2)
+
+	close(gate)
+	require.NoError(t, p.Send(background, make([]byte, 10_000)))
+	require.NoError(t, p.CloseSend())
+	_, err = p.Result(background)
+	require.NoError(t, err)
+	require.Equal(t, sent.Load()+10_000, took.Load(), "nothing is lost")
+	require.Contains(t, seen.list(), "inbound soft")
+	require.Equal(t, "inbound ready", seen.list()[len(seen.list())-1])
+	_, ok = accepted.SlowestPipe()
+	require.False(t, ok, "nothing waits any more")
+}
+
+func TestAPeerThatFloodsRegardlessIsHeldUpByItsTransport(t *testing.T) {
+	const soft, flood = 100 * (limits.Overhead + 1), 100_000
+	for name, c := range map[string]struct {
+		function uint16
+		message  func(i int) interface{ AppendTo([]byte) []byte }
+	}{
+		"one-byte Blocks": {50, func(int) interface{ AppendTo([]byte) []byte } { return &codec.Block{Payload: []byte{1}} }},
+		"Opens": {51, func(i int) interface{ AppendTo([]byte) []byte } {
+			return &codec.Open{Pipe: uint64(2 * i), Function: 51}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				svc, gate, running, _ := gatedService()
+				svc.Handle(51, "gated call", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) {
+					select {
+					case running <- struct{}{}:
+					default:
+					}
+					<-gate
+					return nil, nil
+				})
+				opts := append(noWindows(), asterisque.WithService(svc), asterisque.WithWorkers(1), asterisque.WithInboundLimits(bytesOf(soft, 2*soft)))
+				p, s := stuckPeer(t, opts...)
+				p.send(&codec.Open{Function: c.function})
+				<-running
+				var sent atomic.Int64
+				flooded := make(chan struct{})
+				go func() {
+					defer close(flooded)
+					for i := range flood {
+						p.w.WriteFrames([][]byte{c.message(i + 1).AppendTo(nil)})
+						sent.Add(1)
+					}
+				}()
+				synctest.Wait()
+				require.Less(t, sent.Load(), int64(20_000), "the peer is held up: what it sends stays in the wire")
+				st := s.Stats()
+				require.Equal(t, limits.Soft, st.InboundState)
+				require.LessOrEqual(t, st.Inbound.Bytes, soft+limits.Overhead, "tiny messages cannot hide")
+				close(gate)
+				go io.Copy(io.Discard, reading{p.w})
+				<-flooded
+				synctest.Wait()
+				require.Zero(t, s.Stats().Inbound, "all was read, as the application took it")
+				require.NoError(t, s.Err())
+			})
+		})
+	}
+}
+
+// reading makes a Reader of a Wire, to discard what it has.
+type reading struct{ wire.Wire }
+
+func (r reading) Read([]byte) (int, error) { _, err := r.ReadFrame(1 << 20); return 0, err }
+
+func TestAtTheOutboundSoftLimitSendersWaitAndPostIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen states
+		peer, s := stuckPeer(t, asterisque.WithOutboundLimits(bytesOf(100_000, 300_000)), seen.option())
+		p, err := s.Open(background, 1, nil)
+		require.NoError(t, err)
+		var state limits.State
+		for state != limits.Soft {
+			state, err = p.Post(make([]byte, 10_000))
+			require.NoError(t, err)
+		}
+		require.Equal(t, limits.Soft, s.Stats().OutboundState)
+
+		waits := map[string]func(context.Context) error{
+			"Send":  func(ctx context.Context) error { return p.Send(ctx, []byte("x")) },
+			"Call":  func(ctx context.Context) error { _, err := s.Call(ctx, 1, nil); return err },
+			"Open":  func(ctx context.Context) error { _, err := s.Open(ctx, 1, nil); return err },
+			"typed": func(ctx context.Context) error { _, err := echo.Call(ctx, s, ""); return err },
+		}
+		for name, wait := range waits {
+			ctx, cancel := context.WithTimeout(background, time.Second)
+			err := wait(ctx)
+			cancel()
+			require.ErrorIs(t, err, asterisque.ErrExpired, name)
+			require.True(t, asterisque.Repeatable(err), "%s was never sent", name)
+		}
+		state, err = p.Post([]byte("x"))
+		require.NoError(t, err, "Post goes on")
+		require.Equal(t, limits.Soft, state)
+
+		sent := make(chan error)
+		go func() { sent <- p.Send(background, []byte("last")) }()
+		synctest.Wait()
+		for { // the peer reads again
+			b, err := codec.ParseBlock(peer.frame())
+			if err == nil && string(b.Payload) == "last" {
+				break
+			}
+		}
+		require.NoError(t, <-sent)
+		synctest.Wait()
+		require.Equal(t, []string{"outbound congested", "outbound soft", "outbound congested", "outbound ready"}, seen.list())
+	})
+}
+
+func TestTheEndOfTheSessionEndsTheWaitForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, s := stuckPeer(t, asterisque.WithOutboundLimits(bytesOf(100_000, 300_000)))
+		p, err := s.Open(background, 1, nil)
+		require.NoError(t, err)
+		for state := limits.Ready; state != limits.Soft; {
+			state, err = p.Post(make([]byte, 10_000))
+			require.NoError(t, err)
+		}
+		errs := make(chan error)
+		go func() { errs <- p.Send(background, nil) }()
+		go func() { _, err := s.Call(background, 1, nil); errs <- err }()
+		synctest.Wait()
+		s.Close()
+		require.ErrorIs(t, <-errs, asterisque.ErrSessionClosed)
+		require.ErrorIs(t, <-errs, asterisque.ErrSessionClosed)
+	})
+}
+
+func TestBeyondTheOutboundHardLimitTheSessionIsClosedByForce(t *testing.T) {
+	const hard = 20 << 20
+	node := asterisque.NewNode(asterisque.WithOutboundLimits(bytesOf(hard/2, hard)))
+	other := asterisque.NewNode(asterisque.WithService(echoService()))
+	t.Cleanup(func() { node.Close(); other.Close() })
+	good, _ := connectNodes(t, node, other)
+	a, b := wire.Pipe()
+	t.Cleanup(func() { a.Close() })
+	peer := &rawPeer{t, a}
+	go func() { peer.send(hello()) }()
+	s, err := node.Accept(background, b)
+	require.NoError(t, err)
+	p, err := s.Open(background, 1, nil)
+	require.NoError(t, err)
+	call := make(chan error)
+	go func() { _, err := s.Call(background, 1, nil); call <- err }()
+
+	before := heap()
+	for err == nil {
+		_, err = p.Post(make([]byte, 100_000))
+	}
+	require.ErrorIs(t, err, asterisque.ErrHardLimit)
+	require.ErrorContains(t, err, "outbound: ")
+	require.ErrorContains(t, err, "and the limit is 20971520 bytes")
+	require.ErrorIs(t, <-call, asterisque.ErrHardLimit, "everything that runs is aborted")
+	require.ErrorIs(t, s.Err(), asterisque.ErrHardLimit)
+	s.Close()
+	require.Less(t, heap()-before, 2<<20, "queues are empty and memory is back")
+	_, err = echo.Call(background, good, "")
+	require.NoError(t, err, "other sessions of the node go on")
+}
+
+func TestBeyondTheInboundHardLimitThePeerLearnsWhy(t *testing.T) {
+	svc, _, running, _ := gatedService()
+	opts := append(noWindows(), asterisque.WithService(svc), asterisque.WithInboundLimits(limits.Limits{Hard: limits.Amount{Messages: 10}}))
+	p, s := dialRaw(t, opts...)
+	p.send(&codec.Open{Function: 50})
+	<-running
+	for range 11 {
+		p.send(&codec.Block{Payload: []byte("x")})
+	}
+	p.wantSessionClose(codec.HardLimit, "inbound: 11 messages, 715 bytes wait, and the limit is 10 messages")
+	<-s.Done()
+	require.ErrorIs(t, s.Err(), asterisque.ErrHardLimit)
+}
+
+func TestASessionThatStandsStillIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, gate, running, _ := gatedService()
+		defer close(gate)
+		opts := append(noWindows(), asterisque.WithService(svc), asterisque.WithInboundLimits(messages(10, 20)))
+		p, s := stuckPeer(t, opts...)
+		p.send(&codec.Open{Function: 50})
+		<-running
+		begin := time.Now()
+		for range 10 {
+			p.send(&codec.Block{Payload: []byte("x")})
+		}
+		p.wantSessionClose(codec.Stalled, "10 messages, 650 bytes wait, and the application has taken none for 1m0s")
+		require.Equal(t, time.Minute, time.Since(begin))
+		<-s.Done()
+		require.ErrorIs(t, s.Err(), asterisque.ErrStalled)
+	})
+}
+
+func TestASessionThatMovesALittleIsNotStalled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc := asterisque.NewService()
+		svc.Handle(50, "slow", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+			for range 10 {
+				time.Sleep(50 * time.Second) // of the bubble
+				p.Recv(ctx)
+			}
+			return nil, nil
+		})
+		opts := append(noWindows(), asterisque.WithService(svc), asterisque.WithInboundLimits(messages(10, 20)))
+		p, s := stuckPeer(t, opts...)
+		p.send(&codec.Open{Function: 50})
+		for range 10 {
+			p.send(&codec.Block{Payload: []byte("x")})
+		}
+		require.Nil(t, p.close().Abort)
+		require.NoError(t, s.Err())
+	})
+}
+
+func TestTheApplicationPausesASession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, s := stuckPeer(t, asterisque.WithService(echoService()))
+		synctest.Wait() // the session waits for a frame
+		s.Pause()
+		s.Pause()
+		p.send(codec.Ping{N: 1})
+		require.Equal(t, codec.Pong{N: 1}, p.control())
+		p.send(codec.Ping{N: 2})
+		_, err := s.Open(background, 1, nil)
+		require.NoError(t, err)
+		_, err = codec.ParseOpen(p.frame())
+		require.NoError(t, err, "what it sends goes out all the same")
+		time.Sleep(time.Hour) // of the bubble: a pause is not a stall
+		require.NoError(t, s.Err())
+		s.Resume()
+		s.Resume()
+		require.Equal(t, codec.Pong{N: 2}, p.control())
+		s.Pause()
+		s.Close()
+	})
+}
+
+func TestTheApplicationPausesAPipe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		peer, s := stuckPeer(t)
+		p, err := s.Open(background, 1, nil)
+		require.NoError(t, err)
+		peer.frame()
+		p.Pause()
+		peer.send(&codec.Block{Pipe: 1, Payload: []byte("x")}, &codec.Block{Pipe: 1, End: true})
+		ctx, cancel := context.WithTimeout(background, time.Second)
+		defer cancel()
+		_, err = p.Recv(ctx)
+		require.ErrorIs(t, err, asterisque.ErrExpired)
+		p.Resume()
+		b, err := p.Recv(background)
+		require.NoError(t, err)
+		require.Equal(t, "x", string(b.Payload))
+		_, err = p.Recv(background)
+		require.Equal(t, io.EOF, err)
+	})
+}
+
+func TestLimitsChangeOnALiveSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, s := stuckPeer(t)
+		p, err := s.Open(background, 1, nil)
+		require.NoError(t, err)
+		for range 100 {
+			_, err := p.Post(make([]byte, 10_000))
+			require.NoError(t, err)
+		}
+		require.ErrorContains(t, s.SetLimits(messages(5, 4), limits.Limits{}), "inbound: limits: soft limit of 5 messages must be below")
+		require.ErrorContains(t, s.SetLimits(limits.Limits{}, messages(5, 4)), "outbound: limits: ")
+		require.NoError(t, s.SetLimits(limits.Limits{}, messages(50, 200)))
+		require.Equal(t, limits.Soft, s.Stats().OutboundState)
+		require.NoError(t, s.SetLimits(limits.Limits{}, limits.Limits{}))
+		require.Equal(t, limits.Congested, s.Stats().OutboundState)
+		require.NoError(t, s.SetLimits(limits.Limits{}, messages(1, 2)))
+		require.ErrorIs(t, s.Err(), asterisque.ErrHardLimit)
+	})
+}
+
+func TestOpensBeyondTheirWindowWaitOnTheCallersSide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, started, _ := blockService()
+		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(1), asterisque.WithOpensWindow(4))
+		defer here.Close()
+		defer there.Close()
+		a, b := wire.Pipe()
+		dialled, accepted := pairOver(t, a, b, here, there)
+		ctx, cancel := context.WithCancel(background)
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() { block.Call(ctx, dialled, "") })
+		}
+		synctest.Wait()
+		<-started
+		require.Equal(t, 4, accepted.Stats().Waiting, "one runs, four wait here, and the others there")
+		cancel()
+		wg.Wait()
+		synctest.Wait()
+		_, err := echo.Call(background, dialled, "")
+		require.ErrorIs(t, err, asterisque.ErrNoFunction, "what was never sent gives its place back")
+	})
+}
+
+func TestAnOpenBeyondTheWindowIsRefused(t *testing.T) {
+	svc, started, _ := blockService()
+	p, s := dialRaw(t, asterisque.WithService(svc), asterisque.WithWorkers(1), asterisque.WithOpensWindow(2))
+	open := func(id uint64) { p.send(&codec.Open{Pipe: id, Function: block.Number(), Params: []byte{0x60}}) }
+	open(0)
+	<-started
+	require.Equal(t, codec.Credit{Opens: true, Limit: 3}, p.control(), "one was taken")
+	open(2)
+	open(4)
+	open(6)
+	require.Equal(t, codec.Credit{Opens: true, Limit: 4}, p.control(), "what was refused waits no longer either")
+	c := p.close()
+	require.EqualValues(t, 6, c.Pipe)
+	require.Equal(t, codec.WindowViolation, c.Abort.Code)
+	require.NoError(t, s.Err())
+}
+
+// TestNestedCallsAtTheLimitsNeverHang has both peers at their limits, and every handler calls back, eight deep, over a connection without a buffer.
+func TestNestedCallsAtTheLimitsNeverHang(t *testing.T) {
+	windows := []asterisque.Option{asterisque.WithOpensWindow(4)}
+	for _, c := range []struct {
+		name        string
+		workers     int
+		here, there []asterisque.Option
+		finished    bool // all calls have to
+	}{
+		{"with windows", 1024, windows, windows, true},
+		{"without windows", 1024, noWindows(), noWindows(), true},
+		{"with windows on one side", 1024, windows, noWindows(), true},
+		{"with windows and fewer workers than calls are deep", 4, windows, windows, false},
+		{"without windows and with fewer workers than calls are deep", 4, noWindows(), noWindows(), false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := unbuffered()
+				here, there := nestedNode(t, c.workers, c.here), nestedNode(t, c.workers, c.there)
+				dialled, accepted := pairOver(t, a, b, here, there)
+				failed := callNested(t, 10*time.Minute, dialled, accepted)
+				if c.finished {
+					require.Zero(t, failed)
+				}
+			})
+		})
+	}
+}
+
+func TestNestedCallsAtTheLimitsFinishOverTCP(t *testing.T) {
+	for name, opts := range map[string][]asterisque.Option{"with windows": {asterisque.WithOpensWindow(4)}, "without windows": noWindows()} {
+		t.Run(name, func(t *testing.T) {
+			dialled, accepted := connectNodes(t, nestedNode(t, 1024, opts), nestedNode(t, 1024, opts))
+			require.Zero(t, callNested(t, time.Minute, dialled, accepted))
+		})
+	}
+}
+
+// nested calls its caller back until the parameter is zero, and returns how often.
+var nested = asterisque.Func[int, int](20, "nested")
+
+// nestedNode offers nested, within tight limits.
+func nestedNode(t *testing.T, workers int, opts []asterisque.Option) *asterisque.Node {
+	svc := asterisque.NewService()
+	nested.Handle(svc, func(ctx context.Context, n int) (int, error) {
+		if n == 0 {
+			return 0, nil
+		}
+		deeper, err := nested.Call(ctx, asterisque.SessionOf(ctx), n-1)
+		return deeper + 1, err
+	})
+	node := asterisque.NewNode(append([]asterisque.Option{asterisque.WithService(svc), asterisque.WithWorkers(workers),
+		asterisque.WithInboundLimits(messages(8, 64)), asterisque.WithOutboundLimits(messages(8, 10_000))}, opts...)...)
+	t.Cleanup(func() { node.Close() })
+	return node
+}
+
+// callNested makes a hundred nested calls on each session at once, eight deep. It returns how many failed, with an Abort as they must.
+func callNested(t *testing.T, limit time.Duration, sessions ...*asterisque.Session) (failed int64) {
+	ctx, cancel := context.WithTimeout(background, limit)
+	defer cancel()
+	var count atomic.Int64
+	var wg sync.WaitGroup
+	for _, s := range sessions {
+		for range 100 {
+			wg.Go(func() {
+				got, err := nested.Call(ctx, s, 8)
+				var a *asterisque.Abort
+				switch {
+				case asAbort(err, &a):
+					count.Add(1)
+				case err != nil || got != 8:
+					t.Errorf("got %d, %v", got, err)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	return count.Load()
+}

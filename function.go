@@ -1,0 +1,120 @@
+package asterisque
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+// Function is a function that takes P and returns R, known to both sides by its number. Declared once in a package that both import, it is the whole contract,
+// and the compiler checks it. It is a small value, safe for concurrent use.
+type Function[P, R any] struct {
+	number uint16
+	name   string
+}
+
+// Func declares a function. name is for people: errors, logs and statistics. Number 0 belongs to [Describe].
+func Func[P, R any](number uint16, name string) Function[P, R] {
+	return Function[P, R]{number, name}
+}
+
+// Number returns the function's number.
+func (f Function[P, R]) Number() uint16 { return f.number }
+
+// Name returns the function's name.
+func (f Function[P, R]) Name() string { return f.name }
+
+// Handle registers h as the function's handler, in place of any earlier one. See [Service.Handle] for its context, errors and panics; parameters that do not decode
+// as P fail the call with ErrBadParams before h runs.
+func (f Function[P, R]) Handle(svc *Service, h func(ctx context.Context, params P) (R, error)) {
+	svc.set(f.number, &handler{
+		name:      f.name,
+		signature: fmt.Sprintf("func(%v) %v", reflect.TypeFor[P](), reflect.TypeFor[R]()),
+		serve: func(c *incoming, k *scratch) (result []byte, err error) {
+			v := boxFor[P, R](&k.box)
+			defer v.empty()
+			if err := c.decodeParams(&v.params); err != nil {
+				return nil, err
+			}
+			if v.result, err = h(c, v.params); err != nil {
+				return nil, err
+			}
+			return c.encodeResult(k, &v.result)
+		},
+	})
+}
+
+// Call calls the function at the peer of s and waits for the result. The wait ends with ctx, which also ends the handler's context, and with the session. Every
+// error is an *[Abort]; [Repeatable] tells whether the call can safely be made again.
+func (f Function[P, R]) Call(ctx context.Context, s *Session, params P, opts ...CallOption) (result R, err error) {
+	cfg := newCallConfig(opts)
+	c := newCall(s, cfg, false)
+	defer c.free()
+	v := boxFor[P, R](&c.box)
+	defer v.empty()
+	v.params = params
+	// The buffer that will hold the result holds the parameters until they have been sent.
+	if c.result, err = s.values.Append(c.result[:0], &v.params); err != nil {
+		return result, neverSent(codecError(codec.BadParams, f.number, f.name, "parameters", err))
+	}
+	if a := c.do(ctx, f.number, c.result, cfg.ttl); a != nil {
+		return result, a
+	}
+	if err := s.values.Decode(c.result, &v.result); err != nil {
+		return result, codecError(codec.BadResult, f.number, f.name, "result", err)
+	}
+	return v.result, nil
+}
+
+// box is where the values of a call are while a codec, which takes pointers, works on them. It is kept from call to call: otherwise both would be allocated
+// each time.
+type box[P, R any] struct {
+	params P
+	result R
+}
+
+// boxFor returns the box that was kept for the last call, if that was one of the same types, and else a new one, which is kept.
+func boxFor[P, R any](kept *any) *box[P, R] {
+	b, ok := (*kept).(*box[P, R])
+	if !ok {
+		b = new(box[P, R])
+		*kept = b
+	}
+	return b
+}
+
+// empty lets go of what the values refer to.
+func (b *box[P, R]) empty() { *b = box[P, R]{} }
+
+// decodeParams decodes the parameters of c into v.
+func (c *incoming) decodeParams(v any) error {
+	if err := c.s.values.Decode(c.params, v); err != nil {
+		a := codecError(codec.BadParams, c.function, c.handler.name, "parameters", err)
+		a.Ran = codec.Refused
+		return a
+	}
+	return nil
+}
+
+// encodeResult encodes v into k.
+func (c *incoming) encodeResult(k *scratch, v any) (result []byte, err error) {
+	result, err = c.s.values.Append(k.result[:0], v)
+	if err != nil {
+		return nil, codecError(codec.BadResult, c.function, c.handler.name, "result", err)
+	}
+	k.result = result
+	return result, nil
+}
+
+// codecError returns the Abort for a value that could not be encoded or decoded. It names the function, what was wanted and what was there.
+func codecError(code Code, number uint16, name, what string, err error) *Abort {
+	a := &Abort{Code: code, Message: fmt.Sprintf("function %d %q: %s: %v", number, name, what, err), Cause: err}
+	var mismatch *codec.TypeError
+	if errors.As(err, &mismatch) {
+		a.Message = fmt.Sprintf("function %d %q: %s: want %s, got %s", number, name, what, mismatch.Want, mismatch.Got)
+	}
+	return a
+}

@@ -1,0 +1,92 @@
+package asterisque_test
+
+import (
+	"encoding/binary"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// FuzzSession plays a peer that does anything: data is a program of messages, most of them plausible. Whatever it says, the session lives on or ends with an Abort,
+// never panics, counts nothing that is not there, and leaves no goroutine behind, which synctest checks.
+func FuzzSession(f *testing.F) {
+	f.Add([]byte{0, 0, 10, 1, 0, 5, 2, 0, 1, 3, 0, 0})
+	f.Add([]byte{0, 2, 50, 1, 2, 200, 1, 2, 100, 2, 2, 0, 3, 2, 1})
+	f.Add([]byte{0, 0, 11, 4, 0, 9, 5, 0, 1, 6, 0, 0, 7, 0, 0, 0, 2, 10})
+	f.Add([]byte{8, 0, 0xff, 9, 0, 0})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		synctest.Test(t, func(t *testing.T) { playProgram(t, data[:min(len(data), 600)]) })
+	})
+}
+
+func playProgram(t *testing.T, data []byte) {
+	svc := echoService()
+	sums.Handle(svc, nil) // panics when it is called
+	svc.Handle(50, "stream", waitForContext)
+	block.Handle(svc, nil)
+	node := asterisque.NewNode(asterisque.WithService(svc))
+	defer node.Close()
+	a, b := wire.Pipe()
+	peer := &rawPeer{t, a}
+	accepted := make(chan *asterisque.Session, 1)
+	go func() { s, _ := node.Accept(background, b); accepted <- s }()
+	peer.send(hello())
+	s := <-accepted
+	own, err := s.Open(background, 1, nil)
+	require.NoError(t, err)
+	go func() { // reads what the session says
+		for {
+			if _, err := a.ReadFrame(1 << 22); err != nil {
+				return
+			}
+		}
+	}()
+	for ; len(data) >= 3; data = data[3:] {
+		if a.WriteFrames([][]byte{step(data[0], uint64(data[1]), data[2])}) != nil {
+			break
+		}
+	}
+	synctest.Wait()
+	if s.Err() == nil {
+		_, err := own.Post([]byte("still there"))
+		var abort *asterisque.Abort
+		require.True(t, err == nil || asAbort(err, &abort) || err == asterisque.ErrPipeClosed, "%v", err)
+	}
+	a.Close()
+	s.Close()
+	time.Sleep(time.Minute) // of the bubble: timers have run
+	require.Zero(t, s.Stats().Pipes)
+	require.Zero(t, s.Stats().Inbound, "what was discarded counts no longer")
+}
+
+// step is the frame that one step of a program sends.
+func step(kind byte, pipe uint64, arg byte) []byte {
+	switch kind % 10 {
+	case 0:
+		return (&codec.Open{Pipe: pipe, Function: uint16(arg), Priority: int8(arg), Params: []byte{0x61, arg}, Meta: codec.Meta{TTL: uint32(arg)}}).AppendTo(nil)
+	case 1:
+		return (&codec.Block{Pipe: pipe, Payload: make([]byte, int(arg)*100)}).AppendTo(nil)
+	case 2:
+		return (&codec.Block{Pipe: pipe, End: true}).AppendTo(nil)
+	case 3:
+		return (&codec.Close{Pipe: pipe, Abort: &codec.Abort{Code: codec.Code(arg)}}).AppendTo(nil)
+	case 4:
+		return (&codec.Close{Pipe: pipe, Result: []byte{arg}}).AppendTo(nil)
+	case 5:
+		return codec.Credit{Pipe: pipe, Opens: arg == 0, Limit: uint64(arg) << 10}.AppendTo(nil)
+	case 6:
+		return codec.Stop{Pipe: pipe}.AppendTo(nil)
+	case 7:
+		return codec.Ping{N: pipe}.AppendTo(nil)
+	case 8:
+		return codec.Drain{Last: pipe}.AppendTo(nil)
+	default:
+		return binary.BigEndian.AppendUint16([]byte{arg}, uint16(pipe))
+	}
+}

@@ -1,0 +1,241 @@
+package asterisque
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// maxSync is the largest frame, in bytes, that is read before the peer has shown that it speaks the protocol.
+const maxSync = 8 << 10
+
+// minFrame is the least that a peer must accept, in bytes of a frame.
+const minFrame = 1 << 10
+
+// agreement is what two sides found in a handshake, as far as it is not this side's own configuration.
+type agreement struct {
+	session  [codec.SessionSize]byte
+	about    Peer
+	values   codec.Values
+	maxFrame int    // bytes of the largest frame that the peer accepts
+	window   uint64 // bytes that may be sent on each pipe at first; 0: no window
+	opens    uint64 // calls that may be sent at first; 0: no window
+}
+
+// handshake exchanges Syncs over a Wire that nothing else uses yet. Until it is done, a peer costs one frame of at most maxSync bytes.
+type handshake struct {
+	w   wire.Wire
+	cfg *config
+
+	mu sync.Mutex // held by who writes w
+}
+
+// dial is the handshake of the side that connected: it speaks first.
+func (h *handshake) dial(ctx context.Context) (a agreement, err error) {
+	ctx, done := h.limit(ctx)
+	defer done()
+	hello := h.hello()
+	for _, v := range h.cfg.codecs {
+		hello.Codecs = append(hello.Codecs, v.Name())
+	}
+	if err := h.send(hello); err != nil {
+		return a, h.failed(ctx, err)
+	}
+	reply, err := h.receive()
+	if err != nil {
+		return a, h.failed(ctx, err)
+	}
+	if a, err = h.agree(reply); err != nil {
+		return a, h.refuse(err)
+	}
+	return a, nil
+}
+
+// accept is the handshake of the side that was connected to. It also decides what is offered to the peer.
+func (h *handshake) accept(ctx context.Context) (a agreement, svc *Service, err error) {
+	ctx, done := h.limit(ctx)
+	defer done()
+	hello, err := h.receive()
+	if err != nil {
+		return a, nil, h.failed(ctx, err)
+	}
+	chosen := h.choose(hello.Codecs)
+	if chosen == nil {
+		return a, nil, h.refuse(codec.ErrHandshake.Withf("no common value codec: the peer offers %s, this side %s", strings.Join(hello.Codecs, ", "), codecNames(h.cfg.codecs)))
+	}
+	hello.Version = min(hello.Version, codec.Version) // the lower one is spoken
+	hello.Codecs = []string{chosen.Name()}
+	hello.Session = make([]byte, codec.SessionSize)
+	rand.Read(hello.Session) // never fails
+	if a, err = h.agree(hello); err != nil {
+		return a, nil, h.refuse(err)
+	}
+	if svc, err = h.authorise(ctx, a.about); err != nil {
+		return a, nil, h.refuse(err)
+	}
+	reply := h.hello()
+	reply.Session, reply.Codecs = hello.Session, hello.Codecs
+	if err := h.send(reply); err != nil {
+		return a, nil, h.failed(ctx, err)
+	}
+	return a, svc, nil
+}
+
+// limit bounds the handshake in time: when the returned context ends before done is called, the peer is told, and the Wire is closed.
+func (h *handshake) limit(ctx context.Context) (limited context.Context, done func()) {
+	ctx, cancel := context.WithTimeoutCause(ctx, h.cfg.handshake, errTooSlow)
+	stop := context.AfterFunc(ctx, func() {
+		defer h.w.Close()
+		if !h.mu.TryLock() {
+			return // the handshake is stuck in writing: the peer does not read
+		}
+		defer h.mu.Unlock()
+		defer time.AfterFunc(h.cfg.handshake/4, func() { h.w.Close() }).Stop()
+		h.w.WriteFrames([][]byte{codec.SessionClose{Code: codec.Handshake, Message: context.Cause(ctx).Error()}.AppendTo(nil)})
+	})
+	return ctx, func() { stop(); cancel() }
+}
+
+var errTooSlow = errors.New("the handshake was not completed in time")
+
+// hello returns what this side says of itself.
+func (h *handshake) hello() codec.Sync {
+	return codec.Sync{
+		Version:    codec.Version,
+		Node:       []byte(h.cfg.id),
+		MaxMessage: uint64(h.cfg.maxMessage + outbox.HeadSize),
+		Window:     uint64(h.cfg.window.Initial),
+		Opens:      uint64(h.cfg.opens),
+	}
+}
+
+func (h *handshake) send(c codec.Control) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.w.WriteFrames([][]byte{c.AppendTo(nil)})
+}
+
+// receive reads the peer's Sync.
+func (h *handshake) receive() (s codec.Sync, err error) {
+	frame, err := h.w.ReadFrame(maxSync)
+	if err != nil {
+		return s, err
+	}
+	m, err := codec.ParseControl(frame)
+	if err != nil {
+		return s, h.refuse(codec.ErrHandshake.Withf("the peer does not speak asterisque: %v", err))
+	}
+	switch c := m.(type) {
+	case codec.Sync:
+		c.Node, c.Session, c.Credential = bytes.Clone(c.Node), bytes.Clone(c.Session), bytes.Clone(c.Credential)
+		return c, nil
+	case codec.SessionClose:
+		return s, &Abort{Code: c.Code, Message: c.Message, Remote: true, Ran: codec.NeverSent}
+	}
+	return s, h.refuse(codec.ErrHandshake.Withf("the peer's first message is not a Sync"))
+}
+
+// agree takes what matters of the peer's Sync, in which the session id and one codec have been chosen.
+func (h *handshake) agree(s codec.Sync) (a agreement, err error) {
+	switch {
+	case s.Version != codec.Version:
+		return a, codec.ErrHandshake.Withf("the peer speaks version %d of the protocol, this side %d", s.Version, codec.Version)
+	case len(s.Session) != codec.SessionSize:
+		return a, codec.ErrHandshake.Withf("the peer gave the session no id")
+	case len(s.Codecs) != 1 || h.choose(s.Codecs) == nil:
+		return a, codec.ErrHandshake.Withf("the peer chose the value codec %q, which this side did not offer", s.Codecs)
+	case s.MaxMessage < minFrame:
+		return a, codec.ErrHandshake.Withf("the peer accepts frames of %d bytes only, and %d is the least", s.MaxMessage, minFrame)
+	}
+	a = agreement{
+		about:    Peer{ID: string(s.Node), LocalAddr: h.w.LocalAddr(), RemoteAddr: h.w.RemoteAddr()},
+		values:   h.choose(s.Codecs),
+		maxFrame: int(min(s.MaxMessage, 1<<31-1)),
+		window:   s.Window,
+		opens:    s.Opens,
+	}
+	copy(a.session[:], s.Session)
+	if secure, ok := h.w.(interface{ ConnectionState() tls.ConnectionState }); ok {
+		state := secure.ConnectionState()
+		a.about.TLS = &state
+	}
+	return a, nil
+}
+
+// choose returns the first of names that this side has, or nil.
+func (h *handshake) choose(names []string) codec.Values {
+	for _, name := range names {
+		if i := slices.IndexFunc(h.cfg.codecs, func(v codec.Values) bool { return v.Name() == name }); i >= 0 {
+			return h.cfg.codecs[i]
+		}
+	}
+	return nil
+}
+
+// authorise asks the application about the peer.
+func (h *handshake) authorise(ctx context.Context, p Peer) (*Service, error) {
+	if h.cfg.accept == nil {
+		return h.cfg.service, nil
+	}
+	svc, err := h.cfg.accept(ctx, p)
+	if err != nil {
+		a := codec.AbortOf(err)
+		if a.Code == codec.Failed {
+			a = codec.ErrUnauthorized.Withf("%v", err)
+		}
+		return nil, a
+	}
+	if svc == nil {
+		svc = h.cfg.service
+	}
+	return svc, nil
+}
+
+// refuse tells the peer why there will be no session, and returns it.
+func (h *handshake) refuse(err error) error {
+	a := codec.AbortOf(err)
+	h.send(codec.SessionClose{Code: a.Code, Message: a.Message}) // limit bounds the time, and the error is that of a Wire which is given up anyway
+	h.w.Close()
+	return neverSent(a)
+}
+
+// failed returns the error of a handshake that reading or writing ended.
+func (h *handshake) failed(ctx context.Context, err error) error {
+	a := new(Abort)
+	switch {
+	case errors.As(err, &a):
+	case context.Cause(ctx) == errTooSlow:
+		a = codec.ErrHandshake.Withf("the peer %v did not complete the handshake within %v", h.w.RemoteAddr(), h.cfg.handshake)
+	case ctx.Err() != nil:
+		a = contextError(ctx)
+	case errors.Is(err, wire.ErrFrameTooLarge):
+		return h.refuse(codec.ErrHandshake.Withf("the peer does not speak asterisque: %v", err))
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		a = codec.ErrHandshake.Withf("the peer closed the wire before the handshake was complete")
+	default:
+		a = codec.ErrHandshake.Withf("the wire failed: %v", err)
+	}
+	h.mu.Lock() // the goroutine of limit may still be telling the peer
+	defer h.mu.Unlock()
+	h.w.Close()
+	return neverSent(a)
+}
+
+func codecNames(codecs []codec.Values) string {
+	var names []string
+	for _, v := range codecs {
+		names = append(names, v.Name())
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,200 @@
+package asterisque_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+func TestFirstBytesThatAreSomethingElseAreRefusedAtOnce(t *testing.T) {
+	noise := make([]byte, 64)
+	rand.Read(noise)
+	noise[0] |= 0x80 // otherwise it may announce a frame of a size that is plausible
+	for name, c := range map[string]struct {
+		bytes []byte
+		want  string
+	}{
+		"an HTTP request":         {[]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), "does not speak asterisque"},
+		"a TLS hello":             {unhex(t, "16 03 01 00 f4 01 00 00 f0 03 03"), "does not speak asterisque"},
+		"random bytes":            {noise, "does not speak asterisque"},
+		"a frame that is no CBOR": {unhex(t, "00000003 ff ff ff"), "does not speak asterisque"},
+		"an Open before the Sync": {frames(&codec.Open{}), "does not speak asterisque"},
+		"a Ping before the Sync":  {frames(codec.Ping{}), "is not a Sync"},
+		"half a Sync and the end": {frames(hello())[:10], "closed the wire"},
+		"nothing, and the end":    {nil, "closed the wire"},
+		"a refusal":               {frames(codec.SessionClose{Code: codec.Unauthorized, Message: "not you"}), "not you"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for side, join := range map[string]func(*asterisque.Node, context.Context, wire.Wire) (*asterisque.Session, error){
+				"accepting": (*asterisque.Node).Accept, "dialling": (*asterisque.Node).Attach,
+			} {
+				node := asterisque.NewNode()
+				defer node.Close()
+				here, there := tcpPair(t)
+				result := make(chan error, 1)
+				go func() { _, err := join(node, background, wire.FromConn(there)); result <- err }()
+				if side == "dialling" {
+					_, err := wire.FromConn(here).ReadFrame(1 << 20)
+					require.NoError(t, err)
+				}
+				here.Write(c.bytes)
+				if c.want == "closed the wire" {
+					here.Close()
+				}
+				err := <-result
+				require.ErrorContains(t, err, c.want, side)
+				require.True(t, asterisque.Repeatable(err))
+				if c.want != "closed the wire" && c.want != "not you" {
+					require.ErrorIs(t, err, asterisque.ErrHandshake)
+					p := &rawPeer{t, wire.FromConn(here)}
+					p.wantSessionClose(codec.Handshake, c.want)
+				}
+				rest, err := io.ReadAll(here)
+				if err == nil {
+					require.Empty(t, rest, "the connection is closed")
+				}
+			}
+		})
+	}
+}
+
+// frames returns messages as they stand on a byte-stream wire.
+func frames(messages ...interface{ AppendTo([]byte) []byte }) []byte {
+	var b []byte
+	for _, m := range messages {
+		f := m.AppendTo(nil)
+		b = append(b, byte(len(f)>>24), byte(len(f)>>16), byte(len(f)>>8), byte(len(f)))
+		b = append(b, f...)
+	}
+	return b
+}
+
+func TestASyncThatDoesNotFitIsRefused(t *testing.T) {
+	session := make([]byte, codec.SessionSize)
+	change := func(f func(*codec.Sync)) codec.Sync { h := hello(); f(&h); return h }
+	for _, c := range []struct {
+		name      string
+		sync      codec.Sync
+		accepting string // what the accepting side says to it; "": accepted
+		dialling  string
+	}{
+		{"as it should be", change(func(s *codec.Sync) { s.Session = session }), "", ""},
+		{"without a session id", hello(), "", "gave the session no id"},
+		{"an old version", change(func(s *codec.Sync) { s.Version, s.Session = 0, session }), "version 0", "version 0"},
+		{"a newer version", change(func(s *codec.Sync) { s.Version, s.Session = 7, session }), "", "version 7"},
+		{"codecs that nobody has", change(func(s *codec.Sync) { s.Codecs, s.Session = []string{"pigeon"}, session }), "no common value codec: the peer offers pigeon, this side cbor, json, raw", "pigeon"},
+		{"a choice of two", change(func(s *codec.Sync) { s.Codecs, s.Session = []string{"raw", "json"}, session }), "", "raw"},
+		{"frames too small for anything", change(func(s *codec.Sync) { s.MaxMessage, s.Session = 1023, session }), "1023 bytes only", "1023 bytes only"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for side, join := range map[string]func(*asterisque.Node, context.Context, wire.Wire) (*asterisque.Session, error){
+				"accepting": (*asterisque.Node).Accept, "dialling": (*asterisque.Node).Attach,
+			} {
+				node := asterisque.NewNode()
+				defer node.Close()
+				a, b := wire.Pipe()
+				defer a.Close()
+				result := make(chan error, 1)
+				go func() { _, err := join(node, background, b); result <- err }()
+				p, want := &rawPeer{t, a}, c.accepting
+				if side == "dialling" {
+					want = c.dialling
+					require.IsType(t, codec.Sync{}, p.control())
+				}
+				p.send(c.sync)
+				err := <-result
+				if want == "" {
+					require.NoError(t, err, side)
+					continue
+				}
+				require.ErrorIs(t, err, asterisque.ErrHandshake, side)
+				require.ErrorContains(t, err, want, side)
+				p.wantSessionClose(codec.Handshake, want)
+			}
+		})
+	}
+}
+
+func TestASilentPeerIsGoneWithinTheHandshakeTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := asterisque.NewNode()
+		defer node.Close()
+		a, b := wire.Pipe()
+		begin := time.Now()
+		result := make(chan error, 1)
+		go func() { _, err := node.Accept(background, b); result <- err }()
+		p := &rawPeer{t, a}
+		p.wantSessionClose(codec.Handshake, "not completed in time")
+		err := <-result
+		require.ErrorIs(t, err, asterisque.ErrHandshake)
+		require.ErrorContains(t, err, "did not complete the handshake within 5s")
+		require.Equal(t, 5*time.Second, time.Since(begin))
+	})
+}
+
+func TestTheContextEndsAHandshake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := asterisque.NewNode()
+		defer node.Close()
+		_, b := wire.Pipe()
+		ctx, cancel := context.WithTimeout(background, time.Second)
+		defer cancel()
+		_, err := node.Attach(ctx, b)
+		require.ErrorIs(t, err, asterisque.ErrExpired)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+}
+
+func TestThePeerIsToldWhyItWasNotAuthorised(t *testing.T) {
+	there := asterisque.NewNode(asterisque.WithAccept(func(context.Context, asterisque.Peer) (*asterisque.Service, error) {
+		return nil, errors.New("members only")
+	}))
+	defer there.Close()
+	here := asterisque.NewNode()
+	defer here.Close()
+	a, b := wire.Pipe()
+	go there.Accept(background, b)
+	_, err := here.Attach(background, a)
+	require.ErrorIs(t, err, asterisque.ErrUnauthorized)
+	require.ErrorContains(t, err, "members only")
+}
+
+// TestAPeerThatSaysNothingCostsLittle measures the heap of connections whose handshake never comes.
+func TestAPeerThatSaysNothingCostsLittle(t *testing.T) {
+	const peers = 200
+	node := asterisque.NewNode()
+	var wires []wire.Wire
+	before := heap()
+	started, done := make(chan struct{}), make(chan struct{})
+	for range peers {
+		here, there := tcpPair(t)
+		wires = append(wires, wire.FromConn(here))
+		here.Write([]byte{0, 0, 16}) // a length that never becomes whole
+		go func() {
+			started <- struct{}{}
+			node.Accept(background, wire.FromConn(there))
+			done <- struct{}{}
+		}()
+		<-started
+	}
+	each := (heap() - before) / peers
+	t.Logf("%d bytes for each, both ends of its connection included", each)
+	require.Less(t, each, 16<<10)
+	for _, w := range wires {
+		w.Close()
+	}
+	for range peers {
+		<-done
+	}
+	node.Close()
+}

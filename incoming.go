@@ -1,0 +1,167 @@
+package asterisque
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// incoming is a call that the peer made: the endpoint of its pipe on this side, and at the same time the context of its handler, so that a call costs one object.
+//
+// As a context it makes its channel and its timer only for a handler that asks for them.
+type incoming struct {
+	port
+	handler  *handler
+	function uint16            // these are fixed
+	priority priority.Priority //
+	deadline *time.Time        // nil: none
+	params   []byte            // the handler's from the moment it runs; often in small
+	small    [72]byte          // spares most calls an allocation
+
+	mu    sync.Mutex
+	err   error  // guarded by mu, like what follows; why the context ended
+	watch *watch // nil until somebody wants to be told
+}
+
+// newIncoming copies what it needs of m, whose slices are valid only for the moment.
+func newIncoming(s *Session, m *codec.Open, h *handler) *incoming {
+	p := min(priority.Priority(m.Priority), s.cfg.highest)
+	c := &incoming{
+		port:     port{s: s, flow: outbox.AcceptedFlow(p, m.Pipe), id: m.Pipe},
+		handler:  h,
+		function: m.Function,
+		priority: p,
+	}
+	c.params = append(c.small[:0:len(c.small)], m.Params...)
+	if m.Meta.TTL > 0 {
+		at := deadline(m.Meta.TTL)
+		c.deadline = &at
+	}
+	if h.blocks {
+		c.pipe = new(pipe.Pipe)
+		c.pipe.Init(pipe.Config{Function: m.Function, Priority: p, Port: c, SendLimit: s.peer.window, Window: s.cfg.window})
+	}
+	return c
+}
+
+// scratch is what a worker keeps from one call to the next.
+type scratch struct {
+	result []byte // where typed handlers put their results
+	box    any    // where a typed handler has its parameters and its result; see boxFor
+}
+
+// run runs the handler and answers.
+func (c *incoming) run(k *scratch) {
+	if err := c.Err(); err != nil { // given up, or expired, while it waited
+		c.refuse(codec.AbortOf(err))
+		return
+	}
+	c.answer(c.invoke(k))
+	if cap(k.result) > keepResult {
+		k.result = nil
+	}
+}
+
+// invoke calls the handler and turns a panic into an error.
+func (c *incoming) invoke(k *scratch) (result []byte, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			c.s.log.Error("handler panicked", "function", c.function, "name", c.handler.name, "panic", v, "stack", string(debug.Stack()))
+			err = codec.ErrPanicked.Withf("the handler of function %d %q panicked", c.function, c.handler.name)
+		}
+	}()
+	return c.handler.serve(c, k)
+}
+
+// answer ends the call with result, or with what err is as an Abort. It does nothing if the call is over.
+func (c *incoming) answer(result []byte, err error) {
+	switch {
+	case err == nil && c.pipe == nil:
+		c.Close(result, nil)
+	case err == nil:
+		(*pipe.End)(c.pipe).Close(result)
+	case c.pipe == nil:
+		c.Close(nil, failed(err))
+	default:
+		c.pipe.Abort(failed(err))
+	}
+}
+
+// Close implements pipe.Port.
+func (c *incoming) Close(result []byte, abort *Abort) {
+	c.port.Close(result, abort)
+	c.end(context.Canceled)
+}
+
+// refuse ends a call whose handler will not run.
+func (c *incoming) refuse(a *Abort) {
+	r := *a
+	r.Ran = codec.Refused
+	c.Close(nil, &r)
+}
+
+// failed returns err as the Abort of this call. If it tells how far another call got, which the handler made, that is not true of this one.
+func failed(err error) *Abort {
+	a := *codec.AbortOf(err)
+	if a.Remote || a.Ran != codec.Refused {
+		a.Ran, a.Remote = codec.MaybeRan, false
+	}
+	return &a
+}
+
+// block implements endpoint.
+func (c *incoming) block(b codec.Block) error {
+	switch {
+	case c.pipe != nil:
+		return c.deliver(c.pipe, b)
+	case !b.End:
+		c.answer(nil, codec.ErrBadParams.Withf("function %d %q takes no Blocks", c.function, c.handler.name))
+	}
+	return nil
+}
+
+// credit implements endpoint.
+func (c *incoming) credit(total uint64) {
+	if c.pipe != nil {
+		(*pipe.End)(c.pipe).Credit(total)
+	}
+}
+
+// stop implements endpoint.
+func (c *incoming) stop() {
+	if c.pipe != nil {
+		(*pipe.End)(c.pipe).Stop()
+	}
+}
+
+// closed implements endpoint: the caller gave up.
+func (c *incoming) closed(m codec.Close) {
+	a := codec.ErrCanceled
+	if m.Abort != nil {
+		a = remote(m.Abort)
+	}
+	c.closedBy(a)
+	c.fail(a)
+}
+
+// fail implements endpoint.
+func (c *incoming) fail(a *Abort) {
+	if c.pipe != nil {
+		(*pipe.End)(c.pipe).Closed(nil, a)
+	}
+	if errors.Is(a, codec.ErrExpired) {
+		c.end(context.DeadlineExceeded)
+	} else {
+		c.end(context.Canceled)
+	}
+}
+
+// untyped implements endpoint.
+func (c *incoming) untyped() *pipe.Pipe { return c.pipe }

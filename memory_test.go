@@ -1,0 +1,126 @@
+package asterisque_test
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// heap returns the bytes of live objects.
+func heap() int {
+	runtime.GC()
+	runtime.GC() // the first one only moves what pools hold
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+// stacks returns the bytes of goroutines' stacks.
+func stacks() int {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.StackInuse)
+}
+
+// TestAnIdleSessionIsSmall bounds what a session costs that is open and says nothing, both ends and their goroutines together.
+func TestAnIdleSessionIsSmall(t *testing.T) {
+	const sessions, limit = 200, 16 << 10
+	here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(echoService()))
+	t.Cleanup(func() { here.Close(); there.Close() })
+	connectNodes(t, here, there)
+	before := heap() + stacks()
+	for range sessions {
+		s, _ := connectNodes(t, here, there)
+		_, err := echo.Call(background, s, "used once, and idle from then on")
+		require.NoError(t, err)
+	}
+	each := (heap() + stacks() - before) / sessions
+	t.Logf("%d bytes for each idle session", each)
+	if !raceDetector {
+		require.Less(t, each, limit)
+	}
+}
+
+// TestTenThousandOpenPipesWork opens them all at once, and bounds what each costs while it is idle, on both sides, its handler's goroutine apart.
+func TestTenThousandOpenPipesWork(t *testing.T) {
+	const pipes, limit = 10_000, 2 << 10
+	svc := asterisque.NewService()
+	svc.Handle(50, "stream", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+		b, err := p.Recv(ctx)
+		return b.Payload, err
+	})
+	dialled, accepted := connect(t, svc, asterisque.WithWorkers(pipes))
+	open := make([]*pipe.Pipe, pipes)
+	before := heap()
+	for i := range open {
+		p, err := dialled.Open(background, 50, nil)
+		require.NoError(t, err)
+		open[i] = p
+	}
+	for accepted.Stats().Running < pipes {
+		runtime.Gosched()
+	}
+	each := (heap() - before) / pipes
+	t.Logf("%d bytes of heap for each idle pipe, both ends", each)
+	if !raceDetector {
+		require.Less(t, each, limit)
+	}
+
+	var wg sync.WaitGroup
+	for i := range 10 {
+		wg.Go(func() {
+			for _, p := range open[i*pipes/10 : (i+1)*pipes/10] {
+				if err := p.Send(background, []byte("wake up")); err != nil {
+					t.Error(err)
+				}
+				if result, err := p.Result(background); err != nil || string(result) != "wake up" {
+					t.Errorf("got %q, %v", result, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.Equal(t, 0, dialled.Stats().Pipes)
+}
+
+// TestSessionsLeaveNothingBehind opens, uses and closes a thousand of them. That no goroutine is left is checked for the whole package.
+func TestSessionsLeaveNothingBehind(t *testing.T) {
+	here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(echoService()))
+	t.Cleanup(func() { here.Close(); there.Close() })
+	use := func(n int) {
+		for range n {
+			dialled, accepted := connectNodes(t, here, there)
+			_, err := echo.Call(background, dialled, "once")
+			require.NoError(t, err)
+			require.NoError(t, dialled.Close())
+			<-accepted.Done()
+		}
+	}
+	use(100)
+	before, goroutines := heap(), runtime.NumGoroutine()
+	use(1000)
+	for len(there.Sessions()) > 0 {
+		runtime.Gosched()
+	}
+	require.InDelta(t, before, heap(), 256<<10)
+	require.InDelta(t, goroutines, runtime.NumGoroutine(), 10)
+}
+
+// TestACallAllocatesLittle guards the hot path: both ends together.
+func TestACallAllocatesLittle(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector allocates")
+	}
+	svc := echoService()
+	svc.Handle(5, "raw", func(_ context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) { return params, nil })
+	dialled, _ := connect(t, svc)
+	text := strings.Repeat("*", 64)
+	require.LessOrEqual(t, testing.AllocsPerRun(1000, func() { echo.Call(background, dialled, text) }), 10.0)
+}

@@ -1,0 +1,211 @@
+package asterisque
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// Node is a program's endpoint: what it calls itself, the functions it offers, the sessions it holds. It dials and listens, as often as it likes, and the sessions of
+// either kind are equal. It is safe for concurrent use.
+type Node struct {
+	cfg     config // these are fixed
+	invalid error  // what is wrong with cfg
+	workers workers
+	calls   sync.Pool // of *call; not global, because their channels belong to the bubble of a synctest as the node does
+
+	mu       sync.Mutex
+	sessions map[*Session]struct{} // guarded by mu, as all below; nil once the node is closed
+	serving  map[wire.Listener]struct{}
+	accepts  sync.WaitGroup // handshakes of Serve
+}
+
+// NewNode returns a Node. It never fails: an option whose value does not fit is reported, by name, by the first method that needs it.
+func NewNode(opts ...Option) *Node {
+	n := &Node{sessions: make(map[*Session]struct{}), serving: make(map[wire.Listener]struct{})}
+	n.cfg, n.invalid = newConfig(opts)
+	return n
+}
+
+// Dial connects to the node that listens at a URL such as "tcp://127.0.0.1:5330" and returns the session once the handshake is complete. ctx bounds that, beside
+// the handshake timeout; afterwards it has no effect on the session. Errors of the handshake are *[Abort]: ErrHandshake, ErrUnauthorized; those of the
+// transport are its own.
+func (n *Node) Dial(ctx context.Context, url string) (*Session, error) {
+	if n.invalid != nil {
+		return nil, n.invalid
+	}
+	w, err := wire.Dial(ctx, url, wire.Options{TLS: n.cfg.tls})
+	if err != nil {
+		return nil, err
+	}
+	return n.Attach(ctx, w)
+}
+
+// Attach makes a session of a Wire that this side has connected, and takes the Wire over: it is closed with the session, and also on error. The other side has to
+// Accept. See Dial for ctx and errors.
+func (n *Node) Attach(ctx context.Context, w wire.Wire) (*Session, error) {
+	if n.invalid != nil {
+		w.Close()
+		return nil, n.invalid
+	}
+	h := handshake{w: w, cfg: &n.cfg}
+	a, err := h.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return n.begin(w, a, n.cfg.service, true)
+}
+
+// Accept makes a session of a Wire that the other side has connected. Otherwise it is as Attach.
+func (n *Node) Accept(ctx context.Context, w wire.Wire) (*Session, error) {
+	if n.invalid != nil {
+		w.Close()
+		return nil, n.invalid
+	}
+	h := handshake{w: w, cfg: &n.cfg}
+	a, svc, err := h.accept(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return n.begin(w, a, svc, false)
+}
+
+// begin starts a session, unless the node has been closed meanwhile.
+func (n *Node) begin(w wire.Wire, a agreement, svc *Service, dialled bool) (*Session, error) {
+	s := newSession(n, w, a, svc, dialled)
+	n.mu.Lock()
+	closed := n.sessions == nil
+	if !closed {
+		n.sessions[s] = struct{}{}
+	}
+	n.mu.Unlock()
+	if closed {
+		w.Close()
+		return nil, errNodeClosed
+	}
+	go s.run() // ends with the Wire
+	return s, nil
+}
+
+var errNodeClosed = neverSent(codec.ErrUnavailable.Withf("the node is closed"))
+
+// forget is called by a session that has ended.
+func (n *Node) forget(s *Session) {
+	n.mu.Lock()
+	delete(n.sessions, s)
+	n.mu.Unlock()
+}
+
+// ListenAndServe listens at a URL such as "tcp://127.0.0.1:5330" and serves who connects. It is wire.Listen and Serve.
+func (n *Node) ListenAndServe(ctx context.Context, url string) error {
+	if n.invalid != nil {
+		return n.invalid
+	}
+	ln, err := wire.Listen(ctx, url, wire.Options{TLS: n.cfg.tls})
+	if err != nil {
+		return err
+	}
+	return n.Serve(ctx, ln)
+}
+
+// Serve accepts sessions from ln until ctx ends or the node is closed, and then closes ln and returns nil. Sessions stay; see Shutdown and Close. The error is that
+// of a listener which failed. A connection that fails its handshake is logged, and does no harm to others.
+func (n *Node) Serve(ctx context.Context, ln wire.Listener) error {
+	if n.invalid != nil {
+		ln.Close()
+		return n.invalid
+	}
+	if !n.serve(ln) {
+		return errNodeClosed
+	}
+	stop := context.AfterFunc(ctx, func() { ln.Close() })
+	defer stop()
+	defer n.served(ln)
+	for {
+		w, err := ln.Accept()
+		if err != nil {
+			if errors.Is(err, net.ErrClosed) {
+				return nil
+			}
+			return err
+		}
+		n.accepts.Go(func() { // ends with the handshake
+			if _, err := n.Accept(ctx, w); err != nil {
+				n.cfg.log.Warn("handshake failed", "addr", w.RemoteAddr(), "error", err)
+			}
+		})
+	}
+}
+
+// serve notes that ln is being served, unless the node is closed.
+func (n *Node) serve(ln wire.Listener) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.sessions == nil {
+		ln.Close()
+		return false
+	}
+	n.serving[ln] = struct{}{}
+	return true
+}
+
+func (n *Node) served(ln wire.Listener) {
+	ln.Close()
+	n.mu.Lock()
+	delete(n.serving, ln)
+	n.mu.Unlock()
+}
+
+// Sessions returns the sessions that are up.
+func (n *Node) Sessions() []*Session {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	list := make([]*Session, 0, len(n.sessions))
+	for s := range n.sessions {
+		list = append(list, s)
+	}
+	return list
+}
+
+// Shutdown stops listening and shuts down all sessions, at the same time; see [Session.Shutdown]. Then it closes the node. The error is that of ctx, if it ended
+// before the running calls did.
+func (n *Node) Shutdown(ctx context.Context) error {
+	n.stopListening()
+	var wg sync.WaitGroup
+	for _, s := range n.Sessions() {
+		wg.Go(func() { s.Shutdown(ctx) })
+	}
+	wg.Wait()
+	err := ctx.Err()
+	n.Close()
+	return err
+}
+
+// Close stops listening and closes all sessions; see [Session.Close]. The node cannot be used afterwards. Repeated calls return nil.
+func (n *Node) Close() error {
+	n.stopListening()
+	n.mu.Lock()
+	sessions := n.sessions
+	n.sessions = nil
+	n.mu.Unlock()
+	var wg sync.WaitGroup
+	for s := range sessions {
+		wg.Go(func() { s.Close() })
+	}
+	wg.Wait()
+	n.accepts.Wait()
+	n.workers.end()
+	return nil
+}
+
+func (n *Node) stopListening() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for ln := range n.serving {
+		ln.Close()
+	}
+}

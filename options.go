@@ -1,0 +1,206 @@
+package asterisque
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// Option sets one property of a [Node].
+type Option func(*config)
+
+// config is what the options of a node fill in; it does not change after NewNode.
+type config struct {
+	id         string
+	service    *Service
+	accept     func(context.Context, Peer) (*Service, error)
+	log        *slog.Logger
+	codecs     []codec.Values
+	tls        *tls.Config
+	maxMessage int
+	window     pipe.Window
+	inbound    limits.Limits
+	outbound   limits.Limits
+	onState    func(*Session, Direction, limits.State)
+	onDrop     func(*Session, Drop)
+	opens      int
+	workers    int
+	share      float64
+	highest    priority.Priority
+	stall      time.Duration
+	handshake  time.Duration
+}
+
+func newConfig(opts []Option) (config, error) {
+	c := config{
+		log:        slog.New(slog.DiscardHandler),
+		codecs:     []codec.Values{codec.CBOR, codec.JSON, codec.Raw},
+		maxMessage: 4 << 20,
+		window:     pipe.Window{Initial: 64 << 10, Min: 4 << 10, Max: 512 << 10},
+		inbound:    limits.Limits{Soft: limits.Amount{Messages: 32 << 10, Bytes: 16 << 20}, Hard: limits.Amount{Messages: 64 << 10, Bytes: 64 << 20}},
+		outbound:   limits.Limits{Soft: limits.Amount{Messages: 32 << 10, Bytes: 16 << 20}, Hard: limits.Amount{Messages: 64 << 10, Bytes: 64 << 20}},
+		opens:      4096,
+		workers:    1024,
+		share:      0.05,
+		highest:    priority.Max,
+		stall:      time.Minute,
+		handshake:  5 * time.Second,
+	}
+	for _, o := range opts {
+		o(&c)
+	}
+	if c.service == nil {
+		c.service = NewService()
+	}
+	return c, c.check()
+}
+
+// check fills in what follows from other settings, and returns an error that names the option whose value does not fit.
+func (c *config) check() (err error) {
+	switch {
+	case len(c.id) > codec.MaxNode:
+		return fmt.Errorf("asterisque: WithID: %d bytes exceed the limit of %d", len(c.id), codec.MaxNode)
+	case len(c.codecs) == 0 || len(c.codecs) > codec.MaxCodecs:
+		return fmt.Errorf("asterisque: WithCodecs: %d codecs are outside 1..%d", len(c.codecs), codec.MaxCodecs)
+	case c.maxMessage < 1<<10 || c.maxMessage > 1<<30:
+		return fmt.Errorf("asterisque: WithMaxMessage: %d bytes are outside 1 KiB..1 GiB", c.maxMessage)
+	case c.workers < 1:
+		return fmt.Errorf("asterisque: WithWorkers: %d is below 1", c.workers)
+	case !(c.share >= 0 && c.share <= 0.5):
+		return fmt.Errorf("asterisque: WithLowerShare: %v is outside 0..0.5", c.share)
+	case c.opens < 0:
+		return fmt.Errorf("asterisque: WithOpensWindow: %d is negative", c.opens)
+	case c.window.Initial < 0 || c.window.Min < 0 || c.window.Max < 0:
+		return fmt.Errorf("asterisque: WithWindow: %+v has a negative size", c.window)
+	case c.stall <= 0:
+		return fmt.Errorf("asterisque: WithStallTimeout: %v is not positive", c.stall)
+	case c.handshake <= 0:
+		return fmt.Errorf("asterisque: WithHandshakeTimeout: %v is not positive", c.handshake)
+	}
+	if c.inbound, err = c.inbound.Check(); err != nil {
+		return fmt.Errorf("asterisque: WithInboundLimits: %w", err)
+	}
+	if c.outbound, err = c.outbound.Check(); err != nil {
+		return fmt.Errorf("asterisque: WithOutboundLimits: %w", err)
+	}
+	return nil
+}
+
+// WithID names the node to its peers, for logs and statistics; at most 64 bytes, empty by default. It proves nothing.
+func WithID(id string) Option { return func(c *config) { c.id = id } }
+
+// WithService offers svc to every peer. By default a node offers nothing, and only calls.
+func WithService(svc *Service) Option { return func(c *config) { c.service = svc } }
+
+// WithAccept asks accept about every peer that connects, after its handshake has arrived and before it is answered. What it returns is offered to this peer: nil
+// means the node's own service. An error refuses the peer, which gets it as ErrUnauthorized unless it is an *Abort with a code of its own. accept may be
+// called concurrently; its context ends with the handshake timeout.
+func WithAccept(accept func(context.Context, Peer) (*Service, error)) Option {
+	return func(c *config) { c.accept = accept }
+}
+
+// WithLogger logs what happens to sessions: at level Info their begin and end, at Warn violations by peers, at Error panics of handlers with their stack. By default
+// nothing is logged.
+func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
+
+// WithCodecs sets the value codecs of the node in the order of its preference; the dialling side's order decides. The default is CBOR, JSON, Raw.
+func WithCodecs(codecs ...codec.Values) Option { return func(c *config) { c.codecs = codecs } }
+
+// WithTLS sets the TLS configuration of the tls:// scheme, for dialling and listening. It is cloned.
+func WithTLS(cfg *tls.Config) Option { return func(c *config) { c.tls = cfg } }
+
+// WithMaxMessage sets the largest payload, in bytes, that this side accepts in one message: parameters, result or Block. The peer learns it in the handshake
+// and refuses to send more, with ErrTooLarge. 1 KiB..1 GiB, 4 MiB by default.
+func WithMaxMessage(bytes int) Option { return func(c *config) { c.maxMessage = bytes } }
+
+// WithWindow sets how many bytes of Blocks a peer may send on each pipe before the application takes some. The default starts at 64 KiB, grows to 512 KiB
+// while the application keeps up, and shrinks to 4 KiB as the session nears its inbound soft limit. With Initial 0 there is no window.
+func WithWindow(w pipe.Window) Option { return func(c *config) { c.window = w } }
+
+// WithInboundLimits bounds what has been received and not yet been taken by the application, for each session. At the soft limit the session stops reading its
+// Wire; beyond the hard limit it ends with ErrHardLimit. The default is 32,768 messages or 16 MiB, and 65,536 messages or 64 MiB.
+func WithInboundLimits(l limits.Limits) Option { return func(c *config) { c.inbound = l } }
+
+// WithOutboundLimits bounds what has been sent and not yet been given to the Wire, for each session. At the soft limit senders wait; beyond the hard limit
+// the session ends with ErrHardLimit. The default is that of WithInboundLimits.
+func WithOutboundLimits(l limits.Limits) Option { return func(c *config) { c.outbound = l } }
+
+// WithOnState calls f when the state of a direction of a session changes: each change once, in their order. f runs on the goroutine that caused the change; it
+// must neither block nor call the session, beyond its Stats. States are described in package limits.
+func WithOnState(f func(s *Session, d Direction, state limits.State)) Option {
+	return func(c *config) { c.onState = f }
+}
+
+// WithDropReports calls f for each call and each Block that this side has accepted for sending and that was dropped before it left, with the reason. What is dropped on
+// the other side, its application learns: see [pipe.Block]. f runs on any goroutine, concurrently with itself for different sessions; it must neither block nor call the session.
+func WithDropReports(f func(*Session, Drop)) Option { return func(c *config) { c.onDrop = f } }
+
+// WithOpensWindow sets how many calls a peer may have sent that no worker has taken yet; further ones wait on its side. 4,096 by default; 0 is no window, and then
+// the peer's calls wait here, up to the inbound soft limit.
+func WithOpensWindow(calls int) Option { return func(c *config) { c.opens = calls } }
+
+// WithStallTimeout sets how long a session may stand at its inbound soft limit without the application taking a single message, before it ends with ErrStalled. One
+// minute by default.
+func WithStallTimeout(d time.Duration) Option { return func(c *config) { c.stall = d } }
+
+// WithLowerShare sets which part of what leaves a session belongs to lower priorities while higher ones have something to send, so that they move a little: 0.05, the
+// default, is one byte in twenty. 0 is strict: they wait. At most 0.5.
+func WithLowerShare(share float64) Option { return func(c *config) { c.share = share } }
+
+// WithMaxPriority sets the highest priority that is granted to peers: their calls that ask for more are run, and answered, with this one. By default there is
+// no cap.
+func WithMaxPriority(p priority.Priority) Option { return func(c *config) { c.highest = p } }
+
+// WithWorkers sets how many handlers run at once for one session; further calls wait, by priority and then in the order of their arrival. 1,024 by default; 1 runs one
+// after the other.
+func WithWorkers(n int) Option { return func(c *config) { c.workers = n } }
+
+// WithHandshakeTimeout sets how long a peer may take to complete the handshake, 5 seconds by default.
+func WithHandshakeTimeout(d time.Duration) Option { return func(c *config) { c.handshake = d } }
+
+// CallOption sets one property of a call or pipe.
+type CallOption struct {
+	set   func(*callConfig, int64)
+	value int64
+}
+
+type callConfig struct {
+	priority priority.Priority
+	ttl      time.Duration
+	loss     uint8
+}
+
+func newCallConfig(opts []CallOption) callConfig {
+	if len(opts) == 0 {
+		return callConfig{} // without the allocation that options cost
+	}
+	c := new(callConfig)
+	for _, o := range opts {
+		o.set(c, o.value)
+	}
+	return *c
+}
+
+// WithPriority ranks the call, its Blocks and its result among the other calls of its session; the higher goes first.
+func WithPriority(p priority.Priority) CallOption {
+	return CallOption{func(c *callConfig, v int64) { c.priority = priority.Priority(v) }, int64(p)}
+}
+
+// WithTTL gives the call this long, from now on: a call that has not begun by then never runs, one that runs has its context end, and the caller gets ErrExpired. A
+// deadline of the caller's context does the same; the earlier one counts. Less than a millisecond is rounded up to one.
+func WithTTL(d time.Duration) CallOption {
+	return CallOption{func(c *callConfig, v int64) { c.ttl = time.Duration(v) }, int64(d)}
+}
+
+// WithLoss sets the loss rate, 0..127, of the Blocks that this side sends on the pipe: see [pipe.WithLoss]. Larger values count as 127. The Blocks of the other side have
+// the loss rate that it gives them.
+func WithLoss(rate uint8) CallOption {
+	return CallOption{func(c *callConfig, v int64) { c.loss = uint8(v) }, int64(min(rate, codec.MaxLoss))}
+}

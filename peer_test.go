@@ -1,0 +1,216 @@
+package asterisque_test
+
+import (
+	"encoding/hex"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// rawPeer is the other side of a session, played by the test, frame by frame.
+type rawPeer struct {
+	t *testing.T
+	w wire.Wire
+}
+
+// hello is what a rawPeer says first.
+func hello() codec.Sync {
+	return codec.Sync{Version: codec.Version, MaxMessage: 1 << 20, Codecs: []string{"cbor"}}
+}
+
+// dialRaw connects a rawPeer to a new node over TCP and completes the handshake.
+func dialRaw(t *testing.T, opts ...asterisque.Option) (*rawPeer, *asterisque.Session) {
+	t.Helper()
+	node := asterisque.NewNode(opts...)
+	t.Cleanup(func() { node.Close() })
+	here, there := tcpPair(t)
+	p := &rawPeer{t, wire.FromConn(here)}
+	t.Cleanup(func() { p.w.Close() })
+	sessions := make(chan *asterisque.Session, 1)
+	go func() {
+		s, err := node.Accept(background, wire.FromConn(there))
+		if err != nil {
+			t.Error(err)
+		}
+		sessions <- s
+	}()
+	p.send(hello())
+	require.IsType(t, codec.Sync{}, p.control())
+	return p, <-sessions
+}
+
+// tcpPair returns both ends of a TCP connection.
+func tcpPair(t testing.TB) (here, there net.Conn) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	accepted := make(chan net.Conn, 1)
+	go func() {
+		c, err := ln.Accept()
+		if err != nil {
+			t.Error(err)
+		}
+		accepted <- c
+	}()
+	here, err = net.Dial("tcp", ln.Addr().String())
+	require.NoError(t, err)
+	there = <-accepted
+	t.Cleanup(func() { here.Close(); there.Close() })
+	return here, there
+}
+
+// send sends messages.
+func (p *rawPeer) send(messages ...interface{ AppendTo([]byte) []byte }) {
+	p.t.Helper()
+	for _, m := range messages {
+		p.sendFrame(m.AppendTo(nil))
+	}
+}
+
+func (p *rawPeer) sendFrame(frame []byte) {
+	p.t.Helper()
+	require.NoError(p.t, p.w.WriteFrames([][]byte{frame}))
+}
+
+// frame returns the next frame.
+func (p *rawPeer) frame() []byte {
+	p.t.Helper()
+	f, err := p.w.ReadFrame(1 << 20)
+	require.NoError(p.t, err)
+	return f
+}
+
+// control returns the next frame, which must be a Control.
+func (p *rawPeer) control() codec.Control {
+	p.t.Helper()
+	c, err := codec.ParseControl(p.frame())
+	require.NoError(p.t, err)
+	return c
+}
+
+// close returns the next frame, which must be a Close.
+func (p *rawPeer) close() codec.Close {
+	p.t.Helper()
+	c, err := codec.ParseClose(p.frame())
+	require.NoError(p.t, err)
+	return c
+}
+
+// wantSessionClose reads until the session is closed with code for a reason that holds text, and the wire with it.
+func (p *rawPeer) wantSessionClose(code codec.Code, text string) {
+	p.t.Helper()
+	for {
+		frame := p.frame()
+		if c, err := codec.ParseControl(frame); err == nil {
+			bye, ok := c.(codec.SessionClose)
+			require.True(p.t, ok, "%T", c)
+			require.Equal(p.t, code, bye.Code, bye.Message)
+			require.Contains(p.t, bye.Message, text)
+			break
+		}
+	}
+	p.w.Close()
+}
+
+func unhex(t *testing.T, s string) []byte {
+	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
+	require.NoError(t, err)
+	return b
+}
+
+func TestAPeerThatBreaksTheProtocolIsToldAndCutOff(t *testing.T) {
+	open := func(id uint64) *codec.Open {
+		return &codec.Open{Pipe: id, Function: block.Number(), Params: []byte{0x60}}
+	}
+	for _, c := range []struct {
+		name string
+		say  func(*rawPeer)
+		want string
+	}{
+		{"an empty frame", func(p *rawPeer) { p.sendFrame(nil) }, ""},
+		{"not CBOR", func(p *rawPeer) { p.sendFrame([]byte{0xff, 1, 2}) }, ""},
+		{"a frame cut short", func(p *rawPeer) { p.sendFrame(unhex(p.t, "85 01 00")) }, ""},
+		{"an unknown message type", func(p *rawPeer) { p.sendFrame(unhex(p.t, "82 04 00")) }, "message type"},
+		{"bytes after the frame", func(p *rawPeer) { p.sendFrame(append(codec.Ping{}.AppendTo(nil), 0)) }, "after the frame"},
+		{"a pipe id of the other side", func(p *rawPeer) { p.send(open(1)) }, "one of the other side's"},
+		{"a pipe id used before", func(p *rawPeer) { p.send(open(4), open(4)) }, "not above the last, 4"},
+		{"a pipe id below the last", func(p *rawPeer) { p.send(open(4), open(2)) }, "not above the last, 4"},
+		{"a Block for a pipe never opened", func(p *rawPeer) { p.send(&codec.Block{Pipe: 6}) }, "pipe 6, which was never opened"},
+		{"a Close for a pipe never opened", func(p *rawPeer) { p.send(&codec.Close{Pipe: 6}) }, "pipe 6, which was never opened"},
+		{"a Close for a pipe the other side never opened", func(p *rawPeer) { p.send(&codec.Close{Pipe: 1}) }, "pipe 1, which was never opened"},
+		{"a Credit for a pipe never opened", func(p *rawPeer) { p.send(codec.Credit{Pipe: 8}) }, "pipe 8, which was never opened"},
+		{"a second Sync", func(p *rawPeer) { p.send(hello()) }, "second Sync"},
+		{"a Block after the end of its direction", func(p *rawPeer) {
+			p.send(&codec.Open{Pipe: 0, Function: 50}, &codec.Block{Pipe: 0, End: true}, &codec.Block{Pipe: 0})
+		}, "after the end"},
+		{"an oversized frame", func(p *rawPeer) { p.w.(wire.BatchWriter).WriteBatch(unhex(p.t, "7fffffff")) }, "2147483647"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			svc, _, _ := blockService()
+			svc.Handle(50, "stream", waitForContext)
+			p, s := dialRaw(t, asterisque.WithService(svc))
+			c.say(p)
+			p.wantSessionClose(codec.Protocol, c.want)
+			<-s.Done()
+			require.ErrorIs(t, s.Err(), asterisque.ErrProtocol)
+			require.NoError(t, s.Close(), "everything is cleaned up")
+		})
+	}
+}
+
+func TestLateMessagesForAPipeThatIsOverAreIgnored(t *testing.T) {
+	p, s := dialRaw(t, asterisque.WithService(echoService()))
+	p.send(&codec.Open{Pipe: 0, Function: 10, Params: []byte{0x61, 'x'}})
+	require.Equal(t, []byte{0x61, 'x'}, p.close().Result)
+	p.send(&codec.Block{Pipe: 0, Payload: []byte("late")}, &codec.Block{Pipe: 0, End: true}, codec.Credit{Pipe: 0, Limit: 5},
+		&codec.Close{Pipe: 0, Abort: codec.ErrCanceled}, codec.Pong{}, codec.Ack{Count: 1}, codec.UnknownControl{Code: 99}, codec.Ping{N: 7})
+	require.Equal(t, codec.Pong{N: 7}, p.control(), "the session goes on")
+	require.NoError(t, s.Err())
+}
+
+func TestAPeersMistakeInACallFailsThatCallOnly(t *testing.T) {
+	svc := echoService()
+	svc.Handle(50, "stream", waitForContext)
+	p, s := dialRaw(t, asterisque.WithService(svc))
+	p.send(&codec.Open{Pipe: 0, Function: 10, Params: []byte{0xff}})
+	require.Equal(t, codec.BadParams, p.close().Abort.Code, "parameters that are not CBOR")
+	p.send(&codec.Open{Pipe: 2, Function: 99})
+	c := p.close()
+	require.Equal(t, codec.NoFunction, c.Abort.Code)
+	require.Equal(t, codec.Refused, c.Abort.Ran)
+	p.send(&codec.Open{Pipe: 4, Function: 50})
+	for range 64 { // 64 KiB are the window
+		p.send(&codec.Block{Pipe: 4, Payload: make([]byte, 1024)})
+	}
+	p.send(&codec.Block{Pipe: 4, Payload: make([]byte, 1024)})
+	c = p.close()
+	require.Equal(t, codec.WindowViolation, c.Abort.Code)
+	require.NoError(t, s.Err())
+}
+
+func TestTheOtherSidesSessionsAreUnharmedByABadPeer(t *testing.T) {
+	svc := echoService()
+	node := asterisque.NewNode(asterisque.WithService(svc))
+	t.Cleanup(func() { node.Close() })
+	client := asterisque.NewNode()
+	t.Cleanup(func() { client.Close() })
+	good, _ := connectNodes(t, client, node)
+
+	here, there := tcpPair(t)
+	bad := &rawPeer{t, wire.FromConn(here)}
+	go node.Accept(background, wire.FromConn(there))
+	bad.send(hello())
+	bad.control()
+	bad.sendFrame([]byte{0xff})
+	bad.wantSessionClose(codec.Protocol, "")
+
+	_, err := echo.Call(background, good, "still here")
+	require.NoError(t, err)
+}

@@ -1,0 +1,95 @@
+package asterisque
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// Service is a set of functions, by number, that a node offers to its peers. Functions may be registered, replaced and removed at any time, while sessions
+// use them; calls that run go on with the handler they began with. It is safe for concurrent use.
+type Service struct {
+	mu       sync.Mutex // held by writers
+	handlers atomic.Pointer[map[uint16]*handler]
+}
+
+// handler is what a service knows of one function. It does not change.
+type handler struct {
+	name      string
+	signature string
+	blocks    bool // the call carries Blocks: it has a pipe
+
+	// serve runs one call. The result may be in k, and is sent before k is used again.
+	serve func(c *incoming, k *scratch) (result []byte, err error)
+}
+
+// NewService returns a Service without functions.
+func NewService() *Service {
+	s := new(Service)
+	s.handlers.Store(&map[uint16]*handler{})
+	return s
+}
+
+// Handle registers h for the function number function, under a name for people, in place of any earlier handler. It is the untyped way, beside [Func] and
+// [Stream]: h gets the parameters as they came, and may send and receive Blocks on p until it returns. What it returns ends the call: result, which h must not change
+// afterwards, or an error, of which the caller gets code, message and detail if it is an *[Abort], and otherwise the text with code Failed.
+//
+// ctx ends when the caller gives up, its deadline passes, or the session ends. Every call runs h on a goroutine of its own; [SessionOf] finds the session, to
+// call back on. A panic fails the call with ErrPanicked.
+func (s *Service) Handle(function uint16, name string, h func(ctx context.Context, p *pipe.Pipe, params []byte) (result []byte, err error)) {
+	s.set(function, &handler{
+		name:      name,
+		signature: "func([]byte) []byte, Blocks both ways",
+		blocks:    true,
+		serve:     func(c *incoming, _ *scratch) ([]byte, error) { return h(c, c.pipe, c.params) },
+	})
+}
+
+// Remove removes a function. Later calls are refused with ErrNoFunction.
+func (s *Service) Remove(function uint16) {
+	s.change(func(m map[uint16]*handler) { delete(m, function) })
+}
+
+func (s *Service) set(function uint16, h *handler) {
+	s.change(func(m map[uint16]*handler) { m[function] = h })
+}
+
+func (s *Service) change(f func(map[uint16]*handler)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m := maps.Clone(*s.handlers.Load())
+	f(m)
+	s.handlers.Store(&m)
+}
+
+// find returns the handler of a function, or nil.
+func (s *Service) find(function uint16) *handler { return (*s.handlers.Load())[function] }
+
+// FunctionInfo describes one function of a service.
+type FunctionInfo struct {
+	Number    uint16 `cbor:"1,keyasint" json:"number"`
+	Name      string `cbor:"2,keyasint" json:"name"`
+	Signature string `cbor:"3,keyasint" json:"signature"` // in Go's words, such as "func(string) int"
+}
+
+// Functions lists what the service offers, by number.
+func (s *Service) Functions() []FunctionInfo {
+	m := *s.handlers.Load()
+	list := make([]FunctionInfo, 0, len(m))
+	for _, n := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, FunctionInfo{Number: n, Name: m[n].name, Signature: m[n].signature})
+	}
+	return list
+}
+
+// Describe is the function by which tools learn what a service offers. It is there only for services that chose so with [Service.Describe].
+var Describe = Func[struct{}, []FunctionInfo](0, "describe")
+
+// Describe lets peers ask, with [Describe] (function 0), for the list of functions.
+func (s *Service) Describe() {
+	Describe.Handle(s, func(context.Context, struct{}) ([]FunctionInfo, error) { return s.Functions(), nil })
+}

@@ -1,0 +1,213 @@
+package asterisque
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/hex"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// Session is the conversation of two nodes over a Wire. Both sides may call functions of the other, at the same time. All methods are safe for concurrent use.
+type Session struct {
+	id     [codec.SessionSize]byte // these are fixed once the handshake is over
+	node   *Node
+	cfg    *config
+	log    *slog.Logger
+	peer   agreement
+	about  Peer
+	values codec.Values
+	svc    *Service
+	wire   wire.Wire
+	try    wire.TryWriter // nil if the Wire cannot write without waiting
+
+	ctx context.Context // ends with the session; its cause is why
+	end context.CancelCauseFunc
+
+	out      *outbox.Outbox // these lock themselves
+	table    table
+	inbound  *limits.Counter
+	outbound *limits.Counter
+	opens    openCredit
+	calls    dispatcher
+	pause    pause
+
+	draining     atomic.Bool // Shutdown was called here: the peer's new calls are refused
+	peerDraining atomic.Bool // the peer refuses new calls
+
+	failing sync.Once
+	linger  *time.Timer    // closes the Wire some time after the end of the session; set by failing
+	told    chan struct{}  // closed by the writer when nothing will ever be written again
+	writers sync.WaitGroup // goroutines in writeLoop
+	gone    chan struct{}  // closed when run and the writers have returned
+}
+
+// Peer is what is known of the other side of a session.
+type Peer struct {
+	ID         string   // as it calls itself: proves nothing
+	LocalAddr  net.Addr // of the Wire
+	RemoteAddr net.Addr
+	TLS        *tls.ConnectionState // nil if the Wire is not encrypted by TLS
+}
+
+// newSession makes a session of what the handshake agreed on. Whoever calls it starts run.
+func newSession(n *Node, w wire.Wire, a agreement, svc *Service, dialled bool) *Session {
+	s := &Session{
+		id: a.session, node: n, cfg: &n.cfg, log: n.cfg.log, peer: a, about: a.about, values: a.values, svc: svc, wire: w,
+		told: make(chan struct{}), gone: make(chan struct{}),
+	}
+	s.try, _ = w.(wire.TryWriter)
+	s.ctx, s.end = context.WithCancelCause(context.Background())
+	s.inbound = limits.NewCounter(n.cfg.inbound, s.reporter(Inbound))
+	s.outbound = limits.NewCounter(n.cfg.outbound, s.reporter(Outbound))
+	s.opens.limit.Store(a.opens)
+	s.calls = dispatcher{s: s, limit: n.cfg.workers, opens: openWindow{size: uint64(n.cfg.opens), granted: uint64(n.cfg.opens)}}
+	s.table.pipes = make(map[uint64]endpoint)
+	if !dialled {
+		s.table.odd = 1
+	}
+	s.out = outbox.New(s.table.odd, a.maxFrame, n.cfg.share, s.outbound.Remove, s.dropReporter())
+	return s
+}
+
+// ID returns the 16 bytes that name the session on both sides, for logs.
+func (s *Session) ID() [16]byte { return s.id }
+
+// Peer returns what is known of the other side.
+func (s *Session) Peer() Peer { return s.about }
+
+// Done returns a channel that is closed when the session has ended.
+func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
+
+// Err returns nil while the session is up, and then why it ended: ErrSessionClosed, or the *Abort of what went wrong.
+func (s *Session) Err() error { return context.Cause(s.ctx) }
+
+// Close ends the session at once: running calls of both sides end with ErrSessionClosed, and so do all that wait. What has been given to the Wire, or is about to
+// be, still arrives if the peer reads within a second. Close returns when the Wire is closed and the session's own goroutines have ended; handlers that ignore their
+// context may run on. Repeated calls wait as well.
+func (s *Session) Close() error {
+	s.fail(codec.ErrSessionClosed.Withf("closed by this side"))
+	<-s.gone
+	return nil
+}
+
+// Shutdown ends the session in good order: new calls of either side are refused with ErrUnavailable, running ones may finish, and then it closes. If ctx ends first, the
+// session is closed as by Close, and the error is that of ctx.
+func (s *Session) Shutdown(ctx context.Context) error {
+	if !s.draining.Swap(true) {
+		last, none := s.table.lastAccepted()
+		s.control(codec.Drain{Last: last, None: none})
+	}
+	err := s.drain(ctx)
+	s.Close()
+	return err
+}
+
+// drain waits until no call runs and all answers have been given to the Wire, or the session has ended.
+func (s *Session) drain(ctx context.Context) error {
+	for _, wait := range []func() <-chan struct{}{s.out.Flush, s.table.drained, s.out.Flush} {
+		select {
+		case <-wait():
+		case <-s.ctx.Done():
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// Flush waits until everything sent before has been given to the Wire; that the peer has it, it does not say. The error is that of ctx, as an *[Abort], or why the
+// session ended.
+func (s *Session) Flush(ctx context.Context) error {
+	if s.ctx.Err() != nil {
+		return s.cause() // what waited at the end was dropped
+	}
+	select {
+	case <-s.out.Flush():
+		return nil
+	case <-s.ctx.Done():
+		return s.cause()
+	case <-ctx.Done():
+		return contextError(ctx)
+	}
+}
+
+// cause returns why the session ended, which it must have.
+func (s *Session) cause() *Abort { return codec.AbortOf(context.Cause(s.ctx)) }
+
+// run is the life of a session. It ends when the Wire does.
+func (s *Session) run() {
+	s.log.Info("session begins", "session", s, "peer", s.about.ID, "addr", s.about.RemoteAddr)
+	a := s.readLoop()
+	s.fail(a)
+	if a.Code != codec.Protocol {
+		s.wire.Close() // nobody is there to be told why
+	}
+	<-s.told
+	s.wire.Close()
+	s.linger.Stop()
+	s.writers.Wait()
+	s.node.forget(s)
+	s.log.Info("session ends", "session", s, "cause", s.cause())
+	close(s.gone)
+}
+
+// fail ends the session because of a; only the first cause is kept. Unless the peer said it, it is told, and the Wire stays open for a moment so that it can hear.
+func (s *Session) fail(a *Abort) {
+	s.failing.Do(func() {
+		s.end(a)
+		var goodbye codec.Control
+		if !a.Remote {
+			goodbye = codec.SessionClose{Code: a.Code, Message: a.Message}
+		}
+		write := s.out.Close(goodbye) // after this no pipe departs
+		for _, e := range s.table.end() {
+			e.fail(a)
+		}
+		s.linger = time.AfterFunc(lingerTime(a), func() { s.wire.Close() })
+		if write {
+			s.writers.Go(s.writeLoop)
+		}
+	})
+}
+
+// lingerTime returns how long the Wire may stay open after the end of a session, for the last batch to leave and the peer to read why.
+func lingerTime(a *Abort) time.Duration {
+	if a.Code == codec.HardLimit {
+		return 20 * time.Millisecond // by force: just enough for a peer that still reads
+	}
+	return time.Second
+}
+
+// lifetime returns when a new call is no longer worth running, or why it cannot be made.
+func (s *Session) lifetime(ctx context.Context, ttl time.Duration) (expires time.Time, a *Abort) {
+	switch {
+	case s.ctx.Err() != nil:
+		return expires, neverSent(s.cause())
+	case ctx.Err() != nil:
+		return expires, neverSent(contextError(ctx))
+	case s.draining.Load():
+		return expires, neverSent(codec.ErrUnavailable.Withf("this side shuts the session down"))
+	case s.peerDraining.Load():
+		return expires, neverSent(codec.ErrUnavailable.Withf("the peer shuts the session down"))
+	}
+	expires, _ = ctx.Deadline()
+	if ttl > 0 {
+		if end := time.Now().Add(ttl); expires.IsZero() || end.Before(expires) {
+			expires = end
+		}
+	}
+	return expires, nil
+}
+
+// LogValue implements slog.LogValuer.
+func (s *Session) LogValue() slog.Value { return slog.StringValue(hex.EncodeToString(s.id[:4])) }

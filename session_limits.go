@@ -1,0 +1,174 @@
+package asterisque
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/limits"
+)
+
+// Direction is one of the two ways of a session's messages, seen from this side.
+type Direction uint8
+
+const (
+	Inbound  Direction = iota // received, and not yet taken by the application
+	Outbound                  // sent, and not yet given to the Wire
+)
+
+func (d Direction) String() string {
+	if d == Inbound {
+		return "inbound"
+	}
+	return "outbound"
+}
+
+// reporter returns what a counter calls when the state of its direction changes.
+func (s *Session) reporter(d Direction) func(limits.State) {
+	return func(state limits.State) {
+		if state >= limits.Soft {
+			s.log.Info("limit reached", "session", s, "direction", d, "state", state)
+		}
+		if d == Outbound && state == limits.Soft {
+			s.out.Thin()
+		}
+		if s.cfg.onState != nil {
+			s.cfg.onState(s, d, state)
+		}
+	}
+}
+
+// SetLimits replaces the limits of both directions, from now on. A direction that is beyond its new soft limit behaves as if it had just reached it. The error
+// names the mark that does not fit, and then nothing has changed.
+func (s *Session) SetLimits(inbound, outbound limits.Limits) error {
+	in, err := inbound.Check()
+	if err != nil {
+		return fmt.Errorf("asterisque: inbound: %w", err)
+	}
+	out, err := outbound.Check()
+	if err != nil {
+		return fmt.Errorf("asterisque: outbound: %w", err)
+	}
+	if s.inbound.SetLimits(in) == limits.Hard {
+		s.fail(hardLimit(Inbound, s.inbound))
+	}
+	if s.outbound.SetLimits(out) == limits.Hard {
+		s.fail(hardLimit(Outbound, s.outbound))
+	}
+	return nil
+}
+
+// Pause stops reading the Wire after the frame that is being read, until Resume. The transport then holds up the peer, and calls of either side wait. A session
+// that was paused by its application is not taken for stalled.
+func (s *Session) Pause() { s.pause.begin() }
+
+// Resume goes on with reading after Pause.
+func (s *Session) Resume() { s.pause.end() }
+
+// pause is a gate that the application closes and opens. Looking at it costs one atomic read.
+type pause struct {
+	gate atomic.Pointer[chan struct{}] // nil while it is open; the channel is closed when it opens
+}
+
+func (p *pause) begin() {
+	c := make(chan struct{})
+	p.gate.CompareAndSwap(nil, &c)
+}
+
+func (p *pause) end() {
+	if c := p.gate.Swap(nil); c != nil {
+		close(*c)
+	}
+}
+
+// waitInbound waits while the session is paused or at its inbound soft limit.
+func (s *Session) waitInbound() {
+	for s.ctx.Err() == nil {
+		if gate := s.pause.gate.Load(); gate != nil {
+			select {
+			case <-*gate:
+			case <-s.ctx.Done():
+			}
+		} else if room := s.inbound.Room(); room != nil {
+			s.waitForRoom(room)
+		} else {
+			return
+		}
+	}
+}
+
+// waitForRoom waits for room below the inbound soft limit. If nothing at all is taken for the stall timeout, it ends the session.
+func (s *Session) waitForRoom(room <-chan struct{}) {
+	stalled := time.NewTicker(s.cfg.stall)
+	defer stalled.Stop()
+	for held := s.inbound.Held(); ; {
+		select {
+		case <-room:
+			return
+		case <-s.ctx.Done():
+			return
+		case <-stalled.C:
+		}
+		now := s.inbound.Held()
+		if now == held {
+			s.fail(codec.ErrStalled.Withf("%v wait, and the application has taken none for %v", held, s.cfg.stall))
+		}
+		held = now
+	}
+}
+
+// waitOutbound holds a worker back while the session is at its outbound soft limit, so that results do not pile up. At the inbound soft limit it does not:
+// there the calls that wait have to be taken before reading can go on, and two peers that wait for each other's reading would wait for ever.
+func (s *Session) waitOutbound() {
+	for room := s.outbound.Room(); room != nil; room = s.outbound.Room() {
+		full := s.inbound.Full()
+		if full == nil {
+			return
+		}
+		select {
+		case <-room:
+		case <-full:
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// reserve counts a message with size bytes of payload that is about to be sent. At the soft limit it waits.
+func (s *Session) reserve(ctx context.Context, size int) *Abort {
+	for {
+		room := s.outbound.Reserve(size)
+		if room == nil {
+			return nil
+		}
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return neverSent(contextError(ctx))
+		case <-s.ctx.Done():
+			return neverSent(s.cause())
+		}
+	}
+}
+
+// count is reserve without waiting.
+func (s *Session) count(size int) limits.State {
+	state := s.outbound.Add(size)
+	if state == limits.Hard {
+		s.fail(hardLimit(Outbound, s.outbound))
+	}
+	return state
+}
+
+// arrived counts a message with size bytes of payload that waits for the application.
+func (s *Session) arrived(size int) {
+	if s.inbound.Add(size) == limits.Hard {
+		s.fail(hardLimit(Inbound, s.inbound))
+	}
+}
+
+func hardLimit(d Direction, c *limits.Counter) *Abort {
+	return codec.ErrHardLimit.Withf("%v: %v wait, and the limit is %v", d, c.Held(), c.Limits().Hard)
+}

@@ -1,0 +1,177 @@
+package asterisque
+
+import (
+	"errors"
+	"io"
+	"runtime"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/priority"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// readTurn is how many frames are read before those who were woken have a turn: what they need is still in the processor's cache then, and their answers make smaller
+// batches.
+const readTurn = 64
+
+// readLoop reads the Wire until it ends or the peer breaks the protocol, and returns why. After the session has ended on this side it reads on, and discards, so that
+// the peer is not cut off before it has read the reason.
+func (s *Session) readLoop() *Abort {
+	most := s.cfg.maxMessage + outbox.HeadSize
+	for n := 1; ; n++ {
+		if n%readTurn == 0 {
+			runtime.Gosched()
+		}
+		s.waitInbound()
+		frame, err := s.wire.ReadFrame(most)
+		if err != nil {
+			return readError(err)
+		}
+		if s.ctx.Err() != nil {
+			continue
+		}
+		if err := s.receive(frame); err != nil {
+			var a *Abort
+			if !errors.As(err, &a) {
+				a = violation("%v", err)
+			}
+			if a.Code == codec.Protocol {
+				s.log.Warn("peer broke the protocol", "session", s, "addr", s.about.RemoteAddr, "error", a)
+			}
+			s.fail(a)
+			if a.Remote {
+				return a
+			}
+		}
+	}
+}
+
+// readError returns the Abort for a Wire that cannot be read any more.
+func readError(err error) *Abort {
+	switch {
+	case errors.Is(err, wire.ErrFrameTooLarge):
+		return violation("%v", err)
+	case errors.Is(err, io.EOF):
+		return &Abort{Code: codec.SessionClosed, Message: "the peer closed the wire", Cause: err}
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return &Abort{Code: codec.SessionClosed, Message: "the wire ended in the middle of a frame", Cause: err}
+	default:
+		return &Abort{Code: codec.SessionClosed, Message: "the wire failed: " + err.Error(), Cause: err}
+	}
+}
+
+// receive does what one frame says. An error ends the session.
+func (s *Session) receive(frame []byte) error {
+	t, err := codec.TypeOf(frame)
+	if err != nil {
+		return err
+	}
+	switch t {
+	case codec.OpenType:
+		m, err := codec.ParseOpen(frame)
+		if err != nil {
+			return err
+		}
+		return s.receiveOpen(&m)
+	case codec.BlockType:
+		m, err := codec.ParseBlock(frame)
+		if err != nil {
+			return err
+		}
+		return s.receiveBlock(m)
+	case codec.CloseType:
+		m, err := codec.ParseClose(frame)
+		if err != nil {
+			return err
+		}
+		return s.receiveClose(m)
+	default:
+		m, err := codec.ParseControl(frame)
+		if err != nil {
+			return err
+		}
+		return s.receiveControl(m)
+	}
+}
+
+func (s *Session) receiveOpen(m *codec.Open) error {
+	if err := s.table.check(m.Pipe); err != nil {
+		return err
+	}
+	h := s.svc.find(m.Function)
+	switch {
+	case !s.calls.arrive():
+		s.refuse(m, codec.ErrWindow.Withf("more calls than the window for Opens allows"))
+	case s.draining.Load():
+		s.refuse(m, codec.ErrUnavailable.Withf("the session is being shut down"))
+	case h == nil:
+		s.refuse(m, codec.ErrNoFunction.Withf("function %d", m.Function))
+	default:
+		c := newIncoming(s, m, h)
+		if s.table.add(m.Pipe, c) {
+			s.arrived(len(m.Params))
+			s.calls.put(c)
+		}
+	}
+	return nil
+}
+
+// refuse answers a call that will not run.
+func (s *Session) refuse(m *codec.Open, a *Abort) {
+	a.Ran = codec.Refused
+	s.calls.refused()
+	s.abort(m.Pipe, priority.Priority(m.Priority), a)
+}
+
+func (s *Session) receiveBlock(m codec.Block) error {
+	e, err := s.table.find(m.Pipe)
+	if e == nil {
+		return err // nil if the pipe is over: Blocks may cross its Close
+	}
+	return e.block(m)
+}
+
+func (s *Session) receiveClose(m codec.Close) error {
+	e, err := s.table.take(m.Pipe)
+	if e == nil {
+		return err
+	}
+	e.closed(m)
+	return nil
+}
+
+func (s *Session) receiveControl(m codec.Control) error {
+	switch c := m.(type) {
+	case codec.Credit:
+		return s.receiveCredit(c)
+	case codec.Stop:
+		if e, err := s.table.find(c.Pipe); e == nil {
+			return err
+		} else {
+			e.stop()
+		}
+	case codec.Ping:
+		s.control(codec.Pong(c))
+	case codec.Drain:
+		s.peerDraining.Store(true)
+	case codec.SessionClose:
+		return &Abort{Code: c.Code, Message: c.Message, Remote: true}
+	case codec.Sync:
+		return violation("a second Sync")
+	}
+	return nil // Pong and Ack ask for nothing, and an unknown Control is to be ignored
+}
+
+func (s *Session) receiveCredit(c codec.Credit) error {
+	if c.Opens {
+		s.opens.grant(c.Limit)
+		return nil
+	}
+	e, err := s.table.find(c.Pipe)
+	if e == nil {
+		return err
+	}
+	e.credit(c.Limit)
+	return nil
+}

@@ -1,0 +1,206 @@
+package asterisque_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+func TestTheEndOfASessionWakesEveryone(t *testing.T) {
+	for name, end := range map[string]func(dialled, accepted *asterisque.Session){
+		"closed by the caller": func(d, _ *asterisque.Session) { d.Close() },
+		"closed by the callee": func(_, a *asterisque.Session) { a.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			svc, started, ended := blockService()
+			dialled, accepted := connect(t, svc)
+			errs := make(chan error)
+			go func() { _, err := block.Call(background, dialled, ""); errs <- err }()
+			go func() {
+				p, err := dialled.Open(background, block.Number(), []byte{0x60})
+				if err == nil {
+					_, err = p.Result(background)
+				}
+				errs <- err
+			}()
+			<-started
+			<-started
+			end(dialled, accepted)
+			for range 2 {
+				err := <-errs
+				require.ErrorIs(t, err, asterisque.ErrSessionClosed)
+				require.False(t, asterisque.Repeatable(err), "the call may have run")
+				require.Equal(t, context.Canceled, <-ended, "the handler's context ends")
+			}
+			<-dialled.Done()
+			<-accepted.Done()
+			require.ErrorIs(t, dialled.Err(), asterisque.ErrSessionClosed)
+			require.ErrorIs(t, accepted.Err(), asterisque.ErrSessionClosed)
+			_, err := block.Call(background, dialled, "")
+			require.ErrorIs(t, err, asterisque.ErrSessionClosed)
+			require.True(t, asterisque.Repeatable(err), "this one was never sent")
+			require.ErrorIs(t, dialled.Flush(background), asterisque.ErrSessionClosed)
+		})
+	}
+}
+
+func TestShutdownLetsRunningCallsFinishAndRefusesNewOnes(t *testing.T) {
+	started, finish := make(chan struct{}), make(chan struct{})
+	slow := asterisque.Func[string, string](40, "slow")
+	svc := echoService()
+	slow.Handle(svc, func(context.Context, string) (string, error) {
+		close(started)
+		<-finish
+		return "finished", nil
+	})
+	dialled, accepted := connect(t, svc, asterisque.WithService(svc))
+	answer := make(chan string, 1)
+	go func() {
+		got, err := slow.Call(background, dialled, "")
+		if err != nil {
+			got = err.Error()
+		}
+		answer <- got
+	}()
+	<-started
+	down := make(chan error)
+	go func() { down <- accepted.Shutdown(background) }()
+
+	var err error
+	for err == nil { // until the peer's Drain has arrived
+		_, err = echo.Call(background, dialled, "")
+	}
+	require.ErrorIs(t, err, asterisque.ErrUnavailable)
+	require.True(t, asterisque.Repeatable(err))
+	_, err = echo.Call(background, accepted, "")
+	require.ErrorIs(t, err, asterisque.ErrUnavailable, "the side that shuts down opens nothing new either")
+
+	close(finish)
+	require.Equal(t, "finished", <-answer)
+	require.NoError(t, <-down)
+	<-dialled.Done()
+	require.ErrorIs(t, dialled.Err(), asterisque.ErrSessionClosed)
+}
+
+func TestShutdownClosesWhenItsContextEnds(t *testing.T) {
+	svc, started, ended := blockService()
+	dialled, accepted := connect(t, svc)
+	errs := make(chan error)
+	go func() { _, err := block.Call(background, dialled, ""); errs <- err }()
+	<-started
+	ctx, cancel := context.WithTimeout(background, 10*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, accepted.Shutdown(ctx), context.DeadlineExceeded)
+	require.ErrorIs(t, <-errs, asterisque.ErrSessionClosed)
+	<-ended
+}
+
+func TestFlushReturnsWhenWhatWasSentIsGivenToTheWire(t *testing.T) {
+	dialled, _ := connect(t, sumService())
+	require.NoError(t, dialled.Flush(background), "nothing to wait for")
+	call, err := sums.Open(background, dialled, window{N: 1})
+	require.NoError(t, err)
+	require.NoError(t, call.Send(background, 1))
+	require.NoError(t, dialled.Flush(background))
+	call.Abort(nil)
+}
+
+func TestTheAcceptHookChoosesTheServiceOfEachPeer(t *testing.T) {
+	vip, other := echoService(), asterisque.NewService()
+	seen := make(chan asterisque.Peer, 3)
+	there := asterisque.NewNode(asterisque.WithID("server"), asterisque.WithService(other),
+		asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Service, error) {
+			seen <- p
+			switch p.ID {
+			case "vip":
+				return vip, nil
+			case "enemy":
+				return nil, errors.New("not you")
+			}
+			return nil, nil
+		}))
+	t.Cleanup(func() { there.Close() })
+
+	for id, want := range map[string]error{"vip": nil, "guest": asterisque.ErrNoFunction} {
+		here := asterisque.NewNode(asterisque.WithID(id))
+		t.Cleanup(func() { here.Close() })
+		dialled, accepted := connectNodes(t, here, there)
+		_, err := echo.Call(background, dialled, "")
+		require.ErrorIs(t, err, want)
+		p := <-seen
+		require.Equal(t, id, p.ID)
+		require.Equal(t, dialled.Peer().LocalAddr.String(), p.RemoteAddr.String())
+		require.Nil(t, p.TLS)
+		require.Equal(t, "server", dialled.Peer().ID)
+		require.Equal(t, dialled.ID(), accepted.ID(), "both sides call the session the same")
+		require.Contains(t, there.Sessions(), accepted)
+	}
+}
+
+func TestANodeThatIsClosedEndsItsSessionsAndMakesNoNewOnes(t *testing.T) {
+	here, there := asterisque.NewNode(), asterisque.NewNode()
+	dialled, accepted := connectNodes(t, here, there)
+	require.NoError(t, here.Close())
+	<-dialled.Done()
+	<-accepted.Done()
+	require.Empty(t, here.Sessions())
+	require.NoError(t, there.Shutdown(background))
+	require.NoError(t, there.Close())
+}
+
+func TestAnOptionThatDoesNotFitIsNamedByTheFirstUse(t *testing.T) {
+	for want, o := range map[string]asterisque.Option{
+		"WithMaxMessage: 12 bytes":  asterisque.WithMaxMessage(12),
+		"WithWorkers: 0 is below 1": asterisque.WithWorkers(0),
+		"WithCodecs: 0 codecs":      asterisque.WithCodecs(),
+		"WithHandshakeTimeout: -1s": asterisque.WithHandshakeTimeout(-time.Second),
+		"WithID: 65 bytes exceed":   asterisque.WithID(string(make([]byte, 65))),
+	} {
+		n := asterisque.NewNode(o)
+		_, err := n.Dial(background, "tcp://127.0.0.1:1")
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, n.ListenAndServe(background, "tcp://127.0.0.1:0"), want)
+	}
+}
+
+func TestAWorkerBoundOfOneRunsCallsInOrder(t *testing.T) {
+	var mu sync.Mutex
+	var order []int
+	running := 0
+	note := asterisque.Func[int, int](41, "note")
+	svc := asterisque.NewService()
+	note.Handle(svc, func(_ context.Context, n int) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		running++
+		order = append(order, n)
+		running--
+		return running, nil
+	})
+	dialled, _ := connect(t, svc, asterisque.WithWorkers(1))
+	var pipes []interface {
+		Result(context.Context) ([]byte, error)
+	}
+	for i := range 200 {
+		b, err := codec.CBOR.Append(nil, i)
+		require.NoError(t, err)
+		p, err := dialled.Open(background, note.Number(), b)
+		require.NoError(t, err)
+		pipes = append(pipes, p)
+	}
+	for _, p := range pipes {
+		_, err := p.Result(background)
+		require.NoError(t, err)
+	}
+	for i, n := range order {
+		require.Equal(t, i, n)
+	}
+	require.Len(t, order, 200)
+}

@@ -1,0 +1,116 @@
+package asterisque
+
+import (
+	"encoding/binary"
+	"errors"
+	"runtime"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// inlineRounds is how many batches a caller writes before a goroutine takes over: its own, and one more of what came while it wrote.
+const inlineRounds = 2
+
+// control sends a Control.
+func (s *Session) control(c codec.Control) {
+	write, err := s.out.PutControl(c)
+	if err != nil {
+		if !errors.Is(err, outbox.ErrClosed) {
+			s.fail(violation("%v", err))
+		}
+		return
+	}
+	if write {
+		s.write()
+	}
+}
+
+// write sends what is in the outbox, whose writer the caller has become. It does not block: when the transport would, or there is more and more to send, a
+// goroutine goes on with it.
+func (s *Session) write() {
+	if s.try == nil {
+		s.writers.Go(s.writeLoop)
+		return
+	}
+	for range inlineRounds {
+		runtime.Gosched() // those who are about to send share the system call
+		batch, last := s.out.Take()
+		if batch == nil {
+			s.wrote(last)
+			return
+		}
+		n, err := s.try.TryWriteBatch(batch)
+		if err != nil {
+			s.writeFailed(err)
+			return
+		}
+		if n < len(batch) {
+			s.outbound.SetCongested(true)
+			s.writers.Go(func() { s.writeRest(batch, n) })
+			return
+		}
+		s.out.Written(batch)
+	}
+	s.writers.Go(s.writeLoop)
+}
+
+// writeRest writes what is left of batch after its first n bytes, and then what has come meanwhile.
+func (s *Session) writeRest(batch []byte, n int) {
+	if err := s.try.WriteBatch(batch[n:]); err != nil {
+		s.writeFailed(err)
+		return
+	}
+	s.out.Written(batch)
+	s.writeLoop()
+}
+
+// writeLoop writes until nothing is left, waiting for the transport where it has to. It ends then, or when the Wire is closed.
+func (s *Session) writeLoop() {
+	for {
+		runtime.Gosched() // as in write
+		batch, last := s.out.Take()
+		if batch == nil {
+			s.outbound.SetCongested(false)
+			s.wrote(last)
+			return
+		}
+		if s.out.Waiting() > 0 {
+			s.outbound.SetCongested(true) // there is more than the transport takes at once
+		}
+		if err := s.writeBatch(batch); err != nil {
+			s.writeFailed(err)
+			return
+		}
+		s.out.Written(batch)
+	}
+}
+
+// writeBatch gives batch to the Wire, in one piece if the Wire can take it so.
+func (s *Session) writeBatch(batch []byte) error {
+	if w, ok := s.wire.(wire.BatchWriter); ok {
+		return w.WriteBatch(batch)
+	}
+	var frames [][]byte
+	for len(batch) > 0 {
+		n := 4 + binary.BigEndian.Uint32(batch)
+		frames = append(frames, batch[4:n])
+		batch = batch[n:]
+	}
+	return s.wire.WriteFrames(frames)
+}
+
+// wrote is called when a writer has nothing left to write. last says that there never will be more.
+func (s *Session) wrote(last bool) {
+	if last {
+		close(s.told)
+	}
+}
+
+// writeFailed ends a session whose Wire cannot be written any more. The writer stays the writer, so that nobody tries again.
+func (s *Session) writeFailed(err error) {
+	s.fail(&Abort{Code: codec.SessionClosed, Message: "the wire failed: " + err.Error(), Cause: err})
+	s.wire.Close()
+	close(s.told)
+}

@@ -1,0 +1,262 @@
+package asterisque_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+type window struct{ N int }
+
+// sums sends the running sum of what it gets, and returns the number of values.
+var sums = asterisque.Stream[window, int, int, int](20, "sums")
+
+func sumService() *asterisque.Service {
+	svc := asterisque.NewService()
+	sums.Handle(svc, func(ctx context.Context, w window, p *asterisque.Pipe[int, int]) (int, error) {
+		sum, n := 0, 0
+		for v, err := range p.All(ctx) {
+			if err != nil {
+				return n, err
+			}
+			sum += v
+			if n++; n%w.N == 0 {
+				if err := p.Send(ctx, sum); err != nil {
+					return n, err
+				}
+			}
+		}
+		return n, p.CloseSend()
+	})
+	return svc
+}
+
+func TestAStreamRunsBothWaysAndEndsEachWayByItself(t *testing.T) {
+	dialled, _ := connect(t, sumService())
+	call, err := sums.Open(background, dialled, window{N: 2})
+	require.NoError(t, err)
+	for i := range 10 {
+		require.NoError(t, call.Send(background, i))
+	}
+	require.NoError(t, call.CloseSend())
+	require.ErrorIs(t, call.Send(background, 1), pipe.ErrEnded)
+	var got []int
+	for v, err := range call.All(background) {
+		require.NoError(t, err)
+		got = append(got, v)
+	}
+	require.Equal(t, []int{1, 6, 15, 28, 45}, got)
+	n, err := call.Result(background)
+	require.NoError(t, err)
+	require.Equal(t, 10, n)
+	require.ErrorIs(t, call.Send(background, 1), asterisque.ErrPipeClosed)
+	_, err = call.Recv(background)
+	require.Equal(t, io.EOF, err)
+}
+
+func TestManyStreamsShareASession(t *testing.T) {
+	dialled, accepted := connect(t, sumService(), asterisque.WithService(sumService()))
+	var wg sync.WaitGroup
+	for i := range 100 {
+		s := []*asterisque.Session{dialled, accepted}[i%2]
+		wg.Go(func() {
+			call, err := sums.Open(background, s, window{N: 1})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			go func() {
+				for range 100 {
+					call.Send(background, 1)
+				}
+				call.CloseSend()
+			}()
+			last := 0
+			for v, err := range call.All(background) {
+				if err != nil || v != last+1 {
+					t.Errorf("got %d, %v after %d", v, err, last)
+					return
+				}
+				last = v
+			}
+			if n, err := call.Result(background); err != nil || n != 100 || last != 100 {
+				t.Errorf("the result is %d, %v, and the last sum %d", n, err, last)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestAStreamLargerThanItsWindowArrivesWholeAndInOrder(t *testing.T) {
+	svc := asterisque.NewService()
+	svc.Handle(21, "mirror", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+		for {
+			b, err := p.Recv(ctx)
+			if err == io.EOF {
+				return nil, nil
+			}
+			if err == nil {
+				err = p.Send(ctx, b.Payload)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+	})
+	dialled, _ := connect(t, svc, asterisque.WithWindow(pipe.Window{Initial: 10_000, Max: 20_000}))
+	p, err := dialled.Open(background, 21, nil)
+	require.NoError(t, err)
+	var want bytes.Buffer
+	go func() {
+		for i := range 500 {
+			if err := p.Send(background, bytes.Repeat([]byte{byte(i)}, i*7%5000)); err != nil {
+				t.Error(err)
+			}
+		}
+		p.CloseSend()
+	}()
+	for i := range 500 {
+		want.Write(bytes.Repeat([]byte{byte(i)}, i*7%5000))
+	}
+	var got bytes.Buffer
+	for {
+		b, err := p.Recv(background)
+		if err == io.EOF {
+			break
+		}
+		require.NoError(t, err)
+		got.Write(b.Payload)
+	}
+	require.True(t, bytes.Equal(want.Bytes(), got.Bytes()))
+}
+
+func TestAReaderThatSleepsHoldsUpItsOwnPipeOnly(t *testing.T) {
+	svc := echoService()
+	svc.Handle(22, "sleeper", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
+		<-ctx.Done()
+		return nil, nil
+	})
+	dialled, _ := connect(t, svc, asterisque.WithWindow(pipe.Window{Initial: 1000}))
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	p, err := dialled.Open(ctx, 22, nil)
+	require.NoError(t, err)
+	blocked := make(chan error)
+	go func() {
+		for {
+			if err := p.Send(background, make([]byte, 500)); err != nil {
+				blocked <- err
+				return
+			}
+		}
+	}()
+	for range 100 {
+		_, err := echo.Call(background, dialled, "not held up")
+		require.NoError(t, err)
+	}
+	cancel()
+	require.ErrorIs(t, <-blocked, asterisque.ErrCanceled, "the context of Open ends the pipe, and the sender's wait")
+}
+
+func TestACallEndsTheStreamsOfBothSides(t *testing.T) {
+	started, serverErr := make(chan struct{}), make(chan error, 1)
+	svc := asterisque.NewService()
+	svc.Handle(23, "reader", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+		started <- struct{}{}
+		_, err := p.Recv(background)
+		serverErr <- err
+		return nil, err
+	})
+	for name, end := range map[string]func(*pipe.Pipe, *asterisque.Session){
+		"abort by the caller": func(p *pipe.Pipe, _ *asterisque.Session) { p.Abort(asterisque.ErrUnavailable) },
+		"end of the session":  func(_ *pipe.Pipe, s *asterisque.Session) { s.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dialled, accepted := connect(t, svc)
+			p, err := dialled.Open(background, 23, nil)
+			require.NoError(t, err)
+			<-started
+			end(p, accepted)
+			<-p.Done()
+			require.Error(t, p.Err())
+			_, err = p.Recv(background)
+			require.Equal(t, p.Err(), err)
+			require.Error(t, <-serverErr)
+		})
+	}
+}
+
+func TestATypeThatDoesNotFitABlockIsNamed(t *testing.T) {
+	dialled, _ := connect(t, sumService())
+	call, err := asterisque.Stream[window, string, int, int](20, "sums").Open(background, dialled, window{N: 1})
+	require.NoError(t, err)
+	require.NoError(t, call.Send(background, "one"))
+	_, err = call.Result(background)
+	require.ErrorIs(t, err, asterisque.ErrBadResult)
+	require.ErrorContains(t, err, `function 20 "sums": Block: want int, got`)
+}
+
+func TestAUnaryFunctionTakesNoBlocks(t *testing.T) {
+	svc, started, ended := blockService()
+	dialled, _ := connect(t, svc)
+	p, err := dialled.Open(background, block.Number(), []byte{0x60})
+	require.NoError(t, err)
+	<-started
+	require.NoError(t, p.Send(background, []byte("x")))
+	_, err = p.Result(background)
+	require.ErrorContains(t, err, `function 11 "block" takes no Blocks`)
+	<-ended
+}
+
+func TestAReaderThatWantsNoMoreStopsTheWriterAndNotTheCall(t *testing.T) {
+	svc := asterisque.NewService()
+	svc.Handle(24, "first", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+		b, err := p.Recv(ctx)
+		p.Stop()
+		return b.Payload, errors.Join(err, p.Send(ctx, []byte("the other way goes on")), waitUntil(ctx, p))
+	})
+	dialled, _ := connect(t, svc)
+	p, err := dialled.Open(background, 24, nil)
+	require.NoError(t, err)
+	for err == nil {
+		err = p.Send(background, make([]byte, 1000))
+	}
+	require.ErrorIs(t, err, asterisque.ErrStopped)
+	b, err := p.Recv(background)
+	require.NoError(t, err)
+	require.Equal(t, "the other way goes on", string(b.Payload))
+	require.NoError(t, p.CloseSend())
+	p.Abort(nil)
+}
+
+// waitUntil waits for the end of the call.
+func waitUntil(ctx context.Context, p *pipe.Pipe) error {
+	<-p.Done()
+	return ctx.Err()
+}
+
+func TestAStopBeforeTheOpenHasLeftFollowsIt(t *testing.T) {
+	svc := asterisque.NewService()
+	svc.Handle(25, "sender", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+		var err error
+		for err == nil {
+			err = p.Send(ctx, make([]byte, 100))
+		}
+		return []byte(err.Error()), nil
+	})
+	dialled, _ := connect(t, svc)
+	p, err := dialled.Open(background, 25, nil)
+	require.NoError(t, err)
+	p.Stop()
+	result, err := p.Result(background)
+	require.NoError(t, err)
+	require.Contains(t, string(result), "stopped")
+}

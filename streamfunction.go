@@ -1,0 +1,145 @@
+package asterisque
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"reflect"
+	"sync"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// StreamFunction is a function that takes P and returns T, and while it runs receives Blocks of type S from its caller and sends Blocks of type R. Like a
+// [Function] it is declared once for both sides.
+type StreamFunction[P, S, R, T any] struct {
+	number uint16
+	name   string
+}
+
+// Stream declares a function that carries Blocks: parameters, what the caller sends, what the callee sends, result.
+func Stream[P, S, R, T any](number uint16, name string) StreamFunction[P, S, R, T] {
+	return StreamFunction[P, S, R, T]{number, name}
+}
+
+// Number returns the function's number.
+func (f StreamFunction[P, S, R, T]) Number() uint16 { return f.number }
+
+// Name returns the function's name.
+func (f StreamFunction[P, S, R, T]) Name() string { return f.name }
+
+// Handle registers h as the function's handler, in place of any earlier one. h may send and receive on p until it returns; see [Service.Handle] for its context,
+// errors and panics.
+func (f StreamFunction[P, S, R, T]) Handle(svc *Service, h func(ctx context.Context, params P, p *Pipe[R, S]) (T, error)) {
+	svc.set(f.number, &handler{
+		name: f.name,
+		signature: fmt.Sprintf("func(%v) %v, caller sends %v, callee sends %v",
+			reflect.TypeFor[P](), reflect.TypeFor[T](), reflect.TypeFor[S](), reflect.TypeFor[R]()),
+		blocks: true,
+		serve: func(c *incoming, k *scratch) (result []byte, err error) {
+			var params P
+			if err := c.decodeParams(&params); err != nil {
+				return nil, err
+			}
+			t, err := h(c, params, &Pipe[R, S]{c.pipe, c.s.values, f.name})
+			if err != nil {
+				return nil, err
+			}
+			return c.encodeResult(k, &t)
+		},
+	})
+}
+
+// Open calls the function at the peer of s and returns the running call. ctx governs the whole call: when it ends, the call is aborted, and the handler's context
+// ends. See [Session.Open].
+func (f StreamFunction[P, S, R, T]) Open(ctx context.Context, s *Session, params P, opts ...CallOption) (*StreamCall[S, R, T], error) {
+	b, err := s.values.Append(nil, &params)
+	if err != nil {
+		return nil, neverSent(codecError(codec.BadParams, f.number, f.name, "parameters", err))
+	}
+	p, err := s.Open(ctx, f.number, b, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return &StreamCall[S, R, T]{Pipe[S, R]{p, s.values, f.name}}, nil
+}
+
+// StreamCall is a running call of a [StreamFunction], on the caller's side.
+type StreamCall[S, R, T any] struct {
+	Pipe[S, R]
+}
+
+// Result waits for the end of the call and returns its result. Blocks that have come and were not received stay. The errors are those of [pipe.Pipe.Result], and
+// ErrBadResult.
+func (c *StreamCall[S, R, T]) Result(ctx context.Context) (result T, err error) {
+	b, err := c.p.Result(ctx)
+	if err != nil {
+		return result, err
+	}
+	if err := c.values.Decode(b, &result); err != nil {
+		return result, codecError(codec.BadResult, c.p.Function(), c.name, "result", err)
+	}
+	return result, nil
+}
+
+// Abort ends the call from this side, and the handler's context with it. A nil err stands for ErrCanceled. It does nothing once the call is over.
+func (c *StreamCall[S, R, T]) Abort(err error) { c.p.Abort(err) }
+
+// Pipe is one side of a running call that sends values of type S and receives values of type R. All methods may be called concurrently; when several goroutines
+// receive, each value goes to one of them.
+type Pipe[S, R any] struct {
+	p      *pipe.Pipe
+	values codec.Values
+	name   string
+}
+
+// Untyped returns the pipe below, whose Blocks are encoded values.
+func (p *Pipe[S, R]) Untyped() *pipe.Pipe { return p.p }
+
+// blockBuffers holds what values are encoded into on their way to a Block.
+var blockBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// Send sends v as one Block. It waits while the window of the pipe is used up or the session is at its soft limit. The errors are those of
+// [pipe.Pipe.Send], and ErrBadResult for a value that cannot be encoded.
+func (p *Pipe[S, R]) Send(ctx context.Context, v S) error {
+	buf := blockBuffers.Get().(*[]byte)
+	defer blockBuffers.Put(buf)
+	b, err := p.values.Append((*buf)[:0], &v)
+	if err != nil {
+		return codecError(codec.BadResult, p.p.Function(), p.name, "Block", err)
+	}
+	if cap(b) <= keepResult {
+		*buf = b
+	}
+	return p.p.Send(ctx, b)
+}
+
+// CloseSend ends this side's values: the peer's Recv returns io.EOF after the last of them. It does not wait.
+func (p *Pipe[S, R]) CloseSend() error { return p.p.CloseSend() }
+
+// Recv waits for the next value. After the last one it returns io.EOF. The errors are those of [pipe.Pipe.Recv], and ErrBadResult for a Block that does not decode
+// as R, after which the next one may.
+func (p *Pipe[S, R]) Recv(ctx context.Context) (v R, err error) {
+	b, err := p.p.Recv(ctx)
+	if err != nil {
+		return v, err
+	}
+	if err := p.values.Decode(b.Payload, &v); err != nil {
+		return v, codecError(codec.BadResult, p.p.Function(), p.name, "Block", err)
+	}
+	return v, nil
+}
+
+// All returns the values still to come, until the last one or the first error, which is the second of the pair.
+func (p *Pipe[S, R]) All(ctx context.Context) iter.Seq2[R, error] {
+	return func(yield func(R, error) bool) {
+		for {
+			v, err := p.Recv(ctx)
+			if err == io.EOF || !yield(v, err) || err != nil {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package asterisque
+
+import (
+	"maps"
+	"sync"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// endpoint is this side of a running call: who gets what arrives for its pipe. Its methods are called without a lock.
+type endpoint interface {
+	// block takes a Block, whose payload is valid only during the call. An error ends the session.
+	block(b codec.Block) error
+
+	// credit takes the peer's grant.
+	credit(total uint64)
+
+	// stop takes the peer's word that it wants no more Blocks.
+	stop()
+
+	// closed takes the peer's Close, whose slices are valid only during the call. The endpoint has left the table.
+	closed(c codec.Close)
+
+	// fail ends the call because the session ended. The endpoint has left the table.
+	fail(a *Abort)
+
+	// untyped returns the pipe, or nil if the call takes no Blocks here.
+	untyped() *pipe.Pipe
+}
+
+// table finds the endpoint of a pipe by its id. Ids of this side and of the peer differ in their lowest bit, and each side's grow.
+//
+// Its lock may be taken with that of the outbox held, and no lock is taken while it is held.
+type table struct {
+	odd uint64 // lowest bit of the ids of pipes that this side opens; fixed
+
+	mu         sync.Mutex
+	pipes      map[uint64]endpoint // guarded by mu, as all below; nil once the session has ended
+	lastOpened uint64              // highest id of this side that departed, +1; 0: none
+	lastSeen   uint64              // highest id of the peer, +1; 0: none
+	empty      chan struct{}       // closed when no pipe is left; nil while nobody waits
+}
+
+// depart adds e, whose Open is about to leave.
+func (t *table) depart(id uint64, e endpoint) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lastOpened = id + 1
+	if t.pipes != nil {
+		t.pipes[id] = e
+	}
+}
+
+// check returns an error unless the peer may open a pipe as id now, and notes that it has.
+func (t *table) check(id uint64) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case id&1 == t.odd:
+		return violation("Open with pipe id %d, which is one of the other side's", id)
+	case id < t.lastSeen:
+		return violation("Open with pipe id %d, which is not above the last, %d", id, t.lastSeen-1)
+	}
+	t.lastSeen = id + 1
+	return nil
+}
+
+// add adds the endpoint of a pipe that the peer opened. It reports false when the session has ended.
+func (t *table) add(id uint64, e endpoint) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.pipes == nil {
+		return false
+	}
+	t.pipes[id] = e
+	return true
+}
+
+// find returns the endpoint of a pipe, or nil if it is over. A pipe that was never opened is an error.
+func (t *table) find(id uint64) (endpoint, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.pipes[id]
+	if e == nil && !t.knownLocked(id) {
+		return nil, violation("message for pipe %d, which was never opened", id)
+	}
+	return e, nil
+}
+
+// take is find, and removes what it finds.
+func (t *table) take(id uint64) (endpoint, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.pipes[id]
+	if e == nil && !t.knownLocked(id) {
+		return nil, violation("Close for pipe %d, which was never opened", id)
+	}
+	t.removeLocked(id)
+	return e, nil
+}
+
+// remove reports whether the pipe was there.
+func (t *table) remove(id uint64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, ok := t.pipes[id]
+	t.removeLocked(id)
+	return ok
+}
+
+// end empties the table for good and returns what was in it.
+func (t *table) end() map[uint64]endpoint {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	pipes := t.pipes
+	t.pipes = nil
+	t.signalLocked()
+	return pipes
+}
+
+// lastAccepted returns the highest id that the peer has used.
+func (t *table) lastAccepted() (id uint64, none bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.lastSeen == 0 {
+		return 0, true
+	}
+	return t.lastSeen - 1, false
+}
+
+// drained returns a channel that is closed when no pipe is left.
+func (t *table) drained() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.empty == nil {
+		t.empty = make(chan struct{})
+	}
+	c := t.empty
+	t.signalLocked()
+	return c
+}
+
+// all returns a copy of the table.
+func (t *table) all() map[uint64]endpoint {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.pipes)
+}
+
+func (t *table) len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.pipes)
+}
+
+func (t *table) knownLocked(id uint64) bool {
+	if id&1 == t.odd {
+		return id < t.lastOpened
+	}
+	return id < t.lastSeen
+}
+
+func (t *table) removeLocked(id uint64) {
+	delete(t.pipes, id)
+	t.signalLocked()
+}
+
+func (t *table) signalLocked() {
+	if t.empty != nil && len(t.pipes) == 0 {
+		close(t.empty)
+		t.empty = nil
+	}
+}
