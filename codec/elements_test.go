@@ -39,7 +39,7 @@ func meaning(m appender) map[string]any {
 }
 
 func sameMeta(m Meta) Meta {
-	return Meta{TTL: m.TTL, Loss: m.Loss, Skipped: m.Skipped, Trace: append([]byte{}, m.Trace...), Key: append([]byte{}, m.Key...)}
+	return Meta{TTL: m.TTL, Loss: m.Loss, Skipped: m.Skipped, Trace: append([]byte{}, m.Trace...), Key: append([]byte{}, m.Key...), Nested: m.Nested, Within: m.Within}
 }
 
 // canonicalMode encodes as RFC 8949 section 4.2.1 has it: definite lengths, shortest integers, map keys in order.
@@ -62,8 +62,11 @@ func canonical(t testing.TB, m appender) []byte {
 func elements(m appender) []any {
 	switch m := m.(type) {
 	case *Open:
-		return withMap([]any{1, m.Pipe, m.Function, m.Priority, nonNil(m.Params)},
-			map[uint64]any{1: m.Meta.TTL, 4: m.Meta.Trace, 5: m.Meta.Key})
+		meta := map[uint64]any{1: m.Meta.TTL, 4: m.Meta.Trace, 5: m.Meta.Key}
+		if m.Meta.Nested {
+			meta[6] = &m.Meta.Within // 0 is an id, and sent
+		}
+		return withMap([]any{1, m.Pipe, m.Function, m.Priority, nonNil(m.Params)}, meta)
 	case *Block:
 		list := []any{2, m.Pipe, nonNil(m.Payload)}
 		if m.End {

@@ -172,7 +172,7 @@ func pipeMessages(pipe, n uint64, i int64, b, id []byte, message string, flag bo
 	ttl := uint32(n % (MaxTTL + 1))
 	open := &Open{
 		Pipe: pipe, Function: uint16(n), Priority: int8(i), Params: b,
-		Meta: Meta{TTL: ttl, Trace: first(id, MaxTrace), Key: first(id, MaxKey)},
+		Meta: Meta{TTL: ttl, Trace: first(id, MaxTrace), Key: first(id, MaxKey), Nested: n%2 > 0, Within: n / 2 * (n % 2)},
 	}
 	block := &Block{Pipe: pipe, Meta: Meta{TTL: ttl, Loss: uint8(n % (MaxLoss + 1)), Skipped: n}}
 	abort := &Abort{Code: Code(i), Message: message, Detail: b, Remote: true}

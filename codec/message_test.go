@@ -57,7 +57,7 @@ func TestMetaIsSentOnlyWhereItHasAMeaning(t *testing.T) {
 
 func TestMetaIsZeroIfItSaysNothing(t *testing.T) {
 	require.True(t, (&Meta{Trace: []byte{}, Key: []byte{}}).IsZero())
-	for _, m := range []Meta{{TTL: 1}, {Loss: 1}, {Skipped: 1}, {Trace: []byte{0}}, {Key: []byte{0}}} {
+	for _, m := range []Meta{{TTL: 1}, {Loss: 1}, {Skipped: 1}, {Trace: []byte{0}}, {Key: []byte{0}}, {Nested: true}} {
 		require.False(t, m.IsZero(), "%+v", m)
 	}
 }

@@ -20,6 +20,8 @@ type Meta struct {
 	Skipped uint64 // how many Blocks are missing before this one, at most 2^53-1. Block only
 	Trace   []byte // trace context, at most MaxTrace bytes. Open only
 	Key     []byte // idempotency key, at most MaxKey bytes. Open only
+	Nested  bool   // the call is made by the handler of another call of this session, namely Within. Open only
+	Within  uint64 // pipe id of a call that the receiver of this message made. Not sent unless Nested
 }
 
 // IsZero reports whether m says nothing.
@@ -34,6 +36,7 @@ const (
 	skippedKey
 	traceKey
 	keyKey
+	withinKey
 )
 
 // maxMetaEntries bounds a Meta that comes from the peer, keys that this version does not know included.
@@ -43,7 +46,7 @@ const maxMetaEntries = 16
 func (m *Meta) on(t Type) bool {
 	switch t {
 	case OpenType:
-		return m.TTL != 0 || len(m.Trace) != 0 || len(m.Key) != 0
+		return m.TTL != 0 || len(m.Trace) != 0 || len(m.Key) != 0 || m.Nested
 	case BlockType:
 		return m.TTL != 0 || m.Loss != 0 || m.Skipped != 0
 	}
@@ -63,7 +66,12 @@ func (m *Meta) appendTo(dst []byte, t Type) []byte {
 		return appendEntry(dst, at, skippedKey, m.Skipped)
 	}
 	dst = appendBytesEntry(dst, at, traceKey, m.Trace)
-	return appendBytesEntry(dst, at, keyKey, m.Key)
+	dst = appendBytesEntry(dst, at, keyKey, m.Key)
+	if m.Nested {
+		dst[at]++
+		dst = appendNumber(append(dst, withinKey), m.Within)
+	}
+	return dst
 }
 
 // meta reads the map of a Meta that comes on a message of type t. Keys without a meaning there are skipped.
@@ -82,6 +90,8 @@ func (r *reader) meta(t Type, m *Meta) {
 			m.Trace = r.bytesOf("trace context", 1, MaxTrace)
 		case key == keyKey && t == OpenType:
 			m.Key = r.bytesOf("idempotency key", 1, MaxKey)
+		case key == withinKey && t == OpenType:
+			m.Within, m.Nested = r.uint("enclosing pipe id", MaxPipe), true
 		default:
 			r.skip(0)
 		}

@@ -42,6 +42,7 @@ type vectorMessage struct {
 		Skipped uint64
 		Trace   hexBytes
 		Key     hexBytes
+		Within  *uint64
 	}
 
 	Outcome string
@@ -109,6 +110,9 @@ func (m *vectorMessage) goMessage() appender {
 	meta := Meta{
 		TTL: m.Meta.TTL, Loss: m.Meta.Loss, Skipped: m.Meta.Skipped,
 		Trace: m.Meta.Trace, Key: m.Meta.Key,
+	}
+	if m.Meta.Within != nil {
+		meta.Nested, meta.Within = true, *m.Meta.Within
 	}
 	switch m.Type {
 	case "open":

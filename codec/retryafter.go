@@ -1,0 +1,23 @@
+package codec
+
+import (
+	"errors"
+	"time"
+)
+
+// OverloadedFor returns ErrOverloaded with the advice to try again after d. It travels as the Detail, one CBOR unsigned integer: whole milliseconds, rounded up.
+func OverloadedFor(d time.Duration, message string) *Abort {
+	return &Abort{Code: Overloaded, Message: message, Detail: appendNumber(nil, millis(d))}
+}
+
+// RetryAfter returns how long to wait before the call that failed with err is made again, if the side that was overloaded said so. It is false for every
+// other error.
+func RetryAfter(err error) (d time.Duration, ok bool) {
+	var a *Abort
+	if !errors.As(err, &a) || a == nil || a.Code != Overloaded || len(a.Detail) == 0 {
+		return 0, false
+	}
+	r := reader{frame: a.Detail}
+	d = r.millis("retry after")
+	return d, r.err == nil && r.at == len(a.Detail)
+}
