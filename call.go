@@ -2,7 +2,6 @@ package asterisque
 
 import (
 	"context"
-	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/outbox"
@@ -33,7 +32,7 @@ func (s *Session) Call(ctx context.Context, function uint16, params []byte, opts
 	cfg := newCallConfig(opts)
 	c := newCall(s, cfg, true)
 	defer c.free()
-	if a := c.do(ctx, function, params, cfg.ttl); a != nil {
+	if a := c.do(ctx, function, "", params, cfg); a != nil {
 		return nil, a
 	}
 	return c.result, nil
@@ -59,22 +58,31 @@ func (c *call) free() {
 	pool.Put(c)
 }
 
-// do sends the call and waits for its end.
-func (c *call) do(ctx context.Context, function uint16, params []byte, ttl time.Duration) *Abort {
-	expires, a := c.s.lifetime(ctx, ttl)
+// do makes the call and waits for its end. name is that of the function, if it is known.
+func (c *call) do(ctx context.Context, function uint16, name string, params []byte, cfg callConfig) (a *Abort) {
+	if cfg.ttl > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, cfg.ttl)
+		defer cancel()
+	}
+	if t := c.s.cfg.tracer; t != nil {
+		var done func(error)
+		cfg.trace, done = t.Call(ctx, c.s, function, name)
+		defer func() { done(errorOf(a)) }()
+	}
+	p, a := c.s.permit(ctx, function, len(params), cfg)
 	if a != nil {
 		return a
 	}
-	if ttl > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, ttl)
-		defer cancel()
-	}
-	if a := c.s.reserveOpen(ctx, len(params)); a != nil {
-		return a
-	}
-	if err := c.put(&outbox.Message{Type: codec.OpenType, Function: function, Payload: params, Expires: expires, Departer: c}); err != nil {
-		c.s.opens.giveBack()
+	defer p.leave()
+	return c.send(ctx, &p, function, params)
+}
+
+// send sends the call and waits for its end.
+func (c *call) send(ctx context.Context, p *permit, function uint16, params []byte) *Abort {
+	c.nest = p.lends
+	if err := c.put(&outbox.Message{Type: codec.OpenType, Function: function, Payload: params, Meta: p.meta, Expires: p.expires, Departer: c}); err != nil {
+		c.unsent()
 		return codec.AbortOf(err)
 	}
 	if ctx.Done() == nil { // a receive is cheaper than a select
@@ -148,6 +156,9 @@ func (c *call) fail(a *Abort) {
 	c.abort = a
 	c.done <- struct{}{}
 }
+
+// enclosing implements endpoint.
+func (c *call) enclosing() *enclosure { return c.nest }
 
 // untyped implements endpoint.
 func (c *call) untyped() *pipe.Pipe { return nil }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/outbox"
@@ -46,6 +47,17 @@ var ErrPipeClosed = pipe.ErrClosed
 // Repeatable reports whether the call that failed with err certainly did not run, so that it can be made again, here or on another session, without
 // running twice. It is true of calls that never left this side and of those that the peer refused.
 func Repeatable(err error) bool { return codec.Repeatable(err) }
+
+// RetryAfter returns how long to wait before the call that failed with err is made again, if err is an ErrOverloaded whose side said so. See [Retry].
+func RetryAfter(err error) (d time.Duration, ok bool) { return codec.RetryAfter(err) }
+
+// errorOf returns a as an error, which is nil if a is.
+func errorOf(a *Abort) error {
+	if a == nil {
+		return nil
+	}
+	return a
+}
 
 // neverSent returns a copy of what err is as an Abort, marked as that of a call which never left this side.
 func neverSent(err error) *Abort {

@@ -19,18 +19,19 @@ const module = "github.com/asterisque-go/asterisque"
 
 // floors puts every folder of the module, with those inside it, on a floor. A package imports only from floors below its own, and from the folder that it is in.
 var floors = map[string]int{
-	"internal/buffer": -1,
-	"internal/fifo":   -1, // the basement
-	"codec":           0,
-	"limits":          0,
-	"priority":        0,
-	"wire":            1,
-	"internal/outbox": 2,
-	"pipe":            2,
-	"stream":          3,
-	".":               4,
-	"examples":        5,
-	"cmd":             5,
+	"internal/buffer":    -1,
+	"internal/fifo":      -1,
+	"internal/histogram": -1, // the basement
+	"codec":              0,
+	"limits":             0,
+	"priority":           0,
+	"wire":               1,
+	"internal/outbox":    2,
+	"pipe":               2,
+	"stream":             3,
+	".":                  4,
+	"examples":           5,
+	"cmd":                5,
 }
 
 // forTests are folders of packages that only tests import. They may import anything.

@@ -29,17 +29,17 @@ func (f Function[P, R]) Name() string { return f.name }
 
 // Handle registers h as the function's handler, in place of any earlier one. See [Service.Handle] for its context, errors and panics; parameters that do not decode
 // as P fail the call with ErrBadParams before h runs.
-func (f Function[P, R]) Handle(svc *Service, h func(ctx context.Context, params P) (R, error)) {
-	svc.set(f.number, &handler{
+func (f Function[P, R]) Handle(svc *Service, h func(ctx context.Context, params P) (R, error), opts ...HandlerOption) {
+	svc.set(f.number, opts, &handler{
 		name:      f.name,
 		signature: fmt.Sprintf("func(%v) %v", reflect.TypeFor[P](), reflect.TypeFor[R]()),
-		serve: func(c *incoming, k *scratch) (result []byte, err error) {
+		serve: func(ctx context.Context, c *incoming, k *scratch) (result []byte, err error) {
 			v := boxFor[P, R](&k.box)
 			defer v.empty()
 			if err := c.decodeParams(&v.params); err != nil {
 				return nil, err
 			}
-			if v.result, err = h(c, v.params); err != nil {
+			if v.result, err = h(ctx, v.params); err != nil {
 				return nil, err
 			}
 			return c.encodeResult(k, &v.result)
@@ -60,7 +60,7 @@ func (f Function[P, R]) Call(ctx context.Context, s *Session, params P, opts ...
 	if c.result, err = s.values.Append(c.result[:0], &v.params); err != nil {
 		return result, neverSent(codecError(codec.BadParams, f.number, f.name, "parameters", err))
 	}
-	if a := c.do(ctx, f.number, c.result, cfg.ttl); a != nil {
+	if a := c.do(ctx, f.number, f.name, c.result, cfg); a != nil {
 		return result, a
 	}
 	if err := s.values.Decode(c.result, &v.result); err != nil {

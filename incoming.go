@@ -1,6 +1,7 @@
 package asterisque
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"runtime/debug"
@@ -22,8 +23,12 @@ type incoming struct {
 	function uint16            // these are fixed
 	priority priority.Priority //
 	deadline *time.Time        // nil: none
+	state    place             // guarded by the lock of the session's dispatcher, as the next two
+	gated    bool              // it holds a place at the gate of its function
+	in       *line             // where it waits; nil if in none
 	params   []byte            // the handler's from the moment it runs; often in small
 	small    [72]byte          // spares most calls an allocation
+	rare     *extra            // what few calls have; nil without
 
 	mu    sync.Mutex
 	err   error  // guarded by mu, like what follows; why the context ended
@@ -44,6 +49,16 @@ func newIncoming(s *Session, m *codec.Open, h *handler) *incoming {
 		at := deadline(m.Meta.TTL)
 		c.deadline = &at
 	}
+	if h.meter.arrived() {
+		c.extra().arrived = s.node.now()
+	}
+	if len(m.Meta.Trace) > 0 && s.cfg.tracer != nil {
+		c.extra().trace = bytes.Clone(m.Meta.Trace)
+	}
+	if m.Meta.Nested {
+		c.extra().nested = true
+		c.nest = s.table.enclosure(m.Meta.Within)
+	}
 	if h.blocks {
 		c.pipe = new(pipe.Pipe)
 		c.pipe.Init(pipe.Config{Function: m.Function, Priority: p, Port: c, SendLimit: s.peer.window, Window: s.cfg.window})
@@ -63,34 +78,68 @@ func (c *incoming) run(k *scratch) {
 		c.refuse(codec.AbortOf(err))
 		return
 	}
-	c.answer(c.invoke(k))
+	var began time.Duration
+	if c.timed() {
+		began = c.s.node.now()
+		c.s.calls.lastWait.Store(int64(began - c.rare.arrived))
+		c.handler.meter.queued.Add(began - c.rare.arrived)
+	}
+	result, err := c.serve(k)
+	if c.timed() {
+		c.handler.meter.ran.Add(c.s.node.now() - began)
+	}
+	c.answer(result, err)
 	if cap(k.result) > keepResult {
 		k.result = nil
 	}
 }
 
+// serve calls the handler, and tells the tracer.
+func (c *incoming) serve(k *scratch) (result []byte, err error) {
+	t := c.s.cfg.tracer
+	if t == nil {
+		return c.invoke(c, k)
+	}
+	var trace []byte
+	if c.rare != nil {
+		trace = c.rare.trace
+	}
+	ctx, done := t.Serve(c, c.s, c.function, c.handler.name, trace)
+	result, err = c.invoke(ctx, k)
+	done(err)
+	return result, err
+}
+
 // invoke calls the handler and turns a panic into an error.
-func (c *incoming) invoke(k *scratch) (result []byte, err error) {
+func (c *incoming) invoke(ctx context.Context, k *scratch) (result []byte, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			c.s.log.Error("handler panicked", "function", c.function, "name", c.handler.name, "panic", v, "stack", string(debug.Stack()))
 			err = codec.ErrPanicked.Withf("the handler of function %d %q panicked", c.function, c.handler.name)
 		}
 	}()
-	return c.handler.serve(c, k)
+	return c.handler.serve(ctx, c, k)
 }
+
+// timed reports whether the statistics want to know how long the call waits and runs.
+func (c *incoming) timed() bool { return c.rare != nil && c.rare.arrived > 0 }
 
 // answer ends the call with result, or with what err is as an Abort. It does nothing if the call is over.
 func (c *incoming) answer(result []byte, err error) {
-	switch {
-	case err == nil && c.pipe == nil:
-		c.Close(result, nil)
-	case err == nil:
-		(*pipe.End)(c.pipe).Close(result)
-	case c.pipe == nil:
-		c.Close(nil, failed(err))
-	default:
-		c.pipe.Abort(failed(err))
+	if err == nil {
+		if c.pipe == nil {
+			c.Close(result, nil)
+		} else {
+			(*pipe.End)(c.pipe).Close(result)
+		}
+		return
+	}
+	a := failed(err)
+	c.handler.meter.ended(a)
+	if c.pipe == nil {
+		c.Close(nil, a)
+	} else {
+		c.pipe.Abort(a)
 	}
 }
 
@@ -102,6 +151,7 @@ func (c *incoming) Close(result []byte, abort *Abort) {
 
 // refuse ends a call whose handler will not run.
 func (c *incoming) refuse(a *Abort) {
+	c.handler.meter.ended(a)
 	r := *a
 	r.Ran = codec.Refused
 	c.Close(nil, &r)
@@ -153,6 +203,7 @@ func (c *incoming) closed(m codec.Close) {
 
 // fail implements endpoint.
 func (c *incoming) fail(a *Abort) {
+	c.s.calls.leave(c)
 	if c.pipe != nil {
 		(*pipe.End)(c.pipe).Closed(nil, a)
 	}
@@ -162,6 +213,9 @@ func (c *incoming) fail(a *Abort) {
 		c.end(context.Canceled)
 	}
 }
+
+// enclosing implements endpoint.
+func (c *incoming) enclosing() *enclosure { return nil }
 
 // untyped implements endpoint.
 func (c *incoming) untyped() *pipe.Pipe { return c.pipe }

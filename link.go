@@ -3,6 +3,7 @@ package asterisque
 import (
 	"bytes"
 	"context"
+	"sync"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/outbox"
@@ -14,6 +15,7 @@ type link struct {
 	port
 	whole  pipe.Pipe          // what port.pipe points to
 	cancel context.CancelFunc // ends the watch over the context of the pipe; nil if there is none
+	after  func()             // is called once when the call is over; may be nil
 }
 
 // Open calls a function of the peer and returns the pipe of the running call, which carries Blocks both ways until the call ends. It keeps no part of params.
@@ -22,25 +24,37 @@ type link struct {
 //
 // A pipe occupies memory on both sides until it comes to its end: by itself, by Abort or through ctx.
 func (s *Session) Open(ctx context.Context, function uint16, params []byte, opts ...CallOption) (*pipe.Pipe, error) {
-	cfg := newCallConfig(opts)
-	expires, a := s.lifetime(ctx, cfg.ttl)
-	if a == nil {
-		a = s.reserveOpen(ctx, len(params))
+	return s.open(ctx, function, "", params, newCallConfig(opts))
+}
+
+// open is Open. name is that of the function, if it is known.
+func (s *Session) open(ctx context.Context, function uint16, name string, params []byte, cfg callConfig) (*pipe.Pipe, error) {
+	done := func(error) {}
+	if t := s.cfg.tracer; t != nil {
+		cfg.trace, done = t.Call(ctx, s, function, name)
 	}
+	p, a := s.permit(ctx, function, len(params), cfg)
 	if a != nil {
+		done(a)
 		return nil, a
 	}
-	l := &link{port: port{s: s, flow: outbox.NewFlow(cfg.priority)}}
+	l := &link{port: port{s: s, flow: outbox.NewFlow(cfg.priority), nest: p.lends}}
 	l.pipe = &l.whole
 	l.pipe.Init(pipe.Config{Function: function, Priority: cfg.priority, Loss: cfg.loss, Port: l, SendLimit: s.peer.window, Window: s.cfg.window})
+	if p.window != nil || s.cfg.tracer != nil {
+		l.after = sync.OnceFunc(func() {
+			p.leave()
+			done(l.pipe.Err())
+		})
+	}
 	l.watch(ctx, cfg)
-	m := outbox.Message{Type: codec.OpenType, Function: function, Payload: params, Expires: expires, Departer: l}
+	m := outbox.Message{Type: codec.OpenType, Function: function, Payload: params, Meta: p.meta, Expires: p.expires, Departer: l}
 	if err := l.put(&m); err != nil {
-		l.release()
-		s.opens.giveBack()
+		l.unsent()
 		if over := l.pipe.Err(); over != nil { // ctx ended meanwhile
 			err = neverSent(over)
 		}
+		l.fail(codec.AbortOf(err))
 		return nil, err
 	}
 	return l.pipe, nil
@@ -59,10 +73,13 @@ func (l *link) watch(ctx context.Context, cfg callConfig) {
 	context.AfterFunc(ctx, func() { l.pipe.Abort(contextError(ctx)) }) // after the end of the call it does nothing
 }
 
-// release ends the watch.
+// release gives back what the call held. It is called at its end, perhaps more than once.
 func (l *link) release() {
 	if l.cancel != nil {
 		l.cancel()
+	}
+	if l.after != nil {
+		l.after()
 	}
 }
 
@@ -106,6 +123,9 @@ func (l *link) fail(a *Abort) {
 	(*pipe.End)(l.pipe).Closed(nil, a)
 	l.release()
 }
+
+// enclosing implements endpoint.
+func (l *link) enclosing() *enclosure { return l.nest }
 
 // untyped implements endpoint.
 func (l *link) untyped() *pipe.Pipe { return l.pipe }

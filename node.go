@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/wire"
@@ -16,6 +17,7 @@ type Node struct {
 	cfg     config // these are fixed
 	invalid error  // what is wrong with cfg
 	workers workers
+	born    time.Time
 	calls   sync.Pool // of *call; not global, because their channels belong to the bubble of a synctest as the node does
 
 	mu       sync.Mutex
@@ -28,8 +30,12 @@ type Node struct {
 func NewNode(opts ...Option) *Node {
 	n := &Node{sessions: make(map[*Session]struct{}), serving: make(map[wire.Listener]struct{})}
 	n.cfg, n.invalid = newConfig(opts)
+	n.born, n.workers.limit = time.Now(), n.cfg.nodeWorkers
 	return n
 }
+
+// now is the node's clock: it is positive, and does not jump.
+func (n *Node) now() time.Duration { return time.Since(n.born) + 1 }
 
 // Dial connects to the node that listens at a URL such as "tcp://127.0.0.1:5330" and returns the session once the handshake is complete. ctx bounds that, beside
 // the handshake timeout; afterwards it has no effect on the session. Errors of the handshake are *[Abort]: ErrHandshake, ErrUnauthorized; those of the

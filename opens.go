@@ -67,8 +67,11 @@ func (o *openCredit) wake() {
 	}
 }
 
-// reserveOpen waits until a call with size bytes of parameters may be sent, and counts it.
-func (s *Session) reserveOpen(ctx context.Context, size int) *Abort {
+// reserveOpen waits until a call with size bytes of parameters may be sent, and counts it. A nested one needs no window: the call that waits for it may keep that from moving.
+func (s *Session) reserveOpen(ctx context.Context, size int, nested bool) *Abort {
+	if nested {
+		return s.reserve(ctx, size)
+	}
 	for more := s.opens.reserve(); more != nil; more = s.opens.reserve() {
 		select {
 		case <-more:
@@ -99,8 +102,11 @@ func (w *openWindow) arrive() bool {
 	return w.size == 0 || w.received <= w.granted
 }
 
-// take counts an Open as taken. It returns the total to be granted, or 0 as long as it is not worth a message.
-func (w *openWindow) take() uint64 {
+// take counts an Open as taken. It returns the total to be granted, or 0 as long as it is not worth a message. A nested one needs no window and is not counted.
+func (w *openWindow) take(nested bool) uint64 {
+	if nested {
+		return 0
+	}
 	w.taken++
 	total := w.taken + w.size
 	if w.size == 0 || total < w.granted+(w.size+3)/4 {

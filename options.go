@@ -32,10 +32,15 @@ type config struct {
 	onDrop     func(*Session, Drop)
 	opens      int
 	workers    int
-	share      float64
-	highest    priority.Priority
-	stall      time.Duration
-	handshake  time.Duration
+	maxWaiting int
+	windows    map[uint16]int
+	tracer     Tracer
+
+	nodeWorkers int
+	share       float64
+	highest     priority.Priority
+	stall       time.Duration
+	handshake   time.Duration
 }
 
 func newConfig(opts []Option) (config, error) {
@@ -73,6 +78,10 @@ func (c *config) check() (err error) {
 		return fmt.Errorf("asterisque: WithMaxMessage: %d bytes are outside 1 KiB..1 GiB", c.maxMessage)
 	case c.workers < 1:
 		return fmt.Errorf("asterisque: WithWorkers: %d is below 1", c.workers)
+	case c.nodeWorkers < 0:
+		return fmt.Errorf("asterisque: WithNodeWorkers: %d is negative", c.nodeWorkers)
+	case c.maxWaiting < 0:
+		return fmt.Errorf("asterisque: WithMaxWaiting: %d is negative", c.maxWaiting)
 	case !(c.share >= 0 && c.share <= 0.5):
 		return fmt.Errorf("asterisque: WithLowerShare: %v is outside 0..0.5", c.share)
 	case c.opens < 0:
@@ -83,6 +92,11 @@ func (c *config) check() (err error) {
 		return fmt.Errorf("asterisque: WithStallTimeout: %v is not positive", c.stall)
 	case c.handshake <= 0:
 		return fmt.Errorf("asterisque: WithHandshakeTimeout: %v is not positive", c.handshake)
+	}
+	for function, calls := range c.windows {
+		if calls < 1 {
+			return fmt.Errorf("asterisque: WithCallWindow: %d calls of function %d are below 1", calls, function)
+		}
 	}
 	if c.inbound, err = c.inbound.Check(); err != nil {
 		return fmt.Errorf("asterisque: WithInboundLimits: %w", err)
@@ -159,8 +173,31 @@ func WithLowerShare(share float64) Option { return func(c *config) { c.share = s
 func WithMaxPriority(p priority.Priority) Option { return func(c *config) { c.highest = p } }
 
 // WithWorkers sets how many handlers run at once for one session; further calls wait, by priority and then in the order of their arrival. 1,024 by default; 1 runs one
-// after the other.
+// after the other. A call that a peer makes within a call back, whose handler here waits for it, has a worker beyond that number, one for each call back.
 func WithWorkers(n int) Option { return func(c *config) { c.workers = n } }
+
+// WithNodeWorkers sets how many handlers run at once for all sessions together, which then have their turn one after the other. 0, the default, is any number: every session has its
+// own bound. Calls within call backs are as for WithWorkers.
+func WithNodeWorkers(n int) Option { return func(c *config) { c.nodeWorkers = n } }
+
+// WithMaxWaiting refuses calls of a peer with ErrOverloaded while so many of its session wait to be run, or rather the least urgent of them, the latest first, with an advice
+// when to try again: see [RetryAfter] and [Retry]. It has to be below [WithOpensWindow] to have an effect. By default, 0, no call is refused for that: the window and the
+// limits hold the peer up.
+func WithMaxWaiting(calls int) Option { return func(c *config) { c.maxWaiting = calls } }
+
+// WithCallWindow sets how many calls of a function this side may have made to one peer that are not answered yet. Further ones wait on this side, in their order, and hold up
+// no other function. The wait ends with the context of the call. See [WithFront] and [Session.Outstanding]. By default there is no such window.
+func WithCallWindow(function uint16, calls int) Option {
+	return func(c *config) {
+		if c.windows == nil {
+			c.windows = make(map[uint16]int)
+		}
+		c.windows[function] = calls
+	}
+}
+
+// WithTracer lets t follow all calls of the node, in both directions. By default nobody does.
+func WithTracer(t Tracer) Option { return func(c *config) { c.tracer = t } }
 
 // WithHandshakeTimeout sets how long a peer may take to complete the handshake, 5 seconds by default.
 func WithHandshakeTimeout(d time.Duration) Option { return func(c *config) { c.handshake = d } }
@@ -175,6 +212,8 @@ type callConfig struct {
 	priority priority.Priority
 	ttl      time.Duration
 	loss     uint8
+	front    bool
+	trace    []byte // what the tracer wants to travel with the call
 }
 
 func newCallConfig(opts []CallOption) callConfig {
@@ -204,3 +243,6 @@ func WithTTL(d time.Duration) CallOption {
 func WithLoss(rate uint8) CallOption {
 	return CallOption{func(c *callConfig, v int64) { c.loss = uint8(v) }, int64(min(rate, codec.MaxLoss))}
 }
+
+// WithFront lets the call wait for the window of its function before all that wait already; see [WithCallWindow].
+func WithFront() CallOption { return CallOption{func(c *callConfig, _ int64) { c.front = true }, 0} }

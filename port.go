@@ -18,6 +18,7 @@ type port struct {
 	flow outbox.Flow // guarded by the outbox
 	id   uint64      // set before the pipe is in the session's table, and fixed from then on
 	pipe *pipe.Pipe  // nil if the call takes no Blocks here; fixed
+	nest *enclosure  // of a call of this side what it lends to calls within it, of one of the peer what it is lent; mostly nil; fixed
 }
 
 // Send implements pipe.Port.
@@ -84,9 +85,16 @@ func (p *port) Close(result []byte, abort *codec.Abort) {
 func (p *port) cancel(why outbox.Reason) (departed bool) {
 	departed, unsent := p.s.out.Cancel(&p.flow, why)
 	if unsent {
-		p.s.opens.giveBack()
+		p.unsent()
 	}
 	return departed
+}
+
+// unsent gives back what the Open would have used of the peer's window.
+func (p *port) unsent() {
+	if p.nest == nil {
+		p.s.opens.giveBack()
+	}
 }
 
 // closedBy drops what waits of the pipe because the peer has closed it: nobody would take it.
@@ -104,7 +112,7 @@ func (p *port) closedBy(abort *codec.Abort) {
 // discarded returns the error of a call whose Open was discarded by the outbox.
 func (p *port) discarded(why outbox.Reason) *Abort {
 	if why == outbox.Expired {
-		p.s.opens.giveBack()
+		p.unsent()
 		return neverSent(codec.ErrExpired.Withf("its time was up before it could be sent"))
 	}
 	return neverSent(p.s.cause())

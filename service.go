@@ -21,10 +21,14 @@ type Service struct {
 type handler struct {
 	name      string
 	signature string
-	blocks    bool // the call carries Blocks: it has a pipe
+	blocks    bool           // the call carries Blocks: it has a pipe
+	inline    bool           // it runs on the reader
+	gate      *gate          // nil: any number may run at once
+	keys      *keys          // nil: calls have no keys
+	meter     *functionMeter // of its number, however often the handler is replaced
 
-	// serve runs one call. The result may be in k, and is sent before k is used again.
-	serve func(c *incoming, k *scratch) (result []byte, err error)
+	// serve runs one call with the context that its handler gets. The result may be in k, and is sent before k is used again.
+	serve func(ctx context.Context, c *incoming, k *scratch) (result []byte, err error)
 }
 
 // NewService returns a Service without functions.
@@ -40,12 +44,12 @@ func NewService() *Service {
 //
 // ctx ends when the caller gives up, its deadline passes, or the session ends. Every call runs h on a goroutine of its own; [SessionOf] finds the session, to
 // call back on. A panic fails the call with ErrPanicked.
-func (s *Service) Handle(function uint16, name string, h func(ctx context.Context, p *pipe.Pipe, params []byte) (result []byte, err error)) {
-	s.set(function, &handler{
+func (s *Service) Handle(function uint16, name string, h func(ctx context.Context, p *pipe.Pipe, params []byte) (result []byte, err error), opts ...HandlerOption) {
+	s.set(function, opts, &handler{
 		name:      name,
 		signature: "func([]byte) []byte, Blocks both ways",
 		blocks:    true,
-		serve:     func(c *incoming, _ *scratch) ([]byte, error) { return h(c, c.pipe, c.params) },
+		serve:     func(ctx context.Context, c *incoming, _ *scratch) ([]byte, error) { return h(ctx, c.pipe, c.params) },
 	})
 }
 
@@ -54,8 +58,18 @@ func (s *Service) Remove(function uint16) {
 	s.change(func(m map[uint16]*handler) { delete(m, function) })
 }
 
-func (s *Service) set(function uint16, h *handler) {
-	s.change(func(m map[uint16]*handler) { m[function] = h })
+func (s *Service) set(function uint16, opts []HandlerOption, h *handler) {
+	for _, o := range opts {
+		o(h)
+	}
+	s.change(func(m map[uint16]*handler) {
+		if old := m[function]; old != nil {
+			h.meter = old.meter
+		} else {
+			h.meter = new(functionMeter)
+		}
+		m[function] = h
+	})
 }
 
 func (s *Service) change(f func(map[uint16]*handler)) {
@@ -82,6 +96,16 @@ func (s *Service) Functions() []FunctionInfo {
 	list := make([]FunctionInfo, 0, len(m))
 	for _, n := range slices.Sorted(maps.Keys(m)) {
 		list = append(list, FunctionInfo{Number: n, Name: m[n].name, Signature: m[n].signature})
+	}
+	return list
+}
+
+// Stats tells of each function, by number, how its calls went. Those of a function that was removed are forgotten. It costs the calls nothing.
+func (s *Service) Stats() []FunctionStats {
+	m := *s.handlers.Load()
+	list := make([]FunctionStats, 0, len(m))
+	for _, n := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, m[n].meter.stats(n, m[n].name))
 	}
 	return list
 }

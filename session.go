@@ -38,6 +38,10 @@ type Session struct {
 	outbound *limits.Counter
 	opens    openCredit
 	calls    dispatcher
+	windows  map[uint16]*callWindow // of the functions of the peer that have one; fixed
+	inline   scratch                // of the reader
+	stops    atomic.Uint64          // how often the reader had to stop at the soft limit
+	stopped  atomic.Int64           // for how long in all, in nanoseconds
 	pause    pause
 
 	draining     atomic.Bool // Shutdown was called here: the peer's new calls are refused
@@ -70,6 +74,12 @@ func newSession(n *Node, w wire.Wire, a agreement, svc *Service, dialled bool) *
 	s.outbound = limits.NewCounter(n.cfg.outbound, s.reporter(Outbound))
 	s.opens.limit.Store(a.opens)
 	s.calls = dispatcher{s: s, limit: n.cfg.workers, opens: openWindow{size: uint64(n.cfg.opens), granted: uint64(n.cfg.opens)}}
+	if len(n.cfg.windows) > 0 {
+		s.windows = make(map[uint16]*callWindow, len(n.cfg.windows))
+		for function, calls := range n.cfg.windows {
+			s.windows[function] = &callWindow{size: calls}
+		}
+	}
 	s.table.pipes = make(map[uint64]endpoint)
 	if !dialled {
 		s.table.odd = 1

@@ -101,6 +101,8 @@ func (s *Session) waitInbound() {
 
 // waitForRoom waits for room below the inbound soft limit. If nothing at all is taken for the stall timeout, it ends the session.
 func (s *Session) waitForRoom(room <-chan struct{}) {
+	s.stops.Add(1)
+	defer func(begin time.Duration) { s.stopped.Add(int64(s.node.now() - begin)) }(s.node.now())
 	stalled := time.NewTicker(s.cfg.stall)
 	defer stalled.Stop()
 	for held := s.inbound.Held(); ; {

@@ -101,26 +101,45 @@ func (s *Session) receiveOpen(m *codec.Open) error {
 	}
 	h := s.svc.find(m.Function)
 	switch {
-	case !s.calls.arrive():
+	case !s.calls.arrived(m.Meta.Nested):
 		s.refuse(m, codec.ErrWindow.Withf("more calls than the window for Opens allows"))
 	case s.draining.Load():
 		s.refuse(m, codec.ErrUnavailable.Withf("the session is being shut down"))
 	case h == nil:
 		s.refuse(m, codec.ErrNoFunction.Withf("function %d", m.Function))
 	default:
-		c := newIncoming(s, m, h)
-		if s.table.add(m.Pipe, c) {
-			s.arrived(len(m.Params))
-			s.calls.put(c)
-		}
+		s.accept(newIncoming(s, m, h))
 	}
 	return nil
+}
+
+// accept lets c run: here if it is inline, and else as soon as it is its turn.
+func (s *Session) accept(c *incoming) {
+	if !s.table.add(c.id, c) {
+		return
+	}
+	if c.handler.inline {
+		c.state = runs
+		s.calls.taken(c.nested()) // as far as the window goes, it has been taken
+		c.run(&s.inline)
+		return
+	}
+	if k := c.handler.keys; k != nil {
+		if err := k.name(c); err != nil {
+			c.state = left
+			s.calls.taken(c.nested())
+			c.refuse(codec.AbortOf(err))
+			return
+		}
+	}
+	s.arrived(len(c.params))
+	s.calls.put(c)
 }
 
 // refuse answers a call that will not run.
 func (s *Session) refuse(m *codec.Open, a *Abort) {
 	a.Ran = codec.Refused
-	s.calls.refused()
+	s.calls.taken(m.Meta.Nested)
 	s.abort(m.Pipe, priority.Priority(m.Priority), a)
 }
 

@@ -1,34 +1,126 @@
 package asterisque
 
 import (
+	"encoding/json"
+	"log/slog"
+	"time"
+
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// Stats is a snapshot of a session.
+// Stats is a snapshot of a session. As JSON it suits expvar, as a slog.LogValuer logs.
 type Stats struct {
-	Pipes    int           // running calls of both sides
-	Waiting  int           // calls of the peer that wait for a worker
-	Running  int           // workers that are busy with calls of the peer
-	Inbound  limits.Amount // received and not yet taken by the application
-	Outbound limits.Amount // sent and not yet given to the Wire
+	Pipes       int    `json:"pipes"`        // running calls of both sides
+	Waiting     int    `json:"waiting"`      // calls of the peer that nobody has taken yet
+	Running     int    `json:"running"`      // calls of the peer whose handlers run, inline ones apart
+	MostWaiting int    `json:"most_waiting"` // Waiting at its highest
+	MostRunning int    `json:"most_running"` // Running at its highest
+	Made        uint64 `json:"made"`         // calls of this side since the beginning, those within call backs apart
+	Served      uint64 `json:"served"`       // calls of the peer since the beginning, refused ones included, those within call backs apart
 
-	InboundState  limits.State
-	OutboundState limits.State
+	Inbound       limits.Amount `json:"inbound"`      // received and not yet taken by the application
+	Outbound      limits.Amount `json:"outbound"`     // sent and not yet given to the Wire
+	MostInbound   limits.Amount `json:"most_inbound"` // the most messages, and the most bytes, at any time
+	MostOutbound  limits.Amount `json:"most_outbound"`
+	InboundState  limits.State  `json:"inbound_state"`
+	OutboundState limits.State  `json:"outbound_state"`
+
+	Stops   uint64        `json:"stops"`      // how often reading had to stop at the inbound soft limit
+	Stopped time.Duration `json:"stopped_ns"` // for how long in all
 }
 
 // Stats returns what the session holds now. The numbers are read one after the other, not in one instant.
 func (s *Session) Stats() Stats {
-	waiting, running := s.calls.load()
-	return Stats{
+	st := Stats{
 		Pipes:         s.table.len(),
-		Waiting:       waiting,
-		Running:       running,
+		Made:          s.opens.sent.Load(),
 		Inbound:       s.inbound.Held(),
 		Outbound:      s.outbound.Held(),
+		MostInbound:   s.inbound.Peak(),
+		MostOutbound:  s.outbound.Peak(),
 		InboundState:  s.inbound.State(),
 		OutboundState: s.outbound.State(),
+		Stops:         s.stops.Load(),
+		Stopped:       time.Duration(s.stopped.Load()),
 	}
+	s.calls.load(&st)
+	return st
+}
+
+// LogValue implements slog.LogValuer.
+func (st Stats) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.Int("pipes", st.Pipes), slog.Int("waiting", st.Waiting), slog.Int("running", st.Running), slog.Uint64("made", st.Made), slog.Uint64("served", st.Served),
+		slog.Any("inbound", st.Inbound), slog.Any("inbound_state", st.InboundState),
+		slog.Any("outbound", st.Outbound), slog.Any("outbound_state", st.OutboundState),
+		slog.Uint64("stops", st.Stops), slog.Duration("stopped", st.Stopped),
+	)
+}
+
+// NodeStats is a snapshot of a node. Its String is JSON: published with expvar.Publish("asterisque", expvar.Func(func() any { return node.Stats() })), it is part of the
+// program's variables.
+type NodeStats struct {
+	ID          string          `json:"id,omitempty"`
+	Sessions    int             `json:"sessions"`     // that are up
+	Total       Stats           `json:"total"`        // the sums over them; what is at its highest is the highest of them, and so is a state
+	Busy        int             `json:"busy"`         // workers, those within call backs apart
+	MostBusy    int             `json:"most_busy"`    // Busy at its highest
+	IdleWorkers int             `json:"idle_workers"` // kept for the next call
+	Crowded     int             `json:"crowded"`      // sessions that wait for workers of the node; see WithNodeWorkers
+	Functions   []FunctionStats `json:"functions"`    // of the node's own service; see Service.Stats for others
+}
+
+// Stats returns what the node holds now. The numbers are read one after the other, not in one instant.
+func (n *Node) Stats() NodeStats {
+	st := NodeStats{ID: n.cfg.id, Functions: n.cfg.service.Stats()}
+	for _, s := range n.Sessions() {
+		st.Sessions++
+		st.Total.add(s.Stats())
+	}
+	n.workers.load(&st)
+	return st
+}
+
+// String returns st as JSON.
+func (st NodeStats) String() string {
+	b, err := json.Marshal(st)
+	if err != nil {
+		return err.Error() // which cannot happen: there is nothing in it that has no JSON
+	}
+	return string(b)
+}
+
+// LogValue implements slog.LogValuer.
+func (st NodeStats) LogValue() slog.Value {
+	return slog.GroupValue(slog.Int("sessions", st.Sessions), slog.Any("total", st.Total), slog.Int("busy", st.Busy), slog.Int("most_busy", st.MostBusy))
+}
+
+// add adds the numbers of another session.
+func (st *Stats) add(o Stats) {
+	st.Pipes += o.Pipes
+	st.Waiting += o.Waiting
+	st.Running += o.Running
+	st.MostWaiting = max(st.MostWaiting, o.MostWaiting)
+	st.MostRunning = max(st.MostRunning, o.MostRunning)
+	st.Made += o.Made
+	st.Served += o.Served
+	st.Inbound = sum(st.Inbound, o.Inbound)
+	st.Outbound = sum(st.Outbound, o.Outbound)
+	st.MostInbound = most(st.MostInbound, o.MostInbound)
+	st.MostOutbound = most(st.MostOutbound, o.MostOutbound)
+	st.InboundState = max(st.InboundState, o.InboundState)
+	st.OutboundState = max(st.OutboundState, o.OutboundState)
+	st.Stops += o.Stops
+	st.Stopped += o.Stopped
+}
+
+func sum(a, b limits.Amount) limits.Amount {
+	return limits.Amount{Messages: a.Messages + b.Messages, Bytes: a.Bytes + b.Bytes}
+}
+
+func most(a, b limits.Amount) limits.Amount {
+	return limits.Amount{Messages: max(a.Messages, b.Messages), Bytes: max(a.Bytes, b.Bytes)}
 }
 
 // PipeInfo tells of one running call what it holds up.

@@ -32,18 +32,18 @@ func (f StreamFunction[P, S, R, T]) Name() string { return f.name }
 
 // Handle registers h as the function's handler, in place of any earlier one. h may send and receive on p until it returns; see [Service.Handle] for its context,
 // errors and panics.
-func (f StreamFunction[P, S, R, T]) Handle(svc *Service, h func(ctx context.Context, params P, p *Pipe[R, S]) (T, error)) {
-	svc.set(f.number, &handler{
+func (f StreamFunction[P, S, R, T]) Handle(svc *Service, h func(ctx context.Context, params P, p *Pipe[R, S]) (T, error), opts ...HandlerOption) {
+	svc.set(f.number, opts, &handler{
 		name: f.name,
 		signature: fmt.Sprintf("func(%v) %v, caller sends %v, callee sends %v",
 			reflect.TypeFor[P](), reflect.TypeFor[T](), reflect.TypeFor[S](), reflect.TypeFor[R]()),
 		blocks: true,
-		serve: func(c *incoming, k *scratch) (result []byte, err error) {
+		serve: func(ctx context.Context, c *incoming, k *scratch) (result []byte, err error) {
 			var params P
 			if err := c.decodeParams(&params); err != nil {
 				return nil, err
 			}
-			t, err := h(c, params, &Pipe[R, S]{c.pipe, c.s.values, f.name})
+			t, err := h(ctx, params, &Pipe[R, S]{c.pipe, c.s.values, f.name})
 			if err != nil {
 				return nil, err
 			}
@@ -59,7 +59,7 @@ func (f StreamFunction[P, S, R, T]) Open(ctx context.Context, s *Session, params
 	if err != nil {
 		return nil, neverSent(codecError(codec.BadParams, f.number, f.name, "parameters", err))
 	}
-	p, err := s.Open(ctx, f.number, b, opts...)
+	p, err := s.open(ctx, f.number, f.name, b, newCallConfig(opts))
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,9 @@ type endpoint interface {
 	// fail ends the call because the session ended. The endpoint has left the table.
 	fail(a *Abort)
 
+	// enclosing returns what the call lends to those within it, or nil. It is called with the lock of the table held.
+	enclosing() *enclosure
+
 	// untyped returns the pipe, or nil if the call takes no Blocks here.
 	untyped() *pipe.Pipe
 }
@@ -86,6 +89,16 @@ func (t *table) find(id uint64) (endpoint, error) {
 		return nil, violation("message for pipe %d, which was never opened", id)
 	}
 	return e, nil
+}
+
+// enclosure returns what a call from this side lends to those within it, or nil.
+func (t *table) enclosure(id uint64) *enclosure {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e := t.pipes[id]; e != nil {
+		return e.enclosing()
+	}
+	return nil
 }
 
 // take is find, and removes what it finds.

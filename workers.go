@@ -2,135 +2,70 @@ package asterisque
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/priority"
+	"github.com/asterisque-go/asterisque/internal/fifo"
 )
-
-// dispatcher runs the calls of one session: at most limit at once, the others by priority, and in the order of their arrival.
-//
-// A worker that takes a call wakes the next one if more wait, and the reader wakes none while one is waking already. So a burst of short calls is run by as many
-// workers as there are processors instead of one goroutine switch each, while calls that block never hold up others.
-type dispatcher struct {
-	s     *Session // fixed
-	limit int      // fixed
-
-	mu      sync.Mutex
-	waiting priority.Lines[*incoming] // guarded by mu, as all below
-	opens   openWindow
-	active  int  // workers here, running or waking
-	waking  bool // one of them has yet to take its first call
-}
-
-// arrive counts a call of the peer and reports false if the window did not allow it.
-func (d *dispatcher) arrive() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.opens.arrive()
-}
-
-// refused counts a call of the peer that will not be put as taken.
-func (d *dispatcher) refused() {
-	d.mu.Lock()
-	grant := d.opens.take()
-	d.mu.Unlock()
-	d.grant(grant)
-}
-
-func (d *dispatcher) grant(total uint64) {
-	if total > 0 {
-		d.s.control(codec.Credit{Opens: true, Limit: total})
-	}
-}
-
-// put takes c over to be run.
-func (d *dispatcher) put(c *incoming) {
-	d.mu.Lock()
-	d.waiting.Push(c.priority, c)
-	wake := d.wakeLocked()
-	d.mu.Unlock()
-	if wake {
-		d.s.node.workers.run(d)
-	}
-}
-
-// work runs calls on the goroutine of a worker until none waits.
-func (d *dispatcher) work(k *scratch) {
-	for woken := true; ; woken = false {
-		d.s.waitOutbound()
-		c, wake, grant := d.take(woken)
-		if c == nil {
-			return
-		}
-		if wake {
-			d.s.node.workers.run(d)
-		}
-		d.grant(grant)
-		c.Taken(1, len(c.params))
-		c.run(k)
-	}
-}
-
-// take returns the next call, or nil if none waits, and then the worker has left. wake says that another worker is to be woken, grant what the peer is to be
-// granted.
-func (d *dispatcher) take(woken bool) (c *incoming, wake bool, grant uint64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if woken {
-		d.waking = false
-	}
-	c, ok := d.waiting.Pop()
-	if !ok {
-		d.active--
-		return nil, false, 0
-	}
-	return c, d.waiting.Len() > 0 && d.wakeLocked(), d.opens.take()
-}
-
-// wakeLocked notes that one more worker is coming, if that is useful and allowed.
-func (d *dispatcher) wakeLocked() bool {
-	if d.waking || d.active >= d.limit {
-		return false
-	}
-	d.waking = true
-	d.active++
-	return true
-}
-
-// load returns how many calls wait, and how many workers are busy.
-func (d *dispatcher) load() (waiting, running int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.waiting.Len(), d.active
-}
 
 // idleTime is how long a worker without work is kept, at least.
 const idleTime = 10 * time.Second
 
 // workers are the goroutines on which a node runs handlers. They are kept for the next call, of whichever session, because their stacks have grown to what
-// handlers need.
+// handlers need. If the node has a limit for them, sessions have their turn one after the other.
 type workers struct {
+	limit   int         // fixed before the first call; 0: none
+	crowded atomic.Bool // jobs are in the queue; written with mu held
+
 	mu     sync.Mutex
-	idle   []*worker // guarded by mu, as all below; the last one is the warmest
-	fewest int       // length of idle at its shortest since the last trim
+	busy   int             // guarded by mu, as all below; jobs at work, lent ones apart
+	most   int             // busy at its highest
+	queue  fifo.Queue[job] // jobs that wait for the limit
+	idle   []*worker       // the last one is the warmest
+	fewest int             // length of idle at its shortest since the last trim
 	timer  *time.Timer
 	ended  bool
 }
 
+// job is to run the calls that wait at a dispatcher.
+type job struct {
+	d      *dispatcher
+	within *enclosure // only those within it, beyond the limits; nil: any
+	again  bool       // it was begun, and stood back
+}
+
 // worker is one kept goroutine. It ends when its channel is closed, by trim or by end.
 type worker struct {
-	jobs    chan *dispatcher // holds at most one
+	jobs    chan job // holds at most one
 	scratch scratch
 }
 
-// run lets a worker do d.work.
-func (w *workers) run(d *dispatcher) {
+// run lets a worker do j, as soon as the limit allows.
+func (w *workers) run(j job) {
 	w.mu.Lock()
+	if w.limit > 0 && w.busy >= w.limit {
+		w.queue.Push(j)
+		w.crowded.Store(true)
+		w.mu.Unlock()
+		return
+	}
+	w.busy++
+	w.most = max(w.most, w.busy)
+	w.startLocked(j)
+}
+
+// lend lets a worker do j, which is within a call that holds up another worker.
+func (w *workers) lend(j job) {
+	w.mu.Lock()
+	w.startLocked(j)
+}
+
+// startLocked starts j and unlocks.
+func (w *workers) startLocked(j job) {
 	n := len(w.idle)
 	if n == 0 {
 		w.mu.Unlock()
-		go (&worker{jobs: make(chan *dispatcher, 1)}).loop(w, d)
+		go (&worker{jobs: make(chan job, 1)}).loop(w, j)
 		return
 	}
 	next := w.idle[n-1]
@@ -138,31 +73,49 @@ func (w *workers) run(d *dispatcher) {
 	w.idle = w.idle[:n-1]
 	w.fewest = min(w.fewest, n-1)
 	w.mu.Unlock()
-	next.jobs <- d
+	next.jobs <- j
 }
 
-func (k *worker) loop(w *workers, d *dispatcher) {
-	for ok := true; ok; d, ok = <-k.jobs {
-		d.work(&k.scratch)
-		if !w.park(k) {
+func (k *worker) loop(w *workers, j job) {
+	for more := true; more; {
+		again := j.d.work(&k.scratch, j, &w.crowded)
+		next, ok, end := w.next(k, j, again)
+		switch {
+		case end:
 			return
+		case ok:
+			j = next
+		default:
+			j, more = <-k.jobs
 		}
 	}
 }
 
-// park makes k idle. It reports false if k is to end instead.
-func (w *workers) park(k *worker) bool {
+// next ends j, or lets it wait if it is to go on, and returns the job whose turn it is. If ok is false there is none, and k has become idle, or is to end.
+func (w *workers) next(k *worker, j job, again bool) (next job, ok, end bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if again {
+		j.again = true
+		w.queue.Push(j)
+	}
+	if j.within == nil {
+		if w.queue.Len() > 0 {
+			next = w.queue.Pop()
+			w.crowded.Store(w.queue.Len() > 0)
+			return next, true, false
+		}
+		w.busy--
+	}
 	if w.ended {
-		return false
+		return next, false, true
 	}
 	w.idle = append(w.idle, k)
 	if w.timer == nil {
 		w.fewest = 0
 		w.timer = time.AfterFunc(idleTime, w.trim)
 	}
-	return true
+	return next, false, false
 }
 
 // trim ends the workers that nobody needed since the last time. It runs from time to time while there are idle workers.
@@ -194,4 +147,11 @@ func (w *workers) end() {
 		w.timer.Stop()
 		w.timer = nil
 	}
+}
+
+// load fills in what the statistics want to know.
+func (w *workers) load(st *NodeStats) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	st.Busy, st.MostBusy, st.IdleWorkers, st.Crowded = w.busy, w.most, len(w.idle), w.queue.Len()
 }

@@ -17,6 +17,8 @@ type Counter struct {
 	held  atomic.Uint64 // messages << byteBits | bytes
 	state atomic.Uint32 // a State; written under mu
 
+	mostMessages, mostBytes atomic.Uint64 // that were held at any time
+
 	marks atomic.Pointer[Limits] // checked
 
 	mu        sync.Mutex
@@ -94,6 +96,11 @@ func (c *Counter) State() State { return State(c.state.Load()) }
 // Held returns what is counted now.
 func (c *Counter) Held() Amount { return unpack(c.held.Load()) }
 
+// Peak returns the most messages and the most bytes that were counted at any time.
+func (c *Counter) Peak() Amount {
+	return Amount{Messages: int(c.mostMessages.Load()), Bytes: int(c.mostBytes.Load())}
+}
+
 // Room returns a channel that is closed when the state falls below [Soft], or nil when it is below already.
 func (c *Counter) Room() <-chan struct{} {
 	if c.State() < Soft {
@@ -136,8 +143,11 @@ var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c
 // settle brings the state up to date after the count has become now, and returns it.
 func (c *Counter) settle(now uint64) State {
 	// Whoever changes the count looks at the state afterwards, and whoever changes the state looks at the count afterwards (updateLocked): one of the two sees the other.
+	held := unpack(now)
+	raise(&c.mostMessages, held.Messages)
+	raise(&c.mostBytes, held.Bytes)
 	s := State(c.state.Load())
-	if c.marks.Load().next(s, s == Congested, unpack(now)) == s {
+	if c.marks.Load().next(s, s == Congested, held) == s {
 		return s
 	}
 	c.mu.Lock()
@@ -146,6 +156,15 @@ func (c *Counter) settle(now uint64) State {
 	c.mu.Unlock()
 	c.deliver()
 	return s
+}
+
+// raise makes most at least n.
+func raise(most *atomic.Uint64, n int) {
+	for old := most.Load(); uint64(n) > old; old = most.Load() {
+		if most.CompareAndSwap(old, uint64(n)) {
+			return
+		}
+	}
 }
 
 // updateLocked derives the state from the count until the two agree.

@@ -17,8 +17,8 @@ const (
 
 // Amount is a number of messages and their bytes, [Overhead] included. In a limit, 0 means no limit.
 type Amount struct {
-	Messages int
-	Bytes    int
+	Messages int `json:"messages"`
+	Bytes    int `json:"bytes"`
 }
 
 func (a Amount) String() string {
@@ -98,3 +98,6 @@ func (s State) String() string {
 	}
 	return fmt.Sprintf("state %d", uint8(s))
 }
+
+// MarshalText implements encoding.TextMarshaler: a State is its String.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

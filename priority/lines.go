@@ -43,3 +43,29 @@ func (l *Lines[T]) Pop() (v T, ok bool) {
 	l.len--
 	return v, true
 }
+
+// PopLast removes and returns, of the values with the lowest priority, the one that came last, if that priority is below p.
+func (l *Lines[T]) PopLast(p Priority) (v T, ok bool) {
+	n := l.used.lowest()
+	if n < 0 || n >= level(p) {
+		return v, false
+	}
+	line := l.lines[n/pageSize][n%pageSize]
+	v = line.PopLast()
+	if line.Len() == 0 {
+		l.used.remove(n)
+	}
+	l.len--
+	return v, true
+}
+
+// Filter removes every value for which keep returns false.
+func (l *Lines[T]) Filter(keep func(T) bool) {
+	for n := l.used.highest(levels); n >= 0; n = l.used.highest(n) {
+		line := l.lines[n/pageSize][n%pageSize]
+		l.len -= line.Filter(func(v *T) bool { return keep(*v) })
+		if line.Len() == 0 {
+			l.used.remove(n)
+		}
+	}
+}

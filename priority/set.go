@@ -30,3 +30,13 @@ func (s *set) highest(under int) int {
 
 // level returns the index of p, 0 for Min.
 func level(p Priority) int { return int(p) - int(Min) }
+
+// lowest returns the lowest level of s, or -1.
+func (s *set) lowest() int {
+	for w, word := range s {
+		if word != 0 {
+			return w*pageSize + bits.TrailingZeros64(word)
+		}
+	}
+	return -1
+}

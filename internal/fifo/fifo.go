@@ -41,6 +41,19 @@ func (q *Queue[T]) Pop() T {
 	return v
 }
 
+// PopLast removes the youngest value and returns it. There must be one.
+func (q *Queue[T]) PopLast() T {
+	var zero T
+	last := len(q.items) - 1
+	v := q.items[last]
+	q.items[last] = zero
+	q.items = q.items[:last]
+	if q.head == last {
+		q.items, q.head = q.items[:0], 0
+	}
+	return v
+}
+
 // Reset empties q and returns what waited, oldest first.
 func (q *Queue[T]) Reset() []T {
 	waited := q.items[q.head:]

@@ -1,0 +1,108 @@
+package asterisque
+
+import (
+	"container/list"
+	"context"
+	"sync"
+)
+
+// callWindow bounds how many calls of one function are outstanding towards one peer. Calls beyond it wait in the order in which they came, and hold up no other function.
+type callWindow struct {
+	size int // fixed
+
+	mu    sync.Mutex
+	calls int       // guarded by mu, as queue; outstanding
+	queue list.List // of chan struct{}, each closed when its call may be made
+}
+
+// enter waits for room, at the front of the queue or at its end.
+func (w *callWindow) enter(ctx context.Context, s *Session, front bool) *Abort {
+	w.mu.Lock()
+	if w.calls < w.size {
+		w.calls++
+		w.mu.Unlock()
+		return nil
+	}
+	turn := make(chan struct{})
+	push := w.queue.PushBack
+	if front {
+		push = w.queue.PushFront
+	}
+	place := push(turn)
+	w.mu.Unlock()
+	var a *Abort
+	select {
+	case <-turn:
+		return nil
+	case <-ctx.Done():
+		a = contextError(ctx)
+	case <-s.ctx.Done():
+		a = s.cause()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	select {
+	case <-turn:
+		w.leaveLocked() // its turn came at the same moment
+	default:
+		w.queue.Remove(place)
+	}
+	return neverSent(a)
+}
+
+// leave says that a call is over. The next one goes at once.
+func (w *callWindow) leave() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.leaveLocked()
+}
+
+func (w *callWindow) leaveLocked() {
+	next := w.queue.Front()
+	if next == nil {
+		w.calls--
+		return
+	}
+	close(w.queue.Remove(next).(chan struct{}))
+}
+
+// Outstanding tells how much of the window of a function is used; see [WithCallWindow].
+type Outstanding struct {
+	Window  int // how many calls may be outstanding; 0: any number, and then the others are not counted
+	Calls   int // made, and not answered
+	Waiting int // that wait for the window
+}
+
+// Full reports whether another call would have to wait.
+func (o Outstanding) Full() bool { return o.Window > 0 && o.Calls >= o.Window }
+
+// Outstanding tells how much of the window of a function is used, so that a caller can find out before it prepares an expensive call.
+func (s *Session) Outstanding(function uint16) Outstanding {
+	w := s.windows[function]
+	if w == nil {
+		return Outstanding{}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return Outstanding{Window: w.size, Calls: w.calls, Waiting: w.queue.Len()}
+}
+
+// enterWindow waits for room in the window of a function, if there is one, and returns it. A call that is made within one of the same function needs none: that one may be
+// waiting for it.
+func (s *Session) enterWindow(ctx context.Context, function uint16, lends *enclosure, front bool) (*callWindow, *Abort) {
+	w := s.windows[function]
+	if w == nil {
+		return nil, nil
+	}
+	if lends != nil {
+		for e := lends.by.nest; e != nil; e = e.by.nest {
+			if e.function == function {
+				return nil, nil
+			}
+		}
+	}
+	if a := w.enter(ctx, s, front); a != nil {
+		return nil, a
+	}
+	return w, nil
+}

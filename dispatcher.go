@@ -1,0 +1,267 @@
+package asterisque
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+// dispatcher runs the calls of one session: at most limit at once, the others by priority, and in the order of their arrival.
+//
+// A worker that takes a call wakes the next one if more wait, and the reader wakes none while one is waking already. So a burst of short calls is run by as many
+// workers as there are processors instead of one goroutine switch each, while calls that block never hold up others.
+//
+// A call waits in one place at a time: in the line of its key, until it is its turn (see keys); here, until a worker is free; and for a function that must not run too
+// often at once, until another call of it has ended (see gate). Wherever it waits, it leaves at once when its caller gives up.
+type dispatcher struct {
+	s     *Session // fixed
+	limit int      // fixed
+
+	mu      sync.Mutex
+	ready   line // guarded by mu, as all below: calls that wait for a worker
+	gated   map[*gate]*line
+	opens   openWindow
+	waiting int  // calls that nobody has taken yet, wherever they wait
+	running int  // calls that workers have taken
+	active  int  // workers here, running or waking
+	waking  bool // one of them has yet to take its first call
+
+	mostWaiting, mostRunning int // at their highest
+
+	lastWait atomic.Int64 // how long a call waited that was taken recently, in nanoseconds
+}
+
+// minRetryAfter is the least that a refused caller is advised to wait.
+const minRetryAfter = 10 * time.Millisecond
+
+// arrived counts a call of the peer, nested or not, and reports false if the window did not allow it.
+func (d *dispatcher) arrived(nested bool) bool {
+	if nested {
+		return true // it needs no window
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.opens.arrive()
+}
+
+// taken counts a call of the peer that will not be put.
+func (d *dispatcher) taken(nested bool) {
+	d.mu.Lock()
+	grant := d.opens.take(nested)
+	d.mu.Unlock()
+	d.grant(grant)
+}
+
+func (d *dispatcher) grant(total uint64) {
+	if total > 0 {
+		d.s.control(codec.Credit{Opens: true, Limit: total})
+	}
+}
+
+// put takes over c, which has just arrived. If too many calls wait already, it refuses the least urgent one, which may be c.
+func (d *dispatcher) put(c *incoming) {
+	d.mu.Lock()
+	if most := d.s.cfg.maxWaiting; most > 0 && d.waiting >= most {
+		if other := d.ready.lessUrgent(c.priority); other != nil {
+			d.mu.Unlock()
+			d.overloaded(other)
+			d.mu.Lock()
+		} else {
+			d.waiting++
+			d.mu.Unlock()
+			d.overloaded(c)
+			return
+		}
+	}
+	d.waiting++
+	d.mostWaiting = max(d.mostWaiting, d.waiting)
+	d.mu.Unlock()
+	if c.handler.keys == nil || c.handler.keys.enter(c) {
+		d.queue(c)
+	}
+}
+
+// overloaded refuses c, which waits.
+func (d *dispatcher) overloaded(c *incoming) {
+	if d.leave(c) {
+		c.refuse(codec.OverloadedFor(max(time.Duration(d.lastWait.Load()), minRetryAfter), "too many calls wait here"))
+	}
+}
+
+// queue lets c, whose turn has come as far as its key goes, wait for a worker.
+func (d *dispatcher) queue(c *incoming) {
+	d.mu.Lock()
+	if c.state != waits {
+		d.mu.Unlock()
+		return
+	}
+	if e := c.nest; e != nil {
+		e.calls.push(c)
+		wake := !e.busy
+		e.busy = true
+		d.mu.Unlock()
+		if wake {
+			d.s.node.workers.lend(job{d: d, within: e})
+		}
+		return
+	}
+	d.ready.push(c)
+	wake := d.wakeLocked()
+	d.mu.Unlock()
+	if wake {
+		d.s.node.workers.run(job{d: d})
+	}
+}
+
+// work runs calls on the goroutine of a worker until none waits, and then the worker has left. It also returns true when it has to stand back for other sessions first.
+func (d *dispatcher) work(k *scratch, j job, crowded *atomic.Bool) (again bool) {
+	for woken := !j.again; ; woken = false {
+		d.s.waitOutbound()
+		c, wake, grant := d.take(j.within, woken)
+		if c == nil {
+			return false
+		}
+		if wake {
+			d.s.node.workers.run(job{d: d})
+		}
+		d.grant(grant)
+		c.Taken(1, len(c.params))
+		c.run(k)
+		d.done(c)
+		if j.within == nil && crowded.Load() {
+			return true
+		}
+	}
+}
+
+// take returns the next call, or nil if none waits, and then the worker has left. wake says that another worker is to be woken, grant what the peer is to be
+// granted.
+func (d *dispatcher) take(e *enclosure, woken bool) (c *incoming, wake bool, grant uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	from := &d.ready
+	if e != nil {
+		from = &e.calls
+	} else if woken {
+		d.waking = false
+	}
+	for c = from.pop(); c != nil && !d.passLocked(c); c = from.pop() {
+	}
+	if c == nil {
+		if e != nil {
+			e.busy = false
+		} else {
+			d.active--
+		}
+		return nil, false, 0
+	}
+	c.state = runs
+	d.waiting--
+	d.running++
+	d.mostRunning = max(d.mostRunning, d.running)
+	return c, e == nil && d.ready.len() > 0 && d.wakeLocked(), d.opens.take(c.nested())
+}
+
+// passLocked reports whether c may run as far as the gate of its function goes. Otherwise it waits there.
+func (d *dispatcher) passLocked(c *incoming) bool {
+	g := c.handler.gate
+	if g == nil || c.gated || c.encloses(nil) {
+		return true
+	}
+	if c.gated = g.enter(d); c.gated {
+		return true
+	}
+	if d.gated[g] == nil {
+		if d.gated == nil {
+			d.gated = make(map[*gate]*line)
+		}
+		d.gated[g] = new(line)
+	}
+	d.gated[g].push(c)
+	return false
+}
+
+// admit lets the next call that waits for g go on, with the place that another one has left. It reports false if none waits; more says that there are others.
+func (d *dispatcher) admit(g *gate) (ok, more bool) {
+	d.mu.Lock()
+	var c *incoming
+	if l := d.gated[g]; l != nil {
+		c = l.pop()
+		if more = l.len() > 0; !more {
+			delete(d.gated, g)
+		}
+	}
+	if c != nil {
+		c.gated = true
+	}
+	d.mu.Unlock()
+	if c == nil {
+		return false, false
+	}
+	d.queue(c)
+	return true, more
+}
+
+// done is called when c has run.
+func (d *dispatcher) done(c *incoming) {
+	d.mu.Lock()
+	d.running--
+	gated := c.gated
+	c.state = left
+	d.mu.Unlock()
+	d.release(c, gated)
+}
+
+// leave takes c out of wherever it waits, because its caller gave up, the session ended, or too many wait. What it held is free then. It reports false, and does nothing,
+// if c does not wait.
+func (d *dispatcher) leave(c *incoming) bool {
+	d.mu.Lock()
+	if c.state != waits {
+		d.mu.Unlock()
+		return false
+	}
+	c.state = left
+	d.waiting--
+	if c.in != nil {
+		c.in.left()
+	}
+	gated := c.gated
+	grant := d.opens.take(c.nested())
+	d.mu.Unlock()
+	d.grant(grant)
+	c.Taken(1, len(c.params))
+	c.params = nil
+	d.release(c, gated)
+	return true
+}
+
+// release gives back what c, which has left, held: its place at the gate of its function, and its turn.
+func (d *dispatcher) release(c *incoming, gated bool) {
+	if gated {
+		c.handler.gate.leave()
+	}
+	if c.handler.keys != nil {
+		if next := c.handler.keys.leave(c); next != nil {
+			next.s.calls.queue(next)
+		}
+	}
+}
+
+// wakeLocked notes that one more worker is coming, if that is useful and allowed.
+func (d *dispatcher) wakeLocked() bool {
+	if d.waking || d.active >= d.limit {
+		return false
+	}
+	d.waking = true
+	d.active++
+	return true
+}
+
+// load fills in what the statistics want to know.
+func (d *dispatcher) load(st *Stats) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	st.Waiting, st.Running, st.MostWaiting, st.MostRunning, st.Served = d.waiting, d.running, d.mostWaiting, d.mostRunning, d.opens.received
+}

@@ -1,0 +1,82 @@
+package asterisque
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/histogram"
+)
+
+// timedFirst calls of a function are timed, and then one of timedEach: reading the clock for every call would cost more than a hundredth of a short one.
+const (
+	timedFirst = 64
+	timedEach  = 16
+)
+
+// functionMeter counts the calls of one function. It outlives a handler that is replaced.
+type functionMeter struct {
+	calls  atomic.Uint64
+	failed [codec.Stopped + 1]atomic.Uint64 // by code; 0: codes of applications
+	queued histogram.Histogram
+	ran    histogram.Histogram
+}
+
+// arrived counts a call and reports whether it is to be timed.
+func (m *functionMeter) arrived() (timed bool) {
+	n := m.calls.Add(1)
+	return n <= timedFirst || n%timedEach == 0
+}
+
+// ended counts the outcome of a call.
+func (m *functionMeter) ended(a *Abort) {
+	switch {
+	case a == nil:
+	case a.Code > 0 && int(a.Code) < len(m.failed):
+		m.failed[a.Code].Add(1)
+	default:
+		m.failed[0].Add(1)
+	}
+}
+
+// FunctionStats tells how the calls of one function went that this side served, over all sessions of its [Service].
+type FunctionStats struct {
+	Number uint16            `json:"number"`
+	Name   string            `json:"name"`
+	Calls  uint64            `json:"calls"`            // that arrived
+	Failed map[string]uint64 `json:"failed,omitempty"` // by the meaning of the code; "application" for codes of applications
+	Queued Latency           `json:"queued"`           // from arrival until a worker took them
+	Ran    Latency           `json:"ran"`              // from then until the handler returned
+}
+
+// Latency holds percentiles of the calls that were timed: the first 64 of a function, and then every sixteenth. Each is at most an eighth above the truth.
+type Latency struct {
+	P50   time.Duration `json:"p50_ns"`
+	P95   time.Duration `json:"p95_ns"`
+	P99   time.Duration `json:"p99_ns"`
+	Timed uint64        `json:"timed"` // calls
+}
+
+func latency(h *histogram.Histogram) Latency {
+	at, n := h.Percentiles(0.5, 0.95, 0.99)
+	return Latency{P50: at[0], P95: at[1], P99: at[2], Timed: n}
+}
+
+func (m *functionMeter) stats(number uint16, name string) FunctionStats {
+	f := FunctionStats{Number: number, Name: name, Calls: m.calls.Load(), Queued: latency(&m.queued), Ran: latency(&m.ran)}
+	for code := range m.failed {
+		n := m.failed[code].Load()
+		if n == 0 {
+			continue
+		}
+		if f.Failed == nil {
+			f.Failed = make(map[string]uint64)
+		}
+		name := "application"
+		if code > 0 {
+			name = codec.Code(code).String()
+		}
+		f.Failed[name] = n
+	}
+	return f
+}

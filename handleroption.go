@@ -1,0 +1,55 @@
+package asterisque
+
+import (
+	"hash/maphash"
+
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+// HandlerOption sets one property of a function that is registered at a [Service].
+type HandlerOption func(*handler)
+
+// WithInline runs the function on the goroutine that reads the session's Wire, which spares a call the way to a worker. The handler must be short and must not block: nothing
+// else of the session is read meanwhile. It cannot call its caller back, which fails with ErrUnavailable; WithKey and WithConcurrency have no meaning for it, and
+// [WithWorkers] does not count it.
+func WithInline() HandlerOption { return func(h *handler) { h.inline = true } }
+
+// WithConcurrency bounds how many calls of the function run at once, over all sessions of the service. Others wait without keeping a worker, sessions in turn, the calls of one
+// session by priority and arrival; as long as they wait they count for the limits of their session and for the window that its peer has for calls, which the peer can keep free
+// by [WithCallWindow]. A call that is made within another one of the same function does not wait. Less than 1 counts as 1.
+func WithConcurrency(calls int) HandlerOption {
+	return func(h *handler) { h.gate = &gate{free: max(calls, 1)} }
+}
+
+// WithKey names a key of each call by its parameters, of type P as those of the function: calls of one key run one at a time, in the order of their arrival, over all sessions of the
+// service; calls of different keys run in parallel. A call that is made within another one with the same key does not wait for that one.
+//
+// key runs on the goroutine that reads the session's Wire and must be short; a panic refuses the call. Keys are compared by a hash of 64 bits: should two collide, their calls take turns.
+// P is decoded once more for the key: declare a P with fewer fields than the parameters have if they are large.
+func WithKey[P any, K comparable](key func(params P) K) HandlerOption {
+	return withKeys(func(values codec.Values, params []byte) (k K, err error) {
+		var p P
+		if err = values.Decode(params, &p); err == nil {
+			k = key(p)
+		}
+		return k, err
+	})
+}
+
+// WithRawKey is WithKey for functions whose parameters are not decoded; see [Service.Handle]. key must not keep params.
+func WithRawKey[K comparable](key func(params []byte) K) HandlerOption {
+	return withKeys(func(_ codec.Values, params []byte) (K, error) { return key(params), nil })
+}
+
+func withKeys[K comparable](of func(codec.Values, []byte) (K, error)) HandlerOption {
+	seed := maphash.MakeSeed()
+	return func(h *handler) {
+		h.keys = &keys{last: make(map[uint64]*incoming), of: func(values codec.Values, params []byte) (uint64, error) {
+			k, err := of(values, params)
+			if err != nil {
+				return 0, err
+			}
+			return maphash.Comparable(seed, k), nil
+		}}
+	}
+}

@@ -1,0 +1,62 @@
+// Package histogram counts durations in a fixed number of buckets, from a microsecond to an hour, so that percentiles of millions of them cost one kilobyte.
+package histogram
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	subBits = 3 // every power of two is divided into 8 buckets, so that a value is off by at most an eighth of itself
+	subs    = 1 << subBits
+	buckets = subs + subs*(32-subBits) // 32 bits of microseconds: 71 minutes
+)
+
+// Histogram is safe for concurrent use. The zero Histogram is empty.
+type Histogram struct {
+	counts [buckets]atomic.Uint32
+}
+
+// Add counts d. What is longer than the last bucket is counted there.
+func (h *Histogram) Add(d time.Duration) { h.counts[bucket(d)].Add(1) }
+
+// Percentiles returns, for each of the ascending shares (0..1), the upper bound of the bucket that holds it, and how many durations were counted. All are zero as
+// long as there is none.
+func (h *Histogram) Percentiles(shares ...float64) (at []time.Duration, n uint64) {
+	var counts [buckets]uint64
+	for i := range counts {
+		counts[i] = uint64(h.counts[i].Load())
+		n += counts[i]
+	}
+	at = make([]time.Duration, len(shares))
+	var sum uint64
+	i := 0
+	for k, share := range shares {
+		for ; i < buckets-1 && float64(sum+counts[i]) < share*float64(n); i++ {
+			sum += counts[i]
+		}
+		if n > 0 {
+			at[k] = upper(i)
+		}
+	}
+	return at, n
+}
+
+func bucket(d time.Duration) int {
+	us := uint64(max(d, 0) / time.Microsecond)
+	if us < subs {
+		return int(us)
+	}
+	shift := bits.Len64(us) - subBits - 1
+	return min(subs+shift*subs+int(us>>shift)-subs, buckets-1)
+}
+
+// upper returns the end of bucket i.
+func upper(i int) time.Duration {
+	if i < subs {
+		return time.Duration(i+1) * time.Microsecond
+	}
+	shift := (i - subs) / subs
+	return time.Duration((i-subs)%subs+subs+1) << shift * time.Microsecond
+}

@@ -1,0 +1,78 @@
+package asterisque
+
+import (
+	"context"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+// A handler may call its caller back, and that one may call again, and so on: calls within calls. The inner ones need what the outer ones hold while they wait for them: a
+// worker, a key, a place at the gate of a function. So an Open tells within which call it is made, and the callee lets it use what that call holds.
+
+// enclosure is what a call from this side, made by a handler, lends to the calls of the peer that are made within it: one worker beyond the limit, because the handler's own
+// stands still meanwhile.
+type enclosure struct {
+	by       *incoming // the call whose handler made it; fixed, as function
+	function uint16
+	calls    line // guarded by the lock of the dispatcher: those that wait for the worker
+	busy     bool // guarded by the lock of the dispatcher: the worker is at work
+}
+
+// enclose returns the enclosure of a call that is made with ctx on s, or nil if no handler of s makes it.
+func enclose(ctx context.Context, s *Session, function uint16) (*enclosure, *Abort) {
+	c, ok := ctx.Value(incomingKey{}).(*incoming)
+	switch {
+	case !ok || c.s != s:
+		return nil, nil
+	case c.handler.inline:
+		return nil, neverSent(codec.ErrUnavailable.Withf("the handler of function %d %q runs inline, so that the answer could not be read: register it without WithInline", c.function, c.handler.name))
+	}
+	return &enclosure{by: c, function: function}, nil
+}
+
+// meta returns what an Open says of the call it is made within.
+func (e *enclosure) meta() codec.Meta {
+	if e == nil {
+		return codec.Meta{}
+	}
+	return codec.Meta{Nested: true, Within: e.by.id}
+}
+
+// extra is what few calls of the peer have.
+type extra struct {
+	nested  bool          // it says within which call it was made; that one may be over
+	turn    *turn         // nil if its function has no keys
+	trace   []byte        // the peer's trace context
+	arrived time.Duration // when, by the node's clock; 0 if this call is not timed
+}
+
+// extra returns the extra of c, of which it makes one if there is none.
+func (c *incoming) extra() *extra {
+	if c.rare == nil {
+		c.rare = new(extra)
+	}
+	return c.rare
+}
+
+func (c *incoming) nested() bool { return c.rare != nil && c.rare.nested }
+
+func (c *incoming) turn() *turn {
+	if c.rare == nil {
+		return nil
+	}
+	return c.rare.turn
+}
+
+// encloses reports whether c is made within another call of the same function; if key is not nil, of the same function and key.
+func (c *incoming) encloses(key *uint64) bool {
+	for e := c.nest; e != nil; e = e.by.nest {
+		if e.by.handler != c.handler {
+			continue
+		}
+		if t := e.by.turn(); key == nil || t != nil && t.key == *key {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,117 @@
+package asterisque
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// Retry makes calls again that failed because a side was overloaded or going away, and that certainly did not run (see [Repeatable]). Between two attempts it waits: twice as long each
+// time, by chance up to a half less so that callers do not come back all at once, and at least what the overloaded side advised ([RetryAfter]). The zero Retry is ready to use; it is
+// safe for concurrent use, and meant to be shared.
+type Retry struct {
+	Attempts int           // at most, the first one included; 0 is 4
+	First    time.Duration // the wait before the second attempt; 0 is 50 ms
+	Most     time.Duration // the longest wait, an advice apart; 0 is 5 s
+	Budget   *RetryBudget  // bounds the share of repeated calls; nil is no bound
+}
+
+// Do calls call until it succeeds, fails in a way that repeating does not mend, or is not to be repeated any more, and returns its last error. The waits end with ctx; then the error is
+// still that of the last call, which says more.
+func (r *Retry) Do(ctx context.Context, call func(ctx context.Context) error) error {
+	attempts := r.Attempts
+	if attempts < 1 {
+		attempts = 4
+	}
+	back := backoff{first: r.First, most: r.Most}
+	r.Budget.earn()
+	for n := 1; ; n++ {
+		err := call(ctx)
+		if err == nil || n >= attempts || !worthRetrying(err) || !r.Budget.spend() {
+			return err
+		}
+		advice, _ := RetryAfter(err)
+		if !sleep(ctx, advice+back.next()) {
+			return err
+		}
+	}
+}
+
+func worthRetrying(err error) bool {
+	return Repeatable(err) && (errors.Is(err, ErrOverloaded) || errors.Is(err, ErrUnavailable))
+}
+
+// sleep waits, and reports false if ctx ended, or would end, before d is over.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if at, ok := ctx.Deadline(); ok && time.Until(at) <= d {
+		return false
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// RetryBudget bounds which part of all calls may be repetitions, so that a peer which is overloaded is not given still more to do. It is safe for concurrent use.
+type RetryBudget struct {
+	share, most float64 // fixed
+
+	mu    sync.Mutex
+	saved float64 // guarded by mu: how many repetitions are left
+}
+
+// NewRetryBudget returns a budget that allows share repetitions for each call, 0.1 being one for ten calls, and saves up to reserve of them, with which it begins.
+func NewRetryBudget(share float64, reserve int) *RetryBudget {
+	return &RetryBudget{share: share, most: float64(reserve), saved: float64(reserve)}
+}
+
+func (b *RetryBudget) earn() {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.saved = min(b.saved+b.share, b.most)
+}
+
+func (b *RetryBudget) spend() bool {
+	if b == nil {
+		return true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.saved < 1 {
+		return false
+	}
+	b.saved--
+	return true
+}
+
+// backoff is how long to wait between attempts: exponential, with jitter. It is a dozen lines here because the core of the library has no dependency for it.
+type backoff struct {
+	first, most time.Duration // 0: 50 ms and 5 s
+	step        time.Duration // the last wait without jitter; 0 at the beginning
+}
+
+// next returns the next wait: twice the last one, at most most, less a random part of up to a half.
+func (b *backoff) next() time.Duration {
+	most := b.most
+	if most <= 0 {
+		most = 5 * time.Second
+	}
+	switch {
+	case b.step > 0:
+		b.step = min(2*b.step, most)
+	case b.first > 0:
+		b.step = min(b.first, most)
+	default:
+		b.step = min(50*time.Millisecond, most)
+	}
+	return b.step/2 + rand.N(b.step/2+1)
+}
