@@ -29,7 +29,10 @@ const keepResult = 16 << 10
 //
 // A call waits before it is sent while the session is at its outbound soft limit.
 func (s *Session) Call(ctx context.Context, function uint16, params []byte, opts ...CallOption) ([]byte, error) {
-	cfg := newCallConfig(opts)
+	return s.call(ctx, function, params, newCallConfig(opts))
+}
+
+func (s *Session) call(ctx context.Context, function uint16, params []byte, cfg callConfig) ([]byte, error) {
 	c := newCall(s, cfg, true)
 	defer c.free()
 	if a := c.do(ctx, function, "", params, cfg); a != nil {
@@ -75,15 +78,18 @@ func (c *call) do(ctx context.Context, function uint16, name string, params []by
 		return a
 	}
 	defer p.leave()
-	return c.send(ctx, &p, function, params)
+	return c.send(ctx, &p, function, params, cfg.sent)
 }
 
-// send sends the call and waits for its end.
-func (c *call) send(ctx context.Context, p *permit, function uint16, params []byte) *Abort {
+// send sends the call and waits for its end. sent is called in between, unless it is nil.
+func (c *call) send(ctx context.Context, p *permit, function uint16, params []byte, sent func()) *Abort {
 	c.nest = p.lends
 	if err := c.put(&outbox.Message{Type: codec.OpenType, Function: function, Payload: params, Meta: p.meta, Expires: p.expires, Departer: c}); err != nil {
 		c.unsent()
 		return codec.AbortOf(err)
+	}
+	if sent != nil {
+		sent()
 	}
 	if ctx.Done() == nil { // a receive is cheaper than a select
 		<-c.done

@@ -47,10 +47,17 @@ func (f Function[P, R]) Handle(svc *Service, h func(ctx context.Context, params 
 	})
 }
 
-// Call calls the function at the peer of s and waits for the result. The wait ends with ctx, which also ends the handler's context, and with the session. Every
+// Call calls the function at the peer of a session, or of a connection, and waits for the result. The wait ends with ctx, which also ends the handler's context, and with the session. Every
 // error is an *[Abort]; [Repeatable] tells whether the call can safely be made again.
-func (f Function[P, R]) Call(ctx context.Context, s *Session, params P, opts ...CallOption) (result R, err error) {
+func (f Function[P, R]) Call(ctx context.Context, on Caller, params P, opts ...CallOption) (result R, err error) {
 	cfg := newCallConfig(opts)
+	if s, ok := on.(*Session); ok && !cfg.durable { // the common case, without a closure
+		return f.call(ctx, s, params, cfg)
+	}
+	return callOn(ctx, on, cfg, func(s *Session, cfg callConfig) (R, error) { return f.call(ctx, s, params, cfg) })
+}
+
+func (f Function[P, R]) call(ctx context.Context, s *Session, params P, cfg callConfig) (result R, err error) {
 	c := newCall(s, cfg, false)
 	defer c.free()
 	v := boxFor[P, R](&c.box)

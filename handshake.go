@@ -28,9 +28,21 @@ type agreement struct {
 	session  [codec.SessionSize]byte
 	about    Peer
 	values   codec.Values
-	maxFrame int    // bytes of the largest frame that the peer accepts
-	window   uint64 // bytes that may be sent on each pipe at first; 0: no window
-	opens    uint64 // calls that may be sent at first; 0: no window
+	maxFrame int                    // bytes of the largest frame that the peer accepts
+	window   uint64                 // bytes that may be sent on each pipe at first; 0: no window
+	opens    uint64                 // calls that may be sent at first; 0: no window
+	ping     time.Duration          // the peer's ping interval; 0: it sends none
+	timeout  time.Duration          // after which silence the peer gives this side up; 0: never
+	resume   bool                   // both sides can resume the session
+	secret   [codec.SecretSize]byte // that entitles to it
+	received uint64                 // in answer to a resume: how many countable frames the peer has
+}
+
+// former is what the connecting side shows of a session that it wants to resume.
+type former struct {
+	session  [codec.SessionSize]byte
+	secret   [codec.SecretSize]byte
+	received uint64 // countable frames that have arrived here
 }
 
 // handshake exchanges Syncs over a Wire that nothing else uses yet. Until it is done, a peer costs one frame of at most maxSync bytes.
@@ -41,11 +53,14 @@ type handshake struct {
 	mu sync.Mutex // held by who writes w
 }
 
-// dial is the handshake of the side that connected: it speaks first.
-func (h *handshake) dial(ctx context.Context) (a agreement, err error) {
+// dial is the handshake of the side that connected: it speaks first. If was is not nil, that is to be resumed; it is, if the session of the agreement is the same.
+func (h *handshake) dial(ctx context.Context, was *former) (a agreement, err error) {
 	ctx, done := h.limit(ctx)
 	defer done()
 	hello := h.hello()
+	if was != nil {
+		hello.Session, hello.Secret, hello.Received = was.session[:], was.secret[:], was.received
+	}
 	for _, v := range h.cfg.codecs {
 		hello.Codecs = append(hello.Codecs, v.Name())
 	}
@@ -62,34 +77,57 @@ func (h *handshake) dial(ctx context.Context) (a agreement, err error) {
 	return a, nil
 }
 
-// accept is the handshake of the side that was connected to. It also decides what is offered to the peer.
-func (h *handshake) accept(ctx context.Context) (a agreement, svc *Service, err error) {
+// accept is the handshake of the side that was connected to. It also decides what is offered to the peer. If the peer wants to resume a session, and may, that is returned, with the
+// Wire taken over by it.
+func (h *handshake) accept(ctx context.Context, n *Node) (a agreement, svc *Service, resumed *Session, err error) {
 	ctx, done := h.limit(ctx)
 	defer done()
 	hello, err := h.receive()
 	if err != nil {
-		return a, nil, h.failed(ctx, err)
+		return a, nil, nil, h.failed(ctx, err)
 	}
+	was := former{received: hello.Received}
+	copy(was.session[:], hello.Session)
+	copy(was.secret[:], hello.Secret)
 	chosen := h.choose(hello.Codecs)
 	if chosen == nil {
-		return a, nil, h.refuse(codec.ErrHandshake.Withf("no common value codec: the peer offers %s, this side %s", strings.Join(hello.Codecs, ", "), codecNames(h.cfg.codecs)))
+		return a, nil, nil, h.refuse(codec.ErrHandshake.Withf("no common value codec: the peer offers %s, this side %s", strings.Join(hello.Codecs, ", "), codecNames(h.cfg.codecs)))
 	}
 	hello.Version = min(hello.Version, codec.Version) // the lower one is spoken
 	hello.Codecs = []string{chosen.Name()}
 	hello.Session = make([]byte, codec.SessionSize)
 	rand.Read(hello.Session) // never fails
 	if a, err = h.agree(hello); err != nil {
-		return a, nil, h.refuse(err)
+		return a, nil, nil, h.refuse(err)
 	}
 	if svc, err = h.authorise(ctx, a.about); err != nil {
-		return a, nil, h.refuse(err)
+		return a, nil, nil, h.refuse(err)
 	}
 	reply := h.hello()
-	reply.Session, reply.Codecs = hello.Session, hello.Codecs
-	if err := h.send(reply); err != nil {
-		return a, nil, h.failed(ctx, err)
+	reply.Codecs = hello.Codecs
+	if a.resume && was.session != ([codec.SessionSize]byte{}) {
+		if s := n.former(ctx, was, a.about); s != nil {
+			err := s.comeBack(ctx, &comeback{wire: h.w, received: was.received, confirm: func(received uint64) error {
+				reply.Session, reply.Received = s.id[:], received
+				return h.send(reply)
+			}})
+			if err == nil {
+				return a, svc, s, nil
+			}
+			if reply.Session != nil { // it may have been sent
+				return a, nil, nil, h.failed(ctx, err)
+			}
+		}
 	}
-	return a, svc, nil
+	reply.Session = hello.Session
+	if a.resume {
+		a.secret = newSecret()
+		reply.Secret = a.secret[:]
+	}
+	if err := h.send(reply); err != nil {
+		return a, nil, nil, h.failed(ctx, err)
+	}
+	return a, svc, nil, nil
 }
 
 // limit bounds the handshake in time: when the returned context ends before done is called, the peer is told, and the Wire is closed.
@@ -111,7 +149,14 @@ var errTooSlow = errors.New("the handshake was not completed in time")
 
 // hello returns what this side says of itself.
 func (h *handshake) hello() codec.Sync {
+	var features uint64
+	if h.cfg.resumeFor > 0 {
+		features = codec.FeatureResume
+	}
 	return codec.Sync{
+		Features:   features,
+		Ping:       h.cfg.pingInterval,
+		Timeout:    h.cfg.pingTimeout,
 		Version:    codec.Version,
 		Node:       []byte(h.cfg.id),
 		MaxMessage: uint64(h.cfg.maxMessage + outbox.HeadSize),
@@ -138,7 +183,7 @@ func (h *handshake) receive() (s codec.Sync, err error) {
 	}
 	switch c := m.(type) {
 	case codec.Sync:
-		c.Node, c.Session, c.Credential = bytes.Clone(c.Node), bytes.Clone(c.Session), bytes.Clone(c.Credential)
+		c.Node, c.Session, c.Credential, c.Secret = bytes.Clone(c.Node), bytes.Clone(c.Session), bytes.Clone(c.Credential), bytes.Clone(c.Secret)
 		return c, nil
 	case codec.SessionClose:
 		return s, &Abort{Code: c.Code, Message: c.Message, Remote: true, Ran: codec.NeverSent}
@@ -164,8 +209,13 @@ func (h *handshake) agree(s codec.Sync) (a agreement, err error) {
 		maxFrame: int(min(s.MaxMessage, 1<<31-1)),
 		window:   s.Window,
 		opens:    s.Opens,
+		ping:     s.Ping,
+		timeout:  s.Timeout,
+		resume:   h.cfg.resumeFor > 0 && s.Features&codec.FeatureResume != 0,
+		received: s.Received,
 	}
 	copy(a.session[:], s.Session)
+	copy(a.secret[:], s.Secret)
 	if secure, ok := h.w.(interface{ ConnectionState() tls.ConnectionState }); ok {
 		state := secure.ConnectionState()
 		a.about.TLS = &state
@@ -216,15 +266,15 @@ func (h *handshake) failed(ctx context.Context, err error) error {
 	switch {
 	case errors.As(err, &a):
 	case context.Cause(ctx) == errTooSlow:
-		a = codec.ErrHandshake.Withf("the peer %v did not complete the handshake within %v", h.w.RemoteAddr(), h.cfg.handshake)
+		a = passing(err, "the peer %v did not complete the handshake within %v", h.w.RemoteAddr(), h.cfg.handshake)
 	case ctx.Err() != nil:
 		a = contextError(ctx)
 	case errors.Is(err, wire.ErrFrameTooLarge):
 		return h.refuse(codec.ErrHandshake.Withf("the peer does not speak asterisque: %v", err))
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		a = codec.ErrHandshake.Withf("the peer closed the wire before the handshake was complete")
+		a = passing(err, "the peer closed the wire before the handshake was complete")
 	default:
-		a = codec.ErrHandshake.Withf("the wire failed: %v", err)
+		a = passing(err, "the wire failed: %v", err)
 	}
 	h.mu.Lock() // the goroutine of limit may still be telling the peer
 	defer h.mu.Unlock()
@@ -239,3 +289,21 @@ func codecNames(codecs []codec.Values) string {
 	}
 	return strings.Join(names, ", ")
 }
+
+// passing returns ErrHandshake for what may have been an accident, so that another attempt may succeed.
+func passing(err error, format string, args ...any) *Abort {
+	a := codec.ErrHandshake.Withf(format, args...)
+	a.Cause = &passingError{a.Message, err}
+	return a
+}
+
+type passingError struct {
+	text string // that of the Abort, which says it once
+	err  error
+}
+
+func (p *passingError) Error() string        { return p.text }
+func (p *passingError) Unwrap() error        { return p.err }
+func (p *passingError) Is(target error) bool { return target == errPassing }
+
+var errPassing = errors.New("this may pass")

@@ -55,6 +55,9 @@ func newIncoming(s *Session, m *codec.Open, h *handler) *incoming {
 	if len(m.Meta.Trace) > 0 && s.cfg.tracer != nil {
 		c.extra().trace = bytes.Clone(m.Meta.Trace)
 	}
+	if len(m.Meta.Key) > 0 {
+		c.extra().key = bytes.Clone(m.Meta.Key)
+	}
 	if m.Meta.Nested {
 		c.extra().nested = true
 		c.nest = s.table.enclosure(m.Meta.Within)
@@ -126,21 +129,34 @@ func (c *incoming) timed() bool { return c.rare != nil && c.rare.arrived > 0 }
 
 // answer ends the call with result, or with what err is as an Abort. It does nothing if the call is over.
 func (c *incoming) answer(result []byte, err error) {
-	if err == nil {
-		if c.pipe == nil {
-			c.Close(result, nil)
-		} else {
-			(*pipe.End)(c.pipe).Close(result)
-		}
-		return
+	var a *Abort
+	if err != nil {
+		a = failed(err)
 	}
-	a := failed(err)
 	c.handler.meter.ended(a)
-	if c.pipe == nil {
-		c.Close(nil, a)
-	} else {
+	if m := c.memory(); m != nil {
+		c.s.node.once.answer(m, result, a)
+	}
+	c.reply(result, a)
+}
+
+// reply sends the answer.
+func (c *incoming) reply(result []byte, a *Abort) {
+	switch {
+	case c.pipe == nil:
+		c.Close(result, a)
+	case a == nil:
+		(*pipe.End)(c.pipe).Close(result)
+	default:
 		c.pipe.Abort(a)
 	}
+}
+
+func (c *incoming) memory() *memory {
+	if c.rare == nil {
+		return nil
+	}
+	return c.rare.memory
 }
 
 // Close implements pipe.Port.
@@ -152,6 +168,9 @@ func (c *incoming) Close(result []byte, abort *Abort) {
 // refuse ends a call whose handler will not run.
 func (c *incoming) refuse(a *Abort) {
 	c.handler.meter.ended(a)
+	if m := c.memory(); m != nil {
+		c.s.node.once.refuse(m, a)
+	}
 	r := *a
 	r.Ran = codec.Refused
 	c.Close(nil, &r)
@@ -203,7 +222,14 @@ func (c *incoming) closed(m codec.Close) {
 
 // fail implements endpoint.
 func (c *incoming) fail(a *Abort) {
-	c.s.calls.leave(c)
+	left := c.s.calls.leave(c)
+	if m := c.memory(); m != nil {
+		if left {
+			c.s.node.once.refuse(m, codec.ErrUnavailable.Withf("the call had not begun"))
+		} else if c.s.ctx.Err() != nil {
+			return // the session has ended, and the answer is for the next one
+		}
+	}
 	if c.pipe != nil {
 		(*pipe.End)(c.pipe).Closed(nil, a)
 	}

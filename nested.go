@@ -44,6 +44,8 @@ type extra struct {
 	nested  bool          // it says within which call it was made; that one may be over
 	turn    *turn         // nil if its function has no keys
 	trace   []byte        // the peer's trace context
+	key     []byte        // of a durable call
+	memory  *memory       // of a durable call, from the moment it is let in
 	arrived time.Duration // when, by the node's clock; 0 if this call is not timed
 }
 

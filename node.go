@@ -17,20 +17,30 @@ type Node struct {
 	cfg     config // these are fixed
 	invalid error  // what is wrong with cfg
 	workers workers
+	once    once
 	born    time.Time
 	calls   sync.Pool // of *call; not global, because their channels belong to the bubble of a synctest as the node does
 
 	mu       sync.Mutex
 	sessions map[*Session]struct{} // guarded by mu, as all below; nil once the node is closed
 	serving  map[wire.Listener]struct{}
-	accepts  sync.WaitGroup // handshakes of Serve
+
+	resumable map[[codec.SessionSize]byte]*Session // of sessions, those that the peer may resume
+
+	accepts sync.WaitGroup // handshakes of Serve
+
+	looking   *time.Timer // guarded by mu, as lookEvery: calls lookAround; nil while there is no session to look after
+	lookEvery time.Duration
 }
 
 // NewNode returns a Node. It never fails: an option whose value does not fit is reported, by name, by the first method that needs it.
 func NewNode(opts ...Option) *Node {
-	n := &Node{sessions: make(map[*Session]struct{}), serving: make(map[wire.Listener]struct{})}
+	n := &Node{
+		sessions: make(map[*Session]struct{}), serving: make(map[wire.Listener]struct{}), resumable: make(map[[codec.SessionSize]byte]*Session),
+	}
 	n.cfg, n.invalid = newConfig(opts)
 	n.born, n.workers.limit = time.Now(), n.cfg.nodeWorkers
+	n.once.keep, n.once.most = n.cfg.remember, n.cfg.remembered
 	return n
 }
 
@@ -59,50 +69,72 @@ func (n *Node) Attach(ctx context.Context, w wire.Wire) (*Session, error) {
 		return nil, n.invalid
 	}
 	h := handshake{w: w, cfg: &n.cfg}
-	a, err := h.dial(ctx)
+	a, err := h.dial(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	return n.begin(w, a, n.cfg.service, true)
+	return n.begin(w, a, n.cfg.service, true, nil)
 }
 
-// Accept makes a session of a Wire that the other side has connected. Otherwise it is as Attach.
+// Accept makes a session of a Wire that the other side has connected, or returns the session that goes on over it: see [WithResume]. Otherwise it is as Attach.
 func (n *Node) Accept(ctx context.Context, w wire.Wire) (*Session, error) {
 	if n.invalid != nil {
 		w.Close()
 		return nil, n.invalid
 	}
 	h := handshake{w: w, cfg: &n.cfg}
-	a, svc, err := h.accept(ctx)
-	if err != nil {
-		return nil, err
+	a, svc, resumed, err := h.accept(ctx, n)
+	if err != nil || resumed != nil {
+		return resumed, err
 	}
-	return n.begin(w, a, svc, false)
+	return n.begin(w, a, svc, false, nil)
 }
 
-// begin starts a session, unless the node has been closed meanwhile.
-func (n *Node) begin(w wire.Wire, a agreement, svc *Service, dialled bool) (*Session, error) {
+// begin starts a session, unless the node has been closed meanwhile. prepare is called before anything can happen on it; it may be nil.
+func (n *Node) begin(w wire.Wire, a agreement, svc *Service, dialled bool, prepare func(*Session)) (*Session, error) {
 	s := newSession(n, w, a, svc, dialled)
+	if prepare != nil {
+		prepare(s)
+	}
 	n.mu.Lock()
 	closed := n.sessions == nil
 	if !closed {
 		n.sessions[s] = struct{}{}
+		if s.res != nil && !dialled {
+			n.resumable[s.id] = s
+		}
 	}
 	n.mu.Unlock()
 	if closed {
 		w.Close()
 		return nil, errNodeClosed
 	}
+	n.lookAfter(s)
 	go s.run() // ends with the Wire
 	return s, nil
 }
 
 var errNodeClosed = neverSent(codec.ErrUnavailable.Withf("the node is closed"))
 
+// former returns the session that a peer wants to resume, if it may.
+func (n *Node) former(ctx context.Context, was former, p Peer) *Session {
+	r, ok, err := n.cfg.repository.Get(ctx, was.session)
+	if err != nil {
+		n.cfg.log.Warn("repository failed", "error", err)
+	}
+	if !ok || !r.entitled(was.secret[:], p.identity()) {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.resumable[was.session]
+}
+
 // forget is called by a session that has ended.
 func (n *Node) forget(s *Session) {
 	n.mu.Lock()
 	delete(n.sessions, s)
+	delete(n.resumable, s.id)
 	n.mu.Unlock()
 }
 
@@ -197,6 +229,9 @@ func (n *Node) Close() error {
 	n.mu.Lock()
 	sessions := n.sessions
 	n.sessions = nil
+	if n.looking != nil {
+		n.looking.Stop()
+	}
 	n.mu.Unlock()
 	var wg sync.WaitGroup
 	for s := range sessions {
@@ -204,6 +239,7 @@ func (n *Node) Close() error {
 	}
 	wg.Wait()
 	n.accepts.Wait()
+	n.once.end()
 	n.workers.end()
 	return nil
 }

@@ -37,10 +37,19 @@ type config struct {
 	tracer     Tracer
 
 	nodeWorkers int
-	share       float64
-	highest     priority.Priority
-	stall       time.Duration
-	handshake   time.Duration
+
+	pingInterval time.Duration
+	pingTimeout  time.Duration
+	writeTimeout time.Duration
+	resumeFor    time.Duration
+	repository   Repository
+	remember     time.Duration
+	remembered   limits.Amount
+
+	share     float64
+	highest   priority.Priority
+	stall     time.Duration
+	handshake time.Duration
 }
 
 func newConfig(opts []Option) (config, error) {
@@ -57,12 +66,21 @@ func newConfig(opts []Option) (config, error) {
 		highest:    priority.Max,
 		stall:      time.Minute,
 		handshake:  5 * time.Second,
+
+		pingInterval: 15 * time.Second,
+		pingTimeout:  45 * time.Second,
+		writeTimeout: 5 * time.Minute,
+		remember:     5 * time.Minute,
+		remembered:   limits.Amount{Messages: 64 << 10, Bytes: 64 << 20},
 	}
 	for _, o := range opts {
 		o(&c)
 	}
 	if c.service == nil {
 		c.service = NewService()
+	}
+	if c.repository == nil {
+		c.repository = NewRepository()
 	}
 	return c, c.check()
 }
@@ -90,6 +108,14 @@ func (c *config) check() (err error) {
 		return fmt.Errorf("asterisque: WithWindow: %+v has a negative size", c.window)
 	case c.stall <= 0:
 		return fmt.Errorf("asterisque: WithStallTimeout: %v is not positive", c.stall)
+	case c.pingInterval < 0 || c.pingInterval > 0 && c.pingTimeout < 2*c.pingInterval:
+		return fmt.Errorf("asterisque: WithPing: an interval of %v needs a timeout of at least twice that, not %v", c.pingInterval, c.pingTimeout)
+	case c.writeTimeout <= 0:
+		return fmt.Errorf("asterisque: WithWriteTimeout: %v is not positive", c.writeTimeout)
+	case c.remember <= 0:
+		return fmt.Errorf("asterisque: WithMemory: %v is not positive", c.remember)
+	case c.resumeFor < 0:
+		return fmt.Errorf("asterisque: WithResume: %v is negative", c.resumeFor)
 	case c.handshake <= 0:
 		return fmt.Errorf("asterisque: WithHandshakeTimeout: %v is not positive", c.handshake)
 	}
@@ -199,6 +225,31 @@ func WithCallWindow(function uint16, calls int) Option {
 // WithTracer lets t follow all calls of the node, in both directions. By default nobody does.
 func WithTracer(t Tracer) Option { return func(c *config) { c.tracer = t } }
 
+// WithPing sets after how long without sending anything a Ping is sent, and after how long without hearing anything the peer is lost: 15 and 45 seconds by default. The shorter of both
+// sides' intervals is used, and never more than a third of the peer's timeout. Any byte that arrives is a sign of life. A side that does not read, because of its soft limit or
+// [Session.Pause], does not give its peer up for being silent. An interval of 0 on either side turns all this off.
+func WithPing(interval, timeout time.Duration) Option {
+	return func(c *config) { c.pingInterval, c.pingTimeout = interval, timeout }
+}
+
+// WithWriteTimeout sets for how long a write to the Wire may stand still, with not one byte taken, before the peer is lost: 5 minutes by default. A peer that does not read because it is
+// at its limits, or was paused, for longer than that is given up although it may live.
+func WithWriteTimeout(d time.Duration) Option { return func(c *config) { c.writeTimeout = d } }
+
+// WithResume lets sessions outlive their Wire for up to d, if the peer's node has this option as well and connects by [Node.Connect]: when the Wire is lost, calls and streams wait until the peer
+// is back over another one, and go on with nothing lost, doubled or reordered. What was sent is kept until the peer acknowledges it, and counts as outbound until then (see
+// [WithOutboundLimits]). The default, 0, is off, and costs nothing.
+func WithResume(d time.Duration) Option { return func(c *config) { c.resumeFor = d } }
+
+// WithRepository sets where the node keeps the records of sessions that may be resumed, instead of its memory.
+func WithRepository(r Repository) Option { return func(c *config) { c.repository = r } }
+
+// WithMemory sets for how long the answers to durable calls of peers are remembered (see [WithDurable]), and how many and how many bytes of them, 0 being any number: by default 5 minutes,
+// 65,536 calls, 64 MiB. When they are too many, further durable calls are refused with ErrOverloaded, before they run.
+func WithMemory(d time.Duration, most limits.Amount) Option {
+	return func(c *config) { c.remember, c.remembered = d, most }
+}
+
 // WithHandshakeTimeout sets how long a peer may take to complete the handshake, 5 seconds by default.
 func WithHandshakeTimeout(d time.Duration) Option { return func(c *config) { c.handshake = d } }
 
@@ -213,7 +264,11 @@ type callConfig struct {
 	ttl      time.Duration
 	loss     uint8
 	front    bool
+	failFast bool
+	durable  bool
 	trace    []byte // what the tracer wants to travel with the call
+	key      []byte // of a durable call
+	sent     func() // is called when a durable call has been sent
 }
 
 func newCallConfig(opts []CallOption) callConfig {
@@ -246,3 +301,15 @@ func WithLoss(rate uint8) CallOption {
 
 // WithFront lets the call wait for the window of its function before all that wait already; see [WithCallWindow].
 func WithFront() CallOption { return CallOption{func(c *callConfig, _ int64) { c.front = true }, 0} }
+
+// WithFailFast lets a call on a [Connection] fail at once, with ErrUnavailable, while that is connecting again. By default the call waits, as long as its context and its time to live allow.
+func WithFailFast() CallOption {
+	return CallOption{func(c *callConfig, _ int64) { c.failFast = true }, 0}
+}
+
+// WithDurable lets a call on a [Connection] outlive sessions: it waits while there is none, and goes out again on the next one, in the order of the durable calls of the connection, until it is
+// answered or its context or time to live ends. A key that travels with it lets the peer run it once, however often it arrives; the peer remembers the answer for some minutes (see
+// [WithMemory]), in one process: a peer that was started anew, or another one at the same address, may run it again. The handler of a durable call goes on when its session ends.
+func WithDurable() CallOption {
+	return CallOption{func(c *callConfig, _ int64) { c.durable = true }, 0}
+}

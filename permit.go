@@ -25,6 +25,7 @@ func (s *Session) permit(ctx context.Context, function uint16, size int, cfg cal
 		return p, a
 	}
 	p.meta = p.lends.meta()
+	p.meta.Key = cfg.key
 	if len(cfg.trace) <= codec.MaxTrace {
 		p.meta.Trace = cfg.trace
 	}

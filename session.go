@@ -26,8 +26,12 @@ type Session struct {
 	about  Peer
 	values codec.Values
 	svc    *Service
-	wire   wire.Wire
-	try    wire.TryWriter // nil if the Wire cannot write without waiting
+
+	// These belong to who reads and to who writes; run changes them when neither does, with wireMu held, under which others look at them.
+	wireMu   sync.Mutex
+	wire     wire.Wire
+	try      wire.TryWriter // nil if the Wire cannot write without waiting
+	wireGone chan struct{}  // closed when the Wire is
 
 	ctx context.Context // ends with the session; its cause is why
 	end context.CancelCauseFunc
@@ -42,7 +46,16 @@ type Session struct {
 	inline   scratch                // of the reader
 	stops    atomic.Uint64          // how often the reader had to stop at the soft limit
 	stopped  atomic.Int64           // for how long in all, in nanoseconds
+	stall    stall
 	pause    pause
+	live     liveness
+
+	res    *resumption   // nil unless the session can be resumed; fixed
+	got    atomic.Uint64 // countable frames that have arrived and been dealt with
+	acking atomic.Bool   // the timer of res will send an Ack
+	away   atomic.Bool   // it has no Wire, and waits for another one
+	halted chan struct{} // holds one when the writer has found out that the Wire is lost, and stays the writer
+	onAway func()        // called by run when the Wire is lost; may be nil; fixed
 
 	draining     atomic.Bool // Shutdown was called here: the peer's new calls are refused
 	peerDraining atomic.Bool // the peer refuses new calls
@@ -65,10 +78,11 @@ type Peer struct {
 // newSession makes a session of what the handshake agreed on. Whoever calls it starts run.
 func newSession(n *Node, w wire.Wire, a agreement, svc *Service, dialled bool) *Session {
 	s := &Session{
-		id: a.session, node: n, cfg: &n.cfg, log: n.cfg.log, peer: a, about: a.about, values: a.values, svc: svc, wire: w,
-		told: make(chan struct{}), gone: make(chan struct{}),
+		id: a.session, node: n, cfg: &n.cfg, log: n.cfg.log, peer: a, about: a.about, values: a.values, svc: svc,
+		told: make(chan struct{}), gone: make(chan struct{}), halted: make(chan struct{}, 1),
 	}
-	s.try, _ = w.(wire.TryWriter)
+	s.setWire(w)
+	s.live.agree(s.cfg, &a, dialled)
 	s.ctx, s.end = context.WithCancelCause(context.Background())
 	s.inbound = limits.NewCounter(n.cfg.inbound, s.reporter(Inbound))
 	s.outbound = limits.NewCounter(n.cfg.outbound, s.reporter(Outbound))
@@ -85,6 +99,10 @@ func newSession(n *Node, w wire.Wire, a agreement, svc *Service, dialled bool) *
 		s.table.odd = 1
 	}
 	s.out = outbox.New(s.table.odd, a.maxFrame, n.cfg.share, s.outbound.Remove, s.dropReporter())
+	if a.resume {
+		s.res = &resumption{secret: a.secret, returns: make(chan *comeback)}
+		s.out.Keep(s.got.Load)
+	}
 	return s
 }
 
@@ -92,7 +110,11 @@ func newSession(n *Node, w wire.Wire, a agreement, svc *Service, dialled bool) *
 func (s *Session) ID() [16]byte { return s.id }
 
 // Peer returns what is known of the other side.
-func (s *Session) Peer() Peer { return s.about }
+func (s *Session) Peer() Peer {
+	s.wireMu.Lock()
+	defer s.wireMu.Unlock()
+	return s.about
+}
 
 // Done returns a channel that is closed when the session has ended.
 func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
@@ -154,21 +176,74 @@ func (s *Session) Flush(ctx context.Context) error {
 // cause returns why the session ended, which it must have.
 func (s *Session) cause() *Abort { return codec.AbortOf(context.Cause(s.ctx)) }
 
-// run is the life of a session. It ends when the Wire does.
+// run is the life of a session. It ends when the Wire does, and no other one comes.
 func (s *Session) run() {
 	s.log.Info("session begins", "session", s, "peer", s.about.ID, "addr", s.about.RemoteAddr)
-	a := s.readLoop()
-	s.fail(a)
-	if a.Code != codec.Protocol {
-		s.wire.Close() // nobody is there to be told why
+	s.keepRecord(time.Time{})
+	for a := s.readLoop(); ; a = s.readLoop() {
+		if !s.resumable(a) {
+			s.fail(a)
+			if a.Code != codec.Protocol {
+				s.closeWire() // nobody is there to be told why
+			}
+			break
+		}
+		s.leave(a)
+		s.keepRecord(time.Now().Add(s.cfg.resumeFor))
+		if !s.awaitReturn() {
+			break
+		}
+		s.keepRecord(time.Time{})
 	}
-	<-s.told
-	s.wire.Close()
+	select {
+	case <-s.told:
+	case <-s.halted: // nobody writes any more
+	case <-s.whileAway():
+	}
+	s.closeWire()
 	s.linger.Stop()
+	s.stall.end()
 	s.writers.Wait()
+	s.dropRecord()
 	s.node.forget(s)
 	s.log.Info("session ends", "session", s, "cause", s.cause())
 	close(s.gone)
+}
+
+// whileAway returns a channel that is closed if the session is away, and nil, which never is, if it is not.
+func (s *Session) whileAway() <-chan struct{} {
+	if s.away.Load() {
+		return s.wireGone
+	}
+	return nil
+}
+
+// setWire makes w the Wire. It is called while nobody reads or writes.
+func (s *Session) setWire(w wire.Wire) {
+	s.wireMu.Lock()
+	defer s.wireMu.Unlock()
+	s.wire, s.wireGone = w, make(chan struct{})
+	s.try, _ = w.(wire.TryWriter)
+	s.about.LocalAddr, s.about.RemoteAddr = w.LocalAddr(), w.RemoteAddr()
+}
+
+// closeWire closes the Wire. Repeated calls do nothing.
+func (s *Session) closeWire() {
+	s.wireMu.Lock()
+	defer s.wireMu.Unlock()
+	select {
+	case <-s.wireGone:
+	default:
+		close(s.wireGone)
+		s.wire.Close()
+	}
+}
+
+// currentWire returns the Wire for those who neither read nor write.
+func (s *Session) currentWire() wire.Wire {
+	s.wireMu.Lock()
+	defer s.wireMu.Unlock()
+	return s.wire
 }
 
 // fail ends the session because of a; only the first cause is kept. Unless the peer said it, it is told, and the Wire stays open for a moment so that it can hear.
@@ -183,7 +258,7 @@ func (s *Session) fail(a *Abort) {
 		for _, e := range s.table.end() {
 			e.fail(a)
 		}
-		s.linger = time.AfterFunc(lingerTime(a), func() { s.wire.Close() })
+		s.linger = time.AfterFunc(lingerTime(a), s.closeWire)
 		if write {
 			s.writers.Go(s.writeLoop)
 		}

@@ -31,8 +31,13 @@ func (s *Session) reporter(d Direction) func(limits.State) {
 		if state >= limits.Soft {
 			s.log.Info("limit reached", "session", s, "direction", d, "state", state)
 		}
-		if d == Outbound && state == limits.Soft {
+		switch {
+		case d == Outbound && state == limits.Soft:
 			s.out.Thin()
+		case d == Inbound && state == limits.Soft:
+			s.stall.begin(s)
+		case d == Inbound:
+			s.stall.end()
 		}
 		if s.cfg.onState != nil {
 			s.cfg.onState(s, d, state)
@@ -83,42 +88,96 @@ func (p *pause) end() {
 	}
 }
 
-// waitInbound waits while the session is paused or at its inbound soft limit.
-func (s *Session) waitInbound() {
-	for s.ctx.Err() == nil {
+// waitInbound waits while the session is paused or at its inbound soft limit. It reports false if the Wire is lost or the session ends meanwhile.
+func (s *Session) waitInbound() bool {
+	if s.pause.gate.Load() == nil && s.inbound.Room() == nil {
+		return true
+	}
+	s.live.deaf.Store(true)
+	defer s.live.deaf.Store(false)
+	for {
+		select {
+		case <-s.wireGone:
+			return false
+		case <-s.ctx.Done():
+			return false
+		default:
+		}
 		if gate := s.pause.gate.Load(); gate != nil {
 			select {
 			case <-*gate:
+			case <-s.wireGone:
 			case <-s.ctx.Done():
 			}
-		} else if room := s.inbound.Room(); room != nil {
-			s.waitForRoom(room)
-		} else {
-			return
+		} else if room := s.inbound.Room(); room == nil || s.waitForRoom(room) {
+			return true
 		}
 	}
 }
 
-// waitForRoom waits for room below the inbound soft limit. If nothing at all is taken for the stall timeout, it ends the session.
-func (s *Session) waitForRoom(room <-chan struct{}) {
+// waitForRoom waits for room below the inbound soft limit. From time to time it reports true without room: then one frame may pass, as long as the hard limit is far, so that a dead peer
+// is noticed although frames of it are left.
+func (s *Session) waitForRoom(room <-chan struct{}) (sip bool) {
 	s.stops.Add(1)
 	defer func(begin time.Duration) { s.stopped.Add(int64(s.node.now() - begin)) }(s.node.now())
-	stalled := time.NewTicker(s.cfg.stall)
-	defer stalled.Stop()
-	for held := s.inbound.Held(); ; {
-		select {
-		case <-room:
-			return
-		case <-s.ctx.Done():
-			return
-		case <-stalled.C:
-		}
-		now := s.inbound.Held()
-		if now == held {
-			s.fail(codec.ErrStalled.Withf("%v wait, and the application has taken none for %v", held, s.cfg.stall))
-		}
-		held = now
+	var thirst <-chan time.Time
+	if s.live.interval > 0 {
+		t := time.NewTicker(s.live.interval)
+		defer t.Stop()
+		thirst = t.C
 	}
+	for {
+		select {
+		case <-thirst:
+			if s.farFromHard(s.inbound.Held()) {
+				return true
+			}
+			continue
+		case <-room:
+		case <-s.wireGone:
+		case <-s.ctx.Done():
+		}
+		return false
+	}
+}
+
+// stall ends a session from which the application takes nothing at all while it stands at its inbound soft limit.
+type stall struct {
+	timer atomic.Pointer[time.Timer] // runs while the session stands there
+	taken atomic.Uint64              // as of the last time that it ran out
+}
+
+// begin is called when the session reaches the limit, end when it leaves it.
+func (w *stall) begin(s *Session) {
+	w.taken.Store(s.inbound.Relieved())
+	t := time.AfterFunc(s.cfg.stall, func() { w.check(s) })
+	if old := w.timer.Swap(t); old != nil {
+		old.Stop()
+	}
+}
+
+func (w *stall) end() {
+	if t := w.timer.Swap(nil); t != nil {
+		t.Stop()
+	}
+}
+
+func (w *stall) check(s *Session) {
+	t := w.timer.Load()
+	taken := s.inbound.Relieved()
+	switch {
+	case t == nil || s.ctx.Err() != nil:
+	case w.taken.Swap(taken) == taken && s.pause.gate.Load() == nil:
+		s.fail(codec.ErrStalled.Withf("%v wait, and the application has taken none for %v", s.inbound.Held(), s.cfg.stall))
+	default:
+		t.Reset(s.cfg.stall)
+	}
+}
+
+// farFromHard reports whether held is not halfway from the soft limit to the hard one.
+func (s *Session) farFromHard(held limits.Amount) bool {
+	l := s.inbound.Limits()
+	return (l.Hard.Messages == 0 || held.Messages < (l.Soft.Messages+l.Hard.Messages)/2) && (l.Hard.Bytes == 0 || held.Bytes < (l.Soft.Bytes+l.Hard.Bytes)/2)
 }
 
 // waitOutbound holds a worker back while the session is at its outbound soft limit, so that results do not pile up. At the inbound soft limit it does not:

@@ -23,15 +23,22 @@ func (s *Session) readLoop() *Abort {
 		if n%readTurn == 0 {
 			runtime.Gosched()
 		}
-		s.waitInbound()
 		frame, err := s.wire.ReadFrame(most)
 		if err != nil {
 			return readError(err)
 		}
+		s.live.frames.Add(1)
 		if s.ctx.Err() != nil {
 			continue
 		}
-		if err := s.receive(frame); err != nil {
+		if countedByLimits(frame) && !s.waitInbound() {
+			continue // the Wire is lost, or the session has ended
+		}
+		err = s.receive(frame)
+		if s.res != nil && err == nil {
+			s.countFrame(frame)
+		}
+		if err != nil {
 			var a *Abort
 			if !errors.As(err, &a) {
 				a = violation("%v", err)
@@ -45,6 +52,13 @@ func (s *Session) readLoop() *Abort {
 			}
 		}
 	}
+}
+
+// countedByLimits reports whether frame is an Open or a Block. Everything else passes a session that stands at its limit: answers do not queue behind questions, and Controls tell that
+// the peer lives.
+func countedByLimits(frame []byte) bool {
+	t, err := codec.TypeOf(frame)
+	return err == nil && (t == codec.OpenType || t == codec.BlockType)
 }
 
 // readError returns the Abort for a Wire that cannot be read any more.
@@ -118,10 +132,16 @@ func (s *Session) accept(c *incoming) {
 	if !s.table.add(c.id, c) {
 		return
 	}
+	if c.rare != nil && c.rare.key != nil && !s.node.once.begin(c) {
+		s.calls.taken(c.nested())
+		return
+	}
 	if c.handler.inline {
 		c.state = runs
 		s.calls.taken(c.nested()) // as far as the window goes, it has been taken
+		s.live.deaf.Store(true)
 		c.run(&s.inline)
+		s.live.deaf.Store(false)
 		return
 	}
 	if k := c.handler.keys; k != nil {
@@ -172,6 +192,12 @@ func (s *Session) receiveControl(m codec.Control) error {
 		}
 	case codec.Ping:
 		s.control(codec.Pong(c))
+	case codec.Pong:
+		s.live.pong(c.N, s.node.now())
+	case codec.Ack:
+		if !s.out.Ack(c.Count) {
+			return violation("Ack of %d frames, which is more than were sent", c.Count)
+		}
 	case codec.Drain:
 		s.peerDraining.Store(true)
 	case codec.SessionClose:
@@ -179,7 +205,7 @@ func (s *Session) receiveControl(m codec.Control) error {
 	case codec.Sync:
 		return violation("a second Sync")
 	}
-	return nil // Pong and Ack ask for nothing, and an unknown Control is to be ignored
+	return nil // an unknown Control is to be ignored
 }
 
 func (s *Session) receiveCredit(c codec.Credit) error {

@@ -36,9 +36,9 @@ func (s *Session) write() {
 	}
 	for range inlineRounds {
 		runtime.Gosched() // those who are about to send share the system call
-		batch, last := s.out.Take()
+		batch, end := s.out.Take()
 		if batch == nil {
-			s.wrote(last)
+			s.wrote(end)
 			return
 		}
 		n, err := s.try.TryWriteBatch(batch)
@@ -51,6 +51,7 @@ func (s *Session) write() {
 			s.writers.Go(func() { s.writeRest(batch, n) })
 			return
 		}
+		s.live.batches.Add(1)
 		s.out.Written(batch)
 	}
 	s.writers.Go(s.writeLoop)
@@ -58,7 +59,7 @@ func (s *Session) write() {
 
 // writeRest writes what is left of batch after its first n bytes, and then what has come meanwhile.
 func (s *Session) writeRest(batch []byte, n int) {
-	if err := s.try.WriteBatch(batch[n:]); err != nil {
+	if err := s.writeBatch(batch[n:]); err != nil {
 		s.writeFailed(err)
 		return
 	}
@@ -70,10 +71,10 @@ func (s *Session) writeRest(batch []byte, n int) {
 func (s *Session) writeLoop() {
 	for {
 		runtime.Gosched() // as in write
-		batch, last := s.out.Take()
+		batch, end := s.out.Take()
 		if batch == nil {
 			s.outbound.SetCongested(false)
-			s.wrote(last)
+			s.wrote(end)
 			return
 		}
 		if s.out.Waiting() > 0 {
@@ -89,6 +90,9 @@ func (s *Session) writeLoop() {
 
 // writeBatch gives batch to the Wire, in one piece if the Wire can take it so.
 func (s *Session) writeBatch(batch []byte) error {
+	s.live.writing.Store(true)
+	defer s.live.writing.Store(false)
+	defer s.live.batches.Add(1)
 	if w, ok := s.wire.(wire.BatchWriter); ok {
 		return w.WriteBatch(batch)
 	}
@@ -101,16 +105,25 @@ func (s *Session) writeBatch(batch []byte) error {
 	return s.wire.WriteFrames(frames)
 }
 
-// wrote is called when a writer has nothing left to write. last says that there never will be more.
-func (s *Session) wrote(last bool) {
-	if last {
+// wrote is called when a writer has nothing left to write.
+func (s *Session) wrote(end outbox.End) {
+	switch end {
+	case outbox.Last:
 		close(s.told)
+	case outbox.Halted:
+		s.halted <- struct{}{}
 	}
 }
 
-// writeFailed ends a session whose Wire cannot be written any more. The writer stays the writer, so that nobody tries again.
+// writeFailed is called when the Wire cannot be written any more, which ends a session that cannot be resumed. The writer stays the writer, so that nobody tries again.
 func (s *Session) writeFailed(err error) {
-	s.fail(&Abort{Code: codec.SessionClosed, Message: "the wire failed: " + err.Error(), Cause: err})
-	s.wire.Close()
+	a := &Abort{Code: codec.SessionClosed, Message: "the wire failed: " + err.Error(), Cause: err}
+	if s.resumable(a) {
+		s.closeWire()
+		s.halted <- struct{}{}
+		return
+	}
+	s.fail(a)
+	s.closeWire()
 	close(s.told)
 }

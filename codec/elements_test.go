@@ -101,7 +101,7 @@ func controlElements(c Control) []any {
 	case Sync:
 		return []any{1, c.Version, nonZero(map[uint64]any{
 			1: c.Node, 2: c.Session, 3: c.Features, 4: c.MaxMessage, 5: c.Window, 6: c.Opens,
-			7: c.Ping.Milliseconds(), 8: c.Timeout.Milliseconds(), 9: c.Codecs, 10: c.Credential,
+			7: c.Ping.Milliseconds(), 8: c.Timeout.Milliseconds(), 9: c.Codecs, 10: c.Credential, 11: c.Secret, 12: c.Received,
 		})}
 	case Ping:
 		return []any{2, c.N}

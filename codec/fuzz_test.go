@@ -110,7 +110,7 @@ func withoutIgnored(t *testing.T, list []cbor.RawMessage, m appender) []any {
 	case UnknownControl:
 		return keep[:2]
 	case Sync:
-		keep = keepKeys(t, keep, 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10)
+		keep = keepKeys(t, keep, 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
 		if len(keep) == 3 {
 			keep = append(keep, map[uint64]any{})
 		}

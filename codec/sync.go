@@ -15,7 +15,12 @@ const (
 	MaxCodecs     = 16   // names
 	MaxCodecName  = 32   // bytes
 	MaxCredential = 4096 // bytes
+	SecretSize    = 16   // bytes of the secret that entitles to resume a session
 )
+
+// FeatureResume is the bit of [Sync].Features that says: this side can resume a session over another wire.
+const FeatureResume = 1
+
 
 // Sync is the handshake: each side sends one, before anything else. A zero field is not sent.
 //
@@ -34,6 +39,9 @@ type Sync struct {
 
 	Codecs     []string // names of value codecs, in order of preference; the accepting side names the chosen one
 	Credential []byte   // whatever convinces the peer, at most MaxCredential bytes
+
+	Secret   []byte // what entitles to resume the session, SecretSize bytes or none; the accepting side gives it out, the connecting one shows it
+	Received uint64 // how many countable frames of the session have arrived at the sender of this message, for a resume
 }
 
 // Keys of the map that the fields of a Sync are in a frame.
@@ -48,6 +56,8 @@ const (
 	timeoutKey
 	codecsKey
 	credentialKey
+	secretKey
+	receivedKey
 )
 
 // maxSyncEntries bounds a Sync that comes from the peer, keys that this version does not know included.
@@ -70,7 +80,9 @@ func (c Sync) AppendTo(dst []byte) []byte {
 	dst = appendEntry(dst, at, pingKey, millis(c.Ping))
 	dst = appendEntry(dst, at, timeoutKey, millis(c.Timeout))
 	dst = appendTextsEntry(dst, at, codecsKey, c.Codecs)
-	return appendBytesEntry(dst, at, credentialKey, c.Credential)
+	dst = appendBytesEntry(dst, at, credentialKey, c.Credential)
+	dst = appendBytesEntry(dst, at, secretKey, c.Secret)
+	return appendEntry(dst, at, receivedKey, c.Received)
 }
 
 // millis rounds up, so that a short time does not turn into none.
@@ -101,7 +113,7 @@ func (r *reader) syncEntry(key uint64, c *Sync) {
 	case nodeKey:
 		c.Node = r.bytesOf("node id", 0, MaxNode)
 	case sessionKey:
-		c.Session = r.session()
+		c.Session = r.fixed("session id", SessionSize)
 	case featuresKey:
 		c.Features = r.uint("features", MaxPipe)
 	case maxMessageKey:
@@ -118,18 +130,23 @@ func (r *reader) syncEntry(key uint64, c *Sync) {
 		c.Codecs = r.codecs()
 	case credentialKey:
 		c.Credential = r.bytesOf("credential", 0, MaxCredential)
+	case secretKey:
+		c.Secret = r.fixed("secret", SecretSize)
+	case receivedKey:
+		c.Received = r.uint("received count", MaxPipe)
 	default:
 		r.skip(0)
 	}
 }
 
-func (r *reader) session() []byte {
+// fixed reads a byte string of size bytes, or an empty one.
+func (r *reader) fixed(what string, size int) []byte {
 	at := r.at
-	id := r.bytes("session id")
-	if len(id) != 0 && len(id) != SessionSize {
-		r.fail(at, "session id of %d bytes, not 0 or %d", len(id), SessionSize)
+	b := r.bytes(what)
+	if len(b) != 0 && len(b) != size {
+		r.fail(at, "%s of %d bytes, not 0 or %d", what, len(b), size)
 	}
-	return id
+	return b
 }
 
 func (r *reader) millis(what string) time.Duration {

@@ -65,6 +65,8 @@ type vectorMessage struct {
 	Timeout    time.Duration
 	Codecs     []string
 	Credential hexBytes
+	Secret     hexBytes
+	Received   uint64
 }
 
 type hexBytes []byte
@@ -142,7 +144,7 @@ func (m *vectorMessage) goControl() Control {
 		return Sync{
 			Version: m.Version, Node: m.Node, Session: m.Session, Features: m.Features, MaxMessage: m.MaxMessage,
 			Window: m.Window, Opens: m.Opens, Ping: m.Ping * time.Millisecond, Timeout: m.Timeout * time.Millisecond,
-			Codecs: m.Codecs, Credential: m.Credential,
+			Codecs: m.Codecs, Credential: m.Credential, Secret: m.Secret, Received: m.Received,
 		}
 	case "ping":
 		return Ping{N: m.N}

@@ -17,6 +17,8 @@ type Counter struct {
 	held  atomic.Uint64 // messages << byteBits | bytes
 	state atomic.Uint32 // a State; written under mu
 
+	relieved atomic.Uint64 // see Relieved
+
 	mostMessages, mostBytes atomic.Uint64 // that were held at any time
 
 	marks atomic.Pointer[Limits] // checked
@@ -65,6 +67,9 @@ func (c *Counter) Reserve(size int) (room <-chan struct{}) {
 
 // Remove takes messages with size bytes of payload in all out of the count.
 func (c *Counter) Remove(messages, size int) {
+	if State(c.state.Load()) >= Soft {
+		c.relieved.Add(1)
+	}
 	c.settle(c.held.Add(-pack(messages, size+messages*Overhead)))
 }
 
@@ -95,6 +100,9 @@ func (c *Counter) State() State { return State(c.state.Load()) }
 
 // Held returns what is counted now.
 func (c *Counter) Held() Amount { return unpack(c.held.Load()) }
+
+// Relieved returns how often something was removed while the state was [Soft] or beyond.
+func (c *Counter) Relieved() uint64 { return c.relieved.Load() }
 
 // Peak returns the most messages and the most bytes that were counted at any time.
 func (c *Counter) Peak() Amount {

@@ -38,6 +38,7 @@ func (p *pipeWire) TryWriteBatch(batch []byte) (int, error) {
 		return 0, err
 	}
 	n, err := p.to.write(batch, false)
+	p.sent.Add(uint64(n))
 	if err != nil {
 		return n, p.writeFailed(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/internal/buffer"
 )
@@ -25,6 +26,8 @@ type reader struct {
 	end  int
 	last int   // bytes of the latest frame and its length; the next one is likely to be similar
 	err  error // after it no more bytes come
+
+	received *atomic.Uint64 // bytes
 }
 
 // source is where a reader has its bytes from.
@@ -43,7 +46,9 @@ func (r *reader) frame(max int) ([]byte, error) {
 		case need == 0:
 			return frame, nil
 		case r.err == nil:
+			before := r.end - r.at
 			r.err = r.src.fill(r, need)
+			r.received.Add(uint64(r.end - r.at - before))
 		case errors.Is(r.err, os.ErrDeadlineExceeded): // nothing is lost: the caller may go on with another deadline
 			err, r.err = r.err, nil
 			return nil, err

@@ -52,6 +52,7 @@ func (w *socketWire) TryWriteBatch(batch []byte) (int, error) {
 	w.batch, w.taken, w.err = batch, 0, nil
 	err := w.raw.Write(w.try)
 	w.batch = nil
+	w.sent.Add(uint64(w.taken))
 	if err == nil {
 		err = w.err
 	}

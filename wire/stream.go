@@ -38,12 +38,15 @@ type streamWire struct {
 	local, remote net.Addr
 
 	closed atomic.Bool // Close was called
-	in     reader      // belongs to the reading goroutine
-	out    writer      // belongs to the writing goroutine
+
+	received, sent atomic.Uint64 // bytes
+	in             reader        // belongs to the reading goroutine
+	out            writer        // belongs to the writing goroutine
 }
 
 func newStreamWire(c io.ReadWriteCloser) *streamWire {
 	s := &streamWire{conn: c, in: reader{src: &plainSource{r: c}}}
+	s.in.received = &s.received
 	s.local, s.remote = addrs(c)
 	return s
 }
@@ -71,6 +74,9 @@ func (s *streamWire) readError(err error) error {
 	}
 	return fmt.Errorf("wire: read: %w", err)
 }
+
+// Progress implements Meter.
+func (s *streamWire) Progress() (received, sent uint64) { return s.received.Load(), s.sent.Load() }
 
 // Buffered implements Buffered.
 func (s *streamWire) Buffered() bool { return s.in.buffered() && !s.closed.Load() }

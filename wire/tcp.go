@@ -41,18 +41,18 @@ func listenTCP(ctx context.Context, u *url.URL) (net.Listener, error) {
 // hostPort returns what the net package calls an address.
 func hostPort(u *url.URL, needHost bool) (string, error) {
 	if err := bare(u); err != nil {
-		return "", err
+		return "", urlError{err}
 	}
 	example := fmt.Sprintf("for example %s://127.0.0.1:5330", u.Scheme)
 	switch {
 	case u.Opaque != "":
-		return "", fmt.Errorf("two slashes are missing behind the scheme; %s", example)
+		return "", urlError{fmt.Errorf("two slashes are missing behind the scheme; %s", example)}
 	case needHost && u.Hostname() == "":
-		return "", fmt.Errorf("the host is missing; %s", example)
+		return "", urlError{fmt.Errorf("the host is missing; %s", example)}
 	case u.Port() == "":
-		return "", fmt.Errorf("the port is missing; %s", example)
+		return "", urlError{fmt.Errorf("the port is missing; %s", example)}
 	case u.Path != "" && u.Path != "/":
-		return "", fmt.Errorf("a path has no meaning here; %s", example)
+		return "", urlError{fmt.Errorf("a path has no meaning here; %s", example)}
 	}
 	return net.JoinHostPort(u.Hostname(), u.Port()), nil
 }

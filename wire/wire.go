@@ -59,3 +59,9 @@ type Buffered interface {
 	// Buffered reports whether the next ReadFrame finds a whole frame in memory. It is called by the reading goroutine.
 	Buffered() bool
 }
+
+// Meter is implemented by a Wire that counts bytes, so that a peer which sends or takes a large frame slowly is not taken for lost.
+type Meter interface {
+	// Progress returns how many bytes have been received and sent so far. It may be called from any goroutine.
+	Progress() (received, sent uint64)
+}

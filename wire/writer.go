@@ -50,14 +50,21 @@ func (s *streamWire) WriteBatch(batch []byte) error {
 	return s.write(batch)
 }
 
-// write writes all of b.
+// write writes all of b, in pieces, so that progress shows.
 func (s *streamWire) write(b []byte) error {
-	if len(b) == 0 { // which some conns would wait for, or send
-		return nil
+	for len(b) > 0 { // some conns would wait for an empty write, or send it
+		piece := b[:min(len(b), most)]
+		n, err := s.conn.Write(piece)
+		if err := s.wrote(int64(n), err, len(piece)); err != nil {
+			return err
+		}
+		b = b[len(piece):]
 	}
-	n, err := s.conn.Write(b)
-	return s.wrote(int64(n), err, len(b))
+	return nil
 }
+
+// most is how many bytes are written at once.
+const most = 128 << 10
 
 // writeBoth writes all of a and b, with one system call where that is possible.
 func (s *streamWire) writeBoth(a, b []byte) error {
@@ -70,6 +77,7 @@ func (s *streamWire) writeBoth(a, b []byte) error {
 
 // wrote judges a write of n out of want bytes.
 func (s *streamWire) wrote(n int64, err error, want int) error {
+	s.sent.Add(uint64(max(n, 0)))
 	if err == nil && n < int64(want) {
 		err = io.ErrShortWrite
 	}

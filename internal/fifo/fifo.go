@@ -26,6 +26,9 @@ func (q *Queue[T]) Push(v T) {
 // Peek returns the value that Pop returns next. There must be one.
 func (q *Queue[T]) Peek() *T { return &q.items[q.head] }
 
+// At returns the value that Pop would return after i others. There must be more than i.
+func (q *Queue[T]) At(i int) *T { return &q.items[q.head+i] }
+
 // Pop removes the oldest value and returns it. There must be one.
 func (q *Queue[T]) Pop() T {
 	var zero T

@@ -73,6 +73,8 @@ type Outbox struct {
 	flushes flushes
 	gone    amount // messages that were dropped and are not yet reported as written
 	drops   []Drop // what has to be told of them
+	log     *log   // nil unless what was sent is kept for a resume
+	halted  bool   // there is no Wire
 
 	returned []returned // the same for their senders
 }
@@ -167,30 +169,51 @@ func (o *Outbox) Cancel(f *Flow, why Reason) (departed, unsent bool) {
 	return f.departed, unsent
 }
 
-// Take returns the next batch, or nil when nothing waits; then the caller is the writer no longer. last says that the Outbox is closed and nothing will ever
-// follow; one caller learns that.
-func (o *Outbox) Take() (batch []byte, last bool) {
+// End says why Take has returned no batch.
+type End uint8
+
+const (
+	Idle   End = iota // nothing waits; the caller is the writer no longer
+	Last              // the Outbox is closed, and nothing will ever follow; one caller learns that
+	Halted            // there is no Wire; the caller stays the writer, and does not write
+)
+
+// Take returns the next batch, or nil and why there is none.
+func (o *Outbox) Take() (batch []byte, end End) {
 	o.mu.Lock()
 	defer o.unlock()
+	if o.halted {
+		return nil, Halted
+	}
 	o.fillLocked()
 	if len(o.batch) == 0 {
 		o.writing = false
 		o.flushes.written()
 		freeBuffer(o.batch)
 		o.batch = nil
-		return nil, o.closed
+		if o.closed {
+			return nil, Last
+		}
+		return nil, Idle
+	}
+	if o.log != nil {
+		if count, due := o.log.due(); due {
+			o.appendAckLocked(count)
+		}
+		o.log.add(o.batch, o.holds)
 	}
 	b := o.batch
 	o.flight, o.batch, o.holds = o.holds, nil, amount{}
 	o.flushes.taken++
-	return b, false
+	return b, Idle
 }
 
 // Written says that batch, as returned by Take, has been given to the Wire, and takes it back.
 func (o *Outbox) Written(batch []byte) {
 	o.mu.Lock()
-	o.gone.messages += o.flight.messages
-	o.gone.bytes += o.flight.bytes
+	if o.log == nil {
+		o.goneLocked(o.flight)
+	}
 	o.flight = amount{}
 	if o.batch == nil && cap(batch) <= largeSize {
 		o.batch, batch = batch[:0], nil
@@ -209,6 +232,10 @@ func (o *Outbox) Close(c codec.Control) (write bool) {
 		return false
 	}
 	o.closed = true
+	if o.log != nil {
+		o.goneLocked(o.log.clear())
+		o.log, o.flight = nil, amount{}
+	}
 	for o.queue.Len() > 0 {
 		m, _ := o.queue.Pop()
 		o.noteLocked(&m, Closed)
@@ -260,6 +287,9 @@ func (o *Outbox) departLocked(f *Flow, m *Message) {
 	o.batch = m.appendTo(append(o.batch, 0, 0, 0, 0), f)
 	putLength(o.batch[start:])
 	o.holds.add(m)
+	if o.log != nil {
+		o.log.put++
+	}
 }
 
 // appendLocked encodes a frame that is not counted at the end of the departing batch.
@@ -268,6 +298,15 @@ func (o *Outbox) appendLocked(frame interface{ AppendTo([]byte) []byte }) {
 	start := len(o.batch)
 	o.batch = frame.AppendTo(append(o.batch, 0, 0, 0, 0))
 	putLength(o.batch[start:])
+	if o.log != nil && codec.Countable(o.batch[start+lengthSize:]) {
+		o.log.put++
+	}
+}
+
+// goneLocked notes that a is no longer here.
+func (o *Outbox) goneLocked(a amount) {
+	o.gone.messages += a.messages
+	o.gone.bytes += a.bytes
 }
 
 // fillLocked moves what waits into the departing batch while it has room.

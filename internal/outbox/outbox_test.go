@@ -291,7 +291,7 @@ func TestCloseSaysTheLastWordAndDiscardsTheQueue(t *testing.T) {
 	b.Written(batch)
 	batch, last := b.Take()
 	require.Nil(t, batch)
-	require.True(t, last)
+	require.Equal(t, outbox.Last, last)
 }
 
 func TestFlushWaitsForWhatWasPutBeforeAndNothingElse(t *testing.T) {

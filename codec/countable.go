@@ -1,0 +1,13 @@
+package codec
+
+// Countable reports whether frame, which is well-formed, is one of those that are numbered for a resume: Open, Block, Close, and of the Controls Credit, Drain and Stop.
+func Countable(frame []byte) bool {
+	if len(frame) < 3 || frame[1] != byte(ControlType) {
+		return true
+	}
+	switch frame[2] {
+	case creditCode, drainCode, stopCode:
+		return true
+	}
+	return false
+}

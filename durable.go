@@ -1,0 +1,166 @@
+package asterisque
+
+import (
+	"container/list"
+	"context"
+	"crypto/rand"
+	"sync"
+
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+// durables are the durable calls of a connection that are under way, in their order. On every session they are sent in that order: each waits until the one before it has been sent.
+type durables struct {
+	most int // fixed
+
+	mu    sync.Mutex
+	calls list.List // guarded by mu, like what is in it; of *durableCall
+	on    *Session  // the present one; nil before the first
+}
+
+// durableCall is one of them.
+type durableCall struct {
+	sent *Session      // on which it was sent last
+	turn chan struct{} // closed when the one before it has been sent, or there is another session; nil while nobody waits
+}
+
+func (d *durables) init(most int) {
+	if most <= 0 {
+		most = 1024
+	}
+	d.most = most
+}
+
+// restart begins anew on another session.
+func (d *durables) restart(s *Session) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.on = s
+	for e := d.calls.Front(); e != nil; e = e.Next() {
+		e.Value.(*durableCall).wake()
+	}
+}
+
+func (c *durableCall) wake() {
+	if c.turn != nil {
+		close(c.turn)
+		c.turn = nil
+	}
+}
+
+// add adds a call at the end. It returns nil if there are too many.
+func (d *durables) add() *list.Element {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.calls.Len() >= d.most {
+		return nil
+	}
+	return d.calls.PushBack(new(durableCall))
+}
+
+// remove takes a call out that is over.
+func (d *durables) remove(e *list.Element) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	next := e.Next()
+	d.calls.Remove(e)
+	if next != nil {
+		next.Value.(*durableCall).wake()
+	}
+}
+
+// wait waits until the call before e has been sent on s. It reports false if there is another session meanwhile. The error is that of ctx.
+func (d *durables) wait(ctx context.Context, e *list.Element, s *Session) (ok bool, err error) {
+	for {
+		d.mu.Lock()
+		before, present := e.Prev(), d.on == s
+		if !present || before == nil || before.Value.(*durableCall).sent == s {
+			d.mu.Unlock()
+			return present, nil
+		}
+		turn := make(chan struct{})
+		e.Value.(*durableCall).turn = turn
+		d.mu.Unlock()
+		select {
+		case <-turn:
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+}
+
+// sent notes that e has been sent on s.
+func (d *durables) sent(e *list.Element, s *Session) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e.Value.(*durableCall).sent = s
+	if next := e.Next(); next != nil {
+		next.Value.(*durableCall).wake()
+	}
+}
+
+// durably makes a call until it is answered, on one session of a connection after the other.
+func durably(ctx context.Context, on Caller, cfg callConfig, call func(s *Session, cfg callConfig) error) error {
+	c, ok := on.(*Connection)
+	if !ok {
+		return neverSent(codec.ErrUnavailable.Withf("a durable call needs a Connection: see Node.Connect"))
+	}
+	e := c.durable.add()
+	if e == nil {
+		return neverSent(codec.ErrOverloaded.Withf("%d durable calls are under way, and no more are allowed: see Reconnect.Durable", c.durable.most))
+	}
+	defer c.durable.remove(e)
+	if cfg.ttl > 0 { // counts from now on, whatever the number of sessions
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, cfg.ttl)
+		defer cancel()
+		cfg.ttl = 0
+	}
+	cfg.key = make([]byte, keySize)
+	rand.Read(cfg.key) // never fails
+	var last error
+	for {
+		s, a := c.wait(ctx)
+		turn := false
+		if a == nil {
+			var err error
+			if turn, err = c.durable.wait(ctx, e, s); err != nil {
+				a = neverSent(contextError(ctx))
+			}
+		}
+		if a != nil {
+			if last != nil {
+				a.Ran = codec.MaybeRan // on an earlier session
+			}
+			return a
+		}
+		if !turn {
+			continue
+		}
+		cfg.sent = func() { c.durable.sent(e, s) }
+		last = call(s, cfg)
+		if !c.another(ctx, s, last) {
+			return last
+		}
+	}
+}
+
+// keySize is that of an idempotency key, in bytes: enough that nobody guesses one.
+const keySize = 16
+
+// another waits, if a call failed with err because s is ending, until it has ended, and reports whether the call is to be made on another session.
+func (c *Connection) another(ctx context.Context, s *Session, err error) bool {
+	if err == nil || ctx.Err() != nil || c.ctx.Err() != nil {
+		return false
+	}
+	if s.ctx.Err() == nil && codec.AbortOf(err).Code != codec.Unavailable {
+		return false // an answer
+	}
+	select {
+	case <-s.Done():
+		return true
+	case <-ctx.Done():
+	case <-c.ctx.Done():
+	}
+	return false
+}

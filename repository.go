@@ -1,0 +1,114 @@
+package asterisque
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"sync"
+	"time"
+)
+
+// Repository holds a record of every session that its peer may resume; see [WithResume]. The record tells who is entitled to; the session itself, with what it holds, stays in the memory
+// of the node that began it. So a Repository which several nodes share can tell any of them which one to send the peer to, but not move a session.
+//
+// Methods are called concurrently. Those that fail cost the peer its resume, and nothing else.
+type Repository interface {
+	// Put stores r, in place of any earlier record of the same session: when the session begins, when it goes away (Expires is set then) and when it is resumed.
+	Put(ctx context.Context, r SessionRecord) error
+
+	// Get returns the record of a session. ok is false if there is none, or if it has expired.
+	Get(ctx context.Context, session [16]byte) (r SessionRecord, ok bool, err error)
+
+	// Delete removes the record of a session that has ended. It is no error if there is none.
+	Delete(ctx context.Context, session [16]byte) error
+}
+
+// SessionRecord is what a [Repository] stores of a session. All of it can be written as JSON.
+type SessionRecord struct {
+	Session  [16]byte  `json:"session"`  // its id
+	Secret   [32]byte  `json:"secret"`   // SHA-256 of the secret that entitles to resume it
+	Identity string    `json:"identity"` // of the peer, if a TLS client certificate proved one: SHA-256 of the certificate's public key, in hexadecimal
+	Node     string    `json:"node"`     // id of the node that holds the session; see WithID
+	Expires  time.Time `json:"expires"`  // until when it waits for its peer; zero while it has a Wire
+}
+
+// NewRepository returns a Repository in memory, which is what every node has by default. Expired records are removed as others are stored.
+func NewRepository() Repository { return &memoryRepository{records: make(map[[16]byte]SessionRecord)} }
+
+type memoryRepository struct {
+	mu      sync.Mutex
+	records map[[16]byte]SessionRecord // guarded by mu
+	swept   time.Time                  // guarded by mu
+}
+
+// sweepEvery is how often expired records are looked for, at most.
+const sweepEvery = 10 * time.Second
+
+func (m *memoryRepository) Put(_ context.Context, r SessionRecord) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.records[r.Session] = r
+	if now := time.Now(); now.Sub(m.swept) >= sweepEvery {
+		m.swept = now
+		for id, r := range m.records {
+			if r.expired(now) {
+				delete(m.records, id)
+			}
+		}
+	}
+	return nil
+}
+
+func (m *memoryRepository) Get(_ context.Context, session [16]byte) (SessionRecord, bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r, ok := m.records[session]
+	if !ok || r.expired(time.Now()) {
+		return SessionRecord{}, false, nil
+	}
+	return r, true, nil
+}
+
+func (m *memoryRepository) Delete(_ context.Context, session [16]byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.records, session)
+	return nil
+}
+
+func (r *SessionRecord) expired(now time.Time) bool {
+	return !r.Expires.IsZero() && !now.Before(r.Expires)
+}
+
+// keepRecord stores what entitles the peer to resume s, on the side that was connected to. expires is zero while there is a Wire.
+func (s *Session) keepRecord(expires time.Time) {
+	if s.res == nil || s.table.odd == 0 {
+		return
+	}
+	r := SessionRecord{Session: s.id, Secret: sha256.Sum256(s.res.secret[:]), Identity: s.Peer().identity(), Node: s.cfg.id, Expires: expires}
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.handshake)
+	defer cancel()
+	if err := s.cfg.repository.Put(ctx, r); err != nil {
+		s.log.Warn("repository failed", "session", s, "error", err)
+	}
+}
+
+func (s *Session) dropRecord() {
+	if s.res == nil || s.table.odd == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.handshake)
+	defer cancel()
+	if err := s.cfg.repository.Delete(ctx, s.id); err != nil {
+		s.log.Warn("repository failed", "session", s, "error", err)
+	}
+}
+
+// identity returns what a verified TLS client certificate proves, or nothing.
+func (p Peer) identity() string {
+	if p.TLS == nil || len(p.TLS.VerifiedChains) == 0 {
+		return ""
+	}
+	sum := sha256.Sum256(p.TLS.PeerCertificates[0].RawSubjectPublicKeyInfo)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,223 @@
+package asterisque_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/stream"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// cutter dials TCP connections and cuts the present one.
+type cutter struct {
+	url  string
+	mu   sync.Mutex
+	conn net.Conn // guarded by mu
+}
+
+func (c *cutter) dial(ctx context.Context) (wire.Wire, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", c.url[len("tcp://"):])
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	c.conn = conn
+	c.mu.Unlock()
+	return wire.FromConn(conn), nil
+}
+
+// cut ends the present connection without a word: what was on its way is lost.
+func (c *cutter) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.conn.(*net.TCPConn).SetLinger(0)
+	c.conn.Close()
+}
+
+// lasting returns a connection with a node that offers svc, over TCP, and what cuts it.
+func lasting(t testing.TB, svc *asterisque.Service, opts ...asterisque.Option) (*asterisque.Connection, *cutter) {
+	t.Helper()
+	here := asterisque.NewNode(opts...)
+	there := asterisque.NewNode(append(opts, asterisque.WithService(svc))...)
+	t.Cleanup(func() { here.Close(); there.Close() })
+	c := &cutter{url: serve(t, there)}
+	conn, err := here.Connect(background, "", asterisque.Reconnect{First: time.Millisecond, Most: 10 * time.Millisecond, Dial: c.dial})
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	return conn, c
+}
+
+// serve lets n listen on TCP loopback, and returns where.
+func serve(t testing.TB, n *asterisque.Node) string {
+	t.Helper()
+	ln, err := wire.Listen(background, "tcp://127.0.0.1:0", wire.Options{})
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(background)
+	var served sync.WaitGroup
+	served.Go(func() { n.Serve(ctx, ln) })
+	t.Cleanup(func() { stop(); served.Wait() })
+	return ln.URL()
+}
+
+func TestNothingIsLostDoubledOrReorderedByCuts(t *testing.T) {
+	cuts, callers, streams := 100, 1000, 10
+	if *soak {
+		cuts = 1000
+	}
+	svc := asterisque.NewService()
+	var ran sync.Map // id of a call -> how often it ran
+	asterisque.Func[uint64, uint64](1, "once").Handle(svc, func(_ context.Context, id uint64) (uint64, error) {
+		n, _ := ran.LoadOrStore(id, new(atomic.Int64))
+		n.(*atomic.Int64).Add(1)
+		return id * 3, nil
+	})
+	sum := asterisque.Stream[int, uint64, uint64, [32]byte](2, "sum")
+	sum.Handle(svc, func(ctx context.Context, _ int, p *asterisque.Pipe[uint64, uint64]) ([32]byte, error) {
+		h := sha256.New()
+		for v, err := range p.All(ctx) {
+			if err != nil {
+				return [32]byte{}, err
+			}
+			h.Write(binary.BigEndian.AppendUint64(nil, v))
+			if err := p.Send(ctx, v+1); err != nil {
+				return [32]byte{}, err
+			}
+		}
+		return [32]byte(h.Sum(nil)), nil
+	})
+	conn, wires := lasting(t, svc, asterisque.WithResume(time.Minute))
+
+	ctx, stop := context.WithCancel(background)
+	defer stop()
+	var work sync.WaitGroup
+	var ids, answered atomic.Uint64
+	once := asterisque.Func[uint64, uint64](1, "once")
+	for range callers {
+		work.Go(func() {
+			for ctx.Err() == nil {
+				id := ids.Add(1)
+				got, err := once.Call(background, conn, id)
+				if err != nil || got != id*3 {
+					t.Errorf("call %d: %d, %v", id, got, err)
+					return
+				}
+				answered.Add(1)
+			}
+		})
+	}
+	for n := range streams {
+		work.Go(func() {
+			if err := checkStream(ctx, conn, sum); err != nil {
+				t.Errorf("stream %d: %v", n, err)
+			}
+		})
+	}
+	for range cuts {
+		before := answered.Load()
+		time.Sleep(time.Duration(rand.N(5_000)) * time.Microsecond) // when, is left to chance
+		wires.cut()
+		require.Eventually(t, func() bool { return answered.Load() > before+10 || t.Failed() }, 20*time.Second, 100*time.Microsecond)
+		require.False(t, t.Failed())
+	}
+	stop()
+	work.Wait()
+	require.EqualValues(t, ids.Load(), answered.Load())
+	for id := range ids.Load() {
+		n, ok := ran.Load(id + 1)
+		require.True(t, ok, "call %d never ran", id+1)
+		require.EqualValues(t, 1, n.(*atomic.Int64).Load(), "call %d", id+1)
+	}
+	require.Eventually(t, func() bool { return conn.Session().Stats().Outbound == limits.Amount{} }, 5*time.Second, time.Millisecond, "all is acknowledged")
+}
+
+// checkStream sends numbers until ctx ends, and checks that every one of them comes back in order and that the callee has got the same ones.
+func checkStream(ctx context.Context, conn *asterisque.Connection, sum asterisque.StreamFunction[int, uint64, uint64, [32]byte]) error {
+	call, err := sum.Open(background, conn, 0)
+	if err != nil {
+		return err
+	}
+	h := sha256.New()
+	sent := make(chan error, 1)
+	go func() {
+		defer close(sent)
+		for v := uint64(0); ctx.Err() == nil; v++ {
+			h.Write(binary.BigEndian.AppendUint64(nil, v))
+			if err := call.Send(background, v); err != nil {
+				sent <- err
+				return
+			}
+		}
+		sent <- call.CloseSend()
+	}()
+	next := uint64(1)
+	for v, err := range call.All(background) {
+		if err != nil {
+			return err
+		}
+		if v != next {
+			return fmt.Errorf("%d came, %d is next", v, next)
+		}
+		next++
+	}
+	if err := <-sent; err != nil {
+		return err
+	}
+	got, err := call.Result(background)
+	if err != nil {
+		return err
+	}
+	if [32]byte(h.Sum(nil)) != got {
+		return errors.New("the callee has got something else")
+	}
+	return nil
+}
+
+// hashStream is a handler that returns the SHA-256 of what its caller sends.
+func hashStream(_ context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+	h := sha256.New()
+	if _, err := io.Copy(h, stream.NewReader(p)); err != nil {
+		return nil, err
+	}
+	return h.Sum(nil), nil
+}
+
+func TestABulkStreamGoesOnAfterCuts(t *testing.T) {
+	svc := asterisque.NewService()
+	total := 32 << 20
+	svc.Handle(1, "hash", hashStream)
+	conn, wires := lasting(t, svc, asterisque.WithResume(time.Minute))
+	p, err := conn.Open(background, 1, nil)
+	require.NoError(t, err)
+	w := stream.NewWriter(p)
+	rnd := rand.NewChaCha8([32]byte{1})
+	h := sha256.New()
+	buf := make([]byte, 64<<10)
+	for sent := 0; sent < total; sent += len(buf) {
+		if sent%(4<<20) == 0 {
+			wires.cut()
+		}
+		rnd.Read(buf)
+		h.Write(buf)
+		_, err := w.Write(buf)
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	got, err := p.Result(background)
+	require.NoError(t, err)
+	require.Equal(t, h.Sum(nil), got)
+}
