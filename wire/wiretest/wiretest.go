@@ -7,6 +7,9 @@
 //	}
 //
 // and knows, when that passes (with -race, too), that a session can rely on the Wire.
+//
+// The author of a program learns what it does when a connection fails: [Faulty] makes any Wire slow, cuts, truncates, corrupts, stalls or half-opens it,
+// [FaultyConn] does so with the stream of bytes below a Wire, and a [Proxy] with TCP connections between programs as they are.
 package wiretest
 
 import (

@@ -1,0 +1,60 @@
+package wiretest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/wiretest"
+)
+
+// What an application sees when the connection is lost while a call runs.
+func ExampleFaulty() {
+	var (
+		greet  = asterisque.Func[string, string](10, "greet")
+		ponder = asterisque.Func[string, string](11, "ponder")
+		ctx    = context.Background()
+	)
+	pondering, told := make(chan struct{}), make(chan error, 1)
+	svc := asterisque.NewService()
+	greet.Handle(svc, func(_ context.Context, name string) (string, error) { return "hello, " + name, nil })
+	ponder.Handle(svc, func(ctx context.Context, _ string) (string, error) {
+		close(pondering)
+		<-ctx.Done()
+		told <- ctx.Err()
+		return "", ctx.Err()
+	})
+	there, here := asterisque.NewNode(asterisque.WithService(svc)), asterisque.NewNode()
+	defer there.Close()
+	defer here.Close()
+
+	// A session over an in-process Wire, one end of which is faulty.
+	a, b := wire.Pipe()
+	faulty := wiretest.Faulty(b, wiretest.Faults{})
+	go there.Accept(ctx, a)
+	sess, err := here.Attach(ctx, faulty)
+	if err != nil {
+		log.Fatal(err)
+	}
+	greeting, err := greet.Call(ctx, sess, "asterisk")
+	fmt.Println(greeting, err)
+
+	// Now it is cut.
+	go func() {
+		<-pondering
+		faulty.Cut()
+	}()
+	_, err = ponder.Call(ctx, sess, "why?")
+	fmt.Println("the caller:", errors.Is(err, asterisque.ErrSessionClosed), "- safe to repeat:", asterisque.Repeatable(err))
+	fmt.Println("the handler:", <-told)
+	_, err = greet.Call(ctx, sess, "asterisk")
+	fmt.Println("the next call:", errors.Is(err, asterisque.ErrSessionClosed), "- safe to repeat:", asterisque.Repeatable(err))
+	// Output:
+	// hello, asterisk <nil>
+	// the caller: true - safe to repeat: false
+	// the handler: context canceled
+	// the next call: true - safe to repeat: true
+}

@@ -1,0 +1,289 @@
+package wiretest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Conn is one end of a connection on which things go wrong. It is a [net.Conn], and safe for concurrent use.
+type Conn struct {
+	under         io.ReadWriteCloser // these are fixed
+	local, remote net.Addr
+
+	once sync.Once // closes under
+
+	mu      sync.Mutex
+	changed sync.Cond // uses mu; told about every change of what follows
+
+	out, in line // guarded by mu
+	closed  bool // guarded by mu; Close was called
+}
+
+// farewell is how long Close waits for the other end to read what has arrived there.
+const farewell = time.Second
+
+// errCut and errTruncated are what becomes of a line at a place of its faults.
+var (
+	errCut       = fmt.Errorf("wiretest: the connection was cut: %w", syscall.ECONNRESET)
+	errTruncated = errors.New("wiretest: the connection was truncated")
+	errHungUp    = fmt.Errorf("wiretest: the connection was truncated: %w", syscall.EPIPE)
+	errClosed    = fmt.Errorf("wiretest: %w", net.ErrClosed)
+)
+
+// FaultyConn returns c with faults; [wire.FromConn] makes a Wire of it. It owns c from now on. One end of a connection is enough: Faults has both directions.
+//
+// Of c is required what wire.FromConn requires. Without a delay, Write returns when c has taken the bytes, and Read reads at most 32 KiB ahead. With
+// a delay, what goes wrong with c during a Write is the error of a later one. Deadlines work over any c.
+//
+// The Conn has to be closed: its two goroutines end with that. All waits are on a [sync.Cond] and on timers, so it suits tests with [testing/synctest].
+func FaultyConn(c io.ReadWriteCloser, f Faults) *Conn {
+	conn := &Conn{under: c}
+	conn.local, conn.remote = addrs(c)
+	conn.changed.L = &conn.mu
+	conn.out = conn.line(f.Out, dice{f.Seed, 0})
+	conn.in = conn.line(f.In, dice{f.Seed, 1})
+	go conn.send() // these two end with Close
+	go conn.receive()
+	return conn
+}
+
+func (c *Conn) line(d Direction, dice dice) line {
+	l := line{faults: d, dice: dice, mu: &c.mu, changed: &c.changed}
+	if d.slow() {
+		l.room = underWay
+	}
+	return l
+}
+
+// send writes what comes out of the outgoing line, to its end.
+func (c *Conn) send() {
+	b := make([]byte, chunk)
+	for {
+		n, err := c.out.take(b)
+		if err == nil {
+			_, err = c.under.Write(b[:n])
+		}
+		if err != nil {
+			if !c.lost(err) {
+				c.fail(err)
+			}
+			return
+		}
+		c.out.arrived()
+	}
+}
+
+// fail ends writing, unless nobody is to know.
+func (c *Conn) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.out.vanished {
+		c.out.failLocked(err, err)
+	}
+}
+
+// receive reads what goes into the incoming line, to its end.
+func (c *Conn) receive() {
+	b := make([]byte, chunk)
+	for {
+		n, err := c.under.Read(b)
+		if _, refused := c.in.put(b[:n]); refused != nil {
+			return
+		}
+		if err != nil {
+			c.mu.Lock()
+			c.in.finishLocked(err)
+			c.mu.Unlock()
+			return
+		}
+	}
+}
+
+// Read implements net.Conn. It ends with io.EOF when the other end has closed, with an error that wraps net.ErrClosed after Close, and with one that wraps
+// syscall.ECONNRESET after a cut.
+func (c *Conn) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	n, err := c.in.take(p)
+	if err == nil {
+		c.in.arrived()
+		return n, nil
+	}
+	if c.lost(err) {
+		return c.in.take(p) // which has the reason
+	}
+	return n, err
+}
+
+// Write implements net.Conn. It keeps no part of b. Errors are as those of Read, and after the other end has closed those of the connection below.
+func (c *Conn) Write(b []byte) (int, error) { return c.out.put(b) }
+
+// Close implements net.Conn. It ends Read and Write. With a delay it waits until what is under way has arrived, for at most a second if the other end does not read;
+// what stands still is lost. The connection below is closed in any case, also if it is half-open.
+func (c *Conn) Close() error {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		return nil
+	}
+	c.closed = true
+	c.in.failLocked(errClosed, errClosed)
+	c.in.takeErr, c.out.putErr = errClosed, errClosed // whatever they were
+	c.leaveLocked()
+	c.out.failLocked(errClosed, errClosed)
+	c.mu.Unlock()
+	return c.closeUnder()
+}
+
+// leaveLocked waits until what is under way has arrived, or cannot.
+func (c *Conn) leaveLocked() {
+	o := &c.out
+	accepted := o.sent
+	if o.writing {
+		o.recallLocked()
+		accepted = o.begin
+	}
+	if o.room == 0 || accepted <= o.passed {
+		return
+	}
+	o.finishLocked(io.EOF)
+	left := max(time.Until(o.last), time.Until(o.free), 0) + o.faults.transmission(int(o.sent-o.taken))
+	limit := time.Now().Add(left + farewell)
+	for !o.stalled && !o.vanished && refusal(o.takeErr, limit) == nil {
+		o.waitLocked(limit)
+	}
+}
+
+// lost ends the connection if err says that it ends here.
+func (c *Conn) lost(err error) bool {
+	switch err {
+	case errCut:
+		c.down(errCut, errCut)
+	case errTruncated:
+		c.down(io.EOF, errHungUp)
+	default:
+		return false
+	}
+	return true
+}
+
+// down ends the connection at both ends.
+func (c *Conn) down(readErr, writeErr error) {
+	c.mu.Lock()
+	c.in.failLocked(errClosed, readErr)
+	c.out.failLocked(writeErr, errClosed)
+	c.mu.Unlock()
+	c.closeUnder()
+}
+
+// closeUnder closes the connection below, once. An error is for who was first.
+func (c *Conn) closeUnder() (err error) {
+	c.once.Do(func() { err = c.under.Close() })
+	return err
+}
+
+// Cut loses the connection, with all that is under way. Read and Write fail with an error that wraps [syscall.ECONNRESET]. The connection below is closed,
+// and so that the other end sees a reset too if it is TCP.
+func (c *Conn) Cut() {
+	if t, ok := c.under.(*net.TCPConn); ok {
+		reset(t)
+	}
+	c.down(errCut, errCut)
+}
+
+// Stall lets nothing more pass in either direction until Resume: writing and reading wait.
+func (c *Conn) Stall() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out.stalled, c.in.stalled = true, true
+	c.changed.Broadcast()
+}
+
+// Resume ends what Stall or [Direction.StallAfter] began. Nothing is lost by a stall.
+func (c *Conn) Resume() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out.resumeLocked()
+	c.in.resumeLocked()
+}
+
+// HalfOpen loses what is under way and all that is sent from now on, in both directions and without a word: Write goes on to succeed, Read waits for ever, and
+// neither end is closed. There is no way back but Cut and Close.
+func (c *Conn) HalfOpen() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out.vanishLocked()
+	c.in.vanishLocked()
+}
+
+// waitUntilClear waits until what is sent passes, or the connection is lost or closed.
+func (c *Conn) waitUntilClear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for (c.out.stalled || c.out.vanished) && c.out.takeErr == nil {
+		c.changed.Wait()
+	}
+}
+
+// SetDeadline implements net.Conn.
+func (c *Conn) SetDeadline(t time.Time) error { return c.setDeadlines(&t, &t) }
+
+// SetReadDeadline implements net.Conn.
+func (c *Conn) SetReadDeadline(t time.Time) error { return c.setDeadlines(&t, nil) }
+
+// SetWriteDeadline implements net.Conn. A Write that ends so tells how many bytes cannot be taken back.
+func (c *Conn) SetWriteDeadline(t time.Time) error { return c.setDeadlines(nil, &t) }
+
+func (c *Conn) setDeadlines(read, write *time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return errClosed
+	}
+	if read != nil {
+		c.in.takeBy = *read
+	}
+	if write != nil {
+		c.out.putBy = *write
+	}
+	c.changed.Broadcast()
+	return nil
+}
+
+// LocalAddr implements net.Conn. It is never nil.
+func (c *Conn) LocalAddr() net.Addr { return c.local }
+
+// RemoteAddr implements net.Conn. It is never nil.
+func (c *Conn) RemoteAddr() net.Addr { return c.remote }
+
+// addrs returns the addresses of the ends of c, which need not know them.
+func addrs(c any) (local, remote net.Addr) {
+	if n, ok := c.(interface{ LocalAddr() net.Addr }); ok {
+		local = n.LocalAddr()
+	}
+	if n, ok := c.(interface{ RemoteAddr() net.Addr }); ok {
+		remote = n.RemoteAddr()
+	}
+	if local == nil {
+		local = place("local")
+	}
+	if remote == nil {
+		remote = place("remote")
+	}
+	return local, remote
+}
+
+// place is the address of an end that has none in a network.
+type place string
+
+// Network implements net.Addr.
+func (place) Network() string { return "faulty" }
+
+// String implements net.Addr.
+func (p place) String() string { return string(p) }

@@ -1,0 +1,101 @@
+package wiretest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// Wire is one end of a Wire on which things go wrong. Beside the five methods it is a [wire.BatchWriter], [wire.Buffered] and a [wire.Deadliner].
+type Wire struct {
+	wire.Wire // over conn
+	conn      *Conn
+}
+
+// Faulty returns w with faults. It owns w from now on, and has to be closed. One end of a connection is enough: Faults has both directions.
+//
+// This end behaves as one over [FaultyConn] does. The other end gets whole frames, and so does not see that a frame was truncated, or cut: for it the Wire ends
+// before that frame. A test of how that end reads half a frame is for FaultyConn. No frame may be larger than 16 MiB.
+func Faulty(w wire.Wire, f Faults) *Wire {
+	conn := FaultyConn(&frameStream{Wire: w}, f)
+	return &Wire{wire.FromConn(conn), conn}
+}
+
+// Cut loses the Wire; see [Conn.Cut].
+func (w *Wire) Cut() { w.conn.Cut() }
+
+// Stall lets nothing more pass until Resume; see [Conn.Stall].
+func (w *Wire) Stall() { w.conn.Stall() }
+
+// Resume ends what Stall or [Direction.StallAfter] began; see [Conn.Resume].
+func (w *Wire) Resume() { w.conn.Resume() }
+
+// HalfOpen loses all that is sent from now on, without a word; see [Conn.HalfOpen].
+func (w *Wire) HalfOpen() { w.conn.HalfOpen() }
+
+// WriteBatch implements wire.BatchWriter.
+func (w *Wire) WriteBatch(batch []byte) error { return w.Wire.(wire.BatchWriter).WriteBatch(batch) }
+
+// Buffered implements wire.Buffered.
+func (w *Wire) Buffered() bool { return w.Wire.(wire.Buffered).Buffered() }
+
+// SetReadDeadline implements wire.Deadliner.
+func (w *Wire) SetReadDeadline(t time.Time) error { return w.conn.SetReadDeadline(t) }
+
+// SetWriteDeadline implements wire.Deadliner.
+func (w *Wire) SetWriteDeadline(t time.Time) error { return w.conn.SetWriteDeadline(t) }
+
+// largest is how large a frame may be. A length that has been corrupted is likely to be larger, and is found so at once.
+const largest = 16 << 20
+
+// prefix is the number of bytes before each frame.
+const prefix = 4
+
+// frameStream makes a stream of bytes of a Wire: each frame behind its length.
+type frameStream struct {
+	wire.Wire
+
+	in  []byte // belongs to the reading goroutine; what is left of the frame that was read last
+	out []byte // belongs to the writing goroutine; what is there of the next frame
+}
+
+// Read implements io.Reader.
+func (s *frameStream) Read(p []byte) (int, error) {
+	if len(s.in) == 0 {
+		f, err := s.ReadFrame(largest)
+		if err != nil {
+			return 0, err
+		}
+		s.in = append(binary.BigEndian.AppendUint32(s.in[:0], uint32(len(f))), f...)
+	}
+	n := copy(p, s.in)
+	s.in = s.in[n:]
+	return n, nil
+}
+
+// Write implements io.Writer. It writes what are whole frames, and keeps the rest.
+func (s *frameStream) Write(p []byte) (int, error) {
+	s.out = append(s.out, p...)
+	var frames [][]byte
+	rest := s.out
+	for len(rest) >= prefix {
+		n := int(binary.BigEndian.Uint32(rest))
+		if n < 0 || n > largest {
+			return 0, fmt.Errorf("wiretest: %w: %d bytes, %d allowed", wire.ErrFrameTooLarge, uint32(n), largest)
+		}
+		if len(rest) < prefix+n {
+			break
+		}
+		frames = append(frames, rest[prefix:prefix+n])
+		rest = rest[prefix+n:]
+	}
+	if len(frames) > 0 {
+		if err := s.WriteFrames(frames); err != nil {
+			return 0, err
+		}
+	}
+	s.out = append(s.out[:0], rest...)
+	return len(p), nil
+}

@@ -1,0 +1,267 @@
+package wiretest
+
+import (
+	"os"
+	"sync"
+	"time"
+)
+
+const (
+	chunk    = 32 << 10             // bytes that are moved at once
+	kib      = 1 << 10              // bytes that share their jitter
+	underWay = 1 << 20              // bytes that a line with a delay holds before writing waits
+	slack    = 5 * time.Millisecond // how late a timer may be without a loss of bandwidth
+)
+
+// line is one direction of a faulty connection. Bytes are put in at one end and taken from the other: later, altered, or never.
+type line struct {
+	faults Direction // these are fixed
+	dice   dice
+	room   int64 // how many bytes may be under way when put returns
+
+	mu      *sync.Mutex // these are of the connection, and lock themselves
+	changed *sync.Cond  // uses mu; told about every change of what follows
+
+	queue  []packet  // guarded by mu, as all below; what is under way
+	sent   int64     // how many bytes have been put
+	taken  int64     // how many of them have been taken
+	passed int64     // how many of these have arrived where the taker took them to
+	last   time.Time // when the last packet is due
+	free   time.Time // when all that was taken has passed, as the bandwidth has it
+
+	writing  bool  // a put is under way
+	begin    int64 // what sent was when it began
+	stalled  bool
+	resumed  bool // StallAfter is over
+	vanished bool // nothing arrives any more
+
+	putErr, takeErr error // why nothing can be put or taken any more
+	putBy, takeBy   time.Time
+}
+
+// packet is a part of what is under way, or the end behind it.
+type packet struct {
+	b   []byte
+	due time.Time // not before that it arrives
+	end error     // what the taker finds here for good
+}
+
+// put sends b and keeps no part of it. It waits until no more than l.room bytes are under way.
+func (l *line) put(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.writing && refusal(l.putErr, l.putBy) == nil {
+		l.waitLocked(l.putBy)
+	}
+	if err := refusal(l.putErr, l.putBy); err != nil {
+		return 0, err
+	}
+	l.writing, l.begin = true, l.sent
+	defer func() {
+		l.writing = false
+		l.changed.Broadcast()
+	}()
+	l.sendLocked(b)
+	for l.sent-l.passed > l.room && !l.vanished {
+		if err := refusal(l.putErr, l.putBy); err != nil {
+			return l.recallLocked(), err
+		}
+		l.waitLocked(l.putBy)
+	}
+	return len(b), nil
+}
+
+// sendLocked puts a copy of b under way.
+func (l *line) sendLocked(b []byte) {
+	if l.vanished {
+		return
+	}
+	b = append([]byte(nil), b...)
+	for len(b) > 0 {
+		n := len(b)
+		if l.faults.Jitter > 0 {
+			n = min(n, kib-int(l.sent%kib))
+		}
+		l.queue = append(l.queue, packet{b: b[:n], due: l.dueLocked()})
+		l.sent += int64(n)
+		b = b[n:]
+	}
+	l.changed.Broadcast()
+}
+
+// dueLocked returns when what is sent now arrives.
+func (l *line) dueLocked() time.Time {
+	due := time.Now().Add(l.faults.latency(l.dice, l.sent/kib))
+	if due.Before(l.last) {
+		due = l.last
+	}
+	l.last = due
+	return due
+}
+
+// recallLocked takes back what the put under way has sent and nobody has taken, and returns how much of it is gone.
+func (l *line) recallLocked() int {
+	keep := max(l.begin, l.taken)
+	for extra := l.sent - keep; extra > 0 && len(l.queue) > 0; {
+		p := &l.queue[len(l.queue)-1]
+		n := min(int64(len(p.b)), extra)
+		extra -= n
+		if p.b = p.b[:int64(len(p.b))-n]; len(p.b) == 0 {
+			l.queue = l.queue[:len(l.queue)-1]
+		}
+	}
+	l.sent = keep
+	return int(keep - l.begin)
+}
+
+// finishLocked puts the end under way: it arrives behind all bytes.
+func (l *line) finishLocked(end error) {
+	if !l.vanished {
+		l.queue = append(l.queue, packet{due: l.dueLocked(), end: end})
+		l.changed.Broadcast()
+	}
+}
+
+// take waits for bytes to arrive and moves them to p. They have passed when arrived is called. The error may be errCut or errTruncated: the caller sees to it.
+func (l *line) take(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		if err := refusal(l.takeErr, l.takeBy); err != nil {
+			return 0, err
+		}
+		at, err := l.nextLocked(len(p))
+		if err != nil {
+			return 0, err
+		}
+		if now := time.Now(); !at.IsZero() && !at.After(now) {
+			if end := l.queue[0].end; end != nil {
+				return 0, end
+			}
+			if earliest := now.Add(-slack); at.Before(earliest) {
+				at = earliest // time that nobody used is gone
+			}
+			l.free = at
+			return l.moveLocked(p), nil
+		}
+		l.waitLocked(earlier(at, l.takeBy))
+	}
+}
+
+// nextLocked returns when the next packet, or part of it, or the end has passed. The zero time stands for not yet known.
+func (l *line) nextLocked(most int) (time.Time, error) {
+	if reached(l.faults.VanishAfter, l.taken) {
+		l.vanishLocked()
+	}
+	if reached(l.faults.StallAfter, l.taken) && !l.resumed {
+		l.stalled = true
+	}
+	switch {
+	case l.vanished || l.stalled:
+		return time.Time{}, nil
+	case reached(l.faults.CutAfter, l.taken):
+		return time.Time{}, errCut
+	case reached(l.faults.TruncateAfter, l.taken):
+		return time.Time{}, errTruncated
+	case len(l.queue) == 0:
+		return time.Time{}, nil
+	}
+	begin := l.queue[0].due
+	if begin.Before(l.free) {
+		begin = l.free
+	}
+	return begin.Add(l.faults.transmission(l.sizeLocked(most))), nil
+}
+
+// sizeLocked returns how many bytes pass next.
+func (l *line) sizeLocked(most int) int {
+	return l.faults.until(l.taken, min(len(l.queue[0].b), most, l.faults.piece()))
+}
+
+// moveLocked moves the next bytes to p.
+func (l *line) moveLocked(p []byte) int {
+	first := &l.queue[0]
+	n := copy(p, first.b[:l.sizeLocked(len(p))])
+	if i := l.faults.CorruptAt - 1 - l.taken; 0 <= i && i < int64(n) {
+		p[i] ^= 1 << (l.dice.roll(0) % 8)
+	}
+	if first.b = first.b[n:]; len(first.b) == 0 {
+		l.queue = l.queue[1:]
+	}
+	l.taken += int64(n)
+	return n
+}
+
+// arrived says that all that was taken has arrived.
+func (l *line) arrived() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.passed = l.taken
+	l.changed.Broadcast()
+}
+
+// vanishLocked loses what is under way, and all that will be.
+func (l *line) vanishLocked() {
+	l.vanished = true
+	l.queue = nil
+	l.taken, l.passed = l.sent, l.sent
+	l.changed.Broadcast()
+}
+
+// resumeLocked ends a stall. Bandwidth that was not used meanwhile is gone.
+func (l *line) resumeLocked() {
+	if l.stalled {
+		l.stalled = false
+		l.resumed = reached(l.faults.StallAfter, l.taken)
+		if now := time.Now(); l.free.Before(now) {
+			l.free = now
+		}
+		l.changed.Broadcast()
+	}
+}
+
+// failLocked ends both ends of the line, unless that has been done, and drops what is under way.
+func (l *line) failLocked(putErr, takeErr error) {
+	if l.putErr == nil {
+		l.putErr = putErr
+	}
+	if l.takeErr == nil {
+		l.takeErr = takeErr
+	}
+	l.queue = nil
+	l.changed.Broadcast()
+}
+
+// waitLocked waits for a change, at most until then if that is not zero.
+func (l *line) waitLocked(then time.Time) {
+	if !then.IsZero() {
+		defer time.AfterFunc(time.Until(then), l.wake).Stop()
+	}
+	l.changed.Wait()
+}
+
+// wake takes the lock, so that whoever is about to wait does so first.
+func (l *line) wake() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.changed.Broadcast()
+}
+
+// reached reports whether n bytes are as many as a place asks for.
+func reached(place, n int64) bool { return place > 0 && n >= place }
+
+// refusal returns why nothing can be done, if anything.
+func refusal(err error, by time.Time) error {
+	if err == nil && !by.IsZero() && !time.Now().Before(by) {
+		return os.ErrDeadlineExceeded
+	}
+	return err
+}
+
+// earlier returns the earlier of two times, either of which may be zero for never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,178 @@
+package wiretest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Proxy stands between TCP clients and a server, and lets things go wrong with the connections through it. It is safe for concurrent use.
+//
+// The end of a connection on one side ends it on the other, once what was sent before has arrived there. There is no closing of one direction only.
+type Proxy struct {
+	listener net.Listener // these are fixed
+	target   string
+	faults   Faults
+	ctx      context.Context // ends with the Proxy
+	stop     context.CancelFunc
+	running  sync.WaitGroup // the goroutines
+
+	mu      sync.Mutex
+	through map[*Conn]struct{} // guarded by mu; nil once the Proxy is closed
+	dialled uint64             // guarded by mu; how many connections there have been
+	refuse  bool               // guarded by mu
+}
+
+// NewProxy listens at a free port of 127.0.0.1 and forwards every connection to the TCP address target, such as "127.0.0.1:5330". Out of f is what clients send, In
+// what the server sends. Each connection has the faults of f, and a seed of its own, which follows from that of f and how many came before. The Proxy has to be
+// closed. The error is that of listening; a target that cannot be reached ends the connection of the client.
+func NewProxy(target string, f Faults) (*Proxy, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("wiretest: proxy for %s: %w", target, err)
+	}
+	p := &Proxy{listener: l, target: target, faults: f, through: make(map[*Conn]struct{})}
+	p.ctx, p.stop = context.WithCancel(context.Background())
+	p.running.Go(p.accept) // ends with Close
+	return p, nil
+}
+
+// Addr returns where the Proxy listens, as host:port.
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Cut loses all connections that are there, for both sides. New ones are accepted. See [Conn.Cut].
+func (p *Proxy) Cut() { p.each((*Conn).Cut) }
+
+// Stall lets nothing more pass through the connections that are there, until Resume. New ones are accepted. See [Conn.Stall].
+func (p *Proxy) Stall() { p.each((*Conn).Stall) }
+
+// HalfOpen loses all that is sent through the connections that are there, from now on and without a word; when one side closes, the other does not learn of it. New
+// ones are accepted. See [Conn.HalfOpen].
+func (p *Proxy) HalfOpen() { p.each((*Conn).HalfOpen) }
+
+// Refuse ends every new connection at once, until Resume. Those that are there go on.
+func (p *Proxy) Refuse() { p.setRefuse(true) }
+
+// Resume ends what Stall, [Direction.StallAfter] and Refuse began. What was cut or is half-open remains so.
+func (p *Proxy) Resume() {
+	p.setRefuse(false)
+	p.each((*Conn).Resume)
+}
+
+// Close stops listening and cuts all connections. It waits for the goroutines of the Proxy. Repeated calls return nil.
+func (p *Proxy) Close() error {
+	p.stop()
+	p.listener.Close()
+	p.mu.Lock()
+	through := p.through
+	p.through = nil
+	p.mu.Unlock()
+	for c := range through {
+		c.Cut()
+	}
+	p.running.Wait()
+	return nil
+}
+
+func (p *Proxy) setRefuse(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refuse = on
+}
+
+// each does something to every connection that is there.
+func (p *Proxy) each(do func(*Conn)) {
+	p.mu.Lock()
+	var list []*Conn
+	for c := range p.through {
+		list = append(list, c)
+	}
+	p.mu.Unlock()
+	for _, c := range list {
+		do(c)
+	}
+}
+
+func (p *Proxy) accept() {
+	for {
+		c, err := p.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // such as too many open files, which may pass
+			select {
+			case <-p.ctx.Done():
+			case <-time.After(10 * time.Millisecond):
+			}
+			continue
+		}
+		p.running.Go(func() { p.forward(c.(*net.TCPConn)) }) // ends with either side, or with Close
+	}
+}
+
+// forward joins a client with the target until one of them closes, or the connection is cut.
+func (p *Proxy) forward(client *net.TCPConn) {
+	defer client.Close()
+	server, err := p.dial()
+	if err != nil {
+		reset(client)
+		return
+	}
+	c, ok := p.add(server)
+	if !ok {
+		return
+	}
+	defer p.remove(c)
+	var there sync.WaitGroup
+	there.Go(func() { // ends with the client, which is closed below, or with the faulty connection
+		io.Copy(c, client)
+		c.waitUntilClear() // the end passes no more than bytes do
+		c.Close()
+	})
+	if _, err := io.Copy(client, c); errors.Is(err, syscall.ECONNRESET) {
+		reset(client)
+	}
+	client.Close()
+	there.Wait()
+}
+
+// dial connects to the target, unless connections are refused.
+func (p *Proxy) dial() (net.Conn, error) {
+	p.mu.Lock()
+	refuse := p.refuse
+	p.mu.Unlock()
+	if refuse {
+		return nil, syscall.ECONNREFUSED
+	}
+	return new(net.Dialer).DialContext(p.ctx, "tcp", p.target)
+}
+
+// add makes a connection to the target faulty, unless the Proxy has been closed meanwhile.
+func (p *Proxy) add(server net.Conn) (*Conn, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.through == nil {
+		server.Close()
+		return nil, false
+	}
+	f := p.faults
+	f.Seed += p.dialled
+	p.dialled++
+	c := FaultyConn(server, f)
+	p.through[c] = struct{}{}
+	return c, true
+}
+
+func (p *Proxy) remove(c *Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.through, c)
+}
+
+// reset lets Close of c tell the other end that the connection is lost.
+func reset(c *net.TCPConn) { c.SetLinger(0) }
