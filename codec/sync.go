@@ -21,7 +21,6 @@ const (
 // FeatureResume is the bit of [Sync].Features that says: this side can resume a session over another wire.
 const FeatureResume = 1
 
-
 // Sync is the handshake: each side sends one, before anything else. A zero field is not sent.
 //
 // The lengths of byte strings and names are not checked on the way out; the peer refuses those beyond the limits.
