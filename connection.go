@@ -349,7 +349,7 @@ func (c *Connection) attempt(ctx context.Context, s *Session) (*Session, error) 
 		s.fail(codec.ErrUnavailable.Withf("the session could not be resumed: the peer does not have it any more"))
 		<-s.gone
 	}
-	return c.node.begin(w, a, c.node.cfg.service, true, func(s *Session) {
+	return c.node.begin(w, a, c.node.ownGrant(), true, func(s *Session) {
 		s.onAway = func() { c.lost(s) }
 	})
 }

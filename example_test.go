@@ -188,12 +188,12 @@ func ExampleWithAccept() {
 	secret.Handle(all, func(context.Context, string) (string, error) { return "42", nil })
 	nothing := asterisque.NewService()
 	there := asterisque.NewNode(asterisque.WithService(all),
-		asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Service, error) {
+		asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
 			switch {
 			case p.ID == "": // a name proves nothing, but is good for logs
 				return nil, errors.New("say who you are")
-			case p.TLS == nil || len(p.TLS.VerifiedChains) == 0:
-				return nothing, nil
+			case p.Certificate() == nil:
+				return &asterisque.Grant{Service: nothing}, nil
 			default: // its certificate proves who it is
 				return nil, nil // the node's own service
 			}

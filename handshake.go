@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"errors"
 	"io"
 	"slices"
@@ -50,6 +49,8 @@ type handshake struct {
 	w   wire.Wire
 	cfg *config
 
+	refusal error // what the accepting side tells any peer; nil: nothing
+
 	mu sync.Mutex // held by who writes w
 }
 
@@ -58,6 +59,9 @@ func (h *handshake) dial(ctx context.Context, was *former) (a agreement, err err
 	ctx, done := h.limit(ctx)
 	defer done()
 	hello := h.hello()
+	if hello.Credential, err = h.credential(ctx); err != nil {
+		return a, h.refuse(err)
+	}
 	if was != nil {
 		hello.Session, hello.Secret, hello.Received = was.session[:], was.secret[:], was.received
 	}
@@ -79,30 +83,35 @@ func (h *handshake) dial(ctx context.Context, was *former) (a agreement, err err
 
 // accept is the handshake of the side that was connected to. It also decides what is offered to the peer. If the peer wants to resume a session, and may, that is returned, with the
 // Wire taken over by it.
-func (h *handshake) accept(ctx context.Context, n *Node) (a agreement, svc *Service, resumed *Session, err error) {
+func (h *handshake) accept(ctx context.Context, n *Node) (a agreement, g Grant, resumed *Session, err error) {
 	ctx, done := h.limit(ctx)
 	defer done()
 	hello, err := h.receive()
 	if err != nil {
-		return a, nil, nil, h.failed(ctx, err)
+		return a, g, nil, h.failed(ctx, err)
+	}
+	if h.refusal != nil {
+		return a, g, nil, h.refuse(h.refusal)
 	}
 	was := former{received: hello.Received}
 	copy(was.session[:], hello.Session)
 	copy(was.secret[:], hello.Secret)
 	chosen := h.choose(hello.Codecs)
 	if chosen == nil {
-		return a, nil, nil, h.refuse(codec.ErrHandshake.Withf("no common value codec: the peer offers %s, this side %s", strings.Join(hello.Codecs, ", "), codecNames(h.cfg.codecs)))
+		return a, g, nil, h.refuse(codec.ErrHandshake.Withf("no common value codec: the peer offers %s, this side %s", strings.Join(hello.Codecs, ", "), codecNames(h.cfg.codecs)))
 	}
 	hello.Version = min(hello.Version, codec.Version) // the lower one is spoken
 	hello.Codecs = []string{chosen.Name()}
 	hello.Session = make([]byte, codec.SessionSize)
 	rand.Read(hello.Session) // never fails
 	if a, err = h.agree(hello); err != nil {
-		return a, nil, nil, h.refuse(err)
+		return a, g, nil, h.refuse(err)
 	}
-	if svc, err = h.authorise(ctx, a.about); err != nil {
-		return a, nil, nil, h.refuse(err)
+	a.about.Credential = hello.Credential
+	if g, err = h.authorise(ctx, a.about); err != nil {
+		return a, g, nil, h.refuse(err)
 	}
+	a.about.Credential, a.about.Subject = nil, g.Subject
 	reply := h.hello()
 	reply.Codecs = hello.Codecs
 	if a.resume && was.session != ([codec.SessionSize]byte{}) {
@@ -112,10 +121,10 @@ func (h *handshake) accept(ctx context.Context, n *Node) (a agreement, svc *Serv
 				return h.send(reply)
 			}})
 			if err == nil {
-				return a, svc, s, nil
+				return a, g, s, nil
 			}
 			if reply.Session != nil { // it may have been sent
-				return a, nil, nil, h.failed(ctx, err)
+				return a, g, nil, h.failed(ctx, err)
 			}
 		}
 	}
@@ -125,9 +134,9 @@ func (h *handshake) accept(ctx context.Context, n *Node) (a agreement, svc *Serv
 		reply.Secret = a.secret[:]
 	}
 	if err := h.send(reply); err != nil {
-		return a, nil, nil, h.failed(ctx, err)
+		return a, g, nil, h.failed(ctx, err)
 	}
-	return a, svc, nil, nil
+	return a, g, nil, nil
 }
 
 // limit bounds the handshake in time: when the returned context ends before done is called, the peer is told, and the Wire is closed.
@@ -204,7 +213,7 @@ func (h *handshake) agree(s codec.Sync) (a agreement, err error) {
 		return a, codec.ErrHandshake.Withf("the peer accepts frames of %d bytes only, and %d is the least", s.MaxMessage, minFrame)
 	}
 	a = agreement{
-		about:    Peer{ID: string(s.Node), LocalAddr: h.w.LocalAddr(), RemoteAddr: h.w.RemoteAddr()},
+		about:    h.peer(),
 		values:   h.choose(s.Codecs),
 		maxFrame: int(min(s.MaxMessage, 1<<31-1)),
 		window:   s.Window,
@@ -214,13 +223,20 @@ func (h *handshake) agree(s codec.Sync) (a agreement, err error) {
 		resume:   h.cfg.resumeFor > 0 && s.Features&codec.FeatureResume != 0,
 		received: s.Received,
 	}
+	a.about.ID = string(s.Node)
 	copy(a.session[:], s.Session)
 	copy(a.secret[:], s.Secret)
-	if secure, ok := h.w.(interface{ ConnectionState() tls.ConnectionState }); ok {
-		state := secure.ConnectionState()
-		a.about.TLS = &state
-	}
 	return a, nil
+}
+
+// peer returns what the Wire tells of the other side.
+func (h *handshake) peer() Peer {
+	p := Peer{LocalAddr: h.w.LocalAddr(), RemoteAddr: h.w.RemoteAddr()}
+	if secure, ok := h.w.(wire.Secure); ok {
+		state := secure.ConnectionState()
+		p.TLS = &state
+	}
+	return p
 }
 
 // choose returns the first of names that this side has, or nil.
@@ -231,25 +247,6 @@ func (h *handshake) choose(names []string) codec.Values {
 		}
 	}
 	return nil
-}
-
-// authorise asks the application about the peer.
-func (h *handshake) authorise(ctx context.Context, p Peer) (*Service, error) {
-	if h.cfg.accept == nil {
-		return h.cfg.service, nil
-	}
-	svc, err := h.cfg.accept(ctx, p)
-	if err != nil {
-		a := codec.AbortOf(err)
-		if a.Code == codec.Failed {
-			a = codec.ErrUnauthorized.Withf("%v", err)
-		}
-		return nil, a
-	}
-	if svc == nil {
-		svc = h.cfg.service
-	}
-	return svc, nil
 }
 
 // refuse tells the peer why there will be no session, and returns it.

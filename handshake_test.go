@@ -156,7 +156,7 @@ func TestTheContextEndsAHandshake(t *testing.T) {
 }
 
 func TestThePeerIsToldWhyItWasNotAuthorised(t *testing.T) {
-	there := asterisque.NewNode(asterisque.WithAccept(func(context.Context, asterisque.Peer) (*asterisque.Service, error) {
+	there := asterisque.NewNode(asterisque.WithAccept(func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
 		return nil, errors.New("members only")
 	}))
 	defer there.Close()

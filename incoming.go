@@ -37,7 +37,7 @@ type incoming struct {
 
 // newIncoming copies what it needs of m, whose slices are valid only for the moment.
 func newIncoming(s *Session, m *codec.Open, h *handler) *incoming {
-	p := min(priority.Priority(m.Priority), s.cfg.highest)
+	p := min(priority.Priority(m.Priority), s.highest)
 	c := &incoming{
 		port:     port{s: s, flow: outbox.AcceptedFlow(p, m.Pipe), id: m.Pipe},
 		handler:  h,

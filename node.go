@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
@@ -18,8 +19,10 @@ type Node struct {
 	invalid error  // what is wrong with cfg
 	workers workers
 	once    once
-	born    time.Time
-	calls   sync.Pool // of *call; not global, because their channels belong to the bubble of a synctest as the node does
+
+	admission admission
+	born      time.Time
+	calls     sync.Pool // of *call; not global, because their channels belong to the bubble of a synctest as the node does
 
 	mu       sync.Mutex
 	sessions map[*Session]struct{} // guarded by mu, as all below; nil once the node is closed
@@ -40,6 +43,7 @@ func NewNode(opts ...Option) *Node {
 	}
 	n.cfg, n.invalid = newConfig(opts)
 	n.born, n.workers.limit = time.Now(), n.cfg.nodeWorkers
+	n.admission.halfOpen, n.admission.perAddress = n.cfg.halfOpen, n.cfg.perAddress
 	n.once.keep, n.once.most = n.cfg.remember, n.cfg.remembered
 	return n
 }
@@ -73,7 +77,7 @@ func (n *Node) Attach(ctx context.Context, w wire.Wire) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return n.begin(w, a, n.cfg.service, true, nil)
+	return n.begin(w, a, n.ownGrant(), true, nil)
 }
 
 // Accept makes a session of a Wire that the other side has connected, or returns the session that goes on over it: see [WithResume]. Otherwise it is as Attach.
@@ -82,17 +86,28 @@ func (n *Node) Accept(ctx context.Context, w wire.Wire) (*Session, error) {
 		w.Close()
 		return nil, n.invalid
 	}
-	h := handshake{w: w, cfg: &n.cfg}
-	a, svc, resumed, err := h.accept(ctx, n)
+	return n.accept(ctx, w, nil, nil)
+}
+
+// accept is Accept. If refusal is not nil, the peer is told that instead. prepare is as for begin.
+func (n *Node) accept(ctx context.Context, w wire.Wire, refusal error, prepare func(*Session)) (*Session, error) {
+	h := handshake{w: w, cfg: &n.cfg, refusal: refusal}
+	a, g, resumed, err := h.accept(ctx, n)
 	if err != nil || resumed != nil {
 		return resumed, err
 	}
-	return n.begin(w, a, svc, false, nil)
+	return n.begin(w, a, g, false, prepare)
+}
+
+// ownGrant is what a peer gets that this side has dialled.
+func (n *Node) ownGrant() (g Grant) {
+	g.complete(&n.cfg) // which fits: NewNode has checked it
+	return g
 }
 
 // begin starts a session, unless the node has been closed meanwhile. prepare is called before anything can happen on it; it may be nil.
-func (n *Node) begin(w wire.Wire, a agreement, svc *Service, dialled bool, prepare func(*Session)) (*Session, error) {
-	s := newSession(n, w, a, svc, dialled)
+func (n *Node) begin(w wire.Wire, a agreement, g Grant, dialled bool, prepare func(*Session)) (*Session, error) {
+	s := newSession(n, w, a, g, dialled)
 	if prepare != nil {
 		prepare(s)
 	}
@@ -110,7 +125,11 @@ func (n *Node) begin(w wire.Wire, a agreement, svc *Service, dialled bool, prepa
 		return nil, errNodeClosed
 	}
 	n.lookAfter(s)
+	s.endWithCertificate()
 	go s.run() // ends with the Wire
+	if n.cfg.onSession != nil {
+		n.cfg.onSession(s)
+	}
 	return s, nil
 }
 
@@ -132,6 +151,9 @@ func (n *Node) former(ctx context.Context, was former, p Peer) *Session {
 
 // forget is called by a session that has ended.
 func (n *Node) forget(s *Session) {
+	if s.onGone != nil {
+		s.onGone()
+	}
 	n.mu.Lock()
 	delete(n.sessions, s)
 	delete(n.resumable, s.id)
@@ -163,19 +185,44 @@ func (n *Node) Serve(ctx context.Context, ln wire.Listener) error {
 	stop := context.AfterFunc(ctx, func() { ln.Close() })
 	defer stop()
 	defer n.served(ln)
+	back := backoff{first: 5 * time.Millisecond, most: time.Second}
 	for {
 		w, err := ln.Accept()
-		if err != nil {
-			if errors.Is(err, net.ErrClosed) {
-				return nil
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return nil
+		case err != nil: // it may pass: too many open files, for example
+			if !passes(err) {
+				return err
 			}
-			return err
+			n.cfg.log.Warn("accepting failed", "url", ln.URL(), "error", err)
+			sleep(ctx, back.next())
+			continue
 		}
-		n.accepts.Go(func() { // ends with the handshake
-			if _, err := n.Accept(ctx, w); err != nil {
-				n.cfg.log.Warn("handshake failed", "addr", w.RemoteAddr(), "error", err)
-			}
-		})
+		back.step = 0
+		n.accepts.Go(func() { n.meet(ctx, w) }) // ends with the handshake, or with the session
+	}
+}
+
+// passes reports whether an error of Accept is one after which a later Accept may succeed.
+func passes(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.ECONNABORTED)
+}
+
+// meet does the handshake with whom Serve has accepted.
+func (n *Node) meet(ctx context.Context, w wire.Wire) {
+	over, refusal := n.admission.enter(w)
+	lasts := false
+	_, err := n.accept(ctx, w, refusal, func(s *Session) {
+		lasts = true
+		s.onGone = func() { n.admission.gone(w) }
+	})
+	over()
+	if !lasts {
+		n.admission.gone(w)
+	}
+	if err != nil {
+		n.cfg.log.Warn("handshake failed", "addr", w.RemoteAddr(), "error", err)
 	}
 }
 

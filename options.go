@@ -20,7 +20,11 @@ type Option func(*config)
 type config struct {
 	id         string
 	service    *Service
-	accept     func(context.Context, Peer) (*Service, error)
+	accept     func(context.Context, Peer) (*Grant, error)
+	onSession  func(*Session)
+	credential func(context.Context, Peer) ([]byte, error)
+	halfOpen   int
+	perAddress int
 	log        *slog.Logger
 	codecs     []codec.Values
 	tls        *tls.Config
@@ -43,8 +47,12 @@ type config struct {
 	writeTimeout time.Duration
 	resumeFor    time.Duration
 	repository   Repository
-	remember     time.Duration
-	remembered   limits.Amount
+
+	plainCredentials    bool
+	outliveCertificates bool
+
+	remember   time.Duration
+	remembered limits.Amount
 
 	share     float64
 	highest   priority.Priority
@@ -61,6 +69,7 @@ func newConfig(opts []Option) (config, error) {
 		inbound:    limits.Limits{Soft: limits.Amount{Messages: 32 << 10, Bytes: 16 << 20}, Hard: limits.Amount{Messages: 64 << 10, Bytes: 64 << 20}},
 		outbound:   limits.Limits{Soft: limits.Amount{Messages: 32 << 10, Bytes: 16 << 20}, Hard: limits.Amount{Messages: 64 << 10, Bytes: 64 << 20}},
 		opens:      4096,
+		halfOpen:   1024,
 		workers:    1024,
 		share:      0.05,
 		highest:    priority.Max,
@@ -102,6 +111,10 @@ func (c *config) check() (err error) {
 		return fmt.Errorf("asterisque: WithMaxWaiting: %d is negative", c.maxWaiting)
 	case !(c.share >= 0 && c.share <= 0.5):
 		return fmt.Errorf("asterisque: WithLowerShare: %v is outside 0..0.5", c.share)
+	case c.halfOpen < 0:
+		return fmt.Errorf("asterisque: WithHalfOpen: %d is negative", c.halfOpen)
+	case c.perAddress < 0:
+		return fmt.Errorf("asterisque: WithSessionsPerAddress: %d is negative", c.perAddress)
 	case c.opens < 0:
 		return fmt.Errorf("asterisque: WithOpensWindow: %d is negative", c.opens)
 	case c.window.Initial < 0 || c.window.Min < 0 || c.window.Max < 0:
@@ -139,12 +152,36 @@ func WithID(id string) Option { return func(c *config) { c.id = id } }
 // WithService offers svc to every peer. By default a node offers nothing, and only calls.
 func WithService(svc *Service) Option { return func(c *config) { c.service = svc } }
 
-// WithAccept asks accept about every peer that connects, after its handshake has arrived and before it is answered. What it returns is offered to this peer: nil
-// means the node's own service. An error refuses the peer, which gets it as ErrUnauthorized unless it is an *Abort with a code of its own. accept may be
-// called concurrently; its context ends with the handshake timeout.
-func WithAccept(accept func(context.Context, Peer) (*Service, error)) Option {
+// WithAccept asks accept about every peer that connects, after its handshake has arrived and before it is answered: until then it can call nothing, and has cost one small frame. What accept
+// returns is what this peer gets, nil being what the node has for all. An error refuses the peer, which gets it as ErrUnauthorized unless it is an *Abort with a code of its own. A peer
+// proves who it is by a TLS certificate ([Peer.Certificate]; ask for one with ClientAuth of [WithTLS]) or by a credential (Peer.Credential). accept may be called concurrently; its context ends with
+// the handshake timeout. A session that is resumed is asked about again.
+func WithAccept(accept func(context.Context, Peer) (*Grant, error)) Option {
 	return func(c *config) { c.accept = accept }
 }
+
+// WithOnSession calls f with every session when it begins, whichever side dialled. f must not block; calls may be made from another goroutine.
+func WithOnSession(f func(*Session)) Option { return func(c *config) { c.onSession = f } }
+
+// WithCredential shows every peer that this side dials what credential returns, at most 4,096 bytes, in the handshake. It is asked after TLS has proved who the peer is. Over a wire without
+// TLS it is an error, here and on the other side, unless WithPlainCredentials allows it.
+func WithCredential(credential func(ctx context.Context, p Peer) ([]byte, error)) Option {
+	return func(c *config) { c.credential = credential }
+}
+
+// WithPlainCredentials lets credentials be shown, and accepted, over wires without TLS: fit for Unix sockets and wires within a program, and for networks where nobody listens.
+func WithPlainCredentials() Option { return func(c *config) { c.plainCredentials = true } }
+
+// WithOutlivedCertificates lets sessions go on when the certificate of their peer expires. By default they end then, with ErrUnauthorized.
+func WithOutlivedCertificates() Option { return func(c *config) { c.outliveCertificates = true } }
+
+// WithHalfOpen sets how many peers may be in their handshake with [Node.Serve] at once; when there are more, the one that began first is cut off. 1,024 by default; 0 is any number. Each may cost a
+// few KiB, for at most the time of [WithHandshakeTimeout].
+func WithHalfOpen(peers int) Option { return func(c *config) { c.halfOpen = peers } }
+
+// WithSessionsPerAddress sets how many sessions, and handshakes, [Node.Serve] allows from one address of a network; further ones are refused with ErrOverloaded. 0, the default, is any
+// number.
+func WithSessionsPerAddress(sessions int) Option { return func(c *config) { c.perAddress = sessions } }
 
 // WithLogger logs what happens to sessions: at level Info their begin and end, at Warn violations by peers, at Error panics of handlers with their stack. By default
 // nothing is logged.

@@ -13,6 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/priority"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -26,6 +27,9 @@ type Session struct {
 	about  Peer
 	values codec.Values
 	svc    *Service
+
+	highest priority.Priority // that the peer's calls get
+	expiry  *time.Timer       // ends the session with the peer's certificate; nil without
 
 	// These belong to who reads and to who writes; run changes them when neither does, with wireMu held, under which others look at them.
 	wireMu   sync.Mutex
@@ -55,6 +59,7 @@ type Session struct {
 	acking atomic.Bool   // the timer of res will send an Ack
 	away   atomic.Bool   // it has no Wire, and waits for another one
 	halted chan struct{} // holds one when the writer has found out that the Wire is lost, and stays the writer
+	onGone func()        // called by run at the very end; may be nil; fixed
 	onAway func()        // called by run when the Wire is lost; may be nil; fixed
 
 	draining     atomic.Bool // Shutdown was called here: the peer's new calls are refused
@@ -72,20 +77,22 @@ type Peer struct {
 	ID         string   // as it calls itself: proves nothing
 	LocalAddr  net.Addr // of the Wire
 	RemoteAddr net.Addr
-	TLS        *tls.ConnectionState // nil if the Wire is not encrypted by TLS
+	TLS        *tls.ConnectionState // nil if the Wire is not encrypted by TLS; see Certificate
+	Credential []byte               // what the peer showed, for WithAccept only; see WithCredential
+	Subject    string               // who the peer is, as WithAccept found out; empty on the side that dialled
 }
 
 // newSession makes a session of what the handshake agreed on. Whoever calls it starts run.
-func newSession(n *Node, w wire.Wire, a agreement, svc *Service, dialled bool) *Session {
+func newSession(n *Node, w wire.Wire, a agreement, g Grant, dialled bool) *Session {
 	s := &Session{
-		id: a.session, node: n, cfg: &n.cfg, log: n.cfg.log, peer: a, about: a.about, values: a.values, svc: svc,
+		id: a.session, node: n, cfg: &n.cfg, log: n.cfg.log, peer: a, about: a.about, values: a.values, svc: g.Service, highest: *g.MaxPriority,
 		told: make(chan struct{}), gone: make(chan struct{}), halted: make(chan struct{}, 1),
 	}
 	s.setWire(w)
 	s.live.agree(s.cfg, &a, dialled)
 	s.ctx, s.end = context.WithCancelCause(context.Background())
-	s.inbound = limits.NewCounter(n.cfg.inbound, s.reporter(Inbound))
-	s.outbound = limits.NewCounter(n.cfg.outbound, s.reporter(Outbound))
+	s.inbound = limits.NewCounter(g.Inbound, s.reporter(Inbound))
+	s.outbound = limits.NewCounter(g.Outbound, s.reporter(Outbound))
 	s.opens.limit.Store(a.opens)
 	s.calls = dispatcher{s: s, limit: n.cfg.workers, opens: openWindow{size: uint64(n.cfg.opens), granted: uint64(n.cfg.opens)}}
 	if len(n.cfg.windows) > 0 {
@@ -203,6 +210,9 @@ func (s *Session) run() {
 	s.closeWire()
 	s.linger.Stop()
 	s.stall.end()
+	if s.expiry != nil {
+		s.expiry.Stop()
+	}
 	s.writers.Wait()
 	s.dropRecord()
 	s.node.forget(s)

@@ -116,11 +116,11 @@ func TestTheAcceptHookChoosesTheServiceOfEachPeer(t *testing.T) {
 	vip, other := echoService(), asterisque.NewService()
 	seen := make(chan asterisque.Peer, 3)
 	there := asterisque.NewNode(asterisque.WithID("server"), asterisque.WithService(other),
-		asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Service, error) {
+		asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
 			seen <- p
 			switch p.ID {
 			case "vip":
-				return vip, nil
+				return &asterisque.Grant{Service: vip}, nil
 			case "enemy":
 				return nil, errors.New("not you")
 			}

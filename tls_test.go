@@ -40,7 +40,7 @@ func TestBothSidesSeeTheStateOfTLS(t *testing.T) {
 	server, client := tlsConfigs(t)
 	seen := make(chan asterisque.Peer, 1)
 	there := asterisque.NewNode(asterisque.WithService(echoService()), asterisque.WithTLS(server),
-		asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Service, error) {
+		asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
 			seen <- p
 			return nil, nil
 		}))

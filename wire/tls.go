@@ -46,6 +46,9 @@ func tlsConfig(c *tls.Config) *tls.Config {
 		c = &tls.Config{MinVersion: tls.VersionTLS13}
 	}
 	c = c.Clone()
+	if c.MinVersion == 0 {
+		c.MinVersion = tls.VersionTLS13
+	}
 	if len(c.NextProtos) == 0 {
 		c.NextProtos = []string{alpn}
 	}

@@ -15,7 +15,7 @@ import (
 // Options are what [Dial] and [Listen] need beside the URL. The zero value is fine but for listening with TLS, which needs a certificate.
 type Options struct {
 	// TLS is for wires over TLS; others ignore it. It is copied before use. Nil stands for TLS 1.3, verification by the roots of the system, and the
-	// application protocol (ALPN) "asterisque/1". If NextProtos of a given one is empty, that protocol is filled in. A listener always turns session tickets
+	// application protocol (ALPN) "asterisque/1". If MinVersion or NextProtos of a given one is not set, these are filled in. A listener always turns session tickets
 	// off: a client that closes without having read them would reset the connection, and lose what it wrote last.
 	TLS *tls.Config
 }

@@ -22,6 +22,7 @@ type Conn struct {
 
 	out, in line // guarded by mu
 	closed  bool // guarded by mu; Close was called
+	cut     bool // guarded by mu; the connection was lost before Close was called
 }
 
 // farewell is how long Close waits for the other end to read what has arrived there.
@@ -153,8 +154,7 @@ func (c *Conn) leaveLocked() {
 		return
 	}
 	o.finishLocked(io.EOF)
-	left := max(time.Until(o.last), time.Until(o.free), 0) + o.faults.transmission(int(o.sent-o.taken))
-	limit := time.Now().Add(left + farewell)
+	limit := o.emptyLocked().Add(farewell)
 	for !o.stalled && !o.vanished && refusal(o.takeErr, limit) == nil {
 		o.waitLocked(limit)
 	}
@@ -176,6 +176,7 @@ func (c *Conn) lost(err error) bool {
 // down ends the connection at both ends.
 func (c *Conn) down(readErr, writeErr error) {
 	c.mu.Lock()
+	c.cut = c.cut || !c.closed && writeErr == errCut
 	c.in.failLocked(errClosed, readErr)
 	c.out.failLocked(writeErr, errClosed)
 	c.mu.Unlock()
@@ -220,6 +221,20 @@ func (c *Conn) HalfOpen() {
 	defer c.mu.Unlock()
 	c.out.vanishLocked()
 	c.in.vanishLocked()
+}
+
+// wasCut reports whether the connection was lost rather than closed.
+func (c *Conn) wasCut() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cut
+}
+
+// progress returns how many bytes have come in and gone out.
+func (c *Conn) progress() (in, out uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return uint64(c.in.passed), uint64(c.out.passed)
 }
 
 // waitUntilClear waits until what is sent passes, or the connection is lost or closed.

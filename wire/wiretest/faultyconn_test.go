@@ -308,7 +308,6 @@ func TestACutAfterSomeBytesLetsThoseArrive(t *testing.T) {
 			other := b.collect(w)
 			synctest.Wait()
 			require.Equal(b, data(20_000)[:after], got.now().data)
-			require.Error(b, sent.now().err)
 			require.True(b, other.now().done, "the other direction has ended as well")
 			_, err := b.f.Write([]byte{1})
 			require.ErrorIs(b, err, syscall.ECONNRESET)
@@ -408,6 +407,18 @@ func TestVanishingLosesAllThatFollowsWithoutAWord(t *testing.T) {
 	})
 }
 
+func TestBothDirectionsMayVanishAtAPlace(t *testing.T) {
+	inBubble(t, both(wiretest.Direction{VanishAfter: 100}), func(b *bed) {
+		here, there := b.collect(b.f), b.collect(b.peer)
+		mine, theirs := b.send(b.f, data(60_000), 1000), b.send(b.peer, data(60_000), 1000)
+		time.Sleep(time.Hour)
+		require.Equal(b, data(100), here.now().data)
+		require.Equal(b, data(100), there.now().data)
+		require.True(b, mine.now().done && theirs.now().done)
+		require.False(b, here.now().done || there.now().done)
+	})
+}
+
 // read reads n bytes.
 func read(t *bed, r io.Reader, n int) []byte {
 	p := make([]byte, n)
@@ -452,6 +463,18 @@ func TestHalfOpenMeansThatWritingSucceedsAndReadingWaits(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestAHalfOpenConnectionDoesNotTellThatAWriteHasFailed(t *testing.T) {
+	inBubble(t, wiretest.Faults{}, func(b *bed) {
+		sent := b.send(b.f, data(100), 100)
+		require.False(b, sent.now().done, "the peer does not read")
+		b.f.HalfOpen()
+		b.peer.Close()
+		require.True(b, sent.now().done)
+		require.NoError(b, sent.now().err)
+		require.NoError(b, b.send(b.f, data(100), 100).now().err)
+	})
 }
 
 func TestCutLosesWhatIsUnderWay(t *testing.T) {
@@ -503,12 +526,50 @@ func TestCloseLetsArriveWhatIsUnderWay(t *testing.T) {
 	})
 }
 
+func TestCloseTakesBackWhatTheConnectionHadNoRoomFor(t *testing.T) {
+	inBubble(t, wiretest.Faults{Out: wiretest.Direction{Delay: time.Second}}, func(b *bed) {
+		got, fits := b.collect(b.peer), b.send(b.f, data(1<<20), 1<<20)
+		require.True(b, fits.now().done)
+		waits := b.send(b.f, data(100), 100)
+		require.False(b, waits.now().done)
+		require.NoError(b, b.f.Close())
+		require.ErrorIs(b, waits.now().err, net.ErrClosed)
+		require.Zero(b, waits.now().n)
+		require.Equal(b, time.Second, time.Since(b.begin))
+		require.Len(b, got.now().data, 1<<20)
+	})
+}
+
 func TestCloseWaitsASecondForAPeerThatDoesNotRead(t *testing.T) {
 	inBubble(t, both(wiretest.Direction{Delay: time.Minute}), func(b *bed) {
 		require.True(b, b.send(b.f, data(1<<20), 1<<20).now().done)
 		require.NoError(b, b.f.Close())
 		require.Equal(b, time.Minute+time.Second, time.Since(b.begin))
 	})
+}
+
+func TestCloseDoesNotWaitForWhatCannotArrive(t *testing.T) {
+	for name, do := range map[string]func(b *bed){
+		"in a stall":         func(b *bed) { b.f.Stall() },
+		"half-open":          func(b *bed) { b.f.HalfOpen() },
+		"after a cut":        func(b *bed) { b.f.Cut() },
+		"closed by the peer": func(b *bed) { b.peer.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, both(wiretest.Direction{Delay: time.Second}), func(b *bed) {
+				b.send(b.f, data(1000), 1000).now()
+				time.AfterFunc(time.Second/2, func() { do(b) }) // while Close waits
+				require.NoError(b, b.f.Close())
+				require.LessOrEqual(b, time.Since(b.begin), time.Second, "the farewell is for a peer that may read")
+			})
+			inBubble(t, both(wiretest.Direction{Delay: time.Second}), func(b *bed) {
+				b.send(b.f, data(1000), 1000).now()
+				do(b)
+				require.NoError(b, b.f.Close())
+				require.LessOrEqual(b, time.Since(b.begin), time.Second, "the farewell is for a peer that may read")
+			})
+		})
+	}
 }
 
 // A goroutine that stays would let synctest fail each of these.
@@ -521,10 +582,6 @@ func TestTheGoroutinesEndWithClose(t *testing.T) {
 		"after a cut":                            func(b *bed) { b.f.Cut() },
 		"after the peer":                         func(b *bed) { b.peer.Close() },
 		"though the peer does not read":          func(b *bed) { time.Sleep(2 * time.Second) },
-		"stalled after Close":                    func(b *bed) { b.f.Close(); b.f.Stall() },
-		"half-open after Close":                  func(b *bed) { b.f.Close(); b.f.HalfOpen() },
-		"cut after Close":                        func(b *bed) { b.f.Close(); b.f.Cut() },
-		"closed by the peer after Close":         func(b *bed) { b.f.Close(); b.peer.Close() },
 		"while more is written than fits":        func(b *bed) { b.send(b.f, data(3<<20), 3<<20); synctest.Wait() },
 		"while the peer writes and nobody reads": func(b *bed) { b.send(b.peer, data(100_000), 1000); synctest.Wait() },
 	} {
@@ -571,6 +628,23 @@ func TestADeadlineEndsAnyWaitAndTakesBackWhatWasNotSent(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestADeadlineTakesBackEachOfSeveralWrites(t *testing.T) {
+	inBubble(t, wiretest.Faults{}, func(b *bed) {
+		got := b.collect(b.peer)
+		b.f.Stall()
+		require.NoError(b, b.f.SetWriteDeadline(time.Now().Add(time.Second)))
+		for range 3 {
+			b.send(b.f, data(100), 100)
+		}
+		time.Sleep(2 * time.Second)
+		b.f.Resume()
+		require.Empty(b, got.now().data)
+		require.NoError(b, b.f.SetWriteDeadline(time.Time{}))
+		b.send(b.f, []byte("after"), 5)
+		require.Equal(b, "after", string(got.now().data))
+	})
 }
 
 func TestConcurrentWritesStayWhole(t *testing.T) {

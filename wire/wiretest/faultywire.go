@@ -41,6 +41,9 @@ func (w *Wire) WriteBatch(batch []byte) error { return w.Wire.(wire.BatchWriter)
 // Buffered implements wire.Buffered.
 func (w *Wire) Buffered() bool { return w.Wire.(wire.Buffered).Buffered() }
 
+// Progress implements wire.Meter: it returns how many bytes have been read and written. Bytes that vanish do not count.
+func (w *Wire) Progress() (received, sent uint64) { return w.conn.progress() }
+
 // SetReadDeadline implements wire.Deadliner.
 func (w *Wire) SetReadDeadline(t time.Time) error { return w.conn.SetReadDeadline(t) }
 

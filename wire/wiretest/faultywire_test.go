@@ -136,6 +136,8 @@ func TestAFaultyWireIsControlledWhileItRuns(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, want, frame)
 		}
+		received, sent := f.Progress()
+		require.EqualValues(t, []uint64{0, 18}, []uint64{received, sent})
 
 		f.Stall()
 		require.NoError(t, f.WriteFrames(hello[:1]))
@@ -152,6 +154,8 @@ func TestAFaultyWireIsControlledWhileItRuns(t *testing.T) {
 		frame, err = peer.ReadFrame(100)
 		require.NoError(t, err)
 		require.Equal(t, "hello", string(frame))
+		received, sent = f.Progress()
+		require.EqualValues(t, []uint64{9, 27}, []uint64{received, sent})
 
 		f.HalfOpen()
 		require.NoError(t, f.WriteFrames(hello))

@@ -7,10 +7,9 @@ import (
 )
 
 const (
-	chunk    = 32 << 10             // bytes that are moved at once
-	kib      = 1 << 10              // bytes that share their jitter
-	underWay = 1 << 20              // bytes that a line with a delay holds before writing waits
-	slack    = 5 * time.Millisecond // how late a timer may be without a loss of bandwidth
+	chunk    = 32 << 10 // bytes that are moved at once
+	kib      = 1 << 10  // bytes that share their jitter
+	underWay = 1 << 20  // bytes that a line with a delay holds before writing waits
 )
 
 // line is one direction of a faulty connection. Bytes are put in at one end and taken from the other: later, altered, or never.
@@ -26,8 +25,7 @@ type line struct {
 	sent   int64     // how many bytes have been put
 	taken  int64     // how many of them have been taken
 	passed int64     // how many of these have arrived where the taker took them to
-	last   time.Time // when the last packet is due
-	free   time.Time // when all that was taken has passed, as the bandwidth has it
+	free   time.Time // when all that was taken had passed, as the bandwidth has it
 
 	writing  bool  // a put is under way
 	begin    int64 // what sent was when it began
@@ -42,7 +40,7 @@ type line struct {
 // packet is a part of what is under way, or the end behind it.
 type packet struct {
 	b   []byte
-	due time.Time // not before that it arrives
+	due time.Time // it arrives then, or behind what was sent before
 	end error     // what the taker finds here for good
 }
 
@@ -62,7 +60,11 @@ func (l *line) put(b []byte) (int, error) {
 		l.changed.Broadcast()
 	}()
 	l.sendLocked(b)
-	for l.sent-l.passed > l.room && !l.vanished {
+	for !l.vanished {
+		all := l.sent == l.begin+int64(len(b)) // or Close has taken some back
+		if all && l.sent-l.passed <= l.room {
+			break
+		}
 		if err := refusal(l.putErr, l.putBy); err != nil {
 			return l.recallLocked(), err
 		}
@@ -90,14 +92,7 @@ func (l *line) sendLocked(b []byte) {
 }
 
 // dueLocked returns when what is sent now arrives.
-func (l *line) dueLocked() time.Time {
-	due := time.Now().Add(l.faults.latency(l.dice, l.sent/kib))
-	if due.Before(l.last) {
-		due = l.last
-	}
-	l.last = due
-	return due
-}
+func (l *line) dueLocked() time.Time { return time.Now().Add(l.faults.latency(l.dice, l.sent/kib)) }
 
 // recallLocked takes back what the put under way has sent and nobody has taken, and returns how much of it is gone.
 func (l *line) recallLocked() int {
@@ -116,10 +111,8 @@ func (l *line) recallLocked() int {
 
 // finishLocked puts the end under way: it arrives behind all bytes.
 func (l *line) finishLocked(end error) {
-	if !l.vanished {
-		l.queue = append(l.queue, packet{due: l.dueLocked(), end: end})
-		l.changed.Broadcast()
-	}
+	l.queue = append(l.queue, packet{due: l.dueLocked(), end: end})
+	l.changed.Broadcast()
 }
 
 // take waits for bytes to arrive and moves them to p. They have passed when arrived is called. The error may be errCut or errTruncated: the caller sees to it.
@@ -134,12 +127,9 @@ func (l *line) take(p []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if now := time.Now(); !at.IsZero() && !at.After(now) {
+		if !at.IsZero() && !at.After(time.Now()) {
 			if end := l.queue[0].end; end != nil {
 				return 0, end
-			}
-			if earliest := now.Add(-slack); at.Before(earliest) {
-				at = earliest // time that nobody used is gone
 			}
 			l.free = at
 			return l.moveLocked(p), nil
@@ -150,7 +140,7 @@ func (l *line) take(p []byte) (int, error) {
 
 // nextLocked returns when the next packet, or part of it, or the end has passed. The zero time stands for not yet known.
 func (l *line) nextLocked(most int) (time.Time, error) {
-	if reached(l.faults.VanishAfter, l.taken) {
+	if reached(l.faults.VanishAfter, l.taken) && !l.vanished {
 		l.vanishLocked()
 	}
 	if reached(l.faults.StallAfter, l.taken) && !l.resumed {
@@ -190,6 +180,17 @@ func (l *line) moveLocked(p []byte) int {
 	}
 	l.taken += int64(n)
 	return n
+}
+
+// emptyLocked returns when all that is under way has arrived, if nothing goes wrong.
+func (l *line) emptyLocked() time.Time {
+	last := l.free
+	for _, p := range l.queue {
+		if p.due.After(last) {
+			last = p.due
+		}
+	}
+	return last.Add(l.faults.transmission(int(l.sent - l.taken)))
 }
 
 // arrived says that all that was taken has arrived.

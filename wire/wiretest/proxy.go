@@ -134,7 +134,8 @@ func (p *Proxy) forward(client *net.TCPConn) {
 		c.waitUntilClear() // the end passes no more than bytes do
 		c.Close()
 	})
-	if _, err := io.Copy(client, c); errors.Is(err, syscall.ECONNRESET) {
+	io.Copy(client, c)
+	if c.wasCut() {
 		reset(client)
 	}
 	client.Close()

@@ -1,0 +1,102 @@
+package asterisque
+
+import (
+	"context"
+	"crypto/x509"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// Grant is what the accepting side allows one peer; see [WithAccept]. A zero field is as the node has it for all.
+type Grant struct {
+	Subject     string             // who the peer turned out to be, for logs and for handlers: see Peer.Subject
+	Service     *Service           // what it is offered
+	Inbound     limits.Limits      // of what it sends and the application has not taken
+	Outbound    limits.Limits      // of what it is sent and has not been given to the Wire
+	MaxPriority *priority.Priority // the highest that its calls get
+}
+
+// authorise asks the application about the peer.
+func (h *handshake) authorise(ctx context.Context, p Peer) (g Grant, err error) {
+	if len(p.Credential) > 0 && p.TLS == nil && !h.cfg.plainCredentials {
+		return g, codec.ErrUnauthorized.Withf("a credential came over a wire without encryption: use tls://, or allow it with WithPlainCredentials")
+	}
+	if h.cfg.accept != nil {
+		granted, err := h.cfg.accept(ctx, p)
+		if err != nil {
+			a := codec.AbortOf(err)
+			if a.Code == codec.Failed {
+				a = codec.ErrUnauthorized.Withf("%v", err)
+			}
+			return g, a
+		}
+		if granted != nil {
+			g = *granted
+		}
+	}
+	return g, g.complete(h.cfg)
+}
+
+// complete fills in what the node has for all.
+func (g *Grant) complete(cfg *config) (err error) {
+	if g.Service == nil {
+		g.Service = cfg.service
+	}
+	if g.MaxPriority == nil {
+		g.MaxPriority = &cfg.highest
+	}
+	if g.Inbound == (limits.Limits{}) {
+		g.Inbound = cfg.inbound
+	}
+	if g.Outbound == (limits.Limits{}) {
+		g.Outbound = cfg.outbound
+	}
+	if g.Inbound, err = g.Inbound.Check(); err == nil {
+		g.Outbound, err = g.Outbound.Check()
+	}
+	if err != nil {
+		return codec.ErrUnavailable.Withf("what the application grants this peer does not fit: %v", err)
+	}
+	return nil
+}
+
+// Certificate returns the certificate by which TLS has proved who the peer is, or nil if it has not.
+func (p Peer) Certificate() *x509.Certificate {
+	if p.TLS == nil || len(p.TLS.VerifiedChains) == 0 {
+		return nil
+	}
+	return p.TLS.VerifiedChains[0][0]
+}
+
+// endWithCertificate ends the session when the certificate of its peer expires.
+func (s *Session) endWithCertificate() {
+	cert := s.about.Certificate()
+	if cert == nil || s.cfg.outliveCertificates {
+		return
+	}
+	s.expiry = time.AfterFunc(time.Until(cert.NotAfter), func() {
+		s.fail(codec.ErrUnauthorized.Withf("the certificate of %v expired at %v", cert.Subject, cert.NotAfter))
+	})
+}
+
+// credential returns what convinces the peer.
+func (h *handshake) credential(ctx context.Context) ([]byte, error) {
+	if h.cfg.credential == nil {
+		return nil, nil
+	}
+	p := h.peer()
+	if p.TLS == nil && !h.cfg.plainCredentials {
+		return nil, codec.ErrUnauthorized.Withf("the credential is not sent over a wire without encryption: use tls://, or allow it with WithPlainCredentials")
+	}
+	c, err := h.cfg.credential(ctx, p)
+	switch {
+	case err != nil:
+		return nil, &Abort{Code: codec.Unauthorized, Message: "there is no credential", Cause: err}
+	case len(c) > codec.MaxCredential:
+		return nil, codec.ErrUnauthorized.Withf("the credential of %d bytes exceeds the limit of %d", len(c), codec.MaxCredential)
+	}
+	return c, nil
+}
