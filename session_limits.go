@@ -233,3 +233,11 @@ func (s *Session) arrived(size int) {
 func hardLimit(d Direction, c *limits.Counter) *Abort {
 	return codec.ErrHardLimit.Withf("%v: %v wait, and the limit is %v", d, c.Held(), c.Limits().Hard)
 }
+
+// Limits returns the limits of a direction that are in force.
+func (s *Session) Limits(d Direction) limits.Limits {
+	if d == Inbound {
+		return s.inbound.Limits()
+	}
+	return s.outbound.Limits()
+}

@@ -1,0 +1,396 @@
+package asterisque_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/priority"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// authority issues certificates.
+type authority struct {
+	t    testing.TB
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+func newAuthority(t testing.TB) *authority {
+	a := &authority{t: t}
+	a.cert, a.key = a.sign(&x509.Certificate{
+		Subject: pkix.Name{CommonName: "authority"}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	})
+	return a
+}
+
+func (a *authority) sign(template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(a.t, err)
+	template.SerialNumber, template.NotBefore = big.NewInt(time.Now().UnixNano()), time.Now().Add(-time.Hour)
+	parent, parentKey := a.cert, a.key
+	if parent == nil {
+		parent, parentKey = template, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, parentKey)
+	require.NoError(a.t, err)
+	cert, err := x509.ParseCertificate(der)
+	require.NoError(a.t, err)
+	return cert, key
+}
+
+// issue returns a certificate of name for 127.0.0.1, good for so long.
+func (a *authority) issue(name string, lifetime time.Duration) tls.Certificate {
+	cert, key := a.sign(&x509.Certificate{
+		Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotAfter: time.Now().Add(lifetime),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	})
+	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
+}
+
+func (a *authority) pool() *x509.CertPool {
+	p := x509.NewCertPool()
+	p.AddCert(a.cert)
+	return p
+}
+
+// server returns a configuration that asks clients for certificates.
+func (a *authority) server() *tls.Config {
+	return &tls.Config{Certificates: []tls.Certificate{a.issue("server", time.Hour)}, ClientCAs: a.pool(), ClientAuth: tls.VerifyClientCertIfGiven}
+}
+
+// client returns the configuration of a client with a certificate of name, unless that is empty.
+func (a *authority) client(name string, lifetime time.Duration) *tls.Config {
+	c := &tls.Config{RootCAs: a.pool()}
+	if name != "" {
+		c.Certificates = []tls.Certificate{a.issue(name, lifetime)}
+	}
+	return c
+}
+
+// listen lets n serve at a URL until the test ends, and returns where.
+func listen(t testing.TB, n *asterisque.Node, url string, o wire.Options) string {
+	t.Helper()
+	ln, err := wire.Listen(background, url, o)
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(background)
+	var served sync.WaitGroup
+	served.Go(func() { n.Serve(ctx, ln) })
+	t.Cleanup(func() { stop(); n.Close(); served.Wait() })
+	return ln.URL()
+}
+
+func newNode(t testing.TB, opts ...asterisque.Option) *asterisque.Node {
+	n := asterisque.NewNode(opts...)
+	t.Cleanup(func() { n.Close() })
+	return n
+}
+
+func TestAPeerGetsWhatItsCertificateEntitlesItTo(t *testing.T) {
+	ca := newAuthority(t)
+	admin := echoService()
+	whoami := asterisque.Func[struct{}, string](30, "who am I")
+	whoami.Handle(admin, func(ctx context.Context, _ struct{}) (string, error) {
+		return asterisque.SessionOf(ctx).Peer().Subject, nil
+	})
+	normal := priority.Normal
+	there := newNode(t, asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
+		cert := p.Certificate()
+		if cert == nil {
+			return nil, errors.New("show a certificate")
+		}
+		return &asterisque.Grant{
+			Subject: cert.Subject.CommonName, Service: admin, MaxPriority: &normal,
+			Inbound: limits.Limits{Soft: limits.Amount{Messages: 7}, Hard: limits.Amount{Messages: 9}},
+		}, nil
+	}))
+	url := listen(t, there, "tls://127.0.0.1:0", wire.Options{TLS: ca.server()})
+
+	here := newNode(t, asterisque.WithTLS(ca.client("admin", time.Hour)))
+	s, err := here.Dial(background, url)
+	require.NoError(t, err)
+	require.Equal(t, "server", s.Peer().Certificate().Subject.CommonName, "the dialling side knows whom it has reached")
+	name, err := whoami.Call(background, s, struct{}{})
+	require.NoError(t, err)
+	require.Equal(t, "admin", name)
+	accepted := there.Sessions()[0]
+	require.Equal(t, "admin", accepted.Peer().Subject)
+	require.Equal(t, 7, accepted.Limits(asterisque.Inbound).Soft.Messages)
+
+	nobody := newNode(t, asterisque.WithTLS(ca.client("", 0)))
+	_, err = nobody.Dial(background, url)
+	require.ErrorIs(t, err, asterisque.ErrUnauthorized)
+	require.ErrorContains(t, err, "show a certificate")
+}
+
+func TestAGrantThatDoesNotFitRefusesThePeer(t *testing.T) {
+	there := newNode(t, asterisque.WithAccept(func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
+		return &asterisque.Grant{Inbound: limits.Limits{Soft: limits.Amount{Messages: 9}, Hard: limits.Amount{Messages: 7}}}, nil
+	}))
+	_, err := newNode(t).Dial(background, listen(t, there, "tcp://127.0.0.1:0", wire.Options{}))
+	require.ErrorIs(t, err, asterisque.ErrUnavailable)
+	require.ErrorContains(t, err, "soft")
+}
+
+func TestASessionEndsWithTheCertificateOfItsPeer(t *testing.T) {
+	for name, outlive := range map[string]bool{"by default": false, "unless it may outlive it": true} {
+		t.Run(name, func(t *testing.T) {
+			ca := newAuthority(t)
+			opts := []asterisque.Option{asterisque.WithService(echoService())}
+			if outlive {
+				opts = append(opts, asterisque.WithOutlivedCertificates())
+			}
+			url := listen(t, newNode(t, opts...), "tls://127.0.0.1:0", wire.Options{TLS: ca.server()})
+			// The time in a certificate has no parts of a second.
+			here := newNode(t, asterisque.WithTLS(ca.client("brief", 2*time.Second)))
+			s, err := here.Dial(background, url)
+			require.NoError(t, err)
+			_, err = echo.Call(background, s, "still good")
+			require.NoError(t, err)
+			if !outlive {
+				<-s.Done()
+				require.ErrorIs(t, s.Err(), asterisque.ErrUnauthorized)
+				require.ErrorContains(t, s.Err(), "brief")
+				return
+			}
+			select {
+			case <-s.Done():
+				require.NoError(t, s.Err())
+			case <-time.After(2500 * time.Millisecond):
+			}
+		})
+	}
+}
+
+func TestACredentialIsShownAndTakenOverTLSOnly(t *testing.T) {
+	ca := newAuthority(t)
+	token := asterisque.WithCredential(func(context.Context, asterisque.Peer) ([]byte, error) { return []byte("open sesame"), nil })
+	check := asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
+		if string(p.Credential) != "open sesame" {
+			return nil, errors.New("wrong word")
+		}
+		return &asterisque.Grant{Subject: "Ali Baba"}, nil
+	})
+	plain := asterisque.WithPlainCredentials()
+	long := asterisque.WithCredential(func(context.Context, asterisque.Peer) ([]byte, error) {
+		return make([]byte, codec.MaxCredential+1), nil
+	})
+	none := asterisque.WithCredential(func(context.Context, asterisque.Peer) ([]byte, error) { return nil, errBroken })
+	for name, c := range map[string]struct {
+		scheme      string
+		here, there []asterisque.Option
+		fails       string
+	}{
+		"over TLS":                        {scheme: "tls", here: []asterisque.Option{token}},
+		"wrong":                           {scheme: "tls", fails: "wrong word"},
+		"not sent in the open":            {scheme: "tcp", here: []asterisque.Option{token}, fails: "is not sent over a wire without encryption"},
+		"not taken in the open":           {scheme: "tcp", here: []asterisque.Option{token, plain}, fails: "came over a wire without encryption"},
+		"in the open where both allow it": {scheme: "tcp", here: []asterisque.Option{token, plain}, there: []asterisque.Option{plain}},
+		"too long":                        {scheme: "tls", here: []asterisque.Option{long}, fails: "exceeds the limit of 4096"},
+		"not to be had":                   {scheme: "tls", here: []asterisque.Option{none}, fails: "broken"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			there := newNode(t, append(c.there, check)...)
+			url := listen(t, there, c.scheme+"://127.0.0.1:0", wire.Options{TLS: ca.server()})
+			s, err := newNode(t, append(c.here, asterisque.WithTLS(ca.client("", 0)))...).Dial(background, url)
+			if c.fails != "" {
+				require.ErrorIs(t, err, asterisque.ErrUnauthorized)
+				require.ErrorContains(t, err, c.fails)
+				require.True(t, asterisque.Repeatable(err))
+				return
+			}
+			require.NoError(t, err)
+			require.NotNil(t, s)
+			require.Equal(t, "Ali Baba", there.Sessions()[0].Peer().Subject)
+			require.Empty(t, there.Sessions()[0].Peer().Credential, "it is not kept")
+		})
+	}
+}
+
+func TestCertificatesAreReadAgainWithoutDroppingSessions(t *testing.T) {
+	ca := newAuthority(t)
+	dir := t.TempDir()
+	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	write := func(name string, age time.Duration) {
+		c := ca.issue(name, time.Hour)
+		key, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
+		require.NoError(t, err)
+		for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: c.Certificate[0]}, keyFile: {Type: "PRIVATE KEY", Bytes: key}} {
+			require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(block), 0o600))
+			at := time.Now().Add(-age)
+			require.NoError(t, os.Chtimes(file, at, at))
+		}
+	}
+	_, err := wire.LoadCertificateFiles(certFile, keyFile)
+	require.ErrorContains(t, err, "cert.pem")
+	write("old", time.Hour)
+	files, err := wire.LoadCertificateFiles(certFile, keyFile)
+	require.NoError(t, err)
+	url := listen(t, newNode(t, asterisque.WithService(echoService())), "tls://127.0.0.1:0", wire.Options{TLS: &tls.Config{GetCertificate: files.GetCertificate}})
+	here := newNode(t, asterisque.WithTLS(ca.client("", 0)))
+	dial := func() *asterisque.Session {
+		s, err := here.Dial(background, url)
+		require.NoError(t, err)
+		_, err = echo.Call(background, s, "x")
+		require.NoError(t, err)
+		return s
+	}
+	before := dial()
+	write("new", 0)
+	require.Equal(t, "new", dial().Peer().Certificate().Subject.CommonName)
+	require.Equal(t, "old", before.Peer().Certificate().Subject.CommonName)
+	_, err = echo.Call(background, before, "and goes on")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(certFile, []byte("half writ"), 0o600))
+	require.Equal(t, "new", dial().Peer().Certificate().Subject.CommonName, "what cannot be read changes nothing")
+}
+
+func TestTooManyHalfOpenPeersPushOutTheOldest(t *testing.T) {
+	there := newNode(t, asterisque.WithService(echoService()), asterisque.WithHalfOpen(3), asterisque.WithHandshakeTimeout(time.Minute))
+	url := listen(t, there, "tcp://127.0.0.1:0", wire.Options{})
+	var silent []net.Conn
+	for range 5 {
+		c, err := net.Dial("tcp", url[len("tcp://"):])
+		require.NoError(t, err)
+		defer c.Close()
+		silent = append(silent, c)
+	}
+	closed := make(chan int, len(silent))
+	for i, c := range silent {
+		go func() {
+			c.Read(make([]byte, 1))
+			closed <- i
+		}()
+	}
+	first := []int{<-closed, <-closed}
+	slices.Sort(first)
+	require.Equal(t, []int{0, 1}, first)
+	s, err := newNode(t).Dial(background, url)
+	require.NoError(t, err)
+	require.Equal(t, 2, <-closed)
+	_, err = echo.Call(background, s, "an honest peer gets in")
+	require.NoError(t, err)
+}
+
+func TestSessionsOfOneAddressAreBounded(t *testing.T) {
+	there := newNode(t, asterisque.WithService(echoService()), asterisque.WithSessionsPerAddress(2))
+	url := listen(t, there, "tcp://127.0.0.1:0", wire.Options{})
+	here := newNode(t)
+	first, err := here.Dial(background, url)
+	require.NoError(t, err)
+	_, err = here.Dial(background, url)
+	require.NoError(t, err)
+	_, err = here.Dial(background, url)
+	require.ErrorIs(t, err, asterisque.ErrOverloaded)
+	require.ErrorContains(t, err, "2 sessions from 127.0.0.1")
+	first.Close()
+	require.Eventually(t, func() bool { _, err := here.Dial(background, url); return err == nil }, 5*time.Second, time.Millisecond)
+}
+
+func TestOnSessionSeesEverySession(t *testing.T) {
+	began := make(chan *asterisque.Session, 2)
+	see := asterisque.WithOnSession(func(s *asterisque.Session) { began <- s })
+	dialled, accepted := connectNodes(t, newNode(t, see), newNode(t, see))
+	require.ElementsMatch(t, []*asterisque.Session{dialled, accepted}, []*asterisque.Session{<-began, <-began})
+}
+
+// Connections that say nothing, that say one byte a second, and that are refused again and again: what they cost, and what they do to an honest peer.
+func TestBadPeersCostLittle(t *testing.T) {
+	silent, slow, refused, calls := 100, 100, 10, 2_000
+	if *soak {
+		silent, slow, refused, calls = 1000, 1000, 100, 50_000
+	}
+	there := newNode(t, asterisque.WithService(echoService()), asterisque.WithHalfOpen(0), asterisque.WithHandshakeTimeout(30*time.Second),
+		asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
+			if p.ID == "enemy" {
+				return nil, errors.New("not you")
+			}
+			return nil, nil
+		}))
+	url := listen(t, there, "tcp://127.0.0.1:0", wire.Options{})
+	s, err := newNode(t).Dial(background, url)
+	require.NoError(t, err)
+	p99 := func() time.Duration {
+		times := make([]time.Duration, calls)
+		for i := range times {
+			begin := time.Now()
+			_, err := echo.Call(background, s, "honest")
+			require.NoError(t, err)
+			times[i] = time.Since(begin)
+		}
+		slices.Sort(times)
+		return times[len(times)*99/100]
+	}
+	quiet := p99()
+	before := memoryInUse()
+	ctx, stop := context.WithCancel(background)
+	var bad sync.WaitGroup
+	defer bad.Wait()
+	defer stop()
+	hello := append([]byte{0, 0, 0, 40}, make([]byte, 40)...)
+	for i := range silent + slow {
+		c, err := net.Dial("tcp", url[len("tcp://"):])
+		require.NoError(t, err)
+		defer c.Close()
+		if i < silent {
+			continue
+		}
+		bad.Go(func() {
+			for _, b := range hello {
+				select {
+				case <-time.After(time.Second):
+					c.Write([]byte{b})
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
+	}
+	held := memoryInUse() - before
+	enemy := newNode(t, asterisque.WithID("enemy"))
+	for range refused {
+		bad.Go(func() {
+			for ctx.Err() == nil {
+				_, err := enemy.Dial(ctx, url)
+				require.Error(t, err)
+				select {
+				case <-time.After(time.Second):
+				case <-ctx.Done():
+				}
+			}
+		})
+	}
+	beside := p99()
+	perPeer := held / int64(silent+slow)
+	t.Logf("p99 of an honest peer: %v, beside them %v; each holds %d bytes", quiet, beside, perPeer)
+	require.Less(t, perPeer, int64(64<<10))
+}
+
+// memoryInUse returns the bytes of heap and stacks.
+func memoryInUse() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapInuse + m.StackInuse)
+}
