@@ -36,22 +36,14 @@ type dispatcher struct {
 // minRetryAfter is the least that a refused caller is advised to wait.
 const minRetryAfter = 10 * time.Millisecond
 
-// arrived counts a call of the peer, nested or not, and reports false if the window did not allow it.
-func (d *dispatcher) arrived(nested bool) bool {
-	if nested {
-		return true // it needs no window
-	}
+// refuse counts a call of the peer that will not be put, and reports false if the window did not allow it.
+func (d *dispatcher) refuse(nested bool) (ok bool) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.opens.arrive()
-}
-
-// taken counts a call of the peer that will not be put.
-func (d *dispatcher) taken(nested bool) {
-	d.mu.Lock()
+	ok = nested || d.opens.arrive()
 	grant := d.opens.take(nested)
 	d.mu.Unlock()
 	d.grant(grant)
+	return ok
 }
 
 func (d *dispatcher) grant(total uint64) {
@@ -63,84 +55,107 @@ func (d *dispatcher) grant(total uint64) {
 // put takes over c, which has just arrived. If too many calls wait already, it refuses the least urgent one, which may be c.
 func (d *dispatcher) put(c *incoming) {
 	d.mu.Lock()
-	if most := d.s.cfg.maxWaiting; most > 0 && d.waiting >= most {
-		if other := d.ready.lessUrgent(c.priority); other != nil {
-			d.mu.Unlock()
-			d.overloaded(other)
-			d.mu.Lock()
-		} else {
-			d.waiting++
-			d.mu.Unlock()
-			d.overloaded(c)
-			return
-		}
-	}
+	allowed := c.nested() || d.opens.arrive()
+	excess := d.excessLocked(c)
 	d.waiting++
+	if !allowed || excess == c {
+		d.mu.Unlock()
+		d.giveUp(c, allowed)
+		return
+	}
 	d.mostWaiting = max(d.mostWaiting, d.waiting)
+	var j job
+	wake := false
+	if c.handler.keys == nil {
+		j, wake = d.queueLocked(c)
+	}
 	d.mu.Unlock()
-	if c.handler.keys == nil || c.handler.keys.enter(c) {
+	d.s.node.workers.start(j, wake)
+	if excess != nil {
+		d.giveUp(excess, true)
+	}
+	if c.handler.keys != nil && c.handler.keys.enter(c) {
 		d.queue(c)
 	}
 }
 
-// overloaded refuses c, which waits.
-func (d *dispatcher) overloaded(c *incoming) {
-	if d.leave(c) {
+// excessLocked returns the call that has to be refused for c to find room, c itself if all others are as urgent, and nil if there is room.
+func (d *dispatcher) excessLocked(c *incoming) *incoming {
+	if most := d.s.cfg.maxWaiting; most == 0 || d.waiting < most {
+		return nil
+	}
+	if other := d.ready.lessUrgent(c.priority); other != nil {
+		return other
+	}
+	return c
+}
+
+// giveUp refuses c, which waits, because there are too many, or more than were allowed.
+func (d *dispatcher) giveUp(c *incoming, allowed bool) {
+	switch {
+	case !d.leave(c):
+	case allowed:
 		c.refuse(codec.OverloadedFor(max(time.Duration(d.lastWait.Load()), minRetryAfter), "too many calls wait here"))
+	default:
+		c.refuse(errOpensWindow)
 	}
 }
 
 // queue lets c, whose turn has come as far as its key goes, wait for a worker.
 func (d *dispatcher) queue(c *incoming) {
 	d.mu.Lock()
+	j, wake := d.queueLocked(c)
+	d.mu.Unlock()
+	d.s.node.workers.start(j, wake)
+}
+
+// queueLocked is queue; j is to be started if wake is true.
+func (d *dispatcher) queueLocked(c *incoming) (j job, wake bool) {
 	if c.state != waits {
-		d.mu.Unlock()
-		return
+		return j, false
 	}
 	if e := c.nest; e != nil {
 		e.calls.push(c)
-		wake := !e.busy
-		e.busy = true
-		d.mu.Unlock()
-		if wake {
-			d.s.node.workers.lend(job{d: d, within: e})
-		}
-		return
+		wake, e.busy = !e.busy, true
+		return job{d: d, within: e}, wake
 	}
 	d.ready.push(c)
-	wake := d.wakeLocked()
-	d.mu.Unlock()
-	if wake {
-		d.s.node.workers.run(job{d: d})
-	}
+	return job{d: d}, d.wakeLocked()
 }
 
 // work runs calls on the goroutine of a worker until none waits, and then the worker has left. It also returns true when it has to stand back for other sessions first.
 func (d *dispatcher) work(k *scratch, j job, crowded *atomic.Bool) (again bool) {
+	var last *incoming
 	for woken := !j.again; ; woken = false {
 		d.s.waitOutbound()
-		c, wake, grant := d.take(j.within, woken)
+		c, wake, grant := d.take(j.within, woken, last)
 		if c == nil {
 			return false
 		}
-		if wake {
-			d.s.node.workers.run(job{d: d})
-		}
+		d.s.node.workers.start(job{d: d}, wake)
 		d.grant(grant)
 		c.Taken(1, len(c.params))
 		c.run(k)
-		d.done(c)
-		if j.within == nil && crowded.Load() {
+		yield := j.within == nil && crowded.Load()
+		if last = c; yield || c.holds() {
+			d.done(c)
+			last = nil
+		}
+		if yield {
 			return true
 		}
 	}
 }
 
-// take returns the next call, or nil if none waits, and then the worker has left. wake says that another worker is to be woken, grant what the peer is to be
-// granted.
-func (d *dispatcher) take(e *enclosure, woken bool) (c *incoming, wake bool, grant uint64) {
+// take returns the next call, or nil if none waits, and then the worker has left. last is the call that the worker has run before, or nil. wake says that another worker is to be woken,
+// grant what the peer is to be granted.
+func (d *dispatcher) take(e *enclosure, woken bool, last *incoming) (c *incoming, wake bool, grant uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if last != nil {
+		d.running--
+		last.state = left
+	}
 	from := &d.ready
 	if e != nil {
 		from = &e.calls
@@ -213,6 +228,9 @@ func (d *dispatcher) done(c *incoming) {
 	d.mu.Unlock()
 	d.release(c, gated)
 }
+
+// holds reports whether others may wait for the end of c.
+func (c *incoming) holds() bool { return c.handler.keys != nil || c.handler.gate != nil }
 
 // leave takes c out of wherever it waits, because its caller gave up, the session ended, or too many wait. What it held is free then. It reports false, and does nothing,
 // if c does not wait.

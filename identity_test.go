@@ -106,6 +106,13 @@ func newNode(t testing.TB, opts ...asterisque.Option) *asterisque.Node {
 	return n
 }
 
+// only returns the only session of n, which may be about to begin.
+func only(t testing.TB, n *asterisque.Node) *asterisque.Session {
+	t.Helper()
+	require.Eventually(t, func() bool { return len(n.Sessions()) == 1 }, 5*time.Second, time.Millisecond)
+	return n.Sessions()[0]
+}
+
 func TestAPeerGetsWhatItsCertificateEntitlesItTo(t *testing.T) {
 	ca := newAuthority(t)
 	admin := echoService()
@@ -133,7 +140,7 @@ func TestAPeerGetsWhatItsCertificateEntitlesItTo(t *testing.T) {
 	name, err := whoami.Call(background, s, struct{}{})
 	require.NoError(t, err)
 	require.Equal(t, "admin", name)
-	accepted := there.Sessions()[0]
+	accepted := only(t, there)
 	require.Equal(t, "admin", accepted.Peer().Subject)
 	require.Equal(t, 7, accepted.Limits(asterisque.Inbound).Soft.Messages)
 
@@ -221,8 +228,9 @@ func TestACredentialIsShownAndTakenOverTLSOnly(t *testing.T) {
 			}
 			require.NoError(t, err)
 			require.NotNil(t, s)
-			require.Equal(t, "Ali Baba", there.Sessions()[0].Peer().Subject)
-			require.Empty(t, there.Sessions()[0].Peer().Credential, "it is not kept")
+			accepted := only(t, there)
+			require.Equal(t, "Ali Baba", accepted.Peer().Subject)
+			require.Empty(t, accepted.Peer().Credential, "it is not kept")
 		})
 	}
 }

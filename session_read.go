@@ -110,57 +110,68 @@ func (s *Session) receive(frame []byte) error {
 }
 
 func (s *Session) receiveOpen(m *codec.Open) error {
-	if err := s.table.check(m.Pipe); err != nil {
-		return err
-	}
 	h := s.svc.find(m.Function)
-	switch {
-	case !s.calls.arrived(m.Meta.Nested):
-		s.refuse(m, codec.ErrWindow.Withf("more calls than the window for Opens allows"))
-	case s.draining.Load():
-		s.refuse(m, codec.ErrUnavailable.Withf("the session is being shut down"))
-	case h == nil:
-		s.refuse(m, codec.ErrNoFunction.Withf("function %d", m.Function))
-	default:
-		s.accept(newIncoming(s, m, h))
+	if h == nil || s.draining.Load() {
+		return s.turnAway(m, h)
 	}
+	c := newIncoming(s, m, h)
+	if ok, err := s.table.accept(c.id, c); !ok {
+		return err // nil: the session has ended
+	}
+	s.accept(c)
 	return nil
 }
 
+// turnAway refuses a call for which nobody is there.
+func (s *Session) turnAway(m *codec.Open, h *handler) error {
+	if err := s.table.check(m.Pipe); err != nil {
+		return err
+	}
+	a := codec.ErrUnavailable.Withf("the session is being shut down")
+	switch {
+	case !s.calls.refuse(m.Meta.Nested):
+		a = errOpensWindow
+	case h == nil:
+		a = codec.ErrNoFunction.Withf("function %d", m.Function)
+	}
+	r := *a
+	r.Ran = codec.Refused
+	s.abort(m.Pipe, priority.Priority(m.Priority), &r)
+	return nil
+}
+
+var errOpensWindow = codec.ErrWindow.Withf("more calls than the window for Opens allows")
+
 // accept lets c run: here if it is inline, and else as soon as it is its turn.
 func (s *Session) accept(c *incoming) {
-	if !s.table.add(c.id, c) {
-		return
-	}
-	if c.rare != nil && c.rare.key != nil && !s.node.once.begin(c) {
-		s.calls.taken(c.nested())
-		return
-	}
-	if c.handler.inline {
-		c.state = runs
-		s.calls.taken(c.nested()) // as far as the window goes, it has been taken
-		s.live.deaf.Store(true)
-		c.run(&s.inline)
-		s.live.deaf.Store(false)
-		return
-	}
-	if k := c.handler.keys; k != nil {
-		if err := k.name(c); err != nil {
+	switch {
+	case c.rare != nil && c.rare.key != nil && !s.node.once.begin(c):
+		s.calls.refuse(c.nested()) // as far as the window goes, it has been taken
+	case c.handler.inline:
+		s.runInline(c)
+	case c.handler.keys != nil:
+		if err := c.handler.keys.name(c); err != nil {
 			c.state = left
-			s.calls.taken(c.nested())
+			s.calls.refuse(c.nested())
 			c.refuse(codec.AbortOf(err))
 			return
 		}
+		fallthrough
+	default:
+		s.arrived(len(c.params))
+		s.calls.put(c)
 	}
-	s.arrived(len(c.params))
-	s.calls.put(c)
 }
 
-// refuse answers a call that will not run.
-func (s *Session) refuse(m *codec.Open, a *Abort) {
-	a.Ran = codec.Refused
-	s.calls.taken(m.Meta.Nested)
-	s.abort(m.Pipe, priority.Priority(m.Priority), a)
+func (s *Session) runInline(c *incoming) {
+	c.state = runs
+	if !s.calls.refuse(c.nested()) {
+		c.refuse(errOpensWindow)
+		return
+	}
+	s.live.deaf.Store(true)
+	c.run(&s.inline)
+	s.live.deaf.Store(false)
 }
 
 func (s *Session) receiveBlock(m codec.Block) error {

@@ -59,6 +59,10 @@ func (t *table) depart(id uint64, e endpoint) {
 func (t *table) check(id uint64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.checkLocked(id)
+}
+
+func (t *table) checkLocked(id uint64) error {
 	switch {
 	case id&1 == t.odd:
 		return violation("Open with pipe id %d, which is one of the other side's", id)
@@ -69,15 +73,15 @@ func (t *table) check(id uint64) error {
 	return nil
 }
 
-// add adds the endpoint of a pipe that the peer opened. It reports false when the session has ended.
-func (t *table) add(id uint64, e endpoint) bool {
+// accept is check, and adds the endpoint of the pipe. It reports false when the session has ended.
+func (t *table) accept(id uint64, e endpoint) (ok bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.pipes == nil {
-		return false
+	if err := t.checkLocked(id); err != nil || t.pipes == nil {
+		return false, err
 	}
 	t.pipes[id] = e
-	return true
+	return true, nil
 }
 
 // find returns the endpoint of a pipe, or nil if it is over. A pipe that was never opened is an error.

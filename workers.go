@@ -40,23 +40,22 @@ type worker struct {
 	scratch scratch
 }
 
-// run lets a worker do j, as soon as the limit allows.
-func (w *workers) run(j job) {
-	w.mu.Lock()
-	if w.limit > 0 && w.busy >= w.limit {
-		w.queue.Push(j)
-		w.crowded.Store(true)
-		w.mu.Unlock()
+// start lets a worker do j if wake is true, as soon as the limit allows. A job within a call holds up another worker, and needs no room.
+func (w *workers) start(j job, wake bool) {
+	if !wake {
 		return
 	}
-	w.busy++
-	w.most = max(w.most, w.busy)
-	w.startLocked(j)
-}
-
-// lend lets a worker do j, which is within a call that holds up another worker.
-func (w *workers) lend(j job) {
 	w.mu.Lock()
+	if j.within == nil {
+		if w.limit > 0 && w.busy >= w.limit {
+			w.queue.Push(j)
+			w.crowded.Store(true)
+			w.mu.Unlock()
+			return
+		}
+		w.busy++
+		w.most = max(w.most, w.busy)
+	}
 	w.startLocked(j)
 }
 

@@ -106,7 +106,7 @@ func exactlyMax(r *rig) {
 }
 
 func overMax(r *rig) {
-	write(r.a, frame(1, 1000), frame(2, 1001)) // whether the second can be written is up to the Wire
+	write(r.a, frame(1, 1000), make([]byte, 1001)) // whether the second can be written is up to the Wire; zeros look like the lengths of empty frames
 	read := func() error {
 		_, err := r.b.ReadFrame(1000)
 		return err

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// tap shows the frames that a Wire writes. A Wire may well stand on another one: this one adds a line of text to each frame, and leaves the rest to the one below.
+type tap struct {
+	wire.Wire
+	to  string
+	out io.Writer // safe for concurrent use
+}
+
+// WriteFrames implements wire.Wire.
+func (t tap) WriteFrames(frames [][]byte) error {
+	for _, f := range frames {
+		fmt.Fprintf(t.out, "      → %-9s %-8s%4d bytes  %s\n", t.to, kind(f), len(f), begin(f))
+	}
+	return t.Wire.WriteFrames(frames)
+}
+
+// kind returns what the second byte of a frame says: each is a CBOR array, and its first element is the kind of the message.
+func kind(frame []byte) string {
+	kinds := []string{"Control", "Open", "Block", "Close"}
+	if len(frame) < 2 || int(frame[1]) >= len(kinds) {
+		return "?"
+	}
+	return kinds[frame[1]]
+}
+
+// begin returns the first bytes of a frame.
+func begin(frame []byte) string {
+	const some = 12
+	if len(frame) <= some {
+		return fmt.Sprintf("% x", frame)
+	}
+	return fmt.Sprintf("% x …", frame[:some])
+}
+
+// together lets several goroutines write to one io.Writer.
+type together struct {
+	mu  sync.Mutex
+	out io.Writer // guarded by mu
+}
+
+// Write implements io.Writer.
+func (t *together) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.out.Write(p)
+}

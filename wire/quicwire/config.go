@@ -1,0 +1,84 @@
+package quicwire
+
+import (
+	"crypto/tls"
+	"errors"
+	"time"
+
+	"github.com/quic-go/quic-go"
+)
+
+// alpn is the application protocol that both sides agree on, so that nobody talks to something else by mistake.
+const alpn = "asterisque/1"
+
+const (
+	handshakeTime = 5 * time.Second       // without an answer a dial fails after it
+	keepAlive     = 20 * time.Second      // below what routers remember a UDP flow for, often 30 s; above the interval of a session's own pings
+	idleTime      = 60 * time.Second      // above the time after which a session gives its peer up
+	unused        = 30 * time.Second      // after which a listener closes a connection that has no session
+	sessions      = 100                   // at most, on one connection
+	firstWindow   = 512 << 10             // bytes that a Wire buffers at first
+	mostWindow    = 4 << 20               // bytes that a Wire buffers for a reader that keeps up; a round trip of 100 ms then allows 40 MB/s
+	connWindow    = sessions * mostWindow // for no session may take the room of another
+)
+
+// The codes with which this package ends a connection or one direction of a stream, for the peer's error and for tools. 0 is an end in good order.
+const (
+	codeClosed quic.StreamErrorCode      = 1 // the Wire was closed, and reads no more
+	codeUnused quic.ApplicationErrorCode = 2 // nobody opened a session
+)
+
+// config is for connections on which the peer may open so many sessions.
+func config(incoming int64) *quic.Config {
+	return &quic.Config{
+		HandshakeIdleTimeout:           handshakeTime,
+		KeepAlivePeriod:                keepAlive,
+		MaxIdleTimeout:                 idleTime,
+		InitialStreamReceiveWindow:     firstWindow,
+		MaxStreamReceiveWindow:         mostWindow,
+		InitialConnectionReceiveWindow: connWindow,
+		MaxConnectionReceiveWindow:     connWindow,
+		MaxIncomingStreams:             incoming,
+		MaxIncomingUniStreams:          -1, // none
+	}
+}
+
+// clientTLS returns a copy of c with what is missing filled in.
+func clientTLS(c *tls.Config, host string) *tls.Config {
+	c = withProtocol(c)
+	if c.ServerName == "" {
+		c.ServerName = host
+	}
+	return c
+}
+
+// serverTLS returns a copy of c with what is missing filled in.
+func serverTLS(c *tls.Config) (*tls.Config, error) {
+	c = withProtocol(c)
+	if len(c.Certificates) == 0 && c.GetCertificate == nil && c.GetConfigForClient == nil {
+		return nil, errors.New("there is no certificate; put one into Options.TLS.Certificates, for example with tls.LoadX509KeyPair")
+	}
+	c.SessionTicketsDisabled = true // see wire.Options
+	if choose := c.GetConfigForClient; choose != nil {
+		c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			chosen, err := choose(hello)
+			if chosen != nil { // QUIC does not work without a protocol
+				chosen = withProtocol(chosen)
+				chosen.SessionTicketsDisabled = true
+			}
+			return chosen, err
+		}
+	}
+	return c, nil
+}
+
+func withProtocol(c *tls.Config) *tls.Config {
+	if c == nil {
+		c = &tls.Config{MinVersion: tls.VersionTLS13}
+	}
+	c = c.Clone()
+	if len(c.NextProtos) == 0 {
+		c.NextProtos = []string{alpn}
+	}
+	return c
+}

@@ -1,0 +1,45 @@
+package quicwire
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"github.com/quic-go/quic-go"
+)
+
+// failure is an error of package quic, which [errors.As] finds in it. Those errors also say of themselves that they are net.ErrClosed, whoever ended the connection and
+// why; of a Wire that means that this side has closed it, so failure does not pass it on.
+type failure struct{ err error }
+
+// Error implements error.
+func (f failure) Error() string { return f.err.Error() }
+
+// As makes the error of package quic available.
+func (f failure) As(target any) bool { return errors.As(f.err, target) }
+
+// Timeout implements net.Error.
+func (f failure) Timeout() bool { return isTimeout(f.err) }
+
+// Temporary implements net.Error.
+func (f failure) Temporary() bool { return false }
+
+// fault returns an error of package quic as this package returns it.
+func fault(err error) error {
+	stopped := (*quic.StreamError)(nil)
+	switch {
+	case err == nil, err == io.EOF, errors.Is(err, os.ErrDeadlineExceeded):
+		return err
+	case errors.As(err, &stopped) && stopped.ErrorCode == codeClosed:
+		return errPeerClosed
+	}
+	return failure{err}
+}
+
+var errPeerClosed = errors.New("the peer has closed the wire")
+
+// isTimeout reports whether nothing was heard from the peer for too long.
+func isTimeout(err error) bool {
+	idle, handshake := (*quic.IdleTimeoutError)(nil), (*quic.HandshakeTimeoutError)(nil)
+	return errors.As(err, &idle) || errors.As(err, &handshake)
+}

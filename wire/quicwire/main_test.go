@@ -1,0 +1,116 @@
+package quicwire
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"math/big"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/internal/leak"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+// listenFor listens on loopback until t ends.
+func listenFor(t testing.TB, server *tls.Config) wire.Listener {
+	t.Helper()
+	l, err := wire.Listen(t.Context(), "quic://127.0.0.1:0", wire.Options{TLS: server})
+	require.NoError(t, err)
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// address returns what Dial takes for a listener's URL.
+func address(l wire.Listener) string { return strings.TrimPrefix(l.URL(), "quic://") }
+
+// dialFor connects to a listener until t ends.
+func dialFor(t testing.TB, address string, client *tls.Config) *Conn {
+	t.Helper()
+	c, err := Dial(t.Context(), address, client)
+	require.NoError(t, err)
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// openOn opens a Wire on c and returns both ends, which are closed when t ends.
+func openOn(t testing.TB, c *Conn, l wire.Listener) (here, there wire.Wire) {
+	t.Helper()
+	here, err := c.Open()
+	require.NoError(t, err)
+	return here, acceptFrom(t, here, l)
+}
+
+// connect dials l and returns both ends, which are closed when t ends.
+func connect(t testing.TB, l wire.Listener, client *tls.Config) (here, there wire.Wire) {
+	t.Helper()
+	here, err := wire.Dial(t.Context(), l.URL(), wire.Options{TLS: client})
+	require.NoError(t, err)
+	return here, acceptFrom(t, here, l)
+}
+
+// acceptFrom returns the other end of here, which it says something to, for a listener hears of a Wire by its first frame.
+func acceptFrom(t testing.TB, here wire.Wire, l wire.Listener) (there wire.Wire) {
+	t.Helper()
+	t.Cleanup(func() { here.Close() })
+	require.NoError(t, here.WriteFrames([][]byte{{}}))
+	there, err := l.Accept()
+	require.NoError(t, err)
+	t.Cleanup(func() { there.Close() })
+	_, err = there.ReadFrame(0)
+	require.NoError(t, err)
+	return there
+}
+
+// authority makes certificates.
+type authority struct {
+	cert  *x509.Certificate
+	key   *ecdsa.PrivateKey
+	roots *x509.CertPool
+}
+
+func newAuthority(t testing.TB) authority {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	a := authority{key: key, roots: x509.NewCertPool()}
+	a.cert, err = x509.ParseCertificate(der)
+	require.NoError(t, err)
+	a.roots.AddCert(a.cert)
+	return a
+}
+
+// certificate is for 127.0.0.1 on both sides.
+func (a authority) certificate(t testing.TB, expires time.Time) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"},
+		NotBefore: expires.Add(-24 * time.Hour), NotAfter: expires,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
+	require.NoError(t, err)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+// pair returns a server's and a client's configuration that fit.
+func pair(t testing.TB) (server, client *tls.Config) {
+	t.Helper()
+	a := newAuthority(t)
+	return &tls.Config{Certificates: []tls.Certificate{a.certificate(t, time.Now().Add(time.Hour))}}, &tls.Config{RootCAs: a.roots}
+}

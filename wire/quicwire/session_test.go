@@ -1,0 +1,55 @@
+package quicwire
+
+import (
+	"context"
+	"crypto/tls"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+func TestASessionKnowsWhoItsPeerIs(t *testing.T) {
+	a := newAuthority(t)
+	cert := a.certificate(t, time.Now().Add(time.Hour))
+	server := &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.roots}
+	seen := make(chan asterisque.Peer, 1)
+	there := asterisque.NewNode(asterisque.WithService(service()), asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Service, error) {
+		seen <- p
+		return nil, nil
+	}))
+	here := asterisque.NewNode(asterisque.WithTLS(&tls.Config{RootCAs: a.roots, Certificates: []tls.Certificate{cert}}))
+	stranger := asterisque.NewNode(asterisque.WithTLS(&tls.Config{RootCAs: a.roots}))
+	t.Cleanup(func() { here.Close(); stranger.Close(); there.Close() })
+	l, err := wire.Listen(background, "quic://127.0.0.1:0", wire.Options{TLS: server})
+	require.NoError(t, err)
+	go there.Serve(background, l) // ends with the node
+
+	_, err = stranger.Dial(background, l.URL())
+	require.ErrorIs(t, err, asterisque.ErrHandshake)
+	require.ErrorContains(t, err, "certificate required")
+
+	sess, err := here.Dial(background, l.URL())
+	require.NoError(t, err)
+	got, err := echo.Call(background, sess, "sealed")
+	require.NoError(t, err)
+	require.Equal(t, "sealed", got)
+	for _, state := range []*tls.ConnectionState{(<-seen).TLS, sess.Peer().TLS} {
+		require.Equal(t, cert.Certificate[0], state.PeerCertificates[0].Raw)
+		require.Equal(t, "asterisque/1", state.NegotiatedProtocol)
+	}
+}
+
+func TestASessionThatIsClosedEndsItsCallsOnBothSidesAtOnce(t *testing.T) {
+	l, here, _ := serve(t, "quic://127.0.0.1:0")
+	sess, err := here.Dial(background, l.URL())
+	require.NoError(t, err)
+	_, err = echo.Call(background, sess, "up")
+	require.NoError(t, err)
+	require.NoError(t, sess.Close())
+	_, err = echo.Call(background, sess, "down")
+	require.ErrorIs(t, err, asterisque.ErrSessionClosed)
+}

@@ -1,0 +1,129 @@
+package quicwire
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+func TestManyWiresShareOneConnection(t *testing.T) {
+	server, client := pair(t)
+	l := listenFor(t, server)
+	c := dialFor(t, address(l), client)
+	require.True(t, c.ConnectionState().HandshakeComplete)
+	for i := range 10 {
+		here, there := openOn(t, c, l)
+		require.NoError(t, there.WriteFrames([][]byte{{byte(i)}}))
+		frame, err := here.ReadFrame(1)
+		require.NoError(t, err)
+		require.Equal(t, []byte{byte(i)}, frame)
+		require.NoError(t, here.Close())
+		_, err = there.ReadFrame(1)
+		require.Equal(t, io.EOF, err)
+	}
+	openOn(t, c, l)
+	require.NoError(t, c.Close())
+	require.NoError(t, c.Close(), "repeated")
+	_, err := c.Open()
+	require.ErrorIs(t, err, net.ErrClosed)
+}
+
+func TestClosingAConnectionClosesItsWiresInGoodOrder(t *testing.T) {
+	server, client := pair(t)
+	l := listenFor(t, server)
+	c := dialFor(t, address(l), client)
+	here, there := openOn(t, c, l)
+	require.NoError(t, here.WriteFrames([][]byte{[]byte("last words")}))
+	require.NoError(t, c.Close())
+	frame, err := there.ReadFrame(100)
+	require.NoError(t, err)
+	require.Equal(t, "last words", string(frame))
+	_, err = there.ReadFrame(100)
+	require.Equal(t, io.EOF, err)
+	_, err = here.ReadFrame(100)
+	require.ErrorIs(t, err, net.ErrClosed)
+	require.NoError(t, there.Close())
+	<-c.quic.Context().Done()
+}
+
+func TestAConnectionHasABoundOnItsSessions(t *testing.T) {
+	server, client := pair(t)
+	l := listenFor(t, server)
+	c := dialFor(t, address(l), client)
+	for range sessions {
+		_, err := c.Open()
+		require.NoError(t, err)
+	}
+	_, err := c.Open()
+	require.ErrorContains(t, err, "as many sessions as that side allows")
+	require.NotErrorIs(t, err, net.ErrClosed)
+	go func() { // ends with l
+		for {
+			w, err := l.Accept()
+			if err != nil {
+				return
+			}
+			w.Close()
+		}
+	}()
+	require.NoError(t, c.Close())
+}
+
+// fill writes until the transport is full, and returns how many bytes it took.
+func fill(t *testing.T, w wire.Wire) (bytes int) {
+	t.Helper()
+	frame := make([]byte, 16<<10)
+	for {
+		require.NoError(t, w.(wire.Deadliner).SetWriteDeadline(time.Now().Add(200*time.Millisecond)))
+		err := w.WriteFrames([][]byte{frame})
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return bytes
+		}
+		require.NoError(t, err)
+		bytes += len(frame)
+	}
+}
+
+func TestWhatAPeerDoesNotReadIsBounded(t *testing.T) {
+	server, client := pair(t)
+	here, there := connect(t, listenFor(t, server), client)
+	for _, w := range both(here, there) {
+		require.LessOrEqual(t, fill(t, w), firstWindow+32<<10)
+	}
+}
+
+func TestASessionThatIsNotReadHoldsUpNoOther(t *testing.T) {
+	server, client := pair(t)
+	l := listenFor(t, server)
+	c := dialFor(t, address(l), client)
+	for range 5 {
+		here, there := openOn(t, c, l)
+		fill(t, here)
+		fill(t, there)
+	}
+	here, there := openOn(t, c, l)
+	for _, w := range []struct{ from, to wire.Wire }{{here, there}, {there, here}} {
+		done := make(chan error, 1)
+		go func() {
+			for range 32 {
+				if _, err := w.to.ReadFrame(64 << 10); err != nil {
+					done <- err
+					return
+				}
+			}
+			done <- nil
+		}()
+		require.NoError(t, w.from.(wire.Deadliner).SetWriteDeadline(time.Now().Add(10*time.Second)))
+		for range 32 {
+			require.NoError(t, w.from.WriteFrames([][]byte{make([]byte, 64<<10)}))
+		}
+		require.NoError(t, <-done)
+	}
+}

@@ -1,0 +1,162 @@
+package quicwire
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+const (
+	farewell = 100 * time.Millisecond // how long Close waits for the peer to close as well, and how long the peer's writes are still taken
+	lingers  = time.Minute            // how long a peer that has not closed may read what was written before Close
+)
+
+// quicWire is the Wire over a stream.
+type quicWire struct {
+	framed
+	conn *quic.Conn
+}
+
+// framed is what wire.FromConn makes of a net.Conn.
+type framed interface {
+	wire.Wire
+	wire.BatchWriter
+	wire.Buffered
+	wire.Deadliner
+}
+
+func newWire(s *streamConn) wire.Wire { return &quicWire{wire.FromConn(s).(framed), s.conn} }
+
+// ConnectionState implements wire.Secure.
+func (w *quicWire) ConnectionState() tls.ConnectionState { return w.conn.ConnectionState().TLS }
+
+// streamConn makes a net.Conn of a QUIC stream, whose own Close ends one direction only and must not meet a Write.
+//
+// Both sides end as TCP does: each says that it writes no more, and reads until the other says so too. Only then is the stream over, and the connection may be closed
+// by the side that dialled; closing it sooner would take from the peer what it has received and not read. A peer that goes on writing instead of closing is told
+// after a moment that nobody reads, which ends its writes; that this side then learns of its Close by the end of the connection only is the price.
+type streamConn struct {
+	conn *quic.Conn // these are fixed
+	quic *quic.Stream
+	over func() // called once, when nobody needs the stream any more
+
+	reading, writing sync.Mutex // held during Read and Write, and then by Close
+
+	mu     sync.Mutex
+	closed bool // guarded by mu; no deadline is set once it is true but those of Close
+}
+
+// Read implements net.Conn.
+func (s *streamConn) Read(p []byte) (int, error) {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	if s.isClosed() {
+		return 0, net.ErrClosed
+	}
+	n, err := s.quic.Read(p)
+	return n, fault(err)
+}
+
+// Write implements net.Conn.
+func (s *streamConn) Write(p []byte) (int, error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if s.isClosed() {
+		return 0, net.ErrClosed
+	}
+	n, err := s.quic.Write(p)
+	return n, fault(err)
+}
+
+func (s *streamConn) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
+// Close implements net.Conn. It waits for the peer's Close for a moment.
+func (s *streamConn) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.quic.SetDeadline(time.Now()) // wakes Read and Write
+	s.mu.Unlock()
+	s.writing.Lock() // Write has returned, and none begins
+	s.quic.Close()
+	s.writing.Unlock()
+	if s.drain() {
+		s.over()
+		return nil
+	}
+	go s.linger() // ends when the peer has closed, and after a minute
+	return nil
+}
+
+// drain reads until the peer has closed, and reports whether it did so in time.
+func (s *streamConn) drain() bool {
+	s.reading.Lock() // Read has returned, and none begins
+	defer s.reading.Unlock()
+	s.quic.SetReadDeadline(time.Now().Add(farewell))
+	buf := make([]byte, 4<<10)
+	for {
+		if _, err := s.quic.Read(buf); err != nil {
+			return !errors.Is(err, os.ErrDeadlineExceeded)
+		}
+	}
+}
+
+// linger lets the peer read until it closes, or the time is up.
+func (s *streamConn) linger() {
+	defer s.over()
+	s.quic.SetReadDeadline(time.Now().Add(lingers))
+	if n, _ := s.quic.Read(make([]byte, 1)); n == 0 {
+		return
+	}
+	s.quic.CancelRead(codeClosed) // the peer does not read, but writes; now its writes fail
+	timer := time.NewTimer(lingers)
+	defer timer.Stop()
+	select {
+	case <-s.conn.Context().Done():
+	case <-timer.C:
+	}
+}
+
+// SetDeadline implements net.Conn.
+func (s *streamConn) SetDeadline(t time.Time) error {
+	return errors.Join(s.SetReadDeadline(t), s.SetWriteDeadline(t))
+}
+
+// SetReadDeadline implements net.Conn.
+func (s *streamConn) SetReadDeadline(t time.Time) error {
+	return s.setDeadline(s.quic.SetReadDeadline, t)
+}
+
+// SetWriteDeadline implements net.Conn.
+func (s *streamConn) SetWriteDeadline(t time.Time) error {
+	return s.setDeadline(s.quic.SetWriteDeadline, t)
+}
+
+func (s *streamConn) setDeadline(set func(time.Time) error, t time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return net.ErrClosed
+	}
+	return set(t)
+}
+
+// LocalAddr implements net.Conn.
+func (s *streamConn) LocalAddr() net.Addr { return s.conn.LocalAddr() }
+
+// RemoteAddr implements net.Conn.
+func (s *streamConn) RemoteAddr() net.Addr { return s.conn.RemoteAddr() }

@@ -1,0 +1,140 @@
+package quicwire
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+func TestBothSidesAgreeOnTheProtocolAndTellAboutIt(t *testing.T) {
+	server, client := pair(t)
+	here, there := connect(t, listenFor(t, server), client)
+	for _, w := range []wire.Wire{here, there} {
+		state := w.(wire.Secure).ConnectionState()
+		require.True(t, state.HandshakeComplete)
+		require.EqualValues(t, tls.VersionTLS13, state.Version)
+		require.Equal(t, "asterisque/1", state.NegotiatedProtocol)
+	}
+	require.Empty(t, server.NextProtos, "the given config is not changed")
+	require.Empty(t, client.NextProtos)
+}
+
+func TestTheListenerKnowsTheCertificateOfItsClient(t *testing.T) {
+	a := newAuthority(t)
+	cert := a.certificate(t, time.Now().Add(time.Hour))
+	server := &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.roots}
+	here, there := connect(t, listenFor(t, server), &tls.Config{RootCAs: a.roots, Certificates: []tls.Certificate{cert}})
+	certs := there.(wire.Secure).ConnectionState().PeerCertificates
+	require.Len(t, certs, 1)
+	require.Equal(t, cert.Certificate[0], certs[0].Raw)
+	require.Equal(t, cert.Certificate[0], here.(wire.Secure).ConnectionState().PeerCertificates[0].Raw)
+}
+
+func TestAConfigChosenForEachClientNeedsNoProtocol(t *testing.T) {
+	server, client := pair(t)
+	choosing := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return server, nil }}
+	here, _ := connect(t, listenFor(t, choosing), client)
+	require.Equal(t, "asterisque/1", here.(wire.Secure).ConnectionState().NegotiatedProtocol)
+	require.Empty(t, server.NextProtos, "the given config is not changed")
+}
+
+func TestBothSidesSayWhyAHandshakeFailed(t *testing.T) {
+	later, before := time.Now().Add(time.Hour), time.Now().Add(-time.Hour)
+	a, stranger := newAuthority(t), newAuthority(t)
+	good := &tls.Config{Certificates: []tls.Certificate{a.certificate(t, later)}}
+	careful := &tls.Config{Certificates: good.Certificates, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.roots}
+	with := func(certs ...tls.Certificate) *tls.Config { return &tls.Config{RootCAs: a.roots, Certificates: certs} }
+	for _, c := range []struct {
+		name           string
+		server, client *tls.Config
+		here, there    string // what each side says
+	}{
+		{"another protocol", good, &tls.Config{RootCAs: a.roots, NextProtos: []string{"h3"}}, "no application protocol", `unsupported application protocols (["h3"])`},
+		{"a listener of another protocol", &tls.Config{Certificates: good.Certificates, NextProtos: []string{"h3"}}, with(), "no application protocol", `unsupported application protocols (["asterisque/1"])`},
+		{"a listener whose certificate is unknown", good, nil, "unknown authority", "bad certificate"},
+		{"a listener whose certificate has expired", &tls.Config{Certificates: []tls.Certificate{a.certificate(t, before)}}, with(), "expired", "bad certificate"},
+		{"a listener with another name", good, &tls.Config{RootCAs: a.roots, ServerName: "example.org"}, "example.org", "bad certificate"},
+		{"no client certificate", careful, with(), "certificate required", "didn't provide a certificate"},
+		{"an unknown client certificate", careful, with(stranger.certificate(t, later)), "certificate", "unknown authority"},
+		{"an expired client certificate", careful, with(a.certificate(t, before)), "expired", "expired"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := listenFor(t, c.server)
+			begin := time.Now()
+			require.ErrorContains(t, useOnce(l.URL(), c.client), c.here)
+			there, err := l.Accept()
+			require.NoError(t, err, "Accept goes on")
+			defer there.Close()
+			_, err = there.ReadFrame(100)
+			require.ErrorContains(t, err, "wire: read: ")
+			require.ErrorContains(t, err, c.there)
+			require.Error(t, there.WriteFrames([][]byte{nil}))
+			require.Contains(t, there.RemoteAddr().String(), "127.0.0.1:")
+			require.Less(t, time.Since(begin), handshakeTime, "nobody waits for a timeout")
+		})
+	}
+}
+
+// useOnce returns the error of dialling, or of the first use: a client hears only then what the listener thinks of its certificate.
+func useOnce(url string, client *tls.Config) error {
+	w, err := wire.Dial(background, url, wire.Options{TLS: client})
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	w.WriteFrames([][]byte{nil})
+	_, err = w.ReadFrame(100)
+	return err
+}
+
+func TestAnUnknownCertificateCanBeToldFromOtherErrors(t *testing.T) {
+	server, _ := pair(t)
+	_, err := wire.Dial(t.Context(), listenFor(t, server).URL(), wire.Options{})
+	unknown := x509.UnknownAuthorityError{}
+	require.ErrorAs(t, err, &unknown)
+	require.NotErrorIs(t, err, net.ErrClosed, "this side has closed nothing")
+}
+
+func TestAListenerNeedsACertificate(t *testing.T) {
+	_, err := wire.Listen(t.Context(), "quic://127.0.0.1:0", wire.Options{})
+	require.ErrorContains(t, err, "Options.TLS.Certificates")
+}
+
+func TestAFailedHandshakeHurtsNobodyElse(t *testing.T) {
+	server, client := pair(t)
+	l := listenFor(t, server)
+	for range 50 { // more than the listener keeps for Accept
+		require.Error(t, useOnce(l.URL(), nil))
+	}
+	here, err := wire.Dial(t.Context(), l.URL(), wire.Options{TLS: client})
+	require.NoError(t, err)
+	defer here.Close()
+	require.NoError(t, here.WriteFrames([][]byte{nil}))
+	for {
+		there, err := l.Accept()
+		require.NoError(t, err)
+		_, err = there.ReadFrame(100)
+		there.Close()
+		if err == nil {
+			break
+		}
+	}
+	_, err = here.ReadFrame(100)
+	require.Equal(t, io.EOF, err)
+}
+
+func TestAPortWhereNobodySpeaksQUICIsAnErrorInTime(t *testing.T) {
+	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer silent.Close()
+	_, err = wire.Dial(t.Context(), "quic://"+silent.LocalAddr().String(), wire.Options{})
+	require.ErrorContains(t, err, "no answer within 5s")
+	require.NotErrorIs(t, err, net.ErrClosed)
+}

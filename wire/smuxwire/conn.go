@@ -1,0 +1,147 @@
+package smuxwire
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// headerSize is that of a smux frame: version, command, length of the payload (2 bytes), stream (4 bytes), little endian.
+const headerSize = 8
+
+// Commands of smux that matter here.
+const (
+	commandOpen  = 0 // SYN
+	commandClose = 1 // FIN
+)
+
+// events is told about frames before the library gets them.
+type events interface {
+	opened(id uint32) error // by the peer
+	closed(id uint32)       // by the peer
+	arriving(id uint32)     // anything
+}
+
+// conn is the connection below smux. It reads ahead, for the library reads each header and each payload by itself, and it looks at the headers to tell what the library
+// does not: that the peer has closed a stream (its writer would wait for ever), and what is wrong with a peer that speaks something else.
+type conn struct {
+	io.ReadWriteCloser // these are fixed
+	version            byte
+	on                 events
+
+	in   *bufio.Reader // belongs to the library's reading goroutine, as all below
+	head [headerSize]byte
+	have int  // bytes of head that are there
+	skip int  // bytes of a payload to come
+	any  bool // something has arrived
+
+	closing atomic.Bool
+	once    sync.Once // closes ReadWriteCloser
+}
+
+func newConn(c io.ReadWriteCloser, version byte, on events) *conn {
+	return &conn{ReadWriteCloser: c, version: version, on: on, in: bufio.NewReaderSize(c, frameSize)}
+}
+
+// Read implements io.Reader.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.in.Read(p)
+	if err != nil && c.closing.Load() {
+		c.finish() // the peer has closed, too
+	}
+	if err == io.EOF && !c.any {
+		return 0, errMute
+	}
+	c.any = true
+	if bad := c.look(p[:n]); bad != nil {
+		return 0, bad
+	}
+	return n, err
+}
+
+var errMute = fmt.Errorf("the peer closed the connection without a word; does it speak version 2 of smux?: %w", io.ErrUnexpectedEOF)
+
+// look follows the frames in p.
+func (c *conn) look(p []byte) error {
+	for len(p) > 0 {
+		if c.skip > 0 {
+			n := min(c.skip, len(p))
+			c.skip, p = c.skip-n, p[n:]
+			continue
+		}
+		n := copy(c.head[c.have:], p)
+		c.have, p = c.have+n, p[n:]
+		if c.head[0] != c.version {
+			return c.stranger()
+		}
+		if c.have < headerSize {
+			return nil
+		}
+		c.have, c.skip = 0, int(binary.LittleEndian.Uint16(c.head[2:]))
+		if err := c.frame(c.head[1], binary.LittleEndian.Uint32(c.head[4:])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *conn) frame(command byte, id uint32) error {
+	switch command {
+	case commandOpen:
+		return c.on.opened(id)
+	case commandClose:
+		c.on.closed(id)
+	}
+	c.on.arriving(id)
+	return nil
+}
+
+// stranger says what the peer speaks instead.
+func (c *conn) stranger() error {
+	if v := c.head[0]; v == 1 || v == 2 {
+		return fmt.Errorf("the peer speaks version %d of smux, and this side version %d; the peer has to be configured for that, in smux.Config.Version", v, c.version)
+	}
+	seen := c.head[:c.have]
+	return fmt.Errorf("the peer does not speak smux: it sent %q; is it a \"tcp\" or \"tls\" Wire, or no Wire at all?", seen)
+}
+
+// farewell limits how long a closed connection, or stream, waits for its peer.
+const farewell = time.Second
+
+// Close implements io.Closer. It ends writing at once. Reading ends when the peer has closed as well, or after farewell: what is still coming must be taken from the
+// system, which would otherwise reset the connection and lose what the peer has not read yet.
+func (c *conn) Close() error {
+	if c.closing.Swap(true) {
+		return nil
+	}
+	half, ok := c.ReadWriteCloser.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		c.finish()
+		return nil
+	}
+	time.AfterFunc(farewell, c.finish)
+	return nil
+}
+
+func (c *conn) finish() { c.once.Do(func() { c.ReadWriteCloser.Close() }) }
+
+// LocalAddr returns nil if the connection does not know it.
+func (c *conn) LocalAddr() net.Addr {
+	if n, ok := c.ReadWriteCloser.(interface{ LocalAddr() net.Addr }); ok {
+		return n.LocalAddr()
+	}
+	return nil
+}
+
+// RemoteAddr returns nil if the connection does not know it.
+func (c *conn) RemoteAddr() net.Addr {
+	if n, ok := c.ReadWriteCloser.(interface{ RemoteAddr() net.Addr }); ok {
+		return n.RemoteAddr()
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+package smuxwire
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/xtaci/smux"
+
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// stream is the net.Conn over a stream of smux.
+type stream struct {
+	mux *Mux // these are fixed
+	id  uint32
+
+	// smux is set once, before there is a Wire. Without a reference the library would close it; through the Mux there is one as long as the stream is open.
+	smux *smux.Stream
+
+	mu    sync.Mutex // also guards the write deadline, and smux until it is set
+	ended bool       // guarded by mu; the peer has closed, and all that it sent has arrived
+}
+
+// hasBegun reports whether the library has made something of the stream.
+func (s *stream) hasBegun() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.smux != nil
+}
+
+// begin gives the stream that the peer opened what the library has made of it.
+func (s *stream) begin(opened *smux.Stream) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.smux = opened
+	if s.ended {
+		s.endWritingLocked()
+	}
+}
+
+// end is called when the peer has closed the stream. Since the library lets a writer wait on, its deadline ends that.
+func (s *stream) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	if s.smux != nil {
+		s.endWritingLocked()
+	}
+}
+
+func (s *stream) endWritingLocked() { s.smux.SetWriteDeadline(time.Unix(1, 0)) }
+
+func (s *stream) hasEnded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
+}
+
+// Read implements net.Conn.
+func (s *stream) Read(p []byte) (int, error) {
+	n, err := s.smux.Read(p)
+	if err == nil || n > 0 { // an error beside bytes only says that the peer could not be told of them; if it matters, the next Read says so
+		return n, nil
+	}
+	if errors.Is(err, smux.ErrTimeout) {
+		return 0, os.ErrDeadlineExceeded
+	}
+	ended := s.hasEnded()
+	if n, _ := s.smux.Read(p); n > 0 { // the library may tell the end of the connection before it gives the last bytes
+		return n, nil
+	}
+	switch {
+	case ended:
+		return 0, io.EOF
+	case s.mux.Err() != nil:
+		return 0, s.mux.Err()
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrClosedPipe):
+		return 0, errCut
+	}
+	return 0, err
+}
+
+var errCut = fmt.Errorf("the connection below, which carries other wires too, has ended: %w", io.ErrUnexpectedEOF)
+
+// pieces holds buffers of frameSize bytes that nobody uses.
+var pieces = sync.Pool{New: func() any { return new([frameSize]byte) }}
+
+// Write implements net.Conn. It copies p, because the library keeps what it could not write in time, and sends it later, whatever is in it by then.
+func (s *stream) Write(p []byte) (int, error) {
+	written := 0
+	for written < len(p) {
+		if s.hasEnded() {
+			return written, errPeerClosed
+		}
+		mem := pieces.Get().(*[frameSize]byte)
+		n, err := s.smux.Write(mem[:copy(mem[:], p[written:])])
+		written += n
+		if err != nil {
+			return written, s.writeError(err) // mem is the library's now
+		}
+		pieces.Put(mem)
+	}
+	return written, nil
+}
+
+var errPeerClosed = fmt.Errorf("the peer has closed: %w", syscall.EPIPE)
+
+// writeError returns what an error of the library means here.
+func (s *stream) writeError(err error) error {
+	switch {
+	case s.hasEnded():
+		return errPeerClosed
+	case errors.Is(err, smux.ErrTimeout):
+		return os.ErrDeadlineExceeded
+	case s.mux.Err() != nil:
+		return s.mux.Err()
+	}
+	return err
+}
+
+// Close implements net.Conn. It wakes all who wait at once; that the peer has to be told, it waits for only briefly.
+func (s *stream) Close() error {
+	told := make(chan struct{})
+	go func() { // ends when the peer is told, or with the Mux; at the latest after the library's time limit of 30 seconds
+		defer close(told)
+		s.smux.Close() // an error could only say that the peer was not told
+		s.mux.remove(s)
+	}()
+	timer := time.NewTimer(farewell / 10)
+	defer timer.Stop()
+	select {
+	case <-told:
+	case <-timer.C:
+	}
+	return nil
+}
+
+// SetReadDeadline implements net.Conn.
+func (s *stream) SetReadDeadline(t time.Time) error { return s.smux.SetReadDeadline(t) }
+
+// SetWriteDeadline implements net.Conn.
+func (s *stream) SetWriteDeadline(t time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return nil // the deadline that end has set must stay
+	}
+	return s.smux.SetWriteDeadline(t)
+}
+
+// SetDeadline implements net.Conn.
+func (s *stream) SetDeadline(t time.Time) error {
+	return errors.Join(s.SetReadDeadline(t), s.SetWriteDeadline(t))
+}
+
+// LocalAddr implements net.Conn.
+func (s *stream) LocalAddr() net.Addr { return s.smux.LocalAddr() }
+
+// RemoteAddr implements net.Conn.
+func (s *stream) RemoteAddr() net.Addr { return s.smux.RemoteAddr() }
+
+// streamWire is what wire.FromConn makes of a net.Conn.
+type streamWire interface {
+	wire.Wire
+	wire.BatchWriter
+	wire.Buffered
+	wire.Deadliner
+}
+
+// secureWire is a Wire over TLS.
+type secureWire struct {
+	streamWire
+	tls *tls.Conn // fixed
+}
+
+// ConnectionState implements wire.Secure.
+func (s *secureWire) ConnectionState() tls.ConnectionState { return s.tls.ConnectionState() }

@@ -1,0 +1,145 @@
+package smuxwire
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"sync"
+
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// alpn is the application protocol that both sides of a TLS connection agree on. It is not that of a single Wire, which is not smux.
+const alpn = "asterisque.smux/1"
+
+// transport is for "smux://host:port" or, if it is secure, "smux+tls://host:port".
+type transport struct {
+	secure bool // fixed
+
+	mu     sync.Mutex
+	shared map[key]*dialled // guarded by mu; connections that wires can still be opened on
+}
+
+// key says which wires may share a connection.
+type key struct {
+	address string
+	tls     *tls.Config // the very one: two configurations are not compared
+}
+
+// dialled is a connection that is being made, or was.
+type dialled struct {
+	made chan struct{} // closed when the connection is made, or cannot be
+	mux  *Mux          // this and err are set before made is closed
+	err  error
+}
+
+// Dial implements wire.Dialer.
+func (t *transport) Dial(ctx context.Context, u *url.URL, o wire.Options) (wire.Wire, error) {
+	address, err := hostPort(u, true)
+	if err != nil {
+		return nil, err
+	}
+	k := key{address, o.TLS}
+	for {
+		d, mine := t.find(k)
+		if mine {
+			d.mux, d.err = t.connect(ctx, k)
+			close(d.made)
+		}
+		select {
+		case <-d.made:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		w, err := d.open(ctx)
+		if err == nil {
+			return w, nil
+		}
+		t.forget(k, d)
+		if mine || ctx.Err() != nil || d.err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+			return nil, err
+		} // otherwise whoever made it gave up, or it has ended or is full: try with a new one
+	}
+}
+
+// open opens a Wire on d, which is made.
+func (d *dialled) open(ctx context.Context) (wire.Wire, error) {
+	if d.err != nil {
+		return nil, d.err
+	}
+	w, err := d.mux.Open(ctx)
+	d.mux.leave() // from the first Wire on, it ends with the last
+	return w, err
+}
+
+// find returns the connection for k. If there is none, it is the caller's to make.
+func (t *transport) find(k key) (d *dialled, mine bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if d := t.shared[k]; d != nil {
+		return d, false
+	}
+	d = &dialled{made: make(chan struct{})}
+	t.shared[k] = d
+	return d, true
+}
+
+func (t *transport) forget(k key, d *dialled) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.shared[k] == d {
+		delete(t.shared, k)
+	}
+}
+
+// connect makes a connection.
+func (t *transport) connect(ctx context.Context, k key) (*Mux, error) {
+	var c net.Conn
+	var err error
+	if t.secure {
+		c, err = (&tls.Dialer{Config: tlsConfig(k.tls)}).DialContext(ctx, "tcp", k.address)
+	} else {
+		c, err = new(net.Dialer).DialContext(ctx, "tcp", k.address)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return Client(c, func(c *config) { c.waiting = 0 }) // nobody would accept
+}
+
+// tlsConfig returns a copy of c with what is missing filled in.
+func tlsConfig(c *tls.Config) *tls.Config {
+	if c == nil {
+		c = &tls.Config{MinVersion: tls.VersionTLS13}
+	}
+	c = c.Clone()
+	if len(c.NextProtos) == 0 {
+		c.NextProtos = []string{alpn}
+	}
+	return c
+}
+
+// hostPort returns what the net package calls an address.
+func hostPort(u *url.URL, needHost bool) (string, error) {
+	example := fmt.Sprintf("for example %s://127.0.0.1:5331", u.Scheme)
+	switch {
+	case u.Opaque != "":
+		return "", fmt.Errorf("two slashes are missing behind the scheme; %s", example)
+	case needHost && u.Hostname() == "":
+		return "", fmt.Errorf("the host is missing; %s", example)
+	case u.Port() == "":
+		return "", fmt.Errorf("the port is missing; %s", example)
+	case u.Path != "" && u.Path != "/":
+		return "", fmt.Errorf("a path has no meaning here; %s", example)
+	case u.User != nil:
+		return "", errors.New("a user has no meaning here")
+	case u.RawQuery != "" || u.ForceQuery:
+		return "", errors.New("a query has no meaning here")
+	case u.Fragment != "":
+		return "", errors.New("a fragment has no meaning here")
+	}
+	return net.JoinHostPort(u.Hostname(), u.Port()), nil
+}

@@ -1,0 +1,77 @@
+package wswire
+
+import (
+	"net"
+	"sync"
+)
+
+// conn is the connection below a WebSocket. The library writes control frames to it, each in one Write; data frames are written by whoever holds it. The library gives up
+// on a control frame, and on the whole connection, if it takes five seconds, which only says that the peer does not read. So what finds the connection held is left for
+// its holder, who writes it between two messages. Of several only the latest is kept, which RFC 6455, section 5.5.3, allows for answers to pings.
+type conn struct {
+	net.Conn // fixed
+
+	ended bool // belongs to the reading goroutine; the peer has sent all it will, and more was wanted
+
+	writing sync.Mutex // held by whoever writes, also while the peer makes it wait
+
+	mu   sync.Mutex
+	left []byte // guarded by mu; a control frame for whoever holds writing; nil: none
+}
+
+// Read implements net.Conn. The library takes the end of the connection inside a message for the end of the message, if it falls between two of its reads. So it is
+// noted here, and not told together with bytes, so that it is known that more was wanted.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err != nil && n > 0 {
+		return n, nil // the next Read says it again
+	}
+	c.ended = err != nil
+	return n, err
+}
+
+// Write implements net.Conn, for control frames and the HTTP request or answer.
+func (c *conn) Write(p []byte) (int, error) {
+	if c.writing.TryLock() {
+		n, err := c.Conn.Write(p)
+		c.writing.Unlock()
+		return n, err
+	}
+	c.leave(append([]byte{}, p...))
+	c.writeLeft() // perhaps the holder has let go before it could see it
+	return len(p), nil
+}
+
+// hold waits until nobody else writes.
+func (c *conn) hold() { c.writing.Lock() }
+
+// letGo ends hold.
+func (c *conn) letGo() {
+	c.writing.Unlock()
+	c.writeLeft()
+}
+
+// writeLeft writes control frames that were left, unless the connection is held again. An error is left to the next data frame, or to the reader, to find.
+func (c *conn) writeLeft() {
+	for c.hasLeft() && c.writing.TryLock() {
+		if p := c.leave(nil); p != nil {
+			c.Conn.Write(p)
+		}
+		c.writing.Unlock()
+	}
+}
+
+func (c *conn) hasLeft() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.left != nil
+}
+
+// leave leaves p, or nothing, and returns what was there.
+func (c *conn) leave(p []byte) []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := c.left
+	c.left = p
+	return was
+}

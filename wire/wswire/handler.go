@@ -1,0 +1,126 @@
+package wswire
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/coder/websocket"
+
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// Acceptor makes something, such as a session, of a Wire that the other side has connected. A *asterisque.Node is one.
+type Acceptor[S any] interface {
+	// Accept takes w over, and closes it if it returns an error. ctx bounds Accept itself, and not what it returns.
+	Accept(ctx context.Context, w wire.Wire) (S, error)
+}
+
+// Option changes a [Handler].
+type Option func(*config)
+
+type config struct {
+	origins []string
+	log     *slog.Logger
+}
+
+// WithOrigins also allows pages from these hosts to connect, such as "example.org" or "*.example.org:8080", or, with a scheme, "https://example.org". The asterisk
+// stands for any characters but a slash; case does not matter. The server's own host, as the request names it, is always allowed.
+func WithOrigins(patterns ...string) Option {
+	return func(c *config) { c.origins = append(c.origins, patterns...) }
+}
+
+// WithLogger sets where it is logged, as a warning, that somebody could not be accepted: a wrong request, or an error of Accept. The default is slog.Default(), when
+// Handler is called.
+func WithLogger(l *slog.Logger) Option {
+	return func(c *config) { c.log = l }
+}
+
+// Handler serves a route of an HTTP/1.1 server: it makes a Wire of each request and gives it to a, which usually is a node:
+//
+//	mux.Handle("/rpc", wswire.Handler(node))
+//
+// What is not a WebSocket, comes from another origin, or does not offer [Subprotocol] is answered with an HTTP error that says so.
+//
+// Each Accept runs on the goroutine of its request, with the context of the request; what middleware has put there can be found. The Wire outlives both: the time limits
+// of the server end with the request, and neither Shutdown nor Close of an http.Server know of the Wire. So close the node as well.
+func Handler[S any](a Acceptor[S], opts ...Option) http.Handler {
+	h := newHandler(opts)
+	h.accept = func(ctx context.Context, w wire.Wire) error {
+		_, err := a.Accept(ctx, w)
+		return err
+	}
+	return h
+}
+
+func newHandler(opts []Option) *handler {
+	h := &handler{config: config{log: slog.Default()}}
+	for _, o := range opts {
+		o(&h.config)
+	}
+	return h
+}
+
+type handler struct { // all fixed
+	config
+	accept func(ctx context.Context, w wire.Wire) error
+}
+
+// ServeHTTP implements http.Handler.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if status, why := unfit(r); why != "" {
+		w.Header().Set("Upgrade", "websocket")
+		http.Error(w, why, status)
+		h.log.Warn("not a WebSocket for asterisque", "addr", r.RemoteAddr, "path", r.URL.Path, "status", status, "error", why)
+		return
+	}
+	hijack := &hijacker{ResponseWriter: w}
+	ws, err := websocket.Accept(hijack, r, &websocket.AcceptOptions{Subprotocols: []string{Subprotocol}, OriginPatterns: h.origins})
+	if err != nil { // the peer has been told
+		h.log.Warn("WebSocket not accepted", "addr", r.RemoteAddr, "path", r.URL.Path, "error", err)
+		return
+	}
+	if err := h.accept(r.Context(), newSocket(ws, hijack.conn, false, r.TLS)); err != nil {
+		h.log.Warn("handshake failed", "addr", r.RemoteAddr, "path", r.URL.Path, "error", err)
+	}
+}
+
+// unfit returns with which status and why r has to be refused, or nothing.
+func unfit(r *http.Request) (status int, why string) {
+	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		return http.StatusUpgradeRequired, fmt.Sprintf("this is a WebSocket of asterisque; connect with the subprotocol %s", Subprotocol)
+	}
+	var offered []string
+	for _, header := range r.Header.Values("Sec-WebSocket-Protocol") {
+		for name := range strings.SplitSeq(header, ",") {
+			offered = append(offered, strings.TrimSpace(name))
+		}
+	}
+	if !slices.Contains(offered, Subprotocol) {
+		return http.StatusBadRequest, fmt.Sprintf("the WebSocket subprotocol %s is spoken here, and the request offers %q; a page passes it to new WebSocket(url, %q)", Subprotocol,
+			offered, Subprotocol)
+	}
+	return 0, ""
+}
+
+// hijacker puts a conn below the WebSocket.
+type hijacker struct {
+	http.ResponseWriter
+	conn *conn // nil before Hijack
+}
+
+// Hijack implements http.Hijacker.
+func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	c, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	h.conn = &conn{Conn: c}
+	rw.Writer.Reset(h.conn)
+	return h.conn, rw, nil
+}

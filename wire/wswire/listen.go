@@ -1,0 +1,158 @@
+package wswire
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+const (
+	patience = 10 * time.Second // for the whole request of who connects
+	backlog  = 128              // wires that can wait to be accepted
+	maxHead  = 16 << 10         // bytes of a request's header
+)
+
+// listener is an HTTP server with one route.
+type listener struct {
+	url    string // these are fixed
+	server *http.Server
+
+	waiting chan wire.Wire // connected and not accepted
+	closed  chan struct{}
+	once    sync.Once // closes closed
+}
+
+func listen(ctx context.Context, u *url.URL, cfg *tls.Config) (wire.Listener, error) {
+	if err := checkListen(u); err != nil {
+		return nil, err
+	}
+	cfg = tlsConfig(cfg)
+	if u.Scheme == "wss" && len(cfg.Certificates) == 0 && cfg.GetCertificate == nil && cfg.GetConfigForClient == nil {
+		return nil, errors.New("there is no certificate; put one into Options.TLS.Certificates, for example with tls.LoadX509KeyPair")
+	}
+	cfg.SessionTicketsDisabled = true // see wire.Options
+	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(u.Hostname(), u.Port()))
+	if err != nil {
+		return nil, err
+	}
+	h := newHandler(nil)
+	l := &listener{url: urlOf(u, ln.Addr()), waiting: make(chan wire.Wire, backlog), closed: make(chan struct{})}
+	h.accept = l.queue
+	l.server = &http.Server{Handler: route{u.Path, h}, ReadTimeout: patience, MaxHeaderBytes: maxHead, ErrorLog: slog.NewLogLogger(h.log.Handler(), slog.LevelWarn)}
+	if u.Scheme == "wss" {
+		ln = tls.NewListener(ln, cfg)
+	}
+	go func() { // ends with the server, which Close closes
+		l.server.Serve(ln)
+		l.Close() // or Accept would not learn of a server that has ended by itself
+	}()
+	return l, nil
+}
+
+// checkListen returns why u is no URL to listen at.
+func checkListen(u *url.URL) error {
+	example := fmt.Sprintf("for example %s://127.0.0.1:8080/rpc", u.Scheme)
+	switch {
+	case u.Opaque != "":
+		return fmt.Errorf("two slashes are missing behind the scheme; %s", example)
+	case u.Port() == "":
+		return fmt.Errorf("the port is missing; %s", example)
+	case u.User != nil:
+		return errors.New("a user has no meaning here")
+	case u.RawQuery != "" || u.ForceQuery:
+		return errors.New("a query has no meaning here")
+	case u.Fragment != "":
+		return errors.New("a fragment has no meaning here")
+	}
+	return nil
+}
+
+// urlOf returns u with the address that was found.
+func urlOf(u *url.URL, a net.Addr) string {
+	found := *u
+	found.Host = a.String()
+	return found.String()
+}
+
+// route is the one route of a server.
+type route struct {
+	path string // of the URL that was listened at; "" is "/"
+	h    http.Handler
+}
+
+// ServeHTTP implements http.Handler.
+func (o route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != o.path && !(r.URL.Path == "/" && o.path == "") {
+		http.Error(w, "nothing is here; the WebSocket of asterisque is at "+max(o.path, "/"), http.StatusNotFound)
+		return
+	}
+	o.h.ServeHTTP(w, r)
+}
+
+// refuser is a socket, with or without TLS.
+type refuser interface {
+	refuse(code websocket.StatusCode, reason string)
+}
+
+// queue lets w wait for Accept. It does not wait itself, so that nobody can pile up requests.
+func (l *listener) queue(_ context.Context, w wire.Wire) error {
+	select {
+	case l.waiting <- w:
+	default:
+		why := fmt.Errorf("%d connections wait to be accepted already", backlog)
+		w.(refuser).refuse(websocket.StatusTryAgainLater, why.Error())
+		w.Close()
+		return why
+	}
+	select {
+	case <-l.closed: // perhaps too late for Close to find the Wire among those that wait
+		w.Close()
+	default:
+	}
+	return nil
+}
+
+// Accept implements wire.Listener.
+func (l *listener) Accept() (wire.Wire, error) {
+	select {
+	case <-l.closed:
+	default:
+		select {
+		case w := <-l.waiting:
+			return w, nil
+		case <-l.closed:
+		}
+	}
+	return nil, fmt.Errorf("wire: accept at %s: %w", l.url, net.ErrClosed)
+}
+
+// Close implements wire.Listener.
+func (l *listener) Close() error {
+	l.once.Do(func() {
+		close(l.closed)
+		l.server.Close() // an error could only say that it was closed already
+		for {
+			select {
+			case w := <-l.waiting:
+				w.Close()
+			default:
+				return
+			}
+		}
+	})
+	return nil
+}
+
+// URL implements wire.Listener.
+func (l *listener) URL() string { return l.url }

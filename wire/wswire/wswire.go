@@ -1,0 +1,75 @@
+// Package wswire carries frames over WebSocket (RFC 6455): through proxies and load balancers that speak HTTP, on a route beside the others of a web server, and
+// from web pages. Each binary message is one frame, with nothing before it.
+//
+// Importing the package registers the schemes "ws" and "wss" with [wire.Register]:
+//
+//	import _ "github.com/asterisque-go/asterisque/wire/wswire"
+//
+//	sess, err := node.Dial(ctx, "wss://example.org/rpc")
+//	err := node.ListenAndServe(ctx, "ws://127.0.0.1:8080/rpc") // an HTTP server with this one route
+//
+// A program that has an HTTP server adds a route to it, and gives the sessions to its node:
+//
+//	mux.Handle("/rpc", wswire.Handler(node))
+//
+// [Dial] is for those who need more than a URL, such as a header with a token.
+//
+// # Both sides
+//
+// The two sides agree on the subprotocol [Subprotocol]; whoever does not offer it is refused before the connection becomes a WebSocket. Messages are not
+// compressed. A text message is refused with close code 1003, one that is too large with 1009, and the other side's error says so. A connection that ends without
+// a Close frame is io.ErrUnexpectedEOF, for it was cut. Pings are answered.
+//
+// With TLS, the application protocol (ALPN) is "http/1.1", as it has to be for WebSocket, and not the one of other wires.
+//
+// # Origins
+//
+// A page of any web site can open a WebSocket to any server, and the browser sends the cookies for that server with it. So a request with an Origin that is not the
+// server's own host is refused with 403, unless [WithOrigins] allows it. Programs other than browsers usually send no Origin, and pass: the check protects users
+// of browsers, and says nothing about who the peer is.
+//
+// # Web pages
+//
+// A page opens the connection with the subprotocol and asks for bytes; each message that it sends has to be binary, and one frame of the protocol:
+//
+//	const ws = new WebSocket("wss://example.org/rpc", "asterisque.1")
+//	ws.binaryType = "arraybuffer"
+//	ws.onmessage = (e) => receive(new Uint8Array(e.data)) // one frame
+//	ws.send(frame)                                        // a Uint8Array; a string would end the connection
+//
+// A page cannot be held up: the browser takes whatever send is given. It should watch ws.bufferedAmount, and keep to the windows of the protocol.
+//
+// # Limits
+//
+// While nothing arrives a Wire holds two buffers of 4 KiB, beside those of net/http while it accepts. For a message that is arriving it holds 32 KiB, and more only as more
+// has arrived, whatever is announced; what exceeds the limit of ReadFrame ends that. A peer that does not read stops the writer.
+package wswire
+
+import (
+	"context"
+	"net/url"
+
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// Subprotocol is the WebSocket subprotocol that both sides agree on, so that nobody talks to something else by mistake.
+const Subprotocol = "asterisque.1"
+
+func init() {
+	// An error means that the program has a transport of its own for the scheme already, which then stays.
+	wire.Register("ws", transport{})
+	wire.Register("wss", transport{})
+}
+
+// transport is for "ws://host:port/path" and "wss://host:port/path".
+type transport struct{}
+
+// Dial implements wire.Dialer.
+func (transport) Dial(ctx context.Context, u *url.URL, o wire.Options) (wire.Wire, error) {
+	return dial(ctx, u, dialConfig{tls: o.TLS})
+}
+
+// Listen implements wire.Transport.
+func (transport) Listen(ctx context.Context, u *url.URL, o wire.Options) (wire.Listener, error) {
+	return listen(ctx, u, o.TLS)
+}
