@@ -14,6 +14,7 @@ import (
 type call struct {
 	port
 	priority priority.Priority
+	function uint16
 	done     chan struct{} // holds one token once result or abort is set
 	own      bool          // the result goes to the application, and is not kept for the next call
 	result   []byte
@@ -83,7 +84,7 @@ func (c *call) do(ctx context.Context, function uint16, name string, params []by
 
 // send sends the call and waits for its end. sent is called in between, unless it is nil.
 func (c *call) send(ctx context.Context, p *permit, function uint16, params []byte, sent func()) *Abort {
-	c.nest = p.lends
+	c.nest, c.function = p.lends, function
 	if err := c.put(&outbox.Message{Type: codec.OpenType, Function: function, Payload: params, Meta: p.meta, Expires: p.expires, Departer: c}); err != nil {
 		c.unsent()
 		return codec.AbortOf(err)
@@ -168,3 +169,8 @@ func (c *call) enclosing() *enclosure { return c.nest }
 
 // untyped implements endpoint.
 func (c *call) untyped() *pipe.Pipe { return nil }
+
+// info implements endpoint.
+func (c *call) info() PipeInfo {
+	return PipeInfo{Pipe: c.id, Function: c.function, Made: true, Priority: c.priority}
+}

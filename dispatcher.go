@@ -126,7 +126,7 @@ func (d *dispatcher) queueLocked(c *incoming) (j job, wake bool) {
 // work runs calls on the goroutine of a worker until none waits, and then the worker has left. It also returns true when it has to stand back for other sessions first.
 func (d *dispatcher) work(k *scratch, j job, crowded *atomic.Bool) (again bool) {
 	var last *incoming
-	for woken := !j.again; ; woken = false {
+	for woken := true; ; woken = false {
 		d.s.waitOutbound()
 		c, wake, grant := d.take(j.within, woken, last)
 		if c == nil {
@@ -142,9 +142,22 @@ func (d *dispatcher) work(k *scratch, j job, crowded *atomic.Bool) (again bool) 
 			last = nil
 		}
 		if yield {
-			return true
+			return d.standBack()
 		}
 	}
+}
+
+// standBack is called for a worker that gives way to other sessions. It reports whether the job is to be done again when its turn comes. Otherwise the worker has left: no call waits, or
+// a job that is coming takes care of them. So a session waits in one place only among the others, however many calls it has, and however long they are all busy.
+func (d *dispatcher) standBack() (again bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.waking || d.ready.len() == 0 {
+		d.active--
+		return false
+	}
+	d.waking = true
+	return true
 }
 
 // take returns the next call, or nil if none waits, and then the worker has left. last is the call that the worker has run before, or nil. wake says that another worker is to be woken,
@@ -227,6 +240,13 @@ func (d *dispatcher) done(c *incoming) {
 	c.state = left
 	d.mu.Unlock()
 	d.release(c, gated)
+}
+
+// queued reports whether c waits to be run.
+func (d *dispatcher) queued(c *incoming) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return c.state == waits
 }
 
 // holds reports whether others may wait for the end of c.

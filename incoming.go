@@ -245,3 +245,8 @@ func (c *incoming) enclosing() *enclosure { return nil }
 
 // untyped implements endpoint.
 func (c *incoming) untyped() *pipe.Pipe { return c.pipe }
+
+// info implements endpoint.
+func (c *incoming) info() PipeInfo {
+	return PipeInfo{Pipe: c.id, Function: c.function, Name: c.handler.name, Priority: c.priority}
+}

@@ -129,3 +129,8 @@ func (l *link) enclosing() *enclosure { return l.nest }
 
 // untyped implements endpoint.
 func (l *link) untyped() *pipe.Pipe { return l.pipe }
+
+// info implements endpoint.
+func (l *link) info() PipeInfo {
+	return PipeInfo{Pipe: l.id, Function: l.pipe.Function(), Made: true, Priority: l.pipe.Priority()}
+}

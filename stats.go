@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/limits"
-	"github.com/asterisque-go/asterisque/pipe"
 )
 
 // Stats is a snapshot of a session. As JSON it suits expvar, as a slog.LogValuer logs.
@@ -121,28 +120,4 @@ func sum(a, b limits.Amount) limits.Amount {
 
 func most(a, b limits.Amount) limits.Amount {
 	return limits.Amount{Messages: max(a.Messages, b.Messages), Bytes: max(a.Bytes, b.Bytes)}
-}
-
-// PipeInfo tells of one running call what it holds up.
-type PipeInfo struct {
-	Pipe     uint64        // the id, which both sides know
-	Function uint16        // the called function's number
-	Waiting  limits.Amount // Blocks that have arrived and were not taken
-}
-
-// SlowestPipe reports the pipe whose application is the furthest behind with taking Blocks, by bytes. It is false if none is behind. It looks at all pipes, and
-// is meant for reports and debugging.
-func (s *Session) SlowestPipe() (slowest PipeInfo, ok bool) {
-	for id, e := range s.table.all() {
-		p := e.untyped()
-		if p == nil {
-			continue
-		}
-		messages, bytes := (*pipe.End)(p).Waiting()
-		waiting := limits.Amount{Messages: messages, Bytes: bytes + messages*limits.Overhead}
-		if waiting.Bytes > slowest.Waiting.Bytes {
-			slowest, ok = PipeInfo{Pipe: id, Function: p.Function(), Waiting: waiting}, true
-		}
-	}
-	return slowest, ok
 }

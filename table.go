@@ -1,7 +1,6 @@
 package asterisque
 
 import (
-	"maps"
 	"sync"
 
 	"github.com/asterisque-go/asterisque/codec"
@@ -30,6 +29,9 @@ type endpoint interface {
 
 	// untyped returns the pipe, or nil if the call takes no Blocks here.
 	untyped() *pipe.Pipe
+
+	// info tells what is fixed about the call. It is called with the lock of the table held: a unary call that has left is used again.
+	info() PipeInfo
 }
 
 // table finds the endpoint of a pipe by its id. Ids of this side and of the peer differ in their lowest bit, and each side's grow.
@@ -158,11 +160,15 @@ func (t *table) drained() <-chan struct{} {
 	return c
 }
 
-// all returns a copy of the table.
-func (t *table) all() map[uint64]endpoint {
+// infos returns what is fixed about each call, and the endpoints in the same order. Of those, only what does not change may be looked at.
+func (t *table) infos() ([]PipeInfo, []endpoint) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return maps.Clone(t.pipes)
+	infos, endpoints := make([]PipeInfo, 0, len(t.pipes)), make([]endpoint, 0, len(t.pipes))
+	for _, e := range t.pipes {
+		infos, endpoints = append(infos, e.info()), append(endpoints, e)
+	}
+	return infos, endpoints
 }
 
 func (t *table) len() int {

@@ -31,7 +31,6 @@ type workers struct {
 type job struct {
 	d      *dispatcher
 	within *enclosure // only those within it, beyond the limits; nil: any
-	again  bool       // it was begun, and stood back
 }
 
 // worker is one kept goroutine. It ends when its channel is closed, by trim or by end.
@@ -95,7 +94,6 @@ func (w *workers) next(k *worker, j job, again bool) (next job, ok, end bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if again {
-		j.again = true
 		w.queue.Push(j)
 	}
 	if j.within == nil {

@@ -17,7 +17,7 @@ import (
 func (t *transport) Listen(ctx context.Context, u *url.URL, o wire.Options) (wire.Listener, error) {
 	address, err := hostPort(u, false)
 	if err != nil {
-		return nil, err
+		return nil, urlError{err}
 	}
 	cfg := tlsConfig(o.TLS)
 	if t.secure && len(cfg.Certificates) == 0 && cfg.GetCertificate == nil && cfg.GetConfigForClient == nil {

@@ -172,6 +172,7 @@ type streamWire interface {
 	wire.BatchWriter
 	wire.Buffered
 	wire.Deadliner
+	wire.Meter
 }
 
 // secureWire is a Wire over TLS.

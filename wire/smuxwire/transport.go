@@ -40,7 +40,7 @@ type dialled struct {
 func (t *transport) Dial(ctx context.Context, u *url.URL, o wire.Options) (wire.Wire, error) {
 	address, err := hostPort(u, true)
 	if err != nil {
-		return nil, err
+		return nil, urlError{err}
 	}
 	k := key{address, o.TLS}
 	for {
@@ -116,11 +116,20 @@ func tlsConfig(c *tls.Config) *tls.Config {
 		c = &tls.Config{MinVersion: tls.VersionTLS13}
 	}
 	c = c.Clone()
+	if c.MinVersion == 0 {
+		c.MinVersion = tls.VersionTLS13
+	}
 	if len(c.NextProtos) == 0 {
 		c.NextProtos = []string{alpn}
 	}
 	return c
 }
+
+// urlError is a wire.ErrURL that says why.
+type urlError struct{ error }
+
+// Is makes errors.Is find wire.ErrURL.
+func (urlError) Is(target error) bool { return target == wire.ErrURL }
 
 // hostPort returns what the net package calls an address.
 func hostPort(u *url.URL, needHost bool) (string, error) {

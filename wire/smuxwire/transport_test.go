@@ -199,6 +199,7 @@ func TestURLsThatCannotWorkSayWhyAndHowToDoBetter(t *testing.T) {
 				_, err := wire.Dial(t.Context(), test.url, wire.Options{})
 				require.ErrorContains(t, err, test.want)
 				require.NotContains(t, err.Error(), "secret")
+				require.ErrorIs(t, err, wire.ErrURL)
 			}
 			if test.op != dial {
 				_, err := wire.Listen(t.Context(), test.url, wire.Options{})

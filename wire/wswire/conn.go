@@ -3,6 +3,7 @@ package wswire
 import (
 	"net"
 	"sync"
+	"sync/atomic"
 )
 
 // conn is the connection below a WebSocket. The library writes control frames to it, each in one Write; data frames are written by whoever holds it. The library gives up
@@ -12,6 +13,8 @@ type conn struct {
 	net.Conn // fixed
 
 	ended bool // belongs to the reading goroutine; the peer has sent all it will, and more was wanted
+
+	received, sent atomic.Uint64 // bytes
 
 	writing sync.Mutex // held by whoever writes, also while the peer makes it wait
 
@@ -23,6 +26,7 @@ type conn struct {
 // noted here, and not told together with bytes, so that it is known that more was wanted.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
+	c.received.Add(uint64(n))
 	if err != nil && n > 0 {
 		return n, nil // the next Read says it again
 	}
@@ -40,6 +44,23 @@ func (c *conn) Write(p []byte) (int, error) {
 	c.leave(append([]byte{}, p...))
 	c.writeLeft() // perhaps the holder has let go before it could see it
 	return len(p), nil
+}
+
+// holder writes for whoever holds a conn.
+type holder struct{ *conn }
+
+// piece is how many bytes are written at once, so that progress shows.
+const piece = 128 << 10
+
+// Write implements io.Writer.
+func (h holder) Write(p []byte) (written int, err error) {
+	for written < len(p) && err == nil {
+		var n int
+		n, err = h.Conn.Write(p[written:min(len(p), written+piece)])
+		written += n
+		h.sent.Add(uint64(n))
+	}
+	return written, err
 }
 
 // hold waits until nobody else writes.

@@ -40,6 +40,25 @@ func TestAControlFrameDoesNotWaitForWhoeverHoldsTheConnection(t *testing.T) {
 	require.Equal(t, "pong 1, data, pong 3, pong 4", r.String(), "only the latest of those that waited")
 }
 
+func TestALargeWriteIsMadeInPiecesSoThatProgressShows(t *testing.T) {
+	r := &sizes{}
+	n, err := holder{&conn{Conn: r}}.Write(make([]byte, 2*piece+1))
+	require.NoError(t, err)
+	require.Equal(t, 2*piece+1, n)
+	require.Equal(t, []int{piece, piece, 1}, r.list)
+}
+
+// sizes is a connection that keeps the sizes of writes.
+type sizes struct {
+	net.Conn
+	list []int
+}
+
+func (s *sizes) Write(p []byte) (int, error) {
+	s.list = append(s.list, len(p))
+	return len(p), nil
+}
+
 // endsTogether returns all its bytes together with io.EOF.
 type endsTogether struct {
 	net.Conn

@@ -37,11 +37,11 @@ func WithHeader(h http.Header) DialOption {
 // Dial connects to "ws://host:port/path" or "wss://host:port/path"; the port may be left out, and there may be a query. It goes through the proxy that the environment
 // names in HTTPS_PROXY, or HTTP_PROXY for "ws"; see [http.ProxyFromEnvironment]. Redirects are not followed. ctx bounds Dial, and has no effect on the Wire that is returned.
 //
-// Give the Wire to a node with Attach. If the server answers with an HTTP error, its status and first lines are in the error of Dial.
+// Give the Wire to a node with Attach. An error that wraps [wire.ErrURL] says that the URL can never be used. If the server answers with an HTTP error, its status and first lines are in the error of Dial.
 func Dial(ctx context.Context, rawURL string, opts ...DialOption) (wire.Wire, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		return nil, fmt.Errorf("wire: %w; a URL is, for example, wss://example.org/rpc", err)
+		return nil, urlError{fmt.Errorf("wire: %w; a URL is, for example, wss://example.org/rpc", err)}
 	}
 	var cfg dialConfig
 	for _, o := range opts {
@@ -56,7 +56,7 @@ func Dial(ctx context.Context, rawURL string, opts ...DialOption) (wire.Wire, er
 
 func dial(ctx context.Context, u *url.URL, cfg dialConfig) (wire.Wire, error) {
 	if err := check(u); err != nil {
-		return nil, err
+		return nil, urlError{err}
 	}
 	var d dialler
 	t := d.transport(cfg.tls)
@@ -82,6 +82,12 @@ func dial(ctx context.Context, u *url.URL, cfg dialConfig) (wire.Wire, error) {
 	}
 	return newSocket(ws, d.conn, true, state), nil
 }
+
+// urlError is a wire.ErrURL that says why.
+type urlError struct{ error }
+
+// Is makes errors.Is find wire.ErrURL.
+func (urlError) Is(target error) bool { return target == wire.ErrURL }
 
 // check returns why u is no URL for Dial.
 func check(u *url.URL) error {
@@ -137,6 +143,9 @@ func tlsConfig(c *tls.Config) *tls.Config {
 		c = &tls.Config{MinVersion: tls.VersionTLS13}
 	}
 	c = c.Clone()
+	if c.MinVersion == 0 {
+		c.MinVersion = tls.VersionTLS13
+	}
 	if len(c.NextProtos) == 0 {
 		c.NextProtos = []string{"http/1.1"}
 	}

@@ -35,7 +35,7 @@ type listener struct {
 
 func listen(ctx context.Context, u *url.URL, cfg *tls.Config) (wire.Listener, error) {
 	if err := checkListen(u); err != nil {
-		return nil, err
+		return nil, urlError{err}
 	}
 	cfg = tlsConfig(cfg)
 	if u.Scheme == "wss" && len(cfg.Certificates) == 0 && cfg.GetCertificate == nil && cfg.GetConfigForClient == nil {

@@ -65,6 +65,11 @@ func (s *socket) LocalAddr() net.Addr { return s.local }
 // RemoteAddr implements wire.Wire.
 func (s *socket) RemoteAddr() net.Addr { return s.remote }
 
+// Progress implements wire.Meter.
+func (s *socket) Progress() (received, sent uint64) {
+	return s.conn.received.Load(), s.conn.sent.Load()
+}
+
 // ReadFrame implements wire.Wire.
 func (s *socket) ReadFrame(max int) ([]byte, error) {
 	s.letGo()
@@ -192,7 +197,7 @@ func (s *socket) write(all func(e *encoder) error) error {
 	}
 	mem := chunks.Get().(*[chunk]byte)
 	defer chunks.Put(mem)
-	err := all(&encoder{w: s.conn.Conn, client: s.client, out: mem})
+	err := all(&encoder{w: holder{s.conn}, client: s.client, out: mem})
 	switch {
 	case err == nil:
 		return nil

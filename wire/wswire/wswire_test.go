@@ -30,9 +30,9 @@ func TestASessionOverARouteCallsBothWays(t *testing.T) {
 		return ask.Call(ctx, asterisque.SessionOf(ctx), s)
 	})
 	var token atomic.Value
-	there := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithAccept(func(ctx context.Context, _ asterisque.Peer) (*asterisque.Service, error) {
+	there := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithAccept(func(ctx context.Context, _ asterisque.Peer) (*asterisque.Grant, error) {
 		token.Store(ctx.Value(key{}))
-		return nil, nil
+		return &asterisque.Grant{Service: svc}, nil
 	}))
 	defer there.Close()
 	route := wswire.Handler(there)
@@ -178,6 +178,7 @@ func TestURLsThatCannotWorkSayWhyAndHowToDoBetter(t *testing.T) {
 			if test.op != listen {
 				_, err := wire.Dial(t.Context(), test.url, wire.Options{})
 				require.ErrorContains(t, err, test.want)
+				require.ErrorIs(t, err, wire.ErrURL)
 			}
 			if test.op != dial {
 				_, err := wire.Listen(t.Context(), test.url, wire.Options{})
@@ -301,4 +302,23 @@ func TestAMessageInFragmentsIsOneFrame(t *testing.T) {
 	frame, err := w.ReadFrame(12)
 	require.NoError(t, err)
 	require.Equal(t, "hello, stars", string(frame))
+}
+
+func TestProgressShowsWhileALargeFrameIsUnderWay(t *testing.T) {
+	l := listen(t, "ws://127.0.0.1:0/rpc", wire.Options{})
+	a, b := connect(t, l, wire.Options{})
+	for _, ends := range [][2]wire.Wire{{a, b}, {b, a}} {
+		from, to := ends[0].(wire.Meter), ends[1].(wire.Meter)
+		_, sent := from.Progress()
+		received, _ := to.Progress()
+		written := make(chan error, 1)
+		go func() { written <- ends[0].WriteFrames([][]byte{make([]byte, 1<<20)}) }() // ends when it has been read
+		_, err := ends[1].ReadFrame(1 << 20)
+		require.NoError(t, err)
+		require.NoError(t, <-written)
+		_, sentNow := from.Progress()
+		receivedNow, _ := to.Progress()
+		require.Greater(t, sentNow-sent, uint64(1<<20))
+		require.Equal(t, sentNow-sent, receivedNow-received)
+	}
 }
