@@ -200,7 +200,11 @@ func (n *Node) Serve(ctx context.Context, ln wire.Listener) error {
 			continue
 		}
 		back.step = 0
-		n.accepts.Go(func() { n.meet(ctx, w) }) // ends with the handshake, or with the session
+		over, refusal := n.admission.enter(w)
+		n.accepts.Go(func() { // ends with the handshake
+			n.meet(ctx, w, refusal)
+			over()
+		})
 	}
 }
 
@@ -209,15 +213,13 @@ func passes(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.ECONNABORTED)
 }
 
-// meet does the handshake with whom Serve has accepted.
-func (n *Node) meet(ctx context.Context, w wire.Wire) {
-	over, refusal := n.admission.enter(w)
+// meet does the handshake with whom Serve has accepted. If refusal is not nil, the peer is told that instead.
+func (n *Node) meet(ctx context.Context, w wire.Wire, refusal error) {
 	lasts := false
 	_, err := n.accept(ctx, w, refusal, func(s *Session) {
 		lasts = true
 		s.onGone = func() { n.admission.gone(w) }
 	})
-	over()
 	if !lasts {
 		n.admission.gone(w)
 	}
