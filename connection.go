@@ -331,7 +331,7 @@ func (c *Connection) attempt(ctx context.Context, s *Session) (*Session, error) 
 	if s != nil {
 		was = &former{session: s.id, secret: s.res.secret, received: s.got.Load()}
 	}
-	h := handshake{w: w, cfg: &c.node.cfg}
+	h := handshake{w: w, cfg: c.node.configFor(w)}
 	a, err := h.dial(ctx, was)
 	if err != nil {
 		return nil, err
@@ -349,7 +349,7 @@ func (c *Connection) attempt(ctx context.Context, s *Session) (*Session, error) 
 		s.fail(codec.ErrUnavailable.Withf("the session could not be resumed: the peer does not have it any more"))
 		<-s.gone
 	}
-	return c.node.begin(w, a, c.node.ownGrant(), true, func(s *Session) {
+	return c.node.begin(&h, a, c.node.ownGrant(), true, func(s *Session) {
 		s.onAway = func() { c.lost(s) }
 	})
 }

@@ -5,6 +5,7 @@ go 1.25.0
 require (
 	github.com/fxamacker/cbor/v2 v2.9.6
 	github.com/stretchr/testify v1.12.1
+	github.com/xtaci/smux v1.5.56
 )
 
 require (

@@ -267,7 +267,7 @@ func (h *handshake) failed(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		a = contextError(ctx)
 	case errors.Is(err, wire.ErrFrameTooLarge):
-		return h.refuse(codec.ErrHandshake.Withf("the peer does not speak asterisque: %v", err))
+		return h.refuse(codec.ErrHandshake.Withf("the peer does not speak asterisque, protocol 1 (a classic one needs a classic:// URL, a web client ws://): %v", err))
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		a = passing(err, "the peer closed the wire before the handshake was complete")
 	default:

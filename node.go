@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -72,12 +73,12 @@ func (n *Node) Attach(ctx context.Context, w wire.Wire) (*Session, error) {
 		w.Close()
 		return nil, n.invalid
 	}
-	h := handshake{w: w, cfg: &n.cfg}
+	h := handshake{w: w, cfg: n.configFor(w)}
 	a, err := h.dial(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
-	return n.begin(w, a, n.ownGrant(), true, nil)
+	return n.begin(&h, a, n.ownGrant(), true, nil)
 }
 
 // Accept makes a session of a Wire that the other side has connected, or returns the session that goes on over it: see [WithResume]. Otherwise it is as Attach.
@@ -91,12 +92,22 @@ func (n *Node) Accept(ctx context.Context, w wire.Wire) (*Session, error) {
 
 // accept is Accept. If refusal is not nil, the peer is told that instead. prepare is as for begin.
 func (n *Node) accept(ctx context.Context, w wire.Wire, refusal error, prepare func(*Session)) (*Session, error) {
-	h := handshake{w: w, cfg: &n.cfg, refusal: refusal}
+	h := handshake{w: w, cfg: n.configFor(w), refusal: refusal}
 	a, g, resumed, err := h.accept(ctx, n)
 	if err != nil || resumed != nil {
 		return resumed, err
 	}
-	return n.begin(w, a, g, false, prepare)
+	return n.begin(&h, a, g, false, prepare)
+}
+
+// configFor returns the configuration of a session over w.
+func (n *Node) configFor(w wire.Wire) *config {
+	if _, ok := w.(wire.Windowless); !ok {
+		return &n.cfg
+	}
+	c := n.cfg
+	c.window, c.opens = pipe.Window{}, 0
+	return &c
 }
 
 // ownGrant is what a peer gets that this side has dialled.
@@ -106,8 +117,8 @@ func (n *Node) ownGrant() (g Grant) {
 }
 
 // begin starts a session, unless the node has been closed meanwhile. prepare is called before anything can happen on it; it may be nil.
-func (n *Node) begin(w wire.Wire, a agreement, g Grant, dialled bool, prepare func(*Session)) (*Session, error) {
-	s := newSession(n, w, a, g, dialled)
+func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, prepare func(*Session)) (*Session, error) {
+	s := newSession(n, h.cfg, h.w, a, g, dialled)
 	if prepare != nil {
 		prepare(s)
 	}
@@ -121,7 +132,7 @@ func (n *Node) begin(w wire.Wire, a agreement, g Grant, dialled bool, prepare fu
 	}
 	n.mu.Unlock()
 	if closed {
-		w.Close()
+		h.w.Close()
 		return nil, errNodeClosed
 	}
 	n.lookAfter(s)

@@ -83,21 +83,21 @@ type Peer struct {
 }
 
 // newSession makes a session of what the handshake agreed on. Whoever calls it starts run.
-func newSession(n *Node, w wire.Wire, a agreement, g Grant, dialled bool) *Session {
+func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled bool) *Session {
 	s := &Session{
-		id: a.session, node: n, cfg: &n.cfg, log: n.cfg.log, peer: a, about: a.about, values: a.values, svc: g.Service, highest: *g.MaxPriority,
+		id: a.session, node: n, cfg: cfg, log: cfg.log, peer: a, about: a.about, values: a.values, svc: g.Service, highest: *g.MaxPriority,
 		told: make(chan struct{}), gone: make(chan struct{}), halted: make(chan struct{}, 1),
 	}
 	s.setWire(w)
-	s.live.agree(s.cfg, &a, dialled)
+	s.live.agree(cfg, &a, dialled)
 	s.ctx, s.end = context.WithCancelCause(context.Background())
 	s.inbound = limits.NewCounter(g.Inbound, s.reporter(Inbound))
 	s.outbound = limits.NewCounter(g.Outbound, s.reporter(Outbound))
 	s.opens.limit.Store(a.opens)
-	s.calls = dispatcher{s: s, limit: n.cfg.workers, opens: openWindow{size: uint64(n.cfg.opens), granted: uint64(n.cfg.opens)}}
-	if len(n.cfg.windows) > 0 {
-		s.windows = make(map[uint16]*callWindow, len(n.cfg.windows))
-		for function, calls := range n.cfg.windows {
+	s.calls = dispatcher{s: s, limit: cfg.workers, opens: openWindow{size: uint64(cfg.opens), granted: uint64(cfg.opens)}}
+	if len(cfg.windows) > 0 {
+		s.windows = make(map[uint16]*callWindow, len(cfg.windows))
+		for function, calls := range cfg.windows {
 			s.windows[function] = &callWindow{size: calls}
 		}
 	}
@@ -105,7 +105,7 @@ func newSession(n *Node, w wire.Wire, a agreement, g Grant, dialled bool) *Sessi
 	if !dialled {
 		s.table.odd = 1
 	}
-	s.out = outbox.New(s.table.odd, a.maxFrame, n.cfg.share, s.outbound.Remove, s.dropReporter())
+	s.out = outbox.New(s.table.odd, a.maxFrame, cfg.share, s.outbound.Remove, s.dropReporter())
 	if a.resume {
 		s.res = &resumption{secret: a.secret, returns: make(chan *comeback)}
 		s.out.Keep(s.got.Load)

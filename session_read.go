@@ -64,7 +64,7 @@ func countedByLimits(frame []byte) bool {
 // readError returns the Abort for a Wire that cannot be read any more.
 func readError(err error) *Abort {
 	switch {
-	case errors.Is(err, wire.ErrFrameTooLarge):
+	case errors.Is(err, wire.ErrFrameTooLarge), errors.Is(err, codec.ErrProtocol):
 		return violation("%v", err)
 	case errors.Is(err, io.EOF):
 		return &Abort{Code: codec.SessionClosed, Message: "the peer closed the wire", Cause: err}

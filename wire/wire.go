@@ -65,3 +65,9 @@ type Meter interface {
 	// Progress returns how many bytes have been received and sent so far. It may be called from any goroutine.
 	Progress() (received, sent uint64)
 }
+
+// Windowless is implemented by a Wire to peers that know no windows: a session over it grants none, and expects none.
+type Windowless interface {
+	// NoWindows does nothing.
+	NoWindows()
+}

@@ -1,0 +1,50 @@
+package classic
+
+import "github.com/asterisque-go/asterisque/codec"
+
+// Codes of an Abort that mean something to the original; all others are the application's.
+const (
+	Unexpected     = -1 // the function failed, or is not there
+	SessionClosing = -2 // the session ends, or takes no new calls
+)
+
+// shifted is where the codes 0..999 of a classic peer are, which in this library belong to the library.
+const shifted = -10_000
+
+// Code returns what the code of an Abort of a classic peer is in this library: codec.Failed for Unexpected, codec.SessionClosed for SessionClosing, -10000-n for n in
+// 0..999, and n for every other n. So a program finds the code 404 of its peer with err.Code == classic.Code(404), and a handler answers with it by
+// &codec.Abort{Code: classic.Code(404)}.
+func Code(n int32) codec.Code {
+	switch {
+	case n == Unexpected:
+		return codec.Failed
+	case n == SessionClosing:
+		return codec.SessionClosed
+	case n >= 0 && n < 1000:
+		return codec.Code(shifted - n)
+	}
+	return codec.Code(n)
+}
+
+// AbortOf returns a as a classic peer gets it. The library's own codes become Unexpected, or SessionClosing, with their meaning in front of the message; the
+// application's are sent by the reverse of Code. Detail, and whether the call was refused, cannot be sent.
+func AbortOf(a *codec.Abort) *Abort {
+	switch c := a.Code; {
+	case c == codec.SessionClosed, c == codec.Unavailable:
+		return &Abort{Code: SessionClosing, Message: meaning(a)}
+	case c == codec.Failed:
+		return &Abort{Code: Unexpected, Message: a.Message}
+	case c > 0 && c < 1000:
+		return &Abort{Code: Unexpected, Message: meaning(a)}
+	case c <= shifted && c > shifted-1000:
+		return &Abort{Code: int32(shifted - c), Message: a.Message}
+	}
+	return &Abort{Code: int32(a.Code), Message: a.Message}
+}
+
+func meaning(a *codec.Abort) string {
+	if a.Message == "" {
+		return a.Code.String()
+	}
+	return a.Code.String() + ": " + a.Message
+}

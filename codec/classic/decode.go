@@ -1,0 +1,288 @@
+package classic
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+// decoder reads values, of which CheckValue has found that they are whole: so there are as many bytes as it needs, and no more of anything inside than bytes.
+// Behind the first error it finds nothing more.
+type decoder struct {
+	data []byte // what was not read
+	err  error
+}
+
+func (d *decoder) fail(err error) {
+	if d.err == nil {
+		d.err = err
+	}
+	d.data = nil
+}
+
+// take returns the next n bytes, or nil after an error.
+func (d *decoder) take(n int) []byte {
+	if len(d.data) < n {
+		return nil
+	}
+	b := d.data[:n:n]
+	d.data = d.data[n:]
+	return b
+}
+
+func (d *decoder) count() int { return int(d.number(2)) }
+
+// raw returns the bytes behind a length.
+func (d *decoder) raw() []byte { return d.take(d.count()) }
+
+// number returns the n bytes of a number.
+func (d *decoder) number(n int) (u uint64) {
+	for _, b := range d.take(n) {
+		u = u<<8 | uint64(b)
+	}
+	return u
+}
+
+func (d *decoder) mismatch(to reflect.Type, tag byte) {
+	d.fail(&codec.TypeError{Want: to.String(), Got: "classic " + kinds[tag]})
+}
+
+// value reads one value, which stands depth deep, into to.
+func (d *decoder) value(to reflect.Value, depth int) {
+	if depth > MaxDepth {
+		d.fail(codec.ErrTooLarge.Withf("values nested deeper than %d", MaxDepth))
+	}
+	if d.err != nil || len(d.data) == 0 {
+		return
+	}
+	tag := d.data[0]
+	switch {
+	case tag == nullTag:
+		d.take(1)
+		to.SetZero()
+	case to.Kind() == reflect.Pointer:
+		p := reflect.New(to.Type().Elem())
+		d.value(p.Elem(), depth+1)
+		to.Set(p)
+	case to.Kind() == reflect.Interface:
+		d.dynamic(to, depth)
+	default:
+		d.take(1)
+		d.typed(to, tag, depth)
+	}
+}
+
+// dynamic reads a value of any type into an interface.
+func (d *decoder) dynamic(to reflect.Value, depth int) {
+	tag := d.data[0]
+	if to.NumMethod() > 0 {
+		d.mismatch(to.Type(), tag)
+		return
+	}
+	p := reflect.New(goType(tag)).Elem()
+	d.value(p, depth)
+	to.Set(p)
+}
+
+// goType returns the type of what an any receives.
+func goType(tag byte) reflect.Type {
+	switch tag {
+	case trueTag, falseTag:
+		return reflect.TypeFor[bool]()
+	case int8Tag:
+		return reflect.TypeFor[int8]()
+	case int16Tag:
+		return reflect.TypeFor[int16]()
+	case int32Tag:
+		return reflect.TypeFor[int32]()
+	case int64Tag:
+		return reflect.TypeFor[int64]()
+	case float32Tag:
+		return reflect.TypeFor[float32]()
+	case float64Tag:
+		return reflect.TypeFor[float64]()
+	case binaryTag:
+		return reflect.TypeFor[[]byte]()
+	case stringTag:
+		return reflect.TypeFor[string]()
+	case uuidTag:
+		return uuidType
+	case listTag:
+		return reflect.TypeFor[[]any]()
+	case mapTag:
+		return mapType
+	default:
+		return structType
+	}
+}
+
+// typed reads what follows tag into to, which is neither a pointer nor an interface.
+func (d *decoder) typed(to reflect.Value, tag byte, depth int) {
+	kind := to.Kind()
+	switch tag {
+	case trueTag, falseTag:
+		if kind == reflect.Bool {
+			to.SetBool(tag == trueTag)
+			return
+		}
+	case int8Tag, int16Tag, int32Tag, int64Tag:
+		d.integer(to, tag)
+		return
+	case float32Tag, float64Tag:
+		d.float(to, tag)
+		return
+	case stringTag:
+		if kind == reflect.String {
+			to.SetString(text(d.raw()))
+			return
+		}
+	case binaryTag:
+		if (kind == reflect.Slice || kind == reflect.Array) && to.Type().Elem().Kind() == reflect.Uint8 && !isUUID(to.Type()) {
+			d.binary(to)
+			return
+		}
+	case uuidTag:
+		if isUUID(to.Type()) {
+			copyBytes(to, d.take(len(UUID{})))
+			return
+		}
+	case listTag:
+		if kind == reflect.Slice && to.Type() != mapType && to.Type().Elem().Kind() != reflect.Uint8 || kind == reflect.Array && to.Type().Elem().Kind() != reflect.Uint8 {
+			d.list(to, depth)
+			return
+		}
+	case mapTag:
+		if kind == reflect.Map || to.Type() == mapType {
+			d.mapping(to, depth)
+			return
+		}
+	case structTag:
+		if kind == reflect.Struct {
+			d.structure(to, depth)
+			return
+		}
+	}
+	d.mismatch(to.Type(), tag)
+}
+
+// integer reads an integer into any type that holds its value.
+func (d *decoder) integer(to reflect.Value, tag byte) {
+	var n int64
+	switch tag {
+	case int8Tag:
+		n = int64(int8(d.number(1)))
+	case int16Tag:
+		n = int64(int16(d.number(2)))
+	case int32Tag:
+		n = int64(int32(d.number(4)))
+	default:
+		n = int64(d.number(8))
+	}
+	ok := false
+	switch {
+	case to.CanInt():
+		if ok = !to.OverflowInt(n); ok {
+			to.SetInt(n)
+		}
+	case to.CanUint():
+		if ok = n >= 0 && !to.OverflowUint(uint64(n)); ok {
+			to.SetUint(uint64(n))
+		}
+	case to.Kind() == reflect.Float64:
+		if ok = n >= -1<<53 && n <= 1<<53; ok {
+			to.SetFloat(float64(n))
+		}
+	case to.Kind() == reflect.Float32:
+		if ok = n >= -1<<24 && n <= 1<<24; ok {
+			to.SetFloat(float64(n))
+		}
+	}
+	if !ok {
+		d.fail(&codec.TypeError{Want: to.Type().String(), Got: fmt.Sprintf("classic %s %d", kinds[tag], n)})
+	}
+}
+
+// float reads a floating-point number into any floating-point type that holds its value.
+func (d *decoder) float(to reflect.Value, tag byte) {
+	kind := to.Kind()
+	switch {
+	case tag == float32Tag && kind == reflect.Float32 && to.CanAddr():
+		f := math.Float32frombits(uint32(d.number(4)))
+		to.Set(reflect.ValueOf(f).Convert(to.Type())) // of float32, this keeps the bits of a NaN
+	case tag == float32Tag && kind == reflect.Float64:
+		to.SetFloat(float64(math.Float32frombits(uint32(d.number(4)))))
+	case tag == float64Tag && kind == reflect.Float64:
+		to.SetFloat(math.Float64frombits(d.number(8)))
+	case tag == float64Tag && kind == reflect.Float32:
+		f := math.Float64frombits(d.number(8))
+		if float64(float32(f)) != f && f == f {
+			d.fail(&codec.TypeError{Want: to.Type().String(), Got: fmt.Sprintf("classic float64 %v", f)})
+			return
+		}
+		to.SetFloat(f)
+	default:
+		d.mismatch(to.Type(), tag)
+	}
+}
+
+// binary reads bytes into a slice, or into an array of just as many.
+func (d *decoder) binary(to reflect.Value) {
+	b := d.raw()
+	switch {
+	case to.Kind() == reflect.Slice:
+		to.Set(reflect.MakeSlice(to.Type(), len(b), len(b)))
+	case to.Len() != len(b):
+		d.fail(&codec.TypeError{Want: to.Type().String(), Got: fmt.Sprintf("classic binary of %d bytes", len(b))})
+		return
+	}
+	copyBytes(to, b)
+}
+
+// copyBytes copies b into to, a slice or an array of bytes.
+func copyBytes(to reflect.Value, b []byte) { copy(to.Bytes(), b) }
+
+// list reads a list into a slice, or into an array of just as many elements.
+func (d *decoder) list(to reflect.Value, depth int) {
+	n := d.count()
+	switch {
+	case to.Kind() == reflect.Slice:
+		to.Set(reflect.MakeSlice(to.Type(), n, n))
+	case to.Len() != n:
+		d.fail(&codec.TypeError{Want: to.Type().String(), Got: fmt.Sprintf("classic list of %d", n)})
+		return
+	}
+	for i := range n {
+		d.value(to.Index(i), depth+1)
+	}
+}
+
+// structure reads the schema and the fields of a struct.
+func (d *decoder) structure(to reflect.Value, depth int) {
+	schema := text(d.raw())
+	n := int(d.number(1))
+	if to.Type() == structType {
+		s := Struct{Schema: schema, Fields: make([]any, n)}
+		for i := range s.Fields {
+			d.value(reflect.ValueOf(&s.Fields[i]).Elem(), depth+1)
+		}
+		to.Set(reflect.ValueOf(s))
+		return
+	}
+	want, index := fields(to.Type())
+	if len(index) != n || want != "" && want != schema {
+		d.fail(&codec.TypeError{Want: fmt.Sprintf("%v: %d fields%s", to.Type(), len(index), named(want)), Got: fmt.Sprintf("classic struct %q with %d", schema, n)})
+		return
+	}
+	for _, i := range index {
+		d.value(to.Field(i), depth+1)
+	}
+}
+
+func named(schema string) string {
+	if schema == "" {
+		return ""
+	}
+	return fmt.Sprintf(" of schema %q", schema)
+}

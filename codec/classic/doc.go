@@ -1,0 +1,65 @@
+// Package classic speaks the message format of the classic asterisque, protocol 0.1 with its simple codec: [Open], [Block], [Close] and [Control] as bytes, the
+// handshake [Sync], and the typed values that calls carry. Package wire/classicwire joins it to sessions; a program uses the two like this:
+//
+//	import _ "github.com/asterisque-go/asterisque/wire/classicwire" // adds classic://host:port
+//
+//	node := asterisque.NewNode(asterisque.WithCodecs(classic.Values))
+//	session, err := node.Dial(ctx, "classic://127.0.0.1:5330")
+//
+// # Values
+//
+// [Values] maps Go types to the types of the format, and back:
+//
+//	Go                                       classic
+//	nil, a nil pointer or interface          null; it is the zero value of whatever Go type it is decoded as
+//	bool                                     bool
+//	int8, int16, int32, int64                the same
+//	int                                      int64
+//	uint8, uint16, uint32                    int16, int32, int64: the next that holds all of them
+//	uint, uint64                             int64, up to its largest
+//	float32, float64                         the same
+//	string                                   string; what is not UTF-8 is replaced
+//	[]byte, [n]byte                          binary
+//	[UUID] and every other [16]byte          uuid
+//	slices and arrays                        list; a nil slice is an empty one
+//	maps                                     map, in the order of the encoded keys; a nil map is an empty one
+//	structs                                  struct with the exported fields in their order
+//	[Struct], [Map]                          struct and map of any types
+//	pointers, interfaces                     what they hold
+//
+// Integers are decoded as any Go type that holds the number, and as a floating-point type if that is exact; float64 as float32 if that is exact. Nothing else is
+// converted. An any receives nil, bool, int8 to int64, float32, float64, []byte, string, UUID, []any, Map or Struct.
+//
+// The schema of a struct is the tag of a blank field; a field is left out by the tag "-":
+//
+//	type Point struct {
+//		_    struct{} `classic:"com.example.Point"`
+//		X, Y int32
+//		note string        // not exported: not sent
+//		Memo string        `classic:"-"`
+//	}
+//
+// A Go struct takes a classic one with as many fields, and with its schema if it has one. A struct{} is the struct "void" without fields, which is how the original
+// writes that there is no result. A type that is not in the table, such as time.Time or a channel, is a *codec.TypeError.
+//
+// # Parameters
+//
+// A classic call has a list of parameters, a function here has one, P:
+//
+//	P                            parameters
+//	struct{}                     none
+//	a struct without a schema    its fields, one parameter each
+//	[Params]                     its elements
+//	anything else                one: a struct with a schema, a slice, a map, a string and so on
+//
+// So Func[struct{Name string; Age int32}, string] is String f(String, int). As any, a handler receives Params.
+//
+// # Concurrency
+//
+// Messages are plain values without a lock. Values is safe for use by several goroutines at the same time; a [Decoder] belongs to one.
+//
+// # Errors
+//
+// What is malformed is a [*FormatError], for which errors.Is(err, codec.ErrProtocol) holds; a message that is longer than allowed is a [*SizeError], for which
+// errors.Is(err, codec.ErrTooLarge) holds. No input makes a function here panic, or allocate more than a fixed multiple of its length.
+package classic

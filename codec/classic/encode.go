@@ -1,0 +1,233 @@
+package classic
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"reflect"
+	"slices"
+
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+// encoder appends values. After the first error it appends nothing of use.
+type encoder struct {
+	b   []byte
+	err error
+}
+
+func (e *encoder) fail(err error) {
+	if e.err == nil {
+		e.err = err
+	}
+}
+
+// tooLarge refuses n of something that the format can hold limit of.
+func (e *encoder) tooLarge(what string, n, limit int) {
+	e.fail(codec.ErrTooLarge.Withf("%s of %d exceeds the %d that the classic format can hold", what, n, limit))
+}
+
+// value appends v, which stands depth deep.
+func (e *encoder) value(v reflect.Value, depth int) {
+	if depth > MaxDepth {
+		e.fail(codec.ErrTooLarge.Withf("values nested deeper than %d, perhaps without end", MaxDepth))
+	}
+	if e.err != nil {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Invalid:
+		e.b = append(e.b, nullTag)
+	case reflect.Interface:
+		e.value(v.Elem(), depth) // of nil: Invalid
+	case reflect.Pointer:
+		e.value(v.Elem(), depth+1) // likewise
+	case reflect.Bool:
+		if v.Bool() {
+			e.b = append(e.b, trueTag)
+		} else {
+			e.b = append(e.b, falseTag)
+		}
+	case reflect.String:
+		e.string(v.String())
+	case reflect.Slice, reflect.Array:
+		e.sequence(v, depth)
+	case reflect.Map:
+		e.mapping(v, depth)
+	case reflect.Struct:
+		e.structure(v, depth)
+	default:
+		e.number(v)
+	}
+}
+
+// number appends v, whose kind decides on the type, and not how large it is.
+func (e *encoder) number(v reflect.Value) {
+	order := binary.BigEndian
+	switch v.Kind() {
+	case reflect.Int8:
+		e.b = append(e.b, int8Tag, byte(v.Int()))
+	case reflect.Int16:
+		e.b = order.AppendUint16(append(e.b, int16Tag), uint16(v.Int()))
+	case reflect.Int32:
+		e.b = order.AppendUint32(append(e.b, int32Tag), uint32(v.Int()))
+	case reflect.Int, reflect.Int64:
+		e.b = order.AppendUint64(append(e.b, int64Tag), uint64(v.Int()))
+	case reflect.Uint8:
+		e.b = order.AppendUint16(append(e.b, int16Tag), uint16(v.Uint()))
+	case reflect.Uint16:
+		e.b = order.AppendUint32(append(e.b, int32Tag), uint32(v.Uint()))
+	case reflect.Uint32:
+		e.b = order.AppendUint64(append(e.b, int64Tag), v.Uint())
+	case reflect.Uint, reflect.Uint64:
+		if v.Uint() > math.MaxInt64 {
+			e.fail(codec.ErrTooLarge.Withf("the number %d exceeds the %d that the classic format can hold", v.Uint(), int64(math.MaxInt64)))
+		}
+		e.b = order.AppendUint64(append(e.b, int64Tag), v.Uint())
+	case reflect.Float32:
+		e.b = order.AppendUint32(append(e.b, float32Tag), float32Bits(v))
+	case reflect.Float64:
+		e.b = order.AppendUint64(append(e.b, float64Tag), math.Float64bits(v.Float()))
+	default:
+		e.unsupported(v.Type())
+	}
+}
+
+// float32Bits keeps the bits of a NaN, which a conversion to float64 and back would change.
+func float32Bits(v reflect.Value) uint32 {
+	if f, ok := v.Interface().(float32); ok {
+		return math.Float32bits(f)
+	}
+	return math.Float32bits(float32(v.Float()))
+}
+
+func (e *encoder) unsupported(t reflect.Type) {
+	e.fail(&codec.TypeError{Want: "a type that the classic format can hold", Got: t.String()})
+}
+
+func (e *encoder) string(s string) {
+	s = text([]byte(s))
+	if len(s) > MaxString {
+		e.tooLarge("string", len(s), MaxString)
+		return
+	}
+	e.b = appendRaw(append(e.b, stringTag), s)
+}
+
+// sequence appends a slice or an array, which is a uuid, a binary, a map or a list.
+func (e *encoder) sequence(v reflect.Value, depth int) {
+	switch {
+	case isUUID(v.Type()):
+		e.b = appendBytes(append(e.b, uuidTag), v)
+	case v.Type() == mapType:
+		e.entries(v, depth)
+	case v.Type().Elem().Kind() != reflect.Uint8:
+		e.elements(listTag, v, depth)
+	case v.Len() > MaxString:
+		e.tooLarge("binary", v.Len(), MaxString)
+	default:
+		e.b = appendBytes(binary.BigEndian.AppendUint16(append(e.b, binaryTag), uint16(v.Len())), v)
+	}
+}
+
+// appendBytes appends the elements of v, a slice or an array of bytes.
+func appendBytes(dst []byte, v reflect.Value) []byte {
+	if v.Kind() == reflect.Slice || v.CanAddr() {
+		return append(dst, v.Bytes()...)
+	}
+	for i := range v.Len() {
+		dst = append(dst, byte(v.Index(i).Uint()))
+	}
+	return dst
+}
+
+// elements appends a tag, and the elements of v behind their number.
+func (e *encoder) elements(tag byte, v reflect.Value, depth int) {
+	if !e.counted(tag, "list", v.Len()) {
+		return
+	}
+	for i := range v.Len() {
+		e.value(v.Index(i), depth+1)
+	}
+}
+
+// counted appends a tag and the number of what follows, if there are not too many.
+func (e *encoder) counted(tag byte, what string, n int) bool {
+	if n > MaxCount {
+		e.tooLarge(what, n, MaxCount)
+		return false
+	}
+	e.b = binary.BigEndian.AppendUint16(append(e.b, tag), uint16(n))
+	return true
+}
+
+// entries appends a Map.
+func (e *encoder) entries(v reflect.Value, depth int) {
+	if !e.counted(mapTag, "map", v.Len()) {
+		return
+	}
+	for i := range v.Len() {
+		e.value(v.Index(i).Field(0), depth+1)
+		e.value(v.Index(i).Field(1), depth+1)
+	}
+}
+
+// mapping appends a Go map. The entries go by their encoded keys, so that equal maps are equal bytes.
+func (e *encoder) mapping(v reflect.Value, depth int) {
+	if !e.counted(mapTag, "map", v.Len()) {
+		return
+	}
+	type entry struct {
+		key   []byte
+		value reflect.Value
+	}
+	var entries []entry
+	for i := v.MapRange(); i.Next(); {
+		k := encoder{}
+		k.value(i.Key(), depth+1)
+		if k.err != nil {
+			e.fail(k.err)
+			return
+		}
+		entries = append(entries, entry{k.b, i.Value()})
+	}
+	slices.SortFunc(entries, func(a, b entry) int { return bytes.Compare(a.key, b.key) })
+	for _, n := range entries {
+		e.b = append(e.b, n.key...)
+		e.value(n.value, depth+1)
+	}
+}
+
+// structure appends a struct.
+func (e *encoder) structure(v reflect.Value, depth int) {
+	if v.Type() == structType {
+		s := v.Interface().(Struct)
+		e.fieldsOf(s.Schema, len(s.Fields), func(i int) reflect.Value { return reflect.ValueOf(s.Fields[i]) }, depth)
+		return
+	}
+	schema, index := fields(v.Type())
+	switch {
+	case len(index) == 0 && v.NumField() > 0 && schema == "":
+		e.unsupported(v.Type()) // it would be nothing but its name
+		return
+	case v.NumField() == 0:
+		schema = void
+	}
+	e.fieldsOf(schema, len(index), func(i int) reflect.Value { return v.Field(index[i]) }, depth)
+}
+
+func (e *encoder) fieldsOf(schema string, n int, field func(i int) reflect.Value, depth int) {
+	schema = text([]byte(schema))
+	switch {
+	case n > MaxFields:
+		e.tooLarge("struct with a number of fields", n, MaxFields)
+		return
+	case len(schema) > MaxString:
+		e.tooLarge("schema", len(schema), MaxString)
+		return
+	}
+	e.b = append(appendRaw(append(e.b, structTag), schema), byte(n))
+	for i := range n {
+		e.value(field(i), depth+1)
+	}
+}

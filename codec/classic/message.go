@@ -1,0 +1,147 @@
+package classic
+
+import (
+	"encoding/binary"
+
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+// Limits of the format.
+const (
+	MaxMessage = 65507 // bytes of a message that may be sent
+	MaxPayload = 61439 // bytes of a Block's payload
+	MaxString  = 65535 // bytes of a string or a binary
+	MaxCount   = 65535 // elements of a list, entries of a map, parameters of an Open
+	MaxFields  = 255   // of a struct
+)
+
+// Tags of messages: the first byte of each.
+const (
+	openTag    = '('
+	closeTag   = ')'
+	blockTag   = '#'
+	controlTag = '*'
+)
+
+// Codes of a Control.
+const (
+	SyncCode  = 'Q' // its data is a Sync
+	CloseCode = 'C' // ends the session
+)
+
+// eofStatus is the status of a Block that ends its direction.
+const eofStatus = 0x80
+
+// Message is one of Open, Block, Close and Control.
+type Message interface {
+	// AppendTo appends the bytes of the message to dst and returns the longer slice; after an error, dst as it was. It keeps no part of the message. The error is a
+	// *FormatError for what the format cannot say, and a *SizeError for a message of more than MaxMessage bytes.
+	AppendTo(dst []byte) ([]byte, error)
+}
+
+// Open asks the peer to run a function: it starts a pipe.
+type Open struct {
+	Pipe     uint16 // not 0
+	Priority int8
+	Function uint16
+	Count    uint16 // of parameters
+	Params   []byte // Count encoded values, one behind the other
+}
+
+// Block carries one piece of the stream that runs in one direction of a pipe, or ends that stream.
+type Block struct {
+	Pipe    uint16 // not 0
+	Loss    uint8  // loss rate, 0..127
+	EOF     bool   // nothing follows in this direction; Loss and Payload are not sent
+	Payload []byte // at most MaxPayload bytes
+}
+
+// Close ends a pipe in both directions at once.
+type Close struct {
+	Pipe   uint16 // not 0
+	Result []byte // one encoded value; nil is sent as null. Only where Abort is nil
+	Abort  *Abort // nil: success
+}
+
+// Abort says why a pipe ended without a result.
+type Abort struct {
+	Code    int32
+	Message string // at most MaxString bytes
+}
+
+// Control speaks about the session.
+type Control struct {
+	Code byte
+	Data []byte // at most MaxString bytes
+}
+
+// AppendTo implements Message. Params are not looked at.
+func (m *Open) AppendTo(dst []byte) ([]byte, error) {
+	b := binary.BigEndian.AppendUint16(append(dst, openTag), m.Pipe)
+	b = binary.BigEndian.AppendUint16(append(b, byte(m.Priority)), m.Function)
+	b = binary.BigEndian.AppendUint16(b, m.Count)
+	return finish(dst, append(b, m.Params...), m.Pipe)
+}
+
+// AppendTo implements Message. Result is not looked at.
+func (m *Close) AppendTo(dst []byte) ([]byte, error) {
+	b := binary.BigEndian.AppendUint16(append(dst, closeTag), m.Pipe)
+	switch {
+	case m.Abort != nil && len(m.Abort.Message) > MaxString:
+		return dst, malformed(0, "the message of an Abort has %d bytes, more than %d", len(m.Abort.Message), MaxString)
+	case m.Abort != nil:
+		b = binary.BigEndian.AppendUint32(append(b, falseTag), uint32(m.Abort.Code))
+		b = appendRaw(b, m.Abort.Message)
+	case m.Result == nil:
+		b = append(b, trueTag, nullTag)
+	default:
+		b = append(append(b, trueTag), m.Result...)
+	}
+	return finish(dst, b, m.Pipe)
+}
+
+// AppendTo implements Message.
+func (m *Block) AppendTo(dst []byte) ([]byte, error) {
+	b := binary.BigEndian.AppendUint16(append(dst, blockTag), m.Pipe)
+	switch {
+	case m.EOF:
+		return finish(dst, append(b, eofStatus), m.Pipe)
+	case m.Loss > codec.MaxLoss:
+		return dst, malformed(0, "loss rate %d is not in 0 to %d", m.Loss, codec.MaxLoss)
+	case len(m.Payload) > MaxPayload:
+		return dst, payloadTooLong(len(m.Payload))
+	}
+	return finish(dst, appendRaw(append(b, m.Loss), m.Payload), m.Pipe)
+}
+
+// AppendTo implements Message.
+func (m *Control) AppendTo(dst []byte) ([]byte, error) {
+	if len(m.Data) > MaxString {
+		return dst, &SizeError{Size: 4 + len(m.Data), Limit: MaxMessage}
+	}
+	return sized(dst, appendRaw(append(dst, controlTag, m.Code), m.Data))
+}
+
+// appendRaw appends b behind its length, which must fit.
+func appendRaw[B []byte | string](dst []byte, b B) []byte {
+	return append(binary.BigEndian.AppendUint16(dst, uint16(len(b))), b...)
+}
+
+// finish returns b, which is dst with a message behind it, if the message is in order.
+func finish(dst, b []byte, pipe uint16) ([]byte, error) {
+	if pipe == 0 {
+		return dst, malformed(1, "pipe id 0, which no message but Control may have")
+	}
+	return sized(dst, b)
+}
+
+func sized(dst, b []byte) ([]byte, error) {
+	if n := len(b) - len(dst); n > MaxMessage {
+		return dst, &SizeError{Size: n, Limit: MaxMessage}
+	}
+	return b, nil
+}
+
+func payloadTooLong(n int) error {
+	return malformed(4, "payload of %d bytes, more than %d", n, MaxPayload)
+}

@@ -1,0 +1,150 @@
+// Package classicwire lets a session talk to a program of the classic asterisque, protocol 0.1 with the simple codec, as if it spoke protocol 1: it is a Wire that
+// translates. Importing it adds the scheme "classic://host:port", over TCP, to [wire.Dial] and [wire.Listen]; [Client] and [Server] make a Wire of any other connection.
+//
+//	import _ "github.com/asterisque-go/asterisque/wire/classicwire"
+//
+//	node := asterisque.NewNode(asterisque.WithCodecs(classic.Values))
+//	session, err := node.Dial(ctx, "classic://127.0.0.1:5330")
+//
+// A classic peer knows no windows, and the session has none: what waits is bounded by its soft and hard limits alone. A handshake without the codec fails with an error that says so.
+//
+// # What is translated
+//
+//	protocol 1                 classic
+//	Sync                       Control Q, SyncConfig. A node id that is a uuid is sent as it is, any other as a hash, none as a random uuid
+//	Open                       Open; the value becomes a list of parameters, as package classic says
+//	Block                      Block, with its loss rate; null is EOF
+//	Close                      Close; see classic.Code and classic.AbortOf for codes
+//	Close of the session       Control C, behind a Close (-2) of each call that the peer waits for, because the original would wait for ever
+//	Credit, Stop, Drain, Ack   nothing. After Stop the peer sends on, and the session discards; after Drain the session refuses new calls by itself
+//	Ping                       an EOF for a pipe that never was. The original answers it with a Close, and that is the Pong: the peer lives, and reads
+//
+// Classic messages have no place for time to live, for the number of skipped Blocks, trace context, idempotency key, the call that a call is nested in, an Abort's
+// detail, and whether a call was refused
+// before it ran: these stay here. An error of the peer is never repeatable, but those that this side makes up are: no pipe id is free, the parameters are not classic values.
+//
+// # Limits
+//
+// A message has at most [classic.MaxMessage] bytes, either way; the session refuses larger ones with ErrTooLarge. A Block has at most [classic.MaxPayload]; one that
+// is a little larger, so that the session lets it pass, ends its call with ErrTooLarge on both sides.
+//
+// Pipe ids have 16 bits. Each side can have [MaxPipes] calls open at once; one more fails with ErrOverloaded, and did not run. The id of a call that this side has aborted
+// is used again only after the peer has shown that it knows of the abort, so that no late answer is taken for that of another call.
+//
+// # Liveness
+//
+// The original never pings, and its silence means nothing. So a session is told that its peer sends no pings, and neither sends any nor gives up a silent peer: one that
+// vanished without a word is noticed by the keep-alive of TCP. A Ping that is sent all the same is answered by the peer itself. Sessions cannot be resumed.
+package classicwire
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"sync/atomic"
+
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// init is what importing the package is for. A program that has registered another transport for the scheme before keeps that.
+func init() { wire.Register("classic", transport{}) }
+
+// Client returns a Wire over c, which this side has connected and the Wire owns from now on. The other end is a classic server.
+//
+// Of c the same is required as by [wire.FromConn]. The Wire carries the frames of one session of protocol 1 and nothing else. It is [wire.Secure] if c is a [*tls.Conn], and
+// a [wire.BatchWriter].
+func Client(c io.ReadWriteCloser) wire.Wire { return secure(newClassicWire(c, false), c) }
+
+// Server is Client for the side that was connected to.
+func Server(c io.ReadWriteCloser) wire.Wire { return secure(newClassicWire(c, true), c) }
+
+// NoWindows says, by being there, that the peer cannot heed windows: a session over this Wire has to do without.
+func (w *classicWire) NoWindows() {}
+
+// secureWire is a Wire over TLS.
+type secureWire struct {
+	*classicWire
+	tls *tls.Conn
+}
+
+// ConnectionState implements wire.Secure.
+func (s *secureWire) ConnectionState() tls.ConnectionState { return s.tls.ConnectionState() }
+
+func secure(w *classicWire, c io.ReadWriteCloser) wire.Wire {
+	if c, ok := c.(*tls.Conn); ok {
+		return &secureWire{w, c}
+	}
+	return w
+}
+
+// transport is for "classic://host:port".
+type transport struct{}
+
+// Dial implements wire.Transport.
+func (transport) Dial(ctx context.Context, u *url.URL, _ wire.Options) (wire.Wire, error) {
+	address, err := address(u, true)
+	if err != nil {
+		return nil, err
+	}
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return Client(c), nil
+}
+
+// Listen implements wire.Transport.
+func (transport) Listen(ctx context.Context, u *url.URL, _ wire.Options) (wire.Listener, error) {
+	address, err := address(u, false)
+	if err != nil {
+		return nil, err
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return &listener{Listener: l}, nil
+}
+
+// address returns what the net package calls an address.
+func address(u *url.URL, needHost bool) (string, error) {
+	switch {
+	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || u.Opaque != "" || u.Path != "" && u.Path != "/":
+		return "", errors.New("there is more than host and port; a URL is, for example, classic://127.0.0.1:5330")
+	case needHost && u.Hostname() == "":
+		return "", errors.New("the host is missing; for example classic://127.0.0.1:5330")
+	case u.Port() == "":
+		return "", errors.New("the port is missing; for example classic://127.0.0.1:5330")
+	}
+	return net.JoinHostPort(u.Hostname(), u.Port()), nil
+}
+
+// listener accepts classic clients.
+type listener struct {
+	net.Listener
+	closed atomic.Bool
+}
+
+// Accept implements wire.Listener.
+func (l *listener) Accept() (wire.Wire, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, fmt.Errorf("classicwire: %w", err)
+	}
+	return Server(c), nil
+}
+
+// Close implements wire.Listener.
+func (l *listener) Close() error {
+	if l.closed.Swap(true) {
+		return nil
+	}
+	return l.Listener.Close()
+}
+
+// URL implements wire.Listener.
+func (l *listener) URL() string { return "classic://" + l.Addr().String() }

@@ -1,0 +1,131 @@
+package classicwire
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/classic"
+)
+
+// What the original's client asks for, in seconds, and what its server grants.
+const (
+	askPing, minPing, maxPing          = 3, 1, 60
+	askTimeout, minTimeout, maxTimeout = 1800, 60, 3600
+)
+
+// goodbye ends a classic session.
+var goodbye = []byte{'*', classic.CloseCode, 0, 0}
+
+// first appends the Sync that the peer's first message is for the session.
+func (w *classicWire) first(dst []byte, m classic.Message) ([]byte, error) {
+	c, ok := m.(*classic.Control)
+	if ok && c.Code == classic.CloseCode {
+		w.part(nil)
+		return codec.SessionClose{Code: codec.Handshake, Message: "the peer refuses the session; a classic peer does not say why"}.AppendTo(dst), nil
+	}
+	w.part(goodbye)
+	if !ok || c.Code != classic.SyncCode {
+		return dst, codec.ErrHandshake.Withf("the peer's first message is not a SyncConfig of the classic protocol")
+	}
+	s, err := classic.ParseSync(c.Data)
+	if err != nil {
+		return dst, err
+	}
+	hello := codec.Sync{
+		Version: codec.Version, Node: []byte(s.Node.String()), MaxMessage: maxFrame, Codecs: []string{classic.Values.Name()},
+	}
+	zero := s.Session == classic.UUID{}
+	switch {
+	case w.server && !zero:
+		return dst, codec.ErrHandshake.Withf("the peer wants to resume session %v, which the classic protocol cannot do", s.Session)
+	case !w.server && zero:
+		return dst, codec.ErrHandshake.Withf("the peer gave the session no id")
+	case !w.server:
+		hello.Session = s.Session[:]
+	}
+	w.asked, w.synced = s, true
+	return hello.AppendTo(dst), nil
+}
+
+// stranger returns the error for a peer whose first bytes are not of the classic protocol.
+func (w *classicWire) stranger(err error) error {
+	w.part(goodbye)
+	var abort *codec.Abort
+	switch {
+	case errors.As(err, &abort):
+		return err
+	case w.in.begins(0): // the length of a frame of protocol 1, which is no tag of the classic one
+		w.part(farewell1)
+		return codec.ErrHandshake.Withf("the peer does not speak the classic protocol; it seems to speak protocol 1: use tcp://, and no classic://")
+	}
+	return codec.ErrHandshake.Withf("the peer does not speak the classic protocol: %v", err)
+}
+
+// farewell1 is what a peer of protocol 1 understands, if it is one.
+var farewell1 = prefixed(codec.SessionClose{Code: codec.Handshake, Message: "this side speaks the classic protocol 0.1 and not protocol 1: use classic://"}.AppendTo(nil))
+
+// prefixed returns frame behind its length.
+func prefixed(frame []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...)
+}
+
+// greet appends the SyncConfig that this side's Sync is for the peer.
+func (w *classicWire) greet(dst []byte, s codec.Sync) ([]byte, error) {
+	if err := w.fits(s); err != nil {
+		return dst, err
+	}
+	out := classic.Sync{Version: 1, Node: nodeID(string(s.Node)), Time: time.Now(), Ping: askPing, Timeout: askTimeout}
+	if w.server {
+		out.Session = classic.UUID(s.Session)
+		out.Ping = min(max(w.asked.Ping, minPing), maxPing)
+		out.Timeout = min(max(w.asked.Timeout, minTimeout), maxTimeout)
+	}
+	w.part(goodbye)
+	return out.AppendTo(dst), nil
+}
+
+// fits returns an error unless a classic session can be what s says.
+func (w *classicWire) fits(s codec.Sync) error {
+	var named bool
+	for _, name := range s.Codecs {
+		named = named || name == classic.Values.Name()
+	}
+	switch {
+	case !named:
+		return codec.ErrHandshake.Withf("a classic session carries classic values only: use WithCodecs(classic.Values), and not the codecs %q", s.Codecs)
+	case s.Window != 0 || s.Opens != 0:
+		return codec.ErrHandshake.Withf("a classic peer knows no windows, and the session wants some: it has to heed wire.Windowless")
+	case w.server && len(s.Session) != codec.SessionSize:
+		return codec.ErrHandshake.Withf("the session has no id")
+	}
+	return nil
+}
+
+// maxFrame is what the session takes for the largest frame that the peer accepts: it allows for headSize bytes beside the payload, and a classic Open has
+// openHead.
+const (
+	maxFrame = classic.MaxMessage - openHead + headSize
+	openHead = 8
+	headSize = 80
+)
+
+// nodeID returns the uuid that stands for a node's id.
+func nodeID(id string) (u classic.UUID) {
+	if u, err := classic.ParseUUID(id); err == nil {
+		return u
+	}
+	if id == "" {
+		rand.Read(u[:]) // never fails
+		u[6] = u[6]&0x0f | 0x40
+	} else {
+		hash := sha256.Sum256([]byte(id))
+		copy(u[:], hash[:])
+		u[6] = u[6]&0x0f | 0x80 // version 8: of our own making
+	}
+	u[8] = u[8]&0x3f | 0x80
+	return u
+}

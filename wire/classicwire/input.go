@@ -1,0 +1,154 @@
+package classicwire
+
+import (
+	"errors"
+	"io"
+
+	"github.com/asterisque-go/asterisque/codec/classic"
+	"github.com/asterisque-go/asterisque/internal/buffer"
+)
+
+const (
+	idleRead = 1 << 10  // bytes of the buffer in which the Wire waits while little comes
+	bulkRead = 32 << 10 // and while much does
+)
+
+// errNothing says that there is no whole message to be had without waiting.
+var errNothing = errors.New("nothing")
+
+// input cuts the bytes of the peer into messages. It belongs to the reading goroutine, which also has to wait for what the Wire itself has to say: so another goroutine
+// waits for the bytes.
+type input struct {
+	conn io.Reader // these are fixed
+	done <-chan struct{}
+	ask  chan []byte // where to put the next bytes
+	got  chan taken  // how many have come
+
+	mem      *buffer.Buffer // mem.B[at:end] has come and was not returned; nil before the first
+	at, end  int
+	find     classic.Decoder
+	started  bool // the other goroutine runs
+	waiting  bool // it was asked, and mem is its own until it answers
+	bulk     bool // the last bytes used all the room there was
+	finished error
+	params   []byte // of the Open that is being translated
+}
+
+// taken is the answer to an ask.
+type taken struct {
+	n   int
+	err error
+}
+
+// next returns the next message, or errNothing if more bytes are needed.
+func (in *input) next(limit int) (classic.Message, error) {
+	if in.waiting {
+		return nil, errNothing
+	}
+	m, n, err := in.find.Next(in.unread(), limit)
+	if errors.Is(err, classic.ErrIncomplete) {
+		return nil, in.nothing()
+	}
+	in.at += n
+	return m, err
+}
+
+// nothing returns why there is no message: that more is needed, or that nothing more will come.
+func (in *input) nothing() error {
+	switch {
+	case in.finished == io.EOF && !in.empty():
+		return io.ErrUnexpectedEOF
+	case in.finished != nil:
+		return in.finished
+	}
+	return errNothing
+}
+
+// begins reports whether the unread bytes begin with b.
+func (in *input) begins(b byte) bool { return len(in.unread()) > 0 && in.unread()[0] == b }
+
+func (in *input) empty() bool { return !in.waiting && in.at == in.end }
+
+func (in *input) unread() []byte {
+	if in.mem == nil {
+		return nil
+	}
+	return in.mem.B[in.at:in.end]
+}
+
+// wait returns when more bytes have come, or other is ready. The error is that of reading, unless there are bytes before it.
+func (in *input) wait(other <-chan struct{}) error {
+	if !in.started {
+		in.started = true
+		go in.pump() // ends with Close or the first error of the connection
+	}
+	if !in.waiting {
+		select {
+		case in.ask <- in.room():
+			in.waiting = true
+		case <-in.done:
+			return errReadClosed
+		}
+	}
+	select {
+	case t := <-in.got:
+		in.waiting = false
+		in.bulk = t.n == len(in.mem.B)-in.end
+		in.end += t.n
+		in.finished = t.err
+	case <-other:
+	case <-in.done:
+		return errReadClosed
+	}
+	return nil
+}
+
+// room returns free memory behind the unread bytes. It grows with what has come, not with what is announced.
+func (in *input) room() []byte {
+	unread := in.unread()
+	size := idleRead
+	if in.bulk || len(unread) > 0 {
+		size = bulkRead
+	}
+	if len(unread) > bulkRead/2 {
+		size = 2 * len(unread)
+	}
+	if in.mem != nil && buffer.Suits(len(in.mem.B), size) {
+		copy(in.mem.B, unread)
+	} else {
+		old := in.mem
+		in.mem = buffer.Take(size)
+		copy(in.mem.B, unread)
+		if old != nil {
+			old.Release()
+		}
+	}
+	in.at, in.end = 0, len(unread)
+	return in.mem.B[in.end:]
+}
+
+// pump reads what it is asked for.
+func (in *input) pump() {
+	for {
+		select {
+		case room := <-in.ask:
+			t := read(in.conn, room)
+			in.got <- t
+			if t.err != nil {
+				return
+			}
+		case <-in.done:
+			return
+		}
+	}
+}
+
+// read is one Read that returns something.
+func read(r io.Reader, room []byte) (t taken) {
+	for range 100 { // as bufio.Reader does
+		if t.n, t.err = r.Read(room); t.n > 0 || t.err != nil {
+			return t
+		}
+	}
+	return taken{0, io.ErrNoProgress}
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package classicwire_test
+
+const raceDetector = false

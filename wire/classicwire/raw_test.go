@@ -1,0 +1,173 @@
+package classicwire_test
+
+import (
+	"encoding/hex"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec/classic"
+	"github.com/asterisque-go/asterisque/wire/classicwire"
+)
+
+// rawPeer is the other side of a classic session, played by the test, byte by byte.
+type rawPeer struct {
+	t    *testing.T
+	conn net.Conn
+	buf  []byte
+}
+
+// patience is how long a rawPeer waits for what must come.
+const patience = 10 * time.Second
+
+// tcpPair returns both ends of a TCP connection, which close with the test.
+func tcpPair(t testing.TB) (here, there net.Conn) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	accepted := make(chan net.Conn, 1)
+	go func() {
+		c, err := ln.Accept()
+		if err != nil {
+			t.Error(err)
+		}
+		accepted <- c
+	}()
+	here, err = net.Dial("tcp", ln.Addr().String())
+	require.NoError(t, err)
+	there = <-accepted
+	t.Cleanup(func() { here.Close(); there.Close() })
+	return here, there
+}
+
+// outcome is what became of a handshake.
+type outcome struct {
+	s   *asterisque.Session
+	err error
+}
+
+// rawClient connects a rawPeer to a node that serves.
+func rawClient(t *testing.T, n *asterisque.Node) (*rawPeer, <-chan outcome) {
+	here, there := tcpPair(t)
+	done := make(chan outcome, 1)
+	go func() {
+		s, err := n.Accept(background, classicwire.Server(there))
+		done <- outcome{s, err}
+	}()
+	return newRawPeer(t, here), done
+}
+
+// rawServer lets a node connect to a rawPeer.
+func rawServer(t *testing.T, n *asterisque.Node) (*rawPeer, <-chan outcome) {
+	here, there := tcpPair(t)
+	done := make(chan outcome, 1)
+	go func() {
+		s, err := n.Attach(background, classicwire.Client(here))
+		done <- outcome{s, err}
+	}()
+	return newRawPeer(t, there), done
+}
+
+func newRawPeer(t *testing.T, c net.Conn) *rawPeer {
+	require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
+	return &rawPeer{t: t, conn: c}
+}
+
+// send writes messages, given as hexadecimal digits, in one segment.
+func (p *rawPeer) send(messages ...string) {
+	p.t.Helper()
+	b, err := hex.DecodeString(compact(strings.Join(messages, "")))
+	require.NoError(p.t, err)
+	_, err = p.conn.Write(b)
+	require.NoError(p.t, err)
+}
+
+// next returns the next message, in hexadecimal digits, or "" at the end of the connection.
+func (p *rawPeer) next() string {
+	p.t.Helper()
+	for {
+		_, n, err := classic.Parse(p.buf, classic.MaxMessage)
+		if err == nil {
+			s := hex.EncodeToString(p.buf[:n])
+			p.buf = p.buf[n:]
+			return s
+		}
+		require.ErrorIs(p.t, err, classic.ErrIncomplete)
+		room := make([]byte, 4096)
+		n, err = p.conn.Read(room)
+		p.buf = append(p.buf, room[:n]...)
+		if n == 0 && err != nil {
+			require.NotErrorIs(p.t, err, net.ErrClosed)
+			var timeout net.Error
+			if errors.As(err, &timeout) {
+				require.False(p.t, timeout.Timeout(), "nothing came")
+			}
+			require.Empty(p.t, p.buf, "the end is between messages")
+			return ""
+		}
+	}
+}
+
+// want compares the next messages.
+func (p *rawPeer) want(messages ...string) {
+	p.t.Helper()
+	for _, m := range messages {
+		require.Equal(p.t, compact(m), p.next())
+	}
+}
+
+// compact returns s without spaces.
+func compact(s string) string { return strings.ReplaceAll(s, " ", "") }
+
+// wantEnd expects the end of the connection after messages.
+func (p *rawPeer) wantEnd(messages ...string) {
+	p.t.Helper()
+	p.want(messages...)
+	require.Equal(p.t, "", p.next(), "the connection ends")
+}
+
+// wantSync expects a SyncConfig and returns it.
+func (p *rawPeer) wantSync() classic.Sync {
+	p.t.Helper()
+	b, err := hex.DecodeString(p.next())
+	require.NoError(p.t, err)
+	m, _, err := classic.Parse(b, classic.MaxMessage)
+	require.NoError(p.t, err)
+	c, ok := m.(*classic.Control)
+	require.True(p.t, ok, "%T", m)
+	s, err := classic.ParseSync(c.Data)
+	require.NoError(p.t, err)
+	return s
+}
+
+const (
+	clientSync = "2a510032 0001 0123456789abcdeffedcba9876543210 00000000000000000000000000000000 00000145f680b07b 00000003 00000708"
+	serverSync = "2a510032 0001 0123456789abcdeffedcba9876543210 11111111222233334444555555555555 00000145f680b1c8 00000003 00000708"
+	goodbye    = "2a430000"
+)
+
+// serve completes the handshake of a rawPeer that connected, and returns the node's session.
+func serve(t *testing.T, n *asterisque.Node) (*rawPeer, *asterisque.Session) {
+	p, done := rawClient(t, n)
+	p.send(clientSync)
+	p.wantSync()
+	o := <-done
+	require.NoError(t, o.err)
+	return p, o.s
+}
+
+// dial completes the handshake of a rawPeer that was connected to, and returns the node's session.
+func dial(t *testing.T, n *asterisque.Node) (*rawPeer, *asterisque.Session) {
+	p, done := rawServer(t, n)
+	p.wantSync()
+	p.send(serverSync)
+	o := <-done
+	require.NoError(t, o.err)
+	return p, o.s
+}

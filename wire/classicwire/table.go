@@ -1,0 +1,236 @@
+package classicwire
+
+import (
+	"sync"
+
+	"github.com/asterisque-go/asterisque/internal/fifo"
+)
+
+const (
+	serverHalf = 0x8000 // the ids of pipes that the accepting side opens begin here; those of the connecting side at 0, which no pipe has
+	probe      = 0x7fff // of its half, each side keeps this id free, to ask with it whether the peer lives
+
+	// MaxPipes is how many calls of one side can be open at once.
+	MaxPipes = probe - 1
+)
+
+// waiting is how many aborted ids wait for a sign of the peer before it is asked for one.
+const waiting = 1024
+
+// table knows which classic pipe is which pipe of the session. Ids of the session grow for ever; classic ones are used again. It locks itself.
+type table struct {
+	half uint16 // of the ids of this side; fixed
+
+	mu        sync.Mutex
+	ids       map[uint64]uint16    // guarded by mu, as all below; by pipe of the session
+	pipes     map[uint16]classicID // by id
+	fresh     uint16               // the next id, without its half, that this side has never used
+	free      fifo.Queue[uint16]   // used ids, the one first that is unused for longest
+	aborted   fifo.Queue[aborted]  // used ids that a late message of the peer may still bear
+	abortions uint64               // how many were ever put into aborted
+	returned  uint64               // how many of those were taken out
+	last      uint64               // the session's id of the latest pipe that this side has opened
+	next      uint64               // the session's id of the next pipe that the peer opens
+	seen      uint16               // the highest id in its half, without that, that the peer has opened
+	probes    fifo.Queue[question] // on their way
+}
+
+// classicID is what the table knows of a pipe.
+type classicID struct {
+	pipe  uint64 // its id in the session
+	own   bool   // this side has opened it
+	ended bool   // the peer sends no more Blocks
+}
+
+// aborted is an id that this side closed. The peer knows that when it closes a pipe that was opened later.
+type aborted struct {
+	id    uint16
+	after uint64 // the session's id of the latest pipe that was opened before
+}
+
+// question is a probe that the peer will answer.
+type question struct {
+	ping      uint64 // number of the Ping it stands for
+	pinged    bool   // there was one
+	abortions uint64 // those before are known to the peer when it answers
+}
+
+// init prepares the table of the side that accepted the connection, or made it.
+func (t *table) init(server bool) {
+	t.ids, t.pipes = map[uint64]uint16{}, map[uint16]classicID{}
+	t.fresh, t.next = 1, 1
+	if server {
+		t.half, t.fresh, t.next = serverHalf, 0, 0
+	}
+}
+
+// open returns an id for a pipe that this side opens. It reports false when all are in use. ask says that it is time to probe the peer, so that there may be more.
+func (t *table) open(pipe uint64) (id uint16, ok, ask bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	id, ok = t.unusedLocked()
+	if !ok {
+		return 0, false, t.aborted.Len() > 0 && t.probes.Len() == 0
+	}
+	t.putLocked(id, classicID{pipe: pipe, own: true})
+	t.last = pipe
+	return id, true, false
+}
+
+// unusedLocked returns an id of this side that no pipe has. Peers are free to use some of this side's.
+func (t *table) unusedLocked() (id uint16, ok bool) {
+	for ; t.fresh < probe; t.fresh++ {
+		if id := t.half | t.fresh; !t.hasLocked(id) {
+			t.fresh++
+			return id, true
+		}
+		t.free.Push(t.half | t.fresh)
+	}
+	for range t.free.Len() {
+		if id := t.free.Pop(); !t.hasLocked(id) {
+			return id, true
+		} else {
+			t.free.Push(id)
+		}
+	}
+	return 0, false
+}
+
+func (t *table) hasLocked(id uint16) bool {
+	_, ok := t.pipes[id]
+	return ok
+}
+
+func (t *table) putLocked(id uint16, c classicID) {
+	t.pipes[id] = c
+	t.ids[c.pipe] = id
+}
+
+// accept returns the session's id for a pipe that the peer opens. It reports false if the id is not free.
+func (t *table) accept(id uint16) (pipe uint64, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.hasLocked(id) || id == t.half|probe {
+		return 0, false
+	}
+	pipe = t.next
+	t.next += 2
+	t.putLocked(id, classicID{pipe: pipe})
+	if id&serverHalf != t.half {
+		t.seen = max(t.seen, id&^serverHalf)
+	}
+	return pipe, true
+}
+
+// id returns the id of a pipe of the session. It reports false if the pipe is over.
+func (t *table) id(pipe uint64) (id uint16, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	id, ok = t.ids[pipe]
+	return id, ok
+}
+
+// block returns the pipe that a Block of the peer is for, if there is one that takes it. late says that there was one. end says that the Block is the last.
+func (t *table) block(id uint16, end bool) (pipe uint64, ok, late bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c, ok := t.pipes[id]
+	if !ok {
+		return 0, false, t.usedLocked(id)
+	}
+	if c.ended {
+		return 0, false, true
+	}
+	c.ended = end
+	t.pipes[id] = c
+	return c.pipe, true, false
+}
+
+// usedLocked reports whether a pipe with this id has been there.
+func (t *table) usedLocked(id uint16) bool {
+	if id&serverHalf == t.half {
+		return id&^serverHalf < t.fresh
+	}
+	return id&^serverHalf <= t.seen
+}
+
+// closed ends the pipe that the peer has closed, if there is one.
+func (t *table) closed(id uint16) (pipe uint64, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c, ok := t.pipes[id]
+	if !ok {
+		return 0, false
+	}
+	t.removeLocked(id, c)
+	if c.own {
+		t.free.Push(id)
+		for t.aborted.Len() > 0 && t.aborted.Peek().after < c.pipe {
+			t.returnLocked()
+		}
+	}
+	return c.pipe, true
+}
+
+// close ends a pipe that this side closes. ask says that it is time to probe the peer, so that ids do not run out.
+func (t *table) close(pipe uint64) (id uint16, ok, ask bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	id, ok = t.ids[pipe]
+	if !ok {
+		return 0, false, false
+	}
+	c := t.pipes[id]
+	t.removeLocked(id, c)
+	if c.own {
+		t.aborted.Push(aborted{id, t.last})
+		t.abortions++
+		ask = t.aborted.Len() >= waiting && t.probes.Len() == 0
+	}
+	return id, true, ask
+}
+
+func (t *table) removeLocked(id uint16, c classicID) {
+	delete(t.pipes, id)
+	delete(t.ids, c.pipe)
+}
+
+// returnLocked makes the id that was aborted first free.
+func (t *table) returnLocked() {
+	t.free.Push(t.aborted.Pop().id)
+	t.returned++
+}
+
+// ask notes that a probe is about to be sent, for a Ping or for this table, and returns the id to send it with.
+func (t *table) ask(ping uint64, pinged bool) (id uint16) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.probes.Push(question{ping, pinged, t.abortions})
+	return t.half | probe
+}
+
+// answer returns the Ping that the peer has answered, if it was one, by closing the pipe that never was.
+func (t *table) answer() (ping uint64, pinged bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.probes.Len() == 0 {
+		return 0, false // nobody has asked
+	}
+	q := t.probes.Pop()
+	for t.returned < q.abortions {
+		t.returnLocked()
+	}
+	return q.ping, q.pinged
+}
+
+// accepted returns the ids of the pipes that the peer has opened.
+func (t *table) accepted() (ids []uint16) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for id, c := range t.pipes {
+		if !c.own {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}

@@ -1,0 +1,335 @@
+package classicwire_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"math/big"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/classic"
+	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/classicwire"
+)
+
+// The suite of package wiretest writes frames of any bytes, which a Wire that translates cannot carry. Here is what of it applies.
+
+const most = 1 << 20
+
+// synced returns a Wire whose handshake is done, and its peer.
+func synced(t *testing.T) (wire.Wire, *rawPeer) {
+	here, there := tcpPair(t)
+	w, p := classicwire.Client(here), newRawPeer(t, there)
+	t.Cleanup(func() { w.Close() })
+	write(t, w, codec.Sync{Version: 1, Codecs: []string{"classic"}})
+	p.wantSync()
+	p.send(serverSync)
+	require.IsType(t, codec.Sync{}, readControl(t, w))
+	return w, p
+}
+
+func write(t *testing.T, w wire.Wire, list ...interface{ AppendTo([]byte) []byte }) {
+	t.Helper()
+	var frames [][]byte
+	for _, m := range list {
+		frames = append(frames, m.AppendTo(nil))
+	}
+	require.NoError(t, w.WriteFrames(frames))
+}
+
+func readControl(t *testing.T, w wire.Wire) codec.Control {
+	t.Helper()
+	f, err := w.ReadFrame(most)
+	require.NoError(t, err)
+	c, err := codec.ParseControl(f)
+	require.NoError(t, err)
+	return c
+}
+
+func readClose(t *testing.T, w wire.Wire) codec.Close {
+	t.Helper()
+	f, err := w.ReadFrame(most)
+	require.NoError(t, err)
+	c, err := codec.ParseClose(f)
+	require.NoError(t, err)
+	return c
+}
+
+func TestThePeersSyncSaysWhatAClassicPeerCan(t *testing.T) {
+	here, there := tcpPair(t)
+	w, p := classicwire.Client(here), newRawPeer(t, there)
+	defer w.Close()
+	p.send(serverSync)
+	s := readControl(t, w).(codec.Sync)
+	require.Equal(t, "01234567-89ab-cdef-fedc-ba9876543210", string(s.Node))
+	require.Len(t, s.Session, 16)
+	require.Equal(t, []string{"classic"}, s.Codecs)
+	require.EqualValues(t, 1, s.Version)
+	require.Zero(t, s.Window+s.Opens+s.Features)
+	require.Zero(t, s.Ping+s.Timeout, "no pings")
+	require.EqualValues(t, classic.MaxMessage-8+80, s.MaxMessage, "a session counts 80 bytes beside the payload, a classic Open has 8")
+}
+
+func TestAPongIsThePeersOwn(t *testing.T) {
+	w, p := synced(t)
+	write(t, w, codec.Ping{N: 7}, codec.Ping{N: 8})
+	p.want("237fff80", "237fff80") // EOF for a pipe that never was
+	p.send(msg(abort(0x7fff, "unknown pipe-id specified: 32767")))
+	require.Equal(t, codec.Pong{N: 7}, readControl(t, w), "not before the peer has answered")
+	p.send(msg(abort(0x7fff, ""), abort(0x7fff, "nobody has asked"), control('C')))
+	require.Equal(t, codec.Pong{N: 8}, readControl(t, w))
+	require.IsType(t, codec.SessionClose{}, readControl(t, w))
+}
+
+func TestBothEndsAnswerPings(t *testing.T) {
+	a, b := net.Pipe()
+	client := classicwire.Client(a)
+	defer client.Close()
+	go newNode(t, originals()).Accept(background, classicwire.Server(b)) // its session answers
+	write(t, client, codec.Sync{Version: 1, Codecs: []string{"classic"}})
+	require.IsType(t, codec.Sync{}, readControl(t, client))
+	write(t, client, codec.Ping{N: 99})
+	require.Equal(t, codec.Pong{N: 99}, readControl(t, client))
+}
+
+func TestWhatClassicHasNoWordForIsLeftOut(t *testing.T) {
+	w, p := synced(t)
+	write(t, w, codec.Credit{Pipe: 1, Limit: 5}, codec.Credit{Opens: true, Limit: 5}, codec.Stop{Pipe: 1}, codec.Drain{None: true}, codec.Ack{Count: 3},
+		codec.UnknownControl{Code: 99}, &codec.Block{Pipe: 40, Payload: []byte("of a pipe that is over")}, &codec.Close{Pipe: 40})
+	write(t, w, &codec.Open{Pipe: 0, Function: 10, Meta: codec.Meta{TTL: 1, Trace: []byte("x"), Key: []byte("y")}},
+		&codec.Block{Pipe: 0, Payload: []byte("z"), Meta: codec.Meta{TTL: 1, Skipped: 5}},
+		&codec.Close{Pipe: 0, Abort: &codec.Abort{Code: 2000, Message: "m", Detail: []byte("d"), Ran: codec.Refused}})
+	p.want("28000100000a0000", msg(block(1, "z")), "29000102000007d000016d")
+}
+
+func TestIdsRunOutAndComeBack(t *testing.T) {
+	w, p := synced(t)
+	go io.Copy(io.Discard, p.conn)
+	for n := range uint64(classicwire.MaxPipes) {
+		write(t, w, &codec.Open{Pipe: 2 * n})
+	}
+	next := uint64(2 * classicwire.MaxPipes)
+	write(t, w, &codec.Open{Pipe: next}, &codec.Block{Pipe: next, End: true})
+	c := readClose(t, w)
+	require.Equal(t, next, c.Pipe)
+	require.Equal(t, codec.Overloaded, c.Abort.Code)
+	require.Equal(t, codec.Refused, c.Abort.Ran)
+
+	p.send(msg(result(77, nil)))
+	require.EqualValues(t, 2*76, readClose(t, w).Pipe)
+	write(t, w, &codec.Open{Pipe: next + 2})
+	p.send(msg(result(77, "again")))
+	require.Equal(t, next+2, readClose(t, w).Pipe)
+}
+
+func TestAnAbortedIdIsUsedAgainOnlyWhenThePeerKnows(t *testing.T) {
+	w, p := synced(t)
+	for n := range uint64(classicwire.MaxPipes) {
+		write(t, w, &codec.Open{Pipe: 2 * n})
+		p.next()
+	}
+	write(t, w, &codec.Close{Pipe: 0, Abort: codec.ErrCanceled})
+	p.want(msg(abort(1, "canceled")))
+	next := uint64(2 * classicwire.MaxPipes)
+	write(t, w, &codec.Open{Pipe: next})
+	require.Equal(t, codec.Overloaded, readClose(t, w).Abort.Code, "the peer may just be answering")
+	p.want("237fff80") // so it is asked
+
+	p.send(msg(result(1, "late"), abort(0x7fff, ""), result(2, "of a call that goes on")))
+	require.EqualValues(t, 2, readClose(t, w).Pipe, "nobody gets the late answer")
+	write(t, w, &codec.Open{Pipe: next + 2}, &codec.Open{Pipe: next + 4})
+	p.want("2800010000000000", "2800020000000000")
+}
+
+func TestAnAnswerToALaterCallShowsThatThePeerKnowsOfAnAbort(t *testing.T) {
+	w, p := synced(t)
+	write(t, w, &codec.Open{Pipe: 0}, &codec.Open{Pipe: 2}, &codec.Close{Pipe: 0, Abort: codec.ErrCanceled}, &codec.Open{Pipe: 4})
+	for range 4 {
+		p.next()
+	}
+	p.send(msg(result(2, nil), result(3, nil)))
+	require.EqualValues(t, 2, readClose(t, w).Pipe) // opened before the abort: shows nothing
+	require.EqualValues(t, 4, readClose(t, w).Pipe)
+	for n := uint64(3); n < classicwire.MaxPipes; n++ {
+		write(t, w, &codec.Open{Pipe: 2 * n})
+		p.next()
+	}
+	next := uint64(2 * classicwire.MaxPipes)
+	write(t, w, &codec.Open{Pipe: next}, &codec.Open{Pipe: next + 2}, &codec.Open{Pipe: next + 4})
+	p.want("2800020000000000", "2800030000000000", "2800010000000000") // in the order in which they became free
+}
+
+func TestManyAbortsAskThePeer(t *testing.T) {
+	w, p := synced(t)
+	asked := 0
+	for n := range uint64(35_000) { // no call gets an answer, and yet the ids do not run out
+		write(t, w, &codec.Open{Pipe: 2 * n}, &codec.Close{Pipe: 2 * n, Abort: codec.ErrCanceled})
+		require.Equal(t, "28", p.next()[:2])
+		require.Equal(t, "29", p.next()[:2])
+		if n%1024 != 1023 {
+			continue
+		}
+		p.want("237fff80")
+		asked++
+		p.send(msg(abort(0x7fff, ""), block(0x9999, ""))) // the latter comes back as a Ping
+		require.Equal(t, codec.Ping{N: 0x9999}, readControl(t, w), "the answer has been read")
+	}
+	require.Equal(t, 35_000/1024, asked)
+}
+
+func TestAPeersIdOnThisSidesHalfIsSkipped(t *testing.T) {
+	w, p := synced(t)
+	p.send(msg(open(1, 10), open(0x7fff, 10))) // the latter is kept free
+	f, err := w.ReadFrame(most)
+	require.NoError(t, err)
+	o, err := codec.ParseOpen(f)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, o.Pipe, "the session's ids of the accepting side are odd")
+	require.Equal(t, codec.Ping{N: 1<<16 | 0x7fff}, readControl(t, w))
+	write(t, w, &codec.Open{Pipe: 0}, &codec.Close{Pipe: 1}, &codec.Open{Pipe: 2})
+	p.want("2800020000000000", "2900010100", "2800030000000000")
+}
+
+func TestAFrameLargerThanTheSessionAllowsIsRefused(t *testing.T) {
+	w, p := synced(t)
+	p.send(msg(open(0x8000, 10, make([]byte, 2000))))
+	_, err := w.ReadFrame(1500)
+	require.ErrorIs(t, err, wire.ErrFrameTooLarge)
+
+	w, p = synced(t)
+	m := msg(open(0x8000, 10, make([]byte, 2000)))
+	p.send(m)
+	_, err = w.ReadFrame(len(m) / 2) // the frame has some bytes more
+	require.ErrorIs(t, err, wire.ErrFrameTooLarge)
+}
+
+func TestTheEndOfTheConnection(t *testing.T) {
+	w, p := synced(t)
+	p.send(msg(open(0x8000, 10)))
+	p.conn.Close()
+	_, err := w.ReadFrame(most)
+	require.NoError(t, err, "what has come before")
+	for range 2 {
+		_, err = w.ReadFrame(most)
+		require.Equal(t, io.EOF, err)
+	}
+
+	w, p = synced(t)
+	p.send(msg(open(0x8000, 10))[:8])
+	p.conn.Close()
+	_, err = w.ReadFrame(most)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF, "in the middle of a message")
+}
+
+func TestCloseEndsReadingAndWriting(t *testing.T) {
+	a, b := net.Pipe()
+	defer b.Close()
+	w := classicwire.Client(a)
+	results := make(chan error, 2)
+	go func() {
+		_, err := w.ReadFrame(most)
+		results <- err
+	}()
+	go func() {
+		results <- w.WriteFrames([][]byte{codec.Sync{Version: 1, Codecs: []string{"classic"}}.AppendTo(nil)}) // nobody reads
+	}()
+	b.Read(make([]byte, 1)) // the writer is in the middle of the message
+	var closing sync.WaitGroup
+	for range 3 {
+		closing.Go(func() { w.Close() })
+	}
+	closing.Wait()
+	require.ErrorIs(t, <-results, net.ErrClosed)
+	require.ErrorIs(t, <-results, net.ErrClosed)
+	require.NoError(t, w.Close())
+	_, err := w.ReadFrame(most)
+	require.ErrorIs(t, err, net.ErrClosed)
+	require.ErrorIs(t, w.WriteFrames([][]byte{codec.Ping{}.AppendTo(nil)}), net.ErrClosed)
+}
+
+func TestCloseDoesNotWaitForAPeerThatDoesNotRead(t *testing.T) {
+	a, b := net.Pipe()
+	defer b.Close()
+	w := classicwire.Client(a)
+	go func() {
+		p := &rawPeer{t: t, conn: b}
+		p.next()
+		p.send(serverSync)
+	}()
+	write(t, w, codec.Sync{Version: 1, Codecs: []string{"classic"}})
+	readControl(t, w)
+	require.NoError(t, w.Close(), "the farewell is given up")
+}
+
+func TestAddressesAreThere(t *testing.T) {
+	here, _ := tcpPair(t)
+	w := classicwire.Client(here)
+	defer w.Close()
+	require.Equal(t, here.LocalAddr(), w.LocalAddr())
+	require.Equal(t, here.RemoteAddr(), w.RemoteAddr())
+
+	r, pw := io.Pipe()
+	w = classicwire.Server(struct {
+		io.ReadCloser
+		io.Writer
+	}{r, pw})
+	defer w.Close()
+	require.Equal(t, "local remote", w.LocalAddr().String()+" "+w.RemoteAddr().String())
+	require.Equal(t, "classic", w.LocalAddr().Network())
+}
+
+func TestAWireOverTLSTellsHowItIsProtected(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"there"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	require.NoError(t, err)
+	cert, err := x509.ParseCertificate(der)
+	require.NoError(t, err)
+	roots := x509.NewCertPool()
+	roots.AddCert(cert)
+	a, b := tcpPair(t)
+	server := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, SessionTicketsDisabled: true}
+	dialled, _ := join(t, newNode(t, offer()), newNode(t, offer()),
+		func() (wire.Wire, error) {
+			return classicwire.Client(tls.Client(a, &tls.Config{RootCAs: roots, ServerName: "there"})), nil
+		},
+		func() (wire.Wire, error) { return classicwire.Server(tls.Server(b, server)), nil })
+	got, err := echo.Call(background, dialled, "x")
+	require.NoError(t, err)
+	require.Equal(t, "x", got)
+	require.NotNil(t, dialled.Peer().TLS)
+	require.Equal(t, "there", dialled.Peer().TLS.ServerName)
+}
+
+func TestLateBlocksAreNotAnswered(t *testing.T) {
+	w, p := synced(t)
+	write(t, w, &codec.Open{Pipe: 0})
+	p.send(msg(open(0x8000, 10), result(0x8000, nil), block(0x8000, "late"), result(1, nil), block(1, "late"), eof(1), block(2, "for a pipe that never was")))
+	for range 3 {
+		_, err := w.ReadFrame(most)
+		require.NoError(t, err)
+	}
+	require.Equal(t, codec.Ping{N: 2}, readControl(t, w), "what answers to the others would be, could hit a new pipe")
+}
+
+func TestALossRateReachesTheSession(t *testing.T) {
+	w, p := synced(t)
+	p.send(msg(open(0x8000, 10)), "238000e4000178") // a status above EOF has a loss rate below
+	_, err := w.ReadFrame(most)
+	require.NoError(t, err)
+	f, err := w.ReadFrame(most)
+	require.NoError(t, err)
+	b, err := codec.ParseBlock(f)
+	require.NoError(t, err)
+	require.Equal(t, codec.Block{Pipe: 1, Payload: []byte("x"), Meta: codec.Meta{Loss: 100}}, b)
+}
