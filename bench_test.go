@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
@@ -24,6 +25,23 @@ func BenchmarkCall(b *testing.B) {
 			text := strings.Repeat("*", 64)
 			inParallel(b, callers, func() error {
 				_, err := echo.Call(context.Background(), sess, text)
+				return err
+			})
+		})
+	}
+}
+
+// BenchmarkInlineCall is BenchmarkCall with a function that runs inline, and without a value codec.
+func BenchmarkInlineCall(b *testing.B) {
+	bytes := asterisque.Func[[]byte, []byte](11, "bytes")
+	svc := asterisque.NewService()
+	bytes.Handle(svc, func(_ context.Context, p []byte) ([]byte, error) { return p, nil }, asterisque.WithInline())
+	for _, callers := range []int{1, 64, 1024} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			sess, _ := connect(b, svc, asterisque.WithCodecs(codec.Raw))
+			params := make([]byte, 64)
+			inParallel(b, callers, func() error {
+				_, err := bytes.Call(context.Background(), sess, params)
 				return err
 			})
 		})

@@ -25,6 +25,7 @@ type incoming struct {
 	deadline *time.Time        // nil: none
 	state    place             // guarded by the lock of the session's dispatcher, as the next two
 	gated    bool              // it holds a place at the gate of its function
+	onReader bool              // it is run, and answered, by the reader: it is inline, and carries no Blocks
 	in       *line             // where it waits; nil if in none
 	params   []byte            // the handler's from the moment it runs; often in small
 	small    [72]byte          // spares most calls an allocation
@@ -161,7 +162,12 @@ func (c *incoming) memory() *memory {
 
 // Close implements pipe.Port.
 func (c *incoming) Close(result []byte, abort *Abort) {
-	c.port.Close(result, abort)
+	write := c.close(result, abort)
+	if write && c.onReader {
+		c.s.unwritten = true // the answers to all that has arrived go together
+	} else if write {
+		c.s.write()
+	}
 	c.end(context.Canceled)
 }
 

@@ -67,18 +67,26 @@ func (p *port) CloseSend() error {
 
 // Close implements pipe.Port.
 func (p *port) Close(result []byte, abort *codec.Abort) {
+	if p.close(result, abort) {
+		p.s.write()
+	}
+}
+
+// close is Close; write says that writing is the caller's task now.
+func (p *port) close(result []byte, abort *codec.Abort) (write bool) {
 	if abort != nil && !p.cancel(outbox.Ended) {
-		return // the peer will never hear of the pipe
+		return false // the peer will never hear of the pipe
 	}
 	if !p.s.table.remove(p.id) {
-		return // the peer's Close, or the end of the session, came first
+		return false // the peer's Close, or the end of the session, came first
 	}
 	p.s.count(len(result))
-	err := p.put(&outbox.Message{Type: codec.CloseType, Payload: result, Abort: abort})
+	write, err := p.hand(&outbox.Message{Type: codec.CloseType, Payload: result, Abort: abort})
 	if errors.Is(err, codec.ErrTooLarge) {
 		p.s.count(0)
-		p.put(&outbox.Message{Type: codec.CloseType, Abort: codec.ErrTooLarge.Withf("the result: %s", err.(*Abort).Message)})
+		write, _ = p.hand(&outbox.Message{Type: codec.CloseType, Abort: codec.ErrTooLarge.Withf("the result: %s", err.(*Abort).Message)})
 	}
+	return write
 }
 
 // cancel drops what waits of the pipe and reports whether the peer may know of it.
@@ -145,15 +153,21 @@ func (p *port) Taken(messages, bytes int) {
 
 // put hands over m, which has been counted. It never waits.
 func (p *port) put(m *outbox.Message) error {
-	write, err := p.s.out.Put(&p.flow, m)
-	if err != nil {
-		p.s.outbound.Remove(1, len(m.Payload))
-		return p.s.sendError(err)
-	}
+	write, err := p.hand(m)
 	if write {
 		p.s.write()
 	}
-	return nil
+	return err
+}
+
+// hand is put; write says that writing is the caller's task now.
+func (p *port) hand(m *outbox.Message) (write bool, err error) {
+	write, err = p.s.out.Put(&p.flow, m)
+	if err != nil {
+		p.s.outbound.Remove(1, len(m.Payload))
+		return false, p.s.sendError(err)
+	}
+	return write, nil
 }
 
 // deadline returns when a message that has arrived with a TTL of so many milliseconds is no longer worth taking. Only durations cross the wire, so that clocks need

@@ -48,11 +48,14 @@ type Session struct {
 	calls    dispatcher
 	windows  map[uint16]*callWindow // of the functions of the peer that have one; fixed
 	inline   scratch                // of the reader
-	stops    atomic.Uint64          // how often the reader had to stop at the soft limit
-	stopped  atomic.Int64           // for how long in all, in nanoseconds
-	stall    stall
-	pause    pause
-	live     liveness
+
+	unwritten bool // belongs to the reader, which is the writer then, and writes when it has dealt with all that has arrived
+
+	stops   atomic.Uint64 // how often the reader had to stop at the soft limit
+	stopped atomic.Int64  // for how long in all, in nanoseconds
+	stall   stall
+	pause   pause
+	live    liveness
 
 	res    *resumption   // nil unless the session can be resumed; fixed
 	got    atomic.Uint64 // countable frames that have arrived and been dealt with

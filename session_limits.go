@@ -93,6 +93,7 @@ func (s *Session) waitInbound() bool {
 	if s.pause.gate.Load() == nil && s.inbound.Room() == nil {
 		return true
 	}
+	s.writeAnswers()
 	s.live.deaf.Store(true)
 	defer s.live.deaf.Store(false)
 	for {

@@ -19,8 +19,17 @@ const readTurn = 64
 // the peer is not cut off before it has read the reason.
 func (s *Session) readLoop() *Abort {
 	most := s.cfg.maxMessage + outbox.HeadSize
+	buffered := func() bool { return false }
+	if b, ok := s.wire.(wire.Buffered); ok {
+		buffered = b.Buffered
+	}
+	defer s.writeAnswers()
 	for n := 1; ; n++ {
-		if n%readTurn == 0 {
+		turn := n%readTurn == 0
+		if turn || !buffered() {
+			s.writeAnswers()
+		}
+		if turn {
 			runtime.Gosched()
 		}
 		frame, err := s.wire.ReadFrame(most)
@@ -163,8 +172,17 @@ func (s *Session) accept(c *incoming) {
 	}
 }
 
+// writeAnswers writes what inline functions have answered.
+func (s *Session) writeAnswers() {
+	if s.unwritten {
+		s.unwritten = false
+		s.write()
+	}
+}
+
+// runInline runs c on the goroutine of the reader.
 func (s *Session) runInline(c *incoming) {
-	c.state = runs
+	c.state, c.onReader = runs, c.pipe == nil
 	if !s.calls.refuse(c.nested()) {
 		c.refuse(errOpensWindow)
 		return
