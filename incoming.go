@@ -27,8 +27,7 @@ type incoming struct {
 	gated    bool              // it holds a place at the gate of its function
 	onReader bool              // it is run, and answered, by the reader: it is inline, and carries no Blocks
 	in       *line             // where it waits; nil if in none
-	params   []byte            // the handler's from the moment it runs; often in small
-	small    [72]byte          // spares most calls an allocation
+	params   []byte            // the handler's from the moment it runs
 	rare     *extra            // what few calls have; nil without
 
 	mu    sync.Mutex
@@ -36,20 +35,43 @@ type incoming struct {
 	watch *watch // nil until somebody wants to be told
 }
 
+// A call and what most of its kind have besides are one object.
+type (
+	unaryCall struct {
+		incoming
+		small [72]byte // parameters, if they fit
+	}
+	pipeCall struct {
+		incoming
+		whole pipe.Pipe // what port.pipe points to
+	}
+)
+
 // newIncoming copies what it needs of m, whose slices are valid only for the moment.
-func newIncoming(s *Session, m *codec.Open, h *handler) *incoming {
+func newIncoming(s *Session, m *codec.Open, h *handler) (c *incoming) {
 	p := min(priority.Priority(m.Priority), s.highest)
-	c := &incoming{
-		port:     port{s: s, flow: outbox.AcceptedFlow(p, m.Pipe), id: m.Pipe},
-		handler:  h,
-		function: m.Function,
-		priority: p,
-	}
-	c.params = append(c.small[:0:len(c.small)], m.Params...)
+	var at *time.Time
 	if m.Meta.TTL > 0 {
-		at := deadline(m.Meta.TTL)
-		c.deadline = &at
+		expires := deadline(m.Meta.TTL)
+		at = &expires
 	}
+	if h.blocks {
+		call := new(pipeCall)
+		c = &call.incoming
+		c.pipe = &call.whole
+		cfg := pipe.Config{Function: m.Function, Priority: p, Port: c, SendLimit: s.peer.window, Window: s.cfg.window}
+		if at == nil {
+			cfg.Context = c
+		}
+		c.pipe.Init(cfg)
+		c.params = bytes.Clone(m.Params)
+	} else {
+		call := new(unaryCall)
+		c = &call.incoming
+		c.params = append(call.small[:0:len(call.small)], m.Params...)
+	}
+	c.s, c.flow, c.id = s, outbox.AcceptedFlow(p, m.Pipe), m.Pipe
+	c.handler, c.function, c.priority, c.deadline = h, m.Function, p, at
 	if h.meter.arrived() {
 		c.extra().arrived = s.node.now()
 	}
@@ -62,10 +84,6 @@ func newIncoming(s *Session, m *codec.Open, h *handler) *incoming {
 	if m.Meta.Nested {
 		c.extra().nested = true
 		c.nest = s.table.enclosure(m.Meta.Within)
-	}
-	if h.blocks {
-		c.pipe = new(pipe.Pipe)
-		c.pipe.Init(pipe.Config{Function: m.Function, Priority: p, Port: c, SendLimit: s.peer.window, Window: s.cfg.window})
 	}
 	return c
 }
@@ -229,15 +247,15 @@ func (c *incoming) closed(m codec.Close) {
 // fail implements endpoint.
 func (c *incoming) fail(a *Abort) {
 	left := c.s.calls.leave(c)
+	if c.pipe != nil {
+		(*pipe.End)(c.pipe).Closed(nil, a)
+	}
 	if m := c.memory(); m != nil {
 		if left {
 			c.s.node.once.refuse(m, codec.ErrUnavailable.Withf("the call had not begun"))
 		} else if c.s.ctx.Err() != nil {
 			return // the session has ended, and the answer is for the next one
 		}
-	}
-	if c.pipe != nil {
-		(*pipe.End)(c.pipe).Closed(nil, a)
 	}
 	if errors.Is(a, codec.ErrExpired) {
 		c.end(context.DeadlineExceeded)

@@ -50,7 +50,7 @@ func TestAnIdleSessionIsSmall(t *testing.T) {
 
 // TestTenThousandOpenPipesWork opens them all at once, and bounds what each costs while it is idle, on both sides, its handler's goroutine apart.
 func TestTenThousandOpenPipesWork(t *testing.T) {
-	const pipes, limit = 10_000, 2 << 10
+	const pipes, limit = 10_000, 1800
 	svc := asterisque.NewService()
 	svc.Handle(50, "stream", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
 		b, err := p.Recv(ctx)

@@ -35,7 +35,7 @@ type job struct {
 
 // worker is one kept goroutine. It ends when its channel is closed, by trim or by end.
 type worker struct {
-	jobs    chan job // holds at most one
+	jobs    chan job // holds at most one; made when the worker is idle for the first time
 	scratch scratch
 }
 
@@ -63,7 +63,7 @@ func (w *workers) startLocked(j job) {
 	n := len(w.idle)
 	if n == 0 {
 		w.mu.Unlock()
-		go (&worker{jobs: make(chan job, 1)}).loop(w, j)
+		go new(worker).loop(w, j)
 		return
 	}
 	next := w.idle[n-1]
@@ -106,6 +106,9 @@ func (w *workers) next(k *worker, j job, again bool) (next job, ok, end bool) {
 	}
 	if w.ended {
 		return next, false, true
+	}
+	if k.jobs == nil {
+		k.jobs = make(chan job, 1)
 	}
 	w.idle = append(w.idle, k)
 	if w.timer == nil {

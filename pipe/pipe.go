@@ -65,6 +65,9 @@ type Config struct {
 	Loss      uint8  // loss rate of Blocks that are sent without one of their own
 	SendLimit uint64 // total that the peer granted at first, in bytes; 0: it has no window
 	Window    Window // for what the peer sends
+
+	// Context is one that ends only after the pipe is over, or nil: waiting with it needs no look at its end, for which it would have to make a channel.
+	Context context.Context
 }
 
 // Pipe is one running call. All methods may be called concurrently; when several goroutines receive, each Block goes to one of them. A method that waits is
@@ -74,6 +77,7 @@ type Pipe struct {
 	priority priority.Priority
 	loss     uint8
 	port     Port
+	own      context.Context // see Config; nil without
 
 	mu         sync.Mutex
 	state      state             // guarded by mu, like all below
@@ -95,7 +99,7 @@ type Pipe struct {
 // Init prepares p, which is often part of a larger object, and must be called before anything else.
 func (p *Pipe) Init(c Config) {
 	p.function, p.priority, p.loss, p.port = c.Function, c.Priority, c.Loss, c.Port
-	p.limit = c.SendLimit
+	p.limit, p.own = c.SendLimit, c.Context
 	p.window = newReceiving(c.Window)
 }
 

@@ -17,6 +17,10 @@ func (p *Pipe) Recv(ctx context.Context) (Block, error) {
 		if wait == nil {
 			return b, err
 		}
+		if ctx == p.own {
+			<-wait
+			continue
+		}
 		select {
 		case <-wait:
 		case <-ctx.Done():
