@@ -63,7 +63,9 @@ func (d *dispatcher) put(c *incoming) {
 		d.giveUp(c, allowed)
 		return
 	}
-	d.mostWaiting = max(d.mostWaiting, d.waiting)
+	if excess == nil {
+		d.mostWaiting = max(d.mostWaiting, d.waiting)
+	}
 	var j job
 	wake := false
 	if c.handler.keys == nil {

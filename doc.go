@@ -30,11 +30,33 @@
 // # Concurrency
 //
 // Nodes, sessions, services, functions and pipes may be used by any number of goroutines at the same time. Every handler runs on a goroutine of its own, at most
-// [WithWorkers] of them at once for each session, and calls wait, by priority and arrival, for one to be free. So a handler may block, and it may call back;
-// but if handlers of both sides call back so deep that all workers wait for each other, only deadlines get them out.
+// [WithWorkers] of them at once for each session and [WithNodeWorkers] for all, and calls wait, by priority and arrival, for one to be free. So a handler may block, and it may call
+// back, as deep as it likes: a call that is made within a call back needs no worker of its own. A function may run fewer calls at once ([WithConcurrency]), those of one key one after the
+// other ([WithKey]), or, if it is short, on the goroutine that reads the session ([WithInline]).
 //
 // Blocks of one direction of a pipe arrive in the order in which they were sent. Between calls there is no order: whoever needs one waits for the first result, or
-// serves with WithWorkers(1). What leaves a session goes by [WithPriority]: the higher first, in turn among equals, with a share for the lower ([WithLowerShare]).
+// serves with WithKey, or with WithWorkers(1). What leaves a session goes by [WithPriority]: the higher first, in turn among equals, with a share for the lower ([WithLowerShare]).
+//
+// # Overload
+//
+// What cannot run yet waits, and what waits is bounded, so that a peer that asks for too much is held up. [WithMaxWaiting] refuses instead what would wait too long, the least urgent first, with
+// ErrOverloaded and an advice when to come back ([RetryAfter]); [Retry] heeds it. [WithCallWindow] bounds on the caller's side how many calls of one function are outstanding.
+//
+// # Lost wires
+//
+// A side that has nothing to say sends a Ping from time to time, and a peer that is silent for too long is given up ([WithPing]). A [Session] ends with its Wire, unless both nodes have
+// [WithResume]; then it waits for another one and goes on, with nothing lost, doubled or reordered. A [Connection], which [Node.Connect] returns, is what dials again; calls are made on it as on
+// a Session. A call that has to get through, even if the session cannot go on, is made with [WithDurable].
+//
+// # Who may
+//
+// The accepting side decides for each peer what it is offered, and how much ([WithAccept], [Grant]), by its TLS certificate ([Peer.Certificate]) or by a credential ([WithCredential]), before it
+// can call anything. What peers cost until then is bounded ([WithHandshakeTimeout], [WithHalfOpen], [WithSessionsPerAddress]).
+//
+// # What is going on
+//
+// [Session.Stats], [Node.Stats] and [Service.Stats] count, also as JSON for expvar and for log/slog; [Session.Pipes] lists what runs. Package debugpage shows all that over HTTP, module otel hands it to
+// OpenTelemetry, and [WithTracer] follows calls.
 //
 // # Cancellation and deadlines
 //
@@ -78,8 +100,8 @@
 //	ErrBadParams      the parameters do not fit the function's type        safe, and in vain
 //	ErrBadResult      a result or a value of a stream does not fit         no: it may have run
 //	ErrTooLarge       parameters or a result exceed the peer's limit       ask Repeatable; send less
-//	ErrOverloaded     too much waits: a window is used up (Post)           later
-//	ErrUnavailable    a side shuts down, or the node is closed             safe; on another session
+//	ErrOverloaded     too much waits, or a window is used up (Post)        safe; after RetryAfter
+//	ErrUnavailable    a side shuts down, is lost, or did not come back     ask Repeatable
 //	ErrUnauthorized   the peer does not let this side in                   safe, and in vain
 //	ErrHandshake      the peer speaks something else, or too slowly        safe: nothing was called
 //	ErrPanicked       the handler panicked; the callee's log says where    no: it ran

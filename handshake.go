@@ -269,7 +269,7 @@ func (h *handshake) failed(ctx context.Context, err error) error {
 	case errors.Is(err, wire.ErrFrameTooLarge):
 		return h.refuse(codec.ErrHandshake.Withf("the peer does not speak asterisque, protocol 1 (a classic one needs a classic:// URL, a web client ws://): %v", err))
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		a = passing(err, "the peer closed the wire before the handshake was complete")
+		a = passing(err, "the peer closed the wire before the handshake was complete%s", beyondEOF(err))
 	default:
 		a = passing(err, "the wire failed: %v", err)
 	}
@@ -285,6 +285,14 @@ func codecNames(codecs []codec.Values) string {
 		names = append(names, v.Name())
 	}
 	return strings.Join(names, ", ")
+}
+
+// beyondEOF returns what err says beside that the wire has ended.
+func beyondEOF(err error) string {
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return ""
+	}
+	return ": " + err.Error()
 }
 
 // passing returns ErrHandshake for what may have been an accident, so that another attempt may succeed.

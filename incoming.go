@@ -118,18 +118,36 @@ func (c *incoming) run(k *scratch) {
 
 // serve calls the handler, and tells the tracer.
 func (c *incoming) serve(k *scratch) (result []byte, err error) {
-	t := c.s.cfg.tracer
-	if t == nil {
+	if c.s.cfg.tracer == nil {
 		return c.invoke(c, k)
 	}
+	ctx, done := c.trace()
+	result, err = c.invoke(ctx, k)
+	c.protect(func() { done(err) })
+	return result, err
+}
+
+// trace tells the tracer that the handler is about to run.
+func (c *incoming) trace() (ctx context.Context, done func(error)) {
 	var trace []byte
 	if c.rare != nil {
 		trace = c.rare.trace
 	}
-	ctx, done := t.Serve(c, c.s, c.function, c.handler.name, trace)
-	result, err = c.invoke(ctx, k)
-	done(err)
-	return result, err
+	c.protect(func() { ctx, done = c.s.cfg.tracer.Serve(c, c.s, c.function, c.handler.name, trace) })
+	if ctx == nil || done == nil { // it panicked
+		return c, func(error) {}
+	}
+	return ctx, done
+}
+
+// protect calls f, a method of the tracer, and logs its panic.
+func (c *incoming) protect(f func()) {
+	defer func() {
+		if v := recover(); v != nil {
+			c.s.log.Error("tracer panicked", "function", c.function, "name", c.handler.name, "panic", v, "stack", string(debug.Stack()))
+		}
+	}()
+	f()
 }
 
 // invoke calls the handler and turns a panic into an error.

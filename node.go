@@ -28,6 +28,7 @@ type Node struct {
 	mu       sync.Mutex
 	sessions map[*Session]struct{} // guarded by mu, as all below; nil once the node is closed
 	serving  map[wire.Listener]struct{}
+	past     Stats // sums over the sessions that have ended
 
 	resumable map[[codec.SessionSize]byte]*Session // of sessions, those that the peer may resume
 
@@ -165,7 +166,9 @@ func (n *Node) forget(s *Session) {
 	if s.onGone != nil {
 		s.onGone()
 	}
+	past := s.Stats().ended()
 	n.mu.Lock()
+	n.past.add(past)
 	delete(n.sessions, s)
 	delete(n.resumable, s.id)
 	n.mu.Unlock()

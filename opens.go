@@ -3,79 +3,126 @@ package asterisque
 import (
 	"context"
 	"sync"
-	"sync/atomic"
+
+	"github.com/asterisque-go/asterisque/priority"
 )
 
-// openCredit is the sender's side of the window for Opens: how many more calls the peer is ready to take.
+// openCredit is the sender's side of the window for Opens: how many more calls the peer is ready to take. Calls that find none wait by priority, and among equals in their order. The last eighth of
+// the window is kept for calls with a priority above normal, so that these need not wait for the peer as well.
 type openCredit struct {
-	limit atomic.Uint64 // total granted; 0: the peer has no such window
-	sent  atomic.Uint64 // total used
-
-	mu   sync.Mutex
-	more chan struct{} // guarded by mu; closed when there is more; nil while nobody waits
+	mu      sync.Mutex
+	limit   uint64 // guarded by mu, as all below; total granted; 0: the peer has no such window
+	spare   uint64 // of the limit, what is kept for urgent calls
+	sent    uint64 // total used
+	waiting priority.Lines[*openWaiter]
+	gone    int // of waiting, how many have given up
 }
 
-// reserve uses one, or returns a channel that is closed when it is worth trying again.
-func (o *openCredit) reserve() (more <-chan struct{}) {
-	if o.use() {
-		return nil
-	}
+// openWaiter is a call that waits.
+type openWaiter struct {
+	turn chan struct{} // closed when it has credit
+	gone bool          // guarded by the lock of its openCredit
+}
+
+func (o *openCredit) init(window uint64) { o.limit, o.spare = window, window/8 }
+
+// reserve uses one, or returns a place to wait at.
+func (o *openCredit) reserve(p priority.Priority) *openWaiter {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.use() { // granted in the meantime
+	if o.useLocked(p) {
 		return nil
 	}
-	if o.more == nil {
-		o.more = make(chan struct{})
-	}
-	return o.more
+	w := &openWaiter{turn: make(chan struct{})}
+	o.waiting.Push(p, w)
+	return w
 }
 
-func (o *openCredit) use() bool {
-	for {
-		limit, sent := o.limit.Load(), o.sent.Load()
-		if limit > 0 && sent >= limit {
-			return false
-		}
-		if o.sent.CompareAndSwap(sent, sent+1) {
-			return true
-		}
+// useLocked uses one if there is one for a call of this priority. Nobody waits then who has a better claim: all would have got it.
+func (o *openCredit) useLocked(p priority.Priority) bool {
+	limit := o.limit
+	if p <= priority.Normal {
+		limit -= o.spare
+	}
+	if o.limit > 0 && o.sent >= limit {
+		return false
+	}
+	o.sent++
+	return true
+}
+
+// abandon is called for a waiter that waits no longer. What it may have got meanwhile goes to another one.
+func (o *openCredit) abandon(w *openWaiter) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	select {
+	case <-w.turn:
+		o.sent--
+		o.wakeLocked()
+		return
+	default:
+	}
+	w.gone = true
+	if o.gone++; o.gone > tolerated && o.gone > o.waiting.Len()/2 {
+		o.waiting.Filter(func(w *openWaiter) bool { return !w.gone })
+		o.gone = 0
 	}
 }
 
 // giveBack returns one whose Open was never sent.
 func (o *openCredit) giveBack() {
-	o.sent.Add(^uint64(0))
-	o.wake()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.sent--
+	o.wakeLocked()
 }
 
 // grant takes the peer's Credit. A total below an earlier one changes nothing.
 func (o *openCredit) grant(total uint64) {
-	if limit := o.limit.Load(); limit == 0 || total <= limit {
-		return
-	}
-	o.limit.Store(total) // by the reader alone
-	o.wake()
-}
-
-func (o *openCredit) wake() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.more != nil {
-		close(o.more)
-		o.more = nil
+	if o.limit == 0 || total <= o.limit {
+		return
 	}
+	o.limit = total
+	o.wakeLocked()
+}
+
+// wakeLocked gives credit to those who wait, as far as it goes.
+func (o *openCredit) wakeLocked() {
+	for {
+		p, w, ok := o.waiting.Peek()
+		switch {
+		case !ok:
+			return
+		case w.gone:
+			o.gone--
+		case !o.useLocked(p):
+			return
+		default:
+			close(w.turn)
+		}
+		o.waiting.Pop()
+	}
+}
+
+// used returns how many Opens have been sent.
+func (o *openCredit) used() uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.sent
 }
 
 // reserveOpen waits until a call with size bytes of parameters may be sent, and counts it. A nested one needs no window: the call that waits for it may keep that from moving.
-func (s *Session) reserveOpen(ctx context.Context, size int, nested bool) *Abort {
+func (s *Session) reserveOpen(ctx context.Context, size int, p priority.Priority, nested bool) *Abort {
 	if nested {
 		return s.reserve(ctx, size)
 	}
-	for more := s.opens.reserve(); more != nil; more = s.opens.reserve() {
+	if w := s.opens.reserve(p); w != nil {
 		select {
-		case <-more:
+		case <-w.turn:
 		case <-ctx.Done():
+			s.opens.abandon(w)
 			return neverSent(contextError(ctx))
 		case <-s.ctx.Done():
 			return neverSent(s.cause())

@@ -32,7 +32,7 @@ func (s *Session) permit(ctx context.Context, function uint16, size int, cfg cal
 	if p.window, a = s.enterWindow(ctx, function, p.lends, cfg.front); a != nil {
 		return p, a
 	}
-	if a = s.reserveOpen(ctx, size, p.lends != nil); a != nil {
+	if a = s.reserveOpen(ctx, size, cfg.priority, p.lends != nil); a != nil {
 		p.leave()
 	}
 	return p, a

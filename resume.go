@@ -49,6 +49,9 @@ func (s *Session) resumable(a *Abort) bool {
 	return s.res != nil && s.ctx.Err() == nil && a.Code == codec.SessionClosed && !a.Remote
 }
 
+// Away reports whether the session has lost its Wire and waits for another one; see [WithResume].
+func (s *Session) Away() bool { return s.away.Load() }
+
 // lost ends the Wire because the peer does not answer. A session that cannot be resumed ends with it.
 func (s *Session) lost(a *Abort) {
 	if s.res == nil {

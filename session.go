@@ -96,7 +96,7 @@ func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled
 	s.ctx, s.end = context.WithCancelCause(context.Background())
 	s.inbound = limits.NewCounter(g.Inbound, s.reporter(Inbound))
 	s.outbound = limits.NewCounter(g.Outbound, s.reporter(Outbound))
-	s.opens.limit.Store(a.opens)
+	s.opens.init(a.opens)
 	s.calls = dispatcher{s: s, limit: cfg.workers, opens: openWindow{size: uint64(cfg.opens), granted: uint64(cfg.opens)}}
 	if len(cfg.windows) > 0 {
 		s.windows = make(map[uint16]*callWindow, len(cfg.windows))

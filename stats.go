@@ -33,7 +33,7 @@ type Stats struct {
 func (s *Session) Stats() Stats {
 	st := Stats{
 		Pipes:         s.table.len(),
-		Made:          s.opens.sent.Load(),
+		Made:          s.opens.used(),
 		Inbound:       s.inbound.Held(),
 		Outbound:      s.outbound.Held(),
 		MostInbound:   s.inbound.Peak(),
@@ -62,7 +62,7 @@ func (st Stats) LogValue() slog.Value {
 type NodeStats struct {
 	ID          string          `json:"id,omitempty"`
 	Sessions    int             `json:"sessions"`     // that are up
-	Total       Stats           `json:"total"`        // the sums over them; what is at its highest is the highest of them, and so is a state
+	Total       Stats           `json:"total"`        // the sums over them, those that have ended included in what is counted since the beginning; what is at its highest is the highest of them, and so is a state
 	Busy        int             `json:"busy"`         // workers, those within call backs apart
 	MostBusy    int             `json:"most_busy"`    // Busy at its highest
 	IdleWorkers int             `json:"idle_workers"` // kept for the next call
@@ -73,6 +73,9 @@ type NodeStats struct {
 // Stats returns what the node holds now. The numbers are read one after the other, not in one instant.
 func (n *Node) Stats() NodeStats {
 	st := NodeStats{ID: n.cfg.id, Functions: n.cfg.service.Stats()}
+	n.mu.Lock()
+	st.Total = n.past
+	n.mu.Unlock()
 	for _, s := range n.Sessions() {
 		st.Sessions++
 		st.Total.add(s.Stats())
@@ -93,6 +96,11 @@ func (st NodeStats) String() string {
 // LogValue implements slog.LogValuer.
 func (st NodeStats) LogValue() slog.Value {
 	return slog.GroupValue(slog.Int("sessions", st.Sessions), slog.Any("total", st.Total), slog.Int("busy", st.Busy), slog.Int("most_busy", st.MostBusy))
+}
+
+// ended returns what is left of the numbers of a session that has ended: those that count since the beginning.
+func (st Stats) ended() Stats {
+	return Stats{Made: st.Made, Served: st.Served, Stops: st.Stops, Stopped: st.Stopped}
 }
 
 // add adds the numbers of another session.

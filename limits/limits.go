@@ -101,3 +101,14 @@ func (s State) String() string {
 
 // MarshalText implements encoding.TextMarshaler: a State is its String.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler. The error names what is no State.
+func (s *State) UnmarshalText(text []byte) error {
+	for _, state := range []State{Ready, Congested, Soft, Hard} {
+		if state.String() == string(text) {
+			*s = state
+			return nil
+		}
+	}
+	return fmt.Errorf("limits: %q is no state", text)
+}

@@ -29,6 +29,15 @@ func (l *Lines[T]) Push(p Priority, v T) {
 	l.len++
 }
 
+// Peek returns the value that Pop returns next, and its priority; ok is false when none waits.
+func (l *Lines[T]) Peek() (p Priority, v T, ok bool) {
+	n := l.used.highest(levels)
+	if n < 0 {
+		return p, v, false
+	}
+	return Priority(n + int(Min)), *l.lines[n/pageSize][n%pageSize].Peek(), true
+}
+
 // Pop removes and returns the value whose turn it is; ok is false when none waits.
 func (l *Lines[T]) Pop() (v T, ok bool) {
 	n := l.used.highest(levels)

@@ -17,7 +17,7 @@ func TestASessionKnowsWhoItsPeerIs(t *testing.T) {
 	cert := a.certificate(t, time.Now().Add(time.Hour))
 	server := &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.roots}
 	seen := make(chan asterisque.Peer, 1)
-	there := asterisque.NewNode(asterisque.WithService(service()), asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Service, error) {
+	there := asterisque.NewNode(asterisque.WithService(service()), asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
 		seen <- p
 		return nil, nil
 	}))

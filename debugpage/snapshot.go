@@ -1,0 +1,116 @@
+package debugpage
+
+import (
+	"cmp"
+	"encoding/hex"
+	"slices"
+	"time"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/limits"
+)
+
+// bounds is how much a page shows at most.
+type bounds struct {
+	sessions  int // of each node
+	pipes     int // of each session
+	allPipes  int // of all of them
+	functions int // of each node
+}
+
+// page is what there is to show. It is built whole before anything is written, so that a slow reader of the page holds up nobody.
+type page struct {
+	Time  time.Time `json:"time"`
+	Nodes []node    `json:"nodes"`
+}
+
+type node struct {
+	Stats            asterisque.NodeStats `json:"stats"` // its functions bounded
+	FunctionsLeftOut int                  `json:"functions_left_out"`
+	Sessions         []session            `json:"sessions"`
+	SessionsLeftOut  int                  `json:"sessions_left_out"`
+}
+
+type session struct {
+	ID           string           `json:"id"`
+	Peer         string           `json:"peer"` // as it calls itself
+	LocalAddr    string           `json:"local_addr"`
+	RemoteAddr   string           `json:"remote_addr"`
+	RoundTrip    time.Duration    `json:"round_trip_ns"` // 0: not known yet
+	Stats        asterisque.Stats `json:"stats"`
+	Pipes        []call           `json:"pipes"`
+	PipesLeftOut int              `json:"pipes_left_out"`
+
+	from *asterisque.Session
+}
+
+type call struct {
+	ID       uint64        `json:"id"`
+	Function uint16        `json:"function"`
+	Name     string        `json:"name,omitempty"` // unknown for calls of this side
+	Made     bool          `json:"made"`           // by this side
+	Queued   bool          `json:"queued"`         // the handler has not begun
+	Priority int           `json:"priority"`
+	Waiting  limits.Amount `json:"waiting"` // Blocks that have arrived and were not taken
+}
+
+// take looks at nodes.
+func take(nodes []*asterisque.Node, most bounds) page {
+	p := page{Time: time.Now(), Nodes: make([]node, len(nodes))}
+	for i, n := range nodes {
+		p.Nodes[i] = takeNode(n, &most)
+	}
+	return p
+}
+
+func takeNode(from *asterisque.Node, most *bounds) node {
+	n := node{Stats: from.Stats()}
+	slices.SortStableFunc(n.Stats.Functions, func(a, b asterisque.FunctionStats) int { return cmp.Compare(b.Calls, a.Calls) })
+	n.Stats.Functions, n.FunctionsLeftOut = first(n.Stats.Functions, most.functions)
+
+	all := from.Sessions()
+	n.Sessions = make([]session, len(all))
+	for i, s := range all {
+		id := s.ID()
+		n.Sessions[i] = session{ID: hex.EncodeToString(id[:]), Stats: s.Stats(), from: s}
+	}
+	slices.SortFunc(n.Sessions, moreToSay)
+	n.Sessions, n.SessionsLeftOut = first(n.Sessions, most.sessions)
+	for i := range n.Sessions {
+		n.Sessions[i].look(most)
+	}
+	return n
+}
+
+// moreToSay orders sessions: those at their limits first, then those that hold more, then those with more calls.
+func moreToSay(a, b session) int {
+	return cmp.Or(
+		cmp.Compare(max(b.Stats.InboundState, b.Stats.OutboundState), max(a.Stats.InboundState, a.Stats.OutboundState)),
+		cmp.Compare(b.Stats.Inbound.Bytes+b.Stats.Outbound.Bytes, a.Stats.Inbound.Bytes+a.Stats.Outbound.Bytes),
+		cmp.Compare(b.Stats.Pipes, a.Stats.Pipes),
+		cmp.Compare(a.ID, b.ID),
+	)
+}
+
+// look fills in the rest of a session that is shown.
+func (s *session) look(most *bounds) {
+	about := s.from.Peer()
+	s.Peer, s.LocalAddr, s.RemoteAddr = about.ID, about.LocalAddr.String(), about.RemoteAddr.String()
+	s.RoundTrip = s.from.RoundTrip()
+	infos := s.from.Pipes()
+	slices.SortStableFunc(infos, func(a, b asterisque.PipeInfo) int { return cmp.Compare(b.Waiting.Bytes, a.Waiting.Bytes) }) // they come by age
+	infos, s.PipesLeftOut = first(infos, min(most.pipes, most.allPipes))
+	most.allPipes -= len(infos)
+	s.Pipes = make([]call, len(infos))
+	for i, p := range infos {
+		s.Pipes[i] = call{p.Pipe, p.Function, p.Name, p.Made, p.Queued, int(p.Priority), p.Waiting}
+	}
+}
+
+// first returns at most n of list, and how many it left out.
+func first[T any](list []T, n int) (shown []T, leftOut int) {
+	if len(list) <= n {
+		return list, 0
+	}
+	return list[:n], len(list) - n
+}

@@ -1,0 +1,151 @@
+package debugpage
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/limits"
+)
+
+// print writes p for people.
+func (p *page) print(b *bytes.Buffer) {
+	fmt.Fprintf(b, "asterisque, %s\n", p.Time.UTC().Format("2006-01-02 15:04:05.000 MST"))
+	for i := range p.Nodes {
+		p.Nodes[i].print(b)
+	}
+}
+
+func (n *node) print(b *bytes.Buffer) {
+	st := &n.Stats
+	fmt.Fprintf(b, "\nNODE %s: %s, %d calls run, %d wait; %s busy (%d at most), %d idle, %s for one\n", plain(st.ID), count(st.Sessions, "session"),
+		st.Total.Running, st.Total.Waiting, count(st.Busy, "worker"), st.MostBusy, st.IdleWorkers, count(st.Crowded, "session waits", "sessions wait"))
+	if len(st.Functions) > 0 {
+		printFunctions(b, st.Functions)
+		leftOut(b, n.FunctionsLeftOut, "function")
+	}
+	if len(n.Sessions) > 0 {
+		printSessions(b, n.Sessions)
+		leftOut(b, n.SessionsLeftOut, "session")
+	}
+	for i := range n.Sessions {
+		n.Sessions[i].print(b)
+	}
+}
+
+func printFunctions(b *bytes.Buffer, list []asterisque.FunctionStats) {
+	t := newTable("function", "name", "calls", "queued p50", "p95", "p99", "ran p50", "p95", "p99", "failed")
+	for _, f := range list {
+		q, r := f.Queued, f.Ran
+		t.row(f.Number, plain(f.Name), f.Calls, duration(q.P50), duration(q.P95), duration(q.P99), duration(r.P50), duration(r.P95), duration(r.P99), failures(f.Failed))
+	}
+	t.print(b)
+}
+
+func printSessions(b *bytes.Buffer, list []session) {
+	t := newTable("session", "peer", "address", "inbound", "bytes", "messages", "outbound", "bytes", "messages", "calls", "wait", "run", "made", "served", "stops", "stopped", "round trip")
+	for _, s := range list {
+		st := &s.Stats
+		t.row(s.ID[:8], plain(s.Peer), plain(s.RemoteAddr), st.InboundState, amount(st.Inbound), st.Inbound.Messages, st.OutboundState, amount(st.Outbound), st.Outbound.Messages,
+			st.Pipes, st.Waiting, st.Running, st.Made, st.Served, st.Stops, duration(st.Stopped), duration(s.RoundTrip))
+	}
+	t.print(b)
+}
+
+// print writes the calls of s.
+func (s *session) print(b *bytes.Buffer) {
+	if len(s.Pipes) == 0 && s.PipesLeftOut == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n  session %s %s\n", s.ID[:8], plain(s.Peer))
+	t := newTable("pipe", "function", "name", "call", "priority", "bytes", "Blocks waiting")
+	for _, p := range s.Pipes {
+		state := "runs here"
+		switch {
+		case p.Made:
+			state = "made here"
+		case p.Queued:
+			state = "waits here"
+		}
+		t.row(p.ID, p.Function, plain(p.Name), state, p.Priority, amount(p.Waiting), p.Waiting.Messages)
+	}
+	t.print(b)
+	leftOut(b, s.PipesLeftOut, "call")
+}
+
+func leftOut(b *bytes.Buffer, n int, what string) {
+	if n > 0 {
+		fmt.Fprintf(b, "  … and %s more, left out\n", count(n, what))
+	}
+}
+
+// count returns n with its word: one, or many, which is one with an s if it is not given.
+func count(n int, one string, many ...string) string {
+	switch {
+	case n == 1:
+		return "1 " + one
+	case len(many) > 0:
+		return fmt.Sprintf("%d %s", n, many[0])
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
+
+// failures returns the numbers of failed calls, by their reasons.
+func failures(failed map[string]uint64) string {
+	list := make([]string, 0, len(failed))
+	for _, reason := range slices.Sorted(maps.Keys(failed)) {
+		list = append(list, fmt.Sprintf("%s %d", reason, failed[reason]))
+	}
+	if len(list) == 0 {
+		return "-"
+	}
+	return strings.Join(list, ", ")
+}
+
+// longest is how many characters of a text are shown.
+const longest = 64
+
+// plain returns text that may come from anyone so that it cannot do anything to a terminal.
+func plain(text string) string {
+	if text == "" {
+		return "-"
+	}
+	if !utf8.ValidString(text) || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		text = strconv.Quote(text)
+	}
+	if runes := []rune(text); len(runes) > longest {
+		text = string(runes[:longest-1]) + "…"
+	}
+	return text
+}
+
+// duration returns d with three digits or so.
+func duration(d time.Duration) number {
+	for _, step := range []struct{ below, to time.Duration }{
+		{10 * time.Microsecond, 10 * time.Nanosecond}, {10 * time.Millisecond, 10 * time.Microsecond}, {10 * time.Second, 10 * time.Millisecond},
+	} {
+		if d < step.below {
+			return number(d.Round(step.to).String())
+		}
+	}
+	return number(d.Round(time.Second).String())
+}
+
+// amount returns the bytes of a as a person would say it.
+func amount(a limits.Amount) number {
+	switch n := a.Bytes; {
+	case n < 10<<10:
+		return number(strconv.Itoa(n))
+	case n < 10<<20:
+		return number(fmt.Sprintf("%d KiB", n>>10))
+	default:
+		return number(fmt.Sprintf("%d MiB", n>>20))
+	}
+}

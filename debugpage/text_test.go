@@ -1,0 +1,46 @@
+package debugpage
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/limits"
+)
+
+func TestNumbersAreAlignedToTheRightAndTextToTheLeft(t *testing.T) {
+	table := newTable("name", "n", "time", "last")
+	table.row("é", 7, duration(time.Second), "x")
+	table.row("long", 12345, duration(12*time.Millisecond), "-")
+	var b bytes.Buffer
+	table.print(&b)
+	require.Equal(t, `
+  name      n  time  last
+  é         7    1s  x
+  long  12345  10ms  -
+`, b.String())
+}
+
+func TestDurationsAndAmountsAreShort(t *testing.T) {
+	for d, want := range map[time.Duration]number{
+		0: "0s", 1234: "1.23µs", 123_456: "120µs", 1_234_567: "1.23ms", 123_456_789: "120ms", 1_234_567_890: "1.23s", 83_500_000_000: "1m24s",
+	} {
+		require.Equal(t, want, duration(d))
+	}
+	for n, want := range map[int]number{0: "0", 10239: "10239", 10240: "10 KiB", 5 << 20: "5120 KiB", 17 << 20: "17 MiB"} {
+		require.Equal(t, want, amount(limits.Amount{Bytes: n}))
+	}
+}
+
+func TestPlainTextIsShortAndPrintable(t *testing.T) {
+	for text, want := range map[string]string{
+		"": "-", "node 7": "node 7", "ünï": "ünï", "a\tb": `"a\tb"`, "\x00": `"\x00"`, "a\u2066b": `"a\u2066b"`,
+		strings.Repeat("x", 64): strings.Repeat("x", 64),
+		strings.Repeat("x", 65): strings.Repeat("x", 63) + "…",
+	} {
+		require.Equal(t, want, plain(text))
+	}
+}

@@ -1,0 +1,72 @@
+package asterisqueotel
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// backend is where the spans and metrics of a test go.
+type backend struct {
+	spans  *tracetest.InMemoryExporter
+	reader *sdkmetric.ManualReader
+	meters *sdkmetric.MeterProvider
+	opts   []Option
+}
+
+func newBackend(t testing.TB, opts ...sdktrace.TracerProviderOption) *backend {
+	b := &backend{spans: tracetest.NewInMemoryExporter(), reader: sdkmetric.NewManualReader()}
+	traces := sdktrace.NewTracerProvider(append(opts, sdktrace.WithSyncer(b.spans))...)
+	b.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(b.reader))
+	t.Cleanup(func() {
+		require.NoError(t, traces.Shutdown(context.Background()))
+		require.NoError(t, b.meters.Shutdown(context.Background()))
+	})
+	b.opts = []Option{WithTracerProvider(traces), WithMeterProvider(b.meters)}
+	return b
+}
+
+func (b *backend) tracer() asterisque.Option { return asterisque.WithTracer(Tracer(b.opts...)) }
+
+// collect returns what all metrics are now, by name.
+func (b *backend) collect(t testing.TB) map[string]metricdata.Aggregation {
+	t.Helper()
+	var all metricdata.ResourceMetrics
+	require.NoError(t, b.reader.Collect(context.Background(), &all))
+	found := map[string]metricdata.Aggregation{}
+	for _, s := range all.ScopeMetrics {
+		for _, m := range s.Metrics {
+			found[m.Name] = m.Data
+		}
+	}
+	return found
+}
+
+// connect returns both ends of a session over TCP; the nodes are closed with the test, before the providers are shut down.
+func connect(t testing.TB, here, there *asterisque.Node) (dialled, accepted *asterisque.Session) {
+	t.Helper()
+	t.Cleanup(func() { here.Close(); there.Close() })
+	ln, err := wire.Listen(context.Background(), "tcp://127.0.0.1:0", wire.Options{})
+	require.NoError(t, err)
+	defer ln.Close()
+	var accepting sync.WaitGroup
+	accepting.Go(func() {
+		if w, err := ln.Accept(); err == nil {
+			accepted, _ = there.Accept(context.Background(), w)
+		}
+	})
+	dialled, err = here.Dial(context.Background(), ln.URL())
+	require.NoError(t, err)
+	accepting.Wait()
+	require.NotNil(t, accepted)
+	return dialled, accepted
+}

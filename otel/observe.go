@@ -1,0 +1,169 @@
+package asterisqueotel
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/limits"
+)
+
+// The attributes of what a node holds, each with few values.
+const (
+	directionKey = attribute.Key("asterisque.direction") // inbound, outbound
+	stateKey     = attribute.Key("asterisque.state")     // of limits: ready, congested, soft, hard; of workers: busy, idle
+	quantileKey  = attribute.Key("asterisque.quantile")  // 0.5, 0.95, 0.99
+)
+
+// Observe lets meter collect what node holds, until unregister is called, which the end of the node does not replace. Each collection looks at every session. The attributes attrs
+// are those of everything: they keep several nodes of a program apart, which otherwise overwrite each other. An error says which instrument the meter refused, and then nothing is registered.
+//
+//	asterisque.sessions           sessions that are up
+//	asterisque.session.limits     sessions by asterisque.direction and asterisque.state of their limits
+//	asterisque.pipes              running calls of both sides
+//	asterisque.calls.waiting      calls of peers that nobody has taken yet
+//	asterisque.calls.running      calls of peers whose handlers run
+//	asterisque.held.messages      what waits, by asterisque.direction
+//	asterisque.held.bytes         the same, in bytes
+//	asterisque.workers            goroutines for handlers, by asterisque.state: busy or idle
+//	asterisque.workers.wanted     sessions that wait for a worker of the node
+//	asterisque.function.calls     calls of peers that arrived, since the beginning
+//	asterisque.function.failures  those that failed, by error.type
+//	asterisque.function.queued    how long they waited for a worker, in seconds, by asterisque.quantile
+//	asterisque.function.ran       how long their handlers took, the same
+//
+// The last four have the attributes asterisque.function, the number, and rpc.method, the name, and tell of the node's own service; see [asterisque.Service.Stats].
+func Observe(meter metric.Meter, node *asterisque.Node, attrs ...attribute.KeyValue) (unregister func() error, err error) {
+	o := observer{node: node, attrs: slices.Clone(attrs)}
+	all, err := o.instruments(meter)
+	if err != nil {
+		return nil, err
+	}
+	r, err := meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
+		o.observe(to)
+		return nil
+	}, all...)
+	if err != nil {
+		return nil, err
+	}
+	return r.Unregister, nil
+}
+
+// observer does not change.
+type observer struct {
+	node  *asterisque.Node
+	attrs []attribute.KeyValue
+
+	sessions, limits, pipes, waiting, running, messages, bytes, workers, wanted metric.Int64ObservableUpDownCounter
+	calls, failures                                                             metric.Int64ObservableCounter
+	queued, ran                                                                 metric.Float64ObservableGauge
+}
+
+// instruments makes all of them.
+func (o *observer) instruments(meter metric.Meter) (all []metric.Observable, err error) {
+	for _, i := range []struct {
+		to                *metric.Int64ObservableUpDownCounter
+		name, unit, about string
+	}{
+		{&o.sessions, "asterisque.sessions", "{session}", "Sessions that are up."},
+		{&o.limits, "asterisque.session.limits", "{session}", "Sessions by the state of their limits."},
+		{&o.pipes, "asterisque.pipes", "{call}", "Running calls of both sides."},
+		{&o.waiting, "asterisque.calls.waiting", "{call}", "Calls of peers that nobody has taken yet."},
+		{&o.running, "asterisque.calls.running", "{call}", "Calls of peers whose handlers run."},
+		{&o.messages, "asterisque.held.messages", "{message}", "Messages that wait in sessions."},
+		{&o.bytes, "asterisque.held.bytes", "By", "Bytes of messages that wait in sessions."},
+		{&o.workers, "asterisque.workers", "{worker}", "Goroutines for handlers."},
+		{&o.wanted, "asterisque.workers.wanted", "{session}", "Sessions that wait for a worker of the node."},
+	} {
+		var e error
+		*i.to, e = meter.Int64ObservableUpDownCounter(i.name, metric.WithUnit(i.unit), metric.WithDescription(i.about))
+		all, err = append(all, *i.to), errors.Join(err, e)
+	}
+	for _, i := range []struct {
+		to          *metric.Int64ObservableCounter
+		name, about string
+	}{
+		{&o.calls, "asterisque.function.calls", "Calls of peers that arrived."},
+		{&o.failures, "asterisque.function.failures", "Calls of peers that failed."},
+	} {
+		var e error
+		*i.to, e = meter.Int64ObservableCounter(i.name, metric.WithUnit("{call}"), metric.WithDescription(i.about))
+		all, err = append(all, *i.to), errors.Join(err, e)
+	}
+	for _, i := range []struct {
+		to          *metric.Float64ObservableGauge
+		name, about string
+	}{
+		{&o.queued, "asterisque.function.queued", "How long calls waited for a worker."},
+		{&o.ran, "asterisque.function.ran", "How long handlers took."},
+	} {
+		var e error
+		*i.to, e = meter.Float64ObservableGauge(i.name, metric.WithUnit("s"), metric.WithDescription(i.about))
+		all, err = append(all, *i.to), errors.Join(err, e)
+	}
+	return all, err
+}
+
+// observe tells what the node holds now.
+func (o *observer) observe(to metric.Observer) {
+	st := o.node.Stats()
+	total := &st.Total
+	to.ObserveInt64(o.sessions, int64(st.Sessions), o.with())
+	to.ObserveInt64(o.pipes, int64(total.Pipes), o.with())
+	to.ObserveInt64(o.waiting, int64(total.Waiting), o.with())
+	to.ObserveInt64(o.running, int64(total.Running), o.with())
+	for d, held := range map[asterisque.Direction]limits.Amount{asterisque.Inbound: total.Inbound, asterisque.Outbound: total.Outbound} {
+		to.ObserveInt64(o.messages, int64(held.Messages), o.with(directionKey.String(d.String())))
+		to.ObserveInt64(o.bytes, int64(held.Bytes), o.with(directionKey.String(d.String())))
+	}
+	to.ObserveInt64(o.workers, int64(st.Busy), o.with(stateKey.String("busy")))
+	to.ObserveInt64(o.workers, int64(st.IdleWorkers), o.with(stateKey.String("idle")))
+	to.ObserveInt64(o.wanted, int64(st.Crowded), o.with())
+	o.observeLimits(to)
+	for i := range st.Functions {
+		o.observeFunction(to, &st.Functions[i])
+	}
+}
+
+// observeLimits tells how many sessions are in which state.
+func (o *observer) observeLimits(to metric.Observer) {
+	var in, out [limits.Hard + 1]int64
+	for _, s := range o.node.Sessions() {
+		st := s.Stats()
+		in[st.InboundState]++
+		out[st.OutboundState]++
+	}
+	for state := range limits.Hard + 1 {
+		to.ObserveInt64(o.limits, in[state], o.with(directionKey.String(asterisque.Inbound.String()), stateKey.String(state.String())))
+		to.ObserveInt64(o.limits, out[state], o.with(directionKey.String(asterisque.Outbound.String()), stateKey.String(state.String())))
+	}
+}
+
+func (o *observer) observeFunction(to metric.Observer, f *asterisque.FunctionStats) {
+	number, name := functionKey.Int(int(f.Number)), method(f.Name)
+	to.ObserveInt64(o.calls, int64(f.Calls), o.with(number, name))
+	for class, n := range f.Failed {
+		to.ObserveInt64(o.failures, int64(n), o.with(number, name, semconv.ErrorTypeKey.String(class)))
+	}
+	for _, l := range []struct {
+		to metric.Float64ObservableGauge
+		of asterisque.Latency
+	}{{o.queued, f.Queued}, {o.ran, f.Ran}} {
+		if l.of.Timed == 0 {
+			continue
+		}
+		to.ObserveFloat64(l.to, l.of.P50.Seconds(), o.with(number, name, quantileKey.String("0.5")))
+		to.ObserveFloat64(l.to, l.of.P95.Seconds(), o.with(number, name, quantileKey.String("0.95")))
+		to.ObserveFloat64(l.to, l.of.P99.Seconds(), o.with(number, name, quantileKey.String("0.99")))
+	}
+}
+
+// with returns an observation's attributes.
+func (o *observer) with(attrs ...attribute.KeyValue) metric.ObserveOption {
+	return metric.WithAttributes(append(attrs, o.attrs...)...)
+}

@@ -1,0 +1,11 @@
+//go:build darwin || freebsd || netbsd || openbsd || dragonfly
+
+package stdiowire
+
+import (
+	"os"
+	"syscall"
+)
+
+// replace makes fd stand for what is behind by.
+func replace(by, fd int) error { return os.NewSyscallError("dup2", syscall.Dup2(by, fd)) }

@@ -1,0 +1,48 @@
+package stdiowire
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/wiretest"
+)
+
+func TestTheWireOfAChild(t *testing.T) {
+	wiretest.Run(t, func(t *testing.T) (a, b wire.Wire) {
+		there, in, err := os.Pipe()
+		require.NoError(t, err)
+		back, out, err := os.Pipe()
+		require.NoError(t, err)
+		return wire.FromConn(parent{there, out}), wire.FromConn(parent{back, in})
+	})
+}
+
+func TestOnlyTextIsQuoted(t *testing.T) {
+	for _, c := range []struct {
+		pieces []string
+		want   string
+	}{
+		{nil, ""},
+		{[]string{"\x00\x00\x00\x05hello"}, ""},
+		{[]string{"hi"}, "hi"},
+		{[]string{"hel", "lo\n"}, "hello\n"},
+		{[]string{"hi\x00"}, ""},
+		{[]string{"hello\x00", "world"}, "hello"},
+		{[]string{"Grüße, \x1b[1mWelt"}, "Grüße, \x1b[1mWelt"},
+		{[]string{string(make([]byte, 100))}, ""},
+	} {
+		var q quoted
+		for _, p := range c.pieces {
+			q.add([]byte(p))
+		}
+		require.Equal(t, c.want, q.String(), "%q", c.pieces)
+	}
+	var q quoted
+	for range 100 {
+		q.add([]byte("long "))
+	}
+	require.Len(t, q.String(), mostQuoted)
+}

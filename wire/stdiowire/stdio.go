@@ -1,0 +1,46 @@
+package stdiowire
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// Stdio returns the Wire to the parent, over this program's standard input and output, which belong to it from now on: whoever prints to standard output prints to standard
+// error, and standard input is empty. It is to be called once, before anything is printed. The error says that standard input or output is not a pipe: the
+// program was started by hand, or by a parent that does not speak this protocol, or Stdio was called before.
+//
+// The Wire ends, with io.EOF, when the parent closes it, or dies. The program should end then; the parent waits a while for that.
+func Stdio() (wire.Wire, error) {
+	for _, f := range []*os.File{os.Stdin, os.Stdout} {
+		if info, err := f.Stat(); err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {
+			return nil, fmt.Errorf("stdiowire: %s is not a pipe: this program has to be started by another, for example with stdiowire.Start", f.Name())
+		}
+	}
+	in, out, err := take()
+	if err != nil {
+		return nil, fmt.Errorf("stdiowire: %w", err)
+	}
+	return wire.FromConn(parent{in, out}), nil
+}
+
+// parent is the parent process as an io.ReadWriteCloser.
+type parent struct{ in, out *os.File }
+
+// Read implements io.Reader.
+func (p parent) Read(b []byte) (int, error) { return p.in.Read(b) }
+
+// Write implements io.Writer.
+func (p parent) Write(b []byte) (int, error) { return p.out.Write(b) }
+
+// Close implements io.Closer.
+func (p parent) Close() error { return errors.Join(p.out.Close(), p.in.Close()) }
+
+// LocalAddr names this process.
+func (p parent) LocalAddr() net.Addr { return self() }
+
+// RemoteAddr names the parent.
+func (p parent) RemoteAddr() net.Addr { return addr(fmt.Sprintf("pid %d", os.Getppid())) }

@@ -1,0 +1,16 @@
+//go:build !(linux || darwin || freebsd || netbsd || openbsd || dragonfly)
+
+package stdiowire
+
+import "os"
+
+// take returns standard input and output, and lets the variables of package os stand for something harmless.
+func take() (in, out *os.File, err error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, nil, err
+	}
+	in, out = os.Stdin, os.Stdout
+	os.Stdin, os.Stdout = null, os.Stderr
+	return in, out, nil
+}

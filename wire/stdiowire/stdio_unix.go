@@ -1,0 +1,48 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
+
+package stdiowire
+
+import (
+	"os"
+	"syscall"
+)
+
+// take returns standard input and output, and puts something harmless into their places.
+func take() (in, out *os.File, err error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer null.Close()
+	if in, err = move(syscall.Stdin, int(null.Fd()), "standard input"); err != nil {
+		return nil, nil, err
+	}
+	if out, err = move(syscall.Stdout, syscall.Stderr, "standard output"); err != nil {
+		in.Close()
+		return nil, nil, err
+	}
+	return in, out, nil
+}
+
+// move returns what is behind fd as a file of its own, and puts what is behind other into its place. A file of another number also spares this program the signal that
+// kills who writes to a standard output that nobody reads.
+func move(fd, other int, name string) (*os.File, error) {
+	syscall.ForkLock.RLock() // so that no process started meanwhile keeps the pipe open
+	own, err := syscall.Dup(fd)
+	if err == nil {
+		syscall.CloseOnExec(own)
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, os.NewSyscallError("dup", err)
+	}
+	if err := replace(other, fd); err != nil {
+		syscall.Close(own)
+		return nil, err
+	}
+	if err := syscall.SetNonblock(own, true); err != nil { // so that Close wakes who reads or writes
+		syscall.Close(own)
+		return nil, os.NewSyscallError("setnonblock", err)
+	}
+	return os.NewFile(uintptr(own), name), nil
+}

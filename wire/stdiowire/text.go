@@ -1,0 +1,66 @@
+package stdiowire
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"log/slog"
+)
+
+// mostLine is how many bytes of a line are passed on in one piece.
+const mostLine = 16 << 10
+
+// mostQuoted is how many bytes of a text are quoted.
+const mostQuoted = 60
+
+// copyLines copies from to its end, each line by a Write of its own, and returns the last line that is not empty. Errors of to are ignored: the child is not to blame.
+func copyLines(to io.Writer, from io.Reader) (last string) {
+	r := bufio.NewReaderSize(from, mostLine)
+	for {
+		line, err := r.ReadSlice('\n')
+		if len(line) > 0 {
+			to.Write(line)
+		}
+		if text := bytes.TrimSpace(line); len(text) > 0 {
+			last = string(text[:min(len(text), 200)])
+		}
+		if err != nil && err != bufio.ErrBufferFull {
+			return last
+		}
+	}
+}
+
+// logWriter logs lines.
+type logWriter struct {
+	log   *slog.Logger
+	child string
+}
+
+// Write implements io.Writer.
+func (w logWriter) Write(line []byte) (int, error) {
+	w.log.Info("standard error of a child", "child", w.child, "line", string(bytes.TrimRight(line, "\r\n")))
+	return len(line), nil
+}
+
+// quoted keeps the first bytes that a child has written, as far as they are text. A frame is not taken for one: a length of four letters would be above 150 MB.
+type quoted struct {
+	first []byte
+	done  bool // what comes does not matter
+}
+
+func (q *quoted) add(p []byte) {
+	for _, b := range p {
+		if q.done = q.done || len(q.first) == mostQuoted || !printable(b); q.done {
+			break
+		}
+		q.first = append(q.first, b)
+	}
+	if q.done && len(q.first) < 4 {
+		q.first = nil
+	}
+}
+
+func printable(b byte) bool { return b >= ' ' && b != 0x7f || b >= '\t' && b <= '\r' || b == 0x1b }
+
+// String returns the text, or nothing.
+func (q *quoted) String() string { return string(q.first) }

@@ -1,0 +1,72 @@
+package stdiowire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+const scheme = "stdio"
+
+// Register makes [wire.Dial] start programs, by URLs such as
+//
+//   - "stdio:///usr/lib/app/plugin?arg=-v&arg=fast", with an absolute path and two arguments
+//   - "stdio:plugin", with a program that is looked up in PATH
+//
+// as Start does with these options. The context of Dial has no effect on the child. It is for programs whose URLs come from who may run programs. [wire.Listen]
+// does not know the scheme: see [Stdio]. A second call is an error.
+func Register(opts ...Option) error {
+	if _, err := newConfig(opts); err != nil {
+		return fmt.Errorf("stdiowire: register: %w", err)
+	}
+	return wire.Register(scheme, transport{opts})
+}
+
+// transport is for "stdio:program".
+type transport struct{ opts []Option }
+
+// Dial implements wire.Dialer.
+func (t transport) Dial(ctx context.Context, u *url.URL, _ wire.Options) (wire.Wire, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	cmd, err := command(u)
+	if err != nil {
+		return nil, err
+	}
+	return start(cmd, t.opts)
+}
+
+// Listen implements wire.Transport.
+func (transport) Listen(context.Context, *url.URL, wire.Options) (wire.Listener, error) {
+	return nil, errors.New("a child does not listen: it has one Wire, which stdiowire.Stdio returns; give it to Node.Accept")
+}
+
+// command returns the command of a URL.
+func command(u *url.URL) (*exec.Cmd, error) {
+	const example = "for example stdio:///usr/lib/app/plugin?arg=-v, or stdio:plugin for a program in PATH"
+	if u.User != nil || u.Host != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("nothing but a program and its arguments has a meaning here; %s", example)
+	}
+	name, err := url.PathUnescape(u.Opaque)
+	if err != nil {
+		return nil, err
+	}
+	if name += u.Path; name == "" {
+		return nil, fmt.Errorf("the program is missing; %s", example)
+	}
+	query, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, err
+	}
+	args := query["arg"]
+	if delete(query, "arg"); len(query) > 0 {
+		return nil, fmt.Errorf("the query may have nothing but arg=…; %s", example)
+	}
+	return exec.Command(filepath.FromSlash(name), args...), nil
+}
