@@ -2,7 +2,6 @@ package wire
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"net/url"
 )
@@ -11,7 +10,7 @@ import (
 type tcpTransport struct{}
 
 func (tcpTransport) Dial(ctx context.Context, u *url.URL, _ Options) (Wire, error) {
-	address, err := hostPort(u, true)
+	address, err := HostPort(u, true)
 	if err != nil {
 		return nil, err
 	}
@@ -31,28 +30,9 @@ func (tcpTransport) Listen(ctx context.Context, u *url.URL, _ Options) (Listener
 }
 
 func listenTCP(ctx context.Context, u *url.URL) (net.Listener, error) {
-	address, err := hostPort(u, false)
+	address, err := HostPort(u, false)
 	if err != nil {
 		return nil, err
 	}
 	return new(net.ListenConfig).Listen(ctx, "tcp", address)
-}
-
-// hostPort returns what the net package calls an address.
-func hostPort(u *url.URL, needHost bool) (string, error) {
-	if err := bare(u); err != nil {
-		return "", urlError{err}
-	}
-	example := fmt.Sprintf("for example %s://127.0.0.1:5330", u.Scheme)
-	switch {
-	case u.Opaque != "":
-		return "", urlError{fmt.Errorf("two slashes are missing behind the scheme; %s", example)}
-	case needHost && u.Hostname() == "":
-		return "", urlError{fmt.Errorf("the host is missing; %s", example)}
-	case u.Port() == "":
-		return "", urlError{fmt.Errorf("the port is missing; %s", example)}
-	case u.Path != "" && u.Path != "/":
-		return "", urlError{fmt.Errorf("a path has no meaning here; %s", example)}
-	}
-	return net.JoinHostPort(u.Hostname(), u.Port()), nil
 }

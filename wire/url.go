@@ -3,7 +3,6 @@ package wire
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -114,19 +113,11 @@ func Listen(ctx context.Context, rawURL string, o Options) (Listener, error) {
 	return l, nil
 }
 
-// ErrURL is what errors of [Dial] and [Listen] wrap that a URL can never be used: it is not one, or its scheme is unknown.
-var ErrURL = errors.New("wire: the URL cannot be used")
-
-// urlError is an ErrURL that says why.
-type urlError struct{ error }
-
-func (urlError) Is(target error) bool { return target == ErrURL }
-
 // parse returns the parts of a URL and the transport for it.
 func parse(rawURL string) (*url.URL, Transport, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		return nil, nil, urlError{fmt.Errorf("wire: %w; a URL is, for example, %s", err, exampleTCP)}
+		return nil, nil, BadURL(fmt.Errorf("wire: %w; a URL is, for example, %s", err, exampleTCP))
 	}
 	schemes.mu.RLock()
 	defer schemes.mu.RUnlock()
@@ -135,22 +126,9 @@ func parse(rawURL string) (*url.URL, Transport, error) {
 	}
 	known := strings.Join(slices.Sorted(maps.Keys(schemes.of)), ", ")
 	if u.Scheme == "" {
-		return nil, nil, urlError{fmt.Errorf("wire: %q has no scheme; a URL is, for example, %s; known schemes are %s", rawURL, exampleTCP, known)}
+		return nil, nil, BadURL(fmt.Errorf("wire: %q has no scheme; a URL is, for example, %s; known schemes are %s", rawURL, exampleTCP, known))
 	}
-	return nil, nil, urlError{fmt.Errorf("wire: scheme %q of %s is unknown; known are %s; Register adds others", u.Scheme, u.Redacted(), known)}
+	return nil, nil, BadURL(fmt.Errorf("wire: scheme %q of %s is unknown; known are %s; Register adds others", u.Scheme, u.Redacted(), known))
 }
 
 const exampleTCP = "tcp://127.0.0.1:5330"
-
-// bare returns an error if u has parts that a transport would ignore.
-func bare(u *url.URL) error {
-	switch {
-	case u.User != nil:
-		return errors.New("a user has no meaning here")
-	case u.RawQuery != "" || u.ForceQuery:
-		return errors.New("a query has no meaning here")
-	case u.Fragment != "":
-		return errors.New("a fragment has no meaning here")
-	}
-	return nil
-}

@@ -40,7 +40,6 @@ package classicwire
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -86,7 +85,7 @@ type transport struct{}
 
 // Dial implements wire.Transport.
 func (transport) Dial(ctx context.Context, u *url.URL, _ wire.Options) (wire.Wire, error) {
-	address, err := address(u, true)
+	address, err := wire.HostPort(u, true)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +98,7 @@ func (transport) Dial(ctx context.Context, u *url.URL, _ wire.Options) (wire.Wir
 
 // Listen implements wire.Transport.
 func (transport) Listen(ctx context.Context, u *url.URL, _ wire.Options) (wire.Listener, error) {
-	address, err := address(u, false)
+	address, err := wire.HostPort(u, false)
 	if err != nil {
 		return nil, err
 	}
@@ -108,19 +107,6 @@ func (transport) Listen(ctx context.Context, u *url.URL, _ wire.Options) (wire.L
 		return nil, err
 	}
 	return &listener{Listener: l}, nil
-}
-
-// address returns what the net package calls an address.
-func address(u *url.URL, needHost bool) (string, error) {
-	switch {
-	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || u.Opaque != "" || u.Path != "" && u.Path != "/":
-		return "", errors.New("there is more than host and port; a URL is, for example, classic://127.0.0.1:5330")
-	case needHost && u.Hostname() == "":
-		return "", errors.New("the host is missing; for example classic://127.0.0.1:5330")
-	case u.Port() == "":
-		return "", errors.New("the port is missing; for example classic://127.0.0.1:5330")
-	}
-	return net.JoinHostPort(u.Hostname(), u.Port()), nil
 }
 
 // listener accepts classic clients.

@@ -191,8 +191,8 @@ func TestTheSchemeListensAndDials(t *testing.T) {
 	for url, want := range map[string]string{
 		"classic://":                 "host is missing",
 		"classic://127.0.0.1":        "port is missing",
-		"classic://127.0.0.1:1/path": "more than host and port",
-		"classic://u@127.0.0.1:1":    "more than host and port",
+		"classic://127.0.0.1:1/path": "has no meaning here",
+		"classic://u@127.0.0.1:1":    "has no meaning here",
 	} {
 		_, err := wire.Dial(background, url, wire.Options{})
 		require.ErrorContains(t, err, want)

@@ -21,9 +21,9 @@ func TestURLsThatDoNotFitAreRefused(t *testing.T) {
 		"quic://":                      "the host is missing",
 		"quic:127.0.0.1:1":             "two slashes are missing",
 		"quic://127.0.0.1":             "the port is missing",
-		"quic://127.0.0.1:1/path":      "nothing but host and port",
-		"quic://user@127.0.0.1:1":      "nothing but host and port",
-		"quic://127.0.0.1:1?a=b":       "nothing but host and port",
+		"quic://127.0.0.1:1/path":      "has no meaning here",
+		"quic://user@127.0.0.1:1":      "has no meaning here",
+		"quic://127.0.0.1:1?a=b":       "has no meaning here",
 		"quic://name.invalid:1":        "name.invalid",
 		"quic://127.0.0.1:no-such-one": "invalid port",
 	} {

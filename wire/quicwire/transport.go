@@ -2,8 +2,6 @@ package quicwire
 
 import (
 	"context"
-	"fmt"
-	"net"
 	"net/url"
 
 	"github.com/asterisque-go/asterisque/wire"
@@ -18,7 +16,7 @@ type transport struct{}
 
 // Dial implements wire.Dialer.
 func (transport) Dial(ctx context.Context, u *url.URL, o wire.Options) (wire.Wire, error) {
-	address, err := hostPort(u, true)
+	address, err := wire.HostPort(u, true)
 	if err != nil {
 		return nil, err
 	}
@@ -33,25 +31,9 @@ func (transport) Dial(ctx context.Context, u *url.URL, o wire.Options) (wire.Wir
 
 // Listen implements wire.Transport.
 func (transport) Listen(ctx context.Context, u *url.URL, o wire.Options) (wire.Listener, error) {
-	address, err := hostPort(u, false)
+	address, err := wire.HostPort(u, false)
 	if err != nil {
 		return nil, err
 	}
 	return listen(ctx, address, o.TLS, unused)
-}
-
-// hostPort returns what the net package calls an address.
-func hostPort(u *url.URL, needHost bool) (string, error) {
-	const example = "for example quic://127.0.0.1:5330"
-	switch {
-	case u.Opaque != "":
-		return "", fmt.Errorf("two slashes are missing behind the scheme; %s", example)
-	case needHost && u.Hostname() == "":
-		return "", fmt.Errorf("the host is missing; %s", example)
-	case u.Port() == "":
-		return "", fmt.Errorf("the port is missing; %s", example)
-	case u.User != nil, u.Path != "" && u.Path != "/", u.RawQuery != "" || u.ForceQuery, u.Fragment != "":
-		return "", fmt.Errorf("nothing but host and port has a meaning here; %s", example)
-	}
-	return net.JoinHostPort(u.Hostname(), u.Port()), nil
 }

@@ -15,11 +15,11 @@ import (
 
 // Listen implements wire.Transport.
 func (t *transport) Listen(ctx context.Context, u *url.URL, o wire.Options) (wire.Listener, error) {
-	address, err := hostPort(u, false)
+	address, err := wire.HostPort(u, false)
 	if err != nil {
-		return nil, urlError{err}
+		return nil, err
 	}
-	cfg := tlsConfig(o.TLS)
+	cfg := wire.TLSConfig(o.TLS, alpn)
 	if t.secure && len(cfg.Certificates) == 0 && cfg.GetCertificate == nil && cfg.GetConfigForClient == nil {
 		return nil, errors.New("there is no certificate; put one into Options.TLS.Certificates, for example with tls.LoadX509KeyPair")
 	}

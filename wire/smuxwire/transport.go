@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"net/url"
 	"sync"
@@ -38,9 +37,9 @@ type dialled struct {
 
 // Dial implements wire.Dialer.
 func (t *transport) Dial(ctx context.Context, u *url.URL, o wire.Options) (wire.Wire, error) {
-	address, err := hostPort(u, true)
+	address, err := wire.HostPort(u, true)
 	if err != nil {
-		return nil, urlError{err}
+		return nil, err
 	}
 	k := key{address, o.TLS}
 	for {
@@ -100,7 +99,7 @@ func (t *transport) connect(ctx context.Context, k key) (*Mux, error) {
 	var c net.Conn
 	var err error
 	if t.secure {
-		c, err = (&tls.Dialer{Config: tlsConfig(k.tls)}).DialContext(ctx, "tcp", k.address)
+		c, err = (&tls.Dialer{Config: wire.TLSConfig(k.tls, alpn)}).DialContext(ctx, "tcp", k.address)
 	} else {
 		c, err = new(net.Dialer).DialContext(ctx, "tcp", k.address)
 	}
@@ -108,47 +107,4 @@ func (t *transport) connect(ctx context.Context, k key) (*Mux, error) {
 		return nil, err
 	}
 	return Client(c, func(c *config) { c.waiting = 0 }) // nobody would accept
-}
-
-// tlsConfig returns a copy of c with what is missing filled in.
-func tlsConfig(c *tls.Config) *tls.Config {
-	if c == nil {
-		c = &tls.Config{MinVersion: tls.VersionTLS13}
-	}
-	c = c.Clone()
-	if c.MinVersion == 0 {
-		c.MinVersion = tls.VersionTLS13
-	}
-	if len(c.NextProtos) == 0 {
-		c.NextProtos = []string{alpn}
-	}
-	return c
-}
-
-// urlError is a wire.ErrURL that says why.
-type urlError struct{ error }
-
-// Is makes errors.Is find wire.ErrURL.
-func (urlError) Is(target error) bool { return target == wire.ErrURL }
-
-// hostPort returns what the net package calls an address.
-func hostPort(u *url.URL, needHost bool) (string, error) {
-	example := fmt.Sprintf("for example %s://127.0.0.1:5331", u.Scheme)
-	switch {
-	case u.Opaque != "":
-		return "", fmt.Errorf("two slashes are missing behind the scheme; %s", example)
-	case needHost && u.Hostname() == "":
-		return "", fmt.Errorf("the host is missing; %s", example)
-	case u.Port() == "":
-		return "", fmt.Errorf("the port is missing; %s", example)
-	case u.Path != "" && u.Path != "/":
-		return "", fmt.Errorf("a path has no meaning here; %s", example)
-	case u.User != nil:
-		return "", errors.New("a user has no meaning here")
-	case u.RawQuery != "" || u.ForceQuery:
-		return "", errors.New("a query has no meaning here")
-	case u.Fragment != "":
-		return "", errors.New("a fragment has no meaning here")
-	}
-	return net.JoinHostPort(u.Hostname(), u.Port()), nil
 }

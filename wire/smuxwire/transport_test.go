@@ -185,13 +185,13 @@ func TestTLSTellsAboutItself(t *testing.T) {
 func TestURLsThatCannotWorkSayWhyAndHowToDoBetter(t *testing.T) {
 	const both, dial, listen = "both", "dial", "listen"
 	for _, test := range []struct{ op, url, want string }{
-		{both, "smux:127.0.0.1:80", "two slashes are missing behind the scheme; for example smux://127.0.0.1:5331"},
+		{both, "smux:127.0.0.1:80", "two slashes are missing behind the scheme; for example smux://127.0.0.1:5330"},
 		{both, "smux://127.0.0.1", "port is missing"},
 		{both, "smux://127.0.0.1:1/path", "path"},
 		{both, "smux://127.0.0.1:1?a=b", "query"},
 		{both, "smux://127.0.0.1:1#a", "fragment"},
 		{both, "smux://me:secret@127.0.0.1:1", "user"},
-		{dial, "smux+tls://:5331", "host is missing; for example smux+tls://127.0.0.1:5331"},
+		{dial, "smux+tls://:5331", "host is missing; for example smux+tls://127.0.0.1:5330"},
 		{listen, "smux+tls://127.0.0.1:0", "certificate"},
 	} {
 		t.Run(test.op+" "+test.url, func(t *testing.T) {

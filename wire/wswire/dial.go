@@ -41,7 +41,7 @@ func WithHeader(h http.Header) DialOption {
 func Dial(ctx context.Context, rawURL string, opts ...DialOption) (wire.Wire, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		return nil, urlError{fmt.Errorf("wire: %w; a URL is, for example, wss://example.org/rpc", err)}
+		return nil, wire.BadURL(fmt.Errorf("wire: %w; a URL is, for example, wss://example.org/rpc", err))
 	}
 	var cfg dialConfig
 	for _, o := range opts {
@@ -56,7 +56,7 @@ func Dial(ctx context.Context, rawURL string, opts ...DialOption) (wire.Wire, er
 
 func dial(ctx context.Context, u *url.URL, cfg dialConfig) (wire.Wire, error) {
 	if err := check(u); err != nil {
-		return nil, urlError{err}
+		return nil, wire.BadURL(err)
 	}
 	var d dialler
 	t := d.transport(cfg.tls)
@@ -83,12 +83,6 @@ func dial(ctx context.Context, u *url.URL, cfg dialConfig) (wire.Wire, error) {
 	return newSocket(ws, d.conn, true, state), nil
 }
 
-// urlError is a wire.ErrURL that says why.
-type urlError struct{ error }
-
-// Is makes errors.Is find wire.ErrURL.
-func (urlError) Is(target error) bool { return target == wire.ErrURL }
-
 // check returns why u is no URL for Dial.
 func check(u *url.URL) error {
 	example := fmt.Sprintf("for example %s://127.0.0.1:8080/rpc", u.Scheme)
@@ -113,7 +107,7 @@ type dialler struct {
 
 // transport returns an HTTP transport for one connection.
 func (d *dialler) transport(cfg *tls.Config) *http.Transport {
-	cfg = tlsConfig(cfg)
+	cfg = wire.TLSConfig(cfg, "http/1.1") // as which WebSocket begins
 	return &http.Transport{
 		Proxy:           http.ProxyFromEnvironment,
 		TLSClientConfig: cfg, // for TLS through a proxy
@@ -135,21 +129,6 @@ func (d *dialler) made(c net.Conn, err error) (net.Conn, error) {
 	}
 	d.conn = &conn{Conn: c}
 	return d.conn, nil
-}
-
-// tlsConfig returns a copy of c with what is missing filled in. WebSocket begins as HTTP/1.1.
-func tlsConfig(c *tls.Config) *tls.Config {
-	if c == nil {
-		c = &tls.Config{MinVersion: tls.VersionTLS13}
-	}
-	c = c.Clone()
-	if c.MinVersion == 0 {
-		c.MinVersion = tls.VersionTLS13
-	}
-	if len(c.NextProtos) == 0 {
-		c.NextProtos = []string{"http/1.1"}
-	}
-	return c
 }
 
 // dialError returns why there is no WebSocket.

@@ -35,9 +35,9 @@ type listener struct {
 
 func listen(ctx context.Context, u *url.URL, cfg *tls.Config) (wire.Listener, error) {
 	if err := checkListen(u); err != nil {
-		return nil, urlError{err}
+		return nil, wire.BadURL(err)
 	}
-	cfg = tlsConfig(cfg)
+	cfg = wire.TLSConfig(cfg, "http/1.1")
 	if u.Scheme == "wss" && len(cfg.Certificates) == 0 && cfg.GetCertificate == nil && cfg.GetConfigForClient == nil {
 		return nil, errors.New("there is no certificate; put one into Options.TLS.Certificates, for example with tls.LoadX509KeyPair")
 	}
