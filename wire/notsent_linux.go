@@ -1,6 +1,10 @@
 package wire
 
-import "syscall"
+import (
+	"crypto/tls"
+	"net"
+	"syscall"
+)
 
 // tcpNotSentLowat is TCP_NOTSENT_LOWAT of tcp(7), which package syscall does not name.
 const tcpNotSentLowat = 25
@@ -9,8 +13,20 @@ const tcpNotSentLowat = 25
 // buffer may hold megabytes; what has been sent and is not acknowledged does not count, so that the throughput stays.
 const maxNotSent = 32 << 10
 
-// boundNotSent bounds what waits in the kernel. It is best effort: a socket that does not know the option works as well.
-func boundNotSent(raw syscall.RawConn) {
+// BoundUnsent bounds what waits to be sent in the kernel, where that is possible, so that an urgent call need not wait behind it: on Linux, for a TCP socket, which may be below a
+// [*tls.Conn]. It is for transports that do not use [FromConn], and best effort.
+func BoundUnsent(c net.Conn) {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	s, ok := c.(*net.TCPConn)
+	if !ok {
+		return
+	}
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return
+	}
 	raw.Control(func(fd uintptr) {
 		syscall.SetsockoptInt(int(fd), syscall.IPPROTO_TCP, tcpNotSentLowat, maxNotSent)
 	})

@@ -1,8 +1,8 @@
-//go:build unix && !linux
+//go:build !linux
 
 package wire
 
-import "syscall"
+import "net"
 
-// boundNotSent does nothing where the system has no bound for what waits in the kernel, or package syscall does not reach it.
-func boundNotSent(syscall.RawConn) {}
+// BoundUnsent does nothing where the system has no bound for what waits in the kernel, or package syscall does not reach it.
+func BoundUnsent(net.Conn) {}

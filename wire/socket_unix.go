@@ -27,9 +27,8 @@ func newSocketWire(s *streamWire, c net.Conn) (Wire, bool) {
 	var err error
 	switch c := c.(type) {
 	case *net.TCPConn:
-		if raw, err = c.SyscallConn(); err == nil {
-			boundNotSent(raw)
-		}
+		BoundUnsent(c)
+		raw, err = c.SyscallConn()
 	case *net.UnixConn:
 		raw, err = c.SyscallConn()
 	default:

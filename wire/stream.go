@@ -19,6 +19,7 @@ import (
 // it holds for a frame that is arriving follows what has arrived, not what is announced.
 func FromConn(c io.ReadWriteCloser) Wire {
 	if c, ok := c.(*tls.Conn); ok {
+		BoundUnsent(c)
 		return &tlsWire{connWire{newStreamWire(hastyTLS{c}), c}, c}
 	}
 	s := newStreamWire(c)

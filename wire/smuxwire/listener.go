@@ -71,6 +71,7 @@ func (l *listener) acceptLoop(opts []Option) {
 				continue // it may pass
 			}
 		}
+		wire.BoundUnsent(c)
 		m, err := Server(c, opts...)
 		if err != nil {
 			l.put(result{nil, err})

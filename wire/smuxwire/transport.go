@@ -106,5 +106,6 @@ func (t *transport) connect(ctx context.Context, k key) (*Mux, error) {
 	if err != nil {
 		return nil, err
 	}
+	wire.BoundUnsent(c)
 	return Client(c, func(c *config) { c.waiting = 0 }) // nobody would accept
 }

@@ -127,6 +127,7 @@ func (d *dialler) made(c net.Conn, err error) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	wire.BoundUnsent(c)
 	d.conn = &conn{Conn: c}
 	return d.conn, nil
 }

@@ -117,6 +117,9 @@ type hijacker struct {
 // Hijack implements http.Hijacker.
 func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
+	if err == nil {
+		wire.BoundUnsent(c)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
