@@ -165,7 +165,7 @@ func (c *call) fail(a *Abort) {
 }
 
 // enclosing implements endpoint.
-func (c *call) enclosing() *enclosure { return c.nest }
+func (c *call) enclosing() *enclosure { return enclosing(c.nest, c.function) }
 
 // untyped implements endpoint.
 func (c *call) untyped() *pipe.Pipe { return nil }

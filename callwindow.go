@@ -99,6 +99,9 @@ func (s *Session) enterWindow(ctx context.Context, function uint16, lends *enclo
 			if e.function == function {
 				return nil, nil
 			}
+			if e.by == nil {
+				break
+			}
 		}
 	}
 	if a := w.enter(ctx, s, front); a != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/fifo"
 )
 
 // dispatcher runs the calls of one session: at most limit at once, the others by priority, and in the order of their arrival.
@@ -20,8 +21,9 @@ type dispatcher struct {
 	limit int      // fixed
 
 	mu      sync.Mutex
-	ready   line // guarded by mu, as all below: calls that wait for a worker
-	gated   map[*gate]*line
+	ready   line                   // guarded by mu, as all below: calls that wait for a worker
+	behind  fifo.Queue[*enclosure] // those whose own worker is at work while calls wait; each once
+	gated   map[*gate]*parked      // calls that wait for their function
 	opens   openWindow
 	waiting int  // calls that nobody has taken yet, wherever they wait
 	running int  // calls that workers have taken
@@ -52,11 +54,31 @@ func (d *dispatcher) grant(total uint64) {
 	}
 }
 
+// beginInline notes that the reader is about to run c. It reports false if that ended meanwhile, with the session.
+func (d *dispatcher) beginInline(c *incoming) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if c.state != arrives {
+		return false
+	}
+	c.state = runs
+	return true
+}
+
 // put takes over c, which has just arrived. If too many calls wait already, it refuses the least urgent one, which may be c.
 func (d *dispatcher) put(c *incoming) {
 	d.mu.Lock()
 	allowed := c.nested() || d.opens.arrive()
+	if c.state != arrives {
+		d.mu.Unlock()
+		c.Taken(1, len(c.params))
+		if m := c.memory(); m != nil {
+			d.s.node.once.refuse(m, errNotBegun)
+		}
+		return
+	}
 	excess := d.excessLocked(c)
+	c.state = waits
 	d.waiting++
 	if !allowed || excess == c {
 		d.mu.Unlock()
@@ -83,8 +105,8 @@ func (d *dispatcher) put(c *incoming) {
 
 // excessLocked returns the call that has to be refused for c to find room, c itself if all others are as urgent, and nil if there is room.
 func (d *dispatcher) excessLocked(c *incoming) *incoming {
-	if most := d.s.cfg.maxWaiting; most == 0 || d.waiting < most {
-		return nil
+	if most := d.s.cfg.maxWaiting; most == 0 || d.waiting < most || c.lent() {
+		return nil // a call that is made within another one waits for nobody, and that one would be in vain without it
 	}
 	if other := d.ready.lessUrgent(c.priority); other != nil {
 		return other
@@ -95,7 +117,7 @@ func (d *dispatcher) excessLocked(c *incoming) *incoming {
 // giveUp refuses c, which waits, because there are too many, or more than were allowed.
 func (d *dispatcher) giveUp(c *incoming, allowed bool) {
 	switch {
-	case !d.leave(c):
+	case d.leave(c) != waits:
 	case allowed:
 		c.refuse(codec.OverloadedFor(max(time.Duration(d.lastWait.Load()), minRetryAfter), "too many calls wait here"))
 	default:
@@ -116,12 +138,21 @@ func (d *dispatcher) queueLocked(c *incoming) (j job, wake bool) {
 	if c.state != waits {
 		return j, false
 	}
-	if e := c.nest; e != nil {
+	e := c.nest
+	switch {
+	case !c.lent():
+		d.ready.push(c)
+	case !e.busy:
 		e.calls.push(c)
-		wake, e.busy = !e.busy, true
-		return job{d: d, within: e}, wake
+		e.busy = true
+		return job{d: d, within: e}, true
+	default: // busy perhaps for long: any worker may take c
+		e.calls.push(c)
+		if !e.behind {
+			e.behind = true
+			d.behind.Push(e)
+		}
 	}
-	d.ready.push(c)
 	return job{d: d}, d.wakeLocked()
 }
 
@@ -129,6 +160,10 @@ func (d *dispatcher) queueLocked(c *incoming) (j job, wake bool) {
 func (d *dispatcher) work(k *scratch, j job, crowded *atomic.Bool) (again bool) {
 	var last *incoming
 	for woken := true; ; woken = false {
+		if j.within == nil && d.s.node.workers.limit > 0 && d.s.mustWaitOutbound() {
+			d.waitElsewhere(woken, last)
+			return false
+		}
 		d.s.waitOutbound()
 		c, wake, grant := d.take(j.within, woken, last)
 		if c == nil {
@@ -154,12 +189,27 @@ func (d *dispatcher) work(k *scratch, j job, crowded *atomic.Bool) (again bool) 
 func (d *dispatcher) standBack() (again bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.waking || d.ready.len() == 0 {
+	if d.waking || d.ready.len()+d.behind.Len() == 0 {
 		d.active--
 		return false
 	}
 	d.waking = true
 	return true
+}
+
+// waitElsewhere lets a worker go that the node needs for other sessions, and another one come when this session may send again. woken says that nobody else is coming, last is
+// as for take.
+func (d *dispatcher) waitElsewhere(woken bool, last *incoming) {
+	if last != nil {
+		d.done(last)
+	}
+	if !woken && !d.standBack() {
+		return
+	}
+	go func() { // ends at the latest with the session
+		d.s.waitOutbound()
+		d.s.node.workers.start(job{d: d}, true)
+	}()
 }
 
 // take returns the next call, or nil if none waits, and then the worker has left. last is the call that the worker has run before, or nil. wake says that another worker is to be woken,
@@ -171,13 +221,10 @@ func (d *dispatcher) take(e *enclosure, woken bool, last *incoming) (c *incoming
 		d.running--
 		last.state = left
 	}
-	from := &d.ready
-	if e != nil {
-		from = &e.calls
-	} else if woken {
+	if e == nil && woken {
 		d.waking = false
 	}
-	for c = from.pop(); c != nil && !d.passLocked(c); c = from.pop() {
+	for c = d.nextLocked(e); c != nil && !d.passLocked(c); c = d.nextLocked(e) {
 	}
 	if c == nil {
 		if e != nil {
@@ -191,7 +238,30 @@ func (d *dispatcher) take(e *enclosure, woken bool, last *incoming) (c *incoming
 	d.waiting--
 	d.running++
 	d.mostRunning = max(d.mostRunning, d.running)
-	return c, e == nil && d.ready.len() > 0 && d.wakeLocked(), d.opens.take(c.nested())
+	return c, e == nil && d.ready.len()+d.behind.Len() > 0 && d.wakeLocked(), d.opens.take(c.nested())
+}
+
+// nextLocked returns the next call within e, or, if e is nil, the next one of all: first those that hold up another call.
+func (d *dispatcher) nextLocked(e *enclosure) *incoming {
+	if e != nil {
+		c := e.calls.pop()
+		if c == nil && e.behind {
+			e.behind = false
+			d.behind.Filter(func(o **enclosure) bool { return *o != e })
+		}
+		return c
+	}
+	for d.behind.Len() > 0 {
+		e := d.behind.Pop()
+		c := e.calls.pop()
+		if e.behind = e.calls.len() > 0; e.behind {
+			d.behind.Push(e)
+		}
+		if c != nil {
+			return c
+		}
+	}
+	return d.ready.pop()
 }
 
 // passLocked reports whether c may run as far as the gate of its function goes. Otherwise it waits there.
@@ -200,38 +270,44 @@ func (d *dispatcher) passLocked(c *incoming) bool {
 	if g == nil || c.gated || c.encloses(nil) {
 		return true
 	}
-	if c.gated = g.enter(d); c.gated {
+	p := g.enter(d, d.gated[g])
+	if c.gated = p == nil; c.gated {
 		return true
 	}
-	if d.gated[g] == nil {
-		if d.gated == nil {
-			d.gated = make(map[*gate]*line)
-		}
-		d.gated[g] = new(line)
+	if d.gated == nil {
+		d.gated = make(map[*gate]*parked)
 	}
-	d.gated[g].push(c)
+	d.gated[g] = p
+	p.calls.push(c)
 	return false
 }
 
-// admit lets the next call that waits for g go on, with the place that another one has left. It reports false if none waits; more says that there are others.
-func (d *dispatcher) admit(g *gate) (ok, more bool) {
+// admit lets the next call of p go on, with the place at g that another one has left. It reports false if none waits. another says that it has got one more place, if more
+// calls wait, because others left at the same time.
+func (d *dispatcher) admit(g *gate, p *parked) (ok, another bool) {
 	d.mu.Lock()
-	var c *incoming
-	if l := d.gated[g]; l != nil {
-		c = l.pop()
-		if more = l.len() > 0; !more {
-			delete(d.gated, g)
-		}
-	}
-	if c != nil {
-		c.gated = true
-	}
-	d.mu.Unlock()
+	c := p.calls.pop()
 	if c == nil {
+		d.mu.Unlock()
 		return false, false
 	}
+	c.gated = true
+	if p.calls.len() > 0 {
+		another = g.again(p)
+	} else {
+		delete(d.gated, g)
+	}
+	d.mu.Unlock()
 	d.queue(c)
-	return true, more
+	return true, another
+}
+
+// unparkLocked forgets the place of the session at g if none of its calls waits there any more.
+func (d *dispatcher) unparkLocked(g *gate) {
+	if p := d.gated[g]; p != nil && p.calls.len() == 0 {
+		delete(d.gated, g)
+		g.forget(p)
+	}
 }
 
 // done is called when c has run.
@@ -254,18 +330,25 @@ func (d *dispatcher) queued(c *incoming) bool {
 // holds reports whether others may wait for the end of c.
 func (c *incoming) holds() bool { return c.handler.keys != nil || c.handler.gate != nil }
 
-// leave takes c out of wherever it waits, because its caller gave up, the session ended, or too many wait. What it held is free then. It reports false, and does nothing,
-// if c does not wait.
-func (d *dispatcher) leave(c *incoming) bool {
+// leave takes c out of wherever it waits, because its caller gave up, the session ended, or too many wait. What it held is free then. It returns how far c had got before; if
+// c did not wait, it does nothing but keep one that arrives from getting further.
+func (d *dispatcher) leave(c *incoming) (before place) {
 	d.mu.Lock()
-	if c.state != waits {
+	before = c.state
+	if before == arrives {
+		c.state = left
+	}
+	if before != waits {
 		d.mu.Unlock()
-		return false
+		return before
 	}
 	c.state = left
 	d.waiting--
 	if c.in != nil {
 		c.in.left()
+		if c.handler.gate != nil {
+			d.unparkLocked(c.handler.gate)
+		}
 	}
 	gated := c.gated
 	grant := d.opens.take(c.nested())
@@ -274,7 +357,7 @@ func (d *dispatcher) leave(c *incoming) bool {
 	c.Taken(1, len(c.params))
 	c.params = nil
 	d.release(c, gated)
-	return true
+	return before
 }
 
 // release gives back what c, which has left, held: its place at the gate of its function, and its turn.

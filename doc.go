@@ -31,7 +31,8 @@
 //
 // Nodes, sessions, services, functions and pipes may be used by any number of goroutines at the same time. Every handler runs on a goroutine of its own, at most
 // [WithWorkers] of them at once for each session and [WithNodeWorkers] for all, and calls wait, by priority and arrival, for one to be free. So a handler may block, and it may call
-// back, as deep as it likes: a call that is made within a call back needs no worker of its own. A function may run fewer calls at once ([WithConcurrency]), those of one key one after the
+// back, as deep as it likes: a call that is made within a call back needs no worker of its own. Only chains of calls that begin on both sides may wait for each other's last workers, until their
+// deadlines. A function may run fewer calls at once ([WithConcurrency]), those of one key one after the
 // other ([WithKey]), or, if it is short, on the goroutine that reads the session ([WithInline]).
 //
 // Blocks of one direction of a pipe arrive in the order in which they were sent. Between calls there is no order: whoever needs one waits for the first result, or

@@ -215,6 +215,9 @@ func (c *incoming) refuse(a *Abort) {
 	}
 	r := *a
 	r.Ran = codec.Refused
+	if c.pipe != nil {
+		(*pipe.End)(c.pipe).Closed(nil, &r) // Blocks may have come already: nobody will take them
+	}
 	c.Close(nil, &r)
 }
 
@@ -262,15 +265,24 @@ func (c *incoming) closed(m codec.Close) {
 	c.fail(a)
 }
 
+var errNotBegun = codec.ErrUnavailable.Withf("the call had not begun")
+
 // fail implements endpoint.
 func (c *incoming) fail(a *Abort) {
-	left := c.s.calls.leave(c)
+	before := c.s.calls.leave(c)
+	if before == waits {
+		c.handler.meter.ended(a)
+	}
 	if c.pipe != nil {
 		(*pipe.End)(c.pipe).Closed(nil, a)
 	}
+	if before == arrives {
+		c.end(context.Canceled) // the reader sees to the rest
+		return
+	}
 	if m := c.memory(); m != nil {
-		if left {
-			c.s.node.once.refuse(m, codec.ErrUnavailable.Withf("the call had not begun"))
+		if before == waits {
+			c.s.node.once.refuse(m, errNotBegun)
 		} else if c.s.ctx.Err() != nil {
 			return // the session has ended, and the answer is for the next one
 		}

@@ -1,6 +1,7 @@
 package asterisque
 
 import (
+	"runtime/debug"
 	"sync"
 
 	"github.com/asterisque-go/asterisque/codec"
@@ -27,7 +28,8 @@ type turn struct {
 func (k *keys) name(c *incoming) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = codec.ErrPanicked.Withf("the key of function %d %q panicked: %v", c.function, c.handler.name, v)
+			c.s.log.Error("key panicked", "function", c.function, "name", c.handler.name, "panic", v, "stack", string(debug.Stack()))
+			err = codec.ErrPanicked.Withf("the key of function %d %q panicked", c.function, c.handler.name)
 		}
 	}()
 	key, err := k.of(c.s.values, c.params)

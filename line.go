@@ -6,9 +6,10 @@ import "github.com/asterisque-go/asterisque/priority"
 type place uint8
 
 const (
-	waits place = iota // for its turn, its function or a worker
-	runs               // a worker has taken it
-	left               // it is over, or was given up while it waited
+	arrives place = iota // the reader has yet to find out where it belongs
+	waits                // for its turn, its function or a worker
+	runs                 // a worker has taken it
+	left                 // it is over, or was given up while it waited
 )
 
 // line is where calls wait: by priority, and among equals in the order of their arrival. A call that leaves is only counted, and removed together with others, so that

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"sync"
+	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/outbox"
@@ -33,7 +34,13 @@ func (s *Session) open(ctx context.Context, function uint16, name string, params
 	if t := s.cfg.tracer; t != nil {
 		cfg.trace, done = t.Call(ctx, s, function, name)
 	}
-	p, a := s.permit(ctx, function, len(params), cfg)
+	wait := ctx
+	if cfg.ttl > 0 {
+		var cancel context.CancelFunc
+		wait, cancel = context.WithTimeout(ctx, cfg.ttl)
+		defer cancel()
+	}
+	p, a := s.permit(wait, function, len(params), cfg)
 	if a != nil {
 		done(a)
 		return nil, a
@@ -44,10 +51,10 @@ func (s *Session) open(ctx context.Context, function uint16, name string, params
 	if p.window != nil || s.cfg.tracer != nil {
 		l.after = sync.OnceFunc(func() {
 			p.leave()
-			done(l.pipe.Err())
+			go done(l.pipe.Err()) // not on the reader, which the application would hold up; done ends it
 		})
 	}
-	l.watch(ctx, cfg)
+	l.watch(ctx, cfg, p.expires)
 	m := outbox.Message{Type: codec.OpenType, Function: function, Payload: params, Meta: p.meta, Expires: p.expires, Departer: l}
 	if err := l.put(&m); err != nil {
 		l.unsent()
@@ -61,10 +68,10 @@ func (s *Session) open(ctx context.Context, function uint16, name string, params
 }
 
 // watch aborts the pipe when ctx ends or the time to live has passed.
-func (l *link) watch(ctx context.Context, cfg callConfig) {
+func (l *link) watch(ctx context.Context, cfg callConfig, expires time.Time) {
 	switch {
 	case cfg.ttl > 0:
-		ctx, l.cancel = context.WithTimeout(ctx, cfg.ttl)
+		ctx, l.cancel = context.WithDeadline(ctx, expires)
 	case ctx.Done() != nil:
 		ctx, l.cancel = context.WithCancel(ctx)
 	default:
@@ -125,7 +132,7 @@ func (l *link) fail(a *Abort) {
 }
 
 // enclosing implements endpoint.
-func (l *link) enclosing() *enclosure { return l.nest }
+func (l *link) enclosing() *enclosure { return enclosing(l.nest, l.pipe.Function()) }
 
 // untyped implements endpoint.
 func (l *link) untyped() *pipe.Pipe { return l.pipe }

@@ -10,13 +10,14 @@ import (
 // A handler may call its caller back, and that one may call again, and so on: calls within calls. The inner ones need what the outer ones hold while they wait for them: a
 // worker, a key, a place at the gate of a function. So an Open tells within which call it is made, and the callee lets it use what that call holds.
 
-// enclosure is what a call from this side, made by a handler, lends to the calls of the peer that are made within it: one worker beyond the limit, because the handler's own
-// stands still meanwhile.
+// enclosure is a call from this side, as the calls of the peer that are made within it see it. If a handler made it, it lends them one worker beyond the limit, because the
+// handler's own stands still meanwhile.
 type enclosure struct {
-	by       *incoming // the call whose handler made it; fixed, as function
+	by       *incoming // the call whose handler made it; nil: no handler did; fixed, as function
 	function uint16
-	calls    line // guarded by the lock of the dispatcher: those that wait for the worker
-	busy     bool // guarded by the lock of the dispatcher: the worker is at work
+	calls    line // guarded by the lock of the dispatcher, as all below: those that wait for the worker
+	busy     bool // the worker is at work
+	behind   bool // calls wait meanwhile, so that any worker may take them
 }
 
 // enclose returns the enclosure of a call that is made with ctx on s, or nil if no handler of s makes it.
@@ -29,6 +30,14 @@ func enclose(ctx context.Context, s *Session, function uint16) (*enclosure, *Abo
 		return nil, neverSent(codec.ErrUnavailable.Withf("the handler of function %d %q runs inline, so that the answer could not be read: register it without WithInline", c.function, c.handler.name))
 	}
 	return &enclosure{by: c, function: function}, nil
+}
+
+// enclosing returns lends, which is that of a call from this side, or that of a call which no handler made.
+func enclosing(lends *enclosure, function uint16) *enclosure {
+	if lends == nil {
+		return &enclosure{function: function}
+	}
+	return lends
 }
 
 // meta returns what an Open says of the call it is made within.
@@ -59,6 +68,9 @@ func (c *incoming) extra() *extra {
 
 func (c *incoming) nested() bool { return c.rare != nil && c.rare.nested }
 
+// lent reports whether c is made within a call of a handler, which lends it a worker.
+func (c *incoming) lent() bool { return c.nest != nil && c.nest.by != nil }
+
 func (c *incoming) turn() *turn {
 	if c.rare == nil {
 		return nil
@@ -68,7 +80,7 @@ func (c *incoming) turn() *turn {
 
 // encloses reports whether c is made within another call of the same function; if key is not nil, of the same function and key.
 func (c *incoming) encloses(key *uint64) bool {
-	for e := c.nest; e != nil; e = e.by.nest {
+	for e := c.nest; e != nil && e.by != nil; e = e.by.nest {
 		if e.by.handler != c.handler {
 			continue
 		}

@@ -40,7 +40,6 @@ const mostRepetitions = 8
 // begin reports whether c, which has a key, is to run. Otherwise it is answered with what became of the first one, at once or later.
 func (o *once) begin(c *incoming) (run bool) {
 	key := c.s.Peer().identity() + string(c.rare.key)
-	c.state = runs // unless it is let in, nobody will take it
 	o.mu.Lock()
 	o.forgetLocked(time.Now())
 	m := o.calls[key]
@@ -55,7 +54,7 @@ func (o *once) begin(c *incoming) (run bool) {
 		}
 		m = &memory{key: key, first: c}
 		o.calls[key] = m
-		c.rare.memory, c.state = m, waits
+		c.rare.memory = m
 		o.held.Bytes += limits.Overhead
 		o.mu.Unlock()
 		return true

@@ -198,6 +198,11 @@ func (s *Session) waitOutbound() {
 	}
 }
 
+// mustWaitOutbound reports whether waitOutbound would wait.
+func (s *Session) mustWaitOutbound() bool {
+	return s.outbound.State() >= limits.Soft && s.inbound.State() < limits.Soft && s.ctx.Err() == nil
+}
+
 // reserve counts a message with size bytes of payload that is about to be sent. At the soft limit it waits.
 func (s *Session) reserve(ctx context.Context, size int) *Abort {
 	for {

@@ -151,7 +151,7 @@ func (s *Session) turnAway(m *codec.Open, h *handler) error {
 
 var errOpensWindow = codec.ErrWindow.Withf("more calls than the window for Opens allows")
 
-// accept lets c run: here if it is inline, and else as soon as it is its turn.
+// accept lets c run: here if it is inline, and else as soon as it is its turn. It is in the table already, so that the end of the session may end it meanwhile.
 func (s *Session) accept(c *incoming) {
 	switch {
 	case c.rare != nil && c.rare.key != nil && !s.node.once.begin(c):
@@ -160,7 +160,6 @@ func (s *Session) accept(c *incoming) {
 		s.runInline(c)
 	case c.handler.keys != nil:
 		if err := c.handler.keys.name(c); err != nil {
-			c.state = left
 			s.calls.refuse(c.nested())
 			c.refuse(codec.AbortOf(err))
 			return
@@ -182,9 +181,12 @@ func (s *Session) writeAnswers() {
 
 // runInline runs c on the goroutine of the reader.
 func (s *Session) runInline(c *incoming) {
-	c.state, c.onReader = runs, c.pipe == nil
+	c.onReader = c.pipe == nil
 	if !s.calls.refuse(c.nested()) {
 		c.refuse(errOpensWindow)
+		return
+	}
+	if !s.calls.beginInline(c) {
 		return
 	}
 	s.live.deaf.Store(true)

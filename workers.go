@@ -142,7 +142,7 @@ func (w *workers) end() {
 	for _, k := range w.idle {
 		close(k.jobs)
 	}
-	w.idle = nil
+	w.idle, w.fewest = nil, 0 // also for a trim that is about to begin
 	if w.timer != nil {
 		w.timer.Stop()
 		w.timer = nil

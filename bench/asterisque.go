@@ -1,0 +1,237 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/priority"
+	"github.com/asterisque-go/asterisque/stream"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// The contract of the benchmark.
+var (
+	astEcho   = asterisque.Func[[]byte, []byte](1, "echo")
+	astStruct = asterisque.Func[Field, Field](2, "struct")
+)
+
+// astStreams are the numbers of the functions that take streams.
+var astStreams = map[streamKind]uint16{messages: 3, bulk: 4, background: 4, stuck: 5, idle: 6}
+
+// overScheme returns this library over the wire that URLs of a scheme choose.
+func overScheme(scheme string) *impl {
+	i := &impl{name: "asterisque-" + scheme, extra: true, link: (*astLink)(nil)}
+	if scheme == "tcp" {
+		i.name, i.extra = "asterisque", false
+	}
+	i.listen = func(ctx context.Context, n needs) (host, error) { return astListen(ctx, scheme, n) }
+	return i
+}
+
+type astHost struct {
+	here, there *asterisque.Node
+	url         string
+	dir         string // with the socket's file; empty if there is none
+	cancel      context.CancelFunc
+	served      chan struct{}
+}
+
+func astListen(ctx context.Context, scheme string, n needs) (host, error) {
+	url, dir, err := astURL(scheme)
+	if err != nil {
+		return nil, err
+	}
+	server, client, err := tlsConfigs()
+	if err != nil {
+		return nil, err
+	}
+	options := func(cfg *tls.Config) []asterisque.Option {
+		opts := []asterisque.Option{asterisque.WithService(astService(n)), asterisque.WithTLS(cfg)}
+		if !n.typed {
+			opts = append(opts, asterisque.WithCodecs(codec.Raw))
+		}
+		if n.pipes > 0 {
+			opts = append(opts, asterisque.WithWorkers(n.pipes+1))
+		}
+		return opts
+	}
+	ln, err := wire.Listen(ctx, url, wire.Options{TLS: server})
+	if err != nil {
+		return nil, err
+	}
+	h := &astHost{
+		here: asterisque.NewNode(options(client)...), there: asterisque.NewNode(options(server)...), url: ln.URL(), dir: dir, served: make(chan struct{}),
+	}
+	ctx, h.cancel = context.WithCancel(ctx)
+	go func() { // ends with close
+		defer close(h.served)
+		h.there.Serve(ctx, ln)
+	}()
+	return h, nil
+}
+
+// astURL returns where to listen, and a folder to be removed afterwards if it needs one.
+func astURL(scheme string) (url, dir string, err error) {
+	if scheme != "unix" {
+		return scheme + "://127.0.0.1:0", "", nil
+	}
+	dir, err = os.MkdirTemp("", "bench")
+	return "unix://" + filepath.ToSlash(filepath.Join(dir, "s")), dir, err
+}
+
+func astService(n needs) *asterisque.Service {
+	svc := asterisque.NewService()
+	astEcho.Handle(svc, func(_ context.Context, b []byte) ([]byte, error) { return b, nil })
+	astStruct.Handle(svc, func(_ context.Context, f Field) (Field, error) { return f, nil })
+	svc.Handle(astStreams[messages], "messages", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+		var count uint64
+		for {
+			b, err := p.Recv(ctx)
+			if errors.Is(err, io.EOF) {
+				return binary.BigEndian.AppendUint64(nil, count), nil
+			}
+			if err != nil {
+				return nil, err
+			}
+			count += uint64(len(b.Payload))
+			b.Release()
+		}
+	})
+	svc.Handle(astStreams[bulk], "bulk", func(_ context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+		n, err := io.Copy(io.Discard, stream.NewReader(p))
+		return binary.BigEndian.AppendUint64(nil, uint64(n)), err
+	})
+	svc.Handle(astStreams[stuck], "stuck", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	svc.Handle(astStreams[idle], "idle", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+		n.arrived.Add(1)
+		_, err := p.Recv(ctx)
+		return nil, err
+	})
+	return svc
+}
+
+func (h *astHost) dial(ctx context.Context) (link, error) {
+	s, err := h.here.Dial(ctx, h.url)
+	if err != nil {
+		return nil, err
+	}
+	return &astLink{h, s}, nil
+}
+
+func (h *astHost) close() {
+	h.cancel()
+	h.here.Close()
+	h.there.Close()
+	<-h.served
+	if h.dir != "" {
+		os.RemoveAll(h.dir)
+	}
+}
+
+type astLink struct {
+	h *astHost
+	s *asterisque.Session
+}
+
+func (l *astLink) close() { l.s.Close() }
+
+func (l *astLink) newCaller(request []byte, urgent bool) (op, error) {
+	if urgent {
+		return astCall(l.s, request, asterisque.WithPriority(priority.Max)), nil
+	}
+	return astCall(l.s, request), nil
+}
+
+func astCall(s *asterisque.Session, request []byte, opts ...asterisque.CallOption) op {
+	return func() error {
+		reply, err := astEcho.Call(context.Background(), s, request, opts...)
+		if err != nil {
+			return err
+		}
+		return echoed(reply, request)
+	}
+}
+
+func (l *astLink) newBackCaller(request []byte) (op, error) {
+	sessions := l.h.there.Sessions()
+	if len(sessions) != 1 {
+		return nil, fmt.Errorf("there are %d sessions to call back on", len(sessions))
+	}
+	return astCall(sessions[0], request), nil
+}
+
+func (l *astLink) newStructCaller() (op, error) {
+	return func() error {
+		reply, err := astStruct.Call(context.Background(), l.s, sampleField)
+		if err != nil {
+			return err
+		}
+		return checkField(reply.Number, reply.Name)
+	}, nil
+}
+
+func (l *astLink) open(kind streamKind) (sender, error) {
+	var opts []asterisque.CallOption
+	if kind == background {
+		opts = append(opts, asterisque.WithPriority(priority.Min))
+	}
+	p, err := l.s.Open(context.Background(), astStreams[kind], nil, opts...)
+	if err != nil {
+		return nil, err
+	}
+	if kind == messages {
+		return astMessages{p}, nil
+	}
+	return astBytes{p, stream.NewWriter(p)}, nil
+}
+
+// astMessages sends each message as a Block.
+type astMessages struct{ p *pipe.Pipe }
+
+func (s astMessages) send(b []byte) error { return s.p.Send(context.Background(), b) }
+
+func (s astMessages) finish() (int64, error) {
+	if err := s.p.CloseSend(); err != nil {
+		return 0, err
+	}
+	return astCount(s.p)
+}
+
+// astBytes sends bytes.
+type astBytes struct {
+	p *pipe.Pipe
+	w *stream.Writer
+}
+
+func (s astBytes) send(b []byte) error {
+	_, err := s.w.Write(b)
+	return err
+}
+
+func (s astBytes) finish() (int64, error) {
+	if err := s.w.Close(); err != nil {
+		return 0, err
+	}
+	return astCount(s.p)
+}
+
+// astCount returns how many bytes the handler has counted.
+func astCount(p *pipe.Pipe) (int64, error) {
+	b, err := p.Result(context.Background())
+	if err != nil {
+		return 0, err
+	}
+	return int64(binary.BigEndian.Uint64(b)), nil
+}

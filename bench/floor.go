@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync"
+)
+
+// pingPongFloor returns a bare TCP connection on which one side writes, and the other sends back what it reads.
+func pingPongFloor() *impl {
+	return &impl{name: "floor-pingpong", link: (*pingPongLink)(nil), callers: 1, listen: func(context.Context, needs) (host, error) {
+		return listenTCP(func(c net.Conn) {
+			buf := make([]byte, 4<<10)
+			for {
+				n, err := c.Read(buf)
+				if err != nil {
+					return
+				}
+				if _, err := c.Write(buf[:n]); err != nil {
+					return
+				}
+			}
+		}, func(c net.Conn) link { return &pingPongLink{c} })
+	}}
+}
+
+type pingPongLink struct{ c net.Conn }
+
+func (l *pingPongLink) close() { l.c.Close() }
+
+func (l *pingPongLink) newCaller(request []byte, _ bool) (op, error) {
+	buf := make([]byte, len(request))
+	return func() error {
+		if _, err := l.c.Write(request); err != nil {
+			return err
+		}
+		if _, err := io.ReadFull(l.c, buf); err != nil {
+			return err
+		}
+		return echoed(buf, request)
+	}, nil
+}
+
+// copyFloor returns a bare TCP connection whose accepting side reads as fast as it can. Several streams are several goroutines that write to it in turn.
+func copyFloor() *impl {
+	return &impl{name: "floor-copy", link: (*copyLink)(nil), kinds: []streamKind{bulk}, listen: func(context.Context, needs) (host, error) {
+		received := make(chan int64, 1)
+		return listenTCP(func(c net.Conn) {
+			var n int64
+			buf := make([]byte, bulkWrite)
+			for {
+				k, err := c.Read(buf)
+				if n += int64(k); err != nil {
+					received <- n
+					return
+				}
+			}
+		}, func(c net.Conn) link { return &copyLink{c: c, received: received} })
+	}}
+}
+
+type copyLink struct {
+	c        net.Conn
+	received chan int64
+
+	mu      sync.Mutex
+	senders int // guarded by mu: those that have not finished
+}
+
+func (l *copyLink) close() { l.c.Close() }
+
+func (l *copyLink) open(streamKind) (sender, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.senders++
+	return (*copySender)(l), nil
+}
+
+// copySender is one of those who write to the connection.
+type copySender copyLink
+
+func (s *copySender) send(b []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, err := s.c.Write(b)
+	return err
+}
+
+// finish closes the connection with the last of the senders, who returns what has been received in all.
+func (s *copySender) finish() (int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.senders--; s.senders > 0 {
+		return 0, nil
+	}
+	if err := s.c.Close(); err != nil {
+		return 0, err
+	}
+	return <-s.received, nil
+}
+
+// tcpHost serves each connection that it accepts with a goroutine.
+type tcpHost struct {
+	ln      net.Listener
+	link    func(net.Conn) link
+	running sync.WaitGroup // ends when the listener and all dialling sides are closed
+}
+
+// listenTCP returns a host that runs serve for each connection it accepts, and makes links of those it dials. The connection is closed when serve returns,
+// which it has to do when the other side closes.
+func listenTCP(serve func(net.Conn), link func(net.Conn) link) (host, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	h := &tcpHost{ln: ln, link: link}
+	h.running.Go(func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			h.running.Go(func() {
+				defer c.Close()
+				serve(c)
+			})
+		}
+	})
+	return h, nil
+}
+
+func (h *tcpHost) dial(context.Context) (link, error) {
+	c, err := net.Dial("tcp", h.ln.Addr().String())
+	if err != nil {
+		return nil, err
+	}
+	return h.link(c), nil
+}
+
+func (h *tcpHost) close() {
+	h.ln.Close()
+	h.running.Wait()
+}

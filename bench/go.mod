@@ -1,0 +1,43 @@
+module github.com/asterisque-go/asterisque/bench
+
+go 1.25.0
+
+replace github.com/asterisque-go/asterisque => ../
+
+require (
+	connectrpc.com/connect v1.21.0
+	github.com/HdrHistogram/hdrhistogram-go v1.4.0
+	github.com/asterisque-go/asterisque v0.0.0
+	github.com/containerd/ttrpc v1.2.10
+	github.com/hashicorp/yamux v0.1.2
+	github.com/libp2p/go-yamux/v5 v5.1.0
+	github.com/quic-go/quic-go v0.61.0
+	github.com/stretchr/testify v1.12.1
+	github.com/xtaci/smux v1.5.56
+	gonum.org/v1/plot v0.17.0
+	google.golang.org/grpc v1.84.0
+	google.golang.org/protobuf v1.36.11
+	storj.io/drpc v1.0.0
+)
+
+require (
+	codeberg.org/go-fonts/liberation v0.5.0 // indirect
+	codeberg.org/go-latex/latex v0.2.0 // indirect
+	codeberg.org/go-pdf/fpdf v0.11.1 // indirect
+	git.sr.ht/~sbinet/gg v0.7.0 // indirect
+	github.com/ajstarks/svgo v0.0.0-20211024235047-1546f124cd8b // indirect
+	github.com/containerd/log v0.1.0 // indirect
+	github.com/fxamacker/cbor/v2 v2.9.6 // indirect
+	github.com/golang/freetype v0.0.0-20170609003504-e2365dfdc4a0 // indirect
+	github.com/libp2p/go-buffer-pool v0.0.2 // indirect
+	github.com/sirupsen/logrus v1.9.4 // indirect
+	github.com/x448/float16 v0.8.4 // indirect
+	github.com/zeebo/errs v1.2.2 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/crypto v0.54.0 // indirect
+	golang.org/x/image v0.30.0 // indirect
+	golang.org/x/net v0.57.0 // indirect
+	golang.org/x/sys v0.47.0 // indirect
+	golang.org/x/text v0.40.0 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260706201446-f0a921348800 // indirect
+)

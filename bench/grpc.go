@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/types/known/typepb"
+)
+
+// grpcImpl returns grpc-go with a codec that passes bytes on as they are, larger buffers, goroutines that are kept for the next call, and fixed windows, which
+// spares it to estimate them. Service and methods are what its generator would write.
+func grpcImpl() *impl { return &impl{name: "grpc", link: (*grpcLink)(nil), listen: grpcListen} }
+
+const (
+	grpcWindow     = 1 << 20 // of a stream
+	grpcConnWindow = 8 << 20
+	grpcBuffer     = 128 << 10
+)
+
+// grpcMethods are the names of the methods that take streams.
+var grpcMethods = map[streamKind]string{messages: "/bench/sink", bulk: "/bench/sink", background: "/bench/sink", stuck: "/bench/stuck", idle: "/bench/idle"}
+
+// rawFrame is a message of bytes. It owns data, until Marshal passes that on or free is called.
+type rawFrame struct{ data mem.BufferSlice }
+
+func (f *rawFrame) free() {
+	f.data.Free()
+	f.data = nil
+}
+
+// rawCodec is a codec for rawFrames.
+type rawCodec struct{}
+
+func (rawCodec) Name() string { return "raw" }
+
+func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
+	f, ok := v.(*rawFrame)
+	if !ok {
+		return nil, fmt.Errorf("want a rawFrame, got %T", v)
+	}
+	data := f.data
+	f.data = nil
+	return data, nil
+}
+
+func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
+	f, ok := v.(*rawFrame)
+	if !ok {
+		return fmt.Errorf("want a rawFrame, got %T", v)
+	}
+	f.free()
+	data.Ref()
+	f.data = data
+	return nil
+}
+
+type grpcHost struct {
+	server *grpc.Server
+	addr   string
+	opts   []grpc.DialOption
+	served chan struct{}
+}
+
+func grpcListen(_ context.Context, n needs) (host, error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	server := []grpc.ServerOption{
+		grpc.StaticStreamWindowSize(grpcWindow), grpc.StaticConnWindowSize(grpcConnWindow),
+		grpc.ReadBufferSize(grpcBuffer), grpc.WriteBufferSize(grpcBuffer),
+		grpc.NumStreamWorkers(uint32(runtime.GOMAXPROCS(0))),
+	}
+	client := []grpc.DialOption{
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(),
+		grpc.WithStaticStreamWindowSize(grpcWindow), grpc.WithStaticConnWindowSize(grpcConnWindow),
+		grpc.WithReadBufferSize(grpcBuffer), grpc.WithWriteBufferSize(grpcBuffer),
+	}
+	if !n.typed {
+		server = append(server, grpc.ForceServerCodecV2(rawCodec{}))
+		client = append(client, grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{})))
+	}
+	h := &grpcHost{server: grpc.NewServer(server...), addr: ln.Addr().String(), opts: client, served: make(chan struct{})}
+	h.server.RegisterService(grpcService(n.arrived), nil)
+	go func() { // ends with the server
+		defer close(h.served)
+		h.server.Serve(ln)
+	}()
+	return h, nil
+}
+
+func grpcService(arrived *atomic.Int64) *grpc.ServiceDesc {
+	return &grpc.ServiceDesc{
+		ServiceName: "bench",
+		Methods: []grpc.MethodDesc{
+			{MethodName: "echo", Handler: grpcEcho[rawFrame]},
+			{MethodName: "struct", Handler: grpcEcho[typepb.Field]},
+		},
+		Streams: []grpc.StreamDesc{
+			{StreamName: "sink", ClientStreams: true, Handler: grpcSink},
+			{StreamName: "stuck", ClientStreams: true, Handler: func(_ any, s grpc.ServerStream) error {
+				<-s.Context().Done()
+				return nil
+			}},
+			{StreamName: "idle", ClientStreams: true, Handler: func(_ any, s grpc.ServerStream) error {
+				arrived.Add(1)
+				return s.RecvMsg(new(rawFrame))
+			}},
+		},
+	}
+}
+
+func grpcEcho[T any](_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+	in := new(T)
+	err := decode(in)
+	return in, err
+}
+
+// grpcSink takes a stream to its end and answers how many bytes it had.
+func grpcSink(_ any, s grpc.ServerStream) error {
+	var f rawFrame
+	var n uint64
+	for {
+		err := s.RecvMsg(&f)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		n += uint64(f.data.Len())
+	}
+	f.free()
+	return s.SendMsg(&rawFrame{mem.BufferSlice{mem.SliceBuffer(countBytes(n))}})
+}
+
+func (h *grpcHost) dial(context.Context) (link, error) {
+	c, err := grpc.NewClient("passthrough:///"+h.addr, h.opts...)
+	return &grpcLink{c}, err
+}
+
+func (h *grpcHost) close() {
+	h.server.Stop()
+	<-h.served
+}
+
+type grpcLink struct{ c *grpc.ClientConn }
+
+func (l *grpcLink) close() { l.c.Close() }
+
+func (l *grpcLink) newCaller(request []byte, _ bool) (op, error) {
+	pool := mem.DefaultBufferPool()
+	return func() error {
+		var out rawFrame
+		if err := l.c.Invoke(context.Background(), "/bench/echo", &rawFrame{mem.BufferSlice{mem.SliceBuffer(request)}}, &out); err != nil {
+			return err
+		}
+		defer out.free()
+		reply := out.data.MaterializeToBuffer(pool)
+		defer reply.Free()
+		return echoed(reply.ReadOnlyData(), request)
+	}, nil
+}
+
+func (l *grpcLink) newStructCaller() (op, error) {
+	in := sampleProto()
+	return func() error {
+		var out typepb.Field
+		if err := l.c.Invoke(context.Background(), "/bench/struct", in, &out); err != nil {
+			return err
+		}
+		return checkField(out.Number, out.Name)
+	}, nil
+}
+
+func (l *grpcLink) open(kind streamKind) (sender, error) {
+	s, err := l.c.NewStream(context.Background(), &grpc.StreamDesc{ClientStreams: true}, grpcMethods[kind])
+	return grpcSender{s}, err
+}
+
+type grpcSender struct{ s grpc.ClientStream }
+
+func (s grpcSender) send(b []byte) error {
+	err := s.s.SendMsg(&rawFrame{mem.BufferSlice{mem.SliceBuffer(b)}})
+	if errors.Is(err, io.EOF) { // the cause is what receiving returns
+		return s.s.RecvMsg(new(rawFrame))
+	}
+	return err
+}
+
+func (s grpcSender) finish() (int64, error) {
+	if err := s.s.CloseSend(); err != nil {
+		return 0, err
+	}
+	var out rawFrame
+	if err := s.s.RecvMsg(&out); err != nil {
+		return 0, err
+	}
+	defer out.free()
+	return countOf(out.data.Materialize())
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+)
+
+// impl is one thing that is measured. What it can do is told by the methods of its links: see caller, structCaller, backCaller and streamer.
+type impl struct {
+	name    string
+	extra   bool         // measured only if -impl asks for it
+	link    link         // a nil pointer of the type of its links
+	kinds   []streamKind // the streams that it has, if it is a streamer; nil is all
+	without []string     // workloads that it could do, and that would say nothing
+	callers int          // most that may call at once; 0 is any number
+	streams int          // most that may be open at once; 0 is any number
+	listen  func(ctx context.Context, n needs) (host, error)
+}
+
+// implementations returns all that can be measured, in the order of the table. Another wire of this library is one more line.
+func implementations() []*impl {
+	return []*impl{
+		overScheme("tcp"),
+		overScheme("tls"),
+		overScheme("unix"),
+		pingPongFloor(), pipelinedFloor(), copyFloor(),
+		grpcImpl(), ttrpcImpl(), drpcImpl(), drpcPoolImpl(), netrpcImpl(), connectImpl(),
+		yamuxImpl(), libp2pImpl(), smuxImpl(), quicImpl(),
+	}
+}
+
+// needs is what a workload tells an implementation before it listens.
+type needs struct {
+	typed   bool          // calls carry structs instead of bytes
+	pipes   int           // that will be open at once, if they are more than usual
+	arrived *atomic.Int64 // counts the idle streams that their handlers have taken; nil if there are none
+}
+
+// host is the accepting side of an implementation, and what its links share.
+type host interface {
+	// dial connects and returns the connection, with both of its ends. A handshake may be left to its first use.
+	dial(ctx context.Context) (link, error)
+	// close ends the host after its links.
+	close()
+}
+
+// link is one connection. Its other methods are those of the interfaces below, as far as the implementation can do that.
+type link interface{ close() }
+
+// op is one operation, which is repeated. It is for one goroutine at a time.
+type op func() error
+
+// caller is a link whose dialling side can call the accepting one.
+type caller interface {
+	// newCaller returns a call that sends request and has it sent back. urgent calls go first, if the implementation has priorities.
+	newCaller(request []byte, urgent bool) (op, error)
+}
+
+// structCaller is a link that can do the same with a struct.
+type structCaller interface{ newStructCaller() (op, error) }
+
+// backCaller is a link whose accepting side can call the dialling one.
+type backCaller interface {
+	newBackCaller(request []byte) (op, error)
+}
+
+// streamKind is what a stream is for.
+type streamKind byte
+
+const (
+	messages   streamKind = 'm' // whole messages, taken one by one
+	bulk       streamKind = 'b' // bytes, taken as they come
+	background streamKind = 'g' // bulk with the least priority, if the implementation has priorities
+	stuck      streamKind = 's' // its reader takes nothing
+	idle       streamKind = 'i' // its reader takes the first message, if a stream needs one to be there at all, and waits
+)
+
+// streamer is a link whose dialling side can send a stream to the accepting one.
+type streamer interface {
+	open(kind streamKind) (sender, error)
+}
+
+// sender is the sending end of a stream. It is for one goroutine at a time.
+type sender interface {
+	// send sends b, which does not change, and waits while there is no room for it.
+	send(b []byte) error
+	// finish ends the stream and waits until all of it was taken. It returns the number of bytes that the reader has counted.
+	finish() (received int64, err error)
+}
+
+// has reports whether i can open n streams of a kind at once.
+func (i *impl) has(kind streamKind, n int) bool {
+	_, ok := i.link.(streamer)
+	return ok && (i.streams == 0 || n <= i.streams) && (i.kinds == nil || slices.Contains(i.kinds, kind))
+}
+
+// calls reports whether n callers can call at once.
+func (i *impl) calls(n int) bool {
+	_, ok := i.link.(caller)
+	return ok && (i.callers == 0 || n <= i.callers)
+}
+
+// echoed returns an error unless reply is request, as far as a glance tells.
+func echoed(reply, request []byte) error {
+	if len(reply) == len(request) && bytes.HasPrefix(reply, request[:min(8, len(request))]) && bytes.HasSuffix(reply, request[max(0, len(request)-8):]) {
+		return nil
+	}
+	return fmt.Errorf("the reply of %d bytes is not the request of %d", len(reply), len(request))
+}

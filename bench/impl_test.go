@@ -1,0 +1,92 @@
+package main
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestEveryImplementationPassesEachWorkloadThatItSupports runs all cells, for a moment each and with fewer callers, streams, sessions and pipes. Streams check
+// that all was received, and calls that the reply is the request.
+func TestEveryImplementationPassesEachWorkloadThatItSupports(t *testing.T) {
+	all := func(*workload, *impl) bool { return true }
+	for _, c := range cells(implementations(), all) {
+		name := c.String()
+		c.callers = min(c.callers, 32)
+		t.Run(name, func(t *testing.T) {
+			r, end, err := measureCell(c, 10*time.Millisecond)
+			defer end()
+			require.NoError(t, err)
+			require.Empty(t, r.Error)
+			require.True(t, c.workload.headline(&r).known())
+			if c.workload.unit != "B/pipe" && c.workload.unit != "B/session" { // so few are lost in the noise
+				require.Positive(t, float64(c.workload.headline(&r)))
+			}
+		})
+	}
+}
+
+func TestWhatAnImplementationCannotDoIsLeftOut(t *testing.T) {
+	present := map[string]bool{}
+	for _, c := range cells(implementations(), func(*workload, *impl) bool { return true }) {
+		present[c.String()] = true
+	}
+	for name, want := range map[string]bool{
+		"call-64B/1024/asterisque":    true,
+		"call-64B/1024/quic":          true,
+		"call-64B/1/floor-pingpong":   true,
+		"call-64B/8/floor-pingpong":   false, // it has one caller
+		"call-64B/1/floor-copy":       false,
+		"bulk-100/100/floor-copy":     true,
+		"msg-1KiB/1/floor-copy":       false,
+		"msg-1KiB/1/floor-pipelined":  true,
+		"connect/1/floor-pipelined":   false,
+		"call-struct/64/yamux":        false,
+		"call-struct/64/netrpc":       true,
+		"bulk-1/1/netrpc":             false,
+		"bulk-1/1/drpc":               true,
+		"bulk-100/100/drpc":           false, // one stream at a time
+		"urgent/1/drpc":               false,
+		"urgent/1/ttrpc":              true,
+		"stuck-reader/1/ttrpc":        false,
+		"both-ways/1024/asterisque":   true,
+		"both-ways/1024/smux":         true,
+		"both-ways/1024/grpc":         false,
+		"call-64B/1/asterisque-tls":   true,
+		"idle-pipes/10000/connect-go": true,
+	} {
+		require.Equal(t, want, present[name], name)
+	}
+}
+
+func TestAWrongReplyIsNoticed(t *testing.T) {
+	request := payload(64)
+	require.NoError(t, echoed(payload(64), request))
+	require.Error(t, echoed(payload(63), request))
+	require.Error(t, echoed(nil, request))
+	require.Error(t, echoed(append(payload(64), request[56:]...), request), "it begins and ends well, and is longer")
+	for _, i := range []int{0, 63} {
+		reply := payload(64)
+		reply[i]++
+		require.Error(t, echoed(reply, request))
+	}
+	require.NoError(t, checkField(17, "shipping_address"))
+	require.Error(t, checkField(17, ""))
+	require.Error(t, checkField(0, "shipping_address"))
+}
+
+func TestBytesThatAreLostAreNoticed(t *testing.T) {
+	require.NoError(t, finishAll([]sender{fakeSender{n: 2}, fakeSender{n: 3}}, 5))
+	require.ErrorContains(t, finishAll([]sender{fakeSender{n: 2}, fakeSender{n: 3}}, 6), "of 6 bytes sent, 5 were received")
+	require.ErrorContains(t, finishAll([]sender{fakeSender{n: 2}, fakeSender{err: errors.New("cut")}}, 2), "cut")
+}
+
+type fakeSender struct {
+	n   int64
+	err error
+}
+
+func (s fakeSender) send([]byte) error      { return nil }
+func (s fakeSender) finish() (int64, error) { return s.n, s.err }

@@ -1,0 +1,49 @@
+// Command bench measures this library beside its peers and beside the floor below all of them, a bare TCP connection: the same work, over one connection on the
+// loopback interface, client and server in one process. README.md tells how, and what the figures mean.
+//
+//	go run . -quick         # this library and the floors, in less than a minute
+//	go run .                # everybody
+//	go run . -h             # what else there is
+//
+// Each cell, which is one workload by one implementation, runs in a process of its own: its memory and its processor time are its own, and one that hangs is
+// ended without harm to the others.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr, implementations())
+	stop()
+	os.Exit(code)
+}
+
+// run is the program. It returns 0, 1 if something that was measured failed, or 2 if args make no sense.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer, impls []*impl) int {
+	o, err := parseOptions(args, stderr)
+	if err != nil {
+		return 2 // it has been said
+	}
+	if o.help {
+		return 0
+	}
+	switch {
+	case o.cell != "":
+		err = runCell(o, stdout, impls)
+	case o.guard:
+		err = guard(func(c cell) row { return measureApart(ctx, c, o.time, grace) }, stdout, stderr, impls)
+	default:
+		err = measureAll(ctx, o, stdout, stderr, impls)
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "bench:", err)
+		return 1
+	}
+	return 0
+}

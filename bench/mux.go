@@ -1,0 +1,283 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+// This file is what the multiplexers of streams have in common. They know no calls: a caller has a stream of its own, which stays open, and on which each message is
+// behind its length and goes out in one Write. Nothing cheaper can be called an echo.
+
+// muxSession is one end of a connection that carries streams.
+type muxSession interface {
+	open() (io.ReadWriteCloser, error)
+	accept() (io.ReadWriteCloser, error)
+	close()
+}
+
+// muxTransport makes sessions. accept and dial may be called at the same time.
+type muxTransport interface {
+	accept() (muxSession, error)
+	dial() (muxSession, error)
+	close()
+}
+
+// muxImpl returns a multiplexer as something to be measured.
+func muxImpl(name string, listen func() (muxTransport, error)) *impl {
+	return &impl{name: name, link: (*muxLink)(nil), listen: func(_ context.Context, n needs) (host, error) {
+		t, err := listen()
+		if err != nil {
+			return nil, err
+		}
+		h := &muxHost{transport: t, arrived: n.arrived, closing: make(chan struct{})}
+		h.running.Go(h.accept)
+		return h, nil
+	}}
+}
+
+type muxHost struct {
+	transport muxTransport
+	arrived   *atomic.Int64
+	closing   chan struct{}  // closed by close
+	running   sync.WaitGroup // accept, and for each session and stream one more
+	streams   atomic.Uint64  // opened by dialling sides; numbers them
+	tallies   sync.Map       // of chan int64, by number: what the readers of streams that have ended have counted
+
+	mu       sync.Mutex
+	accepted []muxSession // guarded by mu
+}
+
+// accept ends with the transport.
+func (h *muxHost) accept() {
+	for {
+		s, err := h.transport.accept()
+		if err != nil {
+			return
+		}
+		h.mu.Lock()
+		h.accepted = append(h.accepted, s)
+		h.mu.Unlock()
+		h.running.Go(func() { h.serve(s) })
+	}
+}
+
+// serve takes the streams of a session, and ends with that.
+func (h *muxHost) serve(s muxSession) {
+	defer s.close()
+	for {
+		c, err := s.accept()
+		if err != nil {
+			return
+		}
+		h.running.Go(func() {
+			defer c.Close()
+			h.take(c)
+		})
+	}
+}
+
+// echoStream is a stream on which each message is sent back.
+const echoStream streamKind = 'e'
+
+// preambleSize is the length of what a stream begins with: what it is for, and its number.
+const preambleSize = 9
+
+// take is the reader of one stream.
+func (h *muxHost) take(c io.ReadWriteCloser) {
+	var preamble [preambleSize]byte
+	if _, err := io.ReadFull(c, preamble[:]); err != nil {
+		return
+	}
+	var n int64
+	switch streamKind(preamble[0]) {
+	case echoStream:
+		echoFrames(c)
+	case messages:
+		n = countMessages(c)
+	case bulk, background:
+		n, _ = drain(c) // a stream that fails counts too little
+	case stuck:
+		<-h.closing
+	case idle:
+		h.arrived.Add(1)
+		c.Read(preamble[:]) // returns when the stream ends
+	}
+	if tally, ok := h.tallies.Load(binary.BigEndian.Uint64(preamble[1:])); ok {
+		tally.(chan int64) <- n
+	}
+}
+
+// echoFrames sends back what comes.
+func echoFrames(c io.ReadWriter) {
+	r := bufio.NewReader(c)
+	var buf []byte
+	for {
+		var err error
+		if buf, err = readFrame(r, buf); err != nil {
+			return
+		}
+		if _, err = c.Write(buf); err != nil {
+			return
+		}
+	}
+}
+
+// countMessages takes messages one by one and returns how many bytes they had. It is not inlined, or else its buffer would be part of the stack of every stream.
+//
+//go:noinline
+func countMessages(c io.Reader) (n int64) {
+	r := bufio.NewReaderSize(c, bulkWrite)
+	var buf []byte
+	for {
+		var err error
+		if buf, err = readFrame(r, buf); err != nil {
+			return n
+		}
+		n += int64(len(buf) - 4)
+	}
+}
+
+func (h *muxHost) dial(context.Context) (link, error) {
+	s, err := h.transport.dial()
+	if err != nil {
+		return nil, err
+	}
+	return &muxLink{h: h, s: s}, nil
+}
+
+func (h *muxHost) close() {
+	close(h.closing)
+	h.transport.close()
+	h.mu.Lock()
+	for _, s := range h.accepted {
+		s.close()
+	}
+	h.mu.Unlock()
+	h.running.Wait()
+}
+
+type muxLink struct {
+	h *muxHost
+	s muxSession
+
+	serving sync.Once // of streams that the accepting side opens
+}
+
+func (l *muxLink) close() { l.s.close() }
+
+func (l *muxLink) newCaller(request []byte, _ bool) (op, error) { return l.h.newCaller(l.s, request) }
+
+func (l *muxLink) newBackCaller(request []byte) (op, error) {
+	l.serving.Do(func() { l.h.running.Go(func() { l.h.serve(l.s) }) })
+	l.h.mu.Lock()
+	defer l.h.mu.Unlock()
+	if len(l.h.accepted) != 1 {
+		return nil, fmt.Errorf("there are %d sessions to call back on", len(l.h.accepted))
+	}
+	return l.h.newCaller(l.h.accepted[0], request)
+}
+
+func (h *muxHost) newCaller(s muxSession, request []byte) (op, error) {
+	c, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.Write(h.preamble(echoStream, nil)); err != nil {
+		return nil, err
+	}
+	frame, r := appendFrame(nil, request), bufio.NewReader(c)
+	var buf []byte
+	return func() error {
+		if _, err := c.Write(frame); err != nil {
+			return err
+		}
+		var err error
+		if buf, err = readFrame(r, buf); err != nil {
+			return err
+		}
+		return echoed(buf[4:], request)
+	}, nil
+}
+
+// preamble returns what a stream begins with. Whoever reads the stream sends to tally, unless it is nil, what he has counted.
+func (h *muxHost) preamble(kind streamKind, tally chan int64) []byte {
+	n := h.streams.Add(1)
+	if tally != nil {
+		h.tallies.Store(n, tally)
+	}
+	return binary.BigEndian.AppendUint64([]byte{byte(kind)}, n)
+}
+
+func (l *muxLink) open(kind streamKind) (sender, error) {
+	c, err := l.s.open()
+	if err != nil {
+		return nil, err
+	}
+	s := &muxSender{c: c, framed: kind == messages, tally: make(chan int64, 1)}
+	_, err = c.Write(l.h.preamble(kind, s.tally))
+	return s, err
+}
+
+type muxSender struct {
+	c      io.ReadWriteCloser
+	framed bool
+	buf    []byte
+	tally  chan int64
+}
+
+func (s *muxSender) send(b []byte) error {
+	if s.framed {
+		s.buf = appendFrame(s.buf[:0], b)
+		b = s.buf
+	}
+	_, err := s.c.Write(b)
+	return err
+}
+
+func (s *muxSender) finish() (int64, error) {
+	if err := s.c.Close(); err != nil {
+		return 0, err
+	}
+	return <-s.tally, nil
+}
+
+// tcpMux is a muxTransport over TCP.
+type tcpMux struct {
+	ln             net.Listener
+	server, client func(net.Conn) (muxSession, error)
+}
+
+// overTCP returns how to listen for a multiplexer over TCP, of which server and client make the ends of a session.
+func overTCP(server, client func(net.Conn) (muxSession, error)) func() (muxTransport, error) {
+	return func() (muxTransport, error) {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		return &tcpMux{ln, server, client}, nil
+	}
+}
+
+func (t *tcpMux) accept() (muxSession, error) {
+	c, err := t.ln.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return t.server(c)
+}
+
+func (t *tcpMux) dial() (muxSession, error) {
+	c, err := net.Dial("tcp", t.ln.Addr().String())
+	if err != nil {
+		return nil, err
+	}
+	return t.client(c)
+}
+
+func (t *tcpMux) close() { t.ln.Close() }

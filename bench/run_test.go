@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// keys are those that each JSON object has.
+var keys = []string{
+	"workload", "impl", "callers", "ops_per_s", "mb_per_s", "p50_us", "p99_us", "p999_us", "allocs_per_op", "bytes_per_op", "cpu_us_per_op", "mem_bytes",
+}
+
+func TestJSONHasOneObjectForEachRow(t *testing.T) {
+	code, stdout, stderr := bench(fakes(), "-json", "-impl", thisLibrary, "-only", "call-4KiB|call-64KiB", "-time", "10ms", "-rounds", "2")
+	require.Equal(t, 0, code, stderr)
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	require.Len(t, lines, 2)
+	for i, want := range []string{"call-4KiB/64", "call-64KiB/64"} {
+		var object map[string]any
+		require.NoError(t, json.Unmarshal([]byte(lines[i]), &object))
+		for _, k := range keys {
+			require.Contains(t, object, k)
+		}
+		require.Equal(t, want, object["workload"].(string)+"/"+fmt.Sprint(object["callers"]))
+		require.Positive(t, object["ops_per_s"])
+		require.Positive(t, object["p99_us"])
+		require.Nil(t, object["mem_bytes"], "what was not measured is null")
+		require.EqualValues(t, 2, object["rounds"])
+		require.NotNil(t, object["spread"])
+	}
+	require.Contains(t, stderr, "4/4", "progress counts every round")
+}
+
+func TestTheTableSaysWhatFailed(t *testing.T) {
+	code, stdout, stderr := bench(fakes(), "-impl", thisLibrary+"|broken|panics", "-only", "call-4KiB", "-time", "10ms", "-rounds", "1")
+	require.Equal(t, 1, code)
+	require.Contains(t, stdout, "| call-4KiB | 64 | **asterisque** |")
+	require.Regexp(t, `\| call-4KiB \| 64 \| broken \|.*\| failed: it broke \|`, stdout)
+	require.Regexp(t, `\| call-4KiB \| 64 \| panics \|.*\| failed: it panicked`, stdout)
+	require.Contains(t, stderr, "2 of 3 rows failed: call-4KiB/64/broken, call-4KiB/64/panics")
+}
+
+func TestACellThatHangsIsEnded(t *testing.T) {
+	c, err := findCell("call-64B/1/hangs", fakes())
+	require.NoError(t, err)
+	begin := time.Now()
+	r := measureApart(t.Context(), c, time.Millisecond, 500*time.Millisecond)
+	require.Contains(t, r.Error, "hung")
+	require.GreaterOrEqual(t, time.Since(begin), 500*time.Millisecond, "it had its time")
+}
+
+func TestWhatDoesNotCloseIsLeftToTheEndOfTheProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin, closed := time.Now(), make(chan struct{})
+		within(closing, func() { <-closed })
+		require.Equal(t, closing, time.Since(begin))
+		close(closed)
+		within(closing, func() {})
+		require.Equal(t, closing, time.Since(begin), "what closes at once is not waited for")
+	})
+}
+
+func TestAnInterruptEndsTheRun(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	o, err := parseOptions([]string{"-impl", "hangs"}, t.Output())
+	require.NoError(t, err)
+	require.ErrorContains(t, measureAll(ctx, o, t.Output(), t.Output(), fakes()), "interrupted")
+}
+
+// chosen returns the names of the implementations and of the workloads that args choose.
+func chosen(t *testing.T, args ...string) (impls, works map[string]bool) {
+	o, err := parseOptions(args, t.Output())
+	require.NoError(t, err)
+	impls, works = map[string]bool{}, map[string]bool{}
+	for _, c := range cells(implementations(), o.chooses) {
+		impls[c.impl.name], works[c.workload.name] = true, true
+	}
+	return impls, works
+}
+
+func set(names ...string) map[string]bool {
+	s := map[string]bool{}
+	for _, n := range names {
+		s[n] = true
+	}
+	return s
+}
+
+func TestOnlyAndImplChoose(t *testing.T) {
+	floors := []string{"floor-pingpong", "floor-pipelined", "floor-copy"}
+	peers := []string{"grpc", "ttrpc", "drpc", "netrpc", "connect-go", "yamux", "libp2p-yamux", "smux", "quic"}
+
+	impls, works := chosen(t)
+	require.Equal(t, set(append(append([]string{thisLibrary}, floors...), peers...)...), impls, "variants of this library are left out")
+	require.Len(t, works, len(workloads()))
+
+	impls, works = chosen(t, "-quick")
+	require.Equal(t, set(append([]string{thisLibrary}, floors...)...), impls)
+	require.Len(t, works, len(workloads()))
+
+	impls, _ = chosen(t, "-quick", "-impl", "grpc|asterisque")
+	require.Equal(t, set("grpc", "asterisque"), impls, "the pattern is for the whole name")
+
+	impls, _ = chosen(t, "-impl", "asterisque.*")
+	require.Equal(t, set("asterisque", "asterisque-tls", "asterisque-unix"), impls)
+
+	_, works = chosen(t, "-only", "call-.*")
+	require.Equal(t, set("call-64B", "call-4KiB", "call-64KiB", "call-struct"), works)
+	_, works = chosen(t, "-only", "bulk-1")
+	require.Equal(t, set("bulk-1"), works)
+}
+
+func TestFlagsThatMakeNoSense(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"-rounds -1", "-rounds -1: it has to be at least 1"},
+		{"-time 1ns", "-time 1ns: it has to be at least 1ms"},
+		{"-only (", "missing closing )"},
+		{"quick", `"quick" is not a flag`},
+		{"-guard -json", "-guard measures what it needs"},
+		{"-cpuprofile x", "say which one with -cell"},
+		{"-nonsense", "not defined: -nonsense"},
+	} {
+		code, stdout, stderr := bench(fakes(), strings.Fields(c.args)...)
+		require.Equal(t, 2, code, c.args)
+		require.Empty(t, stdout)
+		require.Contains(t, stderr, c.want)
+	}
+	for args, want := range map[string]string{
+		"-only nothing":       "there is nothing to measure",
+		"-cell call-64B/1":    "there is no such cell; one is, for example, call-64B/1/asterisque",
+		"-cell x/1/smux":      "-cell x/1/smux: there is no such cell",
+		"-guard -time 1ms -h": "",
+	} {
+		code, _, stderr := bench(fakes(), strings.Fields(args)...)
+		require.Contains(t, stderr, want)
+		require.Equal(t, want != "", code == 1, args)
+	}
+}
+
+func TestHelpNamesEveryFlag(t *testing.T) {
+	code, _, stderr := bench(fakes(), "-h")
+	require.Equal(t, 0, code)
+	for _, f := range []string{"-json", "-only", "-impl", "-quick", "-rounds", "-plot", "-guard", "-update", "-cell", "-time", "-cpuprofile"} {
+		require.Contains(t, stderr, "\n  "+f)
+	}
+}
+
+// guardWith runs the guard, which gets these figures, two for each try: calls of a bare ping-pong and of this library. It returns what it says and how many it took.
+func guardWith(t *testing.T, figures ...figure) (said string, taken int, err error) {
+	var stdout strings.Builder
+	err = guard(func(c cell) row {
+		want := []string{"call-64B/1/floor-pingpong", "call-64B/1024/" + thisLibrary}[taken%2]
+		require.Equal(t, want, c.String())
+		r := newRow(c)
+		r.OpsPerS = figures[taken]
+		taken++
+		return r
+	}, &stdout, t.Output(), implementations())
+	return stdout.String(), taken, err
+}
+
+func TestTheGuardTakesTheBestOfThreeTries(t *testing.T) {
+	said, taken, err := guardWith(t, 100, 600)
+	require.NoError(t, err)
+	require.Equal(t, 2, taken, "one try was enough")
+	require.Contains(t, said, "1,024 callers make 6.0 times the calls")
+
+	_, taken, err = guardWith(t, 100, 599, 100, 100, 100, 700)
+	require.NoError(t, err)
+	require.Equal(t, 6, taken)
+
+	said, taken, err = guardWith(t, 100, 550, 100, 500, 100, 400)
+	require.EqualError(t, err, "1,024 callers make 5.5 times the calls of a bare ping-pong, and should make at least 6 times as many")
+	require.Equal(t, 6, taken)
+	require.Empty(t, said)
+}
+
+func TestTheGuardMeasuresInProcessesOfTheirOwn(t *testing.T) {
+	code, stdout, stderr := bench(fakes(), "-guard", "-time", "50ms")
+	require.Equal(t, 0, code, stderr)
+	require.Contains(t, stdout, "at least 6 are asked for")
+
+	code, _, stderr = bench(fakes()[:1], "-guard", "-time", "50ms")
+	require.Equal(t, 1, code)
+	require.Contains(t, stderr, "call-64B/1/floor-pingpong: there is no such cell")
+}

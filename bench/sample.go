@@ -1,0 +1,43 @@
+package main
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/types/known/typepb"
+)
+
+// Field is what typed calls carry where there is no protobuf. It has the fields of google.protobuf.Field, which is what they carry where there is; like that, CBOR
+// has numbers for the fields' names. It is exported because net/rpc demands that.
+type Field struct {
+	Kind         int32  `cbor:"1,keyasint"`
+	Cardinality  int32  `cbor:"2,keyasint"`
+	Number       int32  `cbor:"3,keyasint"`
+	Name         string `cbor:"4,keyasint"`
+	TypeURL      string `cbor:"6,keyasint"`
+	OneofIndex   int32  `cbor:"7,keyasint"`
+	Packed       bool   `cbor:"8,keyasint"`
+	JSONName     string `cbor:"10,keyasint"`
+	DefaultValue string `cbor:"11,keyasint"`
+}
+
+var sampleField = Field{
+	Kind: 9, Cardinality: 3, Number: 17, Name: "shipping_address", TypeURL: "type.example.com/shop.Address", OneofIndex: 2, Packed: true,
+	JSONName: "shippingAddress", DefaultValue: "none",
+}
+
+// sampleProto returns the same as a message of protobuf.
+func sampleProto() *typepb.Field {
+	f := &sampleField
+	return &typepb.Field{
+		Kind: typepb.Field_Kind(f.Kind), Cardinality: typepb.Field_Cardinality(f.Cardinality), Number: f.Number, Name: f.Name, TypeUrl: f.TypeURL,
+		OneofIndex: f.OneofIndex, Packed: f.Packed, JsonName: f.JSONName, DefaultValue: f.DefaultValue,
+	}
+}
+
+// checkField returns an error unless the sample came back.
+func checkField(number int32, name string) error {
+	if number == sampleField.Number && name == sampleField.Name {
+		return nil
+	}
+	return fmt.Errorf("the reply %d %q is not the request", number, name)
+}

@@ -1,0 +1,78 @@
+package main
+
+import "context"
+
+// calls has callers call with so many bytes.
+func calls(size int) func(*cellRun) error {
+	return func(r *cellRun) error {
+		l, err := r.connect(needs{})
+		if err != nil {
+			return err
+		}
+		ops, err := repeat(r.callers, func() (op, error) { return l.(caller).newCaller(payload(size), false) })
+		if err != nil {
+			return err
+		}
+		return r.measure(ops, size, newLatencies(), nil)
+	}
+}
+
+// structCalls has callers call with a struct.
+func structCalls(r *cellRun) error {
+	l, err := r.connect(needs{typed: true})
+	if err != nil {
+		return err
+	}
+	ops, err := repeat(r.callers, l.(structCaller).newStructCaller)
+	if err != nil {
+		return err
+	}
+	if err := r.measure(ops, 0, newLatencies(), nil); err != nil {
+		return err
+	}
+	r.row.MBPerS = absent
+	return nil
+}
+
+// connections connects, calls once and closes, one connection after the other.
+func connections(r *cellRun) error {
+	h, err := r.impl.listen(context.Background(), needs{})
+	if err != nil {
+		return err
+	}
+	r.later(h.close)
+	once := func() error {
+		l, err := h.dial(context.Background())
+		if err != nil {
+			return err
+		}
+		defer l.close()
+		return useOnce(l, needs{})
+	}
+	return r.measure([]op{once}, small, newLatencies(), nil)
+}
+
+// bothWays has half of the callers call from each side, at the same time, after those of the dialling side have done so alone.
+func bothWays(r *cellRun) error {
+	l, err := r.connect(needs{})
+	if err != nil {
+		return err
+	}
+	there, err := repeat(r.callers/2, func() (op, error) { return l.(caller).newCaller(payload(small), false) })
+	if err != nil {
+		return err
+	}
+	back, err := repeat(r.callers/2, func() (op, error) { return l.(backCaller).newBackCaller(payload(small)) })
+	if err != nil {
+		return err
+	}
+	if err := r.measure(there, small, nil, nil); err != nil {
+		return err
+	}
+	oneWay := r.row.OpsPerS
+	if err := r.measure(append(there, back...), small, newLatencies(), nil); err != nil {
+		return err
+	}
+	r.row.OneWay = oneWay
+	return nil
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+)
+
+// unbounded is how many bytes may be sent to a reader that takes nothing before the attempt is given up.
+const unbounded = 256 << 20
+
+// stuckReader has one caller call beside a stream whose reader takes nothing, and looks at what that stream holds.
+func stuckReader(r *cellRun) error {
+	l, err := r.connect(needs{})
+	if err != nil {
+		return err
+	}
+	call, err := l.(caller).newCaller(payload(small), false)
+	if err != nil {
+		return err
+	}
+	if _, err := drive([]op{call}, r.warmUp(), nil); err != nil {
+		return err
+	}
+	before, _ := memory()
+	f, err := startFlood(l, stuck)
+	if err != nil {
+		return err
+	}
+	r.later(f.sending.Wait)
+	f.untilStuck()
+	if f.sent.Load() >= unbounded {
+		return fmt.Errorf("the sender of a stream that nobody reads was not held up in %d MiB", unbounded>>20)
+	}
+	held := f.sent.Load()
+	if err := r.measure([]op{call}, small, newLatencies(), nil); err != nil {
+		return err
+	}
+	if more := f.sent.Load() - held; more > 0 {
+		return fmt.Errorf("the sender of a stream that nobody reads was held up for a moment only, and then sent another %d bytes", more)
+	}
+	after, _ := memory()
+	r.row.MemBytes = figure(max(0, after-before))
+	return f.failure()
+}
+
+// untilStuck waits until nothing has been sent for some time.
+func (f *flood) untilStuck() {
+	const patience, look = 200 * time.Millisecond, 10 * time.Millisecond
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	for last, quiet := int64(-1), time.Duration(0); quiet < patience && last < unbounded; {
+		<-tick.C
+		if now := f.sent.Load(); now != last {
+			last, quiet = now, 0
+		} else {
+			quiet += look
+		}
+	}
+}
+
+// idleSessions opens sessions, uses each once, and looks at what they cost from then on.
+func idleSessions(r *cellRun) error {
+	if _, err := r.connect(needs{}); err != nil { // this one has what all share
+		return err
+	}
+	h, err := r.impl.listen(context.Background(), needs{})
+	if err != nil {
+		return err
+	}
+	var links []link
+	r.later(func() {
+		for _, l := range links {
+			l.close()
+		}
+		h.close()
+	})
+	heap, stacks := memory()
+	links, err = repeat(r.callers, func() (link, error) { return h.dial(context.Background()) })
+	if err != nil {
+		return err
+	}
+	for _, l := range links {
+		if err := useOnce(l, needs{}); err != nil {
+			return err
+		}
+	}
+	heapNow, stacksNow := memory()
+	r.row.MemBytes = figure((heapNow - heap + stacksNow - stacks) / float64(r.callers))
+	return nil
+}
+
+// idlePipes opens streams that have a handler each, which waits, and looks at what they cost.
+func idlePipes(r *cellRun) error {
+	var arrived atomic.Int64
+	l, err := r.connect(needs{pipes: r.callers, arrived: &arrived})
+	if err != nil {
+		return err
+	}
+	first, err := l.(streamer).open(idle)
+	if err != nil {
+		return err
+	}
+	if err := until(&arrived, 1); err != nil {
+		return err
+	}
+	heap, stacks := memory()
+	open, err := repeat(r.callers, func() (sender, error) { return l.(streamer).open(idle) })
+	if err != nil {
+		return err
+	}
+	if err := until(&arrived, int64(r.callers)+1); err != nil {
+		return err
+	}
+	heapNow, stacksNow := memory()
+	r.row.MemBytes = figure((heapNow - heap) / float64(r.callers))
+	r.row.StackBytes = figure((stacksNow - stacks) / float64(r.callers))
+	runtime.KeepAlive(first)
+	runtime.KeepAlive(open)
+	return nil
+}
+
+// until waits until n streams have arrived at their handlers.
+func until(arrived *atomic.Int64, n int64) error {
+	const patience = 10 * time.Second
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(patience); arrived.Load() < n; <-tick.C {
+		if time.Now().After(end) {
+			return fmt.Errorf("of %d streams, %d have arrived in %v", n, arrived.Load(), patience)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,274 @@
+package asterisque_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+func TestCallsBeyondTheWindowOfTheirFunctionWaitInOrderAndHoldUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, h := holdService()
+		dialled, accepted := inMemory(t, svc, asterisque.WithCallWindow(held.Number(), 2))
+		var wg sync.WaitGroup
+		calls(&wg, 6, func(i int) { held.Call(background, dialled, fmt.Sprint(i)) })
+		calls(&wg, 1, func(int) { held.Call(background, dialled, "front", asterisque.WithFront()) })
+		require.Equal(t, asterisque.Outstanding{Window: 2, Calls: 2, Waiting: 5}, dialled.Outstanding(held.Number()))
+		require.True(t, dialled.Outstanding(held.Number()).Full())
+		require.Equal(t, 2, accepted.Stats().Running+accepted.Stats().Waiting, "what waits here has not been sent")
+		require.EqualValues(t, 2, dialled.Stats().Made)
+		_, err := echo.Call(background, dialled, "another function")
+		require.NoError(t, err)
+		require.Equal(t, asterisque.Outstanding{}, dialled.Outstanding(echo.Number()), "it has no window")
+		require.False(t, dialled.Outstanding(echo.Number()).Full())
+		require.ElementsMatch(t, []string{"0", "1"}, h.order())
+		for _, next := range []string{"front", "2", "3", "4", "5"} {
+			h.end <- struct{}{}
+			synctest.Wait()
+			require.Equal(t, []string{next}, h.order(), "as one ends, the next one goes at once")
+		}
+		close(h.end)
+		wg.Wait()
+		require.Equal(t, asterisque.Outstanding{Window: 2}, dialled.Outstanding(held.Number()))
+		require.False(t, dialled.Outstanding(held.Number()).Full())
+		require.EqualValues(t, 2, h.most.Load())
+		wantIdle(t, dialled, accepted)
+	})
+}
+
+func TestEachSessionHasAWindowOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, h := holdService()
+		here, there := asterisque.NewNode(asterisque.WithCallWindow(held.Number(), 1)), asterisque.NewNode(asterisque.WithService(svc))
+		defer here.Close()
+		defer there.Close()
+		var wg sync.WaitGroup
+		for range 3 {
+			s, _ := nodesInMemory(t, here, there)
+			for range 3 {
+				wg.Go(func() { held.Call(background, s, "") })
+			}
+		}
+		synctest.Wait()
+		require.EqualValues(t, 3, h.now.Load())
+		close(h.end)
+		wg.Wait()
+		require.EqualValues(t, 3, h.most.Load())
+	})
+}
+
+func TestTheWaitForTheWindowOfAFunctionEnds(t *testing.T) {
+	ways := map[string]func(ctx context.Context, s *asterisque.Session, opts ...asterisque.CallOption) error{
+		"Call": func(ctx context.Context, s *asterisque.Session, opts ...asterisque.CallOption) error {
+			_, err := s.Call(ctx, 60, nil, opts...)
+			return err
+		},
+		"typed": func(ctx context.Context, s *asterisque.Session, opts ...asterisque.CallOption) error {
+			_, err := held.Call(ctx, s, "", opts...)
+			return err
+		},
+		"Open": func(ctx context.Context, s *asterisque.Session, opts ...asterisque.CallOption) error {
+			_, err := s.Open(ctx, 60, nil, opts...)
+			return err
+		},
+	}
+	for name, call := range ways {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				svc, h := holdService()
+				dialled, accepted := inMemory(t, svc, asterisque.WithCallWindow(60, 1))
+				var wg sync.WaitGroup
+				calls(&wg, 1, func(int) { held.Call(background, dialled, "") })
+
+				ctx, cancel := context.WithCancel(background)
+				calls(&wg, 1, func(int) {
+					if err := call(ctx, dialled); !asterisque.Repeatable(err) || !strings.Contains(err.Error(), "canceled") {
+						t.Errorf("given up: %v", err)
+					}
+				})
+				cancel()
+				synctest.Wait()
+
+				begin := time.Now()
+				deadline, cancel := context.WithTimeout(background, time.Second)
+				defer cancel()
+				for _, err := range []error{call(deadline, dialled), call(background, dialled, asterisque.WithTTL(time.Second))} {
+					require.ErrorIs(t, err, asterisque.ErrExpired)
+					require.True(t, asterisque.Repeatable(err), "it was never sent")
+				}
+				require.Equal(t, 2*time.Second, time.Since(begin))
+				require.Equal(t, asterisque.Outstanding{Window: 1, Calls: 1}, dialled.Outstanding(60))
+
+				calls(&wg, 1, func(int) {
+					if err := call(background, dialled); !asterisque.Repeatable(err) || !strings.Contains(err.Error(), "session closed") {
+						t.Errorf("session closed: %v", err)
+					}
+				})
+				dialled.Close()
+				close(h.end)
+				wg.Wait()
+				synctest.Wait()
+				require.Equal(t, asterisque.Outstanding{Window: 1}, dialled.Outstanding(60))
+				wantIdle(t, dialled, accepted)
+			})
+		})
+	}
+}
+
+// TestTheTimeToLiveOfAStreamRunsWhileItWaits counts the time for the window, and for that of the session, as a part of the time to live.
+func TestTheTimeToLiveOfAStreamRunsWhileItWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc := asterisque.NewService()
+		svc.Handle(50, "stream", waitForContext)
+		dialled, _ := inMemory(t, svc, asterisque.WithCallWindow(50, 1))
+		first, err := dialled.Open(background, 50, nil)
+		require.NoError(t, err)
+		begin := time.Now()
+		time.AfterFunc(700*time.Millisecond, func() { first.Abort(nil) })
+		second, err := dialled.Open(background, 50, nil, asterisque.WithTTL(time.Second))
+		require.NoError(t, err)
+		require.Equal(t, 700*time.Millisecond, time.Since(begin))
+		_, err = second.Result(background)
+		require.ErrorIs(t, err, asterisque.ErrExpired)
+		require.Equal(t, time.Second, time.Since(begin))
+	})
+}
+
+func TestAStreamHoldsTheWindowOfItsFunctionUntilItsEnd(t *testing.T) {
+	for name, end := range map[string]func(*asterisque.Session, *pipe.Pipe, context.CancelFunc){
+		"by its result":     func(_ *asterisque.Session, p *pipe.Pipe, _ context.CancelFunc) { p.CloseSend(); p.Result(background) },
+		"by Abort":          func(_ *asterisque.Session, p *pipe.Pipe, _ context.CancelFunc) { p.Abort(nil) },
+		"by its context":    func(_ *asterisque.Session, _ *pipe.Pipe, cancel context.CancelFunc) { cancel() },
+		"with the session":  func(s *asterisque.Session, _ *pipe.Pipe, _ context.CancelFunc) { s.Close() },
+		"by the other side": func(_ *asterisque.Session, p *pipe.Pipe, _ context.CancelFunc) { p.Send(background, []byte("fail")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				svc := asterisque.NewService()
+				svc.Handle(50, "stream", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+					b, err := p.Recv(ctx)
+					if string(b.Payload) == "fail" {
+						return nil, errBroken
+					}
+					if err != nil && ctx.Err() != nil {
+						return nil, err
+					}
+					return nil, nil
+				})
+				dialled, accepted := inMemory(t, svc, asterisque.WithCallWindow(50, 1))
+				ctx, cancel := context.WithCancel(background)
+				defer cancel()
+				p, err := dialled.Open(ctx, 50, nil)
+				require.NoError(t, err)
+				synctest.Wait()
+				require.Equal(t, asterisque.Outstanding{Window: 1, Calls: 1}, dialled.Outstanding(50))
+				end(dialled, p, cancel)
+				p.Abort(nil) // once more, which gives nothing back twice
+				synctest.Wait()
+				require.Equal(t, asterisque.Outstanding{Window: 1}, dialled.Outstanding(50))
+				wantIdle(t, dialled, accepted)
+			})
+		})
+	}
+}
+
+func TestWhatCannotBeSentGivesTheWindowOfItsFunctionBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dialled, _ := inMemory(t, echoService(), asterisque.WithCallWindow(echo.Number(), 1))
+		for range 3 {
+			_, err := echo.Call(background, dialled, strings.Repeat("x", 5<<20))
+			require.ErrorIs(t, err, asterisque.ErrTooLarge)
+			_, err = dialled.Open(background, echo.Number(), make([]byte, 5<<20))
+			require.ErrorIs(t, err, asterisque.ErrTooLarge)
+			_, err = asterisque.Func[chan int, string](echo.Number(), "").Call(background, dialled, nil)
+			require.ErrorIs(t, err, asterisque.ErrBadParams)
+		}
+		require.Equal(t, asterisque.Outstanding{Window: 1}, dialled.Outstanding(echo.Number()))
+		_, err := echo.Call(background, dialled, "")
+		require.NoError(t, err)
+	})
+}
+
+// TestTheWindowOfAFunctionSurvivesRandomGivingUp cancels calls at every moment, that of their turn among them.
+func TestTheWindowOfAFunctionSurvivesRandomGivingUp(t *testing.T) {
+	const window = 3
+	svc, h := holdService()
+	close(h.end)
+	dialled, accepted := connect(t, svc, asterisque.WithCallWindow(held.Number(), window))
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() {
+			rnd := rand.New(rand.NewPCG(uint64(i), 1))
+			for range 50 {
+				ctx, cancel := context.WithTimeout(background, time.Duration(rnd.IntN(2000))*time.Microsecond)
+				if rnd.IntN(2) == 0 {
+					held.Call(ctx, dialled, "", asterisque.WithFront())
+				} else if p, err := dialled.Open(ctx, held.Number(), []byte{0x60}); err == nil {
+					p.Result(ctx)
+				}
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	wantIdle(t, dialled, accepted)
+	require.Eventually(t, func() bool { return dialled.Outstanding(held.Number()) == asterisque.Outstanding{Window: window} }, 10*time.Second, time.Millisecond)
+	_, err := held.Call(background, dialled, "")
+	require.NoError(t, err)
+}
+
+func TestNestedCallsOfOneFunctionNeedNoWindowOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc := asterisque.NewService()
+		nested.Handle(svc, nestedHandler)
+		opts := []asterisque.Option{asterisque.WithService(svc), asterisque.WithCallWindow(nested.Number(), 1)}
+		dialled, accepted := inMemory(t, svc, opts...)
+		ctx, cancel := context.WithTimeout(background, time.Minute)
+		defer cancel()
+		var wg sync.WaitGroup
+		for range 5 {
+			wg.Go(func() {
+				if got, err := nested.Call(ctx, dialled, 9); err != nil || got != 9 {
+					t.Errorf("got %d, %v", got, err)
+				}
+			})
+		}
+		wg.Wait()
+		synctest.Wait()
+		for _, s := range []*asterisque.Session{dialled, accepted} {
+			require.Equal(t, asterisque.Outstanding{Window: 1}, s.Outstanding(nested.Number()))
+			wantIdle(t, s)
+		}
+	})
+}
+
+// nestedHandler serves nested.
+func nestedHandler(ctx context.Context, n int) (int, error) {
+	if n == 0 {
+		return 0, nil
+	}
+	deeper, err := nested.Call(ctx, asterisque.SessionOf(ctx), n-1)
+	return deeper + 1, err
+}
+
+func TestOptionsForWorkThatDoNotFitAreNamed(t *testing.T) {
+	for want, opt := range map[string]asterisque.Option{
+		"WithCallWindow: 0 calls of function 7 are below 1": asterisque.WithCallWindow(7, 0),
+		"WithWorkers: 0 is below 1":                         asterisque.WithWorkers(0),
+		"WithNodeWorkers: -1 is negative":                   asterisque.WithNodeWorkers(-1),
+		"WithMaxWaiting: -1 is negative":                    asterisque.WithMaxWaiting(-1),
+	} {
+		_, err := asterisque.NewNode(opt).Dial(background, "tcp://127.0.0.1:1")
+		require.ErrorContains(t, err, want)
+	}
+}

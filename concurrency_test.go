@@ -1,0 +1,206 @@
+package asterisque_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+	"weak"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// gateNodes returns a node that offers held, of which only calls run at once, and one that dials it.
+func gateNodes(t testing.TB, calls int, opts ...asterisque.Option) (here, there *asterisque.Node, h *holder) {
+	svc, h := holdService(asterisque.WithConcurrency(calls))
+	here, there = asterisque.NewNode(), asterisque.NewNode(append(opts, asterisque.WithService(svc))...)
+	t.Cleanup(func() { here.Close(); there.Close() })
+	return here, there, h
+}
+
+func TestAFunctionsBoundHoldsOverAllSessionsAndKeepsNoWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there, h := gateNodes(t, 2, asterisque.WithWorkers(3))
+		var wg sync.WaitGroup
+		var sessions []*asterisque.Session
+		for range 3 {
+			s, accepted := nodesInMemory(t, here, there)
+			sessions = append(sessions, s, accepted)
+			for range 20 {
+				wg.Go(func() { held.Call(background, s, "") })
+			}
+			synctest.Wait()
+			_, err := echo.Call(background, s, "the workers are free for other functions")
+			require.NoError(t, err)
+		}
+		synctest.Wait()
+		total := there.Stats().Total
+		require.Equal(t, []int{2, 58, 58}, []int{total.Running, total.Waiting, total.Inbound.Messages}, "what waits is counted")
+		for range 60 {
+			h.end <- struct{}{}
+			synctest.Wait()
+		}
+		wg.Wait()
+		require.EqualValues(t, 2, h.most.Load())
+		wantIdle(t, sessions...)
+	})
+}
+
+func TestAtAGateSessionsTakeTurnsAndPrioritiesCountWithinOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there, h := gateNodes(t, 1)
+		greedy, _ := nodesInMemory(t, here, there)
+		modest, _ := nodesInMemory(t, here, there)
+		var wg sync.WaitGroup
+		call := func(s *asterisque.Session, name string, p int) {
+			wg.Go(func() { held.Call(background, s, name, asterisque.WithPriority(priority.Priority(p))) })
+			synctest.Wait()
+		}
+		call(greedy, "first", 0)
+		for i := range 5 {
+			call(greedy, fmt.Sprint("greedy ", i), i)
+		}
+		call(greedy, "greedy 4, again", 4)
+		call(modest, "modest, low", -5)
+		call(modest, "modest", 0)
+		close(h.end)
+		wg.Wait()
+		require.Equal(t, []string{"first", "greedy 4", "modest", "greedy 4, again", "modest, low", "greedy 3", "greedy 2", "greedy 1", "greedy 0"}, h.order())
+	})
+}
+
+func TestWhoGivesUpAtAGateLeavesItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there, h := gateNodes(t, 1)
+		a, _ := nodesInMemory(t, here, there)
+		b, _ := nodesInMemory(t, here, there)
+		running, giveUpRunning := context.WithCancel(background)
+		waiting, giveUpWaiting := context.WithCancel(background)
+		var wg sync.WaitGroup
+		calls(&wg, 1, func(int) { held.Call(running, a, "runs") })
+		calls(&wg, 2, func(int) { held.Call(waiting, a, "waits") })
+		calls(&wg, 1, func(int) { held.Call(background, b, "goes on") })
+		giveUpWaiting()
+		synctest.Wait()
+		require.Equal(t, []string{"runs"}, h.order())
+		giveUpRunning()
+		synctest.Wait()
+		require.Equal(t, []string{"goes on"}, h.order(), "the calls before it are gone")
+		close(h.end)
+		wg.Wait()
+	})
+}
+
+// TestAPlaceAtAGateIsFreeOnlyWhenTheHandlerHasReturned has one that ignores its context.
+func TestAPlaceAtAGateIsFreeOnlyWhenTheHandlerHasReturned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, began, end := asterisque.NewService(), make(chan struct{}, 2), make(chan struct{})
+		svc.Handle(7, "stubborn", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { began <- struct{}{}; <-end; return nil, nil }, asterisque.WithConcurrency(1))
+		dialled, accepted := inMemory(t, svc)
+		ctx, cancel := context.WithCancel(background)
+		var wg sync.WaitGroup
+		calls(&wg, 1, func(int) { dialled.Call(ctx, 7, nil) })
+		calls(&wg, 1, func(int) { dialled.Call(background, 7, nil) })
+		cancel()
+		synctest.Wait()
+		require.Len(t, began, 1, "its call is over, and it runs on")
+		require.Equal(t, 1, accepted.Stats().Running)
+		close(end)
+		wg.Wait()
+		require.Len(t, began, 2)
+		wantIdle(t, dialled, accepted)
+	})
+}
+
+// TestNoPlaceAtAGateIsLost lets calls meet in pairs: a gate for two that lets only one run would end that.
+func TestNoPlaceAtAGateIsLost(t *testing.T) {
+	svc := asterisque.NewService()
+	meet := make(chan struct{})
+	svc.Handle(7, "meet", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
+		select {
+		case meet <- struct{}{}:
+		case <-meet:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		return nil, nil
+	}, asterisque.WithConcurrency(2))
+	here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc))
+	t.Cleanup(func() { here.Close(); there.Close() })
+	ctx, cancel := context.WithTimeout(background, 30*time.Second)
+	defer cancel()
+	var left atomic.Int64
+	left.Store(10_000) // an even number, for all together: nobody remains alone
+	var wg sync.WaitGroup
+	for range 2 {
+		s, _ := connectNodes(t, here, there)
+		for range 50 {
+			wg.Go(func() {
+				for left.Add(-1) >= 0 {
+					if _, err := s.Call(ctx, 7, nil); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+}
+
+// TestAGateKeepsNoSessionThatIsOver has sessions die while their calls wait for one that runs for long.
+func TestAGateKeepsNoSessionThatIsOver(t *testing.T) {
+	here, there, h := gateNodes(t, 1)
+	s, _ := connectNodes(t, here, there)
+	var wg sync.WaitGroup
+	wg.Go(func() { held.Call(background, s, "for long") })
+	<-h.began
+	dead := func() weak.Pointer[asterisque.Session] {
+		s, accepted := connectNodes(t, here, there)
+		var gone sync.WaitGroup
+		gone.Go(func() { held.Call(background, s, "waits") })
+		for accepted.Stats().Waiting == 0 {
+			runtime.Gosched()
+		}
+		s.Close()
+		accepted.Close()
+		gone.Wait()
+		return weak.Make(accepted)
+	}()
+	require.Eventually(t, func() bool { runtime.GC(); return dead.Value() == nil }, 20*time.Second, 10*time.Millisecond)
+	close(h.end)
+	wg.Wait()
+}
+
+func TestNestedCallsOfABoundedFunctionNeedNoPlaceOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc := asterisque.NewService()
+		nested.Handle(svc, nestedHandler, asterisque.WithConcurrency(1))
+		here, there := asterisque.NewService(), svc
+		nested.Handle(here, nestedHandler, asterisque.WithConcurrency(1))
+		a, b := asterisque.NewNode(asterisque.WithService(here)), asterisque.NewNode(asterisque.WithService(there))
+		defer a.Close()
+		defer b.Close()
+		dialled, accepted := nodesInMemory(t, a, b)
+		ctx, cancel := context.WithTimeout(background, time.Minute)
+		defer cancel()
+		var wg sync.WaitGroup
+		for range 5 {
+			wg.Go(func() {
+				if got, err := nested.Call(ctx, dialled, 9); err != nil || got != 9 {
+					t.Errorf("got %d, %v", got, err)
+				}
+			})
+		}
+		wg.Wait()
+		wantIdle(t, dialled, accepted)
+	})
+}

@@ -1,0 +1,172 @@
+package asterisque_test
+
+import (
+	"context"
+	"encoding/binary"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// rawOn connects a rawPeer to node over TCP.
+func rawOn(t *testing.T, node *asterisque.Node) (*rawPeer, *asterisque.Session) {
+	t.Helper()
+	here, there := tcpPair(t)
+	p := &rawPeer{t, wire.FromConn(here)}
+	sessions := make(chan *asterisque.Session, 1)
+	go func() {
+		s, err := node.Accept(background, wire.FromConn(there))
+		if err != nil {
+			t.Error(err)
+		}
+		sessions <- s
+	}()
+	p.send(hello())
+	require.IsType(t, codec.Sync{}, p.control())
+	return p, <-sessions
+}
+
+// flood sends pairs of an Open and the Close that gives it up at once, reads whatever comes, and returns when the session has read them all.
+func (p *rawPeer) flood(pairs int, first uint64, open codec.Open) {
+	p.t.Helper()
+	read := make(chan error, 1)
+	go func() { // ends with the answer to the Ping, or with the Wire
+		for {
+			f, err := p.w.ReadFrame(1 << 20)
+			if err != nil {
+				read <- err
+				return
+			}
+			if c, err := codec.ParseControl(f); err == nil && c == (codec.Pong{N: 7}) {
+				read <- nil
+				return
+			}
+		}
+	}()
+	var batch []byte
+	add := func(m interface{ AppendTo([]byte) []byte }) {
+		at := len(batch)
+		batch = m.AppendTo(append(batch, 0, 0, 0, 0))
+		binary.BigEndian.PutUint32(batch[at:], uint32(len(batch)-at-4))
+	}
+	for i := range pairs {
+		open.Pipe = first + 2*uint64(i)
+		add(&open)
+		add(&codec.Close{Pipe: open.Pipe, Abort: codec.ErrCanceled})
+		if len(batch) > 32<<10 || i == pairs-1 {
+			require.NoError(p.t, p.w.(wire.BatchWriter).WriteBatch(batch))
+			batch = batch[:0]
+		}
+	}
+	p.send(codec.Ping{N: 7})
+	require.NoError(p.t, <-read)
+}
+
+// TestAFloodOfCallsThatAreGivenUpCostsLittle has a peer open calls and give them up at once, while handlers that ignore their context keep all that they could run on.
+func TestAFloodOfCallsThatAreGivenUpCostsLittle(t *testing.T) {
+	const workers, most = 8, 4 << 20
+	pairs := 200_000
+	switch {
+	case *soak:
+		pairs = 1_000_000
+	case raceDetector:
+		pairs = 30_000
+	}
+	for name, c := range map[string]struct {
+		opts    []asterisque.HandlerOption
+		pairs   int
+		running int
+		nested  bool
+	}{
+		"at workers that are busy":       {nil, 5 * pairs, workers, false},
+		"at one key":                     {[]asterisque.HandlerOption{asterisque.WithRawKey(func([]byte) int { return 1 })}, pairs, 1, false},
+		"at a gate":                      {[]asterisque.HandlerOption{asterisque.WithConcurrency(2)}, pairs, 2, false},
+		"within a call back":             {nil, pairs, workers + 1, true},
+		"within a call back, at one key": {[]asterisque.HandlerOption{asterisque.WithRawKey(func([]byte) int { return 1 })}, pairs, 2, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			end := make(chan struct{})
+			svc := echoService()
+			svc.Handle(50, "stubborn", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { <-end; return nil, nil }, c.opts...)
+			svc.Handle(51, "calls back", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
+				return asterisque.SessionOf(ctx).Call(ctx, 1, nil)
+			})
+			node, client := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(workers)), asterisque.NewNode()
+			t.Cleanup(func() { node.Close(); client.Close() })
+			good, _ := connectNodes(t, client, node)
+			peer, bad := rawOn(t, node)
+			open := codec.Open{Function: 50, Params: []byte("some parameters")}
+			if c.nested {
+				peer.send(&codec.Open{Pipe: 0, Function: 51})
+				for {
+					if m, err := codec.ParseOpen(peer.frame()); err == nil {
+						open.Meta = codec.Meta{Nested: true, Within: m.Pipe}
+						break
+					}
+				}
+			}
+			peer.flood(workers*4, 2, open) // until as many run as can
+			before := heap()
+			peer.flood(c.pairs, 1000, open)
+			grown := heap() - before
+			st := bad.Stats()
+			t.Logf("%d pairs: %d KiB more, at most %d waited", c.pairs, grown>>10, st.MostWaiting)
+			require.Less(t, grown, most)
+			require.LessOrEqual(t, st.Running, c.running)
+			require.LessOrEqual(t, st.Pipes, 2, "the calls are over as far as the peer goes; the call back and the one it is made in apart")
+			require.Zero(t, st.Waiting)
+			require.Zero(t, st.Inbound)
+			require.LessOrEqual(t, st.MostInbound.Bytes, 100*(limits.Overhead+len(open.Params)))
+			require.NoError(t, bad.Err())
+			for range 100 {
+				_, err := echo.Call(background, good, "the other session is unharmed")
+				require.NoError(t, err)
+			}
+			close(end)
+			if c.nested {
+				bad.Close()
+			}
+			wantIdle(t, bad, good)
+			again, _ := connectNodes(t, client, node)
+			for range 3 {
+				_, err := again.Call(background, 50, nil)
+				require.NoError(t, err, "keys and gates let others pass")
+			}
+		})
+	}
+}
+
+// TestAPeerThatGivesUpInAnyOrderLeavesNothing opens many calls first, and gives them up later, from both ends of the line.
+func TestAPeerThatGivesUpInAnyOrderLeavesNothing(t *testing.T) {
+	for name, opts := range map[string][]asterisque.HandlerOption{
+		"at workers": nil,
+		"at one key": {asterisque.WithRawKey(func([]byte) int { return 1 })},
+		"at a gate":  {asterisque.WithConcurrency(1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			const n = 4000
+			svc := asterisque.NewService()
+			svc.Handle(50, "waits", waitForContext, opts...)
+			peer, s := dialRaw(t, asterisque.WithService(svc), asterisque.WithWorkers(1))
+			var closes []interface{ AppendTo([]byte) []byte }
+			for i := range uint64(n) {
+				peer.send(&codec.Open{Pipe: 2 * i, Function: 50, Priority: int8(i % 3)})
+				closes = append(closes, &codec.Close{Pipe: 2 * (i * 1001 % n), Abort: codec.ErrCanceled}) // 1001 and n have no common factor: all, in disorder
+			}
+			peer.send(closes...)
+			peer.send(codec.Ping{N: 1})
+			for {
+				if c, err := codec.ParseControl(peer.frame()); err == nil && c == (codec.Pong{N: 1}) {
+					break
+				}
+			}
+			wantIdle(t, s)
+		})
+	}
+}

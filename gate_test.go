@@ -1,0 +1,32 @@
+package asterisque
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestAPlaceThatBecomesFreeBetweenTwoTurnsIsTaken has two calls leave at the same time, the second one while nobody is in the queue because the first one's turn is being taken.
+func TestAPlaceThatBecomesFreeBetweenTwoTurnsIsTaken(t *testing.T) {
+	g := &gate{free: 2}
+	d := &dispatcher{s: &Session{node: new(Node)}} // without workers: what is admitted stays in its line
+	calls := make([]*incoming, 5)
+	for i := range calls {
+		calls[i] = &incoming{handler: &handler{gate: g}, state: waits}
+		d.passLocked(calls[i])
+	}
+	require.Equal(t, 3, d.gated[g].calls.len())
+
+	p := g.next() // the first one leaves
+	g.leave()     // and meanwhile the second
+	require.Equal(t, 1, g.free)
+	ok, another := d.admit(g, p)
+	require.True(t, ok)
+	require.True(t, another, "the free place is the next one's")
+	require.Zero(t, g.free)
+	ok, another = d.admit(g, g.next())
+	require.True(t, ok)
+	require.False(t, another)
+	require.Equal(t, 2, d.ready.len(), "as many as have left")
+	require.Equal(t, 1, d.gated[g].calls.len())
+}

@@ -1,0 +1,70 @@
+package asterisque
+
+import (
+	"context"
+	"encoding/binary"
+	"flag"
+	"runtime"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// TestKeysThatWereUsedCostNothing makes calls with as many different keys, of which none is to be remembered.
+func TestKeysThatWereUsedCostNothing(t *testing.T) {
+	distinct := 30_000
+	if f := flag.Lookup("soak"); f != nil && f.Value.String() == "true" {
+		distinct = 2_000_000
+	}
+	svc := NewService()
+	svc.Handle(1, "keyed", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return nil, nil },
+		WithRawKey(func(params []byte) uint64 { return binary.BigEndian.Uint64(params) }), WithConcurrency(4))
+	here, there := NewNode(), NewNode(WithService(svc))
+	defer here.Close()
+	defer there.Close()
+	a, b := wire.Pipe()
+	go there.Accept(context.Background(), b)
+	s, err := here.Attach(context.Background(), a)
+	require.NoError(t, err)
+
+	const callers = 16
+	use := func(from, to int) {
+		var wg sync.WaitGroup
+		for i := range callers {
+			wg.Go(func() {
+				for n := from + i; n < to; n += callers {
+					if _, err := s.Call(context.Background(), 1, binary.BigEndian.AppendUint64(nil, uint64(n))); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+	}
+	live := func() int {
+		runtime.GC()
+		runtime.GC() // the first one only moves what pools hold
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	use(0, 5000)
+	before, goroutines := live(), runtime.NumGoroutine()
+	use(5000, distinct)
+	require.InDelta(t, before, live(), 512<<10)
+	require.InDelta(t, goroutines, runtime.NumGoroutine(), callers)
+
+	here.Close() // after which no call runs any more
+	there.Close()
+	h := svc.find(1)
+	require.Eventually(t, func() bool { h.keys.mu.Lock(); defer h.keys.mu.Unlock(); return len(h.keys.last) == 0 }, waitForWorkers, tick)
+	h.gate.mu.Lock()
+	defer h.gate.mu.Unlock()
+	require.Equal(t, 4, h.gate.free)
+	require.Zero(t, h.gate.queue.Len())
+}

@@ -1,0 +1,268 @@
+package asterisque_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+func TestCallsOfOneKeyRunInTheOrderOfTheirArrivalAndOthersBeside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, h := holdService(asterisque.WithKey(firstLetter))
+		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc))
+		defer here.Close()
+		defer there.Close()
+		a, _ := nodesInMemory(t, here, there)
+		b, _ := nodesInMemory(t, here, there)
+		var wg sync.WaitGroup
+		call := func(s *asterisque.Session, name string, opts ...asterisque.CallOption) {
+			wg.Go(func() { held.Call(background, s, name, opts...) })
+			synctest.Wait()
+		}
+		call(a, "k1")
+		call(b, "k2")
+		call(a, "k3", asterisque.WithPriority(100)) // arrival counts, not priority
+		call(b, "l1")
+		call(b, "k4")
+		call(a, "l2")
+		require.Equal(t, []string{"k1", "l1"}, h.order(), "one of each key")
+		st := there.Stats().Total
+		require.Equal(t, []int{2, 4, 4}, []int{st.Running, st.Waiting, st.Inbound.Messages}, "what waits for its turn is counted")
+		close(h.end)
+		wg.Wait()
+		order := h.order()
+		require.Equal(t, []string{"k2", "k3", "k4"}, slices.DeleteFunc(order, func(s string) bool { return s[0] != 'k' }))
+	})
+}
+
+func TestACallThatGivesUpInTheLineOfItsKeyIsPassedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, h := holdService(asterisque.WithKey(firstLetter))
+		dialled, accepted := inMemory(t, svc)
+		var wg sync.WaitGroup
+		var contexts []context.CancelFunc
+		calls(&wg, 7, func(i int) {
+			ctx, cancel := context.WithCancel(background)
+			contexts = append(contexts, cancel)
+			held.Call(ctx, dialled, fmt.Sprint("k", i))
+		})
+		for _, i := range []int{6, 1, 3, 4} { // the last, one behind the one that runs, two in the middle
+			contexts[i]()
+			synctest.Wait()
+		}
+		calls(&wg, 1, func(int) { held.Call(background, dialled, "k7") })
+		require.Equal(t, 3, accepted.Stats().Waiting)
+		for _, next := range []string{"k0", "k2", "k5", "k7"} {
+			require.Equal(t, []string{next}, h.order())
+			h.end <- struct{}{}
+			synctest.Wait()
+		}
+		wg.Wait()
+		for _, cancel := range contexts {
+			cancel()
+		}
+		wantIdle(t, dialled, accepted)
+	})
+}
+
+func TestAKeyIsPassedOnFromASessionThatDies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, h := holdService(asterisque.WithKey(firstLetter))
+		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc))
+		defer here.Close()
+		defer there.Close()
+		dying, _ := nodesInMemory(t, here, there)
+		living, accepted := nodesInMemory(t, here, there)
+		var wg sync.WaitGroup
+		for i := range 10 {
+			wg.Go(func() { held.Call(background, []*asterisque.Session{dying, living}[i%2], fmt.Sprint("k", i%2)) })
+			synctest.Wait()
+		}
+		require.Equal(t, []string{"k0"}, h.order())
+		dying.Close()
+		for range 5 {
+			synctest.Wait()
+			require.Equal(t, []string{"k1"}, h.order())
+			h.end <- struct{}{}
+		}
+		wg.Wait()
+		wantIdle(t, accepted)
+	})
+}
+
+func TestAnyComparableTypeIsAKey(t *testing.T) {
+	type order struct {
+		Shop   string `cbor:"shop" json:"shop"`
+		Number int    `cbor:"number" json:"number"`
+		Goods  []byte `cbor:"goods" json:"goods"`
+	}
+	type part struct { // with fewer fields, which spares the rest
+		Shop string `cbor:"shop" json:"shop"`
+	}
+	type pair struct {
+		shop string
+		odd  bool
+	}
+	buy := asterisque.Func[order, int](70, "buy")
+	for name, opt := range map[string]asterisque.HandlerOption{
+		"string":              asterisque.WithKey(func(o order) string { return o.Shop }),
+		"a part of what came": asterisque.WithKey(func(p part) string { return p.Shop }),
+		"struct":              asterisque.WithKey(func(o order) pair { return pair{o.Shop, false} }),
+		"interface":           asterisque.WithKey(func(o order) any { return o.Shop }),
+		"array of the bytes":  asterisque.WithRawKey(func(params []byte) [2]byte { return [2]byte(params) }),
+		"of all the same key": asterisque.WithRawKey(func([]byte) struct{} { return struct{}{} }),
+	} {
+		for _, values := range []codec.Values{codec.CBOR, codec.JSON} {
+			t.Run(name+" "+values.Name(), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					svc := asterisque.NewService()
+					began, end := make(chan int, 10), make(chan struct{})
+					buy.Handle(svc, func(_ context.Context, o order) (int, error) { began <- o.Number; <-end; return o.Number, nil }, opt)
+					dialled, accepted := inMemory(t, svc, asterisque.WithCodecs(values))
+					var wg sync.WaitGroup
+					calls(&wg, 3, func(i int) { buy.Call(background, dialled, order{Shop: "corner", Number: i, Goods: []byte("bread")}) })
+					require.Len(t, began, 1)
+					close(end)
+					wg.Wait()
+					require.Equal(t, []int{0, 1, 2}, []int{<-began, <-began, <-began})
+					wantIdle(t, dialled, accepted)
+				})
+			})
+		}
+	}
+}
+
+func TestAKeyThatCannotBeComparedRefusesTheCall(t *testing.T) {
+	svc := asterisque.NewService()
+	svc.Handle(7, "slices", waitForContext, asterisque.WithRawKey(func(params []byte) any { return params })) // a slice in an interface
+	dialled, accepted := connect(t, svc)
+	_, err := dialled.Call(background, 7, []byte("k"))
+	require.ErrorIs(t, err, asterisque.ErrPanicked)
+	require.True(t, asterisque.Repeatable(err))
+	wantIdle(t, dialled, accepted)
+}
+
+// keyedNested calls its caller back until the depth is zero, always with the same key.
+var keyedNested = asterisque.Func[[2]int, int](21, "keyed, nested")
+
+func TestNestedCallsOfTheSameKeyRunAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		newNode := func() *asterisque.Node {
+			svc := asterisque.NewService()
+			keyedNested.Handle(svc, func(ctx context.Context, p [2]int) (int, error) {
+				if p[1] == 0 {
+					return 0, nil
+				}
+				deeper, err := keyedNested.Call(ctx, asterisque.SessionOf(ctx), [2]int{p[0], p[1] - 1})
+				return deeper + 1, err
+			}, asterisque.WithKey(func(p [2]int) int { return p[0] }))
+			return asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(10))
+		}
+		here, there := newNode(), newNode()
+		defer here.Close()
+		defer there.Close()
+		dialled, accepted := nodesInMemory(t, here, there)
+		ctx, cancel := context.WithTimeout(background, time.Minute)
+		defer cancel()
+		var wg sync.WaitGroup
+		for i := range 30 {
+			wg.Go(func() {
+				if got, err := keyedNested.Call(ctx, dialled, [2]int{i % 3, 10}); err != nil || got != 10 {
+					t.Errorf("got %d, %v", got, err)
+				}
+			})
+		}
+		wg.Wait()
+		wantIdle(t, dialled, accepted)
+	})
+}
+
+// TestKeysKeepTheirOrderWhateverHappens lets many callers of two sessions call with random keys and priorities and give up at random. Every handler checks that it is
+// alone with its key, and that of the calls of one caller with one key none comes before an earlier one.
+func TestKeysKeepTheirOrderWhateverHappens(t *testing.T) {
+	const keys, callers, each = 8, 32, 80
+	type visit struct{ Key, Caller, Number int }
+	var alone [keys]atomic.Int64
+	var last [keys][callers]atomic.Int64
+	visitFn := asterisque.Func[visit, int](70, "visit")
+	svc := asterisque.NewService()
+	visitFn.Handle(svc, func(ctx context.Context, v visit) (int, error) {
+		if n := alone[v.Key].Add(1); n != 1 {
+			t.Errorf("%d handlers of key %d run", n, v.Key)
+		}
+		defer alone[v.Key].Add(-1)
+		if before := last[v.Key][v.Caller].Swap(int64(v.Number)); before >= int64(v.Number) {
+			t.Errorf("caller %d, key %d: call %d came after call %d", v.Caller, v.Key, v.Number, before)
+		}
+		if v.Number%5 == 0 { // long enough for others to give up meanwhile
+			_, err := echo.Call(ctx, asterisque.SessionOf(ctx), "")
+			return v.Number, err
+		}
+		return v.Number, nil
+	}, asterisque.WithKey(func(v visit) int { return v.Key }), asterisque.WithConcurrency(4))
+	here := asterisque.NewNode(asterisque.WithService(echoService()))
+	there := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(6), asterisque.WithNodeWorkers(8), asterisque.WithOpensWindow(64))
+	t.Cleanup(func() { here.Close(); there.Close() })
+	var sessions []*asterisque.Session
+	for range 2 {
+		s, accepted := connectNodes(t, here, there)
+		sessions = append(sessions, s, accepted)
+	}
+	var ran, gaveUp atomic.Int64
+	var wg sync.WaitGroup
+	for caller := range callers {
+		wg.Go(func() {
+			rnd := rand.New(rand.NewPCG(uint64(caller), 7))
+			var open []*pipe.Pipe
+			for n := 1; n <= each; n++ { // Opens of one caller depart in their order if their priority is the same
+				v := visit{rnd.IntN(keys), caller, n}
+				params, err := codec.CBOR.Append(nil, &v)
+				if err != nil {
+					t.Error(err)
+				}
+				p, err := sessions[caller%2*2].Open(background, visitFn.Number(), params, asterisque.WithPriority(priority.Priority(caller%3)))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				open = append(open, p)
+				if rnd.IntN(4) == 0 {
+					open[rnd.IntN(len(open))].Abort(nil)
+				}
+				if rnd.IntN(10) == 0 {
+					open[rnd.IntN(len(open))].Result(background)
+				}
+			}
+			for _, p := range open {
+				if _, err := p.Result(background); err == nil {
+					ran.Add(1)
+				} else if p.Err() != nil {
+					gaveUp.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d ran to their end, %d gave up", ran.Load(), gaveUp.Load())
+	require.EqualValues(t, callers*each, ran.Load()+gaveUp.Load())
+	require.NotZero(t, ran.Load())
+	wantIdle(t, sessions...)
+	require.Eventually(t, func() bool { st := there.Stats(); return st.Busy == 0 && st.Crowded == 0 }, 10*time.Second, time.Millisecond)
+	for key := range keys { // none is held by anybody
+		_, err := visitFn.Call(background, sessions[0], visit{key, 0, each + 1})
+		require.NoError(t, err)
+	}
+}

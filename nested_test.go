@@ -1,0 +1,230 @@
+package asterisque_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// deep is how deep calls back nest in these tests: far deeper than there are workers.
+const deep = 50
+
+// serialNode offers nested, with one worker.
+func serialNode(opts ...asterisque.Option) *asterisque.Node {
+	svc := asterisque.NewService()
+	nested.Handle(svc, nestedHandler)
+	return asterisque.NewNode(append([]asterisque.Option{asterisque.WithService(svc), asterisque.WithWorkers(1)}, opts...)...)
+}
+
+// TestCallsBackThatAreDeeperThanThereAreWorkersFinish has one worker on each side, and one node worker in some cases.
+func TestCallsBackThatAreDeeperThanThereAreWorkersFinish(t *testing.T) {
+	type pair func(t testing.TB, here, there *asterisque.Node) (dialled, accepted *asterisque.Session)
+	for wireName, connected := range map[string]pair{
+		"over TCP": connectNodes,
+		"over a Wire without a buffer": func(t testing.TB, here, there *asterisque.Node) (dialled, accepted *asterisque.Session) {
+			a, b := unbuffered()
+			return pairOver(t, a, b, here, there)
+		},
+	} {
+		for optName, opts := range map[string][]asterisque.Option{
+			"":                             nil,
+			", with a window of one call":  {asterisque.WithOpensWindow(1)},
+			", with one worker for a node": {asterisque.WithNodeWorkers(1), asterisque.WithOpensWindow(1)},
+			", at tight limits":            {asterisque.WithInboundLimits(messages(2, 10_000)), asterisque.WithOutboundLimits(messages(2, 10_000)), asterisque.WithOpensWindow(1)},
+		} {
+			for _, chains := range []int{1, 20} {
+				t.Run(fmt.Sprintf("%d %s%s", chains, wireName, optName), func(t *testing.T) {
+					here, there := serialNode(opts...), serialNode(opts...)
+					t.Cleanup(func() { here.Close(); there.Close() })
+					dialled, accepted := connected(t, here, there)
+					ctx, cancel := context.WithTimeout(background, 30*time.Second)
+					defer cancel()
+					var wg sync.WaitGroup
+					for range chains {
+						wg.Go(func() {
+							if got, err := nested.Call(ctx, dialled, deep); err != nil || got != deep {
+								t.Errorf("got %d, %v", got, err)
+							}
+						})
+					}
+					wg.Wait()
+					wantIdle(t, dialled, accepted)
+				})
+			}
+		}
+	}
+}
+
+// TestChainsFromBothSidesWithOneWorkerEachEndByTheirDeadline: each side's only worker may wait for the other's, which is what one worker means.
+func TestChainsFromBothSidesWithOneWorkerEachEndByTheirDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := serialNode(), serialNode()
+		defer here.Close()
+		defer there.Close()
+		dialled, accepted := nodesInMemory(t, here, there)
+		ctx, cancel := context.WithTimeout(background, time.Minute)
+		defer cancel()
+		var wg sync.WaitGroup
+		for _, s := range []*asterisque.Session{dialled, accepted} {
+			for range 20 {
+				wg.Go(func() {
+					if got, err := nested.Call(ctx, s, deep); err == nil && got != deep {
+						t.Errorf("got %d", got)
+					} else if a := (*asterisque.Abort)(nil); err != nil && !asAbort(err, &a) {
+						t.Errorf("got %v", err)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		synctest.Wait()
+		require.Empty(t, busy(dialled))
+		require.Empty(t, busy(accepted))
+		got, err := nested.Call(background, dialled, deep)
+		require.NoError(t, err, "all workers are free again")
+		require.Equal(t, deep, got)
+	})
+}
+
+// TestWithinOneCallBackCallsRunSideBySide has a stream stay open while another call is made beside it, both of them within the same call back.
+func TestWithinOneCallBackCallsRunSideBySide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc := echoService()
+		outer, back := asterisque.Func[string, string](70, "outer"), asterisque.Func[string, string](71, "back")
+		outer.Handle(svc, func(ctx context.Context, s string) (string, error) {
+			return back.Call(ctx, asterisque.SessionOf(ctx), s)
+		})
+		svc.Handle(50, "until the end", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+			if _, err := p.Recv(ctx); err != io.EOF {
+				return nil, err
+			}
+			return nil, nil
+		})
+		callers := asterisque.NewService()
+		back.Handle(callers, func(ctx context.Context, s string) (string, error) {
+			sess := asterisque.SessionOf(ctx)
+			var streams []*pipe.Pipe
+			for range 5 {
+				p, err := sess.Open(ctx, 50, nil)
+				if err != nil {
+					return "", err
+				}
+				streams = append(streams, p)
+			}
+			got, err := echo.Call(ctx, sess, s)
+			if err != nil {
+				return "", err
+			}
+			for _, p := range streams {
+				p.CloseSend()
+				if _, err := p.Result(ctx); err != nil {
+					return "", err
+				}
+			}
+			return got, nil
+		})
+		here, there := asterisque.NewNode(asterisque.WithService(callers)), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(10))
+		defer here.Close()
+		defer there.Close()
+		dialled, accepted := nodesInMemory(t, here, there)
+		ctx, cancel := context.WithTimeout(background, time.Minute)
+		defer cancel()
+		got, err := outer.Call(ctx, dialled, "x")
+		require.NoError(t, err)
+		require.Equal(t, "x", got)
+		wantIdle(t, dialled, accepted)
+	})
+}
+
+func TestACallBackLendsOneWorkerAndNoMore(t *testing.T) {
+	p, s := dialRaw(t, asterisque.WithService(callsBackService()), asterisque.WithWorkers(1))
+	p.send(&codec.Open{Pipe: 0, Function: 51})
+	within := p.open().Pipe
+	for i := range uint64(10) {
+		p.send(&codec.Open{Pipe: 2 + 2*i, Function: 50, Meta: codec.Meta{Nested: true, Within: within}})
+	}
+	p.send(codec.Ping{N: 1})
+	for c, err := codec.ParseControl(p.frame()); err != nil || c != (codec.Pong{N: 1}); c, err = codec.ParseControl(p.frame()) {
+	}
+	require.Eventually(t, func() bool { return s.Stats().Running == 2 }, 10*time.Second, time.Millisecond)
+	require.Equal(t, 9, s.Stats().Waiting)
+	s.Close()
+	wantIdle(t, s)
+	require.Equal(t, 2, s.Stats().MostRunning)
+}
+
+// callsBackService offers function 50, which waits for its context, and 51, which calls its caller back.
+func callsBackService() *asterisque.Service {
+	svc := asterisque.NewService()
+	svc.Handle(50, "waits", waitForContext)
+	svc.Handle(51, "calls back", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
+		return asterisque.SessionOf(ctx).Call(ctx, 1, nil)
+	})
+	return svc
+}
+
+// open returns the next Open.
+func (p *rawPeer) open() codec.Open {
+	p.t.Helper()
+	for {
+		if m, err := codec.ParseOpen(p.frame()); err == nil {
+			return m
+		}
+	}
+}
+
+// TestACallWithinWhatIsOverOrNeverWasIsAnOrdinaryOne: what a peer says of enclosing calls is not to be trusted.
+func TestACallWithinWhatIsOverOrNeverWasIsAnOrdinaryOne(t *testing.T) {
+	p, s := dialRaw(t, asterisque.WithService(callsBackService()), asterisque.WithWorkers(1))
+	for i, within := range []uint64{1, 0, 2, 1 << 40} { // not opened yet; the peer's own, which do not count; nonsense
+		p.send(&codec.Open{Pipe: uint64(2 * i), Function: 50, Meta: codec.Meta{Nested: true, Within: within}})
+	}
+	p.send(codec.Ping{N: 1})
+	for c, err := codec.ParseControl(p.frame()); err != nil || c != (codec.Pong{N: 1}); c, err = codec.ParseControl(p.frame()) {
+	}
+	require.Eventually(t, func() bool { return s.Stats().Running == 1 }, 10*time.Second, time.Millisecond)
+	require.Equal(t, 3, s.Stats().Waiting, "one worker is all there is")
+	require.NoError(t, s.Err())
+	s.Close()
+	wantIdle(t, s)
+}
+
+// TestAChainEndsWithItsOutermostCall cancels the outermost call of a chain while the innermost handler waits.
+func TestAChainEndsWithItsOutermostCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		innermost := make(chan struct{})
+		newNode := func() *asterisque.Node {
+			svc := asterisque.NewService()
+			nested.Handle(svc, func(ctx context.Context, n int) (int, error) {
+				if n == 0 {
+					close(innermost)
+					<-ctx.Done()
+					return 0, ctx.Err()
+				}
+				return nested.Call(ctx, asterisque.SessionOf(ctx), n-1)
+			})
+			return asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(1))
+		}
+		here, there := newNode(), newNode()
+		defer here.Close()
+		defer there.Close()
+		dialled, accepted := nodesInMemory(t, here, there)
+		ctx, cancel := context.WithCancel(background)
+		go func() { <-innermost; cancel() }()
+		_, err := nested.Call(ctx, dialled, 7)
+		require.ErrorIs(t, err, context.Canceled)
+		synctest.Wait()
+		require.Empty(t, busy(dialled))
+		require.Empty(t, busy(accepted))
+	})
+}

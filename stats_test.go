@@ -1,0 +1,205 @@
+package asterisque_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"expvar"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+func TestSessionStatsTellWhatRunsAndWaitsAndTheMostThereWas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, h := holdService()
+		dialled, accepted := inMemory(t, svc, asterisque.WithWorkers(2))
+		var wg sync.WaitGroup
+		calls(&wg, 7, func(int) { held.Call(background, dialled, "") })
+		st := accepted.Stats()
+		require.Equal(t, []int{7, 2, 5, 2, 5}, []int{st.Pipes, st.Running, st.Waiting, st.MostRunning, st.MostWaiting})
+		require.EqualValues(t, 7, st.Served)
+		require.EqualValues(t, 7, dialled.Stats().Made)
+		require.Equal(t, 7, dialled.Stats().Pipes)
+		close(h.end)
+		wg.Wait()
+		synctest.Wait()
+		st = accepted.Stats()
+		require.Equal(t, []int{0, 0, 0, 2, 5}, []int{st.Pipes, st.Running, st.Waiting, st.MostRunning, st.MostWaiting})
+		require.Equal(t, 5, st.MostInbound.Messages)
+		require.NotZero(t, st.MostOutbound.Messages)
+	})
+}
+
+func TestSessionStatsTellHowLongReadingHadToStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, gate, running, _ := gatedService()
+		p, s := stuckPeer(t, append(noWindows(), asterisque.WithService(svc), asterisque.WithInboundLimits(messages(10, 100)))...)
+		p.send(&codec.Open{Function: 50})
+		<-running
+		for range 11 { // the last one meets a session that stands at its limit
+			p.send(&codec.Block{Payload: []byte("x")})
+		}
+		synctest.Wait()
+		require.EqualValues(t, 1, s.Stats().Stops)
+		time.Sleep(17 * time.Second) // of the bubble
+		close(gate)
+		synctest.Wait()
+		st := s.Stats()
+		require.EqualValues(t, 1, st.Stops)
+		require.Equal(t, 17*time.Second, st.Stopped)
+	})
+}
+
+// TestFunctionStatsTellHowCallsEnded covers every way to fail that a handler's side knows of.
+func TestFunctionStatsTellHowCallsEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHolder()
+		svc := asterisque.NewService()
+		held.Handle(svc, h.serve)
+		svc.Handle(7, "fail", func(_ context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) {
+			switch string(params) {
+			case "panic":
+				panic("kaboom")
+			case "own":
+				return nil, &asterisque.Abort{Code: 1234}
+			case "negative":
+				return nil, &asterisque.Abort{Code: -1}
+			}
+			return nil, errBroken
+		})
+		dialled, _ := inMemory(t, svc, asterisque.WithWorkers(1), asterisque.WithMaxWaiting(2))
+		for _, how := range []string{"panic", "own", "negative", "text", "text"} {
+			_, err := dialled.Call(background, 7, []byte(how))
+			require.Error(t, err)
+		}
+		dialled.Call(background, held.Number(), []byte{0xff})
+		ctx, cancel := context.WithCancel(background)
+		var wg sync.WaitGroup
+		calls(&wg, 1, func(int) { held.Call(ctx, dialled, "given up while it runs") })
+		calls(&wg, 1, func(int) { held.Call(ctx, dialled, "given up while it waits") })
+		calls(&wg, 1, func(int) { held.Call(background, dialled, "expires", asterisque.WithTTL(time.Second)) })
+		calls(&wg, 1, func(int) { held.Call(background, dialled, "refused") })
+		time.Sleep(2 * time.Second) // of the bubble
+		cancel()
+		synctest.Wait()
+		close(h.end)
+		wg.Wait()
+		synctest.Wait()
+		stats := svc.Stats()
+		require.Len(t, stats, 2)
+		require.Equal(t, []any{uint16(7), "fail", uint64(5)}, []any{stats[0].Number, stats[0].Name, stats[0].Calls})
+		require.Equal(t, map[string]uint64{"panicked": 1, "application": 2, "failed": 2}, stats[0].Failed)
+		require.Equal(t, []any{uint16(60), "held", uint64(5)}, []any{stats[1].Number, stats[1].Name, stats[1].Calls})
+		require.Equal(t, map[string]uint64{"bad parameters": 1, "canceled": 2, "expired": 1, "overloaded": 1}, stats[1].Failed)
+	})
+}
+
+func TestFunctionStatsTellHowLongCallsWaitedAndRan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc := asterisque.NewService()
+		slow := asterisque.Func[int, int](70, "slow")
+		slow.Handle(svc, func(_ context.Context, n int) (int, error) {
+			time.Sleep(time.Second) // of the bubble
+			return n, nil
+		})
+		dialled, _ := inMemory(t, svc, asterisque.WithWorkers(1))
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() { slow.Call(background, dialled, 1) })
+		}
+		wg.Wait()
+		synctest.Wait()
+		f := svc.Stats()[0]
+		require.EqualValues(t, 10, f.Ran.Timed)
+		require.EqualValues(t, 10, f.Queued.Timed)
+		require.InEpsilon(t, time.Second, f.Ran.P50, 1./7)
+		require.InEpsilon(t, time.Second, f.Ran.P99, 1./7)
+		require.InEpsilon(t, 4*time.Second, f.Queued.P50, 1./4, "one waits for each of those before it")
+		require.InEpsilon(t, 9*time.Second, f.Queued.P99, 1./7)
+
+		slow.Handle(svc, func(_ context.Context, n int) (int, error) { return n, nil }) // replaced: the numbers stay
+		for range 6390 {
+			slow.Call(background, dialled, 1)
+		}
+		synctest.Wait()
+		f = svc.Stats()[0]
+		require.EqualValues(t, 6400, f.Calls)
+		require.EqualValues(t, 64+(6400-64)/16, f.Ran.Timed, "the first ones, and then one of sixteen")
+		svc.Remove(slow.Number())
+		require.Empty(t, svc.Stats())
+	})
+}
+
+func TestStatsAreJSONAndLog(t *testing.T) {
+	svc := echoService()
+	here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithID("there"))
+	t.Cleanup(func() { here.Close(); there.Close() })
+	dialled, accepted := connectNodes(t, here, there)
+	other, _ := connectNodes(t, here, there)
+	for _, s := range []*asterisque.Session{dialled, other} {
+		_, err := echo.Call(background, s, "")
+		require.NoError(t, err)
+	}
+	wantIdle(t, dialled, other, accepted)
+
+	var asVar expvar.Var = expvar.Func(func() any { return there.Stats() })
+	var got map[string]any
+	require.NoError(t, json.Unmarshal([]byte(asVar.String()), &got))
+	require.Equal(t, "there", got["id"])
+	require.EqualValues(t, 2, got["sessions"])
+	total := got["total"].(map[string]any)
+	require.EqualValues(t, 2, total["served"])
+	for _, name := range []string{"pipes", "waiting", "running", "most_waiting", "most_running", "made", "inbound", "outbound", "most_inbound", "inbound_state", "stops", "stopped_ns"} {
+		require.Contains(t, total, name)
+	}
+	function := got["functions"].([]any)[0].(map[string]any)
+	require.Equal(t, "echo", function["name"])
+	require.EqualValues(t, 2, function["calls"])
+	require.Contains(t, function["ran"], "p99_ns")
+	require.JSONEq(t, there.Stats().String(), asVar.String())
+
+	var out bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&out, nil))
+	log.Info("session", "stats", accepted.Stats())
+	log.Info("node", "stats", there.Stats())
+	for _, want := range []string{"stats.pipes=0", "stats.served=1", "stats.sessions=2", "stats.total.served=2"} {
+		require.Contains(t, out.String(), want)
+	}
+}
+
+// The statistics of a node are one of the program's variables, which package expvar serves as JSON.
+func ExampleNodeStats() {
+	svc := asterisque.NewService()
+	greet := asterisque.Func[string, string](10, "greet")
+	greet.Handle(svc, func(_ context.Context, name string) (string, error) { return "hello, " + name, nil })
+	sess, closeNodes := dialService(svc)
+	defer closeNodes()
+	here := asterisque.NewNode(asterisque.WithID("here"), asterisque.WithService(svc))
+	defer here.Close()
+	for range 3 {
+		greet.Call(context.Background(), sess, "asterisk")
+	}
+
+	stats := expvar.Func(func() any { return here.Stats() }) // a program says expvar.Publish("asterisque", stats)
+	var seen struct {
+		ID        string
+		Functions []struct {
+			Name  string
+			Calls int
+		}
+	}
+	json.NewDecoder(strings.NewReader(stats.String())).Decode(&seen)
+	fmt.Printf("%+v\n", seen)
+	// Output: {ID:here Functions:[{Name:greet Calls:3}]}
+}

@@ -1,0 +1,304 @@
+package asterisque_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// recorder is a Tracer that remembers what it was told.
+type recorder struct {
+	trace []byte        // what Call returns
+	block chan struct{} // done of Call waits for it; nil: it does not
+
+	mu     sync.Mutex
+	events []string
+	open   int // calls and handlers of which done was not called
+}
+
+type spanKey struct{}
+
+func (r *recorder) note(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, fmt.Sprintf(format, args...))
+}
+
+// outcome is the error in one word.
+func outcome(err error) string {
+	var a *asterisque.Abort
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.As(err, &a):
+		return a.Code.String()
+	case errors.Is(err, context.Canceled): // of a handler, whose error is told as it is
+		return "canceled"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "expired"
+	default:
+		return err.Error()
+	}
+}
+
+func (r *recorder) begin(event string, function uint16, name string, done chan struct{}) func(error) {
+	r.note("%s %d %q", event, function, name)
+	r.mu.Lock()
+	r.open++
+	r.mu.Unlock()
+	return func(err error) {
+		if done != nil {
+			<-done
+		}
+		r.note("%s done: %s", event, outcome(err))
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.open--
+	}
+}
+
+func (r *recorder) Call(_ context.Context, _ *asterisque.Session, function uint16, name string) ([]byte, func(error)) {
+	return r.trace, r.begin("call", function, name, r.block)
+}
+
+func (r *recorder) Serve(ctx context.Context, _ *asterisque.Session, function uint16, name string, trace []byte) (context.Context, func(error)) {
+	return context.WithValue(ctx, spanKey{}, string(trace)), r.begin("serve", function, name, nil)
+}
+
+// take returns what was noted since the last time, sorted, and fails if a done is still to come, or came twice.
+func (r *recorder) take(t *testing.T) []string {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	require.Zero(t, r.open, "done is called once: %q", r.events)
+	events := r.events
+	r.events = nil
+	slices.Sort(events)
+	return events
+}
+
+func TestATracerFollowsEveryCallToItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, h := holdService()
+		how := asterisque.Func[string, string](70, "how")
+		how.Handle(svc, func(ctx context.Context, s string) (string, error) {
+			if s == "trace" {
+				return ctx.Value(spanKey{}).(string), nil
+			}
+			return endAs(ctx, "k "+s)
+		})
+		inline := asterisque.Func[string, string](71, "inline")
+		inline.Handle(svc, endAs, asterisque.WithInline())
+		svc.Handle(50, "stream", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+			b, err := p.Recv(ctx)
+			if string(b.Payload) == "panic" {
+				panic("kaboom")
+			}
+			return b.Payload, err
+		})
+		r := &recorder{trace: []byte("trace of the caller")}
+		here := asterisque.NewNode(asterisque.WithTracer(r), asterisque.WithCallWindow(99, 1))
+		there := asterisque.NewNode(asterisque.WithTracer(r), asterisque.WithService(svc), asterisque.WithWorkers(2))
+		defer here.Close()
+		defer there.Close()
+		dialled, _ := nodesInMemory(t, here, there)
+		got, err := how.Call(background, dialled, "trace")
+		require.NoError(t, err)
+		require.Equal(t, "trace of the caller", got, "it travels, and Serve's context reaches the handler")
+		synctest.Wait()
+		require.Equal(t, []string{`call 70 "how"`, "call done: ok", `serve 70 "how"`, "serve done: ok"}, r.take(t))
+
+		canceled, cancel := context.WithCancel(background)
+		cancel()
+		stream := func(ctx context.Context, payload string, opts ...asterisque.CallOption) error {
+			p, err := dialled.Open(ctx, 50, nil, opts...)
+			if err != nil {
+				return err
+			}
+			if payload != "" {
+				p.Send(background, []byte(payload))
+			}
+			_, err = p.Result(background)
+			return err
+		}
+		for _, c := range []struct {
+			what string
+			call func() error
+			want []string
+		}{
+			{"error", func() error { _, err := how.Call(background, dialled, "error"); return err },
+				[]string{`call 70 "how"`, "call done: failed", `serve 70 "how"`, "serve done: broken"}},
+			{"panic", func() error { _, err := how.Call(background, dialled, "panic"); return err },
+				[]string{`call 70 "how"`, "call done: panicked", `serve 70 "how"`, "serve done: panicked"}},
+			{"inline", func() error { _, err := inline.Call(background, dialled, "k panic"); return err },
+				[]string{`call 71 "inline"`, "call done: panicked", `serve 71 "inline"`, "serve done: panicked"}},
+			{"parameters", func() error { _, err := dialled.Call(background, 70, []byte{0xff}); return err },
+				[]string{`call 70 ""`, "call done: bad parameters", `serve 70 "how"`, "serve done: bad parameters"}},
+			{"no function", func() error { _, err := dialled.Call(background, 98, nil); return err },
+				[]string{`call 98 ""`, "call done: no such function"}},
+			{"never sent", func() error { _, err := how.Call(canceled, dialled, ""); return err },
+				[]string{`call 70 "how"`, "call done: canceled"}},
+			{"time is up", func() error {
+				_, err := held.Call(background, dialled, "", asterisque.WithTTL(time.Second))
+				return err
+			},
+				[]string{`call 60 "held"`, "call done: expired", `serve 60 "held"`, "serve done: expired"}},
+			{"stream", func() error { return stream(background, "x") },
+				[]string{`call 50 ""`, "call done: ok", `serve 50 "stream"`, "serve done: ok"}},
+			{"stream, panic", func() error { return stream(background, "panic") },
+				[]string{`call 50 ""`, "call done: panicked", `serve 50 "stream"`, "serve done: panicked"}},
+			{"stream, time is up", func() error { return stream(background, "", asterisque.WithTTL(time.Second)) },
+				[]string{`call 50 ""`, "call done: expired", `serve 50 "stream"`, "serve done: expired"}},
+			{"stream, never sent", func() error { return stream(canceled, "") },
+				[]string{`call 50 ""`, "call done: canceled"}},
+			{"stream, too large", func() error { _, err := dialled.Open(background, 50, make([]byte, 5<<20)); return err },
+				[]string{`call 50 ""`, "call done: too large"}},
+		} {
+			c.call()
+			synctest.Wait()
+			slices.Sort(c.want)
+			require.Equal(t, c.want, r.take(t), c.what)
+		}
+
+		var wg sync.WaitGroup // the death of the session, while two run and one waits
+		h.order()
+		for range 2 {
+			wg.Go(func() { held.Call(background, dialled, "") })
+		}
+		<-h.began
+		<-h.began
+		p, err := dialled.Open(background, 50, nil)
+		require.NoError(t, err)
+		synctest.Wait()
+		dialled.Close()
+		wg.Wait()
+		<-p.Done()
+		synctest.Wait()
+		require.Equal(t, []string{`call 50 ""`, `call 60 "held"`, `call 60 "held"`, "call done: session closed", "call done: session closed", "call done: session closed",
+			`serve 60 "held"`, `serve 60 "held"`, "serve done: canceled", "serve done: canceled"}, r.take(t))
+	})
+}
+
+func TestATraceThatIsTooLongIsLeftOutAndDoesNoHarm(t *testing.T) {
+	for size, travels := range map[int]bool{0: true, 1: true, 512: true, 513: false, 1 << 20: false} {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			r := &recorder{trace: bytes.Repeat([]byte{'x'}, size)}
+			svc := asterisque.NewService()
+			svc.Handle(7, "trace", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
+				return []byte(ctx.Value(spanKey{}).(string)), nil
+			})
+			dialled, accepted := connect(t, svc, asterisque.WithTracer(r))
+			want := r.trace
+			if !travels {
+				want = nil
+			}
+			for range 2 {
+				got, err := dialled.Call(background, 7, nil)
+				require.NoError(t, err)
+				require.Equal(t, string(want), string(got))
+				p, err := dialled.Open(background, 7, nil)
+				require.NoError(t, err)
+				got, err = p.Result(background)
+				require.NoError(t, err)
+				require.Equal(t, string(want), string(got))
+			}
+			wantIdle(t, dialled, accepted)
+		})
+	}
+}
+
+// TestWhatFollowsTheEndOfACallHoldsUpNoOther blocks everything of the application's that is told of the end of a call.
+func TestWhatFollowsTheEndOfACallHoldsUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, h := holdService()
+		svc.Handle(50, "stream", func(ctx context.Context, p *pipe.Pipe, params []byte) ([]byte, error) {
+			if string(params) == "wait" {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return nil, nil
+		})
+		r := &recorder{block: make(chan struct{})}
+		here, there := asterisque.NewNode(asterisque.WithTracer(r)), asterisque.NewNode(asterisque.WithService(svc))
+		defer here.Close()
+		defer there.Close()
+		dialled, accepted := nodesInMemory(t, here, there)
+		works := func(why string) {
+			t.Helper()
+			back := make(chan struct{})
+			p, err := accepted.Open(background, 7, nil) // the other way, which needs the reader of the caller's side
+			require.NoError(t, err)
+			go func() { defer close(back); p.Result(background) }()
+			synctest.Wait()
+			select {
+			case <-back:
+			default:
+				t.Fatal(why)
+			}
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() { held.Call(background, dialled, "") }) // its done blocks the caller
+		synctest.Wait()
+		h.end <- struct{}{}
+		works("a caller that is held up after its result has come")
+
+		ended, err := dialled.Open(background, 50, nil) // its done is called when the peer's Close arrives
+		require.NoError(t, err)
+		<-ended.Done()
+		works("done of a stream that ended by itself")
+
+		ctx, cancel := context.WithCancel(background)
+		waits, err := dialled.Open(ctx, 50, []byte("wait"))
+		require.NoError(t, err)
+		stop := context.AfterFunc(ctx, func() { <-r.block }) // and the application's own
+		defer stop()
+		cancel()
+		<-waits.Done()
+		works("done of a stream that was given up, and a context.AfterFunc")
+
+		var streams sync.WaitGroup // the end of the session ends all, whatever done does
+		for range 5 {
+			p, err := dialled.Open(background, 50, []byte("wait"))
+			require.NoError(t, err)
+			streams.Go(func() { p.Result(background) })
+		}
+		dialled.Close()
+		streams.Wait()
+		close(r.block)
+		wg.Wait()
+		synctest.Wait()
+		r.take(t)
+	})
+}
+
+// TestAfterFuncsOfAHandlerThatBlockHoldUpNothing is the same on the callee's side.
+func TestAfterFuncsOfAHandlerThatBlockHoldUpNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		svc := echoService()
+		svc.Handle(50, "after", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
+			context.AfterFunc(ctx, func() { <-release })
+			return nil, nil
+		})
+		dialled, accepted := inMemory(t, svc, asterisque.WithWorkers(1))
+		for range 5 {
+			_, err := dialled.Call(background, 50, nil)
+			require.NoError(t, err)
+			_, err = echo.Call(background, dialled, "")
+			require.NoError(t, err)
+		}
+		close(release)
+		wantIdle(t, dialled, accepted)
+	})
+}

@@ -1,0 +1,343 @@
+package asterisque_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// held is a function whose calls run until they are told to return.
+var held = asterisque.Func[string, string](60, "held")
+
+// holder serves held.
+type holder struct {
+	began     chan string   // the parameters of each call, as it begins
+	end       chan struct{} // one token lets one call return; closed, all
+	now, most atomic.Int64  // calls that run
+}
+
+func newHolder() *holder { return &holder{began: make(chan string, 100_000), end: make(chan struct{})} }
+
+func (h *holder) serve(ctx context.Context, p string) (string, error) {
+	raise(&h.most, h.now.Add(1))
+	defer h.now.Add(-1)
+	h.began <- p
+	select {
+	case <-h.end:
+		return p, nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// holdService offers held, with options, and echo.
+func holdService(opts ...asterisque.HandlerOption) (*asterisque.Service, *holder) {
+	svc, h := echoService(), newHolder()
+	held.Handle(svc, h.serve, opts...)
+	return svc, h
+}
+
+// order returns the parameters of the calls that have begun, in their order.
+func (h *holder) order() (list []string) {
+	for len(h.began) > 0 {
+		list = append(list, <-h.began)
+	}
+	return list
+}
+
+// raise makes most at least n.
+func raise(most *atomic.Int64, n int64) {
+	for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+	}
+}
+
+// inMemory returns both ends of a session over a Wire in memory, which suits synctest. The accepting side offers server; opts are for both nodes, which close with the test.
+func inMemory(t testing.TB, server *asterisque.Service, opts ...asterisque.Option) (dialled, accepted *asterisque.Session) {
+	t.Helper()
+	here, there := asterisque.NewNode(opts...), asterisque.NewNode(slices.Concat(opts, []asterisque.Option{asterisque.WithService(server)})...)
+	t.Cleanup(func() { here.Close(); there.Close() })
+	return nodesInMemory(t, here, there)
+}
+
+func nodesInMemory(t testing.TB, here, there *asterisque.Node) (dialled, accepted *asterisque.Session) {
+	t.Helper()
+	a, b := wire.Pipe()
+	return pairOver(t, a, b, here, there)
+}
+
+// busy returns what a session holds that is to be nothing once no call runs.
+func busy(s *asterisque.Session) string {
+	st := s.Stats()
+	if st.Pipes == 0 && st.Waiting == 0 && st.Running == 0 && st.Inbound == (limits.Amount{}) && st.Outbound == (limits.Amount{}) {
+		return ""
+	}
+	return fmt.Sprintf("pipes %d, waiting %d, running %d, inbound %v, outbound %v", st.Pipes, st.Waiting, st.Running, st.Inbound, st.Outbound)
+}
+
+// wantIdle fails unless the sessions come to hold nothing.
+func wantIdle(t testing.TB, sessions ...*asterisque.Session) {
+	t.Helper()
+	for _, s := range sessions {
+		require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Empty(c, busy(s)) }, 20*time.Second, time.Millisecond)
+	}
+}
+
+// calls makes calls, each in a goroutine, once the one before has got as far as it can; so they arrive in this order.
+func calls(wg *sync.WaitGroup, n int, call func(i int)) {
+	for i := range n {
+		wg.Go(func() { call(i) })
+		synctest.Wait()
+	}
+}
+
+func TestNoMoreHandlersRunAtOnceThanASessionHasWorkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, h := holdService()
+		dialled, accepted := inMemory(t, svc, asterisque.WithWorkers(3))
+		var wg sync.WaitGroup
+		for range 10 {
+			wg.Go(func() { held.Call(background, dialled, "x") })
+		}
+		synctest.Wait()
+		st := accepted.Stats()
+		require.Equal(t, []int{3, 7, 10}, []int{st.Running, st.Waiting, st.Pipes})
+		require.Equal(t, 7, st.Inbound.Messages, "what waits counts for the limits")
+		for n := range 10 {
+			h.end <- struct{}{}
+			synctest.Wait()
+			require.Equal(t, min(3, 9-n), accepted.Stats().Running, "the next one begins at once")
+		}
+		wg.Wait()
+		require.EqualValues(t, 3, h.most.Load())
+		require.Equal(t, 3, accepted.Stats().MostRunning)
+		require.GreaterOrEqual(t, accepted.Stats().MostWaiting, 7)
+		wantIdle(t, dialled, accepted)
+	})
+}
+
+func TestOneWorkerRunsEverythingInOrder(t *testing.T) {
+	var mu sync.Mutex
+	var order []uint64
+	svc := asterisque.NewService()
+	svc.Handle(1, "note", func(_ context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		order = append(order, uint64(params[0])<<8|uint64(params[1]))
+		return nil, nil
+	})
+	for name, opt := range map[string]asterisque.Option{"of the session": asterisque.WithWorkers(1), "of the node": asterisque.WithNodeWorkers(1)} {
+		t.Run(name, func(t *testing.T) {
+			order = nil
+			p, s := dialRaw(t, asterisque.WithService(svc), opt)
+			const n = 1000
+			for i := range uint64(n) {
+				p.send(&codec.Open{Pipe: 2 * i, Function: 1, Params: []byte{byte(i >> 8), byte(i)}})
+			}
+			for answers := 0; answers < n; {
+				if _, err := codec.ParseClose(p.frame()); err == nil {
+					answers++
+				}
+			}
+			require.Len(t, order, n)
+			require.True(t, slices.IsSorted(order))
+			wantIdle(t, s)
+		})
+	}
+}
+
+func TestNoMoreHandlersRunAtOnceThanANodeHasWorkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, h := holdService()
+		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithNodeWorkers(3))
+		defer here.Close()
+		defer there.Close()
+		var wg sync.WaitGroup
+		for range 4 {
+			s, _ := nodesInMemory(t, here, there)
+			for range 5 {
+				wg.Go(func() { held.Call(background, s, "x") })
+			}
+		}
+		synctest.Wait()
+		st := there.Stats()
+		require.Equal(t, []int{3, 17, 3}, []int{st.Total.Running, st.Total.Waiting, st.Busy})
+		require.LessOrEqual(t, st.Crowded, 4, "each session waits once")
+		close(h.end)
+		wg.Wait()
+		synctest.Wait()
+		st = there.Stats()
+		require.Equal(t, []int{0, 0, 0, 0}, []int{st.Total.Running, st.Total.Waiting, st.Busy, st.Crowded})
+		require.EqualValues(t, 3, h.most.Load())
+		require.Equal(t, 3, st.MostBusy)
+	})
+}
+
+// TestSessionsTakeTurnsForTheWorkersOfTheirNode lets a session call that has little to ask, beside one with thousands of calls that wait.
+func TestSessionsTakeTurnsForTheWorkersOfTheirNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, h := holdService()
+		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithNodeWorkers(1))
+		defer here.Close()
+		defer there.Close()
+		greedy, _ := nodesInMemory(t, here, there)
+		modest, _ := nodesInMemory(t, here, there)
+		var wg sync.WaitGroup
+		for range 3000 {
+			wg.Go(func() { held.Call(background, greedy, "greedy") })
+		}
+		synctest.Wait()
+		for range 500 { // so that the backlog has been at work for a while
+			h.end <- struct{}{}
+		}
+		for range 10 {
+			wg.Go(func() { held.Call(background, modest, "modest") })
+		}
+		synctest.Wait()
+		h.order()
+		close(h.end)
+		wg.Wait()
+		order := h.order()
+		require.Len(t, order, 3010-501)
+		for i := range 10 {
+			at := slices.Index(order, "modest")
+			require.LessOrEqual(t, at, 1, "call %d of the modest session waits for one of the other", i)
+			order = order[at+1:]
+		}
+	})
+}
+
+// TestASessionWhosePeerReadsNothingKeepsNoWorkerOfItsNode has a session at its outbound soft limit.
+func TestASessionWhosePeerReadsNothingKeepsNoWorkerOfItsNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc := echoService()
+		svc.Handle(7, "large", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return make([]byte, 10_000), nil })
+		there := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithNodeWorkers(2), asterisque.WithOutboundLimits(bytesOf(100_000, 300_000)))
+		here := asterisque.NewNode()
+		defer here.Close()
+		defer there.Close()
+		a, b := wire.Pipe()
+		defer a.Close()
+		peer := &rawPeer{t, a}
+		accepted := make(chan *asterisque.Session, 1)
+		go func() { s, _ := there.Accept(background, b); accepted <- s }()
+		peer.send(hello())
+		peer.control()
+		stuck := <-accepted
+		for i := range uint64(100) {
+			peer.send(&codec.Open{Pipe: 2 * i, Function: 7})
+		}
+		synctest.Wait()
+		require.Equal(t, limits.Soft, stuck.Stats().OutboundState)
+		require.NotZero(t, stuck.Stats().Waiting)
+
+		good, _ := nodesInMemory(t, here, there)
+		ctx, cancel := context.WithTimeout(background, time.Minute)
+		defer cancel()
+		for range 10 {
+			_, err := echo.Call(ctx, good, "")
+			require.NoError(t, err)
+		}
+		for answers := 0; answers < 100; { // the peer reads again, and gets them all
+			if _, err := codec.ParseClose(peer.frame()); err == nil {
+				answers++
+			}
+		}
+		synctest.Wait()
+		require.Empty(t, busy(stuck))
+		require.Zero(t, there.Stats().Busy)
+	})
+}
+
+func TestWorkersAreKeptForTheNextCallAndEndWhenNobodyNeedsThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, h := holdService()
+		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc))
+		defer here.Close()
+		defer there.Close()
+		dialled, _ := nodesInMemory(t, here, there)
+		for range 100 {
+			_, err := echo.Call(background, dialled, "one after the other")
+			require.NoError(t, err)
+			synctest.Wait()
+		}
+		require.Equal(t, 1, there.Stats().IdleWorkers, "all were run by one")
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() { held.Call(background, dialled, "") })
+		}
+		synctest.Wait()
+		require.Equal(t, 0, there.Stats().IdleWorkers)
+		require.Equal(t, 20, there.Stats().Busy)
+		close(h.end)
+		wg.Wait()
+		synctest.Wait()
+		require.Equal(t, 20, there.Stats().IdleWorkers)
+		time.Sleep(time.Minute) // of the bubble
+		synctest.Wait()
+		require.Zero(t, there.Stats().IdleWorkers)
+		_, err := echo.Call(background, dialled, "and there is one again")
+		require.NoError(t, err)
+	})
+}
+
+func TestInlineFunctionsRunWhileAllWorkersAreBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, h := holdService()
+		var during asterisque.Stats
+		inline := asterisque.Func[string, string](61, "inline")
+		inline.Handle(svc, func(ctx context.Context, s string) (string, error) {
+			during = asterisque.SessionOf(ctx).Stats()
+			return strings.ToUpper(s), nil
+		}, asterisque.WithInline())
+		dialled, accepted := inMemory(t, svc, asterisque.WithWorkers(1), asterisque.WithNodeWorkers(1))
+		done := make(chan struct{})
+		go func() { defer close(done); held.Call(background, dialled, "") }()
+		<-h.began
+		got, err := inline.Call(background, dialled, "x")
+		require.NoError(t, err)
+		require.Equal(t, "X", got)
+		require.Equal(t, 1, during.Running, "it is not counted itself")
+		close(h.end)
+		<-done
+		synctest.Wait()
+		wantIdle(t, dialled, accepted)
+	})
+}
+
+func TestAnInlineHandlerThatCallsBackIsToldAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc := asterisque.NewService()
+		inline := asterisque.Func[bool, string](61, "inline")
+		inline.Handle(svc, func(ctx context.Context, typed bool) (string, error) {
+			if typed {
+				return echo.Call(ctx, asterisque.SessionOf(ctx), "back")
+			}
+			_, err := asterisque.SessionOf(ctx).Open(context.WithoutCancel(ctx), echo.Number(), nil)
+			return "", err
+		}, asterisque.WithInline())
+		dialled, accepted := inMemory(t, svc)
+		for _, typed := range []bool{true, false} {
+			begin := time.Now()
+			_, err := inline.Call(background, dialled, typed)
+			require.ErrorIs(t, err, asterisque.ErrUnavailable)
+			require.ErrorContains(t, err, `function 61 "inline" runs inline`)
+			require.Zero(t, time.Since(begin))
+		}
+		wantIdle(t, dialled, accepted)
+	})
+}
