@@ -53,10 +53,14 @@ func (p *port) Post(b pipe.Outgoing) (limits.State, error) {
 }
 
 func (p *port) putBlock(b *pipe.Outgoing, state limits.State) error {
-	return p.put(&outbox.Message{
+	write, err := p.hand(&outbox.Message{
 		Type: codec.BlockType, Payload: b.Payload, Meta: codec.Meta{Loss: b.Loss},
 		Expires: b.Expires, Pressed: state >= limits.Congested, Marker: b.Marker, Sender: (*pipe.End)(p.pipe),
 	})
+	if write {
+		p.s.writeBlock()
+	}
+	return err
 }
 
 // CloseSend implements pipe.Port.

@@ -57,6 +57,16 @@ func (s *Session) write() {
 	s.writers.Go(s.writeLoop)
 }
 
+// writeBlock is write for who has put a Block. If nothing has come from the peer since the last time, more Blocks are likely to follow at once: then a goroutine writes, so that those which come
+// while it does share its next write.
+func (s *Session) writeBlock() {
+	if heard := s.live.frames.Load() + 1; s.streaming.Swap(heard) == heard {
+		s.writers.Go(s.writeLoop)
+		return
+	}
+	s.write()
+}
+
 // writeRest writes what is left of batch after its first n bytes, and then what has come meanwhile.
 func (s *Session) writeRest(batch []byte, n int) {
 	if err := s.writeBatch(batch[n:]); err != nil {
