@@ -16,7 +16,8 @@ type call struct {
 	priority priority.Priority
 	function uint16
 	done     chan struct{} // holds one token once result or abort is set
-	own      bool          // the result goes to the application, and is not kept for the next call
+	own      bool          // the result goes to the application, and is not in buf
+	buf      []byte        // of a typed call: its parameters, and unless own is set its result; kept for the next call
 	result   []byte
 	abort    *Abort
 	box      any // of a typed call; see boxFor
@@ -56,8 +57,8 @@ func newCall(s *Session, cfg callConfig, own bool) *call {
 func (c *call) free() {
 	pool := &c.s.node.calls
 	c.port, c.abort = port{}, nil
-	if c.own || cap(c.result) > keepResult {
-		c.result = nil
+	if c.result = nil; cap(c.buf) > keepResult {
+		c.buf = nil
 	}
 	pool.Put(c)
 }
@@ -153,7 +154,8 @@ func (c *call) closed(m codec.Close) {
 	case c.own:
 		c.result = append(make([]byte, 0, len(m.Result)), m.Result...)
 	default:
-		c.result = append(c.result[:0], m.Result...)
+		c.buf = append(c.buf[:0], m.Result...)
+		c.result = c.buf
 	}
 	c.done <- struct{}{}
 }

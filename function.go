@@ -58,22 +58,42 @@ func (f Function[P, R]) Call(ctx context.Context, on Caller, params P, opts ...C
 }
 
 func (f Function[P, R]) call(ctx context.Context, s *Session, params P, cfg callConfig) (result R, err error) {
-	c := newCall(s, cfg, false)
+	c := newCall(s, cfg, s.lender != nil)
 	defer c.free()
 	v := boxFor[P, R](&c.box)
 	defer v.empty()
 	v.params = params
-	// The buffer that will hold the result holds the parameters until they have been sent.
-	if c.result, err = s.values.Append(c.result[:0], &v.params); err != nil {
+	encoded, err := c.encodeParams(&v.params)
+	if err != nil {
 		return result, neverSent(codecError(codec.BadParams, f.number, f.name, "parameters", err))
 	}
-	if a := c.do(ctx, f.number, f.name, c.result, cfg); a != nil {
+	if a := c.do(ctx, f.number, f.name, encoded, cfg); a != nil {
 		return result, a
 	}
-	if err := s.values.Decode(c.result, &v.result); err != nil {
+	if err := s.decode(c.result, &v.result); err != nil {
 		return result, codecError(codec.BadResult, f.number, f.name, "result", err)
 	}
 	return v.result, nil
+}
+
+// encodeParams encodes what v points to. The result is valid until the call has been sent.
+func (c *call) encodeParams(v any) (encoded []byte, err error) {
+	if c.s.lender != nil {
+		if encoded, ok := c.s.lender.Bytes(v); ok {
+			return encoded, nil
+		}
+	}
+	// The buffer that may hold the result holds the parameters until they have been sent.
+	c.buf, err = c.s.values.Append(c.buf[:0], v)
+	return c.buf, err
+}
+
+// decode decodes data, which nobody else will use if the codec of the session is a Lender.
+func (s *Session) decode(data []byte, v any) error {
+	if s.lender != nil {
+		return s.lender.Keep(data, v)
+	}
+	return s.values.Decode(data, v)
 }
 
 // box is where the values of a call are while a codec, which takes pointers, works on them. It is kept from call to call: otherwise both would be allocated
@@ -98,7 +118,7 @@ func (b *box[P, R]) empty() { *b = box[P, R]{} }
 
 // decodeParams decodes the parameters of c into v.
 func (c *incoming) decodeParams(v any) error {
-	if err := c.s.values.Decode(c.params, v); err != nil {
+	if err := c.s.decode(c.params, v); err != nil {
 		a := codecError(codec.BadParams, c.function, c.handler.name, "parameters", err)
 		a.Ran = codec.Refused
 		return a
@@ -108,6 +128,11 @@ func (c *incoming) decodeParams(v any) error {
 
 // encodeResult encodes v into k.
 func (c *incoming) encodeResult(k *scratch, v any) (result []byte, err error) {
+	if c.s.lender != nil {
+		if result, ok := c.s.lender.Bytes(v); ok {
+			return result, nil
+		}
+	}
 	result, err = c.s.values.Append(k.result[:0], v)
 	if err != nil {
 		return nil, codecError(codec.BadResult, c.function, c.handler.name, "result", err)

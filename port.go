@@ -29,7 +29,11 @@ func (p *port) Send(ctx context.Context, b pipe.Outgoing) error {
 	if a := p.s.reserve(ctx, len(b.Payload)); a != nil {
 		return a
 	}
-	return p.putBlock(&b, p.s.outbound.State())
+	write, err := p.handBlock(&b, p.s.outbound.State())
+	if write {
+		p.s.writeBlock()
+	}
+	return err
 }
 
 // waitForRoom waits while more of the pipe is in the queue than its share.
@@ -49,18 +53,18 @@ func (p *port) waitForRoom(ctx context.Context) *Abort {
 // Post implements pipe.Port.
 func (p *port) Post(b pipe.Outgoing) (limits.State, error) {
 	state := p.s.count(len(b.Payload))
-	return state, p.putBlock(&b, state)
+	write, err := p.handBlock(&b, state)
+	if write {
+		p.s.write() // at once, so that the next Post knows whether the transport takes more
+	}
+	return state, err
 }
 
-func (p *port) putBlock(b *pipe.Outgoing, state limits.State) error {
-	write, err := p.hand(&outbox.Message{
+func (p *port) handBlock(b *pipe.Outgoing, state limits.State) (write bool, err error) {
+	return p.hand(&outbox.Message{
 		Type: codec.BlockType, Payload: b.Payload, Meta: codec.Meta{Loss: b.Loss},
 		Expires: b.Expires, Pressed: state >= limits.Congested, Marker: b.Marker, Sender: (*pipe.End)(p.pipe),
 	})
-	if write {
-		p.s.writeBlock()
-	}
-	return err
 }
 
 // CloseSend implements pipe.Port.

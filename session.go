@@ -26,6 +26,7 @@ type Session struct {
 	peer   agreement
 	about  Peer
 	values codec.Values
+	lender codec.Lender // values, or nil if they lend nothing
 	svc    *Service
 
 	highest priority.Priority // that the peer's calls get
@@ -93,6 +94,7 @@ func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled
 		id: a.session, node: n, cfg: cfg, log: cfg.log, peer: a, about: a.about, values: a.values, svc: g.Service, highest: *g.MaxPriority,
 		told: make(chan struct{}), gone: make(chan struct{}), halted: make(chan struct{}, 1),
 	}
+	s.lender, _ = a.values.(codec.Lender)
 	s.setWire(w)
 	s.live.agree(cfg, &a, dialled)
 	s.ctx, s.end = context.WithCancelCause(context.Background())

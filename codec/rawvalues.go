@@ -59,3 +59,20 @@ func (rawValues) Decode(data []byte, v any) error {
 	}
 	return &TypeError{Want: fmt.Sprintf("%T", v), Got: "raw bytes"}
 }
+
+// Bytes implements Lender.
+func (rawValues) Bytes(v any) (encoding []byte, ok bool) {
+	if v, ok := v.(*[]byte); ok && v != nil {
+		return *v, true
+	}
+	return nil, false
+}
+
+// Keep implements Lender.
+func (r rawValues) Keep(data []byte, v any) error {
+	if v, ok := v.(*[]byte); ok && v != nil {
+		*v = data[:len(data):len(data)]
+		return nil
+	}
+	return r.Decode(data, v)
+}
