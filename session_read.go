@@ -15,6 +15,9 @@ import (
 // batches.
 const readTurn = 64
 
+// readTurnBytes does the same for large frames: who waits for the processor must not wait for megabytes.
+const readTurnBytes = 128 << 10
+
 // readLoop reads the Wire until it ends or the peer breaks the protocol, and returns why. After the session has ended on this side it reads on, and discards, so that
 // the peer is not cut off before it has read the reason.
 func (s *Session) readLoop() *Abort {
@@ -24,18 +27,20 @@ func (s *Session) readLoop() *Abort {
 		buffered = b.Buffered
 	}
 	defer s.writeAnswers()
-	for n := 1; ; n++ {
-		turn := n%readTurn == 0
+	for n, bytes := 0, 0; ; n++ {
+		turn := n == readTurn || bytes >= readTurnBytes
 		if turn || !buffered() {
 			s.writeAnswers()
 		}
 		if turn {
+			n, bytes = 0, 0
 			runtime.Gosched()
 		}
 		frame, err := s.wire.ReadFrame(most)
 		if err != nil {
 			return readError(err)
 		}
+		bytes += len(frame)
 		s.live.frames.Add(1)
 		if s.ctx.Err() != nil {
 			continue
