@@ -151,7 +151,7 @@ func (o *Outbox) PutControl(c codec.Control) (write bool, err error) {
 	if o.closed {
 		return false, ErrClosed
 	}
-	if len(o.batch) > maxControls {
+	if len(o.batch)-o.holds.bytes > maxControls { // a message of any size departs by itself
 		return false, ErrFlood
 	}
 	o.appendLocked(c)

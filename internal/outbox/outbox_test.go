@@ -265,6 +265,15 @@ func TestControlsGoBeforeWhatWaits(t *testing.T) {
 	require.Equal(t, 3, b.messages, "Controls are not counted")
 }
 
+func TestALargeMessageInTheBatchIsNotTakenForControls(t *testing.T) {
+	o := outbox.New(0, 4<<20, 0, func(int, int) {}, nil)
+	f := outbox.NewFlow(0)
+	_, err := o.Put(&f, &outbox.Message{Type: codec.OpenType, Departer: new(opening), Payload: make([]byte, 2<<20)})
+	require.NoError(t, err)
+	_, err = o.PutControl(codec.Pong{})
+	require.NoError(t, err, "the batch is full of something else")
+}
+
 func TestControlsThatNobodyReadsAreAnError(t *testing.T) {
 	b := newBox(t)
 	for range 1 << 20 {

@@ -1,0 +1,28 @@
+module github.com/asterisque-go/asterisque/examples/interop
+
+go 1.25.0
+
+require (
+	github.com/asterisque-go/asterisque v0.0.0
+	github.com/asterisque-go/asterisque/wire/quicwire v0.0.0
+	github.com/asterisque-go/asterisque/wire/wswire v0.0.0
+	github.com/stretchr/testify v1.12.1
+)
+
+require (
+	github.com/coder/websocket v1.8.15 // indirect
+	github.com/fxamacker/cbor/v2 v2.9.6 // indirect
+	github.com/quic-go/quic-go v0.61.0 // indirect
+	github.com/x448/float16 v0.8.4 // indirect
+	github.com/xtaci/smux v1.5.56 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/crypto v0.54.0 // indirect
+	golang.org/x/net v0.56.0 // indirect
+	golang.org/x/sys v0.47.0 // indirect
+)
+
+replace github.com/asterisque-go/asterisque => ../..
+
+replace github.com/asterisque-go/asterisque/wire/quicwire => ../../wire/quicwire
+
+replace github.com/asterisque-go/asterisque/wire/wswire => ../../wire/wswire

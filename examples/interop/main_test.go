@@ -1,0 +1,200 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/leak"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+// few is how many calls the case of many calls makes here.
+const few = 2000
+
+func TestTheMatrixPassesOverEveryScheme(t *testing.T) {
+	for _, scheme := range schemes {
+		t.Run(scheme, func(t *testing.T) {
+			requirePasses(t, scheme, "", isClassic(scheme+":"))
+		})
+	}
+}
+
+func TestTheMatrixPassesWithEveryValueCodec(t *testing.T) {
+	for _, name := range []string{"cbor", "json", "raw"} {
+		t.Run(name, func(t *testing.T) { requirePasses(t, "mem", name, name == "raw") })
+	}
+}
+
+// requirePasses requires that every case is ok, or is skipped with a reason where that may be.
+func requirePasses(t *testing.T, scheme, codecName string, mayskip bool) {
+	t.Helper()
+	var results []result
+	failed, err := runBoth(t.Context(), scheme, flags{codec: codecName, calls: few}, func(r result) { results = append(results, r) })
+	require.NoError(t, err)
+	require.Len(t, results, len(cases(few)))
+	ok := 0
+	for _, r := range results {
+		if r.outcome() == "ok" {
+			ok++
+			continue
+		}
+		require.True(t, mayskip && r.outcome() == "skipped", "%s: %v", r.name, r.err)
+		require.NotEmpty(t, r.err.Error())
+	}
+	require.Zero(t, failed)
+	require.GreaterOrEqual(t, ok, 10, "something is left to be checked")
+}
+
+func TestTwoProgramsMeet(t *testing.T) {
+	for _, scheme := range schemes {
+		if scheme == "mem" || scheme == "unix" && runtime.GOOS == "windows" {
+			continue
+		}
+		t.Run(scheme, func(t *testing.T) {
+			dir := t.TempDir()
+			cert := filepath.Join(dir, "cert.pem")
+			url, wait := start(t, t.Context(), "-listen", localURL(scheme, dir), "-once", "-cert", cert)
+			var out bytes.Buffer
+			require.NoError(t, run(t.Context(), []string{"-dial", url, "-calls", "100", "-cert", cert}, &out))
+			require.Contains(t, out.String(), "ok      100 calls ")
+			require.True(t, strings.HasSuffix(out.String(), "all ok\n"), out.String())
+			served := wait()
+			require.Contains(t, served, "ended: ")
+			require.Contains(t, served, "served echo ")
+		})
+	}
+}
+
+func TestTheListenerServesUntilItIsInterrupted(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	url, wait := start(t, ctx, "-listen", "tcp://127.0.0.1:0", "-codec", "json")
+	for _, codecName := range []string{"json", "json"} {
+		require.NoError(t, run(t.Context(), []string{"-dial", url, "-calls", "10", "-codec", codecName}, io.Discard))
+	}
+	require.ErrorIs(t, run(t.Context(), []string{"-dial", url, "-codec", "raw"}, io.Discard), asterisque.ErrHandshake)
+	interrupt()
+	require.Contains(t, wait(), "served echo ")
+}
+
+func TestWithoutArgumentsATableTellsAboutAllSchemes(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, runAll(t.Context(), flags{calls: 10}, []string{"mem", "classic"}, &out))
+	lines := strings.Split(out.String(), "\n")
+	require.Equal(t, []string{"ms", "mem", "classic"}, strings.Fields(lines[0]))
+	require.Regexp(t, `^unary +\d+\.\d +\d+\.\d$`, lines[1])
+	require.Regexp(t, `^deadline +\d+\.\d +–$`, lines[10])
+	require.Contains(t, out.String(), "–       deadline: classic has no TTL\n")
+	require.True(t, strings.HasSuffix(out.String(), "\nall ok\n"), out.String())
+}
+
+func TestACodecThatASchemeCannotCarryLeavesTheSchemeOut(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, runAll(t.Context(), flags{calls: 10, codec: "json"}, []string{"mem", "classic"}, &out))
+	require.Equal(t, []string{"ms", "mem"}, strings.Fields(strings.SplitN(out.String(), "\n", 2)[0]))
+}
+
+func TestWhatFailsIsSaid(t *testing.T) {
+	ln, err := wire.Listen(t.Context(), "tcp://127.0.0.1:0", wire.Options{})
+	require.NoError(t, err)
+	svc := asterisque.NewService() // that has nothing but echo, and that wrong
+	echo.Handle(svc, func(_ context.Context, text string) (string, error) { return text + "!", nil })
+	node := asterisque.NewNode(asterisque.WithService(svc))
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- node.Serve(ctx, ln) }() // until stop
+	defer func() {
+		stop()
+		require.NoError(t, <-served)
+		require.NoError(t, node.Close())
+	}()
+	var out bytes.Buffer
+	require.EqualError(t, run(t.Context(), []string{"-dial", ln.URL(), "-calls", "10"}, &out), "22 FAILED")
+	require.Contains(t, out.String(), "the result: asterisque ∗ 🌟!, and not asterisque ∗ 🌟")
+	require.Regexp(t, `FAILED +cancel .* no such function`, out.String())
+	require.Regexp(t, `ok +error: no such function `, out.String())
+	require.NotContains(t, out.String(), "all ok")
+
+	out.Reset()
+	printTable(&out, []column{{"tcp", []result{{name: "unary", err: io.ErrUnexpectedEOF}}}})
+	require.Contains(t, out.String(), "FAILED  tcp, unary: unexpected EOF\n")
+}
+
+func TestWhatIsWrongIsSaid(t *testing.T) {
+	for want, args := range map[string][]string{
+		"-x; -h explains":                    {"-x"},
+		`"hello" is not a flag`:              {"hello"},
+		"-listen and -dial are for one":      {"-listen", "a", "-dial", "a"},
+		"-once goes with -listen":            {"-once"},
+		`-codec: "xml" is none of cbor, cla`: {"-codec", "xml"},
+		"-codec classic goes with classic":   {"-codec", "classic", "-dial", "tcp://127.0.0.1:1"},
+		"and no other does":                  {"-codec", "cbor", "-dial", "classic://127.0.0.1:1"},
+		"-cert goes with":                    {"-cert", "x"},
+		"-calls: 0 is not positive":          {"-calls", "0"},
+	} {
+		err := run(t.Context(), args, io.Discard)
+		require.ErrorContains(t, err, want)
+		require.ErrorAs(t, err, new(usageError))
+	}
+	for want, args := range map[string][]string{
+		"wire: dial tcp://127.0.0.1:0":        {"-dial", "tcp://127.0.0.1:0"},
+		"wire: listen at tcp://no-port":       {"-listen", "tcp://no-port"},
+		"no-such-file":                        {"-dial", "tls://127.0.0.1:1", "-cert", "no-such-file"},
+		"main.go: there is no certificate in": {"-dial", "tls://127.0.0.1:1", "-cert", "main.go"},
+	} {
+		require.ErrorContains(t, run(t.Context(), args, io.Discard), want)
+	}
+	interrupted, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Error(t, run(interrupted, nil, io.Discard))
+}
+
+func TestHelpExplainsEveryFlag(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), []string{"-h"}, &out))
+	for _, name := range []string{"-listen URL", "-dial URL", "-once", "-codec NAME", "-calls int", "-cert FILE"} {
+		require.Contains(t, out.String(), name)
+	}
+}
+
+// start runs a listening interop and returns where it listens, and a function that waits for its end and returns what it has printed since.
+func start(t *testing.T, ctx context.Context, args ...string) (url string, wait func() string) {
+	t.Helper()
+	r, w := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- run(ctx, args, w)
+		w.Close()
+	}()
+	return listening(t, r, func() error { return <-ended })
+}
+
+// listening reads where a program listens, and goes on reading what it prints until its end.
+func listening(t *testing.T, r io.Reader, end func() error) (url string, wait func() string) {
+	t.Helper()
+	out := bufio.NewReader(r)
+	line, err := out.ReadString('\n')
+	require.NoError(t, err, line)
+	_, url, ok := strings.Cut(strings.TrimSpace(line), "listens at ")
+	require.True(t, ok, line)
+	printed := make(chan string, 1)
+	go func() { // ends with the program
+		b, _ := io.ReadAll(out)
+		printed <- string(b)
+	}()
+	return url, func() string {
+		all := <-printed
+		require.NoError(t, end(), all)
+		return all
+	}
+}

@@ -1,0 +1,241 @@
+// The matrix of calls that the dialling side makes and checks: the same cases, by the same names, as in the Go program beside it.
+
+import { setMaxListeners } from 'node:events';
+import { isDeepStrictEqual } from 'node:util';
+import { Abort, Code, nameOf } from './errors.mjs';
+import { fn } from './service.mjs';
+
+const PATIENCE = 60000; // milliseconds for one case
+const AT_ONCE = 128; // callers of the many calls
+const BLOCKS = 2000; // of a stream: more than a window, at 65 bytes each
+const CALLBACKS = 100, DEPTH = 8; // at once, and how deep
+
+/** Skip says that a case does not apply, and why. */
+class Skip extends Error {}
+
+/** runMatrix runs all cases over a session, prints a line for each, and returns how many failed. */
+export async function runMatrix(session, calls, print) {
+  let failed = 0;
+  for (const [name, run] of cases(calls)) {
+    const begin = performance.now();
+    let outcome = 'ok', why = '';
+    const alarm = new Promise((_, reject) => { setTimeout(() => reject(new Error(`not done after ${PATIENCE} ms`)), PATIENCE).unref(); });
+    try {
+      await Promise.race([run(new Caller(session)), alarm]);
+    } catch (e) {
+      outcome = e instanceof Skip ? 'skipped' : 'FAILED';
+      why = e instanceof Skip ? e.message : String(e instanceof Abort ? e : e.message);
+      if (outcome === 'FAILED') failed++;
+    }
+    print(`${outcome.padEnd(8)}${name.padEnd(32)}${(performance.now() - begin).toFixed(1).padStart(9)} ms  ${why}`.trimEnd());
+  }
+  return failed;
+}
+
+/** Caller calls functions with values. */
+class Caller {
+  constructor(session) { this.session = session; }
+
+  open(f, params, options) { return this.session.call(f, this.encode(params), options); }
+  encode(v) { return this.session.values.encode(v); }
+  decode(b) { return this.session.values.decode(b); }
+  async call(f, params, options) { return this.decode(await (await this.open(f, params, options)).result); }
+
+  /** numbers skips a case for codecs that carry no numbers. */
+  numbers() {
+    if (this.session.codec === 'raw') throw new Skip('raw carries bytes, and no numbers or lists');
+  }
+}
+
+function equal(got, want, what) {
+  if (!isDeepStrictEqual(got, want)) throw new Error(`${what}: ${short(got)}, and not ${short(want)}`);
+}
+
+const short = (v) => { const s = JSON.stringify(v) ?? String(v); return s.length > 60 ? `${s.slice(0, 60)}… (${s.length} characters)` : s; };
+
+/** fails waits for the Abort that a call has to end with, and returns it. refused says whether it has to be certain that it did not run. */
+async function fails(call, code, refused) {
+  let result;
+  try {
+    result = await call;
+  } catch (e) {
+    if (!(e instanceof Abort)) throw e;
+    equal(nameOf(e.code), nameOf(code), 'the code');
+    if (refused !== undefined) equal(e.refused, refused, 'refused');
+    return e;
+  }
+  throw new Error(`succeeded with ${short(result)}, and should be ${nameOf(code)}`);
+}
+
+let keys = 0;
+const newKey = () => `${process.pid}-${performance.timeOrigin}-${++keys}`;
+
+const order = {
+  number: 7, negative: -123456789, text: 'zu groß ∗ 🌟', flag: true, ratio: 1.5, list: ['a', '', 'c'], counts: { apples: 3, pears: 4000000000 }, nothing: null,
+};
+
+const cases = (calls) => [
+  ['unary', async (c) => equal(await c.call(fn.echo, 'asterisque ∗ 🌟'), 'asterisque ∗ 🌟', 'the echo')],
+  ['values', async (c) => { c.numbers(); equal(await c.call(fn.mirror, order), order, 'the mirrored value'); }],
+  ['stream from the caller', streamFromCaller],
+  ['stream from the callee', streamFromCallee],
+  ['stream both ways at once', streamBothWays],
+  ['stream stopped by its receiver', streamStopped],
+  ['call back 26 deep', async (c) => equal(await c.call(fn.nest, 'abcdefghijklmnopqrstuvwxyz'), 'zyxwvutsrqponmlkjihgfedcba', 'the nested result')],
+  ['call backs, more than workers', callBacks],
+  ['cancel', cancel],
+  ['deadline', deadline],
+  ...errors,
+  ['1 MiB parameter', async (c) => { const big = 'asterisk'.repeat(1 << 17); equal((await c.call(fn.echo, big)) === big, true, 'the echo is the same'); }],
+  [`${calls} calls`, (c) => manyCalls(c, calls)],
+  ['ping', ping],
+  ['drain', drain],
+];
+
+async function streamFromCaller(c) {
+  c.numbers();
+  const pipe = await c.open(fn.sum, '');
+  for (let i = 1; i <= BLOCKS; i++) await pipe.send(c.encode(i));
+  pipe.end();
+  equal(c.decode(await pipe.result), BLOCKS * (BLOCKS + 1) / 2, 'the sum');
+}
+
+async function streamFromCallee(c) {
+  c.numbers();
+  const pipe = await c.open(fn.count, BLOCKS);
+  let next = 1;
+  for await (const b of pipe) equal(c.decode(b), next++, 'the next number');
+  equal(next - 1, BLOCKS, 'how many came');
+  equal(c.decode(await pipe.result), BLOCKS, 'the result');
+}
+
+async function streamBothWays(c) {
+  const pipe = await c.open(fn.chat, 'bye');
+  const text = (i) => `${i} `.repeat(i % 500 + 1);
+  const sending = (async () => {
+    for (let i = 0; i < BLOCKS; i++) await pipe.send(c.encode(text(i)));
+    pipe.end();
+  })();
+  let next = 0;
+  for await (const b of pipe) equal(c.decode(b), text(next++), `Block ${next}`);
+  await sending;
+  equal(next, BLOCKS, 'how many came back');
+  equal(c.decode(await pipe.result), 'bye', 'the result');
+}
+
+async function streamStopped(c) {
+  const key = newKey();
+  const pipe = await c.open(fn.sip, key);
+  const sendForEver = async () => { for (;;) await pipe.send(c.encode('more')); };
+  await fails(sendForEver(), Code.Stopped);
+  equal(await c.call(fn.release, key), key, 'release');
+  equal(c.decode(await pipe.result), 'stopped', 'the result');
+}
+
+async function callBacks(c) {
+  const results = await Promise.all(Array.from({ length: CALLBACKS }, () => c.call(fn.nest, 'x'.repeat(DEPTH))));
+  equal(new Set(results).size, 1, 'how many different results');
+  equal(results[0], 'x'.repeat(DEPTH), 'the result');
+}
+
+async function cancel(c) {
+  const key = newKey(), patience = new AbortController();
+  const pipe = await c.open(fn.ponder, key, { signal: patience.signal });
+  await c.call(fn.begun, key);
+  patience.abort();
+  await fails(pipe.result, Code.Canceled, false);
+  equal(await c.call(fn.ended, key), 'canceled', 'why the function ended');
+}
+
+async function deadline(c) {
+  for (let ttl = 100; ; ttl *= 2) { // until it is long enough for the function to begin
+    const key = newKey();
+    const pipe = await c.open(fn.ponder, key, { ttl }).catch((e) => fails(Promise.reject(e), Code.Expired));
+    if (pipe instanceof Abort) continue;
+    const begun = await c.call(fn.begun, key, { ttl }).catch((e) => fails(Promise.reject(e), Code.Expired));
+    await fails(pipe.result, Code.Expired);
+    if (begun !== key) continue;
+    return equal(await c.call(fn.ended, key), 'expired', 'why the function ended');
+  }
+}
+
+async function manyCalls(c, calls) {
+  let next = 0;
+  const caller = async () => {
+    while (next < calls) {
+      const text = String(next++);
+      equal(await c.call(fn.echo, text), text, 'the echo');
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, caller));
+}
+
+const errors = [
+  ['error: no such function', (c) => fails(c.call(fn.nowhere, 'hello'), Code.NoFunction, true)],
+  ['error: bad parameters', async (c) => {
+    if (c.session.codec === 'raw') throw new Skip('raw takes any bytes');
+    const pipe = await c.session.call(fn.echo, Buffer.from('7b7d', 'hex'));
+    await fails(pipe.result, Code.BadParams, true);
+  }],
+  ['error: Blocks nobody takes', async (c) => {
+    const pipe = await c.open(fn.ponder, newKey());
+    await pipe.send(c.encode('surprise'));
+    await fails(pipe.result, Code.BadParams);
+  }],
+  ['error: a bad result', (c) => fails(c.call(fn.odd, ''), Code.BadResult, false)],
+  ['error: without a code', async (c) => equal((await fails(c.call(fn.broken, 'no such order'), Code.Failed, false)).message, 'no such order', 'the message')],
+  ['error: of the application', (c) => failsAsAsked(c, [1000, 2147483647, -1, -2147483648])],
+  ['error: each code of the protocol', (c) => failsAsAsked(c, Object.values(Code))],
+  ['error: a crash', (c) => fails(c.call(fn.crash, 'oh no'), Code.Panicked, false)],
+  ['error: too large a parameter', async (c) => {
+    const most = c.session.peer.max_message;
+    await fails(c.call(fn.echo, 'x'.repeat(most)), Code.TooLarge, true);
+    equal(await c.call(fn.echo, 'small'), 'small', 'the session goes on');
+  }],
+  ['error: too large a result', (c) => fails(c.call(fn.inflate, String(c.session.own.max_message)), Code.TooLarge, false)],
+  ['error: overload', overload],
+];
+
+async function failsAsAsked(c, codes) {
+  for (const code of codes) {
+    const e = await fails(c.call(fn.fail, String(code)), code, false);
+    equal(`${e.message}, ${e.detail}`, 'as asked, why', 'message and detail');
+  }
+}
+
+/** overload makes calls that do not end, until the callee wants no more of them. */
+async function overload(c) {
+  const patience = new AbortController();
+  setMaxListeners(0, patience.signal);
+  const ponder = async () => {
+    const pipe = await c.open(fn.ponder, newKey(), { signal: patience.signal });
+    await pipe.result;
+  };
+  const e = await Promise.any(Array.from({ length: 400 }, () => fails(ponder(), Code.Overloaded)));
+  patience.abort();
+  equal(e.refused && e.remote, true, 'it was refused by the peer');
+  for (;;) { // what was given up may take a moment to end
+    const text = await c.call(fn.echo, 'the session goes on').catch((e) => fails(Promise.reject(e), Code.Overloaded, true));
+    if (typeof text === 'string') return equal(text, 'the session goes on', 'the echo');
+  }
+}
+
+async function ping(c) {
+  const before = c.session.pongs;
+  c.session.send({ type: 'ping', n: 4711 });
+  while (c.session.pongs === before) await c.call(fn.echo, 'a Pong is on its way');
+}
+
+async function drain(c) {
+  const chat = await c.open(fn.chat, 'finished');
+  equal(await c.call(fn.leave, 'soon'), 'soon', 'leave');
+  const callOn = async () => { for (;;) await c.call(fn.echo, 'still there?'); };
+  await fails(callOn(), Code.Unavailable, true);
+  await chat.send(c.encode('what runs goes on'));
+  chat.end();
+  const texts = [];
+  for await (const b of chat) texts.push(c.decode(b));
+  equal(texts, ['what runs goes on'], 'the stream');
+  equal(c.decode(await chat.result), 'finished', 'the result');
+  equal(nameOf((await c.session.ended).code), 'SessionClosed', 'the end of the session');
+}

@@ -1,0 +1,85 @@
+// What both sides offer: the same functions as in contract.go, with the same numbers.
+
+import { Abort, Code } from './errors.mjs';
+
+export const fn = Object.freeze({
+  echo: 1, mirror: 2, sum: 3, count: 4, chat: 5, nest: 6, ponder: 7, begun: 8, ended: 9, fail: 10, broken: 11, crash: 12, inflate: 13, odd: 14, leave: 15, sip: 16,
+  release: 17, nowhere: 99,
+});
+
+/** Events are things that happen once, and that others wait for. */
+class Events {
+  all = new Map();
+
+  of(name) {
+    if (!this.all.has(name)) {
+      let happen;
+      const happened = new Promise((resolve) => { happen = resolve; });
+      this.all.set(name, { happen, happened });
+    }
+    return this.all.get(name);
+  }
+}
+
+const isText = (v) => {
+  if (typeof v !== 'string') throw new Error(`the parameters are ${v === null ? 'null' : `a ${typeof v}`} and not text`);
+};
+
+/** newService returns a map from numbers to functions. run gets the parameters and {session, pipe, signal}; one with a stream may use the Blocks of its pipe. */
+export function newService() {
+  const events = new Events();
+  const service = new Map();
+  const offer = (name, run, { stream = false, check = isText } = {}) => service.set(fn[name], { name, run, stream, check });
+  const any = () => {};
+
+  offer('echo', (text) => text);
+  offer('mirror', (order) => order, { check: any });
+  offerStreams(offer, events);
+  offer('nest', async (text, { session, pipe }) => {
+    if (text === '') return '';
+    const inner = await session.call(fn.nest, session.values.encode(text.slice(1)), { within: pipe });
+    return session.values.decode(await inner.result) + text[0];
+  });
+  offer('ponder', async (key, { signal }) => {
+    events.of(`${key} begun`).happen();
+    await new Promise((resolve) => {
+      if (signal.aborted) resolve();
+      signal.addEventListener('abort', resolve);
+    });
+    events.of(`${key} ended`).happen(signal.reason.code === Code.Expired ? 'expired' : 'canceled');
+    throw signal.reason;
+  });
+  offer('begun', async (key) => { await events.of(`${key} begun`).happened; return key; });
+  offer('ended', (key) => events.of(`${key} ended`).happened);
+  offer('release', (key) => { events.of(`${key} released`).happen(); return key; });
+  offer('fail', (code) => { throw new Abort(+code, 'as asked', { detail: Buffer.from('why') }); });
+  offer('broken', (text) => { throw new Error(text); });
+  offer('crash', (text) => { throw new TypeError(text); });
+  offer('inflate', (n) => 'x'.repeat(+n));
+  offer('odd', () => () => 'a function is no value');
+  offer('leave', (text, { session }) => { setImmediate(() => session.shutdown()); return text; });
+  return service;
+}
+
+function offerStreams(offer, events) {
+  const stream = (name, run, check) => offer(name, run, { stream: true, check });
+  stream('sum', async (text, { session, pipe }) => {
+    let total = 0;
+    for await (const b of pipe) total += session.values.decode(b);
+    return total;
+  });
+  stream('count', async (n, { session, pipe }) => {
+    for (let i = 1; i <= n; i++) await pipe.send(session.values.encode(i));
+    return n;
+  }, (n) => { if (!Number.isInteger(n)) throw new Error('the parameters are not an integer'); });
+  stream('chat', async (text, { pipe }) => {
+    for await (const b of pipe) await pipe.send(b);
+    return text;
+  });
+  stream('sip', async (key, { pipe }) => {
+    for (let i = 0; i < 3; i++) await pipe.recv();
+    pipe.stop();
+    await events.of(`${key} released`).happened;
+    return 'stopped';
+  });
+}

@@ -1,0 +1,58 @@
+// The self-test: every valid vector has to be read and written as it says, every invalid one refused.
+
+import { readFileSync } from 'node:fs';
+import { decodeFrame, encodeFrame } from './frames.mjs';
+
+const kinds = { open: ['open'], block: ['block'], close: ['close'] };
+const binary = new Set(['params', 'payload', 'result', 'detail', 'trace', 'key', 'node', 'session', 'credential', 'secret']);
+
+/** checkVectors returns how many vectors there are, and a line for each that fails. */
+export function checkVectors(file) {
+  const { version, valid, invalid } = JSON.parse(readFileSync(file, 'utf8'));
+  if (version !== 1) throw new Error(`${file} is of version ${version}, not 1`);
+  const failures = [];
+  const check = (name, f) => {
+    try {
+      const what = f();
+      if (what) failures.push(`${name}: ${what}`);
+    } catch (e) {
+      failures.push(`${name}: ${e.message}`);
+    }
+  };
+  for (const v of valid) {
+    check(v.name, () => same(toText(decodeFrame(Buffer.from(v.hex, 'hex'))), v.message));
+    if (!v.oneway) check(v.name, () => same(encodeFrame(toBytes(v.message)).toString('hex'), v.hex));
+  }
+  for (const v of invalid) check(v.name, () => refused(v));
+  return { valid: valid.length, invalid: invalid.length, failures };
+}
+
+function refused(v) {
+  let m;
+  try {
+    m = decodeFrame(Buffer.from(v.hex, 'hex'));
+  } catch {
+    return '';
+  }
+  const want = kinds[v.type];
+  return (want ? want.includes(m.type) : !['open', 'block', 'close'].includes(m.type)) ? `accepted as ${m.type}, although: ${v.reason}` : '';
+}
+
+function same(got, want) {
+  const [a, b] = [sorted(got), sorted(want)];
+  return a === b ? '' : `is ${a}, should be ${b}`;
+}
+
+/** sorted is JSON with sorted members, without those that say nothing. */
+function sorted(v) {
+  return JSON.stringify(v, (key, value) => {
+    if (value === null || typeof value !== 'object' || Array.isArray(value)) return value;
+    return Object.fromEntries(Object.entries(value).filter(([k, e]) => k !== 'meta' || Object.keys(e).length > 0).sort());
+  });
+}
+
+const convert = (f) => function walk(m) {
+  return Object.fromEntries(Object.entries(m).map(([k, v]) => [k, k === 'meta' ? walk(v) : binary.has(k) && v !== null ? f(v) : v]));
+};
+const toText = convert((b) => b.toString('hex'));
+const toBytes = convert((s) => Buffer.from(s, 'hex'));

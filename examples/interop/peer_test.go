@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// needNode skips a test where the peer in the other language cannot run.
+func needNode(t *testing.T) {
+	t.Helper()
+	out, err := exec.Command("node", "-p", "process.versions.node.split('.')[0] >= 20").Output()
+	if err != nil || strings.TrimSpace(string(out)) != "true" {
+		t.Skip("peer.mjs needs Node.js 20 or newer, as \"node\" in the path")
+	}
+}
+
+func TestThePeerAgreesWithTheVectors(t *testing.T) {
+	needNode(t)
+	out, err := exec.CommandContext(t.Context(), "node", "peer.mjs", "-vectors", "../../spec/vectors.json").CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Regexp(t, `^\d{2,} valid and \d{3,} invalid vectors, 0 failures\n$`, string(out))
+}
+
+func TestThePeerSeesAVectorFail(t *testing.T) {
+	needNode(t)
+	file := t.TempDir() + "/vectors.json"
+	require.NoError(t, os.WriteFile(file, []byte(`{"version": 1,
+		"valid": [{"name": "wrong number", "hex": "83000201", "message": {"type": "ping", "n": 2}}],
+		"invalid": [{"name": "fine", "hex": "83000201", "type": "control", "reason": "none"}]}`), 0o600))
+	out, err := exec.CommandContext(t.Context(), "node", "peer.mjs", "-vectors", file).CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "1 valid and 1 invalid vectors, 3 failures") // the valid one both ways
+}
+
+// TestThePeerPassesTheMatrix runs each of the two programs against each, but this one against itself, over both wires that the peer has. The wire does not care for the value
+// codec.
+func TestThePeerPassesTheMatrix(t *testing.T) {
+	needNode(t)
+	for _, wire := range []struct {
+		name, url string
+		codecs    []string
+	}{
+		{"TCP", "tcp://127.0.0.1:0", []string{"cbor", "json", "raw"}},
+		{"WebSocket", "ws://127.0.0.1:0/rpc", []string{"cbor"}},
+	} {
+		for _, codecName := range wire.codecs {
+			for name, pair := range map[string]struct{ listen, dial program }{
+				"here calls the peer":   {listen: startPeer, dial: dialHere},
+				"the peer calls here":   {listen: startHere, dial: dialPeer},
+				"the peer calls a peer": {listen: startPeer, dial: dialPeer},
+			} {
+				t.Run(name+" over "+wire.name+" in "+codecName, func(t *testing.T) {
+					url, wait := pair.listen(t, "-listen", wire.url, "-once")
+					_, result := pair.dial(t, "-dial", url, "-calls", "2000", "-codec", codecName)
+					out := result()
+					requireMatrix(t, out, codecName == "raw")
+					require.Contains(t, wait(), "served")
+				})
+			}
+		}
+	}
+}
+
+// requireMatrix requires that the peer or this program printed every case, and none that failed.
+func requireMatrix(t *testing.T, out string, mayskip bool) {
+	t.Helper()
+	require.NotContains(t, out, "FAILED")
+	require.Contains(t, out, "all ok\n")
+	for _, tc := range cases(few) {
+		require.Regexp(t, `(?m)^(ok|skipped) +`+tc.name+` +\d`, out)
+	}
+	if !mayskip {
+		require.NotContains(t, out, "skipped")
+	}
+}
+
+// program runs one. The url is where it listens if it does, and result waits for its end, which has to be a good one, and returns what it printed.
+type program func(t *testing.T, args ...string) (url string, result func() string)
+
+func startHere(t *testing.T, args ...string) (string, func() string) {
+	return start(t, t.Context(), args...)
+}
+
+func dialHere(t *testing.T, args ...string) (string, func() string) {
+	return "", func() string {
+		var out bytes.Buffer
+		require.NoError(t, run(t.Context(), args, &out), out.String())
+		return out.String()
+	}
+}
+
+// peer returns a command that ends with the test at the latest.
+func peer(ctx context.Context, args ...string) (*exec.Cmd, *bytes.Buffer) {
+	cmd := exec.CommandContext(ctx, "node", append([]string{"peer.mjs"}, args...)...)
+	stderr := new(bytes.Buffer)
+	cmd.Stderr = stderr
+	return cmd, stderr
+}
+
+func startPeer(t *testing.T, args ...string) (string, func() string) {
+	cmd, stderr := peer(t.Context(), args...)
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	url, wait := listening(t, stdout, cmd.Wait)
+	return url, func() string {
+		out := wait()
+		require.Empty(t, stderr.String())
+		return out
+	}
+}
+
+func dialPeer(t *testing.T, args ...string) (string, func() string) {
+	return "", func() string {
+		cmd, stderr := peer(t.Context(), args...)
+		out, err := cmd.Output()
+		require.NoError(t, err, string(out)+stderr.String())
+		require.Empty(t, stderr.String())
+		return string(out)
+	}
+}

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// The rules of the protocol for what is not to be sent, as frames; both programs have to keep to them in the same way. Numbers in names are sections of
+// spec/protocol.md.
+
+// Frames in hexadecimal; pipe 0 is a chat, and pipe 2 was one that is over.
+const (
+	syncFrame  = "84000101a3041a001000000501098164" + "63626f72" // max message 1 MiB, a window of 1 byte, cbor
+	openChat   = "850100050042" + "6161"
+	openCount  = "850100040045" + "1a3b9aca00" // to a thousand million, which goes on as long as this side's window stays shut
+	openAndEnd = "850102050042" + "6161" + " 840302f540"
+	firstPing  = "8300020c"
+)
+
+func TestBothProgramsEndASessionThatBreaksTheProtocol(t *testing.T) {
+	againstBoth(t, func(t *testing.T, url string) {
+		for name, frames := range map[string]string{
+			"an empty frame (2)":                          "-",
+			"no array (3)":                                "05",
+			"bytes after the message (3)":                 "8300020100",
+			"a number not in the shortest form (3)":       "830002181700",
+			"an id of the other side's parity (6)":        "850101010040",
+			"an id a second time (6)":                     "850100010040 850100010040",
+			"an id below the last one (6)":                "850104010040 850102010040",
+			"a Block of a pipe that never was (6)":        "8302044178",
+			"a Block of a pipe of the other side (6)":     "8302014178",
+			"a Close of a pipe that never was (6)":        "840304f540",
+			"a Credit of a pipe that never was (6)":       "8400040401",
+			"a Stop of a pipe that never was (6)":         "83000804",
+			"a Block after the end of its direction (13)": openCount + " 830200f6 8302004178",
+			"an end of a direction that has one (13)":     openCount + " 830200f6 830200f6",
+			"a second Sync (7)":                           syncFrame,
+			"a frame above max message (9)":               "+",
+			"a known meta key with a wrong value (4)":     "860100050040a10100",
+			"a Control of a later version, malformed (5)": "830009818181818101",
+		} {
+			t.Run(name, func(t *testing.T) {
+				c := begin(t, url)
+				c.send(frames)
+				require.Equal(t, codec.Protocol, c.sessionClose())
+			})
+		}
+	})
+}
+
+func TestBothProgramsRefuseAHandshakeThatDoesNotFit(t *testing.T) {
+	againstBoth(t, func(t *testing.T, url string) {
+		for name, frame := range map[string]string{
+			"another message":          firstPing,
+			"version 0":                "84000100" + syncFrame[8:],
+			"no max message":           "84000101a1098164" + "63626f72",
+			"a max message below 1024": "84000101a2041903ff098164" + "63626f72",
+			"no value codec":           "84000101a1041a00100000",
+			"a value codec it has not": "84000101a2041a001000000981" + "63786d6c",
+			"a frame above 8192 bytes": "+",
+			"a frame that is not one":  "ff",
+			"an empty frame":           "-",
+		} {
+			t.Run(name, func(t *testing.T) {
+				c := dialRaw(t, url)
+				c.send(frame)
+				require.Equal(t, codec.Handshake, c.sessionClose())
+			})
+		}
+	})
+}
+
+func TestBothProgramsGoOnAfterWhatIsAllowed(t *testing.T) {
+	againstBoth(t, func(t *testing.T, url string) {
+		for name, frames := range map[string]string{
+			"a late Block (6)":                       openAndEnd + " 8302024178",
+			"a late end (6)":                         openAndEnd + " 830202f6",
+			"a late Close (6)":                       openAndEnd + " 840302f540",
+			"a late Credit (6)":                      openAndEnd + " 8400040201",
+			"a late Stop (6)":                        openAndEnd + " 83000802",
+			"a Block of an id that was left out (6)": openAndEnd + " 8302004178",
+			"an unknown Control (5)":                 "82001863",
+			"an unknown meta key (4)":                "860100050042" + "6161a11901f5f6",
+			"a Pong that nobody asked for (10)":      "8300031863",
+			"a Credit that is lower (8)":             openChat + " 8400040000",
+			"a Credit for no window for Opens (8)":   "840004f600",
+			"an Ack, without resume (14)":            "83000500",
+			"a Drain, and another (11)":              "830006f6 830006f6",
+			"an enclosing call that never was (4)":   "860100050042" + "6161a106191111",
+			"a Block for chat behind its Open (6)":   openChat + " 8302004178",
+			"an empty Block (4)":                     openChat + " 83020040",
+			"a Stop (6)":                             openChat + " 83000800",
+		} {
+			t.Run(name, func(t *testing.T) {
+				c := begin(t, url)
+				c.send(frames)
+				c.send(firstPing)
+				for m := c.read(); m != (codec.Pong{N: 12}); m = c.read() {
+					closed, ok := m.(codec.SessionClose)
+					require.False(t, ok, "%+v", closed)
+				}
+			})
+		}
+	})
+}
+
+func TestBothProgramsEndACallThatIgnoresItsWindow(t *testing.T) {
+	againstBoth(t, func(t *testing.T, url string) {
+		c := begin(t, url)
+		c.send(openCount) // which takes no Blocks
+		block := "83020059ea60" + strings.Repeat("00", 60_000)
+		for range 3 { // 0 and 60,064 bytes are within the window of 65,536, and 120,128 are not
+			c.send(block)
+		}
+		for {
+			m, ok := c.read().(codec.Close)
+			if !ok {
+				continue // a Block of the callee
+			}
+			require.Equal(t, uint64(0), m.Pipe)
+			require.Equal(t, codec.WindowViolation, m.Abort.Code)
+			break
+		}
+		c.send(block) // is late
+		c.send(firstPing)
+		require.Equal(t, codec.Pong{N: 12}, c.read(), "the session goes on")
+	})
+}
+
+// againstBoth runs f against a listening program of each kind.
+func againstBoth(t *testing.T, f func(t *testing.T, url string)) {
+	t.Run("here", func(t *testing.T) {
+		s, err := listen(t.Context(), "tcp://127.0.0.1:0", "", nil, new(bytes.Buffer))
+		require.NoError(t, err)
+		served := make(chan error, 1)
+		go func() { served <- s.node.Serve(t.Context(), s.ln) }() // until the node is closed
+		defer func() {
+			require.NoError(t, s.node.Close())
+			require.NoError(t, <-served)
+		}()
+		f(t, s.ln.URL())
+	})
+	t.Run("the peer", func(t *testing.T) {
+		needNode(t)
+		cmd, stderr := peer(t.Context(), "-listen", "tcp://127.0.0.1:0")
+		stdout, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		url, wait := listening(t, stdout, func() error { cmd.Wait(); return nil }) // which may be killed
+		f(t, url)
+		require.NoError(t, cmd.Process.Kill())
+		wait()
+		require.Empty(t, stderr.String())
+	})
+}
+
+// raw is a connection over which a test sends what it likes.
+type raw struct {
+	t    *testing.T
+	conn net.Conn
+	wire wire.Wire
+}
+
+func dialRaw(t *testing.T, url string) *raw {
+	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "tcp://"))
+	require.NoError(t, err)
+	require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second))) // nothing here waits for anything
+	w := wire.FromConn(conn)
+	t.Cleanup(func() { w.Close() })
+	return &raw{t, conn, w}
+}
+
+// begin dials and completes a handshake.
+func begin(t *testing.T, url string) *raw {
+	c := dialRaw(t, url)
+	c.send(syncFrame)
+	require.IsType(t, codec.Sync{}, c.read())
+	return c
+}
+
+// send sends frames: in hexadecimal, "-" an empty one, and "+" the length of one of 2 GiB.
+func (c *raw) send(frames string) {
+	for _, f := range strings.Fields(frames) {
+		b, err := hex.DecodeString(strings.Trim(f, "-+"))
+		require.NoError(c.t, err)
+		length := uint32(len(b))
+		if f == "+" {
+			length = 1 << 31
+		}
+		_, err = c.conn.Write(append(binary.BigEndian.AppendUint32(nil, length), b...))
+		require.NoError(c.t, err)
+	}
+}
+
+// read returns the next message.
+func (c *raw) read() any {
+	frame, err := c.wire.ReadFrame(1 << 20)
+	require.NoError(c.t, err)
+	frame = bytes.Clone(frame)
+	kind, err := codec.TypeOf(frame)
+	require.NoError(c.t, err)
+	var m any
+	switch kind {
+	case codec.BlockType:
+		m, err = codec.ParseBlock(frame)
+	case codec.CloseType:
+		m, err = codec.ParseClose(frame)
+	case codec.OpenType:
+		m, err = codec.ParseOpen(frame)
+	default:
+		m, err = codec.ParseControl(frame)
+	}
+	require.NoError(c.t, err)
+	return m
+}
+
+// sessionClose returns the code with which the other side closes the session, after whatever else it sends.
+func (c *raw) sessionClose() codec.Code {
+	for {
+		if m, ok := c.read().(codec.SessionClose); ok {
+			return m.Code
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/classic"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// What both sides allow the other, little enough for the cases to reach it.
+const (
+	workers = 64
+	waiting = 192 // calls, beyond which more are refused
+	opens   = 256
+)
+
+// codecs are the values of -codec. The classic protocol has its own.
+var codecs = map[string]codec.Values{"cbor": codec.CBOR, "json": codec.JSON, "raw": codec.Raw, "classic": classic.Values}
+
+// options are those of both sides. Without a name of a codec all are offered.
+func options(id, url, codecName string, cfg *tls.Config, svc *asterisque.Service) []asterisque.Option {
+	opts := []asterisque.Option{
+		asterisque.WithID(id), asterisque.WithService(svc), asterisque.WithTLS(cfg),
+		asterisque.WithWorkers(workers), asterisque.WithMaxWaiting(waiting), asterisque.WithOpensWindow(opens),
+	}
+	switch {
+	case isClassic(url):
+		opts = append(opts, asterisque.WithCodecs(classic.Values))
+	case codecName != "":
+		opts = append(opts, asterisque.WithCodecs(codecs[codecName]))
+	}
+	return opts
+}
+
+// visit dials a URL, runs the matrix over the session, and leaves. The error is that of the dial.
+func visit(ctx context.Context, url, codecName string, calls int, cfg *tls.Config, tell func(result)) (failed int, err error) {
+	opts := options("interop client", url, codecName, cfg, newService())
+	node := asterisque.NewNode(append(opts, asterisque.WithPing(20*time.Millisecond, time.Minute))...)
+	defer node.Close()
+	sess, err := node.Dial(ctx, url)
+	if err != nil {
+		return 0, err
+	}
+	c := &caller{Session: sess, codec: codecName, classic: isClassic(url)}
+	if c.classic {
+		c.codec = "classic"
+	} else if c.codec == "" {
+		c.codec = "cbor" // which is offered first
+	}
+	failed = runMatrix(ctx, c, calls, tell)
+	return failed, node.Shutdown(ctx)
+}
+
+// server is the side that listens.
+type server struct {
+	ln   wire.Listener
+	node *asterisque.Node
+	svc  *asterisque.Service
+
+	mu  sync.Mutex
+	out io.Writer // guarded by mu
+}
+
+// listen begins to listen at a URL.
+func listen(ctx context.Context, url, codecName string, cfg *tls.Config, out io.Writer) (*server, error) {
+	ln, err := wire.Listen(ctx, url, wire.Options{TLS: cfg})
+	if err != nil {
+		return nil, err
+	}
+	s := &server{ln: ln, svc: newService(), out: out}
+	s.node = asterisque.NewNode(options("interop server", url, codecName, cfg, s.svc)...)
+	s.tell("listens at %s", ln.URL())
+	return s, nil
+}
+
+// serve serves until ctx ends, or until the first session has ended, and then says what it served.
+func (s *server) serve(ctx context.Context, once bool) (err error) {
+	if once {
+		err = s.serveOne(ctx)
+	} else {
+		err = s.node.Serve(ctx, s.ln)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+	defer cancel()
+	err = errors.Join(err, s.node.Shutdown(ctx))
+	s.tell("served %s", served(s.svc))
+	return err
+}
+
+// serveOne does what Serve does for every connection, for the first one.
+func (s *server) serveOne(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { s.ln.Close() })
+	defer stop()
+	defer s.ln.Close()
+	w, err := s.ln.Accept()
+	if errors.Is(err, net.ErrClosed) {
+		return nil // ctx ended first
+	}
+	if err != nil {
+		return err
+	}
+	sess, err := s.node.Accept(ctx, w)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-sess.Done():
+		s.tell("ended: %v", sess.Err())
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+func (s *server) tell(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Fprintf(s.out, format+"\n", args...)
+}
