@@ -108,14 +108,21 @@ func TestNothingIsLostWhenATLSClientClosesWithoutHavingRead(t *testing.T) {
 	client.TLS.ClientSessionCache = tls.NewLRUClientSessionCache(1) // without it the server sends no session tickets anyway
 	a, b := connect(t, listen(t, "tls://127.0.0.1:0", server), client)
 	const n = 32
-	for range n { // more than the peer's system takes before the peer reads
-		require.NoError(t, a.WriteFrames([][]byte{make([]byte, 64<<10)}))
-	}
-	require.NoError(t, a.Close())
+	written := make(chan error, 1)
+	go func() { // which waits for the peer, but not for the last that it reads
+		for range n {
+			if err := a.WriteFrames([][]byte{make([]byte, 64<<10)}); err != nil {
+				written <- err
+				return
+			}
+		}
+		written <- a.Close()
+	}()
 	for range n {
 		_, err := b.ReadFrame(64 << 10)
 		require.NoError(t, err)
 	}
 	_, err := b.ReadFrame(64 << 10)
 	require.Equal(t, io.EOF, err)
+	require.NoError(t, <-written)
 }
