@@ -36,8 +36,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, impls []*
 	switch {
 	case o.cell != "":
 		err = runCell(o, stdout, impls)
-	case o.guard:
-		err = guard(func(c cell) row { return measureApart(ctx, c, o.time, grace) }, stdout, stderr, impls)
+	case o.guard > 0:
+		err = guard(o.guard, func(c cell) row { return measureApart(ctx, c, o.time, grace) }, stdout, stderr, impls)
 	default:
 		err = measureAll(ctx, o, stdout, stderr, impls)
 	}

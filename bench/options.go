@@ -14,7 +14,7 @@ type options struct {
 	help       bool
 	json       bool
 	quick      bool
-	guard      bool
+	guard      float64
 	only       *regexp.Regexp // workloads; nil is all
 	impl       *regexp.Regexp // implementations; nil is those of the table
 	rounds     int
@@ -39,7 +39,7 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	f.Usage = func() { fmt.Fprint(stderr, usageText); f.PrintDefaults() }
 	f.BoolVar(&o.json, "json", false, "print one JSON object for each row instead of the table")
 	f.BoolVar(&o.quick, "quick", false, "measure only this library and the floors, unless -impl says otherwise, one short round")
-	f.BoolVar(&o.guard, "guard", false, "only check that calls of 1,024 callers are fast enough beside a bare ping-pong; takes about ten seconds")
+	f.Float64Var(&o.guard, "guard", 0, "only check that 1,024 callers make at least `RATIO` times the calls of a bare ping-pong, in the best of three tries; takes about ten seconds")
 	f.Func("only", "measure only workloads that match `REGEXP`", func(s string) (err error) { o.only, err = whole(s); return err })
 	f.Func("impl", "measure only implementations that match `REGEXP`, among them those that the table leaves out",
 		func(s string) (err error) { o.impl, err = whole(s); return err })
@@ -67,7 +67,7 @@ func whole(pattern string) (*regexp.Regexp, error) { return regexp.Compile("^(?:
 
 // check fills in defaults, and returns an error that names the flag whose value does not fit.
 func (o *options) check(rest []string) error {
-	short := o.quick || o.guard
+	short := o.quick || o.guard > 0
 	if o.rounds == 0 {
 		o.rounds = 3
 		if o.quick {
@@ -89,7 +89,7 @@ func (o *options) check(rest []string) error {
 		return fmt.Errorf("-time %v: it has to be at least 1ms", o.time)
 	case o.cpuprofile != "" && o.cell == "":
 		return errors.New("-cpuprofile is for one cell: say which one with -cell")
-	case o.guard && (o.only != nil || o.impl != nil || o.cell != "" || o.json || o.plot != "" || o.update != ""):
+	case o.guard > 0 && (o.only != nil || o.impl != nil || o.cell != "" || o.json || o.plot != "" || o.update != ""):
 		return errors.New("-guard measures what it needs and prints no table: no other flag but -time goes with it")
 	}
 	return nil

@@ -124,7 +124,7 @@ func TestFlagsThatMakeNoSense(t *testing.T) {
 		{"-time 1ns", "-time 1ns: it has to be at least 1ms"},
 		{"-only (", "missing closing )"},
 		{"quick", `"quick" is not a flag`},
-		{"-guard -json", "-guard measures what it needs"},
+		{"-guard 6 -json", "-guard measures what it needs"},
 		{"-cpuprofile x", "say which one with -cell"},
 		{"-nonsense", "not defined: -nonsense"},
 	} {
@@ -137,7 +137,7 @@ func TestFlagsThatMakeNoSense(t *testing.T) {
 		"-only nothing":       "there is nothing to measure",
 		"-cell call-64B/1":    "there is no such cell; one is, for example, call-64B/1/asterisque",
 		"-cell x/1/smux":      "-cell x/1/smux: there is no such cell",
-		"-guard -time 1ms -h": "",
+		"-guard 6 -time 1ms -h": "",
 	} {
 		code, _, stderr := bench(fakes(), strings.Fields(args)...)
 		require.Contains(t, stderr, want)
@@ -156,7 +156,7 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 // guardWith runs the guard, which gets these figures, two for each try: calls of a bare ping-pong and of this library. It returns what it says and how many it took.
 func guardWith(t *testing.T, figures ...figure) (said string, taken int, err error) {
 	var stdout strings.Builder
-	err = guard(func(c cell) row {
+	err = guard(6, func(c cell) row {
 		want := []string{"call-64B/1/floor-pingpong", "call-64B/1024/" + thisLibrary}[taken%2]
 		require.Equal(t, want, c.String())
 		r := newRow(c)
@@ -184,11 +184,11 @@ func TestTheGuardTakesTheBestOfThreeTries(t *testing.T) {
 }
 
 func TestTheGuardMeasuresInProcessesOfTheirOwn(t *testing.T) {
-	code, stdout, stderr := bench(fakes(), "-guard", "-time", "50ms")
+	code, stdout, stderr := bench(fakes(), "-guard", "6", "-time", "50ms")
 	require.Equal(t, 0, code, stderr)
 	require.Contains(t, stdout, "at least 6 are asked for")
 
-	code, _, stderr = bench(fakes()[:1], "-guard", "-time", "50ms")
+	code, _, stderr = bench(fakes()[:1], "-guard", "6", "-time", "50ms")
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "call-64B/1/floor-pingpong: there is no such cell")
 }
