@@ -6,7 +6,9 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
@@ -72,7 +74,9 @@ type Connection struct {
 	ctx  context.Context // ends with the connection; its cause is why
 	end  context.CancelCauseFunc
 	away chan *Session // holds one whose Wire is lost
-	over chan struct{} // closed when run has returned
+
+	leaving atomic.Bool   // Shutdown was called: when the session ends, the connection does
+	over    chan struct{} // closed when run has returned; fixed
 
 	mu      sync.Mutex
 	current *Session        // guarded by mu, as all below; nil without
@@ -91,6 +95,10 @@ func (n *Node) Connect(ctx context.Context, url string, how Reconnect) (*Connect
 	c := &Connection{node: n, url: url, how: how, away: make(chan *Session, 1), over: make(chan struct{}), changed: make(chan struct{})}
 	c.ctx, c.end = context.WithCancelCause(ctx)
 	c.durable.init(how.Durable)
+	if !n.keep(c) {
+		c.end(errNodeClosed)
+		return nil, errNodeClosed
+	}
 	go c.run() // ends with c.ctx
 	if _, a := c.wait(ctx); a != nil {
 		c.Close()
@@ -109,6 +117,7 @@ func (c *Connection) Close() error {
 // Shutdown shuts the session down, as [Session.Shutdown] does, and closes the connection.
 func (c *Connection) Shutdown(ctx context.Context) error {
 	var err error
+	c.leaving.Store(true)
 	if s := c.Session(); s != nil {
 		err = s.Shutdown(ctx)
 	}
@@ -235,28 +244,33 @@ func (c *Connection) name() string {
 // run keeps a session until the connection is over.
 func (c *Connection) run() {
 	defer close(c.over)
+	defer c.node.release(c)
 	var s *Session
 	back := backoff{first: c.how.First, most: c.how.Most}
 	for c.ctx.Err() == nil {
-		begin := time.Now()
 		next, err := c.connect(s, &back)
 		if err != nil {
 			c.end(err)
 			break
 		}
-		if next != s {
-			s = next
-		}
+		s = next
+		begin := time.Now()
 		c.set(s, Connected, nil)
 		if err := c.watch(s); err != nil { // the session is over
 			if s.ctx.Err() != nil {
 				<-s.gone
 				s = nil
 			}
+			if s == nil && c.leaving.Load() {
+				c.end(codec.ErrSessionClosed.Withf("the connection was shut down by this side"))
+				break
+			}
 			c.set(s, Reconnecting, err)
 		}
-		if time.Since(begin) > time.Second {
+		if time.Since(begin) >= steady {
 			back.step = 0 // it held: the next loss is another matter
+		} else {
+			c.rest(back.next())
 		}
 	}
 	if s != nil {
@@ -264,6 +278,19 @@ func (c *Connection) run() {
 		<-s.gone
 	}
 	c.set(nil, Lost, c.Err())
+}
+
+// steady is how long a connection has to hold for the next attempt to be made at once. Without that, a peer that accepts and closes would keep both sides busy.
+const steady = time.Second
+
+// rest waits, but not beyond the end of the connection.
+func (c *Connection) rest(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-c.ctx.Done():
+	}
 }
 
 // watch returns when s is away or over.
@@ -316,9 +343,19 @@ func (c *Connection) connect(s *Session, back *backoff) (*Session, error) {
 			if c.ctx.Err() != nil {
 				return nil, c.Err()
 			}
-			return nil, &Abort{Code: codec.Unavailable, Message: fmt.Sprintf("no connection with %s within %v", c.name(), c.how.GiveUp), Cause: err}
+			return nil, c.late(ctx, err)
 		}
 	}
+}
+
+// late returns the error of connecting until ctx left no time for another attempt, of which the last one failed with err.
+func (c *Connection) late(ctx context.Context, err error) *Abort {
+	a := &Abort{Code: codec.Unavailable, Message: fmt.Sprintf("no connection with %s within the time for it", c.name()), Cause: err}
+	end, _ := ctx.Deadline()
+	if own, ok := c.ctx.Deadline(); ok && !own.After(end) {
+		a.Code = codec.Expired // that of the context which the application gave, and not GiveUp
+	}
+	return a
 }
 
 // attempt tries once to connect, and to resume s unless that is nil.
@@ -376,6 +413,10 @@ func hopeless(err error) bool {
 	if errors.As(err, &verification) || errors.As(err, &alert) || errors.As(err, &header) || errors.As(err, &unknown) || errors.As(err, &host) || errors.As(err, &invalid) {
 		return true
 	}
+	var operation *net.OpError
+	if errors.As(err, &operation) && operation.Op == "remote error" {
+		return true // an alert: the peer does not accept this side's certificate, or misses it
+	}
 	refused := errors.Is(err, ErrHandshake) || errors.Is(err, ErrUnauthorized)
-	return refused && !errors.Is(err, errPassing) || errors.Is(err, wire.ErrURL) || errors.Is(err, errNodeClosed)
+	return refused && !errors.Is(err, errPassing) || errors.Is(err, wire.ErrURL) || err == error(errNodeClosed) // its code says less
 }

@@ -73,7 +73,7 @@ func (d *dispatcher) put(c *incoming) {
 		d.mu.Unlock()
 		c.Taken(1, len(c.params))
 		if m := c.memory(); m != nil {
-			d.s.node.once.refuse(m, errNotBegun)
+			d.s.node.once.refuse(m)
 		}
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"crypto/rand"
+	"errors"
 	"sync"
 
 	"github.com/asterisque-go/asterisque/codec"
@@ -153,7 +154,7 @@ func (c *Connection) another(ctx context.Context, s *Session, err error) bool {
 	if err == nil || ctx.Err() != nil || c.ctx.Err() != nil {
 		return false
 	}
-	if s.ctx.Err() == nil && codec.AbortOf(err).Code != codec.Unavailable {
+	if s.ctx.Err() == nil && !(Repeatable(err) && errors.Is(err, ErrUnavailable)) {
 		return false // an answer
 	}
 	select {

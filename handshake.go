@@ -50,6 +50,7 @@ type handshake struct {
 	cfg *config
 
 	refusal error // what the accepting side tells any peer; nil: nothing
+	once    bool  // nobody will connect again to resume the session
 
 	mu sync.Mutex // held by who writes w
 }
@@ -159,7 +160,7 @@ var errTooSlow = errors.New("the handshake was not completed in time")
 // hello returns what this side says of itself.
 func (h *handshake) hello() codec.Sync {
 	var features uint64
-	if h.cfg.resumeFor > 0 {
+	if h.resumes() {
 		features = codec.FeatureResume
 	}
 	return codec.Sync{
@@ -173,6 +174,9 @@ func (h *handshake) hello() codec.Sync {
 		Opens:      uint64(h.cfg.opens),
 	}
 }
+
+// resumes reports whether this side can resume the session.
+func (h *handshake) resumes() bool { return h.cfg.resumeFor > 0 && !h.once }
 
 func (h *handshake) send(c codec.Control) error {
 	h.mu.Lock()
@@ -220,7 +224,7 @@ func (h *handshake) agree(s codec.Sync) (a agreement, err error) {
 		opens:    s.Opens,
 		ping:     s.Ping,
 		timeout:  s.Timeout,
-		resume:   h.cfg.resumeFor > 0 && s.Features&codec.FeatureResume != 0,
+		resume:   h.resumes() && s.Features&codec.FeatureResume != 0,
 		received: s.Received,
 	}
 	a.about.ID = string(s.Node)

@@ -211,7 +211,7 @@ func (c *incoming) Close(result []byte, abort *Abort) {
 func (c *incoming) refuse(a *Abort) {
 	c.handler.meter.ended(a)
 	if m := c.memory(); m != nil {
-		c.s.node.once.refuse(m, a)
+		c.s.node.once.refuse(m)
 	}
 	r := *a
 	r.Ran = codec.Refused
@@ -265,8 +265,6 @@ func (c *incoming) closed(m codec.Close) {
 	c.fail(a)
 }
 
-var errNotBegun = codec.ErrUnavailable.Withf("the call had not begun")
-
 // fail implements endpoint.
 func (c *incoming) fail(a *Abort) {
 	before := c.s.calls.leave(c)
@@ -282,7 +280,7 @@ func (c *incoming) fail(a *Abort) {
 	}
 	if m := c.memory(); m != nil {
 		if before == waits {
-			c.s.node.once.refuse(m, errNotBegun)
+			c.s.node.once.refuse(m)
 		} else if c.s.ctx.Err() != nil {
 			return // the session has ended, and the answer is for the next one
 		}

@@ -34,14 +34,17 @@ type liveness struct {
 	trip   atomic.Int64  // the latest round trip, in nanoseconds
 }
 
+// leastInterval bounds what a peer may ask for. One that wants to hear sooner sends Pings itself, and is answered.
+const leastInterval = time.Second
+
 // agree takes what the peer said of itself: the shorter interval is kept by both, and with three Pings in the shorter timeout one of them may be late.
 func (l *liveness) agree(cfg *config, a *agreement, dialled bool) {
 	if cfg.pingInterval == 0 || a.ping == 0 {
 		return
 	}
-	l.interval, l.timeout, l.patience = min(cfg.pingInterval, a.ping), cfg.pingTimeout, cfg.writeTimeout
+	l.interval, l.timeout, l.patience = min(cfg.pingInterval, max(a.ping, leastInterval)), cfg.pingTimeout, cfg.writeTimeout
 	if a.timeout > 0 {
-		l.interval = min(l.interval, a.timeout/3)
+		l.interval = min(l.interval, max(a.timeout/3, leastInterval))
 	}
 	if !dialled {
 		l.interval += l.interval / 4 // so that on an idle session only one side begins, and the other answers
@@ -119,7 +122,9 @@ func (n *Node) lookAfter(s *Session) {
 		n.looking = time.AfterFunc(every, n.lookAround)
 	} else if every < n.lookEvery {
 		n.lookEvery = every
-		n.looking.Reset(every)
+		if n.looking.Stop() { // otherwise lookAround runs, and will see
+			n.looking.Reset(every)
+		}
 	}
 }
 

@@ -3,7 +3,9 @@ package asterisque
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -31,6 +33,8 @@ type Node struct {
 	past     Stats // sums over the sessions that have ended
 
 	resumable map[[codec.SessionSize]byte]*Session // of sessions, those that the peer may resume
+
+	connections map[*Connection]struct{} // that are not over
 
 	accepts sync.WaitGroup // handshakes of Serve
 
@@ -74,7 +78,7 @@ func (n *Node) Attach(ctx context.Context, w wire.Wire) (*Session, error) {
 		w.Close()
 		return nil, n.invalid
 	}
-	h := handshake{w: w, cfg: n.configFor(w)}
+	h := handshake{w: w, cfg: n.configFor(w), once: true}
 	a, err := h.dial(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -215,11 +219,24 @@ func (n *Node) Serve(ctx context.Context, ln wire.Listener) error {
 		}
 		back.step = 0
 		over, refusal := n.admission.enter(w)
-		n.accepts.Go(func() { // ends with the handshake
-			n.meet(ctx, w, refusal)
+		if !n.welcome(func() { n.meet(ctx, w, refusal); over() }) { // ends with the handshake
 			over()
-		})
+			n.admission.gone(w)
+			w.Close()
+			return nil
+		}
 	}
+}
+
+// welcome starts f on a goroutine of its own, for which Close waits. It reports false, and does nothing, if the node is closed.
+func (n *Node) welcome(f func()) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.sessions == nil {
+		return false
+	}
+	n.accepts.Go(f)
+	return true
 }
 
 // passes reports whether an error of Accept is one after which a later Accept may succeed.
@@ -277,6 +294,9 @@ func (n *Node) Sessions() []*Session {
 func (n *Node) Shutdown(ctx context.Context) error {
 	n.stopListening()
 	var wg sync.WaitGroup
+	for _, c := range n.lasting() {
+		wg.Go(func() { c.Shutdown(ctx) })
+	}
 	for _, s := range n.Sessions() {
 		wg.Go(func() { s.Shutdown(ctx) })
 	}
@@ -297,6 +317,12 @@ func (n *Node) Close() error {
 	}
 	n.mu.Unlock()
 	var wg sync.WaitGroup
+	for _, c := range n.lasting() {
+		wg.Go(func() {
+			c.end(errNodeClosed)
+			<-c.over
+		})
+	}
 	for s := range sessions {
 		wg.Go(func() { s.Close() })
 	}
@@ -305,6 +331,34 @@ func (n *Node) Close() error {
 	n.once.end()
 	n.workers.end()
 	return nil
+}
+
+// keep notes that c begins, unless the node is closed.
+func (n *Node) keep(c *Connection) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.sessions == nil {
+		return false
+	}
+	if n.connections == nil {
+		n.connections = make(map[*Connection]struct{})
+	}
+	n.connections[c] = struct{}{}
+	return true
+}
+
+// release is called when c is over.
+func (n *Node) release(c *Connection) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.connections, c)
+}
+
+// lasting returns the connections that are not over.
+func (n *Node) lasting() []*Connection {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Collect(maps.Keys(n.connections))
 }
 
 func (n *Node) stopListening() {

@@ -74,6 +74,10 @@ func (o *once) begin(c *incoming) (run bool) {
 // answer notes what became of a call, and answers the repetitions that wait for it.
 func (o *once) answer(m *memory, result []byte, a *Abort) {
 	o.mu.Lock()
+	if m.answered {
+		o.mu.Unlock()
+		return
+	}
 	m.answered, m.first, m.result, m.abort = true, nil, bytes.Clone(result), a
 	m.size, m.until = len(result), time.Now().Add(o.keep)
 	o.old.Push(m)
@@ -86,17 +90,20 @@ func (o *once) answer(m *memory, result []byte, a *Abort) {
 	}
 }
 
-// refuse forgets a call that did not run. Repetitions that wait are refused as well.
-func (o *once) refuse(m *memory, a *Abort) {
+// refuse forgets a call that did not run. If a repetition waits, that runs in its place.
+func (o *once) refuse(m *memory) {
 	o.mu.Lock()
-	delete(o.calls, m.key)
-	o.held.Bytes -= limits.Overhead
-	waiting := m.waiting
-	m.waiting = nil
-	o.mu.Unlock()
-	for _, c := range waiting {
-		c.refuse(a)
+	if len(m.waiting) == 0 {
+		delete(o.calls, m.key)
+		o.held.Bytes -= limits.Overhead
+		o.mu.Unlock()
+		return
 	}
+	next := m.waiting[0]
+	m.first, m.waiting = next, m.waiting[1:]
+	next.rare.memory, next.rare.nested = m, true // the window has counted it already
+	o.mu.Unlock()
+	next.s.enqueue(next)
 }
 
 func (o *once) forgetLocked(now time.Time) {

@@ -266,6 +266,7 @@ func (s *Session) currentWire() wire.Wire {
 // fail ends the session because of a; only the first cause is kept. Unless the peer said it, it is told, and the Wire stays open for a moment so that it can hear.
 func (s *Session) fail(a *Abort) {
 	s.failing.Do(func() {
+		s.linger = time.AfterFunc(lingerTime(a), s.closeWire) // before run can know of the end
 		s.end(a)
 		var goodbye codec.Control
 		if !a.Remote {
@@ -275,7 +276,6 @@ func (s *Session) fail(a *Abort) {
 		for _, e := range s.table.end() {
 			e.fail(a)
 		}
-		s.linger = time.AfterFunc(lingerTime(a), s.closeWire)
 		if write {
 			s.writers.Go(s.writeLoop)
 		}

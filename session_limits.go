@@ -66,7 +66,8 @@ func (s *Session) SetLimits(inbound, outbound limits.Limits) error {
 }
 
 // Pause stops reading the Wire after the frame that is being read, until Resume. The transport then holds up the peer, and calls of either side wait. A session
-// that was paused by its application is not taken for stalled.
+// that was paused by its application is not taken for stalled. Once in each ping interval a frame passes all the same, as long as the inbound hard limit is far: otherwise a peer that is
+// gone would not be noticed behind what it has left.
 func (s *Session) Pause() { s.pause.begin() }
 
 // Resume goes on with reading after Pause.
@@ -88,7 +89,8 @@ func (p *pause) end() {
 	}
 }
 
-// waitInbound waits while the session is paused or at its inbound soft limit. It reports false if the Wire is lost or the session ends meanwhile.
+// waitInbound waits while the session is paused or at its inbound soft limit. It reports false if the Wire is lost or the session ends meanwhile. From time to time it reports true all the same:
+// then one frame may pass, as long as the hard limit is far, so that a dead peer is noticed although frames of it are left.
 func (s *Session) waitInbound() bool {
 	if s.pause.gate.Load() == nil && s.inbound.Room() == nil {
 		return true
@@ -96,31 +98,6 @@ func (s *Session) waitInbound() bool {
 	s.writeAnswers()
 	s.live.deaf.Store(true)
 	defer s.live.deaf.Store(false)
-	for {
-		select {
-		case <-s.wireGone:
-			return false
-		case <-s.ctx.Done():
-			return false
-		default:
-		}
-		if gate := s.pause.gate.Load(); gate != nil {
-			select {
-			case <-*gate:
-			case <-s.wireGone:
-			case <-s.ctx.Done():
-			}
-		} else if room := s.inbound.Room(); room == nil || s.waitForRoom(room) {
-			return true
-		}
-	}
-}
-
-// waitForRoom waits for room below the inbound soft limit. From time to time it reports true without room: then one frame may pass, as long as the hard limit is far, so that a dead peer
-// is noticed although frames of it are left.
-func (s *Session) waitForRoom(room <-chan struct{}) (sip bool) {
-	s.stops.Add(1)
-	defer func(begin time.Duration) { s.stopped.Add(int64(s.node.now() - begin)) }(s.node.now())
 	var thirst <-chan time.Time
 	if s.live.interval > 0 {
 		t := time.NewTicker(s.live.interval)
@@ -128,18 +105,36 @@ func (s *Session) waitForRoom(room <-chan struct{}) (sip bool) {
 		thirst = t.C
 	}
 	for {
-		select {
-		case <-thirst:
-			if s.farFromHard(s.inbound.Held()) {
-				return true
+		if gate := s.pause.gate.Load(); gate != nil {
+			if over, ok := s.waitForSign(*gate, thirst); over {
+				return ok
 			}
-			continue
-		case <-room:
-		case <-s.wireGone:
-		case <-s.ctx.Done():
+		} else if room := s.inbound.Room(); room != nil {
+			s.stops.Add(1)
+			begin := s.node.now()
+			over, ok := s.waitForSign(room, thirst)
+			s.stopped.Add(int64(s.node.now() - begin))
+			if over {
+				return ok
+			}
+		} else {
+			return true
 		}
-		return false
 	}
+}
+
+// waitForSign waits for a gate or for room, and then over is false. Otherwise ok is as for waitInbound.
+func (s *Session) waitForSign(sign <-chan struct{}, thirst <-chan time.Time) (over, ok bool) {
+	select {
+	case <-sign:
+		return false, false
+	case <-thirst:
+		far := s.farFromHard(s.inbound.Held())
+		return far, far
+	case <-s.wireGone:
+	case <-s.ctx.Done():
+	}
+	return true, false
 }
 
 // stall ends a session from which the application takes nothing at all while it stands at its inbound soft limit.

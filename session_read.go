@@ -158,22 +158,31 @@ var errOpensWindow = codec.ErrWindow.Withf("more calls than the window for Opens
 
 // accept lets c run: here if it is inline, and else as soon as it is its turn. It is in the table already, so that the end of the session may end it meanwhile.
 func (s *Session) accept(c *incoming) {
-	switch {
-	case c.rare != nil && c.rare.key != nil && !s.node.once.begin(c):
-		s.calls.refuse(c.nested()) // as far as the window goes, it has been taken
-	case c.handler.inline:
+	if c.rare != nil && c.rare.key != nil {
+		nested := c.nested() // of a repetition, which may be let in at any moment from now on
+		if !s.node.once.begin(c) {
+			s.calls.refuse(nested) // as far as the window goes, it has been taken
+			return
+		}
+	}
+	if c.handler.inline {
 		s.runInline(c)
-	case c.handler.keys != nil:
-		if err := c.handler.keys.name(c); err != nil {
+		return
+	}
+	s.enqueue(c)
+}
+
+// enqueue lets c run as soon as it is its turn.
+func (s *Session) enqueue(c *incoming) {
+	if k := c.handler.keys; k != nil {
+		if err := k.name(c); err != nil {
 			s.calls.refuse(c.nested())
 			c.refuse(codec.AbortOf(err))
 			return
 		}
-		fallthrough
-	default:
-		s.arrived(len(c.params))
-		s.calls.put(c)
 	}
+	s.arrived(len(c.params))
+	s.calls.put(c)
 }
 
 // writeAnswers writes what inline functions have answered.
@@ -192,6 +201,9 @@ func (s *Session) runInline(c *incoming) {
 		return
 	}
 	if !s.calls.beginInline(c) {
+		if m := c.memory(); m != nil {
+			s.node.once.refuse(m)
+		}
 		return
 	}
 	s.live.deaf.Store(true)

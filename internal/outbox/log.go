@@ -35,8 +35,11 @@ type entry struct {
 // called before everything else.
 func (o *Outbox) Keep(received func() uint64) { o.log = &log{received: received} }
 
-// add keeps a copy of batch.
+// add keeps a copy of batch, unless nothing in it has to be sent again.
 func (l *log) add(batch []byte, holds amount) {
+	if l.put == l.taken {
+		return
+	}
 	if cap(l.chunk)-len(l.chunk) < len(batch) {
 		l.chunk = grow(nil, max(len(batch), smallSize+1))
 	}

@@ -118,7 +118,7 @@ func (o *Outbox) Put(f *Flow, m *Message) (write bool, err error) {
 	if f.rest != nil && (m.Type == codec.BlockType || m.Type == codec.CloseType) {
 		m.Meta.Skipped, f.rest.tail = f.rest.tail, 0
 	}
-	if o.queue.Len() == 0 && o.roomLocked(m) {
+	if o.queue.Len() == 0 && !o.halted && o.roomLocked(m) { // without a Wire, messages wait where they can be taken back and expire
 		o.departLocked(f, m)
 	} else {
 		o.queue.Push(&f.queue, m.clone(f, o.flushes.begun), len(m.Payload)+lengthSize)

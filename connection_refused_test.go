@@ -1,0 +1,144 @@
+package asterisque_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/wiretest"
+)
+
+// connectTo connects n to what listens at url, and returns why that failed.
+func connectTo(t *testing.T, n *asterisque.Node, url string) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(background, 20*time.Second)
+	defer cancel()
+	conn, err := n.Connect(ctx, url, asterisque.Reconnect{First: time.Millisecond, Most: 10 * time.Millisecond})
+	if err == nil {
+		conn.Close()
+	}
+	return err
+}
+
+func TestWhatCannotSucceedIsNotTriedAgain(t *testing.T) {
+	ca, other := newAuthority(t), newAuthority(t)
+	plain := serve(t, newNode(t, asterisque.WithService(echoService())))
+	raw := serve(t, newNode(t, asterisque.WithCodecs(codec.Raw)))
+	refusing := serve(t, newNode(t, asterisque.WithAccept(func(context.Context, asterisque.Peer) (*asterisque.Grant, error) { return nil, errors.New("not you") })))
+	secure := listen(t, newNode(t), "tls://127.0.0.1:0", wire.Options{TLS: ca.server()})
+	expired := listen(t, newNode(t), "tls://127.0.0.1:0", wire.Options{TLS: &tls.Config{Certificates: []tls.Certificate{ca.issue("server", -time.Minute)}}})
+	strict := ca.server()
+	strict.ClientAuth = tls.RequireAndVerifyClientCert
+	demanding := listen(t, newNode(t), "tls://127.0.0.1:0", wire.Options{TLS: strict})
+	stranger := ca.client("", 0)
+	stranger.Certificates = []tls.Certificate{other.issue("stranger", time.Hour)}
+
+	for _, c := range []struct {
+		name, url string
+		opt       asterisque.Option
+		want      string
+	}{
+		{"the server's authority is unknown", secure, asterisque.WithTLS(other.client("", 0)), "unknown authority"},
+		{"the server's certificate has expired", expired, asterisque.WithTLS(ca.client("", 0)), "expired"},
+		{"a client certificate is missing", demanding, asterisque.WithTLS(ca.client("", 0)), "certificate"},
+		{"the client's authority is unknown", demanding, asterisque.WithTLS(stranger), "certificate"},
+		{"the client's certificate has expired", demanding, asterisque.WithTLS(ca.client("late", -time.Minute)), "certificate"},
+		{"the server does not speak TLS", "tls" + plain[len("tcp"):], asterisque.WithTLS(ca.client("", 0)), "TLS"},
+		{"no common codec", raw, asterisque.WithCodecs(codec.JSON), "no common value codec"},
+		{"the peer is refused", refusing, asterisque.WithID("x"), "not you"},
+		{"no such scheme", "carrier-pigeon://roof", asterisque.WithID("x"), "carrier-pigeon"},
+		{"no URL at all", "127.0.0.1:5330", asterisque.WithID("x"), ""},
+		{"an option does not fit", plain, asterisque.WithWorkers(0), "WithWorkers"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := connectTo(t, newNode(t, c.opt), c.url)
+			require.ErrorContains(t, err, c.want)
+			require.NotErrorIs(t, err, context.DeadlineExceeded)
+		})
+	}
+}
+
+func TestAnotherVersionIsNotTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here := asterisque.NewNode()
+		defer here.Close()
+		dials := 0
+		_, err := here.Connect(background, "", asterisque.Reconnect{Dial: func(context.Context) (wire.Wire, error) {
+			dials++
+			a, b := wire.Pipe()
+			go func() {
+				b.ReadFrame(1 << 20)
+				h := hello()
+				h.Version, h.Session = 0, make([]byte, 16)
+				b.WriteFrames([][]byte{h.AppendTo(nil)})
+			}()
+			return a, nil
+		}})
+		require.ErrorIs(t, err, asterisque.ErrHandshake)
+		require.ErrorContains(t, err, "version 0")
+		require.Equal(t, 1, dials)
+	})
+}
+
+// TestWhatMayPassIsTriedAgain has attempts that fail, before one succeeds.
+func TestWhatMayPassIsTriedAgain(t *testing.T) {
+	closing := func(say ...interface{ AppendTo([]byte) []byte }) func() (wire.Wire, error) {
+		return func() (wire.Wire, error) {
+			a, b := wire.Pipe()
+			go func() {
+				b.ReadFrame(1 << 20)
+				for _, m := range say {
+					b.WriteFrames([][]byte{m.AppendTo(nil)})
+				}
+				b.Close()
+			}()
+			return a, nil
+		}
+	}
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
+	for name, fail := range map[string]func() (wire.Wire, error){
+		"the connection is refused":     func() (wire.Wire, error) { return nil, refused },
+		"there is no such host":         func() (wire.Wire, error) { return nil, &net.DNSError{IsNotFound: true} },
+		"the peer closes":               closing(),
+		"the peer is going away":        closing(codec.SessionClose{Code: codec.Unavailable, Message: "going away"}),
+		"the peer has too much to do":   closing(codec.SessionClose{Code: codec.Overloaded, Message: "too many"}),
+		"the session is closed at once": closing(codec.SessionClose{Code: codec.SessionClosed}),
+		"the peer says nothing":         func() (wire.Wire, error) { a, _ := wire.Pipe(); return a, nil },
+		"the wire is cut while it speaks": func() (wire.Wire, error) {
+			a, b := wire.Pipe()
+			go b.ReadFrame(1 << 20)
+			return wiretest.Faulty(a, wiretest.Faults{In: wiretest.Direction{CutAfter: 1}, Out: wiretest.Direction{CutAfter: 20}}), nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(echoService()))
+				defer here.Close()
+				defer there.Close()
+				l := &links{to: there}
+				var dials atomic.Int64
+				conn, err := here.Connect(background, "", asterisque.Reconnect{Dial: func(ctx context.Context) (wire.Wire, error) {
+					if dials.Add(1) <= 3 {
+						return fail()
+					}
+					return l.dial(ctx)
+				}})
+				require.NoError(t, err)
+				require.EqualValues(t, 4, dials.Load())
+				_, err = echo.Call(background, conn, "")
+				require.NoError(t, err)
+				conn.Close()
+			})
+		})
+	}
+}

@@ -1,0 +1,346 @@
+package asterisque_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// requireBackoff checks that waits follow each other as those of a back-off do.
+func requireBackoff(t *testing.T, first, most time.Duration, waits []time.Duration) {
+	t.Helper()
+	step := first
+	for i, w := range waits {
+		require.GreaterOrEqual(t, w, step/2, "wait %d of %v", i, waits)
+		require.LessOrEqual(t, w, step, "wait %d of %v", i, waits)
+		step = min(2*step, most)
+	}
+}
+
+func TestConnectingIsTriedAgainWithLongerAndLongerWaits(t *testing.T) {
+	for _, c := range []struct{ first, most, realFirst, realMost time.Duration }{
+		{100 * time.Millisecond, time.Second, 100 * time.Millisecond, time.Second},
+		{0, 0, 50 * time.Millisecond, 5 * time.Second},
+		{2 * time.Second, time.Second, time.Second, time.Second},
+	} {
+		t.Run(fmt.Sprint(c.first, " ", c.most), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				here, there := asterisque.NewNode(), asterisque.NewNode()
+				defer here.Close()
+				defer there.Close()
+				left := 10
+				l := &links{to: there, fail: func() error { left--; return map[bool]error{true: errBroken}[left >= 0] }}
+				conn, err := here.Connect(background, "", asterisque.Reconnect{First: c.first, Most: c.most, Dial: l.dial})
+				require.NoError(t, err)
+				waits := l.attempts()
+				require.Len(t, waits, 10)
+				requireBackoff(t, c.realFirst, c.realMost, waits)
+				require.False(t, allEqual(waits[5:]), "there is some chance in it")
+
+				time.Sleep(time.Minute)
+				left = 3
+				begin := time.Now()
+				conn.Session().Close()
+				synctest.Wait()
+				l.mu.Lock()
+				require.Equal(t, begin, l.dials[11], "after it had held for a while, the first attempt is made at once")
+				l.mu.Unlock()
+				time.Sleep(time.Minute)
+				require.Equal(t, asterisque.Connected, conn.State())
+				requireBackoff(t, c.realFirst, c.realMost, l.attempts()[11:])
+				conn.Close()
+			})
+		})
+	}
+}
+
+func allEqual(d []time.Duration) bool {
+	for _, x := range d {
+		if x != d[0] {
+			return false
+		}
+	}
+	return true
+}
+
+// TestAPeerThatAcceptsAndClosesIsNotCalledAllTheTime has a session that begins each time, and ends.
+func TestAPeerThatAcceptsAndClosesIsNotCalledAllTheTime(t *testing.T) {
+	for _, resume := range []time.Duration{0, time.Minute} {
+		t.Run(fmt.Sprint("resume ", resume), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				closing := asterisque.WithOnSession(func(s *asterisque.Session) { go s.Close() }) // ends with the session
+				here, there := asterisque.NewNode(asterisque.WithResume(resume)), asterisque.NewNode(closing, asterisque.WithResume(resume))
+				defer here.Close()
+				defer there.Close()
+				l := &links{to: there}
+				conn, err := here.Connect(background, "", asterisque.Reconnect{First: 100 * time.Millisecond, Most: time.Second, Dial: l.dial})
+				require.NoError(t, err)
+				time.Sleep(10 * time.Second)
+				requireBackoff(t, 100*time.Millisecond, time.Second, l.attempts())
+				conn.Close()
+			})
+		})
+	}
+}
+
+func TestConnectingEndsWithItsContextOrItsTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		ctx    time.Duration
+		giveUp time.Duration
+		want   error
+	}{
+		"the context ends":     {10 * time.Second, 0, asterisque.ErrExpired},
+		"the time is over":     {0, 10 * time.Second, asterisque.ErrUnavailable},
+		"the time comes first": {time.Minute, 10 * time.Second, asterisque.ErrUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				here := asterisque.NewNode()
+				defer here.Close()
+				ctx := background
+				if c.ctx > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, c.ctx)
+					defer cancel()
+				}
+				l := &links{fail: func() error { return errBroken }}
+				begin := time.Now()
+				_, err := here.Connect(ctx, "", asterisque.Reconnect{First: time.Second, GiveUp: c.giveUp, Dial: l.dial})
+				require.ErrorIs(t, err, c.want)
+				require.True(t, asterisque.Repeatable(err))
+				require.InDelta(t, 10, time.Since(begin).Seconds(), 5, "and not later")
+				require.LessOrEqual(t, time.Since(begin), 10*time.Second)
+				if c.want == asterisque.ErrUnavailable {
+					require.ErrorIs(t, err, errBroken, "which is why")
+				}
+				require.Less(t, len(l.attempts()), 10)
+			})
+		})
+	}
+}
+
+func TestACanceledConnectReturnsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here := asterisque.NewNode()
+		defer here.Close()
+		ctx, cancel := context.WithCancel(background)
+		time.AfterFunc(time.Second, cancel)
+		begin := time.Now()
+		_, err := here.Connect(ctx, "", asterisque.Reconnect{Dial: func(ctx context.Context) (wire.Wire, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}})
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, time.Second, time.Since(begin))
+	})
+}
+
+// journal records what OnState is told.
+type journal struct {
+	mu   sync.Mutex
+	list []string
+	last error
+}
+
+func (j *journal) note(_ *asterisque.Connection, s asterisque.ConnectionState, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.list = append(j.list, s.String())
+	j.last = err
+}
+
+func (j *journal) read() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return append([]string(nil), j.list...)
+}
+
+func TestStatesAreToldInTheirOrder(t *testing.T) {
+	for _, resume := range []time.Duration{0, time.Minute} {
+		t.Run(fmt.Sprint("resume ", resume), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var j journal
+				conn, l, _, _ := link(t, echoService(), asterisque.Reconnect{OnState: j.note, GiveUp: time.Hour}, asterisque.WithResume(resume))
+				for range 3 {
+					time.Sleep(10 * time.Second)
+					require.Equal(t, asterisque.Connected, conn.State())
+					l.failWith(errBroken)
+					l.cut()
+					time.Sleep(10 * time.Second)
+					require.Equal(t, asterisque.Reconnecting, conn.State())
+					require.Equal(t, resume > 0, conn.Session() != nil)
+					l.failWith(nil)
+				}
+				time.Sleep(10 * time.Second)
+				require.Equal(t, []string{"connected", "reconnecting", "connected", "reconnecting", "connected", "reconnecting", "connected"}, j.read())
+				l.failWith(errBroken)
+				l.cut()
+				time.Sleep(2 * time.Hour)
+				require.Equal(t, []string{"reconnecting", "lost"}, j.read()[7:])
+				require.ErrorIs(t, j.last, asterisque.ErrUnavailable)
+				require.ErrorIs(t, conn.Err(), asterisque.ErrUnavailable)
+				require.Equal(t, asterisque.Lost, conn.State())
+				require.Nil(t, conn.Session())
+				_, err := echo.Call(background, conn, "")
+				require.ErrorIs(t, err, asterisque.ErrUnavailable)
+				require.True(t, asterisque.Repeatable(err))
+			})
+		})
+	}
+}
+
+func TestCallsWaitForTheNextSessionOrFailFast(t *testing.T) {
+	for _, resume := range []time.Duration{0, time.Minute} {
+		t.Run(fmt.Sprint("resume ", resume), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn, l, _, _ := link(t, echoService(), asterisque.Reconnect{}, asterisque.WithResume(resume))
+				l.failWith(errBroken)
+				l.cut()
+				synctest.Wait()
+				begin := time.Now()
+				_, err := echo.Call(background, conn, "", asterisque.WithFailFast())
+				require.ErrorIs(t, err, asterisque.ErrUnavailable)
+				require.True(t, asterisque.Repeatable(err))
+				_, err = conn.Open(background, 10, nil, asterisque.WithFailFast())
+				require.ErrorIs(t, err, asterisque.ErrUnavailable)
+				require.Zero(t, time.Since(begin), "at once")
+
+				_, err = echo.Call(background, conn, "", asterisque.WithTTL(3*time.Second))
+				require.ErrorIs(t, err, asterisque.ErrExpired)
+				require.True(t, asterisque.Repeatable(err), "it was never sent")
+				require.Equal(t, 3*time.Second, time.Since(begin))
+				ctx, cancel := context.WithTimeout(background, 3*time.Second)
+				defer cancel()
+				_, err = conn.Call(ctx, 10, nil)
+				require.ErrorIs(t, err, asterisque.ErrExpired)
+				require.Equal(t, 6*time.Second, time.Since(begin))
+
+				time.AfterFunc(10*time.Second, func() { l.failWith(nil) })
+				got, err := echo.Call(background, conn, "x", asterisque.WithTTL(time.Minute))
+				require.NoError(t, err)
+				require.Equal(t, "x", got)
+				require.Greater(t, time.Since(begin), 15*time.Second)
+				_, err = echo.Call(background, conn, "", asterisque.WithFailFast())
+				require.NoError(t, err, "there is a session")
+			})
+		})
+	}
+}
+
+// TestWithoutResumeOnBothSidesASessionEndsWithItsWire has one side that could.
+func TestWithoutResumeOnBothSidesASessionEndsWithItsWire(t *testing.T) {
+	for name, c := range map[string]struct{ here, there time.Duration }{"on the side that connects": {time.Minute, 0}, "on the other side": {0, time.Minute}, "on neither": {0, 0}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				svc, started, _ := blockService()
+				here, there := asterisque.NewNode(asterisque.WithResume(c.here)), asterisque.NewNode(asterisque.WithResume(c.there), asterisque.WithService(svc))
+				defer here.Close()
+				defer there.Close()
+				l := &links{to: there}
+				conn, err := here.Connect(background, "", asterisque.Reconnect{Dial: l.dial})
+				require.NoError(t, err)
+				defer conn.Close()
+				before := conn.Session()
+				call := make(chan error)
+				go func() { _, err := block.Call(background, conn, ""); call <- err }()
+				<-started
+				time.Sleep(time.Minute)
+				begin := time.Now()
+				l.cut()
+				require.ErrorIs(t, <-call, asterisque.ErrSessionClosed)
+				_, err = conn.Call(background, 1, nil)
+				require.ErrorIs(t, err, asterisque.ErrNoFunction)
+				require.NotSame(t, before, conn.Session())
+				require.NotEqual(t, before.ID(), conn.Session().ID())
+				require.Zero(t, time.Since(begin))
+				require.Len(t, there.Sessions(), 1)
+			})
+		})
+	}
+}
+
+func TestANodeThatClosesEndsItsConnections(t *testing.T) {
+	for name, end := range map[string]func(n *asterisque.Node) error{
+		"Close":    (*asterisque.Node).Close,
+		"Shutdown": func(n *asterisque.Node) error { return n.Shutdown(background) },
+	} {
+		for _, connected := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, ", connected: ", connected), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var j journal
+					conn, l, here, _ := link(t, echoService(), asterisque.Reconnect{OnState: j.note})
+					if !connected {
+						l.failWith(errBroken)
+						l.cut()
+						time.Sleep(time.Minute)
+					}
+					begin, dials := time.Now(), len(l.attempts())
+					require.NoError(t, end(here))
+					<-conn.Done()
+					require.Zero(t, time.Since(begin))
+					require.Equal(t, asterisque.Lost, conn.State())
+					time.Sleep(time.Hour)
+					require.Len(t, l.attempts(), dials, "and nobody connects again")
+					_, err := echo.Call(background, conn, "")
+					require.Error(t, err)
+					_, err = here.Connect(background, "", asterisque.Reconnect{Dial: l.dial})
+					require.ErrorIs(t, err, asterisque.ErrUnavailable)
+				})
+			})
+		}
+	}
+}
+
+func TestTheShutdownOfAConnectionFinishesWhatRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, gate, running, _ := gatedService()
+		var j journal
+		conn, l, _, there := link(t, svc, asterisque.Reconnect{OnState: j.note})
+		p, err := conn.Open(background, 50, nil)
+		require.NoError(t, err)
+		<-running
+		done := make(chan error)
+		go func() { done <- conn.Shutdown(background) }()
+		synctest.Wait()
+		_, err = conn.Call(background, 1, nil, asterisque.WithTTL(time.Second))
+		require.ErrorIs(t, err, asterisque.ErrUnavailable)
+		close(gate)
+		require.NoError(t, p.CloseSend())
+		_, err = p.Result(background)
+		require.NoError(t, err)
+		require.NoError(t, <-done)
+		synctest.Wait()
+		require.Empty(t, there.Sessions())
+		require.Len(t, l.attempts(), 0, "it was dialled once")
+		require.Equal(t, []string{"connected", "lost"}, j.read())
+	})
+}
+
+func TestAHalfOpenWireIsReplaced(t *testing.T) {
+	for _, resume := range []time.Duration{0, time.Hour} {
+		t.Run(fmt.Sprint("resume ", resume), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				conn, l, _, there := link(t, echoService(), asterisque.Reconnect{}, asterisque.WithResume(resume), asterisque.WithPing(time.Second, 3*time.Second))
+				before := conn.Session()
+				l.halfOpen()
+				begin := time.Now()
+				_, err := echo.Call(background, conn, "x")
+				require.Equal(t, resume > 0, err == nil, "%v", err)
+				_, err = echo.Call(background, conn, "x")
+				require.NoError(t, err)
+				require.LessOrEqual(t, time.Since(begin), 4*time.Second)
+				require.Equal(t, resume > 0, before == conn.Session())
+				synctest.Wait()
+				require.Len(t, there.Sessions(), 1)
+			})
+		})
+	}
+}

@@ -1,0 +1,390 @@
+package asterisque_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/limits"
+)
+
+var work = asterisque.Func[int, int](30, "work")
+
+// ledger is a service that notes which calls of work have begun, in their order.
+type ledger struct {
+	mu    sync.Mutex
+	begun []int
+	svc   *asterisque.Service
+}
+
+// newLedger returns a ledger whose calls take what serve says.
+func newLedger(serve func(ctx context.Context, n int) (int, error)) *ledger {
+	l := &ledger{svc: asterisque.NewService()}
+	work.Handle(l.svc, func(ctx context.Context, n int) (int, error) {
+		l.mu.Lock()
+		l.begun = append(l.begun, n)
+		l.mu.Unlock()
+		return serve(ctx, n)
+	})
+	return l
+}
+
+func (l *ledger) list() []int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]int(nil), l.begun...)
+}
+
+func upTo(n int) (list []int) {
+	for i := range n {
+		list = append(list, i)
+	}
+	return list
+}
+
+// TestDurableCallsRunOnceAndInOrder cuts the wire at random, each time with a new session afterwards.
+func TestDurableCallsRunOnceAndInOrder(t *testing.T) {
+	calls := 500
+	for seed := range uint64(10) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				rnd := rand.New(rand.NewPCG(seed, 0))
+				pauses := make([]time.Duration, calls)
+				for i := range pauses {
+					pauses[i] = time.Duration(rnd.IntN(3000)) * time.Microsecond
+				}
+				l := newLedger(func(_ context.Context, n int) (int, error) {
+					time.Sleep(pauses[n])
+					return n * 2, nil
+				})
+				opts := []asterisque.Option{asterisque.WithWorkers(1)}
+				if seed%2 == 1 {
+					opts = append(opts, asterisque.WithOpensWindow(5))
+				}
+				conn, wires, _, _ := link(t, l.svc, asterisque.Reconnect{First: time.Millisecond, Most: 4 * time.Millisecond}, opts...)
+				var all sync.WaitGroup
+				for n := range calls {
+					all.Go(func() {
+						got, err := work.Call(background, conn, n, asterisque.WithDurable())
+						if err != nil || got != 2*n {
+							t.Errorf("call %d: %d, %v", n, got, err)
+						}
+					})
+					synctest.Wait() // so that the calls are made in their order
+					switch rnd.IntN(20) {
+					case 0:
+						wires.cut()
+					case 1, 2:
+						time.Sleep(time.Duration(rnd.IntN(10_000)) * time.Microsecond)
+					}
+				}
+				for range 20 {
+					time.Sleep(time.Duration(rnd.IntN(20_000)) * time.Microsecond)
+					wires.cut()
+				}
+				all.Wait()
+				require.Equal(t, upTo(calls), l.list())
+			})
+		})
+	}
+}
+
+func TestADurableCallOutlivesItsSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := make(chan struct{})
+		var ended atomic.Bool
+		l := newLedger(func(ctx context.Context, n int) (int, error) {
+			select {
+			case <-gate:
+			case <-ctx.Done():
+				ended.Store(true)
+			}
+			return n + 1, nil
+		})
+		conn, wires, _, there := link(t, l.svc, asterisque.Reconnect{})
+		answers := make(chan int)
+		go func() {
+			got, err := work.Call(background, conn, 1, asterisque.WithDurable())
+			if err != nil {
+				t.Error(err)
+			}
+			answers <- got
+		}()
+		synctest.Wait()
+		for range 5 {
+			before := conn.Session()
+			wires.cut()
+			time.Sleep(10 * time.Second)
+			require.NotSame(t, before, conn.Session())
+		}
+		close(gate)
+		require.Equal(t, 2, <-answers, "the last session gets the answer of the one handler")
+		require.Equal(t, []int{1}, l.list())
+		require.False(t, ended.Load(), "which has gone on")
+		require.Len(t, there.Sessions(), 1)
+	})
+}
+
+func TestDurableCallsWaitWhileThePeerIsAwayAlsoForAnotherNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := newLedger(func(context.Context, int) (int, error) { return 1, nil }), newLedger(func(context.Context, int) (int, error) { return 2, nil })
+		conn, wires, _, there := link(t, first.svc, asterisque.Reconnect{}, asterisque.WithResume(time.Hour), asterisque.WithWorkers(1))
+		got, err := work.Call(background, conn, 100, asterisque.WithDurable())
+		require.NoError(t, err)
+		require.Equal(t, 1, got)
+		wires.failWith(errBroken)
+		there.Close() // the program is started anew
+		synctest.Wait()
+		results := make([]int, 10)
+		var all sync.WaitGroup
+		for n := range results {
+			all.Go(func() { results[n], _ = work.Call(background, conn, n, asterisque.WithDurable()) })
+			synctest.Wait()
+		}
+		time.Sleep(time.Minute)
+		next := asterisque.NewNode(asterisque.WithService(second.svc), asterisque.WithResume(time.Hour), asterisque.WithWorkers(1))
+		defer next.Close()
+		wires.leadTo(next)
+		wires.failWith(nil)
+		all.Wait()
+		require.Equal(t, []int{2, 2, 2, 2, 2, 2, 2, 2, 2, 2}, results)
+		require.Equal(t, upTo(10), second.list())
+		require.Equal(t, []int{100}, first.list())
+		conn.Close()
+	})
+}
+
+// TestWhenTheSessionIsGoneItsPipesEndOnBothSides has a node at the same address that knows nothing of the session.
+func TestWhenTheSessionIsGoneItsPipesEndOnBothSides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, started, ended := blockService()
+		conn, wires, _, there := link(t, svc, asterisque.Reconnect{}, asterisque.WithResume(time.Minute))
+		call := make(chan error)
+		go func() { _, err := block.Call(background, conn, ""); call <- err }()
+		<-started
+		p, err := conn.Open(background, 99, nil)
+		require.NoError(t, err)
+		before := conn.Session()
+		next := asterisque.NewNode(asterisque.WithService(echoService()), asterisque.WithResume(time.Minute))
+		defer next.Close()
+		wires.leadTo(next)
+		wires.cut()
+		err = <-call
+		require.ErrorIs(t, err, asterisque.ErrUnavailable)
+		require.False(t, asterisque.Repeatable(err))
+		require.ErrorIs(t, before.Err(), asterisque.ErrUnavailable)
+		require.ErrorContains(t, before.Err(), "could not be resumed")
+		_, err = p.Result(background)
+		require.Error(t, err)
+		got, err := echo.Call(background, conn, "x")
+		require.NoError(t, err)
+		require.Equal(t, "x", got)
+		begin := time.Now()
+		require.ErrorIs(t, <-ended, context.Canceled, "the other side gives up when its time is over")
+		require.LessOrEqual(t, time.Since(begin), time.Minute)
+		synctest.Wait()
+		require.Empty(t, there.Sessions())
+		conn.Close()
+	})
+}
+
+// keyed is an Open of work with an idempotency key.
+func keyed(pipe uint64, key string) *codec.Open {
+	return &codec.Open{Pipe: pipe, Function: work.Number(), Params: []byte{0x05}, Meta: codec.Meta{Key: []byte(key)}}
+}
+
+func TestARepetitionGetsTheAnswerOfTheFirstOneForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs := 0
+		l := newLedger(func(context.Context, int) (int, error) { runs++; return runs, nil })
+		node := asterisque.NewNode(asterisque.WithService(l.svc), asterisque.WithPing(0, 0), asterisque.WithMemory(time.Minute, limits.Amount{}))
+		defer node.Close()
+		p, _ := rawTo(t, node, hello())
+		ask := func(pipe uint64, key string) []byte {
+			p.send(keyed(pipe, key))
+			c := p.answer()
+			require.Nil(t, c.Abort)
+			return c.Result
+		}
+		require.Equal(t, []byte{1}, ask(0, "a"))
+		require.Equal(t, []byte{2}, ask(2, "b"))
+		time.Sleep(59 * time.Second)
+		require.Equal(t, []byte{1}, ask(4, "a"))
+		p.w.Close()
+		p, _ = rawTo(t, node, hello())
+		require.Equal(t, []byte{2}, ask(0, "b"), "on another session as well")
+		time.Sleep(time.Second)
+		require.Equal(t, []byte{3}, ask(2, "a"), "forgotten")
+		require.Equal(t, []byte{3}, ask(4, "a"))
+	})
+}
+
+func TestAFailureIsAnAnswerToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, answer := range []error{errors.New("no"), asterisque.ErrUnavailable.Withf("the depot is closed"), asterisque.ErrOverloaded} {
+			l := newLedger(func(context.Context, int) (int, error) { return 0, answer })
+			conn, wires, _, _ := link(t, l.svc, asterisque.Reconnect{})
+			ctx, cancel := context.WithTimeout(background, time.Minute)
+			begin := time.Now()
+			_, err := work.Call(ctx, conn, 1, asterisque.WithDurable())
+			cancel()
+			require.Zero(t, time.Since(begin), "nobody waits for another one")
+			require.Equal(t, codec.AbortOf(answer).Code, codec.AbortOf(err).Code, "%v", err)
+			require.Equal(t, []int{1}, l.list())
+			wires.cut()
+			conn.Close()
+		}
+	})
+}
+
+func TestWhenMemoryIsFullDurableCallsAreRefusedBeforeTheyRun(t *testing.T) {
+	for name, most := range map[string]limits.Amount{"messages": {Messages: 3}, "bytes": {Bytes: 3*limits.Overhead + 3}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLedger(func(_ context.Context, n int) (int, error) { return 0, nil })
+				conn, _, _, _ := link(t, l.svc, asterisque.Reconnect{}, asterisque.WithMemory(time.Minute, most))
+				for n := range 3 {
+					_, err := work.Call(background, conn, n, asterisque.WithDurable())
+					require.NoError(t, err)
+				}
+				_, err := work.Call(background, conn, 3, asterisque.WithDurable())
+				require.ErrorIs(t, err, asterisque.ErrOverloaded)
+				require.True(t, asterisque.Repeatable(err), "it did not run")
+				_, ok := asterisque.RetryAfter(err)
+				require.True(t, ok)
+				require.Equal(t, upTo(3), l.list())
+				_, err = work.Call(background, conn, 4)
+				require.NoError(t, err, "others go on")
+				time.Sleep(time.Minute)
+				_, err = work.Call(background, conn, 5, asterisque.WithDurable())
+				require.NoError(t, err, "there is room again")
+			})
+		})
+	}
+}
+
+func TestRepetitionsOfACallThatRunsWaitForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := make(chan struct{})
+		l := newLedger(func(context.Context, int) (int, error) { <-gate; return 7, nil })
+		node := asterisque.NewNode(asterisque.WithService(l.svc), asterisque.WithPing(0, 0))
+		defer node.Close()
+		p, _ := rawTo(t, node, hello())
+		for i := range uint64(10) {
+			p.send(keyed(2*i, "k"))
+		}
+		c := p.answer()
+		require.EqualValues(t, 18, c.Pipe)
+		require.Equal(t, codec.Overloaded, c.Abort.Code, "eight may wait")
+		q, _ := rawTo(t, node, hello())
+		q.send(keyed(0, "other"))
+		synctest.Wait()
+		close(gate)
+		for range 9 {
+			require.Equal(t, []byte{7}, p.answer().Result)
+		}
+		require.Equal(t, []byte{7}, q.answer().Result)
+		require.Equal(t, []int{5, 5}, l.list(), "one for each key")
+	})
+}
+
+// TestARepetitionRunsIfTheFirstOneNeverBegan has a session that ends while a call of it waits for a worker, with the repetition waiting on the next session already.
+func TestARepetitionRunsIfTheFirstOneNeverBegan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := make(chan struct{})
+		l := newLedger(func(_ context.Context, n int) (int, error) { <-gate; return n, nil })
+		node := asterisque.NewNode(asterisque.WithService(l.svc), asterisque.WithPing(0, 0), asterisque.WithWorkers(1))
+		defer node.Close()
+		old, _ := rawTo(t, node, hello())
+		old.send(keyed(0, "busy"), keyed(2, "waits"))
+		synctest.Wait()
+		p, _ := rawTo(t, node, hello())
+		p.send(keyed(0, "waits"), keyed(2, "waits"))
+		synctest.Wait()
+		require.Equal(t, []int{5}, l.list())
+		old.w.Close() // only now the node learns that the old session is over
+		synctest.Wait()
+		close(gate)
+		require.Equal(t, []byte{5}, p.answer().Result)
+		require.Equal(t, []byte{5}, p.answer().Result)
+		require.Equal(t, []int{5, 5}, l.list(), "the busy one, and this one once")
+	})
+}
+
+func TestDurableCallsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(func(_ context.Context, n int) (int, error) { return n, nil })
+		conn, wires, _, _ := link(t, l.svc, asterisque.Reconnect{Durable: 3}, asterisque.WithWorkers(1))
+		wires.failWith(errBroken)
+		wires.cut()
+		synctest.Wait()
+		var all sync.WaitGroup
+		for n := range 3 {
+			all.Go(func() { work.Call(background, conn, n, asterisque.WithDurable()) })
+			synctest.Wait()
+		}
+		_, err := work.Call(background, conn, 3, asterisque.WithDurable())
+		require.ErrorIs(t, err, asterisque.ErrOverloaded)
+		require.True(t, asterisque.Repeatable(err))
+		wires.failWith(nil)
+		all.Wait()
+		require.Equal(t, upTo(3), l.list())
+		_, err = work.Call(background, conn, 4, asterisque.WithDurable())
+		require.NoError(t, err)
+	})
+}
+
+func TestADurableCallEndsWithItsTimeOrTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(func(ctx context.Context, n int) (int, error) { <-ctx.Done(); return 0, ctx.Err() })
+		conn, wires, _, there := link(t, l.svc, asterisque.Reconnect{})
+		_, err := work.Call(background, conn.Session(), 1, asterisque.WithDurable())
+		require.ErrorIs(t, err, asterisque.ErrUnavailable)
+		require.ErrorContains(t, err, "needs a Connection")
+
+		begin := time.Now()
+		time.AfterFunc(5*time.Second, func() { wires.failWith(errBroken); wires.cut() })
+		_, err = work.Call(background, conn, 1, asterisque.WithDurable(), asterisque.WithTTL(10*time.Second))
+		require.ErrorIs(t, err, asterisque.ErrExpired)
+		require.False(t, asterisque.Repeatable(err), "it may have run, on an earlier session")
+		require.Equal(t, 10*time.Second, time.Since(begin))
+		_, err = work.Call(background, conn, 2, asterisque.WithDurable(), asterisque.WithTTL(10*time.Second))
+		require.ErrorIs(t, err, asterisque.ErrExpired)
+		require.True(t, asterisque.Repeatable(err), "it was never sent")
+
+		call := make(chan error)
+		go func() { _, err := work.Call(background, conn, 3, asterisque.WithDurable()); call <- err }()
+		synctest.Wait()
+		conn.Close()
+		require.ErrorIs(t, <-call, asterisque.ErrSessionClosed)
+		there.Close() // which ends the handlers
+	})
+}
+
+// TestACloseOfTheNodeEndsTheHandlersOfDurableCalls has one that goes on although its session is gone.
+func TestACloseOfTheNodeEndsTheHandlersOfDurableCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan error, 1)
+		l := newLedger(func(ctx context.Context, _ int) (int, error) { <-ctx.Done(); ended <- ctx.Err(); return 0, ctx.Err() })
+		node := asterisque.NewNode(asterisque.WithService(l.svc), asterisque.WithPing(0, 0))
+		p, _ := rawTo(t, node, hello())
+		p.send(keyed(0, "k"))
+		synctest.Wait()
+		p.w.Close()
+		synctest.Wait()
+		require.Empty(t, node.Sessions())
+		require.Empty(t, ended)
+		node.Close()
+		require.ErrorIs(t, <-ended, context.Canceled)
+	})
+}

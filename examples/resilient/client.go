@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/asterisque-go/asterisque"
+)
+
+const (
+	callers   = 16
+	callsEach = 2 * time.Millisecond // and each caller waits for its answer besides
+	patience  = time.Minute          // at the end, for the answers that are missing
+)
+
+// client calls all the time, and measures for how long it got no answer.
+type client struct {
+	made, answered atomic.Int64
+	losses         atomic.Int64 // how often the connection was lost
+	sessions       atomic.Int64
+
+	mu      sync.Mutex
+	session [16]byte      // guarded by mu, as all below; the present one
+	lostAt  time.Time     // when the connection was lost; zero while there is one
+	away    time.Duration // how long it was away the last time
+	last    time.Time     // when the last answer came
+	gap     time.Duration // the longest time without an answer, since it was taken
+	longest time.Duration // the longest of all
+	failed  error         // the first error of a call
+}
+
+func newClient() *client { return &client{last: time.Now()} }
+
+// changed is told when the connection is lost, and when it is back.
+func (c *client) changed(conn *asterisque.Connection, state asterisque.ConnectionState, _ error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case state == asterisque.Reconnecting:
+		c.losses.Add(1)
+		c.lostAt = time.Now()
+	case state == asterisque.Connected:
+		if !c.lostAt.IsZero() {
+			c.away, c.lostAt = time.Since(c.lostAt), time.Time{}
+		}
+		if id := conn.Session().ID(); id != c.session {
+			c.session = id
+			c.sessions.Add(1)
+		}
+	}
+}
+
+// call lets all callers begin. over stops them, waits for what they have asked, and returns the first error of a call.
+func (c *client) call(ctx context.Context, conn *asterisque.Connection) (over func() error) {
+	until, stop := context.WithCancel(ctx)
+	limit, giveUp := context.WithCancel(context.WithoutCancel(ctx)) // answers are waited for, also after an interrupt
+	var all sync.WaitGroup
+	for caller := range callers {
+		all.Go(func() { c.caller(until, limit, conn, caller) }) // ends with until
+	}
+	return func() error {
+		stop()
+		timer := time.AfterFunc(patience, giveUp)
+		all.Wait()
+		timer.Stop()
+		giveUp()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.failed
+	}
+}
+
+func (c *client) caller(until, limit context.Context, conn *asterisque.Connection, caller int) {
+	tick := time.NewTicker(callsEach)
+	defer tick.Stop()
+	for n := uint64(1); ; n++ {
+		select {
+		case <-tick.C:
+		case <-until.Done():
+			return
+		}
+		c.made.Add(1)
+		got, err := count.Call(limit, conn, order{caller, n})
+		if err == nil && got != n {
+			err = fmt.Errorf("the answer is %d", got)
+		}
+		c.note(caller, n, err)
+		if err != nil {
+			return
+		}
+	}
+}
+
+// note counts an answer.
+func (c *client) note(caller int, n uint64, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		if c.failed == nil {
+			c.failed = fmt.Errorf("call %d of caller %d: %w", n, caller, err)
+		}
+		return
+	}
+	c.answered.Add(1)
+	now := time.Now()
+	c.gap = max(c.gap, now.Sub(c.last))
+	c.longest = max(c.longest, c.gap)
+	c.last = now
+}
+
+// report returns for how long the connection was away the last time and the longest time without an answer, both since the report before.
+func (c *client) report() (away, gap time.Duration, connected bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	away, gap = c.away, max(c.gap, time.Since(c.last))
+	c.away, c.gap = 0, 0
+	return away, gap, c.lostAt.IsZero()
+}

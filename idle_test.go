@@ -1,0 +1,78 @@
+package asterisque_test
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// idlePairs returns so many sessions over wires within the program, dialled sides first.
+func idlePairs(t testing.TB, n int, opts ...asterisque.Option) (here, there *asterisque.Node) {
+	here, there = asterisque.NewNode(opts...), asterisque.NewNode(opts...)
+	t.Cleanup(func() { here.Close(); there.Close() })
+	for range n {
+		a, b := wire.Pipe()
+		pairOver(t, a, b, here, there)
+	}
+	return here, there
+}
+
+func TestLivenessNeedsNoGoroutineOfASession(t *testing.T) {
+	const pairs, few = 100, 5 // goroutines of the test itself
+	count := func(opts ...asterisque.Option) int {
+		before := runtime.NumGoroutine()
+		here, there := idlePairs(t, pairs, opts...)
+		settled(t, func() bool { return runtime.NumGoroutine() <= before+2*pairs+few })
+		n := runtime.NumGoroutine() - before
+		here.Close()
+		there.Close()
+		settled(t, func() bool { return runtime.NumGoroutine() <= before+few })
+		return n
+	}
+	require.LessOrEqual(t, count(asterisque.WithPing(0, 0)), 2*pairs+few, "one that reads, for each end")
+	require.LessOrEqual(t, count(), 2*pairs+few)
+	require.LessOrEqual(t, count(asterisque.WithResume(time.Minute)), 2*pairs+few)
+}
+
+// settled waits until ok reports true.
+func settled(t testing.TB, ok func() bool) {
+	t.Helper()
+	require.Eventually(t, ok, 20*time.Second, time.Millisecond)
+}
+
+// TestTenThousandIdleSessionsCostNothing reports what they cost with pings each second, which is fifteen times as many as by default.
+func TestTenThousandIdleSessionsCostNothing(t *testing.T) {
+	if !*soak {
+		t.Skip("-soak measures")
+	}
+	const pairs = 10_000
+	for _, interval := range []time.Duration{0, 15 * time.Second, time.Second} {
+		here, there := idlePairs(t, pairs, asterisque.WithPing(interval, 10*time.Minute))
+		heap() // collected
+		begin, used := time.Now(), cpuTime(t)
+		<-time.After(max(10*time.Second, 2*interval))
+		took := time.Since(begin)
+		t.Logf("%d pairs, ping interval %v: %.2f %% of a core over %v", pairs, interval, 100*float64(cpuTime(t)-used)/float64(took), took.Round(time.Second))
+		here.Close()
+		there.Close()
+	}
+}
+
+// BenchmarkIdleSessions reports the CPU of 10,000 idle pairs of sessions, in percent of a core, over a second for each operation.
+func BenchmarkIdleSessions(b *testing.B) {
+	const pairs = 10_000
+	idlePairs(b, pairs)
+	heap()
+	b.ResetTimer()
+	begin, used := time.Now(), cpuTime(b)
+	for range b.N {
+		<-time.After(time.Second)
+	}
+	b.ReportMetric(100*float64(cpuTime(b)-used)/float64(time.Since(begin)), "%core")
+	b.ReportMetric(0, "ns/op")
+}

@@ -1,0 +1,144 @@
+package asterisque_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/wiretest"
+)
+
+// links dials wires within the program to one node after the other, and lets things go wrong with them. It suits synctest.
+type links struct {
+	mu    sync.Mutex
+	to    *asterisque.Node // guarded by mu, as all below
+	fail  func() error     // what dialling fails with; nil: it does not
+	last  *wiretest.Wire
+	dials []time.Time
+}
+
+func (l *links) dial(context.Context) (wire.Wire, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dials = append(l.dials, time.Now())
+	if l.fail != nil {
+		if err := l.fail(); err != nil {
+			return nil, err
+		}
+	}
+	a, b := wire.Pipe()
+	l.last = wiretest.Faulty(a, wiretest.Faults{})
+	to := l.to
+	go to.Accept(background, b) // ends with the handshake
+	return l.last, nil
+}
+
+// cut loses the present wire.
+func (l *links) cut() {
+	l.mu.Lock()
+	w := l.last
+	l.mu.Unlock()
+	w.Cut()
+}
+
+// halfOpen loses what is sent on the present wire.
+func (l *links) halfOpen() {
+	l.mu.Lock()
+	w := l.last
+	l.mu.Unlock()
+	w.HalfOpen()
+}
+
+// failWith lets dialling fail from now on, or succeed again.
+func (l *links) failWith(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.fail = func() error { return err }
+}
+
+// leadTo lets dialling reach another node from now on.
+func (l *links) leadTo(n *asterisque.Node) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.to = n
+}
+
+// attempts returns how long after the one before each wire was dialled.
+func (l *links) attempts() (waits []time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, at := range l.dials[1:] {
+		waits = append(waits, at.Sub(l.dials[i]))
+	}
+	return waits
+}
+
+// link connects two new nodes, of which the second one offers svc. All end with the test.
+func link(t *testing.T, svc *asterisque.Service, how asterisque.Reconnect, opts ...asterisque.Option) (conn *asterisque.Connection, l *links, here, there *asterisque.Node) {
+	t.Helper()
+	here = asterisque.NewNode(opts...)
+	there = asterisque.NewNode(append(opts, asterisque.WithService(svc))...)
+	t.Cleanup(func() { here.Close(); there.Close() })
+	l = &links{to: there}
+	how.Dial = l.dial
+	conn, err := here.Connect(background, "", how)
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	return conn, l, here, there
+}
+
+// resumable is hello of a peer that can resume the session.
+func resumable() codec.Sync {
+	h := hello()
+	h.Features = codec.FeatureResume
+	return h
+}
+
+// resuming is hello of a peer that wants to resume the session which first began, of which it has received so many frames.
+func resuming(first codec.Sync, received uint64) codec.Sync {
+	h := resumable()
+	h.Session, h.Secret, h.Received = first.Session, first.Secret, received
+	return h
+}
+
+// rawTo connects a rawPeer to a node, over a wire in memory on which things can go wrong, and returns what the node says to hello.
+func rawTo(t *testing.T, n *asterisque.Node, hello codec.Sync) (*rawPeer, codec.Sync) {
+	t.Helper()
+	a, b := wire.Pipe()
+	p := &rawPeer{t, wiretest.Faulty(a, wiretest.Faults{})}
+	t.Cleanup(func() { p.w.Close() })
+	go n.Accept(background, b) // ends with the handshake; what it returns, the peer sees
+	p.send(hello)
+	reply, ok := p.control().(codec.Sync)
+	require.True(t, ok)
+	return p, reply
+}
+
+// answer returns the next Close. What comes before it, Controls say.
+func (p *rawPeer) answer() codec.Close {
+	p.t.Helper()
+	for {
+		f := p.frame()
+		if kind, _ := codec.TypeOf(f); kind == codec.ControlType {
+			continue
+		}
+		c, err := codec.ParseClose(f)
+		require.NoError(p.t, err)
+		return c
+	}
+}
+
+// newProxy returns a proxy before a node that listens on TCP loopback.
+func newProxy(t testing.TB, n *asterisque.Node) *wiretest.Proxy {
+	t.Helper()
+	p, err := wiretest.NewProxy(serve(t, n)[len("tcp://"):], wiretest.Faults{})
+	require.NoError(t, err)
+	t.Cleanup(func() { p.Close() })
+	return p
+}

@@ -1,0 +1,469 @@
+package asterisque_test
+
+import (
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/wiretest"
+)
+
+// helloWith is hello with a ping interval and a timeout.
+func helloWith(ping, timeout time.Duration) codec.Sync {
+	h := hello()
+	h.Ping, h.Timeout = ping, timeout
+	return h
+}
+
+// stuckAcceptor is stuckPeerThatSays with the roles changed: the session is that of the side that dialled.
+func stuckAcceptor(t *testing.T, hello codec.Sync, opts ...asterisque.Option) (*rawPeer, *asterisque.Session) {
+	t.Helper()
+	node := asterisque.NewNode(opts...)
+	a, b := wire.Pipe()
+	t.Cleanup(func() { a.Close(); node.Close() })
+	p := &rawPeer{t, a}
+	sessions := make(chan *asterisque.Session, 1)
+	go func() {
+		s, err := node.Attach(background, b)
+		if err != nil {
+			t.Error(err)
+		}
+		sessions <- s
+	}()
+	require.IsType(t, codec.Sync{}, p.control())
+	hello.Session = make([]byte, codec.SessionSize)
+	p.send(hello)
+	return p, <-sessions
+}
+
+// alive lets p live: it answers Pings, sends one each interval itself, and reads whatever comes, until the wire ends. It returns how many frames and how many Pings have come.
+func (p *rawPeer) alive(each time.Duration) (heard, pings *atomic.Int64) {
+	heard, pings = new(atomic.Int64), new(atomic.Int64)
+	over := make(chan struct{})
+	var mu sync.Mutex // held by who writes
+	write := func(c codec.Control) {
+		mu.Lock()
+		defer mu.Unlock()
+		p.w.WriteFrames([][]byte{c.AppendTo(nil)}) // an error is that of a wire which has ended
+	}
+	go func() { // ends with the wire
+		defer close(over)
+		for {
+			frame, err := p.w.ReadFrame(1 << 20)
+			if err != nil {
+				return
+			}
+			heard.Add(1)
+			if c, err := codec.ParseControl(frame); err == nil {
+				if ping, ok := c.(codec.Ping); ok {
+					pings.Add(1)
+					write(codec.Pong(ping))
+				}
+			}
+		}
+	}()
+	go func() { // ends with the one before
+		for tick := time.NewTicker(each); ; {
+			select {
+			case <-tick.C:
+				write(codec.Ping{})
+			case <-over:
+				tick.Stop()
+				return
+			}
+		}
+	}()
+	return heard, pings
+}
+
+func TestAPingComesAfterSilenceOnly(t *testing.T) {
+	const s = time.Second
+	for _, c := range []struct {
+		name                       string
+		dialled                    bool
+		interval, timeout          time.Duration // of this side
+		peersInterval, peersTimout time.Duration
+		want                       time.Duration // the earliest moment; 0: never
+	}{
+		{"by default", true, 15 * s, 45 * s, 15 * s, 45 * s, 15 * s},
+		{"later on the side that was connected to", false, 15 * s, 45 * s, 15 * s, 45 * s, 18750 * time.Millisecond},
+		{"the peer's interval is shorter", true, 15 * s, 45 * s, 4 * s, 45 * s, 4 * s},
+		{"this side's is", true, 4 * s, 45 * s, 15 * s, 45 * s, 4 * s},
+		{"the peer's timeout is", true, 15 * s, 45 * s, 15 * s, 9 * s, 3 * s},
+		{"the peer has no timeout", true, 15 * s, 45 * s, 15 * s, 0, 15 * s},
+		{"this side has none", true, 0, 45 * s, 15 * s, 45 * s, 0},
+		{"the peer has none", true, 15 * s, 45 * s, 0, 45 * s, 0},
+		{"the peer has none, and dialled", false, 15 * s, 45 * s, 0, 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				join := stuckPeerThatSays
+				if c.dialled {
+					join = stuckAcceptor
+				}
+				p, sess := join(t, helloWith(c.peersInterval, c.peersTimout), asterisque.WithPing(c.interval, c.timeout))
+				if c.want == 0 {
+					time.Sleep(time.Hour) // of the bubble
+					require.NoError(t, sess.Err(), "a peer that is silent is not given up either")
+					sess.Close()
+					require.IsType(t, codec.SessionClose{}, p.control(), "the first frame of all")
+					return
+				}
+				begin := time.Now()
+				for n := uint64(1); n < 5; n++ {
+					require.Equal(t, codec.Ping{N: n}, p.control())
+					silent := time.Since(begin)
+					require.GreaterOrEqual(t, silent, c.want)
+					require.LessOrEqual(t, silent, c.want+c.want/4, "it is looked for eight times in an interval")
+					begin = time.Now()
+					p.send(codec.Pong{N: n})
+				}
+			})
+		})
+	}
+}
+
+func TestNothingIsSentWhileOtherFramesFlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, s := stuckAcceptor(t, helloWith(15*time.Second, 45*time.Second), asterisque.WithService(echoService()))
+		for i := range uint64(100) {
+			time.Sleep(14 * time.Second)
+			p.send(&codec.Open{Pipe: 1 + 2*i, Function: 10, Params: []byte{0x61, 'x'}})
+			require.Equal(t, 1+2*i, p.close().Pipe, "and no frame besides")
+		}
+		require.NoError(t, s.Err())
+	})
+}
+
+func TestTheRoundTripIsMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := wire.Pipe()
+		here, there := asterisque.NewNode(), asterisque.NewNode()
+		defer here.Close()
+		defer there.Close()
+		slow := wiretest.Direction{Delay: 20 * time.Millisecond}
+		dialled, accepted := pairOver(t, wiretest.Faulty(a, wiretest.Faults{In: slow, Out: slow}), b, here, there)
+		require.Zero(t, dialled.RoundTrip())
+		time.Sleep(20 * time.Second)
+		require.Equal(t, 40*time.Millisecond, dialled.RoundTrip())
+		require.Zero(t, accepted.RoundTrip(), "it has sent no Ping")
+	})
+}
+
+func TestARoundTripIsNeverThatOfAnotherPing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, s := stuckAcceptor(t, helloWith(15*time.Second, 45*time.Second))
+		require.Equal(t, codec.Ping{N: 1}, p.control())
+		require.Equal(t, codec.Ping{N: 2}, p.control())
+		time.Sleep(time.Second)
+		p.send(codec.Pong{N: 1}, codec.Pong{N: 3})
+		synctest.Wait()
+		require.Zero(t, s.RoundTrip())
+		time.Sleep(time.Second)
+		p.send(codec.Pong{N: 2})
+		synctest.Wait()
+		require.Equal(t, 2*time.Second, s.RoundTrip())
+		time.Sleep(time.Second)
+		p.send(codec.Pong{N: 2})
+		synctest.Wait()
+		require.Equal(t, 2*time.Second, s.RoundTrip(), "an answer counts once")
+	})
+}
+
+// TestASilentPeerIsLost has a connection that swallows bytes in both directions, without a word to either end.
+func TestASilentPeerIsLost(t *testing.T) {
+	for _, first := range []string{"the side that dialled", "the other side"} {
+		t.Run(first, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				patient := asterisque.WithPing(15*time.Second, time.Hour) // it learns of the loss from the other one, which closes
+				svc, started, _ := blockService()
+				here, there := asterisque.NewNode(asterisque.WithService(svc)), asterisque.NewNode(asterisque.WithService(svc), patient)
+				defer here.Close()
+				defer there.Close()
+				a, b := wire.Pipe()
+				w := wiretest.Faulty(a, wiretest.Faults{})
+				var s *asterisque.Session
+				if first == "the side that dialled" {
+					s, _ = pairOver(t, w, b, here, there)
+				} else {
+					_, s = pairOver(t, b, w, there, here)
+				}
+				call := make(chan error)
+				go func() { _, err := block.Call(background, s, ""); call <- err }()
+				<-started
+				w.HalfOpen()
+				begin := time.Now()
+				err := <-call
+				require.ErrorIs(t, err, asterisque.ErrUnavailable)
+				require.ErrorContains(t, err, "nothing was heard of it for 45s")
+				require.False(t, asterisque.Repeatable(err), "it may have run")
+				require.ErrorIs(t, s.Err(), asterisque.ErrUnavailable)
+				require.InDelta(t, 45, time.Since(begin).Seconds(), 5)
+			})
+		})
+	}
+}
+
+func TestAnyByteThatArrivesIsASignOfLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := asterisque.NewNode(asterisque.WithService(echoService()))
+		here, there := net.Pipe()
+		p := &rawPeer{t, wire.FromConn(here)}
+		defer p.w.Close()
+		defer node.Close()
+		go p.send(helloWith(15*time.Second, 45*time.Second))
+		go func() { // ends with the connection: what comes is of no interest
+			io.Copy(io.Discard, here)
+		}()
+		s, err := node.Accept(background, wire.FromConn(there))
+		require.NoError(t, err)
+		for _, b := range frames(&codec.Open{Function: 10, Params: append([]byte{0x78, 112}, make([]byte, 112)...)}) {
+			time.Sleep(time.Second) // for two minutes
+			_, err := here.Write([]byte{b})
+			require.NoError(t, err)
+		}
+		require.NoError(t, s.Err())
+		<-s.Done()
+		require.ErrorIs(t, s.Err(), asterisque.ErrUnavailable, "and then there were no more")
+	})
+}
+
+func TestAWriteThatStandsStillHasATimeOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, s := stuckPeerThatSays(t, helloWith(15*time.Second, 45*time.Second), asterisque.WithWriteTimeout(2*time.Minute))
+		pipe, err := s.Open(background, 1, nil)
+		require.NoError(t, err)
+		_, err = pipe.Post(make([]byte, 200<<10)) // the wire holds 64 KiB
+		require.NoError(t, err)
+		begin := time.Now()
+		for s.Err() == nil { // the peer lives, and reads nothing
+			time.Sleep(10 * time.Second)
+			p.w.WriteFrames([][]byte{codec.Ping{}.AppendTo(nil)})
+		}
+		require.ErrorIs(t, s.Err(), asterisque.ErrUnavailable)
+		require.ErrorContains(t, s.Err(), "it has taken nothing for 2m0s")
+		require.InDelta(t, 120, time.Since(begin).Seconds(), 20)
+	})
+}
+
+func TestAWriteThatMovesALittleGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		node := asterisque.NewNode(asterisque.WithWriteTimeout(2 * time.Minute)) // this Wire tells of its progress each 128 KiB
+		p := &rawPeer{t, wire.FromConn(here)}
+		defer p.w.Close()
+		defer node.Close()
+		go p.send(helloWith(15*time.Second, 45*time.Second))
+		sessions := make(chan *asterisque.Session, 1)
+		go func() { s, _ := node.Accept(background, wire.FromConn(there)); sessions <- s }()
+		require.IsType(t, codec.Sync{}, p.control())
+		s := <-sessions
+		pipe, err := s.Open(background, 1, nil)
+		require.NoError(t, err)
+		const size = 1 << 20
+		_, err = pipe.Post(make([]byte, size-1000))
+		require.NoError(t, err)
+		buf := make([]byte, 64<<10)
+		for got := 0; got < size-len(buf); { // ten minutes, or so
+			time.Sleep(35 * time.Second)
+			go func() { p.w.WriteFrames([][]byte{codec.Ping{}.AppendTo(nil)}) }()
+			n, err := io.ReadFull(here, buf)
+			require.NoError(t, err, s.Err())
+			got += n
+		}
+		require.NoError(t, s.Err())
+	})
+}
+
+// TestADeadPeerIsNoticedAndALivingOneIsNot has all that this side and its peer may be doing.
+func TestADeadPeerIsNoticedAndALivingOneIsNot(t *testing.T) {
+	const interval, timeout = 15 * time.Second, 45 * time.Second
+	here := map[string]func(p *rawPeer, s *asterisque.Session){
+		"idle": func(*rawPeer, *asterisque.Session) {},
+		"at its soft limit": func(p *rawPeer, s *asterisque.Session) {
+			for range 15 {
+				p.send(&codec.Block{Payload: []byte("x")})
+			}
+			synctest.Wait()
+			require.Equal(p.t, limits.Soft, s.Stats().InboundState)
+		},
+		"paused": func(p *rawPeer, s *asterisque.Session) {
+			s.Pause()
+			for range 5 {
+				p.send(&codec.Block{Payload: []byte("x")})
+			}
+		},
+		"paused, with nothing to read": func(_ *rawPeer, s *asterisque.Session) { s.Pause() },
+		"paused, and writing": func(p *rawPeer, s *asterisque.Session) {
+			s.Pause()
+			p.send(&codec.Block{Payload: []byte("x")})
+			go func() { // ends with the session
+				for tick := time.NewTicker(5 * time.Second); ; {
+					select {
+					case <-tick.C:
+						if pipe, err := s.Open(background, 1, nil); err == nil {
+							pipe.Abort(nil)
+						}
+					case <-s.Done():
+						tick.Stop()
+						return
+					}
+				}
+			}()
+		},
+	}
+	for name, begin := range here {
+		join := func(t *testing.T) (*rawPeer, *asterisque.Session) {
+			svc, _, running, _ := gatedService()
+			opts := append(noWindows(), asterisque.WithService(svc), asterisque.WithInboundLimits(messages(10, 100)), asterisque.WithStallTimeout(24*time.Hour))
+			p, s := stuckPeerThatSays(t, helloWith(interval, timeout), opts...)
+			p.send(&codec.Open{Function: 50})
+			<-running
+			return p, s
+		}
+		t.Run(name+", and the peer lives", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, s := join(t)
+				begin(p, s)
+				heard, _ := p.alive(interval)
+				for range 3600 / 45 {
+					before := heard.Load()
+					time.Sleep(timeout)
+					require.NoError(t, s.Err())
+					require.Greater(t, heard.Load(), before, "the peer hears of this side in time")
+				}
+				s.Close()
+			})
+		})
+		t.Run(name+", and the peer is gone", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, s := join(t)
+				begin(p, s)
+				go func() { // ends with the wire: what is sent is lost
+					for _, err := p.w.ReadFrame(1 << 20); err == nil; _, err = p.w.ReadFrame(1 << 20) {
+					}
+				}()
+				from := time.Now()
+				<-s.Done()
+				require.ErrorIs(t, s.Err(), asterisque.ErrUnavailable)
+				require.GreaterOrEqual(t, time.Since(from), timeout)
+				require.Less(t, time.Since(from), 5*timeout)
+			})
+		})
+		t.Run(name+", and the peer closes", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, s := join(t)
+				begin(p, s)
+				synctest.Wait()
+				p.w.Close()
+				from := time.Now()
+				<-s.Done()
+				require.ErrorIs(t, s.Err(), asterisque.ErrSessionClosed)
+				require.LessOrEqual(t, time.Since(from), 2*interval, "soon")
+			})
+		})
+	}
+}
+
+// TestOnAnIdleSessionOneSidePings counts what leaves both sides. The wires count no bytes, so that frames count as signs of life.
+func TestOnAnIdleSessionOneSidePings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := wire.Pipe()
+		from, back := &controlCounter{Wire: a}, &controlCounter{Wire: b}
+		here, there := asterisque.NewNode(), asterisque.NewNode()
+		defer here.Close()
+		defer there.Close()
+		dialled, accepted := pairOver(t, from, back, here, there)
+		time.Sleep(time.Hour)
+		require.NoError(t, dialled.Err())
+		require.NoError(t, accepted.Err())
+		require.InDelta(t, 3600/17, from.pings.Load(), 30)
+		require.Equal(t, from.pings.Load(), back.pongs.Load())
+		require.Zero(t, back.pings.Load())
+	})
+}
+
+// controlCounter is a Wire with the five methods alone, and counts what is written.
+type controlCounter struct {
+	wire.Wire
+	pings, pongs, acks, others atomic.Int64
+}
+
+func (w *controlCounter) WriteFrames(frames [][]byte) error {
+	for _, f := range frames {
+		c, _ := codec.ParseControl(f)
+		switch c.(type) {
+		case codec.Ping:
+			w.pings.Add(1)
+		case codec.Pong:
+			w.pongs.Add(1)
+		case codec.Ack:
+			w.acks.Add(1)
+		default:
+			w.others.Add(1)
+		}
+	}
+	return w.Wire.WriteFrames(frames)
+}
+
+// TestAPeerCannotMakeThisSidePingAllTheTime has a peer that asks for a Ping each millisecond.
+func TestAPeerCannotMakeThisSidePingAllTheTime(t *testing.T) {
+	for name, h := range map[string]codec.Sync{"interval": helloWith(time.Millisecond, 45*time.Second), "timeout": helloWith(15*time.Second, time.Millisecond)} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, s := stuckPeerThatSays(t, h)
+				_, pings := p.alive(10 * time.Second)
+				time.Sleep(10 * time.Second)
+				require.Less(t, pings.Load(), int64(100))
+				require.NoError(t, s.Err())
+				s.Close()
+			})
+		})
+	}
+}
+
+func TestAnotherSessionWithAShorterIntervalIsLookedAtInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := asterisque.NewNode(asterisque.WithPing(time.Hour, 10*time.Hour))
+		defer node.Close()
+		for _, interval := range []time.Duration{time.Hour, time.Minute, 10 * time.Second, time.Minute} {
+			a, b := wire.Pipe()
+			p := &rawPeer{t, a}
+			defer a.Close()
+			go p.send(helloWith(interval, 10*time.Hour))
+			_, err := node.Accept(background, b)
+			require.NoError(t, err)
+			p.control() // the Sync
+			begin := time.Now()
+			require.IsType(t, codec.Ping{}, p.control())
+			require.LessOrEqual(t, time.Since(begin), 2*interval)
+			p.alive(interval)
+		}
+	})
+}
+
+// TestADeadPeerIsNoticedOverTCP has a proxy that swallows what is sent.
+func TestADeadPeerIsNoticedOverTCP(t *testing.T) {
+	there := asterisque.NewNode(asterisque.WithService(echoService()), asterisque.WithPing(50*time.Millisecond, 500*time.Millisecond))
+	here := asterisque.NewNode(asterisque.WithPing(50*time.Millisecond, 500*time.Millisecond))
+	t.Cleanup(func() { here.Close(); there.Close() })
+	proxy := newProxy(t, there)
+	s, err := here.Dial(background, "tcp://"+proxy.Addr())
+	require.NoError(t, err)
+	_, err = echo.Call(background, s, "")
+	require.NoError(t, err)
+	proxy.HalfOpen()
+	_, err = echo.Call(background, s, "")
+	require.ErrorIs(t, err, asterisque.ErrUnavailable)
+	settled(t, func() bool { return len(there.Sessions()) == 0 })
+}

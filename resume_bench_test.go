@@ -1,0 +1,92 @@
+package asterisque_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+)
+
+// BenchmarkResume is BenchmarkCall on a session that can be resumed, and on one that cannot: what the first one costs more is the price. Each run has turns of both, so that both meet the
+// same disturbances; the figure is the ratio of their times.
+func BenchmarkResume(b *testing.B) {
+	for _, callers := range []int{1, 64, 1024} {
+		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
+			with, _ := lasting(b, echoService(), asterisque.WithResume(time.Minute))
+			without, _ := lasting(b, echoService())
+			text := strings.Repeat("*", 64)
+			turn := func(on asterisque.Caller, calls int) time.Duration {
+				begin := time.Now()
+				share := max(calls/callers, 1)
+				done := make(chan error, callers)
+				for range callers {
+					go func() { // ends with its calls
+						for range share {
+							if _, err := echo.Call(context.Background(), on, text); err != nil {
+								done <- err
+								return
+							}
+						}
+						done <- nil
+					}()
+				}
+				for range callers {
+					require.NoError(b, <-done)
+				}
+				return time.Since(begin)
+			}
+			const calls = 20_000
+			turn(with, calls)
+			turn(without, calls)
+			var on, off time.Duration
+			b.ResetTimer()
+			for range b.N { // each operation is so many calls on both
+				on += turn(with, calls)
+				off += turn(without, calls)
+			}
+			b.ReportMetric(calls*float64(b.N)/on.Seconds(), "calls/s-on")
+			b.ReportMetric(calls*float64(b.N)/off.Seconds(), "calls/s-off")
+			b.ReportMetric(100*(on.Seconds()/off.Seconds()-1), "%cost")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// TestResumingTakesNoLongerThanAStepOfTheBackOff measures from the moment at which the peer can be reached again to the first answer. The limit is generous: it bounds the median of
+// many, in steps.
+func TestResumingTakesNoLongerThanAStepOfTheBackOff(t *testing.T) {
+	const step, rounds = 100 * time.Millisecond, 11
+	there := newNode(t, asterisque.WithService(echoService()), asterisque.WithResume(time.Minute))
+	here := newNode(t, asterisque.WithResume(time.Minute))
+	proxy := newProxy(t, there)
+	conn, err := here.Connect(background, "tcp://"+proxy.Addr(), asterisque.Reconnect{First: step, Most: step})
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	first := conn.Session()
+	var took []time.Duration
+	for range rounds {
+		proxy.Refuse()
+		proxy.Cut()
+		settled(t, func() bool { return conn.State() == asterisque.Reconnecting })
+		<-time.After(step) // attempts have failed
+		proxy.Resume()
+		begin := time.Now()
+		_, err := echo.Call(background, conn, "")
+		require.NoError(t, err)
+		took = append(took, time.Since(begin))
+	}
+	require.Same(t, first, conn.Session())
+	t.Logf("back after %v", took)
+	within := 0
+	for _, d := range took {
+		if d <= step*3/2 {
+			within++
+		}
+	}
+	require.Greater(t, within, rounds/2, "%v", took)
+}

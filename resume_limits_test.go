@@ -1,0 +1,354 @@
+package asterisque_test
+
+import (
+	"context"
+	"crypto/tls"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// collect reads frames until n countable ones have come, and returns how many Acks came with them, and what the last one said.
+func (p *rawPeer) collect(n int) (acks int, last uint64) {
+	p.t.Helper()
+	for n > 0 {
+		f := p.frame()
+		if codec.Countable(f) {
+			n--
+		} else if c, err := codec.ParseControl(f); err == nil {
+			if a, ok := c.(codec.Ack); ok {
+				acks, last = acks+1, a.Count
+			}
+		}
+	}
+	return acks, last
+}
+
+func TestWhatIsNotAcknowledgedIsBoundedByTheOutboundLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := asterisque.NewNode(append(noWindows(), asterisque.WithResume(time.Minute), asterisque.WithPing(0, 0), asterisque.WithOutboundLimits(messages(100, 200)))...)
+		defer node.Close()
+		p, _ := rawTo(t, node, resumable())
+		synctest.Wait() // the session has begun on that side as well
+		s := node.Sessions()[0]
+		stream, err := s.Open(background, 1, nil)
+		require.NoError(t, err)
+		sent := 1
+		for ; ; sent++ {
+			ctx, cancel := context.WithTimeout(background, time.Second)
+			err := stream.Send(ctx, []byte("x"))
+			cancel()
+			if err != nil {
+				require.ErrorIs(t, err, asterisque.ErrExpired)
+				break
+			}
+			p.collect(1)
+			if sent == 1 {
+				p.collect(1) // the Open
+			}
+		}
+		require.Equal(t, 100, sent, "the peer has read everything, and acknowledged nothing")
+		require.Equal(t, limits.Soft, s.Stats().OutboundState)
+		p.send(codec.Ack{Count: 100})
+		synctest.Wait()
+		require.Zero(t, s.Stats().Outbound)
+		require.NoError(t, stream.Send(background, []byte("x")))
+		p.collect(1)
+		p.send(codec.Ack{Count: 102})
+		p.wantSessionClose(codec.Protocol, "Ack of 102 frames, which is more than were sent")
+	})
+}
+
+func TestAcksComeInBatches(t *testing.T) {
+	svc := asterisque.NewService()
+	svc.Handle(50, "take", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+		for {
+			if _, err := p.Recv(ctx); err != nil {
+				return nil, nil
+			}
+		}
+	})
+	join := func(t *testing.T) *rawPeer {
+		node := asterisque.NewNode(append(noWindows(), asterisque.WithService(svc), asterisque.WithResume(time.Minute), asterisque.WithPing(0, 0))...)
+		t.Cleanup(func() { node.Close() })
+		p, _ := rawTo(t, node, resumable())
+		return p
+	}
+	t.Run("few under load", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := join(t)
+			const blocks = 10_000
+			go func() {
+				batch := [][]byte{(&codec.Open{Function: 50}).AppendTo(nil)}
+				for range blocks {
+					batch = append(batch, (&codec.Block{Payload: []byte("x")}).AppendTo(nil))
+				}
+				p.w.WriteFrames(append(batch, (&codec.Block{End: true}).AppendTo(nil)))
+			}()
+			acks, last := p.collect(1) // the Close
+			for last < blocks+2 {
+				a := p.control().(codec.Ack)
+				require.Greater(t, a.Count, last)
+				last = a.Count
+				acks++
+			}
+			require.EqualValues(t, blocks+2, last)
+			require.Less(t, acks, blocks/100)
+		})
+	})
+	t.Run("soon if nothing else is sent", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := join(t)
+			for n := range uint64(10) {
+				begin := time.Now()
+				if n == 0 {
+					p.send(&codec.Open{Function: 50})
+				} else {
+					p.send(&codec.Block{Payload: []byte("x")})
+				}
+				require.Equal(t, codec.Ack{Count: n + 1}, p.control())
+				require.LessOrEqual(t, time.Since(begin), 20*time.Millisecond)
+				time.Sleep(time.Second)
+			}
+		})
+	})
+	t.Run("large frames count for more", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := join(t)
+			go func() {
+				p.send(&codec.Open{Function: 50})
+				for range 16 {
+					p.send(&codec.Block{Payload: make([]byte, 128<<10)})
+				}
+			}()
+			begin := time.Now()
+			for last := uint64(0); last < 15; {
+				last = p.control().(codec.Ack).Count
+			}
+			require.LessOrEqual(t, time.Since(begin), 200*time.Millisecond)
+		})
+	})
+	t.Run("none without the feature", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			node := asterisque.NewNode(asterisque.WithService(echoService()), asterisque.WithResume(time.Minute), asterisque.WithPing(0, 0))
+			defer node.Close()
+			p, reply := rawTo(t, node, hello())
+			require.Empty(t, reply.Secret)
+			p.send(&codec.Open{Function: 10, Params: []byte{0x61, 'x'}})
+			p.close()
+			time.Sleep(time.Hour)
+			p.send(codec.Ping{N: 1})
+			require.Equal(t, codec.Pong{N: 1}, p.control())
+		})
+	})
+}
+
+// TestASessionThatIsHeldUpCanBeResumed has one that does not read when its wire is lost.
+func TestASessionThatIsHeldUpCanBeResumed(t *testing.T) {
+	for name, hold := range map[string]func(s *asterisque.Session) (release func()){
+		"at its soft limit": func(*asterisque.Session) func() { return func() {} },
+		"paused":            func(s *asterisque.Session) func() { s.Pause(); return s.Resume },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				svc, gate, running, took := gatedService()
+				opts := append(noWindows(), asterisque.WithResume(time.Minute), asterisque.WithInboundLimits(messages(10, 100)))
+				conn, l, _, there := link(t, svc, asterisque.Reconnect{}, opts...)
+				p, err := conn.Open(background, 50, nil)
+				require.NoError(t, err)
+				<-running
+				release := hold(there.Sessions()[0])
+				for range 50 {
+					require.NoError(t, p.Send(background, []byte("x")))
+				}
+				synctest.Wait()
+				for range 3 {
+					l.cut()
+					time.Sleep(time.Second)
+					require.Equal(t, asterisque.Connected, conn.State())
+				}
+				close(gate)
+				release()
+				require.NoError(t, p.CloseSend())
+				_, err = p.Result(background)
+				require.NoError(t, err)
+				require.EqualValues(t, 50, took.Load())
+			})
+		})
+	}
+}
+
+func TestAPeerThatIsAwayForTooLongIsGivenUpByBothSides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc := asterisque.NewService()
+		ended, running := make(chan error, 1), make(chan struct{}, 1)
+		svc.Handle(50, "wait", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+			running <- struct{}{}
+			_, err := p.Recv(background)
+			ended <- err
+			return nil, err
+		})
+		conn, l, here, there := link(t, svc, asterisque.Reconnect{}, asterisque.WithResume(time.Minute))
+		before := conn.Session()
+		p, err := conn.Open(background, 50, nil)
+		require.NoError(t, err)
+		<-running
+		begin := time.Now()
+		l.failWith(errBroken)
+		l.cut()
+		_, err = p.Result(background)
+		require.ErrorIs(t, err, asterisque.ErrUnavailable)
+		require.ErrorContains(t, err, "did not come back within 1m0s")
+		require.ErrorIs(t, <-ended, asterisque.ErrUnavailable)
+		require.Equal(t, time.Minute, time.Since(begin))
+		synctest.Wait()
+		require.Empty(t, here.Sessions())
+		require.Empty(t, there.Sessions())
+		require.ErrorIs(t, before.Err(), asterisque.ErrUnavailable)
+		require.Equal(t, asterisque.Reconnecting, conn.State(), "which goes on trying")
+		l.failWith(nil)
+		_, err = conn.Call(background, 1, nil)
+		require.ErrorIs(t, err, asterisque.ErrNoFunction)
+		require.NotSame(t, before, conn.Session())
+	})
+}
+
+// TestEndingWhileAwayIsPrompt ends either side while the session has no wire; that nothing stays behind, synctest sees.
+func TestEndingWhileAwayIsPrompt(t *testing.T) {
+	for name, end := range map[string]func(c *asterisque.Connection, here, there *asterisque.Node){
+		"the session":           func(c *asterisque.Connection, _, _ *asterisque.Node) { c.Session().Close() },
+		"the connection":        func(c *asterisque.Connection, _, _ *asterisque.Node) { c.Close() },
+		"the node that dialled": func(_ *asterisque.Connection, here, _ *asterisque.Node) { here.Close() },
+		"the other node":        func(_ *asterisque.Connection, _, there *asterisque.Node) { there.Close() },
+		"the other session":     func(_ *asterisque.Connection, _, there *asterisque.Node) { there.Sessions()[0].Close() },
+		"all at once": func(c *asterisque.Connection, here, there *asterisque.Node) {
+			var wg sync.WaitGroup
+			wg.Go(func() { c.Close() })
+			wg.Go(func() { here.Close() })
+			wg.Go(func() { there.Close() })
+			wg.Wait()
+		},
+		"the connection, by Shutdown": func(c *asterisque.Connection, _, _ *asterisque.Node) { c.Shutdown(canceled()) },
+		"the nodes, by Shutdown": func(_ *asterisque.Connection, here, there *asterisque.Node) {
+			here.Shutdown(canceled())
+			there.Shutdown(canceled())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				svc, started, _ := blockService()
+				conn, l, here, there := link(t, svc, asterisque.Reconnect{}, asterisque.WithResume(time.Hour))
+				call := make(chan error)
+				go func() { _, err := block.Call(background, conn, ""); call <- err }()
+				<-started
+				l.failWith(errBroken)
+				l.cut()
+				time.Sleep(time.Minute)
+				require.Equal(t, asterisque.Reconnecting, conn.State())
+				begin := time.Now()
+				end(conn, here, there)
+				require.Zero(t, time.Since(begin))
+				if !strings.Contains(name, "other") {
+					require.Error(t, <-call)
+					require.Zero(t, time.Since(begin))
+					if name != "the session" {
+						<-conn.Done()
+						require.Zero(t, time.Since(begin))
+					}
+				}
+				conn.Close()
+				here.Close()
+				there.Close()
+				if strings.Contains(name, "other") {
+					<-call
+				}
+			})
+		})
+	}
+}
+
+// canceled returns a context that has ended.
+func canceled() context.Context {
+	ctx, cancel := context.WithCancel(background)
+	cancel()
+	return ctx
+}
+
+func TestAShutdownWhileAwayFinishesOnceThePeerIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, gate, running, _ := gatedService()
+		conn, l, _, there := link(t, svc, asterisque.Reconnect{}, asterisque.WithResume(time.Hour))
+		p, err := conn.Open(background, 50, nil)
+		require.NoError(t, err)
+		<-running
+		l.failWith(errBroken)
+		l.cut()
+		time.Sleep(time.Minute)
+		done := make(chan error)
+		go func() { done <- there.Sessions()[0].Shutdown(background) }()
+		require.NoError(t, p.CloseSend())
+		close(gate)
+		time.Sleep(time.Minute)
+		require.Empty(t, done)
+		l.failWith(nil)
+		_, err = p.Result(background)
+		require.NoError(t, err, "the answer is not lost")
+		require.NoError(t, <-done)
+	})
+}
+
+// TestAnotherIdentityDoesNotResume has a client that comes back with another certificate, of the same authority.
+func TestAnotherIdentityDoesNotResume(t *testing.T) {
+	ca := newAuthority(t)
+	server := ca.server()
+	there := newNode(t, asterisque.WithService(echoService()), asterisque.WithTLS(server), asterisque.WithResume(time.Minute))
+	url := listen(t, there, "tls://127.0.0.1:0", wire.Options{TLS: server})
+	here := newNode(t, asterisque.WithResume(time.Minute))
+	var mu sync.Mutex
+	var config *tls.Config
+	var last wire.Wire
+	as := func(name string) {
+		mu.Lock()
+		defer mu.Unlock()
+		config = ca.client(name, time.Hour)
+	}
+	alice := ca.client("alice", time.Hour)
+	config = alice
+	conn, err := here.Connect(background, "", asterisque.Reconnect{First: time.Millisecond, Dial: func(ctx context.Context) (wire.Wire, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		w, err := wire.Dial(ctx, url, wire.Options{TLS: config})
+		last = w
+		return w, err
+	}})
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	cut := func() {
+		mu.Lock()
+		last.Close()
+		mu.Unlock()
+	}
+	first := conn.Session()
+	cut()
+	_, err = echo.Call(background, conn, "")
+	require.NoError(t, err)
+	require.Same(t, first, conn.Session(), "the same certificate")
+
+	as("bob")
+	cut()
+	<-first.Done()
+	require.ErrorIs(t, first.Err(), asterisque.ErrUnavailable)
+	_, err = echo.Call(background, conn, "")
+	require.NoError(t, err, "bob has a session of his own")
+	require.NotSame(t, first, conn.Session())
+}

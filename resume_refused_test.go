@@ -1,0 +1,338 @@
+package asterisque_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/wire/wiretest"
+)
+
+// TestWhoMayNotResumeGetsANewSessionAndIsNotToldWhy has a peer that comes back with something that does not fit.
+func TestWhoMayNotResumeGetsANewSessionAndIsNotToldWhy(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		spoil   func(*codec.Sync)
+		after   time.Duration
+		resumed bool
+	}{
+		{"all fits", func(*codec.Sync) {}, 0, true},
+		{"all fits, at the last moment", func(*codec.Sync) {}, time.Minute - time.Millisecond, true},
+		{"it is too late", func(*codec.Sync) {}, time.Minute + time.Millisecond, false},
+		{"another secret", func(h *codec.Sync) { h.Secret = bytes.Clone(h.Secret); h.Secret[15] ^= 1 }, 0, false},
+		{"no secret", func(h *codec.Sync) { h.Secret = nil }, 0, false},
+		{"a session that never was", func(h *codec.Sync) { h.Session = bytes.Clone(h.Session); h.Session[0] ^= 1 }, 0, false},
+		{"more received than was sent", func(h *codec.Sync) { h.Received = 1000 }, 0, false},
+		{"less received than was acknowledged", func(h *codec.Sync) { h.Received = 1 }, 0, false},
+		{"without the feature", func(h *codec.Sync) { h.Features = 0 }, 0, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				node := asterisque.NewNode(asterisque.WithService(echoService()), asterisque.WithResume(time.Minute), asterisque.WithPing(0, 0))
+				defer node.Close()
+				p, first := rawTo(t, node, resumable())
+				require.Len(t, first.Session, codec.SessionSize)
+				require.Len(t, first.Secret, codec.SecretSize)
+				for i := range uint64(3) {
+					p.send(&codec.Open{Pipe: 2 * i, Function: 10, Params: []byte{0x61, 'x'}})
+					p.answer()
+				}
+				p.send(codec.Ack{Count: 2})
+				synctest.Wait()
+				p.w.Close()
+				synctest.Wait()
+				time.Sleep(c.after)
+				synctest.Wait()
+				h := resuming(first, 2)
+				c.spoil(&h)
+				q, second := rawTo(t, node, h)
+				defer q.w.Close()
+				if c.resumed {
+					require.Equal(t, first.Session, second.Session)
+					require.Empty(t, second.Secret)
+					require.EqualValues(t, 3, second.Received)
+					require.EqualValues(t, 4, q.answer().Pipe, "what the peer lacks comes first")
+					return
+				}
+				require.NotEqual(t, first.Session, second.Session)
+				require.NotEqual(t, first.Secret, second.Secret)
+				fresh := first
+				if h.Features == 0 {
+					fresh.Secret = nil
+				} else {
+					require.Len(t, second.Secret, codec.SecretSize)
+				}
+				second.Session, fresh.Session, second.Secret, fresh.Secret = nil, nil, nil, nil
+				require.Equal(t, fresh, second, "it looks like any new session")
+				q.send(&codec.Open{Pipe: 0, Function: 10, Params: []byte{0x61, 'x'}})
+				require.EqualValues(t, 0, q.answer().Pipe, "and is one")
+			})
+		})
+	}
+}
+
+// countService offers function 50, which counts how often it has run.
+func countService() (svc *asterisque.Service, ran *atomic.Int64) {
+	svc, ran = asterisque.NewService(), new(atomic.Int64)
+	svc.Handle(50, "count", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) {
+		ran.Add(1)
+		return nil, nil
+	})
+	return svc, ran
+}
+
+// TestWhatComesLateOverAnOldWireDoesNotExist has frames under way on a wire while the session is resumed over another one.
+func TestWhatComesLateOverAnOldWireDoesNotExist(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, ran := countService()
+		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithResume(time.Minute), asterisque.WithPing(0, 0))
+		defer node.Close()
+		p, first := rawTo(t, node, resumable())
+		p.send(&codec.Open{Pipe: 0, Function: 50})
+		p.answer()
+		old := p.w.(*wiretest.Wire)
+		old.Stall()
+		go p.w.WriteFrames([][]byte{(&codec.Open{Pipe: 2, Function: 50}).AppendTo(nil), (&codec.Open{Pipe: 4, Function: 50}).AppendTo(nil)}) // ends with the wire
+		synctest.Wait()
+
+		q, second := rawTo(t, node, resuming(first, 1)) // while the node takes the old wire for good
+		require.Equal(t, first.Session, second.Session)
+		require.EqualValues(t, 1, second.Received)
+		old.Resume()
+		synctest.Wait()
+		require.EqualValues(t, 1, ran.Load(), "of what was under way nothing is run")
+		for _, err := p.w.ReadFrame(1 << 20); err == nil; _, err = p.w.ReadFrame(1 << 20) { // to its end: it is closed
+		}
+
+		q.send(&codec.Open{Pipe: 2, Function: 50}, &codec.Open{Pipe: 4, Function: 50})
+		q.answer()
+		q.answer()
+		require.EqualValues(t, 3, ran.Load(), "what is sent again is run")
+		require.Len(t, node.Sessions(), 1)
+	})
+}
+
+func TestOfTwoThatResumeAtOnceOneHasTheSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, ran := countService()
+		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithResume(time.Minute), asterisque.WithPing(0, 0))
+		defer node.Close()
+		_, first := rawTo(t, node, resumable())
+		answers := make(chan *rawPeer, 2)
+		for range 2 {
+			go func() { // ends with an answer
+				w, err := (&links{to: node}).dial(background)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				p := &rawPeer{t, w}
+				w.WriteFrames([][]byte{resuming(first, 0).AppendTo(nil)})
+				f, err := w.ReadFrame(1 << 20)
+				if err != nil {
+					t.Error(err)
+				} else if c, err := codec.ParseControl(f); err != nil || !bytes.Equal(c.(codec.Sync).Session, first.Session) {
+					t.Errorf("the answer is %v, %v", c, err)
+				}
+				answers <- p
+			}()
+		}
+		synctest.Wait()
+		var has *rawPeer
+		count := len(answers) // one waits, or the one that came later has closed the wire of the other
+		for range count {
+			p := <-answers
+			defer p.w.Close()
+			if p.w.WriteFrames([][]byte{codec.Ping{}.AppendTo(nil)}) == nil {
+				require.Nil(t, has, "one has the session")
+				has = p
+			}
+		}
+		has.send(&codec.Open{Pipe: 0, Function: 50})
+		has.answer()
+		require.EqualValues(t, 1, ran.Load())
+		require.Len(t, node.Sessions(), 1)
+		has.w.Close() // perhaps the peer means the other wire
+		if count == 1 {
+			p := <-answers
+			defer p.w.Close()
+			p.send(&codec.Open{Pipe: 2, Function: 50})
+			require.EqualValues(t, 0, p.answer().Pipe, "of which it had received nothing")
+			require.EqualValues(t, 2, p.answer().Pipe)
+			require.EqualValues(t, 2, ran.Load())
+		}
+	})
+}
+
+// TestASessionIsResumedOnlyByWhoConnectsAgain has Dial, after which nobody does.
+func TestASessionIsResumedOnlyByWhoConnectsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, started, _ := blockService()
+		here, there := asterisque.NewNode(asterisque.WithResume(time.Minute)), asterisque.NewNode(asterisque.WithResume(time.Minute), asterisque.WithService(svc))
+		defer here.Close()
+		defer there.Close()
+		l := &links{to: there}
+		w, err := l.dial(background)
+		require.NoError(t, err)
+		s, err := here.Attach(background, w)
+		require.NoError(t, err)
+		call := make(chan error)
+		go func() { _, err := block.Call(background, s, ""); call <- err }()
+		<-started
+		begin := time.Now()
+		l.cut()
+		require.ErrorIs(t, <-call, asterisque.ErrSessionClosed)
+		synctest.Wait()
+		require.Empty(t, there.Sessions(), "on neither side it waits for the other")
+		require.Zero(t, time.Since(begin))
+	})
+}
+
+// repository is a Repository that may fail, and that remembers what it was given.
+type repository struct {
+	asterisque.Repository
+	fail atomic.Bool
+	last atomic.Pointer[asterisque.SessionRecord]
+}
+
+func (r *repository) Put(ctx context.Context, record asterisque.SessionRecord) error {
+	if r.fail.Load() {
+		return errBroken
+	}
+	r.last.Store(&record)
+	return r.Repository.Put(ctx, record)
+}
+
+func (r *repository) Get(ctx context.Context, id [16]byte) (asterisque.SessionRecord, bool, error) {
+	if r.fail.Load() {
+		return asterisque.SessionRecord{}, false, errBroken
+	}
+	return r.Repository.Get(ctx, id)
+}
+
+func (r *repository) Delete(ctx context.Context, id [16]byte) error {
+	if r.fail.Load() {
+		return errBroken
+	}
+	return r.Repository.Delete(ctx, id)
+}
+
+func TestARepositoryThatFailsCostsTheResumeOnly(t *testing.T) {
+	for name, failing := range map[string]func(r *repository){
+		"it works":             func(*repository) {},
+		"it fails":             func(r *repository) { r.fail.Store(true) },
+		"it has lost its data": func(r *repository) { r.Repository = asterisque.NewRepository() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := &repository{Repository: asterisque.NewRepository()}
+				if name == "it fails" {
+					failing(r)
+				}
+				conn, l, _, there := link(t, echoService(), asterisque.Reconnect{}, asterisque.WithResume(time.Minute), asterisque.WithRepository(r))
+				_, err := echo.Call(background, conn, "x")
+				require.NoError(t, err)
+				before := conn.Session()
+				if name == "it has lost its data" {
+					for _, s := range there.Sessions() {
+						require.NoError(t, r.Delete(background, s.ID()))
+					}
+				}
+				l.cut()
+				if name == "it has lost its data" { // the session stores it again when it goes away
+					synctest.Wait()
+				}
+				_, err = echo.Call(background, conn, "x")
+				if name == "it fails" && errors.Is(err, asterisque.ErrUnavailable) { // it was made on the old session
+					_, err = echo.Call(background, conn, "x")
+				}
+				require.NoError(t, err)
+				if name == "it fails" {
+					require.NotSame(t, before, conn.Session())
+				} else {
+					require.Same(t, before, conn.Session())
+				}
+			})
+		})
+	}
+}
+
+func TestARecordHoldsNoSecretAndIsRemovedWithItsSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &repository{Repository: asterisque.NewRepository()}
+		node := asterisque.NewNode(asterisque.WithID("b"), asterisque.WithResume(time.Minute), asterisque.WithRepository(r))
+		defer node.Close()
+		p, first := rawTo(t, node, resumable())
+		synctest.Wait()
+		record := r.last.Load()
+		require.Equal(t, first.Session, record.Session[:])
+		require.Equal(t, "b", record.Node)
+		require.True(t, record.Expires.IsZero(), "it has a wire")
+		require.NotContains(t, string(record.Secret[:]), string(first.Secret))
+		text, err := json.Marshal(record)
+		require.NoError(t, err)
+		var again asterisque.SessionRecord
+		require.NoError(t, json.Unmarshal(text, &again))
+		require.Equal(t, *record, again)
+
+		p.w.Close()
+		synctest.Wait()
+		require.Equal(t, time.Now().Add(time.Minute), r.last.Load().Expires, "it is away")
+		q, _ := rawTo(t, node, resuming(first, 0))
+		synctest.Wait()
+		require.True(t, r.last.Load().Expires.IsZero(), "it is back")
+		q.send(codec.SessionClose{Code: codec.SessionClosed})
+		synctest.Wait()
+		require.Empty(t, node.Sessions())
+		_, ok, err := r.Get(background, record.Session)
+		require.NoError(t, err)
+		require.False(t, ok)
+	})
+}
+
+func TestARepositoryForgetsWhatHasExpired(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := asterisque.NewRepository()
+		put := func(id byte, expires time.Time) {
+			require.NoError(t, r.Put(background, asterisque.SessionRecord{Session: [16]byte{id}, Expires: expires}))
+		}
+		has := func(id byte) bool {
+			record, ok, err := r.Get(background, [16]byte{id})
+			require.NoError(t, err)
+			require.Equal(t, ok, record.Session == [16]byte{id})
+			return ok
+		}
+		put(1, time.Time{})
+		put(2, time.Now().Add(time.Minute))
+		require.True(t, has(1))
+		require.True(t, has(2))
+		require.False(t, has(3))
+		time.Sleep(time.Minute)
+		require.True(t, has(1), "a session that has its wire does not expire")
+		require.False(t, has(2))
+		put(2, time.Now().Add(time.Minute))
+		require.True(t, has(2), "stored again")
+		for id := range byte(100) {
+			put(10+id, time.Now().Add(time.Second))
+		}
+		time.Sleep(time.Minute)
+		put(3, time.Time{})
+		for _, id := range []byte{10, 50, 109} {
+			require.False(t, has(id))
+		}
+		require.NoError(t, r.Delete(background, [16]byte{1}))
+		require.NoError(t, r.Delete(background, [16]byte{1}), "it is gone already")
+		require.False(t, has(1))
+		require.True(t, has(3))
+	})
+}

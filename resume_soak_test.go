@@ -1,0 +1,43 @@
+package asterisque_test
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+)
+
+// TestCutsLeaveNothingBehind compares memory and goroutines before and after many.
+func TestCutsLeaveNothingBehind(t *testing.T) {
+	cuts := 100
+	if *soak {
+		cuts = 1000
+	}
+	for name, opt := range map[string]asterisque.Option{"with resume": asterisque.WithResume(time.Minute), "without": asterisque.WithResume(0)} {
+		t.Run(name, func(t *testing.T) {
+			conn, wires := lasting(t, echoService(), opt)
+			cut := func(n int) {
+				for range n {
+					wires.cut()
+					for answered := 0; answered < 2; answered++ {
+						if _, err := echo.Call(background, conn, "x"); err != nil { // made on a session that ended
+							answered = 0
+						}
+					}
+				}
+			}
+			cut(20)
+			before, goroutines := heap(), runtime.NumGoroutine()
+			begin := time.Now()
+			cut(cuts)
+			t.Logf("%d cuts in %v: heap %d -> %d bytes, goroutines %d -> %d", cuts, time.Since(begin).Round(time.Millisecond), before, heap(), goroutines, runtime.NumGoroutine())
+			settled(t, func() bool { return runtime.NumGoroutine() <= goroutines+10 })
+			if !raceDetector {
+				require.InDelta(t, before, heap(), 1<<20)
+			}
+		})
+	}
+}
