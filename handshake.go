@@ -150,7 +150,7 @@ func (h *handshake) limit(ctx context.Context) (limited context.Context, done fu
 		}
 		defer h.mu.Unlock()
 		defer time.AfterFunc(h.cfg.handshake/4, func() { h.w.Close() }).Stop()
-		h.w.WriteFrames([][]byte{codec.SessionClose{Code: codec.Handshake, Message: context.Cause(ctx).Error()}.AppendTo(nil)})
+		h.w.WriteFrames([][]byte{codec.SessionClose{Code: codec.Expired, Message: context.Cause(ctx).Error()}.AppendTo(nil)})
 	})
 	return ctx, func() { stop(); cancel() }
 }

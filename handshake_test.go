@@ -134,7 +134,7 @@ func TestASilentPeerIsGoneWithinTheHandshakeTimeout(t *testing.T) {
 		result := make(chan error, 1)
 		go func() { _, err := node.Accept(background, b); result <- err }()
 		p := &rawPeer{t, a}
-		p.wantSessionClose(codec.Handshake, "not completed in time")
+		p.wantSessionClose(codec.Expired, "not completed in time")
 		err := <-result
 		require.ErrorIs(t, err, asterisque.ErrHandshake)
 		require.ErrorContains(t, err, "did not complete the handshake within 5s")

@@ -30,6 +30,9 @@ func (s *Session) Open(ctx context.Context, function uint16, params []byte, opts
 
 // open is Open. name is that of the function, if it is known.
 func (s *Session) open(ctx context.Context, function uint16, name string, params []byte, cfg callConfig) (*pipe.Pipe, error) {
+	if cfg.durable {
+		return nil, neverSent(codec.ErrUnavailable.Withf("a call that carries Blocks cannot be durable: Call can"))
+	}
 	done := func(error) {}
 	if t := s.cfg.tracer; t != nil {
 		cfg.trace, done = t.Call(ctx, s, function, name)

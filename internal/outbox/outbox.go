@@ -33,6 +33,9 @@ const (
 	// maxControls bounds the batch for Controls, which no limit counts: a peer that makes this side answer and never reads must not cost memory.
 	maxControls = 1 << 20
 
+	// maxEntries does the same for what is kept for a resume: Controls, Credits among them, are kept until they are acknowledged, and no limit counts them either.
+	maxEntries = 1 << 18
+
 	lengthSize = 4 // of the length before each frame
 )
 
@@ -43,8 +46,8 @@ var (
 	// ErrEnded is returned by Put for what must not follow on its pipe: a Block after the end of its direction, anything after a Close.
 	ErrEnded = errors.New("outbox: the pipe takes no more")
 
-	// ErrFlood is returned by PutControl when the peer provokes Controls and does not read them.
-	ErrFlood = errors.New("outbox: the peer does not read the answers to its Controls")
+	// ErrFlood is returned by PutControl when the peer provokes Controls and does not read them, or does not acknowledge what it reads.
+	ErrFlood = errors.New("outbox: the peer does not read, or does not acknowledge, the answers to its Controls")
 )
 
 // TooLargeError is returned by Put for a message whose frame may exceed what the peer accepts. Nothing was sent.
@@ -152,6 +155,9 @@ func (o *Outbox) PutControl(c codec.Control) (write bool, err error) {
 		return false, ErrClosed
 	}
 	if len(o.batch)-o.holds.bytes > maxControls { // a message of any size departs by itself
+		return false, ErrFlood
+	}
+	if o.log != nil && o.log.entries.Len() > maxEntries {
 		return false, ErrFlood
 	}
 	o.appendLocked(c)
