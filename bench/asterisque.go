@@ -16,6 +16,8 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 	"github.com/asterisque-go/asterisque/stream"
 	"github.com/asterisque-go/asterisque/wire"
+	_ "github.com/asterisque-go/asterisque/wire/smuxwire"
+	_ "github.com/asterisque-go/asterisque/wire/wswire"
 )
 
 // The contract of the benchmark.

@@ -2,12 +2,16 @@ module github.com/asterisque-go/asterisque/bench
 
 go 1.25.0
 
-replace github.com/asterisque-go/asterisque => ../
+replace (
+	github.com/asterisque-go/asterisque => ../
+	github.com/asterisque-go/asterisque/wire/wswire => ../wire/wswire
+)
 
 require (
 	connectrpc.com/connect v1.21.0
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/asterisque-go/asterisque v0.0.0
+	github.com/asterisque-go/asterisque/wire/wswire v0.0.0
 	github.com/containerd/ttrpc v1.2.10
 	github.com/hashicorp/yamux v0.1.2
 	github.com/libp2p/go-yamux/v5 v5.1.0
@@ -26,6 +30,7 @@ require (
 	codeberg.org/go-pdf/fpdf v0.11.1 // indirect
 	git.sr.ht/~sbinet/gg v0.7.0 // indirect
 	github.com/ajstarks/svgo v0.0.0-20211024235047-1546f124cd8b // indirect
+	github.com/coder/websocket v1.8.15 // indirect
 	github.com/containerd/log v0.1.0 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.6 // indirect
 	github.com/golang/freetype v0.0.0-20170609003504-e2365dfdc4a0 // indirect

@@ -26,6 +26,8 @@ func implementations() []*impl {
 		overScheme("tcp"),
 		overScheme("tls"),
 		overScheme("unix"),
+		overScheme("ws"),
+		overScheme("smux"),
 		pingPongFloor(), pipelinedFloor(), copyFloor(),
 		grpcImpl(), ttrpcImpl(), drpcImpl(), drpcPoolImpl(), netrpcImpl(), connectImpl(),
 		yamuxImpl(), libp2pImpl(), smuxImpl(), quicImpl(),

@@ -110,7 +110,7 @@ func TestOnlyAndImplChoose(t *testing.T) {
 	require.Equal(t, set("grpc", "asterisque"), impls, "the pattern is for the whole name")
 
 	impls, _ = chosen(t, "-impl", "asterisque.*")
-	require.Equal(t, set("asterisque", "asterisque-tls", "asterisque-unix"), impls)
+	require.Equal(t, set("asterisque", "asterisque-tls", "asterisque-unix", "asterisque-ws", "asterisque-smux"), impls)
 
 	_, works = chosen(t, "-only", "call-.*")
 	require.Equal(t, set("call-64B", "call-4KiB", "call-64KiB", "call-struct"), works)
@@ -134,9 +134,9 @@ func TestFlagsThatMakeNoSense(t *testing.T) {
 		require.Contains(t, stderr, c.want)
 	}
 	for args, want := range map[string]string{
-		"-only nothing":       "there is nothing to measure",
-		"-cell call-64B/1":    "there is no such cell; one is, for example, call-64B/1/asterisque",
-		"-cell x/1/smux":      "-cell x/1/smux: there is no such cell",
+		"-only nothing":         "there is nothing to measure",
+		"-cell call-64B/1":      "there is no such cell; one is, for example, call-64B/1/asterisque",
+		"-cell x/1/smux":        "-cell x/1/smux: there is no such cell",
 		"-guard 6 -time 1ms -h": "",
 	} {
 		code, _, stderr := bench(fakes(), strings.Fields(args)...)
