@@ -2,18 +2,13 @@ package asterisque
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/pipe"
-	"github.com/asterisque-go/asterisque/wire"
 )
 
 // Caller is what calls are made on: a [Session], or a [Connection], which finds one.
@@ -44,25 +39,6 @@ func (s ConnectionState) String() string {
 		return "lost"
 	}
 	return fmt.Sprintf("state %d", uint8(s))
-}
-
-// Reconnect says how a [Connection] connects again. The zero Reconnect is ready to use.
-type Reconnect struct {
-	// First and Most are the waits between attempts: the first attempt is made at once, the next after First, and then after twice as long each time, at most Most. Each wait is by chance
-	// up to a half shorter. 0 stands for 50 ms and 5 s.
-	First, Most time.Duration
-
-	// GiveUp is after how long without a connection it is given up; 0 is never.
-	GiveUp time.Duration
-
-	// Durable is how many calls made with [WithDurable] may be under way at most; 0 stands for 1,024.
-	Durable int
-
-	// OnState is called with each change of state, one after the other, and for Lost with the reason. It must not block. It may be nil.
-	OnState func(c *Connection, state ConnectionState, err error)
-
-	// Dial makes the Wire, instead of a URL. It may be nil.
-	Dial func(ctx context.Context) (wire.Wire, error)
 }
 
 // Connection keeps a session with one node: when its Wire is lost, it connects again. If both nodes have [WithResume] the session goes on, with its calls and streams; otherwise, or
@@ -316,107 +292,4 @@ func (c *Connection) lost(s *Session) {
 	default:
 	}
 	c.away <- s
-}
-
-// connect tries until there is a session: s, if that can be resumed, or a new one.
-func (c *Connection) connect(s *Session, back *backoff) (*Session, error) {
-	ctx := c.ctx
-	if c.how.GiveUp > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, c.how.GiveUp)
-		defer cancel()
-	}
-	for {
-		next, err := c.attempt(ctx, s)
-		switch {
-		case err == nil:
-			return next, nil
-		case c.ctx.Err() != nil:
-			return nil, c.Err()
-		case hopeless(err):
-			return nil, err
-		case s != nil && s.ctx.Err() != nil:
-			s = nil // it was not resumed in time
-		}
-		c.node.cfg.log.Info("connecting failed", "url", c.url, "error", err)
-		if !sleep(ctx, back.next()) {
-			if c.ctx.Err() != nil {
-				return nil, c.Err()
-			}
-			return nil, c.late(ctx, err)
-		}
-	}
-}
-
-// late returns the error of connecting until ctx left no time for another attempt, of which the last one failed with err.
-func (c *Connection) late(ctx context.Context, err error) *Abort {
-	a := &Abort{Code: codec.Unavailable, Message: fmt.Sprintf("no connection with %s within the time for it", c.name()), Cause: err}
-	end, _ := ctx.Deadline()
-	if own, ok := c.ctx.Deadline(); ok && !own.After(end) {
-		a.Code = codec.Expired // that of the context which the application gave, and not GiveUp
-	}
-	return a
-}
-
-// attempt tries once to connect, and to resume s unless that is nil.
-func (c *Connection) attempt(ctx context.Context, s *Session) (*Session, error) {
-	w, err := c.dial(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var was *former
-	if s != nil {
-		was = &former{session: s.id, secret: s.res.secret, received: s.got.Load()}
-	}
-	h := handshake{w: w, cfg: c.node.configFor(w)}
-	a, err := h.dial(ctx, was)
-	if err != nil {
-		return nil, err
-	}
-	if was != nil && a.session == s.id {
-		if err := s.comeBack(ctx, &comeback{wire: w, received: a.received}); err != nil {
-			w.Close()
-			s.fail(codec.ErrUnavailable.Withf("the session could not be resumed: %v", err))
-			<-s.gone
-			return nil, err
-		}
-		return s, nil
-	}
-	if s != nil {
-		s.fail(codec.ErrUnavailable.Withf("the session could not be resumed: the peer does not have it any more"))
-		<-s.gone
-	}
-	return c.node.begin(&h, a, c.node.ownGrant(), true, func(s *Session) {
-		s.onAway = func() { c.lost(s) }
-	})
-}
-
-func (c *Connection) dial(ctx context.Context) (wire.Wire, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.node.cfg.handshake)
-	defer cancel()
-	if c.how.Dial != nil {
-		return c.how.Dial(ctx)
-	}
-	return wire.Dial(ctx, c.url, wire.Options{TLS: c.node.cfg.tls})
-}
-
-// hopeless reports whether connecting again would fail in the same way.
-func hopeless(err error) bool {
-	var (
-		verification *tls.CertificateVerificationError
-		alert        tls.AlertError
-		header       tls.RecordHeaderError
-		unknown      x509.UnknownAuthorityError
-		host         x509.HostnameError
-		invalid      x509.CertificateInvalidError
-	)
-	if errors.As(err, &verification) || errors.As(err, &alert) || errors.As(err, &header) || errors.As(err, &unknown) || errors.As(err, &host) || errors.As(err, &invalid) {
-		return true
-	}
-	var operation *net.OpError
-	if errors.As(err, &operation) && operation.Op == "remote error" {
-		return true // an alert: the peer does not accept this side's certificate, or misses it
-	}
-	refused := errors.Is(err, ErrHandshake) || errors.Is(err, ErrUnauthorized)
-	return refused && !errors.Is(err, errPassing) || errors.Is(err, wire.ErrURL) || err == error(errNodeClosed) // its code says less
 }
