@@ -261,6 +261,7 @@ func TestWithoutResumeOnBothSidesASessionEndsWithItsWire(t *testing.T) {
 				require.NotSame(t, before, conn.Session())
 				require.NotEqual(t, before.ID(), conn.Session().ID())
 				require.Zero(t, time.Since(begin))
+				synctest.Wait() // for the end of the old session
 				require.Len(t, there.Sessions(), 1)
 			})
 		})

@@ -131,6 +131,7 @@ func TestADurableCallOutlivesItsSession(t *testing.T) {
 		require.Equal(t, 2, <-answers, "the last session gets the answer of the one handler")
 		require.Equal(t, []int{1}, l.list())
 		require.False(t, ended.Load(), "which has gone on")
+		synctest.Wait()
 		require.Len(t, there.Sessions(), 1)
 	})
 }

@@ -118,6 +118,7 @@ func TestWhatComesLateOverAnOldWireDoesNotExist(t *testing.T) {
 		q.answer()
 		q.answer()
 		require.EqualValues(t, 3, ran.Load(), "what is sent again is run")
+		synctest.Wait()
 		require.Len(t, node.Sessions(), 1)
 	})
 }
@@ -161,6 +162,7 @@ func TestOfTwoThatResumeAtOnceOneHasTheSession(t *testing.T) {
 		has.send(&codec.Open{Pipe: 0, Function: 50})
 		has.answer()
 		require.EqualValues(t, 1, ran.Load())
+		synctest.Wait()
 		require.Len(t, node.Sessions(), 1)
 		has.w.Close() // perhaps the peer means the other wire
 		if count == 1 {
