@@ -133,9 +133,10 @@ func (h *handshake) accept(ctx context.Context, n *Node) (a agreement, g Grant, 
 	if a.resume {
 		a.secret = newSecret()
 		reply.Secret = a.secret[:]
+		n.expect(a.session)
 	}
 	if err := h.send(reply); err != nil {
-		return a, g, nil, h.failed(ctx, err)
+		return a, g, nil, h.failed(ctx, err) // with the agreement: the session is no longer expected
 	}
 	return a, g, nil, nil
 }

@@ -32,7 +32,8 @@ type Node struct {
 	serving  map[wire.Listener]struct{}
 	past     Stats // sums over the sessions that have ended
 
-	resumable map[[codec.SessionSize]byte]*Session // of sessions, those that the peer may resume
+	resumable map[[codec.SessionSize]byte]*Session      // of sessions, those that the peer may resume
+	beginning map[[codec.SessionSize]byte]chan struct{} // sessions that will be among them in a moment; closed then
 
 	connections map[*Connection]struct{} // that are not over
 
@@ -45,7 +46,7 @@ type Node struct {
 // NewNode returns a Node. It never fails: an option whose value does not fit is reported, by name, by the first method that needs it.
 func NewNode(opts ...Option) *Node {
 	n := &Node{
-		sessions: make(map[*Session]struct{}), serving: make(map[wire.Listener]struct{}), resumable: make(map[[codec.SessionSize]byte]*Session),
+		sessions: make(map[*Session]struct{}), serving: make(map[wire.Listener]struct{}), resumable: make(map[[codec.SessionSize]byte]*Session), beginning: make(map[[codec.SessionSize]byte]chan struct{}),
 	}
 	n.cfg, n.invalid = newConfig(opts)
 	n.born, n.workers.limit = time.Now(), n.cfg.nodeWorkers
@@ -99,6 +100,7 @@ func (n *Node) Accept(ctx context.Context, w wire.Wire) (*Session, error) {
 func (n *Node) accept(ctx context.Context, w wire.Wire, refusal error, prepare func(*Session)) (*Session, error) {
 	h := handshake{w: w, cfg: n.configFor(w), refusal: refusal}
 	a, g, resumed, err := h.accept(ctx, n)
+	defer n.begun(a.session)
 	if err != nil || resumed != nil {
 		return resumed, err
 	}
@@ -142,6 +144,7 @@ func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, prepare f
 	}
 	n.lookAfter(s)
 	s.endWithCertificate()
+	s.keepRecord(time.Time{})
 	go s.run() // ends with the Wire
 	if n.cfg.onSession != nil {
 		n.cfg.onSession(s)
@@ -153,6 +156,15 @@ var errNodeClosed = neverSent(codec.ErrUnavailable.Withf("the node is closed"))
 
 // former returns the session that a peer wants to resume, if it may.
 func (n *Node) former(ctx context.Context, was former, p Peer) *Session {
+	n.mu.Lock()
+	begins := n.beginning[was.session]
+	n.mu.Unlock()
+	if begins != nil { // its peer has lost the Wire already
+		select {
+		case <-begins:
+		case <-ctx.Done():
+		}
+	}
 	r, ok, err := n.cfg.repository.Get(ctx, was.session)
 	if err != nil {
 		n.cfg.log.Warn("repository failed", "error", err)
@@ -163,6 +175,22 @@ func (n *Node) former(ctx context.Context, was former, p Peer) *Session {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.resumable[was.session]
+}
+
+// expect notes that the peer is about to know of a session, which begins when begun is called, or never will.
+func (n *Node) expect(id [codec.SessionSize]byte) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.beginning[id] = make(chan struct{})
+}
+
+func (n *Node) begun(id [codec.SessionSize]byte) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if c := n.beginning[id]; c != nil {
+		close(c)
+		delete(n.beginning, id)
+	}
 }
 
 // forget is called by a session that has ended.

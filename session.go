@@ -193,7 +193,6 @@ func (s *Session) cause() *Abort { return codec.AbortOf(context.Cause(s.ctx)) }
 // run is the life of a session. It ends when the Wire does, and no other one comes.
 func (s *Session) run() {
 	s.log.Info("session begins", "session", s, "peer", s.about.ID, "addr", s.about.RemoteAddr)
-	s.keepRecord(time.Time{})
 	for a := s.readLoop(); ; a = s.readLoop() {
 		if !s.resumable(a) {
 			s.fail(a)
