@@ -30,8 +30,11 @@ func (p *port) Send(ctx context.Context, b pipe.Outgoing) error {
 		return a
 	}
 	write, err := p.handBlock(&b, p.s.outbound.State())
-	if write {
+	switch {
+	case write && len(b.Payload) <= smallBlock:
 		p.s.writeBlock()
+	case write:
+		p.s.write()
 	}
 	return err
 }

@@ -57,7 +57,10 @@ func (s *Session) write() {
 	s.writers.Go(s.writeLoop)
 }
 
-// writeBlock is write for who has put a Block. If nothing has come from the peer since the last time, more Blocks are likely to follow at once: then a goroutine writes, so that those which come
+// smallBlock is the size, in bytes, up to which a Block is better written together with others.
+const smallBlock = 8 << 10
+
+// writeBlock is write for who has put a small Block. If nothing has come from the peer since the last time, more Blocks are likely to follow at once: then a goroutine writes, so that those which come
 // while it does share its next write.
 func (s *Session) writeBlock() {
 	if heard := s.live.frames.Load() + 1; s.streaming.Swap(heard) == heard {
