@@ -59,7 +59,7 @@ func newIncoming(s *Session, m *codec.Open, h *handler) (c *incoming) {
 		call := new(pipeCall)
 		c = &call.incoming
 		c.pipe = &call.whole
-		cfg := pipe.Config{Function: m.Function, Priority: p, Port: c, SendLimit: s.peer.window, Window: s.cfg.window}
+		cfg := pipe.Config{Function: m.Function, Priority: p, Port: c, SendLimit: s.window, Window: s.cfg.window}
 		if at == nil {
 			cfg.Context = c
 		}

@@ -23,7 +23,7 @@ type Session struct {
 	node   *Node
 	cfg    *config
 	log    *slog.Logger
-	peer   agreement
+	window uint64 // what may be sent on each pipe at first, in bytes; 0: any number
 	about  Peer
 	values codec.Values
 	lender codec.Lender // values, or nil if they lend nothing
@@ -64,7 +64,7 @@ type Session struct {
 	got    atomic.Uint64 // countable frames that have arrived and been dealt with
 	acking atomic.Bool   // the timer of res will send an Ack
 	away   atomic.Bool   // it has no Wire, and waits for another one
-	halted chan struct{} // holds one when the writer has found out that the Wire is lost, and stays the writer
+	halted chan struct{} // holds one when the writer has found out that the Wire is lost, and stays the writer; nil without res
 	onGone func()        // called by run at the very end; may be nil; fixed
 	onAway func()        // called by run when the Wire is lost; may be nil; fixed
 
@@ -91,8 +91,8 @@ type Peer struct {
 // newSession makes a session of what the handshake agreed on. Whoever calls it starts run.
 func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled bool) *Session {
 	s := &Session{
-		id: a.session, node: n, cfg: cfg, log: cfg.log, peer: a, about: a.about, values: a.values, svc: g.Service, highest: *g.MaxPriority,
-		told: make(chan struct{}), gone: make(chan struct{}), halted: make(chan struct{}, 1),
+		id: a.session, node: n, cfg: cfg, log: cfg.log, window: a.window, about: a.about, values: a.values, svc: g.Service, highest: *g.MaxPriority,
+		told: make(chan struct{}), gone: make(chan struct{}),
 	}
 	s.lender, _ = a.values.(codec.Lender)
 	s.setWire(w)
@@ -114,6 +114,7 @@ func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled
 	}
 	s.out = outbox.New(s.table.odd, a.maxFrame, cfg.share, s.outbound.Remove, s.dropReporter())
 	if a.resume {
+		s.halted = make(chan struct{}, 1)
 		s.res = &resumption{secret: a.secret, returns: make(chan *comeback)}
 		s.out.Keep(s.got.Load)
 	}
