@@ -11,7 +11,7 @@ type HandlerOption func(*handler)
 
 // WithInline runs the function on the goroutine that reads the session's Wire, which spares a call the way to a worker. The handler must be short and must not block: nothing
 // else of the session is read meanwhile. It cannot call its caller back, which fails with ErrUnavailable; WithKey and WithConcurrency have no meaning for it, and
-// [WithWorkers] does not count it.
+// [WithWorkers] does not count it. It pays for functions that carry no Blocks ([Func]): their answers to all that has arrived are written together.
 func WithInline() HandlerOption { return func(h *handler) { h.inline = true } }
 
 // WithConcurrency bounds how many calls of the function run at once, over all sessions of the service. Others wait without keeping a worker, sessions in turn, the calls of one

@@ -219,7 +219,7 @@ func WithOnState(f func(s *Session, d Direction, state limits.State)) Option {
 // the other side, its application learns: see [pipe.Block]. f runs on any goroutine, concurrently with itself for different sessions; it must neither block nor call the session.
 func WithDropReports(f func(*Session, Drop)) Option { return func(c *config) { c.onDrop = f } }
 
-// WithOpensWindow sets how many calls a peer may have sent that no worker has taken yet; further ones wait on its side. 4,096 by default; 0 is no window, and then
+// WithOpensWindow sets how many calls a peer may have sent that no worker has taken yet; further ones wait on its side, by priority, and the last eighth is kept for those above normal. 4,096 by default; 0 is no window, and then
 // the peer's calls wait here, up to the inbound soft limit.
 func WithOpensWindow(calls int) Option { return func(c *config) { c.opens = calls } }
 
