@@ -32,7 +32,7 @@
 // seconds, which leaves it to the session to notice it sooner. A Wire buffers what its reader has not taken, up to 512 KiB at first, and up to 4 MiB for
 // a reader that keeps up; a writer waits while its peer's buffer is full. No session takes room from another of the same connection, of which there may be 100.
 //
-// Close tells the peer and waits 100 ms at most for the peer to close as well; what was written before goes out meanwhile, and for a minute after. A program that
+// Close tells the peer and waits 100 ms at most for the peer to close as well; what was written before goes out meanwhile, and for some seconds after. A program that
 // ends sooner may cut it off, for there is no operating system behind QUIC that would go on.
 //
 // For bulk transfers the operating system should grant UDP sockets larger buffers: on Linux sysctl net.core.rmem_max and net.core.wmem_max, 7500000 or more.

@@ -15,7 +15,7 @@ import (
 
 const (
 	farewell = 100 * time.Millisecond // how long Close waits for the peer to close as well, and how long the peer's writes are still taken
-	lingers  = time.Minute            // how long a peer that has not closed may read what was written before Close
+	lingers  = 4 * time.Second        // how long a peer that has not closed may read what was written before Close
 )
 
 // quicWire is the Wire over a stream.
@@ -98,7 +98,7 @@ func (s *streamConn) Close() error {
 		s.over()
 		return nil
 	}
-	go s.linger() // ends when the peer has closed, and after a minute
+	go s.linger() // ends when the peer has closed, and after lingers
 	return nil
 }
 
