@@ -155,7 +155,7 @@ func (s *Session) comeBack(ctx context.Context, c *comeback) error {
 	}
 }
 
-// count counts a frame that has been dealt with.
+// countFrame counts a frame that has been dealt with.
 func (s *Session) countFrame(frame []byte) {
 	if !codec.Countable(frame) {
 		return

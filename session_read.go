@@ -29,7 +29,7 @@ func (s *Session) readLoop() *Abort {
 	defer s.writeAnswers()
 	for n, bytes := 0, 0; ; n++ {
 		turn := n == readTurn || bytes >= readTurnBytes
-		if turn || !buffered() {
+		if s.unwritten && (turn || !buffered()) {
 			s.writeAnswers()
 		}
 		if turn {

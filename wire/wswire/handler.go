@@ -117,12 +117,10 @@ type hijacker struct {
 // Hijack implements http.Hijacker.
 func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
-	if err == nil {
-		wire.BoundUnsent(c)
-	}
 	if err != nil {
 		return nil, nil, err
 	}
+	wire.BoundUnsent(c)
 	h.conn = &conn{Conn: c}
 	rw.Writer.Reset(h.conn)
 	return h.conn, rw, nil
