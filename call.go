@@ -15,9 +15,10 @@ type call struct {
 	port
 	priority priority.Priority
 	function uint16
-	done     chan struct{} // holds one token once result or abort is set
-	own      bool          // the result goes to the application, and is not in buf
-	buf      []byte        // of a typed call: its parameters, and unless own is set its result; kept for the next call
+	open     outbox.Message // belongs to the outbox until it has departed
+	done     chan struct{}  // holds one token once result or abort is set
+	own      bool           // the result goes to the application, and is not in buf
+	buf      []byte         // of a typed call: its parameters, and unless own is set its result; kept for the next call
 	result   []byte
 	abort    *Abort
 	box      any // of a typed call; see boxFor
@@ -56,7 +57,7 @@ func newCall(s *Session, cfg callConfig, own bool) *call {
 // free gives c back. The result is gone then, unless it is the application's.
 func (c *call) free() {
 	pool := &c.s.node.calls
-	c.port, c.abort = port{}, nil
+	c.port, c.open, c.abort = port{}, outbox.Message{}, nil
 	if c.result = nil; cap(c.buf) > keepResult {
 		c.buf = nil
 	}
@@ -86,9 +87,15 @@ func (c *call) do(ctx context.Context, function uint16, name string, params []by
 // send sends the call and waits for its end. sent is called in between, unless it is nil.
 func (c *call) send(ctx context.Context, p *permit, function uint16, params []byte, sent func()) *Abort {
 	c.nest, c.function = p.lends, function
-	if err := c.put(&outbox.Message{Type: codec.OpenType, Function: function, Payload: params, Meta: p.meta, Expires: p.expires, Departer: c}); err != nil {
+	c.open = outbox.Message{Type: codec.OpenType, Function: function, Payload: params, Meta: p.meta, Expires: p.expires, Departer: c}
+	write, err := c.s.out.Enter(&c.flow, &c.open)
+	if err != nil {
+		c.s.outbound.Remove(1, len(params))
 		c.unsent()
-		return codec.AbortOf(err)
+		return codec.AbortOf(c.s.sendError(err))
+	}
+	if write {
+		c.s.write()
 	}
 	if sent != nil {
 		sent()

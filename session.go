@@ -108,7 +108,6 @@ func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled
 			s.windows[function] = &callWindow{size: calls}
 		}
 	}
-	s.table.pipes = make(map[uint64]endpoint)
 	if !dialled {
 		s.table.odd = 1
 	}

@@ -41,10 +41,11 @@ type table struct {
 	odd uint64 // lowest bit of the ids of pipes that this side opens; fixed
 
 	mu         sync.Mutex
-	pipes      map[uint64]endpoint // guarded by mu, as all below; nil once the session has ended
-	lastOpened uint64              // highest id of this side that departed, +1; 0: none
-	lastSeen   uint64              // highest id of the peer, +1; 0: none
-	empty      chan struct{}       // closed when no pipe is left; nil while nobody waits
+	pipes      [2]slots      // guarded by mu, as all below; by the lowest bit of their ids
+	ended      bool          // the session has ended, and nothing is added
+	lastOpened uint64        // highest id of this side that departed, +1; 0: none
+	lastSeen   uint64        // highest id of the peer, +1; 0: none
+	empty      chan struct{} // closed when no pipe is left; nil while nobody waits
 }
 
 // depart adds e, whose Open is about to leave.
@@ -52,8 +53,8 @@ func (t *table) depart(id uint64, e endpoint) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lastOpened = id + 1
-	if t.pipes != nil {
-		t.pipes[id] = e
+	if !t.ended {
+		t.pipes[id&1].put(id, e)
 	}
 }
 
@@ -79,10 +80,10 @@ func (t *table) checkLocked(id uint64) error {
 func (t *table) accept(id uint64, e endpoint) (ok bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err := t.checkLocked(id); err != nil || t.pipes == nil {
+	if err := t.checkLocked(id); err != nil || t.ended {
 		return false, err
 	}
-	t.pipes[id] = e
+	t.pipes[id&1].put(id, e)
 	return true, nil
 }
 
@@ -90,7 +91,7 @@ func (t *table) accept(id uint64, e endpoint) (ok bool, err error) {
 func (t *table) find(id uint64) (endpoint, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	e := t.pipes[id]
+	e := t.pipes[id&1].get(id)
 	if e == nil && !t.knownLocked(id) {
 		return nil, violation("message for pipe %d, which was never opened", id)
 	}
@@ -101,7 +102,7 @@ func (t *table) find(id uint64) (endpoint, error) {
 func (t *table) enclosure(id uint64) *enclosure {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if e := t.pipes[id]; e != nil {
+	if e := t.pipes[id&1].get(id); e != nil {
 		return e.enclosing()
 	}
 	return nil
@@ -111,11 +112,10 @@ func (t *table) enclosure(id uint64) *enclosure {
 func (t *table) take(id uint64) (endpoint, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	e := t.pipes[id]
+	e := t.removeLocked(id)
 	if e == nil && !t.knownLocked(id) {
 		return nil, violation("Close for pipe %d, which was never opened", id)
 	}
-	t.removeLocked(id)
 	return e, nil
 }
 
@@ -123,19 +123,25 @@ func (t *table) take(id uint64) (endpoint, error) {
 func (t *table) remove(id uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, ok := t.pipes[id]
-	t.removeLocked(id)
-	return ok
+	return t.removeLocked(id) != nil
 }
 
 // end empties the table for good and returns what was in it.
-func (t *table) end() map[uint64]endpoint {
+func (t *table) end() (open []endpoint) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	pipes := t.pipes
-	t.pipes = nil
+	open = t.allLocked()
+	t.pipes, t.ended = [2]slots{}, true
 	t.signalLocked()
-	return pipes
+	return open
+}
+
+func (t *table) allLocked() []endpoint {
+	all := make([]endpoint, 0, t.lenLocked())
+	for i := range t.pipes {
+		t.pipes[i].all(func(e endpoint) { all = append(all, e) })
+	}
+	return all
 }
 
 // lastAccepted returns the highest id that the peer has used.
@@ -164,9 +170,10 @@ func (t *table) drained() <-chan struct{} {
 func (t *table) infos() ([]PipeInfo, []endpoint) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	infos, endpoints := make([]PipeInfo, 0, len(t.pipes)), make([]endpoint, 0, len(t.pipes))
-	for _, e := range t.pipes {
-		infos, endpoints = append(infos, e.info()), append(endpoints, e)
+	endpoints := t.allLocked()
+	infos := make([]PipeInfo, len(endpoints))
+	for i, e := range endpoints {
+		infos[i] = e.info()
 	}
 	return infos, endpoints
 }
@@ -174,8 +181,10 @@ func (t *table) infos() ([]PipeInfo, []endpoint) {
 func (t *table) len() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.pipes)
+	return t.lenLocked()
 }
+
+func (t *table) lenLocked() int { return t.pipes[0].len() + t.pipes[1].len() }
 
 func (t *table) knownLocked(id uint64) bool {
 	if id&1 == t.odd {
@@ -184,13 +193,14 @@ func (t *table) knownLocked(id uint64) bool {
 	return id < t.lastSeen
 }
 
-func (t *table) removeLocked(id uint64) {
-	delete(t.pipes, id)
+func (t *table) removeLocked(id uint64) endpoint {
+	e := t.pipes[id&1].remove(id)
 	t.signalLocked()
+	return e
 }
 
 func (t *table) signalLocked() {
-	if t.empty != nil && len(t.pipes) == 0 {
+	if t.empty != nil && t.lenLocked() == 0 {
 		close(t.empty)
 		t.empty = nil
 	}

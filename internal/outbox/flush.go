@@ -17,7 +17,8 @@ type flush struct {
 // Flush returns a channel that is closed when all that has been put before was given to the Wire, or dropped. If the Outbox is closed first, it never is.
 func (o *Outbox) Flush() <-chan struct{} {
 	o.mu.Lock()
-	defer o.mu.Unlock()
+	defer o.unlock()
+	o.admitLocked()
 	done := make(chan struct{})
 	if !o.writing {
 		close(done)

@@ -121,8 +121,9 @@ func (o *Outbox) appendAckLocked(count uint64) {
 // the Wire fails.
 func (o *Outbox) Halt() (claimed bool) {
 	o.mu.Lock()
-	defer o.mu.Unlock()
+	defer o.unlock()
 	o.halted = true
+	o.admitLocked()
 	claimed, o.writing = !o.writing, true
 	return claimed
 }

@@ -26,7 +26,8 @@ type Message struct {
 	Sender   Sender    // of a Block
 	Departer Departer  // of an Open
 
-	flow  *Flow          // while queued
+	flow  *Flow          // while queued, or in the intake
+	older *Message       // while in the intake
 	mem   *buffer.Buffer // of Payload, if it is lent
 	flush uint64         // how many flushes had begun when the message was put
 }

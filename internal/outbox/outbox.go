@@ -3,6 +3,8 @@
 // A message is encoded straight into the departing batch, one append under one lock, as long as the batch has room. Only when the peer or the transport does
 // not keep up, messages wait in the queue, ordered by priority and fair between pipes, so that an urgent one never waits behind more than the batch.
 //
+// Opens of callers, of which there may be thousands at once, come in without the lock: see [Outbox.Enter].
+//
 // The outbox knows neither wires nor limits. It has at most one writer at a time: Put tells its caller to become the writer when there is none, and the
 // writer alternates between [Outbox.Take], the Wire and [Outbox.Written] until Take says that nothing is left.
 package outbox
@@ -63,10 +65,12 @@ func (e *TooLargeError) Error() string {
 type Outbox struct {
 	written func(messages, bytes int) // these are fixed
 	dropped func(Drop)                // nil if nobody wants to know
+	max     int                       // bytes of the largest frame that the peer accepts
+
+	intake intake
 
 	mu      sync.Mutex
-	max     int    // guarded by mu, like all below; bytes of the largest frame that the peer accepts
-	nextID  uint64 // of the next pipe opened here
+	nextID  uint64 // guarded by mu, like all below; of the next pipe opened here
 	batch   []byte // the next to be taken: frames, each behind its length
 	holds   amount // messages in batch
 	flight  amount // messages that the writer has taken and not yet written
@@ -110,9 +114,10 @@ func (o *Outbox) Put(f *Flow, m *Message) (write bool, err error) {
 	if f.closed || f.ended && m.Type == codec.BlockType {
 		return false, ErrEnded
 	}
-	if size := m.size(); size > o.max-HeadSize {
-		return false, &TooLargeError{Size: size, Limit: o.max - HeadSize}
+	if err := o.tooLarge(m); err != nil {
+		return false, err
 	}
+	o.admitLocked()
 	if m.Pressed && f.thin(m) {
 		f.more().tail++
 		o.dropLocked(f, m, Thinned)
@@ -121,16 +126,30 @@ func (o *Outbox) Put(f *Flow, m *Message) (write bool, err error) {
 	if f.rest != nil && (m.Type == codec.BlockType || m.Type == codec.CloseType) {
 		m.Meta.Skipped, f.rest.tail = f.rest.tail, 0
 	}
+	f.closed = f.closed || m.Type == codec.CloseType
+	end := m.End
+	o.acceptLocked(f, m)
+	f.ended = f.ended || end
+	write, o.writing = !o.writing, true
+	return write, nil
+}
+
+// tooLarge returns an error if the peer would not take m.
+func (o *Outbox) tooLarge(m *Message) error {
+	if size := m.size(); size > o.max-HeadSize {
+		return &TooLargeError{Size: size, Limit: o.max - HeadSize}
+	}
+	return nil
+}
+
+// acceptLocked lets m depart or wait. If it is an Open, neither m nor f may be touched after that.
+func (o *Outbox) acceptLocked(f *Flow, m *Message) {
 	if o.queue.Len() == 0 && !o.halted && o.roomLocked(m) { // without a Wire, messages wait where they can be taken back and expire
 		o.departLocked(f, m)
 	} else {
 		o.queue.Push(&f.queue, m.clone(f, o.flushes.begun), len(m.Payload)+lengthSize)
 		f.queued(len(m.Payload))
 	}
-	f.closed = f.closed || m.Type == codec.CloseType
-	f.ended = f.ended || m.End
-	write, o.writing = !o.writing, true
-	return write, nil
 }
 
 // Room returns a channel that is closed when the pipe of f has room in the queue again, or nil if it has. If the Outbox is closed first, it never is.
@@ -170,6 +189,7 @@ func (o *Outbox) PutControl(c codec.Control) (write bool, err error) {
 func (o *Outbox) Cancel(f *Flow, why Reason) (departed, unsent bool) {
 	o.mu.Lock()
 	defer o.unlock()
+	o.admitLocked()
 	unsent = o.clearLocked(f, why)
 	f.closed = f.closed || !f.departed
 	return f.departed, unsent
@@ -191,6 +211,7 @@ func (o *Outbox) Take() (batch []byte, end End) {
 	if o.halted {
 		return nil, Halted
 	}
+	o.admitLocked()
 	o.fillLocked()
 	if len(o.batch) == 0 {
 		o.writing = false
@@ -238,6 +259,7 @@ func (o *Outbox) Close(c codec.Control) (write bool) {
 		return false
 	}
 	o.closed = true
+	o.admitLocked()
 	if o.log != nil {
 		o.goneLocked(o.log.clear())
 		o.log, o.flight = nil, amount{}
@@ -286,7 +308,6 @@ func (o *Outbox) departLocked(f *Flow, m *Message) {
 	if m.Type == codec.OpenType {
 		f.id, f.departed = o.nextID, true
 		o.nextID += 2
-		m.Departer.Depart(f.id)
 	}
 	o.batch = grow(o.batch, lengthSize+HeadSize+m.size())
 	start := len(o.batch)
@@ -295,6 +316,9 @@ func (o *Outbox) departLocked(f *Flow, m *Message) {
 	o.holds.add(m)
 	if o.log != nil {
 		o.log.put++
+	}
+	if m.Type == codec.OpenType {
+		m.Departer.Depart(f.id)
 	}
 }
 

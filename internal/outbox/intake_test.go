@@ -1,0 +1,192 @@
+package outbox_test
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// enter is open by Enter; write is what that returned.
+func (b *box) enter(p priority.Priority, params string) (f *outbox.Flow, o *opening, write bool) {
+	b.t.Helper()
+	flow, o := outbox.NewFlow(p), new(opening)
+	write, err := b.Enter(&flow, &outbox.Message{Type: codec.OpenType, Payload: []byte(params), Departer: o})
+	require.NoError(b.t, err)
+	return &flow, o, write
+}
+
+func TestWhoeverEntersFirstWritesForAllWhoCameMeanwhile(t *testing.T) {
+	b := newBox(t)
+	for range 3 {
+		var opened []*opening
+		for i := range 4 {
+			_, o, write := b.enter(0, "")
+			require.Equal(t, i == 0, write)
+			require.Empty(t, o.ids, "not before it is taken")
+			opened = append(opened, o)
+		}
+		batch, frames := b.take()
+		require.Len(t, frames, 4)
+		for i, o := range opened {
+			require.Len(t, o.ids, 1)
+			require.Equal(t, opened[0].ids[0]+2*uint64(i), o.ids[0], "in the order in which they came")
+		}
+		b.Written(batch)
+		require.Empty(t, b.drain())
+	}
+	require.Equal(t, 12, b.messages)
+}
+
+func TestWhatEnteredGoesBeforeWhatIsPutLater(t *testing.T) {
+	b := newBox(t)
+	first, _ := b.open(0)
+	b.drain()
+	_, o, _ := b.enter(0, "")
+	b.block(first, []byte("later"))
+	require.Len(t, o.ids, 1, "its turn came before the Block's")
+	require.Equal(t, []string{"Open 2", "Block 0 later"}, b.drain())
+}
+
+func TestAnUrgentOpenOvertakesThoseThatWait(t *testing.T) {
+	b := newBox(t)
+	var normal []*opening
+	for range 3 {
+		_, o, _ := b.enter(0, string(make([]byte, 60<<10)))
+		normal = append(normal, o)
+	}
+	_, urgent, _ := b.enter(1, "")
+	b.drain()
+	require.Equal(t, []uint64{0}, normal[0].ids, "it had the batch")
+	require.Equal(t, []uint64{2}, urgent.ids)
+	require.Equal(t, []uint64{4}, normal[1].ids)
+	require.Equal(t, []uint64{6}, normal[2].ids)
+}
+
+func TestATooLargeOpenDoesNotEnter(t *testing.T) {
+	b := newBox(t)
+	f := outbox.NewFlow(0)
+	write, err := b.Enter(&f, &outbox.Message{Type: codec.OpenType, Payload: make([]byte, 1<<20), Departer: new(opening)})
+	var large *outbox.TooLargeError
+	require.ErrorAs(t, err, &large)
+	require.False(t, write)
+	require.Empty(t, b.drain())
+}
+
+func TestWhatEntersAfterTheEndIsDiscarded(t *testing.T) {
+	b := newBox(t)
+	_, before, _ := b.enter(0, "before")
+	require.False(t, b.Close(nil), "who entered is to write")
+	_, after, write := b.enter(0, "after")
+	require.False(t, write)
+	for _, o := range []*opening{before, after} {
+		require.Equal(t, 1, o.discarded)
+		require.Empty(t, o.ids)
+	}
+	require.Equal(t, 2, b.messages, "no longer counted")
+	require.Equal(t, []outbox.Drop{{Open: true}, {Open: true}}, b.drops)
+}
+
+func TestWhatEntersWithoutAWireCanBeTakenBack(t *testing.T) {
+	b := newBox(t)
+	b.Keep(func() uint64 { return 0 })
+	_, early, _ := b.enter(0, "")
+	require.False(t, b.Halt(), "who entered is to write")
+	f, late, write := b.enter(1, "")
+	require.False(t, write)
+	_, kept, _ := b.enter(0, "")
+	departed, unsent := b.Cancel(f, outbox.Ended)
+	require.False(t, departed)
+	require.True(t, unsent)
+	batch, end := b.Take()
+	require.Nil(t, batch)
+	require.Equal(t, outbox.Halted, end)
+
+	_, err := b.Resume(0)
+	require.NoError(t, err)
+	b.Resent()
+	require.Equal(t, []string{"Open 0", "Open 2"}, b.drain())
+	require.Equal(t, []uint64{0}, early.ids)
+	require.Equal(t, []uint64{2}, kept.ids)
+	require.Empty(t, late.ids)
+	require.Zero(t, late.discarded, "Cancel has told")
+}
+
+func TestCancelTellsWhetherAnOpenThatEnteredMayBeKnown(t *testing.T) {
+	b := newBox(t)
+	f, o, _ := b.enter(0, "")
+	departed, unsent := b.Cancel(f, outbox.Ended)
+	require.True(t, departed, "it had joined the batch")
+	require.False(t, unsent)
+	require.Len(t, o.ids, 1)
+}
+
+func TestFlushCoversWhatHasEntered(t *testing.T) {
+	b := newBox(t)
+	b.enter(0, "")
+	done := b.Flush()
+	select {
+	case <-done:
+		t.Fatal("nothing was written yet")
+	default:
+	}
+	b.drain()
+	<-done
+}
+
+// oneEnd is told once what becomes of its Open.
+type oneEnd struct{ departed, discarded atomic.Int32 }
+
+func (o *oneEnd) Depart(uint64)         { o.departed.Add(1) }
+func (o *oneEnd) Discard(outbox.Reason) { o.discarded.Add(1) }
+
+func TestEveryOpenThatEntersIsToldOnceWhatBecomesOfIt(t *testing.T) {
+	const callers, each = 8, 2_000
+	var gone atomic.Int64
+	o := outbox.New(0, 1<<20, 0, func(messages, _ int) { gone.Add(int64(messages)) }, nil)
+	ends := make([]oneEnd, callers*each)
+	var begun sync.WaitGroup
+	var wg sync.WaitGroup
+	begun.Add(callers)
+	for c := range callers {
+		wg.Go(func() {
+			for i := range each {
+				if i == each/2 {
+					begun.Done()
+				}
+				f := outbox.NewFlow(0)
+				write, err := o.Enter(&f, &outbox.Message{Type: codec.OpenType, Departer: &ends[c*each+i]})
+				if err != nil {
+					t.Error(err)
+				}
+				if write {
+					for batch, _ := o.Take(); batch != nil; batch, _ = o.Take() {
+						o.Written(batch)
+					}
+				}
+			}
+		})
+	}
+	begun.Wait()
+	if o.Close(nil) {
+		for batch, _ := o.Take(); batch != nil; batch, _ = o.Take() {
+			o.Written(batch)
+		}
+	}
+	wg.Wait()
+	var departed, discarded int
+	for i := range ends {
+		d, n := int(ends[i].departed.Load()), int(ends[i].discarded.Load())
+		require.Equal(t, 1, d+n)
+		departed += d
+		discarded += n
+	}
+	require.GreaterOrEqual(t, departed, callers)
+	require.Equal(t, int64(callers*each), gone.Load())
+	t.Log(departed, "departed,", discarded, "were discarded")
+}
