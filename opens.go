@@ -2,18 +2,25 @@ package asterisque
 
 import (
 	"context"
+	"math"
 	"sync"
+	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/priority"
 )
 
 // openCredit is the sender's side of the window for Opens: how many more calls the peer is ready to take. Calls that find none wait by priority, and among equals in their order. The last eighth of
 // the window is kept for calls with a priority above normal, so that these need not wait for the peer as well.
+//
+// While nobody waits, a call takes what it needs without a lock, which a thousand callers would pass around. Whoever takes part in waiting sets queued before it looks at left, and whoever
+// adds to left looks at queued after that: one of the two sees the other.
 type openCredit struct {
+	left   atomic.Int64 // Opens that may follow before the last eighth is touched; negative while that is in use
+	queued atomic.Bool  // somebody waits; written with mu held
+	spare  int64        // what is kept for urgent calls; fixed
+
 	mu      sync.Mutex
-	limit   uint64 // guarded by mu, as all below; total granted; 0: the peer has no such window
-	spare   uint64 // of the limit, what is kept for urgent calls
-	sent    uint64 // total used
+	limit   int64 // guarded by mu, as all below; total granted; 0: the peer has no such window
 	waiting priority.Lines[*openWaiter]
 	gone    int // of waiting, how many have given up
 }
@@ -24,13 +31,27 @@ type openWaiter struct {
 	gone bool          // guarded by the lock of its openCredit
 }
 
-func (o *openCredit) init(window uint64) { o.limit, o.spare = window, window/8 }
+// endless is credit that lasts for all times.
+const endless = math.MaxInt64
+
+func (o *openCredit) init(window uint64) {
+	o.limit, o.spare = int64(window), int64(window/8)
+	o.left.Store(o.limit - o.spare)
+	if window == 0 {
+		o.left.Store(endless)
+	}
+}
 
 // reserve uses one, or returns a place to wait at.
 func (o *openCredit) reserve(p priority.Priority) *openWaiter {
+	if !o.queued.Load() && o.take(p) {
+		return nil
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.useLocked(p) {
+	o.queued.Store(true)
+	if o.take(p) { // nobody who waits has a better claim: all would have got it
+		o.queued.Store(o.waiting.Len() > 0)
 		return nil
 	}
 	w := &openWaiter{turn: make(chan struct{})}
@@ -38,17 +59,21 @@ func (o *openCredit) reserve(p priority.Priority) *openWaiter {
 	return w
 }
 
-// useLocked uses one if there is one for a call of this priority. Nobody waits then who has a better claim: all would have got it.
-func (o *openCredit) useLocked(p priority.Priority) bool {
-	limit := o.limit
-	if p <= priority.Normal {
-		limit -= o.spare
+// take uses one if there is one for a call of this priority.
+func (o *openCredit) take(p priority.Priority) bool {
+	var least int64
+	if p > priority.Normal {
+		least = -o.spare
 	}
-	if o.limit > 0 && o.sent >= limit {
-		return false
+	for {
+		left := o.left.Load()
+		if left <= least {
+			return false
+		}
+		if o.left.CompareAndSwap(left, left-1) {
+			return true
+		}
 	}
-	o.sent++
-	return true
 }
 
 // abandon is called for a waiter that waits no longer. What it may have got meanwhile goes to another one.
@@ -57,7 +82,7 @@ func (o *openCredit) abandon(w *openWaiter) {
 	defer o.mu.Unlock()
 	select {
 	case <-w.turn:
-		o.sent--
+		o.left.Add(1)
 		o.wakeLocked()
 		return
 	default:
@@ -71,21 +96,23 @@ func (o *openCredit) abandon(w *openWaiter) {
 
 // giveBack returns one whose Open was never sent.
 func (o *openCredit) giveBack() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.sent--
-	o.wakeLocked()
+	o.left.Add(1)
+	if o.queued.Load() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.wakeLocked()
+	}
 }
 
 // grant takes the peer's Credit. A total below an earlier one changes nothing.
 func (o *openCredit) grant(total uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.limit == 0 || total <= o.limit {
-		return
+	if more := int64(total) - o.limit; o.limit > 0 && more > 0 {
+		o.limit += more
+		o.left.Add(more)
+		o.wakeLocked()
 	}
-	o.limit = total
-	o.wakeLocked()
 }
 
 // wakeLocked gives credit to those who wait, as far as it goes.
@@ -94,10 +121,11 @@ func (o *openCredit) wakeLocked() {
 		p, w, ok := o.waiting.Peek()
 		switch {
 		case !ok:
+			o.queued.Store(false)
 			return
 		case w.gone:
 			o.gone--
-		case !o.useLocked(p):
+		case !o.take(p):
 			return
 		default:
 			close(w.turn)
@@ -110,7 +138,10 @@ func (o *openCredit) wakeLocked() {
 func (o *openCredit) used() uint64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.sent
+	if o.limit == 0 {
+		return uint64(endless - o.left.Load())
+	}
+	return uint64(o.limit - o.spare - o.left.Load())
 }
 
 // reserveOpen waits until a call with size bytes of parameters may be sent, and counts it. A nested one needs no window: the call that waits for it may keep that from moving.
