@@ -17,11 +17,11 @@ type call struct {
 	function uint16
 	open     outbox.Message // belongs to the outbox until it has departed
 	done     chan struct{}  // holds one token once result or abort is set
-	own      bool           // the result goes to the application, and is not in buf
-	buf      []byte         // of a typed call: its parameters, and unless own is set its result; kept for the next call
-	result   []byte
 	abort    *Abort
-	box      any // of a typed call; see boxFor
+	result   []byte
+	own      bool   // the result goes to the application, and is not in buf
+	buf      []byte // of a typed call: its parameters, and unless own is set its result; kept for the next call
+	box      any    // of a typed call; see boxFor
 }
 
 // keepResult is the largest result buffer, in bytes, that is kept for the next call.
@@ -36,28 +36,30 @@ func (s *Session) Call(ctx context.Context, function uint16, params []byte, opts
 }
 
 func (s *Session) call(ctx context.Context, function uint16, params []byte, cfg callConfig) ([]byte, error) {
-	c := newCall(s, cfg, true)
+	c := newCall(s, cfg.priority, true)
 	defer c.free()
-	if a := c.do(ctx, function, "", params, cfg); a != nil {
+	if a := c.do(ctx, function, "", params, &cfg); a != nil {
 		return nil, a
 	}
 	return c.result, nil
 }
 
-func newCall(s *Session, cfg callConfig, own bool) *call {
+func newCall(s *Session, p priority.Priority, own bool) *call {
 	c, ok := s.node.calls.Get().(*call)
 	if !ok {
 		c = &call{done: make(chan struct{}, 1)}
+		c.open.Type, c.open.Departer = codec.OpenType, c
 	}
-	c.port = port{s: s, flow: outbox.NewFlow(cfg.priority)}
-	c.priority, c.own = cfg.priority, own
+	c.port = port{s: s, flow: outbox.NewFlow(p)}
+	c.priority, c.own = p, own
 	return c
 }
 
 // free gives c back. The result is gone then, unless it is the application's.
 func (c *call) free() {
 	pool := &c.s.node.calls
-	c.port, c.open, c.abort = port{}, outbox.Message{}, nil
+	c.port, c.abort = port{}, nil
+	c.open.Payload, c.open.Meta = nil, nil
 	if c.result = nil; cap(c.buf) > keepResult {
 		c.buf = nil
 	}
@@ -65,7 +67,7 @@ func (c *call) free() {
 }
 
 // do makes the call and waits for its end. name is that of the function, if it is known.
-func (c *call) do(ctx context.Context, function uint16, name string, params []byte, cfg callConfig) (a *Abort) {
+func (c *call) do(ctx context.Context, function uint16, name string, params []byte, cfg *callConfig) (a *Abort) {
 	if cfg.ttl > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, cfg.ttl)
@@ -87,8 +89,9 @@ func (c *call) do(ctx context.Context, function uint16, name string, params []by
 // send sends the call and waits for its end. sent is called in between, unless it is nil.
 func (c *call) send(ctx context.Context, p *permit, function uint16, params []byte, sent func()) *Abort {
 	c.nest, c.function = p.lends, function
-	c.open = outbox.Message{Type: codec.OpenType, Function: function, Payload: params, Meta: p.meta, Expires: p.expires, Departer: c}
-	write, err := c.s.out.Enter(&c.flow, &c.open)
+	m := &c.open
+	m.Function, m.Payload, m.Meta, m.Expires = function, params, p.meta, p.expires
+	write, err := c.s.out.Enter(&c.flow, m)
 	if err != nil {
 		c.s.outbound.Remove(1, len(params))
 		c.unsent()

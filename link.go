@@ -43,7 +43,7 @@ func (s *Session) open(ctx context.Context, function uint16, name string, params
 		wait, cancel = context.WithTimeout(ctx, cfg.ttl)
 		defer cancel()
 	}
-	p, a := s.permit(wait, function, len(params), cfg)
+	p, a := s.permit(wait, function, len(params), &cfg)
 	if a != nil {
 		done(a)
 		return nil, a

@@ -40,12 +40,19 @@ func enclosing(lends *enclosure, function uint16) *enclosure {
 	return lends
 }
 
-// meta returns what an Open says of the call it is made within.
-func (e *enclosure) meta() codec.Meta {
-	if e == nil {
-		return codec.Meta{}
+// meta returns what an Open says besides: the call it is made within, and what cfg has for it. It returns nil if that is nothing.
+func (e *enclosure) meta(cfg *callConfig) *codec.Meta {
+	if e == nil && len(cfg.key) == 0 && len(cfg.trace) == 0 {
+		return nil
 	}
-	return codec.Meta{Nested: true, Within: e.by.id}
+	m := &codec.Meta{Key: cfg.key}
+	if e != nil {
+		m.Nested, m.Within = true, e.by.id
+	}
+	if len(cfg.trace) <= codec.MaxTrace {
+		m.Trace = cfg.trace
+	}
+	return m
 }
 
 // extra is what few calls of the peer have.

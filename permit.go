@@ -11,24 +11,20 @@ import (
 // session.
 type permit struct {
 	expires time.Time
-	meta    codec.Meta
+	meta    *codec.Meta // what the Open says besides; nil: nothing
 	lends   *enclosure
 	window  *callWindow // that of the function, of which it holds a part; nil without
 }
 
 // permit waits until a call with size bytes of parameters may be put.
-func (s *Session) permit(ctx context.Context, function uint16, size int, cfg callConfig) (p permit, a *Abort) {
+func (s *Session) permit(ctx context.Context, function uint16, size int, cfg *callConfig) (p permit, a *Abort) {
 	if p.expires, a = s.lifetime(ctx, cfg.ttl); a != nil {
 		return p, a
 	}
 	if p.lends, a = enclose(ctx, s, function); a != nil {
 		return p, a
 	}
-	p.meta = p.lends.meta()
-	p.meta.Key = cfg.key
-	if len(cfg.trace) <= codec.MaxTrace {
-		p.meta.Trace = cfg.trace
-	}
+	p.meta = p.lends.meta(cfg)
 	if p.window, a = s.enterWindow(ctx, function, p.lends, cfg.front); a != nil {
 		return p, a
 	}

@@ -65,7 +65,7 @@ func (p *port) Post(b pipe.Outgoing) (limits.State, error) {
 
 func (p *port) handBlock(b *pipe.Outgoing, state limits.State) (write bool, err error) {
 	return p.hand(&outbox.Message{
-		Type: codec.BlockType, Payload: b.Payload, Meta: codec.Meta{Loss: b.Loss},
+		Type: codec.BlockType, Payload: b.Payload, Loss: b.Loss,
 		Expires: b.Expires, Pressed: state >= limits.Congested, Marker: b.Marker, Sender: (*pipe.End)(p.pipe),
 	})
 }

@@ -33,11 +33,11 @@ func (o *Outbox) Thin() {
 	o.queue.Filter(func(m *Message) bool {
 		f := m.flow
 		if !f.thin(m) {
-			m.Meta.Skipped += gaps[f]
+			m.Skipped += gaps[f]
 			delete(gaps, f)
 			return true
 		}
-		gaps[f] += 1 + m.Meta.Skipped
+		gaps[f] += 1 + m.Skipped
 		f.left(len(m.Payload))
 		o.flushes.left(m, false)
 		o.dropLocked(f, m, Thinned)
@@ -52,11 +52,11 @@ func (o *Outbox) Thin() {
 // thin judges a Block once, by its loss rate, and reports whether it is to be dropped; a survivor is never judged again. Of the Blocks judged on a pipe, at every
 // point, at most the sum of their loss rates over 127 is dropped, and the drops are spread evenly.
 func (f *Flow) thin(m *Message) bool {
-	if m.Type != codec.BlockType || m.End || m.Meta.Loss == 0 {
+	if m.Type != codec.BlockType || m.End || m.Loss == 0 {
 		return false
 	}
-	debt := int(f.debt) + int(m.Meta.Loss)
-	m.Meta.Loss = 0
+	debt := int(f.debt) + int(m.Loss)
+	m.Loss = 0
 	if debt < codec.MaxLoss {
 		f.debt = uint8(debt)
 		return false
@@ -110,13 +110,13 @@ func (o *Outbox) clearLocked(f *Flow, why Reason) (open bool) {
 // skippedLocked makes m, which is about to depart, tell how many Blocks of f were dropped before it. A Close cannot say that; an end-of-stream before it does.
 func (o *Outbox) skippedLocked(f *Flow, m *Message) {
 	if f.rest != nil && (m.Type == codec.BlockType || m.Type == codec.CloseType) {
-		m.Meta.Skipped += f.rest.skipped
+		m.Skipped += f.rest.skipped
 		f.rest.skipped = 0
 	}
-	if m.Type != codec.CloseType || m.Meta.Skipped == 0 || m.Abort != nil || f.ended {
+	if m.Type != codec.CloseType || m.Skipped == 0 || m.Abort != nil || f.ended {
 		return
 	}
-	o.appendLocked(&codec.Block{Pipe: f.id, End: true, Meta: codec.Meta{Skipped: m.Meta.Skipped}})
+	o.appendLocked(&codec.Block{Pipe: f.id, End: true, Meta: codec.Meta{Skipped: m.Skipped}})
 }
 
 // millis returns d in whole milliseconds, rounded up, as far as the wire can tell.

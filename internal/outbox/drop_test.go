@@ -111,7 +111,7 @@ func TestThePartThatIsDroppedNeverExceedsTheLossRate(t *testing.T) {
 			}
 			allowed += loss
 			before := len(b.drops)
-			b.send(&f, outbox.Message{Payload: []byte("x"), Meta: codec.Meta{Loss: uint8(loss)}, Pressed: true})
+			b.send(&f, outbox.Message{Payload: []byte("x"), Loss: uint8(loss), Pressed: true})
 			require.LessOrEqual(t, len(b.drops)*codec.MaxLoss, allowed)
 			require.Greater(t, (len(b.drops)+1)*codec.MaxLoss, allowed, "and it is not less than that allows")
 			if len(b.drops) > before {
@@ -135,7 +135,7 @@ func TestWithoutPressureNothingIsThinnedAndTheLossRateTravels(t *testing.T) {
 	b := newBox(t)
 	f := outbox.AcceptedFlow(0, 1)
 	for range 100 {
-		b.send(&f, outbox.Message{Meta: codec.Meta{Loss: 100}})
+		b.send(&f, outbox.Message{Loss: 100})
 	}
 	got := b.blocks(1)
 	require.Len(t, got, 100)
@@ -146,10 +146,10 @@ func TestThinJudgesTheQueueOnceAndSparesWhatMayNotBeLost(t *testing.T) {
 	b := newBox(t)
 	f := b.fill()
 	for range 100 {
-		b.send(f, outbox.Message{Payload: []byte("lossy"), Meta: codec.Meta{Loss: 64}})
+		b.send(f, outbox.Message{Payload: []byte("lossy"), Loss: 64})
 		b.send(f, outbox.Message{Payload: []byte("keep")})
 	}
-	b.send(f, outbox.Message{End: true, Meta: codec.Meta{Loss: 127}})
+	b.send(f, outbox.Message{End: true, Loss: 127})
 	b.Thin()
 	require.Len(t, b.drops, 100*64/127)
 	b.Thin()
@@ -170,10 +170,10 @@ func TestThinJudgesTheQueueOnceAndSparesWhatMayNotBeLost(t *testing.T) {
 func TestTheGapIsToldWhereItIs(t *testing.T) {
 	for name, drop := range map[string]func(b *box, f *outbox.Flow){
 		"dropped on arrival": func(b *box, f *outbox.Flow) {
-			b.send(f, outbox.Message{Payload: []byte("b"), Meta: codec.Meta{Loss: 127}, Pressed: true})
+			b.send(f, outbox.Message{Payload: []byte("b"), Loss: 127, Pressed: true})
 		},
 		"thinned in the queue": func(b *box, f *outbox.Flow) {
-			b.send(f, outbox.Message{Payload: []byte("b"), Meta: codec.Meta{Loss: 127}})
+			b.send(f, outbox.Message{Payload: []byte("b"), Loss: 127})
 		},
 		"expired in the queue": func(b *box, f *outbox.Flow) { b.send(f, outbox.Message{Payload: []byte("b"), Expires: time.Now()}) },
 	} {

@@ -12,22 +12,25 @@ import (
 // HeadSize bounds the bytes of a frame besides its payload and the other parts of variable length.
 const HeadSize = 80
 
-// Message is an Open, a Block, a Close or a Stop without the pipe's id, which is given out when the Open departs.
+// Message is an Open, a Block, a Close or a Stop without the pipe's id, which is given out when the Open departs. What an Open needs comes first: it is written by its caller and read by
+// the writer, often on another processor.
 type Message struct {
 	Type     codec.Type   // ControlType is a Stop: of the Controls, it alone has to go behind the Open of its pipe
-	Function uint16       // of an Open
 	End      bool         // of a Block: the end of its direction
+	Loss     uint8        // of a Block
+	Pressed  bool         // of a Block: the session is under pressure, so that its loss rate counts
+	Function uint16       // of an Open
 	Payload  []byte       // params, payload or result
+	Departer Departer     // of an Open
+	flow     *Flow        // while queued, or in the intake
+	older    *Message     // while in the intake
+	Expires  time.Time    // from then on it is not worth delivering; zero: never
+	Meta     *codec.Meta  // of an Open; nil: nothing; its TTL follows from Expires
 	Abort    *codec.Abort // of a Close; nil is success
-	Meta     codec.Meta
-	Expires  time.Time // from then on it is not worth delivering; zero: never
-	Pressed  bool      // of a Block: the session is under pressure, so that its loss rate counts
-	Marker   any       // the application's own, for the report of a drop
-	Sender   Sender    // of a Block
-	Departer Departer  // of an Open
+	Skipped  uint64       // of a Block or a Close: how many are missing before it
+	Marker   any          // the application's own, for the report of a drop
+	Sender   Sender       // of a Block
 
-	flow  *Flow          // while queued, or in the intake
-	older *Message       // while in the intake
 	mem   *buffer.Buffer // of Payload, if it is lent
 	flush uint64         // how many flushes had begun when the message was put
 }
@@ -104,7 +107,10 @@ func (f *Flow) left(n int) {
 
 // size returns the bytes of m whose number varies: its frame has at most HeadSize more.
 func (m *Message) size() int {
-	n := len(m.Payload) + len(m.Meta.Trace) + len(m.Meta.Key)
+	n := len(m.Payload)
+	if m.Meta != nil {
+		n += len(m.Meta.Trace) + len(m.Meta.Key)
+	}
 	if m.Abort != nil {
 		n += len(m.Abort.Message) + len(m.Abort.Detail)
 	}
@@ -120,19 +126,27 @@ func (m *Message) clone(f *Flow, flush uint64) Message {
 	} else {
 		c.Payload = bytes.Clone(m.Payload)
 	}
-	c.Meta.Trace = bytes.Clone(m.Meta.Trace)
-	c.Meta.Key = bytes.Clone(m.Meta.Key)
+	if m.Meta != nil {
+		meta := *m.Meta
+		meta.Trace, meta.Key = bytes.Clone(meta.Trace), bytes.Clone(meta.Key)
+		c.Meta = &meta
+	}
 	c.flow, c.flush = f, flush
 	return c
 }
 
-func (m *Message) appendTo(dst []byte, f *Flow) []byte {
+// appendTo appends the frame of m. ttl is what is left of its time in milliseconds, or 0 if that has no end.
+func (m *Message) appendTo(dst []byte, f *Flow, ttl uint32) []byte {
 	switch m.Type {
 	case codec.OpenType:
-		o := codec.Open{Pipe: f.id, Function: m.Function, Priority: int8(f.queue.Priority), Params: m.Payload, Meta: m.Meta}
+		o := codec.Open{Pipe: f.id, Function: m.Function, Priority: int8(f.queue.Priority), Params: m.Payload}
+		if m.Meta != nil {
+			o.Meta = *m.Meta
+		}
+		o.Meta.TTL = ttl
 		return o.AppendTo(dst)
 	case codec.BlockType:
-		b := codec.Block{Pipe: f.id, Payload: m.Payload, End: m.End, Meta: m.Meta}
+		b := codec.Block{Pipe: f.id, Payload: m.Payload, End: m.End, Meta: codec.Meta{TTL: ttl, Loss: m.Loss, Skipped: m.Skipped}}
 		return b.AppendTo(dst)
 	case codec.ControlType:
 		return codec.Stop{Pipe: f.id}.AppendTo(dst)

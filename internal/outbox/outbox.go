@@ -124,7 +124,7 @@ func (o *Outbox) Put(f *Flow, m *Message) (write bool, err error) {
 		return false, nil
 	}
 	if f.rest != nil && (m.Type == codec.BlockType || m.Type == codec.CloseType) {
-		m.Meta.Skipped, f.rest.tail = f.rest.tail, 0
+		m.Skipped, f.rest.tail = f.rest.tail, 0
 	}
 	f.closed = f.closed || m.Type == codec.CloseType
 	end := m.End
@@ -293,16 +293,17 @@ func (o *Outbox) roomLocked(m *Message) bool {
 
 // departLocked encodes m at the end of the departing batch, unless its time is up. From here on the peer may know of the pipe.
 func (o *Outbox) departLocked(f *Flow, m *Message) {
+	var ttl uint32
 	if !m.Expires.IsZero() {
 		left := time.Until(m.Expires)
 		if left <= 0 {
 			if m.Type == codec.BlockType {
-				f.more().skipped += 1 + m.Meta.Skipped
+				f.more().skipped += 1 + m.Skipped
 			}
 			o.dropLocked(f, m, Expired)
 			return
 		}
-		m.Meta.TTL = millis(left)
+		ttl = millis(left)
 	}
 	o.skippedLocked(f, m)
 	if m.Type == codec.OpenType {
@@ -311,7 +312,7 @@ func (o *Outbox) departLocked(f *Flow, m *Message) {
 	}
 	o.batch = grow(o.batch, lengthSize+HeadSize+m.size())
 	start := len(o.batch)
-	o.batch = m.appendTo(append(o.batch, 0, 0, 0, 0), f)
+	o.batch = m.appendTo(append(o.batch, 0, 0, 0, 0), f, ttl)
 	putLength(o.batch[start:])
 	o.holds.add(m)
 	if o.log != nil {
