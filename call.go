@@ -14,7 +14,7 @@ import (
 type call struct {
 	port
 	priority priority.Priority
-	function uint16
+	window   *callWindow    // that of the function; nil without
 	open     outbox.Message // belongs to the outbox until it has departed
 	done     chan struct{}  // holds one token once result or abort is set
 	abort    *Abort
@@ -35,10 +35,10 @@ func (s *Session) Call(ctx context.Context, function uint16, params []byte, opts
 	return s.call(ctx, function, params, newCallConfig(opts))
 }
 
-func (s *Session) call(ctx context.Context, function uint16, params []byte, cfg callConfig) ([]byte, error) {
+func (s *Session) call(ctx context.Context, function uint16, params []byte, cfg *callConfig) ([]byte, error) {
 	c := newCall(s, cfg.priority, true)
 	defer c.free()
-	if a := c.do(ctx, function, "", params, &cfg); a != nil {
+	if a := c.do(ctx, function, "", params, cfg); a != nil {
 		return nil, a
 	}
 	return c.result, nil
@@ -55,10 +55,11 @@ func newCall(s *Session, p priority.Priority, own bool) *call {
 	return c
 }
 
-// free gives c back. The result is gone then, unless it is the application's.
+// free ends c and gives it back. The result is gone then, unless it is the application's.
 func (c *call) free() {
 	pool := &c.s.node.calls
-	c.port, c.abort = port{}, nil
+	c.window.leave()
+	c.port, c.window, c.abort = port{}, nil, nil
 	c.open.Payload, c.open.Meta = nil, nil
 	if c.result = nil; cap(c.buf) > keepResult {
 		c.buf = nil
@@ -67,7 +68,15 @@ func (c *call) free() {
 }
 
 // do makes the call and waits for its end. name is that of the function, if it is known.
-func (c *call) do(ctx context.Context, function uint16, name string, params []byte, cfg *callConfig) (a *Abort) {
+func (c *call) do(ctx context.Context, function uint16, name string, params []byte, cfg *callConfig) *Abort {
+	if cfg.ttl > 0 || c.s.cfg.tracer != nil {
+		return c.doWithin(ctx, function, name, params, cfg)
+	}
+	return c.send(ctx, function, params, cfg)
+}
+
+// doWithin is do for a call with a time to live, or a tracer that wants to know of it.
+func (c *call) doWithin(ctx context.Context, function uint16, name string, params []byte, cfg *callConfig) (a *Abort) {
 	if cfg.ttl > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, cfg.ttl)
@@ -75,23 +84,20 @@ func (c *call) do(ctx context.Context, function uint16, name string, params []by
 	}
 	if t := c.s.cfg.tracer; t != nil {
 		var done func(error)
-		cfg.trace, done = t.Call(ctx, c.s, function, name)
+		cfg, done = cfg.traced(t.Call(ctx, c.s, function, name))
 		defer func() { done(errorOf(a)) }()
 	}
-	p, a := c.s.permit(ctx, function, len(params), cfg)
-	if a != nil {
-		return a
-	}
-	defer p.leave()
-	return c.send(ctx, &p, function, params, cfg.sent)
+	return c.send(ctx, function, params, cfg)
 }
 
-// send sends the call and waits for its end. sent is called in between, unless it is nil.
-func (c *call) send(ctx context.Context, p *permit, function uint16, params []byte, sent func()) *Abort {
-	c.nest, c.function = p.lends, function
-	m := &c.open
-	m.Function, m.Payload, m.Meta, m.Expires = function, params, p.meta, p.expires
-	write, err := c.s.out.Enter(&c.flow, m)
+// send sends the call, as soon as it may, and waits for its end. Many goroutines wait here at a time, each with its stack: so this is one function, and has few variables.
+func (c *call) send(ctx context.Context, function uint16, params []byte, cfg *callConfig) *Abort {
+	c.open.Function, c.open.Payload = function, params
+	var a *Abort
+	if c.nest, c.window, a = c.s.permit(ctx, &c.open, cfg); a != nil {
+		return a
+	}
+	write, err := c.s.out.Enter(&c.flow, &c.open)
 	if err != nil {
 		c.s.outbound.Remove(1, len(params))
 		c.unsent()
@@ -100,8 +106,8 @@ func (c *call) send(ctx context.Context, p *permit, function uint16, params []by
 	if write {
 		c.s.write()
 	}
-	if sent != nil {
-		sent()
+	if cfg.sent != nil {
+		cfg.sent()
 	}
 	if ctx.Done() == nil { // a receive is cheaper than a select
 		<-c.done
@@ -177,12 +183,12 @@ func (c *call) fail(a *Abort) {
 }
 
 // enclosing implements endpoint.
-func (c *call) enclosing() *enclosure { return enclosing(c.nest, c.function) }
+func (c *call) enclosing() *enclosure { return enclosing(c.nest, c.open.Function) }
 
 // untyped implements endpoint.
 func (c *call) untyped() *pipe.Pipe { return nil }
 
 // info implements endpoint.
 func (c *call) info() PipeInfo {
-	return PipeInfo{Pipe: c.id, Function: c.function, Made: true, Priority: c.priority}
+	return PipeInfo{Pipe: c.id, Function: c.open.Function, Made: true, Priority: c.priority}
 }

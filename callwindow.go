@@ -52,6 +52,9 @@ func (w *callWindow) enter(ctx context.Context, s *Session, front bool) *Abort {
 
 // leave says that a call is over. The next one goes at once.
 func (w *callWindow) leave() {
+	if w == nil {
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.leaveLocked()

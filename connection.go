@@ -123,13 +123,13 @@ func (c *Connection) Err() error { return context.Cause(c.ctx) }
 
 // Call is [Session.Call] on the present session.
 func (c *Connection) Call(ctx context.Context, function uint16, params []byte, opts ...CallOption) ([]byte, error) {
-	return callOn(ctx, c, newCallConfig(opts), func(s *Session, cfg callConfig) ([]byte, error) { return s.call(ctx, function, params, cfg) })
+	return callOn(ctx, c, newCallConfig(opts), func(s *Session, cfg *callConfig) ([]byte, error) { return s.call(ctx, function, params, cfg) })
 }
 
 // Open is [Session.Open] on the present session.
 func (c *Connection) Open(ctx context.Context, function uint16, params []byte, opts ...CallOption) (*pipe.Pipe, error) {
 	cfg := newCallConfig(opts)
-	s, a := c.session(ctx, &cfg)
+	s, a := c.session(ctx, cfg)
 	if a != nil {
 		return nil, a
 	}
@@ -137,15 +137,15 @@ func (c *Connection) Open(ctx context.Context, function uint16, params []byte, o
 }
 
 // callOn makes a call on the session that on finds, and if it is durable again on the next one.
-func callOn[R any](ctx context.Context, on Caller, cfg callConfig, call func(s *Session, cfg callConfig) (R, error)) (result R, err error) {
+func callOn[R any](ctx context.Context, on Caller, cfg *callConfig, call func(s *Session, cfg *callConfig) (R, error)) (result R, err error) {
 	if cfg.durable {
-		err = durably(ctx, on, cfg, func(s *Session, cfg callConfig) error {
+		err = durably(ctx, on, cfg, func(s *Session, cfg *callConfig) error {
 			result, err = call(s, cfg)
 			return err
 		})
 		return result, err
 	}
-	s, a := on.session(ctx, &cfg)
+	s, a := on.session(ctx, cfg)
 	if a != nil {
 		return result, a
 	}
@@ -165,7 +165,7 @@ func (c *Connection) session(ctx context.Context, cfg *callConfig) (*Session, *A
 	case cfg.failFast:
 		return nil, neverSent(codec.ErrUnavailable.Withf("there is no connection with %s at the moment", c.name()))
 	}
-	if cfg.ttl > 0 { // the wait is part of it
+	if cfg.ttl > 0 { // the wait is part of it; such a cfg is the call's own
 		end := time.Now().Add(cfg.ttl)
 		defer func() { cfg.ttl = max(time.Until(end), 1) }()
 		var cancel context.CancelFunc

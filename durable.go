@@ -101,7 +101,7 @@ func (d *durables) sent(e *list.Element, s *Session) {
 }
 
 // durably makes a call until it is answered, on one session of a connection after the other.
-func durably(ctx context.Context, on Caller, cfg callConfig, call func(s *Session, cfg callConfig) error) error {
+func durably(ctx context.Context, on Caller, cfg *callConfig, call func(s *Session, cfg *callConfig) error) error {
 	c, ok := on.(*Connection)
 	if !ok {
 		return neverSent(codec.ErrUnavailable.Withf("a durable call needs a Connection: see Node.Connect"))
@@ -111,14 +111,15 @@ func durably(ctx context.Context, on Caller, cfg callConfig, call func(s *Sessio
 		return neverSent(codec.ErrOverloaded.Withf("%d durable calls are under way, and no more are allowed: see Reconnect.Durable", c.durable.most))
 	}
 	defer c.durable.remove(e)
-	if cfg.ttl > 0 { // counts from now on, whatever the number of sessions
+	own := *cfg
+	if own.ttl > 0 { // counts from now on, whatever the number of sessions
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, cfg.ttl)
+		ctx, cancel = context.WithTimeout(ctx, own.ttl)
 		defer cancel()
-		cfg.ttl = 0
+		own.ttl = 0
 	}
-	cfg.key = make([]byte, keySize)
-	rand.Read(cfg.key) // never fails
+	own.key = make([]byte, keySize)
+	rand.Read(own.key) // never fails
 	var last error
 	for {
 		s, a := c.wait(ctx)
@@ -138,8 +139,8 @@ func durably(ctx context.Context, on Caller, cfg callConfig, call func(s *Sessio
 		if !turn {
 			continue
 		}
-		cfg.sent = func() { c.durable.sent(e, s) }
-		last = call(s, cfg)
+		own.sent = func() { c.durable.sent(e, s) }
+		last = call(s, &own)
 		if !c.another(ctx, s, last) {
 			return last
 		}

@@ -54,10 +54,10 @@ func (f Function[P, R]) Call(ctx context.Context, on Caller, params P, opts ...C
 	if s, ok := on.(*Session); ok && !cfg.durable { // the common case, without a closure
 		return f.call(ctx, s, params, cfg)
 	}
-	return callOn(ctx, on, cfg, func(s *Session, cfg callConfig) (R, error) { return f.call(ctx, s, params, cfg) })
+	return callOn(ctx, on, cfg, func(s *Session, cfg *callConfig) (R, error) { return f.call(ctx, s, params, cfg) })
 }
 
-func (f Function[P, R]) call(ctx context.Context, s *Session, params P, cfg callConfig) (result R, err error) {
+func (f Function[P, R]) call(ctx context.Context, s *Session, params P, cfg *callConfig) (result R, err error) {
 	c := newCall(s, cfg.priority, s.lender != nil)
 	defer c.free()
 	v := boxFor[P, R](&c.box)
@@ -67,7 +67,7 @@ func (f Function[P, R]) call(ctx context.Context, s *Session, params P, cfg call
 	if err != nil {
 		return result, neverSent(codecError(codec.BadParams, f.number, f.name, "parameters", err))
 	}
-	if a := c.do(ctx, f.number, f.name, encoded, &cfg); a != nil {
+	if a := c.do(ctx, f.number, f.name, encoded, cfg); a != nil {
 		return result, a
 	}
 	if err := s.decode(c.result, &v.result); err != nil {

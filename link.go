@@ -29,13 +29,13 @@ func (s *Session) Open(ctx context.Context, function uint16, params []byte, opts
 }
 
 // open is Open. name is that of the function, if it is known.
-func (s *Session) open(ctx context.Context, function uint16, name string, params []byte, cfg callConfig) (*pipe.Pipe, error) {
+func (s *Session) open(ctx context.Context, function uint16, name string, params []byte, cfg *callConfig) (*pipe.Pipe, error) {
 	if cfg.durable {
 		return nil, neverSent(codec.ErrUnavailable.Withf("a call that carries Blocks cannot be durable: Call can"))
 	}
 	done := func(error) {}
 	if t := s.cfg.tracer; t != nil {
-		cfg.trace, done = t.Call(ctx, s, function, name)
+		cfg, done = cfg.traced(t.Call(ctx, s, function, name))
 	}
 	wait := ctx
 	if cfg.ttl > 0 {
@@ -43,22 +43,23 @@ func (s *Session) open(ctx context.Context, function uint16, name string, params
 		wait, cancel = context.WithTimeout(ctx, cfg.ttl)
 		defer cancel()
 	}
-	p, a := s.permit(wait, function, len(params), &cfg)
+	m := outbox.Message{Type: codec.OpenType, Function: function, Payload: params}
+	lends, window, a := s.permit(wait, &m, cfg)
 	if a != nil {
 		done(a)
 		return nil, a
 	}
-	l := &link{port: port{s: s, flow: outbox.NewFlow(cfg.priority), nest: p.lends}}
+	l := &link{port: port{s: s, flow: outbox.NewFlow(cfg.priority), nest: lends}}
 	l.pipe = &l.whole
 	l.pipe.Init(pipe.Config{Function: function, Priority: cfg.priority, Loss: cfg.loss, Port: l, SendLimit: s.window, Window: s.cfg.window})
-	if p.window != nil || s.cfg.tracer != nil {
+	if window != nil || s.cfg.tracer != nil {
 		l.after = sync.OnceFunc(func() {
-			p.leave()
+			window.leave()
 			go done(l.pipe.Err()) // not on the reader, which the application would hold up; done ends it
 		})
 	}
-	l.watch(ctx, cfg, p.expires)
-	m := outbox.Message{Type: codec.OpenType, Function: function, Payload: params, Meta: p.meta, Expires: p.expires, Departer: l}
+	l.watch(ctx, cfg, m.Expires)
+	m.Departer = l
 	if err := l.put(&m); err != nil {
 		l.unsent()
 		if over := l.pipe.Err(); over != nil { // ctx ended meanwhile
@@ -71,7 +72,7 @@ func (s *Session) open(ctx context.Context, function uint16, name string, params
 }
 
 // watch aborts the pipe when ctx ends or the time to live has passed.
-func (l *link) watch(ctx context.Context, cfg callConfig, expires time.Time) {
+func (l *link) watch(ctx context.Context, cfg *callConfig, expires time.Time) {
 	switch {
 	case cfg.ttl > 0:
 		ctx, l.cancel = context.WithDeadline(ctx, expires)

@@ -296,6 +296,7 @@ type CallOption struct {
 	value int64
 }
 
+// callConfig is what the options of a call fill in. Calls without options share one: whoever changes it changes a copy.
 type callConfig struct {
 	priority priority.Priority
 	ttl      time.Duration
@@ -308,15 +309,24 @@ type callConfig struct {
 	sent     func() // is called when a durable call has been sent
 }
 
-func newCallConfig(opts []CallOption) callConfig {
+var noOptions callConfig
+
+// traced returns a copy of c for a call that takes trace with it, and passes on done.
+func (c *callConfig) traced(trace []byte, done func(error)) (*callConfig, func(error)) {
+	own := *c
+	own.trace = trace
+	return &own, done
+}
+
+func newCallConfig(opts []CallOption) *callConfig {
 	if len(opts) == 0 {
-		return callConfig{} // without the allocation that options cost
+		return &noOptions
 	}
 	c := new(callConfig)
 	for _, o := range opts {
 		o.set(c, o.value)
 	}
-	return *c
+	return c
 }
 
 // WithPriority ranks the call, its Blocks and its result among the other calls of its session; the higher goes first.

@@ -2,41 +2,26 @@ package asterisque
 
 import (
 	"context"
-	"time"
 
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/outbox"
 )
 
-// permit is what a call from this side needs before its Open can be put: nothing forbids it, the windows of its function and of the session have room, and so has the
-// session.
-type permit struct {
-	expires time.Time
-	meta    *codec.Meta // what the Open says besides; nil: nothing
-	lends   *enclosure
-	window  *callWindow // that of the function, of which it holds a part; nil without
-}
-
-// permit waits until a call with size bytes of parameters may be put.
-func (s *Session) permit(ctx context.Context, function uint16, size int, cfg *callConfig) (p permit, a *Abort) {
-	if p.expires, a = s.lifetime(ctx, cfg.ttl); a != nil {
-		return p, a
+// permit waits until a call from this side may be sent: nothing forbids it, the windows of its function and of the session have room, and so has the session. It fills in what its Open says
+// besides function and parameters. The call has to leave window at its end, unless that is nil; lends is what it lends to calls within it.
+func (s *Session) permit(ctx context.Context, open *outbox.Message, cfg *callConfig) (lends *enclosure, window *callWindow, a *Abort) {
+	if open.Expires, a = s.lifetime(ctx, cfg.ttl); a != nil {
+		return nil, nil, a
 	}
-	if p.lends, a = enclose(ctx, s, function); a != nil {
-		return p, a
+	if lends, a = enclose(ctx, s, open.Function); a != nil {
+		return nil, nil, a
 	}
-	p.meta = p.lends.meta(cfg)
-	if p.window, a = s.enterWindow(ctx, function, p.lends, cfg.front); a != nil {
-		return p, a
+	open.Meta = lends.meta(cfg)
+	if window, a = s.enterWindow(ctx, open.Function, lends, cfg.front); a != nil {
+		return nil, nil, a
 	}
-	if a = s.reserveOpen(ctx, size, cfg.priority, p.lends != nil); a != nil {
-		p.leave()
+	if a = s.reserveOpen(ctx, len(open.Payload), cfg.priority, lends != nil); a != nil {
+		window.leave()
+		return nil, nil, a
 	}
-	return p, a
-}
-
-// leave says that the call is over.
-func (p *permit) leave() {
-	if p.window != nil {
-		p.window.leave()
-	}
+	return lends, window, nil
 }

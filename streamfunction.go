@@ -56,7 +56,7 @@ func (f StreamFunction[P, S, R, T]) Handle(svc *Service, h func(ctx context.Cont
 // ends. See [Session.Open].
 func (f StreamFunction[P, S, R, T]) Open(ctx context.Context, on Caller, params P, opts ...CallOption) (*StreamCall[S, R, T], error) {
 	cfg := newCallConfig(opts)
-	s, a := on.session(ctx, &cfg)
+	s, a := on.session(ctx, cfg)
 	if a != nil {
 		return nil, a
 	}
