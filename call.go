@@ -168,7 +168,7 @@ func (c *call) closed(m codec.Close) {
 	case m.Abort != nil:
 		c.abort = remote(m.Abort)
 	case c.own:
-		c.result = append(make([]byte, 0, len(m.Result)), m.Result...)
+		c.result = c.s.own(m.Result, nil)
 	default:
 		c.buf = append(c.buf[:0], m.Result...)
 		c.result = c.buf

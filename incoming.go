@@ -64,11 +64,11 @@ func newIncoming(s *Session, m *codec.Open, h *handler) (c *incoming) {
 			cfg.Context = c
 		}
 		c.pipe.Init(cfg)
-		c.params = bytes.Clone(m.Params)
+		c.params = s.own(m.Params, nil)
 	} else {
 		call := new(unaryCall)
 		c = &call.incoming
-		c.params = append(call.small[:0:len(call.small)], m.Params...)
+		c.params = s.own(m.Params, call.small[:0])
 	}
 	c.s, c.flow, c.id = s, outbox.AcceptedFlow(p, m.Pipe), m.Pipe
 	c.handler, c.function, c.priority, c.deadline = h, m.Function, p, at

@@ -198,9 +198,13 @@ func (p *port) deliver(to *pipe.Pipe, b codec.Block) error {
 		verdict = end.CloseSend(b.Meta.Skipped)
 	} else {
 		p.s.arrived(len(b.Payload))
-		verdict = end.Block(b.Payload, b.Meta.Skipped, deadline(b.Meta.TTL))
+		mem := p.s.keep(b.Payload)
+		verdict = end.Block(b.Payload, mem, b.Meta.Skipped, deadline(b.Meta.TTL))
 		if verdict != pipe.Accepted {
 			p.Taken(1, len(b.Payload))
+			if mem != nil {
+				mem.Release()
+			}
 		}
 	}
 	switch verdict {

@@ -155,15 +155,12 @@ func (s *Session) comeBack(ctx context.Context, c *comeback) error {
 	}
 }
 
-// countFrame counts a frame that has been dealt with.
-func (s *Session) countFrame(frame []byte) {
-	if !codec.Countable(frame) {
-		return
-	}
+// countFrame counts a countable frame of size bytes that has been dealt with.
+func (s *Session) countFrame(size int) {
 	s.got.Store(s.got.Load() + 1) // by the reader alone
 	r := s.res
 	r.frames++
-	r.bytes += len(frame)
+	r.bytes += size
 	if r.frames >= ackFrames || r.bytes >= ackBytes {
 		r.frames, r.bytes = 0, 0
 		s.ack(ackFrames / 2)

@@ -36,6 +36,7 @@ type Session struct {
 	wireMu   sync.Mutex
 	wire     wire.Wire
 	try      wire.TryWriter // nil if the Wire cannot write without waiting
+	keeper   keeper         // nil if the Wire keeps its frames' memory
 	wireGone chan struct{}  // closed when the Wire is
 
 	ctx context.Context // ends with the session; its cause is why
@@ -240,6 +241,7 @@ func (s *Session) setWire(w wire.Wire) {
 	defer s.wireMu.Unlock()
 	s.wire, s.wireGone = w, make(chan struct{})
 	s.try, _ = w.(wire.TryWriter)
+	s.keeper, _ = w.(keeper)
 	s.about.LocalAddr, s.about.RemoteAddr = w.LocalAddr(), w.RemoteAddr()
 }
 

@@ -6,6 +6,7 @@ import (
 	"runtime"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/priority"
 	"github.com/asterisque-go/asterisque/wire"
@@ -48,9 +49,10 @@ func (s *Session) readLoop() *Abort {
 		if countedByLimits(frame) && !s.waitInbound() {
 			continue // the Wire is lost, or the session has ended
 		}
-		err = s.receive(frame)
-		if s.res != nil && err == nil {
-			s.countFrame(frame)
+		size, counts := len(frame), s.res != nil && codec.Countable(frame)
+		err = s.receive(frame) // after which the frame may be another's
+		if counts && err == nil {
+			s.countFrame(size)
 		}
 		if err != nil {
 			var a *Abort
@@ -73,6 +75,34 @@ func (s *Session) readLoop() *Abort {
 func countedByLimits(frame []byte) bool {
 	t, err := codec.TypeOf(frame)
 	return err == nil && (t == codec.OpenType || t == codec.BlockType)
+}
+
+// keeper is a Wire that can leave the memory of a large frame to whoever uses it, so that this need not be copied.
+type keeper interface {
+	// Keep returns the memory of the frame that was read last, for whoever releases it, or nil.
+	Keep() *buffer.Buffer
+}
+
+// leastKept is the size, in bytes, from which on it is worth to ask.
+const leastKept = 8 << 10
+
+// keep returns the memory of the frame that is being dealt with, of which part is a part, if that may be kept, and nil if part has to be copied. It is for the reader.
+func (s *Session) keep(part []byte) *buffer.Buffer {
+	if s.keeper == nil || len(part) < leastKept {
+		return nil
+	}
+	return s.keeper.Keep()
+}
+
+// own returns part, which is a part of the frame that is being dealt with, for good: as it is if its memory may be kept, and else as a copy, in room if it fits.
+func (s *Session) own(part, room []byte) []byte {
+	if s.keep(part) != nil {
+		return part
+	}
+	if cap(room) < len(part) {
+		room = make([]byte, 0, len(part))
+	}
+	return append(room, part...)
 }
 
 // readError returns the Abort for a Wire that cannot be read any more.

@@ -23,9 +23,12 @@ func (b Block) Release() {
 	}
 }
 
-// newBlock returns a Block with a copy of payload, in memory that is about as large as what is counted for it.
-func newBlock(payload []byte, skipped uint64, expires time.Time) Block {
-	b := Block{Skipped: skipped, expires: expires}
+// newBlock returns a Block with payload in mem or, if that is nil, with a copy of payload, in memory that is about as large as what is counted for it.
+func newBlock(payload []byte, mem *buffer.Buffer, skipped uint64, expires time.Time) Block {
+	b := Block{Payload: payload, Skipped: skipped, expires: expires, mem: mem}
+	if mem != nil {
+		return b
+	}
 	if buffer.Snug(len(payload)) {
 		b.mem = buffer.Take(len(payload))
 		b.Payload = b.mem.B[:copy(b.mem.B, payload)]

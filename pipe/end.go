@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -20,8 +21,9 @@ const (
 	Overrun           // the peer exceeded the window it was granted
 )
 
-// Block takes a copy of the payload of a Block that arrived, after skipped others that did not. Unless expires is zero, it is not worth taking from then on.
-func (e *End) Block(payload []byte, skipped uint64, expires time.Time) Verdict {
+// Block takes the payload of a Block that arrived, after skipped others that did not: with the memory it is in, which is released with the Block, or a copy if mem is nil. Unless expires is zero, it is not
+// worth taking from then on. What is not Accepted remains the caller's.
+func (e *End) Block(payload []byte, mem *buffer.Buffer, skipped uint64, expires time.Time) Verdict {
 	p := (*Pipe)(e)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -38,7 +40,7 @@ func (e *End) Block(payload []byte, skipped uint64, expires time.Time) Verdict {
 	if p.state&stoppedHere != 0 {
 		return Late
 	}
-	p.inbox.Push(newBlock(payload, skipped, expires))
+	p.inbox.Push(newBlock(payload, mem, skipped, expires))
 	p.inboxed += len(payload)
 	p.arrived.set()
 	return Accepted

@@ -74,7 +74,7 @@ var background = context.Background()
 func TestBlocksComeInTheirOrderAndThenTheEnd(t *testing.T) {
 	p, end, port := newPipe(pipe.Config{})
 	for _, b := range []string{"a", "", "c"} {
-		require.Equal(t, pipe.Accepted, end.Block([]byte(b), 1, time.Time{}))
+		require.Equal(t, pipe.Accepted, end.Block([]byte(b), nil, 1, time.Time{}))
 	}
 	require.Equal(t, pipe.Accepted, end.CloseSend(0))
 	messages, bytes := end.Waiting()
@@ -90,7 +90,7 @@ func TestBlocksComeInTheirOrderAndThenTheEnd(t *testing.T) {
 		require.Equal(t, io.EOF, err)
 	}
 	require.Equal(t, 3, port.taken)
-	require.Equal(t, pipe.Violation, end.Block(nil, 0, time.Time{}), "a Block after the end")
+	require.Equal(t, pipe.Violation, end.Block(nil, nil, 0, time.Time{}), "a Block after the end")
 	require.Equal(t, pipe.Violation, end.CloseSend(0), "a second end")
 }
 
@@ -101,13 +101,13 @@ func TestEachDirectionEndsByItself(t *testing.T) {
 	_, err := p.Post(nil)
 	require.ErrorIs(t, err, pipe.ErrEnded)
 	require.ErrorIs(t, p.CloseSend(), pipe.ErrEnded)
-	require.Equal(t, pipe.Accepted, end.Block(nil, 0, time.Time{}), "the peer goes on")
+	require.Equal(t, pipe.Accepted, end.Block(nil, nil, 0, time.Time{}), "the peer goes on")
 	require.Equal(t, []string{"end"}, port.sent)
 }
 
 func TestACloseWithResultLeavesWhatHasArrived(t *testing.T) {
 	p, end, port := newPipe(pipe.Config{Function: 7, Priority: 3})
-	end.Block([]byte("last"), 0, time.Time{})
+	end.Block([]byte("last"), nil, 0, time.Time{})
 	require.True(t, end.Closed([]byte("result"), nil))
 	require.Equal(t, 1, port.taken, "it counts no longer, whether it will be received or not")
 	require.False(t, end.Closed(nil, codec.ErrPanicked), "a pipe ends once")
@@ -124,7 +124,7 @@ func TestACloseWithResultLeavesWhatHasArrived(t *testing.T) {
 	_, err = p.Recv(background)
 	require.Equal(t, io.EOF, err)
 	require.ErrorIs(t, p.Send(background, nil), pipe.ErrClosed)
-	require.Equal(t, pipe.Late, end.Block(nil, 0, time.Time{}))
+	require.Equal(t, pipe.Late, end.Block(nil, nil, 0, time.Time{}))
 	require.Equal(t, pipe.Late, end.CloseSend(0))
 	require.EqualValues(t, 7, p.Function())
 	require.EqualValues(t, 3, p.Priority())
@@ -132,7 +132,7 @@ func TestACloseWithResultLeavesWhatHasArrived(t *testing.T) {
 
 func TestAnAbortDiscardsWhatHasArrived(t *testing.T) {
 	p, end, port := newPipe(pipe.Config{})
-	end.Block([]byte("lost"), 0, time.Time{})
+	end.Block([]byte("lost"), nil, 0, time.Time{})
 	end.Closed(nil, codec.ErrUnavailable)
 	_, err := p.Recv(background)
 	require.ErrorIs(t, err, codec.ErrUnavailable)
@@ -259,12 +259,12 @@ func TestAReceiverThatStopsWakesTheSendersAndDiscards(t *testing.T) {
 		}
 		require.NoError(t, p.CloseSend(), "the end may still be said")
 
-		end.Block([]byte("waits"), 0, time.Time{})
+		end.Block([]byte("waits"), nil, 0, time.Time{})
 		p.Stop()
 		p.Stop()
 		_, err := p.Recv(background)
 		require.ErrorIs(t, err, codec.ErrStopped)
-		require.Equal(t, pipe.Late, end.Block(nil, 0, time.Time{}), "what still comes is ignored")
+		require.Equal(t, pipe.Late, end.Block(nil, nil, 0, time.Time{}), "what still comes is ignored")
 		require.Equal(t, []string{"", "end", "stop"}, port.sent, "the peer is told once")
 		require.Equal(t, 1, port.taken)
 		require.NoError(t, p.Err(), "the call goes on")
@@ -280,7 +280,7 @@ func TestReceiversShareTheBlocks(t *testing.T) {
 		}
 		synctest.Wait()
 		for range 3 {
-			end.Block(nil, 0, time.Time{})
+			end.Block(nil, nil, 0, time.Time{})
 		}
 		synctest.Wait()
 		require.Len(t, got, 3, "each Block goes to one of them")
@@ -300,16 +300,16 @@ func TestTheContextEndsOnlyTheWait(t *testing.T) {
 	_, err = p.Result(ctx)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Empty(t, port.sent, "the pipe goes on")
-	require.Equal(t, pipe.Accepted, end.Block(nil, 0, time.Time{}))
+	require.Equal(t, pipe.Accepted, end.Block(nil, nil, 0, time.Time{}))
 }
 
 func TestWindowGrantsAQuarterAtATimeAndGrowsWhileTheReaderKeepsUp(t *testing.T) {
 	const block = 1024 - limits.Overhead
 	p, end, port := newPipe(pipe.Config{Window: pipe.Window{Initial: 8 << 10, Max: 16 << 10}})
 	for range 8 {
-		require.Equal(t, pipe.Accepted, end.Block(make([]byte, block), 0, time.Time{}))
+		require.Equal(t, pipe.Accepted, end.Block(make([]byte, block), nil, 0, time.Time{}))
 	}
-	require.Equal(t, pipe.Overrun, end.Block(make([]byte, block), 0, time.Time{}), "the window is used up")
+	require.Equal(t, pipe.Overrun, end.Block(make([]byte, block), nil, 0, time.Time{}), "the window is used up")
 	for range 7 {
 		p.Recv(background)
 	}
@@ -322,7 +322,7 @@ func TestTheWindowShrinksToItsMinimumWhileTheSessionIsFull(t *testing.T) {
 	const block = 1024 - limits.Overhead
 	p, end, port := newPipe(pipe.Config{Window: pipe.Window{Initial: 8 << 10, Min: 2 << 10}})
 	for range 8 {
-		end.Block(make([]byte, block), 0, time.Time{})
+		end.Block(make([]byte, block), nil, 0, time.Time{})
 	}
 	port.window = 1
 	for range 6 {
@@ -340,9 +340,9 @@ func TestBlocksWhoseTimeIsUpArePassedOverAndCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, end, port := newPipe(pipe.Config{})
 		soon := time.Now().Add(time.Second)
-		end.Block([]byte("a"), 1, soon)
-		end.Block([]byte("b"), 0, time.Time{})
-		end.Block([]byte("c"), 2, soon)
+		end.Block([]byte("a"), nil, 1, soon)
+		end.Block([]byte("b"), nil, 0, time.Time{})
+		end.Block([]byte("c"), nil, 2, soon)
 		end.CloseSend(3)
 		time.Sleep(time.Second) // of the bubble
 		b, err := p.Recv(background)
@@ -359,7 +359,7 @@ func TestBlocksWhoseTimeIsUpArePassedOverAndCounted(t *testing.T) {
 func TestWithoutAWindowNothingIsGrantedOrRefused(t *testing.T) {
 	p, end, port := newPipe(pipe.Config{})
 	for range 1000 {
-		require.Equal(t, pipe.Accepted, end.Block(make([]byte, 1024), 0, time.Time{}))
+		require.Equal(t, pipe.Accepted, end.Block(make([]byte, 1024), nil, 0, time.Time{}))
 	}
 	for range 1000 {
 		p.Recv(background)

@@ -123,7 +123,7 @@ func (c *channel) putLocked(p []byte) int {
 		c.mem = buffer.Take(channelSize)
 	}
 	free := (c.at + c.held) % channelSize
-	n := copy(c.mem.B[free:], p)
+	n := copy(c.mem.B[free:channelSize], p)
 	copy(c.mem.B, p[n:])
 	c.held += len(p)
 	c.changed.Broadcast()

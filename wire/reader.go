@@ -15,6 +15,9 @@ import (
 // chunk is how many bytes are read or written at once; they stay in the processor's cache.
 const chunk = 32 << 10
 
+// large is the size, in bytes, from which on a frame is read no further than to its end, so that it has its memory for itself and can be left to whoever uses it.
+const large = 8 << 10
+
 // prefix is the number of bytes in front of each frame of a byte stream, which say its length.
 const prefix = 4
 
@@ -140,6 +143,28 @@ func (r *reader) room(need, size int) []byte {
 	return r.mem.B[r.end:]
 }
 
+// bound returns what of room is to be filled at once: of a large frame what is missing of it, and where none has begun, as much as the last one had if that was large.
+func (r *reader) bound(room []byte, need int) []byte {
+	frame := need
+	if r.empty() {
+		frame = r.last
+	}
+	if missing := frame - len(r.unread()); frame >= large && missing < len(room) {
+		return room[:missing]
+	}
+	return room
+}
+
+// keep gives away the memory of the frame that was returned last, or returns nil if it shares it with others, or fills less than three quarters of it.
+func (r *reader) keep() (mem *buffer.Buffer) {
+	if r.last < large || r.at != r.last || r.end != r.at || 4*r.last < 3*len(r.mem.B) {
+		return nil
+	}
+	mem, r.mem = r.mem, nil
+	r.at, r.end = 0, 0
+	return mem
+}
+
 // shrink keeps no more memory than what is unread needs: a peer that sends half a frame and then nothing must not hold a large buffer.
 func (r *reader) shrink() {
 	if n := len(r.unread()); n == 0 {
@@ -157,7 +182,7 @@ func (r *reader) move(to *buffer.Buffer) {
 }
 
 // idleRead is the size of the buffer in which a [plainSource] waits.
-const idleRead = buffer.Least
+const idleRead = buffer.Least + buffer.Slack
 
 // plainSource reads what can only be waited for in Read, which needs memory meanwhile. This is little until there turns out to be more to read.
 type plainSource struct {
@@ -173,14 +198,15 @@ func (s *plainSource) fill(r *reader, need int) error {
 	if !r.empty() {
 		size = min(size, chunk)
 	}
-	room := r.room(need, size)
+	all := r.room(need, size)
+	room := r.bound(all, need)
 	for range 100 { // as bufio.Reader does
 		n, err := s.r.Read(room)
 		if n < 0 || n > len(room) {
 			return fmt.Errorf("Read of %T returned %d for %d bytes", s.r, n, len(room))
 		}
 		r.end += n
-		s.more = n == len(room)
+		s.more = n == len(all)
 		if n > 0 || err != nil {
 			return err
 		}

@@ -110,7 +110,7 @@ func (s *socketSource) tryRead(fd uintptr) (done bool) {
 	if r.empty() {
 		size = r.likely()
 	}
-	room := r.room(s.need, size)
+	room := r.bound(r.room(s.need, size), s.need)
 	n, err := syscall.Read(int(fd), room)
 	for err == syscall.EINTR {
 		n, err = syscall.Read(int(fd), room)

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"sync/atomic"
+
+	"github.com/asterisque-go/asterisque/internal/buffer"
 )
 
 // FromConn returns a Wire over c, which it owns from now on. Each frame goes behind its length as 4 bytes, big endian; the other end must do the same.
@@ -15,7 +17,7 @@ import (
 // c also names the ends if it has the methods LocalAddr and RemoteAddr of [net.Conn].
 //
 // The Wire is a [BatchWriter] and [Buffered]. It is a [Deadliner] if c is a net.Conn, [Secure] if c is a [*tls.Conn], and a [TryWriter] if c is
-// a [*net.TCPConn] or [*net.UnixConn] on a Unix system. While it waits for a frame it holds at most 1 KiB of memory for it, and none on such a socket; how much
+// a [*net.TCPConn] or [*net.UnixConn] on a Unix system. While it waits for a frame it holds little more than 1 KiB of memory for it, and none on such a socket; how much
 // it holds for a frame that is arriving follows what has arrived, not what is announced.
 func FromConn(c io.ReadWriteCloser) Wire {
 	if c, ok := c.(*tls.Conn); ok {
@@ -81,6 +83,10 @@ func (s *streamWire) Progress() (received, sent uint64) { return s.received.Load
 
 // Buffered implements Buffered.
 func (s *streamWire) Buffered() bool { return s.in.buffered() && !s.closed.Load() }
+
+// Keep leaves the memory of the frame that ReadFrame returned last to the caller, who releases it, or does not, when the frame is used no more. It returns nil if the frame has to be copied, which a
+// small one always has to be. It is for sessions, and called by the reading goroutine.
+func (s *streamWire) Keep() *buffer.Buffer { return s.in.keep() }
 
 // Close implements Wire.
 func (s *streamWire) Close() error {

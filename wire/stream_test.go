@@ -338,7 +338,7 @@ func TestAResetNamesTheOperationAndTheEnds(t *testing.T) {
 }
 
 func TestAnyOtherConnIsWaitedForWithLittleMemory(t *testing.T) {
-	const idle, busy = 1 << 10, 32 << 10
+	const idle, busy, frame = 1<<10 + 128, 32<<10 + 128, 4 + 20_000
 	a, b := net.Pipe()
 	defer a.Close()
 	offered := make(chan int, 1)
@@ -359,10 +359,10 @@ func TestAnyOtherConnIsWaitedForWithLittleMemory(t *testing.T) {
 	a.Write(stream("small"))
 	require.Equal(t, idle, <-offered, "after a small one")
 	go a.Write(stream(strings.Repeat("x", 20_000)))
-	require.Equal(t, busy-idle, <-offered, "the rest of a large one")
+	require.Equal(t, frame-idle, <-offered, "the rest of a large one, and no more")
 	require.Equal(t, idle, <-offered, "idle again")
-	go a.Write(bytes.Repeat(stream("12 bytes"), 500))
-	rest := idle % 12
+	go a.Write(bytes.Repeat(stream("13 bytes."), 500))
+	rest := idle % 13
 	require.Equal(t, busy-rest, <-offered, "the first read was full, so there are more small ones")
 	require.Equal(t, idle, <-offered, "idle again")
 	b.Close()

@@ -12,7 +12,7 @@ import (
 func TestMain(m *testing.M) { leak.Main(m) }
 
 func TestABufferIsLargeEnoughAndNotMuchLarger(t *testing.T) {
-	for _, size := range []int{1, buffer.Least - 1, buffer.Least, buffer.Least + 1, 40_000, buffer.Most, buffer.Most + 1} {
+	for _, size := range []int{1, buffer.Least - 1, buffer.Least, buffer.Least + 1, 40_000, buffer.Most, buffer.Most + buffer.Slack, buffer.Most + buffer.Slack + 1} {
 		for range 2 { // new, and used before
 			b := buffer.Take(size)
 			require.True(t, buffer.Suits(len(b.B), size), "%d bytes for %d", len(b.B), size)
@@ -29,7 +29,7 @@ func TestSuits(t *testing.T) {
 }
 
 func TestSnug(t *testing.T) {
-	for size, want := range map[int]bool{1: false, 1023: false, 1024: true, 1025: false, 1535: false, 1536: true, 32 << 10: true, 32<<10 + 1: false, buffer.Most: true, buffer.Most + 1: false} {
+	for size, want := range map[int]bool{1: false, 1023: false, 1024: true, 1024 + buffer.Slack: true, 1025 + buffer.Slack: false, 1535: false, 1536: true, 32 << 10: true, 32<<10 + buffer.Slack + 1: false, buffer.Most: true, buffer.Most + 1: false} {
 		require.Equal(t, want, buffer.Snug(size), "%d", size)
 	}
 }

@@ -1,0 +1,130 @@
+package wire_test
+
+import (
+	"bytes"
+	"io"
+	"math/rand/v2"
+	"net"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// keeper is what sessions look for.
+type keeper interface{ Keep() *buffer.Buffer }
+
+func TestALargeFrameThatIsAloneIsLeftToItsReader(t *testing.T) {
+	frame := func(n int) string { return string(bytes.Repeat([]byte{byte(n)}, n)) }
+	for _, c := range []struct {
+		name  string
+		sizes []int // of the frames; the last one is asked for
+		want  bool
+	}{
+		{"a small frame", []int{100}, false},
+		{"32 KiB and a head", []int{32<<10 + 20}, true},
+		{"several of them", []int{32<<10 + 20, 32<<10 + 20, 32<<10 + 20}, true},
+		{"behind small ones", []int{100, 10, 64 << 10}, true},
+		{"smaller than the one before", []int{100 << 10, 32 << 10}, true},
+		{"a little less than a buffer", []int{25 << 10}, true},
+		{"a little more than half a buffer", []int{18 << 10}, false},
+		{"the largest there are buffers for", []int{4 << 20}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var frames []string
+			for _, n := range c.sizes {
+				frames = append(frames, frame(n))
+			}
+			w := wire.FromConn(script{Reader: bytes.NewReader(stream(append(frames, frame(32<<10))...))})
+			var got []byte
+			for range frames {
+				f, err := w.ReadFrame(8 << 20)
+				require.NoError(t, err)
+				got = f
+			}
+			mem := w.(keeper).Keep()
+			require.Equal(t, c.want, mem != nil)
+			require.Nil(t, w.(keeper).Keep(), "once")
+			next, err := w.ReadFrame(8 << 20)
+			require.NoError(t, err)
+			require.Equal(t, frame(32<<10), string(next))
+			if c.want {
+				require.Equal(t, frames[len(frames)-1], string(got), "nobody else writes there")
+				require.LessOrEqual(t, 3*len(mem.B), 4*(len(got)+buffer.Slack))
+			}
+		})
+	}
+}
+
+// TestWhatIsKeptStaysAsItWas reads frames of all sizes, keeps those it may, gives some back, and looks at the others later.
+func TestWhatIsKeptStaysAsItWas(t *testing.T) {
+	type kept struct {
+		frame []byte
+		sum   uint64
+		mem   *buffer.Buffer
+	}
+	sum := func(b []byte) (s uint64) {
+		for _, c := range b {
+			s = s*31 + uint64(c)
+		}
+		return s
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	const frames = 2_000
+	sums := make(chan uint64, frames)
+	go func() { // ends when it has written all
+		c, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		w := wire.FromConn(c)
+		defer w.Close()
+		rnd := rand.New(rand.NewPCG(1, 2))
+		for range frames {
+			f := make([]byte, rnd.IntN(1+1<<rnd.IntN(18)))
+			for i := range f {
+				f[i] = byte(rnd.Uint32())
+			}
+			sums <- sum(f)
+			if w.WriteFrames([][]byte{f}) != nil {
+				return
+			}
+		}
+	}()
+	c, err := net.Dial("tcp", ln.Addr().String())
+	require.NoError(t, err)
+	w := wire.FromConn(c)
+	defer w.Close()
+	var held []kept
+	count := 0
+	look := func(k kept) {
+		require.Equal(t, k.sum, sum(k.frame))
+		k.mem.Release()
+	}
+	for {
+		f, err := w.ReadFrame(1 << 20)
+		if err == io.EOF {
+			break
+		}
+		require.NoError(t, err)
+		k := kept{f, <-sums, nil}
+		require.Equal(t, k.sum, sum(f))
+		if k.mem = w.(keeper).Keep(); k.mem != nil {
+			held = append(held, k)
+			count++
+		}
+		if len(held) > 20 {
+			look(held[0])
+			held = held[1:]
+		}
+	}
+	for _, k := range held {
+		look(k)
+	}
+	require.Positive(t, count)
+	require.Empty(t, sums, "all have come")
+}
