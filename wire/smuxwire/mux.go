@@ -223,7 +223,28 @@ func (m *Mux) begin(opened *smux.Stream) (s *stream, room bool) {
 		m.streams[s.id] = s
 	}
 	s.begin(opened)
-	return s, len(m.streams) <= m.cfg.wires && !m.leaving
+	return s, m.hasRoomLocked() && !m.leaving
+}
+
+// closing is how many times as many wires as it may have a Mux has at most, with those that the peer has closed already.
+const closing = 4
+
+// hasRoomLocked reports whether there are no more wires than there may be. Those that the peer has closed do not count, unless they are far too many: it may open others instead
+// before this side has closed them too.
+func (m *Mux) hasRoomLocked() bool {
+	switch {
+	case len(m.streams) <= m.cfg.wires:
+		return true
+	case len(m.streams) > closing*m.cfg.wires:
+		return false
+	}
+	open := 0
+	for _, s := range m.streams {
+		if !s.hasEnded() {
+			open++
+		}
+	}
+	return open <= m.cfg.wires
 }
 
 // reason returns what an error of the library means here.
