@@ -20,7 +20,7 @@ func (o *Outbox) Flush() <-chan struct{} {
 	defer o.unlock()
 	o.admitLocked()
 	done := make(chan struct{})
-	if !o.writing {
+	if !o.writing.Load() {
 		close(done)
 		return done
 	}

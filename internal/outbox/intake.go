@@ -3,28 +3,47 @@ package outbox
 import "sync/atomic"
 
 // intake is where Opens arrive without the lock: callers are many, and once one has had to wait for a mutex for long, Go hands it from one to the next, with a switch of goroutines each time.
-// Whoever has the lock next takes all that have arrived, in the order in which they came.
+// The writer takes all that have arrived, in the order in which they came.
 type intake struct {
-	newest atomic.Pointer[Message]
+	newest atomic.Pointer[Message] // noMore once nothing may come; all but push have the lock of the Outbox
 }
 
-// push adds m, and reports whether it is the first since all were taken.
-func (i *intake) push(m *Message) (first bool) {
+// noMore stands where nothing may be pushed any more.
+var noMore = new(Message)
+
+// push adds m, and reports whether it is the first since all were taken. It is refused after close.
+func (i *intake) push(m *Message) (first, refused bool) {
 	for {
 		older := i.newest.Load()
+		if older == noMore {
+			return false, true
+		}
 		m.older = older
 		if i.newest.CompareAndSwap(older, m) {
-			return older == nil
+			return older == nil, false
 		}
 	}
 }
 
+func (i *intake) empty() bool {
+	m := i.newest.Load()
+	return m == nil || m == noMore
+}
+
 // take removes all, and returns the oldest one.
 func (i *intake) take() (oldest *Message) {
-	if i.newest.Load() == nil {
+	if i.empty() {
 		return nil
 	}
-	for m := i.newest.Swap(nil); m != nil; {
+	return reversed(i.newest.Swap(nil))
+}
+
+// close is take, and lets nothing be pushed any more.
+func (i *intake) close() (oldest *Message) { return reversed(i.newest.Swap(noMore)) }
+
+// reversed turns the list around that m is the newest of, and returns the oldest.
+func reversed(m *Message) (oldest *Message) {
+	for m != nil {
 		m, m.older, oldest = m.older, oldest, m
 	}
 	return oldest
@@ -37,27 +56,27 @@ func (o *Outbox) Enter(f *Flow, m *Message) (write bool, err error) {
 		return false, err
 	}
 	m.flow = f
-	if !o.intake.push(m) {
-		return false, nil // whoever was first sees to it that somebody takes them
-	}
-	o.mu.Lock()
-	defer o.unlock()
-	if o.closed || o.halted {
-		o.admitLocked()
+	first, refused := o.intake.push(m)
+	if refused {
+		o.mu.Lock()
+		defer o.unlock()
+		o.dropLocked(f, m, Closed)
 		return false, nil
 	}
-	write, o.writing = !o.writing, true
-	return write, nil
+	// Whoever is first finds the writer, or becomes it; the others rely on that. A writer that leaves looks here once more after it has said so.
+	return first && !o.writing.Swap(true), nil
 }
 
 // admitLocked accepts all Opens that have arrived.
-func (o *Outbox) admitLocked() {
-	for m := o.intake.take(); m != nil; {
+func (o *Outbox) admitLocked() { o.acceptAllLocked(o.intake.take()) }
+
+// acceptAllLocked accepts m and those that came after it.
+func (o *Outbox) acceptAllLocked(m *Message) {
+	for m != nil {
 		f, next := m.flow, m.older // m is its caller's again as soon as it has departed
 		m.older = nil
 		switch {
 		case o.closed:
-			f.closed = true
 			o.dropLocked(f, m, Closed)
 		case f.closed: // it was canceled
 			o.gone.add(m)

@@ -148,35 +148,40 @@ func (o *oneEnd) Discard(outbox.Reason) { o.discarded.Add(1) }
 func TestEveryOpenThatEntersIsToldOnceWhatBecomesOfIt(t *testing.T) {
 	const callers, each = 8, 2_000
 	var gone atomic.Int64
+	var lasts atomic.Int32
 	o := outbox.New(0, 1<<20, 0, func(messages, _ int) { gone.Add(int64(messages)) }, nil)
+	write := func() {
+		batch, end := o.Take()
+		for ; batch != nil; batch, end = o.Take() {
+			o.Written(batch)
+		}
+		if end == outbox.Last {
+			lasts.Add(1)
+		}
+	}
 	ends := make([]oneEnd, callers*each)
-	var begun sync.WaitGroup
-	var wg sync.WaitGroup
-	begun.Add(callers)
+	var half, wg sync.WaitGroup
+	half.Add(callers)
 	for c := range callers {
 		wg.Go(func() {
 			for i := range each {
 				if i == each/2 {
-					begun.Done()
+					half.Done()
 				}
 				f := outbox.NewFlow(0)
-				write, err := o.Enter(&f, &outbox.Message{Type: codec.OpenType, Departer: &ends[c*each+i]})
+				mine, err := o.Enter(&f, &outbox.Message{Type: codec.OpenType, Departer: &ends[c*each+i]})
 				if err != nil {
 					t.Error(err)
 				}
-				if write {
-					for batch, _ := o.Take(); batch != nil; batch, _ = o.Take() {
-						o.Written(batch)
-					}
+				if mine {
+					write()
 				}
 			}
 		})
 	}
-	begun.Wait()
-	if o.Close(nil) {
-		for batch, _ := o.Take(); batch != nil; batch, _ = o.Take() {
-			o.Written(batch)
-		}
+	half.Wait()
+	if o.Close(codec.Drain{}) {
+		write()
 	}
 	wg.Wait()
 	var departed, discarded int
@@ -188,5 +193,6 @@ func TestEveryOpenThatEntersIsToldOnceWhatBecomesOfIt(t *testing.T) {
 	}
 	require.GreaterOrEqual(t, departed, callers)
 	require.Equal(t, int64(callers*each), gone.Load())
+	require.EqualValues(t, 1, lasts.Load(), "one writer learns of the end")
 	t.Log(departed, "departed,", discarded, "were discarded")
 }

@@ -108,8 +108,7 @@ func (o *Outbox) PutAck(least uint64) (write bool) {
 		return false
 	}
 	o.appendAckLocked(count)
-	write, o.writing = !o.writing, true
-	return write
+	return !o.writing.Swap(true)
 }
 
 func (o *Outbox) appendAckLocked(count uint64) {
@@ -123,9 +122,7 @@ func (o *Outbox) Halt() (claimed bool) {
 	o.mu.Lock()
 	defer o.unlock()
 	o.halted = true
-	o.admitLocked()
-	claimed, o.writing = !o.writing, true
-	return claimed
+	return !o.writing.Swap(true)
 }
 
 // Resume goes on after Halt, over another Wire, once nobody writes any more. received is how many countable frames the peer has. The frames it lacks are returned, each behind its
@@ -146,6 +143,7 @@ func (o *Outbox) Resume(received uint64) (frames [][]byte, err error) {
 		e := l.entries.At(i)
 		frames = append(frames, behind(e.frames, e.last, received))
 	}
+	o.admitLocked() // into the queue, where they are by priority
 	l.lent, o.halted = true, false
 	return frames, nil
 }

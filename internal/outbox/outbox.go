@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
@@ -67,7 +68,8 @@ type Outbox struct {
 	dropped func(Drop)                // nil if nobody wants to know
 	max     int                       // bytes of the largest frame that the peer accepts
 
-	intake intake
+	intake  intake
+	writing atomic.Bool // somebody is the writer
 
 	mu      sync.Mutex
 	nextID  uint64 // guarded by mu, like all below; of the next pipe opened here
@@ -75,7 +77,6 @@ type Outbox struct {
 	holds   amount // messages in batch
 	flight  amount // messages that the writer has taken and not yet written
 	queue   priority.Queue[Message]
-	writing bool // somebody is the writer
 	closed  bool
 	flushes flushes
 	gone    amount // messages that were dropped and are not yet reported as written
@@ -130,8 +131,7 @@ func (o *Outbox) Put(f *Flow, m *Message) (write bool, err error) {
 	end := m.End
 	o.acceptLocked(f, m)
 	f.ended = f.ended || end
-	write, o.writing = !o.writing, true
-	return write, nil
+	return !o.writing.Swap(true), nil
 }
 
 // tooLarge returns an error if the peer would not take m.
@@ -180,8 +180,7 @@ func (o *Outbox) PutControl(c codec.Control) (write bool, err error) {
 		return false, ErrFlood
 	}
 	o.appendLocked(c)
-	write, o.writing = !o.writing, true
-	return write, nil
+	return !o.writing.Swap(true), nil
 }
 
 // Cancel drops what waits of f, for a reason. It reports whether the peer may know of the pipe. If not, it never will: its Open is among what was dropped, which
@@ -211,17 +210,22 @@ func (o *Outbox) Take() (batch []byte, end End) {
 	if o.halted {
 		return nil, Halted
 	}
-	o.admitLocked()
-	o.fillLocked()
-	if len(o.batch) == 0 {
-		o.writing = false
+	for {
+		o.admitLocked()
+		o.fillLocked()
+		if len(o.batch) > 0 {
+			break
+		}
 		o.flushes.written()
 		freeBuffer(o.batch)
 		o.batch = nil
 		if o.closed {
-			return nil, Last
+			return nil, Last // the caller stays the writer, so that it alone learns this
 		}
-		return nil, Idle
+		o.writing.Store(false)
+		if o.intake.empty() || o.writing.Swap(true) {
+			return nil, Idle
+		} // else somebody has entered meanwhile, and has still found a writer
 	}
 	if o.log != nil {
 		if count, due := o.log.due(); due {
@@ -259,7 +263,7 @@ func (o *Outbox) Close(c codec.Control) (write bool) {
 		return false
 	}
 	o.closed = true
-	o.admitLocked()
+	o.acceptAllLocked(o.intake.close())
 	if o.log != nil {
 		o.goneLocked(o.log.clear())
 		o.log, o.flight = nil, amount{}
@@ -275,8 +279,7 @@ func (o *Outbox) Close(c codec.Control) (write bool) {
 	if c != nil {
 		o.appendLocked(c)
 	}
-	write, o.writing = !o.writing, true
-	return write
+	return !o.writing.Swap(true)
 }
 
 // Waiting returns how many messages wait behind the departing batch.
