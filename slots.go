@@ -17,7 +17,7 @@ type slot struct {
 
 const (
 	leastSlots = 8
-	spareSlots = 64 // how many are kept when none is taken
+	spareSlots = 256 // how many are kept when none is taken
 )
 
 // place returns where id belongs. There must be a ring.

@@ -1,8 +1,10 @@
 // Package fifo is a first-in, first-out queue in a slice.
 package fifo
 
-// spare is the capacity, in items, above which an emptied Queue lets go of its memory.
-const spare = 64
+import "unsafe"
+
+// spare is the number of bytes above which an emptied Queue lets go of its memory: enough for hundreds of pointers, which come and go all the time under load, and little for an idle session.
+const spare = 4 << 10
 
 // Queue hands values out in the order in which they came. The zero Queue is empty and holds no memory. It is not safe for concurrent use.
 type Queue[T any] struct {
@@ -37,7 +39,7 @@ func (q *Queue[T]) Pop() T {
 	q.head++
 	if q.head == len(q.items) {
 		q.items, q.head = q.items[:0], 0
-		if cap(q.items) > spare {
+		if cap(q.items)*int(unsafe.Sizeof(zero)) > spare {
 			q.items = nil
 		}
 	}
