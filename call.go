@@ -132,18 +132,17 @@ func (c *call) giveUp(ctx context.Context) *Abort {
 		default:
 			a.Ran = codec.NeverSent
 		}
-	case !c.s.table.remove(c.id):
+	case !c.s.table.remove(c.id()):
 		<-c.done // somebody else has taken it out of the table, and is about to say so
 		return c.abort
 	default:
-		c.s.abort(c.id, c.priority, a)
+		c.s.abort(c.id(), c.priority, a)
 	}
 	return a
 }
 
 // Depart implements outbox.Departer.
 func (c *call) Depart(id uint64) {
-	c.id = id
 	c.s.table.depart(id, c)
 }
 
@@ -190,5 +189,5 @@ func (c *call) untyped() *pipe.Pipe { return nil }
 
 // info implements endpoint.
 func (c *call) info() PipeInfo {
-	return PipeInfo{Pipe: c.id, Function: c.open.Function, Made: true, Priority: c.priority}
+	return PipeInfo{Pipe: c.id(), Function: c.open.Function, Made: true, Priority: c.priority}
 }

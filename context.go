@@ -14,15 +14,34 @@ type watch struct {
 	afters map[*after]struct{}
 }
 
+// ending says how a context has ended.
+type ending uint8
+
+const (
+	running ending = iota
+	canceled
+	expired
+)
+
+func (e ending) err() error {
+	switch e {
+	case canceled:
+		return context.Canceled
+	case expired:
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
 // after is one registration of AfterFunc.
 type after struct{ f func() }
 
 // Deadline implements context.Context.
 func (c *incoming) Deadline() (at time.Time, ok bool) {
-	if c.deadline == nil {
+	if c.expires == 0 {
 		return at, false
 	}
-	return *c.deadline, true
+	return c.s.node.timeAt(c.expires), true
 }
 
 // Value implements context.Context.
@@ -37,10 +56,10 @@ func (c *incoming) Value(key any) any {
 func (c *incoming) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err == nil && c.deadline != nil && !time.Now().Before(*c.deadline) {
-		c.endLocked(context.DeadlineExceeded)
+	if c.ended == running && c.expires > 0 && c.s.node.now() >= c.expires {
+		c.endLocked(expired)
 	}
-	return c.err
+	return c.ended.err()
 }
 
 // Done implements context.Context.
@@ -55,10 +74,10 @@ func (c *incoming) watchLocked() *watch {
 		return c.watch
 	}
 	c.watch = &watch{done: make(chan struct{})}
-	if c.err != nil {
+	if c.ended != running {
 		close(c.watch.done)
-	} else if c.deadline != nil {
-		c.watch.timer = time.AfterFunc(time.Until(*c.deadline), func() { c.end(context.DeadlineExceeded) })
+	} else if c.expires > 0 {
+		c.watch.timer = time.AfterFunc(c.expires-c.s.node.now(), func() { c.end(expired) })
 	}
 	return c.watch
 }
@@ -67,7 +86,7 @@ func (c *incoming) watchLocked() *watch {
 func (c *incoming) AfterFunc(f func()) (stop func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err != nil {
+	if c.ended != running {
 		go f()
 		return func() bool { return false }
 	}
@@ -85,17 +104,17 @@ func (c *incoming) AfterFunc(f func()) (stop func() bool) {
 	}
 }
 
-func (c *incoming) end(err error) {
+func (c *incoming) end(how ending) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.endLocked(err)
+	c.endLocked(how)
 }
 
-func (c *incoming) endLocked(err error) {
-	if c.err != nil {
+func (c *incoming) endLocked(how ending) {
+	if c.ended != running {
 		return
 	}
-	c.err = err
+	c.ended = how
 	w := c.watch
 	if w == nil {
 		return

@@ -22,24 +22,24 @@ type incoming struct {
 	handler  *handler
 	function uint16            // these are fixed
 	priority priority.Priority //
-	deadline *time.Time        // nil: none
-	state    place             // guarded by the lock of the session's dispatcher, as the next two
+	state    place             // guarded by the lock of the session's dispatcher, as gated and in
 	gated    bool              // it holds a place at the gate of its function
-	onReader bool              // it is run, and answered, by the reader: it is inline, and carries no Blocks
+	onReader bool              // it is run, and answered, by the reader: it is inline, and carries no Blocks; fixed
+	ended    ending            // guarded by mu; how the context ended
 	in       *line             // where it waits; nil if in none
+	expires  time.Duration     // when its time is up, by the node's clock; 0: never; fixed
 	params   []byte            // the handler's from the moment it runs
 	rare     *extra            // what few calls have; nil without
 
 	mu    sync.Mutex
-	err   error  // guarded by mu, like what follows; why the context ended
-	watch *watch // nil until somebody wants to be told
+	watch *watch // guarded by mu; nil until somebody wants to be told
 }
 
 // A call and what most of its kind have besides are one object.
 type (
 	unaryCall struct {
 		incoming
-		small [72]byte // parameters, if they fit
+		small [64]byte // parameters, if they fit; with them the object fills what is allocated for it
 	}
 	pipeCall struct {
 		incoming
@@ -50,17 +50,12 @@ type (
 // newIncoming copies what it needs of m, whose slices are valid only for the moment.
 func newIncoming(s *Session, m *codec.Open, h *handler) (c *incoming) {
 	p := min(priority.Priority(m.Priority), s.highest)
-	var at *time.Time
-	if m.Meta.TTL > 0 {
-		expires := deadline(m.Meta.TTL)
-		at = &expires
-	}
 	if h.blocks {
 		call := new(pipeCall)
 		c = &call.incoming
 		c.pipe = &call.whole
 		cfg := pipe.Config{Function: m.Function, Priority: p, Port: c, SendLimit: s.window, Window: s.cfg.window}
-		if at == nil {
+		if m.Meta.TTL == 0 {
 			cfg.Context = c
 		}
 		c.pipe.Init(cfg)
@@ -70,8 +65,11 @@ func newIncoming(s *Session, m *codec.Open, h *handler) (c *incoming) {
 		c = &call.incoming
 		c.params = s.own(m.Params, call.small[:0])
 	}
-	c.s, c.flow, c.id = s, outbox.AcceptedFlow(p, m.Pipe), m.Pipe
-	c.handler, c.function, c.priority, c.deadline = h, m.Function, p, at
+	c.s, c.flow = s, outbox.AcceptedFlow(p, m.Pipe)
+	c.handler, c.function, c.priority = h, m.Function, p
+	if m.Meta.TTL > 0 {
+		c.expires = s.node.now() + time.Duration(m.Meta.TTL)*time.Millisecond
+	}
 	if h.meter.arrived() {
 		c.extra().arrived = s.node.now()
 	}
@@ -204,7 +202,7 @@ func (c *incoming) Close(result []byte, abort *Abort) {
 	} else if write {
 		c.s.write()
 	}
-	c.end(context.Canceled)
+	c.end(canceled)
 }
 
 // refuse ends a call whose handler will not run.
@@ -275,7 +273,7 @@ func (c *incoming) fail(a *Abort) {
 		(*pipe.End)(c.pipe).Closed(nil, a)
 	}
 	if before == arrives {
-		c.end(context.Canceled) // the reader sees to the rest
+		c.end(canceled) // the reader sees to the rest
 		return
 	}
 	if m := c.memory(); m != nil {
@@ -286,9 +284,9 @@ func (c *incoming) fail(a *Abort) {
 		}
 	}
 	if errors.Is(a, codec.ErrExpired) {
-		c.end(context.DeadlineExceeded)
+		c.end(expired)
 	} else {
-		c.end(context.Canceled)
+		c.end(canceled)
 	}
 }
 
@@ -300,5 +298,5 @@ func (c *incoming) untyped() *pipe.Pipe { return c.pipe }
 
 // info implements endpoint.
 func (c *incoming) info() PipeInfo {
-	return PipeInfo{Pipe: c.id, Function: c.function, Name: c.handler.name, Priority: c.priority}
+	return PipeInfo{Pipe: c.id(), Function: c.function, Name: c.handler.name, Priority: c.priority}
 }

@@ -102,7 +102,6 @@ func (l *link) Close(result []byte, abort *codec.Abort) {
 
 // Depart implements outbox.Departer.
 func (l *link) Depart(id uint64) {
-	l.id = id
 	l.s.table.depart(id, l)
 }
 
@@ -143,5 +142,5 @@ func (l *link) untyped() *pipe.Pipe { return l.pipe }
 
 // info implements endpoint.
 func (l *link) info() PipeInfo {
-	return PipeInfo{Pipe: l.id, Function: l.pipe.Function(), Made: true, Priority: l.pipe.Priority()}
+	return PipeInfo{Pipe: l.id(), Function: l.pipe.Function(), Made: true, Priority: l.pipe.Priority()}
 }

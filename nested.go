@@ -47,7 +47,7 @@ func (e *enclosure) meta(cfg *callConfig) *codec.Meta {
 	}
 	m := &codec.Meta{Key: cfg.key}
 	if e != nil {
-		m.Nested, m.Within = true, e.by.id
+		m.Nested, m.Within = true, e.by.id()
 	}
 	if len(cfg.trace) <= codec.MaxTrace {
 		m.Trace = cfg.trace

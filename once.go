@@ -2,7 +2,6 @@ package asterisque
 
 import (
 	"bytes"
-	"context"
 	"sync"
 	"time"
 
@@ -124,7 +123,7 @@ func (o *once) end() {
 	defer o.mu.Unlock()
 	for _, m := range o.calls {
 		if m.first != nil {
-			m.first.end(context.Canceled)
+			m.first.end(canceled)
 		}
 	}
 }

@@ -16,10 +16,12 @@ import (
 type port struct {
 	s    *Session
 	flow outbox.Flow // guarded by the outbox
-	id   uint64      // set before the pipe is in the session's table, and fixed from then on
 	pipe *pipe.Pipe  // nil if the call takes no Blocks here; fixed
 	nest *enclosure  // of a call of this side what it lends to calls within it, of one of the peer what it is lent; mostly nil; fixed
 }
+
+// id returns the id of the pipe, which it has from the moment in which it is in the session's table.
+func (p *port) id() uint64 { return p.flow.ID() }
 
 // Send implements pipe.Port.
 func (p *port) Send(ctx context.Context, b pipe.Outgoing) error {
@@ -88,7 +90,7 @@ func (p *port) close(result []byte, abort *codec.Abort) (write bool) {
 	if abort != nil && !p.cancel(outbox.Ended) {
 		return false // the peer will never hear of the pipe
 	}
-	if !p.s.table.remove(p.id) {
+	if !p.s.table.remove(p.id()) {
 		return false // the peer's Close, or the end of the session, came first
 	}
 	p.s.count(len(result))
@@ -138,7 +140,7 @@ func (p *port) discarded(why outbox.Reason) *Abort {
 }
 
 // Grant implements pipe.Port.
-func (p *port) Grant(total uint64) { p.s.control(codec.Credit{Pipe: p.id, Limit: total}) }
+func (p *port) Grant(total uint64) { p.s.control(codec.Credit{Pipe: p.id(), Limit: total}) }
 
 // Stop implements pipe.Port.
 func (p *port) Stop() {
@@ -219,6 +221,6 @@ func (p *port) deliver(to *pipe.Pipe, b codec.Block) error {
 // abort sends a Close for a pipe of which nothing else waits. It has a flow of its own: the call that ends with it may be used for another one while the Close waits.
 func (s *Session) abort(id uint64, p priority.Priority, a *Abort) {
 	s.count(0)
-	one := port{s: s, id: id, flow: outbox.AcceptedFlow(p, id)}
+	one := port{s: s, flow: outbox.AcceptedFlow(p, id)}
 	one.put(&outbox.Message{Type: codec.CloseType, Abort: a}) // an error means that there is nobody left to tell
 }

@@ -159,7 +159,7 @@ func (s *Session) receiveOpen(m *codec.Open) error {
 		return s.turnAway(m, h)
 	}
 	c := newIncoming(s, m, h)
-	if ok, err := s.table.accept(c.id, c); !ok {
+	if ok, err := s.table.accept(c.id(), c); !ok {
 		return err // nil: the session has ended
 	}
 	s.accept(c)

@@ -80,6 +80,9 @@ func (f *Flow) more() *rest {
 // NewFlow returns the flow of a pipe that this side opens.
 func NewFlow(p priority.Priority) Flow { return Flow{queue: priority.Flow[Message]{Priority: p}} }
 
+// ID returns the id of the pipe. It is fixed from the moment in which its Departer was told, and may be asked for without the lock from then on.
+func (f *Flow) ID() uint64 { return f.id }
+
 // AcceptedFlow returns the flow of a pipe that the peer opened as id.
 func AcceptedFlow(p priority.Priority, id uint64) Flow {
 	return Flow{queue: priority.Flow[Message]{Priority: p}, id: id, departed: true}
