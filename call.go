@@ -67,31 +67,13 @@ func (c *call) free() {
 	pool.Put(c)
 }
 
-// do makes the call and waits for its end. name is that of the function, if it is known.
+// do makes the call, as soon as it may, and waits for its end. name is that of the function, if it is known.
+//
+// Many goroutines wait here at a time, each with its stack, which goes from processor to processor: so this is one function, and has few variables.
 func (c *call) do(ctx context.Context, function uint16, name string, params []byte, cfg *callConfig) *Abort {
-	if cfg.ttl > 0 || c.s.cfg.tracer != nil {
+	if cfg.ttl > 0 || c.s.cfg.tracer != nil && !cfg.traced {
 		return c.doWithin(ctx, function, name, params, cfg)
 	}
-	return c.send(ctx, function, params, cfg)
-}
-
-// doWithin is do for a call with a time to live, or a tracer that wants to know of it.
-func (c *call) doWithin(ctx context.Context, function uint16, name string, params []byte, cfg *callConfig) (a *Abort) {
-	if cfg.ttl > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, cfg.ttl)
-		defer cancel()
-	}
-	if t := c.s.cfg.tracer; t != nil {
-		var done func(error)
-		cfg, done = cfg.traced(t.Call(ctx, c.s, function, name))
-		defer func() { done(errorOf(a)) }()
-	}
-	return c.send(ctx, function, params, cfg)
-}
-
-// send sends the call, as soon as it may, and waits for its end. Many goroutines wait here at a time, each with its stack: so this is one function, and has few variables.
-func (c *call) send(ctx context.Context, function uint16, params []byte, cfg *callConfig) *Abort {
 	c.open.Function, c.open.Payload = function, params
 	var a *Abort
 	if c.nest, c.window, a = c.s.permit(ctx, &c.open, cfg); a != nil {
@@ -113,12 +95,35 @@ func (c *call) send(ctx context.Context, function uint16, params []byte, cfg *ca
 		<-c.done
 		return c.abort
 	}
+	return c.wait(ctx)
+}
+
+// wait waits for the end of the call, or of ctx.
+func (c *call) wait(ctx context.Context) *Abort {
 	select {
 	case <-c.done:
 		return c.abort
 	case <-ctx.Done():
 		return c.giveUp(ctx)
 	}
+}
+
+// doWithin is do for a call with a time to live, or a tracer that wants to know of it.
+func (c *call) doWithin(ctx context.Context, function uint16, name string, params []byte, cfg *callConfig) (a *Abort) {
+	own := *cfg
+	if cfg.ttl > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, cfg.ttl)
+		defer cancel()
+		own.ttl = 0
+	}
+	if t := c.s.cfg.tracer; t != nil {
+		var done func(error)
+		own.trace, done = t.Call(ctx, c.s, function, name)
+		own.traced = true
+		defer func() { done(errorOf(a)) }()
+	}
+	return c.do(ctx, function, name, params, &own)
 }
 
 // giveUp ends the call because of ctx, unless it has ended by itself.

@@ -54,6 +54,11 @@ func (f Function[P, R]) Call(ctx context.Context, on Caller, params P, opts ...C
 	if s, ok := on.(*Session); ok && !cfg.durable { // the common case, without a closure
 		return f.call(ctx, s, params, cfg)
 	}
+	return f.callOn(ctx, on, params, cfg)
+}
+
+// callOn is Call apart from the common case.
+func (f Function[P, R]) callOn(ctx context.Context, on Caller, params P, cfg *callConfig) (R, error) {
 	return callOn(ctx, on, cfg, func(s *Session, cfg *callConfig) (R, error) { return f.call(ctx, s, params, cfg) })
 }
 

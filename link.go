@@ -35,7 +35,9 @@ func (s *Session) open(ctx context.Context, function uint16, name string, params
 	}
 	done := func(error) {}
 	if t := s.cfg.tracer; t != nil {
-		cfg, done = cfg.traced(t.Call(ctx, s, function, name))
+		own := *cfg
+		own.trace, done = t.Call(ctx, s, function, name)
+		cfg = &own
 	}
 	wait := ctx
 	if cfg.ttl > 0 {

@@ -304,19 +304,13 @@ type callConfig struct {
 	front    bool
 	failFast bool
 	durable  bool
-	trace    []byte // what the tracer wants to travel with the call
+	traced   bool   // the tracer knows of the call
+	trace    []byte // what it wants to travel with the call
 	key      []byte // of a durable call
 	sent     func() // is called when a durable call has been sent
 }
 
 var noOptions callConfig
-
-// traced returns a copy of c for a call that takes trace with it, and passes on done.
-func (c *callConfig) traced(trace []byte, done func(error)) (*callConfig, func(error)) {
-	own := *c
-	own.trace = trace
-	return &own, done
-}
 
 func newCallConfig(opts []CallOption) *callConfig {
 	if len(opts) == 0 {
