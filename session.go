@@ -117,6 +117,8 @@ func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled
 		s.halted = make(chan struct{}, 1)
 		s.res = &resumption{secret: a.secret, returns: make(chan *comeback)}
 		s.out.Keep(s.got.Load)
+	} else if _, ok := w.(wire.VectorWriter); ok {
+		s.out.Lend()
 	}
 	return s
 }

@@ -41,6 +41,10 @@ func (s *Session) write() {
 			s.wrote(end)
 			return
 		}
+		if s.out.Segments() != nil { // large, and behind others: the transport does not keep up
+			s.writers.Go(func() { s.writeRest(batch, 0) })
+			return
+		}
 		n, err := s.try.TryWriteBatch(batch)
 		if err != nil {
 			s.writeFailed(err)
@@ -106,6 +110,9 @@ func (s *Session) writeBatch(batch []byte) error {
 	s.live.writing.Store(true)
 	defer s.live.writing.Store(false)
 	defer s.live.batches.Add(1)
+	if pieces := s.out.Segments(); pieces != nil {
+		return s.wire.(wire.VectorWriter).WriteVector(pieces)
+	}
 	if w, ok := s.wire.(wire.BatchWriter); ok {
 		return w.WriteBatch(batch)
 	}

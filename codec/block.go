@@ -18,6 +18,13 @@ func (m *Block) AppendTo(dst []byte) []byte {
 	return m.Meta.appendTo(dst, BlockType)
 }
 
+// AppendAround appends the frame of m without Payload, and returns the longer slice and the place in it where Payload belongs. End must not be set.
+func (m *Block) AppendAround(dst []byte) (around []byte, at int) {
+	dst = appendStart(dst, BlockType, blockFields, m.Pipe, &m.Meta)
+	dst = appendHead(dst, byteString, uint64(len(m.Payload)))
+	return m.Meta.appendTo(dst, BlockType), len(dst)
+}
+
 func (m *Block) appendFields(dst []byte) []byte {
 	if m.End {
 		return append(dst, null)

@@ -24,6 +24,13 @@ func (m *Close) AppendTo(dst []byte) []byte {
 	return m.appendFields(dst)
 }
 
+// AppendAround appends the frame of m without Result, and returns the longer slice and the place in it where Result belongs. Abort must be nil.
+func (m *Close) AppendAround(dst []byte) (around []byte, at int) {
+	dst = appendStart(dst, CloseType, m.count(), m.Pipe, &Meta{})
+	dst = appendHead(append(dst, yes), byteString, uint64(len(m.Result)))
+	return dst, len(dst)
+}
+
 // count returns how many fields follow the pipe id.
 func (m *Close) count() int {
 	switch {

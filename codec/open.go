@@ -21,10 +21,22 @@ func (m *Open) AppendTo(dst []byte) []byte {
 	return m.Meta.appendTo(dst, OpenType)
 }
 
+// AppendAround appends the frame of m without Params, and returns the longer slice and the place in it where Params belong.
+func (m *Open) AppendAround(dst []byte) (around []byte, at int) {
+	dst = appendStart(dst, OpenType, openFields, m.Pipe, &m.Meta)
+	dst = m.appendParamsHead(dst)
+	return m.Meta.appendTo(dst, OpenType), len(dst)
+}
+
 func (m *Open) appendFields(dst []byte) []byte {
+	return append(m.appendParamsHead(dst), m.Params...)
+}
+
+// appendParamsHead appends what comes before the bytes of Params.
+func (m *Open) appendParamsHead(dst []byte) []byte {
 	dst = appendUint(dst, uint64(m.Function))
 	dst = appendInt(dst, int64(m.Priority))
-	return appendBytes(dst, m.Params)
+	return appendHead(dst, byteString, uint64(len(m.Params)))
 }
 
 // ParseOpen reads the frame of an Open. Params, Trace and Key of the result are parts of frame. The error is a *FrameError.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -127,4 +128,43 @@ func TestWhatIsKeptStaysAsItWas(t *testing.T) {
 	}
 	require.Positive(t, count)
 	require.Empty(t, sums, "all have come")
+}
+
+func TestAVectorArrivesAsOneStream(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	accepted := make(chan net.Conn, 1)
+	go func() { // ends with the one connection
+		if c, err := ln.Accept(); err == nil {
+			accepted <- c
+		}
+	}()
+	c, err := net.Dial("tcp", ln.Addr().String())
+	require.NoError(t, err)
+	w, r := wire.FromConn(c), wire.FromConn(<-accepted)
+	defer w.Close()
+	defer r.Close()
+	want := []string{"small", string(bytes.Repeat([]byte("large"), 20_000)), "", "end"}
+	data := stream(want...)
+	v, ok := w.(wire.VectorWriter)
+	require.Equal(t, runtime.GOOS != "windows", ok)
+	if !ok {
+		return
+	}
+	written := make(chan error, 1)
+	go func() { // ends when all is written
+		pieces := [][]byte{data[:3], nil, data[3:20], data[20:50_000], data[50_000:50_001], data[50_001:]}
+		written <- v.WriteVector(pieces)
+	}()
+	for _, f := range want {
+		got, err := r.ReadFrame(1 << 20)
+		require.NoError(t, err)
+		require.Equal(t, f, string(got))
+	}
+	require.NoError(t, <-written)
+	_, sent := w.(wire.Meter).Progress()
+	require.EqualValues(t, len(data), sent)
+	require.NoError(t, w.Close())
+	require.ErrorIs(t, v.WriteVector([][]byte{data}), net.ErrClosed)
 }

@@ -61,6 +61,9 @@ func (w *socketWire) TryWriteBatch(batch []byte) (int, error) {
 	return w.taken, nil
 }
 
+// WriteVector implements VectorWriter.
+func (w *socketWire) WriteVector(pieces [][]byte) error { return w.writeVector(pieces) }
+
 // tryWrite writes as much of the batch as the kernel takes. It is always done, so that nobody waits for the socket.
 func (w *socketWire) tryWrite(fd uintptr) (done bool) {
 	for w.taken < len(w.batch) {

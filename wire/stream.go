@@ -16,7 +16,7 @@ import (
 // Of c are required: bytes arrive in order and without loss; one Read and one Write may run at the same time, and Close at any time, which ends both.
 // c also names the ends if it has the methods LocalAddr and RemoteAddr of [net.Conn].
 //
-// The Wire is a [BatchWriter] and [Buffered]. It is a [Deadliner] if c is a net.Conn, [Secure] if c is a [*tls.Conn], and a [TryWriter] if c is
+// The Wire is a [BatchWriter] and [Buffered]. It is a [Deadliner] if c is a net.Conn, [Secure] if c is a [*tls.Conn], and a [TryWriter] and [VectorWriter] if c is
 // a [*net.TCPConn] or [*net.UnixConn] on a Unix system. While it waits for a frame it holds little more than 1 KiB of memory for it, and none on such a socket; how much
 // it holds for a frame that is arriving follows what has arrived, not what is announced.
 func FromConn(c io.ReadWriteCloser) Wire {

@@ -44,6 +44,15 @@ type BatchWriter interface {
 	WriteBatch(batch []byte) error
 }
 
+// VectorWriter is implemented by a Wire whose transport takes bytes from several places at once, as writev does. It spares the session the copying of large payloads.
+type VectorWriter interface {
+	BatchWriter
+
+	// WriteVector writes whole frames, each behind its length as 4 bytes, big endian, which are what the pieces are when they are put together: a piece may begin and end anywhere. It may
+	// change the slice of pieces, and keeps no part of them when it has returned. Otherwise it is as WriteFrames.
+	WriteVector(pieces [][]byte) error
+}
+
 // TryWriter is implemented by a Wire that can tell what its transport takes without waiting. It lets a caller send its own message at once, which saves a
 // switch to a writing goroutine.
 type TryWriter interface {

@@ -50,6 +50,21 @@ func (s *streamWire) WriteBatch(batch []byte) error {
 	return s.write(batch)
 }
 
+// writeVector writes all of pieces, with one system call where that is possible.
+func (s *streamWire) writeVector(pieces [][]byte) error {
+	if err := s.writable(); err != nil {
+		return err
+	}
+	want := 0
+	for _, p := range pieces {
+		want += len(p)
+	}
+	s.out.vec = pieces
+	n, err := s.out.vec.WriteTo(s.conn)
+	s.out.vec = nil
+	return s.wrote(n, err, want)
+}
+
 // write writes all of b, in pieces, so that progress shows.
 func (s *streamWire) write(b []byte) error {
 	for len(b) > 0 { // some conns would wait for an empty write, or send it

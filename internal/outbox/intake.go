@@ -55,9 +55,11 @@ func (o *Outbox) Enter(f *Flow, m *Message) (write bool, err error) {
 	if err := o.tooLarge(m); err != nil {
 		return false, err
 	}
+	o.prepare(m)
 	m.flow = f
 	first, refused := o.intake.push(m)
 	if refused {
+		m.free()
 		o.mu.Lock()
 		defer o.unlock()
 		o.dropLocked(f, m, Closed)
@@ -77,8 +79,10 @@ func (o *Outbox) acceptAllLocked(m *Message) {
 		m.older = nil
 		switch {
 		case o.closed:
+			m.free()
 			o.dropLocked(f, m, Closed)
 		case f.closed: // it was canceled
+			m.free()
 			o.gone.add(m)
 		default:
 			o.acceptLocked(f, m)

@@ -31,7 +31,7 @@ type Message struct {
 	Marker   any          // the application's own, for the report of a drop
 	Sender   Sender       // of a Block
 
-	mem   *buffer.Buffer // of Payload, if it is lent
+	mem   *buffer.Buffer // of Payload, if that is m's own
 	flush uint64         // how many flushes had begun when the message was put
 }
 
@@ -88,10 +88,11 @@ func AcceptedFlow(p priority.Priority, id uint64) Flow {
 	return Flow{queue: priority.Flow[Message]{Priority: p}, id: id, departed: true}
 }
 
-// free gives back what clone has borrowed. Payload is gone then.
+// free gives back the memory that m has. Payload is gone then, but for its length.
 func (m *Message) free() {
 	if m.mem != nil {
 		m.mem.Release()
+		m.mem = nil
 	}
 }
 
@@ -120,14 +121,20 @@ func (m *Message) size() int {
 	return n
 }
 
-// clone returns a copy of m, to be queued for f, that shares no memory with the caller's; an Abort is never changed, and shared.
-func (m *Message) clone(f *Flow, flush uint64) Message {
+// own gives m a payload in memory of its own, where there are buffers for it.
+func (m *Message) own() {
+	if m.mem == nil && buffer.Snug(len(m.Payload)) {
+		m.mem = buffer.Take(len(m.Payload))
+		m.Payload = m.mem.B[:copy(m.mem.B, m.Payload)]
+	}
+}
+
+// move returns what m is, to be queued for f, with memory that it shares with nobody; an Abort is never changed, and shared.
+func (m *Message) move(f *Flow, flush uint64) Message {
 	c := *m
-	if buffer.Snug(len(m.Payload)) {
-		c.mem = buffer.Take(len(m.Payload))
-		c.Payload = c.mem.B[:copy(c.mem.B, m.Payload)]
-	} else {
-		c.Payload = bytes.Clone(m.Payload)
+	m.mem = nil
+	if c.own(); c.mem == nil {
+		c.Payload = bytes.Clone(c.Payload)
 	}
 	if m.Meta != nil {
 		meta := *m.Meta
@@ -142,14 +149,10 @@ func (m *Message) clone(f *Flow, flush uint64) Message {
 func (m *Message) appendTo(dst []byte, f *Flow, ttl uint32) []byte {
 	switch m.Type {
 	case codec.OpenType:
-		o := codec.Open{Pipe: f.id, Function: m.Function, Priority: int8(f.queue.Priority), Params: m.Payload}
-		if m.Meta != nil {
-			o.Meta = *m.Meta
-		}
-		o.Meta.TTL = ttl
+		o := m.open(f, ttl)
 		return o.AppendTo(dst)
 	case codec.BlockType:
-		b := codec.Block{Pipe: f.id, Payload: m.Payload, End: m.End, Meta: codec.Meta{TTL: ttl, Loss: m.Loss, Skipped: m.Skipped}}
+		b := m.block(f, ttl)
 		return b.AppendTo(dst)
 	case codec.ControlType:
 		return codec.Stop{Pipe: f.id}.AppendTo(dst)
@@ -157,4 +160,32 @@ func (m *Message) appendTo(dst []byte, f *Flow, ttl uint32) []byte {
 		c := codec.Close{Pipe: f.id, Result: m.Payload, Abort: m.Abort}
 		return c.AppendTo(dst)
 	}
+}
+
+// appendAround is appendTo without the payload, which belongs at the place at. It is for messages with a large one.
+func (m *Message) appendAround(dst []byte, f *Flow, ttl uint32) (around []byte, at int) {
+	switch m.Type {
+	case codec.OpenType:
+		o := m.open(f, ttl)
+		return o.AppendAround(dst)
+	case codec.BlockType:
+		b := m.block(f, ttl)
+		return b.AppendAround(dst)
+	default:
+		c := codec.Close{Pipe: f.id, Result: m.Payload}
+		return c.AppendAround(dst)
+	}
+}
+
+func (m *Message) open(f *Flow, ttl uint32) codec.Open {
+	o := codec.Open{Pipe: f.id, Function: m.Function, Priority: int8(f.queue.Priority), Params: m.Payload}
+	if m.Meta != nil {
+		o.Meta = *m.Meta
+	}
+	o.Meta.TTL = ttl
+	return o
+}
+
+func (m *Message) block(f *Flow, ttl uint32) codec.Block {
+	return codec.Block{Pipe: f.id, Payload: m.Payload, End: m.End, Meta: codec.Meta{TTL: ttl, Loss: m.Loss, Skipped: m.Skipped}}
 }

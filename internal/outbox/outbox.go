@@ -3,7 +3,8 @@
 // A message is encoded straight into the departing batch, one append under one lock, as long as the batch has room. Only when the peer or the transport does
 // not keep up, messages wait in the queue, ordered by priority and fair between pipes, so that an urgent one never waits behind more than the batch.
 //
-// Opens of callers, of which there may be thousands at once, come in without the lock: see [Outbox.Enter].
+// Opens of callers, of which there may be thousands at once, come in without the lock: see [Outbox.Enter]. Large payloads are copied once, by their sender, and stand beside the batch: see
+// [Outbox.Lend].
 //
 // The outbox knows neither wires nor limits. It has at most one writer at a time: Put tells its caller to become the writer when there is none, and the
 // writer alternates between [Outbox.Take], the Wire and [Outbox.Written] until Take says that nothing is left.
@@ -85,6 +86,11 @@ type Outbox struct {
 	halted  bool   // there is no Wire
 
 	returned []returned // the same for their senders
+
+	lends    bool     // fixed
+	lent     lent     // guarded by mu; payloads that belong to batch
+	flying   lent     // belongs to the writer, as segments; those that belong to the batch that was taken
+	segments [][]byte // see Segments
 }
 
 // amount counts messages and the bytes of their payloads.
@@ -107,6 +113,8 @@ func New(firstID uint64, maxFrame int, share float64, written func(messages, byt
 // Put accepts m for the pipe of f and keeps no part of it. It never blocks. If write is true, nobody is writing and that is now the caller's task. The errors are
 // ErrClosed, ErrEnded and *TooLargeError; nothing is sent then.
 func (o *Outbox) Put(f *Flow, m *Message) (write bool, err error) {
+	o.prepare(m)
+	defer m.free()
 	o.mu.Lock()
 	defer o.unlock()
 	if o.closed {
@@ -147,7 +155,7 @@ func (o *Outbox) acceptLocked(f *Flow, m *Message) {
 	if o.queue.Len() == 0 && !o.halted && o.roomLocked(m) { // without a Wire, messages wait where they can be taken back and expire
 		o.departLocked(f, m)
 	} else {
-		o.queue.Push(&f.queue, m.clone(f, o.flushes.begun), len(m.Payload)+lengthSize)
+		o.queue.Push(&f.queue, m.move(f, o.flushes.begun), len(m.Payload)+lengthSize)
 		f.queued(len(m.Payload))
 	}
 }
@@ -173,7 +181,7 @@ func (o *Outbox) PutControl(c codec.Control) (write bool, err error) {
 	if o.closed {
 		return false, ErrClosed
 	}
-	if len(o.batch)-o.holds.bytes > maxControls { // a message of any size departs by itself
+	if len(o.batch)+o.lent.bytes-o.holds.bytes > maxControls { // a message of any size departs by itself
 		return false, ErrFlood
 	}
 	if o.log != nil && o.log.entries.Len() > maxEntries {
@@ -235,12 +243,20 @@ func (o *Outbox) Take() (batch []byte, end End) {
 	}
 	b := o.batch
 	o.flight, o.batch, o.holds = o.holds, nil, amount{}
+	if len(o.lent.pieces) > 0 {
+		o.flying, o.lent = o.lent, o.flying
+		o.segments = o.flying.segments(o.segments[:0], b)
+	}
 	o.flushes.taken++
 	return b, Idle
 }
 
 // Written says that batch, as returned by Take, has been given to the Wire, and takes it back.
 func (o *Outbox) Written(batch []byte) {
+	if len(o.flying.pieces) > 0 {
+		clear(o.segments)
+		o.flying.release()
+	}
 	o.mu.Lock()
 	if o.log == nil {
 		o.goneLocked(o.flight)
@@ -291,7 +307,7 @@ func (o *Outbox) Waiting() int {
 
 // roomLocked reports whether m may join the departing batch.
 func (o *Outbox) roomLocked(m *Message) bool {
-	return len(o.batch) == 0 || len(o.batch)+len(m.Payload) <= batchSize
+	return len(o.batch) == 0 || len(o.batch)+o.lent.bytes+len(m.Payload) <= batchSize
 }
 
 // departLocked encodes m at the end of the departing batch, unless its time is up. From here on the peer may know of the pipe.
@@ -303,6 +319,7 @@ func (o *Outbox) departLocked(f *Flow, m *Message) {
 			if m.Type == codec.BlockType {
 				f.more().skipped += 1 + m.Skipped
 			}
+			m.free()
 			o.dropLocked(f, m, Expired)
 			return
 		}
@@ -313,10 +330,14 @@ func (o *Outbox) departLocked(f *Flow, m *Message) {
 		f.id, f.departed = o.nextID, true
 		o.nextID += 2
 	}
-	o.batch = grow(o.batch, lengthSize+HeadSize+m.size())
-	start := len(o.batch)
-	o.batch = m.appendTo(append(o.batch, 0, 0, 0, 0), f, ttl)
-	putLength(o.batch[start:])
+	if o.lends && m.mem != nil && len(m.Payload) >= leastLent {
+		o.lendLocked(f, m, ttl)
+	} else {
+		o.batch = grow(o.batch, lengthSize+HeadSize+m.size())
+		start := len(o.batch)
+		o.batch = m.appendTo(append(o.batch, 0, 0, 0, 0), f, ttl)
+		putLength(o.batch[start:], 0)
+	}
 	o.holds.add(m)
 	if o.log != nil {
 		o.log.put++
@@ -326,12 +347,23 @@ func (o *Outbox) departLocked(f *Flow, m *Message) {
 	}
 }
 
+// lendLocked is departLocked for a message that has waited, and whose payload need not be copied once more.
+func (o *Outbox) lendLocked(f *Flow, m *Message, ttl uint32) {
+	o.batch = grow(o.batch, lengthSize+HeadSize+m.size()-len(m.Payload))
+	start := len(o.batch)
+	around, at := m.appendAround(append(o.batch, 0, 0, 0, 0), f, ttl)
+	o.batch = around
+	putLength(o.batch[start:], len(m.Payload))
+	o.lent.add(piece{at: at, payload: m.Payload, mem: m.mem})
+	m.mem = nil
+}
+
 // appendLocked encodes a frame that is not counted at the end of the departing batch.
 func (o *Outbox) appendLocked(frame interface{ AppendTo([]byte) []byte }) {
 	o.batch = grow(o.batch, lengthSize+HeadSize) // enough for most
 	start := len(o.batch)
 	o.batch = frame.AppendTo(append(o.batch, 0, 0, 0, 0))
-	putLength(o.batch[start:])
+	putLength(o.batch[start:], 0)
 	if o.log != nil && codec.Countable(o.batch[start+lengthSize:]) {
 		o.log.put++
 	}
@@ -345,7 +377,7 @@ func (o *Outbox) goneLocked(a amount) {
 
 // fillLocked moves what waits into the departing batch while it has room.
 func (o *Outbox) fillLocked() {
-	for o.queue.Len() > 0 && len(o.batch) < fillSize {
+	for o.queue.Len() > 0 && len(o.batch)+o.lent.bytes < fillSize {
 		m, _ := o.queue.Pop()
 		m.flow.left(len(m.Payload))
 		o.departLocked(m.flow, &m)
@@ -370,5 +402,7 @@ func (o *Outbox) unlock() {
 	}
 }
 
-// putLength writes the length of the frame into the four bytes reserved before it.
-func putLength(b []byte) { binary.BigEndian.PutUint32(b, uint32(len(b)-lengthSize)) }
+// putLength writes the length of the frame, of which so many bytes are elsewhere, into the four bytes reserved before it.
+func putLength(b []byte, elsewhere int) {
+	binary.BigEndian.PutUint32(b, uint32(len(b)-lengthSize+elsewhere))
+}

@@ -1,0 +1,30 @@
+package codec
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAFrameAroundItsPayloadIsTheFrame(t *testing.T) {
+	type around interface {
+		appender
+		AppendAround(dst []byte) ([]byte, int)
+	}
+	for _, size := range []int{0, 1, 23, 24, 255, 256, 65_535, 65_536, 70_000} {
+		payload := bytes.Repeat([]byte{0x5a}, size)
+		for name, m := range map[string]around{
+			"Open":            &Open{Pipe: 300, Function: 70, Priority: -3, Params: payload},
+			"Open with meta":  &Open{Pipe: 1 << 40, Function: 7, Params: payload, Meta: Meta{TTL: 9, Trace: []byte("t"), Key: []byte("k"), Nested: true, Within: 5}},
+			"Block":           &Block{Pipe: 2, Payload: payload},
+			"Block with meta": &Block{Pipe: 2, Payload: payload, Meta: Meta{TTL: 1, Loss: 5, Skipped: 1000}},
+			"Close":           &Close{Pipe: 77, Result: payload},
+		} {
+			before := []byte("before")
+			b, at := m.AppendAround(slices.Clone(before))
+			require.Equal(t, m.AppendTo(slices.Clone(before)), slices.Insert(b, at, payload...), "%s with %d bytes", name, size)
+		}
+	}
+}

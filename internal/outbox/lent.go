@@ -1,0 +1,65 @@
+package outbox
+
+import "github.com/asterisque-go/asterisque/internal/buffer"
+
+// leastLent is the size, in bytes, of the smallest payload that is lent to the writer instead of being copied into the batch.
+const leastLent = 8 << 10
+
+// lent is the payloads of a batch that are not in it.
+type lent struct {
+	pieces []piece
+	bytes  int
+}
+
+// piece is a payload in memory of its own, which is released when it has been written.
+type piece struct {
+	at      int // where in the batch it belongs
+	payload []byte
+	mem     *buffer.Buffer
+}
+
+func (l *lent) add(p piece) {
+	l.pieces = append(l.pieces, p)
+	l.bytes += len(p.payload)
+}
+
+// segments appends to dst what batch and its lent payloads are when they are put together.
+func (l *lent) segments(dst [][]byte, batch []byte) [][]byte {
+	begin := 0
+	for _, p := range l.pieces {
+		dst = append(dst, batch[begin:p.at], p.payload)
+		begin = p.at
+	}
+	if begin < len(batch) {
+		dst = append(dst, batch[begin:])
+	}
+	return dst
+}
+
+// release gives the memory back, and keeps that of the list.
+func (l *lent) release() {
+	for _, p := range l.pieces {
+		p.mem.Release()
+	}
+	clear(l.pieces)
+	l.pieces, l.bytes = l.pieces[:0], 0
+}
+
+// Lend lets large payloads be given out in memory of their own, where there are buffers for them: then [Outbox.Segments] has to be asked after each Take. It is called before everything else,
+// and not together with Keep.
+func (o *Outbox) Lend() { o.lends = true }
+
+// prepare copies a large payload that is to be lent: here and now, and not while others wait for the lock.
+func (o *Outbox) prepare(m *Message) {
+	if o.lends && len(m.Payload) >= leastLent && o.writing.Load() {
+		m.own()
+	}
+}
+
+// Segments returns the batch that was taken last in the pieces in which it is to be written, one behind the other, or nil if it is in one. They are valid until Written. Only the writer may ask.
+func (o *Outbox) Segments() [][]byte {
+	if len(o.flying.pieces) == 0 {
+		return nil
+	}
+	return o.segments
+}
