@@ -1,0 +1,93 @@
+package asterisque
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// TestCreditIsNeitherLostNorInvented has many callers take, wait for, give up and give back while the peer grants, and counts.
+func TestCreditIsNeitherLostNorInvented(t *testing.T) {
+	const callers, each, window = 8, 3_000, 64
+	var o openCredit
+	o.init(window)
+	var taken, granted atomic.Int64
+	granted.Store(window)
+	grant := func() { o.grant(uint64(granted.Add(1))) }
+	var wg sync.WaitGroup
+	for c := range callers {
+		wg.Go(func() {
+			p := priority.Priority(c % 2) // every other one is urgent
+			for i := range each {
+				if w := o.reserve(p); w != nil {
+					if i%5 == 0 {
+						o.abandon(w)
+						continue
+					}
+					<-w.turn
+				}
+				if n := taken.Add(1); n > granted.Load() {
+					t.Errorf("%d taken of %d", n, granted.Load())
+				}
+				if i%7 == 0 {
+					taken.Add(-1)
+					o.giveBack()
+				} else {
+					grant() // the peer has taken one
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.EqualValues(t, taken.Load(), o.used())
+	require.False(t, o.queued.Load(), "nobody waits")
+	require.EqualValues(t, granted.Load()-taken.Load()-window/8, o.left.Load())
+}
+
+func TestTheLastEighthOfTheCreditIsForUrgentCalls(t *testing.T) {
+	var o openCredit
+	o.init(16)
+	for range 14 {
+		require.Nil(t, o.reserve(priority.Normal))
+	}
+	first, second := o.reserve(priority.Normal), o.reserve(priority.Normal)
+	require.NotNil(t, first)
+	require.Nil(t, o.reserve(1))
+	require.Nil(t, o.reserve(1))
+	urgent := o.reserve(1)
+	require.NotNil(t, urgent, "that was all")
+	has := func(w *openWaiter) bool {
+		select {
+		case <-w.turn:
+			return true
+		default:
+			return false
+		}
+	}
+	o.grant(17)
+	require.True(t, has(urgent), "it goes first, although it came last")
+	o.grant(19)
+	require.False(t, has(first), "the eighth is filled up before")
+	o.grant(20)
+	require.True(t, has(first))
+	require.False(t, has(second))
+	o.giveBack()
+	require.True(t, has(second))
+	require.EqualValues(t, 18, o.used())
+}
+
+func TestWithoutAWindowCreditHasNoEnd(t *testing.T) {
+	var o openCredit
+	o.init(0)
+	for range 100_000 {
+		require.Nil(t, o.reserve(priority.Min))
+	}
+	o.giveBack()
+	require.EqualValues(t, 99_999, o.used())
+	o.grant(5)
+	require.EqualValues(t, 99_999, o.used(), "a Credit that was never agreed on changes nothing")
+}
