@@ -217,6 +217,7 @@ func (s *Session) run() {
 	case <-s.whileAway():
 	}
 	s.closeWire()
+	s.wire.ReadFrame(0) // which finds that it is closed, and lets go of what it has read
 	s.linger.Stop()
 	s.stall.end()
 	if s.expiry != nil {

@@ -57,7 +57,7 @@ func newStreamWire(c io.ReadWriteCloser) *streamWire {
 // ReadFrame implements Wire.
 func (s *streamWire) ReadFrame(max int) ([]byte, error) {
 	if s.closed.Load() { // what has arrived already is not delivered any more either
-		return nil, errReadClosed
+		return nil, s.in.fail(errReadClosed)
 	}
 	frame, err := s.in.frame(max)
 	if err != nil {
