@@ -157,6 +157,9 @@ func (p *port) Window() int {
 	return int(int64(most) * int64(max(soft-held, 0)) / int64(soft-soft/2))
 }
 
+// MaxBlock implements pipe.Port.
+func (p *port) MaxBlock() int { return p.s.maxBlock }
+
 // Taken implements pipe.Port.
 func (p *port) Taken(messages, bytes int) {
 	if messages > 0 {

@@ -46,6 +46,7 @@ type Session struct {
 	table    table
 	inbound  *limits.Counter
 	outbound *limits.Counter
+	maxBlock int // bytes of the largest payload that the peer takes in a Block; fixed
 	opens    openCredit
 	calls    dispatcher
 	windows  map[uint16]*callWindow // of the functions of the peer that have one; fixed
@@ -113,6 +114,10 @@ func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled
 		s.table.odd = 1
 	}
 	s.out = outbox.New(s.table.odd, a.maxFrame, cfg.share, s.outbound.Remove, s.dropReporter())
+	s.maxBlock = a.maxFrame - outbox.HeadSize
+	if l, ok := w.(wire.BlockLimiter); ok {
+		s.maxBlock = min(s.maxBlock, l.MaxBlock())
+	}
 	if a.resume {
 		s.halted = make(chan struct{}, 1)
 		s.res = &resumption{secret: a.secret, returns: make(chan *comeback)}

@@ -52,6 +52,9 @@ type Port interface {
 	// Window returns the largest window, in bytes, that the session can afford now.
 	Window() int
 
+	// MaxBlock returns the largest payload of a Block, in bytes, that the peer takes.
+	MaxBlock() int
+
 	// Taken says that the application has taken, or will never take, messages with bytes of payload in all.
 	Taken(messages, bytes int)
 }
@@ -108,6 +111,9 @@ func (p *Pipe) Function() uint16 { return p.function }
 
 // Priority returns the priority of all messages of the pipe.
 func (p *Pipe) Priority() priority.Priority { return p.priority }
+
+// MaxBlock returns the largest payload, in bytes, that the peer takes in one Block: Send fails with ErrTooLarge for a larger one.
+func (p *Pipe) MaxBlock() int { return p.port.MaxBlock() }
 
 // Result waits for the end of the call and returns its result, which belongs to the caller. The error is a *[codec.Abort]: why the call was aborted, or
 // ErrCanceled or ErrExpired from ctx, which ends only the wait.

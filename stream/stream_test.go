@@ -250,3 +250,42 @@ func TestFailuresOfTheOtherEndOfACopyAreReturned(t *testing.T) {
 type failingWriter struct{ err error }
 
 func (w failingWriter) Write([]byte) (int, error) { return 10, w.err }
+
+func TestBlocksAreNoLargerThanThePeerTakes(t *testing.T) {
+	content := noise(100_000)
+	largest := 0
+	svc := asterisque.NewService()
+	svc.Handle(1, "largest", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+		var got []byte
+		for {
+			b, err := p.Recv(ctx)
+			if err == io.EOF {
+				return got, nil
+			}
+			if err != nil {
+				return nil, err
+			}
+			got, largest = append(got, b.Payload...), max(largest, len(b.Payload))
+		}
+	})
+	here := asterisque.NewNode()
+	there := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithMaxMessage(2000))
+	defer here.Close()
+	defer there.Close()
+	a, b := wire.Pipe()
+	go there.Accept(background, b)
+	s, err := here.Attach(background, a)
+	require.NoError(t, err)
+	p, err := s.Open(background, 1, nil)
+	require.NoError(t, err)
+	w := stream.NewWriter(p)
+	_, err = w.Write(content)
+	require.NoError(t, err)
+	require.ErrorIs(t, p.Send(background, make([]byte, p.MaxBlock()+1)), asterisque.ErrTooLarge)
+	require.NoError(t, w.Close())
+	got, err := p.Result(background)
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(content, got))
+	require.Equal(t, p.MaxBlock(), largest)
+	require.LessOrEqual(t, largest, 2000)
+}

@@ -28,12 +28,12 @@ type Writer struct {
 // NewWriter returns a Writer over p that sends Blocks of DefaultBlock bytes.
 func NewWriter(p *pipe.Pipe) *Writer { return NewWriterSize(p, DefaultBlock) }
 
-// NewWriterSize returns a Writer over p that sends Blocks of size bytes, at most MaxBlock. A size below 1 means DefaultBlock.
+// NewWriterSize returns a Writer over p that sends Blocks of size bytes, at most MaxBlock, and no more than the peer takes. A size below 1 means DefaultBlock.
 func NewWriterSize(p *pipe.Pipe, size int) *Writer {
 	if size < 1 {
 		size = DefaultBlock
 	}
-	return &Writer{pipe: p, size: min(size, MaxBlock)}
+	return &Writer{pipe: p, size: min(size, MaxBlock, p.MaxBlock())}
 }
 
 // Write sends b, or keeps it until there is enough for a Block; see Flush. It keeps no part of b. It waits as [pipe.Pipe.Send] does, at most until the deadline. The

@@ -75,6 +75,12 @@ type Meter interface {
 	Progress() (received, sent uint64)
 }
 
+// BlockLimiter is implemented by a Wire to peers that take only small Blocks, whatever the size of the other messages that they take.
+type BlockLimiter interface {
+	// MaxBlock returns the largest payload of a Block, in bytes.
+	MaxBlock() int
+}
+
 // Windowless is implemented by a Wire to peers that know no windows: a session over it grants none, and expects none.
 type Windowless interface {
 	// NoWindows does nothing.

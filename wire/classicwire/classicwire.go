@@ -46,6 +46,7 @@ import (
 	"net/url"
 	"sync/atomic"
 
+	"github.com/asterisque-go/asterisque/codec/classic"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -60,6 +61,9 @@ func Client(c io.ReadWriteCloser) wire.Wire { return secure(newClassicWire(c, fa
 
 // Server is Client for the side that was connected to.
 func Server(c io.ReadWriteCloser) wire.Wire { return secure(newClassicWire(c, true), c) }
+
+// MaxBlock returns what a Block of the classic protocol can hold, in bytes, so that streams are cut accordingly.
+func (w *classicWire) MaxBlock() int { return classic.MaxPayload }
 
 // NoWindows says, by being there, that the peer cannot heed windows: a session over this Wire has to do without.
 func (w *classicWire) NoWindows() {}
