@@ -55,12 +55,6 @@ func NewNode(opts ...Option) *Node {
 	return n
 }
 
-// now is the node's clock: it is positive, and does not jump.
-func (n *Node) now() time.Duration { return time.Since(n.born) + 1 }
-
-// timeAt returns the time at which the node's clock shows d.
-func (n *Node) timeAt(d time.Duration) time.Time { return n.born.Add(d - 1) }
-
 // Dial connects to the node that listens at a URL such as "tcp://127.0.0.1:5330" and returns the session once the handshake is complete. ctx bounds that, beside
 // the handshake timeout; afterwards it has no effect on the session. Errors of the handshake are *[Abort]: ErrHandshake, ErrUnauthorized; those of the
 // transport are its own.

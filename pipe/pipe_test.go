@@ -44,7 +44,7 @@ func (p *port) Post(b pipe.Outgoing) (limits.State, error) {
 	return limits.Congested, p.note(string(b.Payload))
 }
 func (p *port) CloseSend() error { return p.note("end") }
-func (p *port) MaxBlock() int { return 1 << 20 }
+func (p *port) MaxBlock() int    { return 1 << 20 }
 
 func (p *port) Window() int {
 	if p.window > 0 {

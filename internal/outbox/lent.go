@@ -56,6 +56,17 @@ func (o *Outbox) prepare(m *Message) {
 	}
 }
 
+// lendLocked is departLocked for a message that has waited, and whose payload need not be copied once more.
+func (o *Outbox) lendLocked(f *Flow, m *Message, ttl uint32) {
+	o.batch = grow(o.batch, lengthSize+HeadSize+m.size()-len(m.Payload))
+	start := len(o.batch)
+	around, at := m.appendAround(append(o.batch, 0, 0, 0, 0), f, ttl)
+	o.batch = around
+	putLength(o.batch[start:], len(m.Payload))
+	o.lent.add(piece{at: at, payload: m.Payload, mem: m.mem})
+	m.mem = nil
+}
+
 // Segments returns the batch that was taken last in the pieces in which it is to be written, one behind the other, or nil if it is in one. They are valid until Written. Only the writer may ask.
 func (o *Outbox) Segments() [][]byte {
 	if len(o.flying.pieces) == 0 {

@@ -347,17 +347,6 @@ func (o *Outbox) departLocked(f *Flow, m *Message) {
 	}
 }
 
-// lendLocked is departLocked for a message that has waited, and whose payload need not be copied once more.
-func (o *Outbox) lendLocked(f *Flow, m *Message, ttl uint32) {
-	o.batch = grow(o.batch, lengthSize+HeadSize+m.size()-len(m.Payload))
-	start := len(o.batch)
-	around, at := m.appendAround(append(o.batch, 0, 0, 0, 0), f, ttl)
-	o.batch = around
-	putLength(o.batch[start:], len(m.Payload))
-	o.lent.add(piece{at: at, payload: m.Payload, mem: m.mem})
-	m.mem = nil
-}
-
 // appendLocked encodes a frame that is not counted at the end of the departing batch.
 func (o *Outbox) appendLocked(frame interface{ AppendTo([]byte) []byte }) {
 	o.batch = grow(o.batch, lengthSize+HeadSize) // enough for most
