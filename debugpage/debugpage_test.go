@@ -89,6 +89,7 @@ func scene(t *testing.T) (client, server *asterisque.Node) {
 	require.NoError(t, upload.Send(t.Context(), make([]byte, 20_000)))
 	eventually(t, func() bool { _, ok := there.SlowestPipe(); return ok })
 	eventually(t, func() bool { return len(here.Pipes()) == 3 })
+	eventually(t, func() bool { return there.Stats().Running == 2 && server.Stats().Busy == 2 }) // the first call has been answered, and may still be ending
 	return client, server
 }
 
