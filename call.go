@@ -69,7 +69,7 @@ func (c *call) free() {
 
 // do makes the call, as soon as it may, and waits for its end. name is that of the function, if it is known.
 //
-// Many goroutines wait here at a time, each with its stack, which goes from processor to processor: so this is one function, and has few variables.
+// Many goroutines wait here at a time, each with its stack, which goes from processor to processor: so what the common case needs is in one function, with few variables.
 func (c *call) do(ctx context.Context, function uint16, name string, params []byte, cfg *callConfig) *Abort {
 	if cfg.ttl > 0 || c.s.cfg.tracer != nil && !cfg.traced {
 		return c.doWithin(ctx, function, name, params, cfg)

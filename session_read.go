@@ -46,11 +46,14 @@ func (s *Session) readLoop() *Abort {
 		if s.ctx.Err() != nil {
 			continue
 		}
-		if countedByLimits(frame) && !s.waitInbound() {
+		t, err := codec.TypeOf(frame)
+		if err == nil && countedByLimits(t) && !s.waitInbound() {
 			continue // the Wire is lost, or the session has ended
 		}
 		size, counts := len(frame), s.res != nil && codec.Countable(frame)
-		err = s.receive(frame) // after which the frame may be another's
+		if err == nil {
+			err = s.receive(t, frame) // after which the frame may be another's
+		}
 		if counts && err == nil {
 			s.countFrame(size)
 		}
@@ -70,12 +73,9 @@ func (s *Session) readLoop() *Abort {
 	}
 }
 
-// countedByLimits reports whether frame is an Open or a Block. Everything else passes a session that stands at its limit: answers do not queue behind questions, and Controls tell that
+// countedByLimits reports whether messages of type t are Opens or Blocks. Everything else passes a session that stands at its limit: answers do not queue behind questions, and Controls tell that
 // the peer lives.
-func countedByLimits(frame []byte) bool {
-	t, err := codec.TypeOf(frame)
-	return err == nil && (t == codec.OpenType || t == codec.BlockType)
-}
+func countedByLimits(t codec.Type) bool { return t == codec.OpenType || t == codec.BlockType }
 
 // keeper is a Wire that can leave the memory of a large frame to whoever uses it, so that this need not be copied.
 type keeper interface {
@@ -119,12 +119,8 @@ func readError(err error) *Abort {
 	}
 }
 
-// receive does what one frame says. An error ends the session.
-func (s *Session) receive(frame []byte) error {
-	t, err := codec.TypeOf(frame)
-	if err != nil {
-		return err
-	}
+// receive does what one frame, a message of type t, says. An error ends the session.
+func (s *Session) receive(t codec.Type, frame []byte) error {
 	switch t {
 	case codec.OpenType:
 		m, err := codec.ParseOpen(frame)

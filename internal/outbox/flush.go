@@ -20,7 +20,7 @@ func (o *Outbox) Flush() <-chan struct{} {
 	defer o.unlock()
 	o.admitLocked()
 	done := make(chan struct{})
-	if !o.writing.Load() {
+	if !o.writing.Load() && len(o.batch) == 0 && o.queue.Len() == 0 { // who has just entered may not be the writer yet
 		close(done)
 		return done
 	}

@@ -113,8 +113,11 @@ func New(firstID uint64, maxFrame int, share float64, written func(messages, byt
 // Put accepts m for the pipe of f and keeps no part of it. It never blocks. If write is true, nobody is writing and that is now the caller's task. The errors are
 // ErrClosed, ErrEnded and *TooLargeError; nothing is sent then.
 func (o *Outbox) Put(f *Flow, m *Message) (write bool, err error) {
-	o.prepare(m)
-	defer m.free()
+	large := o.tooLarge(m)
+	if large == nil {
+		o.prepare(m)
+		defer m.free()
+	}
 	o.mu.Lock()
 	defer o.unlock()
 	if o.closed {
@@ -123,8 +126,8 @@ func (o *Outbox) Put(f *Flow, m *Message) (write bool, err error) {
 	if f.closed || f.ended && m.Type == codec.BlockType {
 		return false, ErrEnded
 	}
-	if err := o.tooLarge(m); err != nil {
-		return false, err
+	if large != nil {
+		return false, large
 	}
 	o.admitLocked()
 	if m.Pressed && f.thin(m) {
@@ -135,10 +138,9 @@ func (o *Outbox) Put(f *Flow, m *Message) (write bool, err error) {
 	if f.rest != nil && (m.Type == codec.BlockType || m.Type == codec.CloseType) {
 		m.Skipped, f.rest.tail = f.rest.tail, 0
 	}
-	f.closed = f.closed || m.Type == codec.CloseType
-	end := m.End
 	o.acceptLocked(f, m)
-	f.ended = f.ended || end
+	f.closed = f.closed || m.Type == codec.CloseType
+	f.ended = f.ended || m.End
 	return !o.writing.Swap(true), nil
 }
 
@@ -150,7 +152,7 @@ func (o *Outbox) tooLarge(m *Message) error {
 	return nil
 }
 
-// acceptLocked lets m depart or wait. If it is an Open, neither m nor f may be touched after that.
+// acceptLocked lets m depart or wait. If m has entered, neither m nor f may be touched after that: they are their caller's again.
 func (o *Outbox) acceptLocked(f *Flow, m *Message) {
 	if o.queue.Len() == 0 && !o.halted && o.roomLocked(m) { // without a Wire, messages wait where they can be taken back and expire
 		o.departLocked(f, m)
@@ -286,6 +288,7 @@ func (o *Outbox) Close(c codec.Control) (write bool) {
 	}
 	for o.queue.Len() > 0 {
 		m, _ := o.queue.Pop()
+		o.gone.add(&m)
 		o.noteLocked(&m, Closed)
 		if m.Type == codec.OpenType {
 			m.Departer.Discard(Closed)

@@ -291,6 +291,7 @@ func TestCloseSaysTheLastWordAndDiscardsTheQueue(t *testing.T) {
 	_, o := b.open(0)
 	require.False(t, b.Close(codec.SessionClose{}), "a writer is there")
 	require.Equal(t, 1, o.discarded)
+	require.Equal(t, 1, b.messages, "what was discarded counts no longer")
 	_, err := b.Put(f, &outbox.Message{Type: codec.BlockType})
 	require.ErrorIs(t, err, outbox.ErrClosed)
 	_, err = b.PutControl(codec.Ping{})
