@@ -84,6 +84,9 @@ func afterClose(r *rig) {
 	if w, ok := r.a.(wire.BatchWriter); ok {
 		r.closed(start("WriteBatch after Close", func() error { return w.WriteBatch(batch(two...)) }))
 	}
+	if w, ok := r.a.(wire.VectorWriter); ok {
+		r.closed(start("WriteVector after Close", func() error { return w.WriteVector(pieces(batch(two...))) }))
+	}
 	if w, ok := r.a.(wire.TryWriter); ok {
 		r.closed(start("TryWriteBatch after Close", func() error { _, err := w.TryWriteBatch(batch(two...)); return err }))
 	}

@@ -31,6 +31,34 @@ func batchNotKept(r *rig) {
 	})
 }
 
+func writeVector(r *rig) {
+	w := r.a.(wire.VectorWriter)
+	frames := [][]byte{frame(0, 10), frame(1, 100_000), nil, frame(2, 1)}
+	written := start("WriteVector", func() error {
+		return errors.Join(w.WriteVector(pieces(batch(frames...))), r.a.WriteFrames(frames[:1]), w.WriteVector(nil), w.WriteVector(pieces(batch(frames[3]))))
+	})
+	r.must(written, expect(r.b, append(frames, frames[0], frames[3])...))
+}
+
+func vectorNotKept(r *rig) {
+	r.notKept(func(frames [][]byte) error {
+		data := batch(frames...)
+		err := r.a.(wire.VectorWriter).WriteVector(pieces(data))
+		clear(data)
+		return err
+	})
+}
+
+// pieces cuts data, inside lengths and inside frames. One piece is empty.
+func pieces(data []byte) (list [][]byte) {
+	for _, n := range []int{1, 2, 0, 500, 70_000} {
+		n = min(n, len(data))
+		list = append(list, data[:n])
+		data = data[n:]
+	}
+	return append(list, data)
+}
+
 func tryWriteBatch(r *rig) {
 	w := r.a.(wire.TryWriter)
 	var frames [][]byte

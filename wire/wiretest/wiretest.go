@@ -21,7 +21,7 @@ import (
 )
 
 // Run tests a Wire. It calls pair once per subtest for the two ends of a new connection, and closes both ends after the subtest. The optional interfaces that an
-// end has ([wire.BatchWriter], [wire.TryWriter], [wire.Buffered], [wire.Deadliner]) are tested as well.
+// end has ([wire.BatchWriter], [wire.VectorWriter], [wire.TryWriter], [wire.Buffered], [wire.Deadliner]) are tested as well.
 //
 // A subtest fails if a goroutine is there afterwards that was not there before; so nothing else should be running, such as parallel tests. No wait is longer
 // than 10 seconds: a Wire that hangs fails.
@@ -75,6 +75,8 @@ var checks = []check{
 	{"addresses are there and stay", addresses, nil},
 	{"WriteBatch writes many frames", writeBatch, has[wire.BatchWriter]},
 	{"WriteBatch does not keep the batch", batchNotKept, has[wire.BatchWriter]},
+	{"WriteVector writes frames in pieces", writeVector, has[wire.VectorWriter]},
+	{"WriteVector does not keep the pieces", vectorNotKept, has[wire.VectorWriter]},
 	{"TryWriteBatch never waits", tryWriteBatch, has[wire.TryWriter]},
 	{"Buffered tells the truth", buffered, has[wire.Buffered]},
 	{"a read deadline ends ReadFrame and loses nothing", readDeadline, has[wire.Deadliner]},

@@ -1,6 +1,7 @@
 package wiretest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -70,6 +71,8 @@ func TestEveryCheckFailsForAWireThatBreaksIt(t *testing.T) {
 		{"addresses are there and stay", "forgets them", func(w wire.Wire) wire.Wire { return &forgets{Wire: w} }},
 		{"WriteBatch writes many frames", "drops the last", func(w wire.Wire) wire.Wire { return badBatch{Wire: w} }},
 		{"WriteBatch does not keep the batch", "keeps it", func(w wire.Wire) wire.Wire { return &keeps{Wire: w} }},
+		{"WriteVector writes frames in pieces", "drops what follows an empty piece", func(w wire.Wire) wire.Wire { return badBatch{Wire: w} }},
+		{"WriteVector does not keep the pieces", "keeps them", func(w wire.Wire) wire.Wire { return &keeps{Wire: w} }},
 		{"TryWriteBatch never waits", "waits", func(w wire.Wire) wire.Wire { return badBatch{Wire: w} }},
 		{"Buffered tells the truth", "lies", func(w wire.Wire) wire.Wire { return liar{w} }},
 		{"a read deadline ends ReadFrame and loses nothing", "ignores it", func(w wire.Wire) wire.Wire { return timeless{w} }},
@@ -219,12 +222,19 @@ type keeps struct {
 	wire.Wire
 	frames [][]byte
 	batch  []byte
+	pieces [][]byte
 }
 
 func (k *keeps) WriteFrames(frames [][]byte) error {
 	late := k.frames
 	k.frames = append([][]byte{}, frames...)
 	return k.Wire.WriteFrames(late)
+}
+
+func (k *keeps) WriteVector(pieces [][]byte) error {
+	late := k.pieces
+	k.pieces = pieces
+	return k.Wire.(wire.BatchWriter).WriteBatch(bytes.Join(late, nil))
 }
 
 func (k *keeps) WriteBatch(batch []byte) error {
@@ -324,6 +334,18 @@ func (b badBatch) WriteBatch(batch []byte) error {
 		batch = batch[:len(batch)-4]
 	}
 	return b.Wire.(wire.BatchWriter).WriteBatch(batch)
+}
+
+func (b badBatch) WriteVector(pieces [][]byte) error {
+	for _, p := range pieces {
+		if len(p) == 0 {
+			break
+		}
+		if err := b.Wire.(wire.BatchWriter).WriteBatch(p); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (b badBatch) TryWriteBatch(batch []byte) (int, error) {
