@@ -65,7 +65,7 @@ func newConfig(opts []Option) (config, error) {
 		log:        slog.New(slog.DiscardHandler),
 		codecs:     []codec.Values{codec.CBOR, codec.JSON, codec.Raw},
 		maxMessage: 4 << 20,
-		window:     pipe.Window{Initial: 64 << 10, Min: 4 << 10, Max: 512 << 10},
+		window:     pipe.Window{Initial: 63 << 10, Min: 4 << 10, Max: 512 << 10},
 		inbound:    limits.Limits{Soft: limits.Amount{Messages: 32 << 10, Bytes: 16 << 20}, Hard: limits.Amount{Messages: 64 << 10, Bytes: 64 << 20}},
 		outbound:   limits.Limits{Soft: limits.Amount{Messages: 32 << 10, Bytes: 16 << 20}, Hard: limits.Amount{Messages: 64 << 10, Bytes: 64 << 20}},
 		opens:      4096,
@@ -197,7 +197,7 @@ func WithTLS(cfg *tls.Config) Option { return func(c *config) { c.tls = cfg } }
 // and refuses to send more, with ErrTooLarge. 1 KiB..1 GiB, 4 MiB by default.
 func WithMaxMessage(bytes int) Option { return func(c *config) { c.maxMessage = bytes } }
 
-// WithWindow sets how many bytes of Blocks a peer may send on each pipe before the application takes some. The default starts at 64 KiB, grows to 512 KiB
+// WithWindow sets how many bytes of Blocks a peer may send on each pipe before the application takes some. The default starts at 63 KiB, one Block of package stream, grows to 512 KiB
 // while the application keeps up, and shrinks to 4 KiB as the session nears its inbound soft limit. With Initial 0 there is no window.
 func WithWindow(w pipe.Window) Option { return func(c *config) { c.window = w } }
 

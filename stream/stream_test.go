@@ -222,6 +222,55 @@ func TestADeadlineEndsOneCallAndNotTheStream(t *testing.T) {
 	})
 }
 
+func TestDeadlinesLoseDoubleAndReorderNothing(t *testing.T) {
+	for _, size := range []int{1, 700, 1000, 2500} { // bytes of each Write
+		synctest.Test(t, func(t *testing.T) {
+			content := noise(200_000)
+			var got bytes.Buffer
+			p := open(t, func(_ context.Context, p *pipe.Pipe) error {
+				r, room := stream.NewReader(p), make([]byte, 5000)
+				for {
+					time.Sleep(time.Second) // longer than the deadline
+					n, err := r.Read(room)
+					got.Write(room[:n])
+					if err == io.EOF {
+						return nil
+					} else if err != nil {
+						return err
+					}
+				}
+			})
+			w, passed := stream.NewWriterSize(p, 1000), 0
+			for rest := content; len(rest) > 0; {
+				w.SetWriteDeadline(time.Now().Add(700 * time.Millisecond))
+				n, err := w.Write(rest[:min(size, len(rest))])
+				if err != nil {
+					require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+					passed++
+				}
+				rest = rest[n:]
+			}
+			w.SetWriteDeadline(time.Time{})
+			require.NoError(t, w.Close())
+			_, err := p.Result(background)
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(content, got.Bytes()))
+			require.Positive(t, passed, "there were deadlines that passed")
+		})
+	}
+}
+
+func TestAWriterKeepsNothingForAPeerThatTakesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := open(t, func(ctx context.Context, _ *pipe.Pipe) error { <-ctx.Done(); return nil })
+		w := stream.NewWriter(p)
+		w.SetWriteDeadline(time.Now().Add(time.Second))
+		n, err := w.Write(make([]byte, stream.DefaultBlock+1))
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		require.Equal(t, stream.DefaultBlock, n, "one Block uses up the window")
+	})
+}
+
 func TestAnAbortComesThroughWithItsCode(t *testing.T) {
 	p := open(t, func(context.Context, *pipe.Pipe) error { return &asterisque.Abort{Code: 1001, Message: "disk full"} })
 	<-p.Done()

@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/asterisque-go/asterisque/pipe"
@@ -12,8 +13,9 @@ const (
 	// MaxBlock is the largest Block, in bytes, that a Writer sends.
 	MaxBlock = 64 << 10
 
-	// DefaultBlock is the size of the Blocks that a Writer sends unless it is told otherwise. Smaller ones cost more each, larger ones hold up what is urgent.
-	DefaultBlock = 64 << 10
+	// DefaultBlock is the size of the Blocks that a Writer sends unless it is told otherwise. Smaller ones cost more each, larger ones hold up what is urgent. The frame of such a Block is one
+	// packet of the loopback device, which holds 65,483 bytes of a TCP stream; a Block of 64 KiB would be two, at nearly twice the cost.
+	DefaultBlock = 63 << 10
 )
 
 // Writer writes bytes into a pipe. It is for one goroutine at a time.
@@ -21,7 +23,7 @@ type Writer struct {
 	pipe     *pipe.Pipe
 	deadline deadline
 	size     int
-	buf      []byte // written and not yet sent; made with the first small write
+	buf      []byte // written and not yet sent; it grows with what is kept
 	err      error  // of the first failure, and ErrEnded after Close
 }
 
@@ -36,43 +38,50 @@ func NewWriterSize(p *pipe.Pipe, size int) *Writer {
 	return &Writer{pipe: p, size: min(size, MaxBlock, p.MaxBlock())}
 }
 
-// Write sends b, or keeps it until there is enough for a Block; see Flush. It keeps no part of b. It waits as [pipe.Pipe.Send] does, at most until the deadline. The
-// number of bytes returned with an error says what was accepted; after an error every further call fails with it, except that of a deadline, after which another
-// one may be set. When the reader was closed the error is ErrStopped of package codec.
+// Write sends b, or keeps it until there is enough for a Block; see Flush. It keeps no part of b itself. It waits as [pipe.Pipe.Send] does, at most until the
+// deadline. The number of bytes returned with an error says what was accepted; after an error every further call fails with it, except that of a deadline, after which another one
+// may be set. When the reader was closed the error is ErrStopped of package codec.
 func (w *Writer) Write(b []byte) (n int, err error) {
 	if w.err != nil {
 		return 0, w.err
 	}
 	ctx, cancel := w.deadline.context()
 	defer cancel()
-	for len(b) > 0 {
-		k := w.take(b)
-		if k == 0 { // a whole Block, and nothing kept before it: no copy is needed here
-			k = min(len(b), w.size)
-			err = w.send(ctx, b[:k])
-		} else if len(w.buf) == w.size {
-			err = w.flush(ctx)
+	for n < len(b) {
+		if len(w.buf) == 0 && len(b)-n >= w.size { // a whole Block: no copy is needed here
+			if err := w.send(ctx, b[n:n+w.size]); err != nil {
+				return n, err
+			}
+			n += w.size
+			continue
 		}
+		k, err := w.keep(ctx, b[n:])
+		n += k
 		if err != nil {
 			return n, err
 		}
-		n += k
-		b = b[k:]
 	}
 	return n, nil
 }
 
-// take keeps as much of b as completes a Block, unless b is one by itself.
-func (w *Writer) take(b []byte) int {
-	if len(w.buf) == 0 && len(b) >= w.size {
-		return 0
+// keep keeps as much of b as completes a Block, sends that, and returns how much it was.
+func (w *Writer) keep(ctx context.Context, b []byte) (int, error) {
+	if len(w.buf) == w.size { // a deadline has passed before it could be sent
+		if err := w.flush(ctx); err != nil {
+			return 0, err
+		}
 	}
-	if w.buf == nil {
-		w.buf = make([]byte, 0, w.size)
+	if w.buf == nil { // it is not made for a peer that takes nothing
+		if err := w.failed(ctx, w.pipe.AwaitCredit(ctx)); err != nil {
+			return 0, err
+		}
 	}
 	k := min(len(b), w.size-len(w.buf))
 	w.buf = append(w.buf, b[:k]...)
-	return k
+	if len(w.buf) < w.size {
+		return k, nil
+	}
+	return k, w.flush(ctx)
 }
 
 // ReadFrom sends what r returns until its end, a Block for each Read, so that nothing is held back while r has no more. It returns the number of bytes
@@ -83,13 +92,12 @@ func (w *Writer) ReadFrom(r io.Reader) (n int64, err error) {
 	}
 	ctx, cancel := w.deadline.context()
 	defer cancel()
-	if w.buf == nil {
-		w.buf = make([]byte, 0, w.size)
-	}
+	room := slices.Grow(w.buf, w.size)[:w.size]
+	w.buf = room[:0]
 	for {
-		k, readErr := r.Read(w.buf[:w.size])
+		k, readErr := r.Read(room)
 		if k > 0 {
-			if err := w.send(ctx, w.buf[:k]); err != nil {
+			if err := w.send(ctx, room[:k]); err != nil {
 				return n, err
 			}
 			n += int64(k)
@@ -149,9 +157,11 @@ func (w *Writer) flush(ctx context.Context) error {
 	return nil
 }
 
-// send sends one Block. A failure is final, but for a deadline.
-func (w *Writer) send(ctx context.Context, b []byte) error {
-	err := w.pipe.Send(ctx, b)
+// send sends one Block.
+func (w *Writer) send(ctx context.Context, b []byte) error { return w.failed(ctx, w.pipe.Send(ctx, b)) }
+
+// failed returns err as the caller should see it. A failure is final, but for a deadline.
+func (w *Writer) failed(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() == nil {
 		w.err = err
 	}

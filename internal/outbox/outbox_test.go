@@ -109,7 +109,7 @@ func describe(t *testing.T, frame []byte) string {
 // fill puts so much that what follows has to wait behind the departing batch.
 func (b *box) fill() *outbox.Flow {
 	f, _ := b.open(priority.Normal)
-	b.block(f, bytes.Repeat([]byte("x"), 64<<10-10))
+	b.block(f, bytes.Repeat([]byte("x"), 63<<10-10))
 	return f
 }
 
