@@ -50,7 +50,7 @@ func (w *receiving) take(n uint64, drained bool, most uint64) uint64 {
 	}
 	size := max(min(w.size, most), w.min)
 	total := w.taken + size
-	if total < w.granted+size/4 {
+	if total < w.granted+size/2 { // each Credit is a write here, and wakes the peer's reader, who is busy sending
 		return 0
 	}
 	w.granted = total

@@ -27,8 +27,8 @@ const (
 	// few bytes more would be one more packet.
 	batchSize = 63 << 10
 
-	// fillSize bounds those that leave the queue together: the transport is slow then, and an urgent message has to wait for what has left the queue before.
-	fillSize = 32 << 10
+	// What leaves the queue together is at most fillSize and one more message, with which, if it is small, it is still a batch of that size.
+	fillSize = 56 << 10
 
 	// A pipe that has backlogHigh bytes in the queue should wait until they are no more than backlogLow, so that pipes which send all they can share the
 	// queue, and the session's limits, evenly.
