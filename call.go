@@ -1,6 +1,7 @@
 package asterisque
 
 import (
+	"bytes"
 	"context"
 
 	"github.com/asterisque-go/asterisque/codec"
@@ -172,7 +173,8 @@ func (c *call) closed(m codec.Close) {
 	case m.Abort != nil:
 		c.abort = remote(m.Abort)
 	case c.own:
-		c.result = c.s.own(m.Result, nil)
+		// It is the application's, for good. A copy costs no more than to read into new memory, which has to be cleared first; the same goes for parameters.
+		c.result = bytes.Clone(m.Result)
 	default:
 		c.buf = append(c.buf[:0], m.Result...)
 		c.result = c.buf

@@ -59,11 +59,11 @@ func newIncoming(s *Session, m *codec.Open, h *handler) (c *incoming) {
 			cfg.Context = c
 		}
 		c.pipe.Init(cfg)
-		c.params = s.own(m.Params, nil)
+		c.params = bytes.Clone(m.Params)
 	} else {
 		call := new(unaryCall)
 		c = &call.incoming
-		c.params = s.own(m.Params, call.small[:0])
+		c.params = append(call.small[:0], m.Params...)
 	}
 	c.s, c.flow = s, outbox.AcceptedFlow(p, m.Pipe)
 	c.handler, c.function, c.priority = h, m.Function, p

@@ -94,17 +94,6 @@ func (s *Session) keep(part []byte) *buffer.Buffer {
 	return s.keeper.Keep()
 }
 
-// own returns part, which is a part of the frame that is being dealt with, for good: as it is if its memory may be kept, and else as a copy, in room if it fits.
-func (s *Session) own(part, room []byte) []byte {
-	if s.keep(part) != nil {
-		return part
-	}
-	if cap(room) < len(part) {
-		room = make([]byte, 0, len(part))
-	}
-	return append(room, part...)
-}
-
 // readError returns the Abort for a Wire that cannot be read any more.
 func readError(err error) *Abort {
 	switch {
