@@ -31,14 +31,18 @@ func (p *port) Send(ctx context.Context, b pipe.Outgoing) error {
 	if a := p.s.reserve(ctx, len(b.Payload)); a != nil {
 		return a
 	}
-	write, err := p.handBlock(&b, p.s.outbound.State())
-	switch {
-	case write && len(b.Payload) <= smallBlock:
-		p.s.writeBlock()
-	case write:
-		p.s.write()
+	m := p.message(&b, p.s.outbound.State())
+	if len(b.Payload) > smallBlock || !p.s.streams() {
+		return p.put(&m)
 	}
-	return err
+	write, later, err := p.s.out.PutMore(&p.flow, &m)
+	switch {
+	case write:
+		p.s.writeFull()
+	case later:
+		p.s.writers.Go(p.s.writeLater)
+	}
+	return p.handed(&m, err)
 }
 
 // waitForRoom waits while more of the pipe is in the queue than its share.
@@ -58,18 +62,20 @@ func (p *port) waitForRoom(ctx context.Context) *Abort {
 // Post implements pipe.Port.
 func (p *port) Post(b pipe.Outgoing) (limits.State, error) {
 	state := p.s.count(len(b.Payload))
-	write, err := p.handBlock(&b, state)
+	m := p.message(&b, state)
+	write, err := p.hand(&m)
 	if write {
 		p.s.write() // at once, so that the next Post knows whether the transport takes more
 	}
 	return state, err
 }
 
-func (p *port) handBlock(b *pipe.Outgoing, state limits.State) (write bool, err error) {
-	return p.hand(&outbox.Message{
+// message returns b, to be sent in a state of the session.
+func (p *port) message(b *pipe.Outgoing, state limits.State) outbox.Message {
+	return outbox.Message{
 		Type: codec.BlockType, Payload: b.Payload, Loss: b.Loss,
 		Expires: b.Expires, Pressed: state >= limits.Congested, Marker: b.Marker, Sender: (*pipe.End)(p.pipe),
-	})
+	}
 }
 
 // CloseSend implements pipe.Port.
@@ -179,11 +185,16 @@ func (p *port) put(m *outbox.Message) error {
 // hand is put; write says that writing is the caller's task now.
 func (p *port) hand(m *outbox.Message) (write bool, err error) {
 	write, err = p.s.out.Put(&p.flow, m)
-	if err != nil {
-		p.s.outbound.Remove(1, len(m.Payload))
-		return false, p.s.sendError(err)
+	return write, p.handed(m, err)
+}
+
+// handed returns the error of the outbox for m as the pipe should see it.
+func (p *port) handed(m *outbox.Message, err error) error {
+	if err == nil {
+		return nil
 	}
-	return write, nil
+	p.s.outbound.Remove(1, len(m.Payload))
+	return p.s.sendError(err)
 }
 
 // deadline returns when a message that has arrived with a TTL of so many milliseconds is no longer worth taking. Only durations cross the wire, so that clocks need

@@ -52,7 +52,7 @@ type Session struct {
 	windows  map[uint16]*callWindow // of the functions of the peer that have one; fixed
 	inline   scratch                // of the reader
 
-	streaming atomic.Uint64 // 1 + how many frames had arrived when a Block was written last
+	streaming atomic.Uint64 // see streams: 1 + how many frames had arrived
 
 	unwritten bool // belongs to the reader, which is the writer then, and writes when it has dealt with all that has arrived
 

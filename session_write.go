@@ -34,6 +34,10 @@ func (s *Session) write() {
 		s.writers.Go(s.writeLoop)
 		return
 	}
+	if s.try == nil {
+		s.writers.Go(s.writeLoop)
+		return
+	}
 	for range inlineRounds {
 		runtime.Gosched() // those who are about to send share the system call
 		batch, end := s.out.Take()
@@ -41,37 +45,68 @@ func (s *Session) write() {
 			s.wrote(end)
 			return
 		}
-		if s.out.Segments() != nil { // large, and behind others: the transport does not keep up
-			s.writers.Go(func() { s.writeRest(batch, 0) })
+		if !s.tryWrite(batch) {
 			return
 		}
-		n, err := s.try.TryWriteBatch(batch)
-		if err != nil {
-			s.writeFailed(err)
-			return
-		}
-		if n < len(batch) {
-			s.outbound.SetCongested(true)
-			s.writers.Go(func() { s.writeRest(batch, n) })
-			return
-		}
-		s.live.batches.Add(1)
-		s.out.Written(batch)
 	}
 	s.writers.Go(s.writeLoop)
+}
+
+// tryWrite writes batch if that does not wait. If it would, a goroutine becomes the writer, and goes on with what is left.
+func (s *Session) tryWrite(batch []byte) (done bool) {
+	if s.try == nil || s.out.Segments() != nil { // in pieces is what is large, and behind others: the transport does not keep up
+		s.writers.Go(func() { s.writeRest(batch, 0) })
+		return false
+	}
+	n, err := s.try.TryWriteBatch(batch)
+	if err != nil {
+		s.writeFailed(err)
+		return false
+	}
+	if n < len(batch) {
+		s.outbound.SetCongested(true)
+		s.writers.Go(func() { s.writeRest(batch, n) })
+		return false
+	}
+	s.live.batches.Add(1)
+	s.out.Written(batch)
+	return true
 }
 
 // smallBlock is the size, in bytes, up to which a Block is better written together with others.
 const smallBlock = 8 << 10
 
-// writeBlock is write for who has put a small Block. If nothing has come from the peer since the last time, more Blocks are likely to follow at once: then a goroutine writes, so that those which come
-// while it does share its next write.
-func (s *Session) writeBlock() {
-	if heard := s.live.frames.Load() + 1; s.streaming.Swap(heard) == heard {
-		s.writers.Go(s.writeLoop)
+// streams reports whether nothing has come from the peer since it was asked last, for a small Block: then more of them are likely to follow at once.
+func (s *Session) streams() bool {
+	heard := s.live.frames.Load() + 1
+	if s.streaming.Load() == heard {
+		return true
+	}
+	s.streaming.Store(heard)
+	return false
+}
+
+// writeFull is write for who has filled a batch with small Blocks, and goes on with the next one at once.
+func (s *Session) writeFull() {
+	batch, end := s.out.Take()
+	if batch != nil && !s.tryWrite(batch) {
 		return
 	}
-	s.write()
+	if batch != nil {
+		batch, end = s.out.Take()
+	}
+	if batch == nil {
+		s.wrote(end)
+		return
+	}
+	s.writers.Go(func() { s.writeRest(batch, 0) })
+}
+
+// writeLater writes what small Blocks have left in a batch that they have not filled.
+func (s *Session) writeLater() {
+	if s.out.Claim() {
+		s.write()
+	}
 }
 
 // writeRest writes what is left of batch after its first n bytes, and then what has come meanwhile.

@@ -87,6 +87,7 @@ type Outbox struct {
 	halted  bool   // there is no Wire
 
 	returned []returned // the same for their senders
+	expected bool       // somebody will call Claim
 
 	lends    bool     // fixed
 	lent     lent     // guarded by mu; payloads that belong to batch
@@ -114,6 +115,17 @@ func New(firstID uint64, maxFrame int, share float64, written func(messages, byt
 // Put accepts m for the pipe of f and keeps no part of it. It never blocks. If write is true, nobody is writing and that is now the caller's task. The errors are
 // ErrClosed, ErrEnded and *TooLargeError; nothing is sent then.
 func (o *Outbox) Put(f *Flow, m *Message) (write bool, err error) {
+	write, _, err = o.put(f, m, false)
+	return write, err
+}
+
+// PutMore is Put for one of many small Blocks that follow each other: while the batch has room and nobody is writing, it waits there for the next ones. If later is true, the caller has to see to it
+// that somebody calls Claim soon.
+func (o *Outbox) PutMore(f *Flow, m *Message) (write, later bool, err error) {
+	return o.put(f, m, true)
+}
+
+func (o *Outbox) put(f *Flow, m *Message, more bool) (write, later bool, err error) {
 	large := o.tooLarge(m)
 	if large == nil {
 		o.prepare(m)
@@ -122,19 +134,19 @@ func (o *Outbox) Put(f *Flow, m *Message) (write bool, err error) {
 	o.mu.Lock()
 	defer o.unlock()
 	if o.closed {
-		return false, ErrClosed
+		return false, false, ErrClosed
 	}
 	if f.closed || f.ended && m.Type == codec.BlockType {
-		return false, ErrEnded
+		return false, false, ErrEnded
 	}
 	if large != nil {
-		return false, large
+		return false, false, large
 	}
 	o.admitLocked()
 	if m.Pressed && f.thin(m) {
 		f.more().tail++
 		o.dropLocked(f, m, Thinned)
-		return false, nil
+		return false, false, nil
 	}
 	if f.rest != nil && (m.Type == codec.BlockType || m.Type == codec.CloseType) {
 		m.Skipped, f.rest.tail = f.rest.tail, 0
@@ -142,7 +154,19 @@ func (o *Outbox) Put(f *Flow, m *Message) (write bool, err error) {
 	o.acceptLocked(f, m)
 	f.closed = f.closed || m.Type == codec.CloseType
 	f.ended = f.ended || m.End
-	return !o.writing.Swap(true), nil
+	if more && o.queue.Len() == 0 && o.roomLocked(m) && !o.writing.Load() {
+		later, o.expected = !o.expected, true
+		return false, later, nil
+	}
+	return !o.writing.Swap(true), false, nil
+}
+
+// Claim is called by who has come to write what PutMore has left to wait. If write is true, there is something, and to write it is now the caller's task.
+func (o *Outbox) Claim() (write bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.expected = false
+	return (len(o.batch) > 0 || o.queue.Len() > 0) && !o.writing.Swap(true)
 }
 
 // tooLarge returns an error if the peer would not take m.

@@ -286,6 +286,51 @@ func TestControlsThatNobodyReadsAreAnError(t *testing.T) {
 	t.Fatal("a million Controls were buffered")
 }
 
+func TestSmallBlocksWaitForEachOtherWhileNobodyWrites(t *testing.T) {
+	b := newBox(t)
+	f, _ := b.open(0)
+	b.drain()
+	more := func() (write, later bool) {
+		write, later, err := b.PutMore(f, &outbox.Message{Type: codec.BlockType, Payload: make([]byte, 1<<10)})
+		require.NoError(t, err)
+		return write, later
+	}
+
+	write, later := more()
+	require.False(t, write)
+	require.True(t, later, "somebody has to come")
+	write, later = more()
+	require.False(t, write || later, "and will")
+	require.True(t, b.Claim())
+	_, frames := b.take()
+	require.Len(t, frames, 2)
+	write, later = more()
+	require.False(t, write || later, "somebody is writing")
+	b.drain()
+	require.False(t, b.Claim(), "there is nothing to write")
+
+	n := 0
+	for write = false; !write; n++ {
+		write, later = more()
+		require.Equal(t, n == 0, later)
+	}
+	require.Greater(t, n, 50, "a full batch is written by who has filled it")
+	b.drain()
+	require.False(t, b.Claim())
+
+	more()
+	_, _, write = b.enter(0, "")
+	require.True(t, write, "a call does not wait for them")
+	require.False(t, b.Claim(), "somebody is writing")
+	b.drain()
+
+	more()
+	require.True(t, b.Close(nil))
+	require.False(t, b.Claim())
+	_, _, err := b.PutMore(f, &outbox.Message{Type: codec.BlockType})
+	require.ErrorIs(t, err, outbox.ErrClosed)
+}
+
 func TestCloseSaysTheLastWordAndDiscardsTheQueue(t *testing.T) {
 	b := newBox(t)
 	f := b.fill()
