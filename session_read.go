@@ -16,8 +16,8 @@ import (
 // batches.
 const readTurn = 64
 
-// readTurnBytes does the same for large frames: who waits for the processor must not wait for megabytes.
-const readTurnBytes = 128 << 10
+// readTurnBytes does the same for larger frames, which take longer to copy and to deal with. A frame counts a third of it at most: what a large one costs here does not grow with its size.
+const readTurnBytes = 24 << 10
 
 // readLoop reads the Wire until it ends or the peer breaks the protocol, and returns why. After the session has ended on this side it reads on, and discards, so that
 // the peer is not cut off before it has read the reason.
@@ -41,7 +41,7 @@ func (s *Session) readLoop() *Abort {
 		if err != nil {
 			return readError(err)
 		}
-		bytes += len(frame)
+		bytes += min(len(frame), readTurnBytes/3)
 		s.live.frames.Add(1)
 		if s.ctx.Err() != nil {
 			continue
