@@ -158,7 +158,7 @@ func (c *Connection) session(ctx context.Context, cfg *callConfig) (*Session, *A
 	s, state := c.current, c.state
 	c.mu.Unlock()
 	switch {
-	case state == Connected && s.ctx.Err() == nil && (!cfg.failFast || !s.away.Load()):
+	case s != nil && s.ctx.Err() == nil && (!s.away.Load() || state == Connected && !cfg.failFast): // one that has just come back is up, whatever state says yet
 		return s, nil
 	case c.ctx.Err() != nil:
 		return nil, neverSent(c.Err())
