@@ -96,9 +96,7 @@ func (p *port) close(result []byte, abort *codec.Abort) (write bool) {
 	if abort != nil && !p.cancel(outbox.Ended) {
 		return false // the peer will never hear of the pipe
 	}
-	if !p.s.table.remove(p.id()) {
-		return false // the peer's Close, or the end of the session, came first
-	}
+	defer p.s.table.remove(p.id()) // last: who waits for the table to be empty, to end the session, waits for the Close as well
 	p.s.count(len(result))
 	write, err := p.hand(&outbox.Message{Type: codec.CloseType, Payload: result, Abort: abort})
 	if errors.Is(err, codec.ErrTooLarge) {
@@ -128,11 +126,11 @@ func (p *port) unsent() {
 func (p *port) closedBy(abort *codec.Abort) {
 	switch {
 	case errors.Is(abort, codec.ErrNoFunction):
-		p.cancel(outbox.NoFunction)
+		p.s.out.Finish(&p.flow, outbox.NoFunction)
 	case errors.Is(abort, codec.ErrUnavailable):
-		p.cancel(outbox.Draining)
+		p.s.out.Finish(&p.flow, outbox.Draining)
 	default:
-		p.cancel(outbox.Ended)
+		p.s.out.Finish(&p.flow, outbox.Ended)
 	}
 }
 

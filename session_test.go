@@ -89,6 +89,23 @@ func TestShutdownLetsRunningCallsFinishAndRefusesNewOnes(t *testing.T) {
 	require.ErrorIs(t, dialled.Err(), asterisque.ErrSessionClosed)
 }
 
+func TestShutdownLosesNoAnswerThatIsAboutToBeGiven(t *testing.T) {
+	for range 1000 {
+		started, finish := make(chan struct{}), make(chan struct{})
+		svc := asterisque.NewService()
+		f := asterisque.Func[string, string](1, "finish")
+		f.Handle(svc, func(context.Context, string) (string, error) { close(started); <-finish; return "", nil })
+		dialled, accepted := connect(t, svc)
+		answer := make(chan error)
+		go func() { _, err := f.Call(background, dialled, ""); answer <- err }()
+		<-started
+		go close(finish)
+		require.NoError(t, accepted.Shutdown(background))
+		require.NoError(t, <-answer)
+		dialled.Close()
+	}
+}
+
 func TestShutdownClosesWhenItsContextEnds(t *testing.T) {
 	svc, started, ended := blockService()
 	dialled, accepted := connect(t, svc)

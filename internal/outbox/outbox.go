@@ -224,9 +224,20 @@ func (o *Outbox) Cancel(f *Flow, why Reason) (departed, unsent bool) {
 	o.mu.Lock()
 	defer o.unlock()
 	o.admitLocked()
+	if f.departed && f.closed {
+		return true, false // its Close goes out
+	}
 	unsent = o.clearLocked(f, why)
 	f.closed = f.closed || !f.departed
 	return f.departed, unsent
+}
+
+// Finish drops what waits of f, whose pipe the peer has closed, for a reason, and lets nothing follow.
+func (o *Outbox) Finish(f *Flow, why Reason) {
+	o.mu.Lock()
+	defer o.unlock()
+	o.clearLocked(f, why)
+	f.closed = true
 }
 
 // End says why Take has returned no batch.
