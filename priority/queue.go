@@ -1,6 +1,10 @@
 package priority
 
-import "github.com/asterisque-go/asterisque/internal/fifo"
+import (
+	"math"
+
+	"github.com/asterisque-go/asterisque/internal/fifo"
+)
 
 // quantum is the number of bytes a flow may send in its turn before the next flow of its priority has one. It is large enough that most turns
 // send something, and small enough that a hundred bulk flows still take turns within a few milliseconds.
@@ -75,20 +79,24 @@ func (q *Queue[T]) Push(f *Flow[T], v T, size int) {
 }
 
 // Pop removes and returns the message whose turn it is; ok is false when none waits.
-func (q *Queue[T]) Pop() (v T, ok bool) {
-	if q.len == 0 {
-		return v, false
-	}
-	for top := q.used.highest(levels); ; top = q.used.highest(levels) {
+func (q *Queue[T]) Pop() (v T, ok bool) { return q.PopAtMost(math.MaxInt) }
+
+// PopAtMost is Pop, if the message whose turn it is has no more than size bytes. Otherwise it stays the next one, and ok is false.
+func (q *Queue[T]) PopAtMost(size int) (v T, ok bool) {
+	for q.len > 0 {
+		top := q.used.highest(levels)
 		l := top
 		if low := q.guarded(top); low >= 0 {
 			l = low
 		}
-		it, ok := q.serve(l)
-		if !ok {
+		n := q.ready(l)
+		if n == nil {
 			continue // the level held only cleared flows, and is unused now
 		}
-		q.len--
+		if n.items.Peek().size > size {
+			return v, false
+		}
+		it := q.take(n, l)
 		q.owed = min(q.owed+float64(it.size)*q.share, quantum)
 		if l != top {
 			q.owed -= float64(it.size)
@@ -96,6 +104,7 @@ func (q *Queue[T]) Pop() (v T, ok bool) {
 		}
 		return it.value, true
 	}
+	return v, false
 }
 
 // Clear removes all messages of f and hands each to drop, oldest first.
@@ -137,10 +146,10 @@ func (q *Queue[T]) guarded(top int) int {
 	return q.used.highest(top) // the lowest had its turn: start again below the top
 }
 
-// serve takes the next message of level l. It reports false, and marks the level unused, when its flows hold none.
-func (q *Queue[T]) serve(l int) (it item[T], ok bool) {
+// ready returns the line of level l whose turn it is. It returns nil, and marks the level unused, when its flows hold nothing.
+func (q *Queue[T]) ready(l int) *line[T] {
 	r := &q.rounds[l/pageSize][l%pageSize]
-	for n := r.first; n != nil && !ok; n = r.first {
+	for n := r.first; n != nil; n = r.first {
 		switch {
 		case n.items.Len() == 0:
 			r.shift()
@@ -150,18 +159,27 @@ func (q *Queue[T]) serve(l int) (it item[T], ok bool) {
 			n.deficit += quantum
 			r.append(n)
 		default:
-			it, ok = n.items.Pop(), true
-			n.deficit -= it.size
-			if n.items.Len() == 0 {
-				r.shift()
-				n.queued = false
-			}
+			return n
 		}
 	}
-	if r.first == nil {
-		q.used.remove(l)
+	q.used.remove(l)
+	return nil
+}
+
+// take removes the first message of n, which is the line of level l whose turn it is.
+func (q *Queue[T]) take(n *line[T], l int) item[T] {
+	it := n.items.Pop()
+	n.deficit -= it.size
+	q.len--
+	if n.items.Len() == 0 {
+		r := &q.rounds[l/pageSize][l%pageSize]
+		r.shift()
+		n.queued = false
+		if r.first == nil {
+			q.used.remove(l)
+		}
 	}
-	return it, ok
+	return it
 }
 
 func (r *round[T]) append(n *line[T]) {

@@ -138,8 +138,13 @@ func TestQueueAgreesWithTheModel(t *testing.T) {
 				require.Equal(t, len(model[i]), dropped)
 				model[i] = nil
 			default:
-				m, ok := q.Pop()
-				if !ok {
+				most := rnd.IntN(40_000)
+				m, ok := q.PopAtMost(most)
+				if ok {
+					require.LessOrEqual(t, m.size, most)
+				} else if m, ok = q.Pop(); ok {
+					require.Greater(t, m.size, most, "it was the next one, and is it still")
+				} else {
 					break
 				}
 				require.NotEmpty(t, model[m.flow], "a message leaves once")

@@ -14,6 +14,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,12 +24,9 @@ import (
 )
 
 const (
-	// batchSize bounds the bytes that depart together while the transport keeps up. With the last frame's head they are one packet of the loopback device, which holds 65,483 bytes of a TCP stream: a
+	// batchSize bounds the bytes that depart together, unless they are one message. With the last frame's head they are one packet of the loopback device, which holds 65,483 bytes of a TCP stream: a
 	// few bytes more would be one more packet.
 	batchSize = 63 << 10
-
-	// What leaves the queue together is at most fillSize and one more message, with which, if it is small, it is still a batch of that size.
-	fillSize = 56 << 10
 
 	// A pipe that has backlogHigh bytes in the queue should wait until they are no more than backlogLow, so that pipes which send all they can share the
 	// queue, and the session's limits, evenly.
@@ -403,10 +401,17 @@ func (o *Outbox) goneLocked(a amount) {
 	o.gone.bytes += a.bytes
 }
 
-// fillLocked moves what waits into the departing batch while it has room.
+// fillLocked moves what waits into the departing batch while it has room. A large message that comes next does not make those before it wait for one batch with it.
 func (o *Outbox) fillLocked() {
-	for o.queue.Len() > 0 && len(o.batch)+o.lent.bytes < fillSize {
-		m, _ := o.queue.Pop()
+	for o.queue.Len() > 0 {
+		room := math.MaxInt
+		if o.holds.messages > 0 { // Controls, of which there may always be some, hold up no large one
+			room = batchSize - len(o.batch) - o.lent.bytes
+		}
+		m, ok := o.queue.PopAtMost(room)
+		if !ok {
+			return
+		}
 		m.flow.left(len(m.Payload))
 		o.departLocked(m.flow, &m)
 		m.free()

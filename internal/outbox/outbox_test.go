@@ -148,6 +148,23 @@ func TestAnUrgentMessageOvertakesWhatWaitsButNotTheBatch(t *testing.T) {
 	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "Open 2", "Block 2 fast", "Block 0 slow"}, b.drain())
 }
 
+func TestALargeMessageDoesNotHoldUpAnUrgentOneThatGoesBeforeIt(t *testing.T) {
+	b := newBox(t)
+	f := b.fill()
+	b.block(f, bytes.Repeat([]byte("l"), 63<<10))
+	b.open(5)
+	batch, _ := b.take()
+	b.Written(batch)
+	batch, frames := b.take()
+	require.Equal(t, []string{"Open 2"}, frames)
+	b.Written(batch)
+
+	_, err := b.PutControl(codec.Ping{})
+	require.NoError(t, err)
+	_, frames = b.take()
+	require.Equal(t, []string{"codec.Ping", "Block 0 llllllll"}, frames, "Controls, of which there may always be some, do not hold up a large one")
+}
+
 func TestIdsAreGivenInTheOrderOfDeparture(t *testing.T) {
 	b := newBox(t)
 	b.fill()
