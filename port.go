@@ -40,7 +40,7 @@ func (p *port) Send(ctx context.Context, b pipe.Outgoing) error {
 	case write:
 		p.s.writeFull()
 	case later:
-		p.s.writers.Go(p.s.writeLater)
+		go p.s.writeLater() // it ends by itself; the session does not wait for it, because it may have ended already
 	}
 	return p.handed(&m, err)
 }

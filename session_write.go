@@ -34,10 +34,6 @@ func (s *Session) write() {
 		s.writers.Go(s.writeLoop)
 		return
 	}
-	if s.try == nil {
-		s.writers.Go(s.writeLoop)
-		return
-	}
 	for range inlineRounds {
 		runtime.Gosched() // those who are about to send share the system call
 		batch, end := s.out.Take()
@@ -89,10 +85,10 @@ func (s *Session) streams() bool {
 // writeFull is write for who has filled a batch with small Blocks, and goes on with the next one at once.
 func (s *Session) writeFull() {
 	batch, end := s.out.Take()
-	if batch != nil && !s.tryWrite(batch) {
-		return
-	}
 	if batch != nil {
+		if !s.tryWrite(batch) {
+			return
+		}
 		batch, end = s.out.Take()
 	}
 	if batch == nil {

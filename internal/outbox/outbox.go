@@ -123,6 +123,7 @@ func (o *Outbox) PutMore(f *Flow, m *Message) (write, later bool, err error) {
 	return o.put(f, m, true)
 }
 
+// put is PutMore if more Blocks are likely to follow, and else Put.
 func (o *Outbox) put(f *Flow, m *Message, more bool) (write, later bool, err error) {
 	large := o.tooLarge(m)
 	if large == nil {
