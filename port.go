@@ -124,14 +124,14 @@ func (p *port) unsent() {
 
 // closedBy drops what waits of the pipe because the peer has closed it: nobody would take it.
 func (p *port) closedBy(abort *codec.Abort) {
+	why := outbox.Ended
 	switch {
 	case errors.Is(abort, codec.ErrNoFunction):
-		p.s.out.Finish(&p.flow, outbox.NoFunction)
+		why = outbox.NoFunction
 	case errors.Is(abort, codec.ErrUnavailable):
-		p.s.out.Finish(&p.flow, outbox.Draining)
-	default:
-		p.s.out.Finish(&p.flow, outbox.Ended)
+		why = outbox.Draining
 	}
+	p.s.out.Finish(&p.flow, why)
 }
 
 // discarded returns the error of a call whose Open was discarded by the outbox.

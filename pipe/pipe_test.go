@@ -184,6 +184,29 @@ func TestSendingWaitsForTheWindow(t *testing.T) {
 	})
 }
 
+func TestAwaitCreditWaitsForTheWindowAndSendsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, end, port := newPipe(pipe.Config{SendLimit: 1})
+		require.NoError(t, p.AwaitCredit(background))
+		require.NoError(t, p.Send(background, []byte("1")), "it has used up nothing")
+		ctx, cancel := context.WithTimeout(background, time.Second)
+		defer cancel()
+		require.ErrorIs(t, p.AwaitCredit(ctx), codec.ErrExpired)
+
+		waited := make(chan error)
+		for range 2 { // one grant lets both go on
+			go func() { waited <- p.AwaitCredit(background) }()
+		}
+		synctest.Wait()
+		end.Credit(100 * limits.Overhead)
+		require.NoError(t, <-waited)
+		require.NoError(t, <-waited)
+		require.NoError(t, p.CloseSend())
+		require.ErrorIs(t, p.AwaitCredit(background), pipe.ErrEnded)
+		require.Equal(t, "1", port.sent[0])
+	})
+}
+
 // contextual sends a Block with a time limit.
 func contextual(p *pipe.Pipe, d time.Duration) error {
 	ctx, cancel := context.WithTimeout(background, d)

@@ -56,7 +56,8 @@ func (p *Pipe) CloseSend() error {
 	return p.sendError(p.port.CloseSend())
 }
 
-// AwaitCredit waits until the window of the pipe admits a Block: who is about to make one may wait before it costs memory. It sends nothing; the errors are those of Send.
+// AwaitCredit waits until the window of the pipe admits a Block, at most until ctx ends: who is about to make one may wait before it costs memory. It sends and reserves nothing, so that Send may still
+// have to wait. The errors are those of Send.
 func (p *Pipe) AwaitCredit(ctx context.Context) error { return p.reserve(ctx, 0) }
 
 // reserve waits until a Block that costs n may be sent, and counts it as sent.

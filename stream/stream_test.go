@@ -26,12 +26,12 @@ func TestMain(m *testing.M) { leak.Main(m) }
 
 var background = context.Background()
 
-// open returns the pipe of a call whose handler is h. Everything ends with the test.
-func open(t *testing.T, h func(ctx context.Context, p *pipe.Pipe) error) *pipe.Pipe {
+// open returns the pipe of a call whose handler is h, on a node with opts. Everything ends with the test.
+func open(t *testing.T, h func(ctx context.Context, p *pipe.Pipe) error, opts ...asterisque.Option) *pipe.Pipe {
 	t.Helper()
 	svc := asterisque.NewService()
 	svc.Handle(1, "stream", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) { return nil, h(ctx, p) })
-	here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc))
+	here, there := asterisque.NewNode(), asterisque.NewNode(append(opts, asterisque.WithService(svc))...)
 	a, b := wire.Pipe()
 	go there.Accept(background, b)
 	s, err := here.Attach(background, a)
@@ -302,37 +302,26 @@ func (w failingWriter) Write([]byte) (int, error) { return 10, w.err }
 
 func TestBlocksAreNoLargerThanThePeerTakes(t *testing.T) {
 	content := noise(100_000)
+	var got []byte
 	largest := 0
-	svc := asterisque.NewService()
-	svc.Handle(1, "largest", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
-		var got []byte
+	p := open(t, func(ctx context.Context, p *pipe.Pipe) error {
 		for {
 			b, err := p.Recv(ctx)
 			if err == io.EOF {
-				return got, nil
+				return nil
 			}
 			if err != nil {
-				return nil, err
+				return err
 			}
 			got, largest = append(got, b.Payload...), max(largest, len(b.Payload))
 		}
-	})
-	here := asterisque.NewNode()
-	there := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithMaxMessage(2000))
-	defer here.Close()
-	defer there.Close()
-	a, b := wire.Pipe()
-	go there.Accept(background, b)
-	s, err := here.Attach(background, a)
-	require.NoError(t, err)
-	p, err := s.Open(background, 1, nil)
-	require.NoError(t, err)
+	}, asterisque.WithMaxMessage(2000))
 	w := stream.NewWriter(p)
-	_, err = w.Write(content)
+	_, err := w.Write(content)
 	require.NoError(t, err)
 	require.ErrorIs(t, p.Send(background, make([]byte, p.MaxBlock()+1)), asterisque.ErrTooLarge)
 	require.NoError(t, w.Close())
-	got, err := p.Result(background)
+	_, err = p.Result(background)
 	require.NoError(t, err)
 	require.True(t, bytes.Equal(content, got))
 	require.Equal(t, p.MaxBlock(), largest)

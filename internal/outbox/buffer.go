@@ -3,7 +3,7 @@ package outbox
 import "sync"
 
 const (
-	largeSize = 72 << 10 // a batch and the frame that brought it over its size
+	largeSize = 72 << 10 // a batch, and Controls that depart with it
 	smallSize = 512      // a few small messages
 )
 

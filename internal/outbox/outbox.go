@@ -3,7 +3,7 @@
 // A message is encoded straight into the departing batch, one append under one lock, as long as the batch has room. Only when the peer or the transport does
 // not keep up, messages wait in the queue, ordered by priority and fair between pipes, so that an urgent one never waits behind more than the batch.
 //
-// Opens of callers, of which there may be thousands at once, come in without the lock: see [Outbox.Enter]. Large payloads are copied once, by their sender, and stand beside the batch: see
+// Opens of callers, of which there may be thousands at once, come in without the lock: see [Outbox.Enter]. Small Blocks of a stream wait for each other: see [Outbox.PutMore]. Large payloads are copied once, by their sender, and stand beside the batch: see
 // [Outbox.Lend].
 //
 // The outbox knows neither wires nor limits. It has at most one writer at a time: Put tells its caller to become the writer when there is none, and the
@@ -11,23 +11,16 @@
 package outbox
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
 const (
-	// batchSize bounds the bytes that depart together, unless they are one message. With the last frame's head they are one packet of the loopback device, which holds 65,483 bytes of a TCP stream: a
-	// few bytes more would be one more packet.
-	batchSize = 63 << 10
-
 	// A pipe that has backlogHigh bytes in the queue should wait until they are no more than backlogLow, so that pipes which send all they can share the
 	// queue, and the session's limits, evenly.
 	backlogHigh = 64 << 10
@@ -38,8 +31,6 @@ const (
 
 	// maxEntries does the same for what is kept for a resume: Controls, Credits among them, are kept until they are acknowledged, and no limit counts them either.
 	maxEntries = 1 << 18
-
-	lengthSize = 4 // of the length before each frame
 )
 
 var (
@@ -218,7 +209,7 @@ func (o *Outbox) PutControl(c codec.Control) (write bool, err error) {
 }
 
 // Cancel drops what waits of f, for a reason. It reports whether the peer may know of the pipe. If not, it never will: its Open is among what was dropped, which
-// unsent says, or is refused with ErrEnded if it is still to come.
+// unsent says, or is refused with ErrEnded if it is still to come. Once its Close was put, nothing is dropped.
 func (o *Outbox) Cancel(f *Flow, why Reason) (departed, unsent bool) {
 	o.mu.Lock()
 	defer o.unlock()
@@ -343,81 +334,10 @@ func (o *Outbox) Waiting() int {
 	return o.queue.Len()
 }
 
-// roomLocked reports whether m may join the departing batch.
-func (o *Outbox) roomLocked(m *Message) bool {
-	return len(o.batch) == 0 || len(o.batch)+o.lent.bytes+len(m.Payload) <= batchSize
-}
-
-// departLocked encodes m at the end of the departing batch, unless its time is up. From here on the peer may know of the pipe.
-func (o *Outbox) departLocked(f *Flow, m *Message) {
-	var ttl uint32
-	if !m.Expires.IsZero() {
-		left := time.Until(m.Expires)
-		if left <= 0 {
-			if m.Type == codec.BlockType {
-				f.more().skipped += 1 + m.Skipped
-			}
-			m.free()
-			o.dropLocked(f, m, Expired)
-			return
-		}
-		ttl = millis(left)
-	}
-	o.skippedLocked(f, m)
-	if m.Type == codec.OpenType {
-		f.id, f.departed = o.nextID, true
-		o.nextID += 2
-	}
-	if o.lends && m.mem != nil && len(m.Payload) >= leastLent {
-		o.lendLocked(f, m, ttl)
-	} else {
-		o.batch = grow(o.batch, lengthSize+HeadSize+m.size())
-		start := len(o.batch)
-		o.batch = m.appendTo(append(o.batch, 0, 0, 0, 0), f, ttl)
-		putLength(o.batch[start:], 0)
-	}
-	o.holds.add(m)
-	if o.log != nil {
-		o.log.put++
-	}
-	if m.Type == codec.OpenType {
-		m.Departer.Depart(f.id)
-	}
-}
-
-// appendLocked encodes a frame that is not counted at the end of the departing batch.
-func (o *Outbox) appendLocked(frame interface{ AppendTo([]byte) []byte }) {
-	o.batch = grow(o.batch, lengthSize+HeadSize) // enough for most
-	start := len(o.batch)
-	o.batch = frame.AppendTo(append(o.batch, 0, 0, 0, 0))
-	putLength(o.batch[start:], 0)
-	if o.log != nil && codec.Countable(o.batch[start+lengthSize:]) {
-		o.log.put++
-	}
-}
-
 // goneLocked notes that a is no longer here.
 func (o *Outbox) goneLocked(a amount) {
 	o.gone.messages += a.messages
 	o.gone.bytes += a.bytes
-}
-
-// fillLocked moves what waits into the departing batch while it has room. A large message that comes next does not make those before it wait for one batch with it.
-func (o *Outbox) fillLocked() {
-	for o.queue.Len() > 0 {
-		room := math.MaxInt
-		if o.holds.messages > 0 { // Controls, of which there may always be some, hold up no large one
-			room = batchSize - len(o.batch) - o.lent.bytes
-		}
-		m, ok := o.queue.PopAtMost(room)
-		if !ok {
-			return
-		}
-		m.flow.left(len(m.Payload))
-		o.departLocked(m.flow, &m)
-		m.free()
-		o.flushes.left(&m, true)
-	}
 }
 
 // unlock unlocks, and then tells what has been written or dropped meanwhile.
@@ -434,9 +354,4 @@ func (o *Outbox) unlock() {
 	for _, d := range drops {
 		o.dropped(d)
 	}
-}
-
-// putLength writes the length of the frame, of which so many bytes are elsewhere, into the four bytes reserved before it.
-func putLength(b []byte, elsewhere int) {
-	binary.BigEndian.PutUint32(b, uint32(len(b)-lengthSize+elsewhere))
 }

@@ -1,0 +1,95 @@
+package outbox
+
+import (
+	"encoding/binary"
+	"math"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+// The departing batch is the next to be taken: frames, each behind its length.
+
+const (
+	// batchSize bounds the bytes that depart together, unless they are one message. With the last frame's head they are one packet of the loopback device, which holds 65,483 bytes of a TCP stream: a
+	// few bytes more would be one more packet.
+	batchSize = 63 << 10
+
+	lengthSize = 4 // of the length before each frame
+)
+
+// roomLocked reports whether m may join the departing batch.
+func (o *Outbox) roomLocked(m *Message) bool {
+	return len(o.batch) == 0 || len(o.batch)+o.lent.bytes+len(m.Payload) <= batchSize
+}
+
+// fillLocked moves what waits into the departing batch while it has room. A large message that comes next does not make those before it wait for one batch with it.
+func (o *Outbox) fillLocked() {
+	for o.queue.Len() > 0 {
+		room := math.MaxInt
+		if o.holds.messages > 0 { // Controls, of which there may always be some, hold up no large one
+			room = batchSize - len(o.batch) - o.lent.bytes
+		}
+		m, ok := o.queue.PopAtMost(room)
+		if !ok {
+			return
+		}
+		m.flow.left(len(m.Payload))
+		o.departLocked(m.flow, &m)
+		m.free()
+		o.flushes.left(&m, true)
+	}
+}
+
+// departLocked encodes m at the end of the departing batch, unless its time is up. From here on the peer may know of the pipe.
+func (o *Outbox) departLocked(f *Flow, m *Message) {
+	var ttl uint32
+	if !m.Expires.IsZero() {
+		left := time.Until(m.Expires)
+		if left <= 0 {
+			if m.Type == codec.BlockType {
+				f.more().skipped += 1 + m.Skipped
+			}
+			m.free()
+			o.dropLocked(f, m, Expired)
+			return
+		}
+		ttl = millis(left)
+	}
+	o.skippedLocked(f, m)
+	if m.Type == codec.OpenType {
+		f.id, f.departed = o.nextID, true
+		o.nextID += 2
+	}
+	if o.lends && m.mem != nil && len(m.Payload) >= leastLent {
+		o.lendLocked(f, m, ttl)
+	} else {
+		o.batch = grow(o.batch, lengthSize+HeadSize+m.size())
+		start := len(o.batch)
+		o.batch = m.appendTo(append(o.batch, 0, 0, 0, 0), f, ttl)
+		putLength(o.batch[start:], 0)
+	}
+	o.holds.add(m)
+	if o.log != nil {
+		o.log.put++
+	}
+	if m.Type == codec.OpenType {
+		m.Departer.Depart(f.id)
+	}
+}
+
+// appendLocked encodes a frame that is not counted at the end of the departing batch.
+func (o *Outbox) appendLocked(frame interface{ AppendTo([]byte) []byte }) {
+	o.batch = grow(o.batch, lengthSize+HeadSize) // enough for most
+	start := len(o.batch)
+	o.batch = frame.AppendTo(append(o.batch, 0, 0, 0, 0))
+	putLength(o.batch[start:], 0)
+	if o.log != nil && codec.Countable(o.batch[start+lengthSize:]) {
+		o.log.put++
+	}
+}
+
+// putLength writes the length of the frame, of which so many bytes are elsewhere, into the four bytes reserved before it.
+func putLength(b []byte, elsewhere int) {
+	binary.BigEndian.PutUint32(b, uint32(len(b)-lengthSize+elsewhere))
+}
