@@ -73,7 +73,7 @@ func (p *port) Post(b pipe.Outgoing) (limits.State, error) {
 // message returns b, to be sent in a state of the session.
 func (p *port) message(b *pipe.Outgoing, state limits.State) outbox.Message {
 	return outbox.Message{
-		Type: codec.BlockType, Payload: b.Payload, Loss: b.Loss,
+		Type: codec.BlockType, Payload: b.Payload, Memory: b.Memory, Loss: b.Loss,
 		Expires: b.Expires, Pressed: state >= limits.Congested, Marker: b.Marker, Sender: (*pipe.End)(p.pipe),
 	}
 }

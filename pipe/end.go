@@ -1,6 +1,7 @@
 package pipe
 
 import (
+	"context"
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
@@ -44,6 +45,12 @@ func (e *End) Block(payload []byte, mem *buffer.Buffer, skipped uint64, expires 
 	p.inboxed += len(payload)
 	p.arrived.set()
 	return Accepted
+}
+
+// Give is [Pipe.Send] for the first n bytes of mem, which is given away with them, unless there is an error.
+func (e *End) Give(ctx context.Context, mem *buffer.Buffer, n int) error {
+	p := (*Pipe)(e)
+	return p.send(ctx, Outgoing{Payload: mem.B[:n], Memory: mem, Loss: p.loss})
 }
 
 // CloseSend takes the peer's end-of-stream, after skipped Blocks that did not arrive.

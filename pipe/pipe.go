@@ -30,7 +30,7 @@ var (
 
 // Port is what a pipe needs from the session that holds it. Its methods are called without a lock of the pipe.
 type Port interface {
-	// Send sends a Block behind those sent before, and keeps no part of its payload. It may wait for room until ctx ends.
+	// Send sends a Block behind those sent before, and keeps no part of its payload unless that has Memory. It may wait for room until ctx ends.
 	Send(ctx context.Context, b Outgoing) error
 
 	// Post is Send without waiting. It returns the state of the session's outbound direction.

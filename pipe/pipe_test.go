@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/leak"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -220,6 +221,17 @@ func TestARefusedBlockGivesItsCreditBack(t *testing.T) {
 	require.ErrorIs(t, p.Send(background, make([]byte, 100)), codec.ErrTooLarge)
 	port.refuse = nil
 	require.NoError(t, p.Send(background, []byte("small")), "the pipe goes on")
+}
+
+func TestABlockGivenAwayCostsAndWaitsAsOneThatIsSent(t *testing.T) {
+	p, end, port := newPipe(pipe.Config{SendLimit: 1})
+	mem := buffer.Take(100)
+	port.refuse = codec.ErrTooLarge
+	require.ErrorIs(t, end.Give(background, mem, copy(mem.B, "given")), codec.ErrTooLarge)
+	port.refuse = nil
+	require.NoError(t, end.Give(background, mem, len("given")), "the credit was given back, and the memory is its owner's still")
+	require.ErrorIs(t, contextual(p, 0), codec.ErrExpired)
+	require.Equal(t, []string{"given"}, port.sent)
 }
 
 func TestEveryoneWhoWaitsWakesWhenThePipeEnds(t *testing.T) {

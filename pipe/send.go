@@ -12,11 +12,15 @@ import (
 // [ErrEnded], [ErrClosed] when the call ended well, and a *[codec.Abort] for everything else: ErrTooLarge, after which the pipe goes on; ErrStopped when the peer
 // wants no more; ErrCanceled and ErrExpired from ctx; why the call was aborted.
 func (p *Pipe) Send(ctx context.Context, payload []byte, opts ...SendOption) error {
-	n := cost(payload)
+	return p.send(ctx, p.outgoing(payload, opts))
+}
+
+func (p *Pipe) send(ctx context.Context, b Outgoing) error {
+	n := cost(b.Payload)
 	if err := p.reserve(ctx, n); err != nil {
 		return err
 	}
-	if err := p.port.Send(ctx, p.outgoing(payload, opts)); err != nil {
+	if err := p.port.Send(ctx, b); err != nil {
 		p.giveBack(n)
 		return p.sendError(err)
 	}

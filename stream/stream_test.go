@@ -223,7 +223,7 @@ func TestADeadlineEndsOneCallAndNotTheStream(t *testing.T) {
 }
 
 func TestDeadlinesLoseDoubleAndReorderNothing(t *testing.T) {
-	for _, size := range []int{1, 700, 1000, 2500} { // bytes of each Write
+	for _, size := range []int{0, 1, 700, 1000, 2500} { // bytes of each Write; 0 is ReadFrom
 		synctest.Test(t, func(t *testing.T) {
 			content := noise(200_000)
 			var got bytes.Buffer
@@ -243,7 +243,14 @@ func TestDeadlinesLoseDoubleAndReorderNothing(t *testing.T) {
 			w, passed := stream.NewWriterSize(p, 1000), 0
 			for rest := content; len(rest) > 0; {
 				w.SetWriteDeadline(time.Now().Add(700 * time.Millisecond))
-				n, err := w.Write(rest[:min(size, len(rest))])
+				n, err := int64(0), error(nil)
+				if size == 0 {
+					n, err = w.ReadFrom(bytes.NewReader(rest))
+				} else {
+					var k int
+					k, err = w.Write(rest[:min(size, len(rest))])
+					n = int64(k)
+				}
 				if err != nil {
 					require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 					passed++

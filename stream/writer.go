@@ -3,9 +3,9 @@ package stream
 import (
 	"context"
 	"io"
-	"slices"
 	"time"
 
+	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -23,8 +23,9 @@ type Writer struct {
 	pipe     *pipe.Pipe
 	deadline deadline
 	size     int
-	buf      []byte // written and not yet sent; it grows with what is kept
-	err      error  // of the first failure, and ErrEnded after Close
+	mem      *buffer.Buffer // what was written and not yet sent is in it; it grows with that, and is nil if it is nothing
+	kept     int            // bytes in mem
+	err      error          // of the first failure, and ErrEnded after Close
 }
 
 // NewWriter returns a Writer over p that sends Blocks of DefaultBlock bytes.
@@ -48,7 +49,7 @@ func (w *Writer) Write(b []byte) (n int, err error) {
 	ctx, cancel := w.deadline.context()
 	defer cancel()
 	for n < len(b) {
-		if len(w.buf) == 0 && len(b)-n >= w.size { // a whole Block: no copy is needed here
+		if w.kept == 0 && len(b)-n >= w.size { // a whole Block: no copy is needed here
 			if err := w.send(ctx, b[n:n+w.size]); err != nil {
 				return n, err
 			}
@@ -66,46 +67,70 @@ func (w *Writer) Write(b []byte) (n int, err error) {
 
 // keep keeps as much of b as completes a Block, sends that, and returns how much it was.
 func (w *Writer) keep(ctx context.Context, b []byte) (int, error) {
-	if len(w.buf) == w.size { // a deadline has passed before it could be sent
+	if w.kept == w.size { // a deadline has passed before it could be sent
 		if err := w.flush(ctx); err != nil {
 			return 0, err
 		}
 	}
-	if w.buf == nil { // it is not made for a peer that takes nothing
+	if w.mem == nil { // it is not taken for a peer that takes nothing
 		if err := w.failed(ctx, w.pipe.AwaitCredit(ctx)); err != nil {
 			return 0, err
 		}
 	}
-	k := min(len(b), w.size-len(w.buf))
-	w.buf = append(w.buf, b[:k]...)
-	if len(w.buf) < w.size {
+	k := min(len(b), w.size-w.kept)
+	w.grow(w.kept + k)
+	copy(w.mem.B[w.kept:], b[:k])
+	w.kept += k
+	if w.kept < w.size {
 		return k, nil
 	}
 	return k, w.flush(ctx)
 }
 
-// ReadFrom sends what r returns until its end, a Block for each Read, so that nothing is held back while r has no more. It returns the number of bytes
-// sent, and the first error of either side but io.EOF.
+// grow makes room for n bytes in all.
+func (w *Writer) grow(n int) {
+	small := w.mem
+	if small != nil && n <= len(small.B) {
+		return
+	}
+	w.mem = buffer.Take(n) // whose size is a power of two
+	if small != nil {
+		copy(w.mem.B, small.B[:w.kept])
+		small.Release()
+	}
+}
+
+// release gives the memory back, with all that is in it.
+func (w *Writer) release() {
+	if w.mem != nil {
+		w.mem.Release()
+	}
+	w.mem, w.kept = nil, 0
+}
+
+// ReadFrom sends what r returns until its end, a Block for each Read, so that nothing is held back while r has no more. It returns the number of bytes read,
+// and the first error of either side but io.EOF; what a deadline has kept from being sent goes out with what is written next.
 func (w *Writer) ReadFrom(r io.Reader) (n int64, err error) {
 	if err := w.Flush(); err != nil {
 		return 0, err
 	}
 	ctx, cancel := w.deadline.context()
 	defer cancel()
-	room := slices.Grow(w.buf, w.size)[:w.size]
-	w.buf = room[:0]
 	for {
-		k, readErr := r.Read(room)
+		w.grow(w.size)
+		k, readErr := r.Read(w.mem.B[:w.size])
 		if k > 0 {
-			if err := w.send(ctx, room[:k]); err != nil {
+			w.kept = k
+			n += int64(k)
+			if err := w.flush(ctx); err != nil {
 				return n, err
 			}
-			n += int64(k)
-		}
-		if readErr == io.EOF {
-			return n, nil
 		}
 		if readErr != nil {
+			w.release()
+			if readErr == io.EOF {
+				readErr = nil
+			}
 			return n, readErr
 		}
 	}
@@ -130,7 +155,7 @@ func (w *Writer) Close() error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	w.buf = nil
+	w.release()
 	if err := w.pipe.CloseSend(); err != nil && err != pipe.ErrClosed {
 		w.err = err
 		return err
@@ -145,16 +170,23 @@ func (w *Writer) SetWriteDeadline(t time.Time) error {
 	return nil
 }
 
-// flush sends what has been kept.
+// flush sends what has been kept, with the memory it is in if it fills that.
 func (w *Writer) flush(ctx context.Context) error {
-	if len(w.buf) == 0 {
+	if w.kept == 0 {
 		return nil
 	}
-	if err := w.send(ctx, w.buf); err != nil {
-		return err
+	var err error
+	if w.mem.Filled(w.kept) {
+		if err = (*pipe.End)(w.pipe).Give(ctx, w.mem, w.kept); err == nil {
+			w.mem = nil
+		}
+	} else {
+		err = w.pipe.Send(ctx, w.mem.B[:w.kept])
 	}
-	w.buf = w.buf[:0]
-	return nil
+	if err = w.failed(ctx, err); err == nil {
+		w.kept = 0
+	}
+	return err
 }
 
 // send sends one Block.

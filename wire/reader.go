@@ -157,7 +157,7 @@ func (r *reader) bound(room []byte, need int) []byte {
 
 // keep gives away the memory of the frame that was returned last, or returns nil if it shares it with others, or fills less than three quarters of it.
 func (r *reader) keep() (mem *buffer.Buffer) {
-	if r.last < large || r.at != r.last || r.end != r.at || 4*r.last < 3*len(r.mem.B) {
+	if r.last < large || r.at != r.last || r.end != r.at || !r.mem.Filled(r.last) {
 		return nil
 	}
 	mem, r.mem = r.mem, nil

@@ -45,6 +45,9 @@ func (b *Buffer) Release() {
 	}
 }
 
+// Filled reports whether n bytes fill b to three quarters or more, so that b may wait somewhere for as long as they do.
+func (b *Buffer) Filled(n int) bool { return 4*n >= 3*(len(b.B)-Slack) }
+
 // Suits reports whether a buffer of n bytes has room for size of them and is not much larger than that.
 func Suits(n, size int) bool { return size <= n && n < 2*max(size, Least) }
 

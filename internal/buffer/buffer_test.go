@@ -28,6 +28,13 @@ func TestSuits(t *testing.T) {
 	require.True(t, buffer.Suits(1024, 1), "there is no smaller one")
 }
 
+func TestFilled(t *testing.T) {
+	b := buffer.Take(4096)
+	require.False(t, b.Filled(3071))
+	require.True(t, b.Filled(3072))
+	require.True(t, b.Filled(len(b.B)))
+}
+
 func TestSnug(t *testing.T) {
 	for size, want := range map[int]bool{1: false, 1023: false, 1024: true, 1024 + buffer.Slack: true, 1025 + buffer.Slack: false, 1535: false, 1536: true, 32 << 10: true, 32<<10 + buffer.Slack + 1: false, buffer.Most: true, buffer.Most + 1: false} {
 		require.Equal(t, want, buffer.Snug(size), "%d", size)

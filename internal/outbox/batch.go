@@ -36,7 +36,6 @@ func (o *Outbox) fillLocked() {
 		}
 		m.flow.left(len(m.Payload))
 		o.departLocked(m.flow, &m)
-		m.free()
 		o.flushes.left(&m, true)
 	}
 }
@@ -61,13 +60,14 @@ func (o *Outbox) departLocked(f *Flow, m *Message) {
 		f.id, f.departed = o.nextID, true
 		o.nextID += 2
 	}
-	if o.lends && m.mem != nil && len(m.Payload) >= leastLent {
+	if o.lends && m.Memory != nil && len(m.Payload) >= leastLent {
 		o.lendLocked(f, m, ttl)
 	} else {
 		o.batch = grow(o.batch, lengthSize+HeadSize+m.size())
 		start := len(o.batch)
 		o.batch = m.appendTo(append(o.batch, 0, 0, 0, 0), f, ttl)
 		putLength(o.batch[start:], 0)
+		m.free()
 	}
 	o.holds.add(m)
 	if o.log != nil {

@@ -63,8 +63,8 @@ func (o *Outbox) lendLocked(f *Flow, m *Message, ttl uint32) {
 	around, at := m.appendAround(append(o.batch, 0, 0, 0, 0), f, ttl)
 	o.batch = around
 	putLength(o.batch[start:], len(m.Payload))
-	o.lent.add(piece{at: at, payload: m.Payload, mem: m.mem})
-	m.mem = nil
+	o.lent.add(piece{at: at, payload: m.Payload, mem: m.Memory})
+	m.Memory = nil
 }
 
 // Segments returns the batch that was taken last in the pieces in which it is to be written, one behind the other, or nil if it is in one. They are valid until Written. Only the writer may ask.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 )
 
@@ -50,6 +51,44 @@ func TestALargePayloadIsLentWhileSomebodyWrites(t *testing.T) {
 	require.Nil(t, b.Segments())
 	require.Equal(t, 3, b.messages)
 	require.Equal(t, 30_005, b.bytes)
+}
+
+// give lets m have its payload in memory of its own.
+func give(m *outbox.Message) {
+	m.Memory = buffer.Take(len(m.Payload))
+	m.Payload = m.Memory.B[:copy(m.Memory.B, m.Payload)]
+}
+
+func TestMemoryThatIsGivenAwayIsLentAtOnce(t *testing.T) {
+	b := newBox(t)
+	b.Lend()
+	f, _ := b.open(0)
+	b.drain()
+	m := outbox.Message{Type: codec.BlockType, Payload: make([]byte, 30_000)}
+	give(&m)
+	mine := &m.Payload[0]
+	_, err := b.Put(f, &m)
+	require.NoError(t, err)
+	require.Nil(t, m.Memory)
+	batch, _ := b.Take()
+	require.Same(t, mine, &b.Segments()[1][0], "without a copy")
+	b.Written(batch)
+}
+
+func TestMemoryStaysItsOwnersIfThereIsAnError(t *testing.T) {
+	b := newBox(t)
+	f, _ := b.open(0)
+	_, err := b.Put(f, &outbox.Message{Type: codec.BlockType, End: true})
+	require.NoError(t, err)
+	m := outbox.Message{Type: codec.BlockType, Payload: make([]byte, 30_000)}
+	give(&m)
+	_, err = b.Put(f, &m)
+	require.ErrorIs(t, err, outbox.ErrEnded)
+	require.NotNil(t, m.Memory)
+	b.Close(nil)
+	_, err = b.Put(f, &m)
+	require.ErrorIs(t, err, outbox.ErrClosed)
+	require.NotNil(t, m.Memory)
 }
 
 func TestALonePayloadIsWrittenInOnePiece(t *testing.T) {
@@ -94,8 +133,13 @@ func TestWhatIsLentIsWhatWouldHaveBeenCopied(t *testing.T) {
 				}
 			case op < 13:
 				n, payload := rnd.IntN(len(flows[0])), bytes.Repeat([]byte{byte(i)}, sizes[rnd.IntN(len(sizes))])
+				given := rnd.IntN(2) == 0
 				for j, b := range []*box{copies, lends} {
-					_, err := b.Put(flows[j][n], &outbox.Message{Type: codec.BlockType, Payload: slices.Clone(payload), Loss: uint8(i % 2 * 64), Pressed: i%7 == 0})
+					m := outbox.Message{Type: codec.BlockType, Payload: slices.Clone(payload), Loss: uint8(i % 2 * 64), Pressed: i%7 == 0}
+					if given {
+						give(&m)
+					}
+					_, err := b.Put(flows[j][n], &m)
 					require.NoError(t, err)
 				}
 			case op < 14:

@@ -31,8 +31,8 @@ type Message struct {
 	Marker   any          // the application's own, for the report of a drop
 	Sender   Sender       // of a Block
 
-	mem   *buffer.Buffer // of Payload, if that is m's own
-	flush uint64         // how many flushes had begun when the message was put
+	Memory *buffer.Buffer // of Payload, if that goes to the Outbox with it; it stays its owner's if there is an error
+	flush  uint64         // how many flushes had begun when the message was put
 }
 
 // Departer learns what becomes of an Open: one of its methods is called, unless Cancel comes first.
@@ -90,9 +90,9 @@ func AcceptedFlow(p priority.Priority, id uint64) Flow {
 
 // free gives back the memory that m has. Payload is gone then, but for its length.
 func (m *Message) free() {
-	if m.mem != nil {
-		m.mem.Release()
-		m.mem = nil
+	if m.Memory != nil {
+		m.Memory.Release()
+		m.Memory = nil
 	}
 }
 
@@ -123,17 +123,17 @@ func (m *Message) size() int {
 
 // own gives m a payload in memory of its own, where there are buffers for it.
 func (m *Message) own() {
-	if m.mem == nil && buffer.Snug(len(m.Payload)) {
-		m.mem = buffer.Take(len(m.Payload))
-		m.Payload = m.mem.B[:copy(m.mem.B, m.Payload)]
+	if m.Memory == nil && buffer.Snug(len(m.Payload)) {
+		m.Memory = buffer.Take(len(m.Payload))
+		m.Payload = m.Memory.B[:copy(m.Memory.B, m.Payload)]
 	}
 }
 
 // move returns what m is, to be queued for f, with memory that it shares with nobody; an Abort is never changed, and shared.
 func (m *Message) move(f *Flow, flush uint64) Message {
 	c := *m
-	m.mem = nil
-	if c.own(); c.mem == nil {
+	m.Memory = nil
+	if c.own(); c.Memory == nil {
 		c.Payload = bytes.Clone(c.Payload)
 	}
 	if m.Meta != nil {

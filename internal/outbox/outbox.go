@@ -101,7 +101,7 @@ func New(firstID uint64, maxFrame int, share float64, written func(messages, byt
 	return o
 }
 
-// Put accepts m for the pipe of f and keeps no part of it. It never blocks. If write is true, nobody is writing and that is now the caller's task. The errors are
+// Put accepts m for the pipe of f and keeps no part of it but its Memory. It never blocks. If write is true, nobody is writing and that is now the caller's task. The errors are
 // ErrClosed, ErrEnded and *TooLargeError; nothing is sent then.
 func (o *Outbox) Put(f *Flow, m *Message) (write bool, err error) {
 	write, _, err = o.put(f, m, false)
@@ -119,7 +119,6 @@ func (o *Outbox) put(f *Flow, m *Message, more bool) (write, later bool, err err
 	large := o.tooLarge(m)
 	if large == nil {
 		o.prepare(m)
-		defer m.free()
 	}
 	o.mu.Lock()
 	defer o.unlock()
@@ -135,6 +134,7 @@ func (o *Outbox) put(f *Flow, m *Message, more bool) (write, later bool, err err
 	o.admitLocked()
 	if m.Pressed && f.thin(m) {
 		f.more().tail++
+		m.free()
 		o.dropLocked(f, m, Thinned)
 		return false, false, nil
 	}
