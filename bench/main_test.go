@@ -30,6 +30,7 @@ func fakes() []*impl {
 		fake("broken", func() error { return errors.New("it broke") }),
 		fake("hangs", func() error { select {} }),
 		fake("panics", func() error { panic("it panicked") }),
+		fake("floor-pipelined", slow),
 	}
 }
 

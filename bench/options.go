@@ -39,7 +39,7 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	f.Usage = func() { fmt.Fprint(stderr, usageText); f.PrintDefaults() }
 	f.BoolVar(&o.json, "json", false, "print one JSON object for each row instead of the table")
 	f.BoolVar(&o.quick, "quick", false, "measure only this library and the floors, unless -impl says otherwise, one short round")
-	f.Float64Var(&o.guard, "guard", 0, "only check that 1,024 callers make at least `RATIO` times the calls of a bare ping-pong, in the best of three tries; takes about ten seconds")
+	f.Float64Var(&o.guard, "guard", 0, "only check that 1,024 callers make at least `RATIO` times the calls of a bare ping-pong, or half of those of bare frames, in the best of three tries; takes ten seconds or so")
 	f.Func("only", "measure only workloads that match `REGEXP`", func(s string) (err error) { o.only, err = whole(s); return err })
 	f.Func("impl", "measure only implementations that match `REGEXP`, among them those that the table leaves out",
 		func(s string) (err error) { o.impl, err = whole(s); return err })

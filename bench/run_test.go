@@ -153,11 +153,11 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 	}
 }
 
-// guardWith runs the guard, which gets these figures, two for each try: calls of a bare ping-pong and of this library. It returns what it says and how many it took.
+// guardWith runs the guard, which gets these figures, three for each try: calls of a bare ping-pong, of this library and of bare frames. It returns what it says and how many it took.
 func guardWith(t *testing.T, figures ...figure) (said string, taken int, err error) {
 	var stdout strings.Builder
 	err = guard(6, func(c cell) row {
-		want := []string{"call-64B/1/floor-pingpong", "call-64B/1024/" + thisLibrary}[taken%2]
+		want := []string{"call-64B/1/floor-pingpong", "call-64B/1024/" + thisLibrary, "call-64B/1024/floor-pipelined"}[taken%3]
 		require.Equal(t, want, c.String())
 		r := newRow(c)
 		r.OpsPerS = figures[taken]
@@ -168,25 +168,34 @@ func guardWith(t *testing.T, figures ...figure) (said string, taken int, err err
 }
 
 func TestTheGuardTakesTheBestOfThreeTries(t *testing.T) {
-	said, taken, err := guardWith(t, 100, 600)
+	said, taken, err := guardWith(t, 100, 600, 2000)
 	require.NoError(t, err)
-	require.Equal(t, 2, taken, "one try was enough")
-	require.Contains(t, said, "1,024 callers make 6.0 times the calls")
+	require.Equal(t, 3, taken, "one try was enough")
+	require.Contains(t, said, "1,024 callers make 6.0 times the calls of a bare ping-pong; 6.0 are asked for")
 
-	_, taken, err = guardWith(t, 100, 599, 100, 100, 100, 700)
+	_, taken, err = guardWith(t, 100, 599, 2000, 100, 100, 2000, 100, 700, 2000)
 	require.NoError(t, err)
-	require.Equal(t, 6, taken)
+	require.Equal(t, 9, taken)
 
-	said, taken, err = guardWith(t, 100, 550, 100, 500, 100, 400)
-	require.EqualError(t, err, "1,024 callers make 5.5 times the calls of a bare ping-pong, and should make at least 6 times as many")
-	require.Equal(t, 6, taken)
+	said, taken, err = guardWith(t, 100, 550, 2000, 100, 500, 2000, 100, 400, 2000)
+	require.EqualError(t, err, "1,024 callers make 5.5 times the calls of a bare ping-pong, and should make 6 times as many, or half as many as bare frames of 1,024 callers")
+	require.Equal(t, 9, taken)
 	require.Empty(t, said)
+}
+
+func TestTheGuardAsksForHalfOfWhatBareFramesMakeWhereThatIsLess(t *testing.T) {
+	said, _, err := guardWith(t, 100, 250, 500)
+	require.NoError(t, err)
+	require.Contains(t, said, "2.5 are asked for")
+
+	_, _, err = guardWith(t, 100, 249, 500, 100, 249, 500, 100, 249, 500)
+	require.Error(t, err)
 }
 
 func TestTheGuardMeasuresInProcessesOfTheirOwn(t *testing.T) {
 	code, stdout, stderr := bench(fakes(), "-guard", "6", "-time", "50ms")
 	require.Equal(t, 0, code, stderr)
-	require.Contains(t, stdout, "at least 6 are asked for")
+	require.Contains(t, stdout, "are asked for")
 
 	code, _, stderr = bench(fakes()[:1], "-guard", "6", "-time", "50ms")
 	require.Equal(t, 1, code)
