@@ -67,7 +67,8 @@ func (w *socketWire) WriteVector(pieces [][]byte) error { return w.writeVector(p
 // tryWrite writes as much of the batch as the kernel takes. It is always done, so that nobody waits for the socket.
 func (w *socketWire) tryWrite(fd uintptr) (done bool) {
 	for w.taken < len(w.batch) {
-		n, err := syscall.Write(int(fd), w.batch[w.taken:])
+		rest := w.batch[w.taken:]
+		n, err := syscall.Write(int(fd), rest[:portion(len(rest))])
 		switch {
 		case n > 0:
 			w.taken += n

@@ -15,6 +15,7 @@ type writer struct {
 	err  error     // why nothing can be written any more
 	pair [2][]byte // backs vec
 	vec  net.Buffers
+	cut  [][]byte // backs vec too, where it is a portion
 }
 
 // WriteFrames implements Wire. Small frames share a write, for which they are copied; large ones are lent.
@@ -50,25 +51,51 @@ func (s *streamWire) WriteBatch(batch []byte) error {
 	return s.write(batch)
 }
 
-// writeVector writes all of pieces, with one system call where that is possible.
+// writeVector writes all of pieces, with a system call for each portion where that is possible.
 func (s *streamWire) writeVector(pieces [][]byte) error {
 	if err := s.writable(); err != nil {
 		return err
 	}
-	want := 0
+	left := 0
 	for _, p := range pieces {
-		want += len(p)
+		left += len(p)
 	}
-	s.out.vec = pieces
-	n, err := s.out.vec.WriteTo(s.conn)
-	s.out.vec = nil
-	return s.wrote(n, err, want)
+	for left > 0 {
+		want := portion(left)
+		left -= want
+		if left == 0 {
+			s.out.vec = pieces
+		} else {
+			s.out.vec, pieces = cut(s.out.cut[:0], pieces, want)
+			s.out.cut = s.out.vec
+		}
+		n, err := s.out.vec.WriteTo(s.conn) // which clears what it has written
+		s.out.vec = nil
+		if err := s.wrote(n, err, want); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// write writes all of b, in pieces, so that progress shows.
+// cut appends the first n bytes of pieces to dst, and returns what is left of them.
+func cut(dst, pieces [][]byte, n int) (first, rest [][]byte) {
+	for n > 0 {
+		k := min(n, len(pieces[0]))
+		dst = append(dst, pieces[0][:k])
+		if n -= k; k < len(pieces[0]) {
+			pieces[0] = pieces[0][k:]
+		} else {
+			pieces = pieces[1:]
+		}
+	}
+	return dst, pieces
+}
+
+// write writes all of b, in portions, so that progress shows.
 func (s *streamWire) write(b []byte) error {
 	for len(b) > 0 { // some conns would wait for an empty write, or send it
-		piece := b[:min(len(b), most)]
+		piece := b[:portion(len(b))]
 		n, err := s.conn.Write(piece)
 		if err := s.wrote(int64(n), err, len(piece)); err != nil {
 			return err
@@ -78,8 +105,15 @@ func (s *streamWire) write(b []byte) error {
 	return nil
 }
 
-// most is how many bytes are written at once.
-const most = 128 << 10
+// most is how many bytes are written at once. They are one packet of the loopback device: with a congestion control that sets the pace of packets, bbr for one, a write of a packet and a bit takes half as
+// long again as two of half a packet.
+const most = 64<<10 - 128
+
+// portion returns how many of n bytes are to be written next: all if they are no more than most, and else an even share.
+func portion(n int) int {
+	writes := (n + most - 1) / most
+	return (n + writes - 1) / max(writes, 1)
+}
 
 // writeBoth writes all of a and b, with one system call where that is possible.
 func (s *streamWire) writeBoth(a, b []byte) error {
