@@ -1,7 +1,6 @@
 package asterisque
 
 import (
-	"bytes"
 	"context"
 
 	"github.com/asterisque-go/asterisque/codec"
@@ -19,7 +18,7 @@ type call struct {
 	open     outbox.Message // belongs to the outbox until it has departed
 	done     chan struct{}  // holds one token once result or abort is set
 	abort    *Abort
-	result   []byte
+	result   []byte // before done: where it is to be put if own is set
 	own      bool   // the result goes to the application, and is not in buf
 	buf      []byte // of a typed call: its parameters, and unless own is set its result; kept for the next call
 	box      any    // of a typed call; see boxFor
@@ -37,7 +36,7 @@ func (s *Session) Call(ctx context.Context, function uint16, params []byte, opts
 }
 
 func (s *Session) call(ctx context.Context, function uint16, params []byte, cfg *callConfig) ([]byte, error) {
-	c := newCall(s, cfg.priority, true)
+	c := newCall(s, cfg, true)
 	defer c.free()
 	if a := c.do(ctx, function, "", params, cfg); a != nil {
 		return nil, a
@@ -45,14 +44,15 @@ func (s *Session) call(ctx context.Context, function uint16, params []byte, cfg 
 	return c.result, nil
 }
 
-func newCall(s *Session, p priority.Priority, own bool) *call {
+// newCall returns a call whose result is the application's, as it came, if own is set, and may be put into the buffer of cfg then.
+func newCall(s *Session, cfg *callConfig, own bool) *call {
 	c, ok := s.node.calls.Get().(*call)
 	if !ok {
 		c = &call{done: make(chan struct{}, 1)}
 		c.open.Type, c.open.Departer = codec.OpenType, c
 	}
-	c.port = port{s: s, flow: outbox.NewFlow(p)}
-	c.priority, c.own = p, own
+	c.port = port{s: s, flow: outbox.NewFlow(cfg.priority)}
+	c.priority, c.own, c.result = cfg.priority, own, cfg.buffer
 	return c
 }
 
@@ -173,8 +173,7 @@ func (c *call) closed(m codec.Close) {
 	case m.Abort != nil:
 		c.abort = remote(m.Abort)
 	case c.own:
-		// It is the application's, for good. A copy costs no more than to read into new memory, which has to be cleared first; the same goes for parameters.
-		c.result = bytes.Clone(m.Result)
+		c.result = append(c.result, m.Result...)
 	default:
 		c.buf = append(c.buf[:0], m.Result...)
 		c.result = c.buf

@@ -355,7 +355,7 @@ func (d *dispatcher) leave(c *incoming) (before place) {
 	d.mu.Unlock()
 	d.grant(grant)
 	c.Taken(1, len(c.params))
-	c.params = nil
+	c.freeParams()
 	d.release(c, gated)
 	return before
 }

@@ -35,6 +35,8 @@
 // deadlines. A function may run fewer calls at once ([WithConcurrency]), those of one key one after the
 // other ([WithKey]), or, if it is short, on the goroutine that reads the session ([WithInline]).
 //
+// What a handler gets as parameters, and a caller as result, is theirs. Who handles large ones as bytes may spare the memory: see [WithBorrowedParams] and [WithResultBuffer].
+//
 // Blocks of one direction of a pipe arrive in the order in which they were sent. Between calls there is no order: whoever needs one waits for the first result, or
 // serves with WithKey, or with WithWorkers(1). What leaves a session goes by [WithPriority]: the higher first, in turn among equals, with a share for the lower ([WithLowerShare]).
 //

@@ -32,6 +32,7 @@ func (f Function[P, R]) Name() string { return f.name }
 func (f Function[P, R]) Handle(svc *Service, h func(ctx context.Context, params P) (R, error), opts ...HandlerOption) {
 	svc.set(f.number, opts, &handler{
 		name:      f.name,
+		decodes:   true,
 		signature: fmt.Sprintf("func(%v) %v", reflect.TypeFor[P](), reflect.TypeFor[R]()),
 		serve: func(ctx context.Context, c *incoming, k *scratch) (result []byte, err error) {
 			v := boxFor[P, R](&k.box)
@@ -63,7 +64,7 @@ func (f Function[P, R]) callOn(ctx context.Context, on Caller, params P, cfg *ca
 }
 
 func (f Function[P, R]) call(ctx context.Context, s *Session, params P, cfg *callConfig) (result R, err error) {
-	c := newCall(s, cfg.priority, s.lender != nil)
+	c := newCall(s, cfg, s.lender != nil)
 	defer c.free()
 	v := boxFor[P, R](&c.box)
 	defer v.empty()

@@ -59,14 +59,14 @@ func newIncoming(s *Session, m *codec.Open, h *handler) (c *incoming) {
 			cfg.Context = c
 		}
 		c.pipe.Init(cfg)
-		c.params = bytes.Clone(m.Params)
 	} else {
 		call := new(unaryCall)
 		c = &call.incoming
-		c.params = append(call.small[:0], m.Params...)
+		c.params = call.small[:0]
 	}
 	c.s, c.flow = s, outbox.AcceptedFlow(p, m.Pipe)
 	c.handler, c.function, c.priority = h, m.Function, p
+	c.takeParams(m.Params)
 	if m.Meta.TTL > 0 {
 		c.expires = s.node.now() + time.Duration(m.Meta.TTL)*time.Millisecond
 	}
@@ -86,6 +86,26 @@ func newIncoming(s *Session, m *codec.Open, h *handler) (c *incoming) {
 	return c
 }
 
+// takeParams copies params to where c.params has room for them, or to new memory. What the handler only borrows stays in the memory in which it came, if it can.
+func (c *incoming) takeParams(params []byte) {
+	if len(params) >= leastKept && (c.handler.borrows || c.handler.decodes && c.s.lender == nil) {
+		if mem := c.s.keep(params); mem != nil {
+			c.params, c.extra().params = params[:len(params):len(params)], mem
+			return
+		}
+	}
+	c.params = append(c.params, params...)
+}
+
+// freeParams is called when nobody needs the parameters any more.
+func (c *incoming) freeParams() {
+	c.params = nil
+	if c.rare != nil && c.rare.params != nil {
+		c.rare.params.Release()
+		c.rare.params = nil
+	}
+}
+
 // scratch is what a worker keeps from one call to the next.
 type scratch struct {
 	result []byte // where typed handlers put their results
@@ -94,6 +114,8 @@ type scratch struct {
 
 // run runs the handler and answers.
 func (c *incoming) run(k *scratch) {
+	defer c.freeParams() // not earlier: the result may be a part of them
+
 	if err := c.Err(); err != nil { // given up, or expired, while it waited
 		c.refuse(codec.AbortOf(err))
 		return

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -119,8 +120,10 @@ func TestACallAllocatesLittle(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	svc := echoService()
-	svc.Handle(5, "raw", func(_ context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) { return params, nil })
-	dialled, _ := connect(t, svc)
-	text := strings.Repeat("*", 64)
-	require.LessOrEqual(t, testing.AllocsPerRun(1000, func() { echo.Call(background, dialled, text) }), 10.0)
+	raw.Handle(svc, func(_ context.Context, b []byte) ([]byte, error) { return b, nil })
+	typed, _ := connect(t, svc)
+	untyped, _ := connect(t, svc, asterisque.WithCodecs(codec.Raw))
+	text, bytes := strings.Repeat("*", 64), make([]byte, 64)
+	require.LessOrEqual(t, testing.AllocsPerRun(1000, func() { raw.Call(background, untyped, bytes) }), 3.0)
+	require.LessOrEqual(t, testing.AllocsPerRun(1000, func() { echo.Call(background, typed, text) }), 4.0)
 }

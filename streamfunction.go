@@ -37,7 +37,8 @@ func (f StreamFunction[P, S, R, T]) Handle(svc *Service, h func(ctx context.Cont
 		name: f.name,
 		signature: fmt.Sprintf("func(%v) %v, caller sends %v, callee sends %v",
 			reflect.TypeFor[P](), reflect.TypeFor[T](), reflect.TypeFor[S](), reflect.TypeFor[R]()),
-		blocks: true,
+		blocks:  true,
+		decodes: true,
 		serve: func(ctx context.Context, c *incoming, k *scratch) (result []byte, err error) {
 			var params P
 			if err := c.decodeParams(&params); err != nil {

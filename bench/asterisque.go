@@ -92,7 +92,7 @@ func astURL(scheme string) (url, dir string, err error) {
 
 func astService(n needs) *asterisque.Service {
 	svc := asterisque.NewService()
-	astEcho.Handle(svc, func(_ context.Context, b []byte) ([]byte, error) { return b, nil })
+	astEcho.Handle(svc, func(_ context.Context, b []byte) ([]byte, error) { return b, nil }, asterisque.WithBorrowedParams())
 	astStruct.Handle(svc, func(_ context.Context, f Field) (Field, error) { return f, nil })
 	svc.Handle(astStreams[messages], "messages", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
 		var count uint64
@@ -156,7 +156,13 @@ func (l *astLink) newCaller(request []byte, urgent bool) (op, error) {
 	return astCall(l.s, request), nil
 }
 
+// largeResult is the size, in bytes, from which on a result is better put into a buffer of the caller than into new memory: an option costs an allocation of its own.
+const largeResult = 1 << 10
+
 func astCall(s *asterisque.Session, request []byte, opts ...asterisque.CallOption) op {
+	if len(request) >= largeResult {
+		opts = append(opts, asterisque.WithResultBuffer(make([]byte, len(request))))
+	}
 	return func() error {
 		reply, err := astEcho.Call(context.Background(), s, request, opts...)
 		if err != nil {

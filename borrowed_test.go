@@ -1,0 +1,177 @@
+package asterisque_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+var (
+	raw     = asterisque.Func[[]byte, []byte](60, "raw")
+	decoded = asterisque.Func[letter, letter](61, "decoded")
+)
+
+type letter struct{ Text []byte }
+
+// noise returns that many random bytes, behind which comes their hash.
+func noise(rnd *rand.Rand, size int) []byte {
+	b := make([]byte, size, size+sha256.Size)
+	for i := range b {
+		b[i] = byte(rnd.Uint32())
+	}
+	sum := sha256.Sum256(b)
+	return append(b, sum[:]...)
+}
+
+// intact reports whether b is what noise has returned.
+func intact(b []byte) bool {
+	data, want := b[:len(b)-sha256.Size], b[len(b)-sha256.Size:]
+	sum := sha256.Sum256(data)
+	return bytes.Equal(sum[:], want)
+}
+
+// TestBorrowedParamsAreTheHandlersUntilItReturns has many calls with parameters of all sizes run beside each other, whose handlers and callers look at every byte.
+func TestBorrowedParamsAreTheHandlersUntilItReturns(t *testing.T) {
+	check := func(params []byte) ([]byte, error) {
+		for range 3 {
+			if !intact(params) {
+				return nil, codec.ErrBadParams
+			}
+			runtime.Gosched()
+		}
+		return params, nil
+	}
+	svc := asterisque.NewService()
+	raw.Handle(svc, func(_ context.Context, b []byte) ([]byte, error) { return check(b) }, asterisque.WithBorrowedParams())
+	decoded.Handle(svc, func(_ context.Context, l letter) (letter, error) {
+		b, err := check(l.Text)
+		return letter{b}, err
+	})
+	svc.Handle(62, "untyped", func(_ context.Context, _ *pipe.Pipe, b []byte) ([]byte, error) { return check(b) }, asterisque.WithBorrowedParams())
+	inline := asterisque.Func[[]byte, []byte](63, "inline")
+	inline.Handle(svc, func(_ context.Context, b []byte) ([]byte, error) { return check(b) }, asterisque.WithBorrowedParams(), asterisque.WithInline())
+	lent, _ := connect(t, svc, asterisque.WithCodecs(codec.Raw))
+	plain, _ := connect(t, svc)
+
+	var wg sync.WaitGroup
+	for seed := range uint64(8) {
+		wg.Go(func() {
+			rnd := rand.New(rand.NewPCG(seed, 0))
+			room := asterisque.WithResultBuffer(make([]byte, 100_000))
+			for i := range 32 {
+				params := noise(rnd, rnd.IntN(160_000))
+				var result []byte
+				var err error
+				switch i % 4 {
+				case 0:
+					result, err = raw.Call(background, lent, params, room)
+				case 1:
+					result, err = lent.Call(background, 62, params, room)
+				case 2:
+					var l letter
+					l, err = decoded.Call(background, plain, letter{params}, room)
+					result = l.Text
+				default:
+					result, err = inline.Call(background, lent, params)
+				}
+				if err != nil || !bytes.Equal(params, result) {
+					t.Errorf("%d bytes: %v", len(params), err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestParamsThatAreNotBorrowedAreTheHandlersForGood(t *testing.T) {
+	var kept [][]byte
+	svc := asterisque.NewService()
+	raw.Handle(svc, func(_ context.Context, b []byte) ([]byte, error) { kept = append(kept, b); return nil, nil })
+	decoded.Handle(svc, func(_ context.Context, l letter) (letter, error) { kept = append(kept, l.Text); return letter{}, nil }, asterisque.WithBorrowedParams())
+	lent, _ := connect(t, svc, asterisque.WithCodecs(codec.Raw))
+	plain, _ := connect(t, svc)
+	rnd := rand.New(rand.NewPCG(1, 1))
+	for range 30 {
+		_, err := raw.Call(background, lent, noise(rnd, 60_000))
+		require.NoError(t, err)
+		_, err = decoded.Call(background, plain, letter{noise(rnd, 60_000)})
+		require.NoError(t, err)
+	}
+	require.Len(t, kept, 60)
+	for _, b := range kept {
+		require.True(t, intact(b))
+	}
+}
+
+func TestLargeCallsNeedNoNewMemory(t *testing.T) {
+	if raceDetector {
+		t.Skip("the race detector has pools forget")
+	}
+	svc := asterisque.NewService()
+	raw.Handle(svc, func(_ context.Context, b []byte) ([]byte, error) { return b, nil }, asterisque.WithBorrowedParams())
+	dialled, _ := connect(t, svc, asterisque.WithCodecs(codec.Raw))
+	params, room := make([]byte, 64<<10), asterisque.WithResultBuffer(make([]byte, 64<<10))
+	call := func() {
+		_, err := raw.Call(background, dialled, params, room)
+		require.NoError(t, err)
+	}
+	call()
+	const calls = 200
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range calls {
+		call()
+	}
+	runtime.ReadMemStats(&after)
+	require.Less(t, (after.TotalAlloc-before.TotalAlloc)/calls, uint64(16<<10), "bytes for a call of 64 KiB, both ends")
+}
+
+func TestAResultBufferIsUsedIfItHasRoom(t *testing.T) {
+	svc := asterisque.NewService()
+	svc.Handle(5, "echo", func(_ context.Context, _ *pipe.Pipe, b []byte) ([]byte, error) { return b, nil })
+	dialled, _ := connect(t, svc)
+	buf := []byte("what was here before")
+	result, err := dialled.Call(background, 5, []byte("result"), asterisque.WithResultBuffer(buf))
+	require.NoError(t, err)
+	require.Equal(t, "result", string(result))
+	require.Same(t, &buf[0], &result[0])
+
+	long := bytes.Repeat([]byte("long "), 100)
+	result, err = dialled.Call(background, 5, long, asterisque.WithResultBuffer(buf))
+	require.NoError(t, err)
+	require.Equal(t, long, result)
+	require.Equal(t, "result", string(buf[:6]), "it does not fit, and so nothing of it is there")
+}
+
+// TestAResultBufferIsTheCallersAgainAfterTheCall fails, under the race detector, if an answer is still written into the buffer of a call that has been given up.
+func TestAResultBufferIsTheCallersAgainAfterTheCall(t *testing.T) {
+	svc := asterisque.NewService()
+	svc.Handle(5, "slow echo", func(ctx context.Context, _ *pipe.Pipe, b []byte) ([]byte, error) {
+		runtime.Gosched()
+		return b, nil
+	})
+	dialled, _ := connect(t, svc)
+	buf := make([]byte, 1000)
+	given := 0
+	for i := range 300 {
+		ctx, cancel := context.WithTimeout(background, time.Duration(i)*time.Microsecond)
+		if _, err := dialled.Call(ctx, 5, make([]byte, 1000), asterisque.WithResultBuffer(buf)); err != nil {
+			require.ErrorIs(t, err, asterisque.ErrExpired)
+			given++
+		}
+		clear(buf)
+		cancel()
+	}
+	require.Positive(t, given)
+}
