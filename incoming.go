@@ -54,10 +54,8 @@ func newIncoming(s *Session, m *codec.Open, h *handler) (c *incoming) {
 		call := new(pipeCall)
 		c = &call.incoming
 		c.pipe = &call.whole
-		cfg := pipe.Config{Function: m.Function, Priority: p, Port: c, SendLimit: s.window, Window: s.cfg.window}
-		if m.Meta.TTL == 0 {
-			cfg.Context = c
-		}
+		cfg := pipe.Config{Function: m.Function, Priority: p, Port: c, SendLimit: s.window, Window: &s.cfg.window}
+		cfg.Lasting = m.Meta.TTL == 0
 		c.pipe.Init(cfg)
 	} else {
 		call := new(unaryCall)

@@ -53,7 +53,7 @@ func (s *Session) open(ctx context.Context, function uint16, name string, params
 	}
 	l := &link{port: port{s: s, flow: outbox.NewFlow(cfg.priority), nest: lends}}
 	l.pipe = &l.whole
-	l.pipe.Init(pipe.Config{Function: function, Priority: cfg.priority, Loss: cfg.loss, Port: l, SendLimit: s.window, Window: s.cfg.window})
+	l.pipe.Init(pipe.Config{Function: function, Priority: cfg.priority, Loss: cfg.loss, Port: l, SendLimit: s.window, Window: &s.cfg.window})
 	if window != nil || s.cfg.tracer != nil {
 		l.after = sync.OnceFunc(func() {
 			window.leave()

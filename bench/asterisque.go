@@ -199,7 +199,7 @@ func (l *astLink) open(kind streamKind) (sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	if kind == messages {
+	if kind == messages || kind == idle {
 		return astMessages{p}, nil
 	}
 	return astBytes{p, stream.NewWriter(p)}, nil

@@ -65,12 +65,12 @@ type Config struct {
 	Priority priority.Priority
 	Port     Port
 
-	Loss      uint8  // loss rate of Blocks that are sent without one of their own
-	SendLimit uint64 // total that the peer granted at first, in bytes; 0: it has no window
-	Window    Window // for what the peer sends
+	Loss      uint8   // loss rate of Blocks that are sent without one of their own
+	SendLimit uint64  // total that the peer granted at first, in bytes; 0: it has no window
+	Window    *Window // for what the peer sends, and is not changed any more; nil: it has none
 
-	// Context is one that ends only after the pipe is over, or nil: waiting with it needs no look at its end, for which it would have to make a channel.
-	Context context.Context
+	// Lasting says that the Port is a context too, which ends only after the pipe is over: waiting with it needs no look at its end, for which it would have to make a channel.
+	Lasting bool
 }
 
 // Pipe is one running call. All methods may be called concurrently; when several goroutines receive, each Block goes to one of them. A method that waits is
@@ -79,11 +79,12 @@ type Pipe struct {
 	function uint16
 	priority priority.Priority
 	loss     uint8
+	lasting  bool // see Config
 	port     Port
-	own      context.Context // see Config; nil without
 
 	mu         sync.Mutex
 	state      state             // guarded by mu, like all below
+	paused     bool              // by the application
 	inbox      fifo.Queue[Block] // arrived and not yet taken
 	inboxed    int               // bytes of payload in inbox
 	skipped    uint64            // Blocks dropped since the one that was taken last
@@ -93,7 +94,6 @@ type Pipe struct {
 	window     receiving         // for what the peer sends
 	result     []byte            // of a Close with success
 	abort      *codec.Abort      // why the call ended without a result
-	paused     bool              // by the application
 	arrived    signal            // something to receive
 	credit     signal            // sent may go on
 	finished   signal            // the pipe is over
@@ -102,7 +102,7 @@ type Pipe struct {
 // Init prepares p, which is often part of a larger object, and must be called before anything else.
 func (p *Pipe) Init(c Config) {
 	p.function, p.priority, p.loss, p.port = c.Function, c.Priority, c.Loss, c.Port
-	p.limit, p.own = c.SendLimit, c.Context
+	p.limit, p.lasting = c.SendLimit, c.Lasting
 	p.window = newReceiving(c.Window)
 }
 

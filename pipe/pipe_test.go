@@ -342,7 +342,7 @@ func TestTheContextEndsOnlyTheWait(t *testing.T) {
 
 func TestWindowGrantsHalfAtATimeAndGrowsWhileTheReaderKeepsUp(t *testing.T) {
 	const block = 1024 - limits.Overhead
-	p, end, port := newPipe(pipe.Config{Window: pipe.Window{Initial: 8 << 10, Max: 16 << 10}})
+	p, end, port := newPipe(pipe.Config{Window: &pipe.Window{Initial: 8 << 10, Max: 16 << 10}})
 	for range 8 {
 		require.Equal(t, pipe.Accepted, end.Block(make([]byte, block), nil, 0, time.Time{}))
 	}
@@ -357,7 +357,7 @@ func TestWindowGrantsHalfAtATimeAndGrowsWhileTheReaderKeepsUp(t *testing.T) {
 
 func TestTheWindowShrinksToItsMinimumWhileTheSessionIsFull(t *testing.T) {
 	const block = 1024 - limits.Overhead
-	p, end, port := newPipe(pipe.Config{Window: pipe.Window{Initial: 8 << 10, Min: 2 << 10}})
+	p, end, port := newPipe(pipe.Config{Window: &pipe.Window{Initial: 8 << 10, Min: 2 << 10}})
 	for range 8 {
 		end.Block(make([]byte, block), nil, 0, time.Time{})
 	}

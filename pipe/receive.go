@@ -17,7 +17,7 @@ func (p *Pipe) Recv(ctx context.Context) (Block, error) {
 		if wait == nil {
 			return b, err
 		}
-		if ctx == p.own {
+		if p.lasting && any(ctx) == any(p.port) {
 			<-wait
 			continue
 		}

@@ -1,10 +1,14 @@
 package pipe
 
-import "github.com/asterisque-go/asterisque/limits"
+import (
+	"math"
+
+	"github.com/asterisque-go/asterisque/limits"
+)
 
 // Window bounds, in bytes, what the peer may send before the application has taken what came earlier. It starts at Initial; it doubles up to Max while the
-// application keeps up and the peer uses it up; and it shrinks down to Min as the session fills up. With Initial 0 there is no window; Min is at most Initial, and
-// Max at least.
+// application keeps up and the peer uses it up; and it shrinks down to Min as the session fills up. With Initial 0 there is no window; Min is at most Initial, Max at least, and none of
+// them has an effect beyond 4 GiB.
 type Window struct {
 	Initial int
 	Min     int
@@ -14,19 +18,25 @@ type Window struct {
 // cost is what a Block counts against a window.
 func cost(payload []byte) uint64 { return uint64(len(payload)) + limits.Overhead }
 
-// receiving is the receiver's side of a window: three totals since the birth of the pipe.
+// receiving is the receiver's side of a window: three totals since the birth of the pipe. It is small, because there may be many pipes that are idle.
 type receiving struct {
-	size     uint64 // 0: no window
-	min, max uint64 // of size
+	bounds   *Window // of size; not used without a window; fixed
 	received uint64
 	taken    uint64 // by the application
 	granted  uint64 // as the peer knows it
+	size     uint32 // 0: no window
 	usedUp   bool   // the peer had to wait for more
 }
 
-func newReceiving(w Window) receiving {
-	size := uint64(max(w.Initial, 0))
-	return receiving{size: size, min: min(uint64(max(w.Min, 0)), size), max: max(uint64(max(w.Max, 0)), size), granted: size}
+// largest bounds the size of a window.
+const largest = math.MaxUint32
+
+func newReceiving(w *Window) receiving {
+	if w == nil {
+		return receiving{}
+	}
+	size := uint32(min(uint64(max(w.Initial, 0)), largest))
+	return receiving{bounds: w, size: size, granted: uint64(size)}
 }
 
 // arrive counts a Block and reports false if the peer was not allowed to send it. The last Block may overshoot, so that one larger than the window passes.
@@ -45,10 +55,12 @@ func (w *receiving) take(n uint64, drained bool, most uint64) uint64 {
 		return 0
 	}
 	if drained && w.usedUp {
-		w.size = min(2*w.size, w.max) // the peer waits for the window, and not for the application
+		grown := min(2*uint64(w.size), uint64(max(w.bounds.Max, 0)), largest)
+		w.size = max(w.size, uint32(grown)) // the peer waits for the window, and not for the application
 		w.usedUp = false
 	}
-	size := max(min(w.size, most), w.min)
+	least := min(w.bounds.Min, w.bounds.Initial)
+	size := max(min(uint64(w.size), most), uint64(max(least, 0)))
 	total := w.taken + size
 	if total < w.granted+size/2 { // each Credit is a write here, and wakes the peer's reader, who is busy sending
 		return 0
