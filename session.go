@@ -274,6 +274,7 @@ func (s *Session) currentWire() wire.Wire {
 
 // fail ends the session because of a; only the first cause is kept. Unless the peer said it, it is told, and the Wire stays open for a moment so that it can hear.
 func (s *Session) fail(a *Abort) {
+	write := false
 	s.failing.Do(func() {
 		s.linger = time.AfterFunc(lingerTime(a), s.closeWire) // before run can know of the end
 		s.end(a)
@@ -281,14 +282,14 @@ func (s *Session) fail(a *Abort) {
 		if !a.Remote {
 			goodbye = codec.SessionClose{Code: a.Code, Message: a.Message}
 		}
-		write := s.out.Close(goodbye) // after this no pipe departs
+		write = s.out.Close(goodbye) // after this no pipe departs
 		for _, e := range s.table.end() {
 			e.fail(a)
 		}
-		if write {
-			s.writers.Go(s.writeLoop)
-		}
 	})
+	if write {
+		s.write()
+	}
 }
 
 // lingerTime returns how long the Wire may stay open after the end of a session, for the last batch to leave and the peer to read why.
