@@ -162,7 +162,7 @@ func (c *incoming) trace() (ctx context.Context, done func(error)) {
 func (c *incoming) protect(f func()) {
 	defer func() {
 		if v := recover(); v != nil {
-			c.s.log.Error("tracer panicked", "function", c.function, "name", c.handler.name, "panic", v, "stack", string(debug.Stack()))
+			c.s.cfg.log.Error("tracer panicked", "function", c.function, "name", c.handler.name, "panic", v, "stack", string(debug.Stack()))
 		}
 	}()
 	f()
@@ -172,7 +172,7 @@ func (c *incoming) protect(f func()) {
 func (c *incoming) invoke(ctx context.Context, k *scratch) (result []byte, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			c.s.log.Error("handler panicked", "function", c.function, "name", c.handler.name, "panic", v, "stack", string(debug.Stack()))
+			c.s.cfg.log.Error("handler panicked", "function", c.function, "name", c.handler.name, "panic", v, "stack", string(debug.Stack()))
 			err = codec.ErrPanicked.Withf("the handler of function %d %q panicked", c.function, c.handler.name)
 		}
 	}()

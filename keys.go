@@ -28,7 +28,7 @@ type turn struct {
 func (k *keys) name(c *incoming) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			c.s.log.Error("key panicked", "function", c.function, "name", c.handler.name, "panic", v, "stack", string(debug.Stack()))
+			c.s.cfg.log.Error("key panicked", "function", c.function, "name", c.handler.name, "panic", v, "stack", string(debug.Stack()))
 			err = codec.ErrPanicked.Withf("the key of function %d %q panicked", c.function, c.handler.name)
 		}
 	}()

@@ -89,7 +89,7 @@ func (s *Session) keepRecord(expires time.Time) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.handshake)
 	defer cancel()
 	if err := s.cfg.repository.Put(ctx, r); err != nil {
-		s.log.Warn("repository failed", "session", s, "error", err)
+		s.cfg.log.Warn("repository failed", "session", s, "error", err)
 	}
 }
 
@@ -100,7 +100,7 @@ func (s *Session) dropRecord() {
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.handshake)
 	defer cancel()
 	if err := s.cfg.repository.Delete(ctx, s.id); err != nil {
-		s.log.Warn("repository failed", "session", s, "error", err)
+		s.cfg.log.Warn("repository failed", "session", s, "error", err)
 	}
 }
 

@@ -71,7 +71,7 @@ func (s *Session) leave(a *Abort) {
 	}
 	s.away.Store(true)
 	s.outbound.SetCongested(true)
-	s.log.Info("session is away", "session", s, "cause", a)
+	s.cfg.log.Info("session is away", "session", s, "cause", a)
 	if s.onAway != nil {
 		s.onAway()
 	}
@@ -118,7 +118,7 @@ func (s *Session) takeOver(c *comeback) error {
 	s.setWire(c.wire)
 	s.live.restart()
 	s.away.Store(false)
-	s.log.Info("session goes on", "session", s, "addr", c.wire.RemoteAddr())
+	s.cfg.log.Info("session goes on", "session", s, "addr", c.wire.RemoteAddr())
 	s.writers.Go(func() { s.resend(missing) })
 	return nil
 }

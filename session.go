@@ -22,7 +22,6 @@ type Session struct {
 	id     [codec.SessionSize]byte // these are fixed once the handshake is over
 	node   *Node
 	cfg    *config
-	log    *slog.Logger
 	window uint64 // what may be sent on each pipe at first, in bytes; 0: any number
 	about  Peer
 	values codec.Values
@@ -30,7 +29,10 @@ type Session struct {
 	svc    *Service
 
 	highest priority.Priority // that the peer's calls get
-	expiry  *time.Timer       // ends the session with the peer's certificate; nil without
+
+	unwritten bool // belongs to the reader, which is the writer then, and writes when it has dealt with all that has arrived; here it costs no memory
+
+	expiry *time.Timer // ends the session with the peer's certificate; nil without
 
 	// These belong to who reads and to who writes; run changes them when neither does, with wireMu held, under which others look at them.
 	wireMu   sync.Mutex
@@ -50,11 +52,9 @@ type Session struct {
 	opens    openCredit
 	calls    dispatcher
 	windows  map[uint16]*callWindow // of the functions of the peer that have one; fixed
-	inline   scratch                // of the reader
+	inline   *scratch               // of the reader; nil until there is an inline call
 
 	streaming atomic.Uint64 // see streams: 1 + how many frames had arrived
-
-	unwritten bool // belongs to the reader, which is the writer then, and writes when it has dealt with all that has arrived
 
 	stops   atomic.Uint64 // how often the reader had to stop at the soft limit
 	stopped atomic.Int64  // for how long in all, in nanoseconds
@@ -93,7 +93,7 @@ type Peer struct {
 // newSession makes a session of what the handshake agreed on. Whoever calls it starts run.
 func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled bool) *Session {
 	s := &Session{
-		id: a.session, node: n, cfg: cfg, log: cfg.log, window: a.window, about: a.about, values: a.values, svc: g.Service, highest: *g.MaxPriority,
+		id: a.session, node: n, cfg: cfg, window: a.window, about: a.about, values: a.values, svc: g.Service, highest: *g.MaxPriority,
 		told: make(chan struct{}), gone: make(chan struct{}),
 	}
 	s.lender, _ = a.values.(codec.Lender)
@@ -200,7 +200,7 @@ func (s *Session) cause() *Abort { return codec.AbortOf(context.Cause(s.ctx)) }
 
 // run is the life of a session. It ends when the Wire does, and no other one comes.
 func (s *Session) run() {
-	s.log.Info("session begins", "session", s, "peer", s.about.ID, "addr", s.about.RemoteAddr)
+	s.cfg.log.Info("session begins", "session", s, "peer", s.about.ID, "addr", s.about.RemoteAddr)
 	for a := s.readLoop(); ; a = s.readLoop() {
 		if !s.resumable(a) {
 			s.fail(a)
@@ -231,7 +231,7 @@ func (s *Session) run() {
 	s.writers.Wait()
 	s.dropRecord()
 	s.node.forget(s)
-	s.log.Info("session ends", "session", s, "cause", s.cause())
+	s.cfg.log.Info("session ends", "session", s, "cause", s.cause())
 	close(s.gone)
 }
 

@@ -29,7 +29,7 @@ func (d Direction) String() string {
 func (s *Session) reporter(d Direction) func(limits.State) {
 	return func(state limits.State) {
 		if state >= limits.Soft {
-			s.log.Info("limit reached", "session", s, "direction", d, "state", state)
+			s.cfg.log.Info("limit reached", "session", s, "direction", d, "state", state)
 		}
 		switch {
 		case d == Outbound && state == limits.Soft:

@@ -63,7 +63,7 @@ func (s *Session) readLoop() *Abort {
 				a = violation("%v", err)
 			}
 			if a.Code == codec.Protocol {
-				s.log.Warn("peer broke the protocol", "session", s, "addr", s.about.RemoteAddr, "error", a)
+				s.cfg.log.Warn("peer broke the protocol", "session", s, "addr", s.about.RemoteAddr, "error", a)
 			}
 			s.fail(a)
 			if a.Remote {
@@ -221,8 +221,11 @@ func (s *Session) runInline(c *incoming) {
 		}
 		return
 	}
+	if s.inline == nil {
+		s.inline = new(scratch)
+	}
 	s.live.deaf.Store(true)
-	c.run(&s.inline)
+	c.run(s.inline)
 	s.live.deaf.Store(false)
 }
 

@@ -16,7 +16,7 @@ type slot struct {
 }
 
 const (
-	leastSlots = 8
+	leastSlots = 4
 	spareSlots = 256 // how many are kept when none is taken
 )
 
