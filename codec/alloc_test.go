@@ -41,6 +41,17 @@ func TestPlainValuesAreEncodedWithoutAllocation(t *testing.T) {
 	}
 }
 
+func TestAStructNeedsNoAllocationButForItsStrings(t *testing.T) {
+	type field struct {
+		Kind   int32  `cbor:"1,keyasint,omitempty"`
+		Name   string `cbor:"2,keyasint,omitempty"`
+		Packed bool   `cbor:"3,keyasint,omitempty"`
+	}
+	v, buf := field{9, "shipping_address", true}, make([]byte, 0, 64)
+	require.Zero(t, testing.AllocsPerRun(100, func() { buf, _ = CBOR.Append(buf[:0], &v) }))
+	require.Equal(t, 1.0, testing.AllocsPerRun(100, func() { _ = CBOR.Decode(buf, &v) }))
+}
+
 func TestPlainValuesAreDecodedWithNoAllocationButTheirOwn(t *testing.T) {
 	var (
 		s string

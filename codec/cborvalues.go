@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/fxamacker/cbor/v2"
 )
@@ -18,6 +19,8 @@ var CBOR Values = newCBORValues()
 type cborValues struct {
 	enc cbor.UserBufferEncMode
 	dec cbor.DecMode
+
+	buffers *sync.Pool // of *bytes.Buffer, without memory: enc takes nothing else
 }
 
 // newCBORValues panics if the library refuses the options: they are constant, so the first test would find out.
@@ -38,7 +41,7 @@ func newCBORValues() cborValues {
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}
-	return cborValues{enc: enc, dec: dec}
+	return cborValues{enc, dec, &sync.Pool{New: func() any { return new(bytes.Buffer) }}}
 }
 
 func (cborValues) Name() string {
@@ -49,7 +52,12 @@ func (c cborValues) Append(dst []byte, v any) ([]byte, error) {
 	if b, ok := appendPlain(dst, v); ok {
 		return b, nil
 	}
-	buf := bytes.NewBuffer(dst)
+	buf := c.buffers.Get().(*bytes.Buffer)
+	*buf = *bytes.NewBuffer(dst)
+	defer func() {
+		*buf = bytes.Buffer{}
+		c.buffers.Put(buf)
+	}()
 	if err := c.enc.MarshalToBuffer(v, buf); err != nil {
 		return dst, cborEncodeError(err, v)
 	}
