@@ -3,6 +3,7 @@ package asterisque_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -261,13 +262,18 @@ func nestedHandler(ctx context.Context, n int) (int, error) {
 	return deeper + 1, err
 }
 
-func TestOptionsForWorkThatDoNotFitAreNamed(t *testing.T) {
-	for want, opt := range map[string]asterisque.Option{
+func TestOptionsThatDoNotFitAreNamed(t *testing.T) {
+	tests := map[string]asterisque.Option{
 		"WithCallWindow: 0 calls of function 7 are below 1": asterisque.WithCallWindow(7, 0),
 		"WithWorkers: 0 is below 1":                         asterisque.WithWorkers(0),
 		"WithNodeWorkers: -1 is negative":                   asterisque.WithNodeWorkers(-1),
 		"WithMaxWaiting: -1 is negative":                    asterisque.WithMaxWaiting(-1),
-	} {
+		"Min:-1 Max:0} has a negative size":                 asterisque.WithWindow(pipe.Window{Min: -1}),
+	}
+	if large := uint64(pipe.MaxWindow) + 1; uint64(math.MaxInt) >= large { // where an int has 64 bits
+		tests["has a size above 4294967295"] = asterisque.WithWindow(pipe.Window{Max: int(large)})
+	}
+	for want, opt := range tests {
 		_, err := asterisque.NewNode(opt).Dial(background, "tcp://127.0.0.1:1")
 		require.ErrorContains(t, err, want)
 	}

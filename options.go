@@ -119,6 +119,8 @@ func (c *config) check() (err error) {
 		return fmt.Errorf("asterisque: WithOpensWindow: %d is negative", c.opens)
 	case c.window.Initial < 0 || c.window.Min < 0 || c.window.Max < 0:
 		return fmt.Errorf("asterisque: WithWindow: %+v has a negative size", c.window)
+	case uint64(max(c.window.Initial, c.window.Min, c.window.Max)) > pipe.MaxWindow:
+		return fmt.Errorf("asterisque: WithWindow: %+v has a size above %d", c.window, uint32(pipe.MaxWindow))
 	case c.stall <= 0:
 		return fmt.Errorf("asterisque: WithStallTimeout: %v is not positive", c.stall)
 	case c.pingInterval < 0 || c.pingInterval > 0 && c.pingTimeout < 2*c.pingInterval:
@@ -198,7 +200,7 @@ func WithTLS(cfg *tls.Config) Option { return func(c *config) { c.tls = cfg } }
 func WithMaxMessage(bytes int) Option { return func(c *config) { c.maxMessage = bytes } }
 
 // WithWindow sets how many bytes of Blocks a peer may send on each pipe before the application takes some. The default starts at 63 KiB, one Block of package stream, grows to 512 KiB
-// while the application keeps up, and shrinks to 4 KiB as the session nears its inbound soft limit. With Initial 0 there is no window.
+// while the application keeps up, and shrinks to 4 KiB as the session nears its inbound soft limit. With Initial 0 there is no window; [pipe.MaxWindow] is the largest one.
 func WithWindow(w pipe.Window) Option { return func(c *config) { c.window = w } }
 
 // WithInboundLimits bounds what has been received and not yet been taken by the application, for each session. At the soft limit the session stops reading its

@@ -8,12 +8,15 @@ import (
 
 // Window bounds, in bytes, what the peer may send before the application has taken what came earlier. It starts at Initial; it doubles up to Max while the
 // application keeps up and the peer uses it up; and it shrinks down to Min as the session fills up. With Initial 0 there is no window; Min is at most Initial, Max at least, and none of
-// them has an effect beyond 4 GiB.
+// them exceeds MaxWindow.
 type Window struct {
 	Initial int
 	Min     int
 	Max     int
 }
+
+// MaxWindow is the largest window, in bytes.
+const MaxWindow = math.MaxUint32
 
 // cost is what a Block counts against a window.
 func cost(payload []byte) uint64 { return uint64(len(payload)) + limits.Overhead }
@@ -28,14 +31,11 @@ type receiving struct {
 	usedUp   bool   // the peer had to wait for more
 }
 
-// largest bounds the size of a window.
-const largest = math.MaxUint32
-
 func newReceiving(w *Window) receiving {
 	if w == nil {
 		return receiving{}
 	}
-	size := uint32(min(uint64(max(w.Initial, 0)), largest))
+	size := uint32(min(uint64(max(w.Initial, 0)), MaxWindow))
 	return receiving{bounds: w, size: size, granted: uint64(size)}
 }
 
@@ -55,7 +55,7 @@ func (w *receiving) take(n uint64, drained bool, most uint64) uint64 {
 		return 0
 	}
 	if drained && w.usedUp {
-		grown := min(2*uint64(w.size), uint64(max(w.bounds.Max, 0)), largest)
+		grown := min(2*uint64(w.size), uint64(max(w.bounds.Max, 0)), MaxWindow)
 		w.size = max(w.size, uint32(grown)) // the peer waits for the window, and not for the application
 		w.usedUp = false
 	}
