@@ -51,10 +51,8 @@ func showSoftLimit(ctx context.Context, t *table, log *slog.Logger) error {
 	t.title(`2. THE SOFT LIMIT. There are no windows now, but %d streams, and their consumer sleeps. What it has not taken is bounded at
 4 MiB, what the sender has not given to the connection at 1 MiB.`, streams)
 	t.head()
-	for range streams {
-		if err := s.flood(); err != nil {
-			return err
-		}
+	if err := s.flood(streams); err != nil {
+		return err
 	}
 	s.callAlong(s.near)
 	err = s.watch(1, "the soft limit on both sides", func() bool {

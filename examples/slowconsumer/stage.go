@@ -107,18 +107,23 @@ func (s *stage) callAlong(sess *asterisque.Session) {
 	s.workers.Go(func() { s.calls.run(s.ctx, sess) })
 }
 
-// flood opens a pipe, and sends Blocks into it as fast as Send lets it, until the stage or the session ends.
-func (s *stage) flood() error {
-	p, err := s.near.Open(s.ctx, sink, nil)
-	if err != nil {
-		return err
-	}
-	s.workers.Go(func() {
-		payload := make([]byte, block)
-		for p.Send(s.ctx, payload) == nil {
-			s.sent.Add(block)
+// flood opens so many pipes, and then sends Blocks into them as fast as Send lets it, until the stage or the session ends. Not before all are open: once the session is at its soft limit, Open waits too.
+func (s *stage) flood(pipes int) error {
+	open := make([]*pipe.Pipe, pipes)
+	for i := range open {
+		var err error
+		if open[i], err = s.near.Open(s.ctx, sink, nil); err != nil {
+			return err
 		}
-	})
+	}
+	for _, p := range open {
+		s.workers.Go(func() {
+			payload := make([]byte, block)
+			for p.Send(s.ctx, payload) == nil {
+				s.sent.Add(block)
+			}
+		})
+	}
 	return nil
 }
 

@@ -33,7 +33,7 @@ consumer that takes a Block of %s each %v.`, amount(block), pace)
 	if err := s.watch(2, "", nothing); err != nil {
 		return err
 	}
-	if err := s.flood(); err != nil {
+	if err := s.flood(1); err != nil {
 		return err
 	}
 	if err := s.watch(5, "Blocks that are taken", func() bool { return s.taken.Load() > 0 }); err != nil {
