@@ -76,7 +76,7 @@ type Session struct {
 	failing sync.Once
 	linger  *time.Timer    // closes the Wire some time after the end of the session; set by failing
 	told    chan struct{}  // closed by the writer when nothing will ever be written again
-	writers sync.WaitGroup // goroutines in writeLoop
+	writers sync.WaitGroup // goroutines in writeLoop, and who says goodbye
 	gone    chan struct{}  // closed when run and the writers have returned
 }
 
@@ -228,6 +228,7 @@ func (s *Session) run() {
 	if s.expiry != nil {
 		s.expiry.Stop()
 	}
+	s.failing.Do(func() {}) // somebody may be in it, and about to write
 	s.writers.Wait()
 	s.dropRecord()
 	s.node.forget(s)
@@ -282,13 +283,16 @@ func (s *Session) fail(a *Abort) {
 		if !a.Remote {
 			goodbye = codec.SessionClose{Code: a.Code, Message: a.Message}
 		}
-		write = s.out.Close(goodbye) // after this no pipe departs
+		if write = s.out.Close(goodbye); write { // after this no pipe departs
+			s.writers.Add(1)
+		}
 		for _, e := range s.table.end() {
 			e.fail(a)
 		}
 	})
 	if write {
 		s.write()
+		s.writers.Done()
 	}
 }
 
