@@ -54,9 +54,7 @@ func newIncoming(s *Session, m *codec.Open, h *handler) (c *incoming) {
 		call := new(pipeCall)
 		c = &call.incoming
 		c.pipe = &call.whole
-		cfg := pipe.Config{Function: m.Function, Priority: p, Port: c, SendLimit: s.window, Window: &s.cfg.window}
-		cfg.Lasting = m.Meta.TTL == 0
-		c.pipe.Init(cfg)
+		c.pipe.Init(pipe.Config{Function: m.Function, Priority: p, Port: c, SendLimit: s.window, Window: &s.cfg.window, Lasting: m.Meta.TTL == 0})
 	} else {
 		call := new(unaryCall)
 		c = &call.incoming

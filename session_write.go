@@ -50,7 +50,7 @@ func (s *Session) write() {
 
 // tryWrite writes batch if that does not wait. If it would, a goroutine becomes the writer, and goes on with what is left.
 func (s *Session) tryWrite(batch []byte) (done bool) {
-	if s.try == nil || s.out.Segments() != nil { // in pieces is what is large, and behind others: the transport does not keep up
+	if s.try == nil || s.out.Segments() != nil { // in pieces is what is large: its sender goes on meanwhile
 		s.writers.Go(func() { s.writeRest(batch, 0) })
 		return false
 	}

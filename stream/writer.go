@@ -23,7 +23,7 @@ type Writer struct {
 	pipe     *pipe.Pipe
 	deadline deadline
 	size     int
-	mem      *buffer.Buffer // what was written and not yet sent is in it; it grows with that, and is nil if it is nothing
+	mem      *buffer.Buffer // holds what was written and not yet sent, and grows with that; it may be nil if that is nothing
 	kept     int            // bytes in mem
 	err      error          // of the first failure, and ErrEnded after Close
 }

@@ -109,10 +109,10 @@ func (s *streamWire) write(b []byte) error {
 // long again as two of half a packet.
 const most = 64<<10 - 128
 
-// portion returns how many of n bytes are to be written next: all if they are no more than most, and else an even share.
+// portion returns how many of n bytes, at least one, are to be written next: all if they are no more than most, and else an even share.
 func portion(n int) int {
 	writes := (n + most - 1) / most
-	return (n + writes - 1) / max(writes, 1)
+	return (n + writes - 1) / writes
 }
 
 // writeBoth writes all of a and b, with one system call where that is possible.

@@ -56,7 +56,7 @@ func (o *Outbox) prepare(m *Message) {
 	}
 }
 
-// lendLocked is departLocked for a message that has waited, and whose payload need not be copied once more.
+// lendLocked is departLocked for a message with memory of its own: it has waited, or was put with it. The payload need not be copied into the batch.
 func (o *Outbox) lendLocked(f *Flow, m *Message, ttl uint32) {
 	o.batch = grow(o.batch, lengthSize+HeadSize+m.size()-len(m.Payload))
 	start := len(o.batch)

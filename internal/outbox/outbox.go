@@ -3,7 +3,7 @@
 // A message is encoded straight into the departing batch, one append under one lock, as long as the batch has room. Only when the peer or the transport does
 // not keep up, messages wait in the queue, ordered by priority and fair between pipes, so that an urgent one never waits behind more than the batch.
 //
-// Opens of callers, of which there may be thousands at once, come in without the lock: see [Outbox.Enter]. Small Blocks of a stream wait for each other: see [Outbox.PutMore]. Large payloads are copied once, by their sender, and stand beside the batch: see
+// Opens of callers, of which there may be thousands at once, come in without the lock: see [Outbox.Enter]. Small Blocks of a stream wait for each other: see [Outbox.PutMore]. Large payloads are copied at most once, by their sender, and stand beside the batch: see
 // [Outbox.Lend].
 //
 // The outbox knows neither wires nor limits. It has at most one writer at a time: Put tells its caller to become the writer when there is none, and the
