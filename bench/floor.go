@@ -100,6 +100,57 @@ func (s *copySender) finish() (int64, error) {
 	return <-s.received, nil
 }
 
+// twoSocketsFloor returns two bare TCP connections, one for calls and one for bulk: what a call costs beside a stream that it shares nothing with but the machine.
+func twoSocketsFloor() *impl {
+	return &impl{
+		name: "floor-two-sockets", link: (*twoSocketsLink)(nil), callers: 1, kinds: []streamKind{background}, without: []string{"call-64B", "connect", "idle-sessions"},
+		listen: func(ctx context.Context, n needs) (host, error) {
+			calls, err := pingPongFloor().listen(ctx, n)
+			if err != nil {
+				return nil, err
+			}
+			copies, err := copyFloor().listen(ctx, n)
+			if err != nil {
+				calls.close()
+				return nil, err
+			}
+			return &twoSocketsHost{calls, copies}, nil
+		},
+	}
+}
+
+type twoSocketsHost struct{ calls, copies host }
+
+func (h *twoSocketsHost) dial(ctx context.Context) (link, error) {
+	calls, err := h.calls.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	copies, err := h.copies.dial(ctx)
+	if err != nil {
+		calls.close()
+		return nil, err
+	}
+	return &twoSocketsLink{calls.(*pingPongLink), copies.(*copyLink)}, nil
+}
+
+func (h *twoSocketsHost) close() {
+	h.calls.close()
+	h.copies.close()
+}
+
+type twoSocketsLink struct {
+	*pingPongLink
+	copies *copyLink
+}
+
+func (l *twoSocketsLink) open(kind streamKind) (sender, error) { return l.copies.open(kind) }
+
+func (l *twoSocketsLink) close() {
+	l.pingPongLink.close()
+	l.copies.close()
+}
+
 // tcpHost serves each connection that it accepts with a goroutine.
 type tcpHost struct {
 	ln      net.Listener

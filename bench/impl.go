@@ -28,7 +28,7 @@ func implementations() []*impl {
 		overScheme("unix"),
 		overScheme("ws"),
 		overScheme("smux"),
-		pingPongFloor(), pipelinedFloor(), copyFloor(),
+		pingPongFloor(), pipelinedFloor(), copyFloor(), twoSocketsFloor(),
 		grpcImpl(), ttrpcImpl(), drpcImpl(), drpcPoolImpl(), netrpcImpl(), connectImpl(),
 		yamuxImpl(), libp2pImpl(), smuxImpl(), quicImpl(),
 	}

@@ -34,28 +34,31 @@ func TestWhatAnImplementationCannotDoIsLeftOut(t *testing.T) {
 		present[c.String()] = true
 	}
 	for name, want := range map[string]bool{
-		"call-64B/1024/asterisque":    true,
-		"call-64B/1024/quic":          true,
-		"call-64B/1/floor-pingpong":   true,
-		"call-64B/8/floor-pingpong":   false, // it has one caller
-		"call-64B/1/floor-copy":       false,
-		"bulk-100/100/floor-copy":     true,
-		"msg-1KiB/1/floor-copy":       false,
-		"msg-1KiB/1/floor-pipelined":  true,
-		"connect/1/floor-pipelined":   false,
-		"call-struct/64/yamux":        false,
-		"call-struct/64/netrpc":       true,
-		"bulk-1/1/netrpc":             false,
-		"bulk-1/1/drpc":               true,
-		"bulk-100/100/drpc":           false, // one stream at a time
-		"urgent/1/drpc":               false,
-		"urgent/1/ttrpc":              true,
-		"stuck-reader/1/ttrpc":        false,
-		"both-ways/1024/asterisque":   true,
-		"both-ways/1024/smux":         true,
-		"both-ways/1024/grpc":         false,
-		"call-64B/1/asterisque-tls":   true,
-		"idle-pipes/10000/connect-go": true,
+		"call-64B/1024/asterisque":     true,
+		"call-64B/1024/quic":           true,
+		"call-64B/1/floor-pingpong":    true,
+		"call-64B/8/floor-pingpong":    false, // it has one caller
+		"call-64B/1/floor-copy":        false,
+		"bulk-100/100/floor-copy":      true,
+		"msg-1KiB/1/floor-copy":        false,
+		"msg-1KiB/1/floor-pipelined":   true,
+		"connect/1/floor-pipelined":    false,
+		"call-struct/64/yamux":         false,
+		"call-struct/64/netrpc":        true,
+		"bulk-1/1/netrpc":              false,
+		"bulk-1/1/drpc":                true,
+		"bulk-100/100/drpc":            false, // one stream at a time
+		"urgent/1/drpc":                false,
+		"urgent/1/floor-two-sockets":   true,
+		"bulk-1/1/floor-two-sockets":   false,
+		"call-64B/1/floor-two-sockets": false,
+		"urgent/1/ttrpc":               true,
+		"stuck-reader/1/ttrpc":         false,
+		"both-ways/1024/asterisque":    true,
+		"both-ways/1024/smux":          true,
+		"both-ways/1024/grpc":          false,
+		"call-64B/1/asterisque-tls":    true,
+		"idle-pipes/10000/connect-go":  true,
 	} {
 		require.Equal(t, want, present[name], name)
 	}

@@ -95,7 +95,7 @@ func set(names ...string) map[string]bool {
 }
 
 func TestOnlyAndImplChoose(t *testing.T) {
-	floors := []string{"floor-pingpong", "floor-pipelined", "floor-copy"}
+	floors := []string{"floor-pingpong", "floor-pipelined", "floor-copy", "floor-two-sockets"}
 	peers := []string{"grpc", "ttrpc", "drpc", "netrpc", "connect-go", "yamux", "libp2p-yamux", "smux", "quic"}
 
 	impls, works := chosen(t)
