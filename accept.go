@@ -71,8 +71,11 @@ func (p Peer) Certificate() *x509.Certificate {
 	return p.TLS.VerifiedChains[0][0]
 }
 
-// endWithCertificate ends the session when the certificate of its peer expires.
+// endWithCertificate ends the session when the certificate that its peer has shown last expires.
 func (s *Session) endWithCertificate() {
+	if s.expiry != nil {
+		s.expiry.Stop()
+	}
 	cert := s.about.Certificate()
 	if cert == nil || s.cfg.outliveCertificates {
 		return
@@ -87,7 +90,7 @@ func (h *handshake) credential(ctx context.Context) ([]byte, error) {
 	if h.cfg.credential == nil {
 		return nil, nil
 	}
-	p := h.peer()
+	p := peerOver(h.w)
 	if p.TLS == nil && !h.cfg.plainCredentials {
 		return nil, codec.ErrUnauthorized.Withf("the credential is not sent over a wire without encryption: use tls://, or allow it with WithPlainCredentials")
 	}

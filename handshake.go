@@ -218,7 +218,7 @@ func (h *handshake) agree(s codec.Sync) (a agreement, err error) {
 		return a, codec.ErrHandshake.Withf("the peer accepts frames of %d bytes only, and %d is the least", s.MaxMessage, minFrame)
 	}
 	a = agreement{
-		about:    h.peer(),
+		about:    peerOver(h.w),
 		values:   h.choose(s.Codecs),
 		maxFrame: int(min(s.MaxMessage, 1<<31-1)),
 		window:   s.Window,
@@ -234,10 +234,10 @@ func (h *handshake) agree(s codec.Sync) (a agreement, err error) {
 	return a, nil
 }
 
-// peer returns what the Wire tells of the other side.
-func (h *handshake) peer() Peer {
-	p := Peer{LocalAddr: h.w.LocalAddr(), RemoteAddr: h.w.RemoteAddr()}
-	if secure, ok := h.w.(wire.Secure); ok {
+// peerOver returns what w tells of the other side.
+func peerOver(w wire.Wire) Peer {
+	p := Peer{LocalAddr: w.LocalAddr(), RemoteAddr: w.RemoteAddr()}
+	if secure, ok := w.(wire.Secure); ok {
 		state := secure.ConnectionState()
 		p.TLS = &state
 	}

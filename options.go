@@ -174,7 +174,8 @@ func WithCredential(credential func(ctx context.Context, p Peer) ([]byte, error)
 // WithPlainCredentials lets credentials be shown, and accepted, over wires without TLS: fit for Unix sockets and wires within a program, and for networks where nobody listens.
 func WithPlainCredentials() Option { return func(c *config) { c.plainCredentials = true } }
 
-// WithOutlivedCertificates lets sessions go on when the certificate of their peer expires. By default they end then, with ErrUnauthorized.
+// WithOutlivedCertificates lets sessions go on when the certificate of their peer expires. By default they end then, with ErrUnauthorized, unless the peer has shown a newer one meanwhile, on resuming the
+// session.
 func WithOutlivedCertificates() Option { return func(c *config) { c.outliveCertificates = true } }
 
 // WithHalfOpen sets how many peers may be in their handshake with [Node.Serve] at once; when there are more, the one that began first is cut off. 1,024 by default; 0 is any number. Each may cost a

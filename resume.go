@@ -116,6 +116,7 @@ func (s *Session) takeOver(c *comeback) error {
 		return err
 	}
 	s.setWire(c.wire)
+	s.endWithCertificate() // which may be another one now
 	s.live.restart()
 	s.away.Store(false)
 	s.cfg.log.Info("session goes on", "session", s, "addr", c.wire.RemoteAddr())

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -305,6 +306,43 @@ func TestAShutdownWhileAwayFinishesOnceThePeerIsBack(t *testing.T) {
 		require.NoError(t, err, "the answer is not lost")
 		require.NoError(t, <-done)
 	})
+}
+
+// TestAResumedSessionEndsWithTheCertificateThatItsPeerShowedLast has a server that renews its certificate before the first one expires.
+func TestAResumedSessionEndsWithTheCertificateThatItsPeerShowedLast(t *testing.T) {
+	ca := newAuthority(t)
+	brief, renewed := ca.issue("brief", 2*time.Second), ca.issue("renewed", time.Hour)
+	var shown atomic.Pointer[tls.Certificate]
+	shown.Store(&brief)
+	server := &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return shown.Load(), nil }}
+	url := listen(t, newNode(t, asterisque.WithService(echoService()), asterisque.WithResume(time.Minute)), "tls://127.0.0.1:0", wire.Options{TLS: server})
+	lines := make(chan wire.Wire, 2)
+	conn, err := newNode(t, asterisque.WithResume(time.Minute)).Connect(background, "", asterisque.Reconnect{First: time.Millisecond, Dial: func(ctx context.Context) (wire.Wire, error) {
+		w, err := wire.Dial(ctx, url, wire.Options{TLS: ca.client("", 0)})
+		if err == nil {
+			lines <- w
+		}
+		return w, err
+	}})
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	s := conn.Session()
+	first := s.Peer().Certificate()
+	require.Equal(t, "brief", first.Subject.CommonName)
+
+	shown.Store(&renewed)
+	(<-lines).Close()
+	_, err = echo.Call(background, conn, "resumed")
+	require.NoError(t, err)
+	require.Equal(t, "renewed", s.Peer().Certificate().Subject.CommonName)
+	select {
+	case <-s.Done():
+		require.NoError(t, s.Err())
+	case <-time.After(time.Until(first.NotAfter) + 100*time.Millisecond):
+	}
+	_, err = echo.Call(background, s, "still good")
+	require.NoError(t, err)
+	require.Same(t, s, conn.Session())
 }
 
 // TestAnotherIdentityDoesNotResume has a client that comes back with another certificate, of the same authority.

@@ -32,8 +32,6 @@ type Session struct {
 
 	unwritten bool // belongs to the reader, which is the writer then, and writes when it has dealt with all that has arrived; here it costs no memory
 
-	expiry *time.Timer // ends the session with the peer's certificate; nil without
-
 	// These belong to who reads and to who writes; run changes them when neither does, with wireMu held, under which others look at them.
 	wireMu   sync.Mutex
 	wire     wire.Wire
@@ -75,6 +73,7 @@ type Session struct {
 
 	failing sync.Once
 	linger  *time.Timer    // closes the Wire some time after the end of the session; set by failing
+	expiry  *time.Timer    // ends the session with the certificate of the peer; nil without; belongs to run
 	told    chan struct{}  // closed by the writer when nothing will ever be written again
 	writers sync.WaitGroup // goroutines in writeLoop, and who says goodbye
 	gone    chan struct{}  // closed when run and the writers have returned
@@ -85,7 +84,7 @@ type Peer struct {
 	ID         string   // as it calls itself: proves nothing
 	LocalAddr  net.Addr // of the Wire
 	RemoteAddr net.Addr
-	TLS        *tls.ConnectionState // nil if the Wire is not encrypted by TLS; see Certificate
+	TLS        *tls.ConnectionState // of the Wire; nil if that is not encrypted by TLS; see Certificate
 	Credential []byte               // what the peer showed, for WithAccept only; see WithCredential
 	Subject    string               // who the peer is, as WithAccept found out; empty on the side that dialled
 }
@@ -251,7 +250,8 @@ func (s *Session) setWire(w wire.Wire) {
 	s.wire, s.wireGone = w, make(chan struct{})
 	s.try, _ = w.(wire.TryWriter)
 	s.keeper, _ = w.(keeper)
-	s.about.LocalAddr, s.about.RemoteAddr = w.LocalAddr(), w.RemoteAddr()
+	p := peerOver(w)
+	s.about.LocalAddr, s.about.RemoteAddr, s.about.TLS = p.LocalAddr, p.RemoteAddr, p.TLS
 }
 
 // closeWire closes the Wire. Repeated calls do nothing.
