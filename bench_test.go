@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/callbench"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
@@ -23,7 +23,7 @@ func BenchmarkCall(b *testing.B) {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
 			sess, _ := connect(b, echoService())
 			text := strings.Repeat("*", 64)
-			inParallel(b, callers, func() error {
+			callbench.InParallel(b, callers, func() error {
 				_, err := echo.Call(context.Background(), sess, text)
 				return err
 			})
@@ -40,7 +40,7 @@ func BenchmarkInlineCall(b *testing.B) {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
 			sess, _ := connect(b, svc, asterisque.WithCodecs(codec.Raw))
 			params := make([]byte, 64)
-			inParallel(b, callers, func() error {
+			callbench.InParallel(b, callers, func() error {
 				_, err := bytes.Call(context.Background(), sess, params)
 				return err
 			})
@@ -53,7 +53,7 @@ func BenchmarkCallWithPriorities(b *testing.B) {
 	sess, _ := connect(b, echoService())
 	text := strings.Repeat("*", 64)
 	var next atomic.Int64
-	inParallel(b, 64, func() error {
+	callbench.InParallel(b, 64, func() error {
 		p := asterisque.WithPriority(priority.Priority(next.Add(1) % 8))
 		_, err := echo.Call(context.Background(), sess, text, p)
 		return err
@@ -82,7 +82,7 @@ func BenchmarkPingPong(b *testing.B) {
 	c, err := net.Dial("tcp", ln.Addr().String())
 	require.NoError(b, err)
 	defer c.Close()
-	inParallel(b, 1, func() error {
+	callbench.InParallel(b, 1, func() error {
 		buf := make([]byte, 64)
 		if _, err := c.Write(buf); err != nil {
 			return err
@@ -90,25 +90,4 @@ func BenchmarkPingPong(b *testing.B) {
 		_, err := io.ReadFull(c, buf)
 		return err
 	})
-}
-
-// inParallel runs op b.N times on that many goroutines.
-func inParallel(b *testing.B, goroutines int, op func() error) {
-	var left atomic.Int64
-	left.Store(int64(b.N))
-	b.ReportAllocs()
-	b.ResetTimer()
-	var wg sync.WaitGroup
-	for range goroutines {
-		wg.Go(func() {
-			for left.Add(-1) >= 0 {
-				if err := op(); err != nil {
-					b.Error(err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
 }

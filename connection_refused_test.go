@@ -14,6 +14,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/testtls"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
@@ -31,29 +32,27 @@ func connectTo(t *testing.T, n *asterisque.Node, url string) error {
 }
 
 func TestWhatCannotSucceedIsNotTriedAgain(t *testing.T) {
-	ca, other := newAuthority(t), newAuthority(t)
+	ca, other := testtls.NewAuthority(t), testtls.NewAuthority(t)
 	plain := serve(t, newNode(t, asterisque.WithService(echoService())))
 	raw := serve(t, newNode(t, asterisque.WithCodecs(codec.Raw)))
 	refusing := serve(t, newNode(t, asterisque.WithAccept(func(context.Context, asterisque.Peer) (*asterisque.Grant, error) { return nil, errors.New("not you") })))
-	secure := listen(t, newNode(t), "tls://127.0.0.1:0", wire.Options{TLS: ca.server()})
-	expired := listen(t, newNode(t), "tls://127.0.0.1:0", wire.Options{TLS: &tls.Config{Certificates: []tls.Certificate{ca.issue("server", -time.Minute)}}})
-	strict := ca.server()
+	secure := listen(t, newNode(t), "tls://127.0.0.1:0", wire.Options{TLS: ca.Server()})
+	expired := listen(t, newNode(t), "tls://127.0.0.1:0", wire.Options{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Issue("server", -time.Minute)}}})
+	strict := ca.Server()
 	strict.ClientAuth = tls.RequireAndVerifyClientCert
 	demanding := listen(t, newNode(t), "tls://127.0.0.1:0", wire.Options{TLS: strict})
-	stranger := ca.client("", 0)
-	stranger.Certificates = []tls.Certificate{other.issue("stranger", time.Hour)}
 
 	for _, c := range []struct {
 		name, url string
 		opt       asterisque.Option
 		want      string
 	}{
-		{"the server's authority is unknown", secure, asterisque.WithTLS(other.client("", 0)), "unknown authority"},
-		{"the server's certificate has expired", expired, asterisque.WithTLS(ca.client("", 0)), "expired"},
-		{"a client certificate is missing", demanding, asterisque.WithTLS(ca.client("", 0)), "certificate"},
-		{"the client's authority is unknown", demanding, asterisque.WithTLS(stranger), "certificate"},
-		{"the client's certificate has expired", demanding, asterisque.WithTLS(ca.client("late", -time.Minute)), "certificate"},
-		{"the server does not speak TLS", "tls" + plain[len("tcp"):], asterisque.WithTLS(ca.client("", 0)), "TLS"},
+		{"the server's authority is unknown", secure, asterisque.WithTLS(other.Client()), "unknown authority"},
+		{"the server's certificate has expired", expired, asterisque.WithTLS(ca.Client()), "expired"},
+		{"a client certificate is missing", demanding, asterisque.WithTLS(ca.Client()), "certificate"},
+		{"the client's authority is unknown", demanding, asterisque.WithTLS(ca.Client(other.Issue("stranger", time.Hour))), "certificate"},
+		{"the client's certificate has expired", demanding, asterisque.WithTLS(ca.Client(ca.Issue("late", -time.Minute))), "certificate"},
+		{"the server does not speak TLS", "tls" + plain[len("tcp"):], asterisque.WithTLS(ca.Client()), "TLS"},
 		{"no common codec", raw, asterisque.WithCodecs(codec.JSON), "no common value codec"},
 		{"the peer is refused", refusing, asterisque.WithID("x"), "not you"},
 		{"no such scheme", "carrier-pigeon://roof", asterisque.WithID("x"), "carrier-pigeon"},

@@ -2,15 +2,10 @@ package asterisque_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
-	"math/big"
 	"net"
 	"os"
 	"path/filepath"
@@ -24,69 +19,11 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/testtls"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/priority"
 	"github.com/asterisque-go/asterisque/wire"
 )
-
-// authority issues certificates.
-type authority struct {
-	t    testing.TB
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
-
-func newAuthority(t testing.TB) *authority {
-	a := &authority{t: t}
-	a.cert, a.key = a.sign(&x509.Certificate{
-		Subject: pkix.Name{CommonName: "authority"}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	})
-	return a
-}
-
-func (a *authority) sign(template *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(a.t, err)
-	template.SerialNumber, template.NotBefore = big.NewInt(time.Now().UnixNano()), time.Now().Add(-time.Hour)
-	parent, parentKey := a.cert, a.key
-	if parent == nil {
-		parent, parentKey = template, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, parentKey)
-	require.NoError(a.t, err)
-	cert, err := x509.ParseCertificate(der)
-	require.NoError(a.t, err)
-	return cert, key
-}
-
-// issue returns a certificate of name for 127.0.0.1, good for so long.
-func (a *authority) issue(name string, lifetime time.Duration) tls.Certificate {
-	cert, key := a.sign(&x509.Certificate{
-		Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotAfter: time.Now().Add(lifetime),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	})
-	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
-}
-
-func (a *authority) pool() *x509.CertPool {
-	p := x509.NewCertPool()
-	p.AddCert(a.cert)
-	return p
-}
-
-// server returns a configuration that asks clients for certificates.
-func (a *authority) server() *tls.Config {
-	return &tls.Config{Certificates: []tls.Certificate{a.issue("server", time.Hour)}, ClientCAs: a.pool(), ClientAuth: tls.VerifyClientCertIfGiven}
-}
-
-// client returns the configuration of a client with a certificate of name, unless that is empty.
-func (a *authority) client(name string, lifetime time.Duration) *tls.Config {
-	c := &tls.Config{RootCAs: a.pool()}
-	if name != "" {
-		c.Certificates = []tls.Certificate{a.issue(name, lifetime)}
-	}
-	return c
-}
 
 // listen lets n serve at a URL until the test ends, and returns where.
 func listen(t testing.TB, n *asterisque.Node, url string, o wire.Options) string {
@@ -114,7 +51,7 @@ func only(t testing.TB, n *asterisque.Node) *asterisque.Session {
 }
 
 func TestAPeerGetsWhatItsCertificateEntitlesItTo(t *testing.T) {
-	ca := newAuthority(t)
+	ca := testtls.NewAuthority(t)
 	admin := echoService()
 	whoami := asterisque.Func[struct{}, string](30, "who am I")
 	whoami.Handle(admin, func(ctx context.Context, _ struct{}) (string, error) {
@@ -131,9 +68,9 @@ func TestAPeerGetsWhatItsCertificateEntitlesItTo(t *testing.T) {
 			Inbound: limits.Limits{Soft: limits.Amount{Messages: 7}, Hard: limits.Amount{Messages: 9}},
 		}, nil
 	}))
-	url := listen(t, there, "tls://127.0.0.1:0", wire.Options{TLS: ca.server()})
+	url := listen(t, there, "tls://127.0.0.1:0", wire.Options{TLS: ca.Server()})
 
-	here := newNode(t, asterisque.WithTLS(ca.client("admin", time.Hour)))
+	here := newNode(t, asterisque.WithTLS(ca.Client(ca.Issue("admin", time.Hour))))
 	s, err := here.Dial(background, url)
 	require.NoError(t, err)
 	require.Equal(t, "server", s.Peer().Certificate().Subject.CommonName, "the dialling side knows whom it has reached")
@@ -144,7 +81,7 @@ func TestAPeerGetsWhatItsCertificateEntitlesItTo(t *testing.T) {
 	require.Equal(t, "admin", accepted.Peer().Subject)
 	require.Equal(t, 7, accepted.Limits(asterisque.Inbound).Soft.Messages)
 
-	nobody := newNode(t, asterisque.WithTLS(ca.client("", 0)))
+	nobody := newNode(t, asterisque.WithTLS(ca.Client()))
 	_, err = nobody.Dial(background, url)
 	require.ErrorIs(t, err, asterisque.ErrUnauthorized)
 	require.ErrorContains(t, err, "show a certificate")
@@ -162,14 +99,14 @@ func TestAGrantThatDoesNotFitRefusesThePeer(t *testing.T) {
 func TestASessionEndsWithTheCertificateOfItsPeer(t *testing.T) {
 	for name, outlive := range map[string]bool{"by default": false, "unless it may outlive it": true} {
 		t.Run(name, func(t *testing.T) {
-			ca := newAuthority(t)
+			ca := testtls.NewAuthority(t)
 			opts := []asterisque.Option{asterisque.WithService(echoService())}
 			if outlive {
 				opts = append(opts, asterisque.WithOutlivedCertificates())
 			}
-			url := listen(t, newNode(t, opts...), "tls://127.0.0.1:0", wire.Options{TLS: ca.server()})
+			url := listen(t, newNode(t, opts...), "tls://127.0.0.1:0", wire.Options{TLS: ca.Server()})
 			// The time in a certificate has no parts of a second.
-			here := newNode(t, asterisque.WithTLS(ca.client("brief", 2*time.Second)))
+			here := newNode(t, asterisque.WithTLS(ca.Client(ca.Issue("brief", 2*time.Second))))
 			s, err := here.Dial(background, url)
 			require.NoError(t, err)
 			_, err = echo.Call(background, s, "still good")
@@ -190,7 +127,7 @@ func TestASessionEndsWithTheCertificateOfItsPeer(t *testing.T) {
 }
 
 func TestACredentialIsShownAndTakenOverTLSOnly(t *testing.T) {
-	ca := newAuthority(t)
+	ca := testtls.NewAuthority(t)
 	token := asterisque.WithCredential(func(context.Context, asterisque.Peer) ([]byte, error) { return []byte("open sesame"), nil })
 	check := asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
 		if string(p.Credential) != "open sesame" {
@@ -218,8 +155,8 @@ func TestACredentialIsShownAndTakenOverTLSOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			there := newNode(t, append(c.there, check)...)
-			url := listen(t, there, c.scheme+"://127.0.0.1:0", wire.Options{TLS: ca.server()})
-			s, err := newNode(t, append(c.here, asterisque.WithTLS(ca.client("", 0)))...).Dial(background, url)
+			url := listen(t, there, c.scheme+"://127.0.0.1:0", wire.Options{TLS: ca.Server()})
+			s, err := newNode(t, append(c.here, asterisque.WithTLS(ca.Client()))...).Dial(background, url)
 			if c.fails != "" {
 				require.ErrorIs(t, err, asterisque.ErrUnauthorized)
 				require.ErrorContains(t, err, c.fails)
@@ -236,11 +173,11 @@ func TestACredentialIsShownAndTakenOverTLSOnly(t *testing.T) {
 }
 
 func TestCertificatesAreReadAgainWithoutDroppingSessions(t *testing.T) {
-	ca := newAuthority(t)
+	ca := testtls.NewAuthority(t)
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	write := func(name string, age time.Duration) {
-		c := ca.issue(name, time.Hour)
+		c := ca.Issue(name, time.Hour)
 		key, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
 		require.NoError(t, err)
 		for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: c.Certificate[0]}, keyFile: {Type: "PRIVATE KEY", Bytes: key}} {
@@ -255,7 +192,7 @@ func TestCertificatesAreReadAgainWithoutDroppingSessions(t *testing.T) {
 	files, err := wire.LoadCertificateFiles(certFile, keyFile)
 	require.NoError(t, err)
 	url := listen(t, newNode(t, asterisque.WithService(echoService())), "tls://127.0.0.1:0", wire.Options{TLS: &tls.Config{GetCertificate: files.GetCertificate}})
-	here := newNode(t, asterisque.WithTLS(ca.client("", 0)))
+	here := newNode(t, asterisque.WithTLS(ca.Client()))
 	dial := func() *asterisque.Session {
 		s, err := here.Dial(background, url)
 		require.NoError(t, err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/testtls"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
@@ -310,15 +311,15 @@ func TestAShutdownWhileAwayFinishesOnceThePeerIsBack(t *testing.T) {
 
 // TestAResumedSessionEndsWithTheCertificateThatItsPeerShowedLast has a server that renews its certificate before the first one expires.
 func TestAResumedSessionEndsWithTheCertificateThatItsPeerShowedLast(t *testing.T) {
-	ca := newAuthority(t)
-	brief, renewed := ca.issue("brief", 2*time.Second), ca.issue("renewed", time.Hour)
+	ca := testtls.NewAuthority(t)
+	brief, renewed := ca.Issue("brief", 2*time.Second), ca.Issue("renewed", time.Hour)
 	var shown atomic.Pointer[tls.Certificate]
 	shown.Store(&brief)
 	server := &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return shown.Load(), nil }}
 	url := listen(t, newNode(t, asterisque.WithService(echoService()), asterisque.WithResume(time.Minute)), "tls://127.0.0.1:0", wire.Options{TLS: server})
 	lines := make(chan wire.Wire, 2)
 	conn, err := newNode(t, asterisque.WithResume(time.Minute)).Connect(background, "", asterisque.Reconnect{First: time.Millisecond, Dial: func(ctx context.Context) (wire.Wire, error) {
-		w, err := wire.Dial(ctx, url, wire.Options{TLS: ca.client("", 0)})
+		w, err := wire.Dial(ctx, url, wire.Options{TLS: ca.Client()})
 		if err == nil {
 			lines <- w
 		}
@@ -347,8 +348,8 @@ func TestAResumedSessionEndsWithTheCertificateThatItsPeerShowedLast(t *testing.T
 
 // TestAnotherIdentityDoesNotResume has a client that comes back with another certificate, of the same authority.
 func TestAnotherIdentityDoesNotResume(t *testing.T) {
-	ca := newAuthority(t)
-	server := ca.server()
+	ca := testtls.NewAuthority(t)
+	server := ca.Server()
 	there := newNode(t, asterisque.WithService(echoService()), asterisque.WithTLS(server), asterisque.WithResume(time.Minute))
 	url := listen(t, there, "tls://127.0.0.1:0", wire.Options{TLS: server})
 	here := newNode(t, asterisque.WithResume(time.Minute))
@@ -358,9 +359,9 @@ func TestAnotherIdentityDoesNotResume(t *testing.T) {
 	as := func(name string) {
 		mu.Lock()
 		defer mu.Unlock()
-		config = ca.client(name, time.Hour)
+		config = ca.Client(ca.Issue(name, time.Hour))
 	}
-	alice := ca.client("alice", time.Hour)
+	alice := ca.Client(ca.Issue("alice", time.Hour))
 	config = alice
 	conn, err := here.Connect(background, "", asterisque.Reconnect{First: time.Millisecond, Dial: func(ctx context.Context) (wire.Wire, error) {
 		mu.Lock()

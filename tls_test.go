@@ -2,42 +2,18 @@ package asterisque_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"math/big"
-	"net"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/testtls"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// tlsConfigs returns a server's and a client's configuration, with a certificate for 127.0.0.1 that only this client trusts.
-func tlsConfigs(t *testing.T) (server, client *tls.Config) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	require.NoError(t, err)
-	cert, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	roots := x509.NewCertPool()
-	roots.AddCert(cert)
-	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, &tls.Config{RootCAs: roots}
-}
-
 func TestBothSidesSeeTheStateOfTLS(t *testing.T) {
-	server, client := tlsConfigs(t)
+	server, client := testtls.Configs(t)
 	seen := make(chan asterisque.Peer, 1)
 	there := asterisque.NewNode(asterisque.WithService(echoService()), asterisque.WithTLS(server),
 		asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
@@ -62,7 +38,7 @@ func TestBothSidesSeeTheStateOfTLS(t *testing.T) {
 }
 
 func TestAPeerThatIsNotTrustedIsRefusedAndDoesNoHarm(t *testing.T) {
-	server, client := tlsConfigs(t)
+	server, client := testtls.Configs(t)
 	there := asterisque.NewNode(asterisque.WithService(echoService()))
 	stranger, friend := asterisque.NewNode(), asterisque.NewNode(asterisque.WithTLS(client))
 	t.Cleanup(func() { stranger.Close(); friend.Close(); there.Close() })

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/callbench"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -29,7 +30,7 @@ func BenchmarkServe(b *testing.B) {
 			svc.Handle(5, "raw", func(_ context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) { return params, nil }, c.opts...)
 			sess, _ := connect(b, svc)
 			var next atomic.Uint32
-			inParallel(b, 64, func() error {
+			callbench.InParallel(b, 64, func() error {
 				params := [64]byte{}
 				n := next.Add(1)
 				params[0], params[1], params[2], params[3] = byte(n), byte(n>>8), byte(n>>16), byte(n>>24)
@@ -53,7 +54,7 @@ func BenchmarkNodeWorkers(b *testing.B) {
 			}
 			var next atomic.Uint32
 			text := strings.Repeat("*", 64)
-			inParallel(b, 64, func() error {
+			callbench.InParallel(b, 64, func() error {
 				_, err := echo.Call(context.Background(), sessions[next.Add(1)%4], text)
 				return err
 			})

@@ -2,19 +2,12 @@ package wire_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"math/big"
-	"net"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/internal/leak"
+	"github.com/asterisque-go/asterisque/internal/testtls"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -57,21 +50,9 @@ func connect(t testing.TB, l wire.Listener, o wire.Options) (dialled, accepted w
 	return dialled, r.w
 }
 
-// tlsOptions returns a server's and a client's Options, with a certificate for 127.0.0.1 that only this client trusts.
+// tlsOptions returns the Options of a server and of the only client that trusts it.
 func tlsOptions(t testing.TB) (server, client wire.Options) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	require.NoError(t, err)
-	cert, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	roots := x509.NewCertPool()
-	roots.AddCert(cert)
-	return wire.Options{TLS: &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}},
-		wire.Options{TLS: &tls.Config{RootCAs: roots}}
+	s, c := testtls.Configs(t)
+	return wire.Options{TLS: s}, wire.Options{TLS: c}
 }

@@ -1,22 +1,17 @@
 package classicwire_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"io"
-	"math/big"
 	"net"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/classic"
+	"github.com/asterisque-go/asterisque/internal/testtls"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/classicwire"
 )
@@ -288,27 +283,19 @@ func TestAddressesAreThere(t *testing.T) {
 }
 
 func TestAWireOverTLSTellsHowItIsProtected(t *testing.T) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"there"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	require.NoError(t, err)
-	cert, err := x509.ParseCertificate(der)
-	require.NoError(t, err)
-	roots := x509.NewCertPool()
-	roots.AddCert(cert)
+	server, client := testtls.Configs(t)
+	server.SessionTicketsDisabled, client.ServerName = true, "localhost"
 	a, b := tcpPair(t)
-	server := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, SessionTicketsDisabled: true}
 	dialled, _ := join(t, newNode(t, offer()), newNode(t, offer()),
 		func() (wire.Wire, error) {
-			return classicwire.Client(tls.Client(a, &tls.Config{RootCAs: roots, ServerName: "there"})), nil
+			return classicwire.Client(tls.Client(a, client)), nil
 		},
 		func() (wire.Wire, error) { return classicwire.Server(tls.Server(b, server)), nil })
 	got, err := echo.Call(background, dialled, "x")
 	require.NoError(t, err)
 	require.Equal(t, "x", got)
 	require.NotNil(t, dialled.Peer().TLS)
-	require.Equal(t, "there", dialled.Peer().TLS.ServerName)
+	require.Equal(t, "localhost", dialled.Peer().TLS.ServerName)
 }
 
 func TestLateBlocksAreNotAnswered(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/testtls"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/stream"
 	"github.com/asterisque-go/asterisque/wire"
@@ -36,7 +37,7 @@ func service() *asterisque.Service {
 // serve serves at a URL until t ends, and returns where to dial and a node that may.
 func serve(t testing.TB, url string, opts ...asterisque.Option) (l wire.Listener, here *asterisque.Node, client *tls.Config) {
 	t.Helper()
-	server, client := pair(t)
+	server, client := testtls.Configs(t)
 	l, err := wire.Listen(background, url, wire.Options{TLS: server})
 	require.NoError(t, err)
 	there := asterisque.NewNode(append(opts, asterisque.WithService(service()))...)

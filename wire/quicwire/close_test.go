@@ -11,6 +11,7 @@ import (
 	"github.com/quic-go/quic-go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/internal/testtls"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -30,7 +31,7 @@ func TestURLsThatDoNotFitAreRefused(t *testing.T) {
 		_, err := wire.Dial(t.Context(), url, wire.Options{})
 		require.ErrorContains(t, err, want, url)
 	}
-	server, _ := pair(t)
+	server, _ := testtls.Configs(t)
 	_, err := wire.Listen(t.Context(), "quic://127.0.0.1", wire.Options{TLS: server})
 	require.ErrorContains(t, err, "the port is missing")
 	_, err = Dial(t.Context(), "127.0.0.1", nil)
@@ -38,7 +39,7 @@ func TestURLsThatDoNotFitAreRefused(t *testing.T) {
 }
 
 func TestAHostIsDialledByName(t *testing.T) {
-	server, client := pair(t)
+	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
 	_, port, err := net.SplitHostPort(address(l))
 	require.NoError(t, err)
@@ -59,7 +60,7 @@ func TestContextEndsADial(t *testing.T) {
 }
 
 func TestTheContextOfADialHasNoEffectOnTheWire(t *testing.T) {
-	server, client := pair(t)
+	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
 	ctx, cancel := context.WithCancel(background)
 	here, err := wire.Dial(ctx, l.URL(), wire.Options{TLS: client})
@@ -77,7 +78,7 @@ var whoCloses = map[string]func(here, there wire.Wire) (first, other wire.Wire){
 func TestWhatWasWrittenBeforeCloseArrivesThoughItIsReadLater(t *testing.T) {
 	for name, order := range whoCloses {
 		t.Run(name, func(t *testing.T) {
-			server, client := pair(t)
+			server, client := testtls.Configs(t)
 			first, other := order(connect(t, listenFor(t, server), client))
 			const n, size = 6, 64 << 10 // fits the first window
 			for i := range n {
@@ -102,7 +103,7 @@ func both(here, there wire.Wire) []wire.Wire { return []wire.Wire{here, there} }
 func TestAConnectionEndsWhenBothSidesHaveClosed(t *testing.T) {
 	for name, order := range whoCloses {
 		t.Run(name, func(t *testing.T) {
-			server, client := pair(t)
+			server, client := testtls.Configs(t)
 			here, there := connect(t, listenFor(t, server), client)
 			conn := here.(*quicWire).conn
 			first, other := order(here, there)
@@ -126,7 +127,7 @@ func TestAConnectionEndsWhenBothSidesHaveClosed(t *testing.T) {
 func TestAPeerThatWritesAndDoesNotReadIsTold(t *testing.T) {
 	for name, order := range whoCloses {
 		t.Run(name, func(t *testing.T) {
-			server, client := pair(t)
+			server, client := testtls.Configs(t)
 			first, other := order(connect(t, listenFor(t, server), client))
 			writing := make(chan error)
 			go func() {
@@ -144,7 +145,7 @@ func TestAPeerThatWritesAndDoesNotReadIsTold(t *testing.T) {
 }
 
 func TestAWireWhoseConnectionFailsWasNotClosedHere(t *testing.T) {
-	server, client := pair(t)
+	server, client := testtls.Configs(t)
 	here, there := connect(t, listenFor(t, server), client)
 	here.(*quicWire).conn.CloseWithError(7, "an application of its own")
 	_, err := there.ReadFrame(100)
@@ -158,7 +159,7 @@ func TestAWireWhoseConnectionFailsWasNotClosedHere(t *testing.T) {
 }
 
 func TestDeadlinesOfAClosedWire(t *testing.T) {
-	server, client := pair(t)
+	server, client := testtls.Configs(t)
 	here, _ := connect(t, listenFor(t, server), client)
 	d := here.(wire.Deadliner)
 	require.NoError(t, d.SetReadDeadline(time.Now()))
@@ -170,7 +171,7 @@ func TestDeadlinesOfAClosedWire(t *testing.T) {
 }
 
 func TestClosingAListenerLeavesItsWires(t *testing.T) {
-	server, client := pair(t)
+	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
 	here, there := connect(t, l, client)
 	idle := dialFor(t, address(l), client)
@@ -199,7 +200,7 @@ func TestClosingAListenerLeavesItsWires(t *testing.T) {
 }
 
 func TestAClosedListenerGivesItsPortBack(t *testing.T) {
-	server, client := pair(t)
+	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
 	require.NoError(t, l.Close())
 	again, err := wire.Listen(t.Context(), l.URL(), wire.Options{TLS: server})
@@ -209,7 +210,7 @@ func TestAClosedListenerGivesItsPortBack(t *testing.T) {
 }
 
 func TestAConnectionWithoutASessionIsClosedByTheListener(t *testing.T) {
-	server, client := pair(t)
+	server, client := testtls.Configs(t)
 	l, err := listen(t.Context(), "127.0.0.1:0", server, 50*time.Millisecond)
 	require.NoError(t, err)
 	defer l.Close()

@@ -3,12 +3,13 @@ package quicwire
 import (
 	"testing"
 
+	"github.com/asterisque-go/asterisque/internal/testtls"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
 func TestWires(t *testing.T) {
-	server, client := pair(t)
+	server, client := testtls.Configs(t)
 	dialled := func(t *testing.T) (a, b wire.Wire) { return connect(t, listenFor(t, server), client) }
 	shared := func(t *testing.T) (a, b wire.Wire) {
 		l := listenFor(t, server)

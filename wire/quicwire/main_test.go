@@ -1,16 +1,9 @@
 package quicwire
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"math/big"
-	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -68,49 +61,4 @@ func acceptFrom(t testing.TB, here wire.Wire, l wire.Listener) (there wire.Wire)
 	_, err = there.ReadFrame(0)
 	require.NoError(t, err)
 	return there
-}
-
-// authority makes certificates.
-type authority struct {
-	cert  *x509.Certificate
-	key   *ecdsa.PrivateKey
-	roots *x509.CertPool
-}
-
-func newAuthority(t testing.TB) authority {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	require.NoError(t, err)
-	a := authority{key: key, roots: x509.NewCertPool()}
-	a.cert, err = x509.ParseCertificate(der)
-	require.NoError(t, err)
-	a.roots.AddCert(a.cert)
-	return a
-}
-
-// certificate is for 127.0.0.1 on both sides.
-func (a authority) certificate(t testing.TB, expires time.Time) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"},
-		NotBefore: expires.Add(-24 * time.Hour), NotAfter: expires,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
-	require.NoError(t, err)
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-}
-
-// pair returns a server's and a client's configuration that fit.
-func pair(t testing.TB) (server, client *tls.Config) {
-	t.Helper()
-	a := newAuthority(t)
-	return &tls.Config{Certificates: []tls.Certificate{a.certificate(t, time.Now().Add(time.Hour))}}, &tls.Config{RootCAs: a.roots}
 }

@@ -9,11 +9,12 @@ import (
 	"github.com/quic-go/quic-go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/internal/testtls"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
 func TestEverythingArrivesOverALossyPath(t *testing.T) {
-	server, client := pair(t)
+	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
 	r := newRelay(t, address(l), time.Millisecond, 0.05)
 	here, err := wire.Dial(t.Context(), "quic://"+r.address(), wire.Options{TLS: client})
@@ -42,7 +43,7 @@ func TestEverythingArrivesOverALossyPath(t *testing.T) {
 }
 
 func TestAWireSurvivesAnotherAddressOfItsClient(t *testing.T) {
-	server, client := pair(t)
+	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
 	r := newRelay(t, address(l), 0, 0)
 	here, err := wire.Dial(t.Context(), "quic://"+r.address(), wire.Options{TLS: client})
@@ -69,7 +70,7 @@ func TestTheTimesFitThoseOfASession(t *testing.T) {
 }
 
 func TestAPeerThatVanishesIsNoticed(t *testing.T) {
-	server, client := pair(t)
+	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
 	cfg := config(-1)
 	cfg.MaxIdleTimeout = 5 * time.Second // the lesser of both sides counts, and less than this is not accepted

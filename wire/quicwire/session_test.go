@@ -9,20 +9,21 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/testtls"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
 func TestASessionKnowsWhoItsPeerIs(t *testing.T) {
-	a := newAuthority(t)
-	cert := a.certificate(t, time.Now().Add(time.Hour))
-	server := &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.roots}
+	a := testtls.NewAuthority(t)
+	cert := a.Issue("both sides", time.Hour)
+	server := &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.Pool()}
 	seen := make(chan asterisque.Peer, 1)
 	there := asterisque.NewNode(asterisque.WithService(service()), asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
 		seen <- p
 		return nil, nil
 	}))
-	here := asterisque.NewNode(asterisque.WithTLS(&tls.Config{RootCAs: a.roots, Certificates: []tls.Certificate{cert}}))
-	stranger := asterisque.NewNode(asterisque.WithTLS(&tls.Config{RootCAs: a.roots}))
+	here := asterisque.NewNode(asterisque.WithTLS(a.Client(cert)))
+	stranger := asterisque.NewNode(asterisque.WithTLS(a.Client()))
 	t.Cleanup(func() { here.Close(); stranger.Close(); there.Close() })
 	l, err := wire.Listen(background, "quic://127.0.0.1:0", wire.Options{TLS: server})
 	require.NoError(t, err)

@@ -10,11 +10,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/internal/testtls"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
 func TestManyWiresShareOneConnection(t *testing.T) {
-	server, client := pair(t)
+	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
 	c := dialFor(t, address(l), client)
 	require.True(t, c.ConnectionState().HandshakeComplete)
@@ -36,7 +37,7 @@ func TestManyWiresShareOneConnection(t *testing.T) {
 }
 
 func TestClosingAConnectionClosesItsWiresInGoodOrder(t *testing.T) {
-	server, client := pair(t)
+	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
 	c := dialFor(t, address(l), client)
 	here, there := openOn(t, c, l)
@@ -54,7 +55,7 @@ func TestClosingAConnectionClosesItsWiresInGoodOrder(t *testing.T) {
 }
 
 func TestAConnectionHasABoundOnItsSessions(t *testing.T) {
-	server, client := pair(t)
+	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
 	c := dialFor(t, address(l), client)
 	for range sessions {
@@ -92,7 +93,7 @@ func fill(t *testing.T, w wire.Wire) (bytes int) {
 }
 
 func TestWhatAPeerDoesNotReadIsBounded(t *testing.T) {
-	server, client := pair(t)
+	server, client := testtls.Configs(t)
 	here, there := connect(t, listenFor(t, server), client)
 	for _, w := range both(here, there) {
 		require.LessOrEqual(t, fill(t, w), firstWindow+32<<10)
@@ -100,7 +101,7 @@ func TestWhatAPeerDoesNotReadIsBounded(t *testing.T) {
 }
 
 func TestASessionThatIsNotReadHoldsUpNoOther(t *testing.T) {
-	server, client := pair(t)
+	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
 	c := dialFor(t, address(l), client)
 	for range 5 {

@@ -10,11 +10,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/internal/testtls"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
 func TestBothSidesAgreeOnTheProtocolAndTellAboutIt(t *testing.T) {
-	server, client := pair(t)
+	server, client := testtls.Configs(t)
 	here, there := connect(t, listenFor(t, server), client)
 	for _, w := range []wire.Wire{here, there} {
 		state := w.(wire.Secure).ConnectionState()
@@ -27,10 +28,10 @@ func TestBothSidesAgreeOnTheProtocolAndTellAboutIt(t *testing.T) {
 }
 
 func TestTheListenerKnowsTheCertificateOfItsClient(t *testing.T) {
-	a := newAuthority(t)
-	cert := a.certificate(t, time.Now().Add(time.Hour))
-	server := &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.roots}
-	here, there := connect(t, listenFor(t, server), &tls.Config{RootCAs: a.roots, Certificates: []tls.Certificate{cert}})
+	a := testtls.NewAuthority(t)
+	cert := a.Issue("both sides", time.Hour)
+	server := &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.Pool()}
+	here, there := connect(t, listenFor(t, server), a.Client(cert))
 	certs := there.(wire.Secure).ConnectionState().PeerCertificates
 	require.Len(t, certs, 1)
 	require.Equal(t, cert.Certificate[0], certs[0].Raw)
@@ -38,7 +39,7 @@ func TestTheListenerKnowsTheCertificateOfItsClient(t *testing.T) {
 }
 
 func TestAConfigChosenForEachClientNeedsNoProtocol(t *testing.T) {
-	server, client := pair(t)
+	server, client := testtls.Configs(t)
 	choosing := &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return server, nil }}
 	here, _ := connect(t, listenFor(t, choosing), client)
 	require.Equal(t, "asterisque/1", here.(wire.Secure).ConnectionState().NegotiatedProtocol)
@@ -46,24 +47,22 @@ func TestAConfigChosenForEachClientNeedsNoProtocol(t *testing.T) {
 }
 
 func TestBothSidesSayWhyAHandshakeFailed(t *testing.T) {
-	later, before := time.Now().Add(time.Hour), time.Now().Add(-time.Hour)
-	a, stranger := newAuthority(t), newAuthority(t)
-	good := &tls.Config{Certificates: []tls.Certificate{a.certificate(t, later)}}
-	careful := &tls.Config{Certificates: good.Certificates, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.roots}
-	with := func(certs ...tls.Certificate) *tls.Config { return &tls.Config{RootCAs: a.roots, Certificates: certs} }
+	a, stranger := testtls.NewAuthority(t), testtls.NewAuthority(t)
+	good := &tls.Config{Certificates: []tls.Certificate{a.Issue("good", time.Hour)}}
+	careful := &tls.Config{Certificates: good.Certificates, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.Pool()}
 	for _, c := range []struct {
 		name           string
 		server, client *tls.Config
 		here, there    string // what each side says
 	}{
-		{"another protocol", good, &tls.Config{RootCAs: a.roots, NextProtos: []string{"h3"}}, "no application protocol", `unsupported application protocols (["h3"])`},
-		{"a listener of another protocol", &tls.Config{Certificates: good.Certificates, NextProtos: []string{"h3"}}, with(), "no application protocol", `unsupported application protocols (["asterisque/1"])`},
+		{"another protocol", good, &tls.Config{RootCAs: a.Pool(), NextProtos: []string{"h3"}}, "no application protocol", `unsupported application protocols (["h3"])`},
+		{"a listener of another protocol", &tls.Config{Certificates: good.Certificates, NextProtos: []string{"h3"}}, a.Client(), "no application protocol", `unsupported application protocols (["asterisque/1"])`},
 		{"a listener whose certificate is unknown", good, nil, "unknown authority", "bad certificate"},
-		{"a listener whose certificate has expired", &tls.Config{Certificates: []tls.Certificate{a.certificate(t, before)}}, with(), "expired", "bad certificate"},
-		{"a listener with another name", good, &tls.Config{RootCAs: a.roots, ServerName: "example.org"}, "example.org", "bad certificate"},
-		{"no client certificate", careful, with(), "certificate required", "didn't provide a certificate"},
-		{"an unknown client certificate", careful, with(stranger.certificate(t, later)), "certificate", "unknown authority"},
-		{"an expired client certificate", careful, with(a.certificate(t, before)), "expired", "expired"},
+		{"a listener whose certificate has expired", &tls.Config{Certificates: []tls.Certificate{a.Issue("late", -time.Hour)}}, a.Client(), "expired", "bad certificate"},
+		{"a listener with another name", good, &tls.Config{RootCAs: a.Pool(), ServerName: "example.org"}, "example.org", "bad certificate"},
+		{"no client certificate", careful, a.Client(), "certificate required", "didn't provide a certificate"},
+		{"an unknown client certificate", careful, a.Client(stranger.Issue("good", time.Hour)), "certificate", "unknown authority"},
+		{"an expired client certificate", careful, a.Client(a.Issue("late", -time.Hour)), "expired", "expired"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := listenFor(t, c.server)
@@ -95,7 +94,7 @@ func useOnce(url string, client *tls.Config) error {
 }
 
 func TestAnUnknownCertificateCanBeToldFromOtherErrors(t *testing.T) {
-	server, _ := pair(t)
+	server, _ := testtls.Configs(t)
 	_, err := wire.Dial(t.Context(), listenFor(t, server).URL(), wire.Options{})
 	unknown := x509.UnknownAuthorityError{}
 	require.ErrorAs(t, err, &unknown)
@@ -108,7 +107,7 @@ func TestAListenerNeedsACertificate(t *testing.T) {
 }
 
 func TestAFailedHandshakeHurtsNobodyElse(t *testing.T) {
-	server, client := pair(t)
+	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
 	for range 50 { // more than the listener keeps for Accept
 		require.Error(t, useOnce(l.URL(), nil))

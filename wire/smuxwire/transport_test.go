@@ -233,7 +233,7 @@ func TestAcceptedWiresOutliveTheirListener(t *testing.T) {
 }
 
 func TestSessionsShareAConnectionAndCallBothWays(t *testing.T) {
-	ask := asterisque.Func[string, string](11, "ask")
+	echo, ask := asterisque.Func[string, string](10, "echo"), asterisque.Func[string, string](11, "ask")
 	svc := asterisque.NewService()
 	echo.Handle(svc, func(ctx context.Context, s string) (string, error) {
 		return ask.Call(ctx, asterisque.SessionOf(ctx), s)

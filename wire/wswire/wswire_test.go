@@ -21,7 +21,10 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wswire"
 )
 
-var ask = asterisque.Func[string, string](11, "ask")
+var (
+	echo = asterisque.Func[string, string](10, "echo")
+	ask  = asterisque.Func[string, string](11, "ask")
+)
 
 func TestASessionOverARouteCallsBothWays(t *testing.T) {
 	type key struct{}
