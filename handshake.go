@@ -19,6 +19,9 @@ import (
 // maxSync is the largest frame, in bytes, that is read before the peer has shown that it speaks the protocol.
 const maxSync = 8 << 10
 
+// likelySync is the size, in bytes, that most Syncs fit in; for others the buffer grows.
+const likelySync = 192
+
 // minFrame is the least that a peer must accept, in bytes of a frame.
 const minFrame = 1 << 10
 
@@ -182,7 +185,7 @@ func (h *handshake) resumes() bool { return h.cfg.resumeFor > 0 && !h.once }
 func (h *handshake) send(c codec.Control) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.w.WriteFrames([][]byte{c.AppendTo(nil)})
+	return h.w.WriteFrames([][]byte{c.AppendTo(make([]byte, 0, likelySync))})
 }
 
 // receive reads the peer's Sync.
