@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"image/color"
 	"math"
@@ -19,6 +20,9 @@ const (
 	barWidth    = vg.Length(9)
 	tileExtra   = 2.2 * vg.Centimeter // title and axis
 	plotPad     = vg.Centimeter / 2
+
+	plotFont       = "font-family:Liberation Serif" // as the library writes it
+	plotFontsAlike = ",Times New Roman,Times,serif" // which have letters of the same width, for systems without it
 )
 
 var (
@@ -48,15 +52,11 @@ func plotRows(rows []row, file string) error {
 			}
 		}
 	}
-	f, err := os.Create(file)
-	if err != nil {
+	var svg bytes.Buffer
+	if _, err := canvas.WriteTo(&svg); err != nil {
 		return err
 	}
-	if _, err := canvas.WriteTo(f); err != nil {
-		f.Close()
-		return err
-	}
-	return f.Close()
+	return os.WriteFile(file, bytes.ReplaceAll(svg.Bytes(), []byte(plotFont), []byte(plotFont+plotFontsAlike)), 0o644)
 }
 
 // plotTiles returns a plot for each workload and number of callers, line by line, and the most bars that one of them has.
@@ -98,6 +98,7 @@ func plotTile(w *workload, callers int, rows []row) (*plot.Plot, error) {
 	if len(w.callers) > 1 {
 		p.Title.Text += fmt.Sprintf(" × %s", thousands(int64(callers)))
 	}
+	p.Title.Padding, p.Y.Padding = plotPad/4, plotPad/4
 	p.X.Label.Text = w.unit
 	if w.less {
 		p.X.Label.Text += " (less is better)"
