@@ -312,7 +312,7 @@ func TestAShutdownWhileAwayFinishesOnceThePeerIsBack(t *testing.T) {
 // TestAResumedSessionEndsWithTheCertificateThatItsPeerShowedLast has a server that renews its certificate before the first one expires.
 func TestAResumedSessionEndsWithTheCertificateThatItsPeerShowedLast(t *testing.T) {
 	ca := testtls.NewAuthority(t)
-	brief, renewed := ca.Issue("brief", 2*time.Second), ca.Issue("renewed", time.Hour)
+	brief, renewed := ca.Issue("brief", 3*time.Second), ca.Issue("renewed", time.Hour)
 	var shown atomic.Pointer[tls.Certificate]
 	shown.Store(&brief)
 	server := &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return shown.Load(), nil }}
