@@ -23,7 +23,7 @@ type Session struct {
 	node   *Node
 	cfg    *config
 	window uint64 // what may be sent on each pipe at first, in bytes; 0: any number
-	about  Peer
+	about  Peer   // changed with the Wire, as far as it tells of that
 	values codec.Values
 	lender codec.Lender // values, or nil if they lend nothing
 	svc    *Service

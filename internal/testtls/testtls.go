@@ -50,8 +50,7 @@ func (a *Authority) sign(template *x509.Certificate) (*x509.Certificate, *ecdsa.
 	return cert, key
 }
 
-// Issue returns a certificate of name for both sides of a connection to 127.0.0.1 or localhost. It expires after lifetime, of which there are no parts of a second in it, or has
-// expired if that is negative.
+// Issue returns a certificate of name for both sides of a connection to 127.0.0.1 or localhost. It expires at the last full second before lifetime has passed; if that is negative, it has expired.
 func (a *Authority) Issue(name string, lifetime time.Duration) tls.Certificate {
 	a.t.Helper()
 	cert, key := a.sign(&x509.Certificate{
