@@ -90,7 +90,7 @@ func (h *handshake) credential(ctx context.Context) ([]byte, error) {
 	if h.cfg.credential == nil {
 		return nil, nil
 	}
-	p := peerOver(h.w)
+	p := h.peer()
 	if p.TLS == nil && !h.cfg.plainCredentials {
 		return nil, codec.ErrUnauthorized.Withf("the credential is not sent over a wire without encryption: use tls://, or allow it with WithPlainCredentials")
 	}

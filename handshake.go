@@ -120,7 +120,7 @@ func (h *handshake) accept(ctx context.Context, n *Node) (a agreement, g Grant, 
 	reply.Codecs = hello.Codecs
 	if a.resume && was.session != ([codec.SessionSize]byte{}) {
 		if s := n.former(ctx, was, a.about); s != nil {
-			err := s.comeBack(ctx, &comeback{wire: h.w, received: was.received, confirm: func(received uint64) error {
+			err := s.comeBack(ctx, &comeback{wire: h.w, about: a.about, received: was.received, confirm: func(received uint64) error {
 				reply.Session, reply.Received = s.id[:], received
 				return h.send(reply)
 			}})
@@ -221,7 +221,7 @@ func (h *handshake) agree(s codec.Sync) (a agreement, err error) {
 		return a, codec.ErrHandshake.Withf("the peer accepts frames of %d bytes only, and %d is the least", s.MaxMessage, minFrame)
 	}
 	a = agreement{
-		about:    peerOver(h.w),
+		about:    h.peer(),
 		values:   h.choose(s.Codecs),
 		maxFrame: int(min(s.MaxMessage, 1<<31-1)),
 		window:   s.Window,
@@ -237,10 +237,10 @@ func (h *handshake) agree(s codec.Sync) (a agreement, err error) {
 	return a, nil
 }
 
-// peerOver returns what w tells of the other side.
-func peerOver(w wire.Wire) Peer {
-	p := Peer{LocalAddr: w.LocalAddr(), RemoteAddr: w.RemoteAddr()}
-	if secure, ok := w.(wire.Secure); ok {
+// peer returns what the Wire tells of the other side.
+func (h *handshake) peer() Peer {
+	p := Peer{LocalAddr: h.w.LocalAddr(), RemoteAddr: h.w.RemoteAddr()}
+	if secure, ok := h.w.(wire.Secure); ok {
 		state := secure.ConnectionState()
 		p.TLS = &state
 	}

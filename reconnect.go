@@ -88,7 +88,7 @@ func (c *Connection) attempt(ctx context.Context, s *Session) (*Session, error) 
 		return nil, err
 	}
 	if was != nil && a.session == s.id {
-		if err := s.comeBack(ctx, &comeback{wire: w, received: a.received}); err != nil {
+		if err := s.comeBack(ctx, &comeback{wire: w, about: a.about, received: a.received}); err != nil {
 			w.Close()
 			s.fail(codec.ErrUnavailable.Withf("the session could not be resumed: %v", err))
 			<-s.gone

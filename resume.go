@@ -39,6 +39,7 @@ type resumption struct {
 // comeback is another Wire for a session that is away.
 type comeback struct {
 	wire     wire.Wire
+	about    Peer                        // what the handshake over it has told
 	received uint64                      // how many countable frames the peer has
 	confirm  func(received uint64) error // tells the peer how many this side has; may be nil
 	result   chan error                  // holds one; nil means that the session has the Wire
@@ -115,7 +116,7 @@ func (s *Session) takeOver(c *comeback) error {
 		s.out.Halt() // which is not claimed: run is still the writer
 		return err
 	}
-	s.setWire(c.wire)
+	s.setWire(c.wire, c.about)
 	s.endWithCertificate() // which may be another one now
 	s.live.restart()
 	s.away.Store(false)

@@ -23,7 +23,6 @@ type Session struct {
 	node   *Node
 	cfg    *config
 	window uint64 // what may be sent on each pipe at first, in bytes; 0: any number
-	about  Peer   // changed with the Wire, as far as it tells of that
 	values codec.Values
 	lender codec.Lender // values, or nil if they lend nothing
 	svc    *Service
@@ -34,6 +33,7 @@ type Session struct {
 
 	// These belong to who reads and to who writes; run changes them when neither does, with wireMu held, under which others look at them.
 	wireMu   sync.Mutex
+	about    Peer // of which what tells of the Wire changes with it
 	wire     wire.Wire
 	try      wire.TryWriter // nil if the Wire cannot write without waiting
 	keeper   keeper         // nil if the Wire keeps its frames' memory
@@ -96,7 +96,7 @@ func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled
 		told: make(chan struct{}), gone: make(chan struct{}),
 	}
 	s.lender, _ = a.values.(codec.Lender)
-	s.setWire(w)
+	s.setWire(w, a.about)
 	s.live.agree(cfg, &a, dialled)
 	s.ctx, s.end = context.WithCancelCause(context.Background())
 	s.inbound = limits.NewCounter(g.Inbound, s.reporter(Inbound))
@@ -243,15 +243,14 @@ func (s *Session) whileAway() <-chan struct{} {
 	return nil
 }
 
-// setWire makes w the Wire. It is called while nobody reads or writes.
-func (s *Session) setWire(w wire.Wire) {
+// setWire makes w the Wire, of which about tells. It is called while nobody reads or writes.
+func (s *Session) setWire(w wire.Wire, about Peer) {
 	s.wireMu.Lock()
 	defer s.wireMu.Unlock()
 	s.wire, s.wireGone = w, make(chan struct{})
 	s.try, _ = w.(wire.TryWriter)
 	s.keeper, _ = w.(keeper)
-	p := peerOver(w)
-	s.about.LocalAddr, s.about.RemoteAddr, s.about.TLS = p.LocalAddr, p.RemoteAddr, p.TLS
+	s.about.LocalAddr, s.about.RemoteAddr, s.about.TLS = about.LocalAddr, about.RemoteAddr, about.TLS
 }
 
 // closeWire closes the Wire. Repeated calls do nothing.

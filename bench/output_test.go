@@ -81,7 +81,7 @@ func TestPlotDrawsABarForEachRow(t *testing.T) {
 	require.NoError(t, plotRows(sampleRows(t), file))
 	b, err := os.ReadFile(file)
 	require.NoError(t, err)
-	for _, want := range []string{"<svg", "call-64B × 1", "less is better", "both-ways", "floor-pingpong", "calls/s", "#D9480F", "#ADB5BD"} {
+	for _, want := range []string{"<svg", "call-64B × 1", "less is better", "both-ways", "floor-pingpong", "calls/s", "#D9480F", "#ADB5BD", plotFont + plotFontsAlike} {
 		require.Contains(t, string(b), want)
 	}
 	require.NotContains(t, string(b), "broken", "what failed has no bar")
