@@ -2,8 +2,8 @@ package codec
 
 import "math"
 
-// Control is a message about the session: one of Sync, Ping, Pong, Credit, Ack, Drain, SessionClose, Stop and
-// UnknownControl.
+// Control is a message about the session: one of Sync, Ping, Pong, Credit, Ack, Drain, SessionClose, Stop, Ask,
+// Allow and UnknownControl.
 type Control interface {
 	// AppendTo appends the frame to dst and returns the longer slice. It keeps no part of the message. Numbers beyond
 	// 2^53-1 are sent as 2^53-1.
@@ -11,7 +11,7 @@ type Control interface {
 	control()
 }
 
-// Control codes.
+// Control codes. Those from 64 to 127 are never assigned, so that tests of what is ignored have codes that stay unknown.
 const (
 	syncCode = iota + 1
 	pingCode
@@ -21,6 +21,8 @@ const (
 	drainCode
 	closeCode
 	stopCode
+	askCode
+	allowCode
 )
 
 // Ping asks the peer whether it lives.
@@ -38,7 +40,7 @@ type Pong struct {
 type Credit struct {
 	Pipe  uint64 // whose Blocks, in the direction against this message
 	Opens bool   // the session's Opens instead; Pipe is not sent
-	Limit uint64 // bytes since the pipe's birth, or number of Opens since the session's
+	Limit uint64 // cost of the Blocks since the pipe's birth, or of the Opens since the session's
 }
 
 // Ack says how many messages have arrived, so that the sender need not keep them for a resume.
@@ -63,7 +65,24 @@ type Stop struct {
 	Pipe uint64
 }
 
-// UnknownControl is a Control of a later version. What it said is gone; it is to be ignored.
+// Ask asks the receiver of Blocks for room for the next one, which its window does not let through: a
+// Credit of at least Total answers it, or an Allow of Total. An Ask whose Total is Sent gives back an
+// Allow that its sender does not want any more.
+type Ask struct {
+	Pipe  uint64
+	Sent  uint64 // cost of the Blocks that have been sent in this direction since the pipe's birth
+	Total uint64 // the same with the next Block, or Sent; the peer refuses less
+}
+
+// Allow answers an Ask: the next Block may bring what has been sent up to Total. It is for that one
+// Block, and does not raise the limit of the window.
+type Allow struct {
+	Pipe  uint64
+	Total uint64 // that of the Ask
+}
+
+// UnknownControl is a Control of a later version. What it said is gone; it is to be ignored. Codes from
+// 64 to 127 are unknown to all versions.
 type UnknownControl struct {
 	Code uint64
 }
@@ -76,6 +95,8 @@ func (Ack) control()            {}
 func (Drain) control()          {}
 func (SessionClose) control()   {}
 func (Stop) control()           {}
+func (Ask) control()            {}
+func (Allow) control()          {}
 func (UnknownControl) control() {}
 
 // AppendTo implements Control.
@@ -113,6 +134,19 @@ func (c SessionClose) AppendTo(dst []byte) []byte {
 // AppendTo implements Control.
 func (c Stop) AppendTo(dst []byte) []byte {
 	return appendNumber(appendControl(dst, stopCode, 1), c.Pipe)
+}
+
+// AppendTo implements Control.
+func (c Ask) AppendTo(dst []byte) []byte {
+	dst = appendNumber(appendControl(dst, askCode, 3), c.Pipe)
+	dst = appendNumber(dst, c.Sent)
+	return appendNumber(dst, c.Total)
+}
+
+// AppendTo implements Control.
+func (c Allow) AppendTo(dst []byte) []byte {
+	dst = appendNumber(appendControl(dst, allowCode, 2), c.Pipe)
+	return appendNumber(dst, c.Total)
 }
 
 // AppendTo implements Control. It sends the code alone.
@@ -173,11 +207,23 @@ func (r *reader) control(code uint64, n int) Control {
 	case stopCode:
 		r.arity(n, 3, 3, "Stop")
 		return Stop{Pipe: r.uint("pipe id", MaxPipe)}
+	case askCode:
+		r.arity(n, 5, 5, "Ask")
+		return r.ask()
+	case allowCode:
+		r.arity(n, 4, 4, "Allow")
+		return Allow{Pipe: r.uint("pipe id", MaxPipe), Total: r.uint("total", MaxPipe)}
 	}
 	for ; n > 2 && r.err == nil; n-- {
 		r.skip(0)
 	}
 	return UnknownControl{Code: code}
+}
+
+func (r *reader) ask() Ask {
+	a := Ask{Pipe: r.uint("pipe id", MaxPipe), Sent: r.uint("sent cost", MaxPipe)}
+	a.Total = r.uintFrom("total", a.Sent, MaxPipe)
+	return a
 }
 
 func (r *reader) pipeOrNull() (pipe uint64, isNull bool) {

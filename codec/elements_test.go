@@ -39,7 +39,7 @@ func meaning(m appender) map[string]any {
 }
 
 func sameMeta(m Meta) Meta {
-	return Meta{TTL: m.TTL, Loss: m.Loss, Skipped: m.Skipped, Trace: append([]byte{}, m.Trace...), Key: append([]byte{}, m.Key...), Nested: m.Nested, Within: m.Within}
+	return Meta{TTL: m.TTL, Loss: m.Loss, Skipped: m.Skipped, Trace: append([]byte{}, m.Trace...), Key: append([]byte{}, m.Key...), Nested: m.Nested, Within: m.Within, Stream: m.Stream, Window: m.Window}
 }
 
 // canonicalMode encodes as RFC 8949 section 4.2.1 has it: definite lengths, shortest integers, map keys in order.
@@ -65,6 +65,9 @@ func elements(m appender) []any {
 		meta := map[uint64]any{1: m.Meta.TTL, 4: m.Meta.Trace, 5: m.Meta.Key}
 		if m.Meta.Nested {
 			meta[6] = &m.Meta.Within // 0 is an id, and sent
+		}
+		if m.Meta.Stream {
+			meta[7] = &m.Meta.Window // 0 is a window, and sent
 		}
 		return withMap([]any{1, m.Pipe, m.Function, m.Priority, nonNil(m.Params)}, meta)
 	case *Block:
@@ -102,6 +105,7 @@ func controlElements(c Control) []any {
 		return []any{1, c.Version, nonZero(map[uint64]any{
 			1: c.Node, 2: c.Session, 3: c.Features, 4: c.MaxMessage, 5: c.Window, 6: c.Opens,
 			7: c.Ping.Milliseconds(), 8: c.Timeout.Milliseconds(), 9: c.Codecs, 10: c.Credential, 11: c.Secret, 12: c.Received,
+			13: c.Overhead, 14: c.NestedRoom, 15: c.NestedCalls,
 		})}
 	case Ping:
 		return []any{2, c.N}
@@ -117,6 +121,10 @@ func controlElements(c Control) []any {
 		return []any{7, c.Code, c.Message}
 	case Stop:
 		return []any{8, c.Pipe}
+	case Ask:
+		return []any{9, c.Pipe, c.Sent, c.Total}
+	case Allow:
+		return []any{10, c.Pipe, c.Total}
 	case UnknownControl:
 		return []any{c.Code}
 	}

@@ -67,6 +67,9 @@ func FuzzAgreesWithCBOR(f *testing.F) {
 		}
 		var list []cbor.RawMessage
 		decodeStrictly(t, frame, &list)
+		if open, ok := m.(*Open); ok && len(list) > 2+openFields {
+			require.Equal(t, stringsOf(t, list[2+openFields]), open.Meta.Strings)
+		}
 		want, err := canonicalMode.Marshal(withoutIgnored(t, list, m))
 		require.NoError(t, err)
 		require.Equal(t, hex.EncodeToString(want), hex.EncodeToString(m.AppendTo(nil)))
@@ -98,7 +101,7 @@ func withoutIgnored(t *testing.T, list []cbor.RawMessage, m appender) []any {
 	}
 	switch m := m.(type) {
 	case *Open:
-		return keepKeys(t, keep, 5, 1, 4, 5, 6)
+		return keepKeys(t, keep, 5, 1, 4, 5, 6, 7)
 	case *Block:
 		return keepKeys(t, keep, 3, 1, 2, 3)
 	case *Close:
@@ -110,7 +113,7 @@ func withoutIgnored(t *testing.T, list []cbor.RawMessage, m appender) []any {
 	case UnknownControl:
 		return keep[:2]
 	case Sync:
-		keep = keepKeys(t, keep, 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)
+		keep = keepKeys(t, keep, 3, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
 		if len(keep) == 3 {
 			keep = append(keep, map[uint64]any{})
 		}
@@ -127,12 +130,28 @@ func keepKeys(t *testing.T, list []any, at int, keys ...uint64) []any {
 	decodeStrictly(t, list[at].(cbor.RawMessage), &m)
 	known := map[uint64]any{}
 	for _, k := range keys {
-		within := at == 5 && k == 6 // of an Open: 0 is an id, and sent
-		if v, ok := m[k]; ok && (within || v[0] != unsigned && v[0] != byteString) {
+		number := at == 5 && (k == 6 || k == 7) // of an Open: 0 is an id or a window, and sent
+		if v, ok := m[k]; ok && (number || v[0] != unsigned && v[0] != byteString) {
 			known[k] = v
 		}
 	}
 	return withMap(list[:at:at], known)
+}
+
+// stringsOf sums up the lengths of the strings that are values of a map.
+func stringsOf(t *testing.T, raw cbor.RawMessage) (sum int) {
+	var m map[uint64]cbor.RawMessage
+	decodeStrictly(t, raw, &m)
+	for _, v := range m {
+		if major := v[0] &^ 31; major == byteString || major == textString {
+			head := 1 // or more where the length does not fit in it
+			if v[0]&31 >= 24 {
+				head += 1 << (v[0]&31 - 24)
+			}
+			sum += len(v) - head
+		}
+	}
+	return sum
 }
 
 func cutText(t *testing.T, raw cbor.RawMessage) string {
@@ -173,9 +192,12 @@ func pipeMessages(pipe, n uint64, i int64, b, id []byte, message string, flag bo
 	ttl := uint32(n % (MaxTTL + 1))
 	open := &Open{
 		Pipe: pipe, Function: uint16(n), Priority: int8(i), Params: b,
-		Meta: Meta{TTL: ttl, Trace: first(id, MaxTrace), Key: first(id, MaxKey), Nested: n%2 > 0, Within: n / 2 * (n % 2)},
+		Meta: Meta{TTL: ttl, Trace: first(id, MaxTrace), Key: first(id, MaxKey), Nested: n%2 > 0, Within: n / 2 * (n % 2), Stream: flag},
 	}
 	block := &Block{Pipe: pipe, Meta: Meta{TTL: ttl, Loss: uint8(n % (MaxLoss + 1)), Skipped: n}}
+	if flag {
+		open.Meta.Window = pipe
+	}
 	abort := &Abort{Code: Code(i), Message: message, Detail: b, Remote: true}
 	if flag {
 		block.End = true
@@ -191,6 +213,7 @@ func controls(pipe, n uint64, i int64, b, id []byte, message string) []Control {
 		Version: n, Node: first(id, MaxNode), Features: n, MaxMessage: pipe, Window: n, Opens: pipe,
 		Ping: time.Duration(n%(MaxTTL+1)) * time.Millisecond, Timeout: time.Duration(pipe%(MaxTTL+1)) * time.Millisecond,
 		Codecs: []string{"cbor"}, Credential: first(b, MaxCredential),
+		Overhead: max(n, MinOverhead), NestedRoom: pipe, NestedCalls: n,
 	}
 	if len(id) >= SessionSize {
 		sync.Session = id[:SessionSize]
@@ -201,7 +224,7 @@ func controls(pipe, n uint64, i int64, b, id []byte, message string) []Control {
 	return []Control{
 		sync, Ping{N: n}, Pong{N: n}, Credit{Opens: true, Limit: n}, Credit{Pipe: pipe, Limit: n}, Ack{Count: n},
 		Drain{None: true}, Drain{Last: pipe}, SessionClose{Code: Code(i), Message: message}, Stop{Pipe: pipe},
-		UnknownControl{Code: max(n, 9)},
+		Ask{Pipe: pipe, Sent: min(n, pipe), Total: max(n, pipe)}, Allow{Pipe: pipe, Total: n}, UnknownControl{Code: max(n, 64)},
 	}
 }
 

@@ -43,21 +43,21 @@ func TestParsedSlicesAreFencedPartsOfTheFrame(t *testing.T) {
 }
 
 func TestMetaIsSentOnlyWhereItHasAMeaning(t *testing.T) {
-	meta := Meta{TTL: 1, Loss: 2, Skipped: 3, Trace: []byte("t"), Key: []byte("k")}
+	meta := Meta{TTL: 1, Loss: 2, Skipped: 3, Trace: []byte("t"), Key: []byte("k"), Stream: true, Window: 4}
 	open, err := ParseOpen((&Open{Meta: meta}).AppendTo(nil))
 	require.NoError(t, err)
-	require.Equal(t, Meta{TTL: 1, Trace: []byte("t"), Key: []byte("k")}, open.Meta)
+	require.Equal(t, Meta{TTL: 1, Trace: []byte("t"), Key: []byte("k"), Stream: true, Window: 4, Strings: 2}, open.Meta)
 	block, err := ParseBlock((&Block{Meta: meta}).AppendTo(nil))
 	require.NoError(t, err)
 	require.Equal(t, Meta{TTL: 1, Loss: 2, Skipped: 3}, block.Meta)
 
-	require.Equal(t, (&Open{}).AppendTo(nil), (&Open{Meta: Meta{Loss: 1, Skipped: 1}}).AppendTo(nil))
-	require.Equal(t, (&Block{}).AppendTo(nil), (&Block{Meta: Meta{Trace: []byte("t"), Key: []byte("k")}}).AppendTo(nil))
+	require.Equal(t, (&Open{}).AppendTo(nil), (&Open{Meta: Meta{Loss: 1, Skipped: 1, Within: 5, Window: 6, Strings: 7}}).AppendTo(nil))
+	require.Equal(t, (&Block{}).AppendTo(nil), (&Block{Meta: Meta{Trace: []byte("t"), Key: []byte("k"), Nested: true, Stream: true, Strings: 9}}).AppendTo(nil))
 }
 
 func TestMetaIsZeroIfItSaysNothing(t *testing.T) {
-	require.True(t, (&Meta{Trace: []byte{}, Key: []byte{}}).IsZero())
-	for _, m := range []Meta{{TTL: 1}, {Loss: 1}, {Skipped: 1}, {Trace: []byte{0}}, {Key: []byte{0}}, {Nested: true}} {
+	require.True(t, (&Meta{Trace: []byte{}, Key: []byte{}, Within: 1, Window: 1, Strings: 1}).IsZero())
+	for _, m := range []Meta{{TTL: 1}, {Loss: 1}, {Skipped: 1}, {Trace: []byte{0}}, {Key: []byte{0}}, {Nested: true}, {Stream: true}} {
 		require.False(t, m.IsZero(), "%+v", m)
 	}
 }
@@ -70,6 +70,46 @@ func TestNumbersBeyondTheirLimitAreSentAsTheLimit(t *testing.T) {
 	c, err := ParseControl(Credit{Pipe: 1, Limit: math.MaxUint64}.AppendTo(nil))
 	require.NoError(t, err)
 	require.Equal(t, Credit{Pipe: 1, Limit: MaxPipe}, c)
+
+	c, err = ParseControl(Ask{Pipe: 1, Sent: math.MaxUint64 - 1, Total: math.MaxUint64}.AppendTo(nil))
+	require.NoError(t, err)
+	require.Equal(t, Ask{Pipe: 1, Sent: MaxPipe, Total: MaxPipe}, c)
+
+	open, err := ParseOpen((&Open{Meta: Meta{Stream: true, Window: math.MaxUint64}}).AppendTo(nil))
+	require.NoError(t, err)
+	require.Equal(t, Meta{Stream: true, Window: MaxPipe}, open.Meta)
+}
+
+func TestAWindowOfZeroIsNotNoWindow(t *testing.T) {
+	unary, stream := &Open{}, &Open{Meta: Meta{Stream: true}}
+	require.NotEqual(t, unary.AppendTo(nil), stream.AppendTo(nil))
+	for _, m := range []*Open{unary, stream} {
+		got, err := ParseOpen(m.AppendTo(nil))
+		require.NoError(t, err)
+		require.Equal(t, m.Meta.Stream, got.Meta.Stream)
+	}
+}
+
+func TestAnAskForLessThanWasSentIsRefused(t *testing.T) {
+	_, err := ParseControl(Ask{Pipe: 1, Sent: 5, Total: 4}.AppendTo(nil))
+	require.EqualError(t, err, "asterisque: bad frame at byte 5: total 4 is not in 5 to 9007199254740991")
+	c, err := ParseControl(Ask{Pipe: 1, Sent: 5, Total: 5}.AppendTo(nil))
+	require.NoError(t, err, "it gives back an Allow")
+	require.Equal(t, Ask{Pipe: 1, Sent: 5, Total: 5}, c)
+}
+
+func TestCountableFramesAreThoseThatAResumeBringsBack(t *testing.T) {
+	for _, m := range []appender{
+		&Open{Pipe: 1 << 40, Meta: meta}, &Block{}, &Block{End: true}, &Close{}, &Close{Abort: ErrCanceled},
+		Credit{Opens: true}, Credit{Pipe: 1 << 40}, Drain{None: true}, Stop{}, Ask{Pipe: 1 << 40}, Allow{Pipe: 1 << 40},
+	} {
+		require.True(t, Countable(m.AppendTo(nil)), "%#v", m)
+	}
+	for _, m := range []Control{
+		Sync{}, Ping{}, Pong{N: 9}, Ack{Count: 10}, SessionClose{Code: 9}, UnknownControl{}, UnknownControl{Code: 64}, UnknownControl{Code: 1 << 20},
+	} {
+		require.False(t, Countable(m.AppendTo(nil)), "%#v", m)
+	}
 }
 
 func TestDurationsAreSentInMillisecondsRoundedUp(t *testing.T) {

@@ -22,6 +22,13 @@ type Meta struct {
 	Key     []byte // idempotency key, at most MaxKey bytes. Open only
 	Nested  bool   // the call is made by the handler of another call of this session, namely Within. Open only
 	Within  uint64 // pipe id of a call that the receiver of this message made. Not sent unless Nested
+	Stream  bool   // the call has Blocks; without it there are none, in either direction. Open only
+	Window  uint64 // what the Blocks of the callee may cost before a Credit, 0 too is sent. Not sent unless Stream
+
+	// Strings is how many bytes are in the byte and text strings that are values of the map themselves,
+	// those of unknown keys included: what they cost. Strings inside arrays, maps and tags are free. It
+	// is set only by ParseOpen, and not sent.
+	Strings int
 }
 
 // IsZero reports whether m says nothing.
@@ -37,6 +44,7 @@ const (
 	traceKey
 	keyKey
 	withinKey
+	windowMetaKey
 )
 
 // maxMetaEntries bounds a Meta that comes from the peer, keys that this version does not know included.
@@ -46,7 +54,7 @@ const maxMetaEntries = 16
 func (m *Meta) on(t Type) bool {
 	switch t {
 	case OpenType:
-		return m.TTL != 0 || len(m.Trace) != 0 || len(m.Key) != 0 || m.Nested
+		return m.TTL != 0 || len(m.Trace) != 0 || len(m.Key) != 0 || m.Nested || m.Stream
 	case BlockType:
 		return m.TTL != 0 || m.Loss != 0 || m.Skipped != 0
 	}
@@ -71,12 +79,17 @@ func (m *Meta) appendTo(dst []byte, t Type) []byte {
 		dst[at]++
 		dst = appendNumber(append(dst, withinKey), m.Within)
 	}
+	if m.Stream {
+		dst[at]++
+		dst = appendNumber(append(dst, windowMetaKey), m.Window)
+	}
 	return dst
 }
 
 // meta reads the map of a Meta that comes on a message of type t. Keys without a meaning there are skipped.
 func (r *reader) meta(t Type, m *Meta) {
 	var key uint64
+	var strings int
 	for i := range r.mapping("meta", maxMetaEntries) {
 		key = r.key(i, key)
 		switch {
@@ -88,15 +101,22 @@ func (r *reader) meta(t Type, m *Meta) {
 			m.Skipped = r.uint("skipped count", MaxPipe)
 		case key == traceKey && t == OpenType:
 			m.Trace = r.bytesOf("trace context", 1, MaxTrace)
+			strings += len(m.Trace)
 		case key == keyKey && t == OpenType:
 			m.Key = r.bytesOf("idempotency key", 1, MaxKey)
+			strings += len(m.Key)
 		case key == withinKey && t == OpenType:
 			m.Within, m.Nested = r.uint("enclosing pipe id", MaxPipe), true
+		case key == windowMetaKey && t == OpenType:
+			m.Window, m.Stream = r.uint("window", MaxPipe), true
 		default:
-			r.skip(0)
+			strings += r.skip(0)
 		}
 		if r.err != nil {
 			return
 		}
+	}
+	if t == OpenType {
+		m.Strings = strings
 	}
 }

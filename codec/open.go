@@ -8,7 +8,7 @@ type Open struct {
 	Function uint16
 	Priority int8   // relative to the other pipes of the session; 0 is normal
 	Params   []byte // encoded parameters; nil is sent as empty
-	Meta     Meta   // TTL, Trace and Key are sent, the rest is not
+	Meta     Meta   // TTL, Trace, Key, Nested and Stream are sent, with Within and Window; the rest is not
 }
 
 // openFields are function, priority and params.

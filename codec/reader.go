@@ -265,24 +265,26 @@ func (r *reader) simple() byte {
 	return b[0]
 }
 
-// skip reads past one item of any kind that stands depth deep in the value that is skipped.
-func (r *reader) skip(depth int) {
+// skip reads past one item of any kind that stands depth deep in the value that is skipped. It returns
+// how many bytes a string holds, and 0 for everything else.
+func (r *reader) skip(depth int) (length int) {
 	at := r.at
 	major, n := r.head()
 	switch major {
 	case byteString, textString:
-		r.take(at, n)
+		return len(r.take(at, n))
 	case array:
 		r.skipItems(at, n, depth)
 	case mapping:
 		if n > uint64(len(r.frame)) {
 			r.fail(at, "a map has more elements than the frame has bytes")
-			return
+			return 0
 		}
 		r.skipItems(at, 2*n, depth)
 	case tag:
 		r.skipItems(at, 1, depth)
 	}
+	return 0
 }
 
 // skipItems reads past the n items inside the one that starts at at.

@@ -16,6 +16,7 @@ const (
 	MaxCodecName  = 32   // bytes
 	MaxCredential = 4096 // bytes
 	SecretSize    = 16   // bytes of the secret that entitles to resume a session
+	MinOverhead   = 512  // the least that a message costs besides its content
 )
 
 // FeatureResume is the bit of [Sync].Features that says: this side can resume a session over another wire.
@@ -23,15 +24,15 @@ const FeatureResume = 1
 
 // Sync is the handshake: each side sends one, before anything else. A zero field is not sent.
 //
-// The lengths of byte strings and names are not checked on the way out; the peer refuses those beyond the limits.
+// The lengths of byte strings and names, and Overhead, are not checked on the way out; the peer refuses what is beyond the limits.
 type Sync struct {
 	Version    uint64 // of the protocol
 	Node       []byte // node id, at most MaxNode bytes
 	Session    []byte // session id, SessionSize bytes or none
 	Features   uint64 // a bit for each optional part of the protocol
 	MaxMessage uint64 // the largest frame that this side accepts, in bytes
-	Window     uint64 // what may be sent on each pipe to begin with, in bytes; 0: no window
-	Opens      uint64 // how many Opens may be sent to begin with; 0: no window
+	Window     uint64 // early credit: cost of the Blocks that the opener of a stream may send before a Credit; 0: no windows
+	Opens      uint64 // room for Opens: total cost of those that may be sent to begin with, nested ones aside; 0: any number
 
 	Ping    time.Duration // after how long without a message a Ping is sent; whole milliseconds, rounded up
 	Timeout time.Duration // after how long without a message the peer is lost; whole milliseconds, rounded up
@@ -41,6 +42,10 @@ type Sync struct {
 
 	Secret   []byte // what entitles to resume the session, SecretSize bytes or none; the accepting side gives it out, the connecting one shows it
 	Received uint64 // how many countable frames of the session have arrived at the sender of this message, for a resume
+
+	Overhead    uint64 // what a message to this side costs besides its content, at least MinOverhead; 0: MinOverhead
+	NestedRoom  uint64 // cost of the nested Opens of the peer that are not answered, at most; 0: any number
+	NestedCalls uint64 // number of the nested Opens of the peer that are not answered, at most; 0: any number
 }
 
 // Keys of the map that the fields of a Sync are in a frame.
@@ -57,6 +62,9 @@ const (
 	credentialKey
 	secretKey
 	receivedKey
+	overheadKey
+	nestedRoomKey
+	nestedCallsKey
 )
 
 // maxSyncEntries bounds a Sync that comes from the peer, keys that this version does not know included.
@@ -81,7 +89,10 @@ func (c Sync) AppendTo(dst []byte) []byte {
 	dst = appendTextsEntry(dst, at, codecsKey, c.Codecs)
 	dst = appendBytesEntry(dst, at, credentialKey, c.Credential)
 	dst = appendBytesEntry(dst, at, secretKey, c.Secret)
-	return appendEntry(dst, at, receivedKey, c.Received)
+	dst = appendEntry(dst, at, receivedKey, c.Received)
+	dst = appendEntry(dst, at, overheadKey, c.Overhead)
+	dst = appendEntry(dst, at, nestedRoomKey, c.NestedRoom)
+	return appendEntry(dst, at, nestedCallsKey, c.NestedCalls)
 }
 
 // millis rounds up, so that a short time does not turn into none.
@@ -118,9 +129,9 @@ func (r *reader) syncEntry(key uint64, c *Sync) {
 	case maxMessageKey:
 		c.MaxMessage = r.uint("max message", MaxPipe)
 	case windowKey:
-		c.Window = r.uint("window", MaxPipe)
+		c.Window = r.uint("early credit", MaxPipe)
 	case opensKey:
-		c.Opens = r.uint("window for Opens", MaxPipe)
+		c.Opens = r.uint("room for Opens", MaxPipe)
 	case pingKey:
 		c.Ping = r.millis("ping interval")
 	case timeoutKey:
@@ -133,6 +144,12 @@ func (r *reader) syncEntry(key uint64, c *Sync) {
 		c.Secret = r.fixed("secret", SecretSize)
 	case receivedKey:
 		c.Received = r.uint("received count", MaxPipe)
+	case overheadKey:
+		c.Overhead = r.uintFrom("overhead", MinOverhead, MaxPipe)
+	case nestedRoomKey:
+		c.NestedRoom = r.uint("nested room", MaxPipe)
+	case nestedCallsKey:
+		c.NestedCalls = r.uint("nested calls", MaxPipe)
 	default:
 		r.skip(0)
 	}

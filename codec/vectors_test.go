@@ -43,6 +43,7 @@ type vectorMessage struct {
 		Trace   hexBytes
 		Key     hexBytes
 		Within  *uint64
+		Window  *uint64
 	}
 
 	Outcome string
@@ -52,6 +53,7 @@ type vectorMessage struct {
 	Detail  hexBytes
 
 	N, Limit, Count uint64
+	Sent, Total     uint64
 	Last            *uint64
 
 	Version    uint64
@@ -67,6 +69,10 @@ type vectorMessage struct {
 	Credential hexBytes
 	Secret     hexBytes
 	Received   uint64
+
+	Overhead    uint64
+	NestedRoom  uint64 `json:"nested_room"`
+	NestedCalls uint64 `json:"nested_calls"`
 }
 
 type hexBytes []byte
@@ -116,6 +122,9 @@ func (m *vectorMessage) goMessage() appender {
 	if m.Meta.Within != nil {
 		meta.Nested, meta.Within = true, *m.Meta.Within
 	}
+	if m.Meta.Window != nil {
+		meta.Stream, meta.Window = true, *m.Meta.Window
+	}
 	switch m.Type {
 	case "open":
 		return &Open{Pipe: *m.Pipe, Function: m.Function, Priority: m.Priority, Params: m.Params, Meta: meta}
@@ -145,6 +154,7 @@ func (m *vectorMessage) goControl() Control {
 			Version: m.Version, Node: m.Node, Session: m.Session, Features: m.Features, MaxMessage: m.MaxMessage,
 			Window: m.Window, Opens: m.Opens, Ping: m.Ping * time.Millisecond, Timeout: m.Timeout * time.Millisecond,
 			Codecs: m.Codecs, Credential: m.Credential, Secret: m.Secret, Received: m.Received,
+			Overhead: m.Overhead, NestedRoom: m.NestedRoom, NestedCalls: m.NestedCalls,
 		}
 	case "ping":
 		return Ping{N: m.N}
@@ -166,6 +176,10 @@ func (m *vectorMessage) goControl() Control {
 		return SessionClose{Code: Code(m.Code), Message: m.Message}
 	case "stop":
 		return Stop{Pipe: *m.Pipe}
+	case "ask":
+		return Ask{Pipe: *m.Pipe, Sent: m.Sent, Total: m.Total}
+	case "allow":
+		return Allow{Pipe: *m.Pipe, Total: m.Total}
 	default:
 		return UnknownControl{Code: uint64(m.Code)}
 	}
