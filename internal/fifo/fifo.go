@@ -39,6 +39,12 @@ func (q *Queue[T]) Len() int {
 	return n
 }
 
+// Held returns the bytes of q and of the memory that it keeps, if it is empty.
+func (q *Queue[T]) Held() int {
+	var v T
+	return int(unsafe.Sizeof(*q)) + cap(q.first)*int(unsafe.Sizeof(v))
+}
+
 // Push appends v.
 func (q *Queue[T]) Push(v T) {
 	if len(q.first) == cap(q.first) {

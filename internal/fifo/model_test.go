@@ -12,19 +12,19 @@ import (
 // TestQueueOfAnySizeAgreesWithASlice uses all methods, with values of which many, few and one fit
 // into a chunk.
 func TestQueueOfAnySizeAgreesWithASlice(t *testing.T) {
-	t.Run("2B", func(t *testing.T) { agrees(t, func(n int) int16 { return int16(n) }) })
-	t.Run("pointer", func(t *testing.T) { agrees(t, func(n int) *int { return &n }) })
-	t.Run("64B", func(t *testing.T) { agrees(t, func(n int) [8]int { return [8]int{7: n} }) })
-	t.Run("800B", func(t *testing.T) { agrees(t, func(n int) [100]int { return [100]int{99: n} }) })
-	t.Run("5KiB", func(t *testing.T) { agrees(t, func(n int) [640]int { return [640]int{n} }) })
-	t.Run("nothing", func(t *testing.T) { agrees(t, func(int) struct{} { return struct{}{} }) })
+	t.Run("2B", func(t *testing.T) { agrees(t, 400, func(n int) int16 { return int16(n) }) })
+	t.Run("pointer", func(t *testing.T) { agrees(t, 400, func(n int) *int { return &n }) })
+	t.Run("64B", func(t *testing.T) { agrees(t, 400, func(n int) [8]int { return [8]int{7: n} }) })
+	t.Run("400B", func(t *testing.T) { agrees(t, 100, func(n int) [50]int { return [50]int{49: n} }) })
+	t.Run("5KiB", func(t *testing.T) { agrees(t, 50, func(n int) [640]int { return [640]int{n} }) })
+	t.Run("nothing", func(t *testing.T) { agrees(t, 400, func(int) struct{} { return struct{}{} }) })
 }
 
-func agrees[T comparable](t *testing.T, value func(int) T) {
+func agrees[T comparable](t *testing.T, steps int, value func(int) T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
 	var q fifo.Queue[T]
 	var model []T
-	for step := range 300 {
+	for step := range steps {
 		most := []int{3, 30, 300, 3000}[rnd.IntN(4)]
 		if step%2 == 0 { // steps are as long as queues are, so that they grow and shrink
 			for range rnd.IntN(most) {
