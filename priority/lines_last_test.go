@@ -31,9 +31,12 @@ func TestLinesAgreeWithTheModelFromBothEnds(t *testing.T) {
 				}
 				model = slices.Insert(model, at, item{p, i})
 			case n < 75:
+				next, first, waits := l.Peek()
 				v, ok := l.Pop()
 				require.Equal(t, len(model) > 0, ok)
+				require.Equal(t, ok, waits)
 				if ok {
+					require.Equal(t, model[0], item{next, first})
 					require.Equal(t, model[0].v, v)
 					model = model[1:]
 				}
