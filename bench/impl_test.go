@@ -11,7 +11,7 @@ import (
 // TestEveryImplementationPassesEachWorkloadThatItSupports runs all cells, for a moment each and with fewer callers, streams, sessions and pipes. Streams check
 // that all was received, and calls that the reply is the request.
 func TestEveryImplementationPassesEachWorkloadThatItSupports(t *testing.T) {
-	all := func(*workload, *impl) bool { return true }
+	all := func(*workload, int, *impl) bool { return true }
 	for _, c := range cells(implementations(), all) {
 		name := c.String()
 		c.callers = min(c.callers, 32)
@@ -30,7 +30,7 @@ func TestEveryImplementationPassesEachWorkloadThatItSupports(t *testing.T) {
 
 func TestWhatAnImplementationCannotDoIsLeftOut(t *testing.T) {
 	present := map[string]bool{}
-	for _, c := range cells(implementations(), func(*workload, *impl) bool { return true }) {
+	for _, c := range cells(implementations(), func(*workload, int, *impl) bool { return true }) {
 		present[c.String()] = true
 	}
 	for name, want := range map[string]bool{

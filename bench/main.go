@@ -3,6 +3,7 @@
 //
 //	go run . -quick         # this library and the floors, in less than a minute
 //	go run .                # everybody
+//	go run . -against OLD   # this library beside an older build of this command
 //	go run . -h             # what else there is
 //
 // Each cell, which is one workload by one implementation, runs in a process of its own: its memory and its processor time are its own, and one that hangs is
@@ -24,7 +25,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run is the program. It returns 0, 1 if something that was measured failed, or 2 if args make no sense.
+// run is the program. It returns 0, 1 if something that was measured failed or is WORSE, or 2 if args make no sense.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer, impls []*impl) int {
 	o, err := parseOptions(args, stderr)
 	if err != nil {
@@ -36,6 +37,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, impls []*
 	switch {
 	case o.cell != "":
 		err = runCell(o, stdout, impls)
+	case o.against != "":
+		err = against(ctx, o, stdout, stderr, impls)
 	case o.guard > 0:
 		err = guard(o.guard, func(c cell) row { return measureApart(ctx, c, o.time, grace) }, stdout, stderr, impls)
 	default:

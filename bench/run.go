@@ -17,11 +17,14 @@ import (
 // grace is how long a cell may take beyond the time of its measuring, before it counts as hung.
 const grace = 30 * time.Second
 
+// errNothing is about a choice that is empty.
+var errNothing = errors.New("there is nothing to measure: -only and -impl match no workload and implementation that go together")
+
 // measureAll measures what o chooses and prints it. The error says how much of it failed.
 func measureAll(ctx context.Context, o options, stdout, stderr io.Writer, impls []*impl) error {
 	list := cells(impls, o.chooses)
 	if len(list) == 0 {
-		return errors.New("there is nothing to measure: -only and -impl match no workload and implementation that go together")
+		return errNothing
 	}
 	p := progress{w: stderr, total: len(list) * o.rounds, begin: time.Now()}
 	var rows []row
@@ -34,7 +37,7 @@ func measureAll(ctx context.Context, o options, stdout, stderr io.Writer, impls 
 		for range o.rounds {
 			for i, c := range list[:n] {
 				r := measureApart(ctx, c, o.time, grace)
-				p.done(c, r)
+				p.done(c, outcome(c, r))
 				rounds[i] = append(rounds[i], r)
 			}
 		}
@@ -52,13 +55,16 @@ func measureAll(ctx context.Context, o options, stdout, stderr io.Writer, impls 
 	return failures(rows)
 }
 
-// chooses reports whether a workload by an implementation is to be measured.
-func (o *options) chooses(w *workload, i *impl) bool {
-	if o.only != nil && !o.only.MatchString(w.name) {
+// chooses reports whether a workload with so many callers by an implementation is to be measured.
+func (o *options) chooses(w *workload, callers int, i *impl) bool {
+	if o.only != nil && !o.only.MatchString(w.name) && !o.only.MatchString(fmt.Sprintf("%s/%d", w.name, callers)) {
 		return false
 	}
-	if o.impl != nil {
+	switch {
+	case o.impl != nil:
 		return o.impl.MatchString(i.name)
+	case o.against != "":
+		return i.name == thisLibrary
 	}
 	return !i.extra && (!o.quick || isOurs(i.name) || isFloor(i.name))
 }
@@ -84,19 +90,24 @@ func failures(rows []row) error {
 	return fmt.Errorf("%d of %d rows failed: %s", len(names), len(rows), strings.Join(names, ", "))
 }
 
-// measureApart measures a cell in a process of its own, which is ended if it takes longer than the time of its measuring and patience.
+// measureApart measures a cell in a process of its own, of this build.
 func measureApart(ctx context.Context, c cell, d, patience time.Duration) row {
 	exe, err := os.Executable()
 	if err != nil {
 		return failed(c, err.Error())
 	}
+	return measureBy(ctx, exe, c, d, patience)
+}
+
+// measureBy measures a cell in a process of the build whose file is exe. It is ended if it takes longer than the time of its measuring and patience.
+func measureBy(ctx context.Context, exe string, c cell, d, patience time.Duration) row {
 	limit, cancel := context.WithTimeout(ctx, 3*d+patience)
 	defer cancel()
 	cmd := exec.CommandContext(limit, exe, "-cell", c.String(), "-time", d.String())
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.WaitDelay = time.Second
-	err = cmd.Run()
+	err := cmd.Run()
 	if ctx.Err() != nil {
 		return failed(c, "interrupted")
 	}
@@ -181,12 +192,16 @@ type progress struct {
 	begin time.Time
 }
 
-func (p *progress) done(c cell, r row) {
+func (p *progress) done(c cell, result string) {
 	p.n++
-	result := "failed: " + r.Error
-	if r.Error == "" {
-		result = fmt.Sprintf("%s %s", number(c.workload.headline(&r)), c.workload.unit)
-	}
 	left := time.Since(p.begin) / time.Duration(p.n) * time.Duration(p.total-p.n)
 	fmt.Fprintf(p.w, "%3d/%d  %-40s %s  (%v left)\n", p.n, p.total, c, result, left.Round(time.Second))
+}
+
+// outcome returns what progress tells of a row.
+func outcome(c cell, r row) string {
+	if r.Error != "" {
+		return "failed: " + r.Error
+	}
+	return fmt.Sprintf("%s %s", number(c.workload.headline(&r)), c.workload.unit)
 }

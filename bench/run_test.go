@@ -116,6 +116,22 @@ func TestOnlyAndImplChoose(t *testing.T) {
 	require.Equal(t, set("call-64B", "call-4KiB", "call-64KiB", "call-struct"), works)
 	_, works = chosen(t, "-only", "bulk-1")
 	require.Equal(t, set("bulk-1"), works)
+
+	impls, works = chosen(t, "-against", "old")
+	require.Equal(t, set(thisLibrary), impls)
+	require.Len(t, works, len(workloads()))
+	impls, _ = chosen(t, "-against", "old", "-impl", "asterisque-ws|floor-copy")
+	require.Equal(t, set("asterisque-ws", "floor-copy"), impls)
+}
+
+func TestOnlyChoosesNumbersOfCallersToo(t *testing.T) {
+	o, err := parseOptions([]string{"-impl", thisLibrary, "-only", "call-64B/(1|1024)|bulk-1|idle-pipes"}, t.Output())
+	require.NoError(t, err)
+	var names []string
+	for _, c := range cells(implementations(), o.chooses) {
+		names = append(names, c.String())
+	}
+	require.Equal(t, []string{"call-64B/1/asterisque", "call-64B/1024/asterisque", "bulk-1/1/asterisque", "idle-pipes/10000/asterisque"}, names)
 }
 
 func TestFlagsThatMakeNoSense(t *testing.T) {
@@ -125,6 +141,8 @@ func TestFlagsThatMakeNoSense(t *testing.T) {
 		{"-only (", "missing closing )"},
 		{"quick", `"quick" is not a flag`},
 		{"-guard 6 -json", "-guard measures what it needs"},
+		{"-against old -rounds 9", "-rounds 9: with -against it has to be between 10 and 1000"},
+		{"-against old -json", "-against prints a table of its own"},
 		{"-cpuprofile x", "say which one with -cell"},
 		{"-nonsense", "not defined: -nonsense"},
 	} {
@@ -148,7 +166,7 @@ func TestFlagsThatMakeNoSense(t *testing.T) {
 func TestHelpNamesEveryFlag(t *testing.T) {
 	code, _, stderr := bench(fakes(), "-h")
 	require.Equal(t, 0, code)
-	for _, f := range []string{"-json", "-only", "-impl", "-quick", "-rounds", "-plot", "-guard", "-update", "-cell", "-time", "-cpuprofile"} {
+	for _, f := range []string{"-json", "-only", "-impl", "-quick", "-rounds", "-plot", "-guard", "-against", "-update", "-cell", "-time", "-cpuprofile"} {
 		require.Contains(t, stderr, "\n  "+f)
 	}
 }

@@ -69,12 +69,12 @@ func (c cell) String() string {
 }
 
 // cells returns what there is to measure in the order of the table; the implementations of one workload with so many callers are neighbours. chosen says which.
-func cells(impls []*impl, chosen func(*workload, *impl) bool) []cell {
+func cells(impls []*impl, chosen func(w *workload, callers int, i *impl) bool) []cell {
 	var list []cell
 	for _, w := range workloads() {
 		for _, n := range w.callers {
 			for _, i := range impls {
-				if chosen(w, i) && w.can(i, n) && !slices.Contains(i.without, w.name) {
+				if chosen(w, n, i) && w.can(i, n) && !slices.Contains(i.without, w.name) {
 					list = append(list, cell{w, n, i})
 				}
 			}
@@ -85,7 +85,7 @@ func cells(impls []*impl, chosen func(*workload, *impl) bool) []cell {
 
 // findCell returns the cell with a name.
 func findCell(name string, impls []*impl) (cell, error) {
-	for _, c := range cells(impls, func(*workload, *impl) bool { return true }) {
+	for _, c := range cells(impls, func(*workload, int, *impl) bool { return true }) {
 		if c.String() == name {
 			return c, nil
 		}
