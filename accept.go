@@ -17,6 +17,8 @@ type Grant struct {
 	Inbound     limits.Limits      // of what it sends and the application has not taken
 	Outbound    limits.Limits      // of what it is sent and has not been given to the Wire
 	MaxPriority *priority.Priority // the highest that its calls get
+
+	plan limits.Plan // what is promised to it
 }
 
 // authorise asks the application about the peer.
@@ -56,6 +58,9 @@ func (g *Grant) complete(cfg *config) (err error) {
 	}
 	if g.Inbound, err = g.Inbound.Check(); err == nil {
 		g.Outbound, err = g.Outbound.Check()
+	}
+	if err == nil {
+		g.plan, err = cfg.planFor(g.Inbound)
 	}
 	if err != nil {
 		return codec.ErrUnavailable.Withf("what the application grants this peer does not fit: %v", err)

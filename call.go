@@ -14,7 +14,7 @@ import (
 type call struct {
 	port
 	priority priority.Priority
-	window   *callWindow    // that of the function; nil without
+	permit   permit         // what the call holds until its end
 	open     outbox.Message // belongs to the outbox until it has departed
 	done     chan struct{}  // holds one token once result or abort is set
 	abort    *Abort
@@ -59,8 +59,8 @@ func newCall(s *Session, cfg *callConfig, own bool) *call {
 // free ends c and gives it back. The result is gone then, unless it is the application's.
 func (c *call) free() {
 	pool := &c.s.node.calls
-	c.window.leave()
-	c.port, c.window, c.abort = port{}, nil, nil
+	c.s.over(&c.permit)
+	c.port, c.permit, c.abort = port{}, permit{}, nil
 	c.open.Payload, c.open.Meta = nil, nil
 	if c.result = nil; cap(c.buf) > keepResult {
 		c.buf = nil
@@ -77,13 +77,14 @@ func (c *call) do(ctx context.Context, function uint16, name string, params []by
 	}
 	c.open.Function, c.open.Payload = function, params
 	var a *Abort
-	if c.nest, c.window, a = c.s.permit(ctx, &c.open, cfg); a != nil {
+	if c.permit, a = c.s.permit(ctx, &c.open, cfg, nil); a != nil {
 		return a
 	}
+	c.nest = c.permit.nest
 	write, err := c.s.out.Enter(&c.flow, &c.open)
 	if err != nil {
-		c.s.outbound.Remove(1, len(params))
-		c.unsent()
+		c.s.outbound.Remove(1, int(c.open.Held))
+		c.s.unsent(&c.permit)
 		return codec.AbortOf(c.s.sendError(err))
 	}
 	if write {
@@ -130,8 +131,12 @@ func (c *call) doWithin(ctx context.Context, function uint16, name string, param
 // giveUp ends the call because of ctx, unless it has ended by itself.
 func (c *call) giveUp(ctx context.Context) *Abort {
 	a := contextError(ctx)
+	departed, unsent := c.s.out.Cancel(&c.flow, givenUp(a))
+	if unsent {
+		c.s.unsent(&c.permit)
+	}
 	switch {
-	case !c.cancel(outbox.Ended):
+	case !departed:
 		select {
 		case <-c.done: // the session ended first, and discarded the Open
 			return c.abort
@@ -154,18 +159,12 @@ func (c *call) Depart(id uint64) {
 
 // Discard implements outbox.Departer: the call was not sent.
 func (c *call) Discard(why outbox.Reason) {
-	c.abort = c.discarded(why)
+	c.abort = c.s.discarded(&c.permit, why)
 	c.done <- struct{}{}
 }
 
 // block implements endpoint. A unary call has no use for Blocks.
 func (c *call) block(codec.Block) error { return nil }
-
-// credit implements endpoint.
-func (c *call) credit(uint64) {}
-
-// stop implements endpoint.
-func (c *call) stop() {}
 
 // closed implements endpoint.
 func (c *call) closed(m codec.Close) {

@@ -90,22 +90,11 @@ func (s *Session) Outstanding(function uint16) Outstanding {
 	return Outstanding{Window: w.size, Calls: w.calls, Waiting: w.queue.Len()}
 }
 
-// enterWindow waits for room in the window of a function, if there is one, and returns it. A call that is made within one of the same function needs none: that one may be
-// waiting for it.
-func (s *Session) enterWindow(ctx context.Context, function uint16, lends *enclosure, front bool) (*callWindow, *Abort) {
+// enterWindow waits for room in the window of a function, if there is one, and returns it. It is not for calls within others, which may be waited for by one that holds its room.
+func (s *Session) enterWindow(ctx context.Context, function uint16, front bool) (*callWindow, *Abort) {
 	w := s.windows[function]
 	if w == nil {
 		return nil, nil
-	}
-	if lends != nil {
-		for e := lends.by.nest; e != nil; e = e.by.nest {
-			if e.function == function {
-				return nil, nil
-			}
-			if e.by == nil {
-				break
-			}
-		}
 	}
 	if a := w.enter(ctx, s, front); a != nil {
 		return nil, a

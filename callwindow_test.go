@@ -268,10 +268,10 @@ func TestOptionsThatDoNotFitAreNamed(t *testing.T) {
 		"WithWorkers: 0 is below 1":                         asterisque.WithWorkers(0),
 		"WithNodeWorkers: -1 is negative":                   asterisque.WithNodeWorkers(-1),
 		"WithMaxWaiting: -1 is negative":                    asterisque.WithMaxWaiting(-1),
-		"Min:-1 Max:0} has a negative size":                 asterisque.WithWindow(pipe.Window{Min: -1}),
+		"WithWindow: -1 is negative":                        asterisque.WithWindow(-1),
 	}
 	if large := uint64(pipe.MaxWindow) + 1; uint64(math.MaxInt) >= large { // where an int has 64 bits
-		tests["has a size above 4294967295"] = asterisque.WithWindow(pipe.Window{Max: int(large)})
+		tests["WithWindow: 4294967296 is above 4294967295"] = asterisque.WithWindow(int(large))
 	}
 	for want, opt := range tests {
 		_, err := asterisque.NewNode(opt).Dial(background, "tcp://127.0.0.1:1")

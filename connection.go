@@ -222,9 +222,10 @@ func (c *Connection) run() {
 	defer close(c.over)
 	defer c.node.release(c)
 	var s *Session
+	var until time.Time // when s cannot be resumed any more; zero without s
 	back := backoff{first: c.how.First, most: c.how.Most}
 	for c.ctx.Err() == nil {
-		next, err := c.connect(s, &back)
+		next, err := c.connect(s, until, &back)
 		if err != nil {
 			c.end(err)
 			break
@@ -232,10 +233,11 @@ func (c *Connection) run() {
 		s = next
 		begin := time.Now()
 		c.set(s, Connected, nil)
-		if err := c.watch(s); err != nil { // the session is over
+		if err := c.watch(s); err != nil { // the session is over, or away
+			until = time.Now().Add(s.cfg.resumeFor)
 			if s.ctx.Err() != nil {
 				<-s.gone
-				s = nil
+				s, until = nil, time.Time{}
 			}
 			if s == nil && c.leaving.Load() {
 				c.end(codec.ErrSessionClosed.Withf("the connection was shut down by this side"))
@@ -246,7 +248,7 @@ func (c *Connection) run() {
 		if time.Since(begin) >= steady {
 			back.step = 0 // it held: the next loss is another matter
 		} else {
-			c.rest(back.next())
+			c.rest(back.nextBefore(until))
 		}
 	}
 	if s != nil {

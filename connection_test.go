@@ -91,6 +91,43 @@ func TestAPeerThatAcceptsAndClosesIsNotCalledAllTheTime(t *testing.T) {
 	}
 }
 
+func TestTheLastAttemptLiesWithinTheTimeToResume(t *testing.T) {
+	for _, outage := range []time.Duration{1500 * time.Millisecond, 2500 * time.Millisecond, 2950 * time.Millisecond} {
+		t.Run(outage.String(), func(t *testing.T) {
+			for range 10 { // there is some chance in it
+				synctest.Test(t, func(t *testing.T) {
+					conn, l, _, _ := link(t, echoService(), asterisque.Reconnect{}, asterisque.WithResume(3*time.Second))
+					s := conn.Session()
+					for range 2 { // after a short life too, which is followed by a rest
+						l.failWith(errBroken)
+						l.cut()
+						time.Sleep(outage)
+						l.failWith(nil)
+						time.Sleep(3*time.Second - outage)
+						synctest.Wait()
+						require.True(t, s == conn.Session(), "it was resumed")
+						_, err := echo.Call(background, conn, "")
+						require.NoError(t, err)
+					}
+					conn.Close()
+				})
+			}
+		})
+	}
+}
+
+func TestASessionThatIsNotResumedCostsFewAttemptsMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn, l, _, _ := link(t, echoService(), asterisque.Reconnect{}, asterisque.WithResume(3*time.Second))
+		l.failWith(errBroken)
+		l.cut()
+		time.Sleep(time.Minute)
+		require.Error(t, conn.Session().Err())
+		require.Less(t, len(l.attempts()), 40, "with 5 seconds in between, at the end")
+		conn.Close()
+	})
+}
+
 func TestConnectingEndsWithItsContextOrItsTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		ctx    time.Duration

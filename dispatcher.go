@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/fifo"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/pipe"
 )
 
 // dispatcher runs the calls of one session: at most limit at once, the others by priority, and in the order of their arrival.
@@ -15,20 +16,30 @@ import (
 // workers as there are processors instead of one goroutine switch each, while calls that block never hold up others.
 //
 // A call waits in one place at a time: in the line of its key, until it is its turn (see keys); here, until a worker is free; and for a function that must not run too
-// often at once, until another call of it has ended (see gate). Wherever it waits, it leaves at once when its caller gives up.
+// often at once, until another call of it has ended (see gate). Wherever it waits, it leaves at once when its caller gives up. A call that is made within another one
+// waits for no worker: one is lent to it.
 type dispatcher struct {
 	s     *Session // fixed
-	limit int      // fixed
+	limit int      // fixed, as nestedCalls and nestedRoom
+	room  int      // bytes that running calls may hold; fixed
+
+	nestedCalls, nestedRoom int // how many calls within calls may be here, and their cost; 0: any number
 
 	mu      sync.Mutex
-	ready   line                   // guarded by mu, as all below: calls that wait for a worker
-	behind  fifo.Queue[*enclosure] // those whose own worker is at work while calls wait; each once
-	gated   map[*gate]*parked      // calls that wait for their function
-	opens   openWindow
-	waiting int  // calls that nobody has taken yet, wherever they wait
-	running int  // calls that workers have taken
-	active  int  // workers here, running or waking
-	waking  bool // one of them has yet to take its first call
+	ready   line              // guarded by mu, as all below: calls that wait for a worker
+	large   line              // those whose turn it was, and for whose parameters there was no room
+	gated   map[*gate]*parked // calls that wait for their function
+	opens   limits.Opens
+	served  uint64 // calls that have arrived
+	waiting int    // calls that nobody has taken yet, wherever they wait
+	running int    // calls that workers have taken, and those whose answers wait to leave
+	active  int    // workers here, running or waking
+	waking  bool   // one of them has yet to take its first call
+	parked  int    // answers of calls that had a worker, which wait to leave
+	away    int    // answers of calls that were answered by the reader, which do
+	holding int    // bytes that running calls hold: parameters, and answers that wait to leave
+	nested  int    // calls within calls that are here
+	inner   int    // what they cost
 
 	mostWaiting, mostRunning int // at their highest
 
@@ -38,14 +49,61 @@ type dispatcher struct {
 // minRetryAfter is the least that a refused caller is advised to wait.
 const minRetryAfter = 10 * time.Millisecond
 
-// refuse counts a call of the peer that will not be put, and reports false if the window did not allow it.
-func (d *dispatcher) refuse(nested bool) (ok bool) {
+// smallParams is the size of parameters, in bytes, up to which a call has the last eighth of the room for running calls: large ones that sleep do not stop small ones.
+const smallParams = 4 << 10
+
+// cost returns what the Open of c has cost of the room for Opens.
+func (c *incoming) cost() uint64 {
+	t := &c.s.terms
+	cost := uint64(c.size) + t.Overhead
+	if c.stream {
+		cost += t.Early
+	}
+	if c.rare != nil {
+		cost += uint64(c.rare.strings)
+	}
+	return cost
+}
+
+// arrive counts an Open, and returns why it has to be refused if it has.
+func (d *dispatcher) arrive(cost uint64, nested bool) *Abort {
 	d.mu.Lock()
-	ok = nested || d.opens.arrive()
-	grant := d.opens.take(nested)
+	defer d.mu.Unlock()
+	return d.arriveLocked(cost, nested)
+}
+
+func (d *dispatcher) arriveLocked(cost uint64, nested bool) *Abort {
+	d.served++
+	switch {
+	case !nested:
+		if !d.opens.Arrive(cost) {
+			return errOpensWindow
+		}
+		return nil
+	case d.nestedCalls > 0 && d.nested >= d.nestedCalls, d.nestedRoom > 0 && d.inner+int(cost) > d.nestedRoom:
+		return codec.ErrOverloaded.Withf("%d calls run within calls here, which cost %d bytes, and there is no room for more", d.nested, d.inner)
+	}
+	d.nested++
+	d.inner += int(cost)
+	return nil
+}
+
+// giveBack returns the room of an Open that nobody needs any more.
+func (d *dispatcher) giveBack(cost uint64, nested bool) {
+	d.mu.Lock()
+	grant := d.giveBackLocked(cost, nested)
 	d.mu.Unlock()
 	d.grant(grant)
-	return ok
+}
+
+func (d *dispatcher) giveBackLocked(cost uint64, nested bool) (grant uint64) {
+	if nested {
+		d.nested--
+		d.inner -= int(cost)
+		return 0
+	}
+	d.opens.Return(cost)
+	return d.opens.Grant(d.waiting+d.away == 0)
 }
 
 func (d *dispatcher) grant(total uint64) {
@@ -54,35 +112,53 @@ func (d *dispatcher) grant(total uint64) {
 	}
 }
 
-// beginInline notes that the reader is about to run c. It reports false if that ended meanwhile, with the session.
-func (d *dispatcher) beginInline(c *incoming) bool {
+// beginInline notes that the reader is about to run c, or returns why it is not: it has to be refused, or nil if it ended meanwhile, with the session.
+func (d *dispatcher) beginInline(c *incoming) (ok bool, refused *Abort) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if c.state != arrives {
-		return false
+		return false, nil
+	}
+	if !c.counted() {
+		if refused = d.arriveLocked(c.cost(), c.nested()); refused != nil {
+			c.state = left
+			return false, refused
+		}
 	}
 	c.state = runs
-	return true
+	return true, nil
 }
 
 // put takes over c, which has just arrived. If too many calls wait already, it refuses the least urgent one, which may be c.
 func (d *dispatcher) put(c *incoming) {
 	d.mu.Lock()
-	allowed := c.nested() || d.opens.arrive()
-	if c.state != arrives {
+	var refused *Abort
+	if c.state == arrives && !c.counted() {
+		refused = d.arriveLocked(c.cost(), c.nested())
+	}
+	if c.state != arrives || refused != nil {
+		c.state = left
+		var grant uint64
+		if c.counted() {
+			grant = d.giveBackLocked(c.cost(), c.nested())
+		}
 		d.mu.Unlock()
-		c.Taken(1, len(c.params))
-		if m := c.memory(); m != nil {
+		d.grant(grant)
+		c.taken()
+		c.freeParams()
+		if refused != nil {
+			c.refuse(refused)
+		} else if m := c.memory(); m != nil {
 			d.s.node.once.refuse(m)
 		}
 		return
 	}
 	excess := d.excessLocked(c)
-	c.state = waits
+	c.state = inHand
 	d.waiting++
-	if !allowed || excess == c {
+	if excess == c {
 		d.mu.Unlock()
-		d.giveUp(c, allowed)
+		d.giveUp(c)
 		return
 	}
 	if excess == nil {
@@ -96,16 +172,24 @@ func (d *dispatcher) put(c *incoming) {
 	d.mu.Unlock()
 	d.s.node.workers.start(j, wake)
 	if excess != nil {
-		d.giveUp(excess, true)
+		d.giveUp(excess)
 	}
-	if c.handler.keys != nil && c.handler.keys.enter(c) {
-		d.queue(c)
+	if k := c.handler.keys; k != nil {
+		turn, holder := k.enter(c)
+		if turn {
+			d.queue(c)
+		} else if holder != nil {
+			holder.s.calls.lend(holder)
+		}
+	}
+	if g := c.handler.gate; g != nil && c.nested() {
+		g.lend()
 	}
 }
 
 // excessLocked returns the call that has to be refused for c to find room, c itself if all others are as urgent, and nil if there is room.
 func (d *dispatcher) excessLocked(c *incoming) *incoming {
-	if most := d.s.cfg.maxWaiting; most == 0 || d.waiting < most || c.lent() {
+	if most := d.s.cfg.maxWaiting; most == 0 || d.waiting < most || c.nested() {
 		return nil // a call that is made within another one waits for nobody, and that one would be in vain without it
 	}
 	if other := d.ready.lessUrgent(c.priority); other != nil {
@@ -114,14 +198,10 @@ func (d *dispatcher) excessLocked(c *incoming) *incoming {
 	return c
 }
 
-// giveUp refuses c, which waits, because there are too many, or more than were allowed.
-func (d *dispatcher) giveUp(c *incoming, allowed bool) {
-	switch {
-	case d.leave(c) != waits:
-	case allowed:
+// giveUp refuses c, which waits, because there are too many.
+func (d *dispatcher) giveUp(c *incoming) {
+	if d.leave(c).waits() {
 		c.refuse(codec.OverloadedFor(max(time.Duration(d.lastWait.Load()), minRetryAfter), "too many calls wait here"))
-	default:
-		c.refuse(errOpensWindow)
 	}
 }
 
@@ -135,47 +215,115 @@ func (d *dispatcher) queue(c *incoming) {
 
 // queueLocked is queue; j is to be started if wake is true.
 func (d *dispatcher) queueLocked(c *incoming) (j job, wake bool) {
-	if c.state != waits {
+	switch {
+	case !c.state.waits():
+		return j, false
+	case c.nested():
+		return d.lendLocked(c)
+	}
+	d.ready.push(c)
+	return job{d: d}, d.wakeLocked()
+}
+
+// lend lends a worker to c, for whose end a call within another one waits, if c itself waits for one.
+func (d *dispatcher) lend(c *incoming) {
+	d.mu.Lock()
+	if c.state != inReady && c.state != inLarge || !d.entersLocked(c) {
+		d.mu.Unlock()
+		return // it waits for something else, or not at all
+	}
+	in := d.lineLocked(c)
+	d.beginLocked(c)
+	in.left()
+	d.mu.Unlock()
+	d.s.node.workers.start(job{d: d, call: c}, true)
+}
+
+// entersLocked reports whether c may run as far as the gate of its function goes.
+func (d *dispatcher) entersLocked(c *incoming) bool {
+	g := c.handler.gate
+	if g == nil || c.gated || c.encloses(nil) {
+		return true
+	}
+	c.gated = g.tryEnter()
+	return c.gated
+}
+
+// lineLocked returns the line in which c waits, or nil if it is in none.
+func (d *dispatcher) lineLocked(c *incoming) *line {
+	switch c.state {
+	case inReady:
+		return &d.ready
+	case inLarge:
+		return &d.large
+	case inGate:
+		return &d.gated[c.handler.gate].calls
+	}
+	return nil
+}
+
+// lendLocked lets c run on a worker beyond the limit, if its function allows it now.
+func (d *dispatcher) lendLocked(c *incoming) (j job, wake bool) {
+	if !c.state.waits() || !d.passLocked(c) {
 		return j, false
 	}
-	e := c.nest
-	switch {
-	case !c.lent():
-		d.ready.push(c)
-	case !e.busy:
-		e.calls.push(c)
-		e.busy = true
-		return job{d: d, within: e}, true
-	default: // busy perhaps for long: any worker may take c
-		e.calls.push(c)
-		if !e.behind {
-			e.behind = true
-			d.behind.Push(e)
-		}
+	d.beginLocked(c)
+	return job{d: d, call: c}, true
+}
+
+// beginLocked notes that a worker is about to run c.
+func (d *dispatcher) beginLocked(c *incoming) {
+	c.state = runs
+	d.waiting--
+	d.running++
+	d.mostRunning = max(d.mostRunning, d.running)
+	d.holding += int(c.size)
+	if c.gated {
+		c.handler.gate.begun(c)
 	}
-	return job{d: d}, d.wakeLocked()
+}
+
+// runLent runs one call on a worker that was lent to it.
+func (d *dispatcher) runLent(k *scratch, c *incoming) {
+	var h limits.Hold
+	if c.pipe != nil && d.s.terms.Room != nil {
+		d.s.terms.Room.Lend(&h)
+	}
+	if !c.nested() { // its worker is lent, but its Open was not
+		d.giveBack(c.cost(), false)
+	}
+	c.begin(h)
+	c.run(k)
+	d.done(c, false)
 }
 
 // work runs calls on the goroutine of a worker until none waits, and then the worker has left. It also returns true when it has to stand back for other sessions first.
 func (d *dispatcher) work(k *scratch, j job, crowded *atomic.Bool) (again bool) {
+	if j.call != nil {
+		d.runLent(k, j.call)
+		return false
+	}
 	var last *incoming
 	for woken := true; ; woken = false {
-		if j.within == nil && d.s.node.workers.limit > 0 && d.s.mustWaitOutbound() {
-			d.waitElsewhere(woken, last)
+		if d.s.terms.Room == nil {
+			if d.s.node.workers.limit > 0 && d.s.mustWaitOutbound() {
+				d.waitElsewhere(woken, last)
+				return false
+			}
+			d.s.waitOutbound()
+		}
+		t := d.take(woken, last)
+		if t.call == nil {
 			return false
 		}
-		d.s.waitOutbound()
-		c, wake, grant := d.take(j.within, woken, last)
-		if c == nil {
-			return false
-		}
-		d.s.node.workers.start(job{d: d}, wake)
-		d.grant(grant)
-		c.Taken(1, len(c.params))
+		d.s.node.workers.start(job{d: d}, t.wake)
+		d.grant(t.grant)
+		c := t.call
+		c.begin(t.hold)
 		c.run(k)
-		yield := j.within == nil && crowded.Load()
+		yield := crowded.Load()
 		if last = c; yield || c.holds() {
-			d.done(c)
+			d.done(c, true)
 			last = nil
 		}
 		if yield {
@@ -189,7 +337,7 @@ func (d *dispatcher) work(k *scratch, j job, crowded *atomic.Bool) (again bool) 
 func (d *dispatcher) standBack() (again bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.waking || d.ready.len()+d.behind.Len() == 0 {
+	if d.waking || d.ready.len()+d.large.len() == 0 || d.active+d.parked > d.limit {
 		d.active--
 		return false
 	}
@@ -201,7 +349,7 @@ func (d *dispatcher) standBack() (again bool) {
 // as for take.
 func (d *dispatcher) waitElsewhere(woken bool, last *incoming) {
 	if last != nil {
-		d.done(last)
+		d.done(last, true)
 	}
 	if !woken && !d.standBack() {
 		return
@@ -212,56 +360,73 @@ func (d *dispatcher) waitElsewhere(woken bool, last *incoming) {
 	}()
 }
 
-// take returns the next call, or nil if none waits, and then the worker has left. last is the call that the worker has run before, or nil. wake says that another worker is to be woken,
-// grant what the peer is to be granted.
-func (d *dispatcher) take(e *enclosure, woken bool, last *incoming) (c *incoming, wake bool, grant uint64) {
+// taken is a call that a worker has taken.
+type taken struct {
+	call  *incoming   // nil if none waits, and then the worker has left
+	hold  limits.Hold // the window of its Blocks
+	wake  bool        // another worker is to be woken
+	grant uint64      // what the peer is to be granted
+}
+
+// take returns the next call. last is the call that the worker has run before, or nil.
+func (d *dispatcher) take(woken bool, last *incoming) (t taken) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if last != nil {
-		d.running--
-		last.state = left
+		d.endLocked(last)
 	}
-	if e == nil && woken {
+	if woken {
 		d.waking = false
 	}
-	for c = d.nextLocked(e); c != nil && !d.passLocked(c); c = d.nextLocked(e) {
+	if d.active+d.parked <= d.limit {
+		t.call = d.nextLocked(&t.hold)
 	}
-	if c == nil {
-		if e != nil {
-			e.busy = false
-		} else {
-			d.active--
-		}
-		return nil, false, 0
+	if t.call == nil {
+		d.active--
+		return t
 	}
-	c.state = runs
-	d.waiting--
-	d.running++
-	d.mostRunning = max(d.mostRunning, d.running)
-	return c, e == nil && d.ready.len()+d.behind.Len() > 0 && d.wakeLocked(), d.opens.take(c.nested())
+	d.beginLocked(t.call)
+	t.grant = d.giveBackLocked(t.call.cost(), false)
+	t.wake = d.pokeLocked()
+	return t
 }
 
-// nextLocked returns the next call within e, or, if e is nil, the next one of all: first those that hold up another call.
-func (d *dispatcher) nextLocked(e *enclosure) *incoming {
-	if e != nil {
-		c := e.calls.pop()
-		if c == nil && e.behind {
-			e.behind = false
-			d.behind.Filter(func(o **enclosure) bool { return *o != e })
-		}
-		return c
+// nextLocked returns the next call that may run, with its window in h.
+func (d *dispatcher) nextLocked(h *limits.Hold) *incoming {
+	if c := d.large.first(); c != nil && !d.ready.above(c.priority) && d.roomLocked(c, h) {
+		return d.large.pop()
 	}
-	for d.behind.Len() > 0 {
-		e := d.behind.Pop()
-		c := e.calls.pop()
-		if e.behind = e.calls.len() > 0; e.behind {
-			d.behind.Push(e)
-		}
-		if c != nil {
+	for {
+		c := d.ready.pop()
+		switch {
+		case c == nil:
+			return nil
+		case !d.passLocked(c):
+		case d.roomLocked(c, h):
 			return c
+		default:
+			d.large.push(c)
 		}
 	}
-	return d.ready.pop()
+}
+
+// roomLocked reports whether there is room for what c holds while it runs, and takes the window of its Blocks.
+func (d *dispatcher) roomLocked(c *incoming, h *limits.Hold) bool {
+	most := d.room
+	if c.size > smallParams {
+		most -= most / 8
+	}
+	if d.holding > 0 && d.holding+int(c.size) > most {
+		return false // one always fits
+	}
+	if c.pipe == nil || !c.stream || d.s.terms.Room == nil || d.s.terms.Room.Begin(h) {
+		return true
+	}
+	if d.running == 0 { // limits became smaller than what was promised
+		d.s.terms.Room.Lend(h)
+		return true
+	}
+	return false
 }
 
 // passLocked reports whether c may run as far as the gate of its function goes. Otherwise it waits there.
@@ -270,7 +435,7 @@ func (d *dispatcher) passLocked(c *incoming) bool {
 	if g == nil || c.gated || c.encloses(nil) {
 		return true
 	}
-	p := g.enter(d, d.gated[g])
+	p := g.enter(d, d.gated[g], c.nested())
 	if c.gated = p == nil; c.gated {
 		return true
 	}
@@ -297,8 +462,12 @@ func (d *dispatcher) admit(g *gate, p *parked) (ok, another bool) {
 	} else {
 		delete(d.gated, g)
 	}
+	behind := g.placed(c)
 	d.mu.Unlock()
 	d.queue(c)
+	if behind {
+		d.lend(c)
+	}
 	return true, another
 }
 
@@ -310,25 +479,94 @@ func (d *dispatcher) unparkLocked(g *gate) {
 	}
 }
 
-// done is called when c has run.
-func (d *dispatcher) done(c *incoming) {
+// done is called when c has run. owned says that its worker was not lent.
+func (d *dispatcher) done(c *incoming, owned bool) {
 	d.mu.Lock()
-	d.running--
+	d.endLocked(c)
 	gated := c.gated
-	c.state = left
+	wake := !owned && d.pokeLocked()
 	d.mu.Unlock()
+	d.s.node.workers.start(job{d: d}, wake)
 	d.release(c, gated)
+}
+
+// endLocked notes that the handler of c has returned.
+func (d *dispatcher) endLocked(c *incoming) {
+	c.state = left
+	d.running--
+	d.holding -= int(c.size)
+}
+
+// pokeLocked notes that one more worker is coming, if one has something to do.
+func (d *dispatcher) pokeLocked() bool {
+	if d.ready.len() == 0 {
+		c := d.large.first()
+		if c == nil || d.holding > 0 && d.holding+int(c.size) > d.room {
+			return false
+		}
+	}
+	return d.wakeLocked()
+}
+
+// park notes that an answer, which holds so many bytes, waits to leave. If its call had a worker it counts as one of the running calls.
+func (d *dispatcher) park(held int, ran bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.holding += held
+	if ran {
+		d.parked++
+		d.running++
+	} else {
+		d.away++
+	}
+}
+
+// unpark is called when an answer that was parked has left.
+func (d *dispatcher) unpark(held int, ran bool) {
+	d.mu.Lock()
+	d.holding -= held
+	if ran {
+		d.parked--
+		d.running--
+	} else {
+		d.away--
+	}
+	wake := d.pokeLocked()
+	d.mu.Unlock()
+	d.s.node.workers.start(job{d: d}, wake)
+}
+
+// shelter sets bytes of the room for running calls aside for a Block that nobody waits for any more, or reports false. A negative number gives them back.
+func (d *dispatcher) shelter(bytes int) bool {
+	d.mu.Lock()
+	if bytes > 0 && d.holding+bytes > d.room {
+		d.mu.Unlock()
+		return false
+	}
+	d.holding += bytes
+	wake := bytes < 0 && d.pokeLocked()
+	d.mu.Unlock()
+	d.s.node.workers.start(job{d: d}, wake)
+	return true
 }
 
 // queued reports whether c waits to be run.
 func (d *dispatcher) queued(c *incoming) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return c.state == waits
+	return c.state.waits()
 }
 
 // holds reports whether others may wait for the end of c.
 func (c *incoming) holds() bool { return c.handler.keys != nil || c.handler.gate != nil }
+
+// begin is called when a worker is about to run c: its Open does not wait any more, and its Blocks have a window of their own.
+func (c *incoming) begin(h limits.Hold) {
+	c.taken()
+	if c.pipe != nil {
+		(*pipe.End)(c.pipe).BeginHandler(h)
+	}
+}
 
 // leave takes c out of wherever it waits, because its caller gave up, the session ended, or too many wait. What it held is free then. It returns how far c had got before; if
 // c did not wait, it does nothing but keep one that arrives from getting further.
@@ -338,23 +576,27 @@ func (d *dispatcher) leave(c *incoming) (before place) {
 	if before == arrives {
 		c.state = left
 	}
-	if before != waits {
+	if !before.waits() {
 		d.mu.Unlock()
 		return before
 	}
+	in := d.lineLocked(c)
 	c.state = left
 	d.waiting--
-	if c.in != nil {
-		c.in.left()
-		if c.handler.gate != nil {
+	if in != nil {
+		in.left()
+		if before == inGate {
+			if c.nested() {
+				c.handler.gate.goneNested()
+			}
 			d.unparkLocked(c.handler.gate)
 		}
 	}
 	gated := c.gated
-	grant := d.opens.take(c.nested())
+	grant := d.giveBackLocked(c.cost(), c.nested())
 	d.mu.Unlock()
 	d.grant(grant)
-	c.Taken(1, len(c.params))
+	c.taken()
 	c.freeParams()
 	d.release(c, gated)
 	return before
@@ -363,18 +605,22 @@ func (d *dispatcher) leave(c *incoming) (before place) {
 // release gives back what c, which has left, held: its place at the gate of its function, and its turn.
 func (d *dispatcher) release(c *incoming, gated bool) {
 	if gated {
+		c.handler.gate.begun(c)
 		c.handler.gate.leave()
 	}
-	if c.handler.keys != nil {
-		if next := c.handler.keys.leave(c); next != nil {
+	if k := c.handler.keys; k != nil {
+		if next, behind := k.leave(c); next != nil {
 			next.s.calls.queue(next)
+			if behind {
+				next.s.calls.lend(next)
+			}
 		}
 	}
 }
 
 // wakeLocked notes that one more worker is coming, if that is useful and allowed.
 func (d *dispatcher) wakeLocked() bool {
-	if d.waking || d.active >= d.limit {
+	if d.waking || d.active+d.parked >= d.limit {
 		return false
 	}
 	d.waking = true
@@ -382,9 +628,23 @@ func (d *dispatcher) wakeLocked() bool {
 	return true
 }
 
+// resize changes the room for Opens.
+func (d *dispatcher) resize(p *limits.Plan) {
+	d.mu.Lock()
+	d.opens.SetPlan(p)
+	grant := d.opens.Grant(d.waiting+d.away == 0)
+	wake := d.pokeLocked()
+	d.mu.Unlock()
+	d.grant(grant)
+	d.s.node.workers.start(job{d: d}, wake)
+}
+
 // load fills in what the statistics want to know.
 func (d *dispatcher) load(st *Stats) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	st.Waiting, st.Running, st.MostWaiting, st.MostRunning, st.Served = d.waiting, d.running, d.mostWaiting, d.mostRunning, d.opens.received
+	st.Waiting, st.Running, st.MostWaiting, st.MostRunning, st.Served = d.waiting, d.running, d.mostWaiting, d.mostRunning, d.served
+	st.Parked, st.Holding = d.parked+d.away, d.holding
+	st.Opens = Share{Room: d.opens.Room(), Promised: d.opens.Promised(), Held: d.opens.Held()}
+	st.Nested = Share{Room: d.nestedRoom, Promised: d.nestedRoom, Held: d.inner}
 }

@@ -69,7 +69,8 @@
 //
 // The handler's context also ends with the session, and when the handler returns. A handler that ignores its context goes on and keeps its worker.
 //
-// [Session.Shutdown] and [Node.Shutdown] end in good order: new calls are refused, those that run finish. Close ends at once.
+// [Session.Shutdown] and [Node.Shutdown] end in good order: new calls are refused, those that run finish. Close ends at once. Calls that the side
+// which goes away has not taken are [Repeatable].
 //
 // # Limits
 //
@@ -85,7 +86,7 @@
 // # What may be dropped
 //
 // Only what the application said may be: a call or a Block whose time to live is over ([WithTTL], [pipe.WithTTL]), and under pressure a part of the Blocks with a
-// loss rate ([WithLoss], [pipe.WithLoss]). The receiver learns from [pipe.Block] how many are missing before each Block, the sender from [WithDropReports] which were
+// loss rate ([WithLoss], [pipe.WithLoss]). The receiver learns from [pipe.Block], and [Pipe.Skipped], how many are missing, the sender from [WithDropReports] which were
 // dropped, and why.
 //
 // A message larger than the peer accepts ([WithMaxMessage]) is refused where it is sent, with ErrTooLarge; the session goes on.

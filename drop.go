@@ -11,7 +11,7 @@ type DropReason uint8
 
 const (
 	DropSessionLost DropReason = DropReason(outbox.Closed)     // the session ended before it left
-	DropExpired     DropReason = DropReason(outbox.Expired)    // its time to live was over before it left
+	DropExpired     DropReason = DropReason(outbox.Expired)    // its time to live, or that of its call, or the deadline of that, was over before it left
 	DropThinned     DropReason = DropReason(outbox.Thinned)    // the session was under pressure, and the loss rate allowed it
 	DropNoFunction  DropReason = DropReason(outbox.NoFunction) // the peer does not have the function that was called
 	DropDraining    DropReason = DropReason(outbox.Draining)   // the peer shuts the session down, and did not take the call

@@ -73,6 +73,42 @@ func TestACallWhoseTimeIsUpBeforeItLeavesIsNeverSent(t *testing.T) {
 	})
 }
 
+func TestWhatIsGivenUpBecauseOfTheTimeIsReportedAsExpired(t *testing.T) {
+	within := func() context.Context {
+		ctx, cancel := context.WithTimeout(background, time.Second)
+		context.AfterFunc(ctx, cancel)
+		return ctx
+	}
+	for name, start := range map[string]func(s *asterisque.Session) *pipe.Pipe{
+		"a call with a deadline": func(s *asterisque.Session) *pipe.Pipe { echo.Call(within(), s, ""); return nil },
+		"a call with a time to live": func(s *asterisque.Session) *pipe.Pipe {
+			echo.Call(background, s, "", asterisque.WithTTL(time.Second))
+			return nil
+		},
+		"a pipe with a deadline": func(s *asterisque.Session) *pipe.Pipe { p, _ := s.Open(within(), 1, nil); return p },
+		"a pipe with a time to live": func(s *asterisque.Session) *pipe.Pipe {
+			p, _ := s.Open(background, 1, nil, asterisque.WithTTL(time.Second))
+			return p
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var seen drops
+				_, s := stuckPeer(t, seen.option())
+				congest(t, s)
+				want := []asterisque.Drop{{Open: true, Reason: asterisque.DropExpired}}
+				if p := start(s); p != nil {
+					_, err := p.Post([]byte("waits"), pipe.WithMarker("mine"))
+					require.NoError(t, err)
+					want = append(want, asterisque.Drop{Reason: asterisque.DropExpired, Marker: "mine"})
+				}
+				time.Sleep(2 * time.Second) // of the bubble
+				require.ElementsMatch(t, want, seen.list())
+			})
+		})
+	}
+}
+
 func TestACallWhoseTimeIsUpBeforeAWorkerIsFreeNeverRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ran := 0

@@ -69,7 +69,7 @@ func TestDurableCallsRunOnceAndInOrder(t *testing.T) {
 				})
 				opts := []asterisque.Option{asterisque.WithWorkers(1)}
 				if seed%2 == 1 {
-					opts = append(opts, asterisque.WithOpensWindow(5))
+					opts = append(opts, littleRoom())
 				}
 				conn, wires, _, _ := link(t, l.svc, asterisque.Reconnect{First: time.Millisecond, Most: 4 * time.Millisecond}, opts...)
 				var all sync.WaitGroup
@@ -249,7 +249,7 @@ func TestAFailureIsAnAnswerToo(t *testing.T) {
 }
 
 func TestWhenMemoryIsFullDurableCallsAreRefusedBeforeTheyRun(t *testing.T) {
-	for name, most := range map[string]limits.Amount{"messages": {Messages: 3}, "bytes": {Bytes: 3*limits.Overhead + 3}} {
+	for name, most := range map[string]limits.Amount{"messages": {Messages: 3}, "bytes": {Bytes: 3*208 + 3}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newLedger(func(_ context.Context, n int) (int, error) { return 0, nil })

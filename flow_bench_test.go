@@ -135,7 +135,7 @@ func flood(t testing.TB, limit limits.Limits, opens int, length time.Duration) (
 		handled.Add(1)
 		return nil, nil
 	})
-	there := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(workers), asterisque.WithInboundLimits(limit), asterisque.WithOpensWindow(opens))
+	there := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(workers), asterisque.WithInboundLimits(limit))
 	here := asterisque.NewNode(asterisque.WithOutboundLimits(limit))
 	t.Cleanup(func() { here.Close(); there.Close() })
 	dialled, accepted := connectNodes(t, here, there)

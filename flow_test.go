@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -63,7 +65,16 @@ func stuckPeerThatSays(t *testing.T, hello codec.Sync, opts ...asterisque.Option
 
 // noWindows leaves a session to its soft and hard limits alone.
 func noWindows() []asterisque.Option {
-	return []asterisque.Option{asterisque.WithWindow(pipe.Window{}), asterisque.WithOpensWindow(0)}
+	return []asterisque.Option{asterisque.WithWindow(0)}
+}
+
+// littleRoom leaves room for some thirty small calls that wait.
+func littleRoom() asterisque.Option { return asterisque.WithInboundLimits(bytesOf(64<<10, 256<<10)) }
+
+// rawText returns n bytes that are a CBOR text.
+func rawText(n int) []byte {
+	b, _ := codec.CBOR.Append(nil, strings.Repeat("x", max(0, n-3)))
+	return b
 }
 
 func messages(soft, hard int) limits.Limits {
@@ -146,7 +157,7 @@ func TestAtTheInboundSoftLimitThePeersSenderIsHeldUp(t *testing.T) {
 	require.Less(t, sent.Load(), int64(20<<20), "what is on its way is bounded by limits and the kernel's buffers")
 	st := accepted.Stats()
 	require.Equal(t, limits.Soft, st.InboundState)
-	require.Less(t, st.Inbound.Bytes, soft+10_000+limits.Overhead+1, "reading has stopped")
+	require.Less(t, st.Inbound.Bytes, soft+10_000+512+1, "reading has stopped")
 	require.Equal(t, limits.Congested, dialled.Stats().OutboundState)
 	slow, ok := accepted.SlowestPipe()
 	require.True(t, ok)
@@ -166,7 +177,7 @@ func TestAtTheInboundSoftLimitThePeersSenderIsHeldUp(t *testing.T) {
 }
 
 func TestAPeerThatFloodsRegardlessIsHeldUpByItsTransport(t *testing.T) {
-	const soft, flood = 100 * (limits.Overhead + 1), 100_000
+	const soft, flood = 100 * 272, 100_000
 	for name, c := range map[string]struct {
 		function uint16
 		message  func(i int) interface{ AppendTo([]byte) []byte }
@@ -189,7 +200,7 @@ func TestAPeerThatFloodsRegardlessIsHeldUpByItsTransport(t *testing.T) {
 				})
 				opts := append(noWindows(), asterisque.WithService(svc), asterisque.WithWorkers(1), asterisque.WithInboundLimits(bytesOf(soft, 2*soft)))
 				p, s := stuckPeer(t, opts...)
-				p.send(&codec.Open{Function: c.function})
+				p.send(&codec.Open{Function: c.function, Meta: codec.Meta{Stream: true}})
 				<-running
 				var sent atomic.Int64
 				flooded := make(chan struct{})
@@ -204,7 +215,7 @@ func TestAPeerThatFloodsRegardlessIsHeldUpByItsTransport(t *testing.T) {
 				require.Less(t, sent.Load(), int64(20_000), "the peer is held up: what it sends stays in the wire")
 				st := s.Stats()
 				require.Equal(t, limits.Soft, st.InboundState)
-				require.LessOrEqual(t, st.Inbound.Bytes, soft+limits.Overhead, "tiny messages cannot hide")
+				require.LessOrEqual(t, st.Inbound.Bytes, soft+512, "tiny messages cannot hide")
 				close(gate)
 				go io.Copy(io.Discard, reading{p.w})
 				<-flooded
@@ -321,12 +332,12 @@ func TestBeyondTheInboundHardLimitThePeerLearnsWhy(t *testing.T) {
 	svc, _, running, _ := gatedService()
 	opts := append(noWindows(), asterisque.WithService(svc), asterisque.WithInboundLimits(limits.Limits{Hard: limits.Amount{Messages: 10}}))
 	p, s := dialRaw(t, opts...)
-	p.send(&codec.Open{Function: 50})
+	p.send(&codec.Open{Function: 50, Meta: codec.Meta{Stream: true}})
 	<-running
 	for range 11 {
 		p.send(&codec.Block{Payload: []byte("x")})
 	}
-	p.wantSessionClose(codec.HardLimit, "inbound: 11 messages, 715 bytes wait, and the limit is 10 messages")
+	p.wantSessionClose(codec.HardLimit, "inbound: 11 messages, 880 bytes wait, and the limit is 10 messages")
 	<-s.Done()
 	require.ErrorIs(t, s.Err(), asterisque.ErrHardLimit)
 }
@@ -337,13 +348,13 @@ func TestASessionThatStandsStillIsClosed(t *testing.T) {
 		defer close(gate)
 		opts := append(noWindows(), asterisque.WithService(svc), asterisque.WithInboundLimits(messages(10, 20)))
 		p, s := stuckPeer(t, opts...)
-		p.send(&codec.Open{Function: 50})
+		p.send(&codec.Open{Function: 50, Meta: codec.Meta{Stream: true}})
 		<-running
 		begin := time.Now()
 		for range 10 {
 			p.send(&codec.Block{Payload: []byte("x")})
 		}
-		p.wantSessionClose(codec.Stalled, "10 messages, 650 bytes wait, and the application has taken none for 1m0s")
+		p.wantSessionClose(codec.Stalled, "10 messages, 800 bytes wait, and the application has taken none for 1m0s")
 		require.Equal(t, time.Minute, time.Since(begin))
 		<-s.Done()
 		require.ErrorIs(t, s.Err(), asterisque.ErrStalled)
@@ -362,7 +373,7 @@ func TestASessionThatMovesALittleIsNotStalled(t *testing.T) {
 		})
 		opts := append(noWindows(), asterisque.WithService(svc), asterisque.WithInboundLimits(messages(10, 20)))
 		p, s := stuckPeer(t, opts...)
-		p.send(&codec.Open{Function: 50})
+		p.send(&codec.Open{Function: 50, Meta: codec.Meta{Stream: true}})
 		for range 10 {
 			p.send(&codec.Block{Payload: []byte("x")})
 		}
@@ -447,19 +458,22 @@ func TestLimitsChangeOnALiveSession(t *testing.T) {
 func TestOpensBeyondTheirWindowWaitOnTheCallersSide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, started, _ := blockService()
-		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(1), asterisque.WithOpensWindow(4))
+		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(1), littleRoom())
 		defer here.Close()
 		defer there.Close()
 		a, b := wire.Pipe()
 		dialled, accepted := pairOver(t, a, b, here, there)
 		ctx, cancel := context.WithCancel(background)
 		var wg sync.WaitGroup
-		for range 20 {
+		for range 100 {
 			wg.Go(func() { block.Call(ctx, dialled, "") })
 		}
 		synctest.Wait()
 		<-started
-		require.Equal(t, 4, accepted.Stats().Waiting, "one runs, four wait here, and the others there")
+		st := accepted.Stats()
+		require.LessOrEqual(t, st.Opens.Held, st.Opens.Room)
+		require.InDelta(t, st.Opens.Room/513, st.Waiting, 3, "one runs, some wait here, and the others there")
+		require.Equal(t, 99-st.Waiting, dialled.Stats().WaitOpens.Now)
 		cancel()
 		wg.Wait()
 		synctest.Wait()
@@ -470,24 +484,31 @@ func TestOpensBeyondTheirWindowWaitOnTheCallersSide(t *testing.T) {
 
 func TestAnOpenBeyondTheWindowIsRefused(t *testing.T) {
 	svc, started, _ := blockService()
-	p, s := dialRaw(t, asterisque.WithService(svc), asterisque.WithWorkers(1), asterisque.WithOpensWindow(2))
-	open := func(id uint64) { p.send(&codec.Open{Pipe: id, Function: block.Number(), Params: []byte{0x60}}) }
-	open(0)
+	p, s := dialRaw(t, asterisque.WithService(svc), asterisque.WithWorkers(1), littleRoom())
+	open := func(id uint64, params int) {
+		p.send(&codec.Open{Pipe: id, Function: block.Number(), Params: rawText(params)})
+	}
+	open(0, 1)
 	<-started
-	require.Equal(t, codec.Credit{Opens: true, Limit: 3}, p.control(), "one was taken")
-	open(2)
-	open(4)
-	open(6)
-	require.Equal(t, codec.Credit{Opens: true, Limit: 4}, p.control(), "what was refused waits no longer either")
-	c := p.close()
-	require.EqualValues(t, 6, c.Pipe)
+	room := s.Stats().Opens.Room
+	id := uint64(0)
+	for left := room; left >= 0; left -= 4000 + 512 {
+		id += 2
+		open(id, 4000)
+	}
+	c, err := codec.ParseClose(p.frame())
+	for err != nil { // a Credit
+		c, err = codec.ParseClose(p.frame())
+	}
+	require.EqualValues(t, id, c.Pipe)
 	require.Equal(t, codec.WindowViolation, c.Abort.Code)
 	require.NoError(t, s.Err())
 }
 
 // TestNestedCallsAtTheLimitsNeverHang has both peers at their limits, and every handler calls back, eight deep, over a connection without a buffer.
 func TestNestedCallsAtTheLimitsNeverHang(t *testing.T) {
-	windows := []asterisque.Option{asterisque.WithOpensWindow(4)}
+	windows := []asterisque.Option{asterisque.WithInboundLimits(bytesOf(2<<20, 8<<20)), asterisque.WithWorkers(64)}
+	few := append(slices.Clone(windows), asterisque.WithWorkers(4))
 	for _, c := range []struct {
 		name        string
 		workers     int
@@ -497,7 +518,7 @@ func TestNestedCallsAtTheLimitsNeverHang(t *testing.T) {
 		{"with windows", 1024, windows, windows, true},
 		{"without windows", 1024, noWindows(), noWindows(), true},
 		{"with windows on one side", 1024, windows, noWindows(), true},
-		{"with windows and fewer workers than calls are deep", 4, windows, windows, false},
+		{"with windows and fewer workers than calls are deep", 1024, few, few, true},
 		{"without windows and with fewer workers than calls are deep", 4, noWindows(), noWindows(), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -515,7 +536,7 @@ func TestNestedCallsAtTheLimitsNeverHang(t *testing.T) {
 }
 
 func TestNestedCallsAtTheLimitsFinishOverTCP(t *testing.T) {
-	for name, opts := range map[string][]asterisque.Option{"with windows": {asterisque.WithOpensWindow(4)}, "without windows": noWindows()} {
+	for name, opts := range map[string][]asterisque.Option{"with windows": {asterisque.WithInboundLimits(bytesOf(2<<20, 8<<20)), asterisque.WithWorkers(64)}, "without windows": noWindows()} {
 		t.Run(name, func(t *testing.T) {
 			dialled, accepted := connectNodes(t, nestedNode(t, 1024, opts), nestedNode(t, 1024, opts))
 			require.Zero(t, callNested(t, time.Minute, dialled, accepted))

@@ -1,6 +1,8 @@
 package asterisque
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/asterisque-go/asterisque/internal/fifo"
@@ -10,9 +12,11 @@ import (
 //
 // Its lock may be taken with that of a dispatcher held, not the other way round.
 type gate struct {
-	mu    sync.Mutex
-	free  int                 // guarded by mu, as all below
-	queue fifo.Queue[*parked] // each once
+	mu     sync.Mutex
+	free   int                    // guarded by mu, as all below
+	queue  fifo.Queue[*parked]    // each once
+	idle   map[*incoming]struct{} // calls that have a place here, and wait for a worker
+	nested int                    // calls within calls that wait for a place
 }
 
 // parked are the calls of one session that wait for one gate.
@@ -23,8 +27,9 @@ type parked struct {
 	queued bool // guarded by the lock of the gate: it is in the queue
 }
 
-// enter takes a free place. If there is none, it returns the calls of d that wait, p or, if that is nil, new ones, to which another one is to be added.
-func (g *gate) enter(d *dispatcher, p *parked) *parked {
+// enter takes a free place. If there is none, it returns the calls of d that wait, p or, if that is nil, new ones, to which another one is to be added; nested says that
+// this one is made within another call.
+func (g *gate) enter(d *dispatcher, p *parked, nested bool) *parked {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.free > 0 {
@@ -32,10 +37,65 @@ func (g *gate) enter(d *dispatcher, p *parked) *parked {
 		return nil
 	}
 	if p == nil {
-		p = &parked{d: d}
+		p = &parked{d: d, calls: line{is: inGate}}
+	}
+	if nested {
+		g.nested++
 	}
 	g.queueLocked(p)
 	return p
+}
+
+// tryEnter takes a free place, or reports false.
+func (g *gate) tryEnter() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.free == 0 {
+		return false
+	}
+	g.free--
+	return true
+}
+
+// placed notes that c, which has waited, has got a place, and waits for a worker now. It reports whether a call within another one waits behind it.
+func (g *gate) placed(c *incoming) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c.nested() {
+		g.nested--
+	}
+	if g.idle == nil {
+		g.idle = make(map[*incoming]struct{})
+	}
+	g.idle[c] = struct{}{}
+	return g.nested > 0
+}
+
+// begun notes that c waits for no worker any more.
+func (g *gate) begun(c *incoming) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.idle, c)
+}
+
+// goneNested notes that a call within another one has left without having got a place.
+func (g *gate) goneNested() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.nested--
+}
+
+// lend lends workers to the calls that have a place and wait for one, while a call within another one waits for a place.
+func (g *gate) lend() {
+	g.mu.Lock()
+	var idle []*incoming
+	if g.nested > 0 {
+		idle = slices.Collect(maps.Keys(g.idle))
+	}
+	g.mu.Unlock()
+	for _, c := range idle {
+		c.s.calls.lend(c)
+	}
 }
 
 // again puts p, one call of which has got a place, at the end of the queue. It reports true if it has got another place, which has become free while p was not in the queue.

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -30,9 +33,14 @@ type agreement struct {
 	session  [codec.SessionSize]byte
 	about    Peer
 	values   codec.Values
-	maxFrame int                    // bytes of the largest frame that the peer accepts
-	window   uint64                 // bytes that may be sent on each pipe at first; 0: no window
-	opens    uint64                 // calls that may be sent at first; 0: no window
+	maxFrame int    // bytes of the largest frame that the peer accepts
+	window   uint64 // what the Blocks of a stream that this side opens may cost at first
+	early    uint64 // the same, as it is paid with its Open: 0 without windows
+	overhead uint64 // what a message to the peer costs besides its content
+	opens    uint64 // what calls may cost that are sent at first; 0: any number
+
+	nestedCalls, nestedRoom int // how many calls within calls the peer runs, and what they may cost; 0: any number
+
 	ping     time.Duration          // the peer's ping interval; 0: it sends none
 	timeout  time.Duration          // after which silence the peer gives this side up; 0: never
 	resume   bool                   // both sides can resume the session
@@ -62,7 +70,7 @@ type handshake struct {
 func (h *handshake) dial(ctx context.Context, was *former) (a agreement, err error) {
 	ctx, done := h.limit(ctx)
 	defer done()
-	hello := h.hello()
+	hello := h.hello(&h.cfg.plan)
 	if hello.Credential, err = h.credential(ctx); err != nil {
 		return a, h.refuse(err)
 	}
@@ -116,7 +124,7 @@ func (h *handshake) accept(ctx context.Context, n *Node) (a agreement, g Grant, 
 		return a, g, nil, h.refuse(err)
 	}
 	a.about.Credential, a.about.Subject = nil, g.Subject
-	reply := h.hello()
+	reply := h.hello(&g.plan)
 	reply.Codecs = hello.Codecs
 	if a.resume && was.session != ([codec.SessionSize]byte{}) {
 		if s := n.former(ctx, was, a.about); s != nil {
@@ -161,22 +169,25 @@ func (h *handshake) limit(ctx context.Context) (limited context.Context, done fu
 
 var errTooSlow = errors.New("the handshake was not completed in time")
 
-// hello returns what this side says of itself.
-func (h *handshake) hello() codec.Sync {
+// hello returns what this side says of itself, and promises.
+func (h *handshake) hello(p *limits.Plan) codec.Sync {
 	var features uint64
 	if h.resumes() {
 		features = codec.FeatureResume
 	}
-	return codec.Sync{
-		Features:   features,
-		Ping:       h.cfg.pingInterval,
-		Timeout:    h.cfg.pingTimeout,
-		Version:    codec.Version,
-		Node:       []byte(h.cfg.id),
-		MaxMessage: uint64(h.cfg.maxMessage + outbox.HeadSize),
-		Window:     uint64(h.cfg.window.Initial),
-		Opens:      uint64(h.cfg.opens),
+	s := codec.Sync{
+		Features:    features,
+		Ping:        h.cfg.pingInterval,
+		Timeout:     h.cfg.pingTimeout,
+		Version:     codec.Version,
+		Node:        []byte(h.cfg.id),
+		MaxMessage:  uint64(p.Largest + outbox.HeadSize),
+		NestedCalls: uint64(p.NestedCalls),
 	}
+	if !h.cfg.windowless {
+		s.Window, s.Opens, s.Overhead, s.NestedRoom = uint64(p.Window), uint64(p.Opens), uint64(p.Overhead), uint64(p.Nested)
+	}
+	return s
 }
 
 // resumes reports whether this side can resume the session.
@@ -224,12 +235,21 @@ func (h *handshake) agree(s codec.Sync) (a agreement, err error) {
 		about:    h.peer(),
 		values:   h.choose(s.Codecs),
 		maxFrame: int(min(s.MaxMessage, 1<<31-1)),
-		window:   s.Window,
+		window:   pipe.Unlimited,
+		early:    s.Window,
+		overhead: max(s.Overhead, codec.MinOverhead),
 		opens:    s.Opens,
+
+		nestedCalls: int(min(s.NestedCalls, math.MaxInt32)),
+		nestedRoom:  int(min(s.NestedRoom, math.MaxInt32)),
+
 		ping:     s.Ping,
 		timeout:  s.Timeout,
 		resume:   h.resumes() && s.Features&codec.FeatureResume != 0,
 		received: s.Received,
+	}
+	if s.Window > 0 {
+		a.window = s.Window
 	}
 	a.about.ID = string(s.Node)
 	copy(a.session[:], s.Session)

@@ -22,11 +22,12 @@ type incoming struct {
 	handler  *handler
 	function uint16            // these are fixed
 	priority priority.Priority //
-	state    place             // guarded by the lock of the session's dispatcher, as gated and in
+	state    place             // guarded by the lock of the session's dispatcher, as gated
 	gated    bool              // it holds a place at the gate of its function
+	stream   bool              // its Open has paid for the first Blocks; fixed
 	onReader bool              // it is run, and answered, by the reader: it is inline, and carries no Blocks; fixed
 	ended    ending            // guarded by mu; how the context ended
-	in       *line             // where it waits; nil if in none
+	size     uint32            // bytes of its parameters; fixed
 	expires  time.Duration     // when its time is up, by the node's clock; 0: never; fixed
 	params   []byte            // the handler's from the moment it runs
 	rare     *extra            // what few calls have; nil without
@@ -47,22 +48,29 @@ type (
 	}
 )
 
-// newIncoming copies what it needs of m, whose slices are valid only for the moment.
-func newIncoming(s *Session, m *codec.Open, h *handler) (c *incoming) {
+// newIncoming copies what it needs of m, whose slices are valid only for the moment. within is the call from this side that it is made within, or nil.
+func newIncoming(s *Session, m *codec.Open, h *handler, within *enclosure) (c *incoming) {
 	p := min(priority.Priority(m.Priority), s.highest)
 	if h.blocks {
 		call := new(pipeCall)
 		c = &call.incoming
 		c.pipe = &call.whole
-		c.pipe.Init(pipe.Config{Function: m.Function, Priority: p, Port: c, SendLimit: s.window, Window: &s.cfg.window, Lasting: m.Meta.TTL == 0})
+		c.pipe.Init(pipe.Config{
+			Function: m.Function, Priority: p, Port: c, Terms: &s.terms, SendLimit: limitOf(m.Meta.Window), Granted: s.early(),
+			Unary: !m.Meta.Stream, Lasting: m.Meta.TTL == 0,
+		})
 	} else {
 		call := new(unaryCall)
 		c = &call.incoming
 		c.params = call.small[:0]
 	}
 	c.s, c.flow = s, outbox.AcceptedFlow(p, m.Pipe)
-	c.handler, c.function, c.priority = h, m.Function, p
+	c.handler, c.function, c.priority, c.nest = h, m.Function, p, within
+	c.stream, c.size = m.Meta.Stream, uint32(len(m.Params))
 	c.takeParams(m.Params)
+	if m.Meta.Strings > 0 {
+		c.extra().strings = m.Meta.Strings
+	}
 	if m.Meta.TTL > 0 {
 		c.expires = s.node.now() + time.Duration(m.Meta.TTL)*time.Millisecond
 	}
@@ -74,10 +82,6 @@ func newIncoming(s *Session, m *codec.Open, h *handler) (c *incoming) {
 	}
 	if len(m.Meta.Key) > 0 {
 		c.extra().key = bytes.Clone(m.Meta.Key)
-	}
-	if m.Meta.Nested {
-		c.extra().nested = true
-		c.nest = s.table.enclosure(m.Meta.Within)
 	}
 	return c
 }
@@ -113,6 +117,7 @@ func (c *incoming) run(k *scratch) {
 	defer c.freeParams() // not earlier: the result may be a part of them
 
 	if err := c.Err(); err != nil { // given up, or expired, while it waited
+		c.leaveNested()
 		c.refuse(codec.AbortOf(err))
 		return
 	}
@@ -126,9 +131,17 @@ func (c *incoming) run(k *scratch) {
 	if c.timed() {
 		c.handler.meter.ran.Add(c.s.node.now() - began)
 	}
+	c.leaveNested()
 	c.answer(result, err)
 	if cap(k.result) > keepResult {
 		k.result = nil
+	}
+}
+
+// leaveNested gives back the place of a call within another one. It is called before the answer is put, whose receiver may make the next one at once.
+func (c *incoming) leaveNested() {
+	if c.nested() && !c.onReader {
+		c.s.calls.giveBack(c.cost(), true)
 	}
 }
 
@@ -214,12 +227,10 @@ func (c *incoming) memory() *memory {
 
 // Close implements pipe.Port.
 func (c *incoming) Close(result []byte, abort *Abort) {
-	write := c.close(result, abort)
-	if write && c.onReader {
-		c.s.unwritten = true // the answers to all that has arrived go together
-	} else if write {
-		c.s.write()
+	if abort != nil {
+		c.s.out.Cancel(&c.flow, givenUp(abort)) // it overtakes Blocks that wait
 	}
+	c.s.sendAnswer(c, c.priority, result, abort, !c.onReader && (abort == nil || abort.Ran != codec.Refused))
 	c.end(canceled)
 }
 
@@ -257,18 +268,22 @@ func (c *incoming) block(b codec.Block) error {
 	return nil
 }
 
-// credit implements endpoint.
-func (c *incoming) credit(total uint64) {
-	if c.pipe != nil {
-		(*pipe.End)(c.pipe).Credit(total)
-	}
-}
+// taken notes that the Open waits no more.
+func (c *incoming) taken() { c.s.inbound.Remove(1, c.held()) }
 
-// stop implements endpoint.
-func (c *incoming) stop() {
+// held returns what c holds while it waits.
+func (c *incoming) held() int {
+	n := heldUnary
 	if c.pipe != nil {
-		(*pipe.End)(c.pipe).Stop()
+		n = heldStream
 	}
+	if int(c.size) > len(unaryCall{}.small) || c.pipe != nil {
+		n += heldParams(int(c.size))
+	}
+	if r := c.rare; r != nil {
+		n += heldExtra + r.strings
+	}
+	return n
 }
 
 // closed implements endpoint: the caller gave up.
@@ -277,6 +292,9 @@ func (c *incoming) closed(m codec.Close) {
 	if m.Abort != nil {
 		a = remote(m.Abort)
 	}
+	if c.pipe != nil {
+		(*pipe.End)(c.pipe).Closed(nil, a)
+	}
 	c.closedBy(a)
 	c.fail(a)
 }
@@ -284,7 +302,7 @@ func (c *incoming) closed(m codec.Close) {
 // fail implements endpoint.
 func (c *incoming) fail(a *Abort) {
 	before := c.s.calls.leave(c)
-	if before == waits {
+	if before.waits() {
 		c.handler.meter.ended(a)
 	}
 	if c.pipe != nil {
@@ -295,7 +313,7 @@ func (c *incoming) fail(a *Abort) {
 		return
 	}
 	if m := c.memory(); m != nil {
-		if before == waits {
+		if before.waits() {
 			c.s.node.once.refuse(m)
 		} else if c.s.ctx.Err() != nil {
 			return // the session has ended, and the answer is for the next one

@@ -12,8 +12,9 @@ import (
 type keys struct {
 	of func(values codec.Values, params []byte) (key uint64, err error) // fixed
 
-	mu   sync.Mutex
-	last map[uint64]*incoming // guarded by mu, like the turns of its calls: who came last, by key
+	mu     sync.Mutex
+	last   map[uint64]*incoming // guarded by mu, like the turns of its calls: who came last, by key
+	nested int                  // guarded by mu; calls within calls that are in the lines
 }
 
 // turn is the place of a call in the line of its key.
@@ -42,37 +43,50 @@ func (k *keys) name(c *incoming) (err error) {
 	return nil
 }
 
-// enter reports whether it is the turn of c. Otherwise c waits for it: leave will return it.
-func (k *keys) enter(c *incoming) bool {
+// enter reports whether it is the turn of c. Otherwise c waits for it: leave will return it. If c is made within another call, holder is the one
+// whose turn it is, for whose end that other call waits now.
+func (k *keys) enter(c *incoming) (turn bool, holder *incoming) {
 	t := c.turn()
 	if t == nil {
-		return true // the call of this key that runs waits for c
+		return true, nil // the call of this key that runs waits for c
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if t.over {
-		return false
+		return false, nil
 	}
 	t.in, t.before = true, k.last[t.key]
 	k.last[t.key] = c
+	if c.nested() {
+		k.nested++
+	}
 	if t.before == nil {
-		return true
+		return true, nil
 	}
 	t.before.turn().next = c
-	return false
+	if c.nested() {
+		for holder = t.before; holder.turn().before != nil; holder = holder.turn().before {
+		}
+	}
+	return false, holder
 }
 
-// leave takes c out of the line of its key. If it was its turn, it returns the one whose turn it is now, or nil.
-func (k *keys) leave(c *incoming) (next *incoming) {
+// leave takes c out of the line of its key. If it was its turn, it returns the one whose turn it is now, or nil, and whether a call within
+// another one waits behind that.
+func (k *keys) leave(c *incoming) (next *incoming, behind bool) {
 	t := c.turn()
 	if t == nil {
-		return nil
+		return nil, false
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	t.over = true
 	if !t.in {
-		return nil // and now it never will be
+		return nil, false // and now it never will be
+	}
+	t.in = false
+	if c.nested() {
+		k.nested--
 	}
 	switch {
 	case t.next != nil:
@@ -84,7 +98,10 @@ func (k *keys) leave(c *incoming) (next *incoming) {
 	}
 	if t.before != nil {
 		t.before.turn().next = t.next
-		return nil
+		return nil, false
 	}
-	return t.next
+	for o := t.next; k.nested > 0 && o != nil && !behind; o = o.turn().next {
+		behind = o != t.next && o.nested()
+	}
+	return t.next, behind
 }

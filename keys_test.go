@@ -214,7 +214,7 @@ func TestKeysKeepTheirOrderWhateverHappens(t *testing.T) {
 		return v.Number, nil
 	}, asterisque.WithKey(func(v visit) int { return v.Key }), asterisque.WithConcurrency(4))
 	here := asterisque.NewNode(asterisque.WithService(echoService()))
-	there := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(6), asterisque.WithNodeWorkers(8), asterisque.WithOpensWindow(64))
+	there := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(6), asterisque.WithNodeWorkers(8), asterisque.WithInboundLimits(bytesOf(128<<10, 1<<20)))
 	t.Cleanup(func() { here.Close(); there.Close() })
 	var sessions []*asterisque.Session
 	for range 2 {

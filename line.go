@@ -7,14 +7,21 @@ type place uint8
 
 const (
 	arrives place = iota // the reader has yet to find out where it belongs
-	waits                // for its turn, its function or a worker
+	inHand               // it waits, and is about to be put into a line; or it waits in that of its key
+	inReady              // it waits for a worker
+	inLarge              // for room for its parameters
+	inGate               // for its function
 	runs                 // a worker has taken it
 	left                 // it is over, or was given up while it waited
 )
 
+// waits reports whether the call has not begun.
+func (p place) waits() bool { return p > arrives && p < runs }
+
 // line is where calls wait: by priority, and among equals in the order of their arrival. A call that leaves is only counted, and removed together with others, so that
-// leaving takes constant time on average however many wait. The zero line is empty. It is guarded by the lock of the dispatcher to which its calls belong.
+// leaving takes constant time on average however many wait. A line is guarded by the lock of the dispatcher to which its calls belong.
 type line struct {
+	is    place // fixed
 	calls priority.Lines[*incoming]
 	gone  int // of calls, how many have left
 }
@@ -25,8 +32,37 @@ const tolerated = 32
 func (l *line) len() int { return l.calls.Len() - l.gone }
 
 func (l *line) push(c *incoming) {
-	c.in = l
+	c.state = l.is
 	l.calls.Push(c.priority, c)
+}
+
+// first is peek, and quick for a line that is mostly empty.
+func (l *line) first() *incoming {
+	if l.calls.Len() == 0 {
+		return nil
+	}
+	return l.peek()
+}
+
+// peek returns the call whose turn it is, or nil if none waits.
+func (l *line) peek() *incoming {
+	for {
+		_, c, ok := l.calls.Peek()
+		if !ok {
+			return nil
+		}
+		if c.state == l.is {
+			return c
+		}
+		l.calls.Pop()
+		l.gone--
+	}
+}
+
+// above reports whether a call with a priority above p waits.
+func (l *line) above(p priority.Priority) bool {
+	c := l.peek()
+	return c != nil && c.priority > p
 }
 
 // pop removes and returns the call whose turn it is, or nil if none waits.
@@ -36,8 +72,8 @@ func (l *line) pop() *incoming {
 		if !ok {
 			return nil
 		}
-		c.in = nil
-		if c.state == waits {
+		if c.state == l.is {
+			c.state = inHand
 			return c
 		}
 		l.gone--
@@ -51,8 +87,8 @@ func (l *line) lessUrgent(p priority.Priority) *incoming {
 		if !ok {
 			return nil
 		}
-		c.in = nil
-		if c.state == waits {
+		if c.state == l.is {
+			c.state = inHand
 			return c
 		}
 		l.gone--
@@ -62,7 +98,7 @@ func (l *line) lessUrgent(p priority.Priority) *incoming {
 // left notes that one of the calls has left.
 func (l *line) left() {
 	if l.gone++; l.gone > tolerated && l.gone > l.calls.Len()/2 {
-		l.calls.Filter(func(c *incoming) bool { return c.state == waits })
+		l.calls.Filter(func(c *incoming) bool { return c.state == l.is })
 		l.gone = 0
 	}
 }

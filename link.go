@@ -8,20 +8,22 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
 // link is the endpoint of a pipe that carries Blocks: a pipe and its port.
 type link struct {
 	port
+	permit permit             // what the call holds until its end
 	whole  pipe.Pipe          // what port.pipe points to
 	cancel context.CancelFunc // ends the watch over the context of the pipe; nil if there is none
 	after  func()             // is called once when the call is over; may be nil
 }
 
 // Open calls a function of the peer and returns the pipe of the running call, which carries Blocks both ways until the call ends. It keeps no part of params.
-// ctx governs the whole call: when it ends, the call is aborted, and the handler's context ends. Open waits while the session is at its outbound soft limit, but not
-// for the peer. Every error is an *[Abort].
+// ctx governs the whole call: when it ends, the call is aborted, and the handler's context ends. Open waits for room: here for the Blocks of the callee, at the peer for one
+// call more, and while the session is at its outbound soft limit. Every error is an *[Abort].
 //
 // A pipe occupies memory on both sides until it comes to its end: by itself, by Abort or through ctx.
 func (s *Session) Open(ctx context.Context, function uint16, params []byte, opts ...CallOption) (*pipe.Pipe, error) {
@@ -45,25 +47,23 @@ func (s *Session) open(ctx context.Context, function uint16, name string, params
 		wait, cancel = context.WithTimeout(ctx, cfg.ttl)
 		defer cancel()
 	}
-	m := outbox.Message{Type: codec.OpenType, Function: function, Payload: params}
-	lends, window, a := s.permit(wait, &m, cfg)
+	l, m, a := s.newLink(wait, function, params, cfg)
 	if a != nil {
 		done(a)
 		return nil, a
 	}
-	l := &link{port: port{s: s, flow: outbox.NewFlow(cfg.priority), nest: lends}}
-	l.pipe = &l.whole
-	l.pipe.Init(pipe.Config{Function: function, Priority: cfg.priority, Loss: cfg.loss, Port: l, SendLimit: s.window, Window: &s.cfg.window})
-	if window != nil || s.cfg.tracer != nil {
+	if l.permit.window != nil || l.permit.nest != nil || s.cfg.tracer != nil {
 		l.after = sync.OnceFunc(func() {
-			window.leave()
-			go done(l.pipe.Err()) // not on the reader, which the application would hold up; done ends it
+			s.over(&l.permit)
+			if s.cfg.tracer != nil {
+				go done(l.pipe.Err()) // not on the reader, which the application would hold up; done ends it
+			}
 		})
 	}
 	l.watch(ctx, cfg, m.Expires)
 	m.Departer = l
-	if err := l.put(&m); err != nil {
-		l.unsent()
+	if err := l.put(m); err != nil {
+		s.unsent(&l.permit)
 		if over := l.pipe.Err(); over != nil { // ctx ended meanwhile
 			err = neverSent(over)
 		}
@@ -71,6 +71,26 @@ func (s *Session) open(ctx context.Context, function uint16, name string, params
 		return nil, err
 	}
 	return l.pipe, nil
+}
+
+// newLink returns the endpoint of a stream, as soon as that may be opened, and its Open.
+func (s *Session) newLink(ctx context.Context, function uint16, params []byte, cfg *callConfig) (*link, *outbox.Message, *Abort) {
+	hold, granted, a := s.openWindow(ctx, cfg)
+	if a != nil {
+		return nil, nil, a
+	}
+	m := &outbox.Message{Type: codec.OpenType, Function: function, Payload: params}
+	own, a := s.permit(ctx, m, cfg, &codec.Meta{Stream: true, Window: min(granted, codec.MaxPipe)})
+	if a != nil {
+		if s.terms.Room != nil {
+			limits.Grant(s.terms.Room.End(&hold))
+		}
+		return nil, nil, a
+	}
+	l := &link{port: port{s: s, flow: outbox.NewFlow(cfg.priority), nest: own.nest}, permit: own}
+	l.pipe = &l.whole
+	l.pipe.Init(pipe.Config{Function: function, Priority: cfg.priority, Loss: cfg.loss, Port: l, Terms: &s.terms, SendLimit: s.window, Granted: granted, Hold: hold})
+	return l, m, nil
 }
 
 // watch aborts the pipe when ctx ends or the time to live has passed.
@@ -83,7 +103,7 @@ func (l *link) watch(ctx context.Context, cfg *callConfig, expires time.Time) {
 	default:
 		return
 	}
-	context.AfterFunc(ctx, func() { l.pipe.Abort(contextError(ctx)) }) // after the end of the call it does nothing
+	context.AfterFunc(ctx, func() { (*pipe.End)(l.pipe).Abort(contextError(ctx)) }) // after the end of the call it does nothing
 }
 
 // release gives back what the call held. It is called at its end, perhaps more than once.
@@ -98,8 +118,22 @@ func (l *link) release() {
 
 // Close implements pipe.Port.
 func (l *link) Close(result []byte, abort *codec.Abort) {
+	if abort != nil {
+		departed, unsent := l.s.out.Cancel(&l.flow, givenUp(abort))
+		if unsent {
+			l.s.unsent(&l.permit)
+		}
+		if !departed {
+			l.release()
+			return // the peer will never hear of the pipe
+		}
+	}
+	held := heldClose(result, abort)
+	l.s.count(held)
+	if l.putClose(result, abort, held) {
+		l.s.write()
+	}
 	l.release()
-	l.port.Close(result, abort)
 }
 
 // Depart implements outbox.Departer.
@@ -107,26 +141,27 @@ func (l *link) Depart(id uint64) {
 	l.s.table.depart(id, l)
 }
 
-// Discard implements outbox.Departer: the Open was not sent. The goroutine is for the lock that the caller holds; it ends by itself.
-func (l *link) Discard(why outbox.Reason) { go l.fail(l.discarded(why)) }
+// Discard implements outbox.Departer: the Open was not sent. The pipe ends at once, so that who sends learns why; what follows from that is for a goroutine, because the caller holds a lock. It ends by
+// itself.
+func (l *link) Discard(why outbox.Reason) {
+	settle := (*pipe.End)(l.pipe).Closing(l.s.discarded(&l.permit, why))
+	go func() {
+		settle()
+		l.release()
+	}()
+}
 
 // block implements endpoint.
 func (l *link) block(b codec.Block) error { return l.deliver(l.pipe, b) }
 
-// credit implements endpoint.
-func (l *link) credit(total uint64) { (*pipe.End)(l.pipe).Credit(total) }
-
-// stop implements endpoint.
-func (l *link) stop() { (*pipe.End)(l.pipe).Stop() }
-
 // closed implements endpoint.
 func (l *link) closed(m codec.Close) {
-	l.closedBy(m.Abort)
 	if m.Abort != nil {
-		l.fail(remote(m.Abort))
-		return
+		(*pipe.End)(l.pipe).Closed(nil, remote(m.Abort))
+	} else {
+		(*pipe.End)(l.pipe).Closed(bytes.Clone(m.Result), nil)
 	}
-	(*pipe.End)(l.pipe).Closed(bytes.Clone(m.Result), nil)
+	l.closedBy(m.Abort)
 	l.release()
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -28,6 +29,7 @@ type liveness struct {
 	// The rest belongs to look.
 	received, sent uint64        // as of the last look
 	heard, said    time.Duration // when they last changed, by the node's clock
+	taken          uint64        // by the application, as of the last look
 
 	ping   atomic.Uint64 // number of the latest Ping
 	pinged atomic.Int64  // when it was sent, by the node's clock; 0 once it was answered
@@ -66,17 +68,28 @@ func (l *liveness) look(s *Session, now time.Duration) {
 	if sent != l.sent || l.said == 0 {
 		l.sent, l.said = sent, now
 	}
-	writing := l.writing.Load()
+	writing, silence := l.writing.Load(), l.silence(s)
 	switch {
 	case now-l.heard >= l.timeout:
 		s.lost(codec.ErrUnavailable.Withf("the peer is lost: nothing was heard of it for %v", l.timeout))
 	case writing && now-l.said >= l.patience:
 		s.lost(codec.ErrUnavailable.Withf("the peer is lost: it has taken nothing for %v", l.patience))
-	case !writing && now-l.said >= l.interval:
+	case !writing && now-l.said >= silence:
 		l.said = now
 		l.pinged.Store(int64(now))
 		s.control(codec.Ping{N: l.ping.Add(1)})
 	}
+}
+
+// silence returns after how long without sending a Ping is sent. While the session stands at its inbound soft limit, and the application takes nothing, that is soon: what does not read learns only
+// from a write that the peer has closed the Wire. As long as the application goes on, it comes to the end of what the peer has left by itself.
+func (l *liveness) silence(s *Session) time.Duration {
+	before := l.taken
+	l.taken = s.inbound.Relieved()
+	if l.taken == before && l.deaf.Load() && s.pause.gate.Load() == nil && s.inbound.State() >= limits.Soft {
+		return min(l.interval, leastInterval)
+	}
+	return l.interval
 }
 
 // progress returns two numbers that change when something is received and sent.

@@ -1,6 +1,7 @@
 package asterisque_test
 
 import (
+	"context"
 	"io"
 	"net"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
@@ -116,7 +118,7 @@ func TestAPingComesAfterSilenceOnly(t *testing.T) {
 					time.Sleep(time.Hour) // of the bubble
 					require.NoError(t, sess.Err(), "a peer that is silent is not given up either")
 					sess.Close()
-					require.IsType(t, codec.SessionClose{}, p.control(), "the first frame of all")
+					require.IsType(t, codec.Drain{}, p.control(), "the first frame of all")
 					return
 				}
 				begin := time.Now()
@@ -285,6 +287,53 @@ func TestAWriteThatMovesALittleGoesOn(t *testing.T) {
 	})
 }
 
+func TestAPeerThatHasClosedTheWireIsNoticedSoonAtTheSoftLimit(t *testing.T) {
+	for name, c := range map[string]struct {
+		each time.Duration // the application takes a Block; 0: it takes none
+		most time.Duration
+	}{
+		"the application takes nothing":           {0, 5 * time.Second},
+		"the application takes from time to time": {time.Second, 20 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				taken := 0
+				svc := asterisque.NewService()
+				svc.Handle(50, "slow", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+					if c.each == 0 {
+						<-ctx.Done()
+					}
+					for ctx.Err() == nil {
+						time.Sleep(c.each) // of the bubble
+						if _, err := p.Recv(ctx); err == nil {
+							taken++
+						}
+					}
+					return nil, nil
+				})
+				opts := append(noWindows(), asterisque.WithService(svc), asterisque.WithInboundLimits(messages(10, 100)), asterisque.WithStallTimeout(time.Hour))
+				p, s := stuckPeerThatSays(t, helloWith(15*time.Second, 45*time.Second), opts...)
+				p.send(&codec.Open{Function: 50, Meta: codec.Meta{Stream: true}})
+				for range 14 {
+					p.send(&codec.Block{Payload: []byte("x")})
+				}
+				synctest.Wait()
+				require.Equal(t, limits.Soft, s.Stats().InboundState)
+				begin := time.Now()
+				p.w.Close()
+				<-s.Done()
+				require.ErrorIs(t, s.Err(), asterisque.ErrSessionClosed)
+				require.LessOrEqual(t, time.Since(begin), c.most)
+				time.Sleep(c.each) // the handler ends
+				synctest.Wait()
+				if c.each > 0 {
+					require.GreaterOrEqual(t, taken, 4, "it is not disturbed")
+				}
+			})
+		})
+	}
+}
+
 // TestADeadPeerIsNoticedAndALivingOneIsNot has all that this side and its peer may be doing.
 func TestADeadPeerIsNoticedAndALivingOneIsNot(t *testing.T) {
 	const interval, timeout = 15 * time.Second, 45 * time.Second
@@ -327,7 +376,7 @@ func TestADeadPeerIsNoticedAndALivingOneIsNot(t *testing.T) {
 			svc, _, running, _ := gatedService()
 			opts := append(noWindows(), asterisque.WithService(svc), asterisque.WithInboundLimits(messages(10, 100)), asterisque.WithStallTimeout(24*time.Hour))
 			p, s := stuckPeerThatSays(t, helloWith(interval, timeout), opts...)
-			p.send(&codec.Open{Function: 50})
+			p.send(&codec.Open{Function: 50, Meta: codec.Meta{Stream: true}})
 			<-running
 			return p, s
 		}

@@ -2,23 +2,23 @@ package asterisque
 
 import (
 	"context"
-	"time"
+	"sync"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/buffer"
 )
 
-// A handler may call its caller back, and that one may call again, and so on: calls within calls. The inner ones need what the outer ones hold while they wait for them: a
-// worker, a key, a place at the gate of a function. So an Open tells within which call it is made, and the callee lets it use what that call holds.
+// A handler may call its caller back, and that one may call again, and so on: calls within calls. The outer ones wait for the
+// inner ones, so these wait for nothing that an outer one may hold: no room, no window, no worker. They have room of their own,
+// in bytes and in number, and are refused beyond it.
 
-// enclosure is a call from this side, as the calls of the peer that are made within it see it. If a handler made it, it lends them one worker beyond the limit, because the
-// handler's own stands still meanwhile.
+// deepest is how deep calls may be within calls.
+const deepest = 64
+
+// enclosure is a call from this side, as the calls of the peer that are made within it see it.
 type enclosure struct {
-	by       *incoming // the call whose handler made it; nil: no handler did; fixed, as function
+	by       *incoming // the call whose handler made it; nil: no handler did; fixed, as all
 	function uint16
-	calls    line // guarded by the lock of the dispatcher, as all below: those that wait for the worker
-	busy     bool // the worker is at work
-	behind   bool // calls wait meanwhile, so that any worker may take them
+	depth    int // within how many calls it is
 }
 
 // enclose returns the enclosure of a call that is made with ctx on s, or nil if no handler of s makes it.
@@ -30,7 +30,11 @@ func enclose(ctx context.Context, s *Session, function uint16) (*enclosure, *Abo
 	case c.handler.inline:
 		return nil, neverSent(codec.ErrUnavailable.Withf("the handler of function %d %q runs inline, so that the answer could not be read: register it without WithInline", c.function, c.handler.name))
 	}
-	return &enclosure{by: c, function: function}, nil
+	e := &enclosure{by: c, function: function, depth: 1}
+	if c.nest != nil {
+		e.depth = c.nest.depth + 2
+	}
+	return e, nil
 }
 
 // enclosing returns lends, which is that of a call from this side, or that of a call which no handler made.
@@ -41,12 +45,18 @@ func enclosing(lends *enclosure, function uint16) *enclosure {
 	return lends
 }
 
-// meta returns what an Open says besides: the call it is made within, and what cfg has for it. It returns nil if that is nothing.
-func (e *enclosure) meta(cfg *callConfig) *codec.Meta {
-	if e == nil && len(cfg.key) == 0 && len(cfg.trace) == 0 {
+// meta returns what an Open says besides: the call it is made within, whether it is a stream's, and what cfg has for it. It
+// returns nil if that is nothing.
+func (e *enclosure) meta(cfg *callConfig, stream *codec.Meta) *codec.Meta {
+	m := stream
+	switch {
+	case m != nil:
+	case e == nil && len(cfg.key) == 0 && len(cfg.trace) == 0:
 		return nil
+	default:
+		m = new(codec.Meta)
 	}
-	m := &codec.Meta{Key: cfg.key}
+	m.Key = cfg.key
 	if e != nil {
 		m.Nested, m.Within = true, e.by.id()
 	}
@@ -56,46 +66,55 @@ func (e *enclosure) meta(cfg *callConfig) *codec.Meta {
 	return m
 }
 
-// extra is what few calls of the peer have.
-type extra struct {
-	nested  bool           // it says within which call it was made; that one may be over
-	turn    *turn          // nil if its function has no keys
-	trace   []byte         // the peer's trace context
-	key     []byte         // of a durable call
-	memory  *memory        // of a durable call, from the moment it is let in
-	params  *buffer.Buffer // what the parameters are in, if the handler only borrows them
-	arrived time.Duration  // when, by the node's clock; 0 if this call is not timed
+// nesting counts the calls of this side that are made within calls of the peer, and are not answered.
+type nesting struct {
+	most   nestingBounds // fixed, as window
+	window int           // of a stream, in bytes
+
+	mu    sync.Mutex
+	made  int // guarded by mu, as all below
+	bytes int // what they cost the peer
+	sizes int // what their streams may be sent
 }
 
-// extra returns the extra of c, of which it makes one if there is none.
-func (c *incoming) extra() *extra {
-	if c.rare == nil {
-		c.rare = new(extra)
-	}
-	return c.rare
+// nestingBounds are what both sides have announced; 0 is any number.
+type nestingBounds struct {
+	calls, room int // of the peer
+	own         int // for the windows of streams, of this side
 }
 
-func (c *incoming) nested() bool { return c.rare != nil && c.rare.nested }
-
-// lent reports whether c is made within a call of a handler, which lends it a worker.
-func (c *incoming) lent() bool { return c.nest != nil && c.nest.by != nil }
-
-func (c *incoming) turn() *turn {
-	if c.rare == nil {
-		return nil
+// enter lets a call go out at once, or says that there is no room for it.
+func (n *nesting) enter(p *permit, stream bool) *Abort {
+	size := 0
+	if stream {
+		size = n.window
 	}
-	return c.rare.turn
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case p.nest.depth > deepest:
+		return neverSent(codec.ErrOverloaded.Withf("the call is the %dth within each other, and %d is the deepest", p.nest.depth, deepest))
+	case n.most.room > 0 && p.cost > int64(n.most.room):
+		return neverSent(codec.ErrTooLarge.Withf("the call costs %d bytes, and the peer has room for %d within calls", p.cost, n.most.room))
+	case n.most.calls > 0 && n.made >= n.most.calls:
+		return neverSent(codec.ErrOverloaded.Withf("%d calls are made within calls, and the peer runs no more", n.made))
+	case n.most.room > 0 && n.bytes+int(p.cost) > n.most.room:
+		return neverSent(codec.ErrOverloaded.Withf("calls within calls hold %d bytes, and the peer has room for %d", n.bytes, n.most.room))
+	case n.most.own > 0 && n.sizes+size > n.most.own:
+		return neverSent(codec.ErrOverloaded.Withf("the windows of streams within calls hold %d bytes, and there is room for %d", n.sizes, n.most.own))
+	}
+	n.made++
+	n.bytes += int(p.cost)
+	n.sizes += size
+	p.size = int64(size)
+	return nil
 }
 
-// encloses reports whether c is made within another call of the same function; if key is not nil, of the same function and key.
-func (c *incoming) encloses(key *uint64) bool {
-	for e := c.nest; e != nil && e.by != nil; e = e.by.nest {
-		if e.by.handler != c.handler {
-			continue
-		}
-		if t := e.by.turn(); key == nil || t != nil && t.key == *key {
-			return true
-		}
-	}
-	return false
+// leave says that a call is over.
+func (n *nesting) leave(p *permit) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.made--
+	n.bytes -= int(p.cost)
+	n.sizes -= int(p.size)
 }

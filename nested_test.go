@@ -38,9 +38,9 @@ func TestCallsBackThatAreDeeperThanThereAreWorkersFinish(t *testing.T) {
 	} {
 		for optName, opts := range map[string][]asterisque.Option{
 			"":                             nil,
-			", with a window of one call":  {asterisque.WithOpensWindow(1)},
-			", with one worker for a node": {asterisque.WithNodeWorkers(1), asterisque.WithOpensWindow(1)},
-			", at tight limits":            {asterisque.WithInboundLimits(messages(2, 10_000)), asterisque.WithOutboundLimits(messages(2, 10_000)), asterisque.WithOpensWindow(1)},
+			", with little room":           {asterisque.WithInboundLimits(bytesOf(256<<10, 1<<20))},
+			", with one worker for a node": {asterisque.WithNodeWorkers(1)},
+			", at tight limits":            {asterisque.WithInboundLimits(bytesOf(256<<10, 1<<20)), asterisque.WithOutboundLimits(messages(2, 10_000))},
 		} {
 			for _, chains := range []int{1, 20} {
 				t.Run(fmt.Sprintf("%d %s%s", chains, wireName, optName), func(t *testing.T) {
@@ -65,34 +65,25 @@ func TestCallsBackThatAreDeeperThanThereAreWorkersFinish(t *testing.T) {
 	}
 }
 
-// TestChainsFromBothSidesWithOneWorkerEachEndByTheirDeadline: each side's only worker may wait for the other's, which is what one worker means.
-func TestChainsFromBothSidesWithOneWorkerEachEndByTheirDeadline(t *testing.T) {
+// TestChainsFromBothSidesWithOneWorkerEachFinish: a call back waits for no worker, so neither side's only one waits for the other's.
+func TestChainsFromBothSidesWithOneWorkerEachFinish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := serialNode(), serialNode()
 		defer here.Close()
 		defer there.Close()
 		dialled, accepted := nodesInMemory(t, here, there)
-		ctx, cancel := context.WithTimeout(background, time.Minute)
-		defer cancel()
 		var wg sync.WaitGroup
 		for _, s := range []*asterisque.Session{dialled, accepted} {
 			for range 20 {
 				wg.Go(func() {
-					if got, err := nested.Call(ctx, s, deep); err == nil && got != deep {
-						t.Errorf("got %d", got)
-					} else if a := (*asterisque.Abort)(nil); err != nil && !asAbort(err, &a) {
-						t.Errorf("got %v", err)
+					if got, err := nested.Call(background, s, deep); err != nil || got != deep {
+						t.Errorf("got %d, %v", got, err)
 					}
 				})
 			}
 		}
 		wg.Wait()
-		synctest.Wait()
-		require.Empty(t, busy(dialled))
-		require.Empty(t, busy(accepted))
-		got, err := nested.Call(background, dialled, deep)
-		require.NoError(t, err, "all workers are free again")
-		require.Equal(t, deep, got)
+		wantIdle(t, dialled, accepted)
 	})
 }
 
@@ -146,21 +137,25 @@ func TestWithinOneCallBackCallsRunSideBySide(t *testing.T) {
 	})
 }
 
-func TestACallBackLendsOneWorkerAndNoMore(t *testing.T) {
+// TestCallsWithinACallBackRunUpToTheirNumber: each is lent a worker, and beyond what was announced they are refused.
+func TestCallsWithinACallBackRunUpToTheirNumber(t *testing.T) {
+	const most = 256
 	p, s := dialRaw(t, asterisque.WithService(callsBackService()), asterisque.WithWorkers(1))
 	p.send(&codec.Open{Pipe: 0, Function: 51})
 	within := p.open().Pipe
-	for i := range uint64(10) {
+	for i := range uint64(most + 10) {
 		p.send(&codec.Open{Pipe: 2 + 2*i, Function: 50, Meta: codec.Meta{Nested: true, Within: within}})
 	}
-	p.send(codec.Ping{N: 1})
-	for c, err := codec.ParseControl(p.frame()); err != nil || c != (codec.Pong{N: 1}); c, err = codec.ParseControl(p.frame()) {
+	for range 10 {
+		c := p.close()
+		require.Equal(t, codec.Overloaded, c.Abort.Code)
+		require.Equal(t, codec.Refused, c.Abort.Ran)
 	}
-	require.Eventually(t, func() bool { return s.Stats().Running == 2 }, 10*time.Second, time.Millisecond)
-	require.Equal(t, 9, s.Stats().Waiting)
+	require.Eventually(t, func() bool { return s.Stats().Running == 1+most }, 10*time.Second, time.Millisecond)
+	require.Zero(t, s.Stats().Waiting)
 	s.Close()
 	wantIdle(t, s)
-	require.Equal(t, 2, s.Stats().MostRunning)
+	require.Equal(t, 1+most, s.Stats().MostRunning)
 }
 
 // callsBackService offers function 50, which waits for its context, and 51, which calls its caller back.
@@ -183,18 +178,18 @@ func (p *rawPeer) open() codec.Open {
 	}
 }
 
-// TestACallWithinWhatIsOverOrNeverWasIsAnOrdinaryOne: what a peer says of enclosing calls is not to be trusted.
-func TestACallWithinWhatIsOverOrNeverWasIsAnOrdinaryOne(t *testing.T) {
+// TestACallWithinWhatIsOverOrNeverWasIsRefused: what a peer says of enclosing calls is not to be trusted.
+func TestACallWithinWhatIsOverOrNeverWasIsRefused(t *testing.T) {
 	p, s := dialRaw(t, asterisque.WithService(callsBackService()), asterisque.WithWorkers(1))
 	for i, within := range []uint64{1, 0, 2, 1 << 40} { // not opened yet; the peer's own, which do not count; nonsense
 		p.send(&codec.Open{Pipe: uint64(2 * i), Function: 50, Meta: codec.Meta{Nested: true, Within: within}})
+		c := p.close()
+		require.Equal(t, codec.Canceled, c.Abort.Code)
+		require.Equal(t, codec.Refused, c.Abort.Ran)
 	}
-	p.send(codec.Ping{N: 1})
-	for c, err := codec.ParseControl(p.frame()); err != nil || c != (codec.Pong{N: 1}); c, err = codec.ParseControl(p.frame()) {
-	}
-	require.Eventually(t, func() bool { return s.Stats().Running == 1 }, 10*time.Second, time.Millisecond)
-	require.Equal(t, 3, s.Stats().Waiting, "one worker is all there is")
 	require.NoError(t, s.Err())
+	require.Zero(t, s.Stats().MostRunning)
+	require.Zero(t, s.Stats().Nested.Held)
 	s.Close()
 	wantIdle(t, s)
 }

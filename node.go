@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -110,7 +109,7 @@ func (n *Node) configFor(w wire.Wire) *config {
 		return &n.cfg
 	}
 	c := n.cfg
-	c.window, c.opens = pipe.Window{}, 0
+	c.windowless = true
 	return &c
 }
 

@@ -45,6 +45,7 @@ func (o *once) begin(c *incoming) (run bool) {
 	switch {
 	case m == nil && (o.most.Messages > 0 && len(o.calls) >= o.most.Messages || o.most.Bytes > 0 && o.held.Bytes >= o.most.Bytes):
 		o.mu.Unlock()
+		c.s.calls.giveBack(c.cost(), c.nested())
 		c.refuse(codec.OverloadedFor(time.Second, "too many durable calls are remembered here"))
 		return false
 	case m == nil:
@@ -54,14 +55,16 @@ func (o *once) begin(c *incoming) (run bool) {
 		m = &memory{key: key, first: c}
 		o.calls[key] = m
 		c.rare.memory = m
-		o.held.Bytes += limits.Overhead
+		o.held.Bytes += heldRemember
 		o.mu.Unlock()
 		return true
 	case m.answered:
 		o.mu.Unlock()
+		c.onReader = c.pipe == nil
 		c.reply(m.result, m.abort)
 	case len(m.waiting) >= mostRepetitions:
 		o.mu.Unlock()
+		c.s.calls.giveBack(c.cost(), c.nested())
 		c.refuse(codec.ErrOverloaded.Withf("the call runs, and %d repetitions wait for it already", mostRepetitions))
 	default:
 		m.waiting = append(m.waiting, c)
@@ -85,7 +88,7 @@ func (o *once) answer(m *memory, result []byte, a *Abort) {
 	m.waiting = nil
 	o.mu.Unlock()
 	for _, c := range waiting {
-		c.reply(m.result, a)
+		c.repeat(m.result, a)
 	}
 }
 
@@ -94,15 +97,21 @@ func (o *once) refuse(m *memory) {
 	o.mu.Lock()
 	if len(m.waiting) == 0 {
 		delete(o.calls, m.key)
-		o.held.Bytes -= limits.Overhead
+		o.held.Bytes -= heldRemember
 		o.mu.Unlock()
 		return
 	}
 	next := m.waiting[0]
 	m.first, m.waiting = next, m.waiting[1:]
-	next.rare.memory, next.rare.nested = m, true // the window has counted it already
+	next.rare.memory = m
 	o.mu.Unlock()
 	next.s.enqueue(next)
+}
+
+// repeat answers a repetition with what became of the first call. Its Open has waited until now.
+func (c *incoming) repeat(result []byte, a *Abort) {
+	c.s.calls.giveBack(c.cost(), c.nested())
+	c.reply(result, a)
 }
 
 func (o *once) forgetLocked(now time.Time) {
@@ -113,7 +122,7 @@ func (o *once) forgetLocked(now time.Time) {
 		}
 		o.old.Pop()
 		delete(o.calls, m.key)
-		o.held.Bytes -= m.size + limits.Overhead
+		o.held.Bytes -= m.size + heldRemember
 	}
 }
 

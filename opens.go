@@ -6,71 +6,81 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// openCredit is the sender's side of the window for Opens: how many more calls the peer is ready to take. Calls that find none wait by priority, and among equals in their order. The last eighth of
-// the window is kept for calls with a priority above normal, so that these need not wait for the peer as well.
+// openCredit is the sender's side of the room for Opens: what more of them the peer is ready to take, by their cost. Calls that
+// find too little wait by priority, and among equals in their order. The last eighth of the room is kept for calls with a priority above
+// normal, so that these need not wait for the peer as well.
 //
-// While nobody waits, a call takes what it needs without a lock, which a thousand callers would pass around. Whoever takes part in waiting sets queued before it looks at left, and whoever
-// adds to left looks at queued after that: one of the two sees the other.
+// While nobody waits, a call takes what it needs without a lock, which a thousand callers would pass around. Whoever takes part in waiting
+// sets queued before it looks at left, and whoever adds to left looks at queued after that: one of the two sees the other.
 type openCredit struct {
-	left   atomic.Int64 // Opens that may follow before the last eighth is touched; negative while that is in use
+	left   atomic.Int64 // cost of the Opens that may follow before the last eighth is touched; negative while that is in use
 	queued atomic.Bool  // somebody waits; written with mu held
-	spare  int64        // what is kept for urgent calls; fixed
+	spare  int64        // what is kept for urgent calls; fixed, as room
+	room   int64        // all that the peer has; 0: any number
 
 	mu      sync.Mutex
-	limit   int64 // guarded by mu, as all below; total granted; 0: the peer has no such window
-	waiting priority.Lines[*openWaiter]
-	gone    int // of waiting, how many have given up
+	limit   int64                        // guarded by mu, as all below; total granted
+	waiting *priority.Lines[*openWaiter] // nil until somebody waits
+	gone    int                          // of waiting, how many have given up
 }
 
 // openWaiter is a call that waits.
 type openWaiter struct {
 	turn chan struct{} // closed when it has credit
+	cost int64         // fixed
 	gone bool          // guarded by the lock of its openCredit
 }
 
 // endless is credit that lasts for all times.
 const endless = math.MaxInt64
 
-func (o *openCredit) init(window uint64) {
-	o.limit, o.spare = int64(window), int64(window/8)
+// init prepares o for a peer that has so much room, 0 being any, and whose largest Open costs largest.
+func (o *openCredit) init(room, largest uint64) {
+	o.room = int64(min(room, codec.MaxPipe))
+	o.limit, o.spare = o.room, max(0, min(o.room/8, o.room-int64(largest)))
 	o.left.Store(o.limit - o.spare)
-	if window == 0 {
+	if room == 0 {
 		o.left.Store(endless)
 	}
 }
 
-// reserve uses one, or returns a place to wait at.
-func (o *openCredit) reserve(p priority.Priority) *openWaiter {
-	if !o.queued.Load() && o.take(p) {
+// reserve uses cost, or returns a place to wait at.
+func (o *openCredit) reserve(p priority.Priority, cost int64) *openWaiter {
+	if o.room == 0 || !o.queued.Load() && o.take(p, cost) {
 		return nil
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.queued.Store(true)
-	if o.take(p) { // nobody who waits has a better claim: all would have got it
+	if o.waiting == nil {
+		o.waiting = new(priority.Lines[*openWaiter])
+	}
+	first, _, ok := o.waiting.Peek()
+	if (!ok || first < p) && o.take(p, cost) {
 		o.queued.Store(o.waiting.Len() > 0)
 		return nil
 	}
-	w := &openWaiter{turn: make(chan struct{})}
+	w := &openWaiter{turn: make(chan struct{}), cost: cost}
 	o.waiting.Push(p, w)
 	return w
 }
 
-// take uses one if there is one for a call of this priority.
-func (o *openCredit) take(p priority.Priority) bool {
+// take uses cost if there is so much for a call of this priority.
+func (o *openCredit) take(p priority.Priority, cost int64) bool {
 	var least int64
 	if p > priority.Normal {
 		least = -o.spare
 	}
 	for {
 		left := o.left.Load()
-		if left <= least {
+		if left-cost < least {
 			return false
 		}
-		if o.left.CompareAndSwap(left, left-1) {
+		if o.left.CompareAndSwap(left, left-cost) {
 			return true
 		}
 	}
@@ -82,7 +92,7 @@ func (o *openCredit) abandon(w *openWaiter) {
 	defer o.mu.Unlock()
 	select {
 	case <-w.turn:
-		o.left.Add(1)
+		o.left.Add(w.cost)
 		o.wakeLocked()
 		return
 	default:
@@ -92,11 +102,15 @@ func (o *openCredit) abandon(w *openWaiter) {
 		o.waiting.Filter(func(w *openWaiter) bool { return !w.gone })
 		o.gone = 0
 	}
+	o.wakeLocked() // it may have kept others waiting
 }
 
-// giveBack returns one whose Open was never sent.
-func (o *openCredit) giveBack() {
-	o.left.Add(1)
+// giveBack returns the cost of an Open that was never sent.
+func (o *openCredit) giveBack(cost int64) {
+	if o.room == 0 {
+		return
+	}
+	o.left.Add(cost)
 	if o.queued.Load() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -108,7 +122,7 @@ func (o *openCredit) giveBack() {
 func (o *openCredit) grant(total uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if more := int64(total) - o.limit; o.limit > 0 && more > 0 {
+	if more := int64(total) - o.limit; o.room > 0 && more > 0 {
 		o.limit += more
 		o.left.Add(more)
 		o.wakeLocked()
@@ -117,7 +131,7 @@ func (o *openCredit) grant(total uint64) {
 
 // wakeLocked gives credit to those who wait, as far as it goes.
 func (o *openCredit) wakeLocked() {
-	for {
+	for o.waiting != nil {
 		p, w, ok := o.waiting.Peek()
 		switch {
 		case !ok:
@@ -125,7 +139,7 @@ func (o *openCredit) wakeLocked() {
 			return
 		case w.gone:
 			o.gone--
-		case !o.take(p):
+		case !o.take(p, w.cost):
 			return
 		default:
 			close(w.turn)
@@ -134,62 +148,42 @@ func (o *openCredit) wakeLocked() {
 	}
 }
 
-// used returns how many Opens have been sent.
-func (o *openCredit) used() uint64 {
+// waits returns how many calls wait.
+func (o *openCredit) waits() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.limit == 0 {
-		return uint64(endless - o.left.Load())
-	}
-	return uint64(o.limit - o.spare - o.left.Load())
-}
-
-// reserveOpen waits until a call with size bytes of parameters may be sent, and counts it. A nested one needs no window: the call that waits for it may keep that from moving.
-func (s *Session) reserveOpen(ctx context.Context, size int, p priority.Priority, nested bool) *Abort {
-	if nested {
-		return s.reserve(ctx, size)
-	}
-	if w := s.opens.reserve(p); w != nil {
-		select {
-		case <-w.turn:
-		case <-ctx.Done():
-			s.opens.abandon(w)
-			return neverSent(contextError(ctx))
-		case <-s.ctx.Done():
-			return neverSent(s.cause())
-		}
-	}
-	a := s.reserve(ctx, size)
-	if a != nil {
-		s.opens.giveBack()
-	}
-	return a
-}
-
-// openWindow is the receiver's side. It is guarded by the lock of its dispatcher.
-type openWindow struct {
-	size     uint64 // 0: no window; fixed
-	received uint64
-	taken    uint64 // by a worker, or refused
-	granted  uint64 // as the peer knows it
-}
-
-// arrive counts an Open and reports false if the peer was not allowed to send it.
-func (w *openWindow) arrive() bool {
-	w.received++
-	return w.size == 0 || w.received <= w.granted
-}
-
-// take counts an Open as taken. It returns the total to be granted, or 0 as long as it is not worth a message. A nested one needs no window and is not counted.
-func (w *openWindow) take(nested bool) uint64 {
-	if nested {
+	if o.waiting == nil {
 		return 0
 	}
-	w.taken++
-	total := w.taken + w.size
-	if w.size == 0 || total < w.granted+(w.size+3)/4 {
-		return 0
+	return o.waiting.Len() - o.gone
+}
+
+// load returns what of the peer's room is used, and how large that is.
+func (o *openCredit) used() (used, room int) {
+	if o.room == 0 {
+		return 0, 0
 	}
-	w.granted = total
-	return total
+	return int(o.room - o.spare - o.left.Load()), int(o.room)
+}
+
+// reserveOpen waits until an Open of this cost may be sent, as far as the peer's room for Opens goes.
+func (s *Session) reserveOpen(ctx context.Context, cost int64, p priority.Priority) *Abort {
+	if s.opens.room > 0 && cost > s.opens.room {
+		return neverSent(codec.ErrTooLarge.Withf("the call costs %d bytes, and the peer has room for %d", cost, s.opens.room))
+	}
+	w := s.opens.reserve(p, cost)
+	if w == nil {
+		return nil
+	}
+	defer s.waits.begin(s, waitOpens)()
+	select {
+	case <-w.turn:
+		return nil
+	case <-ctx.Done():
+		s.opens.abandon(w)
+		used, room := s.opens.used()
+		return neverSent(waitedFor(ctx, "room for calls at the peer, whose workers have to take some first: %d bytes of %d are used", used, room))
+	case <-s.ctx.Done():
+		return neverSent(s.cause())
+	}
 }

@@ -28,14 +28,16 @@ type config struct {
 	log        *slog.Logger
 	codecs     []codec.Values
 	tls        *tls.Config
-	maxMessage int
-	window     pipe.Window
+	maxMessage int  // 0: as there is room for
+	window     int  // bytes of the largest window
+	windowless bool // there are none
 	inbound    limits.Limits
 	outbound   limits.Limits
+	set        struct{ message, workers, inbound, outbound bool } // whether they were set; others follow from them
+	plan       limits.Plan                                        // what peers are promised
 	onState    func(*Session, Direction, limits.State)
 	onDrop     func(*Session, Drop)
-	opens      int
-	workers    int
+	workers    int // 0: as there is room for
 	maxWaiting int
 	windows    map[uint16]int
 	tracer     Tracer
@@ -62,19 +64,14 @@ type config struct {
 
 func newConfig(opts []Option) (config, error) {
 	c := config{
-		log:        slog.New(slog.DiscardHandler),
-		codecs:     []codec.Values{codec.CBOR, codec.JSON, codec.Raw},
-		maxMessage: 4 << 20,
-		window:     pipe.Window{Initial: 63 << 10, Min: 4 << 10, Max: 512 << 10},
-		inbound:    limits.Limits{Soft: limits.Amount{Messages: 32 << 10, Bytes: 16 << 20}, Hard: limits.Amount{Messages: 64 << 10, Bytes: 64 << 20}},
-		outbound:   limits.Limits{Soft: limits.Amount{Messages: 32 << 10, Bytes: 16 << 20}, Hard: limits.Amount{Messages: 64 << 10, Bytes: 64 << 20}},
-		opens:      4096,
-		halfOpen:   1024,
-		workers:    1024,
-		share:      0.05,
-		highest:    priority.Max,
-		stall:      time.Minute,
-		handshake:  5 * time.Second,
+		log:       slog.New(slog.DiscardHandler),
+		codecs:    []codec.Values{codec.CBOR, codec.JSON, codec.Raw},
+		window:    512 << 10,
+		halfOpen:  1024,
+		share:     0.05,
+		highest:   priority.Max,
+		stall:     time.Minute,
+		handshake: 5 * time.Second,
 
 		pingInterval: 15 * time.Second,
 		pingTimeout:  45 * time.Second,
@@ -101,9 +98,9 @@ func (c *config) check() (err error) {
 		return fmt.Errorf("asterisque: WithID: %d bytes exceed the limit of %d", len(c.id), codec.MaxNode)
 	case len(c.codecs) == 0 || len(c.codecs) > codec.MaxCodecs:
 		return fmt.Errorf("asterisque: WithCodecs: %d codecs are outside 1..%d", len(c.codecs), codec.MaxCodecs)
-	case c.maxMessage < 1<<10 || c.maxMessage > 1<<30:
+	case c.set.message && (c.maxMessage < leastMessage || c.maxMessage > 1<<30):
 		return fmt.Errorf("asterisque: WithMaxMessage: %d bytes are outside 1 KiB..1 GiB", c.maxMessage)
-	case c.workers < 1:
+	case c.set.workers && c.workers < 1:
 		return fmt.Errorf("asterisque: WithWorkers: %d is below 1", c.workers)
 	case c.nodeWorkers < 0:
 		return fmt.Errorf("asterisque: WithNodeWorkers: %d is negative", c.nodeWorkers)
@@ -115,12 +112,10 @@ func (c *config) check() (err error) {
 		return fmt.Errorf("asterisque: WithHalfOpen: %d is negative", c.halfOpen)
 	case c.perAddress < 0:
 		return fmt.Errorf("asterisque: WithSessionsPerAddress: %d is negative", c.perAddress)
-	case c.opens < 0:
-		return fmt.Errorf("asterisque: WithOpensWindow: %d is negative", c.opens)
-	case c.window.Initial < 0 || c.window.Min < 0 || c.window.Max < 0:
-		return fmt.Errorf("asterisque: WithWindow: %+v has a negative size", c.window)
-	case uint64(max(c.window.Initial, c.window.Min, c.window.Max)) > pipe.MaxWindow:
-		return fmt.Errorf("asterisque: WithWindow: %+v has a size above %d", c.window, uint32(pipe.MaxWindow))
+	case c.window < 0:
+		return fmt.Errorf("asterisque: WithWindow: %d is negative", c.window)
+	case uint64(c.window) > pipe.MaxWindow:
+		return fmt.Errorf("asterisque: WithWindow: %d is above %d", c.window, uint32(pipe.MaxWindow))
 	case c.stall <= 0:
 		return fmt.Errorf("asterisque: WithStallTimeout: %v is not positive", c.stall)
 	case c.pingInterval < 0 || c.pingInterval > 0 && c.pingTimeout < 2*c.pingInterval:
@@ -145,7 +140,70 @@ func (c *config) check() (err error) {
 	if c.outbound, err = c.outbound.Check(); err != nil {
 		return fmt.Errorf("asterisque: WithOutboundLimits: %w", err)
 	}
-	return nil
+	return c.fit()
+}
+
+// What is there by default, as far as it fits what is set.
+const (
+	defaultMessage = 4 << 20
+	defaultRoom    = 32 << 20
+	defaultWorkers = 1024
+	leastMessage   = 1 << 10
+)
+
+// limitsFor returns the default limits for messages of a size: at least eight of them have room.
+func limitsFor(maxMessage int) limits.Limits {
+	soft := limits.Amount{Bytes: min(max(defaultRoom, 8*maxMessage), limits.MaxBytes/4)}
+	soft.Messages = min(soft.Bytes/limits.LeastOverhead, limits.MaxMessages/4)
+	return limits.Limits{
+		Soft: soft, Resume: limits.Amount{Messages: soft.Messages / 2, Bytes: soft.Bytes / 2},
+		Hard: limits.Amount{Messages: 4 * soft.Messages, Bytes: 4 * soft.Bytes},
+	}
+}
+
+// fit lets what was not set follow from what was, and returns an error that names the options that do not fit each other.
+func (c *config) fit() (err error) {
+	if !c.set.inbound {
+		c.inbound = limitsFor(c.maxMessage)
+	}
+	if !c.set.outbound {
+		c.outbound = limitsFor(c.maxMessage)
+	}
+	c.windowless = c.window == 0
+	c.plan, err = c.planFor(c.inbound)
+	return err
+}
+
+// planFor returns what a peer is promised with such inbound limits.
+func (c *config) planFor(inbound limits.Limits) (p limits.Plan, err error) {
+	soft, maxMessage, workers := inbound.Soft, c.maxMessage, c.workers
+	bytes := soft.Bytes
+	if bytes == 0 {
+		bytes = max(defaultRoom, 8*maxMessage)
+	}
+	if maxMessage == 0 {
+		maxMessage = defaultMessage
+		if !c.windowless {
+			maxMessage = max(leastMessage, min(maxMessage, max(bytes, limits.LeastRoom)/8))
+		}
+	}
+	if workers == 0 {
+		workers = defaultWorkers
+		if !c.windowless {
+			messages := soft.Messages
+			if messages == 0 {
+				messages = bytes / limits.LeastOverhead
+			}
+			workers = min(workers, limits.MostWorkers(bytes, messages))
+		}
+	}
+	if c.windowless { // nothing is promised
+		return limits.Plan{Room: bytes, Largest: maxMessage, Workers: workers, NestedCalls: limits.NestedCalls(workers)}, nil
+	}
+	if p, err = limits.NewPlan(soft, maxMessage, workers); err != nil {
+		return p, fmt.Errorf("asterisque: WithMaxMessage, WithWorkers and WithInboundLimits do not fit each other: %w", err)
+	}
+	return p, nil
 }
 
 // WithID names the node to its peers, for logs and statistics; at most 64 bytes, empty by default. It proves nothing.
@@ -198,19 +256,26 @@ func WithTLS(cfg *tls.Config) Option { return func(c *config) { c.tls = cfg } }
 
 // WithMaxMessage sets the largest payload, in bytes, that this side accepts in one message: parameters, result or Block. The peer learns it in the handshake
 // and refuses to send more, with ErrTooLarge. 1 KiB..1 GiB, 4 MiB by default.
-func WithMaxMessage(bytes int) Option { return func(c *config) { c.maxMessage = bytes } }
+func WithMaxMessage(bytes int) Option {
+	return func(c *config) { c.maxMessage, c.set.message = bytes, true }
+}
 
-// WithWindow sets how many bytes of Blocks a peer may send on each pipe before the application takes some. The default starts at 63 KiB, one Block of package stream, grows to 512 KiB
-// while the application keeps up, and shrinks to 4 KiB as the session nears its inbound soft limit. With Initial 0 there is no window; [pipe.MaxWindow] is the largest one.
-func WithWindow(w pipe.Window) Option { return func(c *config) { c.window = w } }
+// WithWindow sets the largest window, in bytes: what a peer may send on a stream before the application takes some. Windows begin small, grow while the application keeps up and there is
+// room, and never exceed what the inbound soft limit allows for all of them together; see [WithInboundLimits]. 512 KiB by default, at most [pipe.MaxWindow]. With 0 there are no windows: peers send
+// what they like, and the session stops reading at its inbound soft limit.
+func WithWindow(most int) Option { return func(c *config) { c.window = most } }
 
 // WithInboundLimits bounds what has been received and not yet been taken by the application, for each session. At the soft limit the session stops reading its
 // Wire; beyond the hard limit it ends with ErrHardLimit. The default is 32,768 messages or 16 MiB, and 65,536 messages or 64 MiB.
-func WithInboundLimits(l limits.Limits) Option { return func(c *config) { c.inbound = l } }
+func WithInboundLimits(l limits.Limits) Option {
+	return func(c *config) { c.inbound, c.set.inbound = l, true }
+}
 
 // WithOutboundLimits bounds what has been sent and not yet been given to the Wire, for each session. At the soft limit senders wait; beyond the hard limit
 // the session ends with ErrHardLimit. The default is that of WithInboundLimits.
-func WithOutboundLimits(l limits.Limits) Option { return func(c *config) { c.outbound = l } }
+func WithOutboundLimits(l limits.Limits) Option {
+	return func(c *config) { c.outbound, c.set.outbound = l, true }
+}
 
 // WithOnState calls f when the state of a direction of a session changes: each change once, in their order. f runs on the goroutine that caused the change; it
 // must neither block nor call the session, beyond its Stats. States are described in package limits.
@@ -221,10 +286,6 @@ func WithOnState(f func(s *Session, d Direction, state limits.State)) Option {
 // WithDropReports calls f for each call and each Block that this side has accepted for sending and that was dropped before it left, with the reason. What is dropped on
 // the other side, its application learns: see [pipe.Block]. f runs on any goroutine, concurrently with itself for different sessions; it must neither block nor call the session.
 func WithDropReports(f func(*Session, Drop)) Option { return func(c *config) { c.onDrop = f } }
-
-// WithOpensWindow sets how many calls a peer may have sent that no worker has taken yet; further ones wait on its side, by priority, and the last eighth is kept for those above normal. 4,096 by default; 0 is no window, and then
-// the peer's calls wait here, up to the inbound soft limit.
-func WithOpensWindow(calls int) Option { return func(c *config) { c.opens = calls } }
 
 // WithStallTimeout sets how long a session may stand at its inbound soft limit without the application taking a single message, before it ends with ErrStalled. One
 // minute by default.
@@ -240,7 +301,7 @@ func WithMaxPriority(p priority.Priority) Option { return func(c *config) { c.hi
 
 // WithWorkers sets how many handlers run at once for one session; further calls wait, by priority and then in the order of their arrival. 1,024 by default; 1 runs one
 // after the other. A call that a peer makes within a call back, whose handler here waits for it, has a worker beyond that number, one for each call back.
-func WithWorkers(n int) Option { return func(c *config) { c.workers = n } }
+func WithWorkers(n int) Option { return func(c *config) { c.workers, c.set.workers = n, true } }
 
 // WithNodeWorkers sets how many handlers run at once for all sessions together, which then have their turn one after the other. 0, the default, is any number: every session has its
 // own bound. Calls within call backs are as for WithWorkers.
@@ -267,7 +328,8 @@ func WithTracer(t Tracer) Option { return func(c *config) { c.tracer = t } }
 
 // WithPing sets after how long without sending anything a Ping is sent, and after how long without hearing anything the peer is lost: 15 and 45 seconds by default. The shorter of both
 // sides' intervals is used, and never more than a third of the peer's timeout. Any byte that arrives is a sign of life. A side that does not read, because of its soft limit or
-// [Session.Pause], does not give its peer up for being silent. An interval of 0 on either side turns all this off.
+// [Session.Pause], does not give its peer up for being silent. At its soft limit, while the application takes nothing, it sends Pings more often, and so finds out within seconds if the peer has closed the
+// Wire: an eighth of the interval, or a second if that is longer, lies between them. An interval of 0 on either side turns all this off.
 func WithPing(interval, timeout time.Duration) Option {
 	return func(c *config) { c.pingInterval, c.pingTimeout = interval, timeout }
 }

@@ -269,8 +269,9 @@ func TestNoWayToEndACallLeavesAnythingBehind(t *testing.T) {
 			p.dialled.Close()
 		}},
 		"the callee's side closes the session": {opts: []asterisque.Option{asterisque.WithWorkers(4)}, run: func(p *paths) {
-			for _, fn := range []asterisque.Function[string, string]{bothFn, bothFn, gatedFn, gatedFn, keyedFn, keyedFn, held, held} {
+			for _, fn := range []asterisque.Function[string, string]{bothFn, gatedFn, keyedFn, held} {
 				p.start(background, fn, "k", closed)
+				p.start(background, fn, "k", asterisque.ErrUnavailable) // waits, and is refused
 			}
 			p.accepted.Close()
 		}},

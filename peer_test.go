@@ -185,10 +185,13 @@ func TestAPeersMistakeInACallFailsThatCallOnly(t *testing.T) {
 	c := p.close()
 	require.Equal(t, codec.NoFunction, c.Abort.Code)
 	require.Equal(t, codec.Refused, c.Abort.Ran)
-	p.send(&codec.Open{Pipe: 4, Function: 50})
-	for range 64 { // 64 KiB are the window
+	p.send(&codec.Open{Pipe: 4, Function: 50, Meta: codec.Meta{Stream: true}})
+	require.Equal(t, codec.Credit{Pipe: 4, Limit: 4096 + 64<<10}, p.control(), "what a handler that runs has room for")
+	for range 45 { // which cost 1,536 each
 		p.send(&codec.Block{Pipe: 4, Payload: make([]byte, 1024)})
 	}
+	p.send(codec.Ping{N: 1})
+	require.Equal(t, codec.Pong{N: 1}, p.control())
 	p.send(&codec.Block{Pipe: 4, Payload: make([]byte, 1024)})
 	c = p.close()
 	require.Equal(t, codec.WindowViolation, c.Abort.Code)

@@ -52,5 +52,5 @@ func waiting(e endpoint) limits.Amount {
 		return limits.Amount{}
 	}
 	messages, bytes := (*pipe.End)(p).Waiting()
-	return limits.Amount{Messages: messages, Bytes: bytes + messages*limits.Overhead}
+	return limits.Amount{Messages: messages, Bytes: bytes}
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
-	"github.com/asterisque-go/asterisque/priority"
 )
 
 // port joins one pipe to its session: what leaves, and what is no longer waiting. It is the [pipe.Port] of pipes and part of calls that need none.
@@ -28,10 +27,11 @@ func (p *port) Send(ctx context.Context, b pipe.Outgoing) error {
 	if a := p.waitForRoom(ctx); a != nil {
 		return a
 	}
-	if a := p.s.reserve(ctx, len(b.Payload)); a != nil {
+	held := heldBlock(len(b.Payload), b.Memory)
+	if a := p.s.reserve(ctx, p.pipe.Priority(), held); a != nil {
 		return a
 	}
-	m := p.message(&b, p.s.outbound.State())
+	m := p.message(&b, held, p.s.outbound.State())
 	if len(b.Payload) > smallBlock || !p.s.streams() {
 		return p.put(&m)
 	}
@@ -51,7 +51,7 @@ func (p *port) waitForRoom(ctx context.Context) *Abort {
 		select {
 		case <-room:
 		case <-ctx.Done():
-			return neverSent(contextError(ctx))
+			return neverSent(waitedFor(ctx, "earlier Blocks of the pipe, which have not been given to the wire"))
 		case <-p.s.ctx.Done():
 			return neverSent(p.s.cause())
 		}
@@ -61,8 +61,9 @@ func (p *port) waitForRoom(ctx context.Context) *Abort {
 
 // Post implements pipe.Port.
 func (p *port) Post(b pipe.Outgoing) (limits.State, error) {
-	state := p.s.count(len(b.Payload))
-	m := p.message(&b, state)
+	held := heldBlock(len(b.Payload), b.Memory)
+	state := p.s.count(held)
+	m := p.message(&b, held, state)
 	write, err := p.hand(&m)
 	if write {
 		p.s.write() // at once, so that the next Post knows whether the transport takes more
@@ -70,59 +71,39 @@ func (p *port) Post(b pipe.Outgoing) (limits.State, error) {
 	return state, err
 }
 
-// message returns b, to be sent in a state of the session.
-func (p *port) message(b *pipe.Outgoing, state limits.State) outbox.Message {
+// Thin implements pipe.Port.
+func (p *port) Thin(b *pipe.Outgoing) (dropped bool) {
+	m := p.message(b, 0, limits.Congested)
+	dropped = p.s.out.Judge(&p.flow, &m)
+	if b.Loss = m.Loss; dropped && b.Memory != nil {
+		b.Memory.Release()
+	}
+	return dropped
+}
+
+// message returns b, for which held bytes are counted, to be sent in a state of the session.
+func (p *port) message(b *pipe.Outgoing, held uint32, state limits.State) outbox.Message {
 	return outbox.Message{
-		Type: codec.BlockType, Payload: b.Payload, Memory: b.Memory, Loss: b.Loss,
+		Type: codec.BlockType, Payload: b.Payload, Memory: b.Memory, Held: held, Loss: b.Loss,
 		Expires: b.Expires, Pressed: state >= limits.Congested, Marker: b.Marker, Sender: (*pipe.End)(p.pipe),
 	}
 }
 
 // CloseSend implements pipe.Port.
 func (p *port) CloseSend() error {
-	p.s.count(0)
-	return p.put(&outbox.Message{Type: codec.BlockType, End: true})
+	p.s.count(heldMessage)
+	return p.put(&outbox.Message{Type: codec.BlockType, End: true, Held: heldMessage})
 }
 
-// Close implements pipe.Port.
-func (p *port) Close(result []byte, abort *codec.Abort) {
-	if p.close(result, abort) {
-		p.s.write()
+// givenUp returns why what waits of a call is dropped that this side ends with a.
+func givenUp(a *Abort) outbox.Reason {
+	if a.Code == codec.Expired {
+		return outbox.Expired
 	}
+	return outbox.Ended
 }
 
-// close is Close; write says that writing is the caller's task now.
-func (p *port) close(result []byte, abort *codec.Abort) (write bool) {
-	if abort != nil && !p.cancel(outbox.Ended) {
-		return false // the peer will never hear of the pipe
-	}
-	defer p.s.table.remove(p.id()) // last: who waits for the table to be empty, to end the session, waits for the Close as well
-	p.s.count(len(result))
-	write, err := p.hand(&outbox.Message{Type: codec.CloseType, Payload: result, Abort: abort})
-	if errors.Is(err, codec.ErrTooLarge) {
-		p.s.count(0)
-		write, _ = p.hand(&outbox.Message{Type: codec.CloseType, Abort: codec.ErrTooLarge.Withf("the result: %s", err.(*Abort).Message)})
-	}
-	return write
-}
-
-// cancel drops what waits of the pipe and reports whether the peer may know of it.
-func (p *port) cancel(why outbox.Reason) (departed bool) {
-	departed, unsent := p.s.out.Cancel(&p.flow, why)
-	if unsent {
-		p.unsent()
-	}
-	return departed
-}
-
-// unsent gives back what the Open would have used of the peer's window.
-func (p *port) unsent() {
-	if p.nest == nil {
-		p.s.opens.giveBack()
-	}
-}
-
-// closedBy drops what waits of the pipe because the peer has closed it: nobody would take it.
+// closedBy drops what waits of the pipe because the peer has closed it: nobody would take it. The pipe has to know that first, so that who is sending learns why nothing may follow.
 func (p *port) closedBy(abort *codec.Abort) {
 	why := outbox.Ended
 	switch {
@@ -135,41 +116,44 @@ func (p *port) closedBy(abort *codec.Abort) {
 }
 
 // discarded returns the error of a call whose Open was discarded by the outbox.
-func (p *port) discarded(why outbox.Reason) *Abort {
+func (s *Session) discarded(own *permit, why outbox.Reason) *Abort {
 	if why == outbox.Expired {
-		p.unsent()
+		s.unsent(own)
 		return neverSent(codec.ErrExpired.Withf("its time was up before it could be sent"))
 	}
-	return neverSent(p.s.cause())
+	return neverSent(s.cause())
 }
 
-// Grant implements pipe.Port.
-func (p *port) Grant(total uint64) { p.s.control(codec.Credit{Pipe: p.id(), Limit: total}) }
+// Announce implements pipe.Port.
+func (p *port) Announce() {
+	write, err := p.s.out.Announce(p)
+	p.s.controlled(write, err)
+}
+
+// Controls implements outbox.Announcer.
+func (p *port) Controls(put func(codec.Control)) { (*pipe.End)(p.pipe).Controls(p.id(), put) }
+
+// Ask implements pipe.Port.
+func (p *port) Ask(back bool) {
+	m := outbox.Message{Type: codec.ControlType, Control: outbox.Ask, Sender: (*pipe.End)(p.pipe), Held: heldMessage}
+	if back {
+		m.Control = outbox.GiveBack
+	}
+	p.s.count(heldMessage)
+	p.put(&m) // an error means that there is nobody left to ask
+}
+
+// Shelter implements pipe.Port.
+func (p *port) Shelter(bytes int) bool { return p.s.calls.shelter(bytes) }
 
 // Stop implements pipe.Port.
 func (p *port) Stop() {
-	p.s.count(0)
-	p.put(&outbox.Message{Type: codec.ControlType}) // an error means that there is nobody left to tell
-}
-
-// Window implements pipe.Port: all that there is as long as less than half of what the soft limit allows is held, and from there on less and less.
-func (p *port) Window() int {
-	most, soft, held := p.s.cfg.window.Max, p.s.inbound.Limits().Soft.Bytes, p.s.inbound.Held().Bytes
-	if soft == 0 || held <= soft/2 {
-		return most
-	}
-	return int(int64(most) * int64(max(soft-held, 0)) / int64(soft-soft/2))
+	p.s.count(heldMessage)
+	p.put(&outbox.Message{Type: codec.ControlType, Held: heldMessage}) // an error means that there is nobody left to tell
 }
 
 // MaxBlock implements pipe.Port.
 func (p *port) MaxBlock() int { return p.s.maxBlock }
-
-// Taken implements pipe.Port.
-func (p *port) Taken(messages, bytes int) {
-	if messages > 0 {
-		p.s.inbound.Remove(messages, bytes)
-	}
-}
 
 // put hands over m, which has been counted. It never waits.
 func (p *port) put(m *outbox.Message) error {
@@ -191,7 +175,7 @@ func (p *port) handed(m *outbox.Message, err error) error {
 	if err == nil {
 		return nil
 	}
-	p.s.outbound.Remove(1, len(m.Payload))
+	p.s.outbound.Remove(1, int(m.Held))
 	return p.s.sendError(err)
 }
 
@@ -204,35 +188,25 @@ func deadline(ttl uint32) time.Time {
 	return time.Now().Add(time.Duration(ttl) * time.Millisecond)
 }
 
-// deliver hands b to the pipe that it belongs to.
-func (p *port) deliver(to *pipe.Pipe, b codec.Block) error {
+// deliver hands m to the pipe that it belongs to.
+func (p *port) deliver(to *pipe.Pipe, m codec.Block) error {
 	end := (*pipe.End)(to)
 	verdict := pipe.Accepted
-	if b.End {
-		verdict = end.CloseSend(b.Meta.Skipped)
+	if m.End {
+		verdict = end.CloseSend(m.Meta.Skipped)
 	} else {
-		p.s.arrived(len(b.Payload))
-		mem := p.s.keep(b.Payload)
-		verdict = end.Block(b.Payload, mem, b.Meta.Skipped, deadline(b.Meta.TTL))
-		if verdict != pipe.Accepted {
-			p.Taken(1, len(b.Payload))
-			if mem != nil {
-				mem.Release()
-			}
+		b := pipe.NewBlock(m.Payload, p.s.keep(m.Payload), m.Meta.Skipped, deadline(m.Meta.TTL))
+		p.s.arrived(b.Held())
+		if verdict = end.Block(b); verdict != pipe.Accepted {
+			p.s.inbound.Remove(1, b.Held())
+			b.Release()
 		}
 	}
 	switch verdict {
 	case pipe.Violation:
-		return violation("Block for pipe %d after the end of its direction", b.Pipe)
+		return violation("Block for pipe %d after the end of its direction", m.Pipe)
 	case pipe.Overrun:
-		to.Abort(codec.ErrWindow.Withf("pipe %d: the peer sent more than its window allows", b.Pipe))
+		to.Abort(codec.ErrWindow.Withf("pipe %d: the peer sent more than its window allows", m.Pipe))
 	}
 	return nil
-}
-
-// abort sends a Close for a pipe of which nothing else waits. It has a flow of its own: the call that ends with it may be used for another one while the Close waits.
-func (s *Session) abort(id uint64, p priority.Priority, a *Abort) {
-	s.count(0)
-	one := port{s: s, flow: outbox.AcceptedFlow(p, id)}
-	one.put(&outbox.Message{Type: codec.CloseType, Abort: a}) // an error means that there is nobody left to tell
 }

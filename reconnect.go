@@ -16,7 +16,7 @@ import (
 // Reconnect says how a [Connection] connects again. The zero Reconnect is ready to use.
 type Reconnect struct {
 	// First and Most are the waits between attempts: the first attempt is made at once, the next after First, and then after twice as long each time, at most Most. Each wait is by chance
-	// up to a half shorter. 0 stands for 50 ms and 5 s.
+	// up to a half shorter. 0 stands for 50 ms and 5 s. While a session waits to be resumed, a wait is cut if it would last longer than that can be done.
 	First, Most time.Duration
 
 	// GiveUp is after how long without a connection it is given up; 0 is never.
@@ -32,8 +32,8 @@ type Reconnect struct {
 	Dial func(ctx context.Context) (wire.Wire, error)
 }
 
-// connect tries until there is a session: s, if that can be resumed, or a new one.
-func (c *Connection) connect(s *Session, back *backoff) (*Session, error) {
+// connect tries until there is a session: s, if that can be resumed, which it can until then, or a new one.
+func (c *Connection) connect(s *Session, until time.Time, back *backoff) (*Session, error) {
 	ctx := c.ctx
 	if c.how.GiveUp > 0 {
 		var cancel context.CancelFunc
@@ -50,10 +50,10 @@ func (c *Connection) connect(s *Session, back *backoff) (*Session, error) {
 		case hopeless(err):
 			return nil, err
 		case s != nil && s.ctx.Err() != nil:
-			s = nil // it was not resumed in time
+			s, until = nil, time.Time{} // it was not resumed in time
 		}
 		c.node.cfg.log.Info("connecting failed", "url", c.url, "error", err)
-		if !sleep(ctx, back.next()) {
+		if !sleep(ctx, back.nextBefore(until)) {
 			if c.ctx.Err() != nil {
 				return nil, c.Err()
 			}

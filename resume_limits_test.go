@@ -91,7 +91,7 @@ func TestAcksComeInBatches(t *testing.T) {
 			p := join(t)
 			const blocks = 10_000
 			go func() {
-				batch := [][]byte{(&codec.Open{Function: 50}).AppendTo(nil)}
+				batch := [][]byte{(&codec.Open{Function: 50, Meta: codec.Meta{Stream: true}}).AppendTo(nil)}
 				for range blocks {
 					batch = append(batch, (&codec.Block{Payload: []byte("x")}).AppendTo(nil))
 				}
@@ -114,7 +114,7 @@ func TestAcksComeInBatches(t *testing.T) {
 			for n := range uint64(10) {
 				begin := time.Now()
 				if n == 0 {
-					p.send(&codec.Open{Function: 50})
+					p.send(&codec.Open{Function: 50, Meta: codec.Meta{Stream: true}})
 				} else {
 					p.send(&codec.Block{Payload: []byte("x")})
 				}
@@ -128,7 +128,7 @@ func TestAcksComeInBatches(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := join(t)
 			go func() {
-				p.send(&codec.Open{Function: 50})
+				p.send(&codec.Open{Function: 50, Meta: codec.Meta{Stream: true}})
 				for range 16 {
 					p.send(&codec.Block{Payload: make([]byte, 128<<10)})
 				}

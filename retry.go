@@ -115,3 +115,21 @@ func (b *backoff) next() time.Duration {
 	}
 	return b.step/2 + rand.N(b.step/2+1)
 }
+
+// leastAttempt is how much time an attempt needs at least, to connect and to resume a session.
+const leastAttempt = 10 * time.Millisecond
+
+// nextBefore is next, but cut so that one more attempt can be made before until, which is zero if nothing depends on that. A wait that is cut does not make the next ones longer.
+func (b *backoff) nextBefore(until time.Time) time.Duration {
+	step := b.step
+	wait := b.next()
+	if until.IsZero() {
+		return wait
+	}
+	left := time.Until(until)
+	if latest := left - max(left/4, leastAttempt); latest > 0 && wait > latest {
+		b.step = step
+		return latest
+	}
+	return wait
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/priority"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -22,13 +23,14 @@ type Session struct {
 	id     [codec.SessionSize]byte // these are fixed once the handshake is over
 	node   *Node
 	cfg    *config
-	window uint64 // what may be sent on each pipe at first, in bytes; 0: any number
+	window uint64 // what the Blocks of a stream that this side opens may cost at first
 	values codec.Values
 	lender codec.Lender // values, or nil if they lend nothing
 	svc    *Service
 
 	highest priority.Priority // that the peer's calls get
 
+	frame     int  // bytes of the frame that is being dealt with; belongs to the reader, as unwritten
 	unwritten bool // belongs to the reader, which is the writer then, and writes when it has dealt with all that has arrived; here it costs no memory
 
 	// These belong to who reads and to who writes; run changes them when neither does, with wireMu held, under which others look at them.
@@ -45,9 +47,13 @@ type Session struct {
 	out      *outbox.Outbox // these lock themselves
 	table    table
 	inbound  *limits.Counter
-	outbound *limits.Counter
-	maxBlock int // bytes of the largest payload that the peer takes in a Block; fixed
+	outbound outgoing
+	terms    pipe.Terms
+	largest  int // bytes of the largest payload that this side takes in a message; fixed
+	maxBlock int // of the largest that the peer takes in a Block; fixed
 	opens    openCredit
+	nesting  nesting
+	waits    waiters
 	calls    dispatcher
 	windows  map[uint16]*callWindow // of the functions of the peer that have one; fixed
 	inline   *scratch               // of the reader; nil until there is an inline call
@@ -100,9 +106,8 @@ func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled
 	s.live.agree(cfg, &a, dialled)
 	s.ctx, s.end = context.WithCancelCause(context.Background())
 	s.inbound = limits.NewCounter(g.Inbound, s.reporter(Inbound))
-	s.outbound = limits.NewCounter(g.Outbound, s.reporter(Outbound))
-	s.opens.init(a.opens)
-	s.calls = dispatcher{s: s, limit: cfg.workers, opens: openWindow{size: uint64(cfg.opens), granted: uint64(cfg.opens)}}
+	s.outbound = outgoing{Counter: limits.NewCounter(g.Outbound, s.reporter(Outbound)), share: cfg.share}
+	s.promise(&a, &g.plan)
 	if len(cfg.windows) > 0 {
 		s.windows = make(map[uint16]*callWindow, len(cfg.windows))
 		for function, calls := range cfg.windows {
@@ -112,7 +117,7 @@ func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled
 	if !dialled {
 		s.table.odd = 1
 	}
-	s.out = outbox.New(s.table.odd, a.maxFrame, cfg.share, s.outbound.Remove, s.dropReporter())
+	s.out = outbox.New(s.table.odd, a.maxFrame, uint32(a.overhead), cfg.share, s.outbound.Remove, s.dropReporter())
 	s.maxBlock = a.maxFrame - outbox.HeadSize
 	if l, ok := w.(wire.BlockLimiter); ok {
 		s.maxBlock = min(s.maxBlock, l.MaxBlock())
@@ -125,6 +130,39 @@ func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled
 		s.out.Lend()
 	}
 	return s
+}
+
+// promise sets up what this side has promised its peer, by its plan, and what the peer has promised.
+func (s *Session) promise(a *agreement, p *limits.Plan) {
+	s.terms.Taken, s.largest = s.inbound.Remove, p.Largest
+	s.terms.Overhead, s.terms.Early = uint64(p.Overhead), uint64(p.Window)
+	s.terms.PeerOverhead, s.terms.PeerEarly = a.overhead, a.early
+	s.calls = dispatcher{s: s, limit: p.Workers, room: p.Room, ready: line{is: inReady}, large: line{is: inLarge}, nestedCalls: p.NestedCalls}
+	s.opens.init(a.opens, uint64(a.maxFrame)+a.overhead+a.early)
+	s.nesting.most = nestingBounds{calls: a.nestedCalls, room: a.nestedRoom}
+	if s.cfg.windowless {
+		return
+	}
+	s.terms.Room = limits.NewRoom(*p)
+	s.terms.Largest = uint64(max(s.cfg.window, p.Window))
+	s.calls.opens, s.calls.nestedRoom = limits.NewOpens(p), p.Nested
+	s.nesting.most.own, s.nesting.window = p.NestedOwn, p.Window
+}
+
+// early returns what a peer may send at first on a stream that it opens.
+func (s *Session) early() uint64 {
+	if s.terms.Room == nil {
+		return pipe.Unlimited
+	}
+	return s.terms.Early
+}
+
+// limitOf returns the limit that a peer has announced.
+func limitOf(announced uint64) uint64 {
+	if announced >= codec.MaxPipe {
+		return pipe.Unlimited
+	}
+	return announced
 }
 
 // ID returns the 16 bytes that name the session on both sides, for logs.
@@ -143,10 +181,12 @@ func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
 // Err returns nil while the session is up, and then why it ended: ErrSessionClosed, or the *Abort of what went wrong.
 func (s *Session) Err() error { return context.Cause(s.ctx) }
 
-// Close ends the session at once: running calls of both sides end with ErrSessionClosed, and so do all that wait. What has been given to the Wire, or is about to
-// be, still arrives if the peer reads within a second. Close returns when the Wire is closed and the session's own goroutines have ended; handlers that ignore their
-// context may run on. Repeated calls wait as well.
+// Close ends the session at once: running calls of both sides end with ErrSessionClosed, and so do all that wait, except for calls of the peer that have not begun,
+// which are refused with ErrUnavailable, as far as the Wire takes that without waiting. What has been given to the Wire, or is about to be, still arrives if the peer reads
+// within a second. Close returns when the Wire is closed and the session's own goroutines have ended; handlers that ignore their context may run on. Repeated calls wait as well.
 func (s *Session) Close() error {
+	s.announceEnd()
+	s.refuseWaiting()
 	s.fail(codec.ErrSessionClosed.Withf("closed by this side"))
 	<-s.gone
 	return nil
@@ -154,15 +194,38 @@ func (s *Session) Close() error {
 
 // Shutdown ends the session in good order: new calls of either side are refused with ErrUnavailable, running ones may finish, and then it closes. If ctx ends first, the
 // session is closed as by Close, and the error is that of ctx.
+//
+// A call of the peer that had not arrived before, or that is refused, certainly did not run, and [Repeatable] says so there. Of one that had arrived, and whose answer or
+// refusal the peer does not get, it says that it may have run, even if it was still waiting here when ctx ended.
 func (s *Session) Shutdown(ctx context.Context) error {
-	if !s.draining.Swap(true) {
-		last, none := s.table.lastAccepted()
-		s.control(codec.Drain{Last: last, None: none})
-	}
+	s.announceEnd()
 	err := s.drain(ctx)
 	s.Close()
 	return err
 }
+
+// announceEnd tells the peer, once, which of its calls will still run: those that have arrived.
+func (s *Session) announceEnd() {
+	if d, first := s.table.drainHere(); first {
+		s.draining.Store(true)
+		s.control(d)
+	}
+}
+
+// refuseWaiting refuses the calls of the peer that have not begun, as far as the outbound soft limit allows. What the Wire does not take at once is lost with the session.
+func (s *Session) refuseWaiting() {
+	_, endpoints := s.table.infos()
+	for _, e := range endpoints {
+		if s.outbound.State() >= limits.Soft || s.ctx.Err() != nil {
+			return
+		}
+		if c, ok := e.(*incoming); ok && s.calls.queued(c) && s.calls.leave(c).waits() {
+			c.refuse(errShutDown)
+		}
+	}
+}
+
+var errShutDown = codec.ErrUnavailable.Withf("the session is being shut down")
 
 // drain waits until no call runs and all answers have been given to the Wire, or the session has ended.
 func (s *Session) drain(ctx context.Context) error {
@@ -285,14 +348,23 @@ func (s *Session) fail(a *Abort) {
 		if write = s.out.Close(goodbye); write { // after this no pipe departs
 			s.writers.Add(1)
 		}
-		for _, e := range s.table.end() {
+		open, refused := s.table.end()
+		for _, e := range open {
 			e.fail(a)
+		}
+		for _, e := range refused {
+			e.fail(drained(a))
 		}
 	})
 	if write {
 		s.write()
 		s.writers.Done()
 	}
+}
+
+// drained returns the error of a call that the Drain of the peer has refused, when the session ends because of a before the peer's answer has come.
+func drained(a *Abort) *Abort {
+	return &Abort{Code: codec.Unavailable, Message: "the peer shut the session down before the call arrived", Remote: true, Ran: codec.Refused, Cause: a}
 }
 
 // lingerTime returns how long the Wire may stay open after the end of a session, for the last batch to leave and the peer to read why.

@@ -1,7 +1,6 @@
 package asterisque
 
 import (
-	"context"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -46,7 +45,8 @@ func (s *Session) reporter(d Direction) func(limits.State) {
 }
 
 // SetLimits replaces the limits of both directions, from now on. A direction that is beyond its new soft limit behaves as if it had just reached it. The error
-// names the mark that does not fit, and then nothing has changed.
+// names the mark that does not fit, and then nothing has changed. What the peer was promised stands; what it is promised from now on keeps to the new inbound soft
+// limit, as far as that is at least eight times as large as the largest message.
 func (s *Session) SetLimits(inbound, outbound limits.Limits) error {
 	in, err := inbound.Check()
 	if err != nil {
@@ -60,9 +60,21 @@ func (s *Session) SetLimits(inbound, outbound limits.Limits) error {
 		s.fail(hardLimit(Inbound, s.inbound))
 	}
 	if s.outbound.SetLimits(out) == limits.Hard {
-		s.fail(hardLimit(Outbound, s.outbound))
+		s.fail(hardLimit(Outbound, s.outbound.Counter))
 	}
+	s.outbound.admit()
+	s.resize(in.Soft.Bytes)
 	return nil
+}
+
+// resize lets what is promised from now on keep to a soft limit of so many bytes.
+func (s *Session) resize(bytes int) {
+	if s.terms.Room == nil {
+		return
+	}
+	p, granted := s.terms.Room.Resize(bytes)
+	limits.Grant(granted)
+	s.calls.resize(&p)
 }
 
 // Pause stops reading the Wire after the frame that is being read, until Resume. The transport then holds up the peer, and calls of either side wait. A session
@@ -198,35 +210,9 @@ func (s *Session) mustWaitOutbound() bool {
 	return s.outbound.State() >= limits.Soft && s.inbound.State() < limits.Soft && s.ctx.Err() == nil
 }
 
-// reserve counts a message with size bytes of payload that is about to be sent. At the soft limit it waits.
-func (s *Session) reserve(ctx context.Context, size int) *Abort {
-	for {
-		room := s.outbound.Reserve(size)
-		if room == nil {
-			return nil
-		}
-		select {
-		case <-room:
-		case <-ctx.Done():
-			return neverSent(contextError(ctx))
-		case <-s.ctx.Done():
-			return neverSent(s.cause())
-		}
-	}
-}
-
-// count is reserve without waiting.
-func (s *Session) count(size int) limits.State {
-	state := s.outbound.Add(size)
-	if state == limits.Hard {
-		s.fail(hardLimit(Outbound, s.outbound))
-	}
-	return state
-}
-
-// arrived counts a message with size bytes of payload that waits for the application.
-func (s *Session) arrived(size int) {
-	if s.inbound.Add(size) == limits.Hard {
+// arrived counts a message that waits for the application.
+func (s *Session) arrived(held int) {
+	if s.inbound.Add(held) == limits.Hard {
 		s.fail(hardLimit(Inbound, s.inbound))
 	}
 }

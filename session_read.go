@@ -8,7 +8,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/outbox"
-	"github.com/asterisque-go/asterisque/priority"
+	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -22,7 +22,7 @@ const readTurnBytes = 24 << 10
 // readLoop reads the Wire until it ends or the peer breaks the protocol, and returns why. After the session has ended on this side it reads on, and discards, so that
 // the peer is not cut off before it has read the reason.
 func (s *Session) readLoop() *Abort {
-	most := s.cfg.maxMessage + outbox.HeadSize
+	most := s.largest + outbox.HeadSize
 	buffered := func() bool { return false }
 	if b, ok := s.wire.(wire.Buffered); ok {
 		buffered = b.Buffered
@@ -50,6 +50,7 @@ func (s *Session) readLoop() *Abort {
 		if err == nil && countedByLimits(t) && !s.waitInbound() {
 			continue // the Wire is lost, or the session has ended
 		}
+		s.frame = len(frame)
 		size, counts := len(frame), s.res != nil && codec.Countable(frame)
 		if err == nil {
 			err = s.receive(t, frame) // after which the frame may be another's
@@ -88,7 +89,7 @@ const leastKept = 8 << 10
 
 // keep returns the memory of the frame that is being dealt with, of which part is a part, if that may be kept, and nil if part has to be copied. It is for the reader.
 func (s *Session) keep(part []byte) *buffer.Buffer {
-	if s.keeper == nil || len(part) < leastKept {
+	if s.keeper == nil || len(part) < leastKept || 4*len(part) < 3*s.frame {
 		return nil
 	}
 	return s.keeper.Keep()
@@ -139,44 +140,51 @@ func (s *Session) receive(t codec.Type, frame []byte) error {
 }
 
 func (s *Session) receiveOpen(m *codec.Open) error {
+	var within *enclosure
+	if m.Meta.Nested {
+		within = s.table.enclosure(m.Meta.Within)
+	}
 	h := s.svc.find(m.Function)
-	if h == nil || s.draining.Load() {
-		return s.turnAway(m, h)
+	var refused *Abort
+	switch {
+	case h == nil:
+		refused = codec.ErrNoFunction.Withf("function %d", m.Function)
+	case m.Meta.Nested && within == nil:
+		refused = codec.ErrCanceled.Withf("the call that it is made within is over")
+	default:
+		c := newIncoming(s, m, h, within)
+		ok, err := s.table.accept(c.id(), c)
+		if ok {
+			s.accept(c)
+		}
+		if ok || err != nil {
+			return err
+		}
+		c.freeParams()
+		refused = errShutDown // Shutdown was called meanwhile, or the session has ended
 	}
-	c := newIncoming(s, m, h)
-	if ok, err := s.table.accept(c.id(), c); !ok {
-		return err // nil: the session has ended
-	}
-	s.accept(c)
-	return nil
-}
-
-// turnAway refuses a call for which nobody is there.
-func (s *Session) turnAway(m *codec.Open, h *handler) error {
 	if err := s.table.check(m.Pipe); err != nil {
 		return err
 	}
-	a := codec.ErrUnavailable.Withf("the session is being shut down")
-	switch {
-	case !s.calls.refuse(m.Meta.Nested):
-		a = errOpensWindow
-	case h == nil:
-		a = codec.ErrNoFunction.Withf("function %d", m.Function)
+	cost := m.Cost(s.terms.Overhead, s.terms.Early)
+	if beyond := s.calls.arrive(cost, m.Meta.Nested); beyond != nil {
+		refused, cost = beyond, 0
 	}
-	r := *a
-	r.Ran = codec.Refused
-	s.abort(m.Pipe, priority.Priority(m.Priority), &r)
+	s.turnAway(m, refused, cost)
 	return nil
 }
 
-var errOpensWindow = codec.ErrWindow.Withf("more calls than the window for Opens allows")
+var errOpensWindow = codec.ErrWindow.Withf("more calls than there is room for")
 
 // accept lets c run: here if it is inline, and else as soon as it is its turn. It is in the table already, so that the end of the session may end it meanwhile.
 func (s *Session) accept(c *incoming) {
 	if c.rare != nil && c.rare.key != nil {
-		nested := c.nested() // of a repetition, which may be let in at any moment from now on
+		if refused := s.calls.arrive(c.cost(), c.nested()); refused != nil {
+			c.refuse(refused)
+			return
+		}
+		c.rare.counted = true
 		if !s.node.once.begin(c) {
-			s.calls.refuse(nested) // as far as the window goes, it has been taken
 			return
 		}
 	}
@@ -191,14 +199,19 @@ func (s *Session) accept(c *incoming) {
 func (s *Session) enqueue(c *incoming) {
 	if k := c.handler.keys; k != nil {
 		if err := k.name(c); err != nil {
-			s.calls.refuse(c.nested())
+			if c.counted() {
+				s.calls.giveBack(c.cost(), c.nested())
+			}
 			c.refuse(codec.AbortOf(err))
 			return
 		}
 	}
-	s.arrived(len(c.params))
+	s.arrived(c.held())
 	s.calls.put(c)
 }
+
+// writeAfterReading lets what is in the outbox, whose writer the caller has become, be written when the reader has dealt with all that has arrived. It is for the reader.
+func (s *Session) writeAfterReading() { s.unwritten = true }
 
 // writeAnswers writes what inline functions have answered.
 func (s *Session) writeAnswers() {
@@ -210,23 +223,28 @@ func (s *Session) writeAnswers() {
 
 // runInline runs c on the goroutine of the reader.
 func (s *Session) runInline(c *incoming) {
-	c.onReader = c.pipe == nil
-	if !s.calls.refuse(c.nested()) {
-		c.refuse(errOpensWindow)
+	ok, refused := s.calls.beginInline(c)
+	switch {
+	case refused != nil:
+		c.freeParams()
+		c.refuse(refused)
 		return
-	}
-	if !s.calls.beginInline(c) {
+	case !ok:
 		if m := c.memory(); m != nil {
 			s.node.once.refuse(m)
 		}
 		return
 	}
+	c.onReader = c.pipe == nil
 	if s.inline == nil {
 		s.inline = new(scratch)
 	}
 	s.live.deaf.Store(true)
 	c.run(s.inline)
 	s.live.deaf.Store(false)
+	if !c.onReader && !c.nested() {
+		s.calls.giveBack(c.cost(), false)
+	}
 }
 
 func (s *Session) receiveBlock(m codec.Block) error {
@@ -251,11 +269,16 @@ func (s *Session) receiveControl(m codec.Control) error {
 	case codec.Credit:
 		return s.receiveCredit(c)
 	case codec.Stop:
-		if e, err := s.table.find(c.Pipe); e == nil {
-			return err
-		} else {
-			e.stop()
-		}
+		return s.toPipe(c.Pipe, func(p *pipe.End) error { p.Stop(); return nil })
+	case codec.Ask:
+		return s.toPipe(c.Pipe, func(p *pipe.End) error {
+			if !p.Ask(c.Sent, c.Total) {
+				return violation("Ask for pipe %d after %d bytes, which is not what has arrived", c.Pipe, c.Sent)
+			}
+			return nil
+		})
+	case codec.Allow:
+		return s.toPipe(c.Pipe, func(p *pipe.End) error { p.Allow(c.Total); return nil })
 	case codec.Ping:
 		s.control(codec.Pong(c))
 	case codec.Pong:
@@ -265,6 +288,7 @@ func (s *Session) receiveControl(m codec.Control) error {
 			return violation("Ack of %d frames, which is more than were sent", c.Count)
 		}
 	case codec.Drain:
+		s.table.drainThere(c)
 		s.peerDraining.Store(true)
 	case codec.SessionClose:
 		return &Abort{Code: c.Code, Message: c.Message, Remote: true}
@@ -279,10 +303,17 @@ func (s *Session) receiveCredit(c codec.Credit) error {
 		s.opens.grant(c.Limit)
 		return nil
 	}
-	e, err := s.table.find(c.Pipe)
+	return s.toPipe(c.Pipe, func(p *pipe.End) error { p.Credit(c.Limit); return nil })
+}
+
+// toPipe hands the pipe of a Control to f, if that carries Blocks and is not over.
+func (s *Session) toPipe(id uint64, f func(*pipe.End) error) error {
+	e, err := s.table.find(id)
 	if e == nil {
 		return err
 	}
-	e.credit(c.Limit)
+	if p := e.untyped(); p != nil {
+		return f((*pipe.End)(p))
+	}
 	return nil
 }

@@ -15,7 +15,11 @@ const inlineRounds = 2
 
 // control sends a Control.
 func (s *Session) control(c codec.Control) {
-	write, err := s.out.PutControl(c)
+	s.controlled(s.out.PutControl(c))
+}
+
+// controlled sees to what follows from handing a Control to the outbox.
+func (s *Session) controlled(write bool, err error) {
 	if err != nil {
 		if !errors.Is(err, outbox.ErrClosed) {
 			s.fail(violation("%v", err))

@@ -2,6 +2,7 @@ package asterisque
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -25,15 +26,52 @@ type Stats struct {
 	InboundState  limits.State  `json:"inbound_state"`
 	OutboundState limits.State  `json:"outbound_state"`
 
-	Stops   uint64        `json:"stops"`      // how often reading had to stop at the inbound soft limit
+	Stops   uint64        `json:"stops"`      // how often reading had to stop at the inbound soft limit: never with peers that keep to what they were promised
 	Stopped time.Duration `json:"stopped_ns"` // for how long in all
+
+	Parked  int `json:"parked"`  // answers that wait to be sent, which count among Running if their calls had a worker
+	Holding int `json:"holding"` // bytes that running calls hold: parameters, and answers that wait
+
+	Opens  Share `json:"opens"`  // what peers were promised for calls that wait for a worker, in bytes of cost
+	Nested Share `json:"nested"` // for calls within calls
+	Blocks Share `json:"blocks"` // for the Blocks of streams; Held is what windows hold
+	Large  Share `json:"large"`  // for Blocks that do not fit into their windows
+
+	WaitWindow   Wait `json:"wait_window"`   // streams of this side that waited for room here for a window
+	WaitOpens    Wait `json:"wait_opens"`    // calls of this side that waited for room at the peer
+	WaitOutbound Wait `json:"wait_outbound"` // what waited at the outbound soft limit, answers aside
+	Asking       int  `json:"asking"`        // pipes that wait for room for a large Block, and whose applications wait for it
+}
+
+// Share is one part of the room of a session: see docs/limits.md.
+type Share struct {
+	Room     int `json:"room"`     // all of it, in bytes of cost; 0 is no bound
+	Promised int `json:"promised"` // what the peer may send without asking, and what it has sent and still holds room
+	Held     int `json:"held"`     // of that, what has come
+}
+
+// String returns s for logs.
+func (s Share) String() string {
+	return fmt.Sprintf("%d bytes held, %d promised, of %d", s.Held, s.Promised, s.Room)
+}
+
+// loadRoom fills in what is promised, and who waits.
+func (s *Session) loadRoom(st *Stats) {
+	st.WaitWindow, st.WaitOpens, st.WaitOutbound = s.waits.load(waitWindow), s.waits.load(waitOpens), s.waits.load(waitOutbound)
+	if s.terms.Room == nil {
+		return
+	}
+	p, l := s.terms.Room.Plan(), s.terms.Room.Load()
+	st.Blocks = Share{Room: (p.Workers+p.Callers)*p.Window + p.Spare, Promised: l.Windows, Held: l.Windows}
+	st.Large = Share{Room: p.Large, Promised: l.Large, Held: l.Large}
+	st.Asking = l.Asking
 }
 
 // Stats returns what the session holds now. The numbers are read one after the other, not in one instant.
 func (s *Session) Stats() Stats {
 	st := Stats{
 		Pipes:         s.table.len(),
-		Made:          s.opens.used(),
+		Made:          s.table.opened(),
 		Inbound:       s.inbound.Held(),
 		Outbound:      s.outbound.Held(),
 		MostInbound:   s.inbound.Peak(),
@@ -44,6 +82,7 @@ func (s *Session) Stats() Stats {
 		Stopped:       time.Duration(s.stopped.Load()),
 	}
 	s.calls.load(&st)
+	s.loadRoom(&st)
 	return st
 }
 
@@ -54,6 +93,10 @@ func (st Stats) LogValue() slog.Value {
 		slog.Any("inbound", st.Inbound), slog.Any("inbound_state", st.InboundState),
 		slog.Any("outbound", st.Outbound), slog.Any("outbound_state", st.OutboundState),
 		slog.Uint64("stops", st.Stops), slog.Duration("stopped", st.Stopped),
+		slog.Int("parked", st.Parked), slog.Int("holding", st.Holding),
+		slog.Any("opens", st.Opens), slog.Any("nested", st.Nested), slog.Any("blocks", st.Blocks), slog.Any("large", st.Large),
+		slog.Any("wait_window", st.WaitWindow), slog.Any("wait_opens", st.WaitOpens), slog.Any("wait_outbound", st.WaitOutbound),
+		slog.Int("asking", st.Asking),
 	)
 }
 
@@ -62,7 +105,7 @@ func (st Stats) LogValue() slog.Value {
 type NodeStats struct {
 	ID          string          `json:"id,omitempty"`
 	Sessions    int             `json:"sessions"`     // that are up
-	Total       Stats           `json:"total"`        // the sums over them, those that have ended included in what is counted since the beginning; what is at its highest is the highest of them, and so is a state
+	Total       Stats           `json:"total"`        // the sums over them, those that have ended included in what is counted since the beginning; what is at its highest is the highest of them, and so is a state; a share without a bound adds nothing to Room
 	Busy        int             `json:"busy"`         // workers, those within call backs apart
 	MostBusy    int             `json:"most_busy"`    // Busy at its highest
 	IdleWorkers int             `json:"idle_workers"` // kept for the next call
@@ -100,7 +143,10 @@ func (st NodeStats) LogValue() slog.Value {
 
 // ended returns what is left of the numbers of a session that has ended: those that count since the beginning.
 func (st Stats) ended() Stats {
-	return Stats{Made: st.Made, Served: st.Served, Stops: st.Stops, Stopped: st.Stopped}
+	return Stats{
+		Made: st.Made, Served: st.Served, Stops: st.Stops, Stopped: st.Stopped,
+		WaitWindow: st.WaitWindow.ended(), WaitOpens: st.WaitOpens.ended(), WaitOutbound: st.WaitOutbound.ended(),
+	}
 }
 
 // add adds the numbers of another session.
@@ -120,6 +166,22 @@ func (st *Stats) add(o Stats) {
 	st.OutboundState = max(st.OutboundState, o.OutboundState)
 	st.Stops += o.Stops
 	st.Stopped += o.Stopped
+	st.Parked += o.Parked
+	st.Holding += o.Holding
+	st.Opens.add(o.Opens)
+	st.Nested.add(o.Nested)
+	st.Blocks.add(o.Blocks)
+	st.Large.add(o.Large)
+	st.WaitWindow.add(o.WaitWindow)
+	st.WaitOpens.add(o.WaitOpens)
+	st.WaitOutbound.add(o.WaitOutbound)
+	st.Asking += o.Asking
+}
+
+func (s *Share) add(o Share) {
+	s.Room += o.Room
+	s.Promised += o.Promised
+	s.Held += o.Held
 }
 
 func sum(a, b limits.Amount) limits.Amount {

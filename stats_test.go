@@ -45,7 +45,7 @@ func TestSessionStatsTellHowLongReadingHadToStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, gate, running, _ := gatedService()
 		p, s := stuckPeer(t, append(noWindows(), asterisque.WithService(svc), asterisque.WithInboundLimits(messages(10, 100)))...)
-		p.send(&codec.Open{Function: 50})
+		p.send(&codec.Open{Function: 50, Meta: codec.Meta{Stream: true}})
 		<-running
 		for range 11 { // the last one meets a session that stands at its limit
 			p.send(&codec.Block{Payload: []byte("x")})
@@ -160,8 +160,14 @@ func TestStatsAreJSONAndLog(t *testing.T) {
 	require.EqualValues(t, 2, got["sessions"])
 	total := got["total"].(map[string]any)
 	require.EqualValues(t, 2, total["served"])
-	for _, name := range []string{"pipes", "waiting", "running", "most_waiting", "most_running", "made", "inbound", "outbound", "most_inbound", "inbound_state", "stops", "stopped_ns"} {
+	for _, name := range []string{"pipes", "waiting", "running", "most_waiting", "most_running", "made", "inbound", "outbound", "most_inbound", "inbound_state", "stops", "stopped_ns", "parked", "holding", "asking"} {
 		require.Contains(t, total, name)
+	}
+	for _, share := range []string{"opens", "nested", "blocks", "large"} {
+		require.Contains(t, total[share], "promised")
+	}
+	for _, wait := range []string{"wait_window", "wait_opens", "wait_outbound"} {
+		require.Contains(t, total[wait], "for_ns")
 	}
 	function := got["functions"].([]any)[0].(map[string]any)
 	require.Equal(t, "echo", function["name"])
@@ -173,7 +179,7 @@ func TestStatsAreJSONAndLog(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(&out, nil))
 	log.Info("session", "stats", accepted.Stats())
 	log.Info("node", "stats", there.Stats())
-	for _, want := range []string{"stats.pipes=0", "stats.served=1", "stats.sessions=2", "stats.total.served=2"} {
+	for _, want := range []string{"stats.pipes=0", "stats.served=1", "stats.sessions=2", "stats.total.served=2", `stats.large="0 bytes held, 0 promised, of 4194816"`, `stats.total.wait_opens="0 now, 0 times, 0s"`} {
 		require.Contains(t, out.String(), want)
 	}
 }

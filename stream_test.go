@@ -5,12 +5,16 @@ import (
 	"context"
 	"errors"
 	"io"
+	"runtime"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -111,7 +115,7 @@ func TestAStreamLargerThanItsWindowArrivesWholeAndInOrder(t *testing.T) {
 			}
 		}
 	})
-	dialled, _ := connect(t, svc, asterisque.WithWindow(pipe.Window{Initial: 10_000, Max: 20_000}))
+	dialled, _ := connect(t, svc, asterisque.WithWindow(20_000))
 	p, err := dialled.Open(background, 21, nil)
 	require.NoError(t, err)
 	var want bytes.Buffer
@@ -144,7 +148,7 @@ func TestAReaderThatSleepsHoldsUpItsOwnPipeOnly(t *testing.T) {
 		<-ctx.Done()
 		return nil, nil
 	})
-	dialled, _ := connect(t, svc, asterisque.WithWindow(pipe.Window{Initial: 1000}))
+	dialled, _ := connect(t, svc, asterisque.WithWindow(1000))
 	ctx, cancel := context.WithCancel(background)
 	defer cancel()
 	p, err := dialled.Open(ctx, 22, nil)
@@ -194,6 +198,68 @@ func TestACallEndsTheStreamsOfBothSides(t *testing.T) {
 	}
 }
 
+func TestATypedReceiverLearnsHowManyValuesAreMissing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc := asterisque.NewService()
+		late := asterisque.Stream[int, int, int, []uint64](26, "late")
+		late.Handle(svc, func(ctx context.Context, _ int, p *asterisque.Pipe[int, int]) (missing []uint64, err error) {
+			time.Sleep(time.Minute) // of the bubble
+			for v, err := range p.All(ctx) {
+				if err != nil {
+					return nil, err
+				}
+				missing = append(missing, uint64(v), p.Skipped())
+			}
+			return append(missing, p.Skipped()), nil
+		})
+		dialled, _ := inMemory(t, svc)
+		call, err := late.Open(background, dialled, 0)
+		require.NoError(t, err)
+		for v, ttl := range []time.Duration{0, time.Second, time.Hour, time.Second, time.Second, time.Hour, time.Second} {
+			require.NoError(t, call.Untyped().Send(background, []byte{byte(v)}, pipe.WithTTL(ttl)))
+		}
+		require.NoError(t, call.CloseSend())
+		missing, err := call.Result(background)
+		require.NoError(t, err)
+		require.Equal(t, []uint64{0, 0, 2, 1, 5, 3, 4}, missing, "values, each with how many were missing by then, and how many at the end")
+	})
+}
+
+func TestReceivingValuesNeedsNoNewMemoryForTheirBlocks(t *testing.T) {
+	if raceDetector {
+		t.Skip("the detector makes pools forget")
+	}
+	type ignored struct{}
+	const values, size = 500, 32 << 10
+	svc := asterisque.NewService()
+	drain := asterisque.Stream[int, ignored, int, int](27, "drain")
+	drain.Handle(svc, func(ctx context.Context, _ int, p *asterisque.Pipe[int, ignored]) (n int, err error) {
+		for _, err := range p.All(ctx) {
+			if err != nil {
+				return n, err
+			}
+			n++
+		}
+		return n, nil
+	})
+	dialled, _ := connect(t, svc)
+	payload, err := codec.CBOR.Append(nil, map[string][]byte{"of no use": make([]byte, size)})
+	require.NoError(t, err)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	call, err := drain.Open(background, dialled, 0)
+	require.NoError(t, err)
+	for range values {
+		require.NoError(t, call.Untyped().Send(background, payload))
+	}
+	require.NoError(t, call.CloseSend())
+	n, err := call.Result(background)
+	require.NoError(t, err)
+	require.Equal(t, values, n)
+	runtime.ReadMemStats(&after)
+	require.Less(t, (after.TotalAlloc-before.TotalAlloc)/values, uint64(size/2), "bytes for each value, both ends")
+}
+
 func TestATypeThatDoesNotFitABlockIsNamed(t *testing.T) {
 	dialled, _ := connect(t, sumService())
 	call, err := asterisque.Stream[window, string, int, int](20, "sums").Open(background, dialled, window{N: 1})
@@ -235,6 +301,81 @@ func TestAReaderThatWantsNoMoreStopsTheWriterAndNotTheCall(t *testing.T) {
 	require.Equal(t, "the other way goes on", string(b.Payload))
 	require.NoError(t, p.CloseSend())
 	p.Abort(nil)
+}
+
+// TestSendingTellsWhyTheCallWasAborted has the peer abort calls in the middle of sending.
+func TestSendingTellsWhyTheCallWasAborted(t *testing.T) {
+	own := &asterisque.Abort{Code: 1234, Message: "I have had enough"}
+	svc := asterisque.NewService()
+	svc.Handle(28, "impatient", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return nil, own })
+	dialled, _ := connect(t, svc)
+	var calls sync.WaitGroup
+	for i := range 8 {
+		calls.Go(func() {
+			for range 1000 {
+				p, err := dialled.Open(background, 28, nil)
+				for err == nil {
+					switch {
+					case i%4 == 0:
+						err = p.Send(background, []byte("x"))
+					case i%4 == 1:
+						if _, err = p.AwaitCredit(background); err == nil {
+							_, err = p.Post([]byte("x"))
+						}
+					default:
+						if err = p.CloseSend(); err == nil {
+							_, err = p.Result(background)
+						}
+					}
+				}
+				if !errors.Is(err, own) && !errors.Is(err, asterisque.ErrOverloaded) { // between AwaitCredit and Post
+					t.Errorf("it ended with %v", err)
+				}
+				p.Abort(nil)
+			}
+		})
+	}
+	calls.Wait()
+}
+
+// TestSendingTellsWhyTheCallIsOverFromTheMomentItIs sends when the first drop is reported, which is when nothing may follow any more. Applications must not do
+// that, but others may send at that moment.
+func TestSendingTellsWhyTheCallIsOverFromTheMomentItIs(t *testing.T) {
+	for name, c := range map[string]struct {
+		end  func(*rawPeer) // of the call with pipe 3
+		want error
+	}{
+		"an abort of the peer": {func(p *rawPeer) { p.send(&codec.Close{Pipe: 3, Abort: codec.ErrUnauthorized}) }, asterisque.ErrUnauthorized},
+		"the end":              {func(p *rawPeer) { p.send(&codec.Close{Pipe: 3}) }, asterisque.ErrPipeClosed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var p *pipe.Pipe
+				var errs []error
+				peer, s := stuckPeer(t, asterisque.WithDropReports(func(*asterisque.Session, asterisque.Drop) {
+					if len(errs) == 0 {
+						_, err := p.Post(nil)
+						errs = []error{err, p.CloseSend()}
+					}
+				}))
+				fill, err := s.Open(background, 1, nil) // pipe 1
+				require.NoError(t, err)
+				p, err = s.Open(background, 1, nil)
+				require.NoError(t, err)
+				for range 4 {
+					_, err := fill.Post(make([]byte, 60_000))
+					require.NoError(t, err)
+				}
+				_, err = p.Post([]byte("waits"))
+				require.NoError(t, err)
+				c.end(peer)
+				synctest.Wait()
+				require.Len(t, errs, 2)
+				require.ErrorIs(t, errs[0], c.want)
+				require.ErrorIs(t, errs[1], c.want)
+			})
+		})
+	}
 }
 
 // waitUntil waits for the end of the call.

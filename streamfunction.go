@@ -7,6 +7,7 @@ import (
 	"iter"
 	"reflect"
 	"sync"
+	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -44,7 +45,7 @@ func (f StreamFunction[P, S, R, T]) Handle(svc *Service, h func(ctx context.Cont
 			if err := c.decodeParams(&params); err != nil {
 				return nil, err
 			}
-			t, err := h(ctx, params, &Pipe[R, S]{c.pipe, c.s.values, f.name})
+			t, err := h(ctx, params, &Pipe[R, S]{p: c.pipe, values: c.s.values, name: f.name})
 			if err != nil {
 				return nil, err
 			}
@@ -69,7 +70,7 @@ func (f StreamFunction[P, S, R, T]) Open(ctx context.Context, on Caller, params 
 	if err != nil {
 		return nil, err
 	}
-	return &StreamCall[S, R, T]{Pipe[S, R]{p, s.values, f.name}}, nil
+	return &StreamCall[S, R, T]{Pipe[S, R]{p: p, values: s.values, name: f.name}}, nil
 }
 
 // StreamCall is a running call of a [StreamFunction], on the caller's side.
@@ -99,6 +100,8 @@ type Pipe[S, R any] struct {
 	p      *pipe.Pipe
 	values codec.Values
 	name   string
+
+	skipped atomic.Uint64 // values that are missing before those that Recv has returned
 }
 
 // Untyped returns the pipe below, whose Blocks are encoded values.
@@ -132,11 +135,17 @@ func (p *Pipe[S, R]) Recv(ctx context.Context) (v R, err error) {
 	if err != nil {
 		return v, err
 	}
+	defer b.Release() // v has no part of it
+	p.skipped.Add(b.Skipped)
 	if err := p.values.Decode(b.Payload, &v); err != nil {
 		return v, codecError(codec.BadResult, p.p.Function(), p.name, "Block", err)
 	}
 	return v, nil
 }
+
+// Skipped returns how many of the peer's values were dropped on the way in all: before the one that Recv has returned last, and, once it has returned io.EOF, at the end as well. How many were
+// dropped since an earlier moment is the difference to what it returned then. Blocks that were received from the pipe below do not count.
+func (p *Pipe[S, R]) Skipped() uint64 { return p.skipped.Load() + p.p.Skipped() }
 
 // All returns the values still to come, until the last one or the first error, which is the second of the pair.
 func (p *Pipe[S, R]) All(ctx context.Context) iter.Seq2[R, error] {

@@ -12,12 +12,6 @@ type endpoint interface {
 	// block takes a Block, whose payload is valid only during the call. An error ends the session.
 	block(b codec.Block) error
 
-	// credit takes the peer's grant.
-	credit(total uint64)
-
-	// stop takes the peer's word that it wants no more Blocks.
-	stop()
-
 	// closed takes the peer's Close, whose slices are valid only during the call. The endpoint has left the table.
 	closed(c codec.Close)
 
@@ -43,6 +37,8 @@ type table struct {
 	mu         sync.Mutex
 	pipes      [2]slots      // guarded by mu, as all below; by the lowest bit of their ids
 	ended      bool          // the session has ended, and nothing is added
+	draining   bool          // this side has announced the end: no pipe of the peer is added
+	drain      *codec.Drain  // with which the peer has; nil until then
 	lastOpened uint64        // highest id of this side that departed, +1; 0: none
 	lastSeen   uint64        // highest id of the peer, +1; 0: none
 	empty      chan struct{} // closed when no pipe is left; nil while nobody waits
@@ -76,11 +72,14 @@ func (t *table) checkLocked(id uint64) error {
 	return nil
 }
 
-// accept is check, and adds the endpoint of the pipe. It reports false when the session has ended.
+// accept is check, and adds the endpoint of the pipe. It reports false, and has not checked, if the session takes no calls any more.
 func (t *table) accept(id uint64, e endpoint) (ok bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err := t.checkLocked(id); err != nil || t.ended {
+	if t.draining || t.ended {
+		return false, nil
+	}
+	if err := t.checkLocked(id); err != nil {
 		return false, err
 	}
 	t.pipes[id&1].put(id, e)
@@ -126,14 +125,25 @@ func (t *table) remove(id uint64) bool {
 	return t.removeLocked(id) != nil
 }
 
-// end empties the table for good and returns what was in it.
-func (t *table) end() (open []endpoint) {
+// end empties the table for good and returns what was in it: apart from the others the calls of this side which the peer has said that it will not run.
+func (t *table) end() (open, refused []endpoint) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	open = t.allLocked()
+	for _, e := range t.allLocked() {
+		if t.refusedLocked(e.info()) {
+			refused = append(refused, e)
+		} else {
+			open = append(open, e)
+		}
+	}
 	t.pipes, t.ended = [2]slots{}, true
 	t.signalLocked()
-	return open
+	return open, refused
+}
+
+// refusedLocked reports whether the Drain of the peer has refused a call.
+func (t *table) refusedLocked(i PipeInfo) bool {
+	return t.drain != nil && i.Made && (t.drain.None || i.Pipe > t.drain.Last)
 }
 
 func (t *table) allLocked() []endpoint {
@@ -144,14 +154,31 @@ func (t *table) allLocked() []endpoint {
 	return all
 }
 
-// lastAccepted returns the highest id that the peer has used.
-func (t *table) lastAccepted() (id uint64, none bool) {
+// drainHere lets no more pipes of the peer be accepted, and returns what tells the peer so. It reports false if that was done before.
+func (t *table) drainHere() (d codec.Drain, first bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	first, t.draining = !t.draining, true
 	if t.lastSeen == 0 {
-		return 0, true
+		return codec.Drain{None: true}, first
 	}
-	return t.lastSeen - 1, false
+	return codec.Drain{Last: t.lastSeen - 1}, first
+}
+
+// drainThere notes the Drain of the peer. Only the first one counts.
+func (t *table) drainThere(d codec.Drain) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.drain == nil {
+		t.drain = &d
+	}
+}
+
+// opened returns how many calls of this side have departed.
+func (t *table) opened() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return (t.lastOpened + 1) / 2
 }
 
 // drained returns a channel that is closed when no pipe is left.

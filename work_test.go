@@ -243,7 +243,8 @@ func TestASessionWhosePeerReadsNothingKeepsNoWorkerOfItsNode(t *testing.T) {
 		}
 		synctest.Wait()
 		require.Equal(t, limits.Soft, stuck.Stats().OutboundState)
-		require.NotZero(t, stuck.Stats().Waiting)
+		require.NotZero(t, stuck.Stats().Parked, "answers wait for the peer, but no worker with them")
+		require.Zero(t, there.Stats().Busy)
 
 		good, _ := nodesInMemory(t, here, there)
 		ctx, cancel := context.WithTimeout(background, time.Minute)

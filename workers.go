@@ -29,8 +29,8 @@ type workers struct {
 
 // job is to run the calls that wait at a dispatcher.
 type job struct {
-	d      *dispatcher
-	within *enclosure // only those within it, beyond the limits; nil: any
+	d    *dispatcher
+	call *incoming // only that, beyond the limits; nil: any
 }
 
 // worker is one kept goroutine. It ends when its channel is closed, by trim or by end.
@@ -39,13 +39,13 @@ type worker struct {
 	scratch scratch
 }
 
-// start lets a worker do j if wake is true, as soon as the limit allows. A job within a call holds up another worker, and needs no room.
+// start lets a worker do j if wake is true, as soon as the limit allows. A worker that is lent to one call needs no room: it is what a worker at its work waits for.
 func (w *workers) start(j job, wake bool) {
 	if !wake {
 		return
 	}
 	w.mu.Lock()
-	if j.within == nil {
+	if j.call == nil {
 		if w.limit > 0 && w.busy >= w.limit {
 			w.queue.Push(j)
 			w.crowded.Store(true)
@@ -96,7 +96,7 @@ func (w *workers) next(k *worker, j job, again bool) (next job, ok, end bool) {
 	if again {
 		w.queue.Push(j)
 	}
-	if j.within == nil {
+	if j.call == nil {
 		if w.queue.Len() > 0 {
 			next = w.queue.Pop()
 			w.crowded.Store(w.queue.Len() > 0)

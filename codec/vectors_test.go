@@ -19,6 +19,7 @@ type vectors struct {
 		Name    string
 		Hex     hexBytes
 		Message vectorMessage
+		Cost    *uint64
 		Oneway  bool
 	}
 	Invalid []struct {
@@ -61,7 +62,7 @@ type vectorMessage struct {
 	Session    hexBytes
 	Features   uint64
 	MaxMessage uint64 `json:"max_message"`
-	Window     uint64
+	Early      uint64
 	Opens      uint64
 	Ping       time.Duration
 	Timeout    time.Duration
@@ -152,7 +153,7 @@ func (m *vectorMessage) goControl() Control {
 	case "sync":
 		return Sync{
 			Version: m.Version, Node: m.Node, Session: m.Session, Features: m.Features, MaxMessage: m.MaxMessage,
-			Window: m.Window, Opens: m.Opens, Ping: m.Ping * time.Millisecond, Timeout: m.Timeout * time.Millisecond,
+			Window: m.Early, Opens: m.Opens, Ping: m.Ping * time.Millisecond, Timeout: m.Timeout * time.Millisecond,
 			Codecs: m.Codecs, Credential: m.Credential, Secret: m.Secret, Received: m.Received,
 			Overhead: m.Overhead, NestedRoom: m.NestedRoom, NestedCalls: m.NestedCalls,
 		}
@@ -240,6 +241,30 @@ func TestInvalidVectorsAreRefused(t *testing.T) {
 			require.LessOrEqual(t, fe.Offset, len(v.Hex))
 		})
 	}
+}
+
+// The costs in the vectors are those for an overhead of 512 and an early credit of 4096.
+func TestMessagesCostWhatTheVectorsSay(t *testing.T) {
+	checked := 0
+	for _, v := range readVectors(t).Valid {
+		if v.Cost == nil {
+			continue
+		}
+		m, err := parseAs(v.Message.Type, v.Hex)
+		require.NoError(t, err, v.Name)
+		cost := func(m appender) uint64 {
+			if open, ok := m.(*Open); ok {
+				return open.Cost(512, 4096)
+			}
+			return m.(*Block).Cost(512)
+		}
+		require.Equal(t, *v.Cost, cost(m), v.Name)
+		if !v.Oneway {
+			require.Equal(t, *v.Cost, cost(v.Message.goMessage()), "%s, before it is sent", v.Name)
+		}
+		checked++
+	}
+	require.GreaterOrEqual(t, checked, 10)
 }
 
 func TestEveryFrameCutShortIsRefused(t *testing.T) {

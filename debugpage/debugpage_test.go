@@ -86,7 +86,7 @@ func scene(t *testing.T) (client, server *asterisque.Node) {
 	eventually(t, func() bool { return there.Stats().Waiting == 1 })
 	upload := open(t, here, there, 8)
 	<-began
-	require.NoError(t, upload.Send(t.Context(), make([]byte, 20_000)))
+	require.NoError(t, upload.Send(t.Context(), make([]byte, 20_480)))
 	eventually(t, func() bool { _, ok := there.SlowestPipe(); return ok })
 	eventually(t, func() bool { return len(here.Pipes()) == 3 })
 	eventually(t, func() bool { return there.Stats().Running == 2 && server.Stats().Busy == 2 }) // the first call has been answered, and may still be ending
@@ -115,10 +115,12 @@ func TestThePageOfTheServerSaysWhatRunsAndWhatWaits(t *testing.T) {
 	require.Contains(t, said, "NODE server: 1 session, 2 calls run, 1 wait; 2 workers busy (")
 	require.Regexp(t, `7 solo 2 \d\S* \d\S* \d\S* 0s 0s 0s -\n`, said, "two calls have come, one was taken, none has ended")
 	require.Regexp(t, `9 fails 1 .* unauthorized 1\n`, said)
-	require.Contains(t, said, id+" client pipe ready 19 KiB 2 ready 0 0 3 1 2 0 4 0 0s ", "the session: what it holds, and its calls")
+	require.Contains(t, said, id+" client pipe ready 20 KiB 2 ready 0 0 3 1 2 0 4 ", "the session: what it holds, and its calls")
+	require.Regexp(t, id+` client 4608 \d+ KiB 8192 KiB 0 6144 KiB \d+ KiB 11 MiB 0 4096 KiB 0 0\n`, said, "what it has promised, and that one call waits")
+	require.Contains(t, said, "no session had to wait for room\n")
 	require.Contains(t, said, "session "+id+" client\n")
 	require.Contains(t, said, "pipe function name call priority bytes Blocks waiting\n"+
-		"6 8 upload runs here 0 19 KiB 1\n"+
+		"6 8 upload runs here 0 20 KiB 1\n"+
 		"2 7 solo runs here 3 0 0\n"+
 		"4 7 solo waits here -2 0 0\n", "the pipe with the most Blocks comes first, then the oldest")
 	require.NotContains(t, page, "left out")
@@ -129,8 +131,27 @@ func TestThePageOfTheClientSaysWhichCallsItMade(t *testing.T) {
 	_, page := get(t, serve(t, Handler(client)), "?format=text")
 	said := rows(page)
 	require.Contains(t, said, "NODE client: 1 session, 0 calls run, 0 wait; 0 workers busy (0 at most), 0 idle, 0 sessions wait for one\n")
-	require.Contains(t, said, " server pipe ready 0 0 ready 0 0 3 0 0 4 0 0 0s ")
+	require.Contains(t, said, " server pipe ready 0 0 ready 0 0 3 0 0 4 0 ")
 	require.Contains(t, said, "2 7 - made here 3 0 0\n4 7 - made here -2 0 0\n6 8 - made here 0 0 0\n")
+}
+
+func TestThePageTellsWhoWaitsForRoomAndForWhat(t *testing.T) {
+	svc, _ := holder()
+	client, server := newNode(t), newNode(t, asterisque.WithService(svc), asterisque.WithWorkers(1), asterisque.WithInboundLimits(limits.Limits{Soft: limits.Amount{Bytes: 64 << 10}}))
+	here, there := connect(t, client, server)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer here.Close()
+	for range 10 {
+		wg.Go(func() { here.Call(t.Context(), 8, make([]byte, 6<<10)) })
+	}
+	eventually(t, func() bool { st := here.Stats(); return there.Stats().Running == 1 && st.WaitOpens.Now == 8 })
+	_, page := get(t, serve(t, Handler(client)), "")
+	require.Contains(t, page, "room at the peer ")
+	id := fmt.Sprintf("%x", here.ID())[:8]
+	require.Regexp(t, "session peer now times in all now times in all now times in all now times in all\n"+id+` - 8 [89] \S+ 0 0 0s 0 0 0s 0 0 0s\n`, rows(page))
+	_, page = get(t, serve(t, Handler(server)), "")
+	require.Contains(t, page, "no session had to wait for room", "it is not the server that waits")
 }
 
 func TestNodesAreShownInTheirOrder(t *testing.T) {
@@ -178,7 +199,7 @@ func TestJSONHoldsTheSame(t *testing.T) {
 	require.Equal(t, fmt.Sprintf("%x", server.Sessions()[0].ID()), s.ID)
 	require.Equal(t, []any{"client", "pipe", 1, 2, 3, "ready"}, []any{s.Peer, s.Remote, s.Stats.Waiting, s.Stats.Running, s.Stats.Pipes, s.Stats.State})
 	require.Equal(t, []call{
-		{ID: 6, Function: 8, Name: "upload", Waiting: limits.Amount{Messages: 1, Bytes: 20_000 + limits.Overhead}},
+		{ID: 6, Function: 8, Name: "upload", Waiting: limits.Amount{Messages: 1, Bytes: 20_480 + pipe.Hold}},
 		{ID: 2, Function: 7, Name: "solo", Priority: 3},
 		{ID: 4, Function: 7, Name: "solo", Priority: -2, Queued: true},
 	}, s.Pipes)
@@ -252,7 +273,7 @@ func TestTheHundredSlowestPipesOfASessionAreShown(t *testing.T) {
 	_, page := get(t, serve(t, Handler(server)), "")
 	require.Equal(t, 100, strings.Count(page, "runs here"))
 	require.Contains(t, page, "… and 30 calls more, left out\n")
-	require.Contains(t, rows(page), "Blocks waiting\n258 8 upload runs here 0 74 1\n0 8 upload", "the one with Blocks comes first, though it is the youngest; then the oldest")
+	require.Contains(t, rows(page), "Blocks waiting\n258 8 upload runs here 0 88 1\n0 8 upload", "the one with Blocks comes first, though it is the youngest; then the oldest")
 }
 
 func TestEveryListHasItsBound(t *testing.T) {
@@ -305,7 +326,7 @@ func TestWhatAPeerCallsItselfDoesNothingToATerminal(t *testing.T) {
 	here, there := connect(t, client, server)
 	open(t, here, there, 8)
 	_, page := get(t, serve(t, Handler(server)), "")
-	require.Equal(t, 2, strings.Count(page, `"\x1b[31m<script>\u202e\xff"`), "it is quoted wherever it is shown")
+	require.Equal(t, 3, strings.Count(page, `"\x1b[31m<script>\u202e\xff"`), "it is quoted wherever it is shown")
 	require.NotContains(t, page, "\x1b")
 	_, page = get(t, serve(t, Handler(server)), "?format=json")
 	require.True(t, json.Valid([]byte(page)))

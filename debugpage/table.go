@@ -9,8 +9,15 @@ import (
 
 // table aligns cells in columns: to the right those that hold numbers, and to the left the others.
 type table struct {
-	rows  [][]string // the first one is the head
-	right []bool     // by column
+	groups []group
+	rows   [][]string // the first one is the head
+	right  []bool     // by column
+}
+
+// group is a name above the heads of columns that belong together.
+type group struct {
+	name        string
+	first, last int // columns
 }
 
 // number is a cell that is a number, with its unit.
@@ -18,6 +25,11 @@ type number string
 
 func newTable(head ...string) *table {
 	return &table{rows: [][]string{head}, right: make([]bool, len(head))}
+}
+
+// group names the columns from first to last. Groups are named from left to right.
+func (t *table) group(name string, first, last int) {
+	t.groups = append(t.groups, group{name, first, last})
 }
 
 // row adds a row. In each column, all cells are of one type.
@@ -41,7 +53,11 @@ func (t *table) print(b *bytes.Buffer) {
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
+	for _, g := range t.groups {
+		t.widen(widths, g)
+	}
 	b.WriteByte('\n')
+	t.printGroups(b, widths)
 	for _, row := range t.rows {
 		var line strings.Builder
 		for i, cell := range row {
@@ -54,4 +70,39 @@ func (t *table) print(b *bytes.Buffer) {
 		}
 		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 	}
+}
+
+// gap is what lies between two columns.
+const gap = 2
+
+// width returns that of the columns of g together.
+func (g *group) width(widths []int) int {
+	w := gap * (g.last - g.first)
+	for _, n := range widths[g.first : g.last+1] {
+		w += n
+	}
+	return w
+}
+
+// widen makes the columns of g as wide as its name.
+func (t *table) widen(widths []int, g group) {
+	widths[g.first] += max(0, utf8.RuneCountInString(g.name)-g.width(widths))
+}
+
+// printGroups writes the names of groups, each above the right end of its columns, and a line below it.
+func (t *table) printGroups(b *bytes.Buffer, widths []int) {
+	if len(t.groups) == 0 {
+		return
+	}
+	var line strings.Builder
+	at := 0
+	for _, g := range t.groups {
+		for ; at < g.first; at++ {
+			line.WriteString(strings.Repeat(" ", gap+widths[at]))
+		}
+		at = g.last + 1
+		dashes := g.width(widths) - utf8.RuneCountInString(g.name)
+		line.WriteString(strings.Repeat(" ", gap) + strings.Repeat("─", dashes/2) + g.name + strings.Repeat("─", dashes-dashes/2))
+	}
+	b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 }

@@ -34,6 +34,8 @@ func (n *node) print(b *bytes.Buffer) {
 	if len(n.Sessions) > 0 {
 		printSessions(b, n.Sessions)
 		leftOut(b, n.SessionsLeftOut, "session")
+		printRoom(b, n.Sessions)
+		printWaits(b, n.Sessions)
 	}
 	for i := range n.Sessions {
 		n.Sessions[i].print(b)
@@ -50,13 +52,66 @@ func printFunctions(b *bytes.Buffer, list []asterisque.FunctionStats) {
 }
 
 func printSessions(b *bytes.Buffer, list []session) {
-	t := newTable("session", "peer", "address", "inbound", "bytes", "messages", "outbound", "bytes", "messages", "calls", "wait", "run", "made", "served", "stops", "stopped", "round trip")
+	t := newTable("session", "peer", "address", "inbound", "bytes", "messages", "outbound", "bytes", "messages", "calls", "wait", "run", "made", "served", "round trip")
 	for _, s := range list {
 		st := &s.Stats
 		t.row(s.ID[:8], plain(s.Peer), plain(s.RemoteAddr), st.InboundState, amount(st.Inbound), st.Inbound.Messages, st.OutboundState, amount(st.Outbound), st.Outbound.Messages,
-			st.Pipes, st.Waiting, st.Running, st.Made, st.Served, st.Stops, duration(st.Stopped), duration(s.RoundTrip))
+			st.Pipes, st.Waiting, st.Running, st.Made, st.Served, duration(s.RoundTrip))
 	}
 	t.print(b)
+}
+
+// printRoom writes what of their room sessions have promised, and what of that is held.
+func printRoom(b *bytes.Buffer, list []session) {
+	t := newTable("session", "peer", "held", "promised", "room", "held", "room", "promised", "room", "promised", "room", "held", "answers")
+	t.group(" calls that wait ", 2, 4)
+	t.group(" nested calls ", 5, 6)
+	t.group(" windows ", 7, 8)
+	t.group(" large Blocks ", 9, 10)
+	t.group(" running calls ", 11, 12)
+	for _, s := range list {
+		st := &s.Stats
+		t.row(s.ID[:8], plain(s.Peer), bytesOf(st.Opens.Held), bytesOf(st.Opens.Promised), bound(st.Opens.Room),
+			bytesOf(st.Nested.Held), bound(st.Nested.Room), bytesOf(st.Blocks.Promised), bound(st.Blocks.Room),
+			bytesOf(st.Large.Promised), bound(st.Large.Room), bytesOf(st.Holding), st.Parked)
+	}
+	t.print(b)
+	b.WriteString("  (promised is what the peer may send without being asked first, and what it has sent and holds room; answers are those that wait to leave)\n")
+}
+
+// printWaits writes which sessions have had to wait for room, and which wait now.
+func printWaits(b *bytes.Buffer, list []session) {
+	const columns = 3
+	t := newTable("session", "peer", "now", "times", "in all", "now", "times", "in all", "now", "times", "in all", "now", "times", "in all")
+	for i, name := range []string{" room at the peer ", " room here ", " outbound limit "} {
+		t.group(name, 2+columns*i, 1+columns*(i+1))
+	}
+	t.group(" large Blocks ", 11, 11)
+	t.group(" reader stopped ", 12, 13)
+	none := true
+	for _, s := range list {
+		st := &s.Stats
+		if !waited(st) {
+			continue
+		}
+		none = false
+		row := []any{s.ID[:8], plain(s.Peer)}
+		for _, w := range []asterisque.Wait{st.WaitOpens, st.WaitWindow, st.WaitOutbound} {
+			row = append(row, w.Now, w.Times, duration(w.For))
+		}
+		t.row(append(row, st.Asking, st.Stops, duration(st.Stopped))...)
+	}
+	if none {
+		b.WriteString("\n  no session had to wait for room\n")
+		return
+	}
+	t.print(b)
+	b.WriteString("  (calls wait for room at the peer, streams for room here for their windows, and all that is sent at the outbound limit)\n")
+}
+
+// waited reports whether something of a session has had to wait for room.
+func waited(st *asterisque.Stats) bool {
+	return st.WaitOpens.Times+st.WaitWindow.Times+st.WaitOutbound.Times+st.Stops > 0 || st.Asking > 0
 }
 
 // print writes the calls of s.
@@ -139,8 +194,11 @@ func duration(d time.Duration) number {
 }
 
 // amount returns the bytes of a as a person would say it.
-func amount(a limits.Amount) number {
-	switch n := a.Bytes; {
+func amount(a limits.Amount) number { return bytesOf(a.Bytes) }
+
+// bytesOf returns n bytes as a person would say it.
+func bytesOf(n int) number {
+	switch {
 	case n < 10<<10:
 		return number(strconv.Itoa(n))
 	case n < 10<<20:
@@ -148,4 +206,12 @@ func amount(a limits.Amount) number {
 	default:
 		return number(fmt.Sprintf("%d MiB", n>>20))
 	}
+}
+
+// bound returns a bound of n bytes, of which 0 is none.
+func bound(n int) number {
+	if n == 0 {
+		return "any"
+	}
+	return bytesOf(n)
 }

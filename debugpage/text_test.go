@@ -24,6 +24,24 @@ func TestNumbersAreAlignedToTheRightAndTextToTheLeft(t *testing.T) {
 `, b.String())
 }
 
+func TestGroupsAreNamedAboveTheirColumns(t *testing.T) {
+	table := newTable("name", "now", "times", "n", "left")
+	table.group(" waits ", 1, 2)
+	table.group(" a long name ", 3, 3)
+	table.row("x", 1, 1234, 7, "-")
+	var b bytes.Buffer
+	table.print(&b)
+	require.Equal(t, `
+        ─ waits ──   a long name
+  name  now  times              n  left
+  x       1   1234              7  -
+`, b.String())
+}
+
+func TestARoomWithoutBoundIsAny(t *testing.T) {
+	require.Equal(t, []number{"any", "8192 KiB"}, []number{bound(0), bound(8 << 20)})
+}
+
 func TestDurationsAndAmountsAreShort(t *testing.T) {
 	for d, want := range map[time.Duration]number{
 		0: "0s", 1234: "1.23µs", 123_456: "120µs", 1_234_567: "1.23ms", 123_456_789: "120ms", 1_234_567_890: "1.23s", 83_500_000_000: "1m24s",

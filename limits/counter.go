@@ -41,37 +41,48 @@ func NewCounter(l Limits, report func(State)) *Counter {
 	return c
 }
 
-// Add counts one message of size bytes in whatever the state, and returns the state after it. The caller has to end the session when that is [Hard].
-func (c *Counter) Add(size int) State {
-	now := c.held.Add(pack(1, size+Overhead))
-	return c.settle(now)
-}
+// Add counts one message that holds so many bytes, in whatever the state, and returns the state after
+// it. The caller has to end the session when that is [Hard].
+func (c *Counter) Add(bytes int) State { return c.settle(c.held.Add(pack(1, bytes))) }
 
-// Reserve counts one message of size bytes unless the soft limit has been reached. Then it counts nothing and returns a channel that is closed when it is worth
-// trying again.
-func (c *Counter) Reserve(size int) (room <-chan struct{}) {
+// Reserve counts one message that holds so many bytes and reports true, unless the soft limit has been
+// reached, or the message would reach beyond the hard one. A single message may pass the soft limit.
+func (c *Counter) Reserve(bytes int) bool {
+	more := pack(1, bytes)
 	for State(c.state.Load()) < Soft {
 		old := c.held.Load()
-		if c.marks.Load().atSoft(unpack(old)) {
+		switch l := c.marks.Load(); {
+		case l.atSoft(unpack(old)):
 			c.settle(old)
 			continue
+		case l.overHard(unpack(old + more)):
+			return false
 		}
-		now := old + pack(1, size+Overhead)
-		if c.held.CompareAndSwap(old, now) {
-			c.settle(now)
-			return nil
+		if c.held.CompareAndSwap(old, old+more) {
+			c.settle(old + more)
+			return true
 		}
 	}
-	return c.wait()
+	return false
 }
 
-// Remove takes messages with size bytes of payload in all out of the count.
-func (c *Counter) Remove(messages, size int) {
+// Never reports whether a message that holds so many bytes is beyond the hard limit by itself, so
+// that Reserve will never succeed.
+func (c *Counter) Never(bytes int) bool {
+	most := c.marks.Load().Hard.Bytes
+	return most > 0 && bytes > most
+}
+
+// Remove takes messages that hold so many bytes in all out of the count.
+func (c *Counter) Remove(messages, bytes int) {
 	if State(c.state.Load()) >= Soft {
 		c.relieved.Add(1)
 	}
-	c.settle(c.held.Add(-pack(messages, size+messages*Overhead)))
+	c.settle(c.held.Add(-pack(messages, bytes)))
 }
+
+// Grow changes by how many bytes a message that is counted holds.
+func (c *Counter) Grow(bytes int) { c.settle(c.held.Add(uint64(int64(bytes)))) }
 
 // SetCongested notes that the transport takes no more for the moment, or does again.
 func (c *Counter) SetCongested(congested bool) {
@@ -137,16 +148,6 @@ func (c *Counter) Full() <-chan struct{} {
 	}
 	return c.full
 }
-
-// wait is Room for a caller that must not be told nil: a closed channel instead.
-func (c *Counter) wait() <-chan struct{} {
-	if room := c.Room(); room != nil {
-		return room
-	}
-	return closed
-}
-
-var closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
 // settle brings the state up to date after the count has become now, and returns it.
 func (c *Counter) settle(now uint64) State {

@@ -47,16 +47,35 @@ func TestStateFollowsTheCountWithHysteresis(t *testing.T) {
 	require.Equal(t, limits.Soft, c.State(), "six is above the resume mark of five")
 	c.Remove(1, 100)
 	require.Equal(t, limits.Ready, c.State(), "five is at the resume mark")
-	require.Equal(t, limits.Amount{Messages: 5, Bytes: 5 * (100 + limits.Overhead)}, c.Held())
+	require.Equal(t, limits.Amount{Messages: 5, Bytes: 500}, c.Held())
+	require.Equal(t, limits.Amount{Messages: 10, Bytes: 1000}, c.Peak())
+	require.EqualValues(t, 2, c.Relieved(), "the tenth and what was taken out above the resume mark")
 	require.Equal(t, []limits.State{limits.Soft, limits.Ready}, r.got)
 }
 
-func TestBytesCountWithOverheadSoThatTinyMessagesCannotHide(t *testing.T) {
-	c, _ := newCounter(t, limits.Limits{Soft: limits.Amount{Bytes: 10 * (limits.Overhead + 1)}})
-	for range 9 {
-		require.Equal(t, limits.Ready, c.Add(1))
-	}
+func TestBytesReachTheLimitsAsMessagesDo(t *testing.T) {
+	c, r := newCounter(t, limits.Limits{Soft: limits.Amount{Messages: 100, Bytes: 1000}, Hard: limits.Amount{Bytes: 2000}})
+	require.Equal(t, limits.Ready, c.Add(999))
 	require.Equal(t, limits.Soft, c.Add(1))
+	require.Equal(t, limits.Soft, c.Add(1000), "exactly at the hard limit is allowed")
+	c.Remove(1, 1499)
+	require.Equal(t, limits.Soft, c.State(), "501 are above the resume mark")
+	c.Remove(1, 1)
+	require.Equal(t, limits.Ready, c.State())
+	require.Equal(t, limits.Hard, c.Add(1501))
+	require.Equal(t, []limits.State{limits.Soft, limits.Ready, limits.Hard}, r.got)
+}
+
+func TestNothingIsAddedToWhatTheCallerNames(t *testing.T) {
+	c, _ := newCounter(t, limits.Limits{Soft: limits.Amount{Bytes: 10}})
+	for range 1000 {
+		require.Equal(t, limits.Ready, c.Add(0), "only bytes are limited, and there are none")
+	}
+	require.Equal(t, limits.Amount{Messages: 1000}, c.Held())
+	require.True(t, c.Reserve(9))
+	require.Equal(t, limits.Soft, c.Add(1))
+	c.Remove(1002, 10)
+	require.Zero(t, c.Held())
 }
 
 func TestHardIsBeyondTheLimitAndFinal(t *testing.T) {
@@ -70,24 +89,84 @@ func TestHardIsBeyondTheLimitAndFinal(t *testing.T) {
 	require.Equal(t, []limits.State{limits.Soft, limits.Hard}, r.got)
 }
 
-func TestReserveWaitsFromTheSoftLimitOnToTheResumeMark(t *testing.T) {
+func TestReserveRefusesFromTheSoftLimitOnToTheResumeMark(t *testing.T) {
 	c, _ := newCounter(t, tenTwenty)
 	for range 10 {
-		require.Nil(t, c.Reserve(0))
+		require.True(t, c.Reserve(0))
 	}
-	room := c.Reserve(0)
-	require.NotNil(t, room, "the soft limit is reached")
+	require.False(t, c.Reserve(0), "the soft limit is reached")
 	require.Equal(t, 10, c.Held().Messages, "nothing was counted")
+	room := c.Room()
+	require.NotNil(t, room)
 	c.Remove(4, 0)
 	select {
 	case <-room:
 		t.Fatal("six is above the resume mark")
 	default:
 	}
+	require.False(t, c.Reserve(0))
 	c.Remove(1, 0)
 	<-room
 	require.Nil(t, c.Room())
-	require.Nil(t, c.Reserve(0))
+	require.True(t, c.Reserve(0))
+}
+
+func TestReserveLetsOneMessagePassTheSoftLimitAndNoneTheHardOne(t *testing.T) {
+	l := limits.Limits{Soft: limits.Amount{Bytes: 1000}, Hard: limits.Amount{Messages: 3, Bytes: 2000}}
+	for _, c := range []struct {
+		name  string
+		held  []int
+		bytes int
+		want  bool
+	}{
+		{"below the soft limit", []int{500}, 499, true},
+		{"past the soft limit, from nothing", nil, 1500, true},
+		{"past the soft limit, from below", []int{999}, 1001, true},
+		{"to the hard limit", nil, 2000, true},
+		{"beyond the hard limit", nil, 2001, false},
+		{"beyond the hard limit, with what is held", []int{999}, 1002, false},
+		{"at the soft limit", []int{1000}, 0, false},
+		{"above the soft limit", []int{1500}, 1, false},
+		{"to the number of the hard limit", []int{1, 1}, 1, true},
+		{"beyond the number of the hard limit", []int{1, 1, 1}, 1, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			counter, _ := newCounter(t, l)
+			for _, n := range c.held {
+				require.True(t, counter.Reserve(n))
+			}
+			before := counter.Held()
+			require.Equal(t, c.want, counter.Reserve(c.bytes))
+			if !c.want {
+				require.Equal(t, before, counter.Held(), "nothing was counted")
+			}
+			require.NotEqual(t, limits.Hard, counter.State())
+		})
+	}
+}
+
+func TestNeverIsAboutTheHardLimitAlone(t *testing.T) {
+	c, _ := newCounter(t, limits.Limits{Soft: limits.Amount{Bytes: 1000}, Hard: limits.Amount{Bytes: 2000}})
+	c.Add(1500)
+	require.False(t, c.Never(2000), "it fits when the rest has gone")
+	require.True(t, c.Never(2001))
+	c, _ = newCounter(t, tenTwenty)
+	require.False(t, c.Never(limits.MaxBytes), "there is no limit of bytes")
+}
+
+func TestWhatIsCountedMayGrowAndShrink(t *testing.T) {
+	c, r := newCounter(t, limits.Limits{Soft: limits.Amount{Bytes: 1000}, Hard: limits.Amount{Bytes: 2000}})
+	c.Add(100)
+	c.Grow(900)
+	require.Equal(t, limits.Soft, c.State())
+	require.Equal(t, limits.Amount{Messages: 1, Bytes: 1000}, c.Held())
+	c.Grow(-500)
+	require.Equal(t, limits.Ready, c.State(), "at the resume mark")
+	require.Equal(t, limits.Amount{Messages: 1, Bytes: 500}, c.Held())
+	c.Remove(1, 500)
+	require.Zero(t, c.Held())
+	c.Grow(2001)
+	require.Equal(t, []limits.State{limits.Soft, limits.Ready, limits.Hard}, r.got)
 }
 
 func TestFullIsClosedWhenTheSoftLimitIsReached(t *testing.T) {
@@ -145,21 +224,25 @@ func TestManyGoroutinesAgreeWithTheModel(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(1, uint64(g)))
 			var mine []int
 			for range steps {
-				switch size := rnd.IntN(60); {
+				switch size := 1 + rnd.IntN(150); {
 				case len(mine) > 0 && rnd.IntN(2) == 0:
 					c.Remove(1, mine[0])
 					held.Add(-1)
-					bytes.Add(int64(-mine[0] - limits.Overhead))
+					bytes.Add(int64(-mine[0]))
 					mine = mine[1:]
 				case rnd.IntN(4) == 0:
 					c.SetCongested(rnd.IntN(2) == 0)
-				case c.Reserve(size) == nil:
+				case len(mine) > 0 && rnd.IntN(4) == 0:
+					c.Grow(size - mine[0])
+					bytes.Add(int64(size - mine[0]))
+					mine[0] = size
+				case c.Reserve(size):
 					if n := c.Held().Messages; n > 40 {
 						t.Errorf("%d messages are held, and Reserve must not go beyond 40", n)
 					}
 					mine = append(mine, size)
 					held.Add(1)
-					bytes.Add(int64(size + limits.Overhead))
+					bytes.Add(int64(size))
 				}
 			}
 		})
@@ -181,8 +264,9 @@ func BenchmarkCounter(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			c.Reserve(64)
-			c.Remove(1, 64)
+			if c.Reserve(64) {
+				c.Remove(1, 64)
+			}
 		}
 	})
 }

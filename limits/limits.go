@@ -6,16 +6,14 @@ import (
 	"math"
 )
 
-// Overhead is the number of bytes counted for every message besides its payload, so that a flood of tiny messages cannot hide from a limit in bytes.
-const Overhead = 64
-
 // The largest values that a Counter can tell apart, and so the largest limits.
 const (
 	MaxMessages = 1<<messageBits - 1
 	MaxBytes    = min(1<<byteBits-1, math.MaxInt)
 )
 
-// Amount is a number of messages and their bytes, [Overhead] included. In a limit, 0 means no limit.
+// Amount is a number of messages and the bytes that they hold, what they need besides their content
+// included. In a limit, 0 means no limit.
 type Amount struct {
 	Messages int `json:"messages"`
 	Bytes    int `json:"bytes"`

@@ -18,6 +18,8 @@ const (
 	directionKey = attribute.Key("asterisque.direction") // inbound, outbound
 	stateKey     = attribute.Key("asterisque.state")     // of limits: ready, congested, soft, hard; of workers: busy, idle
 	quantileKey  = attribute.Key("asterisque.quantile")  // 0.5, 0.95, 0.99
+	shareKey     = attribute.Key("asterisque.share")     // of the room: opens, nested, blocks, large; of what is held: running as well
+	reasonKey    = attribute.Key("asterisque.reason")    // of a wait: window, opens, outbound; large where it waits now, reader where it has
 )
 
 // Observe lets meter collect what node holds, until unregister is called, which the end of the node does not replace. Each collection looks at every session. The attributes attrs
@@ -30,6 +32,13 @@ const (
 //	asterisque.calls.running      calls of peers whose handlers run
 //	asterisque.held.messages      what waits, by asterisque.direction
 //	asterisque.held.bytes         the same, in bytes
+//	asterisque.room.size          bytes that sessions have for what peers may send, by asterisque.share; see [asterisque.Stats]
+//	asterisque.room.promised      of these, what peers were promised, the same
+//	asterisque.room.held          of these, what is held, the same; and what running calls hold besides
+//	asterisque.answers.parked     answers of handlers that wait to be sent
+//	asterisque.waiting            what waits for room now, by asterisque.reason
+//	asterisque.waits              how often something had to wait, and the reader had to stop, the same
+//	asterisque.waited             for how long in all, in seconds, the same
 //	asterisque.workers            goroutines for handlers, by asterisque.state: busy or idle
 //	asterisque.workers.wanted     sessions that wait for a worker of the node
 //	asterisque.function.calls     calls of peers that arrived, since the beginning
@@ -60,7 +69,9 @@ type observer struct {
 	attrs []attribute.KeyValue
 
 	sessions, limits, pipes, waiting, running, messages, bytes, workers, wanted metric.Int64ObservableUpDownCounter
-	calls, failures                                                             metric.Int64ObservableCounter
+	room, promised, held, parked, wait                                          metric.Int64ObservableUpDownCounter
+	calls, failures, waits                                                      metric.Int64ObservableCounter
+	waited                                                                      metric.Float64ObservableCounter
 	queued, ran                                                                 metric.Float64ObservableGauge
 }
 
@@ -77,6 +88,11 @@ func (o *observer) instruments(meter metric.Meter) (all []metric.Observable, err
 		{&o.running, "asterisque.calls.running", "{call}", "Calls of peers whose handlers run."},
 		{&o.messages, "asterisque.held.messages", "{message}", "Messages that wait in sessions."},
 		{&o.bytes, "asterisque.held.bytes", "By", "Bytes of messages that wait in sessions."},
+		{&o.room, "asterisque.room.size", "By", "Bytes that sessions have for what peers may send."},
+		{&o.promised, "asterisque.room.promised", "By", "Bytes of room that peers were promised."},
+		{&o.held, "asterisque.room.held", "By", "Bytes of room that are held, and those that running calls hold."},
+		{&o.parked, "asterisque.answers.parked", "{answer}", "Answers of handlers that wait to be sent."},
+		{&o.wait, "asterisque.waiting", "{wait}", "What waits for room."},
 		{&o.workers, "asterisque.workers", "{worker}", "Goroutines for handlers."},
 		{&o.wanted, "asterisque.workers.wanted", "{session}", "Sessions that wait for a worker of the node."},
 	} {
@@ -85,16 +101,20 @@ func (o *observer) instruments(meter metric.Meter) (all []metric.Observable, err
 		all, err = append(all, *i.to), errors.Join(err, e)
 	}
 	for _, i := range []struct {
-		to          *metric.Int64ObservableCounter
-		name, about string
+		to                *metric.Int64ObservableCounter
+		name, unit, about string
 	}{
-		{&o.calls, "asterisque.function.calls", "Calls of peers that arrived."},
-		{&o.failures, "asterisque.function.failures", "Calls of peers that failed."},
+		{&o.waits, "asterisque.waits", "{wait}", "How often something had to wait for room."},
+		{&o.calls, "asterisque.function.calls", "{call}", "Calls of peers that arrived."},
+		{&o.failures, "asterisque.function.failures", "{call}", "Calls of peers that failed."},
 	} {
 		var e error
-		*i.to, e = meter.Int64ObservableCounter(i.name, metric.WithUnit("{call}"), metric.WithDescription(i.about))
+		*i.to, e = meter.Int64ObservableCounter(i.name, metric.WithUnit(i.unit), metric.WithDescription(i.about))
 		all, err = append(all, *i.to), errors.Join(err, e)
 	}
+	var e error
+	o.waited, e = meter.Float64ObservableCounter("asterisque.waited", metric.WithUnit("s"), metric.WithDescription("For how long in all something had to wait for room."))
+	all, err = append(all, o.waited), errors.Join(err, e)
 	for _, i := range []struct {
 		to          *metric.Float64ObservableGauge
 		name, about string
@@ -124,10 +144,37 @@ func (o *observer) observe(to metric.Observer) {
 	to.ObserveInt64(o.workers, int64(st.Busy), o.with(stateKey.String("busy")))
 	to.ObserveInt64(o.workers, int64(st.IdleWorkers), o.with(stateKey.String("idle")))
 	to.ObserveInt64(o.wanted, int64(st.Crowded), o.with())
+	o.observeRoom(to, total)
+	o.observeWaits(to, total)
 	o.observeLimits(to)
 	for i := range st.Functions {
 		o.observeFunction(to, &st.Functions[i])
 	}
+}
+
+// observeRoom tells what the room of all sessions is used for.
+func (o *observer) observeRoom(to metric.Observer, total *asterisque.Stats) {
+	for name, share := range map[string]asterisque.Share{"opens": total.Opens, "nested": total.Nested, "blocks": total.Blocks, "large": total.Large} {
+		with := o.with(shareKey.String(name))
+		to.ObserveInt64(o.room, int64(share.Room), with)
+		to.ObserveInt64(o.promised, int64(share.Promised), with)
+		to.ObserveInt64(o.held, int64(share.Held), with)
+	}
+	to.ObserveInt64(o.held, int64(total.Holding), o.with(shareKey.String("running")))
+	to.ObserveInt64(o.parked, int64(total.Parked), o.with())
+}
+
+// observeWaits tells what waits for room, and has waited.
+func (o *observer) observeWaits(to metric.Observer, total *asterisque.Stats) {
+	for reason, w := range map[string]asterisque.Wait{"window": total.WaitWindow, "opens": total.WaitOpens, "outbound": total.WaitOutbound} {
+		with := o.with(reasonKey.String(reason))
+		to.ObserveInt64(o.wait, int64(w.Now), with)
+		to.ObserveInt64(o.waits, int64(w.Times), with)
+		to.ObserveFloat64(o.waited, w.For.Seconds(), with)
+	}
+	to.ObserveInt64(o.wait, int64(total.Asking), o.with(reasonKey.String("large")))
+	to.ObserveInt64(o.waits, int64(total.Stops), o.with(reasonKey.String("reader")))
+	to.ObserveFloat64(o.waited, total.Stopped.Seconds(), o.with(reasonKey.String("reader")))
 }
 
 // observeLimits tells how many sessions are in which state.

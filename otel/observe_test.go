@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,6 +30,10 @@ func series(a metricdata.Aggregation) (list []string) {
 	switch a := a.(type) {
 	case metricdata.Sum[int64]:
 		ints(a.DataPoints)
+	case metricdata.Sum[float64]:
+		for _, p := range a.DataPoints {
+			list = append(list, fmt.Sprint(p.Attributes.Encoded(attribute.DefaultEncoder()), " ", p.Value))
+		}
 	case metricdata.Gauge[float64]:
 		for _, p := range a.DataPoints {
 			list = append(list, fmt.Sprint(p.Attributes.Encoded(attribute.DefaultEncoder()), " ", p.Value >= 0))
@@ -68,13 +73,32 @@ func TestANodeTellsWhatItHolds(t *testing.T) {
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { st := there.Stats(); return st.Waiting == 1 && st.Inbound.Messages == 2 }, 10*time.Second, time.Millisecond)
 
+	st := there.Stats()
+	require.Greater(t, st.Inbound.Bytes, 1000)
+	require.Greater(t, st.Opens.Promised, st.Opens.Held)
+	shares := func(of func(asterisque.Share) int) (list []string) {
+		for _, s := range []struct {
+			name  string
+			share asterisque.Share
+		}{{"blocks", st.Blocks}, {"large", st.Large}, {"nested", st.Nested}, {"opens", st.Opens}} {
+			list = append(list, fmt.Sprintf("asterisque.share=%s %d", s.name, of(s.share)))
+		}
+		return list
+	}
 	want := map[string][]string{
+		"asterisque.room.size":      shares(func(s asterisque.Share) int { return s.Room }),
+		"asterisque.room.promised":  shares(func(s asterisque.Share) int { return s.Promised }),
+		"asterisque.room.held":      append(shares(func(s asterisque.Share) int { return s.Held }), "asterisque.share=running 0"),
+		"asterisque.answers.parked": {" 0"},
+		"asterisque.waiting":        {"asterisque.reason=large 0", "asterisque.reason=opens 0", "asterisque.reason=outbound 0", "asterisque.reason=window 0"},
+		"asterisque.waits":          {"asterisque.reason=opens 0", "asterisque.reason=outbound 0", "asterisque.reason=reader 0", "asterisque.reason=window 0"},
+		"asterisque.waited":         {"asterisque.reason=opens 0", "asterisque.reason=outbound 0", "asterisque.reason=reader 0", "asterisque.reason=window 0"},
 		"asterisque.sessions":       {" 1"},
 		"asterisque.pipes":          {" 2"},
 		"asterisque.calls.waiting":  {" 1"},
 		"asterisque.calls.running":  {" 1"},
 		"asterisque.held.messages":  {"asterisque.direction=inbound 2", "asterisque.direction=outbound 0"},
-		"asterisque.held.bytes":     {fmt.Sprintf("asterisque.direction=inbound %d", 1000+2*limits.Overhead), "asterisque.direction=outbound 0"},
+		"asterisque.held.bytes":     {fmt.Sprintf("asterisque.direction=inbound %d", st.Inbound.Bytes), "asterisque.direction=outbound 0"},
 		"asterisque.workers.wanted": {" 0"},
 		"asterisque.session.limits": {
 			"asterisque.direction=inbound,asterisque.state=congested 0", "asterisque.direction=inbound,asterisque.state=hard 0",
@@ -104,6 +128,29 @@ func TestANodeTellsWhatItHolds(t *testing.T) {
 	require.NoError(t, unregister())
 	require.Empty(t, series(b.collect(t)["asterisque.sessions"]), "nobody looks any more")
 	require.NoError(t, unregister(), "once more does nothing")
+}
+
+func TestANodeTellsWhatWaitsForRoom(t *testing.T) {
+	b := newBackend(t)
+	svc := asterisque.NewService()
+	svc.Handle(7, "stays", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) { <-ctx.Done(); return nil, nil })
+	client := asterisque.NewNode()
+	_, err := Observe(b.meters.Meter("test"), client)
+	require.NoError(t, err)
+	server := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(1), asterisque.WithInboundLimits(limits.Limits{Soft: limits.Amount{Bytes: 64 << 10}}))
+	here, there := connect(t, client, server)
+	var wg sync.WaitGroup
+	for range 10 {
+		wg.Go(func() { here.Call(context.Background(), 7, make([]byte, 6<<10)) })
+	}
+	require.Eventually(t, func() bool { return there.Stats().Running == 1 && here.Stats().WaitOpens.Now == 8 }, 10*time.Second, time.Millisecond)
+	require.Contains(t, series(b.collect(t)["asterisque.waiting"]), "asterisque.reason=opens 8")
+	here.Close()
+	wg.Wait()
+	found := b.collect(t)
+	require.Contains(t, series(found["asterisque.waiting"]), "asterisque.reason=opens 0")
+	require.NotContains(t, series(found["asterisque.waits"]), "asterisque.reason=opens 0", "what has been counted stays when the session has ended")
+	require.NotContains(t, series(found["asterisque.waited"]), "asterisque.reason=opens 0")
 }
 
 func TestAttributesKeepTheNodesOfAProgramApart(t *testing.T) {

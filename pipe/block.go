@@ -2,6 +2,7 @@ package pipe
 
 import (
 	"time"
+	"unsafe"
 
 	"github.com/asterisque-go/asterisque/internal/buffer"
 )
@@ -23,8 +24,20 @@ func (b Block) Release() {
 	}
 }
 
-// newBlock returns a Block with payload in mem or, if that is nil, with a copy of payload, in memory that is about as large as what is counted for it.
-func newBlock(payload []byte, mem *buffer.Buffer, skipped uint64, expires time.Time) Block {
+// blockSize is the size of a Block.
+const blockSize = int(unsafe.Sizeof(Block{}))
+
+// Held returns how many bytes b holds while it waits in a pipe.
+func (b *Block) Held() int {
+	if b.mem != nil {
+		return Hold + len(b.mem.B)
+	}
+	return Hold + cap(b.Payload)
+}
+
+// NewBlock returns a Block that has arrived after skipped others that did not: with payload in mem, which is released with it, or with a copy of
+// payload if mem is nil. Unless expires is zero, it is not worth taking from then on.
+func NewBlock(payload []byte, mem *buffer.Buffer, skipped uint64, expires time.Time) Block {
 	b := Block{Payload: payload, Skipped: skipped, expires: expires, mem: mem}
 	if mem != nil {
 		return b
@@ -33,7 +46,7 @@ func newBlock(payload []byte, mem *buffer.Buffer, skipped uint64, expires time.T
 		b.mem = buffer.Take(len(payload))
 		b.Payload = b.mem.B[:copy(b.mem.B, payload)]
 	} else {
-		b.Payload = append(make([]byte, 0, len(payload)), payload...)
+		b.Payload = append([]byte(nil), payload...)
 	}
 	return b
 }

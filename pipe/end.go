@@ -2,11 +2,9 @@ package pipe
 
 import (
 	"context"
-	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/buffer"
-	"github.com/asterisque-go/asterisque/limits"
 )
 
 // End is a [Pipe] as its session sees it: (*End)(p) has the methods for what comes from the peer and for the end of the call. Applications do not need it.
@@ -22,9 +20,8 @@ const (
 	Overrun           // the peer exceeded the window it was granted
 )
 
-// Block takes the payload of a Block that arrived, after skipped others that did not: with the memory it is in, which is released with the Block, or a copy if mem is nil. Unless expires is zero, it is not
-// worth taking from then on. What is not Accepted remains the caller's.
-func (e *End) Block(payload []byte, mem *buffer.Buffer, skipped uint64, expires time.Time) Verdict {
+// Block takes a Block that arrived. What is not Accepted remains the caller's.
+func (e *End) Block(b Block) Verdict {
 	p := (*Pipe)(e)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -35,14 +32,15 @@ func (e *End) Block(payload []byte, mem *buffer.Buffer, skipped uint64, expires 
 	default:
 		return Violation
 	}
-	if !p.window.arrive(cost(payload)) {
+	if !p.arriveLocked(len(b.Payload)) {
 		return Overrun
 	}
 	if p.state&stoppedHere != 0 {
+		p.taken += uint64(len(b.Payload)) + p.terms.Overhead
 		return Late
 	}
-	p.inbox.Push(newBlock(payload, mem, skipped, expires))
-	p.inboxed += len(payload)
+	p.inbox.Push(b)
+	p.inboxed += len(b.Payload)
 	p.arrived.set()
 	return Accepted
 }
@@ -57,24 +55,31 @@ func (e *End) Give(ctx context.Context, mem *buffer.Buffer, n int) error {
 func (e *End) CloseSend(skipped uint64) Verdict {
 	p := (*Pipe)(e)
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	s, ok := p.state.next(recvEnd)
-	switch {
-	case ok:
-	case p.state&over != 0:
-		return Late
-	default:
+	if !ok {
+		defer p.mu.Unlock()
+		if p.state&over != 0 {
+			return Late
+		}
 		return Violation
 	}
 	p.state = s
-	p.endSkipped = skipped
+	if skipped > 0 {
+		p.more().endSkipped = skipped
+	}
 	p.arrived.set()
+	var a after
+	if p.granted != Unlimited {
+		p.forgetWishLocked(&a)
+		a.add(p.terms.Room.Shrink(&p.hold, p.receivedLocked()-p.taken))
+	}
+	e.unlock(a)
 	return Accepted
 }
 
 // Dropped takes back what a Block with so many bytes of payload was counted as, because it was accepted by Send or Post and dropped before it left: the peer will never
 // grant it again.
-func (e *End) Dropped(payload int) { (*Pipe)(e).giveBack(uint64(payload) + limits.Overhead) }
+func (e *End) Dropped(payload int) { p := (*Pipe)(e); p.giveBack(p.cost(payload)) }
 
 // Stop takes the peer's word that it wants no more Blocks.
 func (e *End) Stop() {
@@ -92,10 +97,13 @@ func (e *End) Credit(total uint64) {
 	p := (*Pipe)(e)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.limit == 0 || total <= p.limit {
+	if total <= p.limit {
 		return
 	}
 	p.limit = total
+	if r := p.rare; r != nil && r.asks && r.asked > 0 && total >= r.asked {
+		r.asks = false // which answers it
+	}
 	if p.state&over == 0 {
 		p.credit.set()
 	}
@@ -106,6 +114,26 @@ func (e *End) Closed(result []byte, abort *codec.Abort) bool {
 	return (*Pipe)(e).finish(recvClose, result, abort)
 }
 
+// Closing is Closed with an abort for a caller that holds a lock: the pipe is over at once, and the caller calls settle when it holds none.
+func (e *End) Closing(abort *codec.Abort) (settle func()) {
+	p := (*Pipe)(e)
+	var a after
+	p.mu.Lock()
+	p.finishLocked(recvClose, nil, abort, &a)
+	p.mu.Unlock()
+	return func() { a.do(p) }
+}
+
+// Abort ends the call from this side, and tells the peer why. It reports false, and does nothing, if the pipe is over.
+func (e *End) Abort(abort *codec.Abort) bool {
+	p := (*Pipe)(e)
+	if !p.finish(sendClose, nil, abort) {
+		return false
+	}
+	p.port.Close(nil, abort)
+	return true
+}
+
 // Close ends the call with result and tells the peer. It does nothing if the pipe is over.
 func (e *End) Close(result []byte) {
 	p := (*Pipe)(e)
@@ -114,10 +142,18 @@ func (e *End) Close(result []byte) {
 	}
 }
 
-// Waiting returns the number of Blocks that have arrived and were not taken, and their bytes of payload.
+// Waiting returns the number of Blocks that have arrived and were not taken, and how many bytes they hold.
 func (e *End) Waiting() (messages, bytes int) {
 	p := (*Pipe)(e)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.inbox.Len(), p.inboxed
+	return p.waitingLocked()
+}
+
+// waitingLocked is Waiting.
+func (p *Pipe) waitingLocked() (messages, bytes int) {
+	for i := range p.inbox.Len() {
+		bytes += p.inbox.At(i).Held()
+	}
+	return p.inbox.Len(), bytes
 }

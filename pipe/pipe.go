@@ -5,8 +5,10 @@
 //
 // # Windows
 //
-// Every direction of a pipe has a window: the receiver says up to which total the peer may send, and says more as its application takes Blocks. A Block costs
-// its payload and [limits.Overhead] bytes. A reader that sleeps holds up its own pipe and nobody else.
+// Every direction of a pipe has a window: the receiver says up to which total the peer may send, and says more as its
+// application takes Blocks. A Block costs its payload and an overhead that the receiver has announced, and leaves only when all of
+// its cost fits. One that does not fit asks, and is let through when the receiving application waits for it. What is granted is
+// set aside in a [limits.Room]. A reader that sleeps holds up its own pipe and nobody else.
 package pipe
 
 import (
@@ -36,6 +38,10 @@ type Port interface {
 	// Post is Send without waiting. It returns the state of the session's outbound direction.
 	Post(b Outgoing) (limits.State, error)
 
+	// Thin judges a Block by its loss rate, because it cannot be sent now. It reports whether the Block was dropped. One that was not has no
+	// loss rate any more.
+	Thin(b *Outgoing) (dropped bool)
+
 	// CloseSend sends the end of the direction behind all Blocks. It does not wait.
 	CloseSend() error
 
@@ -43,20 +49,22 @@ type Port interface {
 	// wait, and does nothing if nobody is left to tell.
 	Close(result []byte, abort *codec.Abort)
 
-	// Grant tells the peer that it may have sent total bytes.
-	Grant(total uint64)
+	// Announce says that the pipe has something to tell the peer, for which [End.Controls] is to be asked.
+	Announce()
+
+	// Ask puts an Ask behind all that was sent, for which [End.Asking] is to be asked when it departs. back says that it gives
+	// back what was allowed.
+	Ask(back bool)
+
+	// Shelter sets bytes aside for what has been asked for, and nobody waits for any more, or reports false. A negative number
+	// gives them back.
+	Shelter(bytes int) bool
 
 	// Stop tells the peer that no more Blocks are wanted.
 	Stop()
 
-	// Window returns the largest window, in bytes, that the session can afford now.
-	Window() int
-
 	// MaxBlock returns the largest payload of a Block, in bytes, that the peer takes.
 	MaxBlock() int
-
-	// Taken says that the application has taken, or will never take, messages with bytes of payload in all.
-	Taken(messages, bytes int)
 }
 
 // Config is what a session knows when a pipe is born.
@@ -65,9 +73,13 @@ type Config struct {
 	Priority priority.Priority
 	Port     Port
 
-	Loss      uint8   // loss rate of Blocks that are sent without one of their own
-	SendLimit uint64  // total that the peer granted at first, in bytes; 0: it has no window
-	Window    *Window // for what the peer sends, and is not changed any more; nil: it has none
+	Terms *Terms
+
+	Loss      uint8       // loss rate of Blocks that are sent without one of their own
+	SendLimit uint64      // total cost that the peer granted at first, or [Unlimited]
+	Granted   uint64      // total cost that the peer was granted at first, or [Unlimited]
+	Hold      limits.Hold // what is set aside for that
+	Unary     bool        // there are no Blocks, in either direction
 
 	// Lasting says that the Port is a context too, which ends only after the pipe is over: waiting with it needs no look at its end, for which it would have to make a channel.
 	Lasting bool
@@ -82,28 +94,38 @@ type Pipe struct {
 	lasting  bool // see Config
 	port     Port
 
-	mu         sync.Mutex
-	state      state             // guarded by mu, like all below
-	paused     bool              // by the application
-	inbox      fifo.Queue[Block] // arrived and not yet taken
-	inboxed    int               // bytes of payload in inbox
-	skipped    uint64            // Blocks dropped since the one that was taken last
-	endSkipped uint64            // Blocks dropped between the last one and the peer's end-of-stream
-	sent       uint64            // cost of the Blocks sent
-	limit      uint64            // sending waits while sent has reached it; 0: no window
-	window     receiving         // for what the peer sends
-	result     []byte            // of a Close with success
-	abort      *codec.Abort      // why the call ended without a result
-	arrived    signal            // something to receive
-	credit     signal            // sent may go on
-	finished   signal            // the pipe is over
+	terms *Terms
+
+	mu        sync.Mutex
+	state     state             // guarded by mu, like all below
+	paused    bool              // by the application
+	usedUp    bool              // the peer has to wait for a larger window
+	creditDue bool              // the peer has to be told what is granted
+	announced bool              // the port was told that there is something to tell
+	waiting   uint32            // receivers that wait
+	hold      limits.Hold       // of the room for what arrives
+	inbox     fifo.Queue[Block] // arrived and not yet taken
+	inboxed   int               // bytes of payload in inbox
+	taken     uint64            // cost of the Blocks that were taken
+	granted   uint64            // up to which cost the peer may send
+	sent      uint64            // cost of the Blocks sent
+	limit     uint64            // up to which cost this side may send
+	rare      *rare             // nil until it is needed
+	result    []byte            // of a Close with success
+	abort     *codec.Abort      // why the call ended without a result
+	arrived   signal            // something to receive
+	credit    signal            // sent may go on
+	finished  signal            // the pipe is over
 }
 
 // Init prepares p, which is often part of a larger object, and must be called before anything else.
 func (p *Pipe) Init(c Config) {
 	p.function, p.priority, p.loss, p.port = c.Function, c.Priority, c.Loss, c.Port
-	p.limit, p.lasting = c.SendLimit, c.Lasting
-	p.window = newReceiving(c.Window)
+	p.limit, p.lasting, p.terms = c.SendLimit, c.Lasting, c.Terms
+	p.granted, p.hold = c.Granted, c.Hold
+	if c.Unary {
+		p.state = endedThere | stoppedThere
+	}
 }
 
 // Function returns the number of the called function.
@@ -131,15 +153,27 @@ func (p *Pipe) Result(ctx context.Context) ([]byte, error) {
 	return p.result, nil
 }
 
-// Abort ends the call from this side, whether it runs or waits, and tells the peer err. A nil err stands for ErrCanceled. It does nothing once the call is over.
+// Abort ends the call from this side, whether it runs or waits, and tells the peer err. A nil err stands for ErrCanceled. Once the
+// call is over, it only discards the Blocks that nobody has taken.
 func (p *Pipe) Abort(err error) {
 	if err == nil {
 		err = codec.ErrCanceled
 	}
-	a := codec.AbortOf(err)
-	if p.finish(sendClose, nil, a) {
-		p.port.Close(nil, a)
+	if !(*End)(p).Abort(codec.AbortOf(err)) {
+		p.discardLeft()
 	}
+}
+
+// discardLeft discards what has come and was not taken of a call that is over.
+func (p *Pipe) discardLeft() {
+	var a after
+	p.mu.Lock()
+	if p.state&over != 0 && p.inbox.Len() > 0 {
+		p.discardLocked(&a)
+		a.messages, a.bytes = 0, 0 // which go with what is left
+		p.dropLeftLocked(&a)
+	}
+	(*End)(p).unlock(a)
 }
 
 // Done returns a channel that is closed when the call is over.
@@ -159,24 +193,31 @@ func (p *Pipe) Err() error {
 	return p.abort
 }
 
-// finish ends the pipe, unless it is over already. Blocks that wait are discarded if it was aborted or ended here; otherwise they stay for the application, but
-// no longer count for the session: a result may be all that the application wants.
+// finish ends the pipe, unless it is over already. Blocks that wait are discarded if it was aborted or ended here; otherwise
+// they stay for the application, until it has taken them or nobody can: a result may be all that it wants.
 func (p *Pipe) finish(e event, result []byte, abort *codec.Abort) bool {
+	var a after
 	p.mu.Lock()
+	ok := p.finishLocked(e, result, abort, &a)
+	(*End)(p).unlock(a)
+	return ok
+}
+
+// finishLocked is finish.
+func (p *Pipe) finishLocked(e event, result []byte, abort *codec.Abort, a *after) bool {
 	s, ok := p.state.next(e)
 	if !ok {
-		p.mu.Unlock()
 		return false
 	}
 	p.state, p.result, p.abort = s, result, abort
-	messages, bytes := p.inbox.Len(), p.inboxed
 	if abort != nil || e == sendClose {
-		p.discardLocked()
+		p.discardLocked(a)
+		p.releaseLocked(a)
+	} else {
+		p.leaveLocked(a)
 	}
 	p.arrived.end()
 	p.credit.end()
 	p.finished.end()
-	p.mu.Unlock()
-	p.port.Taken(messages, bytes)
 	return true
 }

@@ -20,13 +20,18 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
+// overhead is what a Block costs in the tests besides its payload, and early what comes without being asked for.
+const (
+	overhead = limits.LeastOverhead
+	early    = overhead + 1024
+)
+
 // port is a session that remembers what a pipe did.
 type port struct {
 	mu     sync.Mutex
-	sent   []string // Blocks, "end", "close" and "abort"
-	grants []uint64
+	sent   []string // Blocks, "end", "close", "abort", "ask" and "give back"
 	taken  int
-	window int   // what the session can afford; 0: anything
+	news   int   // how often something was announced
 	refuse error // what Send and Post return
 }
 
@@ -44,18 +49,19 @@ func (p *port) Send(_ context.Context, b pipe.Outgoing) error { return p.note(st
 func (p *port) Post(b pipe.Outgoing) (limits.State, error) {
 	return limits.Congested, p.note(string(b.Payload))
 }
-func (p *port) CloseSend() error { return p.note("end") }
-func (p *port) MaxBlock() int    { return 1 << 20 }
-
-func (p *port) Window() int {
-	if p.window > 0 {
-		return p.window
+func (p *port) Thin(*pipe.Outgoing) bool { return false }
+func (p *port) CloseSend() error         { return p.note("end") }
+func (p *port) MaxBlock() int            { return 1 << 20 }
+func (p *port) Stop()                    { p.note("stop") }
+func (p *port) Shelter(int) bool         { return false }
+func (p *port) Announce()                { p.mu.Lock(); p.news++; p.mu.Unlock() }
+func (p *port) Ask(back bool) {
+	if back {
+		p.note("give back")
+	} else {
+		p.note("ask")
 	}
-	return 1 << 30
 }
-func (p *port) Stop()                     { p.note("stop") }
-func (p *port) Grant(total uint64)        { p.grants = append(p.grants, total) }
-func (p *port) Taken(messages, bytes int) { p.mu.Lock(); p.taken += messages; p.mu.Unlock() }
 func (p *port) Close(result []byte, abort *codec.Abort) {
 	if abort != nil {
 		p.note("abort " + abort.Code.String())
@@ -64,12 +70,35 @@ func (p *port) Close(result []byte, abort *codec.Abort) {
 	}
 }
 
-// newPipe returns both faces of a pipe and its port.
+// newPipe returns both faces of a pipe and its port. What c does not say is without limits.
 func newPipe(c pipe.Config) (*pipe.Pipe, *pipe.End, *port) {
 	p, port := new(pipe.Pipe), new(port)
 	c.Port = port
+	if c.Terms == nil {
+		c.Terms = new(pipe.Terms)
+	}
+	c.Terms.Overhead, c.Terms.PeerOverhead, c.Terms.Early, c.Terms.PeerEarly = overhead, overhead, early, early
+	c.Terms.Taken = func(messages, _ int) { port.mu.Lock(); port.taken += messages; port.mu.Unlock() }
+	if c.SendLimit == 0 {
+		c.SendLimit = pipe.Unlimited
+	}
+	if c.Terms.Room == nil {
+		c.Granted = pipe.Unlimited
+	}
 	p.Init(c)
 	return p, (*pipe.End)(p), port
+}
+
+// block returns a Block that arrives.
+func block(payload string) pipe.Block { return pipe.NewBlock([]byte(payload), nil, 0, time.Time{}) }
+
+// sized returns a Block of n bytes that arrives.
+func sized(n int) pipe.Block { return pipe.NewBlock(make([]byte, n), nil, 0, time.Time{}) }
+
+// told returns the Controls that the pipe has for its peer.
+func told(end *pipe.End) (list []codec.Control) {
+	end.Controls(0, func(c codec.Control) { list = append(list, c) })
+	return list
 }
 
 var background = context.Background()
@@ -77,11 +106,12 @@ var background = context.Background()
 func TestBlocksComeInTheirOrderAndThenTheEnd(t *testing.T) {
 	p, end, port := newPipe(pipe.Config{})
 	for _, b := range []string{"a", "", "c"} {
-		require.Equal(t, pipe.Accepted, end.Block([]byte(b), nil, 1, time.Time{}))
+		require.Equal(t, pipe.Accepted, end.Block(pipe.NewBlock([]byte(b), nil, 1, time.Time{})))
 	}
 	require.Equal(t, pipe.Accepted, end.CloseSend(0))
 	messages, bytes := end.Waiting()
-	require.Equal(t, []int{3, 2}, []int{messages, bytes})
+	require.Equal(t, 3, messages)
+	require.GreaterOrEqual(t, bytes, 3*pipe.Hold+2, "what they hold, and not only what they say")
 	for _, want := range []string{"a", "", "c"} {
 		b, err := p.Recv(background)
 		require.NoError(t, err)
@@ -93,7 +123,7 @@ func TestBlocksComeInTheirOrderAndThenTheEnd(t *testing.T) {
 		require.Equal(t, io.EOF, err)
 	}
 	require.Equal(t, 3, port.taken)
-	require.Equal(t, pipe.Violation, end.Block(nil, nil, 0, time.Time{}), "a Block after the end")
+	require.Equal(t, pipe.Violation, end.Block(sized(0)), "a Block after the end")
 	require.Equal(t, pipe.Violation, end.CloseSend(0), "a second end")
 }
 
@@ -104,15 +134,15 @@ func TestEachDirectionEndsByItself(t *testing.T) {
 	_, err := p.Post(nil)
 	require.ErrorIs(t, err, pipe.ErrEnded)
 	require.ErrorIs(t, p.CloseSend(), pipe.ErrEnded)
-	require.Equal(t, pipe.Accepted, end.Block(nil, nil, 0, time.Time{}), "the peer goes on")
+	require.Equal(t, pipe.Accepted, end.Block(sized(0)), "the peer goes on")
 	require.Equal(t, []string{"end"}, port.sent)
 }
 
 func TestACloseWithResultLeavesWhatHasArrived(t *testing.T) {
 	p, end, port := newPipe(pipe.Config{Function: 7, Priority: 3})
-	end.Block([]byte("last"), nil, 0, time.Time{})
+	end.Block(block("last"))
 	require.True(t, end.Closed([]byte("result"), nil))
-	require.Equal(t, 1, port.taken, "it counts no longer, whether it will be received or not")
+	require.Zero(t, port.taken, "it counts as long as it can be taken")
 	require.False(t, end.Closed(nil, codec.ErrPanicked), "a pipe ends once")
 
 	<-p.Done()
@@ -126,8 +156,9 @@ func TestACloseWithResultLeavesWhatHasArrived(t *testing.T) {
 	require.Equal(t, 1, port.taken)
 	_, err = p.Recv(background)
 	require.Equal(t, io.EOF, err)
+	require.Equal(t, 1, port.taken, "once")
 	require.ErrorIs(t, p.Send(background, nil), pipe.ErrClosed)
-	require.Equal(t, pipe.Late, end.Block(nil, nil, 0, time.Time{}))
+	require.Equal(t, pipe.Late, end.Block(sized(0)))
 	require.Equal(t, pipe.Late, end.CloseSend(0))
 	require.EqualValues(t, 7, p.Function())
 	require.EqualValues(t, 3, p.Priority())
@@ -135,7 +166,7 @@ func TestACloseWithResultLeavesWhatHasArrived(t *testing.T) {
 
 func TestAnAbortDiscardsWhatHasArrived(t *testing.T) {
 	p, end, port := newPipe(pipe.Config{})
-	end.Block([]byte("lost"), nil, 0, time.Time{})
+	end.Block(block("lost"))
 	end.Closed(nil, codec.ErrUnavailable)
 	_, err := p.Recv(background)
 	require.ErrorIs(t, err, codec.ErrUnavailable)
@@ -164,13 +195,13 @@ func TestCloseSendsTheResult(t *testing.T) {
 
 func TestSendingWaitsForTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, end, port := newPipe(pipe.Config{SendLimit: 2*(limits.Overhead+1) + 1})
+		p, end, port := newPipe(pipe.Config{SendLimit: 2*(overhead+1) + overhead})
 		require.NoError(t, p.Send(background, []byte("1")))
 		require.NoError(t, p.Send(background, []byte("2")))
-		require.NoError(t, contextual(p, time.Second), "the last Block may overshoot")
+		require.ErrorIs(t, contextual(p, time.Second), codec.ErrExpired, "the last Block may not overshoot, and the context ends the wait")
 		_, err := p.Post([]byte("x"))
 		require.ErrorIs(t, err, codec.ErrOverloaded, "Post does not wait")
-		require.ErrorIs(t, contextual(p, time.Second), codec.ErrExpired, "the context ends the wait")
+		require.NoError(t, p.Send(background, nil), "an empty Block still fits")
 
 		sent := make(chan error)
 		for range 2 { // one grant lets both go on
@@ -178,33 +209,39 @@ func TestSendingWaitsForTheWindow(t *testing.T) {
 		}
 		synctest.Wait()
 		end.Credit(1)
-		end.Credit(100 * limits.Overhead)
+		end.Credit(100 * overhead)
 		require.NoError(t, <-sent)
 		require.NoError(t, <-sent)
-		require.Equal(t, []string{"1", "2", "0", "later", "later"}, port.sent)
+		require.Equal(t, []string{"1", "2", "", "later", "later"}, port.sent)
 	})
 }
 
 func TestAwaitCreditWaitsForTheWindowAndSendsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, end, port := newPipe(pipe.Config{SendLimit: 1})
-		require.NoError(t, p.AwaitCredit(background))
-		require.NoError(t, p.Send(background, []byte("1")), "it has used up nothing")
+		p, end, port := newPipe(pipe.Config{SendLimit: early + 1})
+		fits, err := p.AwaitCredit(background)
+		require.NoError(t, err)
+		require.Equal(t, early+1-overhead, fits)
+		require.NoError(t, p.Send(background, []byte("12")), "it has used up nothing")
 		ctx, cancel := context.WithTimeout(background, time.Second)
 		defer cancel()
-		require.ErrorIs(t, p.AwaitCredit(ctx), codec.ErrExpired)
+		_, err = p.AwaitCredit(ctx)
+		require.ErrorIs(t, err, codec.ErrExpired, "a Block that costs as much as comes by itself would not fit")
 
 		waited := make(chan error)
 		for range 2 { // one grant lets both go on
-			go func() { waited <- p.AwaitCredit(background) }()
+			go func() { _, err := p.AwaitCredit(background); waited <- err }()
 		}
+		go func() { waited <- p.Send(background, make([]byte, early-overhead)) }() // and who sends
 		synctest.Wait()
-		end.Credit(100 * limits.Overhead)
-		require.NoError(t, <-waited)
-		require.NoError(t, <-waited)
+		end.Credit(100 * overhead)
+		for range 3 {
+			require.NoError(t, <-waited)
+		}
 		require.NoError(t, p.CloseSend())
-		require.ErrorIs(t, p.AwaitCredit(background), pipe.ErrEnded)
-		require.Equal(t, "1", port.sent[0])
+		_, err = p.AwaitCredit(background)
+		require.ErrorIs(t, err, pipe.ErrEnded)
+		require.Equal(t, "12", port.sent[0])
 	})
 }
 
@@ -216,15 +253,24 @@ func contextual(p *pipe.Pipe, d time.Duration) error {
 }
 
 func TestARefusedBlockGivesItsCreditBack(t *testing.T) {
-	p, _, port := newPipe(pipe.Config{SendLimit: limits.Overhead})
+	p, _, port := newPipe(pipe.Config{SendLimit: overhead + 100})
 	port.refuse = codec.ErrTooLarge
 	require.ErrorIs(t, p.Send(background, make([]byte, 100)), codec.ErrTooLarge)
 	port.refuse = nil
-	require.NoError(t, p.Send(background, []byte("small")), "the pipe goes on")
+	require.NoError(t, p.Send(background, make([]byte, 100)), "the pipe goes on")
+	require.ErrorIs(t, contextual(p, 0), codec.ErrExpired)
+}
+
+func TestADroppedBlockGivesItsCreditBack(t *testing.T) {
+	p, end, _ := newPipe(pipe.Config{SendLimit: overhead + 100})
+	require.NoError(t, p.Send(background, make([]byte, 100)))
+	end.Dropped(100)
+	require.NoError(t, p.Send(background, make([]byte, 100)), "the peer will never grant it again")
+	require.ErrorIs(t, contextual(p, 0), codec.ErrExpired)
 }
 
 func TestABlockGivenAwayCostsAndWaitsAsOneThatIsSent(t *testing.T) {
-	p, end, port := newPipe(pipe.Config{SendLimit: 1})
+	p, end, port := newPipe(pipe.Config{SendLimit: overhead + 5})
 	mem := buffer.Take(100)
 	port.refuse = codec.ErrTooLarge
 	require.ErrorIs(t, end.Give(background, mem, copy(mem.B, "given")), codec.ErrTooLarge)
@@ -241,7 +287,7 @@ func TestEveryoneWhoWaitsWakesWhenThePipeEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p, end, _ := newPipe(pipe.Config{SendLimit: 1})
+				p, end, _ := newPipe(pipe.Config{SendLimit: overhead})
 				require.NoError(t, p.Send(background, nil))
 				errs := make(chan error)
 				waiters := 0
@@ -267,7 +313,7 @@ func TestEveryoneWhoWaitsWakesWhenThePipeEnds(t *testing.T) {
 
 func TestSendersThatWaitLearnOfCloseSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, _, _ := newPipe(pipe.Config{SendLimit: 1})
+		p, _, _ := newPipe(pipe.Config{SendLimit: overhead})
 		require.NoError(t, p.Send(background, nil))
 		errs := make(chan error)
 		for range 3 {
@@ -283,7 +329,7 @@ func TestSendersThatWaitLearnOfCloseSend(t *testing.T) {
 
 func TestAReceiverThatStopsWakesTheSendersAndDiscards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, end, port := newPipe(pipe.Config{SendLimit: 1})
+		p, end, port := newPipe(pipe.Config{SendLimit: overhead})
 		require.NoError(t, p.Send(background, nil))
 		errs := make(chan error)
 		for range 2 {
@@ -296,12 +342,12 @@ func TestAReceiverThatStopsWakesTheSendersAndDiscards(t *testing.T) {
 		}
 		require.NoError(t, p.CloseSend(), "the end may still be said")
 
-		end.Block([]byte("waits"), nil, 0, time.Time{})
+		end.Block(block("waits"))
 		p.Stop()
 		p.Stop()
 		_, err := p.Recv(background)
 		require.ErrorIs(t, err, codec.ErrStopped)
-		require.Equal(t, pipe.Late, end.Block(nil, nil, 0, time.Time{}), "what still comes is ignored")
+		require.Equal(t, pipe.Late, end.Block(sized(0)), "what still comes is ignored")
 		require.Equal(t, []string{"", "end", "stop"}, port.sent, "the peer is told once")
 		require.Equal(t, 1, port.taken)
 		require.NoError(t, p.Err(), "the call goes on")
@@ -317,7 +363,7 @@ func TestReceiversShareTheBlocks(t *testing.T) {
 		}
 		synctest.Wait()
 		for range 3 {
-			end.Block(nil, nil, 0, time.Time{})
+			end.Block(sized(0))
 		}
 		synctest.Wait()
 		require.Len(t, got, 3, "each Block goes to one of them")
@@ -337,49 +383,91 @@ func TestTheContextEndsOnlyTheWait(t *testing.T) {
 	_, err = p.Result(ctx)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Empty(t, port.sent, "the pipe goes on")
-	require.Equal(t, pipe.Accepted, end.Block(nil, nil, 0, time.Time{}))
+	require.Equal(t, pipe.Accepted, end.Block(sized(0)))
+}
+
+// running returns the pipe of a handler that has begun, with the window that room gave it.
+func running(t *testing.T, room *limits.Room) (*pipe.Pipe, *pipe.End, *port) {
+	t.Helper()
+	p, end, port := newPipe(pipe.Config{Granted: early, Terms: &pipe.Terms{Room: room, Largest: 512 << 10}})
+	var h limits.Hold
+	require.True(t, room.Begin(&h))
+	end.BeginHandler(h)
+	return p, end, port
 }
 
 func TestWindowGrantsHalfAtATimeAndGrowsWhileTheReaderKeepsUp(t *testing.T) {
-	const block = 1024 - limits.Overhead
-	p, end, port := newPipe(pipe.Config{Window: &pipe.Window{Initial: 8 << 10, Max: 16 << 10}})
-	for range 8 {
-		require.Equal(t, pipe.Accepted, end.Block(make([]byte, block), nil, 0, time.Time{}))
-	}
-	require.Equal(t, pipe.Overrun, end.Block(make([]byte, block), nil, 0, time.Time{}), "the window is used up")
+	const block = 1024 - overhead
+	room := limits.NewRoom(limits.Plan{Window: 8 << 10, Workers: 1, Spare: 1 << 20, Large: 1 << 20})
+	p, end, port := newPipe(pipe.Config{Granted: early, Terms: &pipe.Terms{Room: room, Largest: 16 << 10}})
+	require.Equal(t, pipe.Accepted, end.Block(sized(block)), "early")
+	end.BeginHandler(limits.Hold{Base: 8 << 10, Source: limits.Workers})
+	require.Equal(t, []codec.Control{codec.Credit{Limit: 8 << 10}}, told(end))
+	require.Empty(t, told(end), "once")
 	for range 7 {
+		require.Equal(t, pipe.Accepted, end.Block(sized(block)))
+	}
+	require.Equal(t, pipe.Overrun, end.Block(sized(block)), "the window is used up")
+	for range 3 {
 		p.Recv(background)
 	}
-	require.Equal(t, []uint64{12 << 10}, port.grants, "half, without growth: the reader lags")
+	require.Empty(t, told(end), "less than half is owed")
+	for range 4 {
+		p.Recv(background)
+	}
+	require.Equal(t, []codec.Control{codec.Credit{Limit: 12 << 10}}, told(end), "half, without growth: the reader lags")
 	p.Recv(background)
-	require.Equal(t, uint64(8<<10+16<<10), port.grants[1], "the reader has emptied a window that was used whole: it doubles")
+	require.Equal(t, []codec.Control{codec.Credit{Limit: 8<<10 + 16<<10}}, told(end), "the reader has emptied a window that was used whole: it doubles")
+	require.Equal(t, 3, port.news, "each time it was announced once")
 }
 
-func TestTheWindowShrinksToItsMinimumWhileTheSessionIsFull(t *testing.T) {
-	const block = 1024 - limits.Overhead
-	p, end, port := newPipe(pipe.Config{Window: &pipe.Window{Initial: 8 << 10, Min: 2 << 10}})
-	for range 8 {
-		end.Block(make([]byte, block), nil, 0, time.Time{})
-	}
-	port.window = 1
-	for range 6 {
+func TestCreditThatWasNotFetchedIsAnnouncedOnceAndTheNewestCounts(t *testing.T) {
+	const block = 1024 - overhead
+	room := limits.NewRoom(limits.Plan{Window: 4 << 10, Workers: 1})
+	p, end, port := running(t, room)
+	for total := uint64(4 << 10); total < 12<<10; total += 1 << 10 {
+		require.Equal(t, pipe.Accepted, end.Block(sized(block)))
 		p.Recv(background)
 	}
-	require.Empty(t, port.grants, "two are left, and more than the minimum is granted already")
-	p.Recv(background)
-	require.Equal(t, []uint64{9 << 10}, port.grants, "never less than the minimum")
-	port.window = 0
-	p.Recv(background)
-	require.Equal(t, uint64(16<<10), port.grants[1], "and the old size again when there is room")
+	require.Equal(t, 1, port.news)
+	require.Equal(t, []codec.Control{codec.Credit{Limit: 12 << 10}}, told(end))
+}
+
+func TestTheWindowShrinksToWhatIsGuaranteedWhileThereIsNoSpareRoom(t *testing.T) {
+	const block = 1024 - overhead
+	room := limits.NewRoom(limits.Plan{Window: 2 << 10, Workers: 1, Callers: 1, Spare: 48 << 10})
+	p, end, _ := running(t, room)
+	require.Equal(t, []codec.Control{codec.Credit{Limit: 8 << 10}}, told(end), "an eighth of what is spare more than is guaranteed")
+	var others limits.Hold
+	require.True(t, room.Fit(&others, 42<<10), "all that is left")
+	for range 8 {
+		require.Equal(t, pipe.Accepted, end.Block(sized(block)))
+	}
+	for range 5 {
+		p.Recv(background)
+	}
+	require.Empty(t, told(end), "three are left, and more than is guaranteed is granted already")
+	for range 3 {
+		p.Recv(background)
+	}
+	granted := told(end)[0].(codec.Credit).Limit
+	require.GreaterOrEqual(t, granted, uint64(10<<10), "never less than is guaranteed")
+	require.Less(t, granted, uint64(11<<10), "and no more than an eighth of what was free besides")
+	room.End(&others)
+	for range 2 {
+		require.Equal(t, pipe.Accepted, end.Block(sized(block)))
+		p.Recv(background)
+	}
+	require.Greater(t, told(end)[0].(codec.Credit).Limit, uint64(13<<10), "and more again when there is room")
 }
 
 func TestBlocksWhoseTimeIsUpArePassedOverAndCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, end, port := newPipe(pipe.Config{})
 		soon := time.Now().Add(time.Second)
-		end.Block([]byte("a"), nil, 1, soon)
-		end.Block([]byte("b"), nil, 0, time.Time{})
-		end.Block([]byte("c"), nil, 2, soon)
+		end.Block(pipe.NewBlock([]byte("a"), nil, 1, soon))
+		end.Block(block("b"))
+		end.Block(pipe.NewBlock([]byte("c"), nil, 2, soon))
 		end.CloseSend(3)
 		time.Sleep(time.Second) // of the bubble
 		b, err := p.Recv(background)
@@ -396,7 +484,7 @@ func TestBlocksWhoseTimeIsUpArePassedOverAndCounted(t *testing.T) {
 func TestWithoutAWindowNothingIsGrantedOrRefused(t *testing.T) {
 	p, end, port := newPipe(pipe.Config{})
 	for range 1000 {
-		require.Equal(t, pipe.Accepted, end.Block(make([]byte, 1024), nil, 0, time.Time{}))
+		require.Equal(t, pipe.Accepted, end.Block(sized(1024)))
 	}
 	for range 1000 {
 		p.Recv(background)
@@ -404,5 +492,6 @@ func TestWithoutAWindowNothingIsGrantedOrRefused(t *testing.T) {
 	end.Credit(5) // from a peer with a window of its own, on a pipe that has none: no limit appears
 	require.NoError(t, p.Send(background, make([]byte, 1024)))
 	require.NoError(t, p.Send(background, make([]byte, 1024)))
-	require.Empty(t, port.grants)
+	require.Empty(t, told(end))
+	require.Zero(t, port.news)
 }

@@ -6,17 +6,18 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/limits"
 )
 
 // Recv waits for the next Block. After the peer's last one, or when the call ended well, it returns io.EOF; an abort discards Blocks that wait. The other
 // errors are a *[codec.Abort]: ErrCanceled and ErrExpired from ctx, which ends only the wait, or why the call was aborted.
 func (p *Pipe) Recv(ctx context.Context) (Block, error) {
+	waited := false
 	for {
-		b, wait, err := p.take()
+		b, wait, err := p.take(waited)
 		if wait == nil {
 			return b, err
 		}
+		waited = true
 		if p.lasting && any(ctx) == any(p.port) {
 			<-wait
 			continue
@@ -24,6 +25,7 @@ func (p *Pipe) Recv(ctx context.Context) (Block, error) {
 		select {
 		case <-wait:
 		case <-ctx.Done():
+			p.leave()
 			return Block{}, codec.AbortOf(ctx.Err())
 		}
 	}
@@ -33,10 +35,13 @@ func (p *Pipe) Recv(ctx context.Context) (Block, error) {
 func (p *Pipe) Skipped() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.inbox.Len() > 0 {
-		return p.skipped
+	switch {
+	case p.rare == nil:
+		return 0
+	case p.inbox.Len() > 0:
+		return p.rare.skipped
 	}
-	return p.skipped + p.endSkipped
+	return p.rare.skipped + p.rare.endSkipped
 }
 
 // Stop says that this side wants no more Blocks: those that wait are discarded, Recv returns ErrStopped from now on, and so does the peer's Send. The call goes
@@ -46,14 +51,16 @@ func (p *Pipe) Stop() {
 	s, ok := p.state.next(sendStop)
 	if !ok {
 		p.mu.Unlock()
-		return // nothing more comes anyway
+		p.discardLeft() // nothing more comes anyway
+		return
 	}
 	p.state = s
-	messages, bytes := p.discardLocked()
+	var a after
+	p.discardLocked(&a)
+	p.releaseLocked(&a)
 	p.arrived.set()
-	p.mu.Unlock()
+	(*End)(p).unlock(a)
 	p.port.Stop()
-	p.port.Taken(messages, bytes)
 }
 
 // Pause holds Recv back, and with it the credit that the peer gets, until Resume.
@@ -64,34 +71,46 @@ func (p *Pipe) Resume() { p.setPaused(false) }
 
 func (p *Pipe) setPaused(paused bool) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.paused = paused
 	if p.state&over == 0 {
 		p.arrived.set()
 	}
+	var a after
+	p.answerLocked(&a)
+	(*End)(p).unlock(a)
 }
 
-// take returns the next Block, or an error if none will come, or else a channel to wait on. Blocks whose time is up are passed over.
-func (p *Pipe) take() (b Block, wait <-chan struct{}, err error) {
+// take returns the next Block, or an error if none will come, or else a channel to wait on. Blocks whose time is up are
+// passed over. waited says that the caller has waited since the last time.
+func (p *Pipe) take(waited bool) (b Block, wait <-chan struct{}, err error) {
 	for {
-		window := uint64(p.port.Window())
 		p.mu.Lock()
+		if waited {
+			p.waiting--
+			waited = false
+		}
+		var a after
 		if p.inbox.Len() == 0 || p.paused {
-			defer p.mu.Unlock()
-			wait, err := p.nothingLocked()
+			if wait, err = p.nothingLocked(); wait != nil {
+				p.waiting++
+				p.answerLocked(&a)
+			}
+			(*End)(p).unlock(a)
 			return Block{}, wait, err
 		}
 		b = p.inbox.Pop()
 		expired := !b.expires.IsZero() && !time.Now().Before(b.expires)
-		p.skipped += b.Skipped
-		b.Skipped = p.skipped
-		if expired {
-			p.skipped++
-		} else {
-			p.skipped = 0
+		p.skipLocked(&b, expired)
+		p.inboxed -= len(b.Payload)
+		a.messages, a.bytes = 1, b.Held()
+		p.takenLocked(uint64(len(b.Payload))+p.terms.Overhead, &a)
+		switch {
+		case p.state&over != 0:
+			p.takeLeftLocked(a.bytes, &a)
+		case p.inbox.Len() > 0 || p.state&endedThere != 0:
+			p.arrived.set() // for others who wait
 		}
-		n := len(b.Payload)
-		p.takenLocked(n, window)
+		(*End)(p).unlock(a)
 		if !expired {
 			return b, nil, nil
 		}
@@ -99,23 +118,19 @@ func (p *Pipe) take() (b Block, wait <-chan struct{}, err error) {
 	}
 }
 
-// takenLocked sees to what follows from the taking of a Block with n bytes of payload, and unlocks.
-func (p *Pipe) takenLocked(n int, window uint64) {
-	p.inboxed -= n
-	more := p.inbox.Len() > 0
-	grant := p.window.take(uint64(n)+limits.Overhead, !more, window)
-	if p.state&over != 0 {
-		p.mu.Unlock()
-		return // finish has seen to the rest
+// skipLocked adds up how many Blocks are missing before b.
+func (p *Pipe) skipLocked(b *Block, expired bool) {
+	r := p.rare
+	if r == nil && b.Skipped == 0 && !expired {
+		return
 	}
-	if more || p.state&endedThere != 0 {
-		p.arrived.set() // for others who wait
-	}
-	p.mu.Unlock()
-
-	p.port.Taken(1, n)
-	if grant > 0 {
-		p.port.Grant(grant)
+	r = p.more()
+	r.skipped += b.Skipped
+	b.Skipped = r.skipped
+	if expired {
+		r.skipped++
+	} else {
+		r.skipped = 0
 	}
 }
 
@@ -137,9 +152,10 @@ func (p *Pipe) nothingLocked() (wait <-chan struct{}, err error) {
 	return p.arrived.wait(), nil
 }
 
-// discardLocked empties the inbox and returns what was in it.
-func (p *Pipe) discardLocked() (messages, bytes int) {
-	messages, bytes = len(p.inbox.Reset()), p.inboxed
+// discardLocked empties the inbox.
+func (p *Pipe) discardLocked(a *after) {
+	a.messages, a.bytes = p.waitingLocked()
+	p.inbox.Reset()
+	p.taken += uint64(p.inboxed) + uint64(a.messages)*p.terms.Overhead
 	p.inboxed = 0
-	return messages, bytes
 }

@@ -2,6 +2,9 @@ package pipe
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"math"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/limits"
@@ -16,7 +19,10 @@ func (p *Pipe) Send(ctx context.Context, payload []byte, opts ...SendOption) err
 }
 
 func (p *Pipe) send(ctx context.Context, b Outgoing) error {
-	n := cost(b.Payload)
+	n := p.cost(len(b.Payload))
+	if dropped := p.thin(&b, n); dropped {
+		return nil
+	}
 	if err := p.reserve(ctx, n); err != nil {
 		return err
 	}
@@ -27,13 +33,31 @@ func (p *Pipe) send(ctx context.Context, b Outgoing) error {
 	return nil
 }
 
+// thin judges a Block with a loss rate for which there is no credit: a window that is used up is pressure. It reports whether the
+// Block was dropped; one that was not is never judged again.
+func (p *Pipe) thin(b *Outgoing, n uint64) bool {
+	if b.Loss == 0 {
+		return false
+	}
+	p.mu.Lock()
+	fits := p.fitsLocked(n)
+	p.mu.Unlock()
+	if fits != errNoCredit {
+		return false
+	}
+	judged := *b // a copy, so that a Block with credit costs no allocation
+	dropped := p.port.Thin(&judged)
+	b.Loss = judged.Loss
+	return dropped
+}
+
 // Post sends payload as one Block without ever waiting, even at the soft limit, and returns the state of the session's outbound direction: from
 // [limits.Soft] on the caller should hold back, because beyond the hard limit the session ends. A Block that the window of the pipe does not admit is refused
 // with ErrOverloaded. Otherwise the errors are those of Send.
 func (p *Pipe) Post(payload []byte, opts ...SendOption) (limits.State, error) {
-	n := cost(payload)
+	n := p.cost(len(payload))
 	p.mu.Lock()
-	err := p.admitLocked(n)
+	err := p.admitLocked(n, false)
 	p.mu.Unlock()
 	if err != nil {
 		return limits.Ready, err
@@ -60,45 +84,141 @@ func (p *Pipe) CloseSend() error {
 	return p.sendError(p.port.CloseSend())
 }
 
-// AwaitCredit waits until the window of the pipe admits a Block, at most until ctx ends: who is about to make one may wait before it costs memory. It sends and reserves nothing, so that Send may still
-// have to wait. The errors are those of Send.
-func (p *Pipe) AwaitCredit(ctx context.Context) error { return p.reserve(ctx, 0) }
+// AwaitCredit waits until the window of the pipe admits a Block, at most until ctx ends: who is about to make one may wait before it
+// costs memory. It sends and reserves nothing, so that Send may still have to wait. It returns the largest payload that the window
+// admits without asking, in bytes. The errors are those of Send.
+func (p *Pipe) AwaitCredit(ctx context.Context) (fits int, err error) {
+	least := p.terms.PeerEarly
+	err = p.await(ctx, func() error {
+		err := p.fitsLocked(least)
+		if err == nil {
+			fits = p.roomLocked()
+			p.credit.set() // nothing was used up: others who wait may go on too
+		}
+		return err
+	})
+	return fits, err
+}
 
-// reserve waits until a Block that costs n may be sent, and counts it as sent.
+// roomLocked returns the largest payload that the window admits.
+func (p *Pipe) roomLocked() int {
+	if left := p.limit - p.sent; p.limit > p.sent && left > p.terms.PeerOverhead {
+		return int(min(left-p.terms.PeerOverhead, math.MaxInt32))
+	}
+	return 0
+}
+
+// reserve waits until a Block that costs n may be sent, and counts it as sent. One that costs more than comes by itself asks.
 func (p *Pipe) reserve(ctx context.Context, n uint64) error {
+	asking := false
+	err := p.await(ctx, func() error {
+		err := p.admitLocked(n, asking)
+		if err == errNoCredit && !asking && n > p.terms.PeerEarly && p.askLocked(n) {
+			asking = true
+			return errAsk
+		}
+		if asking && err == errNoCredit && !p.rare.asks && p.rare.grant == 0 { // the answer was used up by others
+			p.askLocked(n)
+			return errAsk
+		}
+		return err
+	})
+	if asking && err != nil {
+		p.giveUpAsk()
+	}
+	return err
+}
+
+// errAsk is what the condition of await returns for an Ask to be put.
+var errAsk = errors.New("pipe: ask")
+
+// await waits until condition, which is called with the lock held, returns anything but errNoCredit.
+func (p *Pipe) await(ctx context.Context, condition func() error) error {
 	for {
 		p.mu.Lock()
-		err := p.admitLocked(n)
-		if err != errNoCredit {
+		err := condition()
+		if err != errNoCredit && err != errAsk {
 			p.mu.Unlock()
 			return err
 		}
 		wait := p.credit.wait()
 		p.mu.Unlock()
+		if err == errAsk {
+			p.port.Ask(false)
+		}
 		select {
 		case <-wait:
 		case <-ctx.Done():
-			return codec.AbortOf(ctx.Err())
+			return p.late(ctx)
 		}
 	}
 }
 
+// late returns the error of a wait for credit that ctx has ended, which says what it was for.
+func (p *Pipe) late(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.state&over == 0 {
+		p.credit.set() // a signal that came at the same moment is another's
+	}
+	a := *codec.AbortOf(ctx.Err())
+	a.Message = fmt.Sprintf("%s, waiting for the window of the pipe: the peer's application has to take more, %d bytes of %d are used", a.Message, p.sent, p.limit)
+	return &a
+}
+
 var errNoCredit = codec.ErrOverloaded.Withf("the window of the pipe is used up: the peer has not taken earlier Blocks yet")
 
-// admitLocked counts a Block that costs n as sent if it may be sent now.
-func (p *Pipe) admitLocked(n uint64) error {
+// admitLocked counts a Block that costs n as sent if it may be sent now. asking says that it has asked; others then wait behind it.
+func (p *Pipe) admitLocked(n uint64, asking bool) error {
+	if err := p.fitsLocked(0); err != nil && err != errNoCredit {
+		return err
+	}
+	r := p.rare
+	switch {
+	case r != nil && !asking && (r.asks && !r.abandoned || r.grant > 0):
+		if r.grant > 0 {
+			p.credit.set() // the signal was meant for who has asked
+		}
+		return errNoCredit
+	case p.sent+n <= p.limit || p.limit == Unlimited:
+	case r != nil && asking && p.sent+n <= r.grant:
+		p.limit = p.sent + n
+	default:
+		return errNoCredit
+	}
+	if asking {
+		if r.asks { // a Credit was faster than the answer
+			r.abandonLocked()
+		}
+		r.grant = 0
+	}
+	p.sent += n
+	if p.sent < p.limit {
+		p.credit.set() // others who wait may go on too
+	}
+	return nil
+}
+
+// abandonLocked is for an Ask whose Block goes without the answer.
+func (r *rare) abandonLocked() {
+	if r.asked == 0 {
+		r.asks = false
+		r.void++
+	} else {
+		r.abandoned = true
+	}
+}
+
+// fitsLocked returns nil if a Block that costs n fits into the window, errNoCredit if it does not, and why if none may be sent.
+func (p *Pipe) fitsLocked(n uint64) error {
 	if _, ok := p.state.next(sendBlock); !ok {
 		if p.state&over == 0 {
 			p.credit.set() // others who wait learn it too
 		}
 		return p.refusalLocked()
 	}
-	if p.limit > 0 && p.sent >= p.limit {
+	if p.limit != Unlimited && p.sent+n > p.limit {
 		return errNoCredit
-	}
-	p.sent += n
-	if p.sent < p.limit {
-		p.credit.set() // others who wait may go on too
 	}
 	return nil
 }

@@ -2,69 +2,260 @@ package pipe
 
 import (
 	"math"
+	"runtime"
+	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// Window bounds, in bytes, what the peer may send before the application has taken what came earlier. It starts at Initial; it doubles up to Max while the
-// application keeps up and the peer uses it up; and it shrinks down to Min as the session fills up. With Initial 0 there is no window; Min is at most Initial, Max at least, and none of
-// them exceeds MaxWindow.
-type Window struct {
-	Initial int
-	Min     int
-	Max     int
-}
-
 // MaxWindow is the largest window, in bytes.
 const MaxWindow = math.MaxUint32
 
-// cost is what a Block counts against a window.
-func cost(payload []byte) uint64 { return uint64(len(payload)) + limits.Overhead }
+// Unlimited is the limit of a direction whose receiver has no windows.
+const Unlimited = math.MaxUint64
 
-// receiving is the receiver's side of a window: three totals since the birth of the pipe. It is small, because there may be many pipes that are idle.
-type receiving struct {
-	bounds   *Window // of size; not used without a window; fixed
-	received uint64
-	taken    uint64 // by the application
-	granted  uint64 // as the peer knows it
-	size     uint32 // 0: no window
-	usedUp   bool   // the peer had to wait for more
+// Terms are what the two sides of a session have agreed on for their Blocks. The pipes of a session
+// share them.
+type Terms struct {
+	Room     *limits.Room // for what arrives; nil: this side has no windows
+	Overhead uint64       // what a Block that arrives costs besides its payload
+	Early    uint64       // what is never kept from the peer: see [limits.Plan].Window
+	Largest  uint64       // window, to which they grow
+
+	PeerOverhead uint64 // what a Block that is sent costs besides its payload
+	PeerEarly    uint64 // up to which cost the peer's credit comes without being asked for
+
+	// Taken says that the application has taken, or will never take, messages that held so many
+	// bytes in all. It is called without a lock.
+	Taken func(messages, bytes int)
+
+	Left atomic.Int64 // pipes that are over, and whose Blocks nobody has taken yet
 }
 
-func newReceiving(w *Window) receiving {
-	if w == nil {
-		return receiving{}
+// Hold is the number of bytes that a Block which waits in a pipe holds besides its payload.
+const Hold = blockSize + 8
+
+// cost is what a Block that is sent counts against the peer's window.
+func (p *Pipe) cost(payload int) uint64 { return uint64(payload) + p.terms.PeerOverhead }
+
+// receivedLocked returns the cost of all Blocks that have arrived.
+func (p *Pipe) receivedLocked() uint64 {
+	return p.taken + uint64(p.inboxed) + uint64(p.inbox.Len())*p.terms.Overhead
+}
+
+// arriveLocked reports whether the peer may send a Block of so many bytes.
+func (p *Pipe) arriveLocked(payload int) bool {
+	if p.granted == Unlimited {
+		return true
 	}
-	size := uint32(min(uint64(max(w.Initial, 0)), MaxWindow))
-	return receiving{bounds: w, size: size, granted: uint64(size)}
+	limit := p.granted
+	if r := p.rare; r != nil && r.allowed > 0 {
+		limit = max(limit, r.allowed)
+		r.used = true
+	}
+	cost := uint64(payload) + p.terms.Overhead
+	after := p.receivedLocked() + cost
+	if after > limit {
+		return false
+	}
+	p.usedUp = p.usedUp || limit-after < max(cost, p.terms.Early)
+	return true
 }
 
-// arrive counts a Block and reports false if the peer was not allowed to send it. The last Block may overshoot, so that one larger than the window passes.
-func (w *receiving) arrive(n uint64) bool {
-	ok := w.size == 0 || w.received < w.granted
-	w.received += n
-	w.usedUp = w.usedUp || w.received >= w.granted
-	return ok
-}
-
-// take counts a Block as taken; drained says that none is left, and most is the largest window that the session can afford now. It returns the total to be
-// granted, or 0 as long as it is not worth a message.
-func (w *receiving) take(n uint64, drained bool, most uint64) uint64 {
-	w.taken += n
-	if w.size == 0 {
+// promisedLocked returns what the peer was promised beyond what has been taken.
+func (p *Pipe) promisedLocked() uint64 {
+	if p.granted <= p.taken {
 		return 0
 	}
-	if drained && w.usedUp {
-		grown := min(2*uint64(w.size), uint64(max(w.bounds.Max, 0)), MaxWindow)
-		w.size = max(w.size, uint32(grown)) // the peer waits for the window, and not for the application
-		w.usedUp = false
+	return p.granted - p.taken
+}
+
+// BeginHandler gives the pipe of a handler that is about to run its window.
+func (e *End) BeginHandler(h limits.Hold) {
+	p := (*Pipe)(e)
+	if p.terms.Room == nil {
+		return
 	}
-	least := min(w.bounds.Min, w.bounds.Initial)
-	size := max(min(uint64(w.size), most), uint64(max(least, 0)))
-	total := w.taken + size
-	if total < w.granted+size/2 { // each Credit is a write here, and wakes the peer's reader, who is busy sending
-		return 0
+	p.mu.Lock()
+	var a after
+	if p.state&(over|endedThere|stoppedHere) != 0 { // nothing more comes
+		a.add(p.terms.Room.End(&h))
+	} else {
+		p.hold = h
+		p.raiseLocked(&a)
 	}
-	w.granted = total
-	return total
+	e.unlock(a)
+}
+
+// raiseLocked grants all that the window holds.
+func (p *Pipe) raiseLocked(a *after) {
+	total := p.taken + p.hold.Bytes()
+	if total <= p.granted {
+		return
+	}
+	p.granted, p.creditDue = total, true
+	p.announceLocked(a)
+	if r := p.rare; r != nil && r.wish > 0 && total >= r.wish {
+		r.wish = 0
+		p.withdrawLocked(a)
+	}
+}
+
+// announceLocked lets the port be told, once, that there is something for the peer.
+func (p *Pipe) announceLocked(a *after) {
+	a.announce = a.announce || !p.announced
+	p.announced = true
+}
+
+// takenLocked sees to what follows from the taking of a Block that cost so much: windows grow and
+// shrink, and credit goes out when half of the window is owed, when the peer asks for it, or when
+// little is left.
+func (p *Pipe) takenLocked(cost uint64, a *after) {
+	p.taken += cost
+	if p.granted == Unlimited {
+		return
+	}
+	room := p.terms.Room
+	a.add(room.Took(&p.hold))
+	drained := p.inbox.Len() == 0
+	switch {
+	case p.state&over != 0:
+		return // what is left holds the room
+	case p.state&endedThere != 0:
+		if drained {
+			a.add(room.Shrink(&p.hold, 0))
+		}
+		return
+	}
+	if drained {
+		p.settleLocked(a)
+	}
+	left := p.promisedLocked()
+	window := p.hold.Bytes()
+	want := window
+	if drained && p.usedUp {
+		p.usedUp = false
+		want = min(2*window, p.terms.Largest)
+	}
+	owed := p.taken + window - p.granted
+	if p.taken+window < p.granted {
+		owed = 0
+	}
+	due := owed >= window/2 || drained && (left < p.terms.Early || p.rare != nil && p.rare.wish > 0)
+	if !due && want == window {
+		return
+	}
+	a.add(room.Grow(&p.hold, want, left))
+	if due {
+		p.raiseLocked(a)
+	}
+	p.answerLocked(a)
+}
+
+// releaseLocked gives back all the room that the pipe holds, for Blocks that will not be taken.
+func (p *Pipe) releaseLocked(a *after) {
+	if p.granted == Unlimited {
+		return
+	}
+	p.forgetWishLocked(a)
+	a.add(p.terms.Room.End(&p.hold))
+}
+
+// leftover is what nobody has taken of a pipe whose call has ended well. It holds its place until it is taken,
+// or until nobody can take it any more.
+type leftover struct {
+	terms           *Terms
+	messages, bytes int
+	hold            limits.Hold
+}
+
+// leaveLocked lets what waits in the inbox stay for the application.
+func (p *Pipe) leaveLocked(a *after) {
+	messages, bytes := p.waitingLocked()
+	if messages == 0 {
+		p.releaseLocked(a)
+		return
+	}
+	l := &leftover{terms: p.terms, messages: messages, bytes: bytes}
+	if p.granted != Unlimited {
+		p.forgetWishLocked(a)
+		a.add(p.terms.Room.Shrink(&p.hold, p.receivedLocked()-p.taken))
+		l.hold, p.hold = p.hold, limits.Hold{}
+	}
+	p.terms.Left.Add(1)
+	p.more().left = l
+	p.more().garbage = runtime.AddCleanup(p, (*leftover).end, l)
+}
+
+// takeLeftLocked notes that a Block of what is left was taken.
+func (p *Pipe) takeLeftLocked(bytes int, a *after) {
+	l := p.rare.left
+	l.messages--
+	l.bytes -= bytes
+	if l.messages == 0 {
+		p.dropLeftLocked(a)
+	}
+}
+
+// dropLeftLocked lets go of what is left, if anything is.
+func (p *Pipe) dropLeftLocked(a *after) {
+	if p.rare == nil || p.rare.left == nil {
+		return
+	}
+	p.rare.garbage.Stop()
+	a.left, p.rare.left = p.rare.left, nil
+}
+
+// end gives back what l holds.
+func (l *leftover) end() {
+	l.terms.Left.Add(-1)
+	if l.messages > 0 {
+		l.terms.Taken(l.messages, l.bytes)
+	}
+	if l.terms.Room != nil {
+		limits.Grant(l.terms.Room.End(&l.hold))
+	}
+}
+
+// after is what has to be done when the lock of a pipe is free again.
+type after struct {
+	claims          []*limits.Claim // that were granted
+	announce        bool            // the peer has to be told something
+	messages, bytes int             // that were taken
+	shelter         int             // bytes of shelter to be given back
+	abort           bool            // nobody has room for what the peer was allowed
+	left            *leftover       // that holds nothing any more
+}
+
+func (a *after) add(claims []*limits.Claim) {
+	if len(claims) > 0 {
+		a.claims = append(a.claims, claims...)
+	}
+}
+
+// unlock unlocks, and does a.
+func (e *End) unlock(a after) {
+	p := (*Pipe)(e)
+	p.mu.Unlock()
+	a.do(p)
+}
+
+// do does what has to be done for p.
+func (a *after) do(p *Pipe) {
+	if a.messages > 0 {
+		p.terms.Taken(a.messages, a.bytes)
+	}
+	if a.announce {
+		p.port.Announce()
+	}
+	if a.shelter > 0 {
+		p.port.Shelter(-a.shelter)
+	}
+	if a.left != nil {
+		a.left.end()
+	}
+	limits.Grant(a.claims)
+	if a.abort {
+		p.Abort(errNoShelter)
+	}
 }

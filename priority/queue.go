@@ -103,6 +103,11 @@ func (q *Queue[T]) Pop() (v T, ok bool) { return q.PopAtMost(math.MaxInt) }
 
 // PopAtMost is Pop, if the message whose turn it is has no more than size bytes. Otherwise it stays the next one, and ok is false.
 func (q *Queue[T]) PopAtMost(size int) (v T, ok bool) {
+	return q.PopIf(func(_ *T, n int) bool { return n <= size })
+}
+
+// PopIf is Pop, if may, which is called with the message whose turn it is and its size, allows it. Otherwise the message stays the next one, and ok is false.
+func (q *Queue[T]) PopIf(may func(v *T, size int) bool) (v T, ok bool) {
 	if q.len == 0 {
 		return v, false
 	}
@@ -112,7 +117,7 @@ func (q *Queue[T]) PopAtMost(size int) (v T, ok bool) {
 		l = low
 	}
 	n := q.rounds.at(l).ready()
-	if n.items.Peek().size > size {
+	if next := n.items.Peek(); !may(&next.value, next.size) {
 		return v, false
 	}
 	it := q.take(n)

@@ -50,10 +50,10 @@ func (w *Writer) Write(b []byte) (n int, err error) {
 	defer cancel()
 	for n < len(b) {
 		if w.kept == 0 && len(b)-n >= w.size { // a whole Block: no copy is needed here
-			if err := w.send(ctx, b[n:n+w.size]); err != nil {
+			k, err := w.send(ctx, b[n:n+w.size])
+			if n += k; err != nil {
 				return n, err
 			}
-			n += w.size
 			continue
 		}
 		k, err := w.keep(ctx, b[n:])
@@ -73,7 +73,7 @@ func (w *Writer) keep(ctx context.Context, b []byte) (int, error) {
 		}
 	}
 	if w.mem == nil { // it is not taken for a peer that takes nothing
-		if err := w.failed(ctx, w.pipe.AwaitCredit(ctx)); err != nil {
+		if _, err := w.credit(ctx); err != nil {
 			return 0, err
 		}
 	}
@@ -175,22 +175,46 @@ func (w *Writer) flush(ctx context.Context) error {
 	if w.kept == 0 {
 		return nil
 	}
-	var err error
-	if w.mem.Filled(w.kept) {
+	fits, err := w.credit(ctx)
+	if err != nil {
+		return err
+	}
+	if fits >= w.kept && w.mem.Filled(w.kept) {
 		if err = (*pipe.End)(w.pipe).Give(ctx, w.mem, w.kept); err == nil {
-			w.mem = nil
+			w.mem, w.kept = nil, 0
 		}
-	} else {
-		err = w.pipe.Send(ctx, w.mem.B[:w.kept])
+		return w.failed(ctx, err)
 	}
-	if err = w.failed(ctx, err); err == nil {
-		w.kept = 0
+	for sent := 0; w.kept > 0; w.kept -= sent {
+		if sent, err = w.send(ctx, w.mem.B[:w.kept]); err != nil {
+			return err
+		}
+		copy(w.mem.B, w.mem.B[sent:w.kept])
 	}
-	return err
+	return nil
 }
 
-// send sends one Block.
-func (w *Writer) send(ctx context.Context, b []byte) error { return w.failed(ctx, w.pipe.Send(ctx, b)) }
+// send sends one Block: as much of b as the window admits, so that it has to ask for nothing. Only a peer that keeps less than one byte
+// ready is asked, for all of b.
+func (w *Writer) send(ctx context.Context, b []byte) (int, error) {
+	n, err := w.credit(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if n = min(n, len(b)); n == 0 {
+		n = len(b)
+	}
+	if err := w.failed(ctx, w.pipe.Send(ctx, b[:n])); err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// credit waits until the window admits something, and returns how much.
+func (w *Writer) credit(ctx context.Context) (int, error) {
+	n, err := w.pipe.AwaitCredit(ctx)
+	return n, w.failed(ctx, err)
+}
 
 // failed returns err as the caller should see it. A failure is final, but for a deadline.
 func (w *Writer) failed(ctx context.Context, err error) error {

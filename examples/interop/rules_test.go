@@ -20,9 +20,9 @@ import (
 
 // Frames in hexadecimal; pipe 0 is a chat, and pipe 2 was one that is over.
 const (
-	syncFrame  = "84000101a3041a001000000501098164" + "63626f72" // max message 1 MiB, a window of 1 byte, cbor
-	openChat   = "850100050042" + "6161"
-	openCount  = "850100040045" + "1a3b9aca00" // to a thousand million, which goes on as long as this side's window stays shut
+	syncFrame  = "84000101a3041a001000000501098164" + "63626f72" // max message 1 MiB, an early credit of 1 byte, cbor
+	openChat   = "860100050042" + "6161" + "a10700"
+	openCount  = "860100040045" + "1a3b9aca00" + "a10700" // to a thousand million, which goes on as long as the window of 0 bytes stays shut
 	openAndEnd = "850102050042" + "6161" + " 840302f540"
 	firstPing  = "8300020c"
 )
@@ -47,7 +47,7 @@ func TestBothProgramsEndASessionThatBreaksTheProtocol(t *testing.T) {
 			"a second Sync (7)":                           syncFrame,
 			"a frame above max message (9)":               "+",
 			"a known meta key with a wrong value (4)":     "860100050040a10100",
-			"a Control of a later version, malformed (5)": "830009818181818101",
+			"a Control of a later version, malformed (5)": "83001840818181818101",
 		} {
 			t.Run(name, func(t *testing.T) {
 				c := begin(t, url)
@@ -119,7 +119,7 @@ func TestBothProgramsEndACallThatIgnoresItsWindow(t *testing.T) {
 		c := begin(t, url)
 		c.send(openCount) // which takes no Blocks
 		block := "83020059ea60" + strings.Repeat("00", 60_000)
-		for range 3 { // 0 and 60,064 bytes are within the window of 65,536, and 120,128 are not
+		for range 3 { // more than the early credit, and than what a function that runs is granted at first
 			c.send(block)
 		}
 		for {

@@ -20,7 +20,6 @@ import (
 const (
 	workers = 64
 	waiting = 192 // calls, beyond which more are refused
-	opens   = 256
 )
 
 // codecs are the values of -codec. The classic protocol has its own.
@@ -30,7 +29,7 @@ var codecs = map[string]codec.Values{"cbor": codec.CBOR, "json": codec.JSON, "ra
 func options(id, url, codecName string, cfg *tls.Config, svc *asterisque.Service) []asterisque.Option {
 	opts := []asterisque.Option{
 		asterisque.WithID(id), asterisque.WithService(svc), asterisque.WithTLS(cfg),
-		asterisque.WithWorkers(workers), asterisque.WithMaxWaiting(waiting), asterisque.WithOpensWindow(opens),
+		asterisque.WithWorkers(workers), asterisque.WithMaxWaiting(waiting),
 	}
 	switch {
 	case isClassic(url):

@@ -20,7 +20,7 @@ func inBytes(soft, hard int) limits.Limits {
 // noWindows returns the options of a consumer that has switched the first line of defence off, so that the second one can be seen.
 func noWindows() []asterisque.Option {
 	return []asterisque.Option{
-		asterisque.WithWindow(pipe.Window{}), asterisque.WithOpensWindow(0), asterisque.WithInboundLimits(inBytes(inboundSoft, 4*inboundSoft)),
+		asterisque.WithWindow(0), asterisque.WithInboundLimits(inBytes(inboundSoft, 4*inboundSoft)),
 	}
 }
 

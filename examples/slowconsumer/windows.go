@@ -10,8 +10,8 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// window is the default one of the library.
-var window = pipe.Window{Initial: 64 << 10, Min: 4 << 10, Max: 512 << 10}
+// window is the largest one, and the default of the library.
+const window = 512 << 10
 
 // pace is how long the slow consumer of this part ponders over a Block.
 const pace = 10 * time.Millisecond
@@ -39,8 +39,8 @@ consumer that takes a Block of %s each %v.`, amount(block), pace)
 	if err := s.watch(5, "Blocks that are taken", func() bool { return s.taken.Load() > 0 }); err != nil {
 		return err
 	}
-	if s.mostHeld > window.Max+2*block {
-		return fmt.Errorf("the consumer held %d bytes, in spite of a window of %d", s.mostHeld, window.Max)
+	if s.mostHeld > window+2*block {
+		return fmt.Errorf("the consumer held %d bytes, in spite of a window of %d", s.mostHeld, window)
 	}
 	t.say("Send waited, for the window of its own pipe. The consumer never held more than %s. The calls went on.", amount(int64(s.mostHeld)))
 	return nil

@@ -45,6 +45,14 @@ func (b *Buffer) Release() {
 	}
 }
 
+// Size returns how many bytes the buffer has that Take returns for size.
+func Size(size int) int {
+	if size > Most+Slack {
+		return size
+	}
+	return Least<<class(size) + Slack
+}
+
 // Filled reports whether n bytes fill b to three quarters or more, so that b may wait somewhere for as long as they do.
 func (b *Buffer) Filled(n int) bool { return 4*n >= 3*(len(b.B)-Slack) }
 

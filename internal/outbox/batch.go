@@ -42,6 +42,10 @@ func (o *Outbox) fillLocked() {
 
 // departLocked encodes m at the end of the departing batch, unless its time is up. From here on the peer may know of the pipe.
 func (o *Outbox) departLocked(f *Flow, m *Message) {
+	if m.Type == codec.ControlType && m.Control != Stop {
+		o.departAskLocked(f, m)
+		return
+	}
 	var ttl uint32
 	if !m.Expires.IsZero() {
 		left := time.Until(m.Expires)
@@ -56,6 +60,9 @@ func (o *Outbox) departLocked(f *Flow, m *Message) {
 		ttl = millis(left)
 	}
 	o.skippedLocked(f, m)
+	if m.Type == codec.BlockType && !m.End {
+		f.sent += uint32(len(m.Payload)) + o.overhead
+	}
 	if m.Type == codec.OpenType {
 		f.id, f.departed = o.nextID, true
 		o.nextID += 2
@@ -76,6 +83,17 @@ func (o *Outbox) departLocked(f *Flow, m *Message) {
 	if m.Type == codec.OpenType {
 		m.Departer.Depart(f.id)
 	}
+}
+
+// departAskLocked encodes an Ask, unless its sender has no use for it any more.
+func (o *Outbox) departAskLocked(f *Flow, m *Message) {
+	sent, total, ok := m.Sender.Asking(f.sent, m.Control == GiveBack)
+	if !ok {
+		o.gone.add(m)
+		return
+	}
+	o.appendLocked(codec.Ask{Pipe: f.id, Sent: sent, Total: total})
+	o.holds.add(m)
 }
 
 // appendLocked encodes a frame that is not counted at the end of the departing batch.

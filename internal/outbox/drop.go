@@ -65,6 +65,19 @@ func (f *Flow) thin(m *Message) bool {
 	return true
 }
 
+// Judge judges a Block that cannot be put now, by its loss rate, as if it were put under pressure. It reports whether it is dropped; a
+// survivor has no loss rate any more.
+func (o *Outbox) Judge(f *Flow, m *Message) (dropped bool) {
+	o.mu.Lock()
+	defer o.unlock()
+	if o.closed || f.closed || f.ended || !f.thin(m) {
+		return false
+	}
+	f.more().tail++
+	o.noteLocked(m, Thinned)
+	return true
+}
+
 // dropLocked forgets m, which belongs to f and is in no queue. Without its Open a pipe is over; for a Block, the caller sees to it that the next one tells.
 func (o *Outbox) dropLocked(f *Flow, m *Message, why Reason) {
 	o.gone.add(m)

@@ -2,13 +2,13 @@ package outbox
 
 // flushes tells when everything that was put before a certain moment has been given to the Wire, although priorities let later messages overtake.
 type flushes struct {
-	begun uint64 // how many have begun; a queued message remembers it
+	begun uint32 // how many have begun; a queued message remembers it
 	taken uint64 // batches taken so far
 	open  []*flush
 }
 
 type flush struct {
-	seq  uint64 // messages that remember a smaller number were put before it
+	seq  uint32 // messages that remember a smaller number were put before it
 	left int    // how many of those are still queued
 	take uint64 // the batch, by number, that holds the last of them
 	done chan struct{}

@@ -149,7 +149,7 @@ func TestEveryOpenThatEntersIsToldOnceWhatBecomesOfIt(t *testing.T) {
 	const callers, each = 8, 2_000
 	var gone atomic.Int64
 	var lasts atomic.Int32
-	o := outbox.New(0, 1<<20, 0, func(messages, _ int) { gone.Add(int64(messages)) }, nil)
+	o := outbox.New(0, 1<<20, 0, 0, func(messages, _ int) { gone.Add(int64(messages)) }, nil)
 	write := func() {
 		batch, end := o.Take()
 		for ; batch != nil; batch, end = o.Take() {

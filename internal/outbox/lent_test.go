@@ -135,7 +135,7 @@ func TestWhatIsLentIsWhatWouldHaveBeenCopied(t *testing.T) {
 				n, payload := rnd.IntN(len(flows[0])), bytes.Repeat([]byte{byte(i)}, sizes[rnd.IntN(len(sizes))])
 				given := rnd.IntN(2) == 0
 				for j, b := range []*box{copies, lends} {
-					m := outbox.Message{Type: codec.BlockType, Payload: slices.Clone(payload), Loss: uint8(i % 2 * 64), Pressed: i%7 == 0}
+					m := outbox.Message{Type: codec.BlockType, Payload: slices.Clone(payload), Loss: uint8(i % 2 * 64), Pressed: i%7 == 0, Held: uint32(len(payload))}
 					if given {
 						give(&m)
 					}

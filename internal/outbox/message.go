@@ -3,6 +3,7 @@ package outbox
 import (
 	"bytes"
 	"time"
+	"unsafe"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/buffer"
@@ -15,10 +16,11 @@ const HeadSize = 80
 // Message is an Open, a Block, a Close or a Stop without the pipe's id, which is given out when the Open departs. What an Open needs comes first: it is written by its caller and read by
 // the writer, often on another processor.
 type Message struct {
-	Type     codec.Type   // ControlType is a Stop: of the Controls, it alone has to go behind the Open of its pipe
+	Type     codec.Type   // ControlType is one that has to go behind what was put of its pipe before: see Control
 	End      bool         // of a Block: the end of its direction
 	Loss     uint8        // of a Block
 	Pressed  bool         // of a Block: the session is under pressure, so that its loss rate counts
+	Control  Control      // of a Control: which one
 	Function uint16       // of an Open
 	Payload  []byte       // params, payload or result
 	Departer Departer     // of an Open
@@ -29,11 +31,24 @@ type Message struct {
 	Abort    *codec.Abort // of a Close; nil is success
 	Skipped  uint64       // of a Block or a Close: how many are missing before it
 	Marker   any          // the application's own, for the report of a drop
-	Sender   Sender       // of a Block
+	Sender   Sender       // of a Block or an Ask
 
 	Memory *buffer.Buffer // of Payload, if that goes to the Outbox with it; it stays its owner's if there is an error
-	flush  uint64         // how many flushes had begun when the message was put
+	flush  uint32         // how many flushes had begun when the message was put
+	Held   uint32         // bytes for which it is counted: what it holds while it waits
 }
+
+// Size is what a message holds while it waits besides what it refers to, in bytes.
+const Size = int(unsafe.Sizeof(Message{})) + 16
+
+// Control is one of the Controls that belong to a pipe and keep its order.
+type Control uint8
+
+const (
+	Stop     Control = iota
+	Ask              // for the next Block
+	GiveBack         // what was allowed: an Ask for nothing
+)
 
 // Departer learns what becomes of an Open: one of its methods is called, unless Cancel comes first.
 type Departer interface {
@@ -44,9 +59,14 @@ type Departer interface {
 	Discard(Reason)
 }
 
-// Sender learns that one of its Blocks was accepted and then dropped, although its pipe goes on.
+// Sender sends the Blocks of a pipe.
 type Sender interface {
-	// Dropped is called without a lock, with the bytes of the Block's payload.
+	// Asking is called with the lock of the Outbox held when an Ask departs, with the low bits of the cost of what has departed before it. It
+	// returns what the Ask says, or false if it is not to be sent. It must not call the Outbox.
+	Asking(sent uint32, back bool) (departed, total uint64, ok bool)
+
+	// Dropped is called without a lock when a Block was accepted and then dropped, although its pipe goes on, with the bytes of
+	// its payload.
 	Dropped(payload int)
 }
 
@@ -54,11 +74,12 @@ type Sender interface {
 type Flow struct {
 	queue    priority.Flow[Message]
 	id       uint64
-	departed bool  // the peer may know of the pipe
-	ended    bool  // no Block may follow
-	closed   bool  // nothing may follow
-	debt     uint8 // of the loss rate; see thin
-	rest     *rest // nil until it is needed: most pipes are short calls, which it would make larger
+	departed bool   // the peer may know of the pipe
+	ended    bool   // no Block may follow
+	closed   bool   // nothing may follow
+	debt     uint8  // of the loss rate; see thin
+	sent     uint32 // the low bits of the cost of the Blocks that have departed
+	rest     *rest  // nil until it is needed: most pipes are short calls, which it would make larger
 }
 
 // rest is what a flow has to remember once its messages wait, or are dropped.
@@ -130,7 +151,7 @@ func (m *Message) own() {
 }
 
 // move returns what m is, to be queued for f, with memory that it shares with nobody; an Abort is never changed, and shared.
-func (m *Message) move(f *Flow, flush uint64) Message {
+func (m *Message) move(f *Flow, flush uint32) Message {
 	c := *m
 	m.Memory = nil
 	if c.own(); c.Memory == nil {

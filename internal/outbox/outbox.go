@@ -25,12 +25,6 @@ const (
 	// queue, and the session's limits, evenly.
 	backlogHigh = 64 << 10
 	backlogLow  = 32 << 10
-
-	// maxControls bounds the batch for Controls, which no limit counts: a peer that makes this side answer and never reads must not cost memory.
-	maxControls = 1 << 20
-
-	// maxEntries does the same for what is kept for a resume: Controls, Credits among them, are kept until they are acknowledged, and no limit counts them either.
-	maxEntries = 1 << 18
 )
 
 var (
@@ -40,8 +34,8 @@ var (
 	// ErrEnded is returned by Put for what must not follow on its pipe: a Block after the end of its direction, anything after a Close.
 	ErrEnded = errors.New("outbox: the pipe takes no more")
 
-	// ErrFlood is returned by PutControl when the peer provokes Controls and does not read them, or does not acknowledge what it reads.
-	ErrFlood = errors.New("outbox: the peer does not read, or does not acknowledge, the answers to its Controls")
+	// ErrFlood is returned by PutControl and Announce when the peer does not acknowledge what it reads.
+	ErrFlood = errors.New("outbox: the peer does not acknowledge what it reads")
 )
 
 // TooLargeError is returned by Put for a message whose frame may exceed what the peer accepts. Nothing was sent.
@@ -55,25 +49,28 @@ func (e *TooLargeError) Error() string {
 
 // Outbox is safe for concurrent use.
 type Outbox struct {
-	written func(messages, bytes int) // these are fixed
-	dropped func(Drop)                // nil if nobody wants to know
-	max     int                       // bytes of the largest frame that the peer accepts
+	written    func(messages, bytes int) // these are fixed
+	dropped    func(Drop)                // nil if nobody wants to know
+	max        int                       // bytes of the largest frame that the peer accepts
+	overhead   uint32                    // what a Block costs the peer besides its payload
+	putControl func(codec.Control)       // appendControlLocked
 
 	intake  intake
 	writing atomic.Bool // somebody is the writer
 
-	mu      sync.Mutex
-	nextID  uint64 // guarded by mu, like all below; of the next pipe opened here
-	batch   []byte // the next to be taken: frames, each behind its length
-	holds   amount // messages in batch
-	flight  amount // messages that the writer has taken and not yet written
-	queue   priority.Queue[Message]
-	closed  bool
-	flushes flushes
-	gone    amount // messages that were dropped and are not yet reported as written
-	drops   []Drop // what has to be told of them
-	log     *log   // nil unless what was sent is kept for a resume
-	halted  bool   // there is no Wire
+	mu       sync.Mutex
+	nextID   uint64 // guarded by mu, like all below; of the next pipe opened here
+	batch    []byte // the next to be taken: frames, each behind its length
+	holds    amount // messages in batch
+	flight   amount // messages that the writer has taken and not yet written
+	queue    priority.Queue[Message]
+	closed   bool
+	flushes  flushes
+	gone     amount // messages that were dropped and are not yet reported as written
+	drops    []Drop // what has to be told of them
+	log      *log   // nil unless what was sent is kept for a resume
+	controls controls
+	halted   bool // there is no Wire
 
 	returned []returned // the same for their senders
 	expected bool       // somebody will call Claim
@@ -84,19 +81,20 @@ type Outbox struct {
 	segments [][]byte // see Segments
 }
 
-// amount counts messages and the bytes of their payloads.
+// amount counts messages and the bytes that they hold.
 type amount struct{ messages, bytes int }
 
 func (a *amount) add(m *Message) {
 	a.messages++
-	a.bytes += len(m.Payload)
+	a.bytes += int(m.Held)
 }
 
 // New returns an Outbox whose first pipe gets firstID and every later one an id larger by two, and whose lower priorities get share of the bytes while higher ones
-// are busy. Both functions are called without a lock: written when messages with bytes of payload in all have been given to the Wire or dropped, dropped, which
+// are busy. A Block costs the peer overhead bytes besides its payload. Both functions are called without a lock: written when messages that hold so many bytes in all have been given to the Wire or dropped, dropped, which
 // may be nil, for each Block that is dropped although its pipe goes on, and for each Open whose time is up.
-func New(firstID uint64, maxFrame int, share float64, written func(messages, bytes int), dropped func(Drop)) *Outbox {
-	o := &Outbox{written: written, dropped: dropped, max: maxFrame, nextID: firstID}
+func New(firstID uint64, maxFrame int, overhead uint32, share float64, written func(messages, bytes int), dropped func(Drop)) *Outbox {
+	o := &Outbox{written: written, dropped: dropped, max: maxFrame, overhead: overhead, nextID: firstID}
+	o.putControl = o.appendControlLocked
 	o.queue.Guard(share)
 	return o
 }
@@ -191,23 +189,6 @@ func (o *Outbox) Room(f *Flow) <-chan struct{} {
 	return r.room
 }
 
-// PutControl accepts a Control. It is not counted and waits for no other message but those of the departing batch. The errors are ErrClosed and ErrFlood.
-func (o *Outbox) PutControl(c codec.Control) (write bool, err error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.closed {
-		return false, ErrClosed
-	}
-	if len(o.batch)+o.lent.bytes-o.holds.bytes > maxControls { // a message of any size departs by itself
-		return false, ErrFlood
-	}
-	if o.log != nil && o.log.entries.Len() > maxEntries {
-		return false, ErrFlood
-	}
-	o.appendLocked(c)
-	return !o.writing.Swap(true), nil
-}
-
 // Cancel drops what waits of f, for a reason. It reports whether the peer may know of the pipe. If not, it never will: its Open is among what was dropped, which
 // unsent says, or is refused with ErrEnded if it is still to come. Once its Close was put, nothing is dropped.
 func (o *Outbox) Cancel(f *Flow, why Reason) (departed, unsent bool) {
@@ -248,6 +229,7 @@ func (o *Outbox) Take() (batch []byte, end End) {
 	}
 	for {
 		o.admitLocked()
+		o.encodeControlsLocked()
 		o.fillLocked()
 		if len(o.batch) > 0 {
 			break
@@ -321,6 +303,7 @@ func (o *Outbox) Close(c codec.Control) (write bool) {
 		}
 		m.free()
 	}
+	o.controls = controls{}
 	if c != nil {
 		o.appendLocked(c)
 	}

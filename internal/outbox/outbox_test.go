@@ -25,6 +25,9 @@ type opening struct {
 func (o *opening) Depart(id uint64)      { o.ids = append(o.ids, id) }
 func (o *opening) Discard(outbox.Reason) { o.discarded++ }
 
+// overhead is what a Block costs the peer besides its payload.
+const overhead = 512
+
 // box is an outbox and what it reported as written.
 type box struct {
 	*outbox.Outbox
@@ -36,7 +39,7 @@ type box struct {
 
 func newBox(t *testing.T) *box {
 	b := &box{t: t}
-	b.Outbox = outbox.New(0, 1<<20, 0,
+	b.Outbox = outbox.New(0, 1<<20, overhead, 0,
 		func(messages, bytes int) { b.messages += messages; b.bytes += bytes },
 		func(d outbox.Drop) { b.drops = append(b.drops, d) })
 	return b
@@ -52,7 +55,7 @@ func (b *box) open(p priority.Priority) (*outbox.Flow, *opening) {
 
 func (b *box) block(f *outbox.Flow, payload []byte) (write bool) {
 	b.t.Helper()
-	write, err := b.Put(f, &outbox.Message{Type: codec.BlockType, Payload: payload})
+	write, err := b.Put(f, &outbox.Message{Type: codec.BlockType, Payload: payload, Held: uint32(len(payload))})
 	require.NoError(b.t, err)
 	return write
 }
@@ -218,7 +221,7 @@ func TestNothingFollowsTheEndOfAPipe(t *testing.T) {
 }
 
 func TestATooLargeMessageIsRefusedAndThePipeGoesOn(t *testing.T) {
-	b := &box{t: t, Outbox: outbox.New(0, 1000, 0, func(int, int) {}, nil)}
+	b := &box{t: t, Outbox: outbox.New(0, 1000, 0, 0, func(int, int) {}, nil)}
 	f, _ := b.open(0)
 	_, err := b.Put(f, &outbox.Message{Type: codec.BlockType, Payload: make([]byte, 1000)})
 	var large *outbox.TooLargeError
@@ -284,7 +287,7 @@ func TestControlsGoBeforeWhatWaits(t *testing.T) {
 }
 
 func TestALargeMessageInTheBatchIsNotTakenForControls(t *testing.T) {
-	o := outbox.New(0, 4<<20, 0, func(int, int) {}, nil)
+	o := outbox.New(0, 4<<20, 0, 0, func(int, int) {}, nil)
 	f := outbox.NewFlow(0)
 	_, err := o.Put(&f, &outbox.Message{Type: codec.OpenType, Departer: new(opening), Payload: make([]byte, 2<<20)})
 	require.NoError(t, err)
@@ -292,15 +295,33 @@ func TestALargeMessageInTheBatchIsNotTakenForControls(t *testing.T) {
 	require.NoError(t, err, "the batch is full of something else")
 }
 
-func TestControlsThatNobodyReadsAreAnError(t *testing.T) {
+func TestControlsThatNobodyReadsMakeNothingGrow(t *testing.T) {
 	b := newBox(t)
-	for range 1 << 20 {
-		if _, err := b.PutControl(codec.Pong{N: 1 << 50}); err != nil {
+	for n := range uint64(100_000) {
+		_, err := b.PutControl(codec.Pong{N: n})
+		require.NoError(t, err)
+		_, err = b.PutControl(codec.Credit{Opens: true, Limit: n})
+		require.NoError(t, err)
+	}
+	batch, frames := b.take()
+	require.Equal(t, []string{"codec.Pong", "codec.Credit"}, frames)
+	require.Less(t, len(batch), 30)
+}
+
+func TestControlsThatAreNotAcknowledgedAreAnError(t *testing.T) {
+	b := newBox(t)
+	b.Keep(func() uint64 { return 0 })
+	for n := range uint64(1 << 20) {
+		if _, err := b.PutControl(codec.Credit{Opens: true, Limit: n}); err != nil {
+			require.ErrorIs(t, err, outbox.ErrFlood)
+			_, err = b.Announce(nil)
 			require.ErrorIs(t, err, outbox.ErrFlood)
 			return
 		}
+		batch, _ := b.Take()
+		b.Written(batch)
 	}
-	t.Fatal("a million Controls were buffered")
+	t.Fatal("a million Controls were kept")
 }
 
 func TestSmallBlocksWaitForEachOtherWhileNobodyWrites(t *testing.T) {
@@ -425,7 +446,7 @@ func (b *box) drainQuietly() {
 func BenchmarkPut(b *testing.B) {
 	for _, size := range []int{64, 4 << 10, 64 << 10} {
 		b.Run(fmt.Sprintf("%dB", size), func(b *testing.B) {
-			o := outbox.New(0, 1<<20, 0, func(int, int) {}, nil)
+			o := outbox.New(0, 1<<20, 0, 0, func(int, int) {}, nil)
 			f := outbox.AcceptedFlow(0, 1)
 			payload := make([]byte, size)
 			b.SetBytes(int64(size))
@@ -443,7 +464,7 @@ func BenchmarkPut(b *testing.B) {
 
 // BenchmarkQueued puts and takes while 100,000 messages of 1,000 pipes and seven priorities wait.
 func BenchmarkQueued(b *testing.B) {
-	o := outbox.New(0, 1<<20, 0.05, func(int, int) {}, nil)
+	o := outbox.New(0, 1<<20, 0, 0.05, func(int, int) {}, nil)
 	flows := make([]outbox.Flow, 1000)
 	payload := make([]byte, 64)
 	put := func(i int) { o.Put(&flows[i%1000], &outbox.Message{Type: codec.BlockType, Payload: payload}) }

@@ -36,6 +36,7 @@ func (w *classicWire) inboundOpen(dst []byte, m *classic.Open) []byte {
 	}
 	w.in.params = classic.JoinParams(w.in.params[:0], m)
 	o := codec.Open{Pipe: pipe, Function: m.Function, Priority: m.Priority, Params: w.in.params}
+	o.Meta.Stream, o.Meta.Window = true, codec.MaxPipe // every call of this protocol may carry Blocks, and it knows no windows
 	return o.AppendTo(dst)
 }
 

@@ -290,7 +290,7 @@ func TestManyPipesAtOnce(t *testing.T) {
 			return nil, ctx.Err()
 		}
 	})
-	dialled, accepted := connect(t, svc, svc, asterisque.WithWorkers(each+10))
+	dialled, accepted := connect(t, svc, svc, asterisque.WithWorkers(each+10), asterisque.WithWindow(0))
 	var pipes []*pipe.Pipe
 	for range each {
 		for _, s := range []*asterisque.Session{dialled, accepted} {

@@ -99,14 +99,21 @@ export class Reader {
     return true;
   }
 
-  /** ignore goes behind an item of no meaning here, in which at most so many levels are nested. */
+  /**
+   * ignore goes behind an item of no meaning here, in which at most so many levels are nested. It
+   * returns how many bytes are in it if it is a string, and 0 for everything else.
+   */
   ignore(levels = 4) {
     const h = this.head();
-    if (h.major === BYTES || h.major === TEXT) this.need(h.value);
-    if (h.major < ARRAY || h.major === SIMPLE) return;
+    if (h.major === BYTES || h.major === TEXT) {
+      this.need(h.value);
+      return h.value;
+    }
+    if (h.major < ARRAY || h.major === SIMPLE) return 0;
     if (levels === 0) throw new Malformed('an ignored value is nested deeper than 4');
     const items = h.major === TAG ? 1 : h.major === MAP ? 2 * h.value : h.value;
     for (let i = 0; i < items; i++) this.ignore(levels - 1); // each takes a byte at least, so the frame bounds this
+    return 0;
   }
 }
 

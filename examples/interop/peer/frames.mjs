@@ -19,30 +19,39 @@ function elements(what, n, least, most = least) {
   if (n < least || n > most) throw new Malformed(`${what} with ${n} elements`);
 }
 
-/** fields reads a map with ascending keys. known has a function for each key that means something. */
+/**
+ * fields reads a map with ascending keys. known has a name and a function for each key that means
+ * something. It returns how many bytes are in the strings that are values of the map themselves.
+ */
 function fields(r, what, most, known, into) {
   const n = r.expect(MAP, what);
   if (n > most) throw new Malformed(`${what} with ${n} entries`);
+  let strings = 0;
   for (let i = 0, last = -1; i < n; i++) {
     const key = r.unsigned('key');
     if (key <= last) throw new Malformed(`key ${key} after key ${last}`);
     last = key;
     if (!Object.hasOwn(known, key)) {
-      r.ignore();
+      strings += r.ignore();
       continue;
     }
     const [name, read] = known[key];
     const value = read(r);
-    if (value !== 0 && value.length !== 0) into[name] = value; // zero and empty say nothing
+    if (Buffer.isBuffer(value)) strings += value.length;
+    if (value !== 0 && value.length !== 0 || zeroes.has(name)) into[name] = value; // others say nothing
   }
-  return into;
+  return strings;
 }
+
+const zeroes = new Set(['within', 'window']); // in the meta of an Open, 0 says something
 
 const ttl = ['ttl', (r) => r.unsigned('TTL', 1, MOST_MS)];
 const openMeta = {
   1: ttl,
   4: ['trace', (r) => r.byteString('trace context', 1, 512)],
   5: ['key', (r) => r.byteString('idempotency key', 1, 64)],
+  6: ['within', (r) => r.unsigned('enclosing pipe id')],
+  7: ['window', (r) => r.unsigned('window')],
 };
 const blockMeta = { 1: ttl, 2: ['loss', (r) => r.unsigned('loss rate', 0, 127)], 3: ['skipped', (r) => r.unsigned('skipped count')] };
 
@@ -52,9 +61,8 @@ function open(r, n) {
     type: 'open', pipe: r.unsigned('pipe id'), function: r.unsigned('function', 0, 65535),
     priority: r.integer('priority', -128, 127), params: r.byteString('params'), meta: {},
   };
-  const within = (r) => { m.meta.within = r.unsigned('enclosing pipe id'); return 0; }; // here 0 says something
-  if (n === 6) fields(r, 'meta', 16, { ...openMeta, 6: ['within', within] }, m.meta);
-  return m;
+  const strings = n === 6 ? fields(r, 'meta', 16, openMeta, m.meta) : 0;
+  return Object.defineProperty(m, 'strings', { value: strings }); // what they cost; no part of the message
 }
 
 function block(r, n) {
@@ -93,6 +101,11 @@ const controls = {
   6: [3, (r) => ({ type: 'drain', last: pipeOrNull(r) })],
   7: [4, (r) => ({ type: 'session_close', code: r.integer('code', LEAST_CODE, MOST_CODE), message: r.text('message') })],
   8: [3, (r) => ({ type: 'stop', pipe: r.unsigned('pipe id') })],
+  9: [5, (r) => {
+    const m = { type: 'ask', pipe: r.unsigned('pipe id'), sent: r.unsigned('sent cost') };
+    return { ...m, total: r.unsigned('total', m.sent) };
+  }],
+  10: [4, (r) => ({ type: 'allow', pipe: r.unsigned('pipe id'), total: r.unsigned('total') })],
 };
 
 function control(r, n) {
@@ -118,8 +131,8 @@ const syncFields = {
   2: ['session', sixteen('session id')],
   3: ['features', (r) => r.unsigned('features')],
   4: ['max_message', (r) => r.unsigned('max message')],
-  5: ['window', (r) => r.unsigned('window')],
-  6: ['opens', (r) => r.unsigned('window for Opens')],
+  5: ['early', (r) => r.unsigned('early credit')],
+  6: ['opens', (r) => r.unsigned('room for Opens')],
   7: ['ping', milliseconds('ping interval')],
   8: ['timeout', milliseconds('timeout')],
   9: ['codecs', (r) => {
@@ -130,8 +143,15 @@ const syncFields = {
   10: ['credential', (r) => r.byteString('credential', 0, 4096)],
   11: ['secret', sixteen('secret')],
   12: ['received', (r) => r.unsigned('received count')],
+  13: ['overhead', (r) => r.unsigned('overhead', 512)],
+  14: ['nested_room', (r) => r.unsigned('nested room')],
+  15: ['nested_calls', (r) => r.unsigned('nested calls')],
 };
-const sync = (m, r) => fields(r, 'Sync', 64, syncFields, m);
+
+function sync(m, r) {
+  fields(r, 'Sync', 64, syncFields, m);
+  return m;
+}
 
 /** encodeFrame returns the frame of a message. Members that are absent count as empty, zero or not there. */
 export function encodeFrame(m) {
@@ -144,7 +164,7 @@ const begin = (w, elements, ...numbers) => numbers.reduce((w, n) => w.integer(n)
 const orNull = (w, n) => (n === null ? w.simple(NULL) : w.integer(n));
 
 const encoders = {
-  open: (w, m) => writeFields(begin(w, 5, 1, m.pipe, m.function, m.priority).byteString(m.params), m.meta, { 1: 'ttl', 4: 'trace', 5: 'key', 6: 'within' }),
+  open: (w, m) => writeFields(begin(w, 5, 1, m.pipe, m.function, m.priority).byteString(m.params), m.meta, { 1: 'ttl', 4: 'trace', 5: 'key', 6: 'within', 7: 'window' }),
   block: (w, m) => {
     begin(w, 3, 2, m.pipe);
     writeFields(m.payload === null ? w.simple(NULL) : w.byteString(m.payload), m.meta, { 1: 'ttl', 2: 'loss', 3: 'skipped' });
@@ -167,12 +187,14 @@ const encoders = {
   drain: (w, m) => orNull(begin(w, 3, 0, 6), m.last),
   session_close: (w, m) => begin(w, 4, 0, 7, m.code).text(cut(m.message)),
   stop: (w, m) => begin(w, 3, 0, 8, m.pipe),
+  ask: (w, m) => begin(w, 5, 0, 9, m.pipe, m.sent, m.total),
+  allow: (w, m) => begin(w, 4, 0, 10, m.pipe, m.total),
   unknown: (w, m) => begin(w, 2, 0, m.code),
 };
 
 /** writeFields adds meta as one more element, if it says anything. */
 function writeFields(w, meta, names) {
-  const present = Object.entries(names).filter(([, name]) => meta?.[name] || (name === 'within' && meta?.within === 0));
+  const present = Object.entries(names).filter(([, name]) => meta?.[name] || (zeroes.has(name) && meta?.[name] === 0));
   if (present.length === 0) return;
   w.parts[0] = Buffer.of(w.parts[0][0] + 1); // the array has one element more
   w.head(MAP, present.length);

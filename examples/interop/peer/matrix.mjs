@@ -7,7 +7,8 @@ import { fn } from './service.mjs';
 
 const PATIENCE = 60000; // milliseconds for one case
 const AT_ONCE = 128; // callers of the many calls
-const BLOCKS = 2000; // of a stream: more than a window, at 65 bytes each
+const BLOCKS = 2000; // of a stream: more than a window, at 513 each
+const LARGE = 300_000, EVERY = 400; // characters of Blocks that have to ask, and one in how many is such a one
 const CALLBACKS = 100, DEPTH = 8; // at once, and how deep
 
 /** Skip says that a case does not apply, and why. */
@@ -37,6 +38,7 @@ class Caller {
   constructor(session) { this.session = session; }
 
   open(f, params, options) { return this.session.call(f, this.encode(params), options); }
+  stream(f, params) { return this.open(f, params, { stream: true }); }
   encode(v) { return this.session.values.encode(v); }
   decode(b) { return this.session.values.decode(b); }
   async call(f, params, options) { return this.decode(await (await this.open(f, params, options)).result); }
@@ -94,7 +96,7 @@ const cases = (calls) => [
 
 async function streamFromCaller(c) {
   c.numbers();
-  const pipe = await c.open(fn.sum, '');
+  const pipe = await c.stream(fn.sum, '');
   for (let i = 1; i <= BLOCKS; i++) await pipe.send(c.encode(i));
   pipe.end();
   equal(c.decode(await pipe.result), BLOCKS * (BLOCKS + 1) / 2, 'the sum');
@@ -102,7 +104,7 @@ async function streamFromCaller(c) {
 
 async function streamFromCallee(c) {
   c.numbers();
-  const pipe = await c.open(fn.count, BLOCKS);
+  const pipe = await c.stream(fn.count, BLOCKS);
   let next = 1;
   for await (const b of pipe) equal(c.decode(b), next++, 'the next number');
   equal(next - 1, BLOCKS, 'how many came');
@@ -110,8 +112,8 @@ async function streamFromCallee(c) {
 }
 
 async function streamBothWays(c) {
-  const pipe = await c.open(fn.chat, 'bye');
-  const text = (i) => `${i} `.repeat(i % 500 + 1);
+  const pipe = await c.stream(fn.chat, 'bye');
+  const text = (i) => (i % EVERY === 0 ? 'x'.repeat(LARGE + i) : `${i} `.repeat(i % 500 + 1));
   const sending = (async () => {
     for (let i = 0; i < BLOCKS; i++) await pipe.send(c.encode(text(i)));
     pipe.end();
@@ -125,7 +127,7 @@ async function streamBothWays(c) {
 
 async function streamStopped(c) {
   const key = newKey();
-  const pipe = await c.open(fn.sip, key);
+  const pipe = await c.stream(fn.sip, key);
   const sendForEver = async () => { for (;;) await pipe.send(c.encode('more')); };
   await fails(sendForEver(), Code.Stopped);
   equal(await c.call(fn.release, key), key, 'release');
@@ -178,7 +180,7 @@ const errors = [
     await fails(pipe.result, Code.BadParams, true);
   }],
   ['error: Blocks nobody takes', async (c) => {
-    const pipe = await c.open(fn.ponder, newKey());
+    const pipe = await c.stream(fn.ponder, newKey());
     await pipe.send(c.encode('surprise'));
     await fails(pipe.result, Code.BadParams);
   }],
@@ -227,7 +229,7 @@ async function ping(c) {
 }
 
 async function drain(c) {
-  const chat = await c.open(fn.chat, 'finished');
+  const chat = await c.stream(fn.chat, 'finished');
   equal(await c.call(fn.leave, 'soon'), 'soon', 'leave');
   const callOn = async () => { for (;;) await c.call(fn.echo, 'still there?'); };
   await fails(callOn(), Code.Unavailable, true);

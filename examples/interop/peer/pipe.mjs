@@ -1,23 +1,32 @@
 // One running call: sections 6 and 8 of the protocol. A Pipe belongs to the side that it is on; session.mjs gives it what arrives.
 
+import { blockCost } from './costs.mjs';
 import { Abort, Code } from './errors.mjs';
+import { Incoming, Outgoing } from './window.mjs';
 
-/** OVERHEAD is what a message costs beside its payload, in bytes. */
-export const OVERHEAD = 64;
-
-/** Pipe is a call and its two streams. result is a promise of the bytes of the result; it fails with an Abort. */
+/**
+ * Pipe is a call, and the two directions of its stream if it is one. result is a promise of the
+ * bytes of the result; it fails with an Abort. Whoever opens a stream reads it to its end, or stops
+ * it, or aborts the call: the room for what may come is kept until then.
+ */
 export class Pipe {
-  constructor(session, id, mine, fn) {
-    Object.assign(this, { session, id, mine, function: fn });
-    this.sent = 0;
-    this.limit = session.peer.window || Infinity; // granted by the peer
-    this.received = 0;
-    this.taken = 0;
-    this.granted = session.own.window || Infinity; // granted to the peer
+  /**
+   * The Open is {pipe, priority, meta}, sent by this side if mine is set. depth is how many calls
+   * it is within.
+   */
+  constructor(session, { pipe, priority, meta }, mine, depth) {
+    Object.assign(this, { session, id: pipe, priority, mine, depth });
+    const { own, peer } = session, window = meta.window ?? 0;
+    this.stream = meta.window !== undefined;
+    this.out = new Outgoing(this, peer.early ? (mine ? peer.early : window) : Infinity);
+    this.in = new Incoming(this, own.early ? (mine ? window : own.early) : Infinity, mine && own.early ? window : 0);
     this.inbox = [];
     this.skipped = 0; // Blocks that expired here
-    this.endedHere = this.endedThere = this.stoppedHere = this.stoppedThere = false;
+    this.endedHere = this.stoppedHere = !this.stream && mine; // a unary call is as if its opener had said so
+    this.endedThere = this.stoppedThere = !this.stream && !mine;
+    if (!this.stream) this.in.end();
     this.over = null; // {result} or {abort} of the end of the call
+    this.atEnd = []; // functions to call then, at once
     this.ending = new AbortController(); // for functions: the call was given up
     this.waiters = new Set(); // functions to call when anything changes
     this.result = new Promise((resolve, reject) => { this.settle = { resolve, reject }; });
@@ -37,16 +46,16 @@ export class Pipe {
   /** send sends a Block. It waits for the window, and while much waits for the wire. meta may have ttl and loss. */
   async send(payload, meta = {}) {
     this.session.checkSize(payload.length);
+    const cost = blockCost(payload, this.session.peer);
     for (;;) {
       if (this.over) throw this.over.abort ?? new Abort(Code.Canceled, 'the call is over');
       if (this.endedHere) throw new Error('sending has ended');
       if (this.stoppedThere) throw new Abort(Code.Stopped, 'the receiver wants no more', { remote: true });
       const room = this.session.wire.room();
       if (room) await room;
-      else if (this.sent >= this.limit) await this.wait();
-      else break;
+      else if (this.out.depart(cost)) break;
+      else await this.wait();
     }
-    this.sent += payload.length + OVERHEAD;
     this.session.send({ type: 'block', pipe: this.id, payload, meta });
   }
 
@@ -71,7 +80,10 @@ export class Pipe {
       }
       if (this.over?.abort) throw this.over.abort;
       if (this.endedThere || this.over) return null;
+      this.in.waits++;
+      this.session.room.allow();
       await this.wait();
+      this.in.waits--;
     }
   }
 
@@ -81,14 +93,21 @@ export class Pipe {
     return n;
   }
 
-  /** take counts a Block as taken, and tells the peer each quarter of the window. */
   take(b) {
-    const cost = b.payload.length + OVERHEAD, window = this.session.own.window;
-    this.taken += cost;
+    const cost = blockCost(b.payload, this.session.own);
     this.session.count(-cost);
-    if (!window || this.stoppedHere || this.endedThere || this.over || this.taken + window - this.granted < window / 4) return;
-    this.granted = this.taken + window;
-    this.session.send({ type: 'credit', pipe: this.id, limit: this.granted });
+    this.in.take(cost);
+    this.freeIfDone();
+  }
+
+  /**
+   * freeIfDone gives the room of this direction back as soon as nothing is left in it and nothing
+   * more comes.
+   */
+  freeIfDone() {
+    if (!this.endedThere && !this.stoppedHere && !this.over) return;
+    this.in.end();
+    if (this.inbox.length === 0) this.in.free();
   }
 
   async* [Symbol.asyncIterator]() {
@@ -97,10 +116,10 @@ export class Pipe {
 
   /** stop says that this side wants no more Blocks. The call goes on. */
   stop() {
-    if (this.stoppedHere || this.over) return;
+    if (this.stoppedHere) return;
     this.stoppedHere = true;
     this.discard();
-    this.session.send({ type: 'stop', pipe: this.id });
+    if (!this.over) this.session.send({ type: 'stop', pipe: this.id });
   }
 
   /** abort ends the call from this side. */
@@ -118,21 +137,22 @@ export class Pipe {
     if (this.endedThere) return `a Block of pipe ${this.id} after the end of its direction`;
     if (payload === null) {
       this.endedThere = true;
+      this.freeIfDone();
       this.skipped += meta.skipped ?? 0;
       this.changed();
       return '';
     }
+    if (!this.stream) return ''; // of the callee: it is as if this side had stopped it
     if (!this.mine && this.takesNone) {
       this.abort(new Abort(Code.BadParams, 'the function takes no Blocks'));
       return '';
     }
-    if (this.received >= this.granted) {
-      this.abort(new Abort(Code.WindowViolation, `${this.received} bytes received, ${this.granted} granted`));
+    if (this.stoppedHere) return '';
+    const cost = blockCost(payload, this.session.own);
+    if (!this.in.arrive(cost)) {
+      this.abort(new Abort(Code.WindowViolation, `${this.in.received} received, ${this.in.limit} granted`));
       return '';
     }
-    const cost = payload.length + OVERHEAD;
-    this.received += cost;
-    if (this.stoppedHere) return '';
     this.session.count(cost);
     this.inbox.push({ payload: Buffer.from(payload), skipped: meta.skipped ?? 0, expires: performance.now() + (meta.ttl ?? Infinity) });
     this.changed();
@@ -140,8 +160,12 @@ export class Pipe {
   }
 
   credit(limit) {
-    if (limit <= this.limit) return;
-    this.limit = limit;
+    this.out.credit(limit);
+    this.changed();
+  }
+
+  allow(total) {
+    this.out.allow(total);
     this.changed();
   }
 
@@ -151,8 +175,9 @@ export class Pipe {
   }
 
   discard() {
-    this.inbox.forEach((b) => this.session.count(-(b.payload.length + OVERHEAD)));
+    this.inbox.forEach((b) => this.session.count(-blockCost(b.payload, this.session.own)));
     this.inbox = [];
+    this.freeIfDone();
   }
 
   /** finish ends the call on this side, without a word to the peer. */
@@ -160,6 +185,8 @@ export class Pipe {
     if (this.over) return;
     this.over = over;
     if (over.abort || !this.mine) this.discard();
+    this.freeIfDone();
+    this.atEnd.forEach((f) => f());
     this.session.forget(this);
     if (over.abort) {
       this.settle.reject(over.abort);

@@ -2,22 +2,27 @@
 
 import { randomBytes } from 'node:crypto';
 import { Abort, Code, nameOf } from './errors.mjs';
+import { openCost } from './costs.mjs';
 import { decodeFrame, encodeFrame } from './frames.mjs';
-import { OVERHEAD, Pipe } from './pipe.mjs';
+import { Pipe } from './pipe.mjs';
+import { Nested, Room, Share } from './room.mjs';
 import { checked, codecs } from './values.mjs';
 import { Workers } from './workers.mjs';
 
 const VERSION = 1;
 const HANDSHAKE = 5000; // milliseconds for all of it
-const SOFT = 16 << 20; // bytes that wait for the application, from which on nothing is read
+const DEEPEST = 64; // how many calls a call may be within
 const HEAD = 64; // bytes that a frame has at most beside its payload, here: no trace context is sent
 
 /**
- * defaults are what a session announces: bytes, Opens, milliseconds, names; and how many functions it runs at once, and how many calls may wait for that.
+ * defaults are what a session announces: bytes, costs, milliseconds, names. And then, what it does
+ * not: from how many bytes that wait for the application it stops reading, for which this is the
+ * room that all promises have to fit into; how many functions it runs at once, how many calls may
+ * wait for that, and for how many streams of its own it has windows.
  */
 export const defaults = {
-  max_message: (4 << 20) + 1024, window: 64 << 10, opens: 256, ping: 15000, timeout: 45000, codecs: ['cbor', 'json', 'raw'],
-  workers: 64, waiting: 192,
+  max_message: (4 << 20) + 1024, early: 4096, opens: 8 << 20, overhead: 512, nested_room: 8 << 20, nested_calls: 2048, ping: 15000, timeout: 45000,
+  codecs: ['cbor', 'json', 'raw'], room: 32 << 20, workers: 64, waiting: 192, callers: 64,
 };
 
 /** Session is one end. open and call may be used from the moment that ready resolves; ended resolves with the Abort that it ended with. */
@@ -30,11 +35,7 @@ export class Session {
     this.pipes = new Map();
     this.lastOwn = -1; // the highest pipe ids in Opens, here and there
     this.lastTheirs = -1;
-    this.opensSent = 0; // windows for Opens count those without an enclosing call
-    this.opensReceived = 0;
-    this.opensTaken = 0;
-    this.opensGranted = this.own.opens || Infinity;
-    this.waitingOpens = [];
+    this.room = new Room(this);
     this.waiting = 0; // bytes for the application
     this.workers = new Workers(this, this.own.workers);
     this.begun = false;
@@ -60,8 +61,19 @@ export class Session {
   }
 
   sendSync(names, session) {
-    const { max_message, window, opens, ping, timeout, node } = this.own;
-    this.send({ type: 'sync', version: VERSION, node: Buffer.from(node ?? 'peer.mjs'), session, max_message, window, opens, ping, timeout, codecs: names });
+    this.send({ ...this.own, type: 'sync', version: VERSION, node: Buffer.from(this.own.node ?? 'peer.mjs'), session, codecs: names });
+  }
+
+  /**
+   * outbound waits while much waits for the wire, unless this side does not read: then two of its
+   * kind would wait for each other.
+   */
+  async outbound() {
+    while (!this.over && !this.wire.paused) {
+      const room = this.wire.room();
+      if (!room) return;
+      await room;
+    }
   }
 
   checkSize(bytes) {
@@ -78,10 +90,12 @@ export class Session {
     const name = this.connecting ? m.codecs?.[0] : m.codecs?.find((c) => this.own.codecs.includes(c));
     const wrong = this.wrong(m, name);
     if (wrong) return this.refuse(new Abort(Code.Handshake, wrong));
-    this.peer = { window: 0, opens: 0, ping: 0, timeout: 0, ...m };
+    this.peer = { early: 0, overhead: 512, ping: 0, timeout: 0, ...m };
+    this.opens = new Share(m.opens || Infinity); // the room there for Opens of this side
+    this.nested = new Nested(m);
     this.codec = name;
     this.values = checked(codecs[name]);
-    this.opensLimit = this.peer.opens || Infinity;
+    this.opensLimit = m.opens || Infinity;
     if (!this.connecting) this.sendSync([name], randomBytes(16));
     this.begun = true;
     this.wire.most = this.own.max_message;
@@ -126,16 +140,27 @@ export class Session {
     if (m.pipe % 2 !== (this.connecting ? 1 : 0)) return `an Open with the id ${m.pipe}, which is not for the peer to give out`;
     if (m.pipe <= this.lastTheirs) return `an Open with the id ${m.pipe} after ${this.lastTheirs}`;
     this.lastTheirs = m.pipe;
-    const pipe = new Pipe(this, m.pipe, false, m.function);
+    const { within } = m.meta, nested = within !== undefined;
+    const enclosing = nested ? this.pipes.get(within) : undefined;
+    const pipe = new Pipe(this, m, false, enclosing ? enclosing.depth + 1 : 0);
     this.pipes.set(m.pipe, pipe);
-    pipe.counted = m.meta.within === undefined;
-    pipe.cost = m.params.length + OVERHEAD;
-    this.count(pipe.cost);
+    pipe.held = m.params.length + this.own.overhead;
+    this.count(pipe.held);
     const refuse = (code, message) => {
-      this.openTaken(pipe);
       pipe.abort(new Abort(code, message, { refused: true }));
+      this.openTaken(pipe);
     };
-    if (pipe.counted && ++this.opensReceived > this.opensGranted) return void refuse(Code.WindowViolation, `${this.opensReceived} Opens, ${this.opensGranted} granted`);
+    const cost = openCost(m, this.own);
+    if (nested) {
+      const giveBack = this.room.nested.take(cost);
+      if (!giveBack) return void refuse(Code.WindowViolation, 'more nested calls than announced');
+      pipe.atEnd.push(giveBack);
+      if (!enclosing?.mine) return void refuse(Code.Canceled, `the enclosing call ${within} is over`);
+      if (pipe.depth > DEEPEST) return void refuse(Code.Overloaded, `within ${pipe.depth} calls`);
+    } else {
+      if (!this.room.admit(cost)) return void refuse(Code.WindowViolation, 'more Opens than granted');
+      pipe.cost = cost;
+    }
     if (this.draining) return void refuse(Code.Unavailable, 'this side ends, and runs no more');
     const f = this.service.get(m.function);
     if (!f) return void refuse(Code.NoFunction, `function ${m.function}`);
@@ -143,17 +168,12 @@ export class Session {
     this.workers.add(pipe, f, { ...m, params: Buffer.from(m.params) });
   }
 
-  /** openTaken counts an Open that waits no more, and tells the peer each quarter of the window. */
+  /** openTaken gives back what an Open has held and cost that waits no more. */
   openTaken(pipe) {
-    this.count(-pipe.cost);
+    this.count(-pipe.held);
+    pipe.held = 0;
+    if (pipe.cost) this.room.gone(pipe.cost);
     pipe.cost = 0;
-    if (!pipe.counted) return;
-    pipe.counted = false;
-    this.opensTaken++;
-    const window = this.own.opens;
-    if (!window || this.opensTaken + window - this.opensGranted < window / 4) return;
-    this.opensGranted = this.opensTaken + window;
-    this.send({ type: 'credit', pipe: null, limit: this.opensGranted });
   }
 
   /** late returns what breaks the protocol in a message for a pipe that is not there. */
@@ -177,13 +197,25 @@ export class Session {
 
   credit(m) {
     if (m.pipe === null) {
-      if (m.limit > this.opensLimit) this.opensLimit = m.limit;
-      while (this.waitingOpens.length > 0 && this.opensSent < this.opensLimit) this.waitingOpens.shift()();
+      const more = Math.max(0, m.limit - this.opensLimit);
+      this.opensLimit += more;
+      if (more > 0) this.opens.give(more);
       return '';
     }
     const pipe = this.pipes.get(m.pipe);
     if (!pipe) return this.late(m.pipe);
-    if (this.peer.window) pipe.credit(m.limit);
+    if (this.peer.early) pipe.credit(m.limit);
+  }
+
+  ask(m) {
+    const pipe = this.pipes.get(m.pipe);
+    return pipe ? pipe.in.asked(m) : this.late(m.pipe);
+  }
+
+  allow(m) {
+    const pipe = this.pipes.get(m.pipe);
+    if (!pipe) return this.late(m.pipe);
+    pipe.allow(m.total);
   }
 
   stop(m) {
@@ -200,7 +232,12 @@ export class Session {
 
   drain() {
     this.drained = true;
-    this.waitingOpens.splice(0).forEach((go) => go());
+    this.nobodyWaits();
+  }
+
+  nobodyWaits() {
+    this.opens?.close();
+    this.room.windows.close();
   }
 
   session_close(m) { this.finish(new Abort(m.code, m.message, { remote: true })); }
@@ -208,59 +245,77 @@ export class Session {
   // Calls.
 
   /**
-   * call calls a function of the peer. Options: ttl in milliseconds, priority, within (the Pipe of a call of the peer, which this one is part of), and signal, an
+   * call calls a function of the peer. Options: ttl in milliseconds, priority, stream (it has
+   * Blocks), within (the Pipe of a call of the peer, which this one is part of), and signal, an
    * AbortSignal that gives it up. It returns the Pipe, once the Open is sent.
    */
-  async call(fn, params, { ttl, priority = 0, within, signal } = {}) {
-    const enclosing = within && this.pipes.get(within.id) === within ? within.id : undefined;
-    const deadline = performance.now() + (ttl ?? Infinity);
+  async call(fn, params, { ttl, priority = 0, stream = false, within, signal } = {}) {
+    const patience = { deadline: performance.now() + (ttl ?? Infinity), signal };
+    const m = { type: 'open', function: fn, priority, params, meta: { within: within?.id, window: stream ? 0 : undefined } };
     this.checkSize(params.length);
-    while (enclosing === undefined && !this.over && !this.drained && this.opensSent >= this.opensLimit) await this.turn(deadline, signal);
-    for (let room = this.wire.room(); room && !this.over; room = this.wire.room()) await room;
-    const left = Math.ceil(deadline - performance.now());
-    const refusal = this.over ?? (this.drained && new Abort(Code.Unavailable, 'the peer ends, and runs no more', { remote: true }));
-    if (refusal) throw Object.assign(new Abort(refusal.code, refusal.message, refusal), { refused: true });
-    if (signal?.aborted) throw new Abort(Code.Canceled, 'the caller gave up', { refused: true });
-    if (left <= 0) throw new Abort(Code.Expired, 'the time was up before the call was sent', { refused: true });
-
-    this.lastOwn = this.lastOwn < 0 ? (this.connecting ? 0 : 1) : this.lastOwn + 2;
-    const pipe = new Pipe(this, this.lastOwn, true, fn);
+    const held = {}; // functions that give back what the call has taken
+    try {
+      if (within) this.nest(m, within, held);
+      else await this.line(m, patience, held);
+      await this.outbound();
+      this.checkOpen(patience);
+    } catch (e) {
+      Object.values(held).forEach((giveBack) => giveBack());
+      throw e;
+    }
+    const left = Math.max(1, Math.ceil(patience.deadline - performance.now()));
+    if (stream) m.meta.window = this.own.early ? this.room.grow() : Number.MAX_SAFE_INTEGER;
+    if (ttl) m.meta.ttl = left;
+    m.pipe = this.lastOwn = this.lastOwn < 0 ? (this.connecting ? 0 : 1) : this.lastOwn + 2;
+    const pipe = new Pipe(this, m, true, within ? within.depth + 1 : 0);
+    if (held.window) pipe.in.freed = held.window;
+    if (within) pipe.atEnd.push(held.nested); // the cost of other Opens comes back as a Credit
     this.pipes.set(pipe.id, pipe);
-    if (enclosing === undefined) this.opensSent++;
-    this.send({ type: 'open', pipe: pipe.id, function: fn, priority, params, meta: { ttl: ttl && left, within: enclosing } });
+    this.send(m);
     const giveUp = () => pipe.abort(new Abort(Code.Canceled, 'the caller gave up'));
     const timer = ttl && setTimeout(() => pipe.abort(new Abort(Code.Expired, `not done after ${ttl} ms`)), left);
     signal?.addEventListener('abort', giveUp);
-    pipe.result.catch(() => {}).then(() => {
+    pipe.atEnd.push(() => {
       clearTimeout(timer);
       signal?.removeEventListener('abort', giveUp);
     });
     return pipe;
   }
+  /**
+   * line waits for what the Open needs. The window comes first, so that a stream without one keeps
+   * nobody else from the room for Opens.
+   */
+  async line(m, patience, held) {
+    const cost = openCost(m, this.peer);
+    if (cost > (this.peer.opens || Infinity)) throw new Abort(Code.TooLarge, `the Open costs ${cost}, and the peer has room for ${this.peer.opens}`, { refused: true });
+    if (m.meta.window !== undefined) held.window = await this.room.windows.take(1, m.priority, patience);
+    held.open = await this.opens.take(cost, m.priority, patience);
+  }
 
-  /** turn waits for the window for Opens, in the order of the calls. */
-  async turn(deadline, signal) {
-    let go, timer;
-    const turn = new Promise((resolve) => { go = resolve; });
-    this.waitingOpens.push(go);
-    if (deadline < Infinity) timer = setTimeout(go, deadline - performance.now());
-    signal?.addEventListener('abort', go);
-    await turn;
-    clearTimeout(timer);
-    signal?.removeEventListener('abort', go);
-    this.waitingOpens = this.waitingOpens.filter((f) => f !== go);
-    if (signal?.aborted || performance.now() >= deadline) {
-      this.waitingOpens.shift()?.(); // if it was this one's turn, it is the next one's
-      throw new Abort(signal?.aborted ? Code.Canceled : Code.Expired, 'the call was not sent', { refused: true });
-    }
+  /** nest takes what a nested Open needs, or throws: it never waits. */
+  nest(m, within, held) {
+    const cost = openCost(m, this.peer), no = (code, message) => { throw new Abort(code, message, { refused: true }); };
+    if (this.pipes.get(within.id) !== within) no(Code.Canceled, 'the enclosing call is over');
+    if (cost > (this.peer.nested_room || Infinity)) no(Code.TooLarge, `the Open costs ${cost}, and the peer has room for ${this.peer.nested_room}`);
+    if (within.depth >= DEEPEST) no(Code.Overloaded, `within more than ${DEEPEST} calls`);
+    if (m.meta.window !== undefined) held.window = this.room.nestedWindow() ?? no(Code.Overloaded, 'no window is left here for nested calls');
+    held.nested = this.nested.take(cost) ?? no(Code.Overloaded, 'too many nested calls are not answered');
+  }
+
+  /** checkOpen throws unless an Open may still be sent. */
+  checkOpen({ deadline, signal }) {
+    const refusal = this.over ?? (this.drained && new Abort(Code.Unavailable, 'the peer ends, and runs no more', { remote: true }));
+    if (refusal) throw Object.assign(new Abort(refusal.code, refusal.message, refusal), { refused: true });
+    if (signal?.aborted) throw new Abort(Code.Canceled, 'the caller gave up', { refused: true });
+    if (performance.now() >= deadline) throw new Abort(Code.Expired, 'the time was up before the call was sent', { refused: true });
   }
 
   // Life and end.
 
   count(bytes) {
     this.waiting += bytes;
-    if (this.waiting >= SOFT && !this.wire.paused) this.wire.pause();
-    else if (this.waiting < SOFT / 2 && this.wire.paused) {
+    if (this.waiting > this.own.room && !this.wire.paused) this.wire.pause();
+    else if (this.waiting < this.own.room / 2 && this.wire.paused) {
       this.lastReceived = performance.now();
       this.wire.resume();
     }
@@ -302,7 +357,7 @@ export class Session {
     clearTimeout(this.timer);
     clearInterval(this.ticker);
     [...this.pipes.values()].forEach((p) => p.finish({ abort }));
-    this.waitingOpens.splice(0).forEach((go) => go());
+    this.nobodyWaits();
     this.wire.close();
     this.settle.reject(abort);
     this.settleEnd(abort);

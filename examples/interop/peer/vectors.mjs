@@ -1,6 +1,7 @@
 // The self-test: every valid vector has to be read and written as it says, every invalid one refused.
 
 import { readFileSync } from 'node:fs';
+import { blockCost, openCost } from './costs.mjs';
 import { decodeFrame, encodeFrame } from './frames.mjs';
 
 const kinds = { open: ['open'], block: ['block'], close: ['close'] };
@@ -21,10 +22,17 @@ export function checkVectors(file) {
   };
   for (const v of valid) {
     check(v.name, () => same(toText(decodeFrame(Buffer.from(v.hex, 'hex'))), v.message));
+    if (v.cost !== undefined) check(`the cost of ${v.name}`, () => same(costOf(decodeFrame(Buffer.from(v.hex, 'hex'))), v.cost));
     if (!v.oneway) check(v.name, () => same(encodeFrame(toBytes(v.message)).toString('hex'), v.hex));
   }
   for (const v of invalid) check(v.name, () => refused(v));
   return { valid: valid.length, invalid: invalid.length, failures };
+}
+
+/** costOf returns what an Open or a Block costs the receiver that the vectors suppose. */
+function costOf(m) {
+  const receiver = { overhead: 512, early: 4096 };
+  return m.type === 'open' ? openCost(m, receiver) : blockCost(m.payload, receiver);
 }
 
 function refused(v) {

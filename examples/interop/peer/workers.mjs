@@ -5,34 +5,36 @@ import { Abort, abortOf, Code } from './errors.mjs';
 
 const RETRY = 10; // milliseconds after which a call that found too much waiting may be made again
 
-/** Workers runs at most so many functions of a session at once, and beside them one for each call of this side that waits for it. */
+/**
+ * Workers runs at most so many functions of a session at once, and beside them those of nested
+ * calls, for which others of them wait.
+ */
 export class Workers {
   constructor(session, most) {
-    Object.assign(this, { session, most, running: 0, queue: [], served: new Map() });
+    Object.assign(this, { session, most, running: 0, lent: 0, queue: [], served: new Map() });
   }
 
   add(pipe, f, m) {
-    const job = { pipe, f, m, enclosing: this.session.pipes.get(m.meta.within) };
-    if (job.enclosing && !job.enclosing.mine) job.enclosing = undefined;
+    const job = { pipe, f, m };
     if (m.meta.ttl) {
       const timer = setTimeout(() => pipe.abort(new Abort(Code.Expired, 'the time was up', { refused: !job.begun })), m.meta.ttl);
       pipe.result.catch(() => {}).then(() => clearTimeout(timer));
     }
+    if (m.meta.within !== undefined) return this.lend(job);
     if (this.running < this.most) return this.run(job, () => { this.running--; }, this.running++);
-    if (this.runBeyond(job)) return;
     if (this.queue.length >= this.session.own.waiting) return this.refuse(job);
     const at = this.queue.findIndex((j) => j.m.priority < m.priority);
     this.queue.splice(at < 0 ? this.queue.length : at, 0, job);
     pipe.ending.signal.addEventListener('abort', () => this.drop(job)); // given up before it began
   }
 
-  /** runBeyond runs a call back although all workers are busy, if its enclosing call has none that runs so. */
-  runBeyond(job) {
-    const e = job.enclosing;
-    if (!e || e.over || e.beyond) return false;
-    e.beyond = true;
-    this.run(job, () => { e.beyond = false; });
-    return true;
+  /**
+   * lend runs a nested call at once. Of those that were given up some may still run, and they count
+   * here.
+   */
+  lend(job) {
+    if (this.lent >= this.session.own.nested_calls) return this.refuse(job);
+    this.run(job, () => { this.lent--; }, this.lent++);
   }
 
   refuse(job) {
@@ -49,6 +51,7 @@ export class Workers {
   async run(job, done) {
     job.begun = true;
     this.session.openTaken(job.pipe);
+    if (job.pipe.stream) job.pipe.in.begin();
     this.served.set(job.f.name, (this.served.get(job.f.name) ?? 0) + 1);
     try {
       await this.serve(job);
@@ -62,11 +65,6 @@ export class Workers {
 
   next() {
     while (this.running < this.most && this.queue.length > 0) this.run(this.queue.shift(), () => { this.running--; }, this.running++);
-    const job = this.queue.find((j) => j.enclosing && !j.enclosing.over && !j.enclosing.beyond);
-    if (job) {
-      this.queue = this.queue.filter((j) => j !== job);
-      this.runBeyond(job);
-    }
   }
 
   async serve({ pipe, f, m }) {
@@ -79,8 +77,9 @@ export class Workers {
       return pipe.abort(new Abort(Code.BadParams, e.message, { refused: true }));
     }
     const result = values.encode(await f.run(params, { session: this.session, pipe, signal: pipe.ending.signal }));
-    if (pipe.over) return;
     this.session.checkSize(result.length);
+    await this.session.outbound();
+    if (pipe.over) return;
     this.session.send({ type: 'close', pipe: pipe.id, outcome: 'result', result });
     pipe.finish({ result });
   }

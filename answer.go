@@ -1,0 +1,111 @@
+package asterisque
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// smallDetail is the size of an abort's detail, in bytes, up to which the abort of a call that has run waits for no room: it is one for each pipe.
+const smallDetail = 64
+
+// answerer is what the answer to a call of the peer needs.
+type answerer interface {
+	// putAnswer hands the answer to the outbox, which has been counted.
+	putAnswer(result []byte, abort *Abort, held uint32)
+}
+
+// sendAnswer sends the answer to a call as soon as the session may send: at the outbound soft limit it is parked with the session, and nobody waits with it. ran says
+// that the call had a worker.
+func (s *Session) sendAnswer(to answerer, p priority.Priority, result []byte, abort *Abort, ran bool) {
+	held := heldClose(result, abort)
+	switch {
+	case s.terms.Room == nil || abort != nil && ran && len(abort.Detail) <= smallDetail:
+		s.count(held) // a peer without windows is held up before calls are taken: see waitOutbound
+	case !s.outbound.queued.Load() && s.outbound.Reserve(int(held)):
+	case s.outbound.Never(int(held)):
+		abort := s.neverFits(int(held))
+		abort.Ran = codec.MaybeRan
+		s.sendAnswer(to, p, nil, abort, ran)
+		return
+	default:
+		s.park(to, p, bytes.Clone(result), abort, held, ran)
+		return
+	}
+	to.putAnswer(result, abort, held)
+}
+
+// park lets an answer wait for room. It holds its result.
+func (s *Session) park(to answerer, p priority.Priority, result []byte, abort *Abort, held uint32, ran bool) {
+	s.calls.park(int(held), ran)
+	put := func() {
+		s.calls.unpark(int(held), ran)
+		to.putAnswer(result, abort, held)
+	}
+	if s.outbound.reserve(p, int(held), put) == nil {
+		put()
+	}
+}
+
+// putAnswer implements answerer.
+func (c *incoming) putAnswer(result []byte, abort *Abort, held uint32) {
+	write := c.putClose(result, abort, held)
+	if c.onReader {
+		c.s.calls.giveBack(c.cost(), c.nested()) // only now, so that what waits to leave is bounded by what was promised
+		if write && !c.s.outbound.queued.Load() {
+			c.s.writeAfterReading() // the answers to all that has arrived go together
+			return
+		}
+	}
+	if write {
+		c.s.write()
+	}
+}
+
+// putClose hands a Close over, which has been counted, and takes the call out of the table. write says that writing is the caller's task now.
+func (p *port) putClose(result []byte, abort *Abort, held uint32) (write bool) {
+	defer p.s.table.remove(p.id()) // last: who waits for the table to be empty, to end the session, waits for the Close as well
+	write, err := p.hand(&outbox.Message{Type: codec.CloseType, Payload: result, Abort: abort, Held: held})
+	if errors.Is(err, codec.ErrTooLarge) {
+		a := codec.ErrTooLarge.Withf("the result: %s", err.(*Abort).Message)
+		held = heldClose(nil, a)
+		p.s.count(held)
+		write, _ = p.hand(&outbox.Message{Type: codec.CloseType, Abort: a, Held: held})
+	}
+	return write
+}
+
+// abort tells the peer that a call of this side is given up. It has a flow of its own: the call may be used for another one while the Close waits.
+func (s *Session) abort(id uint64, p priority.Priority, a *Abort) {
+	held := heldClose(nil, a)
+	s.count(held)
+	one := port{s: s, flow: outbox.AcceptedFlow(p, id)}
+	one.put(&outbox.Message{Type: codec.CloseType, Abort: a, Held: held}) // an error means that there is nobody left to tell
+}
+
+// refusal is the answer to a call of which nothing else is known.
+type refusal struct {
+	port
+	cost   uint64 // that its Open has held; 0: none
+	nested bool
+}
+
+// putAnswer implements answerer.
+func (r *refusal) putAnswer(_ []byte, abort *Abort, held uint32) {
+	if r.cost > 0 {
+		r.s.calls.giveBack(r.cost, r.nested)
+	}
+	r.put(&outbox.Message{Type: codec.CloseType, Abort: abort, Held: held}) // an error means that there is nobody left to tell
+}
+
+// turnAway refuses a call of which nothing is kept. It has a flow of its own. What its Open has cost is given back when the refusal leaves.
+func (s *Session) turnAway(m *codec.Open, a *Abort, cost uint64) {
+	own := *a
+	own.Ran = codec.Refused
+	p := priority.Priority(m.Priority)
+	r := &refusal{port: port{s: s, flow: outbox.AcceptedFlow(p, m.Pipe)}, cost: cost, nested: m.Meta.Nested}
+	s.sendAnswer(r, p, nil, &own, false)
+}

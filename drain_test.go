@@ -1,0 +1,146 @@
+package asterisque_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/wiretest"
+)
+
+// TestWhoFailsBecauseOfAShutdownKnowsWhetherItRan shuts sessions down while calls are everywhere: not yet sent, on the way, waiting there, running, answered.
+func TestWhoFailsBecauseOfAShutdownKnowsWhetherItRan(t *testing.T) {
+	for _, workers := range []int{1024, 8, 64} {
+		t.Run(fmt.Sprint(workers, " workers"), func(t *testing.T) {
+			for round := range 10 {
+				shutDownUnderLoad(t, workers, time.Duration(round)*3*time.Millisecond)
+			}
+		})
+	}
+}
+
+func shutDownUnderLoad(t *testing.T, workers int, after time.Duration) {
+	const callers = 500
+	var mu sync.Mutex
+	ran := map[int]bool{} // guarded by mu; the calls that have begun
+	work := asterisque.Func[int, int](1, "work")
+	svc := asterisque.NewService()
+	work.Handle(svc, func(_ context.Context, id int) (int, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		ran[id] = true
+		return id, nil
+	})
+	here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(workers))
+	defer here.Close()
+	defer there.Close()
+	a, b := tcpPair(t)
+	slow := wiretest.Direction{Delay: 2 * time.Millisecond, Bandwidth: 200 << 10}
+	dialled, accepted := pairOver(t, wire.FromConn(wiretest.FaultyConn(a, wiretest.Faults{Out: slow, In: slow})), wire.FromConn(b), here, there)
+
+	errs := make(map[int]error) // guarded by mu
+	var calls sync.WaitGroup
+	for i := range callers {
+		calls.Go(func() {
+			for id := i; ; id += callers {
+				if _, err := work.Call(background, dialled, id); err != nil {
+					mu.Lock()
+					errs[id] = err
+					mu.Unlock()
+					return
+				}
+			}
+		})
+	}
+	time.Sleep(after)
+	require.NoError(t, accepted.Shutdown(background))
+	calls.Wait()
+	mu.Lock()
+	defer mu.Unlock()
+	require.Len(t, errs, callers)
+	for id, err := range errs {
+		require.Equal(t, !ran[id], asterisque.Repeatable(err), "call %d: %v", id, err)
+	}
+}
+
+func TestADrainRefusesTheCallsBeyondItWhateverEndsTheSession(t *testing.T) {
+	for name, c := range map[string]struct {
+		drain codec.Drain
+		more  []interface{ AppendTo([]byte) []byte }
+		runs  int // calls that may have run
+	}{
+		"the last one that is taken": {codec.Drain{Last: 3}, nil, 2},
+		"none is taken":              {codec.Drain{None: true}, nil, 0},
+		"a second Drain":             {codec.Drain{Last: 1}, []interface{ AppendTo([]byte) []byte }{codec.Drain{None: true}}, 1},
+		"a word of farewell":         {codec.Drain{Last: 3}, []interface{ AppendTo([]byte) []byte }{codec.SessionClose{Code: codec.SessionClosed}}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, s := dialRaw(t)
+			var pipes []*pipe.Pipe
+			for range 4 { // pipes 1, 3, 5 and 7
+				one, err := s.Open(background, 1, nil)
+				require.NoError(t, err)
+				pipes = append(pipes, one)
+			}
+			unary := make(chan error, 1)
+			go func() { _, err := s.Call(background, 1, nil); unary <- err }()
+			for range 5 {
+				_, err := codec.ParseOpen(p.frame())
+				require.NoError(t, err)
+			}
+			p.send(c.drain)
+			p.send(c.more...)
+			p.w.Close()
+			for i, one := range pipes {
+				_, err := one.Result(background)
+				require.ErrorIs(t, err, asterisque.ErrSessionClosed, "which is why, in any case")
+				require.Equal(t, i >= c.runs, asterisque.Repeatable(err), "call %d: %v", i, err)
+				require.Equal(t, i >= c.runs, errors.Is(err, asterisque.ErrUnavailable))
+			}
+			require.True(t, asterisque.Repeatable(<-unary))
+		})
+	}
+}
+
+func TestCallsThatHaveNotBegunWhenASessionIsClosedAreRefused(t *testing.T) {
+	for name, end := range map[string]func(*asterisque.Session){
+		"Close": func(s *asterisque.Session) { s.Close() },
+		"Shutdown": func(s *asterisque.Session) {
+			ctx, cancel := context.WithTimeout(background, 10*time.Millisecond)
+			defer cancel()
+			s.Shutdown(ctx)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			svc, started, ended := blockService()
+			dialled, accepted := connect(t, svc, asterisque.WithWorkers(1))
+			runs := make(chan error, 1)
+			go func() { _, err := block.Call(background, dialled, ""); runs <- err }()
+			<-started
+			waits := make(chan error)
+			for range 50 {
+				go func() { _, err := block.Call(background, dialled, ""); waits <- err }()
+			}
+			require.Eventually(t, func() bool { return accepted.Stats().Waiting == 50 }, 5*time.Second, time.Millisecond)
+			end(accepted)
+			for range 50 {
+				err := <-waits
+				require.ErrorIs(t, err, asterisque.ErrUnavailable)
+				require.True(t, asterisque.Repeatable(err))
+			}
+			err := <-runs
+			require.ErrorIs(t, err, asterisque.ErrSessionClosed)
+			require.False(t, asterisque.Repeatable(err))
+			<-ended
+		})
+	}
+}

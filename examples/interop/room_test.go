@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/internal/roomtest"
+	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/stdiowire"
+)
+
+// soak lets some tests run as long as their figures ask for.
+var soak = flag.Bool("soak", false, "run the long versions of the tests that have one")
+
+// roomKinds are the wires that the root's own tests do not have.
+var roomKinds = map[string]roomtest.Kind{
+	"ws":    roomtest.URL("ws://127.0.0.1:0/room"),
+	"quic":  roomtest.URL("quic://127.0.0.1:0"),
+	"stdio": throughAChild,
+}
+
+func TestHonestProgramsNeverStandStill(t *testing.T) {
+	extent := roomtest.Brief
+	if *soak {
+		extent = roomtest.Soak
+	}
+	for name, wires := range roomKinds {
+		t.Run(name, func(t *testing.T) { roomtest.Run(t, wires, extent) })
+	}
+}
+
+func TestHonestProgramsNeverStandStillWhileTheirWiresAreCut(t *testing.T) {
+	if !*soak {
+		t.Skip("takes minutes: see -soak")
+	}
+	for name, wires := range roomKinds {
+		t.Run(name, func(t *testing.T) { roomtest.RunCut(t, wires, roomtest.Soak) })
+	}
+}
+
+// relayTo names the variable of the environment that makes a child of this program, which passes frames on to the address in it.
+const relayTo = "ASTERISQUE_TEST_RELAY_TO"
+
+// throughAChild is wires over the standard input and output of a child, which passes on what comes, over TCP, to the Listener.
+func throughAChild(t testing.TB) roomtest.Wires {
+	l, err := wire.Listen(context.Background(), "tcp://127.0.0.1:0", wire.Options{})
+	require.NoError(t, err)
+	quiet := stdiowire.WithLogger(slog.New(slog.DiscardHandler))
+	dial := func(context.Context) (wire.Wire, error) {
+		child := exec.Command(os.Args[0])
+		child.Env = append(os.Environ(), relayTo+"="+strings.TrimPrefix(l.URL(), "tcp://"))
+		return stdiowire.Start(child, quiet, stdiowire.WithGrace(time.Second))
+	}
+	return roomtest.Wires{Listener: l, Dial: dial}
+}
+
+func init() {
+	addr, ok := os.LookupEnv(relayTo)
+	if !ok {
+		return
+	}
+	if err := relay("tcp://" + addr); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// relay passes frames on between the parent and whoever listens at url, until one of them ends.
+func relay(url string) error {
+	parent, err := stdiowire.Stdio()
+	if err != nil {
+		return err
+	}
+	there, err := wire.Dial(context.Background(), url, wire.Options{})
+	if err != nil {
+		return err
+	}
+	ended := make(chan struct{}, 2)
+	for _, way := range [][2]wire.Wire{{parent, there}, {there, parent}} {
+		go func() { // ends with the process
+			passOn(way[0], way[1])
+			ended <- struct{}{}
+		}()
+	}
+	<-ended
+	parent.Close()
+	there.Close()
+	return nil
+}
+
+func passOn(from, to wire.Wire) {
+	for {
+		f, err := from.ReadFrame(1 << 30)
+		if err != nil {
+			return
+		}
+		if err := to.WriteFrames([][]byte{f}); err != nil {
+			return
+		}
+	}
+}

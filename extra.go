@@ -1,0 +1,53 @@
+package asterisque
+
+import (
+	"time"
+
+	"github.com/asterisque-go/asterisque/internal/buffer"
+)
+
+// extra is what few calls of the peer have.
+type extra struct {
+	turn    *turn          // nil if its function has no keys
+	trace   []byte         // the peer's trace context
+	key     []byte         // of a durable call
+	memory  *memory        // of a durable call, from the moment it is let in
+	params  *buffer.Buffer // what the parameters are in, if the handler only borrows them
+	arrived time.Duration  // when, by the node's clock; 0 if this call is not timed
+	strings int            // bytes of the strings of its meta, which its Open has cost
+	counted bool           // its Open is counted: it has a key, and may be a repetition
+}
+
+// extra returns the extra of c, of which it makes one if there is none.
+func (c *incoming) extra() *extra {
+	if c.rare == nil {
+		c.rare = new(extra)
+	}
+	return c.rare
+}
+
+// nested reports whether c is made within a call of this side.
+func (c *incoming) nested() bool { return c.nest != nil }
+
+// counted reports whether the Open of c was counted before it is known where c belongs.
+func (c *incoming) counted() bool { return c.rare != nil && c.rare.counted }
+
+func (c *incoming) turn() *turn {
+	if c.rare == nil {
+		return nil
+	}
+	return c.rare.turn
+}
+
+// encloses reports whether c is made within another call of the same function; if key is not nil, of the same function and key.
+func (c *incoming) encloses(key *uint64) bool {
+	for e := c.nest; e != nil && e.by != nil; e = e.by.nest {
+		if e.by.handler != c.handler {
+			continue
+		}
+		if t := e.by.turn(); key == nil || t != nil && t.key == *key {
+			return true
+		}
+	}
+	return false
+}

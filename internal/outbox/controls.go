@@ -1,0 +1,100 @@
+package outbox
+
+import (
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/fifo"
+)
+
+// maxEntries bounds what is kept for a resume: Controls, Credits among them, are kept until they are
+// acknowledged, and no limit counts them.
+const maxEntries = 1 << 18
+
+// controls are the Controls that have to depart. Of those that say how things stand only the newest
+// counts, so that a peer that does not read makes nothing grow: they are encoded when they depart, and while
+// there is no Wire not at all.
+type controls struct {
+	pong      codec.Pong // guarded by the lock of the Outbox, as all
+	pongDue   bool
+	opens     codec.Credit // the room for Opens
+	opensDue  bool
+	others    fifo.Queue[codec.Control] // of which this side alone decides how many there are
+	announced fifo.Queue[Announcer]
+}
+
+// Announcer has something to tell the peer.
+type Announcer interface {
+	// Controls hands what there is to put. It is called with the lock of the Outbox held, when that departs, and must
+	// not call the Outbox.
+	Controls(put func(codec.Control))
+}
+
+func (c *controls) empty() bool {
+	return !c.pongDue && !c.opensDue && c.others.Len() == 0 && c.announced.Len() == 0
+}
+
+// PutControl accepts a Control. It is not counted and waits for no other message but those of the
+// departing batch. Of Pongs, and of Credits for Opens, only the newest departs. The errors are
+// ErrClosed and ErrFlood.
+func (o *Outbox) PutControl(c codec.Control) (write bool, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err := o.refusesControlLocked(); err != nil {
+		return false, err
+	}
+	switch c := c.(type) {
+	case codec.Pong:
+		o.controls.pong, o.controls.pongDue = c, true
+	case codec.Credit:
+		o.controls.opens, o.controls.opensDue = c, true
+	default:
+		o.controls.others.Push(c)
+	}
+	return !o.writing.Swap(true), nil
+}
+
+// Announce lets a be asked for its Controls when they can depart. It is to be called once for what a has
+// to say until it was asked. Otherwise it is as PutControl.
+func (o *Outbox) Announce(a Announcer) (write bool, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err := o.refusesControlLocked(); err != nil {
+		return false, err
+	}
+	o.controls.announced.Push(a)
+	return !o.writing.Swap(true), nil
+}
+
+func (o *Outbox) refusesControlLocked() error {
+	switch {
+	case o.closed:
+		return ErrClosed
+	case o.log != nil && o.log.entries.Len() > maxEntries:
+		return ErrFlood
+	}
+	return nil
+}
+
+// encodeControlsLocked lets the Controls depart.
+func (o *Outbox) encodeControlsLocked() {
+	c := &o.controls
+	if c.empty() {
+		return
+	}
+	if c.pongDue {
+		c.pongDue = false
+		o.appendLocked(c.pong)
+	}
+	for c.others.Len() > 0 {
+		o.appendLocked(c.others.Pop())
+	}
+	if c.opensDue {
+		c.opensDue = false
+		o.appendLocked(c.opens)
+	}
+	for c.announced.Len() > 0 {
+		c.announced.Pop().Controls(o.putControl)
+	}
+}
+
+// appendControlLocked encodes a Control of an Announcer.
+func (o *Outbox) appendControlLocked(c codec.Control) { o.appendLocked(c) }

@@ -1,0 +1,175 @@
+package roomtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// largeMessage makes one call with parameters that are larger than all limits, and small ones after it.
+func largeMessage(p play) {
+	const size = 100 * mib
+	there := newService()
+	there.Handle(measure, "measure", func(_ context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) {
+		return numbered(len(params), 4), nil
+	})
+	s := p.begin(setup{both: []asterisque.Option{asterisque.WithMaxMessage(128 * mib)}, here: newService(), there: there})
+	s.finish(s.start("call with 100 MiB", 1, 1, func(int) error {
+		got, err := s.dialled.Call(s.ctx, measure, make([]byte, size))
+		if err == nil && number(got) != size {
+			err = fmt.Errorf("%d bytes arrived", number(got))
+		}
+		return s.passesOrIsRefused(err)
+	}))
+	s.echoes(10)
+	s.over()
+}
+
+// largerThanLimits makes calls that are larger than what may wait to be sent.
+func largerThanLimits(p play) {
+	outbound := limits.Limits{Soft: limits.Amount{Bytes: 64 * kib}, Hard: limits.Amount{Bytes: 128 * kib}}
+	s := p.begin(setup{both: []asterisque.Option{asterisque.WithOutboundLimits(outbound)}, here: newService(), there: newService()})
+	s.finish(s.start("echoes of 1 MiB", 2, 2, func(i int) error { return s.passesOrIsRefused(s.echo(s.dialled, i, mib)) }))
+	s.echoes(10)
+	s.over()
+}
+
+// passesOrIsRefused lets a call be refused as too large.
+func (s *stage) passesOrIsRefused(err error) error {
+	if errors.Is(err, asterisque.ErrTooLarge) {
+		s.Logf("refused: %v", err)
+		return nil
+	}
+	return err
+}
+
+// shutdowns shuts a session down under load, in rounds, with many workers, few, and behind a slow link.
+func shutdowns(rounds int) func(play) {
+	return func(p play) {
+		for _, c := range []struct{ workers, link, size int }{{1024, 0, 16}, {8, 0, 16}, {64, 2_000_000, 4 * kib}} {
+			var total outcome
+			for range rounds {
+				total.add(shutdown(p, c.workers, c.link, c.size))
+			}
+			p.Logf("%d workers, %d bytes/s: %v", c.workers, c.link, total)
+			if total.wrong() > 0 {
+				p.Errorf("%d workers, %d bytes/s: %v", c.workers, c.link, total)
+			}
+		}
+	}
+}
+
+// outcome counts the calls that failed, and what is wrong.
+type outcome struct {
+	ran, ranRepeatable     int // failed calls that ran, and of these, those that are said not to have
+	never, neverRepeatable int // failed calls that never ran, and of these, those that are said so
+	lost                   int // calls that succeeded, and did not run just once
+}
+
+func (o *outcome) add(p outcome) {
+	o.ran += p.ran
+	o.ranRepeatable += p.ranRepeatable
+	o.never += p.never
+	o.neverRepeatable += p.neverRepeatable
+	o.lost += p.lost
+}
+
+func (o outcome) wrong() int { return o.ranRepeatable + o.never - o.neverRepeatable + o.lost }
+
+func (o outcome) String() string {
+	return fmt.Sprintf("of the calls that failed, %d ran, %d of them Repeatable; %d never ran, %d of them Repeatable; %d that succeeded did not run once",
+		o.ran, o.ranRepeatable, o.never, o.neverRepeatable, o.lost)
+}
+
+// ledger is which calls ran, and which failed how.
+type ledger struct {
+	mu     sync.Mutex
+	ran    map[int]int   // guarded by mu: call -> how often
+	failed map[int]error // guarded by mu: call -> why; nil if it succeeded
+}
+
+func (l *ledger) begin(id int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ran[id]++
+}
+
+func (l *ledger) has(id int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ran[id] > 0
+}
+
+func (l *ledger) end(id int, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failed[id] = err
+}
+
+func (l *ledger) outcome() (o outcome) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id, err := range l.failed {
+		ran, repeatable := l.ran[id], err != nil && asterisque.Repeatable(err)
+		switch {
+		case err == nil && ran != 1, ran > 1:
+			o.lost++
+		case err == nil:
+		case ran == 1:
+			o.ran++
+			o.ranRepeatable += one(repeatable)
+		default:
+			o.never++
+			o.neverRepeatable += one(repeatable)
+		}
+	}
+	return o
+}
+
+func one(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// shutdown is one round: a hundred callers go on until the other side has shut down.
+func shutdown(p play, workers, link, size int) outcome {
+	const callers, before = 100, 300
+	l := &ledger{ran: map[int]int{}, failed: map[int]error{}}
+	there := newService()
+	there.Handle(count, "count", func(ctx context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) {
+		l.begin(number(params))
+		time.Sleep(time.Millisecond)
+		if number(params)%7 == 0 {
+			return nil, asterisque.ErrUnavailable // looks like what the library says of calls that never ran
+		}
+		return nil, nil
+	})
+	s := p.begin(setup{both: []asterisque.Option{asterisque.WithWorkers(workers)}, there: there, link: link})
+	defer s.end()
+	var ids, answered atomic.Int64
+	work := s.start("callers", callers, callers, func(int) error {
+		for {
+			id := int(ids.Add(1))
+			_, err := s.dialled.Call(s.ctx, count, numbered(id, size))
+			l.end(id, err)
+			if err != nil && !l.has(id) {
+				return nil
+			}
+			answered.Add(1)
+		}
+	})
+	s.until("calls were answered before the shutdown", before, func() int { return int(answered.Load()) })
+	down := s.start("shutdown", 1, 1, func(int) error { return s.accepted.Shutdown(s.ctx) })
+	s.finish(down, work)
+	s.end()
+	return l.outcome()
+}

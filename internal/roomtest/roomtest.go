@@ -1,0 +1,107 @@
+// Package roomtest has scenarios of honest programs that must never stand still, to be run over every kind of Wire.
+//
+// A scenario counts what finishes, and asserts nothing about time: only one that has not ended after a minute fails, and
+// says how far it came and what both sessions held.
+package roomtest
+
+import (
+	"testing"
+
+	"github.com/asterisque-go/asterisque/internal/leak"
+)
+
+// landed says that a session promises no more than it has room for. Until then the scenarios stand still, and are skipped.
+const landed = true
+
+// Extent says how much is run. Each includes those before it.
+type Extent int
+
+const (
+	Brief Extent = iota // what shows every rule at work, for each kind of Wire
+	Usual               // every row but those that take long
+	Soak                // everything
+)
+
+// Run runs the scenarios over wires.
+func Run(t *testing.T, wires Kind, how Extent) { run(t, play{wires: wires}, how) }
+
+// RunCut runs the scenarios with sessions that are resumed, and cuts their wires all the time.
+func RunCut(t *testing.T, wires Kind, how Extent) { run(t, play{wires: wires, cut: true}, how) }
+
+func run(t *testing.T, p play, how Extent) {
+	for _, s := range scenarios() {
+		if s.extent > how || s.steady && p.cut {
+			continue
+		}
+		t.Run(s.name, func(t *testing.T) {
+			if !landed {
+				t.Skip("a session still promises more than it has room for")
+			}
+			leak.Check(t)
+			s.run(play{t, p.wires, p.cut})
+		})
+	}
+}
+
+// play is where a scenario finds its wires.
+type play struct {
+	testing.TB
+	wires Kind
+	cut   bool // sessions are resumed, and their wires cut
+}
+
+// scenario is one program.
+type scenario struct {
+	name   string
+	extent Extent // the least with which it is run
+	steady bool   // its wires are not to be cut
+	run    func(play)
+}
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+)
+
+func scenarios() []scenario {
+	return []scenario{
+		{name: "uploads, brief", extent: Brief, run: uploads(64, 400, 128*kib)},
+		{name: "uploads, 64 workers", extent: Usual, run: uploads(64, 400, mib)},
+		{name: "uploads, 8 workers", extent: Usual, run: uploads(8, 400, mib)},
+		{name: "uploads, 1 worker", extent: Usual, run: uploads(1, 400, mib)},
+		{name: "uploads from both sides, brief", extent: Usual, run: uploadsFromBoth(64, 500, 128*kib)},
+		{name: "uploads from both sides", extent: Soak, run: uploadsFromBoth(64, 1000, mib)},
+
+		{name: "300 sleepers", extent: Brief, run: sleeping(300, 16*kib)},
+		{name: "8 sleepers with large Blocks", extent: Brief, run: sleeping(8, 4*mib-100)},
+		{name: "300 sleepers, half of them cancelled", extent: Brief, run: halfCancelled(300, 16*kib)},
+		{name: "slow readers, brief", extent: Usual, run: slowReaders(400)},
+		{name: "slow readers", extent: Soak, run: slowReaders(2000)},
+
+		{name: "parameters, 64 workers, 400 of 64 KiB", extent: Brief, run: parameters(64, 400, 64*kib)},
+		{name: "parameters, 64 workers, 2,000 of 16 KiB", extent: Usual, run: parameters(64, 2000, 16*kib)},
+		{name: "parameters, 256 workers, 1,500 of 16 KiB", extent: Usual, run: parameters(256, 1500, 16*kib)},
+		{name: "parameters, 1,024 workers, 5,200 of 6 KiB", extent: Usual, run: parameters(1024, 5200, 6*kib)},
+
+		{name: "chains, 1 worker", extent: Brief, run: chains(1, 4, 8)},
+		{name: "chains, 4 workers", extent: Brief, run: chains(4, 16, 8)},
+		{name: "chains, 64 workers", extent: Usual, run: chains(64, 256, 8)},
+		{name: "chains, 1,024 workers", extent: Soak, run: chains(1024, 4096, 8)},
+		{name: "chains, 1 worker, 60 deep", extent: Brief, run: chains(1, 4, 60)},
+		{name: "chains that are too deep", extent: Brief, run: chainsTooDeep},
+
+		{name: "large results, brief", extent: Brief, run: results{calls: 1024, size: 60 * kib}.run},
+		{name: "large results, 40 of 4 MB", extent: Usual, run: results{calls: 40, size: 4_000_000, takes: 100, link: 100 * mib}.run},
+		{name: "large results, 1,024 of 60 KiB", extent: Soak, run: results{calls: 1024, size: 60 * kib, takes: 300, link: 50_000_000}.run},
+		{name: "large results, 1,024 of 100 KiB", extent: Usual, run: results{calls: 1024, size: 100 * kib, takes: 300, link: 50_000_000}.run},
+		{name: "large results, 200 of 512 KiB", extent: Soak, run: results{calls: 200, size: 512 * kib, takes: 300, link: 50_000_000}.run},
+		{name: "large results, 64 of 1 MiB", extent: Soak, run: results{calls: 64, size: mib, takes: 300, link: 50_000_000}.run},
+		{name: "large results of durable calls after a cut", extent: Usual, run: durableResults(1000, 100*kib, 50_000_000)},
+
+		{name: "one large message", extent: Usual, steady: true, run: largeMessage},
+		{name: "messages larger than the outbound limits", extent: Brief, steady: true, run: largerThanLimits},
+
+		{name: "shutdown, brief", extent: Usual, steady: true, run: shutdowns(3)},
+		{name: "shutdown", extent: Soak, steady: true, run: shutdowns(50)},
+	}
+}

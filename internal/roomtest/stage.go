@@ -1,0 +1,210 @@
+package roomtest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/limits"
+)
+
+const (
+	patience = time.Minute            // after which a scenario is taken to stand still
+	between  = 200 * time.Millisecond // cuts
+)
+
+// setup is what a scenario needs to begin.
+type setup struct {
+	both        []asterisque.Option // of both nodes
+	here, there *asterisque.Service // what the dialling and the accepting side offer; may be nil
+	link        int                 // bytes that pass in a second each way; 0 is any number
+	lasting     bool                // the dialling side dials again, also if the session cannot be resumed
+}
+
+// stage is a session with what goes on over it.
+type stage struct {
+	testing.TB
+	ctx               context.Context // of everything that goes on; ends with the stage
+	late              <-chan struct{} // closed when the scenario has taken too long
+	dialled, accepted *asterisque.Session
+	conn              *asterisque.Connection // nil unless the Wire is dialled again
+	sessions          atomic.Int64           // that there have been
+	cuts              atomic.Int64
+	cut               bool // the Wire is cut all the time
+	dialer            *dialer
+
+	ending   sync.Once
+	teardown []func() // the last one runs first
+	crews    sync.WaitGroup
+}
+
+// begin connects two nodes. Everything ends with the test, or with end.
+func (p play) begin(c setup) *stage {
+	p.Helper()
+	s := &stage{TB: p.TB, cut: p.cut}
+	p.Cleanup(s.end)
+	ctx, cancel := context.WithCancel(context.Background())
+	s.ctx = ctx
+	late := make(chan struct{})
+	s.late = late
+	timer := time.AfterFunc(patience, func() { close(late) })
+	s.onEnd(s.waitForCrews) // last of all
+	s.onEnd(func() { timer.Stop() })
+
+	w := p.wires(p.TB)
+	s.dialer = dialerOf(w, c.link, p.cut || c.lasting)
+	accepted := make(chan *asterisque.Session, 1)
+	there := p.node(c, c.there, asterisque.WithOnSession(func(sess *asterisque.Session) {
+		s.sessions.Add(1)
+		select {
+		case accepted <- sess:
+		default: // only the first one is waited for
+		}
+	}))
+	here := p.node(c, c.here)
+	s.crews.Go(func() { there.Serve(ctx, w.Listener) }) // ends with ctx
+	s.onEnd(func() { there.Close() })
+	s.onEnd(func() { here.Close() })
+	s.onEnd(cancel)
+	s.connect(here, p.cut || c.lasting)
+	select {
+	case s.accepted = <-accepted:
+	case <-s.late:
+		p.Fatalf("the other side has no session")
+	}
+	if p.cut {
+		s.crews.Go(s.cutAllTheTime)
+	}
+	return s
+}
+
+func (p play) node(c setup, svc *asterisque.Service, opts ...asterisque.Option) *asterisque.Node {
+	opts = append(opts, c.both...)
+	if svc != nil {
+		opts = append(opts, asterisque.WithService(svc))
+	}
+	if p.cut {
+		opts = append(opts, asterisque.WithResume(time.Minute))
+	}
+	return asterisque.NewNode(opts...)
+}
+
+// connect begins the session.
+func (s *stage) connect(here *asterisque.Node, again bool) {
+	s.Helper()
+	if again {
+		var err error
+		s.conn, err = here.Connect(s.ctx, "", asterisque.Reconnect{First: time.Millisecond, Most: 10 * time.Millisecond, Dial: s.dialer.dial})
+		require.NoError(s, err)
+		s.onEnd(func() { s.conn.Close() })
+		s.dialled = s.conn.Session()
+		return
+	}
+	w, err := s.dialer.dial(s.ctx)
+	require.NoError(s, err)
+	s.dialled, err = here.Attach(s.ctx, w)
+	require.NoError(s, err)
+}
+
+// cutAllTheTime ends with the stage.
+func (s *stage) cutAllTheTime() {
+	for wait := between / 10; pause(s.ctx, wait) == nil; wait = between { // some scenarios are short
+		s.dialer.cut()
+		s.cuts.Add(1)
+	}
+}
+
+// onEnd lets f run at the end, before what was said earlier.
+func (s *stage) onEnd(f func()) { s.teardown = append(s.teardown, f) }
+
+// end ends everything, and waits for it.
+func (s *stage) end() {
+	s.ending.Do(func() {
+		for i := len(s.teardown) - 1; i >= 0; i-- {
+			s.teardown[i]()
+		}
+	})
+}
+
+// waitForCrews waits for all goroutines of the stage, which have been told to end.
+func (s *stage) waitForCrews() {
+	ended := make(chan struct{})
+	go func() { s.crews.Wait(); close(ended) }()
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		s.Errorf("calls go on after the end of their context, and of their session")
+	}
+}
+
+// report tells what both sessions hold.
+func (s *stage) report() string {
+	var b strings.Builder
+	for i, sess := range []*asterisque.Session{s.dialled, s.accepted} {
+		stats, err := json.Marshal(sess.Stats())
+		if err != nil {
+			stats = fmt.Appendf(nil, "%+v", sess.Stats())
+		}
+		fmt.Fprintf(&b, "\n%s side: ended: %v, holds: %s", [...]string{"dialling", "accepting"}[i], sess.Err(), stats)
+	}
+	return b.String()
+}
+
+// until waits until as many are counted.
+func (s *stage) until(what string, of int, count func() int) {
+	s.Helper()
+	s.wait(func() bool { return count() >= of }, func() string { return fmt.Sprintf("%s: %d of %d", what, count(), of) })
+}
+
+// wait waits until ok says so, and otherwise fails with what state says.
+func (s *stage) wait(ok func() bool, state func() string) {
+	s.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-s.late:
+			s.Fatalf("after %v, %s%s", patience, state(), s.report())
+		case <-s.dialled.Done():
+			s.Fatalf("the session has ended, %s%s", state(), s.report())
+		case <-s.accepted.Done():
+			s.Fatalf("the session has ended, %s%s", state(), s.report())
+		case <-tick.C:
+		}
+	}
+}
+
+// settle waits until what is counted does not change for a while. A wrong guess makes the scenario weaker, never wrong.
+func (s *stage) settle(what string, count func() int64) {
+	s.Helper()
+	seen, since := int64(-1), time.Now()
+	s.wait(func() bool {
+		if n := count(); n != seen {
+			seen, since = n, time.Now()
+		}
+		return time.Since(since) > 100*time.Millisecond
+	}, func() string { return fmt.Sprintf("%s: %d, and still more", what, count()) })
+}
+
+// over checks that the session is still there, and comes to hold nothing.
+func (s *stage) over() {
+	s.Helper()
+	s.wait(func() bool {
+		runtime.GC() // so that what nobody will take any more is given up
+		return idle(s.dialled) && idle(s.accepted)
+	}, func() string { return "all calls have ended, and something is still held" })
+}
+
+func idle(s *asterisque.Session) bool {
+	st, none := s.Stats(), limits.Amount{}
+	return st.Pipes == 0 && st.Waiting == 0 && st.Running == 0 && st.Inbound == none && st.Outbound == none
+}

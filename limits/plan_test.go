@@ -1,0 +1,204 @@
+package limits_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/limits"
+)
+
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+)
+
+// newPlan is NewPlan for what is known to fit.
+func newPlan(t testing.TB, soft limits.Amount, largest, workers int) limits.Plan {
+	p, err := limits.NewPlan(soft, largest, workers)
+	require.NoError(t, err)
+	return p
+}
+
+// defaults returns the plan of a session whose user has set nothing.
+func defaults(t testing.TB) limits.Plan {
+	return newPlan(t, limits.Amount{Messages: 65_536, Bytes: 32 * mib}, 4*mib, 1024)
+}
+
+func TestThePlanOfTheDefaults(t *testing.T) {
+	p := defaults(t)
+	require.Equal(t, 32*mib, p.Room)
+	require.Equal(t, 512, p.Overhead)
+	require.Equal(t, 4096, p.Window)
+	require.Equal(t, 8*mib, p.Opens)
+	require.Equal(t, 8*mib, p.Nested+p.NestedOwn)
+	require.Equal(t, 6*mib, p.Nested)
+	require.Equal(t, 32*1024, p.NestedCalls)
+	require.Equal(t, 4*mib+512, p.Large)
+	require.Equal(t, 1024, p.Workers)
+	require.Equal(t, 64, p.Callers)
+	require.InDelta(t, 7.75*mib, p.Spare, 0.01*mib)
+	require.Equal(t, 4*mib+kib+512+4096, p.LargestOpen())
+}
+
+func TestPlansFollowTheLimits(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		soft             limits.Amount
+		largest, workers int
+
+		room, overhead, window, opens, callers int
+	}{
+		{"no limit at all", limits.Amount{}, 4 * mib, 1024, 32 * mib, 512, 4096, 8 * mib, 64},
+		{"no limit, and large messages", limits.Amount{}, 10_000_000, 1024, 80_000_000, 512, 9765, 20_000_000, 64},
+		{"no limit of bytes", limits.Amount{Messages: 16_384}, 4 * mib, 1024, 32 * mib, 2048, 4096, 8 * mib, 64},
+		{"no limit of messages", limits.Amount{Bytes: 32 * mib}, 4 * mib, 1024, 32 * mib, 512, 4096, 8 * mib, 64},
+		{"no limit of messages, and a lot of room", limits.Amount{Bytes: 100_000_001}, 4 * mib, 1024, 100_000_001, 512, 12_207, 25_000_000, 64},
+		{"one worker has a window that is not too large", limits.Amount{Bytes: 32 * mib}, 4 * mib, 1, 32 * mib, 512, 512 + 16*kib, 8 * mib, 64},
+		{"no workers", limits.Amount{Bytes: 32 * mib}, 4 * mib, 0, 32 * mib, 512, 512 + 16*kib, 8 * mib, 64},
+		{"as many workers as there are windows", limits.Amount{Bytes: 32 * mib}, 4 * mib, 2730, 32 * mib, 512, 512 + kib, 8 * mib, 64},
+		{"few messages make each of them cost more", limits.Amount{Messages: 1000, Bytes: 32 * mib}, 4 * mib, 100, 32 * mib, 33_555, 41_943, 8 * mib, 50},
+		{"many messages cost no less than the least", limits.Amount{Messages: 1 << 20, Bytes: 32 * mib}, 4 * mib, 100, 32 * mib, 512, 512 + 16*kib, 8 * mib, 64},
+		{"tiny limits promise with the least", limits.Amount{Messages: 1, Bytes: 1}, 8 * kib, 1, 64 * kib, 1024, 8 * kib, 8*kib + kib + 1024 + 8*kib, 1},
+		{"tiny limits, and several workers", limits.Amount{Messages: 10, Bytes: 1000}, kib, 4, 64 * kib, 1024, 2 * kib, 16 * kib, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPlan(t, c.soft, c.largest, c.workers)
+			require.Equal(t, []int{c.room, c.overhead, c.window, c.opens, c.callers}, []int{p.Room, p.Overhead, p.Window, p.Opens, p.Callers},
+				"room, overhead, window, opens, callers")
+			checkPlan(t, p)
+		})
+	}
+}
+
+// checkPlan checks what is true of every plan that NewPlan accepts.
+func checkPlan(t testing.TB, p limits.Plan) {
+	sum := p.Opens + p.Nested + p.NestedOwn + p.Large + (p.Workers+p.Callers)*p.Window + p.Spare
+	switch {
+	case sum != p.Room:
+		t.Fatalf("the shares are %d bytes and the room %d: %+v", sum, p.Room, p)
+	case p.Opens < p.LargestOpen() || p.Opens < p.Room/4:
+		t.Fatalf("the largest Open, of %d bytes, does not fit, or Opens have no quarter: %+v", p.LargestOpen(), p)
+	case p.Nested+p.NestedOwn != p.Room/4 || p.NestedOwn == 0 || p.Nested < p.NestedOwn:
+		t.Fatalf("calls within calls have no quarter: %+v", p)
+	case p.Spare < 0:
+		t.Fatalf("less than nothing is spare: %+v", p)
+	case p.Workers*p.Window > p.Room/8:
+		t.Fatalf("workers have %d bytes, which are more than an eighth: %+v", p.Workers*p.Window, p)
+	case p.Window < p.Overhead+kib || p.Window > p.Overhead+16*kib:
+		t.Fatalf("a window does not suit the overhead: %+v", p)
+	case p.Callers < 1 || p.Callers > 64:
+		t.Fatalf("there are too many guaranteed windows of callers, or none: %+v", p)
+	case p.Large != p.Largest+p.Overhead || 8*p.Largest > p.Room:
+		t.Fatalf("the largest message does not fit: %+v", p)
+	case p.NestedCalls < 256 || p.NestedCalls < 32*p.Workers:
+		t.Fatalf("too few calls may run within calls: %+v", p)
+	case p.Overhead < limits.LeastOverhead:
+		t.Fatalf("messages cost too little: %+v", p)
+	}
+}
+
+// upTo returns a number below n whose order of magnitude is random.
+func upTo(rnd *rand.Rand, n int) int { return rnd.IntN(1 + rnd.IntN(1+rnd.IntN(n))) }
+
+var number = regexp.MustCompile(`\d+`)
+
+// named returns the numbers in an error.
+func named(t testing.TB, err error) (numbers []int) {
+	for _, s := range number.FindAllString(err.Error(), -1) {
+		n, err := strconv.Atoi(s)
+		require.NoError(t, err)
+		numbers = append(numbers, n)
+	}
+	return numbers
+}
+
+// TestSharesAreTheRoomInEveryPlan draws limits at random. Each of them has a plan that adds up, or an
+// error which names numbers that do.
+func TestSharesAreTheRoomInEveryPlan(t *testing.T) {
+	const plans = 50_000
+	rnd := rand.New(rand.NewPCG(1, 2))
+	var accepted, tooLarge, tooMany int
+	for range plans {
+		soft := limits.Amount{Messages: upTo(rnd, limits.MaxMessages), Bytes: upTo(rnd, 1<<36)}
+		if rnd.IntN(8) == 0 {
+			soft.Messages = 0
+		}
+		if rnd.IntN(8) == 0 {
+			soft.Bytes = 0
+		}
+		room := max(soft.Bytes, limits.LeastRoom)
+		largest, workers := rnd.IntN(room/8+1), upTo(rnd, 1<<20)
+		if rnd.IntN(4) == 0 {
+			largest += upTo(rnd, room)
+		}
+		p, err := limits.NewPlan(soft, largest, workers)
+		for err != nil {
+			n := named(t, err)
+			switch what := fmt.Sprintf("%v, %d bytes at most, %d workers: %v", soft, largest, workers, err); {
+			case largest > p.Room/8:
+				tooLarge++
+				require.Len(t, n, 3, what)
+				require.Equal(t, []int{largest, p.Room}, []int{n[0], n[2]}, what)
+				soft.Bytes = n[1]
+				require.LessOrEqual(t, largest, soft.Bytes/8, what)
+			default:
+				tooMany++
+				require.Equal(t, []int{workers, p.Window}, n[:2], what)
+				most := n[len(n)-1]
+				checkPlan(t, newPlan(t, soft, largest, most))
+				_, err := limits.NewPlan(soft, largest, most+1)
+				require.Error(t, err, what)
+				soft.Bytes = n[len(n)-2]
+				if soft.Messages > 0 {
+					soft.Messages = n[2]
+				}
+				checkPlan(t, newPlan(t, soft, largest, workers))
+			}
+			p, err = limits.NewPlan(soft, largest, workers)
+		}
+		checkPlan(t, p)
+		accepted++
+	}
+	require.Equal(t, plans, accepted)
+	require.Greater(t, tooLarge, plans/20)
+	require.Greater(t, tooMany, plans/20)
+}
+
+func TestPlansThatDoNotFitNameWhatWould(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		soft             limits.Amount
+		largest, workers int
+		want             string
+	}{
+		{"messages that are too large", limits.Amount{Bytes: 32 * mib}, 4*mib + 1, 1024,
+			"messages of 4194305 bytes need a soft limit of 33554440 bytes, eight times as much, not 33554432"},
+		{"tiny limits", limits.Amount{Bytes: 1000}, 10_000, 1, "messages of 10000 bytes need a soft limit of 80000 bytes, eight times as much, not 65536"},
+		{"workers that are too many", limits.Amount{Messages: 65_536, Bytes: 32 * mib}, 4 * mib, 2731,
+			"2731 workers need windows of 1536 bytes each: a soft limit of 65544 messages, 33558528 bytes, or at most 2730 workers"},
+		{"workers that are too many, and no limit of messages", limits.Amount{Bytes: 32 * mib}, 4 * mib, 2731,
+			"2731 workers need windows of 1536 bytes each: a soft limit of 33558528 bytes, or at most 2730 workers"},
+		{"messages that are too few", limits.Amount{Messages: 1000, Bytes: 32 * mib}, 4 * mib, 1024,
+			"1024 workers need windows of 34579 bytes each: a soft limit of 10923 messages, 33554432 bytes, or at most 121 workers"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := limits.NewPlan(c.soft, c.largest, c.workers)
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+func TestMostWorkersIsWhatNewPlanAccepts(t *testing.T) {
+	for _, soft := range []limits.Amount{{Messages: 65_536, Bytes: 32 * mib}, {Messages: 64, Bytes: 64 * kib}, {Messages: 1, Bytes: 1}, {Messages: 1000, Bytes: 32 * mib}} {
+		most := limits.MostWorkers(soft.Bytes, soft.Messages)
+		newPlan(t, soft, kib, most)
+		_, err := limits.NewPlan(soft, kib, most+1)
+		require.Error(t, err, "%v has room for %d workers", soft, most)
+	}
+	require.Equal(t, 2730, limits.MostWorkers(32*mib, 65_536))
+}

@@ -1,0 +1,336 @@
+package limits
+
+import "sync"
+
+// Source is the share of a [Room] that the window of a stream is from.
+type Source uint8
+
+const (
+	Elsewhere Source = iota // nothing, or what was paid in another way: with its Open, or from the room of calls within calls
+	Workers                 // what is guaranteed to running handlers
+	Callers                 // what is guaranteed to streams that this side has opened
+	Spare                   // what windows grow by
+)
+
+// firstGrowth is by how much, in bytes, the window of a handler that begins is larger than what is
+// guaranteed, as long as most of the spare room is free: enough for a Block of 63 KiB.
+const firstGrowth = 64 << 10
+
+// Hold is what one direction of a stream holds of a [Room]. Whoever has it guards it.
+type Hold struct {
+	Base   uint32 // what is guaranteed
+	Extra  uint32 // what it has grown by, from spare room
+	Source Source // of Base
+	fresh  bool   // nothing has been taken by the application yet
+}
+
+// Bytes returns the size of the window.
+func (h *Hold) Bytes() uint64 { return uint64(h.Base) + uint64(h.Extra) }
+
+// ofSpare returns what it holds of the spare room.
+func (h *Hold) ofSpare() int {
+	n := int(h.Extra)
+	if h.Source == Spare {
+		n += int(h.Base)
+	}
+	return n
+}
+
+// Room is the budget of what one side promises for Blocks: what is guaranteed, what is spare, and the
+// room for one largest message. Nothing else grants credit for them. It is safe for concurrent use,
+// and calls nobody: methods that may have let others have their room return the claims of those,
+// whose Granted functions the caller calls when it holds no lock.
+type Room struct {
+	mu      sync.Mutex
+	plan    Plan // guarded by mu, as all below
+	workers int  // guaranteed windows that are free
+	callers int
+	large   int // of the room for large Blocks, what is free
+	spare   int // what is free; below 0 when limits became smaller than what was promised
+	fresh   int // of what is not free of the spare room, what nobody has taken anything from yet
+	opening line
+	asking  line
+}
+
+// NewRoom returns a Room in which nothing is promised.
+func NewRoom(p Plan) *Room {
+	return &Room{plan: p, workers: p.Workers, callers: p.Callers, large: p.Large, spare: p.Spare}
+}
+
+// Plan returns the numbers in force.
+func (r *Room) Plan() Plan {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.plan
+}
+
+// Resize changes the soft limit to so many bytes. What the peer was told stands, and so does every
+// promise; new ones wait until they fit. It is never less than eight of the largest messages, nor than
+// what those need who could otherwise wait for ever.
+func (r *Room) Resize(bytes int) (Plan, []*Claim) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.plan.resized(bytes)
+	r.spare += p.Spare - r.plan.Spare
+	r.plan = p
+	return p, r.grantLocked(nil)
+}
+
+// Begin gives the handler of a stream its window, when a worker has taken the call. It reports false
+// if there is none, which happens only after limits became smaller.
+func (r *Room) Begin(h *Hold) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.workers == 0 || !r.fitsLocked(r.plan.Window) {
+		return false
+	}
+	r.workers--
+	h.Source, h.Base = Workers, uint32(r.plan.Window)
+	r.firstGrowthLocked(h)
+	return true
+}
+
+// Lend is Begin for a stream whose window is from elsewhere: it may grow all the same.
+func (r *Room) Lend(h *Hold) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h.Source, h.Base = Elsewhere, uint32(r.plan.Window)
+	r.firstGrowthLocked(h)
+}
+
+// firstGrowthLocked lets a new window be larger while more than half of the spare room is free.
+func (r *Room) firstGrowthLocked(h *Hold) {
+	h.fresh = true
+	n := min(firstGrowth, r.plan.Spare/8)
+	if n > 0 && r.spare > r.plan.Spare/2 && r.fresh+n <= r.plan.Spare/2 {
+		h.Extra = uint32(n)
+		r.spare -= n
+		r.fresh += n
+	}
+}
+
+// Open gives a stream that this side opens its window, or puts c in the line of those who wait for
+// one; c's Bytes are set. [Room.Opened] says what the claim has got.
+func (r *Room) Open(c *Claim) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c.Bytes = r.plan.Window
+	if f := r.opening.first(); (f == nil || f.Priority < c.Priority) && r.openLocked(c) {
+		return true
+	}
+	r.opening.push(c)
+	return false
+}
+
+// Opened fills in h what c, which was granted by Open, has got.
+func (r *Room) Opened(c *Claim, h *Hold) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	*h = Hold{Base: uint32(c.Bytes), Source: c.source, fresh: true}
+}
+
+// openLocked takes a window for a stream of this side.
+func (r *Room) openLocked(c *Claim) bool {
+	switch n := c.Bytes; {
+	case !r.fitsLocked(n):
+		return false
+	case r.callers > 0:
+		r.callers--
+		c.source = Callers
+	case r.spare >= n && r.fresh+n <= r.plan.Spare/2:
+		r.spare -= n
+		r.fresh += n
+		c.source = Spare
+	default:
+		return false
+	}
+	return true
+}
+
+// fitsLocked reports whether n more may be promised to windows. It matters only after limits became
+// smaller. The room for large Blocks is not theirs: who waits for one must not wait for windows.
+func (r *Room) fitsLocked(n int) bool {
+	return r.spare >= 0 || (r.workers+r.callers)*r.plan.Window+r.spare >= n
+}
+
+// Withdraw ends the wait of c, and reports false if it has been granted.
+func (r *Room) Withdraw(c *Claim) (waited bool, granted []*Claim) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	waited = r.opening.remove(c) || r.asking.remove(c)
+	if waited { // it may have kept others waiting
+		granted = r.grantLocked(nil)
+	}
+	return waited, granted
+}
+
+// Took notes that the application has taken something from the window for the first time.
+func (r *Room) Took(h *Hold) []*Claim {
+	if !h.fresh {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.takenLocked(h)
+	return r.grantLocked(nil)
+}
+
+// takenLocked notes that what h has is not fresh any more.
+func (r *Room) takenLocked(h *Hold) {
+	if h.fresh {
+		h.fresh = false
+		r.fresh -= h.ofSpare()
+	}
+}
+
+// Grow makes the window as large as is wanted, or as the spare room allows: each window has grown
+// by at most an eighth of what is free and its own (dynamic thresholds, Choudhury and Hahne 1998), so that windows share the
+// room evenly; those from which nothing has been taken yet have half of it in all. It shrinks where
+// others need the room, but not below least, which the peer was promised.
+func (r *Room) Grow(h *Hold, want, least uint64) []*Claim {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	share := (max(r.spare, 0) + int(h.Extra)) / 8
+	if want <= uint64(h.Base)+firstGrowth && r.spare > r.plan.Spare/2 {
+		share = max(share, min(firstGrowth, r.plan.Spare/8))
+	}
+	if h.fresh {
+		share = min(share, int(h.Extra)+max(r.plan.Spare/2-r.fresh, 0))
+	}
+	extra := min(int(max(want, uint64(h.Base))-uint64(h.Base)), share)
+	extra = max(extra, int(max(least, uint64(h.Base))-uint64(h.Base)))
+	return r.setLocked(h, extra)
+}
+
+// Fit makes the window as large as is wanted if the spare room has place for that, or the half of it
+// where nothing has been taken yet. A Block that was allowed goes there when nobody waits for it any
+// more.
+func (r *Room) Fit(h *Hold, want uint64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	more := int(want) - int(h.Bytes())
+	switch {
+	case more <= 0:
+		return true
+	case more > r.spare, h.fresh && r.fresh+more > r.plan.Spare/2:
+		return false
+	}
+	r.setLocked(h, int(h.Extra)+more)
+	return true
+}
+
+// Shrink gives back what the window has beyond least bytes.
+func (r *Room) Shrink(h *Hold, least uint64) []*Claim {
+	if h.Extra == 0 || h.Bytes() <= least {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.setLocked(h, int(max(least, uint64(h.Base))-uint64(h.Base)))
+}
+
+// setLocked changes by how much a window has grown.
+func (r *Room) setLocked(h *Hold, extra int) []*Claim {
+	more := extra - int(h.Extra)
+	h.Extra = uint32(extra)
+	r.spare -= more
+	if h.fresh {
+		r.fresh += more
+	}
+	if more >= 0 {
+		return nil
+	}
+	return r.grantLocked(nil)
+}
+
+// End gives back all that h holds.
+func (r *Room) End(h *Hold) []*Claim {
+	if *h == (Hold{}) {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.takenLocked(h)
+	r.spare += h.ofSpare()
+	switch h.Source {
+	case Workers:
+		r.workers++
+	case Callers:
+		r.callers++
+	}
+	*h = Hold{}
+	return r.grantLocked(nil)
+}
+
+// Allow sets c's Bytes aside for a Block that does not fit into its window, or puts c in the line of
+// those who wait for that.
+func (r *Room) Allow(c *Claim) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if f := r.asking.first(); (f == nil || f.Priority < c.Priority) && r.allowLocked(c) {
+		return true
+	}
+	r.asking.push(c)
+	return false
+}
+
+// allowLocked takes what c wants of the room for large Blocks.
+func (r *Room) allowLocked(c *Claim) bool {
+	if c.Bytes > r.large {
+		return false
+	}
+	r.large -= c.Bytes
+	return true
+}
+
+// Disallow gives back so many bytes that were set aside by Allow.
+func (r *Room) Disallow(bytes int) []*Claim {
+	if bytes == 0 {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.large += bytes
+	return r.grantLocked(nil)
+}
+
+// grantLocked gives room to those who wait, as far as it goes.
+func (r *Room) grantLocked(granted []*Claim) []*Claim {
+	for c := r.opening.first(); c != nil && r.openLocked(c); c = r.opening.first() {
+		r.opening.remove(c)
+		granted = append(granted, c)
+	}
+	for c := r.asking.first(); c != nil && r.allowLocked(c); c = r.asking.first() {
+		r.asking.remove(c)
+		granted = append(granted, c)
+	}
+	return granted
+}
+
+// Grant calls the Granted functions of claims. The caller holds no lock.
+func Grant(claims []*Claim) {
+	for _, c := range claims {
+		c.Granted()
+	}
+}
+
+// Load tells how much of the room is promised, and to whom.
+type Load struct {
+	Windows int `json:"windows"` // bytes promised to streams
+	Large   int `json:"large"`   // bytes promised to Blocks that do not fit into their windows
+	Opening int `json:"opening"` // streams of this side that wait for a window
+	Asking  int `json:"asking"`  // pipes that wait for room for a large Block
+}
+
+// Load returns what is promised now.
+func (r *Room) Load() Load {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := &r.plan
+	return Load{
+		Windows: (p.Workers-r.workers+p.Callers-r.callers)*p.Window + p.Spare - r.spare,
+		Large:   p.Large - r.large,
+		Opening: len(r.opening.claims),
+		Asking:  len(r.asking.claims),
+	}
+}

@@ -1,0 +1,549 @@
+package limits_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/limits"
+)
+
+var steps = flag.Int("steps", 1_000_000, "random steps of the tests that compare with a model")
+
+// A modelRoom keeps the same books as a Room, in the most simple way: it knows who holds what, and adds
+// it up whenever that matters.
+type modelRoom struct {
+	rnd  *rand.Rand
+	room *limits.Room
+	plan limits.Plan
+
+	holds   []*modelHold
+	claims  []*modelClaim // for windows, granted and not yet opened
+	opening []*modelClaim // in the order in which they came, as asking
+	asking  []*modelClaim
+	allowed []int // bytes that were allowed, and not given back
+
+	over excess // what a Resize has left
+
+	last string // what was done last
+	seen *events
+}
+
+// excess is by how much more is promised than there is room for.
+type excess struct{ windows, spare, fresh int }
+
+// excess returns what there is of it: nothing, but for a Resize that made the room smaller than what
+// stands.
+func (m *modelRoom) excess(s sums) excess {
+	promised, room := m.windows(s)
+	return excess{max(promised-room, 0), max(s.spare-max(m.plan.Spare, 0), 0), max(s.fresh-max(m.plan.Spare/2, 0), 0)}
+}
+
+// events counts what has happened, so that a schedule in which it did not is noticed.
+type events map[string]int
+
+func (e *events) add(what string, ok bool) {
+	if !ok {
+		what += ", refused"
+	}
+	(*e)[what]++
+}
+
+type modelHold struct {
+	limits.Hold
+	fresh bool
+}
+
+// ofSpare returns what h holds of the spare room.
+func (h *modelHold) ofSpare() int {
+	if h.Source == limits.Spare {
+		return int(h.Base + h.Extra)
+	}
+	return int(h.Extra)
+}
+
+type modelClaim struct {
+	limits.Claim
+	source  limits.Source // of what was granted
+	granted int           // how often Granted was called
+}
+
+// sums is what is promised.
+type sums struct{ workers, callers, spare, fresh, large int }
+
+func (m *modelRoom) sums() (s sums) {
+	for _, h := range m.holds {
+		switch h.Source {
+		case limits.Workers:
+			s.workers++
+		case limits.Callers:
+			s.callers++
+		}
+		s.spare += h.ofSpare()
+		if h.fresh {
+			s.fresh += h.ofSpare()
+		}
+	}
+	for _, c := range m.claims {
+		switch c.source {
+		case limits.Callers:
+			s.callers++
+		case limits.Spare:
+			s.spare += c.Bytes
+			s.fresh += c.Bytes
+		}
+	}
+	for _, n := range m.allowed {
+		s.large += n
+	}
+	return s
+}
+
+// windows returns what is promised to streams, and the room for that.
+func (m *modelRoom) windows(s sums) (promised, room int) {
+	p := &m.plan
+	return (s.workers+s.callers)*p.Window + s.spare, (p.Workers+p.Callers)*p.Window + p.Spare
+}
+
+// fits reports whether a window may be promised, as far as the room for all of them goes.
+func (m *modelRoom) fits(s sums) bool {
+	promised, room := m.windows(s)
+	return s.spare <= m.plan.Spare || promised+m.plan.Window <= room
+}
+
+// fail fails the test.
+func (m *modelRoom) fail(format string, args ...any) {
+	panic(fmt.Sprintf("after %s: %s\n%+v\n%+v", m.last, fmt.Sprintf(format, args...), m.sums(), m.plan))
+}
+
+// first returns whose turn it is.
+func first(line []*modelClaim) *modelClaim {
+	if len(line) == 0 {
+		return nil
+	}
+	return slices.MinFunc(line, func(a, b *modelClaim) int { return int(b.Priority) - int(a.Priority) }) // the first of equals
+}
+
+// wouldOpen returns where a window for a stream of this side would be from: Elsewhere if nowhere.
+func (m *modelRoom) wouldOpen() limits.Source {
+	s := m.sums()
+	switch n := m.plan.Window; {
+	case !m.fits(s):
+		return limits.Elsewhere
+	case s.callers < m.plan.Callers:
+		return limits.Callers
+	case s.spare+n <= m.plan.Spare && s.fresh+n <= m.plan.Spare/2:
+		return limits.Spare
+	}
+	return limits.Elsewhere
+}
+
+func (m *modelRoom) wouldAllow(bytes int) bool { return m.sums().large+bytes <= m.plan.Large }
+
+// opened notes that c got a window.
+func (m *modelRoom) opened(c *modelClaim) {
+	c.source = m.wouldOpen()
+	m.claims = append(m.claims, c)
+}
+
+// granted compares those who were granted room with those whose turn it is, one by one, and calls them.
+func (m *modelRoom) granted(got []*limits.Claim) {
+	limits.Grant(got)
+	for _, g := range got {
+		var c *modelClaim
+		if c = first(m.opening); c != nil && &c.Claim == g {
+			if m.wouldOpen() == limits.Elsewhere {
+				m.fail("a window was granted for which there is no room")
+			}
+			m.opening = remove(m.opening, c)
+			m.opened(c)
+		} else if c = first(m.asking); c != nil && &c.Claim == g {
+			if !m.wouldAllow(c.Bytes) {
+				m.fail("%d bytes were granted for which there is no room", c.Bytes)
+			}
+			m.asking = remove(m.asking, c)
+			m.allowed = append(m.allowed, c.Bytes)
+		} else {
+			m.fail("somebody was granted room whose turn it is not, at priority %d", g.Priority)
+		}
+		if c.granted != 1 {
+			m.fail("a claim was granted %d times", c.granted)
+		}
+		m.seen.add("granted", true)
+	}
+}
+
+func remove[T comparable](s []T, v T) []T {
+	i := slices.Index(s, v)
+	return slices.Delete(s, i, i+1)
+}
+
+func (m *modelRoom) claim(bytes int) *modelClaim {
+	c := &modelClaim{Claim: limits.Claim{Priority: int8(m.rnd.IntN(3) - 1), Bytes: bytes}}
+	c.Granted = func() { c.granted++ }
+	return c
+}
+
+// hold returns one of the holds.
+func (m *modelRoom) hold() *modelHold {
+	if len(m.holds) == 0 {
+		return new(modelHold) // which holds nothing
+	}
+	return m.holds[m.rnd.IntN(len(m.holds))]
+}
+
+// check is called after each step.
+func (m *modelRoom) check() {
+	s := m.sums()
+	promised, room := m.windows(s)
+	over := m.excess(s)
+	switch {
+	case over.windows > m.over.windows:
+		m.fail("%d bytes are promised to streams, and there is room for %d", promised, room)
+	case over.spare > m.over.spare:
+		m.fail("windows have grown by %d bytes into what is guaranteed to others", over.spare)
+	case over.fresh > m.over.fresh:
+		m.fail("those who have taken nothing hold %d bytes more than half of what is spare", over.fresh)
+	case s.workers > m.plan.Workers || s.callers > m.plan.Callers:
+		m.fail("more windows are guaranteed than there are")
+	case s.large > m.plan.Large:
+		m.fail("%d bytes are promised to large Blocks, and there is room for %d", s.large, m.plan.Large)
+	}
+	m.over = over
+	if c := first(m.opening); c != nil && m.wouldOpen() != limits.Elsewhere {
+		m.fail("a stream waits that could be opened")
+	}
+	if c := first(m.asking); c != nil && m.wouldAllow(c.Bytes) {
+		m.fail("a large Block of %d bytes waits that could be allowed", c.Bytes)
+	}
+	want := limits.Load{Windows: promised, Large: s.large, Opening: len(m.opening), Asking: len(m.asking)}
+	if got := m.room.Load(); got != want {
+		m.fail("the load is said to be %+v, and is %+v", got, want)
+	}
+}
+
+// begin gives a handler its window.
+func (m *modelRoom) begin() {
+	s := m.sums()
+	h := &modelHold{fresh: true}
+	want := s.workers < m.plan.Workers && m.fits(s)
+	if got := m.room.Begin(&h.Hold); got != want {
+		m.fail("%d of %d workers have windows, and another got one: %v", s.workers, m.plan.Workers, got)
+	}
+	m.seen.add("begin", want)
+	if want {
+		m.holds = append(m.holds, h)
+		m.checkFirst(h, limits.Workers, s)
+	} else if h.Hold != (limits.Hold{}) {
+		m.fail("no window holds %+v", h)
+	}
+}
+
+func (m *modelRoom) lend() {
+	h, s := &modelHold{fresh: true}, m.sums()
+	m.room.Lend(&h.Hold)
+	m.holds = append(m.holds, h)
+	m.checkFirst(h, limits.Elsewhere, s)
+	m.seen.add("lend", h.Extra > 0)
+}
+
+// checkFirst checks the window of a handler that begins.
+func (m *modelRoom) checkFirst(h *modelHold, source limits.Source, before sums) {
+	extra := max(0, min(64<<10, m.plan.Spare/8))
+	if before.spare >= m.plan.Spare-m.plan.Spare/2 || before.fresh+extra > m.plan.Spare/2 {
+		extra = 0
+	}
+	if h.Source != source || int(h.Base) != m.plan.Window || int(h.Extra) != extra {
+		m.fail("a handler begins with %+v, and has %d bytes more than what is guaranteed", h.Hold, extra)
+	}
+}
+
+func (m *modelRoom) open() {
+	if len(m.opening) > 8 {
+		return
+	}
+	c := m.claim(0)
+	f, source := first(m.opening), m.wouldOpen()
+	want := (f == nil || f.Priority < c.Priority) && source != limits.Elsewhere
+	if got := m.room.Open(&c.Claim); got != want {
+		m.fail("there is a window for a stream at priority %d: %v", c.Priority, want)
+	}
+	m.seen.add("open", want)
+	if want {
+		m.opened(c)
+	} else {
+		m.opening = append(m.opening, c)
+	}
+}
+
+// opens fills in what a stream of this side has got.
+func (m *modelRoom) opens() {
+	if len(m.claims) == 0 {
+		return
+	}
+	c := m.claims[m.rnd.IntN(len(m.claims))]
+	h := &modelHold{fresh: true}
+	m.room.Opened(&c.Claim, &h.Hold)
+	m.claims = remove(m.claims, c)
+	m.holds = append(m.holds, h)
+	if h.Source != c.source || int(h.Base) != m.plan.Window || h.Extra != 0 {
+		m.fail("a stream was opened with %+v, and not from %d", h.Hold, c.source)
+	}
+}
+
+func (m *modelRoom) allow() {
+	if len(m.asking) > 8 {
+		return
+	}
+	c := m.claim(1 + m.rnd.IntN(m.plan.Large))
+	f := first(m.asking)
+	want := (f == nil || f.Priority < c.Priority) && m.wouldAllow(c.Bytes)
+	if got := m.room.Allow(&c.Claim); got != want {
+		m.fail("there is room for a large Block of %d bytes at priority %d: %v", c.Bytes, c.Priority, want)
+	}
+	m.seen.add("allow", want)
+	if want {
+		m.allowed = append(m.allowed, c.Bytes)
+	} else {
+		m.asking = append(m.asking, c)
+	}
+}
+
+func (m *modelRoom) disallow() {
+	if len(m.allowed) == 0 {
+		m.granted(m.room.Disallow(0))
+		return
+	}
+	n := m.allowed[m.rnd.IntN(len(m.allowed))]
+	m.allowed = remove(m.allowed, n)
+	m.granted(m.room.Disallow(n))
+}
+
+// withdraw ends the wait of somebody, or finds that it is over.
+func (m *modelRoom) withdraw() {
+	all := slices.Concat(m.opening, m.asking, m.claims)
+	if len(all) == 0 {
+		return
+	}
+	c := all[m.rnd.IntN(len(all))]
+	want := true
+	switch {
+	case slices.Contains(m.opening, c):
+		m.opening = remove(m.opening, c)
+	case slices.Contains(m.asking, c):
+		m.asking = remove(m.asking, c)
+	default:
+		want = false
+	}
+	waited, granted := m.room.Withdraw(&c.Claim)
+	if waited != want {
+		m.fail("a claim was withdrawn that waits: %v", want)
+	}
+	m.seen.add("withdraw", want)
+	m.granted(granted)
+}
+
+func (m *modelRoom) took() {
+	h := m.hold()
+	h.fresh = false
+	m.granted(m.room.Took(&h.Hold))
+}
+
+// grow lets a window grow, or shrink to its share.
+func (m *modelRoom) grow() {
+	h := m.hold()
+	if h.Base == 0 {
+		return
+	}
+	before, s := h.Hold, m.sums()
+	least := uint64(m.rnd.IntN(int(h.Bytes()) + 1))
+	want := h.Bytes()
+	switch m.rnd.IntN(3) {
+	case 0:
+		want = min(2*want, 512<<10)
+	case 1:
+		want = uint64(m.rnd.IntN(m.plan.Room))
+	}
+	granted := m.room.Grow(&h.Hold, want, least)
+	free := max(m.plan.Spare-s.spare, 0)
+	most := (free + int(before.Extra)) / 8
+	if free > m.plan.Spare/2 && want <= uint64(h.Base)+64<<10 {
+		most = max(most, min(64<<10, m.plan.Spare/8))
+	}
+	switch grown := int(h.Extra) - int(before.Extra); {
+	case h.Bytes() < least:
+		m.fail("a window has shrunk to %d bytes, and %d were promised", h.Bytes(), least)
+	case h.Bytes() > max(want, least, uint64(h.Base)):
+		m.fail("a window has grown to %d bytes, and %d were wanted", h.Bytes(), want)
+	case grown > 0 && int(h.Extra) > most:
+		m.fail("a window has grown by %d bytes to %d, and its share is %d", grown, h.Extra, most)
+	case grown < 0 && int(h.Extra) < min(most, int(want)-int(h.Base)):
+		m.fail("a window has shrunk to %d bytes, and its share of %d is free", h.Extra, most)
+	case grown == 0 && !h.fresh && want > h.Bytes() && most > int(h.Extra):
+		m.fail("a window has not grown, and its share of %d is free", most)
+	case h.Base != before.Base || h.Source != before.Source:
+		m.fail("a window has grown from %+v to %+v", before, h.Hold)
+	case grown > 0:
+		m.seen.add("grow", true)
+	case grown < 0:
+		m.seen.add("shrink to its share", true)
+	default:
+		m.seen.add("grow", false)
+	}
+	m.granted(granted)
+}
+
+func (m *modelRoom) fit() {
+	h := m.hold()
+	if h.Base == 0 {
+		return
+	}
+	before, s := h.Hold, m.sums()
+	n := m.rnd.IntN(m.plan.Large)
+	want := s.spare+n <= m.plan.Spare && (!h.fresh || s.fresh+n <= m.plan.Spare/2) || n == 0
+	if got := m.room.Fit(&h.Hold, h.Bytes()+uint64(n)); got != want {
+		m.fail("%d bytes fit into the spare room: %v", n, want)
+	}
+	if want {
+		before.Extra += uint32(n)
+	}
+	if h.Hold != before {
+		m.fail("a window is %+v and should be %+v", h.Hold, before)
+	}
+	m.seen.add("fit", want)
+}
+
+func (m *modelRoom) shrink() {
+	h := m.hold()
+	least := uint64(m.rnd.IntN(int(h.Bytes()) + 1))
+	want := min(h.Bytes(), max(least, uint64(h.Base)))
+	granted := m.room.Shrink(&h.Hold, least)
+	if h.Bytes() != want {
+		m.fail("a window has shrunk to %d bytes and not to %d", h.Bytes(), want)
+	}
+	m.granted(granted)
+}
+
+func (m *modelRoom) end() {
+	h := m.hold()
+	if h.Base > 0 {
+		m.holds = remove(m.holds, h)
+	}
+	granted := m.room.End(&h.Hold)
+	if h.Hold != (limits.Hold{}) {
+		m.fail("what has ended holds %+v", h.Hold)
+	}
+	m.granted(granted)
+}
+
+func (m *modelRoom) resize() {
+	bytes := m.rnd.IntN(2 * m.plan.Room)
+	if m.rnd.IntN(4) == 0 {
+		bytes = 0
+	}
+	old := m.plan
+	p, granted := m.room.Resize(bytes)
+	if m.plan = p; p != m.room.Plan() {
+		m.fail("the plan is another one")
+	}
+	if sum := p.Opens + p.Nested + p.NestedOwn + p.Large + (p.Workers+p.Callers)*p.Window + p.Spare; sum != p.Room || p.Room < bytes {
+		m.fail("the shares are %d bytes, and %d were to be divided", sum, bytes)
+	}
+	old.Room, old.Opens, old.Spare = p.Room, p.Opens, p.Spare
+	if p != old {
+		m.fail("what the peer was told does not stand: it was %+v", old)
+	}
+	m.over = m.excess(m.sums())
+	m.seen.add("resize", m.over == excess{})
+	m.granted(granted)
+}
+
+// step does one of all things.
+func (m *modelRoom) step(resizes bool) {
+	type choice struct {
+		name   string
+		weight int
+		do     func()
+	}
+	few := max(1, 12-len(m.holds)/8)
+	choices := [...]choice{
+		{"Begin", few, m.begin}, {"Lend", few / 4, m.lend}, {"Open", few, m.open}, {"Opened", 8, m.opens}, {"Allow", 6, m.allow},
+		{"Disallow", 5, m.disallow}, {"Withdraw", 4, m.withdraw}, {"Took", 8, m.took}, {"Grow", 16, m.grow}, {"Fit", 3, m.fit},
+		{"Shrink", 4, m.shrink}, {"End", 8, m.end}, {"Resize", 0, m.resize},
+	}
+	if resizes && m.rnd.IntN(10) == 0 {
+		choices[12].weight = 2
+	}
+	sum := 0
+	for _, c := range choices {
+		sum += c.weight
+	}
+	at := m.rnd.IntN(sum)
+	for _, c := range choices {
+		if at -= c.weight; at < 0 {
+			m.last = c.name
+			c.do()
+			break
+		}
+	}
+	m.check()
+}
+
+// drain ends everything. Whoever waits gets its turn.
+func (m *modelRoom) drain() {
+	for len(m.holds)+len(m.claims)+len(m.allowed) > 0 {
+		for len(m.claims) > 0 {
+			m.last = "Opened at the end"
+			m.opens()
+			m.check()
+		}
+		for len(m.holds) > 0 {
+			m.last = "End at the end"
+			m.end()
+			m.check()
+		}
+		for len(m.allowed) > 0 {
+			m.last = "Disallow at the end"
+			m.disallow()
+			m.check()
+		}
+	}
+	if load := m.room.Load(); load != (limits.Load{}) {
+		m.fail("everything has ended, and the load is %+v", load)
+	}
+}
+
+// TestRoomAgreesWithTheModel lets sessions with limits of all kinds do whatever they may, in random
+// order, and looks after each step at what is promised, to whom, and who waits.
+func TestRoomAgreesWithTheModel(t *testing.T) {
+	const each = 2000
+	seen := events{}
+	for seed := range max(1, *steps/each) {
+		rnd := rand.New(rand.NewPCG(uint64(seed), 3))
+		soft := limits.Amount{Bytes: 64*kib + upTo(rnd, 32*mib)}
+		if rnd.IntN(3) == 0 {
+			soft.Messages = 64 + upTo(rnd, 1000)
+		}
+		workers := 1 + rnd.IntN(min(40, limits.MostWorkers(soft.Bytes, max(soft.Messages, 64))))
+		p := newPlan(t, soft, rnd.IntN(soft.Bytes/8), workers)
+		m := &modelRoom{rnd: rnd, room: limits.NewRoom(p), plan: p, seen: &seen, last: "nothing"}
+		require.NotPanics(t, func() {
+			m.check()
+			for range each {
+				m.step(seed%3 == 0)
+			}
+			m.drain()
+		}, "session %d", seed)
+	}
+	for _, what := range []string{
+		"begin", "begin, refused", "lend", "lend, refused", "open", "open, refused", "allow", "allow, refused", "withdraw", "withdraw, refused",
+		"grow", "grow, refused", "shrink to its share", "fit", "fit, refused", "resize", "resize, refused", "granted",
+	} {
+		require.Positive(t, seen[what], "%s has never happened", what)
+	}
+	t.Log(seen)
+}

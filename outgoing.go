@@ -1,0 +1,192 @@
+package asterisque
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// outgoing is what counts as outbound in a session, and who waits because that is at its soft limit: by priority, with a share for the lower
+// ones as in the outbox, and among equals in their order. Nothing passes who came before it with the same priority or a higher one.
+//
+// While nobody waits, counting takes no lock. Whoever takes part in waiting sets queued before it looks at the count, and whoever lowers the
+// count looks at queued after that: one of the two sees the other.
+type outgoing struct {
+	*limits.Counter
+	share float64 // of lower priorities; fixed
+
+	queued atomic.Bool // somebody waits; written with mu held
+
+	mu      sync.Mutex
+	waiting *departures // guarded by mu; nil until somebody waits
+}
+
+// departures are those who wait.
+type departures struct {
+	queue priority.Queue[*departure]
+	flows map[priority.Priority]*priority.Flow[*departure] // one for each priority
+	gone  int                                              // of queue, how many have given up
+}
+
+// departure is a message that waits.
+type departure struct {
+	held  int
+	gone  bool   // guarded by the lock of its outgoing, as admitted
+	ready bool   // it is counted
+	leave func() // is called when it is ready, without a lock
+}
+
+// reserve counts a message that holds so many bytes if it may be sent now. Otherwise it returns a place to wait at, and calls leave when
+// the message has been counted.
+func (o *outgoing) reserve(p priority.Priority, held int, leave func()) *departure {
+	if !o.queued.Load() && o.Reserve(held) {
+		return nil
+	}
+	d := &departure{held: held, leave: leave}
+	o.mu.Lock()
+	o.queued.Store(true)
+	if o.waiting == nil {
+		o.waiting = &departures{flows: make(map[priority.Priority]*priority.Flow[*departure])}
+		o.waiting.queue.Guard(o.share)
+	}
+	w := o.waiting
+	f := w.flows[p]
+	if f == nil {
+		f = &priority.Flow[*departure]{Priority: p}
+		w.flows[p] = f
+	}
+	w.queue.Push(f, d, held)
+	ready := o.admitLocked(nil)
+	if d.ready { // which is what it would have been without waiting
+		d.leave = func() {}
+		d = nil
+	}
+	o.mu.Unlock()
+	release(ready)
+	return d
+}
+
+// Remove takes messages that hold so many bytes in all out of the count, and lets others go.
+func (o *outgoing) Remove(messages, bytes int) {
+	o.Counter.Remove(messages, bytes)
+	o.admit()
+}
+
+// admit lets those go for whom there is room.
+func (o *outgoing) admit() {
+	if !o.queued.Load() {
+		return
+	}
+	o.mu.Lock()
+	ready := o.admitLocked(nil)
+	o.mu.Unlock()
+	release(ready)
+}
+
+// admitLocked adds those for whom there is room to ready, and counts them.
+func (o *outgoing) admitLocked(ready []*departure) []*departure {
+	w := o.waiting
+	if w == nil {
+		return ready
+	}
+	for {
+		d, ok := w.queue.PopIf(func(d **departure, _ int) bool { return (*d).gone || o.Reserve((*d).held) })
+		switch {
+		case !ok:
+			o.queued.Store(w.queue.Len() > 0)
+			return ready
+		case d.gone:
+			w.gone--
+		default:
+			d.ready = true
+			ready = append(ready, d)
+		}
+	}
+}
+
+func release(ready []*departure) {
+	for _, d := range ready {
+		d.leave()
+	}
+}
+
+// abandon ends the wait of d, and reports false if it has been counted.
+func (o *outgoing) abandon(d *departure) bool {
+	o.mu.Lock()
+	if d.ready {
+		o.mu.Unlock()
+		return false
+	}
+	d.gone = true
+	w := o.waiting
+	if w.gone++; w.gone > tolerated && w.gone > w.queue.Len()/2 {
+		w.queue.Filter(func(d **departure) bool { return !(*d).gone })
+		w.gone = 0
+	}
+	ready := o.admitLocked(nil) // it may have kept others waiting
+	o.mu.Unlock()
+	release(ready)
+	return true
+}
+
+// waits returns how many messages wait.
+func (o *outgoing) waits() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.waiting == nil {
+		return 0
+	}
+	return o.waiting.queue.Len() - o.waiting.gone
+}
+
+// reserve counts a message that is about to be sent. At the soft limit it waits.
+func (s *Session) reserve(ctx context.Context, p priority.Priority, held uint32) *Abort {
+	if !s.outbound.queued.Load() && s.outbound.Reserve(int(held)) {
+		return nil
+	}
+	if a := s.neverFits(int(held)); a != nil {
+		return a
+	}
+	turn := make(chan struct{})
+	d := s.outbound.reserve(p, int(held), func() { close(turn) })
+	if d == nil {
+		return nil
+	}
+	defer s.waits.begin(s, waitOutbound)()
+	var a *Abort
+	select {
+	case <-turn:
+		return nil
+	case <-ctx.Done():
+		a = neverSent(waitedFor(ctx, "the outbound soft limit of %v: %v have not been given to the wire, because the peer does not read as fast", s.outbound.Limits().Soft, s.outbound.Held()))
+	case <-s.ctx.Done():
+		a = neverSent(s.cause())
+	}
+	if !s.outbound.abandon(d) {
+		s.outbound.Remove(1, int(held))
+	}
+	return a
+}
+
+// neverFits returns an error for a message that is beyond the hard limit by itself.
+func (s *Session) neverFits(held int) *Abort {
+	if !s.outbound.Never(held) {
+		return nil
+	}
+	a := codec.ErrTooLarge.Withf("the message holds %d bytes, and the outbound hard limit is %d: see WithOutboundLimits", held, s.outbound.Limits().Hard.Bytes)
+	a.Ran = codec.NeverSent
+	return a
+}
+
+// count counts a message without waiting.
+func (s *Session) count(held uint32) limits.State {
+	state := s.outbound.Add(int(held))
+	if state == limits.Hard {
+		s.fail(hardLimit(Outbound, s.outbound.Counter))
+	}
+	return state
+}

@@ -1,0 +1,301 @@
+package pipe
+
+import (
+	"runtime"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/limits"
+)
+
+// A Block that does not fit into its window asks. The sender says with an Ask up to which total it would
+// send, and keeps what comes after in its order; the receiver answers with a Credit, or with an Allow when its
+// application waits for that Block: so a large one is taken on arrival, and a reader that sleeps
+// holds no room with it.
+
+// rare is what few pipes have.
+type rare struct {
+	skipped    uint64 // Blocks dropped since the one that was taken last
+	endSkipped uint64 // Blocks dropped between the last one and the peer's end-of-stream
+
+	// Of what this side sends.
+	asks      bool   // an Ask stands, and has not been answered
+	abandoned bool   // the Block that asked was given up
+	asked     uint64 // what the Ask says; 0 until it has departed
+	need      uint64 // the cost of the Block that asks
+	void      int    // Asks that wait to depart and will not be sent
+	grant     uint64 // total of the Allow that has come; 0: none
+
+	// Of what the peer sends.
+	wish      uint64       // total of the peer's Ask that has to be answered; 0: none
+	claim     limits.Claim // in the line for room
+	claimed   bool         // it waits there
+	allowed   uint64       // total of the Allow that was given; 0: none
+	allowDue  bool         // and has to depart
+	used      bool         // a Block has come since
+	debt      int          // what it holds of the room for large Blocks
+	sheltered int          // or elsewhere, because nobody waits for it any more
+
+	left    *leftover // nil unless the call is over
+	garbage runtime.Cleanup
+}
+
+// more returns the rare part of p, which it makes if there is none.
+func (p *Pipe) more() *rare {
+	if p.rare == nil {
+		p.rare = new(rare)
+	}
+	return p.rare
+}
+
+// The sender's side.
+
+// askLocked lets an Ask stand for a Block that costs n, and reports whether it has to be put now.
+func (p *Pipe) askLocked(n uint64) bool {
+	r := p.more()
+	if r.asks || r.grant > 0 {
+		return false
+	}
+	r.asks, r.abandoned, r.asked, r.need = true, false, 0, n
+	return true
+}
+
+// giveUpAsk is called by who has asked and waits no longer.
+func (p *Pipe) giveUpAsk() {
+	p.mu.Lock()
+	r := p.rare
+	back := false
+	switch {
+	case r.grant > 0: // the Allow has come
+		r.grant, back = 0, true
+	case r.asks && r.asked == 0: // the Ask has not left
+		r.asks = false
+		r.void++
+	case r.asks:
+		r.abandoned = true
+	}
+	if p.state&over == 0 {
+		p.credit.set()
+	}
+	p.mu.Unlock()
+	if back {
+		p.port.Ask(true)
+	}
+}
+
+// Asking returns what the Ask that departs says, with sent being the low bits of the cost of what has departed in
+// this direction. ok is false if it is not to be sent. back says that it gives back what was allowed.
+func (e *End) Asking(sent uint32, back bool) (departed, total uint64, ok bool) {
+	p := (*Pipe)(e)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	departed = p.sent - uint64(uint32(p.sent)-sent)
+	r := p.rare
+	switch {
+	case p.state&(over|stoppedThere) != 0:
+		return 0, 0, false
+	case back:
+		return departed, departed, true
+	case r.void > 0:
+		r.void--
+		return 0, 0, false
+	case !r.asks:
+		return 0, 0, false
+	}
+	r.asked = departed + r.need
+	return departed, r.asked, true
+}
+
+// Allow takes the peer's answer to an Ask: the next Block may reach total.
+func (e *End) Allow(total uint64) {
+	p := (*Pipe)(e)
+	p.mu.Lock()
+	r := p.rare
+	if r == nil || !r.asks || r.asked == 0 || total < r.asked || p.state&over != 0 {
+		p.mu.Unlock()
+		return // nobody has asked
+	}
+	back := r.abandoned || p.sent+r.need > total
+	r.asks, r.abandoned = false, false
+	if !back {
+		r.grant = total
+	}
+	p.credit.set()
+	p.mu.Unlock()
+	if back {
+		p.port.Ask(true)
+	}
+}
+
+// The receiver's side.
+
+// Ask takes the peer's question for the next Block, which is to reach total after sent. It reports false if that
+// is not what has arrived.
+func (e *End) Ask(sent, total uint64) bool {
+	p := (*Pipe)(e)
+	p.mu.Lock()
+	if p.state&(over|stoppedHere|endedThere) != 0 || p.granted == Unlimited {
+		p.mu.Unlock()
+		return true
+	}
+	if sent != p.receivedLocked() {
+		p.mu.Unlock()
+		return false
+	}
+	var a after
+	p.forgetWishLocked(&a) // and what was allowed, unless a Block has come since
+	if total > sent && total > p.granted {
+		p.more().wish = total
+		p.answerLocked(&a)
+	}
+	e.unlock(a)
+	return true
+}
+
+// answerLocked answers the peer's Ask if it is time for that.
+func (p *Pipe) answerLocked(a *after) {
+	r := p.rare
+	if r == nil || r.wish == 0 || p.inbox.Len() > 0 || p.state&(over|stoppedHere|endedThere) != 0 {
+		return
+	}
+	room, waits := p.terms.Room, p.waiting > 0 && !p.paused
+	if need := r.wish - p.taken; waits && need > p.hold.Bytes() && need <= p.terms.Largest {
+		a.add(room.Grow(&p.hold, min(max(need, 2*p.hold.Bytes()), p.terms.Largest), p.promisedLocked()))
+	}
+	if p.taken+p.hold.Bytes() >= r.wish {
+		p.raiseLocked(a)
+		return
+	}
+	if !waits || r.claimed || r.allowed > 0 {
+		return
+	}
+	r.claim = limits.Claim{Priority: int8(p.priority), Bytes: int(r.wish - p.taken - p.hold.Bytes()), Granted: p.granting}
+	if r.claimed = !room.Allow(&r.claim); !r.claimed {
+		p.allowLocked(a)
+	}
+}
+
+// allowLocked answers the peer's Ask with what the claim has got.
+func (p *Pipe) allowLocked(a *after) {
+	r := p.rare
+	r.allowed, r.debt, r.wish, r.used = r.wish, r.claim.Bytes, 0, false
+	r.allowDue = true
+	p.announceLocked(a)
+}
+
+// granting is called when the claim has got its room.
+func (p *Pipe) granting() {
+	p.mu.Lock()
+	r := p.rare
+	r.claimed = false
+	var a after
+	if r.wish > 0 && p.waiting > 0 && !p.paused && p.inbox.Len() == 0 && p.taken+p.hold.Bytes()+uint64(r.claim.Bytes) >= r.wish {
+		p.allowLocked(&a)
+	} else {
+		a.add(p.terms.Room.Disallow(r.claim.Bytes))
+		p.answerLocked(&a)
+	}
+	(*End)(p).unlock(a)
+}
+
+// withdrawLocked takes the claim out of the line, if it is there.
+func (p *Pipe) withdrawLocked(a *after) {
+	r := p.rare
+	if !r.claimed {
+		return
+	}
+	waited, claims := p.terms.Room.Withdraw(&r.claim)
+	if waited { // otherwise granting is about to be called
+		r.claimed = false
+	}
+	a.add(claims)
+}
+
+// settleLocked is called when a Block for which room was set aside has been taken.
+func (p *Pipe) settleLocked(a *after) {
+	if r := p.rare; r != nil && r.allowed > 0 && r.used {
+		p.disallowLocked(a)
+	}
+}
+
+// disallowLocked gives back the room of an Allow.
+func (p *Pipe) disallowLocked(a *after) {
+	r := p.rare
+	a.add(p.terms.Room.Disallow(r.debt))
+	a.shelter += r.sheltered
+	r.allowed, r.allowDue, r.used, r.debt, r.sheltered = 0, false, false, 0, 0
+}
+
+// forgetWishLocked forgets the peer's Ask, and takes back what was allowed, unless its Block waits in the inbox.
+func (p *Pipe) forgetWishLocked(a *after) {
+	r := p.rare
+	if r == nil {
+		return
+	}
+	r.wish = 0
+	p.withdrawLocked(a)
+	if r.allowed > 0 && (!r.used || p.state&(over|stoppedHere) != 0) {
+		p.disallowLocked(a)
+	}
+}
+
+// errNoShelter ends a call whose application has asked for a Block, does not wait for it any more, and has no other
+// place for it.
+var errNoShelter = codec.ErrStalled.Withf("the application gave up waiting for a Block that had been asked for, and nothing else has room for it: receive without a deadline, or lower the number of streams")
+
+// leave is called by a receiver that waits no longer, because of its context. A Block that was allowed for it
+// must not hold up those of other pipes.
+func (p *Pipe) leave() {
+	p.mu.Lock()
+	p.waiting--
+	var a after
+	r := p.rare
+	if p.waiting > 0 || r == nil || p.granted == Unlimited || p.state&over != 0 {
+		p.mu.Unlock()
+		return
+	}
+	p.withdrawLocked(&a)
+	switch {
+	case r.allowed == 0 || r.debt == 0:
+	case r.allowDue: // the peer has not been told
+		wish := r.allowed
+		p.disallowLocked(&a)
+		r.wish = wish
+	case p.terms.Room.Fit(&p.hold, p.hold.Bytes()+uint64(r.debt)):
+		a.add(p.terms.Room.Disallow(r.debt))
+		if r.debt = 0; !r.used {
+			r.allowed = 0
+			p.raiseLocked(&a)
+		}
+	case p.port.Shelter(r.debt):
+		a.add(p.terms.Room.Disallow(r.debt))
+		r.sheltered, r.debt = r.debt, 0
+	default:
+		a.abort = true
+	}
+	(*End)(p).unlock(a)
+}
+
+// Controls hands what the pipe, whose id is given, has to tell its peer to put, when that departs.
+func (e *End) Controls(id uint64, put func(codec.Control)) {
+	p := (*Pipe)(e)
+	p.mu.Lock()
+	credit, allow := p.creditDue, p.rare != nil && p.rare.allowDue
+	granted := p.granted
+	var allowed uint64
+	p.creditDue, p.announced = false, false
+	if allow {
+		allowed = p.rare.allowed
+		p.rare.allowDue = false
+	}
+	done := p.state&(over|stoppedHere|endedThere) != 0
+	p.mu.Unlock()
+	if done {
+		return
+	}
+	if credit {
+		put(codec.Credit{Pipe: id, Limit: granted})
+	}
+	if allow {
+		put(codec.Allow{Pipe: id, Total: allowed})
+	}
+}

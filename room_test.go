@@ -1,0 +1,163 @@
+package asterisque_test
+
+import (
+	"context"
+	"io"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/roomtest"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/wire"
+	_ "github.com/asterisque-go/asterisque/wire/smuxwire" // smux://
+)
+
+func TestHonestProgramsNeverStandStillOverTCP(t *testing.T) {
+	extent := roomtest.Usual
+	if raceDetector {
+		extent = roomtest.Brief
+	}
+	roomtest.Run(t, roomtest.URL("tcp://127.0.0.1:0"), orSoak(extent))
+}
+
+// orSoak returns how much of the scenarios is run.
+func orSoak(e roomtest.Extent) roomtest.Extent {
+	if *soak {
+		return roomtest.Soak
+	}
+	return e
+}
+
+func TestHonestProgramsNeverStandStill(t *testing.T) {
+	for name, wires := range map[string]roomtest.Kind{
+		"over net.Pipe": roomtest.NetPipe,
+		"over TLS":      roomtest.URL("tls://127.0.0.1:0"),
+		"over smux":     roomtest.URL("smux://127.0.0.1:0"),
+		"in memory":     roomtest.URL("mem://room"),
+	} {
+		t.Run(name, func(t *testing.T) { roomtest.Run(t, wires, orSoak(roomtest.Brief)) })
+	}
+}
+
+func TestHonestProgramsNeverStandStillWhileTheirWiresAreCut(t *testing.T) {
+	if !*soak {
+		t.Skip("takes minutes: see -soak")
+	}
+	for name, wires := range map[string]roomtest.Kind{
+		"TCP":      roomtest.Proxied,
+		"net.Pipe": roomtest.NetPipe,
+		"TLS":      roomtest.URL("tls://127.0.0.1:0"),
+		"smux":     roomtest.URL("smux://127.0.0.1:0"),
+	} {
+		t.Run(name, func(t *testing.T) { roomtest.RunCut(t, wires, roomtest.Soak) })
+	}
+}
+
+// TestAStreamOfOneBlockEachWayNeedsNoCredit loses all that grants room to the pipe, in both directions.
+func TestAStreamOfOneBlockEachWayNeedsNoCredit(t *testing.T) {
+	for name, c := range map[string]struct {
+		size int
+		opts []asterisque.Option
+	}{
+		"3 KiB":                   {3 << 10, nil},
+		"16 KiB, with 64 workers": {16 << 10, []asterisque.Option{asterisque.WithWorkers(64)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			svc := asterisque.NewService()
+			svc.Handle(1, "mirror", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+				b, err := p.Recv(ctx)
+				if err == nil {
+					err = p.Send(ctx, b.Payload)
+				}
+				return nil, err
+			})
+			here := asterisque.NewNode(c.opts...)
+			there := asterisque.NewNode(append(c.opts, asterisque.WithService(svc))...)
+			t.Cleanup(func() { here.Close(); there.Close() })
+			a, b := wire.Pipe()
+			mean := &withoutGrants{Wire: a}
+			dialled, _ := pairOver(t, mean, b, here, there)
+			ctx, cancel := context.WithTimeout(background, 20*time.Second)
+			defer cancel()
+			p, err := dialled.Open(ctx, 1, nil)
+			require.NoError(t, err)
+			require.NoError(t, p.Send(ctx, make([]byte, c.size)))
+			require.NoError(t, p.CloseSend())
+			got, err := p.Recv(ctx)
+			require.NoError(t, err)
+			require.Len(t, got.Payload, c.size)
+			_, err = p.Recv(ctx)
+			require.Equal(t, io.EOF, err)
+			_, err = p.Result(ctx)
+			require.NoError(t, err)
+			require.Empty(t, mean.asked(), "nobody has to ask for room")
+			require.Equal(t, 2, mean.blocks, "both have passed here")
+		})
+	}
+}
+
+// withoutGrants is a Wire that loses the Controls which let a pipe send more, and notes those that ask for them.
+type withoutGrants struct {
+	wire.Wire
+	mu     sync.Mutex
+	asks   [][]byte // guarded by mu
+	blocks int      // guarded by mu; with a payload
+}
+
+const (
+	creditCode = 4 // with null for the pipe it is for Opens
+	askCode    = 9
+	allowCode  = 10
+)
+
+func (w *withoutGrants) ReadFrame(limit int) ([]byte, error) {
+	for {
+		f, err := w.Wire.ReadFrame(limit)
+		if err != nil || w.passes(f) {
+			return f, err
+		}
+	}
+}
+
+func (w *withoutGrants) WriteFrames(frames [][]byte) error {
+	var pass [][]byte
+	for _, f := range frames {
+		if w.passes(f) {
+			pass = append(pass, f)
+		}
+	}
+	return w.Wire.WriteFrames(pass)
+}
+
+// passes reports whether a frame is let through.
+func (w *withoutGrants) passes(f []byte) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if b, err := codec.ParseBlock(f); err == nil && !b.End {
+		w.blocks++
+	}
+	if kind, err := codec.TypeOf(f); err != nil || kind != codec.ControlType || len(f) < 4 {
+		return true
+	}
+	const null = 0xf6
+	switch code, first := f[2], f[3]; code { // an array, the type, the code, the pipe
+	case askCode:
+		w.asks = append(w.asks, append([]byte(nil), f...))
+		return true
+	case creditCode:
+		return first == null
+	default:
+		return code != allowCode
+	}
+}
+
+func (w *withoutGrants) asked() [][]byte {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.asks
+}

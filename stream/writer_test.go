@@ -1,0 +1,100 @@
+package stream_test
+
+import (
+	"context"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/stream"
+)
+
+// port is a session that remembers how large the Blocks were, and how often a pipe has asked.
+type port struct {
+	blocks []int
+	bytes  int
+	asks   int
+}
+
+func (p *port) Send(_ context.Context, b pipe.Outgoing) error {
+	p.blocks = append(p.blocks, len(b.Payload))
+	p.bytes += len(b.Payload)
+	return nil
+}
+func (p *port) Post(pipe.Outgoing) (limits.State, error) { return limits.Ready, nil }
+func (p *port) Thin(*pipe.Outgoing) bool                 { return false }
+func (p *port) CloseSend() error                         { return nil }
+func (p *port) MaxBlock() int                            { return 1 << 20 }
+func (p *port) Stop()                                    {}
+func (p *port) Shelter(int) bool                         { return false }
+func (p *port) Announce()                                {}
+func (p *port) Close([]byte, *codec.Abort)               {}
+func (p *port) Ask(bool)                                 { p.asks++ }
+
+// narrow returns a pipe whose peer grants credit up to limit, and more than early only if it is asked.
+func narrow(early, limit uint64) (*pipe.Pipe, *port) {
+	p, to := new(pipe.Pipe), new(port)
+	p.Init(pipe.Config{Port: to, SendLimit: limit, Granted: pipe.Unlimited,
+		Terms: &pipe.Terms{PeerOverhead: 512, PeerEarly: early}})
+	return p, to
+}
+
+func TestAWriterSendsWhatFitsAndNeverAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, to := narrow(2048, 5000)
+		w := stream.NewWriter(p)
+		w.SetWriteDeadline(time.Now().Add(time.Second))
+		n, err := w.Write(make([]byte, 100_000))
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		require.Equal(t, []int{4488}, to.blocks, "the whole window")
+		require.Equal(t, 4488, n)
+
+		w.SetWriteDeadline(time.Time{})
+		written := make(chan error)
+		go func() {
+			_, err := w.Write(make([]byte, 3000))
+			written <- err
+		}()
+		synctest.Wait()
+		(*pipe.End)(p).Credit(5000 + 2047)
+		synctest.Wait()
+		require.Len(t, to.blocks, 1, "less than comes by itself is not worth a Block")
+		(*pipe.End)(p).Credit(5000 + 2048)
+		require.NoError(t, <-written, "it is kept")
+		go func() { written <- w.Flush() }()
+		synctest.Wait()
+		require.Equal(t, []int{4488, 1536}, to.blocks)
+		(*pipe.End)(p).Credit(1 << 20)
+		require.NoError(t, <-written)
+		require.Equal(t, []int{4488, 1536, 1464}, to.blocks)
+		require.Zero(t, to.asks)
+	})
+}
+
+func TestAWriterAsksAPeerThatKeepsNothingReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, to := narrow(0, 0)
+		end := (*pipe.End)(p)
+		written := make(chan error)
+		go func() {
+			_, err := stream.NewWriterSize(p, 1000).Write(make([]byte, 2000))
+			written <- err
+		}()
+		for i := range 2 {
+			synctest.Wait()
+			require.Len(t, to.blocks, i)
+			require.Equal(t, i+1, to.asks)
+			_, total, ok := end.Asking(uint32(i)*1512, false)
+			require.True(t, ok)
+			end.Allow(total)
+		}
+		require.NoError(t, <-written)
+		require.Equal(t, []int{1000, 1000}, to.blocks, "and no empty ones")
+	})
+}
