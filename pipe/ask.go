@@ -162,7 +162,7 @@ func (p *Pipe) answerLocked(a *after) {
 		a.add(room.Grow(&p.hold, min(max(need, 2*p.hold.Bytes()), p.terms.Largest), p.promisedLocked()))
 	}
 	if p.taken+p.hold.Bytes() >= r.wish {
-		p.raiseLocked(a)
+		p.raiseLocked(r.wish, a)
 		return
 	}
 	if !waits || r.claimed || r.allowed > 0 {
@@ -172,6 +172,14 @@ func (p *Pipe) answerLocked(a *after) {
 	if r.claimed = !room.Allow(&r.claim); !r.claimed {
 		p.allowLocked(a)
 	}
+}
+
+// wished returns the total of the peer's Ask, or 0 if none stands.
+func (p *Pipe) wished() uint64 {
+	if p.rare == nil {
+		return 0
+	}
+	return p.rare.wish
 }
 
 // allowLocked answers the peer's Ask with what the claim has got.
@@ -263,8 +271,8 @@ func (p *Pipe) leave() {
 	case p.terms.Room.Fit(&p.hold, p.hold.Bytes()+uint64(r.debt)):
 		a.add(p.terms.Room.Disallow(r.debt))
 		if r.debt = 0; !r.used {
+			p.raiseLocked(r.allowed, &a)
 			r.allowed = 0
-			p.raiseLocked(&a)
 		}
 	case p.port.Shelter(r.debt):
 		a.add(p.terms.Room.Disallow(r.debt))

@@ -102,7 +102,8 @@ type Pipe struct {
 	usedUp    bool              // the peer has to wait for a larger window
 	creditDue bool              // the peer has to be told what is granted
 	announced bool              // the port was told that there is something to tell
-	waiting   uint32            // receivers that wait
+	waiting   uint16            // receivers that wait
+	largest   uint32            // cost of the largest Block that has arrived
 	hold      limits.Hold       // of the room for what arrives
 	inbox     fifo.Queue[Block] // arrived and not yet taken
 	inboxed   int               // bytes of payload in inbox

@@ -59,6 +59,7 @@ func (p *Pipe) arriveLocked(payload int) bool {
 		return false
 	}
 	p.usedUp = p.usedUp || limit-after < max(cost, p.terms.Early)
+	p.largest = max(p.largest, uint32(min(cost, math.MaxUint32)))
 	return true
 }
 
@@ -82,14 +83,21 @@ func (e *End) BeginHandler(h limits.Hold) {
 		a.add(p.terms.Room.End(&h))
 	} else {
 		p.hold = h
-		p.raiseLocked(&a)
+		p.raiseLocked(0, &a)
 	}
 	e.unlock(a)
 }
 
-// raiseLocked grants all that the window holds.
-func (p *Pipe) raiseLocked(a *after) {
-	total := p.taken + p.hold.Bytes()
+// raiseLocked grants what the window holds: all of it or, where it has place for some of the largest Blocks that come, what
+// these cost, but least at least, if it is not 0. A sender that fills what it is granted would send a small Block behind
+// the large ones.
+func (p *Pipe) raiseLocked(least uint64, a *after) {
+	received, total := p.receivedLocked(), p.taken+p.hold.Bytes()
+	if rest := max(p.terms.Early, 1) - 1; p.largest > 0 && total > received+rest {
+		if whole := (total - received - rest) / uint64(p.largest); whole > 0 {
+			total = max(received+rest+whole*uint64(p.largest), min(least, total))
+		}
+	}
 	if total <= p.granted {
 		return
 	}
@@ -147,7 +155,7 @@ func (p *Pipe) takenLocked(cost uint64, a *after) {
 	}
 	a.add(room.Grow(&p.hold, want, left))
 	if due {
-		p.raiseLocked(a)
+		p.raiseLocked(p.wished(), a)
 	}
 	p.answerLocked(a)
 }
