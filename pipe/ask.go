@@ -18,12 +18,16 @@ type rare struct {
 	endSkipped uint64 // Blocks dropped between the last one and the peer's end-of-stream
 
 	// Of what this side sends.
-	asks      bool   // an Ask stands, and has not been answered
-	abandoned bool   // the Block that asked was given up
-	asked     uint64 // what the Ask says; 0 until it has departed
-	need      uint64 // the cost of the Block that asks
-	void      int    // Asks that wait to depart and will not be sent
-	grant     uint64 // total of the Allow that has come; 0: none
+	asker  bool   // a sender is about to ask, waits for the answer or has got it, and others wait behind it
+	asks   bool   // its Ask has to depart, or one stands
+	need   uint64 // the cost of the asker's Block
+	asked  uint64 // total of the Ask that stands; 0: none
+	since  uint64 // and what had been sent before it
+	grant  uint64 // total of the Allow that has come for the asker; 0: none
+	spent  bool   // an Allow was used by a Block that has not been dropped, as far as is known, and no Ask has departed since
+	back   bool   // an Allow has to be given back
+	places int    // for Asks, in the order of the pipe, that have not been reached
+	answer signal // to the asker
 
 	// Of what the peer sends.
 	wish      uint64       // total of the peer's Ask that has to be answered; 0: none
@@ -47,62 +51,93 @@ func (p *Pipe) more() *rare {
 	return p.rare
 }
 
-// The sender's side.
+// The sender's side. Among several senders one asks; the others wait behind it, even if their Blocks would fit. What
+// an Ask says is known only when its place is reached, and the last place speaks for all before it: it asks, or it gives back what was
+// allowed and is not used, or nothing is left to be said.
 
-// askLocked lets an Ask stand for a Block that costs n, and reports whether it has to be put now.
-func (p *Pipe) askLocked(n uint64) bool {
+// becomeAskerLocked lets a sender ask whose Block costs n, unless there is one who does.
+func (p *Pipe) becomeAskerLocked(n uint64) bool {
 	r := p.more()
-	if r.asks || r.grant > 0 {
+	if r.asker {
 		return false
 	}
-	r.asks, r.abandoned, r.asked, r.need = true, false, 0, n
+	r.asker, r.need = true, n
 	return true
 }
 
-// giveUpAsk is called by who has asked and waits no longer.
+// askLocked reports whether a place for an Ask of the asker has to be taken now. It is behind all Blocks that are counted as sent:
+// otherwise it would take back what one of them was allowed, or what it is allowed itself would be for one of them.
+func (p *Pipe) askLocked() bool {
+	r := p.rare
+	if r.asks || r.grant > 0 {
+		return false
+	}
+	if p.underWay.Or(asksNext)&^asksNext > 0 {
+		return false // the last of them wakes the asker
+	}
+	p.underWay.And(^uint32(asksNext))
+	r.asks = true
+	r.places++
+	return true
+}
+
+// goLocked is for the Block of the asker, which is sent now.
+func (r *rare) goLocked() {
+	r.asker = false
+	r.asks = r.asked > 0 // one that has departed stands
+	if r.grant > 0 {     // an Allow is for the next Block, whatever that costs
+		r.grant, r.spent = 0, true
+	}
+}
+
+// giveBackLocked lets an Allow be given back, for which a place has to be taken now: it returns true.
+func (r *rare) giveBackLocked() bool {
+	r.spent, r.back = false, true
+	r.places++
+	return true
+}
+
+// giveUpAsk is called by the asker if it does not send.
 func (p *Pipe) giveUpAsk() {
 	p.mu.Lock()
 	r := p.rare
-	back := false
-	switch {
-	case r.grant > 0: // the Allow has come
-		r.grant, back = 0, true
-	case r.asks && r.asked == 0: // the Ask has not left
-		r.asks = false
-		r.void++
-	case r.asks:
-		r.abandoned = true
-	}
-	if p.state&over == 0 {
-		p.credit.set()
-	}
+	r.asker, r.asks = false, r.asked > 0 // an Ask that has departed stands
+	back := r.grant > 0 && r.giveBackLocked()
+	r.grant = 0
+	p.wakeLocked()
 	p.mu.Unlock()
 	if back {
 		p.port.Ask(true)
 	}
 }
 
-// Asking returns what the Ask that departs says, with sent being the low bits of the cost of what has departed in
-// this direction. ok is false if it is not to be sent. back says that it gives back what was allowed.
-func (e *End) Asking(sent uint32, back bool) (departed, total uint64, ok bool) {
+// Asking returns what the Ask says whose place is reached, with sent being the low bits of the cost of what has departed in
+// this direction. ok is false if it is not to be sent.
+func (e *End) Asking(sent uint32, _ bool) (departed, total uint64, ok bool) {
 	p := (*Pipe)(e)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	departed = p.sent - uint64(uint32(p.sent)-sent)
 	r := p.rare
-	switch {
-	case p.state&(over|stoppedThere) != 0:
-		return 0, 0, false
-	case back:
-		return departed, departed, true
-	case r.void > 0:
-		r.void--
-		return 0, 0, false
-	case !r.asks:
+	r.places--
+	if r.places > 0 || p.state&(over|stoppedThere) != 0 {
 		return 0, 0, false
 	}
-	r.asked = departed + r.need
-	return departed, r.asked, true
+	departed = p.sent - uint64(uint32(p.sent)-sent)
+	total = departed
+	switch {
+	case r.asks && r.asked == 0 && departed+r.need > p.limit:
+		total += r.need
+		r.asked, r.since = total, departed
+	case r.asks && r.asked == 0: // a Block was dropped that is still counted: the asker is about to go on without an Ask
+		r.asks = false
+		fallthrough
+	default:
+		if !r.back {
+			return 0, 0, false
+		}
+	}
+	r.back, r.spent = false, false // an Ask gives back as well
+	return departed, total, true
 }
 
 // Allow takes the peer's answer to an Ask: the next Block may reach total.
@@ -110,16 +145,18 @@ func (e *End) Allow(total uint64) {
 	p := (*Pipe)(e)
 	p.mu.Lock()
 	r := p.rare
-	if r == nil || !r.asks || r.asked == 0 || total < r.asked || p.state&over != 0 {
+	if r == nil || r.asked == 0 || total < r.asked || p.state&over != 0 {
 		p.mu.Unlock()
 		return // nobody has asked
 	}
-	back := r.abandoned || p.sent+r.need > total
-	r.asks, r.abandoned = false, false
-	if !back {
+	r.asks, r.asked = false, 0
+	back := false
+	if r.asker && p.sent == r.since && p.sent+r.need <= total {
 		r.grant = total
+	} else {
+		back = r.giveBackLocked()
 	}
-	p.credit.set()
+	p.wakeLocked()
 	p.mu.Unlock()
 	if back {
 		p.port.Ask(true)

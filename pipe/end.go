@@ -88,7 +88,7 @@ func (e *End) Stop() {
 	defer p.mu.Unlock()
 	if s, ok := p.state.next(recvStop); ok {
 		p.state = s
-		p.credit.set() // who waits to send learns it
+		p.wakeLocked() // who waits to send learns it
 	}
 }
 
@@ -101,12 +101,10 @@ func (e *End) Credit(total uint64) {
 		return
 	}
 	p.limit = total
-	if r := p.rare; r != nil && r.asks && r.asked > 0 && total >= r.asked {
-		r.asks = false // which answers it
+	if r := p.rare; r != nil && r.asked > 0 && total >= r.asked {
+		r.asks, r.asked = false, 0 // which answers it
 	}
-	if p.state&over == 0 {
-		p.credit.set()
-	}
+	p.wakeLocked()
 }
 
 // Closed takes the peer's Close: success with result, which belongs to the pipe from now on, or abort. It reports false if the pipe was over.

@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/fifo"
@@ -103,6 +104,7 @@ type Pipe struct {
 	creditDue bool              // the peer has to be told what is granted
 	announced bool              // the port was told that there is something to tell
 	waiting   uint16            // receivers that wait
+	underWay  atomic.Uint32     // Blocks that are counted as sent and have not reached the port; see asksNext
 	largest   uint32            // cost of the largest Block that has arrived
 	hold      limits.Hold       // of the room for what arrives
 	inbox     fifo.Queue[Block] // arrived and not yet taken
@@ -219,6 +221,9 @@ func (p *Pipe) finishLocked(e event, result []byte, abort *codec.Abort, a *after
 	}
 	p.arrived.end()
 	p.credit.end()
+	if p.rare != nil {
+		p.rare.answer.end()
+	}
 	p.finished.end()
 	return true
 }

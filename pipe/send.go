@@ -2,7 +2,6 @@ package pipe
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 
@@ -28,8 +27,10 @@ func (p *Pipe) send(ctx context.Context, b Outgoing) error {
 	}
 	if err := p.port.Send(ctx, b); err != nil {
 		p.giveBack(n)
+		p.landed()
 		return p.sendError(err)
 	}
+	p.landed()
 	return nil
 }
 
@@ -65,9 +66,10 @@ func (p *Pipe) Post(payload []byte, opts ...SendOption) (limits.State, error) {
 	s, err := p.port.Post(p.outgoing(payload, opts))
 	if err != nil {
 		p.giveBack(n)
-		return s, p.sendError(err)
+		err = p.sendError(err)
 	}
-	return s, nil
+	p.landed()
+	return s, err
 }
 
 // CloseSend ends this side's Blocks: the peer's Recv returns io.EOF after the last of them. It does not wait.
@@ -79,7 +81,7 @@ func (p *Pipe) CloseSend() error {
 		return p.refusalLocked()
 	}
 	p.state = s
-	p.credit.set() // who waits to send learns that it is too late
+	p.wakeLocked() // who waits to send learns that it is too late
 	p.mu.Unlock()
 	return p.sendError(p.port.CloseSend())
 }
@@ -89,13 +91,17 @@ func (p *Pipe) CloseSend() error {
 // admits without asking, in bytes. The errors are those of Send.
 func (p *Pipe) AwaitCredit(ctx context.Context) (fits int, err error) {
 	least := p.terms.PeerEarly
-	err = p.await(ctx, func() error {
-		err := p.fitsLocked(least)
-		if err == nil {
+	err = p.await(ctx, func() (wait *signal, ask bool, err error) {
+		switch err := p.fitsLocked(least); err {
+		case nil:
 			fits = p.roomLocked()
 			p.credit.set() // nothing was used up: others who wait may go on too
+			return nil, false, nil
+		case errNoCredit:
+			return &p.credit, false, nil
+		default:
+			return nil, false, err
 		}
-		return err
 	})
 	return fits, err
 }
@@ -108,105 +114,114 @@ func (p *Pipe) roomLocked() int {
 	return 0
 }
 
-// reserve waits until a Block that costs n may be sent, and counts it as sent. One that costs more than comes by itself asks.
+// reserve waits until a Block that costs n may be sent, and counts it as sent. One that costs more than comes by itself asks,
+// and then others wait behind it.
 func (p *Pipe) reserve(ctx context.Context, n uint64) error {
 	asking := false
-	err := p.await(ctx, func() error {
-		err := p.admitLocked(n, asking)
-		if err == errNoCredit && !asking && n > p.terms.PeerEarly && p.askLocked(n) {
-			asking = true
-			return errAsk
+	err := p.await(ctx, func() (wait *signal, ask bool, err error) {
+		err = p.admitLocked(n, asking)
+		if err != errNoCredit {
+			asking = asking && err != nil
+			return nil, false, err
 		}
-		if asking && err == errNoCredit && !p.rare.asks && p.rare.grant == 0 { // the answer was used up by others
-			p.askLocked(n)
-			return errAsk
+		asking = asking || n > p.terms.PeerEarly && p.becomeAskerLocked(n)
+		if asking {
+			return &p.rare.answer, p.askLocked(), nil
 		}
-		return err
+		return &p.credit, false, nil
 	})
-	if asking && err != nil {
+	if asking {
 		p.giveUpAsk()
 	}
 	return err
 }
 
-// errAsk is what the condition of await returns for an Ask to be put.
-var errAsk = errors.New("pipe: ask")
-
-// await waits until condition, which is called with the lock held, returns anything but errNoCredit.
-func (p *Pipe) await(ctx context.Context, condition func() error) error {
+// await waits until attempt, which is called with the lock held, returns nothing to wait for. ask says that a place for an Ask has to be
+// taken.
+func (p *Pipe) await(ctx context.Context, attempt func() (wait *signal, ask bool, err error)) error {
 	for {
 		p.mu.Lock()
-		err := condition()
-		if err != errNoCredit && err != errAsk {
+		s, ask, err := attempt()
+		if s == nil {
 			p.mu.Unlock()
 			return err
 		}
-		wait := p.credit.wait()
+		wait := s.wait()
 		p.mu.Unlock()
-		if err == errAsk {
+		if ask {
 			p.port.Ask(false)
 		}
 		select {
 		case <-wait:
 		case <-ctx.Done():
-			return p.late(ctx)
+			return p.late(ctx, s)
 		}
 	}
 }
 
-// late returns the error of a wait for credit that ctx has ended, which says what it was for.
-func (p *Pipe) late(ctx context.Context) error {
+// late returns the error of a wait for s that ctx has ended, which says what it was for.
+func (p *Pipe) late(ctx context.Context, s *signal) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.state&over == 0 {
-		p.credit.set() // a signal that came at the same moment is another's
+	if s == &p.credit && p.state&over == 0 {
+		s.set() // a signal that came at the same moment is another's
 	}
 	a := *codec.AbortOf(ctx.Err())
 	a.Message = fmt.Sprintf("%s, waiting for the window of the pipe: the peer's application has to take more, %d bytes of %d are used", a.Message, p.sent, p.limit)
 	return &a
 }
 
+// wakeLocked wakes who is the next that may send.
+func (p *Pipe) wakeLocked() {
+	switch {
+	case p.state&over != 0: // everybody is awake
+	case p.rare != nil && p.rare.asker:
+		p.rare.answer.set()
+	default:
+		p.credit.set()
+	}
+}
+
 var errNoCredit = codec.ErrOverloaded.Withf("the window of the pipe is used up: the peer has not taken earlier Blocks yet")
 
-// admitLocked counts a Block that costs n as sent if it may be sent now. asking says that it has asked; others then wait behind it.
+// admitLocked counts a Block that costs n as sent if it may be sent now: it is on its way to the port then, until landed. asking says
+// that it is the asker's; others wait behind it.
 func (p *Pipe) admitLocked(n uint64, asking bool) error {
 	if err := p.fitsLocked(0); err != nil && err != errNoCredit {
 		return err
 	}
 	r := p.rare
 	switch {
-	case r != nil && !asking && (r.asks && !r.abandoned || r.grant > 0):
-		if r.grant > 0 {
-			p.credit.set() // the signal was meant for who has asked
-		}
+	case r != nil && r.asker && !asking:
 		return errNoCredit
-	case p.sent+n <= p.limit || p.limit == Unlimited:
-	case r != nil && asking && p.sent+n <= r.grant:
-		p.limit = p.sent + n
+	case p.limit == Unlimited || p.sent+n <= p.limit:
+	case asking && p.sent+n <= r.grant:
 	default:
 		return errNoCredit
 	}
 	if asking {
-		if r.asks { // a Credit was faster than the answer
-			r.abandonLocked()
-		}
-		r.grant = 0
+		r.goLocked()
 	}
 	p.sent += n
-	if p.sent < p.limit {
+	p.underWay.Add(1)
+	if asking || p.sent < p.limit {
 		p.credit.set() // others who wait may go on too
 	}
 	return nil
 }
 
-// abandonLocked is for an Ask whose Block goes without the answer.
-func (r *rare) abandonLocked() {
-	if r.asked == 0 {
-		r.asks = false
-		r.void++
-	} else {
-		r.abandoned = true
+// asksNext is set in underWay for an asker who waits until nothing is.
+const asksNext = 1 << 31
+
+// landed is called when a Block that was admitted has reached the port, or was refused by it.
+func (p *Pipe) landed() {
+	if p.underWay.Add(^uint32(0)) != asksNext {
+		return
 	}
+	p.mu.Lock()
+	p.underWay.And(^uint32(asksNext))
+	p.wakeLocked()
+	p.mu.Unlock()
 }
 
 // fitsLocked returns nil if a Block that costs n fits into the window, errNoCredit if it does not, and why if none may be sent.
@@ -226,10 +241,12 @@ func (p *Pipe) fitsLocked(n uint64) error {
 // giveBack takes back what admitLocked counted, for a Block that was not sent.
 func (p *Pipe) giveBack(n uint64) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.sent -= n
-	if p.state&over == 0 {
-		p.credit.set()
+	back := p.rare != nil && p.rare.spent && p.rare.giveBackLocked()
+	p.wakeLocked()
+	p.mu.Unlock()
+	if back {
+		p.port.Ask(true)
 	}
 }
 
