@@ -202,10 +202,11 @@ func (p *Pipe) answerLocked(a *after) {
 		p.raiseLocked(r.wish, a)
 		return
 	}
-	if !waits || r.claimed || r.allowed > 0 {
+	bytes := r.wish - p.taken - p.hold.Bytes()
+	if !waits || r.claimed || r.allowed > 0 || bytes > uint64(room.Plan().Large) { // which is more than there ever will be
 		return
 	}
-	r.claim = limits.Claim{Priority: int8(p.priority), Bytes: int(r.wish - p.taken - p.hold.Bytes()), Granted: p.granting}
+	r.claim = limits.Claim{Priority: int8(p.priority), Bytes: int(bytes), Granted: p.granting}
 	if r.claimed = !room.Allow(&r.claim); !r.claimed {
 		p.allowLocked(a)
 	}
