@@ -263,12 +263,27 @@ func (p *Pipe) settleLocked(a *after) {
 	}
 }
 
-// disallowLocked gives back the room of an Allow.
+// disallowLocked takes an Allow back, and its room.
 func (p *Pipe) disallowLocked(a *after) {
+	r := p.rare
+	p.vacateLocked(a)
+	r.allowed, r.allowDue, r.used = 0, false, false
+}
+
+// recallLocked takes back an Allow that has not departed: the peer's Ask stands.
+func (p *Pipe) recallLocked(a *after) {
+	r := p.rare
+	wish := r.allowed
+	p.disallowLocked(a)
+	r.wish = wish
+}
+
+// vacateLocked gives back the room of an Allow.
+func (p *Pipe) vacateLocked(a *after) {
 	r := p.rare
 	a.add(p.terms.Room.Disallow(r.debt))
 	a.shelter += r.sheltered
-	r.allowed, r.allowDue, r.used, r.debt, r.sheltered = 0, false, false, 0, 0
+	r.debt, r.sheltered = 0, 0
 }
 
 // forgetWishLocked forgets the peer's Ask, and takes back what was allowed, unless its Block waits in the inbox.
@@ -279,7 +294,11 @@ func (p *Pipe) forgetWishLocked(a *after) {
 	}
 	r.wish = 0
 	p.withdrawLocked(a)
-	if r.allowed > 0 && (!r.used || p.state&(over|stoppedHere) != 0) {
+	switch {
+	case r.allowed == 0:
+	case p.state&(over|stoppedHere) == stoppedHere: // what was allowed may come, and needs no room
+		p.vacateLocked(a)
+	case !r.used || p.inbox.Len() == 0 || p.state&over != 0:
 		p.disallowLocked(a)
 	}
 }
@@ -291,34 +310,52 @@ var errNoShelter = codec.ErrStalled.Withf("the application gave up waiting for a
 // leave is called by a receiver that waits no longer, because of its context. A Block that was allowed for it
 // must not hold up those of other pipes.
 func (p *Pipe) leave() {
+	var a after
 	p.mu.Lock()
 	p.waiting--
-	var a after
-	r := p.rare
-	if p.waiting > 0 || r == nil || p.granted == Unlimited || p.state&over != 0 {
-		p.mu.Unlock()
+	homeless := p.moveLocked(&a)
+	(*End)(p).unlock(a)
+	if homeless == 0 {
 		return
 	}
-	p.withdrawLocked(&a)
-	switch {
-	case r.allowed == 0 || r.debt == 0:
-	case r.allowDue: // the peer has not been told
-		wish := r.allowed
-		p.disallowLocked(&a)
-		r.wish = wish
-	case p.terms.Room.Fit(&p.hold, p.hold.Bytes()+uint64(r.debt)):
-		a.add(p.terms.Room.Disallow(r.debt))
-		if r.debt = 0; !r.used {
-			p.raiseLocked(r.allowed, &a)
-			r.allowed = 0
+	sheltered := p.port.Shelter(homeless)
+	a = after{}
+	p.mu.Lock()
+	switch r := p.rare; {
+	case p.waiting > 0 || r.debt != homeless || p.state&over != 0: // it needs none any more
+		if sheltered {
+			a.shelter = homeless
 		}
-	case p.port.Shelter(r.debt):
+	case sheltered:
 		a.add(p.terms.Room.Disallow(r.debt))
 		r.sheltered, r.debt = r.debt, 0
 	default:
 		a.abort = true
 	}
 	(*End)(p).unlock(a)
+}
+
+// moveLocked moves what was allowed to spare room if nobody waits for it any more. It returns the bytes for which there is none.
+func (p *Pipe) moveLocked(a *after) (homeless int) {
+	r := p.rare
+	if p.waiting > 0 || r == nil || p.granted == Unlimited || p.state&over != 0 {
+		return 0
+	}
+	p.withdrawLocked(a)
+	switch {
+	case r.allowed == 0 || r.debt == 0:
+	case r.allowDue: // the peer has not been told
+		p.recallLocked(a)
+	case p.terms.Room.Fit(&p.hold, p.hold.Bytes()+uint64(r.debt)):
+		a.add(p.terms.Room.Disallow(r.debt))
+		if r.debt = 0; !r.used {
+			p.raiseLocked(r.allowed, a)
+			r.allowed = 0
+		}
+	default:
+		return r.debt
+	}
+	return 0
 }
 
 // Controls hands what the pipe, whose id is given, has to tell its peer to put, when that departs.

@@ -23,14 +23,24 @@ const (
 // Block takes a Block that arrived. What is not Accepted remains the caller's.
 func (e *End) Block(b Block) Verdict {
 	p := (*Pipe)(e)
+	var a after
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	v := p.blockLocked(b, &a)
+	e.unlock(a)
+	return v
+}
+
+// blockLocked is Block.
+func (p *Pipe) blockLocked(b Block, a *after) Verdict {
 	switch _, ok := p.state.next(recvBlock); {
 	case ok:
 	case p.state&over != 0:
 		return Late
 	default:
 		return Violation
+	}
+	if r := p.rare; r != nil && r.allowDue { // it is for a Block that has yet to be sent, when this one has been taken
+		p.recallLocked(a)
 	}
 	if !p.arriveLocked(len(b.Payload)) {
 		return Overrun

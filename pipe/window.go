@@ -49,7 +49,7 @@ func (p *Pipe) arriveLocked(payload int) bool {
 		return true
 	}
 	limit := p.granted
-	if r := p.rare; r != nil && r.allowed > 0 {
+	if r := p.rare; r != nil && r.allowed > 0 && !r.used { // the first Block uses it up
 		limit = max(limit, r.allowed)
 		r.used = true
 	}
