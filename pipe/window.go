@@ -125,18 +125,18 @@ func (p *Pipe) takenLocked(cost uint64, a *after) {
 	}
 	room := p.terms.Room
 	a.add(room.Took(&p.hold))
-	drained := p.inbox.Len() == 0
-	switch {
-	case p.state&over != 0:
+	if p.state&over != 0 {
 		return // what is left holds the room
-	case p.state&endedThere != 0:
+	}
+	drained := p.inbox.Len() == 0
+	if drained {
+		p.settleLocked(a)
+	}
+	if p.state&endedThere != 0 {
 		if drained {
 			a.add(room.Shrink(&p.hold, 0))
 		}
 		return
-	}
-	if drained {
-		p.settleLocked(a)
 	}
 	left := p.promisedLocked()
 	window := p.hold.Bytes()
