@@ -175,6 +175,7 @@ type leftover struct {
 	terms           *Terms
 	messages, bytes int
 	hold            limits.Hold
+	debt            int // of the room for large Blocks
 }
 
 // leaveLocked lets what waits in the inbox stay for the application.
@@ -186,6 +187,13 @@ func (p *Pipe) leaveLocked(a *after) {
 	}
 	l := &leftover{terms: p.terms, messages: messages, bytes: bytes}
 	if p.granted != Unlimited {
+		switch r := p.rare; {
+		case r == nil || !r.used:
+		case r.debt > 0: // who has waited for it is about to take it
+			l.debt, r.debt = r.debt, 0
+		case r.sheltered > 0: // that ends with the call; nobody can be told any more that there is no place
+			p.terms.Room.Fit(&p.hold, p.receivedLocked()-p.taken)
+		}
 		p.forgetWishLocked(a)
 		a.add(p.terms.Room.Shrink(&p.hold, p.receivedLocked()-p.taken))
 		l.hold, p.hold = p.hold, limits.Hold{}
@@ -221,6 +229,7 @@ func (l *leftover) end() {
 		l.terms.Taken(l.messages, l.bytes)
 	}
 	if l.terms.Room != nil {
+		limits.Grant(l.terms.Room.Disallow(l.debt))
 		limits.Grant(l.terms.Room.End(&l.hold))
 	}
 }
