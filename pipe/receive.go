@@ -63,7 +63,7 @@ func (p *Pipe) Stop() {
 	p.port.Stop()
 }
 
-// Pause holds Recv back, and with it the credit that the peer gets, until Resume.
+// Pause holds Recv back, and with it the credit that the peer gets, until Resume or the end of the call.
 func (p *Pipe) Pause() { p.setPaused(true) }
 
 // Resume ends a Pause.
@@ -80,6 +80,9 @@ func (p *Pipe) setPaused(paused bool) {
 	(*End)(p).unlock(a)
 }
 
+// pausedLocked reports whether Blocks are held back. When the call is over there is nothing to hold back any more.
+func (p *Pipe) pausedLocked() bool { return p.paused && p.state&over == 0 }
+
 // take returns the next Block, or an error if none will come, or else a channel to wait on. Blocks whose time is up are
 // passed over. waited says that the caller has waited since the last time.
 func (p *Pipe) take(waited bool) (b Block, wait <-chan struct{}, err error) {
@@ -90,7 +93,7 @@ func (p *Pipe) take(waited bool) (b Block, wait <-chan struct{}, err error) {
 			waited = false
 		}
 		var a after
-		if p.inbox.Len() == 0 || p.paused {
+		if p.inbox.Len() == 0 || p.pausedLocked() {
 			if wait, err = p.nothingLocked(); wait != nil {
 				p.waiting++
 				p.answerLocked(&a)
@@ -137,7 +140,7 @@ func (p *Pipe) skipLocked(b *Block, expired bool) {
 // nothingLocked returns why there is nothing to take: a channel to wait on, or an error if nothing will come.
 func (p *Pipe) nothingLocked() (wait <-chan struct{}, err error) {
 	switch {
-	case p.paused && p.state&over == 0:
+	case p.pausedLocked():
 	case p.abort != nil:
 		return nil, p.abort
 	case p.state&over != 0:
