@@ -167,14 +167,19 @@ func (p *Pipe) Abort(err error) {
 	}
 }
 
-// discardLeft discards what has come and was not taken of a call that is over.
+// discardLeft discards what has come and was not taken, if nothing more comes.
 func (p *Pipe) discardLeft() {
 	var a after
 	p.mu.Lock()
-	if p.state&over != 0 && p.inbox.Len() > 0 {
+	switch {
+	case p.inbox.Len() == 0:
+	case p.state&over != 0:
 		p.discardLocked(&a)
 		a.messages, a.bytes = 0, 0 // which go with what is left
 		p.dropLeftLocked(&a)
+	case p.state&endedThere != 0:
+		p.discardLocked(&a)
+		p.releaseLocked(&a)
 	}
 	(*End)(p).unlock(a)
 }
