@@ -88,20 +88,22 @@ func (p *Pipe) CloseSend() error {
 
 // AwaitCredit waits until the window of the pipe admits a Block, at most until ctx ends: who is about to make one may wait before it
 // costs memory. It sends and reserves nothing, so that Send may still have to wait. It returns the largest payload that the window
-// admits without asking, in bytes. The errors are those of Send.
+// admits without asking, in bytes. The errors are those of Send. It does not wait for a peer of which no Block gets credit by itself:
+// then it may return 0, and Send has to ask.
 func (p *Pipe) AwaitCredit(ctx context.Context) (fits int, err error) {
 	least := p.terms.PeerEarly
 	err = p.await(ctx, func() (wait *signal, ask bool, err error) {
-		switch err := p.fitsLocked(least); err {
-		case nil:
-			fits = p.roomLocked()
+		err = p.fitsLocked(least)
+		switch {
+		case err == nil:
 			p.credit.set() // nothing was used up: others who wait may go on too
-			return nil, false, nil
-		case errNoCredit:
-			return &p.credit, false, nil
-		default:
+		case err != errNoCredit:
 			return nil, false, err
+		case least > p.terms.PeerOverhead:
+			return &p.credit, false, nil
 		}
+		fits = p.roomLocked()
+		return nil, false, nil
 	})
 	return fits, err
 }
