@@ -18,13 +18,13 @@ type rare struct {
 	endSkipped uint64 // Blocks dropped between the last one and the peer's end-of-stream
 
 	// Of what this side sends.
-	asker  bool   // a sender is about to ask, waits for the answer or has got it, and others wait behind it
+	asker  bool   // a sender is about to ask, waits for the answer or has got it; others wait behind it
 	asks   bool   // its Ask has to depart, or one stands
 	need   uint64 // the cost of the asker's Block
 	asked  uint64 // total of the Ask that stands; 0: none
 	since  uint64 // and what had been sent before it
 	grant  uint64 // total of the Allow that has come for the asker; 0: none
-	spent  bool   // an Allow was used by a Block that has not been dropped, as far as is known, and no Ask has departed since
+	spent  bool   // an Allow is used by a Block that may be dropped yet, and no Ask has departed since
 	back   bool   // an Allow has to be given back
 	places int    // for Asks, in the order of the pipe, that have not been reached
 	answer signal // to the asker
@@ -51,9 +51,10 @@ func (p *Pipe) more() *rare {
 	return p.rare
 }
 
-// The sender's side. Among several senders one asks; the others wait behind it, even if their Blocks would fit. What
-// an Ask says is known only when its place is reached, and the last place speaks for all before it: it asks, or it gives back what was
-// allowed and is not used, or nothing is left to be said.
+// The sender's side. Among several senders one asks; the others wait behind it, even if their Blocks
+// would fit. What an Ask says is known only when its place is reached, and the last place speaks for
+// all before it: it asks, or it gives back what was allowed and is not used, or nothing is left to be
+// said.
 
 // becomeAskerLocked lets a sender ask whose Block costs n, unless there is one who does.
 func (p *Pipe) becomeAskerLocked(n uint64) bool {
@@ -65,8 +66,9 @@ func (p *Pipe) becomeAskerLocked(n uint64) bool {
 	return true
 }
 
-// askLocked reports whether a place for an Ask of the asker has to be taken now. It is behind all Blocks that are counted as sent:
-// otherwise it would take back what one of them was allowed, or what it is allowed itself would be for one of them.
+// askLocked reports whether a place for an Ask of the asker has to be taken now. It is behind all
+// Blocks that are counted as sent: otherwise it would take back what one of them was allowed, or what
+// it is allowed itself would be for one of them.
 func (p *Pipe) askLocked() bool {
 	r := p.rare
 	if r.asks || r.grant > 0 {
@@ -111,8 +113,8 @@ func (p *Pipe) giveUpAsk() {
 	}
 }
 
-// Asking returns what the Ask says whose place is reached, with sent being the low bits of the cost of what has departed in
-// this direction. ok is false if it is not to be sent.
+// Asking returns what the Ask says whose place is reached, with sent being the low bits of the cost
+// of what has departed in this direction. ok is false if it is not to be sent.
 func (e *End) Asking(sent uint32, _ bool) (departed, total uint64, ok bool) {
 	p := (*Pipe)(e)
 	p.mu.Lock()
@@ -128,7 +130,7 @@ func (e *End) Asking(sent uint32, _ bool) (departed, total uint64, ok bool) {
 	case r.asks && r.asked == 0 && departed+r.need > p.limit:
 		total += r.need
 		r.asked, r.since = total, departed
-	case r.asks && r.asked == 0: // a Block was dropped that is still counted: the asker is about to go on without an Ask
+	case r.asks && r.asked == 0: // the asker is about to go on without: credit came, or a Block was dropped
 		r.asks = false
 		fallthrough
 	default:
@@ -307,8 +309,8 @@ func (p *Pipe) forgetWishLocked(a *after) {
 // place for it.
 var errNoShelter = codec.ErrStalled.Withf("the application gave up waiting for a Block that had been asked for, and nothing else has room for it: receive without a deadline, or lower the number of streams")
 
-// leave is called by a receiver that waits no longer, because of its context. A Block that was allowed for it
-// must not hold up those of other pipes.
+// leave is called by a receiver that waits no longer, because of its context. A Block that was allowed
+// for it must not hold up those of other pipes.
 func (p *Pipe) leave() {
 	var a after
 	p.mu.Lock()
@@ -335,7 +337,8 @@ func (p *Pipe) leave() {
 	(*End)(p).unlock(a)
 }
 
-// moveLocked moves what was allowed to spare room if nobody waits for it any more. It returns the bytes for which there is none.
+// moveLocked moves what was allowed to spare room if nobody waits for it any more. It returns the bytes
+// for which there is none.
 func (p *Pipe) moveLocked(a *after) (homeless int) {
 	r := p.rare
 	if p.waiting > 0 || r == nil || p.granted == Unlimited || p.state&over != 0 {

@@ -88,8 +88,8 @@ func (p *Pipe) CloseSend() error {
 
 // AwaitCredit waits until the window of the pipe admits a Block, at most until ctx ends: who is about to make one may wait before it
 // costs memory. It sends and reserves nothing, so that Send may still have to wait. It returns the largest payload that the window
-// admits without asking, in bytes. The errors are those of Send. It does not wait for a peer of which no Block gets credit by itself:
-// then it may return 0, and Send has to ask.
+// admits without asking, in bytes. The errors are those of Send. It does not wait for a peer of which no Block
+// gets credit by itself: then it may return 0, and Send has to ask.
 func (p *Pipe) AwaitCredit(ctx context.Context) (fits int, err error) {
 	least := p.terms.PeerEarly
 	err = p.await(ctx, func() (wait *signal, ask bool, err error) {
@@ -116,8 +116,8 @@ func (p *Pipe) roomLocked() int {
 	return 0
 }
 
-// reserve waits until a Block that costs n may be sent, and counts it as sent. One that costs more than comes by itself asks,
-// and then others wait behind it.
+// reserve waits until a Block that costs n may be sent, and counts it as sent. One that costs more than
+// comes by itself asks, and then others wait behind it.
 func (p *Pipe) reserve(ctx context.Context, n uint64) error {
 	asking := false
 	err := p.await(ctx, func() (wait *signal, ask bool, err error) {
@@ -138,8 +138,8 @@ func (p *Pipe) reserve(ctx context.Context, n uint64) error {
 	return err
 }
 
-// await waits until attempt, which is called with the lock held, returns nothing to wait for. ask says that a place for an Ask has to be
-// taken.
+// await waits until attempt, which is called with the lock held, returns nothing to wait for. ask says
+// that a place for an Ask has to be taken.
 func (p *Pipe) await(ctx context.Context, attempt func() (wait *signal, ask bool, err error)) error {
 	for {
 		p.mu.Lock()
@@ -186,8 +186,8 @@ func (p *Pipe) wakeLocked() {
 
 var errNoCredit = codec.ErrOverloaded.Withf("the window of the pipe is used up: the peer has not taken earlier Blocks yet")
 
-// admitLocked counts a Block that costs n as sent if it may be sent now: it is on its way to the port then, until landed. asking says
-// that it is the asker's; others wait behind it.
+// admitLocked counts a Block that costs n as sent if it may be sent now: it is on its way to the port
+// then, until landed. asking says that it is the asker's; others wait behind it.
 func (p *Pipe) admitLocked(n uint64, asking bool) error {
 	if err := p.fitsLocked(0); err != nil && err != errNoCredit {
 		return err

@@ -1,0 +1,425 @@
+package pipe_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// side is one side of a session on which nothing moves by itself: what its pipes send waits until it is told
+// to depart, and what has departed until it is told to arrive.
+type side struct {
+	t     testing.TB
+	room  *limits.Room
+	terms pipe.Terms
+	other *side
+
+	mu        sync.Mutex
+	wire      []func() // what has departed, in its order
+	announced []*end   // those that have Controls
+	shelter   int      // bytes
+	messages  int      // that have arrived and were not taken
+	bytes     int
+	overrun   int // Blocks that were not granted
+	judge     func() bool
+	crossing  []*crossing // calls of Send that wait for room of the session
+	cross     func() bool // whether the next one does; nil: no
+}
+
+// crossing is a call of Send that waits until it is told to go on.
+type crossing struct {
+	end *end
+	on  chan error
+}
+
+// errDrop lets a call of Send drop its Block, and report none.
+var errDrop = errors.New("dropped")
+
+// end is one end of a pipe.
+type end struct {
+	pipe.Pipe
+	s     *side
+	other *end
+
+	mu    sync.Mutex
+	queue []any // what waits to depart, in its order: pipe.Outgoing, ask, "end", "stop", closing
+	ended bool  // no Block may be put any more
+	over  bool  // nothing may
+	sent  uint32
+	asks  int // Asks that have departed with a total above sent
+	back  int // and those that gave an Allow back
+}
+
+// port returns what e is to its pipe.
+func (e *end) port() *endPort { return (*endPort)(e) }
+
+// endPort is an end as its pipe sees it.
+type endPort end
+
+type ask struct{ back bool }
+
+type closing struct {
+	result []byte
+	abort  *codec.Abort
+}
+
+func (e *end) end() *pipe.End { return (*pipe.End)(&e.Pipe) }
+
+// put lets m depart behind what waits, unless it must not follow.
+func (e *end) put(m any) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if _, isBlock := m.(pipe.Outgoing); e.over || isBlock && e.ended {
+		return pipe.ErrEnded
+	}
+	e.ended = e.ended || m == any("end")
+	e.queue = append(e.queue, m)
+	return nil
+}
+
+func (e *endPort) Send(ctx context.Context, b pipe.Outgoing) error {
+	e.s.mu.Lock()
+	if e.s.cross != nil && e.s.cross() {
+		c := &crossing{(*end)(e), make(chan error, 1)}
+		e.s.crossing = append(e.s.crossing, c)
+		e.s.mu.Unlock()
+		select {
+		case err := <-c.on:
+			if err == errDrop {
+				(*end)(e).end().Dropped(len(b.Payload))
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			e.s.mu.Lock()
+			e.s.crossing = slices.DeleteFunc(e.s.crossing, func(x *crossing) bool { return x == c })
+			e.s.mu.Unlock()
+			return codec.AbortOf(ctx.Err())
+		}
+	} else {
+		e.s.mu.Unlock()
+	}
+	return (*end)(e).put(b)
+}
+
+func (e *endPort) Post(b pipe.Outgoing) (limits.State, error) {
+	(*end)(e).put(b)
+	return limits.Ready, nil
+}
+
+func (e *endPort) Thin(b *pipe.Outgoing) bool {
+	b.Loss = 0
+	return e.s.judge != nil && e.s.judge()
+}
+
+func (e *endPort) CloseSend() error { return (*end)(e).put("end") }
+func (e *endPort) Stop()            { (*end)(e).put("stop") }
+func (e *endPort) Ask(back bool)    { (*end)(e).put(ask{back}) }
+func (e *endPort) MaxBlock() int    { return 1 << 20 }
+
+func (e *endPort) Announce() {
+	e.s.mu.Lock()
+	defer e.s.mu.Unlock()
+	require.False(e.s.t, slices.Contains(e.s.announced, (*end)(e)), "once until it is asked")
+	e.s.announced = append(e.s.announced, (*end)(e))
+}
+
+func (e *endPort) Shelter(bytes int) bool {
+	e.s.mu.Lock()
+	defer e.s.mu.Unlock()
+	if bytes > e.s.shelter {
+		return false
+	}
+	e.s.shelter -= bytes
+	return true
+}
+
+func (e *endPort) Close(result []byte, abort *codec.Abort) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.over {
+		return
+	}
+	if abort != nil {
+		e.queue = nil
+	}
+	e.queue, e.over = append(e.queue, closing{result, abort}), true
+}
+
+// depart lets the next message of e depart, and reports whether there was one.
+func (e *end) depart() bool {
+	e.mu.Lock()
+	if len(e.queue) == 0 {
+		e.mu.Unlock()
+		return false
+	}
+	m := e.queue[0]
+	e.queue = e.queue[1:]
+	to := e.other
+	switch m := m.(type) {
+	case pipe.Outgoing:
+		e.sent += uint32(len(m.Payload)) + uint32(e.s.terms.PeerOverhead)
+	case ask:
+		sent, total, ok := e.end().Asking(e.sent, m.back)
+		if !ok {
+			e.mu.Unlock()
+			return true
+		}
+		if sent == total {
+			e.back++
+		} else {
+			e.asks++
+		}
+		e.mu.Unlock()
+		e.s.send(func() { require.True(e.s.t, to.end().Ask(sent, total), "an Ask after what has arrived") })
+		return true
+	}
+	e.mu.Unlock()
+	e.s.send(func() { to.arrive(m) })
+	return true
+}
+
+// arrive takes what the peer has sent.
+func (e *end) arrive(m any) {
+	switch m := m.(type) {
+	case pipe.Outgoing:
+		b := pipe.NewBlock(m.Payload, m.Memory, 0, m.Expires)
+		e.s.count(1, b.Held())
+		switch v := e.end().Block(b); v {
+		case pipe.Accepted:
+			return
+		case pipe.Late:
+		case pipe.Overrun:
+			e.s.mu.Lock()
+			e.s.overrun++
+			e.s.mu.Unlock()
+			e.Abort(codec.ErrWindow)
+		default:
+			e.s.t.Errorf("a Block after the end")
+		}
+		e.s.count(-1, -b.Held())
+	case closing:
+		if m.abort != nil {
+			e.end().Closed(nil, m.abort)
+		} else {
+			e.end().Closed(m.result, nil)
+		}
+		e.mu.Lock()
+		e.queue, e.over = nil, true
+		e.mu.Unlock()
+	case string:
+		if m == "end" {
+			e.end().CloseSend(0)
+		} else {
+			e.end().Stop()
+		}
+	}
+}
+
+func (s *side) count(messages, bytes int) {
+	s.mu.Lock()
+	s.messages += messages
+	s.bytes += bytes
+	s.mu.Unlock()
+}
+
+func (s *side) send(f func()) {
+	s.mu.Lock()
+	s.wire = append(s.wire, f)
+	s.mu.Unlock()
+}
+
+// tell lets the Controls depart that were announced, and reports whether there were any.
+func (s *side) tell() bool {
+	s.mu.Lock()
+	list := s.announced
+	s.announced = nil
+	s.mu.Unlock()
+	for _, e := range list {
+		e.end().Controls(0, func(c codec.Control) {
+			s.send(func() {
+				switch c := c.(type) {
+				case codec.Credit:
+					e.other.end().Credit(c.Limit)
+				case codec.Allow:
+					e.other.end().Allow(c.Total)
+				}
+			})
+		})
+	}
+	return len(list) > 0
+}
+
+// deliver lets the next message arrive at the other side, and reports whether there was one.
+func (s *side) deliver() bool {
+	s.mu.Lock()
+	if len(s.wire) == 0 {
+		s.mu.Unlock()
+		return false
+	}
+	f := s.wire[0]
+	s.wire = s.wire[1:]
+	s.mu.Unlock()
+	f()
+	return true
+}
+
+// newSides returns two sides that divide their room as plan says.
+func newSides(t testing.TB, plan limits.Plan, largest uint64) (a, b *side) {
+	sides := [2]*side{}
+	for i := range sides {
+		s := &side{t: t, room: limits.NewRoom(plan)}
+		s.terms = pipe.Terms{
+			Room: s.room, Overhead: overhead, Early: early, Largest: largest, PeerOverhead: overhead, PeerEarly: early,
+			Taken: func(messages, bytes int) { s.count(-messages, -bytes) },
+		}
+		sides[i] = s
+	}
+	sides[0].other, sides[1].other = sides[1], sides[0]
+	return sides[0], sides[1]
+}
+
+// open opens a stream from s, or returns nil if s has no window for it. Its handler has not begun.
+func (s *side) open(priority int8) (caller, callee *end) {
+	claim := &limits.Claim{Granted: func() {}}
+	if !s.room.Open(claim) {
+		s.room.Withdraw(claim)
+		return nil, nil
+	}
+	caller, callee = &end{s: s}, &end{s: s.other}
+	caller.other, callee.other = callee, caller
+	var h limits.Hold
+	s.room.Opened(claim, &h)
+	caller.Init(pipe.Config{Port: caller.port(), Terms: &s.terms, Hold: h, Granted: h.Bytes(), SendLimit: early})
+	callee.Init(pipe.Config{Port: callee.port(), Terms: &s.other.terms, Granted: early, SendLimit: h.Bytes()})
+	return caller, callee
+}
+
+// begin gives the handler of callee its window, and reports whether there was one.
+func (e *end) begin() bool {
+	var h limits.Hold
+	if !e.s.room.Begin(&h) {
+		return false
+	}
+	e.end().BeginHandler(h)
+	return true
+}
+
+// stream is a stream from here to there for one test: there receives, and its handler has begun.
+type stream struct {
+	t           *testing.T
+	here, there *end
+}
+
+// plan is the least that a stream needs: a window of early bytes on either side, and room for a large Block.
+var plan = limits.Plan{Window: early, Workers: 1, Callers: 1, Large: 100_000 + overhead}
+
+// newStream returns a stream whose sides divide their room as plan says. It is called in a bubble.
+func newStream(t *testing.T, plan limits.Plan) *stream {
+	a, _ := newSides(t, plan, 512<<10)
+	s := &stream{t: t}
+	s.here, s.there = a.open(0)
+	require.True(t, s.there.begin())
+	s.run()
+	return s
+}
+
+// run lets everything depart and arrive.
+func (s *stream) run() {
+	for more := true; more; {
+		synctest.Wait()
+		more = false
+		for _, e := range []*end{s.here, s.there} {
+			for e.s.tell() || e.depart() || e.s.deliver() {
+				synctest.Wait()
+				more = true
+			}
+		}
+	}
+}
+
+// load returns what the receiver has promised.
+func (s *stream) load() limits.Load { return s.there.s.room.Load() }
+
+// finish ends the call, and requires that nothing is held any more.
+func (s *stream) finish() {
+	s.t.Helper()
+	s.here.Abort(nil)
+	s.run()
+	s.there.Abort(nil)
+	s.run()
+	for _, e := range []*end{s.here, s.there} {
+		require.Equal(s.t, limits.Load{}, e.s.room.Load())
+		require.Zero(s.t, e.s.messages)
+		require.Zero(s.t, e.s.bytes)
+		require.Zero(s.t, e.s.overrun)
+		require.Zero(s.t, e.s.terms.Left.Load())
+	}
+}
+
+// doing is a call that waits.
+type doing struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+	err    error
+	block  pipe.Block
+}
+
+// do calls f in the background.
+func do(f func(ctx context.Context) (pipe.Block, error)) *doing {
+	ctx, cancel := context.WithCancel(background)
+	d := &doing{cancel: cancel, done: make(chan struct{})}
+	go func() {
+		d.block, d.err = f(ctx)
+		cancel()
+		close(d.done)
+	}()
+	return d
+}
+
+// isDone reports whether the call has returned.
+func (d *doing) isDone() bool {
+	select {
+	case <-d.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// send sends a Block of n bytes.
+func (e *end) send(n int) *doing {
+	return do(func(ctx context.Context) (pipe.Block, error) { return pipe.Block{}, e.Send(ctx, make([]byte, n)) })
+}
+
+// recv receives a Block.
+func (e *end) recv() *doing {
+	return do(func(ctx context.Context) (pipe.Block, error) { return e.Recv(ctx) })
+}
+
+// collected returns what comes from c once the garbage has been collected.
+func collected(t *testing.T, c <-chan int) int {
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		runtime.GC()
+		select {
+		case n := <-c:
+			return n
+		default:
+		}
+	}
+	t.Fatal("nothing was collected")
+	return 0
+}

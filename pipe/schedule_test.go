@@ -1,0 +1,551 @@
+package pipe_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+var (
+	schedules = flag.Int("schedules", 600, "how many random schedules are run")
+	firstSeed = flag.Uint64("seed", 0, "of the first schedule")
+)
+
+// schedule is two sides whose pipes share very little room, and applications that do whatever they may, one step
+// after the other, in a random order.
+type schedule struct {
+	shelters                         bool // for what nobody waits for any more
+	t                                *testing.T
+	rnd                              *rand.Rand
+	plan                             limits.Plan
+	sides                            [2]*side
+	calls                            []*call
+	ops                              []*op
+	steps                            int
+	trace                            []string
+	sent, received, asks, back, lost int
+}
+
+// call is a pipe with both ends.
+type call struct {
+	ends  [2]*end // the caller, and the callee
+	begun bool
+	over  bool
+}
+
+// op is something that an application waits for.
+type op struct {
+	*doing
+	kind string
+	e    *end
+	n    int
+}
+
+// TestNothingStandsStillAndNothingIsLost runs random schedules. After each step nobody was sent more than was
+// promised, and the room is what the pipes hold of it. Whenever all that could move has moved, nobody waits who
+// could go on. At the end all room is free again.
+func TestNothingStandsStillAndNothingIsLost(t *testing.T) {
+	var all schedule
+	for i := range uint64(*schedules) {
+		seed := *firstSeed + i
+		ok := t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSchedule(t, seed)
+				defer func() {
+					if t.Failed() {
+						for _, o := range s.ops {
+							o.cancel()
+						}
+						for _, c := range s.calls {
+							c.ends[0].Abort(nil)
+							c.ends[1].Abort(nil)
+						}
+						for _, line := range s.trace[max(0, len(s.trace)-60):] {
+							t.Log(line)
+						}
+					}
+				}()
+				for range 600 {
+					s.step()
+				}
+				s.end()
+				all.steps += s.steps
+				all.sent += s.sent
+				all.received += s.received
+				all.asks += s.asks
+				all.back += s.back
+				all.lost += s.lost
+			})
+		})
+		if !ok {
+			return
+		}
+	}
+	t.Logf("%d steps: %d Blocks sent, %d received, %d dropped, %d Asks, %d Allows given back",
+		all.steps, all.sent, all.received, all.lost, all.asks, all.back)
+}
+
+func newSchedule(t *testing.T, seed uint64) *schedule {
+	s := &schedule{t: t, rnd: rand.New(rand.NewPCG(seed, 0))}
+	s.plan = limits.Plan{
+		Window: early, Workers: 1 + s.rnd.IntN(3), Callers: 1 + s.rnd.IntN(3), Spare: s.rnd.IntN(4) * s.rnd.IntN(5000),
+		Large: 8_000 + overhead,
+	}
+	s.sides[0], s.sides[1] = newSides(t, s.plan, uint64(s.rnd.IntN(16_000)))
+	s.shelters = s.rnd.IntN(2) == 0
+	for _, side := range s.sides {
+		if s.shelters {
+			side.shelter = 10_000
+		}
+		side.judge = func() bool { return s.rnd.IntN(2) == 0 }
+		side.cross = func() bool { return s.rnd.IntN(4) == 0 }
+	}
+	return s
+}
+
+func (s *schedule) note(format string, args ...any) {
+	s.trace = append(s.trace, fmt.Sprintf(format, args...))
+}
+
+// one returns one of list.
+func one[T any](s *schedule, list []T) T { return list[s.rnd.IntN(len(list))] }
+
+// step lets one thing happen.
+func (s *schedule) step() {
+	s.steps++
+	i := s.rnd.IntN(2)
+	side := s.sides[i]
+	if s.rnd.IntN(4) > 0 { // the session goes on
+		s.move(side)
+	} else {
+		s.act()
+	}
+	s.settle()
+	s.check()
+}
+
+// move lets one message go on, or none.
+func (s *schedule) move(side *side) {
+	switch s.rnd.IntN(4) {
+	case 0:
+		side.deliver()
+	case 1:
+		side.tell()
+	case 2:
+		if len(s.calls) > 0 {
+			s.endOf(one(s, s.calls), side).depart()
+		}
+	case 3:
+		s.cross(side)
+	}
+}
+
+func (s *schedule) endOf(c *call, side *side) *end {
+	if c.ends[0].s == side {
+		return c.ends[0]
+	}
+	return c.ends[1]
+}
+
+// cross lets a call of Send go on that waits for the session.
+func (s *schedule) cross(side *side) {
+	side.mu.Lock()
+	defer side.mu.Unlock()
+	if len(side.crossing) == 0 {
+		return
+	}
+	k := s.rnd.IntN(len(side.crossing))
+	x := side.crossing[k]
+	side.crossing = slices.Delete(side.crossing, k, k+1)
+	switch s.rnd.IntN(8) {
+	case 0:
+		x.on <- codec.ErrTooLarge
+	case 1:
+		x.on <- errDrop
+		s.lost++
+	default:
+		x.on <- nil
+	}
+}
+
+// size returns the size of a Block.
+func (s *schedule) size() int {
+	switch s.rnd.IntN(4) {
+	case 0:
+		return s.rnd.IntN(10)
+	case 1:
+		return s.rnd.IntN(early - overhead + 1)
+	default:
+		return s.rnd.IntN(8_001)
+	}
+}
+
+// act lets an application do something.
+func (s *schedule) act() {
+	if len(s.calls) < 2 || len(s.calls) < 6 && s.rnd.IntN(10) == 0 {
+		side := one(s, s.sides[:])
+		if caller, callee := side.open(0); caller != nil {
+			s.calls = append(s.calls, &call{ends: [2]*end{caller, callee}})
+			s.note("open")
+		}
+		return
+	}
+	n := s.rnd.IntN(len(s.calls))
+	c := s.calls[n]
+	k := s.rnd.IntN(2)
+	e := c.ends[k]
+	if k == 1 && !c.begun {
+		if c.begun = e.begin(); !c.begun {
+			return
+		}
+		s.note("%d begins", n)
+	}
+	switch x := s.rnd.IntN(100); {
+	case x < 30:
+		size := s.size()
+		s.note("%d.%d sends %d", n, k, size)
+		s.do("send", e, size, func(ctx context.Context) (pipe.Block, error) {
+			return pipe.Block{}, e.Send(ctx, make([]byte, size))
+		})
+	case x < 60:
+		s.note("%d.%d receives", n, k)
+		s.do("recv", e, 0, func(ctx context.Context) (pipe.Block, error) { return e.Recv(ctx) })
+	case x < 64:
+		size := s.size()
+		s.note("%d.%d sends %d, or loses it", n, k, size)
+		s.do("send", e, size, func(ctx context.Context) (pipe.Block, error) {
+			return pipe.Block{}, e.Send(ctx, make([]byte, size), pipe.WithLoss(64))
+		})
+	case x < 68:
+		s.do("await", e, 0, func(ctx context.Context) (pipe.Block, error) {
+			fits, err := e.AwaitCredit(ctx)
+			if err == nil && fits < early-overhead {
+				err = errors.New("less than comes by itself")
+			}
+			return pipe.Block{}, err
+		})
+	case x < 72:
+		size := s.size()
+		_, err := e.Post(make([]byte, size))
+		s.note("%d.%d posts %d: %v", n, k, size, err)
+	case x < 84:
+		if len(s.ops) > 0 {
+			o := one(s, s.ops)
+			s.note("%s is canceled", o.kind)
+			o.cancel()
+		}
+	case x < 88:
+		s.drop(e)
+	case x < 91:
+		s.note("%d.%d pauses", n, k)
+		e.Pause()
+	case x < 95:
+		s.note("%d.%d resumes", n, k)
+		e.Resume()
+	case x < 96:
+		s.note("%d.%d stops", n, k)
+		e.Stop()
+	case x < 97:
+		s.note("%d.%d ends", n, k)
+		e.CloseSend()
+	case x < 98:
+		s.note("%d.%d aborts", n, k)
+		c.over = true
+		e.Abort(nil)
+	case x < 99:
+		s.note("%d.1 closes", n)
+		c.over = true
+		c.ends[1].end().Close(nil)
+	case c.over:
+		s.remove(n)
+	}
+}
+
+// remove lets go of a call that is over, on both sides, and of what is left of it.
+func (s *schedule) remove(n int) {
+	for _, e := range s.calls[n].ends {
+		if !e.end().Account().Over {
+			return
+		}
+	}
+	for _, e := range s.calls[n].ends {
+		e.Abort(nil)
+		s.asks += e.asks
+		s.back += e.back
+		e.mu.Lock()
+		queued := len(e.queue)
+		e.mu.Unlock()
+		for range queued {
+			e.depart()
+		}
+	}
+	s.calls = slices.Delete(s.calls, n, n+1)
+}
+
+// drop drops a Block that waits to depart, as if its time were up.
+func (s *schedule) drop(e *end) {
+	for i, m := range e.queue {
+		if _, ok := m.(pipe.Outgoing); ok && s.rnd.IntN(2) == 0 {
+			s.note("a Block is dropped")
+			s.lost++
+			e.drop(i)
+			return
+		}
+	}
+}
+
+func (s *schedule) do(kind string, e *end, n int, f func(ctx context.Context) (pipe.Block, error)) {
+	s.ops = append(s.ops, &op{doing: do(f), kind: kind, e: e, n: n})
+}
+
+// settle waits until every application does, and sees what has become of what they did.
+func (s *schedule) settle() {
+	synctest.Wait()
+	s.ops = slices.DeleteFunc(s.ops, func(o *op) bool {
+		if !o.isDone() {
+			return false
+		}
+		var a *codec.Abort
+		switch {
+		case o.err == nil && o.kind == "send":
+			s.sent++
+		case o.err == nil && o.kind == "recv":
+			s.received++
+		case o.err == nil, o.err == io.EOF, errors.Is(o.err, pipe.ErrEnded), errors.Is(o.err, pipe.ErrClosed):
+		default:
+			require.ErrorAs(s.t, o.err, &a)
+			require.NotEqual(s.t, codec.ErrWindow.Code, a.Code, "an honest peer is not told that it exceeded its window")
+		}
+		return true
+	})
+}
+
+// check compares the accounts of all pipes with those of the sides. It is called so often that it looks before it
+// requires.
+func (s *schedule) check() {
+	for i, side := range s.sides {
+		var windows, debts, messages int
+		for n, c := range s.calls {
+			e := s.endOf(c, side)
+			a := e.end().Account()
+			waits, _ := e.end().Waiting()
+			messages += waits
+			windows += int(a.Hold)
+			debts += a.Debt
+			caller := e == c.ends[0]
+			place := a.Hold + uint64(a.Debt) + uint64(a.Sheltered)
+			switch {
+			case !caller && !c.begun:
+				place = early // paid with the Open
+			case a.Over && s.shelters:
+				place = a.Inbox // what was sheltered may find no other place when the call ends
+			case a.EndedThere:
+				place += early // what is guaranteed to a handler that had nothing to wait for is free for nobody else
+			}
+			if a.Inbox > place {
+				require.Fail(s.t, "what waits has no place", "call %d, side %d: %+v", n, i, a)
+			}
+			granting := !a.Over && !a.EndedThere && !a.Stopped && (caller || c.begun)
+			if granting && a.Granted > a.Taken+a.Hold {
+				require.Fail(s.t, "what was promised has no place", "call %d, side %d: %+v", n, i, a)
+			}
+		}
+		load := side.room.Load()
+		if side.overrun > 0 || windows != load.Windows || debts != load.Large || messages != side.messages || load.Large > s.plan.Large ||
+			load.Windows > s.plan.Spare+(s.plan.Workers+s.plan.Callers)*s.plan.Window {
+			require.Fail(s.t, "the accounts do not agree", "side %d: windows %d, large %d, messages %d and %d, overrun %d, %+v",
+				i, windows, debts, messages, side.messages, side.overrun, load)
+		}
+	}
+	if s.rnd.IntN(50) == 0 {
+		s.rest()
+	}
+}
+
+// rest lets all move that can, and looks who still waits.
+func (s *schedule) rest() {
+	for more := true; more; {
+		more = false
+		for _, side := range s.sides {
+			for len(side.crossing) > 0 {
+				s.cross(side)
+				s.settle()
+				more = true
+			}
+			for side.tell() || side.deliver() {
+				more = true
+				s.settle()
+			}
+			for _, c := range s.calls {
+				for s.endOf(c, side).depart() {
+					more = true
+					s.settle()
+				}
+			}
+		}
+	}
+	for i, side := range s.sides {
+		s.stands(i, side)
+	}
+}
+
+// stands requires that nobody waits on side who could go on.
+func (s *schedule) stands(i int, side *side) {
+	held := false // the room for large Blocks, by a call in a pause
+	for n, c := range s.calls {
+		a := s.endOf(c, side).end().Account()
+		held = held || a.Debt > 0
+		if a.Waiting && !a.Paused && (a.Debt > 0 || a.Inbox > 0) {
+			require.Fail(s.t, "an Allow that nobody uses, or a Block that nobody takes", "call %d, side %d: %+v", n, i, a)
+		}
+	}
+	if !held && side.room.Load().Asking > 0 {
+		require.Fail(s.t, "a claim that is not granted", "side %d", i)
+	}
+	for n, c := range s.calls {
+		to := s.endOf(c, side)
+		a := to.end().Account()
+		for _, o := range s.ops {
+			if o.e == to.other && o.kind != "recv" && a.Waiting && !a.Paused && !held {
+				require.Fail(s.t, "what could go on stands still", "call %d, side %d: %s of %d bytes: from %+v to %+v",
+					n, i, o.kind, o.n, to.other.end().Account(), a)
+			}
+		}
+	}
+}
+
+// end ends all, and looks whether anything is held.
+func (s *schedule) end() {
+	for _, c := range s.calls {
+		c.ends[s.rnd.IntN(2)].Abort(nil)
+		s.settle()
+	}
+	s.rest()
+	for _, c := range s.calls {
+		for _, e := range c.ends {
+			e.Abort(nil)
+			s.asks += e.asks
+			s.back += e.back
+		}
+	}
+	s.settle()
+	require.Empty(s.t, s.ops)
+	for _, side := range s.sides {
+		require.Equal(s.t, limits.Load{}, side.room.Load())
+		require.Zero(s.t, side.messages)
+		require.Zero(s.t, side.bytes)
+		require.Zero(s.t, side.terms.Left.Load())
+	}
+}
+
+// TestManyApplicationsAtOnceAllGoOn has senders and receivers of several streams at work while their messages
+// move, and contexts that end.
+func TestManyApplicationsAtOnceAllGoOn(t *testing.T) {
+	const streams, senders, blocks = 3, 4, 150
+	least := limits.Plan{Window: early, Workers: streams, Callers: streams, Spare: 4_000, Large: 8_000 + overhead}
+	a, b := newSides(t, least, 16_000)
+	a.shelter, b.shelter = 1<<20, 1<<20
+	var ends []*end
+	for range streams {
+		caller, callee := a.open(0)
+		require.True(t, callee.begin())
+		ends = append(ends, caller, callee)
+	}
+	stop := make(chan struct{})
+	var movers, all sync.WaitGroup
+	for _, side := range []*side{a, b} {
+		movers.Go(func() {
+			for {
+				more := side.tell()
+				for _, e := range ends {
+					more = e.s == side && e.depart() || more
+				}
+				more = side.deliver() || more
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if !more {
+					time.Sleep(50 * time.Microsecond)
+				}
+			}
+		})
+	}
+	var sent, received atomic.Int64
+	for i, e := range ends {
+		rnd := rand.New(rand.NewPCG(uint64(i), 1))
+		var here sync.WaitGroup
+		for range senders {
+			mine := rand.New(rand.NewPCG(rnd.Uint64(), 2))
+			here.Go(func() {
+				for range blocks {
+					d := time.Duration(mine.IntN(20)) * time.Millisecond
+					if mine.IntN(2) == 0 {
+						d = time.Hour // it goes on by itself
+					}
+					ctx, cancel := context.WithTimeout(background, d)
+					if err := e.Send(ctx, make([]byte, mine.IntN(8_001))); err == nil {
+						sent.Add(1)
+					} else if ctx.Err() == nil {
+						t.Error(err)
+					}
+					cancel()
+				}
+			})
+		}
+		all.Go(func() {
+			here.Wait()
+			require.NoError(t, e.CloseSend())
+		})
+		for range 2 {
+			mine := rand.New(rand.NewPCG(rnd.Uint64(), 3))
+			all.Go(func() {
+				for {
+					ctx, cancel := context.WithTimeout(background, time.Duration(mine.IntN(20))*time.Millisecond)
+					_, err := e.Recv(ctx)
+					ended := ctx.Err() != nil
+					cancel()
+					switch {
+					case err == nil:
+						received.Add(1)
+					case err == io.EOF:
+						return
+					case !ended:
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	close(stop)
+	movers.Wait()
+	require.Equal(t, sent.Load(), received.Load())
+	for _, e := range ends {
+		e.Abort(nil)
+	}
+	for _, side := range []*side{a, b} {
+		require.Equal(t, limits.Load{}, side.room.Load())
+		require.Zero(t, side.overrun)
+		require.Zero(t, side.messages)
+		require.Equal(t, 1<<20, side.shelter)
+	}
+	t.Log(sent.Load(), "of", 2*streams*senders*blocks, "Blocks were sent")
+}
