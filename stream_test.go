@@ -475,3 +475,38 @@ func TestLargeBlocksAndCallsOverTCPKeepTheirBytes(t *testing.T) {
 		require.True(t, bytes.Equal(want, kept[i]), "parameters %d", i)
 	}
 }
+
+// TestBlocksStayForTheApplicationWhenTheCallHasEndedWell is about calls whose context could end: the end of the call ends the watch over that.
+func TestBlocksStayForTheApplicationWhenTheCallHasEndedWell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc := asterisque.NewService()
+		svc.Handle(50, "says two things", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+			for _, word := range []string{"one", "two"} {
+				if err := p.Send(ctx, []byte(word)); err != nil {
+					return nil, err
+				}
+			}
+			return []byte("result"), nil
+		})
+		dialled, _ := inMemory(t, svc)
+		for _, opts := range [][]asterisque.CallOption{nil, {asterisque.WithTTL(time.Minute)}} {
+			ctx, cancel := context.WithCancel(background)
+			p, err := dialled.Open(ctx, 50, nil, opts...)
+			require.NoError(t, err)
+			<-p.Done()
+			synctest.Wait()
+			cancel()
+			synctest.Wait()
+			for _, word := range []string{"one", "two"} {
+				b, err := p.Recv(background)
+				require.NoError(t, err)
+				require.Equal(t, word, string(b.Payload))
+			}
+			_, err = p.Recv(background)
+			require.Equal(t, io.EOF, err)
+			result, err := p.Result(background)
+			require.NoError(t, err)
+			require.Equal(t, "result", string(result))
+		}
+	})
+}

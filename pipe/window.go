@@ -139,25 +139,22 @@ func (p *Pipe) takenLocked(cost uint64, a *after) {
 		return
 	}
 	left := p.promisedLocked()
-	window := p.hold.Bytes()
-	want := window
-	if drained && p.usedUp {
+	grows := drained && p.usedUp // the peer waits for the window, and not for the application
+	if grows {
 		p.usedUp = false
-		want = min(2*window, p.terms.Largest)
+		a.add(room.Grow(&p.hold, min(2*p.hold.Bytes(), p.terms.Largest), left))
 	}
-	owed := p.taken + window - p.granted
-	if p.taken+window < p.granted {
-		owed = 0
-	}
-	due := owed >= window/2 || drained && (left < p.terms.Early || p.rare != nil && p.rare.wish > 0)
-	if !due && want == window {
-		return
-	}
-	a.add(room.Grow(&p.hold, want, left))
+	window := p.hold.Bytes()
+	due := p.taken+window >= p.granted+window/2 || drained && (left < p.terms.Early || p.wished() > 0)
 	if due {
+		if !grows {
+			a.add(room.Grow(&p.hold, window, left)) // it shrinks where others need the room
+		}
 		p.raiseLocked(p.wished(), a)
 	}
-	p.answerLocked(a)
+	if due || grows {
+		p.answerLocked(a)
+	}
 }
 
 // releaseLocked gives back all the room that the pipe holds, for Blocks that will not be taken.
