@@ -15,6 +15,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/wire"
 )
 
 func TestCallsBeyondTheWindowOfTheirFunctionWaitInOrderAndHoldUpNoOther(t *testing.T) {
@@ -276,5 +277,46 @@ func TestOptionsThatDoNotFitAreNamed(t *testing.T) {
 	for want, opt := range tests {
 		_, err := asterisque.NewNode(opt).Dial(background, "tcp://127.0.0.1:1")
 		require.ErrorContains(t, err, want)
+	}
+}
+
+// TestOptionsThatDoNotFitEachOtherAreNamedWithWhatWouldFit asks before anything is dialled, listened for or accepted.
+func TestOptionsThatDoNotFitEachOtherAreNamedWithWhatWouldFit(t *testing.T) {
+	const names = "asterisque: WithMaxMessage, WithWorkers and WithInboundLimits do not fit each other: "
+	for name, c := range map[string]struct {
+		opts []asterisque.Option
+		want string
+	}{
+		"a message that is too large for the soft limit": {
+			[]asterisque.Option{asterisque.WithMaxMessage(8 << 20), asterisque.WithInboundLimits(bytesOf(32<<20, 64<<20))},
+			"messages of 8388608 bytes need a soft limit of 67108864 bytes, eight times as much, not 33554432",
+		},
+		"more workers than have windows": {
+			[]asterisque.Option{asterisque.WithWorkers(10_000)},
+			"10000 workers need windows of 1536 bytes each",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			node := asterisque.NewNode(c.opts...)
+			_, err := node.Dial(background, "tcp://127.0.0.1:1")
+			require.ErrorContains(t, err, names+c.want)
+			require.ErrorContains(t, node.ListenAndServe(background, "tcp://127.0.0.1:0"), names+c.want)
+			a, _ := wire.Pipe()
+			_, err = node.Accept(background, a)
+			require.ErrorContains(t, err, names+c.want)
+		})
+	}
+	for name, opts := range map[string][]asterisque.Option{
+		"the soft limit follows the largest message": {asterisque.WithMaxMessage(128 << 20)},
+		"the largest message follows the soft limit": {asterisque.WithInboundLimits(bytesOf(64<<10, 128<<10))},
+		"the workers follow the soft limit":          {asterisque.WithInboundLimits(messages(64, 128))},
+		"nothing is promised without windows":        {asterisque.WithWorkers(10_000), asterisque.WithWindow(0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dialled, accepted := connect(t, echoService(), opts...)
+			_, err := echo.Call(background, dialled, "x")
+			require.NoError(t, err)
+			wantIdle(t, dialled, accepted)
+		})
 	}
 }

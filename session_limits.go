@@ -63,14 +63,18 @@ func (s *Session) SetLimits(inbound, outbound limits.Limits) error {
 		s.fail(hardLimit(Outbound, s.outbound.Counter))
 	}
 	s.outbound.admit()
-	s.resize(in.Soft.Bytes)
+	s.resize(in.Soft)
 	return nil
 }
 
-// resize lets what is promised from now on keep to a soft limit of so many bytes.
-func (s *Session) resize(bytes int) {
+// resize lets what is promised from now on keep to a soft limit.
+func (s *Session) resize(soft limits.Amount) {
 	if s.terms.Room == nil {
 		return
+	}
+	bytes := soft.Bytes
+	if most := soft.Messages * int(s.terms.Overhead); most > 0 && (bytes == 0 || most < bytes) {
+		bytes = most // each message costs so much at least
 	}
 	p, granted := s.terms.Room.Resize(bytes)
 	limits.Grant(granted)

@@ -17,6 +17,7 @@ type controls struct {
 	pongDue   bool
 	opens     codec.Credit // the room for Opens
 	opensDue  bool
+	ackDue    bool                      // what has arrived has to be acknowledged
 	others    fifo.Queue[codec.Control] // of which this side alone decides how many there are
 	announced fifo.Queue[Announcer]
 }
@@ -29,7 +30,7 @@ type Announcer interface {
 }
 
 func (c *controls) empty() bool {
-	return !c.pongDue && !c.opensDue && c.others.Len() == 0 && c.announced.Len() == 0
+	return !c.pongDue && !c.opensDue && !c.ackDue && c.others.Len() == 0 && c.announced.Len() == 0
 }
 
 // PutControl accepts a Control. It is not counted and waits for no other message but those of the
@@ -90,6 +91,12 @@ func (o *Outbox) encodeControlsLocked() {
 	if c.opensDue {
 		c.opensDue = false
 		o.appendLocked(c.opens)
+	}
+	if c.ackDue {
+		c.ackDue = false
+		if count, due := o.log.due(); due {
+			o.appendAckLocked(count)
+		}
 	}
 	for c.announced.Len() > 0 {
 		c.announced.Pop().Controls(o.putControl)

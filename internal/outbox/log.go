@@ -107,7 +107,7 @@ func (o *Outbox) PutAck(least uint64) (write bool) {
 	if !ok || count-o.log.said < least {
 		return false
 	}
-	o.appendAckLocked(count)
+	o.controls.ackDue = true
 	return !o.writing.Swap(true)
 }
 

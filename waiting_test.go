@@ -1,0 +1,162 @@
+package asterisque_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// TestWhoWaitsInVainLearnsForWhat has each thing that a call or a Block may wait for keep it waiting until its deadline.
+func TestWhoWaitsInVainLearnsForWhat(t *testing.T) {
+	sleeper := func() *asterisque.Service {
+		svc := asterisque.NewService()
+		svc.Handle(50, "sleeps", waitForContext)
+		return svc
+	}
+	soon := func() (context.Context, context.CancelFunc) { return context.WithTimeout(background, time.Second) }
+	for name, c := range map[string]struct {
+		opts []asterisque.Option
+		wait func(ctx context.Context, s *asterisque.Session) error
+		want string
+		st   func(asterisque.Stats) asterisque.Wait
+	}{
+		"room for a window here": {
+			[]asterisque.Option{asterisque.WithInboundLimits(bytesOf(64<<10, 1<<20))},
+			func(ctx context.Context, s *asterisque.Session) (err error) {
+				for err == nil {
+					_, err = s.Open(background, 50, nil, asterisque.WithTTL(time.Minute))
+					if ctx.Err() != nil {
+						return ctx.Err()
+					}
+					if s.Stats().WaitWindow.Now > 0 || err != nil {
+						break
+					}
+					if s.Stats().Blocks.Promised+8<<10 > s.Stats().Blocks.Room {
+						_, err = s.Open(ctx, 50, nil)
+					}
+				}
+				return err
+			},
+			"waiting for room for a window at the caller", func(st asterisque.Stats) asterisque.Wait { return st.WaitWindow },
+		},
+		"the window of a pipe": {
+			nil,
+			func(ctx context.Context, s *asterisque.Session) error {
+				p, err := s.Open(background, 50, nil)
+				for err == nil {
+					err = p.Send(ctx, make([]byte, 1000))
+				}
+				return err
+			},
+			"waiting for the window of the pipe", nil,
+		},
+		"room for calls at the peer": {
+			[]asterisque.Option{asterisque.WithWorkers(1), littleRoom()},
+			func(ctx context.Context, s *asterisque.Session) (err error) {
+				for range 100 {
+					go s.Call(ctx, 50, nil)
+				}
+				synctest.Wait()
+				_, err = s.Call(ctx, 50, nil)
+				return err
+			},
+			"waiting for room for calls at the peer", func(st asterisque.Stats) asterisque.Wait { return st.WaitOpens },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				dialled, _ := inMemory(t, sleeper(), c.opts...)
+				ctx, cancel := soon()
+				defer cancel()
+				err := c.wait(ctx, dialled)
+				require.ErrorIs(t, err, asterisque.ErrExpired)
+				require.ErrorContains(t, err, c.want)
+				if c.st != nil {
+					require.Positive(t, c.st(dialled.Stats()).Times)
+					require.Positive(t, c.st(dialled.Stats()).For)
+				}
+				dialled.Close()
+			})
+		})
+	}
+}
+
+// TestWhoWaitsAtTheOutboundLimitLearnsForWhat has a peer that reads nothing.
+func TestWhoWaitsAtTheOutboundLimitLearnsForWhat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, s := stuckPeer(t, asterisque.WithOutboundLimits(messages(10, 100)))
+		ctx, cancel := context.WithTimeout(background, time.Second)
+		defer cancel()
+		var err error
+		for err == nil {
+			_, err = s.Open(ctx, 1, nil)
+		}
+		require.ErrorIs(t, err, asterisque.ErrExpired)
+		require.ErrorContains(t, err, "waiting for the outbound soft limit of 10 messages")
+		require.EqualValues(t, 1, s.Stats().WaitOutbound.Times)
+		require.Equal(t, time.Second, s.Stats().WaitOutbound.For)
+	})
+}
+
+// TestAWindowThatIsUsedUpIsPressure: Blocks that may all be dropped never wait for a reader that sleeps.
+func TestAWindowThatIsUsedUpIsPressure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc := asterisque.NewService()
+		svc.Handle(50, "sleeps", waitForContext)
+		dialled, _ := inMemory(t, svc)
+		for _, c := range []struct {
+			loss  uint8
+			least int
+		}{{127, 900}, {64, 0}} {
+			p, err := dialled.Open(background, 50, nil, asterisque.WithLoss(c.loss))
+			require.NoError(t, err)
+			ctx, cancel := context.WithTimeout(background, time.Second)
+			sent := 0
+			for ; sent < 1000 && err == nil; sent++ {
+				err = p.Send(ctx, make([]byte, 1000))
+			}
+			cancel()
+			require.GreaterOrEqual(t, sent, c.least)
+			if c.loss < 127 {
+				require.ErrorIs(t, err, asterisque.ErrExpired, "one that is kept waits")
+			}
+			p.Abort(nil)
+		}
+	})
+}
+
+// TestTwoSessionsWithoutWindowsMoveOnAtTheirOutboundLimits has both sides answer each other with more than both may hold, over a wire that holds nothing.
+func TestTwoSessionsWithoutWindowsMoveOnAtTheirOutboundLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := func() *asterisque.Node {
+			svc := asterisque.NewService()
+			svc.Handle(60, "large", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return make([]byte, 10_000), nil })
+			return asterisque.NewNode(append(noWindows(), asterisque.WithService(svc), asterisque.WithWorkers(4),
+				asterisque.WithInboundLimits(messages(8, 10_000)), asterisque.WithOutboundLimits(bytesOf(20_000, 10_000_000)))...)
+		}
+		here, there := node(), node()
+		defer here.Close()
+		defer there.Close()
+		a, b := unbuffered()
+		dialled, accepted := pairOver(t, a, b, here, there)
+		done := make(chan error)
+		for _, s := range []*asterisque.Session{dialled, accepted} {
+			for range 200 {
+				go func() {
+					_, err := s.Call(background, 60, make([]byte, 5_000))
+					done <- err
+				}()
+			}
+		}
+		for range 400 {
+			require.NoError(t, <-done)
+		}
+		wantIdle(t, dialled, accepted)
+	})
+}
