@@ -30,16 +30,7 @@ func TestWhoWaitsInVainLearnsForWhat(t *testing.T) {
 			[]asterisque.Option{asterisque.WithInboundLimits(bytesOf(64<<10, 1<<20))},
 			func(ctx context.Context, s *asterisque.Session) (err error) {
 				for err == nil {
-					_, err = s.Open(background, 50, nil, asterisque.WithTTL(time.Minute))
-					if ctx.Err() != nil {
-						return ctx.Err()
-					}
-					if s.Stats().WaitWindow.Now > 0 || err != nil {
-						break
-					}
-					if s.Stats().Blocks.Promised+8<<10 > s.Stats().Blocks.Room {
-						_, err = s.Open(ctx, 50, nil)
-					}
+					_, err = s.Open(ctx, 50, nil)
 				}
 				return err
 			},
@@ -90,15 +81,15 @@ func TestWhoWaitsInVainLearnsForWhat(t *testing.T) {
 // TestWhoWaitsAtTheOutboundLimitLearnsForWhat has a peer that reads nothing.
 func TestWhoWaitsAtTheOutboundLimitLearnsForWhat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, s := stuckPeer(t, asterisque.WithOutboundLimits(messages(10, 100)))
+		_, s := stuckPeer(t, asterisque.WithOutboundLimits(bytesOf(100_000, 300_000)))
 		ctx, cancel := context.WithTimeout(background, time.Second)
 		defer cancel()
 		var err error
 		for err == nil {
-			_, err = s.Open(ctx, 1, nil)
+			_, err = s.Open(ctx, 1, make([]byte, 10_000))
 		}
 		require.ErrorIs(t, err, asterisque.ErrExpired)
-		require.ErrorContains(t, err, "waiting for the outbound soft limit of 10 messages")
+		require.ErrorContains(t, err, "waiting for the outbound soft limit of 100000 bytes")
 		require.EqualValues(t, 1, s.Stats().WaitOutbound.Times)
 		require.Equal(t, time.Second, s.Stats().WaitOutbound.For)
 	})

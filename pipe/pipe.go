@@ -92,7 +92,7 @@ type Pipe struct {
 	function uint16
 	priority priority.Priority
 	loss     uint8
-	lasting  bool // see Config
+	underWay atomic.Uint32 // Blocks that are counted as sent and have not reached the port; see asksNext
 	port     Port
 
 	terms *Terms
@@ -103,8 +103,8 @@ type Pipe struct {
 	usedUp    bool              // the peer has to wait for a larger window
 	creditDue bool              // the peer has to be told what is granted
 	announced bool              // the port was told that there is something to tell
+	lasting   bool              // see Config; fixed
 	waiting   uint16            // receivers that wait
-	underWay  atomic.Uint32     // Blocks that are counted as sent and have not reached the port; see asksNext
 	largest   uint32            // cost of the largest Block that has arrived
 	hold      limits.Hold       // of the room for what arrives
 	inbox     fifo.Queue[Block] // arrived and not yet taken

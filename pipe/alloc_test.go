@@ -1,0 +1,22 @@
+package pipe_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// silent is a port that remembers nothing.
+type silent struct{ port }
+
+func (*silent) Send(context.Context, pipe.Outgoing) error { return nil }
+
+func TestABlockThatFitsIsSentWithoutAnAllocation(t *testing.T) {
+	p := new(pipe.Pipe)
+	p.Init(pipe.Config{Port: new(silent), Terms: new(pipe.Terms), SendLimit: 1 << 50, Granted: pipe.Unlimited})
+	payload := make([]byte, 100)
+	require.Zero(t, testing.AllocsPerRun(1000, func() { p.Send(background, payload) }))
+}

@@ -1,0 +1,15 @@
+package pipe
+
+import (
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAPipeIsNoLargerThanItHasToBe(t *testing.T) {
+	if unsafe.Sizeof(uintptr(0)) < 8 {
+		t.Skip("pointers are smaller here")
+	}
+	require.LessOrEqual(t, unsafe.Sizeof(Pipe{}), uintptr(208), "of each call")
+}
