@@ -35,8 +35,9 @@ func (o *Outbox) fillLocked() {
 			return
 		}
 		m.flow.left(len(m.Payload))
+		before := len(o.batch)
 		o.departLocked(m.flow, &m)
-		o.flushes.left(&m, true)
+		o.flushes.left(&m, len(o.batch) > before) // or its time was up, or it was of no use any more
 	}
 }
 

@@ -20,14 +20,14 @@ func (o *Outbox) Flush() <-chan struct{} {
 	defer o.unlock()
 	o.admitLocked()
 	done := make(chan struct{})
-	if !o.writing.Load() && len(o.batch) == 0 && o.queue.Len() == 0 { // who has just entered may not be the writer yet
+	if !o.writing.Load() && len(o.batch) == 0 && o.queue.Len() == 0 && o.controls.empty() { // who has just entered may not be the writer yet
 		close(done)
 		return done
 	}
 	f := &o.flushes
 	f.begun++
 	take := f.taken // what the writer holds
-	if len(o.batch) > 0 {
+	if len(o.batch) > 0 || !o.controls.empty() { // which go with the next batch
 		take++
 	}
 	f.open = append(f.open, &flush{seq: f.begun, left: o.queue.Len(), take: take, done: done})
