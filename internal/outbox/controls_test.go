@@ -1,0 +1,375 @@
+package outbox_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/outbox"
+)
+
+// controls drains b and returns the Controls.
+func (b *box) controls() (list []codec.Control) {
+	b.t.Helper()
+	for {
+		batch, _ := b.Take()
+		if batch == nil {
+			return list
+		}
+		for rest := batch; len(rest) > 0; {
+			n := 4 + binary.BigEndian.Uint32(rest)
+			if kind, _ := codec.TypeOf(rest[4:n]); kind == codec.ControlType {
+				c, err := codec.ParseControl(rest[4:n])
+				require.NoError(b.t, err)
+				list = append(list, c)
+			}
+			rest = rest[n:]
+		}
+		b.Written(batch)
+	}
+}
+
+func (b *box) control(c codec.Control) {
+	b.t.Helper()
+	_, err := b.PutControl(c)
+	require.NoError(b.t, err)
+}
+
+// announcer has Controls whose limit is how often it was asked.
+type announcer struct{ pipe, asked uint64 }
+
+func (a *announcer) Controls(put func(codec.Control)) {
+	a.asked++
+	put(codec.Credit{Pipe: a.pipe, Limit: a.asked})
+	put(codec.Allow{Pipe: a.pipe, Total: a.asked})
+}
+
+// asker is a Sender that asks for one byte as often as it wants.
+type asker struct {
+	wants   int
+	sent    []uint32
+	back    []bool
+	dropped []int
+}
+
+func (a *asker) Asking(sent uint32, back bool) (departed, total uint64, ok bool) {
+	a.sent, a.back = append(a.sent, sent), append(a.back, back)
+	a.wants--
+	return 1<<40 + uint64(sent), 1<<40 + uint64(sent) + 1, a.wants >= 0
+}
+
+func (a *asker) Dropped(payload int) { a.dropped = append(a.dropped, payload) }
+
+func (b *box) ask(f *outbox.Flow, a *asker, c outbox.Control) {
+	b.t.Helper()
+	m := outbox.Message{Type: codec.ControlType, Control: c, Sender: a, Held: 100}
+	_, err := b.Put(f, &m)
+	require.NoError(b.t, err)
+}
+
+func TestOfPongsAndCreditsForOpensOnlyTheNewestDeparts(t *testing.T) {
+	b := newBox(t)
+	for n := range uint64(3) {
+		b.control(codec.Pong{N: n})
+		b.control(codec.Ping{N: n})
+		b.control(codec.Credit{Opens: true, Limit: n})
+	}
+	require.ElementsMatch(t, []codec.Control{
+		codec.Pong{N: 2}, codec.Ping{N: 0}, codec.Ping{N: 1}, codec.Ping{N: 2}, codec.Credit{Opens: true, Limit: 2},
+	}, b.controls())
+	require.Empty(t, b.controls(), "once")
+	b.control(codec.Pong{N: 3})
+	require.Equal(t, []codec.Control{codec.Pong{N: 3}}, b.controls())
+	require.Zero(t, b.messages, "they are not counted")
+}
+
+func TestWhoeverPutsAControlWritesIfNobodyDoes(t *testing.T) {
+	b := newBox(t)
+	for _, put := range []func() (bool, error){
+		func() (bool, error) { return b.PutControl(codec.Pong{}) },
+		func() (bool, error) { return b.PutControl(codec.Ping{}) },
+		func() (bool, error) { return b.PutControl(codec.Credit{Opens: true}) },
+		func() (bool, error) { return b.Announce(new(announcer)) },
+	} {
+		write, err := put()
+		require.NoError(t, err)
+		require.True(t, write)
+		write, err = put()
+		require.NoError(t, err)
+		require.False(t, write)
+		require.NotEmpty(t, b.controls())
+	}
+}
+
+func TestAnAnnouncerIsAskedWhenItsControlsDepart(t *testing.T) {
+	b := newBox(t)
+	f := b.fill()
+	b.block(f, []byte("waits"))
+	one, two := &announcer{pipe: 2}, &announcer{pipe: 4}
+	for _, a := range []*announcer{one, two} {
+		_, err := b.Announce(a)
+		require.NoError(t, err)
+	}
+	require.Zero(t, one.asked+two.asked)
+	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "codec.Credit", "codec.Allow", "codec.Credit", "codec.Allow", "Block 0 waits"}, b.drain())
+	require.EqualValues(t, 1, one.asked, "once for each announcement")
+	require.EqualValues(t, 1, two.asked)
+	_, err := b.Announce(one)
+	require.NoError(t, err)
+	require.Equal(t, []codec.Control{codec.Credit{Pipe: 2, Limit: 2}, codec.Allow{Pipe: 2, Total: 2}}, b.controls())
+}
+
+// nothing has nothing to say any more.
+type nothing struct{}
+
+func (nothing) Controls(func(codec.Control)) {}
+
+func TestAnAnnouncerMayHaveNothingToSayAnyMore(t *testing.T) {
+	b := newBox(t)
+	write, err := b.Announce(nothing{})
+	require.NoError(t, err)
+	require.True(t, write)
+	batch, end := b.Take()
+	require.Nil(t, batch)
+	require.Equal(t, outbox.Idle, end)
+}
+
+func TestNothingIsEncodedWhileThereIsNoWire(t *testing.T) {
+	b := newBox(t)
+	b.Keep(func() uint64 { return 0 })
+	f, _ := b.open(0)
+	b.drain()
+	require.True(t, b.Halt())
+	s := &asker{wants: 2}
+	for n := range uint64(1000) {
+		b.control(codec.Pong{N: n})
+		b.control(codec.Credit{Opens: true, Limit: n})
+	}
+	a := &announcer{pipe: 2}
+	_, err := b.Announce(a)
+	require.NoError(t, err)
+	b.block(f, []byte("before"))
+	b.ask(f, s, outbox.Ask)
+	batch, end := b.Take()
+	require.Nil(t, batch)
+	require.Equal(t, outbox.Halted, end)
+	require.Zero(t, a.asked)
+	require.Empty(t, s.sent)
+
+	_, err = b.Resume(1)
+	require.NoError(t, err)
+	b.Resent()
+	require.Equal(t, []codec.Control{
+		codec.Pong{N: 999}, codec.Credit{Opens: true, Limit: 999}, codec.Credit{Pipe: 2, Limit: 1}, codec.Allow{Pipe: 2, Total: 1},
+		codec.Ask{Sent: 1<<40 + overhead + 6, Total: 1<<40 + overhead + 7},
+	}, b.controls())
+}
+
+func TestAnAskSaysWhatHasDepartedBeforeIt(t *testing.T) {
+	b := newBox(t)
+	f := b.fill()
+	sent := uint32(63<<10 - 10 + overhead)
+	s := &asker{wants: 4}
+	b.ask(f, s, outbox.Ask)
+	b.block(f, []byte("123"))
+	b.block(f, make([]byte, 70<<10))
+	b.ask(f, s, outbox.Ask)
+	b.block(f, nil)
+	b.ask(f, s, outbox.GiveBack)
+	require.Empty(t, s.sent, "they wait in the order of their pipe")
+	zeros := "Block 0 " + string(make([]byte, 8))
+	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "codec.Ask", "Block 0 123", zeros, "codec.Ask", "Block 0 ", "codec.Ask"}, b.drain())
+	second := sent + 3 + overhead + 70<<10 + overhead
+	require.Equal(t, []uint32{sent, second, second + overhead}, s.sent)
+	require.Equal(t, []bool{false, false, true}, s.back)
+	require.Equal(t, 8, b.messages, "Asks are counted as the Blocks are")
+}
+
+func TestWhatIsDroppedBeforeAnAskDoesNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBox(t)
+		f := b.fill()
+		s := &asker{wants: 1}
+		b.send(f, outbox.Message{Payload: []byte("late"), Expires: time.Now().Add(time.Second), Sender: s})
+		b.send(f, outbox.Message{Payload: []byte("lossy"), Loss: 127, Sender: s})
+		b.block(f, []byte("kept"))
+		b.ask(f, s, outbox.Ask)
+		b.Thin()
+		time.Sleep(time.Second) // of the bubble
+		b.drain()
+		require.Equal(t, []uint32{63<<10 - 10 + overhead + 4 + overhead}, s.sent)
+		require.Equal(t, []int{5, 4}, s.dropped, "its sender hears of each")
+	})
+}
+
+func TestAnAskThatIsOfNoUseVanishes(t *testing.T) {
+	b := newBox(t)
+	f := b.fill()
+	s := new(asker)
+	b.ask(f, s, outbox.Ask)
+	require.Zero(t, b.messages)
+	b.block(f, []byte("before"))
+	b.ask(f, s, outbox.Ask)
+	b.block(f, []byte("behind"))
+	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "Block 0 before", "Block 0 behind"}, b.drain())
+	require.Len(t, s.sent, 2)
+	require.Equal(t, 6, b.messages, "its count is given back")
+
+	before := b.bytes
+	b.ask(f, s, outbox.Ask)
+	require.Equal(t, 7, b.messages, "at once, where nothing waits")
+	require.Equal(t, before+100, b.bytes)
+}
+
+func TestAnAskThatVanishesAloneLeavesNothingToWrite(t *testing.T) {
+	b := newBox(t)
+	f, _ := b.open(0)
+	b.drain()
+	s := new(asker)
+	write, err := b.Put(f, &outbox.Message{Type: codec.ControlType, Control: outbox.Ask, Sender: s})
+	require.NoError(t, err)
+	require.True(t, write)
+	batch, end := b.Take()
+	require.Nil(t, batch)
+	require.Equal(t, outbox.Idle, end)
+}
+
+func TestAnAskIsDroppedWithItsPipe(t *testing.T) {
+	b := newBox(t)
+	f := b.fill()
+	s := &asker{wants: 9}
+	b.block(f, []byte("waits"))
+	b.ask(f, s, outbox.Ask)
+	b.Cancel(f, outbox.Ended)
+	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx"}, b.drain())
+	require.Empty(t, s.sent)
+	require.Empty(t, s.dropped, "nobody is there any more")
+	require.Equal(t, 4, b.messages)
+}
+
+func TestTheEndForgetsControls(t *testing.T) {
+	b := newBox(t)
+	b.control(codec.Pong{N: 1})
+	a := new(announcer)
+	_, err := b.Announce(a)
+	require.NoError(t, err)
+	b.Close(codec.SessionClose{})
+	require.Equal(t, []codec.Control{codec.SessionClose{}}, b.controls())
+	require.Zero(t, a.asked)
+	_, err = b.Announce(a)
+	require.ErrorIs(t, err, outbox.ErrClosed)
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func TestFlushCoversControls(t *testing.T) {
+	b := newBox(t)
+	for name, put := range map[string]func(){
+		"a Pong":          func() { b.control(codec.Pong{}) },
+		"a Ping":          func() { b.control(codec.Ping{}) },
+		"an announcement": func() { b.Announce(new(announcer)) },
+	} {
+		put()
+		idle := b.Flush()
+		require.False(t, isClosed(idle), name)
+		batch, _ := b.Take()
+		put()
+		busy := b.Flush()
+		b.Written(batch)
+		require.True(t, isClosed(idle), name)
+		require.False(t, isClosed(busy), "%s that waits while somebody writes", name)
+		b.drain()
+		require.True(t, isClosed(busy), name)
+	}
+}
+
+func TestFlushDoesNotWaitForWhatVanishes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, m := range map[string]outbox.Message{
+			"an Ask":  {Type: codec.ControlType, Control: outbox.Ask, Sender: new(asker)},
+			"a Block": {Type: codec.BlockType, Expires: time.Now().Add(time.Second)},
+		} {
+			b := newBox(t)
+			f := b.fill()
+			b.block(f, make([]byte, 63<<10)) // a batch of its own
+			_, err := b.Put(f, &m)
+			require.NoError(t, err)
+			done := b.Flush()
+			for range 2 {
+				batch, _ := b.take()
+				b.Written(batch)
+			}
+			time.Sleep(2 * time.Second) // of the bubble
+			batch, _ := b.Take()
+			require.Nil(t, batch, name)
+			require.True(t, isClosed(done), name)
+		}
+	})
+}
+
+func TestJudgeDropsAsMuchAsTheLossRateAllows(t *testing.T) {
+	b := newBox(t)
+	f := outbox.AcceptedFlow(0, 1)
+	dropped := 0
+	for i := range 127 {
+		m := outbox.Message{Type: codec.BlockType, Loss: 64, Marker: i}
+		if b.Judge(&f, &m) {
+			dropped++
+		}
+		require.Zero(t, m.Loss, "it is judged once")
+		require.False(t, b.Judge(&f, &m))
+	}
+	require.Equal(t, 64, dropped)
+	require.Len(t, b.drops, 64)
+	require.Equal(t, outbox.Thinned, b.drops[0].Reason)
+	require.Zero(t, b.messages, "it was never counted")
+	b.block(&f, []byte("next"))
+	require.EqualValues(t, 64, b.blocks(1)[0].Meta.Skipped, "the next one tells")
+}
+
+func TestJudgeSparesWhatMayNotBeLostAndLeavesAloneWhatIsOver(t *testing.T) {
+	b := newBox(t)
+	f := outbox.AcceptedFlow(0, 1)
+	for _, m := range []outbox.Message{{Type: codec.BlockType}, {Type: codec.BlockType, End: true, Loss: 127}} {
+		require.False(t, b.Judge(&f, &m))
+	}
+	lossy := outbox.Message{Type: codec.BlockType, Loss: 127}
+	_, err := b.Put(&f, &outbox.Message{Type: codec.BlockType, End: true})
+	require.NoError(t, err)
+	require.False(t, b.Judge(&f, &lossy), "its direction has ended: the sender learns that")
+	b.Close(nil)
+	other := outbox.AcceptedFlow(0, 3)
+	require.False(t, b.Judge(&other, &lossy))
+	require.Empty(t, b.drops)
+}
+
+func TestJudgeCountsWithWhatIsJudgedElsewhere(t *testing.T) {
+	for _, rate := range []uint8{1, 64, 126} {
+		b := newBox(t)
+		f := outbox.AcceptedFlow(0, 1)
+		const blocks = 10_000
+		for i := range blocks {
+			m := outbox.Message{Type: codec.BlockType, Loss: rate, Pressed: true}
+			if i%2 == 0 {
+				b.Judge(&f, &m)
+			} else {
+				b.send(&f, m)
+				b.drainQuietly()
+			}
+			require.LessOrEqual(t, len(b.drops)*codec.MaxLoss, (i+1)*int(rate))
+		}
+		require.Equal(t, blocks*int(rate)/codec.MaxLoss, len(b.drops), fmt.Sprint(rate))
+	}
+}
