@@ -134,11 +134,8 @@ func (p *port) Announce() {
 func (p *port) Controls(put func(codec.Control)) { (*pipe.End)(p.pipe).Controls(p.id(), put) }
 
 // Ask implements pipe.Port.
-func (p *port) Ask(back bool) {
+func (p *port) Ask() {
 	m := outbox.Message{Type: codec.ControlType, Control: outbox.Ask, Sender: (*pipe.End)(p.pipe), Held: heldMessage}
-	if back {
-		m.Control = outbox.GiveBack
-	}
 	p.s.count(heldMessage)
 	p.put(&m) // an error means that there is nobody left to ask
 }

@@ -109,13 +109,13 @@ func (p *Pipe) giveUpAsk() {
 	p.wakeLocked()
 	p.mu.Unlock()
 	if back {
-		p.port.Ask(true)
+		p.port.Ask()
 	}
 }
 
 // Asking returns what the Ask says whose place is reached, with sent being the low bits of the cost
 // of what has departed in this direction. ok is false if it is not to be sent.
-func (e *End) Asking(sent uint32, _ bool) (departed, total uint64, ok bool) {
+func (e *End) Asking(sent uint32) (departed, total uint64, ok bool) {
 	p := (*Pipe)(e)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,7 +161,7 @@ func (e *End) Allow(total uint64) {
 	p.wakeLocked()
 	p.mu.Unlock()
 	if back {
-		p.port.Ask(true)
+		p.port.Ask()
 	}
 }
 

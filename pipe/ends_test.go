@@ -67,7 +67,7 @@ func (e *end) port() *endPort { return (*endPort)(e) }
 // endPort is an end as its pipe sees it.
 type endPort end
 
-type ask struct{ back bool }
+type ask struct{}
 
 type closing struct {
 	result []byte
@@ -127,7 +127,7 @@ func (e *endPort) Thin(b *pipe.Outgoing) bool {
 
 func (e *endPort) CloseSend() error { return (*end)(e).put("end") }
 func (e *endPort) Stop()            { (*end)(e).put("stop") }
-func (e *endPort) Ask(back bool)    { (*end)(e).put(ask{back}) }
+func (e *endPort) Ask()             { (*end)(e).put(ask{}) }
 func (e *endPort) MaxBlock() int    { return 1 << 20 }
 
 func (e *endPort) Announce() {
@@ -173,7 +173,7 @@ func (e *end) depart() bool {
 	case pipe.Outgoing:
 		e.sent += uint32(len(m.Payload)) + uint32(e.s.terms.PeerOverhead)
 	case ask:
-		sent, total, ok := e.end().Asking(e.sent, m.back)
+		sent, total, ok := e.end().Asking(e.sent)
 		if !ok {
 			e.mu.Unlock()
 			return true

@@ -53,9 +53,8 @@ type Port interface {
 	// Announce says that the pipe has something to tell the peer, for which [End.Controls] is to be asked.
 	Announce()
 
-	// Ask puts an Ask behind all that was sent, for which [End.Asking] is to be asked when it departs. back says that it gives
-	// back what was allowed.
-	Ask(back bool)
+	// Ask puts an Ask behind all that was sent, for which [End.Asking] is to be asked when it departs.
+	Ask()
 
 	// Shelter sets bytes aside for what has been asked for, and nobody waits for any more, or reports false. A negative number
 	// gives them back.

@@ -29,7 +29,7 @@ const (
 // port is a session that remembers what a pipe did.
 type port struct {
 	mu     sync.Mutex
-	sent   []string // Blocks, "end", "close", "abort", "ask" and "give back"
+	sent   []string // Blocks, "end", "close", "abort" and "ask"
 	taken  int
 	news   int   // how often something was announced
 	refuse error // what Send and Post return
@@ -55,13 +55,7 @@ func (p *port) MaxBlock() int            { return 1 << 20 }
 func (p *port) Stop()                    { p.note("stop") }
 func (p *port) Shelter(int) bool         { return false }
 func (p *port) Announce()                { p.mu.Lock(); p.news++; p.mu.Unlock() }
-func (p *port) Ask(back bool) {
-	if back {
-		p.note("give back")
-	} else {
-		p.note("ask")
-	}
-}
+func (p *port) Ask()                     { p.note("ask") }
 func (p *port) Close(result []byte, abort *codec.Abort) {
 	if abort != nil {
 		p.note("abort " + abort.Code.String())

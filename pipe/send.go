@@ -151,7 +151,7 @@ func (p *Pipe) await(ctx context.Context, attempt func() (wait *signal, ask bool
 		wait := s.wait()
 		p.mu.Unlock()
 		if ask {
-			p.port.Ask(false)
+			p.port.Ask()
 		}
 		select {
 		case <-wait:
@@ -248,7 +248,7 @@ func (p *Pipe) giveBack(n uint64) {
 	p.wakeLocked()
 	p.mu.Unlock()
 	if back {
-		p.port.Ask(true)
+		p.port.Ask()
 	}
 }
 

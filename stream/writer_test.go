@@ -35,7 +35,7 @@ func (p *port) Stop()                                    {}
 func (p *port) Shelter(int) bool                         { return false }
 func (p *port) Announce()                                {}
 func (p *port) Close([]byte, *codec.Abort)               {}
-func (p *port) Ask(bool)                                 { p.asks++ }
+func (p *port) Ask()                                     { p.asks++ }
 
 // narrow returns a pipe whose peer grants credit up to limit, and more than early only if it is asked.
 func narrow(early, limit uint64) (*pipe.Pipe, *port) {
@@ -90,7 +90,7 @@ func TestAWriterAsksAPeerThatKeepsNothingReady(t *testing.T) {
 			synctest.Wait()
 			require.Len(t, to.blocks, i)
 			require.Equal(t, i+1, to.asks)
-			_, total, ok := end.Asking(uint32(i)*1512, false)
+			_, total, ok := end.Asking(uint32(i) * 1512)
 			require.True(t, ok)
 			end.Allow(total)
 		}

@@ -88,7 +88,7 @@ func (o *Outbox) departLocked(f *Flow, m *Message) {
 
 // departAskLocked encodes an Ask, unless its sender has no use for it any more.
 func (o *Outbox) departAskLocked(f *Flow, m *Message) {
-	sent, total, ok := m.Sender.Asking(f.sent, m.Control == GiveBack)
+	sent, total, ok := m.Sender.Asking(f.sent)
 	if !ok {
 		o.gone.add(m)
 		return

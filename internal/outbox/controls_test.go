@@ -53,21 +53,20 @@ func (a *announcer) Controls(put func(codec.Control)) {
 type asker struct {
 	wants   int
 	sent    []uint32
-	back    []bool
 	dropped []int
 }
 
-func (a *asker) Asking(sent uint32, back bool) (departed, total uint64, ok bool) {
-	a.sent, a.back = append(a.sent, sent), append(a.back, back)
+func (a *asker) Asking(sent uint32) (departed, total uint64, ok bool) {
+	a.sent = append(a.sent, sent)
 	a.wants--
 	return 1<<40 + uint64(sent), 1<<40 + uint64(sent) + 1, a.wants >= 0
 }
 
 func (a *asker) Dropped(payload int) { a.dropped = append(a.dropped, payload) }
 
-func (b *box) ask(f *outbox.Flow, a *asker, c outbox.Control) {
+func (b *box) ask(f *outbox.Flow, a *asker) {
 	b.t.Helper()
-	m := outbox.Message{Type: codec.ControlType, Control: c, Sender: a, Held: 100}
+	m := outbox.Message{Type: codec.ControlType, Control: outbox.Ask, Sender: a, Held: 100}
 	_, err := b.Put(f, &m)
 	require.NoError(b.t, err)
 }
@@ -154,7 +153,7 @@ func TestNothingIsEncodedWhileThereIsNoWire(t *testing.T) {
 	_, err := b.Announce(a)
 	require.NoError(t, err)
 	b.block(f, []byte("before"))
-	b.ask(f, s, outbox.Ask)
+	b.ask(f, s)
 	batch, end := b.Take()
 	require.Nil(t, batch)
 	require.Equal(t, outbox.Halted, end)
@@ -175,18 +174,17 @@ func TestAnAskSaysWhatHasDepartedBeforeIt(t *testing.T) {
 	f := b.fill()
 	sent := uint32(63<<10 - 10 + overhead)
 	s := &asker{wants: 4}
-	b.ask(f, s, outbox.Ask)
+	b.ask(f, s)
 	b.block(f, []byte("123"))
 	b.block(f, make([]byte, 70<<10))
-	b.ask(f, s, outbox.Ask)
+	b.ask(f, s)
 	b.block(f, nil)
-	b.ask(f, s, outbox.GiveBack)
+	b.ask(f, s)
 	require.Empty(t, s.sent, "they wait in the order of their pipe")
 	zeros := "Block 0 " + string(make([]byte, 8))
 	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "codec.Ask", "Block 0 123", zeros, "codec.Ask", "Block 0 ", "codec.Ask"}, b.drain())
 	second := sent + 3 + overhead + 70<<10 + overhead
 	require.Equal(t, []uint32{sent, second, second + overhead}, s.sent)
-	require.Equal(t, []bool{false, false, true}, s.back)
 	require.Equal(t, 8, b.messages, "Asks are counted as the Blocks are")
 }
 
@@ -198,7 +196,7 @@ func TestWhatIsDroppedBeforeAnAskDoesNotCount(t *testing.T) {
 		b.send(f, outbox.Message{Payload: []byte("late"), Expires: time.Now().Add(time.Second), Sender: s})
 		b.send(f, outbox.Message{Payload: []byte("lossy"), Loss: 127, Sender: s})
 		b.block(f, []byte("kept"))
-		b.ask(f, s, outbox.Ask)
+		b.ask(f, s)
 		b.Thin()
 		time.Sleep(time.Second) // of the bubble
 		b.drain()
@@ -211,17 +209,17 @@ func TestAnAskThatIsOfNoUseVanishes(t *testing.T) {
 	b := newBox(t)
 	f := b.fill()
 	s := new(asker)
-	b.ask(f, s, outbox.Ask)
+	b.ask(f, s)
 	require.Zero(t, b.messages)
 	b.block(f, []byte("before"))
-	b.ask(f, s, outbox.Ask)
+	b.ask(f, s)
 	b.block(f, []byte("behind"))
 	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "Block 0 before", "Block 0 behind"}, b.drain())
 	require.Len(t, s.sent, 2)
 	require.Equal(t, 6, b.messages, "its count is given back")
 
 	before := b.bytes
-	b.ask(f, s, outbox.Ask)
+	b.ask(f, s)
 	require.Equal(t, 7, b.messages, "at once, where nothing waits")
 	require.Equal(t, before+100, b.bytes)
 }
@@ -244,7 +242,7 @@ func TestAnAskIsDroppedWithItsPipe(t *testing.T) {
 	f := b.fill()
 	s := &asker{wants: 9}
 	b.block(f, []byte("waits"))
-	b.ask(f, s, outbox.Ask)
+	b.ask(f, s)
 	b.Cancel(f, outbox.Ended)
 	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx"}, b.drain())
 	require.Empty(t, s.sent)

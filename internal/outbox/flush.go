@@ -26,7 +26,7 @@ func (o *Outbox) Flush() <-chan struct{} {
 	}
 	f := &o.flushes
 	f.begun++
-	take := f.taken // what the writer holds
+	take := f.taken                              // what the writer holds
 	if len(o.batch) > 0 || !o.controls.empty() { // which go with the next batch
 		take++
 	}

@@ -45,9 +45,8 @@ const Size = int(unsafe.Sizeof(Message{})) + 16
 type Control uint8
 
 const (
-	Stop     Control = iota
-	Ask              // for the next Block
-	GiveBack         // what was allowed: an Ask for nothing
+	Stop Control = iota
+	Ask          // for the next Block, or to give back what was allowed: its Sender knows when it departs
 )
 
 // Departer learns what becomes of an Open: one of its methods is called, unless Cancel comes first.
@@ -61,9 +60,9 @@ type Departer interface {
 
 // Sender sends the Blocks of a pipe.
 type Sender interface {
-	// Asking is called with the lock of the Outbox held when an Ask departs, with the low bits of the cost of what has departed before it. It
-	// returns what the Ask says, or false if it is not to be sent. It must not call the Outbox.
-	Asking(sent uint32, back bool) (departed, total uint64, ok bool)
+	// Asking is called with the lock of the Outbox held when an Ask departs, with the low bits of the cost of what has
+	// departed before it. It returns what the Ask says, or false if it is not to be sent. It must not call the Outbox.
+	Asking(sent uint32) (departed, total uint64, ok bool)
 
 	// Dropped is called without a lock when a Block was accepted and then dropped, although its pipe goes on, with the bytes of
 	// its payload.
