@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -25,16 +26,20 @@ func TestTheREADMEShowsTheExampleAsItIs(t *testing.T) {
 	require.Equal(t, bodyOf(t, "example_test.go", "Example"), blocks[0][1])
 }
 
-func TestEveryLinkOfTheREADMELeadsSomewhere(t *testing.T) {
-	links := target.FindAllStringSubmatch(code.ReplaceAllString(readme(t), ""), -1)
-	require.NotEmpty(t, links)
-	for _, l := range links {
-		if absolute.MatchString(l[1]) {
-			continue
+func TestEveryLinkOfThePagesLeadsSomewhere(t *testing.T) {
+	for _, page := range []string{"README.md", "CHANGELOG.md", "docs/limits.md"} {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		links := target.FindAllStringSubmatch(code.ReplaceAllString(string(text), ""), -1)
+		require.NotEmpty(t, links)
+		for _, l := range links {
+			if absolute.MatchString(l[1]) {
+				continue
+			}
+			file, _, _ := strings.Cut(l[1], "#")
+			_, err := os.Stat(filepath.Join(filepath.Dir(page), file))
+			require.NoError(t, err, "%s: %s", page, l[0])
 		}
-		file, _, _ := strings.Cut(l[1], "#")
-		_, err := os.Stat(file)
-		require.NoError(t, err, l[0])
 	}
 }
 
