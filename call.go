@@ -30,7 +30,10 @@ const keepResult = 16 << 10
 // Call calls a function of the peer with params as they are, and waits for its result, which belongs to the caller. It keeps no part of params. The wait ends
 // with ctx, which also ends the handler's context, and with the session. Every error is an *[Abort]; [Repeatable] tells whether the call can safely be made again.
 //
-// A call waits before it is sent while the session is at its outbound soft limit.
+// A call waits before it is sent while the peer has no room for it, and while the session is at its
+// outbound soft limit. One that a handler makes with its context, on the session that it was called
+// on, waits for no room of the peer: it fails with ErrOverloaded if there is none for calls within
+// calls.
 func (s *Session) Call(ctx context.Context, function uint16, params []byte, opts ...CallOption) ([]byte, error) {
 	return s.call(ctx, function, params, newCallConfig(opts))
 }

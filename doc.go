@@ -29,11 +29,16 @@
 //
 // # Concurrency
 //
-// Nodes, sessions, services, functions and pipes may be used by any number of goroutines at the same time. Every handler runs on a goroutine of its own, at most
-// [WithWorkers] of them at once for each session and [WithNodeWorkers] for all, and calls wait, by priority and arrival, for one to be free. So a handler may block, and it may call
-// back, as deep as it likes: a call that is made within a call back needs no worker of its own. Only chains of calls that begin on both sides may wait for each other's last workers, until their
-// deadlines. A function may run fewer calls at once ([WithConcurrency]), those of one key one after the
-// other ([WithKey]), or, if it is short, on the goroutine that reads the session ([WithInline]).
+// Nodes, sessions, services, functions and pipes may be used by any number of goroutines at the
+// same time. Every handler runs on a goroutine of its own, at most [WithWorkers] of them at once
+// for each session and [WithNodeWorkers] for all, and calls wait, by priority and arrival, for one
+// to be free. So a handler may block, and it may call back with its context, and so on, 64 deep: a
+// call within a call waits for no worker, but is lent one, up to 32 for each worker and at least
+// 256. Beyond that it fails with ErrOverloaded, instead of standing still. A handler that calls
+// back with another context, and waits, may wait in a circle with its like on the other side, until
+// their deadlines. A function may run fewer calls at once ([WithConcurrency]), those of one key one
+// after the other ([WithKey]), or, if it is short, on the goroutine that reads the session
+// ([WithInline]).
 //
 // What a handler gets as parameters, and a caller as result, is theirs. Who handles large ones as bytes may spare the memory: see [WithBorrowedParams] and [WithResultBuffer].
 //
@@ -42,8 +47,10 @@
 //
 // # Overload
 //
-// What cannot run yet waits, and what waits is bounded, so that a peer that asks for too much is held up. [WithMaxWaiting] refuses instead what would wait too long, the least urgent first, with
-// ErrOverloaded and an advice when to come back ([RetryAfter]); [Retry] heeds it. [WithCallWindow] bounds on the caller's side how many calls of one function are outstanding.
+// What cannot run yet waits, and what waits is bounded, so that a peer that asks for too much waits
+// on its own side. [WithMaxWaiting] refuses instead what would wait too long, the least urgent
+// first, with ErrOverloaded and an advice when to come back ([RetryAfter]); [Retry] heeds it.
+// [WithCallWindow] bounds on the caller's side how many calls of one function are outstanding.
 //
 // # Lost wires
 //
@@ -74,22 +81,37 @@
 //
 // # Limits
 //
-// What waits is bounded in three steps. Windows come first: each direction of a pipe has one, in bytes ([WithWindow]), and each direction of a session has one for
-// calls ([WithOpensWindow]). A sender waits until the receiving application has taken what came before, and other pipes go on. Next, each direction of a session
-// has a soft limit for all that waits in it ([WithInboundLimits], [WithOutboundLimits]): at the inbound one the session stops reading its Wire, at the outbound one
-// senders wait, handlers not yet begun among them. Beyond the hard limit, which takes a peer that ignores windows or a program that posts without looking, the
-// session ends with ErrHardLimit and gives its memory back. Every message counts its payload and [limits.Overhead] bytes, so that small ones cannot hide.
+// A peer is promised no more than there is room for: the inbound soft limit ([WithInboundLimits])
+// is divided into room for calls that wait for a worker, for calls within calls, and for the Blocks
+// of streams, each of which has a window that grows with its use ([WithWindow]). Beyond that, calls
+// and Blocks wait at their sender, and other pipes go on. What running calls hold, parameters and
+// answers that wait to be sent, may be as much once more. What is sent waits, by priority, at the
+// outbound soft limit ([WithOutboundLimits]), answers included.
 //
-// [WithOnState] tells when a limit is reached, [Session.Stats] how much waits; [Session.SetLimits] moves the limits, and [Session.Pause] stops reading. A session
-// that stands at its inbound soft limit, and from which nothing is taken for the time of [WithStallTimeout], ends with ErrStalled.
+// A peer that sends more than it was promised, or that was promised nothing because there are no
+// windows, meets two walls: at its inbound soft limit a session stops reading its Wire, and beyond
+// a hard limit it ends with ErrHardLimit and gives its memory back, as it does if a program posts
+// without looking. Every message counts what it takes to keep it, so that small ones cannot hide.
+// The page docs/limits.md of the repository tells all this at length, and how much memory a session
+// needs at most.
+//
+// [WithOnState] tells when a limit is reached, [Session.Stats] what is promised, what is held and
+// who waits for room; [Session.SetLimits] moves the limits, and [Session.Pause] stops reading. A
+// session that stands at its inbound soft limit, and from which nothing is taken for the time of
+// [WithStallTimeout], ends with ErrStalled.
 //
 // # What may be dropped
 //
-// Only what the application said may be: a call or a Block whose time to live is over ([WithTTL], [pipe.WithTTL]), and under pressure a part of the Blocks with a
-// loss rate ([WithLoss], [pipe.WithLoss]). The receiver learns from [pipe.Block], and [Pipe.Skipped], how many are missing, the sender from [WithDropReports] which were
-// dropped, and why.
+// Only what the application said may be: a call or a Block whose time to live is over ([WithTTL],
+// [pipe.WithTTL]), and under pressure, a window that is used up included, a part of the Blocks with
+// a loss rate ([WithLoss], [pipe.WithLoss]). The receiver learns from [pipe.Block], and
+// [Pipe.Skipped], how many are missing, the sender from [WithDropReports] which were dropped, and
+// why.
 //
-// A message larger than the peer accepts ([WithMaxMessage]) is refused where it is sent, with ErrTooLarge; the session goes on.
+// A message that can never get through is refused where it is sent, with ErrTooLarge, and the
+// session goes on: one that is larger than the peer accepts ([WithMaxMessage]), that costs more
+// than all the room which the peer has for calls, or that exceeds the outbound hard limit by
+// itself.
 //
 // # Errors
 //
@@ -103,8 +125,8 @@
 //	ErrNoFunction     the peer does not offer that function                safe; elsewhere
 //	ErrBadParams      the parameters do not fit the function's type        safe, and in vain
 //	ErrBadResult      a result or a value of a stream does not fit         no: it may have run
-//	ErrTooLarge       parameters or a result exceed the peer's limit       ask Repeatable; send less
-//	ErrOverloaded     too much waits, or a window is used up (Post)        safe; after RetryAfter
+//	ErrTooLarge       a message exceeds the peer's limit, or this side's   ask Repeatable; send less
+//	ErrOverloaded     too much waits or runs, or a window is full (Post)   safe; after RetryAfter
 //	ErrUnavailable    a side shuts down, is lost, or did not come back     ask Repeatable
 //	ErrUnauthorized   the peer does not let this side in                   safe, and in vain
 //	ErrHandshake      the peer speaks something else, or too slowly        safe: nothing was called
@@ -112,8 +134,8 @@
 //	ErrProtocol       a side broke the protocol, and the session ended     ask Repeatable
 //	ErrSessionClosed  the session was closed, or its Wire failed           ask Repeatable
 //	ErrHardLimit      the session went beyond its hard limit, and ended    ask Repeatable
-//	ErrStalled        nothing was taken at the soft limit for too long     ask Repeatable
-//	ErrStopped        the peer wants no more of a stream, only       no: the call goes on
+//	ErrStalled        nothing was taken, at the soft limit or by a reader  ask Repeatable
+//	ErrStopped        the peer wants no more of a stream, only             no: the call goes on
 //	ErrWindow         a side sent more than was granted                    ask Repeatable
 //	ErrPipeClosed     the call of this pipe or stream has ended well       no need
 //

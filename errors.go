@@ -26,14 +26,14 @@ var (
 	ErrNoFunction    = codec.ErrNoFunction    // the peer offers no function of this number
 	ErrBadParams     = codec.ErrBadParams     // the function takes parameters of another type
 	ErrBadResult     = codec.ErrBadResult     // a result or a Block is of another type, or could not be encoded
-	ErrTooLarge      = codec.ErrTooLarge      // the message exceeds what the peer accepts; send less, or in Blocks
-	ErrOverloaded    = codec.ErrOverloaded    // too much waits already; try again later
+	ErrTooLarge      = codec.ErrTooLarge      // the message exceeds what the peer accepts, or can hold, or the hard limit of this side; send less, or in Blocks
+	ErrOverloaded    = codec.ErrOverloaded    // too much waits or runs already; try again later
 	ErrUnavailable   = codec.ErrUnavailable   // a side is going away; call on another session
 	ErrPanicked      = codec.ErrPanicked      // the handler panicked; its log says where
 	ErrProtocol      = codec.ErrProtocol      // one side broke the protocol, and the session ended
 	ErrSessionClosed = codec.ErrSessionClosed // the session was closed, or its Wire died
 	ErrHardLimit     = codec.ErrHardLimit     // the session exceeded its hard limit and was closed by force
-	ErrStalled       = codec.ErrStalled       // the session stood still at its soft limit for too long
+	ErrStalled       = codec.ErrStalled       // the session stood still at its soft limit for too long, or nobody takes what a call had asked for
 	ErrDropped       = codec.ErrDropped       // the message was dropped under pressure, as its loss rate allows
 	ErrHandshake     = codec.ErrHandshake     // the peer speaks something else, or too slowly
 	ErrWindow        = codec.ErrWindow        // a side sent more Blocks or calls than it was granted

@@ -177,7 +177,7 @@ func TestAFloodIsBounded(t *testing.T) {
 	if *soak {
 		length = 30 * time.Second
 	}
-	for name, opens := range map[string]int{"with a window for Opens": 4096, "without": 0} {
+	for name, opens := range map[string]int{"with room for Opens": 4096, "without": 0} {
 		t.Run(name, func(t *testing.T) {
 			limit := limits.Limits{Soft: limits.Amount{Bytes: 4 << 20}, Hard: limits.Amount{Bytes: 8 << 20}}
 			capacity, goodput, inbound, outbound := flood(t, limit, opens, length)

@@ -32,7 +32,6 @@ func (b bounds) most() int {
 
 // full is one side of a session that is about to be at all its limits.
 type full struct {
-	t    *testing.T
 	sess *asterisque.Session
 	wg   *sync.WaitGroup
 	data []byte
@@ -154,7 +153,7 @@ func TestASessionAtAllItsLimitsHoldsNoMoreThanThePageSays(t *testing.T) {
 	here, there := asterisque.NewNode(opts...), asterisque.NewNode(opts...)
 	dialled, accepted := nodesInMemory(t, here, there)
 	var wg sync.WaitGroup
-	sides := []*full{{t, dialled, &wg, data}, {t, accepted, &wg, data}}
+	sides := []*full{{dialled, &wg, data}, {accepted, &wg, data}}
 	before := heap()
 
 	each := func(do func(f *full)) {
@@ -179,7 +178,6 @@ func TestASessionAtAllItsLimitsHoldsNoMoreThanThePageSays(t *testing.T) {
 	grown, bound := heap()-before, 0
 	for _, f := range sides {
 		st := f.sess.Stats()
-		t.Logf("%v", st.LogValue())
 		b.calls = st.Pipes + st.WaitOpens.Now
 		bound += b.most()
 		require.Greater(t, st.Inbound.Bytes, b.inbound/4)
@@ -191,7 +189,7 @@ func TestASessionAtAllItsLimitsHoldsNoMoreThanThePageSays(t *testing.T) {
 	}
 	t.Logf("%d bytes of heap, of at most %d", grown, bound)
 	require.LessOrEqual(t, grown, bound)
-	require.Greater(t, grown, bound/2, "the limits have been reached")
+	require.Greater(t, grown, bound/3, "the limits have been reached")
 	runtime.KeepAlive(data)
 
 	close(end)

@@ -254,25 +254,46 @@ func WithCodecs(codecs ...codec.Values) Option { return func(c *config) { c.code
 // WithTLS sets the TLS configuration of the tls:// scheme, for dialling and listening. It is cloned.
 func WithTLS(cfg *tls.Config) Option { return func(c *config) { c.tls = cfg } }
 
-// WithMaxMessage sets the largest payload, in bytes, that this side accepts in one message: parameters, result or Block. The peer learns it in the handshake
-// and refuses to send more, with ErrTooLarge. 1 KiB..1 GiB, 4 MiB by default.
+// WithMaxMessage sets the largest payload, in bytes, that this side accepts in one message:
+// parameters, result or Block. The peer learns it in the handshake, and refuses to send more, with
+// ErrTooLarge. 1 KiB..1 GiB, 4 MiB by default, and no more than an eighth of the inbound soft
+// limit: limits that are not set grow with it, and with limits that are set, the default follows
+// them. What is set and does not fit is an error, which says what would.
 func WithMaxMessage(bytes int) Option {
 	return func(c *config) { c.maxMessage, c.set.message = bytes, true }
 }
 
-// WithWindow sets the largest window, in bytes: what a peer may send on a stream before the application takes some. Windows begin small, grow while the application keeps up and there is
-// room, and never exceed what the inbound soft limit allows for all of them together; see [WithInboundLimits]. 512 KiB by default, at most [pipe.MaxWindow]. With 0 there are no windows: peers send
-// what they like, and the session stops reading at its inbound soft limit.
+// WithWindow sets how far the window of a stream may grow, in bytes: what a peer may send before
+// the application takes some. Every stream has a small window that is guaranteed. It grows while
+// the application keeps up and the path has use for more, by at most an eighth of what is spare of
+// the inbound soft limit. A Block that does not fit into its window passes when the application
+// waits for it. 512 KiB by default, at most [pipe.MaxWindow]. With 0 there are no windows, and
+// peers are promised nothing: they send what they like, and the session stops reading at its
+// inbound soft limit.
 func WithWindow(most int) Option { return func(c *config) { c.window = most } }
 
-// WithInboundLimits bounds what has been received and not yet been taken by the application, for each session. At the soft limit the session stops reading its
-// Wire; beyond the hard limit it ends with ErrHardLimit. The default is 32,768 messages or 16 MiB, and 65,536 messages or 64 MiB.
+// WithInboundLimits bounds what has been received and not yet been taken by the application, for
+// each session. What the peer may send without asking has its place in the soft limit: a quarter
+// for calls that wait for a worker, a quarter for calls within calls, and half for Blocks. Running
+// calls may hold as much once more: their parameters, and answers that wait to be sent. A peer that
+// keeps to what it was promised never brings a session to its soft limit. With another one the
+// session stops reading there, and beyond the hard limit it ends with ErrHardLimit.
+//
+// The default soft limit is 32 MiB and 65,536 messages, or eight of the largest messages if that is
+// more ([WithMaxMessage]); the hard limit is four times that. Of a soft limit that is set, the
+// bytes matter: it needs eight of the largest messages, and an eighth of it a window of 1.5 KiB for
+// each worker ([WithWorkers]). With fewer than one message for each 512 bytes, every message counts
+// for more. Below 64 KiB or 64 messages promises do not follow. The page docs/limits.md of the
+// repository says how all these belong together, and what a session holds at most.
 func WithInboundLimits(l limits.Limits) Option {
 	return func(c *config) { c.inbound, c.set.inbound = l, true }
 }
 
-// WithOutboundLimits bounds what has been sent and not yet been given to the Wire, for each session. At the soft limit senders wait; beyond the hard limit
-// the session ends with ErrHardLimit. The default is that of WithInboundLimits.
+// WithOutboundLimits bounds what has been sent and not yet been given to the Wire, for each
+// session. At the soft limit senders wait, by priority, and so do the answers of handlers, whose
+// workers go on to other sessions. One message may pass it as the last one. Beyond the hard limit,
+// where only Post can get, the session ends with ErrHardLimit; what exceeds that by itself is
+// refused with ErrTooLarge. The default is that of WithInboundLimits.
 func WithOutboundLimits(l limits.Limits) Option {
 	return func(c *config) { c.outbound, c.set.outbound = l, true }
 }
@@ -299,17 +320,24 @@ func WithLowerShare(share float64) Option { return func(c *config) { c.share = s
 // no cap.
 func WithMaxPriority(p priority.Priority) Option { return func(c *config) { c.highest = p } }
 
-// WithWorkers sets how many handlers run at once for one session; further calls wait, by priority and then in the order of their arrival. 1,024 by default; 1 runs one
-// after the other. A call that a peer makes within a call back, whose handler here waits for it, has a worker beyond that number, one for each call back.
+// WithWorkers sets how many handlers run at once for one session; further calls wait, by priority
+// and then in the order of their arrival. 1,024 by default, or as many as have room for their
+// windows in the inbound limits that are set; 1 runs one after the other. A call whose answer
+// cannot be sent yet counts as one that runs. Calls within calls wait for none of these workers:
+// each is lent one, up to 32 for each worker and at least 256, and beyond that refused with
+// ErrOverloaded.
 func WithWorkers(n int) Option { return func(c *config) { c.workers, c.set.workers = n, true } }
 
-// WithNodeWorkers sets how many handlers run at once for all sessions together, which then have their turn one after the other. 0, the default, is any number: every session has its
-// own bound. Calls within call backs are as for WithWorkers.
+// WithNodeWorkers sets how many handlers run at once for all sessions together, which then have
+// their turn one after the other. 0, the default, is any number: every session has its own bound.
+// Workers are lent to calls within calls as for WithWorkers.
 func WithNodeWorkers(n int) Option { return func(c *config) { c.nodeWorkers = n } }
 
-// WithMaxWaiting refuses calls of a peer with ErrOverloaded while so many of its session wait to be run, or rather the least urgent of them, the latest first, with an advice
-// when to try again: see [RetryAfter] and [Retry]. It has to be below [WithOpensWindow] to have an effect. By default, 0, no call is refused for that: the window and the
-// limits hold the peer up.
+// WithMaxWaiting refuses calls of a peer with ErrOverloaded while so many of its session wait to be
+// run, or rather the least urgent of them, the latest first, with an advice when to try again: see
+// [RetryAfter] and [Retry]. It has to be below what the peer has room for, some 14,000 calls by
+// default, to have an effect. By default, 0, no call is refused for that: further ones wait at the
+// peer.
 func WithMaxWaiting(calls int) Option { return func(c *config) { c.maxWaiting = calls } }
 
 // WithCallWindow sets how many calls of a function this side may have made to one peer that are not answered yet. Further ones wait on this side, in their order, and hold up

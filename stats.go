@@ -16,8 +16,8 @@ type Stats struct {
 	Running     int    `json:"running"`      // calls of the peer whose handlers run, inline ones apart
 	MostWaiting int    `json:"most_waiting"` // Waiting at its highest
 	MostRunning int    `json:"most_running"` // Running at its highest
-	Made        uint64 `json:"made"`         // calls of this side since the beginning, those within call backs apart
-	Served      uint64 `json:"served"`       // calls of the peer since the beginning, refused ones included, those within call backs apart
+	Made        uint64 `json:"made"`         // calls of this side since the beginning
+	Served      uint64 `json:"served"`       // calls of the peer since the beginning, refused ones included
 
 	Inbound       limits.Amount `json:"inbound"`      // received and not yet taken by the application
 	Outbound      limits.Amount `json:"outbound"`     // sent and not yet given to the Wire
@@ -106,7 +106,7 @@ type NodeStats struct {
 	ID          string          `json:"id,omitempty"`
 	Sessions    int             `json:"sessions"`     // that are up
 	Total       Stats           `json:"total"`        // the sums over them, those that have ended included in what is counted since the beginning; what is at its highest is the highest of them, and so is a state; a share without a bound adds nothing to Room
-	Busy        int             `json:"busy"`         // workers, those within call backs apart
+	Busy        int             `json:"busy"`         // workers at work, those lent to calls within calls apart
 	MostBusy    int             `json:"most_busy"`    // Busy at its highest
 	IdleWorkers int             `json:"idle_workers"` // kept for the next call
 	Crowded     int             `json:"crowded"`      // sessions that wait for workers of the node; see WithNodeWorkers

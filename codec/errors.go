@@ -14,7 +14,8 @@ var (
 	// ErrBadResult: the result could not be encoded by the callee, or not be decoded by the caller; the call ran. Compare
 	// the types of both sides.
 	ErrBadResult = &Abort{Code: BadResult}
-	// ErrTooLarge: the message exceeds what the peer accepts. Send less at once, or use a stream.
+	// ErrTooLarge: the message exceeds what the peer accepts, or has room for, or the hard limit of its sender. Send less
+	// at once, or use a stream.
 	ErrTooLarge = &Abort{Code: TooLarge}
 	// ErrOverloaded: the peer is at one of its limits. Try again later, at growing intervals.
 	ErrOverloaded = &Abort{Code: Overloaded}
@@ -28,15 +29,16 @@ var (
 	ErrSessionClosed = &Abort{Code: SessionClosed}
 	// ErrHardLimit: the session's hard limit was reached and the session cut. Send less, or raise the limit.
 	ErrHardLimit = &Abort{Code: HardLimit}
-	// ErrStalled: the session stood at its soft limit for too long with nothing consumed. Look for a handler or a reader
-	// of a stream that waits for ever.
+	// ErrStalled: the session stood at its soft limit for too long with nothing consumed, or the reader of a stream gave
+	// up waiting for a large Block for which nothing else has room. Look for a handler or a reader of a stream that waits
+	// for ever.
 	ErrStalled = &Abort{Code: Stalled}
 	// ErrDropped: a message was dropped under pressure, as its loss rate allows. Go on without it.
 	ErrDropped = &Abort{Code: Dropped}
 	// ErrHandshake: versions, features or codecs of the two sides do not fit, or the handshake took too long. Trying again
 	// helps only against the latter.
 	ErrHandshake = &Abort{Code: Handshake}
-	// ErrWindow: a side sent more than its window allowed; the pipe is over. Report it as a bug.
+	// ErrWindow: a side sent more than it was granted; the call is over. Report it as a bug.
 	ErrWindow = &Abort{Code: WindowViolation}
 	// ErrUnauthorized: the peer does not allow it. Use another credential.
 	ErrUnauthorized = &Abort{Code: Unauthorized}
