@@ -6,10 +6,15 @@ import "github.com/asterisque-go/asterisque/internal/fifo"
 // one priority. Push and Pop take constant time. Memory is in proportion to what waits; of what
 // waited, some KiB are kept. The zero Lines is empty. It is not safe for concurrent use.
 type Lines[T any] struct {
-	normal fifo.Queue[T]           // the line of Normal, which most values have
-	others byLevel[*fifo.Queue[T]] // none of them is empty
-	spares spares[*fifo.Queue[T]]  // for others
+	normal fifo.Queue[T] // the line of Normal, which most values have
+	others *others[T]    // nil until a value has another priority
 	len    int
+}
+
+// others are the lines of all priorities but Normal.
+type others[T any] struct {
+	lines  byLevel[*fifo.Queue[T]] // none of them is empty
+	spares spares[*fifo.Queue[T]]
 }
 
 // mostSpare is how many bytes the spare lines of a Lines may hold.
@@ -25,9 +30,17 @@ func (l *Lines[T]) Push(p Priority, v T) {
 		l.normal.Push(v)
 		return
 	}
-	line := l.others.add(level(p))
+	if l.others == nil {
+		l.others = new(others[T])
+	}
+	l.others.push(level(p), v)
+}
+
+// push appends v to the line of level n.
+func (o *others[T]) push(n int, v T) {
+	line := o.lines.add(n)
 	if *line == nil {
-		*line = l.spare()
+		*line = o.spare()
 	}
 	(*line).Push(v)
 }
@@ -79,7 +92,10 @@ func (l *Lines[T]) Filter(keep func(T) bool) {
 
 // highest returns the highest level below the level under at which something waits, or -1.
 func (l *Lines[T]) highest(under int) int {
-	n := l.others.used.highest(under)
+	n := -1
+	if l.others != nil {
+		n = l.others.lines.used.highest(under)
+	}
 	if normal := level(Normal); n < normal && normal < under && l.normal.Len() > 0 {
 		return normal
 	}
@@ -88,7 +104,10 @@ func (l *Lines[T]) highest(under int) int {
 
 // lowest returns the lowest level at which something waits, or -1.
 func (l *Lines[T]) lowest() int {
-	n := l.others.used.lowest()
+	n := -1
+	if l.others != nil {
+		n = l.others.lines.used.lowest()
+	}
 	if normal := level(Normal); (n < 0 || n > normal) && l.normal.Len() > 0 {
 		return normal
 	}
@@ -100,12 +119,12 @@ func (l *Lines[T]) at(n int) *fifo.Queue[T] {
 	if n == level(Normal) {
 		return &l.normal
 	}
-	return *l.others.at(n)
+	return *l.others.lines.at(n)
 }
 
 // spare returns an empty line.
-func (l *Lines[T]) spare() *fifo.Queue[T] {
-	if line, ok := l.spares.take(); ok {
+func (o *others[T]) spare() *fifo.Queue[T] {
+	if line, ok := o.spares.take(); ok {
 		return line
 	}
 	return new(fifo.Queue[T])
@@ -114,7 +133,7 @@ func (l *Lines[T]) spare() *fifo.Queue[T] {
 // tidy takes the line of level n away if it has become empty.
 func (l *Lines[T]) tidy(n int, line *fifo.Queue[T]) {
 	if line.Len() == 0 && n != level(Normal) {
-		l.others.remove(n)
-		l.spares.put(line, mostSpare)
+		l.others.lines.remove(n)
+		l.others.spares.put(line, mostSpare)
 	}
 }

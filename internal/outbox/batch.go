@@ -20,7 +20,7 @@ const (
 
 // roomLocked reports whether m may join the departing batch.
 func (o *Outbox) roomLocked(m *Message) bool {
-	return len(o.batch) == 0 || len(o.batch)+o.lent.bytes+len(m.Payload) <= batchSize
+	return len(o.batch) == 0 || len(o.batch)+o.lent.size()+len(m.Payload) <= batchSize
 }
 
 // fillLocked moves what waits into the departing batch while it has room. A large message that comes next does not make those before it wait for one batch with it.
@@ -28,7 +28,7 @@ func (o *Outbox) fillLocked() {
 	for o.queue.Len() > 0 {
 		room := math.MaxInt
 		if o.holds.messages > 0 { // Controls, of which there may always be some, hold up no large one
-			room = batchSize - len(o.batch) - o.lent.bytes
+			room = batchSize - len(o.batch) - o.lent.size()
 		}
 		m, ok := o.queue.PopAtMost(room)
 		if !ok {

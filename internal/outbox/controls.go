@@ -14,8 +14,8 @@ const maxEntries = 1 << 18
 // there is no Wire not at all.
 type controls struct {
 	pong      codec.Pong // guarded by the lock of the Outbox, as all
+	opens     uint64     // the limit of the Credit for Opens
 	pongDue   bool
-	opens     codec.Credit // the room for Opens
 	opensDue  bool
 	ackDue    bool                      // what has arrived has to be acknowledged
 	others    fifo.Queue[codec.Control] // of which this side alone decides how many there are
@@ -46,7 +46,7 @@ func (o *Outbox) PutControl(c codec.Control) (write bool, err error) {
 	case codec.Pong:
 		o.controls.pong, o.controls.pongDue = c, true
 	case codec.Credit:
-		o.controls.opens, o.controls.opensDue = c, true
+		o.controls.opens, o.controls.opensDue = c.Limit, true
 	default:
 		o.controls.others.Push(c)
 	}
@@ -90,7 +90,7 @@ func (o *Outbox) encodeControlsLocked() {
 	}
 	if c.opensDue {
 		c.opensDue = false
-		o.appendLocked(c.opens)
+		o.appendLocked(codec.Credit{Opens: true, Limit: c.opens})
 	}
 	if c.ackDue {
 		c.ackDue = false

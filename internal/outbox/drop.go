@@ -87,7 +87,32 @@ func (o *Outbox) dropLocked(f *Flow, m *Message, why Reason) {
 		o.clearLocked(f, why)
 		m.Departer.Discard(why)
 	} else if m.Sender != nil {
-		o.returned = append(o.returned, returned{m.Sender, len(m.Payload)})
+		n := o.newsLocked()
+		n.returned = append(n.returned, returned{m.Sender, len(m.Payload)})
+	}
+}
+
+// news is what others have to be told, without the lock.
+type news struct {
+	drops    []Drop
+	returned []returned
+}
+
+// newsLocked returns what has to be told, for something to be added.
+func (o *Outbox) newsLocked() *news {
+	if o.news == nil {
+		o.news = new(news)
+	}
+	return o.news
+}
+
+// tell tells n.
+func (o *Outbox) tell(n *news) {
+	for _, r := range n.returned {
+		r.to.Dropped(r.payload)
+	}
+	for _, d := range n.drops {
+		o.dropped(d)
 	}
 }
 
@@ -102,7 +127,8 @@ func (o *Outbox) noteLocked(m *Message, why Reason) {
 	if o.dropped == nil || m.End || m.Type != codec.OpenType && m.Type != codec.BlockType {
 		return
 	}
-	o.drops = append(o.drops, Drop{Open: m.Type == codec.OpenType, Reason: why, Marker: m.Marker})
+	n := o.newsLocked()
+	n.drops = append(n.drops, Drop{Open: m.Type == codec.OpenType, Reason: why, Marker: m.Marker})
 }
 
 // clearLocked drops all that waits of f, and reports whether its Open was among it.

@@ -7,8 +7,17 @@ const leastLent = 8 << 10
 
 // lent is the payloads of a batch that are not in it.
 type lent struct {
-	pieces []piece
-	bytes  int
+	pieces   []piece
+	bytes    int
+	segments [][]byte // see Segments
+}
+
+// size returns the bytes of the payloads. A nil lent has none.
+func (l *lent) size() int {
+	if l == nil {
+		return 0
+	}
+	return l.bytes
 }
 
 // piece is a payload in memory of its own, which is released when it has been written.
@@ -23,26 +32,26 @@ func (l *lent) add(p piece) {
 	l.bytes += len(p.payload)
 }
 
-// segments appends to dst what batch and its lent payloads are when they are put together.
-func (l *lent) segments(dst [][]byte, batch []byte) [][]byte {
+// join makes the segments: what batch and its lent payloads are when they are put together.
+func (l *lent) join(batch []byte) {
 	begin := 0
 	for _, p := range l.pieces {
-		dst = append(dst, batch[begin:p.at], p.payload)
+		l.segments = append(l.segments, batch[begin:p.at], p.payload)
 		begin = p.at
 	}
 	if begin < len(batch) {
-		dst = append(dst, batch[begin:])
+		l.segments = append(l.segments, batch[begin:])
 	}
-	return dst
 }
 
-// release gives the memory back, and keeps that of the list.
+// release gives the memory back, and keeps that of the lists.
 func (l *lent) release() {
 	for _, p := range l.pieces {
 		p.mem.Release()
 	}
 	clear(l.pieces)
-	l.pieces, l.bytes = l.pieces[:0], 0
+	clear(l.segments)
+	l.pieces, l.segments, l.bytes = l.pieces[:0], l.segments[:0], 0
 }
 
 // Lend lets large payloads be given out in memory of their own, where there are buffers for them: then [Outbox.Segments] has to be asked after each Take. It is called before everything else,
@@ -63,14 +72,17 @@ func (o *Outbox) lendLocked(f *Flow, m *Message, ttl uint32) {
 	around, at := m.appendAround(append(o.batch, 0, 0, 0, 0), f, ttl)
 	o.batch = around
 	putLength(o.batch[start:], len(m.Payload))
+	if o.lent == nil {
+		o.lent = new(lent)
+	}
 	o.lent.add(piece{at: at, payload: m.Payload, mem: m.Memory})
 	m.Memory = nil
 }
 
 // Segments returns the batch that was taken last in the pieces in which it is to be written, one behind the other, or nil if it is in one. They are valid until Written. Only the writer may ask.
 func (o *Outbox) Segments() [][]byte {
-	if len(o.flying.pieces) == 0 {
+	if o.flying == nil || len(o.flying.segments) == 0 {
 		return nil
 	}
-	return o.segments
+	return o.flying.segments
 }

@@ -51,34 +51,30 @@ func (e *TooLargeError) Error() string {
 type Outbox struct {
 	written    func(messages, bytes int) // these are fixed
 	dropped    func(Drop)                // nil if nobody wants to know
+	putControl func(codec.Control)       // appendControlLocked
 	max        int                       // bytes of the largest frame that the peer accepts
 	overhead   uint32                    // what a Block costs the peer besides its payload
-	putControl func(codec.Control)       // appendControlLocked
 
-	intake  intake
 	writing atomic.Bool // somebody is the writer
+	intake  intake
 
 	mu       sync.Mutex
-	nextID   uint64 // guarded by mu, like all below; of the next pipe opened here
+	lends    bool   // fixed
+	closed   bool   // guarded by mu, like all below
+	halted   bool   // there is no Wire
+	expected bool   // somebody will call Claim
+	nextID   uint64 // of the next pipe opened here
 	batch    []byte // the next to be taken: frames, each behind its length
+	lent     *lent  // payloads that belong to batch; nil until there are some
+	flying   *lent  // the same of the batch that was taken; belongs to the writer
 	holds    amount // messages in batch
 	flight   amount // messages that the writer has taken and not yet written
 	queue    priority.Queue[Message]
-	closed   bool
 	flushes  flushes
 	gone     amount // messages that were dropped and are not yet reported as written
-	drops    []Drop // what has to be told of them
+	news     *news  // what has to be told of them; nil if that is nothing
 	log      *log   // nil unless what was sent is kept for a resume
 	controls controls
-	halted   bool // there is no Wire
-
-	returned []returned // the same for their senders
-	expected bool       // somebody will call Claim
-
-	lends    bool     // fixed
-	lent     lent     // guarded by mu; payloads that belong to batch
-	flying   lent     // belongs to the writer, as segments; those that belong to the batch that was taken
-	segments [][]byte // see Segments
 }
 
 // amount counts messages and the bytes that they hold.
@@ -253,9 +249,9 @@ func (o *Outbox) Take() (batch []byte, end End) {
 	}
 	b := o.batch
 	o.flight, o.batch, o.holds = o.holds, nil, amount{}
-	if len(o.lent.pieces) > 0 {
+	if o.lent.size() > 0 {
 		o.flying, o.lent = o.lent, o.flying
-		o.segments = o.flying.segments(o.segments[:0], b)
+		o.flying.join(b)
 	}
 	o.flushes.taken++
 	return b, Idle
@@ -263,8 +259,7 @@ func (o *Outbox) Take() (batch []byte, end End) {
 
 // Written says that batch, as returned by Take, has been given to the Wire, and takes it back.
 func (o *Outbox) Written(batch []byte) {
-	if len(o.flying.pieces) > 0 {
-		clear(o.segments)
+	if o.flying.size() > 0 {
 		o.flying.release()
 	}
 	o.mu.Lock()
@@ -325,16 +320,13 @@ func (o *Outbox) goneLocked(a amount) {
 
 // unlock unlocks, and then tells what has been written or dropped meanwhile.
 func (o *Outbox) unlock() {
-	gone, drops, back := o.gone, o.drops, o.returned
-	o.gone, o.drops, o.returned = amount{}, nil, nil
+	gone, n := o.gone, o.news
+	o.gone, o.news = amount{}, nil
 	o.mu.Unlock()
 	if gone.messages > 0 {
 		o.written(gone.messages, gone.bytes)
 	}
-	for _, r := range back {
-		r.to.Dropped(r.payload)
-	}
-	for _, d := range drops {
-		o.dropped(d)
+	if n != nil {
+		o.tell(n)
 	}
 }
