@@ -12,6 +12,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/priority"
 	"github.com/asterisque-go/asterisque/stream"
@@ -39,6 +40,9 @@ func overScheme(scheme string) *impl {
 	return i
 }
 
+// manyPipes has room for the windows of ten thousand handlers.
+var manyPipes = limits.Limits{Soft: limits.Amount{Bytes: 128 << 20}, Hard: limits.Amount{Bytes: 512 << 20}}
+
 type astHost struct {
 	here, there *asterisque.Node
 	url         string
@@ -62,7 +66,7 @@ func astListen(ctx context.Context, scheme string, n needs) (host, error) {
 			opts = append(opts, asterisque.WithCodecs(codec.Raw))
 		}
 		if n.pipes > 0 {
-			opts = append(opts, asterisque.WithWorkers(n.pipes+1))
+			opts = append(opts, asterisque.WithWorkers(n.pipes+1), asterisque.WithInboundLimits(manyPipes))
 		}
 		return opts
 	}
