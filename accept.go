@@ -18,7 +18,8 @@ type Grant struct {
 	Outbound    limits.Limits      // of what it is sent and has not been given to the Wire
 	MaxPriority *priority.Priority // the highest that its calls get
 
-	plan limits.Plan // what is promised to it
+	inbound, outbound *limits.Limits // what is in force; shared by many, as plan
+	plan              *limits.Plan   // what is promised to it
 }
 
 // authorise asks the application about the peer.
@@ -50,22 +51,30 @@ func (g *Grant) complete(cfg *config) (err error) {
 	if g.MaxPriority == nil {
 		g.MaxPriority = &cfg.highest
 	}
-	if g.Inbound == (limits.Limits{}) {
-		g.Inbound = cfg.inbound
+	g.inbound, g.outbound, g.plan = &cfg.inbound, &cfg.outbound, &cfg.plan
+	if g.Inbound != (limits.Limits{}) {
+		err = g.ownInbound(cfg)
 	}
-	if g.Outbound == (limits.Limits{}) {
-		g.Outbound = cfg.outbound
-	}
-	if g.Inbound, err = g.Inbound.Check(); err == nil {
-		g.Outbound, err = g.Outbound.Check()
-	}
-	if err == nil {
-		g.plan, err = cfg.planFor(g.Inbound)
+	if err == nil && g.Outbound != (limits.Limits{}) {
+		var own limits.Limits
+		own, err = g.Outbound.Check()
+		g.outbound = &own
 	}
 	if err != nil {
 		return codec.ErrUnavailable.Withf("what the application grants this peer does not fit: %v", err)
 	}
 	return nil
+}
+
+// ownInbound fills in what follows from inbound limits for this peer.
+func (g *Grant) ownInbound(cfg *config) error {
+	own, err := g.Inbound.Check()
+	if err != nil {
+		return err
+	}
+	plan, err := cfg.planFor(own)
+	g.inbound, g.plan = &own, &plan
+	return err
 }
 
 // Certificate returns the certificate by which TLS has proved who the peer is, or nil if it has not.
@@ -81,7 +90,7 @@ func (s *Session) endWithCertificate() {
 	if s.expiry != nil {
 		s.expiry.Stop()
 	}
-	cert := s.about.Certificate()
+	cert := Peer{TLS: s.tls}.Certificate()
 	if cert == nil || s.cfg.outliveCertificates {
 		return
 	}

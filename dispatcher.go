@@ -10,7 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// dispatcher runs the calls of one session: at most limit at once, the others by priority, and in the order of their arrival.
+// dispatcher runs the calls of one session: at most as many at once as there are workers in its plan, the others by priority, and in the order of their arrival.
 //
 // A worker that takes a call wakes the next one if more wait, and the reader wakes none while one is waking already. So a burst of short calls is run by as many
 // workers as there are processors instead of one goroutine switch each, while calls that block never hold up others.
@@ -19,15 +19,12 @@ import (
 // often at once, until another call of it has ended (see gate). Wherever it waits, it leaves at once when its caller gives up. A call that is made within another one
 // waits for no worker: one is lent to it.
 type dispatcher struct {
-	s     *Session // fixed
-	limit int      // fixed, as nestedCalls and nestedRoom
-	room  int      // bytes that running calls may hold; fixed
-
-	nestedCalls, nestedRoom int // how many calls within calls may be here, and their cost; 0: any number
+	s    *Session     // fixed
+	plan *limits.Plan // what was promised at first, by which all that runs is bounded; fixed
 
 	mu      sync.Mutex
 	ready   line              // guarded by mu, as all below: calls that wait for a worker
-	large   line              // those whose turn it was, and for whose parameters there was no room
+	large   *line             // those whose turn it was, and for whose parameters there was no room; nil until there is one
 	gated   map[*gate]*parked // calls that wait for their function
 	opens   limits.Opens
 	served  uint64 // calls that have arrived
@@ -80,7 +77,7 @@ func (d *dispatcher) arriveLocked(cost uint64, nested bool) *Abort {
 			return errOpensWindow
 		}
 		return nil
-	case d.nestedCalls > 0 && d.nested >= d.nestedCalls, d.nestedRoom > 0 && d.inner+int(cost) > d.nestedRoom:
+	case d.plan.NestedCalls > 0 && d.nested >= d.plan.NestedCalls, d.plan.Nested > 0 && d.inner+int(cost) > d.plan.Nested:
 		return codec.ErrOverloaded.Withf("%d calls run within calls here, which cost %d bytes, and there is no room for more", d.nested, d.inner)
 	}
 	d.nested++
@@ -255,7 +252,7 @@ func (d *dispatcher) lineLocked(c *incoming) *line {
 	case inReady:
 		return &d.ready
 	case inLarge:
-		return &d.large
+		return d.large
 	case inGate:
 		return &d.gated[c.handler.gate].calls
 	}
@@ -337,7 +334,7 @@ func (d *dispatcher) work(k *scratch, j job, crowded *atomic.Bool) (again bool) 
 func (d *dispatcher) standBack() (again bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.waking || d.ready.len()+d.large.len() == 0 || d.active+d.parked > d.limit {
+	if d.waking || d.ready.len()+d.large.len() == 0 || d.active+d.parked > d.plan.Workers {
 		d.active--
 		return false
 	}
@@ -378,7 +375,7 @@ func (d *dispatcher) take(woken bool, last *incoming) (t taken) {
 	if woken {
 		d.waking = false
 	}
-	if d.active+d.parked <= d.limit {
+	if d.active+d.parked <= d.plan.Workers {
 		t.call = d.nextLocked(&t.hold)
 	}
 	if t.call == nil {
@@ -405,14 +402,22 @@ func (d *dispatcher) nextLocked(h *limits.Hold) *incoming {
 		case d.roomLocked(c, h):
 			return c
 		default:
-			d.large.push(c)
+			d.largeLocked().push(c)
 		}
 	}
 }
 
+// largeLocked returns the line for a call that has to wait in it.
+func (d *dispatcher) largeLocked() *line {
+	if d.large == nil {
+		d.large = &line{is: inLarge}
+	}
+	return d.large
+}
+
 // roomLocked reports whether there is room for what c holds while it runs, and takes the window of its Blocks.
 func (d *dispatcher) roomLocked(c *incoming, h *limits.Hold) bool {
-	most := d.room
+	most := d.plan.Room
 	if c.size > smallParams {
 		most -= most / 8
 	}
@@ -501,7 +506,7 @@ func (d *dispatcher) endLocked(c *incoming) {
 func (d *dispatcher) pokeLocked() bool {
 	if d.ready.len() == 0 {
 		c := d.large.first()
-		if c == nil || d.holding > 0 && d.holding+int(c.size) > d.room {
+		if c == nil || d.holding > 0 && d.holding+int(c.size) > d.plan.Room {
 			return false
 		}
 	}
@@ -539,7 +544,7 @@ func (d *dispatcher) unpark(held int, ran bool) {
 // shelter sets bytes of the room for running calls aside for a Block that nobody waits for any more, or reports false. A negative number gives them back.
 func (d *dispatcher) shelter(bytes int) bool {
 	d.mu.Lock()
-	if bytes > 0 && d.holding+bytes > d.room {
+	if bytes > 0 && d.holding+bytes > d.plan.Room {
 		d.mu.Unlock()
 		return false
 	}
@@ -620,7 +625,7 @@ func (d *dispatcher) release(c *incoming, gated bool) {
 
 // wakeLocked notes that one more worker is coming, if that is useful and allowed.
 func (d *dispatcher) wakeLocked() bool {
-	if d.waking || d.active+d.parked >= d.limit {
+	if d.waking || d.active+d.parked >= d.plan.Workers {
 		return false
 	}
 	d.waking = true
@@ -646,5 +651,5 @@ func (d *dispatcher) load(st *Stats) {
 	st.Waiting, st.Running, st.MostWaiting, st.MostRunning, st.Served = d.waiting, d.running, d.mostWaiting, d.mostRunning, d.served
 	st.Parked, st.Holding = d.parked+d.away, d.holding
 	st.Opens = Share{Room: d.opens.Room(), Promised: d.opens.Promised(), Held: d.opens.Held()}
-	st.Nested = Share{Room: d.nestedRoom, Promised: d.nestedRoom, Held: d.inner}
+	st.Nested = Share{Room: d.plan.Nested, Promised: d.plan.Nested, Held: d.inner}
 }

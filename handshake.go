@@ -124,7 +124,7 @@ func (h *handshake) accept(ctx context.Context, n *Node) (a agreement, g Grant, 
 		return a, g, nil, h.refuse(err)
 	}
 	a.about.Credential, a.about.Subject = nil, g.Subject
-	reply := h.hello(&g.plan)
+	reply := h.hello(g.plan)
 	reply.Codecs = hello.Codecs
 	if a.resume && was.session != ([codec.SessionSize]byte{}) {
 		if s := n.former(ctx, was, a.about); s != nil {

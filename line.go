@@ -29,16 +29,22 @@ type line struct {
 // tolerated is how many that have left may stay at least.
 const tolerated = 32
 
-func (l *line) len() int { return l.calls.Len() - l.gone }
+// len returns the number of calls that wait. A nil line is empty.
+func (l *line) len() int {
+	if l == nil {
+		return 0
+	}
+	return l.calls.Len() - l.gone
+}
 
 func (l *line) push(c *incoming) {
 	c.state = l.is
 	l.calls.Push(c.priority, c)
 }
 
-// first is peek, and quick for a line that is mostly empty.
+// first is peek, and quick for a line that is mostly empty or nil.
 func (l *line) first() *incoming {
-	if l.calls.Len() == 0 {
+	if l == nil || l.calls.Len() == 0 {
 		return nil
 	}
 	return l.peek()

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/limits"
 )
 
 // A handler may call its caller back, and that one may call again, and so on: calls within calls. The outer ones wait for the
@@ -68,8 +69,7 @@ func (e *enclosure) meta(cfg *callConfig, stream *codec.Meta) *codec.Meta {
 
 // nesting counts the calls of this side that are made within calls of the peer, and are not answered.
 type nesting struct {
-	most   nestingBounds // fixed, as window
-	window int           // of a stream, in bytes
+	calls, room int // how many the peer runs, and what they may cost; 0: any number; fixed
 
 	mu    sync.Mutex
 	made  int // guarded by mu, as all below
@@ -77,31 +77,25 @@ type nesting struct {
 	sizes int // what their streams may be sent
 }
 
-// nestingBounds are what both sides have announced; 0 is any number.
-type nestingBounds struct {
-	calls, room int // of the peer
-	own         int // for the windows of streams, of this side
-}
-
-// enter lets a call go out at once, or says that there is no room for it.
-func (n *nesting) enter(p *permit, stream bool) *Abort {
+// enter lets a call go out at once, or says that there is no room for it. plan has the room for streams.
+func (n *nesting) enter(p *permit, stream bool, plan *limits.Plan) *Abort {
 	size := 0
 	if stream {
-		size = n.window
+		size = plan.Window
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
 	case p.nest.depth > deepest:
 		return neverSent(codec.ErrOverloaded.Withf("the call is the %dth within each other, and %d is the deepest", p.nest.depth, deepest))
-	case n.most.room > 0 && p.cost > int64(n.most.room):
-		return neverSent(codec.ErrTooLarge.Withf("the call costs %d bytes, and the peer has room for %d within calls", p.cost, n.most.room))
-	case n.most.calls > 0 && n.made >= n.most.calls:
+	case n.room > 0 && p.cost > int64(n.room):
+		return neverSent(codec.ErrTooLarge.Withf("the call costs %d bytes, and the peer has room for %d within calls", p.cost, n.room))
+	case n.calls > 0 && n.made >= n.calls:
 		return neverSent(codec.ErrOverloaded.Withf("%d calls are made within calls, and the peer runs no more", n.made))
-	case n.most.room > 0 && n.bytes+int(p.cost) > n.most.room:
-		return neverSent(codec.ErrOverloaded.Withf("calls within calls hold %d bytes, and the peer has room for %d", n.bytes, n.most.room))
-	case n.most.own > 0 && n.sizes+size > n.most.own:
-		return neverSent(codec.ErrOverloaded.Withf("the windows of streams within calls hold %d bytes, and there is room for %d", n.sizes, n.most.own))
+	case n.room > 0 && n.bytes+int(p.cost) > n.room:
+		return neverSent(codec.ErrOverloaded.Withf("calls within calls hold %d bytes, and the peer has room for %d", n.bytes, n.room))
+	case plan.NestedOwn > 0 && n.sizes+size > plan.NestedOwn:
+		return neverSent(codec.ErrOverloaded.Withf("the windows of streams within calls hold %d bytes, and there is room for %d", n.sizes, plan.NestedOwn))
 	}
 	n.made++
 	n.bytes += int(p.cost)

@@ -110,6 +110,7 @@ func (n *Node) configFor(w wire.Wire) *config {
 	}
 	c := n.cfg
 	c.windowless = true
+	c.plan, _ = c.planFor(c.inbound) // without windows every one fits
 	return &c
 }
 

@@ -17,15 +17,15 @@ import (
 // While nobody waits, a call takes what it needs without a lock, which a thousand callers would pass around. Whoever takes part in waiting
 // sets queued before it looks at left, and whoever adds to left looks at queued after that: one of the two sees the other.
 type openCredit struct {
-	left   atomic.Int64 // cost of the Opens that may follow before the last eighth is touched; negative while that is in use
-	queued atomic.Bool  // somebody waits; written with mu held
-	spare  int64        // what is kept for urgent calls; fixed, as room
-	room   int64        // all that the peer has; 0: any number
+	left  atomic.Int64 // cost of the Opens that may follow before the last eighth is touched; negative while that is in use
+	spare int64        // what is kept for urgent calls; fixed, as room
+	room  int64        // all that the peer has; 0: any number
 
+	queued  atomic.Bool // somebody waits; written with mu held
+	gone    int32       // of waiting, how many have given up; guarded by mu, as all below
 	mu      sync.Mutex
-	limit   int64                        // guarded by mu, as all below; total granted
+	limit   int64                        // total granted
 	waiting *priority.Lines[*openWaiter] // nil until somebody waits
-	gone    int                          // of waiting, how many have given up
 }
 
 // openWaiter is a call that waits.
@@ -98,7 +98,7 @@ func (o *openCredit) abandon(w *openWaiter) {
 	default:
 	}
 	w.gone = true
-	if o.gone++; o.gone > tolerated && o.gone > o.waiting.Len()/2 {
+	if o.gone++; o.gone > tolerated && int(o.gone) > o.waiting.Len()/2 {
 		o.waiting.Filter(func(w *openWaiter) bool { return !w.gone })
 		o.gone = 0
 	}
@@ -155,7 +155,7 @@ func (o *openCredit) waits() int {
 	if o.waiting == nil {
 		return 0
 	}
-	return o.waiting.Len() - o.gone
+	return o.waiting.Len() - int(o.gone)
 }
 
 // load returns what of the peer's room is used, and how large that is.

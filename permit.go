@@ -31,7 +31,7 @@ func (s *Session) permit(ctx context.Context, open *outbox.Message, cfg *callCon
 	open.Meta = p.nest.meta(cfg, stream)
 	p.cost = s.costOf(open)
 	if p.nest != nil {
-		a = s.nesting.enter(&p, stream != nil)
+		a = s.nesting.enter(&p, stream != nil, s.calls.plan)
 	} else {
 		a = s.enterRoom(ctx, &p, open.Function, cfg)
 	}

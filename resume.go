@@ -116,7 +116,7 @@ func (s *Session) takeOver(c *comeback) error {
 		s.out.Halt() // which is not claimed: run is still the writer
 		return err
 	}
-	s.setWire(c.wire, c.about)
+	s.setWire(c.wire, c.about.TLS)
 	s.endWithCertificate() // which may be another one now
 	s.live.restart()
 	s.away.Store(false)

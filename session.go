@@ -28,15 +28,15 @@ type Session struct {
 	lender codec.Lender // values, or nil if they lend nothing
 	svc    *Service
 
-	highest priority.Priority // that the peer's calls get
+	peerID  string // see Peer, as for subject
+	subject string
 
-	frame     int  // bytes of the frame that is being dealt with; belongs to the reader, as unwritten
-	unwritten bool // belongs to the reader, which is the writer then, and writes when it has dealt with all that has arrived; here it costs no memory
+	frame int // bytes of the frame that is being dealt with; belongs to the reader, as unwritten
 
 	// These belong to who reads and to who writes; run changes them when neither does, with wireMu held, under which others look at them.
 	wireMu   sync.Mutex
-	about    Peer // of which what tells of the Wire changes with it
 	wire     wire.Wire
+	tls      *tls.ConnectionState
 	try      wire.TryWriter // nil if the Wire cannot write without waiting
 	keeper   keeper         // nil if the Wire keeps its frames' memory
 	wireGone chan struct{}  // closed when the Wire is
@@ -49,8 +49,7 @@ type Session struct {
 	inbound  *limits.Counter
 	outbound outgoing
 	terms    pipe.Terms
-	largest  int // bytes of the largest payload that this side takes in a message; fixed
-	maxBlock int // of the largest that the peer takes in a Block; fixed
+	maxBlock int // bytes of the largest payload that the peer takes in a Block; fixed
 	opens    openCredit
 	nesting  nesting
 	waits    waiters
@@ -77,7 +76,10 @@ type Session struct {
 	draining     atomic.Bool // Shutdown was called here: the peer's new calls are refused
 	peerDraining atomic.Bool // the peer refuses new calls
 
-	failing sync.Once
+	failing   sync.Once
+	unwritten bool              // the reader is the writer, and writes when it has dealt with all that has arrived; here it costs no memory, as the next
+	highest   priority.Priority // that the peer's calls get; fixed
+
 	linger  *time.Timer    // closes the Wire some time after the end of the session; set by failing
 	expiry  *time.Timer    // ends the session with the certificate of the peer; nil without; belongs to run
 	told    chan struct{}  // closed by the writer when nothing will ever be written again
@@ -98,16 +100,16 @@ type Peer struct {
 // newSession makes a session of what the handshake agreed on. Whoever calls it starts run.
 func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled bool) *Session {
 	s := &Session{
-		id: a.session, node: n, cfg: cfg, window: a.window, about: a.about, values: a.values, svc: g.Service, highest: *g.MaxPriority,
+		id: a.session, node: n, cfg: cfg, window: a.window, peerID: a.about.ID, subject: a.about.Subject, values: a.values, svc: g.Service, highest: *g.MaxPriority,
 		told: make(chan struct{}), gone: make(chan struct{}),
 	}
 	s.lender, _ = a.values.(codec.Lender)
-	s.setWire(w, a.about)
+	s.setWire(w, a.about.TLS)
 	s.live.agree(cfg, &a, dialled)
 	s.ctx, s.end = context.WithCancelCause(context.Background())
-	s.inbound = limits.NewCounter(g.Inbound, s.reporter(Inbound))
-	s.outbound = outgoing{Counter: limits.NewCounter(g.Outbound, s.reporter(Outbound)), share: cfg.share}
-	s.promise(&a, &g.plan)
+	s.inbound = limits.NewCounter(g.inbound, s.reporter(Inbound))
+	s.outbound = outgoing{Counter: limits.NewCounter(g.outbound, s.reporter(Outbound)), share: cfg.share}
+	s.promise(&a, g.plan)
 	if len(cfg.windows) > 0 {
 		s.windows = make(map[uint16]*callWindow, len(cfg.windows))
 		for function, calls := range cfg.windows {
@@ -117,7 +119,7 @@ func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled
 	if !dialled {
 		s.table.odd = 1
 	}
-	s.out = outbox.New(s.table.odd, a.maxFrame, uint32(a.overhead), cfg.share, s.outbound.Remove, s.dropReporter())
+	s.out = outbox.New(uint64(s.table.odd), a.maxFrame, uint32(a.overhead), cfg.share, s.outbound.Remove, s.dropReporter())
 	s.maxBlock = a.maxFrame - outbox.HeadSize
 	if l, ok := w.(wire.BlockLimiter); ok {
 		s.maxBlock = min(s.maxBlock, l.MaxBlock())
@@ -134,19 +136,18 @@ func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled
 
 // promise sets up what this side has promised its peer, by its plan, and what the peer has promised.
 func (s *Session) promise(a *agreement, p *limits.Plan) {
-	s.terms.Taken, s.largest = s.inbound.Remove, p.Largest
+	s.terms.Taken = s.inbound.Remove
 	s.terms.Overhead, s.terms.Early = uint64(p.Overhead), uint64(p.Window)
 	s.terms.PeerOverhead, s.terms.PeerEarly = a.overhead, a.early
-	s.calls = dispatcher{s: s, limit: p.Workers, room: p.Room, ready: line{is: inReady}, large: line{is: inLarge}, nestedCalls: p.NestedCalls}
+	s.calls = dispatcher{s: s, plan: p, ready: line{is: inReady}}
 	s.opens.init(a.opens, uint64(a.maxFrame)+a.overhead+a.early)
-	s.nesting.most = nestingBounds{calls: a.nestedCalls, room: a.nestedRoom}
+	s.nesting = nesting{calls: a.nestedCalls, room: a.nestedRoom}
 	if s.cfg.windowless {
 		return
 	}
-	s.terms.Room = limits.NewRoom(*p)
+	s.terms.Room = limits.NewRoom(p)
 	s.terms.Largest = uint64(max(s.cfg.window, p.Window))
-	s.calls.opens, s.calls.nestedRoom = limits.NewOpens(p), p.Nested
-	s.nesting.most.own, s.nesting.window = p.NestedOwn, p.Window
+	s.calls.opens = limits.NewOpens(p)
 }
 
 // early returns what a peer may send at first on a stream that it opens.
@@ -172,7 +173,7 @@ func (s *Session) ID() [16]byte { return s.id }
 func (s *Session) Peer() Peer {
 	s.wireMu.Lock()
 	defer s.wireMu.Unlock()
-	return s.about
+	return Peer{ID: s.peerID, LocalAddr: s.wire.LocalAddr(), RemoteAddr: s.wire.RemoteAddr(), TLS: s.tls, Subject: s.subject}
 }
 
 // Done returns a channel that is closed when the session has ended.
@@ -262,7 +263,7 @@ func (s *Session) cause() *Abort { return codec.AbortOf(context.Cause(s.ctx)) }
 
 // run is the life of a session. It ends when the Wire does, and no other one comes.
 func (s *Session) run() {
-	s.cfg.log.Info("session begins", "session", s, "peer", s.about.ID, "addr", s.about.RemoteAddr)
+	s.cfg.log.Info("session begins", "session", s, "peer", s.peerID, "addr", s.wire.RemoteAddr())
 	for a := s.readLoop(); ; a = s.readLoop() {
 		if !s.resumable(a) {
 			s.fail(a)
@@ -306,14 +307,14 @@ func (s *Session) whileAway() <-chan struct{} {
 	return nil
 }
 
-// setWire makes w the Wire, of which about tells. It is called while nobody reads or writes.
-func (s *Session) setWire(w wire.Wire, about Peer) {
+// setWire makes w the Wire, whose TLS is in state secure, if it has any. It is called while nobody reads or writes.
+func (s *Session) setWire(w wire.Wire, secure *tls.ConnectionState) {
 	s.wireMu.Lock()
 	defer s.wireMu.Unlock()
 	s.wire, s.wireGone = w, make(chan struct{})
 	s.try, _ = w.(wire.TryWriter)
 	s.keeper, _ = w.(keeper)
-	s.about.LocalAddr, s.about.RemoteAddr, s.about.TLS = about.LocalAddr, about.RemoteAddr, about.TLS
+	s.tls = secure
 }
 
 // closeWire closes the Wire. Repeated calls do nothing.

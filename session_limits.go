@@ -78,7 +78,7 @@ func (s *Session) resize(soft limits.Amount) {
 	}
 	p, granted := s.terms.Room.Resize(bytes)
 	limits.Grant(granted)
-	s.calls.resize(&p)
+	s.calls.resize(p)
 }
 
 // Pause stops reading the Wire after the frame that is being read, until Resume. The transport then holds up the peer, and calls of either side wait. A session

@@ -22,7 +22,7 @@ const readTurnBytes = 24 << 10
 // readLoop reads the Wire until it ends or the peer breaks the protocol, and returns why. After the session has ended on this side it reads on, and discards, so that
 // the peer is not cut off before it has read the reason.
 func (s *Session) readLoop() *Abort {
-	most := s.largest + outbox.HeadSize
+	most := s.calls.plan.Largest + outbox.HeadSize
 	buffered := func() bool { return false }
 	if b, ok := s.wire.(wire.Buffered); ok {
 		buffered = b.Buffered
@@ -64,7 +64,7 @@ func (s *Session) readLoop() *Abort {
 				a = violation("%v", err)
 			}
 			if a.Code == codec.Protocol {
-				s.cfg.log.Warn("peer broke the protocol", "session", s, "addr", s.about.RemoteAddr, "error", a)
+				s.cfg.log.Warn("peer broke the protocol", "session", s, "addr", s.wire.RemoteAddr(), "error", a)
 			}
 			s.fail(a)
 			if a.Remote {

@@ -32,12 +32,12 @@ type endpoint interface {
 //
 // Its lock may be taken with that of the outbox held, and no lock is taken while it is held.
 type table struct {
-	odd uint64 // lowest bit of the ids of pipes that this side opens; fixed
+	odd uint8 // lowest bit of the ids of pipes that this side opens; fixed
 
 	mu         sync.Mutex
-	pipes      [2]slots      // guarded by mu, as all below; by the lowest bit of their ids
-	ended      bool          // the session has ended, and nothing is added
+	ended      bool          // guarded by mu, as all below: the session has ended, and nothing is added
 	draining   bool          // this side has announced the end: no pipe of the peer is added
+	pipes      [2]slots      // by the lowest bit of their ids
 	drain      *codec.Drain  // with which the peer has; nil until then
 	lastOpened uint64        // highest id of this side that departed, +1; 0: none
 	lastSeen   uint64        // highest id of the peer, +1; 0: none
@@ -63,7 +63,7 @@ func (t *table) check(id uint64) error {
 
 func (t *table) checkLocked(id uint64) error {
 	switch {
-	case id&1 == t.odd:
+	case id&1 == uint64(t.odd):
 		return violation("Open with pipe id %d, which is one of the other side's", id)
 	case id < t.lastSeen:
 		return violation("Open with pipe id %d, which is not above the last, %d", id, t.lastSeen-1)
@@ -214,7 +214,7 @@ func (t *table) len() int {
 func (t *table) lenLocked() int { return t.pipes[0].len() + t.pipes[1].len() }
 
 func (t *table) knownLocked(id uint64) bool {
-	if id&1 == t.odd {
+	if id&1 == uint64(t.odd) {
 		return id < t.lastOpened
 	}
 	return id < t.lastSeen

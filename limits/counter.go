@@ -17,27 +17,28 @@ type Counter struct {
 	held  atomic.Uint64 // messages << byteBits | bytes
 	state atomic.Uint32 // a State; written under mu
 
+	mu        sync.Mutex
+	congested bool // guarded by mu, as all below that is not atomic
+	reporting bool // somebody is in report, and takes care of pending
+
 	relieved atomic.Uint64 // see Relieved
 
 	mostMessages, mostBytes atomic.Uint64 // that were held at any time
 
-	marks atomic.Pointer[Limits] // checked
+	marks atomic.Pointer[Limits] // checked; what it points to never changes
 
-	mu        sync.Mutex
-	congested bool          // guarded by mu
-	room      chan struct{} // guarded by mu; closed when the state falls below Soft; nil while nobody waits
-	full      chan struct{} // guarded by mu; closed when the state reaches Soft; nil while nobody waits
-	pending   []State       // guarded by mu; changes not yet reported
-	reporting bool          // guarded by mu; somebody is in report, and takes care of pending
+	room    chan struct{} // closed when the state falls below Soft; nil while nobody waits
+	full    chan struct{} // closed when the state reaches Soft; nil while nobody waits
+	pending []State       // changes not yet reported
 
 	report func(State) // fixed; called without a lock, by one goroutine at a time
 }
 
-// NewCounter returns a Counter that keeps to l, as returned by [Limits.Check], and tells report every change of state exactly once and in order. report runs
+// NewCounter returns a Counter that keeps to l, as returned by [Limits.Check], which many may share and must not change. It tells report every change of state exactly once and in order. report runs
 // on the goroutine that caused the change, or that is still reporting an earlier one; it may be nil and must not block.
-func NewCounter(l Limits, report func(State)) *Counter {
+func NewCounter(l *Limits, report func(State)) *Counter {
 	c := &Counter{report: report}
-	c.marks.Store(&l)
+	c.marks.Store(l)
 	return c
 }
 

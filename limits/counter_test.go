@@ -32,7 +32,7 @@ func newCounter(t *testing.T, l limits.Limits) (*limits.Counter, *recorder) {
 	l, err := l.Check()
 	require.NoError(t, err)
 	r := new(recorder)
-	return limits.NewCounter(l, r.report), r
+	return limits.NewCounter(&l, r.report), r
 }
 
 var tenTwenty = limits.Limits{Soft: limits.Amount{Messages: 10}, Hard: limits.Amount{Messages: 20}}
@@ -260,7 +260,7 @@ func TestManyGoroutinesAgreeWithTheModel(t *testing.T) {
 
 func BenchmarkCounter(b *testing.B) {
 	l, _ := limits.Limits{Soft: limits.Amount{Messages: 1 << 20, Bytes: 1 << 29}, Hard: limits.Amount{Messages: 1 << 21, Bytes: 1 << 30}}.Check()
-	c := limits.NewCounter(l, nil)
+	c := limits.NewCounter(&l, nil)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {

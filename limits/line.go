@@ -53,6 +53,12 @@ func (l *line) remove(c *Claim) bool {
 	return true
 }
 
+// lets reports whether c need not wait behind others.
+func (l *line) lets(c *Claim) bool {
+	f := l.first()
+	return f == nil || f.Priority < c.Priority
+}
+
 // first returns the claim whose turn it is, or nil.
 func (l *line) first() *Claim {
 	if len(l.claims) == 0 {

@@ -119,9 +119,9 @@ func TestAnyNumberOfOpensIsPromisedByTheZeroValue(t *testing.T) {
 
 func TestOpensKeepWhatWasPromisedWhenThePlanChanges(t *testing.T) {
 	p := newPlan(t, limits.Amount{Bytes: 32 * mib}, 64*kib, 64)
-	o, room := newOpens(p), limits.NewRoom(p)
+	o, room := newOpens(p), limits.NewRoom(&p)
 	smaller, _ := room.Resize(16 * mib)
-	o.SetPlan(&smaller)
+	o.SetPlan(smaller)
 	require.Equal(t, 4*mib, o.Room())
 	require.Equal(t, 8*mib, o.Promised(), "it stands")
 	require.Zero(t, o.Grant(true))
@@ -136,7 +136,7 @@ func TestOpensKeepWhatWasPromisedWhenThePlanChanges(t *testing.T) {
 	require.EqualValues(t, 11*mib, o.Grant(true), "half of the smaller room is owed")
 	require.Equal(t, 4*mib, o.Promised())
 	larger, _ := room.Resize(64 * mib)
-	o.SetPlan(&larger)
+	o.SetPlan(larger)
 	require.EqualValues(t, 23*mib, o.Grant(false), "more than half is owed at once")
 	require.Equal(t, 16*mib, o.Promised())
 }
@@ -154,8 +154,9 @@ func TestOpensAgreeWithTheModel(t *testing.T) {
 		if rnd.IntN(3) == 0 {
 			soft.Messages = 64 + upTo(rnd, 1000)
 		}
-		p := newPlan(t, soft, rnd.IntN(soft.Bytes/8), 1+rnd.IntN(3))
-		o, room := newOpens(p), limits.NewRoom(p)
+		plan := newPlan(t, soft, rnd.IntN(soft.Bytes/8), 1+rnd.IntN(3))
+		p := &plan
+		o, room := newOpens(plan), limits.NewRoom(p)
 		largest := uint64(p.Largest + p.Overhead + p.Window)
 		peer := openPeer{limit: uint64(p.Opens), urgent: min(uint64(p.Opens/8), uint64(p.Opens)-largest)}
 		var waiting []uint64 // the costs of Opens that wait
@@ -224,7 +225,7 @@ func TestOpensAgreeWithTheModel(t *testing.T) {
 			case seed%3 == 0 && rnd.IntN(4) == 0:
 				last = "a Resize"
 				p, _ = room.Resize(rnd.IntN(2 * p.Room))
-				o.SetPlan(&p)
+				o.SetPlan(p)
 				over = max(0, o.Promised()-p.Opens)
 				grant()
 			}

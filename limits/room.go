@@ -42,18 +42,20 @@ func (h *Hold) ofSpare() int {
 // whose Granted functions the caller calls when it holds no lock.
 type Room struct {
 	mu      sync.Mutex
-	plan    Plan // guarded by mu, as all below
-	workers int  // guaranteed windows that are free
+	plan    *Plan // guarded by mu, as all below; what it points to never changes
+	workers int   // guaranteed windows that are free
 	callers int
-	large   int // of the room for large Blocks, what is free
-	spare   int // what is free; below 0 when limits became smaller than what was promised
-	fresh   int // of what is not free of the spare room, what nobody has taken anything from yet
-	opening line
-	asking  line
+	large   int    // of the room for large Blocks, what is free
+	spare   int    // what is free; below 0 when limits became smaller than what was promised
+	fresh   int    // of what is not free of the spare room, what nobody has taken anything from yet
+	lines   *lines // nil until somebody waits
 }
 
-// NewRoom returns a Room in which nothing is promised.
-func NewRoom(p Plan) *Room {
+// lines are those who wait.
+type lines struct{ opening, asking line }
+
+// NewRoom returns a Room in which nothing is promised. p, which many may share, must not change.
+func NewRoom(p *Plan) *Room {
 	return &Room{plan: p, workers: p.Workers, callers: p.Callers, large: p.Large, spare: p.Spare}
 }
 
@@ -61,19 +63,19 @@ func NewRoom(p Plan) *Room {
 func (r *Room) Plan() Plan {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.plan
+	return *r.plan
 }
 
 // Resize changes the soft limit to so many bytes. What the peer was told stands, and so does every
 // promise; new ones wait until they fit. It is never less than eight of the largest messages, nor than
 // what those need who could otherwise wait for ever.
-func (r *Room) Resize(bytes int) (Plan, []*Claim) {
+func (r *Room) Resize(bytes int) (*Plan, []*Claim) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := r.plan.resized(bytes)
 	r.spare += p.Spare - r.plan.Spare
-	r.plan = p
-	return p, r.grantLocked(nil)
+	r.plan = &p
+	return r.plan, r.grantLocked(nil)
 }
 
 // Begin gives the handler of a stream its window, when a worker has taken the call. It reports false
@@ -115,10 +117,10 @@ func (r *Room) Open(c *Claim) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c.Bytes = r.plan.Window
-	if f := r.opening.first(); (f == nil || f.Priority < c.Priority) && r.openLocked(c) {
+	if (r.lines == nil || r.lines.opening.lets(c)) && r.openLocked(c) {
 		return true
 	}
-	r.opening.push(c)
+	r.linesLocked().opening.push(c)
 	return false
 }
 
@@ -157,7 +159,7 @@ func (r *Room) fitsLocked(n int) bool {
 func (r *Room) Withdraw(c *Claim) (waited bool, granted []*Claim) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	waited = r.opening.remove(c) || r.asking.remove(c)
+	waited = r.lines != nil && (r.lines.opening.remove(c) || r.lines.asking.remove(c))
 	if waited { // it may have kept others waiting
 		granted = r.grantLocked(nil)
 	}
@@ -267,10 +269,10 @@ func (r *Room) End(h *Hold) []*Claim {
 func (r *Room) Allow(c *Claim) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if f := r.asking.first(); (f == nil || f.Priority < c.Priority) && r.allowLocked(c) {
+	if (r.lines == nil || r.lines.asking.lets(c)) && r.allowLocked(c) {
 		return true
 	}
-	r.asking.push(c)
+	r.linesLocked().asking.push(c)
 	return false
 }
 
@@ -296,15 +298,27 @@ func (r *Room) Disallow(bytes int) []*Claim {
 
 // grantLocked gives room to those who wait, as far as it goes.
 func (r *Room) grantLocked(granted []*Claim) []*Claim {
-	for c := r.opening.first(); c != nil && r.openLocked(c); c = r.opening.first() {
-		r.opening.remove(c)
+	l := r.lines
+	if l == nil {
+		return granted
+	}
+	for c := l.opening.first(); c != nil && r.openLocked(c); c = l.opening.first() {
+		l.opening.remove(c)
 		granted = append(granted, c)
 	}
-	for c := r.asking.first(); c != nil && r.allowLocked(c); c = r.asking.first() {
-		r.asking.remove(c)
+	for c := l.asking.first(); c != nil && r.allowLocked(c); c = l.asking.first() {
+		l.asking.remove(c)
 		granted = append(granted, c)
 	}
 	return granted
+}
+
+// linesLocked returns the lines, for somebody who has to wait.
+func (r *Room) linesLocked() *lines {
+	if r.lines == nil {
+		r.lines = new(lines)
+	}
+	return r.lines
 }
 
 // Grant calls the Granted functions of claims. The caller holds no lock.
@@ -326,11 +340,13 @@ type Load struct {
 func (r *Room) Load() Load {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := &r.plan
-	return Load{
+	p := r.plan
+	l := Load{
 		Windows: (p.Workers-r.workers+p.Callers-r.callers)*p.Window + p.Spare - r.spare,
 		Large:   p.Large - r.large,
-		Opening: len(r.opening.claims),
-		Asking:  len(r.asking.claims),
 	}
+	if r.lines != nil {
+		l.Opening, l.Asking = len(r.lines.opening.claims), len(r.lines.asking.claims)
+	}
+	return l
 }

@@ -447,14 +447,14 @@ func (m *modelRoom) resize() {
 	}
 	old := m.plan
 	p, granted := m.room.Resize(bytes)
-	if m.plan = p; p != m.room.Plan() {
+	if m.plan = *p; *p != m.room.Plan() {
 		m.fail("the plan is another one")
 	}
 	if sum := p.Opens + p.Nested + p.NestedOwn + p.Large + (p.Workers+p.Callers)*p.Window + p.Spare; sum != p.Room || p.Room < bytes {
 		m.fail("the shares are %d bytes, and %d were to be divided", sum, bytes)
 	}
 	old.Room, old.Opens, old.Spare = p.Room, p.Opens, p.Spare
-	if p != old {
+	if *p != old {
 		m.fail("what the peer was told does not stand: it was %+v", old)
 	}
 	m.over = m.excess(m.sums())
@@ -530,7 +530,7 @@ func TestRoomAgreesWithTheModel(t *testing.T) {
 		}
 		workers := 1 + rnd.IntN(min(40, limits.MostWorkers(soft.Bytes, max(soft.Messages, 64))))
 		p := newPlan(t, soft, rnd.IntN(soft.Bytes/8), workers)
-		m := &modelRoom{rnd: rnd, room: limits.NewRoom(p), plan: p, seen: &seen, last: "nothing"}
+		m := &modelRoom{rnd: rnd, room: limits.NewRoom(&p), plan: p, seen: &seen, last: "nothing"}
 		require.NotPanics(t, func() {
 			m.check()
 			for range each {

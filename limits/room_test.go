@@ -60,7 +60,7 @@ func claims(bytes int, priorities ...int8) (all []*limits.Claim, granted func() 
 
 func TestEveryWorkerHasItsWindow(t *testing.T) {
 	p := small(t)
-	r := limits.NewRoom(p)
+	r := limits.NewRoom(&p)
 	fillSpare(t, r, 0)
 	var holds []*limits.Hold
 	for range p.Workers {
@@ -79,7 +79,7 @@ func TestEveryWorkerHasItsWindow(t *testing.T) {
 
 func TestHandlersBeginWithMoreWhileHalfOfTheSpareRoomIsFree(t *testing.T) {
 	p := defaults(t)
-	r := limits.NewRoom(p)
+	r := limits.NewRoom(&p)
 	grown := 0
 	for range p.Workers {
 		switch h := begin(t, r); h.Extra {
@@ -92,7 +92,7 @@ func TestHandlersBeginWithMoreWhileHalfOfTheSpareRoomIsFree(t *testing.T) {
 	require.Equal(t, p.Spare/2/(64*kib), grown, "nothing was taken: they have half of what is spare in all")
 	require.Equal(t, p.Workers*p.Window+grown*64*kib, r.Load().Windows)
 
-	r, grown = limits.NewRoom(p), 0
+	r, grown = limits.NewRoom(&p), 0
 	for range p.Workers {
 		h := begin(t, r)
 		r.Took(h)
@@ -105,13 +105,13 @@ func TestHandlersBeginWithMoreWhileHalfOfTheSpareRoomIsFree(t *testing.T) {
 
 func TestFirstGrowthIsAtMostAnEighthOfWhatIsSpare(t *testing.T) {
 	p := newPlan(t, limits.Amount{Bytes: 64 * kib}, kib, 2)
-	r := limits.NewRoom(p)
+	r := limits.NewRoom(&p)
 	require.EqualValues(t, p.Spare/8, begin(t, r).Extra)
 }
 
 func TestAWindowFromElsewhereGrowsAllTheSame(t *testing.T) {
 	p := small(t)
-	r := limits.NewRoom(p)
+	r := limits.NewRoom(&p)
 	var h limits.Hold
 	r.Lend(&h)
 	require.Equal(t, limits.Elsewhere, h.Source)
@@ -136,7 +136,7 @@ func TestAWindowFromElsewhereGrowsAllTheSame(t *testing.T) {
 
 func TestStreamsOfThisSideHaveTheirWindowsAndHalfOfWhatIsSpare(t *testing.T) {
 	p := small(t)
-	r := limits.NewRoom(p)
+	r := limits.NewRoom(&p)
 	sources := map[limits.Source]int{}
 	var last *limits.Hold
 	for range p.Callers + p.Spare/2/p.Window {
@@ -159,7 +159,7 @@ func TestStreamsOfThisSideHaveTheirWindowsAndHalfOfWhatIsSpare(t *testing.T) {
 
 func TestStreamsThatWaitAreOpenedByPriorityAndThenInTheirOrder(t *testing.T) {
 	p := small(t)
-	r := limits.NewRoom(p)
+	r := limits.NewRoom(&p)
 	fillSpare(t, r, 0)
 	var holds []*limits.Hold
 	for range p.Callers {
@@ -182,7 +182,7 @@ func TestStreamsThatWaitAreOpenedByPriorityAndThenInTheirOrder(t *testing.T) {
 
 func TestNothingOfItsPriorityOrBelowPassesTheFirstThatWaits(t *testing.T) {
 	p := small(t)
-	r := limits.NewRoom(p)
+	r := limits.NewRoom(&p)
 	all, granted := claims(p.Large/2+1, 0, 0)
 	require.True(t, r.Allow(all[0]))
 	require.False(t, r.Allow(all[1]))
@@ -198,7 +198,7 @@ func TestNothingOfItsPriorityOrBelowPassesTheFirstThatWaits(t *testing.T) {
 
 func TestLargeBlocksAreAllowedAsLongAsTheyFitTogether(t *testing.T) {
 	p := small(t)
-	r := limits.NewRoom(p)
+	r := limits.NewRoom(&p)
 	all, granted := claims(p.Large/4, 0, 0, 0, 0, 0, 0)
 	for i, c := range all {
 		require.Equal(t, i < 4, r.Allow(c))
@@ -217,7 +217,7 @@ func TestLargeBlocksAreAllowedAsLongAsTheyFitTogether(t *testing.T) {
 
 func TestAClaimIsWithdrawnFromTheLineInWhichItWaits(t *testing.T) {
 	p := small(t)
-	r := limits.NewRoom(p)
+	r := limits.NewRoom(&p)
 	fillSpare(t, r, 0)
 	var holds []*limits.Hold
 	for range p.Callers {
@@ -253,7 +253,7 @@ func TestAClaimIsWithdrawnFromTheLineInWhichItWaits(t *testing.T) {
 
 func TestWhoIsWithdrawnLetsThoseBehindGo(t *testing.T) {
 	p := small(t)
-	r := limits.NewRoom(p)
+	r := limits.NewRoom(&p)
 	first, _ := claims(p.Large, 0, 1)
 	behind, granted := claims(10, 0, 0)
 	r.Allow(&limits.Claim{Bytes: p.Large / 2})
@@ -291,7 +291,7 @@ func TestWindowsGrowByTheirShareOfWhatIsFree(t *testing.T) {
 		{"no less than what is guaranteed", 0, 40_000, 1, 1, w},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := limits.NewRoom(p)
+			r := limits.NewRoom(&p)
 			fillSpare(t, r, p.Spare-c.busy)
 			h := open(t, r)
 			r.Took(h)
@@ -305,7 +305,7 @@ func TestWindowsGrowByTheirShareOfWhatIsFree(t *testing.T) {
 
 func TestManyWindowsThatGrowLeaveSomeRoom(t *testing.T) {
 	p := defaults(t)
-	r := limits.NewRoom(p)
+	r := limits.NewRoom(&p)
 	for range 200 {
 		var h limits.Hold
 		r.Lend(&h)
@@ -318,7 +318,7 @@ func TestManyWindowsThatGrowLeaveSomeRoom(t *testing.T) {
 
 func TestWhatNobodyHasTakenFromHasHalfOfTheSpareRoomInAll(t *testing.T) {
 	p := small(t)
-	r := limits.NewRoom(p)
+	r := limits.NewRoom(&p)
 	var holds []*limits.Hold
 	for range 50 {
 		h := new(limits.Hold)
@@ -339,7 +339,7 @@ func TestWhatNobodyHasTakenFromHasHalfOfTheSpareRoomInAll(t *testing.T) {
 
 func TestFitTakesAllOrNothing(t *testing.T) {
 	p := small(t)
-	r := limits.NewRoom(p)
+	r := limits.NewRoom(&p)
 	busy := fillSpare(t, r, 1000)
 	h := open(t, r)
 	r.Took(h)
@@ -355,7 +355,7 @@ func TestFitTakesAllOrNothing(t *testing.T) {
 
 func TestWindowsShrinkToWhatIsNeeded(t *testing.T) {
 	p := small(t)
-	r := limits.NewRoom(p)
+	r := limits.NewRoom(&p)
 	h := fillSpare(t, r, 0)
 	for range p.Callers {
 		open(t, r)
@@ -406,7 +406,7 @@ func TestEndGivesBackAllOfAWindow(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := limits.NewRoom(p)
+			r := limits.NewRoom(&p)
 			h := c.hold(r)
 			others := 0
 			if h.Source == limits.Spare {
@@ -440,15 +440,16 @@ func TestResizeKeepsToWhatThePeerWasTold(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPlan(t, c.soft, c.largest, c.workers)
-			r := limits.NewRoom(p)
+			r := limits.NewRoom(&p)
 			got, granted := r.Resize(c.bytes)
 			require.Empty(t, granted)
-			require.Equal(t, got, r.Plan())
+			require.Equal(t, *got, r.Plan())
 			require.Equal(t, []int{c.room, c.opens}, []int{got.Room, got.Opens})
 			require.Equal(t, got.Room, got.Opens+got.Nested+got.NestedOwn+got.Large+(got.Workers+got.Callers)*got.Window+got.Spare)
 			require.Zero(t, r.Load(), "nothing is promised")
-			got.Room, got.Opens, got.Spare = p.Room, p.Opens, p.Spare
-			require.Equal(t, p, got, "all else stands")
+			rest := *got
+			rest.Room, rest.Opens, rest.Spare = p.Room, p.Opens, p.Spare
+			require.Equal(t, p, rest, "all else stands")
 		})
 	}
 }
@@ -462,20 +463,20 @@ func TestResizeToTheSameChangesNothing(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		r := limits.NewRoom(p)
-		if got, _ := r.Resize(p.Room); got != p {
-			t.Fatalf("%+v became %+v", p, got)
+		r := limits.NewRoom(&p)
+		if got, _ := r.Resize(p.Room); *got != p {
+			t.Fatalf("%+v became %+v", p, *got)
 		}
 		r.Resize(1)
-		if got, _ := r.Resize(p.Room); got != p {
-			t.Fatalf("%+v became %+v after smaller ones", p, got)
+		if got, _ := r.Resize(p.Room); *got != p {
+			t.Fatalf("%+v became %+v after smaller ones", p, *got)
 		}
 	}
 }
 
 func TestAfterLimitsBecameSmallerNewPromisesWaitUntilTheyFit(t *testing.T) {
 	p := newPlan(t, limits.Amount{Bytes: 32 * mib}, 64*kib, 64)
-	r := limits.NewRoom(p)
+	r := limits.NewRoom(&p)
 	big := fillSpare(t, r, 0)
 	var workers, callers []*limits.Hold
 	for range p.Workers / 2 {
@@ -510,7 +511,7 @@ func TestAfterLimitsBecameSmallerNewPromisesWaitUntilTheyFit(t *testing.T) {
 
 func TestLargerLimitsLetThoseWhoWaitGoOn(t *testing.T) {
 	p := small(t)
-	r := limits.NewRoom(p)
+	r := limits.NewRoom(&p)
 	fillSpare(t, r, 0)
 	for range p.Callers {
 		open(t, r)
@@ -531,7 +532,7 @@ func TestNobodyWaitsForEverInASmallerRoom(t *testing.T) {
 		newPlan(t, limits.Amount{Bytes: 32 * mib, Messages: 64}, kib, 7),
 		small(t),
 	} {
-		r := limits.NewRoom(p)
+		r := limits.NewRoom(&p)
 		r.Resize(1)
 		h := begin(t, r)
 		open(t, r)
@@ -547,7 +548,7 @@ func TestNobodyWaitsForEverInASmallerRoom(t *testing.T) {
 func TestManyGoroutinesShareARoom(t *testing.T) {
 	const goroutines, rounds = 16, 2000
 	p := newPlan(t, limits.Amount{Bytes: mib}, 64*kib, 4)
-	r := limits.NewRoom(p)
+	r := limits.NewRoom(&p)
 	room := (p.Workers+p.Callers)*p.Window + p.Spare
 	var waited, gaveUp, late atomic.Int64
 
@@ -642,7 +643,8 @@ func TestManyGoroutinesShareARoom(t *testing.T) {
 
 // BenchmarkRoom has one stream after the other begin, take and end.
 func BenchmarkRoom(b *testing.B) {
-	r := limits.NewRoom(defaults(b))
+	p := defaults(b)
+	r := limits.NewRoom(&p)
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {

@@ -392,7 +392,7 @@ func running(t *testing.T, room *limits.Room) (*pipe.Pipe, *pipe.End, *port) {
 
 func TestWindowGrantsHalfAtATimeAndGrowsWhileTheReaderKeepsUp(t *testing.T) {
 	const block = 1024 - overhead
-	room := limits.NewRoom(limits.Plan{Window: 8 << 10, Workers: 1, Spare: 1 << 20, Large: 1 << 20})
+	room := limits.NewRoom(&limits.Plan{Window: 8 << 10, Workers: 1, Spare: 1 << 20, Large: 1 << 20})
 	p, end, port := newPipe(pipe.Config{Granted: early, Terms: &pipe.Terms{Room: room, Largest: 16 << 10}})
 	require.Equal(t, pipe.Accepted, end.Block(sized(block)), "early")
 	end.BeginHandler(limits.Hold{Base: 8 << 10, Source: limits.Workers})
@@ -417,7 +417,7 @@ func TestWindowGrantsHalfAtATimeAndGrowsWhileTheReaderKeepsUp(t *testing.T) {
 
 func TestCreditThatWasNotFetchedIsAnnouncedOnceAndTheNewestCounts(t *testing.T) {
 	const block = 1024 - overhead
-	room := limits.NewRoom(limits.Plan{Window: 4 << 10, Workers: 1})
+	room := limits.NewRoom(&limits.Plan{Window: 4 << 10, Workers: 1})
 	p, end, port := running(t, room)
 	for total := uint64(4 << 10); total < 12<<10; total += 1 << 10 {
 		require.Equal(t, pipe.Accepted, end.Block(sized(block)))
@@ -429,7 +429,7 @@ func TestCreditThatWasNotFetchedIsAnnouncedOnceAndTheNewestCounts(t *testing.T) 
 
 func TestTheWindowShrinksToWhatIsGuaranteedWhileThereIsNoSpareRoom(t *testing.T) {
 	const block = 1024 - overhead
-	room := limits.NewRoom(limits.Plan{Window: 2 << 10, Workers: 1, Callers: 1, Spare: 48 << 10})
+	room := limits.NewRoom(&limits.Plan{Window: 2 << 10, Workers: 1, Callers: 1, Spare: 48 << 10})
 	p, end, _ := running(t, room)
 	require.Equal(t, []codec.Control{codec.Credit{Limit: 8 << 10}}, told(end), "an eighth of what is spare more than is guaranteed")
 	var others limits.Hold
