@@ -18,31 +18,30 @@ type answerer interface {
 	putAnswer(result []byte, abort *Abort, held uint32)
 }
 
-// sendAnswer sends the answer to a call as soon as the session may send: at the outbound soft limit it is parked with the session, and nobody waits with it. ran says
-// that the call had a worker.
-func (s *Session) sendAnswer(to answerer, p priority.Priority, result []byte, abort *Abort, ran bool) {
+// sendAnswer sends the answer to a call as soon as the session may send: at the outbound soft limit it is parked with the session, and nobody waits with it.
+func (s *Session) sendAnswer(to answerer, p priority.Priority, result []byte, abort *Abort, by answeredBy) {
 	held := heldClose(result, abort)
 	switch {
-	case s.terms.Room == nil || abort != nil && ran && len(abort.Detail) <= smallDetail:
+	case s.terms.Room == nil || abort != nil && by != byReader && len(abort.Detail) <= smallDetail:
 		s.count(held) // a peer without windows is held up before calls are taken: see waitOutbound
 	case !s.outbound.queued.Load() && s.outbound.Reserve(int(held)):
 	case s.outbound.Never(int(held)):
 		abort := s.neverFits(int(held))
 		abort.Ran = codec.MaybeRan
-		s.sendAnswer(to, p, nil, abort, ran)
+		s.sendAnswer(to, p, nil, abort, by)
 		return
 	default:
-		s.park(to, p, bytes.Clone(result), abort, held, ran)
+		s.park(to, p, bytes.Clone(result), abort, held, by)
 		return
 	}
 	to.putAnswer(result, abort, held)
 }
 
 // park lets an answer wait for room. It holds its result.
-func (s *Session) park(to answerer, p priority.Priority, result []byte, abort *Abort, held uint32, ran bool) {
-	s.calls.park(int(held), ran)
+func (s *Session) park(to answerer, p priority.Priority, result []byte, abort *Abort, held uint32, by answeredBy) {
+	s.calls.park(int(held), by)
 	put := func() {
-		s.calls.unpark(int(held), ran)
+		s.calls.unpark(int(held), by)
 		to.putAnswer(result, abort, held)
 	}
 	if s.outbound.reserve(p, int(held), put) == nil {
@@ -107,5 +106,5 @@ func (s *Session) turnAway(m *codec.Open, a *Abort, cost uint64) {
 	own.Ran = codec.Refused
 	p := priority.Priority(m.Priority)
 	r := &refusal{port: port{s: s, flow: outbox.AcceptedFlow(p, m.Pipe)}, cost: cost, nested: m.Meta.Nested}
-	s.sendAnswer(r, p, nil, &own, false)
+	s.sendAnswer(r, p, nil, &own, byReader)
 }

@@ -34,6 +34,8 @@ type dispatcher struct {
 	waking  bool   // one of them has yet to take its first call
 	parked  int    // answers of calls that had a worker, which wait to leave
 	away    int    // answers of calls that were answered by the reader, which do
+	lent    int    // answers to calls within calls, which do
+	answers int    // bytes that those hold
 	holding int    // bytes that running calls hold: parameters, and answers that wait to leave
 	nested  int    // calls within calls that are here
 	inner   int    // what they cost
@@ -79,6 +81,8 @@ func (d *dispatcher) arriveLocked(cost uint64, nested bool) *Abort {
 		return nil
 	case d.plan.NestedCalls > 0 && d.nested >= d.plan.NestedCalls, d.plan.Nested > 0 && d.inner+int(cost) > d.plan.Nested:
 		return codec.ErrOverloaded.Withf("%d calls run within calls here, which cost %d bytes, and there is no room for more", d.nested, d.inner)
+	case d.answers > d.plan.Room:
+		return codec.ErrOverloaded.Withf("answers to calls within calls hold %d bytes here, and the peer does not read them", d.answers)
 	}
 	d.nested++
 	d.inner += int(cost)
@@ -122,9 +126,16 @@ func (d *dispatcher) beginInline(c *incoming) (ok bool, refused *Abort) {
 			return false, refused
 		}
 	}
+	if d.holding > d.plan.Room {
+		c.extra().counted = true
+		return false, errCrowded
+	}
 	c.state = runs
 	return true, nil
 }
+
+// errCrowded is why the reader does not run an inline function: answers that wait hold all the room for running calls, and a worker takes the call when they have left.
+var errCrowded = codec.ErrOverloaded.Withf("answers wait to be sent")
 
 // put takes over c, which has just arrived. If too many calls wait already, it refuses the least urgent one, which may be c.
 func (d *dispatcher) put(c *incoming) {
@@ -513,32 +524,44 @@ func (d *dispatcher) pokeLocked() bool {
 	return d.wakeLocked()
 }
 
-// park notes that an answer, which holds so many bytes, waits to leave. If its call had a worker it counts as one of the running calls.
-func (d *dispatcher) park(held int, ran bool) {
+// answeredBy says who has answered a call.
+type answeredBy uint8
+
+const (
+	byWorker answeredBy = iota
+	byLent              // a worker beyond the limit, which was lent to a call within another one
+	byReader            // that it has not run, or inline
+)
+
+// park notes that an answer, which holds so many bytes, waits to leave. If its call had a worker of its own, it counts as one of the running calls.
+func (d *dispatcher) park(held int, by answeredBy) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.holding += held
-	if ran {
-		d.parked++
-		d.running++
-	} else {
-		d.away++
-	}
+	d.parkLocked(1, held, by)
 }
 
 // unpark is called when an answer that was parked has left.
-func (d *dispatcher) unpark(held int, ran bool) {
+func (d *dispatcher) unpark(held int, by answeredBy) {
 	d.mu.Lock()
-	d.holding -= held
-	if ran {
-		d.parked--
-		d.running--
-	} else {
-		d.away--
-	}
+	d.parkLocked(-1, -held, by)
 	wake := d.pokeLocked()
 	d.mu.Unlock()
 	d.s.node.workers.start(job{d: d}, wake)
+}
+
+// parkLocked counts n answers that hold so many bytes.
+func (d *dispatcher) parkLocked(n, held int, by answeredBy) {
+	d.holding += held
+	switch by {
+	case byWorker:
+		d.parked += n
+		d.running += n
+	case byLent:
+		d.lent += n
+		d.answers += held
+	default:
+		d.away += n
+	}
 }
 
 // shelter sets bytes of the room for running calls aside for a Block that nobody waits for any more, or reports false. A negative number gives them back.
@@ -649,7 +672,7 @@ func (d *dispatcher) load(st *Stats) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	st.Waiting, st.Running, st.MostWaiting, st.MostRunning, st.Served = d.waiting, d.running, d.mostWaiting, d.mostRunning, d.served
-	st.Parked, st.Holding = d.parked+d.away, d.holding
+	st.Parked, st.Holding = d.parked+d.away+d.lent, d.holding
 	st.Opens = Share{Room: d.opens.Room(), Promised: d.opens.Promised(), Held: d.opens.Held()}
 	st.Nested = Share{Room: d.plan.Nested, Promised: d.plan.Nested, Held: d.inner}
 }

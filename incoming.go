@@ -230,7 +230,14 @@ func (c *incoming) Close(result []byte, abort *Abort) {
 	if abort != nil {
 		c.s.out.Cancel(&c.flow, givenUp(abort)) // it overtakes Blocks that wait
 	}
-	c.s.sendAnswer(c, c.priority, result, abort, !c.onReader && (abort == nil || abort.Ran != codec.Refused))
+	by := byWorker
+	switch {
+	case c.onReader, abort != nil && abort.Ran == codec.Refused:
+		by = byReader
+	case c.nested():
+		by = byLent
+	}
+	c.s.sendAnswer(c, c.priority, result, abort, by)
 	c.end(canceled)
 }
 

@@ -225,6 +225,9 @@ func (s *Session) writeAnswers() {
 func (s *Session) runInline(c *incoming) {
 	ok, refused := s.calls.beginInline(c)
 	switch {
+	case refused == errCrowded:
+		s.enqueue(c)
+		return
 	case refused != nil:
 		c.freeParams()
 		c.refuse(refused)
