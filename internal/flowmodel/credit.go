@@ -1,0 +1,72 @@
+package flowmodel
+
+import (
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// credit is what Opens wait for: room at the peer.
+type credit struct {
+	limit, used int  // totals of cost
+	spare       int  // what is kept for urgent calls
+	line        line // who waits
+}
+
+func (k *credit) init(peer *limits.Plan) {
+	k.limit = peer.Opens
+	largest := peer.Largest + 80 + peer.Overhead + peer.Window
+	k.spare = max(0, min(k.limit/8, k.limit-largest))
+}
+
+// take uses cost if there is so much for a call of this priority.
+func (k *credit) take(p priority.Priority, cost int) bool {
+	least := k.spare
+	if p > priority.Normal {
+		least = 0
+	}
+	if k.limit-k.used-cost < least {
+		return false
+	}
+	k.used += cost
+	return true
+}
+
+// nesting counts the calls of one end that are made within calls of its peer, and are not answered.
+type nesting struct {
+	calls int
+	cost  int // to the peer
+	sizes int // of the windows of their streams
+}
+
+// enter reports whether there is room, at the peer and here, for one more.
+func (n *nesting) enter(c *call, peer, own *limits.Plan) bool {
+	size := 0
+	if c.stream {
+		size = own.Window
+	}
+	if c.depth > 64 || n.calls >= peer.NestedCalls || n.cost+c.cost > peer.Nested ||
+		n.sizes+size > own.NestedOwn {
+		return false
+	}
+	c.entered, c.within = true, size
+	n.calls++
+	n.cost += c.cost
+	n.sizes += c.within
+	return true
+}
+
+// leave gives back the place of a call that is answered, if it has one.
+func (n *nesting) leave(c *call) {
+	if !c.entered {
+		return
+	}
+	c.entered = false
+	n.calls--
+	n.cost -= c.cost
+}
+
+// drop gives back the window of its stream, of which nothing is left.
+func (n *nesting) drop(c *call) {
+	n.sizes -= c.within
+	c.within = 0
+}

@@ -1,0 +1,233 @@
+package flowmodel
+
+import "github.com/asterisque-go/asterisque/limits"
+
+// dispatcher runs the calls of the peer.
+type dispatcher struct {
+	opens      limits.Opens
+	mostQueued int // how many calls may wait; 0: any number
+
+	ready   line // calls that wait for a worker
+	large   line // those whose turn it was, and for whose parameters there was no room
+	waiting int  // calls that nobody has taken yet
+	active  int  // workers that run handlers
+	lent    int  // and those that are lent
+	parked  int  // answers of handlers, which wait to be counted
+	away    int  // answers that were given on the reader, which do
+	holding int  // bytes that running calls hold, and answers that wait to be counted
+	nested  int  // calls within calls that are here
+	inner   int  // what they cost
+
+	awayCost int // of the Opens whose answers are away
+}
+
+// smallParams is the size of parameters up to which a call has the last eighth of the room.
+const smallParams = 4 << 10
+
+// onOpen is an Open that has arrived.
+func (s *session) onOpen(e *end, c *call) {
+	arrived := e.arrive(c)
+	s.check(arrived || c.nested, "an Open has arrived that was not promised room")
+	switch {
+	case !arrived: // functions of calls that were given up may still run
+		s.answerAway(e, c, false)
+	case c.nature != ordinary, c.nested && c.parent.over[e.index]:
+		s.answerAway(e, c, true)
+	case e.mostQueued > 0 && e.waiting >= e.mostQueued && !c.nested:
+		s.giveBack(e, c)
+		s.answerAway(e, c, false)
+	default:
+		s.queue(e, c)
+	}
+}
+
+// arrive counts an Open.
+func (e *end) arrive(c *call) bool {
+	if !c.nested {
+		return e.opens.Arrive(uint64(c.cost))
+	}
+	if e.nested >= e.plan.NestedCalls || e.inner+c.cost > e.plan.Nested {
+		return false
+	}
+	e.nested++
+	e.inner += c.cost
+	return true
+}
+
+// giveBack gives back the room of an Open that nobody needs any more.
+func (s *session) giveBack(e *end, c *call) {
+	if c.nested {
+		e.nested--
+		e.inner -= c.cost
+	} else {
+		e.opens.Return(uint64(c.cost))
+		s.grantOpens(e)
+	}
+}
+
+// grantOpens gives credit for Opens, unless that is held back. It is called whenever there is more
+// of it, or nothing waits any more that would bring more.
+func (s *session) grantOpens(e *end) {
+	idle := e.waiting+e.away == 0 && !s.broken.HalfCredit
+	if total := e.opens.Grant(idle); total > 0 {
+		e.outbox.opens = int(total)
+	}
+}
+
+func heldOpen(c *call) int {
+	if c.stream {
+		return heldStream + c.params
+	}
+	return heldUnary + c.params
+}
+
+// queue lets a call wait for a worker, or lends it one.
+func (s *session) queue(e *end, c *call) {
+	e.inbound.Add(heldOpen(c))
+	e.waiting++
+	c.callee = calleeWaits
+	if c.stream {
+		c.up.granted = e.plan.Window // paid with the Open
+	}
+	if c.nested && !s.broken.NoLending {
+		var h limits.Hold
+		e.room.Lend(&h)
+		s.start(e, c, h, true)
+		s.grantOpens(e)
+		return
+	}
+	e.ready.push(c)
+}
+
+// workStep lets a worker take a call.
+func (s *session) workStep(e *end) outcome {
+	if e.active+e.parked >= e.plan.Workers {
+		return blocked
+	}
+	var h limits.Hold
+	c := s.next(e, &h)
+	if c == nil {
+		return blocked
+	}
+	s.start(e, c, h, false)
+	if !c.nested {
+		s.giveBack(e, c)
+	}
+	return moved
+}
+
+// next returns the next call that may run, with its window in h.
+func (s *session) next(e *end, h *limits.Hold) *call {
+	c, other := e.large.first(), e.ready.first()
+	if c != nil && (other == nil || other.priority <= c.priority) && s.fits(e, c, h) {
+		e.large.remove(c)
+		return c
+	}
+	for c = e.ready.first(); c != nil; c = e.ready.first() {
+		e.ready.remove(c)
+		if s.fits(e, c, h) {
+			return c
+		}
+		e.large.push(c)
+	}
+	return nil
+}
+
+// fits reports whether there is room for what c holds while it runs, and takes its window.
+func (s *session) fits(e *end, c *call, h *limits.Hold) bool {
+	most := e.plan.Room
+	if c.params > smallParams {
+		most -= most / 8
+	}
+	switch {
+	case e.holding > 0 && e.holding+c.params > most:
+		return false // one always fits
+	case !c.stream:
+		return true
+	case c.nested: // with NoLending
+		e.room.Lend(h)
+		return true
+	}
+	return e.room.Begin(h)
+}
+
+// start lets the handler of c run.
+func (s *session) start(e *end, c *call, h limits.Hold, lent bool) {
+	c.callee, c.lent = calleeRuns, lent
+	if lent {
+		e.lent++
+	} else {
+		e.active++
+	}
+	e.waiting--
+	e.holding += c.params
+	e.inbound.Remove(1, heldOpen(c))
+	s.add(actor{kind: actHandler, c: c})
+	if c.stream {
+		s.add(actor{kind: actRecv, d: &c.up})
+		s.add(actor{kind: actSend, d: &c.down})
+		s.beginHandler(e, &c.up, h)
+	} else {
+		e.grant(e.room.End(&h))
+	}
+}
+
+// answerAway answers a call on the reader. counted says that its Open is.
+func (s *session) answerAway(e *end, c *call, counted bool) {
+	m := message{kind: abortMessage, c: c, held: heldMessage, size: 32}
+	if c.nature == inline && counted {
+		m.kind, m.held, m.size = resultMessage, heldMessage+c.result, 32+c.result
+	}
+	c.callee = calleeAnswers
+	s.over(e, c, false)
+	if counted && s.broken.ReturnEarly {
+		s.giveBack(e, c)
+	}
+	if counted && !c.nested {
+		e.awayCost += c.cost
+		s.check(e.awayCost <= e.plan.Opens, "the answers that wait are more than what was promised")
+	}
+	put := func() {
+		c.callee = calleeEnded
+		s.put(e, m)
+		if counted && !c.nested {
+			e.awayCost -= c.cost
+		}
+		if counted && !s.broken.ReturnEarly {
+			s.giveBack(e, c)
+		}
+	}
+	unpark := func() {
+		e.away--
+		e.holding -= m.held
+		if !s.broken.ForgetCredit {
+			s.grantOpens(e)
+		}
+		put()
+	}
+	e.away++
+	e.holding += m.held
+	if e.outbound.reserve(c.priority, m.held, unpark) == nil {
+		unpark()
+		return
+	}
+	s.counts.Away++
+}
+
+// onCancel is a call that its caller has given up.
+func (s *session) onCancel(e *end, c *call) {
+	s.over(e, c, false)
+	s.finish(e, c)
+	switch c.callee {
+	case calleeWaits:
+		if !e.ready.remove(c) {
+			e.large.remove(c)
+		}
+		e.waiting--
+		e.inbound.Remove(1, heldOpen(c))
+		c.callee = calleeEnded
+		s.giveBack(e, c)
+	case calleeRuns:
+		s.cancelHandler(c)
+	}
+}

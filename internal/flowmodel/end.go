@@ -1,0 +1,87 @@
+package flowmodel
+
+import "github.com/asterisque-go/asterisque/limits"
+
+const hard = limits.Hard
+
+// end is one side of the session.
+type end struct {
+	index int
+	plan  limits.Plan
+	room  *limits.Room
+
+	prepaid int             // what waits of streams that had ended before their handlers began
+	granted []*limits.Claim // whose Granted functions have yet to be called
+
+	inbound  *limits.Counter
+	outbound outbound
+	outbox   outbox
+
+	credit  credit // for Opens, of the peer
+	nesting nesting
+
+	dispatcher
+
+	asleep sleepers
+}
+
+// sleepers are those who sleep for ever, by what they hold.
+type sleepers struct{ handlers, callers, params int }
+
+// grant lets those go on who have got room, at some later time.
+func (e *end) grant(claims []*limits.Claim) { e.granted = append(e.granted, claims...) }
+
+// grantStep tells one of them.
+func (s *session) grantStep(e *end) outcome {
+	if len(e.granted) == 0 {
+		return blocked
+	}
+	c := e.granted[0]
+	e.granted = e.granted[1:]
+	c.Granted()
+	return moved
+}
+
+// readStep takes the next message off the wire.
+func (s *session) readStep(e *end) outcome {
+	w := &s.wires[1-e.index]
+	if w.len() == 0 {
+		return blocked
+	}
+	if k := w.first().kind; (k == openMessage || k == blockMessage) && e.inbound.State() >= limits.Soft {
+		s.check(false, "a reader waits at the soft limit")
+		return blocked
+	}
+	m := w.pop()
+	s.read(e, &m)
+	return moved
+}
+
+func (s *session) read(e *end, m *message) {
+	switch m.kind {
+	case openMessage:
+		s.onOpen(e, m.c)
+	case blockMessage:
+		s.onBlock(e, m.d, m.sent)
+	case endMessage:
+		s.onEnd(e, m.d)
+	case askMessage:
+		s.onAsk(e, m.d, m.sent, m.total)
+	case stopMessage:
+		m.d.stoppedThere = true
+	case resultMessage:
+		s.onResult(e, m.c)
+	case abortMessage:
+		if m.c.from == e.index {
+			s.onRefusal(e, m.c)
+		} else {
+			s.onCancel(e, m.c)
+		}
+	case creditControl:
+		s.onCredit(m.d, m.total)
+	case allowControl:
+		s.onAllow(e, m.d, m.total)
+	case opensControl:
+		e.credit.limit = max(e.credit.limit, m.total)
+	}
+}

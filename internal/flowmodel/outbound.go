@@ -1,0 +1,87 @@
+package flowmodel
+
+import (
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// What is held of a message that waits, besides its content.
+const (
+	heldMessage = 160
+	heldUnary   = 272
+	heldStream  = 448
+)
+
+// outbound counts what waits to be written, and holds those who wait to be counted.
+type outbound struct {
+	*limits.Counter
+	waiting priority.Queue[*departure]
+	flows   [3]priority.Flow[*departure]
+}
+
+// departure is one who waits to be counted.
+type departure struct {
+	held  int
+	ready bool // it is counted
+	gone  bool
+	leave func() // is called when it is ready; may be nil
+}
+
+func (o *outbound) init(l limits.Limits, share float64) {
+	o.Counter = limits.NewCounter(l, nil)
+	o.waiting.Guard(share)
+	for p := priority.Priority(-1); p <= 1; p++ {
+		o.flows[at(p)].Priority = p
+	}
+}
+
+// reserve counts a message, or returns a place to wait at.
+func (o *outbound) reserve(p priority.Priority, held int, leave func()) *departure {
+	if o.waiting.Len() == 0 && o.Reserve(held) {
+		return nil
+	}
+	d := &departure{held: held}
+	o.waiting.Push(&o.flows[at(p)], d, held)
+	o.admit()
+	if d.ready {
+		return nil
+	}
+	d.leave = leave
+	return d
+}
+
+// admit counts those for whom there is room.
+func (o *outbound) admit() {
+	may := func(d **departure, _ int) bool { return (*d).gone || o.Reserve((*d).held) }
+	for {
+		d, ok := o.waiting.PopIf(may)
+		switch {
+		case !ok:
+			return
+		case d.gone:
+			continue
+		}
+		d.ready = true
+		if d.leave != nil {
+			d.leave()
+		}
+	}
+}
+
+// abandon ends the wait of d, or takes it out of the count.
+func (o *outbound) abandon(d *departure) {
+	d.gone = true
+	if d.ready {
+		o.remove(d.held)
+		return
+	}
+	o.admit()
+}
+
+// remove takes a message out of the count, and lets others go.
+func (o *outbound) remove(held int) {
+	o.Remove(1, held)
+	if o.waiting.Len() > 0 {
+		o.admit()
+	}
+}

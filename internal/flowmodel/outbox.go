@@ -1,0 +1,125 @@
+package flowmodel
+
+import "github.com/asterisque-go/asterisque/priority"
+
+type kind uint8
+
+const (
+	openMessage kind = iota
+	blockMessage
+	endMessage    // the end of a direction
+	askMessage    // its place: what it says is known when it departs
+	stopMessage   //
+	resultMessage // a Close with a result
+	abortMessage  // one without
+	creditControl
+	allowControl
+	opensControl
+)
+
+var kindNames = [...]string{
+	"Open", "Block", "end", "Ask", "Stop", "result", "abort", "Credit", "Allow", "Credit for Opens",
+}
+
+// message is one that waits, or is on a wire.
+type message struct {
+	kind    kind
+	expires bool // its time may be up before it departs
+	c       *call
+	d       *direction
+	held    int // bytes that it is counted with; 0 for Controls
+	size    int // bytes on the wire
+	sent    int // of an Ask, or the cost of a Block
+	total   int
+}
+
+const controlSize = 16
+
+// outbox is what waits to be written: Controls apart, everything else by priority, in the order of
+// its pipe, and fair between pipes.
+type outbox struct {
+	queue     priority.Queue[message]
+	announced []*direction // whose receivers have something to tell
+	opens     int          // the newest credit for Opens; 0: none
+}
+
+// put lets a message wait that has been counted.
+func (s *session) put(e *end, m message) {
+	if m.c.closed[e.index] {
+		e.outbound.remove(m.held)
+		return
+	}
+	if m.kind == resultMessage || m.kind == abortMessage {
+		m.c.closed[e.index] = true
+	}
+	s.check(e.outbound.State() != hard, "a queue is beyond its hard limit")
+	e.outbox.queue.Push(&m.c.flow[e.index], m, m.size)
+}
+
+// count is put for what waits for no room.
+func (s *session) count(e *end, m message) {
+	e.outbound.Add(m.held)
+	s.put(e, m)
+}
+
+// clear drops what waits of a call, and reports whether its Open is among that.
+func (s *session) clear(e *end, c *call) (unsent bool) {
+	e.outbox.queue.Clear(&c.flow[e.index], func(m message) {
+		unsent = unsent || m.kind == openMessage
+		e.outbound.Remove(1, m.held)
+	})
+	e.outbound.admit()
+	return unsent
+}
+
+// finish is clear for a pipe that the peer has closed: nothing may follow.
+func (s *session) finish(e *end, c *call) {
+	s.clear(e, c)
+	c.closed[e.index] = true
+}
+
+// writeStep gives the wire one message.
+func (s *session) writeStep(e *end) outcome {
+	o, w := &e.outbox, &s.wires[e.index]
+	switch {
+	case o.opens == 0 && len(o.announced) == 0:
+	case !w.fits(2 * controlSize):
+		return blocked
+	case o.opens > 0:
+		w.push(message{kind: opensControl, size: controlSize, total: o.opens})
+		o.opens = 0
+		return moved
+	default:
+		d := o.announced[0]
+		o.announced = o.announced[1:]
+		d.controls(w)
+		return moved
+	}
+	m, ok := o.queue.PopIf(func(_ *message, size int) bool { return w.fits(size) })
+	if !ok {
+		return blocked
+	}
+	s.depart(e, w, m)
+	e.outbound.remove(m.held)
+	return moved
+}
+
+// depart lets a message leave, or finds that there is nothing to be sent.
+func (s *session) depart(e *end, w *wire, m message) {
+	switch m.kind {
+	case openMessage:
+		m.c.departed = true
+	case blockMessage:
+		if m.expires && s.random.oneIn(2) {
+			s.counts.Dropped++
+			s.unsend(e, m.d, m.sent)
+			return
+		}
+		m.d.departed += m.sent
+	case askMessage:
+		if !s.asking(m.d, &m) {
+			return
+		}
+	}
+	w.push(m)
+}

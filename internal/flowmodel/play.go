@@ -1,0 +1,100 @@
+package flowmodel
+
+import "fmt"
+
+// Counts are how often something happened.
+type Counts struct {
+	Steps     int
+	Calls     int
+	Refused   int // calls, by either end
+	Canceled  int // calls, by their callers
+	Asked     int // Asks that departed
+	Allowed   int // of which got an Allow
+	GivenBack int // Allows
+	Moved     int // Blocks whose receivers had left, to spare room
+	Sheltered int // such Blocks, to the room of running calls
+	Stalled   int // calls that ended because such a Block had no place
+	Left      int // streams that were over before all was taken
+	Dropped   int // Blocks whose time was up before they departed
+	Away      int // answers given on the reader that had to wait
+	Parked    int // answers of handlers that had to wait
+	Deepest   int // calls within each other
+}
+
+// Add adds up what has happened in several sessions.
+func (c *Counts) Add(o Counts) {
+	c.Steps += o.Steps
+	c.Calls += o.Calls
+	c.Refused += o.Refused
+	c.Canceled += o.Canceled
+	c.Asked += o.Asked
+	c.Allowed += o.Allowed
+	c.GivenBack += o.GivenBack
+	c.Moved += o.Moved
+	c.Sheltered += o.Sheltered
+	c.Stalled += o.Stalled
+	c.Left += o.Left
+	c.Dropped += o.Dropped
+	c.Away += o.Away
+	c.Parked += o.Parked
+	c.Deepest = max(c.Deepest, o.Deepest)
+}
+
+// Play plays the session of a seed to its end, and returns what was wrong, or "". First with those
+// who sleep: everybody else has to finish. Then these are cancelled, and nothing may be left.
+func Play(broken Broken, seed uint64) (counts Counts, fault string) {
+	s := newSession(broken, seed)
+	s.play()
+	if s.fault != "" {
+		fault = fmt.Sprintf("%s, after %d steps\n%s", s.fault, s.faultAt, s.story())
+	}
+	return s.counts, fault
+}
+
+func (s *session) play() {
+	s.run()
+	if n := s.waiting(); n > 0 {
+		s.check(false, fmt.Sprintf("it stands still, and %d calls wait", n))
+	}
+	if s.fault != "" {
+		return
+	}
+	s.stopped = true
+	for _, c := range s.calls {
+		if c.sleepy && c.parent == nil {
+			c.wantGone = true
+		}
+	}
+	s.run()
+	if n := s.waiting(); n > 0 {
+		s.check(false, fmt.Sprintf("it stands still after those who slept were cancelled, and %d calls wait", n))
+	}
+	s.recount()
+	if left := s.leftovers(); left != "" {
+		s.check(false, "left over: "+left)
+	}
+}
+
+// waiting counts the calls that have not ended and wait for nobody who sleeps.
+func (s *session) waiting() int {
+	n := 0
+	for _, c := range s.calls {
+		if s.waits(c) {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *session) waits(c *call) bool {
+	switch {
+	case c.ended():
+		return false
+	case s.stopped:
+		return true
+	case c.sleepy:
+		return false
+	}
+	e := &s.ends[c.from] // of which sleepers may hold every window
+	return !(c.stream && c.caller == callerWindow && e.asleep.callers >= e.plan.Callers)
+}

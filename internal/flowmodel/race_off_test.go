@@ -1,0 +1,5 @@
+//go:build !race
+
+package flowmodel_test
+
+const raceDetector = false

@@ -1,0 +1,255 @@
+package flowmodel
+
+// sending is what the sender of a direction knows: the application, and its side of the window.
+type sending struct {
+	left      int        // Blocks still to be sent
+	bulk      bool       // most of them large
+	sendSleep int        // sleeps for ever once so few are left; -1: never
+	source    *direction // sends a Block for each that is taken there; nil: on its own
+	passed    int        // Blocks of the source that have been passed on
+
+	cost     int        // of the Block in hand; 0: none
+	admitted bool       // it is counted as sent
+	leaving  *departure // it waits at the outbound soft limit
+
+	sent     int // the cost of what was sent
+	departed int // and of what has departed
+	limit    int // of the window
+
+	asker      bool // the Block in hand asks
+	asks       bool // its Ask has to depart, or one stands
+	need       int  // the cost of the Block that asks
+	asked      int  // total of the Ask that stands; 0: none
+	since      int  // and what had been sent before it
+	grant      int  // total of the Allow that has come; 0: none
+	spent      bool // it was used, and the Block has not been dropped
+	back       bool // an Allow has to be given back
+	asksPlaced int  // places for Asks that have not been reached
+
+	ended        bool // the end of the direction was sent
+	stoppedThere bool // nothing more is wanted
+}
+
+// sendOver says whether the sender has nothing more to do.
+func (d *direction) sendOver() bool {
+	if d.ended || d.c.over[d.from] {
+		return true
+	}
+	return d.stoppedThere && d.cost == 0
+}
+
+// sendReady says whether the application has come to its sending.
+func (d *direction) sendReady() bool {
+	if d.isUp {
+		return d.c.caller == callerSent
+	}
+	return d.c.handlerReady()
+}
+
+// sendStep is the application that sends: each Block in its turn, then the end.
+func (s *session) sendStep(d *direction, timers bool) outcome {
+	e := &s.ends[d.from]
+	switch {
+	case d.c.over[d.from]:
+		s.abandonBlock(e, d)
+		return gone
+	case d.sendOver():
+		return gone
+	case !d.sendReady(), d.cost == 0 && d.sendSleep >= 0 && d.left <= d.sendSleep:
+		return blocked
+	case d.cost == 0:
+		return s.nextBlock(e, d)
+	case d.stoppedThere && !d.admitted, timers && s.random.oneIn(s.patience[0]):
+		s.giveUp(e, d)
+		return moved
+	case d.admitted:
+		return s.passBlock(e, d)
+	}
+	return s.admit(e, d)
+}
+
+// nextBlock takes the next Block in hand, or sends the end behind the last.
+func (s *session) nextBlock(e *end, d *direction) outcome {
+	more := d.left > 0
+	if from := d.source; from != nil {
+		more = from.takes > d.passed
+		if !more && !from.recvOver() {
+			return blocked
+		}
+	}
+	if more {
+		d.passed++
+		d.cost = s.blockCost(d)
+		return moved
+	}
+	d.ended = true
+	s.count(e, message{kind: endMessage, c: d.c, d: d, held: heldMessage, size: 16})
+	return gone
+}
+
+func (s *session) blockCost(d *direction) int {
+	p := &s.ends[d.to()].plan
+	if d.bulk && s.random.oneIn(2) {
+		return p.Overhead + s.random.within(p.Largest/2, p.Largest)
+	}
+	return p.Overhead + s.random.skewed(min(p.Largest, 4*p.Window))
+}
+
+// admit counts the Block in hand as sent, if it may be sent now.
+func (s *session) admit(e *end, d *direction) outcome {
+	peer := &s.ends[d.to()].plan
+	switch {
+	case d.sent+d.cost <= d.limit, s.broken.Overshoot && d.sent < d.limit:
+	case d.asker && d.sent+d.cost <= d.grant:
+	case s.broken.Overshoot, s.broken.NoAsks, d.cost <= peer.Window:
+		return blocked // credit for that comes by itself
+	default:
+		return s.ask(e, d)
+	}
+	if d.asker {
+		d.asker = false
+		d.asks = d.asked > 0 // one that has departed stands
+		d.spent = d.spent || d.grant > 0
+		d.grant = 0 // an Allow is for the next Block, whatever that costs
+	}
+	d.sent += d.cost
+	d.admitted = true
+	return s.passBlock(e, d)
+}
+
+// passBlock passes the outbound soft limit with the Block in hand.
+func (s *session) passBlock(e *end, d *direction) outcome {
+	payload := d.cost - s.ends[d.to()].plan.Overhead
+	m := message{
+		kind: blockMessage, c: d.c, d: d, held: heldMessage + payload, size: 16 + payload, sent: d.cost,
+		expires: s.random.oneIn(16),
+	}
+	if d.leaving == nil {
+		if d.leaving = e.outbound.reserve(d.c.priority, m.held, nil); d.leaving != nil {
+			return moved
+		}
+	} else if !d.leaving.ready {
+		return blocked
+	}
+	d.leaving, d.admitted, d.cost = nil, false, 0
+	d.left--
+	s.put(e, m)
+	return moved
+}
+
+// ask lets the Block in hand ask, unless an Ask stands.
+func (s *session) ask(e *end, d *direction) outcome {
+	fresh := !d.asker
+	d.asker, d.need = true, d.cost
+	if d.asks || d.grant > 0 {
+		if fresh {
+			return moved
+		}
+		return blocked
+	}
+	d.asks = true
+	s.placeAsk(e, d)
+	return moved
+}
+
+// placeAsk takes a place for an Ask, in the order of the pipe.
+func (s *session) placeAsk(e *end, d *direction) {
+	d.asksPlaced++
+	s.count(e, message{kind: askMessage, c: d.c, d: d, held: heldMessage, size: 24})
+}
+
+// asking fills in what the Ask says whose place is reached, or reports that there is nothing to
+// say: the last place speaks for all before it.
+func (s *session) asking(d *direction, m *message) bool {
+	d.asksPlaced--
+	if d.asks && d.asked == 0 && d.departed+d.need <= d.limit && !s.broken.StaleAsks {
+		d.asks = false // a Credit has come first
+	}
+	if d.asksPlaced > 0 || d.stoppedThere || d.asked > 0 || !d.asks && !d.back {
+		return false
+	}
+	m.sent, m.total = d.departed, d.departed
+	if d.asks {
+		s.counts.Asked++
+		m.total += d.need
+		d.asked, d.since = m.total, m.sent
+	}
+	d.back, d.spent = false, false // it gives back as well
+	return true
+}
+
+// giveBackAllow gives an Allow back that is not used.
+func (s *session) giveBackAllow(e *end, d *direction) {
+	d.spent = false
+	if s.broken.KeepAllows {
+		return
+	}
+	d.back = true
+	s.counts.GivenBack++
+	s.placeAsk(e, d)
+}
+
+// giveUp is a Send whose context ends.
+func (s *session) giveUp(e *end, d *direction) {
+	switch {
+	case d.admitted:
+		cost := d.cost
+		s.abandonBlock(e, d)
+		s.unsend(e, d, cost)
+	case d.asker:
+		d.cost, d.asker, d.asks = 0, false, d.asked > 0
+		if d.grant > 0 {
+			d.grant = 0
+			s.giveBackAllow(e, d)
+		} else if s.broken.LowerAsks && d.asked > 0 {
+			d.asks, d.asked = false, 0
+			s.giveBackAllow(e, d)
+		}
+	default:
+		d.cost = 0
+	}
+	d.left--
+	if d.c.sleepy && d.sendSleep < 0 && s.random.oneIn(4) {
+		d.sendSleep = d.left
+	}
+}
+
+// abandonBlock lets go of the Block in hand.
+func (s *session) abandonBlock(e *end, d *direction) {
+	if d.leaving != nil {
+		e.outbound.abandon(d.leaving)
+	}
+	d.leaving, d.admitted, d.cost = nil, false, 0
+}
+
+// unsend takes back what a Block was counted as that will not be sent.
+func (s *session) unsend(e *end, d *direction, cost int) {
+	d.sent -= cost
+	if d.spent {
+		s.giveBackAllow(e, d)
+	}
+}
+
+// onCredit is a Credit that has arrived.
+func (s *session) onCredit(d *direction, total int) {
+	if total <= d.limit {
+		return
+	}
+	d.limit = total
+	if d.asked > 0 && total >= d.asked {
+		d.asks, d.asked = false, 0 // which answers it
+	}
+}
+
+// onAllow is an Allow that has arrived.
+func (s *session) onAllow(e *end, d *direction, total int) {
+	if d.asked == 0 || total < d.asked || d.c.over[d.from] {
+		return // nobody has asked
+	}
+	d.asks, d.asked = false, 0
+	if d.asker && d.sent == d.since && d.sent+d.need <= total {
+		d.grant = total
+		return
+	}
+	s.giveBackAllow(e, d)
+}

@@ -1,0 +1,173 @@
+package flowmodel
+
+import "math"
+
+// session is two ends, two wires, and everything that could take the next step.
+type session struct {
+	broken Broken
+	random random
+	scene
+	ends   [2]end
+	wires  [2]wire // by the end that writes
+	actors []actor
+	calls  []*call
+
+	stopped bool // those who sleep have been cancelled
+
+	counts  Counts
+	fault   string // what was wrong first
+	faultAt int    // after how many steps
+}
+
+// actor is something that may take the next step.
+type actor struct {
+	kind  actKind
+	end   uint8
+	speed uint8 // a power of 2: it feels like moving once in so many times
+	c     *call
+	d     *direction
+	t     *thread
+}
+
+type actKind uint8
+
+const (
+	actWrite actKind = iota
+	actRead
+	actWork
+	actGrant
+	actThread
+	actCaller
+	actHandler
+	actSend
+	actRecv
+	actKinds
+)
+
+type outcome uint8
+
+const (
+	blocked outcome = iota
+	moved
+	gone // and will never move again
+)
+
+// thread is an application that makes one call after another.
+type thread struct {
+	left int
+	call *call
+}
+
+// begin lets a call begin.
+func (s *session) begin(c *call) {
+	s.calls = append(s.calls, c)
+	s.add(actor{kind: actCaller, c: c})
+}
+
+func (s *session) threadStep(a *actor) outcome {
+	t := a.t
+	if t.call != nil && t.call.caller != callerEnded {
+		return blocked
+	}
+	if t.left == 0 {
+		return gone
+	}
+	t.left--
+	t.call = s.rootCall(int(a.end))
+	s.begin(t.call)
+	return moved
+}
+
+// try lets an actor take its next step. Timers are contexts that end: they may do so at any time,
+// but nothing may depend on them.
+func (s *session) try(a *actor, timers bool) outcome {
+	switch a.kind {
+	case actWrite:
+		return s.writeStep(&s.ends[a.end])
+	case actRead:
+		return s.readStep(&s.ends[a.end])
+	case actWork:
+		return s.workStep(&s.ends[a.end])
+	case actGrant:
+		return s.grantStep(&s.ends[a.end])
+	case actThread:
+		return s.threadStep(a)
+	case actCaller:
+		return s.callerStep(a.c, timers)
+	case actHandler:
+		return s.handlerStep(a.c)
+	case actSend:
+		return s.sendStep(a.d, timers)
+	default:
+		return s.recvStep(a.d, timers)
+	}
+}
+
+// add lets something take steps from now on, one in so many times that it could.
+func (s *session) add(a actor) {
+	switch a.kind {
+	case actSend:
+		a.speed = s.speeds[a.d.from][actSend]
+	case actRecv:
+		if a.speed = 1; a.d.slow {
+			a.speed = 16
+		}
+	case actHandler:
+		a.speed = s.speeds[a.c.to()][actHandler]
+	case actCaller:
+		a.speed = 1
+	default:
+		a.speed = s.speeds[a.end][a.kind]
+	}
+	s.actors = append(s.actors, a)
+}
+
+// run takes random steps until nobody can move.
+func (s *session) run() {
+	for misses := 0; s.fault == ""; {
+		z := s.random.next()
+		i := int(z & math.MaxUint32 * uint64(len(s.actors)) >> 32)
+		feels := z>>32&uint64(s.actors[i].speed-1) == 0
+		if feels && s.step(i, true) {
+			misses = 0
+			continue
+		}
+		if misses++; misses > 16+len(s.actors)*s.slowness/8 {
+			misses = 0
+			if !s.stepAny() {
+				return
+			}
+		}
+	}
+}
+
+// stepAny takes a step if there is one, without the help of timers.
+func (s *session) stepAny() bool {
+	n := len(s.actors)
+	from := s.random.below(n)
+	for k := range n {
+		if s.step((from+k)%n, false) {
+			return true
+		}
+		if len(s.actors) != n {
+			return true
+		}
+	}
+	return false
+}
+
+// step reports whether actor i could take one.
+func (s *session) step(i int, timers bool) bool {
+	a := s.actors[i]
+	switch s.try(&a, timers) {
+	case blocked:
+		return false
+	case gone:
+		last := len(s.actors) - 1
+		s.actors[i] = s.actors[last]
+		s.actors = s.actors[:last]
+	}
+	s.counts.Steps++
+	s.invariants(&a)
+	return true
+}
