@@ -1,0 +1,56 @@
+package asterisque_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// TestAnswersThatNobodyReadsAreBounded has a peer call and read nothing. What waits is what running calls may hold, and the answers to what was let in before that.
+func TestAnswersThatNobodyReadsAreBounded(t *testing.T) {
+	const room, result, calls = 1 << 20, 16 << 10, 10_000
+	for name, c := range map[string]struct {
+		nested  bool
+		opts    []asterisque.HandlerOption
+		running int // calls that may run at once
+	}{
+		"of ordinary calls":     {false, nil, 64},
+		"of calls within calls": {true, nil, 32 * 64},
+		"of an inline function": {false, []asterisque.HandlerOption{asterisque.WithInline()}, 64},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				svc := callsBackService()
+				svc.Handle(60, "large", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return make([]byte, result), nil }, c.opts...)
+				p, s := stuckPeer(t, asterisque.WithService(svc), asterisque.WithWorkers(64),
+					asterisque.WithInboundLimits(bytesOf(room, 4*room)), asterisque.WithOutboundLimits(bytesOf(room, 4*room)))
+				first := uint64(0)
+				var meta codec.Meta
+				if c.nested {
+					p.send(&codec.Open{Pipe: 0, Function: 51})
+					meta, first = codec.Meta{Nested: true, Within: p.open().Pipe}, 2
+				}
+				sent := make(chan struct{})
+				go func() {
+					defer close(sent)
+					for i := range uint64(calls) {
+						p.w.WriteFrames([][]byte{(&codec.Open{Pipe: first + 2*i, Function: 60, Meta: meta}).AppendTo(nil)})
+					}
+				}()
+				synctest.Wait()
+				st := s.Stats()
+				require.NoError(t, s.Err())
+				require.Positive(t, st.Parked)
+				require.Less(t, st.Holding, 3*room+c.running*(result+512), "the number of calls makes no difference")
+				s.Close()
+				<-sent
+			})
+		})
+	}
+}
