@@ -27,7 +27,7 @@ type departure struct {
 	leave func() // is called when it is ready; may be nil
 }
 
-func (o *outbound) init(l limits.Limits, share float64) {
+func (o *outbound) init(l *limits.Limits, share float64) {
 	o.Counter = limits.NewCounter(l, nil)
 	o.waiting.Guard(share)
 	for p := priority.Priority(-1); p <= 1; p++ {

@@ -99,12 +99,12 @@ func (s *session) drawEnd(i int) {
 	}
 }
 
-func checked(l limits.Limits) limits.Limits {
+func checked(l limits.Limits) *limits.Limits {
 	l, err := l.Check()
 	if err != nil {
 		panic(err)
 	}
-	return l
+	return &l
 }
 
 func (s *session) drawThreads(i int) {
