@@ -14,8 +14,8 @@ const smallDetail = 64
 
 // answerer is what the answer to a call of the peer needs.
 type answerer interface {
-	// putAnswer hands the answer to the outbox, which has been counted.
-	putAnswer(result []byte, abort *Abort, held uint32)
+	// putAnswer hands the answer to the outbox, which has been counted. parked says that it has waited for room, and that the caller may be anybody.
+	putAnswer(result []byte, abort *Abort, held uint32, parked bool)
 }
 
 // sendAnswer sends the answer to a call as soon as the session may send: at the outbound soft limit it is parked with the session, and nobody waits with it.
@@ -34,7 +34,7 @@ func (s *Session) sendAnswer(to answerer, p priority.Priority, result []byte, ab
 		s.park(to, p, bytes.Clone(result), abort, held, by)
 		return
 	}
-	to.putAnswer(result, abort, held)
+	to.putAnswer(result, abort, held, false)
 }
 
 // park lets an answer wait for room. It holds its result.
@@ -42,7 +42,7 @@ func (s *Session) park(to answerer, p priority.Priority, result []byte, abort *A
 	s.calls.park(int(held), by)
 	put := func() {
 		s.calls.unpark(int(held), by)
-		to.putAnswer(result, abort, held)
+		to.putAnswer(result, abort, held, true)
 	}
 	if s.outbound.reserve(p, int(held), put) == nil {
 		put()
@@ -50,11 +50,11 @@ func (s *Session) park(to answerer, p priority.Priority, result []byte, abort *A
 }
 
 // putAnswer implements answerer.
-func (c *incoming) putAnswer(result []byte, abort *Abort, held uint32) {
+func (c *incoming) putAnswer(result []byte, abort *Abort, held uint32, parked bool) {
 	write := c.putClose(result, abort, held)
 	if c.onReader {
 		c.s.calls.giveBack(c.cost(), c.nested()) // only now, so that what waits to leave is bounded by what was promised
-		if write && !c.s.outbound.queued.Load() {
+		if write && !parked && !c.s.outbound.queued.Load() {
 			c.s.writeAfterReading() // the answers to all that has arrived go together
 			return
 		}
@@ -93,7 +93,7 @@ type refusal struct {
 }
 
 // putAnswer implements answerer.
-func (r *refusal) putAnswer(_ []byte, abort *Abort, held uint32) {
+func (r *refusal) putAnswer(_ []byte, abort *Abort, held uint32, _ bool) {
 	if r.cost > 0 {
 		r.s.calls.giveBack(r.cost, r.nested)
 	}

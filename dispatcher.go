@@ -29,6 +29,7 @@ type dispatcher struct {
 	opens   limits.Opens
 	served  uint64 // calls that have arrived
 	waiting int    // calls that nobody has taken yet, wherever they wait
+	inside  int    // of these, calls within calls
 	running int    // calls that workers have taken, and those whose answers wait to leave
 	active  int    // workers here, running or waking
 	waking  bool   // one of them has yet to take its first call
@@ -104,8 +105,12 @@ func (d *dispatcher) giveBackLocked(cost uint64, nested bool) (grant uint64) {
 		return 0
 	}
 	d.opens.Return(cost)
-	return d.opens.Grant(d.waiting+d.away == 0)
+	return d.dueLocked()
 }
+
+// dueLocked returns what the peer is to be granted. Credit is held back only while there is something here that brings another chance: a call that waits, but none within a call, or an
+// answer.
+func (d *dispatcher) dueLocked() (grant uint64) { return d.opens.Grant(d.waiting-d.inside+d.away == 0) }
 
 func (d *dispatcher) grant(total uint64) {
 	if total > 0 {
@@ -163,7 +168,7 @@ func (d *dispatcher) put(c *incoming) {
 	}
 	excess := d.excessLocked(c)
 	c.state = inHand
-	d.waiting++
+	d.countLocked(c, 1)
 	if excess == c {
 		d.mu.Unlock()
 		d.giveUp(c)
@@ -195,6 +200,14 @@ func (d *dispatcher) put(c *incoming) {
 	}
 }
 
+// countLocked counts c among those that wait, or not any more.
+func (d *dispatcher) countLocked(c *incoming, n int) {
+	d.waiting += n
+	if c.nested() {
+		d.inside += n
+	}
+}
+
 // excessLocked returns the call that has to be refused for c to find room, c itself if all others are as urgent, and nil if there is room.
 func (d *dispatcher) excessLocked(c *incoming) *incoming {
 	if most := d.s.cfg.maxWaiting; most == 0 || d.waiting < most || c.nested() {
@@ -217,8 +230,12 @@ func (d *dispatcher) giveUp(c *incoming) {
 func (d *dispatcher) queue(c *incoming) {
 	d.mu.Lock()
 	j, wake := d.queueLocked(c)
+	waits := c.state == inGate && c.urgent()
 	d.mu.Unlock()
 	d.s.node.workers.start(j, wake)
+	if waits {
+		c.handler.gate.lend()
+	}
 }
 
 // queueLocked is queue; j is to be started if wake is true.
@@ -226,35 +243,37 @@ func (d *dispatcher) queueLocked(c *incoming) (j job, wake bool) {
 	switch {
 	case !c.state.waits():
 		return j, false
-	case c.nested():
+	case c.urgent():
 		return d.lendLocked(c)
 	}
 	d.ready.push(c)
 	return job{d: d}, d.wakeLocked()
 }
 
-// lend lends a worker to c, for whose end a call within another one waits, if c itself waits for one.
+// lend lends a worker to c, for whose end a call within another one waits, as soon as c waits for nothing but a worker.
 func (d *dispatcher) lend(c *incoming) {
 	d.mu.Lock()
-	if c.state != inReady && c.state != inLarge || !d.entersLocked(c) {
-		d.mu.Unlock()
-		return // it waits for something else, or not at all
+	var j job
+	wake, waits := false, false
+	switch in := d.lineLocked(c); {
+	case !c.state.waits() || c.urged:
+	case c.state == inGate:
+		c.urged, waits = true, true
+		c.handler.gate.urge()
+	case c.state == inHand: // whoever has it is about to queue it
+		c.urged = true
+	default:
+		c.urged = true
+		j, wake = d.lendLocked(c)
+		waits = !wake
+		in.left()
 	}
-	in := d.lineLocked(c)
-	d.beginLocked(c)
-	in.left()
-	d.mu.Unlock()
-	d.s.node.workers.start(job{d: d, call: c}, true)
-}
-
-// entersLocked reports whether c may run as far as the gate of its function goes.
-func (d *dispatcher) entersLocked(c *incoming) bool {
 	g := c.handler.gate
-	if g == nil || c.gated || c.encloses(nil) {
-		return true
+	d.mu.Unlock()
+	d.s.node.workers.start(j, wake)
+	if waits {
+		g.lend() // to whoever it waits for there
 	}
-	c.gated = g.tryEnter()
-	return c.gated
 }
 
 // lineLocked returns the line in which c waits, or nil if it is in none.
@@ -282,7 +301,7 @@ func (d *dispatcher) lendLocked(c *incoming) (j job, wake bool) {
 // beginLocked notes that a worker is about to run c.
 func (d *dispatcher) beginLocked(c *incoming) {
 	c.state = runs
-	d.waiting--
+	d.countLocked(c, -1)
 	d.running++
 	d.mostRunning = max(d.mostRunning, d.running)
 	d.holding += int(c.size)
@@ -412,6 +431,11 @@ func (d *dispatcher) nextLocked(h *limits.Hold) *incoming {
 		case !d.passLocked(c):
 		case d.roomLocked(c, h):
 			return c
+		case c.gated && c.handler.gate.keeps(c): // as if its worker were lent
+			if c.pipe != nil && d.s.terms.Room != nil {
+				d.s.terms.Room.Lend(h)
+			}
+			return c
 		default:
 			d.largeLocked().push(c)
 		}
@@ -451,7 +475,7 @@ func (d *dispatcher) passLocked(c *incoming) bool {
 	if g == nil || c.gated || c.encloses(nil) {
 		return true
 	}
-	p := g.enter(d, d.gated[g], c.nested())
+	p := g.enter(d, d.gated[g], c.urgent())
 	if c.gated = p == nil; c.gated {
 		return true
 	}
@@ -544,8 +568,10 @@ func (d *dispatcher) park(held int, by answeredBy) {
 func (d *dispatcher) unpark(held int, by answeredBy) {
 	d.mu.Lock()
 	d.parkLocked(-1, -held, by)
+	grant := d.dueLocked() // the call may have given its cost back before
 	wake := d.pokeLocked()
 	d.mu.Unlock()
+	d.grant(grant)
 	d.s.node.workers.start(job{d: d}, wake)
 }
 
@@ -610,11 +636,11 @@ func (d *dispatcher) leave(c *incoming) (before place) {
 	}
 	in := d.lineLocked(c)
 	c.state = left
-	d.waiting--
+	d.countLocked(c, -1)
 	if in != nil {
 		in.left()
 		if before == inGate {
-			if c.nested() {
+			if c.urgent() {
 				c.handler.gate.goneNested()
 			}
 			d.unparkLocked(c.handler.gate)
@@ -660,7 +686,7 @@ func (d *dispatcher) wakeLocked() bool {
 func (d *dispatcher) resize(p *limits.Plan) {
 	d.mu.Lock()
 	d.opens.SetPlan(p)
-	grant := d.opens.Grant(d.waiting+d.away == 0)
+	grant := d.dueLocked()
 	wake := d.pokeLocked()
 	d.mu.Unlock()
 	d.grant(grant)

@@ -32,6 +32,9 @@ func (c *incoming) nested() bool { return c.nest != nil }
 // counted reports whether the Open of c was counted before it is known where c belongs.
 func (c *incoming) counted() bool { return c.rare != nil && c.rare.counted }
 
+// urgent reports whether a call within another one waits for c, or c is one itself: it waits for no worker. The caller holds the lock of the dispatcher.
+func (c *incoming) urgent() bool { return c.nest != nil || c.urged }
+
 func (c *incoming) turn() *turn {
 	if c.rare == nil {
 		return nil

@@ -16,7 +16,7 @@ type gate struct {
 	free   int                    // guarded by mu, as all below
 	queue  fifo.Queue[*parked]    // each once
 	idle   map[*incoming]struct{} // calls that have a place here, and wait for a worker
-	nested int                    // calls within calls that wait for a place
+	nested int                    // urgent calls that wait for a place
 }
 
 // parked are the calls of one session that wait for one gate.
@@ -28,7 +28,7 @@ type parked struct {
 }
 
 // enter takes a free place. If there is none, it returns the calls of d that wait, p or, if that is nil, new ones, to which another one is to be added; nested says that
-// this one is made within another call.
+// this one is urgent.
 func (g *gate) enter(d *dispatcher, p *parked, nested bool) *parked {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -46,29 +46,39 @@ func (g *gate) enter(d *dispatcher, p *parked, nested bool) *parked {
 	return p
 }
 
-// tryEnter takes a free place, or reports false.
-func (g *gate) tryEnter() bool {
+// urge notes that a call that waits for a place has become urgent.
+func (g *gate) urge() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.free == 0 {
-		return false
-	}
-	g.free--
-	return true
+	g.nested++
 }
 
 // placed notes that c, which has waited, has got a place, and waits for a worker now. It reports whether a call within another one waits behind it.
 func (g *gate) placed(c *incoming) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if c.nested() {
+	if c.urgent() {
 		g.nested--
 	}
+	g.idleLocked(c)
+	return g.nested > 0
+}
+
+// keeps notes that c, which has a place, waits for room now, unless an urgent call waits behind it, which is reported.
+func (g *gate) keeps(c *incoming) (behind bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.nested == 0 {
+		g.idleLocked(c)
+	}
+	return g.nested > 0
+}
+
+func (g *gate) idleLocked(c *incoming) {
 	if g.idle == nil {
 		g.idle = make(map[*incoming]struct{})
 	}
 	g.idle[c] = struct{}{}
-	return g.nested > 0
 }
 
 // begun notes that c waits for no worker any more.
@@ -78,7 +88,7 @@ func (g *gate) begun(c *incoming) {
 	delete(g.idle, c)
 }
 
-// goneNested notes that a call within another one has left without having got a place.
+// goneNested notes that an urgent call has left without having got a place.
 func (g *gate) goneNested() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -24,6 +24,7 @@ type incoming struct {
 	priority priority.Priority //
 	state    place             // guarded by the lock of the session's dispatcher, as gated
 	gated    bool              // it holds a place at the gate of its function
+	urged    bool              // a call within another one waits for its end; guarded as state
 	stream   bool              // its Open has paid for the first Blocks; fixed
 	onReader bool              // it is run, and answered, by the reader: it is inline, and carries no Blocks; fixed
 	ended    ending            // guarded by mu; how the context ended

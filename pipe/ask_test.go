@@ -758,7 +758,7 @@ func TestAnAskThatIsFollowedByABlockIsNotAnsweredForTheNext(t *testing.T) {
 }
 
 func TestTheFirstBlockUsesUpWhatWasAllowed(t *testing.T) {
-	room := limits.NewRoom(plan)
+	room := limits.NewRoom(&plan)
 	p, end, _ := running(t, room)
 	require.True(t, end.Ask(0, 10_000))
 	received := make(chan error)
@@ -773,7 +773,7 @@ func TestTheFirstBlockUsesUpWhatWasAllowed(t *testing.T) {
 }
 
 func TestAnAskAfterSomethingElseThanHasArrivedIsNotAccepted(t *testing.T) {
-	_, end, _ := running(t, limits.NewRoom(plan))
+	_, end, _ := running(t, limits.NewRoom(&plan))
 	require.Equal(t, pipe.Accepted, end.Block(sized(10)))
 	require.False(t, end.Ask(0, 10_000))
 	require.False(t, end.Ask(overhead+11, 10_000))
@@ -784,7 +784,7 @@ func TestAnAskForMoreThanThereEverIsHoldsNobodyUp(t *testing.T) {
 	two := plan
 	two.Workers = 2
 	synctest.Test(t, func(t *testing.T) {
-		room := limits.NewRoom(two)
+		room := limits.NewRoom(&two)
 		greedy, greedyEnd, _ := running(t, room)
 		modest, modestEnd, port := running(t, room)
 		told(modestEnd)

@@ -281,7 +281,7 @@ func (s *side) deliver() bool {
 func newSides(t testing.TB, plan limits.Plan, largest uint64) (a, b *side) {
 	sides := [2]*side{}
 	for i := range sides {
-		s := &side{t: t, room: limits.NewRoom(plan)}
+		s := &side{t: t, room: limits.NewRoom(&plan)}
 		s.terms = pipe.Terms{
 			Room: s.room, Overhead: overhead, Early: early, Largest: largest, PeerOverhead: overhead, PeerEarly: early,
 			Taken: func(messages, bytes int) { s.count(-messages, -bytes) },

@@ -74,7 +74,7 @@ func (s *session) drawPlan() limits.Plan {
 func (s *session) drawEnd(i int) {
 	r, e, peer := &s.random, &s.ends[i], &s.ends[1-i].plan
 	p := &e.plan
-	e.room = limits.NewRoom(*p)
+	e.room = limits.NewRoom(p)
 	e.opens = limits.NewOpens(p)
 	e.credit.init(peer)
 	if r.oneIn(4) {

@@ -34,8 +34,8 @@ func (c *controls) empty() bool {
 }
 
 // PutControl accepts a Control. It is not counted and waits for no other message but those of the
-// departing batch. Of Pongs, and of Credits for Opens, only the newest departs. The errors are
-// ErrClosed and ErrFlood.
+// departing batch. Of Pongs only the newest departs, and of Credits for Opens the one with the highest
+// limit. The errors are ErrClosed and ErrFlood.
 func (o *Outbox) PutControl(c codec.Control) (write bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -46,7 +46,8 @@ func (o *Outbox) PutControl(c codec.Control) (write bool, err error) {
 	case codec.Pong:
 		o.controls.pong, o.controls.pongDue = c, true
 	case codec.Credit:
-		o.controls.opens, o.controls.opensDue = c.Limit, true
+		o.controls.opens = max(o.controls.opens, c.Limit) // who grants more may come first
+		o.controls.opensDue = true
 	default:
 		o.controls.others.Push(c)
 	}

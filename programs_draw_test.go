@@ -1,0 +1,523 @@
+package asterisque_test
+
+import (
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+	"time"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// lots draws what a program does.
+type lots struct{ *rand.Rand }
+
+func lotsOf(seed, number uint64) lots {
+	return lots{rand.New(rand.NewPCG(seed*0x9e3779b97f4a7c15, number))}
+}
+
+func (l lots) oneIn(n int) bool { return l.IntN(n) == 0 }
+
+// within returns a number from low to high.
+func (l lots) within(low, high int) int { return low + l.IntN(max(high-low, 0)+1) }
+
+// skewed returns a number from low to high, small ones more often.
+func (l lots) skewed(low, high int) int {
+	span := max(high-low, 0)
+	return low + min(span, l.IntN(1<<l.IntN(bits.Len(uint(span))+1)))
+}
+
+// upTo returns a time up to d.
+func (l lots) upTo(d time.Duration) time.Duration { return time.Duration(l.Int64N(int64(d))) }
+
+// side is what is drawn for the node of one end.
+type side struct {
+	in, out     limits.Limits
+	largest     int // message; 0: what follows from in
+	workers     int
+	nodeWorkers int // 0: any number
+	maxWaiting  int // likewise
+	callWindow  int // likewise; of function calledPlain
+	window      int // 0: the default
+	share       float64
+	gate        int // places of gated functions
+	pings       bool
+
+	plan limits.Plan // what its peer is promised
+}
+
+const kib = 1 << 10
+
+func (l lots) side() side {
+	for {
+		s := side{gate: l.within(1, 3), share: -1, pings: !l.oneIn(4)}
+		s.in = l.inbound()
+		s.workers = l.skewed(1, 64)
+		if l.oneIn(2) {
+			s.largest = l.skewed(kib, min(s.in.Soft.Bytes/8, 4<<20))
+		}
+		largest := s.largest
+		if largest == 0 {
+			largest = min(4<<20, s.in.Soft.Bytes/8)
+		}
+		plan, err := limits.NewPlan(s.in.Soft, largest, s.workers)
+		if err != nil {
+			continue
+		}
+		s.plan = plan
+		s.rare(l)
+		return s
+	}
+}
+
+// rare draws what few nodes have.
+func (s *side) rare(l lots) {
+	if l.oneIn(6) {
+		s.nodeWorkers = l.within(1, s.workers)
+	}
+	if l.oneIn(12) {
+		s.maxWaiting = l.within(1, 20)
+	}
+	if l.oneIn(6) {
+		s.callWindow = l.within(1, 5)
+	}
+	if l.oneIn(6) {
+		s.window = 16 * kib << l.IntN(6)
+	}
+	if l.oneIn(6) {
+		s.share = float64(l.IntN(2)) / 2
+	}
+}
+
+func (l lots) inbound() (in limits.Limits) {
+	in.Soft.Bytes = 64 * kib << min(l.IntN(10), l.IntN(10))
+	if l.oneIn(2) {
+		in.Soft.Bytes = l.within(in.Soft.Bytes, 2*in.Soft.Bytes)
+	}
+	if l.oneIn(2) {
+		in.Soft.Messages = l.within(64, in.Soft.Bytes/512)
+	}
+	if !l.oneIn(4) {
+		in.Hard.Bytes = in.Soft.Bytes + in.Soft.Bytes/8
+	}
+	return in
+}
+
+// outbound draws the limits of a side whose peer takes messages of at most largest bytes.
+func (l lots) outbound(largest int, posts bool) (out limits.Limits) {
+	out.Soft.Bytes = l.skewed(kib, 32<<20)
+	if l.oneIn(2) {
+		out.Soft.Messages = l.skewed(1, 4096)
+	}
+	if !posts && !l.oneIn(4) {
+		out.Hard.Bytes = out.Soft.Bytes + 2*largest + 128*kib
+	}
+	return out
+}
+
+func (s *side) options() []asterisque.Option {
+	opts := []asterisque.Option{asterisque.WithInboundLimits(s.in), asterisque.WithOutboundLimits(s.out), asterisque.WithWorkers(s.workers)}
+	if s.largest > 0 {
+		opts = append(opts, asterisque.WithMaxMessage(s.largest))
+	}
+	if s.nodeWorkers > 0 {
+		opts = append(opts, asterisque.WithNodeWorkers(s.nodeWorkers))
+	}
+	if s.maxWaiting > 0 {
+		opts = append(opts, asterisque.WithMaxWaiting(s.maxWaiting))
+	}
+	if s.callWindow > 0 {
+		opts = append(opts, asterisque.WithCallWindow(calledPlain, s.callWindow))
+	}
+	if s.window > 0 {
+		opts = append(opts, asterisque.WithWindow(s.window))
+	}
+	if s.share >= 0 {
+		opts = append(opts, asterisque.WithLowerShare(s.share))
+	}
+	if !s.pings {
+		opts = append(opts, asterisque.WithPing(0, 0))
+	}
+	return opts
+}
+
+// String says what of a side is not the default.
+func (s side) String() string {
+	return fmt.Sprintf("in %v (hard %v), out %v (hard %v), messages of %d, workers %d of %d, waiting %d, call window %d, window %d, share %v, gates of %d",
+		s.in.Soft, s.in.Hard, s.out.Soft, s.out.Hard, s.plan.Largest, s.workers, s.nodeWorkers, s.maxWaiting, s.callWindow, s.window, s.share, s.gate)
+}
+
+// takes returns how many workers there are.
+func (s *side) takes() int {
+	if s.nodeWorkers > 0 {
+		return min(s.workers, s.nodeWorkers)
+	}
+	return s.workers
+}
+
+func (l lots) cable() (c cable) {
+	c.kind = [...]cableKind{hoses, hoses, hoses, inMemoryPipes, slowPipes}[l.IntN(5)]
+	c.room = [...]int{0, 1 + l.IntN(100), 4 * kib, 64 * kib, 1 << 20, 4 << 20}[l.IntN(6)]
+	c.piece = [...]int{512, 4 * kib, 64 * kib}[l.IntN(3)]
+	if l.oneIn(2) {
+		c.pause = time.Duration(c.piece) * time.Second / time.Duration(4<<20<<l.IntN(5))
+	}
+	c.delay.Delay = time.Microsecond << l.IntN(13)
+	if l.oneIn(2) {
+		c.delay.Bandwidth = 4 << 20 << l.IntN(5)
+	}
+	return c
+}
+
+// habits are what all of a program's calls have in common.
+type habits struct {
+	threads    int  // at each side
+	calls      int  // of each thread, one after the other
+	mostBlocks int  // of a direction
+	mostBytes  int  // of a message, mostly
+	nestEvery  int  // one call in so many calls back
+	sleepEvery int  // one call in so many sleeps until it is cancelled
+	giveUps    int  // one call in so many is given up
+	priorities int  // that are used
+	posts      bool // some Blocks are sent without waiting
+	resumes    bool // the session outlives its wires
+	cuts       int  // how often they are lost
+	pauses     int  // of the session
+	resizes    int  // how often limits change
+}
+
+// never is for one in so many.
+const never = 1 << 60
+
+func (l lots) habits() habits {
+	h := habits{
+		threads: l.skewed(1, 16), calls: l.skewed(1, 6),
+		mostBlocks: l.skewed(1, 40), mostBytes: kib << l.IntN(7),
+		nestEvery: l.within(1, 6), sleepEvery: never, giveUps: 12, priorities: 1,
+		posts: l.oneIn(4), resumes: l.oneIn(3),
+	}
+	if l.oneIn(2) {
+		h.sleepEvery = l.within(1, 8)
+	}
+	if l.oneIn(8) {
+		h.giveUps = 2
+	}
+	if l.oneIn(2) {
+		h.priorities = l.within(2, 5)
+	}
+	if h.resumes && !l.oneIn(4) {
+		h.cuts = l.within(1, 6)
+	}
+	if l.oneIn(6) {
+		h.pauses = l.within(1, 4)
+	}
+	if l.oneIn(6) { // then what sleepers have been promised may be all that there is room for
+		h.resizes, h.sleepEvery, h.resumes, h.cuts = l.within(1, 4), never, false, 0
+	}
+	return h
+}
+
+// way is one direction of the Blocks of a call.
+type way struct {
+	e    *errand
+	lots lots // the sender's
+
+	blocks   int
+	most     int           // bytes of a Block
+	echo     bool          // each Block is sent when one of the other direction has been taken
+	stream   bool          // they are the pieces of a stream of bytes
+	slow     time.Duration // between two Blocks that are taken
+	paced    time.Duration // between two that are sent
+	stopAt   int           // after so many the receiver wants no more; -1: never
+	pauseAt  int           // after so many it pauses the pipe; -1: never
+	sleepAt  int           // after so many it sleeps until the end; -1: never
+	sendless int           // likewise, for the sender
+	hurried  int           // how often it gives up waiting for a Block, and tries again
+	giveUps  int           // one Block in so many is given up when it has to wait; 0: none
+	posts    bool
+	loss     uint8
+	ttl      time.Duration
+
+	transit // what has happened
+}
+
+// errand is a call with all that its two ends do.
+type errand struct {
+	p      *program
+	number uint32
+	lots   lots
+	from   int // the side that calls
+	within *errand
+
+	function uint16
+	key      uint32
+	level    int // of the next key or gate that may be taken within it
+	priority priority.Priority
+	depth    int
+	deepest  int // to which it calls back
+	stream   bool
+	durable  bool
+	params   int // bytes
+	result   int
+
+	kids      int      // calls back that are made
+	seeds     []uint64 // of these
+	together  bool     // all at once
+	kidsFirst bool     // before the Blocks
+	hasty     bool     // the handler leaves before it has taken all Blocks
+	stubborn  time.Duration
+	late      time.Duration // the caller takes the Blocks so long after the result
+
+	sleepy bool // somebody in the tree sleeps until it is cancelled
+	asleep bool // the handler does
+
+	giveUp   time.Duration // the caller does, after so long; 0: it does not
+	deadline time.Duration
+	ttl      time.Duration
+
+	up, down way
+
+	caller, callee doing
+	ran            int // guarded by the lock of the program
+}
+
+// The functions of both services. Those with keys and gates are one for each level.
+const (
+	calledPlain uint16 = iota + 1
+	calledAsleep
+	calledBorrowed
+	calledInline
+	calledInlineTyped
+	calledTyped
+	calledUnknown
+	calledKeyed uint16 = 10 * iota
+	calledGated
+	calledBoth
+)
+
+// levels is how many keys or gates a chain of calls may hold. Who holds one of them waits only for higher ones.
+const levels = 8
+
+// outermost draws a call that no handler makes.
+func (p *program) outermost(from int, l lots) *errand {
+	e := p.errand(from, nil, l)
+	if l.oneIn(p.nestEvery) {
+		e.deepest = l.within(1, 12)
+	}
+	if l.oneIn(p.sleepEvery) && p.maySleep(e) {
+		e.sleepy, e.function = true, calledAsleep
+	}
+	e.draw()
+	return e
+}
+
+// errand returns a call of which little is drawn.
+func (p *program) errand(from int, within *errand, l lots) *errand {
+	e := &errand{p: p, from: from, within: within, lots: l, function: calledPlain, stream: !l.oneIn(3)}
+	e.priority = priority.Priority(l.IntN(p.priorities) - p.priorities/2)
+	e.params, e.result = e.size(1-from), e.size(from)
+	if within != nil {
+		e.depth, e.deepest, e.level = within.depth+1, within.deepest, within.level
+		if e.sleepy = within.sleepy; e.sleepy {
+			e.function = calledAsleep
+		}
+	}
+	p.mu.Lock()
+	e.number = uint32(len(p.errands))
+	p.errands = append(p.errands, e)
+	p.mu.Unlock()
+	return e
+}
+
+// size draws that of a message to a side.
+func (e *errand) size(to int) int {
+	largest := e.p.sides[to].plan.Largest - 64 // a codec and the meta may add a little
+	if e.lots.oneIn(16) {
+		return e.lots.skewed(0, largest)
+	}
+	return e.lots.skewed(0, min(largest, e.p.mostBytes))
+}
+
+// draw draws the rest.
+func (e *errand) draw() {
+	l := e.lots
+	if !e.sleepy {
+		e.drawFunction()
+		if l.oneIn(e.p.giveUps) {
+			switch l.IntN(3) {
+			case 0:
+				e.giveUp = l.upTo(50*time.Millisecond) + 1
+			case 1:
+				e.deadline = l.upTo(50*time.Millisecond) + 1
+			default:
+				e.ttl = l.upTo(50*time.Millisecond) + 1
+			}
+		}
+	}
+	if e.depth < e.deepest && !e.leaf() {
+		e.kids = 1
+		if l.oneIn(3) && e.depth < 4 {
+			e.kids = l.within(1, 3)
+		}
+		for range e.kids {
+			e.seeds = append(e.seeds, l.Uint64())
+		}
+	}
+	e.together, e.kidsFirst, e.hasty = l.oneIn(2), l.oneIn(2), l.oneIn(8)
+	if l.oneIn(16) {
+		e.stubborn = l.upTo(20 * time.Millisecond)
+	}
+	e.up.draw(e, 1-e.from)
+	e.down.draw(e, e.from)
+	if e.stream && !e.up.stream && l.oneIn(5) {
+		e.down.echo, e.down.stream = true, false
+	}
+	if e.sleepy {
+		e.fallAsleep()
+	} else if e.stream && l.oneIn(12) {
+		e.late = l.upTo(20*time.Millisecond) + 1
+		e.down = way{e: e, lots: e.down.lots, blocks: 1, most: 200, stopAt: -1, pauseAt: -1, sleepAt: -1, sendless: -1} // which waits for nobody
+	}
+}
+
+// leaf reports whether the function calls nobody back.
+func (e *errand) leaf() bool {
+	switch e.function {
+	case calledInline, calledInlineTyped, calledTyped, calledUnknown:
+		return true
+	}
+	return false
+}
+
+func (e *errand) drawFunction() {
+	l := e.lots
+	switch l.IntN(10) {
+	case 0:
+		e.function = calledBorrowed
+	case 1:
+		e.function = [...]uint16{calledInline, calledInlineTyped, calledTyped, calledUnknown}[l.IntN(4)]
+		e.stream = e.stream && e.function == calledUnknown
+	case 2, 3, 4:
+		e.drawOrder()
+	}
+	e.durable = e.within == nil && !e.stream && e.from == 0 && e.p.resumes && l.oneIn(4)
+}
+
+// drawOrder lets the call be one of those that run in order, or not all at once.
+func (e *errand) drawOrder() {
+	l := e.lots
+	for up := e.within; up != nil; up = up.within {
+		if up.from == e.from && up.function >= calledKeyed && l.oneIn(3) { // for which it need not wait
+			e.function, e.key = up.function, up.key
+			return
+		}
+	}
+	if e.level >= levels {
+		return
+	}
+	level := l.within(e.level, min(e.level+2, levels-1))
+	e.level = level + 1
+	e.function = [...]uint16{calledKeyed, calledGated, calledBoth}[l.IntN(3)] + uint16(level)
+	e.key = uint32(l.IntN(3))
+}
+
+func (w *way) draw(e *errand, to int) {
+	l := e.lots
+	w.lots = lotsOf(l.Uint64(), 0)
+	w.e, w.stopAt, w.pauseAt, w.sleepAt, w.sendless = e, -1, -1, -1, -1
+	if !e.stream {
+		return
+	}
+	w.blocks = l.IntN(1 + l.IntN(1+e.p.mostBlocks))
+	w.most = l.skewed(0, min(e.p.mostBytes, e.p.sides[to].plan.Largest))
+	if l.oneIn(16) {
+		w.blocks, w.most = 1+l.IntN(3), e.p.sides[to].plan.Largest
+	}
+	if l.oneIn(4) {
+		w.slow = l.upTo(5 * time.Millisecond)
+	}
+	if l.oneIn(4) {
+		w.paced = l.upTo(5 * time.Millisecond)
+	}
+	if l.oneIn(10) {
+		w.stopAt = l.IntN(1 + w.blocks)
+	}
+	if l.oneIn(5) {
+		w.stream = true
+		return
+	}
+	w.drawManners()
+}
+
+// drawManners draws what is not possible with a stream of bytes.
+func (w *way) drawManners() {
+	l := w.e.lots
+	if l.oneIn(10) {
+		w.pauseAt = l.IntN(1 + w.blocks)
+	}
+	if l.oneIn(10) && !w.e.sleepy {
+		w.hurried = l.within(1, 5)
+	}
+	if l.oneIn(6) {
+		w.giveUps = l.within(1, 4)
+	}
+	w.posts = w.e.p.posts && l.oneIn(3)
+	if l.oneIn(8) {
+		w.loss = uint8(l.within(1, 127))
+	}
+	if l.oneIn(8) {
+		w.ttl = l.upTo(20*time.Millisecond) + 1
+	}
+}
+
+// fallAsleep lets somebody sleep until the call is cancelled.
+func (e *errand) fallAsleep() {
+	l := e.lots
+	if e.depth > 0 && !l.oneIn(3) {
+		return
+	}
+	e.asleep = l.oneIn(2)
+	for _, w := range []*way{&e.up, &e.down} {
+		if !e.stream || !l.oneIn(2) {
+			continue
+		}
+		w.blocks += l.within(1, 2*e.p.mostBlocks)
+		w.stopAt = -1
+		if l.oneIn(4) {
+			w.sendless = l.IntN(w.blocks)
+		} else {
+			w.sleepAt = l.IntN(1 + l.IntN(6))
+		}
+	}
+	if e.up.sleepAt < 0 && e.down.sleepAt < 0 {
+		e.asleep = true
+	}
+}
+
+// maySleep reports whether a tree may hold a sleeper: what its root would hold until the end must leave the others a worker, a window
+// for either kind of stream, and room for parameters.
+func (p *program) maySleep(e *errand) bool {
+	here, there := &p.sleepers[e.from], &p.sleepers[1-e.from]
+	plan, s := &p.sides[1-e.from].plan, &p.sides[1-e.from]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case there.running+1 >= s.takes():
+		return false
+	case e.stream && here.callers+1 >= p.sides[e.from].plan.Callers:
+		return false
+	case there.params+e.params+plan.Largest+plan.Nested > plan.Room-plan.Room/8:
+		return false
+	}
+	there.running++
+	there.params += e.params
+	if e.stream {
+		here.callers++
+	}
+	return true
+}
+
+// sleepers are what those hold at one side who sleep until the end.
+type sleepers struct{ running, callers, params int }

@@ -1,0 +1,510 @@
+package asterisque_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/limits"
+)
+
+var onlyProgram = flag.Uint64("program", 0, "run only the program that is drawn from this seed")
+
+// TestProgramsOfHonestApplicationsNeverStandStill draws what two applications do with each other, and plays it: of whatever may go on, all does,
+// whoever sleeps beside it; nothing promised is beyond the room for it; the reader never waits; and in the end nothing is held.
+func TestProgramsOfHonestApplicationsNeverStandStill(t *testing.T) {
+	first, programs := uint64(1), uint64(2000)
+	switch {
+	case *onlyProgram > 0:
+		playProgramOf(t, *onlyProgram)
+		return
+	case *soak:
+		first, programs = uint64(time.Now().UnixNano()), 100_000
+	case raceDetector || testing.Short():
+		programs = 200
+	}
+	var next atomic.Uint64
+	var sums outcomes
+	t.Cleanup(func() { t.Logf("programs from seed %d on, with %v", first, &sums) })
+	for i := range runtime.GOMAXPROCS(0) {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			for n := next.Add(1); n <= programs && !t.Failed(); n = next.Add(1) {
+				sums.add(playProgramOf(t, first+n-1))
+			}
+		})
+	}
+}
+
+// playProgramOf plays the program that is drawn from a seed, and returns how its calls ended.
+func playProgramOf(t *testing.T, seed uint64) *outcomes {
+	matter() // before the bubble
+	late := time.AfterFunc(2*time.Minute, func() {
+		fmt.Fprintf(os.Stderr, "the program of seed %d hangs: repeat it with -program %d\n", seed, seed)
+		debug.SetTraceback("all")
+		panic("a program hangs")
+	})
+	defer late.Stop()
+	p := drawProgram(seed)
+	synctest.Test(t, func(t *testing.T) { p.play(t) })
+	return &p.outcomes
+}
+
+// outcomes count how calls ended.
+type outcomes struct {
+	mu     sync.Mutex
+	counts map[string]int // guarded by mu
+}
+
+func (o *outcomes) note(outcome string, n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.counts == nil {
+		o.counts = make(map[string]int)
+	}
+	o.counts[outcome] += n
+}
+
+func (o *outcomes) add(of *outcomes) {
+	of.mu.Lock()
+	defer of.mu.Unlock()
+	for outcome, n := range of.counts {
+		o.note(outcome, n)
+	}
+}
+
+func (o *outcomes) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var list []string
+	for outcome, n := range o.counts {
+		list = append(list, fmt.Sprintf("%s: %d", outcome, n))
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}
+
+// program is what two applications do over one session.
+type program struct {
+	habits
+	seed    uint64 // these are fixed
+	lots    lots   // until it is played
+	sides   [2]side
+	cable   cable
+	threads []thread
+
+	nodes    [2]*asterisque.Node // these are fixed while it is played
+	sessions [2]*asterisque.Session
+	conn     *asterisque.Connection // nil unless the session outlives its wires
+	dialer   *progDialer
+	wake     context.CancelFunc // ends all sleepers
+	actors   sync.WaitGroup
+
+	ticks    atomic.Int64 // whenever anybody gets on
+	outcomes outcomes
+
+	stalled bool // a session stands at its soft limit, and ends; belongs to who plays
+
+	mu       sync.Mutex
+	errands  []*errand // guarded by mu, as all below
+	sleepers [2]sleepers
+	wrong    string // the first thing that went wrong
+}
+
+// thread makes one call after the other.
+type thread struct {
+	from  int
+	begin time.Duration
+	calls []uint64 // seeds
+}
+
+func drawProgram(seed uint64) *program {
+	l := lotsOf(seed, 0)
+	p := &program{seed: seed, lots: l, habits: l.habits(), cable: l.cable()}
+	p.sides[0], p.sides[1] = l.side(), l.side()
+	for i := range p.sides {
+		p.sides[i].out = l.outbound(p.sides[1-i].plan.Largest, p.posts)
+	}
+	if p.cuts > 0 && l.oneIn(2) {
+		for range p.cuts {
+			p.cable.lostAfter = append(p.cable.lostAfter, l.skewed(1, 256*kib))
+		}
+	}
+	for i := range 2 * p.habits.threads {
+		t := thread{from: i % 2, begin: l.upTo(20 * time.Millisecond)}
+		for range l.within(1, p.habits.calls) {
+			t.calls = append(t.calls, l.Uint64())
+		}
+		p.threads = append(p.threads, t)
+	}
+	return p
+}
+
+// play plays the program in a bubble.
+func (p *program) play(t *testing.T) {
+	p.connect(t)
+	sleeping, wake := context.WithCancel(background)
+	p.wake = wake
+	defer p.end()
+	for _, th := range p.threads {
+		p.actors.Go(func() { p.run(sleeping, th) })
+	}
+	p.disturb()
+	if stalled := p.settle(t, "all but sleepers have to end", func(e *errand) bool { return !e.sleepy }); stalled {
+		p.outcomes.note("sessions stalled after their limits had become smaller", 1)
+		return
+	}
+	wake()
+	p.settle(t, "all have to end", func(*errand) bool { return true })
+	p.wantNothing(t)
+	p.probe(t)
+	p.wantNothing(t)
+}
+
+// end ends all that is still going on.
+func (p *program) end() {
+	p.wake()
+	if p.conn != nil {
+		p.conn.Close()
+	}
+	p.nodes[0].Close()
+	p.nodes[1].Close()
+	p.actors.Wait()
+}
+
+// connect begins the session.
+func (p *program) connect(t *testing.T) {
+	begun := [2]chan *asterisque.Session{make(chan *asterisque.Session, 1), make(chan *asterisque.Session, 1)}
+	for i := range p.nodes {
+		opts := append(p.sides[i].options(), asterisque.WithService(p.service(i)))
+		opts = append(opts, asterisque.WithOnSession(func(s *asterisque.Session) {
+			select {
+			case begun[i] <- s:
+			default:
+				p.fail("there is another session")
+			}
+		}))
+		if p.resumes {
+			opts = append(opts, asterisque.WithResume(time.Minute))
+		}
+		p.nodes[i] = asterisque.NewNode(opts...)
+	}
+	p.dialer = &progDialer{cable: p.cable, to: p.nodes[1]}
+	var err error
+	if p.resumes {
+		how := asterisque.Reconnect{First: time.Millisecond, Most: 10 * time.Millisecond, Dial: p.dialer.dial}
+		p.conn, err = p.nodes[0].Connect(background, "", how)
+		require.NoError(t, err)
+	} else {
+		w, err := p.dialer.dial(background)
+		require.NoError(t, err)
+		_, err = p.nodes[0].Attach(background, w)
+		require.NoError(t, err, "seed %d: %v", p.seed, p)
+	}
+	p.sessions = [2]*asterisque.Session{<-begun[0], <-begun[1]}
+}
+
+// caller returns on what a call is made.
+func (p *program) caller(e *errand) asterisque.Caller {
+	if e.durable {
+		return p.conn
+	}
+	return p.sessions[e.from]
+}
+
+// run makes the calls of a thread, and sleepers beside them.
+func (p *program) run(sleeping context.Context, th thread) {
+	time.Sleep(th.begin)
+	for _, seed := range th.calls {
+		e := p.outermost(th.from, lotsOf(seed, 0))
+		if e.sleepy {
+			p.actors.Go(func() { e.run(sleeping) })
+		} else {
+			e.run(background)
+		}
+	}
+}
+
+// disturb lets happen what the calls do not.
+func (p *program) disturb() {
+	var times [3][]time.Duration
+	for i, n := range []int{p.cuts, p.pauses, p.resizes} {
+		for range n {
+			times[i] = append(times[i], p.lots.upTo(30*time.Millisecond))
+		}
+	}
+	for _, d := range times[0] {
+		away := time.Duration(0)
+		if p.lots.oneIn(2) {
+			away = p.lots.upTo(100 * time.Millisecond)
+		}
+		time.AfterFunc(d, func() {
+			if away == 0 {
+				p.dialer.cut()
+			} else {
+				p.dialer.away(away)
+			}
+		})
+	}
+	for _, d := range times[1] {
+		s, length := p.sessions[p.lots.IntN(2)], p.lots.upTo(100*time.Millisecond)
+		time.AfterFunc(d, func() {
+			s.Pause()
+			time.Sleep(length)
+			s.Resume()
+		})
+	}
+	for _, d := range times[2] {
+		p.resize(d)
+	}
+}
+
+// resize changes the limits of a side after some time. If somebody sleeps they are as they were in the end.
+func (p *program) resize(after time.Duration) {
+	i := p.lots.IntN(2)
+	s, in, out := p.sessions[i], p.lots.inbound(), p.lots.outbound(p.sides[1-i].plan.Largest, p.posts)
+	in.Hard.Bytes = 0
+	set := func(in, out limits.Limits) {
+		if err := s.SetLimits(in, out); err != nil {
+			p.fail("limits do not fit: %v", err)
+		}
+		p.tick()
+	}
+	time.AfterFunc(after, func() {
+		set(in, out)
+		time.Sleep(50 * time.Millisecond)
+		set(p.sides[i].in, p.sides[i].out)
+	})
+}
+
+// tick notes that somebody has got on, and checks from time to time what holds at any moment.
+func (p *program) tick() {
+	if p.ticks.Add(1)%8 == 0 {
+		p.check()
+	}
+}
+
+func (p *program) count(err error) {
+	outcome := "returned"
+	var a *asterisque.Abort
+	if errors.As(err, &a) {
+		outcome = fmt.Sprint(a.Code)
+	}
+	p.outcomes.note(outcome, 1)
+}
+
+// check fails the program if more is promised than there is room for, or if a reader had to wait.
+func (p *program) check() {
+	if p.resizes > 0 {
+		return
+	}
+	for i, s := range p.sessions {
+		st := s.Stats()
+		for name, share := range map[string]asterisque.Share{"Opens": st.Opens, "nested": st.Nested, "Blocks": st.Blocks, "large Blocks": st.Large} {
+			if share.Promised > share.Room || share.Held > share.Promised {
+				p.fail("side %d: %d bytes are promised to %s and %d held, of %d", i, share.Promised, name, share.Held, share.Room)
+			}
+		}
+		if st.Stops > 0 {
+			p.fail("the reader of side %d has stopped", i)
+		}
+	}
+}
+
+func (p *program) fail(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failLocked(format, args...)
+}
+
+func (p *program) failLocked(format string, args ...any) {
+	if p.wrong == "" {
+		p.wrong = fmt.Sprintf(format, args...)
+	}
+}
+
+// round is how long all that a program waits for by itself takes less than.
+const round = 3 * time.Second
+
+// settle waits until the calls of which that is demanded are over, for both sides, and fails when nobody gets on. Where limits change it may happen that a
+// session reaches a soft limit which was moved below what it had promised, and ends because of that.
+func (p *program) settle(t *testing.T, demand string, of func(*errand) bool) (stalled bool) {
+	for {
+		before := p.ticks.Load()
+		time.Sleep(round)
+		synctest.Wait()
+		p.check()
+		p.wantRight(t)
+		left := p.left(of)
+		switch {
+		case left == 0:
+			return p.stalled
+		case p.ticks.Load() > before:
+		case p.resizes > 0 && !p.stalled && (p.atSoftLimit(0) || p.atSoftLimit(1)):
+			p.stalled = true
+			time.Sleep(time.Minute)
+			p.ticks.Add(1)
+		default:
+			t.Fatalf("%s, and %d calls stand still%s", demand, left, p.report())
+		}
+	}
+}
+
+func (p *program) atSoftLimit(side int) bool {
+	return p.sessions[side].Stats().InboundState >= limits.Soft
+}
+
+// wantRight fails if anything went wrong.
+func (p *program) wantRight(t *testing.T) {
+	p.mu.Lock()
+	wrong := p.wrong
+	p.mu.Unlock()
+	for i, s := range p.sessions {
+		if wrong == "" && s.Err() != nil && !p.stalled {
+			wrong = fmt.Sprintf("the session of side %d has ended: %v", i, s.Err())
+		}
+	}
+	if wrong != "" {
+		t.Fatalf("%s%s", wrong, p.report())
+	}
+}
+
+// left returns how many calls are to end, and have not.
+func (p *program) left(of func(*errand) bool) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	want := 0
+	for _, th := range p.threads {
+		want += len(th.calls)
+	}
+	for _, e := range p.errands {
+		if e.within == nil {
+			want--
+		}
+		if of(e) && !e.over() {
+			n++
+		}
+	}
+	return n + max(want, 0)
+}
+
+func (e *errand) over() bool {
+	callee := e.callee.String()
+	return e.caller.String() == "is over 0" && (callee == " 0" || callee == "has returned 0")
+}
+
+// wantNothing fails if anything is held.
+func (p *program) wantNothing(t *testing.T) {
+	time.Sleep(round)
+	synctest.Wait()
+	p.wantRight(t)
+	for i, s := range p.sessions {
+		if left := leftOf(s.Stats()); left != "" {
+			t.Fatalf("all calls are over, and side %d holds %s%s", i, left, p.report())
+		}
+	}
+}
+
+// leftOf says what a session holds that is to hold nothing.
+func leftOf(st asterisque.Stats) string {
+	var list []string
+	for name, n := range map[string]int{
+		"pipes": st.Pipes, "waiting": st.Waiting, "running": st.Running, "parked": st.Parked, "holding": st.Holding,
+		"inbound messages": st.Inbound.Messages, "inbound bytes": st.Inbound.Bytes, "outbound messages": st.Outbound.Messages, "outbound bytes": st.Outbound.Bytes,
+		"Opens": st.Opens.Held, "nested": st.Nested.Held, "Blocks": st.Blocks.Promised, "large Blocks": st.Large.Promised,
+		"wait for a window": st.WaitWindow.Now, "wait to open": st.WaitOpens.Now, "wait for the outbound limit": st.WaitOutbound.Now, "asking": st.Asking,
+	} {
+		if n != 0 {
+			list = append(list, fmt.Sprintf("%s: %d", name, n))
+		}
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}
+
+// probe makes a last few calls that need all of the room, so that none of it is lost unseen.
+func (p *program) probe(t *testing.T) {
+	for from := range p.sides {
+		for n := range 3 {
+			e := p.errand(from, nil, lotsOf(p.seed, uint64(n+2)))
+			e.function, e.priority, e.stream = calledAsleep, 0, n == 1
+			e.params, e.result = min(p.sides[1-from].plan.Largest, 256*kib), min(p.sides[from].plan.Largest, 256*kib)
+			e.up.draw(e, 1-from)
+			e.down.draw(e, from)
+			e.up.plain(e.params)
+			e.down.plain(e.result)
+			if n == 2 {
+				e.deepest, e.params, e.result = 12, 100, 100
+				e.kids, e.seeds = 1, []uint64{p.seed}
+			}
+			p.actors.Go(func() { e.run(background) })
+		}
+	}
+	p.settle(t, "the last calls have to end", func(*errand) bool { return true })
+}
+
+// plain lets one Block of a size be sent without further ado.
+func (w *way) plain(size int) {
+	*w = way{e: w.e, lots: w.lots, blocks: 1, most: size, stopAt: -1, pauseAt: -1, sleepAt: -1, sendless: -1}
+}
+
+// report tells what is going on.
+func (p *program) report() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n\nrepeat it with: go test -run %s -program %d -count 100 .\n%v", "TestPrograms", p.seed, p)
+	for i, s := range p.sessions {
+		stats, _ := json.Marshal(s.Stats())
+		fmt.Fprintf(&b, "\nside %d: ended: %v; %s", i, s.Err(), stats)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	shown := 0
+	for _, e := range p.errands {
+		if e.over() || shown == 40 {
+			continue
+		}
+		shown++
+		fmt.Fprintf(&b, "\n%v\n   the caller %v, the callee %v", e, &e.caller, &e.callee)
+		for _, w := range []*way{&e.up, &e.down} {
+			if e.stream {
+				fmt.Fprintf(&b, "\n   %v: the sender %v, the receiver %v", w, &w.sender, &w.receiver)
+			}
+		}
+	}
+	if *onlyProgram > 0 {
+		stacks := make([]byte, 1<<20)
+		fmt.Fprintf(&b, "\n\n%s", stacks[:runtime.Stack(stacks, true)])
+	}
+	return b.String()
+}
+
+func (p *program) String() string {
+	return fmt.Sprintf("%+v\n%v, room %d, pieces of %d, each %v, lost after %v, delay %v\nside 0: %v\nside 1: %v", p.habits,
+		p.cable.kind, p.cable.room, p.cable.piece, p.cable.pause, p.cable.lostAfter, p.cable.delay, p.sides[0], p.sides[1])
+}
+
+func (e *errand) String() string {
+	within := ""
+	if e.within != nil {
+		within = fmt.Sprintf(" within %d", e.within.number)
+	}
+	if e.sleepy {
+		within += ", sleepy"
+	}
+	return fmt.Sprintf("call %d of function %d by side %d%s (priority %d, %d bytes, %d back)", e.number, e.function, e.from, within, e.priority, e.params, e.result)
+}
