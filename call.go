@@ -87,7 +87,7 @@ func (c *call) do(ctx context.Context, function uint16, name string, params []by
 	write, err := c.s.out.Enter(&c.flow, &c.open)
 	if err != nil {
 		c.s.outbound.Remove(1, int(c.open.Held))
-		c.s.unsent(&c.permit)
+		c.s.unsent(c.nest, c.permit.cost)
 		return codec.AbortOf(c.s.sendError(err))
 	}
 	if write {
@@ -136,7 +136,7 @@ func (c *call) giveUp(ctx context.Context) *Abort {
 	a := contextError(ctx)
 	departed, unsent := c.s.out.Cancel(&c.flow, givenUp(a))
 	if unsent {
-		c.s.unsent(&c.permit)
+		c.s.unsent(c.nest, c.permit.cost)
 	}
 	switch {
 	case !departed:
@@ -162,7 +162,7 @@ func (c *call) Depart(id uint64) {
 
 // Discard implements outbox.Departer: the call was not sent.
 func (c *call) Discard(why outbox.Reason) {
-	c.abort = c.s.discarded(&c.permit, why)
+	c.abort = c.s.discarded(c.nest, c.permit.cost, why)
 	c.done <- struct{}{}
 }
 

@@ -15,10 +15,9 @@ import (
 // link is the endpoint of a pipe that carries Blocks: a pipe and its port.
 type link struct {
 	port
-	permit permit             // what the call holds until its end
-	whole  pipe.Pipe          // what port.pipe points to
-	cancel context.CancelFunc // ends the watch over the context of the pipe; nil if there is none
-	after  func()             // is called once when the call is over; may be nil
+	cost  int64     // of its Open
+	whole pipe.Pipe // what port.pipe points to
+	after func()    // is called, perhaps more than once, when the call is over; may be nil
 }
 
 // Open calls a function of the peer and returns the pipe of the running call, which carries Blocks both ways until the call ends. It keeps no part of params.
@@ -47,14 +46,15 @@ func (s *Session) open(ctx context.Context, function uint16, name string, params
 		wait, cancel = context.WithTimeout(ctx, cfg.ttl)
 		defer cancel()
 	}
-	l, m, a := s.newLink(wait, function, params, cfg)
+	l, m, own, a := s.newLink(wait, function, params, cfg)
 	if a != nil {
 		done(a)
 		return nil, a
 	}
-	if l.permit.window != nil || l.permit.nest != nil || s.cfg.tracer != nil {
+	if own.window != nil || own.nest != nil || s.cfg.tracer != nil {
+		held := own // in memory of its own, which others need not have
 		l.after = sync.OnceFunc(func() {
-			s.over(&l.permit)
+			s.over(&held)
 			if s.cfg.tracer != nil {
 				go done(l.pipe.Err()) // not on the reader, which the application would hold up; done ends it
 			}
@@ -63,7 +63,7 @@ func (s *Session) open(ctx context.Context, function uint16, name string, params
 	l.watch(ctx, cfg, m.Expires)
 	m.Departer = l
 	if err := l.put(m); err != nil {
-		s.unsent(&l.permit)
+		s.unsent(l.nest, l.cost)
 		if over := l.pipe.Err(); over != nil { // ctx ended meanwhile
 			err = neverSent(over)
 		}
@@ -73,44 +73,47 @@ func (s *Session) open(ctx context.Context, function uint16, name string, params
 	return l.pipe, nil
 }
 
-// newLink returns the endpoint of a stream, as soon as that may be opened, and its Open.
-func (s *Session) newLink(ctx context.Context, function uint16, params []byte, cfg *callConfig) (*link, *outbox.Message, *Abort) {
+// newLink returns the endpoint of a stream, as soon as that may be opened, its Open, and what it holds until its end.
+func (s *Session) newLink(ctx context.Context, function uint16, params []byte, cfg *callConfig) (l *link, m *outbox.Message, own permit, a *Abort) {
 	hold, granted, a := s.openWindow(ctx, cfg)
 	if a != nil {
-		return nil, nil, a
+		return nil, nil, own, a
 	}
-	m := &outbox.Message{Type: codec.OpenType, Function: function, Payload: params}
-	own, a := s.permit(ctx, m, cfg, &codec.Meta{Stream: true, Window: min(granted, codec.MaxPipe)})
+	m = &outbox.Message{Type: codec.OpenType, Function: function, Payload: params}
+	own, a = s.permit(ctx, m, cfg, &codec.Meta{Stream: true, Window: min(granted, codec.MaxPipe)})
 	if a != nil {
 		if s.terms.Room != nil {
 			limits.Grant(s.terms.Room.End(&hold))
 		}
-		return nil, nil, a
+		return nil, nil, own, a
 	}
-	l := &link{port: port{s: s, flow: outbox.NewFlow(cfg.priority), nest: own.nest}, permit: own}
+	l = &link{port: port{s: s, flow: outbox.NewFlow(cfg.priority), nest: own.nest}, cost: own.cost}
 	l.pipe = &l.whole
 	l.pipe.Init(pipe.Config{Function: function, Priority: cfg.priority, Loss: cfg.loss, Port: l, Terms: &s.terms, SendLimit: s.window, Granted: granted, Hold: hold})
-	return l, m, nil
+	return l, m, own, nil
 }
 
 // watch aborts the pipe when ctx ends or the time to live has passed.
 func (l *link) watch(ctx context.Context, cfg *callConfig, expires time.Time) {
+	var cancel context.CancelFunc
 	switch {
 	case cfg.ttl > 0:
-		ctx, l.cancel = context.WithDeadline(ctx, expires)
+		ctx, cancel = context.WithDeadline(ctx, expires)
 	case ctx.Done() != nil:
-		ctx, l.cancel = context.WithCancel(ctx)
+		ctx, cancel = context.WithCancel(ctx)
 	default:
 		return
+	}
+	if after := l.after; after != nil {
+		l.after = func() { cancel(); after() }
+	} else {
+		l.after = cancel
 	}
 	context.AfterFunc(ctx, func() { (*pipe.End)(l.pipe).Abort(contextError(ctx)) }) // after the end of the call it does nothing
 }
 
 // release gives back what the call held. It is called at its end, perhaps more than once.
 func (l *link) release() {
-	if l.cancel != nil {
-		l.cancel()
-	}
 	if l.after != nil {
 		l.after()
 	}
@@ -121,7 +124,7 @@ func (l *link) Close(result []byte, abort *codec.Abort) {
 	if abort != nil {
 		departed, unsent := l.s.out.Cancel(&l.flow, givenUp(abort))
 		if unsent {
-			l.s.unsent(&l.permit)
+			l.s.unsent(l.nest, l.cost)
 		}
 		if !departed {
 			l.release()
@@ -144,7 +147,7 @@ func (l *link) Depart(id uint64) {
 // Discard implements outbox.Departer: the Open was not sent. The pipe ends at once, so that who sends learns why; what follows from that is for a goroutine, because the caller holds a lock. It ends by
 // itself.
 func (l *link) Discard(why outbox.Reason) {
-	settle := (*pipe.End)(l.pipe).Closing(l.s.discarded(&l.permit, why))
+	settle := (*pipe.End)(l.pipe).Closing(l.s.discarded(l.nest, l.cost, why))
 	go func() {
 		settle()
 		l.release()

@@ -40,7 +40,7 @@ func (s *Session) permit(ctx context.Context, open *outbox.Message, cfg *callCon
 	}
 	open.Held = heldOpen(open)
 	if a = s.reserve(ctx, cfg.priority, open.Held); a != nil {
-		s.unsent(&p)
+		s.unsent(p.nest, p.cost)
 		s.over(&p)
 		return permit{}, a
 	}
@@ -58,10 +58,10 @@ func (s *Session) enterRoom(ctx context.Context, p *permit, function uint16, cfg
 	return a
 }
 
-// unsent gives back what the Open of a call would have used of the peer's room.
-func (s *Session) unsent(p *permit) {
-	if p.nest == nil {
-		s.opens.giveBack(p.cost)
+// unsent gives back what the Open of a call, which is made within no other if nest is nil, would have used of the peer's room.
+func (s *Session) unsent(nest *enclosure, cost int64) {
+	if nest == nil {
+		s.opens.giveBack(cost)
 	}
 }
 

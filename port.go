@@ -116,9 +116,9 @@ func (p *port) closedBy(abort *codec.Abort) {
 }
 
 // discarded returns the error of a call whose Open was discarded by the outbox.
-func (s *Session) discarded(own *permit, why outbox.Reason) *Abort {
+func (s *Session) discarded(nest *enclosure, cost int64, why outbox.Reason) *Abort {
 	if why == outbox.Expired {
-		s.unsent(own)
+		s.unsent(nest, cost)
 		return neverSent(codec.ErrExpired.Withf("its time was up before it could be sent"))
 	}
 	return neverSent(s.cause())
