@@ -32,7 +32,7 @@ func stacks() int {
 
 // TestAnIdleSessionIsSmall bounds what a session costs that is open and says nothing, both ends and their goroutines together.
 func TestAnIdleSessionIsSmall(t *testing.T) {
-	const sessions, limit = 200, 16_000
+	const sessions, limit = 200, 15_900
 	here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(echoService()))
 	t.Cleanup(func() { here.Close(); there.Close() })
 	connectNodes(t, here, there)
@@ -65,7 +65,7 @@ func goroutine() int {
 
 // TestTenThousandOpenPipesWork opens them all at once, and bounds what each costs while it is idle, on both sides, with its handler's goroutine and without.
 func TestTenThousandOpenPipesWork(t *testing.T) {
-	const pipes, limit, alone = 10_000, 1600, 1000
+	const pipes, limit, alone = 10_000, 1550, 950
 	svc := asterisque.NewService()
 	svc.Handle(50, "stream", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
 		b, err := p.Recv(ctx)

@@ -39,7 +39,7 @@ type Session struct {
 	tls      *tls.ConnectionState
 	try      wire.TryWriter // nil if the Wire cannot write without waiting
 	keeper   keeper         // nil if the Wire keeps its frames' memory
-	wireGone chan struct{}  // closed when the Wire is
+	wireGone chan struct{}  // see wireEnd; nil until somebody waits for that
 
 	ctx context.Context // ends with the session; its cause is why
 	end context.CancelCauseFunc
@@ -302,7 +302,7 @@ func (s *Session) run() {
 // whileAway returns a channel that is closed if the session is away, and nil, which never is, if it is not.
 func (s *Session) whileAway() <-chan struct{} {
 	if s.away.Load() {
-		return s.wireGone
+		return s.wireEnd()
 	}
 	return nil
 }
@@ -311,7 +311,7 @@ func (s *Session) whileAway() <-chan struct{} {
 func (s *Session) setWire(w wire.Wire, secure *tls.ConnectionState) {
 	s.wireMu.Lock()
 	defer s.wireMu.Unlock()
-	s.wire, s.wireGone = w, make(chan struct{})
+	s.wire, s.wireGone = w, nil
 	s.try, _ = w.(wire.TryWriter)
 	s.keeper, _ = w.(keeper)
 	s.tls = secure
@@ -321,12 +321,27 @@ func (s *Session) setWire(w wire.Wire, secure *tls.ConnectionState) {
 func (s *Session) closeWire() {
 	s.wireMu.Lock()
 	defer s.wireMu.Unlock()
-	select {
-	case <-s.wireGone:
-	default:
-		close(s.wireGone)
-		s.wire.Close()
+	if s.wireGone == gone {
+		return
 	}
+	if s.wireGone != nil {
+		close(s.wireGone)
+	}
+	s.wireGone = gone
+	s.wire.Close()
+}
+
+// gone stands for the end of what has ended.
+var gone = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// wireEnd returns a channel that is closed when the Wire is.
+func (s *Session) wireEnd() <-chan struct{} {
+	s.wireMu.Lock()
+	defer s.wireMu.Unlock()
+	if s.wireGone == nil {
+		s.wireGone = make(chan struct{})
+	}
+	return s.wireGone
 }
 
 // currentWire returns the Wire for those who neither read nor write.

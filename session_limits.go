@@ -147,7 +147,7 @@ func (s *Session) waitForSign(sign <-chan struct{}, thirst <-chan time.Time) (ov
 	case <-thirst:
 		far := s.farFromHard(s.inbound.Held())
 		return far, far
-	case <-s.wireGone:
+	case <-s.wireEnd():
 	case <-s.ctx.Done():
 	}
 	return true, false
