@@ -22,6 +22,8 @@ type answerer interface {
 func (s *Session) sendAnswer(to answerer, p priority.Priority, result []byte, abort *Abort, by answeredBy) {
 	held := heldClose(result, abort)
 	switch {
+	case by == beyond:
+		s.count(held) // nothing else bounds them but the hard limit, which ends a session whose peer goes on
 	case s.terms.Room == nil || abort != nil && by != byReader && len(abort.Detail) <= smallDetail:
 		s.count(held) // a peer without windows is held up before calls are taken: see waitOutbound
 	case !s.outbound.queued.Load() && s.outbound.Reserve(int(held)):
@@ -106,5 +108,9 @@ func (s *Session) turnAway(m *codec.Open, a *Abort, cost uint64) {
 	own.Ran = codec.Refused
 	p := priority.Priority(m.Priority)
 	r := &refusal{port: port{s: s, flow: outbox.AcceptedFlow(p, m.Pipe)}, cost: cost, nested: m.Meta.Nested}
-	s.sendAnswer(r, p, nil, &own, byReader)
+	by := byReader
+	if cost == 0 {
+		by = beyond
+	}
+	s.sendAnswer(r, p, nil, &own, by)
 }

@@ -555,6 +555,7 @@ const (
 	byWorker answeredBy = iota
 	byLent              // a worker beyond the limit, which was lent to a call within another one
 	byReader            // that it has not run, or inline
+	beyond              // that it was more than had been promised
 )
 
 // park notes that an answer, which holds so many bytes, waits to leave. If its call had a worker of its own, it counts as one of the running calls.

@@ -232,8 +232,10 @@ func (c *incoming) Close(result []byte, abort *Abort) {
 		c.s.out.Cancel(&c.flow, givenUp(abort)) // it overtakes Blocks that wait
 	}
 	by := byWorker
-	switch {
-	case c.onReader, abort != nil && abort.Ran == codec.Refused:
+	switch refused := abort != nil && abort.Ran == codec.Refused; {
+	case refused && (abort.Code == codec.WindowViolation || c.nested() && abort.Code == codec.Overloaded):
+		by = beyond
+	case c.onReader, refused:
 		by = byReader
 	case c.nested():
 		by = byLent
