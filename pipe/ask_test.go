@@ -757,6 +757,53 @@ func TestAnAskThatIsFollowedByABlockIsNotAnsweredForTheNext(t *testing.T) {
 	})
 }
 
+func TestAnAskIsAnsweredWhoseAllowIsOvertakenByABlock(t *testing.T) {
+	bubble(t, plan, func(t *testing.T, s *stream) {
+		first := s.here.send(large)
+		s.run()
+		first.cancel()
+		<-first.done
+		require.NoError(t, s.here.Send(background, []byte("small")), "it fits, and is sent while the Ask stands")
+		s.here.depart()
+		small := s.there.recv()
+		synctest.Wait()
+		require.Positive(t, s.load().Large, "an Allow waits to depart")
+		s.here.s.deliver()
+		<-small.done
+		require.Zero(t, s.load().Large)
+		second := s.here.send(large)
+		s.there.recv()
+		s.run()
+		require.True(t, second.isDone(), "the Ask stands, and has to be answered before the next one")
+		s.finish()
+	})
+}
+
+func TestWhatWasAllowedHoldsNoRoomForBlocksBehindIt(t *testing.T) {
+	bubble(t, plan, func(t *testing.T, s *stream) {
+		b := s.here.send(large)
+		s.run()
+		b.cancel()
+		<-b.done
+		first := s.there.recv()
+		synctest.Wait()
+		s.there.s.tell()
+		for range 2 {
+			require.NoError(t, s.here.Send(background, []byte("small")))
+			s.here.depart()
+		}
+		s.there.Pause()
+		for s.here.s.deliver() {
+		}
+		synctest.Wait()
+		require.Positive(t, s.load().Large)
+		s.there.Resume()
+		<-first.done
+		require.Zero(t, s.load().Large, "the first Block has used it up, and the second has its place in the window")
+		s.finish()
+	})
+}
+
 func TestTheFirstBlockUsesUpWhatWasAllowed(t *testing.T) {
 	room := limits.NewRoom(&plan)
 	p, end, _ := running(t, room)

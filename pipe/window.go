@@ -128,10 +128,8 @@ func (p *Pipe) takenLocked(cost uint64, a *after) {
 	if p.state&over != 0 {
 		return // what is left holds the room
 	}
+	p.settleLocked(a) // what was allowed is the first Block that is taken behind it
 	drained := p.inbox.Len() == 0
-	if drained {
-		p.settleLocked(a)
-	}
 	if p.state&endedThere != 0 {
 		if drained {
 			a.add(room.Shrink(&p.hold, 0))
