@@ -108,9 +108,16 @@ func (d *dispatcher) giveBackLocked(cost uint64, nested bool) (grant uint64) {
 	return d.dueLocked()
 }
 
-// dueLocked returns what the peer is to be granted. Credit is held back only while there is something here that brings another chance: a call that waits, but none within a call, or an
-// answer.
+// dueLocked returns what the peer is to be granted. Credit is held back only while something is here that brings another chance: a call that waits, but none within a call, or an answer.
 func (d *dispatcher) dueLocked() (grant uint64) { return d.opens.Grant(d.waiting-d.inside+d.away == 0) }
+
+// countLocked counts c among those that wait, or not any more.
+func (d *dispatcher) countLocked(c *incoming, n int) {
+	d.waiting += n
+	if c.nested() {
+		d.inside += n
+	}
+}
 
 func (d *dispatcher) grant(total uint64) {
 	if total > 0 {
@@ -200,14 +207,6 @@ func (d *dispatcher) put(c *incoming) {
 	}
 }
 
-// countLocked counts c among those that wait, or not any more.
-func (d *dispatcher) countLocked(c *incoming, n int) {
-	d.waiting += n
-	if c.nested() {
-		d.inside += n
-	}
-}
-
 // excessLocked returns the call that has to be refused for c to find room, c itself if all others are as urgent, and nil if there is room.
 func (d *dispatcher) excessLocked(c *incoming) *incoming {
 	if most := d.s.cfg.maxWaiting; most == 0 || d.waiting < most || c.nested() {
@@ -230,10 +229,10 @@ func (d *dispatcher) giveUp(c *incoming) {
 func (d *dispatcher) queue(c *incoming) {
 	d.mu.Lock()
 	j, wake := d.queueLocked(c)
-	waits := c.state == inGate && c.urgent()
+	parks := c.state == inGate && c.urgent()
 	d.mu.Unlock()
 	d.s.node.workers.start(j, wake)
-	if waits {
+	if parks {
 		c.handler.gate.lend()
 	}
 }
@@ -250,29 +249,29 @@ func (d *dispatcher) queueLocked(c *incoming) (j job, wake bool) {
 	return job{d: d}, d.wakeLocked()
 }
 
-// lend lends a worker to c, for whose end a call within another one waits, as soon as c waits for nothing but a worker.
+// lend lends a worker to c, for whose end a call within another one waits, as soon as c waits for nothing else.
 func (d *dispatcher) lend(c *incoming) {
 	d.mu.Lock()
-	var j job
-	wake, waits := false, false
-	switch in := d.lineLocked(c); {
-	case !c.state.waits() || c.urged:
-	case c.state == inGate:
-		c.urged, waits = true, true
-		c.handler.gate.urge()
-	case c.state == inHand: // whoever has it is about to queue it
-		c.urged = true
-	default:
-		c.urged = true
-		j, wake = d.lendLocked(c)
-		waits = !wake
-		in.left()
+	if !c.state.waits() || c.urged {
+		d.mu.Unlock()
+		return
 	}
-	g := c.handler.gate
+	c.urged = true
+	var j job
+	wake, parks := false, false
+	switch in := d.lineLocked(c); c.state {
+	case inGate:
+		c.handler.gate.urge()
+		parks = true
+	case inReady, inLarge:
+		j, wake = d.lendLocked(c)
+		parks = !wake
+		in.left()
+	} // else somebody is about to queue it
 	d.mu.Unlock()
 	d.s.node.workers.start(j, wake)
-	if waits {
-		g.lend() // to whoever it waits for there
+	if parks {
+		c.handler.gate.lend() // those whose places it waits for may wait for a worker as well
 	}
 }
 
@@ -431,7 +430,7 @@ func (d *dispatcher) nextLocked(h *limits.Hold) *incoming {
 		case !d.passLocked(c):
 		case d.roomLocked(c, h):
 			return c
-		case c.gated && c.handler.gate.keeps(c): // as if its worker were lent
+		case c.gated && c.handler.gate.keeps(c): // as if a worker were lent
 			if c.pipe != nil && d.s.terms.Room != nil {
 				d.s.terms.Room.Lend(h)
 			}
@@ -569,7 +568,7 @@ func (d *dispatcher) park(held int, by answeredBy) {
 func (d *dispatcher) unpark(held int, by answeredBy) {
 	d.mu.Lock()
 	d.parkLocked(-1, -held, by)
-	grant := d.dueLocked() // the call may have given its cost back before
+	grant := d.dueLocked() // what the call has cost may have been given back before
 	wake := d.pokeLocked()
 	d.mu.Unlock()
 	d.grant(grant)
@@ -642,7 +641,7 @@ func (d *dispatcher) leave(c *incoming) (before place) {
 		in.left()
 		if before == inGate {
 			if c.urgent() {
-				c.handler.gate.goneNested()
+				c.handler.gate.goneUrgent()
 			}
 			d.unparkLocked(c.handler.gate)
 		}

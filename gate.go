@@ -15,8 +15,8 @@ type gate struct {
 	mu     sync.Mutex
 	free   int                    // guarded by mu, as all below
 	queue  fifo.Queue[*parked]    // each once
-	idle   map[*incoming]struct{} // calls that have a place here, and wait for a worker
-	nested int                    // urgent calls that wait for a place
+	idle   map[*incoming]struct{} // calls that have a place here, and wait for a worker or for room
+	urgent int                    // calls that wait for a place, and for which a worker would be lent
 }
 
 // parked are the calls of one session that wait for one gate.
@@ -27,9 +27,9 @@ type parked struct {
 	queued bool // guarded by the lock of the gate: it is in the queue
 }
 
-// enter takes a free place. If there is none, it returns the calls of d that wait, p or, if that is nil, new ones, to which another one is to be added; nested says that
-// this one is urgent.
-func (g *gate) enter(d *dispatcher, p *parked, nested bool) *parked {
+// enter takes a free place. If there is none, it returns the calls of d that wait, p or, if that is nil, new ones, to which another one is to be added; urgent says that
+// this one is.
+func (g *gate) enter(d *dispatcher, p *parked, urgent bool) *parked {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.free > 0 {
@@ -39,39 +39,33 @@ func (g *gate) enter(d *dispatcher, p *parked, nested bool) *parked {
 	if p == nil {
 		p = &parked{d: d, calls: line{is: inGate}}
 	}
-	if nested {
-		g.nested++
+	if urgent {
+		g.urgent++
 	}
 	g.queueLocked(p)
 	return p
 }
 
-// urge notes that a call that waits for a place has become urgent.
-func (g *gate) urge() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.nested++
-}
-
-// placed notes that c, which has waited, has got a place, and waits for a worker now. It reports whether a call within another one waits behind it.
+// placed notes that c, which has waited, has got a place, and waits for a worker now. It reports whether an urgent call waits behind it.
 func (g *gate) placed(c *incoming) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if c.urgent() {
-		g.nested--
+		g.urgent--
 	}
 	g.idleLocked(c)
-	return g.nested > 0
+	return g.urgent > 0
 }
 
-// keeps notes that c, which has a place, waits for room now, unless an urgent call waits behind it, which is reported.
-func (g *gate) keeps(c *incoming) (behind bool) {
+// keeps notes that c, which has a place, waits for room, unless it reports that an urgent call waits behind it, so that it must not.
+func (g *gate) keeps(c *incoming) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.nested == 0 {
-		g.idleLocked(c)
+	if g.urgent > 0 {
+		return true
 	}
-	return g.nested > 0
+	g.idleLocked(c)
+	return false
 }
 
 func (g *gate) idleLocked(c *incoming) {
@@ -81,6 +75,13 @@ func (g *gate) idleLocked(c *incoming) {
 	g.idle[c] = struct{}{}
 }
 
+// urge notes that a call which waits for a place has become urgent.
+func (g *gate) urge() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.urgent++
+}
+
 // begun notes that c waits for no worker any more.
 func (g *gate) begun(c *incoming) {
 	g.mu.Lock()
@@ -88,18 +89,18 @@ func (g *gate) begun(c *incoming) {
 	delete(g.idle, c)
 }
 
-// goneNested notes that an urgent call has left without having got a place.
-func (g *gate) goneNested() {
+// goneUrgent notes that an urgent call has left without having got a place.
+func (g *gate) goneUrgent() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.nested--
+	g.urgent--
 }
 
-// lend lends workers to the calls that have a place and wait for one, while a call within another one waits for a place.
+// lend lends workers to the calls that have a place and wait for one, while an urgent one waits for a place.
 func (g *gate) lend() {
 	g.mu.Lock()
 	var idle []*incoming
-	if g.nested > 0 {
+	if g.urgent > 0 {
 		idle = slices.Collect(maps.Keys(g.idle))
 	}
 	g.mu.Unlock()
