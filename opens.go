@@ -148,16 +148,6 @@ func (o *openCredit) wakeLocked() {
 	}
 }
 
-// waits returns how many calls wait.
-func (o *openCredit) waits() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.waiting == nil {
-		return 0
-	}
-	return o.waiting.Len() - int(o.gone)
-}
-
 // load returns what of the peer's room is used, and how large that is.
 func (o *openCredit) used() (used, room int) {
 	if o.room == 0 {

@@ -133,16 +133,6 @@ func (o *outgoing) abandon(d *departure) bool {
 	return true
 }
 
-// waits returns how many messages wait.
-func (o *outgoing) waits() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.waiting == nil {
-		return 0
-	}
-	return o.waiting.queue.Len() - o.waiting.gone
-}
-
 // reserve counts a message that is about to be sent. At the soft limit it waits.
 func (s *Session) reserve(ctx context.Context, p priority.Priority, held uint32) *Abort {
 	if !s.outbound.queued.Load() && s.outbound.Reserve(int(held)) {

@@ -189,7 +189,7 @@ type habits struct {
 }
 
 // never is for one in so many.
-const never = 1 << 60
+const never = 1 << 30
 
 func (l lots) habits() habits {
 	h := habits{

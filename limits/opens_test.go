@@ -108,13 +108,13 @@ func TestWhatWasNotPromisedIsNotCounted(t *testing.T) {
 func TestAnyNumberOfOpensIsPromisedByTheZeroValue(t *testing.T) {
 	var o limits.Opens
 	for range 100 {
-		require.True(t, o.Arrive(1<<40))
+		require.True(t, o.Arrive(1<<20))
 	}
-	o.Return(1 << 40)
+	o.Return(1 << 20)
 	require.Zero(t, o.Grant(true), "nobody counts")
 	require.Zero(t, o.Room())
-	require.Equal(t, 99<<40, o.Held())
-	require.Equal(t, 99<<40, o.Promised())
+	require.Equal(t, 99<<20, o.Held())
+	require.Equal(t, 99<<20, o.Promised())
 }
 
 func TestOpensKeepWhatWasPromisedWhenThePlanChanges(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 
 // value is as large as most of what waits in a session.
 type value struct {
-	number  int
-	payload []byte
-	rest    [4]int
+	number int
+	_      []byte
+	_      [4]int
 }
 
 func BenchmarkQueue(b *testing.B) {
