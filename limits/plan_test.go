@@ -124,7 +124,7 @@ func TestSharesAreTheRoomInEveryPlan(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	var accepted, tooLarge, tooMany int
 	for range plans {
-		soft := limits.Amount{Messages: upTo(rnd, limits.MaxMessages), Bytes: upTo(rnd, 1<<36)}
+		soft := limits.Amount{Messages: upTo(rnd, limits.MaxMessages), Bytes: upTo(rnd, 1<<30)}
 		if rnd.IntN(8) == 0 {
 			soft.Messages = 0
 		}
