@@ -28,8 +28,10 @@ func TestWhoWaitsInVainLearnsForWhat(t *testing.T) {
 	}{
 		"room for a window here": {
 			[]asterisque.Option{asterisque.WithInboundLimits(bytesOf(64<<10, 1<<20))},
-			func(ctx context.Context, s *asterisque.Session) (err error) {
-				for err == nil {
+			func(_ context.Context, s *asterisque.Session) (err error) {
+				for i := 0; err == nil; i++ { // who waits is the first to give up
+					ctx, cancel := context.WithTimeout(background, time.Hour-time.Duration(i)*time.Minute)
+					defer cancel()
 					_, err = s.Open(ctx, 50, nil)
 				}
 				return err
