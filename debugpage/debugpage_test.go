@@ -145,11 +145,14 @@ func TestThePageTellsWhoWaitsForRoomAndForWhat(t *testing.T) {
 	for range 10 {
 		wg.Go(func() { here.Call(t.Context(), 8, make([]byte, 6<<10)) })
 	}
-	eventually(t, func() bool { st := here.Stats(); return there.Stats().Running == 1 && st.WaitOpens.Now == 8 })
+	eventually(t, func() bool { // one call runs, one or two wait there: whether its room has been given back when the second one departs is a matter of luck
+		st := there.Stats()
+		return st.Running == 1 && st.Waiting >= 1 && st.Waiting+here.Stats().WaitOpens.Now == 9
+	})
 	_, page := get(t, serve(t, Handler(client)), "")
 	require.Contains(t, page, "room at the peer ")
 	id := fmt.Sprintf("%x", here.ID())[:8]
-	require.Regexp(t, "session peer now times in all now times in all now times in all now times in all\n"+id+` - 8 [89] \S+ 0 0 0s 0 0 0s 0 0 0s\n`, rows(page))
+	require.Regexp(t, "session peer now times in all now times in all now times in all now times in all\n"+id+` - [78] [89] \S+ 0 0 0s 0 0 0s 0 0 0s\n`, rows(page))
 	_, page = get(t, serve(t, Handler(server)), "")
 	require.Contains(t, page, "no session had to wait for room", "it is not the server that waits")
 }
