@@ -61,7 +61,7 @@ func playProgram(t *testing.T, data []byte) {
 	a.Close()
 	s.Close()
 	time.Sleep(time.Minute) // of the bubble: timers have run
-	own.Stop() // Blocks behind a call that ended well are its reader's, and count until it has taken them or wants no more
+	own.Stop()              // Blocks behind a call that ended well are its reader's, and count until it has taken them or wants no more
 	require.Zero(t, s.Stats().Pipes)
 	require.Zero(t, s.Stats().Inbound, "what was discarded counts no longer")
 }
