@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -16,11 +17,14 @@ const smallDetail = 64
 type answerer interface {
 	// putAnswer hands the answer to the outbox, which has been counted. parked says that it has waited for room, and that the caller may be anybody.
 	putAnswer(result []byte, abort *Abort, held uint32, parked bool)
+
+	// body returns how many bytes are held until the answer has left, besides what it is.
+	body() int
 }
 
 // sendAnswer sends the answer to a call as soon as the session may send: at the outbound soft limit it is parked with the session, and nobody waits with it.
 func (s *Session) sendAnswer(to answerer, p priority.Priority, result []byte, abort *Abort, by answeredBy) {
-	held := heldClose(result, abort)
+	held := heldClose(to.body(), result, abort)
 	switch {
 	case by == beyond:
 		s.count(held) // nothing else bounds them but the hard limit, which ends a session whose peer goes on
@@ -41,9 +45,13 @@ func (s *Session) sendAnswer(to answerer, p priority.Priority, result []byte, ab
 
 // park lets an answer wait for room. It holds its result.
 func (s *Session) park(to answerer, p priority.Priority, result []byte, abort *Abort, held uint32, by answeredBy) {
-	s.calls.park(int(held), by)
+	parked := heldParked + to.body() + buffer.Allocated(len(result)) + heldByAbort(abort)
+	if _, ok := to.(*incoming); ok {
+		parked += heldPlace // it is in the table until then
+	}
+	s.calls.park(parked, by)
 	put := func() {
-		s.calls.unpark(int(held), by)
+		s.calls.unpark(parked, by)
 		to.putAnswer(result, abort, held, true)
 	}
 	if s.outbound.reserve(p, int(held), put) == nil {
@@ -72,7 +80,7 @@ func (p *port) putClose(result []byte, abort *Abort, held uint32) (write bool) {
 	write, err := p.hand(&outbox.Message{Type: codec.CloseType, Payload: result, Abort: abort, Held: held})
 	if errors.Is(err, codec.ErrTooLarge) {
 		a := codec.ErrTooLarge.Withf("the result: %s", err.(*Abort).Message)
-		held = heldClose(nil, a)
+		held = heldClose(heldStream, nil, a)
 		p.s.count(held)
 		write, _ = p.hand(&outbox.Message{Type: codec.CloseType, Abort: a, Held: held})
 	}
@@ -81,7 +89,7 @@ func (p *port) putClose(result []byte, abort *Abort, held uint32) (write bool) {
 
 // abort tells the peer that a call of this side is given up. It has a flow of its own: the call may be used for another one while the Close waits.
 func (s *Session) abort(id uint64, p priority.Priority, a *Abort) {
-	held := heldClose(nil, a)
+	held := heldClose(heldRefusal, nil, a)
 	s.count(held)
 	one := port{s: s, flow: outbox.AcceptedFlow(p, id)}
 	one.put(&outbox.Message{Type: codec.CloseType, Abort: a, Held: held}) // an error means that there is nobody left to tell
@@ -101,6 +109,9 @@ func (r *refusal) putAnswer(_ []byte, abort *Abort, held uint32, _ bool) {
 	}
 	r.put(&outbox.Message{Type: codec.CloseType, Abort: abort, Held: held}) // an error means that there is nobody left to tell
 }
+
+// body implements answerer.
+func (r *refusal) body() int { return heldRefusal }
 
 // turnAway refuses a call of which nothing is kept. It has a flow of its own. What its Open has cost is given back when the refusal leaves.
 func (s *Session) turnAway(m *codec.Open, a *Abort, cost uint64) {

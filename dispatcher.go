@@ -38,6 +38,7 @@ type dispatcher struct {
 	lent    int    // answers to calls within calls, which do
 	answers int    // bytes that those hold
 	holding int    // bytes that running calls hold: parameters, and answers that wait to leave
+	bodies  int    // bytes that they hold besides, for which their number is the bound
 	nested  int    // calls within calls that are here
 	inner   int    // what they cost
 
@@ -303,7 +304,8 @@ func (d *dispatcher) beginLocked(c *incoming) {
 	d.countLocked(c, -1)
 	d.running++
 	d.mostRunning = max(d.mostRunning, d.running)
-	d.holding += int(c.size)
+	d.holding += c.heldParams()
+	d.bodies += heldPlace + c.body()
 	if c.gated {
 		c.handler.gate.begun(c)
 	}
@@ -455,7 +457,7 @@ func (d *dispatcher) roomLocked(c *incoming, h *limits.Hold) bool {
 	if c.size > smallParams {
 		most -= most / 8
 	}
-	if d.holding > 0 && d.holding+int(c.size) > most {
+	if d.holding > 0 && d.holding+c.heldParams() > most {
 		return false // one always fits
 	}
 	if c.pipe == nil || !c.stream || d.s.terms.Room == nil || d.s.terms.Room.Begin(h) {
@@ -533,14 +535,15 @@ func (d *dispatcher) done(c *incoming, owned bool) {
 func (d *dispatcher) endLocked(c *incoming) {
 	c.state = left
 	d.running--
-	d.holding -= int(c.size)
+	d.holding -= c.heldParams()
+	d.bodies -= heldPlace + c.body()
 }
 
 // pokeLocked notes that one more worker is coming, if one has something to do.
 func (d *dispatcher) pokeLocked() bool {
 	if d.ready.len() == 0 {
 		c := d.large.first()
-		if c == nil || d.holding > 0 && d.holding+int(c.size) > d.plan.Room {
+		if c == nil || d.holding > 0 && d.holding+c.heldParams() > d.plan.Room {
 			return false
 		}
 	}
@@ -698,7 +701,7 @@ func (d *dispatcher) load(st *Stats) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	st.Waiting, st.Running, st.MostWaiting, st.MostRunning, st.Served = d.waiting, d.running, d.mostWaiting, d.mostRunning, d.served
-	st.Parked, st.Holding = d.parked+d.away+d.lent, d.holding
+	st.Parked, st.Holding = d.parked+d.away+d.lent, d.holding+d.bodies
 	st.Opens = Share{Room: d.opens.Room(), Promised: d.opens.Promised(), Held: d.opens.Held()}
 	st.Nested = Share{Room: d.plan.Nested, Promised: d.plan.Nested, Held: d.inner}
 }

@@ -19,6 +19,7 @@ import (
 
 // TestWhoFailsBecauseOfAShutdownKnowsWhetherItRan shuts sessions down while calls are everywhere: not yet sent, on the way, waiting there, running, answered.
 func TestWhoFailsBecauseOfAShutdownKnowsWhetherItRan(t *testing.T) {
+	t.Parallel()
 	for _, workers := range []int{1024, 8, 64} {
 		t.Run(fmt.Sprint(workers, " workers"), func(t *testing.T) {
 			for round := range 10 {

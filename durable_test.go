@@ -249,7 +249,7 @@ func TestAFailureIsAnAnswerToo(t *testing.T) {
 }
 
 func TestWhenMemoryIsFullDurableCallsAreRefusedBeforeTheyRun(t *testing.T) {
-	for name, most := range map[string]limits.Amount{"messages": {Messages: 3}, "bytes": {Bytes: 3*208 + 3}} {
+	for name, most := range map[string]limits.Amount{"messages": {Messages: 3}, "bytes": {Bytes: 3 * 208}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newLedger(func(_ context.Context, n int) (int, error) { return 0, nil })

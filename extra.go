@@ -13,6 +13,7 @@ type extra struct {
 	key     []byte         // of a durable call
 	memory  *memory        // of a durable call, from the moment it is let in
 	params  *buffer.Buffer // what the parameters are in, if the handler only borrows them
+	kept    int            // bytes that params held
 	arrived time.Duration  // when, by the node's clock; 0 if this call is not timed
 	strings int            // bytes of the strings of its meta, which its Open has cost
 	counted bool           // its Open is counted: it has a key, and may be a repetition

@@ -337,7 +337,7 @@ func TestBeyondTheInboundHardLimitThePeerLearnsWhy(t *testing.T) {
 	for range 11 {
 		p.send(&codec.Block{Payload: []byte("x")})
 	}
-	p.wantSessionClose(codec.HardLimit, "inbound: 11 messages, 880 bytes wait, and the limit is 10 messages")
+	p.wantSessionClose(codec.HardLimit, "inbound: 11 messages, 858 bytes wait, and the limit is 10 messages")
 	<-s.Done()
 	require.ErrorIs(t, s.Err(), asterisque.ErrHardLimit)
 }
@@ -354,7 +354,7 @@ func TestASessionThatStandsStillIsClosed(t *testing.T) {
 		for range 10 {
 			p.send(&codec.Block{Payload: []byte("x")})
 		}
-		p.wantSessionClose(codec.Stalled, "10 messages, 800 bytes wait, and the application has taken none for 1m0s")
+		p.wantSessionClose(codec.Stalled, "10 messages, 780 bytes wait, and the application has taken none for 1m0s")
 		require.Equal(t, time.Minute, time.Since(begin))
 		<-s.Done()
 		require.ErrorIs(t, s.Err(), asterisque.ErrStalled)

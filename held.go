@@ -3,61 +3,91 @@ package asterisque
 import (
 	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/limits"
 )
 
 // What the limits and the statistics count is what is really held: content, and what it takes to keep it. These are the bytes for
-// each kind besides its content, as the tests of held memory find them.
+// each kind besides its content, as TestWhatIsCountedIsHeld finds them.
 const (
-	heldMessage   uint32 = uint32(outbox.Size) // a message that waits to be sent
-	heldMeta             = 112                 // the meta of an Open that waits to be sent
-	heldUnary            = 272                 // a call of the peer that waits for a worker: the object, its place in the line and in the table
-	heldStream           = 448                 // the same for one with Blocks
-	heldExtra            = 112                 // what few calls have besides
-	heldRemember         = 208                 // a durable call that is remembered
-	smallestAlloc        = 8
+	heldMessage  uint32 = uint32(outbox.Size) // a message that waits to be sent
+	heldAlone           = 112                 // what an Open or a Close has besides, which is mostly alone in the queue of its pipe
+	heldMeta            = 112                 // the meta of an Open that waits to be sent
+	heldAbort           = 80                  // an abort besides its texts
+	heldUnary           = 208                 // a call of the peer
+	heldStream          = 352                 // one with Blocks
+	heldRefusal         = 96                  // one of which nothing else is kept
+	heldPlace           = 44                  // of a call that waits: in the line and in the table, which is half full to full
+	heldExtra           = 96                  // what few calls have besides
+	heldTurn            = 48                  // of a call with a key
+	heldParked          = 108                 // an answer that waits for room to be sent
+	heldRemember        = 184                 // a durable call that is remembered, besides its key
 )
 
 // heldOpen returns what an Open holds while it waits to be sent.
 func heldOpen(m *outbox.Message) uint32 {
-	n := int(heldMessage) + heldBytes(len(m.Payload))
+	n := int(heldMessage) + heldAlone + buffer.Copied(len(m.Payload))
 	if m.Meta != nil {
-		n += heldMeta + heldBytes(len(m.Meta.Trace)) + heldBytes(len(m.Meta.Key))
+		n += heldMeta + buffer.Allocated(len(m.Meta.Trace)) + buffer.Allocated(len(m.Meta.Key))
 	}
 	return uint32(n)
 }
 
-// heldClose returns what an answer holds while it waits to be sent.
-func heldClose(result []byte, a *Abort) uint32 {
-	n := int(heldMessage) + heldBytes(len(result))
-	if a != nil {
-		n += len(a.Message) + len(a.Detail)
-	}
-	return uint32(n)
+// heldClose returns what an answer holds while it waits to be sent, and with it the call, of so many bytes.
+func heldClose(call int, result []byte, a *Abort) uint32 {
+	return uint32(int(heldMessage) + heldAlone + call + buffer.Copied(len(result)) + heldByAbort(a))
 }
 
-// heldBlock returns what a Block holds while it waits to be sent.
-func heldBlock(payload int, mem *buffer.Buffer) uint32 {
+// heldByAbort returns what a holds, which may be nil.
+func heldByAbort(a *Abort) int {
+	if a == nil {
+		return 0
+	}
+	return heldAbort + buffer.Allocated(len(a.Message)) + buffer.Allocated(len(a.Detail))
+}
+
+// heldBlock returns what a Block holds while it waits to be sent, alone in the queue of its pipe or not.
+func heldBlock(payload int, mem *buffer.Buffer, alone bool) uint32 {
+	n := int(heldMessage)
+	if alone {
+		n += heldAlone
+	}
 	if mem != nil {
-		return heldMessage + uint32(len(mem.B))
+		return uint32(n + mem.Held())
 	}
-	return heldMessage + uint32(heldBytes(payload))
+	return uint32(n + buffer.Copied(payload))
 }
 
-// heldParams returns what parameters hold that do not fit into the object of their call.
-func heldParams(n int) int {
-	if n == 0 {
-		return 0
+// body returns what c holds as long as anybody knows of it, parameters apart.
+func (c *incoming) body() int {
+	n := heldUnary
+	if c.pipe != nil {
+		n = heldStream
 	}
-	return max(n, smallestAlloc)
+	if r := c.rare; r != nil {
+		n += heldExtra + buffer.Allocated(len(r.trace)) + buffer.Allocated(len(r.key))
+		if r.turn != nil {
+			n += heldTurn
+		}
+	}
+	return n
 }
 
-// heldBytes returns what a copy of so many bytes holds.
-func heldBytes(n int) int {
+// heldParams returns what the parameters of c hold that do not fit into its object.
+func (c *incoming) heldParams() int {
 	switch {
-	case n == 0:
+	case c.rare != nil && c.rare.kept > 0:
+		return c.rare.kept
+	case c.pipe == nil && int(c.size) <= len(unaryCall{}.small):
 		return 0
-	case buffer.Snug(n):
-		return buffer.Size(n)
 	}
-	return max(n, smallestAlloc)
+	return buffer.Allocated(int(c.size))
+}
+
+// held returns for how many bytes c counts while it waits: for what it holds, within [limits.MostHeld].
+func (c *incoming) held() int {
+	held, content := heldPlace+c.body()+c.heldParams(), int(c.size)
+	if c.rare != nil {
+		content += c.rare.strings
+	}
+	return min(held, limits.MostHeld(content))
 }

@@ -97,6 +97,7 @@ func TestAGrantThatDoesNotFitRefusesThePeer(t *testing.T) {
 }
 
 func TestASessionEndsWithTheCertificateOfItsPeer(t *testing.T) {
+	t.Parallel()
 	for name, outlive := range map[string]bool{"by default": false, "unless it may outlive it": true} {
 		t.Run(name, func(t *testing.T) {
 			ca := testtls.NewAuthority(t)

@@ -91,9 +91,12 @@ func newIncoming(s *Session, m *codec.Open, h *handler, within *enclosure) (c *i
 func (c *incoming) takeParams(params []byte) {
 	if len(params) >= leastKept && (c.handler.borrows || c.handler.decodes && c.s.lender == nil) {
 		if mem := c.s.keep(params); mem != nil {
-			c.params, c.extra().params = params[:len(params):len(params)], mem
+			c.params, c.extra().params, c.extra().kept = params[:len(params):len(params)], mem, mem.Held()
 			return
 		}
+	}
+	if len(params) > cap(c.params) {
+		c.params = nil // to grow it would take more than there is need of
 	}
 	c.params = append(c.params, params...)
 }
@@ -280,21 +283,6 @@ func (c *incoming) block(b codec.Block) error {
 
 // taken notes that the Open waits no more.
 func (c *incoming) taken() { c.s.inbound.Remove(1, c.held()) }
-
-// held returns what c holds while it waits.
-func (c *incoming) held() int {
-	n := heldUnary
-	if c.pipe != nil {
-		n = heldStream
-	}
-	if int(c.size) > len(unaryCall{}.small) || c.pipe != nil {
-		n += heldParams(int(c.size))
-	}
-	if r := c.rare; r != nil {
-		n += heldExtra + r.strings
-	}
-	return n
-}
 
 // closed implements endpoint: the caller gave up.
 func (c *incoming) closed(m codec.Close) {

@@ -131,7 +131,7 @@ func (l *link) Close(result []byte, abort *codec.Abort) {
 			return // the peer will never hear of the pipe
 		}
 	}
-	held := heldClose(result, abort)
+	held := heldClose(heldStream, result, abort)
 	l.s.count(held)
 	if l.putClose(result, abort, held) {
 		l.s.write()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/fifo"
 	"github.com/asterisque-go/asterisque/limits"
 )
@@ -24,7 +25,7 @@ type once struct {
 // memory is what is known of one call.
 type memory struct {
 	key      string
-	size     int // bytes of the answer
+	size     int // bytes that it holds
 	answered bool
 	result   []byte
 	abort    *Abort
@@ -52,10 +53,10 @@ func (o *once) begin(c *incoming) (run bool) {
 		if o.calls == nil {
 			o.calls = make(map[string]*memory)
 		}
-		m = &memory{key: key, first: c}
+		m = &memory{key: key, size: heldRemember + buffer.Allocated(len(key)), first: c}
 		o.calls[key] = m
 		c.rare.memory = m
-		o.held.Bytes += heldRemember
+		o.held.Bytes += m.size
 		o.mu.Unlock()
 		return true
 	case m.answered:
@@ -81,9 +82,11 @@ func (o *once) answer(m *memory, result []byte, a *Abort) {
 		return
 	}
 	m.answered, m.first, m.result, m.abort = true, nil, bytes.Clone(result), a
-	m.size, m.until = len(result), time.Now().Add(o.keep)
+	m.until = time.Now().Add(o.keep)
 	o.old.Push(m)
-	o.held.Bytes += m.size
+	more := buffer.Allocated(len(result)) + heldByAbort(a)
+	m.size += more
+	o.held.Bytes += more
 	waiting := m.waiting
 	m.waiting = nil
 	o.mu.Unlock()
@@ -97,7 +100,7 @@ func (o *once) refuse(m *memory) {
 	o.mu.Lock()
 	if len(m.waiting) == 0 {
 		delete(o.calls, m.key)
-		o.held.Bytes -= heldRemember
+		o.held.Bytes -= m.size
 		o.mu.Unlock()
 		return
 	}
@@ -122,7 +125,7 @@ func (o *once) forgetLocked(now time.Time) {
 		}
 		o.old.Pop()
 		delete(o.calls, m.key)
-		o.held.Bytes -= m.size + heldRemember
+		o.held.Bytes -= m.size
 	}
 }
 

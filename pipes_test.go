@@ -43,7 +43,7 @@ func TestPipesListsWhatRunsOnBothSides(t *testing.T) {
 	require.NoError(t, err)
 	<-began
 	require.NoError(t, p.Send(background, make([]byte, 1000)))
-	stream := asterisque.PipeInfo{Pipe: 4, Function: 21, Name: "take", Waiting: limits.Amount{Messages: 1, Bytes: 1000 + 72 + 24}}
+	stream := asterisque.PipeInfo{Pipe: 4, Function: 21, Name: "take", Waiting: limits.Amount{Messages: 1, Bytes: 1000 + 70 + 24}}
 	require.Eventually(t, func() bool { _, ok := there.SlowestPipe(); return ok }, 10*time.Second, time.Millisecond, "the Block has arrived")
 
 	require.Equal(t, []asterisque.PipeInfo{running, queued, stream}, there.Pipes())

@@ -24,10 +24,11 @@ func (p *port) id() uint64 { return p.flow.ID() }
 
 // Send implements pipe.Port.
 func (p *port) Send(ctx context.Context, b pipe.Outgoing) error {
-	if a := p.waitForRoom(ctx); a != nil {
+	alone, a := p.waitForRoom(ctx)
+	if a != nil {
 		return a
 	}
-	held := heldBlock(len(b.Payload), b.Memory)
+	held := heldBlock(len(b.Payload), b.Memory, alone)
 	if a := p.s.reserve(ctx, p.pipe.Priority(), held); a != nil {
 		return a
 	}
@@ -45,23 +46,27 @@ func (p *port) Send(ctx context.Context, b pipe.Outgoing) error {
 	return p.handed(&m, err)
 }
 
-// waitForRoom waits while more of the pipe is in the queue than its share.
-func (p *port) waitForRoom(ctx context.Context) *Abort {
-	for room := p.s.out.Room(&p.flow); room != nil; room = p.s.out.Room(&p.flow) {
+// waitForRoom waits while more of the pipe is in the queue than its share. Alone says that nothing of it is.
+func (p *port) waitForRoom(ctx context.Context) (alone bool, a *Abort) {
+	for {
+		room, alone := p.s.out.Room(&p.flow)
+		if room == nil {
+			return alone, nil
+		}
 		select {
 		case <-room:
 		case <-ctx.Done():
-			return neverSent(waitedFor(ctx, "earlier Blocks of the pipe, which have not been given to the wire"))
+			return false, neverSent(waitedFor(ctx, "earlier Blocks of the pipe, which have not been given to the wire"))
 		case <-p.s.ctx.Done():
-			return neverSent(p.s.cause())
+			return false, neverSent(p.s.cause())
 		}
 	}
-	return nil
 }
 
 // Post implements pipe.Port.
 func (p *port) Post(b pipe.Outgoing) (limits.State, error) {
-	held := heldBlock(len(b.Payload), b.Memory)
+	_, alone := p.s.out.Room(&p.flow)
+	held := heldBlock(len(b.Payload), b.Memory, alone)
 	state := p.s.count(held)
 	m := p.message(&b, held, state)
 	write, err := p.hand(&m)

@@ -311,6 +311,7 @@ func TestAShutdownWhileAwayFinishesOnceThePeerIsBack(t *testing.T) {
 
 // TestAResumedSessionEndsWithTheCertificateThatItsPeerShowedLast has a server that renews its certificate before the first one expires.
 func TestAResumedSessionEndsWithTheCertificateThatItsPeerShowedLast(t *testing.T) {
+	t.Parallel()
 	ca := testtls.NewAuthority(t)
 	brief, renewed := ca.Issue("brief", 3*time.Second), ca.Issue("renewed", time.Hour)
 	var shown atomic.Pointer[tls.Certificate]

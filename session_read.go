@@ -89,7 +89,7 @@ const leastKept = 8 << 10
 
 // keep returns the memory of the frame that is being dealt with, of which part is a part, if that may be kept, and nil if part has to be copied. It is for the reader.
 func (s *Session) keep(part []byte) *buffer.Buffer {
-	if s.keeper == nil || len(part) < leastKept || 4*len(part) < 3*s.frame {
+	if s.keeper == nil || len(part) < leastKept || !buffer.Fills(len(part), s.frame) {
 		return nil
 	}
 	return s.keeper.Keep()

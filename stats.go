@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/wire"
 )
 
 // Stats is a snapshot of a session. As JSON it suits expvar, as a slog.LogValuer logs.
@@ -30,7 +31,9 @@ type Stats struct {
 	Stopped time.Duration `json:"stopped_ns"` // for how long in all
 
 	Parked  int `json:"parked"`  // answers that wait to be sent, which count among Running if their calls had a worker
-	Holding int `json:"holding"` // bytes that running calls hold: parameters, and answers that wait
+	Holding int `json:"holding"` // bytes that running calls hold: parameters and what they are themselves, and answers that wait
+
+	Receiving int `json:"receiving"` // bytes that are set aside for a message of which a part has arrived; 0 if the Wire does not tell: see wire.Receiver
 
 	Opens  Share `json:"opens"`  // what peers were promised for calls that wait for a worker, in bytes of cost
 	Nested Share `json:"nested"` // for calls within calls
@@ -81,6 +84,9 @@ func (s *Session) Stats() Stats {
 		Stops:         s.stops.Load(),
 		Stopped:       time.Duration(s.stopped.Load()),
 	}
+	if r, ok := s.currentWire().(wire.Receiver); ok {
+		st.Receiving = r.Receiving()
+	}
 	s.calls.load(&st)
 	s.loadRoom(&st)
 	return st
@@ -93,7 +99,7 @@ func (st Stats) LogValue() slog.Value {
 		slog.Any("inbound", st.Inbound), slog.Any("inbound_state", st.InboundState),
 		slog.Any("outbound", st.Outbound), slog.Any("outbound_state", st.OutboundState),
 		slog.Uint64("stops", st.Stops), slog.Duration("stopped", st.Stopped),
-		slog.Int("parked", st.Parked), slog.Int("holding", st.Holding),
+		slog.Int("parked", st.Parked), slog.Int("holding", st.Holding), slog.Int("receiving", st.Receiving),
 		slog.Any("opens", st.Opens), slog.Any("nested", st.Nested), slog.Any("blocks", st.Blocks), slog.Any("large", st.Large),
 		slog.Any("wait_window", st.WaitWindow), slog.Any("wait_opens", st.WaitOpens), slog.Any("wait_outbound", st.WaitOutbound),
 		slog.Int("asking", st.Asking),
@@ -168,6 +174,7 @@ func (st *Stats) add(o Stats) {
 	st.Stopped += o.Stopped
 	st.Parked += o.Parked
 	st.Holding += o.Holding
+	st.Receiving += o.Receiving
 	st.Opens.add(o.Opens)
 	st.Nested.add(o.Nested)
 	st.Blocks.add(o.Blocks)

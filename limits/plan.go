@@ -101,6 +101,11 @@ func (p *Plan) rest() int {
 	return p.Room - p.Opens - p.Nested - p.NestedOwn - p.Large - (p.Workers+p.Callers)*p.Window
 }
 
+// MostHeld returns for how many bytes a message of so much content counts at most while it waits: for what it
+// costs at least, so that peers which keep to what they were promised never reach the soft limit. What it really holds
+// is mostly less. At some sizes it is more, since an allocator gives whole pages: up to a fifth, just above 32 KiB.
+func MostHeld(content int) int { return content + LeastOverhead }
+
 // NestedCalls returns how many calls within calls may run beside so many workers.
 func NestedCalls(workers int) int { return max(leastNested, workersNested*workers) }
 

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/limits"
 )
 
 // Block is one message of a pipe's stream.
@@ -27,12 +28,13 @@ func (b Block) Release() {
 // blockSize is the size of a Block.
 const blockSize = int(unsafe.Sizeof(Block{}))
 
-// Held returns how many bytes b holds while it waits in a pipe.
+// Held returns for how many bytes b counts while it waits in a pipe: for what it holds, within [limits.MostHeld].
 func (b *Block) Held() int {
+	held := Hold + cap(b.Payload)
 	if b.mem != nil {
-		return Hold + len(b.mem.B)
+		held = Hold + b.mem.Held()
 	}
-	return Hold + cap(b.Payload)
+	return min(held, limits.MostHeld(len(b.Payload)))
 }
 
 // NewBlock returns a Block that has arrived after skipped others that did not: with payload in mem, which is released with it, or with a copy of

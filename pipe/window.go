@@ -33,7 +33,7 @@ type Terms struct {
 }
 
 // Hold is the number of bytes that a Block which waits in a pipe holds besides its payload.
-const Hold = blockSize + 8
+const Hold = blockSize + 6
 
 // cost is what a Block that is sent counts against the peer's window.
 func (p *Pipe) cost(payload int) uint64 { return uint64(payload) + p.terms.PeerOverhead }
@@ -170,8 +170,12 @@ type leftover struct {
 	terms           *Terms
 	messages, bytes int
 	hold            limits.Hold
-	debt            int // of the room for large Blocks
+	debt            int           // of the room for large Blocks
+	done            atomic.Uint32 // how many of begin and end
 }
+
+// heldLeft is the number of bytes that a leftover holds itself, with what is rare in its pipe.
+const heldLeft = 256
 
 // leaveLocked lets what waits in the inbox stay for the application.
 func (p *Pipe) leaveLocked(a *after) {
@@ -194,6 +198,7 @@ func (p *Pipe) leaveLocked(a *after) {
 		l.hold, p.hold = p.hold, limits.Hold{}
 	}
 	p.terms.Left.Add(1)
+	a.leaves = l
 	p.more().left = l
 	p.more().garbage = runtime.AddCleanup(p, (*leftover).end, l)
 }
@@ -217,8 +222,22 @@ func (p *Pipe) dropLeftLocked(a *after) {
 	a.left, p.rare.left = p.rare.left, nil
 }
 
+// begin counts what l holds itself. Its end may have come before.
+func (l *leftover) begin() {
+	l.terms.Taken(0, -heldLeft)
+	l.over()
+}
+
+// over is called by begin and by end: whoever comes last takes back what begin has counted.
+func (l *leftover) over() {
+	if l.done.Add(1) == 2 {
+		l.terms.Taken(0, heldLeft)
+	}
+}
+
 // end gives back what l holds.
 func (l *leftover) end() {
+	l.over()
 	l.terms.Left.Add(-1)
 	if l.messages > 0 {
 		l.terms.Taken(l.messages, l.bytes)
@@ -236,7 +255,7 @@ type after struct {
 	messages, bytes int             // that were taken
 	shelter         int             // bytes of shelter to be given back
 	abort           bool            // nobody has room for what the peer was allowed
-	left            *leftover       // that holds nothing any more
+	leaves, left    *leftover       // that begins, and one that holds nothing any more
 }
 
 func (a *after) add(claims []*limits.Claim) {
@@ -262,6 +281,9 @@ func (a *after) do(p *Pipe) {
 	}
 	if a.shelter > 0 {
 		p.port.Shelter(-a.shelter)
+	}
+	if a.leaves != nil {
+		a.leaves.begin()
 	}
 	if a.left != nil {
 		a.left.end()

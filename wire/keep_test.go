@@ -25,12 +25,12 @@ func TestALargeFrameThatIsAloneIsLeftToItsReader(t *testing.T) {
 		want  bool
 	}{
 		{"a small frame", []int{100}, false},
-		{"32 KiB and a head", []int{32<<10 + 20}, true},
-		{"several of them", []int{32<<10 + 20, 32<<10 + 20, 32<<10 + 20}, true},
+		{"64 KiB and a head", []int{64<<10 + 20}, true},
+		{"several of them", []int{64<<10 + 20, 64<<10 + 20, 64<<10 + 20}, true},
 		{"behind small ones", []int{100, 10, 64 << 10}, true},
-		{"smaller than the one before", []int{100 << 10, 32 << 10}, true},
-		{"a little less than a buffer", []int{25 << 10}, true},
-		{"a little more than half a buffer", []int{18 << 10}, false},
+		{"smaller than the one before", []int{100 << 10, 30 << 10}, true},
+		{"a little less than a buffer", []int{30 << 10}, true},
+		{"too little for a buffer", []int{25 << 10}, false},
 		{"the largest there are buffers for", []int{4 << 20}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestALargeFrameThatIsAloneIsLeftToItsReader(t *testing.T) {
 			require.Equal(t, frame(32<<10), string(next))
 			if c.want {
 				require.Equal(t, frames[len(frames)-1], string(got), "nobody else writes there")
-				require.LessOrEqual(t, 3*len(mem.B), 4*(len(got)+buffer.Slack))
+				require.LessOrEqual(t, 8*mem.Held(), 9*(len(got)+512)+8*32)
 			}
 		})
 	}

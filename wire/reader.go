@@ -31,6 +31,7 @@ type reader struct {
 	err  error // after it no more bytes come
 
 	received *atomic.Uint64 // bytes
+	aside    atomic.Int64   // bytes of the memory of a frame that is half received; written by the reading goroutine
 }
 
 // source is where a reader has its bytes from.
@@ -79,6 +80,9 @@ func (r *reader) next(max int) (frame []byte, need int, err error) {
 	}
 	r.at += need
 	r.last = need
+	if r.aside.Load() != 0 {
+		r.aside.Store(0)
+	}
 	return unread[prefix:need:need], 0, nil
 }
 
@@ -118,6 +122,9 @@ func (r *reader) release() {
 		r.mem.Release()
 	}
 	r.mem, r.at, r.end = nil, 0, 0
+	if r.aside.Load() != 0 {
+		r.aside.Store(0)
+	}
 }
 
 // likely returns a buffer size that suits the next frame if that is similar to the one before.
@@ -155,7 +162,7 @@ func (r *reader) bound(room []byte, need int) []byte {
 	return room
 }
 
-// keep gives away the memory of the frame that was returned last, or returns nil if it shares it with others, or fills less than three quarters of it.
+// keep gives away the memory of the frame that was returned last, or returns nil if it shares it with others, or does not fill it.
 func (r *reader) keep() (mem *buffer.Buffer) {
 	if r.last < large || r.at != r.last || r.end != r.at || !r.mem.Filled(r.last) {
 		return nil
@@ -174,6 +181,16 @@ func (r *reader) shrink() {
 	}
 }
 
+// note tells how much memory the frame has that is about to be waited for, if a part of it is here.
+func (r *reader) note() {
+	if r.empty() {
+		return
+	}
+	if held := int64(r.mem.Held()); held != r.aside.Load() {
+		r.aside.Store(held)
+	}
+}
+
 // move takes what is unread to another buffer.
 func (r *reader) move(to *buffer.Buffer) {
 	n := copy(to.B, r.unread())
@@ -182,7 +199,7 @@ func (r *reader) move(to *buffer.Buffer) {
 }
 
 // idleRead is the size of the buffer in which a [plainSource] waits.
-const idleRead = buffer.Least + buffer.Slack
+const idleRead = buffer.Least * 9 / 8
 
 // plainSource reads what can only be waited for in Read, which needs memory meanwhile. This is little until there turns out to be more to read.
 type plainSource struct {
@@ -200,6 +217,7 @@ func (s *plainSource) fill(r *reader, need int) error {
 	}
 	all := r.room(need, size)
 	room := r.bound(all, need)
+	r.note()
 	for range 100 { // as bufio.Reader does
 		n, err := s.r.Read(room)
 		if n < 0 || n > len(room) {

@@ -124,6 +124,7 @@ func (s *socketSource) tryRead(fd uintptr) (done bool) {
 		r.end += n
 	case err == syscall.EAGAIN:
 		r.shrink() // it may be long until more comes
+		r.note()
 		return false
 	case err != nil:
 		s.err = opError(s.wire, "read", err)

@@ -16,7 +16,7 @@ import (
 // Of c are required: bytes arrive in order and without loss; one Read and one Write may run at the same time, and Close at any time, which ends both.
 // c also names the ends if it has the methods LocalAddr and RemoteAddr of [net.Conn].
 //
-// The Wire is a [BatchWriter] and [Buffered]. It is a [Deadliner] if c is a net.Conn, [Secure] if c is a [*tls.Conn], and a [TryWriter] and [VectorWriter] if c is
+// The Wire is a [BatchWriter], [Buffered] and a [Receiver]. It is a [Deadliner] if c is a net.Conn, [Secure] if c is a [*tls.Conn], and a [TryWriter] and [VectorWriter] if c is
 // a [*net.TCPConn] or [*net.UnixConn] on a Unix system. While it waits for a frame it holds little more than 1 KiB of memory for it, and none on such a socket; how much
 // it holds for a frame that is arriving follows what has arrived, not what is announced.
 func FromConn(c io.ReadWriteCloser) Wire {
@@ -80,6 +80,9 @@ func (s *streamWire) readError(err error) error {
 
 // Progress implements Meter.
 func (s *streamWire) Progress() (received, sent uint64) { return s.received.Load(), s.sent.Load() }
+
+// Receiving implements Receiver.
+func (s *streamWire) Receiving() int { return int(s.in.aside.Load()) }
 
 // Buffered implements Buffered.
 func (s *streamWire) Buffered() bool { return s.in.buffered() && !s.closed.Load() }

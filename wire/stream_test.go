@@ -338,7 +338,7 @@ func TestAResetNamesTheOperationAndTheEnds(t *testing.T) {
 }
 
 func TestAnyOtherConnIsWaitedForWithLittleMemory(t *testing.T) {
-	const idle, busy, frame = 1<<10 + 128, 32<<10 + 128, 4 + 20_000
+	const idle, busy, frame = 1<<10 + 128, 32 << 10, 4 + 20_000
 	a, b := net.Pipe()
 	defer a.Close()
 	offered := make(chan int, 1)

@@ -75,6 +75,12 @@ type Meter interface {
 	Progress() (received, sent uint64)
 }
 
+// Receiver is implemented by a Wire that tells what a frame holds of which only a part has arrived.
+type Receiver interface {
+	// Receiving returns how many bytes of memory are set aside for such a frame, or 0 if there is none. It may be called from any goroutine.
+	Receiving() int
+}
+
 // BlockLimiter is implemented by a Wire to peers that take only small Blocks, whatever the size of the other messages that they take.
 type BlockLimiter interface {
 	// MaxBlock returns the largest payload of a Block, in bytes.

@@ -1,66 +1,67 @@
 // Package buffer lends memory for bytes on their way, so that moving them costs no allocation and an idle session holds none.
 package buffer
 
-import (
-	"math/bits"
-	"sync"
-)
+import "sync"
 
-const (
-	leastShift = 10 // the smallest pooled buffer has 1 KiB
-	mostShift  = 22 // the largest one has 4 MiB
-
-	// Least and Most are the sizes, in bytes, of the smallest and the largest buffer that is kept, without Slack.
-	Least = 1 << leastShift
-	Most  = 1 << mostShift
-
-	// Slack is how many bytes each has besides: room for what a frame has around a payload, whose size is often a power of two.
-	Slack = 128
-)
-
-// pools holds buffers that nobody uses; pools[i] those of 1<<(leastShift+i) bytes and Slack.
-var pools [mostShift - leastShift + 1]sync.Pool
+// pools holds buffers that nobody uses; pools[i] those of class i.
+var pools [classes]sync.Pool
 
 // Buffer is memory on loan.
 type Buffer struct {
 	B []byte // all of it
 }
 
-// Take returns a buffer of at least size bytes, rounded up to a power of two and Slack, which contains anything.
+// header is the size of a Buffer.
+const header = 24
+
+// Take returns a buffer of at least size bytes, which contains anything. Up to Most, it has at most a 16th more than size or Least.
 func Take(size int) *Buffer {
-	if size > Most+Slack {
+	if size > Most {
 		return &Buffer{B: make([]byte, size)}
 	}
 	i := class(size)
 	if b, ok := pools[i].Get().(*Buffer); ok {
 		return b
 	}
-	return &Buffer{B: make([]byte, Least<<i+Slack)}
+	return &Buffer{B: make([]byte, classSize(i))}
 }
 
 // Release gives b back. It must not be used after that.
 func (b *Buffer) Release() {
-	if len(b.B) <= Most+Slack {
+	if len(b.B) <= Most {
 		pools[class(len(b.B))].Put(b)
 	}
 }
 
-// Size returns how many bytes the buffer has that Take returns for size.
-func Size(size int) int {
-	if size > Most+Slack {
-		return size
-	}
-	return Least<<class(size) + Slack
+// Held returns how many bytes of memory b takes.
+func (b *Buffer) Held() int { return header + Allocated(len(b.B)) }
+
+// small is how many bytes of memory need not be accounted for: what any message costs besides its content.
+const small = 512
+
+// tight reports whether memory for so many bytes is fit for n bytes that wait in it: it holds at most an eighth more than they may cost, or no more than
+// memory of their own would.
+func tight(size, n int) bool {
+	held := Allocated(size)
+	return 8*held <= 9*(n+small) || held <= Allocated(n)
 }
 
-// Filled reports whether n bytes fill b to three quarters or more, so that b may wait somewhere for as long as they do.
-func (b *Buffer) Filled(n int) bool { return 4*n >= 3*(len(b.B)-Slack) }
+// Filled reports whether n bytes fill b so far that it may wait somewhere for as long as they do.
+func (b *Buffer) Filled(n int) bool { return tight(len(b.B), n) }
+
+// Fills reports whether n bytes fill the buffer that Take returns for size so far.
+func Fills(n, size int) bool { return size <= Most && tight(classSize(class(size)), n) }
 
 // Suits reports whether a buffer of n bytes has room for size of them and is not much larger than that.
 func Suits(n, size int) bool { return size <= n && n < 2*max(size, Least) }
 
-// Snug reports whether a buffer for size bytes is one that is kept, and has, without Slack, at most a third more.
-func Snug(size int) bool { return size <= Most && size >= Least && size >= Least<<class(size)*3/4 }
+// Snug reports whether size bytes are better copied to a buffer than to memory of their own: there are buffers of about that size.
+func Snug(size int) bool { return size >= Least && size <= Most }
 
-// class returns which of the pools has buffers for size bytes.
-func class(size int) int { return max(0, bits.Len(uint(max(size-Slack, 1)-1))-leastShift) }
+// Copied returns how many bytes of memory a copy of n bytes takes: in a buffer, where there is one that is snug.
+func Copied(n int) int {
+	if Snug(n) {
+		return header + Allocated(classSize(class(n)))
+	}
+	return Allocated(n)
+}

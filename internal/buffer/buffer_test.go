@@ -12,7 +12,7 @@ import (
 func TestMain(m *testing.M) { leak.Main(m) }
 
 func TestABufferIsLargeEnoughAndNotMuchLarger(t *testing.T) {
-	for _, size := range []int{1, buffer.Least - 1, buffer.Least, buffer.Least + 1, 40_000, buffer.Most, buffer.Most + buffer.Slack, buffer.Most + buffer.Slack + 1} {
+	for _, size := range []int{1, buffer.Least - 1, buffer.Least, buffer.Least + 1, 40_000, 4 << 20, buffer.Most, buffer.Most + 1} {
 		for range 2 { // new, and used before
 			b := buffer.Take(size)
 			require.True(t, buffer.Suits(len(b.B), size), "%d bytes for %d", len(b.B), size)
@@ -29,14 +29,29 @@ func TestSuits(t *testing.T) {
 }
 
 func TestFilled(t *testing.T) {
-	b := buffer.Take(4096)
-	require.False(t, b.Filled(3071))
-	require.True(t, b.Filled(3072))
+	b := buffer.Take(64 << 10)
 	require.True(t, b.Filled(len(b.B)))
+	require.True(t, b.Filled(63<<10))
+	require.False(t, b.Filled(56<<10))
 }
 
-func TestSnug(t *testing.T) {
-	for size, want := range map[int]bool{1: false, 1023: false, 1024: true, 1024 + buffer.Slack: true, 1025 + buffer.Slack: false, 1535: false, 1536: true, 32 << 10: true, 32<<10 + buffer.Slack + 1: false, buffer.Most: true, buffer.Most + 1: false} {
-		require.Equal(t, want, buffer.Snug(size), "%d", size)
+func TestACopyFillsItsBuffer(t *testing.T) {
+	for size := buffer.Least; size <= buffer.Most; size += 1 + size/1000 {
+		require.True(t, buffer.Snug(size))
+		require.True(t, buffer.Fills(size, size), "%d", size)
 	}
+	require.False(t, buffer.Snug(buffer.Least-1))
+	require.False(t, buffer.Snug(buffer.Most+1))
+}
+
+func TestFills(t *testing.T) {
+	require.True(t, buffer.Fills(64<<10, 64<<10+12))
+	require.False(t, buffer.Fills(32<<10, 32<<10+12), "memory of their own would hold a fifth less")
+	require.True(t, buffer.Fills(32<<10+5, 32<<10+17), "would hold as much")
+}
+
+func TestABufferHoldsWhatTheAllocatorGave(t *testing.T) {
+	require.Equal(t, 24+40<<10, buffer.Take(33_000).Held())
+	require.Equal(t, 24+64<<10, buffer.Copied(63<<10))
+	require.Equal(t, 1024, buffer.Copied(1000), "no buffer is snug")
 }

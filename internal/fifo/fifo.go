@@ -11,6 +11,10 @@ const chunkSize = 4<<10 - 8
 // to its front at each second Push.
 const fewValues = 8
 
+// growth is by which part of its length a first chunk grows: there may be as many queues as pipes, and
+// what their chunks have free is counted for nobody.
+const growth = 4
+
 // Queue hands values out in the order in which they came. The zero Queue is empty and holds no
 // memory. It is not safe for concurrent use.
 //
@@ -67,7 +71,7 @@ func (q *Queue[T]) pushFull(v T) {
 		clear(q.first[waits:])
 		q.first, q.head = append(q.first[:waits], v), 0
 	case n < perChunk[T]():
-		larger := make([]T, 0, min(max(2*n, 1), perChunk[T]()))
+		larger := make([]T, 0, min(n+max(n/growth, 1), perChunk[T]()))
 		larger = append(larger, q.first[q.head:]...)
 		q.first, q.head = append(larger, v), 0
 	default:

@@ -32,8 +32,8 @@ func TestHonestSessionsKeepTheirPromisesAndNeverStandStill(t *testing.T) {
 		sessions++
 	}
 	t.Logf("%d sessions: %+v", sessions, sum)
-	if *steps < defaultSteps() {
-		return
+	if *steps < 1_000_000 {
+		return // what is rare may not have happened
 	}
 	all := reflect.ValueOf(sum)
 	for i := range all.NumField() {

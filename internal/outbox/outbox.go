@@ -171,18 +171,19 @@ func (o *Outbox) acceptLocked(f *Flow, m *Message) {
 	}
 }
 
-// Room returns a channel that is closed when the pipe of f has room in the queue again, or nil if it has. If the Outbox is closed first, it never is.
-func (o *Outbox) Room(f *Flow) <-chan struct{} {
+// Room returns a channel that is closed when the pipe of f has room in the queue again, or nil if it has. If the Outbox is closed first, it never is. Alone says that
+// nothing of the pipe waits.
+func (o *Outbox) Room(f *Flow) (room <-chan struct{}, alone bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	r := f.rest
 	if r == nil || r.backlog < backlogHigh {
-		return nil
+		return nil, f.queue.Len() == 0
 	}
 	if r.room == nil {
 		r.room = make(chan struct{})
 	}
-	return r.room
+	return r.room, false
 }
 
 // Cancel drops what waits of f, for a reason. It reports whether the peer may know of the pipe. If not, it never will: its Open is among what was dropped, which

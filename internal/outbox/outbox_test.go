@@ -249,14 +249,18 @@ func TestTheCallersSliceIsItsOwnAgain(t *testing.T) {
 func TestAPipeWithMuchInTheQueueIsAskedToWait(t *testing.T) {
 	b := newBox(t)
 	f := b.fill()
-	require.Nil(t, b.Room(f), "what departs does not count")
+	room, alone := b.Room(f)
+	require.Nil(t, room, "what departs does not count")
+	require.True(t, alone)
 	for range 2 {
 		b.block(f, make([]byte, 32<<10))
 	}
-	room := b.Room(f)
+	room, alone = b.Room(f)
 	require.NotNil(t, room)
+	require.False(t, alone)
 	other, _ := b.open(0)
-	require.Nil(t, b.Room(other), "others are not asked")
+	none, _ := b.Room(other)
+	require.Nil(t, none, "others are not asked")
 	batch, _ := b.take()
 	b.Written(batch)
 	b.take()
@@ -265,12 +269,13 @@ func TestAPipeWithMuchInTheQueueIsAskedToWait(t *testing.T) {
 	default:
 		t.Fatal("it has left")
 	}
-	require.Nil(t, b.Room(f))
+	none, _ = b.Room(f)
+	require.Nil(t, none)
 
 	for range 3 { // the first of them departs
 		b.block(f, make([]byte, 32<<10))
 	}
-	room = b.Room(f)
+	room, _ = b.Room(f)
 	require.NotNil(t, room)
 	b.Cancel(f, outbox.Ended)
 	<-room

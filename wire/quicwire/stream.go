@@ -29,6 +29,7 @@ type framed interface {
 	wire.Wire
 	wire.BatchWriter
 	wire.Buffered
+	wire.Receiver
 	wire.Deadliner
 }
 

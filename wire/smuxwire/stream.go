@@ -173,6 +173,7 @@ type streamWire interface {
 	wire.Buffered
 	wire.Deadliner
 	wire.Meter
+	wire.Receiver
 }
 
 // secureWire is a Wire over TLS.

@@ -161,6 +161,7 @@ type framed interface {
 	wire.Wire
 	wire.BatchWriter
 	wire.Buffered
+	wire.Receiver
 }
 
 // childWire is the parent's Wire.

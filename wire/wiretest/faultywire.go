@@ -41,6 +41,9 @@ func (w *Wire) WriteBatch(batch []byte) error { return w.Wire.(wire.BatchWriter)
 // Buffered implements wire.Buffered.
 func (w *Wire) Buffered() bool { return w.Wire.(wire.Buffered).Buffered() }
 
+// Receiving implements wire.Receiver.
+func (w *Wire) Receiving() int { return w.Wire.(wire.Receiver).Receiving() }
+
 // Progress implements wire.Meter: it returns how many bytes have been read and written. Bytes that vanish do not count.
 func (w *Wire) Progress() (received, sent uint64) { return w.conn.progress() }
 

@@ -1,0 +1,76 @@
+package buffer
+
+import "math/bits"
+
+// Buffers come in sixteen sizes from each power of two to the next, so that what fills one to the last step
+// holds at most a 16th more than it has.
+const (
+	leastShift = 10 // the smallest has 1 KiB
+	stepShift  = 4
+	steps      = 1 << stepShift
+	classes    = (22-leastShift)*steps + 2 // the largest has a 16th more than 4 MiB: room for what a frame has around a payload
+
+	// Least and Most are the sizes, in bytes, of the smallest and the largest buffer that is kept.
+	Least = 1 << leastShift
+	Most  = 4<<20 + 4<<20/steps
+)
+
+// class returns which of the pools has buffers for size bytes.
+func class(size int) int {
+	if size <= Least {
+		return 0
+	}
+	shift := bits.Len(uint(size-1)) - 1 - stepShift // of a step
+	return (shift+stepShift-leastShift)*steps + (size-1)>>shift - steps + 1
+}
+
+// classSize returns how many bytes the buffers of a pool have.
+func classSize(class int) int { return (steps + class%steps) << (class/steps + leastShift - stepShift) }
+
+// allocations is what the allocator gives for a number of bytes without pointers: one of these, and from there on
+// whole pages.
+var allocations = [...]uint16{
+	8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256, 288, 320, 352, 384, 416, 448, 480, 512,
+	576, 640, 704, 768, 896, 1024, 1152, 1280, 1408, 1536, 1792, 2048, 2304, 2688, 3072, 3200, 3456, 4096, 4864, 5376, 6144,
+	6528, 6784, 6912, 8192, 9472, 9728, 10240, 10880, 12288, 13568, 14336, 16384, 18432, 19072, 20480, 21760, 24576, 27264,
+	28672, 32768,
+}
+
+const (
+	page    = 8 << 10
+	largest = 32 << 10 // of allocations
+	near    = 1 << 10  // up to which they are multiples of 8, and above of 128
+)
+
+// fine and coarse have the allocation for each 8 bytes up to near, and for each 128 up to largest.
+var (
+	fine   [near/8 + 1]uint16
+	coarse [(largest-near)/128 + 1]uint16
+)
+
+func init() {
+	i := 0
+	fits := func(n int) uint16 {
+		for int(allocations[i]) < n {
+			i++
+		}
+		return allocations[i]
+	}
+	for j := 1; j < len(fine); j++ {
+		fine[j] = fits(8 * j)
+	}
+	for j := range coarse {
+		coarse[j] = fits(near + 128*j)
+	}
+}
+
+// Allocated returns how many bytes of memory n bytes take that have memory of their own.
+func Allocated(n int) int {
+	switch {
+	case n <= near:
+		return int(fine[(n+7)/8])
+	case n <= largest:
+		return int(coarse[(n-near+127)/128])
+	}
+	return (n + page - 1) &^ (page - 1)
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package roomtest_test
+
+const raceDetector = false
