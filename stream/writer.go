@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"io"
+	"math/bits"
 	"time"
 
 	"github.com/asterisque-go/asterisque/internal/buffer"
@@ -93,7 +94,7 @@ func (w *Writer) grow(n int) {
 	if small != nil && n <= len(small.B) {
 		return
 	}
-	w.mem = buffer.Take(n) // whose size is a power of two
+	w.mem = buffer.Take(1 << bits.Len(uint(n-1))) // so that little is copied however small the writes are
 	if small != nil {
 		copy(w.mem.B, small.B[:w.kept])
 		small.Release()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"math/bits"
 	"os"
 	"sync/atomic"
 
@@ -177,7 +178,7 @@ func (r *reader) shrink() {
 	if n := len(r.unread()); n == 0 {
 		r.release()
 	} else if !buffer.Suits(len(r.mem.B), n) {
-		r.move(buffer.Take(n))
+		r.move(buffer.Take(1 << bits.Len(uint(n-1)))) // with room for more, since the rest may come at any moment
 	}
 }
 
