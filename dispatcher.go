@@ -29,7 +29,6 @@ type dispatcher struct {
 	opens   limits.Opens
 	served  uint64 // calls that have arrived
 	waiting int    // calls that nobody has taken yet, wherever they wait
-	inside  int    // of these, calls within calls
 	running int    // calls that workers have taken, and those whose answers wait to leave
 	active  int    // workers here, running or waking
 	waking  bool   // one of them has yet to take its first call
@@ -38,7 +37,7 @@ type dispatcher struct {
 	lent    int    // answers to calls within calls, which do
 	answers int    // bytes that those hold
 	holding int    // bytes that running calls hold: parameters, and answers that wait to leave
-	bodies  int    // bytes that they hold besides, for which their number is the bound
+	streams int    // running calls that carry Blocks
 	nested  int    // calls within calls that are here
 	inner   int    // what they cost
 
@@ -109,15 +108,10 @@ func (d *dispatcher) giveBackLocked(cost uint64, nested bool) (grant uint64) {
 	return d.dueLocked()
 }
 
-// dueLocked returns what the peer is to be granted. Credit is held back only while something is here that brings another chance: a call that waits, but none within a call, or an answer.
-func (d *dispatcher) dueLocked() (grant uint64) { return d.opens.Grant(d.waiting-d.inside+d.away == 0) }
-
-// countLocked counts c among those that wait, or not any more.
-func (d *dispatcher) countLocked(c *incoming, n int) {
-	d.waiting += n
-	if c.nested() {
-		d.inside += n
-	}
+// dueLocked returns what the peer is to be granted. Credit is held back only while something is here that brings another chance: a call that waits for a worker, or an answer. One that
+// waits for its key or its function may do so for as long as others of them like.
+func (d *dispatcher) dueLocked() (grant uint64) {
+	return d.opens.Grant(d.ready.len()+d.large.len()+d.away == 0)
 }
 
 func (d *dispatcher) grant(total uint64) {
@@ -176,7 +170,7 @@ func (d *dispatcher) put(c *incoming) {
 	}
 	excess := d.excessLocked(c)
 	c.state = inHand
-	d.countLocked(c, 1)
+	d.waiting++
 	if excess == c {
 		d.mu.Unlock()
 		d.giveUp(c)
@@ -301,11 +295,13 @@ func (d *dispatcher) lendLocked(c *incoming) (j job, wake bool) {
 // beginLocked notes that a worker is about to run c.
 func (d *dispatcher) beginLocked(c *incoming) {
 	c.state = runs
-	d.countLocked(c, -1)
+	d.waiting--
 	d.running++
 	d.mostRunning = max(d.mostRunning, d.running)
 	d.holding += c.heldParams()
-	d.bodies += heldPlace + c.body()
+	if c.pipe != nil {
+		d.streams++
+	}
 	if c.gated {
 		c.handler.gate.begun(c)
 	}
@@ -460,14 +456,28 @@ func (d *dispatcher) roomLocked(c *incoming, h *limits.Hold) bool {
 	if d.holding > 0 && d.holding+c.heldParams() > most {
 		return false // one always fits
 	}
-	if c.pipe == nil || !c.stream || d.s.terms.Room == nil || d.s.terms.Room.Begin(h) {
+	room := d.s.terms.Room
+	if c.pipe == nil || !c.stream || room == nil {
 		return true
 	}
-	if d.running == 0 { // limits became smaller than what was promised
-		d.s.terms.Room.Lend(h)
-		return true
+	for !room.Begin(h) { // limits became smaller than what was promised
+		if d.running == 0 {
+			room.Lend(h)
+			return true
+		}
+		if room.Late(&limits.Claim{Granted: d.poke}) {
+			return false
+		}
 	}
-	return false
+	return true
+}
+
+// poke is called when a call may run that had no room.
+func (d *dispatcher) poke() {
+	d.mu.Lock()
+	wake := d.pokeLocked()
+	d.mu.Unlock()
+	d.s.node.workers.start(job{d: d}, wake)
 }
 
 // passLocked reports whether c may run as far as the gate of its function goes. Otherwise it waits there.
@@ -536,7 +546,9 @@ func (d *dispatcher) endLocked(c *incoming) {
 	c.state = left
 	d.running--
 	d.holding -= c.heldParams()
-	d.bodies -= heldPlace + c.body()
+	if c.pipe != nil {
+		d.streams--
+	}
 }
 
 // pokeLocked notes that one more worker is coming, if one has something to do.
@@ -601,9 +613,10 @@ func (d *dispatcher) shelter(bytes int) bool {
 		return false
 	}
 	d.holding += bytes
-	wake := bytes < 0 && d.pokeLocked()
 	d.mu.Unlock()
-	d.s.node.workers.start(job{d: d}, wake)
+	if bytes < 0 {
+		d.poke()
+	}
 	return true
 }
 
@@ -639,7 +652,7 @@ func (d *dispatcher) leave(c *incoming) (before place) {
 	}
 	in := d.lineLocked(c)
 	c.state = left
-	d.countLocked(c, -1)
+	d.waiting--
 	if in != nil {
 		in.left()
 		if before == inGate {
@@ -701,7 +714,7 @@ func (d *dispatcher) load(st *Stats) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	st.Waiting, st.Running, st.MostWaiting, st.MostRunning, st.Served = d.waiting, d.running, d.mostWaiting, d.mostRunning, d.served
-	st.Parked, st.Holding = d.parked+d.away+d.lent, d.holding+d.bodies
+	st.Parked, st.Holding = d.parked+d.away+d.lent, d.holding+(d.running-d.parked)*(heldPlace+heldUnary)+d.streams*(heldStream-heldUnary)
 	st.Opens = Share{Room: d.opens.Room(), Promised: d.opens.Promised(), Held: d.opens.Held()}
 	st.Nested = Share{Room: d.plan.Nested, Promised: d.plan.Nested, Held: d.inner}
 }

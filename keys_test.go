@@ -15,6 +15,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -45,6 +46,31 @@ func TestCallsOfOneKeyRunInTheOrderOfTheirArrivalAndOthersBeside(t *testing.T) {
 		wg.Wait()
 		order := h.order()
 		require.Equal(t, []string{"k2", "k3", "k4"}, slices.DeleteFunc(order, func(s string) bool { return s[0] != 'k' }))
+	})
+}
+
+// TestACallThatSleepsInTheLineOfItsKeyKeepsNoRoomFromOthers makes calls for which there is room only if that of the ones before is given back at once.
+func TestACallThatSleepsInTheLineOfItsKeyKeepsNoRoomFromOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, h := holdService(asterisque.WithKey(firstLetter))
+		svc.Handle(50, "take", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return nil, nil })
+		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithInboundLimits(limits.Limits{Soft: limits.Amount{Bytes: 64 << 10}}))
+		defer here.Close()
+		defer there.Close()
+		s, _ := nodesInMemory(t, here, there)
+		var wg sync.WaitGroup
+		for _, name := range []string{"k1", "k2"} {
+			wg.Go(func() { held.Call(background, s, name) })
+			synctest.Wait()
+		}
+		for _, size := range []int{5 << 10, 8 << 10, 5 << 10, 8 << 10, 1, 8 << 10} {
+			ctx, cancel := context.WithTimeout(background, time.Minute)
+			_, err := s.Call(ctx, 50, make([]byte, size))
+			cancel()
+			require.NoError(t, err)
+		}
+		close(h.end)
+		wg.Wait()
 	})
 }
 

@@ -289,11 +289,14 @@ func TestAWriteThatMovesALittleGoesOn(t *testing.T) {
 
 func TestAPeerThatHasClosedTheWireIsNoticedSoonAtTheSoftLimit(t *testing.T) {
 	for name, c := range map[string]struct {
+		ping time.Duration // the interval of both sides
 		each time.Duration // the application takes a Block; 0: it takes none
 		most time.Duration
 	}{
-		"the application takes nothing":           {0, 5 * time.Second},
-		"the application takes from time to time": {time.Second, 20 * time.Second},
+		"the application takes nothing":             {15 * time.Second, 0, 5 * time.Second},
+		"the application takes from time to time":   {15 * time.Second, time.Second, 20 * time.Second},
+		"nobody pings, and it takes nothing":        {0, 0, 10 * time.Second},
+		"nobody pings, and takes from time to time": {0, time.Second, 20 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -312,7 +315,7 @@ func TestAPeerThatHasClosedTheWireIsNoticedSoonAtTheSoftLimit(t *testing.T) {
 					return nil, nil
 				})
 				opts := append(noWindows(), asterisque.WithService(svc), asterisque.WithInboundLimits(messages(10, 100)), asterisque.WithStallTimeout(time.Hour))
-				p, s := stuckPeerThatSays(t, helloWith(15*time.Second, 45*time.Second), opts...)
+				p, s := stuckPeerThatSays(t, helloWith(c.ping, 3*c.ping), opts...)
 				p.send(&codec.Open{Function: 50, Meta: codec.Meta{Stream: true}})
 				for range 14 {
 					p.send(&codec.Block{Payload: []byte("x")})

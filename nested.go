@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/limits"
 )
 
 // A handler may call its caller back, and that one may call again, and so on: calls within calls. The outer ones wait for the
@@ -74,15 +73,10 @@ type nesting struct {
 	mu    sync.Mutex
 	made  int // guarded by mu, as all below
 	bytes int // what they cost the peer
-	sizes int // what their streams may be sent
 }
 
-// enter lets a call go out at once, or says that there is no room for it. plan has the room for streams.
-func (n *nesting) enter(p *permit, stream bool, plan *limits.Plan) *Abort {
-	size := 0
-	if stream {
-		size = plan.Window
-	}
+// enter lets a call go out at once, or says that there is no room for it.
+func (n *nesting) enter(p *permit) *Abort {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	switch {
@@ -94,13 +88,9 @@ func (n *nesting) enter(p *permit, stream bool, plan *limits.Plan) *Abort {
 		return neverSent(codec.ErrOverloaded.Withf("%d calls are made within calls, and the peer runs no more", n.made))
 	case n.room > 0 && n.bytes+int(p.cost) > n.room:
 		return neverSent(codec.ErrOverloaded.Withf("calls within calls hold %d bytes, and the peer has room for %d", n.bytes, n.room))
-	case plan.NestedOwn > 0 && n.sizes+size > plan.NestedOwn:
-		return neverSent(codec.ErrOverloaded.Withf("the windows of streams within calls hold %d bytes, and there is room for %d", n.sizes, plan.NestedOwn))
 	}
 	n.made++
 	n.bytes += int(p.cost)
-	n.sizes += size
-	p.size = int64(size)
 	return nil
 }
 
@@ -110,5 +100,4 @@ func (n *nesting) leave(p *permit) {
 	defer n.mu.Unlock()
 	n.made--
 	n.bytes -= int(p.cost)
-	n.sizes -= int(p.size)
 }

@@ -95,12 +95,22 @@ func (p *rawPeer) control() codec.Control {
 	return c
 }
 
-// close returns the next frame, which must be a Close.
+// close returns the next frame, but for Pings, which must be a Close.
 func (p *rawPeer) close() codec.Close {
 	p.t.Helper()
-	c, err := codec.ParseClose(p.frame())
+	frame := p.frame()
+	for isPing(frame) {
+		frame = p.frame()
+	}
+	c, err := codec.ParseClose(frame)
 	require.NoError(p.t, err)
 	return c
+}
+
+func isPing(frame []byte) bool {
+	c, err := codec.ParseControl(frame)
+	_, ping := c.(codec.Ping)
+	return err == nil && ping
 }
 
 // wantSessionClose reads until the session is closed with code for a reason that holds text, and the wire with it.
@@ -108,7 +118,7 @@ func (p *rawPeer) wantSessionClose(code codec.Code, text string) {
 	p.t.Helper()
 	for {
 		frame := p.frame()
-		if c, err := codec.ParseControl(frame); err == nil {
+		if c, err := codec.ParseControl(frame); err == nil && !isPing(frame) {
 			bye, ok := c.(codec.SessionClose)
 			require.True(p.t, ok, "%T", c)
 			require.Equal(p.t, code, bye.Code, bye.Message)

@@ -15,7 +15,6 @@ type permit struct {
 	nest   *enclosure  // what it lends to calls within it; nil unless a handler made it
 	window *callWindow // of its function; nil without
 	cost   int64       // of its Open
-	size   int64       // of the room for streams within calls
 }
 
 // permit waits until a call from this side may be sent: nothing forbids it, the window of its function has room, and so have
@@ -31,7 +30,7 @@ func (s *Session) permit(ctx context.Context, open *outbox.Message, cfg *callCon
 	open.Meta = p.nest.meta(cfg, stream)
 	p.cost = s.costOf(open)
 	if p.nest != nil {
-		a = s.nesting.enter(&p, stream != nil, s.calls.plan)
+		a = s.nesting.enter(&p)
 	} else {
 		a = s.enterRoom(ctx, &p, open.Function, cfg)
 	}
@@ -92,7 +91,9 @@ func (s *Session) openWindow(ctx context.Context, cfg *callConfig) (h limits.Hol
 		return h, pipe.Unlimited, nil
 	}
 	if c, ok := ctx.Value(incomingKey{}).(*incoming); ok && c.s == s {
-		h.Base = uint32(s.terms.Early)
+		if !s.terms.Room.Nest(&h) {
+			return h, 0, neverSent(codec.ErrOverloaded.Withf("the windows of streams within calls hold all of their room, %d bytes", s.calls.plan.NestedOwn))
+		}
 		return h, h.Bytes(), nil
 	}
 	turn := make(chan struct{})

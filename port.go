@@ -145,9 +145,6 @@ func (p *port) Ask() {
 	p.put(&m) // an error means that there is nobody left to ask
 }
 
-// Shelter implements pipe.Port.
-func (p *port) Shelter(bytes int) bool { return p.s.calls.shelter(bytes) }
-
 // Stop implements pipe.Port.
 func (p *port) Stop() {
 	p.s.count(heldMessage)

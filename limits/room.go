@@ -6,10 +6,11 @@ import "sync"
 type Source uint8
 
 const (
-	Elsewhere Source = iota // nothing, or what was paid in another way: with its Open, or from the room of calls within calls
+	Elsewhere Source = iota // nothing, or what was paid in another way: with its Open
 	Workers                 // what is guaranteed to running handlers
 	Callers                 // what is guaranteed to streams that this side has opened
 	Spare                   // what windows grow by
+	Nested                  // what streams have that this side has opened within calls
 )
 
 // firstGrowth is by how much, in bytes, the window of a handler that begins is larger than what is
@@ -45,10 +46,12 @@ type Room struct {
 	plan    *Plan // guarded by mu, as all below; what it points to never changes
 	workers int   // guaranteed windows that are free
 	callers int
+	nested  int    // of the room for streams within calls, what is free
 	large   int    // of the room for large Blocks, what is free
 	spare   int    // what is free; below 0 when limits became smaller than what was promised
 	fresh   int    // of what is not free of the spare room, what nobody has taken anything from yet
 	lines   *lines // nil until somebody waits
+	late    *Claim // of those whose handlers have no window; nil if there is none
 }
 
 // lines are those who wait.
@@ -56,7 +59,7 @@ type lines struct{ opening, asking line }
 
 // NewRoom returns a Room in which nothing is promised. p, which many may share, must not change.
 func NewRoom(p *Plan) *Room {
-	return &Room{plan: p, workers: p.Workers, callers: p.Callers, large: p.Large, spare: p.Spare}
+	return &Room{plan: p, workers: p.Workers, callers: p.Callers, nested: p.NestedOwn, large: p.Large, spare: p.Spare}
 }
 
 // Plan returns the numbers in force.
@@ -79,16 +82,31 @@ func (r *Room) Resize(bytes int) (*Plan, []*Claim) {
 }
 
 // Begin gives the handler of a stream its window, when a worker has taken the call. It reports false
-// if there is none, which happens only after limits became smaller.
+// if there is none, which happens only after limits became smaller: see [Room.Late].
 func (r *Room) Begin(h *Hold) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.workers == 0 || !r.fitsLocked(r.plan.Window) {
+	if !r.beginsLocked() {
 		return false
 	}
 	r.workers--
 	h.Source, h.Base = Workers, uint32(r.plan.Window)
 	r.firstGrowthLocked(h)
+	return true
+}
+
+// beginsLocked reports whether there is a window for a handler.
+func (r *Room) beginsLocked() bool { return r.workers > 0 && r.fitsLocked(r.plan.Window) }
+
+// Late has c granted once there is a window for a handler again, in place of the claim that it was called with before, or reports false
+// if there is one already.
+func (r *Room) Late(c *Claim) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.beginsLocked() {
+		return false
+	}
+	r.late = c
 	return true
 }
 
@@ -122,6 +140,20 @@ func (r *Room) Open(c *Claim) bool {
 	}
 	r.linesLocked().opening.push(c)
 	return false
+}
+
+// Nest gives a stream that this side opens within a call its window, or reports false if there is none. It
+// never waits: the calls around it would wait for it.
+func (r *Room) Nest(h *Hold) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.plan.Window
+	if r.nested < n {
+		return false
+	}
+	r.nested -= n
+	*h = Hold{Base: uint32(n), Source: Nested}
+	return true
 }
 
 // Opened fills in h what c, which was granted by Open, has got.
@@ -259,6 +291,8 @@ func (r *Room) End(h *Hold) []*Claim {
 		r.workers++
 	case Callers:
 		r.callers++
+	case Nested:
+		r.nested += int(h.Base)
 	}
 	*h = Hold{}
 	return r.grantLocked(nil)
@@ -298,6 +332,9 @@ func (r *Room) Disallow(bytes int) []*Claim {
 
 // grantLocked gives room to those who wait, as far as it goes.
 func (r *Room) grantLocked(granted []*Claim) []*Claim {
+	if r.late != nil && r.beginsLocked() {
+		granted, r.late = append(granted, r.late), nil
+	}
 	l := r.lines
 	if l == nil {
 		return granted

@@ -509,6 +509,40 @@ func TestAfterLimitsBecameSmallerNewPromisesWaitUntilTheyFit(t *testing.T) {
 	}
 }
 
+func TestAHandlerThatCameTooLateIsToldOfItsWindow(t *testing.T) {
+	p := small(t)
+	r := limits.NewRoom(&p)
+	late, told := claims(0, 0, 0)
+	require.False(t, r.Late(late[0]), "there is one")
+	var holds []*limits.Hold
+	for range p.Workers {
+		holds = append(holds, begin(t, r))
+	}
+	require.True(t, r.Late(late[0]))
+	require.True(t, r.Late(late[1]), "in place of the other")
+	limits.Grant(r.End(holds[0]))
+	limits.Grant(r.End(holds[1]))
+	require.Equal(t, []int{1}, told(), "once")
+}
+
+func TestStreamsWithinCallsHaveAShareOfTheirOwn(t *testing.T) {
+	p := small(t)
+	r := limits.NewRoom(&p)
+	fillSpare(t, r, 0)
+	var holds []*limits.Hold
+	for range p.NestedOwn / p.Window {
+		h := new(limits.Hold)
+		require.True(t, r.Nest(h))
+		require.EqualValues(t, p.Window, h.Bytes())
+		holds = append(holds, h)
+	}
+	var more limits.Hold
+	require.False(t, r.Nest(&more), "it never waits")
+	require.Empty(t, r.End(&more))
+	require.Empty(t, r.End(holds[0]))
+	require.True(t, r.Nest(&more))
+}
+
 func TestLargerLimitsLetThoseWhoWaitGoOn(t *testing.T) {
 	p := small(t)
 	r := limits.NewRoom(&p)

@@ -522,6 +522,28 @@ func TestABlockThatWasShelteredCountsUntilTheCallEnds(t *testing.T) {
 	})
 }
 
+func TestABlockThatWasShelteredCountsAfterTheCallUntilItIsTaken(t *testing.T) {
+	bubble(t, plan, func(t *testing.T, s *stream) {
+		s.here.s.shelter = large
+		s.there.send(large)
+		s.run()
+		r := s.here.recv()
+		synctest.Wait()
+		s.here.s.tell()
+		r.cancel()
+		s.run()
+		require.Less(t, s.here.s.shelter, large)
+		s.there.end().Close(nil)
+		s.run()
+		require.Less(t, s.here.s.shelter, large, "the call is over, and its Block is still there")
+		b, err := s.here.Recv(background)
+		require.NoError(t, err)
+		require.Len(t, b.Payload, large)
+		require.Equal(t, large, s.here.s.shelter)
+		s.finish()
+	})
+}
+
 // answered is a call whose handler has sent Blocks, and then its result, which the caller has not received.
 func answered(t *testing.T, blocks int) *stream {
 	s := newStream(t, plan)

@@ -137,13 +137,14 @@ func (e *endPort) Announce() {
 	e.s.announced = append(e.s.announced, (*end)(e))
 }
 
-func (e *endPort) Shelter(bytes int) bool {
-	e.s.mu.Lock()
-	defer e.s.mu.Unlock()
-	if bytes > e.s.shelter {
+// sheltered is [pipe.Terms].Shelter.
+func (s *side) sheltered(bytes int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if bytes > s.shelter {
 		return false
 	}
-	e.s.shelter -= bytes
+	s.shelter -= bytes
 	return true
 }
 
@@ -284,7 +285,7 @@ func newSides(t testing.TB, plan limits.Plan, largest uint64) (a, b *side) {
 		s := &side{t: t, room: limits.NewRoom(&plan)}
 		s.terms = pipe.Terms{
 			Room: s.room, Overhead: overhead, Early: early, Largest: largest, PeerOverhead: overhead, PeerEarly: early,
-			Taken: func(messages, bytes int) { s.count(-messages, -bytes) },
+			Taken: func(messages, bytes int) { s.count(-messages, -bytes) }, Shelter: s.sheltered,
 		}
 		sides[i] = s
 	}

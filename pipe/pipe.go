@@ -56,10 +56,6 @@ type Port interface {
 	// Ask puts an Ask behind all that was sent, for which [End.Asking] is to be asked when it departs.
 	Ask()
 
-	// Shelter sets bytes aside for what has been asked for, and nobody waits for any more, or reports false. A negative number
-	// gives them back.
-	Shelter(bytes int) bool
-
 	// Stop tells the peer that no more Blocks are wanted.
 	Stop()
 

@@ -53,7 +53,6 @@ func (p *port) Thin(*pipe.Outgoing) bool { return false }
 func (p *port) CloseSend() error         { return p.note("end") }
 func (p *port) MaxBlock() int            { return 1 << 20 }
 func (p *port) Stop()                    { p.note("stop") }
-func (p *port) Shelter(int) bool         { return false }
 func (p *port) Announce()                { p.mu.Lock(); p.news++; p.mu.Unlock() }
 func (p *port) Ask()                     { p.note("ask") }
 func (p *port) Close(result []byte, abort *codec.Abort) {

@@ -29,6 +29,10 @@ type Terms struct {
 	// bytes in all. It is called without a lock.
 	Taken func(messages, bytes int)
 
+	// Shelter sets bytes aside for what has been asked for, and nobody waits for any more, or reports false. A negative number
+	// gives them back. It is called without a lock.
+	Shelter func(bytes int) bool
+
 	Left atomic.Int64 // pipes that are over, and whose Blocks nobody has taken yet
 }
 
@@ -171,6 +175,7 @@ type leftover struct {
 	messages, bytes int
 	hold            limits.Hold
 	debt            int           // of the room for large Blocks
+	shelter         int           // or elsewhere
 	done            atomic.Uint32 // how many of begin and end
 }
 
@@ -190,8 +195,8 @@ func (p *Pipe) leaveLocked(a *after) {
 		case r == nil || !r.used:
 		case r.debt > 0: // who has waited for it is about to take it
 			l.debt, r.debt = r.debt, 0
-		case r.sheltered > 0: // that ends with the call; nobody can be told any more that there is no place
-			p.terms.Room.Fit(&p.hold, p.receivedLocked()-p.taken)
+		case r.sheltered > 0:
+			l.shelter, r.sheltered = r.sheltered, 0
 		}
 		p.forgetWishLocked(a)
 		a.add(p.terms.Room.Shrink(&p.hold, p.receivedLocked()-p.taken))
@@ -242,6 +247,9 @@ func (l *leftover) end() {
 	if l.messages > 0 {
 		l.terms.Taken(l.messages, l.bytes)
 	}
+	if l.shelter > 0 {
+		l.terms.Shelter(-l.shelter)
+	}
 	if l.terms.Room != nil {
 		limits.Grant(l.terms.Room.Disallow(l.debt))
 		limits.Grant(l.terms.Room.End(&l.hold))
@@ -280,7 +288,7 @@ func (a *after) do(p *Pipe) {
 		p.port.Announce()
 	}
 	if a.shelter > 0 {
-		p.port.Shelter(-a.shelter)
+		p.terms.Shelter(-a.shelter)
 	}
 	if a.leaves != nil {
 		a.leaves.begin()

@@ -56,6 +56,13 @@ func (l *Lines[T]) Peek() (p Priority, v T, ok bool) {
 
 // Pop removes and returns the value whose turn it is; ok is false when none waits.
 func (l *Lines[T]) Pop() (v T, ok bool) {
+	if l.others == nil { // there is only one line, as mostly
+		if l.len == 0 {
+			return v, false
+		}
+		l.len--
+		return l.normal.Pop(), true
+	}
 	n := l.highest(levels)
 	if n < 0 {
 		return v, false

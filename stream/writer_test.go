@@ -32,7 +32,6 @@ func (p *port) Thin(*pipe.Outgoing) bool                 { return false }
 func (p *port) CloseSend() error                         { return nil }
 func (p *port) MaxBlock() int                            { return 1 << 20 }
 func (p *port) Stop()                                    {}
-func (p *port) Shelter(int) bool                         { return false }
 func (p *port) Announce()                                {}
 func (p *port) Close([]byte, *codec.Abort)               {}
 func (p *port) Ask()                                     { p.asks++ }
