@@ -451,7 +451,7 @@ func (*quietTracer) Serve(ctx context.Context, _ *asterisque.Session, _ uint16, 
 // begin connects both sides.
 func (r *heldRig) begin(c *heldCase) {
 	opts := []asterisque.Option{
-		asterisque.WithService(r.service()), asterisque.WithInboundLimits(bytesOf(1<<30, 2<<30)), asterisque.WithOutboundLimits(bytesOf(1<<30, 2<<30)),
+		asterisque.WithService(r.service()), asterisque.WithInboundLimits(bytesOf(1<<29, 1<<30)), asterisque.WithOutboundLimits(bytesOf(1<<29, 1<<30)),
 		asterisque.WithMemory(time.Hour, limits.Amount{}),
 	}
 	r.node = asterisque.NewNode(append(opts, c.opts...)...)
