@@ -88,7 +88,7 @@ func TestANodeTellsWhatItHolds(t *testing.T) {
 	want := map[string][]string{
 		"asterisque.room.size":      shares(func(s asterisque.Share) int { return s.Room }),
 		"asterisque.room.promised":  shares(func(s asterisque.Share) int { return s.Promised }),
-		"asterisque.room.held":      append(shares(func(s asterisque.Share) int { return s.Held }), "asterisque.share=running 0"),
+		"asterisque.room.held":      append(shares(func(s asterisque.Share) int { return s.Held }), fmt.Sprint("asterisque.share=running ", st.Holding)),
 		"asterisque.answers.parked": {" 0"},
 		"asterisque.waiting":        {"asterisque.reason=large 0", "asterisque.reason=opens 0", "asterisque.reason=outbound 0", "asterisque.reason=window 0"},
 		"asterisque.waits":          {"asterisque.reason=opens 0", "asterisque.reason=outbound 0", "asterisque.reason=reader 0", "asterisque.reason=window 0"},
