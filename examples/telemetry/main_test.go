@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"regexp"
+	"strings"
 	"strconv"
 	"testing"
 	"time"
@@ -59,7 +60,13 @@ func TestEverythingIsAccountedForAtTheEnd(t *testing.T) {
 
 func TestReadingsExpireWhereTheLinkIsTooSlowForHalfOfThem(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, run(t.Context(), []string{"-seconds", "0.8", "-mbit", "1"}, &out))
+	for range 5 { // on a busy machine so few may be measured that the link keeps up with half of them
+		out.Reset()
+		require.NoError(t, run(t.Context(), []string{"-seconds", "0.8", "-mbit", "1"}, &out))
+		if strings.Contains(out.String(), " expired, ") {
+			break
+		}
+	}
 	require.Positive(t, facts(t, `: (\d+) expired, \d+ thinned`, out.String())[0])
 }
 
