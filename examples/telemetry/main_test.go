@@ -7,8 +7,8 @@ import (
 	"io"
 	"net"
 	"regexp"
-	"strings"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
