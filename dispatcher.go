@@ -605,8 +605,11 @@ func (d *dispatcher) parkLocked(n, held int, by answeredBy) {
 	}
 }
 
-// shelter sets bytes of the room for running calls aside for a Block that nobody waits for any more, or reports false. A negative number gives them back.
-func (d *dispatcher) shelter(bytes int) bool {
+// Taken implements pipe.Ledger.
+func (d *dispatcher) Taken(messages, bytes int) { d.s.inbound.Remove(messages, bytes) }
+
+// Shelter implements pipe.Ledger: it sets bytes of the room for running calls aside.
+func (d *dispatcher) Shelter(bytes int) bool {
 	d.mu.Lock()
 	if bytes > 0 && d.holding+bytes > d.plan.Room {
 		d.mu.Unlock()

@@ -136,7 +136,7 @@ func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled
 
 // promise sets up what this side has promised its peer, by its plan, and what the peer has promised.
 func (s *Session) promise(a *agreement, p *limits.Plan) {
-	s.terms.Taken, s.terms.Shelter = s.inbound.Remove, s.calls.shelter
+	s.terms.Ledger = &s.calls
 	s.terms.Overhead, s.terms.Early = uint64(p.Overhead), uint64(p.Window)
 	s.terms.PeerOverhead, s.terms.PeerEarly = a.overhead, a.early
 	s.calls = dispatcher{s: s, plan: p, ready: line{is: inReady}}

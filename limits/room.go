@@ -44,22 +44,24 @@ func (h *Hold) ofSpare() int {
 type Room struct {
 	mu      sync.Mutex
 	plan    *Plan // guarded by mu, as all below; what it points to never changes
-	workers int   // guaranteed windows that are free
-	callers int
+	workers int32 // guaranteed windows that are free
+	callers int32
 	nested  int    // of the room for streams within calls, what is free
 	large   int    // of the room for large Blocks, what is free
 	spare   int    // what is free; below 0 when limits became smaller than what was promised
 	fresh   int    // of what is not free of the spare room, what nobody has taken anything from yet
 	lines   *lines // nil until somebody waits
-	late    *Claim // of those whose handlers have no window; nil if there is none
 }
 
 // lines are those who wait.
-type lines struct{ opening, asking line }
+type lines struct {
+	opening, asking line
+	late            *Claim // of those whose handlers have no window; nil if there is none
+}
 
 // NewRoom returns a Room in which nothing is promised. p, which many may share, must not change.
 func NewRoom(p *Plan) *Room {
-	return &Room{plan: p, workers: p.Workers, callers: p.Callers, nested: p.NestedOwn, large: p.Large, spare: p.Spare}
+	return &Room{plan: p, workers: int32(p.Workers), callers: int32(p.Callers), nested: p.NestedOwn, large: p.Large, spare: p.Spare}
 }
 
 // Plan returns the numbers in force.
@@ -106,7 +108,7 @@ func (r *Room) Late(c *Claim) bool {
 	if r.beginsLocked() {
 		return false
 	}
-	r.late = c
+	r.linesLocked().late = c
 	return true
 }
 
@@ -184,7 +186,7 @@ func (r *Room) openLocked(c *Claim) bool {
 // fitsLocked reports whether n more may be promised to windows. It matters only after limits became
 // smaller. The room for large Blocks is not theirs: who waits for one must not wait for windows.
 func (r *Room) fitsLocked(n int) bool {
-	return r.spare >= 0 || (r.workers+r.callers)*r.plan.Window+r.spare >= n
+	return r.spare >= 0 || int(r.workers+r.callers)*r.plan.Window+r.spare >= n
 }
 
 // Withdraw ends the wait of c, and reports false if it has been granted.
@@ -332,12 +334,12 @@ func (r *Room) Disallow(bytes int) []*Claim {
 
 // grantLocked gives room to those who wait, as far as it goes.
 func (r *Room) grantLocked(granted []*Claim) []*Claim {
-	if r.late != nil && r.beginsLocked() {
-		granted, r.late = append(granted, r.late), nil
-	}
 	l := r.lines
 	if l == nil {
 		return granted
+	}
+	if l.late != nil && r.beginsLocked() {
+		granted, l.late = append(granted, l.late), nil
 	}
 	for c := l.opening.first(); c != nil && r.openLocked(c); c = l.opening.first() {
 		l.opening.remove(c)
@@ -379,7 +381,7 @@ func (r *Room) Load() Load {
 	defer r.mu.Unlock()
 	p := r.plan
 	l := Load{
-		Windows: (p.Workers-r.workers+p.Callers-r.callers)*p.Window + p.Spare - r.spare,
+		Windows: (p.Workers+p.Callers-int(r.workers+r.callers))*p.Window + p.Spare - r.spare,
 		Large:   p.Large - r.large,
 	}
 	if r.lines != nil {

@@ -320,7 +320,7 @@ func (p *Pipe) leave() {
 	if homeless == 0 {
 		return
 	}
-	sheltered := p.terms.Shelter(homeless)
+	sheltered := p.terms.Ledger.Shelter(homeless)
 	a = after{}
 	p.mu.Lock()
 	switch r := p.rare; {

@@ -604,11 +604,7 @@ func TestWhatIsLeftOfACallHoldsItsRoomUntil(t *testing.T) {
 func TestWhatIsLeftOfACallThatNobodyHoldsIsGarbage(t *testing.T) {
 	here, there := newSides(t, plan, 0)
 	taken := make(chan int, 1)
-	here.terms.Taken = func(messages, _ int) {
-		if messages > 0 {
-			taken <- messages
-		}
-	}
+	here.taken = taken
 	func() {
 		caller, callee := here.open(0)
 		require.True(t, callee.begin())

@@ -29,6 +29,7 @@ type side struct {
 	wire      []func() // what has departed, in its order
 	announced []*end   // those that have Controls
 	shelter   int      // bytes
+	taken     chan int // nil, or told of what was taken
 	messages  int      // that have arrived and were not taken
 	bytes     int
 	overrun   int // Blocks that were not granted
@@ -137,8 +138,16 @@ func (e *endPort) Announce() {
 	e.s.announced = append(e.s.announced, (*end)(e))
 }
 
-// sheltered is [pipe.Terms].Shelter.
-func (s *side) sheltered(bytes int) bool {
+// Taken implements pipe.Ledger.
+func (s *side) Taken(messages, bytes int) {
+	s.count(-messages, -bytes)
+	if s.taken != nil && messages > 0 {
+		s.taken <- messages
+	}
+}
+
+// Shelter implements pipe.Ledger.
+func (s *side) Shelter(bytes int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if bytes > s.shelter {
@@ -285,7 +294,7 @@ func newSides(t testing.TB, plan limits.Plan, largest uint64) (a, b *side) {
 		s := &side{t: t, room: limits.NewRoom(&plan)}
 		s.terms = pipe.Terms{
 			Room: s.room, Overhead: overhead, Early: early, Largest: largest, PeerOverhead: overhead, PeerEarly: early,
-			Taken: func(messages, bytes int) { s.count(-messages, -bytes) }, Shelter: s.sheltered,
+			Ledger: s,
 		}
 		sides[i] = s
 	}

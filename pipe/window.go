@@ -25,15 +25,19 @@ type Terms struct {
 	PeerOverhead uint64 // what a Block that is sent costs besides its payload
 	PeerEarly    uint64 // up to which cost the peer's credit comes without being asked for
 
-	// Taken says that the application has taken, or will never take, messages that held so many
-	// bytes in all. It is called without a lock.
-	Taken func(messages, bytes int)
-
-	// Shelter sets bytes aside for what has been asked for, and nobody waits for any more, or reports false. A negative number
-	// gives them back. It is called without a lock.
-	Shelter func(bytes int) bool
+	Ledger Ledger
 
 	Left atomic.Int64 // pipes that are over, and whose Blocks nobody has taken yet
+}
+
+// Ledger is the session, where the pipes account for what they hold. Its methods are called without a lock.
+type Ledger interface {
+	// Taken says that the application has taken, or will never take, messages that held so many bytes in all.
+	Taken(messages, bytes int)
+
+	// Shelter sets bytes aside for what has been asked for, and nobody waits for any more, or reports false. A negative number
+	// gives them back.
+	Shelter(bytes int) bool
 }
 
 // Hold is the number of bytes that a Block which waits in a pipe holds besides its payload.
@@ -229,14 +233,14 @@ func (p *Pipe) dropLeftLocked(a *after) {
 
 // begin counts what l holds itself. Its end may have come before.
 func (l *leftover) begin() {
-	l.terms.Taken(0, -heldLeft)
+	l.terms.Ledger.Taken(0, -heldLeft)
 	l.over()
 }
 
 // over is called by begin and by end: whoever comes last takes back what begin has counted.
 func (l *leftover) over() {
 	if l.done.Add(1) == 2 {
-		l.terms.Taken(0, heldLeft)
+		l.terms.Ledger.Taken(0, heldLeft)
 	}
 }
 
@@ -245,10 +249,10 @@ func (l *leftover) end() {
 	l.over()
 	l.terms.Left.Add(-1)
 	if l.messages > 0 {
-		l.terms.Taken(l.messages, l.bytes)
+		l.terms.Ledger.Taken(l.messages, l.bytes)
 	}
 	if l.shelter > 0 {
-		l.terms.Shelter(-l.shelter)
+		l.terms.Ledger.Shelter(-l.shelter)
 	}
 	if l.terms.Room != nil {
 		limits.Grant(l.terms.Room.Disallow(l.debt))
@@ -282,13 +286,13 @@ func (e *End) unlock(a after) {
 // do does what has to be done for p.
 func (a *after) do(p *Pipe) {
 	if a.messages > 0 {
-		p.terms.Taken(a.messages, a.bytes)
+		p.terms.Ledger.Taken(a.messages, a.bytes)
 	}
 	if a.announce {
 		p.port.Announce()
 	}
 	if a.shelter > 0 {
-		p.terms.Shelter(-a.shelter)
+		p.terms.Ledger.Shelter(-a.shelter)
 	}
 	if a.leaves != nil {
 		a.leaves.begin()
