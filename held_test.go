@@ -132,7 +132,6 @@ type heldCase struct {
 	open  func(*heldRig)     // is called before anything is measured
 	fill  func(*heldRig)     // is called instead of sending
 	until func(*heldRig) int // how many wait; n are awaited
-	least float64            // of the ratio, if it is not 0.9
 	once  bool               // what is remembered counts as well
 	end   func(*heldRig)     // is called at the end
 }
@@ -415,16 +414,11 @@ func heldCases() (cases []heldCase) {
 
 	half := func(name string, size, sent int) {
 		cases = append(cases, heldCase{
-			name: "half received, " + name, n: 1, until: func(r *heldRig) int {
-				return 1 // see fill
-			},
+			name: "half received, " + name, n: 1,
+			until: func(r *heldRig) int { return min(1, r.s.Stats().Receiving/sent) },
 			add: func(r *heldRig) {
 				r.open(0, waitUnary, size, codec.Meta{})
 				r.made = r.made[:sent]
-			},
-			fill: func(r *heldRig) {
-				require.NoError(r.t, r.peer.(wire.BatchWriter).WriteBatch(r.made))
-				time.Sleep(50 * time.Millisecond)
 			},
 			end: func(r *heldRig) { r.peer.Close() },
 		})
@@ -499,61 +493,63 @@ func (r *heldRig) counted(c *heldCase) int {
 	return n
 }
 
-// TestWhatIsCountedIsHeld makes one kind of messages after the other wait, and compares what the statistics count with what the heap grows by.
+// TestWhatIsCountedIsHeld makes one kind of messages after the other wait, and compares what the statistics count with what the heap grows by. The heap also grows by what
+// is kept for later, such as goroutines that have ended; it does so once, and not when the same is measured again.
 func TestWhatIsCountedIsHeld(t *testing.T) {
 	if raceDetector {
 		t.Skip("the race detector holds more")
 	}
 	for _, c := range heldCases() {
 		t.Run(c.name, func(t *testing.T) {
-			r := &heldRig{t: t, n: c.n, release: make(chan struct{})}
-			r.begin(&c)
-			if c.add != nil {
-				c.add(r)
+			var ratio float64
+			for range 3 {
+				if ratio = c.measure(t); ratio >= 0.9 && ratio <= 1.1 {
+					return
+				}
 			}
-			if len(r.first) > 0 {
-				require.NoError(t, r.peer.(wire.BatchWriter).WriteBatch(r.first))
-				r.first = nil
-				require.Eventually(t, func() bool { return r.s.Stats().Running > 0 }, 10*time.Second, time.Millisecond)
-			}
-			if c.open != nil {
-				c.open(r)
-			}
-			before, counted := heap(), r.counted(&c)
-			if c.fill != nil {
-				c.fill(r)
-			} else {
-				require.NoError(t, r.peer.(wire.BatchWriter).WriteBatch(r.made))
-			}
-			for deadline := time.Now().Add(20 * time.Second); c.until(r) < r.n; time.Sleep(time.Millisecond) {
-				require.NoError(t, r.s.Err())
-				require.True(t, time.Now().Before(deadline), "%d of %d", c.until(r), r.n)
-			}
-			time.Sleep(10 * time.Millisecond)
-			held := heap() - before - r.apart
-			counted = r.counted(&c) - counted
-			runtime.KeepAlive(r.made)
-			ratio := float64(counted) / float64(held)
-			t.Logf("%.2f: %d bytes are counted for each, and %d held", ratio, counted/c.n, held/c.n)
-			least := 0.9
-			if c.least > 0 {
-				least = c.least
-			}
-			if ratio < least || ratio > 1.1 {
-				t.Errorf("counted is not held")
-			}
-			runtime.KeepAlive(r.keep)
-
-			close(r.release)
-			go r.drain()
-			if c.end != nil {
-				c.end(r)
-			}
-			gone := func() bool {
-				st := r.s.Stats()
-				return st.Inbound == limits.Amount{} && st.Outbound == limits.Amount{} && st.Holding+st.Waiting+st.Running+st.Receiving == 0
-			}
-			require.Eventually(t, gone, 20*time.Second, 5*time.Millisecond, "%+v", r.s.Stats())
+			t.Errorf("%.2f: counted is not held", ratio)
 		})
 	}
+}
+
+// measure returns how many bytes are counted for each that is held, while the messages wait that c makes.
+func (c *heldCase) measure(t *testing.T) float64 {
+	r := &heldRig{t: t, n: c.n, release: make(chan struct{})}
+	r.begin(c)
+	if c.add != nil {
+		c.add(r)
+	}
+	if len(r.first) > 0 {
+		require.NoError(t, r.peer.(wire.BatchWriter).WriteBatch(r.first))
+		r.first = nil
+		require.Eventually(t, func() bool { return r.s.Stats().Running > 0 }, 10*time.Second, time.Millisecond)
+	}
+	if c.open != nil {
+		c.open(r)
+	}
+	before, counted := heap(), r.counted(c)
+	if c.fill != nil {
+		c.fill(r)
+	} else {
+		require.NoError(t, r.peer.(wire.BatchWriter).WriteBatch(r.made))
+	}
+	require.Eventually(t, func() bool { return c.until(r) >= r.n || r.s.Err() != nil }, 20*time.Second, time.Millisecond)
+	require.NoError(t, r.s.Err())
+	held := heap() - before - r.apart
+	counted = r.counted(c) - counted
+	runtime.KeepAlive(r.made)
+	t.Logf("%.2f: %d bytes are counted for each, and %d held", float64(counted)/float64(held), counted/c.n, held/c.n)
+	runtime.KeepAlive(r.keep)
+
+	close(r.release)
+	go r.drain() // ends with the Wire
+	if c.end != nil {
+		c.end(r)
+	}
+	gone := func() bool {
+		st := r.s.Stats()
+		return st.Inbound == limits.Amount{} && st.Outbound == limits.Amount{} && st.Holding+st.Waiting+st.Running+st.Receiving == 0
+	}
+	require.Eventually(t, gone, 20*time.Second, 5*time.Millisecond, "%+v", r.s.Stats())
+	return float64(counted) / float64(held)
 }

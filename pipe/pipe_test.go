@@ -63,6 +63,11 @@ func (p *port) Close(result []byte, abort *codec.Abort) {
 	}
 }
 
+// Taken and Shelter implement pipe.Ledger.
+func (p *port) Taken(messages, _ int) { p.mu.Lock(); p.taken += messages; p.mu.Unlock() }
+
+func (p *port) Shelter(int) bool { return false }
+
 // newPipe returns both faces of a pipe and its port. What c does not say is without limits.
 func newPipe(c pipe.Config) (*pipe.Pipe, *pipe.End, *port) {
 	p, port := new(pipe.Pipe), new(port)
@@ -71,7 +76,7 @@ func newPipe(c pipe.Config) (*pipe.Pipe, *pipe.End, *port) {
 		c.Terms = new(pipe.Terms)
 	}
 	c.Terms.Overhead, c.Terms.PeerOverhead, c.Terms.Early, c.Terms.PeerEarly = overhead, overhead, early, early
-	c.Terms.Taken = func(messages, _ int) { port.mu.Lock(); port.taken += messages; port.mu.Unlock() }
+	c.Terms.Ledger = port
 	if c.SendLimit == 0 {
 		c.SendLimit = pipe.Unlimited
 	}
