@@ -66,7 +66,7 @@ func newConfig(opts []Option) (config, error) {
 	c := config{
 		log:       slog.New(slog.DiscardHandler),
 		codecs:    []codec.Values{codec.CBOR, codec.JSON, codec.Raw},
-		window:    512 << 10,
+		window:    1 << 20,
 		halfOpen:  1024,
 		share:     0.05,
 		highest:   priority.Max,
@@ -267,7 +267,7 @@ func WithMaxMessage(bytes int) Option {
 // the application takes some. Every stream has a small window that is guaranteed. It grows while
 // the application keeps up and the path has use for more, by at most an eighth of what is spare of
 // the inbound soft limit. A Block that does not fit into its window passes when the application
-// waits for it. 512 KiB by default, at most [pipe.MaxWindow]. With 0 there are no windows, and
+// waits for it. 1 MiB by default, at most [pipe.MaxWindow]. With 0 there are no windows, and
 // peers are promised nothing: they send what they like, and the session stops reading at its
 // inbound soft limit.
 func WithWindow(most int) Option { return func(c *config) { c.window = most } }

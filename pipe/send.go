@@ -119,8 +119,14 @@ func (p *Pipe) roomLocked() int {
 // reserve waits until a Block that costs n may be sent, and counts it as sent. One that costs more than
 // comes by itself asks, and then others wait behind it.
 func (p *Pipe) reserve(ctx context.Context, n uint64) error {
+	p.mu.Lock()
+	err := p.admitLocked(n, false)
+	p.mu.Unlock()
+	if err != errNoCredit { // mostly, there is no need to wait
+		return err
+	}
 	asking := false
-	err := p.await(ctx, func() (wait *signal, ask bool, err error) {
+	err = p.await(ctx, func() (wait *signal, ask bool, err error) {
 		err = p.admitLocked(n, asking)
 		if err != errNoCredit {
 			asking = asking && err != nil

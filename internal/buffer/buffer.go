@@ -34,7 +34,12 @@ func (b *Buffer) Release() {
 }
 
 // Held returns how many bytes of memory b takes.
-func (b *Buffer) Held() int { return header + Allocated(len(b.B)) }
+func (b *Buffer) Held() int {
+	if len(b.B) <= Most {
+		return int(held[class(len(b.B))])
+	}
+	return header + Allocated(len(b.B))
+}
 
 // small is how many bytes of memory need not be accounted for: what any message costs besides its content.
 const small = 512
@@ -42,8 +47,8 @@ const small = 512
 // tight reports whether memory for so many bytes is fit for n bytes that wait in it: it holds at most an eighth more than they may cost, or no more than
 // memory of their own would.
 func tight(size, n int) bool {
-	held := Allocated(size)
-	return 8*held <= 9*(n+small) || held <= Allocated(n)
+	takes := Allocated(size)
+	return 8*takes <= 9*(n+small) || takes <= Allocated(n)
 }
 
 // Filled reports whether n bytes fill b so far that it may wait somewhere for as long as they do.
@@ -61,7 +66,7 @@ func Snug(size int) bool { return size >= Least && size <= Most }
 // Copied returns how many bytes of memory a copy of n bytes takes: in a buffer, where there is one that is snug.
 func Copied(n int) int {
 	if Snug(n) {
-		return header + Allocated(classSize(class(n)))
+		return int(held[class(n)])
 	}
 	return Allocated(n)
 }

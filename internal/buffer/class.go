@@ -48,6 +48,9 @@ var (
 	coarse [(largest-near)/128 + 1]uint16
 )
 
+// held has what a buffer of each class takes.
+var held [classes]uint32
+
 func init() {
 	i := 0
 	fits := func(n int) uint16 {
@@ -61,6 +64,9 @@ func init() {
 	}
 	for j := range coarse {
 		coarse[j] = fits(near + 128*j)
+	}
+	for j := range held {
+		held[j] = uint32(header + Allocated(classSize(j)))
 	}
 }
 
