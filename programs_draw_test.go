@@ -235,6 +235,7 @@ type way struct {
 	sleepAt  int           // after so many it sleeps until the end; -1: never
 	sendless int           // likewise, for the sender
 	hurried  int           // how often it gives up waiting for a Block, and tries again
+	hurries  int           // how many of these there have been; the receiver's
 	giveUps  int           // one Block in so many is given up when it has to wait; 0: none
 	posts    bool
 	loss     uint8

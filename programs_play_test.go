@@ -532,8 +532,8 @@ func (w *way) receive(ctx context.Context, pp *pipe.Pipe) {
 
 // recv receives a Block, in a hurry as often as that is drawn.
 func (w *way) recv(ctx context.Context, pp *pipe.Pipe) (pipe.Block, error) {
-	for ; w.hurried > 0; w.hurried-- {
-		short, cancel := context.WithTimeout(ctx, time.Duration(w.hurried)*200*time.Microsecond)
+	for ; w.hurries < w.hurried; w.hurries++ {
+		short, cancel := context.WithTimeout(ctx, time.Duration(w.hurried-w.hurries)*200*time.Microsecond)
 		b, err := pp.Recv(short)
 		cancel()
 		if !errors.Is(err, asterisque.ErrExpired) || ctx.Err() != nil || pp.Err() != nil {
