@@ -22,7 +22,7 @@ func TestAnswersThatNobodyReadsAreBounded(t *testing.T) {
 		calls   int // as many as are promised, and for those within calls more
 	}{
 		"of ordinary calls":     {false, nil, 64, 500},
-		"of calls within calls": {true, nil, 32 * 64, 4000},
+		"of calls within calls": {true, nil, 32 * 64, 2500},
 		"of an inline function": {false, []asterisque.HandlerOption{asterisque.WithInline()}, 64, 500},
 	} {
 		t.Run(name, func(t *testing.T) {
