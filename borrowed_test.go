@@ -14,6 +14,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -115,7 +116,7 @@ func TestParamsThatAreNotBorrowedAreTheHandlersForGood(t *testing.T) {
 }
 
 func TestLargeCallsNeedNoNewMemory(t *testing.T) {
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the race detector has pools forget")
 	}
 	svc := asterisque.NewService()

@@ -49,77 +49,6 @@ type dispatcher struct {
 // minRetryAfter is the least that a refused caller is advised to wait.
 const minRetryAfter = 10 * time.Millisecond
 
-// smallParams is the size of parameters, in bytes, up to which a call has the last eighth of the room for running calls: large ones that sleep do not stop small ones.
-const smallParams = 4 << 10
-
-// cost returns what the Open of c has cost of the room for Opens.
-func (c *incoming) cost() uint64 {
-	t := &c.s.terms
-	cost := uint64(c.size) + t.Overhead
-	if c.stream {
-		cost += t.Early
-	}
-	if c.rare != nil {
-		cost += uint64(c.rare.strings)
-	}
-	return cost
-}
-
-// arrive counts an Open, and returns why it has to be refused if it has.
-func (d *dispatcher) arrive(cost uint64, nested bool) *Abort {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.arriveLocked(cost, nested)
-}
-
-func (d *dispatcher) arriveLocked(cost uint64, nested bool) *Abort {
-	d.served++
-	switch {
-	case !nested:
-		if !d.opens.Arrive(cost) {
-			return errOpensWindow
-		}
-		return nil
-	case d.plan.NestedCalls > 0 && d.nested >= d.plan.NestedCalls, d.plan.Nested > 0 && d.inner+int(cost) > d.plan.Nested:
-		return codec.ErrOverloaded.Withf("%d calls run within calls here, which cost %d bytes, and there is no room for more", d.nested, d.inner)
-	case d.answers > d.plan.Room:
-		return codec.ErrOverloaded.Withf("answers to calls within calls hold %d bytes here, and the peer does not read them", d.answers)
-	}
-	d.nested++
-	d.inner += int(cost)
-	return nil
-}
-
-// giveBack returns the room of an Open that nobody needs any more.
-func (d *dispatcher) giveBack(cost uint64, nested bool) {
-	d.mu.Lock()
-	grant := d.giveBackLocked(cost, nested)
-	d.mu.Unlock()
-	d.grant(grant)
-}
-
-func (d *dispatcher) giveBackLocked(cost uint64, nested bool) (grant uint64) {
-	if nested {
-		d.nested--
-		d.inner -= int(cost)
-		return 0
-	}
-	d.opens.Return(cost)
-	return d.dueLocked()
-}
-
-// dueLocked returns what the peer is to be granted. Credit is held back only while something is here that brings another chance: a call that waits for a worker, or an answer. One that
-// waits for its key or its function may do so for as long as others of them like.
-func (d *dispatcher) dueLocked() (grant uint64) {
-	return d.opens.Grant(d.ready.len()+d.large.len()+d.away == 0)
-}
-
-func (d *dispatcher) grant(total uint64) {
-	if total > 0 {
-		d.s.control(codec.Credit{Opens: true, Limit: total})
-	}
-}
-
 // beginInline notes that the reader is about to run c, or returns why it is not: it has to be refused, or nil if it ended meanwhile, with the session.
 func (d *dispatcher) beginInline(c *incoming) (ok bool, refused *Abort) {
 	d.mu.Lock()
@@ -439,47 +368,6 @@ func (d *dispatcher) nextLocked(h *limits.Hold) *incoming {
 	}
 }
 
-// largeLocked returns the line for a call that has to wait in it.
-func (d *dispatcher) largeLocked() *line {
-	if d.large == nil {
-		d.large = &line{is: inLarge}
-	}
-	return d.large
-}
-
-// roomLocked reports whether there is room for what c holds while it runs, and takes the window of its Blocks.
-func (d *dispatcher) roomLocked(c *incoming, h *limits.Hold) bool {
-	most := d.plan.Room
-	if c.size > smallParams {
-		most -= most / 8
-	}
-	if d.holding > 0 && d.holding+c.heldParams() > most {
-		return false // one always fits
-	}
-	room := d.s.terms.Room
-	if c.pipe == nil || !c.stream || room == nil {
-		return true
-	}
-	for !room.Begin(h) { // limits became smaller than what was promised
-		if d.running == 0 {
-			room.Lend(h)
-			return true
-		}
-		if room.Late(&limits.Claim{Granted: d.poke}) {
-			return false
-		}
-	}
-	return true
-}
-
-// poke is called when a call may run that had no room.
-func (d *dispatcher) poke() {
-	d.mu.Lock()
-	wake := d.pokeLocked()
-	d.mu.Unlock()
-	d.s.node.workers.start(job{d: d}, wake)
-}
-
 // passLocked reports whether c may run as far as the gate of its function goes. Otherwise it waits there.
 func (d *dispatcher) passLocked(c *incoming) bool {
 	g := c.handler.gate
@@ -562,67 +450,6 @@ func (d *dispatcher) pokeLocked() bool {
 	return d.wakeLocked()
 }
 
-// answeredBy says who has answered a call.
-type answeredBy uint8
-
-const (
-	byWorker answeredBy = iota
-	byLent              // a worker beyond the limit, which was lent to a call within another one
-	byReader            // that it has not run, or inline
-	beyond              // that it was more than had been promised
-)
-
-// park notes that an answer, which holds so many bytes, waits to leave. If its call had a worker of its own, it counts as one of the running calls.
-func (d *dispatcher) park(held int, by answeredBy) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.parkLocked(1, held, by)
-}
-
-// unpark is called when an answer that was parked has left.
-func (d *dispatcher) unpark(held int, by answeredBy) {
-	d.mu.Lock()
-	d.parkLocked(-1, -held, by)
-	grant := d.dueLocked() // what the call has cost may have been given back before
-	wake := d.pokeLocked()
-	d.mu.Unlock()
-	d.grant(grant)
-	d.s.node.workers.start(job{d: d}, wake)
-}
-
-// parkLocked counts n answers that hold so many bytes.
-func (d *dispatcher) parkLocked(n, held int, by answeredBy) {
-	d.holding += held
-	switch by {
-	case byWorker:
-		d.parked += n
-		d.running += n
-	case byLent:
-		d.lent += n
-		d.answers += held
-	default:
-		d.away += n
-	}
-}
-
-// Taken implements pipe.Ledger.
-func (d *dispatcher) Taken(messages, bytes int) { d.s.inbound.Remove(messages, bytes) }
-
-// Shelter implements pipe.Ledger: it sets bytes of the room for running calls aside.
-func (d *dispatcher) Shelter(bytes int) bool {
-	d.mu.Lock()
-	if bytes > 0 && d.holding+bytes > d.plan.Room {
-		d.mu.Unlock()
-		return false
-	}
-	d.holding += bytes
-	d.mu.Unlock()
-	if bytes < 0 {
-		d.poke()
-	}
-	return true
-}
-
 // queued reports whether c waits to be run.
 func (d *dispatcher) queued(c *incoming) bool {
 	d.mu.Lock()
@@ -699,17 +526,6 @@ func (d *dispatcher) wakeLocked() bool {
 	d.waking = true
 	d.active++
 	return true
-}
-
-// resize changes the room for Opens.
-func (d *dispatcher) resize(p *limits.Plan) {
-	d.mu.Lock()
-	d.opens.SetPlan(p)
-	grant := d.dueLocked()
-	wake := d.pokeLocked()
-	d.mu.Unlock()
-	d.grant(grant)
-	d.s.node.workers.start(job{d: d}, wake)
 }
 
 // load fills in what the statistics want to know.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -74,7 +75,7 @@ func TestAFloodOfCallsThatAreGivenUpCostsLittle(t *testing.T) {
 	switch {
 	case *soak:
 		pairs = 1_000_000
-	case raceDetector:
+	case race.Enabled:
 		pairs = 30_000
 	}
 	for name, c := range map[string]struct {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
@@ -496,7 +497,7 @@ func (r *heldRig) counted(c *heldCase) int {
 // TestWhatIsCountedIsHeld makes one kind of messages after the other wait, and compares what the statistics count with what the heap grows by. The heap also grows by what
 // is kept for later, such as goroutines that have ended; it does so once, and not when the same is measured again.
 func TestWhatIsCountedIsHeld(t *testing.T) {
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the race detector holds more")
 	}
 	for _, c := range heldCases() {

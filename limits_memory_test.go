@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -139,7 +140,7 @@ func TestASessionAtAllItsLimitsHoldsNoMoreThanThePageSays(t *testing.T) {
 	page, err := os.ReadFile("docs/limits.md")
 	require.NoError(t, err)
 	require.Contains(t, string(page), "2 × inbound + outbound + 3 × message + answers + 1 KiB × calls + 256 KiB\n")
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	const sleepers, streams, answerers, largest, answer = 6, 16, 40, 900 << 10, 64 << 10

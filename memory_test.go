@@ -11,6 +11,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -44,7 +45,7 @@ func TestAnIdleSessionIsSmall(t *testing.T) {
 	}
 	each := (heap() + stacks() - before) / sessions
 	t.Logf("%d bytes for each idle session", each)
-	if !raceDetector {
+	if !race.Enabled {
 		require.Less(t, each, limit)
 	}
 }
@@ -85,7 +86,7 @@ func TestTenThousandOpenPipesWork(t *testing.T) {
 	each := (heap() - before) / pipes
 	bare := goroutine()
 	t.Logf("%d bytes of heap for each idle pipe, both ends, of which the goroutine of its handler has %d", each, bare)
-	if !raceDetector {
+	if !race.Enabled {
 		require.Less(t, each, limit)
 		require.Less(t, each-bare, alone)
 	}
@@ -132,7 +133,7 @@ func TestSessionsLeaveNothingBehind(t *testing.T) {
 
 // TestACallAllocatesLittle guards the hot path: both ends together.
 func TestACallAllocatesLittle(t *testing.T) {
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	svc := echoService()

@@ -357,8 +357,8 @@ func WithTracer(t Tracer) Option { return func(c *config) { c.tracer = t } }
 // WithPing sets after how long without sending anything a Ping is sent, and after how long without hearing anything the peer is lost: 15 and 45 seconds by default. The shorter of both
 // sides' intervals is used, and never more than a third of the peer's timeout. Any byte that arrives is a sign of life. A side that does not read, because of its soft limit or
 // [Session.Pause], does not give its peer up for being silent. At its soft limit, while the application takes nothing, it sends Pings more often, and so finds out within seconds if the peer has closed the
-// Wire: an eighth of the interval, or a second if that is longer, lies between them. An interval of 0 on
-// either side turns all this off, but for one Ping each five seconds at the soft limit, while the application takes nothing.
+// Wire: an eighth of the interval, or a second if that is longer, lies between them. An interval of 0 on either side turns all this off, but for one Ping each five seconds at the soft
+// limit, while the application takes nothing.
 func WithPing(interval, timeout time.Duration) Option {
 	return func(c *config) { c.pingInterval, c.pingTimeout = interval, timeout }
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -35,7 +36,7 @@ func TestProgramsOfHonestApplicationsNeverStandStill(t *testing.T) {
 		return
 	case *soak:
 		first, programs = uint64(time.Now().UnixNano()), 100_000
-	case raceDetector || testing.Short():
+	case race.Enabled || testing.Short():
 		programs = 200
 	}
 	var next atomic.Uint64

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/race"
 )
 
 // TestCutsLeaveNothingBehind compares memory and goroutines before and after many.
@@ -35,7 +36,7 @@ func TestCutsLeaveNothingBehind(t *testing.T) {
 			cut(cuts)
 			t.Logf("%d cuts in %v: heap %d -> %d bytes, goroutines %d -> %d", cuts, time.Since(begin).Round(time.Millisecond), before, heap(), goroutines, runtime.NumGoroutine())
 			settled(t, func() bool { return runtime.NumGoroutine() <= goroutines+10 })
-			if !raceDetector {
+			if !race.Enabled {
 				require.InDelta(t, before, heap(), 1<<20)
 			}
 		})

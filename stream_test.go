@@ -15,6 +15,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -228,7 +229,7 @@ func TestATypedReceiverLearnsHowManyValuesAreMissing(t *testing.T) {
 }
 
 func TestReceivingValuesNeedsNoNewMemoryForTheirBlocks(t *testing.T) {
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the detector makes pools forget")
 	}
 	type ignored struct{}

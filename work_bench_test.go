@@ -10,6 +10,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/internal/callbench"
+	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -64,7 +65,7 @@ func BenchmarkNodeWorkers(b *testing.B) {
 
 // TestWhatAFunctionAsksForAllocatesLittle bounds what keys and gates add to a call.
 func TestWhatAFunctionAsksForAllocatesLittle(t *testing.T) {
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
 	allocs := func(opts ...asterisque.HandlerOption) float64 {

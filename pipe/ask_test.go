@@ -504,17 +504,22 @@ func TestAnAllowWhoseReceiverHasLeftGoesElsewhere(t *testing.T) {
 	})
 }
 
+// shelter has a Block sent to an end whose application asks for it and gives up waiting.
+func shelter(s *stream, from, to *end) {
+	to.s.shelter = large
+	from.send(large)
+	s.run()
+	r := to.recv()
+	synctest.Wait()
+	to.s.tell()
+	r.cancel()
+	s.run()
+	require.Less(s.t, to.s.shelter, large)
+}
+
 func TestABlockThatWasShelteredCountsUntilTheCallEnds(t *testing.T) {
 	bubble(t, plan, func(t *testing.T, s *stream) {
-		s.there.s.shelter = large
-		s.here.send(large)
-		s.run()
-		r := s.there.recv()
-		synctest.Wait()
-		s.there.s.tell()
-		r.cancel()
-		s.run()
-		require.Less(t, s.there.s.shelter, large)
+		shelter(s, s.here, s.there)
 		s.here.Abort(nil)
 		s.run()
 		require.Equal(t, large, s.there.s.shelter)
@@ -524,15 +529,7 @@ func TestABlockThatWasShelteredCountsUntilTheCallEnds(t *testing.T) {
 
 func TestABlockThatWasShelteredCountsAfterTheCallUntilItIsTaken(t *testing.T) {
 	bubble(t, plan, func(t *testing.T, s *stream) {
-		s.here.s.shelter = large
-		s.there.send(large)
-		s.run()
-		r := s.here.recv()
-		synctest.Wait()
-		s.here.s.tell()
-		r.cancel()
-		s.run()
-		require.Less(t, s.here.s.shelter, large)
+		shelter(s, s.there, s.here)
 		s.there.end().Close(nil)
 		s.run()
 		require.Less(t, s.here.s.shelter, large, "the call is over, and its Block is still there")

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/internal/flowmodel"
+	"github.com/asterisque-go/asterisque/internal/race"
 )
 
 var (
@@ -16,7 +17,7 @@ var (
 )
 
 func defaultSteps() int {
-	if raceDetector {
+	if race.Enabled {
 		return 200_000
 	}
 	return 1_500_000

@@ -11,6 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/leak"
 	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
@@ -428,7 +429,7 @@ func TestAnIdleOutboxHoldsNoLargeBuffer(t *testing.T) {
 	f := b.fill()
 	b.drain()
 	small := []byte("small")
-	if raceDetector {
+	if race.Enabled {
 		t.Skip("pools drop things at random")
 	}
 	require.Zero(t, testing.AllocsPerRun(100, func() {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/asterisque-go/asterisque/internal/leak"
+	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/internal/roomtest"
 	_ "github.com/asterisque-go/asterisque/wire/smuxwire" // smux://
 )
@@ -15,7 +16,7 @@ func TestMain(m *testing.M) { leak.Main(m) }
 
 func TestHonestProgramsNeverStandStillOverTCP(t *testing.T) {
 	extent := roomtest.Usual
-	if raceDetector {
+	if race.Enabled {
 		extent = roomtest.Brief
 	}
 	roomtest.Run(t, roomtest.URL("tcp://127.0.0.1:0"), orSoak(extent))

@@ -15,6 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/classic"
+	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/stream"
 )
@@ -262,7 +263,7 @@ func TestTheLargestBlockPassesAndALargerOneEndsItsCall(t *testing.T) {
 
 func TestIdsAreUsedAgain(t *testing.T) {
 	calls := 70_000 // twice around
-	if raceDetector {
+	if race.Enabled {
 		calls = 33_000 // once
 	}
 	s, _ := connect(t, offer(), offer())
@@ -275,7 +276,7 @@ func TestIdsAreUsedAgain(t *testing.T) {
 
 func TestManyPipesAtOnce(t *testing.T) {
 	each := 30_000 // for each side: 60,000 of 65,533
-	if raceDetector {
+	if race.Enabled {
 		each = 5000
 	}
 	svc := offer()

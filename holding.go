@@ -1,0 +1,111 @@
+package asterisque
+
+import "github.com/asterisque-go/asterisque/limits"
+
+// What running calls hold besides their number: parameters, windows, answers that wait to leave, and Blocks that nobody waits for any more. A call is taken only when there is room for what it
+// brings.
+
+// smallParams is the size of parameters, in bytes, up to which a call has the last eighth of the room for running calls: large ones that sleep do not stop small ones.
+const smallParams = 4 << 10
+
+// largeLocked returns the line for a call that has to wait in it.
+func (d *dispatcher) largeLocked() *line {
+	if d.large == nil {
+		d.large = &line{is: inLarge}
+	}
+	return d.large
+}
+
+// roomLocked reports whether there is room for what c holds while it runs, and takes the window of its Blocks.
+func (d *dispatcher) roomLocked(c *incoming, h *limits.Hold) bool {
+	most := d.plan.Room
+	if c.size > smallParams {
+		most -= most / 8
+	}
+	if d.holding > 0 && d.holding+c.heldParams() > most {
+		return false // one always fits
+	}
+	room := d.s.terms.Room
+	if c.pipe == nil || !c.stream || room == nil {
+		return true
+	}
+	for !room.Begin(h) { // limits became smaller than what was promised
+		if d.running == 0 {
+			room.Lend(h)
+			return true
+		}
+		if room.Late(&limits.Claim{Granted: d.poke}) {
+			return false
+		}
+	}
+	return true
+}
+
+// poke is called when a call may run that had no room.
+func (d *dispatcher) poke() {
+	d.mu.Lock()
+	wake := d.pokeLocked()
+	d.mu.Unlock()
+	d.s.node.workers.start(job{d: d}, wake)
+}
+
+// answeredBy says who has answered a call.
+type answeredBy uint8
+
+const (
+	byWorker answeredBy = iota
+	byLent              // a worker beyond the limit, which was lent to a call within another one
+	byReader            // that it has not run, or inline
+	beyond              // that it was more than had been promised
+)
+
+// park notes that an answer, which holds so many bytes, waits to leave. If its call had a worker of its own, it counts as one of the running calls.
+func (d *dispatcher) park(held int, by answeredBy) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.parkLocked(1, held, by)
+}
+
+// unpark is called when an answer that was parked has left.
+func (d *dispatcher) unpark(held int, by answeredBy) {
+	d.mu.Lock()
+	d.parkLocked(-1, -held, by)
+	grant := d.dueLocked() // what the call has cost may have been given back before
+	wake := d.pokeLocked()
+	d.mu.Unlock()
+	d.grant(grant)
+	d.s.node.workers.start(job{d: d}, wake)
+}
+
+// parkLocked counts n answers that hold so many bytes.
+func (d *dispatcher) parkLocked(n, held int, by answeredBy) {
+	d.holding += held
+	switch by {
+	case byWorker:
+		d.parked += n
+		d.running += n
+	case byLent:
+		d.lent += n
+		d.answers += held
+	default:
+		d.away += n
+	}
+}
+
+// Taken implements pipe.Ledger.
+func (d *dispatcher) Taken(messages, bytes int) { d.s.inbound.Remove(messages, bytes) }
+
+// Shelter implements pipe.Ledger: it sets bytes of the room for running calls aside.
+func (d *dispatcher) Shelter(bytes int) bool {
+	d.mu.Lock()
+	if bytes > 0 && d.holding+bytes > d.plan.Room {
+		d.mu.Unlock()
+		return false
+	}
+	d.holding += bytes
+	d.mu.Unlock()
+	if bytes < 0 {
+		d.poke()
+	}
+	return true
+}

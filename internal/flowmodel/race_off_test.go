@@ -1,5 +1,0 @@
-//go:build !race
-
-package flowmodel_test
-
-const raceDetector = false

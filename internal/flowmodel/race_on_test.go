@@ -1,6 +1,0 @@
-//go:build race
-
-package flowmodel_test
-
-// raceDetector says that everything takes longer.
-const raceDetector = true

@@ -1,5 +1,0 @@
-//go:build !race
-
-package roomtest_test
-
-const raceDetector = false

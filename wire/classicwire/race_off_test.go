@@ -1,5 +1,0 @@
-//go:build !race
-
-package classicwire_test
-
-const raceDetector = false
