@@ -15,7 +15,7 @@ func (c *incoming) cost() uint64 {
 		cost += t.Early
 	}
 	if c.rare != nil {
-		cost += uint64(c.rare.strings)
+		cost += uint64(c.rare.strings) - uint64(c.rare.returned)
 	}
 	return cost
 }

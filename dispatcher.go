@@ -126,7 +126,7 @@ func (d *dispatcher) put(c *incoming) {
 			holder.s.calls.lend(holder)
 		}
 	}
-	if g := c.handler.gate; g != nil && c.nested() {
+	if g := c.gate(); g != nil && c.nested() {
 		g.lend()
 	}
 }
@@ -157,7 +157,7 @@ func (d *dispatcher) queue(c *incoming) {
 	d.mu.Unlock()
 	d.s.node.workers.start(j, wake)
 	if parks {
-		c.handler.gate.lend()
+		c.gate().lend()
 	}
 }
 
@@ -185,7 +185,7 @@ func (d *dispatcher) lend(c *incoming) {
 	wake, parks := false, false
 	switch in := d.lineLocked(c); c.state {
 	case inGate:
-		c.handler.gate.urge()
+		c.gate().urge()
 		parks = true
 	case inReady, inLarge:
 		j, wake = d.lendLocked(c)
@@ -195,7 +195,7 @@ func (d *dispatcher) lend(c *incoming) {
 	d.mu.Unlock()
 	d.s.node.workers.start(j, wake)
 	if parks {
-		c.handler.gate.lend() // those whose places it waits for may wait for a worker as well
+		c.gate().lend() // those whose places it waits for may wait for a worker as well
 	}
 }
 
@@ -207,7 +207,7 @@ func (d *dispatcher) lineLocked(c *incoming) *line {
 	case inLarge:
 		return d.large
 	case inGate:
-		return &d.gated[c.handler.gate].calls
+		return &d.gated[c.gate()].calls
 	}
 	return nil
 }
@@ -232,7 +232,7 @@ func (d *dispatcher) beginLocked(c *incoming) {
 		d.streams++
 	}
 	if c.gated {
-		c.handler.gate.begun(c)
+		c.gate().begun(c)
 	}
 }
 
@@ -357,7 +357,7 @@ func (d *dispatcher) nextLocked(h *limits.Hold) *incoming {
 		case !d.passLocked(c):
 		case d.roomLocked(c, h):
 			return c
-		case c.gated && c.handler.gate.keeps(c): // as if a worker were lent
+		case c.gated && c.gate().keeps(c): // as if a worker were lent
 			if c.pipe != nil && d.s.terms.Room != nil {
 				d.s.terms.Room.Lend(h)
 			}
@@ -370,7 +370,7 @@ func (d *dispatcher) nextLocked(h *limits.Hold) *incoming {
 
 // passLocked reports whether c may run as far as the gate of its function goes. Otherwise it waits there.
 func (d *dispatcher) passLocked(c *incoming) bool {
-	g := c.handler.gate
+	g := c.gate()
 	if g == nil || c.gated || c.encloses(nil) {
 		return true
 	}
@@ -458,7 +458,7 @@ func (d *dispatcher) queued(c *incoming) bool {
 }
 
 // holds reports whether others may wait for the end of c.
-func (c *incoming) holds() bool { return c.handler.keys != nil || c.handler.gate != nil }
+func (c *incoming) holds() bool { return c.handler.keys != nil || c.gate() != nil }
 
 // begin is called when a worker is about to run c: its Open does not wait any more, and its Blocks have a window of their own.
 func (c *incoming) begin(h limits.Hold) {
@@ -487,9 +487,9 @@ func (d *dispatcher) leave(c *incoming) (before place) {
 		in.left()
 		if before == inGate {
 			if c.urgent() {
-				c.handler.gate.goneUrgent()
+				c.gate().goneUrgent()
 			}
-			d.unparkLocked(c.handler.gate)
+			d.unparkLocked(c.gate())
 		}
 	}
 	gated := c.gated
@@ -505,8 +505,8 @@ func (d *dispatcher) leave(c *incoming) (before place) {
 // release gives back what c, which has left, held: its place at the gate of its function, and its turn.
 func (d *dispatcher) release(c *incoming, gated bool) {
 	if gated {
-		c.handler.gate.begun(c)
-		c.handler.gate.leave()
+		c.gate().begun(c)
+		c.gate().leave()
 	}
 	if k := c.handler.keys; k != nil {
 		if next, behind := k.leave(c); next != nil {

@@ -199,9 +199,10 @@ func TestWhenTheSessionIsGoneItsPipesEndOnBothSides(t *testing.T) {
 	})
 }
 
-// keyed is an Open of work with an idempotency key.
+// keyed is an Open of work with an idempotency key, as long as a peer has to make it that has not
+// proved who it is.
 func keyed(pipe uint64, key string) *codec.Open {
-	return &codec.Open{Pipe: pipe, Function: work.Number(), Params: []byte{0x05}, Meta: codec.Meta{Key: []byte(key)}}
+	return &codec.Open{Pipe: pipe, Function: work.Number(), Params: []byte{0x05}, Meta: codec.Meta{Key: []byte(fmt.Sprintf("%-16s", key))}}
 }
 
 func TestARepetitionGetsTheAnswerOfTheFirstOneForAWhile(t *testing.T) {
@@ -249,11 +250,11 @@ func TestAFailureIsAnAnswerToo(t *testing.T) {
 }
 
 func TestWhenMemoryIsFullDurableCallsAreRefusedBeforeTheyRun(t *testing.T) {
-	for name, most := range map[string]limits.Amount{"messages": {Messages: 3}, "bytes": {Bytes: 3 * 208}} {
+	for name, most := range map[string]limits.Amount{"messages": {Messages: 3}, "bytes": {Bytes: 3 * asterisque.RememberedCall}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newLedger(func(_ context.Context, n int) (int, error) { return 0, nil })
-				conn, _, _, _ := link(t, l.svc, asterisque.Reconnect{}, asterisque.WithMemory(time.Minute, most))
+				conn, _, _, _ := link(t, l.svc, asterisque.Reconnect{}, asterisque.WithMemory(time.Minute, most), asterisque.WithMemoryShare(1))
 				for n := range 3 {
 					_, err := work.Call(background, conn, n, asterisque.WithDurable())
 					require.NoError(t, err)
@@ -261,8 +262,8 @@ func TestWhenMemoryIsFullDurableCallsAreRefusedBeforeTheyRun(t *testing.T) {
 				_, err := work.Call(background, conn, 3, asterisque.WithDurable())
 				require.ErrorIs(t, err, asterisque.ErrOverloaded)
 				require.True(t, asterisque.Repeatable(err), "it did not run")
-				_, ok := asterisque.RetryAfter(err)
-				require.True(t, ok)
+				after, _ := asterisque.RetryAfter(err)
+				require.Equal(t, time.Minute, after, "when the first one will be forgotten")
 				require.Equal(t, upTo(3), l.list())
 				_, err = work.Call(background, conn, 4)
 				require.NoError(t, err, "others go on")
@@ -285,8 +286,9 @@ func TestRepetitionsOfACallThatRunsWaitForIt(t *testing.T) {
 			p.send(keyed(2*i, "k"))
 		}
 		c := p.answer()
-		require.EqualValues(t, 18, c.Pipe)
-		require.Equal(t, codec.Overloaded, c.Abort.Code, "eight may wait")
+		require.EqualValues(t, 2, c.Pipe, "eight may wait, and the latest displaces the oldest")
+		require.Equal(t, codec.Overloaded, c.Abort.Code)
+		require.Equal(t, codec.MaybeRan, c.Abort.Ran, "nobody is told to make a call again that runs")
 		q, _ := rawTo(t, node, hello())
 		q.send(keyed(0, "other"))
 		synctest.Wait()

@@ -8,15 +8,17 @@ import (
 
 // extra is what few calls of the peer have.
 type extra struct {
-	turn    *turn          // nil if its function has no keys
-	trace   []byte         // the peer's trace context
-	key     []byte         // of a durable call
-	memory  *memory        // of a durable call, from the moment it is let in
-	params  *buffer.Buffer // what the parameters are in, if the handler only borrows them
-	kept    int            // bytes that params held
-	arrived time.Duration  // when, by the node's clock; 0 if this call is not timed
-	strings int            // bytes of the strings of its meta, which its Open has cost
-	counted bool           // its Open is counted: it has a key, and may be a repetition
+	turn     *turn          // nil if its function has no keys
+	trace    []byte         // the peer's trace context
+	key      []byte         // of a durable call
+	memory   *memory        // of a durable call that is the first of its key, from the moment it is let in
+	awaits   *unanswered    // of a repetition that waits for the answer; guarded by the lock of once
+	params   *buffer.Buffer // what the parameters are in, if the handler only borrows them
+	kept     int            // bytes that params held
+	arrived  time.Duration  // when, by the node's clock; 0 if this call is not timed
+	strings  int            // bytes of the strings of its meta, which its Open has cost
+	returned uint32         // bytes of the parameters that its Open costs no more
+	counted  bool           // its Open is counted: it has a key, and may be a repetition
 }
 
 // extra returns the extra of c, of which it makes one if there is none.
@@ -35,6 +37,15 @@ func (c *incoming) counted() bool { return c.rare != nil && c.rare.counted }
 
 // urgent reports whether a call within another one waits for c, or c is one itself: it waits for no worker. The caller holds the lock of the dispatcher.
 func (c *incoming) urgent() bool { return c.nest != nil || c.urged }
+
+// gate returns what bounds how many calls like c run at once, or nil: the gate of its function, or
+// else that of its owner, if it is durable. One within another call waits for neither owner nor worker.
+func (c *incoming) gate() *gate {
+	if g := c.handler.gate; g != nil || c.nested() || c.memory() == nil {
+		return g
+	}
+	return c.rare.memory.owner.durable.gate
+}
 
 func (c *incoming) turn() *turn {
 	if c.rare == nil {

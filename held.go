@@ -19,6 +19,7 @@ const (
 	heldPlace           = 44                  // of a call that waits: in the line and in the table, which is half full to full
 	heldExtra           = 96                  // what few calls have besides
 	heldTurn            = 48                  // of a call with a key
+	heldKeyed           = 80                  // of a durable call
 	heldParked          = 108                 // an answer that waits for room to be sent
 	heldRemember        = 184                 // a durable call that is remembered, besides its key
 )
@@ -65,6 +66,9 @@ func (c *incoming) body() int {
 	}
 	if r := c.rare; r != nil {
 		n += heldExtra + buffer.Allocated(len(r.trace)) + buffer.Allocated(len(r.key))
+		if r.key != nil {
+			n += heldKeyed
+		}
 		if r.turn != nil {
 			n += heldTurn
 		}

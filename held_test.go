@@ -142,6 +142,9 @@ func outboundMessages(r *heldRig) int { return r.s.Stats().Outbound.Messages }
 
 func heldCases() (cases []heldCase) {
 	noWindow := asterisque.WithWindow(0)
+	somebody := asterisque.WithAccept(func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
+		return &asterisque.Grant{Subject: "somebody"}, nil
+	})
 	one := asterisque.WithWorkers(1)
 	waiting := func(name string, n int, function uint16, size int, meta func(i int) codec.Meta, opts ...asterisque.Option) {
 		cases = append(cases, heldCase{name: name, n: n, opts: append(opts, one), until: inboundMessages, once: true, add: func(r *heldRig) {
@@ -183,7 +186,7 @@ func heldCases() (cases []heldCase) {
 	})
 	waiting("durable, long key", 7_000, waitUnary, 8, func(i int) codec.Meta {
 		return codec.Meta{Key: binary.BigEndian.AppendUint64(make([]byte, 56), uint64(i))}
-	})
+	}, somebody)
 	waiting("traced, 300 B", 4_000, waitUnary, 8, func(int) codec.Meta { return codec.Meta{Trace: make([]byte, 300)} }, asterisque.WithTracer(new(quietTracer)))
 	waiting("trace for nobody, 300 B", 4_000, waitUnary, 8, func(int) codec.Meta { return codec.Meta{Trace: make([]byte, 300)} })
 	waiting("unknown meta, 2000 B", 4_000, waitUnary, 8, nil)
@@ -359,7 +362,7 @@ func heldCases() (cases []heldCase) {
 
 	remembered := func(name string, n int, function uint16) {
 		cases = append(cases, heldCase{
-			name: "remembered, " + name, n: n, once: true, opts: []asterisque.Option{noWindow, asterisque.WithWorkers(2)},
+			name: "remembered, " + name, n: n, once: true, opts: []asterisque.Option{noWindow, asterisque.WithWorkers(2), asterisque.WithMemoryShare(1)},
 			until: func(r *heldRig) int {
 				if st := r.s.Stats(); st.Served < uint64(n) || st.Running+st.Waiting+st.Outbound.Messages > 0 {
 					return 0

@@ -68,6 +68,9 @@ func newIncoming(s *Session, m *codec.Open, h *handler, within *enclosure) (c *i
 	c.s, c.flow = s, outbox.AcceptedFlow(p, m.Pipe)
 	c.handler, c.function, c.priority, c.nest = h, m.Function, p, within
 	c.stream, c.size = m.Meta.Stream, uint32(len(m.Params))
+	if len(m.Meta.Key) > 0 {
+		c.extra().key = bytes.Clone(m.Meta.Key)
+	}
 	c.takeParams(m.Params)
 	if m.Meta.Strings > 0 {
 		c.extra().strings = m.Meta.Strings
@@ -81,15 +84,13 @@ func newIncoming(s *Session, m *codec.Open, h *handler, within *enclosure) (c *i
 	if len(m.Meta.Trace) > 0 && s.cfg.tracer != nil {
 		c.extra().trace = bytes.Clone(m.Meta.Trace)
 	}
-	if len(m.Meta.Key) > 0 {
-		c.extra().key = bytes.Clone(m.Meta.Key)
-	}
 	return c
 }
 
-// takeParams copies params to where c.params has room for them, or to new memory. What the handler only borrows stays in the memory in which it came, if it can.
+// takeParams copies params to where c.params has room for them, or to new memory. What the handler only borrows stays in the memory in which it came, if it can, and if no repetition of the
+// call may need it.
 func (c *incoming) takeParams(params []byte) {
-	if len(params) >= leastKept && (c.handler.borrows || c.handler.decodes && c.s.lender == nil) {
+	if len(params) >= leastKept && (c.rare == nil || c.rare.key == nil) && (c.handler.borrows || c.handler.decodes && c.s.lender == nil) {
 		if mem := c.s.keep(params); mem != nil {
 			c.params, c.extra().params, c.extra().kept = params[:len(params):len(params)], mem, mem.Held()
 			return
@@ -124,6 +125,9 @@ func (c *incoming) run(k *scratch) {
 		c.leaveNested()
 		c.refuse(codec.AbortOf(err))
 		return
+	}
+	if m := c.memory(); m != nil {
+		c.s.node.once.run(m)
 	}
 	var began time.Duration
 	if c.timed() {
@@ -205,6 +209,9 @@ func (c *incoming) answer(result []byte, err error) {
 	}
 	c.handler.meter.ended(a)
 	if m := c.memory(); m != nil {
+		if a != nil && a.Ran == codec.Refused {
+			a.Ran = codec.MaybeRan // it is the answer to the key: another attempt would get the same
+		}
 		c.s.node.once.answer(m, result, a)
 	}
 	c.reply(result, a)
@@ -299,6 +306,9 @@ func (c *incoming) closed(m codec.Close) {
 
 // fail implements endpoint.
 func (c *incoming) fail(a *Abort) {
+	if c.rare != nil && c.rare.key != nil {
+		c.s.node.once.leave(c)
+	}
 	before := c.s.calls.leave(c)
 	if before.waits() {
 		c.handler.meter.ended(a)
@@ -313,8 +323,9 @@ func (c *incoming) fail(a *Abort) {
 	if m := c.memory(); m != nil {
 		if before.waits() {
 			c.s.node.once.refuse(m)
-		} else if c.s.ctx.Err() != nil {
-			return // the session has ended, and the answer is for the next one
+		} else if c.s.ctx.Err() != nil && !c.nested() {
+			c.s.node.once.orphan(m) // the session has ended, and the answer is for the next one
+			return
 		}
 	}
 	if errors.Is(a, codec.ErrExpired) {

@@ -20,6 +20,7 @@ type Node struct {
 	cfg     config // these are fixed
 	invalid error  // what is wrong with cfg
 	workers workers
+	owners  owners
 	once    once
 
 	admission admission
@@ -50,7 +51,7 @@ func NewNode(opts ...Option) *Node {
 	n.cfg, n.invalid = newConfig(opts)
 	n.born, n.workers.limit = time.Now(), n.cfg.nodeWorkers
 	n.admission.halfOpen, n.admission.perAddress = n.cfg.halfOpen, n.cfg.perAddress
-	n.once.keep, n.once.most = n.cfg.remember, n.cfg.remembered
+	n.once.init(&n.cfg, &n.owners)
 	return n
 }
 
@@ -136,6 +137,7 @@ func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, prepare f
 	}
 	n.mu.Unlock()
 	if closed {
+		n.owners.leave(s.owner)
 		h.w.Close()
 		return nil, errNodeClosed
 	}
@@ -201,6 +203,7 @@ func (n *Node) forget(s *Session) {
 	delete(n.sessions, s)
 	delete(n.resumable, s.id)
 	n.mu.Unlock()
+	n.owners.leave(s.owner)
 }
 
 // ListenAndServe listens at a URL such as "tcp://127.0.0.1:5330" and serves who connects. It is wire.Listen and Serve.

@@ -53,8 +53,9 @@ type config struct {
 	plainCredentials    bool
 	outliveCertificates bool
 
-	remember   time.Duration
-	remembered limits.Amount
+	remember    time.Duration
+	remembered  limits.Amount
+	memoryShare float64
 
 	share     float64
 	highest   priority.Priority
@@ -78,6 +79,7 @@ func newConfig(opts []Option) (config, error) {
 		writeTimeout: 5 * time.Minute,
 		remember:     5 * time.Minute,
 		remembered:   limits.Amount{Messages: 64 << 10, Bytes: 64 << 20},
+		memoryShare:  1. / ownersWithin,
 	}
 	for _, o := range opts {
 		o(&c)
@@ -124,6 +126,8 @@ func (c *config) check() (err error) {
 		return fmt.Errorf("asterisque: WithWriteTimeout: %v is not positive", c.writeTimeout)
 	case c.remember <= 0:
 		return fmt.Errorf("asterisque: WithMemory: %v is not positive", c.remember)
+	case !(c.memoryShare > 0 && c.memoryShare <= 1):
+		return fmt.Errorf("asterisque: WithMemoryShare: %v is outside 0..1", c.memoryShare)
 	case c.resumeFor < 0:
 		return fmt.Errorf("asterisque: WithResume: %v is negative", c.resumeFor)
 	case c.handshake <= 0:
@@ -375,11 +379,24 @@ func WithResume(d time.Duration) Option { return func(c *config) { c.resumeFor =
 // WithRepository sets where the node keeps the records of sessions that may be resumed, instead of its memory.
 func WithRepository(r Repository) Option { return func(c *config) { c.repository = r } }
 
-// WithMemory sets for how long the answers to durable calls of peers are remembered (see [WithDurable]), and how many and how many bytes of them, 0 being any number: by default 5 minutes,
-// 65,536 calls, 64 MiB. When they are too many, further durable calls are refused with ErrOverloaded, before they run.
+// WithMemory sets for how long the answers to durable calls of peers are remembered (see
+// [WithDurable]), and how many calls and how many bytes of them, 0 being any number: by default 5
+// minutes, 65,536 calls, 64 MiB. Each peer has a share of that: see [WithMemoryShare]. When it is
+// used up, further durable calls are refused with ErrOverloaded before they run, and [RetryAfter]
+// says when something will be forgotten. An answer for which there is no room is not kept: a
+// repetition of its call fails with ErrOverloaded, and is not [Repeatable], because the call ran.
+//
+// A durable call whose session has ended runs on for as long, or for its time to live if that is
+// shorter; then its context ends. With [WithNodeWorkers] at most half of those do so at once, and
+// beyond that the context of the one which has been without a session for the longest time ends.
 func WithMemory(d time.Duration, most limits.Amount) Option {
 	return func(c *config) { c.remember, c.remembered = d, most }
 }
+
+// WithMemoryShare sets which part of [WithMemory] the durable calls of one peer may use, over all its
+// sessions, above 0 and at most 1; an eighth by default. Peers are told apart by the Subject that
+// [WithAccept] grants, else by their TLS certificates, else by their addresses.
+func WithMemoryShare(share float64) Option { return func(c *config) { c.memoryShare = share } }
 
 // WithHandshakeTimeout sets how long a peer may take to complete the handshake, 5 seconds by default.
 func WithHandshakeTimeout(d time.Duration) Option { return func(c *config) { c.handshake = d } }
@@ -450,9 +467,16 @@ func WithResultBuffer(buf []byte) CallOption {
 	return CallOption{func(c *callConfig, _ int64) { c.buffer = buf[:0] }, 0}
 }
 
-// WithDurable lets a call on a [Connection] outlive sessions: it waits while there is none, and goes out again on the next one, in the order of the durable calls of the connection, until it is
-// answered or its context or time to live ends. A key that travels with it lets the peer run it once, however often it arrives; the peer remembers the answer for some minutes (see
-// [WithMemory]), in one process: a peer that was started anew, or another one at the same address, may run it again. The handler of a durable call goes on when its session ends.
+// WithDurable lets a call on a [Connection] outlive sessions: it waits while there is none, and goes
+// out again on the next one, in the order of the durable calls of the connection, until it is answered
+// or its context or time to live ends. A key that travels with it lets the peer run it once, however
+// often it arrives; the peer remembers the answer for some minutes (see [WithMemory]), in one process:
+// a peer that was started anew, or another one at the same address, may run it again. The handler of
+// a durable call goes on when its session ends, unless the call was made within another one. At most
+// as many durable calls of one peer run at once, over all its sessions, as one session has workers.
+//
+// Nobody else gets the answer: a peer that has proved who it is, by a Subject of [WithAccept] or a TLS
+// certificate, has keys of its own, and without such a proof the key, which nobody can guess, is one.
 func WithDurable() CallOption {
 	return CallOption{func(c *callConfig, _ int64) { c.durable = true }, 0}
 }

@@ -6,3 +6,6 @@ func Remembered(n *Node) int {
 	defer n.once.mu.Unlock()
 	return n.once.held.Bytes
 }
+
+// RememberedCall is what a call counts for whose answer is one byte.
+const RememberedCall = heldRemember + keySize + 8

@@ -28,8 +28,8 @@ type Session struct {
 	lender codec.Lender // values, or nil if they lend nothing
 	svc    *Service
 
-	peerID  string // see Peer, as for subject
-	subject string
+	peerID string // see Peer
+	owner  *owner
 
 	frame int // bytes of the frame that is being dealt with; belongs to the reader, as unwritten
 
@@ -100,7 +100,7 @@ type Peer struct {
 // newSession makes a session of what the handshake agreed on. Whoever calls it starts run.
 func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled bool) *Session {
 	s := &Session{
-		id: a.session, node: n, cfg: cfg, window: a.window, peerID: a.about.ID, subject: a.about.Subject, values: a.values, svc: g.Service, highest: *g.MaxPriority,
+		id: a.session, node: n, cfg: cfg, window: a.window, peerID: a.about.ID, owner: n.owners.join(&a.about), values: a.values, svc: g.Service, highest: *g.MaxPriority,
 		told: make(chan struct{}), gone: make(chan struct{}),
 	}
 	s.lender, _ = a.values.(codec.Lender)
@@ -173,7 +173,7 @@ func (s *Session) ID() [16]byte { return s.id }
 func (s *Session) Peer() Peer {
 	s.wireMu.Lock()
 	defer s.wireMu.Unlock()
-	return Peer{ID: s.peerID, LocalAddr: s.wire.LocalAddr(), RemoteAddr: s.wire.RemoteAddr(), TLS: s.tls, Subject: s.subject}
+	return Peer{ID: s.peerID, LocalAddr: s.wire.LocalAddr(), RemoteAddr: s.wire.RemoteAddr(), TLS: s.tls, Subject: s.owner.subject}
 }
 
 // Done returns a channel that is closed when the session has ended.

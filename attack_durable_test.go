@@ -1,0 +1,285 @@
+package asterisque_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// dreamers is a service whose calls of work run until their contexts end, and counts those.
+func dreamers() (svc *asterisque.Service, running *atomic.Int64) {
+	running = new(atomic.Int64)
+	l := newLedger(func(ctx context.Context, n int) (int, error) {
+		running.Add(1)
+		defer running.Add(-1)
+		<-ctx.Done()
+		return n, nil
+	})
+	echo.Handle(l.svc, func(_ context.Context, s string) (string, error) { return s, nil })
+	return l.svc, running
+}
+
+func echoOpen(pipe uint64) *codec.Open {
+	return &codec.Open{Pipe: pipe, Function: echo.Number(), Params: []byte{0x61, 'x'}}
+}
+
+func TestAttackDurableCallsThatHangUpLeaveHalfOfTheWorkersToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, running := dreamers()
+		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithNodeWorkers(4), asterisque.WithMemory(time.Minute, limits.Amount{}))
+		defer node.Close()
+		p, _ := rawTo(t, node, hello())
+		for i := range uint64(4) {
+			p.send(keyed(2*i, fmt.Sprint(i)))
+		}
+		synctest.Wait()
+		bounded(t, "durable calls that run, of WithNodeWorkers(4)", int(running.Load()), 4)
+		p.w.Close()
+		synctest.Wait()
+		require.Empty(t, node.Sessions())
+		bounded(t, "durable calls that run on without a session, of WithNodeWorkers(4)", int(running.Load()), 2)
+		q, _ := rawTo(t, node, hello())
+		q.send(echoOpen(0))
+		require.Nil(t, q.answer().Abort, "others are served")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		bounded(t, "durable calls that run after the time of WithMemory", int(running.Load()), 0)
+	})
+}
+
+func TestAttackDurableCallsOfManySessionsAreThoseOfOnePeer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, running := dreamers()
+		node := asterisque.NewNode(asterisque.WithService(svc), named(), asterisque.WithWorkers(20))
+		defer node.Close()
+		for s := range 20 {
+			p, _ := rawTo(t, node, helloOf("mallory"))
+			for i := range uint64(30) {
+				p.send(keyed(2*i, fmt.Sprint(s, " ", i)))
+			}
+			synctest.Wait()
+			if s%2 == 0 {
+				p.w.Close()
+			}
+		}
+		synctest.Wait()
+		bounded(t, "durable calls of one peer that run, over 20 sessions of WithWorkers(20)", int(running.Load()), 20)
+		p, _ := rawTo(t, node, helloOf("mallory"))
+		p.send(echoOpen(0))
+		require.Nil(t, p.answer().Abort, "calls that are not durable run")
+		q, _ := rawTo(t, node, helloOf("alice"))
+		q.send(keyed(0, "hers"))
+		synctest.Wait()
+		require.EqualValues(t, 21, running.Load(), "and those of others")
+		for _, s := range node.Sessions() {
+			s.Close()
+		}
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		require.Zero(t, running.Load())
+	})
+}
+
+// TestAttackRepetitionsHoldNoParameters sends each call nine times, with 1 MiB of parameters.
+func TestAttackRepetitionsHoldNoParameters(t *testing.T) {
+	svc, _ := dreamers()
+	svc.Handle(60, "sleep", waitForContext)
+	p, s := dialRaw(t, asterisque.WithService(svc))
+	const keys = 4
+	params := make([]byte, 1<<20)
+	before := heap()
+	for i := range uint64(9 * keys) {
+		p.send(&codec.Open{Pipe: 2 * i, Function: 60, Params: params, Meta: codec.Meta{Key: fmt.Appendf(nil, "%016d", i%keys)}})
+	}
+	p.send(codec.Ping{N: 1})
+	for !isPong(p.frame()) {
+	}
+	bounded(t, "bytes held for 4 durable calls of 1 MiB and 8 repetitions of each", heap()-before, keys<<20+1<<20)
+	bounded(t, "bytes counted for the repetitions", s.Stats().Inbound.Bytes, 8*keys*1024)
+	require.Positive(t, s.Stats().Inbound.Messages, "they are counted")
+	for i := range uint64(9 * keys) {
+		p.send(&codec.Close{Pipe: 2 * i, Abort: codec.ErrCanceled})
+	}
+	require.Eventually(t, func() bool { return s.Stats().Inbound == limits.Amount{} && s.Stats().Opens.Held == 0 }, 5*time.Second, time.Millisecond,
+		"they leave with their callers")
+	runtime.KeepAlive(params)
+}
+
+func isPong(frame []byte) bool {
+	c, err := codec.ParseControl(frame)
+	_, pong := c.(codec.Pong)
+	return err == nil && pong
+}
+
+// TestAttackAWireThatIsCutAgainAndAgainRunsNothingTwice cuts it under one call, more often than
+// repetitions may wait.
+func TestAttackAWireThatIsCutAgainAndAgainRunsNothingTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(func(_ context.Context, n int) (int, error) { time.Sleep(8 * time.Second); return n + 1, nil })
+		conn, wires, _, there := link(t, l.svc, asterisque.Reconnect{First: time.Millisecond, Most: time.Millisecond})
+		var got int
+		done := make(chan error)
+		go func() {
+			retry := asterisque.Retry{Attempts: 5}
+			done <- retry.Do(background, func(ctx context.Context) (err error) {
+				got, err = work.Call(ctx, conn, 1, asterisque.WithDurable())
+				return err
+			})
+		}()
+		for range 19 {
+			time.Sleep(400 * time.Millisecond)
+			wires.cut()
+		}
+		require.NoError(t, <-done)
+		require.Equal(t, 2, got)
+		require.Equal(t, []int{1}, l.list())
+		require.Len(t, there.Sessions(), 1)
+	})
+}
+
+func TestAttackLargeAnswersAreRememberedWithinAShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const share, size, calls = 1 << 20, 64 << 10, 40
+		ran := 0
+		svc := asterisque.NewService()
+		svc.Handle(61, "large", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) {
+			ran++
+			if ran%2 == 0 {
+				return nil, &asterisque.Abort{Code: 1000, Message: "no", Detail: make([]byte, size)}
+			}
+			return make([]byte, size), nil
+		}, asterisque.WithConcurrency(1))
+		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithMemory(time.Minute, limits.Amount{Bytes: 8 * share}))
+		defer node.Close()
+		p, _ := rawTo(t, node, hello())
+		open := func(pipe uint64, i int) *codec.Open {
+			return &codec.Open{Pipe: pipe, Function: 61, Meta: codec.Meta{Key: fmt.Appendf(nil, "%016d", i)}}
+		}
+		for i := range calls {
+			p.send(open(uint64(2*i), i))
+			p.answer()
+		}
+		bounded(t, "bytes remembered for one peer, of WithMemory(8 MiB)", asterisque.Remembered(node), share)
+		p.send(open(2*calls, 0), open(2*calls+2, calls-1))
+		require.Len(t, p.answer().Result, size)
+		c := p.answer()
+		require.Equal(t, codec.Overloaded, c.Abort.Code, "what does not fit is remembered as having run")
+		require.Equal(t, codec.MaybeRan, c.Abort.Ran)
+		require.Contains(t, c.Abort.Message, "WithMemory")
+		require.Equal(t, calls, ran)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		bounded(t, "bytes remembered after the time of WithMemory, without another call", asterisque.Remembered(node), 0)
+	})
+}
+
+func TestAttackManyDurableCallsFillOneShareOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(func(_ context.Context, n int) (int, error) { return n, nil })
+		node := asterisque.NewNode(asterisque.WithService(l.svc), named(), asterisque.WithMemory(time.Minute, limits.Amount{Messages: 800}))
+		defer node.Close()
+		refused := 0
+		for session := range 3 {
+			p, _ := rawTo(t, node, helloOf("mallory"))
+			for i := range uint64(60) {
+				p.send(keyed(2*i, fmt.Sprint(session, " ", i)))
+				if c := p.answer(); c.Abort != nil {
+					refused++
+					after, ok := asterisque.RetryAfter(c.Abort)
+					require.True(t, ok)
+					require.Equal(t, time.Minute-time.Duration(session)*time.Second, after, "when the first one will be forgotten")
+					require.Equal(t, codec.Refused, c.Abort.Ran)
+				}
+			}
+			time.Sleep(time.Second)
+		}
+		bounded(t, "durable calls remembered for one peer, of WithMemory(800 calls)", 3*60-refused, 100)
+		require.Equal(t, 80, refused)
+		q, _ := rawTo(t, node, helloOf("alice"))
+		q.send(keyed(0, "hers"))
+		require.Nil(t, q.answer().Abort)
+	})
+}
+
+func TestAttackAKeyOfAnotherPeerIsOfNoUse(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		first  string // who makes the first call
+		second string // and who repeats it
+		open   func(*codec.Open)
+		want   codec.Code // 0: it gets the answer of a call
+		runs   int
+	}{
+		{"by itself", "alice", "alice", func(*codec.Open) {}, 0, 1},
+		{"with other parameters", "alice", "alice", func(o *codec.Open) { o.Params = []byte{6} }, codec.BadParams, 1},
+		{"of another function", "alice", "alice", func(o *codec.Open) { o.Function = echo.Number() }, codec.BadParams, 1},
+		{"by somebody else, whose key it is then", "alice", "mallory", func(*codec.Open) {}, 0, 2},
+		{"by nobody", "alice", "", func(*codec.Open) {}, 0, 2},
+		{"from nobody to nobody, since the key is the proof", "", "", func(*codec.Open) {}, 0, 1},
+		{"from nobody to nobody, with other parameters", "", "", func(o *codec.Open) { o.Params = []byte{6} }, codec.BadParams, 1},
+		{"a short key by nobody", "", "", func(o *codec.Open) { o.Meta.Key = []byte("k") }, codec.BadParams, 1},
+		{"a short key by somebody", "", "alice", func(o *codec.Open) { o.Meta.Key = []byte("k") }, 0, 2},
+		{"a stream", "alice", "alice", func(o *codec.Open) { o.Meta.Stream = true }, codec.BadParams, 1},
+		{"a new key for a stream", "alice", "alice", func(o *codec.Open) { o.Meta.Stream, o.Meta.Key = true, []byte("k") }, codec.BadParams, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newLedger(func(context.Context, int) (int, error) { return 7, nil })
+				echo.Handle(l.svc, func(_ context.Context, s string) (string, error) { return s, nil })
+				node := asterisque.NewNode(asterisque.WithService(l.svc), named())
+				defer node.Close()
+				p, _ := rawTo(t, node, helloOf(c.first))
+				p.send(keyed(0, "k"))
+				require.Nil(t, p.answer().Abort)
+				q, _ := rawTo(t, node, helloOf(c.second))
+				o := keyed(0, "k")
+				c.open(o)
+				q.send(o)
+				answer := q.answer()
+				if c.want == 0 {
+					require.Nil(t, answer.Abort)
+				} else {
+					require.Equal(t, c.want, answer.Abort.Code)
+					require.Equal(t, codec.Refused, answer.Abort.Ran)
+				}
+				require.Len(t, l.list(), c.runs)
+				synctest.Wait()
+				require.Zero(t, node.Stats().Total.Opens.Held)
+			})
+		})
+	}
+}
+
+// TestAttackADurableCallWithinAnotherOneEndsWithItsSession answers a call with calls that would run on.
+func TestAttackADurableCallWithinAnotherOneEndsWithItsSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, running := dreamers()
+		node := asterisque.NewNode(asterisque.WithService(svc))
+		defer node.Close()
+		p, _ := rawTo(t, node, hello())
+		go node.Sessions()[0].Call(background, 99, nil)
+		synctest.Wait()
+		p.frame()
+		for i := range uint64(100) {
+			o := keyed(2*i, fmt.Sprint(i))
+			o.Meta.Nested, o.Meta.Within = true, 1
+			p.send(o)
+		}
+		synctest.Wait()
+		require.EqualValues(t, 100, running.Load())
+		p.w.Close()
+		synctest.Wait()
+		bounded(t, "durable calls within a call that run on without a session", int(running.Load()), 0)
+	})
+}

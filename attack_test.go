@@ -1,0 +1,38 @@
+package asterisque_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+// bounded requires that what was measured in an attack is within its bound. With -run Attack it also
+// prints a line: these are the measured column of SECURITY.md.
+func bounded(t testing.TB, what string, measured, bound int) {
+	t.Helper()
+	if strings.Contains(flag.Lookup("test.run").Value.String(), "Attack") {
+		fmt.Printf("%-72s %12d of %12d\n", what, measured, bound)
+	}
+	require.LessOrEqual(t, measured, bound, what)
+}
+
+// named lets each peer prove by its word who it is: its node's name is its Subject.
+func named() asterisque.Option {
+	return asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
+		return &asterisque.Grant{Subject: p.ID}, nil
+	})
+}
+
+// helloOf is hello of a peer with a name.
+func helloOf(name string) codec.Sync {
+	h := hello()
+	h.Node = []byte(name)
+	return h
+}

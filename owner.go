@@ -1,0 +1,82 @@
+package asterisque
+
+import (
+	"net/netip"
+	"sync"
+)
+
+// owner is whom the shares of a node belong to: who a peer has proved to be, or the address that it
+// comes from. All its sessions have one share together.
+type owner struct {
+	name    string // what tells it from others; empty for a peer of its own; fixed, as all
+	subject string // as WithAccept has found out
+	proved  bool   // that has, or TLS has proved an identity
+
+	refs int // sessions and durable calls that know it; guarded by the lock of its owners
+
+	// These are guarded by the lock of once.
+	durable durableShare
+}
+
+// owners are those of a node, by name. The zero owners is empty.
+type owners struct {
+	mu  sync.Mutex
+	all map[string]*owner // guarded by mu
+}
+
+// join returns the owner of a session with p, until leave.
+func (o *owners) join(p *Peer) *owner {
+	name, proved := ownerName(p)
+	if name == "" {
+		return new(owner)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	w := o.all[name]
+	if w == nil {
+		if o.all == nil {
+			o.all = make(map[string]*owner)
+		}
+		w = &owner{name: name, proved: proved, subject: p.Subject}
+		o.all[name] = w
+	}
+	w.refs++
+	return w
+}
+
+// keep lets w be known for longer: each keep is followed by a leave.
+func (o *owners) keep(w *owner) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	w.refs++
+}
+
+// leave says that one of those who know w knows it no more.
+func (o *owners) leave(w *owner) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if w.refs--; w.refs <= 0 && o.all[w.name] == w {
+		delete(o.all, w.name)
+	}
+}
+
+// ownerName returns what tells the owner of a session from others, and whether that is proved. A
+// peer that has neither proved who it is nor crossed a network has no name.
+func ownerName(p *Peer) (name string, proved bool) {
+	if p.Subject != "" {
+		return "subject " + p.Subject, true
+	}
+	if id := p.identity(); id != "" {
+		return "key " + id, true
+	}
+	addr, err := netip.ParseAddrPort(p.RemoteAddr.String())
+	if err != nil {
+		return "", false
+	}
+	host := addr.Addr().Unmap()
+	if host.Is6() { // a household or a machine has all of a /64
+		block, _ := host.WithZone("").Prefix(64) // 64 is never too many
+		return "address " + block.String(), false
+	}
+	return "address " + host.String(), false
+}
