@@ -39,6 +39,8 @@ func (d *dispatcher) arriveLocked(cost uint64, nested bool) *Abort {
 		return codec.ErrOverloaded.Withf("%d calls run within calls here, which cost %d bytes, and there is no room for more", d.nested, d.inner)
 	case d.answers > d.plan.Room:
 		return codec.ErrOverloaded.Withf("answers to calls within calls hold %d bytes here, and the peer does not read them", d.answers)
+	case !d.s.node.nested.enter(d.s.owner):
+		return codec.ErrOverloaded.Withf("calls within calls of all sessions hold the places for them here")
 	}
 	d.nested++
 	d.inner += int(cost)
@@ -55,6 +57,7 @@ func (d *dispatcher) giveBack(cost uint64, nested bool) {
 
 func (d *dispatcher) giveBackLocked(cost uint64, nested bool) (grant uint64) {
 	if nested {
+		d.s.node.nested.leave(d.s.owner)
 		d.nested--
 		d.inner -= int(cost)
 		return 0

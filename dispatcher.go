@@ -37,6 +37,7 @@ type dispatcher struct {
 	lent    int    // answers to calls within calls, which do
 	answers int    // bytes that those hold
 	holding int    // bytes that running calls hold: parameters, and answers that wait to leave
+	told    int    // of those, how many the owner of the session knows of; negative: it is told no more
 	streams int    // running calls that carry Blocks
 	nested  int    // calls within calls that are here
 	inner   int    // what they cost
@@ -227,7 +228,7 @@ func (d *dispatcher) beginLocked(c *incoming) {
 	d.waiting--
 	d.running++
 	d.mostRunning = max(d.mostRunning, d.running)
-	d.holding += c.heldParams()
+	d.holdLocked(c.heldParams())
 	if c.pipe != nil {
 		d.streams++
 	}
@@ -433,7 +434,7 @@ func (d *dispatcher) done(c *incoming, owned bool) {
 func (d *dispatcher) endLocked(c *incoming) {
 	c.state = left
 	d.running--
-	d.holding -= c.heldParams()
+	d.holdLocked(-c.heldParams())
 	if c.pipe != nil {
 		d.streams--
 	}

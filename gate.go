@@ -4,17 +4,15 @@ import (
 	"maps"
 	"slices"
 	"sync"
-
-	"github.com/asterisque-go/asterisque/internal/fifo"
 )
 
-// gate bounds how many calls of one function run at once, over all sessions. Sessions whose calls wait have their turn one after the other.
+// gate bounds how many calls of one function run at once, over all sessions. Owners whose calls wait have their turn one after the other, and so have the sessions of each.
 //
 // Its lock may be taken with that of a dispatcher held, not the other way round.
 type gate struct {
 	mu     sync.Mutex
 	free   int                    // guarded by mu, as all below
-	queue  fifo.Queue[*parked]    // each once
+	queue  turns[*parked]         // each once
 	idle   map[*incoming]struct{} // calls that have a place here, and wait for a worker or for room
 	urgent int                    // calls that wait for a place, and for which a worker would be lent
 }
@@ -124,7 +122,7 @@ func (g *gate) again(p *parked) bool {
 func (g *gate) queueLocked(p *parked) {
 	if !p.queued {
 		p.queued = true
-		g.queue.Push(p)
+		g.queue.push(p.d.s.owner, p)
 	}
 }
 
@@ -134,7 +132,7 @@ func (g *gate) forget(p *parked) {
 	defer g.mu.Unlock()
 	if p.queued {
 		p.queued = false
-		g.queue.Filter(func(o **parked) bool { return *o != p })
+		g.queue.remove(p.d.s.owner, func(o **parked) bool { return *o != p })
 	}
 }
 
@@ -151,11 +149,11 @@ func (g *gate) leave() {
 func (g *gate) next() *parked {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.queue.Len() == 0 {
+	if g.queue.len() == 0 {
 		g.free++
 		return nil
 	}
-	p := g.queue.Pop()
+	p := g.queue.pop()
 	p.queued = false
 	return p
 }

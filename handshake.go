@@ -140,6 +140,9 @@ func (h *handshake) accept(ctx context.Context, n *Node) (a agreement, g Grant, 
 			}
 		}
 	}
+	if err := n.budget.refusesSession(); err != nil {
+		return a, g, nil, h.refuse(err)
+	}
 	reply.Session = hello.Session
 	if a.resume {
 		a.secret = newSecret()

@@ -8,6 +8,23 @@ import "github.com/asterisque-go/asterisque/limits"
 // smallParams is the size of parameters, in bytes, up to which a call has the last eighth of the room for running calls: large ones that sleep do not stop small ones.
 const smallParams = 4 << 10
 
+// holdLocked counts bytes more that running calls hold.
+func (d *dispatcher) holdLocked(bytes int) {
+	d.holding += bytes
+	if diff := d.holding - d.told; d.told >= 0 && (diff > limits.Step || diff < -limits.Step) {
+		d.told = d.holding
+		d.s.owner.tally.Add(diff)
+	}
+}
+
+// endTelling takes back what the owner of the session was told of that.
+func (d *dispatcher) endTelling() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.s.owner.tally.Add(-max(d.told, 0))
+	d.told = -1
+}
+
 // largeLocked returns the line for a call that has to wait in it.
 func (d *dispatcher) largeLocked() *line {
 	if d.large == nil {
@@ -79,7 +96,7 @@ func (d *dispatcher) unpark(held int, by answeredBy) {
 
 // parkLocked counts n answers that hold so many bytes.
 func (d *dispatcher) parkLocked(n, held int, by answeredBy) {
-	d.holding += held
+	d.holdLocked(held)
 	switch by {
 	case byWorker:
 		d.parked += n
@@ -102,7 +119,7 @@ func (d *dispatcher) Shelter(bytes int) bool {
 		d.mu.Unlock()
 		return false
 	}
-	d.holding += bytes
+	d.holdLocked(bytes)
 	d.mu.Unlock()
 	if bytes < 0 {
 		d.poke()

@@ -66,5 +66,5 @@ func TestKeysThatWereUsedCostNothing(t *testing.T) {
 	h.gate.mu.Lock()
 	defer h.gate.mu.Unlock()
 	require.Equal(t, 4, h.gate.free)
-	require.Zero(t, h.gate.queue.Len())
+	require.Zero(t, h.gate.queue.len())
 }

@@ -110,14 +110,20 @@ func resuming(first codec.Sync, received uint64) codec.Sync {
 // rawTo connects a rawPeer to a node, over a wire in memory on which things can go wrong, and returns what the node says to hello.
 func rawTo(t *testing.T, n *asterisque.Node, hello codec.Sync) (*rawPeer, codec.Sync) {
 	t.Helper()
-	a, b := wire.Pipe()
-	p := &rawPeer{t, wiretest.Faulty(a, wiretest.Faults{})}
-	t.Cleanup(func() { p.w.Close() })
-	go n.Accept(background, b) // ends with the handshake; what it returns, the peer sees
+	p := pipeTo(t, n)
 	p.send(hello)
 	reply, ok := p.control().(codec.Sync)
 	require.True(t, ok)
 	return p, reply
+}
+
+// pipeTo connects a rawPeer to a node as rawTo does, and leaves the handshake to it.
+func pipeTo(t *testing.T, n *asterisque.Node) *rawPeer {
+	a, b := wire.Pipe()
+	p := &rawPeer{t, wiretest.Faulty(a, wiretest.Faults{})}
+	t.Cleanup(func() { p.w.Close() })
+	go n.Accept(background, b) // ends with the handshake; what it returns, the peer sees
+	return p
 }
 
 // answer returns the next Close. What comes before it, Controls say.

@@ -3,6 +3,7 @@ package asterisque
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/codec"
 )
@@ -100,4 +101,28 @@ func (n *nesting) leave(p *permit) {
 	defer n.mu.Unlock()
 	n.made--
 	n.bytes -= int(p.cost)
+}
+
+// reserve bounds how many calls within calls a node runs for all its peers together. One owner may have
+// as many as are left, so that there is always something left for another (dynamic thresholds, as for
+// windows).
+type reserve struct {
+	most int64 // fixed
+	held atomic.Int64
+}
+
+// enter takes a place for a call of w, or reports that there is none.
+func (r *reserve) enter(w *owner) bool {
+	own := w.nested.Add(1)
+	if own+r.held.Add(1) <= r.most {
+		return true
+	}
+	r.leave(w)
+	return false
+}
+
+// leave gives a place back.
+func (r *reserve) leave(w *owner) {
+	w.nested.Add(-1)
+	r.held.Add(-1)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -21,6 +22,8 @@ type Node struct {
 	invalid error  // what is wrong with cfg
 	workers workers
 	owners  owners
+	budget  budget
+	nested  reserve
 	once    once
 
 	admission admission
@@ -51,6 +54,9 @@ func NewNode(opts ...Option) *Node {
 	n.cfg, n.invalid = newConfig(opts)
 	n.born, n.workers.limit = time.Now(), n.cfg.nodeWorkers
 	n.admission.halfOpen, n.admission.perAddress = n.cfg.halfOpen, n.cfg.perAddress
+	n.owners.total = limits.NewTally(nil, n.cfg.budget)
+	n.budget = budget{Tally: n.owners.total, owners: &n.owners}
+	n.nested.most = n.cfg.nestedReserve()
 	n.once.init(&n.cfg, &n.owners)
 	return n
 }
@@ -137,6 +143,7 @@ func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, prepare f
 	}
 	n.mu.Unlock()
 	if closed {
+		s.endTelling()
 		n.owners.leave(s.owner)
 		h.w.Close()
 		return nil, errNodeClosed
@@ -203,6 +210,7 @@ func (n *Node) forget(s *Session) {
 	delete(n.sessions, s)
 	delete(n.resumable, s.id)
 	n.mu.Unlock()
+	s.endTelling()
 	n.owners.leave(s.owner)
 }
 

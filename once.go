@@ -187,6 +187,7 @@ func (o *once) countLocked(m *memory, messages, bytes int) {
 		held.Messages += messages
 		held.Bytes += bytes
 	}
+	m.owner.tally.Add(bytes)
 }
 
 // await lets c, a repetition, wait for the answer to m. It reports false if that is there.

@@ -43,6 +43,7 @@ type config struct {
 	tracer     Tracer
 
 	nodeWorkers int
+	budget      int // bytes; 0: any number
 
 	pingInterval time.Duration
 	pingTimeout  time.Duration
@@ -77,6 +78,7 @@ func newConfig(opts []Option) (config, error) {
 		pingInterval: 15 * time.Second,
 		pingTimeout:  45 * time.Second,
 		writeTimeout: 5 * time.Minute,
+		budget:       defaultBudget(),
 		remember:     5 * time.Minute,
 		remembered:   limits.Amount{Messages: 64 << 10, Bytes: 64 << 20},
 		memoryShare:  1. / ownersWithin,
@@ -106,6 +108,8 @@ func (c *config) check() (err error) {
 		return fmt.Errorf("asterisque: WithWorkers: %d is below 1", c.workers)
 	case c.nodeWorkers < 0:
 		return fmt.Errorf("asterisque: WithNodeWorkers: %d is negative", c.nodeWorkers)
+	case c.budget < 0:
+		return fmt.Errorf("asterisque: WithNodeBudget: %d is negative", c.budget)
 	case c.maxWaiting < 0:
 		return fmt.Errorf("asterisque: WithMaxWaiting: %d is negative", c.maxWaiting)
 	case !(c.share >= 0 && c.share <= 0.5):
@@ -154,6 +158,16 @@ const (
 	defaultWorkers = 1024
 	leastMessage   = 1 << 10
 )
+
+// nestedReserve returns how many calls within calls the node runs for all peers: for two of them what
+// either may have.
+func (c *config) nestedReserve() int64 {
+	workers := c.plan.Workers
+	if c.nodeWorkers > 0 {
+		workers = c.nodeWorkers
+	}
+	return 2 * int64(limits.NestedCalls(workers))
+}
 
 // limitsFor returns the default limits for messages of a size: at least eight of them have room.
 func limitsFor(maxMessage int) limits.Limits {
@@ -334,8 +348,23 @@ func WithWorkers(n int) Option { return func(c *config) { c.workers, c.set.worke
 
 // WithNodeWorkers sets how many handlers run at once for all sessions together, which then have
 // their turn one after the other. 0, the default, is any number: every session has its own bound.
-// Workers are lent to calls within calls as for WithWorkers.
+// Workers are lent to calls within calls as for WithWorkers, to those of one peer as many as are left
+// of twice that for all of them. When workers are short, peers have their turn one after the other, and
+// so have the sessions of each: peers are told apart as for [WithMemoryShare].
 func WithNodeWorkers(n int) Option { return func(c *config) { c.nodeWorkers = n } }
+
+// WithNodeBudget sets how many bytes the node may hold for all its peers together: what waits in
+// either direction, what running calls hold, remembered answers, and 16 KiB for each session. From
+// half of it on the windows of streams shrink to what is guaranteed. Above it no new session begins,
+// and calls of the peers that hold most are refused, with ErrOverloaded; those of peers that hold less
+// than their share go on, and so does everything that has begun. A peer has one share, however many
+// sessions it has: peers are told apart as for [WithMemoryShare]. The default is a quarter of
+// GOMEMLIMIT, if that is set, or else of the machine's memory, or of 4 GiB where that is not known. 0
+// is any number.
+//
+// It is no wall: what peers were promised before may still come, up to the inbound soft limit of each
+// session ([WithInboundLimits]).
+func WithNodeBudget(bytes int) Option { return func(c *config) { c.budget = bytes } }
 
 // WithMaxWaiting refuses calls of a peer with ErrOverloaded while so many of its session wait to be
 // run, or rather the least urgent of them, the latest first, with an advice when to try again: see

@@ -2,15 +2,22 @@ package asterisque
 
 import (
 	"net/netip"
+	"strconv"
 	"sync"
+	"sync/atomic"
+
+	"github.com/asterisque-go/asterisque/limits"
 )
 
 // owner is whom the shares of a node belong to: who a peer has proved to be, or the address that it
 // comes from. All its sessions have one share together.
 type owner struct {
-	name    string // what tells it from others; empty for a peer of its own; fixed, as all
-	subject string // as WithAccept has found out
-	proved  bool   // that has, or TLS has proved an identity
+	name    string        // what tells it from others; fixed, as all
+	subject string        // as WithAccept has found out
+	proved  bool          // that has, or TLS has proved an identity
+	tally   *limits.Tally // of what its sessions hold
+
+	nested atomic.Int64 // calls within calls that run for its sessions
 
 	refs int // sessions and durable calls that know it; guarded by the lock of its owners
 
@@ -18,26 +25,30 @@ type owner struct {
 	durable durableShare
 }
 
-// owners are those of a node, by name. The zero owners is empty.
+// owners are those of a node, by name.
 type owners struct {
-	mu  sync.Mutex
-	all map[string]*owner // guarded by mu
+	total *limits.Tally // of what all hold; fixed
+
+	mu      sync.Mutex
+	all     map[string]*owner // guarded by mu
+	strange uint64            // guarded by mu; how many had no name
 }
 
 // join returns the owner of a session with p, until leave.
 func (o *owners) join(p *Peer) *owner {
 	name, proved := ownerName(p)
-	if name == "" {
-		return new(owner)
-	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if name == "" { // nothing tells whether it has other sessions
+		o.strange++
+		name = strconv.FormatUint(o.strange, 10)
+	}
 	w := o.all[name]
 	if w == nil {
 		if o.all == nil {
 			o.all = make(map[string]*owner)
 		}
-		w = &owner{name: name, proved: proved, subject: p.Subject}
+		w = &owner{name: name, proved: proved, subject: p.Subject, tally: limits.NewTally(o.total, 0)}
 		o.all[name] = w
 	}
 	w.refs++

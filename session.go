@@ -108,7 +108,10 @@ func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled
 	s.live.agree(cfg, &a, dialled)
 	s.ctx, s.end = context.WithCancelCause(context.Background())
 	s.inbound = limits.NewCounter(g.inbound, s.reporter(Inbound))
+	s.inbound.Tell(s.owner.tally)
+	s.owner.tally.Add(heldSession)
 	s.outbound = outgoing{Counter: limits.NewCounter(g.outbound, s.reporter(Outbound)), share: cfg.share}
+	s.outbound.Tell(s.owner.tally)
 	s.promise(&a, g.plan)
 	if len(cfg.windows) > 0 {
 		s.windows = make(map[uint16]*callWindow, len(cfg.windows))
@@ -146,8 +149,17 @@ func (s *Session) promise(a *agreement, p *limits.Plan) {
 		return
 	}
 	s.terms.Room = limits.NewRoom(p)
+	s.terms.Room.Heed(s.owner.tally)
 	s.terms.Largest = uint64(max(s.cfg.window, p.Window))
 	s.calls.opens = limits.NewOpens(p)
+}
+
+// endTelling takes what the session has told its owner that it holds back.
+func (s *Session) endTelling() {
+	s.inbound.EndTelling()
+	s.outbound.EndTelling()
+	s.calls.endTelling()
+	s.owner.tally.Add(-heldSession)
 }
 
 // early returns what a peer may send at first on a stream that it opens.

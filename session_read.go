@@ -151,7 +151,14 @@ func (s *Session) receiveOpen(m *codec.Open) error {
 		refused = codec.ErrNoFunction.Withf("function %d", m.Function)
 	case m.Meta.Nested && within == nil:
 		refused = codec.ErrCanceled.Withf("the call that it is made within is over")
+	case within != nil && within.depth >= deepest:
+		refused = codec.ErrOverloaded.Withf("the call is the %dth within each other, and %d is the deepest", within.depth+1, deepest)
 	default:
+		if !m.Meta.Nested {
+			if refused = s.node.budget.refusesCall(s.owner); refused != nil {
+				break
+			}
+		}
 		c := newIncoming(s, m, h, within)
 		ok, err := s.table.accept(c.id(), c)
 		if ok {

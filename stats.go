@@ -112,7 +112,10 @@ type NodeStats struct {
 	ID          string          `json:"id,omitempty"`
 	Sessions    int             `json:"sessions"`     // that are up
 	Total       Stats           `json:"total"`        // the sums over them, those that have ended included in what is counted since the beginning; what is at its highest is the highest of them, and so is a state; a share without a bound adds nothing to Room
-	Busy        int             `json:"busy"`         // workers at work, those lent to calls within calls apart
+	Held        int             `json:"held"`         // bytes that count for the budget, to within 48 KiB for each session
+	Budget      int             `json:"budget"`       // of bytes; see WithNodeBudget
+	Busy        int             `json:"busy"`         // workers at work
+	Lent        int             `json:"lent"`         // of those, how many are lent to calls within calls
 	MostBusy    int             `json:"most_busy"`    // Busy at its highest
 	IdleWorkers int             `json:"idle_workers"` // kept for the next call
 	Crowded     int             `json:"crowded"`      // sessions that wait for workers of the node; see WithNodeWorkers
@@ -129,6 +132,7 @@ func (n *Node) Stats() NodeStats {
 		st.Sessions++
 		st.Total.add(s.Stats())
 	}
+	st.Held, st.Budget = n.budget.Held(), n.budget.Most()
 	n.workers.load(&st)
 	return st
 }

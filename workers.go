@@ -4,25 +4,27 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/asterisque-go/asterisque/internal/fifo"
 )
 
 // idleTime is how long a worker without work is kept, at least.
 const idleTime = 10 * time.Second
 
+// mostIdle is how many workers without work are kept.
+const mostIdle = 1024
+
 // workers are the goroutines on which a node runs handlers. They are kept for the next call, of whichever session, because their stacks have grown to what
-// handlers need. If the node has a limit for them, sessions have their turn one after the other.
+// handlers need. If the node has a limit for them, owners have their turn one after the other, and so have the sessions of each.
 type workers struct {
 	limit   int         // fixed before the first call; 0: none
 	crowded atomic.Bool // jobs are in the queue; written with mu held
 
 	mu     sync.Mutex
-	busy   int             // guarded by mu, as all below; jobs at work, lent ones apart
-	most   int             // busy at its highest
-	queue  fifo.Queue[job] // jobs that wait for the limit
-	idle   []*worker       // the last one is the warmest
-	fewest int             // length of idle at its shortest since the last trim
+	busy   int        // guarded by mu, as all below; jobs at work, lent ones apart
+	lent   int        // those
+	most   int        // both together at their highest
+	queue  turns[job] // jobs that wait for the limit
+	idle   []*worker  // the last one is the warmest
+	fewest int        // length of idle at its shortest since the last trim
 	timer  *time.Timer
 	ended  bool
 }
@@ -47,14 +49,16 @@ func (w *workers) start(j job, wake bool) {
 	w.mu.Lock()
 	if j.call == nil {
 		if w.limit > 0 && w.busy >= w.limit {
-			w.queue.Push(j)
+			w.queue.push(j.d.s.owner, j)
 			w.crowded.Store(true)
 			w.mu.Unlock()
 			return
 		}
 		w.busy++
-		w.most = max(w.most, w.busy)
+	} else {
+		w.lent++
 	}
+	w.most = max(w.most, w.busy+w.lent)
 	w.startLocked(j)
 }
 
@@ -94,17 +98,19 @@ func (w *workers) next(k *worker, j job, again bool) (next job, ok, end bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if again {
-		w.queue.Push(j)
+		w.queue.push(j.d.s.owner, j)
 	}
-	if j.call == nil {
-		if w.queue.Len() > 0 {
-			next = w.queue.Pop()
-			w.crowded.Store(w.queue.Len() > 0)
-			return next, true, false
-		}
+	switch {
+	case j.call != nil:
+		w.lent--
+	case w.queue.len() > 0:
+		next = w.queue.pop()
+		w.crowded.Store(w.queue.len() > 0)
+		return next, true, false
+	default:
 		w.busy--
 	}
-	if w.ended {
+	if w.ended || len(w.idle) >= mostIdle {
 		return next, false, true
 	}
 	if k.jobs == nil {
@@ -153,5 +159,5 @@ func (w *workers) end() {
 func (w *workers) load(st *NodeStats) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	st.Busy, st.MostBusy, st.IdleWorkers, st.Crowded = w.busy, w.most, len(w.idle), w.queue.Len()
+	st.Busy, st.Lent, st.MostBusy, st.IdleWorkers, st.Crowded = w.busy+w.lent, w.lent, w.most, len(w.idle), w.queue.len()
 }

@@ -26,6 +26,7 @@ type Counter struct {
 	mostMessages, mostBytes atomic.Uint64 // that were held at any time
 
 	marks atomic.Pointer[Limits] // checked; what it points to never changes
+	told  told
 
 	room    chan struct{} // closed when the state falls below Soft; nil while nobody waits
 	full    chan struct{} // closed when the state reaches Soft; nil while nobody waits
@@ -156,6 +157,7 @@ func (c *Counter) settle(now uint64) State {
 	held := unpack(now)
 	raise(&c.mostMessages, held.Messages)
 	raise(&c.mostBytes, held.Bytes)
+	c.told.tell(held.Bytes)
 	s := State(c.state.Load())
 	if c.marks.Load().next(s, s == Congested, held) == s {
 		return s

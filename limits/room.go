@@ -51,6 +51,7 @@ type Room struct {
 	spare   int    // what is free; below 0 when limits became smaller than what was promised
 	fresh   int    // of what is not free of the spare room, what nobody has taken anything from yet
 	lines   *lines // nil until somebody waits
+	tally   *Tally // what else holds memory; nil: nobody says; fixed
 }
 
 // lines are those who wait.
@@ -70,6 +71,10 @@ func (r *Room) Plan() Plan {
 	defer r.mu.Unlock()
 	return *r.plan
 }
+
+// Heed lets windows have no more than what is guaranteed while t is [Tally.Pressed], as far as they
+// were not promised more. It is called before anything is promised.
+func (r *Room) Heed(t *Tally) { r.tally = t }
 
 // Resize changes the soft limit to so many bytes. What the peer was told stands, and so does every
 // promise; new ones wait until they fit. It is never less than eight of the largest messages, nor than
@@ -124,7 +129,7 @@ func (r *Room) Lend(h *Hold) {
 func (r *Room) firstGrowthLocked(h *Hold) {
 	h.fresh = true
 	n := min(firstGrowth, r.plan.Spare/8)
-	if n > 0 && r.spare > r.plan.Spare/2 && r.fresh+n <= r.plan.Spare/2 {
+	if n > 0 && !r.tally.Pressed() && r.spare > r.plan.Spare/2 && r.fresh+n <= r.plan.Spare/2 {
 		h.Extra = uint32(n)
 		r.spare -= n
 		r.fresh += n
@@ -232,6 +237,9 @@ func (r *Room) Grow(h *Hold, want, least uint64) []*Claim {
 	}
 	if h.fresh {
 		share = min(share, int(h.Extra)+max(r.plan.Spare/2-r.fresh, 0))
+	}
+	if r.tally.Pressed() {
+		share = 0
 	}
 	extra := min(int(max(want, uint64(h.Base))-uint64(h.Base)), share)
 	extra = max(extra, int(max(least, uint64(h.Base))-uint64(h.Base)))

@@ -1,0 +1,185 @@
+package asterisque_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// TestAttackManySessionsOfOnePeerHoldOneShareOfTheBudget fills the room for calls that wait in one
+// session after the other.
+func TestAttackManySessionsOfOnePeerHoldOneShareOfTheBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const budget, size, room = 16 << 20, 64 << 10, 4 << 20
+		svc := callsBack()
+		echo.Handle(svc, func(_ context.Context, s string) (string, error) { return s, nil })
+		node := asterisque.NewNode(asterisque.WithService(svc), named(), asterisque.WithNodeBudget(budget), asterisque.WithWorkers(1))
+		defer node.Close()
+		alice, _ := rawTo(t, node, helloOf("alice"))
+		var mallory []*rawPeer
+		ids := make(map[*rawPeer]uint64)
+		for range 8 { // sessions, as long as the budget is not used up
+			p, _ := rawTo(t, node, helloOf("mallory"))
+			mallory = append(mallory, p)
+		}
+		refused := 0
+		for _, p := range mallory {
+			for range room / size {
+				p.send(&codec.Open{Pipe: ids[p], Function: 72, Params: make([]byte, size)})
+				ids[p] += 2
+			}
+			p.send(codec.Ping{N: 1})
+			for frame := p.frame(); !isPong(frame); frame = p.frame() {
+				c, err := codec.ParseClose(frame)
+				if err != nil {
+					continue
+				}
+				refused++
+				require.Equal(t, codec.Overloaded, c.Abort.Code)
+				require.Equal(t, codec.Refused, c.Abort.Ran)
+				_, ok := asterisque.RetryAfter(c.Abort)
+				require.True(t, ok)
+			}
+		}
+		require.Positive(t, refused)
+		bounded(t, "bytes held for eight sessions of one peer, of WithNodeBudget(16 MiB)", node.Stats().Held, budget+9*48<<10+size)
+		require.Greater(t, node.Stats().Held, budget)
+
+		alice.send(echoOpen(0))
+		require.Nil(t, alice.answer().Abort, "who holds little is served")
+		ids[alice] = 2
+		for range 16 {
+			alice.send(&codec.Open{Pipe: ids[alice], Function: 72, Params: make([]byte, size)})
+			ids[alice] += 2
+		}
+		synctest.Wait()
+		require.Equal(t, 16, waitingOf(node, "alice"))
+
+		h := helloOf("bob")
+		require.Equal(t, codec.Overloaded, refusedHandshake(t, node, h).Code, "no session begins")
+		for _, p := range mallory {
+			p.w.Close()
+		}
+		synctest.Wait()
+		require.Less(t, node.Stats().Held, budget/2)
+		rawTo(t, node, h)
+	})
+}
+
+// waitingOf counts the calls of a peer that wait or run.
+func waitingOf(n *asterisque.Node, name string) (calls int) {
+	for _, s := range n.Sessions() {
+		if s.Peer().Subject == name {
+			calls += s.Stats().Waiting + s.Stats().Running
+		}
+	}
+	return calls
+}
+
+// TestAboveHalfOfTheBudgetWindowsAreSmall compares what handlers have room for.
+func TestAboveHalfOfTheBudgetWindowsAreSmall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := asterisque.NewNode(asterisque.WithService(callsBack()), named(), asterisque.WithNodeBudget(4<<20))
+		defer node.Close()
+		p, _ := rawTo(t, node, helloOf("alice"))
+		window := func(pipe uint64) uint64 {
+			p.send(&codec.Open{Pipe: pipe, Function: 72, Meta: codec.Meta{Stream: true}})
+			synctest.Wait()
+			p.send(codec.Ping{N: pipe})
+			if c, ok := p.control().(codec.Credit); ok {
+				p.control()
+				return c.Limit
+			}
+			return 4096 // which every stream has from its beginning
+		}
+		require.EqualValues(t, 4096+64<<10, window(0))
+		q, _ := rawTo(t, node, helloOf("bob"))
+		q.send(&codec.Open{Pipe: 0, Function: 72, Params: make([]byte, 3<<20)})
+		synctest.Wait()
+		require.EqualValues(t, 4096, window(2))
+		q.send(&codec.Close{Pipe: 0, Abort: codec.ErrCanceled})
+		synctest.Wait()
+		require.EqualValues(t, 4096+64<<10, window(4))
+	})
+}
+
+// TestAttackManySessionsHaveOneTurn lets one peer with ten sessions and one with a single one wait for
+// the only worker.
+func TestAttackManySessionsHaveOneTurn(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		opts     []asterisque.Option
+		function []asterisque.HandlerOption
+	}{
+		{"for a worker of the node", []asterisque.Option{asterisque.WithNodeWorkers(1)}, nil},
+		{"for a place at a function", nil, []asterisque.HandlerOption{asterisque.WithConcurrency(1)}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const sessions, calls = 10, 20
+				var mu sync.Mutex
+				var order []string // guarded by mu
+				svc := asterisque.NewService()
+				svc.Handle(73, "who", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
+					time.Sleep(time.Millisecond)
+					mu.Lock()
+					defer mu.Unlock()
+					order = append(order, asterisque.SessionOf(ctx).Peer().Subject)
+					return nil, nil
+				}, c.function...)
+				node := asterisque.NewNode(append(c.opts, asterisque.WithService(svc), named())...)
+				defer node.Close()
+				for range sessions {
+					p, _ := rawTo(t, node, helloOf("mallory"))
+					go p.swallow()
+					for i := range uint64(calls) {
+						p.send(&codec.Open{Pipe: 2 * i, Function: 73})
+					}
+				}
+				alice, _ := rawTo(t, node, helloOf("alice"))
+				go alice.swallow()
+				for i := range uint64(calls) {
+					alice.send(&codec.Open{Pipe: 2 * i, Function: 73})
+				}
+				time.Sleep(time.Second)
+				mu.Lock()
+				defer mu.Unlock()
+				hers, before := 0, 0
+				for i, who := range order {
+					if who == "alice" {
+						hers, before = hers+1, i+1
+					}
+				}
+				require.Equal(t, calls, hers)
+				bounded(t, "calls of ten sessions of a peer that ran before 20 of another, "+c.name, before-hers, calls+sessions+2)
+			})
+		})
+	}
+}
+
+// swallow reads what comes until the wire ends.
+func (p *rawPeer) swallow() {
+	for {
+		if _, err := p.w.ReadFrame(1 << 20); err != nil {
+			return
+		}
+	}
+}
+
+// refusedHandshake returns what a peer is told that is not let in.
+func refusedHandshake(t *testing.T, n *asterisque.Node, hello codec.Sync) codec.SessionClose {
+	t.Helper()
+	p := pipeTo(t, n)
+	p.send(hello)
+	c, ok := p.control().(codec.SessionClose)
+	require.True(t, ok)
+	return c
+}

@@ -1,0 +1,139 @@
+package asterisque_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// within makes an Open one within a call of the other side.
+func within(o *codec.Open, call uint64) *codec.Open {
+	o.Meta.Nested, o.Meta.Within = true, call
+	return o
+}
+
+// callsBack is a service whose function 70 calls its caller back, and waits for the answer.
+func callsBack() *asterisque.Service {
+	svc, _ := dreamers()
+	svc.Handle(70, "back", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
+		return asterisque.SessionOf(ctx).Call(ctx, 71, nil)
+	})
+	svc.Handle(72, "sleep", waitForContext)
+	return svc
+}
+
+// TestAttackEachCallBackIsAnsweredWithACallWithinIt goes as deep as the other side lets it.
+func TestAttackEachCallBackIsAnsweredWithACallWithinIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := asterisque.NewNode(asterisque.WithService(callsBack()), asterisque.WithWorkers(16))
+		defer node.Close()
+		p, _ := rawTo(t, node, hello())
+		open, depth := &codec.Open{Pipe: 0, Function: 70}, 0
+		for {
+			p.send(open)
+			frame := p.frame()
+			for kind, _ := codec.TypeOf(frame); kind == codec.ControlType; kind, _ = codec.TypeOf(frame) {
+				frame = p.frame()
+			}
+			back, err := codec.ParseOpen(frame)
+			if err != nil {
+				c, err := codec.ParseClose(frame)
+				require.NoError(t, err)
+				require.Equal(t, codec.Overloaded, c.Abort.Code)
+				break
+			}
+			depth += 2
+			open = within(&codec.Open{Pipe: open.Pipe + 2, Function: 70}, back.Pipe)
+		}
+		bounded(t, "calls within each other", depth, 64)
+		synctest.Wait()
+		bounded(t, "handlers of one chain of calls within each other", node.Stats().Total.Running, 33)
+	})
+}
+
+// TestAttackManyCallsWithinOne sends as many as it can, on many sessions at once.
+func TestAttackManyCallsWithinOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const workers, most = 16, 32 * 16
+		node := asterisque.NewNode(asterisque.WithService(callsBack()), named(), asterisque.WithNodeWorkers(workers), asterisque.WithWorkers(workers))
+		defer node.Close()
+		flood := func(name string) (p *rawPeer, refused int) {
+			p, _ = rawTo(t, node, helloOf(name))
+			p.send(&codec.Open{Pipe: 0, Function: 70})
+			back := p.open()
+			for i := range uint64(most) {
+				p.send(within(&codec.Open{Pipe: 2*i + 2, Function: 72}, back.Pipe))
+			}
+			p.send(codec.Ping{N: 1})
+			for frame := p.frame(); !isPong(frame); frame = p.frame() {
+				if c, err := codec.ParseClose(frame); err == nil && c.Abort.Code == codec.Overloaded {
+					refused++
+				}
+			}
+			return p, refused
+		}
+		first, refused := flood("mallory")
+		require.Zero(t, refused, "which is what it was promised")
+		bounded(t, "calls within calls that run for one session, WithWorkers(16)", node.Stats().Lent, most)
+		for range 5 {
+			_, refused := flood("mallory")
+			require.Equal(t, most, refused, "one peer has half of the reserve, with all its sessions")
+		}
+		bounded(t, "calls within calls that run for one peer with six sessions", node.Stats().Lent, most)
+		_, refused = flood("alice")
+		require.Equal(t, most/2, refused, "another one has half of what is left")
+		flood("bob")
+		bounded(t, "calls within calls that run for three peers", node.Stats().Lent, 2*most)
+		require.Greater(t, node.Stats().Busy, node.Stats().Lent, "they count as busy")
+		first.w.Close()
+		synctest.Wait()
+		bounded(t, "calls within calls of a session that hung up", node.Stats().Lent, most)
+		for _, s := range node.Sessions() {
+			s.Close()
+		}
+		synctest.Wait()
+		require.Zero(t, node.Stats().Lent)
+		require.Zero(t, node.Stats().Total.Nested.Held)
+	})
+}
+
+func TestAttackCallsWithinNothingHaveNoRoomOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := asterisque.NewNode(asterisque.WithService(callsBack()), asterisque.WithWorkers(4))
+		defer node.Close()
+		p, _ := rawTo(t, node, hello())
+		for i := range uint64(5000) {
+			p.send(within(&codec.Open{Pipe: 2 * i, Function: 72}, 1))
+			c := p.answer()
+			require.Equal(t, codec.Canceled, c.Abort.Code)
+			require.Equal(t, codec.Refused, c.Abort.Ran)
+		}
+		bounded(t, "calls within no call that wait or run", node.Stats().Total.Waiting+node.Stats().Total.Running, 0)
+	})
+}
+
+func TestAttackWorkersThatSleptDoNotStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := asterisque.NewNode(asterisque.WithService(callsBack()))
+		defer node.Close()
+		for range 3 {
+			p, _ := rawTo(t, node, hello())
+			for i := range uint64(1024) {
+				p.send(&codec.Open{Pipe: 2 * i, Function: 72})
+			}
+			synctest.Wait()
+		}
+		require.Equal(t, 3*1024, node.Stats().Busy)
+		for _, s := range node.Sessions() {
+			s.Close()
+		}
+		synctest.Wait()
+		bounded(t, "workers without work that are kept", node.Stats().IdleWorkers, 1024)
+	})
+}

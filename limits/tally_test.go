@@ -1,0 +1,85 @@
+package limits_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/limits"
+)
+
+func TestATallyAddsUpWhatCountersHold(t *testing.T) {
+	all := limits.NewTally(nil, 1<<20)
+	one, other := limits.NewTally(all, 0), limits.NewTally(all, 0)
+	var counters []*limits.Counter
+	for i := range 4 {
+		c := limits.NewCounter(new(limits.Limits), nil)
+		c.Tell([]*limits.Tally{one, other}[i%2])
+		counters = append(counters, c)
+	}
+	var wg sync.WaitGroup
+	for i, c := range counters {
+		wg.Go(func() {
+			for range 1000 {
+				c.Add(100 + 50*(i%2))
+			}
+		})
+	}
+	wg.Wait()
+	require.InDelta(t, 200_000, one.Held(), 2*limits.Step)
+	require.InDelta(t, 300_000, other.Held(), 2*limits.Step)
+	require.Equal(t, one.Held()+other.Held(), all.Held())
+	for i, c := range counters {
+		c.Remove(900, 900*(100+50*(i%2)))
+	}
+	require.InDelta(t, 50_000, all.Held(), 4*limits.Step)
+	for _, c := range counters {
+		c.EndTelling()
+		c.Add(1 << 20)
+		c.Remove(1, 1<<20)
+	}
+	require.Zero(t, all.Held(), "who has ended tells nothing any more")
+	require.Zero(t, one.Held())
+}
+
+func TestATallyIsPressedAtHalfAndOverAboveAll(t *testing.T) {
+	all := limits.NewTally(nil, 100)
+	part := limits.NewTally(all, 0)
+	for _, c := range []struct {
+		held          int
+		pressed, over bool
+	}{{0, false, false}, {50, false, false}, {51, true, false}, {100, true, false}, {101, true, true}} {
+		part.Add(c.held - part.Held())
+		require.Equal(t, c.pressed, part.Pressed(), "%d", c.held)
+		require.Equal(t, c.pressed, all.Pressed(), "%d", c.held)
+		require.Equal(t, c.over, all.Over(), "%d", c.held)
+		require.False(t, part.Over(), "it has no bound of its own")
+	}
+	require.False(t, (*limits.Tally)(nil).Pressed())
+	require.Equal(t, 100, all.Most())
+}
+
+func TestWindowsShrinkWhileATallyIsPressed(t *testing.T) {
+	p := limits.Plan{Window: 4 << 10, Workers: 1, Spare: 1 << 20, Large: 1 << 20}
+	t1 := limits.NewTally(nil, 100)
+	r := limits.NewRoom(&p)
+	r.Heed(t1)
+	var h limits.Hold
+	require.True(t, r.Begin(&h))
+	first := h.Bytes()
+	require.Greater(t, first, uint64(p.Window))
+	r.Took(&h)
+	t1.Add(51)
+	r.Grow(&h, 1<<20, first)
+	require.Equal(t, first, h.Bytes(), "what was promised stands")
+	r.Grow(&h, 1<<20, 0)
+	require.EqualValues(t, p.Window, h.Bytes())
+	r.End(&h)
+	require.True(t, r.Begin(&h))
+	require.EqualValues(t, p.Window, h.Bytes())
+	t1.Add(-10)
+	r.Took(&h)
+	r.Grow(&h, 1<<20, 0)
+	require.Greater(t, h.Bytes(), uint64(p.Window))
+}

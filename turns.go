@@ -1,0 +1,56 @@
+package asterisque
+
+import "github.com/asterisque-go/asterisque/internal/fifo"
+
+// turns is a queue in which owners have their turn one after the other, and what is of one owner in
+// its order. The zero turns is empty. It is not safe for concurrent use.
+type turns[T any] struct {
+	next    fifo.Queue[*owner] // those of whom something waits, each once
+	waiting map[*owner]*fifo.Queue[T]
+	n       int
+}
+
+// len returns how much waits.
+func (t *turns[T]) len() int { return t.n }
+
+// push appends v to what waits of w.
+func (t *turns[T]) push(w *owner, v T) {
+	q := t.waiting[w]
+	if q == nil {
+		if t.waiting == nil {
+			t.waiting = make(map[*owner]*fifo.Queue[T])
+		}
+		q = new(fifo.Queue[T])
+		t.waiting[w] = q
+		t.next.Push(w)
+	}
+	q.Push(v)
+	t.n++
+}
+
+// pop removes and returns what has waited longest of the owner whose turn it is. There must be something.
+func (t *turns[T]) pop() T {
+	w := t.next.Pop()
+	q := t.waiting[w]
+	v := q.Pop()
+	t.n--
+	if q.Len() > 0 {
+		t.next.Push(w)
+	} else {
+		delete(t.waiting, w)
+	}
+	return v
+}
+
+// remove removes what waits of w and is not to be kept.
+func (t *turns[T]) remove(w *owner, keep func(*T) bool) {
+	q := t.waiting[w]
+	if q == nil {
+		return
+	}
+	t.n -= q.Filter(keep)
+	if q.Len() == 0 {
+		delete(t.waiting, w)
+		t.next.Filter(func(o **owner) bool { return *o != w })
+	}
+}
