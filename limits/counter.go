@@ -18,8 +18,8 @@ type Counter struct {
 	state atomic.Uint32 // a State; written under mu
 
 	mu        sync.Mutex
-	congested bool // guarded by mu, as all below that is not atomic
-	reporting bool // somebody is in report, and takes care of pending
+	congested bool // guarded by mu, as reporting
+	reporting bool // somebody is in report, and takes care of what is pending
 
 	relieved atomic.Uint64 // see Relieved
 
@@ -28,11 +28,23 @@ type Counter struct {
 	marks atomic.Pointer[Limits] // checked; what it points to never changes
 	told  told
 
-	room    chan struct{} // closed when the state falls below Soft; nil while nobody waits
-	full    chan struct{} // closed when the state reaches Soft; nil while nobody waits
-	pending []State       // changes not yet reported
+	changes *changes // guarded by mu; nil until there is one to wait for, or to report
 
 	report func(State) // fixed; called without a lock, by one goroutine at a time
+}
+
+// changes are those of the state, which most counters do not have.
+type changes struct {
+	room    chan struct{} // closed when the state falls below Soft; nil while nobody waits
+	full    chan struct{} // closed when the state reaches Soft; nil while nobody waits
+	pending []State       // not yet reported
+}
+
+func (c *Counter) changesLocked() *changes {
+	if c.changes == nil {
+		c.changes = new(changes)
+	}
+	return c.changes
 }
 
 // NewCounter returns a Counter that keeps to l, as returned by [Limits.Check], which many may share and must not change. It tells report every change of state exactly once and in order. report runs
@@ -132,10 +144,11 @@ func (c *Counter) Room() <-chan struct{} {
 	if c.State() < Soft {
 		return nil
 	}
-	if c.room == nil {
-		c.room = make(chan struct{})
+	w := c.changesLocked()
+	if w.room == nil {
+		w.room = make(chan struct{})
 	}
-	return c.room
+	return w.room
 }
 
 // Full returns a channel that is closed when the state reaches [Soft], or nil when it has already.
@@ -145,10 +158,11 @@ func (c *Counter) Full() <-chan struct{} {
 	if c.State() >= Soft {
 		return nil
 	}
-	if c.full == nil {
-		c.full = make(chan struct{})
+	w := c.changesLocked()
+	if w.full == nil {
+		w.full = make(chan struct{})
 	}
-	return c.full
+	return w.full
 }
 
 // settle brings the state up to date after the count has become now, and returns it.
@@ -188,13 +202,14 @@ func (c *Counter) updateLocked() {
 			return
 		}
 		c.state.Store(uint32(next))
+		w := c.changesLocked()
 		if c.report != nil {
-			c.pending = append(c.pending, next)
+			w.pending = append(w.pending, next)
 		}
 		if next < Soft {
-			wake(&c.room)
+			wake(&w.room)
 		} else {
-			wake(&c.full)
+			wake(&w.full)
 		}
 	}
 }
@@ -211,18 +226,19 @@ func wake(ch *chan struct{}) {
 func (c *Counter) deliver() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.reporting {
+	w := c.changes
+	if c.reporting || w == nil {
 		return
 	}
 	c.reporting = true
-	for len(c.pending) > 0 {
-		s := c.pending[0]
-		c.pending = c.pending[1:]
+	for len(w.pending) > 0 {
+		s := w.pending[0]
+		w.pending = w.pending[1:]
 		c.mu.Unlock()
 		c.report(s)
 		c.mu.Lock()
 	}
-	c.pending, c.reporting = nil, false
+	w.pending, c.reporting = nil, false
 }
 
 // next returns the state that follows s when held is what waits. Hard is final.
