@@ -130,7 +130,7 @@ func TestThePageOfTheClientSaysWhichCallsItMade(t *testing.T) {
 	client, _ := scene(t)
 	_, page := get(t, serve(t, Handler(client)), "?format=text")
 	said := rows(page)
-	require.Contains(t, said, "NODE client: 1 session, 0 calls run, 0 wait; 0 workers busy (0 at most), 0 idle, 0 sessions wait for one\n")
+	require.Contains(t, said, "NODE client: 1 session, 0 calls run, 0 wait; 0 workers busy (0 at most), 0 idle, 0 sessions wait for one; 16 KiB held, of ")
 	require.Contains(t, said, " server pipe ready 0 0 ready 0 0 3 0 0 4 0 ")
 	require.Contains(t, said, "2 7 - made here 3 0 0\n4 7 - made here -2 0 0\n6 8 - made here 0 0 0\n")
 }

@@ -25,8 +25,12 @@ func (p *page) print(b *bytes.Buffer) {
 
 func (n *node) print(b *bytes.Buffer) {
 	st := &n.Stats
-	fmt.Fprintf(b, "\nNODE %s: %s, %d calls run, %d wait; %s busy (%d at most), %d idle, %s for one\n", plain(st.ID), count(st.Sessions, "session"),
+	fmt.Fprintf(b, "\nNODE %s: %s, %d calls run, %d wait; %s busy (%d at most), %d idle, %s for one", plain(st.ID), count(st.Sessions, "session"),
 		st.Total.Running, st.Total.Waiting, count(st.Busy, "worker"), st.MostBusy, st.IdleWorkers, count(st.Crowded, "session waits", "sessions wait"))
+	if st.Held > 0 {
+		fmt.Fprintf(b, "; %s held, of %s", bytesOf(st.Held), bound(st.Budget))
+	}
+	b.WriteByte('\n')
 	if len(st.Functions) > 0 {
 		printFunctions(b, st.Functions)
 		leftOut(b, n.FunctionsLeftOut, "function")

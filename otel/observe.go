@@ -40,6 +40,8 @@ const (
 //	asterisque.waits              how often something had to wait, and the reader had to stop, the same
 //	asterisque.waited             for how long in all, in seconds, the same
 //	asterisque.workers            goroutines for handlers, by asterisque.state: busy or idle
+//	asterisque.budget.held        bytes that count for the budget of the node
+//	asterisque.budget.size        bytes that it is
 //	asterisque.workers.wanted     sessions that wait for a worker of the node
 //	asterisque.function.calls     calls of peers that arrived, since the beginning
 //	asterisque.function.failures  those that failed, by error.type
@@ -68,11 +70,11 @@ type observer struct {
 	node  *asterisque.Node
 	attrs []attribute.KeyValue
 
-	sessions, limits, pipes, waiting, running, messages, bytes, workers, wanted metric.Int64ObservableUpDownCounter
-	room, promised, held, parked, wait                                          metric.Int64ObservableUpDownCounter
-	calls, failures, waits                                                      metric.Int64ObservableCounter
-	waited                                                                      metric.Float64ObservableCounter
-	queued, ran                                                                 metric.Float64ObservableGauge
+	sessions, limits, pipes, waiting, running, messages, bytes, workers, wanted, budgetHeld, budget metric.Int64ObservableUpDownCounter
+	room, promised, held, parked, wait                                                              metric.Int64ObservableUpDownCounter
+	calls, failures, waits                                                                          metric.Int64ObservableCounter
+	waited                                                                                          metric.Float64ObservableCounter
+	queued, ran                                                                                     metric.Float64ObservableGauge
 }
 
 // instruments makes all of them.
@@ -94,6 +96,8 @@ func (o *observer) instruments(meter metric.Meter) (all []metric.Observable, err
 		{&o.parked, "asterisque.answers.parked", "{answer}", "Answers of handlers that wait to be sent."},
 		{&o.wait, "asterisque.waiting", "{wait}", "What waits for room."},
 		{&o.workers, "asterisque.workers", "{worker}", "Goroutines for handlers."},
+		{&o.budgetHeld, "asterisque.budget.held", "By", "Bytes that count for the budget of the node."},
+		{&o.budget, "asterisque.budget.size", "By", "Bytes that the node may hold for all its peers."},
 		{&o.wanted, "asterisque.workers.wanted", "{session}", "Sessions that wait for a worker of the node."},
 	} {
 		var e error
@@ -144,6 +148,8 @@ func (o *observer) observe(to metric.Observer) {
 	to.ObserveInt64(o.workers, int64(st.Busy), o.with(stateKey.String("busy")))
 	to.ObserveInt64(o.workers, int64(st.IdleWorkers), o.with(stateKey.String("idle")))
 	to.ObserveInt64(o.wanted, int64(st.Crowded), o.with())
+	to.ObserveInt64(o.budgetHeld, int64(st.Held), o.with())
+	to.ObserveInt64(o.budget, int64(st.Budget), o.with())
 	o.observeRoom(to, total)
 	o.observeWaits(to, total)
 	o.observeLimits(to)
