@@ -17,10 +17,27 @@ var benchSizes = []struct {
 
 // BenchmarkTCP sends frames in batches of up to 64 KiB over loopback, each end on its own goroutine. One operation is one frame, sent and received.
 func BenchmarkTCP(b *testing.B) {
+	benchBulk(b, func(b *testing.B) (w, r wire.Wire) {
+		p, q := tcpPair(b)
+		return wire.FromConn(p), wire.FromConn(q)
+	})
+}
+
+func BenchmarkTLS(b *testing.B) {
+	server, client := tlsOptions(b)
+	benchBulk(b, func(b *testing.B) (w, r wire.Wire) { return connect(b, listen(b, "tls://127.0.0.1:0", server), client) })
+}
+
+func BenchmarkPipe(b *testing.B) {
+	benchBulk(b, func(*testing.B) (w, r wire.Wire) { return wire.Pipe() })
+}
+
+// benchBulk writes batches of about 64 KiB, or one frame if that is larger, and reads the frames.
+func benchBulk(b *testing.B, pair func(b *testing.B) (w, r wire.Wire)) {
 	for _, s := range benchSizes {
 		b.Run(s.name, func(b *testing.B) {
-			p, q := tcpPair(b)
-			w, r := wire.FromConn(p).(wire.BatchWriter), wire.FromConn(q)
+			from, r := pair(b)
+			w := from.(wire.BatchWriter)
 			frames := max(1, 64<<10/(s.size+4))
 			batch := manyFrames(frames, s.size)
 			written := make(chan error, 1)
@@ -47,8 +64,9 @@ func BenchmarkTCP(b *testing.B) {
 				}
 			}
 			close(stop)
-			q.Close()
+			r.Close()
 			<-written
+			from.Close()
 		})
 	}
 }

@@ -202,7 +202,8 @@ func (r *reader) move(to *buffer.Buffer) {
 // idleRead is the size of the buffer in which a [plainSource] waits.
 const idleRead = buffer.Least * 9 / 8
 
-// plainSource reads what can only be waited for in Read, which needs memory meanwhile. This is little until there turns out to be more to read.
+// plainSource reads what can only be waited for in Read, which needs memory meanwhile. With nothing buffered this is
+// little, whatever came before, since it may be long until more comes. Once a frame has begun it is more.
 type plainSource struct {
 	r    io.Reader
 	more bool // the last Read used all the memory it was given
@@ -210,11 +211,8 @@ type plainSource struct {
 
 func (s *plainSource) fill(r *reader, need int) error {
 	size := idleRead
-	if s.more || need > idleRead {
-		size = r.likely()
-	}
-	if !r.empty() {
-		size = min(size, chunk)
+	if !r.empty() && (s.more || need > idleRead) {
+		size = chunk
 	}
 	all := r.room(need, size)
 	room := r.bound(all, need)

@@ -42,3 +42,11 @@ func freeBuffer(b []byte) {
 		large.Put((*[largeSize]byte)(b[:largeSize]))
 	}
 }
+
+// restLocked gives the memory of the departing batch back, if nothing is in it.
+func (o *Outbox) restLocked() {
+	if len(o.batch) == 0 {
+		freeBuffer(o.batch)
+		o.batch = nil
+	}
+}

@@ -302,3 +302,32 @@ func TestCountableFramesAreThoseOfTheSpecification(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, codec.Countable(long))
 }
+
+func TestAnOutboxWithoutAWireHoldsNoBatch(t *testing.T) {
+	const n = 100
+	var boxes []*box
+	before := heap()
+	for range n {
+		b := newBox(t)
+		b.Keep(func() uint64 { return 0 })
+		f, _ := b.open(0)
+		b.block(f, make([]byte, 1_000))
+		batch, _ := b.Take()
+		b.Halt()
+		b.Written(batch)
+		_, end := b.Take()
+		require.Equal(t, outbox.Halted, end)
+		boxes = append(boxes, b)
+	}
+	require.Less(t, (heap()-before)/n, 100<<10, "the 72 KiB of what is kept, and no more")
+	require.Len(t, boxes, n)
+}
+
+// heap returns the bytes that are in use.
+func heap() int {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // the first only moves what is in a sync.Pool to where the second takes it from
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}

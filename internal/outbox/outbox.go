@@ -222,6 +222,7 @@ func (o *Outbox) Take() (batch []byte, end End) {
 	o.mu.Lock()
 	defer o.unlock()
 	if o.halted {
+		o.restLocked()
 		return nil, Halted
 	}
 	for {
@@ -232,8 +233,7 @@ func (o *Outbox) Take() (batch []byte, end End) {
 			break
 		}
 		o.flushes.written()
-		freeBuffer(o.batch)
-		o.batch = nil
+		o.restLocked()
 		if o.closed {
 			return nil, Last // the caller stays the writer, so that it alone learns this
 		}

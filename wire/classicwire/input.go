@@ -3,14 +3,15 @@ package classicwire
 import (
 	"errors"
 	"io"
+	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/codec/classic"
 	"github.com/asterisque-go/asterisque/internal/buffer"
 )
 
 const (
-	idleRead = 1 << 10  // bytes of the buffer in which the Wire waits while little comes
-	bulkRead = 32 << 10 // and while much does
+	idleRead = 1 << 10  // bytes of the buffer in which the Wire waits for the next message
+	bulkRead = 32 << 10 // and for the rest of one
 )
 
 // errNothing says that there is no whole message to be had without waiting.
@@ -29,9 +30,10 @@ type input struct {
 	find     classic.Decoder
 	started  bool // the other goroutine runs
 	waiting  bool // it was asked, and mem is its own until it answers
-	bulk     bool // the last bytes used all the room there was
 	finished error
 	params   []byte // of the Open that is being translated
+
+	aside atomic.Int64 // bytes of the memory of a message that is half received; written by the reading goroutine
 }
 
 // taken is the answer to an ask.
@@ -50,6 +52,9 @@ func (in *input) next(limit int) (classic.Message, error) {
 		return nil, in.nothing()
 	}
 	in.at += n
+	if m != nil {
+		in.aside.Store(0)
+	}
 	return m, err
 }
 
@@ -93,7 +98,6 @@ func (in *input) wait(other <-chan struct{}) error {
 	select {
 	case t := <-in.got:
 		in.waiting = false
-		in.bulk = t.n == len(in.mem.B)-in.end
 		in.end += t.n
 		in.finished = t.err
 	case <-other:
@@ -107,7 +111,7 @@ func (in *input) wait(other <-chan struct{}) error {
 func (in *input) room() []byte {
 	unread := in.unread()
 	size := idleRead
-	if in.bulk || len(unread) > 0 {
+	if len(unread) > 0 {
 		size = bulkRead
 	}
 	if len(unread) > bulkRead/2 {
@@ -124,7 +128,24 @@ func (in *input) room() []byte {
 		}
 	}
 	in.at, in.end = 0, len(unread)
+	in.note()
 	return in.mem.B[in.end:]
+}
+
+// note tells how much memory the message has that is about to be waited for, if a part of it is here.
+func (in *input) note() {
+	held := 0
+	if in.end > 0 {
+		held = in.mem.Held()
+	}
+	in.aside.Store(int64(held))
+}
+
+// rest lets go of large memory that is not needed while nothing is here.
+func (in *input) rest() {
+	if cap(in.params) > idleRead && in.empty() {
+		in.params = nil
+	}
 }
 
 // pump reads what it is asked for.

@@ -100,7 +100,11 @@ func (w *classicWire) rest() {
 	if cap(w.frame) > idleRead && w.in.empty() {
 		w.frame = nil
 	}
+	w.in.rest()
 }
+
+// Receiving implements wire.Receiver.
+func (w *classicWire) Receiving() int { return int(w.in.aside.Load()) }
 
 // readError makes the error that the session sees.
 func (w *classicWire) readError(err error) error {

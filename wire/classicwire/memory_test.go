@@ -1,0 +1,75 @@
+package classicwire_test
+
+import (
+	"encoding/hex"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/codec/classic"
+	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/classicwire"
+)
+
+// offering is a connection that tells how much memory each Read is given.
+type offering struct {
+	net.Conn
+	last *atomic.Int64
+}
+
+func (o offering) Read(p []byte) (int, error) {
+	o.last.Store(int64(len(p)))
+	return o.Conn.Read(p)
+}
+
+func TestTheWireWaitsInLittleMemoryAndTellsWhatHalfAMessageHolds(t *testing.T) {
+	const idle = 1 << 10
+	here, there := net.Pipe()
+	o := offering{here, new(atomic.Int64)}
+	waits := func(inIdle bool) {
+		t.Helper()
+		require.Eventually(t, func() bool { return (o.last.Load() == idle) == inIdle }, patience, time.Millisecond)
+	}
+	w := classicwire.Client(o)
+	defer w.Close()
+	frames := make(chan int)
+	ended := make(chan struct{})
+	go func() { // ends with w
+		defer close(ended)
+		for {
+			f, err := w.ReadFrame(most)
+			if err != nil {
+				return
+			}
+			frames <- len(f)
+		}
+	}()
+	write := func(b []byte) {
+		_, err := there.Write(b)
+		require.NoError(t, err)
+	}
+	sync, err := hex.DecodeString(compact(serverSync))
+	require.NoError(t, err)
+	write(sync)
+	<-frames
+	for _, size := range []int{idle, 32 << 10, 60_000} { // of messages, each of which fills a buffer
+		block, err := (&classic.Block{Pipe: 1, Payload: make([]byte, size-6)}).AppendTo(nil)
+		require.NoError(t, err)
+		require.Len(t, block, size)
+		require.Zero(t, w.(wire.Receiver).Receiving())
+		half := min(size/2, idle)
+		write(block[:half])
+		waits(false)
+		require.GreaterOrEqual(t, w.(wire.Receiver).Receiving(), half)
+		require.LessOrEqual(t, w.(wire.Receiver).Receiving(), 40<<10)
+		write(block[half:])
+		<-frames
+		waits(true)
+		require.Zero(t, w.(wire.Receiver).Receiving())
+	}
+	w.Close()
+	<-ended
+}
