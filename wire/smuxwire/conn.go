@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -16,19 +17,25 @@ const headerSize = 8
 
 // Commands of smux that matter here.
 const (
-	commandOpen  = 0 // SYN
-	commandClose = 1 // FIN
+	commandOpen   = 0 // SYN
+	commandClose  = 1 // FIN
+	commandData   = 2 // PSH
+	commandNone   = 3 // NOP
+	commandUpdate = 4 // UPD: how much was read, and the window; 4 bytes each
 )
 
-// events is told about frames before the library gets them.
+// events is told about frames before the library gets them, and before they are sent.
 type events interface {
-	opened(id uint32) error // by the peer
-	closed(id uint32)       // by the peer
-	arriving(id uint32)     // anything
+	opened(id uint32) error          // by the peer
+	closed(id uint32)                // by the peer
+	arriving(id uint32)              // anything
+	data(id uint32, bytes int) error // from the peer
+	granted(id, limit uint32)        // to the peer: how many bytes it may send in all
 }
 
 // conn is the connection below smux. It reads ahead, for the library reads each header and each payload by itself, and it looks at the headers to tell what the library
-// does not: that the peer has closed a stream (its writer would wait for ever), and what is wrong with a peer that speaks something else.
+// does not: that the peer has closed a stream (its writer would wait for ever), what a peer sends beyond its windows, and what is wrong with a peer that speaks something else. While
+// too many frames were not read, it does not read either.
 type conn struct {
 	io.ReadWriteCloser // these are fixed
 	version            byte
@@ -40,16 +47,27 @@ type conn struct {
 	skip int  // bytes of a payload to come
 	any  bool // something has arrived
 
+	crowd   *crowd
 	closing atomic.Bool
-	once    sync.Once // closes ReadWriteCloser
+	closed  chan struct{} // closed by Close
+	once    sync.Once     // closes ReadWriteCloser
 }
 
 func newConn(c io.ReadWriteCloser, version byte, on events) *conn {
-	return &conn{ReadWriteCloser: c, version: version, on: on, in: bufio.NewReaderSize(c, frameSize)}
+	return &conn{
+		ReadWriteCloser: c, version: version, on: on, in: bufio.NewReaderSize(c, frameSize),
+		crowd: newCrowd(math.MaxInt, math.MaxInt), closed: make(chan struct{}),
+	}
 }
 
-// Read implements io.Reader.
+// Read implements io.Reader. The library asks for headers and for payloads, one by one.
 func (c *conn) Read(p []byte) (int, error) {
+	if c.have == 0 && c.skip == 0 && len(p) >= headerSize && c.wait() {
+		return copy(p, []byte{c.version, commandNone, 0, 0, 0, 0, 0, 0}), nil
+	}
+	if c.closing.Load() {
+		return 0, c.discard()
+	}
 	n, err := c.in.Read(p)
 	if err != nil && c.closing.Load() {
 		c.finish() // the peer has closed, too
@@ -62,6 +80,45 @@ func (c *conn) Read(p []byte) (int, error) {
 		return 0, bad
 	}
 	return n, err
+}
+
+// still is how long the library is left without a frame: it gives up a peer from which nothing has come for 30 seconds.
+const still = 10 * time.Second
+
+// wait waits while there are as many frames as there may be, and reports whether that is so after a while.
+func (c *conn) wait() bool {
+	for c.crowd.full() {
+		timer := time.NewTimer(still)
+		select {
+		case <-c.crowd.fewer:
+			timer.Stop()
+		case <-c.closed:
+			timer.Stop()
+			return false
+		case <-timer.C:
+			return true
+		}
+	}
+	return false
+}
+
+// discard takes what still comes to a closed connection, to its end.
+func (c *conn) discard() error {
+	_, err := io.Copy(io.Discard, c.in)
+	c.finish()
+	if err == nil {
+		err = io.EOF
+	}
+	return err
+}
+
+// Write implements io.Writer. The library writes each frame by itself.
+func (c *conn) Write(p []byte) (int, error) {
+	if len(p) == headerSize+8 && p[1] == commandUpdate {
+		read, window := binary.LittleEndian.Uint32(p[headerSize:]), binary.LittleEndian.Uint32(p[headerSize+4:])
+		c.on.granted(binary.LittleEndian.Uint32(p[4:]), read+window)
+	}
+	return c.ReadWriteCloser.Write(p)
 }
 
 var errMute = fmt.Errorf("the peer closed the connection without a word; does it speak version 2 of smux?: %w", io.ErrUnexpectedEOF)
@@ -83,14 +140,14 @@ func (c *conn) look(p []byte) error {
 			return nil
 		}
 		c.have, c.skip = 0, int(binary.LittleEndian.Uint16(c.head[2:]))
-		if err := c.frame(c.head[1], binary.LittleEndian.Uint32(c.head[4:])); err != nil {
+		if err := c.frame(c.head[1], binary.LittleEndian.Uint32(c.head[4:]), c.skip); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *conn) frame(command byte, id uint32) error {
+func (c *conn) frame(command byte, id uint32, size int) error {
 	switch command {
 	case commandOpen:
 		return c.on.opened(id)
@@ -98,6 +155,9 @@ func (c *conn) frame(command byte, id uint32) error {
 		c.on.closed(id)
 	}
 	c.on.arriving(id)
+	if command == commandData && size > 0 {
+		return c.on.data(id, size)
+	}
 	return nil
 }
 
@@ -119,6 +179,7 @@ func (c *conn) Close() error {
 	if c.closing.Swap(true) {
 		return nil
 	}
+	close(c.closed)
 	half, ok := c.ReadWriteCloser.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {
 		c.finish()

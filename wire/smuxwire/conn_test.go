@@ -20,6 +20,11 @@ type log []string
 func (l *log) opened(id uint32) error { *l = append(*l, fmt.Sprint("opened ", id)); return nil }
 func (l *log) closed(id uint32)       { *l = append(*l, fmt.Sprint("closed ", id)) }
 func (l *log) arriving(id uint32)     { *l = append(*l, fmt.Sprint("arriving ", id)) }
+func (l *log) data(id uint32, bytes int) error {
+	*l = append(*l, fmt.Sprint("data ", id, " ", bytes))
+	return nil
+}
+func (l *log) granted(id, limit uint32) { *l = append(*l, fmt.Sprint("granted ", id, " ", limit)) }
 
 // frames returns frames as they are sent: version, command, stream and payload.
 func frames(version byte, list ...any) []byte {
@@ -36,7 +41,7 @@ func frames(version byte, list ...any) []byte {
 
 func TestFramesAreFoundHoweverTheyAreCut(t *testing.T) {
 	all := frames(2, 0, 3, "", 2, 3, "hello", 4, 3, "12345678", 2, 1<<20, string(make([]byte, 5000)), 1, 3, "", 3, 0, "")
-	want := log{"opened 3", "arriving 3", "arriving 3", "arriving 1048576", "closed 3", "arriving 3", "arriving 0"}
+	want := log{"opened 3", "arriving 3", "data 3 5", "arriving 3", "arriving 1048576", "data 1048576 5000", "closed 3", "arriving 3", "arriving 0"}
 	for _, size := range []int{1, 2, 3, 7, 8, 9, 100, 1 << 20} {
 		var got log
 		c := newConn(half{Reader: bytes.NewReader(all)}, 2, &got)

@@ -56,6 +56,7 @@ func newMux(c io.ReadWriteCloser, client bool, opts []Option) (*Mux, error) {
 	m.ctx, m.end = context.WithCancelCause(context.Background())
 	m.tls, _ = c.(*tls.Conn)
 	m.conn = newConn(c, byte(cfg.version), m)
+	m.conn.crowd = newCrowd(cfg.wires*cfg.window/perFrame, cfg.window/perFrame)
 	start := smux.Server
 	if client {
 		m.odd, m.last = 1, 1
@@ -140,7 +141,7 @@ func (m *Mux) reserve() (*stream, error) {
 	}
 	m.last += 2 // as the library counts
 	m.opening = m.last
-	return &stream{mux: m, id: m.last}, nil
+	return newStream(m, m.last), nil
 }
 
 // arriving implements events. The library would throw away what arrives for a stream before it has finished opening it, so that waits.
@@ -159,9 +160,10 @@ func (m *Mux) opened(id uint32) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.streams[id] == nil {
-		m.streams[id] = &stream{mux: m, id: id}
+	if m.streams[id] != nil {
+		return fmt.Errorf("the peer opened stream %d, which is open", id)
 	}
+	m.streams[id] = newStream(m, id)
 	return nil
 }
 
@@ -218,10 +220,6 @@ func (m *Mux) begin(opened *smux.Stream) (s *stream, room bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s = m.streams[opened.ID()]
-	if s == nil || s.hasBegun() { // a peer that uses a number again
-		s = &stream{mux: m, id: opened.ID()}
-		m.streams[s.id] = s
-	}
 	s.begin(opened)
 	return s, m.hasRoomLocked() && !m.leaving
 }
@@ -362,9 +360,8 @@ var errLeft = fmt.Errorf("the last Wire was closed: %w", net.ErrClosed)
 // remove forgets a stream that was closed on this side.
 func (m *Mux) remove(s *stream) {
 	m.mu.Lock()
-	if m.streams[s.id] == s {
-		delete(m.streams, s.id)
-	}
+	delete(m.streams, s.id)
+	s.forget()
 	m.leaveLocked()
 	m.mu.Unlock()
 }

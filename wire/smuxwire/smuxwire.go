@@ -23,9 +23,22 @@
 //
 // # Limits
 //
-// A Mux holds at most [WithWires] wires, and for each of them at most [WithWindow] bytes that have arrived and were not read. A peer that ignores windows can fill all of that, as
-// the protocol leaves it to the sender to keep them; it stalls its own connection then. Both sides send a few bytes every 10 seconds, and give up a connection from
-// which nothing has come for 30.
+// A Mux holds at most [WithWires] wires, and for each of them at most [WithWindow] bytes that have
+// arrived and were not read. To send more than a window admits breaks the protocol, and ends the
+// connection.
+//
+// A frame of smux takes memory besides its payload, and a peer that keeps to its windows may send as
+// many small ones as they have bytes. So a Wire may have one for each 64 bytes of its window that
+// was not read, 4,096 by default. While one has as many, the connection is not read, and none of its
+// wires gets anything: a slow reader holds up the others if its peer sends less than 64 bytes at a
+// time. A session is no slow reader, but for one that stands still, and ends for it.
+//
+// In all these are wires × window bytes of payloads, and as much once more for frames: 64 MiB by
+// default, and up to twice that in memory, since the library rounds up what it takes. Besides, a
+// connection has some 100 KiB, and an idle Wire 2 KiB, and up to 128 KiB if it once had many frames.
+//
+// Both sides send a few bytes every 10 seconds, and give up a connection from which nothing has come
+// for 30.
 //
 // With TLS, the application protocol (ALPN) is "asterisque.smux/1", so that "tls" and "smux+tls" do not talk to each other by mistake.
 package smuxwire

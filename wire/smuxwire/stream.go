@@ -26,6 +26,11 @@ type stream struct {
 
 	mu    sync.Mutex // also guards the write deadline, and smux until it is set
 	ended bool       // guarded by mu; the peer has closed, and all that it sent has arrived
+	in    arrivals   // guarded by mu
+}
+
+func newStream(m *Mux, id uint32) *stream {
+	return &stream{mux: m, id: id, in: arrivals{granted: initialWindow}}
 }
 
 // hasBegun reports whether the library has made something of the stream.
@@ -65,7 +70,7 @@ func (s *stream) hasEnded() bool {
 
 // Read implements net.Conn.
 func (s *stream) Read(p []byte) (int, error) {
-	n, err := s.smux.Read(p)
+	n, err := s.read(p)
 	if err == nil || n > 0 { // an error beside bytes only says that the peer could not be told of them; if it matters, the next Read says so
 		return n, nil
 	}
@@ -73,7 +78,7 @@ func (s *stream) Read(p []byte) (int, error) {
 		return 0, os.ErrDeadlineExceeded
 	}
 	ended := s.hasEnded()
-	if n, _ := s.smux.Read(p); n > 0 { // the library may tell the end of the connection before it gives the last bytes
+	if n, _ := s.read(p); n > 0 { // the library may tell the end of the connection before it gives the last bytes
 		return n, nil
 	}
 	switch {
@@ -85,6 +90,22 @@ func (s *stream) Read(p []byte) (int, error) {
 		return 0, errCut
 	}
 	return 0, err
+}
+
+// read is the library's Read.
+func (s *stream) read(p []byte) (int, error) {
+	n, err := s.smux.Read(p)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.in.taken(n, s.mux.conn.crowd)
+	return n, err
+}
+
+// forget is called when nothing of the stream waits any more.
+func (s *stream) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.in.forget(s.mux.conn.crowd)
 }
 
 var errCut = fmt.Errorf("the connection below, which carries other wires too, has ended: %w", io.ErrUnexpectedEOF)

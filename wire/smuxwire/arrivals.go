@@ -1,0 +1,124 @@
+package smuxwire
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/asterisque-go/asterisque/internal/fifo"
+)
+
+// perFrame is how many bytes a frame that waits costs besides its payload: what the library keeps of it.
+const perFrame = 64
+
+// arrivals is what has arrived on a stream and was not read. The library counts payloads only, and leaves it to the
+// sender to keep to its window.
+type arrivals struct {
+	granted uint32             // bytes that the peer may send in all; like the next, it counts modulo 2^32
+	bytes   uint32             // that it has sent
+	sizes   fifo.Queue[uint16] // of the frames that wait
+	read    int                // bytes of the first of them
+}
+
+// arrived counts a frame.
+func (a *arrivals) arrived(bytes int, c *crowd) {
+	a.bytes += uint32(bytes)
+	a.sizes.Push(uint16(bytes))
+	c.joined(a.sizes.Len())
+}
+
+// excess returns how many bytes the peer has sent that it may not.
+func (a *arrivals) excess() int { return max(int(int32(a.bytes-a.granted)), 0) }
+
+// taken counts so many bytes that were read.
+func (a *arrivals) taken(bytes int, c *crowd) {
+	for bytes > 0 && a.sizes.Len() > 0 {
+		left := int(*a.sizes.Peek()) - a.read
+		if bytes < left {
+			a.read += bytes
+			return
+		}
+		bytes, a.read = bytes-left, 0
+		a.pop(c)
+	}
+}
+
+func (a *arrivals) pop(c *crowd) {
+	a.sizes.Pop()
+	c.left(a.sizes.Len())
+	if a.sizes.Len() == 0 && a.sizes.Held() > 4*perFrame {
+		a.sizes = fifo.Queue[uint16]{}
+	}
+}
+
+// forget is for a stream that is over.
+func (a *arrivals) forget(c *crowd) {
+	for a.sizes.Len() > 0 {
+		a.pop(c)
+	}
+}
+
+// crowd counts the frames that wait on all streams of a connection. Its methods may be called concurrently.
+type crowd struct {
+	most, mostOfOne int // of all streams together, and of one; fixed
+
+	frames  atomic.Int64
+	crowded atomic.Int64  // streams with mostOfOne or more
+	fewer   chan struct{} // has room for one; receives when the crowd is full no more
+}
+
+func newCrowd(most, mostOfOne int) *crowd {
+	return &crowd{most: most, mostOfOne: mostOfOne, fewer: make(chan struct{}, 1)}
+}
+
+// full reports whether there are as many frames as there may be.
+func (c *crowd) full() bool { return c.frames.Load() >= int64(c.most) || c.crowded.Load() > 0 }
+
+// joined counts one more frame of a stream that has so many now.
+func (c *crowd) joined(now int) {
+	c.frames.Add(1)
+	if now == c.mostOfOne {
+		c.crowded.Add(1)
+	}
+}
+
+// left counts one frame less.
+func (c *crowd) left(now int) {
+	enough := c.frames.Add(-1) == int64(c.most)-1
+	if now == c.mostOfOne-1 && c.crowded.Add(-1) == 0 {
+		enough = true
+	}
+	if enough {
+		select {
+		case c.fewer <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// data implements events.
+func (m *Mux) data(id uint32, bytes int) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.streams[id]
+	if s == nil {
+		return nil // which the library throws away
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.in.arrived(bytes, m.conn.crowd)
+	if n := s.in.excess(); n > 0 && m.cfg.version > 1 {
+		return fmt.Errorf("the peer has sent %d bytes more on stream %d than its window admits; it has to wait until they were read", n, id)
+	}
+	return nil
+}
+
+// granted implements events.
+func (m *Mux) granted(id, limit uint32) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.streams[id]; s != nil {
+		s.mu.Lock()
+		s.in.granted = limit
+		s.mu.Unlock()
+	}
+}
