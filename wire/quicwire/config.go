@@ -12,14 +12,14 @@ import (
 const alpn = "asterisque/1"
 
 const (
-	handshakeTime = 5 * time.Second       // without an answer a dial fails after it
-	keepAlive     = 20 * time.Second      // below what routers remember a UDP flow for, often 30 s; above the interval of a session's own pings
-	idleTime      = 60 * time.Second      // above the time after which a session gives its peer up
-	unused        = 30 * time.Second      // after which a listener closes a connection that has no session
-	sessions      = 100                   // at most, on one connection
-	firstWindow   = 512 << 10             // bytes that a Wire buffers at first
-	mostWindow    = 4 << 20               // bytes that a Wire buffers for a reader that keeps up; a round trip of 100 ms then allows 40 MB/s
-	connWindow    = sessions * mostWindow // for no session may take the room of another
+	handshakeTime = 5 * time.Second  // without an answer a dial fails after it
+	keepAlive     = 20 * time.Second // below what routers remember a UDP flow for, often 30 s; above the interval of a session's own pings
+	idleTime      = 60 * time.Second // above the time after which a session gives its peer up
+	unused        = 30 * time.Second // after which a listener closes a connection that has no session
+	sessions      = 100              // at most, on one connection
+	firstWindow   = 512 << 10        // bytes that a Wire buffers at first
+	mostWindow    = 4 << 20          // bytes that a Wire buffers for a reader that keeps up; a round trip of 100 ms then allows 40 MB/s
+	connWindow    = 32 << 20         // bytes that all wires of a connection buffer together: what a session may hold by default
 )
 
 // The codes with which this package ends a connection or one direction of a stream, for the peer's error and for tools. 0 is an end in good order.

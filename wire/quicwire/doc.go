@@ -29,8 +29,19 @@
 // # Time and memory
 //
 // A connection that is idle sends a packet every 20 seconds, which keeps the tables of routers alive. A peer that has vanished without a word is noticed after 60
-// seconds, which leaves it to the session to notice it sooner. A Wire buffers what its reader has not taken, up to 512 KiB at first, and up to 4 MiB for
-// a reader that keeps up; a writer waits while its peer's buffer is full. No session takes room from another of the same connection, of which there may be 100.
+// seconds, which leaves it to the session to notice it sooner.
+//
+// A Wire buffers what its reader has not taken, up to 512 KiB at first, and up to 4 MiB for a reader
+// that keeps up; a writer waits while its peer's buffer is full. All wires of a connection, of which
+// there may be 100, buffer 32 MiB together. So no session takes room from another as long as those
+// that are not read leave some: 64 that never were, or eight that had kept up before and stand still
+// now, take all of it, and the others wait until they are read or closed. A session always reads,
+// but for one that stands still at its limits, and that one ends after a minute. Who cannot trust
+// the users of one connection that far gives them a connection each.
+//
+// These are bytes of payload, as QUIC counts them. A peer that sends one byte in each frame, and
+// leaves out the first, makes package quic-go hold a hundred times as much and more, and no setting
+// of it prevents that. An idle Wire holds 1 KiB, whatever came before.
 //
 // Close tells the peer and waits 100 ms at most for the peer to close as well; what was written before goes out meanwhile, and for some seconds after. A program that
 // ends sooner may cut it off, for there is no operating system behind QUIC that would go on.

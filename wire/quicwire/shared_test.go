@@ -5,6 +5,8 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -98,6 +100,34 @@ func TestWhatAPeerDoesNotReadIsBounded(t *testing.T) {
 	for _, w := range both(here, there) {
 		require.LessOrEqual(t, fill(t, w), firstWindow+32<<10)
 	}
+}
+
+func TestAConnectionBoundsWhatAllItsSessionsBufferTogether(t *testing.T) {
+	const most = 32 << 20
+	server, client := testtls.Configs(t)
+	l := listenFor(t, server)
+	c := dialFor(t, address(l), client)
+	last, lastThere := openOn(t, c, l)
+	var readers []wire.Wire
+	var filled atomic.Int64
+	var filling sync.WaitGroup
+	for range 80 {
+		here, there := openOn(t, c, l)
+		readers = append(readers, there)
+		filling.Go(func() { filled.Add(int64(fill(t, here))) })
+	}
+	filling.Wait()
+	t.Logf("%d bytes", filled.Load())
+	require.Less(t, filled.Load(), int64(most+80*32<<10))
+
+	for _, w := range readers { // whoever takes what is there makes room for the others
+		filling.Go(func() { w.Close() })
+	}
+	filling.Wait()
+	require.NoError(t, last.(wire.Deadliner).SetWriteDeadline(time.Now().Add(10*time.Second)))
+	require.NoError(t, last.WriteFrames([][]byte{make([]byte, 100_000)}))
+	_, err := lastThere.ReadFrame(100_000)
+	require.NoError(t, err)
 }
 
 func TestASessionThatIsNotReadHoldsUpNoOther(t *testing.T) {
