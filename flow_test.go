@@ -37,10 +37,10 @@ func pairOver(t testing.TB, a, b wire.Wire, here, there *asterisque.Node) (diall
 	return dialled, <-accepts
 }
 
-// stuckPeer returns a session over a Wire in memory whose other side has completed the handshake and reads nothing.
+// stuckPeer returns a session over a Wire in memory whose other side has completed the handshake and reads nothing. It is not given up for its silence.
 func stuckPeer(t *testing.T, opts ...asterisque.Option) (*rawPeer, *asterisque.Session) {
 	t.Helper()
-	return stuckPeerThatSays(t, hello(), opts...)
+	return stuckPeerThatSays(t, hello(), append([]asterisque.Option{asterisque.WithPing(0, 0)}, opts...)...)
 }
 
 // stuckPeerThatSays is stuckPeer with a Sync of its own.

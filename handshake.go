@@ -181,11 +181,13 @@ func (h *handshake) hello(p *limits.Plan) codec.Sync {
 	s := codec.Sync{
 		Features:    features,
 		Ping:        h.cfg.pingInterval,
-		Timeout:     h.cfg.pingTimeout,
 		Version:     codec.Version,
 		Node:        []byte(h.cfg.id),
 		MaxMessage:  uint64(p.Largest + outbox.HeadSize),
 		NestedCalls: uint64(p.NestedCalls),
+	}
+	if s.Ping > 0 {
+		s.Timeout = h.cfg.pingTimeout // without Pings no peer is given up for its silence
 	}
 	if !h.cfg.windowless {
 		s.Window, s.Opens, s.Overhead, s.NestedRoom = uint64(p.Window), uint64(p.Opens), uint64(p.Overhead), uint64(p.Nested)

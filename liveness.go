@@ -9,16 +9,20 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// Liveness: whoever has sent nothing for a while sends a Ping, so that the peer hears something, and whoever has heard nothing for a longer while gives the peer up. A session that
-// does not read, because it is at its soft limit or paused, sends Pings all the same, and does not give up a peer that it does not listen to.
+// Liveness: whoever has sent nothing for a while sends a Ping, so that the peer hears something, and
+// whoever has heard nothing for a longer while gives the peer up. A session that does not read, because
+// it is at its soft limit or paused, sends Pings all the same, and does not give up a peer that it does
+// not listen to. A message that has begun, in either direction, has to go on: see crossing.
 //
-// There is one timer for all sessions of a node, which looks from time to time whether counters have changed: traffic itself costs no clock.
+// What the peer has announced only ever shortens what this side does.
+//
+// Sessions are looked at from time to time (rounds), and then it is seen whether counters have
+// changed: traffic itself costs no clock.
 
 // liveness is what a session remembers between two looks.
 type liveness struct {
-	interval time.Duration // after how long without sending a Ping is sent; 0: never, and the peer is never given up
+	interval time.Duration // after how long without sending a Ping is sent; 0: never, and the peer is not given up for its silence
 	timeout  time.Duration // after how long without hearing the peer is given up
-	patience time.Duration // after how long without progress a write is
 
 	frames  atomic.Uint64 // that have arrived; counted if the Wire does not count bytes
 	batches atomic.Uint64 // that have been written
@@ -30,38 +34,56 @@ type liveness struct {
 	received, sent uint64        // as of the last look
 	heard, said    time.Duration // when they last changed, by the node's clock
 	taken          uint64        // by the application, as of the last look
+	in, out        crossing      // the message that is arriving, and the batch that is leaving
 
 	ping   atomic.Uint64 // number of the latest Ping
 	pinged atomic.Int64  // when it was sent, by the node's clock; 0 once it was answered
 	trip   atomic.Int64  // the latest round trip, in nanoseconds
 }
 
-// leastInterval bounds what a peer may ask for. One that wants to hear sooner sends Pings itself, and is answered.
-const leastInterval = time.Second
+// defaultTimeout is after how long without hearing the peer is given up, if nothing else was set.
+const defaultTimeout = 45 * time.Second
 
-// agree takes what the peer said of itself: the shorter interval is kept by both, and with three Pings in the shorter timeout one of them may be late.
+// These bound what a peer may ask for. One that wants to hear sooner sends Pings itself, and is
+// answered. One that gives up sooner cannot count on this side's Pings.
+const (
+	leastInterval = time.Second
+	leastTimeout  = 3 * time.Second
+)
+
+// agree takes what the peer said of itself: the shorter interval is kept by both, and with three Pings in
+// the shorter timeout one of them may be late. A peer that sends no Pings is sent them all the same.
 func (l *liveness) agree(cfg *config, a *agreement, dialled bool) {
-	if cfg.pingInterval == 0 || a.ping == 0 {
+	if cfg.pingInterval == 0 {
 		return
 	}
-	l.interval, l.timeout, l.patience = min(cfg.pingInterval, max(a.ping, leastInterval)), cfg.pingTimeout, cfg.writeTimeout
+	l.interval, l.timeout = cfg.pingInterval, cfg.pingTimeout
+	if a.ping > 0 {
+		l.interval = min(l.interval, max(a.ping, leastInterval))
+	}
 	if a.timeout > 0 {
-		l.interval = min(l.interval, max(a.timeout/3, leastInterval))
+		l.interval = min(l.interval, max(a.timeout, leastTimeout)/3)
 	}
 	if !dialled {
 		l.interval += l.interval / 4 // so that on an idle session only one side begins, and the other answers
 	}
 }
 
-// looks is how often sessions are looked at in an interval.
-const looks = 8
+// grace returns how long a message that has begun to arrive may take, besides what its size allows.
+func (c *config) grace() time.Duration {
+	if c.pingInterval == 0 {
+		return defaultTimeout
+	}
+	return c.pingTimeout
+}
 
 // look is called from time to time, with the time by the node's clock.
 func (l *liveness) look(s *Session, now time.Duration) {
 	if l.anew.Swap(false) {
-		l.heard, l.said = 0, 0
+		l.heard, l.said, l.in, l.out = 0, 0, crossing{}, crossing{}
 	}
-	received, sent := l.progress(s)
+	w := s.currentWire()
+	received, sent, metered := l.progress(w)
 	if received != l.received || l.deaf.Load() || l.heard == 0 {
 		l.received, l.heard = received, now
 	}
@@ -69,12 +91,18 @@ func (l *liveness) look(s *Session, now time.Duration) {
 		l.sent, l.said = sent, now
 	}
 	writing, silence := l.writing.Load(), l.silence(s)
+	var slow *Abort
+	if metered {
+		slow = l.tooSlow(s.cfg, isReceiving(w), received, sent, now)
+	}
 	switch {
-	case now-l.heard >= l.timeout:
+	case slow != nil:
+		s.lost(slow)
+	case l.interval > 0 && now-l.heard >= l.timeout:
 		s.lost(codec.ErrUnavailable.Withf("the peer is lost: nothing was heard of it for %v", l.timeout))
-	case writing && now-l.said >= l.patience:
-		s.lost(codec.ErrUnavailable.Withf("the peer is lost: it has taken nothing for %v", l.patience))
-	case !writing && now-l.said >= silence:
+	case writing && now-l.said >= s.cfg.writeTimeout:
+		s.lost(codec.ErrUnavailable.Withf("the peer is lost: it has taken nothing for %v", s.cfg.writeTimeout))
+	case l.interval > 0 && !writing && now-l.said >= silence:
 		l.said = now
 		l.pinged.Store(int64(now))
 		s.control(codec.Ping{N: l.ping.Add(1)})
@@ -92,12 +120,14 @@ func (l *liveness) silence(s *Session) time.Duration {
 	return l.interval
 }
 
-// progress returns two numbers that change when something is received and sent.
-func (l *liveness) progress(s *Session) (received, sent uint64) {
-	if m, ok := s.currentWire().(wire.Meter); ok {
-		return m.Progress()
+// progress returns two numbers that change when something is received and sent over w. They are bytes if
+// that is metered.
+func (l *liveness) progress(w wire.Wire) (received, sent uint64, metered bool) {
+	if m, ok := w.(wire.Meter); ok {
+		received, sent = m.Progress()
+		return received, sent, true
 	}
-	return l.frames.Load(), l.batches.Load()
+	return l.frames.Load(), l.batches.Load(), false
 }
 
 // pong takes the answer to a Ping.
@@ -118,42 +148,3 @@ func (l *liveness) restart() {
 
 // RoundTrip returns how long the latest Ping of this side took there and back, 0 before the first one. Pings are sent only while the session is idle: see [WithPing].
 func (s *Session) RoundTrip() time.Duration { return time.Duration(s.live.trip.Load()) }
-
-// lookAfter lets the node look after s from now on.
-func (n *Node) lookAfter(s *Session) {
-	if s.live.interval == 0 {
-		return
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.sessions == nil {
-		return
-	}
-	every := s.live.interval / looks
-	if n.looking == nil {
-		n.lookEvery = every
-		n.looking = time.AfterFunc(every, n.lookAround)
-	} else if every < n.lookEvery {
-		n.lookEvery = every
-		if n.looking.Stop() { // otherwise lookAround runs, and will see
-			n.looking.Reset(every)
-		}
-	}
-}
-
-// lookAround looks at all sessions. It goes on for as long as there are any.
-func (n *Node) lookAround() {
-	now := n.now()
-	for _, s := range n.Sessions() {
-		if s.live.interval > 0 && !s.away.Load() {
-			s.live.look(s, now)
-		}
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if len(n.sessions) == 0 {
-		n.looking = nil
-		return
-	}
-	n.looking.Reset(n.lookEvery)
-}

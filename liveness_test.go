@@ -104,8 +104,9 @@ func TestAPingComesAfterSilenceOnly(t *testing.T) {
 		{"the peer's timeout is", true, 15 * s, 45 * s, 15 * s, 9 * s, 3 * s},
 		{"the peer has no timeout", true, 15 * s, 45 * s, 15 * s, 0, 15 * s},
 		{"this side has none", true, 0, 45 * s, 15 * s, 45 * s, 0},
-		{"the peer has none", true, 15 * s, 45 * s, 0, 45 * s, 0},
-		{"the peer has none, and dialled", false, 15 * s, 45 * s, 0, 0, 0},
+		{"the peer has none", true, 15 * s, 45 * s, 0, 45 * s, 15 * s},
+		{"the peer has none, and dialled", false, 15 * s, 45 * s, 0, 0, 18750 * time.Millisecond},
+		{"the peer's timeout is below what Pings can keep", true, 15 * s, 45 * s, 15 * s, time.Millisecond, s},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -229,10 +230,12 @@ func TestAnyByteThatArrivesIsASignOfLife(t *testing.T) {
 		}()
 		s, err := node.Accept(background, wire.FromConn(there))
 		require.NoError(t, err)
-		for _, b := range frames(&codec.Open{Function: 10, Params: append([]byte{0x78, 112}, make([]byte, 112)...)}) {
-			time.Sleep(time.Second) // for two minutes
-			_, err := here.Write([]byte{b})
-			require.NoError(t, err)
+		const size, piece = 4 << 20, 40 << 10
+		open := frames(&codec.Open{Function: 10, Params: rawText(size - 100)})
+		for ; len(open) > piece; open = open[piece:] {
+			time.Sleep(2 * time.Second) // for three minutes and a half
+			_, err := here.Write(open[:piece])
+			require.NoError(t, err, s.Err())
 		}
 		require.NoError(t, s.Err())
 		<-s.Done()
@@ -261,7 +264,7 @@ func TestAWriteThatStandsStillHasATimeOfItsOwn(t *testing.T) {
 func TestAWriteThatMovesALittleGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
-		node := asterisque.NewNode(asterisque.WithWriteTimeout(2 * time.Minute)) // this Wire tells of its progress each 128 KiB
+		node := asterisque.NewNode(asterisque.WithWriteTimeout(10 * time.Second)) // this Wire tells of its progress each 128 KiB
 		p := &rawPeer{t, wire.FromConn(here)}
 		defer p.w.Close()
 		defer node.Close()
@@ -276,8 +279,8 @@ func TestAWriteThatMovesALittleGoesOn(t *testing.T) {
 		_, err = pipe.Post(make([]byte, size-1000))
 		require.NoError(t, err)
 		buf := make([]byte, 64<<10)
-		for got := 0; got < size-len(buf); { // ten minutes, or so
-			time.Sleep(35 * time.Second)
+		for got := 0; got < size-len(buf); { // a minute, or so
+			time.Sleep(3500 * time.Millisecond)
 			go func() { p.w.WriteFrames([][]byte{codec.Ping{}.AppendTo(nil)}) }()
 			n, err := io.ReadFull(here, buf)
 			require.NoError(t, err, s.Err())

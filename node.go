@@ -41,9 +41,7 @@ type Node struct {
 	connections map[*Connection]struct{} // that are not over
 
 	accepts sync.WaitGroup // handshakes of Serve
-
-	looking   *time.Timer // guarded by mu, as lookEvery: calls lookAround; nil while there is no session to look after
-	lookEvery time.Duration
+	rounds  rounds
 }
 
 // NewNode returns a Node. It never fails: an option whose value does not fit is reported, by name, by the first method that needs it.
@@ -148,7 +146,7 @@ func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, prepare f
 		h.w.Close()
 		return nil, errNodeClosed
 	}
-	n.lookAfter(s)
+	n.rounds.add(s)
 	s.endWithCertificate()
 	s.keepRecord(time.Time{})
 	go s.run() // ends with the Wire
@@ -204,6 +202,7 @@ func (n *Node) forget(s *Session) {
 	if s.onGone != nil {
 		s.onGone()
 	}
+	n.rounds.remove(s)
 	past := s.Stats().ended()
 	n.mu.Lock()
 	n.past.add(past)
@@ -348,9 +347,6 @@ func (n *Node) Close() error {
 	n.mu.Lock()
 	sessions := n.sessions
 	n.sessions = nil
-	if n.looking != nil {
-		n.looking.Stop()
-	}
 	n.mu.Unlock()
 	var wg sync.WaitGroup
 	for _, c := range n.lasting() {

@@ -76,7 +76,7 @@ func newConfig(opts []Option) (config, error) {
 		handshake: 5 * time.Second,
 
 		pingInterval: 15 * time.Second,
-		pingTimeout:  45 * time.Second,
+		pingTimeout:  defaultTimeout,
 		writeTimeout: 5 * time.Minute,
 		budget:       defaultBudget(),
 		remember:     5 * time.Minute,
@@ -387,17 +387,34 @@ func WithCallWindow(function uint16, calls int) Option {
 // WithTracer lets t follow all calls of the node, in both directions. By default nobody does.
 func WithTracer(t Tracer) Option { return func(c *config) { c.tracer = t } }
 
-// WithPing sets after how long without sending anything a Ping is sent, and after how long without hearing anything the peer is lost: 15 and 45 seconds by default. The shorter of both
-// sides' intervals is used, and never more than a third of the peer's timeout. Any byte that arrives is a sign of life. A side that does not read, because of its soft limit or
-// [Session.Pause], does not give its peer up for being silent. At its soft limit, while the application takes nothing, it sends Pings more often, and so finds out within seconds if the peer has closed the
-// Wire: an eighth of the interval, or a second if that is longer, lies between them. An interval of 0 on either side turns all this off, but for one Ping each five seconds at the soft
-// limit, while the application takes nothing.
+// WithPing sets after how long without sending anything a Ping is sent, and after how long without
+// hearing anything the peer is lost, with ErrUnavailable: 15 and 45 seconds by default. Any byte that
+// arrives is a sign of life. A message that has begun to arrive has to go on besides: it may take the
+// timeout and a second for each 16 KiB, and then the peer is lost, too.
+//
+// What the peer announces can only make this side send Pings sooner: its interval if that is shorter,
+// and a third of its timeout, but not more than one each second. A peer whose timeout is below 3
+// seconds has to send Pings itself to hear often enough. A peer that sends no Pings answers those of
+// this side, and is watched like any other.
+//
+// A side that does not read, because of its soft limit or [Session.Pause], does not give its peer up for
+// being silent. At its soft limit, while the application takes nothing, it sends Pings more often, and
+// so finds out within seconds if the peer has closed the Wire: an eighth of the interval, or a second
+// if that is longer, lies between them.
+//
+// An interval of 0 turns the Pings of this side off, but for one each five seconds at the soft limit
+// while the application takes nothing, and then no peer is lost for its silence. The peer may watch
+// this side all the same: a session that is paused for longer than the peer's timeout is lost there if
+// it sends no Pings. For messages that have begun to arrive the default timeout holds then.
 func WithPing(interval, timeout time.Duration) Option {
 	return func(c *config) { c.pingInterval, c.pingTimeout = interval, timeout }
 }
 
-// WithWriteTimeout sets for how long a write to the Wire may stand still, with not one byte taken, before the peer is lost: 5 minutes by default. A peer that does not read because it is
-// at its limits, or was paused, for longer than that is given up although it may live.
+// WithWriteTimeout sets for how long a write to the Wire may stand still, with not one byte taken, before
+// the peer is lost, with ErrUnavailable: 5 minutes by default, whatever the peer announces, and without
+// Pings as well. A write that has begun has to go on besides: what is given to the Wire at once, 64 KiB
+// or one message that is larger, may take so long and a second for each 16 KiB. A peer that does not read
+// because it is at its limits, or was paused, for longer than that is given up although it may live.
 func WithWriteTimeout(d time.Duration) Option { return func(c *config) { c.writeTimeout = d } }
 
 // WithResume lets sessions outlive their Wire for up to d, if the peer's node has this option as well and connects by [Node.Connect]: when the Wire is lost, calls and streams wait until the peer

@@ -1,0 +1,311 @@
+package asterisque_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// attackers connects so many raw connections without a buffer to a node, says hello over each, and returns the sessions that the node has with them.
+func attackers(t *testing.T, n int, node *asterisque.Node, hello codec.Sync) (conns []net.Conn, sessions []*asterisque.Session) {
+	t.Helper()
+	for range n {
+		here, there := net.Pipe()
+		t.Cleanup(func() { here.Close() })
+		accepts := make(chan *asterisque.Session, 1)
+		go func() { s, _ := node.Accept(background, wire.FromConn(there)); accepts <- s }()
+		p := &rawPeer{t, wire.FromConn(here)}
+		p.send(hello)
+		require.IsType(t, codec.Sync{}, p.control())
+		conns, sessions = append(conns, here), append(sessions, <-accepts)
+	}
+	return conns, sessions
+}
+
+// pingAlong sends a Ping each interval until the connection ends.
+func pingAlong(c net.Conn, each time.Duration) {
+	for {
+		time.Sleep(each)
+		if _, err := c.Write(frames(codec.Ping{})); err != nil {
+			return
+		}
+	}
+}
+
+// largeResults is a service whose function 1 returns 256 KiB.
+func largeResults() *asterisque.Service {
+	svc := asterisque.NewService()
+	svc.Handle(1, "large", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return make([]byte, 256<<10), nil })
+	return svc
+}
+
+// TestAttackWithoutPingsHoldsNothing has peers that say they send no Pings, ask for large results, show that they live, and read nothing.
+func TestAttackWithoutPingsHoldsNothing(t *testing.T) {
+	for name, opts := range map[string][]asterisque.Option{
+		"by default":             nil,
+		"this side has no Pings": {asterisque.WithPing(0, 0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				node := asterisque.NewNode(append(opts, asterisque.WithService(largeResults()))...)
+				defer node.Close()
+				conns, sessions := attackers(t, 10, node, hello())
+				for _, c := range conns {
+					var asked []byte
+					for id := range uint64(8) {
+						asked = append(asked, frames(&codec.Open{Pipe: 2 * id, Function: 1})...)
+					}
+					_, err := c.Write(asked)
+					require.NoError(t, err)
+					go pingAlong(c, 10*time.Second) // ends with the connection
+				}
+				synctest.Wait()
+				held := 0
+				for _, s := range sessions {
+					held += s.Stats().Outbound.Bytes
+				}
+				require.Greater(t, held, 20<<20)
+				time.Sleep(6 * time.Minute) // of the bubble
+				require.Empty(t, node.Sessions())
+				for _, s := range sessions {
+					require.ErrorIs(t, s.Err(), asterisque.ErrUnavailable)
+					require.ErrorContains(t, s.Err(), "it has taken")
+					require.LessOrEqual(t, s.Stats().Outbound.Bytes, 600<<10, "what was being written")
+				}
+			})
+		})
+	}
+}
+
+// TestAnHonestPeerWithoutPingsStaysConnected has one side that sends no Pings, and answers them.
+func TestAnHonestPeerWithoutPingsStaysConnected(t *testing.T) {
+	for name, quiet := range map[string][2]bool{"the side that dialled": {true, false}, "the other side": {false, true}, "both sides": {true, true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var nodes [2]*asterisque.Node
+				for i := range nodes {
+					nodes[i] = asterisque.NewNode()
+					if quiet[i] {
+						nodes[i] = asterisque.NewNode(asterisque.WithPing(0, time.Millisecond)) // a timeout that does not count
+					}
+					defer nodes[i].Close()
+				}
+				a, b := wire.Pipe()
+				from, back := &controlCounter{Wire: a}, &controlCounter{Wire: b}
+				dialled, accepted := pairOver(t, from, back, nodes[0], nodes[1])
+				time.Sleep(time.Hour)
+				require.NoError(t, dialled.Err())
+				require.NoError(t, accepted.Err())
+				for i, w := range []*controlCounter{from, back} {
+					if quiet[i] {
+						require.Zero(t, w.pings.Load())
+					} else {
+						require.InDelta(t, 3600/17, w.pings.Load(), 40)
+					}
+				}
+				require.Equal(t, from.pings.Load(), back.pongs.Load())
+				require.Equal(t, back.pings.Load(), from.pongs.Load())
+			})
+		})
+	}
+}
+
+// lookCounter counts how often a Wire is looked at.
+type lookCounter struct {
+	wire.Wire
+	looks *atomic.Int64
+}
+
+func (w *lookCounter) Progress() (received, sent uint64) {
+	w.looks.Add(1)
+	return w.Wire.(wire.Meter).Progress()
+}
+
+// TestAttackWithAShortIntervalCostsOtherSessionsNothing has a peer that wants to hear all the time, and one that gives up at once, beside honest ones.
+func TestAttackWithAShortIntervalCostsOtherSessionsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const honest = 20
+		node, peers := asterisque.NewNode(), asterisque.NewNode()
+		defer node.Close()
+		defer peers.Close()
+		var looks atomic.Int64
+		for range honest {
+			a, b := net.Pipe()
+			pairOver(t, wire.FromConn(a), &lookCounter{wire.FromConn(b), &looks}, peers, node)
+		}
+		inAMinute := func() int64 {
+			before := looks.Load()
+			time.Sleep(time.Minute)
+			return looks.Load() - before
+		}
+		alone := inAMinute()
+		require.InDelta(t, honest*60/1.875, alone, 2*honest)
+		var bad []*rawPeer
+		var sessions []*asterisque.Session
+		for _, h := range []codec.Sync{helloWith(time.Millisecond, 45*time.Second), helloWith(15*time.Second, time.Millisecond), helloWith(3*time.Second, 0)} {
+			conns, s := attackers(t, 1, node, h)
+			p := &rawPeer{t, wire.FromConn(conns[0])}
+			_, pings := p.alive(time.Hour)
+			require.InDelta(t, alone, inAMinute(), 2*honest)
+			require.LessOrEqual(t, pings.Load(), int64(60))
+			require.GreaterOrEqual(t, pings.Load(), int64(60/5))
+			bad, sessions = append(bad, p), append(sessions, s...)
+		}
+		for i, p := range bad {
+			require.NoError(t, sessions[i].Err())
+			p.w.Close()
+		}
+		require.InDelta(t, alone, inAMinute(), 2*honest)
+	})
+}
+
+// TestAttackWithHalfAMessageIsCutOff sends a part of a large message, and then a byte now and then.
+func TestAttackWithHalfAMessageIsCutOff(t *testing.T) {
+	for name, c := range map[string]struct {
+		opts []asterisque.Option
+		want time.Duration
+	}{
+		"by default":             {nil, 45 * time.Second},
+		"a timeout of this side": {[]asterisque.Option{asterisque.WithPing(10*time.Second, 2*time.Minute)}, 2 * time.Minute},
+		"this side has no Pings": {[]asterisque.Option{asterisque.WithPing(0, 0)}, 45 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				node := asterisque.NewNode(append(c.opts, asterisque.WithService(echoService()))...)
+				defer node.Close()
+				conns, sessions := attackers(t, 1, node, hello())
+				go io.Copy(io.Discard, conns[0]) // ends with the connection
+				open := frames(&codec.Open{Function: 10, Params: rawText(4<<20 - 100)})
+				begin := time.Now()
+				conns[0].Write(open[:2<<20])
+				for i := 2 << 20; sessions[0].Err() == nil && i < 2<<20+300; i++ {
+					require.Positive(t, sessions[0].Stats().Receiving)
+					conns[0].Write(open[i : i+1]) // an error is that of the end
+					time.Sleep(time.Second)
+				}
+				require.ErrorIs(t, sessions[0].Err(), asterisque.ErrUnavailable)
+				require.ErrorContains(t, sessions[0].Err(), "16384 bytes a second")
+				require.GreaterOrEqual(t, time.Since(begin), c.want)
+				require.LessOrEqual(t, time.Since(begin), c.want+15*time.Second)
+				synctest.Wait()
+				require.Zero(t, sessions[0].Stats().Receiving)
+			})
+		})
+	}
+}
+
+// TestAttackWithHalfAMessageLosesTheWireOnlyOfASessionThatCanBeResumed has one that waits for another wire then, and ends when none comes.
+func TestAttackWithHalfAMessageLosesTheWireOnlyOfASessionThatCanBeResumed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := asterisque.NewNode(asterisque.WithResume(time.Minute))
+		defer node.Close()
+		conns, sessions := attackers(t, 1, node, resumable())
+		go io.Copy(io.Discard, conns[0])                                                                               // ends with the connection
+		for i, open := 0, frames(&codec.Open{Function: 10, Params: make([]byte, 1000)}); !sessions[0].Away(); i += 2 { // within 50 seconds
+			conns[0].Write(open[i : i+2])
+			time.Sleep(time.Second)
+		}
+		require.NoError(t, sessions[0].Err())
+		time.Sleep(time.Minute)
+		require.ErrorIs(t, sessions[0].Err(), asterisque.ErrUnavailable)
+	})
+}
+
+// readsAhead is a Wire of which a part of the next message has always arrived.
+type readsAhead struct{ lookCounter }
+
+func (*readsAhead) Receiving() int { return 1 }
+
+func TestTimeInWhichThisSideDoesNotReadIsNotThePeers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc := asterisque.NewService()
+		svc.Handle(1, "slow", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) {
+			time.Sleep(10 * time.Minute)
+			return nil, nil
+		}, asterisque.WithInline())
+		node := asterisque.NewNode(asterisque.WithService(svc))
+		defer node.Close()
+		here, there := net.Pipe()
+		defer here.Close()
+		go node.Accept(background, &readsAhead{lookCounter{wire.FromConn(there), new(atomic.Int64)}})
+		p := &rawPeer{t, wire.FromConn(here)}
+		p.send(hello())
+		p.control()
+		p.send(&codec.Open{Pipe: 0, Function: 1})
+		require.Nil(t, p.close().Abort)
+	})
+}
+
+// bareWire has the five methods alone, and a Meter if that is asked for.
+type bareWire struct{ wire.Wire }
+
+// TestAWireThatTellsNothingOfPartsIsJudgedByWholeMessages has a peer that sends a byte now and then over it.
+func TestAWireThatTellsNothingOfPartsIsJudgedByWholeMessages(t *testing.T) {
+	for name, wrap := range map[string]func(wire.Wire) wire.Wire{
+		"it counts bytes": func(w wire.Wire) wire.Wire { return &lookCounter{w, new(atomic.Int64)} },
+		"it does not":     func(w wire.Wire) wire.Wire { return bareWire{w} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				node := asterisque.NewNode(asterisque.WithService(echoService()))
+				defer node.Close()
+				here, there := net.Pipe()
+				defer here.Close()
+				accepts := make(chan *asterisque.Session, 1)
+				go func() { s, _ := node.Accept(background, wrap(wire.FromConn(there))); accepts <- s }()
+				p := &rawPeer{t, wire.FromConn(here)}
+				p.send(hello())
+				p.control()
+				s := <-accepts
+				go io.Copy(io.Discard, here) // ends with the connection
+				open := frames(&codec.Open{Function: 10, Params: make([]byte, 1000)})
+				for i := range 60 {
+					here.Write(open[i : i+1]) // an error is that of the end
+					time.Sleep(time.Second)
+				}
+				if name == "it does not" {
+					require.ErrorContains(t, s.Err(), "nothing was heard of it")
+				} else {
+					require.NoError(t, s.Err())
+				}
+			})
+		})
+	}
+}
+
+// TestAttackByReadingALittleNowAndThenIsCutOff asks for a large result, and takes 2 KiB of it a second.
+func TestAttackByReadingALittleNowAndThenIsCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc := asterisque.NewService()
+		svc.Handle(1, "large", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return make([]byte, 1000<<10), nil })
+		node := asterisque.NewNode(asterisque.WithService(svc))
+		defer node.Close()
+		conns, sessions := attackers(t, 1, node, hello())
+		for id := range uint64(12) {
+			_, err := conns[0].Write(frames(&codec.Open{Pipe: 2 * id, Function: 1}))
+			require.NoError(t, err)
+		}
+		synctest.Wait()
+		require.Greater(t, sessions[0].Stats().Outbound.Bytes, 12*1000<<10)
+		go pingAlong(conns[0], 10*time.Second) // ends with the connection
+		begin := time.Now()
+		for some := make([]byte, 2<<10); sessions[0].Err() == nil && time.Since(begin) < time.Hour; time.Sleep(time.Second) {
+			conns[0].Read(some) // an error is that of the end
+		}
+		require.ErrorIs(t, sessions[0].Err(), asterisque.ErrUnavailable)
+		require.ErrorContains(t, sessions[0].Err(), "of what is being written")
+		require.InDelta(t, 330, time.Since(begin).Seconds(), 30)
+		time.Sleep(20 * time.Second) // until nobody pings any more
+	})
+}

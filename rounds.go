@@ -1,0 +1,89 @@
+package asterisque
+
+import (
+	"sync"
+	"time"
+)
+
+// looks is how often a session is looked at in its interval.
+const looks = 8
+
+// rounds look after the sessions of a node. Those that are looked at equally often share a timer. What a
+// peer asks for makes its own session looked at more often, and no other.
+type rounds struct {
+	mu  sync.Mutex
+	all map[time.Duration]*round // by how often they look; guarded by mu, like the sessions of each
+}
+
+// round looks after some sessions. It is there as long as they are.
+type round struct {
+	sessions map[*Session]struct{}
+	timer    *time.Timer // calls lookAround
+}
+
+// every returns how often the session is to be looked at. There are few different values: half of what
+// the node itself needs, half of that, and so on, whatever peers ask for.
+func (l *liveness) every(cfg *config) time.Duration {
+	every := min(cfg.grace(), cfg.writeTimeout)
+	if l.interval > 0 {
+		every = min(every, cfg.pingInterval)
+	}
+	every /= looks
+	for l.interval > 0 && every > l.interval/looks {
+		every /= 2
+	}
+	return max(every, 1)
+}
+
+// add looks after s from now on, remove no longer.
+func (w *rounds) add(s *Session) {
+	every := s.live.every(s.cfg)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.all == nil {
+		w.all = make(map[time.Duration]*round)
+	}
+	its := w.all[every]
+	if its == nil {
+		its = &round{sessions: make(map[*Session]struct{})}
+		its.timer = time.AfterFunc(every, func() { w.lookAround(its, every) })
+		w.all[every] = its
+	}
+	its.sessions[s] = struct{}{}
+}
+
+func (w *rounds) remove(s *Session) {
+	every := s.live.every(s.cfg)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	its := w.all[every]
+	delete(its.sessions, s)
+	if len(its.sessions) == 0 {
+		its.timer.Stop()
+		delete(w.all, every)
+	}
+}
+
+// lookAround looks at all sessions of its, and does so again as long as there are any.
+func (w *rounds) lookAround(its *round, every time.Duration) {
+	for _, s := range w.of(its) {
+		if !s.away.Load() {
+			s.live.look(s, s.node.now())
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(its.sessions) > 0 {
+		its.timer.Reset(every)
+	}
+}
+
+func (w *rounds) of(its *round) []*Session {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list := make([]*Session, 0, len(its.sessions))
+	for s := range its.sessions {
+		list = append(list, s)
+	}
+	return list
+}
