@@ -23,6 +23,7 @@ import (
 type liveness struct {
 	interval time.Duration // after how long without sending a Ping is sent; 0: never, and the peer is not given up for its silence
 	timeout  time.Duration // after how long without hearing the peer is given up
+	place    int           // among the sessions that are looked at together; belongs to rounds
 
 	frames  atomic.Uint64 // that have arrived; counted if the Wire does not count bytes
 	batches atomic.Uint64 // that have been written

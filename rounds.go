@@ -1,6 +1,7 @@
 package asterisque
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -12,12 +13,12 @@ const looks = 8
 // peer asks for makes its own session looked at more often, and no other.
 type rounds struct {
 	mu  sync.Mutex
-	all map[time.Duration]*round // by how often they look; guarded by mu, like the sessions of each
+	all map[time.Duration]*round // by how often they look; guarded by mu, like the sessions of each and their places
 }
 
-// round looks after some sessions. It is there as long as they are.
+// round looks after some sessions, each of which knows its place. It is there as long as they are.
 type round struct {
-	sessions map[*Session]struct{}
+	sessions []*Session
 	timer    *time.Timer // calls lookAround
 }
 
@@ -45,11 +46,12 @@ func (w *rounds) add(s *Session) {
 	}
 	its := w.all[every]
 	if its == nil {
-		its = &round{sessions: make(map[*Session]struct{})}
+		its = new(round)
 		its.timer = time.AfterFunc(every, func() { w.lookAround(its, every) })
 		w.all[every] = its
 	}
-	its.sessions[s] = struct{}{}
+	s.live.place = len(its.sessions)
+	its.sessions = append(its.sessions, s)
 }
 
 func (w *rounds) remove(s *Session) {
@@ -57,8 +59,11 @@ func (w *rounds) remove(s *Session) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	its := w.all[every]
-	delete(its.sessions, s)
-	if len(its.sessions) == 0 {
+	last := len(its.sessions) - 1
+	its.sessions[last].live.place = s.live.place
+	its.sessions[s.live.place], its.sessions[last] = its.sessions[last], nil
+	its.sessions = its.sessions[:last]
+	if last == 0 {
 		its.timer.Stop()
 		delete(w.all, every)
 	}
@@ -81,9 +86,5 @@ func (w *rounds) lookAround(its *round, every time.Duration) {
 func (w *rounds) of(its *round) []*Session {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	list := make([]*Session, 0, len(its.sessions))
-	for s := range its.sessions {
-		list = append(list, s)
-	}
-	return list
+	return slices.Clone(its.sessions)
 }
