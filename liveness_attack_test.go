@@ -150,14 +150,14 @@ func TestAttackWithAShortIntervalCostsOtherSessionsNothing(t *testing.T) {
 			return looks.Load() - before
 		}
 		alone := inAMinute()
-		require.InDelta(t, honest*60/1.875, alone, 2*honest)
+		require.InDelta(t, honest*60/1.875, alone, 5*honest)
 		var bad []*rawPeer
 		var sessions []*asterisque.Session
 		for _, h := range []codec.Sync{helloWith(time.Millisecond, 45*time.Second), helloWith(15*time.Second, time.Millisecond), helloWith(3*time.Second, 0)} {
 			conns, s := attackers(t, 1, node, h)
 			p := &rawPeer{t, wire.FromConn(conns[0])}
 			_, pings := p.alive(time.Hour)
-			require.InDelta(t, alone, inAMinute(), 2*honest)
+			require.Less(t, inAMinute(), alone+alone/4)
 			require.LessOrEqual(t, pings.Load(), int64(60))
 			require.GreaterOrEqual(t, pings.Load(), int64(60/5))
 			bad, sessions = append(bad, p), append(sessions, s...)
@@ -166,7 +166,7 @@ func TestAttackWithAShortIntervalCostsOtherSessionsNothing(t *testing.T) {
 			require.NoError(t, sessions[i].Err())
 			p.w.Close()
 		}
-		require.InDelta(t, alone, inAMinute(), 2*honest)
+		require.Less(t, inAMinute(), alone+alone/4)
 	})
 }
 

@@ -64,6 +64,7 @@ type Session struct {
 	stall   stall
 	pause   pause
 	live    liveness
+	pongs   pongs
 
 	res    *resumption   // nil unless the session can be resumed; fixed
 	got    atomic.Uint64 // countable frames that have arrived and been dealt with

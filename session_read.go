@@ -220,7 +220,7 @@ func (s *Session) enqueue(c *incoming) {
 // writeAfterReading lets what is in the outbox, whose writer the caller has become, be written when the reader has dealt with all that has arrived. It is for the reader.
 func (s *Session) writeAfterReading() { s.unwritten = true }
 
-// writeAnswers writes what inline functions have answered.
+// writeAnswers writes what the reader has answered: inline functions and Pings.
 func (s *Session) writeAnswers() {
 	if s.unwritten {
 		s.unwritten = false
@@ -290,7 +290,7 @@ func (s *Session) receiveControl(m codec.Control) error {
 	case codec.Allow:
 		return s.toPipe(c.Pipe, func(p *pipe.End) error { p.Allow(c.Total); return nil })
 	case codec.Ping:
-		s.control(codec.Pong(c))
+		s.pongs.answer(s, c.N)
 	case codec.Pong:
 		s.live.pong(c.N, s.node.now())
 	case codec.Ack:
