@@ -48,7 +48,8 @@ var ErrPipeClosed = pipe.ErrClosed
 // running twice. It is true of calls that never left this side and of those that the peer refused.
 func Repeatable(err error) bool { return codec.Repeatable(err) }
 
-// RetryAfter returns how long to wait before the call that failed with err is made again, if err is an ErrOverloaded whose side said so. See [Retry].
+// RetryAfter returns how long to wait before the call that failed with err is made again, if err is an
+// ErrOverloaded whose side said so: an hour at most, whatever it said. See [Retry].
 func RetryAfter(err error) (d time.Duration, ok bool) { return codec.RetryAfter(err) }
 
 // errorOf returns a as an error, which is nil if a is.

@@ -8,13 +8,15 @@ import (
 	"time"
 )
 
-// Retry makes calls again that failed because a side was overloaded or going away, and that certainly did not run (see [Repeatable]). Between two attempts it waits: twice as long each
-// time, by chance up to a half less so that callers do not come back all at once, and at least what the overloaded side advised ([RetryAfter]). The zero Retry is ready to use; it is
-// safe for concurrent use, and meant to be shared.
+// Retry makes calls again that failed because a side was overloaded or going away, and that certainly did
+// not run (see [Repeatable]). Between two attempts it waits: twice as long each time, by chance up to a
+// half less so that callers do not come back all at once, and what the overloaded side advised besides
+// ([RetryAfter]), but never longer than Most. The zero Retry is ready to use; it is safe for concurrent
+// use, and meant to be shared.
 type Retry struct {
 	Attempts int           // at most, the first one included; 0 is 4
 	First    time.Duration // the wait before the second attempt; 0 is 50 ms
-	Most     time.Duration // the longest wait, an advice apart; 0 is 5 s
+	Most     time.Duration // the longest wait, whatever the overloaded side advised; 0 is 5 s
 	Budget   *RetryBudget  // bounds the share of repeated calls; nil is no bound
 }
 
@@ -33,7 +35,7 @@ func (r *Retry) Do(ctx context.Context, call func(ctx context.Context) error) er
 			return err
 		}
 		advice, _ := RetryAfter(err)
-		if !sleep(ctx, advice+back.next()) {
+		if !sleep(ctx, min(advice+back.next(), back.longest())) {
 			return err
 		}
 	}
@@ -101,10 +103,7 @@ type backoff struct {
 
 // next returns the next wait: twice the last one, at most most, less a random part of up to a half.
 func (b *backoff) next() time.Duration {
-	most := b.most
-	if most <= 0 {
-		most = 5 * time.Second
-	}
+	most := b.longest()
 	switch {
 	case b.step > 0:
 		b.step = min(2*b.step, most)
@@ -114,6 +113,14 @@ func (b *backoff) next() time.Duration {
 		b.step = min(50*time.Millisecond, most)
 	}
 	return b.step/2 + rand.N(b.step/2+1)
+}
+
+// longest returns the longest wait.
+func (b *backoff) longest() time.Duration {
+	if b.most <= 0 {
+		return 5 * time.Second
+	}
+	return b.most
 }
 
 // leastAttempt is how much time an attempt needs at least, to connect and to resume a session.

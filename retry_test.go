@@ -94,11 +94,23 @@ func TestRetryWaitsAtLeastAsLongAsTheOverloadedSideAdvised(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		advised := codec.OverloadedFor(7*time.Second, "")
 		advised.Ran = codec.Refused
-		waits, _ := attempts(background, &asterisque.Retry{Attempts: 3}, always(advised))
+		waits, _ := attempts(background, &asterisque.Retry{Attempts: 3, Most: 10 * time.Second}, always(advised))
 		require.Len(t, waits, 2)
 		for i, w := range waits {
 			require.GreaterOrEqual(t, w, 7*time.Second)
 			require.LessOrEqual(t, w, 7*time.Second+50*time.Millisecond<<i)
+		}
+	})
+}
+
+func TestAttackWithAnAdviceToWaitForWeeks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		advised := codec.OverloadedFor(24*24*time.Hour, "")
+		advised.Ran = codec.Refused
+		for most, r := range map[time.Duration]*asterisque.Retry{5 * time.Second: {}, time.Minute: {Most: time.Minute}} {
+			waits, err := attempts(background, r, always(advised))
+			require.ErrorIs(t, err, asterisque.ErrOverloaded)
+			require.Equal(t, []time.Duration{most, most, most}, waits)
 		}
 	})
 }

@@ -10,8 +10,12 @@ func OverloadedFor(d time.Duration, message string) *Abort {
 	return &Abort{Code: Overloaded, Message: message, Detail: appendNumber(nil, millis(d))}
 }
 
-// RetryAfter returns how long to wait before the call that failed with err is made again, if the side that was overloaded said so. It is false for every
-// other error.
+// mostRetryAfter bounds what RetryAfter returns: whoever heeds it should not sleep for as long as a peer
+// likes.
+const mostRetryAfter = time.Hour
+
+// RetryAfter returns how long to wait before the call that failed with err is made again, if the side
+// that was overloaded said so: an hour at most, whatever it said. It is false for every other error.
 func RetryAfter(err error) (d time.Duration, ok bool) {
 	var a *Abort
 	if !errors.As(err, &a) || a == nil || a.Code != Overloaded || len(a.Detail) == 0 {
@@ -19,5 +23,5 @@ func RetryAfter(err error) (d time.Duration, ok bool) {
 	}
 	r := reader{frame: a.Detail}
 	d = r.millis("retry after")
-	return d, r.err == nil && r.at == len(a.Detail)
+	return min(d, mostRetryAfter), r.err == nil && r.at == len(a.Detail)
 }

@@ -21,6 +21,9 @@ func TestRetryAfterIsWhatTheOverloadedSideAdvised(t *testing.T) {
 	}
 	got, _ := RetryAfter(OverloadedFor(time.Microsecond, ""))
 	require.Equal(t, time.Millisecond, got, "a short time must not become none")
+	got, ok := RetryAfter(OverloadedFor(24*24*time.Hour, ""))
+	require.True(t, ok)
+	require.Equal(t, time.Hour, got, "nobody should sleep for as long as a peer likes")
 }
 
 func TestRetryAfterIsUnknownIfNobodyAdvisedIt(t *testing.T) {
