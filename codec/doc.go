@@ -4,7 +4,8 @@
 //   - [Open] starts a pipe (one running call), [Block] carries a piece of one of its two streams, [Close] ends it, and a
 //     [Control] speaks about the session as a whole. Each is one frame: a single CBOR array of definite length.
 //   - [Abort] says why something ended, who said so, and whether the call may be repeated.
-//   - [Values] encodes parameters, stream elements and results: [CBOR], [JSON] and [Raw] come with the library.
+//   - [Values] encodes parameters, stream elements and results: [CBOR], [JSON] and [Raw] come with the library. A
+//     [Weigher] tells what they become in memory, before they are decoded.
 //
 // # Ownership
 //

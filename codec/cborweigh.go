@@ -1,0 +1,426 @@
+package codec
+
+import (
+	"math"
+	"math/big"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/fxamacker/cbor/v2"
+
+	"github.com/asterisque-go/asterisque/internal/weigh"
+)
+
+// cborDepth is how deep values may be nested.
+const cborDepth = 32
+
+// Initial bytes of items of indefinite length, and what ends them.
+const (
+	indefinite = 31
+	undefined  = other | 23
+	breakByte  = other | indefinite
+)
+
+// Numbers of tags of which the library makes something of its own.
+const (
+	timeText, timeNumber   = 0, 1
+	bignum, negativeBignum = 2, 3
+	selfDescribed          = 55799
+	noTag                  = math.MaxUint64
+)
+
+// bigDigits is what a big.Int holds besides itself and the digits that have come, and bigSize what it is itself.
+const bigSize, bigDigits = 32, 48
+
+var cborPlans = &weigh.Plans{Rules: weigh.Rules{Kind: cborKind, Field: cborField}}
+
+// Weigh implements Weigher.
+func (cborValues) Weigh(data []byte, t reflect.Type, most int) int {
+	w := cborWeigher{data: data, Tally: weigh.NewTally(most)}
+	w.value(cborPlans.Of(t), 0)
+	return w.Bytes()
+}
+
+func cborKind(t reflect.Type) (k weigh.Kind, ok bool) {
+	switch {
+	case t == reflect.TypeFor[time.Time]():
+		return weigh.Time, true
+	case t == reflect.TypeFor[big.Int]():
+		return weigh.Number, true
+	case t == reflect.TypeFor[cbor.Tag]():
+		return weigh.Any, true
+	case t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(reflect.TypeFor[cbor.Unmarshaler]()):
+		return weigh.Own, true
+	}
+	return 0, false
+}
+
+// cborField reads the tags of a field as the library does.
+func cborField(f reflect.StructField) (n weigh.Name, ok bool) {
+	t := f.Type
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	tag := f.Tag.Get("cbor")
+	if tag == "" {
+		tag = f.Tag.Get("json")
+	}
+	structure := f.Anonymous && t.Kind() == reflect.Struct
+	if tag == "-" || !f.IsExported() && !structure {
+		return n, false
+	}
+	name, options, _ := strings.Cut(tag, ",")
+	n = weigh.Name{Name: name, Tagged: tag != "", Embedded: structure && name == ""}
+	if name == "" {
+		n.Name = f.Name
+	}
+	for option := range strings.SplitSeq(options, ",") {
+		n.IsNumber = n.IsNumber || option == "keyasint"
+	}
+	if n.IsNumber {
+		number, err := strconv.Atoi(n.Name)
+		n.Number, n.Name = int64(number), strconv.Itoa(number)
+		ok = err == nil
+		return n, ok
+	}
+	return n, true
+}
+
+// cborWeigher walks the items of data, once and in their order.
+type cborWeigher struct {
+	weigh.Tally
+	data []byte
+	at   int    // the next byte; len(data) once something is malformed
+	name []byte // of a field that came in pieces
+}
+
+func (w *cborWeigher) done() bool { return w.at >= len(w.data) || w.Over() }
+
+// end is called where data is malformed.
+func (w *cborWeigher) end() { w.at = len(w.data) }
+
+func (w *cborWeigher) left() int { return len(w.data) - w.at }
+
+// head reads the head of an item, in any form.
+func (w *cborWeigher) head() (major byte, n uint64, endless bool) {
+	if w.left() == 0 {
+		return other, 0, false
+	}
+	b := w.data[w.at]
+	w.at++
+	low := b & 31
+	if low < 24 {
+		return b &^ 31, uint64(low), false
+	}
+	size := 1 << (low & 3)
+	if low > 27 || w.left() < size {
+		if low != indefinite {
+			w.end()
+		}
+		return b &^ 31, 0, low == indefinite
+	}
+	for _, b := range w.data[w.at : w.at+size] {
+		n = n<<8 | uint64(b)
+	}
+	w.at += size
+	return b &^ 31, n, false
+}
+
+// tags reads the tags before an item, and returns the first and their number, but for those that say only that this
+// is CBOR.
+func (w *cborWeigher) tags() (first uint64, count int) {
+	first = noTag
+	for w.left() > 0 && w.data[w.at]&^31 == tag {
+		_, n, _ := w.head()
+		if count == 0 && n == selfDescribed {
+			continue
+		}
+		if count++; count == 1 {
+			first = n
+		}
+	}
+	return first, count
+}
+
+// value weighs one item that stands depth deep and is decoded by plan p.
+func (w *cborWeigher) value(p *weigh.Plan, depth int) {
+	first, tags := w.tags()
+	if w.done() {
+		return
+	}
+	if b := w.data[w.at]; tags == 0 && (b == null || b == undefined) {
+		w.at++
+		return
+	}
+	for p.Kind == weigh.Pointer && !w.Over() {
+		w.Add(weigh.Alloc(p.Elem.Size))
+		p = p.Elem
+	}
+	switch p.Kind {
+	case weigh.Any:
+		w.any(first, tags, depth)
+	case weigh.Own:
+		from := w.at
+		w.item(weigh.NothingPlan, depth)
+		w.Text(w.at - from)
+	case weigh.Number:
+		from := w.at
+		w.item(weigh.NothingPlan, depth)
+		w.Add(bigDigits + weigh.Alloc(w.at-from))
+	default:
+		w.item(p, depth)
+	}
+}
+
+// item weighs one item without tags, of which p says what it becomes.
+func (w *cborWeigher) item(p *weigh.Plan, depth int) {
+	major, n, endless := w.head()
+	switch major {
+	case byteString, textString:
+		w.text(p, n, endless)
+	case array:
+		w.array(p, n, endless, depth+1)
+	case mapping:
+		w.mapping(p, n, endless, depth+1)
+	}
+}
+
+// text weighs a string.
+func (w *cborWeigher) text(p *weigh.Plan, n uint64, endless bool) {
+	size := w.pass(n, endless)
+	switch p.Kind {
+	case weigh.Nothing, weigh.Array:
+	case weigh.Time:
+		w.Add(weigh.Zone)
+	default:
+		w.Text(size)
+	}
+	if endless && p.Kind != weigh.Nothing { // it is put together first
+		w.Text(2 * size)
+	}
+}
+
+// pass passes by a string, of which n is the length, and returns how long it is.
+func (w *cborWeigher) pass(n uint64, endless bool) (size int) {
+	if !endless {
+		if n > uint64(w.left()) {
+			w.end()
+			return 0
+		}
+		w.at += int(n)
+		return int(n)
+	}
+	for w.more(0, 0, true) {
+		_, n, again := w.head()
+		if again || n > uint64(w.left()) {
+			w.end()
+			return size
+		}
+		w.name = w.keep(w.data[w.at : w.at+int(n)])
+		w.at += int(n)
+		size += int(n)
+	}
+	return size
+}
+
+// more reports whether an array or a map of n items, or an endless one, has an i-th.
+func (w *cborWeigher) more(i int, n uint64, endless bool) bool {
+	if w.done() {
+		return false
+	}
+	if !endless {
+		return uint64(i) < n
+	}
+	if w.data[w.at] == breakByte {
+		w.at++
+		return false
+	}
+	return true
+}
+
+// fits reports whether n items may follow.
+func (w *cborWeigher) fits(n uint64, depth int) bool {
+	if n > uint64(w.left()) || depth > cborDepth {
+		w.end()
+		return false
+	}
+	return true
+}
+
+func (w *cborWeigher) array(p *weigh.Plan, n uint64, endless bool, depth int) {
+	if !w.fits(n, depth) {
+		return
+	}
+	if p.Kind == weigh.Slice {
+		w.Add(weigh.Alloc(weigh.Times(int(n), p.Elem.Size)))
+	}
+	for i := 0; w.more(i, n, endless); i++ {
+		switch {
+		case p.Kind == weigh.Slice:
+			if endless {
+				w.Add(p.Elem.Size)
+			}
+			w.value(p.Elem, depth)
+		case p.Kind == weigh.Array && i < p.Len:
+			w.value(p.Elem, depth)
+		case p.Kind == weigh.Struct && i < len(p.Order):
+			if i == 0 {
+				w.Add(p.Extra)
+			}
+			w.value(p.Order[i], depth)
+		default:
+			w.value(weigh.NothingPlan, depth)
+		}
+	}
+}
+
+func (w *cborWeigher) mapping(p *weigh.Plan, n uint64, endless bool, depth int) {
+	if !w.fits(n, depth) || !w.fits(2*n, depth) {
+		return
+	}
+	switch p.Kind {
+	case weigh.Map:
+		w.entries(p, n, endless, depth)
+	case weigh.Struct:
+		w.structure(p, n, endless, depth)
+	default:
+		for i := 0; w.more(i, 2*n, endless); i++ {
+			w.value(weigh.NothingPlan, depth)
+		}
+	}
+}
+
+// entries weighs what becomes a map.
+func (w *cborWeigher) entries(p *weigh.Plan, n uint64, endless bool, depth int) {
+	var m weigh.GrowingMap
+	w.Add(weigh.MapSize)
+	if p != anyMap {
+		m.Make(&w.Tally, int(n), p.Entry)
+	}
+	for i := 0; w.more(i, n, endless); i++ {
+		m.Put(&w.Tally, p.Entry)
+		w.Add(p.Aside)
+		w.value(p.Key, depth)
+		w.value(p.Elem, depth)
+	}
+}
+
+// unknown is the size of an entry of the map in which the library keeps the keys of a struct that no field has, until
+// the struct is whole, to find those that come twice.
+const unknown = 24
+
+// structure weighs a map that becomes a struct.
+func (w *cborWeigher) structure(p *weigh.Plan, n uint64, endless bool, depth int) {
+	w.Add(p.Extra)
+	var strangers weigh.GrowingMap
+	keys := 0
+	for i := 0; w.more(i, n, endless); i++ {
+		before := w.Now()
+		f := w.field(p, depth)
+		if f == nil {
+			keys += w.Now() - before
+			strangers.Put(&w.Tally, unknown)
+			f = weigh.NothingPlan
+		}
+		w.value(f, depth)
+	}
+	w.Drop(strangers.Bytes() + keys)
+}
+
+// field reads the key of a field and returns its plan. Without one it is nil, and the key is weighed.
+func (w *cborWeigher) field(p *weigh.Plan, depth int) (f *weigh.Plan) {
+	from := w.at
+	switch major := w.data[w.at] &^ 31; major {
+	case textString:
+		if f = p.Field(w.key()); f == nil {
+			w.Add(weigh.String + weigh.Alloc(w.at-from))
+		}
+	case unsigned, negative:
+		_, n, _ := w.head()
+		number := int64(n)
+		if major == negative {
+			number = ^number
+		}
+		if f = p.Numbers[number]; f == nil {
+			w.Add(weigh.Word)
+		}
+	default:
+		w.value(weigh.AnyPlan, depth)
+	}
+	return f
+}
+
+// key reads a text.
+func (w *cborWeigher) key() []byte {
+	_, n, endless := w.head()
+	w.name = w.name[:0]
+	size := w.pass(n, endless)
+	if !endless {
+		return w.data[w.at-size : w.at]
+	}
+	return w.name
+}
+
+// keep appends part to the name of a field, as far as that can be one.
+func (w *cborWeigher) keep(part []byte) []byte {
+	const longest = 256
+	if len(w.name)+len(part) > longest {
+		return w.name
+	}
+	return append(w.name, part...)
+}
+
+// anyMap is what a map becomes without a type.
+var anyMap = weigh.MapPlan(weigh.AnyPlan)
+
+// any weighs an item that is decoded without a type, behind so many tags.
+func (w *cborWeigher) any(first uint64, tags, depth int) {
+	w.Add(tags * (weigh.Header + weigh.Iface)) // each of which is a value
+	major, from := w.data[w.at]&^31, w.at
+	switch {
+	case first <= timeNumber && tags > 0:
+		w.Add(weigh.Header)
+		w.item(timePlan, depth)
+	case first <= negativeBignum && tags > 0:
+		w.item(weigh.NothingPlan, depth)
+		w.Add(bigSize + bigDigits + weigh.Alloc(w.at-from))
+	default:
+		w.dynamic(major, depth)
+	}
+}
+
+// dynamic weighs an item of any type.
+func (w *cborWeigher) dynamic(major byte, depth int) {
+	switch major {
+	case unsigned, negative:
+		if _, n, _ := w.head(); n > math.MaxInt64 && major == negative {
+			w.Add(bigSize + bigDigits)
+		} else if n > math.MaxUint8 || major == negative {
+			w.Add(weigh.Word)
+		}
+	case byteString:
+		w.Add(weigh.Header)
+		w.item(textPlan, depth)
+	case textString:
+		w.Add(weigh.String)
+		w.item(textPlan, depth)
+	case array:
+		w.Add(weigh.Header)
+		w.item(weigh.SlicePlan, depth)
+	case mapping:
+		w.item(anyMap, depth)
+	default:
+		if w.data[w.at]&31 > 24 { // a floating-point number
+			w.Add(weigh.Word)
+		}
+		w.item(weigh.NothingPlan, depth)
+	}
+}
+
+// Plans of what is made without a type.
+var (
+	textPlan = &weigh.Plan{Kind: weigh.Text}
+	timePlan = &weigh.Plan{Kind: weigh.Time}
+)

@@ -1,0 +1,229 @@
+package classic
+
+import (
+	"encoding/binary"
+	"reflect"
+
+	"github.com/asterisque-go/asterisque/internal/weigh"
+)
+
+var plans = &weigh.Plans{Rules: weigh.Rules{Kind: kindOf, Field: fieldOf, Blank: "classic"}}
+
+// Weigh implements codec.Weigher.
+func (values) Weigh(data []byte, t reflect.Type, most int) int {
+	w := weigher{data: data, Tally: weigh.NewTally(most)}
+	p := plans.Of(t)
+	if len(data) >= 3 && data[0] == paramsTag {
+		w.params(p)
+	} else {
+		w.value(p, 0)
+	}
+	return w.Bytes()
+}
+
+func kindOf(t reflect.Type) (k weigh.Kind, ok bool) {
+	if t == structType || t == mapType {
+		return weigh.Any, true
+	}
+	return 0, false
+}
+
+// fieldOf tells what fields does.
+func fieldOf(f reflect.StructField) (n weigh.Name, ok bool) {
+	return weigh.Name{Name: f.Name}, f.IsExported() && f.Tag.Get("classic") != "-"
+}
+
+// weigher walks the values of data, once and in their order.
+type weigher struct {
+	weigh.Tally
+	data []byte // what was not read
+}
+
+func (w *weigher) done() bool { return len(w.data) == 0 || w.Over() }
+
+// take returns the next n bytes, or ends where data is malformed.
+func (w *weigher) take(n int) []byte {
+	if n > len(w.data) {
+		w.data = nil
+		return nil
+	}
+	b := w.data[:n]
+	w.data = w.data[n:]
+	return b
+}
+
+func (w *weigher) count() int {
+	if b := w.take(2); b != nil {
+		return int(binary.BigEndian.Uint16(b))
+	}
+	return 0
+}
+
+// params weighs the parameters of an Open, as decodeParams decodes them.
+func (w *weigher) params(p *weigh.Plan) {
+	w.take(1)
+	count := w.count()
+	for depth := 0; p.Kind == weigh.Pointer && depth < MaxDepth && !w.Over(); depth++ {
+		w.Add(weigh.Alloc(p.Elem.Size))
+		p = p.Elem
+	}
+	switch {
+	case p.Kind == weigh.Any:
+		w.Add(weigh.Header)
+		w.list(weigh.SlicePlan, count, 0)
+	case p.Kind == weigh.Struct && p.Tagged == "", p == plans.Of(paramsType):
+		w.list(p, count, 0)
+	default:
+		w.list(&weigh.Plan{Kind: weigh.Array, Len: 1, Elem: p}, count, -1)
+	}
+}
+
+// value weighs one value that stands depth deep and is decoded by plan p.
+func (w *weigher) value(p *weigh.Plan, depth int) {
+	if depth > MaxDepth {
+		w.data = nil
+	}
+	if w.done() {
+		return
+	}
+	tag := w.take(1)[0]
+	if tag == nullTag {
+		return
+	}
+	for p.Kind == weigh.Pointer && !w.Over() {
+		w.Add(weigh.Alloc(p.Elem.Size))
+		p = p.Elem
+	}
+	if p.Kind == weigh.Any {
+		p = w.dynamic(tag)
+	}
+	switch tag {
+	case stringTag, binaryTag:
+		w.text(p, w.take(w.count()))
+	case listTag:
+		w.list(p, w.count(), depth)
+	case mapTag:
+		w.mapping(p, w.count(), depth)
+	case structTag:
+		w.text(p, w.take(w.count()))
+		if n := w.take(1); n != nil {
+			w.list(p, int(n[0]), depth)
+		}
+	default:
+		w.take(max(fixed(tag)-1, 0))
+		if fixed(tag) == 0 {
+			w.data = nil
+		}
+	}
+}
+
+// Sizes of what an any receives.
+var (
+	structSize = weigh.Alloc(int(structType.Size()))
+	entrySize  = 2 * weigh.Iface
+)
+
+var (
+	textPlan   = &weigh.Plan{Kind: weigh.Text}
+	structPlan = &weigh.Plan{Kind: weigh.Slice, Elem: weigh.AnyPlan} // the fields of a Struct
+	mapPlan    = &weigh.Plan{Kind: weigh.Any}                        // a Map
+)
+
+// dynamic weighs the place of a value that is decoded without a type, and returns the plan of what it becomes.
+func (w *weigher) dynamic(tag byte) *weigh.Plan {
+	switch tag {
+	case stringTag:
+		w.Add(weigh.String)
+		return textPlan
+	case binaryTag:
+		w.Add(weigh.Header)
+		return textPlan
+	case listTag:
+		w.Add(weigh.Header)
+		return weigh.SlicePlan
+	case mapTag:
+		w.Add(weigh.Header)
+		return mapPlan
+	case structTag:
+		w.Add(structSize)
+		return structPlan
+	case uuidTag:
+		w.Add(len(UUID{}))
+	default:
+		w.Add(weigh.Word)
+	}
+	return weigh.NothingPlan
+}
+
+// text weighs a string or bytes. What is no UTF-8 becomes longer.
+func (w *weigher) text(p *weigh.Plan, b []byte) {
+	if p.Kind == weigh.Nothing || p.Kind == weigh.Array {
+		return
+	}
+	size := weigh.Replaced(b)
+	if size > len(b) {
+		size *= 2 // it is made in memory that grows
+	}
+	w.Text(size)
+}
+
+// list weighs the n values of a list or of a struct.
+func (w *weigher) list(p *weigh.Plan, n, depth int) {
+	if n > len(w.data) {
+		w.data = nil
+		return
+	}
+	if p.Kind == weigh.Slice {
+		w.Add(weigh.Alloc(weigh.Times(n, p.Elem.Size)))
+	}
+	for i := 0; i < n && !w.done(); i++ {
+		switch {
+		case p.Kind == weigh.Slice, p.Kind == weigh.Array && i < p.Len:
+			w.value(p.Elem, depth+1)
+		case p.Kind == weigh.Struct && i < len(p.Order):
+			w.value(p.Order[i], depth+1)
+		default:
+			w.value(weigh.NothingPlan, depth+1)
+		}
+	}
+}
+
+// mapping weighs the n entries of a map.
+func (w *weigher) mapping(p *weigh.Plan, n, depth int) {
+	if 2*n > len(w.data) {
+		w.data = nil
+		return
+	}
+	key, value, temporary := weigh.NothingPlan, weigh.NothingPlan, 0
+	switch p.Kind {
+	case weigh.Any:
+		w.Add(weigh.Alloc(n * entrySize))
+		temporary = w.places(n)
+		key, value = weigh.AnyPlan, weigh.AnyPlan
+	case weigh.Map:
+		var m weigh.GrowingMap
+		w.Add(weigh.MapSize)
+		m.Make(&w.Tally, max(n, 1), p.Entry)
+		if n > 0 {
+			m.Put(&w.Tally, p.Entry)
+		}
+		w.Add(n * p.Aside)
+		key, value = p.Key, p.Elem
+	}
+	for i := 0; i < n && !w.done(); i++ {
+		w.value(key, depth+1)
+		w.value(value, depth+1)
+	}
+	w.Drop(temporary)
+}
+
+// places weighs what it takes to find keys that come twice, until the map is whole, and returns how much that is.
+func (w *weigher) places(n int) int {
+	const place, key = 16, 2 * weigh.Header // the keys are in a slice that grows
+	before := w.Now()
+	var m weigh.GrowingMap
+	w.Add(weigh.MapSize + weigh.Alloc(n*key))
+	m.Make(&w.Tally, n, place)
+	m.Put(&w.Tally, place)
+	return w.Now() - before
+}

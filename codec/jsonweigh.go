@@ -1,0 +1,333 @@
+package codec
+
+import (
+	"encoding"
+	"encoding/json"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/asterisque-go/asterisque/internal/weigh"
+)
+
+// jsonDepth is how deep encoding/json lets values be nested.
+const jsonDepth = 10_000
+
+var jsonPlans = &weigh.Plans{Rules: weigh.Rules{Kind: jsonKind, Field: jsonField}}
+
+// Weigh implements Weigher.
+func (jsonValues) Weigh(data []byte, t reflect.Type, most int) int {
+	w := jsonWeigher{data: data, Tally: weigh.NewTally(most)}
+	w.value(jsonPlans.Of(t), 0)
+	return w.Bytes()
+}
+
+func jsonKind(t reflect.Type) (k weigh.Kind, ok bool) {
+	if t == reflect.TypeFor[time.Time]() {
+		return weigh.Time, true
+	}
+	if t.Kind() == reflect.Pointer || t.Kind() == reflect.Interface {
+		return 0, false
+	}
+	p := reflect.PointerTo(t)
+	own := p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+	return weigh.Own, own
+}
+
+// jsonField reads the tag of a field as encoding/json does.
+func jsonField(f reflect.StructField) (n weigh.Name, ok bool) {
+	t := f.Type
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	structure := f.Anonymous && t.Kind() == reflect.Struct
+	tag := f.Tag.Get("json")
+	if tag == "-" || !f.IsExported() && !structure {
+		return n, false
+	}
+	name, _, _ := strings.Cut(tag, ",")
+	if strings.ContainsFunc(name, func(r rune) bool {
+		return !strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	}) {
+		name = ""
+	}
+	n = weigh.Name{Name: name, Tagged: name != "", Embedded: structure && name == ""}
+	if name == "" {
+		n.Name = f.Name
+	}
+	return n, true
+}
+
+// jsonWeigher walks the values of data, once and in their order.
+type jsonWeigher struct {
+	weigh.Tally
+	data []byte
+	at   int    // the next byte; len(data) once something is malformed
+	name []byte // of a field that was written with escapes
+}
+
+func (w *jsonWeigher) done() bool { return w.at >= len(w.data) || w.Over() }
+
+// end is called where data is malformed.
+func (w *jsonWeigher) end() { w.at = len(w.data) }
+
+// next returns the next byte that is no space, without taking it, or 0.
+func (w *jsonWeigher) next() byte {
+	for ; !w.done(); w.at++ {
+		switch c := w.data[w.at]; c {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// value weighs one value that stands depth deep and is decoded by plan p.
+func (w *jsonWeigher) value(p *weigh.Plan, depth int) {
+	c := w.next()
+	if w.done() || depth > jsonDepth {
+		w.end()
+		return
+	}
+	if c == 'n' {
+		w.literal()
+		return
+	}
+	for p.Kind == weigh.Pointer && !w.Over() {
+		w.Add(weigh.Alloc(p.Elem.Size))
+		p = p.Elem
+	}
+	from := w.at
+	switch p.Kind {
+	case weigh.Own:
+		w.concrete(weigh.NothingPlan, c, depth)
+		w.Text(w.at - from)
+	case weigh.Time:
+		w.concrete(weigh.NothingPlan, c, depth)
+		w.Add(weigh.Zone)
+	case weigh.Any:
+		w.dynamic(c, depth)
+	default:
+		w.concrete(p, c, depth)
+	}
+}
+
+// concrete weighs a value that begins with c.
+func (w *jsonWeigher) concrete(p *weigh.Plan, c byte, depth int) {
+	switch c {
+	case '[':
+		w.array(p, depth+1)
+	case '{':
+		w.object(p, depth+1)
+	case '"':
+		w.text(p)
+	default:
+		size := w.literal()
+		if p.Kind == weigh.Text { // a json.Number
+			w.Text(size)
+		}
+	}
+}
+
+// dynamic weighs a value of any type.
+func (w *jsonWeigher) dynamic(c byte, depth int) {
+	p := textPlan
+	switch c {
+	case '[':
+		w.Add(weigh.Header)
+		p = weigh.SlicePlan
+	case '{':
+		p = anyObject
+	case '"':
+		w.Add(weigh.String)
+	default:
+		p = weigh.NothingPlan
+		if c != 't' && c != 'f' {
+			w.Add(weigh.Word)
+		}
+	}
+	w.concrete(p, c, depth)
+}
+
+// anyObject is what an object becomes without a type.
+var anyObject = weigh.MapPlan(&weigh.Plan{Kind: weigh.Text, Size: weigh.String})
+
+// literal passes by a number, true, false or null, and returns how long that is.
+func (w *jsonWeigher) literal() (size int) {
+	from := w.at
+	for ; w.at < len(w.data); w.at++ {
+		switch w.data[w.at] {
+		case ',', ']', '}', ':', '"', '[', '{', ' ', '\t', '\r', '\n':
+			if w.at == from {
+				w.end() // there is none
+			}
+			return w.at - from
+		}
+	}
+	return w.at - from
+}
+
+// quoted takes a string and returns what is between its quotes.
+func (w *jsonWeigher) quoted() (raw []byte, escaped bool) {
+	w.at++
+	for from := w.at; w.at < len(w.data); w.at++ {
+		switch w.data[w.at] {
+		case '\\':
+			escaped = true
+			w.at++
+		case '"':
+			w.at++
+			return w.data[from : w.at-1], escaped
+		}
+	}
+	w.end()
+	return nil, false
+}
+
+// text weighs a string.
+func (w *jsonWeigher) text(p *weigh.Plan) {
+	raw, escaped := w.quoted()
+	if p.Kind == weigh.Nothing {
+		return
+	}
+	size := weigh.Replaced(raw)
+	w.Text(size)
+	if escaped || size > len(raw) { // the decoder makes it in memory that grows
+		w.Text(3 * len(raw))
+		w.Drop(weigh.Alloc(3 * len(raw)))
+	}
+}
+
+// follows reports whether there is a value, or a field, before end; first says that it would be the first.
+func (w *jsonWeigher) follows(end byte, first bool) bool {
+	c := w.next()
+	switch {
+	case w.done():
+		return false
+	case c == end:
+		w.at++
+		return false
+	case first:
+		return true
+	case c != ',':
+		w.end()
+		return false
+	}
+	w.at++
+	return true
+}
+
+func (w *jsonWeigher) array(p *weigh.Plan, depth int) {
+	w.at++
+	var s weigh.GrowingSlice
+	for i := 0; w.follows(']', i == 0); i++ {
+		switch {
+		case p.Kind == weigh.Slice:
+			s.Append(&w.Tally, p.Elem.Size)
+			w.value(p.Elem, depth)
+		case p.Kind == weigh.Array && i < p.Len:
+			w.value(p.Elem, depth)
+		default:
+			w.value(weigh.NothingPlan, depth)
+		}
+	}
+}
+
+func (w *jsonWeigher) object(p *weigh.Plan, depth int) {
+	w.at++
+	var m weigh.GrowingMap
+	switch p.Kind {
+	case weigh.Struct:
+		w.Add(p.Extra)
+	case weigh.Map:
+		w.Add(weigh.MapSize)
+	}
+	for first := true; w.follows('}', first); first = false {
+		if w.next() != '"' {
+			w.end()
+			return
+		}
+		value := weigh.NothingPlan
+		switch p.Kind {
+		case weigh.Struct:
+			if f := p.Field(w.key()); f != nil {
+				value = f
+			}
+		case weigh.Map:
+			m.Put(&w.Tally, p.Entry)
+			w.Add(p.Aside)
+			w.text(textPlan)
+			value = p.Elem
+		default:
+			w.quoted()
+		}
+		if w.next() != ':' {
+			w.end()
+			return
+		}
+		w.at++
+		w.value(value, depth)
+	}
+}
+
+// key takes the name of a field.
+func (w *jsonWeigher) key() []byte {
+	raw, escaped := w.quoted()
+	if !escaped {
+		return raw
+	}
+	w.name = unescape(w.name[:0], raw)
+	return w.name
+}
+
+// longestName bounds what is unescaped.
+const longestName = 256
+
+// unescape appends what raw says without its escapes. It keeps to what a name may be.
+func unescape(dst, raw []byte) []byte {
+	for len(raw) > 0 && len(dst) < longestName {
+		if raw[0] != '\\' || len(raw) < 2 {
+			dst, raw = append(dst, raw[0]), raw[1:]
+			continue
+		}
+		switch c := raw[1]; c {
+		case 'u':
+			r, size := escapedRune(raw)
+			dst, raw = utf8.AppendRune(dst, r), raw[size:]
+			continue
+		case 'b', 'f', 'n', 'r', 't':
+			dst = append(dst, ' ') // a name has none of these
+		default:
+			dst = append(dst, c)
+		}
+		raw = raw[2:]
+	}
+	return dst
+}
+
+// escapedRune returns the rune that raw begins with, written as \uXXXX, or as two of these.
+func escapedRune(raw []byte) (r rune, size int) {
+	r = unit(raw)
+	if utf16.IsSurrogate(r) {
+		if both := utf16.DecodeRune(r, unit(raw[min(6, len(raw)):])); both != utf8.RuneError {
+			return both, 12
+		}
+	}
+	return r, min(6, len(raw))
+}
+
+func unit(raw []byte) rune {
+	if len(raw) < 6 || raw[0] != '\\' || raw[1] != 'u' {
+		return -1
+	}
+	n, err := strconv.ParseUint(string(raw[2:6]), 16, 32)
+	if err != nil {
+		return -1
+	}
+	return rune(n)
+}

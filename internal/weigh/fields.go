@@ -1,0 +1,112 @@
+package weigh
+
+import (
+	"bytes"
+	"reflect"
+	"slices"
+)
+
+// field is one that a struct may be decoded into.
+type field struct {
+	Name
+	t     reflect.Type
+	index []int
+	twice bool // two have the same name at this depth, and neither is decoded
+}
+
+// key is what fields must not share.
+type key struct {
+	name   string
+	number bool
+}
+
+// fields fills in the fields of the struct type t. Of those with one name the least deep counts, and of several of
+// these the one that is named by a tag.
+func (b *builder) fields(t reflect.Type, p *Plan) {
+	found := make(map[key]*field)
+	seen := make(map[reflect.Type]bool)
+	for level := []field{{t: t}}; len(level) > 0; {
+		here := make(map[key]*field)
+		var next []field
+		for _, in := range level {
+			if !seen[in.t] {
+				seen[in.t] = true
+				next = append(next, b.level(in, here, p)...)
+			}
+		}
+		for k, f := range here {
+			if found[k] == nil {
+				found[k] = f
+			}
+		}
+		level = next
+	}
+	b.set(found, p)
+}
+
+// level adds the fields of one struct to here, and returns the structs that are embedded in it.
+func (b *builder) level(in field, here map[key]*field, p *Plan) (embedded []field) {
+	for i := range in.t.NumField() {
+		sf := in.t.Field(i)
+		if sf.Name == "_" && b.Rules.Blank != "" && len(in.index) == 0 {
+			p.Tagged = sf.Tag.Get(b.Rules.Blank)
+		}
+		name, ok := b.Rules.Field(sf)
+		if !ok {
+			continue
+		}
+		f := &field{Name: name, t: sf.Type, index: append(slices.Clone(in.index), i)}
+		if name.Embedded {
+			for f.t.Kind() == reflect.Pointer {
+				f.t = f.t.Elem()
+				p.Extra += Alloc(int(f.t.Size()))
+			}
+			embedded = append(embedded, *f)
+			continue
+		}
+		k := key{name.Name, name.IsNumber}
+		switch other := here[k]; {
+		case other == nil || name.Tagged && !other.Tagged:
+			here[k] = f
+		case name.Tagged == other.Tagged:
+			other.twice = true
+		}
+	}
+	return embedded
+}
+
+// set makes the plans of the fields that were found.
+func (b *builder) set(found map[key]*field, p *Plan) {
+	var fields []*field
+	for _, f := range found {
+		if !f.twice {
+			fields = append(fields, f)
+		}
+	}
+	slices.SortFunc(fields, func(a, b *field) int { return slices.Compare(a.index, b.index) })
+	p.Fields, p.Numbers = make(map[string]*Plan), make(map[int64]*Plan)
+	for _, f := range fields {
+		plan := b.plan(f.t)
+		p.Order = append(p.Order, plan)
+		if f.IsNumber {
+			p.Numbers[f.Number] = plan
+			continue
+		}
+		p.Fields[f.Name.Name] = plan
+		p.Names = append(p.Names, []byte(f.Name.Name))
+		p.Longest = max(p.Longest, len(f.Name.Name))
+	}
+}
+
+// Field returns the plan of the field that a codec finds by name: in the same letters, or else in letters of any case.
+func (p *Plan) Field(name []byte) *Plan {
+	if f := p.Fields[string(name)]; f != nil {
+		return f
+	}
+	for _, n := range p.Names {
+		if bytes.EqualFold(n, name) {
+			return p.Fields[string(n)]
+		}
+	}
+	return nil
+}

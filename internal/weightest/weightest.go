@@ -1,0 +1,79 @@
+// Package weightest measures what decoded values hold, for the tests of what is estimated beforehand.
+package weightest
+
+import (
+	"math/big"
+	"reflect"
+	"runtime"
+	"time"
+)
+
+// Grown returns by how many bytes the heap has grown for what f returns.
+func Grown(f func() any) int {
+	before := heap()
+	v := f()
+	n := heap() - before
+	runtime.KeepAlive(v)
+	return n
+}
+
+func heap() int {
+	runtime.GC()
+	runtime.GC() // the first one only moves what pools hold
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+// Held returns at least how many bytes v refers to, which has no cycles: the content of slices, strings and maps, and
+// what is behind pointers and in interfaces.
+func Held(v reflect.Value) (n int) {
+	switch v.Type() {
+	case reflect.TypeFor[time.Time]():
+		return 0
+	case reflect.TypeFor[big.Int]():
+		return (v.Addr().Interface().(*big.Int).BitLen() + 7) / 8
+	}
+	switch v.Kind() {
+	case reflect.String:
+		return v.Len()
+	case reflect.Pointer:
+		if !v.IsNil() {
+			n = int(v.Type().Elem().Size()) + Held(v.Elem())
+		}
+	case reflect.Interface:
+		if !v.IsNil() {
+			n = boxed(v.Elem())
+		}
+	case reflect.Slice:
+		n = v.Len() * int(v.Type().Elem().Size())
+		fallthrough
+	case reflect.Array:
+		for i := range v.Len() {
+			n += Held(v.Index(i))
+		}
+	case reflect.Map:
+		n = v.Len() * int(v.Type().Key().Size()+v.Type().Elem().Size())
+		for i := v.MapRange(); i.Next(); {
+			n += Held(i.Key()) + Held(i.Value())
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			n += Held(v.Field(i))
+		}
+	}
+	return n
+}
+
+// boxed returns what a value in an interface holds. Numbers of one byte are there already.
+func boxed(v reflect.Value) int {
+	switch {
+	case v.Kind() == reflect.Pointer || v.Kind() == reflect.Map:
+		return Held(v)
+	case v.Type().Size() == 1, v.CanUint() && v.Uint() < 256, v.CanInt() && v.Int() >= 0 && v.Int() < 256, v.CanFloat() && v.Float() == 0:
+		return 0
+	case v.Type() == reflect.TypeFor[big.Int]():
+		return int(v.Type().Size())
+	}
+	return int(v.Type().Size()) + Held(v)
+}
