@@ -24,7 +24,7 @@ type dispatcher struct {
 
 	mu      sync.Mutex
 	ready   line              // guarded by mu, as all below: calls that wait for a worker
-	large   *line             // those whose turn it was, and for whose parameters there was no room; nil until there is one
+	large   *line             // those whose turn it was, and for what they hold there was no room; nil until there is one
 	gated   map[*gate]*parked // calls that wait for their function
 	opens   limits.Opens
 	served  uint64 // calls that have arrived
@@ -36,8 +36,10 @@ type dispatcher struct {
 	away    int    // answers of calls that were answered by the reader, which do
 	lent    int    // answers to calls within calls, which do
 	answers int    // bytes that those hold
-	holding int    // bytes that running calls hold: parameters, and answers that wait to leave
-	told    int    // of those, how many the owner of the session knows of; negative: it is told no more
+	holding int    // bytes that running calls hold: parameters and what they become, and answers that wait to leave
+	beyond  int    // of that, what calls hold that exceed the room by themselves, beyond what counts of them
+	bulky   int    // running calls that are not small
+	told    int    // of holding, how much the owner of the session knows of; negative: it is told no more
 	streams int    // running calls that carry Blocks
 	nested  int    // calls within calls that are here
 	inner   int    // what they cost
@@ -63,7 +65,7 @@ func (d *dispatcher) beginInline(c *incoming) (ok bool, refused *Abort) {
 			return false, refused
 		}
 	}
-	if d.holding > d.plan.Room {
+	if d.holding-d.beyond > d.plan.Room {
 		c.extra().counted = true
 		return false, errCrowded
 	}
@@ -228,7 +230,7 @@ func (d *dispatcher) beginLocked(c *incoming) {
 	d.waiting--
 	d.running++
 	d.mostRunning = max(d.mostRunning, d.running)
-	d.holdLocked(c.heldParams())
+	d.carryLocked(c, 1)
 	if c.pipe != nil {
 		d.streams++
 	}
@@ -356,7 +358,7 @@ func (d *dispatcher) nextLocked(h *limits.Hold) *incoming {
 		case c == nil:
 			return nil
 		case !d.passLocked(c):
-		case d.roomLocked(c, h):
+		case !d.behindLocked(c) && d.roomLocked(c, h):
 			return c
 		case c.gated && c.gate().keeps(c): // as if a worker were lent
 			if c.pipe != nil && d.s.terms.Room != nil {
@@ -434,7 +436,7 @@ func (d *dispatcher) done(c *incoming, owned bool) {
 func (d *dispatcher) endLocked(c *incoming) {
 	c.state = left
 	d.running--
-	d.holdLocked(-c.heldParams())
+	d.carryLocked(c, -1)
 	if c.pipe != nil {
 		d.streams--
 	}
@@ -444,7 +446,7 @@ func (d *dispatcher) endLocked(c *incoming) {
 func (d *dispatcher) pokeLocked() bool {
 	if d.ready.len() == 0 {
 		c := d.large.first()
-		if c == nil || d.holding > 0 && d.holding+c.heldParams() > d.plan.Room {
+		if c == nil || !d.fitsLocked(c) {
 			return false
 		}
 	}

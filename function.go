@@ -7,18 +7,20 @@ import (
 	"reflect"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/weigh"
 )
 
 // Function is a function that takes P and returns R, known to both sides by its number. Declared once in a package that both import, it is the whole contract,
 // and the compiler checks it. It is a small value, safe for concurrent use.
 type Function[P, R any] struct {
-	number uint16
-	name   string
+	number         uint16
+	name           string
+	params, result int // bytes of encoded ones that need not be weighed: see weigh.Free
 }
 
 // Func declares a function. name is for people: errors, logs and statistics. Number 0 belongs to [Describe].
 func Func[P, R any](number uint16, name string) Function[P, R] {
-	return Function[P, R]{number, name}
+	return Function[P, R]{number, name, weigh.Free(reflect.TypeFor[P]()), weigh.Free(reflect.TypeFor[R]())}
 }
 
 // Number returns the function's number.
@@ -28,11 +30,12 @@ func (f Function[P, R]) Number() uint16 { return f.number }
 func (f Function[P, R]) Name() string { return f.name }
 
 // Handle registers h as the function's handler, in place of any earlier one. See [Service.Handle] for its context, errors and panics; parameters that do not decode
-// as P fail the call with ErrBadParams before h runs.
+// as P, or would become too much (see [WithExpansion]), fail the call with ErrBadParams before h runs.
 func (f Function[P, R]) Handle(svc *Service, h func(ctx context.Context, params P) (R, error), opts ...HandlerOption) {
 	svc.set(f.number, opts, &handler{
 		name:      f.name,
-		decodes:   true,
+		params:    reflect.TypeFor[P](),
+		free:      f.params,
 		signature: fmt.Sprintf("func(%v) %v", reflect.TypeFor[P](), reflect.TypeFor[R]()),
 		serve: func(ctx context.Context, c *incoming, k *scratch) (result []byte, err error) {
 			v := boxFor[P, R](&k.box)
@@ -76,7 +79,7 @@ func (f Function[P, R]) call(ctx context.Context, s *Session, params P, cfg *cal
 	if a := c.do(ctx, f.number, f.name, encoded, cfg); a != nil {
 		return result, a
 	}
-	if err := s.decode(c.result, &v.result); err != nil {
+	if err := s.decodeResult(c.result, &v.result, f.result, reflect.TypeFor[R]()); err != nil {
 		return result, codecError(codec.BadResult, f.number, f.name, "result", err)
 	}
 	return v.result, nil
@@ -100,6 +103,14 @@ func (s *Session) decode(data []byte, v any) error {
 		return s.lender.Keep(data, v)
 	}
 	return s.values.Decode(data, v)
+}
+
+// decodeResult decodes a result into v, a pointer to a t, as decodeWithin does.
+func (s *Session) decodeResult(data []byte, v any, free int, t reflect.Type) error {
+	if s.lender != nil {
+		return s.lender.Keep(data, v)
+	}
+	return s.decodeWithin(data, v, free, t)
 }
 
 // box is where the values of a call are while a codec, which takes pointers, works on them. It is kept from call to call: otherwise both would be allocated

@@ -2,11 +2,19 @@ package asterisque
 
 import "github.com/asterisque-go/asterisque/limits"
 
-// What running calls hold besides their number: parameters, windows, answers that wait to leave, and Blocks that nobody waits for any more. A call is taken only when there is room for what it
+// What running calls hold besides their number: parameters and what they become when they are decoded, windows, answers that wait to leave, and Blocks that nobody waits for any more. A call is taken only when there is room for what it
 // brings.
 
-// smallParams is the size of parameters, in bytes, up to which a call has the last eighth of the room for running calls: large ones that sleep do not stop small ones.
-const smallParams = 4 << 10
+// A call has the last eighth of the room for running calls if its parameters have so many bytes at most, and become so many: large ones that sleep do not stop small ones.
+const (
+	smallParams = 4 << 10
+	smallValue  = 16 << 10
+)
+
+func (c *incoming) small() bool { return c.size <= smallParams && c.becomes.bytes() <= smallValue }
+
+// weight returns what c holds while it runs: its parameters, and what they become.
+func (c *incoming) weight() int { return c.heldParams() + c.becomes.bytes() }
 
 // holdLocked counts bytes more that running calls hold.
 func (d *dispatcher) holdLocked(bytes int) {
@@ -33,14 +41,58 @@ func (d *dispatcher) largeLocked() *line {
 	return d.large
 }
 
+// fitsLocked reports whether there is room for what c holds while it runs. One always fits; and one that exceeds the room by itself does as soon as no other large one runs, and leaves the last eighth
+// to small ones.
+func (d *dispatcher) fitsLocked(c *incoming) bool {
+	weight, most, held := c.weight(), d.plan.Room, d.holding-d.beyond
+	if !c.small() {
+		most = d.mostLarge()
+	}
+	switch {
+	case d.holding == 0:
+		return true
+	case weight > most:
+		return d.bulky == 0 && held <= d.plan.Room
+	}
+	return held+weight <= most
+}
+
+// mostLarge returns what calls that are not small may hold.
+func (d *dispatcher) mostLarge() int { return d.plan.Room - d.plan.Room/8 }
+
+// carryLocked counts n times what c holds while it runs.
+func (d *dispatcher) carryLocked(c *incoming, n int) {
+	weight := c.weight()
+	d.holdLocked(n * weight)
+	d.beyond += n * max(0, weight-d.mostLarge())
+	if !c.small() {
+		d.bulky += n
+	}
+}
+
+// behindLocked reports whether c, which is not small, has to wait behind another one that waits for room: that one may need all of it.
+func (d *dispatcher) behindLocked(c *incoming) bool {
+	first := d.large.first()
+	return first != nil && first.priority >= c.priority && !c.small()
+}
+
+// hold counts bytes that are held for calls that do not run; bytes below 0 are held no more.
+func (d *dispatcher) hold(bytes int) {
+	if bytes == 0 {
+		return
+	}
+	d.mu.Lock()
+	d.holdLocked(bytes)
+	d.mu.Unlock()
+	if bytes < 0 {
+		d.poke()
+	}
+}
+
 // roomLocked reports whether there is room for what c holds while it runs, and takes the window of its Blocks.
 func (d *dispatcher) roomLocked(c *incoming, h *limits.Hold) bool {
-	most := d.plan.Room
-	if c.size > smallParams {
-		most -= most / 8
-	}
-	if d.holding > 0 && d.holding+c.heldParams() > most {
-		return false // one always fits
+	if !d.fitsLocked(c) {
+		return false
 	}
 	room := d.s.terms.Room
 	if c.pipe == nil || !c.stream || room == nil {
@@ -115,7 +167,7 @@ func (d *dispatcher) Taken(messages, bytes int) { d.s.inbound.Remove(messages, b
 // Shelter implements pipe.Ledger: it sets bytes of the room for running calls aside.
 func (d *dispatcher) Shelter(bytes int) bool {
 	d.mu.Lock()
-	if bytes > 0 && d.holding+bytes > d.plan.Room {
+	if bytes > 0 && d.holding-d.beyond+bytes > d.plan.Room {
 		d.mu.Unlock()
 		return false
 	}

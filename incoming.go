@@ -28,6 +28,7 @@ type incoming struct {
 	stream   bool              // its Open has paid for the first Blocks; fixed
 	onReader bool              // it is run, and answered, by the reader: it is inline, and carries no Blocks; fixed
 	ended    ending            // guarded by mu; how the context ended
+	becomes  rough             // what its parameters become when they are decoded; fixed once it waits
 	size     uint32            // bytes of its parameters; fixed
 	expires  time.Duration     // when its time is up, by the node's clock; 0: never; fixed
 	params   []byte            // the handler's from the moment it runs
@@ -90,7 +91,7 @@ func newIncoming(s *Session, m *codec.Open, h *handler, within *enclosure) (c *i
 // takeParams copies params to where c.params has room for them, or to new memory. What the handler only borrows stays in the memory in which it came, if it can, and if no repetition of the
 // call may need it.
 func (c *incoming) takeParams(params []byte) {
-	if len(params) >= leastKept && (c.rare == nil || c.rare.key == nil) && (c.handler.borrows || c.handler.decodes && c.s.lender == nil) {
+	if len(params) >= leastKept && (c.rare == nil || c.rare.key == nil) && (c.handler.borrows || c.handler.params != nil && c.s.lender == nil) {
 		if mem := c.s.keep(params); mem != nil {
 			c.params, c.extra().params, c.extra().kept = params[:len(params):len(params)], mem, mem.Held()
 			return

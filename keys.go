@@ -1,6 +1,7 @@
 package asterisque
 
 import (
+	"reflect"
 	"runtime/debug"
 	"sync"
 
@@ -10,7 +11,9 @@ import (
 // keys is the order per key of one function, over all sessions: of the calls with the same key, one at a time runs or waits for a worker, and the others wait here in the
 // order of their arrival. A key costs memory only while calls have it, and no goroutine.
 type keys struct {
-	of func(values codec.Values, params []byte) (key uint64, err error) // fixed
+	of     func(values codec.Values, params []byte) (key uint64, err error) // these are fixed
+	params reflect.Type                                                     // what of decodes; nil if it does not
+	free   int                                                              // bytes of it that need not be weighed
 
 	mu     sync.Mutex
 	last   map[uint64]*incoming // guarded by mu, like the turns of its calls: who came last, by key
@@ -33,6 +36,12 @@ func (k *keys) name(c *incoming) (err error) {
 			err = codec.ErrPanicked.Withf("the key of function %d %q panicked", c.function, c.handler.name)
 		}
 	}()
+	held, err := k.weigh(c)
+	if err != nil {
+		return err
+	}
+	c.s.calls.hold(held)
+	defer c.s.calls.hold(-held)
 	key, err := k.of(c.s.values, c.params)
 	if err != nil {
 		return codecError(codec.BadParams, c.function, c.handler.name, "parameters", err)
@@ -41,6 +50,20 @@ func (k *keys) name(c *incoming) (err error) {
 		c.extra().turn = &turn{key: key}
 	}
 	return nil
+}
+
+// weigh returns what the parameters of c become for their key. As what the handler takes they have been weighed.
+func (k *keys) weigh(c *incoming) (n int, err error) {
+	switch {
+	case k.params == nil || len(c.params) <= k.free:
+		return 0, nil
+	case k.params == c.handler.params:
+		return c.becomes.bytes(), nil
+	}
+	if n, err = c.s.weigh(c.params, k.params); err != nil {
+		err = codecError(codec.BadParams, c.function, c.handler.name, "parameters", err)
+	}
+	return n, err
 }
 
 // enter reports whether it is the turn of c. Otherwise c waits for it: leave will return it. If c is made within another call, holder is the one

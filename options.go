@@ -28,6 +28,7 @@ type config struct {
 	log        *slog.Logger
 	codecs     []codec.Values
 	tls        *tls.Config
+	expansion  expansion
 	maxMessage int  // 0: as there is room for
 	window     int  // bytes of the largest window
 	windowless bool // there are none
@@ -68,6 +69,7 @@ func newConfig(opts []Option) (config, error) {
 	c := config{
 		log:       slog.New(slog.DiscardHandler),
 		codecs:    []codec.Values{codec.CBOR, codec.JSON, codec.Raw},
+		expansion: expansion{times: 32, plus: 64 << 10},
 		window:    1 << 20,
 		halfOpen:  1024,
 		share:     0.05,
@@ -104,6 +106,10 @@ func (c *config) check() (err error) {
 		return fmt.Errorf("asterisque: WithCodecs: %d codecs are outside 1..%d", len(c.codecs), codec.MaxCodecs)
 	case c.set.message && (c.maxMessage < leastMessage || c.maxMessage > 1<<30):
 		return fmt.Errorf("asterisque: WithMaxMessage: %d bytes are outside 1 KiB..1 GiB", c.maxMessage)
+	case c.expansion.times < 1:
+		return fmt.Errorf("asterisque: WithExpansion: %d times are below 1", c.expansion.times)
+	case c.expansion.plus < 0:
+		return fmt.Errorf("asterisque: WithExpansion: %d bytes more are negative", c.expansion.plus)
 	case c.set.workers && c.workers < 1:
 		return fmt.Errorf("asterisque: WithWorkers: %d is below 1", c.workers)
 	case c.nodeWorkers < 0:
@@ -279,6 +285,19 @@ func WithTLS(cfg *tls.Config) Option { return func(c *config) { c.tls = cfg } }
 // them. What is set and does not fit is an error, which says what would.
 func WithMaxMessage(bytes int) Option {
 	return func(c *config) { c.maxMessage, c.set.message = bytes, true }
+}
+
+// WithExpansion bounds what values that arrive become in memory when they are decoded: so many
+// times the bytes that have come, and so many bytes more. A few bytes may stand for much: a null in
+// a list of structs is one byte, and takes a whole struct. It is estimated before anything is
+// allocated. Parameters beyond the bound are refused with ErrBadParams, and have not run. Results
+// and elements of streams are ErrBadResult at whoever receives them. What parameters become counts
+// as what running calls hold, and so such a call waits until it fits; one that never does runs
+// while no other large one does. times is at least 1, plus at least 0; the default is 32 and
+// 64 KiB. It is for the codecs of this module, and for others that are a [codec.Weigher]; what
+// types that decode themselves make of their bytes is theirs to bound.
+func WithExpansion(times, plus int) Option {
+	return func(c *config) { c.expansion = expansion{times, plus} }
 }
 
 // WithWindow sets how far the window of a stream may grow, in bytes: what a peer may send before

@@ -3,6 +3,7 @@ package asterisque
 import (
 	"context"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -23,7 +24,8 @@ type handler struct {
 	signature string
 	blocks    bool           // the call carries Blocks: it has a pipe
 	inline    bool           // it runs on the reader
-	decodes   bool           // its parameters are decoded, and no part of them is kept unless the codec lends it
+	params    reflect.Type   // what its parameters are decoded as, and no part of them is kept unless the codec lends it; nil if they are not
+	free      int            // bytes of parameters that need not be weighed: see weigh.Free
 	borrows   bool           // it keeps no part of its parameters
 	gate      *gate          // nil: any number may run at once
 	keys      *keys          // nil: calls have no keys

@@ -195,6 +195,10 @@ func (s *Session) accept(c *incoming) {
 			return
 		}
 	}
+	if err := c.weigh(); err != nil {
+		s.turnBack(c, codec.AbortOf(err))
+		return
+	}
 	if c.handler.inline {
 		s.runInline(c)
 		return
@@ -202,14 +206,24 @@ func (s *Session) accept(c *incoming) {
 	s.enqueue(c)
 }
 
+// turnBack refuses c, which has only just arrived. Its caller gets its room back when the refusal has left.
+func (s *Session) turnBack(c *incoming, a *Abort) {
+	c.freeParams()
+	if !c.counted() {
+		if beyond := s.calls.arrive(c.cost(), c.nested()); beyond != nil {
+			c.refuse(beyond)
+			return
+		}
+	}
+	c.onReader = true
+	c.refuse(a)
+}
+
 // enqueue lets c run as soon as it is its turn.
 func (s *Session) enqueue(c *incoming) {
 	if k := c.handler.keys; k != nil {
 		if err := k.name(c); err != nil {
-			if c.counted() {
-				s.calls.giveBack(c.cost(), c.nested())
-			}
-			c.refuse(codec.AbortOf(err))
+			s.turnBack(c, codec.AbortOf(err))
 			return
 		}
 	}

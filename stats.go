@@ -31,7 +31,7 @@ type Stats struct {
 	Stopped time.Duration `json:"stopped_ns"` // for how long in all
 
 	Parked  int `json:"parked"`  // answers that wait to be sent, which count among Running if their calls had a worker
-	Holding int `json:"holding"` // bytes that running calls hold: parameters and what they are themselves, and answers that wait
+	Holding int `json:"holding"` // bytes that running calls hold: parameters, what these become when they are decoded (as estimated before), what the calls are themselves, and answers that wait
 
 	Receiving int `json:"receiving"` // bytes that are set aside for a message of which a part has arrived; 0 if the Wire does not tell: see wire.Receiver
 

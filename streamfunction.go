@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/weigh"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -18,11 +19,19 @@ import (
 type StreamFunction[P, S, R, T any] struct {
 	number uint16
 	name   string
+	free   streamFree
+}
+
+// streamFree has, for each of the types of a stream, up to how many bytes need not be weighed: see weigh.Free.
+type streamFree struct {
+	params, sent, received, result int // as the caller sees them
 }
 
 // Stream declares a function that carries Blocks: parameters, what the caller sends, what the callee sends, result.
 func Stream[P, S, R, T any](number uint16, name string) StreamFunction[P, S, R, T] {
-	return StreamFunction[P, S, R, T]{number, name}
+	return StreamFunction[P, S, R, T]{number, name, streamFree{
+		weigh.Free(reflect.TypeFor[P]()), weigh.Free(reflect.TypeFor[S]()), weigh.Free(reflect.TypeFor[R]()), weigh.Free(reflect.TypeFor[T]()),
+	}}
 }
 
 // Number returns the function's number.
@@ -38,14 +47,15 @@ func (f StreamFunction[P, S, R, T]) Handle(svc *Service, h func(ctx context.Cont
 		name: f.name,
 		signature: fmt.Sprintf("func(%v) %v, caller sends %v, callee sends %v",
 			reflect.TypeFor[P](), reflect.TypeFor[T](), reflect.TypeFor[S](), reflect.TypeFor[R]()),
-		blocks:  true,
-		decodes: true,
+		blocks: true,
+		params: reflect.TypeFor[P](),
+		free:   f.free.params,
 		serve: func(ctx context.Context, c *incoming, k *scratch) (result []byte, err error) {
 			var params P
 			if err := c.decodeParams(&params); err != nil {
 				return nil, err
 			}
-			t, err := h(ctx, params, &Pipe[R, S]{p: c.pipe, values: c.s.values, name: f.name})
+			t, err := h(ctx, params, &Pipe[R, S]{p: c.pipe, s: c.s, name: f.name, free: f.free.sent})
 			if err != nil {
 				return nil, err
 			}
@@ -70,12 +80,13 @@ func (f StreamFunction[P, S, R, T]) Open(ctx context.Context, on Caller, params 
 	if err != nil {
 		return nil, err
 	}
-	return &StreamCall[S, R, T]{Pipe[S, R]{p: p, values: s.values, name: f.name}}, nil
+	return &StreamCall[S, R, T]{Pipe[S, R]{p: p, s: s, name: f.name, free: f.free.received}, f.free.result}, nil
 }
 
 // StreamCall is a running call of a [StreamFunction], on the caller's side.
 type StreamCall[S, R, T any] struct {
 	Pipe[S, R]
+	result int // bytes that need not be weighed
 }
 
 // Result waits for the end of the call and returns its result. Blocks that have come and were not received stay. The errors are those of [pipe.Pipe.Result], and
@@ -85,7 +96,7 @@ func (c *StreamCall[S, R, T]) Result(ctx context.Context) (result T, err error) 
 	if err != nil {
 		return result, err
 	}
-	if err := c.values.Decode(b, &result); err != nil {
+	if err := c.s.decodeWithin(b, &result, c.result, reflect.TypeFor[T]()); err != nil {
 		return result, codecError(codec.BadResult, c.p.Function(), c.name, "result", err)
 	}
 	return result, nil
@@ -97,9 +108,10 @@ func (c *StreamCall[S, R, T]) Abort(err error) { c.p.Abort(err) }
 // Pipe is one side of a running call that sends values of type S and receives values of type R. All methods may be called concurrently; when several goroutines
 // receive, each value goes to one of them.
 type Pipe[S, R any] struct {
-	p      *pipe.Pipe
-	values codec.Values
-	name   string
+	p    *pipe.Pipe
+	s    *Session
+	name string
+	free int // bytes of a received value that need not be weighed
 
 	skipped atomic.Uint64 // values that are missing before those that Recv has returned
 }
@@ -115,7 +127,7 @@ var blockBuffers = sync.Pool{New: func() any { return new([]byte) }}
 func (p *Pipe[S, R]) Send(ctx context.Context, v S) error {
 	buf := blockBuffers.Get().(*[]byte)
 	defer blockBuffers.Put(buf)
-	b, err := p.values.Append((*buf)[:0], &v)
+	b, err := p.s.values.Append((*buf)[:0], &v)
 	if err != nil {
 		return codecError(codec.BadResult, p.p.Function(), p.name, "Block", err)
 	}
@@ -129,7 +141,7 @@ func (p *Pipe[S, R]) Send(ctx context.Context, v S) error {
 func (p *Pipe[S, R]) CloseSend() error { return p.p.CloseSend() }
 
 // Recv waits for the next value. After the last one it returns io.EOF. The errors are those of [pipe.Pipe.Recv], and ErrBadResult for a Block that does not decode
-// as R, after which the next one may.
+// as R, or would become too much (see [WithExpansion]), after which the next one may.
 func (p *Pipe[S, R]) Recv(ctx context.Context) (v R, err error) {
 	b, err := p.p.Recv(ctx)
 	if err != nil {
@@ -137,7 +149,7 @@ func (p *Pipe[S, R]) Recv(ctx context.Context) (v R, err error) {
 	}
 	defer b.Release() // v has no part of it
 	p.skipped.Add(b.Skipped)
-	if err := p.values.Decode(b.Payload, &v); err != nil {
+	if err := p.s.decodeWithin(b.Payload, &v, p.free, reflect.TypeFor[R]()); err != nil {
 		return v, codecError(codec.BadResult, p.p.Function(), p.name, "Block", err)
 	}
 	return v, nil
