@@ -133,12 +133,15 @@ func boxFor[P, R any](kept *any) *box[P, R] {
 // empty lets go of what the values refer to.
 func (b *box[P, R]) empty() { *b = box[P, R]{} }
 
-// decodeParams decodes the parameters of c into v.
+// decodeParams decodes the parameters of c into v. Unless they were lent to v, nobody needs them any more.
 func (c *incoming) decodeParams(v any) error {
 	if err := c.s.decode(c.params, v); err != nil {
 		a := codecError(codec.BadParams, c.function, c.handler.name, "parameters", err)
 		a.Ran = codec.Refused
 		return a
+	}
+	if c.s.lender == nil {
+		c.freeParams()
 	}
 	return nil
 }

@@ -176,6 +176,8 @@ func TestAnOptionThatDoesNotFitIsNamedByTheFirstUse(t *testing.T) {
 	for want, o := range map[string]asterisque.Option{
 		"WithMaxMessage: 12 bytes":  asterisque.WithMaxMessage(12),
 		"WithWorkers: 0 is below 1": asterisque.WithWorkers(0),
+		"WithExpansion: 0 times":    asterisque.WithExpansion(0, 1),
+		"WithExpansion: -1 bytes":   asterisque.WithExpansion(1, -1),
 		"WithCodecs: 0 codecs":      asterisque.WithCodecs(),
 		"WithHandshakeTimeout: -1s": asterisque.WithHandshakeTimeout(-time.Second),
 		"WithID: 65 bytes exceed":   asterisque.WithID(string(make([]byte, 65))),

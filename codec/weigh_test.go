@@ -86,7 +86,7 @@ func mapOf(n int, value string) []byte {
 func as[T any](name string, data []byte) shape { return shape{name, reflect.TypeFor[T](), data} }
 
 func cborShapes() []shape {
-	const n = 20_000
+	const n = 4000
 	records := make([]record, 5000)
 	for i := range records {
 		records[i] = record{ID: int64(i), Name: fmt.Sprint("name of ", i), Tags: []string{"a", "bc"}, Score: 1, Data: make([]byte, 20)}
@@ -170,7 +170,7 @@ func object(n int, value string) []byte {
 }
 
 func jsonShapes() []shape {
-	const n = 20_000
+	const n = 4000
 	records := make([]record, 5000)
 	for i := range records {
 		records[i] = record{ID: int64(i), Name: fmt.Sprint("name of ", i), Tags: []string{"a", "bc"}, Score: 1, Data: make([]byte, 20)}

@@ -47,12 +47,12 @@ func counted(tag string, n int, item string) string {
 const list, mapping, params = "\x20", "\x21", "("
 
 func shapes() []shape {
-	const n = 20_000
+	const n = 4000
 	var entries strings.Builder
 	for i := range n {
 		entries.WriteString("\x04" + string(binary.BigEndian.AppendUint16(nil, uint16(i))) + "\x00")
 	}
-	object := mapping + "\x4e\x20" + entries.String()
+	object := mapping + "\x0f\xa0" + entries.String()
 	return []shape{
 		into[[]wide]("nulls as structs", counted(list, n, "\x00")),
 		into[[]*chain]("structs", counted(list, n, "\x22\x00\x05chain\x03\x03\x01\x00\x00")),
