@@ -315,7 +315,14 @@ func (o *once) refuse(m *memory) {
 	if !next.nested() {
 		next.size, next.rare.returned = uint32(len(params)), uint32(len(params))
 	}
-	next.s.enqueue(next)
+	err := next.weigh()
+	if err == nil {
+		err = next.s.enqueue(next)
+	}
+	if err != nil {
+		next.s.calls.giveBack(next.cost(), next.nested())
+		next.refuse(codec.AbortOf(err))
+	}
 }
 
 // orphan lets a call that runs go on although its session has ended: for as long as its answer would

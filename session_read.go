@@ -195,15 +195,17 @@ func (s *Session) accept(c *incoming) {
 			return
 		}
 	}
-	if err := c.weigh(); err != nil {
-		s.turnBack(c, codec.AbortOf(err))
-		return
-	}
-	if c.handler.inline {
+	err := c.weigh()
+	switch {
+	case err != nil:
+	case c.handler.inline:
 		s.runInline(c)
-		return
+	default:
+		err = s.enqueue(c)
 	}
-	s.enqueue(c)
+	if err != nil {
+		s.turnBack(c, codec.AbortOf(err))
+	}
 }
 
 // turnBack refuses c, which has only just arrived. Its caller gets its room back when the refusal has left.
@@ -219,16 +221,16 @@ func (s *Session) turnBack(c *incoming, a *Abort) {
 	c.refuse(a)
 }
 
-// enqueue lets c run as soon as it is its turn.
-func (s *Session) enqueue(c *incoming) {
+// enqueue lets c run as soon as it is its turn. An error is why it cannot.
+func (s *Session) enqueue(c *incoming) error {
 	if k := c.handler.keys; k != nil {
 		if err := k.name(c); err != nil {
-			s.turnBack(c, codec.AbortOf(err))
-			return
+			return err
 		}
 	}
 	s.arrived(c.held())
 	s.calls.put(c)
+	return nil
 }
 
 // writeAfterReading lets what is in the outbox, whose writer the caller has become, be written when the reader has dealt with all that has arrived. It is for the reader.
@@ -247,7 +249,8 @@ func (s *Session) runInline(c *incoming) {
 	ok, refused := s.calls.beginInline(c)
 	switch {
 	case refused == errCrowded:
-		s.enqueue(c)
+		s.arrived(c.held())
+		s.calls.put(c) // a worker runs it; keys have no meaning for it
 		return
 	case refused != nil:
 		c.freeParams()

@@ -216,7 +216,7 @@ func durableResults(calls, size, link int) func(play) {
 			}
 		})
 		enough := asterisque.WithMemory(5*time.Minute, limits.Amount{Bytes: 2 * calls * size})
-		s := p.begin(setup{both: []asterisque.Option{enough}, there: there, link: link, lasting: true})
+		s := p.begin(setup{both: []asterisque.Option{enough, asterisque.WithMemoryShare(1)}, there: there, link: link, lasting: true})
 		crew := s.start("durable calls", calls, calls, func(i int) error {
 			got, err := s.conn.Call(s.ctx, durable, numbered(i, 4), asterisque.WithDurable())
 			return results{size: size}.check(i, got, err)
