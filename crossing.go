@@ -20,6 +20,9 @@ type crossing struct {
 	from   uint64        // bytes that had crossed then
 }
 
+// crossings are the message that is arriving, and the batch that is leaving.
+type crossings struct{ in, out crossing }
+
 // passed returns how long the crossing of the given number has been seen, and how many bytes have
 // crossed meanwhile, which are bytes in all. Another one than before begins now.
 func (c *crossing) passed(number, bytes uint64, now time.Duration) (time.Duration, uint64) {
@@ -35,23 +38,34 @@ func late(took, grace time.Duration, n uint64) bool {
 	return took-grace > time.Duration(n/leastRate)*time.Second
 }
 
-// isReceiving reports whether a part of a message has arrived over w. If w does not tell, it has not.
-func isReceiving(w wire.Wire) bool {
-	r, ok := w.(wire.Receiver)
-	return ok && r.Receiving() > 0
+// receiving returns what a message holds of which a part has arrived over w. If w does not tell it is 0.
+func receiving(w wire.Wire) int {
+	if r, ok := w.(wire.Receiver); ok {
+		return r.Receiving()
+	}
+	return 0
 }
 
 // tooSlow returns why the peer is lost if a message that has begun moves too slowly, and nil if none does.
 // Time in which this side does not read is not the peer's.
 func (l *liveness) tooSlow(cfg *config, receiving bool, received, sent uint64, now time.Duration) *Abort {
-	if grace := cfg.grace(); !receiving || l.deaf.Load() {
-		l.in = crossing{}
-	} else if took, n := l.in.passed(l.frames.Load(), received, now); late(took, grace, n) {
+	arrives, leaves := receiving && !l.deaf.Load(), l.writing.Load()
+	if !arrives && !leaves {
+		l.crossings = nil
+		return nil
+	}
+	if l.crossings == nil {
+		l.crossings = new(crossings)
+	}
+	c := l.crossings
+	if grace := cfg.grace(); !arrives {
+		c.in = crossing{}
+	} else if took, n := c.in.passed(l.frames.Load(), received, now); late(took, grace, n) {
 		return slowPeer("%d bytes of a message have come within %v", n, took, grace)
 	}
-	if grace := cfg.writeTimeout; !l.writing.Load() {
-		l.out = crossing{}
-	} else if took, n := l.out.passed(l.batches.Load(), sent, now); late(took, grace, n) {
+	if grace := cfg.writeTimeout; !leaves {
+		c.out = crossing{}
+	} else if took, n := c.out.passed(l.batches.Load(), sent, now); late(took, grace, n) {
 		return slowPeer("it has taken %d bytes of what is being written within %v", n, took, grace)
 	}
 	return nil

@@ -27,22 +27,22 @@ type dispatcher struct {
 	large   *line             // those whose turn it was, and for what they hold there was no room; nil until there is one
 	gated   map[*gate]*parked // calls that wait for their function
 	opens   limits.Opens
-	served  uint64 // calls that have arrived
-	waiting int    // calls that nobody has taken yet, wherever they wait
-	running int    // calls that workers have taken, and those whose answers wait to leave
-	active  int    // workers here, running or waking
-	waking  bool   // one of them has yet to take its first call
-	parked  int    // answers of calls that had a worker, which wait to leave
-	away    int    // answers of calls that were answered by the reader, which do
-	lent    int    // answers to calls within calls, which do
-	answers int    // bytes that those hold
-	holding int    // bytes that running calls hold: parameters and what they become, and answers that wait to leave
-	beyond  int    // of that, what calls hold that exceed the room by themselves, beyond what counts of them
-	bulky   int    // running calls that are not small
-	told    int    // of holding, how much the owner of the session knows of; negative: it is told no more
-	streams int    // running calls that carry Blocks
-	nested  int    // calls within calls that are here
-	inner   int    // what they cost
+	served  uint64      // calls that have arrived
+	waiting int         // calls that nobody has taken yet, wherever they wait
+	running int         // calls that workers have taken, and those whose answers wait to leave
+	active  int         // workers here, running or waking
+	waking  bool        // one of them has yet to take its first call
+	parked  int         // answers of calls that had a worker, which wait to leave
+	away    int         // answers of calls that were answered by the reader, which do
+	lent    int         // answers to calls within calls, which do
+	answers int         // bytes that those hold
+	holding int         // bytes that running calls hold: parameters and what they become, and answers that wait to leave
+	beyond  int         // of that, what calls hold that exceed the room by themselves, beyond what counts of them
+	bulky   int         // running calls that are not small
+	part    limits.Part // holding, for the owner of the session
+	streams int         // running calls that carry Blocks
+	nested  int         // calls within calls that are here
+	inner   int         // what they cost
 
 	mostWaiting, mostRunning int // at their highest
 

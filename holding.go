@@ -19,18 +19,7 @@ func (c *incoming) weight() int { return c.heldParams() + c.becomes.bytes() }
 // holdLocked counts bytes more that running calls hold.
 func (d *dispatcher) holdLocked(bytes int) {
 	d.holding += bytes
-	if diff := d.holding - d.told; d.told >= 0 && (diff > limits.Step || diff < -limits.Step) {
-		d.told = d.holding
-		d.s.owner.tally.Add(diff)
-	}
-}
-
-// endTelling takes back what the owner of the session was told of that.
-func (d *dispatcher) endTelling() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.s.owner.tally.Add(-max(d.told, 0))
-	d.told = -1
+	d.part.Tell(d.holding)
 }
 
 // largeLocked returns the line for a call that has to wait in it.

@@ -35,7 +35,8 @@ type liveness struct {
 	received, sent uint64        // as of the last look
 	heard, said    time.Duration // when they last changed, by the node's clock
 	taken          uint64        // by the application, as of the last look
-	in, out        crossing      // the message that is arriving, and the batch that is leaving
+	crossings      *crossings    // what is arriving, and leaving; nil until that takes longer than a look
+	part           limits.Part   // what a message holds that is arriving, for the owner of the session
 
 	ping   atomic.Uint64 // number of the latest Ping
 	pinged atomic.Int64  // when it was sent, by the node's clock; 0 once it was answered
@@ -81,7 +82,7 @@ func (c *config) grace() time.Duration {
 // look is called from time to time, with the time by the node's clock.
 func (l *liveness) look(s *Session, now time.Duration) {
 	if l.anew.Swap(false) {
-		l.heard, l.said, l.in, l.out = 0, 0, crossing{}, crossing{}
+		l.heard, l.said, l.crossings = 0, 0, nil
 	}
 	w := s.currentWire()
 	received, sent, metered := l.progress(w)
@@ -91,10 +92,12 @@ func (l *liveness) look(s *Session, now time.Duration) {
 	if sent != l.sent || l.said == 0 {
 		l.sent, l.said = sent, now
 	}
+	arriving := receiving(w)
+	l.part.Tell(arriving)
 	writing, silence := l.writing.Load(), l.silence(s)
 	var slow *Abort
 	if metered {
-		slow = l.tooSlow(s.cfg, isReceiving(w), received, sent, now)
+		slow = l.tooSlow(s.cfg, arriving > 0, received, sent, now)
 	}
 	switch {
 	case slow != nil:

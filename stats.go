@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/limits"
-	"github.com/asterisque-go/asterisque/wire"
 )
 
 // Stats is a snapshot of a session. As JSON it suits expvar, as a slog.LogValuer logs.
@@ -84,9 +83,7 @@ func (s *Session) Stats() Stats {
 		Stops:         s.stops.Load(),
 		Stopped:       time.Duration(s.stopped.Load()),
 	}
-	if r, ok := s.currentWire().(wire.Receiver); ok {
-		st.Receiving = r.Receiving()
-	}
+	st.Receiving = receiving(s.currentWire())
 	s.calls.load(&st)
 	s.loadRoom(&st)
 	return st

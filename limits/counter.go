@@ -26,7 +26,7 @@ type Counter struct {
 	mostMessages, mostBytes atomic.Uint64 // that were held at any time
 
 	marks atomic.Pointer[Limits] // checked; what it points to never changes
-	told  told
+	part  Part                   // of what is held in all, by bytes
 
 	changes *changes // guarded by mu; nil until there is one to wait for, or to report
 
@@ -171,7 +171,7 @@ func (c *Counter) settle(now uint64) State {
 	held := unpack(now)
 	raise(&c.mostMessages, held.Messages)
 	raise(&c.mostBytes, held.Bytes)
-	c.told.tell(held.Bytes)
+	c.part.Tell(held.Bytes)
 	s := State(c.state.Load())
 	if c.marks.Load().next(s, s == Congested, held) == s {
 		return s

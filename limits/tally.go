@@ -44,38 +44,41 @@ func (t *Tally) Pressed() bool {
 // Over reports whether the sum is above what it may be: time to refuse what comes anew.
 func (t *Tally) Over() bool { return t.most > 0 && t.held.Load() > t.most }
 
-// told is what a Counter has told its Tally.
-type told struct {
-	to    *Tally       // nil: nobody is told; set before the first message
-	bytes atomic.Int64 // negative once nobody is told any more
+// Part is what one thing holds of a [Tally]. The zero Part tells nobody. It is safe for concurrent use.
+type Part struct {
+	to    *Tally       // fixed
+	bytes atomic.Int64 // that were told; negative once nobody is told any more
 }
 
 // ended stands for bytes of which nobody is told any more.
 const ended = -1
 
-// tell tells the Tally what is held now, if that is another number than it knows, by more than a step.
-func (t *told) tell(now int) {
-	if t.to == nil {
+// Begin lets p tell t. It is called once, before anything else.
+func (p *Part) Begin(t *Tally) { p.to = t }
+
+// Tell tells the Tally that so many bytes are held now, unless it knows that to within a [Step].
+func (p *Part) Tell(now int) {
+	if p.to == nil {
 		return
 	}
-	known := t.bytes.Load()
-	if diff := int64(now) - known; known >= 0 && (diff > Step || diff < -Step) && t.bytes.CompareAndSwap(known, int64(now)) {
-		t.to.Add(int(diff))
+	known := p.bytes.Load()
+	if diff := int64(now) - known; known >= 0 && (diff > Step || diff < -Step) && p.bytes.CompareAndSwap(known, int64(now)) {
+		p.to.Add(int(diff))
 	}
 }
 
-// end takes what was told back.
-func (t *told) end() {
-	if t.to == nil {
+// End takes what was told back. From then on nobody is told.
+func (p *Part) End() {
+	if p.to == nil {
 		return
 	}
-	if known := t.bytes.Swap(ended); known > 0 {
-		t.to.Add(int(-known))
+	if known := p.bytes.Swap(ended); known > 0 {
+		p.to.Add(int(-known))
 	}
 }
 
 // Tell lets c tell t, from now on, what it holds. It is called before the first message.
-func (c *Counter) Tell(t *Tally) { c.told.to = t }
+func (c *Counter) Tell(t *Tally) { c.part.Begin(t) }
 
 // EndTelling takes what c has told its [Tally] back, which is told no more.
-func (c *Counter) EndTelling() { c.told.end() }
+func (c *Counter) EndTelling() { c.part.End() }
