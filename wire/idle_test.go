@@ -87,6 +87,7 @@ func TestIdleWiresHoldLittleAfterLargeFrames(t *testing.T) {
 				}
 				held = heap() - before
 			}
+			runtime.KeepAlive(frame)
 			t.Logf("%d bytes for a pair of idle wires", held/n)
 			require.Less(t, held/n, c.most)
 			for _, w := range ends {

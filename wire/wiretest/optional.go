@@ -3,6 +3,8 @@ package wiretest
 import (
 	"errors"
 	"os"
+	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/asterisque-go/asterisque/wire"
@@ -100,6 +102,46 @@ func buffered(r *rig) {
 		frames := [][]byte{frame(2*i, 200), frame(2*i+1, 200)}[:1+i%2]
 		r.must(writeAll(r.a, frames), expect(r.b, frames...))
 	}
+}
+
+// receiving writes large frames until somebody who asks meanwhile has found memory set aside for one.
+func receiving(r *rig) {
+	const size = 2 << 20
+	const most = 2*size + 64<<10 // since it grows with what has arrived
+	w, want := r.b.(wire.Receiver), frame(1, size)
+	for deadline := time.Now().Add(r.patience); ; {
+		n := r.aside(w, want)
+		switch between := w.Receiving(); {
+		case n > most:
+			r.fail("Receiving was %d, while a frame of %d bytes arrived", n, size)
+		case between != 0:
+			r.fail("Receiving is %d between two frames, and nothing of the next one was written", between)
+		case n > 0:
+			return
+		case time.Now().After(deadline):
+			r.fail("Receiving was 0 all the time while frames of %d bytes arrived", size)
+		}
+	}
+}
+
+// aside sends a frame and returns the largest that Receiving was meanwhile.
+func (r *rig) aside(w wire.Receiver, frame []byte) (largest int) {
+	r.Helper()
+	var stop atomic.Bool
+	asked := make(chan int)
+	go func() { // ends with the frame
+		n := 0
+		for ; !stop.Load(); runtime.Gosched() {
+			n = max(n, w.Receiving())
+		}
+		asked <- n
+	}()
+	defer func() {
+		stop.Store(true)
+		largest = <-asked
+	}()
+	r.must(write(r.a, frame), expect(r.b, frame))
+	return 0
 }
 
 func readDeadline(r *rig) {

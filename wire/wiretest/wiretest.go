@@ -21,7 +21,8 @@ import (
 )
 
 // Run tests a Wire. It calls pair once per subtest for the two ends of a new connection, and closes both ends after the subtest. The optional interfaces that an
-// end has ([wire.BatchWriter], [wire.VectorWriter], [wire.TryWriter], [wire.Buffered], [wire.Deadliner]) are tested as well.
+// end has ([wire.BatchWriter], [wire.VectorWriter], [wire.TryWriter], [wire.Buffered], [wire.Receiver], [wire.Deadliner]) are
+// tested as well.
 //
 // A subtest fails if a goroutine is there afterwards that was not there before; so nothing else should be running, such as parallel tests. No wait is longer
 // than 10 seconds: a Wire that hangs fails.
@@ -79,6 +80,7 @@ var checks = []check{
 	{"WriteVector does not keep the pieces", vectorNotKept, has[wire.VectorWriter]},
 	{"TryWriteBatch never waits", tryWriteBatch, has[wire.TryWriter]},
 	{"Buffered tells the truth", buffered, has[wire.Buffered]},
+	{"Receiving tells what half a frame holds", receiving, has[wire.Receiver]},
 	{"a read deadline ends ReadFrame and loses nothing", readDeadline, has[wire.Deadliner]},
 	{"a write deadline ends WriteFrames", writeDeadline, has[wire.Deadliner]},
 }

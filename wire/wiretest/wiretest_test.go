@@ -75,6 +75,9 @@ func TestEveryCheckFailsForAWireThatBreaksIt(t *testing.T) {
 		{"WriteVector does not keep the pieces", "keeps them", func(w wire.Wire) wire.Wire { return &keeps{Wire: w} }},
 		{"TryWriteBatch never waits", "waits", func(w wire.Wire) wire.Wire { return badBatch{Wire: w} }},
 		{"Buffered tells the truth", "lies", func(w wire.Wire) wire.Wire { return liar{w} }},
+		{"Receiving tells what half a frame holds", "says nothing", func(w wire.Wire) wire.Wire { return asides{w, 0} }},
+		{"Receiving tells what half a frame holds", "forgets to end it", func(w wire.Wire) wire.Wire { return asides{w, 1} }},
+		{"Receiving tells what half a frame holds", "believes what is announced", func(w wire.Wire) wire.Wire { return asides{w, 16 << 20} }},
 		{"a read deadline ends ReadFrame and loses nothing", "ignores it", func(w wire.Wire) wire.Wire { return timeless{w} }},
 		{"a write deadline ends WriteFrames", "ignores it", func(w wire.Wire) wire.Wire { return timeless{w} }},
 	}
@@ -356,6 +359,14 @@ func (b badBatch) TryWriteBatch(batch []byte) (int, error) {
 type liar struct{ wire.Wire }
 
 func (liar) Buffered() bool { return true }
+
+// asides always has as much aside.
+type asides struct {
+	wire.Wire
+	aside int
+}
+
+func (a asides) Receiving() int { return a.aside }
 
 // timeless ignores deadlines.
 type timeless struct{ wire.Wire }

@@ -37,6 +37,8 @@ type socket struct {
 	in      *[chunk]byte // belongs to the reading goroutine, as readErr; holds the latest frame, unless that is larger; nil between frames
 	readErr error        // why nothing can be read any more
 
+	aside atomic.Int64 // bytes of the memory of a message that is half received; written by the reading goroutine
+
 	writeErr error // belongs to whoever holds conn; why nothing can be written any more
 }
 
@@ -70,6 +72,9 @@ func (s *socket) Progress() (received, sent uint64) {
 	return s.conn.received.Load(), s.conn.sent.Load()
 }
 
+// Receiving implements wire.Receiver.
+func (s *socket) Receiving() int { return int(s.aside.Load()) }
+
 // ReadFrame implements wire.Wire.
 func (s *socket) ReadFrame(max int) ([]byte, error) {
 	s.letGo()
@@ -98,7 +103,7 @@ var (
 	errText       = errors.New("wire: read: the peer sent a text message, and frames are binary ones; a page has to send bytes, such as a Uint8Array, not a string")
 )
 
-// letGo gives up the memory of the latest frame.
+// letGo gives up the memory of the latest frame, unless that has been too large for it.
 func (s *socket) letGo() {
 	if s.in != nil {
 		chunks.Put(s.in)
@@ -118,9 +123,15 @@ func (s *socket) message(max int) ([]byte, error) {
 	}
 	s.in = chunks.Get().(*[chunk]byte)
 	mem, n := s.in[:], 0
+	s.aside.Store(chunk)
+	defer s.aside.Store(0)
 	for {
 		if n == len(mem) {
-			mem = append(mem, make([]byte, n)...) // as much again as has arrived, whatever is announced
+			larger := make([]byte, 2*n) // as much again as has arrived, whatever is announced
+			copy(larger, mem)
+			s.letGo()
+			mem = larger
+			s.aside.Store(int64(len(mem)))
 		}
 		k, err := r.Read(mem[n:min(len(mem), max+1)])
 		n += k

@@ -41,8 +41,10 @@
 //
 // # Limits
 //
-// While nothing arrives a Wire holds two buffers of 4 KiB, beside those of net/http while it accepts. For a message that is arriving it holds 32 KiB, and more only as more
-// has arrived, whatever is announced; what exceeds the limit of ReadFrame ends that. A peer that does not read stops the writer.
+// While nothing arrives a Wire holds two buffers of 4 KiB, whatever came before, beside those of
+// net/http while it accepts. For a message that is arriving it holds 32 KiB, and more only as more
+// has arrived, up to twice that, whatever is announced: Receiving tells. What exceeds the limit of
+// ReadFrame ends that. A peer that does not read stops the writer.
 package wswire
 
 import (

@@ -1,0 +1,108 @@
+package wswire_test
+
+import (
+	"encoding/binary"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// masked returns the head of a binary message from a client, whose payload is masked with zeros.
+func masked(size int) []byte {
+	b := binary.BigEndian.AppendUint64([]byte{0x82, 0xff}, uint64(size))
+	return append(b, 0, 0, 0, 0)
+}
+
+func TestReceivingIsTheMemoryOfHalfAMessage(t *testing.T) {
+	const size, chunk = 1 << 20, 32 << 10
+	url, wires := serve(t)
+	c := rawUpgrade(t, url)
+	w := <-wires
+	defer w.Close()
+	r := w.(wire.Receiver)
+	frames := make(chan int)
+	go func() { // ends with w
+		defer close(frames)
+		for {
+			f, err := w.ReadFrame(size)
+			if err != nil {
+				return
+			}
+			frames <- len(f)
+		}
+	}()
+	message := append(masked(size), make([]byte, size)...)
+	for range 2 {
+		require.Zero(t, r.Receiving())
+		sent := 0
+		for _, half := range []struct{ sent, want int }{
+			{20, chunk}, {chunk, chunk}, {3 * chunk, 4 * chunk}, {size - chunk, size},
+		} {
+			_, err := c.Write(message[sent:half.sent])
+			require.NoError(t, err)
+			sent = half.sent
+			require.Eventually(t, func() bool { return r.Receiving() == half.want }, 10*time.Second, time.Millisecond, "%v", half)
+		}
+		_, err := c.Write(message[sent:])
+		require.NoError(t, err)
+		require.Equal(t, size, <-frames)
+	}
+	require.Zero(t, r.Receiving())
+	_, err := c.Write(message[:100])
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return r.Receiving() == chunk }, 10*time.Second, time.Millisecond)
+	require.NoError(t, w.Close())
+	<-frames
+	require.Zero(t, r.Receiving(), "a Wire that is closed holds nothing")
+}
+
+func TestAnIdleWireHoldsLittleAfterALargeFrame(t *testing.T) {
+	const n, size = 10, 2 << 20
+	l := listen(t, "ws://127.0.0.1:0/", wire.Options{})
+	frame := make([]byte, size)
+	before := heap()
+	var ends []wire.Wire
+	reads := make(chan error, 2*n)
+	for range n {
+		a, b := connect(t, l, wire.Options{})
+		ends = append(ends, a, b)
+		go a.WriteFrames([][]byte{frame}) // these end with the read, and with the wires
+		_, err := b.ReadFrame(size)
+		require.NoError(t, err)
+		for _, w := range []wire.Wire{a, b} {
+			go func() {
+				_, err := w.ReadFrame(size)
+				reads <- err
+			}()
+		}
+	}
+	held := heap() - before
+	for range 100 { // the goroutines may still be on their way to their wait
+		if runtime.Gosched(); held < n*40<<10 {
+			break
+		}
+		held = heap() - before
+	}
+	runtime.KeepAlive(frame)
+	t.Logf("%d bytes for a pair of idle wires", held/n)
+	require.Less(t, held/n, 40<<10)
+	for _, w := range ends {
+		w.Close()
+	}
+	for range ends {
+		<-reads
+	}
+}
+
+// heap returns the bytes that are in use.
+func heap() int {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // the first only moves what is in a sync.Pool to where the second takes it from
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
