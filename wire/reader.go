@@ -202,8 +202,9 @@ func (r *reader) move(to *buffer.Buffer) {
 // idleRead is the size of the buffer in which a [plainSource] waits.
 const idleRead = buffer.Least * 9 / 8
 
-// plainSource reads what can only be waited for in Read, which needs memory meanwhile. With nothing buffered this is
-// little, whatever came before, since it may be long until more comes. Once a frame has begun it is more.
+// plainSource reads what can only be waited for in Read, which needs memory meanwhile. With nothing
+// buffered this is little, whatever came before, since it may be long until more comes. Once a frame
+// has begun it is more.
 type plainSource struct {
 	r    io.Reader
 	more bool // the last Read used all the memory it was given

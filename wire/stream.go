@@ -17,10 +17,12 @@ import (
 // c also names the ends if it has the methods LocalAddr and RemoteAddr of [net.Conn].
 //
 // The Wire is a [BatchWriter], [Buffered] and a [Receiver]. It is a [Deadliner] if c is a net.Conn, [Secure] if c is a [*tls.Conn], and a [TryWriter] and [VectorWriter] if c is
-// a [*net.TCPConn] or [*net.UnixConn] on a Unix system. While it waits for a frame it holds little more than 1 KiB of memory for it, and none on such a socket, whatever came
-// before; how much it holds for a frame that is arriving follows what has arrived, not what is announced: 32 KiB, or twice that.
+// a [*net.TCPConn] or [*net.UnixConn] on a Unix system.
 //
-// A TLS connection has memory of its own, 20 to 30 KiB once it has received a whole record, which stay with it.
+// While it waits for a frame it holds little more than 1 KiB of memory for it, and none on such a
+// socket, whatever came before. How much it holds for a frame that is arriving follows what has
+// arrived, not what is announced: 32 KiB, or twice that. A TLS connection has memory of its own, 20
+// to 30 KiB once it has received a whole record, which stays with it.
 func FromConn(c io.ReadWriteCloser) Wire {
 	if c, ok := c.(*tls.Conn); ok {
 		BoundUnsent(c)

@@ -76,7 +76,7 @@ type Meter interface {
 }
 
 // Receiver is implemented by a Wire that tells what a frame holds of which only a part has arrived.
-// A Wire that puts frames together in memory should be one, since no limit of a session counts that.
+// A Wire that puts frames together in memory should be one: nothing else tells a session of that.
 type Receiver interface {
 	// Receiving returns how many bytes of memory are set aside for such a frame, or 0 if there is
 	// none, as between two frames. It should grow with what has arrived, to no more than about twice

@@ -33,7 +33,9 @@ type input struct {
 	finished error
 	params   []byte // of the Open that is being translated
 
-	aside atomic.Int64 // bytes of the memory of a message that is half received; written by the reading goroutine
+	// aside is how many bytes of memory a message has that is half received. The reading goroutine
+	// writes it.
+	aside atomic.Int64
 }
 
 // taken is the answer to an ask.
@@ -132,7 +134,7 @@ func (in *input) room() []byte {
 	return in.mem.B[in.end:]
 }
 
-// note tells how much memory the message has that is about to be waited for, if a part of it is here.
+// note tells how much memory the message has that is about to be waited for, if a part is here.
 func (in *input) note() {
 	held := 0
 	if in.end > 0 {

@@ -31,7 +31,8 @@ func TestTheWireWaitsInLittleMemoryAndTellsWhatHalfAMessageHolds(t *testing.T) {
 	o := offering{here, new(atomic.Int64)}
 	waits := func(inIdle bool) {
 		t.Helper()
-		require.Eventually(t, func() bool { return (o.last.Load() == idle) == inIdle }, patience, time.Millisecond)
+		is := func() bool { return (o.last.Load() == idle) == inIdle }
+		require.Eventually(t, is, patience, time.Millisecond)
 	}
 	w := classicwire.Client(o)
 	defer w.Close()

@@ -19,7 +19,7 @@ const (
 	sessions      = 100              // at most, on one connection
 	firstWindow   = 512 << 10        // bytes that a Wire buffers at first
 	mostWindow    = 4 << 20          // bytes that a Wire buffers for a reader that keeps up; a round trip of 100 ms then allows 40 MB/s
-	connWindow    = 32 << 20         // bytes that all wires of a connection buffer together: what a session may hold by default
+	connWindow    = 32 << 20         // bytes that all wires of a connection buffer together
 )
 
 // The codes with which this package ends a connection or one direction of a stream, for the peer's error and for tools. 0 is an end in good order.

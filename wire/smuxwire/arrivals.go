@@ -7,13 +7,14 @@ import (
 	"github.com/asterisque-go/asterisque/internal/fifo"
 )
 
-// perFrame is how many bytes a frame that waits costs besides its payload: what the library keeps of it.
+// perFrame is how many bytes a frame that waits costs besides its payload, for the library.
 const perFrame = 64
 
-// arrivals is what has arrived on a stream and was not read. The library counts payloads only, and leaves it to the
-// sender to keep to its window.
+// arrivals is what has arrived on a stream and was not read. The library counts payloads only, and
+// leaves it to the sender to keep to its window. What is counted in all is modulo 2^32, as on the
+// wire.
 type arrivals struct {
-	granted uint32             // bytes that the peer may send in all; like the next, it counts modulo 2^32
+	granted uint32             // bytes that the peer may send in all
 	bytes   uint32             // that it has sent
 	sizes   fifo.Queue[uint16] // of the frames that wait
 	read    int                // bytes of the first of them
@@ -57,7 +58,8 @@ func (a *arrivals) forget(c *crowd) {
 	}
 }
 
-// crowd counts the frames that wait on all streams of a connection. Its methods may be called concurrently.
+// crowd counts the frames that wait on all streams of a connection. Its methods may be called
+// concurrently.
 type crowd struct {
 	most, mostOfOne int // of all streams together, and of one; fixed
 
@@ -107,7 +109,8 @@ func (m *Mux) data(id uint32, bytes int) error {
 	defer s.mu.Unlock()
 	s.in.arrived(bytes, m.conn.crowd)
 	if n := s.in.excess(); n > 0 && m.cfg.version > 1 {
-		return fmt.Errorf("the peer has sent %d bytes more on stream %d than its window admits; it has to wait until they were read", n, id)
+		return fmt.Errorf("the peer has sent %d bytes more on stream %d than its window admits; "+
+			"it has to wait until others were read", n, id)
 	}
 	return nil
 }

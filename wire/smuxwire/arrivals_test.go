@@ -17,7 +17,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// raw is a peer that sends smux frames as it likes. What comes to it is thrown away, but for windows.
+// raw is a peer that sends smux frames as it likes. Of what comes to it, it keeps the windows.
 type raw struct {
 	t       *testing.T
 	version byte
@@ -59,8 +59,9 @@ func (r *raw) listen() {
 			return
 		}
 		if head[1] == commandUpdate {
+			id, read := binary.LittleEndian.Uint32(head[4:]), binary.LittleEndian.Uint32(b)
 			r.mu.Lock()
-			r.updates[binary.LittleEndian.Uint32(head[4:])] = binary.LittleEndian.Uint32(b) + binary.LittleEndian.Uint32(b[4:])
+			r.updates[id] = read + binary.LittleEndian.Uint32(b[4:])
 			r.changed.Broadcast()
 			r.mu.Unlock()
 		}
@@ -161,9 +162,10 @@ func TestAStreamThatIsOverLetsGoOfItsFrames(t *testing.T) {
 	m, r := attack(t, 2)
 	w := r.open(m, 1)
 	b := r.open(m, 3)
+	all := append(r.ones(1, 10_000), frames(2, commandData, 3, "\x00\x00\x00\x01x")...)
 	sent := make(chan error, 1)
 	go func() { // ends when b is read
-		_, err := r.conn.Write(append(r.ones(1, 10_000), frames(2, commandData, 3, "\x00\x00\x00\x01x")...))
+		_, err := r.conn.Write(all)
 		sent <- err
 	}()
 	require.Eventually(t, m.conn.crowd.full, 10*time.Second, time.Millisecond)

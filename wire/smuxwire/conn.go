@@ -34,8 +34,10 @@ type events interface {
 }
 
 // conn is the connection below smux. It reads ahead, for the library reads each header and each payload by itself, and it looks at the headers to tell what the library
-// does not: that the peer has closed a stream (its writer would wait for ever), what a peer sends beyond its windows, and what is wrong with a peer that speaks something else. While
-// too many frames were not read, it does not read either.
+// does not: that the peer has closed a stream (its writer would wait for ever), and what is wrong with a peer that speaks something else.
+//
+// It also looks at what the library leaves to the peer: to send no more than a window admits, and
+// no crowd of small frames. While the crowd is full, it does not read.
 type conn struct {
 	io.ReadWriteCloser // these are fixed
 	version            byte
@@ -82,10 +84,12 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// still is how long the library is left without a frame: it gives up a peer from which nothing has come for 30 seconds.
+// still is how long the library is left without a frame: it would give up a peer from which nothing
+// has come for 30 seconds.
 const still = 10 * time.Second
 
-// wait waits while there are as many frames as there may be, and reports whether that is so after a while.
+// wait waits while there are as many frames as there may be, and reports whether that is still so
+// after a while.
 func (c *conn) wait() bool {
 	for c.crowd.full() {
 		timer := time.NewTimer(still)
@@ -115,8 +119,8 @@ func (c *conn) discard() error {
 // Write implements io.Writer. The library writes each frame by itself.
 func (c *conn) Write(p []byte) (int, error) {
 	if len(p) == headerSize+8 && p[1] == commandUpdate {
-		read, window := binary.LittleEndian.Uint32(p[headerSize:]), binary.LittleEndian.Uint32(p[headerSize+4:])
-		c.on.granted(binary.LittleEndian.Uint32(p[4:]), read+window)
+		id, read := binary.LittleEndian.Uint32(p[4:]), binary.LittleEndian.Uint32(p[headerSize:])
+		c.on.granted(id, read+binary.LittleEndian.Uint32(p[headerSize+4:]))
 	}
 	return c.ReadWriteCloser.Write(p)
 }

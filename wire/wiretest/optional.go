@@ -104,7 +104,8 @@ func buffered(r *rig) {
 	}
 }
 
-// receiving writes large frames until somebody who asks meanwhile has found memory set aside for one.
+// receiving writes large frames until somebody who asks meanwhile has found memory set aside for
+// one.
 func receiving(r *rig) {
 	const size = 2 << 20
 	const most = 2*size + 64<<10 // since it grows with what has arrived

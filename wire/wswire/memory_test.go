@@ -45,7 +45,8 @@ func TestReceivingIsTheMemoryOfHalfAMessage(t *testing.T) {
 			_, err := c.Write(message[sent:half.sent])
 			require.NoError(t, err)
 			sent = half.sent
-			require.Eventually(t, func() bool { return r.Receiving() == half.want }, 10*time.Second, time.Millisecond, "%v", half)
+			is := func() bool { return r.Receiving() == half.want }
+			require.Eventually(t, is, 10*time.Second, time.Millisecond, "%v", half)
 		}
 		_, err := c.Write(message[sent:])
 		require.NoError(t, err)
@@ -54,7 +55,8 @@ func TestReceivingIsTheMemoryOfHalfAMessage(t *testing.T) {
 	require.Zero(t, r.Receiving())
 	_, err := c.Write(message[:100])
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return r.Receiving() == chunk }, 10*time.Second, time.Millisecond)
+	is := func() bool { return r.Receiving() == chunk }
+	require.Eventually(t, is, 10*time.Second, time.Millisecond)
 	require.NoError(t, w.Close())
 	<-frames
 	require.Zero(t, r.Receiving(), "a Wire that is closed holds nothing")

@@ -37,7 +37,9 @@ type socket struct {
 	in      *[chunk]byte // belongs to the reading goroutine, as readErr; holds the latest frame, unless that is larger; nil between frames
 	readErr error        // why nothing can be read any more
 
-	aside atomic.Int64 // bytes of the memory of a message that is half received; written by the reading goroutine
+	// aside is how many bytes of memory a message has that is half received. The reading goroutine
+	// writes it.
+	aside atomic.Int64
 
 	writeErr error // belongs to whoever holds conn; why nothing can be written any more
 }
