@@ -2,6 +2,7 @@ package asterisque_test
 
 import (
 	"context"
+	"encoding/binary"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -182,4 +183,24 @@ func refusedHandshake(t *testing.T, n *asterisque.Node, hello codec.Sync) codec.
 	c, ok := p.control().(codec.SessionClose)
 	require.True(t, ok)
 	return c
+}
+
+// TestAttackHalfMessagesCountForTheBudget has peers that begin with a message of 4 MiB and go no further.
+func TestAttackHalfMessagesCountForTheBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const budget = 8 << 20
+		node := asterisque.NewNode(asterisque.WithNodeBudget(budget))
+		defer node.Close()
+		conns, _ := attackers(t, 5, node, hello())
+		for _, c := range conns {
+			_, err := c.Write(append(binary.BigEndian.AppendUint32(nil, 4<<20), make([]byte, 2<<20)...))
+			require.NoError(t, err)
+		}
+		time.Sleep(5 * time.Second)
+		require.Greater(t, node.Stats().Held, 5*(2<<20))
+		require.Equal(t, codec.Overloaded, refusedHandshake(t, node, hello()).Code)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		bounded(t, "bytes held for peers that stopped in the middle of a message, after a minute", node.Stats().Held, 0)
+	})
 }
