@@ -60,12 +60,13 @@ func TestAttackDurableCallsThatHangUpLeaveHalfOfTheWorkersToOthers(t *testing.T)
 
 func TestAttackDurableCallsOfManySessionsAreThoseOfOnePeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		workers := long(20, 1024)
 		svc, running := dreamers()
-		node := asterisque.NewNode(asterisque.WithService(svc), named(), asterisque.WithWorkers(20))
+		node := asterisque.NewNode(asterisque.WithService(svc), named(), asterisque.WithWorkers(workers))
 		defer node.Close()
 		for s := range 20 {
 			p, _ := rawTo(t, node, helloOf("mallory"))
-			for i := range uint64(30) {
+			for i := range uint64(long(30, 1000)) {
 				p.send(keyed(2*i, fmt.Sprint(s, " ", i)))
 			}
 			synctest.Wait()
@@ -74,14 +75,14 @@ func TestAttackDurableCallsOfManySessionsAreThoseOfOnePeer(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		bounded(t, "durable calls of one peer that run, over 20 sessions of WithWorkers(20)", int(running.Load()), 20)
+		bounded(t, fmt.Sprintf("durable calls of one peer that run, over 20 sessions of WithWorkers(%d)", workers), int(running.Load()), workers)
 		p, _ := rawTo(t, node, helloOf("mallory"))
 		p.send(echoOpen(0))
 		require.Nil(t, p.answer().Abort, "calls that are not durable run")
 		q, _ := rawTo(t, node, helloOf("alice"))
 		q.send(keyed(0, "hers"))
 		synctest.Wait()
-		require.EqualValues(t, 21, running.Load(), "and those of others")
+		require.EqualValues(t, workers+1, running.Load(), "and those of others")
 		for _, s := range node.Sessions() {
 			s.Close()
 		}

@@ -23,6 +23,14 @@ func bounded(t testing.TB, what string, measured, bound int) {
 	require.LessOrEqual(t, measured, bound, what)
 }
 
+// long returns the larger number if the long versions of the tests are to run.
+func long(usual, long int) int {
+	if *soak {
+		return long
+	}
+	return usual
+}
+
 // named lets each peer prove by its word who it is: its node's name is its Subject.
 func named() asterisque.Option {
 	return asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
