@@ -43,6 +43,7 @@ type dispatcher struct {
 	streams int         // running calls that carry Blocks
 	nested  int         // calls within calls that are here
 	inner   int         // what they cost
+	inside  int         // bytes that the parameters of those that run become
 
 	mostWaiting, mostRunning int // at their highest
 
@@ -80,8 +81,11 @@ var errCrowded = codec.ErrOverloaded.Withf("answers wait to be sent")
 func (d *dispatcher) put(c *incoming) {
 	d.mu.Lock()
 	var refused *Abort
-	if c.state == arrives && !c.counted() {
-		refused = d.arriveLocked(c.cost(), c.nested())
+	if c.state == arrives {
+		refused = d.insideLocked(c)
+		if refused == nil && !c.counted() {
+			refused = d.arriveLocked(c.cost(), c.nested())
+		}
 	}
 	if c.state != arrives || refused != nil {
 		c.state = left

@@ -88,6 +88,9 @@
 // answers that wait to be sent, may be as much once more. What is sent waits, by priority, at the
 // outbound soft limit ([WithOutboundLimits]), answers included.
 //
+// What encoded values become in memory is estimated before they are decoded, and bounded
+// ([WithExpansion]). It counts as what running calls hold.
+//
 // A peer that sends more than it was promised, or that was promised nothing because there are no
 // windows, meets two walls: at its inbound soft limit a session stops reading its Wire, and beyond
 // a hard limit it ends with ErrHardLimit and gives its memory back, as it does if a program posts
@@ -123,8 +126,10 @@
 //	ErrCanceled       the caller gave up; is also context.Canceled         ask Repeatable
 //	ErrExpired        time was up; is also context.DeadlineExceeded        ask Repeatable
 //	ErrNoFunction     the peer does not offer that function                safe; elsewhere
-//	ErrBadParams      the parameters do not fit the function's type        safe, and in vain
-//	ErrBadResult      a result or a value of a stream does not fit         no: it may have run
+//	ErrBadParams      the parameters do not fit the function's type, or    safe, and in vain
+//	                  would become too much (WithExpansion)
+//	ErrBadResult      a result or a value of a stream does not fit, or     no: it may have run
+//	                  would become too much
 //	ErrTooLarge       a message exceeds the peer's limit, or this side's   ask Repeatable; send less
 //	ErrOverloaded     too much waits or runs, or a window is full (Post)   safe; after RetryAfter
 //	ErrUnavailable    a side shuts down, is lost, or did not come back     ask Repeatable

@@ -24,8 +24,8 @@ var (
 	ErrCanceled      = codec.ErrCanceled      // the caller gave up, or its context was canceled
 	ErrExpired       = codec.ErrExpired       // the deadline or the time to live passed
 	ErrNoFunction    = codec.ErrNoFunction    // the peer offers no function of this number
-	ErrBadParams     = codec.ErrBadParams     // the function takes parameters of another type
-	ErrBadResult     = codec.ErrBadResult     // a result or a Block is of another type, or could not be encoded
+	ErrBadParams     = codec.ErrBadParams     // the function takes parameters of another type, or they would become too much
+	ErrBadResult     = codec.ErrBadResult     // a result or a Block is of another type, would become too much, or could not be encoded
 	ErrTooLarge      = codec.ErrTooLarge      // the message exceeds what the peer accepts, or can hold, or the hard limit of this side; send less, or in Blocks
 	ErrOverloaded    = codec.ErrOverloaded    // too much waits or runs already; try again later
 	ErrUnavailable   = codec.ErrUnavailable   // a side is going away; call on another session

@@ -1,6 +1,9 @@
 package asterisque
 
-import "github.com/asterisque-go/asterisque/limits"
+import (
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/limits"
+)
 
 // What running calls hold besides their number: parameters and what they become when they are decoded, windows, answers that wait to leave, and Blocks that nobody waits for any more. A call is taken only when there is room for what it
 // brings.
@@ -57,6 +60,17 @@ func (d *dispatcher) carryLocked(c *incoming, n int) {
 	if !c.small() {
 		d.bulky += n
 	}
+	if c.nested() {
+		d.inside += n * c.becomes.bytes()
+	}
+}
+
+// insideLocked returns why c is refused, if it is made within another call and so waits for no room, and its parameters become more than there is room for.
+func (d *dispatcher) insideLocked(c *incoming) *Abort {
+	if n := c.becomes.bytes(); c.nested() && n > 0 && d.inside+n > d.plan.Room {
+		return codec.ErrOverloaded.Withf("the parameters would become %d bytes, and those of calls within calls hold %d of %d here", n, d.inside, d.plan.Room)
+	}
+	return nil
 }
 
 // behindLocked reports whether c, which is not small, has to wait behind another one that waits for room: that one may need all of it.

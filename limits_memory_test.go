@@ -139,7 +139,7 @@ func stands(sessions ...*asterisque.Session) {
 func TestASessionAtAllItsLimitsHoldsNoMoreThanThePageSays(t *testing.T) {
 	page, err := os.ReadFile("docs/limits.md")
 	require.NoError(t, err)
-	require.Contains(t, string(page), "2 × inbound + outbound + 3 × message + answers + 1 KiB × calls + 256 KiB\n")
+	require.Contains(t, string(page), "2 × inbound + outbound + 3 × message + values + answers + 1 KiB × calls + 256 KiB\n")
 	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}

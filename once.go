@@ -315,11 +315,7 @@ func (o *once) refuse(m *memory) {
 	if !next.nested() {
 		next.size, next.rare.returned = uint32(len(params)), uint32(len(params))
 	}
-	err := next.weigh()
-	if err == nil {
-		err = next.s.enqueue(next)
-	}
-	if err != nil {
+	if err := next.s.enqueue(next); err != nil {
 		next.s.calls.giveBack(next.cost(), next.nested())
 		next.refuse(codec.AbortOf(err))
 	}

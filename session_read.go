@@ -185,6 +185,10 @@ var errOpensWindow = codec.ErrWindow.Withf("more calls than there is room for")
 
 // accept lets c run: here if it is inline, and else as soon as it is its turn. It is in the table already, so that the end of the session may end it meanwhile.
 func (s *Session) accept(c *incoming) {
+	if err := c.weigh(); err != nil {
+		s.turnBack(c, codec.AbortOf(err))
+		return
+	}
 	if c.rare != nil && c.rare.key != nil {
 		if refused := s.calls.arrive(c.cost(), c.nested()); refused != nil {
 			c.refuse(refused)
@@ -195,15 +199,9 @@ func (s *Session) accept(c *incoming) {
 			return
 		}
 	}
-	err := c.weigh()
-	switch {
-	case err != nil:
-	case c.handler.inline:
+	if c.handler.inline {
 		s.runInline(c)
-	default:
-		err = s.enqueue(c)
-	}
-	if err != nil {
+	} else if err := s.enqueue(c); err != nil {
 		s.turnBack(c, codec.AbortOf(err))
 	}
 }

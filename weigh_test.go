@@ -100,16 +100,32 @@ func smallNode(opts ...asterisque.Option) []asterisque.Option {
 type stage struct {
 	began chan int // the length of their list
 	leave chan struct{}
+	wake  chan struct{} // closed for those with the list of a sleeper
+	most  atomic.Int32  // that ran at once, sleepers apart
+	runs  atomic.Int32
 }
+
+const sleeper = 100
 
 func (s *stage) handle(_ context.Context, list []item) (int, error) {
 	s.began <- len(list)
+	if len(list) == sleeper {
+		<-s.wake
+		return len(list), nil
+	}
+	now := s.runs.Add(1)
+	defer s.runs.Add(-1)
+	s.most.Store(max(s.most.Load(), now))
 	<-s.leave
 	return len(list), nil
 }
 
+func emptyStage() *stage {
+	return &stage{began: make(chan int, 16), leave: make(chan struct{}), wake: make(chan struct{})}
+}
+
 func newStage(t *testing.T, opts ...asterisque.Option) (s *stage, dialled, accepted *asterisque.Session) {
-	s = &stage{make(chan int, 16), make(chan struct{})}
+	s = emptyStage()
 	svc := echoService()
 	listOf.Handle(svc, s.handle)
 	dialled, accepted = connect(t, svc, smallNode(opts...)...)
@@ -130,6 +146,8 @@ func TestAttackDecodingRunsOneAtATimeWhereItIsAllowed(t *testing.T) {
 	const n, each = 30 << 10, 30 << 10 * 64
 	s, dialled, accepted := newStage(t, asterisque.WithExpansion(128, 0))
 	var wg sync.WaitGroup
+	s.call(t, &wg, dialled, accepted, sleeper)
+	require.Equal(t, sleeper, <-s.began, "a small one, which sleeps meanwhile, stops no large one")
 	for range 4 {
 		s.call(t, &wg, dialled, accepted, n)
 	}
@@ -145,9 +163,11 @@ func TestAttackDecodingRunsOneAtATimeWhereItIsAllowed(t *testing.T) {
 		}
 		s.leave <- struct{}{}
 	}
+	close(s.wake)
 	wg.Wait()
 	wantIdle(t, accepted)
 	require.Zero(t, accepted.Stats().Holding)
+	require.EqualValues(t, 1, s.most.Load())
 }
 
 func TestALargeCallIsNotOvertakenByOthersThatAreNotSmall(t *testing.T) {
@@ -309,4 +329,38 @@ func TestCallsThatAreWeighedAllocateNoMoreForIt(t *testing.T) {
 		return testing.AllocsPerRun(500, func() { pointers.Call(background, s, []int{1, 2, 3}) })
 	}
 	require.LessOrEqual(t, allocs(bounded), allocs(free)+0.5)
+}
+
+// TestAttackDecodingWithinCallsIsRefusedBeyondTheRoom lets a peer call back, with what becomes more than there is room for, although calls back wait for none.
+func TestAttackDecodingWithinCallsIsRefusedBeyondTheRoom(t *testing.T) {
+	const n, fit = 7 << 10, 2 // of 64 bytes each, of a room of 1 MiB
+	s := emptyStage()
+	back := asterisque.Func[int, int](88, "calls back")
+	here, there := asterisque.NewService(), asterisque.NewService()
+	listOf.Handle(here, s.handle)
+	back.Handle(there, func(ctx context.Context, calls int) (int, error) {
+		var wg sync.WaitGroup
+		var refused atomic.Int64
+		for range calls {
+			wg.Go(func() {
+				if _, err := asterisque.SessionOf(ctx).Call(ctx, listOf.Number(), nulls(n)); err != nil {
+					require.ErrorIs(t, err, asterisque.ErrOverloaded)
+					if refused.Add(1) == int64(calls-fit) {
+						close(s.leave)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		return int(refused.Load()), nil
+	})
+	opts := smallNode(asterisque.WithExpansion(128, 0))
+	a, b := asterisque.NewNode(append(opts, asterisque.WithService(here))...), asterisque.NewNode(append(opts, asterisque.WithService(there))...)
+	t.Cleanup(func() { a.Close(); b.Close() })
+	dialled, _ := connectNodes(t, a, b)
+	refused, err := back.Call(background, dialled, 5)
+	require.NoError(t, err)
+	require.Equal(t, 5-fit, refused)
+	wantIdle(t, dialled)
+	require.Zero(t, dialled.Stats().Holding)
 }

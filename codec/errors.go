@@ -9,7 +9,8 @@ var (
 	ErrExpired = &Abort{Code: Expired}
 	// ErrNoFunction: the peer does not offer the function. Compare the contracts of both sides.
 	ErrNoFunction = &Abort{Code: NoFunction}
-	// ErrBadParams: the callee could not decode the parameters. Compare the types of both sides.
+	// ErrBadParams: the callee could not decode the parameters, or they would become too much there. Compare the types of
+	// both sides.
 	ErrBadParams = &Abort{Code: BadParams}
 	// ErrBadResult: the result could not be encoded by the callee, or not be decoded by the caller; the call ran. Compare
 	// the types of both sides.

@@ -1,0 +1,69 @@
+package weigh_test
+
+import (
+	"math"
+	"math/big"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/internal/leak"
+	"github.com/asterisque-go/asterisque/internal/weigh"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+type (
+	loop   struct{ Next *loop }
+	mutual struct{ Other *other }
+	other  struct{ Back []mutual }
+	point  struct {
+		X, Y float64
+		Name *string
+		unex []int
+	}
+)
+
+func TestOnlyWhatCannotBecomeMuchIsFree(t *testing.T) {
+	const small = 256
+	for want, types := range map[int][]reflect.Type{
+		math.MaxInt: {
+			reflect.TypeFor[int](), reflect.TypeFor[string](), reflect.TypeFor[[]byte](), reflect.TypeFor[[4]string](),
+			reflect.TypeFor[struct{}](), reflect.TypeFor[time.Time](), reflect.TypeFor[big.Int](), reflect.TypeFor[func()](),
+		},
+		small: {reflect.TypeFor[point](), reflect.TypeFor[*point](), reflect.TypeFor[[3]point](), reflect.TypeFor[**int]()},
+		0: {
+			reflect.TypeFor[any](), reflect.TypeFor[[]int](), reflect.TypeFor[map[int]int](), reflect.TypeFor[loop](),
+			reflect.TypeFor[mutual](), reflect.TypeFor[struct{ A [2]struct{ B any } }](), reflect.TypeFor[*[]point](),
+		},
+	} {
+		for _, as := range types {
+			require.Equal(t, want, weigh.Free(as), as)
+		}
+	}
+}
+
+func TestATallyStopsBeforeItOverflows(t *testing.T) {
+	tally := weigh.NewTally(100)
+	tally.Add(60)
+	tally.Drop(50)
+	require.Equal(t, 10, tally.Now())
+	tally.Add(40)
+	require.False(t, tally.Over())
+	require.Equal(t, 60, tally.Bytes(), "what it was at most")
+	for range 10 {
+		tally.Add(weigh.Alloc(weigh.Times(math.MaxInt/2, math.MaxInt/2)))
+	}
+	require.True(t, tally.Over())
+	require.Positive(t, tally.Bytes())
+}
+
+// TestReplacedIsWhatTheStandardLibraryMakes compares it with what ranging over a string replaces.
+func TestReplacedIsWhatTheStandardLibraryMakes(t *testing.T) {
+	for _, s := range []string{"", "abc", "\xff\xff", "a\xe4b", "日本", "日\xe6\x97", "\xed\xa0\x80"} {
+		require.GreaterOrEqual(t, weigh.Replaced([]byte(s)), len(string([]rune(s))), "%q", s)
+		require.LessOrEqual(t, weigh.Replaced([]byte(s)), 3*len(s), "%q", s)
+	}
+}
