@@ -25,7 +25,7 @@ type ConnectionState uint8
 
 const (
 	Connected    ConnectionState = iota + 1
-	Reconnecting                 // calls wait, or fail at once: see WithFailFast
+	Reconnecting                 // there is no session for new calls: they wait, or fail at once, see WithFailFast
 	Lost                         // for good
 )
 
@@ -41,15 +41,24 @@ func (s ConnectionState) String() string {
 	return fmt.Sprintf("state %d", uint8(s))
 }
 
-// Connection keeps a session with one node: when its Wire is lost, it connects again. If both nodes have [WithResume] the session goes on, with its calls and streams; otherwise, or
-// when the peer does not have the session any more, these end with ErrUnavailable or ErrSessionClosed, and calls go to a new session. All methods are safe for concurrent use.
+// Connection keeps a session with one node: when its Wire is lost, it connects again. If both nodes have
+// [WithResume] the session goes on, with its calls and streams; otherwise, or when the peer does not have
+// the session any more, these end with ErrUnavailable or ErrSessionClosed, and calls go to a new session.
+//
+// When the peer shuts the session down ([Session.Shutdown]), the connection connects again at once, and
+// calls go to the new session: also those that the peer has refused for that reason, so that a peer
+// which is replaced by another one in good order costs no call. What runs on the old session, streams
+// included, goes on to its end, and what the peer calls back within it is run; then this side closes the
+// old session. Should that lose its Wire meanwhile, it is not resumed. OnState sees Reconnecting, and then Connected. At most 16 old sessions go
+// on at once: before there are more, the connection waits until one has ended.
+//
+// All methods are safe for concurrent use.
 type Connection struct {
 	node *Node // these are fixed
 	url  string
 	how  Reconnect
 	ctx  context.Context // ends with the connection; its cause is why
 	end  context.CancelCauseFunc
-	away chan *Session // holds one whose Wire is lost
 
 	leaving atomic.Bool   // Shutdown was called: when the session ends, the connection does
 	over    chan struct{} // closed when run has returned; fixed
@@ -57,7 +66,8 @@ type Connection struct {
 	mu      sync.Mutex
 	current *Session        // guarded by mu, as all below; nil without
 	state   ConnectionState // 0 before the first session
-	changed chan struct{}   // closed when either changes
+	changed chan struct{}   // closed when either changes, a session loses its Wire or drains, or one has retired
+	retired int             // sessions that go on until their calls are over
 	durable durables
 }
 
@@ -68,7 +78,7 @@ func (n *Node) Connect(ctx context.Context, url string, how Reconnect) (*Connect
 	if n.invalid != nil {
 		return nil, n.invalid
 	}
-	c := &Connection{node: n, url: url, how: how, away: make(chan *Session, 1), over: make(chan struct{}), changed: make(chan struct{})}
+	c := &Connection{node: n, url: url, how: how, over: make(chan struct{}), changed: make(chan struct{})}
 	c.ctx, c.end = context.WithCancelCause(ctx)
 	c.durable.init(how.Durable)
 	if !n.keep(c) {
@@ -83,19 +93,24 @@ func (n *Node) Connect(ctx context.Context, url string, how Reconnect) (*Connect
 	return c, nil
 }
 
-// Close closes the connection and its session. It returns when both have ended.
+// Close closes the connection and its sessions, old ones included. It returns when all have ended.
 func (c *Connection) Close() error {
 	c.end(codec.ErrSessionClosed.Withf("the connection was closed by this side"))
 	<-c.over
 	return nil
 }
 
-// Shutdown shuts the session down, as [Session.Shutdown] does, and closes the connection.
+// Shutdown shuts the session down, as [Session.Shutdown] does, waits for old ones that the peer has shut
+// down, and closes the connection. If ctx ends first, all are closed at once.
 func (c *Connection) Shutdown(ctx context.Context) error {
 	var err error
 	c.leaving.Store(true)
 	if s := c.Session(); s != nil {
 		err = s.Shutdown(ctx)
+	}
+	c.awaitRetired(ctx, 0)
+	if err == nil {
+		err = ctx.Err()
 	}
 	c.Close()
 	return err
@@ -108,7 +123,8 @@ func (c *Connection) State() ConnectionState {
 	return c.state
 }
 
-// Session returns the present session, or nil if there is none. One that can be resumed stays while the connection is being made again.
+// Session returns the present session, or nil if there is none. One that can be resumed stays while the
+// connection is being made again, one that the peer has shut down does not.
 func (c *Connection) Session() *Session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,12 +144,9 @@ func (c *Connection) Call(ctx context.Context, function uint16, params []byte, o
 
 // Open is [Session.Open] on the present session.
 func (c *Connection) Open(ctx context.Context, function uint16, params []byte, opts ...CallOption) (*pipe.Pipe, error) {
-	cfg := newCallConfig(opts)
-	s, a := c.session(ctx, cfg)
-	if a != nil {
-		return nil, a
-	}
-	return s.open(ctx, function, "", params, cfg)
+	return onSession(ctx, c, newCallConfig(opts), func(s *Session, cfg *callConfig) (*pipe.Pipe, error) {
+		return s.open(ctx, function, "", params, cfg)
+	})
 }
 
 // callOn makes a call on the session that on finds, and if it is durable again on the next one.
@@ -145,11 +158,30 @@ func callOn[R any](ctx context.Context, on Caller, cfg *callConfig, call func(s 
 		})
 		return result, err
 	}
-	s, a := on.session(ctx, cfg)
-	if a != nil {
-		return result, a
+	return onSession(ctx, on, cfg, call)
+}
+
+// onSession makes a call on the session that on finds. If that is one of a connection whose peer has shut it
+// down meanwhile, so that the call certainly did not run, it is made on the next one.
+func onSession[R any](ctx context.Context, on Caller, cfg *callConfig, call func(s *Session, cfg *callConfig) (R, error)) (result R, err error) {
+	c, lasts := on.(*Connection)
+	var end time.Time
+	if lasts && cfg.ttl > 0 {
+		end = time.Now().Add(cfg.ttl) // such a cfg is the call's own
 	}
-	return call(s, cfg)
+	for {
+		s, a := on.session(ctx, cfg)
+		if a != nil {
+			return result, a
+		}
+		result, err = call(s, cfg)
+		if !lasts || !s.overtaken(err) || c.ctx.Err() != nil {
+			return result, err
+		}
+		if cfg.ttl > 0 {
+			cfg.ttl = max(time.Until(end), 1)
+		}
+	}
 }
 
 // session implements Caller.
@@ -158,7 +190,7 @@ func (c *Connection) session(ctx context.Context, cfg *callConfig) (*Session, *A
 	s, state := c.current, c.state
 	c.mu.Unlock()
 	switch {
-	case s != nil && s.ctx.Err() == nil && (!s.away.Load() || state == Connected && !cfg.failFast): // one that has just come back is up, whatever state says yet
+	case s.takesCalls() && (!s.away.Load() || state == Connected && !cfg.failFast): // one that has just come back is up, whatever state says yet
 		return s, nil
 	case c.ctx.Err() != nil:
 		return nil, neverSent(c.Err())
@@ -181,7 +213,7 @@ func (c *Connection) wait(ctx context.Context) (*Session, *Abort) {
 		c.mu.Lock()
 		s, changed := c.current, c.changed
 		c.mu.Unlock()
-		if s != nil && s.ctx.Err() == nil {
+		if s.takesCalls() {
 			return s, nil
 		}
 		select {
@@ -202,8 +234,7 @@ func (c *Connection) set(s *Session, state ConnectionState, err error) {
 		c.durable.restart(s)
 	}
 	c.current, c.state = s, state
-	close(c.changed)
-	c.changed = make(chan struct{})
+	c.stirLocked()
 	c.mu.Unlock()
 	if state != was && c.how.OnState != nil {
 		c.how.OnState(c, state, err)
@@ -233,18 +264,14 @@ func (c *Connection) run() {
 		s = next
 		begin := time.Now()
 		c.set(s, Connected, nil)
-		if err := c.watch(s); err != nil { // the session is over, or away
-			until = time.Now().Add(s.cfg.resumeFor)
-			if s.ctx.Err() != nil {
-				<-s.gone
-				s, until = nil, time.Time{}
-			}
-			if s == nil && c.leaving.Load() {
-				c.end(codec.ErrSessionClosed.Withf("the connection was shut down by this side"))
-				break
-			}
-			c.set(s, Reconnecting, err)
+		err = c.watch(s)
+		if s, until = c.part(s); s == nil && c.leaving.Load() {
+			c.awaitRetired(c.ctx, 0)
+			c.end(codec.ErrSessionClosed.Withf("the connection was shut down by this side"))
+			break
 		}
+		c.set(s, Reconnecting, err)
+		c.awaitRetired(c.ctx, mostRetired-1)
 		if time.Since(begin) >= steady {
 			back.step = 0 // it held: the next loss is another matter
 		} else {
@@ -255,6 +282,7 @@ func (c *Connection) run() {
 		s.fail(codec.AbortOf(c.Err()))
 		<-s.gone
 	}
+	c.awaitRetired(context.Background(), 0)
 	c.set(nil, Lost, c.Err())
 }
 
@@ -271,14 +299,18 @@ func (c *Connection) rest(d time.Duration) {
 	}
 }
 
-// watch returns when s is away or over.
+// watch returns why s takes no new calls any more: its Wire is lost, it is over, or its peer shuts it down.
 func (c *Connection) watch(s *Session) error {
 	for {
+		changed := c.changes()
+		switch {
+		case s.peerDraining.Load():
+			return codec.ErrUnavailable.Withf("the peer shuts the session down")
+		case s.away.Load():
+			return codec.ErrUnavailable.Withf("the wire is lost")
+		}
 		select {
-		case lost := <-c.away:
-			if lost == s { // and not the one before
-				return codec.ErrUnavailable.Withf("the wire is lost")
-			}
+		case <-changed:
 		case <-s.gone:
 			return s.Err()
 		case <-c.ctx.Done():
@@ -287,11 +319,15 @@ func (c *Connection) watch(s *Session) error {
 	}
 }
 
-// lost is called by a session whose Wire is lost.
-func (c *Connection) lost(s *Session) {
-	select {
-	case <-c.away: // of the session before, which nobody wants to know any more
-	default:
+// part returns s if it can be resumed, and until when. Otherwise it is over, or retires.
+func (c *Connection) part(s *Session) (*Session, time.Time) {
+	switch {
+	case s.ctx.Err() != nil:
+		<-s.gone
+		return nil, time.Time{}
+	case s.peerDraining.Load():
+		c.retire(s)
+		return nil, time.Time{}
 	}
-	c.away <- s
+	return s, time.Now().Add(s.cfg.resumeFor)
 }

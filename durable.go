@@ -10,7 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// durables are the durable calls of a connection that are under way, in their order. On every session they are sent in that order: each waits until the one before it has been sent.
+// durables are the durable calls of a connection that are under way, in their order. On every session they are sent in that order: each waits until the one before it has been sent. Those that a peer which drains has taken stay where they are.
 type durables struct {
 	most int // fixed
 
@@ -42,6 +42,30 @@ func (d *durables) restart(s *Session) {
 	}
 }
 
+// stays reports whether the call waits for its answer on a session whose peer takes no new ones: then it
+// holds up nobody.
+func (c *durableCall) stays() bool {
+	return c.sent != nil && c.sent.peerDraining.Load() && c.sent.ctx.Err() == nil
+}
+
+// before returns the call that has to be sent before e, or nil.
+func before(e *list.Element) *list.Element {
+	for e = e.Prev(); e != nil && e.Value.(*durableCall).stays(); {
+		e = e.Prev()
+	}
+	return e
+}
+
+// wakeAfter wakes those that may have waited for e alone.
+func wakeAfter(e *list.Element) {
+	for e = e.Next(); e != nil; e = e.Next() {
+		c := e.Value.(*durableCall)
+		if c.wake(); !c.stays() {
+			return
+		}
+	}
+}
+
 func (c *durableCall) wake() {
 	if c.turn != nil {
 		close(c.turn)
@@ -63,19 +87,16 @@ func (d *durables) add() *list.Element {
 func (d *durables) remove(e *list.Element) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	next := e.Next()
+	wakeAfter(e)
 	d.calls.Remove(e)
-	if next != nil {
-		next.Value.(*durableCall).wake()
-	}
 }
 
 // wait waits until the call before e has been sent on s. It reports false if there is another session meanwhile. The error is that of ctx.
 func (d *durables) wait(ctx context.Context, e *list.Element, s *Session) (ok bool, err error) {
 	for {
 		d.mu.Lock()
-		before, present := e.Prev(), d.on == s
-		if !present || before == nil || before.Value.(*durableCall).sent == s {
+		first, present := before(e), d.on == s
+		if !present || first == nil || first.Value.(*durableCall).sent == s {
 			d.mu.Unlock()
 			return present, nil
 		}
@@ -90,14 +111,12 @@ func (d *durables) wait(ctx context.Context, e *list.Element, s *Session) (ok bo
 	}
 }
 
-// sent notes that e has been sent on s.
+// sent notes that e has been sent on s, or on none if that is nil.
 func (d *durables) sent(e *list.Element, s *Session) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	e.Value.(*durableCall).sent = s
-	if next := e.Next(); next != nil {
-		next.Value.(*durableCall).wake()
-	}
+	wakeAfter(e)
 }
 
 // durably makes a call until it is answered, on one session of a connection after the other.
@@ -144,19 +163,24 @@ func durably(ctx context.Context, on Caller, cfg *callConfig, call func(s *Sessi
 		if !c.another(ctx, s, last) {
 			return last
 		}
+		c.durable.sent(e, nil)
 	}
 }
 
 // keySize is that of an idempotency key, in bytes: enough that nobody guesses one.
 const keySize = 16
 
-// another waits, if a call failed with err because s is ending, until it has ended, and reports whether the call is to be made on another session.
+// another waits, if a call failed with err because s is ending, until it has ended or takes no new calls,
+// and reports whether the call is to be made on another session.
 func (c *Connection) another(ctx context.Context, s *Session, err error) bool {
 	if err == nil || ctx.Err() != nil || c.ctx.Err() != nil {
 		return false
 	}
 	if s.ctx.Err() == nil && !(Repeatable(err) && errors.Is(err, ErrUnavailable)) {
 		return false // an answer
+	}
+	if s.overtaken(err) {
+		return true
 	}
 	select {
 	case <-s.Done():

@@ -534,8 +534,9 @@ func WithResultBuffer(buf []byte) CallOption {
 
 // WithDurable lets a call on a [Connection] outlive sessions: it waits while there is none, and goes
 // out again on the next one, in the order of the durable calls of the connection, until it is answered
-// or its context or time to live ends. A key that travels with it lets the peer run it once, however
-// often it arrives; the peer remembers the answer for some minutes (see [WithMemory]), in one process:
+// or its context or time to live ends. One that waits for its answer when the peer shuts the session
+// down waits on there, while later ones go to the next session. A key that travels with it lets the peer
+// run it once, however often it arrives; the peer remembers the answer for some minutes (see [WithMemory]), in one process:
 // a peer that was started anew, or another one at the same address, may run it again. The handler of
 // a durable call goes on when its session ends, unless the call was made within another one. At most
 // as many durable calls of one peer run at once, over all its sessions, as one session has workers.

@@ -25,7 +25,9 @@ type Reconnect struct {
 	// Durable is how many calls made with [WithDurable] may be under way at most; 0 stands for 1,024.
 	Durable int
 
-	// OnState is called with each change of state, one after the other, and for Lost with the reason. It must not block. It may be nil.
+	// OnState is called with each change of state, one after the other, for Lost and Reconnecting with the
+	// reason: the Wire is lost, the session is over, or the peer shuts it down. It must not block. It may
+	// be nil.
 	OnState func(c *Connection, state ConnectionState, err error)
 
 	// Dial makes the Wire, instead of a URL. It may be nil.
@@ -101,7 +103,7 @@ func (c *Connection) attempt(ctx context.Context, s *Session) (*Session, error) 
 		<-s.gone
 	}
 	return c.node.begin(&h, a, c.node.ownGrant(), true, func(s *Session) {
-		s.onAway = func() { c.lost(s) }
+		s.conn = c
 	})
 }
 

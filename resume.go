@@ -73,8 +73,8 @@ func (s *Session) leave(a *Abort) {
 	s.away.Store(true)
 	s.outbound.SetCongested(true)
 	s.cfg.log.Info("session is away", "session", s, "cause", a)
-	if s.onAway != nil {
-		s.onAway()
+	if s.conn != nil {
+		s.conn.stir()
 	}
 }
 

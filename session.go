@@ -72,7 +72,7 @@ type Session struct {
 	away   atomic.Bool   // it has no Wire, and waits for another one
 	halted chan struct{} // holds one when the writer has found out that the Wire is lost, and stays the writer; nil without res
 	onGone func()        // called by run at the very end; may be nil; fixed
-	onAway func()        // called by run when the Wire is lost; may be nil; fixed
+	conn   *Connection   // is told when the Wire is lost and when the peer drains; may be nil; fixed
 
 	draining     atomic.Bool // Shutdown was called here: the peer's new calls are refused
 	peerDraining atomic.Bool // the peer refuses new calls

@@ -314,7 +314,9 @@ func (s *Session) receiveControl(m codec.Control) error {
 		}
 	case codec.Drain:
 		s.table.drainThere(c)
-		s.peerDraining.Store(true)
+		if !s.peerDraining.Swap(true) && s.conn != nil {
+			s.conn.stir()
+		}
 	case codec.SessionClose:
 		return &Abort{Code: c.Code, Message: c.Message, Remote: true}
 	case codec.Sync:

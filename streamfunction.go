@@ -67,20 +67,17 @@ func (f StreamFunction[P, S, R, T]) Handle(svc *Service, h func(ctx context.Cont
 // Open calls the function at the peer of a session, or of a connection, and returns the running call. ctx governs the whole call: when it ends, the call is aborted, and the handler's context
 // ends. See [Session.Open].
 func (f StreamFunction[P, S, R, T]) Open(ctx context.Context, on Caller, params P, opts ...CallOption) (*StreamCall[S, R, T], error) {
-	cfg := newCallConfig(opts)
-	s, a := on.session(ctx, cfg)
-	if a != nil {
-		return nil, a
-	}
-	b, err := s.values.Append(nil, &params)
-	if err != nil {
-		return nil, neverSent(codecError(codec.BadParams, f.number, f.name, "parameters", err))
-	}
-	p, err := s.open(ctx, f.number, f.name, b, cfg)
-	if err != nil {
-		return nil, err
-	}
-	return &StreamCall[S, R, T]{Pipe[S, R]{p: p, s: s, name: f.name, free: f.free.received}, f.free.result}, nil
+	return onSession(ctx, on, newCallConfig(opts), func(s *Session, cfg *callConfig) (*StreamCall[S, R, T], error) {
+		b, err := s.values.Append(nil, &params)
+		if err != nil {
+			return nil, neverSent(codecError(codec.BadParams, f.number, f.name, "parameters", err))
+		}
+		p, err := s.open(ctx, f.number, f.name, b, cfg)
+		if err != nil {
+			return nil, err
+		}
+		return &StreamCall[S, R, T]{Pipe[S, R]{p: p, s: s, name: f.name, free: f.free.received}, f.free.result}, nil
+	})
 }
 
 // StreamCall is a running call of a [StreamFunction], on the caller's side.

@@ -42,6 +42,7 @@ type table struct {
 	lastOpened uint64        // highest id of this side that departed, +1; 0: none
 	lastSeen   uint64        // highest id of the peer, +1; 0: none
 	empty      chan struct{} // closed when no pipe is left; nil while nobody waits
+	none       chan struct{} // the same of the pipes that this side has opened
 }
 
 // depart adds e, whose Open is about to leave.
@@ -193,6 +194,18 @@ func (t *table) drained() <-chan struct{} {
 	return c
 }
 
+// answered returns a channel that is closed when no pipe of this side is left.
+func (t *table) answered() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.none == nil {
+		t.none = make(chan struct{})
+	}
+	c := t.none
+	t.signalLocked()
+	return c
+}
+
 // infos returns what is fixed about each call, and the endpoints in the same order. Of those, only what does not change may be looked at.
 func (t *table) infos() ([]PipeInfo, []endpoint) {
 	t.mu.Lock()
@@ -230,5 +243,9 @@ func (t *table) signalLocked() {
 	if t.empty != nil && t.lenLocked() == 0 {
 		close(t.empty)
 		t.empty = nil
+	}
+	if t.none != nil && t.pipes[t.odd].len() == 0 {
+		close(t.none)
+		t.none = nil
 	}
 }

@@ -1,0 +1,113 @@
+package asterisque
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+// When the peer of a connection's session announces the end (Drain), the connection takes another session
+// for new calls, and the old one retires: it goes on until its calls are over, and is then closed.
+
+const (
+	// mostRetired is how many sessions of a connection may retire at once; before there is another one
+	// too many, no new session is made. A peer that announces the end again and again, and lets calls run
+	// for ever, holds no more than these.
+	mostRetired = 16
+
+	// lateCalls is how long the peer's calls may go on in a session that retires when this side has none
+	// there any more.
+	lateCalls = time.Minute
+)
+
+// retire lets s go on until its calls are over.
+func (c *Connection) retire(s *Session) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.retired++
+	go func() { // ends with the session
+		c.finish(s)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.retired--
+		c.stirLocked()
+	}()
+}
+
+// finish waits for the end of a session that retires, and sees to it. Calls of this side have the time they
+// need, and so have those that the peer makes within them; the others of the peer have lateCalls after
+// that. If the Wire is lost, the session ends: its peer is about to go, and durable calls have another one.
+func (c *Connection) finish(s *Session) {
+	answered := s.table.answered()
+	for {
+		changed := c.changes()
+		switch {
+		case c.ctx.Err() != nil:
+			s.fail(codec.AbortOf(c.Err()))
+		case s.away.Load():
+			s.fail(codec.ErrUnavailable.Withf("the wire was lost while the peer was shutting the session down"))
+		}
+		select {
+		case <-s.Done():
+			<-s.gone
+			return
+		case <-answered:
+			ctx, cancel := context.WithTimeout(c.ctx, lateCalls)
+			defer cancel()
+			s.Shutdown(ctx)
+			return
+		case <-changed:
+		case <-c.ctx.Done():
+		}
+	}
+}
+
+// takesCalls reports whether new calls may be made on s, which may be nil.
+func (s *Session) takesCalls() bool {
+	return s != nil && s.ctx.Err() == nil && !s.peerDraining.Load()
+}
+
+// overtaken reports whether a call failed with err on s only because a Drain of the peer came meanwhile: it
+// certainly did not run, and the next session may take it.
+func (s *Session) overtaken(err error) bool {
+	return err != nil && s.peerDraining.Load() && Repeatable(err) && (errors.Is(err, ErrUnavailable) || errors.Is(err, ErrSessionClosed))
+}
+
+// awaitRetired waits until at most n sessions retire, or ctx ends.
+func (c *Connection) awaitRetired(ctx context.Context, n int) {
+	for {
+		c.mu.Lock()
+		few, changed := c.retired <= n, c.changed
+		c.mu.Unlock()
+		if few {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// stir wakes whoever waits for something to change: it is called by a session whose Wire is lost, or whose
+// peer announces the end.
+func (c *Connection) stir() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stirLocked()
+}
+
+func (c *Connection) stirLocked() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// changes returns a channel that is closed when something changes.
+func (c *Connection) changes() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.changed
+}

@@ -1,0 +1,415 @@
+package asterisque_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/wiretest"
+)
+
+// drainer is a hostile server: it says Drain on each of its sessions after a while, and stays. It answers calls of function 1 at once, calls back for those of 3 before it answers, a minute later, and never answers others.
+type drainer struct {
+	t     *testing.T
+	after time.Duration // after the handshake
+	say   []codec.Control
+	calls bool // it calls function 10 fifty times, one each second from a while before the Drain on
+
+	mu    sync.Mutex
+	wires []wire.Wire // guarded by mu; of its sessions
+}
+
+func (d *drainer) dial(context.Context) (wire.Wire, error) {
+	a, b := wire.Pipe()
+	d.mu.Lock()
+	d.wires = append(d.wires, b)
+	d.mu.Unlock()
+	go d.serve(b) // ends with the wire
+	return a, nil
+}
+
+func (d *drainer) sessions() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.wires)
+}
+
+func (d *drainer) serve(w wire.Wire) {
+	var mu sync.Mutex // held by who writes
+	write := func(m interface{ AppendTo([]byte) []byte }) error {
+		mu.Lock()
+		defer mu.Unlock()
+		return w.WriteFrames([][]byte{m.AppendTo(nil)})
+	}
+	if _, err := w.ReadFrame(8 << 10); err != nil {
+		return
+	}
+	h := hello()
+	h.Session = make([]byte, codec.SessionSize)
+	write(h) // errors are those of a wire that has ended
+	time.AfterFunc(d.after, func() {
+		for _, c := range d.say {
+			write(c)
+		}
+	})
+	if d.calls {
+		go func() { // ends with the wire
+			time.Sleep(d.after - 10*time.Second)
+			for id := uint64(1); id < 100; id += 2 {
+				time.Sleep(time.Second)
+				if write(&codec.Open{Pipe: id, Function: 10, Params: []byte{0x60}}) != nil {
+					return
+				}
+			}
+		}()
+	}
+	for {
+		f, err := w.ReadFrame(1 << 20)
+		if err != nil {
+			w.Close()
+			return
+		}
+		if c, err := codec.ParseControl(f); err == nil {
+			if ping, ok := c.(codec.Ping); ok {
+				write(codec.Pong(ping))
+			}
+		} else if o, err := codec.ParseOpen(f); err == nil && o.Function == 1 {
+			write(&codec.Close{Pipe: o.Pipe, Result: []byte{0x60}})
+		} else if err == nil && o.Function == 3 {
+			time.AfterFunc(time.Minute, func() {
+				write(&codec.Open{Pipe: 1, Function: 10, Params: []byte{0x60}, Meta: codec.Meta{Nested: true, Within: o.Pipe}})
+			})
+		} else if c, err := codec.ParseClose(f); err == nil && c.Abort == nil && !d.calls {
+			write(&codec.Close{Pipe: 0, Result: []byte("called back")})
+		}
+	}
+}
+
+// TestAttackWithADrainThatIsNotMeant has a server that says Drain and stays: calls go to another session, and the old one ends.
+func TestAttackWithADrainThatIsNotMeant(t *testing.T) {
+	for name, drain := range map[string]codec.Drain{"beyond none": {None: true}, "beyond all": {Last: 1<<53 - 1}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				svc := asterisque.NewService()
+				svc.Handle(10, "sleep", waitForContext)
+				node := asterisque.NewNode(asterisque.WithService(svc))
+				defer node.Close()
+				d := &drainer{t: t, after: time.Hour + 500*time.Millisecond, say: []codec.Control{drain, drain}, calls: true}
+				conn, err := node.Connect(background, "", asterisque.Reconnect{Dial: d.dial})
+				require.NoError(t, err)
+				var failed atomic.Int64
+				for range 449 {
+					time.Sleep(10 * time.Second)
+					if _, err := conn.Call(background, 1, nil); err != nil {
+						failed.Add(1)
+					}
+				}
+				require.Zero(t, failed.Load())
+				require.Equal(t, 2, d.sessions())
+				require.Len(t, node.Sessions(), 1, "the old one has been closed although calls of its peer run there")
+				conn.Close()
+				time.Sleep(2 * time.Hour) // until the server has noticed
+			})
+		})
+	}
+}
+
+// TestAttackWithADrainOnEverySession has a server that says so at once, each time, and never answers.
+func TestAttackWithADrainOnEverySession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := asterisque.NewNode()
+		defer node.Close()
+		d := &drainer{t: t, after: 100 * time.Millisecond, say: []codec.Control{codec.Drain{Last: 1<<53 - 1}}}
+		conn, err := node.Connect(background, "", asterisque.Reconnect{First: 100 * time.Millisecond, Most: time.Second, Dial: d.dial})
+		require.NoError(t, err)
+		time.Sleep(10 * time.Second)
+		require.LessOrEqual(t, d.sessions(), 30, "with longer and longer waits")
+		require.GreaterOrEqual(t, d.sessions(), 8)
+		require.LessOrEqual(t, len(node.Sessions()), 3, "the present one, and those whose peer is just being told of the end")
+
+		var calls sync.WaitGroup
+		for range 100 { // none of which is answered
+			calls.Go(func() {
+				_, err := conn.Call(background, 2, nil)
+				require.ErrorIs(t, err, asterisque.ErrSessionClosed)
+			})
+			time.Sleep(2 * time.Second)
+		}
+		before := d.sessions()
+		require.Equal(t, 16, len(node.Sessions()), "no more than these go on")
+		time.Sleep(time.Hour)
+		require.Equal(t, before, d.sessions(), "and there is no other one before one of them has ended")
+		conn.Close()
+		calls.Wait()
+		require.Empty(t, node.Sessions())
+		time.Sleep(time.Second)
+	})
+}
+
+// TestAServerThatIsReplacedCostsNoCall shuts sessions down in good order under load, one server after the other.
+func TestAServerThatIsReplacedCostsNoCall(t *testing.T) {
+	for name, resume := range map[string]time.Duration{"without resume": 0, "with resume": time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				svc := asterisque.NewService()
+				work.Handle(svc, func(_ context.Context, n int) (int, error) {
+					time.Sleep(time.Duration(n%50) * time.Millisecond)
+					return 2 * n, nil
+				})
+				j := new(journal)
+				conn, l, _, there := link(t, svc, asterisque.Reconnect{OnState: j.note}, asterisque.WithResume(resume))
+				var calls sync.WaitGroup
+				stop := make(chan struct{})
+				for i := range 20 {
+					opts := [][]asterisque.CallOption{nil, {asterisque.WithDurable()}, {asterisque.WithTTL(10 * time.Second)}}[i%3]
+					calls.Go(func() {
+						for n := i; ; n++ {
+							select {
+							case <-stop:
+								return
+							default:
+							}
+							if got, err := work.Call(background, conn, n, opts...); err != nil || got != 2*n {
+								t.Errorf("call %d: %d, %v", n, got, err)
+								return
+							}
+						}
+					})
+				}
+				for range 5 {
+					time.Sleep(2 * time.Second)
+					next := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithResume(resume))
+					defer next.Close()
+					l.leadTo(next)
+					require.NoError(t, there.Shutdown(background))
+					there = next
+				}
+				close(stop)
+				calls.Wait()
+				conn.Close()
+				want := []string{"connected"}
+				for range 5 {
+					want = append(want, "reconnecting", "connected")
+				}
+				require.Equal(t, want, j.read()[:len(want)])
+				require.Len(t, l.attempts(), 5)
+			})
+		})
+	}
+}
+
+// retirement is a connection whose first session's peer shuts it down while a stream and a call run there.
+type retirement struct {
+	conn    *asterisque.Connection
+	links   *links
+	here    *asterisque.Node // at this end
+	old     *asterisque.Session
+	wire    *wiretest.Wire // of that
+	stream  *pipe.Pipe
+	call    chan error
+	release chan struct{} // lets the call go on
+}
+
+func retire(t *testing.T, opts ...asterisque.Option) *retirement {
+	r := &retirement{call: make(chan error, 1), release: make(chan struct{})}
+	svc := asterisque.NewService()
+	svc.Handle(1, "mirror", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+		for {
+			b, err := p.Recv(ctx)
+			if err != nil {
+				return nil, nil
+			}
+			if err := p.Send(ctx, b.Payload); err != nil {
+				return nil, err
+			}
+		}
+	})
+	svc.Handle(2, "sleep", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
+		select {
+		case <-r.release:
+		case <-ctx.Done():
+		}
+		return nil, ctx.Err()
+	})
+	echo.Handle(svc, func(_ context.Context, s string) (string, error) { return s, nil })
+	var there *asterisque.Node
+	var err error
+	r.conn, r.links, r.here, there = link(t, svc, asterisque.Reconnect{}, opts...)
+	r.stream, err = r.conn.Open(background, 1, nil)
+	require.NoError(t, err)
+	go func() { _, err := r.conn.Call(background, 2, nil); r.call <- err }()
+	time.Sleep(2 * time.Second) // so long that the connection counts as one that holds
+	r.old, r.wire = r.conn.Session(), r.links.last
+	go there.Sessions()[0].Shutdown(background) // ends with the session
+	synctest.Wait()
+	require.NotSame(t, r.old, r.conn.Session())
+	require.Equal(t, asterisque.Connected, r.conn.State())
+	return r
+}
+
+func TestWhatRunsOnASessionThatRetiresGoesOnToItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := retire(t, asterisque.WithService(echoService()))
+		for range 10 {
+			_, err := echo.Call(background, r.conn, "on the new session")
+			require.NoError(t, err)
+			require.NoError(t, r.stream.Send(background, []byte("x")))
+			b, err := r.stream.Recv(background)
+			require.NoError(t, err)
+			require.Equal(t, "x", string(b.Payload))
+			time.Sleep(time.Minute)
+		}
+		close(r.release)
+		require.NoError(t, <-r.call)
+		require.NoError(t, r.old.Err())
+		require.Len(t, r.here.Sessions(), 2)
+		require.NoError(t, r.stream.CloseSend())
+		_, err := r.stream.Result(background)
+		require.NoError(t, err)
+		<-r.old.Done()
+		require.ErrorIs(t, r.old.Err(), asterisque.ErrSessionClosed)
+		synctest.Wait()
+		require.Len(t, r.here.Sessions(), 1)
+		require.Len(t, r.links.attempts(), 1)
+		r.conn.Close()
+	})
+}
+
+func TestThePeerMayCallBackOnASessionThatRetires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := asterisque.NewNode(asterisque.WithService(echoService()))
+		defer node.Close()
+		d := &drainer{t: t, after: 10 * time.Second, say: []codec.Control{codec.Drain{Last: 0}}}
+		conn, err := node.Connect(background, "", asterisque.Reconnect{Dial: d.dial})
+		require.NoError(t, err)
+		answer, err := conn.Call(background, 3, nil)
+		require.NoError(t, err)
+		require.Equal(t, "called back", string(answer))
+		require.Greater(t, d.sessions(), 1, "there is another one already")
+		conn.Close()
+		time.Sleep(2 * time.Second) // until the server has noticed
+	})
+}
+
+func TestASessionThatRetiresAndLosesItsWireIsNotResumed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := retire(t, asterisque.WithService(echoService()), asterisque.WithResume(time.Minute))
+		defer close(r.release)
+		begin := time.Now()
+		r.wire.Cut()
+		require.ErrorIs(t, <-r.call, asterisque.ErrUnavailable)
+		_, err := r.stream.Result(background)
+		require.ErrorIs(t, err, asterisque.ErrUnavailable)
+		require.ErrorIs(t, r.old.Err(), asterisque.ErrUnavailable)
+		require.Less(t, time.Since(begin), time.Second, "at once")
+		synctest.Wait()
+		require.Len(t, r.here.Sessions(), 1)
+		require.Len(t, r.links.attempts(), 1)
+		_, err = echo.Call(background, r.conn, "")
+		require.NoError(t, err)
+		r.conn.Close()
+	})
+}
+
+func TestTheEndOfAConnectionIsThatOfItsRetiredSessions(t *testing.T) {
+	for name, end := range map[string]func(*asterisque.Connection, *asterisque.Node){
+		"Close":               func(c *asterisque.Connection, _ *asterisque.Node) { c.Close() },
+		"Shutdown, in a time": func(c *asterisque.Connection, _ *asterisque.Node) { shutDownWithin(c, time.Minute) },
+		"the node's Close":    func(_ *asterisque.Connection, n *asterisque.Node) { n.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := retire(t)
+				defer close(r.release)
+				end(r.conn, r.here)
+				require.Error(t, r.old.Err())
+				require.Error(t, <-r.call)
+				_, err := r.stream.Result(background)
+				require.Error(t, err)
+				require.Empty(t, r.here.Sessions())
+			})
+		})
+	}
+}
+
+func shutDownWithin(c *asterisque.Connection, d time.Duration) error {
+	ctx, cancel := context.WithTimeout(background, d)
+	defer cancel()
+	return c.Shutdown(ctx)
+}
+
+func TestShutdownWaitsForSessionsThatRetire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := retire(t, asterisque.WithService(echoService()))
+		time.AfterFunc(time.Minute, func() { close(r.release); r.stream.CloseSend() })
+		begin := time.Now()
+		require.NoError(t, shutDownWithin(r.conn, time.Hour))
+		require.Equal(t, time.Minute, time.Since(begin).Round(time.Second))
+		require.NoError(t, <-r.call)
+		_, err := r.stream.Result(background)
+		require.NoError(t, err)
+		require.Empty(t, r.here.Sessions())
+	})
+}
+
+func TestCallsWaitOrFailFastWhileTheOnlyServerDrains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn, l, _, there := link(t, echoService(), asterisque.Reconnect{})
+		l.failWith(errBroken)
+		require.NoError(t, there.Sessions()[0].Shutdown(background))
+		synctest.Wait()
+		require.Equal(t, asterisque.Reconnecting, conn.State())
+		_, err := echo.Call(background, conn, "", asterisque.WithFailFast())
+		require.ErrorIs(t, err, asterisque.ErrUnavailable)
+		require.True(t, asterisque.Repeatable(err))
+		time.AfterFunc(time.Minute, func() { l.failWith(nil) })
+		_, err = echo.Call(background, conn, "")
+		require.NoError(t, err)
+		conn.Close()
+	})
+}
+
+// TestDurableCallsThatWaitOnASessionThatRetiresHoldUpNoOther has one that the old server answers late.
+func TestDurableCallsThatWaitOnASessionThatRetiresHoldUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(func(_ context.Context, n int) (int, error) {
+			if n == 0 {
+				time.Sleep(time.Hour)
+			}
+			return n, nil
+		})
+		conn, _, _, there := link(t, l.svc, asterisque.Reconnect{}, asterisque.WithWorkers(1))
+		var calls sync.WaitGroup
+		var answered atomic.Int64
+		durable := func(n int) {
+			calls.Go(func() {
+				got, err := work.Call(background, conn, n, asterisque.WithDurable())
+				if err != nil || got != n {
+					t.Errorf("call %d: %d, %v", n, got, err)
+				}
+				answered.Add(1)
+			})
+			synctest.Wait()
+		}
+		durable(0)
+		go there.Sessions()[0].Shutdown(background) // ends with the session
+		synctest.Wait()
+		for n := range 10 {
+			durable(1 + n)
+		}
+		time.Sleep(time.Minute)
+		require.Equal(t, int64(10), answered.Load())
+		calls.Wait()
+		require.Equal(t, upTo(11), l.list(), "each once, and in order")
+		conn.Close()
+	})
+}
