@@ -121,6 +121,30 @@ func TestAnHonestPeerWithoutPingsStaysConnected(t *testing.T) {
 	}
 }
 
+// foreignWire is one to a peer that knows neither windows nor Pings.
+type foreignWire struct{ wire.Wire }
+
+func (foreignWire) NoWindows() {}
+
+func TestTheSilenceOfAPeerOfAnotherProtocolMeansNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := asterisque.NewNode()
+		defer node.Close()
+		a, b := wire.Pipe()
+		defer a.Close()
+		accepts := make(chan *asterisque.Session, 1)
+		go func() { s, _ := node.Accept(background, foreignWire{b}); accepts <- s }()
+		p := &rawPeer{t, a}
+		p.send(hello())
+		p.control()
+		s := <-accepts
+		time.Sleep(time.Hour)
+		require.NoError(t, s.Err())
+		s.Close()
+		require.False(t, isPing(p.frame()))
+	})
+}
+
 // lookCounter counts how often a Wire is looked at.
 type lookCounter struct {
 	wire.Wire

@@ -414,7 +414,8 @@ func WithTracer(t Tracer) Option { return func(c *config) { c.tracer = t } }
 // What the peer announces can only make this side send Pings sooner: its interval if that is shorter,
 // and a third of its timeout, but not more than one each second. A peer whose timeout is below 3
 // seconds has to send Pings itself to hear often enough. A peer that sends no Pings answers those of
-// this side, and is watched like any other.
+// this side, and is watched like any other, unless it speaks a protocol that has none
+// ([wire.Windowless]): then neither side sends any, and its silence means nothing.
 //
 // A side that does not read, because of its soft limit or [Session.Pause], does not give its peer up for
 // being silent. At its soft limit, while the application takes nothing, it sends Pings more often, and

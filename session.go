@@ -106,7 +106,9 @@ func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled
 	}
 	s.lender, _ = a.values.(codec.Lender)
 	s.setWire(w, a.about.TLS)
-	s.live.agree(cfg, &a, dialled)
+	if _, foreign := w.(wire.Windowless); !foreign || a.ping > 0 { // one of another protocol need not answer Pings
+		s.live.agree(cfg, &a, dialled)
+	}
 	s.ctx, s.end = context.WithCancelCause(context.Background())
 	s.inbound = limits.NewCounter(g.inbound, s.reporter(Inbound))
 	s.inbound.Tell(s.owner.tally)
