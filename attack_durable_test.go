@@ -269,6 +269,7 @@ func TestAttackADurableCallWithinAnotherOneEndsWithItsSession(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithService(svc))
 		defer node.Close()
 		p, _ := rawTo(t, node, hello())
+		synctest.Wait()
 		go node.Sessions()[0].Call(background, 99, nil)
 		synctest.Wait()
 		p.frame()

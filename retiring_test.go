@@ -365,6 +365,7 @@ func TestCallsWaitOrFailFastWhileTheOnlyServerDrains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn, l, _, there := link(t, echoService(), asterisque.Reconnect{})
 		l.failWith(errBroken)
+		synctest.Wait()
 		require.NoError(t, there.Sessions()[0].Shutdown(background))
 		synctest.Wait()
 		require.Equal(t, asterisque.Reconnecting, conn.State())
