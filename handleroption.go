@@ -50,7 +50,8 @@ func WithRawKey[K comparable](key func(params []byte) K) HandlerOption {
 	return withKeys(nil, 0, func(_ codec.Values, params []byte) (K, error) { return key(params), nil })
 }
 
-// withKeys makes keys of parameters that are decoded as a t, of which up to free bytes need not be weighed; or of those that are not decoded, if t is nil.
+// withKeys makes keys of parameters that are decoded as a t, of which up to free bytes need not be
+// weighed; or of those that are not decoded, if t is nil.
 func withKeys[K comparable](t reflect.Type, free int, of func(codec.Values, []byte) (K, error)) HandlerOption {
 	seed := maphash.MakeSeed()
 	return func(h *handler) {

@@ -5,10 +5,12 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// What running calls hold besides their number: parameters and what they become when they are decoded, windows, answers that wait to leave, and Blocks that nobody waits for any more. A call is taken only when there is room for what it
-// brings.
+// What running calls hold besides their number: parameters and what they become when they are
+// decoded, windows, answers that wait to leave, and Blocks that nobody waits for any more. A call
+// is taken only when there is room for what it brings.
 
-// A call has the last eighth of the room for running calls if its parameters have so many bytes at most, and become so many: large ones that sleep do not stop small ones.
+// A call has the last eighth of the room for running calls if its parameters have so many bytes at
+// most, and become so many: large ones that sleep do not stop small ones.
 const (
 	smallParams = 4 << 10
 	smallValue  = 16 << 10
@@ -33,8 +35,9 @@ func (d *dispatcher) largeLocked() *line {
 	return d.large
 }
 
-// fitsLocked reports whether there is room for what c holds while it runs. One always fits; and one that exceeds the room by itself does as soon as no other large one runs, and leaves the last eighth
-// to small ones.
+// fitsLocked reports whether there is room for what c holds while it runs. One always fits; and one
+// that exceeds the room by itself does as soon as no other large one runs, and leaves the last
+// eighth to small ones.
 func (d *dispatcher) fitsLocked(c *incoming) bool {
 	weight, most, held := c.weight(), d.plan.Room, d.holding-d.beyond
 	if !c.small() {
@@ -65,7 +68,8 @@ func (d *dispatcher) carryLocked(c *incoming, n int) {
 	}
 }
 
-// insideLocked returns why c is refused, if it is made within another call and so waits for no room, and its parameters become more than there is room for.
+// insideLocked returns why c is refused, if it is made within another call and so waits for no
+// room, and its parameters become more than there is room for.
 func (d *dispatcher) insideLocked(c *incoming) *Abort {
 	if n := c.becomes.bytes(); c.nested() && n > 0 && d.inside+n > d.plan.Room {
 		return codec.ErrOverloaded.Withf("the parameters would become %d bytes, and those of calls within calls hold %d of %d here", n, d.inside, d.plan.Room)
@@ -73,7 +77,8 @@ func (d *dispatcher) insideLocked(c *incoming) *Abort {
 	return nil
 }
 
-// behindLocked reports whether c, which is not small, has to wait behind another one that waits for room: that one may need all of it.
+// behindLocked reports whether c, which is not small, has to wait behind another one that waits for
+// room: that one may need all of it.
 func (d *dispatcher) behindLocked(c *incoming) bool {
 	first := d.large.first()
 	return first != nil && first.priority >= c.priority && !c.small()

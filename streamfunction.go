@@ -22,7 +22,8 @@ type StreamFunction[P, S, R, T any] struct {
 	free   streamFree
 }
 
-// streamFree has, for each of the types of a stream, up to how many bytes need not be weighed: see weigh.Free.
+// streamFree has, for each of the types of a stream, up to how many bytes need not be weighed: see
+// weigh.Free.
 type streamFree struct {
 	params, sent, received, result int // as the caller sees them
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// expansion bounds what values become when they are decoded: so many bytes for each of theirs, and so many more.
+// expansion bounds what values become when they are decoded: so many bytes for each of theirs, and
+// so many more.
 type expansion struct {
 	times, plus int
 }
@@ -22,8 +23,8 @@ func (e expansion) of(n int) int {
 	return e.times*n + e.plus
 }
 
-// weigh returns what data becomes when it is decoded as a t, besides that t itself, or why it is not decoded. With a
-// codec that cannot tell it is 0.
+// weigh returns what data becomes when it is decoded as a t, besides that t itself, or why it is
+// not decoded. With a codec that cannot tell it is 0.
 func (s *Session) weigh(data []byte, t reflect.Type) (n int, err error) {
 	w, ok := s.values.(codec.Weigher)
 	if !ok {
@@ -36,7 +37,8 @@ func (s *Session) weigh(data []byte, t reflect.Type) (n int, err error) {
 	return n, nil
 }
 
-// decodeWithin decodes data into v, a pointer to a t, unless it becomes too much. Up to free bytes never do.
+// decodeWithin decodes data into v, a pointer to a t, unless it becomes too much. Up to free bytes
+// never do.
 func (s *Session) decodeWithin(data []byte, v any, free int, t reflect.Type) error {
 	if len(data) > free {
 		if _, err := s.weigh(data, t); err != nil {
@@ -46,7 +48,8 @@ func (s *Session) decodeWithin(data []byte, v any, free int, t reflect.Type) err
 	return s.values.Decode(data, v)
 }
 
-// weigh finds out what the parameters of c become, once for all who decode them as what the handler takes.
+// weigh finds out what the parameters of c become, once for all who decode them as what the handler
+// takes.
 func (c *incoming) weigh() error {
 	h := c.handler
 	if h.params == nil || len(c.params) <= h.free {
@@ -60,8 +63,8 @@ func (c *incoming) weigh() error {
 	return nil
 }
 
-// rough is a number of bytes, rounded up by at most a thousandth: eleven bits, and how far they are shifted. It is for
-// where there are two bytes left.
+// rough is a number of bytes, rounded up by at most a thousandth: eleven bits, and how far they are
+// shifted. It is for where there are two bytes left.
 type rough uint16
 
 const roughBits = 11

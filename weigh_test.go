@@ -331,7 +331,8 @@ func TestCallsThatAreWeighedAllocateNoMoreForIt(t *testing.T) {
 	require.LessOrEqual(t, allocs(bounded), allocs(free)+0.5)
 }
 
-// TestAttackDecodingWithinCallsIsRefusedBeyondTheRoom lets a peer call back, with what becomes more than there is room for, although calls back wait for none.
+// TestAttackDecodingWithinCallsIsRefusedBeyondTheRoom lets a peer call back, with what becomes more
+// than there is room for, although calls back wait for none.
 func TestAttackDecodingWithinCallsIsRefusedBeyondTheRoom(t *testing.T) {
 	const n, fit = 7 << 10, 2 // of 64 bytes each, of a room of 1 MiB
 	s := emptyStage()

@@ -2,13 +2,7 @@ package codec
 
 import (
 	"math"
-	"math/big"
 	"reflect"
-	"strconv"
-	"strings"
-	"time"
-
-	"github.com/fxamacker/cbor/v2"
 
 	"github.com/asterisque-go/asterisque/internal/weigh"
 )
@@ -31,61 +25,15 @@ const (
 	noTag                  = math.MaxUint64
 )
 
-// bigDigits is what a big.Int holds besides itself and the digits that have come, and bigSize what it is itself.
+// bigDigits is what a big.Int holds besides itself and the digits that have come, and bigSize what
+// it is itself.
 const bigSize, bigDigits = 32, 48
-
-var cborPlans = &weigh.Plans{Rules: weigh.Rules{Kind: cborKind, Field: cborField}}
 
 // Weigh implements Weigher.
 func (cborValues) Weigh(data []byte, t reflect.Type, most int) int {
 	w := cborWeigher{data: data, Tally: weigh.NewTally(most)}
 	w.value(cborPlans.Of(t), 0)
 	return w.Bytes()
-}
-
-func cborKind(t reflect.Type) (k weigh.Kind, ok bool) {
-	switch {
-	case t == reflect.TypeFor[time.Time]():
-		return weigh.Time, true
-	case t == reflect.TypeFor[big.Int]():
-		return weigh.Number, true
-	case t == reflect.TypeFor[cbor.Tag]():
-		return weigh.Any, true
-	case t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(reflect.TypeFor[cbor.Unmarshaler]()):
-		return weigh.Own, true
-	}
-	return 0, false
-}
-
-// cborField reads the tags of a field as the library does.
-func cborField(f reflect.StructField) (n weigh.Name, ok bool) {
-	t := f.Type
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	tag := f.Tag.Get("cbor")
-	if tag == "" {
-		tag = f.Tag.Get("json")
-	}
-	structure := f.Anonymous && t.Kind() == reflect.Struct
-	if tag == "-" || !f.IsExported() && !structure {
-		return n, false
-	}
-	name, options, _ := strings.Cut(tag, ",")
-	n = weigh.Name{Name: name, Tagged: tag != "", Embedded: structure && name == ""}
-	if name == "" {
-		n.Name = f.Name
-	}
-	for option := range strings.SplitSeq(options, ",") {
-		n.IsNumber = n.IsNumber || option == "keyasint"
-	}
-	if n.IsNumber {
-		number, err := strconv.Atoi(n.Name)
-		n.Number, n.Name = int64(number), strconv.Itoa(number)
-		ok = err == nil
-		return n, ok
-	}
-	return n, true
 }
 
 // cborWeigher walks the items of data, once and in their order.
@@ -128,8 +76,8 @@ func (w *cborWeigher) head() (major byte, n uint64, endless bool) {
 	return b &^ 31, n, false
 }
 
-// tags reads the tags before an item, and returns the first and their number, but for those that say only that this
-// is CBOR.
+// tags reads the tags before an item, and returns the first and their number, but for those that
+// say only that this is CBOR.
 func (w *cborWeigher) tags() (first uint64, count int) {
 	first = noTag
 	for w.left() > 0 && w.data[w.at]&^31 == tag {
@@ -307,8 +255,8 @@ func (w *cborWeigher) entries(p *weigh.Plan, n uint64, endless bool, depth int) 
 	}
 }
 
-// unknown is the size of an entry of the map in which the library keeps the keys of a struct that no field has, until
-// the struct is whole, to find those that come twice.
+// unknown is the size of an entry of the map in which the library keeps the keys of a struct that
+// no field has, until the struct is whole, to find those that come twice.
 const unknown = 24
 
 // structure weighs a map that becomes a struct.
@@ -329,7 +277,8 @@ func (w *cborWeigher) structure(p *weigh.Plan, n uint64, endless bool, depth int
 	w.Drop(strangers.Bytes() + keys)
 }
 
-// field reads the key of a field and returns its plan. Without one it is nil, and the key is weighed.
+// field reads the key of a field and returns its plan. Without one it is nil, and the key is
+// weighed.
 func (w *cborWeigher) field(p *weigh.Plan, depth int) (f *weigh.Plan) {
 	from := w.at
 	switch major := w.data[w.at] &^ 31; major {
@@ -371,56 +320,3 @@ func (w *cborWeigher) keep(part []byte) []byte {
 	}
 	return append(w.name, part...)
 }
-
-// anyMap is what a map becomes without a type.
-var anyMap = weigh.MapPlan(weigh.AnyPlan)
-
-// any weighs an item that is decoded without a type, behind so many tags.
-func (w *cborWeigher) any(first uint64, tags, depth int) {
-	w.Add(tags * (weigh.Header + weigh.Iface)) // each of which is a value
-	major, from := w.data[w.at]&^31, w.at
-	switch {
-	case first <= timeNumber && tags > 0:
-		w.Add(weigh.Header)
-		w.item(timePlan, depth)
-	case first <= negativeBignum && tags > 0:
-		w.item(weigh.NothingPlan, depth)
-		w.Add(bigSize + bigDigits + weigh.Alloc(w.at-from))
-	default:
-		w.dynamic(major, depth)
-	}
-}
-
-// dynamic weighs an item of any type.
-func (w *cborWeigher) dynamic(major byte, depth int) {
-	switch major {
-	case unsigned, negative:
-		if _, n, _ := w.head(); n > math.MaxInt64 && major == negative {
-			w.Add(bigSize + bigDigits)
-		} else if n > math.MaxUint8 || major == negative {
-			w.Add(weigh.Word)
-		}
-	case byteString:
-		w.Add(weigh.Header)
-		w.item(textPlan, depth)
-	case textString:
-		w.Add(weigh.String)
-		w.item(textPlan, depth)
-	case array:
-		w.Add(weigh.Header)
-		w.item(weigh.SlicePlan, depth)
-	case mapping:
-		w.item(anyMap, depth)
-	default:
-		if w.data[w.at]&31 > 24 { // a floating-point number
-			w.Add(weigh.Word)
-		}
-		w.item(weigh.NothingPlan, depth)
-	}
-}
-
-// Plans of what is made without a type.
-var (
-	textPlan = &weigh.Plan{Kind: weigh.Text}
-	timePlan = &weigh.Plan{Kind: weigh.Time}
-)

@@ -203,7 +203,8 @@ func (w *jsonWeigher) text(p *weigh.Plan) {
 	}
 }
 
-// follows reports whether there is a value, or a field, before end; first says that it would be the first.
+// follows reports whether there is a value, or a field, before end; first says that it would be the
+// first.
 func (w *jsonWeigher) follows(end byte, first bool) bool {
 	c := w.next()
 	switch {

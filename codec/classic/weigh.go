@@ -129,7 +129,8 @@ var (
 	mapPlan    = &weigh.Plan{Kind: weigh.Any}                        // a Map
 )
 
-// dynamic weighs the place of a value that is decoded without a type, and returns the plan of what it becomes.
+// dynamic weighs the place of a value that is decoded without a type, and returns the plan of what
+// it becomes.
 func (w *weigher) dynamic(tag byte) *weigh.Plan {
 	switch tag {
 	case stringTag:
@@ -217,7 +218,8 @@ func (w *weigher) mapping(p *weigh.Plan, n, depth int) {
 	w.Drop(temporary)
 }
 
-// places weighs what it takes to find keys that come twice, until the map is whole, and returns how much that is.
+// places weighs what it takes to find keys that come twice, until the map is whole, and returns how
+// much that is.
 func (w *weigher) places(n int) int {
 	const place, key = 16, 2 * weigh.Header // the keys are in a slice that grows
 	before := w.Now()

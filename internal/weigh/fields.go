@@ -20,8 +20,8 @@ type key struct {
 	number bool
 }
 
-// fields fills in the fields of the struct type t. Of those with one name the least deep counts, and of several of
-// these the one that is named by a tag.
+// fields fills in the fields of the struct type t. Of those with one name the least deep counts,
+// and of several of these the one that is named by a tag.
 func (b *builder) fields(t reflect.Type, p *Plan) {
 	found := make(map[key]*field)
 	seen := make(map[reflect.Type]bool)
@@ -98,7 +98,8 @@ func (b *builder) set(found map[key]*field, p *Plan) {
 	}
 }
 
-// Field returns the plan of the field that a codec finds by name: in the same letters, or else in letters of any case.
+// Field returns the plan of the field that a codec finds by name: in the same letters, or else in
+// letters of any case.
 func (p *Plan) Field(name []byte) *Plan {
 	if f := p.Fields[string(name)]; f != nil {
 		return f

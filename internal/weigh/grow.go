@@ -71,7 +71,8 @@ func (m *GrowingMap) Put(t *Tally, entry int) {
 // Bytes returns what the entries hold.
 func (m *GrowingMap) Bytes() int { return m.bytes }
 
-// load returns how many entries there is room for. The parts of a large map are not all equally full.
+// load returns how many entries there is room for. The parts of a large map are not all equally
+// full.
 func (m *GrowingMap) load() int {
 	switch {
 	case m.slots <= group:

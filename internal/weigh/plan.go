@@ -23,8 +23,8 @@ const (
 	Number              // a big.Int
 )
 
-// Plan is how values of one type are weighed. It refers to itself where its type does. It does not change once it is
-// made.
+// Plan is how values of one type are weighed. It refers to itself where its type does. It does not
+// change once it is made.
 type Plan struct {
 	Kind      Kind
 	Size      int // of a value, in the place where it is
@@ -137,7 +137,8 @@ func (b *builder) plan(t reflect.Type) *Plan {
 	return p
 }
 
-// mostInline is the size of a key or an element, in bytes, beyond which an entry of a map only points to it.
+// mostInline is the size of a key or an element, in bytes, beyond which an entry of a map only
+// points to it.
 const mostInline = 128
 
 // entry fills in what an entry of the map type t takes.

@@ -1,5 +1,6 @@
-// Package weigh estimates what a value takes in memory once it is decoded, from its bytes and its type, before
-// anything is allocated. The codecs walk the bytes, each its own format, and say here what they meet.
+// Package weigh estimates what a value takes in memory once it is decoded, from its bytes and its
+// type, before anything is allocated. The codecs walk the bytes, each its own format, and say here
+// what they meet.
 package weigh
 
 import (
@@ -67,7 +68,8 @@ func Times(n, size int) int {
 	return n * size
 }
 
-// Replaced returns how many bytes text has in which every byte that is not UTF-8 is replaced by three.
+// Replaced returns how many bytes text has in which every byte that is not UTF-8 is replaced by
+// three.
 func Replaced(text []byte) int {
 	if utf8.Valid(text) {
 		return len(text)

@@ -1,4 +1,5 @@
-// Package weightest measures what decoded values hold, for the tests of what is estimated beforehand.
+// Package weightest measures what decoded values hold, for the tests of what is estimated
+// beforehand.
 package weightest
 
 import (
@@ -25,8 +26,8 @@ func heap() int {
 	return int(m.HeapAlloc)
 }
 
-// Held returns at least how many bytes v refers to, which has no cycles: the content of slices, strings and maps, and
-// what is behind pointers and in interfaces.
+// Held returns at least how many bytes v refers to, which has no cycles: the content of slices,
+// strings and maps, and what is behind pointers and in interfaces.
 func Held(v reflect.Value) (n int) {
 	switch v.Type() {
 	case reflect.TypeFor[time.Time]():

@@ -1,0 +1,60 @@
+package codec
+
+import (
+	"math"
+
+	"github.com/asterisque-go/asterisque/internal/weigh"
+)
+
+// anyMap is what a map becomes without a type.
+var anyMap = weigh.MapPlan(weigh.AnyPlan)
+
+// any weighs an item that is decoded without a type, behind so many tags.
+func (w *cborWeigher) any(first uint64, tags, depth int) {
+	w.Add(tags * (weigh.Header + weigh.Iface)) // each of which is a value
+	major, from := w.data[w.at]&^31, w.at
+	switch {
+	case first <= timeNumber && tags > 0:
+		w.Add(weigh.Header)
+		w.item(timePlan, depth)
+	case first <= negativeBignum && tags > 0:
+		w.item(weigh.NothingPlan, depth)
+		w.Add(bigSize + bigDigits + weigh.Alloc(w.at-from))
+	default:
+		w.dynamic(major, depth)
+	}
+}
+
+// dynamic weighs an item of any type.
+func (w *cborWeigher) dynamic(major byte, depth int) {
+	switch major {
+	case unsigned, negative:
+		if _, n, _ := w.head(); n > math.MaxInt64 && major == negative {
+			w.Add(bigSize + bigDigits)
+		} else if n > math.MaxUint8 || major == negative {
+			w.Add(weigh.Word)
+		}
+	case byteString:
+		w.Add(weigh.Header)
+		w.item(textPlan, depth)
+	case textString:
+		w.Add(weigh.String)
+		w.item(textPlan, depth)
+	case array:
+		w.Add(weigh.Header)
+		w.item(weigh.SlicePlan, depth)
+	case mapping:
+		w.item(anyMap, depth)
+	default:
+		if w.data[w.at]&31 > 24 { // a floating-point number
+			w.Add(weigh.Word)
+		}
+		w.item(weigh.NothingPlan, depth)
+	}
+}
+
+// Plans of what is made without a type.
+var (
+	textPlan = &weigh.Plan{Kind: weigh.Text}
+	timePlan = &weigh.Plan{Kind: weigh.Time}
+)
