@@ -40,8 +40,10 @@ func (f Function[P, R]) Handle(svc *Service, h func(ctx context.Context, params 
 		serve: func(ctx context.Context, c *incoming, k *scratch) (result []byte, err error) {
 			v := boxFor[P, R](&k.box)
 			defer v.empty()
-			if err := c.decodeParams(&v.params); err != nil {
-				return nil, err
+			if !takeDecoded(c, &v.params) {
+				if err := c.decodeParams(&v.params); err != nil {
+					return nil, err
+				}
 			}
 			if v.result, err = h(ctx, v.params); err != nil {
 				return nil, err

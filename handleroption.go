@@ -32,35 +32,36 @@ func WithConcurrency(calls int) HandlerOption {
 // service; calls of different keys run in parallel. A call that is made within another one with the same key does not wait for that one.
 //
 // key runs on the goroutine that reads the session's Wire and must be short; a panic refuses the call. Keys are compared by a hash of 64 bits: should two collide, their calls take turns.
-// P is decoded once more for the key, within the bounds of WithExpansion: declare a P with fewer fields than the parameters have if they are large. What it takes is not kept while the call waits
-// for its turn.
+// P is decoded for the key within the bounds of [WithExpansion]. If it is the P of the function, and holds
+// no more than the parameters did, the handler gets that value; otherwise they are decoded once more:
+// declare a P with fewer fields than the parameters have if they are large.
 func WithKey[P any, K comparable](key func(params P) K) HandlerOption {
 	t := reflect.TypeFor[P]()
-	return withKeys(t, weigh.Free(t), func(values codec.Values, params []byte) (k K, err error) {
-		var p P
-		if err = values.Decode(params, &p); err == nil {
-			k = key(p)
+	return withKeys(t, weigh.Free(t), func(values codec.Values, params []byte) (k K, value any, err error) {
+		p := new(P)
+		if err = values.Decode(params, p); err == nil {
+			k = key(*p)
 		}
-		return k, err
+		return k, p, err
 	})
 }
 
 // WithRawKey is WithKey for functions whose parameters are not decoded; see [Service.Handle]. key must not keep params.
 func WithRawKey[K comparable](key func(params []byte) K) HandlerOption {
-	return withKeys(nil, 0, func(_ codec.Values, params []byte) (K, error) { return key(params), nil })
+	return withKeys(nil, 0, func(_ codec.Values, params []byte) (K, any, error) { return key(params), nil, nil })
 }
 
 // withKeys makes keys of parameters that are decoded as a t, of which up to free bytes need not be
 // weighed; or of those that are not decoded, if t is nil.
-func withKeys[K comparable](t reflect.Type, free int, of func(codec.Values, []byte) (K, error)) HandlerOption {
+func withKeys[K comparable](t reflect.Type, free int, of func(codec.Values, []byte) (K, any, error)) HandlerOption {
 	seed := maphash.MakeSeed()
 	return func(h *handler) {
-		h.keys = &keys{params: t, free: free, last: make(map[uint64]*incoming), of: func(values codec.Values, params []byte) (uint64, error) {
-			k, err := of(values, params)
+		h.keys = &keys{params: t, free: free, last: make(map[uint64]*incoming), of: func(values codec.Values, params []byte) (uint64, any, error) {
+			k, value, err := of(values, params)
 			if err != nil {
-				return 0, err
+				return 0, nil, err
 			}
-			return maphash.Comparable(seed, k), nil
+			return maphash.Comparable(seed, k), value, nil
 		}}
 	}
 }

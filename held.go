@@ -18,7 +18,7 @@ const (
 	heldRefusal         = 96                  // one of which nothing else is kept
 	heldPlace           = 44                  // of a call that waits: in the line and in the table, which is half full to full
 	heldExtra           = 96                  // what few calls have besides
-	heldTurn            = 48                  // of a call with a key
+	heldTurn            = 72                  // of a call with a key
 	heldKeyed           = 80                  // of a durable call
 	heldParked          = 108                 // an answer that waits for room to be sent
 	heldRemember        = 184                 // a durable call that is remembered, besides its key
@@ -70,7 +70,7 @@ func (c *incoming) body() int {
 			n += heldKeyed
 		}
 		if r.turn != nil {
-			n += heldTurn
+			n += heldTurn + int(r.turn.held)
 		}
 	}
 	return n

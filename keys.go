@@ -6,14 +6,15 @@ import (
 	"sync"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/buffer"
 )
 
 // keys is the order per key of one function, over all sessions: of the calls with the same key, one at a time runs or waits for a worker, and the others wait here in the
 // order of their arrival. A key costs memory only while calls have it, and no goroutine.
 type keys struct {
-	of     func(values codec.Values, params []byte) (key uint64, err error) // these are fixed
-	params reflect.Type                                                     // what of decodes; nil if it does not
-	free   int                                                              // bytes of it that need not be weighed
+	of     func(values codec.Values, params []byte) (key uint64, value any, err error) // these are fixed
+	params reflect.Type                                                                // of what value points to; nil if there is none
+	free   int                                                                         // bytes of params that need not be weighed
 
 	mu     sync.Mutex
 	last   map[uint64]*incoming // guarded by mu, like the turns of its calls: who came last, by key
@@ -26,6 +27,8 @@ type turn struct {
 	before, next *incoming // before is nil for the one whose turn it is
 	in           bool      // it is in the line
 	over         bool      // it has left
+	value        any       // the decoded parameters, in place of the others; nil if the handler decodes them
+	held         uint32    // bytes of what value points to
 }
 
 // name finds out the key of c. An error, or a panic of the application's function, refuses the call.
@@ -42,14 +45,44 @@ func (k *keys) name(c *incoming) (err error) {
 	}
 	c.s.calls.hold(held)
 	defer c.s.calls.hold(-held)
-	key, err := k.of(c.s.values, c.params)
+	key, value, err := k.of(c.s.values, c.params)
 	if err != nil {
 		return codecError(codec.BadParams, c.function, c.handler.name, "parameters", err)
 	}
-	if !c.encloses(&key) {
-		c.extra().turn = &turn{key: key}
+	if c.encloses(&key) {
+		return nil
 	}
+	t := &turn{key: key}
+	if k.replaces(c) {
+		t.value, t.held = value, uint32(buffer.Allocated(int(k.params.Size())))
+		if c.heldParams() == 0 { // the parameters are a part of c
+			t.held += uint32(c.becomes.bytes())
+		}
+		c.freeParams()
+	}
+	c.extra().turn = t
 	return nil
+}
+
+// replaces reports whether the value that was decoded for the key is kept for the handler of c, so that
+// it need not be decoded again: if it is of the same type, and holds no more than the parameters that it
+// replaces, which nobody else needs.
+func (k *keys) replaces(c *incoming) bool {
+	return k.params != nil && k.params == c.handler.params && c.s.lender == nil && (c.rare == nil || c.rare.key == nil) &&
+		(len(c.params) <= k.free || c.becomes.bytes() <= max(c.heldParams(), len(unaryCall{}.small)))
+}
+
+// takeDecoded fills in v what was decoded for the key of c, or reports that nothing was.
+func takeDecoded[P any](c *incoming, v *P) bool {
+	t := c.turn()
+	if t == nil {
+		return false
+	}
+	p, ok := t.value.(*P)
+	if ok {
+		*v, t.value = *p, nil
+	}
+	return ok
 }
 
 // weigh returns what the parameters of c become for their key. As what the handler takes they have been weighed.

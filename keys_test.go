@@ -292,3 +292,48 @@ func TestKeysKeepTheirOrderWhateverHappens(t *testing.T) {
 		require.NoError(t, err)
 	}
 }
+
+// counted counts how often it is decoded.
+type counted struct {
+	N    int
+	List []int
+}
+
+var decodings atomic.Int64
+
+// UnmarshalCBOR decodes the list, which is all that is sent.
+func (c *counted) UnmarshalCBOR(data []byte) error {
+	decodings.Add(1)
+	var list []int
+	err := codec.CBOR.Decode(data, &list)
+	*c = counted{len(list), list}
+	return err
+}
+
+func (c counted) MarshalCBOR() ([]byte, error) { return codec.CBOR.Append(nil, c.List) }
+
+func TestWhatWasDecodedForAKeyIsNotDecodedAgain(t *testing.T) {
+	lengths := asterisque.Func[counted, int](80, "lengths")
+	for _, c := range []struct {
+		name string
+		key  asterisque.HandlerOption
+		want int64 // for each call
+	}{
+		{"the key has the same type", asterisque.WithKey(func(c counted) int { return c.N }), 1},
+		{"the key has another type", asterisque.WithKey(func(list []int) int { return len(list) }), 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			svc := asterisque.NewService()
+			lengths.Handle(svc, func(_ context.Context, c counted) (int, error) { return len(c.List), nil }, c.key)
+			dialled, accepted := connect(t, svc)
+			decodings.Store(0)
+			for n := range 10 {
+				got, err := lengths.Call(background, dialled, counted{List: make([]int, n)})
+				require.NoError(t, err)
+				require.Equal(t, n, got)
+			}
+			require.Equal(t, 10*c.want, decodings.Load())
+			wantIdle(t, accepted)
+		})
+	}
+}

@@ -53,8 +53,10 @@ func (f StreamFunction[P, S, R, T]) Handle(svc *Service, h func(ctx context.Cont
 		free:   f.free.params,
 		serve: func(ctx context.Context, c *incoming, k *scratch) (result []byte, err error) {
 			var params P
-			if err := c.decodeParams(&params); err != nil {
-				return nil, err
+			if !takeDecoded(c, &params) {
+				if err := c.decodeParams(&params); err != nil {
+					return nil, err
+				}
 			}
 			t, err := h(ctx, params, &Pipe[R, S]{p: c.pipe, s: c.s, name: f.name, free: f.free.sent})
 			if err != nil {
