@@ -1,8 +1,8 @@
 package asterisque
 
 import (
+	"net"
 	"net/netip"
-	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -29,9 +29,8 @@ type owner struct {
 type owners struct {
 	total *limits.Tally // of what all hold; fixed
 
-	mu      sync.Mutex
-	all     map[string]*owner // guarded by mu
-	strange uint64            // guarded by mu; how many had no name
+	mu  sync.Mutex
+	all map[string]*owner // guarded by mu
 }
 
 // join returns the owner of a session with p, until leave.
@@ -39,10 +38,6 @@ func (o *owners) join(p *Peer) *owner {
 	name, proved := ownerName(p)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if name == "" { // nothing tells whether it has other sessions
-		o.strange++
-		name = strconv.FormatUint(o.strange, 10)
-	}
 	w := o.all[name]
 	if w == nil {
 		if o.all == nil {
@@ -71,8 +66,7 @@ func (o *owners) leave(w *owner) {
 	}
 }
 
-// ownerName returns what tells the owner of a session from others, and whether that is proved. A
-// peer that has neither proved who it is nor crossed a network has no name.
+// ownerName returns what tells the owner of a session from others, and whether that is proved.
 func ownerName(p *Peer) (name string, proved bool) {
 	if p.Subject != "" {
 		return "subject " + p.Subject, true
@@ -80,14 +74,21 @@ func ownerName(p *Peer) (name string, proved bool) {
 	if id := p.identity(); id != "" {
 		return "key " + id, true
 	}
-	addr, err := netip.ParseAddrPort(p.RemoteAddr.String())
+	return "address " + addressName(p.RemoteAddr), false
+}
+
+// addressName returns what tells an address from others: for one of a network the host, without its
+// port, and of IPv6 the /64 of which a household or a machine has all. Where no network is crossed all
+// are one.
+func addressName(a net.Addr) string {
+	addr, err := netip.ParseAddrPort(a.String())
 	if err != nil {
-		return "", false
+		return a.Network() + " " + a.String()
 	}
 	host := addr.Addr().Unmap()
-	if host.Is6() { // a household or a machine has all of a /64
+	if host.Is6() {
 		block, _ := host.WithZone("").Prefix(64) // 64 is never too many
-		return "address " + block.String(), false
+		return block.String()
 	}
-	return "address " + host.String(), false
+	return host.String()
 }
