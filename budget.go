@@ -1,7 +1,6 @@
 package asterisque
 
 import (
-	"maps"
 	"math"
 	"runtime/debug"
 	"slices"
@@ -73,16 +72,6 @@ func fairShare(held []int, total int) int {
 		total -= h
 	}
 	return math.MaxInt
-}
-
-// held returns what each owner holds.
-func (o *owners) held() (held []int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for w := range maps.Values(o.all) {
-		held = append(held, w.tally.Held())
-	}
-	return held
 }
 
 // defaultBudget returns a quarter of the memory that the program may use, as far as that is known.

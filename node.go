@@ -52,7 +52,7 @@ func NewNode(opts ...Option) *Node {
 	n.cfg, n.invalid = newConfig(opts)
 	n.born, n.workers.limit = time.Now(), n.cfg.nodeWorkers
 	n.admission.halfOpen, n.admission.perAddress = n.cfg.halfOpen, n.cfg.perAddress
-	n.owners.total = limits.NewTally(nil, n.cfg.budget)
+	n.owners.total = limits.NewTally(n.cfg.budget)
 	n.budget = budget{Tally: n.owners.total, owners: &n.owners}
 	n.nested.most = n.cfg.nestedReserve()
 	n.once.init(&n.cfg, &n.owners)

@@ -118,12 +118,12 @@ func (o *once) meet(c *incoming) (*memory, *Abort) {
 	switch {
 	case c.stream:
 		return nil, errKeyStream
-	case !w.proved && len(c.rare.key) != keySize:
+	case !w.proved() && len(c.rare.key) != keySize:
 		return nil, errKeySize
 	}
 	key := string(c.rare.key)
-	if w.proved { // the keys of others are not its own; without a proof the key is all there is
-		key = w.name + "\x00" + key
+	if w.proved() { // the keys of others are not its own; without a proof the key is all there is
+		key = w.name.proof + "\x00" + key
 	}
 	sum := sha256.Sum256(c.params)
 	digest := [16]byte(sum[:])

@@ -12,38 +12,46 @@ import (
 // owner is whom the shares of a node belong to: who a peer has proved to be, or the address that it
 // comes from. All its sessions have one share together.
 type owner struct {
-	name    string        // what tells it from others; fixed, as all
-	subject string        // as WithAccept has found out
-	proved  bool          // that has, or TLS has proved an identity
-	tally   *limits.Tally // of what its sessions hold
+	name    ownerName // these are fixed
+	subject string    // as WithAccept has found out
 
+	tally  limits.Tally // of what its sessions hold, and what is remembered for it
 	nested atomic.Int64 // calls within calls that run for its sessions
 
-	refs int // sessions and durable calls that know it; guarded by the lock of its owners
-
-	// These are guarded by the lock of once.
-	durable durableShare
+	refs    int          // sessions and durable calls that know it; guarded by the lock of its owners
+	durable durableShare // guarded by the lock of once
 }
+
+// ownerName tells an owner from others.
+type ownerName struct {
+	proof string       // what it has proved to be; empty: nothing
+	host  netip.Prefix // else where it comes from
+	where string       // the same, if that is no address of a network
+}
+
+// proved reports whether WithAccept has found a Subject, or TLS an identity.
+func (w *owner) proved() bool { return w.name.proof != "" }
 
 // owners are those of a node, by name.
 type owners struct {
 	total *limits.Tally // of what all hold; fixed
 
 	mu  sync.Mutex
-	all map[string]*owner // guarded by mu
+	all map[ownerName]*owner // guarded by mu
 }
 
 // join returns the owner of a session with p, until leave.
 func (o *owners) join(p *Peer) *owner {
-	name, proved := ownerName(p)
+	name := nameOwner(p)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	w := o.all[name]
 	if w == nil {
 		if o.all == nil {
-			o.all = make(map[string]*owner)
+			o.all = make(map[ownerName]*owner)
 		}
-		w = &owner{name: name, proved: proved, subject: p.Subject, tally: limits.NewTally(o.total, 0)}
+		w = &owner{name: name, subject: p.Subject}
+		w.tally.Within(o.total)
 		o.all[name] = w
 	}
 	w.refs++
@@ -61,34 +69,49 @@ func (o *owners) keep(w *owner) {
 func (o *owners) leave(w *owner) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if w.refs--; w.refs <= 0 && o.all[w.name] == w {
+	if w.refs--; w.refs == 0 {
 		delete(o.all, w.name)
 	}
 }
 
-// ownerName returns what tells the owner of a session from others, and whether that is proved.
-func ownerName(p *Peer) (name string, proved bool) {
-	if p.Subject != "" {
-		return "subject " + p.Subject, true
+// held returns what each owner holds.
+func (o *owners) held() (held []int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, w := range o.all {
+		held = append(held, w.tally.Held())
 	}
-	if id := p.identity(); id != "" {
-		return "key " + id, true
-	}
-	return "address " + addressName(p.RemoteAddr), false
+	return held
 }
 
-// addressName returns what tells an address from others: for one of a network the host, without its
-// port, and of IPv6 the /64 of which a household or a machine has all. Where no network is crossed all
-// are one.
-func addressName(a net.Addr) string {
-	addr, err := netip.ParseAddrPort(a.String())
-	if err != nil {
-		return a.Network() + " " + a.String()
+func nameOwner(p *Peer) (n ownerName) {
+	switch id := p.identity(); {
+	case p.Subject != "":
+		n.proof = "subject " + p.Subject
+	case id != "":
+		n.proof = "key " + id
+	default:
+		n.host, n.where = placeOf(p.RemoteAddr)
 	}
-	host := addr.Addr().Unmap()
-	if host.Is6() {
-		block, _ := host.WithZone("").Prefix(64) // 64 is never too many
-		return block.String()
+	return n
+}
+
+// placeOf returns what tells an address from others: for one of a network the host, without its port, and
+// of IPv6 the /64 of which a household or a machine has all. Where no network is crossed all are one.
+func placeOf(a net.Addr) (host netip.Prefix, where string) {
+	var at netip.AddrPort
+	if n, ok := a.(interface{ AddrPort() netip.AddrPort }); ok {
+		at = n.AddrPort()
+	} else if parsed, err := netip.ParseAddrPort(a.String()); err == nil {
+		at = parsed
 	}
-	return host.String()
+	addr := at.Addr().Unmap().WithZone("")
+	switch {
+	case addr.Is4():
+		return netip.PrefixFrom(addr, 32), ""
+	case addr.Is6():
+		host, _ = addr.Prefix(64) // 64 is never too many
+		return host, ""
+	}
+	return host, a.Network() + " " + a.String()
 }

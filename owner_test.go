@@ -47,7 +47,7 @@ func TestOwnersAreToldApartByProofAndElseByAddress(t *testing.T) {
 			var all owners
 			a, b := all.join(&c.a), all.join(&c.b)
 			require.Equal(t, c.same, a == b)
-			require.Equal(t, c.proved, a.proved)
+			require.Equal(t, c.proved, a.proved())
 			all.leave(a)
 			if c.same {
 				require.Same(t, b, all.join(&c.a), "as long as one session knows it")

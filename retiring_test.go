@@ -388,7 +388,7 @@ func TestDurableCallsThatWaitOnASessionThatRetiresHoldUpNoOther(t *testing.T) {
 			}
 			return n, nil
 		})
-		conn, _, _, there := link(t, l.svc, asterisque.Reconnect{}, asterisque.WithWorkers(1))
+		conn, _, _, there := link(t, l.svc, asterisque.Reconnect{}, asterisque.WithWorkers(2)) // of durable calls, over all sessions of a peer
 		var calls sync.WaitGroup
 		var answered atomic.Int64
 		durable := func(n int) {

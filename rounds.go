@@ -16,10 +16,10 @@ type rounds struct {
 	all map[time.Duration]*round // by how often they look; guarded by mu, like the sessions of each and their places
 }
 
-// round looks after some sessions, each of which knows its place. It is there as long as they are.
+// round looks after some sessions, each of which knows its place.
 type round struct {
 	sessions []*Session
-	timer    *time.Timer // calls lookAround
+	timer    *time.Timer // calls lookAround; runs as long as there are sessions
 }
 
 // every returns how often the session is to be looked at. There are few different values: half of what
@@ -48,9 +48,11 @@ func (w *rounds) add(s *Session) {
 	if its == nil {
 		its = new(round)
 		its.timer = time.AfterFunc(every, func() { w.lookAround(its, every) })
-		w.all[every] = its
+		w.all[every] = its // for ever: there are few
 	}
-	s.live.place = len(its.sessions)
+	if s.live.place = len(its.sessions); s.live.place == 0 {
+		its.timer.Reset(every)
+	}
 	its.sessions = append(its.sessions, s)
 }
 
@@ -65,7 +67,6 @@ func (w *rounds) remove(s *Session) {
 	its.sessions = its.sessions[:last]
 	if last == 0 {
 		its.timer.Stop()
-		delete(w.all, every)
 	}
 }
 

@@ -111,11 +111,11 @@ func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled
 	}
 	s.ctx, s.end = context.WithCancelCause(context.Background())
 	s.inbound = limits.NewCounter(g.inbound, s.reporter(Inbound))
-	s.inbound.Tell(s.owner.tally)
-	s.live.part.Begin(s.owner.tally)
+	s.inbound.Tell(&s.owner.tally)
+	s.live.part.Begin(&s.owner.tally)
 	s.owner.tally.Add(heldSession)
 	s.outbound = outgoing{Counter: limits.NewCounter(g.outbound, s.reporter(Outbound)), share: cfg.share}
-	s.outbound.Tell(s.owner.tally)
+	s.outbound.Tell(&s.owner.tally)
 	s.promise(&a, g.plan)
 	if len(cfg.windows) > 0 {
 		s.windows = make(map[uint16]*callWindow, len(cfg.windows))
@@ -147,14 +147,14 @@ func (s *Session) promise(a *agreement, p *limits.Plan) {
 	s.terms.Overhead, s.terms.Early = uint64(p.Overhead), uint64(p.Window)
 	s.terms.PeerOverhead, s.terms.PeerEarly = a.overhead, a.early
 	s.calls = dispatcher{s: s, plan: p, ready: line{is: inReady}}
-	s.calls.part.Begin(s.owner.tally)
+	s.calls.part.Begin(&s.owner.tally)
 	s.opens.init(a.opens, uint64(a.maxFrame)+a.overhead+a.early)
 	s.nesting = nesting{calls: a.nestedCalls, room: a.nestedRoom}
 	if s.cfg.windowless {
 		return
 	}
 	s.terms.Room = limits.NewRoom(p)
-	s.terms.Room.Heed(s.owner.tally)
+	s.terms.Room.Heed(&s.owner.tally)
 	s.terms.Largest = uint64(max(s.cfg.window, p.Window))
 	s.calls.opens = limits.NewOpens(p)
 }

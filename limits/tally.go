@@ -13,9 +13,11 @@ type Tally struct {
 // Step is by how many bytes what a Counter holds may differ from what it has told its [Tally].
 const Step = 16 << 10
 
-// NewTally returns a Tally for at most so many bytes, 0 being any number. What is added to it is
-// added to parent as well, unless that is nil.
-func NewTally(parent *Tally, most int) *Tally { return &Tally{parent: parent, most: int64(most)} }
+// NewTally returns a Tally for at most so many bytes, 0 being any number, as the zero Tally has it.
+func NewTally(most int) *Tally { return &Tally{most: int64(most)} }
+
+// Within lets parent have as well whatever is added to t from now on.
+func (t *Tally) Within(parent *Tally) { t.parent = parent }
 
 // Add adds bytes, which may be negative.
 func (t *Tally) Add(bytes int) {

@@ -10,12 +10,14 @@ import (
 )
 
 func TestATallyAddsUpWhatCountersHold(t *testing.T) {
-	all := limits.NewTally(nil, 1<<20)
-	one, other := limits.NewTally(all, 0), limits.NewTally(all, 0)
+	all := limits.NewTally(1 << 20)
+	var one, other limits.Tally
+	one.Within(all)
+	other.Within(all)
 	var counters []*limits.Counter
 	for i := range 4 {
 		c := limits.NewCounter(new(limits.Limits), nil)
-		c.Tell([]*limits.Tally{one, other}[i%2])
+		c.Tell([]*limits.Tally{&one, &other}[i%2])
 		counters = append(counters, c)
 	}
 	var wg sync.WaitGroup
@@ -44,8 +46,9 @@ func TestATallyAddsUpWhatCountersHold(t *testing.T) {
 }
 
 func TestATallyIsPressedAtHalfAndOverAboveAll(t *testing.T) {
-	all := limits.NewTally(nil, 100)
-	part := limits.NewTally(all, 0)
+	all := limits.NewTally(100)
+	part := new(limits.Tally)
+	part.Within(all)
 	for _, c := range []struct {
 		held          int
 		pressed, over bool
@@ -62,7 +65,7 @@ func TestATallyIsPressedAtHalfAndOverAboveAll(t *testing.T) {
 
 func TestWindowsShrinkWhileATallyIsPressed(t *testing.T) {
 	p := limits.Plan{Window: 4 << 10, Workers: 1, Spare: 1 << 20, Large: 1 << 20}
-	t1 := limits.NewTally(nil, 100)
+	t1 := limits.NewTally(100)
 	r := limits.NewRoom(&p)
 	r.Heed(t1)
 	var h limits.Hold
