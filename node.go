@@ -360,6 +360,7 @@ func (n *Node) Close() error {
 	}
 	wg.Wait()
 	n.accepts.Wait()
+	n.rounds.end()
 	n.once.end()
 	n.workers.end()
 	return nil

@@ -52,7 +52,7 @@ const ownersWithin = 8
 type durableShare struct {
 	held     limits.Amount
 	answered fifo.Queue[*memory] // in their order
-	gate     *gate               // through which its durable calls run; nil until there is one
+	gate     *gate               // through which its durable calls run; fixed
 }
 
 // memory is what is known of one call.
@@ -139,14 +139,14 @@ func (o *once) meet(c *incoming) (*memory, *Abort) {
 	}
 	m := &memory{key: key, owner: w, function: c.function, digest: digest, open: &unanswered{first: c, params: c.params}}
 	m.size = heldRemember + buffer.Allocated(len(key))
+	if w.durable == nil {
+		w.durable = &durableShare{gate: &gate{free: o.running}}
+	}
 	if full := o.fullLocked(w, m.size, now); full != nil {
 		return nil, full
 	}
 	if o.calls == nil {
 		o.calls = make(map[string]*memory)
-	}
-	if w.durable.gate == nil {
-		w.durable.gate = &gate{free: o.running}
 	}
 	o.calls[key] = m
 	o.owners.keep(w)
@@ -157,7 +157,7 @@ func (o *once) meet(c *incoming) (*memory, *Abort) {
 
 // fullLocked returns why there is no room for one more call of w that holds size bytes, or nil.
 func (o *once) fullLocked(w *owner, size int, now time.Time) *Abort {
-	own := &w.durable
+	own := w.durable
 	switch {
 	case !o.fits(own.held, o.most.Messages, o.most.Bytes, size, o.share):
 		return codec.OverloadedFor(untilForgotten(&own.answered, now), "the durable calls of this peer fill its share of what is remembered here: see WithMemory")

@@ -18,8 +18,8 @@ type owner struct {
 	tally  limits.Tally // of what its sessions hold, and what is remembered for it
 	nested atomic.Int64 // calls within calls that run for its sessions
 
-	refs    int          // sessions and durable calls that know it; guarded by the lock of its owners
-	durable durableShare // guarded by the lock of once
+	refs    int           // sessions and durable calls that know it; guarded by the lock of its owners
+	durable *durableShare // nil until it has made a durable call; guarded by the lock of once
 }
 
 // ownerName tells an owner from others.

@@ -19,7 +19,8 @@ type rounds struct {
 // round looks after some sessions, each of which knows its place.
 type round struct {
 	sessions []*Session
-	timer    *time.Timer // calls lookAround; runs as long as there are sessions
+	timer    *time.Timer // calls lookAround
+	runs     bool        // it does until it finds no session
 }
 
 // every returns how often the session is to be looked at. There are few different values: half of what
@@ -46,13 +47,15 @@ func (w *rounds) add(s *Session) {
 	}
 	its := w.all[every]
 	if its == nil {
-		its = new(round)
+		its = &round{runs: true}
 		its.timer = time.AfterFunc(every, func() { w.lookAround(its, every) })
 		w.all[every] = its // for ever: there are few
 	}
-	if s.live.place = len(its.sessions); s.live.place == 0 {
+	if !its.runs {
+		its.runs = true
 		its.timer.Reset(every)
 	}
+	s.live.place = len(its.sessions)
 	its.sessions = append(its.sessions, s)
 }
 
@@ -65,7 +68,13 @@ func (w *rounds) remove(s *Session) {
 	its.sessions[last].live.place = s.live.place
 	its.sessions[s.live.place], its.sessions[last] = its.sessions[last], nil
 	its.sessions = its.sessions[:last]
-	if last == 0 {
+}
+
+// end is called when the last session has been removed, and no other one will be added.
+func (w *rounds) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, its := range w.all {
 		its.timer.Stop()
 	}
 }
@@ -79,7 +88,7 @@ func (w *rounds) lookAround(its *round, every time.Duration) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(its.sessions) > 0 {
+	if its.runs = len(its.sessions) > 0; its.runs {
 		its.timer.Reset(every)
 	}
 }
