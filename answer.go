@@ -20,6 +20,9 @@ type answerer interface {
 
 	// body returns how many bytes are held until the answer has left, besides what it is.
 	body() int
+
+	// shares reports whether the result is remembered, and so need not be copied until it leaves.
+	shares() bool
 }
 
 // sendAnswer sends the answer to a call as soon as the session may send: at the outbound soft limit it is parked with the session, and nobody waits with it.
@@ -37,15 +40,21 @@ func (s *Session) sendAnswer(to answerer, p priority.Priority, result []byte, ab
 		s.sendAnswer(to, p, nil, abort, by)
 		return
 	default:
-		s.park(to, p, bytes.Clone(result), abort, held, by)
+		if !to.shares() {
+			result = bytes.Clone(result)
+		}
+		s.park(to, p, result, abort, held, by)
 		return
 	}
 	to.putAnswer(result, abort, held, false)
 }
 
-// park lets an answer wait for room. It holds its result.
+// park lets an answer wait for room. It holds its result, unless that is shared.
 func (s *Session) park(to answerer, p priority.Priority, result []byte, abort *Abort, held uint32, by answeredBy) {
-	parked := heldParked + to.body() + buffer.Allocated(len(result)) + heldByAbort(abort)
+	parked := heldParked + to.body()
+	if !to.shares() { // otherwise it is counted where it is remembered
+		parked += buffer.Allocated(len(result)) + heldByAbort(abort)
+	}
 	if _, ok := to.(*incoming); ok {
 		parked += heldPlace // it is in the table until then
 	}
@@ -112,6 +121,9 @@ func (r *refusal) putAnswer(_ []byte, abort *Abort, held uint32, _ bool) {
 
 // body implements answerer.
 func (r *refusal) body() int { return heldRefusal }
+
+// shares implements answerer.
+func (r *refusal) shares() bool { return false }
 
 // turnAway refuses a call of which nothing is kept. It has a flow of its own. What its Open has cost is given back when the refusal leaves.
 func (s *Session) turnAway(m *codec.Open, a *Abort, cost uint64) {

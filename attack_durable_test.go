@@ -285,3 +285,25 @@ func TestAttackADurableCallWithinAnotherOneEndsWithItsSession(t *testing.T) {
 		bounded(t, "durable calls within a call that run on without a session", int(running.Load()), 0)
 	})
 }
+
+// TestAttackRepetitionsOfALargeAnswerShareIt asks for it again and again, and reads nothing.
+func TestAttackRepetitionsOfALargeAnswerShareIt(t *testing.T) {
+	const size, times = 512 << 10, 300
+	svc := asterisque.NewService()
+	svc.Handle(61, "large", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return make([]byte, size), nil })
+	p, s := dialRaw(t, asterisque.WithService(svc), asterisque.WithOutboundLimits(limits.Limits{Soft: limits.Amount{Bytes: 2 * size}}))
+	open := &codec.Open{Function: 61, Meta: codec.Meta{Key: make([]byte, 16)}}
+	p.send(open)
+	before := heap()
+	for range times {
+		open.Pipe += 2
+		p.send(open)
+	}
+	require.Eventually(t, func() bool { return s.Stats().Served == times+1 && s.Stats().Running <= s.Stats().Parked }, 5*time.Second, time.Millisecond)
+	bounded(t, "bytes held for 300 unread answers to repetitions, of 512 KiB, with an outbound limit of 1 MiB", heap()-before, 5*size)
+	bounded(t, "bytes counted for them", s.Stats().Holding+s.Stats().Outbound.Bytes, 4*size)
+	for range times + 1 {
+		require.Len(t, p.answer().Result, size)
+	}
+	wantIdle(t, s)
+}

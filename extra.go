@@ -18,6 +18,7 @@ type extra struct {
 	arrived  time.Duration  // when, by the node's clock; 0 if this call is not timed
 	strings  int            // bytes of the strings of its meta, which its Open has cost
 	returned uint32         // bytes of the parameters that its Open costs no more
+	shares   bool           // its answer is one that is remembered, and need not be copied
 	counted  bool           // its Open is counted: it has a key, and may be a repetition
 }
 
@@ -46,6 +47,9 @@ func (c *incoming) gate() *gate {
 	}
 	return c.rare.memory.owner.durable.gate
 }
+
+// shares reports whether the result of c is in memory that does not change.
+func (c *incoming) shares() bool { return c.rare != nil && c.rare.shares }
 
 func (c *incoming) turn() *turn {
 	if c.rare == nil {

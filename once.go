@@ -107,6 +107,7 @@ func (o *once) begin(c *incoming) (run bool) {
 		return true
 	case !o.await(m, c):
 		c.onReader = true // it is the reader's goroutine
+		c.rare.shares = true
 		c.reply(m.result, m.abort)
 	}
 	return false
@@ -267,20 +268,25 @@ func (o *once) answer(m *memory, result []byte, a *Abort) {
 	o.joinLocked(m)
 	waiting := m.open.waiting
 	m.answered, m.open = true, nil
-	o.rememberLocked(m, result, a)
+	kept := o.rememberLocked(m, result, a)
 	for _, c := range waiting {
-		c.rare.awaits = nil
+		c.rare.awaits, c.rare.shares = nil, kept
 	}
 	o.mu.Unlock()
-	for _, c := range waiting {
-		c.awaited(result, a)
+	for i, c := range waiting {
+		if !kept && i == len(waiting)-1 { // the last one is most likely to be waited for
+			c.awaited(result, a)
+		} else {
+			c.awaited(m.result, m.abort)
+		}
 	}
 }
 
 // rememberLocked keeps an answer, if there is room for it.
-func (o *once) rememberLocked(m *memory, result []byte, a *Abort) {
+func (o *once) rememberLocked(m *memory, result []byte, a *Abort) (kept bool) {
 	more := buffer.Allocated(len(result)) + heldByAbort(a)
-	if more == 0 || o.fits(m.owner.durable.held, 0, o.most.Bytes, more, o.share) && o.fits(o.held, 0, o.most.Bytes, more, 1) {
+	kept = more == 0 || o.fits(m.owner.durable.held, 0, o.most.Bytes, more, o.share) && o.fits(o.held, 0, o.most.Bytes, more, 1)
+	if kept {
 		m.result = bytes.Clone(result)
 		if a != nil {
 			m.abort = &Abort{Code: a.Code, Message: a.Message, Detail: bytes.Clone(a.Detail)}
@@ -294,6 +300,7 @@ func (o *once) rememberLocked(m *memory, result []byte, a *Abort) {
 	o.answered.Push(m)
 	m.owner.durable.answered.Push(m)
 	o.scheduleLocked()
+	return kept
 }
 
 // refuse forgets a call that did not run. If a repetition waits, that runs in its place.
