@@ -44,6 +44,9 @@ func (s *Session) readLoop() *Abort {
 		bytes += min(len(frame), readTurnBytes/3)
 		s.live.frames.Add(1)
 		if s.ctx.Err() != nil {
+			if bye := farewell(frame); bye != nil {
+				return bye // both sides have ended: nobody waits to be told why
+			}
 			continue
 		}
 		t, err := codec.TypeOf(frame)
@@ -72,6 +75,19 @@ func (s *Session) readLoop() *Abort {
 			}
 		}
 	}
+}
+
+// farewell returns why the peer has ended the session, if that is what frame says.
+func farewell(frame []byte) *Abort {
+	if t, err := codec.TypeOf(frame); err != nil || t != codec.ControlType {
+		return nil
+	}
+	m, err := codec.ParseControl(frame)
+	c, ok := m.(codec.SessionClose)
+	if err != nil || !ok {
+		return nil
+	}
+	return &Abort{Code: c.Code, Message: c.Message, Remote: true}
 }
 
 // countedByLimits reports whether messages of type t are Opens or Blocks. Everything else passes a session that stands at its limit: answers do not queue behind questions, and Controls tell that
