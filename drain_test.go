@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/wiretest"
@@ -144,4 +146,43 @@ func TestCallsThatHaveNotBegunWhenASessionIsClosedAreRefused(t *testing.T) {
 			<-ended
 		})
 	}
+}
+
+// TestCallsThatWaitForRoomDoNotWaitForAPeerThatDrains has a server whose room for calls is used up.
+func TestCallsThatWaitForRoomDoNotWaitForAPeerThatDrains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc := asterisque.NewService()
+		release := make(chan struct{})
+		svc.Handle(50, "sleep", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { <-release; return nil, nil })
+		here := asterisque.NewNode()
+		there := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(1),
+			asterisque.WithInboundLimits(limits.Limits{Soft: limits.Amount{Bytes: 64 << 10}}))
+		defer here.Close()
+		defer there.Close()
+		a, b := wire.Pipe()
+		accepted := make(chan *asterisque.Session)
+		go func() { s, _ := there.Accept(background, b); accepted <- s }()
+		s, err := here.Attach(background, a)
+		require.NoError(t, err)
+		answers := make(chan error, 100)
+		for range cap(answers) {
+			go func() { _, err := s.Call(background, 50, nil); answers <- err }()
+		}
+		synctest.Wait()
+		require.Positive(t, s.Stats().WaitOpens.Now)
+		go (<-accepted).Shutdown(background) // ends with the session
+		synctest.Wait()
+		require.Zero(t, s.Stats().WaitOpens.Now)
+		refused := len(answers)
+		require.Positive(t, refused)
+		for range refused {
+			err := <-answers
+			require.ErrorIs(t, err, asterisque.ErrUnavailable)
+			require.True(t, asterisque.Repeatable(err))
+		}
+		close(release)
+		for range cap(answers) - refused {
+			require.NoError(t, <-answers)
+		}
+	})
 }

@@ -25,14 +25,16 @@ type openCredit struct {
 	gone    int32       // of waiting, how many have given up; guarded by mu, as all below
 	mu      sync.Mutex
 	limit   int64                        // total granted
+	drained bool                         // the peer takes no calls any more, and nobody waits
 	waiting *priority.Lines[*openWaiter] // nil until somebody waits
 }
 
 // openWaiter is a call that waits.
 type openWaiter struct {
-	turn chan struct{} // closed when it has credit
-	cost int64         // fixed
-	gone bool          // guarded by the lock of its openCredit
+	turn    chan struct{} // closed when it has credit, or is refused
+	cost    int64         // fixed
+	gone    bool          // guarded by the lock of its openCredit
+	refused bool          // the peer takes no calls any more; fixed once turn is closed
 }
 
 // endless is credit that lasts for all times.
@@ -65,8 +67,32 @@ func (o *openCredit) reserve(p priority.Priority, cost int64) *openWaiter {
 		return nil
 	}
 	w := &openWaiter{turn: make(chan struct{}), cost: cost}
+	if o.drained {
+		w.refuse()
+		return w
+	}
 	o.waiting.Push(p, w)
 	return w
+}
+
+func (w *openWaiter) refuse() {
+	w.refused = true
+	close(w.turn)
+}
+
+// drain refuses all who wait, and all who would: the peer takes no calls any more.
+func (o *openCredit) drain() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.drained = true
+	for o.waiting != nil && o.waiting.Len() > 0 {
+		_, w, _ := o.waiting.Peek()
+		o.waiting.Pop()
+		if !w.gone {
+			w.refuse()
+		}
+	}
+	o.gone = 0
 }
 
 // take uses cost if there is so much for a call of this priority.
@@ -92,8 +118,10 @@ func (o *openCredit) abandon(w *openWaiter) {
 	defer o.mu.Unlock()
 	select {
 	case <-w.turn:
-		o.left.Add(w.cost)
-		o.wakeLocked()
+		if !w.refused {
+			o.left.Add(w.cost)
+			o.wakeLocked()
+		}
 		return
 	default:
 	}
@@ -156,6 +184,11 @@ func (o *openCredit) used() (used, room int) {
 	return int(o.room - o.spare - o.left.Load()), int(o.room)
 }
 
+// errPeerDrains returns why a call was not sent to a peer that takes none any more.
+func errPeerDrains() *Abort {
+	return neverSent(codec.ErrUnavailable.Withf("the peer shuts the session down"))
+}
+
 // reserveOpen waits until an Open of this cost may be sent, as far as the peer's room for Opens goes.
 func (s *Session) reserveOpen(ctx context.Context, cost int64, p priority.Priority) *Abort {
 	if s.opens.room > 0 && cost > s.opens.room {
@@ -168,6 +201,9 @@ func (s *Session) reserveOpen(ctx context.Context, cost int64, p priority.Priori
 	defer s.waits.begin(s, waitOpens)()
 	select {
 	case <-w.turn:
+		if w.refused {
+			return errPeerDrains()
+		}
 		return nil
 	case <-ctx.Done():
 		s.opens.abandon(w)

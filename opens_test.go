@@ -90,3 +90,24 @@ func TestWithoutAWindowCreditHasNoEnd(t *testing.T) {
 	o.grant(5) // a Credit that was never agreed on changes nothing
 	require.Nil(t, o.reserve(priority.Min, 1))
 }
+
+func TestADrainRefusesThoseWhoWaitForCredit(t *testing.T) {
+	var o openCredit
+	o.init(16, 1)
+	for range 14 {
+		require.Nil(t, o.reserve(priority.Normal, 1))
+	}
+	first, gone := o.reserve(priority.Normal, 1), o.reserve(priority.Normal, 1)
+	o.abandon(gone)
+	o.drain()
+	<-first.turn
+	require.True(t, first.refused)
+	late := o.reserve(priority.Normal, 1)
+	<-late.turn
+	require.True(t, late.refused)
+	o.abandon(late)
+	used, room := o.used()
+	require.Equal(t, []int{14, 16}, []int{used, room}, "which has used nothing")
+	o.grant(20)
+	require.Nil(t, o.reserve(priority.Normal, 1))
+}

@@ -419,7 +419,7 @@ func (s *Session) lifetime(ctx context.Context, ttl time.Duration) (expires time
 	case s.draining.Load():
 		return expires, neverSent(codec.ErrUnavailable.Withf("this side shuts the session down"))
 	case s.peerDraining.Load():
-		return expires, neverSent(codec.ErrUnavailable.Withf("the peer shuts the session down"))
+		return expires, errPeerDrains()
 	}
 	expires, _ = ctx.Deadline()
 	if ttl > 0 {

@@ -330,8 +330,11 @@ func (s *Session) receiveControl(m codec.Control) error {
 		}
 	case codec.Drain:
 		s.table.drainThere(c)
-		if !s.peerDraining.Swap(true) && s.conn != nil {
-			s.conn.stir()
+		if !s.peerDraining.Swap(true) {
+			s.opens.drain()
+			if s.conn != nil {
+				s.conn.stir()
+			}
 		}
 	case codec.SessionClose:
 		return &Abort{Code: c.Code, Message: c.Message, Remote: true}
