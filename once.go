@@ -1,10 +1,8 @@
 package asterisque
 
 import (
-	"bytes"
 	"container/list"
 	"crypto/sha256"
-	"slices"
 	"sync"
 	"time"
 
@@ -78,9 +76,6 @@ type unanswered struct {
 	alone   *list.Element // of once.lonely; nil while it has its session
 	lapse   *time.Timer   // ends the context of one that is alone
 }
-
-// mostRepetitions is how many may wait for one call.
-const mostRepetitions = 8
 
 // What a key is refused for.
 var (
@@ -156,101 +151,6 @@ func (o *once) meet(c *incoming) (*memory, *Abort) {
 	return nil, nil
 }
 
-// fullLocked returns why there is no room for one more call of w that holds size bytes, or nil.
-func (o *once) fullLocked(w *owner, size int, now time.Time) *Abort {
-	own := w.durable
-	switch {
-	case !o.fits(own.held, o.most.Messages, o.most.Bytes, size, o.share):
-		return codec.OverloadedFor(untilForgotten(&own.answered, now), "the durable calls of this peer fill its share of what is remembered here: see WithMemory")
-	case !o.fits(o.held, o.most.Messages, o.most.Bytes, size, 1):
-		return codec.OverloadedFor(untilForgotten(&o.answered, now), "too many durable calls are remembered here: see WithMemory")
-	}
-	return nil
-}
-
-// fits reports whether a call more, of so many bytes, fits into a share of what may be remembered.
-func (o *once) fits(held limits.Amount, messages, bytes, more int, share float64) bool {
-	return (messages == 0 || held.Messages < max(int(share*float64(messages)), 1)) &&
-		(bytes == 0 || held.Bytes+more <= int(share*float64(bytes)))
-}
-
-// untilForgotten returns how long it is until something of q will be forgotten.
-func untilForgotten(q *fifo.Queue[*memory], now time.Time) time.Duration {
-	if q.Len() == 0 {
-		return time.Second // all of them run, and may end at any moment
-	}
-	return max((*q.Peek()).until.Sub(now), minRetryAfter)
-}
-
-// countLocked counts what m holds more.
-func (o *once) countLocked(m *memory, messages, bytes int) {
-	for _, held := range []*limits.Amount{&o.held, &m.owner.durable.held} {
-		held.Messages += messages
-		held.Bytes += bytes
-	}
-	m.owner.tally.Add(bytes)
-}
-
-// await lets c, a repetition, wait for the answer to m. It reports false if that is there.
-func (o *once) await(m *memory, c *incoming) bool {
-	if !c.nested() {
-		c.s.calls.giveBack(uint64(c.size), false) // nobody needs its parameters
-		c.size = 0
-	}
-	c.freeParams()
-	c.s.arrived(c.held()) // before others may answer it
-	o.mu.Lock()
-	if m.answered {
-		o.mu.Unlock()
-		c.taken()
-		return false
-	}
-	r := m.open
-	c.rare.awaits = r
-	r.waiting = append(r.waiting, c)
-	var displaced *incoming
-	if len(r.waiting) > mostRepetitions {
-		displaced = r.waiting[0]
-		r.leaveLocked(displaced)
-	}
-	o.mu.Unlock()
-	if displaced != nil {
-		displaced.handler.meter.ended(errDisplaced)
-		displaced.awaited(nil, errDisplaced)
-	}
-	if c.s.ctx.Err() != nil { // whoever ended the session may have looked before
-		o.leave(c)
-	}
-	return true
-}
-
-// leaveLocked takes a repetition out that waits.
-func (r *unanswered) leaveLocked(c *incoming) {
-	c.rare.awaits = nil
-	r.waiting = slices.DeleteFunc(r.waiting, func(o *incoming) bool { return o == c })
-}
-
-// leave is called when the caller of c, which has a key, gives up, or its session ends.
-func (o *once) leave(c *incoming) {
-	o.mu.Lock()
-	r := c.rare.awaits
-	if r != nil {
-		r.leaveLocked(c)
-	}
-	o.mu.Unlock()
-	if r != nil {
-		c.taken()
-		c.s.calls.giveBack(c.cost(), c.nested())
-	}
-}
-
-// awaited answers a repetition that has waited.
-func (c *incoming) awaited(result []byte, a *Abort) {
-	c.taken()
-	c.s.calls.giveBack(c.cost(), c.nested())
-	c.reply(result, a)
-}
-
 // run notes that the first call runs: from now on no answer to the key says that it can be repeated.
 func (o *once) run(m *memory) {
 	o.mu.Lock()
@@ -282,27 +182,6 @@ func (o *once) answer(m *memory, result []byte, a *Abort) {
 	}
 }
 
-// rememberLocked keeps an answer, if there is room for it.
-func (o *once) rememberLocked(m *memory, result []byte, a *Abort) (kept bool) {
-	more := buffer.Allocated(len(result)) + heldByAbort(a)
-	kept = more == 0 || o.fits(m.owner.durable.held, 0, o.most.Bytes, more, o.share) && o.fits(o.held, 0, o.most.Bytes, more, 1)
-	if kept {
-		m.result = bytes.Clone(result)
-		if a != nil {
-			m.abort = &Abort{Code: a.Code, Message: a.Message, Detail: bytes.Clone(a.Detail)}
-		}
-		m.size += more
-		o.countLocked(m, 0, more)
-	} else {
-		m.abort = errNotKept
-	}
-	m.until = time.Now().Add(o.keep)
-	o.answered.Push(m)
-	m.owner.durable.answered.Push(m)
-	o.scheduleLocked()
-	return kept
-}
-
 // refuse forgets a call that did not run. If a repetition waits, that runs in its place.
 func (o *once) refuse(m *memory) {
 	o.mu.Lock()
@@ -326,73 +205,6 @@ func (o *once) refuse(m *memory) {
 		next.s.calls.giveBack(next.cost(), next.nested())
 		next.refuse(codec.AbortOf(err))
 	}
-}
-
-// orphan lets a call that runs go on although its session has ended: for as long as its answer would
-// be remembered. If too many do, the one that has for the longest time is canceled.
-func (o *once) orphan(m *memory) {
-	o.mu.Lock()
-	r := m.open
-	if r == nil || r.alone != nil {
-		o.mu.Unlock()
-		return
-	}
-	c := r.first
-	r.alone = o.lonely.PushBack(m)
-	r.lapse = time.AfterFunc(o.keep, func() { c.end(canceled) })
-	var ends *incoming
-	if o.ended || o.lonely.Len() > o.orphans {
-		oldest := o.lonely.Front().Value.(*memory)
-		ends = oldest.open.first
-		o.joinLocked(oldest)
-	}
-	o.mu.Unlock()
-	if ends != nil {
-		ends.end(canceled)
-	}
-}
-
-// joinLocked says that m is not, or no more, one of those that run on without a session.
-func (o *once) joinLocked(m *memory) {
-	if r := m.open; r != nil && r.alone != nil {
-		r.lapse.Stop()
-		o.lonely.Remove(r.alone)
-		r.alone, r.lapse = nil, nil
-	}
-}
-
-// dropLocked forgets m.
-func (o *once) dropLocked(m *memory) {
-	delete(o.calls, m.key)
-	o.countLocked(m, -1, -m.size)
-	o.owners.leave(m.owner)
-}
-
-// forgetLocked forgets those whose time is up.
-func (o *once) forgetLocked(now time.Time) {
-	for o.answered.Len() > 0 {
-		m := *o.answered.Peek()
-		if now.Before(m.until) {
-			return
-		}
-		o.answered.Pop()
-		m.owner.durable.answered.Pop() // which is the same: both are in one order
-		o.dropLocked(m)
-	}
-}
-
-// scheduleLocked sees to it that the answers are forgotten in time.
-func (o *once) scheduleLocked() {
-	if o.timer != nil || o.ended || o.answered.Len() == 0 {
-		return
-	}
-	o.timer = time.AfterFunc(time.Until((*o.answered.Peek()).until), func() {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.forgetLocked(time.Now())
-		o.timer = nil
-		o.scheduleLocked()
-	})
 }
 
 // end ends the contexts of the calls that run: they outlive their sessions, but not the node.
