@@ -68,6 +68,9 @@ func (c cborValues) Decode(data []byte, v any) error {
 	if decodePlain(data, v) {
 		return nil
 	}
+	if len(data) > longestNumber && hasLongNumber(data, v) {
+		return errLongNumber(v)
+	}
 	if err := c.dec.Unmarshal(data, v); err != nil {
 		return c.decodeError(err, data, v)
 	}

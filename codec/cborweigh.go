@@ -42,6 +42,7 @@ type cborWeigher struct {
 	data []byte
 	at   int    // the next byte; len(data) once something is malformed
 	name []byte // of a field that came in pieces
+	long bool   // a number came that is too long for what it becomes
 }
 
 func (w *cborWeigher) done() bool { return w.at >= len(w.data) || w.Over() }
@@ -76,10 +77,10 @@ func (w *cborWeigher) head() (major byte, n uint64, endless bool) {
 	return b &^ 31, n, false
 }
 
-// tags reads the tags before an item, and returns the first and their number, but for those that
-// say only that this is CBOR.
-func (w *cborWeigher) tags() (first uint64, count int) {
-	first = noTag
+// tags reads the tags before an item, and returns the first and the last and their number, but for
+// those that say only that this is CBOR.
+func (w *cborWeigher) tags() (first, last uint64, count int) {
+	first, last = noTag, noTag
 	for w.left() > 0 && w.data[w.at]&^31 == tag {
 		_, n, _ := w.head()
 		if count == 0 && n == selfDescribed {
@@ -88,13 +89,15 @@ func (w *cborWeigher) tags() (first uint64, count int) {
 		if count++; count == 1 {
 			first = n
 		}
+		last = n
 	}
-	return first, count
+	return first, last, count
 }
 
 // value weighs one item that stands depth deep and is decoded by plan p.
 func (w *cborWeigher) value(p *weigh.Plan, depth int) {
-	first, tags := w.tags()
+	from := w.at
+	first, last, tags := w.tags()
 	if w.done() {
 		return
 	}
@@ -109,16 +112,17 @@ func (w *cborWeigher) value(p *weigh.Plan, depth int) {
 	switch p.Kind {
 	case weigh.Any:
 		w.any(first, tags, depth)
-	case weigh.Own:
-		from := w.at
+	case weigh.Own: // it gets the tags as well
 		w.item(weigh.NothingPlan, depth)
 		w.Text(w.at - from)
 	case weigh.Number:
-		from := w.at
+		from = w.at
 		w.item(weigh.NothingPlan, depth)
 		w.Add(bigDigits + weigh.Alloc(w.at-from))
 	default:
+		from = w.at
 		w.item(p, depth)
+		w.number(p, last, w.at-from)
 	}
 }
 

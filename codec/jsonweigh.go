@@ -121,9 +121,13 @@ func (w *jsonWeigher) value(p *weigh.Plan, depth int) {
 func (w *jsonWeigher) concrete(p *weigh.Plan, c byte, depth int) {
 	switch c {
 	case '[':
+		w.Enter(depth)
 		w.array(p, depth+1)
+		w.Leave(depth)
 	case '{':
+		w.Enter(depth)
 		w.object(p, depth+1)
+		w.Leave(depth)
 	case '"':
 		w.text(p)
 	default:

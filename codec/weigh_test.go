@@ -208,7 +208,7 @@ func jsonShapes() []shape {
 		as[[]map[string]int]("typed small objects", list(n, `{"a":0}`)),
 		as[[]tree]("trees", list(n, `{"Children":[{},{},{}]}`)),
 		as[[]tree]("chains", list(n, `{"Next":{"nExt":{"\u004eext":{}}}}`)),
-		as[any]("a deep list", []byte(strings.Repeat("[", 9000)+strings.Repeat("]", 9000))),
+		as[any]("deep lists", list(300, strings.Repeat("[", 30)+strings.Repeat("]", 30))),
 		as[inside]("embedded", fmt.Appendf(nil, `{"In":%s}`, list(n, "{}"))),
 		as[inside]("another case", fmt.Appendf(nil, `{ "iN" : %s }`, list(n, " {} "))),
 		as[inside]("an escaped key", fmt.Appendf(nil, `{"\u0049n":%s}`, list(n, "{}"))),
@@ -243,6 +243,35 @@ func checkWeight(t *testing.T, values Values, s shape) {
 	if !race.Enabled { // which adds to each object
 		require.LessOrEqual(t, float64(grown), 1.25*float64(estimate)+slack, "it is enough")
 		require.LessOrEqual(t, float64(estimate), 3*float64(grown)+slack, "and not absurd")
+	}
+}
+
+// TestAttackWithDeepValuesCountsTheStackOfTheirDecoder has values that take little heap.
+func TestAttackWithDeepValuesCountsTheStackOfTheirDecoder(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector needs more of it")
+	}
+	type node struct {
+		Next *node
+		List []node
+		Map  map[string]node
+	}
+	const levels = 9000
+	for _, s := range []shape{
+		as[any]("lists", []byte(strings.Repeat("[", levels)+strings.Repeat("]", levels))),
+		as[any]("objects", []byte(strings.Repeat(`{"":`, levels)+"0"+strings.Repeat("}", levels))),
+		as[node]("pointers", []byte(strings.Repeat(`{"Next":`, levels)+"null"+strings.Repeat("}", levels))),
+		as[node]("slices", []byte(strings.Repeat(`{"List":[`, levels/2)+strings.Repeat("]}", levels/2))),
+		as[node]("maps", []byte(strings.Repeat(`{"Map":{"":`, levels/2)+"null"+strings.Repeat("}}", levels/2))),
+		as[struct{}]("what is skipped", []byte(`{"":`+strings.Repeat("[", levels)+strings.Repeat("]", levels)+"}")),
+	} {
+		estimate, v := 0, reflect.New(s.as).Interface()
+		weighing := weightest.Stack(func() { estimate = JSON.(Weigher).Weigh(s.data, s.as, math.MaxInt) })
+		decoding := weightest.Stack(func() { require.NoError(t, JSON.Decode(s.data, v)) })
+		t.Logf("%s: %d bytes take %d of stack to weigh, %d to decode, estimated %d", s.name, len(s.data), weighing, decoding, estimate)
+		require.GreaterOrEqual(t, estimate, max(weighing, decoding), s.name)
+		few := weightest.Stack(func() { JSON.(Weigher).Weigh(s.data, s.as, 32*len(s.data)) })
+		require.LessOrEqual(t, few, 32*len(s.data), s.name)
 	}
 }
 

@@ -97,6 +97,8 @@ func (w *weigher) value(p *weigh.Plan, depth int) {
 	if p.Kind == weigh.Any {
 		p = w.dynamic(tag)
 	}
+	w.Enter(depth)
+	defer w.Leave(depth)
 	switch tag {
 	case stringTag, binaryTag:
 		w.text(p, w.take(w.count()))

@@ -75,7 +75,31 @@ func shapes() []shape {
 		into[classic.Params]("parameters of any type", counted(params, n, "\x03\x01")),
 		into[spread]("parameters as fields", "(\x00\x02\x03\x01"+counted(list, n, "\x00")),
 		into[*[]wide]("one parameter", "(\x00\x01"+counted(list, n, "\x00")),
-		into[chain]("a chain", strings.Repeat("\x22\x00\x05chain\x03\x03\x01", 500)+"\x00"+strings.Repeat("\x00", 500)),
+		into[chain]("a chain", chained(30)),
+	}
+}
+
+func chained(n int) string {
+	return strings.Repeat("\x22\x00\x05chain\x03\x03\x01", n) + "\x00" + strings.Repeat("\x00", n)
+}
+
+// TestAttackWithDeepValuesCountsTheStackOfTheirDecoder has values that take little heap.
+func TestAttackWithDeepValuesCountsTheStackOfTheirDecoder(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector needs more of it")
+	}
+	const levels = classic.MaxDepth - 2
+	for _, s := range []shape{
+		into[chain]("a chain", chained(levels/2)),
+		into[any]("lists", strings.Repeat(counted(list, 1, ""), levels)+counted(list, 0, "")),
+		into[any]("maps", strings.Repeat(counted(mapping, 1, "\x00"), levels)+counted(mapping, 0, "")),
+		into[any]("structs", strings.Repeat("\x22\x00\x00\x01", levels)+"\x00"),
+	} {
+		estimate, v := 0, reflect.New(s.as).Interface()
+		weighing := weightest.Stack(func() { estimate = weigh(s.data, s.as, math.MaxInt) })
+		decoding := weightest.Stack(func() { require.NoError(t, classic.Values.Decode(s.data, v)) })
+		t.Logf("%s: %d bytes take %d of stack to weigh, %d to decode, estimated %d", s.name, len(s.data), weighing, decoding, estimate)
+		require.GreaterOrEqual(t, estimate, max(weighing, decoding), s.name)
 	}
 }
 

@@ -42,6 +42,28 @@ func (t *Tally) Bytes() int { return t.peak }
 // Text counts a string or bytes whose encoding takes n bytes.
 func (t *Tally) Text(n int) { t.Add(Alloc(n)) }
 
+// Decoders go as deep as the data does, each level in the memory of the stack, which grows with them
+// and stays for a while. That of the first levels is there anyway.
+const (
+	shallow = 32
+	level   = 3 << 10 // with what is copied while it grows
+)
+
+// Enter counts what it takes to go from a value that stands depth deep to those in it, and Leave
+// takes it back.
+func (t *Tally) Enter(depth int) {
+	if depth >= shallow {
+		t.Add(level)
+	}
+}
+
+// Leave is called when all values in one that stands depth deep have been weighed.
+func (t *Tally) Leave(depth int) {
+	if depth >= shallow {
+		t.Drop(level)
+	}
+}
+
 // Objects with pointers have a header, if they are neither small nor whole pages.
 const (
 	header     = 8

@@ -26,6 +26,21 @@ func heap() int {
 	return int(m.HeapAlloc)
 }
 
+// Stack returns how large the stack of a goroutine that calls f becomes.
+func Stack(f func()) int {
+	var before, after runtime.MemStats
+	runtime.GC() // shrinks those of others
+	runtime.ReadMemStats(&before)
+	done := make(chan struct{})
+	go func() { // ends with f
+		defer close(done)
+		f()
+		runtime.ReadMemStats(&after)
+	}()
+	<-done
+	return int(after.StackInuse) - int(before.StackInuse)
+}
+
 // Held returns at least how many bytes v refers to, which has no cycles: the content of slices,
 // strings and maps, and what is behind pointers and in interfaces.
 func Held(v reflect.Value) (n int) {

@@ -1,0 +1,65 @@
+package codec
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"reflect"
+
+	"github.com/asterisque-go/asterisque/internal/weigh"
+)
+
+// longestNumber is the size, in bytes, beyond which a number is refused that becomes no big.Int. It
+// does not fit, which the library says with all of its digits; and to find these takes it time that
+// grows with the square of the size.
+const longestNumber = 256
+
+// number notes a number of size bytes behind the given tag, if it is too long for what it becomes.
+func (w *cborWeigher) number(p *weigh.Plan, tag uint64, size int) {
+	if tag != bignum && tag != negativeBignum || size <= longestNumber || p == weigh.NothingPlan {
+		return
+	}
+	if p.Kind != weigh.Slice && p.Kind != weigh.Array { // these take its bytes
+		w.long = true
+		w.end()
+	}
+}
+
+// hasLongNumber reports whether a number in data is too long for what it becomes in v.
+func hasLongNumber(data []byte, v any) bool {
+	t := reflect.TypeOf(v)
+	if t == nil || t.Kind() != reflect.Pointer || !mayHaveLongNumber(data) {
+		return false
+	}
+	w := cborWeigher{data: data, Tally: weigh.NewTally(math.MaxInt)}
+	w.value(cborPlans.Of(t.Elem()), 0)
+	return w.long
+}
+
+// mayHaveLongNumber looks for the head of a long byte string behind what ends the tag of a number.
+// Most data has none, which is soon found.
+func mayHaveLongNumber(data []byte) bool {
+	for _, head := range []byte{byteString | 25, byteString | 26, byteString | 27, byteString | indefinite} {
+		for rest := data; ; {
+			i := bytes.IndexByte(rest, head)
+			if i < 0 {
+				break
+			}
+			if i > 0 {
+				switch rest[i-1] {
+				case bignum, negativeBignum, tag | bignum, tag | negativeBignum:
+					return true
+				}
+			}
+			rest = rest[i+1:]
+		}
+	}
+	return false
+}
+
+func errLongNumber(v any) error {
+	return &TypeError{
+		Want: reflect.TypeOf(v).Elem().String(),
+		Got:  fmt.Sprintf("a CBOR number of more than %d bytes, for which the type must be big.Int", longestNumber),
+	}
+}
