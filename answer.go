@@ -3,6 +3,8 @@ package asterisque
 import (
 	"bytes"
 	"errors"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/buffer"
@@ -27,6 +29,7 @@ type answerer interface {
 
 // sendAnswer sends the answer to a call as soon as the session may send: at the outbound soft limit it is parked with the session, and nobody waits with it.
 func (s *Session) sendAnswer(to answerer, p priority.Priority, result []byte, abort *Abort, by answeredBy) {
+	abort = sent(abort)
 	held := heldClose(to.body(), result, abort)
 	switch {
 	case by == beyond:
@@ -47,6 +50,21 @@ func (s *Session) sendAnswer(to answerer, p priority.Priority, result []byte, ab
 		return
 	}
 	to.putAnswer(result, abort, held, false)
+}
+
+// sent returns of a what is sent, so that an answer holds no more than that while it waits. What an error
+// was caused by may hold all that could not be decoded.
+func sent(a *Abort) *Abort {
+	const most = codec.MaxReason + utf8.UTFMax // it is cut between characters when it is sent
+	if a == nil || a.Cause == nil && len(a.Message) <= most {
+		return a
+	}
+	b := *a
+	b.Cause = nil
+	if len(b.Message) > most {
+		b.Message = strings.Clone(b.Message[:most])
+	}
+	return &b
 }
 
 // park lets an answer wait for room. It holds its result, unless that is shared.
@@ -98,6 +116,7 @@ func (p *port) putClose(result []byte, abort *Abort, held uint32) (write bool) {
 
 // abort tells the peer that a call of this side is given up. It has a flow of its own: the call may be used for another one while the Close waits.
 func (s *Session) abort(id uint64, p priority.Priority, a *Abort) {
+	a = sent(a)
 	held := heldClose(heldRefusal, nil, a)
 	s.count(held)
 	one := port{s: s, flow: outbox.AcceptedFlow(p, id)}

@@ -226,7 +226,7 @@ func (c *incoming) reply(result []byte, a *Abort) {
 	case a == nil:
 		(*pipe.End)(c.pipe).Close(result)
 	default:
-		c.pipe.Abort(a)
+		c.pipe.Abort(sent(a)) // it keeps that until the Close has left
 	}
 }
 
@@ -261,7 +261,7 @@ func (c *incoming) refuse(a *Abort) {
 	if m := c.memory(); m != nil {
 		c.s.node.once.refuse(m)
 	}
-	r := *a
+	r := *sent(a)
 	r.Ran = codec.Refused
 	if c.pipe != nil {
 		(*pipe.End)(c.pipe).Closed(nil, &r) // Blocks may have come already: nobody will take them

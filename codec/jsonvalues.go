@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 )
 
 // JSON is encoding/json: for peers that have nothing better, and for reading along. HTML characters are not escaped. It
-// has no byte strings of its own: a []byte becomes base64 text.
+// has no byte strings of its own: a []byte becomes base64 text. What is no UTF-8 is refused, as RFC 8259 demands: encoding/json
+// would put three bytes for each that is none.
 var JSON Values = jsonValues{}
 
 type jsonValues struct{}
@@ -29,6 +31,9 @@ func (jsonValues) Append(dst []byte, v any) ([]byte, error) {
 }
 
 func (jsonValues) Decode(data []byte, v any) error {
+	if !utf8.Valid(data) {
+		return errors.New("asterisque: malformed JSON: it is no UTF-8")
+	}
 	if err := json.Unmarshal(data, v); err != nil {
 		return jsonDecodeError(err, data, v)
 	}

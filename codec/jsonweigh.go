@@ -193,15 +193,14 @@ func (w *jsonWeigher) quoted() (raw []byte, escaped bool) {
 	return nil, false
 }
 
-// text weighs a string.
+// text weighs a string. Without its escapes it is shorter.
 func (w *jsonWeigher) text(p *weigh.Plan) {
 	raw, escaped := w.quoted()
 	if p.Kind == weigh.Nothing {
 		return
 	}
-	size := weigh.Replaced(raw)
-	w.Text(size)
-	if escaped || size > len(raw) { // the decoder makes it in memory that grows
+	w.Text(len(raw))
+	if escaped { // the decoder makes it in memory that grows
 		w.Text(3 * len(raw))
 		w.Drop(weigh.Alloc(3 * len(raw)))
 	}

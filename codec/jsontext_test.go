@@ -1,0 +1,22 @@
+package codec
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestAttackWithJSONThatIsNoUTF8 would make three bytes of each, which nothing counts.
+func TestAttackWithJSONThatIsNoUTF8(t *testing.T) {
+	for _, data := range []string{`"` + strings.Repeat("\xff", 1000) + `"`, "[\"\xc3\"]", "{\"a\xed\xa0\x80\":1}"} {
+		var loose any
+		require.ErrorContains(t, JSON.Decode([]byte(data), &loose), "no UTF-8")
+		var text string
+		require.Error(t, JSON.Decode([]byte(data), &text))
+		require.Empty(t, text)
+	}
+	var text string
+	require.NoError(t, JSON.Decode([]byte(`"äöü€𝄞\ud834\udd1e\ud834"`), &text))
+	require.Equal(t, "äöü€𝄞𝄞\ufffd", text)
+}
