@@ -65,7 +65,7 @@ func TestAttackWithDeepValuesIsRefused(t *testing.T) {
 	anyOf.Handle(svc, count[any](&calls))
 	dialled, accepted := connect(t, svc, asterisque.WithCodecs(codec.JSON))
 	deep := func(levels int) []byte {
-		return []byte(strings.Repeat(`{"":`, levels) + "0" + strings.Repeat("}", levels))
+		return []byte(strings.Repeat("[", levels) + strings.Repeat("]", levels))
 	}
 	grown := weightest.Stack(func() {
 		for range 20 {
