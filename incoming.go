@@ -283,6 +283,8 @@ func (c *incoming) block(b codec.Block) error {
 	switch {
 	case c.pipe != nil:
 		return c.deliver(c.pipe, b)
+	case !c.stream:
+		return violation("Block for pipe %d, which is that of a unary call", b.Pipe)
 	case !b.End:
 		c.answer(nil, codec.ErrBadParams.Withf("function %d %q takes no Blocks", c.function, c.handler.name))
 	}

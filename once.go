@@ -51,6 +51,7 @@ type durableShare struct {
 	held     limits.Amount
 	answered fifo.Queue[*memory] // in their order
 	gate     *gate               // through which its durable calls run; fixed
+	alone    int                 // how many of them run on without a session
 }
 
 // memory is what is known of one call.

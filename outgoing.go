@@ -22,7 +22,8 @@ type outgoing struct {
 	queued atomic.Bool // somebody waits; written with mu held
 
 	mu      sync.Mutex
-	waiting *departures // guarded by mu; nil until somebody waits
+	waiting *departures // guarded by mu, as over; nil until somebody waits
+	over    bool        // nothing leaves any more, and nobody waits
 }
 
 // departures are those who wait.
@@ -94,7 +95,7 @@ func (o *outgoing) admitLocked(ready []*departure) []*departure {
 		return ready
 	}
 	for {
-		d, ok := w.queue.PopIf(func(d **departure, _ int) bool { return (*d).gone || o.Reserve((*d).held) })
+		d, ok := w.queue.PopIf(func(d **departure, _ int) bool { return (*d).gone || o.mayLocked((*d).held) })
 		switch {
 		case !ok:
 			o.queued.Store(w.queue.Len() > 0)
@@ -106,6 +107,24 @@ func (o *outgoing) admitLocked(ready []*departure) []*departure {
 			ready = append(ready, d)
 		}
 	}
+}
+
+// mayLocked reports whether a message that holds so many bytes may be sent now, and counts it then.
+func (o *outgoing) mayLocked(held int) bool {
+	if o.over {
+		o.Add(held)
+		return true
+	}
+	return o.Reserve(held)
+}
+
+// end lets all go who wait, and everybody who comes later: nothing leaves any more, whatever is counted.
+func (o *outgoing) end() {
+	o.mu.Lock()
+	o.over = true
+	ready := o.admitLocked(nil)
+	o.mu.Unlock()
+	release(ready)
 }
 
 func release(ready []*departure) {

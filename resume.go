@@ -22,6 +22,10 @@ const (
 	ackFrames = 256
 	ackBytes  = 256 << 10
 	ackDelay  = 20 * time.Millisecond
+
+	// leastKeptControls is how many bytes of Controls are kept at least for a peer that does not
+	// acknowledge them. With more room there are more streams, and more of them.
+	leastKeptControls = 1 << 20
 )
 
 // resumption is what a session has that can be resumed.
@@ -119,6 +123,7 @@ func (s *Session) takeOver(c *comeback) error {
 	s.setWire(c.wire, c.about.TLS)
 	s.endWithCertificate() // which may be another one now
 	s.live.restart()
+	s.pongs.before = 0 // over this Wire nothing has arrived
 	s.away.Store(false)
 	s.cfg.log.Info("session goes on", "session", s, "addr", c.wire.RemoteAddr())
 	s.writers.Go(func() { s.resend(missing) })

@@ -82,7 +82,9 @@ func (w *rounds) end() {
 // lookAround looks at all sessions of its, and does so again as long as there are any.
 func (w *rounds) lookAround(its *round, every time.Duration) {
 	for _, s := range w.of(its) {
-		if !s.away.Load() {
+		if s.away.Load() {
+			s.live.part.Tell(0) // what was arriving has gone with its Wire
+		} else {
 			s.live.look(s, s.node.now())
 		}
 	}

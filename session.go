@@ -134,7 +134,7 @@ func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled
 	if a.resume {
 		s.halted = make(chan struct{}, 1)
 		s.res = &resumption{secret: a.secret, returns: make(chan *comeback)}
-		s.out.Keep(s.got.Load)
+		s.out.Keep(s.got.Load, max(g.plan.Room/8, leastKeptControls))
 	} else if _, ok := w.(wire.VectorWriter); ok {
 		s.out.Lend()
 	}
@@ -311,6 +311,7 @@ func (s *Session) run() {
 	}
 	s.failing.Do(func() {}) // somebody may be in it, and about to write
 	s.writers.Wait()
+	s.outbound.end()
 	s.dropRecord()
 	s.node.forget(s)
 	s.cfg.log.Info("session ends", "session", s, "cause", s.cause())
@@ -371,6 +372,9 @@ func (s *Session) currentWire() wire.Wire {
 
 // fail ends the session because of a; only the first cause is kept. Unless the peer said it, it is told, and the Wire stays open for a moment so that it can hear.
 func (s *Session) fail(a *Abort) {
+	if s.ctx.Err() != nil {
+		return // it may be the end of one of its calls that got here
+	}
 	write := false
 	s.failing.Do(func() {
 		s.linger = time.AfterFunc(lingerTime(a), s.closeWire) // before run can know of the end

@@ -271,6 +271,9 @@ func (s *Session) runInline(c *incoming) {
 		c.refuse(refused)
 		return
 	case !ok:
+		if c.counted() {
+			s.calls.giveBack(c.cost(), c.nested())
+		}
 		if m := c.memory(); m != nil {
 			s.node.once.refuse(m)
 		}

@@ -171,7 +171,9 @@ func (c *Counter) settle(now uint64) State {
 	held := unpack(now)
 	raise(&c.mostMessages, held.Messages)
 	raise(&c.mostBytes, held.Bytes)
-	c.part.Tell(held.Bytes)
+	for n := held.Bytes; c.part.Tell(n); { // another one may have told before what is newer
+		n = c.Held().Bytes
+	}
 	s := State(c.state.Load())
 	if c.marks.Load().next(s, s == Congested, held) == s {
 		return s

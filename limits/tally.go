@@ -58,15 +58,19 @@ const ended = -1
 // Begin lets p tell t. It is called once, before anything else.
 func (p *Part) Begin(t *Tally) { p.to = t }
 
-// Tell tells the Tally that so many bytes are held now, unless it knows that to within a [Step].
-func (p *Part) Tell(now int) {
+// Tell tells the Tally that so many bytes are held now, unless it knows that to within a [Step], and
+// reports whether it did. Where several tell, who did looks once more at what is held then.
+func (p *Part) Tell(now int) bool {
 	if p.to == nil {
-		return
+		return false
 	}
 	known := p.bytes.Load()
-	if diff := int64(now) - known; known >= 0 && (diff > Step || diff < -Step) && p.bytes.CompareAndSwap(known, int64(now)) {
-		p.to.Add(int(diff))
+	diff := int64(now) - known
+	if known < 0 || diff <= Step && diff >= -Step || !p.bytes.CompareAndSwap(known, int64(now)) {
+		return false
 	}
+	p.to.Add(int(diff))
+	return true
 }
 
 // End takes what was told back. From then on nobody is told.

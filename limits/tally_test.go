@@ -1,6 +1,7 @@
 package limits_test
 
 import (
+	"runtime"
 	"sync"
 	"testing"
 
@@ -85,4 +86,26 @@ func TestWindowsShrinkWhileATallyIsPressed(t *testing.T) {
 	r.Took(&h)
 	r.Grow(&h, 1<<20, 0)
 	require.Greater(t, h.Bytes(), uint64(p.Window))
+}
+
+// TestATallyKnowsWhatACounterHoldsThatHasComeToRest has many who change it at once, so that they tell in another order.
+func TestATallyKnowsWhatACounterHoldsThatHasComeToRest(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(32))
+	for range 100 {
+		all := limits.NewTally(0)
+		c := limits.NewCounter(new(limits.Limits), nil)
+		c.Tell(all)
+		var wg sync.WaitGroup
+		for range 16 {
+			wg.Go(func() {
+				for range 50 {
+					c.Add(1 << 20)
+					c.Remove(1, 1<<20)
+				}
+			})
+		}
+		wg.Wait()
+		require.Zero(t, c.Held())
+		require.LessOrEqual(t, all.Held(), limits.Step)
+	}
 }

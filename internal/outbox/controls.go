@@ -5,10 +5,6 @@ import (
 	"github.com/asterisque-go/asterisque/internal/fifo"
 )
 
-// maxEntries bounds what is kept for a resume: Controls, Credits among them, are kept until they are
-// acknowledged, and no limit counts them.
-const maxEntries = 1 << 18
-
 // controls are the Controls that have to depart. Of those that say how things stand only the newest
 // counts, so that a peer that does not read makes nothing grow: they are encoded when they depart, and while
 // there is no Wire not at all.
@@ -70,7 +66,7 @@ func (o *Outbox) refusesControlLocked() error {
 	switch {
 	case o.closed:
 		return ErrClosed
-	case o.log != nil && o.log.entries.Len() > maxEntries:
+	case o.log != nil && o.log.beside > o.log.most:
 		return ErrFlood
 	}
 	return nil

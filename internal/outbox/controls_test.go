@@ -140,7 +140,7 @@ func TestAnAnnouncerMayHaveNothingToSayAnyMore(t *testing.T) {
 
 func TestNothingIsEncodedWhileThereIsNoWire(t *testing.T) {
 	b := newBox(t)
-	b.Keep(func() uint64 { return 0 })
+	b.Keep(func() uint64 { return 0 }, 1<<20)
 	f, _ := b.open(0)
 	b.drain()
 	require.True(t, b.Halt())

@@ -94,7 +94,7 @@ func TestWhatEntersAfterTheEndIsDiscarded(t *testing.T) {
 
 func TestWhatEntersWithoutAWireCanBeTakenBack(t *testing.T) {
 	b := newBox(t)
-	b.Keep(func() uint64 { return 0 })
+	b.Keep(func() uint64 { return 0 }, 1<<20)
 	_, early, _ := b.enter(0, "")
 	require.False(t, b.Halt(), "who entered is to write")
 	f, late, write := b.enter(1, "")

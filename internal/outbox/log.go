@@ -12,7 +12,8 @@ import (
 //
 // Countable frames are numbered from 1; see the specification, section 14. What is kept still counts as not written: a slow peer is back-pressure, and not memory.
 type log struct {
-	received func() uint64 // how many countable frames have arrived from the peer; fixed
+	received func() uint64 // how many countable frames have arrived from the peer; fixed, as most
+	most     int           // of beside
 
 	entries fifo.Queue[entry] // guarded by the lock of the Outbox, as all below
 	chunk   []byte            // where the next entry may find room
@@ -20,6 +21,7 @@ type log struct {
 	taken   uint64            // of those, what the writer has taken
 	acked   uint64            // of those, what the peer has acknowledged
 	said    uint64            // what the last Ack of this side said
+	beside  int               // bytes that the entries hold for which no message is counted
 	lent    bool              // a writer reads what is kept
 }
 
@@ -31,9 +33,15 @@ type entry struct {
 	holds  amount
 }
 
-// Keep makes the Outbox keep what it has given out until [Outbox.Ack]. received tells how many countable frames have arrived here; it is called with the lock of the Outbox held. Keep is
-// called before everything else.
-func (o *Outbox) Keep(received func() uint64) { o.log = &log{received: received} }
+// heldEntry is what an entry takes besides its frames.
+const heldEntry = 80
+
+// beside returns how many bytes e holds for which no message is counted: those of Controls.
+func (e *entry) beside() int { return max(0, heldEntry+len(e.frames)-e.holds.bytes) }
+
+// Keep makes the Outbox keep what it has given out until [Outbox.Ack]. received tells how many countable frames have arrived here; it is called with the lock of the Outbox held. Controls, which
+// no limit counts, may hold most bytes, and then are ErrFlood. Keep is called before everything else.
+func (o *Outbox) Keep(received func() uint64, most int) { o.log = &log{received: received, most: most} }
 
 // add keeps a copy of batch, unless nothing in it has to be sent again.
 func (l *log) add(batch []byte, holds amount) {
@@ -46,12 +54,15 @@ func (l *log) add(batch []byte, holds amount) {
 	start := len(l.chunk)
 	l.chunk = append(l.chunk, batch...)
 	l.taken = l.put
-	l.entries.Push(entry{chunk: l.chunk, frames: l.chunk[start:], last: l.put, holds: holds})
+	e := entry{chunk: l.chunk, frames: l.chunk[start:], last: l.put, holds: holds}
+	l.beside += e.beside()
+	l.entries.Push(e)
 }
 
 // drop forgets the oldest entry.
 func (l *log) drop() amount {
 	e := l.entries.Pop()
+	l.beside -= e.beside()
 	empty := l.entries.Len() == 0
 	if empty || !sameArray(e.chunk, l.entries.Peek().chunk) {
 		if sameArray(e.chunk, l.chunk) {

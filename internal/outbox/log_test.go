@@ -33,7 +33,7 @@ type keeper struct {
 
 func newKeeper(t *testing.T, seed uint64) *keeper {
 	k := &keeper{box: newBox(t), rnd: rand.New(rand.NewPCG(seed, 0))}
-	k.Keep(func() uint64 { return k.here })
+	k.Keep(func() uint64 { return k.here }, 1<<20)
 	k.f, _ = k.open(0)
 	k.writing = true
 	return k
@@ -309,7 +309,7 @@ func TestAnOutboxWithoutAWireHoldsNoBatch(t *testing.T) {
 	before := heap()
 	for range n {
 		b := newBox(t)
-		b.Keep(func() uint64 { return 0 })
+		b.Keep(func() uint64 { return 0 }, 1<<20)
 		f, _ := b.open(0)
 		b.block(f, make([]byte, 1_000))
 		batch, _ := b.Take()

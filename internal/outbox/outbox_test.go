@@ -316,7 +316,7 @@ func TestControlsThatNobodyReadsMakeNothingGrow(t *testing.T) {
 
 func TestControlsThatAreNotAcknowledgedAreAnError(t *testing.T) {
 	b := newBox(t)
-	b.Keep(func() uint64 { return 0 })
+	b.Keep(func() uint64 { return 0 }, 1<<20)
 	for n := range uint64(1 << 20) {
 		if _, err := b.PutControl(codec.Credit{Opens: true, Limit: n}); err != nil {
 			require.ErrorIs(t, err, outbox.ErrFlood)

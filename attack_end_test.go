@@ -1,0 +1,121 @@
+package asterisque_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// TestAttackABlockForADurableCallThatWaits sends one where none may come: what waits must not be answered, and then begin.
+func TestAttackABlockForADurableCallThatWaits(t *testing.T) {
+	for _, b := range []*codec.Block{{Pipe: 2, Payload: []byte("x")}, {Pipe: 2, End: true}} {
+		synctest.Test(t, func(t *testing.T) {
+			gate := make(chan struct{})
+			l := newLedger(func(_ context.Context, n int) (int, error) { <-gate; return n, nil })
+			node := asterisque.NewNode(asterisque.WithService(l.svc), asterisque.WithWorkers(1))
+			defer node.Close()
+			p, _ := rawTo(t, node, hello())
+			p.send(keyed(0, "busy"), keyed(2, "waits"))
+			synctest.Wait()
+			p.send(b)
+			synctest.Wait()
+			close(gate)
+			synctest.Wait()
+			require.Equal(t, []int{5}, l.list(), "the one that ran already")
+			p.wantSessionClose(codec.Protocol, "unary")
+		})
+	}
+}
+
+// TestAttackRefusalsThatNeverLeaveHoldNoPlacesOfOthers lets calls within a call be refused, reads none of it, and breaks
+// the hard limit then: what waits to leave never will.
+func TestAttackRefusalsThatNeverLeaveHoldNoPlacesOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc := callsBack()
+		svc.Handle(61, "large", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return make([]byte, 32<<10), nil })
+		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(16),
+			asterisque.WithOutboundLimits(limits.Limits{Soft: limits.Amount{Bytes: 64 << 10}, Hard: limits.Amount{Bytes: 128 << 10}}))
+		defer node.Close()
+		p, _ := rawTo(t, node, hello())
+		p.send(&codec.Open{Pipe: 0, Function: 70})
+		back := p.open()
+		for i := range uint64(8) {
+			p.send(&codec.Open{Pipe: 2 + 2*i, Function: 61})
+		}
+		synctest.Wait()
+		for i := range uint64(100) {
+			p.send(within(&codec.Open{Pipe: 1000 + 2*i, Function: 9}, back.Pipe))
+		}
+		synctest.Wait()
+		require.Equal(t, 100, asterisque.PlacesWithin(node))
+		s := node.Sessions()[0]
+		for i := uint64(2000); s.Err() == nil; i += 2 { // more than there is room for
+			p.send(within(&codec.Open{Pipe: i, Function: 72, Params: make([]byte, 100)}, back.Pipe))
+		}
+		require.ErrorIs(t, s.Err(), asterisque.ErrHardLimit)
+		p.w.Close()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		bounded(t, "places of calls within calls that a session keeps which has ended", asterisque.PlacesWithin(node), 0)
+		require.Zero(t, node.Stats().Held)
+	})
+}
+
+// TestAttackTheHardLimitWhileRepetitionsWait ends a session with repetitions of its own that take the place of what ends with it.
+func TestAttackTheHardLimitWhileRepetitionsWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, _ := dreamers()
+		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(1))
+		defer node.Close()
+		p, _ := rawTo(t, node, hello())
+		p.send(keyed(0, "busy"), keyed(2, "waits"), keyed(4, "waits"), keyed(6, "other"), keyed(8, "other"))
+		synctest.Wait()
+		s, few := node.Sessions()[0], limits.Limits{Soft: limits.Amount{Messages: 1}, Hard: limits.Amount{Messages: 2}}
+		require.NoError(t, s.SetLimits(few, few), "and it returns")
+		require.ErrorIs(t, s.Err(), asterisque.ErrHardLimit)
+		p.wantSessionClose(codec.HardLimit, "")
+		synctest.Wait()
+		require.Empty(t, node.Sessions())
+	})
+}
+
+// TestAttackInlineCallsWithinACallWhenTheSessionEnds has durable ones arrive just then.
+func TestAttackInlineCallsWithinACallWhenTheSessionEnds(t *testing.T) {
+	svc := callsBack()
+	svc.Handle(62, "inline", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return nil, nil }, asterisque.WithInline())
+	for round := range long(200, 20_000) {
+		synctest.Test(t, func(t *testing.T) {
+			node := asterisque.NewNode(asterisque.WithService(svc))
+			defer node.Close()
+			p, _ := rawTo(t, node, hello())
+			p.send(&codec.Open{Pipe: 0, Function: 70})
+			back := p.open()
+			go p.swallow() // ends with the wire
+			go func() {    // ends with the wire
+				for i := uint64(2); i < 600; i += 2 {
+					o := within(&codec.Open{Pipe: i, Function: 62}, back.Pipe)
+					o.Meta.Key = fmt.Appendf(nil, "%16d", i)
+					if p.w.WriteFrames([][]byte{o.AppendTo(nil)}) != nil {
+						return
+					}
+				}
+			}()
+			for range round % 50 {
+				runtime.Gosched()
+			}
+			node.Sessions()[0].Close()
+			synctest.Wait()
+			require.Zero(t, asterisque.PlacesWithin(node))
+		})
+	}
+}

@@ -1,0 +1,76 @@
+package asterisque_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+// TestAttackDurableCallsThatRunOnEndNoneOfOthers lets more of them run on than the node has room for.
+func TestAttackDurableCallsThatRunOnEndNoneOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, running := dreamers()
+		node := asterisque.NewNode(asterisque.WithService(svc), named(), asterisque.WithNodeWorkers(16))
+		defer node.Close()
+		begins := func(name string, calls uint64) {
+			p, _ := rawTo(t, node, helloOf(name))
+			for i := range calls {
+				p.send(keyed(2*i, fmt.Sprint(i)))
+			}
+			synctest.Wait()
+			p.w.Close()
+			synctest.Wait()
+		}
+		begins("alice", 1)
+		begins("bob", 2)
+		for range 3 {
+			begins("mallory", 16)
+		}
+		bounded(t, "durable calls of all peers that run on, of WithNodeWorkers(16)", int(running.Load()), 8)
+		for name, calls := range map[string]uint64{"alice": 1, "bob": 2} {
+			p, _ := rawTo(t, node, helloOf(name))
+			for i := range calls {
+				p.send(keyed(2*i, fmt.Sprint(i)))
+			}
+			synctest.Wait()
+			p.send(codec.Ping{N: 7})
+			require.True(t, isPong(p.frame()), "those of %s have no answer yet", name)
+		}
+	})
+}
+
+// TestAttackDurableCallsThatRunOnCountForTheBudget leaves their parameters behind.
+func TestAttackDurableCallsThatRunOnCountForTheBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const budget, size = 4 << 20, 1 << 20
+		svc, _ := dreamers()
+		svc.Handle(60, "sleep", waitForContext)
+		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithNodeBudget(budget))
+		begins := func(s int) bool {
+			p := pipeTo(t, node)
+			p.send(hello())
+			if _, ok := p.control().(codec.Sync); !ok {
+				return false
+			}
+			p.send(&codec.Open{Pipe: 0, Function: 60, Params: make([]byte, size), Meta: codec.Meta{Key: fmt.Appendf(nil, "%16d", s)}})
+			synctest.Wait()
+			p.w.Close()
+			synctest.Wait()
+			return true
+		}
+		sessions := 0
+		for sessions < 20 && begins(sessions) {
+			sessions++
+		}
+		bounded(t, "bytes of parameters of durable calls that run on, of WithNodeBudget(4 MiB)", sessions*size, budget+size)
+		require.GreaterOrEqual(t, node.Stats().Held, sessions*size)
+		node.Close()
+		synctest.Wait()
+		require.Less(t, node.Stats().Held, size, "what is remembered of them")
+	})
+}

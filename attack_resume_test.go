@@ -1,0 +1,111 @@
+package asterisque_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+func TestAttackHalfAMessageBeforeACut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := asterisque.NewNode(asterisque.WithResume(time.Minute))
+		defer node.Close()
+		conns, _ := attackers(t, 1, node, resumable())
+		_, err := conns[0].Write(append(binary.BigEndian.AppendUint32(nil, 4<<20), make([]byte, 2<<20)...))
+		require.NoError(t, err)
+		time.Sleep(5 * time.Second)
+		require.Greater(t, node.Stats().Held, 2<<20)
+		conns[0].Close()
+		time.Sleep(5 * time.Second)
+		require.True(t, node.Sessions()[0].Away())
+		bounded(t, "bytes that count for a session that is away, besides itself", node.Stats().Held-16<<10, 0)
+	})
+}
+
+// TestAttackPingsAfterAResume has much data arrive, and nothing on the next wire.
+func TestAttackPingsAfterAResume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := asterisque.NewNode(asterisque.WithResume(time.Minute), asterisque.WithPing(0, 0))
+		defer node.Close()
+		p, first := rawTo(t, node, resumable())
+		first.Session, first.Secret = bytes.Clone(first.Session), bytes.Clone(first.Secret)
+		for i := range uint64(20) {
+			p.send(&codec.Open{Pipe: 2 * i, Function: 9, Params: make([]byte, 200_000)})
+			p.answer()
+		}
+		time.Sleep(time.Second)
+		p.send(codec.Ping{})
+		synctest.Wait()
+		p.w.Close()
+		synctest.Wait()
+		q, second := rawTo(t, node, resuming(first, 20))
+		require.Equal(t, first.Session, second.Session)
+		pongs := 0
+		go func() { // ends with the wire
+			for {
+				f, err := q.w.ReadFrame(1 << 20)
+				if err != nil {
+					return
+				}
+				if isPong(f) {
+					pongs++
+				}
+			}
+		}()
+		for n := range uint64(1000) {
+			q.send(codec.Ping{N: n})
+			synctest.Wait()
+		}
+		bounded(t, "Pongs at once for 1000 Pings after a resume", pongs, 100)
+	})
+}
+
+// TestAttackControlsThatAreNotAcknowledged makes the node answer one Ask after the other, and keep all that.
+func TestAttackControlsThatAreNotAcknowledged(t *testing.T) {
+	const soft, rounds = 4 << 20, 30_000
+	svc := asterisque.NewService()
+	svc.Handle(60, "waits", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) { return nil, recvErr(ctx, p) })
+	node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithResume(time.Minute),
+		asterisque.WithInboundLimits(limits.Limits{Soft: limits.Amount{Bytes: soft}}))
+	defer node.Close()
+	p, _ := rawTo(t, node, resumable())
+	p.send(&codec.Open{Pipe: 0, Function: 60, Meta: codec.Meta{Stream: true}})
+	most, before, bye := 0, heap(), codec.SessionClose{}
+	for n := uint64(0); n < rounds && bye.Code == 0; n++ {
+		if n%1000 == 0 {
+			most = max(most, heap()-before)
+		}
+		p.w.WriteFrames([][]byte{codec.Ask{Pipe: 0, Total: 400_000 + n%2}.AppendTo(nil)}) // an error is that of the end
+		bye = p.untilAllowed()
+	}
+	require.Equal(t, codec.Protocol, bye.Code, "it does not go on for ever")
+	bounded(t, "bytes kept of Controls that are not acknowledged, with a soft limit of 4 MiB", most, 2<<20)
+}
+
+func recvErr(ctx context.Context, p *pipe.Pipe) error {
+	_, err := p.Recv(ctx)
+	return err
+}
+
+// untilAllowed reads up to the next Allow, or the end of the session.
+func (p *rawPeer) untilAllowed() (bye codec.SessionClose) {
+	p.t.Helper()
+	for {
+		switch c := p.control().(type) {
+		case codec.Allow:
+			return bye
+		case codec.SessionClose:
+			return c
+		}
+	}
+}
