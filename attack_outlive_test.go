@@ -1,7 +1,9 @@
 package asterisque_test
 
 import (
+	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -9,6 +11,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/pipe"
 )
 
 // TestAttackDurableCallsThatRunOnEndNoneOfOthers lets more of them run on than the node has room for.
@@ -41,6 +44,31 @@ func TestAttackDurableCallsThatRunOnEndNoneOfOthers(t *testing.T) {
 			p.send(codec.Ping{N: 7})
 			require.True(t, isPong(p.frame()), "those of %s have no answer yet", name)
 		}
+	})
+}
+
+// TestAttackDurableCallsThatRunOnAreThoseOfOneSession has a function that many calls may run at once.
+func TestAttackDurableCallsThatRunOnAreThoseOfOneSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var running atomic.Int64
+		svc := asterisque.NewService()
+		svc.Handle(60, "sleep", func(ctx context.Context, p *pipe.Pipe, params []byte) ([]byte, error) {
+			running.Add(1)
+			defer running.Add(-1)
+			return waitForContext(ctx, p, params)
+		}, asterisque.WithConcurrency(64))
+		node := asterisque.NewNode(asterisque.WithService(svc), named(), asterisque.WithWorkers(8))
+		defer node.Close()
+		for s := range 8 {
+			p, _ := rawTo(t, node, helloOf("mallory"))
+			for i := range uint64(8) {
+				p.send(&codec.Open{Pipe: 2 * i, Function: 60, Meta: codec.Meta{Key: fmt.Appendf(nil, "%d %d", s, i)}})
+			}
+			synctest.Wait()
+			p.w.Close()
+			synctest.Wait()
+		}
+		bounded(t, "durable calls of one peer that run on, WithWorkers(8), of a function with WithConcurrency(64)", int(running.Load()), 8)
 	})
 }
 

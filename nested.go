@@ -107,8 +107,9 @@ func (n *nesting) leave(p *permit) {
 // as many as are left, so that there is always something left for another (dynamic thresholds, as for
 // windows).
 type reserve struct {
-	most int64 // fixed
-	held atomic.Int64
+	owners *owners // fixed, as most
+	most   int64
+	held   atomic.Int64
 }
 
 // enter takes a place for a call of w, or reports that there is none.
@@ -121,8 +122,10 @@ func (r *reserve) enter(w *owner) bool {
 	return false
 }
 
-// leave gives a place back.
+// leave gives a place back. An owner with places is known as long as it has them.
 func (r *reserve) leave(w *owner) {
-	w.nested.Add(-1)
 	r.held.Add(-1)
+	if w.nested.Add(-1) == 0 {
+		r.owners.forget(w)
+	}
 }

@@ -54,7 +54,7 @@ func NewNode(opts ...Option) *Node {
 	n.admission.halfOpen, n.admission.perAddress = n.cfg.halfOpen, n.cfg.perAddress
 	n.owners.total = limits.NewTally(n.cfg.budget)
 	n.budget = budget{Tally: n.owners.total, owners: &n.owners}
-	n.nested.most = n.cfg.nestedReserve()
+	n.nested.owners, n.nested.most = &n.owners, n.cfg.nestedReserve()
 	n.once.init(&n.cfg, &n.owners)
 	return n
 }

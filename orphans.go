@@ -5,7 +5,7 @@ import "time"
 // Durable calls that run on although their sessions have ended: their answers are for the next ones.
 
 // orphan lets a call that runs go on although its session has ended: for as long as its answer would
-// be remembered. If too many do, one is canceled.
+// be remembered. If too many of its owner do, or too many of all, one is canceled.
 func (o *once) orphan(m *memory) {
 	o.mu.Lock()
 	r := m.open
@@ -19,8 +19,13 @@ func (o *once) orphan(m *memory) {
 	m.owner.tally.Add(c.weight()) // of which the session tells no more
 	r.lapse = time.AfterFunc(o.keep, func() { c.end(canceled) })
 	var ends *incoming
-	if o.ended || o.lonely.Len() > o.orphans {
-		one := o.dispensableLocked()
+	if own := m.owner.durable.alone > o.running; own || o.ended || o.lonely.Len() > o.orphans {
+		one := m
+		if own {
+			one = o.oldestLocked(m.owner)
+		} else if !o.ended {
+			one = o.dispensableLocked()
+		}
 		ends = one.open.first
 		o.joinLocked(one)
 	}
@@ -40,6 +45,15 @@ func (o *once) dispensableLocked() (one *memory) {
 		}
 	}
 	return one
+}
+
+// oldestLocked returns which of those of w has run on without a session for the longest time.
+func (o *once) oldestLocked(w *owner) *memory {
+	for e := o.lonely.Front(); ; e = e.Next() {
+		if m := e.Value.(*memory); m.owner == w {
+			return m
+		}
+	}
 }
 
 // joinLocked says that m is not, or no more, one of those that run on without a session.

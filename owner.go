@@ -69,7 +69,19 @@ func (o *owners) keep(w *owner) {
 func (o *owners) leave(w *owner) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if w.refs--; w.refs == 0 {
+	w.refs--
+	o.forgetLocked(w)
+}
+
+// forget is called when w has nothing any more that outlives its sessions.
+func (o *owners) forget(w *owner) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.forgetLocked(w)
+}
+
+func (o *owners) forgetLocked(w *owner) {
+	if w.refs == 0 && w.nested.Load() == 0 && o.all[w.name] == w {
 		delete(o.all, w.name)
 	}
 }

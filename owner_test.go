@@ -102,8 +102,10 @@ func TestOwnersHaveTheirTurnOneAfterTheOther(t *testing.T) {
 }
 
 func TestTheReserveLeavesAsMuchAsOneOwnerHas(t *testing.T) {
-	r := reserve{most: 100}
-	a, b := new(owner), new(owner)
+	var all owners
+	r := reserve{most: 100, owners: &all}
+	a := all.join(&Peer{Subject: "a"})
+	b := all.join(&Peer{Subject: "b"})
 	fill := func(w *owner) (n int) {
 		for r.enter(w) {
 			n++
@@ -119,6 +121,13 @@ func TestTheReserveLeavesAsMuchAsOneOwnerHas(t *testing.T) {
 	require.Equal(t, 25, fill(b), "as many as are left")
 	require.EqualValues(t, 50, r.held.Load())
 	require.EqualValues(t, 50, b.nested.Load())
+	all.leave(b)
+	require.Same(t, b, all.join(&Peer{Subject: "b"}), "who has places is not forgotten with its last session")
+	all.leave(b)
+	for range 50 {
+		r.leave(b)
+	}
+	require.Len(t, all.all, 1)
 }
 
 func TestTheDefaultBudgetIsAPartOfTheMemory(t *testing.T) {
