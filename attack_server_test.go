@@ -2,6 +2,7 @@ package asterisque_test
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -134,4 +135,19 @@ func playWithAbsurdServer(t *testing.T, r *rand.Rand) {
 	st := s.Stats()
 	require.Zero(t, st.Holding)
 	require.Zero(t, node.Stats().Lent+node.Stats().Busy)
+}
+
+// TestAttackWithALongWordOfFarewell says why the session ends in two megabytes, which would be kept, and logged.
+func TestAttackWithALongWordOfFarewell(t *testing.T) {
+	p, s := dialRaw(t)
+	const size = 2 << 20
+	frame := binary.BigEndian.AppendUint32([]byte{0x84, 0, 7, 0x19, 0x12, 0x67, 0x7a}, size) // which AppendTo would cut
+	p.sendFrame(append(frame, strings.Repeat("so long", size/7+1)[:size]...))
+	<-s.Done()
+	var a *asterisque.Abort
+	require.True(t, asAbort(s.Err(), &a))
+	require.Equal(t, codec.Code(4711), a.Code)
+	require.True(t, a.Remote)
+	require.Contains(t, a.Message, "so long")
+	bounded(t, "bytes kept of why a session ends", len(a.Message), codec.MaxReason+4)
 }

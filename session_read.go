@@ -340,7 +340,7 @@ func (s *Session) receiveControl(m codec.Control) error {
 			}
 		}
 	case codec.SessionClose:
-		return &Abort{Code: c.Code, Message: c.Message, Remote: true}
+		return sent(&Abort{Code: c.Code, Message: c.Message, Remote: true}) // the session keeps it, and the log has it
 	case codec.Sync:
 		return violation("a second Sync")
 	}
