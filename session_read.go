@@ -87,7 +87,7 @@ func farewell(frame []byte) *Abort {
 	if err != nil || !ok {
 		return nil
 	}
-	return &Abort{Code: c.Code, Message: c.Message, Remote: true}
+	return sent(&Abort{Code: c.Code, Message: c.Message, Remote: true})
 }
 
 // countedByLimits reports whether messages of type t are Opens or Blocks. Everything else passes a session that stands at its limit: answers do not queue behind questions, and Controls tell that
