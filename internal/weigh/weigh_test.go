@@ -22,7 +22,7 @@ type (
 	point  struct {
 		X, Y float64
 		Name *string
-		unex []int
+		_    []int
 	}
 )
 
