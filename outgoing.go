@@ -19,11 +19,10 @@ type outgoing struct {
 	*limits.Counter
 	share float64 // of lower priorities; fixed
 
-	queued atomic.Bool // somebody waits; written with mu held
-
+	queued  atomic.Bool // somebody waits; written with mu held
 	mu      sync.Mutex
-	waiting *departures // guarded by mu, as over; nil until somebody waits
-	over    bool        // nothing leaves any more, and nobody waits
+	over    bool        // guarded by mu, as waiting: nothing leaves any more, and nobody waits
+	waiting *departures // nil until somebody waits
 }
 
 // departures are those who wait.
