@@ -23,6 +23,17 @@ func bounded(t testing.TB, what string, measured, bound int) {
 	require.LessOrEqual(t, measured, bound, what)
 }
 
+// heldSince returns by how many bytes the heap has grown since before. What is held is held at each
+// look, while a buffer that is about to be let go is not: so it looks again if that is beyond bound.
+func heldSince(before, bound int) (grown int) {
+	for range 10 {
+		if grown = heap() - before; grown <= bound {
+			break
+		}
+	}
+	return grown
+}
+
 // long returns the larger number if the long versions of the tests are to run.
 func long(usual, long int) int {
 	if *soak {

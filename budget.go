@@ -31,7 +31,7 @@ const heldSession = 16 << 10
 // fairFor is how long a fair share is good for: finding it out looks at all owners.
 const fairFor = 100 * time.Millisecond
 
-// crowded is when a peer may come back that was refused for the budget.
+// crowdedFor is when a peer may come back that was refused for the budget.
 const crowdedFor = time.Second
 
 // refusesCall returns why a call of w is refused, or nil.

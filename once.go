@@ -61,12 +61,11 @@ type memory struct {
 	function uint16
 	digest   [16]byte // of the parameters
 
-	size     int // bytes that it holds; guarded by the lock of once, as all below
-	answered bool
-	result   []byte
-	abort    *Abort
-	until    time.Time   // then it is forgotten
-	open     *unanswered // nil once it is answered
+	size   int // bytes that it holds; guarded by the lock of once, as all below
+	result []byte
+	abort  *Abort
+	until  time.Time   // then it is forgotten
+	open   *unanswered // nil once it is answered
 }
 
 // unanswered is what is known of a call only until it is answered.
@@ -162,13 +161,13 @@ func (o *once) run(m *memory) {
 // answer notes what became of a call that has run, and answers the repetitions that wait for it.
 func (o *once) answer(m *memory, result []byte, a *Abort) {
 	o.mu.Lock()
-	if m.answered {
+	if m.open == nil {
 		o.mu.Unlock()
 		return
 	}
 	o.joinLocked(m)
 	waiting := m.open.waiting
-	m.answered, m.open = true, nil
+	m.open = nil
 	kept := o.rememberLocked(m, result, a)
 	for _, c := range waiting {
 		c.rare.awaits, c.rare.shares = nil, kept

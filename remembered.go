@@ -15,20 +15,20 @@ import (
 
 // fullLocked returns why there is no room for one more call of w that holds size bytes, or nil.
 func (o *once) fullLocked(w *owner, size int, now time.Time) *Abort {
-	own := w.durable
+	own, more := w.durable, limits.Amount{Messages: 1, Bytes: size}
 	switch {
-	case !o.fits(own.held, o.most.Messages, o.most.Bytes, size, o.share):
+	case !o.fits(own.held, more, o.share):
 		return codec.OverloadedFor(untilForgotten(&own.answered, now), "the durable calls of this peer fill its share of what is remembered here: see WithMemory")
-	case !o.fits(o.held, o.most.Messages, o.most.Bytes, size, 1):
+	case !o.fits(o.held, more, 1):
 		return codec.OverloadedFor(untilForgotten(&o.answered, now), "too many durable calls are remembered here: see WithMemory")
 	}
 	return nil
 }
 
-// fits reports whether a call more, of so many bytes, fits into a share of what may be remembered.
-func (o *once) fits(held limits.Amount, messages, bytes, more int, share float64) bool {
-	return (messages == 0 || held.Messages < max(int(share*float64(messages)), 1)) &&
-		(bytes == 0 || held.Bytes+more <= int(share*float64(bytes)))
+// fits reports whether more than what is held fits into a share of what may be remembered.
+func (o *once) fits(held, more limits.Amount, share float64) bool {
+	return (o.most.Messages == 0 || held.Messages+more.Messages <= max(int(share*float64(o.most.Messages)), 1)) &&
+		(o.most.Bytes == 0 || held.Bytes+more.Bytes <= int(share*float64(o.most.Bytes)))
 }
 
 // untilForgotten returns how long it is until something of q will be forgotten.
@@ -50,15 +50,15 @@ func (o *once) countLocked(m *memory, messages, bytes int) {
 
 // rememberLocked keeps an answer, if there is room for it.
 func (o *once) rememberLocked(m *memory, result []byte, a *Abort) (kept bool) {
-	more := buffer.Allocated(len(result)) + heldByAbort(a)
-	kept = more == 0 || o.fits(m.owner.durable.held, 0, o.most.Bytes, more, o.share) && o.fits(o.held, 0, o.most.Bytes, more, 1)
+	more := limits.Amount{Bytes: buffer.Allocated(len(result)) + heldByAbort(a)}
+	kept = more.Bytes == 0 || o.fits(m.owner.durable.held, more, o.share) && o.fits(o.held, more, 1)
 	if kept {
 		m.result = bytes.Clone(result)
 		if a != nil {
 			m.abort = &Abort{Code: a.Code, Message: a.Message, Detail: bytes.Clone(a.Detail)}
 		}
-		m.size += more
-		o.countLocked(m, 0, more)
+		m.size += more.Bytes
+		o.countLocked(m, 0, more.Bytes)
 	} else {
 		m.abort = errNotKept
 	}

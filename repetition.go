@@ -1,8 +1,6 @@
 package asterisque
 
-import (
-	"slices"
-)
+import "slices"
 
 // A repetition of a durable call that has no answer yet waits for it: without its parameters, and no
 // longer than its caller does.
@@ -19,12 +17,12 @@ func (o *once) await(m *memory, c *incoming) bool {
 	c.freeParams()
 	c.s.arrived(c.held()) // before others may answer it
 	o.mu.Lock()
-	if m.answered {
+	r := m.open
+	if r == nil {
 		o.mu.Unlock()
 		c.taken()
 		return false
 	}
-	r := m.open
 	c.rare.awaits = r
 	r.waiting = append(r.waiting, c)
 	var displaced *incoming
@@ -58,14 +56,18 @@ func (o *once) leave(c *incoming) {
 	}
 	o.mu.Unlock()
 	if r != nil {
-		c.taken()
-		c.s.calls.giveBack(c.cost(), c.nested())
+		c.endWait()
 	}
+}
+
+// endWait gives back what a repetition has held while it waited.
+func (c *incoming) endWait() {
+	c.taken()
+	c.s.calls.giveBack(c.cost(), c.nested())
 }
 
 // awaited answers a repetition that has waited.
 func (c *incoming) awaited(result []byte, a *Abort) {
-	c.taken()
-	c.s.calls.giveBack(c.cost(), c.nested())
+	c.endWait()
 	c.reply(result, a)
 }

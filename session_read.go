@@ -87,6 +87,12 @@ func farewell(frame []byte) *Abort {
 	if err != nil || !ok {
 		return nil
 	}
+	return endedBy(c)
+}
+
+// endedBy returns why the peer has ended the session with c, cut to what it may send: the session keeps
+// it, and the log has it.
+func endedBy(c codec.SessionClose) *Abort {
 	return sent(&Abort{Code: c.Code, Message: c.Message, Remote: true})
 }
 
@@ -340,7 +346,7 @@ func (s *Session) receiveControl(m codec.Control) error {
 			}
 		}
 	case codec.SessionClose:
-		return sent(&Abort{Code: c.Code, Message: c.Message, Remote: true}) // the session keeps it, and the log has it
+		return endedBy(c)
 	case codec.Sync:
 		return violation("a second Sync")
 	}
