@@ -1,68 +1,357 @@
 package asterisque
 
 import (
+	"container/heap"
 	"container/list"
 	"net"
+	"net/netip"
 	"sync"
+	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// admission bounds what peers cost that have not completed their handshake, and how many sessions come from one address.
+// admission is the door of a node: it bounds what peers cost that carry no session yet, and how many
+// sessions there are, in all and from one address. Each connection takes a place when its first packet
+// is taken, and keeps it until it carries a session, or is closed. When places run out, the address
+// that has most of them gives its oldest up: so many silent peers of one address keep nobody else out,
+// and hardly each other, because an honest one needs a moment only.
 type admission struct {
-	halfOpen, perAddress int // at most; 0: any number; fixed
+	halfOpen   int           // places; 0: any number; these are fixed
+	sessions   int           // of the node; 0: any number
+	perAddress int           // sessions and places of an address; 0: any number
+	everywhere bool          // that is also for addresses of this machine
+	time       time.Duration // for a connection to carry a session
 
-	mu        sync.Mutex
-	waiting   list.List      // guarded by mu, as sessions; of wire.Wire, those in their handshake, oldest first
-	addresses map[string]int // by address, without port: wires in their handshake, and sessions
+	mu      sync.Mutex
+	hosts   map[hostName]*host // guarded by mu, as all below; those with a place or a session
+	crowds  crowds             // of hosts, those with places: the first one has most
+	open    int                // places
+	carried int                // sessions
 }
 
-// enter lets w, which has just been accepted, begin its handshake, and returns what is to be called when that is over. If there are too many in theirs, the oldest one has to go: an honest
-// peer needs a moment, and one that says nothing does not keep others out. refusal is nil, or what the peer is to be told.
-func (a *admission) enter(w wire.Wire) (over func(), refusal error) {
+// hostName tells where connections come from; see placeOf.
+type hostName struct {
+	host  netip.Prefix
+	where string
+}
+
+// host is what an address has.
+type host struct {
+	name     hostName
+	open     list.List // its places, as *entry; the oldest is the first
+	sessions int
+	index    int // in crowds; -1: it has no places
+}
+
+// mostWithin is how many wires of one connection may have places at once.
+const mostWithin = 16
+
+// entry implements wire.Place.
+type entry struct {
+	door   *admission
+	host   *host
+	within *entry // that of the connection, if it is one of a Wire there
+
+	// These are guarded by the lock of door.
+	expires  time.Time     // when it is lost
+	waits    *list.Element // among the places of its host; nil if it has none now
+	lost     func()        // nil once it was called, or will not be
+	timer    *time.Timer   // calls lost in time; nil if its holder does
+	children int           // places within it
+	sessions int           // that the connection carries
+	carries  bool          // it carries a session by itself
+	left     bool
+}
+
+// Enter implements wire.Door, for listeners and handlers that ask before there is a Wire.
+func (n *Node) Enter(from net.Addr, lost func()) (wire.Place, error) {
+	p, refused := n.admission.enter(from, nil, lost)
+	if refused != nil {
+		return nil, refused
+	}
+	p.watch()
+	return p, nil
+}
+
+// Enter implements wire.Place.
+func (p *entry) Enter(lost func()) (wire.Place, error) {
+	child, refused := p.door.enter(nil, p, lost)
+	if refused != nil {
+		return nil, refused
+	}
+	child.watch()
+	return child, nil
+}
+
+// configure sets what the options say.
+func (a *admission) configure(c *config) {
+	a.halfOpen, a.sessions, a.perAddress, a.everywhere, a.time = c.halfOpen, c.sessions, c.perAddress, c.set.perAddress, c.handshake
+}
+
+// admit returns the place of a Wire. It is followed by takeOver.
+func (a *admission) admit(w wire.Wire) (*entry, *Abort) {
+	if admitted, ok := w.(wire.Admitted); ok {
+		if p, ok := admitted.Place().(*entry); ok && p != nil && p.door == a {
+			return p, nil
+		}
+	}
+	return a.enter(w.RemoteAddr(), nil, nil)
+}
+
+// enter returns a place for a connection from an address, or for a Wire within a connection.
+func (a *admission) enter(from net.Addr, within *entry, lost func()) (*entry, *Abort) {
+	p := &entry{door: a, within: within, lost: lost, expires: time.Now().Add(a.time)}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.halfOpen > 0 && a.waiting.Len() >= a.halfOpen {
-		oldest := a.waiting.Front()
-		a.waiting.Remove(oldest)
-		go oldest.Value.(wire.Wire).Close() // which may take a moment; it ends by itself
+	if within == nil {
+		host, where := placeOf(from)
+		p.host = a.hostLocked(hostName{host, where})
+	} else {
+		p.host = within.host
 	}
-	place := a.waiting.PushBack(w)
-	over = func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		a.waiting.Remove(place) // does nothing if it had to go
+	if refused := a.refusesLocked(p); refused != nil {
+		a.forgetLocked(p.host)
+		return nil, refused
 	}
-	if address := addressOf(w); address != "" && a.perAddress > 0 {
-		if a.addresses == nil {
-			a.addresses = make(map[string]int)
-		}
-		if a.addresses[address]++; a.addresses[address] > a.perAddress {
-			refusal = codec.ErrOverloaded.Withf("there are %d sessions from %s already, and no more are allowed", a.perAddress, address)
-		}
+	if within != nil {
+		within.children++
 	}
-	return over, refusal
+	a.openLocked(p)
+	return p, nil
 }
 
-// gone says that what has entered is over: the handshake failed, or led to no session of its own, or its session has ended.
-func (a *admission) gone(w wire.Wire) {
-	address := addressOf(w)
-	if address == "" || a.perAddress == 0 {
+func (a *admission) hostLocked(name hostName) *host {
+	h := a.hosts[name]
+	if h == nil {
+		if a.hosts == nil {
+			a.hosts = make(map[hostName]*host)
+		}
+		h = &host{name: name, index: -1}
+		a.hosts[name] = h
+	}
+	return h
+}
+
+func (a *admission) forgetLocked(h *host) {
+	if h.open.Len() == 0 && h.sessions == 0 {
+		delete(a.hosts, h.name)
+	}
+}
+
+// refusesLocked returns why p does not get in, or nil.
+func (a *admission) refusesLocked(p *entry) *Abort {
+	from := p.host.name.host
+	switch {
+	case a.sessions > 0 && a.carried >= a.sessions:
+		return codec.ErrOverloaded.Withf("there are %d sessions here, and no more are allowed: see WithSessions", a.carried)
+	case a.bounds(from) && p.host.sessions+p.othersLocked() >= a.perAddress:
+		return codec.ErrOverloaded.Withf("there are %d sessions from %s already, and no more are allowed: see WithSessionsPerAddress", a.perAddress, shown(from))
+	case p.within != nil && p.within.left:
+		return codec.ErrUnavailable.Withf("the connection is closed")
+	case p.within != nil && p.within.children-p.within.sessions >= mostWithin:
+		return codec.ErrOverloaded.Withf("%d wires of this connection wait for their handshake already", mostWithin)
+	}
+	return nil
+}
+
+// bounds reports whether the sessions from an address are bounded.
+func (a *admission) bounds(from netip.Prefix) bool {
+	here := from.Addr().IsLoopback() || from.Addr() == netip.IPv6Unspecified() // ::/64, which has ::1
+	return a.perAddress > 0 && from.IsValid() && (a.everywhere || !here)
+}
+
+// othersLocked returns how many places the address has, without that of the connection which p is on.
+func (p *entry) othersLocked() int {
+	n := p.host.open.Len()
+	if p.within != nil && p.within.waits != nil {
+		n--
+	}
+	return n
+}
+
+// shown returns an address as people write it.
+func shown(from netip.Prefix) string {
+	if from.IsSingleIP() {
+		return from.Addr().String()
+	}
+	return from.String()
+}
+
+// openLocked lets p be one of those that carry no session. If there are too many, one is lost.
+func (a *admission) openLocked(p *entry) {
+	p.waits = p.host.open.PushBack(p)
+	a.open++
+	a.crowds.fix(p.host)
+	if a.halfOpen > 0 && a.open > a.halfOpen {
+		a.loseLocked(a.crowds[0].open.Front().Value.(*entry))
+	}
+}
+
+// loseLocked takes p out of those that carry no session, and tells its holder.
+func (a *admission) loseLocked(p *entry) {
+	a.closeLocked(p)
+	if lost := p.lost; lost != nil {
+		p.lost = nil
+		go lost() // which may take a moment to close a connection, and ends by itself
+	}
+}
+
+// closeLocked takes p out of those that carry no session.
+func (a *admission) closeLocked(p *entry) {
+	if p.timer != nil {
+		p.timer.Stop()
+	}
+	if p.waits == nil {
 		return
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.addresses[address]--; a.addresses[address] <= 0 {
-		delete(a.addresses, address)
+	p.host.open.Remove(p.waits)
+	p.waits = nil
+	a.open--
+	a.crowds.fix(p.host)
+}
+
+// watch lets p be lost when its time is over.
+func (p *entry) watch() {
+	p.door.mu.Lock()
+	defer p.door.mu.Unlock()
+	p.watchLocked()
+}
+
+func (p *entry) watchLocked() {
+	if p.lost != nil && p.waits != nil {
+		p.timer = time.AfterFunc(time.Until(p.expires), p.expire)
 	}
 }
 
-// addressOf returns the host that w comes from, or nothing for wires that do not cross a network.
-func addressOf(w wire.Wire) string {
-	host, _, err := net.SplitHostPort(w.RemoteAddr().String())
-	if err != nil {
-		return ""
+// expire is called when the time of p is over.
+func (p *entry) expire() {
+	p.door.mu.Lock()
+	defer p.door.mu.Unlock()
+	if p.waits != nil && !time.Now().Before(p.expires) {
+		p.door.loseLocked(p)
 	}
-	return host
+}
+
+// takeOver lets lost be called from now on instead, when another connection needs the place; whoever has
+// taken it over looks at the time.
+func (p *entry) takeOver(lost func()) *Abort {
+	p.door.mu.Lock()
+	defer p.door.mu.Unlock()
+	if p.waits == nil {
+		return errPlaceLost
+	}
+	if p.timer != nil {
+		p.timer.Stop()
+		p.timer = nil
+	}
+	p.lost = lost
+	return nil
+}
+
+var errPlaceLost = codec.ErrOverloaded.Withf("too many connections wait for their handshake, and this one waited longest: see WithHalfOpen")
+
+// carry says that what holds the place carries a session now. It reports false if the place is lost.
+func (p *entry) carry() bool {
+	a := p.door
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if p.waits == nil {
+		return false
+	}
+	a.closeLocked(p)
+	p.lost, p.carries = nil, true
+	p.host.sessions++
+	a.carried++
+	if c := p.within; c != nil {
+		if c.sessions++; c.sessions == 1 {
+			a.closeLocked(c)
+		}
+	}
+	return true
+}
+
+// Leave implements wire.Place.
+func (p *entry) Leave() {
+	a := p.door
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if p.left {
+		return
+	}
+	p.left, p.lost = true, nil
+	a.closeLocked(p)
+	if p.carries {
+		p.host.sessions--
+		a.carried--
+	}
+	if c := p.within; c != nil {
+		c.children--
+		if p.carries {
+			c.sessions--
+			c.idleLocked()
+		}
+	}
+	a.forgetLocked(p.host)
+}
+
+// idleLocked lets the connection have a place of its own again if it carries no session any more.
+func (p *entry) idleLocked() {
+	if p.sessions > 0 || p.left || p.lost == nil {
+		return
+	}
+	p.expires = time.Now().Add(p.door.time)
+	p.door.openLocked(p)
+	p.watchLocked()
+}
+
+// crowds are the hosts with places, as a heap: the first one has most, and of those with as many the
+// oldest.
+type crowds []*host
+
+// fix puts h where it belongs after its places have changed.
+func (c *crowds) fix(h *host) {
+	switch {
+	case h.index < 0 && h.open.Len() > 0:
+		heap.Push(c, h)
+	case h.index >= 0 && h.open.Len() == 0:
+		heap.Remove(c, h.index)
+	case h.index >= 0:
+		heap.Fix(c, h.index)
+	}
+}
+
+// Len implements heap.Interface.
+func (c crowds) Len() int { return len(c) }
+
+// Less implements heap.Interface.
+func (c crowds) Less(i, j int) bool {
+	a, b := &c[i].open, &c[j].open
+	if a.Len() != b.Len() {
+		return a.Len() > b.Len()
+	}
+	return a.Front().Value.(*entry).expires.Before(b.Front().Value.(*entry).expires)
+}
+
+// Swap implements heap.Interface.
+func (c crowds) Swap(i, j int) {
+	c[i], c[j] = c[j], c[i]
+	c[i].index, c[j].index = i, j
+}
+
+// Push implements heap.Interface.
+func (c *crowds) Push(x any) {
+	h := x.(*host)
+	h.index = len(*c)
+	*c = append(*c, h)
+}
+
+// Pop implements heap.Interface.
+func (c *crowds) Pop() any {
+	last := len(*c) - 1
+	h := (*c)[last]
+	(*c)[last], *c = nil, (*c)[:last]
+	h.index = -1
+	return h
 }

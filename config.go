@@ -21,6 +21,7 @@ type config struct {
 	onSession  func(*Session)
 	credential func(context.Context, Peer) ([]byte, error)
 	halfOpen   int
+	sessions   int // of the node; 0: any number
 	perAddress int
 	log        *slog.Logger
 	codecs     []codec.Values
@@ -31,8 +32,8 @@ type config struct {
 	windowless bool // there are none
 	inbound    limits.Limits
 	outbound   limits.Limits
-	set        struct{ message, workers, inbound, outbound bool } // whether they were set; others follow from them
-	plan       limits.Plan                                        // what peers are promised
+	set        struct{ message, workers, inbound, outbound, perAddress bool } // whether they were set; others follow from them
+	plan       limits.Plan                                                    // what peers are promised
 	onState    func(*Session, Direction, limits.State)
 	onDrop     func(*Session, Drop)
 	workers    int // 0: as there is room for
@@ -64,15 +65,17 @@ type config struct {
 
 func newConfig(opts []Option) (config, error) {
 	c := config{
-		log:       slog.New(slog.DiscardHandler),
-		codecs:    []codec.Values{codec.CBOR, codec.JSON, codec.Raw},
-		expansion: expansion{times: 32, plus: 64 << 10},
-		window:    1 << 20,
-		halfOpen:  1024,
-		share:     0.05,
-		highest:   priority.Max,
-		stall:     time.Minute,
-		handshake: 5 * time.Second,
+		log:        slog.New(slog.DiscardHandler),
+		codecs:     []codec.Values{codec.CBOR, codec.JSON, codec.Raw},
+		expansion:  expansion{times: 32, plus: 64 << 10},
+		window:     1 << 20,
+		halfOpen:   1024,
+		sessions:   100_000,
+		share:      0.05,
+		perAddress: 10_000,
+		highest:    priority.Max,
+		stall:      time.Minute,
+		handshake:  5 * time.Second,
 
 		pingInterval: 15 * time.Second,
 		pingTimeout:  defaultTimeout,
@@ -119,6 +122,8 @@ func (c *config) check() (err error) {
 		return fmt.Errorf("asterisque: WithLowerShare: %v is outside 0..0.5", c.share)
 	case c.halfOpen < 0:
 		return fmt.Errorf("asterisque: WithHalfOpen: %d is negative", c.halfOpen)
+	case c.sessions < 0:
+		return fmt.Errorf("asterisque: WithSessions: %d is negative", c.sessions)
 	case c.perAddress < 0:
 		return fmt.Errorf("asterisque: WithSessionsPerAddress: %d is negative", c.perAddress)
 	case c.window < 0:

@@ -61,7 +61,7 @@
 // # Who may
 //
 // The accepting side decides for each peer what it is offered, and how much ([WithAccept], [Grant]), by its TLS certificate ([Peer.Certificate]) or by a credential ([WithCredential]), before it
-// can call anything. What peers cost until then is bounded ([WithHandshakeTimeout], [WithHalfOpen], [WithSessionsPerAddress]).
+// can call anything. What peers cost until then is bounded ([WithHandshakeTimeout], [WithHalfOpen], [WithSessions], [WithSessionsPerAddress]).
 //
 // # What is going on
 //

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
@@ -60,16 +61,21 @@ type handshake struct {
 	w   wire.Wire
 	cfg *config
 
-	refusal error // what the accepting side tells any peer; nil: nothing
-	once    bool  // nobody will connect again to resume the session
+	once  bool   // nobody will connect again to resume the session
+	place *entry // that of w; nil on the side that connected
+
+	ctx  context.Context // bounds it
+	end  context.CancelFunc
+	lost atomic.Bool // the place is
 
 	mu sync.Mutex // held by who writes w
 }
 
 // dial is the handshake of the side that connected: it speaks first. If was is not nil, that is to be resumed; it is, if the session of the agreement is the same.
 func (h *handshake) dial(ctx context.Context, was *former) (a agreement, err error) {
-	ctx, done := h.limit(ctx)
-	defer done()
+	h.begin(ctx, time.Now().Add(h.cfg.handshake))
+	ctx = h.ctx
+	defer h.watch()()
 	hello := h.hello(&h.cfg.plan)
 	if hello.Credential, err = h.credential(ctx); err != nil {
 		return a, h.refuse(err)
@@ -93,17 +99,14 @@ func (h *handshake) dial(ctx context.Context, was *former) (a agreement, err err
 	return a, nil
 }
 
-// accept is the handshake of the side that was connected to. It also decides what is offered to the peer. If the peer wants to resume a session, and may, that is returned, with the
+// accept is the handshake, which has begun, of the side that was connected to. It also decides what is offered to the peer. If the peer wants to resume a session, and may, that is returned, with the
 // Wire taken over by it.
-func (h *handshake) accept(ctx context.Context, n *Node) (a agreement, g Grant, resumed *Session, err error) {
-	ctx, done := h.limit(ctx)
-	defer done()
+func (h *handshake) accept(n *Node) (a agreement, g Grant, resumed *Session, err error) {
+	ctx := h.ctx
+	defer h.watch()()
 	hello, err := h.receive()
 	if err != nil {
 		return a, g, nil, h.failed(ctx, err)
-	}
-	if h.refusal != nil {
-		return a, g, nil, h.refuse(h.refusal)
 	}
 	was := former{received: hello.Received}
 	copy(was.session[:], hello.Session)
@@ -128,7 +131,7 @@ func (h *handshake) accept(ctx context.Context, n *Node) (a agreement, g Grant, 
 	reply.Codecs = hello.Codecs
 	if a.resume && was.session != ([codec.SessionSize]byte{}) {
 		if s := n.former(ctx, was, a.about); s != nil {
-			err := s.comeBack(ctx, &comeback{wire: h.w, about: a.about, received: was.received, confirm: func(received uint64) error {
+			err := s.comeBack(ctx, &comeback{wire: h.w, place: h.place, about: a.about, received: was.received, confirm: func(received uint64) error {
 				reply.Session, reply.Received = s.id[:], received
 				return h.send(reply)
 			}})
@@ -155,19 +158,32 @@ func (h *handshake) accept(ctx context.Context, n *Node) (a agreement, g Grant, 
 	return a, g, nil, nil
 }
 
-// limit bounds the handshake in time: when the returned context ends before done is called, the peer is told, and the Wire is closed.
-func (h *handshake) limit(ctx context.Context) (limited context.Context, done func()) {
-	ctx, cancel := context.WithTimeoutCause(ctx, h.cfg.handshake, errTooSlow)
-	stop := context.AfterFunc(ctx, func() {
-		defer h.w.Close()
-		if !h.mu.TryLock() {
-			return // the handshake is stuck in writing: the peer does not read
-		}
-		defer h.mu.Unlock()
-		defer time.AfterFunc(h.cfg.handshake/4, func() { h.w.Close() }).Stop()
-		h.w.WriteFrames([][]byte{codec.SessionClose{Code: codec.Expired, Message: context.Cause(ctx).Error()}.AppendTo(nil)})
-	})
-	return ctx, func() { stop(); cancel() }
+// begin bounds the handshake in time. It is followed by watch, or by end.
+func (h *handshake) begin(ctx context.Context, until time.Time) {
+	h.ctx, h.end = context.WithDeadlineCause(ctx, until, errTooSlow)
+}
+
+// watch closes the Wire, and tells the peer why, when the time for the handshake ends before done is called.
+func (h *handshake) watch() (done func()) {
+	stop := context.AfterFunc(h.ctx, h.giveUp)
+	return func() { stop(); h.end() }
+}
+
+// giveUp is called when the time for the handshake has ended.
+func (h *handshake) giveUp() {
+	defer h.w.Close()
+	if h.lost.Load() || !h.mu.TryLock() {
+		return // others need the place, or the handshake is stuck in writing: the peer does not read
+	}
+	defer h.mu.Unlock()
+	defer time.AfterFunc(h.cfg.handshake/4, func() { h.w.Close() }).Stop()
+	h.w.WriteFrames([][]byte{codec.SessionClose{Code: codec.Expired, Message: context.Cause(h.ctx).Error()}.AppendTo(nil)})
+}
+
+// cut ends the handshake because others need its place.
+func (h *handshake) cut() {
+	h.lost.Store(true)
+	h.end()
 }
 
 var errTooSlow = errors.New("the handshake was not completed in time")
@@ -284,6 +300,10 @@ func (h *handshake) choose(names []string) codec.Values {
 
 // refuse tells the peer why there will be no session, and returns it.
 func (h *handshake) refuse(err error) error {
+	if h.lost.Load() {
+		h.w.Close()
+		return neverSent(errPlaceLost)
+	}
 	a := codec.AbortOf(err)
 	h.send(codec.SessionClose{Code: a.Code, Message: a.Message}) // limit bounds the time, and the error is that of a Wire which is given up anyway
 	h.w.Close()
@@ -294,6 +314,8 @@ func (h *handshake) refuse(err error) error {
 func (h *handshake) failed(ctx context.Context, err error) error {
 	a := new(Abort)
 	switch {
+	case h.lost.Load():
+		a = errPlaceLost
 	case errors.As(err, &a):
 	case context.Cause(ctx) == errTooSlow:
 		a = passing(err, "the peer %v did not complete the handshake within %v", h.w.RemoteAddr(), h.cfg.handshake)

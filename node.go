@@ -2,6 +2,7 @@ package asterisque
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"maps"
 	"net"
@@ -51,7 +52,7 @@ func NewNode(opts ...Option) *Node {
 	}
 	n.cfg, n.invalid = newConfig(opts)
 	n.born, n.workers.limit = time.Now(), n.cfg.nodeWorkers
-	n.admission.halfOpen, n.admission.perAddress = n.cfg.halfOpen, n.cfg.perAddress
+	n.admission.configure(&n.cfg)
 	n.owners.total = limits.NewTally(n.cfg.budget)
 	n.budget = budget{Tally: n.owners.total, owners: &n.owners}
 	n.nested.owners, n.nested.most = &n.owners, n.cfg.nestedReserve()
@@ -88,24 +89,60 @@ func (n *Node) Attach(ctx context.Context, w wire.Wire) (*Session, error) {
 	return n.begin(&h, a, n.ownGrant(), true, nil)
 }
 
-// Accept makes a session of a Wire that the other side has connected, or returns the session that goes on over it: see [WithResume]. Otherwise it is as Attach.
+// Accept makes a session of a Wire that the other side has connected, or returns the session that goes on over it: see [WithResume]. The Wire needs a place, as one of
+// Serve does (see [WithHalfOpen]); if there is none, the error is ErrOverloaded. Otherwise it is as Attach.
 func (n *Node) Accept(ctx context.Context, w wire.Wire) (*Session, error) {
 	if n.invalid != nil {
 		w.Close()
 		return nil, n.invalid
 	}
-	return n.accept(ctx, w, nil, nil)
+	h, refused := n.enter(ctx, w)
+	if refused != nil {
+		return nil, refused
+	}
+	return n.accept(h)
 }
 
-// accept is Accept. If refusal is not nil, the peer is told that instead. prepare is as for begin.
-func (n *Node) accept(ctx context.Context, w wire.Wire, refusal error, prepare func(*Session)) (*Session, error) {
-	h := handshake{w: w, cfg: n.configFor(w), refusal: refusal}
-	a, g, resumed, err := h.accept(ctx, n)
+// enter returns the handshake over a Wire that has been accepted, or why there is no place for it.
+func (n *Node) enter(ctx context.Context, w wire.Wire) (*handshake, *Abort) {
+	h := &handshake{w: w, cfg: n.configFor(w)}
+	var refused *Abort
+	if h.place, refused = n.admission.admit(w); refused == nil {
+		h.begin(ctx, h.place.expires)
+		refused = h.place.takeOver(h.cut)
+	}
+	if refused == nil {
+		return h, nil
+	}
+	if h.place != nil {
+		h.place.Leave()
+		h.end()
+	}
+	go turnAway(w, refused) // which ends by itself
+	return nil, neverSent(refused)
+}
+
+// turnAway closes a Wire for which there is no place. The peer is told if that needs no wait.
+func turnAway(w wire.Wire, refused *Abort) {
+	if t, ok := w.(wire.TryWriter); ok {
+		frame := codec.SessionClose{Code: refused.Code, Message: refused.Message}.AppendTo(make([]byte, 4, likelySync))
+		binary.BigEndian.PutUint32(frame, uint32(len(frame)-4))
+		t.TryWriteBatch(frame) // an error is that of a Wire which is given up anyway
+	}
+	w.Close()
+}
+
+// accept makes a session of what has entered.
+func (n *Node) accept(h *handshake) (*Session, error) {
+	a, g, resumed, err := h.accept(n)
 	defer n.begun(a.session)
+	if err != nil {
+		h.place.Leave()
+	}
 	if err != nil || resumed != nil {
 		return resumed, err
 	}
-	return n.begin(&h, a, g, false, prepare)
+	return n.begin(h, a, g, false, nil)
 }
 
 // configFor returns the configuration of a session over w.
@@ -140,10 +177,11 @@ func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, prepare f
 		}
 	}
 	n.mu.Unlock()
+	s.setPlace(h.place)
 	if closed {
 		s.endTelling()
 		n.owners.leave(s.owner)
-		h.w.Close()
+		s.closeWire()
 		return nil, errNodeClosed
 	}
 	n.rounds.add(s)
@@ -199,9 +237,6 @@ func (n *Node) begun(id [codec.SessionSize]byte) {
 
 // forget is called by a session that has ended.
 func (n *Node) forget(s *Session) {
-	if s.onGone != nil {
-		s.onGone()
-	}
 	n.rounds.remove(s)
 	past := s.Stats().ended()
 	n.mu.Lock()
@@ -235,6 +270,9 @@ func (n *Node) Serve(ctx context.Context, ln wire.Listener) error {
 	if !n.serve(ln) {
 		return errNodeClosed
 	}
+	if g, ok := ln.(wire.Guarded); ok {
+		g.Guard(n)
+	}
 	stop := context.AfterFunc(ctx, func() { ln.Close() })
 	defer stop()
 	defer n.served(ln)
@@ -253,24 +291,29 @@ func (n *Node) Serve(ctx context.Context, ln wire.Listener) error {
 			continue
 		}
 		back.step = 0
-		over, refusal := n.admission.enter(w)
-		if !n.welcome(func() { n.meet(ctx, w, refusal); over() }) { // ends with the handshake
-			over()
-			n.admission.gone(w)
-			w.Close()
+		if !n.welcome(ctx, w) {
 			return nil
 		}
 	}
 }
 
-// welcome starts f on a goroutine of its own, for which Close waits. It reports false, and does nothing, if the node is closed.
-func (n *Node) welcome(f func()) bool {
+// welcome does the handshake with whom Serve has accepted, on a goroutine of its own, for which Close
+// waits. Without a place it costs none. It reports false if the node is closed.
+func (n *Node) welcome(ctx context.Context, w wire.Wire) bool {
+	h, refused := n.enter(ctx, w)
+	if refused != nil {
+		n.cfg.log.Warn("handshake failed", "addr", w.RemoteAddr(), "error", refused)
+		return true
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.sessions == nil {
+		h.place.Leave()
+		h.end()
+		w.Close()
 		return false
 	}
-	n.accepts.Go(f)
+	n.accepts.Go(func() { n.meet(h) }) // ends with the handshake
 	return true
 }
 
@@ -279,18 +322,10 @@ func passes(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.ECONNABORTED)
 }
 
-// meet does the handshake with whom Serve has accepted. If refusal is not nil, the peer is told that instead.
-func (n *Node) meet(ctx context.Context, w wire.Wire, refusal error) {
-	lasts := false
-	_, err := n.accept(ctx, w, refusal, func(s *Session) {
-		lasts = true
-		s.onGone = func() { n.admission.gone(w) }
-	})
-	if !lasts {
-		n.admission.gone(w)
-	}
-	if err != nil {
-		n.cfg.log.Warn("handshake failed", "addr", w.RemoteAddr(), "error", err)
+// meet does the handshake with whom Serve has accepted.
+func (n *Node) meet(h *handshake) {
+	if _, err := n.accept(h); err != nil {
+		n.cfg.log.Warn("handshake failed", "addr", h.w.RemoteAddr(), "error", err)
 	}
 }
 

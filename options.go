@@ -44,13 +44,27 @@ func WithPlainCredentials() Option { return func(c *config) { c.plainCredentials
 // session.
 func WithOutlivedCertificates() Option { return func(c *config) { c.outliveCertificates = true } }
 
-// WithHalfOpen sets how many peers may be in their handshake with [Node.Serve] at once; when there are more, the one that began first is cut off. 1,024 by default; 0 is any number. Each may cost a
-// few KiB, for at most the time of [WithHandshakeTimeout].
-func WithHalfOpen(peers int) Option { return func(c *config) { c.halfOpen = peers } }
+// WithHalfOpen sets how many connections may be there at once that carry no session yet, from their first
+// packet on: before TLS, HTTP or a transport with many wires on one connection, and until the handshake
+// is over or the connection is closed, with one deadline for all of that ([WithHandshakeTimeout]). When
+// there are more, the address that has most of them gives its oldest up, which is cut off. 1,024 by
+// default; 0 is any number. Each may cost a few KiB, and while TLS is being set up 50. No more calls of
+// the function of [WithAccept] run at once.
+func WithHalfOpen(connections int) Option { return func(c *config) { c.halfOpen = connections } }
 
-// WithSessionsPerAddress sets how many sessions, and handshakes, [Node.Serve] allows from one address of a network; further ones are refused with ErrOverloaded. 0, the default, is any
-// number.
-func WithSessionsPerAddress(sessions int) Option { return func(c *config) { c.perAddress = sessions } }
+// WithSessions sets how many sessions peers may have with the node that have connected to it, over
+// [Node.Serve] and [Node.Accept]; further connections are closed at once, and told ErrOverloaded where
+// that needs no wait. 100,000 by default; 0 is any number. Sessions that are away are bounded as said at
+// [WithResume].
+func WithSessions(n int) Option { return func(c *config) { c.sessions = n } }
+
+// WithSessionsPerAddress sets the same for one address of a network, of IPv6 one /64, handshakes included.
+// The default is 10,000, as many agents may sit behind one router, and does not hold for loopback
+// addresses: a proxy on this machine may speak for everybody. What is set holds for these too; wires that
+// do not cross a network have no such bound. 0 is any number.
+func WithSessionsPerAddress(sessions int) Option {
+	return func(c *config) { c.perAddress, c.set.perAddress = sessions, true }
+}
 
 // WithLogger logs what happens to sessions: at level Info their begin and end, at Warn violations by peers, at Error panics of handlers with their stack. By default
 // nothing is logged.

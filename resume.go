@@ -43,6 +43,7 @@ type resumption struct {
 // comeback is another Wire for a session that is away.
 type comeback struct {
 	wire     wire.Wire
+	place    *entry                      // of the Wire; nil on the side that connected
 	about    Peer                        // what the handshake over it has told
 	received uint64                      // how many countable frames the peer has
 	confirm  func(received uint64) error // tells the peer how many this side has; may be nil
@@ -121,6 +122,7 @@ func (s *Session) takeOver(c *comeback) error {
 		return err
 	}
 	s.setWire(c.wire, c.about.TLS)
+	s.setPlace(c.place)
 	s.endWithCertificate() // which may be another one now
 	s.live.restart()
 	s.pongs.before = 0 // over this Wire nothing has arrived

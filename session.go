@@ -40,6 +40,7 @@ type Session struct {
 	try      wire.TryWriter // nil if the Wire cannot write without waiting
 	keeper   keeper         // nil if the Wire keeps its frames' memory
 	wireGone chan struct{}  // see wireEnd; nil until somebody waits for that
+	place    *entry         // what the Wire has at the door; nil on the side that connected, and without a Wire
 
 	ctx context.Context // ends with the session; its cause is why
 	end context.CancelCauseFunc
@@ -71,7 +72,6 @@ type Session struct {
 	acking atomic.Bool   // the timer of res will send an Ack
 	away   atomic.Bool   // it has no Wire, and waits for another one
 	halted chan struct{} // holds one when the writer has found out that the Wire is lost, and stays the writer; nil without res
-	onGone func()        // called by run at the very end; may be nil; fixed
 	conn   *Connection   // is told when the Wire is lost and when the peer drains; may be nil; fixed
 
 	draining     atomic.Bool // Shutdown was called here: the peer's new calls are refused
@@ -336,6 +336,20 @@ func (s *Session) setWire(w wire.Wire, secure *tls.ConnectionState) {
 	s.tls = secure
 }
 
+// setPlace notes what the Wire has at the door, which is its own from then on. Without a place the Wire is
+// closed.
+func (s *Session) setPlace(p *entry) {
+	if p == nil {
+		return
+	}
+	s.wireMu.Lock()
+	s.place = p
+	s.wireMu.Unlock()
+	if !p.carry() {
+		s.closeWire()
+	}
+}
+
 // closeWire closes the Wire. Repeated calls do nothing.
 func (s *Session) closeWire() {
 	s.wireMu.Lock()
@@ -348,6 +362,10 @@ func (s *Session) closeWire() {
 	}
 	s.wireGone = gone
 	s.wire.Close()
+	if s.place != nil {
+		s.place.Leave()
+		s.place = nil
+	}
 }
 
 // gone stands for the end of what has ended.

@@ -1,0 +1,208 @@
+package asterisque_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// remoteWire says that it comes from another address than it does.
+type remoteWire struct {
+	wire.Wire
+	from net.Addr
+}
+
+func (w remoteWire) RemoteAddr() net.Addr { return w.from }
+
+// from returns a Wire to node that seems to come from an address; node accepts it.
+func from(t *testing.T, node *asterisque.Node, address string) (wire.Wire, <-chan error) {
+	t.Helper()
+	here, there := wire.Pipe()
+	t.Cleanup(func() { here.Close() })
+	accepted := make(chan error, 1)
+	at := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address))
+	go func() {
+		_, err := node.Accept(background, remoteWire{there, at})
+		accepted <- err
+	}()
+	return here, accepted
+}
+
+func TestPlacesAreTakenFromTheAddressThatHasMost(t *testing.T) {
+	node := newNode(t, asterisque.WithHalfOpen(8), asterisque.WithHandshakeTimeout(time.Minute))
+	var crowd []<-chan error
+	for i := range 6 {
+		_, accepted := from(t, node, fmt.Sprintf("[2001:db8::%x]:1", i+1)) // one /64
+		crowd = append(crowd, accepted)
+	}
+	var others []<-chan error
+	for i := range 5 {
+		_, accepted := from(t, node, fmt.Sprintf("192.0.2.%d:1", i+1))
+		others = append(others, accepted)
+	}
+	lost := 0
+	require.Eventually(t, func() bool {
+		for i, c := range crowd {
+			select {
+			case err := <-c:
+				require.ErrorIs(t, err, asterisque.ErrOverloaded)
+				require.ErrorContains(t, err, "WithHalfOpen")
+				lost, crowd[i] = lost+1, nil
+			default:
+			}
+		}
+		return lost == 3
+	}, 10*time.Second, time.Millisecond)
+	for _, c := range others {
+		require.Empty(t, c, "an address with few places keeps them")
+	}
+}
+
+func TestWhereSessionsAreBoundedByDefault(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		opts    []asterisque.Option
+		address string
+		bounded bool
+	}{
+		{"an address, as set", []asterisque.Option{asterisque.WithSessionsPerAddress(1)}, "192.0.2.1:1", true},
+		{"IPv6 by /64", []asterisque.Option{asterisque.WithSessionsPerAddress(1)}, "[2001:db8::1]:1", true},
+		{"loopback, as set", []asterisque.Option{asterisque.WithSessionsPerAddress(1)}, "127.0.0.1:1", true},
+		{"loopback of IPv6, as set", []asterisque.Option{asterisque.WithSessionsPerAddress(1)}, "[::1]:1", true},
+		{"the node", []asterisque.Option{asterisque.WithSessions(1)}, "192.0.2.1:1", true},
+		{"neither", []asterisque.Option{asterisque.WithSessions(0), asterisque.WithSessionsPerAddress(0)}, "192.0.2.1:1", false},
+		{"by default", nil, "192.0.2.1:1", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			node := newNode(t, c.opts...)
+			first, accepted := from(t, node, c.address)
+			(&rawPeer{t, first}).send(hello())
+			require.NoError(t, <-accepted)
+			second, accepted := from(t, node, c.address)
+			if !c.bounded {
+				(&rawPeer{t, second}).send(hello())
+				require.NoError(t, <-accepted)
+				return
+			}
+			require.ErrorIs(t, <-accepted, asterisque.ErrOverloaded, "at once: it has said nothing")
+			require.Eventually(t, func() bool { _, err := second.ReadFrame(1 << 10); return err != nil }, time.Second, time.Millisecond)
+			first.Close()
+			require.Eventually(t, func() bool {
+				next, accepted := from(t, node, c.address)
+				(&rawPeer{t, next}).w.WriteFrames([][]byte{hello().AppendTo(nil)})
+				return <-accepted == nil
+			}, 10*time.Second, time.Millisecond, "its place is free again")
+		})
+	}
+}
+
+// Silent connections of one address, as fast as they can be made, and honest ones beside them that take
+// 50 ms for each step.
+func TestAttackSilentDialsKeepNobodyOut(t *testing.T) {
+	for _, honest := range []string{"127.0.0.1", "127.0.0.2"} {
+		t.Run("honest ones at "+honest, func(t *testing.T) {
+			node := newNode(t, asterisque.WithService(echoService()))
+			url := listen(t, node, "tcp://127.0.0.1:0", wire.Options{})
+			address := url[len("tcp://"):]
+			ctx, stop := context.WithCancel(background)
+			var silent sync.WaitGroup
+			var dials atomic.Int64
+			for range 4 {
+				silent.Go(func() { hangOn(ctx, address, &dials) })
+			}
+			in := honestDials(t, honest, address, 20)
+			stop()
+			silent.Wait()
+			bounded(t, "silent dials beside, honest handshakes that failed", 20-in, 0)
+			require.Greater(t, dials.Load(), int64(20))
+		})
+	}
+}
+
+// hangOn makes connections that say nothing until ctx ends, 1,300 a second at most.
+func hangOn(ctx context.Context, address string, dials *atomic.Int64) {
+	var conns []net.Conn
+	defer func() {
+		for _, c := range conns {
+			c.Close()
+		}
+	}()
+	tick := time.NewTicker(3 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if c, err := new(net.Dialer).DialContext(ctx, "tcp", address); err == nil {
+			dials.Add(1)
+			if conns = append(conns, c); len(conns) > 1000 {
+				conns[0].Close()
+				conns = conns[1:]
+			}
+		}
+	}
+}
+
+// honestDials makes so many connections, one after the other, whose packets take 50 ms, and returns how many
+// became sessions that can call.
+func honestDials(t *testing.T, from, to string, n int) (in int) {
+	here := newNode(t)
+	for range n {
+		c, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).Dial("tcp", to)
+		require.NoError(t, err)
+		time.Sleep(50 * time.Millisecond) // a long path: nothing waits for it
+		s, err := here.Attach(background, wire.FromConn(c))
+		if err != nil {
+			t.Log(err)
+			continue
+		}
+		if _, err = echo.Call(background, s, "honest"); err == nil {
+			in++
+		}
+		s.Close()
+	}
+	return in
+}
+
+func TestNoMoreThanHalfOpenCallsOfAcceptRun(t *testing.T) {
+	var running, most atomic.Int64
+	node := newNode(t, asterisque.WithHalfOpen(4), asterisque.WithHandshakeTimeout(time.Minute), asterisque.WithAccept(func(ctx context.Context, _ asterisque.Peer) (*asterisque.Grant, error) {
+		n := running.Add(1)
+		defer running.Add(-1)
+		for was := most.Load(); n > was && !most.CompareAndSwap(was, n); was = most.Load() {
+		}
+		<-ctx.Done()
+		return nil, errors.New("nobody answered")
+	}))
+	var all []<-chan error
+	for i := range 100 {
+		w, accepted := from(t, node, fmt.Sprintf("192.0.2.%d:1", i+1))
+		w.WriteFrames([][]byte{hello().AppendTo(nil)})
+		all = append(all, accepted)
+	}
+	over := 0
+	require.Eventually(t, func() bool {
+		for i, c := range all {
+			select {
+			case err := <-c:
+				require.ErrorIs(t, err, asterisque.ErrOverloaded, "the place that it had is another's")
+				over, all[i] = over+1, nil
+			default:
+			}
+		}
+		return over == 96 && running.Load() == 4
+	}, 10*time.Second, time.Millisecond)
+}
