@@ -43,6 +43,9 @@ func (h *handshake) authorise(ctx context.Context, p Peer) (g Grant, err error) 
 	return g, g.complete(h.cfg)
 }
 
+// limits returns those in force.
+func (g *Grant) limits() grantedLimits { return grantedLimits{*g.inbound, *g.outbound} }
+
 // complete fills in what the node has for all.
 func (g *Grant) complete(cfg *config) (err error) {
 	if g.Service == nil {

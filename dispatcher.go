@@ -535,6 +535,13 @@ func (d *dispatcher) wakeLocked() bool {
 	return true
 }
 
+// held returns how many bytes running calls hold.
+func (d *dispatcher) held() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.holding
+}
+
 // load fills in what the statistics want to know.
 func (d *dispatcher) load(st *Stats) {
 	d.mu.Lock()

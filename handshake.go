@@ -31,9 +31,18 @@ const minFrame = 1 << 10
 
 // agreement is what two sides found in a handshake, as far as it is not this side's own configuration.
 type agreement struct {
-	session  [codec.SessionSize]byte
-	about    Peer
-	values   codec.Values
+	session [codec.SessionSize]byte
+	about   Peer
+	values  codec.Values
+	promises
+
+	resume   bool                   // both sides can resume the session
+	secret   [codec.SecretSize]byte // that entitles to it
+	received uint64                 // in answer to a resume: how many countable frames the peer has
+}
+
+// promises is what a side has said in its Sync that holds for the whole session.
+type promises struct {
 	maxFrame int    // bytes of the largest frame that the peer accepts
 	window   uint64 // what the Blocks of a stream that this side opens may cost at first
 	early    uint64 // the same, as it is paid with its Open: 0 without windows
@@ -42,11 +51,8 @@ type agreement struct {
 
 	nestedCalls, nestedRoom int // how many calls within calls the peer runs, and what they may cost; 0: any number
 
-	ping     time.Duration          // the peer's ping interval; 0: it sends none
-	timeout  time.Duration          // after which silence the peer gives this side up; 0: never
-	resume   bool                   // both sides can resume the session
-	secret   [codec.SecretSize]byte // that entitles to it
-	received uint64                 // in answer to a resume: how many countable frames the peer has
+	ping    time.Duration // the peer's ping interval; 0: it sends none
+	timeout time.Duration // after which silence the peer gives this side up; 0: never
 }
 
 // former is what the connecting side shows of a session that it wants to resume.
@@ -115,6 +121,7 @@ func (h *handshake) accept(n *Node) (a agreement, g Grant, resumed *Session, err
 	if chosen == nil {
 		return a, g, nil, h.refuse(codec.ErrHandshake.Withf("no common value codec: the peer offers %s, this side %s", strings.Join(hello.Codecs, ", "), codecNames(h.cfg.codecs)))
 	}
+	offered := hello.Codecs
 	hello.Version = min(hello.Version, codec.Version) // the lower one is spoken
 	hello.Codecs = []string{chosen.Name()}
 	hello.Session = make([]byte, codec.SessionSize)
@@ -122,30 +129,34 @@ func (h *handshake) accept(n *Node) (a agreement, g Grant, resumed *Session, err
 	if a, err = h.agree(hello); err != nil {
 		return a, g, nil, h.refuse(err)
 	}
+	if a.resume {
+		if err := h.exposed(); err != nil {
+			return a, g, nil, h.refuse(err)
+		}
+		resumed = n.former(ctx, was, a.about)
+	}
 	a.about.Credential = hello.Credential
 	if g, err = h.authorise(ctx, a.about); err != nil {
+		if resumed != nil {
+			resumed.fail(codec.AbortOf(err)) // who is not let in any more has no session either
+		}
 		return a, g, nil, h.refuse(err)
 	}
 	a.about.Credential, a.about.Subject = nil, g.Subject
-	reply := h.hello(g.plan)
-	reply.Codecs = hello.Codecs
-	if a.resume && was.session != ([codec.SessionSize]byte{}) {
-		if s := n.former(ctx, was, a.about); s != nil {
-			err := s.comeBack(ctx, &comeback{wire: h.w, place: h.place, about: a.about, received: was.received, confirm: func(received uint64) error {
-				reply.Session, reply.Received = s.id[:], received
-				return h.send(reply)
-			}})
-			if err == nil {
-				return a, g, s, nil
-			}
-			if reply.Session != nil { // it may have been sent
-				return a, g, nil, h.failed(ctx, err)
-			}
+	if resumed != nil && resumed.goesOnFor(&a, &g, offered, was.received) {
+		answered, err := h.resume(ctx, resumed, &a, &g, &was)
+		if err == nil {
+			return a, g, resumed, nil
+		}
+		if answered {
+			return a, g, nil, h.failed(ctx, err)
 		}
 	}
 	if err := n.budget.refusesSession(); err != nil {
 		return a, g, nil, h.refuse(err)
 	}
+	reply := h.hello(g.plan)
+	reply.Codecs = hello.Codecs
 	reply.Session = hello.Session
 	if a.resume {
 		a.secret = newSecret()
@@ -156,6 +167,22 @@ func (h *handshake) accept(n *Node) (a agreement, g Grant, resumed *Session, err
 		return a, g, nil, h.failed(ctx, err) // with the agreement: the session is no longer expected
 	}
 	return a, g, nil, nil
+}
+
+// resume lets s go on over the Wire. It reports whether the peer may have been told so.
+func (h *handshake) resume(ctx context.Context, s *Session, a *agreement, g *Grant, was *former) (answered bool, err error) {
+	if refused := s.res.pace(ctx); refused != nil {
+		return false, refused
+	}
+	next := newSecret()
+	reply := h.hello(s.res.plan)
+	reply.Codecs, reply.Session, reply.Secret = []string{s.values.Name()}, s.id[:], next[:]
+	err = s.comeBack(ctx, &comeback{wire: h.w, place: h.place, about: a.about, grant: g, received: was.received, confirm: func(received uint64) error {
+		s.res.replace(was.secret, next)
+		reply.Received, answered = received, true
+		return h.send(reply)
+	}})
+	return answered, err
 }
 
 // begin bounds the handshake in time. It is followed by watch, or by end.
@@ -214,6 +241,19 @@ func (h *handshake) hello(p *limits.Plan) codec.Sync {
 // resumes reports whether this side can resume the session.
 func (h *handshake) resumes() bool { return h.cfg.resumeFor > 0 && !h.once }
 
+// exposed returns why this side can resume no session over the Wire although it is to: somebody else who
+// reads the handshake would have the secret.
+func (h *handshake) exposed() error {
+	if !h.resumes() || h.cfg.plainCredentials || wire.IsPrivate(h.w) {
+		return nil
+	}
+	return exposed(h.w.RemoteAddr())
+}
+
+func exposed(at any) *Abort {
+	return codec.ErrUnauthorized.Withf("WithResume: what crosses %v is not encrypted, and whoever reads it could take sessions over: use tls://, or allow it with WithPlainCredentials", at)
+}
+
 func (h *handshake) send(c codec.Control) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -255,6 +295,19 @@ func (h *handshake) agree(s codec.Sync) (a agreement, err error) {
 	a = agreement{
 		about:    h.peer(),
 		values:   h.choose(s.Codecs),
+		promises: promisesOf(&s),
+		resume:   h.resumes() && s.Features&codec.FeatureResume != 0,
+		received: s.Received,
+	}
+	a.about.ID = string(s.Node)
+	copy(a.session[:], s.Session)
+	copy(a.secret[:], s.Secret)
+	return a, nil
+}
+
+// promisesOf returns what the peer has said in its Sync for the whole session.
+func promisesOf(s *codec.Sync) promises {
+	p := promises{
 		maxFrame: int(min(s.MaxMessage, 1<<31-1)),
 		window:   pipe.Unlimited,
 		early:    s.Window,
@@ -264,18 +317,13 @@ func (h *handshake) agree(s codec.Sync) (a agreement, err error) {
 		nestedCalls: int(min(s.NestedCalls, math.MaxInt32)),
 		nestedRoom:  int(min(s.NestedRoom, math.MaxInt32)),
 
-		ping:     s.Ping,
-		timeout:  s.Timeout,
-		resume:   h.resumes() && s.Features&codec.FeatureResume != 0,
-		received: s.Received,
+		ping:    s.Ping,
+		timeout: s.Timeout,
 	}
 	if s.Window > 0 {
-		a.window = s.Window
+		p.window = s.Window
 	}
-	a.about.ID = string(s.Node)
-	copy(a.session[:], s.Session)
-	copy(a.secret[:], s.Secret)
-	return a, nil
+	return p
 }
 
 // peer returns what the Wire tells of the other side.

@@ -28,6 +28,7 @@ type Node struct {
 	once    once
 
 	admission admission
+	aways     aways
 	born      time.Time
 	calls     sync.Pool // of *call; not global, because their channels belong to the bubble of a synctest as the node does
 
@@ -53,6 +54,8 @@ func NewNode(opts ...Option) *Node {
 	n.cfg, n.invalid = newConfig(opts)
 	n.born, n.workers.limit = time.Now(), n.cfg.nodeWorkers
 	n.admission.configure(&n.cfg)
+	n.aways.configure(&n.cfg)
+	n.rounds.aways = &n.aways
 	n.owners.total = limits.NewTally(n.cfg.budget)
 	n.budget = budget{Tally: n.owners.total, owners: &n.owners}
 	n.nested.owners, n.nested.most = &n.owners, n.cfg.nestedReserve()
@@ -187,7 +190,8 @@ func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, prepare f
 	n.rounds.add(s)
 	s.endWithCertificate()
 	s.keepRecord(time.Time{})
-	go s.run() // ends with the Wire
+	n.cfg.log.Info("session begins", "session", s, "peer", s.peerID, "addr", h.w.RemoteAddr())
+	go s.read() // ends with the Wire
 	if n.cfg.onSession != nil {
 		n.cfg.onSession(s)
 	}
@@ -196,8 +200,11 @@ func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, prepare f
 
 var errNodeClosed = neverSent(codec.ErrUnavailable.Withf("the node is closed"))
 
-// former returns the session that a peer wants to resume, if it may.
+// former returns the session that a peer wants to resume, if it has its secret and its identity.
 func (n *Node) former(ctx context.Context, was former, p Peer) *Session {
+	if was.session == ([codec.SessionSize]byte{}) {
+		return nil
+	}
 	n.mu.Lock()
 	begins := n.beginning[was.session]
 	n.mu.Unlock()
@@ -215,8 +222,12 @@ func (n *Node) former(ctx context.Context, was former, p Peer) *Session {
 		return nil
 	}
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.resumable[was.session]
+	s := n.resumable[was.session]
+	n.mu.Unlock()
+	if s == nil || !s.res.entitles(was.secret) {
+		return nil
+	}
+	return s
 }
 
 // expect notes that the peer is about to know of a session, which begins when begun is called, or never will.
@@ -266,6 +277,10 @@ func (n *Node) Serve(ctx context.Context, ln wire.Listener) error {
 	if n.invalid != nil {
 		ln.Close()
 		return n.invalid
+	}
+	if p, ok := ln.(wire.Private); ok && !p.Private() && n.cfg.resumeFor > 0 && !n.cfg.plainCredentials {
+		ln.Close()
+		return exposed(ln.URL())
 	}
 	if !n.serve(ln) {
 		return errNodeClosed

@@ -201,7 +201,7 @@ func (p *program) connect(t *testing.T) {
 			}
 		}))
 		if p.resumes {
-			opts = append(opts, asterisque.WithResume(time.Minute))
+			opts = append(opts, asterisque.WithResume(time.Minute), asterisque.WithPlainCredentials())
 		}
 		p.nodes[i] = asterisque.NewNode(opts...)
 	}

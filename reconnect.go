@@ -82,15 +82,19 @@ func (c *Connection) attempt(ctx context.Context, s *Session) (*Session, error) 
 	}
 	var was *former
 	if s != nil {
-		was = &former{session: s.id, secret: s.res.secret, received: s.got.Load()}
+		was = &former{session: s.id, secret: s.res.latest(), received: s.got.Load()}
 	}
 	h := handshake{w: w, cfg: c.node.configFor(w)}
+	if err := h.exposed(); err != nil {
+		w.Close()
+		return nil, neverSent(err)
+	}
 	a, err := h.dial(ctx, was)
 	if err != nil {
 		return nil, err
 	}
 	if was != nil && a.session == s.id {
-		if err := s.comeBack(ctx, &comeback{wire: w, about: a.about, received: a.received}); err != nil {
+		if err := s.returned(ctx, w, &a); err != nil {
 			w.Close()
 			s.fail(codec.ErrUnavailable.Withf("the session could not be resumed: %v", err))
 			<-s.gone
@@ -105,6 +109,18 @@ func (c *Connection) attempt(ctx context.Context, s *Session) (*Session, error) 
 	return c.node.begin(&h, a, c.node.ownGrant(), true, func(s *Session) {
 		s.conn = c
 	})
+}
+
+// returned goes on over a Wire to a peer that has agreed to that. It has the next secret as soon as the peer
+// knows of it.
+func (s *Session) returned(ctx context.Context, w wire.Wire, a *agreement) error {
+	if a.promises != s.res.agreed || a.values.Name() != s.values.Name() {
+		return codec.ErrHandshake.Withf("the peer resumes the session, but does not repeat what was agreed on")
+	}
+	if a.secret != [codec.SecretSize]byte{} {
+		s.res.replace(s.res.latest(), a.secret)
+	}
+	return s.comeBack(ctx, &comeback{wire: w, about: a.about, received: a.received})
 }
 
 func (c *Connection) dial(ctx context.Context) (wire.Wire, error) {

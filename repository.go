@@ -3,9 +3,12 @@ package asterisque
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/hex"
 	"sync"
 	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
 )
 
 // Repository holds a record of every session that its peer may resume; see [WithResume]. The record tells who is entitled to; the session itself, with what it holds, stays in the memory
@@ -26,7 +29,8 @@ type Repository interface {
 // SessionRecord is what a [Repository] stores of a session. All of it can be written as JSON.
 type SessionRecord struct {
 	Session  [16]byte  `json:"session"`  // its id
-	Secret   [32]byte  `json:"secret"`   // SHA-256 of the secret that entitles to resume it
+	Secret   [32]byte  `json:"secret"`   // SHA-256 of the secret that entitles to resume it, which is another one after each resume
+	Former   [32]byte  `json:"former"`   // the same of the one before, as long as the peer may not have got the next; zero without
 	Identity string    `json:"identity"` // of the peer, if a TLS client certificate proved one: SHA-256 of the certificate's public key, in hexadecimal
 	Node     string    `json:"node"`     // id of the node that holds the session; see WithID
 	Expires  time.Time `json:"expires"`  // until when it waits for its peer; zero while it has a Wire
@@ -85,7 +89,8 @@ func (s *Session) keepRecord(expires time.Time) {
 	if s.res == nil || s.table.odd == 0 {
 		return
 	}
-	r := SessionRecord{Session: s.id, Secret: sha256.Sum256(s.res.secret[:]), Identity: s.Peer().identity(), Node: s.cfg.id, Expires: expires}
+	r := SessionRecord{Session: s.id, Identity: s.Peer().identity(), Node: s.cfg.id, Expires: expires}
+	r.Secret, r.Former = s.res.sums()
 	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.handshake)
 	defer cancel()
 	if err := s.cfg.repository.Put(ctx, r); err != nil {
@@ -102,6 +107,25 @@ func (s *Session) dropRecord() {
 	if err := s.cfg.repository.Delete(ctx, s.id); err != nil {
 		s.cfg.log.Warn("repository failed", "session", s, "error", err)
 	}
+}
+
+// sums returns what a record has of the secrets.
+func (r *resumption) sums() (secret, former [sha256.Size]byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	secret = sha256.Sum256(r.secret[:])
+	if r.former != [codec.SecretSize]byte{} {
+		former = sha256.Sum256(r.former[:])
+	}
+	return secret, former
+}
+
+// entitled reports whether secret and identity are those of the session. Which of two secrets is still
+// good, the session knows.
+func (r *SessionRecord) entitled(secret []byte, identity string) bool {
+	sum := sha256.Sum256(secret)
+	known := subtle.ConstantTimeCompare(sum[:], r.Secret[:]) | subtle.ConstantTimeCompare(sum[:], r.Former[:])
+	return known == 1 && r.Identity == identity
 }
 
 // identity returns what a verified TLS client certificate proves, or nothing.

@@ -3,19 +3,24 @@ package asterisque
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"crypto/subtle"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// A session that both sides agreed to resume outlives its Wire: it keeps what the peer has not acknowledged (package outbox), counts what has arrived, and when the Wire is lost it
-// waits, away, for another one. What both sides lack is then sent again.
+// A session that both sides agreed to resume outlives its Wire: it keeps what the peer has not
+// acknowledged (package outbox), counts what has arrived, and when the Wire is lost it waits, away, for
+// another one. What both sides lack is then sent again.
 //
-// One goroutine, run, owns that: it reads, it notices the loss, it makes sure that nobody writes any more, and it takes the next Wire over. So nothing of an old Wire is read
-// once another one is there.
+// Who reads owns that: it notices the loss, makes sure that nobody writes any more, and parks the
+// session, which has no goroutine then. Whoever claims a parked session, to go on over another Wire or
+// to end it, is its owner until another one reads. So nothing of an old Wire is read once another one is
+// there.
 
 const (
 	// An Ack goes along with whatever is written. By itself it goes after so many frames, or after ackDelay.
@@ -26,19 +31,38 @@ const (
 	// leastKeptControls is how many bytes of Controls are kept at least for a peer that does not
 	// acknowledge them. With more room there are more streams, and more of them.
 	leastKeptControls = 1 << 20
+
+	// A session is resumed so many times at once, and then as often as this: each time costs sending
+	// again what the peer has not acknowledged.
+	resumesAtOnce = 8
+	resumesEach   = 500 * time.Millisecond
 )
 
 // resumption is what a session has that can be resumed.
 type resumption struct {
-	secret  [codec.SecretSize]byte
-	returns chan *comeback // to run, while the session is away
+	agreed promises     // what the peer promised when the session began; these are fixed
+	plan   *limits.Plan // what it was promised
+
+	mu      sync.Mutex
+	secret  [codec.SecretSize]byte // guarded by mu, as all below; entitles to the next resume
+	former  [codec.SecretSize]byte // did so before; zero as soon as the peer is known to have the next
+	granted grantedLimits          // by the last Grant
+	parked  bool                   // the session is away, and nobody's
+	left    chan struct{}          // closed when it is parked; nil while nobody waits
+	until   time.Time              // when it is given up
+	expiry  *time.Timer            // gives it up
+	paced   time.Time              // until when the resumes so far have used up the pace
+
+	away *away // guarded by the lock of the node's aways
 
 	// These belong to the reader.
 	frames uint64 // countable ones since the last Ack of its own
 	bytes  int
-
-	timer *time.Timer // sends an Ack; nil before the first time
+	timer  *time.Timer // sends an Ack; nil before the first time
 }
+
+// grantedLimits are the limits that a Grant has set.
+type grantedLimits struct{ inbound, outbound limits.Limits }
 
 // comeback is another Wire for a session that is away.
 type comeback struct {
@@ -46,8 +70,8 @@ type comeback struct {
 	place    *entry                      // of the Wire; nil on the side that connected
 	about    Peer                        // what the handshake over it has told
 	received uint64                      // how many countable frames the peer has
+	grant    *Grant                      // what the peer gets from now on; nil on the side that connected
 	confirm  func(received uint64) error // tells the peer how many this side has; may be nil
-	result   chan error                  // holds one; nil means that the session has the Wire
 }
 
 // resumable reports whether s goes on after a has ended its Wire.
@@ -66,7 +90,7 @@ func (s *Session) lost(a *Abort) {
 	s.closeWire()
 }
 
-// leave is called by run when the Wire is lost. It returns when nobody writes any more.
+// leave is called by the reader when the Wire is lost. It returns when nobody writes any more.
 func (s *Session) leave(a *Abort) {
 	s.closeWire()
 	if !s.out.Halt() {
@@ -78,36 +102,92 @@ func (s *Session) leave(a *Abort) {
 	s.away.Store(true)
 	s.outbound.SetCongested(true)
 	s.cfg.log.Info("session is away", "session", s, "cause", a)
+	until := time.Now().Add(s.cfg.resumeFor)
+	s.res.mu.Lock()
+	s.res.until = until
+	s.res.mu.Unlock()
+	s.keepRecord(until)
 	if s.conn != nil {
 		s.conn.stir()
 	}
 }
 
-// awaitReturn waits for another Wire, and reports false if there will be none.
-func (s *Session) awaitReturn() bool {
-	expired := time.NewTimer(s.cfg.resumeFor)
-	defer expired.Stop()
-	for {
-		select {
-		case c := <-s.res.returns:
-			err := s.takeOver(c)
-			c.result <- err
-			if err == nil {
-				return true
-			}
-			if s.ctx.Err() != nil {
-				return false
-			}
-		case <-expired.C:
-			s.fail(codec.ErrUnavailable.Withf("the peer did not come back within %v", s.cfg.resumeFor))
-			return false
-		case <-s.ctx.Done():
-			return false
-		}
+// standBy lets the session wait for another Wire, without its owner. It reports false if it has ended.
+func (s *Session) standBy() bool {
+	s.node.aways.add(s)
+	r := s.res
+	r.mu.Lock()
+	if s.ctx.Err() != nil {
+		r.mu.Unlock()
+		s.node.aways.remove(s)
+		return false
 	}
+	r.parked = true
+	r.expiry = time.AfterFunc(time.Until(r.until), func() {
+		s.fail(codec.ErrUnavailable.Withf("the peer did not come back within %v", s.cfg.resumeFor))
+	})
+	if r.left != nil {
+		close(r.left)
+		r.left = nil
+	}
+	r.mu.Unlock()
+	return true
 }
 
-// takeOver goes on over another Wire. Run calls it, and is the writer.
+// claim makes the caller the owner of a parked session. Otherwise it returns a channel that is closed when
+// it is parked.
+func (s *Session) claim() (ok bool, left <-chan struct{}) {
+	r := s.res
+	r.mu.Lock()
+	if !r.parked {
+		if r.left == nil {
+			r.left = make(chan struct{})
+		}
+		left = r.left
+		r.mu.Unlock()
+		return false, left
+	}
+	r.parked = false
+	r.expiry.Stop()
+	r.mu.Unlock()
+	s.node.aways.remove(s)
+	return true, nil
+}
+
+// goesOnFor reports whether a peer with the right secret and identity may resume the session: it is still
+// the same to the application, it repeats what it has promised, and what it lacks is still there.
+func (s *Session) goesOnFor(a *agreement, g *Grant, codecs []string, received uint64) bool {
+	return g.Subject == s.owner.subject && a.promises == s.res.agreed && slices.Contains(codecs, s.values.Name()) && s.out.Has(received)
+}
+
+// comeBack lets the session go on over another Wire, when it has lost its old one, which is closed. The
+// caller has made all checks of the peer.
+func (s *Session) comeBack(ctx context.Context, c *comeback) error {
+	for {
+		ok, left := s.claim()
+		if ok {
+			break
+		}
+		s.closeWire() // an old wire that comes back to life can do no harm
+		select {
+		case <-left:
+		case <-ctx.Done():
+			return contextError(ctx)
+		case <-s.ctx.Done():
+			return s.cause()
+		}
+	}
+	err := s.takeOver(c)
+	switch {
+	case err == nil:
+		go s.read() // ends with the Wire
+	case !s.standBy():
+		go s.finish() // ends by itself
+	}
+	return err
+}
+
+// takeOver goes on over another Wire. The caller owns the session, and is the writer.
 func (s *Session) takeOver(c *comeback) error {
 	missing, err := s.out.Resume(c.received)
 	if err != nil {
@@ -118,7 +198,7 @@ func (s *Session) takeOver(c *comeback) error {
 	}
 	if err != nil {
 		s.out.Resent()
-		s.out.Halt() // which is not claimed: run is still the writer
+		s.out.Halt() // which is not claimed: the caller is still the writer
 		return err
 	}
 	s.setWire(c.wire, c.about.TLS)
@@ -127,9 +207,26 @@ func (s *Session) takeOver(c *comeback) error {
 	s.live.restart()
 	s.pongs.before = 0 // over this Wire nothing has arrived
 	s.away.Store(false)
+	if c.grant != nil {
+		s.renew(c.grant)
+	}
 	s.cfg.log.Info("session goes on", "session", s, "addr", c.wire.RemoteAddr())
+	s.keepRecord(time.Time{})
 	s.writers.Go(func() { s.resend(missing) })
 	return nil
+}
+
+// renew lets what the application has granted at a resume hold from now on. Nobody reads meanwhile.
+func (s *Session) renew(g *Grant) {
+	s.svc, s.highest = g.Service, *g.MaxPriority
+	granted := g.limits()
+	s.res.mu.Lock()
+	same := granted == s.res.granted
+	s.res.granted = granted
+	s.res.mu.Unlock()
+	if !same {
+		s.SetLimits(granted.inbound, granted.outbound) // which fit: they were checked with the Grant
+	}
 }
 
 // resend writes what the peer lacks, and then what has come meanwhile.
@@ -148,59 +245,58 @@ func (s *Session) resend(missing [][]byte) {
 	s.writeLoop()
 }
 
-// comeBack offers c to a session whose old Wire it closes, and waits until that has taken it, or not.
-func (s *Session) comeBack(ctx context.Context, c *comeback) error {
-	if !s.away.Load() {
-		s.closeWire() // an old wire that comes back to life can do no harm
-	}
-	c.result = make(chan error, 1)
-	select {
-	case s.res.returns <- c:
-		return <-c.result
-	case <-ctx.Done():
-		return contextError(ctx)
-	case <-s.ctx.Done():
-		return s.cause()
-	}
-}
-
-// countFrame counts a countable frame of size bytes that has been dealt with.
-func (s *Session) countFrame(size int) {
-	s.got.Store(s.got.Load() + 1) // by the reader alone
-	r := s.res
-	r.frames++
-	r.bytes += size
-	if r.frames >= ackFrames || r.bytes >= ackBytes {
-		r.frames, r.bytes = 0, 0
-		s.ack(ackFrames / 2)
-	}
-	if !s.acking.Swap(true) {
-		if r.timer == nil {
-			r.timer = time.AfterFunc(ackDelay, func() {
-				s.acking.Store(false)
-				s.ack(1)
-			})
-		} else {
-			r.timer.Reset(ackDelay)
+// pace waits until the session may be resumed once more.
+func (r *resumption) pace(ctx context.Context) *Abort {
+	for {
+		r.mu.Lock()
+		now := time.Now()
+		if r.paced.Before(now) {
+			r.paced = now
+		}
+		wait := r.paced.Sub(now) - (resumesAtOnce-1)*resumesEach
+		if wait <= 0 {
+			r.paced = r.paced.Add(resumesEach)
+			r.mu.Unlock()
+			return nil
+		}
+		r.mu.Unlock()
+		if !sleep(ctx, wait) {
+			return codec.ErrOverloaded.Withf("the session is resumed too often: %d times at once, and then once in %v", resumesAtOnce, resumesEach)
 		}
 	}
 }
 
-// ack tells the peer what has arrived, if that is at least least frames more than it knows.
-func (s *Session) ack(least uint64) {
-	if s.out.PutAck(least) {
-		s.write()
-	}
+// entitles reports whether secret entitles to the next resume.
+func (r *resumption) entitles(secret [codec.SecretSize]byte) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ok := subtle.ConstantTimeCompare(secret[:], r.secret[:]) == 1
+	return ok || r.former != [codec.SecretSize]byte{} && subtle.ConstantTimeCompare(secret[:], r.former[:]) == 1
+}
+
+// replace makes next the secret. The one that the peer has used is good until the peer is known to have next.
+func (r *resumption) replace(used, next [codec.SecretSize]byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.former, r.secret = used, next
+}
+
+// settle is called when something has come over a Wire: its peer has the secret that it was sent.
+func (r *resumption) settle() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.former = [codec.SecretSize]byte{}
+}
+
+// latest returns the secret for the next resume.
+func (r *resumption) latest() [codec.SecretSize]byte {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.secret
 }
 
 // newSecret returns what will entitle the peer to resume.
 func newSecret() (secret [codec.SecretSize]byte) {
 	rand.Read(secret[:]) // never fails
 	return secret
-}
-
-// entitled reports whether secret and identity are those with which the session began.
-func (r *SessionRecord) entitled(secret []byte, identity string) bool {
-	sum := sha256.Sum256(secret)
-	return subtle.ConstantTimeCompare(sum[:], r.Secret[:]) == 1 && r.Identity == identity
 }

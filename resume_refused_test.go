@@ -59,7 +59,8 @@ func TestWhoMayNotResumeGetsANewSessionAndIsNotToldWhy(t *testing.T) {
 				defer q.w.Close()
 				if c.resumed {
 					require.Equal(t, first.Session, second.Session)
-					require.Empty(t, second.Secret)
+					require.Len(t, second.Secret, codec.SecretSize)
+					require.NotEqual(t, first.Secret, second.Secret, "for the next time")
 					require.EqualValues(t, 3, second.Received)
 					require.EqualValues(t, 4, q.answer().Pipe, "what the peer lacks comes first")
 					return

@@ -12,6 +12,8 @@ const looks = 8
 // rounds look after the sessions of a node. Those that are looked at equally often share a timer. What a
 // peer asks for makes its own session looked at more often, and no other.
 type rounds struct {
+	aways *aways // of the node; fixed
+
 	mu  sync.Mutex
 	all map[time.Duration]*round // by how often they look; guarded by mu, like the sessions of each and their places
 }
@@ -84,6 +86,7 @@ func (w *rounds) lookAround(its *round, every time.Duration) {
 	for _, s := range w.of(its) {
 		if s.away.Load() {
 			s.live.part.Tell(0) // what was arriving has gone with its Wire
+			w.aways.look(s)
 		} else {
 			s.live.look(s, s.node.now())
 		}

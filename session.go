@@ -33,7 +33,7 @@ type Session struct {
 
 	frame int // bytes of the frame that is being dealt with; belongs to the reader, as unwritten
 
-	// These belong to who reads and to who writes; run changes them when neither does, with wireMu held, under which others look at them.
+	// These belong to who reads and to who writes; whoever resumes the session changes them when neither does, with wireMu held, under which others look at them.
 	wireMu   sync.Mutex
 	wire     wire.Wire
 	tls      *tls.ConnectionState
@@ -82,10 +82,10 @@ type Session struct {
 	highest   priority.Priority // that the peer's calls get; fixed
 
 	linger  *time.Timer    // closes the Wire some time after the end of the session; set by failing
-	expiry  *time.Timer    // ends the session with the certificate of the peer; nil without; belongs to run
+	expiry  *time.Timer    // ends the session with the certificate of the peer; nil without; belongs to who reads
 	told    chan struct{}  // closed by the writer when nothing will ever be written again
 	writers sync.WaitGroup // goroutines in writeLoop, and who says goodbye
-	gone    chan struct{}  // closed when run and the writers have returned
+	gone    chan struct{}  // closed when nobody reads or writes any more, nor ever will
 }
 
 // Peer is what is known of the other side of a session.
@@ -98,7 +98,7 @@ type Peer struct {
 	Subject    string               // who the peer is, as WithAccept found out; empty on the side that dialled
 }
 
-// newSession makes a session of what the handshake agreed on. Whoever calls it starts run.
+// newSession makes a session of what the handshake agreed on. Whoever calls it starts read.
 func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled bool) *Session {
 	s := &Session{
 		id: a.session, node: n, cfg: cfg, window: a.window, peerID: a.about.ID, owner: n.owners.join(&a.about), values: a.values, svc: g.Service, highest: *g.MaxPriority,
@@ -133,7 +133,7 @@ func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled
 	}
 	if a.resume {
 		s.halted = make(chan struct{}, 1)
-		s.res = &resumption{secret: a.secret, returns: make(chan *comeback)}
+		s.res = &resumption{secret: a.secret, agreed: a.promises, plan: g.plan, granted: g.limits()}
 		s.out.Keep(s.got.Load, max(g.plan.Room/8, leastKeptControls))
 	} else if _, ok := w.(wire.VectorWriter); ok {
 		s.out.Lend()
@@ -279,24 +279,25 @@ func (s *Session) Flush(ctx context.Context) error {
 // cause returns why the session ended, which it must have.
 func (s *Session) cause() *Abort { return codec.AbortOf(context.Cause(s.ctx)) }
 
-// run is the life of a session. It ends when the Wire does, and no other one comes.
-func (s *Session) run() {
-	s.cfg.log.Info("session begins", "session", s, "peer", s.peerID, "addr", s.wire.RemoteAddr())
-	for a := s.readLoop(); ; a = s.readLoop() {
-		if !s.resumable(a) {
-			s.fail(a)
-			if a.Code != codec.Protocol {
-				s.closeWire() // nobody is there to be told why
-			}
-			break
-		}
+// read is the life of a session over one Wire, and ends with that. Then the session is away, or over.
+func (s *Session) read() {
+	a := s.readLoop()
+	if s.resumable(a) {
 		s.leave(a)
-		s.keepRecord(time.Now().Add(s.cfg.resumeFor))
-		if !s.awaitReturn() {
-			break
+		if s.standBy() {
+			return // whoever claims it goes on
 		}
-		s.keepRecord(time.Time{})
+	} else {
+		s.fail(a)
+		if a.Code != codec.Protocol {
+			s.closeWire() // nobody is there to be told why
+		}
 	}
+	s.finish()
+}
+
+// finish is called once, at the end, by the owner of the session, when it has ended and nobody reads any more.
+func (s *Session) finish() {
 	select {
 	case <-s.told:
 	case <-s.halted: // nobody writes any more
@@ -415,6 +416,12 @@ func (s *Session) fail(a *Abort) {
 	if write {
 		s.write()
 		s.writers.Done()
+	}
+	if s.res == nil {
+		return
+	}
+	if ok, _ := s.claim(); ok {
+		go s.finish() // ends by itself
 	}
 }
 

@@ -28,6 +28,7 @@ func (s *Session) readLoop() *Abort {
 		buffered = b.Buffered
 	}
 	defer s.writeAnswers()
+	unsettled := s.res != nil
 	for n, bytes := 0, 0; ; n++ {
 		turn := n == readTurn || bytes >= readTurnBytes
 		if s.unwritten && (turn || !buffered()) {
@@ -40,6 +41,10 @@ func (s *Session) readLoop() *Abort {
 		frame, err := s.wire.ReadFrame(most)
 		if err != nil {
 			return readError(err)
+		}
+		if unsettled {
+			unsettled = false
+			s.res.settle()
 		}
 		bytes += min(len(frame), readTurnBytes/3)
 		s.live.frames.Add(1)

@@ -10,6 +10,7 @@ import (
 type connListener struct {
 	net.Listener // these are fixed
 	url          string
+	private      bool
 
 	closed atomic.Bool
 }
@@ -30,6 +31,9 @@ func (l *connListener) Close() error {
 	}
 	return l.Listener.Close()
 }
+
+// Private implements Private.
+func (l *connListener) Private() bool { return l.private }
 
 // URL implements Listener.
 func (l *connListener) URL() string { return l.url }

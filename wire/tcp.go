@@ -26,7 +26,7 @@ func (tcpTransport) Listen(ctx context.Context, u *url.URL, _ Options) (Listener
 	if err != nil {
 		return nil, err
 	}
-	return &connListener{Listener: l, url: "tcp://" + l.Addr().String()}, nil
+	return &connListener{Listener: l, url: "tcp://" + l.Addr().String(), private: isHere(l.Addr())}, nil
 }
 
 func listenTCP(ctx context.Context, u *url.URL) (net.Listener, error) {

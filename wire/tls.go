@@ -37,5 +37,5 @@ func (tlsTransport) Listen(ctx context.Context, u *url.URL, o Options) (Listener
 		return nil, err
 	}
 	// The handshakes are done by the wires, when they are first used.
-	return &connListener{Listener: tls.NewListener(l, cfg), url: "tls://" + l.Addr().String()}, nil
+	return &connListener{Listener: tls.NewListener(l, cfg), url: "tls://" + l.Addr().String(), private: true}, nil
 }

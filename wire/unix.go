@@ -39,7 +39,7 @@ func (unixTransport) Listen(ctx context.Context, u *url.URL, _ Options) (Listene
 	if err != nil {
 		return nil, err
 	}
-	return &connListener{Listener: l, url: socketURL(path)}, nil
+	return &connListener{Listener: l, url: socketURL(path), private: true}, nil
 }
 
 // stale reports whether path is a socket that nobody listens at. Another kind of file is never stale.

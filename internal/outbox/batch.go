@@ -103,8 +103,12 @@ func (o *Outbox) appendLocked(frame interface{ AppendTo([]byte) []byte }) {
 	start := len(o.batch)
 	o.batch = frame.AppendTo(append(o.batch, 0, 0, 0, 0))
 	putLength(o.batch[start:], 0)
-	if o.log != nil && codec.Countable(o.batch[start+lengthSize:]) {
+	switch {
+	case o.log == nil:
+	case codec.Countable(o.batch[start+lengthSize:]):
 		o.log.put++
+	default:
+		o.log.passing = append(o.log.passing, span{start, len(o.batch)})
 	}
 }
 

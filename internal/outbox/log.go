@@ -21,6 +21,7 @@ type log struct {
 	taken   uint64            // of those, what the writer has taken
 	acked   uint64            // of those, what the peer has acknowledged
 	said    uint64            // what the last Ack of this side said
+	passing []span            // frames of the departing batch that are not countable
 	beside  int               // bytes that the entries hold for which no message is counted
 	lent    bool              // a writer reads what is kept
 }
@@ -33,6 +34,9 @@ type entry struct {
 	holds  amount
 }
 
+// span is where something begins and ends.
+type span struct{ from, to int }
+
 // heldEntry is what an entry takes besides its frames.
 const heldEntry = 80
 
@@ -43,8 +47,10 @@ func (e *entry) beside() int { return max(0, heldEntry+len(e.frames)-e.holds.byt
 // no limit counts, may hold most bytes, and then are ErrFlood. Keep is called before everything else.
 func (o *Outbox) Keep(received func() uint64, most int) { o.log = &log{received: received, most: most} }
 
-// add keeps a copy of batch, unless nothing in it has to be sent again.
+// add keeps a copy of what in batch has to be sent again: of the countable frames.
 func (l *log) add(batch []byte, holds amount) {
+	passing := l.passing
+	l.passing = l.passing[:0]
 	if l.put == l.taken {
 		return
 	}
@@ -52,7 +58,12 @@ func (l *log) add(batch []byte, holds amount) {
 		l.chunk = grow(nil, max(len(batch), smallSize+1))
 	}
 	start := len(l.chunk)
-	l.chunk = append(l.chunk, batch...)
+	from := 0
+	for _, p := range passing {
+		l.chunk = append(l.chunk, batch[from:p.from]...)
+		from = p.to
+	}
+	l.chunk = append(l.chunk, batch[from:]...)
 	l.taken = l.put
 	e := entry{chunk: l.chunk, frames: l.chunk[start:], last: l.put, holds: holds}
 	l.beside += e.beside()
@@ -136,6 +147,16 @@ func (o *Outbox) Halt() (claimed bool) {
 	return !o.writing.Swap(true)
 }
 
+// Has reports whether what a peer lacks can be had that has received so many countable frames.
+func (o *Outbox) Has(received uint64) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.log != nil && o.log.has(received)
+}
+
+// has is called with the lock of the Outbox held.
+func (l *log) has(received uint64) bool { return received >= l.acked && received <= l.taken }
+
 // Resume goes on after Halt, over another Wire, once nobody writes any more. received is how many countable frames the peer has. The frames it lacks are returned, each behind its
 // length, to be written before anything else by the caller, who is the writer now, and who calls [Outbox.Resent] then. It is an error if they cannot be had.
 func (o *Outbox) Resume(received uint64) (frames [][]byte, err error) {
@@ -145,7 +166,7 @@ func (o *Outbox) Resume(received uint64) (frames [][]byte, err error) {
 	switch {
 	case l == nil:
 		return nil, ErrClosed
-	case received < l.acked || received > l.taken:
+	case !l.has(received):
 		return nil, fmt.Errorf("outbox: the peer has received %d frames, but %d were sent, and it has acknowledged %d", received, l.taken, l.acked)
 	}
 	o.flight = amount{}
