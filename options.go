@@ -23,7 +23,7 @@ func WithService(svc *Service) Option { return func(c *config) { c.service = svc
 // WithAccept asks accept about every peer that connects, after its handshake has arrived and before it is answered: until then it can call nothing, and has cost one small frame. What accept
 // returns is what this peer gets, nil being what the node has for all. An error refuses the peer, which gets it as ErrUnauthorized unless it is an *Abort with a code of its own. A peer
 // proves who it is by a TLS certificate ([Peer.Certificate]; ask for one with ClientAuth of [WithTLS]) or by a credential (Peer.Credential). accept may be called concurrently; its context ends with
-// the handshake timeout. A session that is resumed is asked about again.
+// the handshake timeout. It is asked again when a session is to be resumed: see [WithResume].
 func WithAccept(accept func(context.Context, Peer) (*Grant, error)) Option {
 	return func(c *config) { c.accept = accept }
 }
@@ -38,6 +38,7 @@ func WithCredential(credential func(ctx context.Context, p Peer) ([]byte, error)
 }
 
 // WithPlainCredentials lets credentials be shown, and accepted, over wires without TLS: fit for Unix sockets and wires within a program, and for networks where nobody listens.
+// It lets sessions be resumed over any wire, too: see [WithResume].
 func WithPlainCredentials() Option { return func(c *config) { c.plainCredentials = true } }
 
 // WithOutlivedCertificates lets sessions go on when the certificate of their peer expires. By default they end then, with ErrUnauthorized, unless the peer has shown a newer one meanwhile, on resuming the
@@ -238,6 +239,17 @@ func WithWriteTimeout(d time.Duration) Option { return func(c *config) { c.write
 // WithResume lets sessions outlive their Wire for up to d, if the peer's node has this option as well and connects by [Node.Connect]: when the Wire is lost, calls and streams wait until the peer
 // is back over another one, and go on with nothing lost, doubled or reordered. What was sent is kept until the peer acknowledges it, and counts as outbound until then (see
 // [WithOutboundLimits]). The default, 0, is off, and costs nothing.
+//
+// A secret in the handshake entitles to a resume, another one each time. So the wire has to be private
+// ([wire.IsPrivate]): over one that is not, connecting, serving and accepting such peers fail with
+// ErrUnauthorized, unless [WithPlainCredentials] allows it. [WithAccept] is asked at each resume: another
+// Subject has a session of its own, what is granted holds from then on, and a refusal ends the session.
+//
+// Sessions that wait for peers which had connected to this node are at most a quarter as many as
+// [WithSessions] says, and of one peer as many as [WithSessionsPerAddress] says, loopback or not; they
+// hold at most a quarter of [WithNodeBudget], and those of one peer an eighth. Beyond that the oldest one
+// ends of the peer that has most. What is sent again for one session is at most 16 MiB a second, 64 MiB at
+// once; a peer that comes back sooner waits.
 func WithResume(d time.Duration) Option { return func(c *config) { c.resumeFor = d } }
 
 // WithRepository sets where the node keeps the records of sessions that may be resumed, instead of its memory.

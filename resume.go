@@ -32,10 +32,11 @@ const (
 	// acknowledge them. With more room there are more streams, and more of them.
 	leastKeptControls = 1 << 20
 
-	// A session is resumed so many times at once, and then as often as this: each time costs sending
-	// again what the peer has not acknowledged.
-	resumesAtOnce = 8
-	resumesEach   = 500 * time.Millisecond
+	// A resume costs what is sent again, and so many bytes. Those of one session cost so many bytes a
+	// second, and may be ahead of that for so long: 1,024 without anything to send again, one of 64 MiB.
+	resumeCost  = 64 << 10
+	resumeRate  = 16 << 20
+	resumeAhead = 4 * time.Second
 )
 
 // resumption is what a session has that can be resumed.
@@ -51,7 +52,7 @@ type resumption struct {
 	left    chan struct{}          // closed when it is parked; nil while nobody waits
 	until   time.Time              // when it is given up
 	expiry  *time.Timer            // gives it up
-	paced   time.Time              // until when the resumes so far have used up the pace
+	paced   time.Time              // until when what the resumes so far have cost is paid
 
 	away *away // guarded by the lock of the node's aways
 
@@ -193,6 +194,11 @@ func (s *Session) takeOver(c *comeback) error {
 	if err != nil {
 		return err
 	}
+	cost := resumeCost
+	for _, frames := range missing {
+		cost += len(frames)
+	}
+	s.res.paces(cost)
 	if c.confirm != nil {
 		err = c.confirm(s.got.Load())
 	}
@@ -248,22 +254,27 @@ func (s *Session) resend(missing [][]byte) {
 // pace waits until the session may be resumed once more.
 func (r *resumption) pace(ctx context.Context) *Abort {
 	for {
-		r.mu.Lock()
-		now := time.Now()
-		if r.paced.Before(now) {
-			r.paced = now
-		}
-		wait := r.paced.Sub(now) - (resumesAtOnce-1)*resumesEach
+		wait := r.paces(0) - resumeAhead
 		if wait <= 0 {
-			r.paced = r.paced.Add(resumesEach)
-			r.mu.Unlock()
 			return nil
 		}
-		r.mu.Unlock()
 		if !sleep(ctx, wait) {
-			return codec.ErrOverloaded.Withf("the session is resumed too often: %d times at once, and then once in %v", resumesAtOnce, resumesEach)
+			return codec.ErrOverloaded.Withf("the session is resumed too often: what was sent again for it is more than %d bytes a second", resumeRate)
 		}
 	}
+}
+
+// paces counts what a resume has cost, in bytes, and returns for how long what was counted is ahead of its
+// rate.
+func (r *resumption) paces(cost int) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	if r.paced.Before(now) {
+		r.paced = now
+	}
+	r.paced = r.paced.Add(time.Duration(float64(cost) / resumeRate * float64(time.Second)))
+	return r.paced.Sub(now)
 }
 
 // entitles reports whether secret entitles to the next resume.

@@ -1,0 +1,135 @@
+package asterisque_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// goesAway begins a session of a peer by name, and cuts its wire.
+func goesAway(t *testing.T, node *asterisque.Node, name string) codec.Sync {
+	h := helloOf(name)
+	h.Features = codec.FeatureResume
+	p, first := rawTo(t, node, h)
+	first.Session, first.Secret = bytes.Clone(first.Session), bytes.Clone(first.Secret)
+	p.w.Close()
+	synctest.Wait()
+	return first
+}
+
+// comesBack reports whether the session can be resumed.
+func comesBack(t *testing.T, node *asterisque.Node, name string, first codec.Sync) bool {
+	h := resuming(first, 0)
+	h.Node = []byte(name)
+	_, second := rawTo(t, node, h)
+	return bytes.Equal(first.Session, second.Session)
+}
+
+func TestAttackHandshakesThatAreCutAtOnce(t *testing.T) {
+	const most = 50
+	cuts := long(400, 20_000)
+	synctest.Test(t, func(t *testing.T) {
+		node := asterisque.NewNode(named(), asterisque.WithResume(time.Minute), asterisque.WithSessionsPerAddress(most), asterisque.WithPing(0, 0))
+		defer node.Close()
+		honest := goesAway(t, node, "honest")
+		before := runtime.NumGoroutine()
+		var last codec.Sync
+		for range cuts {
+			last = goesAway(t, node, "hostile")
+		}
+		bounded(t, fmt.Sprintf("sessions away of one peer, after %d handshakes", cuts), len(node.Sessions())-1, most)
+		bounded(t, "goroutines that they have", runtime.NumGoroutine()-before, 0)
+		require.True(t, comesBack(t, node, "hostile", last), "the latest one is there")
+		require.True(t, comesBack(t, node, "honest", honest), "and that of others, which is older than all")
+	})
+}
+
+func TestAttackHandshakesOfManyPeersThatAreCutAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := asterisque.NewNode(named(), asterisque.WithResume(time.Minute), asterisque.WithSessions(80), asterisque.WithPing(0, 0)) // 20 away
+		defer node.Close()
+		honest := goesAway(t, node, "honest")
+		for n := range 60 {
+			goesAway(t, node, fmt.Sprintf("hostile %d", n%4))
+		}
+		bounded(t, "sessions away of all peers, with WithSessions(80)", len(node.Sessions()), 20)
+		require.True(t, comesBack(t, node, "honest", honest), "who has least keeps it")
+	})
+}
+
+func TestAttackBytesOfSessionsThatAreAway(t *testing.T) {
+	const budget, each = 64 << 20, 1 << 20
+	synctest.Test(t, func(t *testing.T) {
+		svc := asterisque.NewService()
+		svc.Handle(60, "large", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) { return make([]byte, each-1000), nil })
+		node := asterisque.NewNode(named(), asterisque.WithService(svc), asterisque.WithNodeBudget(budget), asterisque.WithResume(time.Minute), asterisque.WithPing(0, 0))
+		defer node.Close()
+		honest := goesAway(t, node, "honest")
+		for range 40 {
+			h := helloOf("hostile")
+			h.Features, h.MaxMessage = codec.FeatureResume, 2<<20
+			p, _ := rawTo(t, node, h)
+			p.send(&codec.Open{Pipe: 0, Function: 60})
+			p.answer() // which is never acknowledged
+			p.w.Close()
+			synctest.Wait()
+		}
+		bounded(t, "bytes of sessions away of one peer, with WithNodeBudget(64 MiB)", node.Stats().Held-16<<10, budget/8)
+		require.True(t, comesBack(t, node, "honest", honest))
+	})
+}
+
+// What is sent again for a session is at a rate, however often its peer comes back.
+func TestAttackResumesOneAfterTheOther(t *testing.T) {
+	const size, seconds = 1 << 20, 10
+	synctest.Test(t, func(t *testing.T) {
+		svc := asterisque.NewService()
+		svc.Handle(60, "large", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) { return make([]byte, size-1000), nil })
+		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithResume(time.Minute), asterisque.WithPing(0, 0))
+		defer node.Close()
+		h := resumable()
+		h.MaxMessage = 2 << 20
+		p, first := rawTo(t, node, h)
+		first.Session, first.Secret = bytes.Clone(first.Session), bytes.Clone(first.Secret)
+		p.send(&codec.Open{Pipe: 0, Function: 60})
+		p.answer()
+		begin, sent := time.Now(), 0
+		for time.Since(begin) < seconds*time.Second {
+			p.w.Close()
+			synctest.Wait()
+			h := resuming(first, 0)
+			h.MaxMessage = 2 << 20
+			var next codec.Sync
+			p, next = rawTo(t, node, h)
+			require.Equal(t, first.Session, next.Session, "an honest peer waits, and is not refused")
+			first.Secret = bytes.Clone(next.Secret)
+			p.answer()
+			sent += size
+		}
+		bounded(t, "bytes sent again for one session in 10 s, its peer coming back at once", sent, (seconds+4)*16<<20+2*size)
+	})
+}
+
+func TestAttackPingsBesideCallsAreNotKept(t *testing.T) {
+	const calls, soft = 2_000, 32 << 20
+	node := asterisque.NewNode(asterisque.WithService(echoService()), asterisque.WithResume(time.Minute), asterisque.WithPing(0, 0))
+	defer node.Close()
+	p, _ := rawTo(t, node, resumable())
+	before := heap()
+	for n := range uint64(calls) {
+		p.w.WriteFrames([][]byte{codec.Ping{N: n}.AppendTo(nil), (&codec.Open{Pipe: 2 * n, Function: echo.Number(), Params: []byte{0x61, 'x'}}).AppendTo(nil)})
+		p.answer()
+	}
+	held := node.Stats().Held
+	bounded(t, "bytes kept for a peer that acknowledges nothing, beside what is counted", heldSince(before, 1<<20+held)-held, 1<<20)
+}

@@ -1,0 +1,279 @@
+package asterisque_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// doorkeeper is a node whose WithAccept answers what it is told to.
+type doorkeeper struct {
+	node   *asterisque.Node
+	answer atomic.Pointer[func(asterisque.Peer) (*asterisque.Grant, error)]
+}
+
+func newDoorkeeper(t *testing.T, opts ...asterisque.Option) *doorkeeper {
+	k := new(doorkeeper)
+	k.grants(&asterisque.Grant{}, nil)
+	k.node = asterisque.NewNode(append(opts, asterisque.WithService(echoService()), asterisque.WithResume(time.Minute), asterisque.WithPing(0, 0),
+		asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) { return (*k.answer.Load())(p) }))...)
+	t.Cleanup(func() { k.node.Close() })
+	return k
+}
+
+func (k *doorkeeper) grants(g *asterisque.Grant, err error) {
+	f := func(asterisque.Peer) (*asterisque.Grant, error) { return g, err }
+	k.answer.Store(&f)
+}
+
+// begins begins a session, and lets one call of it be answered.
+func (k *doorkeeper) begins(t *testing.T) (*rawPeer, codec.Sync) {
+	p, first := rawTo(t, k.node, resumable())
+	first.Session, first.Secret = bytes.Clone(first.Session), bytes.Clone(first.Secret)
+	p.echoes(0)
+	return p, first
+}
+
+// echoes makes a call as pipe id, which is answered.
+func (p *rawPeer) echoes(id uint64) {
+	p.t.Helper()
+	p.send(&codec.Open{Pipe: id, Function: echo.Number(), Params: []byte{0x61, 'x'}})
+	require.Nil(p.t, p.answer().Abort)
+}
+
+func TestAResumedSessionHasWhatItsPeerIsGrantedNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newDoorkeeper(t)
+		p, first := k.begins(t)
+		demoted := asterisque.NewService()
+		demoted.Handle(50, "the only one", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return make([]byte, 4000), nil })
+		k.grants(&asterisque.Grant{Service: demoted, Outbound: limits.Limits{Soft: limits.Amount{Bytes: 1000}, Hard: limits.Amount{Bytes: 2000}}}, nil)
+		p.w.Close()
+		synctest.Wait()
+		q, second := rawTo(t, k.node, resuming(first, 1))
+		require.Equal(t, first.Session, second.Session)
+		q.send(&codec.Open{Pipe: 2, Function: echo.Number(), Params: []byte{0x61, 'x'}})
+		require.Equal(t, codec.NoFunction, q.answer().Abort.Code, "of the service that it had before")
+		q.send(&codec.Open{Pipe: 4, Function: 50})
+		require.Equal(t, codec.TooLarge, q.answer().Abort.Code, "by the limits that it has now")
+	})
+}
+
+func TestWhoIsLetInNoMoreHasNoSessionEither(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		spoil func(*codec.Sync)
+		ends  bool
+	}{
+		{"with the secret", func(*codec.Sync) {}, true},
+		{"somebody without it", func(h *codec.Sync) { h.Secret = make([]byte, codec.SecretSize) }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := newDoorkeeper(t)
+				_, first := k.begins(t)
+				session := k.node.Sessions()[0]
+				k.grants(nil, codec.ErrUnauthorized.Withf("you have left the company"))
+				h := resuming(first, 1)
+				c.spoil(&h)
+				q := pipeTo(t, k.node)
+				q.send(h)
+				q.wantSessionClose(codec.Unauthorized, "left the company")
+				synctest.Wait()
+				require.Equal(t, c.ends, session.Err() != nil)
+				if c.ends {
+					require.ErrorIs(t, session.Err(), asterisque.ErrUnauthorized)
+				}
+			})
+		})
+	}
+}
+
+// What does not fit begins a new session, and the old one goes on over the wire that it has.
+func TestAResumeThatDoesNotFitLeavesTheOldWireAlone(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		spoil func(*doorkeeper, *codec.Sync)
+	}{
+		{"another Subject", func(k *doorkeeper, _ *codec.Sync) { k.grants(&asterisque.Grant{Subject: "somebody"}, nil) }},
+		{"another secret", func(_ *doorkeeper, h *codec.Sync) { h.Secret = make([]byte, codec.SecretSize) }},
+		{"other codecs", func(_ *doorkeeper, h *codec.Sync) { h.Codecs = []string{"json", "raw"} }},
+		{"a smaller max message", func(_ *doorkeeper, h *codec.Sync) { h.MaxMessage-- }},
+		{"another window", func(_ *doorkeeper, h *codec.Sync) { h.Window = 1 }},
+		{"another overhead", func(_ *doorkeeper, h *codec.Sync) { h.Overhead = 700 }},
+		{"other room for Opens", func(_ *doorkeeper, h *codec.Sync) { h.Opens = 7 }},
+		{"other room for nested calls", func(_ *doorkeeper, h *codec.Sync) { h.NestedRoom, h.NestedCalls = 7000, 7 }},
+		{"another ping interval", func(_ *doorkeeper, h *codec.Sync) { h.Ping = time.Second }},
+		{"more received than was sent", func(_ *doorkeeper, h *codec.Sync) { h.Received = 1000 }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := newDoorkeeper(t)
+				p, first := k.begins(t)
+				h := resuming(first, 1)
+				c.spoil(k, &h)
+				_, second := rawTo(t, k.node, h)
+				require.NotEqual(t, first.Session, second.Session)
+				require.NotEqual(t, first.Secret, second.Secret)
+				p.echoes(2)
+				synctest.Wait()
+				require.Len(t, k.node.Sessions(), 2)
+			})
+		})
+	}
+}
+
+func TestTheAnswerToAResumeRepeatsWhatWasAgreed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newDoorkeeper(t)
+		p, first := k.begins(t)
+		k.grants(&asterisque.Grant{Inbound: limits.Limits{Soft: limits.Amount{Bytes: 64 << 20}}}, nil)
+		p.w.Close()
+		synctest.Wait()
+		h := resuming(first, 1)
+		h.Codecs = []string{"json", "cbor"}
+		q, second := rawTo(t, k.node, h)
+		require.Equal(t, []string{"cbor"}, second.Codecs)
+		second.Secret, second.Received = first.Secret, first.Received
+		require.Equal(t, first, second)
+		q.echoes(2)
+	})
+}
+
+func TestASecretIsGoodForOneResume(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		heard  bool // the peer has sent something over the second wire
+		latest bool // it comes with the secret of the second wire
+		fits   bool
+	}{
+		{"the former one, when the answer with the next was lost", false, false, true},
+		{"the former one, when the peer has the next", true, false, false},
+		{"the next one", true, true, true},
+		{"the next one, without a word", false, true, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := newDoorkeeper(t)
+				p, first := k.begins(t)
+				p.w.Close()
+				synctest.Wait()
+				q, second := rawTo(t, k.node, resuming(first, 1))
+				second.Session, second.Secret = bytes.Clone(second.Session), bytes.Clone(second.Secret)
+				if c.heard {
+					q.send(codec.Ping{})
+				}
+				synctest.Wait()
+				h := resuming(first, 1)
+				if c.latest {
+					h.Secret = second.Secret
+				}
+				r, third := rawTo(t, k.node, h)
+				require.Equal(t, c.fits, bytes.Equal(third.Session, first.Session))
+				require.NotContains(t, [][]byte{first.Secret, second.Secret}, third.Secret)
+				if c.fits {
+					r.echoes(2)
+				}
+			})
+		})
+	}
+}
+
+// exposedWire is a Wire whose frames others can read, or that says that they cannot.
+type exposedWire struct {
+	wire.Wire
+	private bool
+}
+
+func (w exposedWire) RemoteAddr() net.Addr {
+	return net.TCPAddrFromAddrPort(netip.MustParseAddrPort("192.0.2.1:5330"))
+}
+
+type sayingWire struct{ exposedWire }
+
+func (w sayingWire) Private() bool { return w.private }
+
+func TestSessionsAreResumedOverPrivateWiresOnly(t *testing.T) {
+	plain := func(w wire.Wire) wire.Wire { return exposedWire{w, false} }
+	for _, c := range []struct {
+		name string
+		wrap func(wire.Wire) wire.Wire
+		opts []asterisque.Option
+		may  bool
+	}{
+		{"in plain text", plain, nil, false},
+		{"in plain text, which is allowed", plain, []asterisque.Option{asterisque.WithPlainCredentials()}, true},
+		{"a Wire that says that it is private", func(w wire.Wire) wire.Wire { return sayingWire{exposedWire{w, true}} }, nil, true},
+		{"a Wire that says that it is not", func(w wire.Wire) wire.Wire { return sayingWire{exposedWire{w, false}} }, nil, false},
+		{"within the program", func(w wire.Wire) wire.Wire { return w }, nil, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				opts := append(c.opts, asterisque.WithResume(time.Minute), asterisque.WithPing(0, 0))
+				server := asterisque.NewNode(opts...)
+				defer server.Close()
+				a, b := wire.Pipe()
+				defer a.Close()
+				accepted := make(chan error, 1)
+				go func() { _, err := server.Accept(background, c.wrap(b)); accepted <- err }()
+				p := &rawPeer{t, a}
+				p.send(resumable())
+				if c.may {
+					require.EqualValues(t, codec.FeatureResume, p.control().(codec.Sync).Features)
+					require.NoError(t, <-accepted)
+				} else {
+					p.wantSessionClose(codec.Unauthorized, "WithResume")
+					require.ErrorIs(t, <-accepted, asterisque.ErrUnauthorized)
+				}
+
+				client := asterisque.NewNode(opts...)
+				defer client.Close()
+				there := asterisque.NewNode(opts...)
+				defer there.Close()
+				conn, err := client.Connect(background, "", asterisque.Reconnect{Dial: func(context.Context) (wire.Wire, error) {
+					a, b := wire.Pipe()
+					go there.Accept(background, b) // ends with the handshake
+					return c.wrap(a), nil
+				}})
+				if c.may {
+					require.NoError(t, err)
+					conn.Close()
+					return
+				}
+				require.ErrorIs(t, err, asterisque.ErrUnauthorized)
+				require.ErrorContains(t, err, "WithPlainCredentials")
+			})
+		})
+	}
+}
+
+func TestResumeAtAnOpenAddressIsAnErrorByName(t *testing.T) {
+	node := newNode(t, asterisque.WithResume(time.Minute))
+	err := node.ListenAndServe(background, "tcp://:0")
+	require.ErrorIs(t, err, asterisque.ErrUnauthorized)
+	require.ErrorContains(t, err, "tcp://")
+	require.ErrorContains(t, err, "WithResume")
+	ctx, stop := context.WithCancel(background)
+	stop()
+	for _, url := range []string{"tcp://127.0.0.1:0", "tcp://[::1]:0", "mem://private"} {
+		if err := node.ListenAndServe(ctx, url); err != nil && !errors.Is(err, net.ErrClosed) {
+			require.ErrorContains(t, err, "assign requested address", url) // there is no IPv6
+		}
+	}
+	allowed := newNode(t, asterisque.WithResume(time.Minute), asterisque.WithPlainCredentials())
+	require.NoError(t, allowed.ListenAndServe(ctx, "tcp://:0"))
+}
