@@ -238,8 +238,11 @@ func (h *handshake) hello(p *limits.Plan) codec.Sync {
 	return s
 }
 
-// resumes reports whether this side can resume the session.
-func (h *handshake) resumes() bool { return h.cfg.resumeFor > 0 && !h.once }
+// resumes reports whether this side can resume the session. Peers of another protocol never can.
+func (h *handshake) resumes() bool {
+	_, foreign := h.w.(wire.Windowless)
+	return h.cfg.resumeFor > 0 && !h.once && !foreign
+}
 
 // exposed returns why this side can resume no session over the Wire although it is to: somebody else who
 // reads the handshake would have the secret.
