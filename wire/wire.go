@@ -33,7 +33,8 @@ type Wire interface {
 	// without waiting. Repeated calls return nil.
 	Close() error
 
-	// LocalAddr and RemoteAddr name the ends for people and logs; they never return nil.
+	// LocalAddr and RemoteAddr name the ends for people and logs; they never return nil. Any
+	// goroutine may call them at any time, and they wait for nothing.
 	LocalAddr() net.Addr
 	RemoteAddr() net.Addr
 }
@@ -71,7 +72,8 @@ type Buffered interface {
 
 // Meter is implemented by a Wire that counts bytes, so that a peer which sends or takes a large frame slowly is not taken for lost.
 type Meter interface {
-	// Progress returns how many bytes have been received and sent so far. It may be called from any goroutine.
+	// Progress returns how many bytes have been received and sent so far. It may be called from any
+	// goroutine, and waits for nothing.
 	Progress() (received, sent uint64)
 }
 
@@ -80,7 +82,8 @@ type Meter interface {
 type Receiver interface {
 	// Receiving returns how many bytes of memory are set aside for such a frame, or 0 if there is
 	// none, as between two frames. It should grow with what has arrived, to no more than about twice
-	// that, and not with what is announced. It may be called from any goroutine.
+	// that, and not with what is announced. It may be called from any goroutine, and waits for
+	// nothing.
 	Receiving() int
 }
 

@@ -48,6 +48,23 @@ func Check(t testing.TB) {
 	})
 }
 
+// Self names the calling goroutine, for Stack.
+func Self() string {
+	b := make([]byte, 64)
+	return id(string(b[:runtime.Stack(b, false)]))
+}
+
+// Stack returns where another goroutine is, by the name that Self has returned in it, or "" if it
+// has ended.
+func Stack(name string) string {
+	for _, g := range goroutines() {
+		if id(g) == name {
+			return g
+		}
+	}
+	return ""
+}
+
 // settle waits until no goroutine is left, and returns the stacks of those that stay longer than d.
 func settle(d time.Duration) string {
 	for end := time.Now().Add(d); ; <-time.After(5 * time.Millisecond) {

@@ -10,7 +10,7 @@ import (
 )
 
 func backPressure(r *rig) {
-	f := r.startFlood(r.a)
+	f := r.startFlood(r.a, byFrames, "WriteFrames")
 	f.stop.Store(true)
 	n, ended := 0, false
 	read := func() error {
@@ -43,22 +43,51 @@ func closeEndsRead(r *rig) {
 	r.closed(read)
 }
 
-func closeEndsWrite(r *rig) {
-	f := r.startFlood(r.a)
-	f.what = "WriteFrames that waited for room when Close was called"
+// closeEndsWrite returns the check that Close ends the method of this name.
+func closeEndsWrite(method string, write floodBy) func(r *rig) {
+	return func(r *rig) {
+		f := r.startFlood(r.a, write, method+" that waited for room when Close was called")
+		r.close(r.a)
+		r.closed(f.task)
+	}
+}
+
+// othersDoNotWait calls what may be called at any time while an end reads and writes in vain.
+func othersDoNotWait(r *rig) {
+	const meanwhile = " while a ReadFrame and a WriteFrames wait"
+	read := start("ReadFrame that waited, as WriteFrames did, when Close was called", func() error {
+		_, err := r.a.ReadFrame(most)
+		return err
+	})
+	f := r.startFlood(r.a, byFrames, "WriteFrames that waited, as ReadFrame did, when Close was called")
+	r.returns("LocalAddr"+meanwhile, func() { r.a.LocalAddr() })
+	r.returns("RemoteAddr"+meanwhile, func() { r.a.RemoteAddr() })
+	if w, ok := r.a.(wire.Meter); ok {
+		r.returns("Progress"+meanwhile, func() { w.Progress() })
+	}
+	if w, ok := r.a.(wire.Receiver); ok {
+		r.returns("Receiving"+meanwhile, func() { w.Receiving() })
+	}
 	r.close(r.a)
+	r.closed(read)
 	r.closed(f.task)
+}
+
+// returns fails the check unless f returns at once.
+func (r *rig) returns(what string, f func()) {
+	r.Helper()
+	r.atOnce(what, func() error { f(); return nil })
 }
 
 func (r *rig) close(w wire.Wire) {
 	r.Helper()
-	r.must(start("Close", w.Close))
+	r.ok(r.atOnce("Close", w.Close), "Close")
 }
 
 // closed fails the check unless t ends with net.ErrClosed.
 func (r *rig) closed(t task) {
 	r.Helper()
-	if err := r.await(t); !errors.Is(err, net.ErrClosed) {
+	if err := r.awaitEnd(t); !errors.Is(err, net.ErrClosed) {
 		r.fail("%s: the error is %v, which does not wrap net.ErrClosed", t.what, err)
 	}
 }
@@ -68,9 +97,11 @@ func closeTwice(r *rig) {
 	for range 8 {
 		closing = append(closing, start("one of several Close at the same time", r.a.Close))
 	}
-	r.must(closing...)
+	for _, t := range closing {
+		r.ok(r.awaitEnd(t), t.what)
+	}
 	for range 2 {
-		r.must(start("repeated Close", r.a.Close))
+		r.ok(r.atOnce("repeated Close", r.a.Close), "repeated Close")
 	}
 }
 
@@ -90,7 +121,7 @@ func afterClose(r *rig) {
 	if w, ok := r.a.(wire.TryWriter); ok {
 		r.closed(start("TryWriteBatch after Close", func() error { _, err := w.TryWriteBatch(batch(two...)); return err }))
 	}
-	r.await(written) // with or without an error
+	r.awaitEnd(written) // with or without an error
 }
 
 func peerClose(r *rig) {
@@ -118,10 +149,9 @@ func peerClose(r *rig) {
 }
 
 func peerCloseEndsWrite(r *rig) {
-	f := r.startFlood(r.a)
-	f.what = "WriteFrames that waited for room when the peer called Close"
+	f := r.startFlood(r.a, byFrames, "WriteFrames that waited for room when the peer called Close")
 	r.close(r.b)
-	if err := r.await(f.task); err == nil {
+	if err := r.awaitEnd(f.task); err == nil {
 		r.fail("%s succeeded", f.what)
 	}
 }

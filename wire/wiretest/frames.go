@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"time"
 
 	"github.com/asterisque-go/asterisque/wire"
@@ -179,15 +180,22 @@ func frameStaysValid(r *rig) {
 
 func addresses(r *rig) {
 	for _, w := range []wire.Wire{r.a, r.b} {
-		local, remote := w.LocalAddr(), w.RemoteAddr()
+		local, remote := r.addresses(w)
 		if local == nil || remote == nil {
 			r.fail("LocalAddr is %v and RemoteAddr is %v; neither may be nil", local, remote)
 		}
 		before := fmt.Sprint(local.Network(), local, remote.Network(), remote)
-		w.Close()
-		local, remote = w.LocalAddr(), w.RemoteAddr()
+		r.close(w)
+		local, remote = r.addresses(w)
 		if local == nil || remote == nil || before != fmt.Sprint(local.Network(), local, remote.Network(), remote) {
 			r.fail("the addresses have changed with Close: from %s to %v and %v", before, local, remote)
 		}
 	}
+}
+
+func (r *rig) addresses(w wire.Wire) (local, remote net.Addr) {
+	r.Helper()
+	r.returns("LocalAddr", func() { local = w.LocalAddr() })
+	r.returns("RemoteAddr", func() { remote = w.RemoteAddr() })
+	return local, remote
 }

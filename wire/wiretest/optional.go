@@ -71,7 +71,7 @@ func tryWriteBatch(r *rig) {
 		}
 		f := frame(len(frames), floodFrame)
 		frames, data = append(frames, f), batch(f)
-		r.ok(r.do("TryWriteBatch, which may not wait,", func() (err error) {
+		r.ok(r.atOnce("TryWriteBatch, which may not wait,", func() (err error) {
 			taken, err = w.TryWriteBatch(data)
 			return err
 		}), "TryWriteBatch")
@@ -82,12 +82,14 @@ func tryWriteBatch(r *rig) {
 	read := expect(r.b, append(frames, frames[0])...)
 	r.must(start("WriteBatch with what TryWriteBatch had left", func() error { return w.WriteBatch(data[taken:]) }))
 	again := batch(frames[0])
-	deadline := time.Now().Add(r.patience)
+	deadline := time.Now().Add(r.carry)
 	for len(again) > 0 {
-		n, err := w.TryWriteBatch(again)
-		r.ok(err, "TryWriteBatch while the peer reads")
-		if again = again[n:]; n == 0 && time.Now().After(deadline) {
-			r.fail("TryWriteBatch took nothing for %v, though the peer reads", r.patience)
+		r.ok(r.atOnce("TryWriteBatch while the peer reads", func() (err error) {
+			taken, err = w.TryWriteBatch(again)
+			return err
+		}), "TryWriteBatch while the peer reads")
+		if again = again[taken:]; taken == 0 && time.Now().After(deadline) {
+			r.fail("TryWriteBatch took nothing for %v, though the peer reads", r.carry)
 		}
 	}
 	r.must(read)
@@ -96,7 +98,9 @@ func tryWriteBatch(r *rig) {
 func buffered(r *rig) {
 	ahead := r.b.(wire.Buffered)
 	for i := range 100 {
-		if ahead.Buffered() {
+		var more bool
+		r.returns("Buffered", func() { more = ahead.Buffered() })
+		if more {
 			r.fail("Buffered is true though nothing was written that has not been read")
 		}
 		frames := [][]byte{frame(2*i, 200), frame(2*i+1, 200)}[:1+i%2]
@@ -110,9 +114,10 @@ func receiving(r *rig) {
 	const size = 2 << 20
 	const most = 2*size + 64<<10 // since it grows with what has arrived
 	w, want := r.b.(wire.Receiver), frame(1, size)
-	for deadline := time.Now().Add(r.patience); ; {
-		n := r.aside(w, want)
-		switch between := w.Receiving(); {
+	for deadline := time.Now().Add(r.carry); ; {
+		n, between := r.aside(w, want), 0
+		r.returns("Receiving", func() { between = w.Receiving() })
+		switch {
 		case n > most:
 			r.fail("Receiving was %d, while a frame of %d bytes arrived", n, size)
 		case between != 0:
@@ -129,20 +134,17 @@ func receiving(r *rig) {
 func (r *rig) aside(w wire.Receiver, frame []byte) (largest int) {
 	r.Helper()
 	var stop atomic.Bool
-	asked := make(chan int)
-	go func() { // ends with the frame
-		n := 0
+	asking := start("Receiving while a frame arrives", func() error {
 		for ; !stop.Load(); runtime.Gosched() {
-			n = max(n, w.Receiving())
+			largest = max(largest, w.Receiving())
 		}
-		asked <- n
-	}()
-	defer func() {
-		stop.Store(true)
-		largest = <-asked
-	}()
+		return nil
+	})
+	defer stop.Store(true) // also if the check fails
 	r.must(write(r.a, frame), expect(r.b, frame))
-	return 0
+	stop.Store(true)
+	r.awaitEnd(asking)
+	return largest
 }
 
 func readDeadline(r *rig) {
@@ -153,26 +155,30 @@ func readDeadline(r *rig) {
 	}
 	waiting := start("ReadFrame that waited when its deadline passed", read)
 	r.soon(waiting)
-	r.ok(d.SetReadDeadline(time.Now()), "SetReadDeadline during a ReadFrame")
+	r.deadline("SetReadDeadline during a ReadFrame", d.SetReadDeadline, time.Now())
 	r.expired(waiting)
 	r.expired(start("ReadFrame behind its deadline", read))
-	r.ok(d.SetReadDeadline(time.Time{}), "SetReadDeadline with no deadline")
+	r.deadline("SetReadDeadline with no deadline", d.SetReadDeadline, time.Time{})
 	want := frame(1, 100)
 	r.must(write(r.a, want), expect(r.b, want))
 }
 
 func writeDeadline(r *rig) {
 	d := r.a.(wire.Deadliner)
-	f := r.startFlood(r.a)
-	r.ok(d.SetWriteDeadline(time.Now()), "SetWriteDeadline during a WriteFrames")
-	f.what = "WriteFrames that waited when its deadline passed"
+	f := r.startFlood(r.a, byFrames, "WriteFrames that waited when its deadline passed")
+	r.deadline("SetWriteDeadline during a WriteFrames", d.SetWriteDeadline, time.Now())
 	r.expired(f.task)
+}
+
+func (r *rig) deadline(what string, set func(time.Time) error, at time.Time) {
+	r.Helper()
+	r.ok(r.atOnce(what, func() error { return set(at) }), what)
 }
 
 // expired fails the check unless t ends as a deadline lets it end.
 func (r *rig) expired(t task) {
 	r.Helper()
-	if err := r.await(t); !errors.Is(err, os.ErrDeadlineExceeded) {
+	if err := r.awaitEnd(t); !errors.Is(err, os.ErrDeadlineExceeded) {
 		r.fail("%s: the error is %v, which does not wrap os.ErrDeadlineExceeded", t.what, err)
 	}
 }

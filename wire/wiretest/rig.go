@@ -5,10 +5,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/asterisque-go/asterisque/internal/leak"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -18,8 +18,15 @@ const most = 4 << 20
 // rig is where one check works on the two ends of a connection. Only the goroutine of the check may call what can fail it; others return their errors to it.
 type rig struct {
 	T
-	a, b     wire.Wire
-	patience time.Duration // after which whatever is waited for is taken to hang
+	a, b wire.Wire
+	patience
+	hung *bool // set when a method has not returned in time; later checks are left out then
+}
+
+// patience is how long a check waits before it takes something to hang.
+type patience struct {
+	carry time.Duration // for what carries frames
+	end   time.Duration // for what may not wait, and for what Close or a deadline ends
 }
 
 // fail ends the check.
@@ -41,26 +48,67 @@ func (r *rig) ok(err error, what string) {
 type task struct {
 	what string
 	done chan error
+	name chan string // of the goroutine, for leak.Stack
 }
 
 // start runs f as a task.
 func start(what string, f func() error) task {
-	t := task{what, make(chan error, 1)}
-	go func() { t.done <- f() }()
+	t := task{what, make(chan error, 1), make(chan string, 1)}
+	go func() {
+		t.name <- leak.Self()
+		t.done <- f()
+	}()
 	return t
 }
 
-// await waits for t and returns its result. It fails the check if there is none in time.
+// await waits for t, which carries frames, and returns its result. It fails the check if there is
+// none in time.
 func (r *rig) await(t task) error {
 	r.Helper()
-	timer := time.NewTimer(r.patience)
+	return r.within(r.carry, t)
+}
+
+// awaitEnd is await for what may not wait, or waits no more.
+func (r *rig) awaitEnd(t task) error {
+	r.Helper()
+	return r.within(r.end, t)
+}
+
+func (r *rig) within(d time.Duration, t task) error {
+	r.Helper()
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case err := <-t.done:
 		return err
 	case <-timer.C:
-		r.fail("%s has not returned after %v", t.what, r.patience)
+		r.hangs(d, t)
+		r.FailNow()
 		return nil
+	}
+}
+
+// hangs reports tasks that have not returned, and where they are.
+func (r *rig) hangs(after time.Duration, tasks ...task) {
+	r.Helper()
+	*r.hung = true
+	for _, t := range tasks {
+		r.Errorf("%s has not returned after %v. It is here:\n\n%s", t.what, after, leak.Stack(<-t.name))
+	}
+}
+
+// closeBoth closes the ends behind a check. It waits for neither if something hangs already.
+func (r *rig) closeBoth() {
+	for _, w := range []wire.Wire{r.a, r.b} {
+		closing := start("Close behind the check", w.Close)
+		if *r.hung {
+			continue
+		}
+		select {
+		case <-closing.done:
+		case <-time.After(r.end):
+			r.hangs(r.end, closing)
+		}
 	}
 }
 
@@ -68,23 +116,22 @@ func (r *rig) await(t task) error {
 func (r *rig) must(tasks ...task) {
 	r.Helper()
 	type result struct {
-		what string
-		err  error
+		task
+		err error
 	}
 	results := make(chan result, len(tasks))
-	var running []string
 	for _, t := range tasks {
-		running = append(running, t.what)
-		go func() { results <- result{t.what, <-t.done} }() // ends with t
+		go func() { results <- result{t, <-t.done} }() // ends with t
 	}
-	timeout := time.After(r.patience)
-	for len(running) > 0 {
+	timeout := time.After(r.carry)
+	for running := slices.Clone(tasks); len(running) > 0; {
 		select {
 		case d := <-results:
 			r.ok(d.err, d.what)
-			running = slices.Delete(running, slices.Index(running, d.what), slices.Index(running, d.what)+1)
+			running = slices.DeleteFunc(running, func(t task) bool { return t == d.task })
 		case <-timeout:
-			r.fail("not done after %v: %s", r.patience, strings.Join(running, ", "))
+			r.hangs(r.carry, running...)
+			r.FailNow()
 		}
 	}
 }
@@ -93,6 +140,12 @@ func (r *rig) must(tasks ...task) {
 func (r *rig) do(what string, f func() error) error {
 	r.Helper()
 	return r.await(start(what, f))
+}
+
+// atOnce is do for what may not wait.
+func (r *rig) atOnce(what string, f func() error) error {
+	r.Helper()
+	return r.awaitEnd(start(what, f))
 }
 
 // write starts to write frames, one per call.
@@ -114,7 +167,7 @@ func writeAll(w wire.Wire, frames [][]byte) task {
 
 // expect starts to read, and compares what comes with frames.
 func expect(w wire.Wire, frames ...[]byte) task {
-	return start("reading what was written", func() error {
+	return start("ReadFrame of what was written", func() error {
 		for i, want := range frames {
 			got, err := w.ReadFrame(most)
 			if err != nil {
@@ -180,20 +233,31 @@ const (
 	floodLimit = 64 << 20 // bytes that no Wire takes for a peer which does not read
 )
 
+// floodBy is how a flood writes one frame.
+type floodBy func(w wire.Wire, frame []byte) error
+
+func byFrames(w wire.Wire, frame []byte) error { return w.WriteFrames([][]byte{frame}) }
+
+func byBatch(w wire.Wire, frame []byte) error { return w.(wire.BatchWriter).WriteBatch(batch(frame)) }
+
+func byVector(w wire.Wire, frame []byte) error {
+	return w.(wire.VectorWriter).WriteVector(pieces(batch(frame)))
+}
+
 // startFlood floods w, whose peer must not read, and returns when the writer seems to be stuck. A wrong guess makes the check weaker, never wrong.
-func (r *rig) startFlood(w wire.Wire) *flood {
+func (r *rig) startFlood(w wire.Wire, write floodBy, what string) *flood {
 	r.Helper()
 	f := new(flood)
-	f.task = start("WriteFrames that waits", func() error {
+	f.task = start(what, func() error {
 		data := make([]byte, floodFrame)
 		for n := 0; !f.stop.Load(); n++ {
 			fill(data, n)
-			if err := w.WriteFrames([][]byte{data}); err != nil {
+			if err := write(w, data); err != nil {
 				return err
 			}
 			f.frames.Add(1)
 		}
-		return w.WriteFrames([][]byte{nil})
+		return write(w, nil)
 	})
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -201,7 +265,7 @@ func (r *rig) startFlood(w wire.Wire) *flood {
 	for quiet < 5 {
 		select {
 		case err := <-f.done:
-			r.fail("WriteFrames failed while the peer did not read: %v", err)
+			r.fail("%s failed while the peer did not read: %v", what, err)
 		case <-tick.C:
 		}
 		n := f.frames.Load()

@@ -51,6 +51,7 @@ func TestEveryCheckFailsForAWireThatBreaksIt(t *testing.T) {
 		{"empty frames are frames", "drops empty frames", func(w wire.Wire) wire.Wire { return &alters{plain{w}, dropEmpty} }},
 		{"frames keep their order in both directions at once", "swaps frames", func(w wire.Wire) wire.Wire { return &swaps{plain: plain{w}} }},
 		{"both directions work under load", "swaps frames of one call", func(w wire.Wire) wire.Wire { return &alters{plain{w}, reverse} }},
+		{"none of many frames is lost, doubled or moved", "loses one", loses},
 		{"a frame as large as allowed is accepted", "is off by one", func(w wire.Wire) wire.Wire { return strict{plain{w}} }},
 		{"a frame larger than allowed is refused", "ignores max", func(w wire.Wire) wire.Wire { return lax{plain{w}} }},
 		{"a frame larger than allowed is refused", "has an error of its own", func(w wire.Wire) wire.Wire { return mute{plain{w}} }},
@@ -61,6 +62,7 @@ func TestEveryCheckFailsForAWireThatBreaksIt(t *testing.T) {
 		{"Close ends a ReadFrame that waits", "does not wake it", func(w wire.Wire) wire.Wire { return &sleepy{Wire: w} }},
 		{"Close ends a ReadFrame that waits", "says io.EOF", func(w wire.Wire) wire.Wire { return mute{plain{w}} }},
 		{"Close ends a WriteFrames that waits", "does not wake it", func(w wire.Wire) wire.Wire { return &sleepy{Wire: w} }},
+		{"no other method waits for a ReadFrame and a WriteFrames that wait", "does not wake them", func(w wire.Wire) wire.Wire { return &sleepy{Wire: w} }},
 		{"Close may be called repeatedly and concurrently", "fails the second time", func(w wire.Wire) wire.Wire { return &once{Wire: w} }},
 		{"after Close everything fails with net.ErrClosed", "does not close", func(w wire.Wire) wire.Wire { return &sleepy{Wire: w} }},
 		{"after Close everything fails with net.ErrClosed", "has an error of its own", func(w wire.Wire) wire.Wire { return mute{plain{w}} }},
@@ -71,9 +73,14 @@ func TestEveryCheckFailsForAWireThatBreaksIt(t *testing.T) {
 		{"addresses are there and stay", "forgets them", func(w wire.Wire) wire.Wire { return &forgets{Wire: w} }},
 		{"WriteBatch writes many frames", "drops the last", func(w wire.Wire) wire.Wire { return badBatch{Wire: w} }},
 		{"WriteBatch does not keep the batch", "keeps it", func(w wire.Wire) wire.Wire { return &keeps{Wire: w} }},
+		{"none of many frames is lost, doubled or moved by WriteBatch", "loses one", loses},
+		{"Close ends a WriteBatch that waits", "does not wake it", func(w wire.Wire) wire.Wire { return drowsy{whole(w)} }},
 		{"WriteVector writes frames in pieces", "drops what follows an empty piece", func(w wire.Wire) wire.Wire { return badBatch{Wire: w} }},
 		{"WriteVector does not keep the pieces", "keeps them", func(w wire.Wire) wire.Wire { return &keeps{Wire: w} }},
+		{"none of many frames is lost, doubled or moved by WriteVector", "loses one", loses},
+		{"Close ends a WriteVector that waits", "does not wake it", func(w wire.Wire) wire.Wire { return drowsy{whole(w)} }},
 		{"TryWriteBatch never waits", "waits", func(w wire.Wire) wire.Wire { return badBatch{Wire: w} }},
+		{"none of many frames is lost, doubled or moved by TryWriteBatch", "loses one", loses},
 		{"Buffered tells the truth", "lies", func(w wire.Wire) wire.Wire { return liar{w} }},
 		{"Receiving tells what half a frame holds", "says nothing", func(w wire.Wire) wire.Wire { return asides{w, 0} }},
 		{"Receiving tells what half a frame holds", "forgets to end it", func(w wire.Wire) wire.Wire { return asides{w, 1} }},
@@ -99,7 +106,9 @@ func TestEveryCheckFailsForAWireThatBreaksIt(t *testing.T) {
 }
 
 // run runs one check over a and b and returns its failures.
-func run(t *testing.T, name string, a, b wire.Wire) []string {
+func run(t *testing.T, name string, a, b wire.Wire) []string { return runFor(t, short, name, a, b) }
+
+func runFor(t *testing.T, p patience, name string, a, b wire.Wire) []string {
 	for _, c := range checks {
 		if c.name == name {
 			require.True(t, c.applies == nil || c.applies(a), "the broken Wire lacks the interface")
@@ -107,7 +116,7 @@ func run(t *testing.T, name string, a, b wire.Wire) []string {
 			done := make(chan struct{})
 			go func() { // which FailNow ends
 				defer close(done)
-				c.run(&rig{T: r, a: a, b: b, patience: 100 * time.Millisecond})
+				c.run(&rig{T: r, a: a, b: b, patience: p, hung: new(bool)})
 			}()
 			<-done
 			return r.failures
@@ -116,6 +125,9 @@ func run(t *testing.T, name string, a, b wire.Wire) []string {
 	require.Fail(t, "no such check", name)
 	return nil
 }
+
+// short is enough patience for Wires within one process.
+var short = patience{carry: 100 * time.Millisecond, end: 100 * time.Millisecond}
 
 // recorder is a T that remembers failures.
 type recorder struct{ failures []string }

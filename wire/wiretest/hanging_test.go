@@ -1,0 +1,175 @@
+package wiretest
+
+import (
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+func TestAMethodThatDoesNotReturnIsNamedWithWhereItIs(t *testing.T) {
+	const others = "no other method waits for a ReadFrame and a WriteFrames that wait"
+	for _, test := range []struct{ method, check string }{
+		{"Close", "Close ends a ReadFrame that waits"},
+		{"Close", "Close ends a WriteFrames that waits"},
+		{"Close", "Close may be called repeatedly and concurrently"},
+		{"Close", "after Close everything fails with net.ErrClosed"},
+		{"Close", "the peer's Close is io.EOF behind all frames"},
+		{"Close", "addresses are there and stay"},
+		{"ReadFrame", "frames of all sizes arrive whole"},
+		{"ReadFrame", "Close ends a ReadFrame that waits"},
+		{"WriteFrames", "frames of all sizes arrive whole"},
+		{"WriteFrames", "Close ends a WriteFrames that waits"},
+		{"LocalAddr", "addresses are there and stay"},
+		{"RemoteAddr", "addresses are there and stay"},
+		{"LocalAddr", others},
+		{"RemoteAddr", others},
+		{"Progress", others},
+		{"Receiving", others},
+		{"Receiving", "Receiving tells what half a frame holds"},
+		{"WriteBatch", "Close ends a WriteBatch that waits"},
+		{"WriteVector", "Close ends a WriteVector that waits"},
+		{"TryWriteBatch", "TryWriteBatch never waits"},
+		{"TryWriteBatch", "after Close everything fails with net.ErrClosed"},
+		{"Buffered", "Buffered tells the truth"},
+		{"SetReadDeadline", "a read deadline ends ReadFrame and loses nothing"},
+		{"SetWriteDeadline", "a write deadline ends WriteFrames"},
+	} {
+		t.Run(test.method+"/"+test.check, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := wire.Pipe()
+				release := make(chan struct{})
+				defer b.Close()
+				defer a.Close()
+				defer close(release)
+				stuckAt := func(w wire.Wire) wire.Wire { return &stuck{whole(w), test.method, release} }
+				begin := time.Now()
+				failures := strings.Join(runFor(t, usual, test.check, stuckAt(a), stuckAt(b)), "\n")
+				require.Regexp(t, test.method+".* has not returned after [58]s", failures)
+				require.Contains(t, failures, "(*stuck)."+test.method+"(")
+				require.Less(t, time.Since(begin), 10*time.Second)
+			})
+		})
+	}
+}
+
+// defects are Wires for TestARunEndsThoughAMethodHangs.
+var defects = map[string]struct {
+	wrap   func(w complete) wire.Wire
+	output string
+}{
+	"Close":     {func(w complete) wire.Wire { return &stuck{w, "Close", nil} }, `Close.* has not returned after 250ms(?s:.*)\(\*stuck\)\.Close\(`},
+	"ReadFrame": {func(w complete) wire.Wire { return &stuck{w, "ReadFrame", nil} }, `ReadFrame.* has not returned after 500ms(?s:.*)\(\*stuck\)\.ReadFrame\(`},
+	"LocalAddr": {func(w complete) wire.Wire { return &stuck{w, "LocalAddr", nil} }, `LocalAddr.* has not returned after 250ms(?s:.*)\(\*stuck\)\.LocalAddr\(`},
+}
+
+const defect = "WIRETEST_DEFECT"
+
+// TestARunEndsThoughAMethodHangs lets a process that runs this test with a defective Wire fail.
+func TestARunEndsThoughAMethodHangs(t *testing.T) {
+	if d, ok := defects[os.Getenv(defect)]; ok {
+		runAll(t, func(*testing.T) (a, b wire.Wire) {
+			a, b = wire.Pipe()
+			return d.wrap(whole(a)), d.wrap(whole(b))
+		}, patience{carry: 500 * time.Millisecond, end: 250 * time.Millisecond})
+		return
+	}
+	for method, d := range defects {
+		t.Run(method, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestARunEndsThoughAMethodHangs$", "-test.v")
+			cmd.Env = append(os.Environ(), defect+"="+method)
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, ctx.Err(), "the process hangs")
+			require.Error(t, err)
+			require.Regexp(t, d.output, string(out))
+			require.Contains(t, string(out), "a method of the Wire has not returned in a check before")
+			require.NotContains(t, string(out), "goroutines left behind")
+		})
+	}
+}
+
+// stuck does not return from a method, until it is released. Other methods are those of a Pipe.
+type stuck struct {
+	complete
+	method  string
+	release chan struct{} // nil: never
+}
+
+func (s *stuck) at(method string) {
+	if method == s.method {
+		<-s.release
+	}
+}
+
+func (s *stuck) ReadFrame(max int) ([]byte, error) {
+	s.at("ReadFrame")
+	return s.complete.ReadFrame(max)
+}
+
+func (s *stuck) WriteFrames(frames [][]byte) error {
+	s.at("WriteFrames")
+	return s.complete.WriteFrames(frames)
+}
+
+func (s *stuck) Close() error {
+	s.at("Close")
+	return s.complete.Close()
+}
+
+func (s *stuck) WriteBatch(batch []byte) error {
+	s.at("WriteBatch")
+	return s.complete.WriteBatch(batch)
+}
+
+func (s *stuck) WriteVector(pieces [][]byte) error {
+	s.at("WriteVector")
+	return s.complete.WriteVector(pieces)
+}
+
+func (s *stuck) TryWriteBatch(batch []byte) (int, error) {
+	s.at("TryWriteBatch")
+	return s.complete.TryWriteBatch(batch)
+}
+
+func (s *stuck) LocalAddr() net.Addr {
+	s.at("LocalAddr")
+	return s.complete.LocalAddr()
+}
+
+func (s *stuck) RemoteAddr() net.Addr {
+	s.at("RemoteAddr")
+	return s.complete.RemoteAddr()
+}
+
+func (s *stuck) Buffered() bool {
+	s.at("Buffered")
+	return s.complete.Buffered()
+}
+
+func (s *stuck) Receiving() int {
+	s.at("Receiving")
+	return s.complete.Receiving()
+}
+
+func (s *stuck) Progress() (received, sent uint64) {
+	s.at("Progress")
+	return s.complete.Progress()
+}
+
+func (s *stuck) SetReadDeadline(time.Time) error  { s.at("SetReadDeadline"); return nil }
+func (s *stuck) SetWriteDeadline(time.Time) error { s.at("SetWriteDeadline"); return nil }
+
+// drowsy does nothing on Close, and has all optional interfaces.
+type drowsy struct{ complete }
+
+func (drowsy) Close() error { return nil }
