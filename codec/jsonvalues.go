@@ -10,7 +10,9 @@ import (
 
 // JSON is encoding/json: for peers that have nothing better, and for reading along. HTML characters are not escaped. It
 // has no byte strings of its own: a []byte becomes base64 text. What is no UTF-8 is refused, as RFC 8259 demands: encoding/json
-// would put three bytes for each that is none.
+// would put three bytes for each that is none. An integer is refused by a Go type that does not
+// hold it; into any it becomes a float64, which is exact up to 2^53 only: use *big.Int, a
+// json.Number or an integer type where larger ones may come.
 var JSON Values = jsonValues{}
 
 type jsonValues struct{}

@@ -3,6 +3,8 @@ package codec
 import (
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"math/big"
 	"os"
 	"testing"
 	"time"
@@ -26,6 +28,13 @@ type vectors struct {
 		Name, Type, Reason string
 		Hex                hexBytes
 	}
+	Integers []integerVector
+}
+
+// integerVector is an integer as a value codec writes it.
+type integerVector struct {
+	Name, Codec, Value string
+	Hex                hexBytes
 }
 
 // vectorMessage is any message as the vectors write it.
@@ -241,6 +250,37 @@ func TestInvalidVectorsAreRefused(t *testing.T) {
 			require.LessOrEqual(t, fe.Offset, len(v.Hex))
 		})
 	}
+}
+
+func TestIntegersKeepTheirValueInEveryTypeThatHoldsThem(t *testing.T) {
+	list := readVectors(t).Integers
+	require.GreaterOrEqual(t, len(list), 30)
+	for _, v := range list {
+		t.Run(v.Name, func(t *testing.T) {
+			n, ok := new(big.Int).SetString(v.Value, 10)
+			require.True(t, ok)
+			requireInteger(t, v, n, true)
+			requireInteger(t, v, n.Int64(), n.IsInt64())
+			requireInteger(t, v, n.Uint64(), n.IsUint64())
+		})
+	}
+}
+
+// requireInteger requires that v is read as want and written from it, or refused if want's type
+// does not hold it.
+func requireInteger[T any](t *testing.T, v integerVector, want T, fits bool) {
+	values := map[string]Values{"cbor": CBOR, "json": JSON}[v.Codec]
+	var got T
+	err := values.Decode(v.Hex, &got)
+	if !fits {
+		require.Error(t, err, "%T", want)
+		return
+	}
+	require.NoError(t, err, "%T", want)
+	require.Equal(t, fmt.Sprint(want), fmt.Sprint(got))
+	written, err := values.Append(nil, want)
+	require.NoError(t, err, "%T", want)
+	require.Equal(t, hex.EncodeToString(v.Hex), hex.EncodeToString(written), "%T", want)
 }
 
 // The costs in the vectors are those for an overhead of 512 and an early credit of 4096.

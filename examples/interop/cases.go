@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,6 +24,7 @@ func values(ctx context.Context, c *caller) error {
 	o := order{
 		Number: 7, Negative: -123456789, Text: "zu groß ∗ 🌟", Flag: true, Ratio: 1.5, List: []string{"a", "", "c"},
 		Counts: map[string]int64{"apples": 3, "pears": 4_000_000_000},
+		Edges:  []int64{math.MinInt64, -1<<53 - 1, -1 << 53, 1 - 1<<53, 1<<53 - 1, 1 << 53, 1<<53 + 1, math.MaxInt64},
 	}
 	return returns(o)(mirror.Call(ctx, c, o))
 }
@@ -33,14 +35,14 @@ func streamFromCaller(ctx context.Context, c *caller) error {
 		return err
 	}
 	for i := range blocks {
-		if err := call.Send(ctx, i+1); err != nil {
+		if err := call.Send(ctx, int64(i+1)); err != nil {
 			return err
 		}
 	}
 	if err := call.CloseSend(); err != nil {
 		return err
 	}
-	return returns(blocks * (blocks + 1) / 2)(call.Result(ctx))
+	return returns(int64(blocks * (blocks + 1) / 2))(call.Result(ctx))
 }
 
 func streamFromCallee(ctx context.Context, c *caller) error {

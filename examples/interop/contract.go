@@ -6,7 +6,7 @@ import "github.com/asterisque-go/asterisque"
 var (
 	echo    = asterisque.Func[string, string](1, "echo")                     // returns what it gets
 	mirror  = asterisque.Func[order, order](2, "mirror")                     // the same, with a value of many types
-	sum     = asterisque.Stream[string, int, struct{}, int](3, "sum")        // takes numbers until their end, and returns their sum
+	sum     = asterisque.Stream[string, int64, struct{}, int64](3, "sum")    // takes numbers until their end, and returns their sum
 	count   = asterisque.Stream[int, struct{}, int, int](4, "count")         // sends the numbers from 1 to its parameter, and returns that
 	chat    = asterisque.Stream[string, string, string, string](5, "chat")   // sends every Block back, and returns its parameter
 	nest    = asterisque.Func[string, string](6, "nest")                     // turns text round: it calls nest of its caller without the first letter, and so on
@@ -34,4 +34,5 @@ type order struct {
 	List     []string         `json:"list"`
 	Counts   map[string]int64 `json:"counts"`
 	Nothing  *string          `json:"nothing"`
+	Edges    []int64          `json:"edges"` // of what a floating-point number holds exactly, and of int64
 }

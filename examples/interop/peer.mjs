@@ -48,9 +48,9 @@ function print(line) {
 }
 
 function vectors(file) {
-  const { valid, invalid, failures } = checkVectors(file);
+  const { valid, invalid, integers, failures } = checkVectors(file);
   failures.forEach((f) => print(`FAILED  ${f}`));
-  print(`${valid} valid and ${invalid} invalid vectors, ${failures.length} failures`);
+  print(`${valid} valid and ${invalid} invalid vectors, ${integers} integers, ${failures.length} failures`);
   return failures.length > 0 ? 1 : 0;
 }
 

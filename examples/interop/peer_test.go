@@ -3,12 +3,16 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
 )
 
 // needNode skips a test where the peer in the other language cannot run.
@@ -24,7 +28,7 @@ func TestThePeerAgreesWithTheVectors(t *testing.T) {
 	needNode(t)
 	out, err := exec.CommandContext(t.Context(), "node", "peer.mjs", "-vectors", "../../spec/vectors.json").CombinedOutput()
 	require.NoError(t, err, string(out))
-	require.Regexp(t, `^\d{2,} valid and \d{3,} invalid vectors, 0 failures\n$`, string(out))
+	require.Regexp(t, `^\d{2,} valid and \d{3,} invalid vectors, \d{2,} integers, 0 failures\n$`, string(out))
 }
 
 func TestThePeerSeesAVectorFail(t *testing.T) {
@@ -32,10 +36,72 @@ func TestThePeerSeesAVectorFail(t *testing.T) {
 	file := t.TempDir() + "/vectors.json"
 	require.NoError(t, os.WriteFile(file, []byte(`{"version": 1,
 		"valid": [{"name": "wrong number", "hex": "83000201", "message": {"type": "ping", "n": 2}}],
-		"invalid": [{"name": "fine", "hex": "83000201", "type": "control", "reason": "none"}]}`), 0o600))
+		"invalid": [{"name": "fine", "hex": "83000201", "type": "control", "reason": "none"}],
+		"integers": [{"name": "rounded", "codec": "json", "hex": "39303037313939323534373430393933", "value": "9007199254740992"},
+			{"name": "not shortest", "codec": "cbor", "hex": "c24101", "value": "1"}]}`), 0o600))
 	out, err := exec.CommandContext(t.Context(), "node", "peer.mjs", "-vectors", file).CombinedOutput()
 	require.Error(t, err)
-	require.Contains(t, string(out), "1 valid and 1 invalid vectors, 3 failures") // the valid one both ways
+	require.Contains(t, string(out), "1 valid and 1 invalid vectors, 2 integers, 5 failures") // the valid one both ways
+}
+
+// TestNumbersBeyond2To53GoToThePeerAndBackUnchanged makes real calls of functions that return what
+// they decoded, or add it up. Bytes that come back as they went show that nothing was rounded.
+func TestNumbersBeyond2To53GoToThePeerAndBackUnchanged(t *testing.T) {
+	needNode(t)
+	for _, codecName := range []string{"cbor", "json"} {
+		t.Run(codecName, func(t *testing.T) {
+			url, wait := startPeer(t, "-listen", "tcp://127.0.0.1:0", "-once")
+			node := asterisque.NewNode(asterisque.WithCodecs(codecs[codecName]))
+			sess, err := node.Dial(t.Context(), url)
+			require.NoError(t, err)
+			for _, v := range numbers(t, codecName) {
+				back, err := sess.Call(t.Context(), mirror.Number(), v.data)
+				require.NoError(t, err, v.name)
+				require.Equal(t, string(v.data), string(back), v.name)
+			}
+			call, err := sum.Open(t.Context(), sess, "")
+			require.NoError(t, err)
+			require.NoError(t, call.Send(t.Context(), 1<<53-1))
+			require.NoError(t, call.Send(t.Context(), 1<<54))
+			require.NoError(t, call.CloseSend())
+			total, err := call.Result(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, int64(1<<53-1+1<<54), total)
+			require.NoError(t, node.Shutdown(t.Context()))
+			wait()
+		})
+	}
+}
+
+// number is one as a value codec writes it.
+type number struct {
+	name string
+	data []byte
+}
+
+// numbers returns the integers of the test vectors, and floating point that looks like one.
+func numbers(t *testing.T, codecName string) []number {
+	file, err := os.ReadFile("../../spec/vectors.json")
+	require.NoError(t, err)
+	var vectors struct {
+		Integers []struct{ Name, Codec, Hex string }
+	}
+	require.NoError(t, json.Unmarshal(file, &vectors))
+	floating := map[string]string{"cbor": "fb43b0000000000000", "json": hex.EncodeToString([]byte("1.152921504606847e+18"))}
+	list := []number{{"floating point", unhex(t, floating[codecName])}}
+	for _, v := range vectors.Integers {
+		if v.Codec == codecName {
+			list = append(list, number{v.Name, unhex(t, v.Hex)})
+		}
+	}
+	require.Greater(t, len(list), 15)
+	return list
+}
+
+func unhex(t *testing.T, s string) []byte {
+	b, err := hex.DecodeString(s)
+	require.NoError(t, err)
+	return b
 }
 
 // TestThePeerPassesTheMatrix runs each of the two programs against each, but this one against itself, over both wires that the peer has. The wire does not care for the value

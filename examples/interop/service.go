@@ -52,7 +52,7 @@ func serveLeave(ctx context.Context, text string) (string, error) {
 }
 
 func handleStreams(svc *asterisque.Service, ev *events) {
-	sum.Handle(svc, func(ctx context.Context, _ string, p *asterisque.Pipe[struct{}, int]) (total int, err error) {
+	sum.Handle(svc, func(ctx context.Context, _ string, p *asterisque.Pipe[struct{}, int64]) (total int64, err error) {
 		for n, err := range p.All(ctx) {
 			if err != nil {
 				return 0, err

@@ -1,5 +1,7 @@
 // The part of CBOR (RFC 8949) that protocol 1 uses: definite lengths, shortest heads. Reader is for frames, encode and decode are the value codec "cbor".
 
+import { exact, LONGEST } from './integers.mjs';
+
 /** Malformed is thrown for bytes that do not keep to the encoding. */
 export class Malformed extends Error {}
 
@@ -26,20 +28,23 @@ export class Reader {
     return at;
   }
 
-  /** head reads the first bytes of an item. A number above 2^53-1 is Infinity. For floating point, value is what follows the head. */
+  /**
+   * head reads the first bytes of an item. Above 2^53-1 value is Infinity, and wide the BigInt that
+   * it is. float is how many bytes of floating point the item has, if it is that.
+   */
   head() {
     const first = this.bytes[this.need(1)];
     const major = first >> 5, info = first & 31;
     if (info < 24) return { major, value: info };
     if (info === 31) throw new Malformed(major === SIMPLE ? 'a break' : 'an indefinite length');
     if (info > 27) throw new Malformed('a reserved length');
-    const { value, least } = this.argument(info);
+    const { value, wide, least } = this.argument(info);
     if (major === SIMPLE) {
       if (info === 24 && value < 32) throw new Malformed(`simple value ${value} in two bytes`);
       return { major, value, float: info > 24 ? 1 << (info - 24) : 0 };
     }
     if (value < least) throw new Malformed('a head that is not in the shortest form');
-    return { major, value };
+    return { major, value, wide };
   }
 
   argument(info) {
@@ -49,8 +54,8 @@ export class Reader {
       case 25: return { value: b.readUInt16BE(this.need(2)), least: 0x100 };
       case 26: return { value: b.readUInt32BE(this.need(4)), least: 0x10000 };
     }
-    const wide = b.readBigUInt64BE(this.need(8));
-    return { value: wide > BigInt(Number.MAX_SAFE_INTEGER) ? Infinity : Number(wide), least: 0x100000000 };
+    const n = exact(b.readBigUInt64BE(this.need(8)));
+    return typeof n === 'bigint' ? { value: Infinity, wide: n, least: 0 } : { value: n, least: 0x100000000 };
   }
 
   /** expect reads the head of an item that has to be of a major type, and returns its value. */
@@ -121,6 +126,7 @@ export class Reader {
 export class Writer {
   constructor() { this.parts = []; }
 
+  /** head takes a number that is exact, or a BigInt that no number is, of 64 bits. */
   head(major, n) {
     const m = major << 5;
     if (n < 24) this.parts.push(Buffer.of(m | n));
@@ -135,7 +141,12 @@ export class Writer {
     return this;
   }
 
-  integer(n) { return n < 0 ? this.head(NEGATIVE, -1 - n) : this.head(UNSIGNED, n); }
+  /** integer takes what a frame may have. Throws RangeError for what is none, or was rounded. */
+  integer(n) {
+    if (!Number.isSafeInteger(n)) throw new RangeError(`a frame has no place for the number ${n}`);
+    return n < 0 ? this.head(NEGATIVE, -1 - n) : this.head(UNSIGNED, n);
+  }
+
   byteString(b) { this.head(BYTES, b.length).parts.push(b); return this; }
   text(s) { const b = Buffer.from(s); this.head(TEXT, b.length).parts.push(b); return this; }
   simple(n) { return this.head(SIMPLE, n); }
@@ -154,6 +165,7 @@ function write(w, v) {
   if (typeof v === 'boolean') return w.simple(v ? TRUE : FALSE);
   if (typeof v === 'string') return w.text(v);
   if (Number.isSafeInteger(v)) return w.integer(v);
+  if (typeof v === 'bigint') return writeBig(w, v);
   if (typeof v === 'number') {
     const b = Buffer.alloc(9, 0xfb);
     b.writeDoubleBE(v, 1);
@@ -170,7 +182,18 @@ function write(w, v) {
   entries.forEach(([k, e]) => { w.text(k); write(w, e); });
 }
 
-/** decode returns the value of one CBOR item. Tags are left out, map keys become strings. */
+/** writeBig writes an integer, with a tag and as bytes if it has more than 64 bits. */
+function writeBig(w, n) {
+  const positive = n < 0 ? ~n : n;
+  if (positive < 1n << 64n) return w.head(n < 0 ? NEGATIVE : UNSIGNED, exact(positive));
+  const hex = positive.toString(16);
+  w.head(TAG, n < 0 ? 3 : 2).byteString(Buffer.from(hex.length % 2 ? `0${hex}` : hex, 'hex'));
+}
+
+/**
+ * decode returns the value of one CBOR item. Integers beyond 2^53-1 on either side of 0 are BigInts,
+ * other tags than those of integers are left out, map keys become strings.
+ */
 export function decode(bytes) {
   const r = new Reader(bytes);
   const v = read(r, 32);
@@ -181,10 +204,10 @@ export function decode(bytes) {
 function read(r, levels) {
   if (levels === 0) throw new Malformed('a value is nested deeper than 32');
   const begin = r.at;
-  const { major, value, float } = r.head();
+  const { major, value, wide, float } = r.head();
   switch (major) {
-    case UNSIGNED: return value;
-    case NEGATIVE: return -1 - value;
+    case UNSIGNED: return wide ?? value;
+    case NEGATIVE: return exact(~BigInt(wide ?? value));
     case BYTES: r.at = begin; return r.byteString('value');
     case TEXT: r.at = begin; return r.text('value');
     case ARRAY: {
@@ -200,12 +223,17 @@ function read(r, levels) {
       }
       return map;
     }
-    case TAG: return read(r, levels - 1);
+    case TAG: return value === 2 || value === 3 ? readBig(r, value === 3) : read(r, levels - 1);
   }
   if (float === 8) return r.bytes.readDoubleBE(r.at - 8);
   if (float === 4) return r.bytes.readFloatBE(r.at - 4);
   if (float === 2) return half(r.bytes.readUInt16BE(r.at - 2));
   return value === TRUE ? true : value === FALSE ? false : null;
+}
+
+function readBig(r, negative) {
+  const n = BigInt(`0x0${r.byteString('an integer', 0, LONGEST).toString('hex')}`);
+  return exact(negative ? ~n : n);
 }
 
 function half(bits) {

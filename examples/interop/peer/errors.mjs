@@ -25,7 +25,7 @@ export class Abort extends Error {
 
 /** abortOf returns what the peer is told of an error that a function threw: an Abort as it is, an Error with its text, and all else, such as a TypeError, as a crash. */
 export function abortOf(e) {
-  if (e instanceof Abort) return e;
+  if (e instanceof Abort && e.code === (e.code | 0)) return e; // other codes cannot be sent
   if (e?.constructor === Error) return new Abort(Code.Failed, e.message);
   return new Abort(Code.Panicked, String(e?.message ?? e));
 }

@@ -3,6 +3,7 @@
 import { setMaxListeners } from 'node:events';
 import { isDeepStrictEqual } from 'node:util';
 import { Abort, Code, nameOf } from './errors.mjs';
+import { stringify } from './json.mjs';
 import { fn } from './service.mjs';
 
 const PATIENCE = 60000; // milliseconds for one case
@@ -53,7 +54,7 @@ function equal(got, want, what) {
   if (!isDeepStrictEqual(got, want)) throw new Error(`${what}: ${short(got)}, and not ${short(want)}`);
 }
 
-const short = (v) => { const s = JSON.stringify(v) ?? String(v); return s.length > 60 ? `${s.slice(0, 60)}… (${s.length} characters)` : s; };
+const short = (v) => { const s = stringify(v); return s.length > 60 ? `${s.slice(0, 60)}… (${s.length} characters)` : s; };
 
 /** fails waits for the Abort that a call has to end with, and returns it. refused says whether it has to be certain that it did not run. */
 async function fails(call, code, refused) {
@@ -74,6 +75,7 @@ const newKey = () => `${process.pid}-${performance.timeOrigin}-${++keys}`;
 
 const order = {
   number: 7, negative: -123456789, text: 'zu groß ∗ 🌟', flag: true, ratio: 1.5, list: ['a', '', 'c'], counts: { apples: 3, pears: 4000000000 }, nothing: null,
+  edges: [-(2n ** 63n), -(2n ** 53n) - 1n, -(2n ** 53n), 1 - 2 ** 53, 2 ** 53 - 1, 2n ** 53n, 2n ** 53n + 1n, 2n ** 63n - 1n],
 };
 
 const cases = (calls) => [

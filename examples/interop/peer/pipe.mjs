@@ -2,6 +2,7 @@
 
 import { blockCost } from './costs.mjs';
 import { Abort, Code } from './errors.mjs';
+import { capped } from './integers.mjs';
 import { Incoming, Outgoing } from './window.mjs';
 
 /**
@@ -51,6 +52,7 @@ export class Pipe {
       if (this.over) throw this.over.abort ?? new Abort(Code.Canceled, 'the call is over');
       if (this.endedHere) throw new Error('sending has ended');
       if (this.stoppedThere) throw new Abort(Code.Stopped, 'the receiver wants no more', { remote: true });
+      if (!Number.isSafeInteger(this.out.sent + cost)) throw new Abort(Code.TooLarge, 'no number says what was sent with this Block');
       const room = this.session.wire.room();
       if (room) await room;
       else if (this.out.depart(cost)) break;
@@ -75,7 +77,7 @@ export class Pipe {
       if (b) {
         this.take(b);
         if (b.expires > performance.now()) return { payload: b.payload, skipped: this.skippedBefore(b) };
-        this.skipped += b.skipped + 1;
+        this.skipped = capped(this.skipped, b.skipped + 1);
         continue;
       }
       if (this.over?.abort) throw this.over.abort;
@@ -88,7 +90,7 @@ export class Pipe {
   }
 
   skippedBefore(b) {
-    const n = b.skipped + this.skipped;
+    const n = capped(b.skipped, this.skipped);
     this.skipped = 0;
     return n;
   }
@@ -138,7 +140,7 @@ export class Pipe {
     if (payload === null) {
       this.endedThere = true;
       this.freeIfDone();
-      this.skipped += meta.skipped ?? 0;
+      this.skipped = capped(this.skipped, meta.skipped ?? 0);
       this.changed();
       return '';
     }

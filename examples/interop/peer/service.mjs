@@ -1,6 +1,7 @@
 // What both sides offer: the same functions as in contract.go, with the same numbers.
 
 import { Abort, Code } from './errors.mjs';
+import { exact } from './integers.mjs';
 
 export const fn = Object.freeze({
   echo: 1, mirror: 2, sum: 3, count: 4, chat: 5, nest: 6, ponder: 7, begun: 8, ended: 9, fail: 10, broken: 11, crash: 12, inflate: 13, odd: 14, leave: 15, sip: 16,
@@ -52,7 +53,10 @@ export function newService() {
   offer('begun', async (key) => { await events.of(`${key} begun`).happened; return key; });
   offer('ended', (key) => events.of(`${key} ended`).happened);
   offer('release', (key) => { events.of(`${key} released`).happen(); return key; });
-  offer('fail', (code) => { throw new Abort(+code, 'as asked', { detail: Buffer.from('why') }); });
+  offer('fail', (code) => {
+    if (+code !== (+code | 0)) throw new Abort(Code.BadParams, `${code} is no code`);
+    throw new Abort(+code, 'as asked', { detail: Buffer.from('why') });
+  });
   offer('broken', (text) => { throw new Error(text); });
   offer('crash', (text) => { throw new TypeError(text); });
   offer('inflate', (n) => 'x'.repeat(+n));
@@ -64,14 +68,14 @@ export function newService() {
 function offerStreams(offer, events) {
   const stream = (name, run, check) => offer(name, run, { stream: true, check });
   stream('sum', async (text, { session, pipe }) => {
-    let total = 0;
-    for await (const b of pipe) total += session.values.decode(b);
-    return total;
+    let total = 0n;
+    for await (const b of pipe) total += BigInt(session.values.decode(b));
+    return exact(total);
   });
   stream('count', async (n, { session, pipe }) => {
     for (let i = 1; i <= n; i++) await pipe.send(session.values.encode(i));
     return n;
-  }, (n) => { if (!Number.isInteger(n)) throw new Error('the parameters are not an integer'); });
+  }, (n) => { if (!Number.isSafeInteger(n)) throw new Error('the parameters are not an integer to count to'); });
   stream('chat', async (text, { pipe }) => {
     for await (const b of pipe) await pipe.send(b);
     return text;

@@ -2,16 +2,13 @@
 
 import { decode, encode } from './cbor.mjs';
 import { Abort, Code } from './errors.mjs';
+import { parse, stringify } from './json.mjs';
 
 const cbor = { encode, decode };
 
 const json = {
-  encode(v) {
-    const text = JSON.stringify(v ?? null);
-    if (text === undefined) throw new TypeError(`JSON has no encoding for a ${typeof v}`);
-    return Buffer.from(text);
-  },
-  decode: (bytes) => JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)),
+  encode: (v) => Buffer.from(stringify(v)),
+  decode: (bytes) => parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes)),
 };
 
 const raw = {

@@ -3,13 +3,15 @@
 import { readFileSync } from 'node:fs';
 import { blockCost, openCost } from './costs.mjs';
 import { decodeFrame, encodeFrame } from './frames.mjs';
+import { exact } from './integers.mjs';
+import { codecs } from './values.mjs';
 
 const kinds = { open: ['open'], block: ['block'], close: ['close'] };
 const binary = new Set(['params', 'payload', 'result', 'detail', 'trace', 'key', 'node', 'session', 'credential', 'secret']);
 
 /** checkVectors returns how many vectors there are, and a line for each that fails. */
 export function checkVectors(file) {
-  const { version, valid, invalid } = JSON.parse(readFileSync(file, 'utf8'));
+  const { version, valid, invalid, integers = [] } = JSON.parse(readFileSync(file, 'utf8'));
   if (version !== 1) throw new Error(`${file} is of version ${version}, not 1`);
   const failures = [];
   const check = (name, f) => {
@@ -26,7 +28,17 @@ export function checkVectors(file) {
     if (!v.oneway) check(v.name, () => same(encodeFrame(toBytes(v.message)).toString('hex'), v.hex));
   }
   for (const v of invalid) check(v.name, () => refused(v));
-  return { valid: valid.length, invalid: invalid.length, failures };
+  for (const v of integers) check(v.name, () => integer(v));
+  for (const n of [2 ** 53, 2n ** 53n, -1.5]) check(`a frame with ${n}`, () => unwritable(n));
+  return { valid: valid.length, invalid: invalid.length, integers: integers.length, failures };
+}
+
+/** integer says what becomes of an integer that should come and go as it is. */
+function integer({ codec, hex, value }) {
+  const want = exact(BigInt(value)), got = codecs[codec].decode(Buffer.from(hex, 'hex'));
+  if (got !== want) return `is the ${typeof got} ${got}, should be the ${typeof want} ${want}`;
+  const back = Buffer.from(codecs[codec].encode(got)).toString('hex');
+  return back === hex ? '' : `is written as ${back}, should be ${hex}`;
 }
 
 /** costOf returns what an Open or a Block costs the receiver that the vectors suppose. */
@@ -44,6 +56,14 @@ function refused(v) {
   }
   const want = kinds[v.type];
   return (want ? want.includes(m.type) : !['open', 'block', 'close'].includes(m.type)) ? `accepted as ${m.type}, although: ${v.reason}` : '';
+}
+
+function unwritable(n) {
+  try {
+    return `is ${encodeFrame({ type: 'ping', n }).toString('hex')}, should not be written`;
+  } catch {
+    return '';
+  }
 }
 
 function same(got, want) {
