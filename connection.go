@@ -9,6 +9,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/wire"
 )
 
 // Caller is what calls are made on: a [Session], or a [Connection], which finds one.
@@ -241,11 +242,12 @@ func (c *Connection) set(s *Session, state ConnectionState, err error) {
 	}
 }
 
+// name is for errors.
 func (c *Connection) name() string {
 	if c.url == "" {
 		return "the peer"
 	}
-	return c.url
+	return wire.ShowURL(c.url)
 }
 
 // run keeps a session until the connection is over.

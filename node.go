@@ -268,7 +268,7 @@ func (n *Node) ListenAndServe(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	return n.Serve(ctx, ln)
+	return n.serveAt(ctx, ln, url)
 }
 
 // Serve accepts sessions from ln until ctx ends or the node is closed, and then closes ln and returns nil. Sessions stay; see Shutdown and Close. The error is that
@@ -278,9 +278,14 @@ func (n *Node) Serve(ctx context.Context, ln wire.Listener) error {
 		ln.Close()
 		return n.invalid
 	}
+	return n.serveAt(ctx, ln, ln.URL())
+}
+
+// serveAt is Serve. The url was listened at, and the errors of ln may name it.
+func (n *Node) serveAt(ctx context.Context, ln wire.Listener, url string) error {
 	if p, ok := ln.(wire.Private); ok && !p.Private() && n.cfg.resumeFor > 0 && !n.cfg.plainCredentials {
 		ln.Close()
-		return exposed(ln.URL())
+		return exposed(wire.ShowURL(ln.URL()))
 	}
 	if !n.serve(ln) {
 		return errNodeClosed
@@ -298,10 +303,11 @@ func (n *Node) Serve(ctx context.Context, ln wire.Listener) error {
 		case errors.Is(err, net.ErrClosed):
 			return nil
 		case err != nil: // it may pass: too many open files, for example
+			err = wire.HideURL(wire.HideURL(err, url), ln.URL())
 			if !passes(err) {
 				return err
 			}
-			n.cfg.log.Warn("accepting failed", "url", ln.URL(), "error", err)
+			n.cfg.log.Warn("accepting failed", "url", wire.ShowURL(ln.URL()), "error", err)
 			sleep(ctx, back.next())
 			continue
 		}

@@ -54,7 +54,7 @@ func (c *Connection) connect(s *Session, until time.Time, back *backoff) (*Sessi
 		case s != nil && s.ctx.Err() != nil:
 			s, until = nil, time.Time{} // it was not resumed in time
 		}
-		c.node.cfg.log.Info("connecting failed", "url", c.url, "error", err)
+		c.node.cfg.log.Info("connecting failed", "url", wire.ShowURL(c.url), "error", err)
 		if !sleep(ctx, back.nextBefore(until)) {
 			if c.ctx.Err() != nil {
 				return nil, c.Err()
@@ -127,7 +127,8 @@ func (c *Connection) dial(ctx context.Context) (wire.Wire, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.node.cfg.handshake)
 	defer cancel()
 	if c.how.Dial != nil {
-		return c.how.Dial(ctx)
+		w, err := c.how.Dial(ctx)
+		return w, wire.HideURL(err, c.url)
 	}
 	return wire.Dial(ctx, c.url, wire.Options{TLS: c.node.cfg.tls})
 }

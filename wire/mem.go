@@ -110,7 +110,7 @@ func (l *memListener) Accept() (Wire, error) {
 		case <-l.closed:
 		}
 	}
-	return nil, fmt.Errorf("wire: accept at %s: %w", l.url, net.ErrClosed)
+	return nil, fmt.Errorf("wire: accept at %s: %w", ShowURL(l.url), net.ErrClosed)
 }
 
 // Close implements Listener.

@@ -84,7 +84,8 @@ func Register(scheme string, t Transport) error {
 //   - "mem://name", within this program
 //   - what has been added with [Register]
 //
-// It waits until the connection is made, TLS handshake included; ctx ends the wait, and has no effect on the Wire that is returned.
+// It waits until the connection is made, TLS handshake included; ctx ends the wait, and has no effect on the Wire that is returned. The error shows the URL as [ShowURL] does, and what
+// the transport says without its secrets, as [HideURL].
 func Dial(ctx context.Context, rawURL string, o Options) (Wire, error) {
 	u, t, err := parse(rawURL)
 	if err != nil {
@@ -92,13 +93,13 @@ func Dial(ctx context.Context, rawURL string, o Options) (Wire, error) {
 	}
 	w, err := t.Dial(ctx, u, o)
 	if err != nil {
-		return nil, fmt.Errorf("wire: dial %s: %w", u.Redacted(), err)
+		return nil, fmt.Errorf("wire: dial %s: %w", ShowURL(rawURL), HideURL(err, rawURL))
 	}
 	return w, nil
 }
 
 // Listen listens at a URL as for [Dial]. Port 0 lets the system choose one, which [Listener].URL tells; without a host, as in "tcp://:5330", it listens at all addresses. ctx
-// governs only the start; the Listener has to be closed.
+// governs only the start; the Listener has to be closed. Errors are as those of Dial.
 //
 // A Unix socket's file is removed by Close. One that a dead process has left is replaced; one that somebody listens at is an error.
 func Listen(ctx context.Context, rawURL string, o Options) (Listener, error) {
@@ -108,16 +109,16 @@ func Listen(ctx context.Context, rawURL string, o Options) (Listener, error) {
 	}
 	l, err := t.Listen(ctx, u, o)
 	if err != nil {
-		return nil, fmt.Errorf("wire: listen at %s: %w", u.Redacted(), err)
+		return nil, fmt.Errorf("wire: listen at %s: %w", ShowURL(rawURL), HideURL(err, rawURL))
 	}
 	return l, nil
 }
 
 // parse returns the parts of a URL and the transport for it.
 func parse(rawURL string) (*url.URL, Transport, error) {
-	u, err := url.Parse(rawURL)
+	u, err := ParseURL(rawURL)
 	if err != nil {
-		return nil, nil, BadURL(fmt.Errorf("wire: %w; a URL is, for example, %s", err, exampleTCP))
+		return nil, nil, fmt.Errorf("wire: %w; a URL is, for example, %s", err, exampleTCP)
 	}
 	schemes.mu.RLock()
 	defer schemes.mu.RUnlock()
@@ -126,9 +127,9 @@ func parse(rawURL string) (*url.URL, Transport, error) {
 	}
 	known := strings.Join(slices.Sorted(maps.Keys(schemes.of)), ", ")
 	if u.Scheme == "" {
-		return nil, nil, BadURL(fmt.Errorf("wire: %q has no scheme; a URL is, for example, %s; known schemes are %s", rawURL, exampleTCP, known))
+		return nil, nil, BadURL(fmt.Errorf("wire: %q has no scheme; a URL is, for example, %s; known schemes are %s", ShowURL(rawURL), exampleTCP, known))
 	}
-	return nil, nil, BadURL(fmt.Errorf("wire: scheme %q of %s is unknown; known are %s; Register adds others", u.Scheme, u.Redacted(), known))
+	return nil, nil, BadURL(fmt.Errorf("wire: the scheme of %q is unknown; known are %s; Register adds others", ShowURL(rawURL), known))
 }
 
 const exampleTCP = "tcp://127.0.0.1:5330"

@@ -31,7 +31,7 @@ type Conn struct {
 func Dial(ctx context.Context, address string, c *tls.Config) (*Conn, error) {
 	conn, err := dial(ctx, address, c)
 	if err != nil {
-		return nil, fmt.Errorf("quicwire: dial %s: %w", address, err)
+		return nil, fmt.Errorf("quicwire: dial %s: %w", wire.ShowURL(address), wire.HideURL(err, address)) // it may be a URL by mistake
 	}
 	return conn, nil
 }

@@ -286,6 +286,11 @@ func TestAURLNamesAProgram(t *testing.T) {
 		_, err := wire.Dial(background, url, wire.Options{})
 		require.ErrorContains(t, err, want, url)
 	}
+	for _, url := range []string{"stdio:no-such-program-xy?arg=s3cret", "stdio:program?password=s3cret", "stdio://me:s3cret@program", "stdio:program?arg=s3cret&x=%zz"} {
+		_, err := wire.Dial(background, url, wire.Options{})
+		require.Error(t, err)
+		require.NotContains(t, err.Error(), "s3cret", "what stands in a query may be a secret")
+	}
 	_, err = wire.Listen(background, "stdio:", wire.Options{})
 	require.ErrorContains(t, err, "stdiowire.Stdio")
 	ctx, cancel := context.WithCancel(background)

@@ -38,10 +38,11 @@ func WithHeader(h http.Header) DialOption {
 // names in HTTPS_PROXY, or HTTP_PROXY for "ws"; see [http.ProxyFromEnvironment]. Redirects are not followed. ctx bounds Dial, and has no effect on the Wire that is returned.
 //
 // Give the Wire to a node with Attach. An error that wraps [wire.ErrURL] says that the URL can never be used. If the server answers with an HTTP error, its status and first lines are in the error of Dial.
+// An error shows none of the secrets of the URL, as [wire.HideURL] says. What the server answers may still have those of a header, if it says what it was sent.
 func Dial(ctx context.Context, rawURL string, opts ...DialOption) (wire.Wire, error) {
-	u, err := url.Parse(rawURL)
+	u, err := wire.ParseURL(rawURL)
 	if err != nil {
-		return nil, wire.BadURL(fmt.Errorf("wire: %w; a URL is, for example, wss://example.org/rpc", err))
+		return nil, fmt.Errorf("wire: %w; a URL is, for example, wss://example.org/rpc", err)
 	}
 	var cfg dialConfig
 	for _, o := range opts {
@@ -49,7 +50,7 @@ func Dial(ctx context.Context, rawURL string, opts ...DialOption) (wire.Wire, er
 	}
 	w, err := dial(ctx, u, cfg)
 	if err != nil {
-		return nil, fmt.Errorf("wire: dial %s: %w", u.Redacted(), err)
+		return nil, fmt.Errorf("wire: dial %s: %w", wire.ShowURL(rawURL), wire.HideURL(err, rawURL))
 	}
 	return w, nil
 }
@@ -147,7 +148,7 @@ func dialError(resp *http.Response, err error) error {
 		}
 	}
 	if to := resp.Header.Get("Location"); to != "" {
-		text = "go to " + to
+		text = "go to " + wire.ShowURL(to)
 	}
 	return fmt.Errorf("the server did not open a WebSocket and answered %q: %s", resp.Status, text)
 }

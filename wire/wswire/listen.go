@@ -134,7 +134,7 @@ func (l *listener) Accept() (wire.Wire, error) {
 		case <-l.closed:
 		}
 	}
-	return nil, fmt.Errorf("wire: accept at %s: %w", l.url, net.ErrClosed)
+	return nil, fmt.Errorf("wire: accept at %s: %w", wire.ShowURL(l.url), net.ErrClosed)
 }
 
 // Close implements wire.Listener.
