@@ -8,13 +8,25 @@
 //
 // # Spans
 //
-// With [Tracer] each call has a span of kind client where it is made, and one of kind server where its handler runs, if both nodes have a Tracer. The span of a call that a handler makes with its
+// With [Tracer] each call has a span of kind client where it is made, and one of kind server where its handler runs, if both nodes have a Tracer. If they trust each other, see below, the span of a call that a handler makes with its
 // context is a child of the handler's, on the way back as well: a call with a call back is one trace of four spans. A client's span ends with the call, the waits before it was sent included; that
 // of a stream with the stream. A call that is refused, or given up, before its handler runs has no span on the server's side.
 //
 // Attributes are those of the semantic conventions for RPC: rpc.system.name is "asterisque", rpc.method the name of the function, rpc.response.status_code and error.type what the code of an
 // error means, or its number if it is one of the application; network.peer.address and network.peer.port tell where the peer is. The number of the function is asterisque.function.
 // Functions called without a name, by Session.Call and Session.Open, have "_OTHER" as rpc.method, and their number as rpc.method_original.
+//
+// # Trust
+//
+// A trace context is what the caller says. Who may say that a call is to be sampled can make this side
+// record and send as many spans as there are calls. So it is trusted only from peers that have proved
+// who they are: [asterisque.WithAccept] has granted them a Subject, or TLS has verified their
+// certificate; [WithTrust] decides otherwise. A call of any other peer begins a new trace, which the
+// sampler decides about as if the call had come without a trace context, and whose first span has a
+// link to the span of the caller. That is what OpenTelemetry advises for public endpoints.
+//
+// It holds for both sides of a session. Over a wire without TLS a client does not know its server, so
+// that calls back are traces of their own there, unless WithTrust says that all peers are trusted.
 //
 // # Metrics
 //

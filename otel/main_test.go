@@ -2,6 +2,7 @@ package asterisqueotel
 
 import (
 	"context"
+	"crypto/tls"
 	"sync"
 	"testing"
 
@@ -35,7 +36,12 @@ func newBackend(t testing.TB, opts ...sdktrace.TracerProviderOption) *backend {
 	return b
 }
 
-func (b *backend) tracer() asterisque.Option { return asterisque.WithTracer(Tracer(b.opts...)) }
+// tracer trusts every peer.
+func (b *backend) tracer() asterisque.Option {
+	return asterisque.WithTracer(Tracer(append(b.opts, WithTrust(everybody))...))
+}
+
+func everybody(asterisque.Peer) bool { return true }
 
 // collect returns what all metrics are now, by name.
 func (b *backend) collect(t testing.TB) map[string]metricdata.Aggregation {
@@ -54,8 +60,18 @@ func (b *backend) collect(t testing.TB) map[string]metricdata.Aggregation {
 // connect returns both ends of a session over TCP; the nodes are closed with the test, before the providers are shut down.
 func connect(t testing.TB, here, there *asterisque.Node) (dialled, accepted *asterisque.Session) {
 	t.Helper()
+	return connectTLS(t, here, there, nil)
+}
+
+// connectTLS is connect with the TLS configuration of the accepting side.
+func connectTLS(t testing.TB, here, there *asterisque.Node, server *tls.Config) (dialled, accepted *asterisque.Session) {
+	t.Helper()
+	url := "tcp://127.0.0.1:0"
+	if server != nil {
+		url = "tls://127.0.0.1:0"
+	}
 	t.Cleanup(func() { here.Close(); there.Close() })
-	ln, err := wire.Listen(context.Background(), "tcp://127.0.0.1:0", wire.Options{})
+	ln, err := wire.Listen(context.Background(), url, wire.Options{TLS: server})
 	require.NoError(t, err)
 	defer ln.Close()
 	var accepting sync.WaitGroup

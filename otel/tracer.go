@@ -35,6 +35,7 @@ type Option func(*config)
 type config struct {
 	traces  trace.TracerProvider
 	metrics metric.MeterProvider
+	trust   func(asterisque.Peer) bool
 }
 
 // WithTracerProvider sets where spans go. The default is the global one of OpenTelemetry.
@@ -46,11 +47,11 @@ func WithMeterProvider(p metric.MeterProvider) Option { return func(c *config) {
 // Tracer returns what [asterisque.WithTracer] takes: it makes a span of each call on either side, and measures how long it took. One may serve any number of nodes; it is safe for
 // concurrent use. What the providers refuse is reported to the error handler of OpenTelemetry, and then not measured.
 func Tracer(opts ...Option) asterisque.Tracer {
-	c := config{traces: otel.GetTracerProvider(), metrics: otel.GetMeterProvider()}
+	c := config{traces: otel.GetTracerProvider(), metrics: otel.GetMeterProvider(), trust: proven}
 	for _, o := range opts {
 		o(&c)
 	}
-	t := &tracer{spans: c.traces.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL))}
+	t := &tracer{spans: c.traces.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL)), trust: c.trust}
 	meter := c.metrics.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL))
 	var err error
 	if t.made, err = rpcconv.NewClientCallDuration(meter); err != nil {
@@ -65,6 +66,7 @@ func Tracer(opts ...Option) asterisque.Tracer {
 // tracer implements asterisque.Tracer. It does not change.
 type tracer struct {
 	spans  trace.Tracer
+	trust  func(asterisque.Peer) bool
 	made   rpcconv.ClientCallDuration
 	served rpcconv.ServerCallDuration
 }
@@ -82,7 +84,8 @@ func (t *tracer) Call(ctx context.Context, s *asterisque.Session, function uint1
 // Serve implements asterisque.Tracer.
 func (t *tracer) Serve(ctx context.Context, s *asterisque.Session, function uint16, name string, sent []byte) (context.Context, func(error)) {
 	begin := time.Now()
-	inner, span := t.start(extract(ctx, sent), s, trace.SpanKindServer, function, name)
+	inner, how := t.parent(ctx, s, sent)
+	inner, span := t.start(inner, s, trace.SpanKindServer, function, name, how...)
 	return keepAfterFunc(inner, ctx), func(err error) {
 		t.served.Record(inner, time.Since(begin).Seconds(), system, outcome(name, err)...)
 		end(span, err)
@@ -90,14 +93,14 @@ func (t *tracer) Serve(ctx context.Context, s *asterisque.Session, function uint
 }
 
 // start begins the span of a call.
-func (t *tracer) start(ctx context.Context, s *asterisque.Session, kind trace.SpanKind, function uint16, name string) (context.Context, trace.Span) {
+func (t *tracer) start(ctx context.Context, s *asterisque.Session, kind trace.SpanKind, function uint16, name string, how ...trace.SpanStartOption) (context.Context, trace.Span) {
 	title := name
 	if name == "" {
 		title = "function " + strconv.Itoa(int(function))
 	}
-	ctx, span := t.spans.Start(ctx, title, trace.WithSpanKind(kind), trace.WithAttributes(
+	ctx, span := t.spans.Start(ctx, title, append(how, trace.WithSpanKind(kind), trace.WithAttributes(
 		semconv.RPCSystemNameKey.String(system), method(name), functionKey.Int(int(function)), // which samplers may look at
-	))
+	))...)
 	if !span.IsRecording() {
 		return ctx, span
 	}
