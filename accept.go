@@ -50,6 +50,9 @@ func (g *Grant) limits() grantedLimits { return grantedLimits{*g.inbound, *g.out
 func (g *Grant) complete(cfg *config) (err error) {
 	if g.Service == nil {
 		g.Service = cfg.service
+		g.Service.serve("by the node that was made", cfg.place)
+	} else {
+		g.Service.serve("granted to a peer by the function of WithAccept", beginOf(cfg.accept))
 	}
 	if g.MaxPriority == nil {
 		g.MaxPriority = &cfg.highest

@@ -20,8 +20,7 @@ import (
 func TestAttackManySessionsOfOnePeerHoldOneShareOfTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const budget, size, room = 16 << 20, 64 << 10, 4 << 20
-		svc := callsBack()
-		echo.Handle(svc, func(_ context.Context, s string) (string, error) { return s, nil })
+		svc := callsBack() // and has an echo
 		node := asterisque.NewNode(asterisque.WithService(svc), named(), asterisque.WithNodeBudget(budget), asterisque.WithWorkers(1))
 		defer node.Close()
 		alice, _ := rawTo(t, node, helloOf("alice"))

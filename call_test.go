@@ -227,6 +227,7 @@ func TestAFunctionThatIsNotThereIsRefused(t *testing.T) {
 
 func TestTypesThatDoNotFitAreNamed(t *testing.T) {
 	svc := echoService()
+	asterisque.Func[string, chan int](12, "channel").Handle(svc, func(context.Context, string) (chan int, error) { return make(chan int), nil })
 	dialled, _ := connect(t, svc)
 	_, err := asterisque.Func[[]int, string](10, "echo").Call(background, dialled, []int{1})
 	require.ErrorIs(t, err, asterisque.ErrBadParams)
@@ -241,7 +242,6 @@ func TestTypesThatDoNotFitAreNamed(t *testing.T) {
 	_, err = asterisque.Func[func(), string](10, "echo").Call(background, dialled, nil)
 	require.ErrorIs(t, err, asterisque.ErrBadParams, "it cannot be encoded")
 
-	asterisque.Func[string, chan int](12, "channel").Handle(svc, func(context.Context, string) (chan int, error) { return make(chan int), nil })
 	_, err = asterisque.Func[string, int](12, "channel").Call(background, dialled, "")
 	require.ErrorIs(t, err, asterisque.ErrBadResult)
 	_, err = echo.Call(background, dialled, "the session goes on")
@@ -249,22 +249,21 @@ func TestTypesThatDoNotFitAreNamed(t *testing.T) {
 }
 
 func TestAMessageOverTheLimitIsRefusedWhereItIsSent(t *testing.T) {
-	svc := echoService()
+	svc, long := echoService(), strings.Repeat("x", 20_000)
+	asterisque.Func[int, string](12, "long").Handle(svc, func(context.Context, int) (string, error) { return long, nil })
+	svc.Handle(13, "collect", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+		b, err := p.Recv(ctx)
+		return b.Payload, err
+	})
 	dialled, _ := connect(t, svc, asterisque.WithMaxMessage(10_000))
-	long := strings.Repeat("x", 20_000)
 	_, err := echo.Call(background, dialled, long)
 	require.ErrorIs(t, err, asterisque.ErrTooLarge)
 	require.True(t, asterisque.Repeatable(err))
 	require.ErrorContains(t, err, "message of 20003 bytes exceeds the peer's limit of 10000")
 
-	asterisque.Func[int, string](12, "long").Handle(svc, func(context.Context, int) (string, error) { return long, nil })
 	_, err = asterisque.Func[int, string](12, "long").Call(background, dialled, 0)
 	require.ErrorIs(t, err, asterisque.ErrTooLarge, "so is a result, and the caller learns it")
 
-	svc.Handle(13, "collect", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
-		b, err := p.Recv(ctx)
-		return b.Payload, err
-	})
 	p, err := dialled.Open(background, 13, nil)
 	require.NoError(t, err)
 	require.ErrorIs(t, p.Send(background, []byte(long)), asterisque.ErrTooLarge)
@@ -274,30 +273,16 @@ func TestAMessageOverTheLimitIsRefusedWhereItIsSent(t *testing.T) {
 	require.Equal(t, "short", string(result))
 }
 
-func TestFunctionsComeAndGoWhileSessionsLive(t *testing.T) {
-	svc := asterisque.NewService()
-	dialled, _ := connect(t, svc)
-	_, err := echo.Call(background, dialled, "")
-	require.ErrorIs(t, err, asterisque.ErrNoFunction)
-	for _, answer := range []string{"first", "second"} {
-		echo.Handle(svc, func(context.Context, string) (string, error) { return answer, nil })
-		got, err := echo.Call(background, dialled, "")
-		require.NoError(t, err)
-		require.Equal(t, answer, got)
-	}
-	svc.Remove(echo.Number())
-	_, err = echo.Call(background, dialled, "")
-	require.ErrorIs(t, err, asterisque.ErrNoFunction)
-}
-
 func TestAServiceDescribesItselfIfItChoseTo(t *testing.T) {
 	svc := echoService()
 	dialled, _ := connect(t, svc)
 	_, err := asterisque.Describe.Call(background, dialled, struct{}{})
 	require.ErrorIs(t, err, asterisque.ErrNoFunction)
 
+	svc = echoService()
 	svc.Describe()
-	asterisque.Stream[string, int, float64, bool](11, "mix").Handle(svc, nil)
+	asterisque.Stream[string, int, float64, bool](11, "mix").Handle(svc, func(context.Context, string, *asterisque.Pipe[float64, int]) (bool, error) { return true, nil })
+	dialled, _ = connect(t, svc)
 	list, err := asterisque.Describe.Call(background, dialled, struct{}{})
 	require.NoError(t, err)
 	require.Equal(t, []asterisque.FunctionInfo{

@@ -3,6 +3,7 @@ package asterisque
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -16,6 +17,7 @@ import (
 // config is what the options of a node fill in; it does not change after NewNode.
 type config struct {
 	id         string
+	place      string // of NewNode, in the program
 	service    *Service
 	accept     func(context.Context, Peer) (*Grant, error)
 	onSession  func(*Session)
@@ -32,8 +34,8 @@ type config struct {
 	windowless bool // there are none
 	inbound    limits.Limits
 	outbound   limits.Limits
-	set        struct{ message, workers, inbound, outbound, perAddress bool } // whether they were set; others follow from them
-	plan       limits.Plan                                                    // what peers are promised
+	set        struct{ message, workers, inbound, outbound, perAddress, noService bool } // whether they were set; others follow from them
+	plan       limits.Plan                                                               // what peers are promised
 	onState    func(*Session, Direction, limits.State)
 	onDrop     func(*Session, Drop)
 	workers    int // 0: as there is room for
@@ -65,6 +67,7 @@ type config struct {
 
 func newConfig(opts []Option) (config, error) {
 	c := config{
+		place:      here(),
 		log:        slog.New(slog.DiscardHandler),
 		codecs:     []codec.Values{codec.CBOR, codec.JSON, codec.Raw},
 		expansion:  expansion{times: 32, plus: 64 << 10},
@@ -102,6 +105,8 @@ func (c *config) check() (err error) {
 	switch {
 	case len(c.id) > codec.MaxNode:
 		return fmt.Errorf("asterisque: WithID: %d bytes exceed the limit of %d", len(c.id), codec.MaxNode)
+	case c.set.noService:
+		return errors.New("asterisque: WithService: the Service is nil: leave the option out to offer nothing")
 	case len(c.codecs) == 0 || len(c.codecs) > codec.MaxCodecs:
 		return fmt.Errorf("asterisque: WithCodecs: %d codecs are outside 1..%d", len(c.codecs), codec.MaxCodecs)
 	case c.set.message && (c.maxMessage < leastMessage || c.maxMessage > 1<<30):
@@ -150,6 +155,9 @@ func (c *config) check() (err error) {
 			return fmt.Errorf("asterisque: WithCallWindow: %d calls of function %d are below 1", calls, function)
 		}
 	}
+	if err := checkCodecs(c.codecs); err != nil {
+		return err
+	}
 	if c.inbound, err = c.inbound.Check(); err != nil {
 		return fmt.Errorf("asterisque: WithInboundLimits: %w", err)
 	}
@@ -157,6 +165,21 @@ func (c *config) check() (err error) {
 		return fmt.Errorf("asterisque: WithOutboundLimits: %w", err)
 	}
 	return c.fit()
+}
+
+// checkCodecs returns an error unless each codec is there and has a name of its own.
+func checkCodecs(codecs []codec.Values) error {
+	place := make(map[string]int)
+	for i, v := range codecs {
+		if v == nil {
+			return fmt.Errorf("asterisque: WithCodecs: codec %d of %d is nil", i+1, len(codecs))
+		}
+		if first, ok := place[v.Name()]; ok {
+			return fmt.Errorf("asterisque: WithCodecs: the codecs %d and %d have the same name %q: leave one out", first+1, i+1, v.Name())
+		}
+		place[v.Name()] = i
+	}
+	return nil
 }
 
 // What is there by default, as far as it fits what is set.

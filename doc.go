@@ -20,7 +20,7 @@
 // A [Function] is called with parameters and returns a result; a [StreamFunction] carries values both ways while it runs. Their numbers, 0 to 65535, are what
 // crosses the wire.
 //
-// A [Service] is a set of functions that a node offers, to all its peers or to one. A handler finds the session that it is called on with [SessionOf], and calls back.
+// A [Service] is a set of functions that a node offers, to all its peers or to one. It is complete before it is served. A handler finds the session that it is called on with [SessionOf], and calls back.
 //
 // A [Pipe] is one side of a running call that carries a stream; a [pipe.Pipe] is the same without types.
 //

@@ -29,9 +29,10 @@ func (f Function[P, R]) Number() uint16 { return f.number }
 // Name returns the function's name.
 func (f Function[P, R]) Name() string { return f.name }
 
-// Handle registers h as the function's handler, in place of any earlier one. See [Service.Handle] for its context, errors and panics; parameters that do not decode
+// Handle registers h as the function's handler. See [Service.Handle] for its context, errors and panics, and for what cannot be registered; parameters that do not decode
 // as P, or would become too much (see [WithExpansion]), fail the call with ErrBadParams before h runs.
 func (f Function[P, R]) Handle(svc *Service, h func(ctx context.Context, params P) (R, error), opts ...HandlerOption) {
+	checkHandler(f.number, f.name, h == nil)
 	svc.set(f.number, opts, &handler{
 		name:      f.name,
 		params:    reflect.TypeFor[P](),

@@ -14,7 +14,7 @@ const (
 	timedEach  = 16
 )
 
-// functionMeter counts the calls of one function. It outlives a handler that is replaced.
+// functionMeter counts the calls of one function.
 type functionMeter struct {
 	calls  atomic.Uint64
 	failed [codec.Stopped + 1]atomic.Uint64 // by code; 0: codes of applications

@@ -1,6 +1,7 @@
 package asterisque_test
 
 import (
+	"context"
 	"encoding/binary"
 	"testing"
 	"testing/synctest"
@@ -27,9 +28,9 @@ func FuzzSession(f *testing.F) {
 
 func playProgram(t *testing.T, data []byte) {
 	svc := echoService()
-	sums.Handle(svc, nil) // panics when it is called
+	sums.Handle(svc, func(context.Context, window, *asterisque.Pipe[int, int]) (int, error) { panic("called") })
 	svc.Handle(50, "stream", waitForContext)
-	block.Handle(svc, nil)
+	block.Handle(svc, func(context.Context, string) (string, error) { panic("called") })
 	node := asterisque.NewNode(asterisque.WithService(svc))
 	defer node.Close()
 	a, b := wire.Pipe()

@@ -36,6 +36,7 @@ func WithConcurrency(calls int) HandlerOption {
 // no more than the parameters did, the handler gets that value; otherwise they are decoded once more:
 // declare a P with fewer fields than the parameters have if they are large.
 func WithKey[P any, K comparable](key func(params P) K) HandlerOption {
+	checkKey("WithKey", key == nil)
 	t := reflect.TypeFor[P]()
 	return withKeys(t, weigh.Free(t), func(values codec.Values, params []byte) (k K, value any, err error) {
 		p := new(P)
@@ -48,6 +49,7 @@ func WithKey[P any, K comparable](key func(params P) K) HandlerOption {
 
 // WithRawKey is WithKey for functions whose parameters are not decoded; see [Service.Handle]. key must not keep params.
 func WithRawKey[K comparable](key func(params []byte) K) HandlerOption {
+	checkKey("WithRawKey", key == nil)
 	return withKeys(nil, 0, func(_ codec.Values, params []byte) (K, any, error) { return key(params), nil, nil })
 }
 

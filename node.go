@@ -359,6 +359,7 @@ func (n *Node) serve(ln wire.Listener) bool {
 		return false
 	}
 	n.serving[ln] = struct{}{}
+	n.cfg.service.serve("by the node that was made", n.cfg.place)
 	return true
 }
 

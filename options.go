@@ -17,8 +17,11 @@ type Option func(*config)
 // WithID names the node to its peers, for logs and statistics; at most 64 bytes, empty by default. It proves nothing.
 func WithID(id string) Option { return func(c *config) { c.id = id } }
 
-// WithService offers svc to every peer. By default a node offers nothing, and only calls.
-func WithService(svc *Service) Option { return func(c *config) { c.service = svc } }
+// WithService offers svc to every peer. By default a node offers nothing, and only calls. Functions are
+// registered at svc before the node dials, accepts or listens for the first time.
+func WithService(svc *Service) Option {
+	return func(c *config) { c.service, c.set.noService = svc, svc == nil }
+}
 
 // WithAccept asks accept about every peer that connects, after its handshake has arrived and before it is answered: until then it can call nothing, and has cost one small frame. What accept
 // returns is what this peer gets, nil being what the node has for all. An error refuses the peer, which gets it as ErrUnauthorized unless it is an *Abort with a code of its own. A peer

@@ -11,25 +11,29 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// Service is a set of functions, by number, that a node offers to its peers. Functions may be registered, replaced and removed at any time, while sessions
-// use them; calls that run go on with the handler they began with. It is safe for concurrent use.
+// Service is a set of functions, by number, that a node offers to its peers. Its functions are registered, or removed, before it is served: before its node dials, accepts or
+// listens for the first time, or before [WithAccept] grants it for the first time. Later it is a mistake of the program, which panics where it is made, and so are two functions of
+// one number and a nil handler; the panic names both places. To offer something else from some moment on, make another Service and grant it. It is safe for concurrent use, and
+// several nodes may serve it.
 type Service struct {
 	mu       sync.Mutex // held by writers
 	handlers atomic.Pointer[map[uint16]*handler]
+	served   string // guarded by mu; who serves it and where; empty: nobody yet
 }
 
 // handler is what a service knows of one function. It does not change.
 type handler struct {
 	name      string
 	signature string
-	blocks    bool           // the call carries Blocks: it has a pipe
-	inline    bool           // it runs on the reader
-	params    reflect.Type   // what its parameters are decoded as, and no part of them is kept unless the codec lends it; nil if they are not
-	free      int            // bytes of parameters that need not be weighed: see weigh.Free
-	borrows   bool           // it keeps no part of its parameters
-	gate      *gate          // nil: any number may run at once
-	keys      *keys          // nil: calls have no keys
-	meter     *functionMeter // of its number, however often the handler is replaced
+	blocks    bool         // the call carries Blocks: it has a pipe
+	inline    bool         // it runs on the reader
+	params    reflect.Type // what its parameters are decoded as, and no part of them is kept unless the codec lends it; nil if they are not
+	free      int          // bytes of parameters that need not be weighed: see weigh.Free
+	borrows   bool         // it keeps no part of its parameters
+	gate      *gate        // nil: any number may run at once
+	keys      *keys        // nil: calls have no keys
+	place     string       // where it was registered
+	meter     *functionMeter
 
 	// serve runs one call with the context that its handler gets. The result may be in k, and is sent before k is used again.
 	serve func(ctx context.Context, c *incoming, k *scratch) (result []byte, err error)
@@ -42,13 +46,14 @@ func NewService() *Service {
 	return s
 }
 
-// Handle registers h for the function number function, under a name for people, in place of any earlier handler. It is the untyped way, beside [Func] and
-// [Stream]: h gets the parameters as they came, and may send and receive Blocks on p until it returns. What it returns ends the call: result, which h must not change
+// Handle registers h for the function number function, under a name for people. It is the untyped way, beside [Func] and [Stream]. It panics if the number is taken, if h is nil, and
+// while the service is served: see [Service]. h gets the parameters as they came, and may send and receive Blocks on p until it returns. What it returns ends the call: result, which h must not change
 // afterwards, or an error, of which the caller gets code, message and detail if it is an *[Abort], and otherwise the text with code Failed.
 //
 // ctx ends when the caller gives up, its deadline passes, or the session ends. Every call runs h on a goroutine of its own; [SessionOf] finds the session, to
 // call back on. A panic fails the call with ErrPanicked.
 func (s *Service) Handle(function uint16, name string, h func(ctx context.Context, p *pipe.Pipe, params []byte) (result []byte, err error), opts ...HandlerOption) {
+	checkHandler(function, name, h == nil)
 	s.set(function, opts, &handler{
 		name:      name,
 		signature: "func([]byte) []byte, Blocks both ways",
@@ -57,25 +62,31 @@ func (s *Service) Handle(function uint16, name string, h func(ctx context.Contex
 	})
 }
 
-// Remove removes a function. Later calls are refused with ErrNoFunction.
+// Remove removes a function, of which there need not be one. It panics while the service is served: see [Service].
 func (s *Service) Remove(function uint16) {
-	s.change(func(m map[uint16]*handler) { delete(m, function) })
+	s.change(func(m map[uint16]*handler) {
+		name := ""
+		if h := m[function]; h != nil {
+			name = h.name
+		}
+		s.checkUnserved(function, name, "removed")
+		delete(m, function)
+	})
 }
 
 func (s *Service) set(function uint16, opts []HandlerOption, h *handler) {
 	for _, o := range opts {
 		o(h)
 	}
+	h.place, h.meter = here(), new(functionMeter)
 	s.change(func(m map[uint16]*handler) {
-		if old := m[function]; old != nil {
-			h.meter = old.meter
-		} else {
-			h.meter = new(functionMeter)
-		}
+		s.checkUnserved(function, h.name, "registered")
+		checkNumber(function, h, m[function])
 		m[function] = h
 	})
 }
 
+// change changes a copy of the functions, for those who look at them meanwhile. f may panic.
 func (s *Service) change(f func(map[uint16]*handler)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +115,7 @@ func (s *Service) Functions() []FunctionInfo {
 	return list
 }
 
-// Stats tells of each function, by number, how its calls went. Those of a function that was removed are forgotten. It costs the calls nothing.
+// Stats tells of each function, by number, how its calls went. It costs the calls nothing.
 func (s *Service) Stats() []FunctionStats {
 	m := *s.handlers.Load()
 	list := make([]FunctionStats, 0, len(m))

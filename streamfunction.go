@@ -41,9 +41,10 @@ func (f StreamFunction[P, S, R, T]) Number() uint16 { return f.number }
 // Name returns the function's name.
 func (f StreamFunction[P, S, R, T]) Name() string { return f.name }
 
-// Handle registers h as the function's handler, in place of any earlier one. h may send and receive on p until it returns; see [Service.Handle] for its context,
-// errors and panics.
+// Handle registers h as the function's handler. h may send and receive on p until it returns; see [Service.Handle] for its context, errors and panics, and for what cannot be
+// registered.
 func (f StreamFunction[P, S, R, T]) Handle(svc *Service, h func(ctx context.Context, params P, p *Pipe[R, S]) (T, error), opts ...HandlerOption) {
+	checkHandler(f.number, f.name, h == nil)
 	svc.set(f.number, opts, &handler{
 		name: f.name,
 		signature: fmt.Sprintf("func(%v) %v, caller sends %v, callee sends %v",

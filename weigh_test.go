@@ -231,7 +231,7 @@ func TestAttackDecodingElementsIsAnErrorOfTheReceiver(t *testing.T) {
 func TestAttackDecodingKeysIsRefused(t *testing.T) {
 	var calls, keys atomic.Int64
 	svc := asterisque.NewService()
-	svc.Handle(listOf.Number(), "untyped", nil, asterisque.WithKey(func(p []item) int { return int(keys.Add(1)) }))
+	svc.Handle(listOf.Number(), "untyped", waitForContext, asterisque.WithKey(func(p []item) int { return int(keys.Add(1)) }))
 	anyOf.Handle(svc, count[any](&calls), asterisque.WithKey(func(p any) int { return int(keys.Add(1)) }))
 	dialled, accepted := connect(t, svc)
 	for function, params := range map[uint16][]byte{

@@ -27,7 +27,7 @@ func parameters(workers, callers, size int) func(play) {
 			}
 			return asterisque.SessionOf(ctx).Call(ctx, echo, params[:4])
 		})
-		here := newService()
+		here := asterisque.NewService()
 		here.Handle(echo, "echo", func(_ context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) {
 			back.note(params)
 			return params, nil

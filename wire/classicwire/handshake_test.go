@@ -178,7 +178,7 @@ func TestTheSchemeListensAndDials(t *testing.T) {
 	n := newNode(t, offer())
 	served := make(chan error, 1)
 	go func() { served <- n.Serve(background, ln) }()
-	s, err := newNode(t, nil).Dial(background, ln.URL())
+	s, err := newNode(t, asterisque.NewService()).Dial(background, ln.URL())
 	require.NoError(t, err)
 	got, err := echo.Call(background, s, "x")
 	require.NoError(t, err)

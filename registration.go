@@ -1,0 +1,85 @@
+package asterisque
+
+import (
+	"fmt"
+	"path"
+	"reflect"
+	"runtime"
+	"strings"
+)
+
+// Two functions of one number are a mistake of the program, and so is a function that comes, or goes, while
+// peers call it. As with the patterns of net/http it panics where it is made, with both of its places.
+
+// here returns the place, as file:line, at which the program has called this package.
+func here() string {
+	var pcs [16]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	for {
+		f, more := frames.Next()
+		if !isLibrary(f) || !more {
+			return fmt.Sprintf("%s:%d", f.File, f.Line)
+		}
+	}
+}
+
+// library is the directory of this package. The names of functions would not tell: a closure of a function that was
+// inlined is named after who calls that.
+var library = func() string {
+	_, file, _, _ := runtime.Caller(0)
+	return path.Dir(file)
+}()
+
+// isLibrary reports whether f runs code of this package. Tests of the package are programs.
+func isLibrary(f runtime.Frame) bool {
+	return path.Dir(f.File) == library && !strings.HasSuffix(f.File, "_test.go")
+}
+
+// beginOf returns where a function begins, as file:line.
+func beginOf(function any) string {
+	pc := reflect.ValueOf(function).Pointer()
+	file, line := runtime.FuncForPC(pc).FileLine(pc)
+	return fmt.Sprintf("%s:%d", file, line)
+}
+
+// checkNumber panics if old, the function of h's number, is there.
+func checkNumber(function uint16, h, old *handler) {
+	if old != nil {
+		panic(fmt.Sprintf("asterisque: function %d is registered twice: %q at %s, and before that %q at %s: "+
+			"give one of them another number", function, h.name, h.place, old.name, old.place))
+	}
+}
+
+// checkKey panics if missing: an option has no function that names keys.
+func checkKey(option string, missing bool) {
+	if missing {
+		panic(fmt.Sprintf("asterisque: %s of nil at %s: name a key, or leave the option out", option, here()))
+	}
+}
+
+// checkHandler panics if missing: a function has no handler.
+func checkHandler(function uint16, name string, missing bool) {
+	if missing {
+		panic(fmt.Sprintf("asterisque: function %d %q is registered at %s with a nil handler: "+
+			"register a function that runs its calls", function, name, here()))
+	}
+}
+
+// checkUnserved panics if the service has begun to be served. what happens to the function now.
+func (s *Service) checkUnserved(function uint16, name, what string) {
+	if s.served != "" {
+		panic(fmt.Sprintf("asterisque: function %d %q is %s at %s, while its Service is served, %s: "+
+			"do it before the first session, or make another Service and let WithAccept grant that",
+			function, name, what, here(), s.served))
+	}
+}
+
+// serve notes that sessions use the service from now on, so that it changes no more. by says who serves it,
+// and where.
+func (s *Service) serve(by, place string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.served == "" {
+		s.served = by + " at " + place
+	}
+}

@@ -1,0 +1,143 @@
+package asterisque_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// line returns the place that is so many lines below that of its caller.
+func line(below int) string {
+	_, file, at, _ := runtime.Caller(1)
+	return fmt.Sprintf("%s:%d", file, at+below)
+}
+
+// panicOf returns the text with which f panics.
+func panicOf(t *testing.T, f func()) (text string) {
+	t.Helper()
+	defer func() {
+		text, _ = recover().(string)
+		require.NotEmpty(t, text, "it panics with a text")
+	}()
+	f()
+	return ""
+}
+
+func noHandler(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return nil, nil }
+
+func TestTwoFunctionsOfOneNumberPanicWithBothPlaces(t *testing.T) {
+	svc := asterisque.NewService()
+	first := line(1)
+	echo.Handle(svc, func(_ context.Context, s string) (string, error) { return s, nil })
+	for kind, register := range map[string]func(){
+		"untyped": func() { svc.Handle(echo.Number(), "other", noHandler) },
+		"unary":   func() { asterisque.Func[int, int](echo.Number(), "other").Handle(svc, add) },
+		"stream": func() {
+			asterisque.Stream[int, int, int, int](echo.Number(), "other").Handle(svc, addStream)
+		},
+	} {
+		text := panicOf(t, register)
+		require.Contains(t, text, `function 10 is registered twice: "other" at `, kind)
+		require.Contains(t, text, "registration_test.go:", kind)
+		require.Contains(t, text, `before that "echo" at `+first, kind)
+		require.Contains(t, text, "give one of them another number", kind)
+	}
+	require.Equal(t, "echo", svc.Functions()[0].Name, "the first one stays")
+	svc.Remove(echo.Number())
+	svc.Handle(echo.Number(), "other", noHandler)
+	require.Equal(t, "other", svc.Functions()[0].Name)
+}
+
+func add(_ context.Context, n int) (int, error) { return n + 1, nil }
+
+func addStream(_ context.Context, n int, _ *asterisque.Pipe[int, int]) (int, error) {
+	return n + 1, nil
+}
+
+func TestANilHandlerPanicsWhereItIsRegistered(t *testing.T) {
+	svc := asterisque.NewService()
+	for place, register := range map[string]func(){
+		line(0): func() { svc.Handle(1, "nothing", nil) },
+		line(0): func() { asterisque.Func[int, int](1, "nothing").Handle(svc, nil) },
+		line(0): func() { asterisque.Stream[int, int, int, int](1, "nothing").Handle(svc, nil) },
+	} {
+		require.Contains(t, panicOf(t, register), `function 1 "nothing" is registered at `+place+" with a nil handler")
+	}
+	require.Contains(t, panicOf(t, func() { asterisque.WithKey[int, int](nil) }), "WithKey of nil at ")
+	require.Contains(t, panicOf(t, func() { asterisque.WithRawKey[int](nil) }), "WithRawKey of nil at ")
+	require.Empty(t, svc.Functions())
+}
+
+func TestAServiceDoesNotChangeWhileItIsServed(t *testing.T) {
+	svc := echoService()
+	made := line(1)
+	there := asterisque.NewNode(asterisque.WithService(svc))
+	block.Handle(svc, func(_ context.Context, s string) (string, error) { return s, nil }) // nobody is served yet
+	here := asterisque.NewNode()
+	t.Cleanup(func() { here.Close(); there.Close() })
+	dialled, _ := nodesInMemory(t, here, there)
+
+	place := line(1)
+	text := panicOf(t, func() { svc.Handle(12, "late", noHandler) })
+	require.Contains(t, text, `function 12 "late" is registered at `+place)
+	require.Contains(t, text, "by the node that was made at "+made)
+	require.Contains(t, text, "make another Service")
+
+	place = line(1)
+	text = panicOf(t, func() { svc.Remove(echo.Number()) })
+	require.Contains(t, text, `function 10 "echo" is removed at `+place)
+	require.Contains(t, text, "by the node that was made at "+made)
+	require.Contains(t, panicOf(t, func() { echo.Handle(svc, nil) }), "nil handler")
+
+	got, err := echo.Call(background, dialled, "it goes on")
+	require.NoError(t, err)
+	require.Equal(t, "it goes on", got)
+}
+
+func TestAServiceIsServedAsSoonAsItsNodeListens(t *testing.T) {
+	svc := echoService()
+	node := asterisque.NewNode(asterisque.WithService(svc))
+	defer node.Close()
+	ctx, cancel := context.WithCancel(background)
+	cancel()
+	ln, err := wire.Listen(background, "tcp://127.0.0.1:0", wire.Options{})
+	require.NoError(t, err)
+	require.NoError(t, node.Serve(ctx, ln))
+	require.Contains(t, panicOf(t, func() { svc.Handle(12, "late", noHandler) }), "by the node that was made at ")
+}
+
+func TestAGrantedServiceDoesNotChange(t *testing.T) {
+	granted := echoService()
+	accept := line(1)
+	there := asterisque.NewNode(asterisque.WithAccept(func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
+		return &asterisque.Grant{Service: granted}, nil
+	}))
+	here := asterisque.NewNode()
+	t.Cleanup(func() { here.Close(); there.Close() })
+	granted.Handle(11, "early", noHandler)
+	nodesInMemory(t, here, there)
+	text := panicOf(t, func() { granted.Handle(12, "late", noHandler) })
+	require.Contains(t, text, "granted to a peer by the function of WithAccept at "+accept)
+}
+
+func TestANilServiceOrCodecIsNamed(t *testing.T) {
+	for want, o := range map[string]asterisque.Option{
+		"WithService: the Service is nil":                                     asterisque.WithService(nil),
+		"WithCodecs: codec 2 of 2 is nil":                                     asterisque.WithCodecs(codec.CBOR, nil),
+		`WithCodecs: the codecs 1 and 3 have the same name "cbor": leave one`: asterisque.WithCodecs(codec.CBOR, codec.JSON, codec.CBOR),
+	} {
+		node := asterisque.NewNode(o)
+		_, err := node.Dial(background, "tcp://127.0.0.1:1")
+		require.ErrorContains(t, err, want)
+		require.NotPanics(t, func() { node.Stats() })
+		require.NoError(t, node.Close())
+	}
+}
