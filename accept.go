@@ -3,6 +3,7 @@ package asterisque
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
@@ -30,11 +31,10 @@ func (h *handshake) authorise(ctx context.Context, p Peer) (g Grant, err error) 
 	if h.cfg.accept != nil {
 		granted, err := h.cfg.accept(ctx, p)
 		if err != nil {
-			a := codec.AbortOf(err)
-			if a.Code == codec.Failed {
-				a = codec.ErrUnauthorized.Withf("%v", err)
+			if own := new(Abort); errors.As(err, &own) && own != nil {
+				return g, own
 			}
-			return g, a
+			return g, h.unaccepted(err)
 		}
 		if granted != nil {
 			g = *granted

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/internal/cut"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -29,7 +29,7 @@ type answerer interface {
 
 // sendAnswer sends the answer to a call as soon as the session may send: at the outbound soft limit it is parked with the session, and nobody waits with it.
 func (s *Session) sendAnswer(to answerer, p priority.Priority, result []byte, abort *Abort, by answeredBy) {
-	abort = sent(abort)
+	abort = s.sent(abort)
 	held := heldClose(to.body(), result, abort)
 	switch {
 	case by == beyond:
@@ -53,16 +53,25 @@ func (s *Session) sendAnswer(to answerer, p priority.Priority, result []byte, ab
 }
 
 // sent returns of a what is sent, so that an answer holds no more than that while it waits. What an error
-// was caused by may hold all that could not be decoded.
-func sent(a *Abort) *Abort {
-	const most = codec.MaxReason + utf8.UTFMax // it is cut between characters when it is sent
-	if a == nil || a.Cause == nil && len(a.Message) <= most {
+// was caused by may hold all that could not be decoded. The code gets through to every peer: a detail that
+// does not fit what it takes is left out, since a part of it would say something else, and the message has
+// the room that the detail leaves.
+func (s *Session) sent(a *Abort) *Abort {
+	if a == nil {
+		return nil
+	}
+	detail, room := a.Detail, s.out.MaxSize()
+	if len(detail) > room {
+		detail = nil
+	}
+	most := min(codec.MaxReason, room-len(detail))
+	if a.Cause == nil && len(a.Message) <= most && len(detail) == len(a.Detail) {
 		return a
 	}
 	b := *a
-	b.Cause = nil
+	b.Cause, b.Detail = nil, detail
 	if len(b.Message) > most {
-		b.Message = strings.Clone(b.Message[:most])
+		b.Message = strings.Clone(cut.Text(b.Message, most))
 	}
 	return &b
 }
@@ -116,7 +125,7 @@ func (p *port) putClose(result []byte, abort *Abort, held uint32) (write bool) {
 
 // abort tells the peer that a call of this side is given up. It has a flow of its own: the call may be used for another one while the Close waits.
 func (s *Session) abort(id uint64, p priority.Priority, a *Abort) {
-	a = sent(a)
+	a = s.sent(a)
 	held := heldClose(heldRefusal, nil, a)
 	s.count(held)
 	one := port{s: s, flow: outbox.AcceptedFlow(p, id)}

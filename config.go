@@ -52,6 +52,7 @@ type config struct {
 	resumeFor    time.Duration
 	repository   Repository
 
+	private             bool // errors of handlers stay on this side
 	plainCredentials    bool
 	outliveCertificates bool
 

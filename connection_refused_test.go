@@ -35,7 +35,9 @@ func TestWhatCannotSucceedIsNotTriedAgain(t *testing.T) {
 	ca, other := testtls.NewAuthority(t), testtls.NewAuthority(t)
 	plain := serve(t, newNode(t, asterisque.WithService(echoService())))
 	raw := serve(t, newNode(t, asterisque.WithCodecs(codec.Raw)))
-	refusing := serve(t, newNode(t, asterisque.WithAccept(func(context.Context, asterisque.Peer) (*asterisque.Grant, error) { return nil, errors.New("not you") })))
+	refusing := serve(t, newNode(t, asterisque.WithAccept(func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
+		return nil, asterisque.ErrUnauthorized.Withf("not you")
+	})))
 	secure := listen(t, newNode(t), "tls://127.0.0.1:0", wire.Options{TLS: ca.Server()})
 	expired := listen(t, newNode(t), "tls://127.0.0.1:0", wire.Options{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Issue("server", -time.Minute)}}})
 	strict := ca.Server()

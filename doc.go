@@ -145,7 +145,8 @@
 //	ErrPipeClosed     the call of this pipe or stream has ended well       no need
 //
 // ErrDropped has its code in the protocol; the library itself does not return it yet. A handler may return any of these values, or
-// an Abort with a code of the application's, from 1000 on. Any other error of a handler reaches the caller with code Failed and its text.
+// an Abort with a code of the application's, from 1000 on. Any other error of a handler reaches the caller with code Failed and its text:
+// texts that are nobody else's business stay with [WithPrivateErrors]. So does the text of an error of [WithAccept].
 //
 // No panic leaves the library, and a handler's panic fails its own call only.
 package asterisque

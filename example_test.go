@@ -191,7 +191,7 @@ func ExampleWithAccept() {
 		asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
 			switch {
 			case p.ID == "": // a name proves nothing, but is good for logs
-				return nil, errors.New("say who you are")
+				return nil, asterisque.ErrUnauthorized.Withf("say who you are")
 			case p.Certificate() == nil:
 				return &asterisque.Grant{Service: nothing}, nil
 			default: // its certificate proves who it is

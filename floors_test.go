@@ -20,6 +20,7 @@ const module = "github.com/asterisque-go/asterisque"
 // floors puts every folder of the module, with those inside it, on a floor. A package imports only from floors below its own, and from the folder that it is in.
 var floors = map[string]int{
 	"internal/buffer":    -2,
+	"internal/cut":       -2,
 	"internal/weigh":     -1,
 	"internal/fifo":      -1,
 	"internal/histogram": -1, // the basement

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/cut"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -356,7 +357,7 @@ func (h *handshake) refuse(err error) error {
 		return neverSent(errPlaceLost)
 	}
 	a := codec.AbortOf(err)
-	h.send(codec.SessionClose{Code: a.Code, Message: a.Message}) // limit bounds the time, and the error is that of a Wire which is given up anyway
+	h.send(codec.SessionClose{Code: a.Code, Message: cut.Text(a.Message, minFrame-outbox.HeadSize)}) // limit bounds the time, and the error is that of a Wire which is given up anyway
 	h.w.Close()
 	return neverSent(a)
 }

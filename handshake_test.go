@@ -3,7 +3,6 @@ package asterisque_test
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"io"
 	"testing"
 	"testing/synctest"
@@ -153,20 +152,6 @@ func TestTheContextEndsAHandshake(t *testing.T) {
 		require.ErrorIs(t, err, asterisque.ErrExpired)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 	})
-}
-
-func TestThePeerIsToldWhyItWasNotAuthorised(t *testing.T) {
-	there := asterisque.NewNode(asterisque.WithAccept(func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
-		return nil, errors.New("members only")
-	}))
-	defer there.Close()
-	here := asterisque.NewNode()
-	defer here.Close()
-	a, b := wire.Pipe()
-	go there.Accept(background, b)
-	_, err := here.Attach(background, a)
-	require.ErrorIs(t, err, asterisque.ErrUnauthorized)
-	require.ErrorContains(t, err, "members only")
 }
 
 // TestAPeerThatSaysNothingCostsLittle measures the heap of connections whose handshake never comes.

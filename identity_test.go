@@ -61,7 +61,7 @@ func TestAPeerGetsWhatItsCertificateEntitlesItTo(t *testing.T) {
 	there := newNode(t, asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
 		cert := p.Certificate()
 		if cert == nil {
-			return nil, errors.New("show a certificate")
+			return nil, asterisque.ErrUnauthorized.Withf("show a certificate")
 		}
 		return &asterisque.Grant{
 			Subject: cert.Subject.CommonName, Service: admin, MaxPriority: &normal,
@@ -132,7 +132,7 @@ func TestACredentialIsShownAndTakenOverTLSOnly(t *testing.T) {
 	token := asterisque.WithCredential(func(context.Context, asterisque.Peer) ([]byte, error) { return []byte("open sesame"), nil })
 	check := asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
 		if string(p.Credential) != "open sesame" {
-			return nil, errors.New("wrong word")
+			return nil, asterisque.ErrUnauthorized.Withf("wrong word")
 		}
 		return &asterisque.Grant{Subject: "Ali Baba"}, nil
 	})

@@ -206,7 +206,7 @@ func (c *incoming) timed() bool { return c.rare != nil && c.rare.arrived > 0 }
 func (c *incoming) answer(result []byte, err error) {
 	var a *Abort
 	if err != nil {
-		a = failed(err)
+		a = c.told(err, failed(err))
 	}
 	c.handler.meter.ended(a)
 	if m := c.memory(); m != nil {
@@ -226,7 +226,7 @@ func (c *incoming) reply(result []byte, a *Abort) {
 	case a == nil:
 		(*pipe.End)(c.pipe).Close(result)
 	default:
-		c.pipe.Abort(sent(a)) // it keeps that until the Close has left
+		c.pipe.Abort(c.s.sent(a)) // it keeps that until the Close has left
 	}
 }
 
@@ -239,6 +239,9 @@ func (c *incoming) memory() *memory {
 
 // Close implements pipe.Port.
 func (c *incoming) Close(result []byte, abort *Abort) {
+	if c.pipe != nil && abort != nil && abort.Cause != nil && abort.Cause.Error() == abort.Message { // the handler has aborted the pipe
+		abort = c.told(abort.Cause, abort)
+	}
 	if abort != nil {
 		c.s.out.Cancel(&c.flow, givenUp(abort)) // it overtakes Blocks that wait
 	}
@@ -261,7 +264,7 @@ func (c *incoming) refuse(a *Abort) {
 	if m := c.memory(); m != nil {
 		c.s.node.once.refuse(m)
 	}
-	r := *sent(a)
+	r := *c.s.sent(a)
 	r.Ran = codec.Refused
 	if c.pipe != nil {
 		(*pipe.End)(c.pipe).Closed(nil, &r) // Blocks may have come already: nobody will take them

@@ -24,7 +24,8 @@ func WithService(svc *Service) Option {
 }
 
 // WithAccept asks accept about every peer that connects, after its handshake has arrived and before it is answered: until then it can call nothing, and has cost one small frame. What accept
-// returns is what this peer gets, nil being what the node has for all. An error refuses the peer, which gets it as ErrUnauthorized unless it is an *Abort with a code of its own. A peer
+// returns is what this peer gets, nil being what the node has for all. An error refuses the peer. An *[Abort] it gets as it is: ErrUnauthorized.Withf("…") turns it away for good. Of any other error, such as that
+// of a database that does not answer, it gets ErrUnavailable with an id, and the node's log has the same id and the text ([WithLogger]). A peer
 // proves who it is by a TLS certificate ([Peer.Certificate]; ask for one with ClientAuth of [WithTLS]) or by a credential (Peer.Credential). accept may be called concurrently; its context ends with
 // the handshake timeout. It is asked again when a session is to be resumed: see [WithResume].
 func WithAccept(accept func(context.Context, Peer) (*Grant, error)) Option {

@@ -48,7 +48,8 @@ func NewService() *Service {
 
 // Handle registers h for the function number function, under a name for people. It is the untyped way, beside [Func] and [Stream]. It panics if the number is taken, if h is nil, and
 // while the service is served: see [Service]. h gets the parameters as they came, and may send and receive Blocks on p until it returns. What it returns ends the call: result, which h must not change
-// afterwards, or an error, of which the caller gets code, message and detail if it is an *[Abort], and otherwise the text with code Failed.
+// afterwards, or an error, of which the caller gets code, message and detail if it is an *[Abort], and otherwise the text with code Failed, unless [WithPrivateErrors]
+// keeps it. Of the message at most 1,024 bytes cross; a detail that the caller does not take in one message with it ([WithMaxMessage]) is left out, and the code always crosses.
 //
 // ctx ends when the caller gives up, its deadline passes, or the session ends. Every call runs h on a goroutine of its own; [SessionOf] finds the session, to
 // call back on. A panic fails the call with ErrPanicked.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/cut"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -400,7 +401,7 @@ func (s *Session) fail(a *Abort) {
 		s.end(a)
 		var goodbye codec.Control
 		if !a.Remote {
-			goodbye = codec.SessionClose{Code: a.Code, Message: a.Message}
+			goodbye = codec.SessionClose{Code: a.Code, Message: cut.Text(a.Message, s.out.MaxSize())}
 		}
 		if write = s.out.Close(goodbye); write { // after this no pipe departs
 			s.writers.Add(1)

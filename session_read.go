@@ -95,10 +95,9 @@ func farewell(frame []byte) *Abort {
 	return endedBy(c)
 }
 
-// endedBy returns why the peer has ended the session with c, cut to what it may send: the session keeps
-// it, and the log has it.
+// endedBy returns why the peer has ended the session with c.
 func endedBy(c codec.SessionClose) *Abort {
-	return sent(&Abort{Code: c.Code, Message: c.Message, Remote: true})
+	return &Abort{Code: c.Code, Message: c.Message, Remote: true}
 }
 
 // countedByLimits reports whether messages of type t are Opens or Blocks. Everything else passes a session that stands at its limit: answers do not queue behind questions, and Controls tell that

@@ -4,10 +4,12 @@ import (
 	"math"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/asterisque-go/asterisque/internal/cut"
 )
 
 // MaxReason is the largest number of bytes of an Abort's or a SessionClose's message that is sent; longer ones are cut.
-// A longer one that arrives is accepted.
+// A longer one that arrives is accepted, and cut then.
 const MaxReason = 1024
 
 // Close ends a pipe in both directions at once: with a result, or with the reason why there is none.
@@ -62,13 +64,7 @@ func (m *Close) appendFields(dst []byte) []byte {
 
 // appendReason appends a code and a message, which it makes valid UTF-8 of at most MaxReason bytes.
 func appendReason(dst []byte, code Code, message string) []byte {
-	if len(message) > MaxReason {
-		end := MaxReason
-		for end > MaxReason-utf8.UTFMax && !utf8.RuneStart(message[end]) {
-			end--
-		}
-		message = message[:end]
-	}
+	message = cut.Text(message, MaxReason)
 	if !utf8.ValidString(message) {
 		message = strings.ToValidUTF8(message, "?") // one byte, so that it gets no longer
 	}
@@ -76,8 +72,8 @@ func appendReason(dst []byte, code Code, message string) []byte {
 	return appendText(dst, message)
 }
 
-// ParseClose reads the frame of a Close. Result and Detail are parts of frame, an Abort's Message is not. An Abort is
-// marked as Remote, and its Ran tells Refused from MaybeRan. The error is a *FrameError.
+// ParseClose reads the frame of a Close. Result and Detail are parts of frame, an Abort's Message is not, and is cut to MaxReason
+// bytes. An Abort is marked as Remote, and its Ran tells Refused from MaybeRan. The error is a *FrameError.
 func ParseClose(frame []byte) (Close, error) {
 	r := reader{frame: frame}
 	n := r.start(CloseType, 4, 6)
@@ -102,7 +98,7 @@ func ParseClose(frame []byte) (Close, error) {
 // abort reads code, message and perhaps detail of a Close of n elements.
 func (r *reader) abort(n int, ran Ran) *Abort {
 	r.arity(n, 5, 6, "a Close with an abort")
-	a := &Abort{Code: r.code(), Message: r.text("message"), Remote: true, Ran: ran}
+	a := &Abort{Code: r.code(), Message: r.message(), Remote: true, Ran: ran}
 	if n == 6 {
 		a.Detail = r.bytes("detail")
 	}

@@ -166,7 +166,8 @@ func appendOrNull(dst []byte, n uint64, isNull bool) []byte {
 	return appendUint(dst, n)
 }
 
-// ParseControl reads the frame of a Control. Byte slices of a Sync are parts of frame, strings are not. The error is a
+// ParseControl reads the frame of a Control. Byte slices of a Sync are parts of frame, strings are not. The message of a
+// SessionClose is cut to MaxReason bytes. The error is a
 // *FrameError. A code that this version does not know is no error, if the rest of the frame is well-formed.
 func ParseControl(frame []byte) (Control, error) {
 	r := reader{frame: frame}
@@ -203,7 +204,7 @@ func (r *reader) control(code uint64, n int) Control {
 		return Drain{Last: last, None: none}
 	case closeCode:
 		r.arity(n, 4, 4, "Close of the session")
-		return SessionClose{Code: r.code(), Message: r.text("message")}
+		return SessionClose{Code: r.code(), Message: r.message()}
 	case stopCode:
 		r.arity(n, 3, 3, "Stop")
 		return Stop{Pipe: r.uint("pipe id", MaxPipe)}

@@ -3,6 +3,8 @@ package codec
 import (
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/asterisque-go/asterisque/internal/cut"
 )
 
 // maxDepth is how deep arrays, maps and tags may be nested in a value that is skipped.
@@ -229,12 +231,22 @@ func (r *reader) bytesOf(what string, lo, hi int) []byte {
 
 // text reads a text string.
 func (r *reader) text(what string) string {
+	return string(r.utf8(what))
+}
+
+// message reads a text for people and keeps no more of it than may be sent: it goes into logs.
+func (r *reader) message() string {
+	return string(cut.Text(r.utf8("message"), MaxReason))
+}
+
+// utf8 reads a text string; the result is a part of the frame.
+func (r *reader) utf8(what string) []byte {
 	at := r.at
 	b := r.string(what, textString)
 	if !utf8.Valid(b) {
 		r.fail(at, "%s is not valid UTF-8", what)
 	}
-	return string(b)
+	return b
 }
 
 func (r *reader) string(what string, want byte) []byte {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/internal/cut"
 )
 
 // vectorsFile is what every implementation of the protocol is tested against; spec/protocol.md explains its form.
@@ -147,7 +149,7 @@ func (m *vectorMessage) goMessage() appender {
 		if m.Outcome == "result" {
 			return &Close{Pipe: *m.Pipe, Result: m.Result}
 		}
-		a := &Abort{Code: Code(m.Code), Message: m.Message, Detail: m.Detail, Remote: true}
+		a := &Abort{Code: Code(m.Code), Message: cut.Text(m.Message, MaxReason), Detail: m.Detail, Remote: true}
 		if m.Outcome == "refused" {
 			a.Ran = Refused
 		}
@@ -183,7 +185,7 @@ func (m *vectorMessage) goControl() Control {
 		}
 		return Drain{Last: *m.Last}
 	case "session_close":
-		return SessionClose{Code: Code(m.Code), Message: m.Message}
+		return SessionClose{Code: Code(m.Code), Message: cut.Text(m.Message, MaxReason)}
 	case "stop":
 		return Stop{Pipe: *m.Pipe}
 	case "ask":

@@ -153,10 +153,13 @@ func (o *Outbox) Claim() (write bool) {
 	return (len(o.batch) > 0 || o.queue.Len() > 0) && !o.writing.Swap(true)
 }
 
+// MaxSize returns how many bytes of variable length, payload, message and detail, the peer takes in one message.
+func (o *Outbox) MaxSize() int { return o.max - HeadSize }
+
 // tooLarge returns an error if the peer would not take m.
 func (o *Outbox) tooLarge(m *Message) error {
-	if size := m.size(); size > o.max-HeadSize {
-		return &TooLargeError{Size: size, Limit: o.max - HeadSize}
+	if size := m.size(); size > o.MaxSize() {
+		return &TooLargeError{Size: size, Limit: o.MaxSize()}
 	}
 	return nil
 }

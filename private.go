@@ -1,0 +1,54 @@
+package asterisque
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+// What an error of the application tells may be nobody else's business. Of such an error the peer gets an id, by
+// which whoever has the log finds the text.
+
+// WithPrivateErrors keeps the texts of errors that handlers return, or abort a pipe with, from the peers, unless
+// they are an *[Abort]. Of any other error the peer gets "internal error, id 1a2b3c4d", with code Failed, or
+// Canceled or Expired if the error is one of a context. The log has the same id, the function and the text at
+// level Warn, for as many errors as are logged ([WithLogger]). By default the text crosses, as it does with other
+// libraries for remote calls.
+func WithPrivateErrors() Option { return func(c *config) { c.private = true } }
+
+// errorID returns 8 random hexadecimal digits.
+func errorID() string {
+	var id [4]byte
+	rand.Read(id[:]) // never fails
+	return hex.EncodeToString(id[:])
+}
+
+// told returns what the peer is told of err, which a has been made of.
+func (c *incoming) told(err error, a *Abort) *Abort {
+	if !c.s.cfg.private || !isPlain(err) {
+		return a
+	}
+	id := errorID()
+	c.s.cfg.log.Warn("handler failed", "id", id, "session", c.s, "function", c.function, "name", c.handler.name, "error", err)
+	b := *a
+	b.Message, b.Cause = "internal error, id "+id, nil
+	return &b
+}
+
+// isPlain reports whether err is no Abort, and says more than that a context has ended.
+func isPlain(err error) bool {
+	var a *Abort
+	return !errors.As(err, &a) && err != context.Canceled && err != context.DeadlineExceeded
+}
+
+// unaccepted returns what a peer is told about which the application could not decide because of err.
+func (h *handshake) unaccepted(err error) *Abort {
+	id := errorID()
+	h.cfg.log.Warn("peer could not be checked", "id", id, "addr", h.w.RemoteAddr(), "error", err)
+	a := codec.ErrUnavailable.Withf("the peer could not be checked: internal error, id %s", id)
+	a.Cause = err
+	return a
+}
