@@ -34,8 +34,8 @@ type config struct {
 	windowless bool // there are none
 	inbound    limits.Limits
 	outbound   limits.Limits
-	set        struct{ message, workers, inbound, outbound, perAddress, noService bool } // whether they were set; others follow from them
-	plan       limits.Plan                                                               // what peers are promised
+	set        struct{ message, workers, inbound, outbound, perAddress, noService, noLogger bool } // whether they were set; others follow from them
+	plan       limits.Plan                                                                         // what peers are promised
 	onState    func(*Session, Direction, limits.State)
 	onDrop     func(*Session, Drop)
 	workers    int // 0: as there is room for
@@ -98,6 +98,10 @@ func newConfig(opts []Option) (config, error) {
 	if c.repository == nil {
 		c.repository = NewRepository()
 	}
+	if c.log == nil {
+		c.log, c.set.noLogger = slog.New(slog.DiscardHandler), true
+	}
+	c.log = bounded(c.log)
 	return c, c.check()
 }
 
@@ -108,6 +112,8 @@ func (c *config) check() (err error) {
 		return fmt.Errorf("asterisque: WithID: %d bytes exceed the limit of %d", len(c.id), codec.MaxNode)
 	case c.set.noService:
 		return errors.New("asterisque: WithService: the Service is nil: leave the option out to offer nothing")
+	case c.set.noLogger:
+		return errors.New("asterisque: WithLogger: the logger is nil: leave the option out to log nothing")
 	case len(c.codecs) == 0 || len(c.codecs) > codec.MaxCodecs:
 		return fmt.Errorf("asterisque: WithCodecs: %d codecs are outside 1..%d", len(c.codecs), codec.MaxCodecs)
 	case c.set.message && (c.maxMessage < leastMessage || c.maxMessage > 1<<30):

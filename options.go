@@ -72,7 +72,7 @@ func WithSessionsPerAddress(sessions int) Option {
 }
 
 // WithLogger logs what happens to sessions: at level Info their begin and end, at Warn violations by peers, at Error panics of handlers with their stack. By default
-// nothing is logged.
+// nothing is logged. What is logged is bounded, so that peers cannot fill a disk: see [Node.Logger]. A panic of its handler ends nothing.
 func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
 
 // WithCodecs sets the value codecs of the node in the order of its preference; the dialling side's order decides. The default is CBOR, JSON, Raw.
