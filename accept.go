@@ -29,18 +29,30 @@ func (h *handshake) authorise(ctx context.Context, p Peer) (g Grant, err error) 
 		return g, codec.ErrUnauthorized.Withf("a credential came over a wire without encryption: use tls://, or allow it with WithPlainCredentials")
 	}
 	if h.cfg.accept != nil {
-		granted, err := h.cfg.accept(ctx, p)
+		granted, err := ask(ctx, &h.cfg.asks.accept, func() (*Grant, error) {
+			granted, err := h.cfg.accept(ctx, p)
+			return granted, h.refusal(err)
+		}, nil)
 		if err != nil {
-			if own := new(Abort); errors.As(err, &own) && own != nil {
-				return g, own
-			}
-			return g, h.unaccepted(err)
+			return g, err
 		}
 		if granted != nil {
 			g = *granted
 		}
 	}
 	return g, g.complete(h.cfg)
+}
+
+// refusal returns err, for which the application does not accept the peer, as an Abort.
+func (h *handshake) refusal(err error) error {
+	var own *Abort
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &own) && own != nil:
+		return own
+	}
+	return h.unaccepted(err)
 }
 
 // limits returns those in force.
@@ -114,8 +126,10 @@ func (h *handshake) credential(ctx context.Context) ([]byte, error) {
 	if p.TLS == nil && !h.cfg.plainCredentials {
 		return nil, codec.ErrUnauthorized.Withf("the credential is not sent over a wire without encryption: use tls://, or allow it with WithPlainCredentials")
 	}
-	c, err := h.cfg.credential(ctx, p)
+	c, err := ask(ctx, &h.cfg.asks.credential, func() ([]byte, error) { return h.cfg.credential(ctx, p) }, nil)
 	switch {
+	case errors.Is(err, ErrUnavailable), errors.Is(err, ErrOverloaded), ctx.Err() != nil:
+		return nil, err
 	case err != nil:
 		return nil, &Abort{Code: codec.Unauthorized, Message: "there is no credential", Cause: err}
 	case len(c) > codec.MaxCredential:

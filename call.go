@@ -122,9 +122,9 @@ func (c *call) doWithin(ctx context.Context, function uint16, name string, param
 		defer cancel()
 		own.ttl = 0
 	}
-	if t := c.s.cfg.tracer; t != nil {
+	if c.s.cfg.tracer != nil {
 		var done func(error)
-		own.trace, done = t.Call(ctx, c.s, function, name)
+		own.trace, done = c.s.traced(ctx, function, name)
 		own.traced = true
 		defer func() { done(errorOf(a)) }()
 	}

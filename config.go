@@ -64,6 +64,8 @@ type config struct {
 	highest   priority.Priority
 	stall     time.Duration
 	handshake time.Duration
+
+	asks struct{ accept, credential, repository question } // how those callbacks are called
 }
 
 func newConfig(opts []Option) (config, error) {
@@ -102,6 +104,9 @@ func newConfig(opts []Option) (config, error) {
 		c.log, c.set.noLogger = slog.New(slog.DiscardHandler), true
 	}
 	c.log = bounded(c.log)
+	c.asks.accept = newQuestion(c.log, "accept", "WithHalfOpen", c.halfOpen)
+	c.asks.credential = newQuestion(c.log, "credential", "WithCredential", mostAsked)
+	c.asks.repository = newQuestion(c.log, "repository", "WithRepository", mostAsked)
 	return c, c.check()
 }
 

@@ -61,6 +61,8 @@ type Connection struct {
 	ctx  context.Context // ends with the connection; its cause is why
 	end  context.CancelCauseFunc
 
+	dials question // how.Dial; fixed
+
 	leaving atomic.Bool   // Shutdown was called: when the session ends, the connection does
 	over    chan struct{} // closed when run has returned; fixed
 
@@ -80,6 +82,7 @@ func (n *Node) Connect(ctx context.Context, url string, how Reconnect) (*Connect
 		return nil, n.invalid
 	}
 	c := &Connection{node: n, url: url, how: how, over: make(chan struct{}), changed: make(chan struct{})}
+	c.dials = newQuestion(n.cfg.log, "Reconnect.Dial", "Reconnect.Dial", 1)
 	c.ctx, c.end = context.WithCancelCause(ctx)
 	c.durable.init(how.Durable)
 	if !n.keep(c) {
@@ -102,8 +105,14 @@ func (c *Connection) Close() error {
 }
 
 // Shutdown shuts the session down, as [Session.Shutdown] does, waits for old ones that the peer has shut
-// down, and closes the connection. If ctx ends first, all are closed at once.
+// down, and closes the connection. If ctx ends first, all are closed at once. With the context of a
+// handler of one of these sessions, it does not wait.
 func (c *Connection) Shutdown(ctx context.Context) error {
+	if s := calledBy(ctx); s != nil && s.conn == c {
+		c.leaving.Store(true)
+		go c.Shutdown(context.Background()) // ends with the running calls
+		return nil
+	}
 	var err error
 	c.leaving.Store(true)
 	if s := c.Session(); s != nil {
@@ -238,7 +247,7 @@ func (c *Connection) set(s *Session, state ConnectionState, err error) {
 	c.stirLocked()
 	c.mu.Unlock()
 	if state != was && c.how.OnState != nil {
-		c.how.OnState(c, state, err)
+		c.node.reports.add(c, "Reconnect.OnState", keepLast, func() { c.how.OnState(c, state, err) })
 	}
 }
 
@@ -252,9 +261,32 @@ func (c *Connection) name() string {
 
 // run keeps a session until the connection is over.
 func (c *Connection) run() {
+	returned := false
+	defer func() {
+		if !returned { // a Wire of the application has ended the goroutine
+			go c.conclude(c.Session()) // ends as this one would have
+		}
+	}()
+	s := c.keep()
+	returned = true
+	c.conclude(s)
+}
+
+// conclude ends all that the connection has, s included, unless that is nil.
+func (c *Connection) conclude(s *Session) {
 	defer close(c.over)
 	defer c.node.release(c)
-	var s *Session
+	c.end(codec.ErrPanicked.Withf("the application has ended the goroutine of the connection"))
+	if s != nil {
+		s.fail(codec.AbortOf(c.Err()))
+		s.awaitEnd()
+	}
+	c.awaitRetired(context.Background(), 0)
+	c.set(nil, Lost, c.Err())
+}
+
+// keep keeps a session until the connection ends. It returns the last one, or nil if that is over.
+func (c *Connection) keep() (s *Session) {
 	var until time.Time // when s cannot be resumed any more; zero without s
 	back := backoff{first: c.how.First, most: c.how.Most}
 	for c.ctx.Err() == nil {
@@ -280,12 +312,7 @@ func (c *Connection) run() {
 			c.rest(back.nextBefore(until))
 		}
 	}
-	if s != nil {
-		s.fail(codec.AbortOf(c.Err()))
-		<-s.gone
-	}
-	c.awaitRetired(context.Background(), 0)
-	c.set(nil, Lost, c.Err())
+	return s
 }
 
 // steady is how long a connection has to hold for the next attempt to be made at once. Without that, a peer that accepts and closes would keep both sides busy.
@@ -325,7 +352,7 @@ func (c *Connection) watch(s *Session) error {
 func (c *Connection) part(s *Session) (*Session, time.Time) {
 	switch {
 	case s.ctx.Err() != nil:
-		<-s.gone
+		s.awaitEnd()
 		return nil, time.Time{}
 	case s.peerDraining.Load():
 		c.retire(s)

@@ -49,7 +49,7 @@ func receiving(w wire.Wire) int {
 // tooSlow returns why the peer is lost if a message that has begun moves too slowly, and nil if none does.
 // Time in which this side does not read is not the peer's.
 func (l *liveness) tooSlow(cfg *config, receiving bool, received, sent uint64, now time.Duration) *Abort {
-	arrives, leaves := receiving && !l.deaf.Load(), l.writing.Load()
+	arrives, leaves := receiving && !l.deaf(), l.writing.Load()
 	if !arrives && !leaves {
 		l.crossings = nil
 		return nil

@@ -252,9 +252,18 @@ func (d *dispatcher) runLent(k *scratch, c *incoming) {
 	if !c.nested() { // its worker is lent, but its Open was not
 		d.giveBack(c.cost(), false)
 	}
+	k.call, k.lent = c, true
 	c.begin(h)
 	c.run(k)
+	k.lent = false
 	d.done(c, false)
+}
+
+// lost is called when the goroutine of a worker was ended by the call that it had taken. It reports
+// whether the job for which it had come is to be done again, by another one.
+func (d *dispatcher) lost(k *scratch) (again bool) {
+	d.done(k.call, !k.lent)
+	return !k.lent && d.standBack()
 }
 
 // work runs calls on the goroutine of a worker until none waits, and then the worker has left. It also returns true when it has to stand back for other sessions first.
@@ -276,6 +285,7 @@ func (d *dispatcher) work(k *scratch, j job, crowded *atomic.Bool) (again bool) 
 		if t.call == nil {
 			return false
 		}
+		k.call = t.call
 		d.s.node.workers.start(job{d: d}, t.wake)
 		d.grant(t.grant)
 		c := t.call

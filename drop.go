@@ -41,12 +41,15 @@ type Drop struct {
 	Marker any // what pipe.WithMarker gave the Block; nil without
 }
 
-// dropReporter returns what the outbox calls for each drop, or nil if nobody wants to know.
-func (s *Session) dropReporter() func(outbox.Drop) {
+// dropReporter returns what the outbox calls with drops, or nil if nobody wants to know.
+func (s *Session) dropReporter() func([]outbox.Drop) {
 	if s.cfg.onDrop == nil {
 		return nil
 	}
-	return func(d outbox.Drop) {
-		s.cfg.onDrop(s, Drop{Open: d.Open, Reason: DropReason(d.Reason), Marker: d.Marker})
+	return func(drops []outbox.Drop) {
+		s.node.reports.addAll(s, "drop report", len(drops), func(i int) {
+			d := &drops[i]
+			s.cfg.onDrop(s, Drop{Open: d.Open, Reason: DropReason(d.Reason), Marker: d.Marker})
+		})
 	}
 }

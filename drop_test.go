@@ -217,6 +217,7 @@ func TestReachingTheSoftLimitThinsWhatWaits(t *testing.T) {
 			_, err := p.Post([]byte("x"), pipe.WithLoss(127))
 			require.NoError(t, err)
 		}
+		synctest.Wait() // for the reports
 		require.NotEmpty(t, seen.list())
 		require.Less(t, s.Stats().Outbound.Messages, 50)
 	})

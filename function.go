@@ -82,7 +82,7 @@ func (f Function[P, R]) call(ctx context.Context, s *Session, params P, cfg *cal
 	if a := c.do(ctx, f.number, f.name, encoded, cfg); a != nil {
 		return result, a
 	}
-	if err := s.decodeResult(c.result, &v.result, f.result, reflect.TypeFor[R]()); err != nil {
+	if err := s.decodeWithin(c.result, &v.result, f.result, reflect.TypeFor[R](), true); err != nil {
 		return result, codecError(codec.BadResult, f.number, f.name, "result", err)
 	}
 	return v.result, nil
@@ -90,14 +90,11 @@ func (f Function[P, R]) call(ctx context.Context, s *Session, params P, cfg *cal
 
 // encodeParams encodes what v points to. The result is valid until the call has been sent.
 func (c *call) encodeParams(v any) (encoded []byte, err error) {
-	if c.s.lender != nil {
-		if encoded, ok := c.s.lender.Bytes(v); ok {
-			return encoded, nil
-		}
+	encoded, lent, err := c.s.encode(c.buf[:0], v, true)
+	if !lent {
+		c.buf = encoded // the buffer that may hold the result holds the parameters until they have been sent
 	}
-	// The buffer that may hold the result holds the parameters until they have been sent.
-	c.buf, err = c.s.values.Append(c.buf[:0], v)
-	return c.buf, err
+	return encoded, err
 }
 
 // decode decodes data, which nobody else will use if the codec of the session is a Lender.
@@ -106,14 +103,6 @@ func (s *Session) decode(data []byte, v any) error {
 		return s.lender.Keep(data, v)
 	}
 	return s.values.Decode(data, v)
-}
-
-// decodeResult decodes a result into v, a pointer to a t, as decodeWithin does.
-func (s *Session) decodeResult(data []byte, v any, free int, t reflect.Type) error {
-	if s.lender != nil {
-		return s.lender.Keep(data, v)
-	}
-	return s.decodeWithin(data, v, free, t)
 }
 
 // box is where the values of a call are while a codec, which takes pointers, works on them. It is kept from call to call: otherwise both would be allocated
@@ -166,6 +155,9 @@ func (c *incoming) encodeResult(k *scratch, v any) (result []byte, err error) {
 
 // codecError returns the Abort for a value that could not be encoded or decoded. It names the function, what was wanted and what was there.
 func codecError(code Code, number uint16, name, what string, err error) *Abort {
+	if errors.Is(err, ErrPanicked) {
+		code = codec.Panicked // what encodes or decodes it did
+	}
 	a := &Abort{Code: code, Message: fmt.Sprintf("function %d %q: %s: %v", number, name, what, err), Cause: err}
 	var mismatch *codec.TypeError
 	if errors.As(err, &mismatch) {

@@ -106,11 +106,15 @@ func (h *handshake) dial(ctx context.Context, was *former) (a agreement, err err
 	return a, nil
 }
 
-// accept is the handshake, which has begun, of the side that was connected to. It also decides what is offered to the peer. If the peer wants to resume a session, and may, that is returned, with the
+// accept is the handshake of the side that was connected to. It also decides what is offered to the peer. If the peer wants to resume a session, and may, that is returned, with the
 // Wire taken over by it.
-func (h *handshake) accept(n *Node) (a agreement, g Grant, resumed *Session, err error) {
-	ctx := h.ctx
+func (h *handshake) accept(ctx context.Context, n *Node) (a agreement, g Grant, resumed *Session, err error) {
+	h.begin(ctx, h.place.expires)
+	ctx = h.ctx
 	defer h.watch()()
+	if refused := h.place.takeOver(h.cut); refused != nil {
+		return a, g, nil, h.refuse(refused)
+	}
 	hello, err := h.receive()
 	if err != nil {
 		return a, g, nil, h.failed(ctx, err)

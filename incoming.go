@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -112,15 +111,9 @@ func (c *incoming) freeParams() {
 	}
 }
 
-// scratch is what a worker keeps from one call to the next.
-type scratch struct {
-	result []byte // where typed handlers put their results
-	box    any    // where a typed handler has its parameters and its result; see boxFor
-}
-
 // run runs the handler and answers.
 func (c *incoming) run(k *scratch) {
-	defer c.freeParams() // not earlier: the result may be a part of them
+	defer c.afterRun(k)
 
 	if err := c.Err(); err != nil { // given up, or expired, while it waited
 		c.leaveNested()
@@ -136,12 +129,18 @@ func (c *incoming) run(k *scratch) {
 		c.s.calls.lastWait.Store(int64(began - c.rare.arrived))
 		c.handler.meter.queued.Add(began - c.rare.arrived)
 	}
+	k.serving = true
 	result, err := c.serve(k)
+	var a *Abort
+	if err != nil {
+		a = c.failed(err)
+	}
+	k.serving = false
 	if c.timed() {
 		c.handler.meter.ran.Add(c.s.node.now() - began)
 	}
 	c.leaveNested()
-	c.answer(result, err)
+	c.answer(result, a)
 	if cap(k.result) > keepResult {
 		k.result = nil
 	}
@@ -159,55 +158,27 @@ func (c *incoming) serve(k *scratch) (result []byte, err error) {
 	if c.s.cfg.tracer == nil {
 		return c.invoke(c, k)
 	}
-	ctx, done := c.trace()
-	result, err = c.invoke(ctx, k)
-	c.protect(func() { done(err) })
-	return result, err
-}
-
-// trace tells the tracer that the handler is about to run.
-func (c *incoming) trace() (ctx context.Context, done func(error)) {
-	var trace []byte
-	if c.rare != nil {
-		trace = c.rare.trace
-	}
-	c.protect(func() { ctx, done = c.s.cfg.tracer.Serve(c, c.s, c.function, c.handler.name, trace) })
-	if ctx == nil || done == nil { // it panicked
-		return c, func(error) {}
-	}
-	return ctx, done
-}
-
-// protect calls f, a method of the tracer, and logs its panic.
-func (c *incoming) protect(f func()) {
-	defer func() {
-		if v := recover(); v != nil {
-			c.s.cfg.log.Error("tracer panicked", "function", c.function, "name", c.handler.name, "panic", v, "stack", string(debug.Stack()))
-		}
-	}()
-	f()
+	return c.serveTraced(k)
 }
 
 // invoke calls the handler and turns a panic into an error.
 func (c *incoming) invoke(ctx context.Context, k *scratch) (result []byte, err error) {
+	returned := false
 	defer func() {
-		if v := recover(); v != nil {
-			c.s.cfg.log.Error("handler panicked", "function", c.function, "name", c.handler.name, "panic", v, "stack", string(debug.Stack()))
-			err = codec.ErrPanicked.Withf("the handler of function %d %q panicked", c.function, c.handler.name)
+		if !returned {
+			result, err = nil, c.misbehaved(recover())
 		}
 	}()
-	return c.handler.serve(ctx, c, k)
+	result, err = c.handler.serve(ctx, c, k)
+	returned = true
+	return result, err
 }
 
 // timed reports whether the statistics want to know how long the call waits and runs.
 func (c *incoming) timed() bool { return c.rare != nil && c.rare.arrived > 0 }
 
-// answer ends the call with result, or with what err is as an Abort. It does nothing if the call is over.
-func (c *incoming) answer(result []byte, err error) {
-	var a *Abort
-	if err != nil {
-		a = c.told(err, failed(err))
-	}
+// answer ends the call with result or a. It does nothing if the call is over.
+func (c *incoming) answer(result []byte, a *Abort) {
 	c.handler.meter.ended(a)
 	if m := c.memory(); m != nil {
 		if a != nil && a.Ran == codec.Refused {
@@ -272,15 +243,6 @@ func (c *incoming) refuse(a *Abort) {
 	c.Close(nil, &r)
 }
 
-// failed returns err as the Abort of this call. If it tells how far another call got, which the handler made, that is not true of this one.
-func failed(err error) *Abort {
-	a := *codec.AbortOf(err)
-	if a.Remote || a.Ran != codec.Refused {
-		a.Ran, a.Remote = codec.MaybeRan, false
-	}
-	return &a
-}
-
 // block implements endpoint.
 func (c *incoming) block(b codec.Block) error {
 	switch {
@@ -289,7 +251,7 @@ func (c *incoming) block(b codec.Block) error {
 	case !c.stream:
 		return violation("Block for pipe %d, which is that of a unary call", b.Pipe)
 	case !b.End:
-		c.answer(nil, codec.ErrBadParams.Withf("function %d %q takes no Blocks", c.function, c.handler.name))
+		c.answer(nil, c.failed(codec.ErrBadParams.Withf("function %d %q takes no Blocks", c.function, c.handler.name)))
 	}
 	return nil
 }

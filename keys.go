@@ -2,7 +2,6 @@ package asterisque
 
 import (
 	"reflect"
-	"runtime/debug"
 	"sync"
 
 	"github.com/asterisque-go/asterisque/codec"
@@ -31,14 +30,8 @@ type turn struct {
 	held         uint32    // bytes of what value points to
 }
 
-// name finds out the key of c. An error, or a panic of the application's function, refuses the call.
-func (k *keys) name(c *incoming) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			c.s.cfg.log.Error("key panicked", "function", c.function, "name", c.handler.name, "panic", v, "stack", string(debug.Stack()))
-			err = codec.ErrPanicked.Withf("the key of function %d %q panicked", c.function, c.handler.name)
-		}
-	}()
+// name finds out the key of c. An error refuses the call.
+func (k *keys) name(c *incoming) error {
 	held, err := k.weigh(c)
 	if err != nil {
 		return err

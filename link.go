@@ -35,9 +35,9 @@ func (s *Session) open(ctx context.Context, function uint16, name string, params
 		return nil, neverSent(codec.ErrUnavailable.Withf("a call that carries Blocks cannot be durable: Call can"))
 	}
 	done := func(error) {}
-	if t := s.cfg.tracer; t != nil {
+	if s.cfg.tracer != nil {
 		own := *cfg
-		own.trace, done = t.Call(ctx, s, function, name)
+		own.trace, done = s.traced(ctx, function, name)
 		cfg = &own
 	}
 	wait := ctx

@@ -27,7 +27,7 @@ type liveness struct {
 
 	frames  atomic.Uint64 // that have arrived; counted if the Wire does not count bytes
 	batches atomic.Uint64 // that have been written
-	deaf    atomic.Bool   // the reader does not wait for the peer: a limit holds it up, or a handler
+	busy    atomic.Int32  // see deaf and inside
 	writing atomic.Bool   // a write has begun that may have to wait
 	anew    atomic.Bool   // there is another Wire since the last look
 
@@ -42,6 +42,19 @@ type liveness struct {
 	pinged atomic.Int64  // when it was sent, by the node's clock; 0 once it was answered
 	trip   atomic.Int64  // the latest round trip, in nanoseconds
 }
+
+// The reader is busy while it does not wait for the peer: a limit holds it up, or it runs code of
+// the application.
+const (
+	heldUp     = 1
+	insideCode = 1 << 8 // for each piece of code: others than the reader may run some in its place
+)
+
+// deaf reports whether the reader does not wait for the peer.
+func (l *liveness) deaf() bool { return l.busy.Load() != 0 }
+
+// inside reports whether the reader runs code of the application.
+func (l *liveness) inside() bool { return l.busy.Load() >= insideCode }
 
 // defaultTimeout is after how long without hearing the peer is given up, if nothing else was set.
 const defaultTimeout = 45 * time.Second
@@ -86,7 +99,7 @@ func (l *liveness) look(s *Session, now time.Duration) {
 	}
 	w := s.currentWire()
 	received, sent, metered := l.progress(w)
-	if received != l.received || l.deaf.Load() || l.heard == 0 {
+	if received != l.received || l.deaf() || l.heard == 0 {
 		l.received, l.heard = received, now
 	}
 	if sent != l.sent || l.said == 0 {
@@ -118,7 +131,7 @@ func (l *liveness) look(s *Session, now time.Duration) {
 func (l *liveness) silence(s *Session) time.Duration {
 	before := l.taken
 	l.taken = s.inbound.Relieved()
-	if l.taken == before && l.deaf.Load() && s.pause.gate.Load() == nil && s.inbound.State() >= limits.Soft {
+	if l.taken == before && l.deaf() && s.pause.gate.Load() == nil && s.inbound.State() >= limits.Soft {
 		return min(l.interval, leastInterval)
 	}
 	return l.interval

@@ -19,8 +19,10 @@ import (
 // Node is a program's endpoint: what it calls itself, the functions it offers, the sessions it holds. It dials and listens, as often as it likes, and the sessions of
 // either kind are equal. It is safe for concurrent use.
 type Node struct {
-	cfg     config // these are fixed
-	invalid error  // what is wrong with cfg
+	cfg     config          // these are fixed
+	invalid error           // what is wrong with cfg
+	ctx     context.Context // ends when the node is closed, for handshakes; its cause is errNodeClosed
+	end     context.CancelCauseFunc
 	workers workers
 	owners  owners
 	budget  budget
@@ -44,6 +46,7 @@ type Node struct {
 
 	accepts sync.WaitGroup // handshakes of Serve
 	rounds  rounds
+	reports reports
 }
 
 // NewNode returns a Node. It never fails: an option whose value does not fit is reported, by name, by the first method that needs it.
@@ -52,10 +55,13 @@ func NewNode(opts ...Option) *Node {
 		sessions: make(map[*Session]struct{}), serving: make(map[wire.Listener]struct{}), resumable: make(map[[codec.SessionSize]byte]*Session), beginning: make(map[[codec.SessionSize]byte]chan struct{}),
 	}
 	n.cfg, n.invalid = newConfig(opts)
+	n.ctx, n.end = context.WithCancelCause(context.Background())
 	n.born, n.workers.limit = time.Now(), n.cfg.nodeWorkers
 	n.admission.configure(&n.cfg)
 	n.aways.configure(&n.cfg)
 	n.rounds.aways = &n.aways
+	n.admission.halfOpen, n.admission.perAddress = n.cfg.halfOpen, n.cfg.perAddress
+	n.reports.log = n.cfg.log
 	n.owners.total = limits.NewTally(n.cfg.budget)
 	n.budget = budget{Tally: n.owners.total, owners: &n.owners}
 	n.nested.owners, n.nested.most = &n.owners, n.cfg.nestedReserve()
@@ -85,7 +91,11 @@ func (n *Node) Attach(ctx context.Context, w wire.Wire) (*Session, error) {
 		return nil, n.invalid
 	}
 	h := handshake{w: w, cfg: n.configFor(w), once: true}
-	a, err := h.dial(ctx, nil)
+	var a agreement
+	err := n.shake(ctx, w, func(ctx context.Context) (err error) {
+		a, err = h.dial(ctx, nil)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -99,30 +109,23 @@ func (n *Node) Accept(ctx context.Context, w wire.Wire) (*Session, error) {
 		w.Close()
 		return nil, n.invalid
 	}
-	h, refused := n.enter(ctx, w)
+	h, refused := n.enter(w)
 	if refused != nil {
 		return nil, refused
 	}
-	return n.accept(h)
+	return n.accept(ctx, h)
 }
 
-// enter returns the handshake over a Wire that has been accepted, or why there is no place for it.
-func (n *Node) enter(ctx context.Context, w wire.Wire) (*handshake, *Abort) {
+// enter returns the handshake over a Wire that the other side has connected, or why there is no place for
+// it. It is followed by accept.
+func (n *Node) enter(w wire.Wire) (*handshake, *Abort) {
 	h := &handshake{w: w, cfg: n.configFor(w)}
 	var refused *Abort
-	if h.place, refused = n.admission.admit(w); refused == nil {
-		h.begin(ctx, h.place.expires)
-		refused = h.place.takeOver(h.cut)
+	if h.place, refused = n.admission.admit(w); refused != nil {
+		go guard(n.cfg.log, "wire", func() { turnAway(w, refused) }) // ends by itself
+		return nil, neverSent(refused)
 	}
-	if refused == nil {
-		return h, nil
-	}
-	if h.place != nil {
-		h.place.Leave()
-		h.end()
-	}
-	go turnAway(w, refused) // which ends by itself
-	return nil, neverSent(refused)
+	return h, nil
 }
 
 // turnAway closes a Wire for which there is no place. The peer is told if that needs no wait.
@@ -136,16 +139,45 @@ func turnAway(w wire.Wire, refused *Abort) {
 }
 
 // accept makes a session of what has entered.
-func (n *Node) accept(h *handshake) (*Session, error) {
-	a, g, resumed, err := h.accept(n)
+func (n *Node) accept(ctx context.Context, h *handshake) (s *Session, err error) {
+	defer func() {
+		if s == nil {
+			h.place.Leave()
+		}
+	}()
+	var a agreement
+	var g Grant
+	err = n.shake(ctx, h.w, func(ctx context.Context) (err error) {
+		a, g, s, err = h.accept(ctx, n)
+		return err
+	})
 	defer n.begun(a.session)
-	if err != nil {
-		h.place.Leave()
-	}
-	if err != nil || resumed != nil {
-		return resumed, err
+	if err != nil || s != nil {
+		return s, err
 	}
 	return n.begin(h, a, g, false, nil)
+}
+
+// shake calls f, a handshake over w, whose context ends with the node as well. w, and what is asked
+// about it, may be the application's.
+func (n *Node) shake(ctx context.Context, w wire.Wire, f func(context.Context) error) (err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(n.ctx, func() { cancel(errNodeClosed) })()
+	ok := false
+	defer func() {
+		if !ok {
+			apart(n.cfg.log, "wire", func() { w.Close() })
+		}
+	}()
+	ok = guard(n.cfg.log, "handshake", func() { err = f(ctx) })
+	switch {
+	case !ok:
+		return neverSent(codec.ErrUnavailable.Withf("the handshake panicked: the log says why"))
+	case err != nil && n.ctx.Err() != nil:
+		return errNodeClosed
+	}
+	return err
 }
 
 // configFor returns the configuration of a session over w.
@@ -193,7 +225,7 @@ func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, prepare f
 	n.cfg.log.Info("session begins", "session", s, "peer", s.peerID, "addr", h.w.RemoteAddr())
 	go s.read() // ends with the Wire
 	if n.cfg.onSession != nil {
-		n.cfg.onSession(s)
+		n.reports.add(s, "OnSession", noKind, func() { n.cfg.onSession(s) })
 	}
 	return s, nil
 }
@@ -214,11 +246,18 @@ func (n *Node) former(ctx context.Context, was former, p Peer) *Session {
 		case <-ctx.Done():
 		}
 	}
-	r, ok, err := n.cfg.repository.Get(ctx, was.session)
+	type found struct {
+		SessionRecord
+		ok bool
+	}
+	r, err := consult(ctx, &n.cfg, func(ctx context.Context) (f found, err error) {
+		f.SessionRecord, f.ok, err = n.cfg.repository.Get(ctx, was.session)
+		return f, err
+	})
 	if err != nil {
 		n.cfg.log.Warn("repository failed", "error", err)
 	}
-	if !ok || !r.entitled(was.secret[:], p.identity()) {
+	if !r.ok || !r.entitled(was.secret[:], p.identity()) {
 		return nil
 	}
 	n.mu.Lock()
@@ -298,7 +337,7 @@ func (n *Node) serveAt(ctx context.Context, ln wire.Listener, url string) error 
 	defer n.served(ln)
 	back := backoff{first: 5 * time.Millisecond, most: time.Second}
 	for {
-		w, err := ln.Accept()
+		w, err := n.acceptFrom(ln)
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return nil
@@ -321,21 +360,30 @@ func (n *Node) serveAt(ctx context.Context, ln wire.Listener, url string) error 
 // welcome does the handshake with whom Serve has accepted, on a goroutine of its own, for which Close
 // waits. Without a place it costs none. It reports false if the node is closed.
 func (n *Node) welcome(ctx context.Context, w wire.Wire) bool {
-	h, refused := n.enter(ctx, w)
+	h, refused := n.enter(w)
 	if refused != nil {
 		n.cfg.log.Warn("handshake failed", "addr", w.RemoteAddr(), "error", refused)
 		return true
 	}
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.sessions == nil {
-		h.place.Leave()
-		h.end()
-		w.Close()
-		return false
+	closed := n.sessions == nil
+	if !closed {
+		n.accepts.Go(func() { n.meet(ctx, h) }) // ends with the handshake
 	}
-	n.accepts.Go(func() { n.meet(h) }) // ends with the handshake
-	return true
+	n.mu.Unlock()
+	if closed {
+		h.place.Leave()
+		w.Close()
+	}
+	return !closed
+}
+
+// acceptFrom returns the next Wire of ln, which may be the application's.
+func (n *Node) acceptFrom(ln wire.Listener) (w wire.Wire, err error) {
+	if !guard(n.cfg.log, "listener", func() { w, err = ln.Accept() }) {
+		err = codec.ErrUnavailable.Withf("the listener panicked: the log says why")
+	}
+	return w, err
 }
 
 // passes reports whether an error of Accept is one after which a later Accept may succeed.
@@ -344,8 +392,8 @@ func passes(err error) bool {
 }
 
 // meet does the handshake with whom Serve has accepted.
-func (n *Node) meet(h *handshake) {
-	if _, err := n.accept(h); err != nil {
+func (n *Node) meet(ctx context.Context, h *handshake) {
+	if _, err := n.accept(ctx, h); err != nil {
 		n.cfg.log.Warn("handshake failed", "addr", h.w.RemoteAddr(), "error", err)
 	}
 }
@@ -353,14 +401,16 @@ func (n *Node) meet(h *handshake) {
 // serve notes that ln is being served, unless the node is closed.
 func (n *Node) serve(ln wire.Listener) bool {
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.sessions == nil {
-		ln.Close()
-		return false
+	closed := n.sessions == nil
+	if !closed {
+		n.serving[ln] = struct{}{}
+		n.cfg.service.serve("by the node that was made", n.cfg.place)
 	}
-	n.serving[ln] = struct{}{}
-	n.cfg.service.serve("by the node that was made", n.cfg.place)
-	return true
+	n.mu.Unlock()
+	if closed {
+		ln.Close()
+	}
+	return !closed
 }
 
 func (n *Node) served(ln wire.Listener) {
@@ -382,8 +432,12 @@ func (n *Node) Sessions() []*Session {
 }
 
 // Shutdown stops listening and shuts down all sessions, at the same time; see [Session.Shutdown]. Then it closes the node. The error is that of ctx, if it ended
-// before the running calls did.
+// before the running calls did. With the context of a handler that the node runs, it does not wait.
 func (n *Node) Shutdown(ctx context.Context) error {
+	if s := calledBy(ctx); s != nil && s.node == n {
+		go n.Shutdown(context.Background()) // ends with the running calls
+		return nil
+	}
 	n.stopListening()
 	var wg sync.WaitGroup
 	for _, c := range n.lasting() {
@@ -398,13 +452,16 @@ func (n *Node) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// Close stops listening and closes all sessions; see [Session.Close]. The node cannot be used afterwards. Repeated calls return nil.
+// Close stops listening and closes all sessions; see [Session.Close]. The node cannot be used afterwards. Repeated calls return nil. Handlers and callbacks may call it: it waits for none of
+// them, but Delete of a [Repository].
 func (n *Node) Close() error {
+	n.end(errNodeClosed)
 	n.stopListening()
 	n.mu.Lock()
 	sessions := n.sessions
 	n.sessions = nil
 	n.mu.Unlock()
+	n.stopListening() // which has begun meanwhile
 	var wg sync.WaitGroup
 	for _, c := range n.lasting() {
 		wg.Go(func() {
@@ -453,8 +510,9 @@ func (n *Node) lasting() []*Connection {
 
 func (n *Node) stopListening() {
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	for ln := range n.serving {
+	listeners := slices.Collect(maps.Keys(n.serving))
+	n.mu.Unlock()
+	for _, ln := range listeners {
 		ln.Close()
 	}
 }

@@ -201,10 +201,15 @@ func (o *once) refuse(m *memory) {
 	if !next.nested() {
 		next.size, next.rare.returned = uint32(len(params)), uint32(len(params))
 	}
-	if err := next.s.enqueue(next); err != nil {
-		next.s.calls.giveBack(next.cost(), next.nested())
-		next.refuse(codec.AbortOf(err))
+	if err := next.s.enqueue(next, (*Session).turnBackNext); err != nil {
+		next.s.turnBackNext(next, codec.AbortOf(err))
 	}
+}
+
+// turnBackNext refuses c, which was about to run in the place of another one.
+func (s *Session) turnBackNext(c *incoming, a *Abort) {
+	s.calls.giveBack(c.cost(), c.nested())
+	c.refuse(a)
 }
 
 // end ends the contexts of the calls that run: they outlive their sessions, but not the node.

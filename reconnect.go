@@ -26,11 +26,15 @@ type Reconnect struct {
 	Durable int
 
 	// OnState is called with each change of state, one after the other, for Lost and Reconnecting with the
-	// reason: the Wire is lost, the session is over, or the peer shuts it down. It must not block. It may
+	// reason: the Wire is lost, the session is over, or the peer shuts it down. It runs on a goroutine of
+	// its own: it may block, and use or close the connection, which may have gone on meanwhile. If it
+	// does not keep up with 1,024 changes, some are left out, and logged, but never the last one. It may
 	// be nil.
 	OnState func(c *Connection, state ConnectionState, err error)
 
-	// Dial makes the Wire, instead of a URL. It may be nil.
+	// Dial makes the Wire, instead of a URL. It runs on a goroutine of its own, one call after the
+	// other, and has the time of its context: a Wire that it returns later is closed. If it panics,
+	// that attempt has failed. It may be nil.
 	Dial func(ctx context.Context) (wire.Wire, error)
 }
 
@@ -89,7 +93,11 @@ func (c *Connection) attempt(ctx context.Context, s *Session) (*Session, error) 
 		w.Close()
 		return nil, neverSent(err)
 	}
-	a, err := h.dial(ctx, was)
+	var a agreement
+	err = c.node.shake(ctx, w, func(ctx context.Context) (err error) {
+		a, err = h.dial(ctx, was)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -97,14 +105,14 @@ func (c *Connection) attempt(ctx context.Context, s *Session) (*Session, error) 
 		if err := s.returned(ctx, w, &a); err != nil {
 			w.Close()
 			s.fail(codec.ErrUnavailable.Withf("the session could not be resumed: %v", err))
-			<-s.gone
+			s.awaitEnd()
 			return nil, err
 		}
 		return s, nil
 	}
 	if s != nil {
 		s.fail(codec.ErrUnavailable.Withf("the session could not be resumed: the peer does not have it any more"))
-		<-s.gone
+		s.awaitEnd()
 	}
 	return c.node.begin(&h, a, c.node.ownGrant(), true, func(s *Session) {
 		s.conn = c
@@ -127,7 +135,7 @@ func (c *Connection) dial(ctx context.Context) (wire.Wire, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.node.cfg.handshake)
 	defer cancel()
 	if c.how.Dial != nil {
-		w, err := c.how.Dial(ctx)
+		w, err := ask(ctx, &c.dials, func() (wire.Wire, error) { return c.how.Dial(ctx) }, func(w wire.Wire) { w.Close() })
 		return w, wire.HideURL(err, c.url)
 	}
 	return wire.Dial(ctx, c.url, wire.Options{TLS: c.node.cfg.tls})

@@ -14,7 +14,11 @@ import (
 // Repository holds a record of every session that its peer may resume; see [WithResume]. The record tells who is entitled to; the session itself, with what it holds, stays in the memory
 // of the node that began it. So a Repository which several nodes share can tell any of them which one to send the peer to, but not move a session.
 //
-// Methods are called concurrently. Those that fail cost the peer its resume, and nothing else.
+// Methods are called concurrently, each call on a goroutine of its own, at most 1,024 at once for a
+// node. Nobody waits for one beyond the end of its context, which is no later than the time of
+// [WithHandshakeTimeout]; so a method may block, and call the node. Those that fail, or panic, cost
+// the peer its resume, and nothing else. Node.Close waits for Delete, and so Delete had better not
+// call it.
 type Repository interface {
 	// Put stores r, in place of any earlier record of the same session: when the session begins, when it goes away (Expires is set then) and when it is resumed.
 	Put(ctx context.Context, r SessionRecord) error
@@ -91,20 +95,29 @@ func (s *Session) keepRecord(expires time.Time) {
 	}
 	r := SessionRecord{Session: s.id, Identity: s.Peer().identity(), Node: s.cfg.id, Expires: expires}
 	r.Secret, r.Former = s.res.sums()
-	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.handshake)
-	defer cancel()
-	if err := s.cfg.repository.Put(ctx, r); err != nil {
+	_, err := consult(s.ctx, s.cfg, func(ctx context.Context) (any, error) { return nil, s.cfg.repository.Put(ctx, r) })
+	if err != nil {
 		s.cfg.log.Warn("repository failed", "session", s, "error", err)
 	}
+}
+
+// consult calls f, which calls the repository, and waits for that within the handshake timeout and the
+// time of ctx. What a node has by itself, which is memory, is called at once.
+func consult[T any](ctx context.Context, c *config, f func(context.Context) (T, error)) (T, error) {
+	if _, own := c.repository.(*memoryRepository); own {
+		return f(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.handshake)
+	defer cancel()
+	return ask(ctx, &c.asks.repository, func() (T, error) { return f(ctx) }, nil)
 }
 
 func (s *Session) dropRecord() {
 	if s.res == nil || s.table.odd == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.handshake)
-	defer cancel()
-	if err := s.cfg.repository.Delete(ctx, s.id); err != nil {
+	_, err := consult(context.Background(), s.cfg, func(ctx context.Context) (any, error) { return nil, s.cfg.repository.Delete(ctx, s.id) })
+	if err != nil {
 		s.cfg.log.Warn("repository failed", "session", s, "error", err)
 	}
 }

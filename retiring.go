@@ -51,7 +51,7 @@ func (c *Connection) finish(s *Session) {
 		}
 		select {
 		case <-s.Done():
-			<-s.gone
+			s.awaitEnd()
 			return
 		case <-answered:
 			ctx, cancel := context.WithTimeout(c.ctx, lateCalls)

@@ -78,9 +78,10 @@ type Session struct {
 	draining     atomic.Bool // Shutdown was called here: the peer's new calls are refused
 	peerDraining atomic.Bool // the peer refuses new calls
 
-	failing   sync.Once
-	unwritten bool              // the reader is the writer, and writes when it has dealt with all that has arrived; here it costs no memory, as the next
-	highest   priority.Priority // that the peer's calls get; fixed
+	failing    sync.Once
+	wireCloses bool              // guarded by wireMu: somebody closes the Wire, and wireGone says when that is over; here it costs no memory, as the next
+	unwritten  bool              // the reader is the writer, and writes when it has dealt with all that has arrived; here it costs no memory, as the next
+	highest    priority.Priority // that the peer's calls get; fixed
 
 	linger  *time.Timer    // closes the Wire some time after the end of the session; set by failing
 	expiry  *time.Timer    // ends the session with the certificate of the peer; nil without; belongs to who reads
@@ -191,8 +192,9 @@ func (s *Session) ID() [16]byte { return s.id }
 // Peer returns what is known of the other side.
 func (s *Session) Peer() Peer {
 	s.wireMu.Lock()
-	defer s.wireMu.Unlock()
-	return Peer{ID: s.peerID, LocalAddr: s.wire.LocalAddr(), RemoteAddr: s.wire.RemoteAddr(), TLS: s.tls, Subject: s.owner.subject}
+	w, secure := s.wire, s.tls
+	s.wireMu.Unlock()
+	return Peer{ID: s.peerID, LocalAddr: w.LocalAddr(), RemoteAddr: w.RemoteAddr(), TLS: secure, Subject: s.owner.subject}
 }
 
 // Done returns a channel that is closed when the session has ended.
@@ -204,11 +206,14 @@ func (s *Session) Err() error { return context.Cause(s.ctx) }
 // Close ends the session at once: running calls of both sides end with ErrSessionClosed, and so do all that wait, except for calls of the peer that have not begun,
 // which are refused with ErrUnavailable, as far as the Wire takes that without waiting. What has been given to the Wire, or is about to be, still arrives if the peer reads
 // within a second. Close returns when the Wire is closed and the session's own goroutines have ended; handlers that ignore their context may run on. Repeated calls wait as well.
+//
+// Handlers and callbacks may call it. While the goroutine that reads the session runs code of the
+// application, an inline handler or the function of [WithKey], Close does not wait for that.
 func (s *Session) Close() error {
 	s.announceEnd()
 	s.refuseWaiting()
 	s.fail(codec.ErrSessionClosed.Withf("closed by this side"))
-	<-s.gone
+	s.awaitEnd()
 	return nil
 }
 
@@ -217,11 +222,27 @@ func (s *Session) Close() error {
 //
 // A call of the peer that had not arrived before, or that is refused, certainly did not run, and [Repeatable] says so there. Of one that had arrived, and whose answer or
 // refusal the peer does not get, it says that it may have run, even if it was still waiting here when ctx ended.
+//
+// With the context of a handler that the session runs, it cannot wait for the end of that. Then it
+// returns nil at once, and the session goes on by itself to the end of its running calls. With another
+// context, called by a handler, it waits for that handler, until the context ends.
 func (s *Session) Shutdown(ctx context.Context) error {
 	s.announceEnd()
+	if calledBy(ctx) == s {
+		go s.Shutdown(context.Background()) // ends with the running calls
+		return nil
+	}
 	err := s.drain(ctx)
 	s.Close()
 	return err
+}
+
+// calledBy returns the session of the running call whose handler has ctx, or nil.
+func calledBy(ctx context.Context) *Session {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return SessionOf(ctx)
 }
 
 // announceEnd tells the peer, once, which of its calls will still run: those that have arrived.
@@ -281,23 +302,24 @@ func (s *Session) Flush(ctx context.Context) error {
 func (s *Session) cause() *Abort { return codec.AbortOf(context.Cause(s.ctx)) }
 
 // read is the life of a session over one Wire, and ends with that. Then the session is away, or over.
-func (s *Session) read() {
+func (s *Session) read() { s.runTo(s.serve) }
+
+// serve reads the Wire until that is lost, and reports whether the session is over.
+func (s *Session) serve() (over bool) {
 	a := s.readLoop()
 	if s.resumable(a) {
 		s.leave(a)
-		if s.standBy() {
-			return // whoever claims it goes on
-		}
-	} else {
-		s.fail(a)
-		if a.Code != codec.Protocol {
-			s.closeWire() // nobody is there to be told why
-		}
+		return !s.standBy() // whoever claims it goes on
 	}
-	s.finish()
+	s.fail(a)
+	if a.Code != codec.Protocol {
+		s.closeWire() // nobody is there to be told why
+	}
+	return true
 }
 
-// finish is called once, at the end, by the owner of the session, when it has ended and nobody reads any more.
+// finish is called once, at the end, by the owner of the session, when it has ended and nobody reads any
+// more: it waits for those who still write, and lets go of all that the session has.
 func (s *Session) finish() {
 	select {
 	case <-s.told:
@@ -305,7 +327,7 @@ func (s *Session) finish() {
 	case <-s.whileAway():
 	}
 	s.closeWire()
-	s.wire.ReadFrame(0) // which finds that it is closed, and lets go of what it has read
+	apart(s.cfg.log, "wire", func() { s.wire.ReadFrame(0) }) // which finds that it is closed, and lets go of what it has read
 	s.linger.Stop()
 	s.stall.end()
 	if s.expiry != nil {
@@ -332,7 +354,7 @@ func (s *Session) whileAway() <-chan struct{} {
 func (s *Session) setWire(w wire.Wire, secure *tls.ConnectionState) {
 	s.wireMu.Lock()
 	defer s.wireMu.Unlock()
-	s.wire, s.wireGone = w, nil
+	s.wire, s.wireGone, s.wireCloses = w, nil, false
 	s.try, _ = w.(wire.TryWriter)
 	s.keeper, _ = w.(keeper)
 	s.tls = secure
@@ -349,24 +371,6 @@ func (s *Session) setPlace(p *entry) {
 	s.wireMu.Unlock()
 	if !p.carry() {
 		s.closeWire()
-	}
-}
-
-// closeWire closes the Wire. Repeated calls do nothing.
-func (s *Session) closeWire() {
-	s.wireMu.Lock()
-	defer s.wireMu.Unlock()
-	if s.wireGone == gone {
-		return
-	}
-	if s.wireGone != nil {
-		close(s.wireGone)
-	}
-	s.wireGone = gone
-	s.wire.Close()
-	if s.place != nil {
-		s.place.Leave()
-		s.place = nil
 	}
 }
 
@@ -415,8 +419,8 @@ func (s *Session) fail(a *Abort) {
 		}
 	})
 	if write {
+		defer s.writers.Done() // also if the Wire ends the goroutine
 		s.write()
-		s.writers.Done()
 	}
 	if s.res == nil {
 		return

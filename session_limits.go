@@ -39,7 +39,7 @@ func (s *Session) reporter(d Direction) func(limits.State) {
 			s.stall.end()
 		}
 		if s.cfg.onState != nil {
-			s.cfg.onState(s, d, state)
+			s.node.reports.add(s, "OnState", keepLast+int(d), func() { s.cfg.onState(s, d, state) })
 		}
 	}
 }
@@ -112,8 +112,8 @@ func (s *Session) waitInbound() bool {
 		return true
 	}
 	s.writeAnswers()
-	s.live.deaf.Store(true)
-	defer s.live.deaf.Store(false)
+	s.live.busy.Add(heldUp)
+	defer s.live.busy.Add(-heldUp)
 	var thirst <-chan time.Time
 	if s.live.interval > 0 {
 		t := time.NewTicker(s.live.interval)

@@ -21,15 +21,22 @@ const readTurnBytes = 24 << 10
 
 // readLoop reads the Wire until it ends or the peer breaks the protocol, and returns why. After the session has ended on this side it reads on, and discards, so that
 // the peer is not cut off before it has read the reason.
-func (s *Session) readLoop() *Abort {
+func (s *Session) readLoop() (a *Abort) {
 	most := s.calls.plan.Largest + outbox.HeadSize
 	buffered := func() bool { return false }
 	if b, ok := s.wire.(wire.Buffered); ok {
 		buffered = b.Buffered
 	}
-	defer s.writeAnswers()
 	unsettled := s.res != nil
+	inWire := false // it runs a method of the Wire, which may be the application's
+	defer func() {
+		if inWire {
+			a = s.wireBroke(recover())
+		}
+		s.writeAnswers()
+	}()
 	for n, bytes := 0, 0; ; n++ {
+		inWire = true
 		turn := n == readTurn || bytes >= readTurnBytes
 		if s.unwritten && (turn || !buffered()) {
 			s.writeAnswers()
@@ -39,6 +46,7 @@ func (s *Session) readLoop() *Abort {
 			runtime.Gosched()
 		}
 		frame, err := s.wire.ReadFrame(most)
+		inWire = false
 		if err != nil {
 			return readError(err)
 		}
@@ -227,7 +235,7 @@ func (s *Session) accept(c *incoming) {
 	}
 	if c.handler.inline {
 		s.runInline(c)
-	} else if err := s.enqueue(c); err != nil {
+	} else if err := s.enqueue(c, (*Session).turnBack); err != nil {
 		s.turnBack(c, codec.AbortOf(err))
 	}
 }
@@ -245,10 +253,10 @@ func (s *Session) turnBack(c *incoming, a *Abort) {
 	c.refuse(a)
 }
 
-// enqueue lets c run as soon as it is its turn. An error is why it cannot.
-func (s *Session) enqueue(c *incoming) error {
+// enqueue lets c run as soon as it is its turn. An error is why it cannot; refuse is as for examine.
+func (s *Session) enqueue(c *incoming, refuse refusing) error {
 	if k := c.handler.keys; k != nil {
-		if err := k.name(c); err != nil {
+		if err := c.examine("key", refuse, func() error { return k.name(c) }); err != nil {
 			return err
 		}
 	}
@@ -265,39 +273,6 @@ func (s *Session) writeAnswers() {
 	if s.unwritten {
 		s.unwritten = false
 		s.write()
-	}
-}
-
-// runInline runs c on the goroutine of the reader.
-func (s *Session) runInline(c *incoming) {
-	ok, refused := s.calls.beginInline(c)
-	switch {
-	case refused == errCrowded:
-		s.arrived(c.held())
-		s.calls.put(c) // a worker runs it; keys have no meaning for it
-		return
-	case refused != nil:
-		c.freeParams()
-		c.refuse(refused)
-		return
-	case !ok:
-		if c.counted() {
-			s.calls.giveBack(c.cost(), c.nested())
-		}
-		if m := c.memory(); m != nil {
-			s.node.once.refuse(m)
-		}
-		return
-	}
-	c.onReader = c.pipe == nil
-	if s.inline == nil {
-		s.inline = new(scratch)
-	}
-	s.live.deaf.Store(true)
-	c.run(s.inline)
-	s.live.deaf.Store(false)
-	if !c.onReader && !c.nested() {
-		s.calls.giveBack(c.cost(), false)
 	}
 }
 

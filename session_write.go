@@ -58,7 +58,7 @@ func (s *Session) tryWrite(batch []byte) (done bool) {
 		s.writers.Go(func() { s.writeRest(batch, 0) })
 		return false
 	}
-	n, err := s.try.TryWriteBatch(batch)
+	n, err := s.tryWriteBatch(batch)
 	if err != nil {
 		s.writeFailed(err)
 		return false
@@ -141,10 +141,23 @@ func (s *Session) writeLoop() {
 }
 
 // writeBatch gives batch to the Wire, in one piece if the Wire can take it so.
-func (s *Session) writeBatch(batch []byte) error {
+func (s *Session) writeBatch(batch []byte) (err error) {
+	returned := false
 	s.live.writing.Store(true)
-	defer s.live.writing.Store(false)
-	defer s.live.batches.Add(1)
+	defer func() {
+		s.live.batches.Add(1)
+		s.live.writing.Store(false)
+		if !returned {
+			err = s.writerBroke(recover())
+		}
+	}()
+	err = s.giveToWire(batch)
+	returned = true
+	return err
+}
+
+// giveToWire is writeBatch.
+func (s *Session) giveToWire(batch []byte) error {
 	if pieces := s.out.Segments(); pieces != nil {
 		return s.wire.(wire.VectorWriter).WriteVector(pieces)
 	}

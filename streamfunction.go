@@ -72,7 +72,7 @@ func (f StreamFunction[P, S, R, T]) Handle(svc *Service, h func(ctx context.Cont
 // ends. See [Session.Open].
 func (f StreamFunction[P, S, R, T]) Open(ctx context.Context, on Caller, params P, opts ...CallOption) (*StreamCall[S, R, T], error) {
 	return onSession(ctx, on, newCallConfig(opts), func(s *Session, cfg *callConfig) (*StreamCall[S, R, T], error) {
-		b, err := s.values.Append(nil, &params)
+		b, _, err := s.encode(nil, &params, false)
 		if err != nil {
 			return nil, neverSent(codecError(codec.BadParams, f.number, f.name, "parameters", err))
 		}
@@ -97,7 +97,7 @@ func (c *StreamCall[S, R, T]) Result(ctx context.Context) (result T, err error) 
 	if err != nil {
 		return result, err
 	}
-	if err := c.s.decodeWithin(b, &result, c.result, reflect.TypeFor[T]()); err != nil {
+	if err := c.s.decodeWithin(b, &result, c.result, reflect.TypeFor[T](), false); err != nil {
 		return result, codecError(codec.BadResult, c.p.Function(), c.name, "result", err)
 	}
 	return result, nil
@@ -124,11 +124,11 @@ func (p *Pipe[S, R]) Untyped() *pipe.Pipe { return p.p }
 var blockBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 // Send sends v as one Block. It waits while the window of the pipe is used up or the session is at its soft limit. The errors are those of
-// [pipe.Pipe.Send], and ErrBadResult for a value that cannot be encoded.
+// [pipe.Pipe.Send], ErrBadResult for a value that cannot be encoded, and ErrPanicked for one whose encoding panics.
 func (p *Pipe[S, R]) Send(ctx context.Context, v S) error {
 	buf := blockBuffers.Get().(*[]byte)
 	defer blockBuffers.Put(buf)
-	b, err := p.s.values.Append((*buf)[:0], &v)
+	b, _, err := p.s.encode((*buf)[:0], &v, false)
 	if err != nil {
 		return codecError(codec.BadResult, p.p.Function(), p.name, "Block", err)
 	}
@@ -142,7 +142,7 @@ func (p *Pipe[S, R]) Send(ctx context.Context, v S) error {
 func (p *Pipe[S, R]) CloseSend() error { return p.p.CloseSend() }
 
 // Recv waits for the next value. After the last one it returns io.EOF. The errors are those of [pipe.Pipe.Recv], and ErrBadResult for a Block that does not decode
-// as R, or would become too much (see [WithExpansion]), after which the next one may.
+// as R, or would become too much (see [WithExpansion]), or ErrPanicked if decoding it panics, after which the next one may.
 func (p *Pipe[S, R]) Recv(ctx context.Context) (v R, err error) {
 	b, err := p.p.Recv(ctx)
 	if err != nil {
@@ -150,7 +150,7 @@ func (p *Pipe[S, R]) Recv(ctx context.Context) (v R, err error) {
 	}
 	defer b.Release() // v has no part of it
 	p.skipped.Add(b.Skipped)
-	if err := p.s.decodeWithin(b.Payload, &v, p.free, reflect.TypeFor[R]()); err != nil {
+	if err := p.s.decodeWithin(b.Payload, &v, p.free, reflect.TypeFor[R](), false); err != nil {
 		return v, codecError(codec.BadResult, p.p.Function(), p.name, "Block", err)
 	}
 	return v, nil

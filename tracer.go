@@ -3,7 +3,7 @@ package asterisque
 import "context"
 
 // Tracer follows calls from one side to the other, for tracing and for metrics; see [WithTracer]. The module otel of the repository has one for OpenTelemetry. Its
-// methods, and the functions that they return, are called by any goroutine, concurrently, and hold up the call.
+// methods, and the functions that they return, are called by any goroutine, concurrently, and hold up the call. A panic is logged, and leaves no trace; the call goes on.
 type Tracer interface {
 	// Call is told that this side makes a call. trace travels with it, at most 512 bytes, which belong to the session; nil is none. done is called once with the
 	// outcome, nil or an *Abort. name is empty for untyped calls.
@@ -12,4 +12,20 @@ type Tracer interface {
 	// Serve is told that a handler is about to run. trace is what the peer's Call returned, nil if that was nothing; it belongs to the Tracer. The handler gets the
 	// returned context, which must be derived from ctx. done is called once with what the handler returned, or as it panicked with ErrPanicked.
 	Serve(ctx context.Context, s *Session, function uint16, name string, trace []byte) (handler context.Context, done func(err error))
+}
+
+// traced tells the tracer of a call from this side. done tells it the outcome.
+func (s *Session) traced(ctx context.Context, function uint16, name string) (trace []byte, done func(error)) {
+	var tell func(error)
+	s.guard("tracer", function, name, func() { trace, tell = s.cfg.tracer.Call(ctx, s, function, name) })
+	return trace, func(err error) {
+		if tell != nil { // otherwise it panicked
+			s.guard("tracer", function, name, func() { tell(err) })
+		}
+	}
+}
+
+// guard calls f, a part of the application that belongs to a call from this side.
+func (s *Session) guard(what string, function uint16, name string, f func()) {
+	guard(s.cfg.log, what, f, "function", function, "name", name)
 }

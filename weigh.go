@@ -37,17 +37,6 @@ func (s *Session) weigh(data []byte, t reflect.Type) (n int, err error) {
 	return n, nil
 }
 
-// decodeWithin decodes data into v, a pointer to a t, unless it becomes too much. Up to free bytes
-// never do.
-func (s *Session) decodeWithin(data []byte, v any, free int, t reflect.Type) error {
-	if len(data) > free {
-		if _, err := s.weigh(data, t); err != nil {
-			return err
-		}
-	}
-	return s.values.Decode(data, v)
-}
-
 // weigh finds out what the parameters of c become, once for all who decode them as what the handler
 // takes.
 func (c *incoming) weigh() error {
@@ -55,12 +44,14 @@ func (c *incoming) weigh() error {
 	if h.params == nil || len(c.params) <= h.free {
 		return nil
 	}
-	n, err := c.s.weigh(c.params, h.params)
-	if err != nil {
-		return codecError(codec.BadParams, c.function, h.name, "parameters", err)
-	}
-	c.becomes = roughly(n)
-	return nil
+	return c.examine("codec", (*Session).turnBack, func() error {
+		n, err := c.s.weigh(c.params, h.params)
+		if err != nil {
+			return codecError(codec.BadParams, c.function, h.name, "parameters", err)
+		}
+		c.becomes = roughly(n)
+		return nil
+	})
 }
 
 // rough is a number of bytes, rounded up by at most a thousandth: eleven bits, and how far they are

@@ -78,19 +78,43 @@ func (w *workers) startLocked(j job) {
 	next.jobs <- j
 }
 
+// loop does one job after the other.
 func (k *worker) loop(w *workers, j job) {
-	for more := true; more; {
+	defer k.ended(w)
+	for ok := true; ok; {
 		again := j.d.work(&k.scratch, j, &w.crowded)
-		next, ok, end := w.next(k, j, again)
-		switch {
-		case end:
-			return
-		case ok:
-			j = next
-		default:
-			j, more = <-k.jobs
-		}
+		j, ok = k.following(w, j, again)
 	}
+}
+
+// following ends j, and returns the next job, for which it waits. It reports false if the worker is
+// to end.
+func (k *worker) following(w *workers, j job, again bool) (next job, ok bool) {
+	k.scratch.call = nil // which would keep its session
+	next, ok, end := w.next(k, j, again)
+	if !ok && !end {
+		next, ok = <-k.jobs
+	}
+	return next, ok
+}
+
+// ended is called when the goroutine of k ends. If a call has ended it, another one goes on.
+func (k *worker) ended(w *workers) {
+	c := k.scratch.call
+	if c == nil {
+		return
+	}
+	j := job{d: &c.s.calls}
+	if k.scratch.lent {
+		j.call = c
+	}
+	again := j.d.lost(&k.scratch)
+	k.scratch = scratch{}
+	go func() { // as loop
+		if next, ok := k.following(w, j, again); ok {
+			k.loop(w, next)
+		}
+	}()
 }
 
 // next ends j, or lets it wait if it is to go on, and returns the job whose turn it is. If ok is false there is none, and k has become idle, or is to end.

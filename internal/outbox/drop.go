@@ -111,8 +111,8 @@ func (o *Outbox) tell(n *news) {
 	for _, r := range n.returned {
 		r.to.Dropped(r.payload)
 	}
-	for _, d := range n.drops {
-		o.dropped(d)
+	if len(n.drops) > 0 {
+		o.dropped(n.drops)
 	}
 }
 

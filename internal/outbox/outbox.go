@@ -50,7 +50,7 @@ func (e *TooLargeError) Error() string {
 // Outbox is safe for concurrent use.
 type Outbox struct {
 	written    func(messages, bytes int) // these are fixed
-	dropped    func(Drop)                // nil if nobody wants to know
+	dropped    func([]Drop)              // nil if nobody wants to know
 	putControl func(codec.Control)       // appendControlLocked
 	max        int                       // bytes of the largest frame that the peer accepts
 	overhead   uint32                    // what a Block costs the peer besides its payload
@@ -87,8 +87,8 @@ func (a *amount) add(m *Message) {
 
 // New returns an Outbox whose first pipe gets firstID and every later one an id larger by two, and whose lower priorities get share of the bytes while higher ones
 // are busy. A Block costs the peer overhead bytes besides its payload. Both functions are called without a lock: written when messages that hold so many bytes in all have been given to the Wire or dropped, dropped, which
-// may be nil, for each Block that is dropped although its pipe goes on, and for each Open whose time is up.
-func New(firstID uint64, maxFrame int, overhead uint32, share float64, written func(messages, bytes int), dropped func(Drop)) *Outbox {
+// may be nil, with the Blocks and Opens that are dropped at once, in their order.
+func New(firstID uint64, maxFrame int, overhead uint32, share float64, written func(messages, bytes int), dropped func([]Drop)) *Outbox {
 	o := &Outbox{written: written, dropped: dropped, max: maxFrame, overhead: overhead, nextID: firstID}
 	o.putControl = o.appendControlLocked
 	o.queue.Guard(share)

@@ -42,7 +42,7 @@ func newBox(t *testing.T) *box {
 	b := &box{t: t}
 	b.Outbox = outbox.New(0, 1<<20, overhead, 0,
 		func(messages, bytes int) { b.messages += messages; b.bytes += bytes },
-		func(d outbox.Drop) { b.drops = append(b.drops, d) })
+		func(d []outbox.Drop) { b.drops = append(b.drops, d...) })
 	return b
 }
 

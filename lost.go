@@ -1,0 +1,130 @@
+package asterisque
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+// What becomes of a session when code of the application, its Wire included, panics or ends the
+// goroutine on the way.
+
+// patience is how long a Wire may take to close before nobody waits for it any more.
+const patience = time.Second
+
+// apart calls f, a part of the application, on a goroutine of its own, and waits for the end of that.
+func apart(log *slog.Logger, what string, f func()) {
+	over := make(chan struct{})
+	go func() { // ends with f
+		defer close(over)
+		guard(log, what, f)
+	}()
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case <-over:
+	case <-late.C:
+	}
+}
+
+// runTo calls f, and then finishes the session if that is over. If the goroutine ends in f, another one goes
+// on.
+func (s *Session) runTo(f func() (over bool)) {
+	returned := false
+	defer func() {
+		if !returned {
+			go s.runTo(s.goOn) // ends as this one would have
+		}
+	}()
+	over := f()
+	returned = true
+	if over {
+		s.finish()
+	}
+}
+
+// goOn is called when the goroutine of the reader was ended: the session ends with it. As always, what
+// still comes is read until the peer has had the time to learn why.
+func (s *Session) goOn() (over bool) {
+	s.fail(codec.ErrPanicked.Withf("what the application runs on the goroutine that reads has ended that"))
+	if !s.wireClosed() {
+		s.readLoop()
+	}
+	return true
+}
+
+// awaitEnd waits until the session, which must have been ended, has let go of all, but not for code of
+// the application on the goroutine of the reader, which may be what waits.
+func (s *Session) awaitEnd() {
+	if !s.live.inside() {
+		<-s.gone
+	}
+}
+
+// wireBroke returns why the Wire cannot be read any more: it has not returned. v is as for misbehaved.
+func (s *Session) wireBroke(v any) *Abort {
+	misbehaved(s.cfg.log, "wire", v, "session", s)
+	a := &Abort{Code: codec.SessionClosed, Message: "the wire failed: it " + howEnded(v)}
+	if v == nil {
+		s.fail(a)
+		s.closeWire()
+	}
+	return a
+}
+
+// writerBroke is the same for writing. If the goroutine ends, so that nobody would hear of the error,
+// the session does as well.
+func (s *Session) writerBroke(v any) error {
+	a := misbehaved(s.cfg.log, "wire", v, "session", s)
+	if v == nil {
+		s.fail(&Abort{Code: codec.SessionClosed, Message: "the wire failed: " + a.Message})
+		s.writeFailed(a)
+	}
+	return a
+}
+
+// tryWriteBatch writes as much of batch as the Wire takes without waiting.
+func (s *Session) tryWriteBatch(batch []byte) (n int, err error) {
+	returned := false
+	defer func() {
+		if !returned {
+			err = s.writerBroke(recover())
+		}
+	}()
+	n, err = s.try.TryWriteBatch(batch)
+	returned = true
+	return n, err
+}
+
+// closeWire closes the Wire. Repeated calls do nothing but wait until it is closed.
+func (s *Session) closeWire() {
+	s.wireMu.Lock()
+	w, first := s.wire, !s.wireCloses
+	if s.wireGone == nil {
+		s.wireGone = make(chan struct{})
+	}
+	over := s.wireGone
+	s.wireCloses = true
+	s.wireMu.Unlock()
+	if !first {
+		<-over
+		return
+	}
+	apart(s.cfg.log, "wire", func() { w.Close() })
+	s.wireMu.Lock()
+	defer s.wireMu.Unlock()
+	s.wireGone = gone
+	close(over)
+	if s.place != nil {
+		s.place.Leave()
+		s.place = nil
+	}
+}
+
+// wireClosed reports whether somebody closes the Wire, or has closed it.
+func (s *Session) wireClosed() bool {
+	s.wireMu.Lock()
+	defer s.wireMu.Unlock()
+	return s.wireCloses
+}

@@ -1,0 +1,73 @@
+package asterisque
+
+import "github.com/asterisque-go/asterisque/codec"
+
+// Code of the application that runs on the goroutine of the reader: inline handlers, and what is
+// asked about a call before it can wait. Close, called there, does not wait for the reader; and if
+// such code ends the goroutine, another one ends the session: see Session.run.
+
+// runInline runs c on the goroutine of the reader.
+func (s *Session) runInline(c *incoming) {
+	began := false
+	s.live.busy.Add(insideCode)
+	defer func() {
+		s.live.busy.Add(-insideCode)
+		if began && !c.onReader && !c.nested() {
+			s.calls.giveBack(c.cost(), false)
+		}
+	}()
+	if s.ctx.Err() != nil {
+		s.failing.Do(func() {}) // whoever ended the session has to have ended c
+	}
+	ok, refused := s.calls.beginInline(c)
+	switch {
+	case refused == errCrowded:
+		s.arrived(c.held())
+		s.calls.put(c) // a worker runs it; keys have no meaning for it
+		return
+	case refused != nil:
+		c.freeParams()
+		c.refuse(refused)
+		return
+	case !ok:
+		if c.counted() {
+			s.calls.giveBack(c.cost(), c.nested())
+		}
+		if m := c.memory(); m != nil {
+			s.node.once.refuse(m)
+		}
+		return
+	}
+	began, c.onReader = true, c.pipe == nil
+	if s.inline == nil {
+		s.inline = new(scratch)
+	}
+	c.run(s.inline)
+}
+
+// refusing refuses a call that has only just arrived.
+type refusing = func(*Session, *incoming, *Abort)
+
+// examine calls f, which asks code of the application about c before c can wait. If that panics, the
+// error says so. If it ends the goroutine, refuse is called, because examine does not return.
+func (c *incoming) examine(what string, refuse refusing, f func() error) (err error) {
+	c.s.live.busy.Add(insideCode)
+	returned := false
+	defer func() {
+		c.s.live.busy.Add(-insideCode)
+		if returned {
+			return
+		}
+		v := recover()
+		misbehaved(c.s.cfg.log, what, v, "function", c.function, "name", c.handler.name)
+		a := codec.ErrPanicked.Withf("the %s of function %d %q %s", what, c.function, c.handler.name, howEnded(v))
+		if err = a; v == nil {
+			refuse(c.s, c, a)
+		}
+	}()
+	if err = errShutDown; c.s.ctx.Err() == nil { // otherwise nobody waits for it any more
+		err = f()
+	}
+	returned = true
+	return err
+}

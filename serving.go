@@ -1,0 +1,106 @@
+package asterisque
+
+import (
+	"context"
+
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+// What becomes of a call whose handler does not return: it panics, and its call fails; or it ends
+// its goroutine, and then what is deferred here answers the call, and another goroutine takes the
+// place of the one that is gone: see workers and Session.run.
+
+// scratch is what a worker keeps from one call to the next.
+type scratch struct {
+	result  []byte    // where typed handlers put their results
+	box     any       // where a typed handler has its parameters and its result; see boxFor
+	call    *incoming // that a worker has taken last; nil while it is idle
+	lent    bool      // the worker is lent to it
+	serving bool      // its handler is running: if the goroutine ends, the call is to be answered
+}
+
+// afterRun is deferred while c is run.
+func (c *incoming) afterRun(k *scratch) {
+	if k.serving {
+		c.answerLost(k, nil, c.panicked("ended its goroutine"))
+	}
+	c.freeParams() // not earlier: the result may be a part of them
+}
+
+// answerLost answers c, whose goroutine is being ended.
+func (c *incoming) answerLost(k *scratch, result []byte, err error) {
+	k.serving = false
+	var a *Abort
+	if err != nil {
+		a = c.failed(err)
+	}
+	c.leaveNested()
+	c.answer(result, a)
+}
+
+// misbehaved logs that the handler has not returned, and returns the error for it; v is as for the
+// function of this name.
+func (c *incoming) misbehaved(v any) *Abort {
+	misbehaved(c.s.cfg.log, "handler", v, "function", c.function, "name", c.handler.name)
+	return c.panicked(howEnded(v))
+}
+
+// panicked returns the error for a handler that did not return.
+func (c *incoming) panicked(how string) *Abort {
+	return codec.ErrPanicked.Withf("the handler of function %d %q %s", c.function, c.handler.name, how)
+}
+
+// failed returns err as the Abort of this call. If it tells how far another call got, which the
+// handler made, that is not true of this one.
+func (c *incoming) failed(err error) *Abort {
+	of, ok := err.(*Abort)
+	if !ok || of == nil { // its methods are the application's
+		c.guard("error of a handler", func() { of, ok = codec.AbortOf(err), true })
+	}
+	if !ok {
+		of = c.panicked("returned an error that panicked")
+	}
+	a := *of
+	if a.Remote || a.Ran != codec.Refused {
+		a.Ran, a.Remote = codec.MaybeRan, false
+	}
+	return c.told(err, &a)
+}
+
+// guard calls f, a part of the application that belongs to the call.
+func (c *incoming) guard(what string, f func()) (ok bool) {
+	return guard(c.s.cfg.log, what, f, "function", c.function, "name", c.handler.name)
+}
+
+// serveTraced is serve with a tracer, which is told the outcome also when the goroutine is ended.
+func (c *incoming) serveTraced(k *scratch) (result []byte, err error) {
+	ctx, done := c.trace()
+	err = errHandlerLost // unless it returns
+	defer func() {
+		told := false
+		defer func() {
+			if !told && err != errHandlerLost { // it is the tracer that ends the goroutine
+				c.answerLost(k, result, err)
+			}
+		}()
+		c.guard("tracer", func() { done(err) })
+		told = true
+	}()
+	result, err = c.invoke(ctx, k)
+	return result, err
+}
+
+var errHandlerLost error = codec.ErrPanicked.Withf("the handler ended its goroutine")
+
+// trace tells the tracer that the handler is about to run.
+func (c *incoming) trace() (ctx context.Context, done func(error)) {
+	var trace []byte
+	if c.rare != nil {
+		trace = c.rare.trace
+	}
+	c.guard("tracer", func() { ctx, done = c.s.cfg.tracer.Serve(c, c.s, c.function, c.handler.name, trace) })
+	if ctx == nil || done == nil { // it panicked
+		return c, func(error) {}
+	}
+	return ctx, done
+}
