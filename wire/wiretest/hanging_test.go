@@ -51,11 +51,9 @@ func TestAMethodThatDoesNotReturnIsNamedWithWhereItIs(t *testing.T) {
 				defer a.Close()
 				defer close(release)
 				stuckAt := func(w wire.Wire) wire.Wire { return &stuck{whole(w), test.method, release} }
-				begin := time.Now()
 				failures := strings.Join(runFor(t, usual, test.check, stuckAt(a), stuckAt(b)), "\n")
-				require.Regexp(t, test.method+".* has not returned after [58]s", failures)
+				require.Regexp(t, test.method+".* has not returned after (5|10)s", failures)
 				require.Contains(t, failures, "(*stuck)."+test.method+"(")
-				require.Less(t, time.Since(begin), 10*time.Second)
 			})
 		})
 	}
@@ -66,9 +64,8 @@ var defects = map[string]struct {
 	wrap   func(w complete) wire.Wire
 	output string
 }{
-	"Close":     {func(w complete) wire.Wire { return &stuck{w, "Close", nil} }, `Close.* has not returned after 250ms(?s:.*)\(\*stuck\)\.Close\(`},
-	"ReadFrame": {func(w complete) wire.Wire { return &stuck{w, "ReadFrame", nil} }, `ReadFrame.* has not returned after 500ms(?s:.*)\(\*stuck\)\.ReadFrame\(`},
-	"LocalAddr": {func(w complete) wire.Wire { return &stuck{w, "LocalAddr", nil} }, `LocalAddr.* has not returned after 250ms(?s:.*)\(\*stuck\)\.LocalAddr\(`},
+	"Close":     {func(w complete) wire.Wire { return &stuck{w, "Close", nil} }, `Close.* has not returned after 1s(?s:.*)\(\*stuck\)\.Close\(`},
+	"ReadFrame": {func(w complete) wire.Wire { return &stuck{w, "ReadFrame", nil} }, `ReadFrame.* has not returned after 1s(?s:.*)\(\*stuck\)\.ReadFrame\(`},
 }
 
 const defect = "WIRETEST_DEFECT"
@@ -79,11 +76,12 @@ func TestARunEndsThoughAMethodHangs(t *testing.T) {
 		runAll(t, func(*testing.T) (a, b wire.Wire) {
 			a, b = wire.Pipe()
 			return d.wrap(whole(a)), d.wrap(whole(b))
-		}, patience{carry: 500 * time.Millisecond, end: 250 * time.Millisecond})
+		}, patience{carry: time.Second, end: time.Second})
 		return
 	}
 	for method, d := range defects {
 		t.Run(method, func(t *testing.T) {
+			t.Parallel() // both wait
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestARunEndsThoughAMethodHangs$", "-test.v")

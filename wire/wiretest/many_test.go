@@ -26,7 +26,7 @@ func TestWhatHappensToOneFrameIn20000IsNamed(t *testing.T) {
 				a, b := wire.Pipe()
 				defer b.Close()
 				defer a.Close()
-				failures := run(t, "none of many frames is lost, doubled or moved"+check, whole(a), test.wrap(b))
+				failures := runFor(t, usual, "none of many frames is lost, doubled or moved"+check, whole(a), test.wrap(b))
 				require.Len(t, failures, 1)
 				require.Contains(t, failures[0], test.want)
 			})
@@ -39,7 +39,7 @@ func TestAFrameIsMissedWhereverTheCountBegins(t *testing.T) {
 	for _, begin := range []int{1, 9_999, 18_999, 19_999} {
 		a, b := wire.Pipe()
 		b = &everyNth{complete: whole(b), n: begin, fault: func(*everyNth, []byte) bool { return false }}
-		failures := run(t, "none of many frames is lost, doubled or moved", a, b)
+		failures := runFor(t, usual, "none of many frames is lost, doubled or moved", a, b)
 		require.NoError(t, a.Close())
 		require.NoError(t, b.Close())
 		require.Len(t, failures, 1, begin)
