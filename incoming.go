@@ -250,7 +250,7 @@ func (c *incoming) block(b codec.Block) error {
 		return c.deliver(c.pipe, b)
 	case !c.stream:
 		return violation("Block for pipe %d, which is that of a unary call", b.Pipe)
-	case !b.End:
+	case !b.End && !c.s.foreign():
 		c.answer(nil, c.failed(codec.ErrBadParams.Withf("function %d %q takes no Blocks", c.function, c.handler.name)))
 	}
 	return nil

@@ -197,6 +197,14 @@ func (s *Session) Peer() Peer {
 	return Peer{ID: s.peerID, LocalAddr: w.LocalAddr(), RemoteAddr: w.RemoteAddr(), TLS: secure, Subject: s.owner.subject}
 }
 
+// foreign reports whether the peer speaks another protocol, behind the Wire.
+func (s *Session) foreign() bool {
+	s.wireMu.Lock()
+	defer s.wireMu.Unlock()
+	_, ok := s.wire.(wire.Windowless)
+	return ok
+}
+
 // Done returns a channel that is closed when the session has ended.
 func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
 

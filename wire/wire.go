@@ -94,6 +94,7 @@ type BlockLimiter interface {
 }
 
 // Windowless is implemented by a Wire to peers that know no windows: a session over it grants none, and expects none.
+// Nor do they know whether a function takes Blocks: those for one that does not are dropped.
 type Windowless interface {
 	// NoWindows does nothing.
 	NoWindows()

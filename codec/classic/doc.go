@@ -23,7 +23,8 @@
 //	[UUID] and every other [16]byte          uuid
 //	slices and arrays                        list; a nil slice is an empty one
 //	maps                                     map, in the order of the encoded keys; a nil map is an empty one
-//	structs                                  struct with the exported fields in their order
+//	struct{}                                 null, as the original writes that a method returns nothing: void, and Unit of Scala
+//	other structs                            struct with the exported fields in their order
 //	[Struct], [Map]                          struct and map of any types
 //	pointers, interfaces                     what they hold
 //
@@ -39,8 +40,10 @@
 //		Memo string        `classic:"-"`
 //	}
 //
-// A Go struct takes a classic one with as many fields, and with its schema if it has one. A struct{} is the struct "void" without fields, which is how the original
-// writes that there is no result. A type that is not in the table, such as time.Time or a channel, is a *codec.TypeError.
+// A Go struct takes a classic one with as many fields, and with its schema if it has one. So a struct{}
+// takes null and every struct without fields, such as the struct "void" by which a program of the
+// original can say Unit as well ([Struct] sends that). A type that is not in the table, such as
+// time.Time or a channel, is a *codec.TypeError.
 //
 // # Parameters
 //

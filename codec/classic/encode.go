@@ -207,11 +207,12 @@ func (e *encoder) structure(v reflect.Value, depth int) {
 	}
 	schema, index := fields(v.Type())
 	switch {
-	case len(index) == 0 && v.NumField() > 0 && schema == "":
+	case v.NumField() == 0:
+		e.b = append(e.b, nullTag)
+		return
+	case len(index) == 0 && schema == "":
 		e.unsupported(v.Type()) // it would be nothing but its name
 		return
-	case v.NumField() == 0:
-		schema = void
 	}
 	e.fieldsOf(schema, len(index), func(i int) reflect.Value { return v.Field(index[i]) }, depth)
 }

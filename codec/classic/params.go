@@ -30,11 +30,8 @@ func SplitParams(encoded []byte) (count uint16, params []byte, err error) {
 	if err := CheckValue(encoded); err != nil {
 		return 0, nil, err
 	}
-	switch {
-	case encoded[0] == structTag && string(encoded[1:3]) == "\x00\x00": // a struct without a schema
+	if encoded[0] == structTag && string(encoded[1:3]) == "\x00\x00" { // a struct without a schema
 		return uint16(encoded[3]), encoded[4:], nil
-	case string(encoded) == voidStruct:
-		return 0, nil, nil
 	}
 	return 1, encoded, nil
 }
@@ -45,17 +42,29 @@ func ResultOf(encoded []byte) ([]byte, error) {
 	if len(encoded) == 0 {
 		return []byte{nullTag}, nil
 	}
-	if encoded[0] == paramsTag {
+	switch {
+	case encoded[0] == paramsTag:
 		encoded[0] = listTag // which has the same form
+	case string(encoded) == unit:
+		return []byte{nullTag}, nil
 	}
 	return encoded, CheckValue(encoded)
 }
 
-// void is the schema of the struct without fields that stands for no result, and voidStruct the whole of it.
-const (
-	void       = "void"
-	voidStruct = "\x22\x00\x04" + void + "\x00"
-)
+// unit is what a struct{} is that is the whole of what Values.Append writes: a struct without schema
+// and fields. As parameters it is none, as a result it is the null of the original's void and Unit.
+const unit = "\x22\x00\x00\x00"
+
+// isUnit reports whether v is a struct{}, or leads to one.
+func isUnit(v reflect.Value) bool {
+	for range MaxDepth { // a type can point to itself
+		if v.Kind() != reflect.Pointer && v.Kind() != reflect.Interface {
+			break
+		}
+		v = v.Elem()
+	}
+	return v.Kind() == reflect.Struct && v.NumField() == 0
+}
 
 // decodeParams decodes the parameters of an Open, as JoinParams has written them, into the parameter of a function.
 func decodeParams(data []byte, to reflect.Value) error {

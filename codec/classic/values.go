@@ -25,6 +25,8 @@ func (values) Append(dst []byte, v any) ([]byte, error) {
 	e := encoder{b: dst}
 	if p, ok := paramsIn(v); ok {
 		e.elements(paramsTag, reflect.ValueOf(p), 0)
+	} else if isUnit(reflect.ValueOf(v)) {
+		e.b = append(e.b, unit...)
 	} else {
 		e.value(reflect.ValueOf(v), 0)
 	}

@@ -85,7 +85,10 @@ func TestTheTableOfTypes(t *testing.T) {
 	requireSame(t, map[string]int8{"b": 2, "a": 1}, "2100020b00016103010b0001620302")
 	requireSame(t, pair{1, 2}, "220000020500000001"+"0500000002")
 	requireSame(t, tagged{X: 1, Y: 2}, "220011636f6d2e6578616d706c652e506f696e74020500000001"+"0500000002")
-	requireSame(t, void{}, "220004766f696400")
+	requireSame(t, void{}, "22000000") // which becomes no parameters, or null
+	requireSame(t, []void{{}, {}}, "2000020000")
+	requireSame(t, map[string]*void{"a": nil}, "2100010b00016100")
+	requireSame(t, classic.Struct{Schema: "void", Fields: []any{}}, "220004766f696400")
 	requireSame(t, classic.Struct{Schema: "S", Fields: []any{"x", nil}}, "22000153020b00017800")
 	requireSame(t, classic.Map{{Key: "a", Value: int8(1)}, {Key: nil, Value: []any{}}}, "2100020b00016103010020"+"0000")
 	requireSame(t, nested{Point: &tagged{X: 1}, List: []pair{{1, 2}}, Map: map[string]int8{"k": 1}, Any: "any"},
@@ -240,6 +243,8 @@ func requireCall[T any](t testing.TB, v T, want uint16) {
 func TestHowAParameterBecomesParameters(t *testing.T) {
 	requireCall(t, void{}, 0)
 	requireCall(t, struct{}{}, 0)
+	requireCall(t, &struct{}{}, 0)
+	requireCall(t, classic.Struct{Schema: "void", Fields: []any{}}, 1)
 	requireCall(t, "x", 1)
 	requireCall(t, 5, 1)
 	requireCall(t, []string{"a", "b"}, 1)
@@ -276,6 +281,31 @@ func TestHowAParameterBecomesParameters(t *testing.T) {
 	b, err = classic.ResultOf(nil)
 	require.NoError(t, err)
 	require.Equal(t, []byte{0}, b)
+}
+
+func TestAResultOfNothingIsTheNullOfTheOriginal(t *testing.T) {
+	for name, v := range map[string]any{"struct{}": struct{}{}, "of a name": void{}, "a pointer": &void{}, "nil": nil, "a nil pointer": (*void)(nil)} {
+		b, err := classic.Values.Append(nil, v)
+		require.NoError(t, err)
+		b, err = classic.ResultOf(b)
+		require.NoError(t, err)
+		require.Equal(t, []byte{0}, b, name)
+	}
+	unit, err := classic.Values.Append(nil, classic.Struct{Schema: "void"})
+	require.NoError(t, err)
+	same, err := classic.ResultOf(bytes.Clone(unit))
+	require.NoError(t, err)
+	require.Equal(t, unit, same, "who wants the struct gets it")
+	for _, b := range [][]byte{{0}, unit} {
+		got := &void{}
+		require.NoError(t, classic.Values.Decode(b, &got))
+		var value void
+		require.NoError(t, classic.Values.Decode(b, &value))
+		require.Error(t, classic.Values.Decode([]byte{0x01}, &value), "something is not nothing")
+	}
+	var nothing any = "something"
+	require.NoError(t, classic.Values.Decode([]byte{0}, &nothing))
+	require.Nil(t, nothing)
 }
 
 func TestBadUTF8IsReplacedAsTheOriginalDoes(t *testing.T) {

@@ -6,6 +6,9 @@
 //	node := asterisque.NewNode(asterisque.WithCodecs(classic.Values))
 //	session, err := node.Dial(ctx, "classic://127.0.0.1:5330")
 //
+// A program of the original has the MessagePackCodec by default, and needs the SimpleCodec in its
+// Options to be understood here. One that has not is refused, and both sides are told.
+//
 // A classic peer knows no windows, and the session has none: what waits is bounded by its soft and hard limits alone. A handshake without the codec fails with an error that says so.
 //
 // # What is translated
@@ -22,6 +25,17 @@
 // Classic messages have no place for time to live, for the number of skipped Blocks, trace context, idempotency key, the call that a call is nested in, an Abort's
 // detail, and whether a call was refused
 // before it ran: these stay here. An error of the peer is never repeatable, but those that this side makes up are: no pipe id is free, the parameters are not classic values.
+//
+// # What does not fit
+//
+// An Open with an id in use and a Block for a pipe that never was are answered as the original does, but
+// for what a peer sends beyond 1,024 of them without reading the answers. Late Blocks of a pipe that is
+// over are not: the original answers those, too, which may end the next call with the same id. Blocks
+// that nobody reads are dropped, and the call goes on. The original keeps the pipe of a function that
+// threw an exception instead of returning a future; it is closed before its id is used again. A peer
+// that breaks the protocol is sent a Control C also where the original says nothing, for its client
+// connects again for ever otherwise. Where a function here fails, the peer is told why; the original
+// says "unexpected error". Parameters are not converted, as from 5 to "5".
 //
 // # Limits
 //

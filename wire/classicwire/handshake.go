@@ -23,11 +23,10 @@ var goodbye = []byte{'*', classic.CloseCode, 0, 0}
 // first appends the Sync that the peer's first message is for the session.
 func (w *classicWire) first(dst []byte, m classic.Message) ([]byte, error) {
 	c, ok := m.(*classic.Control)
+	w.part(goodbye)
 	if ok && c.Code == classic.CloseCode {
-		w.part(nil)
 		return codec.SessionClose{Code: codec.Handshake, Message: "the peer refuses the session; a classic peer does not say why"}.AppendTo(dst), nil
 	}
-	w.part(goodbye)
 	if !ok || c.Code != classic.SyncCode {
 		return dst, codec.ErrHandshake.Withf("the peer's first message is not a SyncConfig of the classic protocol")
 	}
@@ -58,12 +57,18 @@ func (w *classicWire) stranger(err error) error {
 	switch {
 	case errors.As(err, &abort):
 		return err
-	case w.in.begins(0): // the length of a frame of protocol 1, which is no tag of the classic one
+	case w.in.begins("*Q\xda"): // a SyncConfig that is packed
+		w.part(packedGoodbye)
+		return codec.ErrHandshake.Withf("the peer has the MessagePackCodec of the classic protocol, its default, and this side the SimpleCodec: set that in its Options")
+	case w.in.begins("\x00"): // the length of a frame of protocol 1, which is no tag of the classic one
 		w.part(farewell1)
 		return codec.ErrHandshake.Withf("the peer does not speak the classic protocol; it seems to speak protocol 1: use tcp://, and no classic://")
 	}
 	return codec.ErrHandshake.Withf("the peer does not speak the classic protocol: %v", err)
 }
+
+// packedGoodbye is goodbye with the MessagePackCodec. Without it a client would connect again for ever.
+var packedGoodbye = []byte{'*', classic.CloseCode, 0xa0}
 
 // farewell1 is what a peer of protocol 1 understands, if it is one.
 var farewell1 = prefixed(codec.SessionClose{Code: codec.Handshake, Message: "this side speaks the classic protocol 0.1 and not protocol 1: use classic://"}.AppendTo(nil))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/classic"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/classicwire"
 )
@@ -40,6 +41,17 @@ func TestAServerGrantsWhatTheOriginalGranted(t *testing.T) {
 	p.send("2a51003c", compact(clientSync)[8:], "00112233445566778899")
 	p.wantSync()
 	require.NoError(t, (<-done).err, "more data than is known is fine")
+
+	seen := map[classic.UUID]bool{}
+	for range 3 {
+		p, _ := rawClient(t, newNode(t, originals(), asterisque.WithID("4d05c476-df6e-4ca7-8553-1faabb22b4cb")))
+		p.send(clientSync)
+		s := p.wantSync()
+		require.Equal(t, "4d05c476-df6e-4ca7-8553-1faabb22b4cb", s.Node.String(), "its own")
+		require.NotZero(t, s.Session)
+		seen[s.Session] = true
+	}
+	require.Len(t, seen, 3, "each session has another id")
 }
 
 func TestAPeerThatDoesNotBeginWithASyncConfigIsRefused(t *testing.T) {
@@ -47,7 +59,8 @@ func TestAPeerThatDoesNotBeginWithASyncConfigIsRefused(t *testing.T) {
 		{"sync/short-data", "2a510031" + compact(clientSync)[8:8+2*49], goodbye, "has 50 bytes, this one 49"},
 		{"open-before-sync", msg(open(1, 10, "x")), goodbye, "first message is not a SyncConfig"},
 		{"eof-before-sync", msg(eof(1)), goodbye, "first message is not a SyncConfig"},
-		{"close-before-sync", goodbye, "", "refuses the session"}, // the original answers
+		{"close-before-sync", goodbye, goodbye, "refuses the session"},
+		// The original says nothing to these three, and so its client would connect again for ever.
 		{"sync/session-nonzero", serverSync, goodbye, "wants to resume session 11111111-2222-3333-4444-555555555555"},
 		{"garbage", "474554202f20485454502f312e31", goodbye, "unexpected message tag 47"},
 		{"tls-hello", "1603010200010001fc0303", goodbye, "unexpected message tag 16"},
@@ -71,7 +84,7 @@ func TestAServerThatDoesNotAnswerWithASyncConfigIsRefused(t *testing.T) {
 	for _, c := range []struct{ name, say, answer, want string }{
 		{"ack-zero-session", clientSync, goodbye, "gave the session no id"},
 		{"open-before-ack", msg(open(0x8000, 11, "x")), goodbye, "first message is not a SyncConfig"},
-		{"closes", goodbye, "", "refuses the session"},
+		{"closes", goodbye, goodbye, "refuses the session"},
 		{"garbage", "ff", goodbye, "unexpected message tag ff"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -7,10 +7,6 @@ import (
 	"github.com/asterisque-go/asterisque/codec/classic"
 )
 
-// duplicate marks the number of a Ping that stands for an Open with an id in use; without it, a Ping stands for a Block for an unknown pipe. The session's Pong comes
-// back as the answer to the peer: so the answers leave in order, by the one who writes, and no more of them wait than the session allows.
-const duplicate = 1 << 16
-
 // inbound appends to dst the frame that m is for the session, or nothing if the session has no use for it. An error ends the Wire.
 func (w *classicWire) inbound(dst []byte, m classic.Message) ([]byte, error) {
 	if !w.synced {
@@ -32,7 +28,7 @@ func (w *classicWire) inbound(dst []byte, m classic.Message) ([]byte, error) {
 func (w *classicWire) inboundOpen(dst []byte, m *classic.Open) []byte {
 	pipe, ok := w.pipes.accept(m.Pipe)
 	if !ok {
-		return codec.Ping{N: duplicate | uint64(m.Pipe)}.AppendTo(dst)
+		return w.owe(dst, duplicate|uint32(m.Pipe))
 	}
 	w.in.params = classic.JoinParams(w.in.params[:0], m)
 	o := codec.Open{Pipe: pipe, Function: m.Function, Priority: m.Priority, Params: w.in.params}
@@ -46,14 +42,14 @@ func (w *classicWire) inboundBlock(dst []byte, m *classic.Block) []byte {
 	case late: // Blocks cross a Close. The original answers each with a Close, which could hit the next pipe with this id
 		return dst
 	case !ok:
-		return codec.Ping{N: uint64(m.Pipe)}.AppendTo(dst)
+		return w.owe(dst, uint32(m.Pipe))
 	}
 	b := codec.Block{Pipe: pipe, Payload: m.Payload, End: m.EOF, Meta: codec.Meta{Loss: m.Loss}}
 	return b.AppendTo(dst)
 }
 
 func (w *classicWire) inboundClose(dst []byte, m *classic.Close) []byte {
-	pipe, ok := w.pipes.closed(m.Pipe)
+	pipe, ok := w.pipes.closed(m.Pipe, m.Abort != nil && *m.Abort == threw)
 	if !ok {
 		return w.inboundAnswer(dst, m.Pipe)
 	}
@@ -63,6 +59,10 @@ func (w *classicWire) inboundClose(dst []byte, m *classic.Close) []byte {
 	}
 	return c.AppendTo(dst)
 }
+
+// threw is how the original answers when a function throws an exception instead of returning a
+// future. It then keeps the pipe.
+var threw = classic.Abort{Code: classic.Unexpected, Message: "internal error"}
 
 // inboundAnswer is for a Close for a pipe that is not there: it is late, or answers a probe.
 func (w *classicWire) inboundAnswer(dst []byte, id uint16) []byte {

@@ -1,6 +1,7 @@
 package classicwire
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"sync/atomic"
@@ -72,7 +73,7 @@ func (in *input) nothing() error {
 }
 
 // begins reports whether the unread bytes begin with b.
-func (in *input) begins(b byte) bool { return len(in.unread()) > 0 && in.unread()[0] == b }
+func (in *input) begins(b string) bool { return bytes.HasPrefix(in.unread(), []byte(b)) }
 
 func (in *input) empty() bool { return !in.waiting && in.at == in.end }
 

@@ -56,8 +56,12 @@ func TestTheWireWaitsInLittleMemoryAndTellsWhatHalfAMessageHolds(t *testing.T) {
 	require.NoError(t, err)
 	write(sync)
 	<-frames
+	pipe, err := open(0x8000, 10).AppendTo(nil)
+	require.NoError(t, err)
+	write(pipe)
+	<-frames
 	for _, size := range []int{idle, 32 << 10, 60_000} { // of messages, each of which fills a buffer
-		block, err := (&classic.Block{Pipe: 1, Payload: make([]byte, size-6)}).AppendTo(nil)
+		block, err := (&classic.Block{Pipe: 0x8000, Payload: make([]byte, size-6)}).AppendTo(nil)
 		require.NoError(t, err)
 		require.Len(t, block, size)
 		require.Zero(t, w.(wire.Receiver).Receiving())

@@ -107,10 +107,15 @@ func (w *classicWire) outboundOpen(dst []byte, m *codec.Open) ([]byte, error) {
 		w.refuse(m.Pipe, codec.ErrBadParams.Withf("the parameters are not classic values: %v", err))
 		return dst, nil
 	}
-	id, ok, ask := w.pipes.open(m.Pipe)
+	id, ok, kept := w.pipes.open(m.Pipe)
 	if !ok {
 		w.refuse(m.Pipe, codec.ErrOverloaded.Withf("all %d pipe ids of this side are in use", MaxPipes))
-		return w.probe(dst, ask)
+		return w.probe(dst, w.pipes.short())
+	}
+	if kept { // or the peer would take this Open for a second one
+		if dst, err = (&classic.Close{Pipe: id}).AppendTo(dst); err != nil {
+			return dst, err
+		}
 	}
 	o := classic.Open{Pipe: id, Priority: m.Priority, Function: m.Function, Count: count, Params: params}
 	return o.AppendTo(dst)
@@ -176,20 +181,11 @@ func (w *classicWire) outboundControl(dst []byte, m codec.Control) ([]byte, erro
 	case codec.Ping:
 		return (&classic.Block{Pipe: w.pipes.ask(m.N, true), EOF: true}).AppendTo(dst)
 	case codec.Pong:
-		return answer(m.N).AppendTo(dst)
+		return w.outboundOwed(dst)
 	case codec.SessionClose:
 		return w.outboundGoodbye(dst, m)
 	}
 	return dst, nil // a classic peer knows nothing of Credit, Stop, Drain and Ack
-}
-
-// answer returns what the original answers to a message that does not fit, which n stands for.
-func answer(n uint64) *classic.Close {
-	id, text := uint16(n), "unknown"
-	if n&duplicate != 0 {
-		text = "duplicate"
-	}
-	return &classic.Close{Pipe: id, Abort: &classic.Abort{Code: classic.Unexpected, Message: fmt.Sprintf("%s pipe-id specified: %d", text, int16(id))}}
 }
 
 // outboundGoodbye appends the end of the session, and before it the end of each call that the peer waits for: the original does not end them by itself.

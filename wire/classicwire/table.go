@@ -24,6 +24,7 @@ type table struct {
 	mu        sync.Mutex
 	ids       map[uint64]uint16    // guarded by mu, as all below; by pipe of the session
 	pipes     map[uint16]classicID // by id
+	kept      map[uint16]struct{}  // used ids of which the peer still has the pipe; nil without
 	fresh     uint16               // the next id, without its half, that this side has never used
 	free      fifo.Queue[uint16]   // used ids, the one first that is unused for longest
 	aborted   fifo.Queue[aborted]  // used ids that a late message of the peer may still bear
@@ -64,17 +65,27 @@ func (t *table) init(server bool) {
 	}
 }
 
-// open returns an id for a pipe that this side opens. It reports false when all are in use. ask says that it is time to probe the peer, so that there may be more.
-func (t *table) open(pipe uint64) (id uint16, ok, ask bool) {
+// open returns an id for a pipe that this side opens. It reports false when all are in use. kept says
+// that the peer still has an earlier pipe with this id, and needs a Close for that first.
+func (t *table) open(pipe uint64) (id uint16, ok, kept bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	id, ok = t.unusedLocked()
 	if !ok {
-		return 0, false, t.aborted.Len() > 0 && t.probes.Len() == 0
+		return 0, false, false
 	}
 	t.putLocked(id, classicID{pipe: pipe, own: true})
 	t.last = pipe
-	return id, true, false
+	_, kept = t.kept[id]
+	delete(t.kept, id)
+	return id, true, kept
+}
+
+// short reports whether it is time to probe the peer, so that there may be more ids.
+func (t *table) short() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.aborted.Len() > 0 && t.probes.Len() == 0
 }
 
 // unusedLocked returns an id of this side that no pipe has. Peers are free to use some of this side's.
@@ -154,8 +165,8 @@ func (t *table) usedLocked(id uint16) bool {
 	return id&^serverHalf <= t.seen
 }
 
-// closed ends the pipe that the peer has closed, if there is one.
-func (t *table) closed(id uint16) (pipe uint64, ok bool) {
+// closed ends the pipe that the peer has closed, if there is one. kept says that the peer has it still.
+func (t *table) closed(id uint16, kept bool) (pipe uint64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c, ok := t.pipes[id]
@@ -165,6 +176,9 @@ func (t *table) closed(id uint16) (pipe uint64, ok bool) {
 	t.removeLocked(id, c)
 	if c.own {
 		t.free.Push(id)
+		if kept {
+			t.keptLocked(id)
+		}
 		for t.aborted.Len() > 0 && t.aborted.Peek().after < c.pipe {
 			t.returnLocked()
 		}
@@ -188,6 +202,13 @@ func (t *table) close(pipe uint64) (id uint16, ok, ask bool) {
 		ask = t.aborted.Len() >= waiting && t.probes.Len() == 0
 	}
 	return id, true, ask
+}
+
+func (t *table) keptLocked(id uint16) {
+	if t.kept == nil {
+		t.kept = map[uint16]struct{}{}
+	}
+	t.kept[id] = struct{}{}
 }
 
 func (t *table) removeLocked(id uint16, c classicID) {

@@ -22,6 +22,7 @@ type classicWire struct {
 
 	pipes table // these lock themselves
 	made  made
+	owed  owed
 	once  sync.Once
 	done  chan struct{} // closed by Close
 

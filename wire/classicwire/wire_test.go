@@ -50,6 +50,14 @@ func readControl(t *testing.T, w wire.Wire) codec.Control {
 	return c
 }
 
+// wantAnswer plays the session, which answers a Ping, and expects what the peer gets by that.
+func wantAnswer(t *testing.T, w wire.Wire, p *rawPeer, m classic.Message) {
+	t.Helper()
+	require.Equal(t, codec.Ping{}, readControl(t, w))
+	write(t, w, codec.Pong{})
+	p.want(msg(m))
+}
+
 func readClose(t *testing.T, w wire.Wire) codec.Close {
 	t.Helper()
 	f, err := w.ReadFrame(most)
@@ -175,8 +183,8 @@ func TestManyAbortsAskThePeer(t *testing.T) {
 		}
 		p.want("237fff80")
 		asked++
-		p.send(msg(abort(0x7fff, ""), block(0x9999, ""))) // the latter comes back as a Ping
-		require.Equal(t, codec.Ping{N: 0x9999}, readControl(t, w), "the answer has been read")
+		p.send(msg(abort(0x7fff, ""), block(0x9999, "")))                                 // the latter comes back as a Ping
+		wantAnswer(t, w, p, abort(0x9999, "unknown pipe-id specified: %d", 0x9999-1<<16)) // so the one before has been read
 	}
 	require.Equal(t, 35_000/1024, asked)
 }
@@ -189,7 +197,7 @@ func TestAPeersIdOnThisSidesHalfIsSkipped(t *testing.T) {
 	o, err := codec.ParseOpen(f)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, o.Pipe, "the session's ids of the accepting side are odd")
-	require.Equal(t, codec.Ping{N: 1<<16 | 0x7fff}, readControl(t, w))
+	wantAnswer(t, w, p, abort(0x7fff, "duplicate pipe-id specified: 32767"))
 	write(t, w, &codec.Open{Pipe: 0}, &codec.Close{Pipe: 1}, &codec.Open{Pipe: 2})
 	p.want("2800020000000000", "2900010100", "2800030000000000")
 }
@@ -306,7 +314,10 @@ func TestLateBlocksAreNotAnswered(t *testing.T) {
 		_, err := w.ReadFrame(most)
 		require.NoError(t, err)
 	}
-	require.Equal(t, codec.Ping{N: 2}, readControl(t, w), "what answers to the others would be, could hit a new pipe")
+	p.next()
+	wantAnswer(t, w, p, abort(2, "unknown pipe-id specified: 2")) // what answers to the others would be, could hit a new pipe
+	write(t, w, codec.Pong{}, &codec.Open{Pipe: 2})
+	p.want("2800020000000000")
 }
 
 func TestALossRateReachesTheSession(t *testing.T) {
