@@ -9,11 +9,11 @@ import (
 )
 
 // WithTrust sets of which peers the trace context is trusted: the spans of their calls belong to the
-// traces that they name, and are sampled as their flag says, if the sampler looks at its parent. Whom
-// trust refuses begins a trace of its own on this side; see the package documentation. It is asked for
-// each call that has a trace context, by any goroutine, and must not block. The default trusts peers
-// that have proved who they are: [asterisque.WithAccept] has granted them a Subject, or TLS has
-// verified their certificate.
+// traces that they name, and are sampled as their flag says, if the sampler looks at its parent. A call
+// of whom trust refuses begins a trace of its own on this side; see the package documentation. It is
+// asked for each call that has a trace context, by any goroutine, and must not block. The default
+// trusts peers that have proved who they are: [asterisque.WithAccept] has granted them a Subject, or
+// TLS has verified their certificate.
 func WithTrust(trust func(asterisque.Peer) bool) Option {
 	return func(c *config) { c.trust = trust }
 }
@@ -24,14 +24,16 @@ func proven(p asterisque.Peer) bool { return p.Subject != "" || p.Certificate() 
 // span is to begin.
 //
 // OpenTelemetry advises a new trace with a link where a caller is not trusted. A parent without the
-// sampled flag would not do: the caller would still choose the trace id, by which samplers decide, too.
-// The link names the caller's span, without flags and state, for samplers may look at links.
+// sampled flag would not do: the caller would still choose the trace id, by which samplers decide,
+// too. The link names the caller's span, without flags and state, for samplers may look at links.
 func (t *tracer) parent(ctx context.Context, s *asterisque.Session, sent []byte) (context.Context, []trace.SpanStartOption) {
 	inner := extract(ctx, sent)
 	theirs := trace.SpanContextFromContext(inner)
 	if inner == ctx || !theirs.IsValid() || t.trust(s.Peer()) {
 		return inner, nil
 	}
-	link := trace.NewSpanContext(trace.SpanContextConfig{TraceID: theirs.TraceID(), SpanID: theirs.SpanID(), Remote: true})
-	return ctx, []trace.SpanStartOption{trace.WithNewRoot(), trace.WithLinks(trace.Link{SpanContext: link})}
+	link := trace.Link{SpanContext: trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: theirs.TraceID(), SpanID: theirs.SpanID(), Remote: true,
+	})}
+	return ctx, []trace.SpanStartOption{trace.WithNewRoot(), trace.WithLinks(link)}
 }
