@@ -308,6 +308,16 @@ func TestAResultOfNothingIsTheNullOfTheOriginal(t *testing.T) {
 	require.Nil(t, nothing)
 }
 
+func TestOfEqualKeysTheLastOneCounts(t *testing.T) {
+	twice := []byte("\x21\x00\x03" + "\x0b\x00\x01a\x03\x01" + "\x00\x03\x05" + "\x0b\x00\x01a\x03\x02")
+	var ordered classic.Map
+	require.NoError(t, classic.Values.Decode(twice, &ordered))
+	require.Equal(t, classic.Map{{Key: "a", Value: int8(2)}, {Key: nil, Value: int8(5)}}, ordered)
+	var plain map[string]int8 // of which the zero value stands for null
+	require.NoError(t, classic.Values.Decode(twice, &plain))
+	require.Equal(t, map[string]int8{"a": 2, "": 5}, plain)
+}
+
 func TestBadUTF8IsReplacedAsTheOriginalDoes(t *testing.T) {
 	for in, want := range map[string]int{ // how many U+FFFD
 		"\xc0\xaf\xff": 3, "\xe6\x97": 1, "\xed\xa0\x80": 1, "\xe0\x80\x80": 3, "\xf0\x9f\x98": 1, "\xf0\x80\x80\x80": 4, "\xf4\x90\x80\x80": 4, "\xf8": 1, "\xc3": 1, "\x80": 1,
