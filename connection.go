@@ -82,7 +82,7 @@ func (n *Node) Connect(ctx context.Context, url string, how Reconnect) (*Connect
 		return nil, n.invalid
 	}
 	c := &Connection{node: n, url: url, how: how, over: make(chan struct{}), changed: make(chan struct{})}
-	c.dials = newQuestion(n.cfg.log, "Reconnect.Dial", "Reconnect.Dial", 1)
+	c.dials = newQuestion(n.cfg.log, "Reconnect.Dial", "Reconnect.Dial", mostDials)
 	c.ctx, c.end = context.WithCancelCause(ctx)
 	c.durable.init(how.Durable)
 	if !n.keep(c) {

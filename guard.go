@@ -57,8 +57,11 @@ func howEnded(v any) string {
 func (s *Session) encode(dst []byte, v any, lend bool) (b []byte, lent bool, err error) {
 	returned := false
 	defer func() {
-		if !returned {
-			b, lent, err = dst, false, misbehaved(s.cfg.log, "encoding a value", recover(), "session", s)
+		if returned {
+			return
+		}
+		if v := recover(); v != nil { // else it is the caller's own goroutine that ends
+			b, lent, err = dst, false, misbehaved(s.cfg.log, "encoding a value", v, "session", s)
 		}
 	}()
 	if lend && s.lender != nil {
@@ -76,8 +79,11 @@ func (s *Session) encode(dst []byte, v any, lend bool) (b []byte, lent bool, err
 func (s *Session) decodeWithin(data []byte, v any, free int, t reflect.Type, keep bool) (err error) {
 	returned := false
 	defer func() {
-		if !returned {
-			err = misbehaved(s.cfg.log, "decoding a value", recover(), "session", s)
+		if returned {
+			return
+		}
+		if v := recover(); v != nil { // as in encode
+			err = misbehaved(s.cfg.log, "decoding a value", v, "session", s)
 		}
 	}()
 	switch {

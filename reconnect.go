@@ -32,11 +32,15 @@ type Reconnect struct {
 	// be nil.
 	OnState func(c *Connection, state ConnectionState, err error)
 
-	// Dial makes the Wire, instead of a URL. It runs on a goroutine of its own, one call after the
-	// other, and has the time of its context: a Wire that it returns later is closed. If it panics,
-	// that attempt has failed. It may be nil.
+	// Dial makes the Wire, instead of a URL. It runs on a goroutine of its own, and has the time of its
+	// context: a Wire that it returns later is closed. While 8 calls of it have not returned there are
+	// no more. If it panics, that attempt has failed. It may be nil.
 	Dial func(ctx context.Context) (wire.Wire, error)
 }
+
+// mostDials is how many calls of Dial a connection may have under way: all but one have missed their
+// time.
+const mostDials = 8
 
 // connect tries until there is a session: s, if that can be resumed, which it can until then, or a new one.
 func (c *Connection) connect(s *Session, until time.Time, back *backoff) (*Session, error) {

@@ -101,13 +101,18 @@ func (s *Session) keepRecord(expires time.Time) {
 	}
 }
 
-// consult calls f, which calls the repository, and waits for that within the handshake timeout and the
-// time of ctx. What a node has by itself, which is memory, is called at once.
+// consult calls f, which calls the repository, and waits for that within the handshake timeout, and
+// three quarters of the time of ctx: a handshake can go on without an answer. What a node has by
+// itself, which is memory, is called at once.
 func consult[T any](ctx context.Context, c *config, f func(context.Context) (T, error)) (T, error) {
 	if _, own := c.repository.(*memoryRepository); own {
 		return f(ctx)
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.handshake)
+	most := c.handshake
+	if end, ok := ctx.Deadline(); ok {
+		most = min(most, time.Until(end)*3/4)
+	}
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	return ask(ctx, &c.asks.repository, func() (T, error) { return f(ctx) }, nil)
 }

@@ -1,0 +1,408 @@
+package asterisque_test
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/fxamacker/cbor/v2"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// spoilt is the misbehaviour that values take part in.
+var spoilt atomic.Pointer[misbehaviour]
+
+// badOut misbehaves when it is encoded, badIn when it is decoded.
+type (
+	badOut string
+	badIn  string
+)
+
+func (b badOut) MarshalCBOR() ([]byte, error) {
+	spoilt.Load().hook()
+	return cbor.Marshal(string(b))
+}
+
+func (b *badIn) UnmarshalCBOR(data []byte) error {
+	spoilt.Load().hook()
+	return cbor.Unmarshal(data, (*string)(b))
+}
+
+var (
+	badFunc    = asterisque.Func[string, string](20, "func")
+	badInline  = asterisque.Func[string, string](21, "inline")
+	badStream  = asterisque.Stream[string, string, string, string](22, "stream")
+	badKey     = asterisque.Func[string, string](23, "key")
+	badParams  = asterisque.Func[badOut, string](24, "params out")
+	badResult  = asterisque.Func[string, badOut](25, "result out")
+	badSent    = asterisque.Stream[string, string, badOut, string](26, "element out")
+	paramsIn   = asterisque.Func[badIn, string](27, "params in")
+	resultIn   = asterisque.Func[string, badIn](28, "result in")
+	elementIn  = asterisque.Stream[string, string, badIn, string](29, "element in")
+	badError   = asterisque.Func[string, string](30, "error")
+	keyParams  = asterisque.Func[badIn, string](31, "key of params in")
+	badHandler = uint16(32)
+	tracedPipe = asterisque.Stream[string, string, string, string](33, "traced")
+)
+
+// badText is an error that misbehaves when it is asked what it says.
+type badText struct{ m *misbehaviour }
+
+func (e badText) Error() string { e.m.hook(); return "text" }
+
+// service is that of both nodes.
+func (m *misbehaviour) service() *asterisque.Service {
+	spoilt.Store(m)
+	svc := echoService()
+	same := func(ctx context.Context, s string) (string, error) { m.hookIn(ctx); return s, nil }
+	badFunc.Handle(svc, same)
+	badInline.Handle(svc, same, asterisque.WithInline())
+	badStream.Handle(svc, func(ctx context.Context, s string, _ *asterisque.Pipe[string, string]) (string, error) {
+		return same(ctx, s)
+	})
+	tracedPipe.Handle(svc, func(_ context.Context, s string, _ *asterisque.Pipe[string, string]) (string, error) { return s, nil })
+	plain := func(_ context.Context, s string) (string, error) { return s, nil }
+	badKey.Handle(svc, plain, asterisque.WithKey(func(s string) string { m.hook(); return s }))
+	badParams.Handle(svc, func(_ context.Context, s badOut) (string, error) { return string(s), nil })
+	badResult.Handle(svc, func(_ context.Context, s string) (badOut, error) { return badOut(s), nil })
+	badSent.Handle(svc, func(ctx context.Context, s string, p *asterisque.Pipe[badOut, string]) (string, error) {
+		return s, p.Send(ctx, badOut(s))
+	})
+	paramsIn.Handle(svc, func(_ context.Context, s badIn) (string, error) { return string(s), nil })
+	resultIn.Handle(svc, func(_ context.Context, s string) (badIn, error) { return badIn(s), nil })
+	elementIn.Handle(svc, func(ctx context.Context, s string, p *asterisque.Pipe[badIn, string]) (string, error) {
+		return s, p.Send(ctx, badIn(s))
+	})
+	badError.Handle(svc, func(context.Context, string) (string, error) { return "", badText{m} })
+	keyParams.Handle(svc, func(_ context.Context, s badIn) (string, error) { return string(s), nil },
+		asterisque.WithKey(func(s badIn) string { return string(s) }))
+	svc.Handle(badHandler, "handler", func(ctx context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) {
+		m.hookIn(ctx)
+		return params, nil
+	})
+	return svc
+}
+
+// in makes a call of f from the peer, out from the node.
+func in[P ~string, R any](f asterisque.Function[P, R]) func(m *misbehaviour) error {
+	return func(m *misbehaviour) error {
+		return m.call(func(ctx context.Context, s *asterisque.Session) error { _, err := f.Call(ctx, s, "x"); return err })
+	}
+}
+
+func out[P ~string, R any](f asterisque.Function[P, R]) func(m *misbehaviour) error {
+	return func(m *misbehaviour) error {
+		return m.callOut(func(ctx context.Context, s *asterisque.Session) error { _, err := f.Call(ctx, s, "x"); return err })
+	}
+}
+
+// streamIn makes a call of f from the peer that receives all, streamOut from the node.
+func streamIn[R any](f asterisque.StreamFunction[string, string, R, string]) func(m *misbehaviour) error {
+	return func(m *misbehaviour) error {
+		return m.call(func(ctx context.Context, s *asterisque.Session) error { return drained(ctx, s, f) })
+	}
+}
+
+func streamOut[R any](f asterisque.StreamFunction[string, string, R, string]) func(m *misbehaviour) error {
+	return func(m *misbehaviour) error {
+		return m.callOut(func(ctx context.Context, s *asterisque.Session) error { return drained(ctx, s, f) })
+	}
+}
+
+func drained[R any](ctx context.Context, s *asterisque.Session, f asterisque.StreamFunction[string, string, R, string]) error {
+	call, err := f.Open(ctx, s, "x")
+	if err != nil {
+		return err
+	}
+	for _, err := range call.All(ctx) {
+		if err != nil {
+			return err
+		}
+	}
+	_, err = call.Result(ctx)
+	return err
+}
+
+// spy is a Tracer of which one function misbehaves.
+type spy struct {
+	m  *misbehaviour
+	at string
+}
+
+func (s spy) hook(at string) {
+	if at == s.at {
+		s.m.hook()
+	}
+}
+
+func (s spy) Call(context.Context, *asterisque.Session, uint16, string) ([]byte, func(error)) {
+	s.hook("call")
+	return nil, func(error) { s.hook("call done") }
+}
+
+func (s spy) Serve(ctx context.Context, _ *asterisque.Session, _ uint16, _ string, _ []byte) (context.Context, func(error)) {
+	s.hook("serve")
+	return ctx, func(error) { s.hook("serve done") }
+}
+
+func spiedOn(at string) func(m *misbehaviour) []asterisque.Option {
+	return func(m *misbehaviour) []asterisque.Option {
+		return []asterisque.Option{asterisque.WithTracer(spy{m, at})}
+	}
+}
+
+// spyRepository is a Repository of which one method misbehaves.
+type spyRepository struct {
+	asterisque.Repository
+	m  *misbehaviour
+	at string
+}
+
+func (r spyRepository) hook(at string) {
+	if at == r.at {
+		r.m.hook()
+	}
+}
+
+func (r spyRepository) Put(ctx context.Context, rec asterisque.SessionRecord) error {
+	r.hook("put")
+	return r.Repository.Put(ctx, rec)
+}
+
+func (r spyRepository) Get(ctx context.Context, session [16]byte) (asterisque.SessionRecord, bool, error) {
+	r.hook("get")
+	return r.Repository.Get(ctx, session)
+}
+
+func (r spyRepository) Delete(ctx context.Context, session [16]byte) error {
+	r.hook("delete")
+	return r.Repository.Delete(ctx, session)
+}
+
+func spied(at string) func(m *misbehaviour) []asterisque.Option {
+	return func(m *misbehaviour) []asterisque.Option {
+		return []asterisque.Option{asterisque.WithResume(time.Minute), asterisque.WithRepository(spyRepository{asterisque.NewRepository(), m, at})}
+	}
+}
+
+// resume connects the peer to the node, cuts the wire once, and closes the connection.
+func resumed(m *misbehaviour) error {
+	ctx, cancel := context.WithTimeout(background, 2*time.Second)
+	defer cancel()
+	wires := make(chan wire.Wire, 10)
+	conn, err := m.peer.Connect(ctx, m.nodeURL, asterisque.Reconnect{First: time.Millisecond, Dial: func(ctx context.Context) (wire.Wire, error) {
+		w, err := wire.Dial(ctx, m.nodeURL, wire.Options{})
+		if err == nil {
+			wires <- w
+		}
+		return w, err
+	}})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if _, err = echo.Call(ctx, conn, "x"); err != nil {
+		return err
+	}
+	(<-wires).Close()
+	for range 2 { // the first one may still be on the way when the session ends
+		if _, err = echo.Call(ctx, conn, "x"); err == nil {
+			break
+		}
+	}
+	return err
+}
+
+// spyWire is a Wire of which one method misbehaves.
+type spyWire struct {
+	wire.Wire
+	m  *misbehaviour
+	at string
+}
+
+func (w spyWire) hook(at string) {
+	if at == w.at {
+		w.m.hook()
+	}
+}
+
+func (w spyWire) ReadFrame(most int) ([]byte, error) {
+	f, err := w.Wire.ReadFrame(most)
+	w.hook("read")
+	return f, err
+}
+
+func (w spyWire) WriteFrames(frames [][]byte) error {
+	w.hook("write")
+	return w.Wire.WriteFrames(frames)
+}
+
+func (w spyWire) Close() error {
+	err := w.Wire.Close()
+	w.hook("close")
+	return err
+}
+
+// overSpy makes a call to the node over a spyWire, and closes the session there.
+func overSpy(at string) func(m *misbehaviour) error {
+	return func(m *misbehaviour) error {
+		m.armed.Store(false)
+		a, b := wire.Pipe()
+		began := make(chan *asterisque.Session, 1)
+		go func() {
+			s, _ := m.node.Accept(background, spyWire{b, m, at})
+			began <- s
+		}()
+		s, err := m.peer.Attach(background, a)
+		if err != nil {
+			return err
+		}
+		here := <-began
+		m.session.Store(here)
+		m.armed.Store(m.how != "returns")
+		ctx, cancel := context.WithTimeout(background, 300*time.Millisecond)
+		defer cancel()
+		_, err = echo.Call(ctx, s, "x")
+		here.Close()
+		return err
+	}
+}
+
+// dropping makes the node drop a Block.
+func dropping(m *misbehaviour) error {
+	c, d := net.Pipe()
+	raw := &rawPeer{m.t, wire.FromConn(c)}
+	began := make(chan *asterisque.Session, 1)
+	go func() {
+		s, _ := m.node.Accept(background, wire.FromConn(d))
+		began <- s
+	}()
+	raw.send(hello())
+	raw.control()
+	s := <-began
+	m.session.Store(s)
+	defer c.Close()
+	p, err := s.Open(background, 1, nil)
+	if err != nil {
+		return err
+	}
+	for range 8 {
+		if _, err := p.Post(make([]byte, 60_000)); err != nil {
+			return err
+		}
+	}
+	p.Abort(nil)
+	m.settles("the report has come", func() bool { return !m.armed.Load() || m.how == "returns" })
+	return nil
+}
+
+func connecting(m *misbehaviour) error {
+	ctx, cancel := context.WithTimeout(background, 2*time.Second)
+	defer cancel()
+	how := asterisque.Reconnect{First: time.Millisecond, OnState: func(c *asterisque.Connection, _ asterisque.ConnectionState, _ error) {
+		m.session.Store(c.Session())
+		m.hook()
+	}}
+	return m.connect(ctx, how)
+}
+
+func dialling(m *misbehaviour) error {
+	ctx, cancel := context.WithTimeout(background, 2*time.Second)
+	defer cancel()
+	return m.connect(ctx, asterisque.Reconnect{First: time.Millisecond, Dial: func(ctx context.Context) (wire.Wire, error) {
+		m.hook()
+		return wire.Dial(ctx, m.peerURL, wire.Options{})
+	}})
+}
+
+func (m *misbehaviour) connect(ctx context.Context, how asterisque.Reconnect) error {
+	conn, err := m.node.Connect(ctx, m.peerURL, how)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_, err = echo.Call(ctx, conn, "x")
+	m.settles("it is called", func() bool { return !m.armed.Load() || m.how == "returns" })
+	return err
+}
+
+// callbacks are all that an application plugs in.
+var callbacks = []callback{
+	{name: "WithAccept", panics: "unavailable", blocks: "expired",
+		options: func(m *misbehaviour) []asterisque.Option {
+			return []asterisque.Option{asterisque.WithAccept(func(context.Context, asterisque.Peer) (*asterisque.Grant, error) { m.hook(); return nil, nil })}
+		},
+		trigger: in(echo)},
+	{name: "WithCredential", panics: "unavailable", blocks: "expired",
+		options: func(m *misbehaviour) []asterisque.Option {
+			return []asterisque.Option{asterisque.WithCredential(func(context.Context, asterisque.Peer) ([]byte, error) { m.hook(); return []byte("x"), nil })}
+		},
+		trigger: func(m *misbehaviour) error { _, err := m.node.Dial(background, m.peerURL); return err }},
+	{name: "WithOnSession", panics: "ok",
+		options: func(m *misbehaviour) []asterisque.Option {
+			return []asterisque.Option{asterisque.WithOnSession(func(*asterisque.Session) { m.hook() })}
+		},
+		trigger: in(echo)},
+	{name: "WithOnState", panics: "ok",
+		options: func(m *misbehaviour) []asterisque.Option {
+			return []asterisque.Option{asterisque.WithOnState(func(*asterisque.Session, asterisque.Direction, limits.State) { m.hook() })}
+		},
+		trigger: func(m *misbehaviour) error {
+			return m.callOut(func(ctx context.Context, s *asterisque.Session) error {
+				if err := s.SetLimits(limits.Limits{}, messages(1, 1000)); err != nil {
+					return err
+				}
+				_, err := echo.Call(ctx, s, "x")
+				m.settles("it is called", func() bool { return !m.armed.Load() || m.how == "returns" })
+				return err
+			})
+		}},
+	{name: "WithDropReports", panics: "ok",
+		options: func(m *misbehaviour) []asterisque.Option {
+			return []asterisque.Option{asterisque.WithDropReports(func(*asterisque.Session, asterisque.Drop) { m.hook() })}
+		},
+		trigger: dropping},
+	{name: "Reconnect.OnState", panics: "ok", trigger: connecting},
+	{name: "Reconnect.Dial", panics: "ok", trigger: dialling},
+	{name: "Repository.Put", panics: "ok", options: spied("put"), trigger: resumed},
+	{name: "Repository.Get", panics: "ok", options: spied("get"), trigger: resumed},
+	{name: "Repository.Delete", panics: "ok", options: spied("delete"), trigger: func(m *misbehaviour) error {
+		err := resumed(m)
+		m.settles("it is called", func() bool { return !m.armed.Load() || m.how == "returns" })
+		return err
+	}},
+	{name: "Tracer.Call", panics: "ok", exits: "gone", blocks: "never", options: spiedOn("call"), trigger: out(echo)},
+	{name: "Tracer.Call, done", panics: "ok", exits: "gone", blocks: "never", options: spiedOn("call done"), trigger: out(echo)},
+	{name: "Tracer.Serve", panics: "ok", exits: "panicked", blocks: "expired", options: spiedOn("serve"), trigger: in(echo)},
+	{name: "Tracer.Serve, done", panics: "ok", blocks: "expired", options: spiedOn("serve done"), trigger: in(echo)},
+	{name: "Tracer.Call of a stream", panics: "ok", exits: "gone", blocks: "never", options: spiedOn("call"), trigger: streamOut(tracedPipe)},
+	{name: "Tracer.Call of a stream, done", panics: "ok", options: spiedOn("call done"), trigger: streamOut(tracedPipe)},
+	{name: "Tracer.Serve of a stream", panics: "ok", exits: "panicked", blocks: "expired", options: spiedOn("serve"), trigger: streamIn(tracedPipe)},
+	{name: "Tracer.Serve of a stream, done", panics: "ok", blocks: "expired", options: spiedOn("serve done"), trigger: streamIn(tracedPipe)},
+	{name: "Func", panics: "panicked", blocks: "expired", trigger: in(badFunc)},
+	{name: "Func, inline", panics: "panicked", blocks: "expired", trigger: in(badInline)},
+	{name: "Stream", panics: "panicked", blocks: "expired", trigger: streamIn(badStream)},
+	{name: "Handle", panics: "panicked", blocks: "expired", trigger: func(m *misbehaviour) error {
+		return m.call(func(ctx context.Context, s *asterisque.Session) error {
+			_, err := s.Call(ctx, badHandler, nil)
+			return err
+		})
+	}},
+	{name: "WithKey", panics: "panicked", blocks: "expired", trigger: in(badKey)},
+	{name: "WithKey, parameters", panics: "panicked", blocks: "expired", trigger: in(keyParams)},
+	{name: "error of a handler", returns: "failed", panics: "panicked", blocks: "expired", trigger: in(badError)},
+	{name: "encoding parameters", own: true, panics: "panicked", exits: "gone", blocks: "never", trigger: out(badParams)},
+	{name: "encoding a result", panics: "panicked", blocks: "expired", trigger: in(badResult)},
+	{name: "encoding an element", panics: "panicked", blocks: "expired", trigger: streamIn(badSent)},
+	{name: "decoding parameters", panics: "panicked", blocks: "expired", trigger: in(paramsIn)},
+	{name: "decoding a result", own: true, panics: "panicked", exits: "gone", blocks: "never", trigger: out(resultIn)},
+	{name: "decoding an element", own: true, panics: "panicked", exits: "gone", blocks: "never", trigger: streamOut(elementIn)},
+	{name: "Wire.ReadFrame", panics: "session closed", skips: "blocks, closes the node", trigger: overSpy("read")},
+	{name: "Wire.WriteFrames", panics: "session closed", skips: "blocks, closes the node", trigger: overSpy("write")},
+	{name: "Wire.Close", panics: "ok", trigger: overSpy("close")},
+}
