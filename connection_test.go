@@ -217,6 +217,7 @@ func TestStatesAreToldInTheirOrder(t *testing.T) {
 					l.failWith(nil)
 				}
 				time.Sleep(10 * time.Second)
+				synctest.Wait()
 				require.Equal(t, []string{"connected", "reconnecting", "connected", "reconnecting", "connected", "reconnecting", "connected"}, j.read())
 				l.failWith(errBroken)
 				l.cut()

@@ -135,7 +135,8 @@
 //	ErrUnavailable    a side shuts down, is lost, or did not come back     ask Repeatable
 //	ErrUnauthorized   the peer does not let this side in                   safe, and in vain
 //	ErrHandshake      the peer speaks something else, or too slowly        safe: nothing was called
-//	ErrPanicked       the handler panicked; the callee's log says where    no: it ran
+//	ErrPanicked       the handler panicked; the callee's log says where;   ask Repeatable
+//	                  or what encodes or decodes a value did
 //	ErrProtocol       a side broke the protocol, and the session ended     ask Repeatable
 //	ErrSessionClosed  the session was closed, or its Wire failed           ask Repeatable
 //	ErrHardLimit      the session went beyond its hard limit, and ended    ask Repeatable
@@ -148,5 +149,12 @@
 // an Abort with a code of the application's, from 1000 on. Any other error of a handler reaches the caller with code Failed and its text:
 // texts that are nobody else's business stay with [WithPrivateErrors]. So does the text of an error of [WithAccept].
 //
-// No panic leaves the library, and a handler's panic fails its own call only.
+// # Callbacks
+//
+// No panic leaves the library, and no callback costs more than what it was called for, whether it
+// panics, ends its goroutine ([runtime.Goexit]), blocks, or closes the session or the node. The log
+// says of each panic where it was. Handlers, and what encodes and decodes values, fail their call with
+// ErrPanicked; [WithAccept] and [WithCredential] fail their handshake with ErrUnavailable; a
+// [Repository] costs the resume; what only observes costs nothing. Only who ends the goroutine that
+// reads a session, an inline handler or a function of [WithKey], ends that session with it.
 package asterisque

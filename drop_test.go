@@ -163,6 +163,7 @@ func TestBlocksThatWaitTooLongAreDroppedOnEitherSideAndTold(t *testing.T) {
 		result, err := p.Result(background)
 		require.NoError(t, err)
 		require.Equal(t, "one after 0, three after 1, end after 1", string(result))
+		synctest.Wait() // for reports
 		require.Empty(t, seen.list(), "they left in time: only the receiver knows")
 	})
 }
@@ -181,6 +182,7 @@ func TestUnderPressureBlocksAreThinnedByTheirLossRate(t *testing.T) {
 			require.NoError(t, err)
 		}
 		require.NoError(t, p.CloseSend())
+		synctest.Wait() // for the reports
 		list := seen.list()
 		require.Len(t, list, 100*64/127)
 		require.Equal(t, asterisque.Drop{Reason: asterisque.DropThinned, Marker: 1}, list[0], "every second one, by the application's own name")

@@ -29,7 +29,7 @@ var (
 	ErrTooLarge      = codec.ErrTooLarge      // the message exceeds what the peer accepts, or can hold, or the hard limit of this side; send less, or in Blocks
 	ErrOverloaded    = codec.ErrOverloaded    // too much waits or runs already; try again later
 	ErrUnavailable   = codec.ErrUnavailable   // a side is going away; call on another session
-	ErrPanicked      = codec.ErrPanicked      // the handler panicked; its log says where
+	ErrPanicked      = codec.ErrPanicked      // the handler panicked, or what encodes a value; its log says where
 	ErrProtocol      = codec.ErrProtocol      // one side broke the protocol, and the session ended
 	ErrSessionClosed = codec.ErrSessionClosed // the session was closed, or its Wire died
 	ErrHardLimit     = codec.ErrHardLimit     // the session exceeded its hard limit and was closed by force

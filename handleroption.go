@@ -13,7 +13,7 @@ type HandlerOption func(*handler)
 
 // WithInline runs the function on the goroutine that reads the session's Wire, which spares a call the way to a worker. The handler must be short and must not block: nothing
 // else of the session is read meanwhile. It cannot call its caller back, which fails with ErrUnavailable; WithKey and WithConcurrency have no meaning for it, and
-// [WithWorkers] does not count it. It pays for functions that carry no Blocks ([Func]): their answers to all that has arrived are written together.
+// [WithWorkers] does not count it. It may close its session. If it ends its goroutine ([runtime.Goexit]) the session ends as well. It pays for functions that carry no Blocks ([Func]): their answers to all that has arrived are written together.
 func WithInline() HandlerOption { return func(h *handler) { h.inline = true } }
 
 // WithBorrowedParams only lends the parameters to the handler: as soon as it has returned, what comes next is read into their memory, and whoever still looks at them, or at a part of them, sees that
@@ -31,7 +31,7 @@ func WithConcurrency(calls int) HandlerOption {
 // WithKey names a key of each call by its parameters, of type P as those of the function: calls of one key run one at a time, in the order of their arrival, over all sessions of the
 // service; calls of different keys run in parallel. A call that is made within another one with the same key does not wait for that one.
 //
-// key runs on the goroutine that reads the session's Wire and must be short; a panic refuses the call. Keys are compared by a hash of 64 bits: should two collide, their calls take turns.
+// key runs on the goroutine that reads the session's Wire and must be short; a panic refuses the call with ErrPanicked, and the end of the goroutine ends the session too. Keys are compared by a hash of 64 bits: should two collide, their calls take turns.
 // P is decoded for the key within the bounds of [WithExpansion]. If it is the P of the function, and holds
 // no more than the parameters did, the handler gets that value; otherwise they are decoded once more:
 // declare a P with fewer fields than the parameters have if they are large.

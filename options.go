@@ -28,15 +28,28 @@ func WithService(svc *Service) Option {
 // of a database that does not answer, it gets ErrUnavailable with an id, and the node's log has the same id and the text ([WithLogger]). A peer
 // proves who it is by a TLS certificate ([Peer.Certificate]; ask for one with ClientAuth of [WithTLS]) or by a credential (Peer.Credential). accept may be called concurrently; its context ends with
 // the handshake timeout. It is asked again when a session is to be resumed: see [WithResume].
+//
+// Each call of accept has a goroutine of its own, and nobody waits for it longer than its context: it
+// may block, and close the node. At most as many as [WithHalfOpen] says have not returned; then further
+// peers are refused with ErrOverloaded. A panic refuses that peer with ErrUnavailable.
 func WithAccept(accept func(context.Context, Peer) (*Grant, error)) Option {
 	return func(c *config) { c.accept = accept }
 }
 
-// WithOnSession calls f with every session when it begins, whichever side dialled. f must not block; calls may be made from another goroutine.
+// WithOnSession calls f with every session when it begins, whichever side dialled.
+//
+// Callbacks that only observe, this one and those of [WithOnState] and [WithDropReports], run on a
+// goroutine that exists while there is something to report of their session, one after the other and
+// in order. They may block, and use or close the session, which may have gone on meanwhile, and may
+// have ended. A panic is logged. Nobody waits for them: when 16,384 reports of a session wait, further
+// ones are only counted, and logged, but the last state of each direction is told in any case.
 func WithOnSession(f func(*Session)) Option { return func(c *config) { c.onSession = f } }
 
 // WithCredential shows every peer that this side dials what credential returns, at most 4,096 bytes, in the handshake. It is asked after TLS has proved who the peer is. Over a wire without
 // TLS it is an error, here and on the other side, unless WithPlainCredentials allows it.
+//
+// Each call of credential has a goroutine of its own, at most 1,024 at once, and nobody waits for it
+// longer than its context. A panic fails that handshake with ErrUnavailable.
 func WithCredential(credential func(ctx context.Context, p Peer) ([]byte, error)) Option {
 	return func(c *config) { c.credential = credential }
 }
@@ -71,7 +84,7 @@ func WithSessionsPerAddress(sessions int) Option {
 	return func(c *config) { c.perAddress, c.set.perAddress = sessions, true }
 }
 
-// WithLogger logs what happens to sessions: at level Info their begin and end, at Warn violations by peers, at Error panics of handlers with their stack. By default
+// WithLogger logs what happens to sessions: at level Info their begin and end, at Warn violations by peers, at Error code of the application that panics, or ends its goroutine, with its stack. By default
 // nothing is logged. What is logged is bounded, so that peers cannot fill a disk: see [Node.Logger]. A panic of its handler ends nothing.
 func WithLogger(log *slog.Logger) Option { return func(c *config) { c.log = log } }
 
@@ -138,14 +151,14 @@ func WithOutboundLimits(l limits.Limits) Option {
 	return func(c *config) { c.outbound, c.set.outbound = l, true }
 }
 
-// WithOnState calls f when the state of a direction of a session changes: each change once, in their order. f runs on the goroutine that caused the change; it
-// must neither block nor call the session, beyond its Stats. States are described in package limits.
+// WithOnState calls f when the state of a direction of a session changes: each change once, in their order. See [WithOnSession] for what f may do. States are described in
+// package limits.
 func WithOnState(f func(s *Session, d Direction, state limits.State)) Option {
 	return func(c *config) { c.onState = f }
 }
 
 // WithDropReports calls f for each call and each Block that this side has accepted for sending and that was dropped before it left, with the reason. What is dropped on
-// the other side, its application learns: see [pipe.Block]. f runs on any goroutine, concurrently with itself for different sessions; it must neither block nor call the session.
+// the other side, its application learns: see [pipe.Block]. f runs concurrently with itself for different sessions; see [WithOnSession] for what it may do.
 func WithDropReports(f func(*Session, Drop)) Option { return func(c *config) { c.onDrop = f } }
 
 // WithStallTimeout sets how long a session may stand at its inbound soft limit without the application taking a single message, before it ends with ErrStalled. One

@@ -28,7 +28,7 @@ type Reconnect struct {
 	// OnState is called with each change of state, one after the other, for Lost and Reconnecting with the
 	// reason: the Wire is lost, the session is over, or the peer shuts it down. It runs on a goroutine of
 	// its own: it may block, and use or close the connection, which may have gone on meanwhile. If it
-	// does not keep up with 1,024 changes, some are left out, and logged, but never the last one. It may
+	// does not keep up with 16,384 changes, some are left out, and logged, but never the last one. It may
 	// be nil.
 	OnState func(c *Connection, state ConnectionState, err error)
 

@@ -7,9 +7,9 @@ import (
 	"github.com/asterisque-go/asterisque/internal/fifo"
 )
 
-// mostReports is how many reports on one session or connection may wait for their callback. What one
-// event causes is put off as a whole, so that more may wait for a moment.
-const mostReports = 1024
+// mostReports is how many reports on one session or connection may wait for their callback, beside what
+// one event causes, which waits as a whole. They take some 100 bytes each.
+const mostReports = 16 << 10
 
 // The kinds of reports: of some the newest is told in any case, because it says how things are.
 const (

@@ -200,6 +200,7 @@ func TestAServerThatIsReplacedCostsNoCall(t *testing.T) {
 				for range 5 {
 					want = append(want, "reconnecting", "connected")
 				}
+				synctest.Wait() // for the reports
 				require.Equal(t, want, j.read()[:len(want)])
 				require.Len(t, l.attempts(), 5)
 			})

@@ -52,7 +52,7 @@ func NewService() *Service {
 // keeps it. Of the message at most 1,024 bytes cross; a detail that the caller does not take in one message with it ([WithMaxMessage]) is left out, and the code always crosses.
 //
 // ctx ends when the caller gives up, its deadline passes, or the session ends. Every call runs h on a goroutine of its own; [SessionOf] finds the session, to
-// call back on. A panic fails the call with ErrPanicked.
+// call back on. A panic fails the call with ErrPanicked, and so does a handler that ends its goroutine, as t.FailNow does.
 func (s *Service) Handle(function uint16, name string, h func(ctx context.Context, p *pipe.Pipe, params []byte) (result []byte, err error), opts ...HandlerOption) {
 	checkHandler(function, name, h == nil)
 	s.set(function, opts, &handler{

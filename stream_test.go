@@ -341,8 +341,7 @@ func TestSendingTellsWhyTheCallWasAborted(t *testing.T) {
 	calls.Wait()
 }
 
-// TestSendingTellsWhyTheCallIsOverFromTheMomentItIs sends when the first drop is reported, which is when nothing may follow any more. Applications must not do
-// that, but others may send at that moment.
+// TestSendingTellsWhyTheCallIsOverFromTheMomentItIs sends when the first drop is reported, which is when nothing may follow any more.
 func TestSendingTellsWhyTheCallIsOverFromTheMomentItIs(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(*rawPeer) // of the call with pipe 3

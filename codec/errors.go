@@ -22,7 +22,7 @@ var (
 	ErrOverloaded = &Abort{Code: Overloaded}
 	// ErrUnavailable: there is no connection, or the peer takes nothing new. Use another session, or this one later.
 	ErrUnavailable = &Abort{Code: Unavailable}
-	// ErrPanicked: the handler panicked; the call may have done half its work. The callee's log has the stack.
+	// ErrPanicked: the handler panicked, or ended its goroutine; the call may have done half its work. The callee's log has the stack.
 	ErrPanicked = &Abort{Code: Panicked}
 	// ErrProtocol: one side violated the protocol; the session is over. The message says how: report it as a bug.
 	ErrProtocol = &Abort{Code: Protocol}

@@ -7,7 +7,8 @@
 // # Concurrency
 //
 // A session reads a Wire from one goroutine and writes it from one goroutine at a time; Close may be called from any goroutine, at any time, more than
-// once, and ends both.
+// once, and ends both. A method that panics counts as one that failed, and one that ends its goroutine ends the session. What a session cannot make up for is a Wire whose
+// Close does not end its other methods, or one of whose methods closes the session that waits for it.
 package wire
 
 import (

@@ -93,7 +93,7 @@ func (s *stage) close() {
 	s.workers.Wait()
 }
 
-// count returns a function for [asterisque.WithOnState] that counts changes in one direction. It is called on goroutines of the library, and must not do much more.
+// count returns a function for [asterisque.WithOnState] that counts changes in one direction.
 func count(d asterisque.Direction, n *atomic.Int64) func(*asterisque.Session, asterisque.Direction, limits.State) {
 	return func(_ *asterisque.Session, changed asterisque.Direction, _ limits.State) {
 		if changed == d {

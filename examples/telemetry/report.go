@@ -18,7 +18,7 @@ type drops struct {
 	count map[asterisque.DropReason]int64 // guarded by mu
 }
 
-// note is for [asterisque.WithDropReports]. It is called on goroutines of the library, and must not do much more.
+// note is for [asterisque.WithDropReports].
 func (d *drops) note(_ *asterisque.Session, drop asterisque.Drop) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
