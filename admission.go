@@ -48,6 +48,10 @@ type host struct {
 // mostWithin is how many wires of one connection may have places at once.
 const mostWithin = 16
 
+// mostTried is how many wires a peer may open on one connection, in the time for a handshake, while no
+// session comes of any.
+const mostTried = 1024
+
 // entry implements wire.Place.
 type entry struct {
 	door   *admission
@@ -61,6 +65,8 @@ type entry struct {
 	timer    *time.Timer   // calls lost in time; nil if its holder does
 	children int           // places within it
 	sessions int           // that the connection carries
+	tried    int           // wires since the last session began, or since the time below
+	again    time.Time     // when tried is counted anew
 	carries  bool          // it carries a session by itself
 	left     bool
 }
@@ -111,6 +117,10 @@ func (a *admission) enter(from net.Addr, within *entry, lost func()) (*entry, *A
 	} else {
 		p.host = within.host
 	}
+	if within != nil && within.triesLocked() > mostTried {
+		a.loseLocked(within)
+		return nil, codec.ErrOverloaded.Withf("more than %d wires of this connection came to nothing", mostTried)
+	}
 	if refused := a.refusesLocked(p); refused != nil {
 		a.forgetLocked(p.host)
 		return nil, refused
@@ -120,6 +130,15 @@ func (a *admission) enter(from net.Addr, within *entry, lost func()) (*entry, *A
 	}
 	a.openLocked(p)
 	return p, nil
+}
+
+// triesLocked counts one more Wire of the connection, and returns how many there were.
+func (p *entry) triesLocked() int {
+	if now := time.Now(); now.After(p.again) {
+		p.tried, p.again = 0, now.Add(p.door.time)
+	}
+	p.tried++
+	return p.tried
 }
 
 func (a *admission) hostLocked(name hostName) *host {
@@ -146,7 +165,7 @@ func (a *admission) refusesLocked(p *entry) *Abort {
 	switch {
 	case a.sessions > 0 && a.carried >= a.sessions:
 		return codec.ErrOverloaded.Withf("there are %d sessions here, and no more are allowed: see WithSessions", a.carried)
-	case a.bounds(from) && p.host.sessions+p.othersLocked() >= a.perAddress:
+	case a.bounds(from) && p.fullLocked(a.perAddress):
 		return codec.ErrOverloaded.Withf("there are %d sessions from %s already, and no more are allowed: see WithSessionsPerAddress", a.perAddress, shown(from))
 	case p.within != nil && p.within.left:
 		return codec.ErrUnavailable.Withf("the connection is closed")
@@ -162,13 +181,16 @@ func (a *admission) bounds(from netip.Prefix) bool {
 	return a.perAddress > 0 && from.IsValid() && (a.everywhere || !here)
 }
 
-// othersLocked returns how many places the address has, without that of the connection which p is on.
-func (p *entry) othersLocked() int {
-	n := p.host.open.Len()
-	if p.within != nil && p.within.waits != nil {
-		n--
+// fullLocked reports whether the address has, or is about to have, as many sessions as it may. The place
+// of a connection says nothing beside those of its wires, and that of the connection which p is on none.
+func (p *entry) fullLocked(most int) bool {
+	n := p.host.sessions + p.host.open.Len()
+	for e := p.host.open.Front(); e != nil && n >= most; e = e.Next() {
+		if c := e.Value.(*entry); c == p.within || c.children > 0 {
+			n--
+		}
 	}
-	return n
+	return n >= most
 }
 
 // shown returns an address as people write it.
@@ -265,6 +287,7 @@ func (p *entry) carry() bool {
 	p.host.sessions++
 	a.carried++
 	if c := p.within; c != nil {
+		c.tried = 0
 		if c.sessions++; c.sessions == 1 {
 			a.closeLocked(c)
 		}

@@ -184,7 +184,10 @@ func TestNoMoreThanHalfOpenCallsOfAcceptRun(t *testing.T) {
 		defer running.Add(-1)
 		for was := most.Load(); n > was && !most.CompareAndSwap(was, n); was = most.Load() {
 		}
-		<-ctx.Done()
+		select {
+		case <-ctx.Done():
+		case <-t.Context().Done():
+		}
 		return nil, errors.New("nobody answered")
 	}))
 	var all []<-chan error
@@ -205,4 +208,74 @@ func TestNoMoreThanHalfOpenCallsOfAcceptRun(t *testing.T) {
 		}
 		return over == 96 && running.Load() == 4
 	}, 10*time.Second, time.Millisecond)
+}
+
+// onMany enters a node as a connection with many wires. lost receives when it is to be closed.
+func onMany(t *testing.T, node *asterisque.Node, address string) (p wire.Place, lost chan struct{}) {
+	lost = make(chan struct{}, 1)
+	p, err := node.Enter(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address)), func() { lost <- struct{}{} })
+	require.NoError(t, err)
+	t.Cleanup(p.Leave)
+	return p, lost
+}
+
+// admittedWire has a place already.
+type admittedWire struct {
+	wire.Wire
+	place wire.Place
+}
+
+func (w admittedWire) Place() wire.Place { return w.place }
+
+// sessionOn begins a session on a connection with many wires.
+func sessionOn(t *testing.T, node *asterisque.Node, connection wire.Place) *asterisque.Session {
+	t.Helper()
+	here, there := wire.Pipe()
+	p, err := connection.Enter(func() { there.Close() })
+	require.NoError(t, err)
+	(&rawPeer{t, here}).send(hello())
+	s, err := node.Accept(background, admittedWire{there, p})
+	require.NoError(t, err)
+	return s
+}
+
+func TestAPeerWhoseWiresComeToNothingIsCutOffAlsoBesideASession(t *testing.T) {
+	node := newNode(t)
+	p, lost := onMany(t, node, "192.0.2.1:1")
+	sessionOn(t, node, p)
+	tries := 0
+	for ; len(lost) == 0 && tries < 2000; tries++ {
+		if w, err := p.Enter(func() {}); err == nil {
+			w.Leave()
+		} else if tries >= 1024 {
+			<-lost // which runs on a goroutine of its own
+			break
+		}
+	}
+	bounded(t, "wires of one connection that came to nothing", tries, 1024)
+}
+
+func TestASessionExcusesTheWiresBeforeIt(t *testing.T) {
+	node := newNode(t, asterisque.WithHandshakeTimeout(time.Minute))
+	p, _ := onMany(t, node, "192.0.2.1:1")
+	for range 3 {
+		for range 1000 {
+			w, err := p.Enter(func() {})
+			require.NoError(t, err)
+			w.Leave()
+		}
+		sessionOn(t, node, p)
+	}
+}
+
+func TestAConnectionWithManyWiresIsNoSessionOfItsAddressBesideThem(t *testing.T) {
+	node := newNode(t, asterisque.WithSessionsPerAddress(2))
+	one, _ := onMany(t, node, "192.0.2.1:1")
+	other, _ := onMany(t, node, "192.0.2.1:2")
+	_, err := one.Enter(func() {})
+	require.NoError(t, err)
+	_, err = other.Enter(func() {})
+	require.NoError(t, err, "two connections, and a Wire on each")
+	_, err = other.Enter(func() {})
+	require.ErrorIs(t, err, asterisque.ErrOverloaded)
 }

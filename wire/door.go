@@ -16,9 +16,11 @@ type Door interface {
 // Place is what a connection holds until it carries a session: one of a bounded number, for a bounded
 // time. Its methods may be called concurrently, and do not wait.
 type Place interface {
-	// Enter gives a Wire on this connection a place of its own, for transports with many on one. While
-	// any of them carries a session the connection's own place is not needed, and cannot be lost.
-	// Otherwise it is as for [Door].
+	// Enter gives a Wire on this connection a place of its own, for transports with many on one, as soon
+	// as the peer has opened it. While any of them carries a session the connection's own place is not
+	// needed, and is only lost if the peer goes on opening wires of which none becomes a session. So it
+	// is called for each Wire, also for one that the transport has no room for. Otherwise it is as for
+	// [Door].
 	Enter(lost func()) (Place, error)
 
 	// Leave gives the place back when the connection, or the Wire, has been closed. Repeated calls do
@@ -27,7 +29,7 @@ type Place interface {
 }
 
 // Admitted is implemented by a Wire whose transport has asked a [Door]. It tells the node of the place,
-// which belongs to the node from then on: the transport does not leave it any more.
+// which the node leaves when it closes the Wire. So does Close of the Wire, for whoever is no node.
 type Admitted interface {
 	// Place returns the place of the Wire, or nil if nobody was asked.
 	Place() Place
@@ -37,6 +39,6 @@ type Admitted interface {
 // wires. For others it is enough that a node asks its Door when Accept has returned.
 type Guarded interface {
 	// Guard lets d admit the connections. It is called before the first Accept, and no connection is
-	// taken before that.
+	// taken before that. Later calls do nothing.
 	Guard(d Door)
 }

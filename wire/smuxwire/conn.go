@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/asterisque-go/asterisque/wire"
 )
 
 // headerSize is that of a smux frame: version, command, length of the payload (2 bytes), stream (4 bytes), little endian.
@@ -53,6 +55,8 @@ type conn struct {
 	closing atomic.Bool
 	closed  chan struct{} // closed by Close
 	once    sync.Once     // closes ReadWriteCloser
+
+	place wire.Place // of the connection; nil: nobody was asked; fixed
 }
 
 func newConn(c io.ReadWriteCloser, version byte, on events) *conn {
@@ -193,7 +197,12 @@ func (c *conn) Close() error {
 	return nil
 }
 
-func (c *conn) finish() { c.once.Do(func() { c.ReadWriteCloser.Close() }) }
+func (c *conn) finish() {
+	c.once.Do(func() {
+		c.ReadWriteCloser.Close()
+		leave(c.place)
+	})
+}
 
 // LocalAddr returns nil if the connection does not know it.
 func (c *conn) LocalAddr() net.Addr {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"sync"
+	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -37,9 +38,11 @@ func (t *transport) Listen(ctx context.Context, u *url.URL, o wire.Options) (wir
 
 // listener is a Listener whose connections carry many wires.
 type listener struct {
-	ln  net.Listener // these are fixed
-	url string
+	ln   net.Listener // these are fixed
+	url  string
+	opts []Option
 
+	start   sync.Once // starts acceptLoop
 	waiting chan result
 	closed  chan struct{}
 	once    sync.Once // closes closed
@@ -53,13 +56,18 @@ type result struct {
 
 // Listen makes a Listener of ln, which it owns from now on: each connection becomes a [Mux], and Accept returns the wires that the peers open on any of them. url is what its URL
 // returns. The options have been checked if an earlier [Server] with the same ones has succeeded; wrong ones are the error of Accept.
+//
+// The Listener is [wire.Guarded]: a node that serves it admits each connection before anything is spent on it, and each Wire.
 func Listen(ln net.Listener, url string, opts ...Option) wire.Listener {
-	l := &listener{ln: ln, url: url, waiting: make(chan result), closed: make(chan struct{})}
-	go l.acceptLoop(opts) // ends with ln, which Close closes
-	return l
+	return &listener{ln: ln, url: url, opts: opts, waiting: make(chan result), closed: make(chan struct{})}
 }
 
-func (l *listener) acceptLoop(opts []Option) {
+// Guard implements wire.Guarded.
+func (l *listener) Guard(d wire.Door) {
+	l.start.Do(func() { go l.acceptLoop(d) }) // ends with ln, which Close closes
+}
+
+func (l *listener) acceptLoop(d wire.Door) {
 	for {
 		c, err := l.ln.Accept()
 		if err != nil {
@@ -71,14 +79,48 @@ func (l *listener) acceptLoop(opts []Option) {
 				continue // it may pass
 			}
 		}
-		wire.BoundUnsent(c)
-		m, err := Server(c, opts...)
-		if err != nil {
-			l.put(result{nil, err})
-			continue
-		}
-		go l.serve(m) // ends with m, or with l
+		l.take(c, d)
 	}
+}
+
+// take makes a Mux of a connection, if d lets it in.
+func (l *listener) take(c net.Conn, d wire.Door) {
+	var up atomic.Pointer[Mux]
+	place, err := enter(d, c, func() {
+		if m := up.Load(); m != nil {
+			m.fail(errUnused)
+		}
+	})
+	if err != nil {
+		c.Close()
+		return
+	}
+	wire.BoundUnsent(c)
+	m, err := newMux(c, false, place, l.opts)
+	if err != nil {
+		l.put(result{nil, err})
+		return
+	}
+	up.Store(m)
+	go l.serve(m) // ends with m, or with l
+}
+
+var errUnused = errors.New("the connection carried no session for too long, or others needed its place")
+
+// enter asks d, if there is one, for a place. When that is lost, the connection is cut, and then lost
+// called.
+func enter(d wire.Door, c net.Conn, lost func()) (wire.Place, error) {
+	if d == nil {
+		return nil, nil
+	}
+	below := c
+	if t, ok := c.(*tls.Conn); ok {
+		below = t.NetConn() // TLS would wait for the peer to take its farewell
+	}
+	return d.Enter(c.RemoteAddr(), func() {
+		below.Close()
+		lost()
+	})
 }
 
 // serve hands on the wires of m.
@@ -127,6 +169,7 @@ func (l *listener) Accept() (wire.Wire, error) {
 	select {
 	case <-l.closed:
 	default:
+		l.Guard(nil) // nobody has
 		select {
 		case r := <-l.waiting:
 			return r.w, r.err

@@ -31,11 +31,16 @@ func listen(t testing.TB, url string, o wire.Options) wire.Listener {
 // connect dials l and returns both ends, which are closed when t ends.
 func connect(t testing.TB, l wire.Listener, o wire.Options) (dialled, accepted wire.Wire) {
 	t.Helper()
+	accepts := make(chan error, 1)
+	go func() { // ends with the Wire; nothing is taken before there is an Accept
+		var err error
+		accepted, err = l.Accept()
+		accepts <- err
+	}()
 	dialled, err := wire.Dial(context.Background(), l.URL(), o)
 	require.NoError(t, err)
 	t.Cleanup(func() { dialled.Close() })
-	accepted, err = l.Accept()
-	require.NoError(t, err)
+	require.NoError(t, <-accepts)
 	t.Cleanup(func() { accepted.Close() })
 	return dialled, accepted
 }

@@ -18,11 +18,12 @@ import (
 
 // Mux is a connection that carries wires. Its methods may be called concurrently.
 type Mux struct {
-	cfg  config // these are fixed
-	sess *smux.Session
-	conn *conn
-	odd  uint32    // 1: the streams of this side have odd numbers
-	tls  *tls.Conn // nil without TLS
+	cfg   config // these are fixed
+	sess  *smux.Session
+	conn  *conn
+	odd   uint32     // 1: the streams of this side have odd numbers
+	tls   *tls.Conn  // nil without TLS
+	place wire.Place // of the connection; nil: nobody was asked
 
 	accepted chan wire.Wire
 	opens    chan struct{} // has room for whoever opens a stream: one at a time
@@ -40,22 +41,25 @@ type Mux struct {
 
 // Client makes a Mux of a connection that this side has made. It owns c from now on. Of c are required: bytes arrive in order and without loss; one Read and one Write may run at the
 // same time, and Close at any time, which ends both. The error is that of an option.
-func Client(c io.ReadWriteCloser, opts ...Option) (*Mux, error) { return newMux(c, true, opts) }
+func Client(c io.ReadWriteCloser, opts ...Option) (*Mux, error) { return newMux(c, true, nil, opts) }
 
 // Server makes a Mux of a connection that the other side has made. Otherwise it is as [Client]; that the two differ is all that matters.
-func Server(c io.ReadWriteCloser, opts ...Option) (*Mux, error) { return newMux(c, false, opts) }
+func Server(c io.ReadWriteCloser, opts ...Option) (*Mux, error) { return newMux(c, false, nil, opts) }
 
-func newMux(c io.ReadWriteCloser, client bool, opts []Option) (*Mux, error) {
+// newMux makes a Mux that leaves place when its connection has been closed.
+func newMux(c io.ReadWriteCloser, client bool, place wire.Place, opts []Option) (*Mux, error) {
 	cfg, err := newConfig(opts)
 	if err != nil {
 		c.Close()
+		leave(place)
 		return nil, err
 	}
-	m := &Mux{cfg: cfg, accepted: make(chan wire.Wire, cfg.waiting), opens: make(chan struct{}, 1), streams: make(map[uint32]*stream)}
+	m := &Mux{cfg: cfg, place: place, accepted: make(chan wire.Wire, cfg.waiting), opens: make(chan struct{}, 1), streams: make(map[uint32]*stream)}
 	m.arrived = sync.NewCond(&m.mu)
 	m.ctx, m.end = context.WithCancelCause(context.Background())
 	m.tls, _ = c.(*tls.Conn)
 	m.conn = newConn(c, byte(cfg.version), m)
+	m.conn.place = place
 	m.conn.crowd = newCrowd(cfg.wires*cfg.window/perFrame, cfg.window/perFrame)
 	start := smux.Server
 	if client {
@@ -63,7 +67,7 @@ func newMux(c io.ReadWriteCloser, client bool, opts []Option) (*Mux, error) {
 		start = smux.Client
 	}
 	if m.sess, err = start(m.conn, cfg.smux()); err != nil {
-		c.Close()
+		m.conn.finish()
 		return nil, fmt.Errorf("smuxwire: %w", err)
 	}
 	go m.acceptLoop() // ends with the connection
@@ -180,7 +184,7 @@ func (m *Mux) closed(id uint32) {
 
 // acceptLoop takes the streams that the peer opens, so that the library never waits for somebody to do so.
 func (m *Mux) acceptLoop() {
-	for tries := 0; ; {
+	for tries, refused := 0, 0; ; {
 		opened, err := m.sess.AcceptStream()
 		if err != nil {
 			// The library picks at random between the end of the connection and the streams that came before it.
@@ -191,15 +195,54 @@ func (m *Mux) acceptLoop() {
 			return
 		}
 		tries = 0
-		s, room := m.begin(opened)
-		if room {
-			select {
-			case m.accepted <- m.wire(s):
-				continue
-			default:
-			}
+		if m.take(opened) {
+			refused = 0
+		} else if refused++; refused > mostRefused {
+			m.fail(fmt.Errorf("the peer opened %d streams more than it may", refused))
+			return
 		}
-		s.Close()
+	}
+}
+
+// mostRefused is how many streams a peer may open in a row that there is no room for.
+const mostRefused = 1024
+
+// take lets a stream that the peer has opened wait for Accept. It reports false if there is no room for it.
+func (m *Mux) take(opened *smux.Stream) bool {
+	s, room := m.begin(opened)
+	w := m.wire(s)
+	if !m.enter(s, w) {
+		s.refuse()
+		return true // the door knows when it is enough
+	}
+	if room {
+		select {
+		case m.accepted <- w:
+			return true
+		default:
+		}
+	}
+	s.refuse()
+	return false
+}
+
+// enter gives s a place, if the connection has one. It reports false if there is none for s.
+func (m *Mux) enter(s *stream, w wire.Wire) bool {
+	if m.place == nil {
+		return true
+	}
+	p, err := m.place.Enter(func() { w.Close() })
+	if err != nil {
+		return false
+	}
+	s.setPlace(p)
+	return true
+}
+
+// leave leaves a place, if there is one.
+func leave(p wire.Place) {
+	if p != nil {
+		p.Leave()
 	}
 }
 
@@ -301,11 +344,11 @@ func (m *Mux) closeWaiting() {
 
 // wire returns the Wire over s.
 func (m *Mux) wire(s *stream) wire.Wire {
-	w := wire.FromConn(s).(streamWire)
+	w := muxWire{wire.FromConn(s).(streamWire), s}
 	if m.tls != nil {
 		return &secureWire{w, m.tls}
 	}
-	return w
+	return &w
 }
 
 // Done returns a channel that is closed when the Mux has ended.

@@ -27,6 +27,7 @@ type stream struct {
 	mu    sync.Mutex // also guards the write deadline, and smux until it is set
 	ended bool       // guarded by mu; the peer has closed, and all that it sent has arrived
 	in    arrivals   // guarded by mu
+	place wire.Place // guarded by mu; nil: nobody was asked
 }
 
 func newStream(m *Mux, id uint32) *stream {
@@ -160,7 +161,28 @@ func (s *stream) Close() error {
 	case <-told:
 	case <-timer.C:
 	}
+	leave(s.placed())
 	return nil
+}
+
+// refuse closes a stream that there is no room for. It waits until the peer is told: a peer that opens
+// streams and does not read is not read either.
+func (s *stream) refuse() {
+	s.smux.Close() // an error could only say that the peer was not told
+	s.mux.remove(s)
+	leave(s.placed())
+}
+
+func (s *stream) setPlace(p wire.Place) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.place = p
+}
+
+func (s *stream) placed() wire.Place {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.place
 }
 
 // SetReadDeadline implements net.Conn.
@@ -197,9 +219,18 @@ type streamWire interface {
 	wire.Receiver
 }
 
+// muxWire is the Wire over a stream.
+type muxWire struct {
+	streamWire
+	stream *stream // fixed
+}
+
+// Place implements wire.Admitted.
+func (w *muxWire) Place() wire.Place { return w.stream.placed() }
+
 // secureWire is a Wire over TLS.
 type secureWire struct {
-	streamWire
+	muxWire
 	tls *tls.Conn // fixed
 }
 

@@ -1,0 +1,301 @@
+package smuxwire_test
+
+import (
+	"context"
+	"crypto/tls"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/smuxwire"
+)
+
+// bounded requires that what was measured in an attack is within its bound. With -run Attack it also
+// prints a line: these are the measured column of SECURITY.md.
+func bounded(t testing.TB, what string, measured, bound int) {
+	t.Helper()
+	if strings.Contains(flag.Lookup("test.run").Value.String(), "Attack") {
+		fmt.Printf("%-72s %12d of %12d\n", what, measured, bound)
+	}
+	require.LessOrEqual(t, measured, bound, what)
+}
+
+var echo = asterisque.Func[string, string](10, "echo")
+
+// victim is a node that serves a Listener for connections with many wires.
+type victim struct {
+	t       *testing.T
+	address string
+	client  *tls.Config // nil without TLS
+	before  int         // goroutines
+
+	most atomic.Int64 // goroutines that were there at once, beyond before
+}
+
+func serveVictim(t *testing.T, scheme string, opts ...asterisque.Option) *victim {
+	svc := asterisque.NewService()
+	echo.Handle(svc, func(_ context.Context, s string) (string, error) { return s, nil })
+	require.Eventually(t, func() bool { return runtime.NumGoroutine() < 10 }, 10*time.Second, time.Millisecond)
+	v := &victim{t: t, before: runtime.NumGoroutine()}
+	var o wire.Options
+	if scheme == "smux+tls" {
+		server, client := tlsOptions(t)
+		o, v.client = server, client.TLS
+	}
+	node := asterisque.NewNode(append(opts, asterisque.WithService(svc))...)
+	t.Cleanup(func() { node.Close() })
+	l, err := wire.Listen(t.Context(), scheme+"://127.0.0.1:0", o)
+	require.NoError(t, err)
+	go node.Serve(context.Background(), l) // ends with the node
+	v.address = strings.TrimPrefix(l.URL(), scheme+"://")
+	return v
+}
+
+// dial connects from an address of this machine.
+func (v *victim) dial(from string) (net.Conn, error) {
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+	return d.Dial("tcp", v.address)
+}
+
+// look notes how many goroutines there are. runtime.NumGoroutine is far too high now and then while they
+// come and go, and so it counts while they stand still.
+func (v *victim) look() int {
+	n, _ := runtime.GoroutineProfile(make([]runtime.StackRecord, 1))
+	n -= v.before
+	for most := v.most.Load(); int64(n) > most && !v.most.CompareAndSwap(most, int64(n)); most = v.most.Load() {
+	}
+	return n
+}
+
+// honest makes 20 sessions, four at a time, on connections whose packets take 50 ms, and returns how many
+// could call.
+func (v *victim) honest(from string) int {
+	node := asterisque.NewNode()
+	defer node.Close()
+	var in atomic.Int64
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 5 {
+				if err := v.call(node, from); err != nil {
+					v.t.Log(err)
+					continue
+				}
+				in.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	return int(in.Load())
+}
+
+func (v *victim) call(node *asterisque.Node, from string) error {
+	c, err := v.dial(from)
+	if err != nil {
+		return err
+	}
+	for range 10 {
+		time.Sleep(5 * time.Millisecond) // a long path: nothing waits for it
+		v.look()
+	}
+	if v.client != nil {
+		cfg := wire.TLSConfig(v.client, "asterisque.smux/1")
+		cfg.ServerName = "127.0.0.1"
+		c = tls.Client(c, cfg)
+	}
+	m, err := smuxwire.Client(c)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	w, err := m.Open(context.Background())
+	if err != nil {
+		return err
+	}
+	s, err := node.Attach(context.Background(), w)
+	if err != nil {
+		return err
+	}
+	_, err = echo.Call(context.Background(), s, "honest")
+	return err
+}
+
+// isOver waits until a connection has ended.
+func isOver(t *testing.T, c net.Conn) {
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(20*time.Second)))
+	_, err := io.Copy(io.Discard, c)
+	require.NotErrorIs(t, err, context.DeadlineExceeded)
+	timeout, ok := err.(net.Error)
+	require.False(t, ok && timeout.Timeout(), "it stays")
+}
+
+// frameOf returns a frame of smux without content: 0 opens a stream, 1 closes it, 3 says nothing.
+func frameOf(command byte, stream uint32) []byte {
+	return []byte{2, command, 0, 0, byte(stream), byte(stream >> 8), byte(stream >> 16), byte(stream >> 24)}
+}
+
+func TestAttackConnectionsWithoutAStream(t *testing.T) {
+	v := serveVictim(t, "smux", asterisque.WithHandshakeTimeout(time.Second))
+	var all []net.Conn
+	for range 1000 {
+		c, err := v.dial("127.0.0.1")
+		require.NoError(t, err)
+		defer c.Close()
+		c.Write(frameOf(3, 0))
+		all = append(all, c)
+		v.look()
+	}
+	in := v.honest("127.0.0.2")
+	for _, c := range all {
+		c.Write(frameOf(3, 0)) // the peer lives
+	}
+	for _, c := range all {
+		isOver(t, c)
+	}
+	bounded(t, "smux connections without a stream, honest handshakes that failed", 20-in, 0)
+	bounded(t, "the same, goroutines", int(v.most.Load()), 1024*6+100)
+	require.Eventually(t, func() bool { return v.look() < 20 }, 10*time.Second, time.Millisecond)
+	bounded(t, "the same, goroutines after the deadline", v.look(), 20)
+}
+
+func TestAttackWithStreamsAsFastAsTheyCanBeOpened(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		close, reads bool
+	}{
+		{"that stay", false, true},
+		{"that stay, and the peer reads nothing", false, false},
+		{"that are closed at once", true, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			v := serveVictim(t, "smux")
+			var attackers sync.WaitGroup
+			var refused atomic.Int64
+			for range 12 {
+				attackers.Go(func() { v.openStreams(c.close, c.reads, &refused) })
+			}
+			in := v.honest("127.0.0.2")
+			attackers.Wait() // until all are cut off
+			bounded(t, "smux streams "+c.name+", honest handshakes that failed", 20-in, 0)
+			bounded(t, "the same, goroutines", int(v.most.Load()), 12*(2+6+16*4)+100)
+			bounded(t, "the same, streams refused for each connection", int(refused.Load())/12, 1024)
+		})
+	}
+}
+
+// openStreams opens streams on a connection until that is cut, and counts how many were closed.
+func (v *victim) openStreams(closes, reads bool, refused *atomic.Int64) {
+	c, err := v.dial("127.0.0.1")
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	if reads {
+		go func() { // ends with c
+			n, _ := io.Copy(io.Discard, c)
+			refused.Add(n / 8)
+		}()
+	}
+	for id := uint32(1); err == nil; {
+		var batch []byte
+		for range 64 {
+			id += 2
+			batch = append(batch, frameOf(0, id)...)
+			if closes {
+				batch = append(batch, frameOf(1, id)...)
+			}
+		}
+		_, err = c.Write(batch)
+	}
+}
+
+func TestAttackConnectionsThatHadASessionOnce(t *testing.T) {
+	v := serveVictim(t, "smux", asterisque.WithHandshakeTimeout(500*time.Millisecond))
+	node := asterisque.NewNode()
+	defer node.Close()
+	var all []*smuxwire.Mux
+	for range 50 {
+		c, err := v.dial("127.0.0.1")
+		require.NoError(t, err)
+		m, err := smuxwire.Client(c)
+		require.NoError(t, err)
+		defer m.Close()
+		w, err := m.Open(t.Context())
+		require.NoError(t, err)
+		s, err := node.Attach(t.Context(), w)
+		require.NoError(t, err)
+		require.NoError(t, s.Close())
+		all = append(all, m)
+	}
+	in := v.honest("127.0.0.2")
+	for _, m := range all {
+		<-m.Done()
+	}
+	bounded(t, "smux connections that had a session, honest handshakes that failed", 20-in, 0)
+	require.Eventually(t, func() bool { return v.look() < 20 }, 10*time.Second, time.Millisecond)
+	bounded(t, "the same, goroutines after the deadline", v.look(), 20)
+}
+
+func TestAConnectionWithASessionStays(t *testing.T) {
+	v := serveVictim(t, "smux", asterisque.WithHandshakeTimeout(100*time.Millisecond))
+	node := asterisque.NewNode()
+	defer node.Close()
+	c, err := v.dial("127.0.0.1")
+	require.NoError(t, err)
+	m, err := smuxwire.Client(c)
+	require.NoError(t, err)
+	defer m.Close()
+	w, err := m.Open(t.Context())
+	require.NoError(t, err)
+	s, err := node.Attach(t.Context(), w)
+	require.NoError(t, err)
+	idle, err := m.Open(t.Context())
+	require.NoError(t, err)
+	for err == nil {
+		_, err = idle.ReadFrame(1 << 10)
+	}
+	require.Equal(t, io.EOF, err, "a Wire without a session is closed in time")
+	_, err = echo.Call(t.Context(), s, "still here")
+	require.NoError(t, err)
+}
+
+func TestAttackSilentDialsOverTLS(t *testing.T) {
+	v := serveVictim(t, "smux+tls")
+	ctx, stop := context.WithCancel(t.Context())
+	var silent sync.WaitGroup
+	var dials atomic.Int64
+	for range 4 {
+		silent.Go(func() {
+			var all []net.Conn
+			tick := time.NewTicker(3 * time.Millisecond)
+			defer tick.Stop()
+			for ctx.Err() == nil {
+				<-tick.C
+				if c, err := v.dial("127.0.0.1"); err == nil {
+					all = append(all, c)
+					dials.Add(1)
+				}
+			}
+			for _, c := range all {
+				c.Close()
+			}
+		})
+	}
+	in := v.honest("127.0.0.1")
+	stop()
+	silent.Wait()
+	bounded(t, "silent dials to smux+tls, honest handshakes that failed", 20-in, 0)
+	bounded(t, "the same, goroutines", int(v.most.Load()), 1024*6+100)
+	require.Greater(t, dials.Load(), int64(20))
+}
