@@ -39,6 +39,6 @@ type Admitted interface {
 // wires. For others it is enough that a node asks its Door when Accept has returned.
 type Guarded interface {
 	// Guard lets d admit the connections. It is called before the first Accept, and no connection is
-	// taken before that. Later calls do nothing.
+	// taken before that. Later calls do nothing. With nil they are taken, and nobody is asked.
 	Guard(d Door)
 }

@@ -81,7 +81,7 @@ func dial(ctx context.Context, u *url.URL, cfg dialConfig) (wire.Wire, error) {
 		s := d.tls.ConnectionState()
 		state = &s
 	}
-	return newSocket(ws, d.conn, true, state), nil
+	return newSocket(ws, d.conn, true, state, nil), nil
 }
 
 // check returns why u is no URL for Dial.

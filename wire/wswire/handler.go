@@ -35,8 +35,8 @@ func WithOrigins(patterns ...string) Option {
 	return func(c *config) { c.origins = append(c.origins, patterns...) }
 }
 
-// WithLogger sets where it is logged, as a warning, that somebody could not be accepted: a wrong request, or an error of Accept. The default is slog.Default(), when
-// Handler is called.
+// WithLogger sets where it is logged, as a warning, that somebody could not be accepted: a wrong request, or an error of Accept. The default is the logger of the
+// Acceptor, if it has a method Logger() *slog.Logger, else slog.Default(), when Handler is called.
 func WithLogger(l *slog.Logger) Option {
 	return func(c *config) { c.log = l }
 }
@@ -49,8 +49,13 @@ func WithLogger(l *slog.Logger) Option {
 //
 // Each Accept runs on the goroutine of its request, with the context of the request; what middleware has put there can be found. The Wire outlives both: the time limits
 // of the server end with the request, and neither Shutdown nor Close of an http.Server know of the Wire. So close the node as well.
+//
+// If a is a [wire.Door], as a node is, each request needs a place there before it becomes a WebSocket. Without one it is answered with 503 and Retry-After. What a
+// client costs before its request is there is up to the http.Server, whose own time limits are none: set ReadHeaderTimeout and WriteTimeout to some seconds, IdleTimeout
+// to a minute or so, and MaxHeaderBytes to 16 KiB. The place is that of http.Request.RemoteAddr: behind a proxy, let middleware put the client's address there.
 func Handler[S any](a Acceptor[S], opts ...Option) http.Handler {
-	h := newHandler(opts)
+	h := newHandler(append([]Option{WithLogger(loggerOf(a))}, opts...))
+	h.door, _ = any(a).(wire.Door)
 	h.accept = func(ctx context.Context, w wire.Wire) error {
 		_, err := a.Accept(ctx, w)
 		return err
@@ -59,15 +64,19 @@ func Handler[S any](a Acceptor[S], opts ...Option) http.Handler {
 }
 
 func newHandler(opts []Option) *handler {
-	h := &handler{config: config{log: slog.Default()}}
+	h := new(handler)
 	for _, o := range opts {
 		o(&h.config)
+	}
+	if h.log == nil {
+		h.log = slog.Default()
 	}
 	return h
 }
 
 type handler struct { // all fixed
 	config
+	door   wire.Door // nil: nobody is asked, or somebody was when the connection was made
 	accept func(ctx context.Context, w wire.Wire) error
 }
 
@@ -80,13 +89,39 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	hijack := &hijacker{ResponseWriter: w}
-	ws, err := websocket.Accept(hijack, r, &websocket.AcceptOptions{Subprotocols: []string{Subprotocol}, OriginPatterns: h.origins})
-	if err != nil { // the peer has been told
+	place, err := h.enter(r, hijack.end)
+	if err != nil {
+		w.Header().Set("Retry-After", "1")
+		w.Header().Set("Connection", "close")
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		h.log.Warn("WebSocket not accepted", "addr", r.RemoteAddr, "path", r.URL.Path, "error", err)
 		return
 	}
-	if err := h.accept(r.Context(), newSocket(ws, hijack.conn, false, r.TLS)); err != nil {
+	ws, err := websocket.Accept(hijack, r, &websocket.AcceptOptions{Subprotocols: []string{Subprotocol}, OriginPatterns: h.origins})
+	if err != nil { // the peer has been told
+		h.log.Warn("WebSocket not accepted", "addr", r.RemoteAddr, "path", r.URL.Path, "error", err)
+		h.leave(place)
+		return
+	}
+	if err := h.accept(r.Context(), newSocket(ws, hijack.conn, false, r.TLS, place)); err != nil {
 		h.log.Warn("handshake failed", "addr", r.RemoteAddr, "path", r.URL.Path, "error", err)
+	}
+}
+
+// enter returns the place of a request: that of its connection, or one of its own. It is nil if nobody is
+// asked.
+func (h *handler) enter(r *http.Request, lost func()) (wire.Place, error) {
+	if h.door == nil {
+		p, _ := r.Context().Value(placeKey{}).(wire.Place)
+		return p, nil
+	}
+	return h.door.Enter(addrOf(r), lost)
+}
+
+// leave leaves the place of a request that came to nothing. That of a connection stays with it.
+func (h *handler) leave(p wire.Place) {
+	if h.door != nil {
+		p.Leave()
 	}
 }
 
@@ -111,6 +146,7 @@ func unfit(r *http.Request) (status int, why string) {
 // hijacker puts a conn below the WebSocket.
 type hijacker struct {
 	http.ResponseWriter
+	visit
 	conn *conn // nil before Hijack
 }
 
@@ -121,6 +157,7 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, err
 	}
 	wire.BoundUnsent(c)
+	h.took(c)
 	h.conn = &conn{Conn: c}
 	rw.Writer.Reset(h.conn)
 	return h.conn, rw, nil

@@ -18,16 +18,20 @@ import (
 )
 
 const (
-	patience = 10 * time.Second // for the whole request of who connects
+	patience = 10 * time.Second // for the whole request of who connects, and for the answer
 	backlog  = 128              // wires that can wait to be accepted
 	maxHead  = 16 << 10         // bytes of a request's header
 )
 
-// listener is an HTTP server with one route.
+// listener is an HTTP server with one route. It answers one request on each connection.
 type listener struct {
-	url    string // these are fixed
-	server *http.Server
+	url     string // these are fixed
+	conns   *entrance
+	tls     *tls.Config // nil: without TLS
+	handler *handler
+	server  *http.Server
 
+	start   sync.Once      // starts serve
 	waiting chan wire.Wire // connected and not accepted
 	closed  chan struct{}
 	once    sync.Once // closes closed
@@ -46,18 +50,37 @@ func listen(ctx context.Context, u *url.URL, cfg *tls.Config) (wire.Listener, er
 	if err != nil {
 		return nil, err
 	}
-	h := newHandler(nil)
-	l := &listener{url: urlOf(u, ln.Addr()), waiting: make(chan wire.Wire, backlog), closed: make(chan struct{})}
-	h.accept = l.queue
-	l.server = &http.Server{Handler: route{u.Path, h}, ReadTimeout: patience, MaxHeaderBytes: maxHead, ErrorLog: slog.NewLogLogger(h.log.Handler(), slog.LevelWarn)}
+	l := &listener{url: urlOf(u, ln.Addr()), conns: &entrance{Listener: ln}, handler: newHandler(nil), waiting: make(chan wire.Wire, backlog), closed: make(chan struct{})}
 	if u.Scheme == "wss" {
-		ln = tls.NewListener(ln, cfg)
+		l.tls = cfg
 	}
-	go func() { // ends with the server, which Close closes
-		l.server.Serve(ln)
-		l.Close() // or Accept would not learn of a server that has ended by itself
-	}()
+	l.handler.accept = l.queue
+	l.server = &http.Server{
+		Handler: route{u.Path, l.handler}, ConnContext: withPlace, MaxHeaderBytes: maxHead,
+		ReadTimeout: patience, ReadHeaderTimeout: patience, WriteTimeout: patience,
+	}
 	return l, nil
+}
+
+// Guard implements wire.Guarded.
+func (l *listener) Guard(d wire.Door) {
+	l.start.Do(func() {
+		l.conns.door = d
+		if log := loggerOf(d); log != nil {
+			l.handler.log = log
+		}
+		l.server.ErrorLog = slog.NewLogLogger(l.handler.log.Handler(), slog.LevelWarn)
+		go l.serve() // ends with the server, which Close closes
+	})
+}
+
+func (l *listener) serve() {
+	var ln net.Listener = l.conns
+	if l.tls != nil {
+		ln = tls.NewListener(ln, l.tls)
+	}
+	l.server.Serve(ln)
+	l.Close() // or Accept would not learn of a server that has ended by itself
 }
 
 // checkListen returns why u is no URL to listen at.
@@ -93,6 +116,7 @@ type route struct {
 
 // ServeHTTP implements http.Handler.
 func (o route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Connection", "close") // unless this becomes a WebSocket
 	if r.URL.Path != o.path && !(r.URL.Path == "/" && o.path == "") {
 		http.Error(w, "nothing is here; the WebSocket of asterisque is at "+max(o.path, "/"), http.StatusNotFound)
 		return
@@ -128,6 +152,7 @@ func (l *listener) Accept() (wire.Wire, error) {
 	select {
 	case <-l.closed:
 	default:
+		l.Guard(nil) // nobody has
 		select {
 		case w := <-l.waiting:
 			return w, nil
@@ -142,6 +167,7 @@ func (l *listener) Close() error {
 	l.once.Do(func() {
 		close(l.closed)
 		l.server.Close() // an error could only say that it was closed already
+		l.conns.Close()  // of which the server may not know yet
 		for {
 			select {
 			case w := <-l.waiting:

@@ -30,6 +30,7 @@ type socket struct {
 	conn          *conn           // below ws
 	client        bool            // this side dialled; its frames have to be masked
 	local, remote net.Addr
+	place         wire.Place // nil: nobody was asked
 
 	closed  atomic.Bool                          // Close was called
 	refused atomic.Pointer[websocket.CloseError] // what Close complains of; nil: of nothing
@@ -44,10 +45,11 @@ type socket struct {
 	writeErr error // belongs to whoever holds conn; why nothing can be written any more
 }
 
-// newSocket returns the Wire over ws. state says how it is protected; nil: not by TLS.
-func newSocket(ws *websocket.Conn, conn *conn, client bool, state *tls.ConnectionState) wire.Wire {
+// newSocket returns the Wire over ws. state says how it is protected; nil: not by TLS. place is what it
+// has at a door; nil: nobody was asked.
+func newSocket(ws *websocket.Conn, conn *conn, client bool, state *tls.ConnectionState, place wire.Place) wire.Wire {
 	ws.SetReadLimit(-1) // ReadFrame has its own
-	s := &socket{ws: ws, conn: conn, client: client, local: conn.LocalAddr(), remote: conn.RemoteAddr()}
+	s := &socket{ws: ws, conn: conn, client: client, local: conn.LocalAddr(), remote: conn.RemoteAddr(), place: place}
 	if state == nil {
 		return s
 	}
@@ -68,6 +70,9 @@ func (s *socket) LocalAddr() net.Addr { return s.local }
 
 // RemoteAddr implements wire.Wire.
 func (s *socket) RemoteAddr() net.Addr { return s.remote }
+
+// Place implements wire.Admitted.
+func (s *socket) Place() wire.Place { return s.place }
 
 // Progress implements wire.Meter.
 func (s *socket) Progress() (received, sent uint64) {
@@ -235,6 +240,9 @@ func (s *socket) Close() error {
 		s.conn.writing.Unlock()
 	}
 	s.ws.CloseNow() // an error could only say that it was closed already
+	if s.place != nil {
+		s.place.Leave()
+	}
 	return nil
 }
 

@@ -45,6 +45,10 @@
 // net/http while it accepts. For a message that is arriving it holds 32 KiB, and more only as more
 // has arrived, up to twice that, whatever is announced: Receiving tells. What exceeds the limit of
 // ReadFrame ends that. A peer that does not read stops the writer.
+//
+// A listener answers one request on each connection, and takes ten seconds for it at most. A node that
+// serves one lets each connection in before TLS and HTTP, and closes it when it is no session in the
+// time that a handshake may take. See [Handler] for what a server of your own needs.
 package wswire
 
 import (

@@ -1,0 +1,121 @@
+package wswire
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// entrance is the net.Listener below a listener. It closes connections at once that its door does not let
+// in.
+type entrance struct {
+	net.Listener           // these are fixed
+	door         wire.Door // nil: nobody is asked
+}
+
+// Accept implements net.Listener.
+func (e *entrance) Accept() (net.Conn, error) {
+	for {
+		c, err := e.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		wire.BoundUnsent(c)
+		if e.door == nil {
+			return c, nil
+		}
+		p, err := e.door.Enter(c.RemoteAddr(), func() { c.Close() })
+		if err == nil {
+			return &guest{c, p}, nil
+		}
+		c.Close()
+	}
+}
+
+// guest is a connection with a place, which it leaves when it is closed.
+type guest struct {
+	net.Conn
+	place wire.Place
+}
+
+// Close implements net.Conn.
+func (g *guest) Close() error {
+	err := g.Conn.Close()
+	g.place.Leave()
+	return err
+}
+
+// placeKey is the key of the place in the context of a connection.
+type placeKey struct{}
+
+// withPlace puts the place of a connection into its context.
+func withPlace(ctx context.Context, c net.Conn) context.Context {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	if g, ok := c.(*guest); ok {
+		return context.WithValue(ctx, placeKey{}, g.place)
+	}
+	return ctx
+}
+
+// loggerOf returns where whoever accepts wires logs, or nil.
+func loggerOf(acceptor any) *slog.Logger {
+	if l, ok := acceptor.(interface{ Logger() *slog.Logger }); ok {
+		return l.Logger()
+	}
+	return nil
+}
+
+// visit is what has a place at the door while a request becomes a Wire.
+type visit struct {
+	mu    sync.Mutex
+	taken net.Conn // guarded by mu, as lost; nil before the server has given it away
+	lost  bool
+}
+
+// end is called when the place is lost.
+func (v *visit) end() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.lost = true
+	if v.taken != nil {
+		v.taken.Close()
+	}
+}
+
+// took notes that the server has given the connection away.
+func (v *visit) took(c net.Conn) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.taken = c
+	if v.lost {
+		c.Close()
+	}
+}
+
+// addrOf returns who has sent a request. What stands before a Handler may have put another address there.
+func addrOf(r *http.Request) net.Addr {
+	if at, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		return net.TCPAddrFromAddrPort(at)
+	}
+	if at, err := netip.ParseAddr(r.RemoteAddr); err == nil {
+		return net.TCPAddrFromAddrPort(netip.AddrPortFrom(at, 0))
+	}
+	return otherAddr(r.RemoteAddr)
+}
+
+// otherAddr is an address of something else than a network.
+type otherAddr string
+
+// Network implements net.Addr.
+func (otherAddr) Network() string { return "http" }
+
+// String implements net.Addr.
+func (a otherAddr) String() string { return string(a) }
