@@ -82,13 +82,13 @@ func TestAListenerThatNobodyVisitsCanBeInterrupted(t *testing.T) {
 
 func TestWhatIsWrongIsSaid(t *testing.T) {
 	for want, args := range map[string][]string{
-		"-x; -h explains":                  {"-x"},
-		`"hello" is not a flag`:            {"hello"},
-		"-listen and -dial are for one":    {"-listen", "a:1", "-dial", "a:1"},
-		"-once goes with -listen":          {"-once"},
-		"wire: dial tcp://127.0.0.1:0":     {"-dial", "127.0.0.1:0"},
-		"wire: listen at tcp://no-port":    {"-listen", "no-port"},
-		`scheme "carrier-pigeon" of carri`: {"-dial", "carrier-pigeon://loft"},
+		"-x; -h explains":                    {"-x"},
+		`"hello" is not a flag`:              {"hello"},
+		"-listen and -dial are for one":      {"-listen", "a:1", "-dial", "a:1"},
+		"-once goes with -listen":            {"-once"},
+		"wire: dial tcp://127.0.0.1:0":       {"-dial", "127.0.0.1:0"},
+		"wire: listen at tcp://no-port":      {"-listen", "no-port"},
+		`"carrier-pigeon://loft" is unknown`: {"-dial", "carrier-pigeon://loft"},
 	} {
 		require.ErrorContains(t, run(t.Context(), args, io.Discard), want)
 	}
