@@ -228,16 +228,29 @@ func TestAFunctionThatIsNotThereIsRefused(t *testing.T) {
 func TestTypesThatDoNotFitAreNamed(t *testing.T) {
 	svc := echoService()
 	asterisque.Func[string, chan int](12, "channel").Handle(svc, func(context.Context, string) (chan int, error) { return make(chan int), nil })
+	type span struct {
+		N int `cbor:"n"`
+	}
+	type windowed struct {
+		Window span `cbor:"window"`
+	}
+	asterisque.Func[windowed, string](13, "greet").Handle(svc, func(context.Context, windowed) (string, error) { return "", nil })
 	dialled, _ := connect(t, svc)
 	_, err := asterisque.Func[[]int, string](10, "echo").Call(background, dialled, []int{1})
 	require.ErrorIs(t, err, asterisque.ErrBadParams)
-	require.ErrorContains(t, err, `function 10 "echo": parameters: want string, got`)
+	require.ErrorContains(t, err, `function 10 "echo": a text string was expected, and an array came`)
 	require.ErrorContains(t, err, "array")
 	require.True(t, asterisque.Repeatable(err), "it was refused before it ran")
 
+	greet := asterisque.Func[map[string]any, string](13, "greet")
+	_, err = greet.Call(background, dialled, map[string]any{"window": map[string]any{"n": "many"}})
+	a := new(asterisque.Abort)
+	require.ErrorAs(t, err, &a)
+	require.Equal(t, `function 13 "greet": at .window.n: an integer was expected, and a text string came`, a.Message)
+
 	_, err = asterisque.Func[string, int](10, "echo").Call(background, dialled, "text")
 	require.ErrorIs(t, err, asterisque.ErrBadResult)
-	require.ErrorContains(t, err, `function 10 "echo": result: want int, got`)
+	require.ErrorContains(t, err, `function 10 "echo": result: an integer was expected, and a text string came`)
 
 	_, err = asterisque.Func[func(), string](10, "echo").Call(background, dialled, nil)
 	require.ErrorIs(t, err, asterisque.ErrBadParams, "it cannot be encoded")

@@ -30,7 +30,7 @@ func (f Function[P, R]) Number() uint16 { return f.number }
 func (f Function[P, R]) Name() string { return f.name }
 
 // Handle registers h as the function's handler. See [Service.Handle] for its context, errors and panics, and for what cannot be registered; parameters that do not decode
-// as P, or would become too much (see [WithExpansion]), fail the call with ErrBadParams before h runs.
+// as P, or would become too much (see [WithExpansion]), fail the call with ErrBadParams, which names the place in them, before h runs.
 func (f Function[P, R]) Handle(svc *Service, h func(ctx context.Context, params P) (R, error), opts ...HandlerOption) {
 	checkHandler(f.number, f.name, h == nil)
 	svc.set(f.number, opts, &handler{
@@ -153,15 +153,30 @@ func (c *incoming) encodeResult(k *scratch, v any) (result []byte, err error) {
 	return result, nil
 }
 
-// codecError returns the Abort for a value that could not be encoded or decoded. It names the function, what was wanted and what was there.
+// codecError returns the Abort for a value that could not be encoded or decoded, whose message crosses to the peer: it
+// names the function, the place in the value, what was expected there and what came, and nothing of Go's. What Go says is
+// its Cause.
 func codecError(code Code, number uint16, name, what string, err error) *Abort {
 	if errors.Is(err, ErrPanicked) {
 		code = codec.Panicked // what encodes or decodes it did
 	}
-	a := &Abort{Code: code, Message: fmt.Sprintf("function %d %q: %s: %v", number, name, what, err), Cause: err}
-	var mismatch *codec.TypeError
-	if errors.As(err, &mismatch) {
-		a.Message = fmt.Sprintf("function %d %q: %s: want %s, got %s", number, name, what, mismatch.Want, mismatch.Got)
+	if code != codec.BadParams { // which says it already
+		what += ": "
+	} else {
+		what = ""
 	}
-	return a
+	return &Abort{Code: code, Message: fmt.Sprintf("function %d %q: %s%s", number, name, what, plainly(err)), Cause: err}
+}
+
+// plainly returns what a codec says in its own terms about err.
+func plainly(err error) string {
+	var value interface{ Text() string } // a *codec.TypeError or *codec.ValueError
+	var a *Abort
+	switch {
+	case errors.As(err, &value):
+		return value.Text()
+	case errors.As(err, &a) && a != nil:
+		return a.Message
+	}
+	return "the codec does not take the value"
 }

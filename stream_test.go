@@ -270,7 +270,7 @@ func TestATypeThatDoesNotFitABlockIsNamed(t *testing.T) {
 	require.NoError(t, call.Send(background, "one"))
 	_, err = call.Result(background)
 	require.ErrorIs(t, err, asterisque.ErrBadResult)
-	require.ErrorContains(t, err, `function 20 "sums": Block: want int, got`)
+	require.ErrorContains(t, err, `function 20 "sums": Block: an integer was expected, and`)
 }
 
 func TestAUnaryFunctionTakesNoBlocks(t *testing.T) {

@@ -32,7 +32,7 @@ func (s *Session) weigh(data []byte, t reflect.Type) (n int, err error) {
 	}
 	most := s.cfg.expansion.of(len(data))
 	if n = w.Weigh(data, t, most); n > most {
-		return 0, fmt.Errorf("%d bytes would become %d or more as %v, beyond the limit of %d here: see WithExpansion", len(data), n, t, most)
+		return 0, &codec.ValueError{Reason: fmt.Sprintf("%d bytes would become %d or more, beyond the limit of %d here: see WithExpansion", len(data), n, most)}
 	}
 	return n, nil
 }

@@ -31,13 +31,25 @@ func (a *Abort) Error() string {
 	if a.Message != "" {
 		b.WriteString(": " + a.Message)
 	}
-	if a.Cause != nil && a.Cause.Error() != a.Message {
-		b.WriteString(": " + a.Cause.Error())
+	if cause := a.untold(); cause != nil {
+		b.WriteString(": " + cause.Error())
 	}
 	if a.Remote {
 		b.WriteString(" (said by the peer)")
 	}
 	return b.String()
+}
+
+// untold returns what Cause says that Message does not.
+func (a *Abort) untold() error {
+	cause := a.Cause
+	if t, ok := cause.(interface{ Text() string }); ok && strings.HasSuffix(a.Message, t.Text()) {
+		cause = errors.Unwrap(cause)
+	}
+	if cause != nil && cause.Error() == a.Message {
+		return nil
+	}
+	return cause
 }
 
 // Unwrap returns Cause.

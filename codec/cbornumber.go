@@ -59,7 +59,7 @@ func mayHaveLongNumber(data []byte) bool {
 
 func errLongNumber(v any) error {
 	return &TypeError{
-		Want: reflect.TypeOf(v).Elem().String(),
-		Got:  fmt.Sprintf("a CBOR number of more than %d bytes, for which the type must be big.Int", longestNumber),
+		Want: "something shorter", Got: fmt.Sprintf("an integer of more than %d bytes", longestNumber),
+		Err: fmt.Errorf("the type must be big.Int for that, not %T", v),
 	}
 }

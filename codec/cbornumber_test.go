@@ -64,7 +64,7 @@ func TestALongNumberIsFineWhereItFits(t *testing.T) {
 	require.Equal(t, 5, other.N)
 	mismatch := &TypeError{}
 	require.ErrorAs(t, CBOR.Decode(data, new(int)), &mismatch)
-	require.Equal(t, "int", mismatch.Want)
+	require.Equal(t, "an integer of more than 256 bytes", mismatch.Got)
 }
 
 func TestTagsCountForWhatDecodesItself(t *testing.T) {

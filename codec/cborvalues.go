@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
+	"strings"
 	"sync"
 
 	"github.com/fxamacker/cbor/v2"
@@ -78,21 +80,38 @@ func (c cborValues) Decode(data []byte, v any) error {
 }
 
 func cborEncodeError(err error, v any) error {
+	err = fmt.Errorf("%T: %w", v, err)
 	var unsupported *cbor.UnsupportedTypeError
 	if errors.As(err, &unsupported) {
-		return &TypeError{Want: "a type that CBOR can encode", Got: fmt.Sprintf("%T", v), Err: err}
+		return &TypeError{Want: "a value that CBOR can hold", Got: "another one", Err: err}
 	}
-	return fmt.Errorf("asterisque: encode %T as CBOR: %w", v, err)
+	return &ValueError{Reason: "the value could not be encoded as CBOR", Err: err}
 }
 
 func (c cborValues) decodeError(err error, data []byte, v any) error {
-	var mismatch *cbor.UnmarshalTypeError
-	switch {
-	case errors.As(err, &mismatch):
-		return &TypeError{Want: mismatch.GoType, Got: "CBOR " + mismatch.CBORType, Err: err}
-	case c.dec.Wellformed(data) != nil:
-		return fmt.Errorf("asterisque: malformed CBOR: %w", err)
-	default:
-		return fmt.Errorf("asterisque: decode CBOR into %T: %w", v, err)
+	if malformed := c.dec.Wellformed(data); malformed != nil {
+		return &ValueError{Reason: "malformed CBOR: " + strings.TrimPrefix(malformed.Error(), "cbor: "), Err: err}
 	}
+	if e := placeIn(v, func(t reflect.Type) *TypeError { return c.explain(data, t) }); e != nil {
+		e.Err = err
+		return e
+	}
+	var other *cbor.UnmarshalTypeError
+	var twice *cbor.DupMapKeyError
+	switch {
+	case errors.As(err, &other):
+		return &TypeError{Want: "a value of another type", Got: "CBOR " + other.CBORType, Err: err}
+	case errors.As(err, &twice):
+		return &ValueError{Reason: "a map has a key twice", Err: err}
+	}
+	return &ValueError{Reason: "the value, which is well-formed CBOR, does not fit", Err: err}
+}
+
+// placeIn returns what explain finds of the type that v points to, if it points to any.
+func placeIn(v any, explain func(reflect.Type) *TypeError) *TypeError {
+	to := reflect.ValueOf(v)
+	if to.Kind() != reflect.Pointer || to.IsNil() {
+		return nil
+	}
+	return explain(to.Type().Elem())
 }

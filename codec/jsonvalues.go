@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"unicode/utf8"
 )
 
@@ -34,7 +35,7 @@ func (jsonValues) Append(dst []byte, v any) ([]byte, error) {
 
 func (jsonValues) Decode(data []byte, v any) error {
 	if !utf8.Valid(data) {
-		return errors.New("asterisque: malformed JSON: it is no UTF-8")
+		return &ValueError{Reason: "malformed JSON: it is no UTF-8"}
 	}
 	if err := json.Unmarshal(data, v); err != nil {
 		return jsonDecodeError(err, data, v)
@@ -43,21 +44,30 @@ func (jsonValues) Decode(data []byte, v any) error {
 }
 
 func jsonEncodeError(err error, v any) error {
+	err = fmt.Errorf("%T: %w", v, err)
 	var unsupported *json.UnsupportedTypeError
 	if errors.As(err, &unsupported) {
-		return &TypeError{Want: "a type that JSON can encode", Got: fmt.Sprintf("%T", v), Err: err}
+		return &TypeError{Want: "a value that JSON can hold", Got: "another one", Err: err}
 	}
-	return fmt.Errorf("asterisque: encode %T as JSON: %w", v, err)
+	return &ValueError{Reason: "the value could not be encoded as JSON", Err: err}
 }
 
 func jsonDecodeError(err error, data []byte, v any) error {
-	var mismatch *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &mismatch):
-		return &TypeError{Want: mismatch.Type.String(), Got: "JSON " + mismatch.Value, Err: err}
-	case !json.Valid(data):
-		return fmt.Errorf("asterisque: malformed JSON: %w", err)
-	default:
-		return fmt.Errorf("asterisque: decode JSON into %T: %w", v, err)
+	var syntax *json.SyntaxError
+	if !json.Valid(data) {
+		reason := "malformed JSON"
+		if errors.As(err, &syntax) {
+			reason += fmt.Sprintf(" at byte %d", syntax.Offset)
+		}
+		return &ValueError{Reason: reason, Err: err}
 	}
+	if e := placeIn(v, func(t reflect.Type) *TypeError { return explainJSON(data, t) }); e != nil {
+		e.Err = err
+		return e
+	}
+	var other *json.UnmarshalTypeError
+	if errors.As(err, &other) {
+		return &TypeError{Want: "a value of another type", Got: "JSON " + other.Value, Err: err}
+	}
+	return &ValueError{Reason: "the value, which is well-formed JSON, does not fit", Err: err}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,17 +50,26 @@ func jsonField(f reflect.StructField) (n weigh.Name, ok bool) {
 	if tag == "-" || !f.IsExported() && !structure {
 		return n, false
 	}
-	name, _, _ := strings.Cut(tag, ",")
+	name, options, _ := strings.Cut(tag, ",")
 	if strings.ContainsFunc(name, func(r rune) bool {
 		return !strings.ContainsRune("!#$%&()*+-./:;<=>?@[]^_{|}~ ", r) && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	}) {
 		name = ""
 	}
-	n = weigh.Name{Name: name, Tagged: name != "", Embedded: structure && name == ""}
+	n = weigh.Name{Name: name, Tagged: name != "", Embedded: structure && name == "", Quoted: isQuoted(t, options)}
 	if name == "" {
 		n.Name = f.Name
 	}
 	return n, true
+}
+
+// isQuoted reports whether the options of a tag let a string hold the field of type t.
+func isQuoted(t reflect.Type, options string) bool {
+	switch t.Kind() {
+	case reflect.Slice, reflect.Array, reflect.Map, reflect.Struct, reflect.Interface, reflect.Pointer:
+		return false
+	}
+	return slices.Contains(strings.Split(options, ","), "string")
 }
 
 // jsonWeigher walks the values of data, once and in their order.

@@ -32,11 +32,14 @@ func (rawValues) Append(dst []byte, v any) ([]byte, error) {
 	case encoding.BinaryMarshaler:
 		b, err := v.MarshalBinary()
 		if err != nil {
-			return dst, fmt.Errorf("asterisque: encode %T: %w", v, err)
+			return dst, &ValueError{Reason: "the value could not be encoded as bytes", Err: fmt.Errorf("%T: %w", v, err)}
 		}
 		return append(dst, b...), nil
 	}
-	return dst, &TypeError{Want: "[]byte, string or encoding.BinaryMarshaler", Got: fmt.Sprintf("%T", v)}
+	return dst, &TypeError{
+		Want: "bytes or a text", Got: "another value",
+		Err: fmt.Errorf("%T is neither []byte, string nor encoding.BinaryMarshaler", v),
+	}
 }
 
 func (rawValues) Decode(data []byte, v any) error {
@@ -53,11 +56,11 @@ func (rawValues) Decode(data []byte, v any) error {
 		}
 	case encoding.BinaryUnmarshaler:
 		if err := v.UnmarshalBinary(data); err != nil {
-			return fmt.Errorf("asterisque: decode %T: %w", v, err)
+			return &ValueError{Reason: "the bytes do not fit", Err: fmt.Errorf("%T: %w", v, err)}
 		}
 		return nil
 	}
-	return &TypeError{Want: fmt.Sprintf("%T", v), Got: "raw bytes"}
+	return &TypeError{Want: "something else", Got: "raw bytes", Err: fmt.Errorf("they cannot be stored in a %T", v)}
 }
 
 // Bytes implements Lender.

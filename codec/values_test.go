@@ -85,18 +85,18 @@ func TestValuesOfAnotherTypeAreATypeError(t *testing.T) {
 		into      any
 		want, got string
 	}{
-		{CBOR, "\x81\x01", &s, "string", "CBOR array"},
-		{CBOR, "\x61a", &i, "int", "CBOR UTF-8 text string"},
-		{CBOR, "\x01", &k, "bool", "CBOR positive integer"},
-		{CBOR, "\x19\x01\x00", &n, "int8", "CBOR positive integer"},
-		{CBOR, "\x1b\xff\xff\xff\xff\xff\xff\xff\xff", &i, "int", "CBOR positive integer"},
-		{CBOR, "\xa1\x62id\x61a", &o, "int", "CBOR UTF-8 text string"},
-		{JSON, `"a"`, &i, "int", "JSON string"},
-		{JSON, `[1]`, &s, "string", "JSON array"},
-		{JSON, `300`, &n, "int8", "JSON number 300"},
-		{Raw, "a", &i, "*int", "raw bytes"},
-		{Raw, "a", (*string)(nil), "*string", "raw bytes"},
-		{Raw, "a", nil, "<nil>", "raw bytes"},
+		{CBOR, "\x81\x01", &s, "a text string", "an array"},
+		{CBOR, "\x61a", &i, "an integer", "a text string"},
+		{CBOR, "\x01", &k, "a bool", "an integer"},
+		{CBOR, "\x19\x01\x2c", &n, "an integer of 8 bits", "300"},
+		{CBOR, "\x1b\xff\xff\xff\xff\xff\xff\xff\xff", &i, "an integer of 64 bits", "18446744073709551615"},
+		{CBOR, "\xa1\x62id\x61a", &o, "an integer", "a text string"},
+		{JSON, `"a"`, &i, "a number", "a string"},
+		{JSON, `[1]`, &s, "a string", "an array"},
+		{JSON, `300`, &n, "an integer of 8 bits", "300"},
+		{Raw, "a", &i, "something else", "raw bytes"},
+		{Raw, "a", (*string)(nil), "something else", "raw bytes"},
+		{Raw, "a", nil, "something else", "raw bytes"},
 	} {
 		t.Run(tt.codec.Name()+" "+tt.got+" into "+tt.want, func(t *testing.T) {
 			err := tt.codec.Decode([]byte(tt.data), tt.into)
@@ -104,8 +104,8 @@ func TestValuesOfAnotherTypeAreATypeError(t *testing.T) {
 			require.ErrorAs(t, err, &te)
 			require.Equal(t, tt.want, te.Want)
 			require.Equal(t, tt.got, te.Got)
-			require.ErrorContains(t, err, "asterisque: want "+tt.want+", got "+tt.got)
-			require.Equal(t, tt.codec != Raw, errors.Unwrap(err) != nil)
+			require.ErrorContains(t, err, tt.want+" was expected, and "+tt.got+" came")
+			require.Error(t, errors.Unwrap(err), "what Go says")
 		})
 	}
 }
@@ -153,11 +153,12 @@ func TestAppendReturnsWhatWasThereAfterAnError(t *testing.T) {
 			require.Equal(t, "before", string(data), c.Name())
 			var te *TypeError
 			require.ErrorAs(t, err, &te, c.Name())
-			require.Contains(t, []string{"chan int", "[]interface {}"}, te.Got)
+			require.NotContains(t, te.Text(), "chan")
+			require.Regexp(t, `chan int|\[\]interface \{\}`, te.Err.Error())
 		}
 	}
 	_, err := JSON.Append(nil, math.NaN())
-	require.ErrorContains(t, err, "encode float64 as JSON")
+	require.ErrorContains(t, err, "could not be encoded as JSON: float64")
 	_, err = CBOR.Append(nil, failing{})
 	require.ErrorIs(t, err, errFailing)
 	_, err = Raw.Append(nil, failing{})

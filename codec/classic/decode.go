@@ -1,11 +1,13 @@
 package classic
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/cut"
 )
 
 // decoder reads values, of which CheckValue has found that they are whole: so there are as many bytes as it needs, and no more of anything inside than bytes.
@@ -45,8 +47,29 @@ func (d *decoder) number(n int) (u uint64) {
 	return u
 }
 
-func (d *decoder) mismatch(to reflect.Type, tag byte) {
-	d.fail(&codec.TypeError{Want: to.String(), Got: "classic " + kinds[tag]})
+// mismatch fails with the error for a value behind tag, of which got says more if it is not empty.
+func (d *decoder) mismatch(to reflect.Type, tag byte, got string) {
+	if got == "" {
+		got = kinds[tag]
+	}
+	d.fail(&codec.TypeError{Want: wanted(to), Got: got, Err: fmt.Errorf("%s cannot be stored in a %v", got, to)})
+}
+
+// at reads the i-th value of a list, a structure or the parameters, and reports whether it fits.
+func (d *decoder) at(to reflect.Value, depth, i int) bool {
+	d.value(to, depth)
+	if d.err != nil {
+		d.failedWithin(fmt.Sprintf("[%d]", i))
+	}
+	return d.err == nil
+}
+
+// failedWithin notes where the value is that does not fit.
+func (d *decoder) failedWithin(name string) {
+	var mismatch *codec.TypeError
+	if errors.As(d.err, &mismatch) {
+		mismatch.Within(name)
+	}
 }
 
 // value reads one value, which stands depth deep, into to.
@@ -78,7 +101,7 @@ func (d *decoder) value(to reflect.Value, depth int) {
 func (d *decoder) dynamic(to reflect.Value, depth int) {
 	tag := d.data[0]
 	if to.NumMethod() > 0 {
-		d.mismatch(to.Type(), tag)
+		d.mismatch(to.Type(), tag, "")
 		return
 	}
 	p := reflect.New(goType(tag)).Elem()
@@ -164,7 +187,7 @@ func (d *decoder) typed(to reflect.Value, tag byte, depth int) {
 			return
 		}
 	}
-	d.mismatch(to.Type(), tag)
+	d.mismatch(to.Type(), tag, "")
 }
 
 // integer reads an integer into any type that holds its value.
@@ -200,7 +223,7 @@ func (d *decoder) integer(to reflect.Value, tag byte) {
 		}
 	}
 	if !ok {
-		d.fail(&codec.TypeError{Want: to.Type().String(), Got: fmt.Sprintf("classic %s %d", kinds[tag], n)})
+		d.mismatch(to.Type(), tag, fmt.Sprintf("the integer %d", n))
 	}
 }
 
@@ -218,12 +241,12 @@ func (d *decoder) float(to reflect.Value, tag byte) {
 	case tag == float64Tag && kind == reflect.Float32:
 		f := math.Float64frombits(d.number(8))
 		if float64(float32(f)) != f && f == f {
-			d.fail(&codec.TypeError{Want: to.Type().String(), Got: fmt.Sprintf("classic float64 %v", f)})
+			d.mismatch(to.Type(), tag, fmt.Sprintf("the float %v", f))
 			return
 		}
 		to.SetFloat(f)
 	default:
-		d.mismatch(to.Type(), tag)
+		d.mismatch(to.Type(), tag, "")
 	}
 }
 
@@ -234,7 +257,7 @@ func (d *decoder) binary(to reflect.Value) {
 	case to.Kind() == reflect.Slice:
 		to.Set(reflect.MakeSlice(to.Type(), len(b), len(b)))
 	case to.Len() != len(b):
-		d.fail(&codec.TypeError{Want: to.Type().String(), Got: fmt.Sprintf("classic binary of %d bytes", len(b))})
+		d.mismatch(to.Type(), binaryTag, fmt.Sprintf("a binary of %d bytes", len(b)))
 		return
 	}
 	copyBytes(to, b)
@@ -250,11 +273,13 @@ func (d *decoder) list(to reflect.Value, depth int) {
 	case to.Kind() == reflect.Slice:
 		to.Set(reflect.MakeSlice(to.Type(), n, n))
 	case to.Len() != n:
-		d.fail(&codec.TypeError{Want: to.Type().String(), Got: fmt.Sprintf("classic list of %d", n)})
+		d.mismatch(to.Type(), listTag, fmt.Sprintf("a list of %d", n))
 		return
 	}
 	for i := range n {
-		d.value(to.Index(i), depth+1)
+		if !d.at(to.Index(i), depth+1, i) {
+			return
+		}
 	}
 }
 
@@ -265,18 +290,25 @@ func (d *decoder) structure(to reflect.Value, depth int) {
 	if to.Type() == structType {
 		s := Struct{Schema: schema, Fields: make([]any, n)}
 		for i := range s.Fields {
-			d.value(reflect.ValueOf(&s.Fields[i]).Elem(), depth+1)
+			if !d.at(reflect.ValueOf(&s.Fields[i]).Elem(), depth+1, i) {
+				return
+			}
 		}
 		to.Set(reflect.ValueOf(s))
 		return
 	}
 	want, index := fields(to.Type())
 	if len(index) != n || want != "" && want != schema {
-		d.fail(&codec.TypeError{Want: fmt.Sprintf("%v: %d fields%s", to.Type(), len(index), named(want)), Got: fmt.Sprintf("classic struct %q with %d", schema, n)})
+		d.fail(&codec.TypeError{
+			Want: fmt.Sprintf("a struct%s with %d fields", named(want), len(index)), Got: fmt.Sprintf("one%s with %d", named(schema), n),
+			Err: fmt.Errorf("it cannot be stored in a %v", to.Type()),
+		})
 		return
 	}
-	for _, i := range index {
-		d.value(to.Field(i), depth+1)
+	for i, field := range index {
+		if !d.at(to.Field(field), depth+1, i) {
+			return
+		}
 	}
 }
 
@@ -284,5 +316,5 @@ func named(schema string) string {
 	if schema == "" {
 		return ""
 	}
-	return fmt.Sprintf(" of schema %q", schema)
+	return fmt.Sprintf(" of schema %q", cut.Text(schema, 128))
 }

@@ -2,11 +2,13 @@ package classic
 
 import (
 	"bytes"
+	"fmt"
 	"hash/maphash"
 	"reflect"
 	"slices"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/cut"
 )
 
 // mapping reads a map into a Map or a Go map.
@@ -60,17 +62,34 @@ func (k *keys) add(key []byte) int {
 	return len(k.all) - 1
 }
 
+// nameOf names the i-th value of a map by its key.
+func nameOf(key reflect.Value, i int) string {
+	switch {
+	case key.Kind() == reflect.String:
+		return fmt.Sprintf("[%q]", cut.Text(key.String(), 64))
+	case key.CanInt():
+		return fmt.Sprintf("[%d]", key.Int())
+	}
+	return fmt.Sprintf("[of entry %d]", i)
+}
+
 func (d *decoder) goMap(to reflect.Value, n, depth int) {
 	m := reflect.MakeMapWithSize(to.Type(), n)
-	for range n {
+	for i := range n {
 		key, value := reflect.New(to.Type().Key()).Elem(), reflect.New(to.Type().Elem()).Elem()
-		d.value(key, depth+1)
-		d.value(value, depth+1)
-		if d.err != nil {
+		if d.value(key, depth+1); d.err != nil {
+			d.failedWithin(fmt.Sprintf("[key of entry %d]", i))
+			return
+		}
+		if d.value(value, depth+1); d.err != nil {
+			d.failedWithin(nameOf(key, i))
 			return
 		}
 		if !key.Comparable() {
-			d.fail(&codec.TypeError{Want: to.Type().String(), Got: "classic map with a key that Go cannot compare; decode it as classic.Map"})
+			d.fail(&codec.TypeError{
+				Want: "a map with plain keys", Got: "one with lists, maps or structs as keys",
+				Err: fmt.Errorf("it cannot be stored in a %v, but in a classic.Map", to.Type()),
+			})
 			return
 		}
 		m.SetMapIndex(key, value)

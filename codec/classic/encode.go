@@ -3,6 +3,7 @@ package classic
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"reflect"
 	"slices"
@@ -102,7 +103,9 @@ func float32Bits(v reflect.Value) uint32 {
 }
 
 func (e *encoder) unsupported(t reflect.Type) {
-	e.fail(&codec.TypeError{Want: "a type that the classic format can hold", Got: t.String()})
+	e.fail(&codec.TypeError{
+		Want: "a value that the classic format can hold", Got: "another one", Err: fmt.Errorf("it has none for %v", t),
+	})
 }
 
 func (e *encoder) string(s string) {

@@ -21,6 +21,11 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("classic: bad format at byte %d: %s", e.Offset, e.Reason)
 }
 
+// Text returns what the peer is told.
+func (e *FormatError) Text() string {
+	return fmt.Sprintf("bad format at byte %d: %s", e.Offset, e.Reason)
+}
+
 // Is makes every FormatError a codec.ErrProtocol.
 func (e *FormatError) Is(target error) bool {
 	a, ok := target.(*codec.Abort)

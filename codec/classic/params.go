@@ -104,7 +104,9 @@ func decodeParams(data []byte, to reflect.Value) error {
 func (d *decoder) params(count int) Params {
 	p := make(Params, count)
 	for i := range p {
-		d.value(reflect.ValueOf(&p[i]).Elem(), 1)
+		if !d.at(reflect.ValueOf(&p[i]).Elem(), 1, i) {
+			break
+		}
 	}
 	return p
 }
@@ -125,11 +127,19 @@ func (d *decoder) spread(to reflect.Value, count int) {
 		d.fail(wrongCount(to.Type(), len(index), count))
 		return
 	}
-	for _, i := range index {
-		d.value(to.Field(i), 1)
+	for i, field := range index {
+		if !d.at(to.Field(field), 1, i) {
+			return
+		}
 	}
 }
 
 func wrongCount(t reflect.Type, want, got int) error {
-	return &codec.TypeError{Want: fmt.Sprintf("%d parameters for %v", want, t), Got: fmt.Sprintf("%d", got)}
+	what := "parameters"
+	if want == 1 {
+		what = "parameter"
+	}
+	return &codec.TypeError{
+		Want: fmt.Sprintf("a call with %d %s", want, what), Got: fmt.Sprintf("one with %d", got), Err: fmt.Errorf("they are stored in a %v", t),
+	}
 }

@@ -31,8 +31,8 @@ const (
 
 // kinds names the types of values, for errors.
 var kinds = map[byte]string{
-	nullTag: "null", trueTag: "bool", falseTag: "bool", int8Tag: "int8", int16Tag: "int16", int32Tag: "int32", int64Tag: "int64", float32Tag: "float32",
-	float64Tag: "float64", binaryTag: "binary", stringTag: "string", uuidTag: "uuid", listTag: "list", mapTag: "map", structTag: "struct",
+	nullTag: "null", trueTag: "a boolean", falseTag: "a boolean", int8Tag: "an integer", int16Tag: "an integer", int32Tag: "an integer", int64Tag: "an integer",
+	float32Tag: "a float", float64Tag: "a float", binaryTag: "a binary", stringTag: "a string", uuidTag: "a uuid", listTag: "a list", mapTag: "a map", structTag: "a struct",
 }
 
 // fixed returns how many bytes a value has that has no length of its own, or 0.

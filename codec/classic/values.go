@@ -57,7 +57,7 @@ func paramsIn(v any) (Params, bool) {
 func (values) Decode(data []byte, v any) error {
 	to := reflect.ValueOf(v)
 	if to.Kind() != reflect.Pointer || to.IsNil() {
-		return &codec.TypeError{Want: "a pointer to decode into", Got: fmt.Sprintf("%T", v)}
+		return &codec.TypeError{Want: "nothing", Got: "a value", Err: fmt.Errorf("%T is no pointer to decode into", v)}
 	}
 	if len(data) > 0 && data[0] == paramsTag {
 		return decodeParams(data, to.Elem())

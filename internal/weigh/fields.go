@@ -87,6 +87,11 @@ func (b *builder) set(found map[key]*field, p *Plan) {
 	p.Fields, p.Numbers = make(map[string]*Plan), make(map[int64]*Plan)
 	for _, f := range fields {
 		plan := b.plan(f.t)
+		if f.Quoted { // which is for plain types: their plans are whole
+			own := *plan
+			own.Quoted = true
+			plan = &own
+		}
 		p.Order = append(p.Order, plan)
 		if f.IsNumber {
 			p.Numbers[f.Number] = plan

@@ -27,7 +27,9 @@ const (
 // change once it is made.
 type Plan struct {
 	Kind      Kind
-	Size      int // of a value, in the place where it is
+	Type      reflect.Type // nil of what has none
+	Quoted    bool         // a field that is in a string
+	Size      int          // of a value, in the place where it is
 	Len       int
 	Elem, Key *Plan
 	Entry     int // bytes of an entry of a map, in its place
@@ -69,6 +71,7 @@ type Name struct {
 	Number   int64
 	IsNumber bool
 	Tagged   bool // it is named by a tag
+	Quoted   bool // a string holds it
 	Embedded bool // its fields count as those of the struct that it is in
 }
 
@@ -108,7 +111,7 @@ func (b *builder) plan(t reflect.Type) *Plan {
 	if p := b.made[t]; p != nil {
 		return p
 	}
-	p := &Plan{Size: int(t.Size())}
+	p := &Plan{Type: t, Size: int(t.Size())}
 	b.made[t] = p
 	if k, ok := b.Rules.Kind(t); ok {
 		p.Kind = k

@@ -69,22 +69,22 @@ func TestAServerTreatsAPeerAsTheOriginalDid(t *testing.T) {
 		{"unknown-function", []classic.Message{open(1, 999)}, []classic.Message{abort(1, "no such function: function 999")}, false},
 		{
 			"wrong-arity", []classic.Message{open(1, 10)},
-			[]classic.Message{abort(1, `bad parameters: function 10 "greet": parameters: want 1 parameters for string, got 0`)}, false,
+			[]classic.Message{abort(1, `bad parameters: function 10 "greet": a call with 1 parameter was expected, and one with 0 came`)}, false,
 		},
 		{
 			"wrong-arity-2", []classic.Message{open(1, 10, "a", "b")},
-			[]classic.Message{abort(1, `bad parameters: function 10 "greet": parameters: want 1 parameters for string, got 2`)}, false,
+			[]classic.Message{abort(1, `bad parameters: function 10 "greet": a call with 1 parameter was expected, and one with 2 came`)}, false,
 		},
 		// The original converts 5 to "5".
 		{
 			"converted-parameter", []classic.Message{open(1, 10, int32(5))},
-			[]classic.Message{abort(1, `bad parameters: function 10 "greet": parameters: want string, got classic int32 5`)}, false,
+			[]classic.Message{abort(1, `bad parameters: function 10 "greet": a string was expected, and the integer 5 came`)}, false,
 		},
 		// The original says "null".
 		{"null-parameter", []classic.Message{open(1, 10, nil)}, []classic.Message{result(1, "hello, ")}, false},
 		{
 			"unconvertible-parameter", []classic.Message{open(1, 10, []any{})},
-			[]classic.Message{abort(1, `bad parameters: function 10 "greet": parameters: want string, got classic list`)}, false,
+			[]classic.Message{abort(1, `bad parameters: function 10 "greet": a string was expected, and a list came`)}, false,
 		},
 		{"failing-function", []classic.Message{open(1, 50)}, []classic.Message{abort(1, "unexpected error")}, false},
 		{"server-side-id", []classic.Message{open(0x8001, 10, "x")}, []classic.Message{result(0x8001, "hello, x")}, false},

@@ -177,7 +177,7 @@ func TestAnAbortCrossesWithItsClassicCode(t *testing.T) {
 	_, err := asterisque.Func[string, string](999, "missing").Call(background, s, "x")
 	require.ErrorContains(t, err, "no such function: function 999")
 	_, err = asterisque.Func[int32, string](12, "describe").Call(background, s, 1)
-	require.ErrorContains(t, err, "want 2 parameters for classicwire_test.person, got 1")
+	require.ErrorContains(t, err, "a call with 2 parameters was expected, and one with 1 came")
 	_, err = asterisque.Func[string, int32](10, "echo").Call(background, s, "x")
 	require.ErrorIs(t, err, asterisque.ErrBadResult)
 	require.NoError(t, s.Err())

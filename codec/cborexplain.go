@@ -1,0 +1,224 @@
+package codec
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/fxamacker/cbor/v2"
+
+	"github.com/asterisque-go/asterisque/internal/weigh"
+)
+
+// cborExplainer walks the items of data, which is well-formed.
+type cborExplainer struct {
+	explainer
+	cborWeigher
+	decode func([]byte, any) error
+}
+
+// explain returns where data does not fit into a t, or nil if the place is not found.
+func (c cborValues) explain(data []byte, t reflect.Type) *TypeError {
+	x := cborExplainer{
+		explainer{trials: mostTrials}, cborWeigher{data: data, Tally: weigh.NewTally(math.MaxInt)}, c.dec.Unmarshal,
+	}
+	return x.found(x.value(cborPlans.Of(t), 0))
+}
+
+// value returns why the next item does not fit p, or nil, and passes it by.
+func (x *cborExplainer) value(p *weigh.Plan, depth int) *TypeError {
+	from := x.at
+	nothing := p.Kind == weigh.Pointer && x.left() > 0 && (x.data[from] == null || x.data[from] == undefined)
+	if p = pointedTo(p); nothing || p.Kind == weigh.Any || p == skipped {
+		x.cborWeigher.value(skipped, depth)
+		return nil
+	}
+	x.tags()
+	if x.left() == 0 {
+		return nil
+	}
+	list := x.data[x.at]&^31 == array
+	switch major := x.data[x.at] &^ 31; {
+	case list && (p.Kind == weigh.Slice || p.Kind == weigh.Array || p.Kind == weigh.Struct && isList(p.Type)):
+		return x.array(p, depth+1)
+	case major == mapping && p.Kind == weigh.Map:
+		return x.entries(p, depth+1)
+	case major == mapping && p.Kind == weigh.Struct && !isList(p.Type):
+		return x.fields(p, depth+1)
+	}
+	x.at = from
+	x.cborWeigher.value(skipped, depth)
+	if x.takes(x.data[from:x.at], p.Type, x.decode) {
+		return nil
+	}
+	return cborMismatch(p, x.data[from:x.at])
+}
+
+func (x *cborExplainer) array(p *weigh.Plan, depth int) *TypeError {
+	_, n, endless := x.head()
+	i := 0
+	for ; x.more(i, n, endless); i++ {
+		elem := skipped
+		switch {
+		case p.Kind == weigh.Struct && i < len(p.Order):
+			elem = p.Order[i]
+		case p.Kind == weigh.Slice, p.Kind == weigh.Array && i < p.Len:
+			elem = p.Elem
+		}
+		if e := x.value(elem, depth); e != nil {
+			x.in(among(i))
+			return e
+		}
+	}
+	if p.Kind == weigh.Struct && i != len(p.Order) {
+		return &TypeError{Want: fmt.Sprintf("an array of %d", len(p.Order)), Got: fmt.Sprintf("one of %d", i)}
+	}
+	return nil
+}
+
+func (x *cborExplainer) entries(p *weigh.Plan, depth int) *TypeError {
+	_, n, endless := x.head()
+	for i := 0; x.more(i, n, endless); i++ {
+		name := x.nextKey(i)
+		if e := x.value(p.Key, depth); e != nil {
+			x.in(keyOf(i))
+			return e
+		}
+		if e := x.value(p.Elem, depth); e != nil {
+			x.in(name())
+			return e
+		}
+	}
+	return nil
+}
+
+// nextKey returns what the key that comes next is called, should that be asked for.
+func (x *cborExplainer) nextKey(i int) func() string {
+	r := x.cborWeigher // a copy, so that nothing is passed by
+	return func() string {
+		switch major := r.data[r.at] &^ 31; major {
+		case textString:
+			return key(r.key())
+		case unsigned, negative:
+			return "[" + cborNumber(r.data[r.at:]) + "]"
+		}
+		return "[of entry " + strconv.Itoa(i) + "]"
+	}
+}
+
+func (x *cborExplainer) fields(p *weigh.Plan, depth int) *TypeError {
+	_, n, endless := x.head()
+	for i := 0; x.more(i, n, endless); i++ {
+		r := x.cborWeigher
+		f := x.field(p, depth)
+		if f == nil {
+			f = skipped
+		}
+		if e := x.value(f, depth); e != nil {
+			if r.data[r.at]&^31 == textString {
+				x.in(field(r.key()))
+			} else {
+				x.in("." + cborNumber(r.data[r.at:]))
+			}
+			return e
+		}
+	}
+	return nil
+}
+
+// isList reports whether a struct of type t is encoded as an array.
+func isList(t reflect.Type) bool {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag := f.Tag.Get("cbor")
+		if tag == "" {
+			tag = f.Tag.Get("json")
+		}
+		if f.Name == "_" && strings.Contains(tag, "toarray") {
+			return true
+		}
+	}
+	return false
+}
+
+// cborMismatch returns the error for an item that does not fit p.
+func cborMismatch(p *weigh.Plan, item []byte) *TypeError {
+	want, got := cborWant(p), cborGot(item)
+	if name, ok := whole(p.Type); ok && got == "an integer" {
+		return &TypeError{Want: name, Got: cborNumber(item)}
+	}
+	return mismatch(want, got)
+}
+
+// cborWant names what is expected for p.
+func cborWant(p *weigh.Plan) string {
+	t := p.Type
+	if _, ok := whole(t); ok && p.Kind != weigh.Own {
+		return "an integer"
+	}
+	switch {
+	case p.Kind == weigh.Time:
+		return "tag 0 or 1 (date)"
+	case p.Kind == weigh.Number:
+		return "an integer"
+	case p.Kind == weigh.Own:
+		return "a value in a form of its own"
+	case t == reflect.TypeFor[cbor.ByteString](), isBytes(t):
+		return "a byte string"
+	case t.Kind() == reflect.Bool:
+		return "a bool"
+	case t.Kind() == reflect.Float32, t.Kind() == reflect.Float64:
+		return "a float"
+	case t.Kind() == reflect.String:
+		return "a text string"
+	case t.Kind() == reflect.Slice, t.Kind() == reflect.Array, t.Kind() == reflect.Struct && isList(t):
+		return "an array"
+	case t.Kind() == reflect.Map, t.Kind() == reflect.Struct:
+		return "a map"
+	}
+	return "nothing"
+}
+
+// cborGot names an item.
+func cborGot(item []byte) string {
+	w := cborWeigher{data: item}
+	major, n, _ := w.head()
+	switch major {
+	case unsigned, negative:
+		return "an integer"
+	case byteString:
+		return "a byte string"
+	case textString:
+		return "a text string"
+	case array:
+		return "an array"
+	case mapping:
+		return "a map"
+	case tag:
+		return fmt.Sprintf("tag %d", n)
+	}
+	switch item[0] {
+	case yes, no:
+		return "a bool"
+	case null, undefined:
+		return "null"
+	case other | 25, other | 26, other | 27:
+		return "a float"
+	}
+	return "a simple value"
+}
+
+// cborNumber returns the digits of the integer that item begins with.
+func cborNumber(item []byte) string {
+	w := cborWeigher{data: item}
+	major, n, _ := w.head()
+	if major != negative {
+		return strconv.FormatUint(n, 10)
+	}
+	if n == math.MaxUint64 {
+		return "-18446744073709551616"
+	}
+	return "-" + strconv.FormatUint(n+1, 10)
+}

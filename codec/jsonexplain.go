@@ -1,0 +1,169 @@
+package codec
+
+import (
+	"encoding/json"
+	"math"
+	"reflect"
+	"strings"
+
+	"github.com/asterisque-go/asterisque/internal/cut"
+	"github.com/asterisque-go/asterisque/internal/weigh"
+)
+
+// jsonExplainer walks the values of data, which is well-formed.
+type jsonExplainer struct {
+	explainer
+	jsonWeigher
+}
+
+// explainJSON returns where data does not fit into a t, or nil if the place is not found.
+func explainJSON(data []byte, t reflect.Type) *TypeError {
+	x := jsonExplainer{explainer{trials: mostTrials}, jsonWeigher{data: data, Tally: weigh.NewTally(math.MaxInt)}}
+	return x.found(x.value(jsonPlans.Of(t), 0))
+}
+
+// value returns why the next value does not fit p, or nil, and passes it by.
+func (x *jsonExplainer) value(p *weigh.Plan, depth int) *TypeError {
+	c, from := x.next(), x.at
+	isNull := c == 'n' && p.Kind != weigh.Own // which fits everything but what decodes itself
+	p = pointedTo(p)
+	switch {
+	case c == '[' && (p.Kind == weigh.Slice || p.Kind == weigh.Array):
+		return x.array(p, depth+1)
+	case c == '{' && (p.Kind == weigh.Struct || p.Kind == weigh.Map):
+		return x.object(p, depth+1)
+	}
+	x.jsonWeigher.value(skipped, depth)
+	if isNull || p.Kind == weigh.Any || p == skipped {
+		return nil
+	}
+	item := x.data[from:x.at]
+	if p.Quoted {
+		item = unquoted(item)
+	}
+	if x.takes(item, p.Type, json.Unmarshal) {
+		return nil
+	}
+	return jsonMismatch(p, item)
+}
+
+// unquoted returns what is in a string that holds a number or the like, as the option string of a tag wants it.
+func unquoted(item []byte) []byte {
+	var s string
+	if json.Unmarshal(item, &s) != nil || !json.Valid([]byte(s)) {
+		return []byte("{}") // which fits none of these
+	}
+	return []byte(s)
+}
+
+func (x *jsonExplainer) array(p *weigh.Plan, depth int) *TypeError {
+	x.at++
+	for i := 0; x.follows(']', i == 0); i++ {
+		elem := skipped
+		if p.Kind == weigh.Slice || i < p.Len {
+			elem = p.Elem
+		}
+		if e := x.value(elem, depth); e != nil {
+			x.in(among(i))
+			return e
+		}
+	}
+	return nil
+}
+
+func (x *jsonExplainer) object(p *weigh.Plan, depth int) *TypeError {
+	x.at++
+	for i := 0; x.follows('}', i == 0); i++ {
+		x.next()
+		from := x.at
+		raw, _ := x.quoted()
+		name := unescape(nil, cut.Text(raw, longestName))
+		elem, part := p.Elem, key
+		if p.Kind == weigh.Struct {
+			part = field
+			if elem = p.Field(name); elem == nil {
+				elem = skipped
+			}
+		} else if e := x.mapKey(p, x.data[from:x.at]); e != nil {
+			x.in(keyOf(i))
+			return e
+		}
+		x.next()
+		x.at++ // the colon
+		if e := x.value(elem, depth); e != nil {
+			x.in(part(name))
+			return e
+		}
+	}
+	return nil
+}
+
+// mapKey returns why a key does not fit.
+func (x *jsonExplainer) mapKey(p *weigh.Plan, quoted []byte) *TypeError {
+	t := p.Type.Key()
+	if t.Kind() == reflect.String && p.Key.Kind == weigh.Text {
+		return nil
+	}
+	alone := append(append([]byte("{"), quoted...), ":null}"...)
+	if x.takes(alone, reflect.MapOf(t, reflect.TypeFor[any]()), json.Unmarshal) {
+		return nil
+	}
+	if name, ok := whole(t); ok {
+		return &TypeError{Want: name, Got: "another text"}
+	}
+	return &TypeError{Want: "a key in a form of its own", Got: "another one"}
+}
+
+// jsonMismatch returns the error for a value that does not fit p.
+func jsonMismatch(p *weigh.Plan, item []byte) *TypeError {
+	got := jsonGot(item)
+	if name, ok := whole(p.Type); ok && got == "a number" {
+		return &TypeError{Want: name, Got: string(cut.Text(item, mostName))}
+	}
+	return mismatch(jsonWant(p), got)
+}
+
+// jsonWant names what is expected for p.
+func jsonWant(p *weigh.Plan) string {
+	t := p.Type
+	kind := t.Kind()
+	_, isWhole := whole(t)
+	switch {
+	case p.Kind == weigh.Time:
+		return "a string (date)"
+	case p.Kind == weigh.Own:
+		return "a value in a form of its own"
+	case p.Quoted:
+		return "a string with a value in it"
+	case isWhole, kind == reflect.Float32, kind == reflect.Float64, t == reflect.TypeFor[json.Number]():
+		return "a number"
+	case kind == reflect.Bool:
+		return "a boolean"
+	case kind == reflect.String:
+		return "a string"
+	case kind == reflect.Slice && isBytes(t):
+		return "a string in base64"
+	case kind == reflect.Slice, kind == reflect.Array:
+		return "an array"
+	case kind == reflect.Map, kind == reflect.Struct:
+		return "an object"
+	}
+	return "nothing"
+}
+
+// jsonGot names a value.
+func jsonGot(item []byte) string {
+	switch strings.TrimLeft(string(item[:1]), "-0123456789") {
+	case "":
+		return "a number"
+	case "[":
+		return "an array"
+	case "{":
+		return "an object"
+	case "n":
+		return "null"
+	case `"`:
+		return "a string"
+	}
+	return "a boolean"
+}
