@@ -105,7 +105,7 @@ func TestAConnectionEndsWhenBothSidesHaveClosed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server, client := testtls.Configs(t)
 			here, there := connect(t, listenFor(t, server), client)
-			conn := here.(*quicWire).conn
+			conn := here.(*quicWire).stream.conn
 			first, other := order(here, there)
 			require.NoError(t, first.Close())
 			_, err := other.ReadFrame(100)
@@ -147,7 +147,7 @@ func TestAPeerThatWritesAndDoesNotReadIsTold(t *testing.T) {
 func TestAWireWhoseConnectionFailsWasNotClosedHere(t *testing.T) {
 	server, client := testtls.Configs(t)
 	here, there := connect(t, listenFor(t, server), client)
-	here.(*quicWire).conn.CloseWithError(7, "an application of its own")
+	here.(*quicWire).stream.conn.CloseWithError(7, "an application of its own")
 	_, err := there.ReadFrame(100)
 	require.ErrorContains(t, err, "an application of its own")
 	require.NotErrorIs(t, err, net.ErrClosed)
@@ -206,6 +206,7 @@ func TestAClosedListenerGivesItsPortBack(t *testing.T) {
 	again, err := wire.Listen(t.Context(), l.URL(), wire.Options{TLS: server})
 	require.NoError(t, err)
 	defer again.Close()
+	again.(wire.Guarded).Guard(nil)
 	connect(t, again, client)
 }
 
@@ -214,12 +215,13 @@ func TestAConnectionWithoutASessionIsClosedByTheListener(t *testing.T) {
 	l, err := listen(t.Context(), "127.0.0.1:0", server, 50*time.Millisecond)
 	require.NoError(t, err)
 	defer l.Close()
+	l.(wire.Guarded).Guard(nil)
 	never := dialFor(t, address(l), client)
 	noMore := dialFor(t, address(l), client)
 	here, there := openOn(t, noMore, l)
 	<-never.quic.Context().Done()
 	_, err = never.Open()
-	require.ErrorContains(t, err, "no session for 50ms")
+	require.ErrorContains(t, err, "no session for too long")
 	require.NoError(t, noMore.quic.Context().Err(), "this one has a session")
 	here.Close()
 	there.Close()

@@ -27,7 +27,8 @@ type Conn struct {
 // Dial connects to a listener at "host:port". c is for TLS, as [wire.Options].TLS: it is copied, and nil stands for verification by the roots of the system. ctx
 // ends the wait, and has no effect on the connection that is returned; without an answer Dial fails after 5 seconds.
 //
-// A connection without a session is closed by the listener after 30 seconds.
+// A connection without a session is closed by the listener after 30 seconds, or, if a node serves it,
+// after the time that a handshake may take: see WithHandshakeTimeout there.
 func Dial(ctx context.Context, address string, c *tls.Config) (*Conn, error) {
 	conn, err := dial(ctx, address, c)
 	if err != nil {

@@ -39,9 +39,17 @@
 // but for one that stands still at its limits, and that one ends after a minute. Who cannot trust
 // the users of one connection that far gives them a connection each.
 //
-// These are bytes of payload, as QUIC counts them. A peer that sends one byte in each frame, and
-// leaves out the first, makes package quic-go hold a hundred times as much and more, and no setting
-// of it prevents that. An idle Wire holds 1 KiB, whatever came before.
+// A node that serves a listener lets each connection in with its first packet, and closes it when it
+// has carried no session for the time that a handshake may take. While 16 handshakes are under way,
+// whoever connects has to answer a Retry first, which costs a round trip; so packets with forged
+// addresses cost nothing beyond those 16. Connections that stop in the middle of their first message
+// cannot be closed before quic-go gives them up, 5 to 10 seconds later: there may be 1,024, and 64 of
+// one address. Of the streams of one connection, 16 may be in their handshake; further ones are reset.
+// A peer that opens 1,024 in the time for one, while no session comes of any, is cut off.
+//
+// What a Wire buffers is counted in bytes of payload, as QUIC does. A peer that sends one byte in each
+// frame, and leaves out the first, makes package quic-go hold a hundred times as much and more, and no
+// setting of it prevents that. An idle Wire holds 1 KiB, whatever came before.
 //
 // Close tells the peer and waits 100 ms at most for the peer to close as well; what was written before goes out meanwhile, and for some seconds after. A program that
 // ends sooner may cut it off, for there is no operating system behind QUIC that would go on.

@@ -3,11 +3,10 @@ package quicwire
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
+	"math"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/quic-go/quic-go"
@@ -17,14 +16,20 @@ import (
 
 // listener accepts the sessions of all connections to one socket, which stays open until the last of them has ended.
 type listener struct {
-	quic   *quic.Listener // these are fixed
+	quic   *quic.EarlyListener // these are fixed
 	from   *quic.Transport
 	url    string
-	unused time.Duration // after which a connection without a session is closed
+	unused time.Duration // after which a connection without a session is closed; fixed once started is closed
 
 	wires  chan wire.Wire // on their way to Accept
 	failed chan wire.Wire // of handshakes that failed, as many as there is room for
 	done   chan struct{}  // closed by Close
+
+	start   sync.Once
+	door    wire.Door     // nil: nobody is asked; fixed once started is closed
+	started chan struct{} // closed by Guard
+
+	handshakes handshakes
 
 	mu     sync.Mutex
 	closed bool                   // guarded by mu
@@ -43,11 +48,11 @@ func listen(ctx context.Context, address string, c *tls.Config, unused time.Dura
 	}
 	l := &listener{
 		url: scheme + "://" + socket.LocalAddr().String(), unused: unused,
-		wires: make(chan wire.Wire), failed: make(chan wire.Wire, 16), done: make(chan struct{}),
+		wires: make(chan wire.Wire), failed: make(chan wire.Wire, 16), done: make(chan struct{}), started: make(chan struct{}),
 		conns: make(map[*incoming]struct{}),
 	}
-	l.from = &quic.Transport{Conn: socket, ConnContext: l.attempt}
-	if l.quic, err = l.from.Listen(c, config(sessions)); err != nil {
+	l.from = &quic.Transport{Conn: socket, VerifySourceAddress: l.suspects, ConnContext: l.admit}
+	if l.quic, err = l.from.ListenEarly(c, config(sessions)); err != nil {
 		socket.Close()
 		return nil, err
 	}
@@ -55,7 +60,17 @@ func listen(ctx context.Context, address string, c *tls.Config, unused time.Dura
 	return l, nil
 }
 
-// run takes the connections whose handshake is complete.
+// Guard implements wire.Guarded.
+func (l *listener) Guard(d wire.Door) {
+	l.start.Do(func() {
+		if l.door = d; d != nil {
+			l.unused = math.MaxInt64 // the place is lost in time
+		}
+		close(l.started)
+	})
+}
+
+// run takes the connections whose handshake has got so far that they can be closed.
 func (l *listener) run() {
 	for {
 		c, err := l.quic.Accept(context.Background())
@@ -63,7 +78,9 @@ func (l *listener) run() {
 			l.Close()
 			return
 		}
-		in := &incoming{l: l, quic: c}
+		a := c.Context().Value(attemptKey{}).(*attempt)
+		a.reached(c)
+		in := &incoming{l: l, quic: c, attempt: a}
 		if l.begin(in) {
 			go in.run() // ends with the connection
 		}
@@ -105,6 +122,7 @@ func (l *listener) Accept() (wire.Wire, error) {
 	select {
 	case <-l.done: // even if a Wire waits, too
 	default:
+		l.Guard(nil) // nobody has
 		select {
 		case w := <-l.wires:
 			return w, nil
@@ -148,8 +166,9 @@ func (l *listener) URL() string { return l.url }
 
 // incoming is a connection to a listener.
 type incoming struct {
-	l    *listener // these are fixed
-	quic *quic.Conn
+	l       *listener // these are fixed
+	quic    *quic.Conn
+	attempt *attempt
 
 	streams int         // guarded by l.mu: those that are not over
 	idle    *time.Timer // guarded by l.mu: runs while there are none
@@ -158,24 +177,43 @@ type incoming struct {
 // run hands the sessions of the connection to Accept, until the connection ends.
 func (in *incoming) run() {
 	defer in.l.end(in)
+	select {
+	case <-in.quic.HandshakeComplete():
+		in.attempt.complete()
+	case <-in.quic.Context().Done():
+		return
+	}
 	for {
 		str, err := in.quic.AcceptStream(in.quic.Context())
 		if err != nil {
 			return
 		}
-		if a, ok := in.quic.Context().Value(attempt{}).(*atomic.Bool); ok {
-			a.Store(true)
-		}
-		in.begin()
-		s := &streamConn{conn: in.quic, quic: str, over: in.end}
-		select {
-		case in.l.wires <- newWire(s):
-		case <-in.l.done:
-			s.Close()
-		case <-in.quic.Context().Done():
+		in.attempt.begun.Store(true)
+		if !in.take(str) {
 			return
 		}
 	}
+}
+
+// take hands a session to Accept. It reports false if the connection has ended.
+func (in *incoming) take(str *quic.Stream) bool {
+	in.begin()
+	s := &streamConn{conn: in.quic, quic: str, over: in.end}
+	if err := in.attempt.enter(s); err != nil {
+		str.CancelRead(codeClosed)
+		str.CancelWrite(codeClosed)
+		in.end()
+		return true
+	}
+	select {
+	case in.l.wires <- newWire(s):
+	case <-in.l.done:
+		s.Close()
+	case <-in.quic.Context().Done():
+		leave(s.placed())
+		return false
+	}
+	return true
 }
 
 func (in *incoming) begin() {
@@ -209,25 +247,5 @@ func (in *incoming) expire() {
 	if used {
 		return
 	}
-	in.quic.CloseWithError(codeUnused, fmt.Sprintf("the connection had no session for %v, or the listener was closed", in.l.unused))
-}
-
-// attempt is the key of what the context of a connection says: whether a session has begun on it.
-type attempt struct{}
-
-// attempt watches over a handshake. If it fails, or the peer breaks the protocol before a session has begun, Accept tells.
-func (l *listener) attempt(ctx context.Context, peer *quic.ClientInfo) (context.Context, error) {
-	begun := new(atomic.Bool)
-	ctx = context.WithValue(ctx, attempt{}, begun)
-	context.AfterFunc(ctx, func() {
-		err := context.Cause(ctx)
-		if broken := (*quic.TransportError)(nil); begun.Load() || !errors.As(err, &broken) || broken.ErrorCode == quic.ConnectionRefused {
-			return
-		}
-		select {
-		case l.failed <- wire.FromConn(failedConn{fault(err), l.from.Conn.LocalAddr(), peer.RemoteAddr}):
-		default: // a flood of those is not worth more
-		}
-	})
-	return ctx, nil
+	in.quic.CloseWithError(codeUnused, "the connection had no session for too long, or the listener was closed")
 }

@@ -19,6 +19,7 @@ func listenFor(t testing.TB, server *tls.Config) wire.Listener {
 	l, err := wire.Listen(t.Context(), "quic://127.0.0.1:0", wire.Options{TLS: server})
 	require.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
+	l.(wire.Guarded).Guard(nil) // before there is an Accept
 	return l
 }
 

@@ -21,7 +21,7 @@ const (
 // quicWire is the Wire over a stream.
 type quicWire struct {
 	framed
-	conn *quic.Conn
+	stream *streamConn // fixed
 }
 
 // framed is what wire.FromConn makes of a net.Conn.
@@ -33,10 +33,13 @@ type framed interface {
 	wire.Deadliner
 }
 
-func newWire(s *streamConn) wire.Wire { return &quicWire{wire.FromConn(s).(framed), s.conn} }
+func newWire(s *streamConn) wire.Wire { return &quicWire{wire.FromConn(s).(framed), s} }
 
 // ConnectionState implements wire.Secure.
-func (w *quicWire) ConnectionState() tls.ConnectionState { return w.conn.ConnectionState().TLS }
+func (w *quicWire) ConnectionState() tls.ConnectionState { return w.stream.conn.ConnectionState().TLS }
+
+// Place implements wire.Admitted.
+func (w *quicWire) Place() wire.Place { return w.stream.placed() }
 
 // streamConn makes a net.Conn of a QUIC stream, whose own Close ends one direction only and must not meet a Write.
 //
@@ -51,7 +54,8 @@ type streamConn struct {
 	reading, writing sync.Mutex // held during Read and Write, and then by Close
 
 	mu     sync.Mutex
-	closed bool // guarded by mu; no deadline is set once it is true but those of Close
+	closed bool       // guarded by mu; no deadline is set once it is true but those of Close
+	place  wire.Place // guarded by mu; nil: nobody was asked
 }
 
 // Read implements net.Conn.
@@ -84,6 +88,7 @@ func (s *streamConn) isClosed() bool {
 
 // Close implements net.Conn. It waits for the peer's Close for a moment.
 func (s *streamConn) Close() error {
+	defer func() { leave(s.placed()) }()
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -101,6 +106,18 @@ func (s *streamConn) Close() error {
 	}
 	go s.linger() // ends when the peer has closed, and after lingers
 	return nil
+}
+
+func (s *streamConn) setPlace(p wire.Place) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.place = p
+}
+
+func (s *streamConn) placed() wire.Place {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.place
 }
 
 // drain reads until the peer has closed, and reports whether it did so in time.

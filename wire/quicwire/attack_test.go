@@ -1,0 +1,273 @@
+package quicwire
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/testtls"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// bounded requires that what was measured in an attack is within its bound. With -run Attack it also
+// prints a line: these are the measured column of SECURITY.md.
+func bounded(t testing.TB, what string, measured, bound int) {
+	t.Helper()
+	if strings.Contains(flag.Lookup("test.run").Value.String(), "Attack") {
+		fmt.Printf("%-72s %12d of %12d\n", what, measured, bound)
+	}
+	require.LessOrEqual(t, measured, bound, what)
+}
+
+// victim is a node that serves a listener.
+type victim struct {
+	t       *testing.T
+	address string
+	client  *tls.Config
+	before  int // goroutines
+
+	most atomic.Int64 // goroutines that were there at once, beyond before
+}
+
+func serveVictim(t *testing.T, opts ...asterisque.Option) *victim {
+	require.Eventually(t, func() bool { return runtime.NumGoroutine() < 10 }, 10*time.Second, time.Millisecond)
+	server, client := testtls.Configs(t)
+	v := &victim{t: t, before: runtime.NumGoroutine(), client: client}
+	node := asterisque.NewNode(append(opts, asterisque.WithService(service()))...)
+	t.Cleanup(func() { node.Close() })
+	l, err := wire.Listen(t.Context(), "quic://127.0.0.1:0", wire.Options{TLS: server})
+	require.NoError(t, err)
+	go node.Serve(context.Background(), l) // ends with the node
+	v.address = address(l)
+	return v
+}
+
+// look notes how many goroutines there are. runtime.NumGoroutine is far too high now and then while they
+// come and go, and so it counts while they stand still.
+func (v *victim) look() int {
+	n, _ := runtime.GoroutineProfile(make([]runtime.StackRecord, 1))
+	n -= v.before
+	for most := v.most.Load(); int64(n) > most && !v.most.CompareAndSwap(most, int64(n)); most = v.most.Load() {
+	}
+	return n
+}
+
+// honest makes 20 sessions, four at a time, on connections that wait for 50 ms before they open one, and
+// returns how many could call.
+func (v *victim) honest() int {
+	node := asterisque.NewNode()
+	defer node.Close()
+	var in atomic.Int64
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 5 {
+				if err := v.call(node); err != nil {
+					v.t.Log(err)
+					continue
+				}
+				in.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	return int(in.Load())
+}
+
+func (v *victim) call(node *asterisque.Node) error {
+	c, err := Dial(context.Background(), v.address, v.client)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for range 10 {
+		time.Sleep(5 * time.Millisecond) // a long path: nothing waits for it
+		v.look()
+	}
+	w, err := c.Open()
+	if err != nil {
+		return err
+	}
+	s, err := node.Attach(context.Background(), w)
+	if err != nil {
+		return err
+	}
+	_, err = echo.Call(context.Background(), s, "honest")
+	return err
+}
+
+// quiet waits until there are hardly more goroutines than before, and says so.
+func (v *victim) quiet() {
+	v.t.Helper()
+	require.Eventually(v.t, func() bool { return v.look() < 20 }, 15*time.Second, time.Millisecond)
+	bounded(v.t, "the same, goroutines after the deadline", v.look(), 20)
+}
+
+// initial returns the first packet of a connection as it looks to whoever cannot decrypt it yet.
+func initial() []byte {
+	p := make([]byte, 1200)
+	rand.Read(p)
+	p[0] = 0xc3                                     // Initial, RFC 9000, section 17.2.2
+	binary.BigEndian.PutUint32(p[1:], 1)            // version
+	p[5] = 8                                        // bytes of the id of the connection, which follows
+	p[14] = 0                                       // there is none of its sender
+	p[15] = 0                                       // nor a token
+	binary.BigEndian.PutUint16(p[16:], 0x4000|1182) // all the rest
+	return p
+}
+
+// forge sends first packets from so many addresses that never answer.
+func (v *victim) forge(ctx context.Context, addresses int) (sent int) {
+	to, err := net.ResolveUDPAddr("udp", v.address)
+	require.NoError(v.t, err)
+	for i := 0; i < addresses && ctx.Err() == nil; i++ {
+		c, err := net.DialUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 1, byte(i>>8), byte(i))}, to)
+		if err != nil {
+			continue
+		}
+		for range 2 { // two connections of each
+			if _, err := c.Write(initial()); err == nil {
+				sent++
+			}
+		}
+		c.Close()
+		if i%100 == 0 {
+			v.look()
+		}
+	}
+	return sent
+}
+
+func TestAttackInitialsFromForgedAddresses(t *testing.T) {
+	v := serveVictim(t)
+	require.Greater(t, v.forge(t.Context(), 4000), 4000)
+	v.look()
+	ctx, stop := context.WithCancel(t.Context())
+	var forging sync.WaitGroup
+	forging.Go(func() {
+		for ctx.Err() == nil {
+			v.forge(ctx, 20)
+			time.Sleep(5 * time.Millisecond) // 8,000 a second
+		}
+	})
+	in := v.honest()
+	stop()
+	forging.Wait()
+	bounded(t, "QUIC Initials from forged addresses, honest handshakes that failed", 20-in, 0)
+	bounded(t, "the same, goroutines", int(v.most.Load()), 2*16*4+100)
+}
+
+func TestAttackQUICConnectionsWithoutAStream(t *testing.T) {
+	v := serveVictim(t, asterisque.WithHandshakeTimeout(time.Second))
+	var all []*Conn
+	for range 100 {
+		c, err := Dial(t.Context(), v.address, v.client)
+		require.NoError(t, err)
+		all = append(all, c)
+	}
+	in := v.honest()
+	for _, c := range all {
+		<-c.quic.Context().Done()
+	}
+	bounded(t, "QUIC connections without a stream, honest handshakes that failed", 20-in, 0)
+	v.quiet()
+}
+
+func TestAttackQUICConnectionsThatHadASessionOnce(t *testing.T) {
+	v := serveVictim(t, asterisque.WithHandshakeTimeout(500*time.Millisecond))
+	node := asterisque.NewNode()
+	defer node.Close()
+	var all []*Conn
+	for range 20 {
+		c, err := Dial(t.Context(), v.address, v.client)
+		require.NoError(t, err)
+		w, err := c.Open()
+		require.NoError(t, err)
+		s, err := node.Attach(t.Context(), w)
+		require.NoError(t, err)
+		require.NoError(t, s.Close())
+		all = append(all, c)
+	}
+	for _, c := range all {
+		<-c.quic.Context().Done()
+	}
+	v.quiet()
+}
+
+func TestAttackQUICStreamsOfWhichNothingComes(t *testing.T) {
+	v := serveVictim(t)
+	c, err := Dial(t.Context(), v.address, v.client)
+	require.NoError(t, err)
+	opened := 0
+	for c.quic.Context().Err() == nil {
+		str, err := c.quic.OpenStreamSync(t.Context())
+		if err != nil {
+			break
+		}
+		opened++
+		str.Write([]byte{0})
+		str.CancelWrite(codeClosed)
+		str.CancelRead(codeClosed)
+	}
+	<-c.quic.Context().Done()
+	require.ErrorContains(t, context.Cause(c.quic.Context()), "carried no session")
+	bounded(t, "QUIC streams of which nothing comes, until the peer is cut off", opened, 1024+2*sessions)
+	bounded(t, "the same, honest handshakes that failed", 20-v.honest(), 0)
+}
+
+func TestASessionKeepsItsConnection(t *testing.T) {
+	v := serveVictim(t, asterisque.WithHandshakeTimeout(100*time.Millisecond))
+	node := asterisque.NewNode()
+	defer node.Close()
+	c, err := Dial(t.Context(), v.address, v.client)
+	require.NoError(t, err)
+	defer c.Close()
+	w, err := c.Open()
+	require.NoError(t, err)
+	s, err := node.Attach(t.Context(), w)
+	require.NoError(t, err)
+	idle, err := c.Open()
+	require.NoError(t, err)
+	require.NoError(t, idle.(wire.BatchWriter).WriteBatch([]byte{0, 0}))
+	for err == nil {
+		_, err = idle.ReadFrame(1 << 10)
+	}
+	_, err = echo.Call(t.Context(), s, "still here")
+	require.NoError(t, err)
+}
+
+func TestHandshakesThatStopAtTheFirstPacketAreBoundedAlsoForOneAddress(t *testing.T) {
+	var h handshakes
+	at := func(i int) net.Addr { return &net.UDPAddr{IP: net.IPv4(192, 0, 2, byte(i)), Port: 1} }
+	for i := range 2 * mostUnreadOf {
+		require.Equal(t, i < mostUnreadOf, h.enter(at(0)))
+		require.Equal(t, i+1 >= fewHandshakes, h.many())
+	}
+	require.True(t, h.enter(at(1)), "other addresses get in")
+	h.leave(at(1), true)
+	h.read(at(0))
+	require.True(t, h.enter(at(0)), "one has come further")
+	for i := mostUnreadOf; i < 2*mostUnread; i++ {
+		require.Equal(t, i < mostUnread, h.enter(at(i/mostUnreadOf)))
+	}
+	h.leave(at(0), false) // the one that has come further
+	for i := range mostUnread {
+		h.leave(at(i/mostUnreadOf), true)
+	}
+	require.Zero(t, h.open)
+	require.Zero(t, h.unread)
+	require.Empty(t, h.unreadOf)
+}
