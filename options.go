@@ -66,8 +66,8 @@ func WithOutlivedCertificates() Option { return func(c *config) { c.outliveCerti
 // packet on: before TLS, HTTP or a transport with many wires on one connection, and until the handshake
 // is over or the connection is closed, with one deadline for all of that ([WithHandshakeTimeout]). When
 // there are more, the address that has most of them gives its oldest up, which is cut off. 1,024 by
-// default; 0 is any number. Each may cost a few KiB, and while TLS is being set up 50. No more calls of
-// the function of [WithAccept] run at once.
+// default; 0 is any number. Each may cost a few KiB, while TLS is being set up 50, and with smux 200. No
+// more calls of the function of [WithAccept] run at once.
 func WithHalfOpen(connections int) Option { return func(c *config) { c.halfOpen = connections } }
 
 // WithSessions sets how many sessions peers may have with the node that have connected to it, over

@@ -35,7 +35,7 @@
 //
 // In all these are wires × window bytes of payloads, and as much once more for frames: 64 MiB by
 // default, and up to twice that in memory, since the library rounds up what it takes. Besides, a
-// connection has some 100 KiB, and an idle Wire 2 KiB, and up to 128 KiB if it once had many frames.
+// connection has some 200 KiB, and an idle Wire 2 KiB, and up to 128 KiB if it once had many frames.
 //
 // Both sides send a few bytes every 10 seconds, and give up a connection from which nothing has come
 // for 30.

@@ -1,0 +1,29 @@
+package asterisque_test
+
+import (
+	"net"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// TestAttackIdleSessionsThatNobodyAuthorised begins sessions of one address, which then say nothing.
+func TestAttackIdleSessionsThatNobodyAuthorised(t *testing.T) {
+	node := newNode(t, asterisque.WithService(echoService()))
+	address := listen(t, node, "tcp://127.0.0.1:0", wire.Options{})[len("tcp://"):]
+	sessions, before := long(3000, 10_000), heap()
+	for range sessions {
+		c, err := net.Dial("tcp", address)
+		require.NoError(t, err)
+		defer c.Close()
+		p := &rawPeer{t, wire.FromConn(c)}
+		p.send(hello())
+		p.control() // its session has begun
+	}
+	bounded(t, "bytes counted for an idle session", node.Stats().Held/sessions, 16<<10)
+	bounded(t, "bytes held for it, and for its peer", heldSince(before, sessions*16<<10)/sessions, 16<<10)
+	bounded(t, "idle sessions beside, honest handshakes that failed", 20-honestDials(t, "127.0.0.2", address, 20), 0)
+}
