@@ -126,7 +126,9 @@ func (h *handshake) credential(ctx context.Context) ([]byte, error) {
 	if p.TLS == nil && !h.cfg.plainCredentials {
 		return nil, codec.ErrUnauthorized.Withf("the credential is not sent over a wire without encryption: use tls://, or allow it with WithPlainCredentials")
 	}
-	c, err := ask(ctx, &h.cfg.asks.credential, func() ([]byte, error) { return h.cfg.credential(ctx, p) }, nil)
+	c, err := ask(ctx, &h.cfg.asks.credential, func() ([]byte, error) {
+		return h.cfg.credential(ctx, p)
+	}, nil)
 	switch {
 	case errors.Is(err, ErrUnavailable), errors.Is(err, ErrOverloaded), ctx.Err() != nil:
 		return nil, err

@@ -51,7 +51,8 @@ func (q *question) enter(ctx context.Context) error {
 	case q.places <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return codec.ErrOverloaded.Withf("%d calls of the application's %s have not returned: see %s", cap(q.places), q.what, q.option)
+		return codec.ErrOverloaded.Withf("%d calls of the application's %s have not returned: see %s",
+			cap(q.places), q.what, q.option)
 	}
 }
 
@@ -81,7 +82,9 @@ type answer[T any] struct {
 // ask returns what f returns, which calls q, or ErrUnavailable if it does not return. f runs on a
 // goroutine of its own, and nobody waits for it when ctx ends: what it returns after that goes to
 // late, unless that is nil.
-func ask[T any](ctx context.Context, q *question, f func() (T, error), late func(T)) (value T, err error) {
+func ask[T any](
+	ctx context.Context, q *question, f func() (T, error), late func(T),
+) (value T, err error) {
 	if err := q.enter(ctx); err != nil {
 		return value, err
 	}

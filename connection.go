@@ -110,6 +110,7 @@ func (c *Connection) Close() error {
 func (c *Connection) Shutdown(ctx context.Context) error {
 	if s := calledBy(ctx); s != nil && s.conn == c {
 		c.leaving.Store(true)
+		s.announceEnd()
 		go c.Shutdown(context.Background()) // ends with the running calls
 		return nil
 	}

@@ -203,13 +203,17 @@ func (h *handshake) watch() (done func()) {
 
 // giveUp is called when the time for the handshake has ended.
 func (h *handshake) giveUp() {
-	defer h.w.Close()
+	defer apart(h.cfg.log, "wire", func() { h.w.Close() })
 	if h.lost.Load() || !h.mu.TryLock() {
 		return // others need the place, or the handshake is stuck in writing: the peer does not read
 	}
 	defer h.mu.Unlock()
 	defer time.AfterFunc(h.cfg.handshake/4, func() { h.w.Close() }).Stop()
-	h.w.WriteFrames([][]byte{codec.SessionClose{Code: codec.Expired, Message: context.Cause(h.ctx).Error()}.AppendTo(nil)})
+	bye := codec.SessionClose{Code: codec.Expired, Message: context.Cause(h.ctx).Error()}
+	if context.Cause(h.ctx) == error(errNodeClosed) {
+		bye = codec.SessionClose{Code: errNodeClosed.Code, Message: errNodeClosed.Message}
+	}
+	guard(h.cfg.log, "wire", func() { h.w.WriteFrames([][]byte{bye.AppendTo(nil)}) })
 }
 
 // cut ends the handshake because others need its place.

@@ -47,7 +47,7 @@ func (s *Session) runTo(f func() (over bool)) {
 // goOn is called when the goroutine of the reader was ended: the session ends with it. As always, what
 // still comes is read until the peer has had the time to learn why.
 func (s *Session) goOn() (over bool) {
-	s.fail(codec.ErrPanicked.Withf("what the application runs on the goroutine that reads has ended that"))
+	s.fail(codec.ErrPanicked.Withf("an inline handler or a key has ended the goroutine that reads"))
 	if !s.wireClosed() {
 		s.readLoop()
 	}

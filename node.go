@@ -76,7 +76,9 @@ func (n *Node) Dial(ctx context.Context, url string) (*Session, error) {
 	if n.invalid != nil {
 		return nil, n.invalid
 	}
-	w, err := wire.Dial(ctx, url, wire.Options{TLS: n.cfg.tls})
+	var w wire.Wire
+	err := error(codec.ErrUnavailable.Withf("dialling panicked: the log says why"))
+	guard(n.cfg.log, "dialler", func() { w, err = wire.Dial(ctx, url, wire.Options{TLS: n.cfg.tls}) })
 	if err != nil {
 		return nil, err
 	}
@@ -434,11 +436,14 @@ func (n *Node) Sessions() []*Session {
 // Shutdown stops listening and shuts down all sessions, at the same time; see [Session.Shutdown]. Then it closes the node. The error is that of ctx, if it ended
 // before the running calls did. With the context of a handler that the node runs, it does not wait.
 func (n *Node) Shutdown(ctx context.Context) error {
+	n.stopListening()
 	if s := calledBy(ctx); s != nil && s.node == n {
+		for _, s := range n.Sessions() {
+			s.announceEnd()
+		}
 		go n.Shutdown(context.Background()) // ends with the running calls
 		return nil
 	}
-	n.stopListening()
 	var wg sync.WaitGroup
 	for _, c := range n.lasting() {
 		wg.Go(func() { c.Shutdown(ctx) })

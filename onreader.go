@@ -60,7 +60,8 @@ func (c *incoming) examine(what string, refuse refusing, f func() error) (err er
 		}
 		v := recover()
 		misbehaved(c.s.cfg.log, what, v, "function", c.function, "name", c.handler.name)
-		a := codec.ErrPanicked.Withf("the %s of function %d %q %s", what, c.function, c.handler.name, howEnded(v))
+		a := codec.ErrPanicked.Withf("the %s of function %d %q %s",
+			what, c.function, c.handler.name, howEnded(v))
 		if err = a; v == nil {
 			refuse(c.s, c, a)
 		}

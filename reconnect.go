@@ -138,11 +138,14 @@ func (s *Session) returned(ctx context.Context, w wire.Wire, a *agreement) error
 func (c *Connection) dial(ctx context.Context) (wire.Wire, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.node.cfg.handshake)
 	defer cancel()
-	if c.how.Dial != nil {
-		w, err := ask(ctx, &c.dials, func() (wire.Wire, error) { return c.how.Dial(ctx) }, func(w wire.Wire) { w.Close() })
-		return w, wire.HideURL(err, c.url)
+	dial := c.how.Dial
+	if dial == nil {
+		dial = func(ctx context.Context) (wire.Wire, error) {
+			return wire.Dial(ctx, c.url, wire.Options{TLS: c.node.cfg.tls}) // which may be the application's, too
+		}
 	}
-	return wire.Dial(ctx, c.url, wire.Options{TLS: c.node.cfg.tls})
+	w, err := ask(ctx, &c.dials, func() (wire.Wire, error) { return dial(ctx) }, func(w wire.Wire) { w.Close() })
+	return w, wire.HideURL(err, c.url)
 }
 
 // hopeless reports whether connecting again would fail in the same way.

@@ -121,7 +121,9 @@ func (s *Session) dropRecord() {
 	if s.res == nil || s.table.odd == 0 {
 		return
 	}
-	_, err := consult(context.Background(), s.cfg, func(ctx context.Context) (any, error) { return nil, s.cfg.repository.Delete(ctx, s.id) })
+	_, err := consult(context.Background(), s.cfg, func(ctx context.Context) (any, error) {
+		return nil, s.cfg.repository.Delete(ctx, s.id)
+	})
 	if err != nil {
 		s.cfg.log.Warn("repository failed", "session", s, "error", err)
 	}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
 )
 
 // looks is how often a session is looked at in its interval.
@@ -83,14 +85,18 @@ func (w *rounds) end() {
 
 // lookAround looks at all sessions of its, and does so again as long as there are any.
 func (w *rounds) lookAround(its *round, every time.Duration) {
+	defer w.lookAgain(its, every) // whatever a Wire does that is asked
 	for _, s := range w.of(its) {
 		if s.away.Load() {
 			s.live.part.Tell(0) // what was arriving has gone with its Wire
 			w.aways.look(s)
-		} else {
-			s.live.look(s, s.node.now())
+		} else if !guard(s.cfg.log, "wire", func() { s.live.look(s, s.node.now()) }, "session", s) {
+			s.fail(&Abort{Code: codec.SessionClosed, Message: "the wire failed: it panicked"})
 		}
 	}
+}
+
+func (w *rounds) lookAgain(its *round, every time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if its.runs = len(its.sessions) > 0; its.runs {
