@@ -1,32 +1,9 @@
 package asterisque
 
-import (
-	"log/slog"
-	"time"
-
-	"github.com/asterisque-go/asterisque/codec"
-)
+import "github.com/asterisque-go/asterisque/codec"
 
 // What becomes of a session when code of the application, its Wire included, panics or ends the
 // goroutine on the way.
-
-// patience is how long a Wire may take to close before nobody waits for it any more.
-const patience = time.Second
-
-// apart calls f, a part of the application, on a goroutine of its own, and waits for the end of that.
-func apart(log *slog.Logger, what string, f func()) {
-	over := make(chan struct{})
-	go func() { // ends with f
-		defer close(over)
-		guard(log, what, f)
-	}()
-	late := time.NewTimer(patience)
-	defer late.Stop()
-	select {
-	case <-over:
-	case <-late.C:
-	}
-}
 
 // runTo calls f, and then finishes the session if that is over. If the goroutine ends in f, another one goes
 // on.

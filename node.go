@@ -76,9 +76,7 @@ func (n *Node) Dial(ctx context.Context, url string) (*Session, error) {
 	if n.invalid != nil {
 		return nil, n.invalid
 	}
-	var w wire.Wire
-	err := error(codec.ErrUnavailable.Withf("dialling panicked: the log says why"))
-	guard(n.cfg.log, "dialler", func() { w, err = wire.Dial(ctx, url, wire.Options{TLS: n.cfg.tls}) })
+	w, err := n.dial(ctx, url)
 	if err != nil {
 		return nil, err
 	}
@@ -158,28 +156,6 @@ func (n *Node) accept(ctx context.Context, h *handshake) (s *Session, err error)
 		return s, err
 	}
 	return n.begin(h, a, g, false, nil)
-}
-
-// shake calls f, a handshake over w, whose context ends with the node as well. w, and what is asked
-// about it, may be the application's.
-func (n *Node) shake(ctx context.Context, w wire.Wire, f func(context.Context) error) (err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(n.ctx, func() { cancel(errNodeClosed) })()
-	ok := false
-	defer func() {
-		if !ok {
-			apart(n.cfg.log, "wire", func() { w.Close() })
-		}
-	}()
-	ok = guard(n.cfg.log, "handshake", func() { err = f(ctx) })
-	switch {
-	case !ok:
-		return neverSent(codec.ErrUnavailable.Withf("the handshake panicked: the log says why"))
-	case err != nil && n.ctx.Err() != nil:
-		return errNodeClosed
-	}
-	return err
 }
 
 // configFor returns the configuration of a session over w.
@@ -378,14 +354,6 @@ func (n *Node) welcome(ctx context.Context, w wire.Wire) bool {
 		w.Close()
 	}
 	return !closed
-}
-
-// acceptFrom returns the next Wire of ln, which may be the application's.
-func (n *Node) acceptFrom(ln wire.Listener) (w wire.Wire, err error) {
-	if !guard(n.cfg.log, "listener", func() { w, err = ln.Accept() }) {
-		err = codec.ErrUnavailable.Withf("the listener panicked: the log says why")
-	}
-	return w, err
 }
 
 // passes reports whether an error of Accept is one after which a later Accept may succeed.
