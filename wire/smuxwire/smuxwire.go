@@ -42,9 +42,10 @@
 //
 // A node that serves a listener lets each connection in before anything is spent on it, and closes it
 // when it has carried no session for the time that a handshake may take. Of the wires on one
-// connection, 16 may be in their handshake; further ones are closed at once. A peer that opens 1,024
-// in that time, while no session comes of any, is cut off, as is one that opens 1,024 in a row which
-// there is no room for.
+// connection, 16 may be in their handshake; further ones are closed at once, so a program that begins
+// many sessions at the same time does so a few at a time, or tries again. A peer that opens 1,024 in
+// that time, while no session comes of any, is cut off, as is one that opens 1,024 in a row which there
+// is no room for.
 //
 // With TLS, the application protocol (ALPN) is "asterisque.smux/1", so that "tls" and "smux+tls" do not talk to each other by mistake.
 package smuxwire
