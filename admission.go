@@ -45,7 +45,7 @@ type host struct {
 	index    int // in crowds; -1: it has no places
 }
 
-// mostWithin is how many wires of one connection may have places at once.
+// mostWithin is how many wires of one connection may have places at once while half of all are taken.
 const mostWithin = 16
 
 // mostTried is how many wires a peer may open on one connection, in the time for a handshake, while no
@@ -73,8 +73,12 @@ type entry struct {
 
 // Enter implements wire.Door, for listeners and handlers that ask before there is a Wire.
 func (n *Node) Enter(from net.Addr, lost func()) (wire.Place, error) {
-	p, refused := n.admission.enter(from, nil, lost)
+	p, refused := n.admission.enter(from, nil, func() {
+		n.cfg.log.Warn("handshake failed", "addr", from, "error", errPlaceLost)
+		lost()
+	})
 	if refused != nil {
+		n.cfg.log.Warn("handshake failed", "addr", from, "error", refused)
 		return nil, refused
 	}
 	p.watch()
@@ -169,7 +173,7 @@ func (a *admission) refusesLocked(p *entry) *Abort {
 		return codec.ErrOverloaded.Withf("there are %d sessions from %s already, and no more are allowed: see WithSessionsPerAddress", a.perAddress, shown(from))
 	case p.within != nil && p.within.left:
 		return codec.ErrUnavailable.Withf("the connection is closed")
-	case p.within != nil && p.within.children-p.within.sessions >= mostWithin:
+	case p.within != nil && 2*a.open > a.halfOpen && a.halfOpen > 0 && p.within.children-p.within.sessions >= mostWithin:
 		return codec.ErrOverloaded.Withf("%d wires of this connection wait for their handshake already", mostWithin)
 	}
 	return nil
@@ -272,7 +276,7 @@ func (p *entry) takeOver(lost func()) *Abort {
 	return nil
 }
 
-var errPlaceLost = codec.ErrOverloaded.Withf("too many connections wait for their handshake, and this one waited longest: see WithHalfOpen")
+var errPlaceLost = codec.ErrOverloaded.Withf("the connection carries no session, and its time is over, or others need its place: see WithHandshakeTimeout and WithHalfOpen")
 
 // carry says that what holds the place carries a session now. It reports false if the place is lost.
 func (p *entry) carry() bool {

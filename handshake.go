@@ -157,7 +157,7 @@ func (h *handshake) accept(ctx context.Context, n *Node) (a agreement, g Grant, 
 			return a, g, nil, h.failed(ctx, err)
 		}
 	}
-	if err := n.budget.refusesSession(); err != nil {
+	if err := n.budget.refusesSession(&a.about); err != nil {
 		return a, g, nil, h.refuse(err)
 	}
 	reply := h.hello(g.plan)

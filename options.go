@@ -190,9 +190,9 @@ func WithNodeWorkers(n int) Option { return func(c *config) { c.nodeWorkers = n 
 
 // WithNodeBudget sets how many bytes the node may hold for all its peers together: what waits in
 // either direction, what running calls hold, remembered answers, and 16 KiB for each session. From
-// half of it on the windows of streams shrink to what is guaranteed. Above it no new session begins,
-// and calls of the peers that hold most are refused, with ErrOverloaded; those of peers that hold less
-// than their share go on, and so does everything that has begun. A peer has one share, however many
+// half of it on the windows of streams shrink to what is guaranteed. Above it sessions and calls of the
+// peers that hold most are refused, with ErrOverloaded; those of peers that hold less than their share
+// begin and go on, and so does everything that has begun. Above nine eighths no session begins. A peer has one share, however many
 // sessions it has: peers are told apart as for [WithMemoryShare]. The default is a quarter of
 // GOMEMLIMIT, if that is set, or else of the machine's memory, or of 4 GiB where that is not known. 0
 // is any number.

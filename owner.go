@@ -96,6 +96,16 @@ func (o *owners) held() (held []int) {
 	return held
 }
 
+// heldBy returns what the owner holds that a session with p would belong to.
+func (o *owners) heldBy(p *Peer) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if w := o.all[nameOwner(p)]; w != nil {
+		return w.tally.Held()
+	}
+	return 0
+}
+
 func nameOwner(p *Peer) (n ownerName) {
 	switch id := p.identity(); {
 	case p.Subject != "":

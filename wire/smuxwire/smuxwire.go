@@ -42,8 +42,8 @@
 //
 // A node that serves a listener lets each connection in before anything is spent on it, and closes it
 // when it has carried no session for the time that a handshake may take. Of the wires on one
-// connection, 16 may be in their handshake; further ones are closed at once, so a program that begins
-// many sessions at the same time does so a few at a time, or tries again. A peer that opens 1,024 in
+// connection, 16 may be in their handshake while half of the node's places are taken; further ones are
+// closed at once, so a program that begins many sessions at the same time tries again then. A peer that opens 1,024 in
 // that time, while no session comes of any, is cut off, as is one that opens 1,024 in a row which there
 // is no room for.
 //
