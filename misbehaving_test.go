@@ -170,12 +170,12 @@ func (c *callback) playOnce(m *misbehaviour) {
 	if want != "" {
 		require.Equal(m.t, want, got, m.how)
 	}
+	m.settles("it was called", func() bool { return !m.armed.Load() })
 	if m.how != "closes the node" {
 		m.talk(other)
 	}
 	m.within("Close of the node", func() { m.node.Close() })
 	m.within("Close of the peer", func() { m.peer.Close() })
-	m.settles("it was called", func() bool { return !m.armed.Load() })
 	switch {
 	case strings.HasPrefix(m.how, "panics"), m.how == "ends its goroutine" && !c.own:
 		m.settles("one stack is logged", func() bool { return m.log.Load() == 1 })
