@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"io"
 	"math"
@@ -156,6 +157,9 @@ func (h *handshake) accept(ctx context.Context, n *Node) (a agreement, g Grant, 
 		if answered {
 			return a, g, nil, h.failed(ctx, err)
 		}
+	}
+	if a.resume && was.session != ([codec.SessionSize]byte{}) {
+		h.cfg.log.Info("session is not resumed", "session", hex.EncodeToString(was.session[:4]), "addr", h.w.RemoteAddr(), "known", resumed != nil)
 	}
 	if err := n.budget.refusesSession(&a.about); err != nil {
 		return a, g, nil, h.refuse(err)
