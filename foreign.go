@@ -15,12 +15,17 @@ import (
 // patience is how long a Wire may take to close before nobody waits for it any more.
 const patience = time.Second
 
-// apart calls f, a part of the application, on a goroutine of its own, and waits for the end of that.
-func apart(log *slog.Logger, what string, f func()) {
+// apart calls f, a method of w, on a goroutine of its own, and waits for the end of that. Those of a socket
+// need none.
+func apart(log *slog.Logger, w wire.Wire, f func()) {
+	if isSocket(w) {
+		f()
+		return
+	}
 	over := make(chan struct{})
 	go func() { // ends with f
 		defer close(over)
-		guard(log, what, f)
+		guard(log, "wire", f)
 	}()
 	late := time.NewTimer(patience)
 	defer late.Stop()
@@ -28,6 +33,14 @@ func apart(log *slog.Logger, what string, f func()) {
 	case <-over:
 	case <-late.C:
 	}
+}
+
+// isSocket reports whether w is the Wire of this module over a socket of the system, with nothing of the
+// application in it.
+func isSocket(w wire.Wire) bool {
+	_, tries := w.(wire.TryWriter)
+	_, keeps := w.(keeper)
+	return tries && keeps
 }
 
 // dial returns a Wire to who listens at url.
@@ -56,7 +69,7 @@ func (n *Node) shake(ctx context.Context, w wire.Wire, f func(context.Context) e
 	ok := false
 	defer func() {
 		if !ok {
-			apart(n.cfg.log, "wire", func() { w.Close() })
+			apart(n.cfg.log, w, func() { w.Close() })
 		}
 	}()
 	ok = guard(n.cfg.log, "handshake", func() { err = f(ctx) })

@@ -207,7 +207,7 @@ func (h *handshake) watch() (done func()) {
 
 // giveUp is called when the time for the handshake has ended.
 func (h *handshake) giveUp() {
-	defer apart(h.cfg.log, "wire", func() { h.w.Close() })
+	defer apart(h.cfg.log, h.w, func() { h.w.Close() })
 	if h.lost.Load() || !h.mu.TryLock() {
 		return // others need the place, or the handshake is stuck in writing: the peer does not read
 	}

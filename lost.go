@@ -77,22 +77,29 @@ func (s *Session) tryWriteBatch(batch []byte) (n int, err error) {
 // closeWire closes the Wire. Repeated calls do nothing but wait until it is closed.
 func (s *Session) closeWire() {
 	s.wireMu.Lock()
-	w, first := s.wire, !s.wireCloses
-	if s.wireGone == nil {
-		s.wireGone = make(chan struct{})
-	}
-	over := s.wireGone
-	s.wireCloses = true
-	s.wireMu.Unlock()
-	if !first {
+	if s.wireCloses {
+		over := s.wireGone
+		s.wireMu.Unlock()
 		<-over
 		return
 	}
-	apart(s.cfg.log, "wire", func() { w.Close() })
-	s.wireMu.Lock()
+	s.wireCloses = true
+	w := s.wire
+	if !isSocket(w) { // which may take its time
+		if s.wireGone == nil {
+			s.wireGone = make(chan struct{})
+		}
+		s.wireMu.Unlock()
+		apart(s.cfg.log, w, func() { w.Close() })
+		s.wireMu.Lock()
+	} else {
+		w.Close()
+	}
 	defer s.wireMu.Unlock()
+	if s.wireGone != nil {
+		close(s.wireGone)
+	}
 	s.wireGone = gone
-	close(over)
 	if s.place != nil {
 		s.place.Leave()
 		s.place = nil

@@ -335,7 +335,7 @@ func (s *Session) finish() {
 	case <-s.whileAway():
 	}
 	s.closeWire()
-	apart(s.cfg.log, "wire", func() { s.wire.ReadFrame(0) }) // which finds that it is closed, and lets go of what it has read
+	apart(s.cfg.log, s.wire, func() { s.wire.ReadFrame(0) }) // which finds that it is closed, and lets go of what it has read
 	s.linger.Stop()
 	s.stall.end()
 	if s.expiry != nil {
