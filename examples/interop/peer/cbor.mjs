@@ -216,12 +216,9 @@ function read(r, levels) {
       return list;
     }
     case MAP: {
-      const map = {};
-      for (let i = 0; i < value; i++) {
-        const k = read(r, levels - 1);
-        map[k] = read(r, levels - 1);
-      }
-      return map;
+      const entries = [];
+      for (let i = 0; i < value; i++) entries.push([read(r, levels - 1), read(r, levels - 1)]);
+      return Object.fromEntries(entries); // where "__proto__" is a key like any other
     }
     case TAG: return value === 2 || value === 3 ? readBig(r, value === 3) : read(r, levels - 1);
   }
