@@ -22,6 +22,7 @@ type admission struct {
 	sessions   int           // of the node; 0: any number
 	perAddress int           // sessions and places of an address; 0: any number
 	everywhere bool          // that is also for addresses of this machine
+	resumes    bool          // sessions may be, so that only carry knows who begins one
 	time       time.Duration // for a connection to carry a session
 
 	mu      sync.Mutex
@@ -57,6 +58,7 @@ type entry struct {
 	door   *admission
 	host   *host
 	within *entry // that of the connection, if it is one of a Wire there
+	other  *entry // that the Wire has at the door of another node, which let it in first
 
 	// These are guarded by the lock of door.
 	expires  time.Time     // when it is lost
@@ -98,26 +100,43 @@ func (p *entry) Enter(lost func()) (wire.Place, error) {
 // configure sets what the options say.
 func (a *admission) configure(c *config) {
 	a.halfOpen, a.sessions, a.perAddress, a.everywhere, a.time = c.halfOpen, c.sessions, c.perAddress, c.set.perAddress, c.handshake
+	a.resumes = c.resumeFor > 0
 }
 
-// admit returns the place of a Wire. It is followed by takeOver.
-func (a *admission) admit(w wire.Wire) (*entry, *Abort) {
-	if admitted, ok := w.(wire.Admitted); ok {
-		if p, ok := admitted.Place().(*entry); ok && p != nil && p.door == a {
-			return p, nil
-		}
+// admit returns the place of a Wire from an address. It is followed by takeOver. What another node has let in needs a
+// place here as well, and a session over it counts at both doors.
+func (a *admission) admit(w wire.Wire, from net.Addr) (*entry, *Abort) {
+	other := placeAt(w)
+	if other != nil && other.door == a {
+		return other, nil
 	}
-	return a.enter(w.RemoteAddr(), nil, nil)
+	p, refused := a.enter(from, nil, nil)
+	if p != nil {
+		p.other = other
+	}
+	return p, refused
+}
+
+// placeAt returns the place that w has at the door of a node, or nil.
+func placeAt(w wire.Wire) *entry {
+	if admitted, ok := w.(wire.Admitted); ok {
+		p, _ := admitted.Place().(*entry)
+		return p
+	}
+	return nil
 }
 
 // enter returns a place for a connection from an address, or for a Wire within a connection.
 func (a *admission) enter(from net.Addr, within *entry, lost func()) (*entry, *Abort) {
 	p := &entry{door: a, within: within, lost: lost, expires: time.Now().Add(a.time)}
+	var name hostName
+	if within == nil {
+		name.host, name.where = placeOf(from) // the address may be the application's
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if within == nil {
-		host, where := placeOf(from)
-		p.host = a.hostLocked(hostName{host, where})
+		p.host = a.hostLocked(name)
 	} else {
 		p.host = within.host
 	}
@@ -157,8 +176,10 @@ func (a *admission) hostLocked(name hostName) *host {
 	return h
 }
 
+// forgetLocked forgets h if it has nothing any more. It may have been forgotten already, and its name be
+// that of another one.
 func (a *admission) forgetLocked(h *host) {
-	if h.open.Len() == 0 && h.sessions == 0 {
+	if h.open.Len() == 0 && h.sessions == 0 && a.hosts[h.name] == h {
 		delete(a.hosts, h.name)
 	}
 }
@@ -167,16 +188,24 @@ func (a *admission) forgetLocked(h *host) {
 func (a *admission) refusesLocked(p *entry) *Abort {
 	from := p.host.name.host
 	switch {
-	case a.sessions > 0 && a.carried >= a.sessions:
-		return codec.ErrOverloaded.Withf("there are %d sessions here, and no more are allowed: see WithSessions", a.carried)
-	case a.bounds(from) && p.fullLocked(a.perAddress):
-		return codec.ErrOverloaded.Withf("there are %d sessions from %s already, and no more are allowed: see WithSessionsPerAddress", a.perAddress, shown(from))
-	case p.within != nil && p.within.left:
+	case p.within != nil && p.within.lost == nil: // it was told, or has left
 		return codec.ErrUnavailable.Withf("the connection is closed")
+	case a.sessions > 0 && a.carried >= a.sessions && !a.resumes:
+		return a.fullHere()
+	case a.bounds(from) && p.fullLocked(a.perAddress):
+		return a.fullFrom(from)
 	case p.within != nil && 2*a.open > a.halfOpen && a.halfOpen > 0 && p.within.children-p.within.sessions >= mostWithin:
 		return codec.ErrOverloaded.Withf("%d wires of this connection wait for their handshake already", mostWithin)
 	}
 	return nil
+}
+
+func (a *admission) fullHere() *Abort {
+	return codec.ErrOverloaded.Withf("there are %d sessions here, and no more are allowed: see WithSessions", a.sessions)
+}
+
+func (a *admission) fullFrom(from netip.Prefix) *Abort {
+	return codec.ErrOverloaded.Withf("there are %d sessions from %s already, and no more are allowed: see WithSessionsPerAddress", a.perAddress, shown(from))
 }
 
 // bounds reports whether the sessions from an address are bounded.
@@ -187,8 +216,12 @@ func (a *admission) bounds(from netip.Prefix) bool {
 
 // fullLocked reports whether the address has, or is about to have, as many sessions as it may. The place
 // of a connection says nothing beside those of its wires, and that of the connection which p is on none.
+// Where sessions are resumed, p may be to go on with one that is there: its old Wire looks alive still.
 func (p *entry) fullLocked(most int) bool {
-	n := p.host.sessions + p.host.open.Len()
+	n := p.host.open.Len()
+	if !p.door.resumes {
+		n += p.host.sessions
+	}
 	for e := p.host.open.Front(); e != nil && n >= most; e = e.Next() {
 		if c := e.Value.(*entry); c == p.within || c.children > 0 {
 			n--
@@ -263,6 +296,11 @@ func (p *entry) expire() {
 // takeOver lets lost be called from now on instead, when another connection needs the place; whoever has
 // taken it over looks at the time.
 func (p *entry) takeOver(lost func()) *Abort {
+	if p.other != nil {
+		if refused := p.other.takeOver(lost); refused != nil {
+			return refused
+		}
+	}
 	p.door.mu.Lock()
 	defer p.door.mu.Unlock()
 	if p.waits == nil {
@@ -278,13 +316,23 @@ func (p *entry) takeOver(lost func()) *Abort {
 
 var errPlaceLost = codec.ErrOverloaded.Withf("the connection carries no session, and its time is over, or others need its place: see WithHandshakeTimeout and WithHalfOpen")
 
-// carry says that what holds the place carries a session now. It reports false if the place is lost.
-func (p *entry) carry() bool {
+// carry says that what holds the place carries a session from now on, or why it must not.
+func (p *entry) carry() *Abort {
+	if p.other != nil {
+		if refused := p.other.carry(); refused != nil {
+			return refused
+		}
+	}
 	a := p.door
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if p.waits == nil {
-		return false
+	switch from := p.host.name.host; {
+	case p.waits == nil:
+		return errPlaceLost
+	case a.sessions > 0 && a.carried >= a.sessions:
+		return a.fullHere()
+	case a.bounds(from) && p.host.sessions >= a.perAddress:
+		return a.fullFrom(from)
 	}
 	a.closeLocked(p)
 	p.lost, p.carries = nil, true
@@ -296,11 +344,14 @@ func (p *entry) carry() bool {
 			a.closeLocked(c)
 		}
 	}
-	return true
+	return nil
 }
 
 // Leave implements wire.Place.
 func (p *entry) Leave() {
+	if p.other != nil {
+		p.other.Leave()
+	}
 	a := p.door
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -208,6 +209,56 @@ func TestNoMoreThanHalfOpenCallsOfAcceptRun(t *testing.T) {
 		}
 		return over == 96 && running.Load() == 4
 	}, 10*time.Second, time.Millisecond)
+	bounded(t, "calls of WithAccept that run at once", int(most.Load()), 4)
+}
+
+func TestAttackHandshakesThatAreCompletedTogether(t *testing.T) {
+	node := newNode(t, asterisque.WithSessions(3), asterisque.WithHandshakeTimeout(time.Minute))
+	var wires []wire.Wire
+	var all []<-chan error
+	for i := range 50 {
+		w, accepted := from(t, node, fmt.Sprintf("192.0.2.%d:1", i+1))
+		wires, all = append(wires, w), append(all, accepted)
+	}
+	for _, w := range wires {
+		require.NoError(t, w.WriteFrames([][]byte{hello().AppendTo(nil)}))
+	}
+	in := 0
+	for _, accepted := range all {
+		if err := <-accepted; err == nil {
+			in++
+		} else {
+			require.ErrorContains(t, err, "WithSessions")
+		}
+	}
+	bounded(t, "sessions of 50 handshakes that are completed together", in, 3)
+	require.Equal(t, 3, in)
+}
+
+// The old Wire is dead, and looks alive: it counts until its session goes on over another one.
+func TestASessionIsResumedAlsoWhereNoMoreAreAllowed(t *testing.T) {
+	for name, bound := range map[string]asterisque.Option{"of an address": asterisque.WithSessionsPerAddress(1), "of a node": asterisque.WithSessions(1)} {
+		t.Run(name, func(t *testing.T) {
+			node := newNode(t, bound, asterisque.WithResume(time.Minute), asterisque.WithPlainCredentials())
+			w, accepted := from(t, node, "192.0.2.1:1")
+			dead := &rawPeer{t, w}
+			dead.send(resumable())
+			has := dead.control().(codec.Sync)
+			require.NoError(t, <-accepted)
+			for range 3 {
+				w, accepted = from(t, node, "192.0.2.1:2")
+				back := &rawPeer{t, w}
+				back.send(resuming(has, 0))
+				answer := back.control().(codec.Sync)
+				require.Equal(t, has.Session, answer.Session)
+				require.NoError(t, <-accepted)
+				has = answer
+			}
+			w, accepted = from(t, node, "192.0.2.1:3")
+			(&rawPeer{t, w}).send(hello())
+			require.ErrorIs(t, <-accepted, asterisque.ErrOverloaded)
+		})
+	}
 }
 
 // onMany enters a node as a connection with many wires. lost receives when it is to be closed.

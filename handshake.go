@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -69,8 +70,9 @@ type handshake struct {
 	w   wire.Wire
 	cfg *config
 
-	once  bool   // nobody will connect again to resume the session
-	place *entry // that of w; nil on the side that connected
+	from  net.Addr // the peer's; nil on the side that connected
+	once  bool     // nobody will connect again to resume the session
+	place *entry   // that of w; nil on the side that connected, as a rule
 
 	ctx  context.Context // bounds it
 	end  context.CancelFunc
@@ -112,10 +114,11 @@ func (h *handshake) dial(ctx context.Context, was *former) (a agreement, err err
 func (h *handshake) accept(ctx context.Context, n *Node) (a agreement, g Grant, resumed *Session, err error) {
 	h.begin(ctx, h.place.expires)
 	ctx = h.ctx
-	defer h.watch()()
 	if refused := h.place.takeOver(h.cut); refused != nil {
+		h.cut() // nothing is written: a session may have the Wire
 		return a, g, nil, h.refuse(refused)
 	}
+	defer h.watch()()
 	hello, err := h.receive()
 	if err != nil {
 		return a, g, nil, h.failed(ctx, err)
@@ -163,6 +166,9 @@ func (h *handshake) accept(ctx context.Context, n *Node) (a agreement, g Grant, 
 	}
 	if err := n.budget.refusesSession(&a.about); err != nil {
 		return a, g, nil, h.refuse(err)
+	}
+	if refused := h.place.carry(); refused != nil {
+		return a, g, nil, h.refuse(refused)
 	}
 	reply := h.hello(g.plan)
 	reply.Codecs = hello.Codecs

@@ -96,14 +96,14 @@ func (s *Session) closeWire() {
 		w.Close()
 	}
 	defer s.wireMu.Unlock()
+	if s.place != nil {
+		s.place.Leave() // before anybody comes back over another Wire, which needs a place
+		s.place = nil
+	}
 	if s.wireGone != nil {
 		close(s.wireGone)
 	}
 	s.wireGone = gone
-	if s.place != nil {
-		s.place.Leave()
-		s.place = nil
-	}
 }
 
 // wireClosed reports whether somebody closes the Wire, or has closed it.

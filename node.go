@@ -60,7 +60,6 @@ func NewNode(opts ...Option) *Node {
 	n.admission.configure(&n.cfg)
 	n.aways.configure(&n.cfg)
 	n.rounds.aways = &n.aways
-	n.admission.halfOpen, n.admission.perAddress = n.cfg.halfOpen, n.cfg.perAddress
 	n.reports.log = n.cfg.log
 	n.owners.total = limits.NewTally(n.cfg.budget)
 	n.budget = budget{Tally: n.owners.total, owners: &n.owners}
@@ -93,10 +92,18 @@ func (n *Node) Attach(ctx context.Context, w wire.Wire) (*Session, error) {
 	h := handshake{w: w, cfg: n.configFor(w), once: true}
 	var a agreement
 	err := n.shake(ctx, w, func(ctx context.Context) (err error) {
+		if h.place = placeAt(w); h.place != nil { // the other side has connected, and this one speaks first
+			if refused := h.place.carry(); refused != nil {
+				return h.refuse(refused)
+			}
+		}
 		a, err = h.dial(ctx, nil)
 		return err
 	})
 	if err != nil {
+		if h.place != nil {
+			h.place.Leave()
+		}
 		return nil, err
 	}
 	return n.begin(&h, a, n.ownGrant(), true, nil)
@@ -119,11 +126,15 @@ func (n *Node) Accept(ctx context.Context, w wire.Wire) (*Session, error) {
 // enter returns the handshake over a Wire that the other side has connected, or why there is no place for
 // it. It is followed by accept.
 func (n *Node) enter(w wire.Wire) (*handshake, *Abort) {
-	h := &handshake{w: w, cfg: n.configFor(w)}
-	var refused *Abort
-	if h.place, refused = n.admission.admit(w); refused != nil {
+	h := &handshake{w: w}
+	refused := codec.ErrUnavailable.Withf("the wire panicked: the log says why")
+	guard(n.cfg.log, "wire", func() {
+		h.cfg, h.from = n.configFor(w), w.RemoteAddr()
+		h.place, refused = n.admission.admit(w, h.from)
+	})
+	if refused != nil {
 		go guard(n.cfg.log, "wire", func() { turnAway(w, refused) }) // ends by itself
-		return nil, neverSent(refused)
+		return h, neverSent(refused)
 	}
 	return h, nil
 }
@@ -200,7 +211,7 @@ func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, prepare f
 	n.rounds.add(s)
 	s.endWithCertificate()
 	s.keepRecord(time.Time{})
-	n.cfg.log.Info("session begins", "session", s, "peer", s.peerID, "addr", h.w.RemoteAddr())
+	n.cfg.log.Info("session begins", "session", s, "peer", s.peerID, "addr", a.about.RemoteAddr)
 	go s.read() // ends with the Wire
 	if n.cfg.onSession != nil {
 		n.reports.add(s, "OnSession", noKind, func() { n.cfg.onSession(s) })
@@ -340,7 +351,7 @@ func (n *Node) serveAt(ctx context.Context, ln wire.Listener, url string) error 
 func (n *Node) welcome(ctx context.Context, w wire.Wire) bool {
 	h, refused := n.enter(w)
 	if refused != nil {
-		n.cfg.log.Warn("handshake failed", "addr", w.RemoteAddr(), "error", refused)
+		n.cfg.log.Warn("handshake failed", "addr", h.from, "error", refused)
 		return true
 	}
 	n.mu.Lock()
@@ -351,7 +362,7 @@ func (n *Node) welcome(ctx context.Context, w wire.Wire) bool {
 	n.mu.Unlock()
 	if closed {
 		h.place.Leave()
-		w.Close()
+		apart(n.cfg.log, w, func() { w.Close() })
 	}
 	return !closed
 }
@@ -364,7 +375,7 @@ func passes(err error) bool {
 // meet does the handshake with whom Serve has accepted.
 func (n *Node) meet(ctx context.Context, h *handshake) {
 	if _, err := n.accept(ctx, h); err != nil {
-		n.cfg.log.Warn("handshake failed", "addr", h.w.RemoteAddr(), "error", err)
+		n.cfg.log.Warn("handshake failed", "addr", h.from, "error", err)
 	}
 }
 

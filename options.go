@@ -66,14 +66,15 @@ func WithOutlivedCertificates() Option { return func(c *config) { c.outliveCerti
 // packet on: before TLS, HTTP or a transport with many wires on one connection, and until the handshake
 // is over or the connection is closed, with one deadline for all of that ([WithHandshakeTimeout]). When
 // there are more, the address that has most of them gives its oldest up, which is cut off. 1,024 by
-// default; 0 is any number. Each may cost a few KiB, while TLS is being set up 50, and with smux 200. No
+// default; 0 is any number. Each may cost a few KiB, while TLS is being set up 50, and with smux 200. With
+// smux and QUIC the connection has a place, and each Wire on it that waits, so 2 is the least there. No
 // more calls of the function of [WithAccept] run at once.
 func WithHalfOpen(connections int) Option { return func(c *config) { c.halfOpen = connections } }
 
 // WithSessions sets how many sessions peers may have with the node that have connected to it, over
 // [Node.Serve] and [Node.Accept]; further connections are closed at once, and told ErrOverloaded where
 // that needs no wait. 100,000 by default; 0 is any number. Sessions that are away are bounded as said at
-// [WithResume].
+// [WithResume]; with that, this bound and the next let everybody say first which session it goes on with.
 func WithSessions(n int) Option { return func(c *config) { c.sessions = n } }
 
 // WithSessionsPerAddress sets the same for one address of a network, of IPv6 one /64, handshakes included.

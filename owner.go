@@ -121,6 +121,9 @@ func nameOwner(p *Peer) (n ownerName) {
 // placeOf returns what tells an address from others: for one of a network the host, without its port, and
 // of IPv6 the /64 of which a household or a machine has all. Where no network is crossed all are one.
 func placeOf(a net.Addr) (host netip.Prefix, where string) {
+	if a == nil {
+		return host, "" // a Wire must not do that
+	}
 	var at netip.AddrPort
 	if n, ok := a.(interface{ AddrPort() netip.AddrPort }); ok {
 		at = n.AddrPort()

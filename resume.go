@@ -199,7 +199,12 @@ func (s *Session) takeOver(c *comeback) error {
 		cost += len(frames)
 	}
 	s.res.paces(cost)
-	if c.confirm != nil {
+	if c.place != nil {
+		if refused := c.place.carry(); refused != nil {
+			err = refused
+		}
+	}
+	if c.confirm != nil && err == nil {
 		err = c.confirm(s.got.Load())
 	}
 	if err != nil {

@@ -368,18 +368,11 @@ func (s *Session) setWire(w wire.Wire, secure *tls.ConnectionState) {
 	s.tls = secure
 }
 
-// setPlace notes what the Wire has at the door, which is its own from then on. Without a place the Wire is
-// closed.
+// setPlace notes what the Wire has at the door, which is left with it from then on.
 func (s *Session) setPlace(p *entry) {
-	if p == nil {
-		return
-	}
 	s.wireMu.Lock()
+	defer s.wireMu.Unlock()
 	s.place = p
-	s.wireMu.Unlock()
-	if !p.carry() {
-		s.closeWire()
-	}
 }
 
 // gone stands for the end of what has ended.

@@ -14,7 +14,8 @@ type Door interface {
 }
 
 // Place is what a connection holds until it carries a session: one of a bounded number, for a bounded
-// time. Its methods may be called concurrently, and do not wait.
+// time. Its methods may be called concurrently, and do not wait. A node knows its own places, and those of
+// other nodes: a Door before a node hands them on as they are.
 type Place interface {
 	// Enter gives a Wire on this connection a place of its own, for transports with many on one, as soon
 	// as the peer has opened it. While any of them carries a session the connection's own place is not

@@ -1,0 +1,343 @@
+package asterisque
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/testtls"
+	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/smuxwire"
+)
+
+func at(address string) net.Addr { return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address)) }
+
+// requireEmpty waits until nothing has a place or a session at the door.
+func requireEmpty(t *testing.T, a *admission) {
+	t.Helper()
+	counts := func() []int {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return []int{a.open, a.carried, len(a.hosts), len(a.crowds)}
+	}
+	for end := time.Now().Add(10 * time.Second); slices.Max(counts()) > 0 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	require.Equal(t, make([]int, 4), counts(), "places, sessions, addresses, and those with places")
+}
+
+// model is what there should be at a door, in the order in which it came.
+type model struct {
+	places []*entry
+	most   int
+}
+
+func (m *model) of(h *host) (n int) {
+	for _, p := range m.places {
+		if p.host == h {
+			n++
+		}
+	}
+	return n
+}
+
+// add lets p in, and returns who has to go: the oldest of the address that has most; of those with as
+// many, the oldest of all.
+func (m *model) add(p *entry) (lost *entry) {
+	if m.places = append(m.places, p); len(m.places) <= m.most {
+		return nil
+	}
+	most := 0
+	for _, p := range m.places {
+		if n := m.of(p.host); n > most {
+			lost, most = p, n
+		}
+	}
+	m.remove(lost)
+	return lost
+}
+
+func (m *model) remove(p *entry) bool {
+	i := slices.Index(m.places, p)
+	if i >= 0 {
+		m.places = slices.Delete(m.places, i, i+1)
+	}
+	return i >= 0
+}
+
+func TestWhoLosesItsPlaceIsAsInASimpleModel(t *testing.T) {
+	for seed := range uint64(200) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		a := &admission{halfOpen: 1 + random.IntN(12), time: time.Hour}
+		m := &model{most: a.halfOpen}
+		var all []*entry
+		for range 300 {
+			switch random.IntN(5) {
+			case 0, 1, 2:
+				p, refused := a.enter(at(fmt.Sprintf("192.0.2.%d:1", random.IntN(6))), nil, func() {})
+				require.Nil(t, refused)
+				all = append(all, p)
+				if lost := m.add(p); lost != nil {
+					require.Nil(t, lost.waits, "seed %d", seed)
+				}
+			case 3:
+				if len(all) > 0 {
+					p := all[random.IntN(len(all))]
+					require.Equal(t, m.remove(p), p.carry() == nil, "seed %d", seed)
+				}
+			default:
+				if len(all) > 0 {
+					p := all[random.IntN(len(all))]
+					m.remove(p)
+					p.Leave()
+				}
+			}
+			require.Equal(t, len(m.places), a.open)
+			for _, p := range m.places {
+				require.NotNil(t, p.waits, "seed %d", seed)
+			}
+		}
+		for _, p := range all {
+			p.Leave()
+		}
+		requireEmpty(t, a)
+	}
+}
+
+func TestAnAddressHasOneNameAlsoWhenItsPlacesWereLost(t *testing.T) {
+	a := &admission{halfOpen: 1, perAddress: 1, time: time.Hour}
+	enter := func(from string) *entry {
+		p, refused := a.enter(at(from), nil, func() {})
+		require.Nil(t, refused)
+		return p
+	}
+	first := enter("192.0.2.1:1")
+	enter("192.0.2.9:1").Leave() // the first one is lost
+	second := enter("192.0.2.1:2")
+	enter("192.0.2.9:2").Leave()
+	first.Leave()
+	honest := enter("192.0.2.1:3")
+	require.Nil(t, honest.carry())
+	second.Leave()
+	_, refused := a.enter(at("192.0.2.1:4"), nil, func() {})
+	require.ErrorContains(t, refused, "WithSessionsPerAddress")
+	honest.Leave()
+	requireEmpty(t, a)
+}
+
+func TestOnAConnectionThatIsLostNothingBegins(t *testing.T) {
+	a := &admission{halfOpen: 1, time: time.Hour}
+	connection, refused := a.enter(at("192.0.2.1:1"), nil, func() {})
+	require.Nil(t, refused)
+	other, refused := a.enter(at("192.0.2.2:1"), nil, func() {})
+	require.Nil(t, refused)
+	_, refused = a.enter(nil, connection, func() {})
+	require.ErrorIs(t, refused, ErrUnavailable)
+	other.Leave()
+	connection.Leave()
+	requireEmpty(t, a)
+}
+
+// quietNode is a node that logs nothing.
+func quietNode(t *testing.T, opts ...Option) *Node {
+	n := NewNode(append(opts, WithLogger(slog.New(slog.DiscardHandler)))...)
+	t.Cleanup(func() { n.Close() })
+	return n
+}
+
+// oddWire is a Wire with a place, which may be of another node, that panics when it is asked to.
+type oddWire struct {
+	wire.Wire
+	place  wire.Place
+	panics string
+}
+
+func (w oddWire) Place() wire.Place { return w.place }
+
+func (w oddWire) RemoteAddr() net.Addr {
+	switch w.panics {
+	case "address":
+		panic("no address")
+	case "nil":
+		return nil
+	}
+	return w.Wire.RemoteAddr()
+}
+
+func (w oddWire) ReadFrame(most int) ([]byte, error) {
+	if w.panics == "read" {
+		panic("no frame")
+	}
+	return w.Wire.ReadFrame(most)
+}
+
+func syncFrame() []byte {
+	return codec.Sync{Version: codec.Version, Node: []byte("soup"), Codecs: []string{"cbor"}, MaxMessage: 1 << 20}.AppendTo(nil)
+}
+
+func TestASessionKeepsTheWireThatAnotherNodeLetIn(t *testing.T) {
+	for _, speaksFirst := range []bool{false, true} {
+		door, node := quietNode(t, WithHandshakeTimeout(50*time.Millisecond)), quietNode(t)
+		here, there := wire.Pipe()
+		lost := make(chan struct{})
+		p, err := door.Enter(there.RemoteAddr(), func() { close(lost) })
+		require.NoError(t, err)
+		var s *Session
+		if speaksFirst {
+			go node.Accept(context.Background(), here) // ends with the handshake
+			s, err = door.Attach(context.Background(), oddWire{Wire: there, place: p})
+		} else {
+			require.NoError(t, here.WriteFrames([][]byte{syncFrame()}))
+			s, err = node.Accept(context.Background(), oddWire{Wire: there, place: p})
+		}
+		require.NoError(t, err)
+		door.admission.mu.Lock()
+		require.Equal(t, 0, door.admission.open, "or it would be lost in time")
+		require.Equal(t, 1, door.admission.carried)
+		door.admission.mu.Unlock()
+		s.Close()
+		requireEmpty(t, &door.admission)
+		require.Empty(t, lost)
+	}
+}
+
+func TestAWireThatPanicsWhenItIsAskedForItsAddressCostsNobodyElse(t *testing.T) {
+	n := quietNode(t)
+	here, there := wire.Pipe()
+	_, err := n.Accept(context.Background(), oddWire{Wire: there, panics: "address"})
+	require.ErrorIs(t, err, ErrUnavailable)
+	for err = nil; err == nil; {
+		_, err = here.ReadFrame(1 << 10)
+	}
+	require.True(t, n.welcome(context.Background(), oddWire{Wire: there, panics: "address"}))
+	requireEmpty(t, &n.admission)
+}
+
+// What peers do in any order, at once, gives all places back in the end.
+func TestAttackAllPlacesComeBack(t *testing.T) {
+	server, client := testtls.Configs(t)
+	for _, half := range []int{1, 2, 8} {
+		n := quietNode(t, WithHalfOpen(half), WithHandshakeTimeout(20*time.Millisecond), WithTLS(server), WithResume(time.Minute), WithPlainCredentials())
+		other := quietNode(t, WithHalfOpen(half), WithHandshakeTimeout(20*time.Millisecond))
+		var urls []string
+		for _, scheme := range []string{"tcp", "tls", "smux", "smux+tls"} {
+			l, err := wire.Listen(t.Context(), scheme+"://127.0.0.1:0", wire.Options{TLS: server})
+			require.NoError(t, err)
+			go n.Serve(context.Background(), l) // ends with n
+			urls = append(urls, l.URL())
+		}
+		peer := quietNode(t, WithTLS(client), WithHandshakeTimeout(20*time.Millisecond))
+		var all sync.WaitGroup
+		for i := range 8 {
+			random := rand.New(rand.NewPCG(uint64(i), uint64(half)))
+			all.Go(func() {
+				for range 40 {
+					stew(n, other, peer, urls, random)
+				}
+			})
+		}
+		all.Wait()
+		for _, s := range append(n.Sessions(), other.Sessions()...) {
+			s.Close()
+		}
+		requireEmpty(t, &n.admission)
+		requireEmpty(t, &other.admission)
+
+		for range 20 { // and once more while the node is closed
+			all.Go(func() { stew(n, other, peer, urls, rand.New(rand.NewPCG(1, 2))) })
+		}
+		n.Close()
+		other.Close()
+		all.Wait()
+		requireEmpty(t, &n.admission)
+		requireEmpty(t, &other.admission)
+	}
+}
+
+// stew does one thing that a peer, or the application, may do.
+func stew(n, other, peer *Node, urls []string, random *rand.Rand) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(random.IntN(30))*time.Millisecond)
+	defer cancel()
+	url := urls[random.IntN(len(urls))]
+	switch random.IntN(5) {
+	case 0: // a session, for a moment
+		if s, err := peer.Dial(ctx, url); err == nil {
+			s.Close()
+		}
+	case 1: // something that nobody speaks, silence, or half a Sync
+		c, err := net.Dial("tcp", url[len(url)-len("127.0.0.1:12345"):])
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		c.Write([]byte([]string{"GET / HTTP/1.1\r\n\r\n", "", "\x00\x00\x00\x40\x01", "\x16\x03\x01\x02\x00", "\x02\x00\x00\x00\x03\x00\x00\x00"}[random.IntN(5)]))
+		<-ctx.Done()
+	case 2: // many wires on one connection
+		if c, err := net.Dial("tcp", urls[2][len("smux://"):]); err == nil {
+			stewOnMany(ctx, peer, c, random)
+		}
+	default:
+		stewWithPlace(ctx, n, other, random)
+	}
+}
+
+func stewOnMany(ctx context.Context, peer *Node, c net.Conn, random *rand.Rand) {
+	m, err := smuxwire.Client(c)
+	if err != nil {
+		return
+	}
+	defer m.Close()
+	for range random.IntN(20) {
+		w, err := m.Open(ctx)
+		switch {
+		case err != nil:
+			return
+		case random.IntN(2) == 0:
+			w.WriteFrames([][]byte{{1, 2, 3}})
+		default:
+			peer.Attach(ctx, w)
+		}
+	}
+}
+
+// stewWithPlace accepts a Wire that has a place, at this node or at the other one, perhaps twice.
+func stewWithPlace(ctx context.Context, n, other *Node, random *rand.Rand) {
+	here, there := wire.Pipe()
+	defer here.Close()
+	nodes := []*Node{n, other}
+	p, err := nodes[random.IntN(2)].Enter(there.RemoteAddr(), func() { there.Close() })
+	if err != nil {
+		return
+	}
+	defer p.Leave()
+	within := p
+	if random.IntN(2) == 0 {
+		if within, err = p.Enter(func() { there.Close() }); err != nil {
+			return
+		}
+		defer within.Leave()
+	}
+	w := oddWire{there, within, []string{"", "", "", "address", "nil", "read"}[random.IntN(6)]}
+	here.WriteFrames([][]byte{syncFrame()})
+	closes := time.AfterFunc(time.Duration(random.IntN(60))*time.Millisecond, func() { here.Close() })
+	defer closes.Stop()
+	if random.IntN(4) == 0 {
+		nodes[random.IntN(2)].Attach(ctx, w)
+		return
+	}
+	one := nodes[random.IntN(2)]
+	one.Accept(ctx, w)
+	if one == n && random.IntN(2) == 0 {
+		one.Accept(ctx, w)
+	}
+}
