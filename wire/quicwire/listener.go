@@ -161,6 +161,9 @@ func (l *listener) Close() error {
 	return nil
 }
 
+// Private implements wire.Private: all is encrypted.
+func (l *listener) Private() bool { return true }
+
 // URL implements wire.Listener.
 func (l *listener) URL() string { return l.url }
 

@@ -30,11 +30,21 @@ func (t *transport) Listen(ctx context.Context, u *url.URL, o wire.Options) (wir
 		return nil, err
 	}
 	found := u.Scheme + "://" + ln.Addr().String()
+	private := t.secure || ln.Addr().(*net.TCPAddr).IP.IsLoopback()
 	if t.secure {
 		ln = tls.NewListener(ln, cfg) // the handshakes are done when the connections are read
 	}
-	return Listen(ln, found), nil
+	return &knownListener{Listen(ln, found).(*listener), private}, nil
 }
+
+// knownListener is a listener of which is known what is below.
+type knownListener struct {
+	*listener
+	private bool // fixed
+}
+
+// Private implements wire.Private.
+func (l *knownListener) Private() bool { return l.private }
 
 // listener is a Listener whose connections carry many wires.
 type listener struct {

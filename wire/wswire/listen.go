@@ -26,6 +26,7 @@ const (
 // listener is an HTTP server with one route. It answers one request on each connection.
 type listener struct {
 	url     string // these are fixed
+	here    bool   // at a loopback address
 	conns   *entrance
 	tls     *tls.Config // nil: without TLS
 	handler *handler
@@ -51,6 +52,7 @@ func listen(ctx context.Context, u *url.URL, cfg *tls.Config) (wire.Listener, er
 		return nil, err
 	}
 	l := &listener{url: urlOf(u, ln.Addr()), conns: &entrance{Listener: ln}, handler: newHandler(nil), waiting: make(chan wire.Wire, backlog), closed: make(chan struct{})}
+	l.here = ln.Addr().(*net.TCPAddr).IP.IsLoopback()
 	if u.Scheme == "wss" {
 		l.tls = cfg
 	}
@@ -179,6 +181,9 @@ func (l *listener) Close() error {
 	})
 	return nil
 }
+
+// Private implements wire.Private.
+func (l *listener) Private() bool { return l.here || l.tls != nil }
 
 // URL implements wire.Listener.
 func (l *listener) URL() string { return l.url }

@@ -1,0 +1,18 @@
+package quicwire
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/internal/testtls"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+func TestAListenerSaysThatItsWiresArePrivate(t *testing.T) {
+	server, _ := testtls.Configs(t)
+	l, err := wire.Listen(t.Context(), "quic://0.0.0.0:0", wire.Options{TLS: server})
+	require.NoError(t, err)
+	defer l.Close()
+	require.True(t, l.(wire.Private).Private())
+}
