@@ -97,7 +97,7 @@ func ask[T any](
 			case answered <- a:
 			case <-ctx.Done():
 				if late != nil && a.err == nil {
-					late(a.value)
+					guard(q.log, q.what, func() { late(a.value) })
 				}
 			}
 		}()

@@ -279,7 +279,7 @@ func (c *Connection) conclude(s *Session) {
 	defer c.node.release(c)
 	c.end(codec.ErrPanicked.Withf("the application has ended the goroutine of the connection"))
 	if s != nil {
-		s.fail(codec.AbortOf(c.Err()))
+		s.fail(abortOf(c.Err()))
 		s.awaitEnd()
 	}
 	c.awaitRetired(context.Background(), 0)

@@ -62,9 +62,20 @@ func errorOf(a *Abort) error {
 
 // neverSent returns a copy of what err is as an Abort, marked as that of a call which never left this side.
 func neverSent(err error) *Abort {
-	a := *codec.AbortOf(err)
+	a := *abortOf(err)
 	a.Ran = codec.NeverSent
 	return &a
+}
+
+// abortOf is [codec.AbortOf] for an error that may be the application's, and panic when it is asked
+// what it says.
+func abortOf(err error) (a *Abort) {
+	defer func() {
+		if recover() != nil {
+			a = &Abort{Code: codec.Failed, Message: "for a reason that cannot be told: its error panics"}
+		}
+	}()
+	return codec.AbortOf(err)
 }
 
 // sendError makes an error for the application of one of the outbox: the message was not sent.
@@ -89,7 +100,7 @@ func violation(format string, args ...any) *Abort {
 func contextError(ctx context.Context) *Abort {
 	a := *codec.AbortOf(ctx.Err())
 	if cause := context.Cause(ctx); cause != nil && cause != ctx.Err() {
-		a.Message = cause.Error()
+		a.Message = fmt.Sprint(cause) // which survives an error that panics
 	}
 	return &a
 }

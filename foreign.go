@@ -3,6 +3,7 @@ package asterisque
 import (
 	"context"
 	"log/slog"
+	"net"
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
@@ -41,6 +42,17 @@ func isSocket(w wire.Wire) bool {
 	_, tries := w.(wire.TryWriter)
 	_, keeps := w.(keeper)
 	return tries && keeps
+}
+
+// remoteOf returns the address of the peer of w, or nil if w does not say.
+func remoteOf(log *slog.Logger, w wire.Wire) (a net.Addr) {
+	guard(log, "wire", func() { a = w.RemoteAddr() })
+	return a
+}
+
+// closeListener closes ln.
+func (n *Node) closeListener(ln wire.Listener) {
+	guard(n.cfg.log, "listener", func() { ln.Close() })
 }
 
 // dial returns a Wire to who listens at url.

@@ -218,8 +218,8 @@ func (h *handshake) giveUp() {
 		return // others need the place, or the handshake is stuck in writing: the peer does not read
 	}
 	defer h.mu.Unlock()
-	defer time.AfterFunc(h.cfg.handshake/4, func() { h.w.Close() }).Stop()
-	bye := codec.SessionClose{Code: codec.Expired, Message: context.Cause(h.ctx).Error()}
+	defer time.AfterFunc(h.cfg.handshake/4, func() { guard(h.cfg.log, "wire", func() { h.w.Close() }) }).Stop()
+	bye := codec.SessionClose{Code: codec.Expired, Message: contextError(h.ctx).Message}
 	if context.Cause(h.ctx) == error(errNodeClosed) {
 		bye = codec.SessionClose{Code: errNodeClosed.Code, Message: errNodeClosed.Message}
 	}

@@ -210,8 +210,8 @@ func (c *incoming) memory() *memory {
 
 // Close implements pipe.Port.
 func (c *incoming) Close(result []byte, abort *Abort) {
-	if c.pipe != nil && abort != nil && abort.Cause != nil && abort.Cause.Error() == abort.Message { // the handler has aborted the pipe
-		abort = c.told(abort.Cause, abort)
+	if c.s.cfg.private && c.pipe != nil && abort != nil && abort.Cause != nil { // the handler has aborted the pipe
+		abort = c.toldAborting(abort)
 	}
 	if abort != nil {
 		c.s.out.Cancel(&c.flow, givenUp(abort)) // it overtakes Blocks that wait

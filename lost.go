@@ -5,14 +5,19 @@ import "github.com/asterisque-go/asterisque/codec"
 // What becomes of a session when code of the application, its Wire included, panics or ends the
 // goroutine on the way.
 
-// runTo calls f, and then finishes the session if that is over. If the goroutine ends in f, another one goes
-// on.
+// runTo calls f, and then finishes the session if that is over. If f panics, or ends the goroutine,
+// another one goes on.
 func (s *Session) runTo(f func() (over bool)) {
 	returned := false
 	defer func() {
-		if !returned {
-			go s.runTo(s.goOn) // ends as this one would have
+		if returned {
+			return
 		}
+		if v := recover(); v != nil {
+			misbehaved(s.cfg.log, "what reads a session", v, "session", s)
+			s.closeWire() // so that nothing is read any more
+		}
+		go s.runTo(s.goOn) // ends as this one would have
 	}()
 	over := f()
 	returned = true
@@ -24,7 +29,7 @@ func (s *Session) runTo(f func() (over bool)) {
 // goOn is called when the goroutine of the reader was ended: the session ends with it. As always, what
 // still comes is read until the peer has had the time to learn why.
 func (s *Session) goOn() (over bool) {
-	s.fail(codec.ErrPanicked.Withf("an inline handler or a key has ended the goroutine that reads"))
+	s.fail(codec.ErrPanicked.Withf("code of the application has ended the goroutine that reads"))
 	if !s.wireClosed() {
 		s.readLoop()
 	}

@@ -90,23 +90,23 @@ func (n *Node) Attach(ctx context.Context, w wire.Wire) (*Session, error) {
 		return nil, n.invalid
 	}
 	h := handshake{w: w, cfg: n.configFor(w), once: true}
-	var a agreement
-	err := n.shake(ctx, w, func(ctx context.Context) (err error) {
+	var s *Session
+	err := n.shake(ctx, w, func(ctx context.Context) error {
 		if h.place = placeAt(w); h.place != nil { // the other side has connected, and this one speaks first
 			if refused := h.place.carry(); refused != nil {
 				return h.refuse(refused)
 			}
 		}
-		a, err = h.dial(ctx, nil)
+		a, err := h.dial(ctx, nil)
+		if err == nil {
+			s, err = n.begin(&h, a, n.ownGrant(), true, nil)
+		}
 		return err
 	})
-	if err != nil {
-		if h.place != nil {
-			h.place.Leave()
-		}
-		return nil, err
+	if s == nil && h.place != nil {
+		h.place.Leave()
 	}
-	return n.begin(&h, a, n.ownGrant(), true, nil)
+	return s, err
 }
 
 // Accept makes a session of a Wire that the other side has connected, or returns the session that goes on over it: see [WithResume]. The Wire needs a place, as one of
@@ -156,17 +156,15 @@ func (n *Node) accept(ctx context.Context, h *handshake) (s *Session, err error)
 			h.place.Leave()
 		}
 	}()
-	var a agreement
-	var g Grant
-	err = n.shake(ctx, h.w, func(ctx context.Context) (err error) {
-		a, g, s, err = h.accept(ctx, n)
+	err = n.shake(ctx, h.w, func(ctx context.Context) error {
+		a, g, resumed, err := h.accept(ctx, n)
+		defer n.begun(a.session)
+		if s = resumed; err == nil && s == nil {
+			s, err = n.begin(h, a, g, false, nil)
+		}
 		return err
 	})
-	defer n.begun(a.session)
-	if err != nil || s != nil {
-		return s, err
-	}
-	return n.begin(h, a, g, false, nil)
+	return s, err
 }
 
 // configFor returns the configuration of a session over w.
@@ -277,7 +275,7 @@ func (n *Node) begun(id [codec.SessionSize]byte) {
 // forget is called by a session that has ended.
 func (n *Node) forget(s *Session) {
 	n.rounds.remove(s)
-	past := s.Stats().ended()
+	past := s.stats().ended()
 	n.mu.Lock()
 	n.past.add(past)
 	delete(n.sessions, s)
@@ -321,7 +319,7 @@ func (n *Node) serveAt(ctx context.Context, ln wire.Listener, url string) error 
 	if g, ok := ln.(wire.Guarded); ok {
 		g.Guard(n)
 	}
-	stop := context.AfterFunc(ctx, func() { ln.Close() })
+	stop := context.AfterFunc(ctx, func() { n.closeListener(ln) })
 	defer stop()
 	defer n.served(ln)
 	back := backoff{first: 5 * time.Millisecond, most: time.Second}
@@ -389,13 +387,13 @@ func (n *Node) serve(ln wire.Listener) bool {
 	}
 	n.mu.Unlock()
 	if closed {
-		ln.Close()
+		n.closeListener(ln)
 	}
 	return !closed
 }
 
 func (n *Node) served(ln wire.Listener) {
-	ln.Close()
+	n.closeListener(ln)
 	n.mu.Lock()
 	delete(n.serving, ln)
 	n.mu.Unlock()
@@ -497,6 +495,6 @@ func (n *Node) stopListening() {
 	listeners := slices.Collect(maps.Keys(n.serving))
 	n.mu.Unlock()
 	for _, ln := range listeners {
-		ln.Close()
+		n.closeListener(ln)
 	}
 }

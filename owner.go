@@ -98,9 +98,10 @@ func (o *owners) held() (held []int) {
 
 // heldBy returns what the owner holds that a session with p would belong to.
 func (o *owners) heldBy(p *Peer) int {
+	name := nameOwner(p) // without the lock, as in join
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if w := o.all[nameOwner(p)]; w != nil {
+	if w := o.all[name]; w != nil {
 		return w.tally.Held()
 	}
 	return 0
@@ -121,8 +122,8 @@ func nameOwner(p *Peer) (n ownerName) {
 // placeOf returns what tells an address from others: for one of a network the host, without its port, and
 // of IPv6 the /64 of which a household or a machine has all. Where no network is crossed all are one.
 func placeOf(a net.Addr) (host netip.Prefix, where string) {
-	if a == nil {
-		return host, "" // a Wire must not do that
+	if a == nil { // a Wire that does not say
+		return host, "nowhere"
 	}
 	var at netip.AddrPort
 	if n, ok := a.(interface{ AddrPort() netip.AddrPort }); ok {

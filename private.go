@@ -26,9 +26,9 @@ func errorID() string {
 	return hex.EncodeToString(id[:])
 }
 
-// told returns what the peer is told of err, which a has been made of.
+// told returns what the peer is told of err, which is plain, and which a has been made of.
 func (c *incoming) told(err error, a *Abort) *Abort {
-	if !c.s.cfg.private || !isPlain(err) {
+	if !c.s.cfg.private {
 		return a
 	}
 	id := errorID()
@@ -36,6 +36,16 @@ func (c *incoming) told(err error, a *Abort) *Abort {
 	b := *a
 	b.Message, b.Cause = "internal error, id "+id, nil
 	return &b
+}
+
+// toldAborting returns what the peer is told if the handler has aborted the pipe with a.
+func (c *incoming) toldAborting(a *Abort) *Abort {
+	plain := true // unless it says something else: its methods are the application's
+	c.guard("error of a handler", func() { plain = a.Cause.Error() == a.Message && isPlain(a.Cause) })
+	if plain {
+		return c.told(a.Cause, a)
+	}
+	return a
 }
 
 // isPlain reports whether err is no Abort, and says more than that a context has ended.
@@ -47,7 +57,7 @@ func isPlain(err error) bool {
 // unaccepted returns what a peer is told about which the application could not decide because of err.
 func (h *handshake) unaccepted(err error) *Abort {
 	id := errorID()
-	h.cfg.log.Warn("peer could not be checked", "id", id, "addr", h.w.RemoteAddr(), "error", err)
+	h.cfg.log.Warn("peer could not be checked", "id", id, "addr", remoteOf(h.cfg.log, h.w), "error", err)
 	a := codec.ErrUnavailable.Withf("the peer could not be checked: internal error, id %s", id)
 	a.Cause = err
 	return a

@@ -51,13 +51,13 @@ func (c *Connection) connect(s *Session, until time.Time, back *backoff) (*Sessi
 		defer cancel()
 	}
 	for {
-		next, err := c.attempt(ctx, s)
+		next, over, err := c.try(ctx, s)
 		switch {
 		case err == nil:
 			return next, nil
 		case c.ctx.Err() != nil:
 			return nil, c.Err()
-		case hopeless(err):
+		case over:
 			return nil, err
 		case s != nil && s.ctx.Err() != nil:
 			s, until = nil, time.Time{} // it was not resumed in time
@@ -82,6 +82,18 @@ func (c *Connection) late(ctx context.Context, err error) *Abort {
 	return a
 }
 
+// try is attempt. It also reports whether to connect again would fail in the same way. Wires and errors
+// may be the application's.
+func (c *Connection) try(ctx context.Context, s *Session) (next *Session, over bool, err error) {
+	err = codec.ErrUnavailable.Withf("connecting panicked: the log says why")
+	guard(c.node.cfg.log, "connecting", func() {
+		var failed error
+		next, failed = c.attempt(ctx, s)
+		over, err = failed != nil && hopeless(failed), failed
+	})
+	return next, over, err
+}
+
 // attempt tries once to connect, and to resume s unless that is nil.
 func (c *Connection) attempt(ctx context.Context, s *Session) (*Session, error) {
 	w, err := c.dial(ctx)
@@ -93,19 +105,25 @@ func (c *Connection) attempt(ctx context.Context, s *Session) (*Session, error) 
 		was = &former{session: s.id, secret: s.res.latest(), received: s.got.Load()}
 	}
 	h := handshake{w: w, cfg: c.node.configFor(w)}
-	if err := h.exposed(); err != nil {
-		w.Close()
-		return nil, neverSent(err)
-	}
-	var a agreement
-	err = c.node.shake(ctx, w, func(ctx context.Context) (err error) {
-		a, err = h.dial(ctx, was)
+	var next *Session
+	err = c.node.shake(ctx, w, func(ctx context.Context) error {
+		if err := h.exposed(); err != nil {
+			w.Close()
+			return neverSent(err)
+		}
+		a, err := h.dial(ctx, was)
+		if err == nil {
+			next, err = c.goOn(ctx, &h, a, s)
+		}
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	if was != nil && a.session == s.id {
+	return next, err
+}
+
+// goOn returns the session that the handshake has agreed on: s, or a new one.
+func (c *Connection) goOn(ctx context.Context, h *handshake, a agreement, s *Session) (*Session, error) {
+	w := h.w
+	if s != nil && a.session == s.id {
 		if err := s.returned(ctx, w, &a); err != nil {
 			w.Close()
 			s.fail(codec.ErrUnavailable.Withf("the session could not be resumed: %v", err))
@@ -118,7 +136,7 @@ func (c *Connection) attempt(ctx context.Context, s *Session) (*Session, error) 
 		s.fail(codec.ErrUnavailable.Withf("the session could not be resumed: the peer does not have it any more"))
 		s.awaitEnd()
 	}
-	return c.node.begin(&h, a, c.node.ownGrant(), true, func(s *Session) {
+	return c.node.begin(h, a, c.node.ownGrant(), true, func(s *Session) {
 		s.conn = c
 	})
 }
@@ -144,7 +162,13 @@ func (c *Connection) dial(ctx context.Context) (wire.Wire, error) {
 			return wire.Dial(ctx, c.url, wire.Options{TLS: c.node.cfg.tls}) // which may be the application's, too
 		}
 	}
-	w, err := ask(ctx, &c.dials, func() (wire.Wire, error) { return dial(ctx) }, func(w wire.Wire) { w.Close() })
+	w, err := ask(ctx, &c.dials, func() (wire.Wire, error) {
+		w, err := dial(ctx)
+		if w == nil && err == nil {
+			err = codec.ErrUnavailable.Withf("Reconnect.Dial returned no Wire, and no error")
+		}
+		return w, err
+	}, func(w wire.Wire) { w.Close() })
 	return w, wire.HideURL(err, c.url)
 }
 

@@ -93,7 +93,10 @@ func (s *Session) keepRecord(expires time.Time) {
 	if s.res == nil || s.table.odd == 0 {
 		return
 	}
-	r := SessionRecord{Session: s.id, Identity: s.Peer().identity(), Node: s.cfg.id, Expires: expires}
+	s.wireMu.Lock()
+	identity := Peer{TLS: s.tls}.identity()
+	s.wireMu.Unlock()
+	r := SessionRecord{Session: s.id, Identity: identity, Node: s.cfg.id, Expires: expires}
 	r.Secret, r.Former = s.res.sums()
 	_, err := consult(s.ctx, s.cfg, func(ctx context.Context) (any, error) { return nil, s.cfg.repository.Put(ctx, r) })
 	if err != nil {

@@ -221,7 +221,7 @@ func (s *Session) takeOver(c *comeback) error {
 	if c.grant != nil {
 		s.renew(c.grant)
 	}
-	s.cfg.log.Info("session goes on", "session", s, "addr", c.wire.RemoteAddr())
+	s.cfg.log.Info("session goes on", "session", s, "addr", c.about.RemoteAddr)
 	s.keepRecord(time.Time{})
 	s.writers.Go(func() { s.resend(missing) })
 	return nil

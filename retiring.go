@@ -45,7 +45,7 @@ func (c *Connection) finish(s *Session) {
 		changed := c.changes()
 		switch {
 		case c.ctx.Err() != nil:
-			s.fail(codec.AbortOf(c.Err()))
+			s.fail(abortOf(c.Err()))
 		case s.away.Load():
 			s.fail(codec.ErrUnavailable.Withf("the wire was lost while the peer was shutting the session down"))
 		}

@@ -29,11 +29,11 @@ func (c *incoming) afterRun(k *scratch) {
 
 // answerLost answers c, whose goroutine is being ended.
 func (c *incoming) answerLost(k *scratch, result []byte, err error) {
-	k.serving = false
 	var a *Abort
 	if err != nil {
-		a = c.failed(err)
+		a = c.failed(err) // which may end the goroutine as well, and then afterRun answers
 	}
+	k.serving = false
 	c.leaveNested()
 	c.answer(result, a)
 }
@@ -54,8 +54,9 @@ func (c *incoming) panicked(how string) *Abort {
 // handler made, that is not true of this one.
 func (c *incoming) failed(err error) *Abort {
 	of, ok := err.(*Abort)
+	plain := false
 	if !ok || of == nil { // its methods are the application's
-		c.guard("error of a handler", func() { of, ok = codec.AbortOf(err), true })
+		ok = c.guard("error of a handler", func() { of, plain = codec.AbortOf(err), isPlain(err) })
 	}
 	if !ok {
 		of = c.panicked("returned an error that panicked")
@@ -64,7 +65,10 @@ func (c *incoming) failed(err error) *Abort {
 	if a.Remote || a.Ran != codec.Refused {
 		a.Ran, a.Remote = codec.MaybeRan, false
 	}
-	return c.told(err, &a)
+	if plain {
+		return c.told(err, &a)
+	}
+	return &a
 }
 
 // guard calls f, a part of the application that belongs to the call.

@@ -102,6 +102,10 @@ type Peer struct {
 
 // newSession makes a session of what the handshake agreed on. Whoever calls it starts read.
 func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled bool) *Session {
+	maxBlock := a.maxFrame - outbox.HeadSize
+	if l, ok := w.(wire.BlockLimiter); ok { // which may panic, and so is asked before anything is counted
+		maxBlock = min(maxBlock, l.MaxBlock())
+	}
 	s := &Session{
 		id: a.session, node: n, cfg: cfg, window: a.window, peerID: a.about.ID, owner: n.owners.join(&a.about), values: a.values, svc: g.Service, highest: *g.MaxPriority,
 		told: make(chan struct{}), gone: make(chan struct{}),
@@ -129,10 +133,7 @@ func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled
 		s.table.odd = 1
 	}
 	s.out = outbox.New(uint64(s.table.odd), a.maxFrame, uint32(a.overhead), cfg.share, s.outbound.Remove, s.dropReporter())
-	s.maxBlock = a.maxFrame - outbox.HeadSize
-	if l, ok := w.(wire.BlockLimiter); ok {
-		s.maxBlock = min(s.maxBlock, l.MaxBlock())
-	}
+	s.maxBlock = maxBlock
 	if a.resume {
 		s.halted = make(chan struct{}, 1)
 		s.res = &resumption{secret: a.secret, agreed: a.promises, plan: g.plan, granted: g.limits()}

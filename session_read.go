@@ -80,7 +80,7 @@ func (s *Session) readLoop() (a *Abort) {
 				a = violation("%v", err)
 			}
 			if a.Code == codec.Protocol {
-				s.cfg.log.Warn("peer broke the protocol", "session", s, "addr", s.wire.RemoteAddr(), "error", a)
+				s.cfg.log.Warn("peer broke the protocol", "session", s, "addr", remoteOf(s.cfg.log, s.wire), "error", a)
 			}
 			s.fail(a)
 			if a.Remote {

@@ -12,7 +12,7 @@ import (
 func (a *admission) carriedFrom(address string, n int) (in int) {
 	at := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address))
 	for range n {
-		if p, refused := a.enter(at, nil, nil); refused == nil && p.carry() {
+		if p, refused := a.enter(at, nil, nil); refused == nil && p.carry() == nil {
 			in++
 		}
 	}

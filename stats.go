@@ -71,6 +71,13 @@ func (s *Session) loadRoom(st *Stats) {
 
 // Stats returns what the session holds now. The numbers are read one after the other, not in one instant.
 func (s *Session) Stats() Stats {
+	st := s.stats()
+	st.Receiving = receiving(s.currentWire())
+	return st
+}
+
+// stats is Stats without what the Wire has to say, which may be the application's.
+func (s *Session) stats() Stats {
 	st := Stats{
 		Pipes:         s.table.len(),
 		Made:          s.table.opened(),
@@ -83,7 +90,6 @@ func (s *Session) Stats() Stats {
 		Stops:         s.stops.Load(),
 		Stopped:       time.Duration(s.stopped.Load()),
 	}
-	st.Receiving = receiving(s.currentWire())
 	s.calls.load(&st)
 	s.loadRoom(&st)
 	return st

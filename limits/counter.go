@@ -236,11 +236,23 @@ func (c *Counter) deliver() {
 	for len(w.pending) > 0 {
 		s := w.pending[0]
 		w.pending = w.pending[1:]
-		c.mu.Unlock()
-		c.report(s)
-		c.mu.Lock()
+		c.reportUnlocked(s)
 	}
 	w.pending, c.reporting = nil, false
+}
+
+// reportUnlocked calls report, which may log, and so may end the goroutine, without the lock.
+func (c *Counter) reportUnlocked(s State) {
+	c.mu.Unlock()
+	returned := false
+	defer func() {
+		c.mu.Lock()
+		if !returned {
+			c.reporting = false
+		}
+	}()
+	c.report(s)
+	returned = true
 }
 
 // next returns the state that follows s when held is what waits. Hard is final.

@@ -27,6 +27,9 @@ func IsPrivate(w Wire) bool {
 
 // isHere reports whether an address is on this machine.
 func isHere(a net.Addr) bool {
+	if a == nil {
+		return false
+	}
 	switch a.Network() {
 	case "unix", "unixpacket", "mem", "pipe", "stdio":
 		return true

@@ -1,0 +1,202 @@
+package asterisque_test
+
+import (
+	"context"
+	"net"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// oddWire is a Wire that misbehaves when it is asked for one thing.
+type oddWire struct {
+	wire.Wire
+	at  string
+	how func()
+}
+
+func (w oddWire) hook(at string) {
+	if at == w.at {
+		w.how()
+	}
+}
+
+func (w oddWire) LocalAddr() net.Addr { w.hook("LocalAddr"); return w.Wire.LocalAddr() }
+func (w oddWire) MaxBlock() int       { w.hook("MaxBlock"); return 1000 }
+func (w oddWire) Private() bool       { w.hook("Private"); return true }
+func (w oddWire) Close() error        { err := w.Wire.Close(); w.hook("Close"); return err }
+
+func (w oddWire) Progress() (received, sent uint64) { w.hook("Progress"); return 0, 0 }
+func (w oddWire) Receiving() int                    { w.hook("Receiving"); return 0 }
+
+func (w oddWire) RemoteAddr() net.Addr {
+	w.hook("RemoteAddr")
+	if w.at == "no address" {
+		return nil
+	}
+	return oddAddr{w}
+}
+
+// oddAddr is the address of an oddWire.
+type oddAddr struct{ oddWire }
+
+func (a oddAddr) Network() string { a.hook("Network"); return "odd" }
+func (a oddAddr) String() string  { a.hook("String"); return "somewhere" }
+
+// oddPlaces are what an oddWire may be asked for.
+var oddPlaces = []string{"LocalAddr", "RemoteAddr", "no address", "Network", "String", "MaxBlock", "Private", "Close", "Progress", "Receiving"}
+
+// TestAWireThatPanicsWhenItIsAskedCostsOnlyItself plays both sides over such wires, with everything on
+// that asks them. Another session goes on.
+func TestAWireThatPanicsWhenItIsAskedCostsOnlyItself(t *testing.T) {
+	for _, at := range oddPlaces {
+		for how, f := range map[string]func(){"panics": func() { panic("odd") }, "exits": runtime.Goexit} {
+			t.Run(at+" "+how, func(t *testing.T) {
+				opts := []asterisque.Option{asterisque.WithService(echoService()), asterisque.WithResume(time.Minute),
+					asterisque.WithPing(16*time.Millisecond, 200*time.Millisecond)}
+				here, there := asterisque.NewNode(opts...), asterisque.NewNode(opts...)
+				t.Cleanup(func() { here.Close(); there.Close() })
+				good, _ := connectNodes(t, here, there)
+
+				a, b := wire.Pipe()
+				go there.Attach(background, b)
+				inGoroutine(func() { here.Accept(background, oddWire{a, at, f}) })
+				a, b = wire.Pipe()
+				go there.Accept(background, b)
+				inGoroutine(func() { here.Attach(background, oddWire{a, at, f}) })
+
+				ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
+				defer cancel()
+				inGoroutine(func() {
+					conn, err := here.Connect(ctx, "", asterisque.Reconnect{First: time.Millisecond, Dial: func(context.Context) (wire.Wire, error) {
+						a, b := wire.Pipe()
+						go there.Accept(background, b)
+						return oddWire{a, at, f}, nil
+					}})
+					if err == nil {
+						<-ctx.Done()
+						conn.Close()
+					}
+				})
+
+				got, err := echo.Call(background, good, "goes on")
+				require.NoError(t, err)
+				require.Equal(t, "goes on", got)
+			})
+		}
+	}
+}
+
+// inGoroutine calls f on a goroutine of its own, which it may end, and waits for that.
+func inGoroutine(f func()) {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		f()
+	}()
+	<-over
+}
+
+// oddListener misbehaves when it is closed.
+type oddListener struct{ wire.Listener }
+
+func (l oddListener) Close() error { l.Listener.Close(); panic("odd") }
+
+func TestAListenerThatPanicsWhenItIsClosedIsSurvived(t *testing.T) {
+	ln, err := wire.Listen(background, "mem://odd-listener", wire.Options{})
+	require.NoError(t, err)
+	node := asterisque.NewNode()
+	defer node.Close()
+	ctx, cancel := context.WithCancel(background)
+	cancel()
+	require.NoError(t, node.Serve(ctx, oddListener{ln}))
+}
+
+func TestADialThatReturnsNothingFails(t *testing.T) {
+	node := asterisque.NewNode(asterisque.WithResume(time.Minute))
+	defer node.Close()
+	_, err := node.Connect(background, "", asterisque.Reconnect{First: time.Millisecond, GiveUp: 20 * time.Millisecond,
+		Dial: func(context.Context) (wire.Wire, error) { return nil, nil }})
+	require.ErrorContains(t, err, "no Wire, and no error")
+}
+
+// oddError panics when it is asked for one thing.
+type oddError struct{ at string }
+
+func (e *oddError) hook(at string) {
+	if e.at == at {
+		panic("odd")
+	}
+}
+func (e *oddError) Error() string { e.hook("Error"); return "odd" }
+func (e *oddError) As(any) bool   { e.hook("As"); return false }
+func (e *oddError) Is(error) bool { e.hook("Is"); return false }
+func (e *oddError) Unwrap() error { e.hook("Unwrap"); return nil }
+
+// TestAnErrorThatPanicsCostsOnlyItsCall returns such errors wherever the application returns some, or
+// gives them as the cause of an end.
+func TestAnErrorThatPanicsCostsOnlyItsCall(t *testing.T) {
+	fails := asterisque.Func[string, string](20, "fails")
+	aborts := asterisque.Stream[string, string, string, string](21, "aborts")
+	waits := asterisque.Stream[string, string, string, string](22, "waits")
+	for _, at := range []string{"Error", "As", "Is", "Unwrap"} {
+		for name, opts := range map[string][]asterisque.Option{"": nil, "private": {asterisque.WithPrivateErrors()}} {
+			t.Run(at+" "+name, func(t *testing.T) {
+				odd := &oddError{at}
+				svc := echoService()
+				fails.Handle(svc, func(context.Context, string) (string, error) { return "", odd })
+				aborts.Handle(svc, func(_ context.Context, _ string, p *asterisque.Pipe[string, string]) (string, error) {
+					p.Untyped().Abort(odd)
+					return "", nil
+				})
+				waits.Handle(svc, func(ctx context.Context, _ string, _ *asterisque.Pipe[string, string]) (string, error) {
+					<-ctx.Done()
+					return "", ctx.Err()
+				})
+				dialled, _ := connect(t, svc, opts...)
+				_, err := fails.Call(background, dialled, "x")
+				require.Error(t, err)
+				call, err := aborts.Open(background, dialled, "x")
+				require.NoError(t, err)
+				_, err = call.Result(background)
+				require.Error(t, err)
+
+				ctx, cancel := context.WithCancelCause(background)
+				open, err := waits.Open(ctx, dialled, "x")
+				require.NoError(t, err)
+				cancel(odd)
+				_, err = open.Result(background)
+				require.ErrorIs(t, err, asterisque.ErrCanceled)
+
+				node := asterisque.NewNode(asterisque.WithAccept(func(context.Context, asterisque.Peer) (*asterisque.Grant, error) { return nil, odd }))
+				defer node.Close()
+				a, b := wire.Pipe()
+				go node.Accept(background, b)
+				_, err = node.Attach(background, a)
+				require.ErrorIs(t, err, asterisque.ErrUnavailable)
+
+				ctx, cancel = context.WithCancelCause(background)
+				_, err = node.Connect(ctx, "", asterisque.Reconnect{First: time.Millisecond, Dial: func(context.Context) (wire.Wire, error) {
+					cancel(odd)
+					return nil, odd
+				}})
+				require.Error(t, err)
+				_, c := wire.Pipe()
+				ctx, cancel = context.WithCancelCause(background)
+				ended := make(chan error, 1)
+				go func() { _, err := node.Attach(ctx, c); ended <- err }()
+				cancel(odd)
+				require.Error(t, <-ended)
+
+				got, err := echo.Call(background, dialled, "goes on")
+				require.NoError(t, err)
+				require.Equal(t, "goes on", got)
+			})
+		}
+	}
+}
