@@ -28,16 +28,19 @@ func (x *jsonExplainer) value(p *weigh.Plan, depth int) *TypeError {
 	isNull := c == 'n' && p.Kind != weigh.Own // which fits everything but what decodes itself
 	p = pointedTo(p)
 	switch {
-	case c == '[' && (p.Kind == weigh.Slice || p.Kind == weigh.Array):
+	case c == '[' && (p.Kind == weigh.Slice || p.Kind == weigh.Array || p.Kind == weigh.Any):
 		return x.array(p, depth+1)
-	case c == '{' && (p.Kind == weigh.Struct || p.Kind == weigh.Map):
+	case c == '{' && (p.Kind == weigh.Struct || p.Kind == weigh.Map || p.Kind == weigh.Any):
 		return x.object(p, depth+1)
 	}
 	x.jsonWeigher.value(skipped, depth)
-	if isNull || p.Kind == weigh.Any || p == skipped {
+	if isNull || p == skipped {
 		return nil
 	}
 	item := x.data[from:x.at]
+	if p.Kind == weigh.Any {
+		return rounded(item)
+	}
 	if p.Quoted {
 		item = unquoted(item)
 	}
@@ -60,7 +63,10 @@ func (x *jsonExplainer) array(p *weigh.Plan, depth int) *TypeError {
 	x.at++
 	for i := 0; x.follows(']', i == 0); i++ {
 		elem := skipped
-		if p.Kind == weigh.Slice || i < p.Len {
+		switch {
+		case p.Kind == weigh.Any:
+			elem = p
+		case p.Kind == weigh.Slice, i < p.Len:
 			elem = p.Elem
 		}
 		if e := x.value(elem, depth); e != nil {
@@ -79,14 +85,19 @@ func (x *jsonExplainer) object(p *weigh.Plan, depth int) *TypeError {
 		raw, _ := x.quoted()
 		name := unescape(nil, cut.Text(raw, longestName))
 		elem, part := p.Elem, key
-		if p.Kind == weigh.Struct {
+		switch p.Kind {
+		case weigh.Any:
+			elem = p
+		case weigh.Struct:
 			part = field
 			if elem = p.Field(name); elem == nil {
 				elem = skipped
 			}
-		} else if e := x.mapKey(p, x.data[from:x.at]); e != nil {
-			x.in(keyOf(i))
-			return e
+		default:
+			if e := x.mapKey(p, x.data[from:x.at]); e != nil {
+				x.in(keyOf(i))
+				return e
+			}
 		}
 		x.next()
 		x.at++ // the colon

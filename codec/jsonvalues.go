@@ -12,8 +12,9 @@ import (
 // JSON is encoding/json: for peers that have nothing better, and for reading along. HTML characters are not escaped. It
 // has no byte strings of its own: a []byte becomes base64 text. What is no UTF-8 is refused, as RFC 8259 demands: encoding/json
 // would put three bytes for each that is none. An integer is refused by a Go type that does not
-// hold it; into any it becomes a float64, which is exact up to 2^53 only: use *big.Int, a
-// json.Number or an integer type where larger ones may come.
+// hold it, and so also by any, which becomes a float64, exact up to 2^53 only: use *big.Int, a
+// json.Number or an integer type where larger ones may come. What is declared as a float64 is the
+// nearest one to any number.
 var JSON Values = jsonValues{}
 
 type jsonValues struct{}
@@ -39,6 +40,9 @@ func (jsonValues) Decode(data []byte, v any) error {
 	}
 	if err := json.Unmarshal(data, v); err != nil {
 		return jsonDecodeError(err, data, v)
+	}
+	if e := roundedIn(data, v); e != nil {
+		return e
 	}
 	return nil
 }

@@ -264,6 +264,7 @@ func TestIntegersKeepTheirValueInEveryTypeThatHoldsThem(t *testing.T) {
 			requireInteger(t, v, n, true)
 			requireInteger(t, v, n.Int64(), n.IsInt64())
 			requireInteger(t, v, n.Uint64(), n.IsUint64())
+			requireWithoutType(t, v, n)
 		})
 	}
 }
@@ -283,6 +284,26 @@ func requireInteger[T any](t *testing.T, v integerVector, want T, fits bool) {
 	written, err := values.Append(nil, want)
 	require.NoError(t, err, "%T", want)
 	require.Equal(t, hex.EncodeToString(v.Hex), hex.EncodeToString(written), "%T", want)
+}
+
+// requireWithoutType requires that v, read into an any, is n, or refused.
+func requireWithoutType(t *testing.T, v integerVector, n *big.Int) {
+	var got any
+	if err := map[string]Values{"cbor": CBOR, "json": JSON}[v.Codec].Decode(v.Hex, &got); err != nil {
+		require.Equal(t, "json", v.Codec)
+		require.ErrorContains(t, err, n.String()+" came")
+		return
+	}
+	read := new(big.Int)
+	switch got := got.(type) {
+	case float64:
+		new(big.Float).SetFloat64(got).Int(read)
+	case big.Int:
+		read = &got
+	default:
+		read.SetString(fmt.Sprint(got), 10)
+	}
+	require.Equal(t, n.String(), read.String())
 }
 
 // The costs in the vectors are those for an overhead of 512 and an early credit of 4096.

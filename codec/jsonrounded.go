@@ -1,0 +1,67 @@
+package codec
+
+import (
+	"errors"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/asterisque-go/asterisque/internal/cut"
+	"github.com/asterisque-go/asterisque/internal/weigh"
+)
+
+// Without a type encoding/json makes a float64 of every number, and of an integer beyond 2^53 perhaps
+// another one. Integers are never rounded, and so such a value is refused.
+
+// fewestRounded is how many characters an integer has at least that a float64 may not hold.
+const fewestRounded = 16
+
+// roundedIn returns where an integer in data, which was decoded into v, has become another one, or
+// nil.
+func roundedIn(data []byte, v any) *TypeError {
+	if !mayBeRounded(data) {
+		return nil
+	}
+	return placeIn(v, func(t reflect.Type) *TypeError {
+		x := jsonExplainer{jsonWeigher: jsonWeigher{data: data, Tally: weigh.NewTally(math.MaxInt)}} // without trials: all else fits
+		return x.found(x.value(jsonPlans.Of(t), 0))
+	})
+}
+
+// mayBeRounded reports whether there are so many digits in a row, of which one stands at a multiple of
+// their number.
+func mayBeRounded(data []byte) bool {
+	for i := fewestRounded - 1; i < len(data); i += fewestRounded {
+		from, to := i, i
+		for ; to < len(data) && isDigit(data[to]); to++ {
+		}
+		if to == i {
+			continue
+		}
+		for ; from > 0 && isDigit(data[from-1]); from-- {
+		}
+		if to-from >= fewestRounded {
+			return true
+		}
+	}
+	return false
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+var errRounded = errors.New("an any becomes a float64: put *big.Int, json.Number or an integer type in its place")
+
+// rounded returns the error for a number that becomes a float64, if it is an integer and that is
+// another one.
+func rounded(item []byte) *TypeError {
+	if len(item) < fewestRounded || strings.TrimLeft(string(item), "-0123456789") != "" {
+		return nil
+	}
+	if f, err := strconv.ParseFloat(string(item), 64); err == nil && strconv.FormatFloat(f, 'f', 0, 64) == string(item) {
+		return nil
+	}
+	return &TypeError{
+		Want: "a number that floating point of 64 bits holds exactly", Got: string(cut.Text(item, mostName)), Err: errRounded,
+	}
+}
