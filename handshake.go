@@ -78,7 +78,8 @@ type handshake struct {
 	end  context.CancelFunc
 	lost atomic.Bool // the place is
 
-	mu sync.Mutex // held by who writes w
+	mu       sync.Mutex // held by who writes w
+	answered bool       // the peer has its answer; guarded by mu
 }
 
 // dial is the handshake of the side that connected: it speaks first. If was is not nil, that is to be resumed; it is, if the session of the agreement is the same.
@@ -86,6 +87,10 @@ func (h *handshake) dial(ctx context.Context, was *former) (a agreement, err err
 	h.begin(ctx, time.Now().Add(h.cfg.handshake))
 	ctx = h.ctx
 	defer h.watch()()
+	if err := h.exposed(); err != nil {
+		h.w.Close()
+		return a, neverSent(err)
+	}
 	hello := h.hello(&h.cfg.plan)
 	if hello.Credential, err = h.credential(ctx); err != nil {
 		return a, h.refuse(err)
@@ -142,11 +147,11 @@ func (h *handshake) accept(ctx context.Context, n *Node) (a agreement, g Grant, 
 		if err := h.exposed(); err != nil {
 			return a, g, nil, h.refuse(err)
 		}
-		resumed = n.former(ctx, was, a.about)
+		resumed = n.former(ctx, &was, &a.about)
 	}
 	a.about.Credential = hello.Credential
 	if g, err = h.authorise(ctx, a.about); err != nil {
-		if resumed != nil {
+		if resumed != nil && !mayPass(err) {
 			resumed.fail(codec.AbortOf(err)) // who is not let in any more has no session either
 		}
 		return a, g, nil, h.refuse(err)
@@ -157,8 +162,11 @@ func (h *handshake) accept(ctx context.Context, n *Node) (a agreement, g Grant, 
 		if err == nil {
 			return a, g, resumed, nil
 		}
-		if answered {
+		if answered || ctx.Err() != nil {
 			return a, g, nil, h.failed(ctx, err)
+		}
+		if err == error(errResumedOften) {
+			return a, g, nil, h.refuse(err) // it may come back to its session later
 		}
 	}
 	if a.resume && was.session != ([codec.SessionSize]byte{}) {
@@ -178,7 +186,7 @@ func (h *handshake) accept(ctx context.Context, n *Node) (a agreement, g Grant, 
 		reply.Secret = a.secret[:]
 		n.expect(a.session)
 	}
-	if err := h.send(reply); err != nil {
+	if err := h.reply(reply); err != nil {
 		return a, g, nil, h.failed(ctx, err) // with the agreement: the session is no longer expected
 	}
 	return a, g, nil, nil
@@ -192,12 +200,23 @@ func (h *handshake) resume(ctx context.Context, s *Session, a *agreement, g *Gra
 	next := newSecret()
 	reply := h.hello(s.res.plan)
 	reply.Codecs, reply.Session, reply.Secret = []string{s.values.Name()}, s.id[:], next[:]
-	err = s.comeBack(ctx, &comeback{wire: h.w, place: h.place, about: a.about, grant: g, received: was.received, confirm: func(received uint64) error {
+	c := comeback{wire: h.w, place: h.place, about: a.about, grant: g, received: was.received, used: was.secret}
+	c.confirm = func(received uint64) error {
 		s.res.replace(was.secret, next)
 		reply.Received, answered = received, true
-		return h.send(reply)
-	}})
+		return h.reply(reply)
+	}
+	err = s.comeBack(ctx, &c)
 	return answered, err
+}
+
+// mayPass reports whether the application may let in later whom it has not let in because of err.
+func mayPass(err error) bool {
+	switch codec.AbortOf(err).Code {
+	case codec.Unavailable, codec.Overloaded, codec.Expired, codec.Canceled:
+		return true
+	}
+	return false
 }
 
 // begin bounds the handshake in time. It is followed by watch, or by end.
@@ -213,11 +232,15 @@ func (h *handshake) watch() (done func()) {
 
 // giveUp is called when the time for the handshake has ended.
 func (h *handshake) giveUp() {
-	defer apart(h.cfg.log, h.w, func() { h.w.Close() })
-	if h.lost.Load() || !h.mu.TryLock() {
-		return // others need the place, or the handshake is stuck in writing: the peer does not read
+	if h.lost.Load() || !h.mu.TryLock() { // others need the place, or the handshake is stuck in writing: the peer does not read
+		apart(h.cfg.log, h.w, func() { h.w.Close() })
+		return
 	}
 	defer h.mu.Unlock()
+	if h.answered {
+		return // the Wire is that of the session
+	}
+	defer apart(h.cfg.log, h.w, func() { h.w.Close() })
 	defer time.AfterFunc(h.cfg.handshake/4, func() { guard(h.cfg.log, "wire", func() { h.w.Close() }) }).Stop()
 	bye := codec.SessionClose{Code: codec.Expired, Message: contextError(h.ctx).Message}
 	if context.Cause(h.ctx) == error(errNodeClosed) {
@@ -279,7 +302,20 @@ func exposed(at any) *Abort {
 func (h *handshake) send(c codec.Control) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	return h.sendLocked(c)
+}
+
+func (h *handshake) sendLocked(c codec.Control) error {
 	return h.w.WriteFrames([][]byte{c.AppendTo(make([]byte, 0, likelySync))})
+}
+
+// reply sends the answer, in time: after that the handshake does not end any more because its time is over.
+func (h *handshake) reply(c codec.Sync) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	err := h.sendLocked(c)
+	h.answered = err == nil
+	return err
 }
 
 // receive reads the peer's Sync.

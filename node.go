@@ -220,7 +220,7 @@ func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, prepare f
 var errNodeClosed = neverSent(codec.ErrUnavailable.Withf("the node is closed"))
 
 // former returns the session that a peer wants to resume, if it has its secret and its identity.
-func (n *Node) former(ctx context.Context, was former, p Peer) *Session {
+func (n *Node) former(ctx context.Context, was *former, p *Peer) *Session {
 	if was.session == ([codec.SessionSize]byte{}) {
 		return nil
 	}
@@ -244,14 +244,14 @@ func (n *Node) former(ctx context.Context, was former, p Peer) *Session {
 	if err != nil {
 		n.cfg.log.Warn("repository failed", "error", err)
 	}
-	if !r.ok || !r.entitled(was.secret[:], p.identity()) {
+	if !r.ok {
 		return nil
 	}
 	n.mu.Lock()
 	s := n.resumable[was.session]
 	n.mu.Unlock()
-	if s == nil || !s.res.entitles(was.secret) {
-		return nil
+	if s == nil || !s.res.entitles(was.secret) || s.identity() != p.identity() {
+		return nil // which the session knows best: the record may be older
 	}
 	return s
 }

@@ -261,7 +261,8 @@ func WithWriteTimeout(d time.Duration) Option { return func(c *config) { c.write
 // A secret in the handshake entitles to a resume, another one each time. So the wire has to be private
 // ([wire.IsPrivate]): over one that is not, connecting, serving and accepting such peers fail with
 // ErrUnauthorized, unless [WithPlainCredentials] allows it. [WithAccept] is asked at each resume: another
-// Subject has a session of its own, what is granted holds from then on, and a refusal ends the session.
+// Subject has a session of its own, what is granted holds from then on, and a refusal ends the session,
+// unless it may pass: ErrUnavailable, which is also any error but an *[Abort], or ErrOverloaded.
 //
 // Sessions that wait for peers which had connected to this node are at most a quarter as many as
 // [WithSessions] says, and of one peer as many as [WithSessionsPerAddress] says, loopback or not; they

@@ -107,10 +107,6 @@ func (c *Connection) attempt(ctx context.Context, s *Session) (*Session, error) 
 	h := handshake{w: w, cfg: c.node.configFor(w)}
 	var next *Session
 	err = c.node.shake(ctx, w, func(ctx context.Context) error {
-		if err := h.exposed(); err != nil {
-			w.Close()
-			return neverSent(err)
-		}
 		a, err := h.dial(ctx, was)
 		if err == nil {
 			next, err = c.goOn(ctx, &h, a, s)

@@ -3,16 +3,15 @@ package asterisque
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/hex"
 	"sync"
 	"time"
-
-	"github.com/asterisque-go/asterisque/codec"
 )
 
-// Repository holds a record of every session that its peer may resume; see [WithResume]. The record tells who is entitled to; the session itself, with what it holds, stays in the memory
-// of the node that began it. So a Repository which several nodes share can tell any of them which one to send the peer to, but not move a session.
+// Repository holds a record of every session that its peer may resume; see [WithResume]. The session
+// itself, with what it holds, stays in the memory of the node that began it. So a Repository which several
+// nodes share can tell any of them which one to send the peer to, but not move a session. Without a record
+// a session cannot be resumed. Who may is up to the session: a record may be older than that.
 //
 // Methods are called concurrently, each call on a goroutine of its own, at most 1,024 at once for a
 // node. Nobody waits for one beyond the end of its context, which is no later than the time of
@@ -93,10 +92,7 @@ func (s *Session) keepRecord(expires time.Time) {
 	if s.res == nil || s.table.odd == 0 {
 		return
 	}
-	s.wireMu.Lock()
-	identity := Peer{TLS: s.tls}.identity()
-	s.wireMu.Unlock()
-	r := SessionRecord{Session: s.id, Identity: identity, Node: s.cfg.id, Expires: expires}
+	r := SessionRecord{Session: s.id, Identity: s.identity(), Node: s.cfg.id, Expires: expires}
 	r.Secret, r.Former = s.res.sums()
 	_, err := consult(s.ctx, s.cfg, func(ctx context.Context) (any, error) { return nil, s.cfg.repository.Put(ctx, r) })
 	if err != nil {
@@ -137,18 +133,18 @@ func (r *resumption) sums() (secret, former [sha256.Size]byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	secret = sha256.Sum256(r.secret[:])
-	if r.former != [codec.SecretSize]byte{} {
-		former = sha256.Sum256(r.former[:])
+	if r.former != (formerSecrets{}) {
+		former = sha256.Sum256(r.former[0][:])
 	}
 	return secret, former
 }
 
-// entitled reports whether secret and identity are those of the session. Which of two secrets is still
-// good, the session knows.
-func (r *SessionRecord) entitled(secret []byte, identity string) bool {
-	sum := sha256.Sum256(secret)
-	known := subtle.ConstantTimeCompare(sum[:], r.Secret[:]) | subtle.ConstantTimeCompare(sum[:], r.Former[:])
-	return known == 1 && r.Identity == identity
+// identity returns what the peer has proved, which is the same over all Wires of the session.
+func (s *Session) identity() string {
+	s.wireMu.Lock()
+	secure := s.tls
+	s.wireMu.Unlock()
+	return Peer{TLS: secure}.identity()
 }
 
 // identity returns what a verified TLS client certificate proves, or nothing.

@@ -46,7 +46,7 @@ type resumption struct {
 
 	mu      sync.Mutex
 	secret  [codec.SecretSize]byte // guarded by mu, as all below; entitles to the next resume
-	former  [codec.SecretSize]byte // did so before; zero as soon as the peer is known to have the next
+	former  formerSecrets          // these do so, too, until the peer is known to have the latest one
 	granted grantedLimits          // by the last Grant
 	parked  bool                   // the session is away, and nobody's
 	left    chan struct{}          // closed when it is parked; nil while nobody waits
@@ -62,6 +62,11 @@ type resumption struct {
 	timer  *time.Timer // sends an Ack; nil before the first time
 }
 
+// formerSecrets are those that a peer may have that has not got the latest one: the one that it has used,
+// and the one that it was sent before, if it came back without that, or if two of its handshakes have
+// overtaken each other. Zero ones entitle to nothing.
+type formerSecrets [2][codec.SecretSize]byte
+
 // grantedLimits are the limits that a Grant has set.
 type grantedLimits struct{ inbound, outbound limits.Limits }
 
@@ -72,7 +77,8 @@ type comeback struct {
 	about    Peer                        // what the handshake over it has told
 	received uint64                      // how many countable frames the peer has
 	grant    *Grant                      // what the peer gets from now on; nil on the side that connected
-	confirm  func(received uint64) error // tells the peer how many this side has; may be nil
+	used     [codec.SecretSize]byte      // the secret that the peer has shown; for confirm
+	confirm  func(received uint64) error // tells the peer how many this side has; nil on the side that connected
 }
 
 // resumable reports whether s goes on after a has ended its Wire.
@@ -163,8 +169,11 @@ func (s *Session) goesOnFor(a *agreement, g *Grant, codecs []string, received ui
 
 // comeBack lets the session go on over another Wire, when it has lost its old one, which is closed. The
 // caller has made all checks of the peer.
-func (s *Session) comeBack(ctx context.Context, c *comeback) error {
+func (s *Session) comeBack(ctx context.Context, c *comeback) (err error) {
 	for {
+		if err := s.still(c); err != nil {
+			return err
+		}
 		ok, left := s.claim()
 		if ok {
 			break
@@ -178,18 +187,38 @@ func (s *Session) comeBack(ctx context.Context, c *comeback) error {
 			return s.cause()
 		}
 	}
-	err := s.takeOver(c)
-	switch {
-	case err == nil:
-		go s.read() // ends with the Wire
-	case !s.standBy():
-		go s.finish() // ends by itself
-	}
+	err = errNotConfirmed
+	defer func() { // also if the Wire panics, or ends the goroutine
+		switch {
+		case err == nil:
+			go s.readAgain() // ends with the Wire
+		case !s.standBy():
+			go s.finish() // ends by itself
+		}
+	}()
+	err = s.takeOver(c)
 	return err
 }
 
+// still returns why the peer is not entitled any more, although it was when its handshake arrived: another
+// one of it has overtaken that.
+func (s *Session) still(c *comeback) error {
+	if c.confirm != nil && !s.res.entitles(c.used) {
+		return errOvertaken
+	}
+	return nil
+}
+
+var (
+	errOvertaken    = codec.ErrUnavailable.Withf("the peer has come back over another wire")
+	errNotConfirmed = codec.ErrUnavailable.Withf("the wire has not returned from writing")
+)
+
 // takeOver goes on over another Wire. The caller owns the session, and is the writer.
 func (s *Session) takeOver(c *comeback) error {
+	if err := s.still(c); err != nil {
+		return err
+	}
 	missing, err := s.out.Resume(c.received)
 	if err != nil {
 		return err
@@ -199,17 +228,7 @@ func (s *Session) takeOver(c *comeback) error {
 		cost += len(frames)
 	}
 	s.res.paces(cost)
-	if c.place != nil {
-		if refused := c.place.carry(); refused != nil {
-			err = refused
-		}
-	}
-	if c.confirm != nil && err == nil {
-		err = c.confirm(s.got.Load())
-	}
-	if err != nil {
-		s.out.Resent()
-		s.out.Halt() // which is not claimed: the caller is still the writer
+	if err := s.confirm(c); err != nil {
 		return err
 	}
 	s.setWire(c.wire, c.about.TLS)
@@ -222,9 +241,34 @@ func (s *Session) takeOver(c *comeback) error {
 		s.renew(c.grant)
 	}
 	s.cfg.log.Info("session goes on", "session", s, "addr", c.about.RemoteAddr)
-	s.keepRecord(time.Time{})
 	s.writers.Go(func() { s.resend(missing) })
 	return nil
+}
+
+// confirm tells the peer that the session goes on. Otherwise all is as it was, also if the Wire panics.
+func (s *Session) confirm(c *comeback) (err error) {
+	if c.confirm == nil {
+		return nil
+	}
+	err = errNotConfirmed
+	defer func() {
+		if err != nil {
+			s.out.Resent()
+			s.out.Halt() // which is not claimed: the caller is still the writer
+		}
+	}()
+	if refused := c.place.carry(); refused != nil {
+		err = refused
+		return err
+	}
+	err = c.confirm(s.got.Load())
+	return err
+}
+
+// readAgain is read for a session that goes on. The peer has been told, and waits for no Repository.
+func (s *Session) readAgain() {
+	s.keepRecord(time.Time{})
+	s.read()
 }
 
 // renew lets what the application has granted at a resume hold from now on. Nobody reads meanwhile.
@@ -264,10 +308,12 @@ func (r *resumption) pace(ctx context.Context) *Abort {
 			return nil
 		}
 		if !sleep(ctx, wait) {
-			return codec.ErrOverloaded.Withf("the session is resumed too often: what was sent again for it is more than %d bytes a second", resumeRate)
+			return errResumedOften
 		}
 	}
 }
+
+var errResumedOften = codec.ErrOverloaded.Withf("the session is resumed too often: what was sent again for it is more than %d bytes a second", resumeRate)
 
 // paces counts what a resume has cost, in bytes, and returns for how long what was counted is ahead of its
 // rate.
@@ -287,21 +333,30 @@ func (r *resumption) entitles(secret [codec.SecretSize]byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	ok := subtle.ConstantTimeCompare(secret[:], r.secret[:]) == 1
-	return ok || r.former != [codec.SecretSize]byte{} && subtle.ConstantTimeCompare(secret[:], r.former[:]) == 1
+	for _, former := range r.former {
+		ok = ok || former != [codec.SecretSize]byte{} && subtle.ConstantTimeCompare(secret[:], former[:]) == 1
+	}
+	return ok
 }
 
-// replace makes next the secret. The one that the peer has used is good until the peer is known to have next.
+// replace makes next the secret. The one that the peer has used is good until the peer is known to have
+// next, and so is the one that it was sent before: which of its handshakes the peer goes on with is not
+// known either.
 func (r *resumption) replace(used, next [codec.SecretSize]byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.former, r.secret = used, next
+	r.former = formerSecrets{used}
+	if used != r.secret {
+		r.former[1] = r.secret
+	}
+	r.secret = next
 }
 
 // settle is called when something has come over a Wire: its peer has the secret that it was sent.
 func (r *resumption) settle() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.former = [codec.SecretSize]byte{}
+	r.former = formerSecrets{}
 }
 
 // latest returns the secret for the next resume.

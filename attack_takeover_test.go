@@ -1,0 +1,287 @@
+package asterisque_test
+
+import (
+	"bytes"
+	"context"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// heldUpAtTheDoor begins a resume of the session that first began, which waits in WithAccept until release
+// is called.
+func (k *doorkeeper) heldUpAtTheDoor(t *testing.T, first codec.Sync) (p *rawPeer, release func()) {
+	gate := make(chan struct{})
+	answer := *k.answer.Load()
+	held := func(p asterisque.Peer) (*asterisque.Grant, error) { <-gate; return answer(p) }
+	k.answer.Store(&held)
+	p = pipeTo(t, k.node)
+	p.send(resuming(first, 1))
+	synctest.Wait()
+	k.answer.Store(&answer)
+	return p, func() { close(gate); synctest.Wait() }
+}
+
+// resumes resumes the session that first began, and returns the answer.
+func (k *doorkeeper) resumes(t *testing.T, first codec.Sync) (*rawPeer, codec.Sync) {
+	p, again := rawTo(t, k.node, resuming(first, 1))
+	again.Session, again.Secret = bytes.Clone(again.Session), bytes.Clone(again.Secret)
+	return p, again
+}
+
+// TestAttackASecretThatWasGoodWhenItCame has a handshake wait while its peer comes back over another wire.
+func TestAttackASecretThatWasGoodWhenItCame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newDoorkeeper(t)
+		p, first := k.begins(t)
+		p.w.Close()
+		synctest.Wait()
+		late, release := k.heldUpAtTheDoor(t, first)
+		q, second := k.resumes(t, first)
+		require.Equal(t, first.Session, second.Session)
+		q.send(codec.Ping{})
+		synctest.Wait()
+		release()
+		require.NotEqual(t, first.Session, late.control().(codec.Sync).Session, "the peer has the next secret by now")
+		q.echoes(2)
+	})
+}
+
+// TestALateHandshakeDoesNotLockItsPeerOut has the same with a peer that has nothing to say.
+func TestALateHandshakeDoesNotLockItsPeerOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newDoorkeeper(t)
+		p, first := k.begins(t)
+		p.w.Close()
+		synctest.Wait()
+		_, release := k.heldUpAtTheDoor(t, first)
+		q, second := k.resumes(t, first)
+		require.Equal(t, first.Session, second.Session)
+		release()
+		q.w.Close()
+		synctest.Wait()
+		r, third := k.resumes(t, second)
+		require.Equal(t, first.Session, third.Session, "the latest secret that the peer has is good")
+		r.echoes(2)
+		_, fourth := k.resumes(t, first)
+		require.NotEqual(t, first.Session, fourth.Session, "and those before are not, once something has come")
+		r.echoes(4)
+	})
+}
+
+// TestAnAnswerThatIsLostAgainAndAgainLocksNobodyOut has a peer that never reads the answer, with either of
+// the secrets that it may have then.
+func TestAnAnswerThatIsLostAgainAndAgainLocksNobodyOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newDoorkeeper(t)
+		p, first := k.begins(t)
+		p.w.Close()
+		for n := range 100 {
+			synctest.Wait()
+			q := pipeTo(t, k.node)
+			q.send(resuming(first, 1))
+			if n%2 == 0 {
+				synctest.Wait() // it is written, and not read
+			}
+			q.w.Close()
+		}
+		synctest.Wait()
+		q, second := k.resumes(t, first)
+		require.Equal(t, first.Session, second.Session)
+		q.w.Close()
+		synctest.Wait()
+		r, third := k.resumes(t, second)
+		require.Equal(t, first.Session, third.Session)
+		r.echoes(2)
+	})
+}
+
+// TestAPeerThatHasToWaitTooLongKeepsItsSession has one come back at once for which much was sent again.
+func TestAPeerThatHasToWaitTooLongKeepsItsSession(t *testing.T) {
+	const size = 1 << 20
+	synctest.Test(t, func(t *testing.T) {
+		svc := asterisque.NewService()
+		svc.Handle(60, "large", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return make([]byte, size-1000), nil })
+		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithResume(time.Minute), asterisque.WithPing(0, 0),
+			asterisque.WithOutboundLimits(bytesOf(300<<20, 400<<20)))
+		defer node.Close()
+		h := resumable()
+		h.MaxMessage = 2 * size
+		p, first := rawTo(t, node, h)
+		first.Session, first.Secret = bytes.Clone(first.Session), bytes.Clone(first.Secret)
+		for n := range uint64(192) { // which take 12 seconds
+			p.send(&codec.Open{Pipe: 2 * n, Function: 60})
+			p.answer()
+		}
+		p.w.Close()
+		synctest.Wait()
+		again := resuming(first, 0)
+		again.MaxMessage = 2 * size
+		q, second := rawTo(t, node, again)
+		require.Equal(t, first.Session, second.Session)
+		again.Secret = bytes.Clone(second.Secret)
+		q.w.Close()
+		synctest.Wait()
+		r := pipeTo(t, node)
+		r.send(again)
+		r.wantSessionClose(codec.Overloaded, "resumed too often")
+		time.Sleep(20 * time.Second)
+		_, third := rawTo(t, node, again)
+		require.Equal(t, first.Session, third.Session, "it may come back later")
+	})
+}
+
+// TestARefusalThatMayPassLeavesTheSession has an application that cannot say whether it lets the peer in.
+func TestARefusalThatMayPassLeavesTheSession(t *testing.T) {
+	for name, refuse := range map[string]func(k *doorkeeper){
+		"the database does not answer": func(k *doorkeeper) { k.grants(nil, errBroken) },
+		"there is too much to do":      func(k *doorkeeper) { k.grants(nil, codec.ErrOverloaded.Withf("later")) },
+		"it panics": func(k *doorkeeper) {
+			f := func(asterisque.Peer) (*asterisque.Grant, error) { panic("broken") }
+			k.answer.Store(&f)
+		},
+		"it does not return in time": func(k *doorkeeper) {
+			f := func(asterisque.Peer) (*asterisque.Grant, error) { time.Sleep(10 * time.Second); return nil, nil }
+			k.answer.Store(&f)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := newDoorkeeper(t)
+				p, first := k.begins(t)
+				p.w.Close()
+				synctest.Wait()
+				refuse(k)
+				q := pipeTo(t, k.node)
+				q.send(resuming(first, 1))
+				require.IsType(t, codec.SessionClose{}, q.control())
+				time.Sleep(10 * time.Second)
+				k.grants(&asterisque.Grant{}, nil)
+				r, second := k.resumes(t, first)
+				require.Equal(t, first.Session, second.Session)
+				r.echoes(2)
+			})
+		})
+	}
+}
+
+// slowRepository is a Repository whose Put does not return for a while once it is told to.
+type slowRepository struct {
+	asterisque.Repository
+	slow atomic.Bool
+}
+
+func (r *slowRepository) Put(ctx context.Context, record asterisque.SessionRecord) error {
+	if r.slow.Load() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return r.Repository.Put(ctx, record)
+}
+
+// TestARepositoryThatIsSlowToStoreCostsNoSession has records that are older than the session, and none in
+// time.
+func TestARepositoryThatIsSlowToStoreCostsNoSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &slowRepository{Repository: asterisque.NewRepository()}
+		k := newDoorkeeper(t, asterisque.WithRepository(store))
+		p, first := k.begins(t)
+		store.slow.Store(true)
+		p.w.Close()
+		time.Sleep(10 * time.Second)
+		for n := range uint64(3) {
+			q, next := k.resumes(t, first)
+			require.Equal(t, first.Session, next.Session)
+			first.Secret = next.Secret
+			if n != 1 {
+				q.echoes(2 + 2*n)
+			}
+			q.w.Close()
+			time.Sleep(20 * time.Second) // until it is away
+		}
+	})
+}
+
+// lyingRepository answers with what belongs to another session.
+type lyingRepository struct{ asterisque.Repository }
+
+func (r lyingRepository) Get(ctx context.Context, session [16]byte) (asterisque.SessionRecord, bool, error) {
+	return asterisque.SessionRecord{Session: [16]byte{1}, Identity: "somebody", Node: "elsewhere"}, true, nil
+}
+
+func TestARepositoryThatIsWrongLetsNobodyIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newDoorkeeper(t, asterisque.WithRepository(lyingRepository{asterisque.NewRepository()}))
+		_, first := k.begins(t)
+		h := first
+		h.Secret = make([]byte, codec.SecretSize)
+		_, second := k.resumes(t, h)
+		require.NotEqual(t, first.Session, second.Session)
+	})
+}
+
+// brokenWire does not return from writing.
+type brokenWire struct {
+	wire.Wire
+	broken func()
+}
+
+func (w brokenWire) WriteFrames([][]byte) error { w.broken(); return nil }
+
+// TestAttackAWireThatBreaksWhileItsSessionGoesOn has the answer to a resume not be written.
+func TestAttackAWireThatBreaksWhileItsSessionGoesOn(t *testing.T) {
+	for name, broken := range map[string]func(){
+		"it panics":             func() { panic("broken") },
+		"it ends its goroutine": runtime.Goexit,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := newDoorkeeper(t)
+				p, first := k.begins(t)
+				p.w.Close()
+				synctest.Wait()
+				a, b := wire.Pipe()
+				go k.node.Accept(background, brokenWire{b, broken}) // ends with the handshake
+				(&rawPeer{t, a}).send(resuming(first, 1))
+				synctest.Wait()
+				_, err := a.ReadFrame(1 << 10)
+				require.Error(t, err, "it is closed")
+				q, second := k.resumes(t, first)
+				require.Equal(t, first.Session, second.Session)
+				q.echoes(2)
+				q.w.Close()
+				synctest.Wait()
+				k.node.Close() // which waits for all sessions
+				require.Empty(t, k.node.Sessions())
+			})
+		})
+	}
+}
+
+// panickingWire panics when it is asked who can read it.
+type panickingWire struct{ wire.Wire }
+
+func (panickingWire) Private() bool { panic("broken") }
+
+func TestAWireThatPanicsOnBeingAskedWhoReadsItFailsTheAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here := newNode(t, asterisque.WithResume(time.Minute))
+		ctx, stop := context.WithTimeout(background, time.Minute)
+		defer stop()
+		_, err := here.Connect(ctx, "", asterisque.Reconnect{Dial: func(context.Context) (wire.Wire, error) {
+			a, b := wire.Pipe()
+			b.Close()
+			return panickingWire{a}, nil
+		}})
+		require.Error(t, err)
+	})
+}
