@@ -1,0 +1,239 @@
+package asterisque
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	mathrand "math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// crowd are peers that come back to each other's sessions, with right and wrong secrets, in any order.
+type crowd struct {
+	node *Node
+
+	mu    sync.Mutex
+	known []codec.Sync // answers of the node; guarded by mu
+}
+
+// remember notes an answer.
+func (c *crowd) remember(s codec.Sync) {
+	s.Session, s.Secret = slices.Clone(s.Session), slices.Clone(s.Secret)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.known) == 64 {
+		c.known = slices.Delete(c.known, 0, 1)
+	}
+	c.known = append(c.known, s)
+}
+
+// some returns an answer, mostly one of the last.
+func (c *crowd) some() (s codec.Sync) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.known) == 0 {
+		return s
+	}
+	s = c.known[len(c.known)-1-mathrand.N(min(len(c.known), 1+mathrand.N(5)))]
+	if mathrand.N(10) == 0 {
+		s.Secret = make([]byte, codec.SecretSize)
+		rand.Read(s.Secret)
+	}
+	return s
+}
+
+// slowWire takes its time to write, or fails.
+type slowWire struct{ wire.Wire }
+
+func (w *slowWire) WriteFrames(frames [][]byte) error {
+	if mathrand.N(6) < 2 {
+		time.Sleep(time.Duration(mathrand.N(2000)) * time.Microsecond)
+	}
+	if mathrand.N(6) == 0 {
+		w.Close()
+	}
+	return w.Wire.WriteFrames(frames)
+}
+
+// visit connects once, and does something.
+func (c *crowd) visit(ctx context.Context) {
+	a, b := wire.Pipe()
+	defer a.Close()
+	accepted := make(chan struct{})
+	go func() { defer close(accepted); c.node.Accept(ctx, &slowWire{b}) }() // ends with the handshake
+	defer func() { <-accepted }()
+	h := codec.Sync{Version: codec.Version, MaxMessage: 1 << 20, Codecs: []string{"cbor"}, Features: codec.FeatureResume}
+	h.Node = fmt.Append(nil, mathrand.N(3))
+	if was := c.some(); was.Session != nil && mathrand.N(10) > 0 {
+		h.Session, h.Secret, h.Received = was.Session, was.Secret, uint64(mathrand.N(6)/5)
+		h.Node = was.Node
+	}
+	if a.WriteFrames([][]byte{h.AppendTo(nil)}) != nil || mathrand.N(5) == 0 {
+		return // before it reads the answer
+	}
+	f, err := a.ReadFrame(1 << 20)
+	if err != nil {
+		return
+	}
+	reply, ok := parseSync(f)
+	if !ok {
+		return
+	}
+
+	reply.Node = h.Node
+	c.remember(reply)
+	c.talk(a)
+}
+
+func parseSync(f []byte) (codec.Sync, bool) {
+	m, err := codec.ParseControl(f)
+	s, ok := m.(codec.Sync)
+	return s, ok && err == nil
+}
+
+// talk says something over a Wire, which ends in any way.
+func (c *crowd) talk(a wire.Wire) {
+	read := make(chan struct{})
+	go func() { // ends with the Wire
+		defer close(read)
+		for {
+			if _, err := a.ReadFrame(1 << 20); err != nil {
+				return
+			}
+		}
+	}()
+	defer func() { a.Close(); <-read }()
+	for range mathrand.N(4) {
+		id := uint64(2 * mathrand.N(1000))
+		a.WriteFrames([][]byte{(&codec.Open{Pipe: id, Function: uint16(1 + mathrand.N(3))}).AppendTo(nil), codec.Ping{}.AppendTo(nil)})
+	}
+	switch mathrand.N(20) {
+	case 0:
+		a.WriteFrames([][]byte{codec.SessionClose{Code: codec.SessionClosed}.AppendTo(nil)})
+	case 1:
+		a.WriteFrames([][]byte{{0xff}})
+	case 2:
+		a.WriteFrames([][]byte{codec.Ack{Count: 1 << 30}.AppendTo(nil)})
+	default:
+		time.Sleep(time.Duration(mathrand.N(3000)) * time.Microsecond) // when it is cut, is left to chance
+	}
+}
+
+// disturb ends some session of the node in some way.
+func (c *crowd) disturb() {
+	all := c.node.Sessions()
+	if len(all) == 0 {
+		return
+	}
+	s := all[mathrand.N(len(all))]
+	switch mathrand.N(5) {
+	case 0:
+		s.Close()
+	case 1:
+		ctx, stop := context.WithTimeout(context.Background(), time.Millisecond)
+		defer stop()
+		s.Shutdown(ctx)
+	case 2:
+		s.fail(codec.ErrStalled)
+	case 3:
+		s.lost(codec.ErrUnavailable)
+	default:
+		c.node.Stats()
+		s.closeWire()
+	}
+}
+
+// letIn is a WithAccept that decides by chance.
+func letIn(ctx context.Context, p Peer) (*Grant, error) {
+	if mathrand.N(3) == 0 {
+		time.Sleep(time.Duration(mathrand.N(2000)) * time.Microsecond)
+	}
+	g := &Grant{Subject: p.ID}
+	switch mathrand.N(60) {
+	case 0:
+		return nil, codec.ErrUnauthorized
+	case 1:
+		return nil, codec.ErrUnavailable
+	case 2:
+		g.Subject = "somebody"
+	case 3:
+		g.Inbound.Soft.Bytes, g.Inbound.Hard.Bytes = 32<<20, 64<<20
+	}
+	return g, nil
+}
+
+func TestAttackSessionsThatEndWhileTheirPeersComeBack(t *testing.T) {
+	rounds, length := 4, 150*time.Millisecond
+	for range rounds {
+		svc := NewService()
+		svc.Handle(1, "at once", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return []byte{1}, nil })
+		svc.Handle(2, "waits", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) { <-ctx.Done(); return nil, ctx.Err() })
+		svc.Handle(3, "sends", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+			for range 100 {
+				if err := p.Send(ctx, make([]byte, 1000)); err != nil {
+					return nil, err
+				}
+			}
+			return nil, nil
+		})
+		n := NewNode(WithService(svc), WithResume(time.Duration(1+mathrand.N(20))*time.Millisecond), WithPing(0, 0), WithAccept(letIn),
+			WithSessions(64), WithHandshakeTimeout(50*time.Millisecond), WithHalfOpen(12))
+		c := &crowd{node: n}
+		ctx, stop := context.WithTimeout(context.Background(), length)
+		var all sync.WaitGroup
+		for range 12 {
+			all.Go(func() {
+				for ctx.Err() == nil {
+					c.visit(context.Background())
+				}
+			})
+		}
+		all.Go(func() {
+			for ctx.Err() == nil {
+				c.disturb()
+				time.Sleep(200 * time.Microsecond)
+			}
+		})
+		<-ctx.Done()
+		stop()
+		n.Close()
+		all.Wait()
+		n.Close()
+		c.nothingIsLeft(t)
+	}
+}
+
+// nothingIsLeft checks that the node holds nothing of the sessions that it had.
+func (c *crowd) nothingIsLeft(t *testing.T) {
+	n := c.node
+	require.Empty(t, n.Sessions())
+	require.Eventually(t, func() bool { // what the handlers had ends after the sessions
+		n.owners.mu.Lock()
+		defer n.owners.mu.Unlock()
+		return len(n.owners.all) == 0 && n.owners.total.Held() == 0
+	}, 5*time.Second, time.Millisecond)
+	n.mu.Lock()
+	require.Empty(t, n.resumable)
+	require.Empty(t, n.beginning)
+	n.mu.Unlock()
+	n.aways.mu.Lock()
+	require.Zero(t, n.aways.total)
+	require.Empty(t, n.aways.owners)
+	n.aways.mu.Unlock()
+	n.admission.mu.Lock()
+	defer n.admission.mu.Unlock()
+	require.Zero(t, n.admission.open)
+	require.Zero(t, n.admission.carried)
+	require.Empty(t, n.admission.hosts)
+	store := n.cfg.repository.(*memoryRepository)
+	require.Empty(t, store.records)
+}
