@@ -2,12 +2,14 @@ package asterisque
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -339,5 +341,38 @@ func stewWithPlace(ctx context.Context, n, other *Node, random *rand.Rand) {
 	one.Accept(ctx, w)
 	if one == n && random.IntN(2) == 0 {
 		one.Accept(ctx, w)
+	}
+}
+
+// Each sends a byte, or a frame that says nothing, every 2 ms: no place is kept longer for that.
+func TestAttackDripsKeepNoPlaceBeyondTheDeadline(t *testing.T) {
+	server, _ := testtls.Configs(t)
+	hello := binary.BigEndian.AppendUint32(nil, 1<<10)      // of a frame with a Sync
+	record := []byte{0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3} // of TLS
+	none := []byte{2, 3, 0, 0, 0, 0, 0, 0}                  // of smux, as below
+	open := []byte{2, 0, 0, 0, 3, 0, 0, 0}
+	half := append([]byte{2, 2, 4, 0, 3, 0, 0, 0}, hello...)
+	one := []byte{2, 2, 1, 0, 3, 0, 0, 0, 0}
+	for _, c := range []struct {
+		scheme      string
+		first, then []byte
+	}{
+		{"tcp", hello, []byte{0}}, {"tls", record, []byte{0}}, {"smux", none, none},
+		{"smux", append(open, half...), one}, {"smux+tls", record, []byte{0}},
+	} {
+		n := quietNode(t, WithHandshakeTimeout(100*time.Millisecond))
+		l, err := wire.Listen(t.Context(), c.scheme+"://127.0.0.1:0", wire.Options{TLS: server})
+		require.NoError(t, err)
+		go n.Serve(context.Background(), l) // ends with n
+		conn, err := net.Dial("tcp", strings.TrimPrefix(l.URL(), c.scheme+"://"))
+		require.NoError(t, err)
+		drips := 0
+		for _, err = conn.Write(c.first); err == nil && drips < 5000; drips++ {
+			time.Sleep(2 * time.Millisecond) // it is the attack
+			_, err = conn.Write(c.then)
+		}
+		conn.Close()
+		require.Error(t, err, "%s is cut off while it drips", c.scheme)
+		requireEmpty(t, &n.admission)
 	}
 }

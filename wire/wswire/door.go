@@ -1,6 +1,7 @@
 package wswire
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"log/slog"
@@ -71,6 +72,16 @@ func loggerOf(acceptor any) *slog.Logger {
 		return l.Logger()
 	}
 	return nil
+}
+
+// complaints logs what an HTTP server says of connections. It has the address in each text, and a node
+// bounds what it logs by text.
+type complaints struct{ log *slog.Logger }
+
+// Write implements io.Writer, for one complaint.
+func (c complaints) Write(p []byte) (int, error) {
+	c.log.Warn("HTTP connection failed", "error", string(bytes.TrimSpace(p)))
+	return len(p), nil
 }
 
 // visit is what has a place at the door while a request becomes a Wire.

@@ -103,9 +103,23 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.leave(place)
 		return
 	}
-	if err := h.accept(r.Context(), newSocket(ws, hijack.conn, false, r.TLS, place)); err != nil {
+	if err := h.hand(r.Context(), newSocket(ws, hijack.conn, false, r.TLS, place)); err != nil {
 		h.log.Warn("handshake failed", "addr", r.RemoteAddr, "path", r.URL.Path, "error", err)
 	}
+}
+
+// hand gives s to who accepts, which may be the application's: if that does not return, s is closed,
+// because a server that recovers from the panic has given the connection away.
+func (h *handler) hand(ctx context.Context, s wire.Wire) error {
+	returned := false
+	defer func() {
+		if !returned {
+			s.Close()
+		}
+	}()
+	err := h.accept(ctx, s)
+	returned = true
+	return err
 }
 
 // enter returns the place of a request: that of its connection, or one of its own. It is nil if nobody is

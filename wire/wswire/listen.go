@@ -5,7 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
+	"log"
 	"net"
 	"net/http"
 	"net/url"
@@ -68,10 +68,10 @@ func listen(ctx context.Context, u *url.URL, cfg *tls.Config) (wire.Listener, er
 func (l *listener) Guard(d wire.Door) {
 	l.start.Do(func() {
 		l.conns.door = d
-		if log := loggerOf(d); log != nil {
-			l.handler.log = log
+		if logger := loggerOf(d); logger != nil {
+			l.handler.log = logger
 		}
-		l.server.ErrorLog = slog.NewLogLogger(l.handler.log.Handler(), slog.LevelWarn)
+		l.server.ErrorLog = log.New(complaints{l.handler.log}, "", 0)
 		go l.serve() // ends with the server, which Close closes
 	})
 }
