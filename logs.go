@@ -20,7 +20,7 @@ const (
 )
 
 // Logger returns what the node logs with, for transports and handlers that belong to it: the logger of [WithLogger], bounded. Of records of one level and text it lets
-// 10 through in a second; the first one after others were held back says in the attribute more how many. Texts and errors in attributes are cut after 1,024 bytes. It does
+// 10 through in a second; the first one after others were held back says in the attribute more how many. Texts, and errors in attributes, are cut after 1,024 bytes. It does
 // not panic, even if the handler below does.
 func (n *Node) Logger() *slog.Logger { return n.cfg.log }
 
@@ -43,12 +43,13 @@ func (l *boundedLog) Enabled(ctx context.Context, level slog.Level) (enabled boo
 
 // Handle implements slog.Handler.
 func (l *boundedLog) Handle(ctx context.Context, r slog.Record) error {
-	more, ok := l.kinds.pass(logKind{r.Level, r.Message}, time.Now())
+	text := cut.Text(r.Message, mostText)
+	more, ok := l.kinds.pass(logKind{r.Level, text}, time.Now())
 	if !ok {
 		return nil
 	}
 	defer func() { _ = recover() }() // of the application's handler, or of a value that cannot say what it is
-	short := slog.NewRecord(r.Time, r.Level, r.Message, r.PC)
+	short := slog.NewRecord(r.Time, r.Level, text, r.PC)
 	r.Attrs(func(a slog.Attr) bool {
 		short.AddAttrs(boundedAttr(a))
 		return true

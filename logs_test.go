@@ -54,6 +54,8 @@ func TestWhatIsLoggedIsShort(t *testing.T) {
 	cut := long[:1024]
 	node.Logger().Warn("m", "text", long, "error", errors.New(long), slog.Group("g", slog.String("inner", long)), "stack", long)
 	node.Logger().With("before", long).Info("n", "error", errors.New("short"))
+	node.Logger().Info(strings.Repeat("y", 2000))
+	require.Equal(t, 1024, strings.Count(log.String(), "y"))
 	for _, want := range []string{" text=" + cut + " ", " error=" + cut + " ", " g.inner=" + cut + " ", " stack=" + long + "\n", " before=" + cut + " ", " error=short\n"} {
 		require.Contains(t, log.String(), want)
 	}

@@ -201,8 +201,17 @@ func (o *once) refuse(m *memory) {
 	if !next.nested() {
 		next.size, next.rare.returned = uint32(len(params)), uint32(len(params))
 	}
-	if err := next.s.enqueue(next, (*Session).turnBackNext); err != nil {
-		next.s.turnBackNext(next, codec.AbortOf(err))
+	if next.handler.keys != nil {
+		go next.runInPlace() // as its key may block, or end the goroutine, which is that of somebody else; it ends by itself
+		return
+	}
+	next.runInPlace()
+}
+
+// runInPlace lets c run in the place of another one, which did not.
+func (c *incoming) runInPlace() {
+	if err := c.s.enqueue(c, (*Session).turnBackNext); err != nil {
+		c.s.turnBackNext(c, codec.AbortOf(err))
 	}
 }
 
