@@ -2,8 +2,12 @@ package asterisque_test
 
 import (
 	"context"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
 	"net"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -199,4 +203,20 @@ func TestAnErrorThatPanicsCostsOnlyItsCall(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestAPeerIsShownWithoutItsCredential shows one, and a session, in all ways that logs have.
+func TestAPeerIsShownWithoutItsCredential(t *testing.T) {
+	p := asterisque.Peer{ID: "agent\n", Subject: "alice", RemoteAddr: &net.TCPAddr{Port: 1}, Credential: []byte("hunter2hunter2")}
+	var log strings.Builder
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("m", "peer", p)
+	slog.New(slog.NewTextHandler(&log, nil)).Info("m", "peer", p)
+	fmt.Fprintf(&log, "%v %+v %#v %s", p, p, p, p)
+	require.Equal(t, 6, strings.Count(log.String(), "alice"))
+	for _, secret := range []string{"hunter2", fmt.Sprintf("%v", p.Credential[:4])[1:10], "aHVudGVy", "0x68", "\nagent"} {
+		require.NotContains(t, log.String(), secret)
+	}
+	s, _ := connect(t, asterisque.NewService())
+	id := s.ID()
+	require.Equal(t, hex.EncodeToString(id[:4]), fmt.Sprint(s))
 }

@@ -41,7 +41,8 @@ func WithAccept(accept func(context.Context, Peer) (*Grant, error)) Option {
 // Callbacks that only observe, this one and those of [WithOnState] and [WithDropReports], run on a
 // goroutine that exists while there is something to report of their session, one after the other and
 // in order. They may block, and use or close the session, which may have gone on meanwhile, and may
-// have ended. A panic is logged. Nobody waits for them: when 16,384 reports of a session wait, further
+// have ended. One that never returns keeps its goroutine and its session for good, which is not
+// bounded: let it end with Session.Done. A panic is logged. Nobody waits for them: when 16,384 reports of a session wait, further
 // ones are only counted, and logged, but the last state of each direction is told in any case.
 func WithOnSession(f func(*Session)) Option { return func(c *config) { c.onSession = f } }
 

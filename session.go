@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/hex"
+	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -99,6 +101,24 @@ type Peer struct {
 	Credential []byte               // what the peer showed, for WithAccept only; see WithCredential
 	Subject    string               // who the peer is, as WithAccept found out; empty on the side that dialled
 }
+
+// String says who the peer is, for logs: without its credential, and what TLS knows.
+func (p Peer) String() string {
+	parts := []string{fmt.Sprintf("%q", p.ID)}
+	if p.Subject != "" {
+		parts = append(parts, fmt.Sprintf("subject %q", p.Subject))
+	}
+	return strings.Join(append(parts, fmt.Sprint("at ", p.RemoteAddr)), " ")
+}
+
+// GoString implements fmt.GoStringer.
+func (p Peer) GoString() string { return "asterisque.Peer{" + p.String() + "}" }
+
+// LogValue implements slog.LogValuer.
+func (p Peer) LogValue() slog.Value { return slog.StringValue(p.String()) }
+
+// String returns the beginning of the ID, as logs have it.
+func (s *Session) String() string { return hex.EncodeToString(s.id[:4]) }
 
 // newSession makes a session of what the handshake agreed on. Whoever calls it starts read.
 func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled bool) *Session {
@@ -467,4 +487,4 @@ func (s *Session) lifetime(ctx context.Context, ttl time.Duration) (expires time
 }
 
 // LogValue implements slog.LogValuer.
-func (s *Session) LogValue() slog.Value { return slog.StringValue(hex.EncodeToString(s.id[:4])) }
+func (s *Session) LogValue() slog.Value { return slog.StringValue(s.String()) }
