@@ -16,6 +16,8 @@ type aways struct {
 	mu     sync.Mutex
 	total  amountAway             // guarded by mu, as all below
 	owners map[*owner]*ownersAway // those who have some
+
+	bySessions, byBytes mostAway // the same owners
 }
 
 // amountAway is how many sessions are away, and the bytes that they hold.
@@ -30,6 +32,7 @@ func (a amountAway) exceeds(most amountAway) bool {
 type ownersAway struct {
 	oldest list.List // of *away
 	amountAway
+	places [2]int // 1 + that in each mostAway; 0: none
 }
 
 // away is one of them.
@@ -44,6 +47,7 @@ type away struct {
 func (w *aways) configure(c *config) {
 	w.most = amountAway{(c.sessions + 3) / 4, c.budget / 4}
 	w.mostOfOwner = amountAway{c.perAddress, c.budget / 8}
+	w.byBytes.inBytes = true
 }
 
 // add notes that s is away. Others may have to end for it.
@@ -80,6 +84,8 @@ func (w *aways) changeLocked(a *away, sessions, bytes int) {
 	a.of.bytes += bytes
 	w.total.sessions += sessions
 	w.total.bytes += bytes
+	w.bySessions.fix(a.of)
+	w.byBytes.fix(a.of)
 }
 
 // exceedLocked returns the sessions that have to end because of what was added to those of an owner.
@@ -94,14 +100,11 @@ func (w *aways) exceedLocked(of *ownersAway) (ends []*Session) {
 }
 
 // largestLocked returns the sessions of who has most: of what there is too much.
-func (w *aways) largestLocked() (most *ownersAway) {
-	number := w.most.sessions > 0 && w.total.sessions > w.most.sessions
-	for _, of := range w.owners {
-		if most == nil || number && of.sessions > most.sessions || !number && of.bytes > most.bytes {
-			most = of
-		}
+func (w *aways) largestLocked() *ownersAway {
+	if w.most.sessions > 0 && w.total.sessions > w.most.sessions {
+		return w.bySessions.all[0]
 	}
-	return most
+	return w.byBytes.all[0]
 }
 
 func (w *aways) endOldestLocked(of *ownersAway) *Session {
