@@ -14,7 +14,8 @@ type Private interface {
 
 // IsPrivate reports whether nobody else can read what crosses w: it says so, as [Private]; it is [Secure];
 // or its peer is on this machine, by its address, which is a loopback one, or none of a network that
-// others have part in: "unix", "mem", "pipe", "stdio".
+// others have part in: "unix", "mem", "pipe", "stdio". Behind a proxy on this machine all peers look so:
+// what lies before the proxy is up to it, and to its peers, who ask for themselves.
 func IsPrivate(w Wire) bool {
 	if p, ok := w.(Private); ok {
 		return p.Private()

@@ -1,0 +1,35 @@
+package wire
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestWhichAddressesAreOnThisMachine(t *testing.T) {
+	at := func(s string) net.Addr { return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(s)) }
+	for _, c := range []struct {
+		addr net.Addr
+		here bool
+	}{
+		{nil, false},
+		{at("127.0.0.1:1"), true},
+		{at("127.9.9.9:1"), true},
+		{at("[::1]:1"), true},
+		{at("[::ffff:127.0.0.1]:1"), true},
+		{at("0.0.0.0:1"), false},
+		{at("192.168.0.1:1"), false},
+		{at("[fe80::1%eth0]:1"), false},
+		{at("[::ffff:192.0.2.1]:1"), false},
+		{addr{"unix", "/socket"}, true},
+		{addr{"mem", "name"}, true},
+		{addr{"stdio", "pid 1"}, true},
+		{addr{"stream", "remote"}, false},
+		{addr{"http", "127.0.0.1"}, false},
+		{addr{"websocket", "unknown"}, false},
+	} {
+		require.Equal(t, c.here, isHere(c.addr), "%v", c.addr)
+	}
+}
