@@ -67,7 +67,7 @@ func WithOutlivedCertificates() Option { return func(c *config) { c.outliveCerti
 // packet on: before TLS, HTTP or a transport with many wires on one connection, and until the handshake
 // is over or the connection is closed, with one deadline for all of that ([WithHandshakeTimeout]). When
 // there are more, the address that has most of them gives its oldest up, which is cut off. 1,024 by
-// default; 0 is any number. Each may cost a few KiB, while TLS is being set up 50, and with smux 200. With
+// default; 0 is any number. Each may cost 12 KiB, while TLS is being set up 50, and with smux 220. With
 // smux and QUIC the connection has a place, and each Wire on it that waits, so 2 is the least there. No
 // more calls of the function of [WithAccept] run at once.
 func WithHalfOpen(connections int) Option { return func(c *config) { c.halfOpen = connections } }
