@@ -94,3 +94,31 @@ func playLost(t *testing.T, workers int, inline bool, end func()) {
 		return a.Busy == 0 && b.Busy == 0 && a.Lent == 0 && b.Lent == 0 && a.Crowded == 0 && b.Crowded == 0
 	})
 }
+
+// exitingError ends the goroutine that asks what it says, exitingTracer the one that tells it the end.
+type (
+	exitingError  struct{}
+	exitingTracer struct{}
+)
+
+func (exitingError) Error() string { runtime.Goexit(); return "" }
+
+func (exitingTracer) Call(context.Context, *asterisque.Session, uint16, string) ([]byte, func(error)) {
+	return nil, func(error) {}
+}
+
+func (exitingTracer) Serve(ctx context.Context, _ *asterisque.Session, _ uint16, _ string, _ []byte) (context.Context, func(error)) {
+	return ctx, func(error) { runtime.Goexit() }
+}
+
+func TestACallIsAnsweredWhateverEndsTheGoroutineOnTheWay(t *testing.T) {
+	fails := asterisque.Func[string, string](20, "fails")
+	svc := asterisque.NewService()
+	fails.Handle(svc, func(context.Context, string) (string, error) { return "", exitingError{} })
+	dialled, accepted := connect(t, svc, asterisque.WithTracer(exitingTracer{}), asterisque.WithWorkers(1))
+	for range 3 {
+		_, err := fails.Call(background, dialled, "x")
+		require.ErrorIs(t, err, asterisque.ErrPanicked)
+	}
+	settled(t, func() bool { st := accepted.Stats(); return st.Pipes == 0 && st.Running == 0 })
+}
