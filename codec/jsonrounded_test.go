@@ -32,7 +32,7 @@ func TestJSONRoundsNoIntegerWithoutAType(t *testing.T) {
 	}
 	const all = `{"number":9007199254740993,"big":9007199254740993,"int":9007199254740993,"text":"9007199254740993","unknown":9007199254740993,"more":{}}`
 	require.NoError(t, JSON.Decode([]byte(all), &s))
-	require.EqualValues(t, 9007199254740993, s.Int)
+	require.Equal(t, int64(9007199254740993), s.Int)
 	require.ErrorContains(t, JSON.Decode([]byte(`{"more":{"n":9007199254740993}}`), &s), `.more["n"]: `)
 	require.ErrorContains(t, JSON.Decode([]byte(`{"more":{"n":9007199254740993}}`), &s), "json.Number")
 }
