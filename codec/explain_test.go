@@ -83,7 +83,8 @@ func TestWhatDoesNotFitIsNamedWithItsPlace(t *testing.T) {
 		{JSON, `{"days":{"x":1}}`, new(request), "at .days[key of entry 0]: an integer of 64 bits was expected, and another text came"},
 		{JSON, `{"blob":"?"}`, new(request), "at .blob: a string in base64 was expected, and a string came"},
 		{JSON, `{"quoted":"5","blob":1}`, new(request), "at .blob: a string in base64 was expected, and a number came"},
-		{JSON, `{"quoted":5}`, new(request), "at .quoted: a string with a value in it was expected"},
+		{JSON, `{"quoted":5}`, new(request), "at .quoted: a string with a value in it was expected, and a number came"},
+		{JSON, `{"quoted":"x"}`, new(request), "at .quoted: a string with a value in it was expected, and a string came"},
 		{JSON, `{"tags":true}`, new(embedding), "at .tags: an array was expected, and a boolean came"},
 		{JSON, `[1]`, new([]picky), "at [0]: a value in a form of its own was expected, and a number came"},
 	} {
@@ -215,4 +216,18 @@ func FuzzExplain(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestToExplainIsBounded counts what is allocated for a value of which too much would have to be tried.
+func TestToExplainIsBounded(t *testing.T) {
+	var v []request
+	long := func(n int) []byte {
+		return []byte(`[{` + strings.Repeat(`"quoted":"5",`, n) + `"quoted":"x"}]`)
+	}
+	cost := func(data []byte) float64 {
+		return testing.AllocsPerRun(1, func() { explainJSON(data, reflect.TypeOf(v)) })
+	}
+	most := cost(long(mostTrials))
+	more := cost(long(4 * mostTrials))
+	require.Less(t, more-most, 2*3.*mostTrials, "%v allocations, and %v for four times as much", most, more)
 }

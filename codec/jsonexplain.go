@@ -41,8 +41,14 @@ func (x *jsonExplainer) value(p *weigh.Plan, depth int) *TypeError {
 	if p.Kind == weigh.Any {
 		return rounded(item)
 	}
+	if x.trials == 0 {
+		return nil
+	}
 	if p.Quoted {
-		item = unquoted(item)
+		quoted := item
+		if item = unquoted(item); item == nil {
+			return mismatch(jsonWant(p), jsonGot(quoted))
+		}
 	}
 	if x.takes(item, p.Type, json.Unmarshal) {
 		return nil
@@ -50,11 +56,12 @@ func (x *jsonExplainer) value(p *weigh.Plan, depth int) *TypeError {
 	return jsonMismatch(p, item)
 }
 
-// unquoted returns what is in a string that holds a number or the like, as the option string of a tag wants it.
+// unquoted returns what is in a string that holds a number or the like, as the option string of a tag
+// wants it, or nil if it is something else.
 func unquoted(item []byte) []byte {
 	var s string
 	if json.Unmarshal(item, &s) != nil || !json.Valid([]byte(s)) {
-		return []byte("{}") // which fits none of these
+		return nil
 	}
 	return []byte(s)
 }
