@@ -3,9 +3,11 @@ package asterisque_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -160,6 +162,12 @@ func hangOn(ctx context.Context, address string, dials *atomic.Int64) {
 // honestDials makes so many connections, one after the other, whose packets take 50 ms, and returns how many
 // became sessions that can call.
 func honestDials(t *testing.T, from, to string, n int) (in int) {
+	begin := time.Now()
+	defer func() {
+		if strings.Contains(flag.Lookup("test.run").Value.String(), "Attack") {
+			fmt.Printf("%-72s %12v\n", "the honest handshakes beside, one after the other, took", time.Since(begin).Round(time.Millisecond))
+		}
+	}()
 	here := newNode(t)
 	for range n {
 		c, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).Dial("tcp", to)

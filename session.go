@@ -366,9 +366,9 @@ func (s *Session) finish() {
 	s.writers.Wait()
 	s.outbound.end()
 	s.dropRecord()
+	defer close(s.gone) // also if the log ends the goroutine
 	s.node.forget(s)
 	s.cfg.log.Info("session ends", "session", s, "cause", s.cause())
-	close(s.gone)
 }
 
 // whileAway returns a channel that is closed if the session is away, and nil, which never is, if it is not.

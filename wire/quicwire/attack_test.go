@@ -32,6 +32,13 @@ func bounded(t testing.TB, what string, measured, bound int) {
 	require.LessOrEqual(t, measured, bound, what)
 }
 
+// took prints how long the honest ones needed, if the attacks are printed.
+func took(begin time.Time) {
+	if strings.Contains(flag.Lookup("test.run").Value.String(), "Attack") {
+		fmt.Printf("%-72s %12v\n", "the honest handshakes beside, and a call in each, took", time.Since(begin).Round(time.Millisecond))
+	}
+}
+
 // victim is a node that serves a listener.
 type victim struct {
 	t       *testing.T
@@ -68,6 +75,7 @@ func (v *victim) look() int {
 // honest makes 20 sessions, four at a time, on connections that wait for 50 ms before they open one, and
 // returns how many could call.
 func (v *victim) honest() int {
+	defer took(time.Now())
 	node := asterisque.NewNode()
 	defer node.Close()
 	var in atomic.Int64

@@ -33,6 +33,13 @@ func bounded(t testing.TB, what string, measured, bound int) {
 
 var echo = asterisque.Func[string, string](10, "echo")
 
+// took prints how long the honest ones needed, if the attacks are printed.
+func took(begin time.Time) {
+	if strings.Contains(flag.Lookup("test.run").Value.String(), "Attack") {
+		fmt.Printf("%-72s %12v\n", "the honest handshakes beside, and a call in each, took", time.Since(begin).Round(time.Millisecond))
+	}
+}
+
 // victim is a node that serves a Listener for connections with many wires.
 type victim struct {
 	t       *testing.T
@@ -81,6 +88,7 @@ func (v *victim) look() int {
 // honest makes 20 sessions, four at a time, on connections whose packets take 50 ms, and returns how many
 // could call.
 func (v *victim) honest(from string) int {
+	defer took(time.Now())
 	node := asterisque.NewNode()
 	defer node.Close()
 	var in atomic.Int64

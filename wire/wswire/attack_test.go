@@ -35,6 +35,13 @@ func bounded(t testing.TB, what string, measured, bound int) {
 	require.LessOrEqual(t, measured, bound, what)
 }
 
+// took prints how long the honest ones needed, if the attacks are printed.
+func took(begin time.Time) {
+	if strings.Contains(flag.Lookup("test.run").Value.String(), "Attack") {
+		fmt.Printf("%-72s %12v\n", "the honest handshakes beside, and a call in each, took", time.Since(begin).Round(time.Millisecond))
+	}
+}
+
 // victim is a server with a node.
 type victim struct {
 	t       *testing.T
@@ -126,6 +133,7 @@ func (v *victim) carry(c net.Conn, from string) {
 // honest makes 20 sessions, four at a time, on connections whose packets take 50 ms, and returns how many
 // could call.
 func (v *victim) honest(from string) int {
+	defer took(time.Now())
 	node := asterisque.NewNode(asterisque.WithTLS(v.client))
 	defer node.Close()
 	url := v.scheme + "://" + v.farAway(from) + "/rpc"
