@@ -71,7 +71,6 @@ type callback struct {
 	panics  string // the outcome when it panics, and of the others if they are not set
 	exits   string // when it ends its goroutine
 	blocks  string // when it blocks: "never" is none
-	closes  string // when it closes the node; by default it is not looked at
 	returns string // when it does what it should, or calls: by default ok
 	own     bool   // it ends the goroutine of who calls, which is no loss, and not logged
 	skips   string // how it is not played: a Wire must not do that

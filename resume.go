@@ -240,6 +240,9 @@ func (s *Session) takeOver(c *comeback) error {
 	if c.grant != nil {
 		s.renew(c.grant)
 	}
+	if c.confirm == nil {
+		s.control(codec.Ack{Count: s.got.Load()}) // by which the peer knows that this side has the next secret
+	}
 	s.cfg.log.Info("session goes on", "session", s, "addr", c.about.RemoteAddr)
 	s.writers.Go(func() { s.resend(missing) })
 	return nil

@@ -42,7 +42,7 @@ type (
 		span
 		More bool `json:"more"`
 	}
-	picky struct{ word string }
+	picky struct{ Word string }
 )
 
 var errPicky = errors.New("codec.picky wants struct{...}, int64 or main.word")

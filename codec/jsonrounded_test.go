@@ -38,7 +38,7 @@ func TestJSONRoundsNoIntegerWithoutAType(t *testing.T) {
 }
 
 func TestJSONTakesWhatAFloatHolds(t *testing.T) {
-	for _, f := range []float64{0, -0.0, 1 << 53, -(1 << 53), 1e18, 1e20, 1e21, 1e300, 0.1234567890123456789, math.MaxFloat64, math.SmallestNonzeroFloat64, 1234567890123456.5} {
+	for _, f := range []float64{0, math.Copysign(0, -1), 1 << 53, -(1 << 53), 1e18, 1e20, 1e21, 1e300, 0.1234567890123456789, math.MaxFloat64, math.SmallestNonzeroFloat64, 1234567890123456.5} {
 		data, err := JSON.Append(nil, f)
 		require.NoError(t, err)
 		var v any
