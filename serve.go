@@ -1,0 +1,136 @@
+package asterisque
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// ListenAndServe listens at a URL such as "tcp://127.0.0.1:5330" and serves who connects. It is wire.Listen and Serve.
+func (n *Node) ListenAndServe(ctx context.Context, url string) error {
+	if n.invalid != nil {
+		return n.invalid
+	}
+	ln, err := wire.Listen(ctx, url, wire.Options{TLS: n.cfg.tls})
+	if err != nil {
+		return err
+	}
+	return n.serveAt(ctx, ln, url)
+}
+
+// Serve accepts sessions from ln until ctx ends or the node is closed, and then closes ln and returns nil. Sessions stay; see Shutdown and Close. The error is that
+// of a listener which failed. A connection that fails its handshake is logged, and does no harm to others.
+func (n *Node) Serve(ctx context.Context, ln wire.Listener) error {
+	if n.invalid != nil {
+		ln.Close()
+		return n.invalid
+	}
+	return n.serveAt(ctx, ln, ln.URL())
+}
+
+// serveAt is Serve. The url was listened at, and the errors of ln may name it.
+func (n *Node) serveAt(ctx context.Context, ln wire.Listener, url string) error {
+	if p, ok := ln.(wire.Private); ok && !p.Private() && n.cfg.resumeFor > 0 && !n.cfg.plainCredentials {
+		ln.Close()
+		return exposed(wire.ShowURL(ln.URL()))
+	}
+	if !n.serve(ln) {
+		return errNodeClosed
+	}
+	if g, ok := ln.(wire.Guarded); ok {
+		g.Guard(n)
+	}
+	stop := context.AfterFunc(ctx, func() { n.closeListener(ln) })
+	defer stop()
+	defer n.served(ln)
+	back := backoff{first: 5 * time.Millisecond, most: time.Second}
+	for {
+		w, err := n.acceptFrom(ln)
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return nil
+		case err != nil: // it may pass: too many open files, for example
+			err = wire.HideURL(wire.HideURL(err, url), ln.URL())
+			if !passes(err) {
+				return err
+			}
+			n.cfg.log.Warn("accepting failed", "url", wire.ShowURL(ln.URL()), "error", err)
+			sleep(ctx, back.next())
+			continue
+		}
+		back.step = 0
+		if !n.welcome(ctx, w) {
+			return nil
+		}
+	}
+}
+
+// welcome does the handshake with whom Serve has accepted, on a goroutine of its own, for which Close
+// waits. Without a place it costs none. It reports false if the node is closed.
+func (n *Node) welcome(ctx context.Context, w wire.Wire) bool {
+	h, refused := n.enter(w)
+	if refused != nil {
+		n.cfg.log.Warn("handshake failed", "addr", h.from, "error", refused)
+		return true
+	}
+	n.mu.Lock()
+	closed := n.sessions == nil
+	if !closed {
+		n.accepts.Go(func() { n.meet(ctx, h) }) // ends with the handshake
+	}
+	n.mu.Unlock()
+	if closed {
+		h.place.Leave()
+		apart(n.cfg.log, w, func() { w.Close() })
+	}
+	return !closed
+}
+
+// passes reports whether an error of Accept is one after which a later Accept may succeed.
+func passes(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.ECONNABORTED)
+}
+
+// meet does the handshake with whom Serve has accepted.
+func (n *Node) meet(ctx context.Context, h *handshake) {
+	if _, err := n.accept(ctx, h); err != nil {
+		n.cfg.log.Warn("handshake failed", "addr", h.from, "error", err)
+	}
+}
+
+// serve notes that ln is being served, unless the node is closed.
+func (n *Node) serve(ln wire.Listener) bool {
+	n.mu.Lock()
+	closed := n.sessions == nil
+	if !closed {
+		n.serving[ln] = struct{}{}
+		n.cfg.service.serve("by the node that was made", n.cfg.place)
+	}
+	n.mu.Unlock()
+	if closed {
+		n.closeListener(ln)
+	}
+	return !closed
+}
+
+func (n *Node) served(ln wire.Listener) {
+	n.closeListener(ln)
+	n.mu.Lock()
+	delete(n.serving, ln)
+	n.mu.Unlock()
+}
+
+func (n *Node) stopListening() {
+	n.mu.Lock()
+	listeners := slices.Collect(maps.Keys(n.serving))
+	n.mu.Unlock()
+	for _, ln := range listeners {
+		n.closeListener(ln)
+	}
+}
