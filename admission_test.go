@@ -113,6 +113,7 @@ func TestWhereSessionsAreBoundedByDefault(t *testing.T) {
 // Silent connections of one address, as fast as they can be made, and honest ones beside them that take
 // 50 ms for each step.
 func TestAttackSilentDialsKeepNobodyOut(t *testing.T) {
+	t.Parallel()
 	for _, honest := range []string{"127.0.0.1", "127.0.0.2"} {
 		t.Run("honest ones at "+honest, func(t *testing.T) {
 			node := newNode(t, asterisque.WithService(echoService()))
@@ -299,6 +300,7 @@ func sessionOn(t *testing.T, node *asterisque.Node, connection wire.Place) *aste
 }
 
 func TestAPeerWhoseWiresComeToNothingIsCutOffAlsoBesideASession(t *testing.T) {
+	t.Parallel()
 	node := newNode(t)
 	p, lost := onMany(t, node, "192.0.2.1:1")
 	sessionOn(t, node, p)
@@ -315,6 +317,7 @@ func TestAPeerWhoseWiresComeToNothingIsCutOffAlsoBesideASession(t *testing.T) {
 }
 
 func TestASessionExcusesTheWiresBeforeIt(t *testing.T) {
+	t.Parallel()
 	node := newNode(t, asterisque.WithHandshakeTimeout(time.Minute))
 	p, _ := onMany(t, node, "192.0.2.1:1")
 	for range 3 {

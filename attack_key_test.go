@@ -16,6 +16,7 @@ import (
 // TestAttackAKeyHoldsUpNoOtherSession lets a repetition take the place of a call whose session ends,
 // with a key that blocks, or ends its goroutine. The session ends all the same.
 func TestAttackAKeyHoldsUpNoOtherSession(t *testing.T) {
+	t.Parallel()
 	for name, exits := range map[string]bool{"blocks": false, "exits": true} {
 		t.Run(name, func(t *testing.T) {
 			goOn, running, asked := make(chan struct{}), make(chan struct{}, 1), make(chan struct{}, 1)

@@ -172,6 +172,7 @@ func letIn(ctx context.Context, p Peer) (*Grant, error) {
 }
 
 func TestAttackSessionsThatEndWhileTheirPeersComeBack(t *testing.T) {
+	t.Parallel()
 	rounds, length := 4, 150*time.Millisecond
 	for range rounds {
 		svc := NewService()

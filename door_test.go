@@ -188,6 +188,7 @@ func syncFrame() []byte {
 }
 
 func TestASessionKeepsTheWireThatAnotherNodeLetIn(t *testing.T) {
+	t.Parallel()
 	for _, speaksFirst := range []bool{false, true} {
 		door, node := quietNode(t, WithHandshakeTimeout(50*time.Millisecond)), quietNode(t)
 		here, there := wire.Pipe()
@@ -346,6 +347,7 @@ func stewWithPlace(ctx context.Context, n, other *Node, random *rand.Rand) {
 
 // Each sends a byte, or a frame that says nothing, every 2 ms: no place is kept longer for that.
 func TestAttackDripsKeepNoPlaceBeyondTheDeadline(t *testing.T) {
+	t.Parallel()
 	server, _ := testtls.Configs(t)
 	hello := binary.BigEndian.AppendUint32(nil, 1<<10)      // of a frame with a Sync
 	record := []byte{0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3} // of TLS

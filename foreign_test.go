@@ -58,6 +58,7 @@ var oddPlaces = []string{"LocalAddr", "RemoteAddr", "no address", "Network", "St
 // TestAWireThatPanicsWhenItIsAskedCostsOnlyItself plays both sides over such wires, with everything on
 // that asks them. Another session goes on.
 func TestAWireThatPanicsWhenItIsAskedCostsOnlyItself(t *testing.T) {
+	t.Parallel()
 	for _, at := range oddPlaces {
 		for how, f := range map[string]func(){"panics": func() { panic("odd") }, "exits": runtime.Goexit} {
 			t.Run(at+" "+how, func(t *testing.T) {

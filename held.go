@@ -14,7 +14,7 @@ const (
 	heldMeta            = 112                 // the meta of an Open that waits to be sent
 	heldAbort           = 80                  // an abort besides its texts
 	heldUnary           = 208                 // a call of the peer
-	heldStream          = 352                 // one with Blocks
+	heldStream          = 368                 // one with Blocks
 	heldRefusal         = 96                  // one of which nothing else is kept
 	heldPlace           = 44                  // of a call that waits: in the line and in the table, which is half full to full
 	heldExtra           = 96                  // what few calls have besides

@@ -56,7 +56,7 @@ func TestKeysThatWereUsedCostNothing(t *testing.T) {
 	use(0, 5000)
 	before, goroutines := live(), runtime.NumGoroutine()
 	use(5000, distinct)
-	require.InDelta(t, before, live(), 512<<10)
+	require.LessOrEqual(t, live(), before+512<<10) // what other tests have left may go meanwhile
 	require.InDelta(t, goroutines, runtime.NumGoroutine(), callers)
 
 	here.Close() // after which no call runs any more

@@ -25,6 +25,7 @@ const misbehaving = "ASTERISQUE_MISBEHAVING"
 // TestACallbackThatMisbehavesCostsOnlyItsOwn lets every callback panic, end its goroutine, block for
 // ever, close its node and call back. Each callback has a process of its own, which has to survive.
 func TestACallbackThatMisbehavesCostsOnlyItsOwn(t *testing.T) {
+	t.Parallel()
 	if name := os.Getenv(misbehaving); name != "" {
 		for i := range callbacks {
 			if callbacks[i].name == name {

@@ -122,6 +122,7 @@ func TestWhoEndsWhatItRunsInDoesNotWaitForItself(t *testing.T) {
 
 // TestAsManyAcceptsRunAsHandshakes blocks so many, and lets them return.
 func TestAsManyAcceptsRunAsHandshakes(t *testing.T) {
+	t.Parallel()
 	goOn, running := make(chan struct{}), make(chan struct{}, 10)
 	node := asterisque.NewNode(asterisque.WithHalfOpen(2), asterisque.WithHandshakeTimeout(300*time.Millisecond),
 		asterisque.WithAccept(func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
