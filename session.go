@@ -277,8 +277,8 @@ func calledBy(ctx context.Context) *Session {
 // announceEnd tells the peer, once, which of its calls will still run: those that have arrived.
 func (s *Session) announceEnd() {
 	if d, first := s.table.drainHere(); first {
-		s.draining.Store(true)
 		s.control(d)
+		s.draining.Store(true)
 	}
 }
 
