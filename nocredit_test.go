@@ -31,6 +31,12 @@ func TestAStreamOfOneBlockEachWayNeedsNoCredit(t *testing.T) {
 				if err == nil {
 					err = p.Send(ctx, b.Payload)
 				}
+				if err == nil {
+					_, err = p.Recv(ctx) // the end: before that the caller could not say it
+				}
+				if err == io.EOF {
+					err = nil
+				}
 				return nil, err
 			})
 			here := asterisque.NewNode(c.opts...)
