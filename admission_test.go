@@ -230,7 +230,7 @@ func TestAttackHandshakesThatAreCompletedTogether(t *testing.T) {
 		wires, all = append(wires, w), append(all, accepted)
 	}
 	for _, w := range wires {
-		require.NoError(t, w.WriteFrames([][]byte{hello().AppendTo(nil)}))
+		w.WriteFrames([][]byte{hello().AppendTo(nil)}) // which may be closed already
 	}
 	in := 0
 	for _, accepted := range all {

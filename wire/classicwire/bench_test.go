@@ -13,7 +13,7 @@ import (
 func BenchmarkCall(b *testing.B) {
 	for _, scheme := range []string{"classic", "tcp"} {
 		b.Run(scheme, func(b *testing.B) {
-			here, there := newNode(b, nil), newNode(b, offer())
+			here, there := newNode(b, asterisque.NewService()), newNode(b, offer())
 			ln, err := wire.Listen(background, scheme+"://127.0.0.1:0", wire.Options{})
 			require.NoError(b, err)
 			defer ln.Close()
