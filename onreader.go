@@ -4,7 +4,7 @@ import "github.com/asterisque-go/asterisque/codec"
 
 // Code of the application that runs on the goroutine of the reader: inline handlers, and what is
 // asked about a call before it can wait. Close, called there, does not wait for the reader; and if
-// such code ends the goroutine, another one ends the session: see Session.run.
+// such code ends the goroutine, another one ends the session: see Session.runTo.
 
 // runInline runs c on the goroutine of the reader.
 func (s *Session) runInline(c *incoming) {

@@ -8,7 +8,7 @@ import (
 
 // What becomes of a call whose handler does not return: it panics, and its call fails; or it ends
 // its goroutine, and then what is deferred here answers the call, and another goroutine takes the
-// place of the one that is gone: see workers and Session.run.
+// place of the one that is gone: see workers and Session.runTo.
 
 // scratch is what a worker keeps from one call to the next.
 type scratch struct {
