@@ -11,9 +11,11 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// Grant is what the accepting side allows one peer; see [WithAccept]. A zero field is as the node has it for all.
+// Grant is what the accepting side allows one peer; see [WithAccept]. A zero field is as the node
+// has it for all.
 type Grant struct {
-	Subject     string             // who the peer turned out to be, for logs and for handlers: see Peer.Subject
+	// who the peer turned out to be, for logs and for handlers: see Peer.Subject
+	Subject     string
 	Service     *Service           // what it is offered
 	Inbound     limits.Limits      // of what it sends and the application has not taken
 	Outbound    limits.Limits      // of what it is sent and has not been given to the Wire
@@ -95,7 +97,8 @@ func (g *Grant) ownInbound(cfg *config) error {
 	return err
 }
 
-// Certificate returns the certificate by which TLS has proved who the peer is, or nil if it has not.
+// Certificate returns the certificate by which TLS has proved who the peer is, or nil if it has
+// not.
 func (p Peer) Certificate() *x509.Certificate {
 	if p.TLS == nil || len(p.TLS.VerifiedChains) == 0 {
 		return nil

@@ -11,11 +11,11 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// admission is the door of a node: it bounds what peers cost that carry no session yet, and how many
-// sessions there are, in all and from one address. Each connection takes a place when its first packet
-// is taken, and keeps it until it carries a session, or is closed. When places run out, the address
-// that has most of them gives its oldest up: so many silent peers of one address keep nobody else out,
-// and hardly each other, because an honest one needs a moment only.
+// admission is the door of a node: it bounds what peers cost that carry no session yet, and how
+// many sessions there are, in all and from one address. Each connection takes a place when its
+// first packet is taken, and keeps it until it carries a session, or is closed. When places run
+// out, the address that has most of them gives its oldest up: so many silent peers of one address
+// keep nobody else out, and hardly each other, because an honest one needs a moment only.
 type admission struct {
 	halfOpen   int           // places; 0: any number; these are fixed
 	sessions   int           // of the node; 0: any number
@@ -45,11 +45,12 @@ type host struct {
 	index    int // in crowds; -1: it has no places
 }
 
-// mostWithin is how many wires of one connection may have places at once while half of all are taken.
+// mostWithin is how many wires of one connection may have places at once while half of all are
+// taken.
 const mostWithin = 16
 
-// mostTried is how many wires a peer may open on one connection, in the time for a handshake, while no
-// session comes of any.
+// mostTried is how many wires a peer may open on one connection, in the time for a handshake, while
+// no session comes of any.
 const mostTried = 1024
 
 // entry implements wire.Place.
@@ -102,8 +103,8 @@ func (a *admission) configure(c *config) {
 	a.resumes = c.resumeFor > 0
 }
 
-// admit returns the place of a Wire from an address. It is followed by takeOver. What another node has let in needs a
-// place here as well, and a session over it counts at both doors.
+// admit returns the place of a Wire from an address. It is followed by takeOver. What another node
+// has let in needs a place here as well, and a session over it counts at both doors.
 func (a *admission) admit(w wire.Wire, from net.Addr) (*entry, *Abort) {
 	other := placeAt(w)
 	if other != nil && other.door == a {
@@ -175,8 +176,8 @@ func (a *admission) hostLocked(name hostName) *host {
 	return h
 }
 
-// forgetLocked forgets h if it has nothing any more. It may have been forgotten already, and its name be
-// that of another one.
+// forgetLocked forgets h if it has nothing any more. It may have been forgotten already, and its
+// name be that of another one.
 func (a *admission) forgetLocked(h *host) {
 	if h.open.Len() == 0 && h.sessions == 0 && a.hosts[h.name] == h {
 		delete(a.hosts, h.name)
@@ -209,13 +210,15 @@ func (a *admission) fullFrom(from netip.Prefix) *Abort {
 
 // bounds reports whether the sessions from an address are bounded.
 func (a *admission) bounds(from netip.Prefix) bool {
-	here := from.Addr().IsLoopback() || from.Addr() == netip.IPv6Unspecified() // ::/64, which has ::1
+	// ::/64, which has ::1
+	here := from.Addr().IsLoopback() || from.Addr() == netip.IPv6Unspecified()
 	return a.perAddress > 0 && from.IsValid() && (a.everywhere || !here)
 }
 
-// fullLocked reports whether the address has, or is about to have, as many sessions as it may. The place
-// of a connection says nothing beside those of its wires, and that of the connection which p is on none.
-// Where sessions are resumed, p may be to go on with one that is there: its old Wire looks alive still.
+// fullLocked reports whether the address has, or is about to have, as many sessions as it may. The
+// place of a connection says nothing beside those of its wires, and that of the connection which p
+// is on none. Where sessions are resumed, p may be to go on with one that is there: its old Wire
+// looks alive still.
 func (p *entry) fullLocked(most int) bool {
 	n := p.host.open.Len()
 	if !p.door.resumes {
@@ -292,8 +295,8 @@ func (p *entry) expire() {
 	}
 }
 
-// takeOver lets lost be called from now on instead, when another connection needs the place; whoever has
-// taken it over looks at the time.
+// takeOver lets lost be called from now on instead, when another connection needs the place;
+// whoever has taken it over looks at the time.
 func (p *entry) takeOver(lost func()) *Abort {
 	if p.other != nil {
 		if refused := p.other.takeOver(lost); refused != nil {

@@ -110,8 +110,8 @@ func TestWhereSessionsAreBoundedByDefault(t *testing.T) {
 	}
 }
 
-// Silent connections of one address, as fast as they can be made, and honest ones beside them that take
-// 50 ms for each step.
+// Silent connections of one address, as fast as they can be made, and honest ones beside them that
+// take 50 ms for each step.
 func TestAttackSilentDialsKeepNobodyOut(t *testing.T) {
 	t.Parallel()
 	for _, honest := range []string{"127.0.0.1", "127.0.0.2"} {
@@ -160,8 +160,8 @@ func hangOn(ctx context.Context, address string, dials *atomic.Int64) {
 	}
 }
 
-// honestDials makes so many connections, one after the other, whose packets take 50 ms, and returns how many
-// became sessions that can call.
+// honestDials makes so many connections, one after the other, whose packets take 50 ms, and returns
+// how many became sessions that can call.
 func honestDials(t *testing.T, from, to string, n int) (in int) {
 	begin := time.Now()
 	defer func() {

@@ -13,7 +13,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// agreement is what two sides found in a handshake, as far as it is not this side's own configuration.
+// agreement is what two sides found in a handshake, as far as it is not this side's own
+// configuration.
 type agreement struct {
 	session [codec.SessionSize]byte
 	about   Peer
@@ -33,7 +34,8 @@ type promises struct {
 	overhead uint64 // what a message to the peer costs besides its content
 	opens    uint64 // what calls may cost that are sent at first; 0: any number
 
-	nestedCalls, nestedRoom int // how many calls within calls the peer runs, and what they may cost; 0: any number
+	// how many calls within calls the peer runs, and what they may cost; 0: any number
+	nestedCalls, nestedRoom int
 
 	ping    time.Duration // the peer's ping interval; 0: it sends none
 	timeout time.Duration // after which silence the peer gives this side up; 0: never
@@ -68,7 +70,8 @@ func (h *handshake) resumes() bool {
 	return h.cfg.resumeFor > 0 && !h.once && !foreign
 }
 
-// agree takes what matters of the peer's Sync, in which the session id and one codec have been chosen.
+// agree takes what matters of the peer's Sync, in which the session id and one codec have been
+// chosen.
 func (h *handshake) agree(s codec.Sync) (a agreement, err error) {
 	switch {
 	case s.Version != codec.Version:

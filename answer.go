@@ -12,12 +12,14 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// smallDetail is the size of an abort's detail, in bytes, up to which the abort of a call that has run waits for no room: it is one for each pipe.
+// smallDetail is the size of an abort's detail, in bytes, up to which the abort of a call that has
+// run waits for no room: it is one for each pipe.
 const smallDetail = 64
 
 // answerer is what the answer to a call of the peer needs.
 type answerer interface {
-	// putAnswer hands the answer to the outbox, which has been counted. parked says that it has waited for room, and that the caller may be anybody.
+	// putAnswer hands the answer to the outbox, which has been counted. parked says that it has
+	// waited for room, and that the caller may be anybody.
 	putAnswer(result []byte, abort *Abort, held uint32, parked bool)
 
 	// body returns how many bytes are held until the answer has left, besides what it is.
@@ -27,13 +29,15 @@ type answerer interface {
 	shares() bool
 }
 
-// sendAnswer sends the answer to a call as soon as the session may send: at the outbound soft limit it is parked with the session, and nobody waits with it.
+// sendAnswer sends the answer to a call as soon as the session may send: at the outbound soft limit
+// it is parked with the session, and nobody waits with it.
 func (s *Session) sendAnswer(to answerer, p priority.Priority, result []byte, abort *Abort, by answeredBy) {
 	abort = s.sent(abort)
 	held := heldClose(to.body(), result, abort)
 	switch {
 	case by == beyond:
-		s.count(held) // nothing else bounds them but the hard limit, which ends a session whose peer goes on
+		// nothing else bounds them but the hard limit, which ends a session whose peer goes on
+		s.count(held)
 	case s.terms.Room == nil || abort != nil && by != byReader && len(abort.Detail) <= smallDetail:
 		s.count(held) // a peer without windows is held up before calls are taken: see waitOutbound
 	case !s.outbound.queued.Load() && s.outbound.Reserve(int(held)):
@@ -52,10 +56,10 @@ func (s *Session) sendAnswer(to answerer, p priority.Priority, result []byte, ab
 	to.putAnswer(result, abort, held, false)
 }
 
-// sent returns of a what is sent, so that an answer holds no more than that while it waits. What an error
-// was caused by may hold all that could not be decoded. The code gets through to every peer: a detail that
-// does not fit what it takes is left out, since a part of it would say something else, and the message has
-// the room that the detail leaves.
+// sent returns of a what is sent, so that an answer holds no more than that while it waits. What an
+// error was caused by may hold all that could not be decoded. The code gets through to every peer:
+// a detail that does not fit what it takes is left out, since a part of it would say something
+// else, and the message has the room that the detail leaves.
 func (s *Session) sent(a *Abort) *Abort {
 	if a == nil {
 		return nil
@@ -99,7 +103,8 @@ func (s *Session) park(to answerer, p priority.Priority, result []byte, abort *A
 func (c *incoming) putAnswer(result []byte, abort *Abort, held uint32, parked bool) {
 	write := c.putClose(result, abort, held)
 	if c.onReader {
-		c.s.calls.giveBack(c.cost(), c.nested()) // only now, so that what waits to leave is bounded by what was promised
+		// only now, so that what waits to leave is bounded by what was promised
+		c.s.calls.giveBack(c.cost(), c.nested())
 		if write && !parked && !c.s.outbound.queued.Load() {
 			c.s.writeAfterReading() // the answers to all that has arrived go together
 			return
@@ -110,9 +115,11 @@ func (c *incoming) putAnswer(result []byte, abort *Abort, held uint32, parked bo
 	}
 }
 
-// putClose hands a Close over, which has been counted, and takes the call out of the table. write says that writing is the caller's task now.
+// putClose hands a Close over, which has been counted, and takes the call out of the table. write
+// says that writing is the caller's task now.
 func (p *port) putClose(result []byte, abort *Abort, held uint32) (write bool) {
-	defer p.s.table.remove(p.id()) // last: who waits for the table to be empty, to end the session, waits for the Close as well
+	// last: who waits for the table to be empty, to end the session, waits for the Close as well
+	defer p.s.table.remove(p.id())
 	write, err := p.hand(&outbox.Message{Type: codec.CloseType, Payload: result, Abort: abort, Held: held})
 	if errors.Is(err, codec.ErrTooLarge) {
 		a := codec.ErrTooLarge.Withf("the result: %s", err.(*Abort).Message)
@@ -123,13 +130,15 @@ func (p *port) putClose(result []byte, abort *Abort, held uint32) (write bool) {
 	return write
 }
 
-// abort tells the peer that a call of this side is given up. It has a flow of its own: the call may be used for another one while the Close waits.
+// abort tells the peer that a call of this side is given up. It has a flow of its own: the call may
+// be used for another one while the Close waits.
 func (s *Session) abort(id uint64, p priority.Priority, a *Abort) {
 	a = s.sent(a)
 	held := heldClose(heldRefusal, nil, a)
 	s.count(held)
 	one := port{s: s, flow: outbox.AcceptedFlow(p, id)}
-	one.put(&outbox.Message{Type: codec.CloseType, Abort: a, Held: held}) // an error means that there is nobody left to tell
+	// an error means that there is nobody left to tell
+	one.put(&outbox.Message{Type: codec.CloseType, Abort: a, Held: held})
 }
 
 // refusal is the answer to a call of which nothing else is known.
@@ -144,7 +153,8 @@ func (r *refusal) putAnswer(_ []byte, abort *Abort, held uint32, _ bool) {
 	if r.cost > 0 {
 		r.s.calls.giveBack(r.cost, r.nested)
 	}
-	r.put(&outbox.Message{Type: codec.CloseType, Abort: abort, Held: held}) // an error means that there is nobody left to tell
+	// an error means that there is nobody left to tell
+	r.put(&outbox.Message{Type: codec.CloseType, Abort: abort, Held: held})
 }
 
 // body implements answerer.
@@ -153,7 +163,8 @@ func (r *refusal) body() int { return heldRefusal }
 // shares implements answerer.
 func (r *refusal) shares() bool { return false }
 
-// turnAway refuses a call of which nothing is kept. It has a flow of its own. What its Open has cost is given back when the refusal leaves.
+// turnAway refuses a call of which nothing is kept. It has a flow of its own. What its Open has
+// cost is given back when the refusal leaves.
 func (s *Session) turnAway(m *codec.Open, a *Abort, cost uint64) {
 	own := *a
 	own.Ran = codec.Refused

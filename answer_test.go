@@ -12,7 +12,8 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// TestAnswersThatNobodyReadsAreBounded has a peer call and read nothing. What waits is what running calls may hold, and the answers to what was let in before that.
+// TestAnswersThatNobodyReadsAreBounded has a peer call and read nothing. What waits is what running
+// calls may hold, and the answers to what was let in before that.
 func TestAnswersThatNobodyReadsAreBounded(t *testing.T) {
 	const room, result = 1 << 20, 16 << 10
 	for name, c := range map[string]struct {

@@ -5,7 +5,8 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// The room for Opens, as who receives them sees it: see [limits.Opens], and for the sender openCredit.
+// The room for Opens, as who receives them sees it: see [limits.Opens], and for the sender
+// openCredit.
 
 // cost returns what the Open of c has cost of the room for Opens.
 func (c *incoming) cost() uint64 {
@@ -66,8 +67,9 @@ func (d *dispatcher) giveBackLocked(cost uint64, nested bool) (grant uint64) {
 	return d.dueLocked()
 }
 
-// dueLocked returns what the peer is to be granted. Credit is held back only while something is here that brings another chance: a call that waits for a worker, or an answer. One that
-// waits for its key or its function may do so for as long as others of them like.
+// dueLocked returns what the peer is to be granted. Credit is held back only while something is
+// here that brings another chance: a call that waits for a worker, or an answer. One that waits for
+// its key or its function may do so for as long as others of them like.
 func (d *dispatcher) dueLocked() (grant uint64) {
 	return d.opens.Grant(d.ready.len()+d.large.len()+d.away == 0)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// mostAsked is how many calls of one callback that answers questions may be under way at once, where
-// no option says so.
+// mostAsked is how many calls of one callback that answers questions may be under way at once,
+// where no option says so.
 const mostAsked = 1024
 
 // question is a callback that answers questions of this side: whether a peer is accepted, for

@@ -56,7 +56,8 @@ func TestAttackHandshakesThatAreCutAtOnce(t *testing.T) {
 
 func TestAttackHandshakesOfManyPeersThatAreCutAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		node := asterisque.NewNode(named(), asterisque.WithResume(time.Minute), asterisque.WithSessions(80), asterisque.WithPing(0, 0)) // 20 away
+		// 20 away
+		node := asterisque.NewNode(named(), asterisque.WithResume(time.Minute), asterisque.WithSessions(80), asterisque.WithPing(0, 0))
 		defer node.Close()
 		honest := goesAway(t, node, "honest")
 		for n := range 60 {

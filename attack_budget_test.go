@@ -113,8 +113,8 @@ func TestAboveHalfOfTheBudgetWindowsAreSmall(t *testing.T) {
 	})
 }
 
-// TestAttackManySessionsHaveOneTurn lets one peer with ten sessions and one with a single one wait for
-// the only worker.
+// TestAttackManySessionsHaveOneTurn lets one peer with ten sessions and one with a single one wait
+// for the only worker.
 func TestAttackManySessionsHaveOneTurn(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -186,7 +186,8 @@ func refusedHandshake(t *testing.T, n *asterisque.Node, hello codec.Sync) codec.
 	return c
 }
 
-// TestAttackHalfMessagesCountForTheBudget has peers that begin with a message of 4 MiB and go no further.
+// TestAttackHalfMessagesCountForTheBudget has peers that begin with a message of 4 MiB and go no
+// further.
 func TestAttackHalfMessagesCountForTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const budget = 8 << 20

@@ -262,7 +262,8 @@ func TestAttackAKeyOfAnotherPeerIsOfNoUse(t *testing.T) {
 	}
 }
 
-// TestAttackADurableCallWithinAnotherOneEndsWithItsSession answers a call with calls that would run on.
+// TestAttackADurableCallWithinAnotherOneEndsWithItsSession answers a call with calls that would run
+// on.
 func TestAttackADurableCallWithinAnotherOneEndsWithItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, running := dreamers()

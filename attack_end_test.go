@@ -16,7 +16,8 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// TestAttackABlockForADurableCallThatWaits sends one where none may come: what waits must not be answered, and then begin.
+// TestAttackABlockForADurableCallThatWaits sends one where none may come: what waits must not be
+// answered, and then begin.
 func TestAttackABlockForADurableCallThatWaits(t *testing.T) {
 	for _, b := range []*codec.Block{{Pipe: 2, Payload: []byte("x")}, {Pipe: 2, End: true}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -37,8 +38,8 @@ func TestAttackABlockForADurableCallThatWaits(t *testing.T) {
 	}
 }
 
-// TestAttackRefusalsThatNeverLeaveHoldNoPlacesOfOthers lets calls within a call be refused, reads none of it, and breaks
-// the hard limit then: what waits to leave never will.
+// TestAttackRefusalsThatNeverLeaveHoldNoPlacesOfOthers lets calls within a call be refused, reads
+// none of it, and breaks the hard limit then: what waits to leave never will.
 func TestAttackRefusalsThatNeverLeaveHoldNoPlacesOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := callsBack()
@@ -71,7 +72,8 @@ func TestAttackRefusalsThatNeverLeaveHoldNoPlacesOfOthers(t *testing.T) {
 	})
 }
 
-// TestAttackTheHardLimitWhileRepetitionsWait ends a session with repetitions of its own that take the place of what ends with it.
+// TestAttackTheHardLimitWhileRepetitionsWait ends a session with repetitions of its own that take
+// the place of what ends with it.
 func TestAttackTheHardLimitWhileRepetitionsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, _ := dreamers()

@@ -13,8 +13,8 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// TestAttackAKeyHoldsUpNoOtherSession lets a repetition take the place of a call whose session ends,
-// with a key that blocks, or ends its goroutine. The session ends all the same.
+// TestAttackAKeyHoldsUpNoOtherSession lets a repetition take the place of a call whose session
+// ends, with a key that blocks, or ends its goroutine. The session ends all the same.
 func TestAttackAKeyHoldsUpNoOtherSession(t *testing.T) {
 	t.Parallel()
 	for name, exits := range map[string]bool{"blocks": false, "exits": true} {

@@ -17,7 +17,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// attackers connects so many raw connections without a buffer to a node, says hello over each, and returns the sessions that the node has with them.
+// attackers connects so many raw connections without a buffer to a node, says hello over each, and
+// returns the sessions that the node has with them.
 func attackers(t *testing.T, n int, node *asterisque.Node, hello codec.Sync) (conns []net.Conn, sessions []*asterisque.Session) {
 	t.Helper()
 	for range n {
@@ -50,7 +51,8 @@ func largeResults() *asterisque.Service {
 	return svc
 }
 
-// TestAttackWithoutPingsHoldsNothing has peers that say they send no Pings, ask for large results, show that they live, and read nothing.
+// TestAttackWithoutPingsHoldsNothing has peers that say they send no Pings, ask for large results,
+// show that they live, and read nothing.
 func TestAttackWithoutPingsHoldsNothing(t *testing.T) {
 	for name, opts := range map[string][]asterisque.Option{
 		"by default":             nil,
@@ -97,7 +99,8 @@ func TestAnHonestPeerWithoutPingsStaysConnected(t *testing.T) {
 				for i := range nodes {
 					nodes[i] = asterisque.NewNode()
 					if quiet[i] {
-						nodes[i] = asterisque.NewNode(asterisque.WithPing(0, time.Millisecond)) // a timeout that does not count
+						// a timeout that does not count
+						nodes[i] = asterisque.NewNode(asterisque.WithPing(0, time.Millisecond))
 					}
 					defer nodes[i].Close()
 				}
@@ -156,7 +159,8 @@ func (w *lookCounter) Progress() (received, sent uint64) {
 	return w.Wire.(wire.Meter).Progress()
 }
 
-// TestAttackWithAShortIntervalCostsOtherSessionsNothing has a peer that wants to hear all the time, and one that gives up at once, beside honest ones.
+// TestAttackWithAShortIntervalCostsOtherSessionsNothing has a peer that wants to hear all the time,
+// and one that gives up at once, beside honest ones.
 func TestAttackWithAShortIntervalCostsOtherSessionsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const honest = 20
@@ -229,14 +233,17 @@ func TestAttackWithHalfAMessageIsCutOff(t *testing.T) {
 	}
 }
 
-// TestAttackWithHalfAMessageLosesTheWireOnlyOfASessionThatCanBeResumed has one that waits for another wire then, and ends when none comes.
+// TestAttackWithHalfAMessageLosesTheWireOnlyOfASessionThatCanBeResumed has one that waits for
+// another wire then, and ends when none comes.
 func TestAttackWithHalfAMessageLosesTheWireOnlyOfASessionThatCanBeResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithResume(time.Minute))
 		defer node.Close()
 		conns, sessions := attackers(t, 1, node, resumable())
-		go io.Copy(io.Discard, conns[0])                                                                               // ends with the connection
-		for i, open := 0, frames(&codec.Open{Function: 10, Params: make([]byte, 1000)}); !sessions[0].Away(); i += 2 { // within 50 seconds
+		// ends with the connection
+		go io.Copy(io.Discard, conns[0])
+		for i, open := 0, frames(&codec.Open{Function: 10, Params: make([]byte, 1000)}); !sessions[0].Away(); i += 2 {
+			// within 50 seconds
 			conns[0].Write(open[i : i+2])
 			time.Sleep(time.Second)
 		}
@@ -274,7 +281,8 @@ func TestTimeInWhichThisSideDoesNotReadIsNotThePeers(t *testing.T) {
 // bareWire has the five methods alone, and a Meter if that is asked for.
 type bareWire struct{ wire.Wire }
 
-// TestAWireThatTellsNothingOfPartsIsJudgedByWholeMessages has a peer that sends a byte now and then over it.
+// TestAWireThatTellsNothingOfPartsIsJudgedByWholeMessages has a peer that sends a byte now and then
+// over it.
 func TestAWireThatTellsNothingOfPartsIsJudgedByWholeMessages(t *testing.T) {
 	for name, wrap := range map[string]func(wire.Wire) wire.Wire{
 		"it counts bytes": func(w wire.Wire) wire.Wire { return &lookCounter{w, new(atomic.Int64)} },
@@ -308,7 +316,8 @@ func TestAWireThatTellsNothingOfPartsIsJudgedByWholeMessages(t *testing.T) {
 	}
 }
 
-// TestAttackByReadingALittleNowAndThenIsCutOff asks for a large result, and takes 2 KiB of it a second.
+// TestAttackByReadingALittleNowAndThenIsCutOff asks for a large result, and takes 2 KiB of it a
+// second.
 func TestAttackByReadingALittleNowAndThenIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()

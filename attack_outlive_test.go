@@ -14,7 +14,8 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// TestAttackDurableCallsThatRunOnEndNoneOfOthers lets more of them run on than the node has room for.
+// TestAttackDurableCallsThatRunOnEndNoneOfOthers lets more of them run on than the node has room
+// for.
 func TestAttackDurableCallsThatRunOnEndNoneOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, running := dreamers()
@@ -47,7 +48,8 @@ func TestAttackDurableCallsThatRunOnEndNoneOfOthers(t *testing.T) {
 	})
 }
 
-// TestAttackDurableCallsThatRunOnAreThoseOfOneSession has a function that many calls may run at once.
+// TestAttackDurableCallsThatRunOnAreThoseOfOneSession has a function that many calls may run at
+// once.
 func TestAttackDurableCallsThatRunOnAreThoseOfOneSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var running atomic.Int64

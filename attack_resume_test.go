@@ -70,7 +70,8 @@ func TestAttackPingsAfterAResume(t *testing.T) {
 	})
 }
 
-// TestAttackControlsThatAreNotAcknowledged makes the node answer one Ask after the other, and keep all that.
+// TestAttackControlsThatAreNotAcknowledged makes the node answer one Ask after the other, and keep
+// all that.
 func TestAttackControlsThatAreNotAcknowledged(t *testing.T) {
 	const soft, rounds = 4 << 20, 30_000
 	svc := asterisque.NewService()
@@ -85,7 +86,8 @@ func TestAttackControlsThatAreNotAcknowledged(t *testing.T) {
 		if n%1000 == 0 {
 			most = max(most, heap()-before)
 		}
-		p.w.WriteFrames([][]byte{codec.Ask{Pipe: 0, Total: 400_000 + n%2}.AppendTo(nil)}) // an error is that of the end
+		// an error is that of the end
+		p.w.WriteFrames([][]byte{codec.Ask{Pipe: 0, Total: 400_000 + n%2}.AppendTo(nil)})
 		bye = p.untilAllowed()
 	}
 	require.Equal(t, codec.Protocol, bye.Code, "it does not go on for ever")

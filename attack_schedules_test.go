@@ -17,7 +17,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// crowd are peers that come back to each other's sessions, with right and wrong secrets, in any order.
+// crowd are peers that come back to each other's sessions, with right and wrong secrets, in any
+// order.
 type crowd struct {
 	node *Node
 
@@ -69,7 +70,8 @@ func (c *crowd) visit(ctx context.Context) {
 	a, b := wire.Pipe()
 	defer a.Close()
 	accepted := make(chan struct{})
-	go func() { defer close(accepted); c.node.Accept(ctx, &slowWire{b}) }() // ends with the handshake
+	// ends with the handshake
+	go func() { defer close(accepted); c.node.Accept(ctx, &slowWire{b}) }()
 	defer func() { <-accepted }()
 	h := codec.Sync{Version: codec.Version, MaxMessage: 1 << 20, Codecs: []string{"cbor"}, Features: codec.FeatureResume}
 	h.Node = fmt.Append(nil, mathrand.N(3))
@@ -124,7 +126,8 @@ func (c *crowd) talk(a wire.Wire) {
 	case 2:
 		a.WriteFrames([][]byte{codec.Ack{Count: 1 << 30}.AppendTo(nil)})
 	default:
-		time.Sleep(time.Duration(mathrand.N(3000)) * time.Microsecond) // when it is cut, is left to chance
+		// when it is cut, is left to chance
+		time.Sleep(time.Duration(mathrand.N(3000)) * time.Microsecond)
 	}
 }
 

@@ -39,7 +39,8 @@ func absurdHello(r *rand.Rand) codec.Sync {
 	return h
 }
 
-// nonsense answers an Open, if that is one: with what may be said of its pipe, and more or less never is.
+// nonsense answers an Open, if that is one: with what may be said of its pipe, and more or less
+// never is.
 func nonsense(r *rand.Rand, frame []byte, own *uint64) (b []byte) {
 	if m, err := codec.ParseBlock(frame); err == nil {
 		return frames(codec.Credit{Pipe: m.Pipe, Limit: anyOfThem(r)}, codec.Allow{Pipe: m.Pipe, Total: anyOfThem(r)})
@@ -75,7 +76,8 @@ func nonsense(r *rand.Rand, frame []byte, own *uint64) (b []byte) {
 	return b
 }
 
-// TestAttackByAServerWithAbsurdNumbers dials servers that announce, grant and ask for whatever they like.
+// TestAttackByAServerWithAbsurdNumbers dials servers that announce, grant and ask for whatever they
+// like.
 func TestAttackByAServerWithAbsurdNumbers(t *testing.T) {
 	for seed := range uint64(long(60, 3000)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -137,11 +139,13 @@ func playWithAbsurdServer(t *testing.T, r *rand.Rand) {
 	require.Zero(t, node.Stats().Lent+node.Stats().Busy)
 }
 
-// TestAttackWithALongWordOfFarewell says why the session ends in two megabytes, which would be kept, and logged.
+// TestAttackWithALongWordOfFarewell says why the session ends in two megabytes, which would be
+// kept, and logged.
 func TestAttackWithALongWordOfFarewell(t *testing.T) {
 	p, s := dialRaw(t)
 	const size = 2 << 20
-	frame := binary.BigEndian.AppendUint32([]byte{0x84, 0, 7, 0x19, 0x12, 0x67, 0x7a}, size) // which AppendTo would cut
+	// which AppendTo would cut
+	frame := binary.BigEndian.AppendUint32([]byte{0x84, 0, 7, 0x19, 0x12, 0x67, 0x7a}, size)
 	p.sendFrame(append(frame, strings.Repeat("so long", size/7+1)[:size]...))
 	<-s.Done()
 	var a *asterisque.Abort

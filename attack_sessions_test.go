@@ -10,7 +10,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// TestAttackIdleSessionsThatNobodyAuthorised begins sessions of one address, which then say nothing.
+// TestAttackIdleSessionsThatNobodyAuthorised begins sessions of one address, which then say
+// nothing.
 func TestAttackIdleSessionsThatNobodyAuthorised(t *testing.T) {
 	node := newNode(t, asterisque.WithService(echoService()))
 	address := listen(t, node, "tcp://127.0.0.1:0", wire.Options{})[len("tcp://"):]

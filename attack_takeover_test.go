@@ -17,8 +17,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// heldUpAtTheDoor begins a resume of the session that first began, which waits in WithAccept until release
-// is called.
+// heldUpAtTheDoor begins a resume of the session that first began, which waits in WithAccept until
+// release is called.
 func (k *doorkeeper) heldUpAtTheDoor(t *testing.T, first codec.Sync) (p *rawPeer, release func()) {
 	gate := make(chan struct{})
 	answer := *k.answer.Load()
@@ -38,7 +38,8 @@ func (k *doorkeeper) resumes(t *testing.T, first codec.Sync) (*rawPeer, codec.Sy
 	return p, again
 }
 
-// TestAttackASecretThatWasGoodWhenItCame has a handshake wait while its peer comes back over another wire.
+// TestAttackASecretThatWasGoodWhenItCame has a handshake wait while its peer comes back over
+// another wire.
 func TestAttackASecretThatWasGoodWhenItCame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newDoorkeeper(t)
@@ -78,8 +79,8 @@ func TestALateHandshakeDoesNotLockItsPeerOut(t *testing.T) {
 	})
 }
 
-// TestAnAnswerThatIsLostAgainAndAgainLocksNobodyOut has a peer that never reads the answer, with either of
-// the secrets that it may have then.
+// TestAnAnswerThatIsLostAgainAndAgainLocksNobodyOut has a peer that never reads the answer, with
+// either of the secrets that it may have then.
 func TestAnAnswerThatIsLostAgainAndAgainLocksNobodyOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newDoorkeeper(t)
@@ -105,7 +106,8 @@ func TestAnAnswerThatIsLostAgainAndAgainLocksNobodyOut(t *testing.T) {
 	})
 }
 
-// TestAPeerThatHasToWaitTooLongKeepsItsSession has one come back at once for which much was sent again.
+// TestAPeerThatHasToWaitTooLongKeepsItsSession has one come back at once for which much was sent
+// again.
 func TestAPeerThatHasToWaitTooLongKeepsItsSession(t *testing.T) {
 	const size = 1 << 20
 	synctest.Test(t, func(t *testing.T) {
@@ -140,7 +142,8 @@ func TestAPeerThatHasToWaitTooLongKeepsItsSession(t *testing.T) {
 	})
 }
 
-// TestARefusalThatMayPassLeavesTheSession has an application that cannot say whether it lets the peer in.
+// TestARefusalThatMayPassLeavesTheSession has an application that cannot say whether it lets the
+// peer in.
 func TestARefusalThatMayPassLeavesTheSession(t *testing.T) {
 	for name, refuse := range map[string]func(k *doorkeeper){
 		"the database does not answer": func(k *doorkeeper) { k.grants(nil, errBroken) },
@@ -188,8 +191,8 @@ func (r *slowRepository) Put(ctx context.Context, record asterisque.SessionRecor
 	return r.Repository.Put(ctx, record)
 }
 
-// TestARepositoryThatIsSlowToStoreCostsNoSession has records that are older than the session, and none in
-// time.
+// TestARepositoryThatIsSlowToStoreCostsNoSession has records that are older than the session, and
+// none in time.
 func TestARepositoryThatIsSlowToStoreCostsNoSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &slowRepository{Repository: asterisque.NewRepository()}

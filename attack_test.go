@@ -13,8 +13,8 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// bounded requires that what was measured in an attack is within its bound. With -run Attack it also
-// prints a line: these are the measured column of SECURITY.md.
+// bounded requires that what was measured in an attack is within its bound. With -run Attack it
+// also prints a line: these are the measured column of SECURITY.md.
 func bounded(t testing.TB, what string, measured, bound int) {
 	t.Helper()
 	if strings.Contains(flag.Lookup("test.run").Value.String(), "Attack") {
@@ -24,7 +24,8 @@ func bounded(t testing.TB, what string, measured, bound int) {
 }
 
 // heldSince returns by how many bytes the heap has grown since before. What is held is held at each
-// look, while a buffer that is about to be let go is not: so it looks again if that is beyond bound.
+// look, while a buffer that is about to be let go is not: so it looks again if that is beyond
+// bound.
 func heldSince(before, bound int) (grown int) {
 	for range 10 {
 		if grown = heap() - before; grown <= bound {

@@ -25,7 +25,8 @@ func helloIn(values codec.Values) codec.Sync {
 	return h
 }
 
-// TestAttackErrorsThatWaitHoldNoMoreThanIsSent makes many calls that fail with long errors, and reads nothing.
+// TestAttackErrorsThatWaitHoldNoMoreThanIsSent makes many calls that fail with long errors, and
+// reads nothing.
 func TestAttackErrorsThatWaitHoldNoMoreThanIsSent(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector adds to each object")
@@ -43,7 +44,8 @@ func TestAttackErrorsThatWaitHoldNoMoreThanIsSent(t *testing.T) {
 			params := bytes.Repeat([]byte("7"), size)
 			grown := weightest.Grown(func() any {
 				for id := range uint64(calls) {
-					conns[0].Write(frames(&codec.Open{Pipe: 2 * id, Function: function, Params: params})) // an error is that of the end
+					// an error is that of the end
+					conns[0].Write(frames(&codec.Open{Pipe: 2 * id, Function: function, Params: params}))
 				}
 				require.Eventually(t, func() bool {
 					st := sessions[0].Stats()

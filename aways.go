@@ -7,9 +7,9 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// aways are the sessions of a node, of those that peers have begun, that have lost their Wire and wait for
-// another one. They are bounded for each owner and in all, in number and in bytes: when there are too
-// many, the oldest one ends of the owner who has most.
+// aways are the sessions of a node, of those that peers have begun, that have lost their Wire and
+// wait for another one. They are bounded for each owner and in all, in number and in bytes: when
+// there are too many, the oldest one ends of the owner who has most.
 type aways struct {
 	most, mostOfOwner amountAway // fixed; 0: any number
 
@@ -88,7 +88,8 @@ func (w *aways) changeLocked(a *away, sessions, bytes int) {
 	w.byBytes.fix(a.of)
 }
 
-// exceedLocked returns the sessions that have to end because of what was added to those of an owner.
+// exceedLocked returns the sessions that have to end because of what was added to those of an
+// owner.
 func (w *aways) exceedLocked(of *ownersAway) (ends []*Session) {
 	for of.exceeds(w.mostOfOwner) && of.sessions > 0 {
 		ends = append(ends, w.endOldestLocked(of))

@@ -60,7 +60,8 @@ func BenchmarkCallWithPriorities(b *testing.B) {
 	})
 }
 
-// BenchmarkPingPong is the floor: a bare TCP connection on which one goroutine writes 64 bytes and waits for them to come back.
+// BenchmarkPingPong is the floor: a bare TCP connection on which one goroutine writes 64 bytes and
+// waits for them to come back.
 func BenchmarkPingPong(b *testing.B) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(b, err)

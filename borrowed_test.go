@@ -42,7 +42,8 @@ func intact(b []byte) bool {
 	return bytes.Equal(sum[:], want)
 }
 
-// TestBorrowedParamsAreTheHandlersUntilItReturns has many calls with parameters of all sizes run beside each other, whose handlers and callers look at every byte.
+// TestBorrowedParamsAreTheHandlersUntilItReturns has many calls with parameters of all sizes run
+// beside each other, whose handlers and callers look at every byte.
 func TestBorrowedParamsAreTheHandlersUntilItReturns(t *testing.T) {
 	check := func(params []byte) ([]byte, error) {
 		for range 3 {
@@ -155,7 +156,8 @@ func TestAResultBufferIsUsedIfItHasRoom(t *testing.T) {
 	require.Equal(t, "result", string(buf[:6]), "it does not fit, and so nothing of it is there")
 }
 
-// TestAResultBufferIsTheCallersAgainAfterTheCall fails, under the race detector, if an answer is still written into the buffer of a call that has been given up.
+// TestAResultBufferIsTheCallersAgainAfterTheCall fails, under the race detector, if an answer is
+// still written into the buffer of a call that has been given up.
 func TestAResultBufferIsTheCallersAgainAfterTheCall(t *testing.T) {
 	svc := asterisque.NewService()
 	svc.Handle(5, "slow echo", func(ctx context.Context, _ *pipe.Pipe, b []byte) ([]byte, error) {

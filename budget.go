@@ -12,10 +12,10 @@ import (
 )
 
 // budget bounds what a node holds for all its peers together. Each session keeps to its own limits;
-// what many of them hold is another matter. From half of the budget on windows grow no more, and what
-// they have grown by is taken back. Above it sessions and calls are refused of the owners
-// who hold most: of each who holds more than its fair share. Above nine eighths no session begins. Nobody is cut off who keeps to what was
-// promised.
+// what many of them hold is another matter. From half of the budget on windows grow no more, and
+// what they have grown by is taken back. Above it sessions and calls are refused of the owners who
+// hold most: of each who holds more than its fair share. Above nine eighths no session begins.
+// Nobody is cut off who keeps to what was promised.
 type budget struct {
 	*limits.Tally
 	owners *owners // fixed
@@ -42,8 +42,8 @@ func (b *budget) refusesCall(w *owner) *Abort {
 	return codec.OverloadedFor(crowdedFor, "the sessions of this peer hold more than their share of all that is held here: see WithNodeBudget")
 }
 
-// refusesSession returns why no session begins of a peer, or nil. Whoever holds little has some more room
-// than there is, so that nobody is kept out by what others hold.
+// refusesSession returns why no session begins of a peer, or nil. Whoever holds little has some
+// more room than there is, so that nobody is kept out by what others hold.
 func (b *budget) refusesSession(p *Peer) error {
 	if !b.Over() || b.owners.heldBy(p) <= b.fairShare() && b.Held() <= b.Most()+b.Most()/8 {
 		return nil
@@ -51,8 +51,8 @@ func (b *budget) refusesSession(p *Peer) error {
 	return codec.OverloadedFor(crowdedFor, "too much is held here for others: see WithNodeBudget")
 }
 
-// fairShare returns how much an owner may hold so that seven eighths of the budget are enough for all:
-// who holds less is not touched (max-min fairness).
+// fairShare returns how much an owner may hold so that seven eighths of the budget are enough for
+// all: who holds less is not touched (max-min fairness).
 func (b *budget) fairShare() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -57,7 +57,8 @@ func BenchmarkCopy(b *testing.B) {
 	bulk(b, []io.Writer{here}, func() { here.Close(); <-done })
 }
 
-// bulk writes b.N times in all, shared by the writers, and waits until finish says that all has arrived.
+// bulk writes b.N times in all, shared by the writers, and waits until finish says that all has
+// arrived.
 func bulk(b *testing.B, writers []io.Writer, finish func()) {
 	b.SetBytes(bulkWrite)
 	b.ReportAllocs()

@@ -9,8 +9,9 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// call is a unary call from this side: the endpoint that waits for a Close and needs no inbox, no window and no state. Calls are reused; every way of
-// ending one has a single owner: whoever took it out of the session's table or out of the outbox wakes the caller.
+// call is a unary call from this side: the endpoint that waits for a Close and needs no inbox, no
+// window and no state. Calls are reused; every way of ending one has a single owner: whoever took
+// it out of the session's table or out of the outbox wakes the caller.
 type call struct {
 	port
 	priority priority.Priority
@@ -20,15 +21,18 @@ type call struct {
 	abort    *Abort
 	result   []byte // before done: where it is to be put if own is set
 	own      bool   // the result goes to the application, and is not in buf
-	buf      []byte // of a typed call: its parameters, and unless own is set its result; kept for the next call
-	box      any    // of a typed call; see boxFor
+	// of a typed call: its parameters, and unless own is set its result; kept for the next call
+	buf []byte
+	box any // of a typed call; see boxFor
 }
 
 // keepResult is the largest result buffer, in bytes, that is kept for the next call.
 const keepResult = 16 << 10
 
-// Call calls a function of the peer with params as they are, and waits for its result, which belongs to the caller. It keeps no part of params. The wait ends
-// with ctx, which also ends the handler's context, and with the session. Every error is an *[Abort]; [Repeatable] tells whether the call can safely be made again.
+// Call calls a function of the peer with params as they are, and waits for its result, which
+// belongs to the caller. It keeps no part of params. The wait ends with ctx, which also ends the
+// handler's context, and with the session. Every error is an *[Abort]; [Repeatable] tells whether
+// the call can safely be made again.
 //
 // A call waits before it is sent while the peer has no room for it, and while the session is at its
 // outbound soft limit. One that a handler makes with its context, on the session that it was called
@@ -47,7 +51,8 @@ func (s *Session) call(ctx context.Context, function uint16, params []byte, cfg 
 	return c.result, nil
 }
 
-// newCall returns a call whose result is the application's, as it came, if own is set, and may be put into the buffer of cfg then.
+// newCall returns a call whose result is the application's, as it came, if own is set, and may be
+// put into the buffer of cfg then.
 func newCall(s *Session, cfg *callConfig, own bool) *call {
 	c, ok := s.node.calls.Get().(*call)
 	if !ok {
@@ -71,9 +76,11 @@ func (c *call) free() {
 	pool.Put(c)
 }
 
-// do makes the call, as soon as it may, and waits for its end. name is that of the function, if it is known.
+// do makes the call, as soon as it may, and waits for its end. name is that of the function, if it
+// is known.
 //
-// Many goroutines wait here at a time, each with its stack, which goes from processor to processor: so what the common case needs is in one function, with few variables.
+// Many goroutines wait here at a time, each with its stack, which goes from processor to processor:
+// so what the common case needs is in one function, with few variables.
 func (c *call) do(ctx context.Context, function uint16, name string, params []byte, cfg *callConfig) *Abort {
 	if cfg.ttl > 0 || c.s.cfg.tracer != nil && !cfg.traced {
 		return c.doWithin(ctx, function, name, params, cfg)

@@ -316,7 +316,8 @@ func TestCallsWorkWithEveryValueCodec(t *testing.T) {
 	}
 }
 
-// TestCallsThatAreGivenUpWhileTheWireIsFullAreCanceledThere cancels many running calls whose Closes have to wait, while their place is used for other calls.
+// TestCallsThatAreGivenUpWhileTheWireIsFullAreCanceledThere cancels many running calls whose Closes
+// have to wait, while their place is used for other calls.
 func TestCallsThatAreGivenUpWhileTheWireIsFullAreCanceledThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		peer, s := stuckPeer(t)

@@ -13,7 +13,8 @@ type CallOption struct {
 	value int64
 }
 
-// callConfig is what the options of a call fill in. Calls without options share one: whoever changes it changes a copy.
+// callConfig is what the options of a call fill in. Calls without options share one: whoever
+// changes it changes a copy.
 type callConfig struct {
 	priority priority.Priority
 	ttl      time.Duration
@@ -41,49 +42,59 @@ func newCallConfig(opts []CallOption) *callConfig {
 	return c
 }
 
-// WithPriority ranks the call, its Blocks and its result among the other calls of its session; the higher goes first.
+// WithPriority ranks the call, its Blocks and its result among the other calls of its session; the
+// higher goes first.
 func WithPriority(p priority.Priority) CallOption {
 	return CallOption{func(c *callConfig, v int64) { c.priority = priority.Priority(v) }, int64(p)}
 }
 
-// WithTTL gives the call this long, from now on: a call that has not begun by then never runs, one that runs has its context end, and the caller gets ErrExpired. A
-// deadline of the caller's context does the same; the earlier one counts. Less than a millisecond is rounded up to one.
+// WithTTL gives the call this long, from now on: a call that has not begun by then never runs, one
+// that runs has its context end, and the caller gets ErrExpired. A deadline of the caller's context
+// does the same; the earlier one counts. Less than a millisecond is rounded up to one.
 func WithTTL(d time.Duration) CallOption {
 	return CallOption{func(c *callConfig, v int64) { c.ttl = time.Duration(v) }, int64(d)}
 }
 
-// WithLoss sets the loss rate, 0..127, of the Blocks that this side sends on the pipe: see [pipe.WithLoss]. Larger values count as 127. The Blocks of the other side have
-// the loss rate that it gives them.
+// WithLoss sets the loss rate, 0..127, of the Blocks that this side sends on the pipe: see
+// [pipe.WithLoss]. Larger values count as 127. The Blocks of the other side have the loss rate that
+// it gives them.
 func WithLoss(rate uint8) CallOption {
 	return CallOption{func(c *callConfig, v int64) { c.loss = uint8(v) }, int64(min(rate, codec.MaxLoss))}
 }
 
-// WithFront lets the call wait for the window of its function before all that wait already; see [WithCallWindow].
+// WithFront lets the call wait for the window of its function before all that wait already; see
+// [WithCallWindow].
 func WithFront() CallOption { return CallOption{func(c *callConfig, _ int64) { c.front = true }, 0} }
 
-// WithFailFast lets a call on a [Connection] fail at once, with ErrUnavailable, while that is connecting again. By default the call waits, as long as its context and its time to live allow.
+// WithFailFast lets a call on a [Connection] fail at once, with ErrUnavailable, while that is
+// connecting again. By default the call waits, as long as its context and its time to live allow.
 func WithFailFast() CallOption {
 	return CallOption{func(c *callConfig, _ int64) { c.failFast = true }, 0}
 }
 
-// WithResultBuffer puts the result into buf, if there is room for it, instead of new memory. It is for results that are bytes as they came: those of [Session.Call], and those of [Func] whose R is []byte
-// while the session uses [codec.Raw]. The bytes that buf holds already are overwritten. From the beginning of the call to its end, whatever that is, buf is the library's; so one buffer, and the option, which
-// may be made once, serve one caller at a time. It pays from about 1 KiB on; a quarter of the time of a call with a result of 64 KiB goes into new memory.
+// WithResultBuffer puts the result into buf, if there is room for it, instead of new memory. It is
+// for results that are bytes as they came: those of [Session.Call], and those of [Func] whose R is
+// []byte while the session uses [codec.Raw]. The bytes that buf holds already are overwritten. From
+// the beginning of the call to its end, whatever that is, buf is the library's; so one buffer, and
+// the option, which may be made once, serve one caller at a time. It pays from about 1 KiB on; a
+// quarter of the time of a call with a result of 64 KiB goes into new memory.
 func WithResultBuffer(buf []byte) CallOption {
 	return CallOption{func(c *callConfig, _ int64) { c.buffer = buf[:0] }, 0}
 }
 
-// WithDurable lets a call on a [Connection] outlive sessions: it waits while there is none, and goes
-// out again on the next one, in the order of the durable calls of the connection, until it is answered
-// or its context or time to live ends. One that waits for its answer when the peer shuts the session
-// down waits on there, while later ones go to the next session. A key that travels with it lets the peer
-// run it once, however often it arrives; the peer remembers the answer for some minutes (see [WithMemory]), in one process:
-// a peer that was started anew, or another one at the same address, may run it again. The handler of
-// a durable call goes on when its session ends, unless the call was made within another one. At most
-// as many durable calls of one peer run at once, over all its sessions, as one session has workers.
+// WithDurable lets a call on a [Connection] outlive sessions: it waits while there is none, and
+// goes out again on the next one, in the order of the durable calls of the connection, until it is
+// answered or its context or time to live ends. One that waits for its answer when the peer shuts
+// the session down waits on there, while later ones go to the next session. A key that travels with
+// it lets the peer run it once, however often it arrives; the peer remembers the answer for some
+// minutes (see [WithMemory]), in one process: a peer that was started anew, or another one at the
+// same address, may run it again. The handler of a durable call goes on when its session ends,
+// unless the call was made within another one. At most as many durable calls of one peer run at
+// once, over all its sessions, as one session has workers.
 //
-// Nobody else gets the answer: a peer that has proved who it is, by a Subject of [WithAccept] or a TLS
-// certificate, has keys of its own, and without such a proof the key, which nobody can guess, is one.
+// Nobody else gets the answer: a peer that has proved who it is, by a Subject of [WithAccept] or a
+// TLS certificate, has keys of its own, and without such a proof the key, which nobody can guess,
+// is one.
 func WithDurable() CallOption {
 	return CallOption{func(c *callConfig, _ int64) { c.durable = true }, 0}
 }

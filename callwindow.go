@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// callWindow bounds how many calls of one function are outstanding towards one peer. Calls beyond it wait in the order in which they came, and hold up no other function.
+// callWindow bounds how many calls of one function are outstanding towards one peer. Calls beyond
+// it wait in the order in which they came, and hold up no other function.
 type callWindow struct {
 	size int // fixed
 
@@ -71,7 +72,8 @@ func (w *callWindow) leaveLocked() {
 
 // Outstanding tells how much of the window of a function is used; see [WithCallWindow].
 type Outstanding struct {
-	Window  int // how many calls may be outstanding; 0: any number, and then the others are not counted
+	// how many calls may be outstanding; 0: any number, and then the others are not counted
+	Window  int
 	Calls   int // made, and not answered
 	Waiting int // that wait for the window
 }
@@ -79,7 +81,8 @@ type Outstanding struct {
 // Full reports whether another call would have to wait.
 func (o Outstanding) Full() bool { return o.Window > 0 && o.Calls >= o.Window }
 
-// Outstanding tells how much of the window of a function is used, so that a caller can find out before it prepares an expensive call.
+// Outstanding tells how much of the window of a function is used, so that a caller can find out
+// before it prepares an expensive call.
 func (s *Session) Outstanding(function uint16) Outstanding {
 	w := s.windows[function]
 	if w == nil {
@@ -90,7 +93,8 @@ func (s *Session) Outstanding(function uint16) Outstanding {
 	return Outstanding{Window: w.size, Calls: w.calls, Waiting: w.queue.Len()}
 }
 
-// enterWindow waits for room in the window of a function, if there is one, and returns it. It is not for calls within others, which may be waited for by one that holds its room.
+// enterWindow waits for room in the window of a function, if there is one, and returns it. It is
+// not for calls within others, which may be waited for by one that holds its room.
 func (s *Session) enterWindow(ctx context.Context, function uint16, front bool) (*callWindow, *Abort) {
 	w := s.windows[function]
 	if w == nil {

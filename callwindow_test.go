@@ -127,7 +127,8 @@ func TestTheWaitForTheWindowOfAFunctionEnds(t *testing.T) {
 	}
 }
 
-// TestTheTimeToLiveOfAStreamRunsWhileItWaits counts the time for the window, and for that of the session, as a part of the time to live.
+// TestTheTimeToLiveOfAStreamRunsWhileItWaits counts the time for the window, and for that of the
+// session, as a part of the time to live.
 func TestTheTimeToLiveOfAStreamRunsWhileItWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
@@ -201,7 +202,8 @@ func TestWhatCannotBeSentGivesTheWindowOfItsFunctionBack(t *testing.T) {
 	})
 }
 
-// TestTheWindowOfAFunctionSurvivesRandomGivingUp cancels calls at every moment, that of their turn among them.
+// TestTheWindowOfAFunctionSurvivesRandomGivingUp cancels calls at every moment, that of their turn
+// among them.
 func TestTheWindowOfAFunctionSurvivesRandomGivingUp(t *testing.T) {
 	const window = 3
 	svc, h := holdService()
@@ -271,7 +273,8 @@ func TestOptionsThatDoNotFitAreNamed(t *testing.T) {
 		"WithMaxWaiting: -1 is negative":                    asterisque.WithMaxWaiting(-1),
 		"WithWindow: -1 is negative":                        asterisque.WithWindow(-1),
 	}
-	if large := uint64(pipe.MaxWindow) + 1; uint64(math.MaxInt) >= large { // where an int has 64 bits
+	if large := uint64(pipe.MaxWindow) + 1; uint64(math.MaxInt) >= large {
+		// where an int has 64 bits
 		tests["WithWindow: 4294967296 is above 4294967295"] = asterisque.WithWindow(int(large))
 	}
 	for want, opt := range tests {
@@ -280,7 +283,8 @@ func TestOptionsThatDoNotFitAreNamed(t *testing.T) {
 	}
 }
 
-// TestOptionsThatDoNotFitEachOtherAreNamedWithWhatWouldFit asks before anything is dialled, listened for or accepted.
+// TestOptionsThatDoNotFitEachOtherAreNamedWithWhatWouldFit asks before anything is dialled,
+// listened for or accepted.
 func TestOptionsThatDoNotFitEachOtherAreNamedWithWhatWouldFit(t *testing.T) {
 	const names = "asterisque: WithMaxMessage, WithWorkers and WithInboundLimits do not fit each other: "
 	for name, c := range map[string]struct {

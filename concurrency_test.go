@@ -18,7 +18,8 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// gateNodes returns a node that offers held, of which only calls run at once, and one that dials it.
+// gateNodes returns a node that offers held, of which only calls run at once, and one that dials
+// it.
 func gateNodes(t testing.TB, calls int, opts ...asterisque.Option) (here, there *asterisque.Node, h *holder) {
 	svc, h := holdService(asterisque.WithConcurrency(calls))
 	here, there = asterisque.NewNode(), asterisque.NewNode(append(opts, asterisque.WithService(svc))...)
@@ -120,7 +121,8 @@ func TestAPlaceAtAGateIsFreeOnlyWhenTheHandlerHasReturned(t *testing.T) {
 	})
 }
 
-// TestNoPlaceAtAGateIsLost lets calls meet in pairs: a gate for two that lets only one run would end that.
+// TestNoPlaceAtAGateIsLost lets calls meet in pairs: a gate for two that lets only one run would
+// end that.
 func TestNoPlaceAtAGateIsLost(t *testing.T) {
 	svc := asterisque.NewService()
 	meet := make(chan struct{})
@@ -156,7 +158,8 @@ func TestNoPlaceAtAGateIsLost(t *testing.T) {
 	wg.Wait()
 }
 
-// TestAGateKeepsNoSessionThatIsOver has sessions die while their calls wait for one that runs for long.
+// TestAGateKeepsNoSessionThatIsOver has sessions die while their calls wait for one that runs for
+// long.
 func TestAGateKeepsNoSessionThatIsOver(t *testing.T) {
 	here, there, h := gateNodes(t, 1)
 	s, _ := connectNodes(t, here, there)

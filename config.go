@@ -34,8 +34,10 @@ type config struct {
 	windowless bool // there are none
 	inbound    limits.Limits
 	outbound   limits.Limits
-	set        struct{ message, workers, inbound, outbound, perAddress, noService, noLogger bool } // whether they were set; others follow from them
-	plan       limits.Plan                                                                         // what peers are promised
+	// whether they were set; others follow from them
+	set struct{ message, workers, inbound, outbound, perAddress, noService, noLogger bool }
+	// what peers are promised
+	plan       limits.Plan
 	onState    func(*Session, Direction, limits.State)
 	onDrop     func(*Session, Drop)
 	workers    int // 0: as there is room for
@@ -110,7 +112,8 @@ func newConfig(opts []Option) (config, error) {
 	return c, c.check()
 }
 
-// check fills in what follows from other settings, and returns an error that names the option whose value does not fit.
+// check fills in what follows from other settings, and returns an error that names the option whose
+// value does not fit.
 func (c *config) check() (err error) {
 	switch {
 	case len(c.id) > codec.MaxNode:
@@ -202,8 +205,8 @@ const (
 	leastMessage   = 1 << 10
 )
 
-// nestedReserve returns how many calls within calls the node runs for all peers: for two of them what
-// either may have.
+// nestedReserve returns how many calls within calls the node runs for all peers: for two of them
+// what either may have.
 func (c *config) nestedReserve() int64 {
 	workers := c.plan.Workers
 	if c.nodeWorkers > 0 {
@@ -222,7 +225,8 @@ func limitsFor(maxMessage int) limits.Limits {
 	}
 }
 
-// fit lets what was not set follow from what was, and returns an error that names the options that do not fit each other.
+// fit lets what was not set follow from what was, and returns an error that names the options that
+// do not fit each other.
 func (c *config) fit() (err error) {
 	if !c.set.inbound {
 		c.inbound = limitsFor(c.maxMessage)

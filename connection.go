@@ -25,9 +25,10 @@ func (s *Session) session(context.Context, *callConfig) (*Session, *Abort) { ret
 type ConnectionState uint8
 
 const (
-	Connected    ConnectionState = iota + 1
-	Reconnecting                 // there is no session for new calls: they wait, or fail at once, see WithFailFast
-	Lost                         // for good
+	Connected ConnectionState = iota + 1
+	// there is no session for new calls: they wait, or fail at once, see WithFailFast
+	Reconnecting
+	Lost // for good
 )
 
 func (s ConnectionState) String() string {
@@ -42,16 +43,18 @@ func (s ConnectionState) String() string {
 	return fmt.Sprintf("state %d", uint8(s))
 }
 
-// Connection keeps a session with one node: when its Wire is lost, it connects again. If both nodes have
-// [WithResume] the session goes on, with its calls and streams; otherwise, or when the peer does not have
-// the session any more, these end with ErrUnavailable or ErrSessionClosed, and calls go to a new session.
+// Connection keeps a session with one node: when its Wire is lost, it connects again. If both nodes
+// have [WithResume] the session goes on, with its calls and streams; otherwise, or when the peer
+// does not have the session any more, these end with ErrUnavailable or ErrSessionClosed, and calls
+// go to a new session.
 //
-// When the peer shuts the session down ([Session.Shutdown]), the connection connects again at once, and
-// calls go to the new session: also those that the peer has refused for that reason, so that a peer
-// which is replaced by another one in good order costs no call. What runs on the old session, streams
-// included, goes on to its end, and what the peer calls back within it is run; then this side closes the
-// old session. Should that lose its Wire meanwhile, it is not resumed. OnState sees Reconnecting, and then Connected. At most 16 old sessions go
-// on at once: before there are more, the connection waits until one has ended.
+// When the peer shuts the session down ([Session.Shutdown]), the connection connects again at once,
+// and calls go to the new session: also those that the peer has refused for that reason, so that a
+// peer which is replaced by another one in good order costs no call. What runs on the old session,
+// streams included, goes on to its end, and what the peer calls back within it is run; then this
+// side closes the old session. Should that lose its Wire meanwhile, it is not resumed. OnState sees
+// Reconnecting, and then Connected. At most 16 old sessions go on at once: before there are more,
+// the connection waits until one has ended.
 //
 // All methods are safe for concurrent use.
 type Connection struct {
@@ -69,13 +72,16 @@ type Connection struct {
 	mu      sync.Mutex
 	current *Session        // guarded by mu, as all below; nil without
 	state   ConnectionState // 0 before the first session
-	changed chan struct{}   // closed when either changes, a session loses its Wire or drains, or one has retired
-	retired int             // sessions that go on until their calls are over
+	// closed when either changes, a session loses its Wire or drains, or one has retired
+	changed chan struct{}
+	retired int // sessions that go on until their calls are over
 	durable durables
 }
 
-// Connect connects to the node that listens at a URL, waits for the first session, and from then on keeps one, until Close, or until ctx ends, which governs the Connection as long as it lives.
-// Attempts that fail are repeated, the first ones as well, except for what cannot succeed by repeating: a certificate that is not accepted, a version or codec that does not fit, a peer that
+// Connect connects to the node that listens at a URL, waits for the first session, and from then on
+// keeps one, until Close, or until ctx ends, which governs the Connection as long as it lives.
+// Attempts that fail are repeated, the first ones as well, except for what cannot succeed by
+// repeating: a certificate that is not accepted, a version or codec that does not fit, a peer that
 // refuses this side. Such an error ends the Connection at once, also later.
 func (n *Node) Connect(ctx context.Context, url string, how Reconnect) (*Connection, error) {
 	if n.invalid != nil {
@@ -104,9 +110,9 @@ func (c *Connection) Close() error {
 	return nil
 }
 
-// Shutdown shuts the session down, as [Session.Shutdown] does, waits for old ones that the peer has shut
-// down, and closes the connection. If ctx ends first, all are closed at once. With the context of a
-// handler of one of these sessions, it does not wait.
+// Shutdown shuts the session down, as [Session.Shutdown] does, waits for old ones that the peer has
+// shut down, and closes the connection. If ctx ends first, all are closed at once. With the context
+// of a handler of one of these sessions, it does not wait.
 func (c *Connection) Shutdown(ctx context.Context) error {
 	if s := calledBy(ctx); s != nil && s.conn == c {
 		c.leaving.Store(true)
@@ -134,8 +140,8 @@ func (c *Connection) State() ConnectionState {
 	return c.state
 }
 
-// Session returns the present session, or nil if there is none. One that can be resumed stays while the
-// connection is being made again, one that the peer has shut down does not.
+// Session returns the present session, or nil if there is none. One that can be resumed stays while
+// the connection is being made again, one that the peer has shut down does not.
 func (c *Connection) Session() *Session {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,8 +178,8 @@ func callOn[R any](ctx context.Context, on Caller, cfg *callConfig, call func(s 
 	return onSession(ctx, on, cfg, call)
 }
 
-// onSession makes a call on the session that on finds. If that is one of a connection whose peer has shut it
-// down meanwhile, so that the call certainly did not run, it is made on the next one.
+// onSession makes a call on the session that on finds. If that is one of a connection whose peer
+// has shut it down meanwhile, so that the call certainly did not run, it is made on the next one.
 func onSession[R any](ctx context.Context, on Caller, cfg *callConfig, call func(s *Session, cfg *callConfig) (R, error)) (result R, err error) {
 	c, lasts := on.(*Connection)
 	var end time.Time
@@ -201,7 +207,8 @@ func (c *Connection) session(ctx context.Context, cfg *callConfig) (*Session, *A
 	s, state := c.current, c.state
 	c.mu.Unlock()
 	switch {
-	case s.takesCalls() && (!s.away.Load() || state == Connected && !cfg.failFast): // one that has just come back is up, whatever state says yet
+	case s.takesCalls() && (!s.away.Load() || state == Connected && !cfg.failFast):
+		// one that has just come back is up, whatever state says yet
 		return s, nil
 	case c.ctx.Err() != nil:
 		return nil, neverSent(c.Err())
@@ -316,7 +323,8 @@ func (c *Connection) keep() (s *Session) {
 	return s
 }
 
-// steady is how long a connection has to hold for the next attempt to be made at once. Without that, a peer that accepts and closes would keep both sides busy.
+// steady is how long a connection has to hold for the next attempt to be made at once. Without
+// that, a peer that accepts and closes would keep both sides busy.
 const steady = time.Second
 
 // rest waits, but not beyond the end of the connection.
@@ -329,7 +337,8 @@ func (c *Connection) rest(d time.Duration) {
 	}
 }
 
-// watch returns why s takes no new calls any more: its Wire is lost, it is over, or its peer shuts it down.
+// watch returns why s takes no new calls any more: its Wire is lost, it is over, or its peer shuts
+// it down.
 func (c *Connection) watch(s *Session) error {
 	for {
 		changed := c.changes()

@@ -76,7 +76,8 @@ func TestAPeerThatAcceptsAndClosesIsNotCalledAllTheTime(t *testing.T) {
 	for _, resume := range []time.Duration{0, time.Minute} {
 		t.Run(fmt.Sprint("resume ", resume), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				closing := asterisque.WithOnSession(func(s *asterisque.Session) { go s.Close() }) // ends with the session
+				// ends with the session
+				closing := asterisque.WithOnSession(func(s *asterisque.Session) { go s.Close() })
 				here, there := asterisque.NewNode(asterisque.WithResume(resume)), asterisque.NewNode(closing, asterisque.WithResume(resume))
 				defer here.Close()
 				defer there.Close()

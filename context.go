@@ -82,7 +82,8 @@ func (c *incoming) watchLocked() *watch {
 	return c.watch
 }
 
-// AfterFunc calls f in a goroutine of its own when c ends, unless stop is called before. With this method, contexts derived from c need no goroutine to watch it.
+// AfterFunc calls f in a goroutine of its own when c ends, unless stop is called before. With this
+// method, contexts derived from c need no goroutine to watch it.
 func (c *incoming) AfterFunc(f func()) (stop func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,8 +133,8 @@ func (c *incoming) endLocked(how ending) {
 // incomingKey is the key under which the context of a handler holds its call.
 type incomingKey struct{}
 
-// SessionOf returns the session that a handler's context belongs to, through which the handler can call its caller back, or nil for other contexts. Contexts derived from
-// the handler's are as good.
+// SessionOf returns the session that a handler's context belongs to, through which the handler can
+// call its caller back, or nil for other contexts. Contexts derived from the handler's are as good.
 func SessionOf(ctx context.Context) *Session {
 	if c, ok := ctx.Value(incomingKey{}).(*incoming); ok {
 		return c.s

@@ -7,8 +7,9 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// A message of which a part has crossed the Wire holds memory for all of it, on the side that reads as on
-// the one that writes. A peer that keeps it there at no cost, with a byte now and then, is lost.
+// A message of which a part has crossed the Wire holds memory for all of it, on the side that reads
+// as on the one that writes. A peer that keeps it there at no cost, with a byte now and then, is
+// lost.
 
 // leastRate is how many bytes of a message that has begun cross in a second, on average.
 const leastRate = 16 << 10
@@ -38,7 +39,8 @@ func late(took, grace time.Duration, n uint64) bool {
 	return took-grace > time.Duration(n/leastRate)*time.Second
 }
 
-// receiving returns what a message holds of which a part has arrived over w. If w does not tell it is 0.
+// receiving returns what a message holds of which a part has arrived over w. If w does not tell it
+// is 0.
 func receiving(w wire.Wire) int {
 	if r, ok := w.(wire.Receiver); ok {
 		return r.Receiving()
@@ -46,8 +48,8 @@ func receiving(w wire.Wire) int {
 	return 0
 }
 
-// tooSlow returns why the peer is lost if a message that has begun moves too slowly, and nil if none does.
-// Time in which this side does not read is not the peer's.
+// tooSlow returns why the peer is lost if a message that has begun moves too slowly, and nil if
+// none does. Time in which this side does not read is not the peer's.
 func (l *liveness) tooSlow(cfg *config, receiving bool, received, sent uint64, now time.Duration) *Abort {
 	arrives, leaves := receiving && !l.deaf(), l.writing.Load()
 	if !arrives && !leaves {

@@ -2,8 +2,8 @@ package asterisque
 
 import "container/heap"
 
-// crowds are the hosts with places, as a heap: the first one has most, and of those with as many the
-// oldest.
+// crowds are the hosts with places, as a heap: the first one has most, and of those with as many
+// the oldest.
 type crowds []*host
 
 // fix puts h where it belongs after its places have changed.

@@ -39,7 +39,8 @@ func (c cutConn) some(b []byte, do func([]byte) (int, error)) (int, error) {
 	return n, err
 }
 
-// exchange makes a session over a connection that is cut after budget bytes, and uses it for a call each way and a stream.
+// exchange makes a session over a connection that is cut after budget bytes, and uses it for a call
+// each way and a stream.
 func exchange(here, there *asterisque.Node, budget *atomic.Int64) (err error) {
 	a, b := net.Pipe()
 	accepted := make(chan error, 1)

@@ -10,34 +10,41 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// dispatcher runs the calls of one session: at most as many at once as there are workers in its plan, the others by priority, and in the order of their arrival.
+// dispatcher runs the calls of one session: at most as many at once as there are workers in its
+// plan, the others by priority, and in the order of their arrival.
 //
-// A worker that takes a call wakes the next one if more wait, and the reader wakes none while one is waking already. So a burst of short calls is run by as many
-// workers as there are processors instead of one goroutine switch each, while calls that block never hold up others.
+// A worker that takes a call wakes the next one if more wait, and the reader wakes none while one
+// is waking already. So a burst of short calls is run by as many workers as there are processors
+// instead of one goroutine switch each, while calls that block never hold up others.
 //
-// A call waits in one place at a time: in the line of its key, until it is its turn (see keys); here, until a worker is free; and for a function that must not run too
-// often at once, until another call of it has ended (see gate). Wherever it waits, it leaves at once when its caller gives up. A call that is made within another one
-// waits for no worker: one is lent to it.
+// A call waits in one place at a time: in the line of its key, until it is its turn (see keys);
+// here, until a worker is free; and for a function that must not run too often at once, until
+// another call of it has ended (see gate). Wherever it waits, it leaves at once when its caller
+// gives up. A call that is made within another one waits for no worker: one is lent to it.
 type dispatcher struct {
 	s    *Session     // fixed
 	plan *limits.Plan // what was promised at first, by which all that runs is bounded; fixed
 
-	mu      sync.Mutex
-	ready   line              // guarded by mu, as all below: calls that wait for a worker
-	large   *line             // those whose turn it was, and for what they hold there was no room; nil until there is one
+	mu    sync.Mutex
+	ready line // guarded by mu, as all below: calls that wait for a worker
+	// those whose turn it was, and for what they hold there was no room; nil until there is one
+	large   *line
 	gated   map[*gate]*parked // calls that wait for their function
 	opens   limits.Opens
-	served  uint64      // calls that have arrived
-	waiting int         // calls that nobody has taken yet, wherever they wait
-	running int         // calls that workers have taken, and those whose answers wait to leave
-	active  int         // workers here, running or waking
-	waking  bool        // one of them has yet to take its first call
-	parked  int         // answers of calls that had a worker, which wait to leave
-	away    int         // answers of calls that were answered by the reader, which do
-	lent    int         // answers to calls within calls, which do
-	answers int         // bytes that those hold
-	holding int         // bytes that running calls hold: parameters and what they become, and answers that wait to leave
-	beyond  int         // of that, what calls hold that exceed the room by themselves, beyond what counts of them
+	served  uint64 // calls that have arrived
+	waiting int    // calls that nobody has taken yet, wherever they wait
+	running int    // calls that workers have taken, and those whose answers wait to leave
+	active  int    // workers here, running or waking
+	waking  bool   // one of them has yet to take its first call
+	parked  int    // answers of calls that had a worker, which wait to leave
+	away    int    // answers of calls that were answered by the reader, which do
+	lent    int    // answers to calls within calls, which do
+	answers int    // bytes that those hold
+	// bytes that running calls hold: parameters and what they become, and answers that wait to
+	// leave
+	holding int
+	// of that, what calls hold that exceed the room by themselves, beyond what counts of them
+	beyond  int
 	bulky   int         // running calls that are not small
 	part    limits.Part // holding, for the owner of the session
 	streams int         // running calls that carry Blocks
@@ -53,7 +60,8 @@ type dispatcher struct {
 // minRetryAfter is the least that a refused caller is advised to wait.
 const minRetryAfter = 10 * time.Millisecond
 
-// beginInline notes that the reader is about to run c, or returns why it is not: it has to be refused, or nil if it ended meanwhile, with the session.
+// beginInline notes that the reader is about to run c, or returns why it is not: it has to be
+// refused, or nil if it ended meanwhile, with the session.
 func (d *dispatcher) beginInline(c *incoming) (ok bool, refused *Abort) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -74,10 +82,12 @@ func (d *dispatcher) beginInline(c *incoming) (ok bool, refused *Abort) {
 	return true, nil
 }
 
-// errCrowded is why the reader does not run an inline function: answers that wait hold all the room for running calls, and a worker takes the call when they have left.
+// errCrowded is why the reader does not run an inline function: answers that wait hold all the room
+// for running calls, and a worker takes the call when they have left.
 var errCrowded = codec.ErrOverloaded.Withf("answers wait to be sent")
 
-// put takes over c, which has just arrived. If too many calls wait already, it refuses the least urgent one, which may be c.
+// put takes over c, which has just arrived. If too many calls wait already, it refuses the least
+// urgent one, which may be c.
 func (d *dispatcher) put(c *incoming) {
 	d.mu.Lock()
 	var refused *Abort
@@ -138,10 +148,13 @@ func (d *dispatcher) put(c *incoming) {
 	}
 }
 
-// excessLocked returns the call that has to be refused for c to find room, c itself if all others are as urgent, and nil if there is room.
+// excessLocked returns the call that has to be refused for c to find room, c itself if all others
+// are as urgent, and nil if there is room.
 func (d *dispatcher) excessLocked(c *incoming) *incoming {
 	if most := d.s.cfg.maxWaiting; most == 0 || d.waiting < most || c.nested() {
-		return nil // a call that is made within another one waits for nobody, and that one would be in vain without it
+		// a call that is made within another one waits for nobody, and that one would be in vain
+		// without it
+		return nil
 	}
 	if other := d.ready.lessUrgent(c.priority); other != nil {
 		return other
@@ -180,7 +193,8 @@ func (d *dispatcher) queueLocked(c *incoming) (j job, wake bool) {
 	return job{d: d}, d.wakeLocked()
 }
 
-// lend lends a worker to c, for whose end a call within another one waits, as soon as c waits for nothing else.
+// lend lends a worker to c, for whose end a call within another one waits, as soon as c waits for
+// nothing else.
 func (d *dispatcher) lend(c *incoming) {
 	d.mu.Lock()
 	if !c.state.waits() || c.urged {
@@ -266,7 +280,8 @@ func (d *dispatcher) lost(k *scratch) (again bool) {
 	return !k.lent && d.standBack()
 }
 
-// work runs calls on the goroutine of a worker until none waits, and then the worker has left. It also returns true when it has to stand back for other sessions first.
+// work runs calls on the goroutine of a worker until none waits, and then the worker has left. It
+// also returns true when it has to stand back for other sessions first.
 func (d *dispatcher) work(k *scratch, j job, crowded *atomic.Bool) (again bool) {
 	if j.call != nil {
 		d.runLent(k, j.call)
@@ -302,8 +317,10 @@ func (d *dispatcher) work(k *scratch, j job, crowded *atomic.Bool) (again bool) 
 	}
 }
 
-// standBack is called for a worker that gives way to other sessions. It reports whether the job is to be done again when its turn comes. Otherwise the worker has left: no call waits, or
-// a job that is coming takes care of them. So a session waits in one place only among the others, however many calls it has, and however long they are all busy.
+// standBack is called for a worker that gives way to other sessions. It reports whether the job is
+// to be done again when its turn comes. Otherwise the worker has left: no call waits, or a job that
+// is coming takes care of them. So a session waits in one place only among the others, however many
+// calls it has, and however long they are all busy.
 func (d *dispatcher) standBack() (again bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -315,8 +332,8 @@ func (d *dispatcher) standBack() (again bool) {
 	return true
 }
 
-// waitElsewhere lets a worker go that the node needs for other sessions, and another one come when this session may send again. woken says that nobody else is coming, last is
-// as for take.
+// waitElsewhere lets a worker go that the node needs for other sessions, and another one come when
+// this session may send again. woken says that nobody else is coming, last is as for take.
 func (d *dispatcher) waitElsewhere(woken bool, last *incoming) {
 	if last != nil {
 		d.done(last, true)
@@ -385,7 +402,8 @@ func (d *dispatcher) nextLocked(h *limits.Hold) *incoming {
 	}
 }
 
-// passLocked reports whether c may run as far as the gate of its function goes. Otherwise it waits there.
+// passLocked reports whether c may run as far as the gate of its function goes. Otherwise it waits
+// there.
 func (d *dispatcher) passLocked(c *incoming) bool {
 	g := c.gate()
 	if g == nil || c.gated || c.encloses(nil) {
@@ -403,8 +421,9 @@ func (d *dispatcher) passLocked(c *incoming) bool {
 	return false
 }
 
-// admit lets the next call of p go on, with the place at g that another one has left. It reports false if none waits. another says that it has got one more place, if more
-// calls wait, because others left at the same time.
+// admit lets the next call of p go on, with the place at g that another one has left. It reports
+// false if none waits. another says that it has got one more place, if more calls wait, because
+// others left at the same time.
 func (d *dispatcher) admit(g *gate, p *parked) (ok, another bool) {
 	d.mu.Lock()
 	c := p.calls.pop()
@@ -477,7 +496,8 @@ func (d *dispatcher) queued(c *incoming) bool {
 // holds reports whether others may wait for the end of c.
 func (c *incoming) holds() bool { return c.handler.keys != nil || c.gate() != nil }
 
-// begin is called when a worker is about to run c: its Open does not wait any more, and its Blocks have a window of their own.
+// begin is called when a worker is about to run c: its Open does not wait any more, and its Blocks
+// have a window of their own.
 func (c *incoming) begin(h limits.Hold) {
 	c.taken()
 	if c.pipe != nil {
@@ -485,8 +505,9 @@ func (c *incoming) begin(h limits.Hold) {
 	}
 }
 
-// leave takes c out of wherever it waits, because its caller gave up, the session ended, or too many wait. What it held is free then. It returns how far c had got before; if
-// c did not wait, it does nothing but keep one that arrives from getting further.
+// leave takes c out of wherever it waits, because its caller gave up, the session ended, or too
+// many wait. What it held is free then. It returns how far c had got before; if c did not wait, it
+// does nothing but keep one that arrives from getting further.
 func (d *dispatcher) leave(c *incoming) (before place) {
 	d.mu.Lock()
 	before = c.state
@@ -519,7 +540,8 @@ func (d *dispatcher) leave(c *incoming) (before place) {
 	return before
 }
 
-// release gives back what c, which has left, held: its place at the gate of its function, and its turn.
+// release gives back what c, which has left, held: its place at the gate of its function, and its
+// turn.
 func (d *dispatcher) release(c *incoming, gated bool) {
 	if gated {
 		c.gate().begun(c)

@@ -1,7 +1,8 @@
-// Package asterisque lets two programs hold one connection over which both call functions of the other, thousands at once, each call with a two-way
-// stream beside it if it wants one.
+// Package asterisque lets two programs hold one connection over which both call functions of the
+// other, thousands at once, each call with a two-way stream beside it if it wants one.
 //
-// Functions are declared once, as Go values with types, in a package that both programs import. Nothing is generated:
+// Functions are declared once, as Go values with types, in a package that both programs import.
+// Nothing is generated:
 //
 //	var Greet = asterisque.Func[string, string](10, "greet")
 //
@@ -10,22 +11,29 @@
 //
 // # The nouns
 //
-// A [Node] is a program's endpoint: the functions it offers and the sessions it holds. It dials and listens.
+// A [Node] is a program's endpoint: the functions it offers and the sessions it holds. It dials and
+// listens.
 //
-// A [wire.Wire] is the transport below a session, and carries whole frames in order: TCP, TLS, Unix sockets and in-process wires are there, any net.Conn becomes
-// one by [wire.FromConn], and others plug in.
+// A [wire.Wire] is the transport below a session, and carries whole frames in order: TCP, TLS, Unix
+// sockets and in-process wires are there, any net.Conn becomes one by [wire.FromConn], and others
+// plug in.
 //
-// A [Session] is the conversation of two nodes over one Wire. Once it has begun, both sides have the same rights, whichever of them dialled.
+// A [Session] is the conversation of two nodes over one Wire. Once it has begun, both sides have
+// the same rights, whichever of them dialled.
 //
-// A [Function] is called with parameters and returns a result; a [StreamFunction] carries values both ways while it runs. Their numbers, 0 to 65535, are what
-// crosses the wire.
+// A [Function] is called with parameters and returns a result; a [StreamFunction] carries values
+// both ways while it runs. Their numbers, 0 to 65535, are what crosses the wire.
 //
-// A [Service] is a set of functions that a node offers, to all its peers or to one. It is complete before it is served. A handler finds the session that it is called on with [SessionOf], and calls back.
+// A [Service] is a set of functions that a node offers, to all its peers or to one. It is complete
+// before it is served. A handler finds the session that it is called on with [SessionOf], and calls
+// back.
 //
-// A [Pipe] is one side of a running call that carries a stream; a [pipe.Pipe] is the same without types.
+// A [Pipe] is one side of a running call that carries a stream; a [pipe.Pipe] is the same without
+// types.
 //
-// Open, Block, Close and Control are the only messages: a pipe is born by an Open, carries Blocks both ways, and dies by a Close; Controls speak about the session.
-// The folder spec of the repository describes them for other languages.
+// Open, Block, Close and Control are the only messages: a pipe is born by an Open, carries Blocks
+// both ways, and dies by a Close; Controls speak about the session. The folder spec of the
+// repository describes them for other languages.
 //
 // # Concurrency
 //
@@ -40,10 +48,13 @@
 // after the other ([WithKey]), or, if it is short, on the goroutine that reads the session
 // ([WithInline]).
 //
-// What a handler gets as parameters, and a caller as result, is theirs. Who handles large ones as bytes may spare the memory: see [WithBorrowedParams] and [WithResultBuffer].
+// What a handler gets as parameters, and a caller as result, is theirs. Who handles large ones as
+// bytes may spare the memory: see [WithBorrowedParams] and [WithResultBuffer].
 //
-// Blocks of one direction of a pipe arrive in the order in which they were sent. Between calls there is no order: whoever needs one waits for the first result, or
-// serves with WithKey, or with WithWorkers(1). What leaves a session goes by [WithPriority]: the higher first, in turn among equals, with a share for the lower ([WithLowerShare]).
+// Blocks of one direction of a pipe arrive in the order in which they were sent. Between calls
+// there is no order: whoever needs one waits for the first result, or serves with WithKey, or with
+// WithWorkers(1). What leaves a session goes by [WithPriority]: the higher first, in turn among
+// equals, with a share for the lower ([WithLowerShare]).
 //
 // # Overload
 //
@@ -54,30 +65,39 @@
 //
 // # Lost wires
 //
-// A side that has nothing to say sends a Ping from time to time, and a peer that is silent for too long is given up ([WithPing]). A [Session] ends with its Wire, unless both nodes have
-// [WithResume]; then it waits for another one and goes on, with nothing lost, doubled or reordered. A [Connection], which [Node.Connect] returns, is what dials again; calls are made on it as on
-// a Session. A call that has to get through, even if the session cannot go on, is made with [WithDurable].
+// A side that has nothing to say sends a Ping from time to time, and a peer that is silent for too
+// long is given up ([WithPing]). A [Session] ends with its Wire, unless both nodes have
+// [WithResume]; then it waits for another one and goes on, with nothing lost, doubled or reordered.
+// A [Connection], which [Node.Connect] returns, is what dials again; calls are made on it as on a
+// Session. A call that has to get through, even if the session cannot go on, is made with
+// [WithDurable].
 //
 // # Who may
 //
-// The accepting side decides for each peer what it is offered, and how much ([WithAccept], [Grant]), by its TLS certificate ([Peer.Certificate]) or by a credential ([WithCredential]), before it
-// can call anything. What peers cost until then is bounded ([WithHandshakeTimeout], [WithHalfOpen], [WithSessions], [WithSessionsPerAddress]).
+// The accepting side decides for each peer what it is offered, and how much ([WithAccept],
+// [Grant]), by its TLS certificate ([Peer.Certificate]) or by a credential ([WithCredential]),
+// before it can call anything. What peers cost until then is bounded ([WithHandshakeTimeout],
+// [WithHalfOpen], [WithSessions], [WithSessionsPerAddress]).
 //
 // # What is going on
 //
-// [Session.Stats], [Node.Stats] and [Service.Stats] count, also as JSON for expvar and for log/slog; [Session.Pipes] lists what runs. Package debugpage shows all that over HTTP, module otel hands it to
-// OpenTelemetry, and [WithTracer] follows calls.
+// [Session.Stats], [Node.Stats] and [Service.Stats] count, also as JSON for expvar and for
+// log/slog; [Session.Pipes] lists what runs. Package debugpage shows all that over HTTP, module
+// otel hands it to OpenTelemetry, and [WithTracer] follows calls.
 //
 // # Cancellation and deadlines
 //
-// What may wait for long takes a context, which ends the wait. The context of a call, and the one given to Open, governs the call itself: when it ends, the call
-// is aborted on both sides, and the handler's context ends. A deadline travels with the call as time that is left, so clocks need not agree; [WithTTL] sets one
-// without a context. A call whose time is up before its handler has begun never runs it.
+// What may wait for long takes a context, which ends the wait. The context of a call, and the one
+// given to Open, governs the call itself: when it ends, the call is aborted on both sides, and the
+// handler's context ends. A deadline travels with the call as time that is left, so clocks need not
+// agree; [WithTTL] sets one without a context. A call whose time is up before its handler has begun
+// never runs it.
 //
-// The handler's context also ends with the session, and when the handler returns. A handler that ignores its context goes on and keeps its worker.
+// The handler's context also ends with the session, and when the handler returns. A handler that
+// ignores its context goes on and keeps its worker.
 //
-// [Session.Shutdown] and [Node.Shutdown] end in good order: new calls are refused, those that run finish. Close ends at once. Calls that the side
-// which goes away has not taken are [Repeatable].
+// [Session.Shutdown] and [Node.Shutdown] end in good order: new calls are refused, those that run
+// finish. Close ends at once. Calls that the side which goes away has not taken are [Repeatable].
 //
 // # Limits
 //
@@ -118,9 +138,11 @@
 //
 // # Errors
 //
-// A call, pipe or session that ends without a result ends with an *[Abort]: a code, a message for people, detail for programs, and whether the peer said it. Compare
-// with errors.Is and the values below, on either side of the wire. [Repeatable] tells of each error whether the call certainly did not run, so that to make it again
-// is safe; the last column is what it says of errors that come from the library itself:
+// A call, pipe or session that ends without a result ends with an *[Abort]: a code, a message for
+// people, detail for programs, and whether the peer said it. Compare with errors.Is and the values
+// below, on either side of the wire. [Repeatable] tells of each error whether the call certainly
+// did not run, so that to make it again is safe; the last column is what it says of errors that
+// come from the library itself:
 //
 //	error             what happened                                        repeat the call?
 //	ErrCanceled       the caller gave up; is also context.Canceled         ask Repeatable
@@ -145,16 +167,17 @@
 //	ErrWindow         a side sent more than was granted                    ask Repeatable
 //	ErrPipeClosed     the call of this pipe or stream has ended well       no need
 //
-// ErrDropped has its code in the protocol; the library itself does not return it yet. A handler may return any of these values, or
-// an Abort with a code of the application's, from 1000 on. Any other error of a handler reaches the caller with code Failed and its text:
-// texts that are nobody else's business stay with [WithPrivateErrors]. So does the text of an error of [WithAccept].
+// ErrDropped has its code in the protocol; the library itself does not return it yet. A handler may
+// return any of these values, or an Abort with a code of the application's, from 1000 on. Any other
+// error of a handler reaches the caller with code Failed and its text: texts that are nobody else's
+// business stay with [WithPrivateErrors]. So does the text of an error of [WithAccept].
 //
 // # Callbacks
 //
 // No panic leaves the library, and no callback costs more than what it was called for, whether it
 // panics, ends its goroutine ([runtime.Goexit]), blocks, or closes the session or the node. The log
-// says of each panic where it was. Handlers, and what encodes and decodes values, fail their call with
-// ErrPanicked; [WithAccept] and [WithCredential] fail their handshake with ErrUnavailable; a
+// says of each panic where it was. Handlers, and what encodes and decodes values, fail their call
+// with ErrPanicked; [WithAccept] and [WithCredential] fail their handshake with ErrUnavailable; a
 // [Repository] costs the resume; what only observes costs nothing. Only who ends the goroutine that
 // reads a session, an inline handler or a function of [WithKey], ends that session with it.
 package asterisque

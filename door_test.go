@@ -53,8 +53,8 @@ func (m *model) of(h *host) (n int) {
 	return n
 }
 
-// add lets p in, and returns who has to go: the oldest of the address that has most; of those with as
-// many, the oldest of all.
+// add lets p in, and returns who has to go: the oldest of the address that has most; of those with
+// as many, the oldest of all.
 func (m *model) add(p *entry) (lost *entry) {
 	if m.places = append(m.places, p); len(m.places) <= m.most {
 		return nil

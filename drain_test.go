@@ -19,7 +19,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-// TestWhoFailsBecauseOfAShutdownKnowsWhetherItRan shuts sessions down while calls are everywhere: not yet sent, on the way, waiting there, running, answered.
+// TestWhoFailsBecauseOfAShutdownKnowsWhetherItRan shuts sessions down while calls are everywhere:
+// not yet sent, on the way, waiting there, running, answered.
 func TestWhoFailsBecauseOfAShutdownKnowsWhetherItRan(t *testing.T) {
 	t.Parallel()
 	for _, workers := range []int{1024, 8, 64} {

@@ -10,12 +10,17 @@ import (
 type DropReason uint8
 
 const (
-	DropSessionLost DropReason = DropReason(outbox.Closed)     // the session ended before it left
-	DropExpired     DropReason = DropReason(outbox.Expired)    // its time to live, or that of its call, or the deadline of that, was over before it left
-	DropThinned     DropReason = DropReason(outbox.Thinned)    // the session was under pressure, and the loss rate allowed it
-	DropNoFunction  DropReason = DropReason(outbox.NoFunction) // the peer does not have the function that was called
-	DropDraining    DropReason = DropReason(outbox.Draining)   // the peer shuts the session down, and did not take the call
-	DropEnded       DropReason = DropReason(outbox.Ended)      // the call ended before it left, for any other reason
+	DropSessionLost DropReason = DropReason(outbox.Closed) // the session ended before it left
+	// its time to live, or that of its call, or the deadline of that, was over before it left
+	DropExpired DropReason = DropReason(outbox.Expired)
+	// the session was under pressure, and the loss rate allowed it
+	DropThinned DropReason = DropReason(outbox.Thinned)
+	// the peer does not have the function that was called
+	DropNoFunction DropReason = DropReason(outbox.NoFunction)
+	// the peer shuts the session down, and did not take the call
+	DropDraining DropReason = DropReason(outbox.Draining)
+	// the call ended before it left, for any other reason
+	DropEnded DropReason = DropReason(outbox.Ended)
 )
 
 var dropReasons = [...]string{

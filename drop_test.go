@@ -37,7 +37,8 @@ func (d *drops) list() []asterisque.Drop {
 	return append([]asterisque.Drop(nil), d.got...)
 }
 
-// congest fills the wire of a session whose peer does not read, so that what follows waits in the session's queue.
+// congest fills the wire of a session whose peer does not read, so that what follows waits in the
+// session's queue.
 func congest(t *testing.T, s *asterisque.Session) {
 	t.Helper()
 	p, err := s.Open(background, 1, nil)
@@ -285,7 +286,8 @@ func TestDroppedBlocksDoNotUseUpTheWindow(t *testing.T) {
 						}
 					}
 				}
-				if name == "expired" { // what waits is dropped when it would leave, which takes a peer that reads
+				if name == "expired" {
+					// what waits is dropped when it would leave, which takes a peer that reads
 					go read()
 				}
 				for range 1000 {

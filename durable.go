@@ -10,7 +10,9 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// durables are the durable calls of a connection that are under way, in their order. On every session they are sent in that order: each waits until the one before it has been sent. Those that a peer which drains has taken stay where they are.
+// durables are the durable calls of a connection that are under way, in their order. On every
+// session they are sent in that order: each waits until the one before it has been sent. Those that
+// a peer which drains has taken stay where they are.
 type durables struct {
 	most int // fixed
 
@@ -21,8 +23,10 @@ type durables struct {
 
 // durableCall is one of them.
 type durableCall struct {
-	sent *Session      // on which it was sent last
-	turn chan struct{} // closed when the one before it has been sent, or there is another session; nil while nobody waits
+	sent *Session // on which it was sent last
+	// closed when the one before it has been sent, or there is another session; nil while nobody
+	// waits
+	turn chan struct{}
 }
 
 func (d *durables) init(most int) {
@@ -42,8 +46,8 @@ func (d *durables) restart(s *Session) {
 	}
 }
 
-// stays reports whether the call waits for its answer on a session whose peer takes no new ones: then it
-// holds up nobody.
+// stays reports whether the call waits for its answer on a session whose peer takes no new ones:
+// then it holds up nobody.
 func (c *durableCall) stays() bool {
 	return c.sent != nil && c.sent.peerDraining.Load() && c.sent.ctx.Err() == nil
 }
@@ -91,7 +95,8 @@ func (d *durables) remove(e *list.Element) {
 	d.calls.Remove(e)
 }
 
-// wait waits until the call before e has been sent on s. It reports false if there is another session meanwhile. The error is that of ctx.
+// wait waits until the call before e has been sent on s. It reports false if there is another
+// session meanwhile. The error is that of ctx.
 func (d *durables) wait(ctx context.Context, e *list.Element, s *Session) (ok bool, err error) {
 	for {
 		d.mu.Lock()
@@ -170,8 +175,8 @@ func durably(ctx context.Context, on Caller, cfg *callConfig, call func(s *Sessi
 // keySize is that of an idempotency key, in bytes: enough that nobody guesses one.
 const keySize = 16
 
-// another waits, if a call failed with err because s is ending, until it has ended or takes no new calls,
-// and reports whether the call is to be made on another session.
+// another waits, if a call failed with err because s is ending, until it has ended or takes no new
+// calls, and reports whether the call is to be made on another session.
 func (c *Connection) another(ctx context.Context, s *Session, err error) bool {
 	if err == nil || ctx.Err() != nil || c.ctx.Err() != nil {
 		return false

@@ -52,7 +52,8 @@ func upTo(n int) (list []int) {
 	return list
 }
 
-// TestDurableCallsRunOnceAndInOrder cuts the wire at random, each time with a new session afterwards.
+// TestDurableCallsRunOnceAndInOrder cuts the wire at random, each time with a new session
+// afterwards.
 func TestDurableCallsRunOnceAndInOrder(t *testing.T) {
 	calls := 500
 	for seed := range uint64(10) {
@@ -165,7 +166,8 @@ func TestDurableCallsWaitWhileThePeerIsAwayAlsoForAnotherNode(t *testing.T) {
 	})
 }
 
-// TestWhenTheSessionIsGoneItsPipesEndOnBothSides has a node at the same address that knows nothing of the session.
+// TestWhenTheSessionIsGoneItsPipesEndOnBothSides has a node at the same address that knows nothing
+// of the session.
 func TestWhenTheSessionIsGoneItsPipesEndOnBothSides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, started, ended := blockService()
@@ -301,7 +303,8 @@ func TestRepetitionsOfACallThatRunsWaitForIt(t *testing.T) {
 	})
 }
 
-// TestARepetitionRunsIfTheFirstOneNeverBegan has a session that ends while a call of it waits for a worker, with the repetition waiting on the next session already.
+// TestARepetitionRunsIfTheFirstOneNeverBegan has a session that ends while a call of it waits for a
+// worker, with the repetition waiting on the next session already.
 func TestARepetitionRunsIfTheFirstOneNeverBegan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
@@ -374,7 +377,8 @@ func TestADurableCallEndsWithItsTimeOrTheConnection(t *testing.T) {
 	})
 }
 
-// TestACloseOfTheNodeEndsTheHandlersOfDurableCalls has one that goes on although its session is gone.
+// TestACloseOfTheNodeEndsTheHandlersOfDurableCalls has one that goes on although its session is
+// gone.
 func TestACloseOfTheNodeEndsTheHandlersOfDurableCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan error, 1)

@@ -12,44 +12,58 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// Abort is the error of a call, a pipe or a session that ended without a result, on whichever side of the wire it is met. Branch on it with [errors.Is] and
-// the values below, or on its Code. Return one from a handler to choose the code, the message and the detail that the caller gets.
+// Abort is the error of a call, a pipe or a session that ended without a result, on whichever side
+// of the wire it is met. Branch on it with [errors.Is] and the values below, or on its Code. Return
+// one from a handler to choose the code, the message and the detail that the caller gets.
 type Abort = codec.Abort
 
-// Code says what an [Abort] means. 1..999 belong to the library; applications use numbers from 1000 on.
+// Code says what an [Abort] means. 1..999 belong to the library; applications use numbers from 1000
+// on.
 type Code = codec.Code
 
-// The values to compare an error with, by [errors.Is]. See package codec for what each means and what to do next.
+// The values to compare an error with, by [errors.Is]. See package codec for what each means and
+// what to do next.
 var (
-	ErrCanceled      = codec.ErrCanceled      // the caller gave up, or its context was canceled
-	ErrExpired       = codec.ErrExpired       // the deadline or the time to live passed
-	ErrNoFunction    = codec.ErrNoFunction    // the peer offers no function of this number
-	ErrBadParams     = codec.ErrBadParams     // the function takes parameters of another type, or they would become too much
-	ErrBadResult     = codec.ErrBadResult     // a result or a Block is of another type, would become too much, or could not be encoded
-	ErrTooLarge      = codec.ErrTooLarge      // the message exceeds what the peer accepts, or can hold, or the hard limit of this side; send less, or in Blocks
-	ErrOverloaded    = codec.ErrOverloaded    // too much waits or runs already; try again later
-	ErrUnavailable   = codec.ErrUnavailable   // a side is going away; call on another session
-	ErrPanicked      = codec.ErrPanicked      // the handler panicked, or what encodes a value; its log says where
+	ErrCanceled   = codec.ErrCanceled   // the caller gave up, or its context was canceled
+	ErrExpired    = codec.ErrExpired    // the deadline or the time to live passed
+	ErrNoFunction = codec.ErrNoFunction // the peer offers no function of this number
+	// the function takes parameters of another type, or they would become too much
+	ErrBadParams = codec.ErrBadParams
+	// a result or a Block is of another type, would become too much, or could not be encoded
+	ErrBadResult = codec.ErrBadResult
+	// the message exceeds what the peer accepts, or can hold, or the hard limit of this side; send
+	// less, or in Blocks
+	ErrTooLarge    = codec.ErrTooLarge
+	ErrOverloaded  = codec.ErrOverloaded  // too much waits or runs already; try again later
+	ErrUnavailable = codec.ErrUnavailable // a side is going away; call on another session
+	// the handler panicked, or what encodes a value; its log says where
+	ErrPanicked      = codec.ErrPanicked
 	ErrProtocol      = codec.ErrProtocol      // one side broke the protocol, and the session ended
 	ErrSessionClosed = codec.ErrSessionClosed // the session was closed, or its Wire died
-	ErrHardLimit     = codec.ErrHardLimit     // the session exceeded its hard limit and was closed by force
-	ErrStalled       = codec.ErrStalled       // the session stood still at its soft limit for too long, or nobody takes what a call had asked for
-	ErrDropped       = codec.ErrDropped       // the message was dropped under pressure, as its loss rate allows
-	ErrHandshake     = codec.ErrHandshake     // the peer speaks something else, or too slowly
-	ErrWindow        = codec.ErrWindow        // a side sent more Blocks or calls than it was granted
-	ErrUnauthorized  = codec.ErrUnauthorized  // this peer may not do that
-	ErrStopped       = codec.ErrStopped       // the receiver wants no more of the stream
+	// the session exceeded its hard limit and was closed by force
+	ErrHardLimit = codec.ErrHardLimit
+	// the session stood still at its soft limit for too long, or nobody takes what a call had asked
+	// for
+	ErrStalled = codec.ErrStalled
+	// the message was dropped under pressure, as its loss rate allows
+	ErrDropped   = codec.ErrDropped
+	ErrHandshake = codec.ErrHandshake // the peer speaks something else, or too slowly
+	// a side sent more Blocks or calls than it was granted
+	ErrWindow       = codec.ErrWindow
+	ErrUnauthorized = codec.ErrUnauthorized // this peer may not do that
+	ErrStopped      = codec.ErrStopped      // the receiver wants no more of the stream
 )
 
 // ErrPipeClosed is returned for what is asked of a pipe or stream whose call has ended well.
 var ErrPipeClosed = pipe.ErrClosed
 
-// Repeatable reports whether the call that failed with err certainly did not run, so that it can be made again, here or on another session, without
-// running twice. It is true of calls that never left this side and of those that the peer refused.
+// Repeatable reports whether the call that failed with err certainly did not run, so that it can be
+// made again, here or on another session, without running twice. It is true of calls that never
+// left this side and of those that the peer refused.
 func Repeatable(err error) bool { return codec.Repeatable(err) }
 
-// RetryAfter returns how long to wait before the call that failed with err is made again, if err is an
-// ErrOverloaded whose side said so: an hour at most, whatever it said. See [Retry].
+// RetryAfter returns how long to wait before the call that failed with err is made again, if err is
+// an ErrOverloaded whose side said so: an hour at most, whatever it said. See [Retry].
 func RetryAfter(err error) (d time.Duration, ok bool) { return codec.RetryAfter(err) }
 
 // errorOf returns a as an error, which is nil if a is.
@@ -60,7 +74,8 @@ func errorOf(a *Abort) error {
 	return a
 }
 
-// neverSent returns a copy of what err is as an Abort, marked as that of a call which never left this side.
+// neverSent returns a copy of what err is as an Abort, marked as that of a call which never left
+// this side.
 func neverSent(err error) *Abort {
 	a := *abortOf(err)
 	a.Ran = codec.NeverSent
@@ -96,7 +111,8 @@ func violation(format string, args ...any) *Abort {
 	return &Abort{Code: codec.Protocol, Message: fmt.Sprintf(format, args...)}
 }
 
-// contextError is AbortOf(ctx.Err()), which must not be nil, with the cause that the application gave.
+// contextError is AbortOf(ctx.Err()), which must not be nil, with the cause that the application
+// gave.
 func contextError(ctx context.Context) *Abort {
 	a := *codec.AbortOf(ctx.Err())
 	if cause := context.Cause(ctx); cause != nil && cause != ctx.Err() {
@@ -105,7 +121,8 @@ func contextError(ctx context.Context) *Abort {
 	return &a
 }
 
-// remote returns a copy of what a Close of the peer said, whose slices are valid only for the moment.
+// remote returns a copy of what a Close of the peer said, whose slices are valid only for the
+// moment.
 func remote(a *codec.Abort) *Abort {
 	c := *a
 	c.Detail = bytes.Clone(a.Detail)

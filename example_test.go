@@ -49,7 +49,8 @@ func Example() {
 	// Output: hello, *asterisk* <nil>
 }
 
-// dialService returns a session with a node in this program that offers svc, and what closes both nodes.
+// dialService returns a session with a node in this program that offers svc, and what closes both
+// nodes.
 func dialService(svc *asterisque.Service) (sess *asterisque.Session, closeNodes func()) {
 	here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc))
 	near, far := wire.Pipe()
@@ -61,7 +62,8 @@ func dialService(svc *asterisque.Service) (sess *asterisque.Session, closeNodes 
 	return sess, func() { here.Close(); there.Close() }
 }
 
-// A function that carries a stream each way while it runs: it takes numbers, sends the sum after each, and returns how many there were.
+// A function that carries a stream each way while it runs: it takes numbers, sends the sum after
+// each, and returns how many there were.
 func ExampleStream() {
 	sum := asterisque.Stream[struct{}, int, int, int](20, "sum")
 	svc := asterisque.NewService()
@@ -158,7 +160,8 @@ func (w countingWire) WriteFrames(frames [][]byte) error {
 	return w.Wire.WriteFrames(frames)
 }
 
-// A session runs over anything that carries frames: here over an in-process pipe inside a Wire of our own.
+// A session runs over anything that carries frames: here over an in-process pipe inside a Wire of
+// our own.
 func ExampleNode_Attach() {
 	svc := asterisque.NewService()
 	double := asterisque.Func[int, int](40, "double")
@@ -170,7 +173,8 @@ func ExampleNode_Attach() {
 	near, far := wire.Pipe()
 	go there.Accept(context.Background(), far) // one side accepts, as after Listen
 	var sent atomic.Int64
-	sess, err := here.Attach(context.Background(), countingWire{near, &sent}) // the other attaches, as after Dial
+	// the other attaches, as after Dial
+	sess, err := here.Attach(context.Background(), countingWire{near, &sent})
 	if err != nil {
 		log.Panic(err)
 	}
@@ -218,7 +222,8 @@ func ExampleWithAccept() {
 	// asterisque: no such function: function 50 (said by the peer)
 }
 
-// An error tells what happened, on whichever side, and whether the call can be made again without running twice.
+// An error tells what happened, on whichever side, and whether the call can be made again without
+// running twice.
 func ExampleRepeatable() {
 	const soldOut asterisque.Code = 1000 // codes from 1000 on are the application's
 	order := asterisque.Func[int, string](60, "order")

@@ -8,11 +8,13 @@ import (
 
 // extra is what few calls of the peer have.
 type extra struct {
-	turn     *turn          // nil if its function has no keys
-	trace    []byte         // the peer's trace context
-	key      []byte         // of a durable call
-	memory   *memory        // of a durable call that is the first of its key, from the moment it is let in
-	awaits   *unanswered    // of a repetition that waits for the answer; guarded by the lock of once
+	turn  *turn  // nil if its function has no keys
+	trace []byte // the peer's trace context
+	key   []byte // of a durable call
+	// of a durable call that is the first of its key, from the moment it is let in
+	memory *memory
+	// of a repetition that waits for the answer; guarded by the lock of once
+	awaits   *unanswered
 	params   *buffer.Buffer // what the parameters are in, if the handler only borrows them
 	kept     int            // bytes that params held
 	arrived  time.Duration  // when, by the node's clock; 0 if this call is not timed
@@ -36,11 +38,13 @@ func (c *incoming) nested() bool { return c.nest != nil }
 // counted reports whether the Open of c was counted before it is known where c belongs.
 func (c *incoming) counted() bool { return c.rare != nil && c.rare.counted }
 
-// urgent reports whether a call within another one waits for c, or c is one itself: it waits for no worker. The caller holds the lock of the dispatcher.
+// urgent reports whether a call within another one waits for c, or c is one itself: it waits for no
+// worker. The caller holds the lock of the dispatcher.
 func (c *incoming) urgent() bool { return c.nest != nil || c.urged }
 
 // gate returns what bounds how many calls like c run at once, or nil: the gate of its function, or
-// else that of its owner, if it is durable. One within another call waits for neither owner nor worker.
+// else that of its owner, if it is durable. One within another call waits for neither owner nor
+// worker.
 func (c *incoming) gate() *gate {
 	if g := c.handler.gate; g != nil || c.nested() || c.memory() == nil {
 		return g
@@ -58,7 +62,8 @@ func (c *incoming) turn() *turn {
 	return c.rare.turn
 }
 
-// encloses reports whether c is made within another call of the same function; if key is not nil, of the same function and key.
+// encloses reports whether c is made within another call of the same function; if key is not nil,
+// of the same function and key.
 func (c *incoming) encloses(key *uint64) bool {
 	for e := c.nest; e != nil && e.by != nil; e = e.by.nest {
 		if e.by.handler != c.handler {

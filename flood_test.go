@@ -32,7 +32,8 @@ func rawOn(t *testing.T, node *asterisque.Node) (*rawPeer, *asterisque.Session) 
 	return p, <-sessions
 }
 
-// flood sends pairs of an Open and the Close that gives it up at once, reads whatever comes, and returns when the session has read them all.
+// flood sends pairs of an Open and the Close that gives it up at once, reads whatever comes, and
+// returns when the session has read them all.
 func (p *rawPeer) flood(pairs int, first uint64, open codec.Open) {
 	p.t.Helper()
 	read := make(chan error, 1)
@@ -68,7 +69,8 @@ func (p *rawPeer) flood(pairs int, first uint64, open codec.Open) {
 	require.NoError(p.t, <-read)
 }
 
-// TestAFloodOfCallsThatAreGivenUpCostsLittle has a peer open calls and give them up at once, while handlers that ignore their context keep all that they could run on.
+// TestAFloodOfCallsThatAreGivenUpCostsLittle has a peer open calls and give them up at once, while
+// handlers that ignore their context keep all that they could run on.
 func TestAFloodOfCallsThatAreGivenUpCostsLittle(t *testing.T) {
 	const workers, most = 8, 4 << 20
 	pairs := 200_000
@@ -142,7 +144,8 @@ func TestAFloodOfCallsThatAreGivenUpCostsLittle(t *testing.T) {
 	}
 }
 
-// TestAPeerThatGivesUpInAnyOrderLeavesNothing opens many calls first, and gives them up later, from both ends of the line.
+// TestAPeerThatGivesUpInAnyOrderLeavesNothing opens many calls first, and gives them up later, from
+// both ends of the line.
 func TestAPeerThatGivesUpInAnyOrderLeavesNothing(t *testing.T) {
 	for name, opts := range map[string][]asterisque.HandlerOption{
 		"at workers": nil,
@@ -157,7 +160,8 @@ func TestAPeerThatGivesUpInAnyOrderLeavesNothing(t *testing.T) {
 			var closes []interface{ AppendTo([]byte) []byte }
 			for i := range uint64(n) {
 				peer.send(&codec.Open{Pipe: 2 * i, Function: 50, Priority: int8(i % 3)})
-				closes = append(closes, &codec.Close{Pipe: 2 * (i * 1001 % n), Abort: codec.ErrCanceled}) // 1001 and n have no common factor: all, in disorder
+				// 1001 and n have no common factor: all, in disorder
+				closes = append(closes, &codec.Close{Pipe: 2 * (i * 1001 % n), Abort: codec.ErrCanceled})
 			}
 			peer.send(closes...)
 			peer.send(codec.Ping{N: 1})

@@ -17,7 +17,8 @@ import (
 
 const module = "github.com/asterisque-go/asterisque"
 
-// floors puts every folder of the module, with those inside it, on a floor. A package imports only from floors below its own, and from the folder that it is in.
+// floors puts every folder of the module, with those inside it, on a floor. A package imports only
+// from floors below its own, and from the folder that it is in.
 var floors = map[string]int{
 	"internal/buffer":    -2,
 	"internal/cut":       -2,
@@ -85,7 +86,8 @@ func look(from, to string) error {
 	if isForTests(from) {
 		return nil
 	}
-	if isForTests(to) && !(to == "wire/wiretest" && strings.HasPrefix(from, "examples/")) { // an example may show how a program is tested
+	if isForTests(to) && !(to == "wire/wiretest" && strings.HasPrefix(from, "examples/")) {
+		// an example may show how a program is tested
 		return fmt.Errorf("%s imports %s, which is for tests", name(from), name(to))
 	}
 	f, ok := floor(from)
@@ -131,7 +133,8 @@ func name(folder string) string {
 	return folder
 }
 
-// importsByFolder returns the folders of the module that the files of each folder import, on any system and for any build tag, tests left out.
+// importsByFolder returns the folders of the module that the files of each folder import, on any
+// system and for any build tag, tests left out.
 func importsByFolder(t *testing.T) map[string][]string {
 	imports := map[string][]string{}
 	require.NoError(t, filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {

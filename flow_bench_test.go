@@ -17,7 +17,8 @@ import (
 	"github.com/asterisque-go/asterisque/stream"
 )
 
-// latencies makes calls one after the other, n times, each after a tick if there are any, and returns their median and their 99th percentile.
+// latencies makes calls one after the other, n times, each after a tick if there are any, and
+// returns their median and their 99th percentile.
 func latencies(t testing.TB, n int, call func() error, ticks ...<-chan time.Time) (p50, p99 time.Duration) {
 	t.Helper()
 	times := make([]time.Duration, n)
@@ -33,7 +34,8 @@ func latencies(t testing.TB, n int, call func() error, ticks ...<-chan time.Time
 	return times[n/2], times[n*99/100]
 }
 
-// BenchmarkStuckReader compares the latency of 64-byte calls on a session with and without a pipe whose reader never reads, and reports what that pipe holds.
+// BenchmarkStuckReader compares the latency of 64-byte calls on a session with and without a pipe
+// whose reader never reads, and reports what that pipe holds.
 func BenchmarkStuckReader(b *testing.B) {
 	svc := echoService()
 	svc.Handle(50, "stream", waitForContext)
@@ -65,8 +67,8 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
-// BenchmarkShares has a hundred streams send as fast as they can, and reports what the slowest and the fastest get through once all have begun, as parts of the fair
-// share.
+// BenchmarkShares has a hundred streams send as fast as they can, and reports what the slowest and
+// the fastest get through once all have begun, as parts of the fair share.
 func BenchmarkShares(b *testing.B) {
 	for b.Loop() {
 		shares := streamShares(b)
@@ -124,8 +126,9 @@ func streamShares(t testing.TB) (shares []float64) {
 	return shares
 }
 
-// flood has a peer send calls as fast as it can, for some time, to a handler that takes a millisecond for each. It returns how many calls per second
-// are handled without and with the flood, and what waits on either side.
+// flood has a peer send calls as fast as it can, for some time, to a handler that takes a
+// millisecond for each. It returns how many calls per second are handled without and with the
+// flood, and what waits on either side.
 func flood(t testing.TB, limit limits.Limits, opens int, length time.Duration) (capacity, goodput float64, inbound, outbound int) {
 	const workers = 8
 	var handled atomic.Int64

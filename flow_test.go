@@ -37,7 +37,8 @@ func pairOver(t testing.TB, a, b wire.Wire, here, there *asterisque.Node) (diall
 	return dialled, <-accepts
 }
 
-// stuckPeer returns a session over a Wire in memory whose other side has completed the handshake and reads nothing. It is not given up for its silence.
+// stuckPeer returns a session over a Wire in memory whose other side has completed the handshake
+// and reads nothing. It is not given up for its silence.
 func stuckPeer(t *testing.T, opts ...asterisque.Option) (*rawPeer, *asterisque.Session) {
 	t.Helper()
 	return stuckPeerThatSays(t, hello(), append([]asterisque.Option{asterisque.WithPing(0, 0)}, opts...)...)
@@ -105,7 +106,8 @@ func (s *states) list() []string {
 	return append([]string(nil), s.got...)
 }
 
-// gatedService offers function 50, which takes Blocks once the gate is opened, and says when it runs.
+// gatedService offers function 50, which takes Blocks once the gate is opened, and says when it
+// runs.
 func gatedService() (svc *asterisque.Service, gate, running chan struct{}, took *atomic.Int64) {
 	svc, gate, running, took = asterisque.NewService(), make(chan struct{}), make(chan struct{}, 100), new(atomic.Int64)
 	svc.Handle(50, "gated", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
@@ -505,7 +507,8 @@ func TestAnOpenBeyondTheWindowIsRefused(t *testing.T) {
 	require.NoError(t, s.Err())
 }
 
-// TestNestedCallsAtTheLimitsNeverHang has both peers at their limits, and every handler calls back, eight deep, over a connection without a buffer.
+// TestNestedCallsAtTheLimitsNeverHang has both peers at their limits, and every handler calls back,
+// eight deep, over a connection without a buffer.
 func TestNestedCallsAtTheLimitsNeverHang(t *testing.T) {
 	windows := []asterisque.Option{asterisque.WithInboundLimits(bytesOf(2<<20, 8<<20)), asterisque.WithWorkers(64)}
 	few := append(slices.Clone(windows), asterisque.WithWorkers(4))
@@ -563,7 +566,8 @@ func nestedNode(t *testing.T, workers int, opts []asterisque.Option) *asterisque
 	return node
 }
 
-// callNested makes a hundred nested calls on each session at once, eight deep. It returns how many failed, with an Abort as they must.
+// callNested makes a hundred nested calls on each session at once, eight deep. It returns how many
+// failed, with an Abort as they must.
 func callNested(t *testing.T, limit time.Duration, sessions ...*asterisque.Session) (failed int64) {
 	ctx, cancel := context.WithTimeout(background, limit)
 	defer cancel()

@@ -10,14 +10,14 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// Transports that may be the application's: its Wires and Listeners, what dials them, and what TLS asks
-// it. A session over one is in lost.go.
+// Transports that may be the application's: its Wires and Listeners, what dials them, and what TLS
+// asks it. A session over one is in lost.go.
 
 // patience is how long a Wire may take to close before nobody waits for it any more.
 const patience = time.Second
 
-// apart calls f, a method of w, on a goroutine of its own, and waits for the end of that. Those of a socket
-// need none.
+// apart calls f, a method of w, on a goroutine of its own, and waits for the end of that. Those of
+// a socket need none.
 func apart(log *slog.Logger, w wire.Wire, f func()) {
 	if isSocket(w) {
 		f()
@@ -36,8 +36,8 @@ func apart(log *slog.Logger, w wire.Wire, f func()) {
 	}
 }
 
-// isSocket reports whether w is the Wire of this module over a socket of the system, with nothing of the
-// application in it.
+// isSocket reports whether w is the Wire of this module over a socket of the system, with nothing
+// of the application in it.
 func isSocket(w wire.Wire) bool {
 	_, tries := w.(wire.TryWriter)
 	_, keeps := w.(keeper)

@@ -55,8 +55,8 @@ func (a oddAddr) String() string  { a.hook("String"); return "somewhere" }
 // oddPlaces are what an oddWire may be asked for.
 var oddPlaces = []string{"LocalAddr", "RemoteAddr", "no address", "Network", "String", "MaxBlock", "Private", "Close", "Progress", "Receiving"}
 
-// TestAWireThatPanicsWhenItIsAskedCostsOnlyItself plays both sides over such wires, with everything on
-// that asks them. Another session goes on.
+// TestAWireThatPanicsWhenItIsAskedCostsOnlyItself plays both sides over such wires, with everything
+// on that asks them. Another session goes on.
 func TestAWireThatPanicsWhenItIsAskedCostsOnlyItself(t *testing.T) {
 	t.Parallel()
 	for _, at := range oddPlaces {
@@ -143,8 +143,8 @@ func (e *oddError) As(any) bool   { e.hook("As"); return false }
 func (e *oddError) Is(error) bool { e.hook("Is"); return false }
 func (e *oddError) Unwrap() error { e.hook("Unwrap"); return nil }
 
-// TestAnErrorThatPanicsCostsOnlyItsCall returns such errors wherever the application returns some, or
-// gives them as the cause of an end.
+// TestAnErrorThatPanicsCostsOnlyItsCall returns such errors wherever the application returns some,
+// or gives them as the cause of an end.
 func TestAnErrorThatPanicsCostsOnlyItsCall(t *testing.T) {
 	fails := asterisque.Func[string, string](20, "fails")
 	aborts := asterisque.Stream[string, string, string, string](21, "aborts")

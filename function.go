@@ -10,15 +10,17 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weigh"
 )
 
-// Function is a function that takes P and returns R, known to both sides by its number. Declared once in a package that both import, it is the whole contract,
-// and the compiler checks it. It is a small value, safe for concurrent use.
+// Function is a function that takes P and returns R, known to both sides by its number. Declared
+// once in a package that both import, it is the whole contract, and the compiler checks it. It is a
+// small value, safe for concurrent use.
 type Function[P, R any] struct {
 	number         uint16
 	name           string
 	params, result int // bytes of encoded ones that need not be weighed: see weigh.Free
 }
 
-// Func declares a function. name is for people: errors, logs and statistics. Number 0 belongs to [Describe].
+// Func declares a function. name is for people: errors, logs and statistics. Number 0 belongs to
+// [Describe].
 func Func[P, R any](number uint16, name string) Function[P, R] {
 	return Function[P, R]{number, name, weigh.Free(reflect.TypeFor[P]()), weigh.Free(reflect.TypeFor[R]())}
 }
@@ -29,8 +31,10 @@ func (f Function[P, R]) Number() uint16 { return f.number }
 // Name returns the function's name.
 func (f Function[P, R]) Name() string { return f.name }
 
-// Handle registers h as the function's handler. See [Service.Handle] for its context, errors and panics, and for what cannot be registered; parameters that do not decode
-// as P, or would become too much (see [WithExpansion]), fail the call with ErrBadParams, which names the place in them, before h runs.
+// Handle registers h as the function's handler. See [Service.Handle] for its context, errors and
+// panics, and for what cannot be registered; parameters that do not decode as P, or would become
+// too much (see [WithExpansion]), fail the call with ErrBadParams, which names the place in them,
+// before h runs.
 func (f Function[P, R]) Handle(svc *Service, h func(ctx context.Context, params P) (R, error), opts ...HandlerOption) {
 	checkHandler(f.number, f.name, h == nil)
 	svc.set(f.number, opts, &handler{
@@ -54,8 +58,9 @@ func (f Function[P, R]) Handle(svc *Service, h func(ctx context.Context, params 
 	})
 }
 
-// Call calls the function at the peer of a session, or of a connection, and waits for the result. The wait ends with ctx, which also ends the handler's context, and with the session. Every
-// error is an *[Abort]; [Repeatable] tells whether the call can safely be made again.
+// Call calls the function at the peer of a session, or of a connection, and waits for the result.
+// The wait ends with ctx, which also ends the handler's context, and with the session. Every error
+// is an *[Abort]; [Repeatable] tells whether the call can safely be made again.
 func (f Function[P, R]) Call(ctx context.Context, on Caller, params P, opts ...CallOption) (result R, err error) {
 	cfg := newCallConfig(opts)
 	if s, ok := on.(*Session); ok && !cfg.durable { // the common case, without a closure
@@ -92,7 +97,8 @@ func (f Function[P, R]) call(ctx context.Context, s *Session, params P, cfg *cal
 func (c *call) encodeParams(v any) (encoded []byte, err error) {
 	encoded, lent, err := c.s.encode(c.buf[:0], v, true)
 	if !lent {
-		c.buf = encoded // the buffer that may hold the result holds the parameters until they have been sent
+		// the buffer that may hold the result holds the parameters until they have been sent
+		c.buf = encoded
 	}
 	return encoded, err
 }
@@ -105,14 +111,15 @@ func (s *Session) decode(data []byte, v any) error {
 	return s.values.Decode(data, v)
 }
 
-// box is where the values of a call are while a codec, which takes pointers, works on them. It is kept from call to call: otherwise both would be allocated
-// each time.
+// box is where the values of a call are while a codec, which takes pointers, works on them. It is
+// kept from call to call: otherwise both would be allocated each time.
 type box[P, R any] struct {
 	params P
 	result R
 }
 
-// boxFor returns the box that was kept for the last call, if that was one of the same types, and else a new one, which is kept.
+// boxFor returns the box that was kept for the last call, if that was one of the same types, and
+// else a new one, which is kept.
 func boxFor[P, R any](kept *any) *box[P, R] {
 	b, ok := (*kept).(*box[P, R])
 	if !ok {
@@ -125,7 +132,8 @@ func boxFor[P, R any](kept *any) *box[P, R] {
 // empty lets go of what the values refer to.
 func (b *box[P, R]) empty() { *b = box[P, R]{} }
 
-// decodeParams decodes the parameters of c into v. Unless they were lent to v, nobody needs them any more.
+// decodeParams decodes the parameters of c into v. Unless they were lent to v, nobody needs them
+// any more.
 func (c *incoming) decodeParams(v any) error {
 	if err := c.s.decode(c.params, v); err != nil {
 		a := codecError(codec.BadParams, c.function, c.handler.name, "parameters", err)
@@ -153,9 +161,9 @@ func (c *incoming) encodeResult(k *scratch, v any) (result []byte, err error) {
 	return result, nil
 }
 
-// codecError returns the Abort for a value that could not be encoded or decoded, whose message crosses to the peer: it
-// names the function, the place in the value, what was expected there and what came, and nothing of Go's. What Go says is
-// its Cause.
+// codecError returns the Abort for a value that could not be encoded or decoded, whose message
+// crosses to the peer: it names the function, the place in the value, what was expected there and
+// what came, and nothing of Go's. What Go says is its Cause.
 func codecError(code Code, number uint16, name, what string, err error) *Abort {
 	if errors.Is(err, ErrPanicked) {
 		code = codec.Panicked // what encodes or decodes it did

@@ -8,7 +8,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/histogram"
 )
 
-// timedFirst calls of a function are timed, and then one of timedEach: reading the clock for every call would cost more than a hundredth of a short one.
+// timedFirst calls of a function are timed, and then one of timedEach: reading the clock for every
+// call would cost more than a hundredth of a short one.
 const (
 	timedFirst = 64
 	timedEach  = 16
@@ -39,17 +40,20 @@ func (m *functionMeter) ended(a *Abort) {
 	}
 }
 
-// FunctionStats tells how the calls of one function went that this side served, over all sessions of its [Service].
+// FunctionStats tells how the calls of one function went that this side served, over all sessions
+// of its [Service].
 type FunctionStats struct {
-	Number uint16            `json:"number"`
-	Name   string            `json:"name"`
-	Calls  uint64            `json:"calls"`            // that arrived
-	Failed map[string]uint64 `json:"failed,omitempty"` // by the meaning of the code; "application" for codes of applications
-	Queued Latency           `json:"queued"`           // from arrival until a worker took them
-	Ran    Latency           `json:"ran"`              // from then until the handler returned
+	Number uint16 `json:"number"`
+	Name   string `json:"name"`
+	Calls  uint64 `json:"calls"` // that arrived
+	// by the meaning of the code; "application" for codes of applications
+	Failed map[string]uint64 `json:"failed,omitempty"`
+	Queued Latency           `json:"queued"` // from arrival until a worker took them
+	Ran    Latency           `json:"ran"`    // from then until the handler returned
 }
 
-// Latency holds percentiles of the calls that were timed: the first 64 of a function, and then every sixteenth. Each is at most an eighth above the truth.
+// Latency holds percentiles of the calls that were timed: the first 64 of a function, and then
+// every sixteenth. Each is at most an eighth above the truth.
 type Latency struct {
 	P50   time.Duration `json:"p50_ns"`
 	P95   time.Duration `json:"p95_ns"`

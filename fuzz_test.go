@@ -14,8 +14,9 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// FuzzSession plays a peer that does anything: data is a program of messages, most of them plausible. Whatever it says, the session lives on or ends with an Abort,
-// never panics, counts nothing that is not there, and leaves no goroutine behind, which synctest checks.
+// FuzzSession plays a peer that does anything: data is a program of messages, most of them
+// plausible. Whatever it says, the session lives on or ends with an Abort, never panics, counts
+// nothing that is not there, and leaves no goroutine behind, which synctest checks.
 func FuzzSession(f *testing.F) {
 	f.Add([]byte{0, 0, 10, 1, 0, 5, 2, 0, 1, 3, 0, 0})
 	f.Add([]byte{0, 2, 50, 1, 2, 200, 1, 2, 100, 2, 2, 0, 3, 2, 1})
@@ -62,7 +63,9 @@ func playProgram(t *testing.T, data []byte) {
 	a.Close()
 	s.Close()
 	time.Sleep(time.Minute) // of the bubble: timers have run
-	own.Stop()              // Blocks behind a call that ended well are its reader's, and count until it has taken them or wants no more
+	// Blocks behind a call that ended well are its reader's, and count until it has taken them or
+	// wants no more
+	own.Stop()
 	require.Zero(t, s.Stats().Pipes)
 	require.Zero(t, s.Stats().Inbound, "what was discarded counts no longer")
 }

@@ -6,15 +6,17 @@ import (
 	"sync"
 )
 
-// gate bounds how many calls of one function run at once, over all sessions. Owners whose calls wait have their turn one after the other, and so have the sessions of each.
+// gate bounds how many calls of one function run at once, over all sessions. Owners whose calls
+// wait have their turn one after the other, and so have the sessions of each.
 //
 // Its lock may be taken with that of a dispatcher held, not the other way round.
 type gate struct {
-	mu     sync.Mutex
-	free   int                    // guarded by mu, as all below
-	queue  turns[*parked]         // each once
-	idle   map[*incoming]struct{} // calls that have a place here, and wait for a worker or for room
-	urgent int                    // calls that wait for a place, and for which a worker would be lent
+	mu    sync.Mutex
+	free  int                    // guarded by mu, as all below
+	queue turns[*parked]         // each once
+	idle  map[*incoming]struct{} // calls that have a place here, and wait for a worker or for room
+	// calls that wait for a place, and for which a worker would be lent
+	urgent int
 }
 
 // parked are the calls of one session that wait for one gate.
@@ -25,8 +27,8 @@ type parked struct {
 	queued bool // guarded by the lock of the gate: it is in the queue
 }
 
-// enter takes a free place. If there is none, it returns the calls of d that wait, p or, if that is nil, new ones, to which another one is to be added; urgent says that
-// this one is.
+// enter takes a free place. If there is none, it returns the calls of d that wait, p or, if that is
+// nil, new ones, to which another one is to be added; urgent says that this one is.
 func (g *gate) enter(d *dispatcher, p *parked, urgent bool) *parked {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -44,7 +46,8 @@ func (g *gate) enter(d *dispatcher, p *parked, urgent bool) *parked {
 	return p
 }
 
-// placed notes that c, which has waited, has got a place, and waits for a worker now. It reports whether an urgent call waits behind it.
+// placed notes that c, which has waited, has got a place, and waits for a worker now. It reports
+// whether an urgent call waits behind it.
 func (g *gate) placed(c *incoming) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -55,7 +58,8 @@ func (g *gate) placed(c *incoming) bool {
 	return g.urgent > 0
 }
 
-// keeps notes that c, which has a place, waits for room, unless it reports that an urgent call waits behind it, so that it must not.
+// keeps notes that c, which has a place, waits for room, unless it reports that an urgent call
+// waits behind it, so that it must not.
 func (g *gate) keeps(c *incoming) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -94,7 +98,8 @@ func (g *gate) goneUrgent() {
 	g.urgent--
 }
 
-// lend lends workers to the calls that have a place and wait for one, while an urgent one waits for a place.
+// lend lends workers to the calls that have a place and wait for one, while an urgent one waits for
+// a place.
 func (g *gate) lend() {
 	g.mu.Lock()
 	var idle []*incoming
@@ -107,7 +112,8 @@ func (g *gate) lend() {
 	}
 }
 
-// again puts p, one call of which has got a place, at the end of the queue. It reports true if it has got another place, which has become free while p was not in the queue.
+// again puts p, one call of which has got a place, at the end of the queue. It reports true if it
+// has got another place, which has become free while p was not in the queue.
 func (g *gate) again(p *parked) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -145,7 +151,8 @@ func (g *gate) leave() {
 	}
 }
 
-// next returns the calls whose turn it is to get the place of one that has left. If none wait the place is free, and it returns nil.
+// next returns the calls whose turn it is to get the place of one that has left. If none wait the
+// place is free, and it returns nil.
 func (g *gate) next() *parked {
 	g.mu.Lock()
 	defer g.mu.Unlock()

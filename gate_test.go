@@ -8,10 +8,12 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// TestAPlaceThatBecomesFreeBetweenTwoTurnsIsTaken has two calls leave at the same time, the second one while nobody is in the queue because the first one's turn is being taken.
+// TestAPlaceThatBecomesFreeBetweenTwoTurnsIsTaken has two calls leave at the same time, the second
+// one while nobody is in the queue because the first one's turn is being taken.
 func TestAPlaceThatBecomesFreeBetweenTwoTurnsIsTaken(t *testing.T) {
 	g := &gate{free: 2}
-	d := &dispatcher{s: &Session{node: new(Node)}, plan: new(limits.Plan), ready: line{is: inReady}} // without workers: what is admitted stays in its line
+	// without workers: what is admitted stays in its line
+	d := &dispatcher{s: &Session{node: new(Node)}, plan: new(limits.Plan), ready: line{is: inReady}}
 	calls := make([]*incoming, 5)
 	for i := range calls {
 		calls[i] = &incoming{handler: &handler{gate: g}, state: inHand}

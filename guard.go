@@ -38,7 +38,8 @@ func misbehaved(log *slog.Logger, what string, v any, attrs ...any) *Abort {
 	how := howEnded(v)
 	attrs = append(attrs, "stack", string(debug.Stack()))
 	if v != nil {
-		attrs = append(attrs, "panic", fmt.Sprint(v)) // a log that formats it by itself may panic as well
+		// a log that formats it by itself may panic as well
+		attrs = append(attrs, "panic", fmt.Sprint(v))
 	}
 	log.Error(what+" "+how, attrs...)
 	return codec.ErrPanicked.Withf("%s %s", what, how)
@@ -74,8 +75,8 @@ func (s *Session) encode(dst []byte, v any, lend bool) (b []byte, lent bool, err
 	return b, lent, err
 }
 
-// decodeWithin decodes data into v, a pointer to a t, for whoever calls, unless it becomes too much.
-// Up to free bytes never do. If keep is true, nobody else will use data, and v may keep it.
+// decodeWithin decodes data into v, a pointer to a t, for whoever calls, unless it becomes too
+// much. Up to free bytes never do. If keep is true, nobody else will use data, and v may keep it.
 func (s *Session) decodeWithin(data []byte, v any, free int, t reflect.Type, keep bool) (err error) {
 	returned := false
 	defer func() {

@@ -11,30 +11,43 @@ import (
 // HandlerOption sets one property of a function that is registered at a [Service].
 type HandlerOption func(*handler)
 
-// WithInline runs the function on the goroutine that reads the session's Wire, which spares a call the way to a worker. The handler must be short and must not block: nothing
-// else of the session is read meanwhile. It cannot call its caller back, which fails with ErrUnavailable; WithKey and WithConcurrency have no meaning for it, and
-// [WithWorkers] does not count it. It may close its session. If it ends its goroutine ([runtime.Goexit]) the session ends as well. It pays for functions that carry no Blocks ([Func]): their answers to all that has arrived are written together.
+// WithInline runs the function on the goroutine that reads the session's Wire, which spares a call
+// the way to a worker. The handler must be short and must not block: nothing else of the session is
+// read meanwhile. It cannot call its caller back, which fails with ErrUnavailable; WithKey and
+// WithConcurrency have no meaning for it, and [WithWorkers] does not count it. It may close its
+// session. If it ends its goroutine ([runtime.Goexit]) the session ends as well. It pays for
+// functions that carry no Blocks ([Func]): their answers to all that has arrived are written
+// together.
 func WithInline() HandlerOption { return func(h *handler) { h.inline = true } }
 
-// WithBorrowedParams only lends the parameters to the handler: as soon as it has returned, what comes next is read into their memory, and whoever still looks at them, or at a part of them, sees that
-// instead. The result may be a part of them. It spares a call with 8 KiB of parameters and more a copy and an allocation, which is a quarter of the time of a call with 64 KiB, and is for handlers that get
-// bytes as they came: those of [Service.Handle], and those of [Func] whose P is []byte while the session uses [codec.Raw]. What is decoded is the handler's own in any case.
+// WithBorrowedParams only lends the parameters to the handler: as soon as it has returned, what
+// comes next is read into their memory, and whoever still looks at them, or at a part of them, sees
+// that instead. The result may be a part of them. It spares a call with 8 KiB of parameters and
+// more a copy and an allocation, which is a quarter of the time of a call with 64 KiB, and is for
+// handlers that get bytes as they came: those of [Service.Handle], and those of [Func] whose P is
+// []byte while the session uses [codec.Raw]. What is decoded is the handler's own in any case.
 func WithBorrowedParams() HandlerOption { return func(h *handler) { h.borrows = true } }
 
-// WithConcurrency bounds how many calls of the function run at once, over all sessions of the service. Others wait without keeping a worker, sessions in turn, the calls of one
-// session by priority and arrival; as long as they wait they count for the limits of their session and for the window that its peer has for calls, which the peer can keep free
-// by [WithCallWindow]. A call that is made within another one of the same function does not wait. Less than 1 counts as 1.
+// WithConcurrency bounds how many calls of the function run at once, over all sessions of the
+// service. Others wait without keeping a worker, sessions in turn, the calls of one session by
+// priority and arrival; as long as they wait they count for the limits of their session and for the
+// window that its peer has for calls, which the peer can keep free by [WithCallWindow]. A call that
+// is made within another one of the same function does not wait. Less than 1 counts as 1.
 func WithConcurrency(calls int) HandlerOption {
 	return func(h *handler) { h.gate = &gate{free: max(calls, 1)} }
 }
 
-// WithKey names a key of each call by its parameters, of type P as those of the function: calls of one key run one at a time, in the order of their arrival, over all sessions of the
-// service; calls of different keys run in parallel. A call that is made within another one with the same key does not wait for that one.
+// WithKey names a key of each call by its parameters, of type P as those of the function: calls of
+// one key run one at a time, in the order of their arrival, over all sessions of the service; calls
+// of different keys run in parallel. A call that is made within another one with the same key does
+// not wait for that one.
 //
-// key runs on the goroutine that reads the session's Wire and must be short; a panic refuses the call with ErrPanicked, and the end of the goroutine ends the session too. Keys are compared by a hash of 64 bits: should two collide, their calls take turns.
-// P is decoded for the key within the bounds of [WithExpansion]. If it is the P of the function, and holds
-// no more than the parameters did, the handler gets that value; otherwise they are decoded once more:
-// declare a P with fewer fields than the parameters have if they are large.
+// key runs on the goroutine that reads the session's Wire and must be short; a panic refuses the
+// call with ErrPanicked, and the end of the goroutine ends the session too. Keys are compared by a
+// hash of 64 bits: should two collide, their calls take turns. P is decoded for the key within the
+// bounds of [WithExpansion]. If it is the P of the function, and holds no more than the parameters
+// did, the handler gets that value; otherwise they are decoded once more: declare a P with fewer
+// fields than the parameters have if they are large.
 func WithKey[P any, K comparable](key func(params P) K) HandlerOption {
 	checkKey("WithKey", key == nil)
 	t := reflect.TypeFor[P]()
@@ -47,7 +60,8 @@ func WithKey[P any, K comparable](key func(params P) K) HandlerOption {
 	})
 }
 
-// WithRawKey is WithKey for functions whose parameters are not decoded; see [Service.Handle]. key must not keep params.
+// WithRawKey is WithKey for functions whose parameters are not decoded; see [Service.Handle]. key
+// must not keep params.
 func WithRawKey[K comparable](key func(params []byte) K) HandlerOption {
 	checkKey("WithRawKey", key == nil)
 	return withKeys(nil, 0, func(_ codec.Values, params []byte) (K, any, error) { return key(params), nil, nil })

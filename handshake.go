@@ -19,7 +19,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// maxSync is the largest frame, in bytes, that is read before the peer has shown that it speaks the protocol.
+// maxSync is the largest frame, in bytes, that is read before the peer has shown that it speaks the
+// protocol.
 const maxSync = 8 << 10
 
 // likelySync is the size, in bytes, that most Syncs fit in; for others the buffer grows.
@@ -35,7 +36,8 @@ type former struct {
 	received uint64 // countable frames that have arrived here
 }
 
-// handshake exchanges Syncs over a Wire that nothing else uses yet. Until it is done, a peer costs one frame of at most maxSync bytes.
+// handshake exchanges Syncs over a Wire that nothing else uses yet. Until it is done, a peer costs
+// one frame of at most maxSync bytes.
 type handshake struct {
 	w   wire.Wire
 	cfg *config
@@ -52,7 +54,8 @@ type handshake struct {
 	answered bool       // the peer has its answer; guarded by mu
 }
 
-// dial is the handshake of the side that connected: it speaks first. If was is not nil, that is to be resumed; it is, if the session of the agreement is the same.
+// dial is the handshake of the side that connected: it speaks first. If was is not nil, that is to
+// be resumed; it is, if the session of the agreement is the same.
 func (h *handshake) dial(ctx context.Context, was *former) (a agreement, err error) {
 	h.begin(ctx, time.Now().Add(h.cfg.handshake))
 	ctx = h.ctx
@@ -84,8 +87,9 @@ func (h *handshake) dial(ctx context.Context, was *former) (a agreement, err err
 	return a, nil
 }
 
-// accept is the handshake of the side that was connected to. It also decides what is offered to the peer. If the peer wants to resume a session, and may, that is returned, with the
-// Wire taken over by it.
+// accept is the handshake of the side that was connected to. It also decides what is offered to the
+// peer. If the peer wants to resume a session, and may, that is returned, with the Wire taken over
+// by it.
 func (h *handshake) accept(ctx context.Context, n *Node) (a agreement, g Grant, resumed *Session, err error) {
 	h.begin(ctx, h.place.expires)
 	ctx = h.ctx
@@ -157,7 +161,8 @@ func (h *handshake) accept(ctx context.Context, n *Node) (a agreement, g Grant, 
 		n.expect(a.session)
 	}
 	if err := h.reply(reply); err != nil {
-		return a, g, nil, h.failed(ctx, err) // with the agreement: the session is no longer expected
+		// with the agreement: the session is no longer expected
+		return a, g, nil, h.failed(ctx, err)
 	}
 	return a, g, nil, nil
 }
@@ -194,7 +199,8 @@ func (h *handshake) begin(ctx context.Context, until time.Time) {
 	h.ctx, h.end = context.WithDeadlineCause(ctx, until, errTooSlow)
 }
 
-// watch closes the Wire, and tells the peer why, when the time for the handshake ends before done is called.
+// watch closes the Wire, and tells the peer why, when the time for the handshake ends before done
+// is called.
 func (h *handshake) watch() (done func()) {
 	stop := context.AfterFunc(h.ctx, h.giveUp)
 	return func() { stop(); h.end() }
@@ -202,7 +208,8 @@ func (h *handshake) watch() (done func()) {
 
 // giveUp is called when the time for the handshake has ended.
 func (h *handshake) giveUp() {
-	if h.lost.Load() || !h.mu.TryLock() { // others need the place, or the handshake is stuck in writing: the peer does not read
+	if h.lost.Load() || !h.mu.TryLock() {
+		// others need the place, or the handshake is stuck in writing: the peer does not read
 		apart(h.cfg.log, h.w, func() { h.w.Close() })
 		return
 	}
@@ -227,8 +234,8 @@ func (h *handshake) cut() {
 
 var errTooSlow = errors.New("the handshake was not completed in time")
 
-// exposed returns why this side can resume no session over the Wire although it is to: somebody else who
-// reads the handshake would have the secret.
+// exposed returns why this side can resume no session over the Wire although it is to: somebody
+// else who reads the handshake would have the secret.
 func (h *handshake) exposed() error {
 	if !h.resumes() || h.cfg.plainCredentials || wire.IsPrivate(h.w) {
 		return nil
@@ -250,7 +257,8 @@ func (h *handshake) sendLocked(c codec.Control) error {
 	return h.w.WriteFrames([][]byte{c.AppendTo(make([]byte, 0, likelySync))})
 }
 
-// reply sends the answer, in time: after that the handshake does not end any more because its time is over.
+// reply sends the answer, in time: after that the handshake does not end any more because its time
+// is over.
 func (h *handshake) reply(c codec.Sync) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -286,7 +294,8 @@ func (h *handshake) refuse(err error) error {
 		return neverSent(errPlaceLost)
 	}
 	a := codec.AbortOf(err)
-	h.send(codec.SessionClose{Code: a.Code, Message: cut.Text(a.Message, minFrame-outbox.HeadSize)}) // limit bounds the time, and the error is that of a Wire which is given up anyway
+	// limit bounds the time, and the error is that of a Wire which is given up anyway
+	h.send(codec.SessionClose{Code: a.Code, Message: cut.Text(a.Message, minFrame-outbox.HeadSize)})
 	h.w.Close()
 	return neverSent(a)
 }
@@ -323,7 +332,8 @@ func beyondEOF(err error) string {
 	return ": " + err.Error()
 }
 
-// passing returns ErrHandshake for what may have been an accident, so that another attempt may succeed.
+// passing returns ErrHandshake for what may have been an accident, so that another attempt may
+// succeed.
 func passing(err error, format string, args ...any) *Abort {
 	a := codec.ErrHandshake.Withf(format, args...)
 	a.Cause = &passingError{a.Message, err}

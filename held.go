@@ -6,22 +6,25 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// What the limits and the statistics count is what is really held: content, and what it takes to keep it. These are the bytes for
-// each kind besides its content, as TestWhatIsCountedIsHeld finds them.
+// What the limits and the statistics count is what is really held: content, and what it takes to
+// keep it. These are the bytes for each kind besides its content, as TestWhatIsCountedIsHeld finds
+// them.
 const (
-	heldMessage  uint32 = uint32(outbox.Size) // a message that waits to be sent
-	heldAlone           = 112                 // what an Open or a Close has besides, which is mostly alone in the queue of its pipe
-	heldMeta            = 112                 // the meta of an Open that waits to be sent
-	heldAbort           = 80                  // an abort besides its texts
-	heldUnary           = 208                 // a call of the peer
-	heldStream          = 368                 // one with Blocks
-	heldRefusal         = 96                  // one of which nothing else is kept
-	heldPlace           = 44                  // of a call that waits: in the line and in the table, which is half full to full
-	heldExtra           = 96                  // what few calls have besides
-	heldTurn            = 72                  // of a call with a key
-	heldKeyed           = 80                  // of a durable call
-	heldParked          = 108                 // an answer that waits for room to be sent
-	heldRemember        = 184                 // a durable call that is remembered, besides its key
+	heldMessage uint32 = uint32(outbox.Size) // a message that waits to be sent
+	// what an Open or a Close has besides, which is mostly alone in the queue of its pipe
+	heldAlone   = 112
+	heldMeta    = 112 // the meta of an Open that waits to be sent
+	heldAbort   = 80  // an abort besides its texts
+	heldUnary   = 208 // a call of the peer
+	heldStream  = 368 // one with Blocks
+	heldRefusal = 96  // one of which nothing else is kept
+	// of a call that waits: in the line and in the table, which is half full to full
+	heldPlace    = 44
+	heldExtra    = 96  // what few calls have besides
+	heldTurn     = 72  // of a call with a key
+	heldKeyed    = 80  // of a durable call
+	heldParked   = 108 // an answer that waits for room to be sent
+	heldRemember = 184 // a durable call that is remembered, besides its key
 )
 
 // heldOpen returns what an Open holds while it waits to be sent.
@@ -33,7 +36,8 @@ func heldOpen(m *outbox.Message) uint32 {
 	return uint32(n)
 }
 
-// heldClose returns what an answer holds while it waits to be sent, and with it the call, of so many bytes.
+// heldClose returns what an answer holds while it waits to be sent, and with it the call, of so
+// many bytes.
 func heldClose(call int, result []byte, a *Abort) uint32 {
 	return uint32(int(heldMessage) + heldAlone + call + buffer.Copied(len(result)) + heldByAbort(a))
 }
@@ -46,7 +50,8 @@ func heldByAbort(a *Abort) int {
 	return heldAbort + buffer.Allocated(len(a.Message)) + buffer.Allocated(len(a.Detail))
 }
 
-// heldBlock returns what a Block holds while it waits to be sent, alone in the queue of its pipe or not.
+// heldBlock returns what a Block holds while it waits to be sent, alone in the queue of its pipe or
+// not.
 func heldBlock(payload int, mem *buffer.Buffer, alone bool) uint32 {
 	n := int(heldMessage)
 	if alone {
@@ -87,7 +92,8 @@ func (c *incoming) heldParams() int {
 	return buffer.Allocated(int(c.size))
 }
 
-// held returns for how many bytes c counts while it waits: for what it holds, within [limits.MostHeld].
+// held returns for how many bytes c counts while it waits: for what it holds, within
+// [limits.MostHeld].
 func (c *incoming) held() int {
 	held, content := heldPlace+c.body()+c.heldParams(), int(c.size)
 	if c.rare != nil {

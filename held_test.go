@@ -20,7 +20,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// heldRig is a session of which one kind of messages is made to wait, and its other side, whose bytes were made before.
+// heldRig is a session of which one kind of messages is made to wait, and its other side, whose
+// bytes were made before.
 type heldRig struct {
 	t       *testing.T
 	n       int
@@ -497,8 +498,9 @@ func (r *heldRig) counted(c *heldCase) int {
 	return n
 }
 
-// TestWhatIsCountedIsHeld makes one kind of messages after the other wait, and compares what the statistics count with what the heap grows by. The heap also grows by what
-// is kept for later, such as goroutines that have ended; it does so once, and not when the same is measured again.
+// TestWhatIsCountedIsHeld makes one kind of messages after the other wait, and compares what the
+// statistics count with what the heap grows by. The heap also grows by what is kept for later, such
+// as goroutines that have ended; it does so once, and not when the same is measured again.
 func TestWhatIsCountedIsHeld(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector holds more")
@@ -516,7 +518,8 @@ func TestWhatIsCountedIsHeld(t *testing.T) {
 	}
 }
 
-// measure returns how many bytes are counted for each that is held, while the messages wait that c makes.
+// measure returns how many bytes are counted for each that is held, while the messages wait that c
+// makes.
 func (c *heldCase) measure(t *testing.T) float64 {
 	r := &heldRig{t: t, n: c.n, release: make(chan struct{})}
 	r.begin(c)

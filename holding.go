@@ -97,7 +97,8 @@ func (d *dispatcher) hold(bytes int) {
 	}
 }
 
-// roomLocked reports whether there is room for what c holds while it runs, and takes the window of its Blocks.
+// roomLocked reports whether there is room for what c holds while it runs, and takes the window of
+// its Blocks.
 func (d *dispatcher) roomLocked(c *incoming, h *limits.Hold) bool {
 	if !d.fitsLocked(c) {
 		return false
@@ -136,7 +137,8 @@ const (
 	beyond              // that it was more than had been promised
 )
 
-// park notes that an answer, which holds so many bytes, waits to leave. If its call had a worker of its own, it counts as one of the running calls.
+// park notes that an answer, which holds so many bytes, waits to leave. If its call had a worker of
+// its own, it counts as one of the running calls.
 func (d *dispatcher) park(held int, by answeredBy) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

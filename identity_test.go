@@ -260,7 +260,8 @@ func TestOnSessionSeesEverySession(t *testing.T) {
 	require.ElementsMatch(t, []*asterisque.Session{dialled, accepted}, []*asterisque.Session{<-began, <-began})
 }
 
-// Connections that say nothing, that say one byte a second, and that are refused again and again: what they cost, and what they do to an honest peer.
+// Connections that say nothing, that say one byte a second, and that are refused again and again:
+// what they cost, and what they do to an honest peer.
 func TestBadPeersCostLittle(t *testing.T) {
 	silent, slow, refused, calls := 100, 100, 10, 2_000
 	if *soak {

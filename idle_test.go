@@ -45,7 +45,8 @@ func settled(t testing.TB, ok func() bool) {
 	require.Eventually(t, ok, 20*time.Second, time.Millisecond)
 }
 
-// TestTenThousandIdleSessionsCostNothing reports what they cost with pings each second, which is fifteen times as many as by default.
+// TestTenThousandIdleSessionsCostNothing reports what they cost with pings each second, which is
+// fifteen times as many as by default.
 func TestTenThousandIdleSessionsCostNothing(t *testing.T) {
 	if !*soak {
 		t.Skip("-soak measures")
@@ -63,7 +64,8 @@ func TestTenThousandIdleSessionsCostNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkIdleSessions reports the CPU of 10,000 idle pairs of sessions, in percent of a core, over a second for each operation.
+// BenchmarkIdleSessions reports the CPU of 10,000 idle pairs of sessions, in percent of a core,
+// over a second for each operation.
 func BenchmarkIdleSessions(b *testing.B) {
 	const pairs = 10_000
 	idlePairs(b, pairs)

@@ -13,7 +13,8 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// incoming is a call that the peer made: the endpoint of its pipe on this side, and at the same time the context of its handler, so that a call costs one object.
+// incoming is a call that the peer made: the endpoint of its pipe on this side, and at the same
+// time the context of its handler, so that a call costs one object.
 //
 // As a context it makes its channel and its timer only for a handler that asks for them.
 type incoming struct {
@@ -25,13 +26,15 @@ type incoming struct {
 	gated    bool              // it holds a place at the gate of its function
 	urged    bool              // a call within another one waits for its end; guarded as state
 	stream   bool              // its Open has paid for the first Blocks; fixed
-	onReader bool              // it is run, and answered, by the reader: it is inline, and carries no Blocks; fixed
-	ended    ending            // guarded by mu; how the context ended
-	becomes  rough             // what its parameters become when they are decoded; fixed once it waits
-	size     uint32            // bytes of its parameters; fixed
-	expires  time.Duration     // when its time is up, by the node's clock; 0: never; fixed
-	params   []byte            // the handler's from the moment it runs
-	rare     *extra            // what few calls have; nil without
+	// it is run, and answered, by the reader: it is inline, and carries no Blocks; fixed
+	onReader bool
+	ended    ending // guarded by mu; how the context ended
+	// what its parameters become when they are decoded; fixed once it waits
+	becomes rough
+	size    uint32        // bytes of its parameters; fixed
+	expires time.Duration // when its time is up, by the node's clock; 0: never; fixed
+	params  []byte        // the handler's from the moment it runs
+	rare    *extra        // what few calls have; nil without
 
 	mu    sync.Mutex
 	watch *watch // guarded by mu; nil until somebody wants to be told
@@ -41,7 +44,8 @@ type incoming struct {
 type (
 	unaryCall struct {
 		incoming
-		small [64]byte // parameters, if they fit; with them the object fills what is allocated for it
+		// parameters, if they fit; with them the object fills what is allocated for it
+		small [64]byte
 	}
 	pipeCall struct {
 		incoming
@@ -49,7 +53,8 @@ type (
 	}
 )
 
-// newIncoming copies what it needs of m, whose slices are valid only for the moment. within is the call from this side that it is made within, or nil.
+// newIncoming copies what it needs of m, whose slices are valid only for the moment. within is the
+// call from this side that it is made within, or nil.
 func newIncoming(s *Session, m *codec.Open, h *handler, within *enclosure) (c *incoming) {
 	p := min(priority.Priority(m.Priority), s.highest)
 	if h.blocks {
@@ -87,8 +92,9 @@ func newIncoming(s *Session, m *codec.Open, h *handler, within *enclosure) (c *i
 	return c
 }
 
-// takeParams copies params to where c.params has room for them, or to new memory. What the handler only borrows stays in the memory in which it came, if it can, and if no repetition of the
-// call may need it.
+// takeParams copies params to where c.params has room for them, or to new memory. What the handler
+// only borrows stays in the memory in which it came, if it can, and if no repetition of the call
+// may need it.
 func (c *incoming) takeParams(params []byte) {
 	if len(params) >= leastKept && (c.rare == nil || c.rare.key == nil) && (c.handler.borrows || c.handler.params != nil && c.s.lender == nil) {
 		if mem := c.s.keep(params); mem != nil {
@@ -146,7 +152,8 @@ func (c *incoming) run(k *scratch) {
 	}
 }
 
-// leaveNested gives back the place of a call within another one. It is called before the answer is put, whose receiver may make the next one at once.
+// leaveNested gives back the place of a call within another one. It is called before the answer is
+// put, whose receiver may make the next one at once.
 func (c *incoming) leaveNested() {
 	if c.nested() && !c.onReader {
 		c.s.calls.giveBack(c.cost(), true)
@@ -182,7 +189,8 @@ func (c *incoming) answer(result []byte, a *Abort) {
 	c.handler.meter.ended(a)
 	if m := c.memory(); m != nil {
 		if a != nil && a.Ran == codec.Refused {
-			a.Ran = codec.MaybeRan // it is the answer to the key: another attempt would get the same
+			// it is the answer to the key: another attempt would get the same
+			a.Ran = codec.MaybeRan
 		}
 		c.s.node.once.answer(m, result, a)
 	}
@@ -210,7 +218,8 @@ func (c *incoming) memory() *memory {
 
 // Close implements pipe.Port.
 func (c *incoming) Close(result []byte, abort *Abort) {
-	if c.s.cfg.private && c.pipe != nil && abort != nil && abort.Cause != nil { // the handler has aborted the pipe
+	if c.s.cfg.private && c.pipe != nil && abort != nil && abort.Cause != nil {
+		// the handler has aborted the pipe
 		abort = c.toldAborting(abort)
 	}
 	if abort != nil {

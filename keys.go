@@ -8,12 +8,16 @@ import (
 	"github.com/asterisque-go/asterisque/internal/buffer"
 )
 
-// keys is the order per key of one function, over all sessions: of the calls with the same key, one at a time runs or waits for a worker, and the others wait here in the
-// order of their arrival. A key costs memory only while calls have it, and no goroutine.
+// keys is the order per key of one function, over all sessions: of the calls with the same key, one
+// at a time runs or waits for a worker, and the others wait here in the order of their arrival. A
+// key costs memory only while calls have it, and no goroutine.
 type keys struct {
-	of     func(values codec.Values, params []byte) (key uint64, value any, err error) // these are fixed
-	params reflect.Type                                                                // of what value points to; nil if there is none
-	free   int                                                                         // bytes of params that need not be weighed
+	// these are fixed
+	of func(values codec.Values, params []byte) (key uint64, value any, err error)
+	// of what value points to; nil if there is none
+	params reflect.Type
+	// bytes of params that need not be weighed
+	free int
 
 	mu     sync.Mutex
 	last   map[uint64]*incoming // guarded by mu, like the turns of its calls: who came last, by key
@@ -26,8 +30,9 @@ type turn struct {
 	before, next *incoming // before is nil for the one whose turn it is
 	in           bool      // it is in the line
 	over         bool      // it has left
-	value        any       // the decoded parameters, in place of the others; nil if the handler decodes them
-	held         uint32    // bytes of what value points to
+	// the decoded parameters, in place of the others; nil if the handler decodes them
+	value any
+	held  uint32 // bytes of what value points to
 }
 
 // name finds out the key of c. An error refuses the call.
@@ -57,9 +62,9 @@ func (k *keys) name(c *incoming) error {
 	return nil
 }
 
-// replaces reports whether the value that was decoded for the key is kept for the handler of c, so that
-// it need not be decoded again: if it is of the same type, and holds no more than the parameters that it
-// replaces, which nobody else needs.
+// replaces reports whether the value that was decoded for the key is kept for the handler of c, so
+// that it need not be decoded again: if it is of the same type, and holds no more than the
+// parameters that it replaces, which nobody else needs.
 func (k *keys) replaces(c *incoming) bool {
 	return k.params != nil && k.params == c.handler.params && c.s.lender == nil && (c.rare == nil || c.rare.key == nil) &&
 		(len(c.params) <= k.free || c.becomes.bytes() <= max(c.heldParams(), len(unaryCall{}.small)))
@@ -78,7 +83,8 @@ func takeDecoded[P any](c *incoming, v *P) bool {
 	return ok
 }
 
-// weigh returns what the parameters of c become for their key. As what the handler takes they have been weighed.
+// weigh returns what the parameters of c become for their key. As what the handler takes they have
+// been weighed.
 func (k *keys) weigh(c *incoming) (n int, err error) {
 	switch {
 	case k.params == nil || len(c.params) <= k.free:
@@ -92,8 +98,9 @@ func (k *keys) weigh(c *incoming) (n int, err error) {
 	return n, err
 }
 
-// enter reports whether it is the turn of c. Otherwise c waits for it: leave will return it. If c is made within another call, holder is the one
-// whose turn it is, for whose end that other call waits now.
+// enter reports whether it is the turn of c. Otherwise c waits for it: leave will return it. If c
+// is made within another call, holder is the one whose turn it is, for whose end that other call
+// waits now.
 func (k *keys) enter(c *incoming) (turn bool, holder *incoming) {
 	t := c.turn()
 	if t == nil {
@@ -120,8 +127,8 @@ func (k *keys) enter(c *incoming) (turn bool, holder *incoming) {
 	return false, holder
 }
 
-// leave takes c out of the line of its key. If it was its turn, it returns the one whose turn it is now, or nil, and whether a call within
-// another one waits behind that.
+// leave takes c out of the line of its key. If it was its turn, it returns the one whose turn it is
+// now, or nil, and whether a call within another one waits behind that.
 func (k *keys) leave(c *incoming) (next *incoming, behind bool) {
 	t := c.turn()
 	if t == nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// TestKeysThatWereUsedCostNothing makes calls with as many different keys, of which none is to be remembered.
+// TestKeysThatWereUsedCostNothing makes calls with as many different keys, of which none is to be
+// remembered.
 func TestKeysThatWereUsedCostNothing(t *testing.T) {
 	distinct := 30_000
 	if f := flag.Lookup("soak"); f != nil && f.Value.String() == "true" {

@@ -49,7 +49,8 @@ func TestCallsOfOneKeyRunInTheOrderOfTheirArrivalAndOthersBeside(t *testing.T) {
 	})
 }
 
-// TestACallThatSleepsInTheLineOfItsKeyKeepsNoRoomFromOthers makes calls for which there is room only if that of the ones before is given back at once.
+// TestACallThatSleepsInTheLineOfItsKeyKeepsNoRoomFromOthers makes calls for which there is room
+// only if that of the ones before is given back at once.
 func TestACallThatSleepsInTheLineOfItsKeyKeepsNoRoomFromOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := holdService(asterisque.WithKey(firstLetter))
@@ -85,7 +86,8 @@ func TestACallThatGivesUpInTheLineOfItsKeyIsPassedOver(t *testing.T) {
 			contexts = append(contexts, cancel)
 			held.Call(ctx, dialled, fmt.Sprint("k", i))
 		})
-		for _, i := range []int{6, 1, 3, 4} { // the last, one behind the one that runs, two in the middle
+		for _, i := range []int{6, 1, 3, 4} {
+			// the last, one behind the one that runs, two in the middle
 			contexts[i]()
 			synctest.Wait()
 		}
@@ -173,7 +175,8 @@ func TestAnyComparableTypeIsAKey(t *testing.T) {
 
 func TestAKeyThatCannotBeComparedRefusesTheCall(t *testing.T) {
 	svc := asterisque.NewService()
-	svc.Handle(7, "slices", waitForContext, asterisque.WithRawKey(func(params []byte) any { return params })) // a slice in an interface
+	// a slice in an interface
+	svc.Handle(7, "slices", waitForContext, asterisque.WithRawKey(func(params []byte) any { return params }))
 	dialled, accepted := connect(t, svc)
 	_, err := dialled.Call(background, 7, []byte("k"))
 	require.ErrorIs(t, err, asterisque.ErrPanicked)
@@ -216,8 +219,9 @@ func TestNestedCallsOfTheSameKeyRunAtOnce(t *testing.T) {
 	})
 }
 
-// TestKeysKeepTheirOrderWhateverHappens lets many callers of two sessions call with random keys and priorities and give up at random. Every handler checks that it is
-// alone with its key, and that of the calls of one caller with one key none comes before an earlier one.
+// TestKeysKeepTheirOrderWhateverHappens lets many callers of two sessions call with random keys and
+// priorities and give up at random. Every handler checks that it is alone with its key, and that of
+// the calls of one caller with one key none comes before an earlier one.
 func TestKeysKeepTheirOrderWhateverHappens(t *testing.T) {
 	const keys, callers, each = 8, 32, 80
 	type visit struct{ Key, Caller, Number int }
@@ -253,7 +257,8 @@ func TestKeysKeepTheirOrderWhateverHappens(t *testing.T) {
 		wg.Go(func() {
 			rnd := rand.New(rand.NewPCG(uint64(caller), 7))
 			var open []*pipe.Pipe
-			for n := 1; n <= each; n++ { // Opens of one caller depart in their order if their priority is the same
+			for n := 1; n <= each; n++ {
+				// Opens of one caller depart in their order if their priority is the same
 				v := visit{rnd.IntN(keys), caller, n}
 				params, err := codec.CBOR.Append(nil, &v)
 				if err != nil {

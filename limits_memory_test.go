@@ -46,7 +46,8 @@ const (
 	fullSay               // sends Blocks until there is no more room
 )
 
-// fullService is what both sides offer. Nothing goes on before end is closed, and what answers before go is.
+// fullService is what both sides offer. Nothing goes on before end is closed, and what answers
+// before go is.
 func fullService(data []byte, go_, end <-chan struct{}) *asterisque.Service {
 	svc := asterisque.NewService()
 	sleep := func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
@@ -134,8 +135,8 @@ func stands(sessions ...*asterisque.Session) {
 	}
 }
 
-// TestASessionAtAllItsLimitsHoldsNoMoreThanThePageSays has two programs that ask each other for more than there is room for, in every
-// way there is, and whose peers then do not read.
+// TestASessionAtAllItsLimitsHoldsNoMoreThanThePageSays has two programs that ask each other for
+// more than there is room for, in every way there is, and whose peers then do not read.
 func TestASessionAtAllItsLimitsHoldsNoMoreThanThePageSays(t *testing.T) {
 	page, err := os.ReadFile("docs/limits.md")
 	require.NoError(t, err)
@@ -172,7 +173,8 @@ func TestASessionAtAllItsLimitsHoldsNoMoreThanThePageSays(t *testing.T) {
 	for _, f := range sides {
 		f.sess.Pause()
 	}
-	each(func(f *full) { f.call(1, fullSleep, nil, asterisque.WithPriority(1)) }) // there the reader stops
+	// there the reader stops
+	each(func(f *full) { f.call(1, fullSleep, nil, asterisque.WithPriority(1)) })
 	close(go_)
 	stands(dialled, accepted)
 

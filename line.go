@@ -7,19 +7,22 @@ type place uint8
 
 const (
 	arrives place = iota // the reader has yet to find out where it belongs
-	inHand               // it waits, and is about to be put into a line; or it waits in that of its key
-	inReady              // it waits for a worker
-	inLarge              // for room for its parameters
-	inGate               // for its function
-	runs                 // a worker has taken it
-	left                 // it is over, or was given up while it waited
+	// it waits, and is about to be put into a line; or it waits in that of its key
+	inHand
+	inReady // it waits for a worker
+	inLarge // for room for its parameters
+	inGate  // for its function
+	runs    // a worker has taken it
+	left    // it is over, or was given up while it waited
 )
 
 // waits reports whether the call has not begun.
 func (p place) waits() bool { return p > arrives && p < runs }
 
-// line is where calls wait: by priority, and among equals in the order of their arrival. A call that leaves is only counted, and removed together with others, so that
-// leaving takes constant time on average however many wait. A line is guarded by the lock of the dispatcher to which its calls belong.
+// line is where calls wait: by priority, and among equals in the order of their arrival. A call
+// that leaves is only counted, and removed together with others, so that leaving takes constant
+// time on average however many wait. A line is guarded by the lock of the dispatcher to which its
+// calls belong.
 type line struct {
 	is    place // fixed
 	calls priority.Lines[*incoming]
@@ -86,7 +89,8 @@ func (l *line) pop() *incoming {
 	}
 }
 
-// lessUrgent removes and returns, of the calls with the lowest priority, the one that came last, if that priority is lower than p.
+// lessUrgent removes and returns, of the calls with the lowest priority, the one that came last, if
+// that priority is lower than p.
 func (l *line) lessUrgent(p priority.Priority) *incoming {
 	for {
 		c, ok := l.calls.PopLast(p)

@@ -20,11 +20,14 @@ type link struct {
 	after func()    // is called, perhaps more than once, when the call is over; may be nil
 }
 
-// Open calls a function of the peer and returns the pipe of the running call, which carries Blocks both ways until the call ends. It keeps no part of params.
-// ctx governs the whole call: when it ends, the call is aborted, and the handler's context ends. Open waits for room: here for the Blocks of the callee, at the peer for one
-// call more, and while the session is at its outbound soft limit. Every error is an *[Abort].
+// Open calls a function of the peer and returns the pipe of the running call, which carries Blocks
+// both ways until the call ends. It keeps no part of params. ctx governs the whole call: when it
+// ends, the call is aborted, and the handler's context ends. Open waits for room: here for the
+// Blocks of the callee, at the peer for one call more, and while the session is at its outbound
+// soft limit. Every error is an *[Abort].
 //
-// A pipe occupies memory on both sides until it comes to its end: by itself, by Abort or through ctx.
+// A pipe occupies memory on both sides until it comes to its end: by itself, by Abort or through
+// ctx.
 func (s *Session) Open(ctx context.Context, function uint16, params []byte, opts ...CallOption) (*pipe.Pipe, error) {
 	return s.open(ctx, function, "", params, newCallConfig(opts))
 }
@@ -56,7 +59,8 @@ func (s *Session) open(ctx context.Context, function uint16, name string, params
 		l.after = sync.OnceFunc(func() {
 			s.over(&held)
 			if s.cfg.tracer != nil {
-				go done(l.pipe.Err()) // not on the reader, which the application would hold up; done ends it
+				// not on the reader, which the application would hold up; done ends it
+				go done(l.pipe.Err())
 			}
 		})
 	}
@@ -73,7 +77,8 @@ func (s *Session) open(ctx context.Context, function uint16, name string, params
 	return l.pipe, nil
 }
 
-// newLink returns the endpoint of a stream, as soon as that may be opened, its Open, and what it holds until its end.
+// newLink returns the endpoint of a stream, as soon as that may be opened, its Open, and what it
+// holds until its end.
 func (s *Session) newLink(ctx context.Context, function uint16, params []byte, cfg *callConfig) (l *link, m *outbox.Message, own permit, a *Abort) {
 	hold, granted, a := s.openWindow(ctx, cfg)
 	if a != nil {
@@ -109,7 +114,8 @@ func (l *link) watch(ctx context.Context, cfg *callConfig, expires time.Time) {
 	} else {
 		l.after = cancel
 	}
-	context.AfterFunc(ctx, func() { (*pipe.End)(l.pipe).Abort(contextError(ctx)) }) // after the end of the call it does nothing
+	// after the end of the call it does nothing
+	context.AfterFunc(ctx, func() { (*pipe.End)(l.pipe).Abort(contextError(ctx)) })
 }
 
 // release gives back what the call held. It is called at its end, perhaps more than once.
@@ -144,8 +150,9 @@ func (l *link) Depart(id uint64) {
 	l.s.table.depart(id, l)
 }
 
-// Discard implements outbox.Departer: the Open was not sent. The pipe ends at once, so that who sends learns why; what follows from that is for a goroutine, because the caller holds a lock. It ends by
-// itself.
+// Discard implements outbox.Departer: the Open was not sent. The pipe ends at once, so that who
+// sends learns why; what follows from that is for a goroutine, because the caller holds a lock. It
+// ends by itself.
 func (l *link) Discard(why outbox.Reason) {
 	settle := (*pipe.End)(l.pipe).Closing(l.s.discarded(l.nest, l.cost, why))
 	go func() {

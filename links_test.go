@@ -14,7 +14,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-// links dials wires within the program to one node after the other, and lets things go wrong with them. It suits synctest.
+// links dials wires within the program to one node after the other, and lets things go wrong with
+// them. It suits synctest.
 type links struct {
 	mu    sync.Mutex
 	to    *asterisque.Node // guarded by mu, as all below
@@ -100,14 +101,16 @@ func resumable() codec.Sync {
 	return h
 }
 
-// resuming is hello of a peer that wants to resume the session which first began, of which it has received so many frames.
+// resuming is hello of a peer that wants to resume the session which first began, of which it has
+// received so many frames.
 func resuming(first codec.Sync, received uint64) codec.Sync {
 	h := resumable()
 	h.Session, h.Secret, h.Received = first.Session, first.Secret, received
 	return h
 }
 
-// rawTo connects a rawPeer to a node, over a wire in memory on which things can go wrong, and returns what the node says to hello.
+// rawTo connects a rawPeer to a node, over a wire in memory on which things can go wrong, and
+// returns what the node says to hello.
 func rawTo(t *testing.T, n *asterisque.Node, hello codec.Sync) (*rawPeer, codec.Sync) {
 	t.Helper()
 	p := pipeTo(t, n)

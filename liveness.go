@@ -9,10 +9,11 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// Liveness: whoever has sent nothing for a while sends a Ping, so that the peer hears something, and
-// whoever has heard nothing for a longer while gives the peer up. A session that does not read, because
-// it is at its soft limit or paused, sends Pings all the same, and does not give up a peer that it does
-// not listen to. A message that has begun, in either direction, has to go on: see crossing.
+// Liveness: whoever has sent nothing for a while sends a Ping, so that the peer hears something,
+// and whoever has heard nothing for a longer while gives the peer up. A session that does not read,
+// because it is at its soft limit or paused, sends Pings all the same, and does not give up a peer
+// that it does not listen to. A message that has begun, in either direction, has to go on: see
+// crossing.
 //
 // What the peer has announced only ever shortens what this side does.
 //
@@ -21,7 +22,9 @@ import (
 
 // liveness is what a session remembers between two looks.
 type liveness struct {
-	interval time.Duration // after how long without sending a Ping is sent; 0: never, and the peer is not given up for its silence
+	// after how long without sending a Ping is sent; 0: never, and the peer is not given up for its
+	// silence
+	interval time.Duration
 	timeout  time.Duration // after how long without hearing the peer is given up
 	place    int           // among the sessions that are looked at together; belongs to rounds
 
@@ -35,8 +38,10 @@ type liveness struct {
 	received, sent uint64        // as of the last look
 	heard, said    time.Duration // when they last changed, by the node's clock
 	taken          uint64        // by the application, as of the last look
-	crossings      *crossings    // what is arriving, and leaving; nil until that takes longer than a look
-	part           limits.Part   // what a message holds that is arriving, for the owner of the session
+	// what is arriving, and leaving; nil until that takes longer than a look
+	crossings *crossings
+	// what a message holds that is arriving, for the owner of the session
+	part limits.Part
 
 	ping   atomic.Uint64 // number of the latest Ping
 	pinged atomic.Int64  // when it was sent, by the node's clock; 0 once it was answered
@@ -66,8 +71,9 @@ const (
 	leastTimeout  = 3 * time.Second
 )
 
-// agree takes what the peer said of itself: the shorter interval is kept by both, and with three Pings in
-// the shorter timeout one of them may be late. A peer that sends no Pings is sent them all the same.
+// agree takes what the peer said of itself: the shorter interval is kept by both, and with three
+// Pings in the shorter timeout one of them may be late. A peer that sends no Pings is sent them all
+// the same.
 func (l *liveness) agree(cfg *config, a *agreement, dialled bool) {
 	if cfg.pingInterval == 0 {
 		return
@@ -80,7 +86,8 @@ func (l *liveness) agree(cfg *config, a *agreement, dialled bool) {
 		l.interval = min(l.interval, max(a.timeout, leastTimeout)/3)
 	}
 	if !dialled {
-		l.interval += l.interval / 4 // so that on an idle session only one side begins, and the other answers
+		// so that on an idle session only one side begins, and the other answers
+		l.interval += l.interval / 4
 	}
 }
 
@@ -126,8 +133,10 @@ func (l *liveness) look(s *Session, now time.Duration) {
 	}
 }
 
-// silence returns after how long without sending a Ping is sent. While the session stands at its inbound soft limit, and the application takes nothing, that is soon: what does not read learns only
-// from a write that the peer has closed the Wire. As long as the application goes on, it comes to the end of what the peer has left by itself.
+// silence returns after how long without sending a Ping is sent. While the session stands at its
+// inbound soft limit, and the application takes nothing, that is soon: what does not read learns
+// only from a write that the peer has closed the Wire. As long as the application goes on, it comes
+// to the end of what the peer has left by itself.
 func (l *liveness) silence(s *Session) time.Duration {
 	before := l.taken
 	l.taken = s.inbound.Relieved()
@@ -137,8 +146,8 @@ func (l *liveness) silence(s *Session) time.Duration {
 	return l.interval
 }
 
-// progress returns two numbers that change when something is received and sent over w. They are bytes if
-// that is metered.
+// progress returns two numbers that change when something is received and sent over w. They are
+// bytes if that is metered.
 func (l *liveness) progress(w wire.Wire) (received, sent uint64, metered bool) {
 	if m, ok := w.(wire.Meter); ok {
 		received, sent = m.Progress()
@@ -163,5 +172,6 @@ func (l *liveness) restart() {
 	l.pinged.Store(0)
 }
 
-// RoundTrip returns how long the latest Ping of this side took there and back, 0 before the first one. Pings are sent only while the session is idle: see [WithPing].
+// RoundTrip returns how long the latest Ping of this side took there and back, 0 before the first
+// one. Pings are sent only while the session is idle: see [WithPing].
 func (s *Session) RoundTrip() time.Duration { return time.Duration(s.live.trip.Load()) }

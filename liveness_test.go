@@ -27,7 +27,8 @@ func helloWith(ping, timeout time.Duration) codec.Sync {
 	return h
 }
 
-// stuckAcceptor is stuckPeerThatSays with the roles changed: the session is that of the side that dialled.
+// stuckAcceptor is stuckPeerThatSays with the roles changed: the session is that of the side that
+// dialled.
 func stuckAcceptor(t *testing.T, hello codec.Sync, opts ...asterisque.Option) (*rawPeer, *asterisque.Session) {
 	t.Helper()
 	node := asterisque.NewNode(opts...)
@@ -48,7 +49,8 @@ func stuckAcceptor(t *testing.T, hello codec.Sync, opts ...asterisque.Option) (*
 	return p, <-sessions
 }
 
-// alive lets p live: it answers Pings, sends one each interval itself, and reads whatever comes, until the wire ends. It returns how many frames and how many Pings have come.
+// alive lets p live: it answers Pings, sends one each interval itself, and reads whatever comes,
+// until the wire ends. It returns how many frames and how many Pings have come.
 func (p *rawPeer) alive(each time.Duration) (heard, pings *atomic.Int64) {
 	heard, pings = new(atomic.Int64), new(atomic.Int64)
 	over := make(chan struct{})
@@ -183,12 +185,14 @@ func TestARoundTripIsNeverThatOfAnotherPing(t *testing.T) {
 	})
 }
 
-// TestASilentPeerIsLost has a connection that swallows bytes in both directions, without a word to either end.
+// TestASilentPeerIsLost has a connection that swallows bytes in both directions, without a word to
+// either end.
 func TestASilentPeerIsLost(t *testing.T) {
 	for _, first := range []string{"the side that dialled", "the other side"} {
 		t.Run(first, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				patient := asterisque.WithPing(15*time.Second, time.Hour) // it learns of the loss from the other one, which closes
+				// it learns of the loss from the other one, which closes
+				patient := asterisque.WithPing(15*time.Second, time.Hour)
 				svc, started, _ := blockService()
 				here, there := asterisque.NewNode(asterisque.WithService(svc)), asterisque.NewNode(asterisque.WithService(svc), patient)
 				defer here.Close()
@@ -264,7 +268,8 @@ func TestAWriteThatStandsStillHasATimeOfItsOwn(t *testing.T) {
 func TestAWriteThatMovesALittleGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
-		node := asterisque.NewNode(asterisque.WithWriteTimeout(10 * time.Second)) // this Wire tells of its progress each 128 KiB
+		// this Wire tells of its progress each 128 KiB
+		node := asterisque.NewNode(asterisque.WithWriteTimeout(10 * time.Second))
 		p := &rawPeer{t, wire.FromConn(here)}
 		defer p.w.Close()
 		defer node.Close()
@@ -430,7 +435,8 @@ func TestADeadPeerIsNoticedAndALivingOneIsNot(t *testing.T) {
 	}
 }
 
-// TestOnAnIdleSessionOneSidePings counts what leaves both sides. The wires count no bytes, so that frames count as signs of life.
+// TestOnAnIdleSessionOneSidePings counts what leaves both sides. The wires count no bytes, so that
+// frames count as signs of life.
 func TestOnAnIdleSessionOneSidePings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := wire.Pipe()

@@ -9,8 +9,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/cut"
 )
 
-// What peers do is logged, and so peers must not be able to fill the disk. Records of one kind, which is a level
-// and a text, are logged at a bounded rate, and what they say is bounded as well.
+// What peers do is logged, and so peers must not be able to fill the disk. Records of one kind,
+// which is a level and a text, are logged at a bounded rate, and what they say is bounded as well.
 
 const (
 	logsEach  = 10       // records of one kind in a second
@@ -19,9 +19,10 @@ const (
 	mostStack = 32 << 10 // bytes of a stack, which is this program's own
 )
 
-// Logger returns what the node logs with, for transports and handlers that belong to it: the logger of [WithLogger], bounded. Of records of one level and text it lets
-// 10 through in a second; the first one after others were held back says in the attribute more how many. Texts, and errors in attributes, are cut after 1,024 bytes. It does
-// not panic, even if the handler below does.
+// Logger returns what the node logs with, for transports and handlers that belong to it: the logger
+// of [WithLogger], bounded. Of records of one level and text it lets 10 through in a second; the
+// first one after others were held back says in the attribute more how many. Texts, and errors in
+// attributes, are cut after 1,024 bytes. It does not panic, even if the handler below does.
 func (n *Node) Logger() *slog.Logger { return n.cfg.log }
 
 // boundedLog hands records to next, as many as may be.
@@ -48,7 +49,8 @@ func (l *boundedLog) Handle(ctx context.Context, r slog.Record) error {
 	if !ok {
 		return nil
 	}
-	defer func() { _ = recover() }() // of the application's handler, or of a value that cannot say what it is
+	// of the application's handler, or of a value that cannot say what it is
+	defer func() { _ = recover() }()
 	short := slog.NewRecord(r.Time, r.Level, text, r.PC)
 	r.Attrs(func(a slog.Attr) bool {
 		short.AddAttrs(boundedAttr(a))
@@ -76,8 +78,8 @@ func (l *boundedLog) WithGroup(name string) slog.Handler {
 	return l.with(func() slog.Handler { return l.next.WithGroup(name) })
 }
 
-// with returns a handler that shares the rates of l, and hands to what next returns, or to where l does if that
-// panics.
+// with returns a handler that shares the rates of l, and hands to what next returns, or to where l
+// does if that panics.
 func (l *boundedLog) with(next func() slog.Handler) (h slog.Handler) {
 	h = l
 	defer func() { _ = recover() }()
@@ -129,7 +131,8 @@ type logRate struct {
 	held   uint64 // back, since one has passed
 }
 
-// pass reports whether a record may be logged now, and how many of its kind were held back before it.
+// pass reports whether a record may be logged now, and how many of its kind were held back before
+// it.
 func (k *logKinds) pass(kind logKind, now time.Time) (more uint64, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

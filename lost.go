@@ -26,8 +26,8 @@ func (s *Session) runTo(f func() (over bool)) {
 	}
 }
 
-// goOn is called when the goroutine of the reader was ended: the session ends with it. As always, what
-// still comes is read until the peer has had the time to learn why.
+// goOn is called when the goroutine of the reader was ended: the session ends with it. As always,
+// what still comes is read until the peer has had the time to learn why.
 func (s *Session) goOn() (over bool) {
 	s.fail(codec.ErrPanicked.Withf("code of the application has ended the goroutine that reads"))
 	if !s.wireClosed() {
@@ -36,15 +36,16 @@ func (s *Session) goOn() (over bool) {
 	return true
 }
 
-// awaitEnd waits until the session, which must have been ended, has let go of all, but not for code of
-// the application on the goroutine of the reader, which may be what waits.
+// awaitEnd waits until the session, which must have been ended, has let go of all, but not for code
+// of the application on the goroutine of the reader, which may be what waits.
 func (s *Session) awaitEnd() {
 	if !s.live.inside() {
 		<-s.gone
 	}
 }
 
-// wireBroke returns why the Wire cannot be read any more: it has not returned. v is as for misbehaved.
+// wireBroke returns why the Wire cannot be read any more: it has not returned. v is as for
+// misbehaved.
 func (s *Session) wireBroke(v any) *Abort {
 	misbehaved(s.cfg.log, "wire", v, "session", s)
 	a := &Abort{Code: codec.SessionClosed, Message: "the wire failed: it " + howEnded(v)}
@@ -55,8 +56,8 @@ func (s *Session) wireBroke(v any) *Abort {
 	return a
 }
 
-// writerBroke is the same for writing. If the goroutine ends, so that nobody would hear of the error,
-// the session does as well.
+// writerBroke is the same for writing. If the goroutine ends, so that nobody would hear of the
+// error, the session does as well.
 func (s *Session) writerBroke(v any) error {
 	a := misbehaved(s.cfg.log, "wire", v, "session", s)
 	if v == nil {

@@ -19,7 +19,8 @@ func TestMain(m *testing.M) { leak.Main(m) }
 
 var background = context.Background()
 
-// connect returns both ends of a session over TCP loopback. The accepting side offers server; opts are for both nodes, which close with the test.
+// connect returns both ends of a session over TCP loopback. The accepting side offers server; opts
+// are for both nodes, which close with the test.
 func connect(t testing.TB, server *asterisque.Service, opts ...asterisque.Option) (dialled, accepted *asterisque.Session) {
 	t.Helper()
 	here := asterisque.NewNode(opts...)

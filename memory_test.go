@@ -31,7 +31,8 @@ func stacks() int {
 	return int(m.StackInuse)
 }
 
-// TestAnIdleSessionIsSmall bounds what a session costs that is open and says nothing, both ends and their goroutines together.
+// TestAnIdleSessionIsSmall bounds what a session costs that is open and says nothing, both ends and
+// their goroutines together.
 func TestAnIdleSessionIsSmall(t *testing.T) {
 	const sessions, limit = 200, 16_030
 	here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(echoService()))
@@ -50,7 +51,8 @@ func TestAnIdleSessionIsSmall(t *testing.T) {
 	}
 }
 
-// goroutine returns the bytes of heap that a goroutine costs while it waits for a channel, its stack apart.
+// goroutine returns the bytes of heap that a goroutine costs while it waits for a channel, its
+// stack apart.
 func goroutine() int {
 	const n = 10_000
 	var wg sync.WaitGroup
@@ -64,7 +66,8 @@ func goroutine() int {
 	return each
 }
 
-// TestTenThousandOpenPipesWork opens them all at once, and bounds what each costs while it is idle, on both sides, with its handler's goroutine and without.
+// TestTenThousandOpenPipesWork opens them all at once, and bounds what each costs while it is idle,
+// on both sides, with its handler's goroutine and without.
 func TestTenThousandOpenPipesWork(t *testing.T) {
 	const pipes, limit, alone = 10_000, 1550, 950
 	svc := asterisque.NewService()
@@ -108,7 +111,8 @@ func TestTenThousandOpenPipesWork(t *testing.T) {
 	require.Equal(t, 0, dialled.Stats().Pipes)
 }
 
-// TestSessionsLeaveNothingBehind opens, uses and closes a thousand of them. That no goroutine is left is checked for the whole package.
+// TestSessionsLeaveNothingBehind opens, uses and closes a thousand of them. That no goroutine is
+// left is checked for the whole package.
 func TestSessionsLeaveNothingBehind(t *testing.T) {
 	here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(echoService()))
 	t.Cleanup(func() { here.Close(); there.Close() })

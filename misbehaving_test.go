@@ -22,8 +22,9 @@ import (
 // misbehaving says in the environment of a test process which callback misbehaves in it.
 const misbehaving = "ASTERISQUE_MISBEHAVING"
 
-// TestACallbackThatMisbehavesCostsOnlyItsOwn lets every callback panic, end its goroutine, block for
-// ever, close its node and call back. Each callback has a process of its own, which has to survive.
+// TestACallbackThatMisbehavesCostsOnlyItsOwn lets every callback panic, end its goroutine, block
+// for ever, close its node and call back. Each callback has a process of its own, which has to
+// survive.
 func TestACallbackThatMisbehavesCostsOnlyItsOwn(t *testing.T) {
 	t.Parallel()
 	if name := os.Getenv(misbehaving); name != "" {
@@ -66,7 +67,8 @@ type callback struct {
 	// options are those of the node.
 	options func(m *misbehaviour) []asterisque.Option
 
-	// trigger makes the node call the callback, and returns the outcome, by a session that peer dials.
+	// trigger makes the node call the callback, and returns the outcome, by a session that peer
+	// dials.
 	trigger func(m *misbehaviour) error
 
 	panics  string // the outcome when it panics, and of the others if they are not set

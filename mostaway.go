@@ -2,8 +2,9 @@ package asterisque
 
 import "container/heap"
 
-// mostAway are the owners that have sessions away, as a heap: the first one has most, in bytes or in
-// sessions. There may be tens of thousands, and each session that is too many asks for the first.
+// mostAway are the owners that have sessions away, as a heap: the first one has most, in bytes or
+// in sessions. There may be tens of thousands, and each session that is too many asks for the
+// first.
 type mostAway struct {
 	inBytes bool // fixed
 	all     []*ownersAway

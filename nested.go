@@ -8,9 +8,10 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// A handler may call its caller back, and that one may call again, and so on: calls within calls. The outer ones wait for the
-// inner ones, so these wait for nothing that an outer one may hold: no room, no window, no worker. They have room of their own,
-// in bytes and in number, and are refused beyond it.
+// A handler may call its caller back, and that one may call again, and so on: calls within calls.
+// The outer ones wait for the inner ones, so these wait for nothing that an outer one may hold: no
+// room, no window, no worker. They have room of their own, in bytes and in number, and are refused
+// beyond it.
 
 // deepest is how deep calls may be within calls.
 const deepest = 64
@@ -22,7 +23,8 @@ type enclosure struct {
 	depth    int // within how many calls it is
 }
 
-// enclose returns the enclosure of a call that is made with ctx on s, or nil if no handler of s makes it.
+// enclose returns the enclosure of a call that is made with ctx on s, or nil if no handler of s
+// makes it.
 func enclose(ctx context.Context, s *Session, function uint16) (*enclosure, *Abort) {
 	c, ok := ctx.Value(incomingKey{}).(*incoming)
 	switch {
@@ -38,7 +40,8 @@ func enclose(ctx context.Context, s *Session, function uint16) (*enclosure, *Abo
 	return e, nil
 }
 
-// enclosing returns lends, which is that of a call from this side, or that of a call which no handler made.
+// enclosing returns lends, which is that of a call from this side, or that of a call which no
+// handler made.
 func enclosing(lends *enclosure, function uint16) *enclosure {
 	if lends == nil {
 		return &enclosure{function: function}
@@ -46,8 +49,8 @@ func enclosing(lends *enclosure, function uint16) *enclosure {
 	return lends
 }
 
-// meta returns what an Open says besides: the call it is made within, whether it is a stream's, and what cfg has for it. It
-// returns nil if that is nothing.
+// meta returns what an Open says besides: the call it is made within, whether it is a stream's, and
+// what cfg has for it. It returns nil if that is nothing.
 func (e *enclosure) meta(cfg *callConfig, stream *codec.Meta) *codec.Meta {
 	m := stream
 	switch {
@@ -67,7 +70,8 @@ func (e *enclosure) meta(cfg *callConfig, stream *codec.Meta) *codec.Meta {
 	return m
 }
 
-// nesting counts the calls of this side that are made within calls of the peer, and are not answered.
+// nesting counts the calls of this side that are made within calls of the peer, and are not
+// answered.
 type nesting struct {
 	calls, room int // how many the peer runs, and what they may cost; 0: any number; fixed
 
@@ -103,9 +107,9 @@ func (n *nesting) leave(p *permit) {
 	n.bytes -= int(p.cost)
 }
 
-// reserve bounds how many calls within calls a node runs for all its peers together. One owner may have
-// as many as are left, so that there is always something left for another (dynamic thresholds, as for
-// windows).
+// reserve bounds how many calls within calls a node runs for all its peers together. One owner may
+// have as many as are left, so that there is always something left for another (dynamic thresholds,
+// as for windows).
 type reserve struct {
 	owners *owners // fixed, as most
 	most   int64

@@ -26,7 +26,8 @@ func serialNode(opts ...asterisque.Option) *asterisque.Node {
 	return asterisque.NewNode(append([]asterisque.Option{asterisque.WithService(svc), asterisque.WithWorkers(1)}, opts...)...)
 }
 
-// TestCallsBackThatAreDeeperThanThereAreWorkersFinish has one worker on each side, and one node worker in some cases.
+// TestCallsBackThatAreDeeperThanThereAreWorkersFinish has one worker on each side, and one node
+// worker in some cases.
 func TestCallsBackThatAreDeeperThanThereAreWorkersFinish(t *testing.T) {
 	type pair func(t testing.TB, here, there *asterisque.Node) (dialled, accepted *asterisque.Session)
 	for wireName, connected := range map[string]pair{
@@ -65,7 +66,8 @@ func TestCallsBackThatAreDeeperThanThereAreWorkersFinish(t *testing.T) {
 	}
 }
 
-// TestChainsFromBothSidesWithOneWorkerEachFinish: a call back waits for no worker, so neither side's only one waits for the other's.
+// TestChainsFromBothSidesWithOneWorkerEachFinish: a call back waits for no worker, so neither
+// side's only one waits for the other's.
 func TestChainsFromBothSidesWithOneWorkerEachFinish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := serialNode(), serialNode()
@@ -87,7 +89,8 @@ func TestChainsFromBothSidesWithOneWorkerEachFinish(t *testing.T) {
 	})
 }
 
-// TestWithinOneCallBackCallsRunSideBySide has a stream stay open while another call is made beside it, both of them within the same call back.
+// TestWithinOneCallBackCallsRunSideBySide has a stream stay open while another call is made beside
+// it, both of them within the same call back.
 func TestWithinOneCallBackCallsRunSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := echoService()
@@ -137,7 +140,8 @@ func TestWithinOneCallBackCallsRunSideBySide(t *testing.T) {
 	})
 }
 
-// TestCallsWithinACallBackRunUpToTheirNumber: each is lent a worker, and beyond what was announced they are refused.
+// TestCallsWithinACallBackRunUpToTheirNumber: each is lent a worker, and beyond what was announced
+// they are refused.
 func TestCallsWithinACallBackRunUpToTheirNumber(t *testing.T) {
 	const most = 256
 	p, s := dialRaw(t, asterisque.WithService(callsBackService()), asterisque.WithWorkers(1))
@@ -158,7 +162,8 @@ func TestCallsWithinACallBackRunUpToTheirNumber(t *testing.T) {
 	require.Equal(t, 1+most, s.Stats().MostRunning)
 }
 
-// callsBackService offers function 50, which waits for its context, and 51, which calls its caller back.
+// callsBackService offers function 50, which waits for its context, and 51, which calls its caller
+// back.
 func callsBackService() *asterisque.Service {
 	svc := asterisque.NewService()
 	svc.Handle(50, "waits", waitForContext)
@@ -178,10 +183,12 @@ func (p *rawPeer) open() codec.Open {
 	}
 }
 
-// TestACallWithinWhatIsOverOrNeverWasIsRefused: what a peer says of enclosing calls is not to be trusted.
+// TestACallWithinWhatIsOverOrNeverWasIsRefused: what a peer says of enclosing calls is not to be
+// trusted.
 func TestACallWithinWhatIsOverOrNeverWasIsRefused(t *testing.T) {
 	p, s := dialRaw(t, asterisque.WithService(callsBackService()), asterisque.WithWorkers(1))
-	for i, within := range []uint64{1, 0, 2, 1 << 40} { // not opened yet; the peer's own, which do not count; nonsense
+	for i, within := range []uint64{1, 0, 2, 1 << 40} {
+		// not opened yet; the peer's own, which do not count; nonsense
 		p.send(&codec.Open{Pipe: uint64(2 * i), Function: 50, Meta: codec.Meta{Nested: true, Within: within}})
 		c := p.close()
 		require.Equal(t, codec.Canceled, c.Abort.Code)
@@ -194,7 +201,8 @@ func TestACallWithinWhatIsOverOrNeverWasIsRefused(t *testing.T) {
 	wantIdle(t, s)
 }
 
-// TestAChainEndsWithItsOutermostCall cancels the outermost call of a chain while the innermost handler waits.
+// TestAChainEndsWithItsOutermostCall cancels the outermost call of a chain while the innermost
+// handler waits.
 func TestAChainEndsWithItsOutermostCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		innermost := make(chan struct{})

@@ -15,7 +15,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// TestAStreamOfOneBlockEachWayNeedsNoCredit loses all that grants room to the pipe, in both directions.
+// TestAStreamOfOneBlockEachWayNeedsNoCredit loses all that grants room to the pipe, in both
+// directions.
 func TestAStreamOfOneBlockEachWayNeedsNoCredit(t *testing.T) {
 	for name, c := range map[string]struct {
 		size int
@@ -64,7 +65,8 @@ func TestAStreamOfOneBlockEachWayNeedsNoCredit(t *testing.T) {
 	}
 }
 
-// withoutGrants is a Wire that loses the Controls which let a pipe send more, and notes those that ask for them.
+// withoutGrants is a Wire that loses the Controls which let a pipe send more, and notes those that
+// ask for them.
 type withoutGrants struct {
 	wire.Wire
 	mu     sync.Mutex

@@ -13,12 +13,14 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// Node is a program's endpoint: what it calls itself, the functions it offers, the sessions it holds. It dials and listens, as often as it likes, and the sessions of
-// either kind are equal. It is safe for concurrent use.
+// Node is a program's endpoint: what it calls itself, the functions it offers, the sessions it
+// holds. It dials and listens, as often as it likes, and the sessions of either kind are equal. It
+// is safe for concurrent use.
 type Node struct {
-	cfg     config          // these are fixed
-	invalid error           // what is wrong with cfg
-	ctx     context.Context // ends when the node is closed, for handshakes; its cause is errNodeClosed
+	cfg     config // these are fixed
+	invalid error  // what is wrong with cfg
+	// ends when the node is closed, for handshakes; its cause is errNodeClosed
+	ctx     context.Context
 	end     context.CancelCauseFunc
 	workers workers
 	owners  owners
@@ -29,15 +31,19 @@ type Node struct {
 	admission admission
 	aways     aways
 	born      time.Time
-	calls     sync.Pool // of *call; not global, because their channels belong to the bubble of a synctest as the node does
+	// of *call; not global, because their channels belong to the bubble of a synctest as the node
+	// does
+	calls sync.Pool
 
 	mu       sync.Mutex
 	sessions map[*Session]struct{} // guarded by mu, as all below; nil once the node is closed
 	serving  map[wire.Listener]struct{}
 	past     Stats // sums over the sessions that have ended
 
-	resumable map[[codec.SessionSize]byte]*Session      // of sessions, those that the peer may resume
-	beginning map[[codec.SessionSize]byte]chan struct{} // sessions that will be among them in a moment; closed then
+	// of sessions, those that the peer may resume
+	resumable map[[codec.SessionSize]byte]*Session
+	// sessions that will be among them in a moment; closed then
+	beginning map[[codec.SessionSize]byte]chan struct{}
 
 	connections map[*Connection]struct{} // that are not over
 
@@ -46,7 +52,8 @@ type Node struct {
 	reports reports
 }
 
-// NewNode returns a Node. It never fails: an option whose value does not fit is reported, by name, by the first method that needs it.
+// NewNode returns a Node. It never fails: an option whose value does not fit is reported, by name,
+// by the first method that needs it.
 func NewNode(opts ...Option) *Node {
 	n := &Node{
 		sessions: make(map[*Session]struct{}), serving: make(map[wire.Listener]struct{}), resumable: make(map[[codec.SessionSize]byte]*Session), beginning: make(map[[codec.SessionSize]byte]chan struct{}),
@@ -65,9 +72,10 @@ func NewNode(opts ...Option) *Node {
 	return n
 }
 
-// Dial connects to the node that listens at a URL such as "tcp://127.0.0.1:5330" and returns the session once the handshake is complete. ctx bounds that, beside
-// the handshake timeout; afterwards it has no effect on the session. Errors of the handshake are *[Abort]: ErrHandshake, ErrUnauthorized; those of the
-// transport are its own.
+// Dial connects to the node that listens at a URL such as "tcp://127.0.0.1:5330" and returns the
+// session once the handshake is complete. ctx bounds that, beside the handshake timeout; afterwards
+// it has no effect on the session. Errors of the handshake are *[Abort]: ErrHandshake,
+// ErrUnauthorized; those of the transport are its own.
 func (n *Node) Dial(ctx context.Context, url string) (*Session, error) {
 	if n.invalid != nil {
 		return nil, n.invalid
@@ -79,8 +87,9 @@ func (n *Node) Dial(ctx context.Context, url string) (*Session, error) {
 	return n.Attach(ctx, w)
 }
 
-// Attach makes a session of a Wire that this side has connected, and takes the Wire over: it is closed with the session, and also on error. The other side has to
-// Accept. See Dial for ctx and errors.
+// Attach makes a session of a Wire that this side has connected, and takes the Wire over: it is
+// closed with the session, and also on error. The other side has to Accept. See Dial for ctx and
+// errors.
 func (n *Node) Attach(ctx context.Context, w wire.Wire) (*Session, error) {
 	if n.invalid != nil {
 		w.Close()
@@ -89,7 +98,8 @@ func (n *Node) Attach(ctx context.Context, w wire.Wire) (*Session, error) {
 	h := handshake{w: w, cfg: n.configFor(w), once: true}
 	var s *Session
 	err := n.shake(ctx, w, func(ctx context.Context) error {
-		if h.place = placeAt(w); h.place != nil { // the other side has connected, and this one speaks first
+		if h.place = placeAt(w); h.place != nil {
+			// the other side has connected, and this one speaks first
 			if refused := h.place.carry(); refused != nil {
 				return h.refuse(refused)
 			}
@@ -106,8 +116,9 @@ func (n *Node) Attach(ctx context.Context, w wire.Wire) (*Session, error) {
 	return s, err
 }
 
-// Accept makes a session of a Wire that the other side has connected, or returns the session that goes on over it: see [WithResume]. The Wire needs a place, as one of
-// Serve does (see [WithHalfOpen]); if there is none, the error is ErrOverloaded. Otherwise it is as Attach.
+// Accept makes a session of a Wire that the other side has connected, or returns the session that
+// goes on over it: see [WithResume]. The Wire needs a place, as one of Serve does (see
+// [WithHalfOpen]); if there is none, the error is ErrOverloaded. Otherwise it is as Attach.
 func (n *Node) Accept(ctx context.Context, w wire.Wire) (*Session, error) {
 	if n.invalid != nil {
 		w.Close()
@@ -120,8 +131,8 @@ func (n *Node) Accept(ctx context.Context, w wire.Wire) (*Session, error) {
 	return n.accept(ctx, h)
 }
 
-// enter returns the handshake over a Wire that the other side has connected, or why there is no place for
-// it. It is followed by accept.
+// enter returns the handshake over a Wire that the other side has connected, or why there is no
+// place for it. It is followed by accept.
 func (n *Node) enter(w wire.Wire) (*handshake, *Abort) {
 	h := &handshake{w: w}
 	refused := codec.ErrUnavailable.Withf("the wire panicked: the log says why")
@@ -181,7 +192,8 @@ func (n *Node) ownGrant() (g Grant) {
 	return g
 }
 
-// begin starts a session, unless the node has been closed meanwhile. prepare is called before anything can happen on it; it may be nil.
+// begin starts a session, unless the node has been closed meanwhile. prepare is called before
+// anything can happen on it; it may be nil.
 func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, prepare func(*Session)) (*Session, error) {
 	s := newSession(n, h.cfg, h.w, a, g, dialled)
 	if prepare != nil {
@@ -253,7 +265,8 @@ func (n *Node) former(ctx context.Context, was *former, p *Peer) *Session {
 	return s
 }
 
-// expect notes that the peer is about to know of a session, which begins when begun is called, or never will.
+// expect notes that the peer is about to know of a session, which begins when begun is called, or
+// never will.
 func (n *Node) expect(id [codec.SessionSize]byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -293,8 +306,9 @@ func (n *Node) Sessions() []*Session {
 	return list
 }
 
-// Shutdown stops listening and shuts down all sessions, at the same time; see [Session.Shutdown]. Then it closes the node. The error is that of ctx, if it ended
-// before the running calls did. With the context of a handler that the node runs, it does not wait.
+// Shutdown stops listening and shuts down all sessions, at the same time; see [Session.Shutdown].
+// Then it closes the node. The error is that of ctx, if it ended before the running calls did. With
+// the context of a handler that the node runs, it does not wait.
 func (n *Node) Shutdown(ctx context.Context) error {
 	n.stopListening()
 	if s := calledBy(ctx); s != nil && s.node == n {
@@ -317,7 +331,8 @@ func (n *Node) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// Close stops listening and closes all sessions; see [Session.Close]. The node cannot be used afterwards. Repeated calls return nil. Handlers and callbacks may call it: it waits for none of
+// Close stops listening and closes all sessions; see [Session.Close]. The node cannot be used
+// afterwards. Repeated calls return nil. Handlers and callbacks may call it: it waits for none of
 // them, but Delete of a [Repository].
 func (n *Node) Close() error {
 	n.end(errNodeClosed)

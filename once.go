@@ -12,11 +12,11 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// once remembers the durable calls of all peers by their idempotency keys, so that each of them runs
-// once however often it arrives: a repetition waits for the first one, and gets its answer.
+// once remembers the durable calls of all peers by their idempotency keys, so that each of them
+// runs once however often it arrives: a repetition waits for the first one, and gets its answer.
 //
-// Nothing of that is for free, so each owner has a share of what is remembered, and may have so many
-// durable calls run as a session has workers, those included whose sessions have ended.
+// Nothing of that is for free, so each owner has a share of what is remembered, and may have so
+// many durable calls run as a session has workers, those included whose sessions have ended.
 type once struct {
 	owners  *owners       // these are fixed
 	keep    time.Duration // how long an answer is remembered, and a call runs on without a session
@@ -28,10 +28,11 @@ type once struct {
 	mu       sync.Mutex
 	calls    map[string]*memory  // guarded by mu, as all below
 	answered fifo.Queue[*memory] // in the order in which they were
-	lonely   list.List           // of *memory: those whose sessions have ended while they ran, in that order
-	held     limits.Amount
-	timer    *time.Timer // forgets; nil while nothing is answered
-	ended    bool
+	// of *memory: those whose sessions have ended while they ran, in that order
+	lonely list.List
+	held   limits.Amount
+	timer  *time.Timer // forgets; nil while nothing is answered
+	ended  bool
 }
 
 // init prepares o for a node.
@@ -84,7 +85,8 @@ var (
 	errKeyUsed   = codec.ErrBadParams.Withf("the idempotency key was used for another call")
 )
 
-// What a repetition is told that does not get the answer. None of it says that the call can be made again.
+// What a repetition is told that does not get the answer. None of it says that the call can be made
+// again.
 var (
 	errDisplaced = codec.ErrOverloaded.Withf("the call runs, and %d later repetitions wait for its answer", mostRepetitions)
 	errNotKept   = codec.ErrOverloaded.Withf("the call ran, and there was no room to remember its answer: see WithMemory")
@@ -151,7 +153,8 @@ func (o *once) meet(c *incoming) (*memory, *Abort) {
 	return nil, nil
 }
 
-// run notes that the first call runs: from now on no answer to the key says that it can be repeated.
+// run notes that the first call runs: from now on no answer to the key says that it can be
+// repeated.
 func (o *once) run(m *memory) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -202,7 +205,9 @@ func (o *once) refuse(m *memory) {
 		next.size, next.rare.returned = uint32(len(params)), uint32(len(params))
 	}
 	if next.handler.keys != nil {
-		go next.runInPlace() // as its key may block, or end the goroutine, which is that of somebody else; it ends by itself
+		// as its key may block, or end the goroutine, which is that of somebody else; it ends by
+		// itself
+		go next.runInPlace()
 		return
 	}
 	next.runInPlace()

@@ -48,8 +48,8 @@ func (s *Session) runInline(c *incoming) {
 // refusing refuses a call that has only just arrived.
 type refusing = func(*Session, *incoming, *Abort)
 
-// examine calls f, which asks code of the application about c before c can wait. If that panics, the
-// error says so. If it ends the goroutine, refuse is called, because examine does not return.
+// examine calls f, which asks code of the application about c before c can wait. If that panics,
+// the error says so. If it ends the goroutine, refuse is called, because examine does not return.
 func (c *incoming) examine(what string, refuse refusing, f func() error) (err error) {
 	c.s.live.busy.Add(insideCode)
 	returned := false

@@ -10,16 +10,20 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// openCredit is the sender's side of the room for Opens: what more of them the peer is ready to take, by their cost. Calls that
-// find too little wait by priority, and among equals in their order. The last eighth of the room is kept for calls with a priority above
-// normal, so that these need not wait for the peer as well.
+// openCredit is the sender's side of the room for Opens: what more of them the peer is ready to
+// take, by their cost. Calls that find too little wait by priority, and among equals in their
+// order. The last eighth of the room is kept for calls with a priority above normal, so that these
+// need not wait for the peer as well.
 //
-// While nobody waits, a call takes what it needs without a lock, which a thousand callers would pass around. Whoever takes part in waiting
-// sets queued before it looks at left, and whoever adds to left looks at queued after that: one of the two sees the other.
+// While nobody waits, a call takes what it needs without a lock, which a thousand callers would
+// pass around. Whoever takes part in waiting sets queued before it looks at left, and whoever adds
+// to left looks at queued after that: one of the two sees the other.
 type openCredit struct {
-	left  atomic.Int64 // cost of the Opens that may follow before the last eighth is touched; negative while that is in use
-	spare int64        // what is kept for urgent calls; fixed, as room
-	room  int64        // all that the peer has; 0: any number
+	// cost of the Opens that may follow before the last eighth is touched; negative while that is
+	// in use
+	left  atomic.Int64
+	spare int64 // what is kept for urgent calls; fixed, as room
+	room  int64 // all that the peer has; 0: any number
 
 	queued  atomic.Bool // somebody waits; written with mu held
 	gone    int32       // of waiting, how many have given up; guarded by mu, as all below
@@ -40,7 +44,8 @@ type openWaiter struct {
 // endless is credit that lasts for all times.
 const endless = math.MaxInt64
 
-// init prepares o for a peer that has so much room, 0 being any, and whose largest Open costs largest.
+// init prepares o for a peer that has so much room, 0 being any, and whose largest Open costs
+// largest.
 func (o *openCredit) init(room, largest uint64) {
 	o.room = int64(min(room, codec.MaxPipe))
 	o.limit, o.spare = o.room, max(0, min(o.room/8, o.room-int64(largest)))
@@ -112,7 +117,8 @@ func (o *openCredit) take(p priority.Priority, cost int64) bool {
 	}
 }
 
-// abandon is called for a waiter that waits no longer. What it may have got meanwhile goes to another one.
+// abandon is called for a waiter that waits no longer. What it may have got meanwhile goes to
+// another one.
 func (o *openCredit) abandon(w *openWaiter) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -189,7 +195,8 @@ func errPeerDrains() *Abort {
 	return neverSent(codec.ErrUnavailable.Withf("the peer shuts the session down"))
 }
 
-// reserveOpen waits until an Open of this cost may be sent, as far as the peer's room for Opens goes.
+// reserveOpen waits until an Open of this cost may be sent, as far as the peer's room for Opens
+// goes.
 func (s *Session) reserveOpen(ctx context.Context, cost int64, p priority.Priority) *Abort {
 	if s.opens.room > 0 && cost > s.opens.room {
 		return neverSent(codec.ErrTooLarge.Withf("the call costs %d bytes, and the peer has room for %d", cost, s.opens.room))

@@ -10,7 +10,8 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// TestCreditIsNeitherLostNorInvented has many callers take, wait for, give up and give back while the peer grants, and counts.
+// TestCreditIsNeitherLostNorInvented has many callers take, wait for, give up and give back while
+// the peer grants, and counts.
 func TestCreditIsNeitherLostNorInvented(t *testing.T) {
 	const callers, each, window = 8, 3_000, 64
 	var o openCredit

@@ -2,10 +2,11 @@ package asterisque
 
 import "time"
 
-// Durable calls that run on although their sessions have ended: their answers are for the next ones.
+// Durable calls that run on although their sessions have ended: their answers are for the next
+// ones.
 
-// orphan lets a call that runs go on although its session has ended: for as long as its answer would
-// be remembered. If too many of its owner do, or too many of all, one is canceled.
+// orphan lets a call that runs go on although its session has ended: for as long as its answer
+// would be remembered. If too many of its owner do, or too many of all, one is canceled.
 func (o *once) orphan(m *memory) {
 	o.mu.Lock()
 	r := m.open
@@ -35,8 +36,8 @@ func (o *once) orphan(m *memory) {
 	}
 }
 
-// dispensableLocked returns which of those that run on without a session is to end: of the owner who
-// has most of them, the one that has for the longest time.
+// dispensableLocked returns which of those that run on without a session is to end: of the owner
+// who has most of them, the one that has for the longest time.
 func (o *once) dispensableLocked() (one *memory) {
 	for e := o.lonely.Front(); e != nil; e = e.Next() {
 		m := e.Value.(*memory)

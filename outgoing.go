@@ -10,11 +10,13 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// outgoing is what counts as outbound in a session, and who waits because that is at its soft limit: by priority, with a share for the lower
-// ones as in the outbox, and among equals in their order. Nothing passes who came before it with the same priority or a higher one.
+// outgoing is what counts as outbound in a session, and who waits because that is at its soft
+// limit: by priority, with a share for the lower ones as in the outbox, and among equals in their
+// order. Nothing passes who came before it with the same priority or a higher one.
 //
-// While nobody waits, counting takes no lock. Whoever takes part in waiting sets queued before it looks at the count, and whoever lowers the
-// count looks at queued after that: one of the two sees the other.
+// While nobody waits, counting takes no lock. Whoever takes part in waiting sets queued before it
+// looks at the count, and whoever lowers the count looks at queued after that: one of the two sees
+// the other.
 type outgoing struct {
 	*limits.Counter
 	share float64 // of lower priorities; fixed
@@ -40,8 +42,8 @@ type departure struct {
 	leave func() // is called when it is ready, without a lock
 }
 
-// reserve counts a message that holds so many bytes if it may be sent now. Otherwise it returns a place to wait at, and calls leave when
-// the message has been counted.
+// reserve counts a message that holds so many bytes if it may be sent now. Otherwise it returns a
+// place to wait at, and calls leave when the message has been counted.
 func (o *outgoing) reserve(p priority.Priority, held int, leave func()) *departure {
 	if !o.queued.Load() && o.Reserve(held) {
 		return nil
@@ -117,7 +119,8 @@ func (o *outgoing) mayLocked(held int) bool {
 	return o.Reserve(held)
 }
 
-// end lets all go who wait, and everybody who comes later: nothing leaves any more, whatever is counted.
+// end lets all go who wait, and everybody who comes later: nothing leaves any more, whatever is
+// counted.
 func (o *outgoing) end() {
 	o.mu.Lock()
 	o.over = true

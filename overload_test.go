@@ -15,7 +15,8 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// overload makes calls of held, one for each priority in their order, and returns what they answered, by their place in the order.
+// overload makes calls of held, one for each priority in their order, and returns what they
+// answered, by their place in the order.
 type overload struct {
 	wg      sync.WaitGroup
 	answers []error
@@ -116,7 +117,8 @@ func TestByDefaultNobodyIsRefused(t *testing.T) {
 	})
 }
 
-// TestACallThatOthersNeedIsNotRefused has a handler call back, whose answer needs a call to this side, while too much waits here.
+// TestACallThatOthersNeedIsNotRefused has a handler call back, whose answer needs a call to this
+// side, while too much waits here.
 func TestACallThatOthersNeedIsNotRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := holdService()

@@ -18,7 +18,8 @@ type owner struct {
 	tally  limits.Tally // of what its sessions hold, and what is remembered for it
 	nested atomic.Int64 // calls within calls that run for its sessions
 
-	refs    int           // sessions and durable calls that know it; guarded by the lock of its owners
+	// sessions and durable calls that know it; guarded by the lock of its owners
+	refs    int
 	durable *durableShare // nil until it has made a durable call; guarded by the lock of once
 }
 
@@ -119,8 +120,9 @@ func nameOwner(p *Peer) (n ownerName) {
 	return n
 }
 
-// placeOf returns what tells an address from others: for one of a network the host, without its port, and
-// of IPv6 the /64 of which a household or a machine has all. Where no network is crossed all are one.
+// placeOf returns what tells an address from others: for one of a network the host, without its
+// port, and of IPv6 the /64 of which a household or a machine has all. Where no network is crossed
+// all are one.
 func placeOf(a net.Addr) (host netip.Prefix, where string) {
 	if a == nil { // a Wire that does not say
 		return host, "nowhere"

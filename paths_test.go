@@ -17,16 +17,19 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// Every way in which a call can come to its end, and that none of them leaves anything behind: no count, no place at a gate, no turn of a key, no worker.
+// Every way in which a call can come to its end, and that none of them leaves anything behind: no
+// count, no place at a gate, no turn of a key, no worker.
 
-// The functions of the test. Those with a key have the first letter of their parameters as such, and a "!" makes the key panic.
+// The functions of the test. Those with a key have the first letter of their parameters as such,
+// and a "!" makes the key panic.
 var (
 	gatedFn  = asterisque.Func[string, string](61, "gated")  // one runs at once
 	keyedFn  = asterisque.Func[string, string](62, "keyed")  // one for each key
 	bothFn   = asterisque.Func[string, string](63, "both")   // one for each key, and five in all
 	inlineFn = asterisque.Func[string, string](64, "inline") // on the reader
 	failFn   = asterisque.Func[string, chan int](65, "fail") // ends as its parameters say
-	streamFn = uint16(66)                                    // takes Blocks until their end; keyed, and one runs at once
+	// takes Blocks until their end; keyed, and one runs at once
+	streamFn = uint16(66)
 )
 
 // paths is what each path has to work with.
@@ -81,7 +84,8 @@ func endAs(_ context.Context, how string) (string, error) {
 	return how, nil
 }
 
-// start makes a call that is expected to fail with want, or, if want is nil, to succeed. It returns when the call has got as far as it can.
+// start makes a call that is expected to fail with want, or, if want is nil, to succeed. It returns
+// when the call has got as far as it can.
 func (p *paths) start(ctx context.Context, fn asterisque.Function[string, string], params string, want error, opts ...asterisque.CallOption) {
 	p.wg.Go(func() {
 		_, err := fn.Call(ctx, p.dialled, params, opts...)
@@ -222,9 +226,12 @@ func TestNoWayToEndACallLeavesAnythingBehind(t *testing.T) {
 		}},
 		"refused as overloaded": {opts: []asterisque.Option{one, asterisque.WithMaxWaiting(2)}, run: func(p *paths) {
 			p.start(background, held, "k", nil)
-			p.start(background, bothFn, "k", asterisque.ErrOverloaded, asterisque.WithPriority(-1)) // gives way later
-			p.open(background, "k", asterisque.ErrOverloaded, asterisque.WithPriority(-1))          // so does this
-			p.start(background, bothFn, "k", asterisque.ErrOverloaded, asterisque.WithPriority(-1)) // is refused itself
+			// gives way later
+			p.start(background, bothFn, "k", asterisque.ErrOverloaded, asterisque.WithPriority(-1))
+			// so does this
+			p.open(background, "k", asterisque.ErrOverloaded, asterisque.WithPriority(-1))
+			// is refused itself
+			p.start(background, bothFn, "k", asterisque.ErrOverloaded, asterisque.WithPriority(-1))
 			for range 2 {
 				p.start(p.ctx, bothFn, "k", context.Canceled)
 			}
@@ -320,7 +327,8 @@ func (p *paths) wantUsable() {
 	require.Zero(p.t, p.there.Stats().Busy)
 }
 
-// TestASessionThatDiesWhileTheKeyIsNamedCountsNothing closes a session at the worst moment: the call has arrived, and is nowhere yet.
+// TestASessionThatDiesWhileTheKeyIsNamedCountsNothing closes a session at the worst moment: the
+// call has arrived, and is nowhere yet.
 func TestASessionThatDiesWhileTheKeyIsNamedCountsNothing(t *testing.T) {
 	for name, panics := range map[string]bool{"and the key is found": false, "and the key panics": true} {
 		t.Run(name, func(t *testing.T) {

@@ -113,7 +113,8 @@ func isPing(frame []byte) bool {
 	return err == nil && ping
 }
 
-// wantSessionClose reads until the session is closed with code for a reason that holds text, and the wire with it.
+// wantSessionClose reads until the session is closed with code for a reason that holds text, and
+// the wire with it.
 func (p *rawPeer) wantSessionClose(code codec.Code, text string) {
 	p.t.Helper()
 	for {

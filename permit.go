@@ -17,9 +17,10 @@ type permit struct {
 	cost   int64       // of its Open
 }
 
-// permit waits until a call from this side may be sent: nothing forbids it, the window of its function has room, and so have
-// the peer and this session. It fills in what its Open says besides function and parameters; stream is what that says of Blocks, or nil.
-// A call within another one waits for nothing but this session's outbound limit.
+// permit waits until a call from this side may be sent: nothing forbids it, the window of its
+// function has room, and so have the peer and this session. It fills in what its Open says besides
+// function and parameters; stream is what that says of Blocks, or nil. A call within another one
+// waits for nothing but this session's outbound limit.
 func (s *Session) permit(ctx context.Context, open *outbox.Message, cfg *callConfig, stream *codec.Meta) (p permit, a *Abort) {
 	if open.Expires, a = s.lifetime(ctx, cfg.ttl); a != nil {
 		return p, a
@@ -57,7 +58,8 @@ func (s *Session) enterRoom(ctx context.Context, p *permit, function uint16, cfg
 	return a
 }
 
-// unsent gives back what the Open of a call, which is made within no other if nest is nil, would have used of the peer's room.
+// unsent gives back what the Open of a call, which is made within no other if nest is nil, would
+// have used of the peer's room.
 func (s *Session) unsent(nest *enclosure, cost int64) {
 	if nest == nil {
 		s.opens.giveBack(cost)
@@ -84,8 +86,9 @@ func (s *Session) costOf(open *outbox.Message) int64 {
 	return int64(cost)
 }
 
-// openWindow sets a window for the Blocks of the callee aside, before the Open of a stream may leave, so that it holds up no
-// other. It waits for that, but not for a call within another one, whose window is from the room for these.
+// openWindow sets a window for the Blocks of the callee aside, before the Open of a stream may
+// leave, so that it holds up no other. It waits for that, but not for a call within another one,
+// whose window is from the room for these.
 func (s *Session) openWindow(ctx context.Context, cfg *callConfig) (h limits.Hold, granted uint64, a *Abort) {
 	if s.terms.Room == nil {
 		return h, pipe.Unlimited, nil

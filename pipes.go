@@ -11,17 +11,19 @@ import (
 
 // PipeInfo tells of one running call what it holds up.
 type PipeInfo struct {
-	Pipe     uint64            // the id, which both sides know
-	Function uint16            // the called function's number
-	Name     string            // that the service here gives the function; empty for calls of this side
+	Pipe     uint64 // the id, which both sides know
+	Function uint16 // the called function's number
+	// that the service here gives the function; empty for calls of this side
+	Name     string
 	Made     bool              // by this side
 	Queued   bool              // a call of the peer whose handler has not begun
 	Priority priority.Priority // of all its messages
 	Waiting  limits.Amount     // Blocks that have arrived and were not taken
 }
 
-// Pipes lists the running calls of both sides, in the order of their ids, unary ones included. The list belongs to the caller. What it says was true of each call at some moment, not of
-// all of them at the same one. It looks at all pipes, and is meant for reports and debugging.
+// Pipes lists the running calls of both sides, in the order of their ids, unary ones included. The
+// list belongs to the caller. What it says was true of each call at some moment, not of all of them
+// at the same one. It looks at all pipes, and is meant for reports and debugging.
 func (s *Session) Pipes() []PipeInfo {
 	infos, endpoints := s.table.infos()
 	for i, e := range endpoints {
@@ -34,8 +36,9 @@ func (s *Session) Pipes() []PipeInfo {
 	return infos
 }
 
-// SlowestPipe reports the pipe whose application is the furthest behind with taking Blocks, by bytes. It is false if none is behind. It looks at all pipes, and
-// is meant for reports and debugging.
+// SlowestPipe reports the pipe whose application is the furthest behind with taking Blocks, by
+// bytes. It is false if none is behind. It looks at all pipes, and is meant for reports and
+// debugging.
 func (s *Session) SlowestPipe() (slowest PipeInfo, ok bool) {
 	for _, p := range s.Pipes() {
 		if p.Waiting.Bytes > slowest.Waiting.Bytes {

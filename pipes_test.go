@@ -62,7 +62,8 @@ func TestPipesListsWhatRunsOnBothSides(t *testing.T) {
 	require.Empty(t, here.Pipes(), "an ended session has none")
 }
 
-// TestPipesMayBeListedWhileCallsComeAndGo is for the race detector: a unary call is used again as soon as it has left.
+// TestPipesMayBeListedWhileCallsComeAndGo is for the race detector: a unary call is used again as
+// soon as it has left.
 func TestPipesMayBeListedWhileCallsComeAndGo(t *testing.T) {
 	here, there := connect(t, echoService())
 	var calls sync.WaitGroup

@@ -7,9 +7,9 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// Pings are answered in the batch of whatever else answers what has arrived together with them, and of
-// several only the newest. Where there are very many all the same, most of them are answered late, by
-// the Pong of a later one: to answer costs more than to ask.
+// Pings are answered in the batch of whatever else answers what has arrived together with them, and
+// of several only the newest. Where there are very many all the same, most of them are answered
+// late, by the Pong of a later one: to answer costs more than to ask.
 
 const (
 	pongsASecond = 100      // that are sent at once
@@ -46,8 +46,8 @@ func (p *pongs) answer(s *Session, n uint64) {
 	}
 }
 
-// may reports whether a Ping of the given second is answered at once. One that comes while another waits
-// has to wait as well.
+// may reports whether a Ping of the given second is answered at once. One that comes while another
+// waits has to wait as well.
 func (p *pongs) may(s *Session, second uint32) bool {
 	if p.late.Load() {
 		return false

@@ -11,15 +11,19 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// port joins one pipe to its session: what leaves, and what is no longer waiting. It is the [pipe.Port] of pipes and part of calls that need none.
+// port joins one pipe to its session: what leaves, and what is no longer waiting. It is the
+// [pipe.Port] of pipes and part of calls that need none.
 type port struct {
 	s    *Session
 	flow outbox.Flow // guarded by the outbox
 	pipe *pipe.Pipe  // nil if the call takes no Blocks here; fixed
-	nest *enclosure  // of a call of this side what it lends to calls within it, of one of the peer what it is lent; mostly nil; fixed
+	// of a call of this side what it lends to calls within it, of one of the peer what it is lent;
+	// mostly nil; fixed
+	nest *enclosure
 }
 
-// id returns the id of the pipe, which it has from the moment in which it is in the session's table.
+// id returns the id of the pipe, which it has from the moment in which it is in the session's
+// table.
 func (p *port) id() uint64 { return p.flow.ID() }
 
 // Send implements pipe.Port.
@@ -41,12 +45,14 @@ func (p *port) Send(ctx context.Context, b pipe.Outgoing) error {
 	case write:
 		p.s.writeFull()
 	case later:
-		go p.s.writeLater() // it ends by itself; the session does not wait for it, because it may have ended already
+		// it ends by itself; the session does not wait for it, because it may have ended already
+		go p.s.writeLater()
 	}
 	return p.handed(&m, err)
 }
 
-// waitForRoom waits while more of the pipe is in the queue than its share. Alone says that nothing of it is.
+// waitForRoom waits while more of the pipe is in the queue than its share. Alone says that nothing
+// of it is.
 func (p *port) waitForRoom(ctx context.Context) (alone bool, a *Abort) {
 	for {
 		room, alone := p.s.out.Room(&p.flow)
@@ -108,7 +114,8 @@ func givenUp(a *Abort) outbox.Reason {
 	return outbox.Ended
 }
 
-// closedBy drops what waits of the pipe because the peer has closed it: nobody would take it. The pipe has to know that first, so that who is sending learns why nothing may follow.
+// closedBy drops what waits of the pipe because the peer has closed it: nobody would take it. The
+// pipe has to know that first, so that who is sending learns why nothing may follow.
 func (p *port) closedBy(abort *codec.Abort) {
 	why := outbox.Ended
 	switch {
@@ -148,7 +155,8 @@ func (p *port) Ask() {
 // Stop implements pipe.Port.
 func (p *port) Stop() {
 	p.s.count(heldMessage)
-	p.put(&outbox.Message{Type: codec.ControlType, Held: heldMessage}) // an error means that there is nobody left to tell
+	// an error means that there is nobody left to tell
+	p.put(&outbox.Message{Type: codec.ControlType, Held: heldMessage})
 }
 
 // MaxBlock implements pipe.Port.
@@ -178,8 +186,8 @@ func (p *port) handed(m *outbox.Message, err error) error {
 	return p.s.sendError(err)
 }
 
-// deadline returns when a message that has arrived with a TTL of so many milliseconds is no longer worth taking. Only durations cross the wire, so that clocks need
-// not agree.
+// deadline returns when a message that has arrived with a TTL of so many milliseconds is no longer
+// worth taking. Only durations cross the wire, so that clocks need not agree.
 func deadline(ttl uint32) time.Time {
 	if ttl == 0 {
 		return time.Time{}

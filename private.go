@@ -9,14 +9,14 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// What an error of the application tells may be nobody else's business. Of such an error the peer gets an id, by
-// which whoever has the log finds the text.
+// What an error of the application tells may be nobody else's business. Of such an error the peer
+// gets an id, by which whoever has the log finds the text.
 
-// WithPrivateErrors keeps the texts of errors that handlers return, or abort a pipe with, from the peers, unless
-// they are an *[Abort]. Of any other error the peer gets "internal error, id 1a2b3c4d", with code Failed, or
-// Canceled or Expired if the error is one of a context. The log has the same id, the function and the text at
-// level Warn, for as many errors as are logged ([WithLogger]). By default the text crosses, as it does with other
-// libraries for remote calls.
+// WithPrivateErrors keeps the texts of errors that handlers return, or abort a pipe with, from the
+// peers, unless they are an *[Abort]. Of any other error the peer gets "internal error, id
+// 1a2b3c4d", with code Failed, or Canceled or Expired if the error is one of a context. The log has
+// the same id, the function and the text at level Warn, for as many errors as are logged
+// ([WithLogger]). By default the text crosses, as it does with other libraries for remote calls.
 func WithPrivateErrors() Option { return func(c *config) { c.private = true } }
 
 // errorID returns 8 random hexadecimal digits.
@@ -54,7 +54,8 @@ func isPlain(err error) bool {
 	return !errors.As(err, &a) && err != context.Canceled && err != context.DeadlineExceeded
 }
 
-// unaccepted returns what a peer is told about which the application could not decide because of err.
+// unaccepted returns what a peer is told about which the application could not decide because of
+// err.
 func (h *handshake) unaccepted(err error) *Abort {
 	id := errorID()
 	h.cfg.log.Warn("peer could not be checked", "id", id, "addr", remoteOf(h.cfg.log, h.w), "error", err)

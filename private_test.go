@@ -55,7 +55,8 @@ func (l *logged) lineWith(t *testing.T, text string) string {
 
 var errDatabase = errors.New("dial 10.1.2.3:5432: no route")
 
-// failsAs is a service whose functions, unary 30, stream 31 and one that aborts its pipe 32, fail with err.
+// failsAs is a service whose functions, unary 30, stream 31 and one that aborts its pipe 32, fail
+// with err.
 func failsAs(err error) *asterisque.Service {
 	svc := asterisque.NewService()
 	asterisque.Func[int, int](30, "unary").Handle(svc, func(context.Context, int) (int, error) { return 0, err })
@@ -184,7 +185,8 @@ func TestAPeerIsToldOnlyWhatWithAcceptDecided(t *testing.T) {
 	}
 }
 
-// TestACodeGetsThroughToAPeerThatTakesLittle sends errors whose message, detail or both are too long for a peer that takes 1,024 bytes a message.
+// TestACodeGetsThroughToAPeerThatTakesLittle sends errors whose message, detail or both are too
+// long for a peer that takes 1,024 bytes a message.
 func TestACodeGetsThroughToAPeerThatTakesLittle(t *testing.T) {
 	const takes = 1 << 10
 	long := strings.Repeat("ß", 3000)
@@ -224,7 +226,8 @@ func TestACodeGetsThroughToAPeerThatTakesLittle(t *testing.T) {
 	}
 }
 
-// TestASessionEndsWithItsCodeForAPeerThatTakesTheLeast refuses, and ends, the session of a peer that takes frames of 1,024 bytes.
+// TestASessionEndsWithItsCodeForAPeerThatTakesTheLeast refuses, and ends, the session of a peer
+// that takes frames of 1,024 bytes.
 func TestASessionEndsWithItsCodeForAPeerThatTakesTheLeast(t *testing.T) {
 	long := asterisque.ErrUnauthorized.Withf("%s", strings.Repeat("x", 3000))
 	node := asterisque.NewNode(asterisque.WithAccept(func(context.Context, asterisque.Peer) (*asterisque.Grant, error) { return nil, long }))

@@ -298,7 +298,8 @@ const (
 	calledBoth
 )
 
-// levels is how many keys or gates a chain of calls may hold. Who holds one of them waits only for higher ones.
+// levels is how many keys or gates a chain of calls may hold. Who holds one of them waits only for
+// higher ones.
 const levels = 8
 
 // outermost draws a call that no handler makes.
@@ -379,7 +380,8 @@ func (e *errand) draw() {
 		e.fallAsleep()
 	} else if e.stream && l.oneIn(12) {
 		e.late = l.upTo(20*time.Millisecond) + 1
-		e.down = way{e: e, lots: e.down.lots, blocks: 1, most: 200, stopAt: -1, pauseAt: -1, sleepAt: -1, sendless: -1} // which waits for nobody
+		// which waits for nobody
+		e.down = way{e: e, lots: e.down.lots, blocks: 1, most: 200, stopAt: -1, pauseAt: -1, sleepAt: -1, sendless: -1}
 	}
 }
 
@@ -410,7 +412,8 @@ func (e *errand) drawFunction() {
 func (e *errand) drawOrder() {
 	l := e.lots
 	for up := e.within; up != nil; up = up.within {
-		if up.from == e.from && up.function >= calledKeyed && l.oneIn(3) { // for which it need not wait
+		if up.from == e.from && up.function >= calledKeyed && l.oneIn(3) {
+			// for which it need not wait
 			e.function, e.key = up.function, up.key
 			return
 		}
@@ -497,8 +500,8 @@ func (e *errand) fallAsleep() {
 	}
 }
 
-// maySleep reports whether a tree may hold a sleeper: what its root would hold until the end must leave the others a worker, a window
-// for either kind of stream, and room for parameters.
+// maySleep reports whether a tree may hold a sleeper: what its root would hold until the end must
+// leave the others a worker, a window for either kind of stream, and room for parameters.
 func (p *program) maySleep(e *errand) bool {
 	here, there := &p.sleepers[e.from], &p.sleepers[1-e.from]
 	plan, s := &p.sides[1-e.from].plan, &p.sides[1-e.from]

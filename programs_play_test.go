@@ -40,10 +40,11 @@ func (d *doing) String() string {
 type transit struct {
 	sender, receiver doing
 
-	mu    sync.Mutex
-	sizes []int // guarded by mu, as all below; of the Blocks that were sent, and of one that is being sent
-	sent  int   // that Send has accepted
-	ended bool  // in good order
+	mu sync.Mutex
+	// guarded by mu, as all below; of the Blocks that were sent, and of one that is being sent
+	sizes []int
+	sent  int  // that Send has accepted
+	ended bool // in good order
 }
 
 // matter is what all messages consist of: a part of it that the sender and the receiver know.
@@ -475,7 +476,8 @@ func (w *way) read(ctx context.Context, pp *pipe.Pipe) {
 	}
 }
 
-// leaves does what the receiver does instead of taking Block n, and reports whether it takes no more.
+// leaves does what the receiver does instead of taking Block n, and reports whether it takes no
+// more.
 func (w *way) leaves(ctx context.Context, pp *pipe.Pipe, n int) bool {
 	switch n {
 	case w.sleepAt:

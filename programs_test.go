@@ -26,8 +26,9 @@ import (
 
 var onlyProgram = flag.Uint64("program", 0, "run only the program that is drawn from this seed")
 
-// TestProgramsOfHonestApplicationsNeverStandStill draws what two applications do with each other, and plays it: of whatever may go on, all does,
-// whoever sleeps beside it; nothing promised is beyond the room for it; the reader never waits; and in the end nothing is held.
+// TestProgramsOfHonestApplicationsNeverStandStill draws what two applications do with each other,
+// and plays it: of whatever may go on, all does, whoever sleeps beside it; nothing promised is
+// beyond the room for it; the reader never waits; and in the end nothing is held.
 func TestProgramsOfHonestApplicationsNeverStandStill(t *testing.T) {
 	first, programs := uint64(1), uint64(2000)
 	switch {
@@ -275,7 +276,8 @@ func (p *program) disturb() {
 	}
 }
 
-// resize changes the limits of a side after some time. If somebody sleeps they are as they were in the end.
+// resize changes the limits of a side after some time. If somebody sleeps they are as they were in
+// the end.
 func (p *program) resize(after time.Duration) {
 	i := p.lots.IntN(2)
 	s, in, out := p.sessions[i], p.lots.inbound(), p.lots.outbound(p.sides[1-i].plan.Largest, p.posts)
@@ -342,8 +344,9 @@ func (p *program) failLocked(format string, args ...any) {
 // round is how long all that a program waits for by itself takes less than.
 const round = 3 * time.Second
 
-// settle waits until the calls of which that is demanded are over, for both sides, and fails when nobody gets on. Where limits change it may happen that a
-// session reaches a soft limit which was moved below what it had promised, and ends because of that.
+// settle waits until the calls of which that is demanded are over, for both sides, and fails when
+// nobody gets on. Where limits change it may happen that a session reaches a soft limit which was
+// moved below what it had promised, and ends because of that.
 func (p *program) settle(t *testing.T, demand string, of func(*errand) bool) (stalled bool) {
 	for {
 		before := p.ticks.Load()

@@ -14,8 +14,9 @@ import (
 
 // cable is what the wires of a program are like.
 type cable struct {
-	kind  cableKind
-	room  int           // of a hose: bytes that are under way in each direction; 0: a write waits for its read
+	kind cableKind
+	// of a hose: bytes that are under way in each direction; 0: a write waits for its read
+	room  int
 	piece int           // bytes that it gives away at once
 	pause time.Duration // after each piece, unless there is less room than for one
 

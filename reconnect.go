@@ -15,34 +15,38 @@ import (
 
 // Reconnect says how a [Connection] connects again. The zero Reconnect is ready to use.
 type Reconnect struct {
-	// First and Most are the waits between attempts: the first attempt is made at once, the next after First, and then after twice as long each time, at most Most. Each wait is by chance
-	// up to a half shorter. 0 stands for 50 ms and 5 s. While a session waits to be resumed, a wait is cut if it would last longer than that can be done.
+	// First and Most are the waits between attempts: the first attempt is made at once, the next
+	// after First, and then after twice as long each time, at most Most. Each wait is by chance up
+	// to a half shorter. 0 stands for 50 ms and 5 s. While a session waits to be resumed, a wait is
+	// cut if it would last longer than that can be done.
 	First, Most time.Duration
 
 	// GiveUp is after how long without a connection it is given up; 0 is never.
 	GiveUp time.Duration
 
-	// Durable is how many calls made with [WithDurable] may be under way at most; 0 stands for 1,024.
+	// Durable is how many calls made with [WithDurable] may be under way at most; 0 stands for
+	// 1,024.
 	Durable int
 
-	// OnState is called with each change of state, one after the other, for Lost and Reconnecting with the
-	// reason: the Wire is lost, the session is over, or the peer shuts it down. It runs on a goroutine of
-	// its own: it may block, and use or close the connection, which may have gone on meanwhile. If it
-	// does not keep up with 16,384 changes, some are left out, and logged, but never the last one. It may
-	// be nil.
+	// OnState is called with each change of state, one after the other, for Lost and Reconnecting
+	// with the reason: the Wire is lost, the session is over, or the peer shuts it down. It runs on
+	// a goroutine of its own: it may block, and use or close the connection, which may have gone on
+	// meanwhile. If it does not keep up with 16,384 changes, some are left out, and logged, but
+	// never the last one. It may be nil.
 	OnState func(c *Connection, state ConnectionState, err error)
 
-	// Dial makes the Wire, instead of a URL. It runs on a goroutine of its own, and has the time of its
-	// context: a Wire that it returns later is closed. While 8 calls of it have not returned there are
-	// no more. If it panics, that attempt has failed. It may be nil.
+	// Dial makes the Wire, instead of a URL. It runs on a goroutine of its own, and has the time of
+	// its context: a Wire that it returns later is closed. While 8 calls of it have not returned
+	// there are no more. If it panics, that attempt has failed. It may be nil.
 	Dial func(ctx context.Context) (wire.Wire, error)
 }
 
-// mostDials is how many calls of Dial a connection may have under way: all but one have missed their
-// time.
+// mostDials is how many calls of Dial a connection may have under way: all but one have missed
+// their time.
 const mostDials = 8
 
-// connect tries until there is a session: s, if that can be resumed, which it can until then, or a new one.
+// connect tries until there is a session: s, if that can be resumed, which it can until then, or a
+// new one.
 func (c *Connection) connect(s *Session, until time.Time, back *backoff) (*Session, error) {
 	ctx := c.ctx
 	if c.how.GiveUp > 0 {
@@ -72,7 +76,8 @@ func (c *Connection) connect(s *Session, until time.Time, back *backoff) (*Sessi
 	}
 }
 
-// late returns the error of connecting until ctx left no time for another attempt, of which the last one failed with err.
+// late returns the error of connecting until ctx left no time for another attempt, of which the
+// last one failed with err.
 func (c *Connection) late(ctx context.Context, err error) *Abort {
 	a := &Abort{Code: codec.Unavailable, Message: fmt.Sprintf("no connection with %s within the time for it", c.name()), Cause: err}
 	end, _ := ctx.Deadline()
@@ -82,8 +87,8 @@ func (c *Connection) late(ctx context.Context, err error) *Abort {
 	return a
 }
 
-// try is attempt. It also reports whether to connect again would fail in the same way. Wires and errors
-// may be the application's.
+// try is attempt. It also reports whether to connect again would fail in the same way. Wires and
+// errors may be the application's.
 func (c *Connection) try(ctx context.Context, s *Session) (next *Session, over bool, err error) {
 	err = codec.ErrUnavailable.Withf("connecting panicked: the log says why")
 	guard(c.node.cfg.log, "connecting", func() {
@@ -137,8 +142,8 @@ func (c *Connection) goOn(ctx context.Context, h *handshake, a agreement, s *Ses
 	})
 }
 
-// returned goes on over a Wire to a peer that has agreed to that. It has the next secret as soon as the peer
-// knows of it.
+// returned goes on over a Wire to a peer that has agreed to that. It has the next secret as soon as
+// the peer knows of it.
 func (s *Session) returned(ctx context.Context, w wire.Wire, a *agreement) error {
 	if a.promises != s.res.agreed || a.values.Name() != s.values.Name() {
 		return codec.ErrHandshake.Withf("the peer resumes the session, but does not repeat what was agreed on")
@@ -155,7 +160,8 @@ func (c *Connection) dial(ctx context.Context) (wire.Wire, error) {
 	dial := c.how.Dial
 	if dial == nil {
 		dial = func(ctx context.Context) (wire.Wire, error) {
-			return wire.Dial(ctx, c.url, wire.Options{TLS: c.node.cfg.tls}) // which may be the application's, too
+			// which may be the application's, too
+			return wire.Dial(ctx, c.url, wire.Options{TLS: c.node.cfg.tls})
 		}
 	}
 	w, err := ask(ctx, &c.dials, func() (wire.Wire, error) {
@@ -186,5 +192,6 @@ func hopeless(err error) bool {
 		return true // an alert: the peer does not accept this side's certificate, or misses it
 	}
 	refused := errors.Is(err, ErrHandshake) || errors.Is(err, ErrUnauthorized)
-	return refused && !errors.Is(err, errPassing) || errors.Is(err, wire.ErrURL) || err == error(errNodeClosed) // its code says less
+	// its code says less
+	return refused && !errors.Is(err, errPassing) || errors.Is(err, wire.ErrURL) || err == error(errNodeClosed)
 }

@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// Two functions of one number are a mistake of the program, and so is a function that comes, or goes, while
-// peers call it. As with the patterns of net/http it panics where it is made, with both of its places.
+// Two functions of one number are a mistake of the program, and so is a function that comes, or
+// goes, while peers call it. As with the patterns of net/http it panics where it is made, with both
+// of its places.
 
 // here returns the place, as file:line, at which the program has called this package.
 func here() string {
@@ -23,8 +24,8 @@ func here() string {
 	}
 }
 
-// library is the directory of this package. The names of functions would not tell: a closure of a function that was
-// inlined is named after who calls that.
+// library is the directory of this package. The names of functions would not tell: a closure of a
+// function that was inlined is named after who calls that.
 var library = func() string {
 	_, file, _, _ := runtime.Caller(0)
 	return path.Dir(file)
@@ -74,8 +75,8 @@ func (s *Service) checkUnserved(function uint16, name, what string) {
 	}
 }
 
-// serve notes that sessions use the service from now on, so that it changes no more. by says who serves it,
-// and where.
+// serve notes that sessions use the service from now on, so that it changes no more. by says who
+// serves it, and where.
 func (s *Service) serve(by, place string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -80,7 +80,8 @@ func TestAServiceDoesNotChangeWhileItIsServed(t *testing.T) {
 	svc := echoService()
 	made := line(1)
 	there := asterisque.NewNode(asterisque.WithService(svc))
-	block.Handle(svc, func(_ context.Context, s string) (string, error) { return s, nil }) // nobody is served yet
+	// nobody is served yet
+	block.Handle(svc, func(_ context.Context, s string) (string, error) { return s, nil })
 	here := asterisque.NewNode()
 	t.Cleanup(func() { here.Close(); there.Close() })
 	dialled, _ := nodesInMemory(t, here, there)

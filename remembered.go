@@ -10,8 +10,8 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// What is remembered of durable calls: how much of it there may be, of each owner and in all, and until
-// when.
+// What is remembered of durable calls: how much of it there may be, of each owner and in all, and
+// until when.
 
 // fullLocked returns why there is no room for one more call of w that holds size bytes, or nil.
 func (o *once) fullLocked(w *owner, size int, now time.Time) *Abort {

@@ -10,7 +10,8 @@ func Remembered(n *Node) int {
 // RememberedCall is what a call counts for whose answer is one byte.
 const RememberedCall = heldRemember + keySize + 8
 
-// PlacesWithin returns how many calls within calls hold a place of those that n has for all its peers.
+// PlacesWithin returns how many calls within calls hold a place of those that n has for all its
+// peers.
 func PlacesWithin(n *Node) int { return int(n.nested.held.Load()) }
 
 // Owners returns how many owners n knows.
@@ -20,7 +21,8 @@ func Owners(n *Node) int {
 	return len(n.owners.all)
 }
 
-// Occupied returns how many keys of a function calls have, and how many calls wait at its gate, or hold one of its places.
+// Occupied returns how many keys of a function calls have, and how many calls wait at its gate, or
+// hold one of its places.
 func Occupied(svc *Service, function uint16, places int) (n int) {
 	h := svc.find(function)
 	if k := h.keys; k != nil {

@@ -2,8 +2,8 @@ package asterisque
 
 import "slices"
 
-// A repetition of a durable call that has no answer yet waits for it: without its parameters, and no
-// longer than its caller does.
+// A repetition of a durable call that has no answer yet waits for it: without its parameters, and
+// no longer than its caller does.
 
 // mostRepetitions is how many may wait for one call.
 const mostRepetitions = 8

@@ -7,8 +7,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/fifo"
 )
 
-// mostReports is how many reports on one session or connection may wait for their callback, beside what
-// one event causes, which waits as a whole. They take some 100 bytes each.
+// mostReports is how many reports on one session or connection may wait for their callback, beside
+// what one event causes, which waits as a whole. They take some 100 bytes each.
 const mostReports = 16 << 10
 
 // The kinds of reports: of some the newest is told in any case, because it says how things are.
@@ -18,8 +18,9 @@ const (
 )
 
 // reports are told to callbacks that only observe: one after the other for each session and each
-// connection, in their order, on a goroutine that exists only while there are some. So these callbacks
-// may block, and nothing waits for them. What they do not keep up with is counted, and logged.
+// connection, in their order, on a goroutine that exists only while there are some. So these
+// callbacks may block, and nothing waits for them. What they do not keep up with is counted, and
+// logged.
 type reports struct {
 	log *slog.Logger // fixed
 

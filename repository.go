@@ -8,10 +8,11 @@ import (
 	"time"
 )
 
-// Repository holds a record of every session that its peer may resume; see [WithResume]. The session
-// itself, with what it holds, stays in the memory of the node that began it. So a Repository which several
-// nodes share can tell any of them which one to send the peer to, but not move a session. Without a record
-// a session cannot be resumed. Who may is up to the session: a record may be older than that.
+// Repository holds a record of every session that its peer may resume; see [WithResume]. The
+// session itself, with what it holds, stays in the memory of the node that began it. So a
+// Repository which several nodes share can tell any of them which one to send the peer to, but not
+// move a session. Without a record a session cannot be resumed. Who may is up to the session: a
+// record may be older than that.
 //
 // Methods are called concurrently, each call on a goroutine of its own, at most 1,024 at once for a
 // node. Nobody waits for one beyond the end of its context, which is no later than the time of
@@ -19,7 +20,8 @@ import (
 // the peer its resume, and nothing else. Node.Close waits for Delete, and so Delete had better not
 // call it.
 type Repository interface {
-	// Put stores r, in place of any earlier record of the same session: when the session begins, when it goes away (Expires is set then) and when it is resumed.
+	// Put stores r, in place of any earlier record of the same session: when the session begins,
+	// when it goes away (Expires is set then) and when it is resumed.
 	Put(ctx context.Context, r SessionRecord) error
 
 	// Get returns the record of a session. ok is false if there is none, or if it has expired.
@@ -31,15 +33,21 @@ type Repository interface {
 
 // SessionRecord is what a [Repository] stores of a session. All of it can be written as JSON.
 type SessionRecord struct {
-	Session  [16]byte  `json:"session"`  // its id
-	Secret   [32]byte  `json:"secret"`   // SHA-256 of the secret that entitles to resume it, which is another one after each resume
-	Former   [32]byte  `json:"former"`   // the same of the one before, as long as the peer may not have got the next; zero without
-	Identity string    `json:"identity"` // of the peer, if a TLS client certificate proved one: SHA-256 of the certificate's public key, in hexadecimal
-	Node     string    `json:"node"`     // id of the node that holds the session; see WithID
-	Expires  time.Time `json:"expires"`  // until when it waits for its peer; zero while it has a Wire
+	Session [16]byte `json:"session"` // its id
+	// SHA-256 of the secret that entitles to resume it, which is another one after each resume
+	Secret [32]byte `json:"secret"`
+	// the same of the one before, as long as the peer may not have got the next; zero without
+	Former [32]byte `json:"former"`
+	// of the peer, if a TLS client certificate proved one: SHA-256 of the certificate's public key,
+	// in hexadecimal
+	Identity string `json:"identity"`
+	Node     string `json:"node"` // id of the node that holds the session; see WithID
+	// until when it waits for its peer; zero while it has a Wire
+	Expires time.Time `json:"expires"`
 }
 
-// NewRepository returns a Repository in memory, which is what every node has by default. Expired records are removed as others are stored.
+// NewRepository returns a Repository in memory, which is what every node has by default. Expired
+// records are removed as others are stored.
 func NewRepository() Repository { return &memoryRepository{records: make(map[[16]byte]SessionRecord)} }
 
 type memoryRepository struct {
@@ -87,7 +95,8 @@ func (r *SessionRecord) expired(now time.Time) bool {
 	return !r.Expires.IsZero() && !now.Before(r.Expires)
 }
 
-// keepRecord stores what entitles the peer to resume s, on the side that was connected to. expires is zero while there is a Wire.
+// keepRecord stores what entitles the peer to resume s, on the side that was connected to. expires
+// is zero while there is a Wire.
 func (s *Session) keepRecord(expires time.Time) {
 	if s.res == nil || s.table.odd == 0 {
 		return

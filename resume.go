@@ -14,16 +14,17 @@ import (
 )
 
 // A session that both sides agreed to resume outlives its Wire: it keeps what the peer has not
-// acknowledged (package outbox), counts what has arrived, and when the Wire is lost it waits, away, for
-// another one. What both sides lack is then sent again.
+// acknowledged (package outbox), counts what has arrived, and when the Wire is lost it waits, away,
+// for another one. What both sides lack is then sent again.
 //
 // Who reads owns that: it notices the loss, makes sure that nobody writes any more, and parks the
-// session, which has no goroutine then. Whoever claims a parked session, to go on over another Wire or
-// to end it, is its owner until another one reads. So nothing of an old Wire is read once another one is
-// there.
+// session, which has no goroutine then. Whoever claims a parked session, to go on over another Wire
+// or to end it, is its owner until another one reads. So nothing of an old Wire is read once
+// another one is there.
 
 const (
-	// An Ack goes along with whatever is written. By itself it goes after so many frames, or after ackDelay.
+	// An Ack goes along with whatever is written. By itself it goes after so many frames, or after
+	// ackDelay.
 	ackFrames = 256
 	ackBytes  = 256 << 10
 	ackDelay  = 20 * time.Millisecond
@@ -32,8 +33,9 @@ const (
 	// acknowledge them. With more room there are more streams, and more of them.
 	leastKeptControls = 1 << 20
 
-	// A resume costs what is sent again, and so many bytes. Those of one session cost so many bytes a
-	// second, and may be ahead of that for so long: 1,024 without anything to send again, one of 64 MiB.
+	// A resume costs what is sent again, and so many bytes. Those of one session cost so many bytes
+	// a second, and may be ahead of that for so long: 1,024 without anything to send again, one of
+	// 64 MiB.
 	resumeCost  = 64 << 10
 	resumeRate  = 16 << 20
 	resumeAhead = 4 * time.Second
@@ -44,15 +46,16 @@ type resumption struct {
 	agreed promises     // what the peer promised when the session began; these are fixed
 	plan   *limits.Plan // what it was promised
 
-	mu      sync.Mutex
-	secret  [codec.SecretSize]byte // guarded by mu, as all below; entitles to the next resume
-	former  formerSecrets          // these do so, too, until the peer is known to have the latest one
-	granted grantedLimits          // by the last Grant
-	parked  bool                   // the session is away, and nobody's
-	left    chan struct{}          // closed when it is parked; nil while nobody waits
-	until   time.Time              // when it is given up
-	expiry  *time.Timer            // gives it up
-	paced   time.Time              // until when what the resumes so far have cost is paid
+	mu     sync.Mutex
+	secret [codec.SecretSize]byte // guarded by mu, as all below; entitles to the next resume
+	// these do so, too, until the peer is known to have the latest one
+	former  formerSecrets
+	granted grantedLimits // by the last Grant
+	parked  bool          // the session is away, and nobody's
+	left    chan struct{} // closed when it is parked; nil while nobody waits
+	until   time.Time     // when it is given up
+	expiry  *time.Timer   // gives it up
+	paced   time.Time     // until when what the resumes so far have cost is paid
 
 	away *away // guarded by the lock of the node's aways
 
@@ -62,9 +65,9 @@ type resumption struct {
 	timer  *time.Timer // sends an Ack; nil before the first time
 }
 
-// formerSecrets are those that a peer may have that has not got the latest one: the one that it has used,
-// and the one that it was sent before, if it came back without that, or if two of its handshakes have
-// overtaken each other. Zero ones entitle to nothing.
+// formerSecrets are those that a peer may have that has not got the latest one: the one that it has
+// used, and the one that it was sent before, if it came back without that, or if two of its
+// handshakes have overtaken each other. Zero ones entitle to nothing.
 type formerSecrets [2][codec.SecretSize]byte
 
 // grantedLimits are the limits that a Grant has set.
@@ -73,12 +76,14 @@ type grantedLimits struct{ inbound, outbound limits.Limits }
 // comeback is another Wire for a session that is away.
 type comeback struct {
 	wire     wire.Wire
-	place    *entry                      // of the Wire; nil on the side that connected
-	about    Peer                        // what the handshake over it has told
-	received uint64                      // how many countable frames the peer has
-	grant    *Grant                      // what the peer gets from now on; nil on the side that connected
-	used     [codec.SecretSize]byte      // the secret that the peer has shown; for confirm
-	confirm  func(received uint64) error // tells the peer how many this side has; nil on the side that connected
+	place    *entry // of the Wire; nil on the side that connected
+	about    Peer   // what the handshake over it has told
+	received uint64 // how many countable frames the peer has
+	// what the peer gets from now on; nil on the side that connected
+	grant *Grant
+	used  [codec.SecretSize]byte // the secret that the peer has shown; for confirm
+	// tells the peer how many this side has; nil on the side that connected
+	confirm func(received uint64) error
 }
 
 // resumable reports whether s goes on after a has ended its Wire.
@@ -89,7 +94,8 @@ func (s *Session) resumable(a *Abort) bool {
 // Away reports whether the session has lost its Wire and waits for another one; see [WithResume].
 func (s *Session) Away() bool { return s.away.Load() }
 
-// lost ends the Wire because the peer does not answer. A session that cannot be resumed ends with it.
+// lost ends the Wire because the peer does not answer. A session that cannot be resumed ends with
+// it.
 func (s *Session) lost(a *Abort) {
 	if s.res == nil {
 		s.fail(a)
@@ -119,7 +125,8 @@ func (s *Session) leave(a *Abort) {
 	}
 }
 
-// standBy lets the session wait for another Wire, without its owner. It reports false if it has ended.
+// standBy lets the session wait for another Wire, without its owner. It reports false if it has
+// ended.
 func (s *Session) standBy() bool {
 	s.node.aways.add(s)
 	r := s.res
@@ -141,8 +148,8 @@ func (s *Session) standBy() bool {
 	return true
 }
 
-// claim makes the caller the owner of a parked session. Otherwise it returns a channel that is closed when
-// it is parked.
+// claim makes the caller the owner of a parked session. Otherwise it returns a channel that is
+// closed when it is parked.
 func (s *Session) claim() (ok bool, left <-chan struct{}) {
 	r := s.res
 	r.mu.Lock()
@@ -161,14 +168,15 @@ func (s *Session) claim() (ok bool, left <-chan struct{}) {
 	return true, nil
 }
 
-// goesOnFor reports whether a peer with the right secret and identity may resume the session: it is still
-// the same to the application, it repeats what it has promised, and what it lacks is still there.
+// goesOnFor reports whether a peer with the right secret and identity may resume the session: it is
+// still the same to the application, it repeats what it has promised, and what it lacks is still
+// there.
 func (s *Session) goesOnFor(a *agreement, g *Grant, codecs []string, received uint64) bool {
 	return g.Subject == s.owner.subject && a.promises == s.res.agreed && slices.Contains(codecs, s.values.Name()) && s.out.Has(received)
 }
 
-// comeBack lets the session go on over another Wire, when it has lost its old one, which is closed. The
-// caller has made all checks of the peer.
+// comeBack lets the session go on over another Wire, when it has lost its old one, which is closed.
+// The caller has made all checks of the peer.
 func (s *Session) comeBack(ctx context.Context, c *comeback) (err error) {
 	for {
 		if err := s.still(c); err != nil {
@@ -200,8 +208,8 @@ func (s *Session) comeBack(ctx context.Context, c *comeback) (err error) {
 	return err
 }
 
-// still returns why the peer is not entitled any more, although it was when its handshake arrived: another
-// one of it has overtaken that.
+// still returns why the peer is not entitled any more, although it was when its handshake arrived:
+// another one of it has overtaken that.
 func (s *Session) still(c *comeback) error {
 	if c.confirm != nil && !s.res.entitles(c.used) {
 		return errOvertaken
@@ -241,14 +249,16 @@ func (s *Session) takeOver(c *comeback) error {
 		s.renew(c.grant)
 	}
 	if c.confirm == nil {
-		s.control(codec.Ack{Count: s.got.Load()}) // by which the peer knows that this side has the next secret
+		// by which the peer knows that this side has the next secret
+		s.control(codec.Ack{Count: s.got.Load()})
 	}
 	s.cfg.log.Info("session goes on", "session", s, "addr", c.about.RemoteAddr)
 	s.writers.Go(func() { s.resend(missing) })
 	return nil
 }
 
-// confirm tells the peer that the session goes on. Otherwise all is as it was, also if the Wire panics.
+// confirm tells the peer that the session goes on. Otherwise all is as it was, also if the Wire
+// panics.
 func (s *Session) confirm(c *comeback) (err error) {
 	if c.confirm == nil {
 		return nil
@@ -268,7 +278,8 @@ func (s *Session) confirm(c *comeback) (err error) {
 	return err
 }
 
-// readAgain is read for a session that goes on. The peer has been told, and waits for no Repository.
+// readAgain is read for a session that goes on. The peer has been told, and waits for no
+// Repository.
 func (s *Session) readAgain() {
 	s.keepRecord(time.Time{})
 	s.read()
@@ -283,7 +294,8 @@ func (s *Session) renew(g *Grant) {
 	s.res.granted = granted
 	s.res.mu.Unlock()
 	if !same {
-		s.SetLimits(granted.inbound, granted.outbound) // which fit: they were checked with the Grant
+		// which fit: they were checked with the Grant
+		s.SetLimits(granted.inbound, granted.outbound)
 	}
 }
 
@@ -318,8 +330,8 @@ func (r *resumption) pace(ctx context.Context) *Abort {
 
 var errResumedOften = codec.ErrOverloaded.Withf("the session is resumed too often: what was sent again for it is more than %d bytes a second", resumeRate)
 
-// paces counts what a resume has cost, in bytes, and returns for how long what was counted is ahead of its
-// rate.
+// paces counts what a resume has cost, in bytes, and returns for how long what was counted is ahead
+// of its rate.
 func (r *resumption) paces(cost int) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -342,9 +354,9 @@ func (r *resumption) entitles(secret [codec.SecretSize]byte) bool {
 	return ok
 }
 
-// replace makes next the secret. The one that the peer has used is good until the peer is known to have
-// next, and so is the one that it was sent before: which of its handshakes the peer goes on with is not
-// known either.
+// replace makes next the secret. The one that the peer has used is good until the peer is known to
+// have next, and so is the one that it was sent before: which of its handshakes the peer goes on
+// with is not known either.
 func (r *resumption) replace(used, next [codec.SecretSize]byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

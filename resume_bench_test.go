@@ -12,8 +12,9 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// BenchmarkResume is BenchmarkCall on a session that can be resumed, and on one that cannot: what the first one costs more is the price. Each run has turns of both, so that both meet the
-// same disturbances; the figure is the ratio of their times.
+// BenchmarkResume is BenchmarkCall on a session that can be resumed, and on one that cannot: what
+// the first one costs more is the price. Each run has turns of both, so that both meet the same
+// disturbances; the figure is the ratio of their times.
 func BenchmarkResume(b *testing.B) {
 	for _, callers := range []int{1, 64, 1024} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
@@ -57,8 +58,8 @@ func BenchmarkResume(b *testing.B) {
 	}
 }
 
-// TestResumingTakesNoLongerThanAStepOfTheBackOff measures from the moment at which the peer can be reached again to the first answer. The limit is generous: it bounds the median of
-// many, in steps.
+// TestResumingTakesNoLongerThanAStepOfTheBackOff measures from the moment at which the peer can be
+// reached again to the first answer. The limit is generous: it bounds the median of many, in steps.
 func TestResumingTakesNoLongerThanAStepOfTheBackOff(t *testing.T) {
 	const step, rounds = 100 * time.Millisecond, 11
 	there := newNode(t, asterisque.WithService(echoService()), asterisque.WithResume(time.Minute))

@@ -20,7 +20,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// collect reads frames until n countable ones have come, and returns how many Acks came with them, and what the last one said.
+// collect reads frames until n countable ones have come, and returns how many Acks came with them,
+// and what the last one said.
 func (p *rawPeer) collect(n int) (acks int, last uint64) {
 	p.t.Helper()
 	for n > 0 {
@@ -225,7 +226,8 @@ func TestAPeerThatIsAwayForTooLongIsGivenUpByBothSides(t *testing.T) {
 	})
 }
 
-// TestEndingWhileAwayIsPrompt ends either side while the session has no wire; that nothing stays behind, synctest sees.
+// TestEndingWhileAwayIsPrompt ends either side while the session has no wire; that nothing stays
+// behind, synctest sees.
 func TestEndingWhileAwayIsPrompt(t *testing.T) {
 	for name, end := range map[string]func(c *asterisque.Connection, here, there *asterisque.Node){
 		"the session":           func(c *asterisque.Connection, _, _ *asterisque.Node) { c.Session().Close() },
@@ -309,7 +311,8 @@ func TestAShutdownWhileAwayFinishesOnceThePeerIsBack(t *testing.T) {
 	})
 }
 
-// TestAResumedSessionEndsWithTheCertificateThatItsPeerShowedLast has a server that renews its certificate before the first one expires.
+// TestAResumedSessionEndsWithTheCertificateThatItsPeerShowedLast has a server that renews its
+// certificate before the first one expires.
 func TestAResumedSessionEndsWithTheCertificateThatItsPeerShowedLast(t *testing.T) {
 	t.Parallel()
 	ca := testtls.NewAuthority(t)
@@ -347,7 +350,8 @@ func TestAResumedSessionEndsWithTheCertificateThatItsPeerShowedLast(t *testing.T
 	require.Same(t, s, conn.Session())
 }
 
-// TestAnotherIdentityDoesNotResume has a client that comes back with another certificate, of the same authority.
+// TestAnotherIdentityDoesNotResume has a client that comes back with another certificate, of the
+// same authority.
 func TestAnotherIdentityDoesNotResume(t *testing.T) {
 	ca := testtls.NewAuthority(t)
 	server := ca.Server()

@@ -18,7 +18,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-// TestWhoMayNotResumeGetsANewSessionAndIsNotToldWhy has a peer that comes back with something that does not fit.
+// TestWhoMayNotResumeGetsANewSessionAndIsNotToldWhy has a peer that comes back with something that
+// does not fit.
 func TestWhoMayNotResumeGetsANewSessionAndIsNotToldWhy(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -92,7 +93,8 @@ func countService() (svc *asterisque.Service, ran *atomic.Int64) {
 	return svc, ran
 }
 
-// TestWhatComesLateOverAnOldWireDoesNotExist has frames under way on a wire while the session is resumed over another one.
+// TestWhatComesLateOverAnOldWireDoesNotExist has frames under way on a wire while the session is
+// resumed over another one.
 func TestWhatComesLateOverAnOldWireDoesNotExist(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, ran := countService()
@@ -103,16 +105,19 @@ func TestWhatComesLateOverAnOldWireDoesNotExist(t *testing.T) {
 		p.answer()
 		old := p.w.(*wiretest.Wire)
 		old.Stall()
-		go p.w.WriteFrames([][]byte{(&codec.Open{Pipe: 2, Function: 50}).AppendTo(nil), (&codec.Open{Pipe: 4, Function: 50}).AppendTo(nil)}) // ends with the wire
+		// ends with the wire
+		go p.w.WriteFrames([][]byte{(&codec.Open{Pipe: 2, Function: 50}).AppendTo(nil), (&codec.Open{Pipe: 4, Function: 50}).AppendTo(nil)})
 		synctest.Wait()
 
-		q, second := rawTo(t, node, resuming(first, 1)) // while the node takes the old wire for good
+		// while the node takes the old wire for good
+		q, second := rawTo(t, node, resuming(first, 1))
 		require.Equal(t, first.Session, second.Session)
 		require.EqualValues(t, 1, second.Received)
 		old.Resume()
 		synctest.Wait()
 		require.EqualValues(t, 1, ran.Load(), "of what was under way nothing is run")
-		for _, err := p.w.ReadFrame(1 << 20); err == nil; _, err = p.w.ReadFrame(1 << 20) { // to its end: it is closed
+		for _, err := p.w.ReadFrame(1 << 20); err == nil; _, err = p.w.ReadFrame(1 << 20) {
+			// to its end: it is closed
 		}
 
 		q.send(&codec.Open{Pipe: 2, Function: 50}, &codec.Open{Pipe: 4, Function: 50})
@@ -151,7 +156,8 @@ func TestOfTwoThatResumeAtOnceOneHasTheSession(t *testing.T) {
 		}
 		synctest.Wait()
 		var has *rawPeer
-		count := len(answers) // one waits, or the one that came later has closed the wire of the other
+		// one waits, or the one that came later has closed the wire of the other
+		count := len(answers)
 		for range count {
 			p := <-answers
 			defer p.w.Close()
@@ -256,7 +262,8 @@ func TestARepositoryThatFailsCostsTheResumeOnly(t *testing.T) {
 					synctest.Wait()
 				}
 				_, err = echo.Call(background, conn, "x")
-				if name == "it fails" && errors.Is(err, asterisque.ErrUnavailable) { // it was made on the old session
+				if name == "it fails" && errors.Is(err, asterisque.ErrUnavailable) {
+					// it was made on the old session
 					_, err = echo.Call(background, conn, "x")
 				}
 				require.NoError(t, err)

@@ -24,7 +24,8 @@ func TestCutsLeaveNothingBehind(t *testing.T) {
 				for range n {
 					wires.cut()
 					for answered := 0; answered < 2; answered++ {
-						if _, err := echo.Call(background, conn, "x"); err != nil { // made on a session that ended
+						if _, err := echo.Call(background, conn, "x"); err != nil {
+							// made on a session that ended
 							answered = 0
 						}
 					}

@@ -145,7 +145,8 @@ func TestNothingIsLostDoubledOrReorderedByCuts(t *testing.T) {
 	require.Eventually(t, func() bool { return conn.Session().Stats().Outbound == limits.Amount{} }, 5*time.Second, time.Millisecond, "all is acknowledged")
 }
 
-// checkStream sends numbers until ctx ends, and checks that every one of them comes back in order and that the callee has got the same ones.
+// checkStream sends numbers until ctx ends, and checks that every one of them comes back in order
+// and that the callee has got the same ones.
 func checkStream(ctx context.Context, conn *asterisque.Connection, sum asterisque.StreamFunction[int, uint64, uint64, [32]byte]) error {
 	call, err := sum.Open(background, conn, 0)
 	if err != nil {

@@ -8,17 +8,18 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// When the peer of a connection's session announces the end (Drain), the connection takes another session
-// for new calls, and the old one retires: it goes on until its calls are over, and is then closed.
+// When the peer of a connection's session announces the end (Drain), the connection takes another
+// session for new calls, and the old one retires: it goes on until its calls are over, and is then
+// closed.
 
 const (
-	// mostRetired is how many sessions of a connection may retire at once; before there is another one
-	// too many, no new session is made. A peer that announces the end again and again, and lets calls run
-	// for ever, holds no more than these.
+	// mostRetired is how many sessions of a connection may retire at once; before there is another
+	// one too many, no new session is made. A peer that announces the end again and again, and lets
+	// calls run for ever, holds no more than these.
 	mostRetired = 16
 
-	// lateCalls is how long the peer's calls may go on in a session that retires when this side has none
-	// there any more.
+	// lateCalls is how long the peer's calls may go on in a session that retires when this side has
+	// none there any more.
 	lateCalls = time.Minute
 )
 
@@ -36,9 +37,10 @@ func (c *Connection) retire(s *Session) {
 	}()
 }
 
-// finish waits for the end of a session that retires, and sees to it. Calls of this side have the time they
-// need, and so have those that the peer makes within them; the others of the peer have lateCalls after
-// that. If the Wire is lost, the session ends: its peer is about to go, and durable calls have another one.
+// finish waits for the end of a session that retires, and sees to it. Calls of this side have the
+// time they need, and so have those that the peer makes within them; the others of the peer have
+// lateCalls after that. If the Wire is lost, the session ends: its peer is about to go, and durable
+// calls have another one.
 func (c *Connection) finish(s *Session) {
 	answered := s.table.answered()
 	for {
@@ -69,8 +71,8 @@ func (s *Session) takesCalls() bool {
 	return s != nil && s.ctx.Err() == nil && !s.peerDraining.Load()
 }
 
-// overtaken reports whether a call failed with err on s only because a Drain of the peer came meanwhile: it
-// certainly did not run, and the next session may take it.
+// overtaken reports whether a call failed with err on s only because a Drain of the peer came
+// meanwhile: it certainly did not run, and the next session may take it.
 func (s *Session) overtaken(err error) bool {
 	return err != nil && s.peerDraining.Load() && Repeatable(err) && (errors.Is(err, ErrUnavailable) || errors.Is(err, ErrSessionClosed))
 }
@@ -92,8 +94,8 @@ func (c *Connection) awaitRetired(ctx context.Context, n int) {
 	}
 }
 
-// stir wakes whoever waits for something to change: it is called by a session whose Wire is lost, or whose
-// peer announces the end.
+// stir wakes whoever waits for something to change: it is called by a session whose Wire is lost,
+// or whose peer announces the end.
 func (c *Connection) stir() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,7 +17,9 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
-// drainer is a hostile server: it says Drain on each of its sessions after a while, and stays. It answers calls of function 1 at once, calls back for those of 3 before it answers, a minute later, and never answers others.
+// drainer is a hostile server: it says Drain on each of its sessions after a while, and stays. It
+// answers calls of function 1 at once, calls back for those of 3 before it answers, a minute later,
+// and never answers others.
 type drainer struct {
 	t     *testing.T
 	after time.Duration // after the handshake
@@ -94,7 +96,8 @@ func (d *drainer) serve(w wire.Wire) {
 	}
 }
 
-// TestAttackWithADrainThatIsNotMeant has a server that says Drain and stays: calls go to another session, and the old one ends.
+// TestAttackWithADrainThatIsNotMeant has a server that says Drain and stays: calls go to another
+// session, and the old one ends.
 func TestAttackWithADrainThatIsNotMeant(t *testing.T) {
 	for name, drain := range map[string]codec.Drain{"beyond none": {None: true}, "beyond all": {Last: 1<<53 - 1}} {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +126,8 @@ func TestAttackWithADrainThatIsNotMeant(t *testing.T) {
 	}
 }
 
-// TestAttackWithADrainOnEverySession has a server that says so at once, each time, and never answers.
+// TestAttackWithADrainOnEverySession has a server that says so at once, each time, and never
+// answers.
 func TestAttackWithADrainOnEverySession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode()
@@ -155,7 +159,8 @@ func TestAttackWithADrainOnEverySession(t *testing.T) {
 	})
 }
 
-// TestAServerThatIsReplacedCostsNoCall shuts sessions down in good order under load, one server after the other.
+// TestAServerThatIsReplacedCostsNoCall shuts sessions down in good order under load, one server
+// after the other.
 func TestAServerThatIsReplacedCostsNoCall(t *testing.T) {
 	for name, resume := range map[string]time.Duration{"without resume": 0, "with resume": time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -208,7 +213,8 @@ func TestAServerThatIsReplacedCostsNoCall(t *testing.T) {
 	}
 }
 
-// retirement is a connection whose first session's peer shuts it down while a stream and a call run there.
+// retirement is a connection whose first session's peer shuts it down while a stream and a call run
+// there.
 type retirement struct {
 	conn    *asterisque.Connection
 	links   *links
@@ -380,7 +386,8 @@ func TestCallsWaitOrFailFastWhileTheOnlyServerDrains(t *testing.T) {
 	})
 }
 
-// TestDurableCallsThatWaitOnASessionThatRetiresHoldUpNoOther has one that the old server answers late.
+// TestDurableCallsThatWaitOnASessionThatRetiresHoldUpNoOther has one that the old server answers
+// late.
 func TestDurableCallsThatWaitOnASessionThatRetiresHoldUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(func(_ context.Context, n int) (int, error) {
@@ -389,7 +396,8 @@ func TestDurableCallsThatWaitOnASessionThatRetiresHoldUpNoOther(t *testing.T) {
 			}
 			return n, nil
 		})
-		conn, _, _, there := link(t, l.svc, asterisque.Reconnect{}, asterisque.WithWorkers(2)) // of durable calls, over all sessions of a peer
+		// of durable calls, over all sessions of a peer
+		conn, _, _, there := link(t, l.svc, asterisque.Reconnect{}, asterisque.WithWorkers(2))
 		var calls sync.WaitGroup
 		var answered atomic.Int64
 		durable := func(n int) {

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Retry makes calls again that failed because a side was overloaded or going away, and that certainly did
-// not run (see [Repeatable]). Between two attempts it waits: twice as long each time, by chance up to a
-// half less so that callers do not come back all at once, and what the overloaded side advised besides
-// ([RetryAfter]), but never longer than Most. The zero Retry is ready to use; it is safe for concurrent
-// use, and meant to be shared.
+// Retry makes calls again that failed because a side was overloaded or going away, and that
+// certainly did not run (see [Repeatable]). Between two attempts it waits: twice as long each time,
+// by chance up to a half less so that callers do not come back all at once, and what the overloaded
+// side advised besides ([RetryAfter]), but never longer than Most. The zero Retry is ready to use;
+// it is safe for concurrent use, and meant to be shared.
 type Retry struct {
 	Attempts int           // at most, the first one included; 0 is 4
 	First    time.Duration // the wait before the second attempt; 0 is 50 ms
@@ -20,8 +20,9 @@ type Retry struct {
 	Budget   *RetryBudget  // bounds the share of repeated calls; nil is no bound
 }
 
-// Do calls call until it succeeds, fails in a way that repeating does not mend, or is not to be repeated any more, and returns its last error. The waits end with ctx; then the error is
-// still that of the last call, which says more.
+// Do calls call until it succeeds, fails in a way that repeating does not mend, or is not to be
+// repeated any more, and returns its last error. The waits end with ctx; then the error is still
+// that of the last call, which says more.
 func (r *Retry) Do(ctx context.Context, call func(ctx context.Context) error) error {
 	attempts := r.Attempts
 	if attempts < 1 {
@@ -60,7 +61,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// RetryBudget bounds which part of all calls may be repetitions, so that a peer which is overloaded is not given still more to do. It is safe for concurrent use.
+// RetryBudget bounds which part of all calls may be repetitions, so that a peer which is overloaded
+// is not given still more to do. It is safe for concurrent use.
 type RetryBudget struct {
 	share, most float64 // fixed
 
@@ -68,7 +70,8 @@ type RetryBudget struct {
 	saved float64 // guarded by mu: how many repetitions are left
 }
 
-// NewRetryBudget returns a budget that allows share repetitions for each call, 0.1 being one for ten calls, and saves up to reserve of them, with which it begins.
+// NewRetryBudget returns a budget that allows share repetitions for each call, 0.1 being one for
+// ten calls, and saves up to reserve of them, with which it begins.
 func NewRetryBudget(share float64, reserve int) *RetryBudget {
 	return &RetryBudget{share: share, most: float64(reserve), saved: float64(reserve)}
 }
@@ -95,7 +98,8 @@ func (b *RetryBudget) spend() bool {
 	return true
 }
 
-// backoff is how long to wait between attempts: exponential, with jitter. It is a dozen lines here because the core of the library has no dependency for it.
+// backoff is how long to wait between attempts: exponential, with jitter. It is a dozen lines here
+// because the core of the library has no dependency for it.
 type backoff struct {
 	first, most time.Duration // 0: 50 ms and 5 s
 	step        time.Duration // the last wait without jitter; 0 at the beginning
@@ -126,7 +130,8 @@ func (b *backoff) longest() time.Duration {
 // leastAttempt is how much time an attempt needs at least, to connect and to resume a session.
 const leastAttempt = 10 * time.Millisecond
 
-// nextBefore is next, but cut so that one more attempt can be made before until, which is zero if nothing depends on that. A wait that is cut does not make the next ones longer.
+// nextBefore is next, but cut so that one more attempt can be made before until, which is zero if
+// nothing depends on that. A wait that is cut does not make the next ones longer.
 func (b *backoff) nextBefore(until time.Time) time.Duration {
 	step := b.step
 	wait := b.next()

@@ -16,7 +16,8 @@ import (
 // refused returns an error with a code of a call that certainly did not run.
 func refused(code codec.Code) error { return &asterisque.Abort{Code: code, Ran: codec.Refused} }
 
-// attempts runs r on a call that fails with err, and returns how long the waits between the attempts were, and the last error.
+// attempts runs r on a call that fails with err, and returns how long the waits between the
+// attempts were, and the last error.
 func attempts(ctx context.Context, r *asterisque.Retry, err func(n int) error) (waits []time.Duration, last error) {
 	var before time.Time
 	n := 0
@@ -192,7 +193,8 @@ func TestABudgetIsSharedByMany(t *testing.T) {
 	})
 }
 
-// TestRetryGetsThroughAnOverload makes more calls at once than may wait, all of which succeed in the end.
+// TestRetryGetsThroughAnOverload makes more calls at once than may wait, all of which succeed in
+// the end.
 func TestRetryGetsThroughAnOverload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()

@@ -11,13 +11,14 @@ import (
 // looks is how often a session is looked at in its interval.
 const looks = 8
 
-// rounds look after the sessions of a node. Those that are looked at equally often share a timer. What a
-// peer asks for makes its own session looked at more often, and no other.
+// rounds look after the sessions of a node. Those that are looked at equally often share a timer.
+// What a peer asks for makes its own session looked at more often, and no other.
 type rounds struct {
 	aways *aways // of the node; fixed
 
-	mu  sync.Mutex
-	all map[time.Duration]*round // by how often they look; guarded by mu, like the sessions of each and their places
+	mu sync.Mutex
+	// by how often they look; guarded by mu, like the sessions of each and their places
+	all map[time.Duration]*round
 }
 
 // round looks after some sessions, each of which knows its place.
@@ -27,8 +28,8 @@ type round struct {
 	runs     bool        // it does until it finds no session
 }
 
-// every returns how often the session is to be looked at. There are few different values: half of what
-// the node itself needs, half of that, and so on, whatever peers ask for.
+// every returns how often the session is to be looked at. There are few different values: half of
+// what the node itself needs, half of that, and so on, whatever peers ask for.
 func (l *liveness) every(cfg *config) time.Duration {
 	every := min(cfg.grace(), cfg.writeTimeout)
 	if l.interval > 0 {

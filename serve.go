@@ -12,7 +12,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// ListenAndServe listens at a URL such as "tcp://127.0.0.1:5330" and serves who connects. It is wire.Listen and Serve.
+// ListenAndServe listens at a URL such as "tcp://127.0.0.1:5330" and serves who connects. It is
+// wire.Listen and Serve.
 func (n *Node) ListenAndServe(ctx context.Context, url string) error {
 	if n.invalid != nil {
 		return n.invalid
@@ -24,8 +25,9 @@ func (n *Node) ListenAndServe(ctx context.Context, url string) error {
 	return n.serveAt(ctx, ln, url)
 }
 
-// Serve accepts sessions from ln until ctx ends or the node is closed, and then closes ln and returns nil. Sessions stay; see Shutdown and Close. The error is that
-// of a listener which failed. A connection that fails its handshake is logged, and does no harm to others.
+// Serve accepts sessions from ln until ctx ends or the node is closed, and then closes ln and
+// returns nil. Sessions stay; see Shutdown and Close. The error is that of a listener which failed.
+// A connection that fails its handshake is logged, and does no harm to others.
 func (n *Node) Serve(ctx context.Context, ln wire.Listener) error {
 	if n.invalid != nil {
 		ln.Close()
@@ -71,8 +73,8 @@ func (n *Node) serveAt(ctx context.Context, ln wire.Listener, url string) error 
 	}
 }
 
-// welcome does the handshake with whom Serve has accepted, on a goroutine of its own, for which Close
-// waits. Without a place it costs none. It reports false if the node is closed.
+// welcome does the handshake with whom Serve has accepted, on a goroutine of its own, for which
+// Close waits. Without a place it costs none. It reports false if the node is closed.
 func (n *Node) welcome(ctx context.Context, w wire.Wire) bool {
 	h, refused := n.enter(w)
 	if refused != nil {

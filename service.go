@@ -11,10 +11,12 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// Service is a set of functions, by number, that a node offers to its peers. Its functions are registered, or removed, before it is served: before its node dials, accepts or
-// listens for the first time, or before [WithAccept] grants it for the first time. Later it is a mistake of the program, which panics where it is made, and so are two functions of
-// one number and a nil handler; the panic names both places. To offer something else from some moment on, make another Service and grant it. It is safe for concurrent use, and
-// several nodes may serve it.
+// Service is a set of functions, by number, that a node offers to its peers. Its functions are
+// registered, or removed, before it is served: before its node dials, accepts or listens for the
+// first time, or before [WithAccept] grants it for the first time. Later it is a mistake of the
+// program, which panics where it is made, and so are two functions of one number and a nil handler;
+// the panic names both places. To offer something else from some moment on, make another Service
+// and grant it. It is safe for concurrent use, and several nodes may serve it.
 type Service struct {
 	mu       sync.Mutex // held by writers
 	handlers atomic.Pointer[map[uint16]*handler]
@@ -25,17 +27,20 @@ type Service struct {
 type handler struct {
 	name      string
 	signature string
-	blocks    bool         // the call carries Blocks: it has a pipe
-	inline    bool         // it runs on the reader
-	params    reflect.Type // what its parameters are decoded as, and no part of them is kept unless the codec lends it; nil if they are not
-	free      int          // bytes of parameters that need not be weighed: see weigh.Free
-	borrows   bool         // it keeps no part of its parameters
-	gate      *gate        // nil: any number may run at once
-	keys      *keys        // nil: calls have no keys
-	place     string       // where it was registered
-	meter     *functionMeter
+	blocks    bool // the call carries Blocks: it has a pipe
+	inline    bool // it runs on the reader
+	// what its parameters are decoded as, and no part of them is kept unless the codec lends it;
+	// nil if they are not
+	params  reflect.Type
+	free    int    // bytes of parameters that need not be weighed: see weigh.Free
+	borrows bool   // it keeps no part of its parameters
+	gate    *gate  // nil: any number may run at once
+	keys    *keys  // nil: calls have no keys
+	place   string // where it was registered
+	meter   *functionMeter
 
-	// serve runs one call with the context that its handler gets. The result may be in k, and is sent before k is used again.
+	// serve runs one call with the context that its handler gets. The result may be in k, and is
+	// sent before k is used again.
 	serve func(ctx context.Context, c *incoming, k *scratch) (result []byte, err error)
 }
 
@@ -46,13 +51,18 @@ func NewService() *Service {
 	return s
 }
 
-// Handle registers h for the function number function, under a name for people. It is the untyped way, beside [Func] and [Stream]. It panics if the number is taken, if h is nil, and
-// while the service is served: see [Service]. h gets the parameters as they came, and may send and receive Blocks on p until it returns. What it returns ends the call: result, which h must not change
-// afterwards, or an error, of which the caller gets code, message and detail if it is an *[Abort], and otherwise the text with code Failed, unless [WithPrivateErrors]
-// keeps it. Of the message at most 1,024 bytes cross; a detail that the caller does not take in one message with it ([WithMaxMessage]) is left out, and the code always crosses.
+// Handle registers h for the function number function, under a name for people. It is the untyped
+// way, beside [Func] and [Stream]. It panics if the number is taken, if h is nil, and while the
+// service is served: see [Service]. h gets the parameters as they came, and may send and receive
+// Blocks on p until it returns. What it returns ends the call: result, which h must not change
+// afterwards, or an error, of which the caller gets code, message and detail if it is an *[Abort],
+// and otherwise the text with code Failed, unless [WithPrivateErrors] keeps it. Of the message at
+// most 1,024 bytes cross; a detail that the caller does not take in one message with it
+// ([WithMaxMessage]) is left out, and the code always crosses.
 //
-// ctx ends when the caller gives up, its deadline passes, or the session ends. Every call runs h on a goroutine of its own; [SessionOf] finds the session, to
-// call back on. A panic fails the call with ErrPanicked, and so does a handler that ends its goroutine, as t.FailNow does.
+// ctx ends when the caller gives up, its deadline passes, or the session ends. Every call runs h on
+// a goroutine of its own; [SessionOf] finds the session, to call back on. A panic fails the call
+// with ErrPanicked, and so does a handler that ends its goroutine, as t.FailNow does.
 func (s *Service) Handle(function uint16, name string, h func(ctx context.Context, p *pipe.Pipe, params []byte) (result []byte, err error), opts ...HandlerOption) {
 	checkHandler(function, name, h == nil)
 	s.set(function, opts, &handler{
@@ -63,7 +73,8 @@ func (s *Service) Handle(function uint16, name string, h func(ctx context.Contex
 	})
 }
 
-// Remove removes a function, of which there need not be one. It panics while the service is served: see [Service].
+// Remove removes a function, of which there need not be one. It panics while the service is served:
+// see [Service].
 func (s *Service) Remove(function uint16) {
 	s.change(func(m map[uint16]*handler) {
 		name := ""
@@ -101,9 +112,10 @@ func (s *Service) find(function uint16) *handler { return (*s.handlers.Load())[f
 
 // FunctionInfo describes one function of a service.
 type FunctionInfo struct {
-	Number    uint16 `cbor:"1,keyasint" json:"number"`
-	Name      string `cbor:"2,keyasint" json:"name"`
-	Signature string `cbor:"3,keyasint" json:"signature"` // in Go's words, such as "func(string) int"
+	Number uint16 `cbor:"1,keyasint" json:"number"`
+	Name   string `cbor:"2,keyasint" json:"name"`
+	// in Go's words, such as "func(string) int"
+	Signature string `cbor:"3,keyasint" json:"signature"`
 }
 
 // Functions lists what the service offers, by number.
@@ -126,7 +138,8 @@ func (s *Service) Stats() []FunctionStats {
 	return list
 }
 
-// Describe is the function by which tools learn what a service offers. It is there only for services that chose so with [Service.Describe].
+// Describe is the function by which tools learn what a service offers. It is there only for
+// services that chose so with [Service.Describe].
 var Describe = Func[struct{}, []FunctionInfo](0, "describe")
 
 // Describe lets peers ask, with [Describe] (function 0), for the list of functions.

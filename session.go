@@ -21,7 +21,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// Session is the conversation of two nodes over a Wire. Both sides may call functions of the other, at the same time. All methods are safe for concurrent use.
+// Session is the conversation of two nodes over a Wire. Both sides may call functions of the other,
+// at the same time. All methods are safe for concurrent use.
 type Session struct {
 	id     [codec.SessionSize]byte // these are fixed once the handshake is over
 	node   *Node
@@ -36,14 +37,16 @@ type Session struct {
 
 	frame int // bytes of the frame that is being dealt with; belongs to the reader, as unwritten
 
-	// These belong to who reads and to who writes; whoever resumes the session changes them when neither does, with wireMu held, under which others look at them.
+	// These belong to who reads and to who writes; whoever resumes the session changes them when
+	// neither does, with wireMu held, under which others look at them.
 	wireMu   sync.Mutex
 	wire     wire.Wire
 	tls      *tls.ConnectionState
 	try      wire.TryWriter // nil if the Wire cannot write without waiting
 	keeper   keeper         // nil if the Wire keeps its frames' memory
 	wireGone chan struct{}  // see wireEnd; nil until somebody waits for that
-	place    *entry         // what the Wire has at the door; nil on the side that connected, and without a Wire
+	// what the Wire has at the door; nil on the side that connected, and without a Wire
+	place *entry
 
 	ctx context.Context // ends with the session; its cause is why
 	end context.CancelCauseFunc
@@ -74,19 +77,27 @@ type Session struct {
 	got    atomic.Uint64 // countable frames that have arrived and been dealt with
 	acking atomic.Bool   // the timer of res will send an Ack
 	away   atomic.Bool   // it has no Wire, and waits for another one
-	halted chan struct{} // holds one when the writer has found out that the Wire is lost, and stays the writer; nil without res
-	conn   *Connection   // is told when the Wire is lost and when the peer drains; may be nil; fixed
+	// holds one when the writer has found out that the Wire is lost, and stays the writer; nil
+	// without res
+	halted chan struct{}
+	// is told when the Wire is lost and when the peer drains; may be nil; fixed
+	conn *Connection
 
 	draining     atomic.Bool // Shutdown was called here: the peer's new calls are refused
 	peerDraining atomic.Bool // the peer refuses new calls
 
-	failing    sync.Once
-	wireCloses bool              // guarded by wireMu: somebody closes the Wire, and wireGone says when that is over; here it costs no memory, as the next
-	unwritten  bool              // the reader is the writer, and writes when it has dealt with all that has arrived; here it costs no memory, as the next
-	highest    priority.Priority // that the peer's calls get; fixed
+	failing sync.Once
+	// guarded by wireMu: somebody closes the Wire, and wireGone says when that is over; here it
+	// costs no memory, as the next
+	wireCloses bool
+	// the reader is the writer, and writes when it has dealt with all that has arrived; here it
+	// costs no memory, as the next
+	unwritten bool
+	highest   priority.Priority // that the peer's calls get; fixed
 
-	linger  *time.Timer    // closes the Wire some time after the end of the session; set by failing
-	expiry  *time.Timer    // ends the session with the certificate of the peer; nil without; belongs to who reads
+	linger *time.Timer // closes the Wire some time after the end of the session; set by failing
+	// ends the session with the certificate of the peer; nil without; belongs to who reads
+	expiry  *time.Timer
 	told    chan struct{}  // closed by the writer when nothing will ever be written again
 	writers sync.WaitGroup // goroutines in writeLoop, and who says goodbye
 	gone    chan struct{}  // closed when nobody reads or writes any more, nor ever will
@@ -97,9 +108,11 @@ type Peer struct {
 	ID         string   // as it calls itself: proves nothing
 	LocalAddr  net.Addr // of the Wire
 	RemoteAddr net.Addr
-	TLS        *tls.ConnectionState // of the Wire; nil if that is not encrypted by TLS; see Certificate
-	Credential []byte               // what the peer showed, for WithAccept only; see WithCredential
-	Subject    string               // who the peer is, as WithAccept found out; empty on the side that dialled
+	// of the Wire; nil if that is not encrypted by TLS; see Certificate
+	TLS        *tls.ConnectionState
+	Credential []byte // what the peer showed, for WithAccept only; see WithCredential
+	// who the peer is, as WithAccept found out; empty on the side that dialled
+	Subject string
 }
 
 // String says who the peer is, for logs: without its credential, and what TLS knows.
@@ -123,7 +136,8 @@ func (s *Session) String() string { return hex.EncodeToString(s.id[:4]) }
 // newSession makes a session of what the handshake agreed on. Whoever calls it starts read.
 func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled bool) *Session {
 	maxBlock := a.maxFrame - outbox.HeadSize
-	if l, ok := w.(wire.BlockLimiter); ok { // which may panic, and so is asked before anything is counted
+	if l, ok := w.(wire.BlockLimiter); ok {
+		// which may panic, and so is asked before anything is counted
 		maxBlock = min(maxBlock, l.MaxBlock())
 	}
 	s := &Session{
@@ -132,7 +146,8 @@ func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled
 	}
 	s.lender, _ = a.values.(codec.Lender)
 	s.setWire(w, a.about.TLS)
-	if _, foreign := w.(wire.Windowless); !foreign || a.ping > 0 { // one of another protocol need not answer Pings
+	if _, foreign := w.(wire.Windowless); !foreign || a.ping > 0 {
+		// one of another protocol need not answer Pings
 		s.live.agree(cfg, &a, dialled)
 	}
 	s.ctx, s.end = context.WithCancelCause(context.Background())
@@ -164,7 +179,8 @@ func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled
 	return s
 }
 
-// promise sets up what this side has promised its peer, by its plan, and what the peer has promised.
+// promise sets up what this side has promised its peer, by its plan, and what the peer has
+// promised.
 func (s *Session) promise(a *agreement, p *limits.Plan) {
 	s.terms.Ledger = &s.calls
 	s.terms.Overhead, s.terms.Early = uint64(p.Overhead), uint64(p.Window)
@@ -229,12 +245,16 @@ func (s *Session) foreign() bool {
 // Done returns a channel that is closed when the session has ended.
 func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
 
-// Err returns nil while the session is up, and then why it ended: ErrSessionClosed, or the *Abort of what went wrong.
+// Err returns nil while the session is up, and then why it ended: ErrSessionClosed, or the *Abort
+// of what went wrong.
 func (s *Session) Err() error { return context.Cause(s.ctx) }
 
-// Close ends the session at once: running calls of both sides end with ErrSessionClosed, and so do all that wait, except for calls of the peer that have not begun,
-// which are refused with ErrUnavailable, as far as the Wire takes that without waiting. What has been given to the Wire, or is about to be, still arrives if the peer reads
-// within a second. Close returns when the Wire is closed and the session's own goroutines have ended; handlers that ignore their context may run on. Repeated calls wait as well.
+// Close ends the session at once: running calls of both sides end with ErrSessionClosed, and so do
+// all that wait, except for calls of the peer that have not begun, which are refused with
+// ErrUnavailable, as far as the Wire takes that without waiting. What has been given to the Wire,
+// or is about to be, still arrives if the peer reads within a second. Close returns when the Wire
+// is closed and the session's own goroutines have ended; handlers that ignore their context may run
+// on. Repeated calls wait as well.
 //
 // Handlers and callbacks may call it. While the goroutine that reads the session runs code of the
 // application, an inline handler or the function of [WithKey], Close does not wait for that.
@@ -246,15 +266,17 @@ func (s *Session) Close() error {
 	return nil
 }
 
-// Shutdown ends the session in good order: new calls of either side are refused with ErrUnavailable, running ones may finish, and then it closes. If ctx ends first, the
-// session is closed as by Close, and the error is that of ctx.
+// Shutdown ends the session in good order: new calls of either side are refused with
+// ErrUnavailable, running ones may finish, and then it closes. If ctx ends first, the session is
+// closed as by Close, and the error is that of ctx.
 //
-// A call of the peer that had not arrived before, or that is refused, certainly did not run, and [Repeatable] says so there. Of one that had arrived, and whose answer or
-// refusal the peer does not get, it says that it may have run, even if it was still waiting here when ctx ended.
+// A call of the peer that had not arrived before, or that is refused, certainly did not run, and
+// [Repeatable] says so there. Of one that had arrived, and whose answer or refusal the peer does
+// not get, it says that it may have run, even if it was still waiting here when ctx ended.
 //
 // With the context of a handler that the session runs, it cannot wait for the end of that. Then it
-// returns nil at once, and the session goes on by itself to the end of its running calls. With another
-// context, called by a handler, it waits for that handler, until the context ends.
+// returns nil at once, and the session goes on by itself to the end of its running calls. With
+// another context, called by a handler, it waits for that handler, until the context ends.
 func (s *Session) Shutdown(ctx context.Context) error {
 	s.announceEnd()
 	if calledBy(ctx) == s {
@@ -282,7 +304,8 @@ func (s *Session) announceEnd() {
 	}
 }
 
-// refuseWaiting refuses the calls of the peer that have not begun, as far as the outbound soft limit allows. What the Wire does not take at once is lost with the session.
+// refuseWaiting refuses the calls of the peer that have not begun, as far as the outbound soft
+// limit allows. What the Wire does not take at once is lost with the session.
 func (s *Session) refuseWaiting() {
 	_, endpoints := s.table.infos()
 	for _, e := range endpoints {
@@ -297,7 +320,8 @@ func (s *Session) refuseWaiting() {
 
 var errShutDown = codec.ErrUnavailable.Withf("the session is being shut down")
 
-// drain waits until no call runs and all answers have been given to the Wire, or the session has ended.
+// drain waits until no call runs and all answers have been given to the Wire, or the session has
+// ended.
 func (s *Session) drain(ctx context.Context) error {
 	for _, wait := range []func() <-chan struct{}{s.out.Flush, s.table.drained, s.out.Flush} {
 		select {
@@ -311,8 +335,8 @@ func (s *Session) drain(ctx context.Context) error {
 	return nil
 }
 
-// Flush waits until everything sent before has been given to the Wire; that the peer has it, it does not say. The error is that of ctx, as an *[Abort], or why the
-// session ended.
+// Flush waits until everything sent before has been given to the Wire; that the peer has it, it
+// does not say. The error is that of ctx, as an *[Abort], or why the session ended.
 func (s *Session) Flush(ctx context.Context) error {
 	if s.ctx.Err() != nil {
 		return s.cause() // what waited at the end was dropped
@@ -330,7 +354,8 @@ func (s *Session) Flush(ctx context.Context) error {
 // cause returns why the session ended, which it must have.
 func (s *Session) cause() *Abort { return codec.AbortOf(context.Cause(s.ctx)) }
 
-// read is the life of a session over one Wire, and ends with that. Then the session is away, or over.
+// read is the life of a session over one Wire, and ends with that. Then the session is away, or
+// over.
 func (s *Session) read() { s.runTo(s.serve) }
 
 // serve reads the Wire until that is lost, and reports whether the session is over.
@@ -347,8 +372,8 @@ func (s *Session) serve() (over bool) {
 	return true
 }
 
-// finish is called once, at the end, by the owner of the session, when it has ended and nobody reads any
-// more: it waits for those who still write, and lets go of all that the session has.
+// finish is called once, at the end, by the owner of the session, when it has ended and nobody
+// reads any more: it waits for those who still write, and lets go of all that the session has.
 func (s *Session) finish() {
 	select {
 	case <-s.told:
@@ -356,7 +381,8 @@ func (s *Session) finish() {
 	case <-s.whileAway():
 	}
 	s.closeWire()
-	apart(s.cfg.log, s.wire, func() { s.wire.ReadFrame(0) }) // which finds that it is closed, and lets go of what it has read
+	// which finds that it is closed, and lets go of what it has read
+	apart(s.cfg.log, s.wire, func() { s.wire.ReadFrame(0) })
 	s.linger.Stop()
 	s.stall.end()
 	if s.expiry != nil {
@@ -371,7 +397,8 @@ func (s *Session) finish() {
 	s.cfg.log.Info("session ends", "session", s, "cause", s.cause())
 }
 
-// whileAway returns a channel that is closed if the session is away, and nil, which never is, if it is not.
+// whileAway returns a channel that is closed if the session is away, and nil, which never is, if it
+// is not.
 func (s *Session) whileAway() <-chan struct{} {
 	if s.away.Load() {
 		return s.wireEnd()
@@ -379,7 +406,8 @@ func (s *Session) whileAway() <-chan struct{} {
 	return nil
 }
 
-// setWire makes w the Wire, whose TLS is in state secure, if it has any. It is called while nobody reads or writes.
+// setWire makes w the Wire, whose TLS is in state secure, if it has any. It is called while nobody
+// reads or writes.
 func (s *Session) setWire(w wire.Wire, secure *tls.ConnectionState) {
 	s.wireMu.Lock()
 	defer s.wireMu.Unlock()
@@ -416,7 +444,8 @@ func (s *Session) currentWire() wire.Wire {
 	return s.wire
 }
 
-// fail ends the session because of a; only the first cause is kept. Unless the peer said it, it is told, and the Wire stays open for a moment so that it can hear.
+// fail ends the session because of a; only the first cause is kept. Unless the peer said it, it is
+// told, and the Wire stays open for a moment so that it can hear.
 func (s *Session) fail(a *Abort) {
 	if s.ctx.Err() != nil {
 		return // it may be the end of one of its calls that got here
@@ -452,12 +481,14 @@ func (s *Session) fail(a *Abort) {
 	}
 }
 
-// drained returns the error of a call that the Drain of the peer has refused, when the session ends because of a before the peer's answer has come.
+// drained returns the error of a call that the Drain of the peer has refused, when the session ends
+// because of a before the peer's answer has come.
 func drained(a *Abort) *Abort {
 	return &Abort{Code: codec.Unavailable, Message: "the peer shut the session down before the call arrived", Remote: true, Ran: codec.Refused, Cause: a}
 }
 
-// lingerTime returns how long the Wire may stay open after the end of a session, for the last batch to leave and the peer to read why.
+// lingerTime returns how long the Wire may stay open after the end of a session, for the last batch
+// to leave and the peer to read why.
 func lingerTime(a *Abort) time.Duration {
 	if a.Code == codec.HardLimit {
 		return 20 * time.Millisecond // by force: just enough for a peer that still reads

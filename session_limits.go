@@ -44,9 +44,11 @@ func (s *Session) reporter(d Direction) func(limits.State) {
 	}
 }
 
-// SetLimits replaces the limits of both directions, from now on. A direction that is beyond its new soft limit behaves as if it had just reached it. The error
-// names the mark that does not fit, and then nothing has changed. What the peer was promised stands; what it is promised from now on keeps to the new inbound soft
-// limit, as far as that is at least eight times as large as the largest message.
+// SetLimits replaces the limits of both directions, from now on. A direction that is beyond its new
+// soft limit behaves as if it had just reached it. The error names the mark that does not fit, and
+// then nothing has changed. What the peer was promised stands; what it is promised from now on
+// keeps to the new inbound soft limit, as far as that is at least eight times as large as the
+// largest message.
 func (s *Session) SetLimits(inbound, outbound limits.Limits) error {
 	in, err := inbound.Check()
 	if err != nil {
@@ -81,9 +83,11 @@ func (s *Session) resize(soft limits.Amount) {
 	s.calls.resize(p)
 }
 
-// Pause stops reading the Wire after the frame that is being read, until Resume. The transport then holds up the peer, and calls of either side wait. A session
-// that was paused by its application is not taken for stalled. Once in each ping interval a frame passes all the same, as long as the inbound hard limit is far: otherwise a peer that is
-// gone would not be noticed behind what it has left.
+// Pause stops reading the Wire after the frame that is being read, until Resume. The transport then
+// holds up the peer, and calls of either side wait. A session that was paused by its application is
+// not taken for stalled. Once in each ping interval a frame passes all the same, as long as the
+// inbound hard limit is far: otherwise a peer that is gone would not be noticed behind what it has
+// left.
 func (s *Session) Pause() { s.pause.begin() }
 
 // Resume goes on with reading after Pause.
@@ -105,8 +109,10 @@ func (p *pause) end() {
 	}
 }
 
-// waitInbound waits while the session is paused or at its inbound soft limit. It reports false if the Wire is lost or the session ends meanwhile. From time to time it reports true all the same:
-// then one frame may pass, as long as the hard limit is far, so that a dead peer is noticed although frames of it are left.
+// waitInbound waits while the session is paused or at its inbound soft limit. It reports false if
+// the Wire is lost or the session ends meanwhile. From time to time it reports true all the same:
+// then one frame may pass, as long as the hard limit is far, so that a dead peer is noticed
+// although frames of it are left.
 func (s *Session) waitInbound() bool {
 	if s.pause.gate.Load() == nil && s.inbound.Room() == nil {
 		return true
@@ -139,7 +145,8 @@ func (s *Session) waitInbound() bool {
 	}
 }
 
-// waitForSign waits for a gate or for room, and then over is false. Otherwise ok is as for waitInbound.
+// waitForSign waits for a gate or for room, and then over is false. Otherwise ok is as for
+// waitInbound.
 func (s *Session) waitForSign(sign <-chan struct{}, thirst <-chan time.Time) (over, ok bool) {
 	select {
 	case <-sign:
@@ -153,14 +160,16 @@ func (s *Session) waitForSign(sign <-chan struct{}, thirst <-chan time.Time) (ov
 	return true, false
 }
 
-// stall ends a session from which the application takes nothing at all while it stands at its inbound soft limit.
+// stall ends a session from which the application takes nothing at all while it stands at its
+// inbound soft limit.
 type stall struct {
 	timer atomic.Pointer[time.Timer] // runs while the session stands there
 	taken atomic.Uint64              // as of the last time that it ran out
 	idle  atomic.Int64               // for how long nothing had been taken then, in nanoseconds
 }
 
-// probing is how often a session that sends no Pings in silence sends one while it stands at its soft limit: what does not read learns only from a write that the peer has closed the Wire.
+// probing is how often a session that sends no Pings in silence sends one while it stands at its
+// soft limit: what does not read learns only from a write that the peer has closed the Wire.
 const probing = 5 * time.Second
 
 // begin is called when the session reaches the limit, end when it leaves it.
@@ -210,8 +219,9 @@ func (s *Session) farFromHard(held limits.Amount) bool {
 	return (l.Hard.Messages == 0 || held.Messages < (l.Soft.Messages+l.Hard.Messages)/2) && (l.Hard.Bytes == 0 || held.Bytes < (l.Soft.Bytes+l.Hard.Bytes)/2)
 }
 
-// waitOutbound holds a worker back while the session is at its outbound soft limit, so that results do not pile up. At the inbound soft limit it does not:
-// there the calls that wait have to be taken before reading can go on, and two peers that wait for each other's reading would wait for ever.
+// waitOutbound holds a worker back while the session is at its outbound soft limit, so that results
+// do not pile up. At the inbound soft limit it does not: there the calls that wait have to be taken
+// before reading can go on, and two peers that wait for each other's reading would wait for ever.
 func (s *Session) waitOutbound() {
 	for room := s.outbound.Room(); room != nil; room = s.outbound.Room() {
 		full := s.inbound.Full()

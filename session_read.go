@@ -12,15 +12,17 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// readTurn is how many frames are read before those who were woken have a turn: what they need is still in the processor's cache then, and their answers make smaller
-// batches.
+// readTurn is how many frames are read before those who were woken have a turn: what they need is
+// still in the processor's cache then, and their answers make smaller batches.
 const readTurn = 64
 
-// readTurnBytes does the same for larger frames, which take longer to copy and to deal with. A frame counts a third of it at most: what a large one costs here does not grow with its size.
+// readTurnBytes does the same for larger frames, which take longer to copy and to deal with. A
+// frame counts a third of it at most: what a large one costs here does not grow with its size.
 const readTurnBytes = 24 << 10
 
-// readLoop reads the Wire until it ends or the peer breaks the protocol, and returns why. After the session has ended on this side it reads on, and discards, so that
-// the peer is not cut off before it has read the reason.
+// readLoop reads the Wire until it ends or the peer breaks the protocol, and returns why. After the
+// session has ended on this side it reads on, and discards, so that the peer is not cut off before
+// it has read the reason.
 func (s *Session) readLoop() (a *Abort) {
 	most := s.calls.plan.Largest + outbox.HeadSize
 	buffered := func() bool { return false }
@@ -108,11 +110,13 @@ func endedBy(c codec.SessionClose) *Abort {
 	return &Abort{Code: c.Code, Message: c.Message, Remote: true}
 }
 
-// countedByLimits reports whether messages of type t are Opens or Blocks. Everything else passes a session that stands at its limit: answers do not queue behind questions, and Controls tell that
+// countedByLimits reports whether messages of type t are Opens or Blocks. Everything else passes a
+// session that stands at its limit: answers do not queue behind questions, and Controls tell that
 // the peer lives.
 func countedByLimits(t codec.Type) bool { return t == codec.OpenType || t == codec.BlockType }
 
-// keeper is a Wire that can leave the memory of a large frame to whoever uses it, so that this need not be copied.
+// keeper is a Wire that can leave the memory of a large frame to whoever uses it, so that this need
+// not be copied.
 type keeper interface {
 	// Keep returns the memory of the frame that was read last, for whoever releases it, or nil.
 	Keep() *buffer.Buffer
@@ -121,7 +125,8 @@ type keeper interface {
 // leastKept is the size, in bytes, from which on it is worth to ask.
 const leastKept = 8 << 10
 
-// keep returns the memory of the frame that is being dealt with, of which part is a part, if that may be kept, and nil if part has to be copied. It is for the reader.
+// keep returns the memory of the frame that is being dealt with, of which part is a part, if that
+// may be kept, and nil if part has to be copied. It is for the reader.
 func (s *Session) keep(part []byte) *buffer.Buffer {
 	if s.keeper == nil || len(part) < leastKept || !buffer.Fills(len(part), s.frame) {
 		return nil
@@ -205,7 +210,8 @@ func (s *Session) receiveOpen(m *codec.Open) error {
 		refused = errShutDown // Shutdown was called meanwhile, or the session has ended
 		if !s.draining.Load() {
 			d, _ := s.table.drainHere()
-			s.control(d) // before the refusal, of which the peer would not know why; who shuts down is about to
+			// before the refusal, of which the peer would not know why; who shuts down is about to
+			s.control(d)
 		}
 	}
 	if err := s.table.check(m.Pipe); err != nil {
@@ -221,7 +227,8 @@ func (s *Session) receiveOpen(m *codec.Open) error {
 
 var errOpensWindow = codec.ErrWindow.Withf("more calls than there is room for")
 
-// accept lets c run: here if it is inline, and else as soon as it is its turn. It is in the table already, so that the end of the session may end it meanwhile.
+// accept lets c run: here if it is inline, and else as soon as it is its turn. It is in the table
+// already, so that the end of the session may end it meanwhile.
 func (s *Session) accept(c *incoming) {
 	if err := c.weigh(); err != nil {
 		s.turnBack(c, codec.AbortOf(err))
@@ -244,7 +251,8 @@ func (s *Session) accept(c *incoming) {
 	}
 }
 
-// turnBack refuses c, which has only just arrived. Its caller gets its room back when the refusal has left.
+// turnBack refuses c, which has only just arrived. Its caller gets its room back when the refusal
+// has left.
 func (s *Session) turnBack(c *incoming, a *Abort) {
 	c.freeParams()
 	if !c.counted() {
@@ -257,7 +265,8 @@ func (s *Session) turnBack(c *incoming, a *Abort) {
 	c.refuse(a)
 }
 
-// enqueue lets c run as soon as it is its turn. An error is why it cannot; refuse is as for examine.
+// enqueue lets c run as soon as it is its turn. An error is why it cannot; refuse is as for
+// examine.
 func (s *Session) enqueue(c *incoming, refuse refusing) error {
 	if k := c.handler.keys; k != nil {
 		if err := c.examine("key", refuse, func() error { return k.name(c) }); err != nil {
@@ -269,7 +278,8 @@ func (s *Session) enqueue(c *incoming, refuse refusing) error {
 	return nil
 }
 
-// writeAfterReading lets what is in the outbox, whose writer the caller has become, be written when the reader has dealt with all that has arrived. It is for the reader.
+// writeAfterReading lets what is in the outbox, whose writer the caller has become, be written when
+// the reader has dealt with all that has arrived. It is for the reader.
 func (s *Session) writeAfterReading() { s.unwritten = true }
 
 // writeAnswers writes what the reader has answered: inline functions and Pings.

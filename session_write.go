@@ -10,7 +10,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// inlineRounds is how many batches a caller writes before a goroutine takes over: its own, and one more of what came while it wrote.
+// inlineRounds is how many batches a caller writes before a goroutine takes over: its own, and one
+// more of what came while it wrote.
 const inlineRounds = 2
 
 // control sends a Control.
@@ -31,8 +32,8 @@ func (s *Session) controlled(write bool, err error) {
 	}
 }
 
-// write sends what is in the outbox, whose writer the caller has become. It does not block: when the transport would, or there is more and more to send, a
-// goroutine goes on with it.
+// write sends what is in the outbox, whose writer the caller has become. It does not block: when
+// the transport would, or there is more and more to send, a goroutine goes on with it.
 func (s *Session) write() {
 	if s.try == nil {
 		s.writers.Go(s.writeLoop)
@@ -52,9 +53,11 @@ func (s *Session) write() {
 	s.writers.Go(s.writeLoop)
 }
 
-// tryWrite writes batch if that does not wait. If it would, a goroutine becomes the writer, and goes on with what is left.
+// tryWrite writes batch if that does not wait. If it would, a goroutine becomes the writer, and
+// goes on with what is left.
 func (s *Session) tryWrite(batch []byte) (done bool) {
-	if s.try == nil || s.out.Segments() != nil { // in pieces is what is large: its sender goes on meanwhile
+	if s.try == nil || s.out.Segments() != nil {
+		// in pieces is what is large: its sender goes on meanwhile
 		s.writers.Go(func() { s.writeRest(batch, 0) })
 		return false
 	}
@@ -76,7 +79,8 @@ func (s *Session) tryWrite(batch []byte) (done bool) {
 // smallBlock is the size, in bytes, up to which a Block is better written together with others.
 const smallBlock = 8 << 10
 
-// streams reports whether nothing has come from the peer since it was asked last, for a small Block: then more of them are likely to follow at once.
+// streams reports whether nothing has come from the peer since it was asked last, for a small
+// Block: then more of them are likely to follow at once.
 func (s *Session) streams() bool {
 	heard := s.live.frames.Load() + 1
 	if s.streaming.Load() == heard {
@@ -86,7 +90,8 @@ func (s *Session) streams() bool {
 	return false
 }
 
-// writeFull is write for who has filled a batch with small Blocks, and goes on with the next one at once.
+// writeFull is write for who has filled a batch with small Blocks, and goes on with the next one at
+// once.
 func (s *Session) writeFull() {
 	batch, end := s.out.Take()
 	if batch != nil {
@@ -119,7 +124,8 @@ func (s *Session) writeRest(batch []byte, n int) {
 	s.writeLoop()
 }
 
-// writeLoop writes until nothing is left, waiting for the transport where it has to. It ends then, or when the Wire is closed.
+// writeLoop writes until nothing is left, waiting for the transport where it has to. It ends then,
+// or when the Wire is closed.
 func (s *Session) writeLoop() {
 	for {
 		runtime.Gosched() // as in write
@@ -183,7 +189,8 @@ func (s *Session) wrote(end outbox.End) {
 	}
 }
 
-// writeFailed is called when the Wire cannot be written any more, which ends a session that cannot be resumed. The writer stays the writer, so that nobody tries again.
+// writeFailed is called when the Wire cannot be written any more, which ends a session that cannot
+// be resumed. The writer stays the writer, so that nobody tries again.
 func (s *Session) writeFailed(err error) {
 	a := &Abort{Code: codec.SessionClosed, Message: "the wire failed: " + err.Error(), Cause: err}
 	if s.resumable(a) {

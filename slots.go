@@ -1,7 +1,9 @@
 package asterisque
 
-// slots finds endpoints by the ids of their pipes, which grow: those that are open at a time are mostly neighbours. So an id has its place in a ring, next to that of the one before, and
-// only an id whose place is still taken, by a pipe that has stayed open for long, goes into a map. Compared with a map for all, a burst of calls touches a fraction of the memory.
+// slots finds endpoints by the ids of their pipes, which grow: those that are open at a time are
+// mostly neighbours. So an id has its place in a ring, next to that of the one before, and only an
+// id whose place is still taken, by a pipe that has stayed open for long, goes into a map. Compared
+// with a map for all, a burst of calls touches a fraction of the memory.
 //
 // The zero slots is empty. It is not safe for concurrent use.
 type slots struct {

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSlotsAgreeWithAMap opens and closes pipes as calls do: most of them soon, a few late or never, and some ids are left out.
+// TestSlotsAgreeWithAMap opens and closes pipes as calls do: most of them soon, a few late or
+// never, and some ids are left out.
 func TestSlotsAgreeWithAMap(t *testing.T) {
 	for _, c := range []struct {
 		name       string

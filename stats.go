@@ -11,45 +11,61 @@ import (
 
 // Stats is a snapshot of a session. As JSON it suits expvar, as a slog.LogValuer logs.
 type Stats struct {
-	Pipes       int    `json:"pipes"`        // running calls of both sides
-	Waiting     int    `json:"waiting"`      // calls of the peer that nobody has taken yet
-	Running     int    `json:"running"`      // calls of the peer whose handlers run, inline ones apart
+	Pipes   int `json:"pipes"`   // running calls of both sides
+	Waiting int `json:"waiting"` // calls of the peer that nobody has taken yet
+	// calls of the peer whose handlers run, inline ones apart
+	Running     int    `json:"running"`
 	MostWaiting int    `json:"most_waiting"` // Waiting at its highest
 	MostRunning int    `json:"most_running"` // Running at its highest
 	Made        uint64 `json:"made"`         // calls of this side since the beginning
-	Served      uint64 `json:"served"`       // calls of the peer since the beginning, refused ones included
+	// calls of the peer since the beginning, refused ones included
+	Served uint64 `json:"served"`
 
-	Inbound       limits.Amount `json:"inbound"`      // received and not yet taken by the application
-	Outbound      limits.Amount `json:"outbound"`     // sent and not yet given to the Wire
-	MostInbound   limits.Amount `json:"most_inbound"` // the most messages, and the most bytes, at any time
+	// received and not yet taken by the application
+	Inbound  limits.Amount `json:"inbound"`
+	Outbound limits.Amount `json:"outbound"` // sent and not yet given to the Wire
+	// the most messages, and the most bytes, at any time
+	MostInbound   limits.Amount `json:"most_inbound"`
 	MostOutbound  limits.Amount `json:"most_outbound"`
 	InboundState  limits.State  `json:"inbound_state"`
 	OutboundState limits.State  `json:"outbound_state"`
 
-	Stops   uint64        `json:"stops"`      // how often reading had to stop at the inbound soft limit: never with peers that keep to what they were promised
+	// how often reading had to stop at the inbound soft limit: never with peers that keep to what
+	// they were promised
+	Stops   uint64        `json:"stops"`
 	Stopped time.Duration `json:"stopped_ns"` // for how long in all
 
-	Parked  int `json:"parked"`  // answers that wait to be sent, which count among Running if their calls had a worker
-	Holding int `json:"holding"` // bytes that running calls hold: parameters, what these become when they are decoded (as estimated before), what the calls are themselves, and answers that wait
+	// answers that wait to be sent, which count among Running if their calls had a worker
+	Parked int `json:"parked"`
+	// bytes that running calls hold: parameters, what these become when they are decoded (as
+	// estimated before), what the calls are themselves, and answers that wait
+	Holding int `json:"holding"`
 
-	Receiving int `json:"receiving"` // bytes that are set aside for a message of which a part has arrived; 0 if the Wire does not tell: see wire.Receiver
+	// bytes that are set aside for a message of which a part has arrived; 0 if the Wire does not
+	// tell: see wire.Receiver
+	Receiving int `json:"receiving"`
 
-	Opens  Share `json:"opens"`  // what peers were promised for calls that wait for a worker, in bytes of cost
+	// what peers were promised for calls that wait for a worker, in bytes of cost
+	Opens  Share `json:"opens"`
 	Nested Share `json:"nested"` // for calls within calls
 	Blocks Share `json:"blocks"` // for the Blocks of streams; Held is what windows hold
 	Large  Share `json:"large"`  // for Blocks that do not fit into their windows
 
-	WaitWindow   Wait `json:"wait_window"`   // streams of this side that waited for room here for a window
-	WaitOpens    Wait `json:"wait_opens"`    // calls of this side that waited for room at the peer
-	WaitOutbound Wait `json:"wait_outbound"` // what waited at the outbound soft limit, answers aside
-	Asking       int  `json:"asking"`        // pipes that wait for room for a large Block, and whose applications wait for it
+	// streams of this side that waited for room here for a window
+	WaitWindow Wait `json:"wait_window"`
+	WaitOpens  Wait `json:"wait_opens"` // calls of this side that waited for room at the peer
+	// what waited at the outbound soft limit, answers aside
+	WaitOutbound Wait `json:"wait_outbound"`
+	// pipes that wait for room for a large Block, and whose applications wait for it
+	Asking int `json:"asking"`
 }
 
 // Share is one part of the room of a session: see docs/limits.md.
 type Share struct {
-	Room     int `json:"room"`     // all of it, in bytes of cost; 0 is no bound
-	Promised int `json:"promised"` // what the peer may send without asking, and what it has sent and still holds room
-	Held     int `json:"held"`     // of that, what has come
+	Room int `json:"room"` // all of it, in bytes of cost; 0 is no bound
+	// what the peer may send without asking, and what it has sent and still holds room
+	Promised int `json:"promised"`
+	Held     int `json:"held"` // of that, what has come
 }
 
 // String returns s for logs.
@@ -69,7 +85,8 @@ func (s *Session) loadRoom(st *Stats) {
 	st.Asking = l.Asking
 }
 
-// Stats returns what the session holds now. The numbers are read one after the other, not in one instant.
+// Stats returns what the session holds now. The numbers are read one after the other, not in one
+// instant.
 func (s *Session) Stats() Stats {
 	st := s.stats()
 	st.Receiving = receiving(s.currentWire())
@@ -109,23 +126,32 @@ func (st Stats) LogValue() slog.Value {
 	)
 }
 
-// NodeStats is a snapshot of a node. Its String is JSON: published with expvar.Publish("asterisque", expvar.Func(func() any { return node.Stats() })), it is part of the
+// NodeStats is a snapshot of a node. Its String is JSON: published with
+// expvar.Publish("asterisque", expvar.Func(func() any { return node.Stats() })), it is part of the
 // program's variables.
 type NodeStats struct {
-	ID          string          `json:"id,omitempty"`
-	Sessions    int             `json:"sessions"`     // that are up
-	Total       Stats           `json:"total"`        // the sums over them, those that have ended included in what is counted since the beginning; what is at its highest is the highest of them, and so is a state; a share without a bound adds nothing to Room
-	Held        int             `json:"held"`         // bytes that count for the budget, to within 48 KiB for each session
-	Budget      int             `json:"budget"`       // of bytes; see WithNodeBudget
-	Busy        int             `json:"busy"`         // workers at work
-	Lent        int             `json:"lent"`         // of those, how many are lent to calls within calls
-	MostBusy    int             `json:"most_busy"`    // Busy at its highest
-	IdleWorkers int             `json:"idle_workers"` // kept for the next call
-	Crowded     int             `json:"crowded"`      // sessions that wait for workers of the node; see WithNodeWorkers
-	Functions   []FunctionStats `json:"functions"`    // of the node's own service; see Service.Stats for others
+	ID       string `json:"id,omitempty"`
+	Sessions int    `json:"sessions"` // that are up
+	// the sums over them, those that have ended included in what is counted since the beginning;
+	// what is at its highest is the highest of them, and so is a state; a share without a bound
+	// adds nothing to Room
+	Total Stats `json:"total"`
+	// bytes that count for the budget, to within 48 KiB for each session
+	Held   int `json:"held"`
+	Budget int `json:"budget"` // of bytes; see WithNodeBudget
+	Busy   int `json:"busy"`   // workers at work
+	// of those, how many are lent to calls within calls
+	Lent        int `json:"lent"`
+	MostBusy    int `json:"most_busy"`    // Busy at its highest
+	IdleWorkers int `json:"idle_workers"` // kept for the next call
+	// sessions that wait for workers of the node; see WithNodeWorkers
+	Crowded int `json:"crowded"`
+	// of the node's own service; see Service.Stats for others
+	Functions []FunctionStats `json:"functions"`
 }
 
-// Stats returns what the node holds now. The numbers are read one after the other, not in one instant.
+// Stats returns what the node holds now. The numbers are read one after the other, not in one
+// instant.
 func (n *Node) Stats() NodeStats {
 	st := NodeStats{ID: n.cfg.id, Functions: n.cfg.service.Stats()}
 	n.mu.Lock()
@@ -154,7 +180,8 @@ func (st NodeStats) LogValue() slog.Value {
 	return slog.GroupValue(slog.Int("sessions", st.Sessions), slog.Any("total", st.Total), slog.Int("busy", st.Busy), slog.Int("most_busy", st.MostBusy))
 }
 
-// ended returns what is left of the numbers of a session that has ended: those that count since the beginning.
+// ended returns what is left of the numbers of a session that has ended: those that count since the
+// beginning.
 func (st Stats) ended() Stats {
 	return Stats{
 		Made: st.Made, Served: st.Served, Stops: st.Stops, Stopped: st.Stopped,

@@ -194,7 +194,8 @@ func ExampleNodeStats() {
 		greet.Call(context.Background(), sess, "asterisk")
 	}
 
-	stats := expvar.Func(func() any { return here.Stats() }) // a program says expvar.Publish("asterisque", stats)
+	// a program says expvar.Publish("asterisque", stats)
+	stats := expvar.Func(func() any { return here.Stats() })
 	var seen struct {
 		ID        string
 		Functions []struct {

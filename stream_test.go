@@ -52,7 +52,8 @@ func TestAStreamRunsBothWaysAndEndsEachWayByItself(t *testing.T) {
 		require.NoError(t, call.Send(background, i))
 	}
 	require.NoError(t, call.CloseSend())
-	if err := call.Send(background, 1); err != asterisque.ErrPipeClosed { // unless the call is over already
+	if err := call.Send(background, 1); err != asterisque.ErrPipeClosed {
+		// unless the call is over already
 		require.ErrorIs(t, err, pipe.ErrEnded)
 	}
 	var got []int
@@ -331,7 +332,8 @@ func TestSendingTellsWhyTheCallWasAborted(t *testing.T) {
 						}
 					}
 				}
-				if !errors.Is(err, own) && !errors.Is(err, asterisque.ErrOverloaded) { // between AwaitCredit and Post
+				if !errors.Is(err, own) && !errors.Is(err, asterisque.ErrOverloaded) {
+					// between AwaitCredit and Post
 					t.Errorf("it ended with %v", err)
 				}
 				p.Abort(nil)
@@ -341,7 +343,8 @@ func TestSendingTellsWhyTheCallWasAborted(t *testing.T) {
 	calls.Wait()
 }
 
-// TestSendingTellsWhyTheCallIsOverFromTheMomentItIs sends when the first drop is reported, which is when nothing may follow any more.
+// TestSendingTellsWhyTheCallIsOverFromTheMomentItIs sends when the first drop is reported, which is
+// when nothing may follow any more.
 func TestSendingTellsWhyTheCallIsOverFromTheMomentItIs(t *testing.T) {
 	for name, c := range map[string]struct {
 		end  func(*rawPeer) // of the call with pipe 3
@@ -404,7 +407,8 @@ func TestAStopBeforeTheOpenHasLeftFollowsIt(t *testing.T) {
 	require.Contains(t, string(result), "stopped")
 }
 
-// TestLargeBlocksAndCallsOverTCPKeepTheirBytes has many large ones under way at a time, held for a while, so that memory that is used twice shows.
+// TestLargeBlocksAndCallsOverTCPKeepTheirBytes has many large ones under way at a time, held for a
+// while, so that memory that is used twice shows.
 func TestLargeBlocksAndCallsOverTCPKeepTheirBytes(t *testing.T) {
 	fill := func(n int, seed byte) []byte {
 		b := make([]byte, n)
@@ -478,7 +482,8 @@ func TestLargeBlocksAndCallsOverTCPKeepTheirBytes(t *testing.T) {
 	}
 }
 
-// TestBlocksStayForTheApplicationWhenTheCallHasEndedWell is about calls whose context could end: the end of the call ends the watch over that.
+// TestBlocksStayForTheApplicationWhenTheCallHasEndedWell is about calls whose context could end:
+// the end of the call ends the watch over that.
 func TestBlocksStayForTheApplicationWhenTheCallHasEndedWell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()

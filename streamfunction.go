@@ -14,8 +14,9 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// StreamFunction is a function that takes P and returns T, and while it runs receives Blocks of type S from its caller and sends Blocks of type R. Like a
-// [Function] it is declared once for both sides.
+// StreamFunction is a function that takes P and returns T, and while it runs receives Blocks of
+// type S from its caller and sends Blocks of type R. Like a [Function] it is declared once for both
+// sides.
 type StreamFunction[P, S, R, T any] struct {
 	number uint16
 	name   string
@@ -28,7 +29,8 @@ type streamFree struct {
 	params, sent, received, result int // as the caller sees them
 }
 
-// Stream declares a function that carries Blocks: parameters, what the caller sends, what the callee sends, result.
+// Stream declares a function that carries Blocks: parameters, what the caller sends, what the
+// callee sends, result.
 func Stream[P, S, R, T any](number uint16, name string) StreamFunction[P, S, R, T] {
 	return StreamFunction[P, S, R, T]{number, name, streamFree{
 		weigh.Free(reflect.TypeFor[P]()), weigh.Free(reflect.TypeFor[S]()), weigh.Free(reflect.TypeFor[R]()), weigh.Free(reflect.TypeFor[T]()),
@@ -41,8 +43,8 @@ func (f StreamFunction[P, S, R, T]) Number() uint16 { return f.number }
 // Name returns the function's name.
 func (f StreamFunction[P, S, R, T]) Name() string { return f.name }
 
-// Handle registers h as the function's handler. h may send and receive on p until it returns; see [Service.Handle] for its context, errors and panics, and for what cannot be
-// registered.
+// Handle registers h as the function's handler. h may send and receive on p until it returns; see
+// [Service.Handle] for its context, errors and panics, and for what cannot be registered.
 func (f StreamFunction[P, S, R, T]) Handle(svc *Service, h func(ctx context.Context, params P, p *Pipe[R, S]) (T, error), opts ...HandlerOption) {
 	checkHandler(f.number, f.name, h == nil)
 	svc.set(f.number, opts, &handler{
@@ -68,7 +70,8 @@ func (f StreamFunction[P, S, R, T]) Handle(svc *Service, h func(ctx context.Cont
 	})
 }
 
-// Open calls the function at the peer of a session, or of a connection, and returns the running call. ctx governs the whole call: when it ends, the call is aborted, and the handler's context
+// Open calls the function at the peer of a session, or of a connection, and returns the running
+// call. ctx governs the whole call: when it ends, the call is aborted, and the handler's context
 // ends. See [Session.Open].
 func (f StreamFunction[P, S, R, T]) Open(ctx context.Context, on Caller, params P, opts ...CallOption) (*StreamCall[S, R, T], error) {
 	return onSession(ctx, on, newCallConfig(opts), func(s *Session, cfg *callConfig) (*StreamCall[S, R, T], error) {
@@ -90,8 +93,8 @@ type StreamCall[S, R, T any] struct {
 	result int // bytes that need not be weighed
 }
 
-// Result waits for the end of the call and returns its result. Blocks that have come and were not received stay. The errors are those of [pipe.Pipe.Result], and
-// ErrBadResult.
+// Result waits for the end of the call and returns its result. Blocks that have come and were not
+// received stay. The errors are those of [pipe.Pipe.Result], and ErrBadResult.
 func (c *StreamCall[S, R, T]) Result(ctx context.Context) (result T, err error) {
 	b, err := c.p.Result(ctx)
 	if err != nil {
@@ -103,11 +106,13 @@ func (c *StreamCall[S, R, T]) Result(ctx context.Context) (result T, err error) 
 	return result, nil
 }
 
-// Abort ends the call from this side, and the handler's context with it. A nil err stands for ErrCanceled. It does nothing once the call is over.
+// Abort ends the call from this side, and the handler's context with it. A nil err stands for
+// ErrCanceled. It does nothing once the call is over.
 func (c *StreamCall[S, R, T]) Abort(err error) { c.p.Abort(err) }
 
-// Pipe is one side of a running call that sends values of type S and receives values of type R. All methods may be called concurrently; when several goroutines
-// receive, each value goes to one of them.
+// Pipe is one side of a running call that sends values of type S and receives values of type R. All
+// methods may be called concurrently; when several goroutines receive, each value goes to one of
+// them.
 type Pipe[S, R any] struct {
 	p    *pipe.Pipe
 	s    *Session
@@ -123,8 +128,9 @@ func (p *Pipe[S, R]) Untyped() *pipe.Pipe { return p.p }
 // blockBuffers holds what values are encoded into on their way to a Block.
 var blockBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// Send sends v as one Block. It waits while the window of the pipe is used up or the session is at its soft limit. The errors are those of
-// [pipe.Pipe.Send], ErrBadResult for a value that cannot be encoded, and ErrPanicked for one whose encoding panics.
+// Send sends v as one Block. It waits while the window of the pipe is used up or the session is at
+// its soft limit. The errors are those of [pipe.Pipe.Send], ErrBadResult for a value that cannot be
+// encoded, and ErrPanicked for one whose encoding panics.
 func (p *Pipe[S, R]) Send(ctx context.Context, v S) error {
 	buf := blockBuffers.Get().(*[]byte)
 	defer blockBuffers.Put(buf)
@@ -138,11 +144,13 @@ func (p *Pipe[S, R]) Send(ctx context.Context, v S) error {
 	return p.p.Send(ctx, b)
 }
 
-// CloseSend ends this side's values: the peer's Recv returns io.EOF after the last of them. It does not wait.
+// CloseSend ends this side's values: the peer's Recv returns io.EOF after the last of them. It does
+// not wait.
 func (p *Pipe[S, R]) CloseSend() error { return p.p.CloseSend() }
 
-// Recv waits for the next value. After the last one it returns io.EOF. The errors are those of [pipe.Pipe.Recv], and ErrBadResult for a Block that does not decode
-// as R, or would become too much (see [WithExpansion]), or ErrPanicked if decoding it panics, after which the next one may.
+// Recv waits for the next value. After the last one it returns io.EOF. The errors are those of
+// [pipe.Pipe.Recv], and ErrBadResult for a Block that does not decode as R, or would become too
+// much (see [WithExpansion]), or ErrPanicked if decoding it panics, after which the next one may.
 func (p *Pipe[S, R]) Recv(ctx context.Context) (v R, err error) {
 	b, err := p.p.Recv(ctx)
 	if err != nil {
@@ -156,11 +164,14 @@ func (p *Pipe[S, R]) Recv(ctx context.Context) (v R, err error) {
 	return v, nil
 }
 
-// Skipped returns how many of the peer's values were dropped on the way in all: before the one that Recv has returned last, and, once it has returned io.EOF, at the end as well. How many were
-// dropped since an earlier moment is the difference to what it returned then. Blocks that were received from the pipe below do not count.
+// Skipped returns how many of the peer's values were dropped on the way in all: before the one that
+// Recv has returned last, and, once it has returned io.EOF, at the end as well. How many were
+// dropped since an earlier moment is the difference to what it returned then. Blocks that were
+// received from the pipe below do not count.
 func (p *Pipe[S, R]) Skipped() uint64 { return p.skipped.Load() + p.p.Skipped() }
 
-// All returns the values still to come, until the last one or the first error, which is the second of the pair.
+// All returns the values still to come, until the last one or the first error, which is the second
+// of the pair.
 func (p *Pipe[S, R]) All(ctx context.Context) iter.Seq2[R, error] {
 	return func(yield func(R, error) bool) {
 		for {

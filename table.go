@@ -7,35 +7,41 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// endpoint is this side of a running call: who gets what arrives for its pipe. Its methods are called without a lock.
+// endpoint is this side of a running call: who gets what arrives for its pipe. Its methods are
+// called without a lock.
 type endpoint interface {
 	// block takes a Block, whose payload is valid only during the call. An error ends the session.
 	block(b codec.Block) error
 
-	// closed takes the peer's Close, whose slices are valid only during the call. The endpoint has left the table.
+	// closed takes the peer's Close, whose slices are valid only during the call. The endpoint has
+	// left the table.
 	closed(c codec.Close)
 
 	// fail ends the call because the session ended. The endpoint has left the table.
 	fail(a *Abort)
 
-	// enclosing returns what the call lends to those within it, or nil. It is called with the lock of the table held.
+	// enclosing returns what the call lends to those within it, or nil. It is called with the lock
+	// of the table held.
 	enclosing() *enclosure
 
 	// untyped returns the pipe, or nil if the call takes no Blocks here.
 	untyped() *pipe.Pipe
 
-	// info tells what is fixed about the call. It is called with the lock of the table held: a unary call that has left is used again.
+	// info tells what is fixed about the call. It is called with the lock of the table held: a
+	// unary call that has left is used again.
 	info() PipeInfo
 }
 
-// table finds the endpoint of a pipe by its id. Ids of this side and of the peer differ in their lowest bit, and each side's grow.
+// table finds the endpoint of a pipe by its id. Ids of this side and of the peer differ in their
+// lowest bit, and each side's grow.
 //
 // Its lock may be taken with that of the outbox held, and no lock is taken while it is held.
 type table struct {
 	odd uint8 // lowest bit of the ids of pipes that this side opens; fixed
 
-	mu         sync.Mutex
-	ended      bool          // guarded by mu, as all below: the session has ended, and nothing is added
+	mu sync.Mutex
+	// guarded by mu, as all below: the session has ended, and nothing is added
+	ended      bool
 	draining   bool          // this side has announced the end: no pipe of the peer is added
 	pipes      [2]slots      // by the lowest bit of their ids
 	drain      *codec.Drain  // with which the peer has; nil until then
@@ -73,7 +79,8 @@ func (t *table) checkLocked(id uint64) error {
 	return nil
 }
 
-// accept is check, and adds the endpoint of the pipe. It reports false, and has not checked, if the session takes no calls any more.
+// accept is check, and adds the endpoint of the pipe. It reports false, and has not checked, if the
+// session takes no calls any more.
 func (t *table) accept(id uint64, e endpoint) (ok bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,7 +94,8 @@ func (t *table) accept(id uint64, e endpoint) (ok bool, err error) {
 	return true, nil
 }
 
-// find returns the endpoint of a pipe, or nil if it is over. A pipe that was never opened is an error.
+// find returns the endpoint of a pipe, or nil if it is over. A pipe that was never opened is an
+// error.
 func (t *table) find(id uint64) (endpoint, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -126,7 +134,8 @@ func (t *table) remove(id uint64) bool {
 	return t.removeLocked(id) != nil
 }
 
-// end empties the table for good and returns what was in it: apart from the others the calls of this side which the peer has said that it will not run.
+// end empties the table for good and returns what was in it: apart from the others the calls of
+// this side which the peer has said that it will not run.
 func (t *table) end() (open, refused []endpoint) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -155,7 +164,8 @@ func (t *table) allLocked() []endpoint {
 	return all
 }
 
-// drainHere lets no more pipes of the peer be accepted, and returns what tells the peer so. It reports false if that was done before.
+// drainHere lets no more pipes of the peer be accepted, and returns what tells the peer so. It
+// reports false if that was done before.
 func (t *table) drainHere() (d codec.Drain, first bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -206,7 +216,8 @@ func (t *table) answered() <-chan struct{} {
 	return c
 }
 
-// infos returns what is fixed about each call, and the endpoints in the same order. Of those, only what does not change may be looked at.
+// infos returns what is fixed about each call, and the endpoints in the same order. Of those, only
+// what does not change may be looked at.
 func (t *table) infos() ([]PipeInfo, []endpoint) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -76,7 +76,8 @@ func (r *recorder) Serve(ctx context.Context, _ *asterisque.Session, function ui
 	return context.WithValue(ctx, spanKey{}, string(trace)), r.begin("serve", function, name, nil)
 }
 
-// take returns what was noted since the last time, sorted, and fails if a done is still to come, or came twice.
+// take returns what was noted since the last time, sorted, and fails if a done is still to come, or
+// came twice.
 func (r *recorder) take(t *testing.T) []string {
 	t.Helper()
 	r.mu.Lock()
@@ -218,7 +219,8 @@ func TestATraceThatIsTooLongIsLeftOutAndDoesNoHarm(t *testing.T) {
 	}
 }
 
-// TestWhatFollowsTheEndOfACallHoldsUpNoOther blocks everything of the application's that is told of the end of a call.
+// TestWhatFollowsTheEndOfACallHoldsUpNoOther blocks everything of the application's that is told of
+// the end of a call.
 func TestWhatFollowsTheEndOfACallHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := holdService()
@@ -237,7 +239,8 @@ func TestWhatFollowsTheEndOfACallHoldsUpNoOther(t *testing.T) {
 		works := func(why string) {
 			t.Helper()
 			back := make(chan struct{})
-			p, err := accepted.Open(background, 7, nil) // the other way, which needs the reader of the caller's side
+			// the other way, which needs the reader of the caller's side
+			p, err := accepted.Open(background, 7, nil)
 			require.NoError(t, err)
 			go func() { defer close(back); p.Result(background) }()
 			synctest.Wait()
@@ -253,7 +256,8 @@ func TestWhatFollowsTheEndOfACallHoldsUpNoOther(t *testing.T) {
 		h.end <- struct{}{}
 		works("a caller that is held up after its result has come")
 
-		ended, err := dialled.Open(background, 50, nil) // its done is called when the peer's Close arrives
+		// its done is called when the peer's Close arrives
+		ended, err := dialled.Open(background, 50, nil)
 		require.NoError(t, err)
 		<-ended.Done()
 		works("done of a stream that ended by itself")

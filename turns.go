@@ -28,7 +28,8 @@ func (t *turns[T]) push(w *owner, v T) {
 	t.n++
 }
 
-// pop removes and returns what has waited longest of the owner whose turn it is. There must be something.
+// pop removes and returns what has waited longest of the owner whose turn it is. There must be
+// something.
 func (t *turns[T]) pop() T {
 	w := t.next.Pop()
 	q := t.waiting[w]

@@ -16,8 +16,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// BenchmarkUrgent compares the latency of 64-byte calls at high priority, one each millisecond, on an idle session and beside a bulk stream at low priority that
-// saturates it.
+// BenchmarkUrgent compares the latency of 64-byte calls at high priority, one each millisecond, on
+// an idle session and beside a bulk stream at low priority that saturates it.
 func BenchmarkUrgent(b *testing.B) {
 	svc := echoService()
 	svc.Handle(1, "sink", discard)
@@ -27,7 +27,8 @@ func BenchmarkUrgent(b *testing.B) {
 	}
 }
 
-// urgent reports the latencies of urgent calls with and without bulk streams beside them, and the rate of those.
+// urgent reports the latencies of urgent calls with and without bulk streams beside them, and the
+// rate of those.
 func urgent(b *testing.B, s *asterisque.Session, streams, calls int, every time.Duration) {
 	text := string(make([]byte, 64))
 	call := func() error {
@@ -62,8 +63,9 @@ func urgent(b *testing.B, s *asterisque.Session, streams, calls int, every time.
 	b.ReportMetric(float64(bulk.Load())/elapsed.Seconds()/1e6, "bulk-MB/s")
 }
 
-// BenchmarkUrgentOverSlowLink is the same beside sixteen bulk streams, over a link of 10 Mbit/s behind a socket buffer of 1 MiB. What waits there can no longer be
-// overtaken; on Linux the wire bounds it.
+// BenchmarkUrgentOverSlowLink is the same beside sixteen bulk streams, over a link of 10 Mbit/s
+// behind a socket buffer of 1 MiB. What waits there can no longer be overtaken; on Linux the wire
+// bounds it.
 func BenchmarkUrgentOverSlowLink(b *testing.B) {
 	svc := echoService()
 	svc.Handle(1, "sink", discard)
@@ -77,7 +79,8 @@ func BenchmarkUrgentOverSlowLink(b *testing.B) {
 	}
 }
 
-// slowLink returns two ends of a connection. What near writes goes through a socket whose send buffer has so many bytes, and then passes at so many bytes a second.
+// slowLink returns two ends of a connection. What near writes goes through a socket whose send
+// buffer has so many bytes, and then passes at so many bytes a second.
 func slowLink(b *testing.B, rate float64, buffer int) (near, far net.Conn) {
 	near, in := tcpPair(b)
 	out, far := tcpPair(b)

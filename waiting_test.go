@@ -12,7 +12,8 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// TestWhoWaitsInVainLearnsForWhat has each thing that a call or a Block may wait for keep it waiting until its deadline.
+// TestWhoWaitsInVainLearnsForWhat has each thing that a call or a Block may wait for keep it
+// waiting until its deadline.
 func TestWhoWaitsInVainLearnsForWhat(t *testing.T) {
 	sleeper := func() *asterisque.Service {
 		svc := asterisque.NewService()
@@ -97,7 +98,8 @@ func TestWhoWaitsAtTheOutboundLimitLearnsForWhat(t *testing.T) {
 	})
 }
 
-// TestAWindowThatIsUsedUpIsPressure: Blocks that may all be dropped never wait for a reader that sleeps.
+// TestAWindowThatIsUsedUpIsPressure: Blocks that may all be dropped never wait for a reader that
+// sleeps.
 func TestAWindowThatIsUsedUpIsPressure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
@@ -124,7 +126,8 @@ func TestAWindowThatIsUsedUpIsPressure(t *testing.T) {
 	})
 }
 
-// TestTwoSessionsWithoutWindowsMoveOnAtTheirOutboundLimits has both sides answer each other with more than both may hold, over a wire that holds nothing.
+// TestTwoSessionsWithoutWindowsMoveOnAtTheirOutboundLimits has both sides answer each other with
+// more than both may hold, over a wire that holds nothing.
 func TestTwoSessionsWithoutWindowsMoveOnAtTheirOutboundLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := func() *asterisque.Node {

@@ -13,8 +13,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// TestAHandlerThatEndsItsGoroutineKeepsNothing bounds everything to one, so that whatever such a call
-// kept would hold up the next.
+// TestAHandlerThatEndsItsGoroutineKeepsNothing bounds everything to one, so that whatever such a
+// call kept would hold up the next.
 func TestAHandlerThatEndsItsGoroutineKeepsNothing(t *testing.T) {
 	exits := asterisque.Func[string, string](20, "exits")
 	for name, opts := range map[string][]asterisque.HandlerOption{

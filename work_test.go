@@ -66,7 +66,8 @@ func raise(most *atomic.Int64, n int64) {
 	}
 }
 
-// inMemory returns both ends of a session over a Wire in memory, which suits synctest. The accepting side offers server; opts are for both nodes, which close with the test.
+// inMemory returns both ends of a session over a Wire in memory, which suits synctest. The
+// accepting side offers server; opts are for both nodes, which close with the test.
 func inMemory(t testing.TB, server *asterisque.Service, opts ...asterisque.Option) (dialled, accepted *asterisque.Session) {
 	t.Helper()
 	here, there := asterisque.NewNode(opts...), asterisque.NewNode(slices.Concat(opts, []asterisque.Option{asterisque.WithService(server)})...)
@@ -97,7 +98,8 @@ func wantIdle(t testing.TB, sessions ...*asterisque.Session) {
 	}
 }
 
-// calls makes calls, each in a goroutine, once the one before has got as far as it can; so they arrive in this order.
+// calls makes calls, each in a goroutine, once the one before has got as far as it can; so they
+// arrive in this order.
 func calls(wg *sync.WaitGroup, n int, call func(i int)) {
 	for i := range n {
 		wg.Go(func() { call(i) })
@@ -187,7 +189,8 @@ func TestNoMoreHandlersRunAtOnceThanANodeHasWorkers(t *testing.T) {
 	})
 }
 
-// TestSessionsTakeTurnsForTheWorkersOfTheirNode lets a session call that has little to ask, beside one with thousands of calls that wait.
+// TestSessionsTakeTurnsForTheWorkersOfTheirNode lets a session call that has little to ask, beside
+// one with thousands of calls that wait.
 func TestSessionsTakeTurnsForTheWorkersOfTheirNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := holdService()

@@ -12,8 +12,9 @@ const idleTime = 10 * time.Second
 // mostIdle is how many workers without work are kept.
 const mostIdle = 1024
 
-// workers are the goroutines on which a node runs handlers. They are kept for the next call, of whichever session, because their stacks have grown to what
-// handlers need. If the node has a limit for them, owners have their turn one after the other, and so have the sessions of each.
+// workers are the goroutines on which a node runs handlers. They are kept for the next call, of
+// whichever session, because their stacks have grown to what handlers need. If the node has a limit
+// for them, owners have their turn one after the other, and so have the sessions of each.
 type workers struct {
 	limit   int         // fixed before the first call; 0: none
 	crowded atomic.Bool // jobs are in the queue; written with mu held
@@ -41,7 +42,8 @@ type worker struct {
 	scratch scratch
 }
 
-// start lets a worker do j if wake is true, as soon as the limit allows. A worker that is lent to one call needs no room: it is what a worker at its work waits for.
+// start lets a worker do j if wake is true, as soon as the limit allows. A worker that is lent to
+// one call needs no room: it is what a worker at its work waits for.
 func (w *workers) start(j job, wake bool) {
 	if !wake {
 		return
@@ -117,7 +119,8 @@ func (k *worker) ended(w *workers) {
 	}()
 }
 
-// next ends j, or lets it wait if it is to go on, and returns the job whose turn it is. If ok is false there is none, and k has become idle, or is to end.
+// next ends j, or lets it wait if it is to go on, and returns the job whose turn it is. If ok is
+// false there is none, and k has become idle, or is to end.
 func (w *workers) next(k *worker, j job, again bool) (next job, ok, end bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -148,7 +151,8 @@ func (w *workers) next(k *worker, j job, again bool) (next job, ok, end bool) {
 	return next, false, false
 }
 
-// trim ends the workers that nobody needed since the last time. It runs from time to time while there are idle workers.
+// trim ends the workers that nobody needed since the last time. It runs from time to time while
+// there are idle workers.
 func (w *workers) trim() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -13,7 +13,8 @@ const (
 	tick           = time.Millisecond
 )
 
-// TestWorkersEndAlsoAtTheMomentOfATrim ends them when the timer has fired, and its function has yet to begin.
+// TestWorkersEndAlsoAtTheMomentOfATrim ends them when the timer has fired, and its function has yet
+// to begin.
 func TestWorkersEndAlsoAtTheMomentOfATrim(t *testing.T) {
 	w := new(workers)
 	for range 3 {

@@ -160,7 +160,8 @@ func (l *astLink) newCaller(request []byte, urgent bool) (op, error) {
 	return astCall(l.s, request), nil
 }
 
-// largeResult is the size, in bytes, from which on a result is better put into a buffer of the caller than into new memory: an option costs an allocation of its own.
+// largeResult is the size, in bytes, from which on a result is better put into a buffer of the
+// caller than into new memory: an option costs an allocation of its own.
 const largeResult = 1 << 10
 
 func astCall(s *asterisque.Session, request []byte, opts ...asterisque.CallOption) op {

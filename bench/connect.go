@@ -13,9 +13,10 @@ import (
 	"google.golang.org/protobuf/types/known/typepb"
 )
 
-// connectImpl returns connect-go over HTTP/2 without TLS, by the connect protocol, which is its default, without the compression that it would agree on
-// otherwise, with a codec that passes bytes on as they are. HTTP/2 has larger windows and frames than by default, and no limit of streams that the workloads
-// would meet.
+// connectImpl returns connect-go over HTTP/2 without TLS, by the connect protocol, which is its
+// default, without the compression that it would agree on otherwise, with a codec that passes bytes
+// on as they are. HTTP/2 has larger windows and frames than by default, and no limit of streams
+// that the workloads would meet.
 func connectImpl() *impl {
 	return &impl{name: "connect-go", link: (*connectLink)(nil), listen: connectListen}
 }
@@ -124,7 +125,8 @@ func connectSink(_ context.Context, s *connectStream) (*connect.Response[[]byte]
 	return connect.NewResponse(&count), s.Err()
 }
 
-// dial returns a client whose connection is made with the first call; it refuses to make a second one.
+// dial returns a client whose connection is made with the first call; it refuses to make a second
+// one.
 func (h *connectHost) dial(context.Context) (link, error) {
 	l := &connectLink{url: "http://" + h.addr}
 	l.transport = &http.Transport{

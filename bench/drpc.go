@@ -16,7 +16,8 @@ import (
 	"storj.io/drpc/drpcserver"
 )
 
-// drpcImpl returns storj/drpc on one connection, which carries one call or one stream at a time: several callers take turns.
+// drpcImpl returns storj/drpc on one connection, which carries one call or one stream at a time:
+// several callers take turns.
 func drpcImpl() *impl {
 	return &impl{
 		name: "drpc", link: (*drpcLink)(nil), kinds: []streamKind{messages, bulk}, streams: 1,
@@ -24,7 +25,8 @@ func drpcImpl() *impl {
 	}
 }
 
-// drpcPoolImpl returns it with as many connections as there are calls at once, which is how it is meant to be used. It is no peer on one connection.
+// drpcPoolImpl returns it with as many connections as there are calls at once, which is how it is
+// meant to be used. It is no peer on one connection.
 func drpcPoolImpl() *impl {
 	return &impl{
 		name: "drpc-pool", extra: true, link: (*drpcLink)(nil), kinds: []streamKind{messages, bulk},

@@ -7,7 +7,8 @@ import (
 	"sync"
 )
 
-// pingPongFloor returns a bare TCP connection on which one side writes, and the other sends back what it reads.
+// pingPongFloor returns a bare TCP connection on which one side writes, and the other sends back
+// what it reads.
 func pingPongFloor() *impl {
 	return &impl{name: "floor-pingpong", link: (*pingPongLink)(nil), callers: 1, listen: func(context.Context, needs) (host, error) {
 		return listenTCP(func(c net.Conn) {
@@ -42,7 +43,8 @@ func (l *pingPongLink) newCaller(request []byte, _ bool) (op, error) {
 	}, nil
 }
 
-// copyFloor returns a bare TCP connection whose accepting side reads as fast as it can. Several streams are several goroutines that write to it in turn.
+// copyFloor returns a bare TCP connection whose accepting side reads as fast as it can. Several
+// streams are several goroutines that write to it in turn.
 func copyFloor() *impl {
 	return &impl{name: "floor-copy", link: (*copyLink)(nil), kinds: []streamKind{bulk}, listen: func(context.Context, needs) (host, error) {
 		received := make(chan int64, 1)
@@ -87,7 +89,8 @@ func (s *copySender) send(b []byte) error {
 	return err
 }
 
-// finish closes the connection with the last of the senders, who returns what has been received in all.
+// finish closes the connection with the last of the senders, who returns what has been received in
+// all.
 func (s *copySender) finish() (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +103,8 @@ func (s *copySender) finish() (int64, error) {
 	return <-s.received, nil
 }
 
-// twoSocketsFloor returns two bare TCP connections, one for calls and one for bulk: what a call costs beside a stream that it shares nothing with but the machine.
+// twoSocketsFloor returns two bare TCP connections, one for calls and one for bulk: what a call
+// costs beside a stream that it shares nothing with but the machine.
 func twoSocketsFloor() *impl {
 	return &impl{
 		name: "floor-two-sockets", link: (*twoSocketsLink)(nil), callers: 1, kinds: []streamKind{background}, without: []string{"call-64B", "connect", "idle-sessions"},
@@ -158,8 +162,9 @@ type tcpHost struct {
 	running sync.WaitGroup // ends when the listener and all dialling sides are closed
 }
 
-// listenTCP returns a host that runs serve for each connection it accepts, and makes links of those it dials. The connection is closed when serve returns,
-// which it has to do when the other side closes.
+// listenTCP returns a host that runs serve for each connection it accepts, and makes links of those
+// it dials. The connection is closed when serve returns, which it has to do when the other side
+// closes.
 func listenTCP(serve func(net.Conn), link func(net.Conn) link) (host, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

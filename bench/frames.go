@@ -6,12 +6,14 @@ import (
 	"io"
 )
 
-// appendFrame appends b behind its length as 4 bytes, big endian: what those need that carry bytes and no messages.
+// appendFrame appends b behind its length as 4 bytes, big endian: what those need that carry bytes
+// and no messages.
 func appendFrame(dst, b []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(dst, uint32(len(b))), b...)
 }
 
-// readFrame reads one frame into buf, which it returns, grown if need be. The length is left before it.
+// readFrame reads one frame into buf, which it returns, grown if need be. The length is left before
+// it.
 func readFrame(r *bufio.Reader, buf []byte) ([]byte, error) {
 	head, err := r.Peek(4)
 	if err != nil {

@@ -15,8 +15,9 @@ import (
 	"google.golang.org/protobuf/types/known/typepb"
 )
 
-// grpcImpl returns grpc-go with a codec that passes bytes on as they are, larger buffers, goroutines that are kept for the next call, and fixed windows, which
-// spares it to estimate them. Service and methods are what its generator would write.
+// grpcImpl returns grpc-go with a codec that passes bytes on as they are, larger buffers,
+// goroutines that are kept for the next call, and fixed windows, which spares it to estimate them.
+// Service and methods are what its generator would write.
 func grpcImpl() *impl { return &impl{name: "grpc", link: (*grpcLink)(nil), listen: grpcListen} }
 
 const (

@@ -7,9 +7,12 @@ import (
 
 const guardTries = 3
 
-// guard checks that this library's 1,024 callers make at least least times the calls of a bare ping-pong, in the best of three tries. What it compares it measures in one run, so that a slow machine, or a busy one, is slow for both.
+// guard checks that this library's 1,024 callers make at least least times the calls of a bare
+// ping-pong, in the best of three tries. What it compares it measures in one run, so that a slow
+// machine, or a busy one, is slow for both.
 //
-// There are machines on which a ping-pong is so cheap that bare frames of 1,024 callers, the least that calls can be, do not make twice as many as asked. There, half of what these make is enough.
+// There are machines on which a ping-pong is so cheap that bare frames of 1,024 callers, the least
+// that calls can be, do not make twice as many as asked. There, half of what these make is enough.
 func guard(least float64, measure func(cell) row, stdout, stderr io.Writer, impls []*impl) error {
 	var cells []cell
 	for _, name := range []string{"call-64B/1/floor-pingpong", "call-64B/1024/" + thisLibrary, "call-64B/1024/floor-pipelined"} {

@@ -8,7 +8,8 @@ import (
 	"sync/atomic"
 )
 
-// impl is one thing that is measured. What it can do is told by the methods of its links: see caller, structCaller, backCaller and streamer.
+// impl is one thing that is measured. What it can do is told by the methods of its links: see
+// caller, structCaller, backCaller and streamer.
 type impl struct {
 	name    string
 	extra   bool         // measured only if -impl asks for it
@@ -20,7 +21,8 @@ type impl struct {
 	listen  func(ctx context.Context, n needs) (host, error)
 }
 
-// implementations returns all that can be measured, in the order of the table. Another wire of this library is one more line.
+// implementations returns all that can be measured, in the order of the table. Another wire of this
+// library is one more line.
 func implementations() []*impl {
 	return []*impl{
 		overScheme("tcp"),
@@ -36,20 +38,23 @@ func implementations() []*impl {
 
 // needs is what a workload tells an implementation before it listens.
 type needs struct {
-	typed   bool          // calls carry structs instead of bytes
-	pipes   int           // that will be open at once, if they are more than usual
-	arrived *atomic.Int64 // counts the idle streams that their handlers have taken; nil if there are none
+	typed bool // calls carry structs instead of bytes
+	pipes int  // that will be open at once, if they are more than usual
+	// counts the idle streams that their handlers have taken; nil if there are none
+	arrived *atomic.Int64
 }
 
 // host is the accepting side of an implementation, and what its links share.
 type host interface {
-	// dial connects and returns the connection, with both of its ends. A handshake may be left to its first use.
+	// dial connects and returns the connection, with both of its ends. A handshake may be left to
+	// its first use.
 	dial(ctx context.Context) (link, error)
 	// close ends the host after its links.
 	close()
 }
 
-// link is one connection. Its other methods are those of the interfaces below, as far as the implementation can do that.
+// link is one connection. Its other methods are those of the interfaces below, as far as the
+// implementation can do that.
 type link interface{ close() }
 
 // op is one operation, which is repeated. It is for one goroutine at a time.
@@ -57,7 +62,8 @@ type op func() error
 
 // caller is a link whose dialling side can call the accepting one.
 type caller interface {
-	// newCaller returns a call that sends request and has it sent back. urgent calls go first, if the implementation has priorities.
+	// newCaller returns a call that sends request and has it sent back. urgent calls go first, if
+	// the implementation has priorities.
 	newCaller(request []byte, urgent bool) (op, error)
 }
 
@@ -73,11 +79,13 @@ type backCaller interface {
 type streamKind byte
 
 const (
-	messages   streamKind = 'm' // whole messages, taken one by one
-	bulk       streamKind = 'b' // bytes, taken as they come
-	background streamKind = 'g' // bulk with the least priority, if the implementation has priorities
+	messages streamKind = 'm' // whole messages, taken one by one
+	bulk     streamKind = 'b' // bytes, taken as they come
+	// bulk with the least priority, if the implementation has priorities
+	background streamKind = 'g'
 	stuck      streamKind = 's' // its reader takes nothing
-	idle       streamKind = 'i' // its reader takes the first message, if a stream needs one to be there at all, and waits
+	// its reader takes the first message, if a stream needs one to be there at all, and waits
+	idle streamKind = 'i'
 )
 
 // streamer is a link whose dialling side can send a stream to the accepting one.
@@ -89,7 +97,8 @@ type streamer interface {
 type sender interface {
 	// send sends b, which does not change, and waits while there is no room for it.
 	send(b []byte) error
-	// finish ends the stream and waits until all of it was taken. It returns the number of bytes that the reader has counted.
+	// finish ends the stream and waits until all of it was taken. It returns the number of bytes
+	// that the reader has counted.
 	finish() (received int64, err error)
 }
 

@@ -8,8 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEveryImplementationPassesEachWorkloadThatItSupports runs all cells, for a moment each and with fewer callers, streams, sessions and pipes. Streams check
-// that all was received, and calls that the reply is the request.
+// TestEveryImplementationPassesEachWorkloadThatItSupports runs all cells, for a moment each and
+// with fewer callers, streams, sessions and pipes. Streams check that all was received, and calls
+// that the reply is the request.
 func TestEveryImplementationPassesEachWorkloadThatItSupports(t *testing.T) {
 	all := func(*workload, int, *impl) bool { return true }
 	for _, c := range cells(implementations(), all) {
@@ -21,7 +22,8 @@ func TestEveryImplementationPassesEachWorkloadThatItSupports(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, r.Error)
 			require.True(t, c.workload.headline(&r).known())
-			if c.workload.unit != "B/pipe" && c.workload.unit != "B/session" { // so few are lost in the noise
+			if c.workload.unit != "B/pipe" && c.workload.unit != "B/session" {
+				// so few are lost in the noise
 				require.Positive(t, float64(c.workload.headline(&r)))
 			}
 		})

@@ -9,8 +9,9 @@ import (
 	"github.com/libp2p/go-yamux/v5"
 )
 
-// libp2pImpl returns libp2p's yamux as libp2p itself configures it: windows grow to 16 MiB, and the number of streams is left to others. It has
-// a larger buffer for reading, because here nothing below has one.
+// libp2pImpl returns libp2p's yamux as libp2p itself configures it: windows grow to 16 MiB, and the
+// number of streams is left to others. It has a larger buffer for reading, because here nothing
+// below has one.
 func libp2pImpl() *impl {
 	cfg := yamux.DefaultConfig()
 	cfg.MaxStreamWindowSize = 16 << 20

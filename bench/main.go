@@ -1,13 +1,14 @@
-// Command bench measures this library beside its peers and beside the floor below all of them, a bare TCP connection: the same work, over one connection on the
-// loopback interface, client and server in one process. README.md tells how, and what the figures mean.
+// Command bench measures this library beside its peers and beside the floor below all of them, a
+// bare TCP connection: the same work, over one connection on the loopback interface, client and
+// server in one process. README.md tells how, and what the figures mean.
 //
 //	go run . -quick         # this library and the floors, in less than a minute
 //	go run .                # everybody
 //	go run . -against OLD   # this library beside an older build of this command
 //	go run . -h             # what else there is
 //
-// Each cell, which is one workload by one implementation, runs in a process of its own: its memory and its processor time are its own, and one that hangs is
-// ended without harm to the others.
+// Each cell, which is one workload by one implementation, runs in a process of its own: its memory
+// and its processor time are its own, and one that hangs is ended without harm to the others.
 package main
 
 import (
@@ -25,7 +26,8 @@ func main() {
 	os.Exit(code)
 }
 
-// run is the program. It returns 0, 1 if something that was measured failed or is WORSE, or 2 if args make no sense.
+// run is the program. It returns 0, 1 if something that was measured failed or is WORSE, or 2 if
+// args make no sense.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer, impls []*impl) int {
 	o, err := parseOptions(args, stderr)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/leak"
 )
 
-// TestMain is also the program itself, with the implementations of the tests, when a test has it measure a cell in a process of its own.
+// TestMain is also the program itself, with the implementations of the tests, when a test has it
+// measure a cell in a process of its own.
 func TestMain(m *testing.M) {
 	if slices.Contains(os.Args, "-cell") {
 		os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr, fakes()))

@@ -9,14 +9,15 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Of many operations at once, one in sampled is timed: that is still thousands, and to time all would cost a tenth of what a short call does.
+// Of many operations at once, one in sampled is timed: that is still thousands, and to time all
+// would cost a tenth of what a short call does.
 const (
 	manyOps = 64
 	sampled = 8
 )
 
-// drive has each op repeated by a goroutine of its own until d has passed, or one of them fails, and returns how often they ran in all. It records how long
-// they took unless lat is nil.
+// drive has each op repeated by a goroutine of its own until d has passed, or one of them fails,
+// and returns how often they ran in all. It records how long they took unless lat is nil.
 func drive(ops []op, d time.Duration, lat *latencies) (n int64, err error) {
 	var stop atomic.Bool
 	timer := time.AfterFunc(d, func() { stop.Store(true) })
@@ -53,7 +54,8 @@ func drive(ops []op, d time.Duration, lat *latencies) (n int64, err error) {
 	return total.Load(), err
 }
 
-// latencies counts how long operations took. Callers share a few histograms, because one for each would push everything else out of the processor's cache.
+// latencies counts how long operations took. Callers share a few histograms, because one for each
+// would push everything else out of the processor's cache.
 type latencies struct {
 	shards [16]struct {
 		mu sync.Mutex
@@ -80,7 +82,8 @@ func (l *latencies) record(caller int, d time.Duration) {
 	s.mu.Unlock()
 }
 
-// recordPaced counts one operation that was due at the end of each interval: those that a slow one has held up count as slow too.
+// recordPaced counts one operation that was due at the end of each interval: those that a slow one
+// has held up count as slow too.
 func (l *latencies) recordPaced(d, interval time.Duration) {
 	s := &l.shards[0]
 	s.mu.Lock()
@@ -115,7 +118,8 @@ func usageNow() usage {
 	return usage{at: time.Now(), cpu: cpuTime(), objects: m.Mallocs, bytes: m.TotalAlloc}
 }
 
-// cost fills in what n operations have cost since u, each of them with size bytes of payload one way.
+// cost fills in what n operations have cost since u, each of them with size bytes of payload one
+// way.
 func (u usage) cost(r *row, n int64, size int) {
 	now, ops := usageNow(), float64(n)
 	seconds := now.at.Sub(u.at).Seconds()

@@ -11,8 +11,9 @@ import (
 	"sync/atomic"
 )
 
-// This file is what the multiplexers of streams have in common. They know no calls: a caller has a stream of its own, which stays open, and on which each message is
-// behind its length and goes out in one Write. Nothing cheaper can be called an echo.
+// This file is what the multiplexers of streams have in common. They know no calls: a caller has a
+// stream of its own, which stays open, and on which each message is behind its length and goes out
+// in one Write. Nothing cheaper can be called an echo.
 
 // muxSession is one end of a connection that carries streams.
 type muxSession interface {
@@ -47,7 +48,8 @@ type muxHost struct {
 	closing   chan struct{}  // closed by close
 	running   sync.WaitGroup // accept, and for each session and stream one more
 	streams   atomic.Uint64  // opened by dialling sides; numbers them
-	tallies   sync.Map       // of chan int64, by number: what the readers of streams that have ended have counted
+	// of chan int64, by number: what the readers of streams that have ended have counted
+	tallies sync.Map
 
 	mu       sync.Mutex
 	accepted []muxSession // guarded by mu
@@ -128,7 +130,8 @@ func echoFrames(c io.ReadWriter) {
 	}
 }
 
-// countMessages takes messages one by one and returns how many bytes they had. It is not inlined, or else its buffer would be part of the stack of every stream.
+// countMessages takes messages one by one and returns how many bytes they had. It is not inlined,
+// or else its buffer would be part of the stack of every stream.
 //
 //go:noinline
 func countMessages(c io.Reader) (n int64) {
@@ -205,7 +208,8 @@ func (h *muxHost) newCaller(s muxSession, request []byte) (op, error) {
 	}, nil
 }
 
-// preamble returns what a stream begins with. Whoever reads the stream sends to tally, unless it is nil, what he has counted.
+// preamble returns what a stream begins with. Whoever reads the stream sends to tally, unless it is
+// nil, what he has counted.
 func (h *muxHost) preamble(kind streamKind, tally chan int64) []byte {
 	n := h.streams.Add(1)
 	if tally != nil {
@@ -253,7 +257,8 @@ type tcpMux struct {
 	server, client func(net.Conn) (muxSession, error)
 }
 
-// overTCP returns how to listen for a multiplexer over TCP, of which server and client make the ends of a session.
+// overTCP returns how to listen for a multiplexer over TCP, of which server and client make the
+// ends of a session.
 func overTCP(server, client func(net.Conn) (muxSession, error)) func() (muxTransport, error) {
 	return func() (muxTransport, error) {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -6,7 +6,8 @@ import (
 	"net/rpc"
 )
 
-// netrpcImpl returns net/rpc: with gob, its own codec, for structs, and with one that passes bytes on as they are for the rest. It has no streams.
+// netrpcImpl returns net/rpc: with gob, its own codec, for structs, and with one that passes bytes
+// on as they are for the rest. It has no streams.
 func netrpcImpl() *impl {
 	return &impl{name: "netrpc", link: (*netrpcLink)(nil), listen: func(_ context.Context, n needs) (host, error) {
 		server := rpc.NewServer()

@@ -8,8 +8,9 @@ import (
 	"net/rpc"
 )
 
-// rawConn is what both sides of a codec for net/rpc share whose bodies are bytes. A message is a sequence number (8 bytes), the length of a text (1), the
-// length of the body (4), the text and the body. The text is the method of a request and the error of a response.
+// rawConn is what both sides of a codec for net/rpc share whose bodies are bytes. A message is a
+// sequence number (8 bytes), the length of a text (1), the length of the body (4), the text and the
+// body. The text is the method of a request and the error of a response.
 type rawConn struct {
 	c    io.Closer
 	r    *bufio.Reader

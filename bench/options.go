@@ -43,7 +43,8 @@ statistics of the sign test), and a verdict:
 
 `
 
-// parseOptions returns the options in args. What is wrong with them has been written to stderr when it returns an error.
+// parseOptions returns the options in args. What is wrong with them has been written to stderr when
+// it returns an error.
 func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("bench", flag.ContinueOnError)
 	f.SetOutput(stderr)
@@ -74,7 +75,8 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	return o, nil
 }
 
-// whole compiles a pattern that has to match the whole of a name: "asterisque" is not meant to choose "asterisque-tls" too.
+// whole compiles a pattern that has to match the whole of a name: "asterisque" is not meant to
+// choose "asterisque-tls" too.
 func whole(pattern string) (*regexp.Regexp, error) { return regexp.Compile("^(?:" + pattern + ")$") }
 
 // check fills in defaults, and returns an error that names the flag whose value does not fit.

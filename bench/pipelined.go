@@ -10,8 +10,10 @@ import (
 	"sync"
 )
 
-// pipelinedFloor returns the least that calls of many callers over one connection need: frames of a length (4 bytes), a type (1), a caller (4) and a payload.
-// What callers have to send while one of them writes goes out together, with the next write; the other side answers all that it has read with one.
+// pipelinedFloor returns the least that calls of many callers over one connection need: frames of a
+// length (4 bytes), a type (1), a caller (4) and a payload. What callers have to send while one of
+// them writes goes out together, with the next write; the other side answers all that it has read
+// with one.
 func pipelinedFloor() *impl {
 	return &impl{
 		name: "floor-pipelined", link: (*pipelinedLink)(nil), kinds: []streamKind{messages}, without: []string{"connect", "idle-sessions"},
@@ -34,7 +36,8 @@ func appendPipelined(dst []byte, kind byte, from uint32, payload []byte) []byte 
 	return append(dst, payload...)
 }
 
-// eachPipelined hands over the frames that arrive, which are valid until f returns, and calls batch whenever no whole one is left to hand over.
+// eachPipelined hands over the frames that arrive, which are valid until f returns, and calls batch
+// whenever no whole one is left to hand over.
 func eachPipelined(c net.Conn, f func(kind byte, from uint32, payload []byte), batch func() error) {
 	buf := make([]byte, frameRead)
 	for begin, end := 0, 0; ; {
@@ -148,7 +151,8 @@ func (l *pipelinedLink) newCaller(request []byte, _ bool) (op, error) {
 	}, nil
 }
 
-// write puts a frame into the next write. Whoever finds nobody writing does it, for all who come meanwhile.
+// write puts a frame into the next write. Whoever finds nobody writing does it, for all who come
+// meanwhile.
 func (l *pipelinedLink) write(id uint32, payload []byte) error {
 	l.mu.Lock()
 	l.out = appendPipelined(l.out, frameCall, id, payload)

@@ -9,8 +9,9 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// quicImpl returns quic-go: UDP and always encrypted, so that it does more work than the others. All connections of one side share a socket, as its documentation
-// advises; windows begin at their maximum rather than to be learned.
+// quicImpl returns quic-go: UDP and always encrypted, so that it does more work than the others.
+// All connections of one side share a socket, as its documentation advises; windows begin at their
+// maximum rather than to be learned.
 func quicImpl() *impl { return muxImpl("quic", listenQUIC) }
 
 var quicConfig = &quic.Config{

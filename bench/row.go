@@ -31,7 +31,8 @@ func (f *figure) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*float64)(f))
 }
 
-// row is what is known of one cell. What a figure means depends on the workload in part; see README.md.
+// row is what is known of one cell. What a figure means depends on the workload in part; see
+// README.md.
 type row struct {
 	Workload string `json:"workload"`
 	Impl     string `json:"impl"`
@@ -50,8 +51,9 @@ type row struct {
 	StackBytes figure `json:"stack_bytes"`       // of the handlers of idle pipes
 	OneWay     figure `json:"one_way_ops_per_s"` // what both-ways is to be compared with
 
-	Rounds int    `json:"rounds"`
-	Spread figure `json:"spread"` // between rounds, of the figure that the workload is about: (highest-lowest)/median
+	Rounds int `json:"rounds"`
+	// between rounds, of the figure that the workload is about: (highest-lowest)/median
+	Spread figure `json:"spread"`
 	Error  string `json:"error,omitempty"`
 }
 
@@ -76,8 +78,8 @@ func (r *row) setLatencies(l *latencies) {
 
 func micros(d time.Duration) figure { return figure(d.Seconds() * 1e6) }
 
-// mergeRounds returns the row of one cell over several rounds: the median of each figure, and how far the rounds were apart in the one that headline returns. If one
-// failed, that is the result.
+// mergeRounds returns the row of one cell over several rounds: the median of each figure, and how
+// far the rounds were apart in the one that headline returns. If one failed, that is the result.
 func mergeRounds(rounds []row, headline func(*row) figure) row {
 	merged := rounds[0]
 	merged.Rounds = len(rounds)
@@ -107,7 +109,8 @@ func mergeRounds(rounds []row, headline func(*row) figure) row {
 	return merged
 }
 
-// median returns the value in the middle, or the mean of the two that are. It is absent if one of the values is.
+// median returns the value in the middle, or the mean of the two that are. It is absent if one of
+// the values is.
 func median(values []figure) figure {
 	s := slices.Clone(values)
 	slices.Sort(s)

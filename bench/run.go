@@ -99,7 +99,8 @@ func measureApart(ctx context.Context, c cell, d, patience time.Duration) row {
 	return measureBy(ctx, exe, c, d, patience)
 }
 
-// measureBy measures a cell in a process of the build whose file is exe. It is ended if it takes longer than the time of its measuring and patience.
+// measureBy measures a cell in a process of the build whose file is exe. It is ended if it takes
+// longer than the time of its measuring and patience.
 func measureBy(ctx context.Context, exe string, c cell, d, patience time.Duration) row {
 	limit, cancel := context.WithTimeout(ctx, 3*d+patience)
 	defer cancel()

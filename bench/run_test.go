@@ -171,7 +171,8 @@ func TestHelpNamesEveryFlag(t *testing.T) {
 	}
 }
 
-// guardWith runs the guard, which gets these figures, three for each try: calls of a bare ping-pong, of this library and of bare frames. It returns what it says and how many it took.
+// guardWith runs the guard, which gets these figures, three for each try: calls of a bare
+// ping-pong, of this library and of bare frames. It returns what it says and how many it took.
 func guardWith(t *testing.T, figures ...figure) (said string, taken int, err error) {
 	var stdout strings.Builder
 	err = guard(6, func(c cell) row {

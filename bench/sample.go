@@ -6,8 +6,9 @@ import (
 	"google.golang.org/protobuf/types/known/typepb"
 )
 
-// Field is what typed calls carry where there is no protobuf. It has the fields of google.protobuf.Field, which is what they carry where there is; like that, CBOR
-// has numbers for the fields' names. It is exported because net/rpc demands that.
+// Field is what typed calls carry where there is no protobuf. It has the fields of
+// google.protobuf.Field, which is what they carry where there is; like that, CBOR has numbers for
+// the fields' names. It is exported because net/rpc demands that.
 type Field struct {
 	Kind         int32  `cbor:"1,keyasint"`
 	Cardinality  int32  `cbor:"2,keyasint"`

@@ -7,7 +7,8 @@ import (
 	"github.com/xtaci/smux"
 )
 
-// smuxImpl returns xtaci/smux in its version 2, which has flow control for each stream, and with larger windows.
+// smuxImpl returns xtaci/smux in its version 2, which has flow control for each stream, and with
+// larger windows.
 func smuxImpl() *impl {
 	cfg := smux.DefaultConfig()
 	cfg.Version = 2

@@ -12,8 +12,9 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// ttrpcImpl returns containerd/ttrpc. It has no choice of codecs: bytes travel in protobuf's smallest message for them. Its streams have no flow control: when
-// a reader takes nothing for a second, what comes is thrown away, so that there is nothing to measure beside a stuck one.
+// ttrpcImpl returns containerd/ttrpc. It has no choice of codecs: bytes travel in protobuf's
+// smallest message for them. Its streams have no flow control: when a reader takes nothing for a
+// second, what comes is thrown away, so that there is nothing to measure beside a stuck one.
 func ttrpcImpl() *impl {
 	return &impl{name: "ttrpc", link: (*ttrpcLink)(nil), kinds: []streamKind{messages, bulk, background, idle}, listen: ttrpcListen}
 }
@@ -26,7 +27,8 @@ var ttrpcMethods = map[streamKind]string{messages: "sink", bulk: "sink", backgro
 type ttrpcHost struct {
 	server *ttrpc.Server
 	addr   string
-	cancel context.CancelFunc // of what the server's connections run under: Close leaves some of them
+	// of what the server's connections run under: Close leaves some of them
+	cancel context.CancelFunc
 	served chan struct{}
 }
 

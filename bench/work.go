@@ -14,7 +14,8 @@ type cellRun struct {
 	ends []func() // what is left to be closed, in this order
 }
 
-// measureCell measures a cell in this process. end closes what is still open, also after an error; with some peers and many streams that takes long.
+// measureCell measures a cell in this process. end closes what is still open, also after an error;
+// with some peers and many streams that takes long.
 func measureCell(c cell, d time.Duration) (result row, end func(), err error) {
 	r := &cellRun{cell: c, time: d, row: newRow(c)}
 	err = c.workload.run(r)
@@ -62,7 +63,8 @@ func useOnce(l link, n needs) error {
 	return call()
 }
 
-// measure runs ops, which carry size bytes each, and fills in what they cost. settle, unless it is nil, waits until all that they began has come to its end.
+// measure runs ops, which carry size bytes each, and fills in what they cost. settle, unless it is
+// nil, waits until all that they began has come to its end.
 func (r *cellRun) measure(ops []op, size int, lat *latencies, settle func(n int64) error) error {
 	warm, err := drive(ops, r.warmUp(), nil)
 	if err != nil {

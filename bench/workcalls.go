@@ -52,7 +52,8 @@ func connections(r *cellRun) error {
 	return r.measure([]op{once}, small, newLatencies(), nil)
 }
 
-// bothWays has half of the callers call from each side, at the same time, after those of the dialling side have done so alone.
+// bothWays has half of the callers call from each side, at the same time, after those of the
+// dialling side have done so alone.
 func bothWays(r *cellRun) error {
 	l, err := r.connect(needs{})
 	if err != nil {

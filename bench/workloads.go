@@ -68,7 +68,8 @@ func (c cell) String() string {
 	return fmt.Sprintf("%s/%d/%s", c.workload.name, c.callers, c.impl.name)
 }
 
-// cells returns what there is to measure in the order of the table; the implementations of one workload with so many callers are neighbours. chosen says which.
+// cells returns what there is to measure in the order of the table; the implementations of one
+// workload with so many callers are neighbours. chosen says which.
 func cells(impls []*impl, chosen func(w *workload, callers int, i *impl) bool) []cell {
 	var list []cell
 	for _, w := range workloads() {

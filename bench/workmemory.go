@@ -8,10 +8,12 @@ import (
 	"time"
 )
 
-// unbounded is how many bytes may be sent to a reader that takes nothing before the attempt is given up.
+// unbounded is how many bytes may be sent to a reader that takes nothing before the attempt is
+// given up.
 const unbounded = 256 << 20
 
-// stuckReader has one caller call beside a stream whose reader takes nothing, and looks at what that stream holds.
+// stuckReader has one caller call beside a stream whose reader takes nothing, and looks at what
+// that stream holds.
 func stuckReader(r *cellRun) error {
 	l, err := r.connect(needs{})
 	if err != nil {

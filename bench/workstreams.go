@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// streams sends pieces of so many bytes over streams of a kind. The time is over when all has been received.
+// streams sends pieces of so many bytes over streams of a kind. The time is over when all has been
+// received.
 func streams(kind streamKind, size int) func(*cellRun) error {
 	return func(r *cellRun) error {
 		l, err := r.connect(needs{})
@@ -28,7 +29,8 @@ func streams(kind streamKind, size int) func(*cellRun) error {
 	}
 }
 
-// finishAll ends streams and returns an error unless their readers have received as much as was sent.
+// finishAll ends streams and returns an error unless their readers have received as much as was
+// sent.
 func finishAll(senders []sender, sent int64) error {
 	var received atomic.Int64
 	errs := make([]error, len(senders))
@@ -86,7 +88,8 @@ func urgent(r *cellRun) error {
 	return errors.Join(err, f.failure())
 }
 
-// bulkPayload is what floods send. It is there from the start, so that no measurement of memory finds it.
+// bulkPayload is what floods send. It is there from the start, so that no measurement of memory
+// finds it.
 var bulkPayload = payload(bulkWrite)
 
 // flood is a stream that is sent to as fast as its reader allows.
@@ -96,7 +99,8 @@ type flood struct {
 	sending sync.WaitGroup
 }
 
-// startFlood sends to a stream of a kind, on a goroutine that ends with the link, or when so much was sent that nothing bounds it.
+// startFlood sends to a stream of a kind, on a goroutine that ends with the link, or when so much
+// was sent that nothing bounds it.
 func startFlood(l link, kind streamKind) (*flood, error) {
 	s, err := l.(streamer).open(kind)
 	if err != nil {

@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// Abort is the error that ends a call, a pipe or a session without a result. Code, Message and Detail cross the wire, and
-// so does it whether the call was refused; with them, both sides branch with errors.Is on the same sentinels.
+// Abort is the error that ends a call, a pipe or a session without a result. Code, Message and
+// Detail cross the wire, and so does it whether the call was refused; with them, both sides branch
+// with errors.Is on the same sentinels.
 //
 // An Abort is not changed once it was returned as an error: several goroutines may hold it.
 type Abort struct {
@@ -20,8 +21,8 @@ type Abort struct {
 	Cause   error  // what led to it on this side, or nil; it does not cross the wire
 }
 
-// Error returns the meaning of the code, the message, the cause if the message does not tell it already, and whether the
-// peer said so.
+// Error returns the meaning of the code, the message, the cause if the message does not tell it
+// already, and whether the peer said so.
 func (a *Abort) Error() string {
 	if a == nil { // as an error it is not nil: AbortOf's result, returned as an error, gets here
 		return "asterisque: nil Abort"
@@ -60,8 +61,9 @@ func (a *Abort) Unwrap() error {
 	return a.Cause
 }
 
-// Is reports whether target is an Abort with the same code, whatever else they hold. A Canceled is also a
-// context.Canceled, an Expired is also a context.DeadlineExceeded, on both sides of the wire.
+// Is reports whether target is an Abort with the same code, whatever else they hold. A Canceled is
+// also a context.Canceled, an Expired is also a context.DeadlineExceeded, on both sides of the
+// wire.
 func (a *Abort) Is(target error) bool {
 	if a == nil {
 		return false
@@ -76,18 +78,19 @@ func (a *Abort) Is(target error) bool {
 	return ok && t != nil && t.Code == a.Code
 }
 
-// Withf returns a copy of a with another message: ErrOverloaded.Withf("%d orders wait", n). It does not wrap: set Cause of
-// the copy to keep an error.
+// Withf returns a copy of a with another message: ErrOverloaded.Withf("%d orders wait", n). It does
+// not wrap: set Cause of the copy to keep an error.
 func (a *Abort) Withf(format string, args ...any) *Abort {
 	b := *a
 	b.Message = fmt.Sprintf(format, args...)
 	return &b
 }
 
-// AbortOf turns any error into the Abort that tells the peer about it; it returns nil for nil, which has to be looked for
-// before the result becomes an error. An Abort in err's chain is
-// returned itself, not a copy. Of other errors, context.Canceled becomes Canceled, context.DeadlineExceeded Expired, a
-// *FrameError Protocol and everything else Failed; err becomes the Cause and its text the Message, which the peer reads.
+// AbortOf turns any error into the Abort that tells the peer about it; it returns nil for nil,
+// which has to be looked for before the result becomes an error. An Abort in err's chain is
+// returned itself, not a copy. Of other errors, context.Canceled becomes Canceled,
+// context.DeadlineExceeded Expired, a *FrameError Protocol and everything else Failed; err becomes
+// the Cause and its text the Message, which the peer reads.
 func AbortOf(err error) *Abort {
 	if err == nil {
 		return nil
@@ -132,8 +135,8 @@ func (r Ran) String() string {
 	return fmt.Sprintf("Ran(%d)", uint8(r))
 }
 
-// Repeatable reports whether err says that the call certainly did not run, so that it can be made again without running
-// twice. It is false for nil and for an error without an Abort.
+// Repeatable reports whether err says that the call certainly did not run, so that it can be made
+// again without running twice. It is false for nil and for an error without an Abort.
 func Repeatable(err error) bool {
 	var a *Abort
 	return errors.As(err, &a) && a != nil && a.Ran != MaybeRan

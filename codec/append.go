@@ -58,8 +58,9 @@ func appendText(dst []byte, s string) []byte {
 	return append(appendHead(dst, textString, uint64(len(s))), s...)
 }
 
-// A map of known fields is written in one pass: its head is one byte that starts at no entries, and each entry that is
-// not zero counts itself there. at is where in dst that head is; there are never more than 23 entries.
+// A map of known fields is written in one pass: its head is one byte that starts at no entries, and
+// each entry that is not zero counts itself there. at is where in dst that head is; there are never
+// more than 23 entries.
 
 func appendEntry(dst []byte, at int, key byte, n uint64) []byte {
 	if n == 0 {

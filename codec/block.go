@@ -18,7 +18,8 @@ func (m *Block) AppendTo(dst []byte) []byte {
 	return m.Meta.appendTo(dst, BlockType)
 }
 
-// AppendAround appends the frame of m without Payload, and returns the longer slice and the place in it where Payload belongs. End must not be set.
+// AppendAround appends the frame of m without Payload, and returns the longer slice and the place
+// in it where Payload belongs. End must not be set.
 func (m *Block) AppendAround(dst []byte) (around []byte, at int) {
 	dst = appendStart(dst, BlockType, blockFields, m.Pipe, &m.Meta)
 	dst = appendHead(dst, byteString, uint64(len(m.Payload)))
@@ -32,7 +33,8 @@ func (m *Block) appendFields(dst []byte) []byte {
 	return appendBytes(dst, m.Payload)
 }
 
-// ParseBlock reads the frame of a Block. Payload of the result is a part of frame. The error is a *FrameError.
+// ParseBlock reads the frame of a Block. Payload of the result is a part of frame. The error is a
+// *FrameError.
 func ParseBlock(frame []byte) (Block, error) {
 	r := reader{frame: frame}
 	n := r.start(BlockType, 2+blockFields, 3+blockFields)

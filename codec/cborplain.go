@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// The paths of CBOR without reflection. They take only what they handle exactly as the library behind CBOR does, and
-// leave everything else, all errors included, to it.
+// The paths of CBOR without reflection. They take only what they handle exactly as the library
+// behind CBOR does, and leave everything else, all errors included, to it.
 
 const float64Head = other | 27
 
@@ -48,7 +48,8 @@ func appendFloat(dst []byte, f float64) (_ []byte, ok bool) {
 	return binary.BigEndian.AppendUint64(append(dst, float64Head), math.Float64bits(f)), true
 }
 
-// appendPointer does not call appendPlain, which would move what v points to into an interface: that allocates.
+// appendPointer does not call appendPlain, which would move what v points to into an interface:
+// that allocates.
 func appendPointer(dst []byte, v any) (_ []byte, ok bool) {
 	switch v := v.(type) {
 	case *string:
@@ -83,7 +84,8 @@ func appendPointer(dst []byte, v any) (_ []byte, ok bool) {
 	return dst, false
 }
 
-// decodePlain decodes data if v points to one of the plain types and data holds just that, in the shortest form.
+// decodePlain decodes data if v points to one of the plain types and data holds just that, in the
+// shortest form.
 func decodePlain(data []byte, v any) (ok bool) {
 	switch v := v.(type) {
 	case *string:

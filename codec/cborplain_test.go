@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzValues holds the paths without reflection against the library: whatever the bytes or the value, the outcome is the same.
+// FuzzValues holds the paths without reflection against the library: whatever the bytes or the
+// value, the outcome is the same.
 func FuzzValues(f *testing.F) {
 	for _, v := range []any{"", "ß", "\xff", []byte("bytes"), true, 23, 24, -25, 1 << 30, int64(math.MinInt64), uint64(math.MaxUint64), 1.5, math.NaN(), math.Inf(-1), nil} {
 		data, err := CBOR.Append(nil, v)

@@ -12,9 +12,12 @@ import (
 	"github.com/fxamacker/cbor/v2"
 )
 
-// CBOR is the default codec: RFC 8949, with the struct tags and defaults of github.com/fxamacker/cbor. A time.Time is sent
-// as a tagged RFC 3339 string to the nanosecond. Maps with a key twice are refused, and so are values nested deeper than
-// 32. Values of the types string, []byte, bool, int, int64, uint64 and float64, and pointers to them, take a path without
+// CBOR is the default codec: RFC 8949, with the struct tags and defaults of
+// github.com/fxamacker/cbor. A time.Time is sent as a tagged RFC 3339 string to the nanosecond.
+// Maps with a key twice are refused, and so are values nested deeper than
+//  32. Values of the types string, []byte, bool, int, int64, uint64 and float64, and pointers to
+//     them, take a path without
+//
 // reflection.
 var CBOR Values = newCBORValues()
 
@@ -25,7 +28,8 @@ type cborValues struct {
 	buffers *sync.Pool // of *bytes.Buffer, without memory: enc takes nothing else
 }
 
-// newCBORValues panics if the library refuses the options: they are constant, so the first test would find out.
+// newCBORValues panics if the library refuses the options: they are constant, so the first test
+// would find out.
 func newCBORValues() cborValues {
 	enc, err := cbor.EncOptions{
 		Time:    cbor.TimeRFC3339Nano, // the default cuts fractions of a second off

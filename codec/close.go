@@ -8,25 +8,27 @@ import (
 	"github.com/asterisque-go/asterisque/internal/cut"
 )
 
-// MaxReason is the largest number of bytes of an Abort's or a SessionClose's message that is sent; longer ones are cut.
-// A longer one that arrives is accepted, and cut then.
+// MaxReason is the largest number of bytes of an Abort's or a SessionClose's message that is sent;
+// longer ones are cut. A longer one that arrives is accepted, and cut then.
 const MaxReason = 1024
 
-// Close ends a pipe in both directions at once: with a result, or with the reason why there is none.
+// Close ends a pipe in both directions at once: with a result, or with the reason why there is
+// none.
 type Close struct {
 	Pipe   uint64 // at most MaxPipe
 	Result []byte // encoded result, nil is sent as empty; sent only where Abort is nil
 	Abort  *Abort // nil: success
 }
 
-// AppendTo appends the frame of m to dst and returns the longer slice. It copies Result and all it sends of Abort: Code,
-// Message, Detail (absent if nil), and whether Ran is Refused.
+// AppendTo appends the frame of m to dst and returns the longer slice. It copies Result and all it
+// sends of Abort: Code, Message, Detail (absent if nil), and whether Ran is Refused.
 func (m *Close) AppendTo(dst []byte) []byte {
 	dst = appendStart(dst, CloseType, m.count(), m.Pipe, &Meta{})
 	return m.appendFields(dst)
 }
 
-// AppendAround appends the frame of m without Result, and returns the longer slice and the place in it where Result belongs. Abort must be nil.
+// AppendAround appends the frame of m without Result, and returns the longer slice and the place in
+// it where Result belongs. Abort must be nil.
 func (m *Close) AppendAround(dst []byte) (around []byte, at int) {
 	dst = appendStart(dst, CloseType, m.count(), m.Pipe, &Meta{})
 	dst = appendHead(append(dst, yes), byteString, uint64(len(m.Result)))
@@ -72,8 +74,9 @@ func appendReason(dst []byte, code Code, message string) []byte {
 	return appendText(dst, message)
 }
 
-// ParseClose reads the frame of a Close. Result and Detail are parts of frame, an Abort's Message is not, and is cut to MaxReason
-// bytes. An Abort is marked as Remote, and its Ran tells Refused from MaybeRan. The error is a *FrameError.
+// ParseClose reads the frame of a Close. Result and Detail are parts of frame, an Abort's Message
+// is not, and is cut to MaxReason bytes. An Abort is marked as Remote, and its Ran tells Refused
+// from MaybeRan. The error is a *FrameError.
 func ParseClose(frame []byte) (Close, error) {
 	r := reader{frame: frame}
 	n := r.start(CloseType, 4, 6)

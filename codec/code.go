@@ -2,7 +2,8 @@ package codec
 
 import "strconv"
 
-// Code says why something was aborted. 1 to 999 belong to the library; from 1000 on, and below 0, to applications.
+// Code says why something was aborted. 1 to 999 belong to the library; from 1000 on, and below 0,
+// to applications.
 type Code int32
 
 // The library's codes.

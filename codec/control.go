@@ -2,16 +2,17 @@ package codec
 
 import "math"
 
-// Control is a message about the session: one of Sync, Ping, Pong, Credit, Ack, Drain, SessionClose, Stop, Ask,
-// Allow and UnknownControl.
+// Control is a message about the session: one of Sync, Ping, Pong, Credit, Ack, Drain,
+// SessionClose, Stop, Ask, Allow and UnknownControl.
 type Control interface {
-	// AppendTo appends the frame to dst and returns the longer slice. It keeps no part of the message. Numbers beyond
-	// 2^53-1 are sent as 2^53-1.
+	// AppendTo appends the frame to dst and returns the longer slice. It keeps no part of the
+	// message. Numbers beyond 2^53-1 are sent as 2^53-1.
 	AppendTo(dst []byte) []byte
 	control()
 }
 
-// Control codes. Those from 64 to 127 are never assigned, so that tests of what is ignored have codes that stay unknown.
+// Control codes. Those from 64 to 127 are never assigned, so that tests of what is ignored have
+// codes that stay unknown.
 const (
 	syncCode = iota + 1
 	pingCode
@@ -35,8 +36,8 @@ type Pong struct {
 	N uint64 // that of the Ping
 }
 
-// Credit says how much the receiver of this message may send. It is a total since the beginning, so that a Credit that
-// arrives twice does no harm; it never shrinks.
+// Credit says how much the receiver of this message may send. It is a total since the beginning, so
+// that a Credit that arrives twice does no harm; it never shrinks.
 type Credit struct {
 	Pipe  uint64 // whose Blocks, in the direction against this message
 	Opens bool   // the session's Opens instead; Pipe is not sent
@@ -60,14 +61,15 @@ type SessionClose struct {
 	Message string // for people; cut after MaxReason bytes
 }
 
-// Stop says that the sender of this message wants no more Blocks of a pipe. The call goes on, and so does the other direction.
+// Stop says that the sender of this message wants no more Blocks of a pipe. The call goes on, and
+// so does the other direction.
 type Stop struct {
 	Pipe uint64
 }
 
-// Ask asks the receiver of Blocks for room for the next one, which its window does not let through: a
-// Credit of at least Total answers it, or an Allow of Total. An Ask whose Total is Sent gives back an
-// Allow that its sender does not want any more.
+// Ask asks the receiver of Blocks for room for the next one, which its window does not let through:
+// a Credit of at least Total answers it, or an Allow of Total. An Ask whose Total is Sent gives
+// back an Allow that its sender does not want any more.
 type Ask struct {
 	Pipe  uint64
 	Sent  uint64 // cost of the Blocks that have been sent in this direction since the pipe's birth
@@ -81,8 +83,8 @@ type Allow struct {
 	Total uint64 // that of the Ask
 }
 
-// UnknownControl is a Control of a later version. What it said is gone; it is to be ignored. Codes from
-// 64 to 127 are unknown to all versions.
+// UnknownControl is a Control of a later version. What it said is gone; it is to be ignored. Codes
+// from 64 to 127 are unknown to all versions.
 type UnknownControl struct {
 	Code uint64
 }
@@ -166,9 +168,9 @@ func appendOrNull(dst []byte, n uint64, isNull bool) []byte {
 	return appendUint(dst, n)
 }
 
-// ParseControl reads the frame of a Control. Byte slices of a Sync are parts of frame, strings are not. The message of a
-// SessionClose is cut to MaxReason bytes. The error is a
-// *FrameError. A code that this version does not know is no error, if the rest of the frame is well-formed.
+// ParseControl reads the frame of a Control. Byte slices of a Sync are parts of frame, strings are
+// not. The message of a SessionClose is cut to MaxReason bytes. The error is a *FrameError. A code
+// that this version does not know is no error, if the rest of the frame is well-formed.
 func ParseControl(frame []byte) (Control, error) {
 	r := reader{frame: frame}
 	n := r.start(ControlType, 2, math.MaxInt)

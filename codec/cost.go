@@ -1,10 +1,12 @@
 package codec
 
-// Cost returns what m uses up of the room that its receiver has promised: its parameters, the strings of
-// its meta, the overhead that the receiver announces, and for a stream the early credit as well, which is
-// paid in advance. It is the same for an Open that is to be sent as for what ParseOpen makes of it.
+// Cost returns what m uses up of the room that its receiver has promised: its parameters, the
+// strings of its meta, the overhead that the receiver announces, and for a stream the early credit
+// as well, which is paid in advance. It is the same for an Open that is to be sent as for what
+// ParseOpen makes of it.
 func (m *Open) Cost(overhead, early uint64) uint64 {
-	strings := max(m.Meta.Strings, len(m.Meta.Trace)+len(m.Meta.Key)) // Strings is 0 before it is sent
+	// Strings is 0 before it is sent
+	strings := max(m.Meta.Strings, len(m.Meta.Trace)+len(m.Meta.Key))
 	cost := uint64(len(m.Params)) + uint64(strings) + overhead
 	if m.Meta.Stream {
 		cost += early
@@ -12,8 +14,8 @@ func (m *Open) Cost(overhead, early uint64) uint64 {
 	return cost
 }
 
-// Cost returns what m uses up of its window: its payload, and the overhead that the receiver announces. The
-// end of a stream costs nothing.
+// Cost returns what m uses up of its window: its payload, and the overhead that the receiver
+// announces. The end of a stream costs nothing.
 func (m *Block) Cost(overhead uint64) uint64 {
 	if m.End {
 		return 0

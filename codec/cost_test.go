@@ -29,7 +29,8 @@ func TestAnOpenCostsTheSameOnBothSides(t *testing.T) {
 	}
 }
 
-// A peer may put what it likes under keys that are unknown here; what that keeps in memory is paid for.
+// A peer may put what it likes under keys that are unknown here; what that keeps in memory is paid
+// for.
 func TestStringsOfUnknownKeysCount(t *testing.T) {
 	for name, tt := range map[string]struct {
 		value any
@@ -64,7 +65,8 @@ func TestABlockCostsItsPayloadAndTheOverhead(t *testing.T) {
 	require.Zero(t, (&Block{End: true}).Cost(512), "the end of a stream is free")
 }
 
-// withUnknownMeta is the frame of m with one more entry in its meta, which has to have one: a text of 9 bytes.
+// withUnknownMeta is the frame of m with one more entry in its meta, which has to have one: a text
+// of 9 bytes.
 func withUnknownMeta(m *Open) []byte {
 	frame := m.AppendTo(nil)
 	bare := *m

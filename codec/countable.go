@@ -3,8 +3,8 @@ package codec
 // longest is the head of the longest array whose number of elements is in the same byte.
 const longest = array | 23
 
-// Countable reports whether frame, which is well-formed, is one of those that are numbered for a resume:
-// Open, Block, Close, and of the Controls Credit, Drain, Stop, Ask and Allow.
+// Countable reports whether frame, which is well-formed, is one of those that are numbered for a
+// resume: Open, Block, Close, and of the Controls Credit, Drain, Stop, Ask and Allow.
 func Countable(frame []byte) bool {
 	if len(frame) < 3 || frame[0] > longest {
 		return false // of a Control that this version does not know

@@ -10,11 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// This file holds a second, slow encoder of all messages: it lists their elements as the specification does, and leaves
-// the bytes to a CBOR library.
+// This file holds a second, slow encoder of all messages: it lists their elements as the
+// specification does, and leaves the bytes to a CBOR library.
 
-// requireSame compares messages by what they mean: nil and empty bytes are the same, except for a Detail, which is there
-// or not.
+// requireSame compares messages by what they mean: nil and empty bytes are the same, except for a
+// Detail, which is there or not.
 func requireSame(t testing.TB, want, got appender) {
 	t.Helper()
 	require.Equal(t, meaning(want), meaning(got))
@@ -42,7 +42,8 @@ func sameMeta(m Meta) Meta {
 	return Meta{TTL: m.TTL, Loss: m.Loss, Skipped: m.Skipped, Trace: append([]byte{}, m.Trace...), Key: append([]byte{}, m.Key...), Nested: m.Nested, Within: m.Within, Stream: m.Stream, Window: m.Window}
 }
 
-// canonicalMode encodes as RFC 8949 section 4.2.1 has it: definite lengths, shortest integers, map keys in order.
+// canonicalMode encodes as RFC 8949 section 4.2.1 has it: definite lengths, shortest integers, map
+// keys in order.
 var canonicalMode = func() cbor.EncMode {
 	mode, err := cbor.CoreDetEncOptions().EncMode()
 	if err != nil {

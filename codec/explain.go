@@ -9,9 +9,10 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weigh"
 )
 
-// The libraries behind the codecs say in Go's terms what did not fit, which is of no use to the peer, and none of its
-// business. So once a value could not be decoded it is walked through again, in the order of the data, to find the
-// place at which it does not fit. What stands there is decoded by itself, so that the library is always right.
+// The libraries behind the codecs say in Go's terms what did not fit, which is of no use to the
+// peer, and none of its business. So once a value could not be decoded it is walked through again,
+// in the order of the data, to find the place at which it does not fit. What stands there is
+// decoded by itself, so that the library is always right.
 
 // explainer finds the place.
 type explainer struct {
@@ -54,7 +55,8 @@ func key(name []byte) string   { return "[" + strconv.Quote(string(cut.Text(name
 // keyOf names a key of a map by the place of its entry.
 func keyOf(i int) string { return fmt.Sprintf("[key of entry %d]", i) }
 
-// mismatch returns the error for got where want was expected. If these are the same, got is one that does not fit.
+// mismatch returns the error for got where want was expected. If these are the same, got is one
+// that does not fit.
 func mismatch(want, got string) *TypeError {
 	if want == got {
 		got = "one that does not fit"

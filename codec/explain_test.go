@@ -116,7 +116,8 @@ func TestLookingForThePlaceIsBounded(t *testing.T) {
 	require.Equal(t, "a value of another type was expected, and JSON string came", e.Text())
 }
 
-// samples are values of many types, and intos are those types and some that nothing can be decoded into.
+// samples are values of many types, and intos are those types and some that nothing can be decoded
+// into.
 var samples = []any{
 	nil, true, int8(-5), 300, uint64(1 << 63), 1.5, 1e300, "text", "5", []byte("bytes"), []int{1, 300}, []any{1, "a", nil, []any{}}, map[string]int{"a": 1}, map[string]any{"n": "x", "a": []any{1}},
 	map[string]string{"1": "x"}, time.Unix(1, 2).UTC(), big.NewInt(5), span{N: 3, Tags: []string{"x"}, By: map[string]int{"k": 2}}, request{Spans: []*span{{N: 1}}, Blob: []byte{1}, Quoted: 7}, listed{A: 1, B: "b"}, byNumber{A: 1, B: "b"},
@@ -132,7 +133,8 @@ var intos = []reflect.Type{
 // ofGo is what the peer is not told.
 var ofGo = regexp.MustCompile(`struct|interface|u?int(8|16|32|64|ptr)\b|float(32|64)|\bfunc\b|\bchan\b|\*|map\[|\[\]|json:|cbor:|Unmarshal|main\.|codec\.|asterisque\.|big\.|time\.|reflect|span|request|picky|listed|byNumber|embedding`)
 
-// TestPeersAreToldNothingOfGo decodes every sample as every type, and encodes what cannot be encoded.
+// TestPeersAreToldNothingOfGo decodes every sample as every type, and encodes what cannot be
+// encoded.
 func TestPeersAreToldNothingOfGo(t *testing.T) {
 	types := intos
 	for _, v := range samples[1:] {
@@ -174,7 +176,8 @@ func TestPeersAreToldNothingOfGo(t *testing.T) {
 	require.Greater(t, failed, 2000)
 }
 
-// TestAPlaceIsFoundOnlyWhereSomethingDoesNotFit decodes every sample as every type, as the libraries do.
+// TestAPlaceIsFoundOnlyWhereSomethingDoesNotFit decodes every sample as every type, as the
+// libraries do.
 func TestAPlaceIsFoundOnlyWhereSomethingDoesNotFit(t *testing.T) {
 	types := intos
 	for _, v := range samples[1:] {
@@ -196,7 +199,8 @@ func TestAPlaceIsFoundOnlyWhereSomethingDoesNotFit(t *testing.T) {
 	}
 }
 
-// FuzzExplain looks for what does not fit in anything. It ends, and panics as little as the libraries.
+// FuzzExplain looks for what does not fit in anything. It ends, and panics as little as the
+// libraries.
 func FuzzExplain(f *testing.F) {
 	for _, v := range samples {
 		data, _ := CBOR.Append(nil, v)
@@ -218,7 +222,8 @@ func FuzzExplain(f *testing.F) {
 	})
 }
 
-// TestToExplainIsBounded counts what is allocated for a value of which too much would have to be tried.
+// TestToExplainIsBounded counts what is allocated for a value of which too much would have to be
+// tried.
 func TestToExplainIsBounded(t *testing.T) {
 	var v []request
 	long := func(n int) []byte {

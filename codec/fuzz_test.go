@@ -31,8 +31,8 @@ func parse(frame []byte) (appender, error) {
 	return parseAs([...]string{"control", "open", "block", "close"}[t], frame)
 }
 
-// Frames of any bytes are read with few allocations and without a panic; what is read, is written as the same message,
-// and in the same bytes if nothing in them was ignored.
+// Frames of any bytes are read with few allocations and without a panic; what is read, is written
+// as the same message, and in the same bytes if nothing in them was ignored.
 func FuzzDecode(f *testing.F) {
 	addVectors(f)
 	f.Fuzz(func(t *testing.T, frame []byte) {
@@ -56,8 +56,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// A frame that is accepted holds the same for a strict CBOR library: without what is to be ignored, it is what that
-// library and this package write.
+// A frame that is accepted holds the same for a strict CBOR library: without what is to be ignored,
+// it is what that library and this package write.
 func FuzzAgreesWithCBOR(f *testing.F) {
 	addVectors(f)
 	f.Fuzz(func(t *testing.T, frame []byte) {
@@ -93,7 +93,8 @@ func decodeStrictly(t *testing.T, data []byte, v any) {
 	require.NoError(t, err)
 }
 
-// withoutIgnored returns what is left of a frame's elements after all that a receiver ignores is taken out.
+// withoutIgnored returns what is left of a frame's elements after all that a receiver ignores is
+// taken out.
 func withoutIgnored(t *testing.T, list []cbor.RawMessage, m appender) []any {
 	var keep []any
 	for _, e := range list {
@@ -121,7 +122,8 @@ func withoutIgnored(t *testing.T, list []cbor.RawMessage, m appender) []any {
 	return keep
 }
 
-// keepKeys takes out of the map at list[at], if there is one, all entries but those of the keys, and zero values.
+// keepKeys takes out of the map at list[at], if there is one, all entries but those of the keys,
+// and zero values.
 func keepKeys(t *testing.T, list []any, at int, keys ...uint64) []any {
 	if len(list) <= at {
 		return list

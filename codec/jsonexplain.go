@@ -56,8 +56,8 @@ func (x *jsonExplainer) value(p *weigh.Plan, depth int) *TypeError {
 	return jsonMismatch(p, item)
 }
 
-// unquoted returns what is in a string that holds a number or the like, as the option string of a tag
-// wants it, or nil if it is something else.
+// unquoted returns what is in a string that holds a number or the like, as the option string of a
+// tag wants it, or nil if it is something else.
 func unquoted(item []byte) []byte {
 	var s string
 	if json.Unmarshal(item, &s) != nil || !json.Valid([]byte(s)) {

@@ -11,8 +11,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weigh"
 )
 
-// Without a type encoding/json makes a float64 of every number, and of an integer beyond 2^53 perhaps
-// another one. Integers are never rounded, and so such a value is refused.
+// Without a type encoding/json makes a float64 of every number, and of an integer beyond 2^53
+// perhaps another one. Integers are never rounded, and so such a value is refused.
 
 // fewestRounded is how many characters an integer has at least that a float64 may not hold.
 const fewestRounded = 16
@@ -24,13 +24,14 @@ func roundedIn(data []byte, v any) *TypeError {
 		return nil
 	}
 	return placeIn(v, func(t reflect.Type) *TypeError {
-		x := jsonExplainer{jsonWeigher: jsonWeigher{data: data, Tally: weigh.NewTally(math.MaxInt)}} // without trials: all else fits
+		// without trials: all else fits
+		x := jsonExplainer{jsonWeigher: jsonWeigher{data: data, Tally: weigh.NewTally(math.MaxInt)}}
 		return x.found(x.value(jsonPlans.Of(t), 0))
 	})
 }
 
-// mayBeRounded reports whether there are so many digits in a row, of which one stands at a multiple of
-// their number.
+// mayBeRounded reports whether there are so many digits in a row, of which one stands at a multiple
+// of their number.
 func mayBeRounded(data []byte) bool {
 	for i := fewestRounded - 1; i < len(data); i += fewestRounded {
 		from, to := i, i

@@ -9,12 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// JSON is encoding/json: for peers that have nothing better, and for reading along. HTML characters are not escaped. It
-// has no byte strings of its own: a []byte becomes base64 text. What is no UTF-8 is refused, as RFC 8259 demands: encoding/json
-// would put three bytes for each that is none. An integer is refused by a Go type that does not
-// hold it, and so also by any, which becomes a float64, exact up to 2^53 only: use *big.Int, a
-// json.Number or an integer type where larger ones may come. What is declared as a float64 is the
-// nearest one to any number.
+// JSON is encoding/json: for peers that have nothing better, and for reading along. HTML characters
+// are not escaped. It has no byte strings of its own: a []byte becomes base64 text. What is no
+// UTF-8 is refused, as RFC 8259 demands: encoding/json would put three bytes for each that is none.
+// An integer is refused by a Go type that does not hold it, and so also by any, which becomes a
+// float64, exact up to 2^53 only: use *big.Int, a json.Number or an integer type where larger ones
+// may come. What is declared as a float64 is the nearest one to any number.
 var JSON Values = jsonValues{}
 
 type jsonValues struct{}

@@ -2,8 +2,8 @@ package codec
 
 import "strconv"
 
-// MaxPipe is the largest pipe id, and the largest of all other unsigned numbers in a frame: every language can hold it,
-// those that know only floating point included.
+// MaxPipe is the largest pipe id, and the largest of all other unsigned numbers in a frame: every
+// language can hold it, those that know only floating point included.
 const MaxPipe = 1<<53 - 1
 
 // Type tells the four messages apart; it is the first element of every frame.
@@ -27,7 +27,8 @@ func (t Type) String() string {
 	return "Type(" + strconv.Itoa(int(t)) + ")"
 }
 
-// TypeOf returns which message a frame holds. It reads no more than that: the frame may still be malformed.
+// TypeOf returns which message a frame holds. It reads no more than that: the frame may still be
+// malformed.
 func TypeOf(frame []byte) (Type, error) {
 	r := reader{frame: frame}
 	r.array("the message")
@@ -38,8 +39,8 @@ func TypeOf(frame []byte) (Type, error) {
 	return t, nil
 }
 
-// appendStart appends what every message but Control begins with: the array's head, the type and the pipe id. count is
-// the number of fields that follow, meta not counted.
+// appendStart appends what every message but Control begins with: the array's head, the type and
+// the pipe id. count is the number of fields that follow, meta not counted.
 func appendStart(dst []byte, t Type, count int, pipe uint64, meta *Meta) []byte {
 	n := 2 + count
 	if meta.on(t) {

@@ -12,22 +12,27 @@ const (
 
 // Meta is what an Open or a Block may say besides its own fields. A zero field is not sent.
 //
-// TTL, Loss and Skipped beyond their limit are sent as that limit. A longer Trace or Key is sent as it is, and refused by
-// the peer as a violation of the protocol: whoever takes one from a user checks its length.
+// TTL, Loss and Skipped beyond their limit are sent as that limit. A longer Trace or Key is sent as
+// it is, and refused by the peer as a violation of the protocol: whoever takes one from a user
+// checks its length.
 type Meta struct {
-	TTL     uint32 // milliseconds left in which delivery is worth while, 1..MaxTTL; 0: no end. Open and Block
+	// milliseconds left in which delivery is worth while, 1..MaxTTL; 0: no end. Open and Block
+	TTL     uint32
 	Loss    uint8  // loss rate, 0..MaxLoss. Block only
 	Skipped uint64 // how many Blocks are missing before this one, at most 2^53-1. Block only
 	Trace   []byte // trace context, at most MaxTrace bytes. Open only
 	Key     []byte // idempotency key, at most MaxKey bytes. Open only
-	Nested  bool   // the call is made by the handler of another call of this session, namely Within. Open only
-	Within  uint64 // pipe id of a call that the receiver of this message made. Not sent unless Nested
-	Stream  bool   // the call has Blocks; without it there are none, in either direction. Open only
-	Window  uint64 // what the Blocks of the callee may cost before a Credit, 0 too is sent. Not sent unless Stream
+	// the call is made by the handler of another call of this session, namely Within. Open only
+	Nested bool
+	// pipe id of a call that the receiver of this message made. Not sent unless Nested
+	Within uint64
+	Stream bool // the call has Blocks; without it there are none, in either direction. Open only
+	// what the Blocks of the callee may cost before a Credit, 0 too is sent. Not sent unless Stream
+	Window uint64
 
-	// Strings is how many bytes are in the byte and text strings that are values of the map themselves,
-	// those of unknown keys included: what they cost. Strings inside arrays, maps and tags are free. It
-	// is set only by ParseOpen, and not sent.
+	// Strings is how many bytes are in the byte and text strings that are values of the map
+	// themselves, those of unknown keys included: what they cost. Strings inside arrays, maps and
+	// tags are free. It is set only by ParseOpen, and not sent.
 	Strings int
 }
 
@@ -47,7 +52,8 @@ const (
 	windowMetaKey
 )
 
-// maxMetaEntries bounds a Meta that comes from the peer, keys that this version does not know included.
+// maxMetaEntries bounds a Meta that comes from the peer, keys that this version does not know
+// included.
 const maxMetaEntries = 16
 
 // on reports whether m has anything to say on a message of type t.
@@ -86,7 +92,8 @@ func (m *Meta) appendTo(dst []byte, t Type) []byte {
 	return dst
 }
 
-// meta reads the map of a Meta that comes on a message of type t. Keys without a meaning there are skipped.
+// meta reads the map of a Meta that comes on a message of type t. Keys without a meaning there are
+// skipped.
 func (r *reader) meta(t Type, m *Meta) {
 	var key uint64
 	var strings int

@@ -8,7 +8,8 @@ type Open struct {
 	Function uint16
 	Priority int8   // relative to the other pipes of the session; 0 is normal
 	Params   []byte // encoded parameters; nil is sent as empty
-	Meta     Meta   // TTL, Trace, Key, Nested and Stream are sent, with Within and Window; the rest is not
+	// TTL, Trace, Key, Nested and Stream are sent, with Within and Window; the rest is not
+	Meta Meta
 }
 
 // openFields are function, priority and params.
@@ -21,7 +22,8 @@ func (m *Open) AppendTo(dst []byte) []byte {
 	return m.Meta.appendTo(dst, OpenType)
 }
 
-// AppendAround appends the frame of m without Params, and returns the longer slice and the place in it where Params belong.
+// AppendAround appends the frame of m without Params, and returns the longer slice and the place in
+// it where Params belong.
 func (m *Open) AppendAround(dst []byte) (around []byte, at int) {
 	dst = appendStart(dst, OpenType, openFields, m.Pipe, &m.Meta)
 	dst = m.appendParamsHead(dst)
@@ -39,7 +41,8 @@ func (m *Open) appendParamsHead(dst []byte) []byte {
 	return appendHead(dst, byteString, uint64(len(m.Params)))
 }
 
-// ParseOpen reads the frame of an Open. Params, Trace and Key of the result are parts of frame. The error is a *FrameError.
+// ParseOpen reads the frame of an Open. Params, Trace and Key of the result are parts of frame. The
+// error is a *FrameError.
 func ParseOpen(frame []byte) (Open, error) {
 	r := reader{frame: frame}
 	n := r.start(OpenType, 2+openFields, 3+openFields)

@@ -27,8 +27,8 @@ func (e *FrameError) Is(target error) bool {
 	return ok && a != nil && a.Code == Protocol
 }
 
-// reader takes a frame apart, item by item. Behind the first error it finds nothing more, so that a message is read
-// without a check after each field.
+// reader takes a frame apart, item by item. Behind the first error it finds nothing more, so that a
+// message is read without a check after each field.
 type reader struct {
 	frame []byte // empty after an error
 	at    int    // the next byte
@@ -43,7 +43,8 @@ func (r *reader) fail(at int, format string, args ...any) {
 	}
 }
 
-// start reads the head of a frame that has to be a message of type t with lo to hi elements, and returns their number.
+// start reads the head of a frame that has to be a message of type t with lo to hi elements, and
+// returns their number.
 func (r *reader) start(t Type, lo, hi int) int {
 	n := r.array("the message")
 	if got := Type(r.uint("message type", uint64(CloseType))); got != t {
@@ -71,7 +72,8 @@ func (r *reader) end() error {
 	return nil
 }
 
-// head reads the head of an item: its major type and its number. The bits of a floating-point number pass as a number.
+// head reads the head of an item: its major type and its number. The bits of a floating-point
+// number pass as a number.
 func (r *reader) head() (major byte, n uint64) {
 	at := r.at
 	if at >= len(r.frame) {
@@ -138,7 +140,8 @@ func (r *reader) take(at int, n uint64) []byte {
 	return b
 }
 
-// array reads the head of an array and returns its number of elements, which the rest of the frame is long enough to hold.
+// array reads the head of an array and returns its number of elements, which the rest of the frame
+// is long enough to hold.
 func (r *reader) array(what string) int {
 	return r.count(what, array)
 }
@@ -277,8 +280,8 @@ func (r *reader) simple() byte {
 	return b[0]
 }
 
-// skip reads past one item of any kind that stands depth deep in the value that is skipped. It returns
-// how many bytes a string holds, and 0 for everything else.
+// skip reads past one item of any kind that stands depth deep in the value that is skipped. It
+// returns how many bytes a string holds, and 0 for everything else.
 func (r *reader) skip(depth int) (length int) {
 	at := r.at
 	major, n := r.head()

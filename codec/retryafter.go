@@ -5,17 +5,19 @@ import (
 	"time"
 )
 
-// OverloadedFor returns ErrOverloaded with the advice to try again after d. It travels as the Detail, one CBOR unsigned integer: whole milliseconds, rounded up.
+// OverloadedFor returns ErrOverloaded with the advice to try again after d. It travels as the
+// Detail, one CBOR unsigned integer: whole milliseconds, rounded up.
 func OverloadedFor(d time.Duration, message string) *Abort {
 	return &Abort{Code: Overloaded, Message: message, Detail: appendNumber(nil, millis(d))}
 }
 
-// mostRetryAfter bounds what RetryAfter returns: whoever heeds it should not sleep for as long as a peer
-// likes.
+// mostRetryAfter bounds what RetryAfter returns: whoever heeds it should not sleep for as long as a
+// peer likes.
 const mostRetryAfter = time.Hour
 
-// RetryAfter returns how long to wait before the call that failed with err is made again, if the side
-// that was overloaded said so: an hour at most, whatever it said. It is false for every other error.
+// RetryAfter returns how long to wait before the call that failed with err is made again, if the
+// side that was overloaded said so: an hour at most, whatever it said. It is false for every other
+// error.
 func RetryAfter(err error) (d time.Duration, ok bool) {
 	var a *Abort
 	if !errors.As(err, &a) || a == nil || a.Code != Overloaded || len(a.Detail) == 0 {

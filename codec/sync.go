@@ -19,33 +19,49 @@ const (
 	MinOverhead   = 512  // the least that a message costs besides its content
 )
 
-// FeatureResume is the bit of [Sync].Features that says: this side can resume a session over another wire.
+// FeatureResume is the bit of [Sync].Features that says: this side can resume a session over
+// another wire.
 const FeatureResume = 1
 
 // Sync is the handshake: each side sends one, before anything else. A zero field is not sent.
 //
-// The lengths of byte strings and names, and Overhead, are not checked on the way out; the peer refuses what is beyond the limits.
+// The lengths of byte strings and names, and Overhead, are not checked on the way out; the peer
+// refuses what is beyond the limits.
 type Sync struct {
 	Version    uint64 // of the protocol
 	Node       []byte // node id, at most MaxNode bytes
 	Session    []byte // session id, SessionSize bytes or none
 	Features   uint64 // a bit for each optional part of the protocol
 	MaxMessage uint64 // the largest frame that this side accepts, in bytes
-	Window     uint64 // early credit: cost of the Blocks that the opener of a stream may send before a Credit; 0: no windows
-	Opens      uint64 // room for Opens: total cost of those that may be sent to begin with, nested ones aside; 0: any number
+	// early credit: cost of the Blocks that the opener of a stream may send before a Credit; 0: no
+	// windows
+	Window uint64
+	// room for Opens: total cost of those that may be sent to begin with, nested ones aside; 0: any
+	// number
+	Opens uint64
 
-	Ping    time.Duration // after how long without a message a Ping is sent; whole milliseconds, rounded up
-	Timeout time.Duration // after how long without a message the peer is lost; whole milliseconds, rounded up
+	// after how long without a message a Ping is sent; whole milliseconds, rounded up
+	Ping time.Duration
+	// after how long without a message the peer is lost; whole milliseconds, rounded up
+	Timeout time.Duration
 
-	Codecs     []string // names of value codecs, in order of preference; the accepting side names the chosen one
-	Credential []byte   // whatever convinces the peer, at most MaxCredential bytes
+	// names of value codecs, in order of preference; the accepting side names the chosen one
+	Codecs     []string
+	Credential []byte // whatever convinces the peer, at most MaxCredential bytes
 
-	Secret   []byte // what entitles to resume the session, SecretSize bytes or none; the accepting side gives it out, the connecting one shows it
-	Received uint64 // how many countable frames of the session have arrived at the sender of this message, for a resume
+	// what entitles to resume the session, SecretSize bytes or none; the accepting side gives it
+	// out, the connecting one shows it
+	Secret []byte
+	// how many countable frames of the session have arrived at the sender of this message, for a
+	// resume
+	Received uint64
 
-	Overhead    uint64 // what a message to this side costs besides its content, at least MinOverhead; 0: MinOverhead
-	NestedRoom  uint64 // cost of the nested Opens of the peer that are not answered, at most; 0: any number
-	NestedCalls uint64 // number of the nested Opens of the peer that are not answered, at most; 0: any number
+	// what a message to this side costs besides its content, at least MinOverhead; 0: MinOverhead
+	Overhead uint64
+	// cost of the nested Opens of the peer that are not answered, at most; 0: any number
+	NestedRoom uint64
+	// number of the nested Opens of the peer that are not answered, at most; 0: any number
+	NestedCalls uint64
 }
 
 // Keys of the map that the fields of a Sync are in a frame.
@@ -67,7 +83,8 @@ const (
 	nestedCallsKey
 )
 
-// maxSyncEntries bounds a Sync that comes from the peer, keys that this version does not know included.
+// maxSyncEntries bounds a Sync that comes from the peer, keys that this version does not know
+// included.
 const maxSyncEntries = 64
 
 // maxMillis bounds a duration in a Sync, as MaxTTL bounds a TTL.

@@ -2,11 +2,13 @@ package codec
 
 import "strings"
 
-// TypeError says that a value does not fit: Append has no encoding for it, or Decode found a value of another type in
-// the bytes than it should store. What it says crosses to the peer, so it is in the terms of the codec, and names no Go
-// type. What a Go program wants to know besides is in Err.
+// TypeError says that a value does not fit: Append has no encoding for it, or Decode found a value
+// of another type in the bytes than it should store. What it says crosses to the peer, so it is in
+// the terms of the codec, and names no Go type. What a Go program wants to know besides is in Err.
 type TypeError struct {
-	Path string // to the place in the value, ".window.n", "[3]" or `["a key"]`; empty: the whole value, or nobody knows
+	// to the place in the value, ".window.n", "[3]" or `["a key"]`; empty: the whole value, or
+	// nobody knows
+	Path string
 	Want string // what was expected there: "an integer", "an object"
 	Got  string // what came: "a text string"
 	Err  error  // in Go's terms, or nil: it does not cross the wire
@@ -15,8 +17,8 @@ type TypeError struct {
 // mostPath bounds a path, in bytes, so that there is room for what is said of the place.
 const mostPath = 400
 
-// Within notes that the place is within a part of this name, such as ".window" or "[3]". The beginning of a long path
-// is left out.
+// Within notes that the place is within a part of this name, such as ".window" or "[3]". The
+// beginning of a long path is left out.
 func (e *TypeError) Within(name string) {
 	switch {
 	case strings.HasPrefix(e.Path, "…"):
@@ -42,8 +44,9 @@ func (e *TypeError) Error() string { return withCause(e.Text(), e.Err) }
 // Unwrap returns Err.
 func (e *TypeError) Unwrap() error { return e.Err }
 
-// ValueError says why a value could not be encoded or decoded, where it is not for its type: the bytes are malformed,
-// for example. As with a TypeError, Reason crosses to the peer, and Err does not.
+// ValueError says why a value could not be encoded or decoded, where it is not for its type: the
+// bytes are malformed, for example. As with a TypeError, Reason crosses to the peer, and Err does
+// not.
 type ValueError struct {
 	Reason string // in the terms of the codec
 	Err    error  // in Go's terms, or nil

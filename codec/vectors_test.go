@@ -14,7 +14,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/cut"
 )
 
-// vectorsFile is what every implementation of the protocol is tested against; spec/protocol.md explains its form.
+// vectorsFile is what every implementation of the protocol is tested against; spec/protocol.md
+// explains its form.
 const vectorsFile = "../spec/vectors.json"
 
 type vectors struct {
@@ -108,7 +109,8 @@ type appender interface {
 	AppendTo(dst []byte) []byte
 }
 
-// parseAs reads a frame with the parser for a name in the vectors; anything but open, block and close is a Control.
+// parseAs reads a frame with the parser for a name in the vectors; anything but open, block and
+// close is a Control.
 func parseAs(name string, frame []byte) (appender, error) {
 	switch name {
 	case "open":
@@ -125,7 +127,8 @@ func parseAs(name string, frame []byte) (appender, error) {
 	}
 }
 
-// goMessage is m as a message of this package, with bytes that are nil only where a parser leaves them nil.
+// goMessage is m as a message of this package, with bytes that are nil only where a parser leaves
+// them nil.
 func (m *vectorMessage) goMessage() appender {
 	meta := Meta{
 		TTL: m.Meta.TTL, Loss: m.Meta.Loss, Skipped: m.Meta.Skipped,

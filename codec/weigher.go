@@ -12,7 +12,7 @@ type Weigher interface {
 	// included. It is about as much as that or more, and it may end as soon as it exceeds most. It
 	// allocates nothing that grows with data, and takes no longer than decoding. Of data that is
 	// malformed it returns what it has seen until there, for Decode will find the same. A type that
-	// decodes itself counts for as many bytes as it gets: what it makes of them is its own to bound.
-	// Like Decode it does not panic.
+	// decodes itself counts for as many bytes as it gets: what it makes of them is its own to
+	// bound. Like Decode it does not panic.
 	Weigh(data []byte, t reflect.Type, most int) (bytes int)
 }

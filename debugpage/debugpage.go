@@ -1,14 +1,19 @@
-// Package debugpage shows what nodes hold at the moment, in a browser or on a terminal: sessions and the states of their limits, what waits in them, what they have promised and who waits for room, the calls that run, and how the calls of
-// each function went. It is an http.Handler for either end of a session:
+// Package debugpage shows what nodes hold at the moment, in a browser or on a terminal: sessions
+// and the states of their limits, what waits in them, what they have promised and who waits for
+// room, the calls that run, and how the calls of each function went. It is an http.Handler for
+// either end of a session:
 //
 //	mux.Handle("/debug/asterisque", debugpage.Handler(node))
 //
-// The page is plain text for people, and JSON for programs, which ask for it with ?format=json or with the header Accept: application/json. Durations in JSON are nanoseconds, and a session is
+// The page is plain text for people, and JSON for programs, which ask for it with ?format=json or
+// with the header Accept: application/json. Durations in JSON are nanoseconds, and a session is
 // named by the hexadecimal digits of its id, of which the text shows the first eight, as logs do.
 //
-// A page is bounded, whatever the nodes hold: it shows 1,000 sessions, those at their limits and those that hold the most first; 100 calls of each session and 10,000 in all, those with the most
-// Blocks waiting and then the oldest first; and 1,000 functions of each node, those called most. It says how many it left out. To make it takes a look at every session, and at every
-// call of those it shows: it is meant for people who look, and for a scrape each few seconds.
+// A page is bounded, whatever the nodes hold: it shows 1,000 sessions, those at their limits and
+// those that hold the most first; 100 calls of each session and 10,000 in all, those with the most
+// Blocks waiting and then the oldest first; and 1,000 functions of each node, those called most. It
+// says how many it left out. To make it takes a look at every session, and at every call of those
+// it shows: it is meant for people who look, and for a scrape each few seconds.
 //
 // The page names peers and their addresses. Serve it only to those who may know them.
 package debugpage
@@ -25,7 +30,8 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// Handler returns a handler that shows nodes, in this order. It answers GET and HEAD, at any path, is safe for concurrent use, never waits for a peer, and goes on to show a node that has been
+// Handler returns a handler that shows nodes, in this order. It answers GET and HEAD, at any path,
+// is safe for concurrent use, never waits for a peer, and goes on to show a node that has been
 // closed, which holds nothing.
 func Handler(nodes ...*asterisque.Node) http.Handler {
 	return &handler{nodes: slices.Clone(nodes), most: bounds{sessions: 1000, pipes: 100, allPipes: 10_000, functions: 1000}}
@@ -52,7 +58,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Cache-Control", "no-store")
 	header.Set("Vary", "Accept")
-	header.Set("X-Content-Type-Options", "nosniff") // what peers call themselves is on the page: no browser shall take it for HTML
+	// what peers call themselves is on the page: no browser shall take it for HTML
+	header.Set("X-Content-Type-Options", "nosniff")
 	var b bytes.Buffer
 	if asJSON {
 		header.Set("Content-Type", "application/json")
@@ -70,7 +77,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(b.Bytes()) // an error means that nobody looks any more
 }
 
-// wantsJSON tells which of the two formats a request asks for. The parameter counts before the header.
+// wantsJSON tells which of the two formats a request asks for. The parameter counts before the
+// header.
 func wantsJSON(r *http.Request) (bool, error) {
 	switch f := r.URL.Query().Get("format"); f {
 	case "json":

@@ -72,7 +72,8 @@ func eventually(t *testing.T, happened func() bool) {
 	require.Eventually(t, happened, 10*time.Second, time.Millisecond)
 }
 
-// scene is a server that runs a call, lets another one wait, and has not taken the Blocks of a third one.
+// scene is a server that runs a call, lets another one wait, and has not taken the Blocks of a
+// third one.
 func scene(t *testing.T) (client, server *asterisque.Node) {
 	t.Helper()
 	svc, began := holder()
@@ -89,7 +90,8 @@ func scene(t *testing.T) (client, server *asterisque.Node) {
 	require.NoError(t, upload.Send(t.Context(), make([]byte, 20_480)))
 	eventually(t, func() bool { _, ok := there.SlowestPipe(); return ok })
 	eventually(t, func() bool { return len(here.Pipes()) == 3 })
-	eventually(t, func() bool { return there.Stats().Running == 2 && server.Stats().Busy == 2 }) // the first call has been answered, and may still be ending
+	// the first call has been answered, and may still be ending
+	eventually(t, func() bool { return there.Stats().Running == 2 && server.Stats().Busy == 2 })
 	return client, server
 }
 
@@ -145,7 +147,9 @@ func TestThePageTellsWhoWaitsForRoomAndForWhat(t *testing.T) {
 	for range 10 {
 		wg.Go(func() { here.Call(t.Context(), 8, make([]byte, 6<<10)) })
 	}
-	eventually(t, func() bool { // one call runs, one or two wait there: whether its room has been given back when the second one departs is a matter of luck
+	eventually(t, func() bool {
+		// one call runs, one or two wait there: whether its room has been given back when the
+		// second one departs is a matter of luck
 		st := there.Stats()
 		return st.Running == 1 && st.Waiting >= 1 && st.Waiting+here.Stats().WaitOpens.Now == 9
 	})

@@ -21,5 +21,6 @@ func ExampleHandler() {
 	_, page, _ := strings.Cut(w.Body.String(), "\n") // the first line is the time
 	fmt.Println(page)
 	// Output:
-	// NODE worker-7: 0 sessions, 0 calls run, 0 wait; 0 workers busy (0 at most), 0 idle, 0 sessions wait for one
+	// NODE worker-7: 0 sessions, 0 calls run, 0 wait; 0 workers busy (0 at most), 0 idle, 0
+	// sessions wait for one
 }

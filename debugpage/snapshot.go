@@ -18,7 +18,8 @@ type bounds struct {
 	functions int // of each node
 }
 
-// page is what there is to show. It is built whole before anything is written, so that a slow reader of the page holds up nobody.
+// page is what there is to show. It is built whole before anything is written, so that a slow
+// reader of the page holds up nobody.
 type page struct {
 	Time  time.Time `json:"time"`
 	Nodes []node    `json:"nodes"`
@@ -82,7 +83,8 @@ func takeNode(from *asterisque.Node, most *bounds) node {
 	return n
 }
 
-// moreToSay orders sessions: those at their limits first, then those that hold more, then those with more calls.
+// moreToSay orders sessions: those at their limits first, then those that hold more, then those
+// with more calls.
 func moreToSay(a, b session) int {
 	return cmp.Or(
 		cmp.Compare(max(b.Stats.InboundState, b.Stats.OutboundState), max(a.Stats.InboundState, a.Stats.OutboundState)),
@@ -98,7 +100,8 @@ func (s *session) look(most *bounds) {
 	s.Peer, s.LocalAddr, s.RemoteAddr = about.ID, about.LocalAddr.String(), about.RemoteAddr.String()
 	s.RoundTrip = s.from.RoundTrip()
 	infos := s.from.Pipes()
-	slices.SortStableFunc(infos, func(a, b asterisque.PipeInfo) int { return cmp.Compare(b.Waiting.Bytes, a.Waiting.Bytes) }) // they come by age
+	// they come by age
+	slices.SortStableFunc(infos, func(a, b asterisque.PipeInfo) int { return cmp.Compare(b.Waiting.Bytes, a.Waiting.Bytes) })
 	infos, s.PipesLeftOut = first(infos, min(most.pipes, most.allPipes))
 	most.allPipes -= len(infos)
 	s.Pipes = make([]call, len(infos))

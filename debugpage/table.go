@@ -89,7 +89,8 @@ func (t *table) widen(widths []int, g group) {
 	widths[g.first] += max(0, utf8.RuneCountInString(g.name)-g.width(widths))
 }
 
-// printGroups writes the names of groups, each above the right end of its columns, and a line below it.
+// printGroups writes the names of groups, each above the right end of its columns, and a line below
+// it.
 func (t *table) printGroups(b *bytes.Buffer, widths []int) {
 	if len(t.groups) == 0 {
 		return

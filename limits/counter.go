@@ -5,14 +5,16 @@ import (
 	"sync/atomic"
 )
 
-// The count is one word, so that messages and bytes change together and a sender learns with one atomic operation whether it fits.
+// The count is one word, so that messages and bytes change together and a sender learns with one
+// atomic operation whether it fits.
 const (
 	messageBits = 26
 	byteBits    = 64 - messageBits
 )
 
-// Counter counts what waits in one direction of a session and derives its [State]. It is safe for concurrent use; while the state does not change, an
-// operation is a few atomic instructions and no lock.
+// Counter counts what waits in one direction of a session and derives its [State]. It is safe for
+// concurrent use; while the state does not change, an operation is a few atomic instructions and no
+// lock.
 type Counter struct {
 	held  atomic.Uint64 // messages << byteBits | bytes
 	state atomic.Uint32 // a State; written under mu
@@ -47,20 +49,23 @@ func (c *Counter) changesLocked() *changes {
 	return c.changes
 }
 
-// NewCounter returns a Counter that keeps to l, as returned by [Limits.Check], which many may share and must not change. It tells report every change of state exactly once and in order. report runs
-// on the goroutine that caused the change, or that is still reporting an earlier one; it may be nil and must not block.
+// NewCounter returns a Counter that keeps to l, as returned by [Limits.Check], which many may share
+// and must not change. It tells report every change of state exactly once and in order. report runs
+// on the goroutine that caused the change, or that is still reporting an earlier one; it may be nil
+// and must not block.
 func NewCounter(l *Limits, report func(State)) *Counter {
 	c := &Counter{report: report}
 	c.marks.Store(l)
 	return c
 }
 
-// Add counts one message that holds so many bytes, in whatever the state, and returns the state after
-// it. The caller has to end the session when that is [Hard].
+// Add counts one message that holds so many bytes, in whatever the state, and returns the state
+// after it. The caller has to end the session when that is [Hard].
 func (c *Counter) Add(bytes int) State { return c.settle(c.held.Add(pack(1, bytes))) }
 
-// Reserve counts one message that holds so many bytes and reports true, unless the soft limit has been
-// reached, or the message would reach beyond the hard one. A single message may pass the soft limit.
+// Reserve counts one message that holds so many bytes and reports true, unless the soft limit has
+// been reached, or the message would reach beyond the hard one. A single message may pass the soft
+// limit.
 func (c *Counter) Reserve(bytes int) bool {
 	more := pack(1, bytes)
 	for State(c.state.Load()) < Soft {
@@ -134,7 +139,8 @@ func (c *Counter) Peak() Amount {
 	return Amount{Messages: int(c.mostMessages.Load()), Bytes: int(c.mostBytes.Load())}
 }
 
-// Room returns a channel that is closed when the state falls below [Soft], or nil when it is below already.
+// Room returns a channel that is closed when the state falls below [Soft], or nil when it is below
+// already.
 func (c *Counter) Room() <-chan struct{} {
 	if c.State() < Soft {
 		return nil
@@ -167,7 +173,8 @@ func (c *Counter) Full() <-chan struct{} {
 
 // settle brings the state up to date after the count has become now, and returns it.
 func (c *Counter) settle(now uint64) State {
-	// Whoever changes the count looks at the state afterwards, and whoever changes the state looks at the count afterwards (updateLocked): one of the two sees the other.
+	// Whoever changes the count looks at the state afterwards, and whoever changes the state looks
+	// at the count afterwards (updateLocked): one of the two sees the other.
 	held := unpack(now)
 	raise(&c.mostMessages, held.Messages)
 	raise(&c.mostBytes, held.Bytes)

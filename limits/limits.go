@@ -1,4 +1,5 @@
-// Package limits bounds what waits in one direction of a session: the soft and the hard limit, and the counter that compares them with what is held.
+// Package limits bounds what waits in one direction of a session: the soft and the hard limit, and
+// the counter that compares them with what is held.
 package limits
 
 import (
@@ -36,8 +37,9 @@ type Limits struct {
 	Hard   Amount // beyond this the session is closed by force
 }
 
-// Check returns l with its defaults filled in, or an error that names the mark which does not fit: a value out of range, a soft mark at or above its hard
-// one, a resume mark at or above its soft one.
+// Check returns l with its defaults filled in, or an error that names the mark which does not fit:
+// a value out of range, a soft mark at or above its hard one, a resume mark at or above its soft
+// one.
 func (l Limits) Check() (Limits, error) {
 	messages, err := checkMarks("messages", l.Soft.Messages, l.Resume.Messages, l.Hard.Messages, MaxMessages)
 	if err != nil {
@@ -79,8 +81,9 @@ type State uint8
 const (
 	Ready     State = iota // messages leave, or are taken, as they come
 	Congested              // the transport takes no more for the moment; what is sent waits
-	Soft                   // at the soft limit: senders wait, or reading has stopped, until the resume mark is reached
-	Hard                   // beyond the hard limit: the session ends
+	// at the soft limit: senders wait, or reading has stopped, until the resume mark is reached
+	Soft
+	Hard // beyond the hard limit: the session ends
 )
 
 func (s State) String() string {

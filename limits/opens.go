@@ -1,10 +1,11 @@
 package limits
 
-// Opens is the receiver's side of the room for calls that wait for a worker: totals of cost since the
-// session began. The zero Opens promises any number. It is not safe for concurrent use.
+// Opens is the receiver's side of the room for calls that wait for a worker: totals of cost since
+// the session began. The zero Opens promises any number. It is not safe for concurrent use.
 type Opens struct {
-	room     uint64 // 0: any number
-	reserve  uint64 // what the sender may have to have left so that no call of any size and priority waits
+	room uint64 // 0: any number
+	// what the sender may have to have left so that no call of any size and priority waits
+	reserve  uint64
 	received uint64
 	returned uint64
 	granted  uint64 // as the peer knows it

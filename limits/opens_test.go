@@ -141,11 +141,12 @@ func TestOpensKeepWhatWasPromisedWhenThePlanChanges(t *testing.T) {
 	require.Equal(t, 16*mib, o.Promised())
 }
 
-// openPeer is the model of who makes calls: like a session, it keeps the last eighth for urgent ones.
+// openPeer is the model of who makes calls: like a session, it keeps the last eighth for urgent
+// ones.
 type openPeer struct{ limit, used, urgent uint64 }
 
-// TestOpensAgreeWithTheModel sends, takes and grants at random, and looks after each step at what is
-// promised and at whether the peer can go on.
+// TestOpensAgreeWithTheModel sends, takes and grants at random, and looks after each step at what
+// is promised and at whether the peer can go on.
 func TestOpensAgreeWithTheModel(t *testing.T) {
 	const each = 2000
 	for seed := range max(1, *steps/each) {

@@ -3,7 +3,8 @@ package limits
 import "fmt"
 
 // The least that a side promises with, and the least that a message costs: more than anything that
-// waits really holds besides its content. A peer that is not told otherwise counts with LeastOverhead.
+// waits really holds besides its content. A peer that is not told otherwise counts with
+// LeastOverhead.
 const (
 	LeastOverhead = 512
 	LeastMessages = 64
@@ -17,7 +18,8 @@ const (
 )
 
 const (
-	leastContent  = 1 << 10  // bytes that at least fit into a window besides the overhead of one message
+	// bytes that at least fit into a window besides the overhead of one message
+	leastContent  = 1 << 10
 	mostContent   = 16 << 10 // bytes up to which windows are guaranteed, if there are few workers
 	mostCallers   = 64       // windows that are guaranteed to calls of this side
 	leastNested   = 256      // calls within calls
@@ -79,11 +81,12 @@ func NewPlan(soft Amount, largest, workers int) (Plan, error) {
 	return p, nil
 }
 
-// resized divides a soft limit of so many bytes, 0 being none, where a peer has been told the numbers of
-// p: only Opens and Spare follow. Spare may be below 0: then not all that is guaranteed can be had at the
-// same time. But nobody may wait for what never comes, so that the room is never smaller than what
-// the largest message needs, and at least one of each: the largest Open, beside what the peer keeps
-// for urgent ones, a large Block, a window of either kind, and all calls within calls.
+// resized divides a soft limit of so many bytes, 0 being none, where a peer has been told the
+// numbers of p: only Opens and Spare follow. Spare may be below 0: then not all that is guaranteed
+// can be had at the same time. But nobody may wait for what never comes, so that the room is never
+// smaller than what the largest message needs, and at least one of each: the largest Open, beside
+// what the peer keeps for urgent ones, a large Block, a window of either kind, and all calls within
+// calls.
 func (p Plan) resized(bytes int) Plan {
 	if bytes == 0 {
 		bytes = defaultRoom
@@ -101,9 +104,10 @@ func (p *Plan) rest() int {
 	return p.Room - p.Opens - p.Nested - p.NestedOwn - p.Large - (p.Workers+p.Callers)*p.Window
 }
 
-// MostHeld returns for how many bytes a message of so much content counts at most while it waits: for what it
-// costs at least, so that peers which keep to what they were promised never reach the soft limit. What it really holds
-// is mostly less. At some sizes it is more, since an allocator gives whole pages: up to a fifth, just above 32 KiB.
+// MostHeld returns for how many bytes a message of so much content counts at most while it waits:
+// for what it costs at least, so that peers which keep to what they were promised never reach the
+// soft limit. What it really holds is mostly less. At some sizes it is more, since an allocator
+// gives whole pages: up to a fifth, just above 32 KiB.
 func MostHeld(content int) int { return content + LeastOverhead }
 
 // NestedCalls returns how many calls within calls may run beside so many workers.
@@ -117,8 +121,8 @@ func MostWorkers(bytes, messages int) int {
 	return max(1, bytes/8/(overhead+leastContent))
 }
 
-// softFor returns a soft limit, no smaller than the one given, in which so many workers have room for
-// their windows. Where there is no limit of messages, it has none.
+// softFor returns a soft limit, no smaller than the one given, in which so many workers have room
+// for their windows. Where there is no limit of messages, it has none.
 func softFor(workers, bytes, messages int) Amount {
 	bytes = max(bytes, 8*workers*(LeastOverhead+leastContent))
 	if messages > 0 {

@@ -117,8 +117,8 @@ func named(t testing.TB, err error) (numbers []int) {
 	return numbers
 }
 
-// TestSharesAreTheRoomInEveryPlan draws limits at random. Each of them has a plan that adds up, or an
-// error which names numbers that do.
+// TestSharesAreTheRoomInEveryPlan draws limits at random. Each of them has a plan that adds up, or
+// an error which names numbers that do.
 func TestSharesAreTheRoomInEveryPlan(t *testing.T) {
 	const plans = 50_000
 	rnd := rand.New(rand.NewPCG(1, 2))

@@ -37,10 +37,10 @@ func (h *Hold) ofSpare() int {
 	return n
 }
 
-// Room is the budget of what one side promises for Blocks: what is guaranteed, what is spare, and the
-// room for one largest message. Nothing else grants credit for them. It is safe for concurrent use,
-// and calls nobody: methods that may have let others have their room return the claims of those,
-// whose Granted functions the caller calls when it holds no lock.
+// Room is the budget of what one side promises for Blocks: what is guaranteed, what is spare, and
+// the room for one largest message. Nothing else grants credit for them. It is safe for concurrent
+// use, and calls nobody: methods that may have let others have their room return the claims of
+// those, whose Granted functions the caller calls when it holds no lock.
 type Room struct {
 	mu      sync.Mutex
 	plan    *Plan // guarded by mu, as all below; what it points to never changes
@@ -77,8 +77,8 @@ func (r *Room) Plan() Plan {
 func (r *Room) Heed(t *Tally) { r.tally = t }
 
 // Resize changes the soft limit to so many bytes. What the peer was told stands, and so does every
-// promise; new ones wait until they fit. It is never less than eight of the largest messages, nor than
-// what those need who could otherwise wait for ever.
+// promise; new ones wait until they fit. It is never less than eight of the largest messages, nor
+// than what those need who could otherwise wait for ever.
 func (r *Room) Resize(bytes int) (*Plan, []*Claim) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -88,8 +88,8 @@ func (r *Room) Resize(bytes int) (*Plan, []*Claim) {
 	return r.plan, r.grantLocked(nil)
 }
 
-// Begin gives the handler of a stream its window, when a worker has taken the call. It reports false
-// if there is none, which happens only after limits became smaller: see [Room.Late].
+// Begin gives the handler of a stream its window, when a worker has taken the call. It reports
+// false if there is none, which happens only after limits became smaller: see [Room.Late].
 func (r *Room) Begin(h *Hold) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,8 +105,8 @@ func (r *Room) Begin(h *Hold) bool {
 // beginsLocked reports whether there is a window for a handler.
 func (r *Room) beginsLocked() bool { return r.workers > 0 && r.fitsLocked(r.plan.Window) }
 
-// Late has c granted once there is a window for a handler again, in place of the claim that it was called with before, or reports false
-// if there is one already.
+// Late has c granted once there is a window for a handler again, in place of the claim that it was
+// called with before, or reports false if there is one already.
 func (r *Room) Late(c *Claim) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,8 +149,8 @@ func (r *Room) Open(c *Claim) bool {
 	return false
 }
 
-// Nest gives a stream that this side opens within a call its window, or reports false if there is none. It
-// never waits: the calls around it would wait for it.
+// Nest gives a stream that this side opens within a call its window, or reports false if there is
+// none. It never waits: the calls around it would wait for it.
 func (r *Room) Nest(h *Hold) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -225,9 +225,10 @@ func (r *Room) takenLocked(h *Hold) {
 }
 
 // Grow makes the window as large as is wanted, or as the spare room allows: each window has grown
-// by at most an eighth of what is free and its own (dynamic thresholds, Choudhury and Hahne 1998), so that windows share the
-// room evenly; those from which nothing has been taken yet have half of it in all. It shrinks where
-// others need the room, but not below least, which the peer was promised.
+// by at most an eighth of what is free and its own (dynamic thresholds, Choudhury and Hahne 1998),
+// so that windows share the room evenly; those from which nothing has been taken yet have half of
+// it in all. It shrinks where others need the room, but not below least, which the peer was
+// promised.
 func (r *Room) Grow(h *Hold, want, least uint64) []*Claim {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -246,9 +247,9 @@ func (r *Room) Grow(h *Hold, want, least uint64) []*Claim {
 	return r.setLocked(h, extra)
 }
 
-// Fit makes the window as large as is wanted if the spare room has place for that, or the half of it
-// where nothing has been taken yet. A Block that was allowed goes there when nobody waits for it any
-// more.
+// Fit makes the window as large as is wanted if the spare room has place for that, or the half of
+// it where nothing has been taken yet. A Block that was allowed goes there when nobody waits for it
+// any more.
 func (r *Room) Fit(h *Hold, want uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -308,8 +309,8 @@ func (r *Room) End(h *Hold) []*Claim {
 	return r.grantLocked(nil)
 }
 
-// Allow sets c's Bytes aside for a Block that does not fit into its window, or puts c in the line of
-// those who wait for that.
+// Allow sets c's Bytes aside for a Block that does not fit into its window, or puts c in the line
+// of those who wait for that.
 func (r *Room) Allow(c *Claim) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

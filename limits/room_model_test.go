@@ -14,8 +14,8 @@ import (
 
 var steps = flag.Int("steps", 1_000_000, "random steps of the tests that compare with a model")
 
-// A modelRoom keeps the same books as a Room, in the most simple way: it knows who holds what, and adds
-// it up whenever that matters.
+// A modelRoom keeps the same books as a Room, in the most simple way: it knows who holds what, and
+// adds it up whenever that matters.
 type modelRoom struct {
 	rnd  *rand.Rand
 	room *limits.Room
@@ -36,8 +36,8 @@ type modelRoom struct {
 // excess is by how much more is promised than there is room for.
 type excess struct{ windows, spare, fresh int }
 
-// excess returns what there is of it: nothing, but for a Resize that made the room smaller than what
-// stands.
+// excess returns what there is of it: nothing, but for a Resize that made the room smaller than
+// what stands.
 func (m *modelRoom) excess(s sums) excess {
 	promised, room := m.windows(s)
 	return excess{max(promised-room, 0), max(s.spare-max(m.plan.Spare, 0), 0), max(s.fresh-max(m.plan.Spare/2, 0), 0)}
@@ -125,7 +125,8 @@ func first(line []*modelClaim) *modelClaim {
 	if len(line) == 0 {
 		return nil
 	}
-	return slices.MinFunc(line, func(a, b *modelClaim) int { return int(b.Priority) - int(a.Priority) }) // the first of equals
+	// the first of equals
+	return slices.MinFunc(line, func(a, b *modelClaim) int { return int(b.Priority) - int(a.Priority) })
 }
 
 // wouldOpen returns where a window for a stream of this side would be from: Elsewhere if nowhere.
@@ -150,7 +151,8 @@ func (m *modelRoom) opened(c *modelClaim) {
 	m.claims = append(m.claims, c)
 }
 
-// granted compares those who were granted room with those whose turn it is, one by one, and calls them.
+// granted compares those who were granted room with those whose turn it is, one by one, and calls
+// them.
 func (m *modelRoom) granted(got []*limits.Claim) {
 	limits.Grant(got)
 	for _, g := range got {

@@ -36,8 +36,8 @@ func open(t testing.TB, r *limits.Room) *limits.Hold {
 	return h
 }
 
-// fillSpare lets a stream that takes what comes, and whose window is from elsewhere, hold all but so
-// many bytes of the spare room.
+// fillSpare lets a stream that takes what comes, and whose window is from elsewhere, hold all but
+// so many bytes of the spare room.
 func fillSpare(t testing.TB, r *limits.Room, but int) *limits.Hold {
 	p := r.Plan()
 	h := &limits.Hold{Base: uint32(p.Window)}
@@ -45,8 +45,8 @@ func fillSpare(t testing.TB, r *limits.Room, but int) *limits.Hold {
 	return h
 }
 
-// claims returns claims of the given priorities, and a function that returns which of them have been
-// granted, in the order of that, since it was called last.
+// claims returns claims of the given priorities, and a function that returns which of them have
+// been granted, in the order of that, since it was called last.
 func claims(bytes int, priorities ...int8) (all []*limits.Claim, granted func() []int) {
 	var got []int
 	for i, p := range priorities {
@@ -557,8 +557,8 @@ func TestLargerLimitsLetThoseWhoWaitGoOn(t *testing.T) {
 	require.Equal(t, []int{0}, granted())
 }
 
-// TestNobodyWaitsForEverInASmallerRoom makes the room as small as can be: when nothing is promised, one
-// of each finds its place.
+// TestNobodyWaitsForEverInASmallerRoom makes the room as small as can be: when nothing is promised,
+// one of each finds its place.
 func TestNobodyWaitsForEverInASmallerRoom(t *testing.T) {
 	for _, p := range []limits.Plan{
 		newPlan(t, limits.Amount{Bytes: 32 * mib}, kib, 1),
@@ -576,9 +576,9 @@ func TestNobodyWaitsForEverInASmallerRoom(t *testing.T) {
 	}
 }
 
-// TestManyGoroutinesShareARoom has many streams begin, open, ask, grow, wait, give up and end at the
-// same time. No more is ever promised than there is, nobody is granted anything twice, and in the
-// end all of it is back.
+// TestManyGoroutinesShareARoom has many streams begin, open, ask, grow, wait, give up and end at
+// the same time. No more is ever promised than there is, nobody is granted anything twice, and in
+// the end all of it is back.
 func TestManyGoroutinesShareARoom(t *testing.T) {
 	const goroutines, rounds = 16, 2000
 	p := newPlan(t, limits.Amount{Bytes: mib}, 64*kib, 4)

@@ -46,7 +46,8 @@ func (t *Tally) Pressed() bool {
 // Over reports whether the sum is above what it may be: time to refuse what comes anew.
 func (t *Tally) Over() bool { return t.most > 0 && t.held.Load() > t.most }
 
-// Part is what one thing holds of a [Tally]. The zero Part tells nobody. It is safe for concurrent use.
+// Part is what one thing holds of a [Tally]. The zero Part tells nobody. It is safe for concurrent
+// use.
 type Part struct {
 	to    *Tally       // fixed
 	bytes atomic.Int64 // that were told; negative once nobody is told any more
@@ -58,8 +59,8 @@ const ended = -1
 // Begin lets p tell t. It is called once, before anything else.
 func (p *Part) Begin(t *Tally) { p.to = t }
 
-// Tell tells the Tally that so many bytes are held now, unless it knows that to within a [Step], and
-// reports whether it did. Where several tell, who did looks once more at what is held then.
+// Tell tells the Tally that so many bytes are held now, unless it knows that to within a [Step],
+// and reports whether it did. Where several tell, who did looks once more at what is held then.
 func (p *Part) Tell(now int) bool {
 	if p.to == nil {
 		return false

@@ -20,7 +20,8 @@ func ExampleTracer() {
 	spans := tracetest.NewInMemoryExporter() // stands for the exporter of a program
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
 	defer provider.Shutdown(ctx)
-	everybody := func(asterisque.Peer) bool { return true } // both sides are ours, and prove nothing to each other
+	// both sides are ours, and prove nothing to each other
+	everybody := func(asterisque.Peer) bool { return true }
 	tracer := asterisqueotel.Tracer(asterisqueotel.WithTracerProvider(provider), asterisqueotel.WithTrust(everybody))
 
 	greet, surround := asterisque.Func[string, string](10, "greet"), asterisque.Func[string, string](11, "surround")

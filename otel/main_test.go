@@ -57,7 +57,8 @@ func (b *backend) collect(t testing.TB) map[string]metricdata.Aggregation {
 	return found
 }
 
-// connect returns both ends of a session over TCP; the nodes are closed with the test, before the providers are shut down.
+// connect returns both ends of a session over TCP; the nodes are closed with the test, before the
+// providers are shut down.
 func connect(t testing.TB, here, there *asterisque.Node) (dialled, accepted *asterisque.Session) {
 	t.Helper()
 	return connectTLS(t, here, there, nil)

@@ -16,14 +16,19 @@ import (
 // The attributes of what a node holds, each with few values.
 const (
 	directionKey = attribute.Key("asterisque.direction") // inbound, outbound
-	stateKey     = attribute.Key("asterisque.state")     // of limits: ready, congested, soft, hard; of workers: busy, idle
-	quantileKey  = attribute.Key("asterisque.quantile")  // 0.5, 0.95, 0.99
-	shareKey     = attribute.Key("asterisque.share")     // of the room: opens, nested, blocks, large; of what is held: running as well
-	reasonKey    = attribute.Key("asterisque.reason")    // of a wait: window, opens, outbound; large where it waits now, reader where it has
+	// of limits: ready, congested, soft, hard; of workers: busy, idle
+	stateKey    = attribute.Key("asterisque.state")
+	quantileKey = attribute.Key("asterisque.quantile") // 0.5, 0.95, 0.99
+	// of the room: opens, nested, blocks, large; of what is held: running as well
+	shareKey = attribute.Key("asterisque.share")
+	// of a wait: window, opens, outbound; large where it waits now, reader where it has
+	reasonKey = attribute.Key("asterisque.reason")
 )
 
-// Observe lets meter collect what node holds, until unregister is called, which the end of the node does not replace. Each collection looks at every session. The attributes attrs
-// are those of everything: they keep several nodes of a program apart, which otherwise overwrite each other. An error says which instrument the meter refused, and then nothing is registered.
+// Observe lets meter collect what node holds, until unregister is called, which the end of the node
+// does not replace. Each collection looks at every session. The attributes attrs are those of
+// everything: they keep several nodes of a program apart, which otherwise overwrite each other. An
+// error says which instrument the meter refused, and then nothing is registered.
 //
 //	asterisque.sessions           sessions that are up
 //	asterisque.session.limits     sessions by asterisque.direction and asterisque.state of their limits
@@ -48,7 +53,8 @@ const (
 //	asterisque.function.queued    how long they waited for a worker, in seconds, by asterisque.quantile
 //	asterisque.function.ran       how long their handlers took, the same
 //
-// The last four have the attributes asterisque.function, the number, and rpc.method, the name, and tell of the node's own service; see [asterisque.Service.Stats].
+// The last four have the attributes asterisque.function, the number, and rpc.method, the name, and
+// tell of the node's own service; see [asterisque.Service.Stats].
 func Observe(meter metric.Meter, node *asterisque.Node, attrs ...attribute.KeyValue) (unregister func() error, err error) {
 	o := observer{node: node, attrs: slices.Clone(attrs)}
 	all, err := o.instruments(meter)

@@ -145,7 +145,8 @@ func TestANodeTellsWhatWaitsForRoom(t *testing.T) {
 	for range 10 {
 		wg.Go(func() { here.Call(context.Background(), 7, make([]byte, 6<<10)) })
 	}
-	require.Eventually(t, func() bool { // what the running one has given back may have let one more go
+	require.Eventually(t, func() bool {
+		// what the running one has given back may have let one more go
 		waits := here.Stats().WaitOpens.Now
 		return there.Stats().Running == 1 && waits > 0 && waits+there.Stats().Waiting == 9 &&
 			slices.Contains(series(b.collect(t)["asterisque.waiting"]), fmt.Sprintf("asterisque.reason=opens %d", waits))

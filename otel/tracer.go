@@ -41,11 +41,14 @@ type config struct {
 // WithTracerProvider sets where spans go. The default is the global one of OpenTelemetry.
 func WithTracerProvider(p trace.TracerProvider) Option { return func(c *config) { c.traces = p } }
 
-// WithMeterProvider sets where the durations of calls go. The default is the global one of OpenTelemetry.
+// WithMeterProvider sets where the durations of calls go. The default is the global one of
+// OpenTelemetry.
 func WithMeterProvider(p metric.MeterProvider) Option { return func(c *config) { c.metrics = p } }
 
-// Tracer returns what [asterisque.WithTracer] takes: it makes a span of each call on either side, and measures how long it took. One may serve any number of nodes; it is safe for
-// concurrent use. What the providers refuse is reported to the error handler of OpenTelemetry, and then not measured.
+// Tracer returns what [asterisque.WithTracer] takes: it makes a span of each call on either side,
+// and measures how long it took. One may serve any number of nodes; it is safe for concurrent use.
+// What the providers refuse is reported to the error handler of OpenTelemetry, and then not
+// measured.
 func Tracer(opts ...Option) asterisque.Tracer {
 	c := config{traces: otel.GetTracerProvider(), metrics: otel.GetMeterProvider(), trust: proven}
 	for _, o := range opts {
@@ -99,7 +102,8 @@ func (t *tracer) start(ctx context.Context, s *asterisque.Session, kind trace.Sp
 		title = "function " + strconv.Itoa(int(function))
 	}
 	ctx, span := t.spans.Start(ctx, title, append(how, trace.WithSpanKind(kind), trace.WithAttributes(
-		semconv.RPCSystemNameKey.String(system), method(name), functionKey.Int(int(function)), // which samplers may look at
+		// which samplers may look at
+		semconv.RPCSystemNameKey.String(system), method(name), functionKey.Int(int(function)),
 	))...)
 	if !span.IsRecording() {
 		return ctx, span
@@ -159,7 +163,8 @@ func method(name string) attribute.KeyValue {
 	return semconv.RPCMethod(name)
 }
 
-// keepAfterFunc returns inner, which is derived from outer, with outer's AfterFunc: it spares each context that a handler derives a goroutine.
+// keepAfterFunc returns inner, which is derived from outer, with outer's AfterFunc: it spares each
+// context that a handler derives a goroutine.
 func keepAfterFunc(inner, outer context.Context) context.Context {
 	if a, ok := outer.(afterFuncer); ok {
 		return handlerContext{inner, a}

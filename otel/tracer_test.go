@@ -28,7 +28,8 @@ var (
 	count    = asterisque.Stream[int, int, int, int](12, "count")
 )
 
-// ended waits until n spans have ended: that of a server ends at about the time at which the caller has its answer.
+// ended waits until n spans have ended: that of a server ends at about the time at which the caller
+// has its answer.
 func (b *backend) ended(t testing.TB, n int) tracetest.SpanStubs {
 	t.Helper()
 	require.Eventually(t, func() bool { return len(b.spans.GetSpans()) >= n }, 10*time.Second, time.Millisecond)
@@ -294,7 +295,8 @@ func TestDurationsAreInSeconds(t *testing.T) {
 	}
 }
 
-// TestContextsOfAHandlerNeedNoGoroutine fails if the span's context hides that the handler's can be watched without one.
+// TestContextsOfAHandlerNeedNoGoroutine fails if the span's context hides that the handler's can be
+// watched without one.
 func TestContextsOfAHandlerNeedNoGoroutine(t *testing.T) {
 	b := newBackend(t)
 	svc := asterisque.NewService()

@@ -8,20 +8,20 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// WithTrust sets of which peers the trace context is trusted: the spans of their calls belong to the
-// traces that they name, and are sampled as their flag says, if the sampler looks at its parent. A call
-// of whom trust refuses begins a trace of its own on this side; see the package documentation. It is
-// asked for each call that has a trace context, by any goroutine, and must not block. The default
-// trusts peers that have proved who they are: [asterisque.WithAccept] has granted them a Subject, or
-// TLS has verified their certificate.
+// WithTrust sets of which peers the trace context is trusted: the spans of their calls belong to
+// the traces that they name, and are sampled as their flag says, if the sampler looks at its
+// parent. A call of whom trust refuses begins a trace of its own on this side; see the package
+// documentation. It is asked for each call that has a trace context, by any goroutine, and must not
+// block. The default trusts peers that have proved who they are: [asterisque.WithAccept] has
+// granted them a Subject, or TLS has verified their certificate.
 func WithTrust(trust func(asterisque.Peer) bool) Option {
 	return func(c *config) { c.trust = trust }
 }
 
 func proven(p asterisque.Peer) bool { return p.Subject != "" || p.Certificate() != nil }
 
-// parent returns ctx with the trace context that came with a call, as far as it is trusted, and how the
-// span is to begin.
+// parent returns ctx with the trace context that came with a call, as far as it is trusted, and how
+// the span is to begin.
 //
 // OpenTelemetry advises a new trace with a link where a caller is not trusted. A parent without the
 // sampled flag would not do: the caller would still choose the trace id, by which samplers decide,

@@ -30,8 +30,8 @@ const (
 	unsampled = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
 )
 
-// acquaintance is how a client and a server know each other, and whether the server has a proof of who
-// the client is.
+// acquaintance is how a client and a server know each other, and whether the server has a proof of
+// who the client is.
 type acquaintance struct {
 	client asterisque.Option
 	accept func(context.Context, asterisque.Peer) (*asterisque.Grant, error)

@@ -7,10 +7,10 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// A Block that does not fit into its window asks. The sender says with an Ask up to which total it would
-// send, and keeps what comes after in its order; the receiver answers with a Credit, or with an Allow when its
-// application waits for that Block: so a large one is taken on arrival, and a reader that sleeps
-// holds no room with it.
+// A Block that does not fit into its window asks. The sender says with an Ask up to which total it
+// would send, and keeps what comes after in its order; the receiver answers with a Credit, or with
+// an Allow when its application waits for that Block: so a large one is taken on arrival, and a
+// reader that sleeps holds no room with it.
 
 // rare is what few pipes have.
 type rare struct {
@@ -18,13 +18,15 @@ type rare struct {
 	endSkipped uint64 // Blocks dropped between the last one and the peer's end-of-stream
 
 	// Of what this side sends.
-	asker  bool   // a sender is about to ask, waits for the answer or has got it; others wait behind it
-	asks   bool   // its Ask has to depart, or one stands
-	need   uint64 // the cost of the asker's Block
-	asked  uint64 // total of the Ask that stands; 0: none
-	since  uint64 // and what had been sent before it
-	grant  uint64 // total of the Allow that has come for the asker; 0: none
-	spent  bool   // an Allow is used by a Block that may be dropped yet, and no Ask has departed since
+	// a sender is about to ask, waits for the answer or has got it; others wait behind it
+	asker bool
+	asks  bool   // its Ask has to depart, or one stands
+	need  uint64 // the cost of the asker's Block
+	asked uint64 // total of the Ask that stands; 0: none
+	since uint64 // and what had been sent before it
+	grant uint64 // total of the Allow that has come for the asker; 0: none
+	// an Allow is used by a Block that may be dropped yet, and no Ask has departed since
+	spent  bool
 	back   bool   // an Allow has to be given back
 	places int    // for Asks, in the order of the pipe, that have not been reached
 	answer signal // to the asker
@@ -51,10 +53,10 @@ func (p *Pipe) more() *rare {
 	return p.rare
 }
 
-// The sender's side. Among several senders one asks; the others wait behind it, even if their Blocks
-// would fit. What an Ask says is known only when its place is reached, and the last place speaks for
-// all before it: it asks, or it gives back what was allowed and is not used, or nothing is left to be
-// said.
+// The sender's side. Among several senders one asks; the others wait behind it, even if their
+// Blocks would fit. What an Ask says is known only when its place is reached, and the last place
+// speaks for all before it: it asks, or it gives back what was allowed and is not used, or nothing
+// is left to be said.
 
 // becomeAskerLocked lets a sender ask whose Block costs n, unless there is one who does.
 func (p *Pipe) becomeAskerLocked(n uint64) bool {
@@ -67,8 +69,8 @@ func (p *Pipe) becomeAskerLocked(n uint64) bool {
 }
 
 // askLocked reports whether a place for an Ask of the asker has to be taken now. It is behind all
-// Blocks that are counted as sent: otherwise it would take back what one of them was allowed, or what
-// it is allowed itself would be for one of them.
+// Blocks that are counted as sent: otherwise it would take back what one of them was allowed, or
+// what it is allowed itself would be for one of them.
 func (p *Pipe) askLocked() bool {
 	r := p.rare
 	if r.asks || r.grant > 0 {
@@ -92,7 +94,8 @@ func (r *rare) goLocked() {
 	}
 }
 
-// giveBackLocked lets an Allow be given back, for which a place has to be taken now: it returns true.
+// giveBackLocked lets an Allow be given back, for which a place has to be taken now: it returns
+// true.
 func (r *rare) giveBackLocked() bool {
 	r.spent, r.back = false, true
 	r.places++
@@ -130,7 +133,8 @@ func (e *End) Asking(sent uint32) (departed, total uint64, ok bool) {
 	case r.asks && r.asked == 0 && departed+r.need > p.limit:
 		total += r.need
 		r.asked, r.since = total, departed
-	case r.asks && r.asked == 0: // the asker is about to go on without: credit came, or a Block was dropped
+	case r.asks && r.asked == 0:
+		// the asker is about to go on without: credit came, or a Block was dropped
 		r.asks = false
 		fallthrough
 	default:
@@ -167,8 +171,8 @@ func (e *End) Allow(total uint64) {
 
 // The receiver's side.
 
-// Ask takes the peer's question for the next Block, which is to reach total after sent. It reports false if that
-// is not what has arrived.
+// Ask takes the peer's question for the next Block, which is to reach total after sent. It reports
+// false if that is not what has arrived.
 func (e *End) Ask(sent, total uint64) bool {
 	p := (*Pipe)(e)
 	p.mu.Lock()
@@ -205,7 +209,8 @@ func (p *Pipe) answerLocked(a *after) {
 		return
 	}
 	bytes := r.wish - p.taken - p.hold.Bytes()
-	if !waits || r.claimed || r.allowed > 0 || bytes > uint64(room.Plan().Large) { // which is more than there ever will be
+	if !waits || r.claimed || r.allowed > 0 || bytes > uint64(room.Plan().Large) {
+		// which is more than there ever will be
 		return
 	}
 	r.claim = limits.Claim{Priority: int8(p.priority), Bytes: int(bytes), Granted: p.granting}
@@ -288,7 +293,8 @@ func (p *Pipe) vacateLocked(a *after) {
 	r.debt, r.sheltered = 0, 0
 }
 
-// forgetWishLocked forgets the peer's Ask, and takes back what was allowed, unless its Block waits in the inbox.
+// forgetWishLocked forgets the peer's Ask, and takes back what was allowed, unless its Block waits
+// in the inbox.
 func (p *Pipe) forgetWishLocked(a *after) {
 	r := p.rare
 	if r == nil {
@@ -305,12 +311,12 @@ func (p *Pipe) forgetWishLocked(a *after) {
 	}
 }
 
-// errNoShelter ends a call whose application has asked for a Block, does not wait for it any more, and has no other
-// place for it.
+// errNoShelter ends a call whose application has asked for a Block, does not wait for it any more,
+// and has no other place for it.
 var errNoShelter = codec.ErrStalled.Withf("the application gave up waiting for a Block that had been asked for, and nothing else has room for it: receive without a deadline, or lower the number of streams")
 
-// leave is called by a receiver that waits no longer, because of its context. A Block that was allowed
-// for it must not hold up those of other pipes.
+// leave is called by a receiver that waits no longer, because of its context. A Block that was
+// allowed for it must not hold up those of other pipes.
 func (p *Pipe) leave() {
 	var a after
 	p.mu.Lock()
@@ -337,8 +343,8 @@ func (p *Pipe) leave() {
 	(*End)(p).unlock(a)
 }
 
-// moveLocked moves what was allowed to spare room if nobody waits for it any more. It returns the bytes
-// for which there is none.
+// moveLocked moves what was allowed to spare room if nobody waits for it any more. It returns the
+// bytes for which there is none.
 func (p *Pipe) moveLocked(a *after) (homeless int) {
 	r := p.rare
 	if p.waiting > 0 || r == nil || p.granted == Unlimited || p.state&over != 0 {

@@ -541,7 +541,8 @@ func TestABlockThatWasShelteredCountsAfterTheCallUntilItIsTaken(t *testing.T) {
 	})
 }
 
-// answered is a call whose handler has sent Blocks, and then its result, which the caller has not received.
+// answered is a call whose handler has sent Blocks, and then its result, which the caller has not
+// received.
 func answered(t *testing.T, blocks int) *stream {
 	s := newStream(t, plan)
 	for range blocks {

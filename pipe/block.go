@@ -17,8 +17,8 @@ type Block struct {
 	mem     *buffer.Buffer // of Payload, if it is lent
 }
 
-// Release lets the memory of Payload be used again. It need not be called, but spares large Blocks an allocation each. After it neither b nor a copy of it
-// may be used.
+// Release lets the memory of Payload be used again. It need not be called, but spares large Blocks
+// an allocation each. After it neither b nor a copy of it may be used.
 func (b Block) Release() {
 	if b.mem != nil {
 		b.mem.Release()
@@ -28,7 +28,8 @@ func (b Block) Release() {
 // blockSize is the size of a Block.
 const blockSize = int(unsafe.Sizeof(Block{}))
 
-// Held returns for how many bytes b counts while it waits in a pipe: for what it holds, within [limits.MostHeld].
+// Held returns for how many bytes b counts while it waits in a pipe: for what it holds, within
+// [limits.MostHeld].
 func (b *Block) Held() int {
 	held := Hold + cap(b.Payload)
 	if b.mem != nil {
@@ -37,8 +38,9 @@ func (b *Block) Held() int {
 	return min(held, limits.MostHeld(len(b.Payload)))
 }
 
-// NewBlock returns a Block that has arrived after skipped others that did not: with payload in mem, which is released with it, or with a copy of
-// payload if mem is nil. Unless expires is zero, it is not worth taking from then on.
+// NewBlock returns a Block that has arrived after skipped others that did not: with payload in mem,
+// which is released with it, or with a copy of payload if mem is nil. Unless expires is zero, it is
+// not worth taking from then on.
 func NewBlock(payload []byte, mem *buffer.Buffer, skipped uint64, expires time.Time) Block {
 	b := Block{Payload: payload, Skipped: skipped, expires: expires, mem: mem}
 	if mem != nil {

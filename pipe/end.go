@@ -7,17 +7,20 @@ import (
 	"github.com/asterisque-go/asterisque/internal/buffer"
 )
 
-// End is a [Pipe] as its session sees it: (*End)(p) has the methods for what comes from the peer and for the end of the call. Applications do not need it.
+// End is a [Pipe] as its session sees it: (*End)(p) has the methods for what comes from the peer
+// and for the end of the call. Applications do not need it.
 type End Pipe
 
 // Verdict says what an arriving message was.
 type Verdict uint8
 
 const (
-	Accepted  Verdict = iota
-	Late              // the pipe is over, or wants no more; it is normal that messages cross a Close or Stop, and they are ignored
-	Violation         // the peer must not send this: a Block after its end-of-stream
-	Overrun           // the peer exceeded the window it was granted
+	Accepted Verdict = iota
+	// the pipe is over, or wants no more; it is normal that messages cross a Close or Stop, and
+	// they are ignored
+	Late
+	Violation // the peer must not send this: a Block after its end-of-stream
+	Overrun   // the peer exceeded the window it was granted
 )
 
 // Block takes a Block that arrived. What is not Accepted remains the caller's.
@@ -39,7 +42,8 @@ func (p *Pipe) blockLocked(b Block, a *after) Verdict {
 	default:
 		return Violation
 	}
-	if r := p.rare; r != nil && r.allowDue { // it is for a Block that has yet to be sent, when this one has been taken
+	if r := p.rare; r != nil && r.allowDue {
+		// it is for a Block that has yet to be sent, when this one has been taken
 		p.recallLocked(a)
 	}
 	if !p.arriveLocked(len(b.Payload)) {
@@ -55,7 +59,8 @@ func (p *Pipe) blockLocked(b Block, a *after) Verdict {
 	return Accepted
 }
 
-// Give is [Pipe.Send] for the first n bytes of mem, which is given away with them, unless there is an error.
+// Give is [Pipe.Send] for the first n bytes of mem, which is given away with them, unless there is
+// an error.
 func (e *End) Give(ctx context.Context, mem *buffer.Buffer, n int) error {
 	p := (*Pipe)(e)
 	return p.send(ctx, Outgoing{Payload: mem.B[:n], Memory: mem, Loss: p.loss})
@@ -87,8 +92,8 @@ func (e *End) CloseSend(skipped uint64) Verdict {
 	return Accepted
 }
 
-// Dropped takes back what a Block with so many bytes of payload was counted as, because it was accepted by Send or Post and dropped before it left: the peer will never
-// grant it again.
+// Dropped takes back what a Block with so many bytes of payload was counted as, because it was
+// accepted by Send or Post and dropped before it left: the peer will never grant it again.
 func (e *End) Dropped(payload int) { p := (*Pipe)(e); p.giveBack(p.cost(payload)) }
 
 // Stop takes the peer's word that it wants no more Blocks.
@@ -102,7 +107,8 @@ func (e *End) Stop() {
 	}
 }
 
-// Credit takes the peer's grant: it accepts total bytes in all. A total below an earlier one changes nothing.
+// Credit takes the peer's grant: it accepts total bytes in all. A total below an earlier one
+// changes nothing.
 func (e *End) Credit(total uint64) {
 	p := (*Pipe)(e)
 	p.mu.Lock()
@@ -117,12 +123,14 @@ func (e *End) Credit(total uint64) {
 	p.wakeLocked()
 }
 
-// Closed takes the peer's Close: success with result, which belongs to the pipe from now on, or abort. It reports false if the pipe was over.
+// Closed takes the peer's Close: success with result, which belongs to the pipe from now on, or
+// abort. It reports false if the pipe was over.
 func (e *End) Closed(result []byte, abort *codec.Abort) bool {
 	return (*Pipe)(e).finish(recvClose, result, abort)
 }
 
-// Closing is Closed with an abort for a caller that holds a lock: the pipe is over at once, and the caller calls settle when it holds none.
+// Closing is Closed with an abort for a caller that holds a lock: the pipe is over at once, and the
+// caller calls settle when it holds none.
 func (e *End) Closing(abort *codec.Abort) (settle func()) {
 	p := (*Pipe)(e)
 	var a after
@@ -132,7 +140,8 @@ func (e *End) Closing(abort *codec.Abort) (settle func()) {
 	return func() { a.do(p) }
 }
 
-// Abort ends the call from this side, and tells the peer why. It reports false, and does nothing, if the pipe is over.
+// Abort ends the call from this side, and tells the peer why. It reports false, and does nothing,
+// if the pipe is over.
 func (e *End) Abort(abort *codec.Abort) bool {
 	p := (*Pipe)(e)
 	if !p.finish(sendClose, nil, abort) {
@@ -150,7 +159,8 @@ func (e *End) Close(result []byte) {
 	}
 }
 
-// Waiting returns the number of Blocks that have arrived and were not taken, and how many bytes they hold.
+// Waiting returns the number of Blocks that have arrived and were not taken, and how many bytes
+// they hold.
 func (e *End) Waiting() (messages, bytes int) {
 	p := (*Pipe)(e)
 	p.mu.Lock()

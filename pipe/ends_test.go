@@ -17,8 +17,8 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// side is one side of a session on which nothing moves by itself: what its pipes send waits until it is told
-// to depart, and what has departed until it is told to arrive.
+// side is one side of a session on which nothing moves by itself: what its pipes send waits until
+// it is told to depart, and what has departed until it is told to arrive.
 type side struct {
 	t     testing.TB
 	room  *limits.Room
@@ -334,7 +334,8 @@ type stream struct {
 	here, there *end
 }
 
-// plan is the least that a stream needs: a window of early bytes on either side, and room for a large Block.
+// plan is the least that a stream needs: a window of early bytes on either side, and room for a
+// large Block.
 var plan = limits.Plan{Window: early, Workers: 1, Callers: 1, Large: 100_000 + overhead}
 
 // newStream returns a stream whose sides divide their room as plan says. It is called in a bubble.

@@ -14,15 +14,18 @@ type Outgoing struct {
 	Loss    uint8     // loss rate, 0..127
 	Marker  any       // for the report of a drop
 
-	// Memory is what Payload is in, if that is given away with it: it is released by whoever has sent or dropped it. It stays with the caller if there is an error.
+	// Memory is what Payload is in, if that is given away with it: it is released by whoever has
+	// sent or dropped it. It stays with the caller if there is an error.
 	Memory *buffer.Buffer
 }
 
-// SendOption sets one property of a Block that is sent. Options may be made once and used for many Blocks.
+// SendOption sets one property of a Block that is sent. Options may be made once and used for many
+// Blocks.
 type SendOption func(*Outgoing)
 
-// WithTTL gives the Block this long to reach the application on the other side, from Send on. If its time is up while it waits on either side it is dropped, and
-// counted: see [Block.Skipped]. 0 is no limit; less than a millisecond is rounded up to one.
+// WithTTL gives the Block this long to reach the application on the other side, from Send on. If
+// its time is up while it waits on either side it is dropped, and counted: see [Block.Skipped]. 0
+// is no limit; less than a millisecond is rounded up to one.
 func WithTTL(d time.Duration) SendOption {
 	return func(b *Outgoing) {
 		b.Expires = time.Time{}
@@ -32,8 +35,9 @@ func WithTTL(d time.Duration) SendOption {
 	}
 }
 
-// WithLoss lets the Block be dropped while the session is under pressure. Of Blocks with loss rate n, about n out of 127 are dropped then, and never more; 0 keeps it
-// in any case, 127 drops all. Larger values count as 127. Without this option the loss rate of the pipe applies.
+// WithLoss lets the Block be dropped while the session is under pressure. Of Blocks with loss rate
+// n, about n out of 127 are dropped then, and never more; 0 keeps it in any case, 127 drops all.
+// Larger values count as 127. Without this option the loss rate of the pipe applies.
 func WithLoss(rate uint8) SendOption { return func(b *Outgoing) { b.Loss = min(rate, codec.MaxLoss) } }
 
 // WithMarker has the report of a drop name the Block by marker, which is the application's own.

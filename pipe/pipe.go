@@ -1,14 +1,18 @@
-// Package pipe is one running call: it is born by an Open, carries Blocks both ways, each direction until its end-of-stream, and dies by a Close.
+// Package pipe is one running call: it is born by an Open, carries Blocks both ways, each direction
+// until its end-of-stream, and dies by a Close.
 //
-// A [Pipe] has two faces. The application holds a *Pipe: it sends, receives and waits for the result. The session that joins the pipe to a Wire holds the
-// same object as an *[End], which has the methods for what arrives. A pipe knows nothing of wires; what it sends it hands to its [Port].
+// A [Pipe] has two faces. The application holds a *Pipe: it sends, receives and waits for the
+// result. The session that joins the pipe to a Wire holds the same object as an *[End], which has
+// the methods for what arrives. A pipe knows nothing of wires; what it sends it hands to its
+// [Port].
 //
 // # Windows
 //
-// Every direction of a pipe has a window: the receiver says up to which total the peer may send, and says more as its
-// application takes Blocks. A Block costs its payload and an overhead that the receiver has announced, and leaves only when all of
-// its cost fits. One that does not fit asks, and is let through when the receiving application waits for it. What is granted is
-// set aside in a [limits.Room]. A reader that sleeps holds up its own pipe and nobody else.
+// Every direction of a pipe has a window: the receiver says up to which total the peer may send,
+// and says more as its application takes Blocks. A Block costs its payload and an overhead that the
+// receiver has announced, and leaves only when all of its cost fits. One that does not fit asks,
+// and is let through when the receiving application waits for it. What is granted is set aside in a
+// [limits.Room]. A reader that sleeps holds up its own pipe and nobody else.
 package pipe
 
 import (
@@ -31,29 +35,34 @@ var (
 	ErrEnded = errors.New("pipe: sending has been ended by CloseSend")
 )
 
-// Port is what a pipe needs from the session that holds it. Its methods are called without a lock of the pipe.
+// Port is what a pipe needs from the session that holds it. Its methods are called without a lock
+// of the pipe.
 type Port interface {
-	// Send sends a Block behind those sent before, and keeps no part of its payload unless that has Memory. It may wait for room until ctx ends.
+	// Send sends a Block behind those sent before, and keeps no part of its payload unless that has
+	// Memory. It may wait for room until ctx ends.
 	Send(ctx context.Context, b Outgoing) error
 
 	// Post is Send without waiting. It returns the state of the session's outbound direction.
 	Post(b Outgoing) (limits.State, error)
 
-	// Thin judges a Block by its loss rate, because it cannot be sent now. It reports whether the Block was dropped. One that was not has no
-	// loss rate any more.
+	// Thin judges a Block by its loss rate, because it cannot be sent now. It reports whether the
+	// Block was dropped. One that was not has no loss rate any more.
 	Thin(b *Outgoing) (dropped bool)
 
 	// CloseSend sends the end of the direction behind all Blocks. It does not wait.
 	CloseSend() error
 
-	// Close tells the peer that the pipe is over. A nil abort is success with result; an abort overtakes Blocks that wait, and discards them. It does not
-	// wait, and does nothing if nobody is left to tell.
+	// Close tells the peer that the pipe is over. A nil abort is success with result; an abort
+	// overtakes Blocks that wait, and discards them. It does not wait, and does nothing if nobody
+	// is left to tell.
 	Close(result []byte, abort *codec.Abort)
 
-	// Announce says that the pipe has something to tell the peer, for which [End.Controls] is to be asked.
+	// Announce says that the pipe has something to tell the peer, for which [End.Controls] is to be
+	// asked.
 	Announce()
 
-	// Ask puts an Ask behind all that was sent, for which [End.Asking] is to be asked when it departs.
+	// Ask puts an Ask behind all that was sent, for which [End.Asking] is to be asked when it
+	// departs.
 	Ask()
 
 	// Stop tells the peer that no more Blocks are wanted.
@@ -77,17 +86,20 @@ type Config struct {
 	Hold      limits.Hold // what is set aside for that
 	Unary     bool        // there are no Blocks, in either direction
 
-	// Lasting says that the Port is a context too, which ends only after the pipe is over: waiting with it needs no look at its end, for which it would have to make a channel.
+	// Lasting says that the Port is a context too, which ends only after the pipe is over: waiting
+	// with it needs no look at its end, for which it would have to make a channel.
 	Lasting bool
 }
 
-// Pipe is one running call. All methods may be called concurrently; when several goroutines receive, each Block goes to one of them. A method that waits is
-// ended by its context, by the end of the call and by the end of the session.
+// Pipe is one running call. All methods may be called concurrently; when several goroutines
+// receive, each Block goes to one of them. A method that waits is ended by its context, by the end
+// of the call and by the end of the session.
 type Pipe struct {
 	function uint16
 	priority priority.Priority
 	loss     uint8
-	underWay atomic.Uint32 // Blocks that are counted as sent and have not reached the port; see asksNext
+	// Blocks that are counted as sent and have not reached the port; see asksNext
+	underWay atomic.Uint32
 	port     Port
 
 	terms *Terms
@@ -132,11 +144,13 @@ func (p *Pipe) Function() uint16 { return p.function }
 // Priority returns the priority of all messages of the pipe.
 func (p *Pipe) Priority() priority.Priority { return p.priority }
 
-// MaxBlock returns the largest payload, in bytes, that the peer takes in one Block: Send fails with ErrTooLarge for a larger one.
+// MaxBlock returns the largest payload, in bytes, that the peer takes in one Block: Send fails with
+// ErrTooLarge for a larger one.
 func (p *Pipe) MaxBlock() int { return p.port.MaxBlock() }
 
-// Result waits for the end of the call and returns its result, which belongs to the caller. The error is a *[codec.Abort]: why the call was aborted, or
-// ErrCanceled or ErrExpired from ctx, which ends only the wait.
+// Result waits for the end of the call and returns its result, which belongs to the caller. The
+// error is a *[codec.Abort]: why the call was aborted, or ErrCanceled or ErrExpired from ctx, which
+// ends only the wait.
 func (p *Pipe) Result(ctx context.Context) ([]byte, error) {
 	select {
 	case <-p.Done():
@@ -151,8 +165,8 @@ func (p *Pipe) Result(ctx context.Context) ([]byte, error) {
 	return p.result, nil
 }
 
-// Abort ends the call from this side, whether it runs or waits, and tells the peer err. A nil err stands for ErrCanceled. Once the
-// call is over, it only discards the Blocks that nobody has taken.
+// Abort ends the call from this side, whether it runs or waits, and tells the peer err. A nil err
+// stands for ErrCanceled. Once the call is over, it only discards the Blocks that nobody has taken.
 func (p *Pipe) Abort(err error) {
 	if err == nil {
 		err = codec.ErrCanceled
@@ -196,8 +210,9 @@ func (p *Pipe) Err() error {
 	return p.abort
 }
 
-// finish ends the pipe, unless it is over already. Blocks that wait are discarded if it was aborted or ended here; otherwise
-// they stay for the application, until it has taken them or nobody can: a result may be all that it wants.
+// finish ends the pipe, unless it is over already. Blocks that wait are discarded if it was aborted
+// or ended here; otherwise they stay for the application, until it has taken them or nobody can: a
+// result may be all that it wants.
 func (p *Pipe) finish(e event, result []byte, abort *codec.Abort) bool {
 	var a after
 	p.mu.Lock()

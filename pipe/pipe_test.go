@@ -20,7 +20,8 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// overhead is what a Block costs in the tests besides its payload, and early what comes without being asked for.
+// overhead is what a Block costs in the tests besides its payload, and early what comes without
+// being asked for.
 const (
 	overhead = limits.LeastOverhead
 	early    = overhead + 1024

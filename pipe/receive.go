@@ -8,8 +8,9 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// Recv waits for the next Block. After the peer's last one, or when the call ended well, it returns io.EOF; an abort discards Blocks that wait. The other
-// errors are a *[codec.Abort]: ErrCanceled and ErrExpired from ctx, which ends only the wait, or why the call was aborted.
+// Recv waits for the next Block. After the peer's last one, or when the call ended well, it returns
+// io.EOF; an abort discards Blocks that wait. The other errors are a *[codec.Abort]: ErrCanceled
+// and ErrExpired from ctx, which ends only the wait, or why the call was aborted.
 func (p *Pipe) Recv(ctx context.Context) (Block, error) {
 	waited := false
 	for {
@@ -31,7 +32,8 @@ func (p *Pipe) Recv(ctx context.Context) (Block, error) {
 	}
 }
 
-// Skipped returns how many Blocks were dropped on the way since the one that Recv returned last. After io.EOF it is final: it tells of Blocks dropped at the end.
+// Skipped returns how many Blocks were dropped on the way since the one that Recv returned last.
+// After io.EOF it is final: it tells of Blocks dropped at the end.
 func (p *Pipe) Skipped() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -44,8 +46,9 @@ func (p *Pipe) Skipped() uint64 {
 	return p.rare.skipped + p.rare.endSkipped
 }
 
-// Stop says that this side wants no more Blocks: those that wait are discarded, Recv returns ErrStopped from now on, and so does the peer's Send. The call goes
-// on, and so does the other direction. It does not wait.
+// Stop says that this side wants no more Blocks: those that wait are discarded, Recv returns
+// ErrStopped from now on, and so does the peer's Send. The call goes on, and so does the other
+// direction. It does not wait.
 func (p *Pipe) Stop() {
 	p.mu.Lock()
 	s, ok := p.state.next(sendStop)
@@ -63,7 +66,8 @@ func (p *Pipe) Stop() {
 	p.port.Stop()
 }
 
-// Pause holds Recv back, and with it the credit that the peer gets, until Resume or the end of the call.
+// Pause holds Recv back, and with it the credit that the peer gets, until Resume or the end of the
+// call.
 func (p *Pipe) Pause() { p.setPaused(true) }
 
 // Resume ends a Pause.
@@ -80,11 +84,12 @@ func (p *Pipe) setPaused(paused bool) {
 	(*End)(p).unlock(a)
 }
 
-// pausedLocked reports whether Blocks are held back. When the call is over there is nothing to hold back any more.
+// pausedLocked reports whether Blocks are held back. When the call is over there is nothing to hold
+// back any more.
 func (p *Pipe) pausedLocked() bool { return p.paused && p.state&over == 0 }
 
-// take returns the next Block, or an error if none will come, or else a channel to wait on. Blocks whose time is up are
-// passed over. waited says that the caller has waited since the last time.
+// take returns the next Block, or an error if none will come, or else a channel to wait on. Blocks
+// whose time is up are passed over. waited says that the caller has waited since the last time.
 func (p *Pipe) take(waited bool) (b Block, wait <-chan struct{}, err error) {
 	for {
 		p.mu.Lock()
@@ -137,7 +142,8 @@ func (p *Pipe) skipLocked(b *Block, expired bool) {
 	}
 }
 
-// nothingLocked returns why there is nothing to take: a channel to wait on, or an error if nothing will come.
+// nothingLocked returns why there is nothing to take: a channel to wait on, or an error if nothing
+// will come.
 func (p *Pipe) nothingLocked() (wait <-chan struct{}, err error) {
 	switch {
 	case p.pausedLocked():

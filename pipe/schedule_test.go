@@ -26,8 +26,8 @@ var (
 	firstSeed = flag.Uint64("seed", 0, "of the first schedule")
 )
 
-// schedule is two sides whose pipes share very little room, and applications that do whatever they may, one step
-// after the other, in a random order.
+// schedule is two sides whose pipes share very little room, and applications that do whatever they
+// may, one step after the other, in a random order.
 type schedule struct {
 	shelters                         bool // for what nobody waits for any more
 	t                                *testing.T
@@ -56,9 +56,9 @@ type op struct {
 	n    int
 }
 
-// TestNothingStandsStillAndNothingIsLost runs random schedules. After each step nobody was sent more than was
-// promised, and the room is what the pipes hold of it. Whenever all that could move has moved, nobody waits who
-// could go on. At the end all room is free again.
+// TestNothingStandsStillAndNothingIsLost runs random schedules. After each step nobody was sent
+// more than was promised, and the room is what the pipes hold of it. Whenever all that could move
+// has moved, nobody waits who could go on. At the end all room is free again.
 func TestNothingStandsStillAndNothingIsLost(t *testing.T) {
 	var all schedule
 	for i := range uint64(*schedules) {
@@ -335,8 +335,8 @@ func (s *schedule) settle() {
 	})
 }
 
-// check compares the accounts of all pipes with those of the sides. It is called so often that it looks before it
-// requires.
+// check compares the accounts of all pipes with those of the sides. It is called so often that it
+// looks before it requires.
 func (s *schedule) check() {
 	for i, side := range s.sides {
 		var windows, debts, messages int
@@ -355,7 +355,9 @@ func (s *schedule) check() {
 			case a.Over && s.shelters:
 				place = a.Inbox // what was sheltered may find no other place when the call ends
 			case a.EndedThere:
-				place += early // what is guaranteed to a handler that had nothing to wait for is free for nobody else
+				// what is guaranteed to a handler that had nothing to wait for is free for nobody
+				// else
+				place += early
 			}
 			if a.Inbox > place {
 				require.Fail(s.t, "what waits has no place", "call %d, side %d: %+v", n, i, a)
@@ -453,8 +455,8 @@ func (s *schedule) end() {
 	}
 }
 
-// TestManyApplicationsAtOnceAllGoOn has senders and receivers of several streams at work while their messages
-// move, and contexts that end.
+// TestManyApplicationsAtOnceAllGoOn has senders and receivers of several streams at work while
+// their messages move, and contexts that end.
 func TestManyApplicationsAtOnceAllGoOn(t *testing.T) {
 	const streams, senders, blocks = 3, 4, 150
 	least := limits.Plan{Window: early, Workers: streams, Callers: streams, Spare: 4_000, Large: 8_000 + overhead}

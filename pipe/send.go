@@ -9,10 +9,12 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// Send sends payload as one Block and keeps no part of it. It waits while the window of the pipe is used up, while much of the pipe has yet to leave, and while
-// the session is at its soft limit. When it returns nil the Block has been accepted, not yet received. After an error nothing of it is sent. The errors are
-// [ErrEnded], [ErrClosed] when the call ended well, and a *[codec.Abort] for everything else: ErrTooLarge, after which the pipe goes on; ErrStopped when the peer
-// wants no more; ErrCanceled and ErrExpired from ctx; why the call was aborted.
+// Send sends payload as one Block and keeps no part of it. It waits while the window of the pipe is
+// used up, while much of the pipe has yet to leave, and while the session is at its soft limit.
+// When it returns nil the Block has been accepted, not yet received. After an error nothing of it
+// is sent. The errors are [ErrEnded], [ErrClosed] when the call ended well, and a *[codec.Abort]
+// for everything else: ErrTooLarge, after which the pipe goes on; ErrStopped when the peer wants no
+// more; ErrCanceled and ErrExpired from ctx; why the call was aborted.
 func (p *Pipe) Send(ctx context.Context, payload []byte, opts ...SendOption) error {
 	return p.send(ctx, p.outgoing(payload, opts))
 }
@@ -34,8 +36,8 @@ func (p *Pipe) send(ctx context.Context, b Outgoing) error {
 	return nil
 }
 
-// thin judges a Block with a loss rate for which there is no credit: a window that is used up is pressure. It reports whether the
-// Block was dropped; one that was not is never judged again.
+// thin judges a Block with a loss rate for which there is no credit: a window that is used up is
+// pressure. It reports whether the Block was dropped; one that was not is never judged again.
 func (p *Pipe) thin(b *Outgoing, n uint64) bool {
 	if b.Loss == 0 {
 		return false
@@ -52,9 +54,10 @@ func (p *Pipe) thin(b *Outgoing, n uint64) bool {
 	return dropped
 }
 
-// Post sends payload as one Block without ever waiting, even at the soft limit, and returns the state of the session's outbound direction: from
-// [limits.Soft] on the caller should hold back, because beyond the hard limit the session ends. A Block that the window of the pipe does not admit is refused
-// with ErrOverloaded. Otherwise the errors are those of Send.
+// Post sends payload as one Block without ever waiting, even at the soft limit, and returns the
+// state of the session's outbound direction: from [limits.Soft] on the caller should hold back,
+// because beyond the hard limit the session ends. A Block that the window of the pipe does not
+// admit is refused with ErrOverloaded. Otherwise the errors are those of Send.
 func (p *Pipe) Post(payload []byte, opts ...SendOption) (limits.State, error) {
 	n := p.cost(len(payload))
 	p.mu.Lock()
@@ -72,7 +75,8 @@ func (p *Pipe) Post(payload []byte, opts ...SendOption) (limits.State, error) {
 	return s, err
 }
 
-// CloseSend ends this side's Blocks: the peer's Recv returns io.EOF after the last of them. It does not wait.
+// CloseSend ends this side's Blocks: the peer's Recv returns io.EOF after the last of them. It does
+// not wait.
 func (p *Pipe) CloseSend() error {
 	p.mu.Lock()
 	s, ok := p.state.next(sendEnd)
@@ -86,10 +90,11 @@ func (p *Pipe) CloseSend() error {
 	return p.sendError(p.port.CloseSend())
 }
 
-// AwaitCredit waits until the window of the pipe admits a Block, at most until ctx ends: who is about to make one may wait before it
-// costs memory. It sends and reserves nothing, so that Send may still have to wait. It returns the largest payload that the window
-// admits without asking, in bytes. The errors are those of Send. It does not wait for a peer of which no Block
-// gets credit by itself: then it may return 0, and Send has to ask.
+// AwaitCredit waits until the window of the pipe admits a Block, at most until ctx ends: who is
+// about to make one may wait before it costs memory. It sends and reserves nothing, so that Send
+// may still have to wait. It returns the largest payload that the window admits without asking, in
+// bytes. The errors are those of Send. It does not wait for a peer of which no Block gets credit by
+// itself: then it may return 0, and Send has to ask.
 func (p *Pipe) AwaitCredit(ctx context.Context) (fits int, err error) {
 	least := p.terms.PeerEarly
 	err = p.await(ctx, func() (wait *signal, ask bool, err error) {
@@ -116,8 +121,8 @@ func (p *Pipe) roomLocked() int {
 	return 0
 }
 
-// reserve waits until a Block that costs n may be sent, and counts it as sent. One that costs more than
-// comes by itself asks, and then others wait behind it.
+// reserve waits until a Block that costs n may be sent, and counts it as sent. One that costs more
+// than comes by itself asks, and then others wait behind it.
 func (p *Pipe) reserve(ctx context.Context, n uint64) error {
 	p.mu.Lock()
 	err := p.admitLocked(n, false)
@@ -144,8 +149,8 @@ func (p *Pipe) reserve(ctx context.Context, n uint64) error {
 	return err
 }
 
-// await waits until attempt, which is called with the lock held, returns nothing to wait for. ask says
-// that a place for an Ask has to be taken.
+// await waits until attempt, which is called with the lock held, returns nothing to wait for. ask
+// says that a place for an Ask has to be taken.
 func (p *Pipe) await(ctx context.Context, attempt func() (wait *signal, ask bool, err error)) error {
 	for {
 		p.mu.Lock()
@@ -192,8 +197,8 @@ func (p *Pipe) wakeLocked() {
 
 var errNoCredit = codec.ErrOverloaded.Withf("the window of the pipe is used up: the peer has not taken earlier Blocks yet")
 
-// admitLocked counts a Block that costs n as sent if it may be sent now: it is on its way to the port
-// then, until landed. asking says that it is the asker's; others wait behind it.
+// admitLocked counts a Block that costs n as sent if it may be sent now: it is on its way to the
+// port then, until landed. asking says that it is the asker's; others wait behind it.
 func (p *Pipe) admitLocked(n uint64, asking bool) error {
 	if err := p.fitsLocked(0); err != nil && err != errNoCredit {
 		return err
@@ -232,7 +237,8 @@ func (p *Pipe) landed() {
 	p.mu.Unlock()
 }
 
-// fitsLocked returns nil if a Block that costs n fits into the window, errNoCredit if it does not, and why if none may be sent.
+// fitsLocked returns nil if a Block that costs n fits into the window, errNoCredit if it does not,
+// and why if none may be sent.
 func (p *Pipe) fitsLocked(n uint64) error {
 	if _, ok := p.state.next(sendBlock); !ok {
 		if p.state&over == 0 {
@@ -272,7 +278,8 @@ func (p *Pipe) refusalLocked() error {
 	}
 }
 
-// sendError makes of an error of the port what the application should see: once the call is over, why.
+// sendError makes of an error of the port what the application should see: once the call is over,
+// why.
 func (p *Pipe) sendError(err error) error {
 	if err == nil {
 		return nil

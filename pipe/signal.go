@@ -1,7 +1,8 @@
 package pipe
 
-// signal wakes goroutines that wait for a condition under the pipe's lock. Its methods need that lock; the channel is made for the first who waits, so that a
-// pipe nobody waits for holds none. A woken goroutine looks at the condition again, and passes the signal on if there is more to have.
+// signal wakes goroutines that wait for a condition under the pipe's lock. Its methods need that
+// lock; the channel is made for the first who waits, so that a pipe nobody waits for holds none. A
+// woken goroutine looks at the condition again, and passes the signal on if there is more to have.
 type signal struct {
 	ch chan struct{}
 }

@@ -30,13 +30,15 @@ type Terms struct {
 	Left atomic.Int64 // pipes that are over, and whose Blocks nobody has taken yet
 }
 
-// Ledger is the session, where the pipes account for what they hold. Its methods are called without a lock.
+// Ledger is the session, where the pipes account for what they hold. Its methods are called without
+// a lock.
 type Ledger interface {
-	// Taken says that the application has taken, or will never take, messages that held so many bytes in all.
+	// Taken says that the application has taken, or will never take, messages that held so many
+	// bytes in all.
 	Taken(messages, bytes int)
 
-	// Shelter sets bytes aside for what has been asked for, and nobody waits for any more, or reports false. A negative number
-	// gives them back.
+	// Shelter sets bytes aside for what has been asked for, and nobody waits for any more, or
+	// reports false. A negative number gives them back.
 	Shelter(bytes int) bool
 }
 
@@ -96,9 +98,9 @@ func (e *End) BeginHandler(h limits.Hold) {
 	e.unlock(a)
 }
 
-// raiseLocked grants what the window holds: all of it or, where it has place for some of the largest Blocks that come, what
-// these cost, but least at least, if it is not 0. A sender that fills what it is granted would send a small Block behind
-// the large ones.
+// raiseLocked grants what the window holds: all of it or, where it has place for some of the
+// largest Blocks that come, what these cost, but least at least, if it is not 0. A sender that
+// fills what it is granted would send a small Block behind the large ones.
 func (p *Pipe) raiseLocked(least uint64, a *after) {
 	received, total := p.receivedLocked(), p.taken+p.hold.Bytes()
 	if rest := max(p.terms.Early, 1) - 1; p.largest > 0 && total > received+rest {
@@ -172,8 +174,8 @@ func (p *Pipe) releaseLocked(a *after) {
 	a.add(p.terms.Room.End(&p.hold))
 }
 
-// leftover is what nobody has taken of a pipe whose call has ended well. It holds its place until it is taken,
-// or until nobody can take it any more.
+// leftover is what nobody has taken of a pipe whose call has ended well. It holds its place until
+// it is taken, or until nobody can take it any more.
 type leftover struct {
 	terms           *Terms
 	messages, bytes int

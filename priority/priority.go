@@ -1,7 +1,9 @@
-// Package priority orders what leaves a session: the type, and the queue in which messages wait that found the departing batch full.
+// Package priority orders what leaves a session: the type, and the queue in which messages wait
+// that found the departing batch full.
 package priority
 
-// Priority ranks a pipe among the other pipes of its session; the higher goes first. It is fixed when the pipe opens.
+// Priority ranks a pipe among the other pipes of its session; the higher goes first. It is fixed
+// when the pipe opens.
 type Priority int8
 
 const (

@@ -7,8 +7,9 @@ import (
 	"github.com/asterisque-go/asterisque/internal/fifo"
 )
 
-// quantum is the number of bytes a flow may send in its turn before the next flow of its priority has one. It is large enough that most turns
-// send something, and small enough that a hundred bulk flows still take turns within a few milliseconds.
+// quantum is the number of bytes a flow may send in its turn before the next flow of its priority
+// has one. It is large enough that most turns send something, and small enough that a hundred bulk
+// flows still take turns within a few milliseconds.
 const quantum = 16 << 10
 
 // Queue holds messages until they may leave: the highest priority first; within a flow in the order
@@ -59,8 +60,9 @@ func (n *line[T]) Held() int {
 // mostSpareLines is how many bytes the spare lines of a Queue may hold: one may have a whole chunk.
 const mostSpareLines = 9 << 10
 
-// Guard gives lower priorities part of the bytes while higher ones are busy: 0.05 means that of 100 bytes about 5 belong to the levels below the highest,
-// in turn. 0 is strict. The share is clamped to 0..0.5.
+// Guard gives lower priorities part of the bytes while higher ones are busy: 0.05 means that of 100
+// bytes about 5 belong to the levels below the highest, in turn. 0 is strict. The share is clamped
+// to 0..0.5.
 func (q *Queue[T]) Guard(share float64) { q.share = min(max(share, 0), 0.5) }
 
 // Len returns the number of messages that wait.
@@ -101,12 +103,14 @@ func (q *Queue[T]) leave(n *line[T]) {
 // Pop removes and returns the message whose turn it is; ok is false when none waits.
 func (q *Queue[T]) Pop() (v T, ok bool) { return q.PopAtMost(math.MaxInt) }
 
-// PopAtMost is Pop, if the message whose turn it is has no more than size bytes. Otherwise it stays the next one, and ok is false.
+// PopAtMost is Pop, if the message whose turn it is has no more than size bytes. Otherwise it stays
+// the next one, and ok is false.
 func (q *Queue[T]) PopAtMost(size int) (v T, ok bool) {
 	return q.PopIf(func(_ *T, n int) bool { return n <= size })
 }
 
-// PopIf is Pop, if may, which is called with the message whose turn it is and its size, allows it. Otherwise the message stays the next one, and ok is false.
+// PopIf is Pop, if may, which is called with the message whose turn it is and its size, allows it.
+// Otherwise the message stays the next one, and ok is false.
 func (q *Queue[T]) PopIf(may func(v *T, size int) bool) (v T, ok bool) {
 	if q.len == 0 {
 		return v, false
@@ -136,7 +140,8 @@ func (q *Queue[T]) Clear(f *Flow[T], drop func(T)) {
 	}
 }
 
-// Filter removes every message for which keep returns false. It takes time in proportion to what waits.
+// Filter removes every message for which keep returns false. It takes time in proportion to what
+// waits.
 func (q *Queue[T]) Filter(keep func(*T) bool) {
 	for l := q.rounds.used.highest(levels); l >= 0; l = q.rounds.used.highest(l) {
 		n := q.rounds.at(l).first

@@ -105,8 +105,9 @@ func TestClearDropsOneFlowAndNoOther(t *testing.T) {
 	require.ElementsMatch(t, []message{{1, 0, 0}, {1, 1, 0}, {1, 2, 0}, {0, 9, 0}}, left)
 }
 
-// TestQueueAgreesWithTheModel drives a queue with random steps. Nothing may be lost, doubled or overtaken within its flow, and without a guard no message may
-// leave before one of a higher priority.
+// TestQueueAgreesWithTheModel drives a queue with random steps. Nothing may be lost, doubled or
+// overtaken within its flow, and without a guard no message may leave before one of a higher
+// priority.
 func TestQueueAgreesWithTheModel(t *testing.T) {
 	for seed := range uint64(10) {
 		rnd := rand.New(rand.NewPCG(seed, 0))

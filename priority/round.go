@@ -2,7 +2,8 @@ package priority
 
 // round is the circle of the lines of one priority.
 type round[T any] struct {
-	first *line[T] // whose turn it is, or will be if its message is too large for what is left of it
+	// whose turn it is, or will be if its message is too large for what is left of it
+	first *line[T]
 }
 
 // ready returns the line whose turn it is.

@@ -24,8 +24,9 @@ import (
 
 var soak = flag.Bool("soak", false, "copy 1 GiB instead of 256 MiB in the test of memory")
 
-// TestALargeCopyNeedsLittleMemory bounds what the heap grows by, over that of the idle session, while a large stream passes through: 8 MiB a side. Both sides are
-// in this process, so that the bound is for their sum.
+// TestALargeCopyNeedsLittleMemory bounds what the heap grows by, over that of the idle session,
+// while a large stream passes through: 8 MiB a side. Both sides are in this process, so that the
+// bound is for their sum.
 func TestALargeCopyNeedsLittleMemory(t *testing.T) {
 	const mostOfBoth = 2 * 8 << 20
 	size := int64(256 << 20)
@@ -48,7 +49,8 @@ func TestALargeCopyNeedsLittleMemory(t *testing.T) {
 	require.Less(t, int64(most)-int64(idle), int64(mostOfBoth))
 }
 
-// sinkOverTCP returns a session whose peer offers function 1, which reads a stream to its end and answers how long it was. Everything ends with the test.
+// sinkOverTCP returns a session whose peer offers function 1, which reads a stream to its end and
+// answers how long it was. Everything ends with the test.
 func sinkOverTCP(t *testing.T) *asterisque.Session {
 	svc := asterisque.NewService()
 	svc.Handle(1, "sink", func(_ context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
@@ -85,7 +87,8 @@ type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { return len(b), nil }
 
-// sampleHeap looks at the heap each millisecond, on a goroutine that ends with the call of peak, which returns the most there was.
+// sampleHeap looks at the heap each millisecond, on a goroutine that ends with the call of peak,
+// which returns the most there was.
 func sampleHeap(ctx context.Context) (peak func() uint64) {
 	ctx, stop := context.WithCancel(ctx)
 	most := make(chan uint64)
@@ -104,7 +107,8 @@ func sampleHeap(ctx context.Context) (peak func() uint64) {
 	return func() uint64 { stop(); return <-most }
 }
 
-// heapInUse returns what runtime.MemStats calls HeapInuse, garbage included, without stopping the program for it.
+// heapInUse returns what runtime.MemStats calls HeapInuse, garbage included, without stopping the
+// program for it.
 func heapInUse() uint64 {
 	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
 	metrics.Read(s)

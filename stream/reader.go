@@ -19,8 +19,9 @@ type Reader struct {
 // NewReader returns a Reader over p.
 func NewReader(p *pipe.Pipe) *Reader { return &Reader{pipe: p} }
 
-// Read waits for bytes and returns those of at most one Block. After the last byte it returns io.EOF. The errors are those of [pipe.Pipe.Recv], and
-// os.ErrDeadlineExceeded, after which another deadline may be set.
+// Read waits for bytes and returns those of at most one Block. After the last byte it returns
+// io.EOF. The errors are those of [pipe.Pipe.Recv], and os.ErrDeadlineExceeded, after which another
+// deadline may be set.
 func (r *Reader) Read(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
@@ -35,8 +36,8 @@ func (r *Reader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// WriteTo writes what comes to w, a Write for each Block, until the end of the stream. It returns the number of bytes written, and the first error of either side
-// but io.EOF.
+// WriteTo writes what comes to w, a Write for each Block, until the end of the stream. It returns
+// the number of bytes written, and the first error of either side but io.EOF.
 func (r *Reader) WriteTo(w io.Writer) (n int64, err error) {
 	ctx, cancel := r.deadline.context()
 	defer cancel()
@@ -58,14 +59,16 @@ func (r *Reader) WriteTo(w io.Writer) (n int64, err error) {
 	}
 }
 
-// Close says that no more is wanted: what waits is discarded, and the peer's next Write fails with ErrStopped. The call itself goes on.
+// Close says that no more is wanted: what waits is discarded, and the peer's next Write fails with
+// ErrStopped. The call itself goes on.
 func (r *Reader) Close() error {
 	r.rest = nil
 	r.pipe.Stop()
 	return nil
 }
 
-// SetReadDeadline bounds the calls that begin after it; zero is no bound. A call that passes it fails with os.ErrDeadlineExceeded.
+// SetReadDeadline bounds the calls that begin after it; zero is no bound. A call that passes it
+// fails with os.ErrDeadlineExceeded.
 func (r *Reader) SetReadDeadline(t time.Time) error {
 	r.deadline.at = t
 	return nil

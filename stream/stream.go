@@ -1,8 +1,9 @@
 // Package stream is bytes over a pipe: an [io.Writer] at one end and an [io.Reader] at the other.
 //
-// A [Writer] cuts what is written into Blocks of a moderate size, so that a bulk write never holds up the other pipes of a session; a [Reader] joins them again.
-// Both wait as the pipe does: for its window, for the session's limits, for the peer. Errors of the pipe come through as they are, so that [errors.Is] finds
-// their codes.
+// A [Writer] cuts what is written into Blocks of a moderate size, so that a bulk write never holds
+// up the other pipes of a session; a [Reader] joins them again. Both wait as the pipe does: for its
+// window, for the session's limits, for the peer. Errors of the pipe come through as they are, so
+// that [errors.Is] finds their codes.
 //
 //	w, r := stream.NewWriter(p), stream.NewReader(p)
 package stream

@@ -14,8 +14,10 @@ const (
 	// MaxBlock is the largest Block, in bytes, that a Writer sends.
 	MaxBlock = 64 << 10
 
-	// DefaultBlock is the size of the Blocks that a Writer sends unless it is told otherwise. Smaller ones cost more each, larger ones hold up what is urgent. The frame of such a Block is one
-	// packet of the loopback device, which holds 65,483 bytes of a TCP stream; a Block of 64 KiB would be two, at nearly twice the cost.
+	// DefaultBlock is the size of the Blocks that a Writer sends unless it is told otherwise.
+	// Smaller ones cost more each, larger ones hold up what is urgent. The frame of such a Block is
+	// one packet of the loopback device, which holds 65,483 bytes of a TCP stream; a Block of 64
+	// KiB would be two, at nearly twice the cost.
 	DefaultBlock = 63 << 10
 )
 
@@ -24,15 +26,18 @@ type Writer struct {
 	pipe     *pipe.Pipe
 	deadline deadline
 	size     int
-	mem      *buffer.Buffer // holds what was written and not yet sent, and grows with that; it may be nil if that is nothing
-	kept     int            // bytes in mem
-	err      error          // of the first failure, and ErrEnded after Close
+	// holds what was written and not yet sent, and grows with that; it may be nil if that is
+	// nothing
+	mem  *buffer.Buffer
+	kept int   // bytes in mem
+	err  error // of the first failure, and ErrEnded after Close
 }
 
 // NewWriter returns a Writer over p that sends Blocks of DefaultBlock bytes.
 func NewWriter(p *pipe.Pipe) *Writer { return NewWriterSize(p, DefaultBlock) }
 
-// NewWriterSize returns a Writer over p that sends Blocks of size bytes, at most MaxBlock, and no more than the peer takes. A size below 1 means DefaultBlock.
+// NewWriterSize returns a Writer over p that sends Blocks of size bytes, at most MaxBlock, and no
+// more than the peer takes. A size below 1 means DefaultBlock.
 func NewWriterSize(p *pipe.Pipe, size int) *Writer {
 	if size < 1 {
 		size = DefaultBlock
@@ -40,9 +45,11 @@ func NewWriterSize(p *pipe.Pipe, size int) *Writer {
 	return &Writer{pipe: p, size: min(size, MaxBlock, p.MaxBlock())}
 }
 
-// Write sends b, or keeps it until there is enough for a Block; see Flush. It keeps no part of b itself. It waits as [pipe.Pipe.Send] does, at most until the
-// deadline. The number of bytes returned with an error says what was accepted; after an error every further call fails with it, except that of a deadline, after which another one
-// may be set. When the reader was closed the error is ErrStopped of package codec.
+// Write sends b, or keeps it until there is enough for a Block; see Flush. It keeps no part of b
+// itself. It waits as [pipe.Pipe.Send] does, at most until the deadline. The number of bytes
+// returned with an error says what was accepted; after an error every further call fails with it,
+// except that of a deadline, after which another one may be set. When the reader was closed the
+// error is ErrStopped of package codec.
 func (w *Writer) Write(b []byte) (n int, err error) {
 	if w.err != nil {
 		return 0, w.err
@@ -94,7 +101,8 @@ func (w *Writer) grow(n int) {
 	if small != nil && n <= len(small.B) {
 		return
 	}
-	w.mem = buffer.Take(1 << bits.Len(uint(n-1))) // so that little is copied however small the writes are
+	// so that little is copied however small the writes are
+	w.mem = buffer.Take(1 << bits.Len(uint(n-1)))
 	if small != nil {
 		copy(w.mem.B, small.B[:w.kept])
 		small.Release()
@@ -109,8 +117,9 @@ func (w *Writer) release() {
 	w.mem, w.kept = nil, 0
 }
 
-// ReadFrom sends what r returns until its end, a Block for each Read, so that nothing is held back while r has no more. It returns the number of bytes read,
-// and the first error of either side but io.EOF; what a deadline has kept from being sent goes out with what is written next.
+// ReadFrom sends what r returns until its end, a Block for each Read, so that nothing is held back
+// while r has no more. It returns the number of bytes read, and the first error of either side but
+// io.EOF; what a deadline has kept from being sent goes out with what is written next.
 func (w *Writer) ReadFrom(r io.Reader) (n int64, err error) {
 	if err := w.Flush(); err != nil {
 		return 0, err
@@ -147,8 +156,9 @@ func (w *Writer) Flush() error {
 	return w.flush(ctx)
 }
 
-// Close flushes and ends this direction: the peer's Reader returns io.EOF after the last byte. The call itself goes on; if the peer, content with what it has, has ended it
-// well, there is nothing to end. Repeated calls return the error of the first.
+// Close flushes and ends this direction: the peer's Reader returns io.EOF after the last byte. The
+// call itself goes on; if the peer, content with what it has, has ended it well, there is nothing
+// to end. Repeated calls return the error of the first.
 func (w *Writer) Close() error {
 	if w.err == pipe.ErrEnded {
 		return nil
@@ -165,7 +175,8 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// SetWriteDeadline bounds the calls that begin after it; zero is no bound. A call that passes it fails with os.ErrDeadlineExceeded.
+// SetWriteDeadline bounds the calls that begin after it; zero is no bound. A call that passes it
+// fails with os.ErrDeadlineExceeded.
 func (w *Writer) SetWriteDeadline(t time.Time) error {
 	w.deadline.at = t
 	return nil
@@ -195,8 +206,8 @@ func (w *Writer) flush(ctx context.Context) error {
 	return nil
 }
 
-// send sends one Block: as much of b as the window admits, so that it has to ask for nothing. Only a peer that keeps less than one byte
-// ready is asked, for all of b.
+// send sends one Block: as much of b as the window admits, so that it has to ask for nothing. Only
+// a peer that keeps less than one byte ready is asked, for all of b.
 func (w *Writer) send(ctx context.Context, b []byte) (int, error) {
 	n, err := w.credit(ctx)
 	if err != nil {

@@ -36,7 +36,8 @@ func (p *port) Announce()                                {}
 func (p *port) Close([]byte, *codec.Abort)               {}
 func (p *port) Ask()                                     { p.asks++ }
 
-// narrow returns a pipe whose peer grants credit up to limit, and more than early only if it is asked.
+// narrow returns a pipe whose peer grants credit up to limit, and more than early only if it is
+// asked.
 func narrow(early, limit uint64) (*pipe.Pipe, *port) {
 	p, to := new(pipe.Pipe), new(port)
 	p.Init(pipe.Config{Port: to, SendLimit: limit, Granted: pipe.Unlimited,

@@ -15,7 +15,8 @@ var benchSizes = []struct {
 	size int
 }{{"64B", 64}, {"4KiB", 4 << 10}, {"64KiB", 64 << 10}}
 
-// BenchmarkTCP sends frames in batches of up to 64 KiB over loopback, each end on its own goroutine. One operation is one frame, sent and received.
+// BenchmarkTCP sends frames in batches of up to 64 KiB over loopback, each end on its own
+// goroutine. One operation is one frame, sent and received.
 func BenchmarkTCP(b *testing.B) {
 	benchBulk(b, func(b *testing.B) (w, r wire.Wire) {
 		p, q := tcpPair(b)
@@ -71,7 +72,8 @@ func benchBulk(b *testing.B, pair func(b *testing.B) (w, r wire.Wire)) {
 	}
 }
 
-// BenchmarkBareTCP is the same without frames: the bytes of a batch are written and read as they are.
+// BenchmarkBareTCP is the same without frames: the bytes of a batch are written and read as they
+// are.
 func BenchmarkBareTCP(b *testing.B) {
 	for _, s := range benchSizes {
 		b.Run(s.name, func(b *testing.B) {
@@ -106,7 +108,8 @@ func BenchmarkBareTCP(b *testing.B) {
 	}
 }
 
-// BenchmarkPingPong sends one frame there and back: on a wire with TryWriteBatch, on a wire with WriteFrames, and on a bare connection.
+// BenchmarkPingPong sends one frame there and back: on a wire with TryWriteBatch, on a wire with
+// WriteFrames, and on a bare connection.
 func BenchmarkPingPong(b *testing.B) {
 	for _, s := range benchSizes {
 		frame := manyFrames(1, s.size)

@@ -8,8 +8,10 @@ import (
 	"time"
 )
 
-// CertificateFiles is a certificate in two PEM files that is read again when the files have changed, so that it can be renewed while sessions go on: those that are there keep what they began
-// with. Its methods are for [tls.Config.GetCertificate] and [tls.Config.GetClientCertificate]; they are safe for concurrent use.
+// CertificateFiles is a certificate in two PEM files that is read again when the files have
+// changed, so that it can be renewed while sessions go on: those that are there keep what they
+// began with. Its methods are for [tls.Config.GetCertificate] and
+// [tls.Config.GetClientCertificate]; they are safe for concurrent use.
 type CertificateFiles struct {
 	certFile, keyFile string // fixed
 
@@ -18,7 +20,8 @@ type CertificateFiles struct {
 	changed [2]time.Time     // of the files, when they were read
 }
 
-// LoadCertificateFiles reads a certificate, with those that lead to its root behind it, and its key.
+// LoadCertificateFiles reads a certificate, with those that lead to its root behind it, and its
+// key.
 func LoadCertificateFiles(certFile, keyFile string) (*CertificateFiles, error) {
 	c := &CertificateFiles{certFile: certFile, keyFile: keyFile}
 	if _, err := c.load(); err != nil {
@@ -27,7 +30,8 @@ func LoadCertificateFiles(certFile, keyFile string) (*CertificateFiles, error) {
 	return c, nil
 }
 
-// GetCertificate returns the certificate as it is now. If the files have changed and cannot be read, or do not fit each other, it is the one before: files are seldom replaced both at once.
+// GetCertificate returns the certificate as it is now. If the files have changed and cannot be
+// read, or do not fit each other, it is the one before: files are seldom replaced both at once.
 func (c *CertificateFiles) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.load()
 }

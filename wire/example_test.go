@@ -39,7 +39,8 @@ func ExampleFromConn() {
 
 func ExampleListen() {
 	ctx := context.Background()
-	l, err := wire.Listen(ctx, "mem://stars", wire.Options{}) // or "tcp://127.0.0.1:0", "unix:///run/stars.sock"
+	// or "tcp://127.0.0.1:0", "unix:///run/stars.sock"
+	l, err := wire.Listen(ctx, "mem://stars", wire.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

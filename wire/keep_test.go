@@ -59,7 +59,8 @@ func TestALargeFrameThatIsAloneIsLeftToItsReader(t *testing.T) {
 	}
 }
 
-// TestWhatIsKeptStaysAsItWas reads frames of all sizes, keeps those it may, gives some back, and looks at the others later.
+// TestWhatIsKeptStaysAsItWas reads frames of all sizes, keeps those it may, gives some back, and
+// looks at the others later.
 func TestWhatIsKeptStaysAsItWas(t *testing.T) {
 	type kept struct {
 		frame []byte

@@ -4,5 +4,6 @@ package wire
 
 import "net"
 
-// BoundUnsent does nothing where the system has no bound for what waits in the kernel, or package syscall does not reach it.
+// BoundUnsent does nothing where the system has no bound for what waits in the kernel, or package
+// syscall does not reach it.
 func BoundUnsent(net.Conn) {}

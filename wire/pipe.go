@@ -8,10 +8,13 @@ import (
 	"github.com/asterisque-go/asterisque/internal/buffer"
 )
 
-// Pipe returns the two ends of a Wire within this program. Each direction holds up to 64 KiB; writing blocks while it is full, and a larger frame passes piece
-// by piece while the other end reads. After Close of one end the other reads what had been written, then [io.EOF]; writing to it fails.
+// Pipe returns the two ends of a Wire within this program. Each direction holds up to 64 KiB;
+// writing blocks while it is full, and a larger frame passes piece by piece while the other end
+// reads. After Close of one end the other reads what had been written, then [io.EOF]; writing to it
+// fails.
 //
-// All waits are on a [sync.Cond], so Pipe suits tests with [testing/synctest]. The ends are a [BatchWriter], a [TryWriter] and [Buffered].
+// All waits are on a [sync.Cond], so Pipe suits tests with [testing/synctest]. The ends are a
+// [BatchWriter], a [TryWriter] and [Buffered].
 func Pipe() (Wire, Wire) { return newPipe(addr{"mem", "pipe"}) }
 
 func newPipe(a net.Addr) (Wire, Wire) {
@@ -86,7 +89,8 @@ func (c *channel) read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n := copy(p, c.mem.B[c.at:min(c.at+c.held, channelSize)])
-	n += copy(p[n:], c.mem.B[:c.held-n]) // nothing, unless the ring has been wrapped around and p has room
+	// nothing, unless the ring has been wrapped around and p has room
+	n += copy(p[n:], c.mem.B[:c.held-n])
 	c.at = (c.at + n) % channelSize
 	c.held -= n
 	if c.held == 0 {
@@ -96,7 +100,8 @@ func (c *channel) read(p []byte) (int, error) {
 	return n, nil
 }
 
-// write moves p into the channel, waiting for room if wait is set, and returns how much of it was taken.
+// write moves p into the channel, waiting for room if wait is set, and returns how much of it was
+// taken.
 func (c *channel) write(p []byte, wait bool) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

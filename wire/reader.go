@@ -16,7 +16,8 @@ import (
 // chunk is how many bytes are read or written at once; they stay in the processor's cache.
 const chunk = 32 << 10
 
-// large is the size, in bytes, from which on a frame is read no further than to its end, so that it has its memory for itself and can be left to whoever uses it.
+// large is the size, in bytes, from which on a frame is read no further than to its end, so that it
+// has its memory for itself and can be left to whoever uses it.
 const large = 8 << 10
 
 // prefix is the number of bytes in front of each frame of a byte stream, which say its length.
@@ -32,12 +33,14 @@ type reader struct {
 	err  error // after it no more bytes come
 
 	received *atomic.Uint64 // bytes
-	aside    atomic.Int64   // bytes of the memory of a frame that is half received; written by the reading goroutine
+	// bytes of the memory of a frame that is half received; written by the reading goroutine
+	aside atomic.Int64
 }
 
 // source is where a reader has its bytes from.
 type source interface {
-	// fill waits for bytes, at most until there are need of them, and adds them to r. Bytes may come together with an error.
+	// fill waits for bytes, at most until there are need of them, and adds them to r. Bytes may
+	// come together with an error.
 	fill(r *reader, need int) error
 }
 
@@ -54,7 +57,8 @@ func (r *reader) frame(max int) ([]byte, error) {
 			before := r.end - r.at
 			r.err = r.src.fill(r, need)
 			r.received.Add(uint64(r.end - r.at - before))
-		case errors.Is(r.err, os.ErrDeadlineExceeded): // nothing is lost: the caller may go on with another deadline
+		case errors.Is(r.err, os.ErrDeadlineExceeded):
+			// nothing is lost: the caller may go on with another deadline
 			err, r.err = r.err, nil
 			return nil, err
 		case errors.Is(r.err, io.EOF):
@@ -65,7 +69,8 @@ func (r *reader) frame(max int) ([]byte, error) {
 	}
 }
 
-// next returns the frame that comes next, if all of it has arrived. Otherwise need says how many bytes have to be there for a better answer.
+// next returns the frame that comes next, if all of it has arrived. Otherwise need says how many
+// bytes have to be there for a better answer.
 func (r *reader) next(max int) (frame []byte, need int, err error) {
 	unread := r.unread()
 	if len(unread) < prefix {
@@ -131,8 +136,10 @@ func (r *reader) release() {
 // likely returns a buffer size that suits the next frame if that is similar to the one before.
 func (r *reader) likely() int { return min(max(r.last, chunk), buffer.Most) }
 
-// room returns free memory for bytes to come, of which need are wanted together with those that have arrived. With nothing buffered it is in a buffer of about
-// size bytes; otherwise in one of at least size bytes. It grows with what has arrived, not with need, which a peer can claim at no cost.
+// room returns free memory for bytes to come, of which need are wanted together with those that
+// have arrived. With nothing buffered it is in a buffer of about size bytes; otherwise in one of at
+// least size bytes. It grows with what has arrived, not with need, which a peer can claim at no
+// cost.
 func (r *reader) room(need, size int) []byte {
 	if r.empty() {
 		r.at, r.end = 0, 0
@@ -151,7 +158,8 @@ func (r *reader) room(need, size int) []byte {
 	return r.mem.B[r.end:]
 }
 
-// bound returns what of room is to be filled at once: of a large frame what is missing of it, and where none has begun, as much as the last one had if that was large.
+// bound returns what of room is to be filled at once: of a large frame what is missing of it, and
+// where none has begun, as much as the last one had if that was large.
 func (r *reader) bound(room []byte, need int) []byte {
 	frame := need
 	if r.empty() {
@@ -163,7 +171,8 @@ func (r *reader) bound(room []byte, need int) []byte {
 	return room
 }
 
-// keep gives away the memory of the frame that was returned last, or returns nil if it shares it with others, or does not fill it.
+// keep gives away the memory of the frame that was returned last, or returns nil if it shares it
+// with others, or does not fill it.
 func (r *reader) keep() (mem *buffer.Buffer) {
 	if r.last < large || r.at != r.last || r.end != r.at || !r.mem.Filled(r.last) {
 		return nil
@@ -173,12 +182,14 @@ func (r *reader) keep() (mem *buffer.Buffer) {
 	return mem
 }
 
-// shrink keeps no more memory than what is unread needs: a peer that sends half a frame and then nothing must not hold a large buffer.
+// shrink keeps no more memory than what is unread needs: a peer that sends half a frame and then
+// nothing must not hold a large buffer.
 func (r *reader) shrink() {
 	if n := len(r.unread()); n == 0 {
 		r.release()
 	} else if !buffer.Suits(len(r.mem.B), n) {
-		r.move(buffer.Take(1 << bits.Len(uint(n-1)))) // with room for more, since the rest may come at any moment
+		// with room for more, since the rest may come at any moment
+		r.move(buffer.Take(1 << bits.Len(uint(n-1))))
 	}
 }
 
@@ -203,8 +214,8 @@ func (r *reader) move(to *buffer.Buffer) {
 const idleRead = buffer.Least * 9 / 8
 
 // plainSource reads what can only be waited for in Read, which needs memory meanwhile. With nothing
-// buffered this is little, whatever came before, since it may be long until more comes. Once a frame
-// has begun it is more.
+// buffered this is little, whatever came before, since it may be long until more comes. Once a
+// frame has begun it is more.
 type plainSource struct {
 	r    io.Reader
 	more bool // the last Read used all the memory it was given

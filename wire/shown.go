@@ -30,8 +30,8 @@ func ShowURL(rawURL string) string {
 // [errors.Unwrap]; so an error that errors.As finds, such as a *[url.Error], may still have the
 // secrets in its own text. It returns err itself if the URL has no secrets, and nil for nil.
 //
-// A secret of less than 4 bytes is only replaced where the URL as a whole, its user info or its query
-// stands in the text: everywhere else it may be a part of something else.
+// A secret of less than 4 bytes is only replaced where the URL as a whole, its user info or its
+// query stands in the text: everywhere else it may be a part of something else.
 func HideURL(err error, rawURL string) error {
 	p := splitURL(rawURL)
 	if err == nil || p.user == "" && p.tail == "" {
@@ -74,8 +74,8 @@ type parts struct {
 
 var beforeHost = regexp.MustCompile(`^([a-zA-Z][a-zA-Z0-9+.-]*:)?//`)
 
-// splitURL takes a text to pieces, and too much for a secret rather than too little: if the text is no
-// URL, then perhaps because of a '/', '?' or '#' within a password.
+// splitURL takes a text to pieces, and too much for a secret rather than too little: if the text is
+// no URL, then perhaps because of a '/', '?' or '#' within a password.
 func splitURL(rawURL string) (p parts) {
 	p.scheme = beforeHost.FindString(rawURL)
 	p.place = rawURL[len(p.scheme):]
@@ -114,7 +114,8 @@ func (p parts) replacer(rawURL string) *strings.Replacer {
 		texts[u.String()] = shown
 	}
 	if name, _, _ := strings.Cut(p.user, ":"); p.user != "" {
-		for _, user := range []string{p.user, name + ":***", name + ":xxxxx"} { // the two of Go's library
+		for _, user := range []string{p.user, name + ":***", name + ":xxxxx"} {
+			// the two of Go's library
 			texts["//"+user+"@"] = "//"
 		}
 	}

@@ -9,19 +9,22 @@ import (
 	"syscall"
 )
 
-// socketWire is the Wire over a socket of the operating system. It waits for bytes without memory to put them in, and can write without waiting.
+// socketWire is the Wire over a socket of the operating system. It waits for bytes without memory
+// to put them in, and can write without waiting.
 type socketWire struct {
 	connWire
 	raw syscall.RawConn // fixed
 
-	// These carry arguments and results of tryWrite and belong to whoever writes the Wire at the time.
+	// These carry arguments and results of tryWrite and belong to whoever writes the Wire at the
+	// time.
 	try   func(fd uintptr) (done bool) // tryWrite; made once, because making it allocates
 	batch []byte
 	taken int
 	err   error
 }
 
-// newSocketWire returns a socketWire if c is a socket. Types that merely embed one are not: their own Read and Write would be bypassed.
+// newSocketWire returns a socketWire if c is a socket. Types that merely embed one are not: their
+// own Read and Write would be bypassed.
 func newSocketWire(s *streamWire, c net.Conn) (Wire, bool) {
 	var raw syscall.RawConn
 	var err error
@@ -64,7 +67,8 @@ func (w *socketWire) TryWriteBatch(batch []byte) (int, error) {
 // WriteVector implements VectorWriter.
 func (w *socketWire) WriteVector(pieces [][]byte) error { return w.writeVector(pieces) }
 
-// tryWrite writes as much of the batch as the kernel takes. It is always done, so that nobody waits for the socket.
+// tryWrite writes as much of the batch as the kernel takes. It is always done, so that nobody waits
+// for the socket.
 func (w *socketWire) tryWrite(fd uintptr) (done bool) {
 	for w.taken < len(w.batch) {
 		rest := w.batch[w.taken:]

@@ -11,13 +11,16 @@ import (
 	"github.com/asterisque-go/asterisque/internal/buffer"
 )
 
-// FromConn returns a Wire over c, which it owns from now on. Each frame goes behind its length as 4 bytes, big endian; the other end must do the same.
+// FromConn returns a Wire over c, which it owns from now on. Each frame goes behind its length as 4
+// bytes, big endian; the other end must do the same.
 //
-// Of c are required: bytes arrive in order and without loss; one Read and one Write may run at the same time, and Close at any time, which ends both.
-// c also names the ends if it has the methods LocalAddr and RemoteAddr of [net.Conn].
+// Of c are required: bytes arrive in order and without loss; one Read and one Write may run at the
+// same time, and Close at any time, which ends both. c also names the ends if it has the methods
+// LocalAddr and RemoteAddr of [net.Conn].
 //
-// The Wire is a [BatchWriter], [Buffered] and a [Receiver]. It is a [Deadliner] if c is a net.Conn, [Secure] if c is a [*tls.Conn], and a [TryWriter] and [VectorWriter] if c is
-// a [*net.TCPConn] or [*net.UnixConn] on a Unix system.
+// The Wire is a [BatchWriter], [Buffered] and a [Receiver]. It is a [Deadliner] if c is a net.Conn,
+// [Secure] if c is a [*tls.Conn], and a [TryWriter] and [VectorWriter] if c is a [*net.TCPConn] or
+// [*net.UnixConn] on a Unix system.
 //
 // While it waits for a frame it holds little more than 1 KiB of memory for it, and none on such a
 // socket, whatever came before. How much it holds for a frame that is arriving follows what has
@@ -91,8 +94,9 @@ func (s *streamWire) Receiving() int { return int(s.in.aside.Load()) }
 // Buffered implements Buffered.
 func (s *streamWire) Buffered() bool { return s.in.buffered() && !s.closed.Load() }
 
-// Keep leaves the memory of the frame that ReadFrame returned last to the caller, who releases it, or does not, when the frame is used no more. It returns nil if the frame has to be copied, which a
-// small one always has to be. It is for sessions, and called by the reading goroutine.
+// Keep leaves the memory of the frame that ReadFrame returned last to the caller, who releases it,
+// or does not, when the frame is used no more. It returns nil if the frame has to be copied, which
+// a small one always has to be. It is for sessions, and called by the reading goroutine.
 func (s *streamWire) Keep() *buffer.Buffer { return s.in.keep() }
 
 // Close implements Wire.

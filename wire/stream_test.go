@@ -83,7 +83,8 @@ func (l *lazy) Read(p []byte) (int, error) {
 
 func TestAStreamThatEndsInsideAFrameIsUnexpected(t *testing.T) {
 	data := stream("one", "", "three")
-	ends := map[int]int{0: 0, 7: 1, 11: 2, len(data): 3} // frames before a stream of this length, if it ends between frames
+	// frames before a stream of this length, if it ends between frames
+	ends := map[int]int{0: 0, 7: 1, 11: 2, len(data): 3}
 	for n := range len(data) + 1 {
 		w := wire.FromConn(script{Reader: bytes.NewReader(data[:n])})
 		frames, err := readAll(w, 100)
@@ -199,7 +200,8 @@ func TestAnIdleTCPWireHoldsNoBuffer(t *testing.T) {
 	heap := func() int {
 		var m runtime.MemStats
 		runtime.GC()
-		runtime.GC() // the first only moves what is in a sync.Pool to where the second takes it from
+		// the first only moves what is in a sync.Pool to where the second takes it from
+		runtime.GC()
 		runtime.ReadMemStats(&m)
 		return int(m.HeapAlloc)
 	}

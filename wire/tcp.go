@@ -6,7 +6,8 @@ import (
 	"net/url"
 )
 
-// tcpTransport is for "tcp://host:port". Go's defaults are what is wanted: no delay, keep-alive, happy eyeballs.
+// tcpTransport is for "tcp://host:port". Go's defaults are what is wanted: no delay, keep-alive,
+// happy eyeballs.
 type tcpTransport struct{}
 
 func (tcpTransport) Dial(ctx context.Context, u *url.URL, _ Options) (Wire, error) {

@@ -7,7 +7,8 @@ import (
 	"net/url"
 )
 
-// alpn is the application protocol that both sides of a TLS connection agree on, so that nobody talks to something else by mistake.
+// alpn is the application protocol that both sides of a TLS connection agree on, so that nobody
+// talks to something else by mistake.
 const alpn = "asterisque/1"
 
 // tlsTransport is for "tls://host:port".

@@ -105,7 +105,8 @@ func TestCloseOfTLSDoesNotWaitForAPeerThatDoesNotRead(t *testing.T) {
 
 func TestNothingIsLostWhenATLSClientClosesWithoutHavingRead(t *testing.T) {
 	server, client := tlsOptions(t)
-	client.TLS.ClientSessionCache = tls.NewLRUClientSessionCache(1) // without it the server sends no session tickets anyway
+	// without it the server sends no session tickets anyway
+	client.TLS.ClientSessionCache = tls.NewLRUClientSessionCache(1)
 	a, b := connect(t, listen(t, "tls://127.0.0.1:0", server), client)
 	const n = 32
 	written := make(chan error, 1)

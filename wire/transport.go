@@ -10,7 +10,8 @@ import (
 
 // What follows is for those who write a Transport.
 
-// ErrURL is what errors of [Dial] and [Listen] wrap that a URL can never be used: it is not one, its scheme is unknown, or it lacks what its scheme needs.
+// ErrURL is what errors of [Dial] and [Listen] wrap that a URL can never be used: it is not one,
+// its scheme is unknown, or it lacks what its scheme needs.
 var ErrURL = errors.New("wire: the URL cannot be used")
 
 // BadURL returns err as an [ErrURL].
@@ -21,7 +22,8 @@ type urlError struct{ error }
 func (urlError) Is(target error) bool { return target == ErrURL }
 func (e urlError) Unwrap() error      { return e.error }
 
-// HostPort returns what package net calls an address, of a URL that consists of a scheme, a host, which may be missing unless needHost is set, and a port. The error is a [BadURL].
+// HostPort returns what package net calls an address, of a URL that consists of a scheme, a host,
+// which may be missing unless needHost is set, and a port. The error is a [BadURL].
 func HostPort(u *url.URL, needHost bool) (string, error) {
 	if err := bare(u); err != nil {
 		return "", BadURL(err)
@@ -53,7 +55,8 @@ func bare(u *url.URL) error {
 	return nil
 }
 
-// TLSConfig returns a copy of c, which may be nil, with what [Options] promises filled in: TLS 1.3, and as application protocol (ALPN) protocol, unless c names others.
+// TLSConfig returns a copy of c, which may be nil, with what [Options] promises filled in: TLS 1.3,
+// and as application protocol (ALPN) protocol, unless c names others.
 func TLSConfig(c *tls.Config, protocol string) *tls.Config {
 	if c == nil {
 		c = new(tls.Config)

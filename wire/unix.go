@@ -42,7 +42,8 @@ func (unixTransport) Listen(ctx context.Context, u *url.URL, _ Options) (Listene
 	return &connListener{Listener: l, url: socketURL(path), private: true}, nil
 }
 
-// stale reports whether path is a socket that nobody listens at. Another kind of file is never stale.
+// stale reports whether path is a socket that nobody listens at. Another kind of file is never
+// stale.
 func stale(ctx context.Context, path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode()&os.ModeSocket == 0 {

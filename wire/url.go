@@ -11,35 +11,42 @@ import (
 	"sync"
 )
 
-// Options are what [Dial] and [Listen] need beside the URL. The zero value is fine but for listening with TLS, which needs a certificate.
+// Options are what [Dial] and [Listen] need beside the URL. The zero value is fine but for
+// listening with TLS, which needs a certificate.
 type Options struct {
-	// TLS is for wires over TLS; others ignore it. It is copied before use. Nil stands for TLS 1.3, verification by the roots of the system, and the
-	// application protocol (ALPN) "asterisque/1". If MinVersion or NextProtos of a given one is not set, these are filled in. A listener always turns session tickets
-	// off: a client that closes without having read them would reset the connection, and lose what it wrote last.
+	// TLS is for wires over TLS; others ignore it. It is copied before use. Nil stands for TLS 1.3,
+	// verification by the roots of the system, and the application protocol (ALPN) "asterisque/1".
+	// If MinVersion or NextProtos of a given one is not set, these are filled in. A listener always
+	// turns session tickets off: a client that closes without having read them would reset the
+	// connection, and lose what it wrote last.
 	TLS *tls.Config
 }
 
 // Dialer opens wires. Its methods may be called concurrently.
 type Dialer interface {
-	// Dial connects to u. ctx governs the connecting, TLS handshake included, and has no effect on the Wire that is returned. The error need not name u.
+	// Dial connects to u. ctx governs the connecting, TLS handshake included, and has no effect on
+	// the Wire that is returned. The error need not name u.
 	Dial(ctx context.Context, u *url.URL, o Options) (Wire, error)
 }
 
 // Listener accepts wires. Its methods may be called concurrently.
 type Listener interface {
-	// Accept waits for the next Wire, which then belongs to the caller. A peer that misbehaves can neither block nor end it: what can go wrong with one
-	// connection, such as a TLS handshake, goes wrong in the first ReadFrame or write of its Wire. After Close the error wraps [net.ErrClosed]; other
-	// errors, such as too many open files, may pass.
+	// Accept waits for the next Wire, which then belongs to the caller. A peer that misbehaves can
+	// neither block nor end it: what can go wrong with one connection, such as a TLS handshake,
+	// goes wrong in the first ReadFrame or write of its Wire. After Close the error wraps
+	// [net.ErrClosed]; other errors, such as too many open files, may pass.
 	Accept() (Wire, error)
 
 	// Close ends waiting calls of Accept. Accepted wires go on. Repeated calls return nil.
 	Close() error
 
-	// URL returns where to dial. It has the real port if the Listener was to choose one, and the host that was listened at, which may be unspecified: [::].
+	// URL returns where to dial. It has the real port if the Listener was to choose one, and the
+	// host that was listened at, which may be unspecified: [::].
 	URL() string
 }
 
-// Transport is one way to carry frames, for URLs of one scheme. Its methods may be called concurrently.
+// Transport is one way to carry frames, for URLs of one scheme. Its methods may be called
+// concurrently.
 type Transport interface {
 	Dialer
 
@@ -58,8 +65,9 @@ var schemes = struct {
 	"unix": unixTransport{},
 }}
 
-// Register makes [Dial] and [Listen] use t for URLs that start with scheme and "://". A program does so when it starts, for the schemes "tcp", "tls", "unix" and "mem"
-// are there already. A scheme has lower-case letters, digits, '+', '-' and '.', and can be registered once.
+// Register makes [Dial] and [Listen] use t for URLs that start with scheme and "://". A program
+// does so when it starts, for the schemes "tcp", "tls", "unix" and "mem" are there already. A
+// scheme has lower-case letters, digits, '+', '-' and '.', and can be registered once.
 func Register(scheme string, t Transport) error {
 	if u, err := url.Parse(scheme + "://host"); err != nil || u.Scheme != scheme || scheme == "" {
 		return fmt.Errorf("wire: register %q: not a scheme: it needs lower-case letters, digits, '+', '-' or '.', a letter first", scheme)
@@ -80,12 +88,14 @@ func Register(scheme string, t Transport) error {
 //
 //   - "tcp://host:port"
 //   - "tls://host:port", with [Options].TLS
-//   - "unix:///path/of.sock", or "unix:relative.sock"; "unix:@name" is in the abstract name space of Linux
+//   - "unix:///path/of.sock", or "unix:relative.sock"; "unix:@name" is in the abstract name space
+//     of Linux
 //   - "mem://name", within this program
 //   - what has been added with [Register]
 //
-// It waits until the connection is made, TLS handshake included; ctx ends the wait, and has no effect on the Wire that is returned. The error shows the URL as [ShowURL] does, and what
-// the transport says without its secrets, as [HideURL].
+// It waits until the connection is made, TLS handshake included; ctx ends the wait, and has no
+// effect on the Wire that is returned. The error shows the URL as [ShowURL] does, and what the
+// transport says without its secrets, as [HideURL].
 func Dial(ctx context.Context, rawURL string, o Options) (Wire, error) {
 	u, t, err := parse(rawURL)
 	if err != nil {
@@ -98,10 +108,12 @@ func Dial(ctx context.Context, rawURL string, o Options) (Wire, error) {
 	return w, nil
 }
 
-// Listen listens at a URL as for [Dial]. Port 0 lets the system choose one, which [Listener].URL tells; without a host, as in "tcp://:5330", it listens at all addresses. ctx
-// governs only the start; the Listener has to be closed. Errors are as those of Dial.
+// Listen listens at a URL as for [Dial]. Port 0 lets the system choose one, which [Listener].URL
+// tells; without a host, as in "tcp://:5330", it listens at all addresses. ctx governs only the
+// start; the Listener has to be closed. Errors are as those of Dial.
 //
-// A Unix socket's file is removed by Close. One that a dead process has left is replaced; one that somebody listens at is an error.
+// A Unix socket's file is removed by Close. One that a dead process has left is replaced; one that
+// somebody listens at is an error.
 func Listen(ctx context.Context, rawURL string, o Options) (Listener, error) {
 	u, t, err := parse(rawURL)
 	if err != nil {

@@ -214,7 +214,8 @@ func (l loop) Listen(context.Context, *url.URL, wire.Options) (wire.Listener, er
 
 func TestRegisterAddsASchemeOnce(t *testing.T) {
 	a, _ := wire.Pipe()
-	scheme := "x-" + strings.ToLower(rand.Text()) // the registry outlives the test, which may run again
+	// the registry outlives the test, which may run again
+	scheme := "x-" + strings.ToLower(rand.Text())
 	require.NoError(t, wire.Register(scheme, loop{a}))
 	w, err := wire.Dial(t.Context(), scheme+"://anything", wire.Options{})
 	require.NoError(t, err)

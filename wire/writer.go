@@ -18,7 +18,8 @@ type writer struct {
 	cut  [][]byte // backs vec too, where it is a portion
 }
 
-// WriteFrames implements Wire. Small frames share a write, for which they are copied; large ones are lent.
+// WriteFrames implements Wire. Small frames share a write, for which they are copied; large ones
+// are lent.
 func (s *streamWire) WriteFrames(frames [][]byte) error {
 	if err := s.writable(); err != nil {
 		return err
@@ -105,11 +106,13 @@ func (s *streamWire) write(b []byte) error {
 	return nil
 }
 
-// most is how many bytes are written at once. They are one packet of the loopback device: with a congestion control that sets the pace of packets, bbr for one, a write of a packet and a bit takes half as
-// long again as two of half a packet.
+// most is how many bytes are written at once. They are one packet of the loopback device: with a
+// congestion control that sets the pace of packets, bbr for one, a write of a packet and a bit
+// takes half as long again as two of half a packet.
 const most = 64<<10 - 128
 
-// portion returns how many of n bytes, at least one, are to be written next: all if they are no more than most, and else an even share.
+// portion returns how many of n bytes, at least one, are to be written next: all if they are no
+// more than most, and else an even share.
 func portion(n int) int {
 	writes := (n + most - 1) / most
 	return (n + writes - 1) / writes

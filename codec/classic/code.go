@@ -8,12 +8,14 @@ const (
 	SessionClosing = -2 // the session ends, or takes no new calls
 )
 
-// shifted is where the codes 0..999 of a classic peer are, which in this library belong to the library.
+// shifted is where the codes 0..999 of a classic peer are, which in this library belong to the
+// library.
 const shifted = -10_000
 
-// Code returns what the code of an Abort of a classic peer is in this library: codec.Failed for Unexpected, codec.SessionClosed for SessionClosing, -10000-n for n in
-// 0..999, and n for every other n. So a program finds the code 404 of its peer with err.Code == classic.Code(404), and a handler answers with it by
-// &codec.Abort{Code: classic.Code(404)}.
+// Code returns what the code of an Abort of a classic peer is in this library: codec.Failed for
+// Unexpected, codec.SessionClosed for SessionClosing, -10000-n for n in 0..999, and n for every
+// other n. So a program finds the code 404 of its peer with err.Code == classic.Code(404), and a
+// handler answers with it by &codec.Abort{Code: classic.Code(404)}.
 func Code(n int32) codec.Code {
 	switch {
 	case n == Unexpected:
@@ -26,8 +28,9 @@ func Code(n int32) codec.Code {
 	return codec.Code(n)
 }
 
-// AbortOf returns a as a classic peer gets it. The library's own codes become Unexpected, or SessionClosing, with their meaning in front of the message; the
-// application's are sent by the reverse of Code. Detail, and whether the call was refused, cannot be sent.
+// AbortOf returns a as a classic peer gets it. The library's own codes become Unexpected, or
+// SessionClosing, with their meaning in front of the message; the application's are sent by the
+// reverse of Code. Detail, and whether the call was refused, cannot be sent.
 func AbortOf(a *codec.Abort) *Abort {
 	switch c := a.Code; {
 	case c == codec.SessionClosed, c == codec.Unavailable:

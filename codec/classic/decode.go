@@ -10,8 +10,9 @@ import (
 	"github.com/asterisque-go/asterisque/internal/cut"
 )
 
-// decoder reads values, of which CheckValue has found that they are whole: so there are as many bytes as it needs, and no more of anything inside than bytes.
-// Behind the first error it finds nothing more.
+// decoder reads values, of which CheckValue has found that they are whole: so there are as many
+// bytes as it needs, and no more of anything inside than bytes. Behind the first error it finds
+// nothing more.
 type decoder struct {
 	data []byte // what was not read
 	err  error

@@ -21,7 +21,8 @@ func (d *decoder) mapping(to reflect.Value, depth int) {
 	}
 }
 
-// ordered reads n entries. Of those with equal keys, the last one counts, in the place of the first.
+// ordered reads n entries. Of those with equal keys, the last one counts, in the place of the
+// first.
 func (d *decoder) ordered(n, depth int) Map {
 	m := make(Map, 0, n)
 	seen := keys{seed: maphash.MakeSeed(), place: make(map[uint64]int, n)}
@@ -43,7 +44,8 @@ func (d *decoder) ordered(n, depth int) Map {
 	return m
 }
 
-// keys are the encoded keys of a map. They are found by hash because copies would cost much where keys are maps themselves.
+// keys are the encoded keys of a map. They are found by hash because copies would cost much where
+// keys are maps themselves.
 type keys struct {
 	seed  maphash.Seed
 	place map[uint64]int // of the first key with each hash

@@ -2,17 +2,21 @@ package classic
 
 import "encoding/binary"
 
-// Decoder finds the messages in a stream of bytes, which has no marks between them. It remembers how far it has looked, so that bytes which arrive one by one
-// cost no more than those that arrive together. The zero value is ready.
+// Decoder finds the messages in a stream of bytes, which has no marks between them. It remembers
+// how far it has looked, so that bytes which arrive one by one cost no more than those that arrive
+// together. The zero value is ready.
 type Decoder struct {
 	at      int   // the first byte that was not looked at; 0: nothing was
 	pending int64 // values that begin there, one behind the other
 }
 
-// Next returns the message at the beginning of data and the number of its bytes. What it returns shares memory with data, but for texts.
+// Next returns the message at the beginning of data and the number of its bytes. What it returns
+// shares memory with data, but for texts.
 //
-// If the message goes on beyond data, the error is ErrIncomplete: call Next again with the same bytes and more behind them. As soon as it is clear that
-// the message has more than limit bytes, the error is a *SizeError, and for everything that is not a message, a *FormatError; the stream cannot be read any further then.
+// If the message goes on beyond data, the error is ErrIncomplete: call Next again with the same
+// bytes and more behind them. As soon as it is clear that the message has more than limit bytes,
+// the error is a *SizeError, and for everything that is not a message, a *FormatError; the stream
+// cannot be read any further then.
 func (d *Decoder) Next(data []byte, limit int) (m Message, n int, err error) {
 	n, err = d.size(data, limit)
 	if err != nil {

@@ -39,8 +39,10 @@ func TestAMessageTooLongIsRefusedAsSoonAsThatIsClear(t *testing.T) {
 }
 
 func TestDecodingAllocatesNoMoreThanAFewTimesTheInput(t *testing.T) {
-	deepMap := append(bytes.Repeat([]byte("\x21\x00\x02\x00\x00"), 1000), bytes.Repeat([]byte{0}, 2001)...) // keys that are maps
-	for i := range 1000 {                                                                                   // each the second key of the one around it
+	// keys that are maps
+	deepMap := append(bytes.Repeat([]byte("\x21\x00\x02\x00\x00"), 1000), bytes.Repeat([]byte{0}, 2001)...)
+	for i := range 1000 {
+		// each the second key of the one around it
 		copy(deepMap[5*i:], "\x21\x00\x02\x00\x00")
 	}
 	for name, b := range map[string][]byte{
@@ -61,7 +63,8 @@ func TestDecodingAllocatesNoMoreThanAFewTimesTheInput(t *testing.T) {
 	}
 }
 
-// A message that arrives byte by byte is looked at once: its 60,000 values are not counted again with every byte.
+// A message that arrives byte by byte is looked at once: its 60,000 values are not counted again
+// with every byte.
 func TestADecoderGoesOnWhereItWas(t *testing.T) {
 	b, err := (&classic.Open{Pipe: 1, Count: 60_000, Params: make([]byte, 60_000)}).AppendTo(nil)
 	require.NoError(t, err)

@@ -1,5 +1,7 @@
-// Package classic speaks the message format of the classic asterisque, protocol 0.1 with its simple codec: [Open], [Block], [Close] and [Control] as bytes, the
-// handshake [Sync], and the typed values that calls carry. Package wire/classicwire joins it to sessions; a program uses the two like this:
+// Package classic speaks the message format of the classic asterisque, protocol 0.1 with its simple
+// codec: [Open], [Block], [Close] and [Control] as bytes, the handshake [Sync], and the typed
+// values that calls carry. Package wire/classicwire joins it to sessions; a program uses the two
+// like this:
 //
 //	import _ "github.com/asterisque-go/asterisque/wire/classicwire" // adds classic://host:port
 //
@@ -28,8 +30,9 @@
 //	[Struct], [Map]                          struct and map of any types
 //	pointers, interfaces                     what they hold
 //
-// Integers are decoded as any Go type that holds the number, and as a floating-point type if that is exact; float64 as float32 if that is exact. Nothing else is
-// converted. An any receives nil, bool, int8 to int64, float32, float64, []byte, string, UUID, []any, Map or Struct.
+// Integers are decoded as any Go type that holds the number, and as a floating-point type if that
+// is exact; float64 as float32 if that is exact. Nothing else is converted. An any receives nil,
+// bool, int8 to int64, float32, float64, []byte, string, UUID, []any, Map or Struct.
 //
 // The schema of a struct is the tag of a blank field; a field is left out by the tag "-":
 //
@@ -40,10 +43,10 @@
 //		Memo string        `classic:"-"`
 //	}
 //
-// A Go struct takes a classic one with as many fields, and with its schema if it has one. So a struct{}
-// takes null and every struct without fields, such as the struct "void" by which a program of the
-// original can say Unit as well ([Struct] sends that). A type that is not in the table, such as
-// time.Time or a channel, is a *codec.TypeError.
+// A Go struct takes a classic one with as many fields, and with its schema if it has one. So a
+// struct{} takes null and every struct without fields, such as the struct "void" by which a program
+// of the original can say Unit as well ([Struct] sends that). A type that is not in the table, such
+// as time.Time or a channel, is a *codec.TypeError.
 //
 // # Parameters
 //
@@ -55,14 +58,18 @@
 //	[Params]                     its elements
 //	anything else                one: a struct with a schema, a slice, a map, a string and so on
 //
-// So Func[struct{Name string; Age int32}, string] is String f(String, int). As any, a handler receives Params.
+// So Func[struct{Name string; Age int32}, string] is String f(String, int). As any, a handler
+// receives Params.
 //
 // # Concurrency
 //
-// Messages are plain values without a lock. Values is safe for use by several goroutines at the same time; a [Decoder] belongs to one.
+// Messages are plain values without a lock. Values is safe for use by several goroutines at the
+// same time; a [Decoder] belongs to one.
 //
 // # Errors
 //
-// What is malformed is a [*FormatError], for which errors.Is(err, codec.ErrProtocol) holds; a message that is longer than allowed is a [*SizeError], for which
-// errors.Is(err, codec.ErrTooLarge) holds. No input makes a function here panic, or allocate more than a fixed multiple of its length.
+// What is malformed is a [*FormatError], for which errors.Is(err, codec.ErrProtocol) holds; a
+// message that is longer than allowed is a [*SizeError], for which errors.Is(err,
+// codec.ErrTooLarge) holds. No input makes a function here panic, or allocate more than a fixed
+// multiple of its length.
 package classic

@@ -175,7 +175,8 @@ func (e *encoder) entries(v reflect.Value, depth int) {
 	}
 }
 
-// mapping appends a Go map. The entries go by their encoded keys, so that equal maps are equal bytes.
+// mapping appends a Go map. The entries go by their encoded keys, so that equal maps are equal
+// bytes.
 func (e *encoder) mapping(v reflect.Value, depth int) {
 	if !e.counted(mapTag, "map", v.Len()) {
 		return

@@ -18,7 +18,8 @@ func addVectors(f *testing.F) {
 	}
 }
 
-// A stream of any bytes is cut into the same messages, however it arrives, and each message is written as it was read.
+// A stream of any bytes is cut into the same messages, however it arrives, and each message is
+// written as it was read.
 func FuzzDecoder(f *testing.F) {
 	addVectors(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -52,10 +53,12 @@ func FuzzDecoder(f *testing.F) {
 	})
 }
 
-// lenient reports whether b is a message that may be written in other bytes: those with text that may not be UTF-8, and a status with more than a loss rate.
+// lenient reports whether b is a message that may be written in other bytes: those with text that
+// may not be UTF-8, and a status with more than a loss rate.
 func lenient(b []byte) bool { return b[0] == ')' && b[3] == 2 || b[0] == '#' && b[3] > 0x80 }
 
-// Values of any bytes are decoded within bounds, and what an any receives is encoded as the same bytes again, but for texts and repeated keys.
+// Values of any bytes are decoded within bounds, and what an any receives is encoded as the same
+// bytes again, but for texts and repeated keys.
 func FuzzValues(f *testing.F) {
 	for _, v := range readVectors(f, validFile) {
 		if m, _, err := classic.Parse(v.Hex, 1<<20); err == nil {

@@ -34,8 +34,9 @@ const eofStatus = 0x80
 
 // Message is one of Open, Block, Close and Control.
 type Message interface {
-	// AppendTo appends the bytes of the message to dst and returns the longer slice; after an error, dst as it was. It keeps no part of the message. The error is a
-	// *FormatError for what the format cannot say, and a *SizeError for a message of more than MaxMessage bytes.
+	// AppendTo appends the bytes of the message to dst and returns the longer slice; after an
+	// error, dst as it was. It keeps no part of the message. The error is a *FormatError for what
+	// the format cannot say, and a *SizeError for a message of more than MaxMessage bytes.
 	AppendTo(dst []byte) ([]byte, error)
 }
 

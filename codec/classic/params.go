@@ -8,14 +8,15 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// JoinParams appends the parameters of an Open as the one value that Values.Decode takes for the parameter of a function, and returns the longer slice. It keeps no part
-// of m.
+// JoinParams appends the parameters of an Open as the one value that Values.Decode takes for the
+// parameter of a function, and returns the longer slice. It keeps no part of m.
 func JoinParams(dst []byte, m *Open) []byte {
 	return append(binary.BigEndian.AppendUint16(append(dst, paramsTag), m.Count), m.Params...)
 }
 
-// SplitParams makes of encoded, which is what Values.Append wrote for the parameter of a function, the parameters of an Open. params is a part of encoded. No bytes
-// at all are no parameters. The error is a *FormatError.
+// SplitParams makes of encoded, which is what Values.Append wrote for the parameter of a function,
+// the parameters of an Open. params is a part of encoded. No bytes at all are no parameters. The
+// error is a *FormatError.
 func SplitParams(encoded []byte) (count uint16, params []byte, err error) {
 	if len(encoded) == 0 {
 		return 0, nil, nil
@@ -36,8 +37,8 @@ func SplitParams(encoded []byte) (count uint16, params []byte, err error) {
 	return 1, encoded, nil
 }
 
-// ResultOf makes of encoded, which is what Values.Append wrote for a result, the result of a Close, and may change encoded for that. No bytes at all are null. The
-// error is a *FormatError.
+// ResultOf makes of encoded, which is what Values.Append wrote for a result, the result of a Close,
+// and may change encoded for that. No bytes at all are null. The error is a *FormatError.
 func ResultOf(encoded []byte) ([]byte, error) {
 	if len(encoded) == 0 {
 		return []byte{nullTag}, nil
@@ -51,8 +52,9 @@ func ResultOf(encoded []byte) ([]byte, error) {
 	return encoded, CheckValue(encoded)
 }
 
-// unit is what a struct{} is that is the whole of what Values.Append writes: a struct without schema
-// and fields. As parameters it is none, as a result it is the null of the original's void and Unit.
+// unit is what a struct{} is that is the whole of what Values.Append writes: a struct without
+// schema and fields. As parameters it is none, as a result it is the null of the original's void
+// and Unit.
 const unit = "\x22\x00\x00\x00"
 
 // isUnit reports whether v is a struct{}, or leads to one.
@@ -66,7 +68,8 @@ func isUnit(v reflect.Value) bool {
 	return v.Kind() == reflect.Struct && v.NumField() == 0
 }
 
-// decodeParams decodes the parameters of an Open, as JoinParams has written them, into the parameter of a function.
+// decodeParams decodes the parameters of an Open, as JoinParams has written them, into the
+// parameter of a function.
 func decodeParams(data []byte, to reflect.Value) error {
 	if len(data) < 3 {
 		return malformed(len(data), "ends in the middle of the parameters")

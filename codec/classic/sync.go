@@ -8,7 +8,8 @@ import (
 // syncSize is the number of bytes of a Sync.
 const syncSize = 50
 
-// Sync is the handshake, the data of a Control: the connecting side sends one first, with a zero Session, and the accepting side answers with one.
+// Sync is the handshake, the data of a Control: the connecting side sends one first, with a zero
+// Session, and the accepting side answers with one.
 type Sync struct {
 	Version uint16 // 1 is sent; the original does not look at it
 	Node    UUID
@@ -28,7 +29,8 @@ func (s *Sync) AppendTo(dst []byte) []byte {
 	return b.AppendUint32(b.AppendUint32(dst, uint32(s.Ping)), uint32(s.Timeout))
 }
 
-// ParseSync reads the data of a Control with SyncCode. Bytes behind those it knows are ignored. The error is a *FormatError.
+// ParseSync reads the data of a Control with SyncCode. Bytes behind those it knows are ignored. The
+// error is a *FormatError.
 func ParseSync(data []byte) (Sync, error) {
 	if len(data) < syncSize {
 		return Sync{}, malformed(len(data), "a SyncConfig has %d bytes, this one %d", syncSize, len(data))

@@ -7,7 +7,8 @@ import (
 
 const replacement = "\uFFFD"
 
-// text returns b as the original reads it: U+FFFD stands for every sequence that begins like UTF-8 and does not go on like it.
+// text returns b as the original reads it: U+FFFD stands for every sequence that begins like UTF-8
+// and does not go on like it.
 func text(b []byte) string {
 	if utf8.Valid(b) {
 		return string(b)
@@ -26,8 +27,9 @@ func text(b []byte) string {
 	return s.String()
 }
 
-// badLength returns how many bytes at the beginning of b are replaced together. Surrogates are whole sequences of three; only the first byte of a form that is too long,
-// or beyond Unicode, belongs to it.
+// badLength returns how many bytes at the beginning of b are replaced together. Surrogates are
+// whole sequences of three; only the first byte of a form that is too long, or beyond Unicode,
+// belongs to it.
 func badLength(b []byte) int {
 	want := 1
 	switch first := b[0]; {

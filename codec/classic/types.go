@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// UUID is a uuid: 16 bytes, the most significant first. Every Go type that is a [16]byte is as good.
+// UUID is a uuid: 16 bytes, the most significant first. Every Go type that is a [16]byte is as
+// good.
 type UUID [16]byte
 
 // String returns the usual form: 01234567-89ab-cdef-fedc-ba9876543210.
@@ -30,11 +31,13 @@ type Struct struct {
 	Fields []any // at most MaxFields
 }
 
-// Map is a map of any types, in the order in which it is sent. A Map that was decoded has each key once: of entries with equal keys, the last one counts.
+// Map is a map of any types, in the order in which it is sent. A Map that was decoded has each key
+// once: of entries with equal keys, the last one counts.
 type Map []Entry
 
 // Entry is a key of a Map with its value.
 type Entry struct{ Key, Value any }
 
-// Params are the parameters of a call, for functions that take any. Elsewhere than as the parameter of a function they are a list.
+// Params are the parameters of a call, for functions that take any. Elsewhere than as the parameter
+// of a function they are a list.
 type Params []any

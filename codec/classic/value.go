@@ -24,8 +24,8 @@ const (
 	mapTag     = 0x21
 	structTag  = 0x22
 
-	// paramsTag stands before the count and the values of an Open's parameters where they have to be one value, which is between a session and its wire. It never
-	// leaves the program.
+	// paramsTag stands before the count and the values of an Open's parameters where they have to
+	// be one value, which is between a session and its wire. It never leaves the program.
 	paramsTag = openTag
 )
 
@@ -54,7 +54,8 @@ func fixed(tag byte) int {
 	return 0
 }
 
-// head returns the size of the value at the beginning of data, without the values inside it, and how many of those follow. at is where data is, for errors.
+// head returns the size of the value at the beginning of data, without the values inside it, and
+// how many of those follow. at is where data is, for errors.
 func head(data []byte, at int) (size, inside int, err error) {
 	if size = fixed(data[0]); size == 0 {
 		switch data[0] {
@@ -87,7 +88,8 @@ func head(data []byte, at int) (size, inside int, err error) {
 	return size, 0, nil
 }
 
-// walk steps over the pending values that begin at data[at]. It returns where it stands, and how many begin there, also with an error.
+// walk steps over the pending values that begin at data[at]. It returns where it stands, and how
+// many begin there, also with an error.
 func walk(data []byte, at int, pending int64, limit int) (int, int64, error) {
 	for pending > 0 {
 		if least := int64(at) + pending; least > int64(limit) { // a value has at least one byte

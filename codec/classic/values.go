@@ -7,9 +7,10 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// Values is the value codec of classic sessions; its name is "classic". The package comment has its table of types. Append refuses what the format cannot hold, such as a
-// string of more than MaxString bytes, with an error for which errors.Is(err, codec.ErrTooLarge) holds, and Decode and Append refuse what is nested deeper than
-// MaxDepth.
+// Values is the value codec of classic sessions; its name is "classic". The package comment has its
+// table of types. Append refuses what the format cannot hold, such as a string of more than
+// MaxString bytes, with an error for which errors.Is(err, codec.ErrTooLarge) holds, and Decode and
+// Append refuse what is nested deeper than MaxDepth.
 var Values codec.Values = values{}
 
 // MaxDepth is how deep values may be nested. The original comes to about 2,000.
@@ -70,7 +71,8 @@ func (values) Decode(data []byte, v any) error {
 	return d.err
 }
 
-// fields returns the schema that a Go struct's tag gives, and the indexes of the fields that are sent.
+// fields returns the schema that a Go struct's tag gives, and the indexes of the fields that are
+// sent.
 func fields(t reflect.Type) (schema string, index []int) {
 	for i := range t.NumField() {
 		f := t.Field(i)

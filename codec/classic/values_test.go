@@ -224,7 +224,8 @@ func TestValuesAreNestedAsDeepAsAllowed(t *testing.T) {
 	require.ErrorIs(t, classic.Values.Decode(list(classic.MaxDepth+1), &v), codec.ErrTooLarge)
 }
 
-// call takes the parameter of a function from one side to the other, and returns how many parameters it had on the way.
+// call takes the parameter of a function from one side to the other, and returns how many
+// parameters it had on the way.
 func call[T any](t testing.TB, v any) (got T, count uint16, err error) {
 	b, err := classic.Values.Append(nil, v)
 	require.NoError(t, err)

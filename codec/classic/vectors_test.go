@@ -19,7 +19,8 @@ import (
 	"github.com/asterisque-go/asterisque/codec/classic"
 )
 
-// The vectors were made by running the original: valid messages, what its decoder does with bad ones, and what its encoder refuses.
+// The vectors were made by running the original: valid messages, what its decoder does with bad
+// ones, and what its encoder refuses.
 const (
 	validFile   = "testdata/vectors-simple.json"
 	invalidFile = "testdata/vectors-simple-negative.json"
@@ -305,7 +306,8 @@ func TestEveryInvalidVectorIsReadAsTheOriginalDoes(t *testing.T) {
 	}
 }
 
-// requireLike compares what the original read with m, as far as the vector says it, and by value: the bytes need not be those that would be written.
+// requireLike compares what the original read with m, as far as the vector says it, and by value:
+// the bytes need not be those that would be written.
 func (m message) requireLike(t testing.TB, got classic.Message) {
 	switch got := got.(type) {
 	case *classic.Open:
@@ -374,7 +376,8 @@ func TestWhatTheOriginalRefusesToWriteIsRefused(t *testing.T) {
 		"construct/block/null-payload":  nil,                  // an empty one
 		"construct/block/overrun":       nil,                  // a slice knows its end
 		"construct/control/null-data":   nil,                  // an empty one
-		"encode/ensureCapacity-bug":     nil,                  // a fault of the original, which this does not have
+		// a fault of the original, which this does not have
+		"encode/ensureCapacity-bug": nil,
 	}
 	for _, v := range readVectors(t, refusedFile) {
 		f, ok := cases[v.Name]

@@ -1,22 +1,29 @@
-// Customwire is a Wire made by hand, and a session over it: two programs on the two ends of a serial line, or of a pair of named pipes. By default both are in
-// this process; with -in and -out each is a process of its own.
+// Customwire is a Wire made by hand, and a session over it: two programs on the two ends of a
+// serial line, or of a pair of named pipes. By default both are in this process; with -in and -out
+// each is a process of its own.
 //
-// Read wire.go first: it is the whole Wire, and says what each of its five methods has to take care of. wire_test.go is the one line that shows it sound.
+// Read wire.go first: it is the whole Wire, and says what each of its five methods has to take care
+// of. wire_test.go is the one line that shows it sound.
 //
 // # The short way
 //
-// A transport that is a stream of bytes needs none of this: wire.FromConn makes a Wire of any io.ReadWriteCloser, with the same lengths before the frames (so
-// both ends of this program could use it instead), and it is faster. Write your own where frames exist already: over messages, packets, shared memory.
+// A transport that is a stream of bytes needs none of this: wire.FromConn makes a Wire of any
+// io.ReadWriteCloser, with the same lengths before the frames (so both ends of this program could
+// use it instead), and it is faster. Write your own where frames exist already: over messages,
+// packets, shared memory.
 //
 // # From here on
 //
-// A name: wire.Register("line", t), where t is a wire.Transport with Dial and Listen, and every node can Dial and ListenAndServe "line:///dev/ttyS0".
+// A name: wire.Register("line", t), where t is a wire.Transport with Dial and Listen, and every
+// node can Dial and ListenAndServe "line:///dev/ttyS0".
 //
-// Speed: a session uses more if the Wire has it. A wire.BatchWriter takes many frames in one piece of memory, as they go over a stream; a wire.TryWriter
-// tells what goes without waiting, which saves a switch between goroutines for every small call; wire.Buffered tells of frames that are there already. The
-// suite in package wiretest tests them as soon as they are there.
+// Speed: a session uses more if the Wire has it. A wire.BatchWriter takes many frames in one piece
+// of memory, as they go over a stream; a wire.TryWriter tells what goes without waiting, which
+// saves a switch between goroutines for every small call; wire.Buffered tells of frames that are
+// there already. The suite in package wiretest tests them as soon as they are there.
 //
-// Trouble: wiretest.Faulty makes any Wire slow, cuts it, stalls it, and shows what your program does then.
+// Trouble: wiretest.Faulty makes any Wire slow, cuts it, stalls it, and shows what your program
+// does then.
 package main
 
 import (
@@ -109,7 +116,8 @@ func nullModem() (a, b wire.Wire) {
 	return newLineWire("null modem", fromB, toB), newLineWire("null modem", fromA, toA)
 }
 
-// openUntil is open, but ends with ctx. It then leaves the goroutine behind which waits for the other end: nothing but that end wakes it.
+// openUntil is open, but ends with ctx. It then leaves the goroutine behind which waits for the
+// other end: nothing but that end wakes it.
 func openUntil(ctx context.Context, in, out string, answers bool) (wire.Wire, error) {
 	type result struct {
 		w   wire.Wire
@@ -134,7 +142,8 @@ func openUntil(ctx context.Context, in, out string, answers bool) (wire.Wire, er
 	}
 }
 
-// open makes a Wire of two paths. To open a named pipe is to wait for the other end, so the two sides do it in opposite order.
+// open makes a Wire of two paths. To open a named pipe is to wait for the other end, so the two
+// sides do it in opposite order.
 func open(in, out string, answers bool) (w wire.Wire, err error) {
 	var from, to *os.File
 	if answers {

@@ -10,10 +10,12 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// What the two sides say to each other is beside the point: a session neither knows nor cares what its Wire is. So it is the same as over any other.
+// What the two sides say to each other is beside the point: a session neither knows nor cares what
+// its Wire is. So it is the same as over any other.
 var (
 	morse = asterisque.Func[string, string](10, "morse")
-	beep  = asterisque.Func[string, bool](11, "beep") // offered by the caller, for the answerer to call back
+	// offered by the caller, for the answerer to call back
+	beep = asterisque.Func[string, bool](11, "beep")
 )
 
 // answer serves one session over w to its end.

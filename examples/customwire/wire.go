@@ -13,13 +13,17 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// lineWire is a complete Wire over two streams of bytes, one for each direction: named pipes, a serial line, the standard input and output of another program.
+// lineWire is a complete Wire over two streams of bytes, one for each direction: named pipes, a
+// serial line, the standard input and output of another program.
 //
-// A Wire has one task: to carry frames. A frame is some bytes, and must come out as it went in: whole, once, in order. What is in it is the session's business,
-// and so are calls, streams, flow control and errors. Five methods do, and they follow in the order in which they are easiest to understand.
+// A Wire has one task: to carry frames. A frame is some bytes, and must come out as it went in:
+// whole, once, in order. What is in it is the session's business, and so are calls, streams, flow
+// control and errors. Five methods do, and they follow in the order in which they are easiest to
+// understand.
 //
-// A session reads from one goroutine and writes from one goroutine at a time. So there is no lock here: one half of the struct belongs to each. Only Close comes
-// from anywhere, at any time, and so closed is atomic.
+// A session reads from one goroutine and writes from one goroutine at a time. So there is no lock
+// here: one half of the struct belongs to each. Only Close comes from anywhere, at any time, and so
+// closed is atomic.
 type lineWire struct {
 	name     string // for the addresses
 	from, to io.Closer
@@ -36,16 +40,20 @@ func newLineWire(name string, from io.ReadCloser, to io.WriteCloser) wire.Wire {
 	return &lineWire{name: name, from: from, in: bufio.NewReader(from), to: to, out: bufio.NewWriter(to)}
 }
 
-// WriteFrames writes each frame behind its length, so that the other end finds where the next begins. (A transport that has messages needs no length.)
+// WriteFrames writes each frame behind its length, so that the other end finds where the next
+// begins. (A transport that has messages needs no length.)
 //
-// It may keep no part of the frames when it returns, for the session uses their memory again: bufio copies or writes them. It must wait while the transport is
-// full, or else memory would fill with what a slow peer has not read. And it must not hold anything back for a better moment: hence the Flush.
+// It may keep no part of the frames when it returns, for the session uses their memory again: bufio
+// copies or writes them. It must wait while the transport is full, or else memory would fill with
+// what a slow peer has not read. And it must not hold anything back for a better moment: hence the
+// Flush.
 func (l *lineWire) WriteFrames(frames [][]byte) error {
 	for _, f := range frames {
 		if uint64(len(f)) > math.MaxUint32 {
 			return fmt.Errorf("line: write: %w: %d bytes", wire.ErrFrameTooLarge, len(f))
 		}
-		l.out.Write(binary.BigEndian.AppendUint32(nil, uint32(len(f)))) // an error comes back from Flush
+		// an error comes back from Flush
+		l.out.Write(binary.BigEndian.AppendUint32(nil, uint32(len(f))))
 		l.out.Write(f)
 	}
 	if err := l.out.Flush(); err != nil || l.closed.Load() {
@@ -54,9 +62,11 @@ func (l *lineWire) WriteFrames(frames [][]byte) error {
 	return nil
 }
 
-// ReadFrame waits for the next frame. The slice is valid until the next ReadFrame, so one piece of memory will do for all frames.
+// ReadFrame waits for the next frame. The slice is valid until the next ReadFrame, so one piece of
+// memory will do for all frames.
 //
-// After an error there is no way to tell where the next frame begins. So the error stays, and the session will close the Wire.
+// After an error there is no way to tell where the next frame begins. So the error stays, and the
+// session will close the Wire.
 func (l *lineWire) ReadFrame(max int) ([]byte, error) {
 	if l.readErr == nil && !l.closed.Load() {
 		if l.readErr = l.next(max); l.readErr == nil {
@@ -66,8 +76,10 @@ func (l *lineWire) ReadFrame(max int) ([]byte, error) {
 	return nil, l.reason("read", l.readErr)
 }
 
-// next reads a frame. Three things are to be told apart. When the peer has closed between two frames, that is io.EOF, a good end. In the middle of one it is
-// io.ErrUnexpectedEOF: something is lost. And a frame of more than max bytes is refused by its length alone: a peer that announces 4 GB costs no memory.
+// next reads a frame. Three things are to be told apart. When the peer has closed between two
+// frames, that is io.EOF, a good end. In the middle of one it is io.ErrUnexpectedEOF: something is
+// lost. And a frame of more than max bytes is refused by its length alone: a peer that announces 4
+// GB costs no memory.
 func (l *lineWire) next(max int) error {
 	var length [4]byte
 	if _, err := io.ReadFull(l.in, length[:]); err != nil {
@@ -88,7 +100,8 @@ func (l *lineWire) next(max int) error {
 	return err
 }
 
-// reason says that the Wire was closed on this side, if so: whatever error a closed stream has, the session asks with errors.Is for net.ErrClosed.
+// reason says that the Wire was closed on this side, if so: whatever error a closed stream has, the
+// session asks with errors.Is for net.ErrClosed.
 func (l *lineWire) reason(op string, err error) error {
 	if l.closed.Load() {
 		return fmt.Errorf("line: %s: %w", op, net.ErrClosed)
@@ -99,8 +112,9 @@ func (l *lineWire) reason(op string, err error) error {
 	return fmt.Errorf("line: %s: %w", op, err)
 }
 
-// Close ends a ReadFrame and a WriteFrames that wait: closing the streams does that, which is why from must be one whose Close ends its Read. What
-// WriteFrames has accepted still goes out, since it was flushed. The session may call Close twice; the second time there is nothing to do.
+// Close ends a ReadFrame and a WriteFrames that wait: closing the streams does that, which is why
+// from must be one whose Close ends its Read. What WriteFrames has accepted still goes out, since
+// it was flushed. The session may call Close twice; the second time there is nothing to do.
 func (l *lineWire) Close() error {
 	if l.closed.Swap(true) {
 		return nil

@@ -21,7 +21,8 @@ type Offer struct {
 	Size int64  `cbor:"2,keyasint"` // in bytes
 }
 
-// Have is how much of a file the receiver has, and the SHA-256 of that, by which the sender sees whether it is the beginning of the same file.
+// Have is how much of a file the receiver has, and the SHA-256 of that, by which the sender sees
+// whether it is the beginning of the same file.
 type Have struct {
 	Size int64             `cbor:"1,keyasint"` // in bytes
 	Sum  [sha256.Size]byte `cbor:"2,keyasint"`
@@ -32,7 +33,8 @@ type From struct {
 	Offset int64 `cbor:"1,keyasint"`
 }
 
-// What the receiver may answer beside the library's own errors. Codes from 1000 on are the application's.
+// What the receiver may answer beside the library's own errors. Codes from 1000 on are the
+// application's.
 var (
 	errRefused = &asterisque.Abort{Code: 1000, Message: "the receiver does not want that"}
 	errDamaged = &asterisque.Abort{Code: 1001, Message: "the checksum does not match"}

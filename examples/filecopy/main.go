@@ -1,5 +1,7 @@
-// Filecopy copies files and folders over a session, and shows how bytes travel as a stream, and how a copy that was interrupted goes on where it was. By default
-// it makes up some files and copies them within this process, over a TCP connection; with -listen and -dial the two sides are programs of their own.
+// Filecopy copies files and folders over a session, and shows how bytes travel as a stream, and how
+// a copy that was interrupted goes on where it was. By default it makes up some files and copies
+// them within this process, over a TCP connection; with -listen and -dial the two sides are
+// programs of their own.
 //
 // Read contract.go first, then sender.go and receiver.go.
 package main

@@ -79,7 +79,8 @@ func TestHelpExplainsEveryFlag(t *testing.T) {
 	}
 }
 
-// listen runs a filecopy that receives into dir, and returns where it listens, and a function that interrupts it and returns what it has printed since.
+// listen runs a filecopy that receives into dir, and returns where it listens, and a function that
+// interrupts it and returns what it has printed since.
 func listen(t *testing.T, dir string) (url string, wait func() string) {
 	t.Helper()
 	ctx, interrupt := context.WithCancel(t.Context())

@@ -14,8 +14,9 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// progress shows how a copy goes, beside the state of its session: as a bar on a terminal, and elsewhere in lines, one for each file and for each second. It is for
-// one goroutine at a time, but for onState.
+// progress shows how a copy goes, beside the state of its session: as a bar on a terminal, and
+// elsewhere in lines, one for each file and for each second. It is for one goroutine at a time, but
+// for onState.
 type progress struct {
 	out   io.Writer                // these are fixed
 	bar   *progressbar.ProgressBar // nil: lines
@@ -74,7 +75,8 @@ func (p *progress) begin(sess *asterisque.Session, o Offer, from int64) {
 	p.begun = time.Now()
 	p.shown = p.begun
 	if p.bar != nil && from > 0 {
-		p.bar.ChangeMax64(p.bar.GetMax64() - from) // so that the rate is that of what is really sent
+		// so that the rate is that of what is really sent
+		p.bar.ChangeMax64(p.bar.GetMax64() - from)
 	}
 }
 
@@ -92,7 +94,8 @@ func (p *progress) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// show shows how far it is, and what the session says: whether it is held up, and how much waits in it.
+// show shows how far it is, and what the session says: whether it is held up, and how much waits in
+// it.
 func (p *progress) show() {
 	stats := p.sess.Stats()
 	state := fmt.Sprintf("%v, %d KiB wait", stats.OutboundState, stats.Outbound.Bytes>>10)

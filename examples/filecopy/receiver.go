@@ -20,14 +20,15 @@ import (
 // partSuffix marks a file that is not complete.
 const partSuffix = ".part"
 
-// receiver writes what peers send into one folder. What a peer calls a file is never trusted: root resolves every name, and lets none lead out of the folder, be
-// it by ".." or by a symbolic link.
+// receiver writes what peers send into one folder. What a peer calls a file is never trusted: root
+// resolves every name, and lets none lead out of the folder, be it by ".." or by a symbolic link.
 type receiver struct {
 	root *os.Root    // these lock themselves
 	log  *log.Logger //
 
-	mu   sync.Mutex
-	busy map[string]chan struct{} // guarded by mu; files that are being written; each is closed when that is over
+	mu sync.Mutex
+	// guarded by mu; files that are being written; each is closed when that is over
+	busy map[string]chan struct{}
 }
 
 func newReceiver(root *os.Root, log *log.Logger) *receiver {
@@ -78,7 +79,8 @@ func (r *receiver) receive(ctx context.Context, o Offer, p *asterisque.Pipe[Have
 
 // localName returns the name of a file in this system's words, or errRefused.
 func localName(o Offer) (string, error) {
-	name, err := filepath.Localize(o.Name) // refuses "..", absolute paths, and what else this system takes for special
+	// refuses "..", absolute paths, and what else this system takes for special
+	name, err := filepath.Localize(o.Name)
 	switch {
 	case err != nil || name == ".":
 		return "", errRefused.Withf("%q is no name for a file below a folder", o.Name)
@@ -90,9 +92,11 @@ func localName(o Offer) (string, error) {
 	return name, nil
 }
 
-// claim waits until nobody else writes the file called name: an earlier attempt may not have noticed yet that it has failed.
+// claim waits until nobody else writes the file called name: an earlier attempt may not have
+// noticed yet that it has failed.
 func (r *receiver) claim(ctx context.Context, name string) (release func(), err error) {
-	key := strings.ToLower(name) // where names that differ only in case mean the same file, they have to wait too
+	// where names that differ only in case mean the same file, they have to wait too
+	key := strings.ToLower(name)
 	for {
 		free, claimed := r.tryClaim(key)
 		if claimed {
@@ -106,7 +110,8 @@ func (r *receiver) claim(ctx context.Context, name string) (release func(), err 
 	}
 }
 
-// tryClaim returns a channel that is closed when it is worth trying again, unless it has claimed the file.
+// tryClaim returns a channel that is closed when it is worth trying again, unless it has claimed
+// the file.
 func (r *receiver) tryClaim(key string) (free <-chan struct{}, claimed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,8 +140,8 @@ func nothing() beginning { return beginning{sum: sha256.New()} }
 
 func (b beginning) have() Have { return Have{Size: b.size, Sum: [sha256.Size]byte(b.sum.Sum(nil))} }
 
-// look returns what is there of a file that is to have size bytes: the part that an interrupted attempt has left, or else a file of that name, which may be the
-// same.
+// look returns what is there of a file that is to have size bytes: the part that an interrupted
+// attempt has left, or else a file of that name, which may be the same.
 func (r *receiver) look(name string, size int64) (beginning, error) {
 	for _, path := range []string{name + partSuffix, name} {
 		info, err := r.root.Stat(path)
@@ -166,8 +171,9 @@ func (r *receiver) hash(sum hash.Hash, path string) (int64, error) {
 	return io.Copy(sum, file)
 }
 
-// store writes what comes behind what is there, up to size bytes. If the checksum after that is right, it gives the file its name, and otherwise removes it. If
-// fewer bytes come, those stay for the next attempt.
+// store writes what comes behind what is there, up to size bytes. If the checksum after that is
+// right, it gives the file its name, and otherwise removes it. If fewer bytes come, those stay for
+// the next attempt.
 func (r *receiver) store(name string, size int64, there beginning, from io.Reader) error {
 	part := name + partSuffix
 	if !there.whole {
@@ -191,7 +197,8 @@ func (r *receiver) store(name string, size int64, there beginning, from io.Reade
 	return errDamaged
 }
 
-// extend writes what comes behind what is there of a part, until it has size bytes, and adds it to the hash.
+// extend writes what comes behind what is there of a part, until it has size bytes, and adds it to
+// the hash.
 func (r *receiver) extend(part string, size int64, there beginning, from io.Reader) (err error) {
 	if err := r.root.MkdirAll(filepath.Dir(part), 0o755); err != nil {
 		return err

@@ -23,11 +23,13 @@ type source struct {
 	skipped []string // what is neither a file nor a folder
 }
 
-// openSource lists what is at path, so that the sender knows how much there is before it begins. Empty folders, modes and times are not carried.
+// openSource lists what is at path, so that the sender knows how much there is before it begins.
+// Empty folders, modes and times are not carried.
 func openSource(path string) (*source, error) {
 	path, err := filepath.Abs(path)
 	if err == nil {
-		path, err = filepath.EvalSymlinks(path) // what was asked for by name is sent, while links below it are not followed
+		// what was asked for by name is sent, while links below it are not followed
+		path, err = filepath.EvalSymlinks(path)
 	}
 	if err != nil {
 		return nil, err
@@ -109,7 +111,8 @@ func (s *source) sendFile(ctx context.Context, sess *asterisque.Session, o Offer
 	return nil
 }
 
-// skip reads the beginning that the receiver has. If that is the beginning of this file, it is left out; otherwise the file is sent from its first byte.
+// skip reads the beginning that the receiver has. If that is the beginning of this file, it is left
+// out; otherwise the file is sent from its first byte.
 func skip(file *os.File, have Have) (offset int64, sum hash.Hash, err error) {
 	sum = sha256.New()
 	n, err := io.CopyN(sum, file, max(have.Size, 0))

@@ -104,7 +104,8 @@ func showStream(ctx context.Context, sess *asterisque.Session, t *teller) error 
 	return nil
 }
 
-// showError calls what is not there. The error tells what happened, and whether to try again is safe.
+// showError calls what is not there. The error tells what happened, and whether to try again is
+// safe.
 func showError(ctx context.Context, sess *asterisque.Session, t *teller) error {
 	t.tell(toServer, "sing(%q)", "la la la")
 	_, err := sing.Call(ctx, sess, "la la la")
@@ -118,7 +119,8 @@ func showError(ctx context.Context, sess *asterisque.Session, t *teller) error {
 // patience is the deadline that showDeadline sets.
 const patience = 50 * time.Millisecond
 
-// showDeadline calls a function that would take for ever. The deadline travels with the call, and ends it on both sides.
+// showDeadline calls a function that would take for ever. The deadline travels with the call, and
+// ends it on both sides.
 func showDeadline(ctx context.Context, sess *asterisque.Session, t *teller) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

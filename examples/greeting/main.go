@@ -1,5 +1,6 @@
-// Greeting is a first look at asterisque: two nodes, one connection, and calls both ways over it. By default both nodes are in this process, with a TCP
-// connection between them; with -listen and -dial each is a process of its own.
+// Greeting is a first look at asterisque: two nodes, one connection, and calls both ways over it.
+// By default both nodes are in this process, with a TCP connection between them; with -listen and
+// -dial each is a process of its own.
 //
 // Read contract.go first, then server.go and client.go.
 package main

@@ -16,7 +16,8 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// What a run prints, with an X for all that differs from one run to the next, such as which side notices first that time is up.
+// What a run prints, with an X for all that differs from one run to the next, such as which side
+// notices first that time is up.
 const (
 	wantServer = `server | listens at tcp://127.0.0.1:X
 server ← client | "client" connects
@@ -105,7 +106,8 @@ func TestHelpExplainsEveryFlag(t *testing.T) {
 	}
 }
 
-// listen runs a listening greeting and returns where it listens, and a function that waits for its end.
+// listen runs a listening greeting and returns where it listens, and a function that waits for its
+// end.
 func listen(t *testing.T, ctx context.Context, args ...string) (url string, wait func() (*transcript, error)) {
 	r, w := io.Pipe()
 	var out transcript
@@ -145,7 +147,8 @@ var (
 	variable = regexp.MustCompile(`(127\.0\.0\.1:|after |session )([0-9a-f]{8}\b|[\d.]+(µs|ms|s)?)|(expired).*`)
 )
 
-// of returns what side told. It leaves out the server's line about pondering: on a very busy machine the time may be up before the call arrives.
+// of returns what side told. It leaves out the server's line about pondering: on a very busy
+// machine the time may be up before the call arrives.
 func (o *transcript) of(side string) string {
 	var b strings.Builder
 	for _, m := range line.FindAllStringSubmatch(o.String(), -1) {

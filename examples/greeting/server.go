@@ -63,7 +63,8 @@ func serve(ctx context.Context, ln wire.Listener, once bool, t *teller) error {
 		asterisque.WithService(serverService(t)),
 		asterisque.WithAccept(func(_ context.Context, peer asterisque.Peer) (*asterisque.Grant, error) {
 			t.tell("server ← client", "%q connects", peer.ID)
-			return nil, nil // an error would turn the peer away, a Grant would be for this peer alone
+			// an error would turn the peer away, a Grant would be for this peer alone
+			return nil, nil
 		}),
 	)
 	t.tell("server", "listens at %s", ln.URL())

@@ -135,7 +135,8 @@ func cancel(ctx context.Context, c *caller) error {
 }
 
 func deadline(ctx context.Context, c *caller) error {
-	for ttl := 100 * time.Millisecond; ; ttl *= 2 { // until it is long enough for the function to begin
+	for ttl := 100 * time.Millisecond; ; ttl *= 2 {
+		// until it is long enough for the function to begin
 		key := rand.Text()
 		soon, cancel := context.WithTimeout(ctx, ttl)
 		expired := make(chan error, 1)

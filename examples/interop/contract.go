@@ -2,26 +2,43 @@ package main
 
 import "github.com/asterisque-go/asterisque"
 
-// The contract. Both sides offer all of it, and peer/service.mjs has the same in another language. Most values are text, which every value codec carries.
+// The contract. Both sides offer all of it, and peer/service.mjs has the same in another language.
+// Most values are text, which every value codec carries.
 var (
-	echo    = asterisque.Func[string, string](1, "echo")                     // returns what it gets
-	mirror  = asterisque.Func[order, order](2, "mirror")                     // the same, with a value of many types
-	sum     = asterisque.Stream[string, int64, struct{}, int64](3, "sum")    // takes numbers until their end, and returns their sum
-	count   = asterisque.Stream[int, struct{}, int, int](4, "count")         // sends the numbers from 1 to its parameter, and returns that
-	chat    = asterisque.Stream[string, string, string, string](5, "chat")   // sends every Block back, and returns its parameter
-	nest    = asterisque.Func[string, string](6, "nest")                     // turns text round: it calls nest of its caller without the first letter, and so on
-	ponder  = asterisque.Func[string, string](7, "ponder")                   // runs, under the name that is its parameter, until it is given up
-	begun   = asterisque.Func[string, string](8, "begun")                    // returns the name when the ponder of that name has begun
-	ended   = asterisque.Func[string, string](9, "ended")                    // returns when the ponder of that name has ended: "canceled" or "expired"
-	fail    = asterisque.Func[string, string](10, "fail")                    // fails with the code that is its parameter, message "as asked", detail "why"
-	broken  = asterisque.Func[string, string](11, "broken")                  // fails without a code, and with its parameter as the message
-	crash   = asterisque.Func[string, string](12, "crash")                   // panics
-	inflate = asterisque.Func[string, string](13, "inflate")                 // returns text of so many bytes
-	odd     = asterisque.Func[string, any](14, "odd")                        // returns what no codec can encode
-	leave   = asterisque.Func[string, string](15, "leave")                   // ends the session in good order, from the callee's side
-	sip     = asterisque.Stream[string, string, struct{}, string](16, "sip") // takes three Blocks, and then wants no more; returns after release
-	release = asterisque.Func[string, string](17, "release")                 // lets the sip of that name return
-	nowhere = asterisque.Func[string, string](99, "nowhere")                 // is offered by neither of them
+	echo = asterisque.Func[string, string](1, "echo") // returns what it gets
+	// the same, with a value of many types
+	mirror = asterisque.Func[order, order](2, "mirror")
+	// takes numbers until their end, and returns their sum
+	sum = asterisque.Stream[string, int64, struct{}, int64](3, "sum")
+	// sends the numbers from 1 to its parameter, and returns that
+	count = asterisque.Stream[int, struct{}, int, int](4, "count")
+	// sends every Block back, and returns its parameter
+	chat = asterisque.Stream[string, string, string, string](5, "chat")
+	// turns text round: it calls nest of its caller without the first letter, and so on
+	nest = asterisque.Func[string, string](6, "nest")
+	// runs, under the name that is its parameter, until it is given up
+	ponder = asterisque.Func[string, string](7, "ponder")
+	// returns the name when the ponder of that name has begun
+	begun = asterisque.Func[string, string](8, "begun")
+	// returns when the ponder of that name has ended: "canceled" or "expired"
+	ended = asterisque.Func[string, string](9, "ended")
+	// fails with the code that is its parameter, message "as asked", detail "why"
+	fail = asterisque.Func[string, string](10, "fail")
+	// fails without a code, and with its parameter as the message
+	broken = asterisque.Func[string, string](11, "broken")
+	crash  = asterisque.Func[string, string](12, "crash") // panics
+	// returns text of so many bytes
+	inflate = asterisque.Func[string, string](13, "inflate")
+	// returns what no codec can encode
+	odd = asterisque.Func[string, any](14, "odd")
+	// ends the session in good order, from the callee's side
+	leave = asterisque.Func[string, string](15, "leave")
+	// takes three Blocks, and then wants no more; returns after release
+	sip = asterisque.Stream[string, string, struct{}, string](16, "sip")
+	// lets the sip of that name return
+	release = asterisque.Func[string, string](17, "release")
+	// is offered by neither of them
+	nowhere = asterisque.Func[string, string](99, "nowhere")
 )
 
 // order is a value with a bit of everything.
@@ -34,5 +51,6 @@ type order struct {
 	List     []string         `json:"list"`
 	Counts   map[string]int64 `json:"counts"`
 	Nothing  *string          `json:"nothing"`
-	Edges    []int64          `json:"edges"` // of what a floating-point number holds exactly, and of int64
+	// of what a floating-point number holds exactly, and of int64
+	Edges []int64 `json:"edges"`
 }

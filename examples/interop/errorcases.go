@@ -81,7 +81,8 @@ func failsAsAsked(ctx context.Context, c *caller, codes ...asterisque.Code) erro
 		if err := equal(a.Message, "as asked", "the message"); err != nil {
 			return err
 		}
-		if err := equal(string(a.Detail), "why", "the detail"); err != nil && !c.classic { // which carries none
+		if err := equal(string(a.Detail), "why", "the detail"); err != nil && !c.classic {
+			// which carries none
 			return err
 		}
 	}
@@ -93,7 +94,8 @@ func panicked(ctx context.Context, c *caller) error {
 	return fails(err, codec.Panicked, false)
 }
 
-// These are more than the other side accepts in one message. The classic format holds texts of up to 65,535 bytes, a message of it a little less.
+// These are more than the other side accepts in one message. The classic format holds texts of up
+// to 65,535 bytes, a message of it a little less.
 const (
 	beyond        = 5 << 20
 	beyondClassic = 65_520

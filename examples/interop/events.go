@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// events are things that happen once, each with a word about it, and that others wait for. They are kept for ever, which is fine for a test. Safe for concurrent use.
+// events are things that happen once, each with a word about it, and that others wait for. They are
+// kept for ever, which is fine for a test. Safe for concurrent use.
 type events struct {
 	mu  sync.Mutex
 	all map[string]*event // guarded by mu; by name

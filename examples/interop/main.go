@@ -1,5 +1,7 @@
-// Interop checks that two programs understand each other: one of them runs a matrix of calls over a session, with the other one at its other end, and says of each
-// whether it went as it should. The other one may be this program, over any wire, or the peer in another language that is in the folder beside it: peer.mjs, for Node.js.
+// Interop checks that two programs understand each other: one of them runs a matrix of calls over a
+// session, with the other one at its other end, and says of each whether it went as it should. The
+// other one may be this program, over any wire, or the peer in another language that is in the
+// folder beside it: peer.mjs, for Node.js.
 //
 // Read contract.go first, then matrix.go and cases.go.
 package main

@@ -167,7 +167,8 @@ func TestHelpExplainsEveryFlag(t *testing.T) {
 	}
 }
 
-// start runs a listening interop and returns where it listens, and a function that waits for its end and returns what it has printed since.
+// start runs a listening interop and returns where it listens, and a function that waits for its
+// end and returns what it has printed since.
 func start(t *testing.T, ctx context.Context, args ...string) (url string, wait func() string) {
 	t.Helper()
 	r, w := io.Pipe()

@@ -12,11 +12,12 @@ import (
 )
 
 const (
-	patience  = time.Minute // for one case
-	atOnce    = 128         // callers of the many calls; workers and waiting calls of a side are more
-	blocks    = 2000        // of a stream: more than a window, at 65 bytes each
-	callbacks = 100         // at once, more than workers
-	depth     = 8           // of each of them
+	patience = time.Minute // for one case
+	// callers of the many calls; workers and waiting calls of a side are more
+	atOnce    = 128
+	blocks    = 2000 // of a stream: more than a window, at 65 bytes each
+	callbacks = 100  // at once, more than workers
+	depth     = 8    // of each of them
 )
 
 // testCase is one row of the matrix.

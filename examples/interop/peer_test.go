@@ -41,7 +41,8 @@ func TestThePeerSeesAVectorFail(t *testing.T) {
 			{"name": "not shortest", "codec": "cbor", "hex": "c24101", "value": "1"}]}`), 0o600))
 	out, err := exec.CommandContext(t.Context(), "node", "peer.mjs", "-vectors", file).CombinedOutput()
 	require.Error(t, err)
-	require.Contains(t, string(out), "1 valid and 1 invalid vectors, 2 integers, 5 failures") // the valid one both ways
+	// the valid one both ways
+	require.Contains(t, string(out), "1 valid and 1 invalid vectors, 2 integers, 5 failures")
 }
 
 // TestNumbersBeyond2To53GoToThePeerAndBackUnchanged makes real calls of functions that return what
@@ -104,8 +105,8 @@ func unhex(t *testing.T, s string) []byte {
 	return b
 }
 
-// TestThePeerPassesTheMatrix runs each of the two programs against each, but this one against itself, over both wires that the peer has. The wire does not care for the value
-// codec.
+// TestThePeerPassesTheMatrix runs each of the two programs against each, but this one against
+// itself, over both wires that the peer has. The wire does not care for the value codec.
 func TestThePeerPassesTheMatrix(t *testing.T) {
 	needNode(t)
 	for _, wire := range []struct {
@@ -146,7 +147,8 @@ func requireMatrix(t *testing.T, out string, mayskip bool) {
 	}
 }
 
-// program runs one. The url is where it listens if it does, and result waits for its end, which has to be a good one, and returns what it printed.
+// program runs one. The url is where it listens if it does, and result waits for its end, which has
+// to be a good one, and returns what it printed.
 type program func(t *testing.T, args ...string) (url string, result func() string)
 
 func startHere(t *testing.T, args ...string) (string, func() string) {

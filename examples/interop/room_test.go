@@ -47,10 +47,12 @@ func TestHonestProgramsNeverStandStillWhileTheirWiresAreCut(t *testing.T) {
 	}
 }
 
-// relayTo names the variable of the environment that makes a child of this program, which passes frames on to the address in it.
+// relayTo names the variable of the environment that makes a child of this program, which passes
+// frames on to the address in it.
 const relayTo = "ASTERISQUE_TEST_RELAY_TO"
 
-// throughAChild is wires over the standard input and output of a child, which passes on what comes, over TCP, to the Listener.
+// throughAChild is wires over the standard input and output of a child, which passes on what comes,
+// over TCP, to the Listener.
 func throughAChild(t testing.TB) roomtest.Wires {
 	l, err := wire.Listen(context.Background(), "tcp://127.0.0.1:0", wire.Options{})
 	require.NoError(t, err)

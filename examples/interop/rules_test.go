@@ -15,14 +15,16 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// The rules of the protocol for what is not to be sent, as frames; both programs have to keep to them in the same way. Numbers in names are sections of
-// spec/protocol.md.
+// The rules of the protocol for what is not to be sent, as frames; both programs have to keep to
+// them in the same way. Numbers in names are sections of spec/protocol.md.
 
 // Frames in hexadecimal; pipe 0 is a chat, and pipe 2 was one that is over.
 const (
-	syncFrame  = "84000101a3041a001000000501098164" + "63626f72" // max message 1 MiB, an early credit of 1 byte, cbor
-	openChat   = "860100050042" + "6161" + "a10700"
-	openCount  = "860100040045" + "1a3b9aca00" + "a10700" // to a thousand million, which goes on as long as the window of 0 bytes stays shut
+	// max message 1 MiB, an early credit of 1 byte, cbor
+	syncFrame = "84000101a3041a001000000501098164" + "63626f72"
+	openChat  = "860100050042" + "6161" + "a10700"
+	// to a thousand million, which goes on as long as the window of 0 bytes stays shut
+	openCount  = "860100040045" + "1a3b9aca00" + "a10700"
 	openAndEnd = "850102050042" + "6161" + " 840302f540"
 	firstPing  = "8300020c"
 )
@@ -119,7 +121,8 @@ func TestBothProgramsEndACallThatIgnoresItsWindow(t *testing.T) {
 		c := begin(t, url)
 		c.send(openCount) // which takes no Blocks
 		block := "83020059ea60" + strings.Repeat("00", 60_000)
-		for range 3 { // more than the early credit, and than what a function that runs is granted at first
+		for range 3 {
+			// more than the early credit, and than what a function that runs is granted at first
 			c.send(block)
 		}
 		for {
@@ -156,7 +159,8 @@ func againstBoth(t *testing.T, f func(t *testing.T, url string)) {
 		stdout, err := cmd.StdoutPipe()
 		require.NoError(t, err)
 		require.NoError(t, cmd.Start())
-		url, wait := listening(t, stdout, func() error { cmd.Wait(); return nil }) // which may be killed
+		// which may be killed
+		url, wait := listening(t, stdout, func() error { cmd.Wait(); return nil })
 		f(t, url)
 		require.NoError(t, cmd.Process.Kill())
 		wait()
@@ -174,7 +178,8 @@ type raw struct {
 func dialRaw(t *testing.T, url string) *raw {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "tcp://"))
 	require.NoError(t, err)
-	require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second))) // nothing here waits for anything
+	// nothing here waits for anything
+	require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
 	w := wire.FromConn(conn)
 	t.Cleanup(func() { w.Close() })
 	return &raw{t, conn, w}
@@ -224,7 +229,8 @@ func (c *raw) read() any {
 	return m
 }
 
-// sessionClose returns the code with which the other side closes the session, after whatever else it sends.
+// sessionClose returns the code with which the other side closes the session, after whatever else
+// it sends.
 func (c *raw) sessionClose() codec.Code {
 	for {
 		if m, ok := c.read().(codec.SessionClose); ok {

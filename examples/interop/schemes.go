@@ -41,8 +41,9 @@ func localURL(scheme, dir string) string {
 // isClassic tells whether a URL is for the classic protocol.
 func isClassic(url string) bool { return strings.HasPrefix(url, "classic:") }
 
-// selfMade returns TLS configurations for a side that listens at this computer, with a certificate made up for it, and for one that trusts just that certificate. The
-// certificate itself comes as PEM.
+// selfMade returns TLS configurations for a side that listens at this computer, with a certificate
+// made up for it, and for one that trusts just that certificate. The certificate itself comes as
+// PEM.
 func selfMade() (server, client *tls.Config, certificate []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -31,7 +31,8 @@ func newService() *asterisque.Service {
 	return svc
 }
 
-// serveNest calls its caller back within the call, so that it is run there although all workers of the other side may wait for this one.
+// serveNest calls its caller back within the call, so that it is run there although all workers of
+// the other side may wait for this one.
 func serveNest(ctx context.Context, text string) (string, error) {
 	if text == "" {
 		return "", nil
@@ -40,7 +41,8 @@ func serveNest(ctx context.Context, text string) (string, error) {
 	return inner + text[:1], err
 }
 
-// serveLeave ends the session after its answer. Shutdown has a time limit, which ends the goroutine.
+// serveLeave ends the session after its answer. Shutdown has a time limit, which ends the
+// goroutine.
 func serveLeave(ctx context.Context, text string) (string, error) {
 	sess := asterisque.SessionOf(ctx)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)

@@ -63,7 +63,8 @@ func runBoth(ctx context.Context, scheme string, f flags, tell func(result)) (fa
 	return failed, errors.Join(err, <-stopped)
 }
 
-// printTable prints a line for each case with its times in milliseconds, and below why some were skipped or failed.
+// printTable prints a line for each case with its times in milliseconds, and below why some were
+// skipped or failed.
 func printTable(w io.Writer, columns []column) {
 	if len(columns) == 0 {
 		return

@@ -12,8 +12,10 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// Calls are offered by the clock, whether earlier ones have been answered or not, as users do who know nothing of each other. So how long a call takes counts from the moment at which it was due.
-// What a client has under way is bounded, as it is in any sane program: a call that finds all callers busy is not made, and counts as lost. Urgent calls have callers of their own.
+// Calls are offered by the clock, whether earlier ones have been answered or not, as users do who
+// know nothing of each other. So how long a call takes counts from the moment at which it was due.
+// What a client has under way is bounded, as it is in any sane program: a call that finds all
+// callers busy is not made, and counts as lost. Urgent calls have callers of their own.
 const (
 	normalCallers = 512 // of each session, at once
 	urgentCallers = 128

@@ -1,7 +1,10 @@
-// Overload shows what happens when a server is offered more calls than it can run: how many it answers, how long they take, whether urgent ones still get through, how many are refused, and
-// what that costs in memory, for each way in which the library can react. Server and clients are in this process, over TCP.
+// Overload shows what happens when a server is offered more calls than it can run: how many it
+// answers, how long they take, whether urgent ones still get through, how many are refused, and
+// what that costs in memory, for each way in which the library can react. Server and clients are in
+// this process, over TCP.
 //
-// Read reaction.go for what the reactions are, load.go for how calls are offered, and show.go for the order of events.
+// Read reaction.go for what the reactions are, load.go for how calls are offered, and show.go for
+// the order of events.
 package main
 
 import (

@@ -17,7 +17,8 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// TestTheFiguresAreReached runs the show by a clock that waits for everyone, so that they are those of the library, and not of the machine.
+// TestTheFiguresAreReached runs the show by a clock that waits for everyone, so that they are those
+// of the library, and not of the machine.
 func TestTheFiguresAreReached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -42,7 +43,8 @@ func TestTheFiguresAreReached(t *testing.T) {
 	})
 }
 
-// TestTheShowGoesOnToItsEnd relies on the show to fail by itself when the library does what it must not. On a machine that is busy it may miss its figures.
+// TestTheShowGoesOnToItsEnd relies on the show to fail by itself when the library does what it must
+// not. On a machine that is busy it may miss its figures.
 func TestTheShowGoesOnToItsEnd(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-seconds", "0.5"}, &out))

@@ -20,10 +20,12 @@ const (
 // clients is how many sessions the load comes from.
 const clients = 4
 
-// maxWaiting is how many calls of each session a server lets wait that refuses the others: enough to keep the workers busy until the next calls come.
+// maxWaiting is how many calls of each session a server lets wait that refuses the others: enough
+// to keep the workers busy until the next calls come.
 const maxWaiting = 32
 
-// work is what is called. It takes its time without needing the processor, as one does that waits for a disk or a database.
+// work is what is called. It takes its time without needing the processor, as one does that waits
+// for a disk or a database.
 var work = asterisque.Func[int, int](10, "work")
 
 // reaction is one way to meet more calls than can be run.
@@ -39,7 +41,8 @@ func reactions() []reaction {
 		{name: "back-pressure"}, // the default: windows make the callers wait
 		{name: "refusal", server: refusal},
 		{name: "refusal, retry", server: refusal, retry: &asterisque.Retry{
-			Attempts: 3, First: 10 * time.Millisecond, Most: 100 * time.Millisecond, Budget: asterisque.NewRetryBudget(0.1, 100), // for all callers together
+			// for all callers together
+			Attempts: 3, First: 10 * time.Millisecond, Most: 100 * time.Millisecond, Budget: asterisque.NewRetryBudget(0.1, 100),
 		}},
 	}
 }

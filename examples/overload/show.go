@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// parts is how many times something is measured: they are what -seconds is divided by, and a little is left for what comes between.
+// parts is how many times something is measured: they are what -seconds is divided by, and a little
+// is left for what comes between.
 const parts = 12
 
 // overloads are the multiples of its capacity that the server is offered.
@@ -62,7 +63,8 @@ little to do, 99 of 100 calls take less than %v. Now %d clients offer it more th
 	return nil
 }
 
-// calibrate measures what the server can do on this machine, where a timer may be late, and how long calls take when it has little to do.
+// calibrate measures what the server can do on this machine, where a timer may be late, and how
+// long calls take when it has little to do.
 func (s *show) calibrate(ctx context.Context) error {
 	r := &reactions()[0]
 	st, err := newStage(ctx, s.url, r)
@@ -109,7 +111,8 @@ func (r *result) check() error {
 	switch {
 	case !r.refuses && refused > 0:
 		return fmt.Errorf("%d calls were refused, without a reason", refused)
-	case r.refuses && r.waiting > maxWaiting+1: // for a moment there is one that takes the place of another
+	case r.refuses && r.waiting > maxWaiting+1:
+		// for a moment there is one that takes the place of another
 		return fmt.Errorf("%d calls of one session waited, in spite of a limit of %d", r.waiting, maxWaiting)
 	}
 	return nil

@@ -53,10 +53,12 @@ func (c *client) changed(conn *asterisque.Connection, state asterisque.Connectio
 	}
 }
 
-// call lets all callers begin. over stops them, waits for what they have asked, and returns the first error of a call.
+// call lets all callers begin. over stops them, waits for what they have asked, and returns the
+// first error of a call.
 func (c *client) call(ctx context.Context, conn *asterisque.Connection) (over func() error) {
 	until, stop := context.WithCancel(ctx)
-	limit, giveUp := context.WithCancel(context.WithoutCancel(ctx)) // answers are waited for, also after an interrupt
+	// answers are waited for, also after an interrupt
+	limit, giveUp := context.WithCancel(context.WithoutCancel(ctx))
 	var all sync.WaitGroup
 	for caller := range callers {
 		all.Go(func() { c.caller(until, limit, conn, caller) }) // ends with until
@@ -111,7 +113,8 @@ func (c *client) note(caller int, n uint64, err error) {
 	c.last = now
 }
 
-// report returns for how long the connection was away the last time and the longest time without an answer, both since the report before.
+// report returns for how long the connection was away the last time and the longest time without an
+// answer, both since the report before.
 func (c *client) report() (away, gap time.Duration, connected bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,7 +15,8 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// TestNothingIsLostOrDoubled relies on the program to fail by itself when something is, and looks at what people see of it.
+// TestNothingIsLostOrDoubled relies on the program to fail by itself when something is, and looks
+// at what people see of it.
 func TestNothingIsLostOrDoubled(t *testing.T) {
 	var out, warned bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-for", "4s"}, &out, &warned))

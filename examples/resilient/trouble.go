@@ -25,7 +25,8 @@ var troubles = []trouble{
 	{"cut, and again", func(p *wiretest.Proxy) { p.Cut(); time.AfterFunc(5*time.Millisecond, p.Cut) }, 0},
 }
 
-// makeTrouble does one thing after the other to p until the time is over. report is called before each of them, and at last, with what went wrong before. The error is that of ctx.
+// makeTrouble does one thing after the other to p until the time is over. report is called before
+// each of them, and at last, with what went wrong before. The error is that of ctx.
 func makeTrouble(ctx context.Context, p *wiretest.Proxy, howLong time.Duration, report func(event string)) error {
 	end := time.Now().Add(howLong)
 	each := min(max(howLong/10, 750*time.Millisecond), 2*time.Second)
@@ -42,7 +43,8 @@ func makeTrouble(ctx context.Context, p *wiretest.Proxy, howLong time.Duration, 
 		event = now.name
 		now.begin(p)
 		if now.lasts > 0 {
-			time.AfterFunc(each*time.Duration(now.lasts)/100, p.Resume) // before the next one begins
+			// before the next one begins
+			time.AfterFunc(each*time.Duration(now.lasts)/100, p.Resume)
 		}
 	}
 }

@@ -18,8 +18,9 @@ type caller struct {
 	taken latencies // guarded by mu; since the last look
 }
 
-// run makes a call each millisecond, one after the other, until ctx or the session ends. The ticker is for a table that compares like with like: as many calls a second
-// as there is time for would measure how busy the processor is.
+// run makes a call each millisecond, one after the other, until ctx or the session ends. The ticker
+// is for a table that compares like with like: as many calls a second as there is time for would
+// measure how busy the processor is.
 func (c *caller) run(ctx context.Context, sess *asterisque.Session) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()

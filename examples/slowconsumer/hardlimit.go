@@ -13,13 +13,15 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// Between two lines so many Blocks are posted, so many at once, as fill the connection and all limits within a few lines.
+// Between two lines so many Blocks are posted, so many at once, as fill the connection and all
+// limits within a few lines.
 const (
 	postings        = 50
 	blocksOfPosting = 4
 )
 
-// showHardLimit lets a sender post without looking. Its session is closed by force, all that wait get told why, and the other session of the same node goes on.
+// showHardLimit lets a sender post without looking. Its session is closed by force, all that wait
+// get told why, and the other session of the same node goes on.
 func showHardLimit(ctx context.Context, t *table, log *slog.Logger) error {
 	wakeUp, told := make(chan struct{}), make(chan error, 1)
 	sleeper := func(ctx context.Context, s *stage, p *pipe.Pipe) error {
@@ -76,7 +78,8 @@ which it does not care for, and a hard one of 8. The calls use another session o
 	return nil
 }
 
-// postWithoutLooking posts Blocks at an even pace, so that the table shows how they pile up, and ignores the state that Post returns. It returns the error that ends it.
+// postWithoutLooking posts Blocks at an even pace, so that the table shows how they pile up, and
+// ignores the state that Post returns. It returns the error that ends it.
 func (s *stage) postWithoutLooking(p *pipe.Pipe) error {
 	tick := time.NewTicker(s.table.beat / postings)
 	defer tick.Stop()
@@ -88,7 +91,8 @@ func (s *stage) postWithoutLooking(p *pipe.Pipe) error {
 			return s.ctx.Err()
 		}
 		for range blocksOfPosting {
-			if _, err := p.Post(payload); err != nil { // the state, which is ignored, has been Soft for long
+			if _, err := p.Post(payload); err != nil {
+				// the state, which is ignored, has been Soft for long
 				return err
 			}
 			s.sent.Add(block)

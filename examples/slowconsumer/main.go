@@ -1,7 +1,9 @@
-// Slowconsumer shows what happens when a program receives more than it takes: windows hold up the one stream that is too fast, the soft limit stops a sender
-// that has no window, and the hard limit ends the session of one that does not listen at all. Everything is in this process, over TCP.
+// Slowconsumer shows what happens when a program receives more than it takes: windows hold up the
+// one stream that is too fast, the soft limit stops a sender that has no window, and the hard limit
+// ends the session of one that does not listen at all. Everything is in this process, over TCP.
 //
-// Read windows.go, softlimit.go and hardlimit.go, in this order; stage.go and table.go are what they have in common.
+// Read windows.go, softlimit.go and hardlimit.go, in this order; stage.go and table.go are what
+// they have in common.
 package main
 
 import (

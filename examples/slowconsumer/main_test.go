@@ -16,7 +16,8 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
-// TestTheShowGoesOnToItsEnd relies on the show to fail by itself when a line of defence does not hold, and looks at what people see of it.
+// TestTheShowGoesOnToItsEnd relies on the show to fail by itself when a line of defence does not
+// hold, and looks at what people see of it.
 func TestTheShowGoesOnToItsEnd(t *testing.T) {
 	var out, warned bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-seconds", "1"}, &out, &warned))

@@ -17,7 +17,8 @@ func inBytes(soft, hard int) limits.Limits {
 	return limits.Limits{Soft: limits.Amount{Bytes: soft}, Hard: limits.Amount{Bytes: hard}}
 }
 
-// noWindows returns the options of a consumer that has switched the first line of defence off, so that the second one can be seen.
+// noWindows returns the options of a consumer that has switched the first line of defence off, so
+// that the second one can be seen.
 func noWindows() []asterisque.Option {
 	return []asterisque.Option{
 		asterisque.WithWindow(0), asterisque.WithInboundLimits(inBytes(inboundSoft, 4*inboundSoft)),
@@ -26,11 +27,12 @@ func noWindows() []asterisque.Option {
 
 const inboundSoft = 4 << 20
 
-// streams is how many senders it takes to bring a session to its outbound soft limit: one alone waits when it has 64 KiB in the queue.
+// streams is how many senders it takes to bring a session to its outbound soft limit: one alone
+// waits when it has 64 KiB in the queue.
 const streams = 32
 
-// showSoftLimit lets the consumer take nothing for a while. Its session stops reading at the soft limit, the connection fills up, and the sender's Send waits, until the
-// consumer takes some.
+// showSoftLimit lets the consumer take nothing for a while. Its session stops reading at the soft
+// limit, the connection fills up, and the sender's Send waits, until the consumer takes some.
 func showSoftLimit(ctx context.Context, t *table, log *slog.Logger) error {
 	wakeUp := make(chan struct{})
 	tick := time.NewTicker(t.beat / 100) // so many Blocks a line

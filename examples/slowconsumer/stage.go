@@ -19,7 +19,8 @@ const (
 	block = 32 << 10 // bytes in each Block of it
 )
 
-// stage is what each part of the show needs: a sender and a consumer that hold a session, and what is measured of it.
+// stage is what each part of the show needs: a sender and a consumer that hold a session, and what
+// is measured of it.
 type stage struct {
 	table    *table // these are fixed
 	ctx      context.Context
@@ -29,12 +30,14 @@ type stage struct {
 	calls    caller
 	workers  sync.WaitGroup // goroutines of this stage
 
-	near     *asterisque.Session // the sender's end of the session that is looked at; these are for the goroutine that prints
+	// the sender's end of the session that is looked at; these are for the goroutine that prints
+	near     *asterisque.Session
 	far      *asterisque.Session // the consumer's end of it
 	mostHeld int                 // bytes at the consumer, in the rows so far
 
-	sent, taken     atomic.Int64 // bytes of Blocks
-	outward, inward atomic.Int64 // changes of state since the last row, the sender's and the consumer's
+	sent, taken atomic.Int64 // bytes of Blocks
+	// changes of state since the last row, the sender's and the consumer's
+	outward, inward atomic.Int64
 }
 
 // taker is how a consumer takes the Blocks of a pipe, until the call ends.
@@ -85,7 +88,8 @@ func (s *stage) connect() (near, far *asterisque.Session, err error) {
 	return near, far, err
 }
 
-// close ends everything, the consumer first: a sender would wait for a moment for one that does not read to hear its goodbye.
+// close ends everything, the consumer first: a sender would wait for a moment for one that does not
+// read to hear its goodbye.
 func (s *stage) close() {
 	s.end()
 	s.consumer.Close()
@@ -107,7 +111,9 @@ func (s *stage) callAlong(sess *asterisque.Session) {
 	s.workers.Go(func() { s.calls.run(s.ctx, sess) })
 }
 
-// flood opens so many pipes, and then sends Blocks into them as fast as Send lets it, until the stage or the session ends. Not before all are open: once the session is at its soft limit, Open waits too.
+// flood opens so many pipes, and then sends Blocks into them as fast as Send lets it, until the
+// stage or the session ends. Not before all are open: once the session is at its soft limit, Open
+// waits too.
 func (s *stage) flood(pipes int) error {
 	open := make([]*pipe.Pipe, pipes)
 	for i := range open {
@@ -138,7 +144,8 @@ func (s *stage) takeOne(ctx context.Context, p *pipe.Pipe) error {
 	return nil
 }
 
-// takeSlowly takes a Block of p at each tick, until the call ends: a ticker is what makes this consumer slow. Several pipes may share it, and its pace.
+// takeSlowly takes a Block of p at each tick, until the call ends: a ticker is what makes this
+// consumer slow. Several pipes may share it, and its pace.
 func (s *stage) takeSlowly(ctx context.Context, p *pipe.Pipe, tick <-chan time.Time) error {
 	for {
 		select {
@@ -155,7 +162,8 @@ func (s *stage) takeSlowly(ctx context.Context, p *pipe.Pipe, tick <-chan time.T
 // patience bounds what should come soon.
 const patience = 10 * time.Second
 
-// watch prints a row each beat: n of them, and more until one is printed after what is awaited has come.
+// watch prints a row each beat: n of them, and more until one is printed after what is awaited has
+// come.
 func (s *stage) watch(n int, awaited string, come func() bool) error {
 	tick := time.NewTicker(s.table.beat)
 	defer tick.Stop()

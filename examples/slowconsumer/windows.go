@@ -16,7 +16,8 @@ const window = 512 << 10
 // pace is how long the slow consumer of this part ponders over a Block.
 const pace = 10 * time.Millisecond
 
-// showWindows lets a fast sender meet a slow consumer. The window of their pipe holds up the sender, and nobody else.
+// showWindows lets a fast sender meet a slow consumer. The window of their pipe holds up the
+// sender, and nobody else.
 func showWindows(ctx context.Context, t *table, log *slog.Logger) error {
 	tick := time.NewTicker(pace)
 	defer tick.Stop()

@@ -23,12 +23,14 @@ type client struct {
 
 	sent, refused atomic.Int64 // readings: accepted by the session, and not
 	tally         tally        // what the server says of them; valid after run
-	sum           []byte       // of the upload, as the server says and as it was found right; valid after run
-	orders        atomic.Int64 // commands
-	answers       answers
+	// of the upload, as the server says and as it was found right; valid after run
+	sum     []byte
+	orders  atomic.Int64 // commands
+	answers answers
 }
 
-// run sends until the time is up, and then waits for what is on its way. The first failure ends everything.
+// run sends until the time is up, and then waits for what is on its way. The first failure ends
+// everything.
 func (c *client) run(ctx context.Context, last time.Duration) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -46,7 +48,8 @@ func (c *client) run(ctx context.Context, last time.Duration) error {
 	return context.Cause(ctx)
 }
 
-// measure sends readings. A sensor cannot wait: it uses Post, which never does, and a reading that is refused is lost.
+// measure sends readings. A sensor cannot wait: it uses Post, which never does, and a reading that
+// is refused is lost.
 func (c *client) measure(ctx, until context.Context) error {
 	call, err := readings.Open(ctx, c.sess, struct{}{}, asterisque.WithPriority(normal), asterisque.WithLoss(readingLoss))
 	if err != nil {
@@ -70,7 +73,8 @@ func (c *client) measure(ctx, until context.Context) error {
 
 var fresh = pipe.WithTTL(readingTTL)
 
-// post sends one reading. That the session is under pressure, which Post returns, is what the loss rate is for.
+// post sends one reading. That the session is under pressure, which Post returns, is what the loss
+// rate is for.
 func (c *client) post(p *pipe.Pipe) error {
 	var reading [readingSize]byte
 	binary.BigEndian.PutUint64(reading[:], uint64(c.sent.Load()))
@@ -85,7 +89,8 @@ func (c *client) post(p *pipe.Pipe) error {
 	return err
 }
 
-// uploadBlock is small because the link is slow: a command may have to wait for one that is on its way.
+// uploadBlock is small because the link is slow: a command may have to wait for one that is on its
+// way.
 const uploadBlock = 4 << 10
 
 // upload sends random bytes with what is left of the link. Writing waits while there is no room.

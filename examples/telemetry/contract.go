@@ -7,9 +7,11 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// The contract: three things that share one session, and what each is worth when the link is too slow for all of them.
+// The contract: three things that share one session, and what each is worth when the link is too
+// slow for all of them.
 var (
-	// readings takes what a sensor measures. The Blocks are raw bytes: each begins with its number among those that were sent.
+	// readings takes what a sensor measures. The Blocks are raw bytes: each begins with its number
+	// among those that were sent.
 	readings = asterisque.Stream[struct{}, []byte, struct{}, tally](1, "readings")
 
 	// upload takes bytes and returns the SHA-256 of them.
@@ -27,8 +29,9 @@ const (
 )
 
 const (
-	readingSize   = 512                    // bytes
-	readingLoss   = 64                     // of 127: about half may be left out while the link is busy
+	readingSize = 512 // bytes
+	// of 127: about half may be left out while the link is busy
+	readingLoss   = 64
 	readingTTL    = 200 * time.Millisecond // an older one is of no use
 	readingsEach  = 5 * time.Millisecond   // a sensor delivers several at a time
 	readingsBurst = 10                     // which makes 2,000 a second, 1 MB

@@ -15,7 +15,8 @@ const piece = 1 << 10
 // slack is how late a timer may be without a loss of bandwidth.
 const slack = 5 * time.Millisecond
 
-// link is a connection on which what is written leaves at a certain rate. Reading is not slowed down.
+// link is a connection on which what is written leaves at a certain rate. Reading is not slowed
+// down.
 type link struct {
 	net.Conn         // these are fixed
 	rate     float64 // bytes a second
@@ -25,7 +26,8 @@ type link struct {
 	free time.Time // when all that was written will have left; belongs to whoever writes
 }
 
-// Write sends b in small pieces. It waits before each until the one before has left, or until Close.
+// Write sends b in small pieces. It waits before each until the one before has left, or until
+// Close.
 func (l *link) Write(b []byte) (n int, err error) {
 	for n < len(b) {
 		if !l.wait() {
@@ -71,7 +73,8 @@ func (l *link) Close() error {
 	return l.Conn.Close()
 }
 
-// slowWire is the Wire over a link. It is a [wire.TryWriter], and that is how the session learns that the link is busy, and may leave out readings.
+// slowWire is the Wire over a link. It is a [wire.TryWriter], and that is how the session learns
+// that the link is busy, and may leave out readings.
 type slowWire struct {
 	wire.Wire
 	link *link

@@ -1,6 +1,7 @@
-// Telemetry lets a sensor, an upload and urgent commands share one session over a link that is too slow for all of them. The commands go first, the sensor's
-// readings are thinned, and dropped when they are too old, the upload gets the rest; and every reading that was left out is accounted for. Both sides are in
-// this process, with a throttled TCP connection between them.
+// Telemetry lets a sensor, an upload and urgent commands share one session over a link that is too
+// slow for all of them. The commands go first, the sensor's readings are thinned, and dropped when
+// they are too old, the upload gets the rest; and every reading that was left out is accounted for.
+// Both sides are in this process, with a throttled TCP connection between them.
 //
 // Read contract.go first, then client.go and server.go; link.go is what throttles.
 package main
@@ -65,7 +66,8 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	return serve(ctx, stdout, *mbit*1e6/8, time.Duration(*seconds*float64(time.Second)))
 }
 
-// serve runs the server, and a client that connects to it by a link of that rate, in bytes a second.
+// serve runs the server, and a client that connects to it by a link of that rate, in bytes a
+// second.
 func serve(ctx context.Context, stdout io.Writer, rate float64, last time.Duration) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

@@ -33,7 +33,8 @@ func facts(t *testing.T, expr, s string) (n []float64) {
 	return n
 }
 
-// TestEverythingIsAccountedForAtTheEnd relies on the program to fail by itself when something is missing, and looks at what people see of it.
+// TestEverythingIsAccountedForAtTheEnd relies on the program to fail by itself when something is
+// missing, and looks at what people see of it.
 func TestEverythingIsAccountedForAtTheEnd(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-seconds", "1.5"}, &out))
@@ -60,7 +61,8 @@ func TestEverythingIsAccountedForAtTheEnd(t *testing.T) {
 
 func TestReadingsExpireWhereTheLinkIsTooSlowForHalfOfThem(t *testing.T) {
 	var out bytes.Buffer
-	for range 5 { // on a busy machine so few may be measured that the link keeps up with half of them
+	for range 5 {
+		// on a busy machine so few may be measured that the link keeps up with half of them
 		out.Reset()
 		require.NoError(t, run(t.Context(), []string{"-seconds", "0.8", "-mbit", "1"}, &out))
 		if strings.Contains(out.String(), " expired, ") {

@@ -63,7 +63,8 @@ func (s *server) skip(n uint64) uint64 {
 	return n
 }
 
-// check returns the number of a reading, or an error if it is less than next: Blocks may be left out, but never come twice or in another order.
+// check returns the number of a reading, or an error if it is less than next: Blocks may be left
+// out, but never come twice or in another order.
 func check(b []byte, next uint64) (number uint64, err error) {
 	if len(b) != readingSize {
 		return 0, fmt.Errorf("a reading has %d bytes, want %d", len(b), readingSize)

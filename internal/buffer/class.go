@@ -2,13 +2,14 @@ package buffer
 
 import "math/bits"
 
-// Buffers come in sixteen sizes from each power of two to the next, so that what fills one to the last step
-// holds at most a 16th more than it has.
+// Buffers come in sixteen sizes from each power of two to the next, so that what fills one to the
+// last step holds at most a 16th more than it has.
 const (
 	leastShift = 10 // the smallest has 1 KiB
 	stepShift  = 4
 	steps      = 1 << stepShift
-	classes    = (22-leastShift)*steps + 2 // the largest has a 16th more than 4 MiB: room for what a frame has around a payload
+	// the largest has a 16th more than 4 MiB: room for what a frame has around a payload
+	classes = (22-leastShift)*steps + 2
 
 	// Least and Most are the sizes, in bytes, of the smallest and the largest buffer that is kept.
 	Least = 1 << leastShift
@@ -27,8 +28,8 @@ func class(size int) int {
 // classSize returns how many bytes the buffers of a pool have.
 func classSize(class int) int { return (steps + class%steps) << (class/steps + leastShift - stepShift) }
 
-// allocations is what the allocator gives for a number of bytes without pointers: one of these, and from there on
-// whole pages.
+// allocations is what the allocator gives for a number of bytes without pointers: one of these, and
+// from there on whole pages.
 var allocations = [...]uint16{
 	8, 16, 24, 32, 48, 64, 80, 96, 112, 128, 144, 160, 176, 192, 208, 224, 240, 256, 288, 320, 352, 384, 416, 448, 480, 512,
 	576, 640, 704, 768, 896, 1024, 1152, 1280, 1408, 1536, 1792, 2048, 2304, 2688, 3072, 3200, 3456, 4096, 4864, 5376, 6144,

@@ -18,8 +18,9 @@ import (
 
 var echo = asterisque.Func[string, string](10, "echo")
 
-// Over measures echoes of 64 bytes over each of urls, which are to be listened at, by one caller and by many, through the typed API and with both ends in this process: what counts is how they stand to
-// each other.
+// Over measures echoes of 64 bytes over each of urls, which are to be listened at, by one caller
+// and by many, through the typed API and with both ends in this process: what counts is how they
+// stand to each other.
 func Over(b *testing.B, urls ...string) {
 	for _, url := range urls {
 		scheme, _, _ := strings.Cut(url, ":")

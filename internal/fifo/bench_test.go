@@ -42,7 +42,8 @@ func benchmark[T any](b *testing.B, value func(int) T) {
 				}
 			}
 		})
-		b.Run(fmt.Sprintf("steady/%d", n), func(b *testing.B) { // one comes and one leaves while n wait
+		b.Run(fmt.Sprintf("steady/%d", n), func(b *testing.B) {
+			// one comes and one leaves while n wait
 			var q fifo.Queue[T]
 			fill(&q, n, value)
 			b.ReportAllocs()

@@ -11,8 +11,8 @@ const chunkSize = 4<<10 - 8
 // to its front at each second Push.
 const fewValues = 8
 
-// growth is by which part of its length a first chunk grows: there may be as many queues as pipes, and
-// what their chunks have free is counted for nobody.
+// growth is by which part of its length a first chunk grows: there may be as many queues as pipes,
+// and what their chunks have free is counted for nobody.
 const growth = 4
 
 // Queue hands values out in the order in which they came. The zero Queue is empty and holds no

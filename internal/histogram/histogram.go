@@ -1,4 +1,5 @@
-// Package histogram counts durations in a fixed number of buckets, from a microsecond to an hour, so that percentiles of millions of them cost one kilobyte.
+// Package histogram counts durations in a fixed number of buckets, from a microsecond to an hour,
+// so that percentiles of millions of them cost one kilobyte.
 package histogram
 
 import (
@@ -8,7 +9,9 @@ import (
 )
 
 const (
-	subBits = 3 // every power of two is divided into 8 buckets, so that a value is off by at most an eighth of itself
+	// every power of two is divided into 8 buckets, so that a value is off by at most an eighth of
+	// itself
+	subBits = 3
 	subs    = 1 << subBits
 	buckets = subs + subs*(32-subBits) // 32 bits of microseconds: 71 minutes
 )
@@ -21,8 +24,8 @@ type Histogram struct {
 // Add counts d. What is longer than the last bucket is counted there.
 func (h *Histogram) Add(d time.Duration) { h.counts[bucket(d)].Add(1) }
 
-// Percentiles returns, for each of the ascending shares (0..1), the upper bound of the bucket that holds it, and how many durations were counted. All are zero as
-// long as there is none.
+// Percentiles returns, for each of the ascending shares (0..1), the upper bound of the bucket that
+// holds it, and how many durations were counted. All are zero as long as there is none.
 func (h *Histogram) Percentiles(shares ...float64) (at []time.Duration, n uint64) {
 	var counts [buckets]uint64
 	for i := range counts {

@@ -13,7 +13,8 @@ import (
 // patience bounds how long goroutines that are on their way out may take.
 const patience = 5 * time.Second
 
-// Main is a package's whole TestMain: it runs the tests and then fails if a goroutine started by them is still there.
+// Main is a package's whole TestMain: it runs the tests and then fails if a goroutine started by
+// them is still there.
 func Main(m *testing.M) {
 	code := m.Run()
 	if code == 0 {
@@ -25,7 +26,8 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Check fails t if, when t and its cleanups registered later are done, goroutines are there that were not when Check was called.
+// Check fails t if, when t and its cleanups registered later are done, goroutines are there that
+// were not when Check was called.
 func Check(t testing.TB) {
 	before := map[string]bool{}
 	for _, g := range goroutines() {
@@ -75,7 +77,8 @@ func settle(d time.Duration) string {
 	}
 }
 
-// goroutines returns the stacks of all goroutines but the caller's and those of the runtime and the testing package.
+// goroutines returns the stacks of all goroutines but the caller's and those of the runtime and the
+// testing package.
 func goroutines() []string {
 	buf := make([]byte, 1<<20)
 	for n := runtime.Stack(buf, true); ; n = runtime.Stack(buf, true) {

@@ -11,8 +11,9 @@ import (
 // The departing batch is the next to be taken: frames, each behind its length.
 
 const (
-	// batchSize bounds the bytes that depart together, unless they are one message. With the last frame's head they are one packet of the loopback device, which holds 65,483 bytes of a TCP stream: a
-	// few bytes more would be one more packet.
+	// batchSize bounds the bytes that depart together, unless they are one message. With the last
+	// frame's head they are one packet of the loopback device, which holds 65,483 bytes of a TCP
+	// stream: a few bytes more would be one more packet.
 	batchSize = 63 << 10
 
 	lengthSize = 4 // of the length before each frame
@@ -23,11 +24,13 @@ func (o *Outbox) roomLocked(m *Message) bool {
 	return len(o.batch) == 0 || len(o.batch)+o.lent.size()+len(m.Payload) <= batchSize
 }
 
-// fillLocked moves what waits into the departing batch while it has room. A large message that comes next does not make those before it wait for one batch with it.
+// fillLocked moves what waits into the departing batch while it has room. A large message that
+// comes next does not make those before it wait for one batch with it.
 func (o *Outbox) fillLocked() {
 	for o.queue.Len() > 0 {
 		room := math.MaxInt
-		if o.holds.messages > 0 { // Controls, of which there may always be some, hold up no large one
+		if o.holds.messages > 0 {
+			// Controls, of which there may always be some, hold up no large one
 			room = batchSize - len(o.batch) - o.lent.size()
 		}
 		m, ok := o.queue.PopAtMost(room)
@@ -37,11 +40,13 @@ func (o *Outbox) fillLocked() {
 		m.flow.left(len(m.Payload))
 		before := len(o.batch)
 		o.departLocked(m.flow, &m)
-		o.flushes.left(&m, len(o.batch) > before) // or its time was up, or it was of no use any more
+		// or its time was up, or it was of no use any more
+		o.flushes.left(&m, len(o.batch) > before)
 	}
 }
 
-// departLocked encodes m at the end of the departing batch, unless its time is up. From here on the peer may know of the pipe.
+// departLocked encodes m at the end of the departing batch, unless its time is up. From here on the
+// peer may know of the pipe.
 func (o *Outbox) departLocked(f *Flow, m *Message) {
 	if m.Type == codec.ControlType && m.Control != Stop {
 		o.departAskLocked(f, m)
@@ -112,7 +117,8 @@ func (o *Outbox) appendLocked(frame interface{ AppendTo([]byte) []byte }) {
 	}
 }
 
-// putLength writes the length of the frame, of which so many bytes are elsewhere, into the four bytes reserved before it.
+// putLength writes the length of the frame, of which so many bytes are elsewhere, into the four
+// bytes reserved before it.
 func putLength(b []byte, elsewhere int) {
 	binary.BigEndian.PutUint32(b, uint32(len(b)-lengthSize+elsewhere))
 }

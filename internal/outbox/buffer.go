@@ -7,7 +7,8 @@ const (
 	smallSize = 512      // a few small messages
 )
 
-// large and small hold what batches are made of while they are not idle, so that a thousand idle sessions hold none.
+// large and small hold what batches are made of while they are not idle, so that a thousand idle
+// sessions hold none.
 var (
 	large = sync.Pool{New: func() any { return new([largeSize]byte) }}
 	small = sync.Pool{New: func() any { return new([smallSize]byte) }}

@@ -6,8 +6,8 @@ import (
 )
 
 // controls are the Controls that have to depart. Of those that say how things stand only the newest
-// counts, so that a peer that does not read makes nothing grow: they are encoded when they depart, and while
-// there is no Wire not at all.
+// counts, so that a peer that does not read makes nothing grow: they are encoded when they depart,
+// and while there is no Wire not at all.
 type controls struct {
 	pong      codec.Pong // guarded by the lock of the Outbox, as all
 	opens     uint64     // the limit of the Credit for Opens
@@ -20,8 +20,8 @@ type controls struct {
 
 // Announcer has something to tell the peer.
 type Announcer interface {
-	// Controls hands what there is to put. It is called with the lock of the Outbox held, when that departs, and must
-	// not call the Outbox.
+	// Controls hands what there is to put. It is called with the lock of the Outbox held, when that
+	// departs, and must not call the Outbox.
 	Controls(put func(codec.Control))
 }
 
@@ -30,8 +30,8 @@ func (c *controls) empty() bool {
 }
 
 // PutControl accepts a Control. It is not counted and waits for no other message but those of the
-// departing batch. Of Pongs only the newest departs, and of Credits for Opens the one with the highest
-// limit. The errors are ErrClosed and ErrFlood.
+// departing batch. Of Pongs only the newest departs, and of Credits for Opens the one with the
+// highest limit. The errors are ErrClosed and ErrFlood.
 func (o *Outbox) PutControl(c codec.Control) (write bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -50,8 +50,8 @@ func (o *Outbox) PutControl(c codec.Control) (write bool, err error) {
 	return !o.writing.Swap(true), nil
 }
 
-// Announce lets a be asked for its Controls when they can depart. It is to be called once for what a has
-// to say until it was asked. Otherwise it is as PutControl.
+// Announce lets a be asked for its Controls when they can depart. It is to be called once for what
+// a has to say until it was asked. Otherwise it is as PutControl.
 func (o *Outbox) Announce(a Announcer) (write bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -49,8 +49,9 @@ func (o *Outbox) Thin() {
 	}
 }
 
-// thin judges a Block once, by its loss rate, and reports whether it is to be dropped; a survivor is never judged again. Of the Blocks judged on a pipe, at every
-// point, at most the sum of their loss rates over 127 is dropped, and the drops are spread evenly.
+// thin judges a Block once, by its loss rate, and reports whether it is to be dropped; a survivor
+// is never judged again. Of the Blocks judged on a pipe, at every point, at most the sum of their
+// loss rates over 127 is dropped, and the drops are spread evenly.
 func (f *Flow) thin(m *Message) bool {
 	if m.Type != codec.BlockType || m.End || m.Loss == 0 {
 		return false
@@ -65,8 +66,8 @@ func (f *Flow) thin(m *Message) bool {
 	return true
 }
 
-// Judge judges a Block that cannot be put now, by its loss rate, as if it were put under pressure. It reports whether it is dropped; a
-// survivor has no loss rate any more.
+// Judge judges a Block that cannot be put now, by its loss rate, as if it were put under pressure.
+// It reports whether it is dropped; a survivor has no loss rate any more.
 func (o *Outbox) Judge(f *Flow, m *Message) (dropped bool) {
 	o.mu.Lock()
 	defer o.unlock()
@@ -78,7 +79,8 @@ func (o *Outbox) Judge(f *Flow, m *Message) (dropped bool) {
 	return true
 }
 
-// dropLocked forgets m, which belongs to f and is in no queue. Without its Open a pipe is over; for a Block, the caller sees to it that the next one tells.
+// dropLocked forgets m, which belongs to f and is in no queue. Without its Open a pipe is over; for
+// a Block, the caller sees to it that the next one tells.
 func (o *Outbox) dropLocked(f *Flow, m *Message, why Reason) {
 	o.gone.add(m)
 	o.noteLocked(m, why)
@@ -146,7 +148,8 @@ func (o *Outbox) clearLocked(f *Flow, why Reason) (open bool) {
 	return open
 }
 
-// skippedLocked makes m, which is about to depart, tell how many Blocks of f were dropped before it. A Close cannot say that; an end-of-stream before it does.
+// skippedLocked makes m, which is about to depart, tell how many Blocks of f were dropped before
+// it. A Close cannot say that; an end-of-stream before it does.
 func (o *Outbox) skippedLocked(f *Flow, m *Message) {
 	if f.rest != nil && (m.Type == codec.BlockType || m.Type == codec.CloseType) {
 		m.Skipped += f.rest.skipped

@@ -1,6 +1,7 @@
 package outbox
 
-// flushes tells when everything that was put before a certain moment has been given to the Wire, although priorities let later messages overtake.
+// flushes tells when everything that was put before a certain moment has been given to the Wire,
+// although priorities let later messages overtake.
 type flushes struct {
 	begun uint32 // how many have begun; a queued message remembers it
 	taken uint64 // batches taken so far
@@ -14,13 +15,15 @@ type flush struct {
 	done chan struct{}
 }
 
-// Flush returns a channel that is closed when all that has been put before was given to the Wire, or dropped. If the Outbox is closed first, it never is.
+// Flush returns a channel that is closed when all that has been put before was given to the Wire,
+// or dropped. If the Outbox is closed first, it never is.
 func (o *Outbox) Flush() <-chan struct{} {
 	o.mu.Lock()
 	defer o.unlock()
 	o.admitLocked()
 	done := make(chan struct{})
-	if !o.writing.Load() && len(o.batch) == 0 && o.queue.Len() == 0 && o.controls.empty() { // who has just entered may not be the writer yet
+	if !o.writing.Load() && len(o.batch) == 0 && o.queue.Len() == 0 && o.controls.empty() {
+		// who has just entered may not be the writer yet
 		close(done)
 		return done
 	}

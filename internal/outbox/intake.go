@@ -2,10 +2,12 @@ package outbox
 
 import "sync/atomic"
 
-// intake is where Opens arrive without the lock: callers are many, and once one has had to wait for a mutex for long, Go hands it from one to the next, with a switch of goroutines each time.
-// The writer takes all that have arrived, in the order in which they came.
+// intake is where Opens arrive without the lock: callers are many, and once one has had to wait for
+// a mutex for long, Go hands it from one to the next, with a switch of goroutines each time. The
+// writer takes all that have arrived, in the order in which they came.
 type intake struct {
-	newest atomic.Pointer[Message] // noMore once nothing may come; all but push have the lock of the Outbox
+	// noMore once nothing may come; all but push have the lock of the Outbox
+	newest atomic.Pointer[Message]
 }
 
 // noMore stands where nothing may be pushed any more.
@@ -49,8 +51,8 @@ func reversed(m *Message) (oldest *Message) {
 	return oldest
 }
 
-// Enter is Put for an Open whose caller waits for what becomes of it: m belongs to the Outbox until Depart or Discard is called, or Cancel has returned. The only error is
-// *TooLargeError.
+// Enter is Put for an Open whose caller waits for what becomes of it: m belongs to the Outbox until
+// Depart or Discard is called, or Cancel has returned. The only error is *TooLargeError.
 func (o *Outbox) Enter(f *Flow, m *Message) (write bool, err error) {
 	if err := o.tooLarge(m); err != nil {
 		return false, err
@@ -65,7 +67,8 @@ func (o *Outbox) Enter(f *Flow, m *Message) (write bool, err error) {
 		o.dropLocked(f, m, Closed)
 		return false, nil
 	}
-	// Whoever is first finds the writer, or becomes it; the others rely on that. A writer that leaves looks here once more after it has said so.
+	// Whoever is first finds the writer, or becomes it; the others rely on that. A writer that
+	// leaves looks here once more after it has said so.
 	return first && !o.writing.Swap(true), nil
 }
 

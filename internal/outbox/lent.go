@@ -2,7 +2,8 @@ package outbox
 
 import "github.com/asterisque-go/asterisque/internal/buffer"
 
-// leastLent is the size, in bytes, of the smallest payload that is lent to the writer instead of being copied into the batch.
+// leastLent is the size, in bytes, of the smallest payload that is lent to the writer instead of
+// being copied into the batch.
 const leastLent = 8 << 10
 
 // lent is the payloads of a batch that are not in it.
@@ -54,18 +55,21 @@ func (l *lent) release() {
 	l.pieces, l.segments, l.bytes = l.pieces[:0], l.segments[:0], 0
 }
 
-// Lend lets large payloads be given out in memory of their own, where there are buffers for them: then [Outbox.Segments] has to be asked after each Take. It is called before everything else,
-// and not together with Keep.
+// Lend lets large payloads be given out in memory of their own, where there are buffers for them:
+// then [Outbox.Segments] has to be asked after each Take. It is called before everything else, and
+// not together with Keep.
 func (o *Outbox) Lend() { o.lends = true }
 
-// prepare copies a large payload that is to be lent: here and now, and not while others wait for the lock.
+// prepare copies a large payload that is to be lent: here and now, and not while others wait for
+// the lock.
 func (o *Outbox) prepare(m *Message) {
 	if o.lends && len(m.Payload) >= leastLent && o.writing.Load() {
 		m.own()
 	}
 }
 
-// lendLocked is departLocked for a message with memory of its own: it has waited, or was put with it. The payload need not be copied into the batch.
+// lendLocked is departLocked for a message with memory of its own: it has waited, or was put with
+// it. The payload need not be copied into the batch.
 func (o *Outbox) lendLocked(f *Flow, m *Message, ttl uint32) {
 	o.batch = grow(o.batch, lengthSize+HeadSize+m.size()-len(m.Payload))
 	start := len(o.batch)
@@ -79,7 +83,8 @@ func (o *Outbox) lendLocked(f *Flow, m *Message, ttl uint32) {
 	m.Memory = nil
 }
 
-// Segments returns the batch that was taken last in the pieces in which it is to be written, one behind the other, or nil if it is in one. They are valid until Written. Only the writer may ask.
+// Segments returns the batch that was taken last in the pieces in which it is to be written, one
+// behind the other, or nil if it is in one. They are valid until Written. Only the writer may ask.
 func (o *Outbox) Segments() [][]byte {
 	if o.flying == nil || len(o.flying.segments) == 0 {
 		return nil

@@ -101,7 +101,8 @@ func TestALonePayloadIsWrittenInOnePiece(t *testing.T) {
 	require.Zero(t, pieces, "whoever sends it writes it, at once and without another goroutine")
 }
 
-// TestWhatIsLentIsWhatWouldHaveBeenCopied drives two outboxes with the same messages, and drops, of which one lends.
+// TestWhatIsLentIsWhatWouldHaveBeenCopied drives two outboxes with the same messages, and drops, of
+// which one lends.
 func TestWhatIsLentIsWhatWouldHaveBeenCopied(t *testing.T) {
 	sizes := []int{0, 10, 1_000, 8 << 10, 20_000, 32 << 10, 64 << 10, 100_000}
 	for seed := range uint64(20) {

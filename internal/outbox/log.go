@@ -8,9 +8,11 @@ import (
 	"github.com/asterisque-go/asterisque/internal/fifo"
 )
 
-// log keeps what has been taken until the peer has acknowledged it, so that it can be sent again over another Wire. It holds copies: what a writer has taken goes back to its pool.
+// log keeps what has been taken until the peer has acknowledged it, so that it can be sent again
+// over another Wire. It holds copies: what a writer has taken goes back to its pool.
 //
-// Countable frames are numbered from 1; see the specification, section 14. What is kept still counts as not written: a slow peer is back-pressure, and not memory.
+// Countable frames are numbered from 1; see the specification, section 14. What is kept still
+// counts as not written: a slow peer is back-pressure, and not memory.
 type log struct {
 	received func() uint64 // how many countable frames have arrived from the peer; fixed, as most
 	most     int           // of beside
@@ -43,8 +45,10 @@ const heldEntry = 80
 // beside returns how many bytes e holds for which no message is counted: those of Controls.
 func (e *entry) beside() int { return max(0, heldEntry+len(e.frames)-e.holds.bytes) }
 
-// Keep makes the Outbox keep what it has given out until [Outbox.Ack]. received tells how many countable frames have arrived here; it is called with the lock of the Outbox held. Controls, which
-// no limit counts, may hold most bytes, and then are ErrFlood. Keep is called before everything else.
+// Keep makes the Outbox keep what it has given out until [Outbox.Ack]. received tells how many
+// countable frames have arrived here; it is called with the lock of the Outbox held. Controls,
+// which no limit counts, may hold most bytes, and then are ErrFlood. Keep is called before
+// everything else.
 func (o *Outbox) Keep(received func() uint64, most int) { o.log = &log{received: received, most: most} }
 
 // add keeps a copy of what in batch has to be sent again: of the countable frames.
@@ -96,7 +100,8 @@ func (l *log) due() (count uint64, ok bool) {
 	return count, count > l.said
 }
 
-// Ack says that the peer has received count countable frames. It reports false if there never were so many.
+// Ack says that the peer has received count countable frames. It reports false if there never were
+// so many.
 func (o *Outbox) Ack(count uint64) (ok bool) {
 	o.mu.Lock()
 	defer o.unlock()
@@ -118,7 +123,8 @@ func (o *Outbox) ackLocked(count uint64) (ok bool) {
 	return true
 }
 
-// PutAck sends an Ack if at least least countable frames have arrived since the last one. write is as for Put.
+// PutAck sends an Ack if at least least countable frames have arrived since the last one. write is
+// as for Put.
 func (o *Outbox) PutAck(least uint64) (write bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -138,8 +144,8 @@ func (o *Outbox) appendAckLocked(count uint64) {
 	o.appendLocked(codec.Ack{Count: count})
 }
 
-// Halt lets nobody write any more, because the Wire is lost. If claimed is true, nobody is writing; otherwise somebody is, and will find out, in [Outbox.Take] or because
-// the Wire fails.
+// Halt lets nobody write any more, because the Wire is lost. If claimed is true, nobody is writing;
+// otherwise somebody is, and will find out, in [Outbox.Take] or because the Wire fails.
 func (o *Outbox) Halt() (claimed bool) {
 	o.mu.Lock()
 	defer o.unlock()
@@ -157,8 +163,10 @@ func (o *Outbox) Has(received uint64) bool {
 // has is called with the lock of the Outbox held.
 func (l *log) has(received uint64) bool { return received >= l.acked && received <= l.taken }
 
-// Resume goes on after Halt, over another Wire, once nobody writes any more. received is how many countable frames the peer has. The frames it lacks are returned, each behind its
-// length, to be written before anything else by the caller, who is the writer now, and who calls [Outbox.Resent] then. It is an error if they cannot be had.
+// Resume goes on after Halt, over another Wire, once nobody writes any more. received is how many
+// countable frames the peer has. The frames it lacks are returned, each behind its length, to be
+// written before anything else by the caller, who is the writer now, and who calls [Outbox.Resent]
+// then. It is an error if they cannot be had.
 func (o *Outbox) Resume(received uint64) (frames [][]byte, err error) {
 	o.mu.Lock()
 	defer o.unlock()
@@ -180,7 +188,8 @@ func (o *Outbox) Resume(received uint64) (frames [][]byte, err error) {
 	return frames, nil
 }
 
-// behind returns those of frames, of which the last countable one has the number last, that come behind number n.
+// behind returns those of frames, of which the last countable one has the number last, that come
+// behind number n.
 func behind(frames []byte, last, n uint64) []byte {
 	number := last - countable(frames)
 	for at := 0; ; {

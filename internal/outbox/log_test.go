@@ -14,7 +14,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/outbox"
 )
 
-// keeper is an outbox that keeps what the peer has not acknowledged, together with a model of the peer.
+// keeper is an outbox that keeps what the peer has not acknowledged, together with a model of the
+// peer.
 type keeper struct {
 	*box
 	rnd *rand.Rand
@@ -26,9 +27,10 @@ type keeper struct {
 	blocks, credits uint64 // how many of them were put; they are numbered, Credits from 1
 	sent            int    // bytes of the payloads
 
-	received         uint64 // countable frames that have reached the peer
-	acked            uint64 // of those, what it has acknowledged
-	gotBlocks, gotCr uint64 // the Blocks that have reached it, which have to be in order, and the newest Credit
+	received uint64 // countable frames that have reached the peer
+	acked    uint64 // of those, what it has acknowledged
+	// the Blocks that have reached it, which have to be in order, and the newest Credit
+	gotBlocks, gotCr uint64
 }
 
 func newKeeper(t *testing.T, seed uint64) *keeper {
@@ -236,7 +238,8 @@ func TestTheEndForgetsWhatIsKept(t *testing.T) {
 	require.ErrorIs(t, err, outbox.ErrClosed)
 }
 
-// TestAnIdleSessionKeepsNothing has Pings and Pongs for years: they are not countable, so nobody acknowledges them, and nobody needs them again.
+// TestAnIdleSessionKeepsNothing has Pings and Pongs for years: they are not countable, so nobody
+// acknowledges them, and nobody needs them again.
 func TestAnIdleSessionKeepsNothing(t *testing.T) {
 	for _, pending := range []bool{false, true} {
 		t.Run(fmt.Sprint("with something to acknowledge: ", pending), func(t *testing.T) {
@@ -295,7 +298,8 @@ func TestCountableFramesAreThoseOfTheSpecification(t *testing.T) {
 			require.Equal(t, want, codec.Countable(m.AppendTo(nil)), "%T %+v", m, m)
 		}
 	}
-	long := append([]byte{0x98, 30, 0, 24, 24}, make([]byte, 28)...) // an unknown Control of thirty elements
+	// an unknown Control of thirty elements
+	long := append([]byte{0x98, 30, 0, 24, 24}, make([]byte, 28)...)
 	long[3], long[4] = 0x18, 0x20
 	long = append(long[:5], make([]byte, 28)...)
 	_, err := codec.ParseControl(long)

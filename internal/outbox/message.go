@@ -13,10 +13,12 @@ import (
 // HeadSize bounds the bytes of a frame besides its payload and the other parts of variable length.
 const HeadSize = 80
 
-// Message is an Open, a Block, a Close or a Stop without the pipe's id, which is given out when the Open departs. What an Open needs comes first: it is written by its caller and read by
-// the writer, often on another processor.
+// Message is an Open, a Block, a Close or a Stop without the pipe's id, which is given out when the
+// Open departs. What an Open needs comes first: it is written by its caller and read by the writer,
+// often on another processor.
 type Message struct {
-	Type     codec.Type   // ControlType is one that has to go behind what was put of its pipe before: see Control
+	// ControlType is one that has to go behind what was put of its pipe before: see Control
+	Type     codec.Type
 	End      bool         // of a Block: the end of its direction
 	Loss     uint8        // of a Block
 	Pressed  bool         // of a Block: the session is under pressure, so that its loss rate counts
@@ -33,9 +35,10 @@ type Message struct {
 	Marker   any          // the application's own, for the report of a drop
 	Sender   Sender       // of a Block or an Ask
 
-	Memory *buffer.Buffer // of Payload, if that goes to the Outbox with it; it stays its owner's if there is an error
-	flush  uint32         // how many flushes had begun when the message was put
-	Held   uint32         // bytes for which it is counted: what it holds while it waits
+	// of Payload, if that goes to the Outbox with it; it stays its owner's if there is an error
+	Memory *buffer.Buffer
+	flush  uint32 // how many flushes had begun when the message was put
+	Held   uint32 // bytes for which it is counted: what it holds while it waits
 }
 
 // Size is what a message holds while it waits besides what it refers to, in bytes.
@@ -46,26 +49,30 @@ type Control uint8
 
 const (
 	Stop Control = iota
-	Ask          // for the next Block, or to give back what was allowed: its Sender knows when it departs
+	// for the next Block, or to give back what was allowed: its Sender knows when it departs
+	Ask
 )
 
 // Departer learns what becomes of an Open: one of its methods is called, unless Cancel comes first.
 type Departer interface {
-	// Depart is called with the lock of the Outbox held, before a byte of the Open can reach the peer. It must not call the Outbox.
+	// Depart is called with the lock of the Outbox held, before a byte of the Open can reach the
+	// peer. It must not call the Outbox.
 	Depart(id uint64)
 
-	// Discard is called with the lock of the Outbox held when the Outbox is closed, or the Open's time is up, before it has departed. It must not call the Outbox.
+	// Discard is called with the lock of the Outbox held when the Outbox is closed, or the Open's
+	// time is up, before it has departed. It must not call the Outbox.
 	Discard(Reason)
 }
 
 // Sender sends the Blocks of a pipe.
 type Sender interface {
-	// Asking is called with the lock of the Outbox held when an Ask departs, with the low bits of the cost of what has
-	// departed before it. It returns what the Ask says, or false if it is not to be sent. It must not call the Outbox.
+	// Asking is called with the lock of the Outbox held when an Ask departs, with the low bits of
+	// the cost of what has departed before it. It returns what the Ask says, or false if it is not
+	// to be sent. It must not call the Outbox.
 	Asking(sent uint32) (departed, total uint64, ok bool)
 
-	// Dropped is called without a lock when a Block was accepted and then dropped, although its pipe goes on, with the bytes of
-	// its payload.
+	// Dropped is called without a lock when a Block was accepted and then dropped, although its
+	// pipe goes on, with the bytes of its payload.
 	Dropped(payload int)
 }
 
@@ -78,12 +85,14 @@ type Flow struct {
 	closed   bool   // nothing may follow
 	debt     uint8  // of the loss rate; see thin
 	sent     uint32 // the low bits of the cost of the Blocks that have departed
-	rest     *rest  // nil until it is needed: most pipes are short calls, which it would make larger
+	// nil until it is needed: most pipes are short calls, which it would make larger
+	rest *rest
 }
 
 // rest is what a flow has to remember once its messages wait, or are dropped.
 type rest struct {
-	skipped uint64        // Blocks dropped at the head: after the one that departed last, and before what waits
+	// Blocks dropped at the head: after the one that departed last, and before what waits
+	skipped uint64
 	tail    uint64        // Blocks dropped at the tail: behind all that waits
 	backlog int           // bytes of payload in the queue
 	room    chan struct{} // closed when backlog has become small again; nil while nobody waits
@@ -100,7 +109,8 @@ func (f *Flow) more() *rest {
 // NewFlow returns the flow of a pipe that this side opens.
 func NewFlow(p priority.Priority) Flow { return Flow{queue: priority.Flow[Message]{Priority: p}} }
 
-// ID returns the id of the pipe. It is fixed from the moment in which its Departer was told, and may be asked for without the lock from then on.
+// ID returns the id of the pipe. It is fixed from the moment in which its Departer was told, and
+// may be asked for without the lock from then on.
 func (f *Flow) ID() uint64 { return f.id }
 
 // AcceptedFlow returns the flow of a pipe that the peer opened as id.
@@ -149,7 +159,8 @@ func (m *Message) own() {
 	}
 }
 
-// move returns what m is, to be queued for f, with memory that it shares with nobody; an Abort is never changed, and shared.
+// move returns what m is, to be queued for f, with memory that it shares with nobody; an Abort is
+// never changed, and shared.
 func (m *Message) move(f *Flow, flush uint32) Message {
 	c := *m
 	m.Memory = nil
@@ -165,7 +176,8 @@ func (m *Message) move(f *Flow, flush uint32) Message {
 	return c
 }
 
-// appendTo appends the frame of m. ttl is what is left of its time in milliseconds, or 0 if that has no end.
+// appendTo appends the frame of m. ttl is what is left of its time in milliseconds, or 0 if that
+// has no end.
 func (m *Message) appendTo(dst []byte, f *Flow, ttl uint32) []byte {
 	switch m.Type {
 	case codec.OpenType:
@@ -182,7 +194,8 @@ func (m *Message) appendTo(dst []byte, f *Flow, ttl uint32) []byte {
 	}
 }
 
-// appendAround is appendTo without the payload, which belongs at the place at. It is for messages with a large one.
+// appendAround is appendTo without the payload, which belongs at the place at. It is for messages
+// with a large one.
 func (m *Message) appendAround(dst []byte, f *Flow, ttl uint32) (around []byte, at int) {
 	switch m.Type {
 	case codec.OpenType:

@@ -1,13 +1,17 @@
 // Package outbox is the way out of a session: the departing batch and the priority queue behind it.
 //
-// A message is encoded straight into the departing batch, one append under one lock, as long as the batch has room. Only when the peer or the transport does
-// not keep up, messages wait in the queue, ordered by priority and fair between pipes, so that an urgent one never waits behind more than the batch.
+// A message is encoded straight into the departing batch, one append under one lock, as long as the
+// batch has room. Only when the peer or the transport does not keep up, messages wait in the queue,
+// ordered by priority and fair between pipes, so that an urgent one never waits behind more than
+// the batch.
 //
-// Opens of callers, of which there may be thousands at once, come in without the lock: see [Outbox.Enter]. Small Blocks of a stream wait for each other: see [Outbox.PutMore]. Large payloads are copied at most once, by their sender, and stand beside the batch: see
-// [Outbox.Lend].
+// Opens of callers, of which there may be thousands at once, come in without the lock: see
+// [Outbox.Enter]. Small Blocks of a stream wait for each other: see [Outbox.PutMore]. Large
+// payloads are copied at most once, by their sender, and stand beside the batch: see [Outbox.Lend].
 //
-// The outbox knows neither wires nor limits. It has at most one writer at a time: Put tells its caller to become the writer when there is none, and the
-// writer alternates between [Outbox.Take], the Wire and [Outbox.Written] until Take says that nothing is left.
+// The outbox knows neither wires nor limits. It has at most one writer at a time: Put tells its
+// caller to become the writer when there is none, and the writer alternates between [Outbox.Take],
+// the Wire and [Outbox.Written] until Take says that nothing is left.
 package outbox
 
 import (
@@ -21,8 +25,9 @@ import (
 )
 
 const (
-	// A pipe that has backlogHigh bytes in the queue should wait until they are no more than backlogLow, so that pipes which send all they can share the
-	// queue, and the session's limits, evenly.
+	// A pipe that has backlogHigh bytes in the queue should wait until they are no more than
+	// backlogLow, so that pipes which send all they can share the queue, and the session's limits,
+	// evenly.
 	backlogHigh = 64 << 10
 	backlogLow  = 32 << 10
 )
@@ -31,14 +36,17 @@ var (
 	// ErrClosed is returned by Put after Close.
 	ErrClosed = errors.New("outbox: closed")
 
-	// ErrEnded is returned by Put for what must not follow on its pipe: a Block after the end of its direction, anything after a Close.
+	// ErrEnded is returned by Put for what must not follow on its pipe: a Block after the end of
+	// its direction, anything after a Close.
 	ErrEnded = errors.New("outbox: the pipe takes no more")
 
-	// ErrFlood is returned by PutControl and Announce when the peer does not acknowledge what it reads.
+	// ErrFlood is returned by PutControl and Announce when the peer does not acknowledge what it
+	// reads.
 	ErrFlood = errors.New("outbox: the peer does not acknowledge what it reads")
 )
 
-// TooLargeError is returned by Put for a message whose frame may exceed what the peer accepts. Nothing was sent.
+// TooLargeError is returned by Put for a message whose frame may exceed what the peer accepts.
+// Nothing was sent.
 type TooLargeError struct {
 	Size, Limit int // bytes, of what a frame carries
 }
@@ -85,8 +93,10 @@ func (a *amount) add(m *Message) {
 	a.bytes += int(m.Held)
 }
 
-// New returns an Outbox whose first pipe gets firstID and every later one an id larger by two, and whose lower priorities get share of the bytes while higher ones
-// are busy. A Block costs the peer overhead bytes besides its payload. Both functions are called without a lock: written when messages that hold so many bytes in all have been given to the Wire or dropped, dropped, which
+// New returns an Outbox whose first pipe gets firstID and every later one an id larger by two, and
+// whose lower priorities get share of the bytes while higher ones are busy. A Block costs the peer
+// overhead bytes besides its payload. Both functions are called without a lock: written when
+// messages that hold so many bytes in all have been given to the Wire or dropped, dropped, which
 // may be nil, with the Blocks and Opens that are dropped at once, in their order.
 func New(firstID uint64, maxFrame int, overhead uint32, share float64, written func(messages, bytes int), dropped func([]Drop)) *Outbox {
 	o := &Outbox{written: written, dropped: dropped, max: maxFrame, overhead: overhead, nextID: firstID}
@@ -95,15 +105,17 @@ func New(firstID uint64, maxFrame int, overhead uint32, share float64, written f
 	return o
 }
 
-// Put accepts m for the pipe of f and keeps no part of it but its Memory. It never blocks. If write is true, nobody is writing and that is now the caller's task. The errors are
-// ErrClosed, ErrEnded and *TooLargeError; nothing is sent then.
+// Put accepts m for the pipe of f and keeps no part of it but its Memory. It never blocks. If write
+// is true, nobody is writing and that is now the caller's task. The errors are ErrClosed, ErrEnded
+// and *TooLargeError; nothing is sent then.
 func (o *Outbox) Put(f *Flow, m *Message) (write bool, err error) {
 	write, _, err = o.put(f, m, false)
 	return write, err
 }
 
-// PutMore is Put for one of many small Blocks that follow each other: while the batch has room and nobody is writing, it waits there for the next ones. If later is true, the caller has to see to it
-// that somebody calls Claim soon.
+// PutMore is Put for one of many small Blocks that follow each other: while the batch has room and
+// nobody is writing, it waits there for the next ones. If later is true, the caller has to see to
+// it that somebody calls Claim soon.
 func (o *Outbox) PutMore(f *Flow, m *Message) (write, later bool, err error) {
 	return o.put(f, m, true)
 }
@@ -145,7 +157,8 @@ func (o *Outbox) put(f *Flow, m *Message, more bool) (write, later bool, err err
 	return !o.writing.Swap(true), false, nil
 }
 
-// Claim is called by who has come to write what PutMore has left to wait. If write is true, there is something, and to write it is now the caller's task.
+// Claim is called by who has come to write what PutMore has left to wait. If write is true, there
+// is something, and to write it is now the caller's task.
 func (o *Outbox) Claim() (write bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -153,7 +166,8 @@ func (o *Outbox) Claim() (write bool) {
 	return (len(o.batch) > 0 || o.queue.Len() > 0) && !o.writing.Swap(true)
 }
 
-// MaxSize returns how many bytes of variable length, payload, message and detail, the peer takes in one message.
+// MaxSize returns how many bytes of variable length, payload, message and detail, the peer takes in
+// one message.
 func (o *Outbox) MaxSize() int { return o.max - HeadSize }
 
 // tooLarge returns an error if the peer would not take m.
@@ -164,9 +178,11 @@ func (o *Outbox) tooLarge(m *Message) error {
 	return nil
 }
 
-// acceptLocked lets m depart or wait. If m has entered, neither m nor f may be touched after that: they are their caller's again.
+// acceptLocked lets m depart or wait. If m has entered, neither m nor f may be touched after that:
+// they are their caller's again.
 func (o *Outbox) acceptLocked(f *Flow, m *Message) {
-	if o.queue.Len() == 0 && !o.halted && o.roomLocked(m) { // without a Wire, messages wait where they can be taken back and expire
+	if o.queue.Len() == 0 && !o.halted && o.roomLocked(m) {
+		// without a Wire, messages wait where they can be taken back and expire
 		o.departLocked(f, m)
 	} else {
 		o.queue.Push(&f.queue, m.move(f, o.flushes.begun), len(m.Payload)+lengthSize)
@@ -174,8 +190,8 @@ func (o *Outbox) acceptLocked(f *Flow, m *Message) {
 	}
 }
 
-// Room returns a channel that is closed when the pipe of f has room in the queue again, or nil if it has. If the Outbox is closed first, it never is. Alone says that
-// nothing of the pipe waits.
+// Room returns a channel that is closed when the pipe of f has room in the queue again, or nil if
+// it has. If the Outbox is closed first, it never is. Alone says that nothing of the pipe waits.
 func (o *Outbox) Room(f *Flow) (room <-chan struct{}, alone bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -189,8 +205,9 @@ func (o *Outbox) Room(f *Flow) (room <-chan struct{}, alone bool) {
 	return r.room, false
 }
 
-// Cancel drops what waits of f, for a reason. It reports whether the peer may know of the pipe. If not, it never will: its Open is among what was dropped, which
-// unsent says, or is refused with ErrEnded if it is still to come. Once its Close was put, nothing is dropped.
+// Cancel drops what waits of f, for a reason. It reports whether the peer may know of the pipe. If
+// not, it never will: its Open is among what was dropped, which unsent says, or is refused with
+// ErrEnded if it is still to come. Once its Close was put, nothing is dropped.
 func (o *Outbox) Cancel(f *Flow, why Reason) (departed, unsent bool) {
 	o.mu.Lock()
 	defer o.unlock()
@@ -203,7 +220,8 @@ func (o *Outbox) Cancel(f *Flow, why Reason) (departed, unsent bool) {
 	return f.departed, unsent
 }
 
-// Finish drops what waits of f, whose pipe the peer has closed, for a reason, and lets nothing follow.
+// Finish drops what waits of f, whose pipe the peer has closed, for a reason, and lets nothing
+// follow.
 func (o *Outbox) Finish(f *Flow, why Reason) {
 	o.mu.Lock()
 	defer o.unlock()
@@ -279,8 +297,8 @@ func (o *Outbox) Written(batch []byte) {
 	freeBuffer(batch)
 }
 
-// Close drops what waits behind the departing batch, adds c as the last frame unless it is nil, and makes every later Put fail with ErrClosed. It never blocks;
-// write is as for Put.
+// Close drops what waits behind the departing batch, adds c as the last frame unless it is nil, and
+// makes every later Put fail with ErrClosed. It never blocks; write is as for Put.
 func (o *Outbox) Close(c codec.Control) (write bool) {
 	o.mu.Lock()
 	defer o.unlock()

@@ -13,7 +13,8 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// work is how long handlers take before they call back, so that whatever can pile up before has done so.
+// work is how long handlers take before they call back, so that whatever can pile up before has
+// done so.
 const work = 30 * time.Millisecond
 
 // parameters makes many calls with large parameters at once, whose handlers call back.
@@ -102,7 +103,8 @@ func (l *links) innermost(id int) (n int, err error) {
 	return l.lowest[id], l.errs[id]
 }
 
-// start begins chains of calls back, half of them from each side. Each has an id of its own, from first on.
+// start begins chains of calls back, half of them from each side. Each has an id of its own, from
+// first on.
 func (l *links) start(s *stage, first, callers, n int, check func(id, got int, err error) error) []*crew {
 	half := callers / 2
 	return s.both(fmt.Sprintf("chains of %d", n), half, half, func(on *asterisque.Session, i int) error {
@@ -199,7 +201,8 @@ func (r results) check(i int, got []byte, err error) error {
 	return err
 }
 
-// durableResults loses the session while durable calls run, so that all their answers are there before the next one begins.
+// durableResults loses the session while durable calls run, so that all their answers are there
+// before the next one begins.
 func durableResults(calls, size, link int) func(play) {
 	return func(p play) {
 		there, ran, gate := newService(), make(runs, calls), make(chan struct{})
@@ -224,7 +227,8 @@ func durableResults(calls, size, link int) func(play) {
 		s.until("handlers run", calls, func() int { return int(running.Load()) })
 		back := s.dialer.away()
 		close(gate)
-		for n := 0; returned.Load() < int64(calls) && n < 1000; n++ { // the session may have ended by now
+		for n := 0; returned.Load() < int64(calls) && n < 1000; n++ {
+			// the session may have ended by now
 			pause(s.ctx, 5*time.Millisecond)
 		}
 		back()

@@ -25,7 +25,8 @@ func (c *crew) String() string {
 	return fmt.Sprintf("%s: %d of %d have finished", c.what, c.finished.Load(), c.of)
 }
 
-// start begins to do something that often, on as many goroutines as are to be at it at once. They have to end with the stage's context.
+// start begins to do something that often, on as many goroutines as are to be at it at once. They
+// have to end with the stage's context.
 func (s *stage) start(what string, of, atOnce int, do func(i int) error) *crew {
 	c := &crew{what: what, of: of, done: make(chan struct{}), failed: make(chan error, 1)}
 	var next atomic.Int64
@@ -96,8 +97,8 @@ const (
 	count
 )
 
-// echoes makes small calls in both directions, one after the other, beside whatever else goes on. If the Wire is cut, it does
-// so until that has happened a few times.
+// echoes makes small calls in both directions, one after the other, beside whatever else goes on.
+// If the Wire is cut, it does so until that has happened a few times.
 func (s *stage) echoes(n int) {
 	s.Helper()
 	s.someEchoes(n)

@@ -13,7 +13,8 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// largeMessage makes one call with parameters that are larger than all limits, and small ones after it.
+// largeMessage makes one call with parameters that are larger than all limits, and small ones after
+// it.
 func largeMessage(p play) {
 	const size = 100 * mib
 	there := newService()
@@ -50,7 +51,8 @@ func (s *stage) passesOrIsRefused(err error) error {
 	return err
 }
 
-// shutdowns shuts a session down under load, in rounds, with many workers, few, and behind a slow link.
+// shutdowns shuts a session down under load, in rounds, with many workers, few, and behind a slow
+// link.
 func shutdowns(rounds int) func(play) {
 	return func(p play) {
 		for _, c := range []struct{ workers, link, size int }{{1024, 0, 16}, {8, 0, 16}, {64, 2_000_000, 4 * kib}} {
@@ -68,7 +70,8 @@ func shutdowns(rounds int) func(play) {
 
 // outcome counts the calls that failed, and what is wrong.
 type outcome struct {
-	ran, ranRepeatable     int // failed calls that ran, and of these, those that are said not to have
+	// failed calls that ran, and of these, those that are said not to have
+	ran, ranRepeatable     int
 	never, neverRepeatable int // failed calls that never ran, and of these, those that are said so
 	lost                   int // calls that succeeded, and did not run just once
 }
@@ -149,7 +152,8 @@ func shutdown(p play, workers, link, size int) outcome {
 		l.begin(number(params))
 		time.Sleep(time.Millisecond)
 		if number(params)%7 == 0 {
-			return nil, asterisque.ErrUnavailable // looks like what the library says of calls that never ran
+			// looks like what the library says of calls that never ran
+			return nil, asterisque.ErrUnavailable
 		}
 		return nil, nil
 	})

@@ -1,7 +1,8 @@
-// Package roomtest has scenarios of honest programs that must never stand still, to be run over every kind of Wire.
+// Package roomtest has scenarios of honest programs that must never stand still, to be run over
+// every kind of Wire.
 //
-// A scenario counts what finishes, and asserts nothing about time: only one that has not ended after a minute fails, and
-// says how far it came and what both sessions held.
+// A scenario counts what finishes, and asserts nothing about time: only one that has not ended
+// after a minute fails, and says how far it came and what both sessions held.
 package roomtest
 
 import (
@@ -10,7 +11,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/leak"
 )
 
-// landed says that a session promises no more than it has room for. Until then the scenarios stand still, and are skipped.
+// landed says that a session promises no more than it has room for. Until then the scenarios stand
+// still, and are skipped.
 const landed = true
 
 // Extent says how much is run. Each includes those before it.

@@ -27,7 +27,8 @@ type setup struct {
 	both        []asterisque.Option // of both nodes
 	here, there *asterisque.Service // what the dialling and the accepting side offer; may be nil
 	link        int                 // bytes that pass in a second each way; 0 is any number
-	lasting     bool                // the dialling side dials again, also if the session cannot be resumed
+	// the dialling side dials again, also if the session cannot be resumed
+	lasting bool
 }
 
 // stage is a session with what goes on over it.
@@ -117,7 +118,8 @@ func (s *stage) connect(here *asterisque.Node, again bool) {
 
 // cutAllTheTime ends with the stage.
 func (s *stage) cutAllTheTime() {
-	for wait := between / 10; pause(s.ctx, wait) == nil; wait = between { // some scenarios are short
+	for wait := between / 10; pause(s.ctx, wait) == nil; wait = between {
+		// some scenarios are short
 		s.dialer.cut()
 		s.cuts.Add(1)
 	}
@@ -183,7 +185,8 @@ func (s *stage) wait(ok func() bool, state func() string) {
 	}
 }
 
-// settle waits until what is counted does not change for a while. A wrong guess makes the scenario weaker, never wrong.
+// settle waits until what is counted does not change for a while. A wrong guess makes the scenario
+// weaker, never wrong.
 func (s *stage) settle(what string, count func() int64) {
 	s.Helper()
 	seen, since := int64(-1), time.Now()

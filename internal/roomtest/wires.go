@@ -22,7 +22,8 @@ type Kind func(testing.TB) Wires
 type Wires struct {
 	Listener wire.Listener // belongs to who gets the Wires
 	Dial     func(context.Context) (wire.Wire, error)
-	Cut      func() // loses all wires that there are; nil: those that are dialled are made faulty for that
+	// loses all wires that there are; nil: those that are dialled are made faulty for that
+	Cut func()
 }
 
 // URL is wires that listen and dial at a URL, with TLS if its scheme wants that.

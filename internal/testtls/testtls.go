@@ -50,7 +50,8 @@ func (a *Authority) sign(template *x509.Certificate) (*x509.Certificate, *ecdsa.
 	return cert, key
 }
 
-// Issue returns a certificate of name for both sides of a connection to 127.0.0.1 or localhost. It expires at the last full second before lifetime has passed; if that is negative, it has expired.
+// Issue returns a certificate of name for both sides of a connection to 127.0.0.1 or localhost. It
+// expires at the last full second before lifetime has passed; if that is negative, it has expired.
 func (a *Authority) Issue(name string, lifetime time.Duration) tls.Certificate {
 	a.t.Helper()
 	cert, key := a.sign(&x509.Certificate{
@@ -67,7 +68,8 @@ func (a *Authority) Pool() *x509.CertPool {
 	return p
 }
 
-// Server returns the configuration of a server that takes clients without a certificate, and those with one of a.
+// Server returns the configuration of a server that takes clients without a certificate, and those
+// with one of a.
 func (a *Authority) Server() *tls.Config {
 	a.t.Helper()
 	return &tls.Config{Certificates: []tls.Certificate{a.Issue("server", time.Hour)}, ClientCAs: a.Pool(), ClientAuth: tls.VerifyClientCertIfGiven}

@@ -10,17 +10,18 @@ type Kind uint8
 
 // The kinds of a Plan.
 const (
-	Nothing Kind = iota // it holds what it is and no more, whatever comes: a number, or what cannot be decoded
-	Text                // a string
-	Any                 // an any, or what is as free
-	Slice               // of Elem
-	Array               // of Len times Elem
-	Map                 // of Key to Elem
-	Struct              // of fields
-	Pointer             // to Elem
-	Own                 // it decodes itself
-	Time                // a time.Time
-	Number              // a big.Int
+	// it holds what it is and no more, whatever comes: a number, or what cannot be decoded
+	Nothing Kind = iota
+	Text         // a string
+	Any          // an any, or what is as free
+	Slice        // of Elem
+	Array        // of Len times Elem
+	Map          // of Key to Elem
+	Struct       // of fields
+	Pointer      // to Elem
+	Own          // it decodes itself
+	Time         // a time.Time
+	Number       // a big.Int
 )
 
 // Plan is how values of one type are weighed. It refers to itself where its type does. It does not
@@ -62,7 +63,8 @@ func MapPlan(key *Plan) *Plan {
 type Rules struct {
 	Kind  func(t reflect.Type) (k Kind, ok bool)           // what t is, if not what it looks like
 	Field func(f reflect.StructField) (name Name, ok bool) // ok: it is decoded
-	Blank string                                           // key of the tag that a blank field may have
+	// key of the tag that a blank field may have
+	Blank string
 }
 
 // Name is how a codec names a field.

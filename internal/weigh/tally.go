@@ -42,8 +42,8 @@ func (t *Tally) Bytes() int { return t.peak }
 // Text counts a string or bytes whose encoding takes n bytes.
 func (t *Tally) Text(n int) { t.Add(Alloc(n)) }
 
-// Decoders go as deep as the data does, each level in the memory of the stack, which grows with them
-// and stays for a while. That of the first levels is there anyway.
+// Decoders go as deep as the data does, each level in the memory of the stack, which grows with
+// them and stays for a while. That of the first levels is there anyway.
 const (
 	shallow = 32
 	level   = 3 << 10 // with what is copied while it grows

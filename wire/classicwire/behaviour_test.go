@@ -53,8 +53,9 @@ func control(code byte, data ...byte) *classic.Control {
 	return &classic.Control{Code: code, Data: data}
 }
 
-// TestAServerTreatsAPeerAsTheOriginalDid replays what raw clients sent to the original. The names are those of its records. Where the answer here is another one, the
-// reason stands beside it; texts of errors are this library's own.
+// TestAServerTreatsAPeerAsTheOriginalDid replays what raw clients sent to the original. The names
+// are those of its records. Where the answer here is another one, the reason stands beside it;
+// texts of errors are this library's own.
 func TestAServerTreatsAPeerAsTheOriginalDid(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -96,7 +97,8 @@ func TestAServerTreatsAPeerAsTheOriginalDid(t *testing.T) {
 			"sum", []classic.Message{open(1, 20), block(1, "1"), block(1, "2"), eof(1)},
 			[]classic.Message{block(1, "1"), block(1, "2"), result(1, int32(3))}, false,
 		},
-		// The original answers each Block for a pipe that is over. Here they are ignored, because the answer could hit the next call with the same id.
+		// The original answers each Block for a pipe that is over. Here they are ignored, because
+		// the answer could hit the next call with the same id.
 		{
 			"sum/block-after-eof", []classic.Message{open(1, 20), block(1, "1"), eof(1), block(1, "2"), eof(1)},
 			[]classic.Message{block(1, "1"), result(1, int32(1))}, false,
@@ -129,12 +131,14 @@ func TestAServerEndsTheSessionOfAPeerThatIsNotUnderstood(t *testing.T) {
 		"pipe-0":        "28000000000a0000",
 		"flag":          "29000100",
 		"block-61440":   msg(block(1, ""))[:8] + "f000" + hex.EncodeToString(make([]byte, 61440)),
-		"large":         "28000100000a ffff" + "20ffff", // an Open that has more values than it may have bytes
+		// an Open that has more values than it may have bytes
+		"large": "28000100000a ffff" + "20ffff",
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, s := serve(t, newNode(t, originals()))
 			p.send(bytes)
-			p.wantEnd(goodbye) // the original says nothing, and so its client connects again for ever
+			// the original says nothing, and so its client connects again for ever
+			p.wantEnd(goodbye)
 			<-s.Done()
 			require.ErrorIs(t, s.Err(), asterisque.ErrProtocol)
 		})
@@ -171,7 +175,8 @@ func TestAClientTreatsAPeerAsTheOriginalDid(t *testing.T) {
 		},
 		{
 			"control-close", []classic.Message{control('C')}, nil, func(t *testing.T, a answer) {
-				require.ErrorIs(t, a.err, asterisque.ErrSessionClosed) // the original's call never ends
+				// the original's call never ends
+				require.ErrorIs(t, a.err, asterisque.ErrSessionClosed)
 				require.ErrorContains(t, a.err, "the peer closed the session")
 			}, true,
 		},

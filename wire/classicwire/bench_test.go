@@ -18,7 +18,8 @@ func BenchmarkCall(b *testing.B) {
 			require.NoError(b, err)
 			defer ln.Close()
 			s, _ := join(b, here, there, func() (wire.Wire, error) { return wire.Dial(background, ln.URL(), wire.Options{}) }, ln.Accept)
-			for name, callers := range map[string]int{"1": 1, "64": 32} { // callers for each of two processors
+			for name, callers := range map[string]int{"1": 1, "64": 32} {
+				// callers for each of two processors
 				b.Run(name, func(b *testing.B) { calls(b, s, callers) })
 			}
 		})

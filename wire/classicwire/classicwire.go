@@ -1,5 +1,7 @@
-// Package classicwire lets a session talk to a program of the classic asterisque, protocol 0.1 with the simple codec, as if it spoke protocol 1: it is a Wire that
-// translates. Importing it adds the scheme "classic://host:port", over TCP, to [wire.Dial] and [wire.Listen]; [Client] and [Server] make a Wire of any other connection.
+// Package classicwire lets a session talk to a program of the classic asterisque, protocol 0.1 with
+// the simple codec, as if it spoke protocol 1: it is a Wire that translates. Importing it adds the
+// scheme "classic://host:port", over TCP, to [wire.Dial] and [wire.Listen]; [Client] and [Server]
+// make a Wire of any other connection.
 //
 //	import _ "github.com/asterisque-go/asterisque/wire/classicwire"
 //
@@ -9,7 +11,8 @@
 // A program of the original has the MessagePackCodec by default, and needs the SimpleCodec in its
 // Options to be understood here. One that has not is refused, and both sides are told.
 //
-// A classic peer knows no windows, and the session has none: what waits is bounded by its soft and hard limits alone. A handshake without the codec fails with an error that says so.
+// A classic peer knows no windows, and the session has none: what waits is bounded by its soft and
+// hard limits alone. A handshake without the codec fails with an error that says so.
 //
 // # What is translated
 //
@@ -22,33 +25,40 @@
 //	Credit, Stop, Drain, Ack   nothing. After Stop the peer sends on, and the session discards; after Drain the session refuses new calls by itself
 //	Ping                       an EOF for a pipe that never was. The original answers it with a Close, and that is the Pong: the peer lives, and reads
 //
-// Classic messages have no place for time to live, for the number of skipped Blocks, trace context, idempotency key, the call that a call is nested in, an Abort's
-// detail, and whether a call was refused
-// before it ran: these stay here. An error of the peer is never repeatable, but those that this side makes up are: no pipe id is free, the parameters are not classic values.
+// Classic messages have no place for time to live, for the number of skipped Blocks, trace context,
+// idempotency key, the call that a call is nested in, an Abort's detail, and whether a call was
+// refused before it ran: these stay here. An error of the peer is never repeatable, but those that
+// this side makes up are: no pipe id is free, the parameters are not classic values.
 //
 // # What does not fit
 //
-// An Open with an id in use and a Block for a pipe that never was are answered as the original does, but
-// for what a peer sends beyond 1,024 of them without reading the answers. Late Blocks of a pipe that is
-// over are not: the original answers those, too, which may end the next call with the same id. Blocks
-// that nobody reads are dropped, and the call goes on. The original keeps the pipe of a function that
-// threw an exception instead of returning a future; it is closed before its id is used again. A peer
-// that breaks the protocol is sent a Control C also where the original says nothing, for its client
-// connects again for ever otherwise. Where a function here fails, the peer is told why; the original
-// says "unexpected error". Parameters are not converted, as from 5 to "5".
+// An Open with an id in use and a Block for a pipe that never was are answered as the original
+// does, but for what a peer sends beyond 1,024 of them without reading the answers. Late Blocks of
+// a pipe that is over are not: the original answers those, too, which may end the next call with
+// the same id. Blocks that nobody reads are dropped, and the call goes on. The original keeps the
+// pipe of a function that threw an exception instead of returning a future; it is closed before its
+// id is used again. A peer that breaks the protocol is sent a Control C also where the original
+// says nothing, for its client connects again for ever otherwise. Where a function here fails, the
+// peer is told why; the original says "unexpected error". Parameters are not converted, as from 5
+// to "5".
 //
 // # Limits
 //
-// A message has at most [classic.MaxMessage] bytes, either way; the session refuses larger ones with ErrTooLarge. A Block has at most [classic.MaxPayload]; one that
-// is a little larger, so that the session lets it pass, ends its call with ErrTooLarge on both sides.
+// A message has at most [classic.MaxMessage] bytes, either way; the session refuses larger ones
+// with ErrTooLarge. A Block has at most [classic.MaxPayload]; one that is a little larger, so that
+// the session lets it pass, ends its call with ErrTooLarge on both sides.
 //
-// Pipe ids have 16 bits. Each side can have [MaxPipes] calls open at once; one more fails with ErrOverloaded, and did not run. The id of a call that this side has aborted
-// is used again only after the peer has shown that it knows of the abort, so that no late answer is taken for that of another call.
+// Pipe ids have 16 bits. Each side can have [MaxPipes] calls open at once; one more fails with
+// ErrOverloaded, and did not run. The id of a call that this side has aborted is used again only
+// after the peer has shown that it knows of the abort, so that no late answer is taken for that of
+// another call.
 //
 // # Liveness
 //
-// The original never pings, and its silence means nothing. So a session is told that its peer sends no pings, and neither sends any nor gives up a silent peer: one that
-// vanished without a word is noticed by the keep-alive of TCP. A Ping that is sent all the same is answered by the peer itself. Sessions cannot be resumed.
+// The original never pings, and its silence means nothing. So a session is told that its peer sends
+// no pings, and neither sends any nor gives up a silent peer: one that vanished without a word is
+// noticed by the keep-alive of TCP. A Ping that is sent all the same is answered by the peer
+// itself. Sessions cannot be resumed.
 package classicwire
 
 import (
@@ -64,22 +74,26 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// init is what importing the package is for. A program that has registered another transport for the scheme before keeps that.
+// init is what importing the package is for. A program that has registered another transport for
+// the scheme before keeps that.
 func init() { wire.Register("classic", transport{}) }
 
-// Client returns a Wire over c, which this side has connected and the Wire owns from now on. The other end is a classic server.
+// Client returns a Wire over c, which this side has connected and the Wire owns from now on. The
+// other end is a classic server.
 //
-// Of c the same is required as by [wire.FromConn]. The Wire carries the frames of one session of protocol 1 and nothing else. It is [wire.Secure] if c is a [*tls.Conn], and
-// a [wire.BatchWriter].
+// Of c the same is required as by [wire.FromConn]. The Wire carries the frames of one session of
+// protocol 1 and nothing else. It is [wire.Secure] if c is a [*tls.Conn], and a [wire.BatchWriter].
 func Client(c io.ReadWriteCloser) wire.Wire { return secure(newClassicWire(c, false), c) }
 
 // Server is Client for the side that was connected to.
 func Server(c io.ReadWriteCloser) wire.Wire { return secure(newClassicWire(c, true), c) }
 
-// MaxBlock returns what a Block of the classic protocol can hold, in bytes, so that streams are cut accordingly.
+// MaxBlock returns what a Block of the classic protocol can hold, in bytes, so that streams are cut
+// accordingly.
 func (w *classicWire) MaxBlock() int { return classic.MaxPayload }
 
-// NoWindows says, by being there, that the peer cannot heed windows: a session over this Wire has to do without.
+// NoWindows says, by being there, that the peer cannot heed windows: a session over this Wire has
+// to do without.
 func (w *classicWire) NoWindows() {}
 
 // secureWire is a Wire over TLS.

@@ -18,7 +18,8 @@ func Example() {
 		Name string
 		Age  int32
 	}
-	describe := asterisque.Func[person, string](12, "describe") // String describe(String name, int age)
+	// String describe(String name, int age)
+	describe := asterisque.Func[person, string](12, "describe")
 	options := []asterisque.Option{asterisque.WithCodecs(classic.Values)}
 
 	svc := asterisque.NewService()

@@ -34,7 +34,8 @@ func readTranscript(t *testing.T) (lines []line) {
 	return lines
 }
 
-// originals returns a service with the functions that the original had in the transcript and the other records.
+// originals returns a service with the functions that the original had in the transcript and the
+// other records.
 func originals() *asterisque.Service {
 	svc := asterisque.NewService()
 	asterisque.Func[string, string](10, "greet").Handle(svc, func(_ context.Context, s string) (string, error) { return "hello, " + s, nil })

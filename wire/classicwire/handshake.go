@@ -60,14 +60,16 @@ func (w *classicWire) stranger(err error) error {
 	case w.in.begins("*Q\xda"): // a SyncConfig that is packed
 		w.part(packedGoodbye)
 		return codec.ErrHandshake.Withf("the peer has the MessagePackCodec of the classic protocol, its default, and this side the SimpleCodec: set that in its Options")
-	case w.in.begins("\x00"): // the length of a frame of protocol 1, which is no tag of the classic one
+	case w.in.begins("\x00"):
+		// the length of a frame of protocol 1, which is no tag of the classic one
 		w.part(farewell1)
 		return codec.ErrHandshake.Withf("the peer does not speak the classic protocol; it seems to speak protocol 1: use tcp://, and no classic://")
 	}
 	return codec.ErrHandshake.Withf("the peer does not speak the classic protocol: %v", err)
 }
 
-// packedGoodbye is goodbye with the MessagePackCodec. Without it a client would connect again for ever.
+// packedGoodbye is goodbye with the MessagePackCodec. Without it a client would connect again for
+// ever.
 var packedGoodbye = []byte{'*', classic.CloseCode, 0xa0}
 
 // farewell1 is what a peer of protocol 1 understands, if it is one.
@@ -110,8 +112,8 @@ func (w *classicWire) fits(s codec.Sync) error {
 	return nil
 }
 
-// maxFrame is what the session takes for the largest frame that the peer accepts: it allows for headSize bytes beside the payload, and a classic Open has
-// openHead.
+// maxFrame is what the session takes for the largest frame that the peer accepts: it allows for
+// headSize bytes beside the payload, and a classic Open has openHead.
 const (
 	maxFrame = classic.MaxMessage - openHead + headSize
 	openHead = 8

@@ -7,7 +7,8 @@ import (
 	"github.com/asterisque-go/asterisque/codec/classic"
 )
 
-// inbound appends to dst the frame that m is for the session, or nothing if the session has no use for it. An error ends the Wire.
+// inbound appends to dst the frame that m is for the session, or nothing if the session has no use
+// for it. An error ends the Wire.
 func (w *classicWire) inbound(dst []byte, m classic.Message) ([]byte, error) {
 	if !w.synced {
 		return w.first(dst, m)
@@ -32,14 +33,17 @@ func (w *classicWire) inboundOpen(dst []byte, m *classic.Open) []byte {
 	}
 	w.in.params = classic.JoinParams(w.in.params[:0], m)
 	o := codec.Open{Pipe: pipe, Function: m.Function, Priority: m.Priority, Params: w.in.params}
-	o.Meta.Stream, o.Meta.Window = true, codec.MaxPipe // every call of this protocol may carry Blocks, and it knows no windows
+	// every call of this protocol may carry Blocks, and it knows no windows
+	o.Meta.Stream, o.Meta.Window = true, codec.MaxPipe
 	return o.AppendTo(dst)
 }
 
 func (w *classicWire) inboundBlock(dst []byte, m *classic.Block) []byte {
 	pipe, ok, late := w.pipes.block(m.Pipe, m.EOF)
 	switch {
-	case late: // Blocks cross a Close. The original answers each with a Close, which could hit the next pipe with this id
+	case late:
+		// Blocks cross a Close. The original answers each with a Close, which could hit the next
+		// pipe with this id
 		return dst
 	case !ok:
 		return w.owe(dst, uint32(m.Pipe))

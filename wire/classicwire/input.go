@@ -18,8 +18,8 @@ const (
 // errNothing says that there is no whole message to be had without waiting.
 var errNothing = errors.New("nothing")
 
-// input cuts the bytes of the peer into messages. It belongs to the reading goroutine, which also has to wait for what the Wire itself has to say: so another goroutine
-// waits for the bytes.
+// input cuts the bytes of the peer into messages. It belongs to the reading goroutine, which also
+// has to wait for what the Wire itself has to say: so another goroutine waits for the bytes.
 type input struct {
 	conn io.Reader // these are fixed
 	done <-chan struct{}
@@ -84,7 +84,8 @@ func (in *input) unread() []byte {
 	return in.mem.B[in.at:in.end]
 }
 
-// wait returns when more bytes have come, or other is ready. The error is that of reading, unless there are bytes before it.
+// wait returns when more bytes have come, or other is ready. The error is that of reading, unless
+// there are bytes before it.
 func (in *input) wait(other <-chan struct{}) error {
 	if !in.started {
 		in.started = true
@@ -110,7 +111,8 @@ func (in *input) wait(other <-chan struct{}) error {
 	return nil
 }
 
-// room returns free memory behind the unread bytes. It grows with what has come, not with what is announced.
+// room returns free memory behind the unread bytes. It grows with what has come, not with what is
+// announced.
 func (in *input) room() []byte {
 	unread := in.unread()
 	size := idleRead

@@ -14,7 +14,8 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// limited returns a session of which either side has small limits, and a channel that is closed when the accepting side has reached its inbound soft limit.
+// limited returns a session of which either side has small limits, and a channel that is closed
+// when the accepting side has reached its inbound soft limit.
 func limited(t *testing.T, svc *asterisque.Service, opts ...asterisque.Option) (dialled, accepted *asterisque.Session, soft chan struct{}) {
 	soft = make(chan struct{})
 	once := sync.OnceFunc(func() { close(soft) })

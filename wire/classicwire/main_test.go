@@ -28,7 +28,8 @@ func newNode(t testing.TB, svc *asterisque.Service, opts ...asterisque.Option) *
 	return n
 }
 
-// connect returns both ends of a classic session of two new nodes over TCP. server and client are what they offer; opts are for both.
+// connect returns both ends of a classic session of two new nodes over TCP. server and client are
+// what they offer; opts are for both.
 func connect(t testing.TB, server, client *asterisque.Service, opts ...asterisque.Option) (dialled, accepted *asterisque.Session) {
 	t.Helper()
 	here, there := newNode(t, client, opts...), newNode(t, server, opts...)

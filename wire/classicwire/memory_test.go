@@ -60,7 +60,8 @@ func TestTheWireWaitsInLittleMemoryAndTellsWhatHalfAMessageHolds(t *testing.T) {
 	require.NoError(t, err)
 	write(pipe)
 	<-frames
-	for _, size := range []int{idle, 32 << 10, 60_000} { // of messages, each of which fills a buffer
+	for _, size := range []int{idle, 32 << 10, 60_000} {
+		// of messages, each of which fills a buffer
 		block, err := (&classic.Block{Pipe: 0x8000, Payload: make([]byte, size-6)}).AppendTo(nil)
 		require.NoError(t, err)
 		require.Len(t, block, size)

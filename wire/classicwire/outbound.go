@@ -188,7 +188,8 @@ func (w *classicWire) outboundControl(dst []byte, m codec.Control) ([]byte, erro
 	return dst, nil // a classic peer knows nothing of Credit, Stop, Drain and Ack
 }
 
-// outboundGoodbye appends the end of the session, and before it the end of each call that the peer waits for: the original does not end them by itself.
+// outboundGoodbye appends the end of the session, and before it the end of each call that the peer
+// waits for: the original does not end them by itself.
 func (w *classicWire) outboundGoodbye(dst []byte, m codec.SessionClose) (_ []byte, err error) {
 	why := classic.AbortOf(codec.ErrSessionClosed.Withf("%v: %s", m.Code, m.Message))
 	for _, id := range w.pipes.accepted() {

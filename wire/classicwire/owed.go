@@ -8,17 +8,19 @@ import (
 	"github.com/asterisque-go/asterisque/codec/classic"
 )
 
-// owed are the answers to messages of the peer that do not fit, which are not the session's to give.
-// The session is sent a Ping when there are some, and they leave with its Pong: so they are written by
-// the one who writes, however many of the Pongs the session spares. It locks itself.
+// owed are the answers to messages of the peer that do not fit, which are not the session's to
+// give. The session is sent a Ping when there are some, and they leave with its Pong: so they are
+// written by the one who writes, however many of the Pongs the session spares. It locks itself.
 type owed struct {
 	mu      sync.Mutex
 	answers []uint32 // guarded by mu: ids of pipes, and duplicate
 }
 
 const (
-	duplicate = 1 << 16 // marks the answer to an Open with an id in use; without it, it is that to a Block for an unknown pipe
-	mostOwed  = 1024    // answers that wait; a peer that wants more at once does not get them
+	// marks the answer to an Open with an id in use; without it, it is that to a Block for an
+	// unknown pipe
+	duplicate = 1 << 16
+	mostOwed  = 1024 // answers that wait; a peer that wants more at once does not get them
 )
 
 // put adds an answer, and reports whether it is the first.

@@ -16,11 +16,11 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// Each test is of a sentence about the original that its records alone do not show, in the order of its
-// description.
+// Each test is of a sentence about the original that its records alone do not show, in the order of
+// its description.
 
-// The third byte tells which codec the peer has. The session cannot be, but the peer learns that it is
-// over: a client of the original connects again for ever where it does not.
+// The third byte tells which codec the peer has. The session cannot be, but the peer learns that it
+// is over: a client of the original connects again for ever where it does not.
 func TestAPeerWithTheOtherCodecIsToldInIts(t *testing.T) {
 	const packed = "2a51da00320001"
 	for role, raw := range map[string]func(*testing.T, *asterisque.Node) (*rawPeer, <-chan outcome){"server": rawClient, "client": rawServer} {
@@ -57,7 +57,8 @@ func TestNoResultIsNullBothWays(t *testing.T) {
 	p.send(msg(open(1, nothing.Number())))
 	p.want("2900010100")
 
-	for _, said := range []string{"2980000100", "29800001 220004766f696400"} { // null, and the struct void
+	for _, said := range []string{"2980000100", "29800001 220004766f696400"} {
+		// null, and the struct void
 		called := make(chan error, 1)
 		go func() { // ends with the answer
 			_, err := nothing.Call(background, s, struct{}{})
@@ -186,8 +187,8 @@ func TestBlocksThatNobodyReadsAreDropped(t *testing.T) {
 	require.NoError(t, s.Err())
 }
 
-// A function of the original that throws leaves its pipe behind, and the next call with the id would be
-// taken for a second one.
+// A function of the original that throws leaves its pipe behind, and the next call with the id
+// would be taken for a second one.
 func TestAPipeThatThePeerHasKeptIsClosedBeforeItsIdIsUsedAgain(t *testing.T) {
 	w, p := synced(t)
 	threw := msg(abort(7, "internal error"))
@@ -220,7 +221,8 @@ func TestTheLargestResultPassesAndALargerOneFailsItsCall(t *testing.T) {
 	})
 	s, _ := connect(t, svc, offer())
 	sized := asterisque.Func[int32, string](70, "sized")
-	const largest = classic.MaxMessage - 8 - 3 // as of a parameter, for which a message has more beside it
+	// as of a parameter, for which a message has more beside it
+	const largest = classic.MaxMessage - 8 - 3
 	got, err := sized.Call(background, s, largest)
 	require.NoError(t, err)
 	require.Len(t, got, largest)

@@ -225,7 +225,8 @@ func TestCancellingACallEndsItsHandler(t *testing.T) {
 
 func TestTheLargestMessagesPassAndLargerOnesAreRefused(t *testing.T) {
 	s, _ := connect(t, offer(), offer())
-	largest := strings.Repeat("x", classic.MaxMessage-8-3) // the head of an Open, the head of a string
+	// the head of an Open, the head of a string
+	largest := strings.Repeat("x", classic.MaxMessage-8-3)
 	got, err := echo.Call(background, s, largest)
 	require.NoError(t, err)
 	require.Equal(t, largest, got)

@@ -7,8 +7,11 @@ import (
 )
 
 const (
-	serverHalf = 0x8000 // the ids of pipes that the accepting side opens begin here; those of the connecting side at 0, which no pipe has
-	probe      = 0x7fff // of its half, each side keeps this id free, to ask with it whether the peer lives
+	// the ids of pipes that the accepting side opens begin here; those of the connecting side at 0,
+	// which no pipe has
+	serverHalf = 0x8000
+	// of its half, each side keeps this id free, to ask with it whether the peer lives
+	probe = 0x7fff
 
 	// MaxPipes is how many calls of one side can be open at once.
 	MaxPipes = probe - 1
@@ -17,7 +20,8 @@ const (
 // waiting is how many aborted ids wait for a sign of the peer before it is asked for one.
 const waiting = 1024
 
-// table knows which classic pipe is which pipe of the session. Ids of the session grow for ever; classic ones are used again. It locks itself.
+// table knows which classic pipe is which pipe of the session. Ids of the session grow for ever;
+// classic ones are used again. It locks itself.
 type table struct {
 	half uint16 // of the ids of this side; fixed
 
@@ -32,8 +36,9 @@ type table struct {
 	returned  uint64               // how many of those were taken out
 	last      uint64               // the session's id of the latest pipe that this side has opened
 	next      uint64               // the session's id of the next pipe that the peer opens
-	seen      uint16               // the highest id in its half, without that, that the peer has opened
-	probes    fifo.Queue[question] // on their way
+	// the highest id in its half, without that, that the peer has opened
+	seen   uint16
+	probes fifo.Queue[question] // on their way
 }
 
 // classicID is what the table knows of a pipe.
@@ -43,7 +48,8 @@ type classicID struct {
 	ended bool   // the peer sends no more Blocks
 }
 
-// aborted is an id that this side closed. The peer knows that when it closes a pipe that was opened later.
+// aborted is an id that this side closed. The peer knows that when it closes a pipe that was opened
+// later.
 type aborted struct {
 	id    uint16
 	after uint64 // the session's id of the latest pipe that was opened before
@@ -65,8 +71,8 @@ func (t *table) init(server bool) {
 	}
 }
 
-// open returns an id for a pipe that this side opens. It reports false when all are in use. kept says
-// that the peer still has an earlier pipe with this id, and needs a Close for that first.
+// open returns an id for a pipe that this side opens. It reports false when all are in use. kept
+// says that the peer still has an earlier pipe with this id, and needs a Close for that first.
 func (t *table) open(pipe uint64) (id uint16, ok, kept bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -88,7 +94,8 @@ func (t *table) short() bool {
 	return t.aborted.Len() > 0 && t.probes.Len() == 0
 }
 
-// unusedLocked returns an id of this side that no pipe has. Peers are free to use some of this side's.
+// unusedLocked returns an id of this side that no pipe has. Peers are free to use some of this
+// side's.
 func (t *table) unusedLocked() (id uint16, ok bool) {
 	for ; t.fresh < probe; t.fresh++ {
 		if id := t.half | t.fresh; !t.hasLocked(id) {
@@ -117,7 +124,8 @@ func (t *table) putLocked(id uint16, c classicID) {
 	t.ids[c.pipe] = id
 }
 
-// accept returns the session's id for a pipe that the peer opens. It reports false if the id is not free.
+// accept returns the session's id for a pipe that the peer opens. It reports false if the id is not
+// free.
 func (t *table) accept(id uint16) (pipe uint64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -141,7 +149,8 @@ func (t *table) id(pipe uint64) (id uint16, ok bool) {
 	return id, ok
 }
 
-// block returns the pipe that a Block of the peer is for, if there is one that takes it. late says that there was one. end says that the Block is the last.
+// block returns the pipe that a Block of the peer is for, if there is one that takes it. late says
+// that there was one. end says that the Block is the last.
 func (t *table) block(id uint16, end bool) (pipe uint64, ok, late bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -165,7 +174,8 @@ func (t *table) usedLocked(id uint16) bool {
 	return id&^serverHalf <= t.seen
 }
 
-// closed ends the pipe that the peer has closed, if there is one. kept says that the peer has it still.
+// closed ends the pipe that the peer has closed, if there is one. kept says that the peer has it
+// still.
 func (t *table) closed(id uint16, kept bool) (pipe uint64, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -186,7 +196,8 @@ func (t *table) closed(id uint16, kept bool) (pipe uint64, ok bool) {
 	return c.pipe, true
 }
 
-// close ends a pipe that this side closes. ask says that it is time to probe the peer, so that ids do not run out.
+// close ends a pipe that this side closes. ask says that it is time to probe the peer, so that ids
+// do not run out.
 func (t *table) close(pipe uint64) (id uint16, ok, ask bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -222,7 +233,8 @@ func (t *table) returnLocked() {
 	t.returned++
 }
 
-// ask notes that a probe is about to be sent, for a Ping or for this table, and returns the id to send it with.
+// ask notes that a probe is about to be sent, for a Ping or for this table, and returns the id to
+// send it with.
 func (t *table) ask(ping uint64, pinged bool) (id uint16) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -230,7 +242,8 @@ func (t *table) ask(ping uint64, pinged bool) (id uint16) {
 	return t.half | probe
 }
 
-// answer returns the Ping that the peer has answered, if it was one, by closing the pipe that never was.
+// answer returns the Ping that the peer has answered, if it was one, by closing the pipe that never
+// was.
 func (t *table) answer() (ping uint64, pinged bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

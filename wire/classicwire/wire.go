@@ -36,8 +36,9 @@ type classicWire struct {
 	parting  bool       // the end of the session is among what is being written
 	parted   bool       // and has been written
 
-	mu       sync.Mutex
-	farewell []byte // guarded by mu; what Close tells the peer, if it was not told yet; nil: nothing
+	mu sync.Mutex
+	// guarded by mu; what Close tells the peer, if it was not told yet; nil: nothing
+	farewell []byte
 }
 
 func newClassicWire(c io.ReadWriteCloser, server bool) *classicWire {
@@ -63,8 +64,9 @@ func (w *classicWire) closed() bool {
 	}
 }
 
-// ReadFrame implements wire.Wire. Beside the errors that a Wire has there are those of a peer that breaks the classic protocol: they wrap codec.ErrProtocol, and in the
-// handshake they are a *codec.Abort.
+// ReadFrame implements wire.Wire. Beside the errors that a Wire has there are those of a peer that
+// breaks the classic protocol: they wrap codec.ErrProtocol, and in the handshake they are a
+// *codec.Abort.
 func (w *classicWire) ReadFrame(max int) ([]byte, error) {
 	w.rest()
 	for {
@@ -96,7 +98,8 @@ func (w *classicWire) ReadFrame(max int) ([]byte, error) {
 	}
 }
 
-// rest lets go of a large frame, which the session no longer needs, before it may be long until the next.
+// rest lets go of a large frame, which the session no longer needs, before it may be long until the
+// next.
 func (w *classicWire) rest() {
 	if cap(w.frame) > idleRead && w.in.empty() {
 		w.frame = nil
@@ -138,15 +141,18 @@ func (w *classicWire) WriteFrames(frames [][]byte) error {
 	})
 }
 
-// Close implements wire.Wire. If the session ends without a word, it tells the peer, so that the original does not connect again.
+// Close implements wire.Wire. If the session ends without a word, it tells the peer, so that the
+// original does not connect again.
 func (w *classicWire) Close() (err error) {
 	w.once.Do(func() {
 		close(w.done)
 		defer time.AfterFunc(farewellTime, w.cut).Stop()
-		w.writing.Lock() // whoever writes gets to the end of a message, unless the peer does not read
+		// whoever writes gets to the end of a message, unless the peer does not read
+		w.writing.Lock()
 		w.sayFarewell()
 		w.writing.Unlock()
-		if e := w.conn.Close(); e != nil && !errors.Is(e, net.ErrClosed) { // cut may have been first
+		if e := w.conn.Close(); e != nil && !errors.Is(e, net.ErrClosed) {
+			// cut may have been first
 			err = fmt.Errorf("classicwire: close: %w", e)
 		}
 	})
@@ -219,7 +225,8 @@ type made struct {
 	frames [][]byte // guarded by mu
 }
 
-// put adds a frame behind those that wait. Each answers one frame of the session, which so bounds their number.
+// put adds a frame behind those that wait. Each answers one frame of the session, which so bounds
+// their number.
 func (m *made) put(frame []byte) {
 	m.mu.Lock()
 	m.frames = append(m.frames, frame)

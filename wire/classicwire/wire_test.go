@@ -16,7 +16,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/classicwire"
 )
 
-// The suite of package wiretest writes frames of any bytes, which a Wire that translates cannot carry. Here is what of it applies.
+// The suite of package wiretest writes frames of any bytes, which a Wire that translates cannot
+// carry. Here is what of it applies.
 
 const most = 1 << 20
 
@@ -168,7 +169,8 @@ func TestAnAnswerToALaterCallShowsThatThePeerKnowsOfAnAbort(t *testing.T) {
 	}
 	next := uint64(2 * classicwire.MaxPipes)
 	write(t, w, &codec.Open{Pipe: next}, &codec.Open{Pipe: next + 2}, &codec.Open{Pipe: next + 4})
-	p.want("2800020000000000", "2800030000000000", "2800010000000000") // in the order in which they became free
+	// in the order in which they became free
+	p.want("2800020000000000", "2800030000000000", "2800010000000000")
 }
 
 func TestManyAbortsAskThePeer(t *testing.T) {
@@ -183,8 +185,10 @@ func TestManyAbortsAskThePeer(t *testing.T) {
 		}
 		p.want("237fff80")
 		asked++
-		p.send(msg(abort(0x7fff, ""), block(0x9999, "")))                                 // the latter comes back as a Ping
-		wantAnswer(t, w, p, abort(0x9999, "unknown pipe-id specified: %d", 0x9999-1<<16)) // so the one before has been read
+		// the latter comes back as a Ping
+		p.send(msg(abort(0x7fff, ""), block(0x9999, "")))
+		// so the one before has been read
+		wantAnswer(t, w, p, abort(0x9999, "unknown pipe-id specified: %d", 0x9999-1<<16))
 	}
 	require.Equal(t, 35_000/1024, asked)
 }
@@ -243,7 +247,8 @@ func TestCloseEndsReadingAndWriting(t *testing.T) {
 		results <- err
 	}()
 	go func() {
-		results <- w.WriteFrames([][]byte{codec.Sync{Version: 1, Codecs: []string{"classic"}}.AppendTo(nil)}) // nobody reads
+		// nobody reads
+		results <- w.WriteFrames([][]byte{codec.Sync{Version: 1, Codecs: []string{"classic"}}.AppendTo(nil)})
 	}()
 	b.Read(make([]byte, 1)) // the writer is in the middle of the message
 	var closing sync.WaitGroup
@@ -315,7 +320,8 @@ func TestLateBlocksAreNotAnswered(t *testing.T) {
 		require.NoError(t, err)
 	}
 	p.next()
-	wantAnswer(t, w, p, abort(2, "unknown pipe-id specified: 2")) // what answers to the others would be, could hit a new pipe
+	// what answers to the others would be, could hit a new pipe
+	wantAnswer(t, w, p, abort(2, "unknown pipe-id specified: 2"))
 	write(t, w, codec.Pong{}, &codec.Open{Pipe: 2})
 	p.want("2800020000000000")
 }

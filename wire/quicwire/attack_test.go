@@ -22,8 +22,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// bounded requires that what was measured in an attack is within its bound. With -run Attack it also
-// prints a line: these are the measured column of SECURITY.md.
+// bounded requires that what was measured in an attack is within its bound. With -run Attack it
+// also prints a line: these are the measured column of SECURITY.md.
 func bounded(t testing.TB, what string, measured, bound int) {
 	t.Helper()
 	if strings.Contains(flag.Lookup("test.run").Value.String(), "Attack") {
@@ -62,8 +62,8 @@ func serveVictim(t *testing.T, opts ...asterisque.Option) *victim {
 	return v
 }
 
-// look notes how many goroutines there are. runtime.NumGoroutine is far too high now and then while they
-// come and go, and so it counts while they stand still.
+// look notes how many goroutines there are. runtime.NumGoroutine is far too high now and then while
+// they come and go, and so it counts while they stand still.
 func (v *victim) look() int {
 	n, _ := runtime.GoroutineProfile(make([]runtime.StackRecord, 1))
 	n -= v.before
@@ -72,8 +72,8 @@ func (v *victim) look() int {
 	return n
 }
 
-// honest makes 20 sessions, four at a time, on connections that wait for 50 ms before they open one, and
-// returns how many could call.
+// honest makes 20 sessions, four at a time, on connections that wait for 50 ms before they open
+// one, and returns how many could call.
 func (v *victim) honest() int {
 	defer took(time.Now())
 	node := asterisque.NewNode()
@@ -128,9 +128,10 @@ func (v *victim) quiet() {
 func initial() []byte {
 	p := make([]byte, 1200)
 	rand.Read(p)
-	p[0] = 0xc3                                     // Initial, RFC 9000, section 17.2.2
-	binary.BigEndian.PutUint32(p[1:], 1)            // version
-	p[5] = 8                                        // bytes of the id of the connection, which follows
+	p[0] = 0xc3                          // Initial, RFC 9000, section 17.2.2
+	binary.BigEndian.PutUint32(p[1:], 1) // version
+	// bytes of the id of the connection, which follows
+	p[5] = 8
 	p[14] = 0                                       // there is none of its sender
 	p[15] = 0                                       // nor a token
 	binary.BigEndian.PutUint16(p[16:], 0x4000|1182) // all the rest

@@ -36,7 +36,8 @@ func (l *listener) suspects(net.Addr) bool {
 	return l.handshakes.many()
 }
 
-// await waits until connections may be taken. Until then quic-go keeps a few packets, and drops the rest.
+// await waits until connections may be taken. Until then quic-go keeps a few packets, and drops the
+// rest.
 func (l *listener) await() {
 	select {
 	case <-l.started:
@@ -44,9 +45,9 @@ func (l *listener) await() {
 	}
 }
 
-// admit takes a connection, or refuses it, when its first packet is here and its address is known or may
-// be trusted. It watches over the handshake: if that fails, or the peer breaks the protocol before a
-// session has begun, Accept tells.
+// admit takes a connection, or refuses it, when its first packet is here and its address is known
+// or may be trusted. It watches over the handshake: if that fails, or the peer breaks the protocol
+// before a session has begun, Accept tells.
 func (l *listener) admit(ctx context.Context, peer *quic.ClientInfo) (context.Context, error) {
 	l.await()
 	a := &attempt{l: l, from: peer.RemoteAddr, open: true}
@@ -87,8 +88,8 @@ func (a *attempt) complete() {
 	}
 }
 
-// cut is called when the place is lost. Before quic-go tells of the connection, nothing can close it but
-// the time limit of the handshake.
+// cut is called when the place is lost. Before quic-go tells of the connection, nothing can close
+// it but the time limit of the handshake.
 func (a *attempt) cut() {
 	a.mu.Lock()
 	a.lost = true
@@ -136,12 +137,14 @@ func leave(p wire.Place) {
 }
 
 const (
-	fewHandshakes = 16   // may be open before addresses have to prove themselves
-	mostUnread    = 1024 // connections that quic-go has not told of, since it waits for more of the first message
-	mostUnreadOf  = 64   // of one address
+	fewHandshakes = 16 // may be open before addresses have to prove themselves
+	// connections that quic-go has not told of, since it waits for more of the first message
+	mostUnread   = 1024
+	mostUnreadOf = 64 // of one address
 )
 
-// handshakes counts connections whose handshake is not complete. Its methods may be called concurrently.
+// handshakes counts connections whose handshake is not complete. Its methods may be called
+// concurrently.
 type handshakes struct {
 	mu       sync.Mutex
 	open     int // guarded by mu, as all below

@@ -92,8 +92,9 @@ func BenchmarkBulk(b *testing.B) {
 	})
 }
 
-// BenchmarkCallsOverALossyPath has 64 callers, once on one session, which is one stream of QUIC, and once on a session each, as if each pipe had a stream of its
-// own. The path has a round trip of 20 ms.
+// BenchmarkCallsOverALossyPath has 64 callers, once on one session, which is one stream of QUIC,
+// and once on a session each, as if each pipe had a stream of its own. The path has a round trip of
+// 20 ms.
 func BenchmarkCallsOverALossyPath(b *testing.B) {
 	const callers = 64
 	for _, loss := range []float64{0, 0.01, 0.05} {
@@ -107,8 +108,9 @@ func BenchmarkCallsOverALossyPath(b *testing.B) {
 	}
 }
 
-// BenchmarkCallsBesideBulkOverALossyPath has one caller of high priority beside a transfer that takes what the path has to give, once on the same session, and
-// once on another session of the connection: what a call waits for lost packets of its neighbour.
+// BenchmarkCallsBesideBulkOverALossyPath has one caller of high priority beside a transfer that
+// takes what the path has to give, once on the same session, and once on another session of the
+// connection: what a call waits for lost packets of its neighbour.
 func BenchmarkCallsBesideBulkOverALossyPath(b *testing.B) {
 	for _, loss := range []float64{0, 0.01} {
 		for _, streams := range []int{1, 2} {

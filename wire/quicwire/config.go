@@ -8,21 +8,28 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// alpn is the application protocol that both sides agree on, so that nobody talks to something else by mistake.
+// alpn is the application protocol that both sides agree on, so that nobody talks to something else
+// by mistake.
 const alpn = "asterisque/1"
 
 const (
-	handshakeTime = 5 * time.Second  // without an answer a dial fails after it
-	keepAlive     = 20 * time.Second // below what routers remember a UDP flow for, often 30 s; above the interval of a session's own pings
-	idleTime      = 60 * time.Second // above the time after which a session gives its peer up
-	unused        = 30 * time.Second // after which a listener closes a connection that has no session
-	sessions      = 100              // at most, on one connection
-	firstWindow   = 512 << 10        // bytes that a Wire buffers at first
-	mostWindow    = 4 << 20          // bytes that a Wire buffers for a reader that keeps up; a round trip of 100 ms then allows 40 MB/s
-	connWindow    = 32 << 20         // bytes that all wires of a connection buffer together
+	handshakeTime = 5 * time.Second // without an answer a dial fails after it
+	// below what routers remember a UDP flow for, often 30 s; above the interval of a session's own
+	// pings
+	keepAlive = 20 * time.Second
+	idleTime  = 60 * time.Second // above the time after which a session gives its peer up
+	// after which a listener closes a connection that has no session
+	unused      = 30 * time.Second
+	sessions    = 100       // at most, on one connection
+	firstWindow = 512 << 10 // bytes that a Wire buffers at first
+	// bytes that a Wire buffers for a reader that keeps up; a round trip of 100 ms then allows 40
+	// MB/s
+	mostWindow = 4 << 20
+	connWindow = 32 << 20 // bytes that all wires of a connection buffer together
 )
 
-// The codes with which this package ends a connection or one direction of a stream, for the peer's error and for tools. 0 is an end in good order.
+// The codes with which this package ends a connection or one direction of a stream, for the peer's
+// error and for tools. 0 is an end in good order.
 const (
 	codeClosed quic.StreamErrorCode      = 1 // the Wire was closed, and reads no more
 	codeUnused quic.ApplicationErrorCode = 2 // nobody opened a session

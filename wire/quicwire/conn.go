@@ -15,24 +15,28 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// Conn is a connection that this side has dialled, for several sessions. It is safe for concurrent use.
+// Conn is a connection that this side has dialled, for several sessions. It is safe for concurrent
+// use.
 type Conn struct {
 	quic *quic.Conn // this is fixed
 
-	mu     sync.Mutex
-	closed bool                     // guarded by mu: no more sessions; the connection ends with its last stream
+	mu sync.Mutex
+	// guarded by mu: no more sessions; the connection ends with its last stream
+	closed bool
 	open   map[*streamConn]struct{} // guarded by mu: the streams that are not over
 }
 
-// Dial connects to a listener at "host:port". c is for TLS, as [wire.Options].TLS: it is copied, and nil stands for verification by the roots of the system. ctx
-// ends the wait, and has no effect on the connection that is returned; without an answer Dial fails after 5 seconds.
+// Dial connects to a listener at "host:port". c is for TLS, as [wire.Options].TLS: it is copied,
+// and nil stands for verification by the roots of the system. ctx ends the wait, and has no effect
+// on the connection that is returned; without an answer Dial fails after 5 seconds.
 //
-// A connection without a session is closed by the listener after 30 seconds, or, if a node serves it,
-// after the time that a handshake may take: see WithHandshakeTimeout there.
+// A connection without a session is closed by the listener after 30 seconds, or, if a node serves
+// it, after the time that a handshake may take: see WithHandshakeTimeout there.
 func Dial(ctx context.Context, address string, c *tls.Config) (*Conn, error) {
 	conn, err := dial(ctx, address, c)
 	if err != nil {
-		return nil, fmt.Errorf("quicwire: dial %s: %w", wire.ShowURL(address), wire.HideURL(err, address)) // it may be a URL by mistake
+		// it may be a URL by mistake
+		return nil, fmt.Errorf("quicwire: dial %s: %w", wire.ShowURL(address), wire.HideURL(err, address))
 	}
 	return conn, nil
 }
@@ -62,7 +66,8 @@ func dial(ctx context.Context, address string, c *tls.Config) (*Conn, error) {
 	return nil, first
 }
 
-// resolve returns the addresses of a host, those first that are likely to answer: without an answer there is nothing but the handshake timeout to tell.
+// resolve returns the addresses of a host, those first that are likely to answer: without an answer
+// there is nothing but the handshake timeout to tell.
 func resolve(ctx context.Context, address string) ([]netip.AddrPort, error) {
 	host, service, err := net.SplitHostPort(address)
 	if err != nil {
@@ -87,8 +92,9 @@ func resolve(ctx context.Context, address string) ([]netip.AddrPort, error) {
 	return slices.Concat(v4, v6), nil
 }
 
-// dialOne connects from a socket of its own, which is closed with the connection. Because it is its own, QUIC can do without an id in what the listener sends;
-// with ids, a client whose address changes thrice in a second could use up those that it has handed out, and be lost.
+// dialOne connects from a socket of its own, which is closed with the connection. Because it is its
+// own, QUIC can do without an id in what the listener sends; with ids, a client whose address
+// changes thrice in a second could use up those that it has handed out, and be lost.
 func dialOne(ctx context.Context, peer netip.AddrPort, c *tls.Config) (*quic.Conn, error) {
 	socket, err := new(net.ListenConfig).ListenPacket(ctx, "udp", ":0")
 	if err != nil {
@@ -109,8 +115,10 @@ func dialOne(ctx context.Context, peer netip.AddrPort, c *tls.Config) (*quic.Con
 	return nil, fault(err)
 }
 
-// Open returns the Wire of a new session, which the listener accepts as soon as something has been written to it, or to one that was opened later. It does not wait; the error says that the connection
-// is closed, wrapping [net.ErrClosed], or why it failed, or that it has as many sessions as the listener allows.
+// Open returns the Wire of a new session, which the listener accepts as soon as something has been
+// written to it, or to one that was opened later. It does not wait; the error says that the
+// connection is closed, wrapping [net.ErrClosed], or why it failed, or that it has as many sessions
+// as the listener allows.
 func (c *Conn) Open() (wire.Wire, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -151,7 +159,8 @@ func (c *Conn) endWithLast() {
 	}
 }
 
-// Close closes the Wires that are open, as their own Close does, and then the connection. Repeated calls return nil.
+// Close closes the Wires that are open, as their own Close does, and then the connection. Repeated
+// calls return nil.
 func (c *Conn) Close() error {
 	c.endWithLast()
 	c.mu.Lock()

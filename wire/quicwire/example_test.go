@@ -25,7 +25,8 @@ func Example() {
 	service := asterisque.NewService()
 	greet.Handle(service, func(_ context.Context, name string) (string, error) { return "hello, " + name, nil })
 
-	certificate, roots := certificates() // a real program loads them, for example with tls.LoadX509KeyPair
+	// a real program loads them, for example with tls.LoadX509KeyPair
+	certificate, roots := certificates()
 	there := asterisque.NewNode(asterisque.WithService(service))
 	defer there.Close()
 	l, err := wire.Listen(ctx, "quic://127.0.0.1:0", wire.Options{TLS: &tls.Config{Certificates: []tls.Certificate{certificate}}})
@@ -44,7 +45,8 @@ func Example() {
 	// Output: hello, asterisk <nil>
 }
 
-// Two sessions share a connection, so that what one of them transfers does not hold up the other when packets get lost.
+// Two sessions share a connection, so that what one of them transfers does not hold up the other
+// when packets get lost.
 func ExampleConn() {
 	ctx := context.Background()
 	echo := asterisque.Func[string, string](10, "echo")

@@ -14,12 +14,14 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// listener accepts the sessions of all connections to one socket, which stays open until the last of them has ended.
+// listener accepts the sessions of all connections to one socket, which stays open until the last
+// of them has ended.
 type listener struct {
-	quic   *quic.EarlyListener // these are fixed
-	from   *quic.Transport
-	url    string
-	unused time.Duration // after which a connection without a session is closed; fixed once started is closed
+	quic *quic.EarlyListener // these are fixed
+	from *quic.Transport
+	url  string
+	// after which a connection without a session is closed; fixed once started is closed
+	unused time.Duration
 
 	wires  chan wire.Wire // on their way to Accept
 	failed chan wire.Wire // of handshakes that failed, as many as there is room for

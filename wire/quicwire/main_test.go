@@ -51,7 +51,8 @@ func connect(t testing.TB, l wire.Listener, client *tls.Config) (here, there wir
 	return here, acceptFrom(t, here, l)
 }
 
-// acceptFrom returns the other end of here, which it says something to, for a listener hears of a Wire by its first frame.
+// acceptFrom returns the other end of here, which it says something to, for a listener hears of a
+// Wire by its first frame.
 func acceptFrom(t testing.TB, here wire.Wire, l wire.Listener) (there wire.Wire) {
 	t.Helper()
 	t.Cleanup(func() { here.Close() })

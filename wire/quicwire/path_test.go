@@ -73,7 +73,8 @@ func TestAPeerThatVanishesIsNoticed(t *testing.T) {
 	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
 	cfg := config(-1)
-	cfg.MaxIdleTimeout = 5 * time.Second // the lesser of both sides counts, and less than this is not accepted
+	// the lesser of both sides counts, and less than this is not accepted
+	cfg.MaxIdleTimeout = 5 * time.Second
 	socket, err := net.ListenPacket("udp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer socket.Close()

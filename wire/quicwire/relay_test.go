@@ -14,7 +14,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// relay is a network path between one client and a server: it delays packets, loses some of them, and can give the client another address, as a router does.
+// relay is a network path between one client and a server: it delays packets, loses some of them,
+// and can give the client another address, as a router does.
 type relay struct {
 	front  *net.UDPConn // these are fixed; the client sends to it
 	server net.Addr
@@ -54,7 +55,8 @@ func newRelay(t testing.TB, server string, delay time.Duration, loss float64) *r
 	return r
 }
 
-// endAll ends the connections of a listener: a path may lose their own farewell, and then they stay until they time out.
+// endAll ends the connections of a listener: a path may lose their own farewell, and then they stay
+// until they time out.
 func endAll(l wire.Listener) {
 	in := l.(*listener)
 	in.mu.Lock()
@@ -67,7 +69,8 @@ func endAll(l wire.Listener) {
 
 func (r *relay) address() string { return r.front.LocalAddr().String() }
 
-// rebind lets the server see another address from now on. What the server sends to the old one is lost.
+// rebind lets the server see another address from now on. What the server sends to the old one is
+// lost.
 func (r *relay) rebind(t testing.TB) {
 	t.Helper()
 	back, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})

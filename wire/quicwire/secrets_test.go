@@ -10,7 +10,8 @@ import (
 )
 
 func TestNoSecretOfAURLIsInAnError(t *testing.T) {
-	dial := func(raw string) error { _, err := Dial(t.Context(), raw, nil); return err } // takes no URL
+	// takes no URL
+	dial := func(raw string) error { _, err := Dial(t.Context(), raw, nil); return err }
 	url := func(raw string) error { _, err := wire.Dial(t.Context(), raw, wire.Options{}); return err }
 	listen := func(raw string) error { _, err := wire.Listen(t.Context(), raw, wire.Options{}); return err }
 	for _, raw := range []string{"quic://me:s3cret@127.0.0.1:1/?t=t0ken", "quic://127.0.0.1:1?t0ken", "quic:me:s3cret@127.0.0.1:1", "quic://me:s3c#ret@127.0.0.1:1"} {

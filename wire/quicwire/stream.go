@@ -14,8 +14,11 @@ import (
 )
 
 const (
-	farewell = 100 * time.Millisecond // how long Close waits for the peer to close as well, and how long the peer's writes are still taken
-	lingers  = 4 * time.Second        // how long a peer that has not closed may read what was written before Close
+	// how long Close waits for the peer to close as well, and how long the peer's writes are still
+	// taken
+	farewell = 100 * time.Millisecond
+	// how long a peer that has not closed may read what was written before Close
+	lingers = 4 * time.Second
 )
 
 // quicWire is the Wire over a stream.
@@ -41,11 +44,14 @@ func (w *quicWire) ConnectionState() tls.ConnectionState { return w.stream.conn.
 // Place implements wire.Admitted.
 func (w *quicWire) Place() wire.Place { return w.stream.placed() }
 
-// streamConn makes a net.Conn of a QUIC stream, whose own Close ends one direction only and must not meet a Write.
+// streamConn makes a net.Conn of a QUIC stream, whose own Close ends one direction only and must
+// not meet a Write.
 //
-// Both sides end as TCP does: each says that it writes no more, and reads until the other says so too. Only then is the stream over, and the connection may be closed
-// by the side that dialled; closing it sooner would take from the peer what it has received and not read. A peer that goes on writing instead of closing is told
-// after a moment that nobody reads, which ends its writes; that this side then learns of its Close by the end of the connection only is the price.
+// Both sides end as TCP does: each says that it writes no more, and reads until the other says so
+// too. Only then is the stream over, and the connection may be closed by the side that dialled;
+// closing it sooner would take from the peer what it has received and not read. A peer that goes on
+// writing instead of closing is told after a moment that nobody reads, which ends its writes; that
+// this side then learns of its Close by the end of the connection only is the price.
 type streamConn struct {
 	conn *quic.Conn // these are fixed
 	quic *quic.Stream

@@ -81,7 +81,8 @@ func TestBothSidesSayWhyAHandshakeFailed(t *testing.T) {
 	}
 }
 
-// useOnce returns the error of dialling, or of the first use: a client hears only then what the listener thinks of its certificate.
+// useOnce returns the error of dialling, or of the first use: a client hears only then what the
+// listener thinks of its certificate.
 func useOnce(url string, client *tls.Config) error {
 	w, err := wire.Dial(background, url, wire.Options{TLS: client})
 	if err != nil {

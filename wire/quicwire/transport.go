@@ -7,7 +7,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func init() { wire.Register(scheme, transport{}) } // fails where a program has registered a transport of its own before, which then stays
+// fails where a program has registered a transport of its own before, which then stays
+func init() { wire.Register(scheme, transport{}) }
 
 const scheme = "quic"
 

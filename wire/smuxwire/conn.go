@@ -14,7 +14,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// headerSize is that of a smux frame: version, command, length of the payload (2 bytes), stream (4 bytes), little endian.
+// headerSize is that of a smux frame: version, command, length of the payload (2 bytes), stream (4
+// bytes), little endian.
 const headerSize = 8
 
 // Commands of smux that matter here.
@@ -35,8 +36,10 @@ type events interface {
 	granted(id, limit uint32)        // to the peer: how many bytes it may send in all
 }
 
-// conn is the connection below smux. It reads ahead, for the library reads each header and each payload by itself, and it looks at the headers to tell what the library
-// does not: that the peer has closed a stream (its writer would wait for ever), and what is wrong with a peer that speaks something else.
+// conn is the connection below smux. It reads ahead, for the library reads each header and each
+// payload by itself, and it looks at the headers to tell what the library does not: that the peer
+// has closed a stream (its writer would wait for ever), and what is wrong with a peer that speaks
+// something else.
 //
 // It also looks at what the library leaves to the peer: to send no more than a window admits, and
 // no crowd of small frames. While the crowd is full, it does not read.
@@ -181,8 +184,9 @@ func (c *conn) stranger() error {
 // farewell limits how long a closed connection, or stream, waits for its peer.
 const farewell = time.Second
 
-// Close implements io.Closer. It ends writing at once. Reading ends when the peer has closed as well, or after farewell: what is still coming must be taken from the
-// system, which would otherwise reset the connection and lose what the peer has not read yet.
+// Close implements io.Closer. It ends writing at once. Reading ends when the peer has closed as
+// well, or after farewell: what is still coming must be taken from the system, which would
+// otherwise reset the connection and lose what the peer has not read yet.
 func (c *conn) Close() error {
 	if c.closing.Swap(true) {
 		return nil

@@ -64,10 +64,13 @@ type result struct {
 	err error
 }
 
-// Listen makes a Listener of ln, which it owns from now on: each connection becomes a [Mux], and Accept returns the wires that the peers open on any of them. url is what its URL
-// returns. The options have been checked if an earlier [Server] with the same ones has succeeded; wrong ones are the error of Accept.
+// Listen makes a Listener of ln, which it owns from now on: each connection becomes a [Mux], and
+// Accept returns the wires that the peers open on any of them. url is what its URL returns. The
+// options have been checked if an earlier [Server] with the same ones has succeeded; wrong ones are
+// the error of Accept.
 //
-// The Listener is [wire.Guarded]: a node that serves it admits each connection before anything is spent on it, and each Wire.
+// The Listener is [wire.Guarded]: a node that serves it admits each connection before anything is
+// spent on it, and each Wire.
 func Listen(ln net.Listener, url string, opts ...Option) wire.Listener {
 	return &listener{ln: ln, url: url, opts: opts, waiting: make(chan result), closed: make(chan struct{})}
 }
@@ -117,8 +120,8 @@ func (l *listener) take(c net.Conn, d wire.Door) {
 
 var errUnused = errors.New("the connection carried no session for too long, or others needed its place")
 
-// enter asks d, if there is one, for a place. When that is lost, the connection is cut, and then lost
-// called.
+// enter asks d, if there is one, for a place. When that is lost, the connection is cut, and then
+// lost called.
 func enter(d wire.Door, c net.Conn, lost func()) (wire.Place, error) {
 	if d == nil {
 		return nil, nil
@@ -144,7 +147,8 @@ func (l *listener) serve(m *Mux) {
 		case err == errStopped:
 			m.leave()
 			m.closeWaiting()
-		case none && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, net.ErrClosed): // nobody would learn of it otherwise
+		case none && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, net.ErrClosed):
+			// nobody would learn of it otherwise
 			l.put(result{wire.FromConn(failed{m.conn, m.Err()}), nil})
 		}
 		return

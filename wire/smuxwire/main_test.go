@@ -15,7 +15,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	slog.SetDefault(slog.New(slog.NewTextHandler(io.Discard, nil))) // the tests provoke what is logged
+	// the tests provoke what is logged
+	slog.SetDefault(slog.New(slog.NewTextHandler(io.Discard, nil)))
 	leak.Main(m)
 }
 

@@ -39,11 +39,13 @@ type Mux struct {
 	leaving bool               // the Mux ends with its last Wire
 }
 
-// Client makes a Mux of a connection that this side has made. It owns c from now on. Of c are required: bytes arrive in order and without loss; one Read and one Write may run at the
-// same time, and Close at any time, which ends both. The error is that of an option.
+// Client makes a Mux of a connection that this side has made. It owns c from now on. Of c are
+// required: bytes arrive in order and without loss; one Read and one Write may run at the same
+// time, and Close at any time, which ends both. The error is that of an option.
 func Client(c io.ReadWriteCloser, opts ...Option) (*Mux, error) { return newMux(c, true, nil, opts) }
 
-// Server makes a Mux of a connection that the other side has made. Otherwise it is as [Client]; that the two differ is all that matters.
+// Server makes a Mux of a connection that the other side has made. Otherwise it is as [Client];
+// that the two differ is all that matters.
 func Server(c io.ReadWriteCloser, opts ...Option) (*Mux, error) { return newMux(c, false, nil, opts) }
 
 // newMux makes a Mux that leaves place when its connection has been closed.
@@ -74,14 +76,17 @@ func newMux(c io.ReadWriteCloser, client bool, place wire.Place, opts []Option) 
 	return m, nil
 }
 
-// Open opens a Wire. It needs no answer, and waits only while the connection is full; ctx ends the wait. The peer gets the Wire from Accept. Errors: [ErrFull]; that of ctx; why the Mux has ended.
+// Open opens a Wire. It needs no answer, and waits only while the connection is full; ctx ends the
+// wait. The peer gets the Wire from Accept. Errors: [ErrFull]; that of ctx; why the Mux has ended.
 func (m *Mux) Open(ctx context.Context) (wire.Wire, error) {
 	type result struct {
 		s   *stream
 		err error
 	}
 	opened := make(chan result, 1)
-	go func() { // ends when the stream is open, or with the Mux; at the latest after the library's time limit of 30 seconds
+	go func() {
+		// ends when the stream is open, or with the Mux; at the latest after the library's time
+		// limit of 30 seconds
 		s, err := m.open(ctx)
 		opened <- result{s, err}
 	}()
@@ -148,7 +153,8 @@ func (m *Mux) reserve() (*stream, error) {
 	return newStream(m, m.last), nil
 }
 
-// arriving implements events. The library would throw away what arrives for a stream before it has finished opening it, so that waits.
+// arriving implements events. The library would throw away what arrives for a stream before it has
+// finished opening it, so that waits.
 func (m *Mux) arriving(id uint32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -182,12 +188,14 @@ func (m *Mux) closed(id uint32) {
 	}
 }
 
-// acceptLoop takes the streams that the peer opens, so that the library never waits for somebody to do so.
+// acceptLoop takes the streams that the peer opens, so that the library never waits for somebody to
+// do so.
 func (m *Mux) acceptLoop() {
 	for tries, refused := 0, 0; ; {
 		opened, err := m.sess.AcceptStream()
 		if err != nil {
-			// The library picks at random between the end of the connection and the streams that came before it.
+			// The library picks at random between the end of the connection and the streams that
+			// came before it.
 			if tries++; tries < 100 && m.Err() == nil && m.hasMore() {
 				continue
 			}
@@ -207,7 +215,8 @@ func (m *Mux) acceptLoop() {
 // mostRefused is how many streams a peer may open in a row that there is no room for.
 const mostRefused = 1024
 
-// take lets a stream that the peer has opened wait for Accept. It reports false if there is no room for it.
+// take lets a stream that the peer has opened wait for Accept. It reports false if there is no room
+// for it.
 func (m *Mux) take(opened *smux.Stream) bool {
 	s, room := m.begin(opened)
 	w := m.wire(s)
@@ -258,7 +267,8 @@ func (m *Mux) hasMore() bool {
 	return false
 }
 
-// begin returns what belongs to a stream that the peer has opened, and whether there is room for it.
+// begin returns what belongs to a stream that the peer has opened, and whether there is room for
+// it.
 func (m *Mux) begin(opened *smux.Stream) (s *stream, room bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -267,11 +277,13 @@ func (m *Mux) begin(opened *smux.Stream) (s *stream, room bool) {
 	return s, m.hasRoomLocked() && !m.leaving
 }
 
-// closing is how many times as many wires as it may have a Mux has at most, with those that the peer has closed already.
+// closing is how many times as many wires as it may have a Mux has at most, with those that the
+// peer has closed already.
 const closing = 4
 
-// hasRoomLocked reports whether there are no more wires than there may be. Those that the peer has closed do not count, unless they are far too many: it may open others instead
-// before this side has closed them too.
+// hasRoomLocked reports whether there are no more wires than there may be. Those that the peer has
+// closed do not count, unless they are far too many: it may open others instead before this side
+// has closed them too.
 func (m *Mux) hasRoomLocked() bool {
 	switch {
 	case len(m.streams) <= m.cfg.wires:
@@ -301,7 +313,8 @@ func reason(err error) error {
 	return err
 }
 
-// Accept waits for a Wire that the peer opens. Close ends the wait with an error that wraps [net.ErrClosed]; otherwise the error is why the Mux has ended.
+// Accept waits for a Wire that the peer opens. Close ends the wait with an error that wraps
+// [net.ErrClosed]; otherwise the error is why the Mux has ended.
 func (m *Mux) Accept() (wire.Wire, error) {
 	w, err := m.next(nil)
 	if err != nil {
@@ -313,7 +326,8 @@ func (m *Mux) Accept() (wire.Wire, error) {
 // errStopped is returned by next when stop was closed.
 var errStopped = errors.New("stopped")
 
-// next waits for a Wire that the peer opens; stop ends the wait. Wires that are there when the Mux ends come first: there may be something to read in them.
+// next waits for a Wire that the peer opens; stop ends the wait. Wires that are there when the Mux
+// ends come first: there may be something to read in them.
 func (m *Mux) next(stop <-chan struct{}) (wire.Wire, error) {
 	select {
 	case w := <-m.accepted:
@@ -357,7 +371,8 @@ func (m *Mux) Done() <-chan struct{} { return m.ctx.Done() }
 // Err returns nil while the Mux is up, and then why it ended.
 func (m *Mux) Err() error { return context.Cause(m.ctx) }
 
-// Close closes all wires, and then the connection. What has been written still arrives. Repeated calls return nil.
+// Close closes all wires, and then the connection. What has been written still arrives. Repeated
+// calls return nil.
 func (m *Mux) Close() error {
 	m.end(errMuxClosed)
 	m.mu.Lock()
@@ -382,7 +397,8 @@ func (m *Mux) fail(cause error) {
 	m.sess.Close() // an error could only say that it was closed already
 }
 
-// leave lets the Mux end with its last Wire, which it does at once if there is none, and accept no more.
+// leave lets the Mux end with its last Wire, which it does at once if there is none, and accept no
+// more.
 func (m *Mux) leave() {
 	m.mu.Lock()
 	m.leaving = true

@@ -75,14 +75,16 @@ func TestASlowReaderStopsItsOwnWriterOnly(t *testing.T) {
 	for range 3 { // all but one of those that there may be
 		a, _ := open(t, client, server)
 		slow = append(slow, a)
-		go func() { stuck <- a.WriteFrames([][]byte{make([]byte, 4*window)}) }() // ends when a is closed
+		// ends when a is closed
+		go func() { stuck <- a.WriteFrames([][]byte{make([]byte, 4*window)}) }()
 	}
 	a, b := open(t, client, server)
 	for range 200 {
 		pingPong(t, a, b)
 	}
 	written := make(chan error, 1)
-	go func() { written <- a.WriteFrames([][]byte{make([]byte, 16*window)}) }() // ends when it has been read
+	// ends when it has been read
+	go func() { written <- a.WriteFrames([][]byte{make([]byte, 16*window)}) }()
 	frame, err := b.ReadFrame(16 * window)
 	require.NoError(t, err)
 	require.Len(t, frame, 16*window)
@@ -309,7 +311,8 @@ func TestAWriteThatFailedDoesNotSendWhatIsInItsMemoryLater(t *testing.T) {
 	secret := []byte(strings.Repeat("secret", 1000))
 	v.mu.Lock()
 	first := make(chan error)
-	go func() { first <- wires[0].WriteFrames([][]byte{[]byte("first")}) }() // ends when the valve opens
+	// ends when the valve opens
+	go func() { first <- wires[0].WriteFrames([][]byte{[]byte("first")}) }()
 	<-v.shut
 	require.NoError(t, wires[1].(wire.Deadliner).SetWriteDeadline(time.Now().Add(10*time.Millisecond)))
 	require.ErrorIs(t, wires[1].WriteFrames([][]byte{[]byte(strings.Repeat("public", 1000))}), os.ErrDeadlineExceeded)

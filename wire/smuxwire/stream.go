@@ -21,7 +21,8 @@ type stream struct {
 	mux *Mux // these are fixed
 	id  uint32
 
-	// smux is set once, before there is a Wire. Without a reference the library would close it; through the Mux there is one as long as the stream is open.
+	// smux is set once, before there is a Wire. Without a reference the library would close it;
+	// through the Mux there is one as long as the stream is open.
 	smux *smux.Stream
 
 	mu    sync.Mutex // also guards the write deadline, and smux until it is set
@@ -51,7 +52,8 @@ func (s *stream) begin(opened *smux.Stream) {
 	}
 }
 
-// end is called when the peer has closed the stream. Since the library lets a writer wait on, its deadline ends that.
+// end is called when the peer has closed the stream. Since the library lets a writer wait on, its
+// deadline ends that.
 func (s *stream) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,14 +74,17 @@ func (s *stream) hasEnded() bool {
 // Read implements net.Conn.
 func (s *stream) Read(p []byte) (int, error) {
 	n, err := s.read(p)
-	if err == nil || n > 0 { // an error beside bytes only says that the peer could not be told of them; if it matters, the next Read says so
+	if err == nil || n > 0 {
+		// an error beside bytes only says that the peer could not be told of them; if it matters,
+		// the next Read says so
 		return n, nil
 	}
 	if errors.Is(err, smux.ErrTimeout) {
 		return 0, os.ErrDeadlineExceeded
 	}
 	ended := s.hasEnded()
-	if n, _ := s.read(p); n > 0 { // the library may tell the end of the connection before it gives the last bytes
+	if n, _ := s.read(p); n > 0 {
+		// the library may tell the end of the connection before it gives the last bytes
 		return n, nil
 	}
 	switch {
@@ -114,7 +119,8 @@ var errCut = fmt.Errorf("the connection below, which carries other wires too, ha
 // pieces holds buffers of frameSize bytes that nobody uses.
 var pieces = sync.Pool{New: func() any { return new([frameSize]byte) }}
 
-// Write implements net.Conn. It copies p, because the library keeps what it could not write in time, and sends it later, whatever is in it by then.
+// Write implements net.Conn. It copies p, because the library keeps what it could not write in
+// time, and sends it later, whatever is in it by then.
 func (s *stream) Write(p []byte) (int, error) {
 	written := 0
 	for written < len(p) {
@@ -147,10 +153,13 @@ func (s *stream) writeError(err error) error {
 	return err
 }
 
-// Close implements net.Conn. It wakes all who wait at once; that the peer has to be told, it waits for only briefly.
+// Close implements net.Conn. It wakes all who wait at once; that the peer has to be told, it waits
+// for only briefly.
 func (s *stream) Close() error {
 	told := make(chan struct{})
-	go func() { // ends when the peer is told, or with the Mux; at the latest after the library's time limit of 30 seconds
+	go func() {
+		// ends when the peer is told, or with the Mux; at the latest after the library's time limit
+		// of 30 seconds
 		defer close(told)
 		s.smux.Close() // an error could only say that the peer was not told
 		s.mux.remove(s)
@@ -165,8 +174,8 @@ func (s *stream) Close() error {
 	return nil
 }
 
-// refuse closes a stream that there is no room for. It waits until the peer is told: a peer that opens
-// streams and does not read is not read either.
+// refuse closes a stream that there is no room for. It waits until the peer is told: a peer that
+// opens streams and does not read is not read either.
 func (s *stream) refuse() {
 	s.smux.Close() // an error could only say that the peer was not told
 	s.mux.remove(s)

@@ -11,7 +11,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// alpn is the application protocol that both sides of a TLS connection agree on. It is not that of a single Wire, which is not smux.
+// alpn is the application protocol that both sides of a TLS connection agree on. It is not that of
+// a single Wire, which is not smux.
 const alpn = "asterisque.smux/1"
 
 // transport is for "smux://host:port" or, if it is secure, "smux+tls://host:port".

@@ -14,7 +14,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// moment is how long the end of a child is waited for once its pipes have ended, and the end of its pipes once it has ended.
+// moment is how long the end of a child is waited for once its pipes have ended, and the end of its
+// pipes once it has ended.
 const moment = time.Second
 
 // child is a running child process as an io.ReadWriteCloser, which wire.FromConn makes a Wire of.
@@ -58,7 +59,8 @@ func (c *child) Read(p []byte) (int, error) {
 		return 0, net.ErrClosed
 	}
 	n, err := c.out.Read(p)
-	if errors.Is(err, os.ErrDeadlineExceeded) && !c.closed.Load() { // the child has ended; what it wrote is there, but perhaps no end of it
+	if errors.Is(err, os.ErrDeadlineExceeded) && !c.closed.Load() {
+		// the child has ended; what it wrote is there, but perhaps no end of it
 		c.out.SetReadDeadline(time.Now().Add(moment / 20))
 		n, err = c.out.Read(p)
 		c.out.SetReadDeadline(time.Now())
@@ -87,7 +89,8 @@ func (c *child) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// died returns why the child has ended, which it is expected to do now. It returns nil for a child that goes on, or has ended well.
+// died returns why the child has ended, which it is expected to do now. It returns nil for a child
+// that goes on, or has ended well.
 func (c *child) died() error {
 	timer := time.NewTimer(moment)
 	defer timer.Stop()
@@ -177,7 +180,8 @@ func (w *childWire) Close() error {
 	return err
 }
 
-// ReadFrame implements wire.Wire. Where the child has printed instead of speaking the protocol, the error says so.
+// ReadFrame implements wire.Wire. Where the child has printed instead of speaking the protocol, the
+// error says so.
 func (w *childWire) ReadFrame(max int) ([]byte, error) {
 	frame, err := w.framed.ReadFrame(max)
 	if err == nil || errors.Is(err, net.ErrClosed) {

@@ -37,7 +37,8 @@ func TestMain(m *testing.M) {
 // program returns a command that runs one of children.
 func program(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), play+"="+name, "GORACE=atexit_sleep_ms=0") // with the race detector a program takes a second to end
+	// with the race detector a program takes a second to end
+	cmd.Env = append(os.Environ(), play+"="+name, "GORACE=atexit_sleep_ms=0")
 	return cmd
 }
 

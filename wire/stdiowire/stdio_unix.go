@@ -24,8 +24,9 @@ func take() (in, out *os.File, err error) {
 	return in, out, nil
 }
 
-// move returns what is behind fd as a file of its own, and puts what is behind other into its place. A file of another number also spares this program the signal that
-// kills who writes to a standard output that nobody reads.
+// move returns what is behind fd as a file of its own, and puts what is behind other into its
+// place. A file of another number also spares this program the signal that kills who writes to a
+// standard output that nobody reads.
 func move(fd, other int, name string) (*os.File, error) {
 	syscall.ForkLock.RLock() // so that no process started meanwhile keeps the pipe open
 	own, err := syscall.Dup(fd)
@@ -40,7 +41,8 @@ func move(fd, other int, name string) (*os.File, error) {
 		syscall.Close(own)
 		return nil, err
 	}
-	if err := syscall.SetNonblock(own, true); err != nil { // so that Close wakes who reads or writes
+	if err := syscall.SetNonblock(own, true); err != nil {
+		// so that Close wakes who reads or writes
 		syscall.Close(own)
 		return nil, os.NewSyscallError("setnonblock", err)
 	}

@@ -13,7 +13,8 @@ const mostLine = 16 << 10
 // mostQuoted is how many bytes of a text are quoted.
 const mostQuoted = 60
 
-// copyLines copies from to its end, each line by a Write of its own, and returns the last line that is not empty. Errors of to are ignored: the child is not to blame.
+// copyLines copies from to its end, each line by a Write of its own, and returns the last line that
+// is not empty. Errors of to are ignored: the child is not to blame.
 func copyLines(to io.Writer, from io.Reader) (last string) {
 	r := bufio.NewReaderSize(from, mostLine)
 	for {
@@ -42,7 +43,8 @@ func (w logWriter) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// quoted keeps the first bytes that a child has written, as far as they are text. A frame is not taken for one: a length of four letters would be above 150 MB.
+// quoted keeps the first bytes that a child has written, as far as they are text. A frame is not
+// taken for one: a length of four letters would be above 150 MB.
 type quoted struct {
 	first []byte
 	done  bool // what comes does not matter

@@ -5,27 +5,34 @@ import (
 	"time"
 )
 
-// Faults are what goes wrong with a connection, as seen from the end that is made faulty. The zero value is a connection without faults.
+// Faults are what goes wrong with a connection, as seen from the end that is made faulty. The zero
+// value is a connection without faults.
 //
-// Faults depend on nothing but these values and the bytes: the same bytes meet the same faults at the same places, however they are divided into writes. What the
-// application does when it is told may differ all the same.
+// Faults depend on nothing but these values and the bytes: the same bytes meet the same faults at
+// the same places, however they are divided into writes. What the application does when it is told
+// may differ all the same.
 type Faults struct {
-	// Seed chooses what is left to chance: how long each jitter is, and which bit is flipped. Any value will do.
+	// Seed chooses what is left to chance: how long each jitter is, and which bit is flipped. Any
+	// value will do.
 	Seed uint64
 
 	// Out is for what this end writes, In for what it reads.
 	Out, In Direction
 }
 
-// Direction is what goes wrong in one direction of a connection. Zero and negative values stand for "not at all".
+// Direction is what goes wrong in one direction of a connection. Zero and negative values stand for
+// "not at all".
 //
-// Places are numbers of bytes since the connection began, of the byte stream: with [FaultyConn] the bytes of the connection, with [Faulty] those that
-// [wire.FromConn] would send, which are each frame behind 4 bytes of length.
+// Places are numbers of bytes since the connection began, of the byte stream: with [FaultyConn] the
+// bytes of the connection, with [Faulty] those that [wire.FromConn] would send, which are each
+// frame behind 4 bytes of length.
 type Direction struct {
-	// Delay is how long every byte is under way. Up to 1 MiB is under way at a time; then writing waits.
+	// Delay is how long every byte is under way. Up to 1 MiB is under way at a time; then writing
+	// waits.
 	Delay time.Duration
 
-	// Jitter is up to how much longer than Delay each KiB is under way. Nothing overtakes what was written before it.
+	// Jitter is up to how much longer than Delay each KiB is under way. Nothing overtakes what was
+	// written before it.
 	Jitter time.Duration
 
 	// Bandwidth is how many bytes pass in a second.
@@ -34,18 +41,21 @@ type Direction struct {
 	// CorruptAt flips one bit of that byte; 1 is the first.
 	CorruptAt int64
 
-	// CutAfter loses the connection, in both directions, when that many bytes have passed. It is like [Conn.Cut], but for the bytes before, which arrive.
+	// CutAfter loses the connection, in both directions, when that many bytes have passed. It is
+	// like [Conn.Cut], but for the bytes before, which arrive.
 	CutAfter int64
 
-	// TruncateAfter ends the connection, in both directions, as though the sender had closed it in good order when that many bytes have passed: this end
-	// reads [io.EOF], and its writes fail with an error that wraps [syscall.EPIPE]. Inside a frame that is [io.ErrUnexpectedEOF] for who reads the Wire.
+	// TruncateAfter ends the connection, in both directions, as though the sender had closed it in
+	// good order when that many bytes have passed: this end reads [io.EOF], and its writes fail
+	// with an error that wraps [syscall.EPIPE]. Inside a frame that is [io.ErrUnexpectedEOF] for
+	// who reads the Wire.
 	TruncateAfter int64
 
 	// StallAfter lets nothing more pass when that many bytes have passed, until Resume.
 	StallAfter int64
 
-	// VanishAfter loses every byte after that many, without a word: writing goes on to succeed, and reading waits. In both directions this is a connection
-	// that is half-open.
+	// VanishAfter loses every byte after that many, without a word: writing goes on to succeed, and
+	// reading waits. In both directions this is a connection that is half-open.
 	VanishAfter int64
 }
 
@@ -77,7 +87,8 @@ func (d *Direction) piece() int {
 	return min(max(d.Bandwidth/1000, 1), chunk)
 }
 
-// until returns how many of n bytes, the first of which is number at+1, come before the next place where something happens.
+// until returns how many of n bytes, the first of which is number at+1, come before the next place
+// where something happens.
 func (d *Direction) until(at int64, n int) int {
 	for _, place := range []int64{d.CutAfter, d.TruncateAfter, d.StallAfter, d.VanishAfter} {
 		if place > at {

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Conn is one end of a connection on which things go wrong. It is a [net.Conn], and safe for concurrent use.
+// Conn is one end of a connection on which things go wrong. It is a [net.Conn], and safe for
+// concurrent use.
 type Conn struct {
 	under         io.ReadWriteCloser // these are fixed
 	local, remote net.Addr
@@ -36,12 +37,15 @@ var (
 	errClosed    = fmt.Errorf("wiretest: %w", net.ErrClosed)
 )
 
-// FaultyConn returns c with faults; [wire.FromConn] makes a Wire of it. It owns c from now on. One end of a connection is enough: Faults has both directions.
+// FaultyConn returns c with faults; [wire.FromConn] makes a Wire of it. It owns c from now on. One
+// end of a connection is enough: Faults has both directions.
 //
-// Of c is required what wire.FromConn requires. Without a delay, Write returns when c has taken the bytes, and Read reads at most 32 KiB ahead. With
-// a delay, what goes wrong with c during a Write is the error of a later one. Deadlines work over any c.
+// Of c is required what wire.FromConn requires. Without a delay, Write returns when c has taken the
+// bytes, and Read reads at most 32 KiB ahead. With a delay, what goes wrong with c during a Write
+// is the error of a later one. Deadlines work over any c.
 //
-// The Conn has to be closed: its two goroutines end with that. All waits are on a [sync.Cond] and on timers, so it suits tests with [testing/synctest].
+// The Conn has to be closed: its two goroutines end with that. All waits are on a [sync.Cond] and
+// on timers, so it suits tests with [testing/synctest].
 func FaultyConn(c io.ReadWriteCloser, f Faults) *Conn {
 	conn := &Conn{under: c}
 	conn.local, conn.remote = addrs(c)
@@ -105,8 +109,8 @@ func (c *Conn) receive() {
 	}
 }
 
-// Read implements net.Conn. It ends with io.EOF when the other end has closed, with an error that wraps net.ErrClosed after Close, and with one that wraps
-// syscall.ECONNRESET after a cut.
+// Read implements net.Conn. It ends with io.EOF when the other end has closed, with an error that
+// wraps net.ErrClosed after Close, and with one that wraps syscall.ECONNRESET after a cut.
 func (c *Conn) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -122,11 +126,13 @@ func (c *Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write implements net.Conn. It keeps no part of b. Errors are as those of Read, and after the other end has closed those of the connection below.
+// Write implements net.Conn. It keeps no part of b. Errors are as those of Read, and after the
+// other end has closed those of the connection below.
 func (c *Conn) Write(b []byte) (int, error) { return c.out.put(b) }
 
-// Close implements net.Conn. It ends Read and Write. With a delay it waits until what is under way has arrived, for at most a second if the other end does not read;
-// what stands still is lost. The connection below is closed in any case, also if it is half-open.
+// Close implements net.Conn. It ends Read and Write. With a delay it waits until what is under way
+// has arrived, for at most a second if the other end does not read; what stands still is lost. The
+// connection below is closed in any case, also if it is half-open.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	if c.closed {
@@ -189,8 +195,9 @@ func (c *Conn) closeUnder() (err error) {
 	return err
 }
 
-// Cut loses the connection, with all that is under way. Read and Write fail with an error that wraps [syscall.ECONNRESET]. The connection below is closed,
-// and so that the other end sees a reset too if it is TCP.
+// Cut loses the connection, with all that is under way. Read and Write fail with an error that
+// wraps [syscall.ECONNRESET]. The connection below is closed, and so that the other end sees a
+// reset too if it is TCP.
 func (c *Conn) Cut() {
 	if t, ok := c.under.(*net.TCPConn); ok {
 		reset(t)
@@ -214,8 +221,9 @@ func (c *Conn) Resume() {
 	c.in.resumeLocked()
 }
 
-// HalfOpen loses what is under way and all that is sent from now on, in both directions and without a word: Write goes on to succeed, Read waits for ever, and
-// neither end is closed. There is no way back but Cut and Close.
+// HalfOpen loses what is under way and all that is sent from now on, in both directions and without
+// a word: Write goes on to succeed, Read waits for ever, and neither end is closed. There is no way
+// back but Cut and Close.
 func (c *Conn) HalfOpen() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -252,7 +260,8 @@ func (c *Conn) SetDeadline(t time.Time) error { return c.setDeadlines(&t, &t) }
 // SetReadDeadline implements net.Conn.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.setDeadlines(&t, nil) }
 
-// SetWriteDeadline implements net.Conn. A Write that ends so tells how many bytes cannot be taken back.
+// SetWriteDeadline implements net.Conn. A Write that ends so tells how many bytes cannot be taken
+// back.
 func (c *Conn) SetWriteDeadline(t time.Time) error { return c.setDeadlines(nil, &t) }
 
 func (c *Conn) setDeadlines(read, write *time.Time) error {

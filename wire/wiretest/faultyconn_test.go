@@ -63,7 +63,8 @@ type bed struct {
 	begin time.Time
 }
 
-// inBubble runs test under synctest over a connection that holds nothing: a write waits for its read.
+// inBubble runs test under synctest over a connection that holds nothing: a write waits for its
+// read.
 func inBubble(t *testing.T, faults wiretest.Faults, test func(b *bed)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -151,7 +152,8 @@ func data(n int) []byte {
 	return b
 }
 
-// ways runs test for each direction: w and r are the ends that write and read, and faulty is the direction of Faults between them.
+// ways runs test for each direction: w and r are the ends that write and read, and faulty is the
+// direction of Faults between them.
 func ways(t *testing.T, d wiretest.Direction, test func(b *bed, w, r net.Conn)) {
 	t.Run("out", func(t *testing.T) {
 		inBubble(t, wiretest.Faults{Seed: 1, Out: d}, func(b *bed) { test(b, b.f, b.peer) })

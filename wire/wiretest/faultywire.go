@@ -8,16 +8,19 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// Wire is one end of a Wire on which things go wrong. Beside the five methods it is a [wire.BatchWriter], [wire.Buffered] and a [wire.Deadliner].
+// Wire is one end of a Wire on which things go wrong. Beside the five methods it is a
+// [wire.BatchWriter], [wire.Buffered] and a [wire.Deadliner].
 type Wire struct {
 	wire.Wire // over conn
 	conn      *Conn
 }
 
-// Faulty returns w with faults. It owns w from now on, and has to be closed. One end of a connection is enough: Faults has both directions.
+// Faulty returns w with faults. It owns w from now on, and has to be closed. One end of a
+// connection is enough: Faults has both directions.
 //
-// This end behaves as one over [FaultyConn] does. The other end gets whole frames, and so does not see that a frame was truncated, or cut: for it the Wire ends
-// before that frame. A test of how that end reads half a frame is for FaultyConn. No frame may be larger than 16 MiB.
+// This end behaves as one over [FaultyConn] does. The other end gets whole frames, and so does not
+// see that a frame was truncated, or cut: for it the Wire ends before that frame. A test of how
+// that end reads half a frame is for FaultyConn. No frame may be larger than 16 MiB.
 func Faulty(w wire.Wire, f Faults) *Wire {
 	conn := FaultyConn(&frameStream{Wire: w}, f)
 	return &Wire{wire.FromConn(conn), conn}
@@ -44,7 +47,8 @@ func (w *Wire) Buffered() bool { return w.Wire.(wire.Buffered).Buffered() }
 // Receiving implements wire.Receiver.
 func (w *Wire) Receiving() int { return w.Wire.(wire.Receiver).Receiving() }
 
-// Progress implements wire.Meter: it returns how many bytes have been read and written. Bytes that vanish do not count.
+// Progress implements wire.Meter: it returns how many bytes have been read and written. Bytes that
+// vanish do not count.
 func (w *Wire) Progress() (received, sent uint64) { return w.conn.progress() }
 
 // SetReadDeadline implements wire.Deadliner.
@@ -53,7 +57,8 @@ func (w *Wire) SetReadDeadline(t time.Time) error { return w.conn.SetReadDeadlin
 // SetWriteDeadline implements wire.Deadliner.
 func (w *Wire) SetWriteDeadline(t time.Time) error { return w.conn.SetWriteDeadline(t) }
 
-// largest is how large a frame may be. A length that has been corrupted is likely to be larger, and is found so at once.
+// largest is how large a frame may be. A length that has been corrupted is likely to be larger, and
+// is found so at once.
 const largest = 16 << 20
 
 // prefix is the number of bytes before each frame.

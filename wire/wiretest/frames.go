@@ -107,7 +107,9 @@ func exactlyMax(r *rig) {
 }
 
 func overMax(r *rig) {
-	write(r.a, frame(1, 1000), make([]byte, 1001)) // whether the second can be written is up to the Wire; zeros look like the lengths of empty frames
+	// whether the second can be written is up to the Wire; zeros look like the lengths of empty
+	// frames
+	write(r.a, frame(1, 1000), make([]byte, 1001))
 	read := func() error {
 		_, err := r.b.ReadFrame(1000)
 		return err
@@ -122,7 +124,8 @@ func overMax(r *rig) {
 
 func buffersNotKept(r *rig) { r.notKept(r.a.WriteFrames) }
 
-// notKept writes from the same memory again and again, and reads only when there has been time for it to be overwritten.
+// notKept writes from the same memory again and again, and reads only when there has been time for
+// it to be overwritten.
 func (r *rig) notKept(write func(frames [][]byte) error) {
 	r.Helper()
 	const rounds, size = 30, 100
@@ -150,7 +153,8 @@ func (r *rig) notKept(write func(frames [][]byte) error) {
 	r.must(written, read)
 }
 
-// soon gives t a moment to come to its end or get stuck. This makes a check stronger, but is not needed for it to be right.
+// soon gives t a moment to come to its end or get stuck. This makes a check stronger, but is not
+// needed for it to be right.
 func (r *rig) soon(t task) {
 	select {
 	case err := <-t.done:

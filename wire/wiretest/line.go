@@ -12,7 +12,8 @@ const (
 	underWay = 1 << 20  // bytes that a line with a delay holds before writing waits
 )
 
-// line is one direction of a faulty connection. Bytes are put in at one end and taken from the other: later, altered, or never.
+// line is one direction of a faulty connection. Bytes are put in at one end and taken from the
+// other: later, altered, or never.
 type line struct {
 	faults Direction // these are fixed
 	dice   dice
@@ -94,7 +95,8 @@ func (l *line) sendLocked(b []byte) {
 // dueLocked returns when what is sent now arrives.
 func (l *line) dueLocked() time.Time { return time.Now().Add(l.faults.latency(l.dice, l.sent/kib)) }
 
-// recallLocked takes back what the put under way has sent and nobody has taken, and returns how much of it is gone.
+// recallLocked takes back what the put under way has sent and nobody has taken, and returns how
+// much of it is gone.
 func (l *line) recallLocked() int {
 	keep := max(l.begin, l.taken)
 	for extra := l.sent - keep; extra > 0 && len(l.queue) > 0; {
@@ -115,7 +117,8 @@ func (l *line) finishLocked(end error) {
 	l.changed.Broadcast()
 }
 
-// take waits for bytes to arrive and moves them to p. They have passed when arrived is called. The error may be errCut or errTruncated: the caller sees to it.
+// take waits for bytes to arrive and moves them to p. They have passed when arrived is called. The
+// error may be errCut or errTruncated: the caller sees to it.
 func (l *line) take(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,7 +141,8 @@ func (l *line) take(p []byte) (int, error) {
 	}
 }
 
-// nextLocked returns when the next packet, or part of it, or the end has passed. The zero time stands for not yet known.
+// nextLocked returns when the next packet, or part of it, or the end has passed. The zero time
+// stands for not yet known.
 func (l *line) nextLocked(most int) (time.Time, error) {
 	if reached(l.faults.VanishAfter, l.taken) && !l.vanished {
 		l.vanishLocked()

@@ -11,9 +11,11 @@ import (
 	"time"
 )
 
-// Proxy stands between TCP clients and a server, and lets things go wrong with the connections through it. It is safe for concurrent use.
+// Proxy stands between TCP clients and a server, and lets things go wrong with the connections
+// through it. It is safe for concurrent use.
 //
-// The end of a connection on one side ends it on the other, once what was sent before has arrived there. There is no closing of one direction only.
+// The end of a connection on one side ends it on the other, once what was sent before has arrived
+// there. There is no closing of one direction only.
 type Proxy struct {
 	listener net.Listener // these are fixed
 	target   string
@@ -28,9 +30,11 @@ type Proxy struct {
 	refuse  bool               // guarded by mu
 }
 
-// NewProxy listens at a free port of 127.0.0.1 and forwards every connection to the TCP address target, such as "127.0.0.1:5330". Out of f is what clients send, In
-// what the server sends. Each connection has the faults of f, and a seed of its own, which follows from that of f and how many came before. The Proxy has to be
-// closed. The error is that of listening; a target that cannot be reached ends the connection of the client.
+// NewProxy listens at a free port of 127.0.0.1 and forwards every connection to the TCP address
+// target, such as "127.0.0.1:5330". Out of f is what clients send, In what the server sends. Each
+// connection has the faults of f, and a seed of its own, which follows from that of f and how many
+// came before. The Proxy has to be closed. The error is that of listening; a target that cannot be
+// reached ends the connection of the client.
 func NewProxy(target string, f Faults) (*Proxy, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -48,23 +52,27 @@ func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 // Cut loses all connections that are there, for both sides. New ones are accepted. See [Conn.Cut].
 func (p *Proxy) Cut() { p.each((*Conn).Cut) }
 
-// Stall lets nothing more pass through the connections that are there, until Resume. New ones are accepted. See [Conn.Stall].
+// Stall lets nothing more pass through the connections that are there, until Resume. New ones are
+// accepted. See [Conn.Stall].
 func (p *Proxy) Stall() { p.each((*Conn).Stall) }
 
-// HalfOpen loses all that is sent through the connections that are there, from now on and without a word; when one side closes, the other does not learn of it. New
-// ones are accepted. See [Conn.HalfOpen].
+// HalfOpen loses all that is sent through the connections that are there, from now on and without a
+// word; when one side closes, the other does not learn of it. New ones are accepted. See
+// [Conn.HalfOpen].
 func (p *Proxy) HalfOpen() { p.each((*Conn).HalfOpen) }
 
 // Refuse ends every new connection at once, until Resume. Those that are there go on.
 func (p *Proxy) Refuse() { p.setRefuse(true) }
 
-// Resume ends what Stall, [Direction.StallAfter] and Refuse began. What was cut or is half-open remains so.
+// Resume ends what Stall, [Direction.StallAfter] and Refuse began. What was cut or is half-open
+// remains so.
 func (p *Proxy) Resume() {
 	p.setRefuse(false)
 	p.each((*Conn).Resume)
 }
 
-// Close stops listening and cuts all connections. It waits for the goroutines of the Proxy. Repeated calls return nil.
+// Close stops listening and cuts all connections. It waits for the goroutines of the Proxy.
+// Repeated calls return nil.
 func (p *Proxy) Close() error {
 	p.stop()
 	p.listener.Close()

@@ -15,7 +15,8 @@ import (
 // most is the limit with which frames are read where the limit is not the point.
 const most = 4 << 20
 
-// rig is where one check works on the two ends of a connection. Only the goroutine of the check may call what can fail it; others return their errors to it.
+// rig is where one check works on the two ends of a connection. Only the goroutine of the check may
+// call what can fail it; others return their errors to it.
 type rig struct {
 	T
 	a, b wire.Wire
@@ -112,7 +113,8 @@ func (r *rig) closeBoth() {
 	}
 }
 
-// must waits for all tasks. It fails the check as soon as one has failed, which may be why others hang.
+// must waits for all tasks. It fails the check as soon as one has failed, which may be why others
+// hang.
 func (r *rig) must(tasks ...task) {
 	r.Helper()
 	type result struct {
@@ -192,7 +194,8 @@ func same(got, want []byte) error {
 	return nil
 }
 
-// frame returns size bytes that differ from those of other numbers, if size is 8 or more in all 8 bytes.
+// frame returns size bytes that differ from those of other numbers, if size is 8 or more in all 8
+// bytes.
 func frame(number, size int) []byte {
 	f := make([]byte, size)
 	fill(f, number)
@@ -221,7 +224,8 @@ func batch(frames ...[]byte) []byte {
 	return b
 }
 
-// flood is a writer that goes on until it cannot, or until it is told to stop and writes an empty frame as the last.
+// flood is a writer that goes on until it cannot, or until it is told to stop and writes an empty
+// frame as the last.
 type flood struct {
 	task
 	stop   atomic.Bool
@@ -244,7 +248,8 @@ func byVector(w wire.Wire, frame []byte) error {
 	return w.(wire.VectorWriter).WriteVector(pieces(batch(frame)))
 }
 
-// startFlood floods w, whose peer must not read, and returns when the writer seems to be stuck. A wrong guess makes the check weaker, never wrong.
+// startFlood floods w, whose peer must not read, and returns when the writer seems to be stuck. A
+// wrong guess makes the check weaker, never wrong.
 func (r *rig) startFlood(w wire.Wire, write floodBy, what string) *flood {
 	r.Helper()
 	f := new(flood)

@@ -6,11 +6,13 @@
 //		})
 //	}
 //
-// and knows, when that passes (with -race, too), that a session can rely on the Wire: every frame arrives, whole and in its turn, and what has to return returns.
-// A failure says what is wrong: "frame 20000 is missing", or which method has not returned, with the stack of its goroutine.
+// and knows, when that passes (with -race, too), that a session can rely on the Wire: every frame
+// arrives, whole and in its turn, and what has to return returns. A failure says what is wrong:
+// "frame 20000 is missing", or which method has not returned, with the stack of its goroutine.
 //
-// The author of a program learns what it does when a connection fails: [Faulty] makes any Wire slow, cuts, truncates, corrupts, stalls or half-opens it,
-// [FaultyConn] does so with the stream of bytes below a Wire, and a [Proxy] with TCP connections between programs as they are.
+// The author of a program learns what it does when a connection fails: [Faulty] makes any Wire
+// slow, cuts, truncates, corrupts, stalls or half-opens it, [FaultyConn] does so with the stream of
+// bytes below a Wire, and a [Proxy] with TCP connections between programs as they are.
 package wiretest
 
 import (
@@ -21,11 +23,13 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// Run tests a Wire. It calls pair once per subtest for the two ends of a new connection, and closes both ends after the subtest. The optional interfaces that an
-// end has ([wire.BatchWriter], [wire.VectorWriter], [wire.TryWriter], [wire.Buffered], [wire.Receiver], [wire.Deadliner]) are
+// Run tests a Wire. It calls pair once per subtest for the two ends of a new connection, and closes
+// both ends after the subtest. The optional interfaces that an end has ([wire.BatchWriter],
+// [wire.VectorWriter], [wire.TryWriter], [wire.Buffered], [wire.Receiver], [wire.Deadliner]) are
 // tested as well.
 //
-// A subtest fails if a goroutine is there afterwards that was not there before; so nothing else should be running, such as parallel tests.
+// A subtest fails if a goroutine is there afterwards that was not there before; so nothing else
+// should be running, such as parallel tests.
 //
 // A Wire that hangs fails. A method that may not wait, or that Close has to wake, has 5 seconds to
 // return, and whatever carries frames 10. The failure says which method has not returned, with the

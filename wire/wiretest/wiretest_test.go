@@ -38,7 +38,8 @@ func TestSoundWirePasses(t *testing.T) {
 	})
 }
 
-// TestEveryCheckFailsForAWireThatBreaksIt runs, for each check, broken wires that it must find. The unbroken wires that they are made of pass (see above).
+// TestEveryCheckFailsForAWireThatBreaksIt runs, for each check, broken wires that it must find. The
+// unbroken wires that they are made of pass (see above).
 func TestEveryCheckFailsForAWireThatBreaksIt(t *testing.T) {
 	tests := []struct {
 		check string // of checks

@@ -25,8 +25,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/wswire"
 )
 
-// bounded requires that what was measured in an attack is within its bound. With -run Attack it also
-// prints a line: these are the measured column of SECURITY.md.
+// bounded requires that what was measured in an attack is within its bound. With -run Attack it
+// also prints a line: these are the measured column of SECURITY.md.
 func bounded(t testing.TB, what string, measured, bound int) {
 	t.Helper()
 	if strings.Contains(flag.Lookup("test.run").Value.String(), "Attack") {
@@ -85,8 +85,8 @@ func (v *victim) dial(from string) (net.Conn, error) {
 	return d.Dial("tcp", v.address)
 }
 
-// look notes how many goroutines there are. runtime.NumGoroutine is far too high now and then while they
-// come and go, and so it counts while they stand still.
+// look notes how many goroutines there are. runtime.NumGoroutine is far too high now and then while
+// they come and go, and so it counts while they stand still.
 func (v *victim) look() int {
 	n, _ := runtime.GoroutineProfile(make([]runtime.StackRecord, 1))
 	n -= v.before
@@ -130,8 +130,8 @@ func (v *victim) carry(c net.Conn, from string) {
 	io.Copy(there, c)
 }
 
-// honest makes 20 sessions, four at a time, on connections whose packets take 50 ms, and returns how many
-// could call.
+// honest makes 20 sessions, four at a time, on connections whose packets take 50 ms, and returns
+// how many could call.
 func (v *victim) honest(from string) int {
 	defer took(time.Now())
 	node := asterisque.NewNode(asterisque.WithTLS(v.client))

@@ -6,13 +6,16 @@ import (
 	"sync/atomic"
 )
 
-// conn is the connection below a WebSocket. The library writes control frames to it, each in one Write; data frames are written by whoever holds it. The library gives up
-// on a control frame, and on the whole connection, if it takes five seconds, which only says that the peer does not read. So what finds the connection held is left for
-// its holder, who writes it between two messages. Of several only the latest is kept, which RFC 6455, section 5.5.3, allows for answers to pings.
+// conn is the connection below a WebSocket. The library writes control frames to it, each in one
+// Write; data frames are written by whoever holds it. The library gives up on a control frame, and
+// on the whole connection, if it takes five seconds, which only says that the peer does not read.
+// So what finds the connection held is left for its holder, who writes it between two messages. Of
+// several only the latest is kept, which RFC 6455, section 5.5.3, allows for answers to pings.
 type conn struct {
 	net.Conn // fixed
 
-	ended bool // belongs to the reading goroutine; the peer has sent all it will, and more was wanted
+	// belongs to the reading goroutine; the peer has sent all it will, and more was wanted
+	ended bool
 
 	received, sent atomic.Uint64 // bytes
 
@@ -22,8 +25,9 @@ type conn struct {
 	left []byte // guarded by mu; a control frame for whoever holds writing; nil: none
 }
 
-// Read implements net.Conn. The library takes the end of the connection inside a message for the end of the message, if it falls between two of its reads. So it is
-// noted here, and not told together with bytes, so that it is known that more was wanted.
+// Read implements net.Conn. The library takes the end of the connection inside a message for the
+// end of the message, if it falls between two of its reads. So it is noted here, and not told
+// together with bytes, so that it is known that more was wanted.
 func (c *conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
 	c.received.Add(uint64(n))
@@ -72,7 +76,8 @@ func (c *conn) letGo() {
 	c.writeLeft()
 }
 
-// writeLeft writes control frames that were left, unless the connection is held again. An error is left to the next data frame, or to the reader, to find.
+// writeLeft writes control frames that were left, unless the connection is held again. An error is
+// left to the next data frame, or to the reader, to find.
 func (c *conn) writeLeft() {
 	for c.hasLeft() && c.writing.TryLock() {
 		if p := c.leave(nil); p != nil {

@@ -24,21 +24,27 @@ type dialConfig struct {
 	header http.Header
 }
 
-// WithTLS sets the TLS configuration for "wss". It is copied before use. The default verifies by the roots of the system.
+// WithTLS sets the TLS configuration for "wss". It is copied before use. The default verifies by
+// the roots of the system.
 func WithTLS(c *tls.Config) DialOption {
 	return func(d *dialConfig) { d.tls = c }
 }
 
-// WithHeader adds headers to the request, such as Authorization, Cookie or Origin. It is copied by Dial.
+// WithHeader adds headers to the request, such as Authorization, Cookie or Origin. It is copied by
+// Dial.
 func WithHeader(h http.Header) DialOption {
 	return func(d *dialConfig) { d.header = h }
 }
 
-// Dial connects to "ws://host:port/path" or "wss://host:port/path"; the port may be left out, and there may be a query. It goes through the proxy that the environment
-// names in HTTPS_PROXY, or HTTP_PROXY for "ws"; see [http.ProxyFromEnvironment]. Redirects are not followed. ctx bounds Dial, and has no effect on the Wire that is returned.
+// Dial connects to "ws://host:port/path" or "wss://host:port/path"; the port may be left out, and
+// there may be a query. It goes through the proxy that the environment names in HTTPS_PROXY, or
+// HTTP_PROXY for "ws"; see [http.ProxyFromEnvironment]. Redirects are not followed. ctx bounds
+// Dial, and has no effect on the Wire that is returned.
 //
-// Give the Wire to a node with Attach. An error that wraps [wire.ErrURL] says that the URL can never be used. If the server answers with an HTTP error, its status and first lines are in the error of Dial.
-// An error shows none of the secrets of the URL, as [wire.HideURL] says. What the server answers may still have those of a header, if it says what it was sent.
+// Give the Wire to a node with Attach. An error that wraps [wire.ErrURL] says that the URL can
+// never be used. If the server answers with an HTTP error, its status and first lines are in the
+// error of Dial. An error shows none of the secrets of the URL, as [wire.HideURL] says. What the
+// server answers may still have those of a header, if it says what it was sent.
 func Dial(ctx context.Context, rawURL string, opts ...DialOption) (wire.Wire, error) {
 	u, err := wire.ParseURL(rawURL)
 	if err != nil {
@@ -74,7 +80,9 @@ func dial(ctx context.Context, u *url.URL, cfg dialConfig) (wire.Wire, error) {
 		ws.CloseNow()
 		return nil, fmt.Errorf("the server has a WebSocket there, but did not agree to the subprotocol %s; it chose %q", Subprotocol, got)
 	}
-	d.conn.hold() // until whoever wrote the request has let go, which may be after the answer: Close would take that for a writer which is stuck
+	// until whoever wrote the request has let go, which may be after the answer: Close would take
+	// that for a writer which is stuck
+	d.conn.hold()
 	d.conn.letGo()
 	state := resp.TLS
 	if state == nil && d.tls != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// entrance is the net.Listener below a listener. It closes connections at once that its door does not let
-// in.
+// entrance is the net.Listener below a listener. It closes connections at once that its door does
+// not let in.
 type entrance struct {
 	net.Listener           // these are fixed
 	door         wire.Door // nil: nobody is asked
@@ -74,8 +74,8 @@ func loggerOf(acceptor any) *slog.Logger {
 	return nil
 }
 
-// complaints logs what an HTTP server says of connections. It has the address in each text, and a node
-// bounds what it logs by text.
+// complaints logs what an HTTP server says of connections. It has the address in each text, and a
+// node bounds what it logs by text.
 type complaints struct{ log *slog.Logger }
 
 // Write implements io.Writer, for one complaint.
@@ -111,7 +111,8 @@ func (v *visit) took(c net.Conn) {
 	}
 }
 
-// addrOf returns who has sent a request. What stands before a Handler may have put another address there.
+// addrOf returns who has sent a request. What stands before a Handler may have put another address
+// there.
 func addrOf(r *http.Request) net.Addr {
 	if at, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		return net.TCPAddrFromAddrPort(at)

@@ -30,7 +30,8 @@ func ExampleHandler() {
 
 	here := asterisque.NewNode()
 	defer here.Close()
-	sess, err := here.Dial(ctx, "ws"+strings.TrimPrefix(server.URL, "http")+"/rpc") // "wss://example.org/rpc"
+	// "wss://example.org/rpc"
+	sess, err := here.Dial(ctx, "ws"+strings.TrimPrefix(server.URL, "http")+"/rpc")
 	if err != nil {
 		log.Print(err)
 		return

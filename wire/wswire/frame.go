@@ -8,8 +8,9 @@ import (
 	"sync"
 )
 
-// The library writes each message to the connection by itself: with a system call per frame, small frames would travel many times slower than over TCP. So data frames
-// are written here, many at once; reading, control frames and all else is the library's.
+// The library writes each message to the connection by itself: with a system call per frame, small
+// frames would travel many times slower than over TCP. So data frames are written here, many at
+// once; reading, control frames and all else is the library's.
 
 // opcode is what a WebSocket frame is: RFC 6455, section 5.2.
 type opcode byte
@@ -28,7 +29,8 @@ var chunks = sync.Pool{New: func() any { return new([chunk]byte) }}
 // maxHeader is the largest number of bytes in front of the payload of a frame.
 const maxHeader = 2 + 8 + 4
 
-// appendHeader appends the header of a whole message. A client has to mask its payload with the key.
+// appendHeader appends the header of a whole message. A client has to mask its payload with the
+// key.
 func appendHeader(b []byte, op opcode, size int, client bool) (_ []byte, key uint32) {
 	b = append(b, 0x80|byte(op)) // 0x80: nothing of the message follows this frame
 	at := len(b)
@@ -49,7 +51,8 @@ func appendHeader(b []byte, op opcode, size int, client bool) (_ []byte, key uin
 	return b, key
 }
 
-// mask masks b. A payload may be masked in pieces, all but the last of which have a multiple of 4 bytes.
+// mask masks b. A payload may be masked in pieces, all but the last of which have a multiple of 4
+// bytes.
 func mask(b []byte, key uint32) {
 	for k := uint64(key)<<32 | uint64(key); len(b) >= 8; b = b[8:] {
 		binary.LittleEndian.PutUint64(b, binary.LittleEndian.Uint64(b)^k)

@@ -39,7 +39,8 @@ func upgraded(t *testing.T, c net.Conn) (w wire.Wire) {
 	return w
 }
 
-// whole returns the payloads of the short binary messages that sent begins with, parsed as simply as possible.
+// whole returns the payloads of the short binary messages that sent begins with, parsed as simply
+// as possible.
 func whole(sent []byte, max int) []string {
 	list := []string{}
 	for len(sent) >= 6 && sent[0] == 0x82 && sent[1] >= 0x80 && sent[1] < 0x80+126 && int(sent[1]-0x80) <= min(max, len(sent)-6) {

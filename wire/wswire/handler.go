@@ -15,9 +15,11 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// Acceptor makes something, such as a session, of a Wire that the other side has connected. A *asterisque.Node is one.
+// Acceptor makes something, such as a session, of a Wire that the other side has connected. A
+// *asterisque.Node is one.
 type Acceptor[S any] interface {
-	// Accept takes w over, and closes it if it returns an error. ctx bounds Accept itself, and not what it returns.
+	// Accept takes w over, and closes it if it returns an error. ctx bounds Accept itself, and not
+	// what it returns.
 	Accept(ctx context.Context, w wire.Wire) (S, error)
 }
 
@@ -29,30 +31,40 @@ type config struct {
 	log     *slog.Logger
 }
 
-// WithOrigins also allows pages from these hosts to connect, such as "example.org" or "*.example.org:8080", or, with a scheme, "https://example.org". The asterisk
-// stands for any characters but a slash; case does not matter. The server's own host, as the request names it, is always allowed.
+// WithOrigins also allows pages from these hosts to connect, such as "example.org" or
+// "*.example.org:8080", or, with a scheme, "https://example.org". The asterisk stands for any
+// characters but a slash; case does not matter. The server's own host, as the request names it, is
+// always allowed.
 func WithOrigins(patterns ...string) Option {
 	return func(c *config) { c.origins = append(c.origins, patterns...) }
 }
 
-// WithLogger sets where it is logged, as a warning, that somebody could not be accepted: a wrong request, or an error of Accept. The default is the logger of the
-// Acceptor, if it has a method Logger() *slog.Logger, else slog.Default(), when Handler is called.
+// WithLogger sets where it is logged, as a warning, that somebody could not be accepted: a wrong
+// request, or an error of Accept. The default is the logger of the Acceptor, if it has a method
+// Logger() *slog.Logger, else slog.Default(), when Handler is called.
 func WithLogger(l *slog.Logger) Option {
 	return func(c *config) { c.log = l }
 }
 
-// Handler serves a route of an HTTP/1.1 server: it makes a Wire of each request and gives it to a, which usually is a node:
+// Handler serves a route of an HTTP/1.1 server: it makes a Wire of each request and gives it to a,
+// which usually is a node:
 //
 //	mux.Handle("/rpc", wswire.Handler(node))
 //
-// What is not a WebSocket, comes from another origin, or does not offer [Subprotocol] is answered with an HTTP error that says so.
+// What is not a WebSocket, comes from another origin, or does not offer [Subprotocol] is answered
+// with an HTTP error that says so.
 //
-// Each Accept runs on the goroutine of its request, with the context of the request; what middleware has put there can be found. The Wire outlives both: the time limits
-// of the server end with the request, and neither Shutdown nor Close of an http.Server know of the Wire. So close the node as well.
+// Each Accept runs on the goroutine of its request, with the context of the request; what
+// middleware has put there can be found. The Wire outlives both: the time limits of the server end
+// with the request, and neither Shutdown nor Close of an http.Server know of the Wire. So close the
+// node as well.
 //
-// If a is a [wire.Door], as a node is, each request needs a place there before it becomes a WebSocket. Without one it is answered with 503 and Retry-After. What a
-// client costs before its request is there is up to the http.Server, whose own time limits are none: set ReadHeaderTimeout and WriteTimeout to some seconds, IdleTimeout
-// to a minute or so, and MaxHeaderBytes to 16 KiB. The place is that of http.Request.RemoteAddr: behind a proxy, let middleware put the client's address there.
+// If a is a [wire.Door], as a node is, each request needs a place there before it becomes a
+// WebSocket. Without one it is answered with 503 and Retry-After. What a client costs before its
+// request is there is up to the http.Server, whose own time limits are none: set ReadHeaderTimeout
+// and WriteTimeout to some seconds, IdleTimeout to a minute or so, and MaxHeaderBytes to 16 KiB.
+// The place is that of http.Request.RemoteAddr: behind a proxy, let middleware put the client's
+// address there.
 func Handler[S any](a Acceptor[S], opts ...Option) http.Handler {
 	h := newHandler(append([]Option{WithLogger(loggerOf(a))}, opts...))
 	h.door, _ = any(a).(wire.Door)
@@ -108,8 +120,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// hand gives s to who accepts, which may be the application's: if that does not return, s is closed,
-// because a server that recovers from the panic has given the connection away.
+// hand gives s to who accepts, which may be the application's: if that does not return, s is
+// closed, because a server that recovers from the panic has given the connection away.
 func (h *handler) hand(ctx context.Context, s wire.Wire) error {
 	returned := false
 	defer func() {
@@ -122,8 +134,8 @@ func (h *handler) hand(ctx context.Context, s wire.Wire) error {
 	return err
 }
 
-// enter returns the place of a request: that of its connection, or one of its own. It is nil if nobody is
-// asked.
+// enter returns the place of a request: that of its connection, or one of its own. It is nil if
+// nobody is asked.
 func (h *handler) enter(r *http.Request, lost func()) (wire.Place, error) {
 	if h.door == nil {
 		p, _ := r.Context().Value(placeKey{}).(wire.Place)

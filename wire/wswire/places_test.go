@@ -91,7 +91,8 @@ var soup = []string{
 	strings.Replace(upgrade, "Host: x", "Host: x\r\nExpect: 100-continue\r\nContent-Length: 9", 1), strings.Replace(upgrade, "Connection: Upgrade", "Connection: close", 1),
 }
 
-// pour sends each of the soup on a connection of its own, and leaves at once or after the answer has begun.
+// pour sends each of the soup on a connection of its own, and leaves at once or after the answer
+// has begun.
 func pour(address string) {
 	var all sync.WaitGroup
 	for i := range 4 * len(soup) {

@@ -403,7 +403,8 @@ func TestMemoryFollowsWhatHasArrivedNotWhatIsAnnounced(t *testing.T) {
 	c := rawUpgrade(t, url)
 	w := <-wires
 	defer w.Close()
-	sent := append([]byte{0x82, 0xff, 0, 0, 0, 0, 0x40, 0, 0, 0, 0, 0, 0, 0}, make([]byte, 40<<10)...) // 1 GiB is announced
+	// 1 GiB is announced
+	sent := append([]byte{0x82, 0xff, 0, 0, 0, 0, 0x40, 0, 0, 0, 0, 0, 0, 0}, make([]byte, 40<<10)...)
 	_, err := c.Write(sent)
 	require.NoError(t, err)
 	require.NoError(t, c.Close())

@@ -35,8 +35,10 @@ type socket struct {
 	closed  atomic.Bool                          // Close was called
 	refused atomic.Pointer[websocket.CloseError] // what Close complains of; nil: of nothing
 
-	in      *[chunk]byte // belongs to the reading goroutine, as readErr; holds the latest frame, unless that is larger; nil between frames
-	readErr error        // why nothing can be read any more
+	// belongs to the reading goroutine, as readErr; holds the latest frame, unless that is larger;
+	// nil between frames
+	in      *[chunk]byte
+	readErr error // why nothing can be read any more
 
 	// aside is how many bytes of memory a message has that is half received. The reading goroutine
 	// writes it.
@@ -45,8 +47,8 @@ type socket struct {
 	writeErr error // belongs to whoever holds conn; why nothing can be written any more
 }
 
-// newSocket returns the Wire over ws. state says how it is protected; nil: not by TLS. place is what it
-// has at a door; nil: nobody was asked.
+// newSocket returns the Wire over ws. state says how it is protected; nil: not by TLS. place is
+// what it has at a door; nil: nobody was asked.
 func newSocket(ws *websocket.Conn, conn *conn, client bool, state *tls.ConnectionState, place wire.Place) wire.Wire {
 	ws.SetReadLimit(-1) // ReadFrame has its own
 	s := &socket{ws: ws, conn: conn, client: client, local: conn.LocalAddr(), remote: conn.RemoteAddr(), place: place}
@@ -156,7 +158,8 @@ func (s *socket) message(max int) ([]byte, error) {
 	}
 }
 
-// refuse lets Close tell the peer what was wrong. Until then this side may write, so that a session can give its reason in its own words.
+// refuse lets Close tell the peer what was wrong. Until then this side may write, so that a session
+// can give its reason in its own words.
 func (s *socket) refuse(code websocket.StatusCode, reason string) {
 	s.refused.Store(&websocket.CloseError{Code: code, Reason: reason})
 }
@@ -221,7 +224,8 @@ func (s *socket) write(all func(e *encoder) error) error {
 		return nil
 	case s.closed.Load():
 		return errWriteClosed // whatever a closed connection says
-	case errors.Is(err, net.ErrClosed): // not by Close: the library closes the connection when the peer has closed the WebSocket
+	case errors.Is(err, net.ErrClosed):
+		// not by Close: the library closes the connection when the peer has closed the WebSocket
 		err = syscall.EPIPE
 	}
 	s.writeErr = fmt.Errorf("wire: write: %w", err)
@@ -230,7 +234,8 @@ func (s *socket) write(all func(e *encoder) error) error {
 
 var errWriteClosed = fmt.Errorf("wire: write: %w", net.ErrClosed)
 
-// Close implements wire.Wire. It tells the peer, unless a writer is in the middle of a message, and does not wait for the answer.
+// Close implements wire.Wire. It tells the peer, unless a writer is in the middle of a message, and
+// does not wait for the answer.
 func (s *socket) Close() error {
 	if s.closed.Swap(true) {
 		return nil
@@ -246,7 +251,8 @@ func (s *socket) Close() error {
 	return nil
 }
 
-// goodbye sends the Close frame. The library's own Close would wait for the peer's one, for which somebody has to read.
+// goodbye sends the Close frame. The library's own Close would wait for the peer's one, for which
+// somebody has to read.
 func (s *socket) goodbye() {
 	say, refused := websocket.CloseError{Code: websocket.StatusNormalClosure}, s.refused.Load()
 	if refused != nil {
@@ -256,7 +262,8 @@ func (s *socket) goodbye() {
 	if _, err := s.conn.Conn.Write(closeFrame(say, s.client)); err != nil || refused == nil {
 		return
 	}
-	// What the peer is still sending must be taken from the system, which would otherwise reset the connection and lose what the peer is being told.
+	// What the peer is still sending must be taken from the system, which would otherwise reset the
+	// connection and lose what the peer is being told.
 	s.conn.SetReadDeadline(time.Now().Add(farewell))
 	io.Copy(io.Discard, s.conn.Conn)
 }

@@ -1,5 +1,6 @@
-// Package wswire carries frames over WebSocket (RFC 6455): through proxies and load balancers that speak HTTP, on a route beside the others of a web server, and
-// from web pages. Each binary message is one frame, with nothing before it.
+// Package wswire carries frames over WebSocket (RFC 6455): through proxies and load balancers that
+// speak HTTP, on a route beside the others of a web server, and from web pages. Each binary message
+// is one frame, with nothing before it.
 //
 // Importing the package registers the schemes "ws" and "wss" with [wire.Register]:
 //
@@ -16,28 +17,34 @@
 //
 // # Both sides
 //
-// The two sides agree on the subprotocol [Subprotocol]; whoever does not offer it is refused before the connection becomes a WebSocket. Messages are not
-// compressed. A text message is refused with close code 1003, one that is too large with 1009, and the other side's error says so. A connection that ends without
-// a Close frame is io.ErrUnexpectedEOF, for it was cut. Pings are answered.
+// The two sides agree on the subprotocol [Subprotocol]; whoever does not offer it is refused before
+// the connection becomes a WebSocket. Messages are not compressed. A text message is refused with
+// close code 1003, one that is too large with 1009, and the other side's error says so. A
+// connection that ends without a Close frame is io.ErrUnexpectedEOF, for it was cut. Pings are
+// answered.
 //
-// With TLS, the application protocol (ALPN) is "http/1.1", as it has to be for WebSocket, and not the one of other wires.
+// With TLS, the application protocol (ALPN) is "http/1.1", as it has to be for WebSocket, and not
+// the one of other wires.
 //
 // # Origins
 //
-// A page of any web site can open a WebSocket to any server, and the browser sends the cookies for that server with it. So a request with an Origin that is not the
-// server's own host is refused with 403, unless [WithOrigins] allows it. Programs other than browsers usually send no Origin, and pass: the check protects users
-// of browsers, and says nothing about who the peer is.
+// A page of any web site can open a WebSocket to any server, and the browser sends the cookies for
+// that server with it. So a request with an Origin that is not the server's own host is refused
+// with 403, unless [WithOrigins] allows it. Programs other than browsers usually send no Origin,
+// and pass: the check protects users of browsers, and says nothing about who the peer is.
 //
 // # Web pages
 //
-// A page opens the connection with the subprotocol and asks for bytes; each message that it sends has to be binary, and one frame of the protocol:
+// A page opens the connection with the subprotocol and asks for bytes; each message that it sends
+// has to be binary, and one frame of the protocol:
 //
 //	const ws = new WebSocket("wss://example.org/rpc", "asterisque.1")
 //	ws.binaryType = "arraybuffer"
 //	ws.onmessage = (e) => receive(new Uint8Array(e.data)) // one frame
 //	ws.send(frame)                                        // a Uint8Array; a string would end the connection
 //
-// A page cannot be held up: the browser takes whatever send is given. It should watch ws.bufferedAmount, and keep to the windows of the protocol.
+// A page cannot be held up: the browser takes whatever send is given. It should watch
+// ws.bufferedAmount, and keep to the windows of the protocol.
 //
 // # Limits
 //
@@ -46,9 +53,9 @@
 // has arrived, up to twice that, whatever is announced: Receiving tells. What exceeds the limit of
 // ReadFrame ends that. A peer that does not read stops the writer.
 //
-// A listener answers one request on each connection, and takes ten seconds for it at most. A node that
-// serves one lets each connection in before TLS and HTTP, and closes it when it is no session in the
-// time that a handshake may take. See [Handler] for what a server of your own needs.
+// A listener answers one request on each connection, and takes ten seconds for it at most. A node
+// that serves one lets each connection in before TLS and HTTP, and closes it when it is no session
+// in the time that a handshake may take. See [Handler] for what a server of your own needs.
 package wswire
 
 import (
@@ -58,11 +65,13 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// Subprotocol is the WebSocket subprotocol that both sides agree on, so that nobody talks to something else by mistake.
+// Subprotocol is the WebSocket subprotocol that both sides agree on, so that nobody talks to
+// something else by mistake.
 const Subprotocol = "asterisque.1"
 
 func init() {
-	// An error means that the program has a transport of its own for the scheme already, which then stays.
+	// An error means that the program has a transport of its own for the scheme already, which then
+	// stays.
 	wire.Register("ws", transport{})
 	wire.Register("wss", transport{})
 }

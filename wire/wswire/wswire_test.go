@@ -39,7 +39,8 @@ func TestASessionOverARouteCallsBothWays(t *testing.T) {
 	}))
 	defer there.Close()
 	route := wswire.Handler(there)
-	url := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // middleware
+	url := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// middleware
 		route.ServeHTTP(wrapped{w}, r.WithContext(context.WithValue(r.Context(), key{}, r.Header.Get("Authorization"))))
 	}))
 
@@ -317,7 +318,8 @@ func TestProgressShowsWhileALargeFrameIsUnderWay(t *testing.T) {
 		_, sent := from.Progress()
 		received, _ := to.Progress()
 		written := make(chan error, 1)
-		go func() { written <- ends[0].WriteFrames([][]byte{make([]byte, 1<<20)}) }() // ends when it has been read
+		// ends when it has been read
+		go func() { written <- ends[0].WriteFrames([][]byte{make([]byte, 1<<20)}) }()
 		_, err := ends[1].ReadFrame(1 << 20)
 		require.NoError(t, err)
 		require.NoError(t, <-written)
