@@ -9,8 +9,8 @@
 //
 // The promises are those of package limits: a Plan of random numbers, Opens, a Room, and Counters
 // at the limits. What pipes, dispatchers and the way out do around them is said again here, in few
-// words and without locks: sending.go, receiving.go and asking.go are package pipe, dispatcher.go
-// the dispatcher, credit.go and outbound.go what Opens and messages wait for.
+// words and without locks: sending.go, receiving.go and asking.go are package pipe,
+// work_dispatcher.go the dispatcher, credit.go and outbound.go what Opens and messages wait for.
 //
 // There is no loss of wires, no Pause, no change of limits, no gate and no key.
 package flowmodel

@@ -11,7 +11,7 @@ import (
 )
 
 // Transports that may be the application's: its Wires and Listeners, what dials them, and what TLS
-// asks it. A session over one is in lost.go.
+// asks it. A session over one is in session_lost.go.
 
 // patience is how long a Wire may take to close before nobody waits for it any more.
 const patience = time.Second
