@@ -54,7 +54,7 @@ func (s *Session) call(ctx context.Context, function uint16, params []byte, cfg 
 // newCall returns a call whose result is the application's, as it came, if own is set, and may be
 // put into the buffer of cfg then.
 func newCall(s *Session, cfg *callConfig, own bool) *call {
-	c, ok := s.node.calls.Get().(*call)
+	c, ok := s.shared.calls.Get().(*call)
 	if !ok {
 		c = &call{done: make(chan struct{}, 1)}
 		c.open.Type, c.open.Departer = codec.OpenType, c
@@ -66,7 +66,7 @@ func newCall(s *Session, cfg *callConfig, own bool) *call {
 
 // free ends c and gives it back. The result is gone then, unless it is the application's.
 func (c *call) free() {
-	pool := &c.s.node.calls
+	pool := &c.s.shared.calls
 	c.s.over(&c.permit)
 	c.port, c.permit, c.abort = port{}, permit{}, nil
 	c.open.Payload, c.open.Meta = nil, nil

@@ -41,7 +41,7 @@ func (c *incoming) Deadline() (at time.Time, ok bool) {
 	if c.expires == 0 {
 		return at, false
 	}
-	return c.s.node.timeAt(c.expires), true
+	return c.s.shared.timeAt(c.expires), true
 }
 
 // Value implements context.Context.
@@ -56,7 +56,7 @@ func (c *incoming) Value(key any) any {
 func (c *incoming) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended == running && c.expires > 0 && c.s.node.now() >= c.expires {
+	if c.ended == running && c.expires > 0 && c.s.shared.now() >= c.expires {
 		c.endLocked(expired)
 	}
 	return c.ended.err()
@@ -77,7 +77,7 @@ func (c *incoming) watchLocked() *watch {
 	if c.ended != running {
 		close(c.watch.done)
 	} else if c.expires > 0 {
-		c.watch.timer = time.AfterFunc(c.expires-c.s.node.now(), func() { c.end(expired) })
+		c.watch.timer = time.AfterFunc(c.expires-c.s.shared.now(), func() { c.end(expired) })
 	}
 	return c.watch
 }

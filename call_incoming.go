@@ -81,10 +81,10 @@ func newIncoming(s *Session, m *codec.Open, h *handler, within *enclosure) (c *i
 		c.extra().strings = m.Meta.Strings
 	}
 	if m.Meta.TTL > 0 {
-		c.expires = s.node.now() + time.Duration(m.Meta.TTL)*time.Millisecond
+		c.expires = s.shared.now() + time.Duration(m.Meta.TTL)*time.Millisecond
 	}
 	if h.meter.arrived() {
-		c.extra().arrived = s.node.now()
+		c.extra().arrived = s.shared.now()
 	}
 	if len(m.Meta.Trace) > 0 && s.cfg.tracer != nil {
 		c.extra().trace = bytes.Clone(m.Meta.Trace)
@@ -127,11 +127,11 @@ func (c *incoming) run(k *scratch) {
 		return
 	}
 	if m := c.memory(); m != nil {
-		c.s.node.once.run(m)
+		c.s.shared.once.run(m)
 	}
 	var began time.Duration
 	if c.timed() {
-		began = c.s.node.now()
+		began = c.s.shared.now()
 		c.s.calls.lastWait.Store(int64(began - c.rare.arrived))
 		c.handler.meter.queued.Add(began - c.rare.arrived)
 	}
@@ -143,7 +143,7 @@ func (c *incoming) run(k *scratch) {
 	}
 	k.serving = false
 	if c.timed() {
-		c.handler.meter.ran.Add(c.s.node.now() - began)
+		c.handler.meter.ran.Add(c.s.shared.now() - began)
 	}
 	c.leaveNested()
 	c.answer(result, a)
@@ -192,7 +192,7 @@ func (c *incoming) answer(result []byte, a *Abort) {
 			// it is the answer to the key: another attempt would get the same
 			a.Ran = codec.MaybeRan
 		}
-		c.s.node.once.answer(m, result, a)
+		c.s.shared.once.answer(m, result, a)
 	}
 	c.reply(result, a)
 }
@@ -242,7 +242,7 @@ func (c *incoming) Close(result []byte, abort *Abort) {
 func (c *incoming) refuse(a *Abort) {
 	c.handler.meter.ended(a)
 	if m := c.memory(); m != nil {
-		c.s.node.once.refuse(m)
+		c.s.shared.once.refuse(m)
 	}
 	r := *c.s.sent(a)
 	r.Ran = codec.Refused
@@ -284,7 +284,7 @@ func (c *incoming) closed(m codec.Close) {
 // fail implements endpoint.
 func (c *incoming) fail(a *Abort) {
 	if c.rare != nil && c.rare.key != nil {
-		c.s.node.once.leave(c)
+		c.s.shared.once.leave(c)
 	}
 	before := c.s.calls.leave(c)
 	if before.waits() {
@@ -299,9 +299,9 @@ func (c *incoming) fail(a *Abort) {
 	}
 	if m := c.memory(); m != nil {
 		if before.waits() {
-			c.s.node.once.refuse(m)
+			c.s.shared.once.refuse(m)
 		} else if c.s.ctx.Err() != nil && !c.nested() {
-			c.s.node.once.orphan(m) // the session has ended, and the answer is for the next one
+			c.s.shared.once.orphan(m) // the session has ended, and the answer is for the next one
 			return
 		}
 	}

@@ -54,12 +54,12 @@ func (w *waiters) begin(s *Session, kind wait) (end func()) {
 		w.counts.CompareAndSwap(nil, new([waitKinds]waitCount))
 		c = w.counts.Load()
 	}
-	began := s.node.now()
+	began := s.shared.now()
 	c[kind].now.Add(1)
 	c[kind].times.Add(1)
 	return func() {
 		c[kind].now.Add(-1)
-		c[kind].elapsed.Add(int64(s.node.now() - began))
+		c[kind].elapsed.Add(int64(s.shared.now() - began))
 	}
 }
 

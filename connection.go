@@ -114,7 +114,7 @@ func (c *Connection) Close() error {
 // shut down, and closes the connection. If ctx ends first, all are closed at once. With the context
 // of a handler of one of these sessions, it does not wait.
 func (c *Connection) Shutdown(ctx context.Context) error {
-	if s := calledBy(ctx); s != nil && s.conn == c {
+	if s := calledBy(ctx); s != nil && s.holder == sessionHolder(c) {
 		c.leaving.Store(true)
 		s.announceEnd()
 		go c.Shutdown(context.Background()) // ends with the running calls

@@ -137,9 +137,7 @@ func (c *Connection) goOn(ctx context.Context, h *handshake, a agreement, s *Ses
 		s.fail(codec.ErrUnavailable.Withf("the session could not be resumed: the peer does not have it any more"))
 		s.awaitEnd()
 	}
-	return c.node.begin(h, a, c.node.ownGrant(), true, func(s *Session) {
-		s.conn = c
-	})
+	return c.node.begin(h, a, c.node.ownGrant(), true, c)
 }
 
 // returned goes on over a Wire to a peer that has agreed to that. It has the next secret as soon as

@@ -94,13 +94,15 @@ func (c *Connection) awaitRetired(ctx context.Context, n int) {
 	}
 }
 
-// stir wakes whoever waits for something to change: it is called by a session whose Wire is lost,
-// or whose peer announces the end.
-func (c *Connection) stir() {
+// sessionChanged implements sessionHolder: it wakes whoever waits for that.
+func (c *Connection) sessionChanged() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stirLocked()
 }
+
+// sessionEnded implements sessionHolder.
+func (c *Connection) sessionEnded(s *Session) { c.node.sessionEnded(s) }
 
 func (c *Connection) stirLocked() {
 	close(c.changed)

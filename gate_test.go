@@ -13,7 +13,7 @@ import (
 func TestAPlaceThatBecomesFreeBetweenTwoTurnsIsTaken(t *testing.T) {
 	g := &gate{free: 2}
 	// without workers: what is admitted stays in its line
-	d := &dispatcher{s: &Session{node: new(Node)}, plan: new(limits.Plan), ready: line{is: inReady}}
+	d := &dispatcher{s: &Session{shared: new(shared)}, plan: new(limits.Plan), ready: line{is: inReady}}
 	calls := make([]*incoming, 5)
 	for i := range calls {
 		calls[i] = &incoming{handler: &handler{gate: g}, state: inHand}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -20,20 +19,13 @@ type Node struct {
 	cfg     config // these are fixed
 	invalid error  // what is wrong with cfg
 	// ends when the node is closed, for handshakes; its cause is errNodeClosed
-	ctx     context.Context
-	end     context.CancelCauseFunc
-	workers workers
-	owners  owners
-	budget  budget
-	nested  reserve
-	once    once
+	ctx context.Context
+	end context.CancelCauseFunc
 
+	shared    // these lock themselves
 	admission admission
-	aways     aways
-	born      time.Time
-	// of *call; not global, because their channels belong to the bubble of a synctest as the node
-	// does
-	calls sync.Pool
+	rounds    rounds
+	accepts   sync.WaitGroup // handshakes of Serve
 
 	mu       sync.Mutex
 	sessions map[*Session]struct{} // guarded by mu, as all below; nil once the node is closed
@@ -46,10 +38,6 @@ type Node struct {
 	beginning map[[codec.SessionSize]byte]chan struct{}
 
 	connections map[*Connection]struct{} // that are not over
-
-	accepts sync.WaitGroup // handshakes of Serve
-	rounds  rounds
-	reports reports
 }
 
 // NewNode returns a Node. It never fails: an option whose value does not fit is reported, by name,
@@ -60,15 +48,9 @@ func NewNode(opts ...Option) *Node {
 	}
 	n.cfg, n.invalid = newConfig(opts)
 	n.ctx, n.end = context.WithCancelCause(context.Background())
-	n.born, n.workers.limit = time.Now(), n.cfg.nodeWorkers
+	n.shared.init(&n.cfg)
 	n.admission.configure(&n.cfg)
-	n.aways.configure(&n.cfg)
 	n.rounds.aways = &n.aways
-	n.reports.log = n.cfg.log
-	n.owners.total = limits.NewTally(n.cfg.budget)
-	n.budget = budget{Tally: n.owners.total, owners: &n.owners}
-	n.nested.owners, n.nested.most = &n.owners, n.cfg.nestedReserve()
-	n.once.init(&n.cfg, &n.owners)
 	return n
 }
 
@@ -106,7 +88,7 @@ func (n *Node) Attach(ctx context.Context, w wire.Wire) (*Session, error) {
 		}
 		a, err := h.dial(ctx, nil)
 		if err == nil {
-			s, err = n.begin(&h, a, n.ownGrant(), true, nil)
+			s, err = n.begin(&h, a, n.ownGrant(), true, n)
 		}
 		return err
 	})
@@ -168,7 +150,7 @@ func (n *Node) accept(ctx context.Context, h *handshake) (s *Session, err error)
 		a, g, resumed, err := h.accept(ctx, n)
 		defer n.begun(a.session)
 		if s = resumed; err == nil && s == nil {
-			s, err = n.begin(h, a, g, false, nil)
+			s, err = n.begin(h, a, g, false, n)
 		}
 		return err
 	})
@@ -192,13 +174,9 @@ func (n *Node) ownGrant() (g Grant) {
 	return g
 }
 
-// begin starts a session, unless the node has been closed meanwhile. prepare is called before
-// anything can happen on it; it may be nil.
-func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, prepare func(*Session)) (*Session, error) {
-	s := newSession(n, h.cfg, h.w, a, g, dialled)
-	if prepare != nil {
-		prepare(s)
-	}
+// begin starts a session, unless the node has been closed meanwhile.
+func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, holder sessionHolder) (*Session, error) {
+	s := newSession(&n.shared, holder, h.cfg, h.w, a, g, dialled)
 	n.mu.Lock()
 	closed := n.sessions == nil
 	if !closed {
@@ -282,8 +260,11 @@ func (n *Node) begun(id [codec.SessionSize]byte) {
 	}
 }
 
-// forget is called by a session that has ended.
-func (n *Node) forget(s *Session) {
+// sessionChanged implements sessionHolder.
+func (n *Node) sessionChanged() {}
+
+// sessionEnded implements sessionHolder.
+func (n *Node) sessionEnded(s *Session) {
 	n.rounds.remove(s)
 	past := s.stats().ended()
 	n.mu.Lock()
@@ -291,8 +272,6 @@ func (n *Node) forget(s *Session) {
 	delete(n.sessions, s)
 	delete(n.resumable, s.id)
 	n.mu.Unlock()
-	s.endTelling()
-	n.owners.leave(s.owner)
 }
 
 // Sessions returns the sessions that are up.
@@ -311,7 +290,7 @@ func (n *Node) Sessions() []*Session {
 // the context of a handler that the node runs, it does not wait.
 func (n *Node) Shutdown(ctx context.Context) error {
 	n.stopListening()
-	if s := calledBy(ctx); s != nil && s.node == n {
+	if s := calledBy(ctx); s != nil && s.shared == &n.shared {
 		for _, s := range n.Sessions() {
 			s.announceEnd()
 		}

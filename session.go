@@ -25,7 +25,7 @@ import (
 // at the same time. All methods are safe for concurrent use.
 type Session struct {
 	id     [codec.SessionSize]byte // these are fixed once the handshake is over
-	node   *Node
+	shared *shared
 	cfg    *config
 	window uint64 // what the Blocks of a stream that this side opens may cost at first
 	values codec.Values
@@ -80,8 +80,7 @@ type Session struct {
 	// holds one when the writer has found out that the Wire is lost, and stays the writer; nil
 	// without res
 	halted chan struct{}
-	// is told when the Wire is lost and when the peer drains; may be nil; fixed
-	conn *Connection
+	holder sessionHolder // fixed
 
 	draining     atomic.Bool // Shutdown was called here: the peer's new calls are refused
 	peerDraining atomic.Bool // the peer refuses new calls
@@ -134,14 +133,14 @@ func (p Peer) LogValue() slog.Value { return slog.StringValue(p.String()) }
 func (s *Session) String() string { return hex.EncodeToString(s.id[:4]) }
 
 // newSession makes a session of what the handshake agreed on. Whoever calls it starts read.
-func newSession(n *Node, cfg *config, w wire.Wire, a agreement, g Grant, dialled bool) *Session {
+func newSession(sh *shared, holder sessionHolder, cfg *config, w wire.Wire, a agreement, g Grant, dialled bool) *Session {
 	maxBlock := a.maxFrame - outbox.HeadSize
 	if l, ok := w.(wire.BlockLimiter); ok {
 		// which may panic, and so is asked before anything is counted
 		maxBlock = min(maxBlock, l.MaxBlock())
 	}
 	s := &Session{
-		id: a.session, node: n, cfg: cfg, window: a.window, peerID: a.about.ID, owner: n.owners.join(&a.about), values: a.values, svc: g.Service, highest: *g.MaxPriority,
+		id: a.session, shared: sh, holder: holder, cfg: cfg, window: a.window, peerID: a.about.ID, owner: sh.owners.join(&a.about), values: a.values, svc: g.Service, highest: *g.MaxPriority,
 		told: make(chan struct{}), gone: make(chan struct{}),
 	}
 	s.lender, _ = a.values.(codec.Lender)
@@ -393,7 +392,9 @@ func (s *Session) finish() {
 	s.outbound.end()
 	s.dropRecord()
 	defer close(s.gone) // also if the log ends the goroutine
-	s.node.forget(s)
+	s.holder.sessionEnded(s)
+	s.endTelling()
+	s.shared.owners.leave(s.owner)
 	s.cfg.log.Info("session ends", "session", s, "cause", s.cause())
 }
 

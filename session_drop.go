@@ -52,7 +52,7 @@ func (s *Session) dropReporter() func([]outbox.Drop) {
 		return nil
 	}
 	return func(drops []outbox.Drop) {
-		s.node.reports.addAll(s, "drop report", len(drops), func(i int) {
+		s.shared.reports.addAll(s, "drop report", len(drops), func(i int) {
 			d := &drops[i]
 			s.cfg.onDrop(s, Drop{Open: d.Open, Reason: DropReason(d.Reason), Marker: d.Marker})
 		})

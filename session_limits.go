@@ -39,7 +39,7 @@ func (s *Session) reporter(d Direction) func(limits.State) {
 			s.stall.end()
 		}
 		if s.cfg.onState != nil {
-			s.node.reports.add(s, "OnState", keepLast+int(d), func() { s.cfg.onState(s, d, state) })
+			s.shared.reports.add(s, "OnState", keepLast+int(d), func() { s.cfg.onState(s, d, state) })
 		}
 	}
 }
@@ -133,9 +133,9 @@ func (s *Session) waitInbound() bool {
 			}
 		} else if room := s.inbound.Room(); room != nil {
 			s.stops.Add(1)
-			begin := s.node.now()
+			begin := s.shared.now()
 			over, ok := s.waitForSign(room, thirst)
-			s.stopped.Add(int64(s.node.now() - begin))
+			s.stopped.Add(int64(s.shared.now() - begin))
 			if over {
 				return ok
 			}

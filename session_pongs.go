@@ -28,7 +28,7 @@ type pongs struct {
 
 // answer answers a Ping of the peer. It is for the reader.
 func (p *pongs) answer(s *Session, n uint64) {
-	now := s.node.now()
+	now := s.shared.now()
 	if p.may(s, uint32(now/time.Second)) {
 		write, err := s.out.PutControl(codec.Pong{N: n})
 		if write {

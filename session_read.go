@@ -194,7 +194,7 @@ func (s *Session) receiveOpen(m *codec.Open) error {
 		refused = codec.ErrOverloaded.Withf("the call is the %dth within each other, and %d is the deepest", within.depth+1, deepest)
 	default:
 		if !m.Meta.Nested {
-			if refused = s.node.budget.refusesCall(s.owner); refused != nil {
+			if refused = s.shared.budget.refusesCall(s.owner); refused != nil {
 				break
 			}
 		}
@@ -240,7 +240,7 @@ func (s *Session) accept(c *incoming) {
 			return
 		}
 		c.rare.counted = true
-		if !s.node.once.begin(c) {
+		if !s.shared.once.begin(c) {
 			return
 		}
 	}
@@ -325,7 +325,7 @@ func (s *Session) receiveControl(m codec.Control) error {
 	case codec.Ping:
 		s.pongs.answer(s, c.N)
 	case codec.Pong:
-		s.live.pong(c.N, s.node.now())
+		s.live.pong(c.N, s.shared.now())
 	case codec.Ack:
 		if !s.out.Ack(c.Count) {
 			return violation("Ack of %d frames, which is more than were sent", c.Count)
@@ -334,9 +334,7 @@ func (s *Session) receiveControl(m codec.Control) error {
 		s.table.drainThere(c)
 		if !s.peerDraining.Swap(true) {
 			s.opens.drain()
-			if s.conn != nil {
-				s.conn.stir()
-			}
+			s.holder.sessionChanged()
 		}
 	case codec.SessionClose:
 		return endedBy(c)

@@ -120,20 +120,18 @@ func (s *Session) leave(a *Abort) {
 	s.res.until = until
 	s.res.mu.Unlock()
 	s.keepRecord(until)
-	if s.conn != nil {
-		s.conn.stir()
-	}
+	s.holder.sessionChanged()
 }
 
 // standBy lets the session wait for another Wire, without its owner. It reports false if it has
 // ended.
 func (s *Session) standBy() bool {
-	s.node.aways.add(s)
+	s.shared.aways.add(s)
 	r := s.res
 	r.mu.Lock()
 	if s.ctx.Err() != nil {
 		r.mu.Unlock()
-		s.node.aways.remove(s)
+		s.shared.aways.remove(s)
 		return false
 	}
 	r.parked = true
@@ -164,7 +162,7 @@ func (s *Session) claim() (ok bool, left <-chan struct{}) {
 	r.parked = false
 	r.expiry.Stop()
 	r.mu.Unlock()
-	s.node.aways.remove(s)
+	s.shared.aways.remove(s)
 	return true, nil
 }
 

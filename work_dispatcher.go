@@ -110,7 +110,7 @@ func (d *dispatcher) put(c *incoming) {
 		if refused != nil {
 			c.refuse(refused)
 		} else if m := c.memory(); m != nil {
-			d.s.node.once.refuse(m)
+			d.s.shared.once.refuse(m)
 		}
 		return
 	}
@@ -131,7 +131,7 @@ func (d *dispatcher) put(c *incoming) {
 		j, wake = d.queueLocked(c)
 	}
 	d.mu.Unlock()
-	d.s.node.workers.start(j, wake)
+	d.s.shared.workers.start(j, wake)
 	if excess != nil {
 		d.giveUp(excess)
 	}
@@ -175,7 +175,7 @@ func (d *dispatcher) queue(c *incoming) {
 	j, wake := d.queueLocked(c)
 	parks := c.state == inGate && c.urgent()
 	d.mu.Unlock()
-	d.s.node.workers.start(j, wake)
+	d.s.shared.workers.start(j, wake)
 	if parks {
 		c.gate().lend()
 	}
@@ -214,7 +214,7 @@ func (d *dispatcher) lend(c *incoming) {
 		in.left()
 	} // else somebody is about to queue it
 	d.mu.Unlock()
-	d.s.node.workers.start(j, wake)
+	d.s.shared.workers.start(j, wake)
 	if parks {
 		c.gate().lend() // those whose places it waits for may wait for a worker as well
 	}
@@ -290,7 +290,7 @@ func (d *dispatcher) work(k *scratch, j job, crowded *atomic.Bool) (again bool) 
 	var last *incoming
 	for woken := true; ; woken = false {
 		if d.s.terms.Room == nil {
-			if d.s.node.workers.limit > 0 && d.s.mustWaitOutbound() {
+			if d.s.shared.workers.limit > 0 && d.s.mustWaitOutbound() {
 				d.waitElsewhere(woken, last)
 				return false
 			}
@@ -301,7 +301,7 @@ func (d *dispatcher) work(k *scratch, j job, crowded *atomic.Bool) (again bool) 
 			return false
 		}
 		k.call = t.call
-		d.s.node.workers.start(job{d: d}, t.wake)
+		d.s.shared.workers.start(job{d: d}, t.wake)
 		d.grant(t.grant)
 		c := t.call
 		c.begin(t.hold)
@@ -343,7 +343,7 @@ func (d *dispatcher) waitElsewhere(woken bool, last *incoming) {
 	}
 	go func() { // ends at the latest with the session
 		d.s.waitOutbound()
-		d.s.node.workers.start(job{d: d}, true)
+		d.s.shared.workers.start(job{d: d}, true)
 	}()
 }
 
@@ -461,7 +461,7 @@ func (d *dispatcher) done(c *incoming, owned bool) {
 	gated := c.gated
 	wake := !owned && d.pokeLocked()
 	d.mu.Unlock()
-	d.s.node.workers.start(job{d: d}, wake)
+	d.s.shared.workers.start(job{d: d}, wake)
 	d.release(c, gated)
 }
 

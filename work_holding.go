@@ -124,7 +124,7 @@ func (d *dispatcher) poke() {
 	d.mu.Lock()
 	wake := d.pokeLocked()
 	d.mu.Unlock()
-	d.s.node.workers.start(job{d: d}, wake)
+	d.s.shared.workers.start(job{d: d}, wake)
 }
 
 // answeredBy says who has answered a call.
@@ -153,7 +153,7 @@ func (d *dispatcher) unpark(held int, by answeredBy) {
 	wake := d.pokeLocked()
 	d.mu.Unlock()
 	d.grant(grant)
-	d.s.node.workers.start(job{d: d}, wake)
+	d.s.shared.workers.start(job{d: d}, wake)
 }
 
 // parkLocked counts n answers that hold so many bytes.

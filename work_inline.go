@@ -34,7 +34,7 @@ func (s *Session) runInline(c *incoming) {
 			s.calls.giveBack(c.cost(), c.nested())
 		}
 		if m := c.memory(); m != nil {
-			s.node.once.refuse(m)
+			s.shared.once.refuse(m)
 		}
 		return
 	}

@@ -40,7 +40,7 @@ func (d *dispatcher) arriveLocked(cost uint64, nested bool) *Abort {
 		return codec.ErrOverloaded.Withf("%d calls run within calls here, which cost %d bytes, and there is no room for more", d.nested, d.inner)
 	case d.answers > d.plan.Room:
 		return codec.ErrOverloaded.Withf("answers to calls within calls hold %d bytes here, and the peer does not read them", d.answers)
-	case !d.s.node.nested.enter(d.s.owner):
+	case !d.s.shared.nested.enter(d.s.owner):
 		return codec.ErrOverloaded.Withf("calls within calls of all sessions hold the places for them here")
 	}
 	d.nested++
@@ -58,7 +58,7 @@ func (d *dispatcher) giveBack(cost uint64, nested bool) {
 
 func (d *dispatcher) giveBackLocked(cost uint64, nested bool) (grant uint64) {
 	if nested {
-		d.s.node.nested.leave(d.s.owner)
+		d.s.shared.nested.leave(d.s.owner)
 		d.nested--
 		d.inner -= int(cost)
 		return 0
@@ -88,5 +88,5 @@ func (d *dispatcher) resize(p *limits.Plan) {
 	wake := d.pokeLocked()
 	d.mu.Unlock()
 	d.grant(grant)
-	d.s.node.workers.start(job{d: d}, wake)
+	d.s.shared.workers.start(job{d: d}, wake)
 }

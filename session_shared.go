@@ -1,0 +1,44 @@
+package asterisque
+
+import (
+	"sync"
+	"time"
+
+	"github.com/asterisque-go/asterisque/limits"
+)
+
+// shared is what the sessions of a node have in common. The node makes it once, and no session
+// knows more of its node than this.
+type shared struct {
+	uptime  // these lock themselves
+	workers workers
+	owners  owners
+	budget  budget
+	nested  reserve
+	once    once
+	aways   aways
+	reports reports
+	// of *call; not global, because their channels belong to the bubble of a synctest as the node
+	// does
+	calls sync.Pool
+}
+
+// init prepares sh for a node.
+func (sh *shared) init(cfg *config) {
+	sh.born, sh.workers.limit = time.Now(), cfg.nodeWorkers
+	sh.aways.configure(cfg)
+	sh.reports.log = cfg.log
+	sh.owners.total = limits.NewTally(cfg.budget)
+	sh.budget = budget{Tally: sh.owners.total, owners: &sh.owners}
+	sh.nested.owners, sh.nested.most = &sh.owners, cfg.nestedReserve()
+	sh.once.init(cfg, &sh.owners)
+}
+
+// sessionHolder is who has made a session, and is told what becomes of it.
+type sessionHolder interface {
+	// sessionChanged is called when a session has lost its Wire, and when its peer drains it.
+	sessionChanged()
+
+	// sessionEnded is called at the very end of s.
+	sessionEnded(s *Session)
+}
