@@ -35,6 +35,7 @@ var floors = map[string]int{
 	".":                  4,
 	"debugpage":          5,
 	"examples":           5,
+	"internal/knot":      5,
 	"cmd":                5,
 }
 

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+)
+
+// table is where the bounds stand, from the root of the repository.
+const table = "internal/knot/bounds.txt"
+
+// row is a line of the table: what is measured, how far it has to come down, and how far it is.
+type row struct {
+	of, what string
+	bound    int
+	reached  int // absent: what is measured is still to come
+}
+
+const absent = -1
+
+// figure is what is measured for a row, and what to look at.
+type figure struct {
+	number int
+	hint   string
+}
+
+// parseRows reads the table. Lines that begin with # are for people.
+func parseRows(text string) (rows []row, err error) {
+	for n, line := range strings.Split(text, "\n") {
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		r, err := parseRow(strings.Fields(line))
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", table, n+1, err)
+		}
+		rows = append(rows, r)
+	}
+	return rows, nil
+}
+
+func parseRow(words []string) (r row, err error) {
+	if len(words) != 4 {
+		return r, errors.New("a row is: of, what, bound, reached")
+	}
+	r = row{of: words[0], what: words[1], reached: absent}
+	if r.bound, err = strconv.Atoi(words[2]); err != nil || words[3] == "-" {
+		return r, err
+	}
+	if r.reached, err = strconv.Atoi(words[3]); err == nil && r.reached < r.bound {
+		err = errors.New("what is reached is never below the bound: write the bound")
+	}
+	return r, err
+}
+
+// check tells how each row stands, and returns an error if a number is above what was reached.
+func check(w io.Writer, rows []row, figures []figure) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "of\twhat\tbound\treached\tnow\t")
+	above, below := 0, 0
+	for i, r := range rows {
+		f := figures[i]
+		note := ""
+		switch {
+		case f.number == absent:
+			note = "still to come"
+		case f.number > max(r.reached, r.bound):
+			note = "ABOVE: " + f.hint
+			above++
+		case r.reached != max(f.number, r.bound):
+			note = "lower the table"
+			below++
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t%s\n", r.of, r.what, r.bound, number(r.reached), number(f.number), note)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if below > 0 {
+		fmt.Fprintln(w, "the table can be lowered: go run ./internal/knot -lower")
+	}
+	if above > 0 {
+		return fmt.Errorf("%d numbers are above what was reached", above)
+	}
+	return nil
+}
+
+func number(n int) string {
+	if n == absent {
+		return "-"
+	}
+	return strconv.Itoa(n)
+}
+
+// lowered returns the text of the table with what is reached now, where that is lower.
+func lowered(text string, rows []row, figures []figure) string {
+	lines := strings.Split(text, "\n")
+	i := 0
+	for n, line := range lines {
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		r, f := rows[i], figures[i]
+		i++
+		now := max(f.number, r.bound)
+		if f.number != absent && (r.reached == absent || now < r.reached) {
+			lines[n] = fmt.Sprintf("%-18s %-30s %5d  %7d", r.of, r.what, r.bound, now)
+		}
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,79 @@
+// Command knot says how tightly the files of a package hang together: which file uses what another
+// one declares (package-level names, methods, fields), as the type checker resolves it. It counts
+// the pairs of files that use each other and the files of the largest cycle of use. It also counts
+// the methods and fields of a type, and the lines of files and functions.
+//
+//	go run ./internal/knot              checks the bounds in bounds.txt, as CI does
+//	go run ./internal/knot -lower       writes what is reached today into bounds.txt
+//	go run ./internal/knot . ./pipe     tells of packages: the cycle, the pairs, the methods
+//
+// A number may be at most what bounds.txt says is reached, and what is reached goes down to the
+// bound. It never goes up: -lower only lowers.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+func main() {
+	log.SetFlags(0)
+	log.SetPrefix("knot: ")
+	typ := flag.String("type", "Session", "whose methods and fields are told")
+	lower := flag.Bool("lower", false, "write what is reached today into the table of bounds")
+	flag.Parse()
+	var err error
+	if flag.NArg() > 0 {
+		err = tell(os.Stdout, flag.Args(), *typ)
+	} else {
+		err = checkRepository(*lower)
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// checkRepository compares the repository that holds the current folder with its table of bounds.
+func checkRepository(lower bool) error {
+	root, err := repository()
+	if err != nil {
+		return err
+	}
+	if err := os.Chdir(root); err != nil {
+		return err
+	}
+	text, err := os.ReadFile(table)
+	if err != nil {
+		return err
+	}
+	rows, err := parseRows(string(text))
+	if err != nil {
+		return err
+	}
+	figures, err := measure(rows)
+	if err != nil {
+		return err
+	}
+	if lower {
+		return os.WriteFile(table, []byte(lowered(string(text), rows, figures)), 0o644)
+	}
+	return check(os.Stdout, rows, figures)
+}
+
+// repository returns the folder of the workspace: the one of go.work.
+func repository() (string, error) {
+	out, err := exec.Command("go", "env", "GOWORK").Output()
+	if err != nil {
+		return "", fmt.Errorf("go env GOWORK: %w", err)
+	}
+	work := strings.TrimSpace(string(out))
+	root, ok := strings.CutSuffix(work, "go.work")
+	if !ok {
+		return "", fmt.Errorf("no go.work here, but %q", work)
+	}
+	return root, nil
+}

@@ -1,0 +1,5 @@
+package tied
+
+func (s *Session) two() { s.three() }
+
+func apart[T any](T) {}

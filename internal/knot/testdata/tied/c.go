@@ -1,0 +1,3 @@
+package tied
+
+func (s Session) three() { apart(start) }
