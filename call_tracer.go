@@ -1,6 +1,10 @@
 package asterisque
 
-import "context"
+import (
+	"context"
+
+	"github.com/asterisque-go/asterisque/internal/guard"
+)
 
 // Tracer follows calls from one side to the other, for tracing and for metrics; see [WithTracer].
 // The module otel of the repository has one for OpenTelemetry. Its methods, and the functions that
@@ -33,5 +37,5 @@ func (s *Session) traced(ctx context.Context, function uint16, name string) (tra
 
 // guard calls f, a part of the application that belongs to a call from this side.
 func (s *Session) guard(what string, function uint16, name string, f func()) {
-	guard(s.cfg.log, what, f, "function", function, "name", name)
+	guard.Run(s.cfg.log, what, f, "function", function, "name", name)
 }

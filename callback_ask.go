@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/guard"
 )
 
 // mostAsked is how many calls of one callback that answers questions may be under way at once,
@@ -97,11 +98,11 @@ func ask[T any](
 			case answered <- a:
 			case <-ctx.Done():
 				if late != nil && a.err == nil {
-					guard(q.log, q.what, func() { late(a.value) })
+					guard.Run(q.log, q.what, func() { late(a.value) })
 				}
 			}
 		}()
-		guard(q.log, q.what, func() { a.value, a.err = f() })
+		guard.Run(q.log, q.what, func() { a.value, a.err = f() })
 	}()
 	select {
 	case a := <-answered:

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/asterisque-go/asterisque/internal/fifo"
+	"github.com/asterisque-go/asterisque/internal/guard"
 )
 
 // mostReports is how many reports on one session or connection may wait for their callback, beside
@@ -93,7 +94,7 @@ func (r *reports) run(of any, q *reporting) {
 		}
 	}()
 	for p, ok := r.next(of, q); ok; p, ok = r.next(of, q) {
-		guard(r.log, p.what, func() { p.tell(p.at) }, about(of)...)
+		guard.Run(r.log, p.what, func() { p.tell(p.at) }, about(of)...)
 	}
 	returned = true
 }

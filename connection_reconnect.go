@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -91,7 +92,7 @@ func (c *Connection) late(ctx context.Context, err error) *Abort {
 // errors may be the application's.
 func (c *Connection) try(ctx context.Context, s *Session) (next *Session, over bool, err error) {
 	err = codec.ErrUnavailable.Withf("connecting panicked: the log says why")
-	guard(c.node.cfg.log, "connecting", func() {
+	guard.Run(c.node.cfg.log, "connecting", func() {
 		var failed error
 		next, failed = c.attempt(ctx, s)
 		over, err = failed != nil && hopeless(failed), failed

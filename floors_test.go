@@ -29,6 +29,7 @@ var floors = map[string]int{
 	"limits":             0,
 	"priority":           0,
 	"wire":               1,
+	"internal/guard":     2,
 	"internal/outbox":    2,
 	"pipe":               2,
 	"stream":             3,

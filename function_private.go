@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/guard"
 )
 
 // What an error of the application tells may be nobody else's business. Of such an error the peer
@@ -58,7 +59,7 @@ func isPlain(err error) bool {
 // err.
 func (h *handshake) unaccepted(err error) *Abort {
 	id := errorID()
-	h.cfg.log.Warn("peer could not be checked", "id", id, "addr", remoteOf(h.cfg.log, h.w), "error", err)
+	h.cfg.log.Warn("peer could not be checked", "id", id, "addr", guard.RemoteOf(h.cfg.log, h.w), "error", err)
 	a := codec.ErrUnavailable.Withf("the peer could not be checked: internal error, id %s", id)
 	a.Cause = err
 	return a

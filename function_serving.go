@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/guard"
 )
 
 // What becomes of a call whose handler does not return: it panics, and its call fails; or it ends
@@ -41,8 +42,8 @@ func (c *incoming) answerLost(k *scratch, result []byte, err error) {
 // misbehaved logs that the handler has not returned, and returns the error for it; v is as for the
 // function of this name.
 func (c *incoming) misbehaved(v any) *Abort {
-	misbehaved(c.s.cfg.log, "handler", v, "function", c.function, "name", c.handler.name)
-	return c.panicked(howEnded(v))
+	guard.Misbehaved(c.s.cfg.log, "handler", v, "function", c.function, "name", c.handler.name)
+	return c.panicked(guard.HowEnded(v))
 }
 
 // panicked returns the error for a handler that did not return.
@@ -73,7 +74,7 @@ func (c *incoming) failed(err error) *Abort {
 
 // guard calls f, a part of the application that belongs to the call.
 func (c *incoming) guard(what string, f func()) (ok bool) {
-	return guard(c.s.cfg.log, what, f, "function", c.function, "name", c.handler.name)
+	return guard.Run(c.s.cfg.log, what, f, "function", c.function, "name", c.handler.name)
 }
 
 // serveTraced is serve with a tracer, which is told the outcome also when the goroutine is ended.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -118,12 +119,12 @@ func (n *Node) Accept(ctx context.Context, w wire.Wire) (*Session, error) {
 func (n *Node) enter(w wire.Wire) (*handshake, *Abort) {
 	h := &handshake{w: w}
 	refused := codec.ErrUnavailable.Withf("the wire panicked: the log says why")
-	guard(n.cfg.log, "wire", func() {
+	guard.Run(n.cfg.log, "wire", func() {
 		h.cfg, h.from = n.configFor(w), w.RemoteAddr()
 		h.place, refused = n.admission.admit(w, h.from)
 	})
 	if refused != nil {
-		go guard(n.cfg.log, "wire", func() { turnAway(w, refused) }) // ends by itself
+		go guard.Run(n.cfg.log, "wire", func() { turnAway(w, refused) }) // ends by itself
 		return h, neverSent(refused)
 	}
 	return h, nil

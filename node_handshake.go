@@ -15,6 +15,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/cut"
+	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -210,20 +211,20 @@ func (h *handshake) watch() (done func()) {
 func (h *handshake) giveUp() {
 	if h.lost.Load() || !h.mu.TryLock() {
 		// others need the place, or the handshake is stuck in writing: the peer does not read
-		apart(h.cfg.log, h.w, func() { h.w.Close() })
+		guard.Apart(h.cfg.log, h.w, func() { h.w.Close() })
 		return
 	}
 	defer h.mu.Unlock()
 	if h.answered {
 		return // the Wire is that of the session
 	}
-	defer apart(h.cfg.log, h.w, func() { h.w.Close() })
-	defer time.AfterFunc(h.cfg.handshake/4, func() { guard(h.cfg.log, "wire", func() { h.w.Close() }) }).Stop()
+	defer guard.Apart(h.cfg.log, h.w, func() { h.w.Close() })
+	defer time.AfterFunc(h.cfg.handshake/4, func() { guard.Run(h.cfg.log, "wire", func() { h.w.Close() }) }).Stop()
 	bye := codec.SessionClose{Code: codec.Expired, Message: contextError(h.ctx).Message}
 	if context.Cause(h.ctx) == error(errNodeClosed) {
 		bye = codec.SessionClose{Code: errNodeClosed.Code, Message: errNodeClosed.Message}
 	}
-	guard(h.cfg.log, "wire", func() { h.w.WriteFrames([][]byte{bye.AppendTo(nil)}) })
+	guard.Run(h.cfg.log, "wire", func() { h.w.WriteFrames([][]byte{bye.AppendTo(nil)}) })
 }
 
 // cut ends the handshake because others need its place.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/guard"
 )
 
 // looks is how often a session is looked at in its interval.
@@ -91,7 +92,7 @@ func (w *rounds) lookAround(its *round, every time.Duration) {
 		if s.away.Load() {
 			s.live.part.Tell(0) // what was arriving has gone with its Wire
 			w.aways.look(s)
-		} else if !guard(s.cfg.log, "wire", func() { s.live.look(s, s.shared.now()) }, "session", s) {
+		} else if !guard.Run(s.cfg.log, "wire", func() { s.live.look(s, s.shared.now()) }, "session", s) {
 			s.fail(&Abort{Code: codec.SessionClosed, Message: "the wire failed: it panicked"})
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -89,7 +90,7 @@ func (n *Node) welcome(ctx context.Context, w wire.Wire) bool {
 	n.mu.Unlock()
 	if closed {
 		h.place.Leave()
-		apart(n.cfg.log, w, func() { w.Close() })
+		guard.Apart(n.cfg.log, w, func() { w.Close() })
 	}
 	return !closed
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/cut"
+	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -381,7 +382,7 @@ func (s *Session) finish() {
 	}
 	s.closeWire()
 	// which finds that it is closed, and lets go of what it has read
-	apart(s.cfg.log, s.wire, func() { s.wire.ReadFrame(0) })
+	guard.Apart(s.cfg.log, s.wire, func() { s.wire.ReadFrame(0) })
 	s.linger.Stop()
 	s.stall.end()
 	if s.expiry != nil {

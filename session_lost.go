@@ -1,6 +1,9 @@
 package asterisque
 
-import "github.com/asterisque-go/asterisque/codec"
+import (
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/guard"
+)
 
 // What becomes of a session when code of the application, its Wire included, panics or ends the
 // goroutine on the way.
@@ -14,7 +17,7 @@ func (s *Session) runTo(f func() (over bool)) {
 			return
 		}
 		if v := recover(); v != nil {
-			misbehaved(s.cfg.log, "what reads a session", v, "session", s)
+			guard.Misbehaved(s.cfg.log, "what reads a session", v, "session", s)
 			s.closeWire() // so that nothing is read any more
 		}
 		go s.runTo(s.goOn) // ends as this one would have
@@ -47,8 +50,8 @@ func (s *Session) awaitEnd() {
 // wireBroke returns why the Wire cannot be read any more: it has not returned. v is as for
 // misbehaved.
 func (s *Session) wireBroke(v any) *Abort {
-	misbehaved(s.cfg.log, "wire", v, "session", s)
-	a := &Abort{Code: codec.SessionClosed, Message: "the wire failed: it " + howEnded(v)}
+	guard.Misbehaved(s.cfg.log, "wire", v, "session", s)
+	a := &Abort{Code: codec.SessionClosed, Message: "the wire failed: it " + guard.HowEnded(v)}
 	if v == nil {
 		s.fail(a)
 		s.closeWire()
@@ -59,7 +62,7 @@ func (s *Session) wireBroke(v any) *Abort {
 // writerBroke is the same for writing. If the goroutine ends, so that nobody would hear of the
 // error, the session does as well.
 func (s *Session) writerBroke(v any) error {
-	a := misbehaved(s.cfg.log, "wire", v, "session", s)
+	a := guard.Misbehaved(s.cfg.log, "wire", v, "session", s)
 	if v == nil {
 		s.fail(&Abort{Code: codec.SessionClosed, Message: "the wire failed: " + a.Message})
 		s.writeFailed(a)
@@ -91,12 +94,12 @@ func (s *Session) closeWire() {
 	}
 	s.wireCloses = true
 	w := s.wire
-	if !isSocket(w) { // which may take its time
+	if !guard.IsSocket(w) { // which may take its time
 		if s.wireGone == nil {
 			s.wireGone = make(chan struct{})
 		}
 		s.wireMu.Unlock()
-		apart(s.cfg.log, w, func() { w.Close() })
+		guard.Apart(s.cfg.log, w, func() { w.Close() })
 		s.wireMu.Lock()
 	} else {
 		w.Close()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
@@ -82,7 +83,7 @@ func (s *Session) readLoop() (a *Abort) {
 				a = violation("%v", err)
 			}
 			if a.Code == codec.Protocol {
-				s.cfg.log.Warn("peer broke the protocol", "session", s, "addr", remoteOf(s.cfg.log, s.wire), "error", a)
+				s.cfg.log.Warn("peer broke the protocol", "session", s, "addr", guard.RemoteOf(s.cfg.log, s.wire), "error", a)
 			}
 			s.fail(a)
 			if a.Remote {

@@ -1,6 +1,9 @@
 package asterisque
 
-import "github.com/asterisque-go/asterisque/codec"
+import (
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/guard"
+)
 
 // Code of the application that runs on the goroutine of the reader: inline handlers, and what is
 // asked about a call before it can wait. Close, called there, does not wait for the reader; and if
@@ -59,9 +62,9 @@ func (c *incoming) examine(what string, refuse refusing, f func() error) (err er
 			return
 		}
 		v := recover()
-		misbehaved(c.s.cfg.log, what, v, "function", c.function, "name", c.handler.name)
+		guard.Misbehaved(c.s.cfg.log, what, v, "function", c.function, "name", c.handler.name)
 		a := codec.ErrPanicked.Withf("the %s of function %d %q %s",
-			what, c.function, c.handler.name, howEnded(v))
+			what, c.function, c.handler.name, guard.HowEnded(v))
 		if err = a; v == nil {
 			refuse(c.s, c, a)
 		}

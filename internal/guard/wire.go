@@ -1,0 +1,47 @@
+package guard
+
+import (
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// patience is how long a method of a Wire may take before nobody waits for it any more.
+const patience = time.Second
+
+// Apart calls f, a method of w, on a goroutine of its own, and waits for the end of f, for a second
+// at most. The methods of a socket need no goroutine.
+func Apart(log *slog.Logger, w wire.Wire, f func()) {
+	if IsSocket(w) {
+		f()
+		return
+	}
+	over := make(chan struct{})
+	go func() { // ends with f
+		defer close(over)
+		Run(log, "wire", f)
+	}()
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case <-over:
+	case <-late.C:
+	}
+}
+
+// IsSocket reports whether w is the Wire of this module over a socket of the system, with nothing
+// of the application in it.
+func IsSocket(w wire.Wire) bool {
+	_, tries := w.(wire.TryWriter)
+	_, keeps := w.(interface{ Keep() *buffer.Buffer })
+	return tries && keeps
+}
+
+// RemoteOf returns the address of the peer of w, or nil if w does not say.
+func RemoteOf(log *slog.Logger, w wire.Wire) (a net.Addr) {
+	Run(log, "wire", func() { a = w.RemoteAddr() })
+	return a
+}
