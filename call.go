@@ -15,7 +15,7 @@ import (
 type call struct {
 	port
 	priority priority.Priority
-	permit   permit         // what the call holds until its end
+	reserved reservation    // what the call holds until its end
 	open     outbox.Message // belongs to the outbox until it has departed
 	done     chan struct{}  // holds one token once result or abort is set
 	abort    *Abort
@@ -67,8 +67,8 @@ func newCall(s *Session, cfg *callConfig, own bool) *call {
 // free ends c and gives it back. The result is gone then, unless it is the application's.
 func (c *call) free() {
 	pool := &c.s.shared.calls
-	c.s.over(&c.permit)
-	c.port, c.permit, c.abort = port{}, permit{}, nil
+	c.s.giveBack(&c.reserved)
+	c.port, c.reserved, c.abort = port{}, reservation{}, nil
 	c.open.Payload, c.open.Meta = nil, nil
 	if c.result = nil; cap(c.buf) > keepResult {
 		c.buf = nil
@@ -87,14 +87,13 @@ func (c *call) do(ctx context.Context, function uint16, name string, params []by
 	}
 	c.open.Function, c.open.Payload = function, params
 	var a *Abort
-	if c.permit, a = c.s.permit(ctx, &c.open, cfg, nil); a != nil {
+	if c.reserved, a = c.s.outgoing.reserve(ctx, &c.open, cfg, nil); a != nil {
 		return a
 	}
-	c.nest = c.permit.nest
 	write, err := c.s.out.Enter(&c.flow, &c.open)
 	if err != nil {
 		c.s.outbound.Remove(1, int(c.open.Held))
-		c.s.unsent(c.nest, c.permit.cost)
+		c.s.unsent(c.reserved.outer, c.reserved.cost)
 		return codec.AbortOf(c.s.sendError(err))
 	}
 	if write {
@@ -143,7 +142,7 @@ func (c *call) giveUp(ctx context.Context) *Abort {
 	a := contextError(ctx)
 	departed, unsent := c.s.out.Cancel(&c.flow, givenUp(a))
 	if unsent {
-		c.s.unsent(c.nest, c.permit.cost)
+		c.s.unsent(c.reserved.outer, c.reserved.cost)
 	}
 	switch {
 	case !departed:
@@ -169,7 +168,7 @@ func (c *call) Depart(id uint64) {
 
 // Discard implements outbox.Departer: the call was not sent.
 func (c *call) Discard(why outbox.Reason) {
-	c.abort = c.s.discarded(c.nest, c.permit.cost, why)
+	c.abort = c.s.discarded(c.reserved.outer, c.reserved.cost, why)
 	c.done <- struct{}{}
 }
 
@@ -196,8 +195,8 @@ func (c *call) fail(a *Abort) {
 	c.done <- struct{}{}
 }
 
-// enclosing implements endpoint.
-func (c *call) enclosing() *enclosure { return enclosing(c.nest, c.open.Function) }
+// outer implements endpoint.
+func (c *call) outer() *outer { return outerOf(c.reserved.outer, c.open.Function) }
 
 // untyped implements endpoint.
 func (c *call) untyped() *pipe.Pipe { return nil }

@@ -42,7 +42,7 @@ func (s *Session) sendAnswer(to answerer, p priority.Priority, result []byte, ab
 		s.count(held) // a peer without windows is held up before calls are taken: see waitOutbound
 	case !s.outbound.queued.Load() && s.outbound.Reserve(int(held)):
 	case s.outbound.Never(int(held)):
-		abort := s.neverFits(int(held))
+		abort := s.outbound.never(int(held))
 		abort.Ran = codec.MaybeRan
 		s.sendAnswer(to, p, nil, abort, by)
 		return

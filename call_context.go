@@ -46,7 +46,7 @@ func (c *incoming) Deadline() (at time.Time, ok bool) {
 
 // Value implements context.Context.
 func (c *incoming) Value(key any) any {
-	if key == (incomingKey{}) {
+	if key == (handledKey{}) {
 		return c
 	}
 	return nil
@@ -130,13 +130,10 @@ func (c *incoming) endLocked(how ending) {
 	w.afters = nil
 }
 
-// incomingKey is the key under which the context of a handler holds its call.
-type incomingKey struct{}
-
 // SessionOf returns the session that a handler's context belongs to, through which the handler can
 // call its caller back, or nil for other contexts. Contexts derived from the handler's are as good.
 func SessionOf(ctx context.Context) *Session {
-	if c, ok := ctx.Value(incomingKey{}).(*incoming); ok {
+	if c, ok := ctx.Value(handledKey{}).(*incoming); ok {
 		return c.s
 	}
 	return nil

@@ -33,14 +33,14 @@ func (c *incoming) extra() *extra {
 }
 
 // nested reports whether c is made within a call of this side.
-func (c *incoming) nested() bool { return c.nest != nil }
+func (c *incoming) nested() bool { return c.within != nil }
 
 // counted reports whether the Open of c was counted before it is known where c belongs.
 func (c *incoming) counted() bool { return c.rare != nil && c.rare.counted }
 
 // urgent reports whether a call within another one waits for c, or c is one itself: it waits for no
 // worker. The caller holds the lock of the dispatcher.
-func (c *incoming) urgent() bool { return c.nest != nil || c.urged }
+func (c *incoming) urgent() bool { return c.within != nil || c.urged }
 
 // gate returns what bounds how many calls like c run at once, or nil: the gate of its function, or
 // else that of its owner, if it is durable. One within another call waits for neither owner nor
@@ -62,14 +62,16 @@ func (c *incoming) turn() *turn {
 	return c.rare.turn
 }
 
-// encloses reports whether c is made within another call of the same function; if key is not nil,
+// withinSame reports whether c is made within another call of the same function; if key is not nil,
 // of the same function and key.
-func (c *incoming) encloses(key *uint64) bool {
-	for e := c.nest; e != nil && e.by != nil; e = e.by.nest {
-		if e.by.handler != c.handler {
+func (c *incoming) withinSame(key *uint64) bool {
+	var by *incoming
+	for o := c.within; o != nil && o.by != nil; o = by.within {
+		by = o.by.(*incoming)
+		if by.handler != c.handler {
 			continue
 		}
-		if t := e.by.turn(); key == nil || t != nil && t.key == *key {
+		if t := by.turn(); key == nil || t != nil && t.key == *key {
 			return true
 		}
 	}

@@ -35,6 +35,7 @@ type incoming struct {
 	expires time.Duration // when its time is up, by the node's clock; 0: never; fixed
 	params  []byte        // the handler's from the moment it runs
 	rare    *extra        // what few calls have; nil without
+	within  *outer        // the call of this side that it is made within; mostly nil; fixed
 
 	mu    sync.Mutex
 	watch *watch // guarded by mu; nil until somebody wants to be told
@@ -55,7 +56,7 @@ type (
 
 // newIncoming copies what it needs of m, whose slices are valid only for the moment. within is the
 // call from this side that it is made within, or nil.
-func newIncoming(s *Session, m *codec.Open, h *handler, within *enclosure) (c *incoming) {
+func newIncoming(s *Session, m *codec.Open, h *handler, within *outer) (c *incoming) {
 	p := min(priority.Priority(m.Priority), s.highest)
 	if h.blocks {
 		call := new(pipeCall)
@@ -71,7 +72,7 @@ func newIncoming(s *Session, m *codec.Open, h *handler, within *enclosure) (c *i
 		c.params = call.small[:0]
 	}
 	c.s, c.flow = s, outbox.AcceptedFlow(p, m.Pipe)
-	c.handler, c.function, c.priority, c.nest = h, m.Function, p, within
+	c.handler, c.function, c.priority, c.within = h, m.Function, p, within
 	c.stream, c.size = m.Meta.Stream, uint32(len(m.Params))
 	if len(m.Meta.Key) > 0 {
 		c.extra().key = bytes.Clone(m.Meta.Key)
@@ -312,8 +313,27 @@ func (c *incoming) fail(a *Abort) {
 	}
 }
 
-// enclosing implements endpoint.
-func (c *incoming) enclosing() *enclosure { return nil }
+// outer implements endpoint.
+func (c *incoming) outer() *outer { return nil }
+
+// back implements handled.
+func (c *incoming) back() *outgoing { return &c.s.outgoing }
+
+// depth implements handled.
+func (c *incoming) depth() int {
+	if c.within == nil {
+		return 0
+	}
+	return int(c.within.depth) + 1
+}
+
+// callsBack implements handled.
+func (c *incoming) callsBack() error {
+	if c.handler.inline {
+		return codec.ErrUnavailable.Withf("the handler of function %d %q runs inline, so that the answer could not be read: register it without WithInline", c.function, c.handler.name)
+	}
+	return nil
+}
 
 // untyped implements endpoint.
 func (c *incoming) untyped() *pipe.Pipe { return c.pipe }

@@ -8,13 +8,13 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/outbox"
-	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
 // link is the endpoint of a pipe that carries Blocks: a pipe and its port.
 type link struct {
 	port
+	made  *outer    // of its reservation; fixed, as cost
 	cost  int64     // of its Open
 	whole pipe.Pipe // what port.pipe points to
 	after func()    // is called, perhaps more than once, when the call is over; may be nil
@@ -54,10 +54,10 @@ func (s *Session) open(ctx context.Context, function uint16, name string, params
 		done(a)
 		return nil, a
 	}
-	if own.window != nil || own.nest != nil || s.cfg.tracer != nil {
+	if own.window != nil || own.outer != nil || s.cfg.tracer != nil {
 		held := own // in memory of its own, which others need not have
 		l.after = sync.OnceFunc(func() {
-			s.over(&held)
+			s.giveBack(&held)
 			if s.cfg.tracer != nil {
 				// not on the reader, which the application would hold up; done ends it
 				go done(l.pipe.Err())
@@ -67,7 +67,7 @@ func (s *Session) open(ctx context.Context, function uint16, name string, params
 	l.watch(ctx, cfg, m.Expires)
 	m.Departer = l
 	if err := l.put(m); err != nil {
-		s.unsent(l.nest, l.cost)
+		s.unsent(l.made, l.cost)
 		if over := l.pipe.Err(); over != nil { // ctx ended meanwhile
 			err = neverSent(over)
 		}
@@ -79,20 +79,18 @@ func (s *Session) open(ctx context.Context, function uint16, name string, params
 
 // newLink returns the endpoint of a stream, as soon as that may be opened, its Open, and what it
 // holds until its end.
-func (s *Session) newLink(ctx context.Context, function uint16, params []byte, cfg *callConfig) (l *link, m *outbox.Message, own permit, a *Abort) {
-	hold, granted, a := s.openWindow(ctx, cfg)
+func (s *Session) newLink(ctx context.Context, function uint16, params []byte, cfg *callConfig) (l *link, m *outbox.Message, own reservation, a *Abort) {
+	hold, granted, a := s.holdWindow(ctx, int8(cfg.priority))
 	if a != nil {
 		return nil, nil, own, a
 	}
 	m = &outbox.Message{Type: codec.OpenType, Function: function, Payload: params}
-	own, a = s.permit(ctx, m, cfg, &codec.Meta{Stream: true, Window: min(granted, codec.MaxPipe)})
+	own, a = s.outgoing.reserve(ctx, m, cfg, &codec.Meta{Stream: true, Window: min(granted, codec.MaxPipe)})
 	if a != nil {
-		if s.terms.Room != nil {
-			limits.Grant(s.terms.Room.End(&hold))
-		}
+		s.dropHold(&hold)
 		return nil, nil, own, a
 	}
-	l = &link{port: port{s: s, flow: outbox.NewFlow(cfg.priority), nest: own.nest}, cost: own.cost}
+	l = &link{port: port{s: s, flow: outbox.NewFlow(cfg.priority)}, made: own.outer, cost: own.cost}
 	l.pipe = &l.whole
 	l.pipe.Init(pipe.Config{Function: function, Priority: cfg.priority, Loss: cfg.loss, Port: l, Terms: &s.terms, SendLimit: s.window, Granted: granted, Hold: hold})
 	return l, m, own, nil
@@ -130,7 +128,7 @@ func (l *link) Close(result []byte, abort *codec.Abort) {
 	if abort != nil {
 		departed, unsent := l.s.out.Cancel(&l.flow, givenUp(abort))
 		if unsent {
-			l.s.unsent(l.nest, l.cost)
+			l.s.unsent(l.made, l.cost)
 		}
 		if !departed {
 			l.release()
@@ -154,7 +152,7 @@ func (l *link) Depart(id uint64) {
 // sends learns why; what follows from that is for a goroutine, because the caller holds a lock. It
 // ends by itself.
 func (l *link) Discard(why outbox.Reason) {
-	settle := (*pipe.End)(l.pipe).Closing(l.s.discarded(l.nest, l.cost, why))
+	settle := (*pipe.End)(l.pipe).Closing(l.s.discarded(l.made, l.cost, why))
 	go func() {
 		settle()
 		l.release()
@@ -181,8 +179,8 @@ func (l *link) fail(a *Abort) {
 	l.release()
 }
 
-// enclosing implements endpoint.
-func (l *link) enclosing() *enclosure { return enclosing(l.nest, l.pipe.Function()) }
+// outer implements endpoint.
+func (l *link) outer() *outer { return outerOf(l.made, l.pipe.Function()) }
 
 // untyped implements endpoint.
 func (l *link) untyped() *pipe.Pipe { return l.pipe }

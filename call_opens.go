@@ -182,7 +182,7 @@ func (o *openCredit) wakeLocked() {
 	}
 }
 
-// load returns what of the peer's room is used, and how large that is.
+// used returns what of the peer's room is used, and how large that is.
 func (o *openCredit) used() (used, room int) {
 	if o.room == 0 {
 		return 0, 0
@@ -190,22 +190,17 @@ func (o *openCredit) used() (used, room int) {
 	return int(o.room - o.spare - o.left.Load()), int(o.room)
 }
 
-// errPeerDrains returns why a call was not sent to a peer that takes none any more.
-func errPeerDrains() *Abort {
-	return neverSent(codec.ErrUnavailable.Withf("the peer shuts the session down"))
-}
-
-// reserveOpen waits until an Open of this cost may be sent, as far as the peer's room for Opens
+// waitForOpens waits until an Open of this cost may be sent, as far as the peer's room for Opens
 // goes.
-func (s *Session) reserveOpen(ctx context.Context, cost int64, p priority.Priority) *Abort {
-	if s.opens.room > 0 && cost > s.opens.room {
-		return neverSent(codec.ErrTooLarge.Withf("the call costs %d bytes, and the peer has room for %d", cost, s.opens.room))
+func (o *outgoing) waitForOpens(ctx context.Context, cost int64, p priority.Priority) *Abort {
+	if o.opens.room > 0 && cost > o.opens.room {
+		return neverSent(codec.ErrTooLarge.Withf("the call costs %d bytes, and the peer has room for %d", cost, o.opens.room))
 	}
-	w := s.opens.reserve(p, cost)
+	w := o.opens.reserve(p, cost)
 	if w == nil {
 		return nil
 	}
-	defer s.waits.begin(s, waitOpens)()
+	defer o.waits.begin(o.clock, waitOpens)()
 	select {
 	case <-w.turn:
 		if w.refused {
@@ -213,10 +208,10 @@ func (s *Session) reserveOpen(ctx context.Context, cost int64, p priority.Priori
 		}
 		return nil
 	case <-ctx.Done():
-		s.opens.abandon(w)
-		used, room := s.opens.used()
+		o.opens.abandon(w)
+		used, room := o.opens.used()
 		return neverSent(waitedFor(ctx, "room for calls at the peer, whose workers have to take some first: %d bytes of %d are used", used, room))
-	case <-s.ctx.Done():
-		return neverSent(s.cause())
+	case <-o.ctx.Done():
+		return o.ended()
 	}
 }

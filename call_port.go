@@ -17,9 +17,6 @@ type port struct {
 	s    *Session
 	flow outbox.Flow // guarded by the outbox
 	pipe *pipe.Pipe  // nil if the call takes no Blocks here; fixed
-	// of a call of this side what it lends to calls within it, of one of the peer what it is lent;
-	// mostly nil; fixed
-	nest *enclosure
 }
 
 // id returns the id of the pipe, which it has from the moment in which it is in the session's
@@ -33,7 +30,7 @@ func (p *port) Send(ctx context.Context, b pipe.Outgoing) error {
 		return a
 	}
 	held := heldBlock(len(b.Payload), b.Memory, alone)
-	if a := p.s.reserve(ctx, p.pipe.Priority(), held); a != nil {
+	if a := p.s.waitToSend(ctx, p.pipe.Priority(), held); a != nil {
 		return a
 	}
 	m := p.message(&b, held, p.s.outbound.State())
@@ -128,9 +125,9 @@ func (p *port) closedBy(abort *codec.Abort) {
 }
 
 // discarded returns the error of a call whose Open was discarded by the outbox.
-func (s *Session) discarded(nest *enclosure, cost int64, why outbox.Reason) *Abort {
+func (s *Session) discarded(outer *outer, cost int64, why outbox.Reason) *Abort {
 	if why == outbox.Expired {
-		s.unsent(nest, cost)
+		s.unsent(outer, cost)
 		return neverSent(codec.ErrExpired.Withf("its time was up before it could be sent"))
 	}
 	return neverSent(s.cause())
@@ -184,6 +181,15 @@ func (p *port) handed(m *outbox.Message, err error) error {
 	}
 	p.s.outbound.Remove(1, int(m.Held))
 	return p.s.sendError(err)
+}
+
+// count counts a message without waiting.
+func (s *Session) count(held uint32) limits.State {
+	state := s.outbound.Add(int(held))
+	if state == limits.Hard {
+		s.fail(hardLimit(Outbound, s.outbound.Counter))
+	}
+	return state
 }
 
 // deadline returns when a message that has arrived with a TTL of so many milliseconds is no longer

@@ -36,8 +36,8 @@ func (w *Wait) add(o Wait) {
 	w.For += o.For
 }
 
-// waiters count who waits. Sessions in which nobody has waited have none of it.
-type waiters struct {
+// waits count who waits. Sessions in which nobody has waited have none of it.
+type waits struct {
 	counts atomic.Pointer[[waitKinds]waitCount]
 }
 
@@ -47,24 +47,25 @@ type waitCount struct {
 	elapsed atomic.Int64 // in nanoseconds
 }
 
-// begin notes that somebody waits, until the function that it returns is called.
-func (w *waiters) begin(s *Session, kind wait) (end func()) {
+// begin notes that somebody waits, until the function that it returns is called. clock tells how
+// long it was.
+func (w *waits) begin(clock *uptime, kind wait) (end func()) {
 	c := w.counts.Load()
 	if c == nil {
 		w.counts.CompareAndSwap(nil, new([waitKinds]waitCount))
 		c = w.counts.Load()
 	}
-	began := s.shared.now()
+	began := clock.now()
 	c[kind].now.Add(1)
 	c[kind].times.Add(1)
 	return func() {
 		c[kind].now.Add(-1)
-		c[kind].elapsed.Add(int64(s.shared.now() - began))
+		c[kind].elapsed.Add(int64(clock.now() - began))
 	}
 }
 
 // load returns what is known of one kind.
-func (w *waiters) load(kind wait) Wait {
+func (w *waits) load(kind wait) Wait {
 	c := w.counts.Load()
 	if c == nil {
 		return Wait{}

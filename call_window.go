@@ -16,8 +16,9 @@ type callWindow struct {
 	queue list.List // of chan struct{}, each closed when its call may be made
 }
 
-// enter waits for room, at the front of the queue or at its end.
-func (w *callWindow) enter(ctx context.Context, s *Session, front bool) *Abort {
+// wait waits for room until ctx or over, the context of the session, ends: at the front of the
+// queue or at its end.
+func (w *callWindow) wait(ctx, over context.Context, front bool) *Abort {
 	w.mu.Lock()
 	if w.calls < w.size {
 		w.calls++
@@ -36,38 +37,49 @@ func (w *callWindow) enter(ctx context.Context, s *Session, front bool) *Abort {
 	case <-turn:
 		return nil
 	case <-ctx.Done():
-		a = contextError(ctx)
-	case <-s.ctx.Done():
-		a = s.cause()
+		a = neverSent(contextError(ctx))
+	case <-over.Done():
+		a = neverSent(context.Cause(over))
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	select {
 	case <-turn:
-		w.leaveLocked() // its turn came at the same moment
+		w.giveBackLocked() // its turn came at the same moment
 	default:
 		w.queue.Remove(place)
 	}
-	return neverSent(a)
+	return a
 }
 
-// leave says that a call is over. The next one goes at once.
-func (w *callWindow) leave() {
+// giveBack is called when a call is over. The next one goes at once. Without a window it does
+// nothing.
+func (w *callWindow) giveBack() {
 	if w == nil {
 		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.leaveLocked()
+	w.giveBackLocked()
 }
 
-func (w *callWindow) leaveLocked() {
+func (w *callWindow) giveBackLocked() {
 	next := w.queue.Front()
 	if next == nil {
 		w.calls--
 		return
 	}
 	close(w.queue.Remove(next).(chan struct{}))
+}
+
+// used tells how much of the window is used.
+func (w *callWindow) used() Outstanding {
+	if w == nil {
+		return Outstanding{}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return Outstanding{Window: w.size, Calls: w.calls, Waiting: w.queue.Len()}
 }
 
 // Outstanding tells how much of the window of a function is used; see [WithCallWindow].
@@ -81,26 +93,14 @@ type Outstanding struct {
 // Full reports whether another call would have to wait.
 func (o Outstanding) Full() bool { return o.Window > 0 && o.Calls >= o.Window }
 
-// Outstanding tells how much of the window of a function is used, so that a caller can find out
-// before it prepares an expensive call.
-func (s *Session) Outstanding(function uint16) Outstanding {
-	w := s.windows[function]
-	if w == nil {
-		return Outstanding{}
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return Outstanding{Window: w.size, Calls: w.calls, Waiting: w.queue.Len()}
-}
-
-// enterWindow waits for room in the window of a function, if there is one, and returns it. It is
+// waitForWindow waits for room in the window of a function, if there is one, and returns it. It is
 // not for calls within others, which may be waited for by one that holds its room.
-func (s *Session) enterWindow(ctx context.Context, function uint16, front bool) (*callWindow, *Abort) {
-	w := s.windows[function]
+func (o *outgoing) waitForWindow(ctx context.Context, function uint16, front bool) (*callWindow, *Abort) {
+	w := o.windows[function]
 	if w == nil {
 		return nil, nil
 	}
-	if a := w.enter(ctx, s, front); a != nil {
+	if a := w.wait(ctx, o.ctx, front); a != nil {
 		return nil, a
 	}
 	return w, nil

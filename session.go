@@ -52,18 +52,14 @@ type Session struct {
 	ctx context.Context // ends with the session; its cause is why
 	end context.CancelCauseFunc
 
-	out      *outbox.Outbox // these lock themselves
-	table    table
-	inbound  *limits.Counter
-	outbound outgoing
+	out     *outbox.Outbox // these lock themselves
+	table   table
+	inbound *limits.Counter
+	outgoing
 	terms    pipe.Terms
 	maxBlock int // bytes of the largest payload that the peer takes in a Block; fixed
-	opens    openCredit
-	nesting  nesting
-	waits    waiters
 	calls    dispatcher
-	windows  map[uint16]*callWindow // of the functions of the peer that have one; fixed
-	inline   *scratch               // of the reader; nil until there is an inline call
+	inline   *scratch // of the reader; nil until there is an inline call
 
 	streaming atomic.Uint64 // see streams: 1 + how many frames had arrived
 
@@ -82,9 +78,6 @@ type Session struct {
 	// without res
 	halted chan struct{}
 	holder sessionHolder // fixed
-
-	draining     atomic.Bool // Shutdown was called here: the peer's new calls are refused
-	peerDraining atomic.Bool // the peer refuses new calls
 
 	failing sync.Once
 	// guarded by wireMu: somebody closes the Wire, and wireGone says when that is over; here it
@@ -155,15 +148,11 @@ func newSession(sh *shared, holder sessionHolder, cfg *config, w wire.Wire, a ag
 	s.inbound.Tell(&s.owner.tally)
 	s.live.part.Begin(&s.owner.tally)
 	s.owner.tally.Add(heldSession)
-	s.outbound = outgoing{Counter: limits.NewCounter(g.outbound, s.reporter(Outbound)), share: cfg.share}
+	s.outgoing.ctx, s.outgoing.clock, s.outgoing.terms = s.ctx, &sh.uptime, &s.terms
+	s.outbound.Counter, s.outbound.share = limits.NewCounter(g.outbound, s.reporter(Outbound)), cfg.share
 	s.outbound.Tell(&s.owner.tally)
 	s.promise(&a, g.plan)
-	if len(cfg.windows) > 0 {
-		s.windows = make(map[uint16]*callWindow, len(cfg.windows))
-		for function, calls := range cfg.windows {
-			s.windows[function] = &callWindow{size: calls}
-		}
-	}
+	s.setWindows(cfg.windows)
 	if !dialled {
 		s.table.odd = 1
 	}
@@ -188,7 +177,7 @@ func (s *Session) promise(a *agreement, p *limits.Plan) {
 	s.calls = dispatcher{s: s, plan: p, ready: line{is: inReady}}
 	s.calls.part.Begin(&s.owner.tally)
 	s.opens.init(a.opens, uint64(a.maxFrame)+a.overhead+a.early)
-	s.nesting = nesting{calls: a.nestedCalls, room: a.nestedRoom}
+	s.nesting.calls, s.nesting.room = int32(a.nestedCalls), int32(a.nestedRoom)
 	if s.cfg.windowless {
 		return
 	}
@@ -496,27 +485,6 @@ func lingerTime(a *Abort) time.Duration {
 		return 20 * time.Millisecond // by force: just enough for a peer that still reads
 	}
 	return time.Second
-}
-
-// lifetime returns when a new call is no longer worth running, or why it cannot be made.
-func (s *Session) lifetime(ctx context.Context, ttl time.Duration) (expires time.Time, a *Abort) {
-	switch {
-	case s.ctx.Err() != nil:
-		return expires, neverSent(s.cause())
-	case ctx.Err() != nil:
-		return expires, neverSent(contextError(ctx))
-	case s.draining.Load():
-		return expires, neverSent(codec.ErrUnavailable.Withf("this side shuts the session down"))
-	case s.peerDraining.Load():
-		return expires, errPeerDrains()
-	}
-	expires, _ = ctx.Deadline()
-	if ttl > 0 {
-		if end := time.Now().Add(ttl); expires.IsZero() || end.Before(expires) {
-			expires = end
-		}
-	}
-	return expires, nil
 }
 
 // LogValue implements slog.LogValuer.

@@ -180,9 +180,9 @@ func (s *Session) receive(t codec.Type, frame []byte) error {
 }
 
 func (s *Session) receiveOpen(m *codec.Open) error {
-	var within *enclosure
+	var within *outer
 	if m.Meta.Nested {
-		within = s.table.enclosure(m.Meta.Within)
+		within = s.table.outer(m.Meta.Within)
 	}
 	h := s.svc.find(m.Function)
 	var refused *Abort
@@ -333,8 +333,7 @@ func (s *Session) receiveControl(m codec.Control) error {
 		}
 	case codec.Drain:
 		s.table.drainThere(c)
-		if !s.peerDraining.Swap(true) {
-			s.opens.drain()
+		if s.outgoing.drain() {
 			s.holder.sessionChanged()
 		}
 	case codec.SessionClose:

@@ -406,7 +406,7 @@ func (d *dispatcher) nextLocked(h *limits.Hold) *incoming {
 // there.
 func (d *dispatcher) passLocked(c *incoming) bool {
 	g := c.gate()
-	if g == nil || c.gated || c.encloses(nil) {
+	if g == nil || c.gated || c.withinSame(nil) {
 		return true
 	}
 	p := g.enter(d, d.gated[g], c.urgent())

@@ -47,7 +47,7 @@ func (k *keys) name(c *incoming) error {
 	if err != nil {
 		return codecError(codec.BadParams, c.function, c.handler.name, "parameters", err)
 	}
-	if c.encloses(&key) {
+	if c.withinSame(&key) {
 		return nil
 	}
 	t := &turn{key: key}

@@ -10,20 +10,20 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// outgoing is what counts as outbound in a session, and who waits because that is at its soft
-// limit: by priority, with a share for the lower ones as in the outbox, and among equals in their
-// order. Nothing passes who came before it with the same priority or a higher one.
+// outbound counts what is outbound in a session, and knows who waits because that is at its soft
+// limit. Messages wait by priority, with a share for the lower ones as in the outbox, and among
+// equals in their order: none overtakes an earlier one of the same priority or a higher one.
 //
 // While nobody waits, counting takes no lock. Whoever takes part in waiting sets queued before it
 // looks at the count, and whoever lowers the count looks at queued after that: one of the two sees
 // the other.
-type outgoing struct {
+type outbound struct {
 	*limits.Counter
 	share float64 // of lower priorities; fixed
 
 	queued  atomic.Bool // somebody waits; written with mu held
 	mu      sync.Mutex
-	over    bool        // guarded by mu, as waiting: nothing leaves any more, and nobody waits
+	ended   bool        // guarded by mu, as waiting: nothing leaves any more, and nobody waits
 	waiting *departures // nil until somebody waits
 }
 
@@ -36,19 +36,19 @@ type departures struct {
 
 // departure is a message that waits.
 type departure struct {
-	held  int
-	gone  bool   // guarded by the lock of its outgoing, as admitted
-	ready bool   // it is counted
-	leave func() // is called when it is ready, without a lock
+	held    int
+	gone    bool   // its sender has given up; guarded by the lock of its outbound, as counted
+	counted bool   // it need not wait any more
+	proceed func() // is called when it is counted, without a lock
 }
 
 // reserve counts a message that holds so many bytes if it may be sent now. Otherwise it returns a
-// place to wait at, and calls leave when the message has been counted.
-func (o *outgoing) reserve(p priority.Priority, held int, leave func()) *departure {
+// place to wait at, and calls proceed when the message has been counted.
+func (o *outbound) reserve(p priority.Priority, held int, proceed func()) *departure {
 	if !o.queued.Load() && o.Reserve(held) {
 		return nil
 	}
-	d := &departure{held: held, leave: leave}
+	d := &departure{held: held, proceed: proceed}
 	o.mu.Lock()
 	o.queued.Store(true)
 	if o.waiting == nil {
@@ -63,8 +63,8 @@ func (o *outgoing) reserve(p priority.Priority, held int, leave func()) *departu
 	}
 	w.queue.Push(f, d, held)
 	ready := o.admitLocked(nil)
-	if d.ready { // which is what it would have been without waiting
-		d.leave = func() {}
+	if d.counted { // which is what it would have been without waiting
+		d.proceed = func() {}
 		d = nil
 	}
 	o.mu.Unlock()
@@ -73,13 +73,13 @@ func (o *outgoing) reserve(p priority.Priority, held int, leave func()) *departu
 }
 
 // Remove takes messages that hold so many bytes in all out of the count, and lets others go.
-func (o *outgoing) Remove(messages, bytes int) {
+func (o *outbound) Remove(messages, bytes int) {
 	o.Counter.Remove(messages, bytes)
 	o.admit()
 }
 
 // admit lets those go for whom there is room.
-func (o *outgoing) admit() {
+func (o *outbound) admit() {
 	if !o.queued.Load() {
 		return
 	}
@@ -90,7 +90,7 @@ func (o *outgoing) admit() {
 }
 
 // admitLocked adds those for whom there is room to ready, and counts them.
-func (o *outgoing) admitLocked(ready []*departure) []*departure {
+func (o *outbound) admitLocked(ready []*departure) []*departure {
 	w := o.waiting
 	if w == nil {
 		return ready
@@ -104,15 +104,15 @@ func (o *outgoing) admitLocked(ready []*departure) []*departure {
 		case d.gone:
 			w.gone--
 		default:
-			d.ready = true
+			d.counted = true
 			ready = append(ready, d)
 		}
 	}
 }
 
 // mayLocked reports whether a message that holds so many bytes may be sent now, and counts it then.
-func (o *outgoing) mayLocked(held int) bool {
-	if o.over {
+func (o *outbound) mayLocked(held int) bool {
+	if o.ended {
 		o.Add(held)
 		return true
 	}
@@ -121,9 +121,9 @@ func (o *outgoing) mayLocked(held int) bool {
 
 // end lets all go who wait, and everybody who comes later: nothing leaves any more, whatever is
 // counted.
-func (o *outgoing) end() {
+func (o *outbound) end() {
 	o.mu.Lock()
-	o.over = true
+	o.ended = true
 	ready := o.admitLocked(nil)
 	o.mu.Unlock()
 	release(ready)
@@ -131,14 +131,14 @@ func (o *outgoing) end() {
 
 func release(ready []*departure) {
 	for _, d := range ready {
-		d.leave()
+		d.proceed()
 	}
 }
 
 // abandon ends the wait of d, and reports false if it has been counted.
-func (o *outgoing) abandon(d *departure) bool {
+func (o *outbound) abandon(d *departure) bool {
 	o.mu.Lock()
-	if d.ready {
+	if d.counted {
 		o.mu.Unlock()
 		return false
 	}
@@ -154,50 +154,41 @@ func (o *outgoing) abandon(d *departure) bool {
 	return true
 }
 
-// reserve counts a message that is about to be sent. At the soft limit it waits.
-func (s *Session) reserve(ctx context.Context, p priority.Priority, held uint32) *Abort {
-	if !s.outbound.queued.Load() && s.outbound.Reserve(int(held)) {
+// never returns an error for a message that is beyond the hard limit by itself.
+func (o *outbound) never(held int) *Abort {
+	if !o.Never(held) {
 		return nil
 	}
-	if a := s.neverFits(int(held)); a != nil {
+	a := codec.ErrTooLarge.Withf("the message holds %d bytes, and the outbound hard limit is %d: see WithOutboundLimits", held, o.Limits().Hard.Bytes)
+	a.Ran = codec.NeverSent
+	return a
+}
+
+// waitToSend counts a message that is about to be sent. At the soft limit it waits.
+func (o *outgoing) waitToSend(ctx context.Context, p priority.Priority, held uint32) *Abort {
+	if !o.outbound.queued.Load() && o.outbound.Reserve(int(held)) {
+		return nil
+	}
+	if a := o.outbound.never(int(held)); a != nil {
 		return a
 	}
 	turn := make(chan struct{})
-	d := s.outbound.reserve(p, int(held), func() { close(turn) })
+	d := o.outbound.reserve(p, int(held), func() { close(turn) })
 	if d == nil {
 		return nil
 	}
-	defer s.waits.begin(s, waitOutbound)()
+	defer o.waits.begin(o.clock, waitOutbound)()
 	var a *Abort
 	select {
 	case <-turn:
 		return nil
 	case <-ctx.Done():
-		a = neverSent(waitedFor(ctx, "the outbound soft limit of %v: %v have not been given to the wire, because the peer does not read as fast", s.outbound.Limits().Soft, s.outbound.Held()))
-	case <-s.ctx.Done():
-		a = neverSent(s.cause())
+		a = neverSent(waitedFor(ctx, "the outbound soft limit of %v: %v have not been given to the wire, because the peer does not read as fast", o.outbound.Limits().Soft, o.outbound.Held()))
+	case <-o.ctx.Done():
+		a = o.ended()
 	}
-	if !s.outbound.abandon(d) {
-		s.outbound.Remove(1, int(held))
+	if !o.outbound.abandon(d) {
+		o.outbound.Remove(1, int(held))
 	}
 	return a
-}
-
-// neverFits returns an error for a message that is beyond the hard limit by itself.
-func (s *Session) neverFits(held int) *Abort {
-	if !s.outbound.Never(held) {
-		return nil
-	}
-	a := codec.ErrTooLarge.Withf("the message holds %d bytes, and the outbound hard limit is %d: see WithOutboundLimits", held, s.outbound.Limits().Hard.Bytes)
-	a.Ran = codec.NeverSent
-	return a
-}
-
-// count counts a message without waiting.
-func (s *Session) count(held uint32) limits.State {
-	state := s.outbound.Add(int(held))
-	if state == limits.Hard {
-		s.fail(hardLimit(Outbound, s.outbound.Counter))
-	}
-	return state
 }

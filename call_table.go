@@ -20,9 +20,9 @@ type endpoint interface {
 	// fail ends the call because the session ended. The endpoint has left the table.
 	fail(a *Abort)
 
-	// enclosing returns what the call lends to those within it, or nil. It is called with the lock
-	// of the table held.
-	enclosing() *enclosure
+	// outer returns what the call is to those within it, or nil if there can be none. It is called
+	// with the lock of the table held.
+	outer() *outer
 
 	// untyped returns the pipe, or nil if the call takes no Blocks here.
 	untyped() *pipe.Pipe
@@ -106,12 +106,12 @@ func (t *table) find(id uint64) (endpoint, error) {
 	return e, nil
 }
 
-// enclosure returns what a call from this side lends to those within it, or nil.
-func (t *table) enclosure(id uint64) *enclosure {
+// outer returns what a call from this side is to those within it, or nil if it is over.
+func (t *table) outer(id uint64) *outer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if e := t.pipes[id&1].get(id); e != nil {
-		return e.enclosing()
+		return e.outer()
 	}
 	return nil
 }

@@ -1,0 +1,152 @@
+package asterisque
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+// A handler may call its caller back, and that one may call again, and so on: calls within calls.
+// The outer ones wait for the inner ones, so these wait for nothing that an outer one may hold: no
+// room, no window, no worker. They have room of their own, in bytes and in number, and are refused
+// beyond it.
+
+// deepest is how deep calls may be within calls.
+const deepest = 64
+
+// handled is a call of the peer whose handler runs, as the calls that this handler makes see it. The
+// handler's context has it as the value of handledKey.
+type handled interface {
+	id() uint64       // of its pipe
+	back() *outgoing  // the way of calls to its caller
+	depth() int       // within how many calls it is
+	callsBack() error // nil, or why its handler cannot call its caller
+}
+
+// handledKey is the key under which the context of a handler has its call.
+type handledKey struct{}
+
+// outer is a call from this side, as the calls of the peer that are made within it see it.
+type outer struct {
+	by       handled // the call whose handler made it; nil: no handler did; fixed, as all
+	function uint16
+	depth    int32 // within how many calls it is
+}
+
+// handledIn returns the call that a handler with ctx serves, or nil if no handler of this session
+// has ctx.
+func (o *outgoing) handledIn(ctx context.Context) handled {
+	if c, ok := ctx.Value(handledKey{}).(handled); ok && c.back() == o {
+		return c
+	}
+	return nil
+}
+
+// outer returns what a call that is made with ctx is to those within it, or nil if no handler of
+// this session makes it.
+func (o *outgoing) outer(ctx context.Context, function uint16) (*outer, *Abort) {
+	c := o.handledIn(ctx)
+	if c == nil {
+		return nil, nil
+	}
+	if err := c.callsBack(); err != nil {
+		return nil, neverSent(err)
+	}
+	return &outer{by: c, function: function, depth: int32(c.depth() + 1)}, nil
+}
+
+// outerOf returns what a call from this side is to those within it. made is what reserve has found
+// out, which is nil of a call that no handler made.
+func outerOf(made *outer, function uint16) *outer {
+	if made == nil {
+		return &outer{function: function}
+	}
+	return made
+}
+
+// meta returns what an Open says besides: the call it is made within, whether it is a stream's, and
+// what cfg has for it. It returns nil if that is nothing.
+func (r *outer) meta(cfg *callConfig, stream *codec.Meta) *codec.Meta {
+	m := stream
+	switch {
+	case m != nil:
+	case r == nil && len(cfg.key) == 0 && len(cfg.trace) == 0:
+		return nil
+	default:
+		m = new(codec.Meta)
+	}
+	m.Key = cfg.key
+	if r != nil {
+		m.Nested, m.Within = true, r.by.id()
+	}
+	if len(cfg.trace) <= codec.MaxTrace {
+		m.Trace = cfg.trace
+	}
+	return m
+}
+
+// nesting counts the calls of this side that are made within calls of the peer, and are not
+// answered.
+type nesting struct {
+	calls, room int32 // how many the peer runs, and what they may cost; 0: any number; fixed
+
+	mu   sync.Mutex
+	made int32 // guarded by mu, as all below
+	cost int64 // what they cost the peer
+}
+
+// reserve lets a call go out at once, or says that there is no room for it.
+func (n *nesting) reserve(depth int32, cost int64) *Abort {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case depth > deepest:
+		return neverSent(codec.ErrOverloaded.Withf("the call is the %dth within each other, and %d is the deepest", depth, deepest))
+	case n.room > 0 && cost > int64(n.room):
+		return neverSent(codec.ErrTooLarge.Withf("the call costs %d bytes, and the peer has room for %d within calls", cost, n.room))
+	case n.calls > 0 && n.made >= n.calls:
+		return neverSent(codec.ErrOverloaded.Withf("%d calls are made within calls, and the peer runs no more", n.made))
+	case n.room > 0 && n.cost+cost > int64(n.room):
+		return neverSent(codec.ErrOverloaded.Withf("calls within calls hold %d bytes, and the peer has room for %d", n.cost, n.room))
+	}
+	n.made++
+	n.cost += cost
+	return nil
+}
+
+// giveBack is called when a call is over.
+func (n *nesting) giveBack(cost int64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.made--
+	n.cost -= cost
+}
+
+// reserve bounds how many calls within calls a node runs for all its peers together. One owner may
+// have as many as are left, so that there is always something left for another (dynamic thresholds,
+// as for windows).
+type reserve struct {
+	owners *owners // fixed, as most
+	most   int64
+	held   atomic.Int64
+}
+
+// enter takes a place for a call of w, or reports that there is none.
+func (r *reserve) enter(w *owner) bool {
+	own := w.nested.Add(1)
+	if own+r.held.Add(1) <= r.most {
+		return true
+	}
+	r.leave(w)
+	return false
+}
+
+// leave gives a place back. An owner with places is known as long as it has them.
+func (r *reserve) leave(w *owner) {
+	r.held.Add(-1)
+	if w.nested.Add(-1) == 0 {
+		r.owners.forget(w)
+	}
+}

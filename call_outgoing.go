@@ -1,0 +1,77 @@
+package asterisque
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// outgoing is what calls from this side of a session have to heed before they are sent: whether
+// they are sent at all, and the room that each needs, here and at the peer. See reservation for
+// what a call holds of it.
+type outgoing struct {
+	ctx     context.Context // ends with the session; its cause is why; these are fixed
+	clock   *uptime
+	terms   *pipe.Terms
+	windows map[uint16]*callWindow // of the functions of the peer that have one
+
+	outbound outbound // these lock themselves
+	opens    openCredit
+	nesting  nesting
+	waits    waits
+
+	draining     atomic.Bool // Shutdown was called here: the peer's new calls are refused
+	peerDraining atomic.Bool // the peer refuses new calls
+}
+
+// setWindows makes the windows of functions, which have so many calls each.
+func (o *outgoing) setWindows(calls map[uint16]int) {
+	if len(calls) == 0 {
+		return
+	}
+	o.windows = make(map[uint16]*callWindow, len(calls))
+	for function, n := range calls {
+		o.windows[function] = &callWindow{size: n}
+	}
+}
+
+// lifetime returns when a new call is no longer worth running, or why it cannot be made.
+func (o *outgoing) lifetime(ctx context.Context, ttl time.Duration) (expires time.Time, a *Abort) {
+	switch {
+	case o.ctx.Err() != nil:
+		return expires, o.ended()
+	case ctx.Err() != nil:
+		return expires, neverSent(contextError(ctx))
+	case o.draining.Load():
+		return expires, neverSent(codec.ErrUnavailable.Withf("this side shuts the session down"))
+	case o.peerDraining.Load():
+		return expires, errPeerDrains()
+	}
+	expires, _ = ctx.Deadline()
+	if ttl > 0 {
+		if end := time.Now().Add(ttl); expires.IsZero() || end.Before(expires) {
+			expires = end
+		}
+	}
+	return expires, nil
+}
+
+// ended returns the error of a call that was not sent because the session has ended.
+func (o *outgoing) ended() *Abort { return neverSent(context.Cause(o.ctx)) }
+
+// errPeerDrains returns why a call was not sent to a peer that takes none any more.
+func errPeerDrains() *Abort {
+	return neverSent(codec.ErrUnavailable.Withf("the peer shuts the session down"))
+}
+
+// drain is called when the peer takes no calls any more. It reports whether that is new.
+func (o *outgoing) drain() (first bool) {
+	if o.peerDraining.Swap(true) {
+		return false
+	}
+	o.opens.drain()
+	return true
+}

@@ -1,0 +1,146 @@
+package asterisque
+
+import (
+	"context"
+	"runtime"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// reservation is what a call from this side holds of the room of others until its end.
+type reservation struct {
+	outer  *outer      // what the call is to those within it; nil unless a handler made it
+	window *callWindow // of its function; nil without
+	cost   int64       // of its Open
+}
+
+// reserve waits until a call from this side may be sent: nothing forbids it, the window of its
+// function has room, and so have the peer and this session. It fills in what its Open says besides
+// function and parameters. stream is what the Open says of Blocks, or nil. A call within another
+// one waits for nothing but this session's outbound limit.
+func (o *outgoing) reserve(ctx context.Context, open *outbox.Message, cfg *callConfig, stream *codec.Meta) (r reservation, a *Abort) {
+	if open.Expires, a = o.lifetime(ctx, cfg.ttl); a != nil {
+		return r, a
+	}
+	if r.outer, a = o.outer(ctx, open.Function); a != nil {
+		return r, a
+	}
+	open.Meta = r.outer.meta(cfg, stream)
+	r.cost = o.costOf(open)
+	if r.outer != nil {
+		a = o.nesting.reserve(r.outer.depth, r.cost)
+	} else {
+		a = o.waitForRoom(ctx, &r, open.Function, cfg)
+	}
+	if a != nil {
+		return reservation{}, a
+	}
+	open.Held = heldOpen(open)
+	if a = o.waitToSend(ctx, cfg.priority, open.Held); a != nil {
+		o.unsent(r.outer, r.cost)
+		o.giveBack(&r)
+		return reservation{}, a
+	}
+	return r, nil
+}
+
+// waitForRoom waits for the window of the function, and for room at the peer.
+func (o *outgoing) waitForRoom(ctx context.Context, r *reservation, function uint16, cfg *callConfig) (a *Abort) {
+	if r.window, a = o.waitForWindow(ctx, function, cfg.front); a != nil {
+		return a
+	}
+	if a = o.waitForOpens(ctx, r.cost, cfg.priority); a != nil {
+		r.window.giveBack()
+	}
+	return a
+}
+
+// unsent gives back what the Open of a call, which is made within no other if outer is nil, would
+// have used of the peer's room.
+func (o *outgoing) unsent(outer *outer, cost int64) {
+	if outer == nil {
+		o.opens.giveBack(cost)
+	}
+}
+
+// giveBack gives back what a call has held until its end.
+func (o *outgoing) giveBack(r *reservation) {
+	r.window.giveBack()
+	if r.outer != nil {
+		o.nesting.giveBack(r.cost)
+	}
+}
+
+// costOf returns what open costs the peer.
+func (o *outgoing) costOf(open *outbox.Message) int64 {
+	cost := uint64(len(open.Payload)) + o.terms.PeerOverhead
+	if m := open.Meta; m != nil {
+		cost += uint64(len(m.Trace) + len(m.Key))
+		if m.Stream {
+			cost += o.terms.PeerEarly
+		}
+	}
+	return int64(cost)
+}
+
+// holdWindow sets a window for the Blocks of the callee aside, before the Open of a stream may
+// leave, so that it holds up no other. It waits for that, but not for a call within another one,
+// whose window is from the room for these.
+func (o *outgoing) holdWindow(ctx context.Context, p int8) (h limits.Hold, granted uint64, a *Abort) {
+	room := o.terms.Room
+	if room == nil {
+		return h, pipe.Unlimited, nil
+	}
+	if o.handledIn(ctx) != nil {
+		if !room.Nest(&h) {
+			return h, 0, neverSent(codec.ErrOverloaded.Withf("the windows of streams within calls hold all of their room, %d bytes", room.Plan().NestedOwn))
+		}
+		return h, h.Bytes(), nil
+	}
+	turn := make(chan struct{})
+	c := &limits.Claim{Priority: p, Granted: func() { close(turn) }}
+	if !room.Open(c) {
+		if o.terms.Left.Load() > 0 {
+			runtime.GC() // what nobody can read any more may hold all of it
+		}
+		if a := o.waitForHold(ctx, c, turn); a != nil {
+			return h, 0, a
+		}
+	}
+	room.Opened(c, &h)
+	return h, h.Bytes(), nil
+}
+
+// waitForHold waits for the turn of c.
+func (o *outgoing) waitForHold(ctx context.Context, c *limits.Claim, turn chan struct{}) (a *Abort) {
+	defer o.waits.begin(o.clock, waitWindow)()
+	room := o.terms.Room
+	select {
+	case <-turn:
+		return nil
+	case <-ctx.Done():
+		l := room.Load()
+		a = neverSent(waitedFor(ctx, "room for a window at the caller: %d bytes are promised to streams, and %d wait", l.Windows, l.Opening))
+	case <-o.ctx.Done():
+		a = o.ended()
+	}
+	waited, granted := room.Withdraw(c)
+	limits.Grant(granted)
+	if !waited { // its turn came at the same moment
+		<-turn
+		var h limits.Hold
+		room.Opened(c, &h)
+		o.dropHold(&h)
+	}
+	return a
+}
+
+// dropHold gives back a window that no Open has promised to the peer.
+func (o *outgoing) dropHold(h *limits.Hold) {
+	if o.terms.Room != nil {
+		limits.Grant(o.terms.Room.End(h))
+	}
+}
