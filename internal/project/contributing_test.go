@@ -11,7 +11,7 @@ import (
 var quoted = regexp.MustCompile("`([a-z]+)`")
 
 func TestContributingNamesEveryCheck(t *testing.T) {
-	_, rest, ok := strings.Cut(text(t, root+"/.ci/run"), "readonly steps='\n")
+	_, rest, ok := strings.Cut(text(t, ".ci/run"), "readonly steps='\n")
 	require.True(t, ok)
 	list, _, ok := strings.Cut(rest, "'\n")
 	require.True(t, ok)
@@ -21,7 +21,7 @@ func TestContributingNamesEveryCheck(t *testing.T) {
 		there = append(there, name)
 	}
 
-	_, rest, ok = strings.Cut(text(t, root+"/CONTRIBUTING.md"), "| step | what it checks |\n| --- | --- |\n")
+	_, rest, ok = strings.Cut(text(t, "CONTRIBUTING.md"), "| step | what it checks |\n| --- | --- |\n")
 	require.True(t, ok)
 	told, _, ok := strings.Cut(rest, "\n\n")
 	require.True(t, ok)

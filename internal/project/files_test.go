@@ -10,18 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// root is the folder of the repository, from here.
-const root = "../.."
-
 // filesThat returns the files of the repository whose path ends in suffix, without hidden folders
 // and test data.
 func filesThat(t *testing.T, suffix string) (files []string) {
 	t.Helper()
-	require.NoError(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	require.NoError(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		hidden := strings.HasPrefix(d.Name(), ".") && path != root
+		hidden := strings.HasPrefix(d.Name(), ".") && path != "."
 		if d.IsDir() && (hidden || d.Name() == "testdata") {
 			return filepath.SkipDir
 		}

@@ -46,7 +46,7 @@ func TestTwoFunctionsOfOneNumberPanicWithBothPlaces(t *testing.T) {
 	} {
 		text := panicOf(t, register)
 		require.Contains(t, text, `function 10 is registered twice: "other" at `, kind)
-		require.Contains(t, text, "registration_test.go:", kind)
+		require.Contains(t, text, "function_registration_test.go:", kind)
 		require.Contains(t, text, `before that "echo" at `+first, kind)
 		require.Contains(t, text, "give one of them another number", kind)
 	}
