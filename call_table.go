@@ -41,8 +41,9 @@ type table struct {
 
 	mu sync.Mutex
 	// guarded by mu, as all below: the session has ended, and nothing is added
-	ended      bool
-	draining   bool          // this side has announced the end: no pipe of the peer is added
+	ended bool
+	// what this side has announced its end with: no pipe of the peer is added; nil until then
+	announced  *codec.Drain
 	pipes      [2]slots      // by the lowest bit of their ids
 	drain      *codec.Drain  // with which the peer has; nil until then
 	lastOpened uint64        // highest id of this side that departed, +1; 0: none
@@ -84,7 +85,7 @@ func (t *table) checkLocked(id uint64) error {
 func (t *table) accept(id uint64, e endpoint) (ok bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.draining || t.ended {
+	if t.announced != nil || t.ended {
 		return false, nil
 	}
 	if err := t.checkLocked(id); err != nil {
@@ -164,16 +165,18 @@ func (t *table) allLocked() []endpoint {
 	return all
 }
 
-// drainHere lets no more pipes of the peer be accepted, and returns what tells the peer so. It
-// reports false if that was done before.
-func (t *table) drainHere() (d codec.Drain, first bool) {
+// drainHere lets no more pipes of the peer be accepted, and returns what tells the peer so: the
+// same each time.
+func (t *table) drainHere() codec.Drain {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	first, t.draining = !t.draining, true
-	if t.lastSeen == 0 {
-		return codec.Drain{None: true}, first
+	if t.announced == nil {
+		t.announced = &codec.Drain{None: t.lastSeen == 0}
+		if t.lastSeen > 0 {
+			t.announced.Last = t.lastSeen - 1
+		}
 	}
-	return codec.Drain{Last: t.lastSeen - 1}, first
+	return *t.announced
 }
 
 // drainThere notes the Drain of the peer. Only the first one counts.

@@ -285,10 +285,12 @@ func calledBy(ctx context.Context) *Session {
 	return SessionOf(ctx)
 }
 
-// announceEnd tells the peer, once, which of its calls will still run: those that have arrived.
+// announceEnd tells the peer which of its calls will still run: those that have arrived. What is
+// refused afterwards reaches the peer after that, so that it knows why.
 func (s *Session) announceEnd() {
-	if d, first := s.table.drainHere(); first {
-		s.control(d)
+	if !s.draining.Load() {
+		// also if somebody else is about to: what the caller refuses has to come after it
+		s.control(s.table.drainHere())
 		s.draining.Store(true)
 	}
 }

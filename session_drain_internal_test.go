@@ -1,8 +1,10 @@
 package asterisque
 
 import (
+	"bytes"
 	"context"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -10,38 +12,93 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// A call arrives when Shutdown has begun to refuse calls, and has not said so yet.
-func TestTheEndIsAnnouncedBeforeACallIsRefusedForIt(t *testing.T) {
+// leaving is a session that shuts down and the Wire of its peer, which does everything by itself.
+type leaving struct {
+	t    *testing.T
+	s    *Session
+	peer wire.Wire
+}
+
+// newLeaving has function 10, which returns its parameters, and 11, which runs until its context
+// ends. There is one worker.
+func newLeaving(t *testing.T) *leaving {
 	svc := NewService()
-	Func[struct{}, struct{}](10, "f").Handle(svc, func(context.Context, struct{}) (struct{}, error) { return struct{}{}, nil })
-	node := NewNode(WithService(svc))
-	defer node.Close()
+	Func[[]byte, []byte](10, "f").Handle(svc, func(_ context.Context, b []byte) ([]byte, error) { return b, nil })
+	Func[[]byte, []byte](11, "g").Handle(svc, func(ctx context.Context, _ []byte) ([]byte, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	node := NewNode(WithService(svc), WithWorkers(1))
 	a, b := wire.Pipe()
-	defer a.Close()
+	t.Cleanup(func() { a.Close(); node.Close() })
 	sessions := make(chan *Session, 1)
 	go func() { // ends with the handshake
 		s, _ := node.Accept(context.Background(), b)
 		sessions <- s
 	}()
-	require.NoError(t, a.WriteFrames([][]byte{codec.Sync{Version: codec.Version, MaxMessage: 1 << 20, Codecs: []string{"cbor"}}.AppendTo(nil)}))
+	d := &leaving{t: t, peer: a}
+	d.write(codec.Sync{Version: codec.Version, MaxMessage: 1 << 20, Codecs: []string{"cbor"}})
 	_, err := a.ReadFrame(1 << 10)
 	require.NoError(t, err)
-	s := <-sessions
-	s.table.drainHere()
+	d.s = <-sessions
+	return d
+}
 
-	require.NoError(t, a.WriteFrames([][]byte{(&codec.Open{Pipe: 0, Function: 10}).AppendTo(nil)}))
-	var first codec.Control
-	for first == nil {
-		frame, err := a.ReadFrame(1 << 10)
-		require.NoError(t, err)
-		kind, err := codec.TypeOf(frame)
-		require.NoError(t, err)
-		require.Equal(t, codec.ControlType, kind, "not the refusal")
+func (d *leaving) write(m interface{ AppendTo([]byte) []byte }) {
+	require.NoError(d.t, d.peer.WriteFrames([][]byte{m.AppendTo(nil)}))
+}
+
+// wantDrainBefore reads until the Drain, and wants no Close of that pipe before it.
+func (d *leaving) wantDrainBefore(pipe uint64, want codec.Drain) {
+	d.t.Helper()
+	for {
+		frame, err := d.peer.ReadFrame(1 << 20)
+		require.NoError(d.t, err)
 		if c, err := codec.ParseControl(frame); err == nil {
-			if d, ok := c.(codec.Drain); ok {
-				first = d
+			if drain, ok := c.(codec.Drain); ok {
+				require.Equal(d.t, want, drain)
+				return
 			}
+		} else if c, err := codec.ParseClose(frame); err == nil {
+			require.NotEqual(d.t, pipe, c.Pipe, "not the refusal, of which the peer would not know why")
 		}
 	}
-	require.Equal(t, codec.Drain{None: true}, first)
+}
+
+// A call arrives when Shutdown has begun to refuse calls, and has not said so yet.
+func TestTheEndIsAnnouncedBeforeACallIsRefusedForIt(t *testing.T) {
+	d := newLeaving(t)
+	d.s.table.drainHere()
+	d.write(&codec.Open{Pipe: 0, Function: 10})
+	d.wantDrainBefore(0, codec.Drain{None: true})
+}
+
+// The writer waits for a peer that does not read, so that the Drain and the refusal leave together.
+func TestTheDrainLeavesBeforeARefusalThatLeavesWithIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newLeaving(t)
+		params, err := codec.CBOR.Append(nil, bytes.Repeat([]byte("x"), 256<<10))
+		require.NoError(t, err)
+		d.write(&codec.Open{Pipe: 0, Function: 10, Params: params})
+		synctest.Wait()
+		d.s.announceEnd()
+		d.write(&codec.Open{Pipe: 2, Function: 10})
+		synctest.Wait()
+		d.wantDrainBefore(2, codec.Drain{Last: 0})
+	})
+}
+
+// Two that shut down at the same time: of one the Drain is not in the outbox yet.
+func TestWhoClosesWhileTheEndIsBeingAnnouncedAnnouncesItToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newLeaving(t)
+		none, err := codec.CBOR.Append(nil, []byte{})
+		require.NoError(t, err)
+		d.write(&codec.Open{Pipe: 0, Function: 11, Params: none})
+		d.write(&codec.Open{Pipe: 2, Function: 11, Params: none})
+		synctest.Wait()
+		want := d.s.table.drainHere()
+		go d.s.Close() // ends when the peer has read
+		d.wantDrainBefore(2, want)
+	})
 }

@@ -209,11 +209,7 @@ func (s *Session) receiveOpen(m *codec.Open) error {
 		}
 		c.freeParams()
 		refused = errShutDown // Shutdown was called meanwhile, or the session has ended
-		if !s.draining.Load() {
-			d, _ := s.table.drainHere()
-			// before the refusal, of which the peer would not know why; who shuts down is about to
-			s.control(d)
-		}
+		s.announceEnd()
 	}
 	if err := s.table.check(m.Pipe); err != nil {
 		return err

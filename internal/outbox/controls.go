@@ -31,7 +31,8 @@ func (c *controls) empty() bool {
 
 // PutControl accepts a Control. It is not counted and waits for no other message but those of the
 // departing batch. Of Pongs only the newest departs, and of Credits for Opens the one with the
-// highest limit. The errors are ErrClosed and ErrFlood.
+// highest limit. Nothing that is put after a Drain departs before it. The errors are ErrClosed and
+// ErrFlood.
 func (o *Outbox) PutControl(c codec.Control) (write bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -44,6 +45,8 @@ func (o *Outbox) PutControl(c codec.Control) (write bool, err error) {
 	case codec.Credit:
 		o.controls.opens = max(o.controls.opens, c.Limit) // who grants more may come first
 		o.controls.opensDue = true
+	case codec.Drain:
+		o.appendLocked(c) // before any refusal that is put after it: it says why
 	default:
 		o.controls.others.Push(c)
 	}

@@ -371,3 +371,15 @@ func TestJudgeCountsWithWhatIsJudgedElsewhere(t *testing.T) {
 		require.Equal(t, blocks*int(rate)/codec.MaxLoss, len(b.drops), fmt.Sprint(rate))
 	}
 }
+
+// A peer that is refused a call because of a Drain has to know of that first, or it would take the
+// refusal for one of the call alone.
+func TestNothingThatIsPutAfterADrainDepartsBeforeIt(t *testing.T) {
+	b := newBox(t)
+	b.control(codec.Ping{N: 1})
+	f := outbox.AcceptedFlow(0, 1)
+	b.control(codec.Drain{None: true})
+	_, err := b.Put(&f, &outbox.Message{Type: codec.CloseType, Abort: codec.ErrUnavailable})
+	require.NoError(t, err)
+	require.Equal(t, []string{"codec.Drain", "Close 1", "codec.Ping"}, b.drain())
+}
