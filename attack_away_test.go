@@ -12,14 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
 // goesAway begins a session of a peer by name, and cuts its wire.
-func goesAway(t *testing.T, node *asterisque.Node, name string) codec.Sync {
+func goesAway(t *testing.T, node *asterisque.Node, name string) message.Sync {
 	h := helloOf(name)
-	h.Features = codec.FeatureResume
+	h.Features = message.FeatureResume
 	p, first := rawTo(t, node, h)
 	first.Session, first.Secret = bytes.Clone(first.Session), bytes.Clone(first.Secret)
 	p.w.Close()
@@ -28,7 +28,7 @@ func goesAway(t *testing.T, node *asterisque.Node, name string) codec.Sync {
 }
 
 // comesBack reports whether the session can be resumed.
-func comesBack(t *testing.T, node *asterisque.Node, name string, first codec.Sync) bool {
+func comesBack(t *testing.T, node *asterisque.Node, name string, first message.Sync) bool {
 	h := resuming(first, 0)
 	h.Node = []byte(name)
 	_, second := rawTo(t, node, h)
@@ -43,7 +43,7 @@ func TestAttackHandshakesThatAreCutAtOnce(t *testing.T) {
 		defer node.Close()
 		honest := goesAway(t, node, "honest")
 		before := runtime.NumGoroutine()
-		var last codec.Sync
+		var last message.Sync
 		for range cuts {
 			last = goesAway(t, node, "hostile")
 		}
@@ -78,9 +78,9 @@ func TestAttackBytesOfSessionsThatAreAway(t *testing.T) {
 		honest := goesAway(t, node, "honest")
 		for range 40 {
 			h := helloOf("hostile")
-			h.Features, h.MaxMessage = codec.FeatureResume, 2<<20
+			h.Features, h.MaxMessage = message.FeatureResume, 2<<20
 			p, _ := rawTo(t, node, h)
-			p.send(&codec.Open{Pipe: 0, Function: 60})
+			p.send(&message.Open{Pipe: 0, Function: 60})
 			p.answer() // which is never acknowledged
 			p.w.Close()
 			synctest.Wait()
@@ -102,7 +102,7 @@ func TestAttackResumesOneAfterTheOther(t *testing.T) {
 		h.MaxMessage = 2 << 20
 		p, first := rawTo(t, node, h)
 		first.Session, first.Secret = bytes.Clone(first.Session), bytes.Clone(first.Secret)
-		p.send(&codec.Open{Pipe: 0, Function: 60})
+		p.send(&message.Open{Pipe: 0, Function: 60})
 		p.answer()
 		begin, sent := time.Now(), 0
 		for time.Since(begin) < seconds*time.Second {
@@ -110,7 +110,7 @@ func TestAttackResumesOneAfterTheOther(t *testing.T) {
 			synctest.Wait()
 			h := resuming(first, 0)
 			h.MaxMessage = 2 << 20
-			var next codec.Sync
+			var next message.Sync
 			p, next = rawTo(t, node, h)
 			require.Equal(t, first.Session, next.Session, "an honest peer waits, and is not refused")
 			first.Secret = bytes.Clone(next.Secret)
@@ -128,7 +128,7 @@ func TestAttackPingsBesideCallsAreNotKept(t *testing.T) {
 	p, _ := rawTo(t, node, resumable())
 	before := heap()
 	for n := range uint64(calls) {
-		p.w.WriteFrames([][]byte{codec.Ping{N: n}.AppendTo(nil), (&codec.Open{Pipe: 2 * n, Function: echo.Number(), Params: []byte{0x61, 'x'}}).AppendTo(nil)})
+		p.w.WriteFrames([][]byte{message.Ping{N: n}.AppendTo(nil), (&message.Open{Pipe: 2 * n, Function: echo.Number(), Params: []byte{0x61, 'x'}}).AppendTo(nil)})
 		p.answer()
 	}
 	held := node.Stats().Held

@@ -12,6 +12,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -33,12 +34,12 @@ func TestAttackManySessionsOfOnePeerHoldOneShareOfTheBudget(t *testing.T) {
 		refused := 0
 		for _, p := range mallory {
 			for range room / size {
-				p.send(&codec.Open{Pipe: ids[p], Function: 72, Params: make([]byte, size)})
+				p.send(&message.Open{Pipe: ids[p], Function: 72, Params: make([]byte, size)})
 				ids[p] += 2
 			}
-			p.send(codec.Ping{N: 1})
+			p.send(message.Ping{N: 1})
 			for frame := p.frame(); !isPong(frame); frame = p.frame() {
-				c, err := codec.ParseClose(frame)
+				c, err := message.ParseClose(frame)
 				if err != nil {
 					continue
 				}
@@ -57,7 +58,7 @@ func TestAttackManySessionsOfOnePeerHoldOneShareOfTheBudget(t *testing.T) {
 		require.Nil(t, alice.answer().Abort, "who holds little is served")
 		ids[alice] = 2
 		for range 16 {
-			alice.send(&codec.Open{Pipe: ids[alice], Function: 72, Params: make([]byte, size)})
+			alice.send(&message.Open{Pipe: ids[alice], Function: 72, Params: make([]byte, size)})
 			ids[alice] += 2
 		}
 		synctest.Wait()
@@ -93,10 +94,10 @@ func TestAboveHalfOfTheBudgetWindowsAreSmall(t *testing.T) {
 		defer node.Close()
 		p, _ := rawTo(t, node, helloOf("alice"))
 		window := func(pipe uint64) uint64 {
-			p.send(&codec.Open{Pipe: pipe, Function: 72, Meta: codec.Meta{Stream: true}})
+			p.send(&message.Open{Pipe: pipe, Function: 72, Meta: message.Meta{Stream: true}})
 			synctest.Wait()
-			p.send(codec.Ping{N: pipe})
-			if c, ok := p.control().(codec.Credit); ok {
+			p.send(message.Ping{N: pipe})
+			if c, ok := p.control().(message.Credit); ok {
 				p.control()
 				return c.Limit
 			}
@@ -104,10 +105,10 @@ func TestAboveHalfOfTheBudgetWindowsAreSmall(t *testing.T) {
 		}
 		require.EqualValues(t, 4096+64<<10, window(0))
 		q, _ := rawTo(t, node, helloOf("bob"))
-		q.send(&codec.Open{Pipe: 0, Function: 72, Params: make([]byte, 3<<20)})
+		q.send(&message.Open{Pipe: 0, Function: 72, Params: make([]byte, 3<<20)})
 		synctest.Wait()
 		require.EqualValues(t, 4096, window(2))
-		q.send(&codec.Close{Pipe: 0, Abort: codec.ErrCanceled})
+		q.send(&message.Close{Pipe: 0, Abort: codec.ErrCanceled})
 		synctest.Wait()
 		require.EqualValues(t, 4096+64<<10, window(4))
 	})
@@ -143,13 +144,13 @@ func TestAttackManySessionsHaveOneTurn(t *testing.T) {
 					p, _ := rawTo(t, node, helloOf("mallory"))
 					go p.swallow()
 					for i := range uint64(calls) {
-						p.send(&codec.Open{Pipe: 2 * i, Function: 73})
+						p.send(&message.Open{Pipe: 2 * i, Function: 73})
 					}
 				}
 				alice, _ := rawTo(t, node, helloOf("alice"))
 				go alice.swallow()
 				for i := range uint64(calls) {
-					alice.send(&codec.Open{Pipe: 2 * i, Function: 73})
+					alice.send(&message.Open{Pipe: 2 * i, Function: 73})
 				}
 				time.Sleep(time.Second)
 				mu.Lock()
@@ -177,11 +178,11 @@ func (p *rawPeer) swallow() {
 }
 
 // refusedHandshake returns what a peer is told that is not let in.
-func refusedHandshake(t *testing.T, n *asterisque.Node, hello codec.Sync) codec.SessionClose {
+func refusedHandshake(t *testing.T, n *asterisque.Node, hello message.Sync) message.SessionClose {
 	t.Helper()
 	p := pipeTo(t, n)
 	p.send(hello)
-	c, ok := p.control().(codec.SessionClose)
+	c, ok := p.control().(message.SessionClose)
 	require.True(t, ok)
 	return c
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -30,8 +31,8 @@ func dreamers() (svc *asterisque.Service, running *atomic.Int64) {
 	return l.svc, running
 }
 
-func echoOpen(pipe uint64) *codec.Open {
-	return &codec.Open{Pipe: pipe, Function: echo.Number(), Params: []byte{0x61, 'x'}}
+func echoOpen(pipe uint64) *message.Open {
+	return &message.Open{Pipe: pipe, Function: echo.Number(), Params: []byte{0x61, 'x'}}
 }
 
 func TestAttackDurableCallsThatHangUpLeaveHalfOfTheWorkersToOthers(t *testing.T) {
@@ -101,16 +102,16 @@ func TestAttackRepetitionsHoldNoParameters(t *testing.T) {
 	params := make([]byte, 1<<20)
 	before := heap()
 	for i := range uint64(9 * keys) {
-		p.send(&codec.Open{Pipe: 2 * i, Function: 60, Params: params, Meta: codec.Meta{Key: fmt.Appendf(nil, "%016d", i%keys)}})
+		p.send(&message.Open{Pipe: 2 * i, Function: 60, Params: params, Meta: message.Meta{Key: fmt.Appendf(nil, "%016d", i%keys)}})
 	}
-	p.send(codec.Ping{N: 1})
+	p.send(message.Ping{N: 1})
 	for !isPong(p.frame()) {
 	}
 	bounded(t, "bytes held for 4 durable calls of 1 MiB and 8 repetitions of each", heldSince(before, keys<<20+1<<20), keys<<20+1<<20)
 	bounded(t, "bytes counted for the repetitions", s.Stats().Inbound.Bytes, 8*keys*1024)
 	require.Positive(t, s.Stats().Inbound.Messages, "they are counted")
 	for i := range uint64(9 * keys) {
-		p.send(&codec.Close{Pipe: 2 * i, Abort: codec.ErrCanceled})
+		p.send(&message.Close{Pipe: 2 * i, Abort: codec.ErrCanceled})
 	}
 	require.Eventually(t, func() bool { return s.Stats().Inbound == limits.Amount{} && s.Stats().Opens.Held == 0 }, 5*time.Second, time.Millisecond,
 		"they leave with their callers")
@@ -118,8 +119,8 @@ func TestAttackRepetitionsHoldNoParameters(t *testing.T) {
 }
 
 func isPong(frame []byte) bool {
-	c, err := codec.ParseControl(frame)
-	_, pong := c.(codec.Pong)
+	c, err := message.ParseControl(frame)
+	_, pong := c.(message.Pong)
 	return err == nil && pong
 }
 
@@ -164,8 +165,8 @@ func TestAttackLargeAnswersAreRememberedWithinAShare(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithMemory(time.Minute, limits.Amount{Bytes: 8 * share}))
 		defer node.Close()
 		p, _ := rawTo(t, node, hello())
-		open := func(pipe uint64, i int) *codec.Open {
-			return &codec.Open{Pipe: pipe, Function: 61, Meta: codec.Meta{Key: fmt.Appendf(nil, "%016d", i)}}
+		open := func(pipe uint64, i int) *message.Open {
+			return &message.Open{Pipe: pipe, Function: 61, Meta: message.Meta{Key: fmt.Appendf(nil, "%016d", i)}}
 		}
 		for i := range calls {
 			p.send(open(uint64(2*i), i))
@@ -218,21 +219,21 @@ func TestAttackAKeyOfAnotherPeerIsOfNoUse(t *testing.T) {
 		name   string
 		first  string // who makes the first call
 		second string // and who repeats it
-		open   func(*codec.Open)
+		open   func(*message.Open)
 		want   codec.Code // 0: it gets the answer of a call
 		runs   int
 	}{
-		{"by itself", "alice", "alice", func(*codec.Open) {}, 0, 1},
-		{"with other parameters", "alice", "alice", func(o *codec.Open) { o.Params = []byte{6} }, codec.BadParams, 1},
-		{"of another function", "alice", "alice", func(o *codec.Open) { o.Function = echo.Number() }, codec.BadParams, 1},
-		{"by somebody else, whose key it is then", "alice", "mallory", func(*codec.Open) {}, 0, 2},
-		{"by nobody", "alice", "", func(*codec.Open) {}, 0, 2},
-		{"from nobody to nobody, since the key is the proof", "", "", func(*codec.Open) {}, 0, 1},
-		{"from nobody to nobody, with other parameters", "", "", func(o *codec.Open) { o.Params = []byte{6} }, codec.BadParams, 1},
-		{"a short key by nobody", "", "", func(o *codec.Open) { o.Meta.Key = []byte("k") }, codec.BadParams, 1},
-		{"a short key by somebody", "", "alice", func(o *codec.Open) { o.Meta.Key = []byte("k") }, 0, 2},
-		{"a stream", "alice", "alice", func(o *codec.Open) { o.Meta.Stream = true }, codec.BadParams, 1},
-		{"a new key for a stream", "alice", "alice", func(o *codec.Open) { o.Meta.Stream, o.Meta.Key = true, []byte("k") }, codec.BadParams, 1},
+		{"by itself", "alice", "alice", func(*message.Open) {}, 0, 1},
+		{"with other parameters", "alice", "alice", func(o *message.Open) { o.Params = []byte{6} }, codec.BadParams, 1},
+		{"of another function", "alice", "alice", func(o *message.Open) { o.Function = echo.Number() }, codec.BadParams, 1},
+		{"by somebody else, whose key it is then", "alice", "mallory", func(*message.Open) {}, 0, 2},
+		{"by nobody", "alice", "", func(*message.Open) {}, 0, 2},
+		{"from nobody to nobody, since the key is the proof", "", "", func(*message.Open) {}, 0, 1},
+		{"from nobody to nobody, with other parameters", "", "", func(o *message.Open) { o.Params = []byte{6} }, codec.BadParams, 1},
+		{"a short key by nobody", "", "", func(o *message.Open) { o.Meta.Key = []byte("k") }, codec.BadParams, 1},
+		{"a short key by somebody", "", "alice", func(o *message.Open) { o.Meta.Key = []byte("k") }, 0, 2},
+		{"a stream", "alice", "alice", func(o *message.Open) { o.Meta.Stream = true }, codec.BadParams, 1},
+		{"a new key for a stream", "alice", "alice", func(o *message.Open) { o.Meta.Stream, o.Meta.Key = true, []byte("k") }, codec.BadParams, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -293,7 +294,7 @@ func TestAttackRepetitionsOfALargeAnswerShareIt(t *testing.T) {
 	svc := asterisque.NewService()
 	svc.Handle(61, "large", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return make([]byte, size), nil })
 	p, s := dialRaw(t, asterisque.WithService(svc), asterisque.WithOutboundLimits(limits.Limits{Soft: limits.Amount{Bytes: 2 * size}}))
-	open := &codec.Open{Function: 61, Meta: codec.Meta{Key: make([]byte, 16)}}
+	open := &message.Open{Function: 61, Meta: message.Meta{Key: make([]byte, 16)}}
 	p.send(open)
 	before := heap()
 	for range times {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -19,7 +20,7 @@ import (
 // TestAttackABlockForADurableCallThatWaits sends one where none may come: what waits must not be
 // answered, and then begin.
 func TestAttackABlockForADurableCallThatWaits(t *testing.T) {
-	for _, b := range []*codec.Block{{Pipe: 2, Payload: []byte("x")}, {Pipe: 2, End: true}} {
+	for _, b := range []*message.Block{{Pipe: 2, Payload: []byte("x")}, {Pipe: 2, End: true}} {
 		synctest.Test(t, func(t *testing.T) {
 			gate := make(chan struct{})
 			l := newLedger(func(_ context.Context, n int) (int, error) { <-gate; return n, nil })
@@ -48,20 +49,20 @@ func TestAttackRefusalsThatNeverLeaveHoldNoPlacesOfOthers(t *testing.T) {
 			asterisque.WithOutboundLimits(limits.Limits{Soft: limits.Amount{Bytes: 64 << 10}, Hard: limits.Amount{Bytes: 128 << 10}}))
 		defer node.Close()
 		p, _ := rawTo(t, node, hello())
-		p.send(&codec.Open{Pipe: 0, Function: 70})
+		p.send(&message.Open{Pipe: 0, Function: 70})
 		back := p.open()
 		for i := range uint64(8) {
-			p.send(&codec.Open{Pipe: 2 + 2*i, Function: 61})
+			p.send(&message.Open{Pipe: 2 + 2*i, Function: 61})
 		}
 		synctest.Wait()
 		for i := range uint64(100) {
-			p.send(within(&codec.Open{Pipe: 1000 + 2*i, Function: 9}, back.Pipe))
+			p.send(within(&message.Open{Pipe: 1000 + 2*i, Function: 9}, back.Pipe))
 		}
 		synctest.Wait()
 		require.Equal(t, 100, asterisque.PlacesWithin(node))
 		s := node.Sessions()[0]
 		for i := uint64(2000); s.Err() == nil; i += 2 { // more than there is room for
-			p.send(within(&codec.Open{Pipe: i, Function: 72, Params: make([]byte, 100)}, back.Pipe))
+			p.send(within(&message.Open{Pipe: i, Function: 72, Params: make([]byte, 100)}, back.Pipe))
 		}
 		require.ErrorIs(t, s.Err(), asterisque.ErrHardLimit)
 		p.w.Close()
@@ -100,12 +101,12 @@ func TestAttackInlineCallsWithinACallWhenTheSessionEnds(t *testing.T) {
 			node := asterisque.NewNode(asterisque.WithService(svc))
 			defer node.Close()
 			p, _ := rawTo(t, node, hello())
-			p.send(&codec.Open{Pipe: 0, Function: 70})
+			p.send(&message.Open{Pipe: 0, Function: 70})
 			back := p.open()
 			go p.swallow() // ends with the wire
 			go func() {    // ends with the wire
 				for i := uint64(2); i < 600; i += 2 {
-					o := within(&codec.Open{Pipe: i, Function: 62}, back.Pipe)
+					o := within(&message.Open{Pipe: i, Function: 62}, back.Pipe)
 					o.Meta.Key = fmt.Appendf(nil, "%16d", i)
 					if p.w.WriteFrames([][]byte{o.AppendTo(nil)}) != nil {
 						return

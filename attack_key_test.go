@@ -11,6 +11,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 )
 
 // TestAttackAKeyHoldsUpNoOtherSession lets a repetition take the place of a call whose session
@@ -45,7 +46,7 @@ func TestAttackAKeyHoldsUpNoOtherSession(t *testing.T) {
 			<-running
 			settled(t, func() bool { return first.Stats().Waiting == 1 })
 			q, _ := rawTo(t, node, helloOf("a"))
-			q.send(keyed(0, "waits"), codec.Ping{N: 1})
+			q.send(keyed(0, "waits"), message.Ping{N: 1})
 			q.control() // the repetition has arrived
 			go p.swallow()
 

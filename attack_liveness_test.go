@@ -12,14 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
 // attackers connects so many raw connections without a buffer to a node, says hello over each, and
 // returns the sessions that the node has with them.
-func attackers(t *testing.T, n int, node *asterisque.Node, hello codec.Sync) (conns []net.Conn, sessions []*asterisque.Session) {
+func attackers(t *testing.T, n int, node *asterisque.Node, hello message.Sync) (conns []net.Conn, sessions []*asterisque.Session) {
 	t.Helper()
 	for range n {
 		here, there := net.Pipe()
@@ -28,7 +28,7 @@ func attackers(t *testing.T, n int, node *asterisque.Node, hello codec.Sync) (co
 		go func() { s, _ := node.Accept(background, wire.FromConn(there)); accepts <- s }()
 		p := &rawPeer{t, wire.FromConn(here)}
 		p.send(hello)
-		require.IsType(t, codec.Sync{}, p.control())
+		require.IsType(t, message.Sync{}, p.control())
 		conns, sessions = append(conns, here), append(sessions, <-accepts)
 	}
 	return conns, sessions
@@ -38,7 +38,7 @@ func attackers(t *testing.T, n int, node *asterisque.Node, hello codec.Sync) (co
 func pingAlong(c net.Conn, each time.Duration) {
 	for {
 		time.Sleep(each)
-		if _, err := c.Write(frames(codec.Ping{})); err != nil {
+		if _, err := c.Write(frames(message.Ping{})); err != nil {
 			return
 		}
 	}
@@ -66,7 +66,7 @@ func TestAttackWithoutPingsHoldsNothing(t *testing.T) {
 				for _, c := range conns {
 					var asked []byte
 					for id := range uint64(8) {
-						asked = append(asked, frames(&codec.Open{Pipe: 2 * id, Function: 1})...)
+						asked = append(asked, frames(&message.Open{Pipe: 2 * id, Function: 1})...)
 					}
 					_, err := c.Write(asked)
 					require.NoError(t, err)
@@ -181,7 +181,7 @@ func TestAttackWithAShortIntervalCostsOtherSessionsNothing(t *testing.T) {
 		require.InDelta(t, honest*60/1.875, alone, 5*honest)
 		var bad []*rawPeer
 		var sessions []*asterisque.Session
-		for _, h := range []codec.Sync{helloWith(time.Millisecond, 45*time.Second), helloWith(15*time.Second, time.Millisecond), helloWith(3*time.Second, 0)} {
+		for _, h := range []message.Sync{helloWith(time.Millisecond, 45*time.Second), helloWith(15*time.Second, time.Millisecond), helloWith(3*time.Second, 0)} {
 			conns, s := attackers(t, 1, node, h)
 			p := &rawPeer{t, wire.FromConn(conns[0])}
 			_, pings := p.alive(time.Hour)
@@ -214,7 +214,7 @@ func TestAttackWithHalfAMessageIsCutOff(t *testing.T) {
 				defer node.Close()
 				conns, sessions := attackers(t, 1, node, hello())
 				go io.Copy(io.Discard, conns[0]) // ends with the connection
-				open := frames(&codec.Open{Function: 10, Params: rawText(4<<20 - 100)})
+				open := frames(&message.Open{Function: 10, Params: rawText(4<<20 - 100)})
 				begin := time.Now()
 				conns[0].Write(open[:2<<20])
 				for i := 2 << 20; sessions[0].Err() == nil && i < 2<<20+300; i++ {
@@ -242,7 +242,7 @@ func TestAttackWithHalfAMessageLosesTheWireOnlyOfASessionThatCanBeResumed(t *tes
 		conns, sessions := attackers(t, 1, node, resumable())
 		// ends with the connection
 		go io.Copy(io.Discard, conns[0])
-		for i, open := 0, frames(&codec.Open{Function: 10, Params: make([]byte, 1000)}); !sessions[0].Away(); i += 2 {
+		for i, open := 0, frames(&message.Open{Function: 10, Params: make([]byte, 1000)}); !sessions[0].Away(); i += 2 {
 			// within 50 seconds
 			conns[0].Write(open[i : i+2])
 			time.Sleep(time.Second)
@@ -273,7 +273,7 @@ func TestTimeInWhichThisSideDoesNotReadIsNotThePeers(t *testing.T) {
 		p := &rawPeer{t, wire.FromConn(here)}
 		p.send(hello())
 		p.control()
-		p.send(&codec.Open{Pipe: 0, Function: 1})
+		p.send(&message.Open{Pipe: 0, Function: 1})
 		require.Nil(t, p.close().Abort)
 	})
 }
@@ -301,7 +301,7 @@ func TestAWireThatTellsNothingOfPartsIsJudgedByWholeMessages(t *testing.T) {
 				p.control()
 				s := <-accepts
 				go io.Copy(io.Discard, here) // ends with the connection
-				open := frames(&codec.Open{Function: 10, Params: make([]byte, 1000)})
+				open := frames(&message.Open{Function: 10, Params: make([]byte, 1000)})
 				for i := range 60 {
 					here.Write(open[i : i+1]) // an error is that of the end
 					time.Sleep(time.Second)
@@ -326,7 +326,7 @@ func TestAttackByReadingALittleNowAndThenIsCutOff(t *testing.T) {
 		defer node.Close()
 		conns, sessions := attackers(t, 1, node, hello())
 		for id := range uint64(12) {
-			_, err := conns[0].Write(frames(&codec.Open{Pipe: 2 * id, Function: 1}))
+			_, err := conns[0].Write(frames(&message.Open{Pipe: 2 * id, Function: 1}))
 			require.NoError(t, err)
 		}
 		synctest.Wait()

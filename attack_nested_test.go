@@ -10,11 +10,12 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
 // within makes an Open one within a call of the other side.
-func within(o *codec.Open, call uint64) *codec.Open {
+func within(o *message.Open, call uint64) *message.Open {
 	o.Meta.Nested, o.Meta.Within = true, call
 	return o
 }
@@ -35,22 +36,22 @@ func TestAttackEachCallBackIsAnsweredWithACallWithinIt(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithService(callsBack()), asterisque.WithWorkers(16))
 		defer node.Close()
 		p, _ := rawTo(t, node, hello())
-		open, depth := &codec.Open{Pipe: 0, Function: 70}, 0
+		open, depth := &message.Open{Pipe: 0, Function: 70}, 0
 		for {
 			p.send(open)
 			frame := p.frame()
-			for kind, _ := codec.TypeOf(frame); kind == codec.ControlType; kind, _ = codec.TypeOf(frame) {
+			for kind, _ := message.TypeOf(frame); kind == message.ControlType; kind, _ = message.TypeOf(frame) {
 				frame = p.frame()
 			}
-			back, err := codec.ParseOpen(frame)
+			back, err := message.ParseOpen(frame)
 			if err != nil {
-				c, err := codec.ParseClose(frame)
+				c, err := message.ParseClose(frame)
 				require.NoError(t, err)
 				require.Equal(t, codec.Overloaded, c.Abort.Code)
 				break
 			}
 			depth += 2
-			open = within(&codec.Open{Pipe: open.Pipe + 2, Function: 70}, back.Pipe)
+			open = within(&message.Open{Pipe: open.Pipe + 2, Function: 70}, back.Pipe)
 		}
 		bounded(t, "calls within each other", depth, 64)
 		synctest.Wait()
@@ -68,11 +69,11 @@ func TestAttackManyCallsWithinOne(t *testing.T) {
 		flood := func(name string) (p *rawPeer, run int) {
 			before := node.Stats().Lent
 			p, _ = rawTo(t, node, helloOf(name))
-			p.send(&codec.Open{Pipe: 0, Function: 70})
+			p.send(&message.Open{Pipe: 0, Function: 70})
 			back := p.open()
 			go p.swallow()
 			for i := range uint64(most) {
-				p.send(within(&codec.Open{Pipe: 2*i + 2, Function: 72}, back.Pipe))
+				p.send(within(&message.Open{Pipe: 2*i + 2, Function: 72}, back.Pipe))
 			}
 			synctest.Wait()
 			return p, node.Stats().Lent - before
@@ -108,7 +109,7 @@ func TestAttackCallsWithinNothingHaveNoRoomOfTheirOwn(t *testing.T) {
 		defer node.Close()
 		p, _ := rawTo(t, node, hello())
 		for i := range uint64(5000) {
-			p.send(within(&codec.Open{Pipe: 2 * i, Function: 72}, 1))
+			p.send(within(&message.Open{Pipe: 2 * i, Function: 72}, 1))
 			c := p.answer()
 			require.Equal(t, codec.Canceled, c.Abort.Code)
 			require.Equal(t, codec.Refused, c.Abort.Ran)
@@ -124,7 +125,7 @@ func TestAttackWorkersThatSleptDoNotStay(t *testing.T) {
 		for range 3 {
 			p, _ := rawTo(t, node, hello())
 			for i := range uint64(1024) {
-				p.send(&codec.Open{Pipe: 2 * i, Function: 72})
+				p.send(&message.Open{Pipe: 2 * i, Function: 72})
 			}
 			synctest.Wait()
 		}

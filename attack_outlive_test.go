@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -42,7 +42,7 @@ func TestAttackDurableCallsThatRunOnEndNoneOfOthers(t *testing.T) {
 				p.send(keyed(2*i, fmt.Sprint(i)))
 			}
 			synctest.Wait()
-			p.send(codec.Ping{N: 7})
+			p.send(message.Ping{N: 7})
 			require.True(t, isPong(p.frame()), "those of %s have no answer yet", name)
 		}
 	})
@@ -64,7 +64,7 @@ func TestAttackDurableCallsThatRunOnAreThoseOfOneSession(t *testing.T) {
 		for s := range 8 {
 			p, _ := rawTo(t, node, helloOf("mallory"))
 			for i := range uint64(8) {
-				p.send(&codec.Open{Pipe: 2 * i, Function: 60, Meta: codec.Meta{Key: fmt.Appendf(nil, "%d %d", s, i)}})
+				p.send(&message.Open{Pipe: 2 * i, Function: 60, Meta: message.Meta{Key: fmt.Appendf(nil, "%d %d", s, i)}})
 			}
 			synctest.Wait()
 			p.w.Close()
@@ -84,10 +84,10 @@ func TestAttackDurableCallsThatRunOnCountForTheBudget(t *testing.T) {
 		begins := func(s int) bool {
 			p := pipeTo(t, node)
 			p.send(hello())
-			if _, ok := p.control().(codec.Sync); !ok {
+			if _, ok := p.control().(message.Sync); !ok {
 				return false
 			}
-			p.send(&codec.Open{Pipe: 0, Function: 60, Params: make([]byte, size), Meta: codec.Meta{Key: fmt.Appendf(nil, "%16d", s)}})
+			p.send(&message.Open{Pipe: 0, Function: 60, Params: make([]byte, size), Meta: message.Meta{Key: fmt.Appendf(nil, "%16d", s)}})
 			synctest.Wait()
 			p.w.Close()
 			synctest.Wait()

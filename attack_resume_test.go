@@ -12,6 +12,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -40,11 +41,11 @@ func TestAttackPingsAfterAResume(t *testing.T) {
 		p, first := rawTo(t, node, resumable())
 		first.Session, first.Secret = bytes.Clone(first.Session), bytes.Clone(first.Secret)
 		for i := range uint64(20) {
-			p.send(&codec.Open{Pipe: 2 * i, Function: 9, Params: make([]byte, 200_000)})
+			p.send(&message.Open{Pipe: 2 * i, Function: 9, Params: make([]byte, 200_000)})
 			p.answer()
 		}
 		time.Sleep(time.Second)
-		p.send(codec.Ping{})
+		p.send(message.Ping{})
 		synctest.Wait()
 		p.w.Close()
 		synctest.Wait()
@@ -63,7 +64,7 @@ func TestAttackPingsAfterAResume(t *testing.T) {
 			}
 		}()
 		for n := range uint64(1000) {
-			q.send(codec.Ping{N: n})
+			q.send(message.Ping{N: n})
 			synctest.Wait()
 		}
 		bounded(t, "Pongs at once for 1000 Pings after a resume", pongs, 100)
@@ -80,14 +81,14 @@ func TestAttackControlsThatAreNotAcknowledged(t *testing.T) {
 		asterisque.WithInboundLimits(limits.Limits{Soft: limits.Amount{Bytes: soft}}))
 	defer node.Close()
 	p, _ := rawTo(t, node, resumable())
-	p.send(&codec.Open{Pipe: 0, Function: 60, Meta: codec.Meta{Stream: true}})
-	most, before, bye := 0, heap(), codec.SessionClose{}
+	p.send(&message.Open{Pipe: 0, Function: 60, Meta: message.Meta{Stream: true}})
+	most, before, bye := 0, heap(), message.SessionClose{}
 	for n := uint64(0); n < rounds && bye.Code == 0; n++ {
 		if n%1000 == 0 {
 			most = max(most, heap()-before)
 		}
 		// an error is that of the end
-		p.w.WriteFrames([][]byte{codec.Ask{Pipe: 0, Total: 400_000 + n%2}.AppendTo(nil)})
+		p.w.WriteFrames([][]byte{message.Ask{Pipe: 0, Total: 400_000 + n%2}.AppendTo(nil)})
 		bye = p.untilAllowed()
 	}
 	require.Equal(t, codec.Protocol, bye.Code, "it does not go on for ever")
@@ -100,13 +101,13 @@ func recvErr(ctx context.Context, p *pipe.Pipe) error {
 }
 
 // untilAllowed reads up to the next Allow, or the end of the session.
-func (p *rawPeer) untilAllowed() (bye codec.SessionClose) {
+func (p *rawPeer) untilAllowed() (bye message.SessionClose) {
 	p.t.Helper()
 	for {
 		switch c := p.control().(type) {
-		case codec.Allow:
+		case message.Allow:
 			return bye
-		case codec.SessionClose:
+		case message.SessionClose:
 			return c
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -23,11 +24,11 @@ type crowd struct {
 	node *Node
 
 	mu    sync.Mutex
-	known []codec.Sync // answers of the node; guarded by mu
+	known []message.Sync // answers of the node; guarded by mu
 }
 
 // remember notes an answer.
-func (c *crowd) remember(s codec.Sync) {
+func (c *crowd) remember(s message.Sync) {
 	s.Session, s.Secret = slices.Clone(s.Session), slices.Clone(s.Secret)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -38,7 +39,7 @@ func (c *crowd) remember(s codec.Sync) {
 }
 
 // some returns an answer, mostly one of the last.
-func (c *crowd) some() (s codec.Sync) {
+func (c *crowd) some() (s message.Sync) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.known) == 0 {
@@ -46,7 +47,7 @@ func (c *crowd) some() (s codec.Sync) {
 	}
 	s = c.known[len(c.known)-1-mathrand.N(min(len(c.known), 1+mathrand.N(5)))]
 	if mathrand.N(10) == 0 {
-		s.Secret = make([]byte, codec.SecretSize)
+		s.Secret = make([]byte, message.SecretSize)
 		rand.Read(s.Secret)
 	}
 	return s
@@ -73,7 +74,7 @@ func (c *crowd) visit(ctx context.Context) {
 	// ends with the handshake
 	go func() { defer close(accepted); c.node.Accept(ctx, &slowWire{b}) }()
 	defer func() { <-accepted }()
-	h := codec.Sync{Version: codec.Version, MaxMessage: 1 << 20, Codecs: []string{"cbor"}, Features: codec.FeatureResume}
+	h := message.Sync{Version: message.Version, MaxMessage: 1 << 20, Codecs: []string{"cbor"}, Features: message.FeatureResume}
 	h.Node = fmt.Append(nil, mathrand.N(3))
 	if was := c.some(); was.Session != nil && mathrand.N(10) > 0 {
 		h.Session, h.Secret, h.Received = was.Session, was.Secret, uint64(mathrand.N(6)/5)
@@ -96,9 +97,9 @@ func (c *crowd) visit(ctx context.Context) {
 	c.talk(a)
 }
 
-func parseSync(f []byte) (codec.Sync, bool) {
-	m, err := codec.ParseControl(f)
-	s, ok := m.(codec.Sync)
+func parseSync(f []byte) (message.Sync, bool) {
+	m, err := message.ParseControl(f)
+	s, ok := m.(message.Sync)
 	return s, ok && err == nil
 }
 
@@ -116,15 +117,15 @@ func (c *crowd) talk(a wire.Wire) {
 	defer func() { a.Close(); <-read }()
 	for range mathrand.N(4) {
 		id := uint64(2 * mathrand.N(1000))
-		a.WriteFrames([][]byte{(&codec.Open{Pipe: id, Function: uint16(1 + mathrand.N(3))}).AppendTo(nil), codec.Ping{}.AppendTo(nil)})
+		a.WriteFrames([][]byte{(&message.Open{Pipe: id, Function: uint16(1 + mathrand.N(3))}).AppendTo(nil), message.Ping{}.AppendTo(nil)})
 	}
 	switch mathrand.N(20) {
 	case 0:
-		a.WriteFrames([][]byte{codec.SessionClose{Code: codec.SessionClosed}.AppendTo(nil)})
+		a.WriteFrames([][]byte{message.SessionClose{Code: codec.SessionClosed}.AppendTo(nil)})
 	case 1:
 		a.WriteFrames([][]byte{{0xff}})
 	case 2:
-		a.WriteFrames([][]byte{codec.Ack{Count: 1 << 30}.AppendTo(nil)})
+		a.WriteFrames([][]byte{message.Ack{Count: 1 << 30}.AppendTo(nil)})
 	default:
 		// when it is cut, is left to chance
 		time.Sleep(time.Duration(mathrand.N(3000)) * time.Microsecond)

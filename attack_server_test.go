@@ -16,6 +16,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -26,13 +27,13 @@ var absurd = []uint64{0, 1, 511, 512, 4096, 1<<31 - 1, 1 << 31, 1<<32 - 1, 1 << 
 func anyOfThem(r *rand.Rand) uint64 { return absurd[r.IntN(len(absurd))] }
 
 // absurdHello is what a hostile server says first.
-func absurdHello(r *rand.Rand) codec.Sync {
+func absurdHello(r *rand.Rand) message.Sync {
 	h := hello()
-	h.Session = make([]byte, codec.SessionSize)
+	h.Session = make([]byte, message.SessionSize)
 	h.MaxMessage = max(anyOfThem(r), 1<<16)
 	h.Window, h.Opens = anyOfThem(r), anyOfThem(r)
 	if r.IntN(4) == 0 {
-		h.Window, h.Overhead = 1<<53-1, max(anyOfThem(r), codec.MinOverhead)
+		h.Window, h.Overhead = 1<<53-1, max(anyOfThem(r), message.MinOverhead)
 	}
 	h.NestedRoom, h.NestedCalls = anyOfThem(r), anyOfThem(r)
 	h.Ping, h.Timeout = time.Duration(r.Int64N(1e12)), time.Duration(r.Int64N(1e12))
@@ -42,32 +43,32 @@ func absurdHello(r *rand.Rand) codec.Sync {
 // nonsense answers an Open, if that is one: with what may be said of its pipe, and more or less
 // never is.
 func nonsense(r *rand.Rand, frame []byte, own *uint64) (b []byte) {
-	if m, err := codec.ParseBlock(frame); err == nil {
-		return frames(codec.Credit{Pipe: m.Pipe, Limit: anyOfThem(r)}, codec.Allow{Pipe: m.Pipe, Total: anyOfThem(r)})
+	if m, err := message.ParseBlock(frame); err == nil {
+		return frames(message.Credit{Pipe: m.Pipe, Limit: anyOfThem(r)}, message.Allow{Pipe: m.Pipe, Total: anyOfThem(r)})
 	}
-	m, err := codec.ParseOpen(frame)
+	m, err := message.ParseOpen(frame)
 	if err != nil {
 		return nil
 	}
 	for range r.IntN(8) {
 		switch r.IntN(7) {
 		case 0:
-			b = append(b, frames(codec.Credit{Opens: true, Limit: anyOfThem(r)})...)
+			b = append(b, frames(message.Credit{Opens: true, Limit: anyOfThem(r)})...)
 		case 1:
-			b = append(b, frames(codec.Credit{Pipe: m.Pipe, Limit: anyOfThem(r)})...)
+			b = append(b, frames(message.Credit{Pipe: m.Pipe, Limit: anyOfThem(r)})...)
 		case 2:
-			b = append(b, frames(codec.Allow{Pipe: m.Pipe, Total: anyOfThem(r)})...)
+			b = append(b, frames(message.Allow{Pipe: m.Pipe, Total: anyOfThem(r)})...)
 		case 3:
-			b = append(b, frames(codec.Ask{Pipe: m.Pipe, Total: anyOfThem(r)})...)
+			b = append(b, frames(message.Ask{Pipe: m.Pipe, Total: anyOfThem(r)})...)
 		case 4:
 			*own += 2
-			open := &codec.Open{Pipe: *own, Function: 72}
+			open := &message.Open{Pipe: *own, Function: 72}
 			open.Meta.Stream, open.Meta.Window = r.IntN(2) == 0, anyOfThem(r)
 			b = append(b, frames(within(open, m.Pipe))...)
 		case 5:
-			b = append(b, frames(codec.Drain{Last: anyOfThem(r)})...)
+			b = append(b, frames(message.Drain{Last: anyOfThem(r)})...)
 		case 6:
-			b = append(b, frames(&codec.Close{Pipe: m.Pipe, Abort: &codec.Abort{
+			b = append(b, frames(&message.Close{Pipe: m.Pipe, Abort: &codec.Abort{
 				Code: codec.Code(r.Uint32()), Message: strings.Repeat("x", r.IntN(1<<16)), Detail: make([]byte, r.IntN(1<<16)), Ran: codec.Ran(2 * r.IntN(2)),
 			}})...)
 			return b

@@ -13,13 +13,14 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
 // heldUpAtTheDoor begins a resume of the session that first began, which waits in WithAccept until
 // release is called.
-func (k *doorkeeper) heldUpAtTheDoor(t *testing.T, first codec.Sync) (p *rawPeer, release func()) {
+func (k *doorkeeper) heldUpAtTheDoor(t *testing.T, first message.Sync) (p *rawPeer, release func()) {
 	gate := make(chan struct{})
 	answer := *k.answer.Load()
 	held := func(p asterisque.Peer) (*asterisque.Grant, error) { <-gate; return answer(p) }
@@ -32,7 +33,7 @@ func (k *doorkeeper) heldUpAtTheDoor(t *testing.T, first codec.Sync) (p *rawPeer
 }
 
 // resumes resumes the session that first began, and returns the answer.
-func (k *doorkeeper) resumes(t *testing.T, first codec.Sync) (*rawPeer, codec.Sync) {
+func (k *doorkeeper) resumes(t *testing.T, first message.Sync) (*rawPeer, message.Sync) {
 	p, again := rawTo(t, k.node, resuming(first, 1))
 	again.Session, again.Secret = bytes.Clone(again.Session), bytes.Clone(again.Secret)
 	return p, again
@@ -49,10 +50,10 @@ func TestAttackASecretThatWasGoodWhenItCame(t *testing.T) {
 		late, release := k.heldUpAtTheDoor(t, first)
 		q, second := k.resumes(t, first)
 		require.Equal(t, first.Session, second.Session)
-		q.send(codec.Ping{})
+		q.send(message.Ping{})
 		synctest.Wait()
 		release()
-		require.NotEqual(t, first.Session, late.control().(codec.Sync).Session, "the peer has the next secret by now")
+		require.NotEqual(t, first.Session, late.control().(message.Sync).Session, "the peer has the next secret by now")
 		q.echoes(2)
 	})
 }
@@ -121,7 +122,7 @@ func TestAPeerThatHasToWaitTooLongKeepsItsSession(t *testing.T) {
 		p, first := rawTo(t, node, h)
 		first.Session, first.Secret = bytes.Clone(first.Session), bytes.Clone(first.Secret)
 		for n := range uint64(192) { // which take 12 seconds
-			p.send(&codec.Open{Pipe: 2 * n, Function: 60})
+			p.send(&message.Open{Pipe: 2 * n, Function: 60})
 			p.answer()
 		}
 		p.w.Close()
@@ -166,7 +167,7 @@ func TestARefusalThatMayPassLeavesTheSession(t *testing.T) {
 				refuse(k)
 				q := pipeTo(t, k.node)
 				q.send(resuming(first, 1))
-				require.IsType(t, codec.SessionClose{}, q.control())
+				require.IsType(t, message.SessionClose{}, q.control())
 				time.Sleep(10 * time.Second)
 				k.grants(&asterisque.Grant{}, nil)
 				r, second := k.resumes(t, first)
@@ -226,7 +227,7 @@ func TestARepositoryThatIsWrongLetsNobodyIn(t *testing.T) {
 		k := newDoorkeeper(t, asterisque.WithRepository(lyingRepository{asterisque.NewRepository()}))
 		_, first := k.begins(t)
 		h := first
-		h.Secret = make([]byte, codec.SecretSize)
+		h.Secret = make([]byte, message.SecretSize)
 		_, second := k.resumes(t, h)
 		require.NotEqual(t, first.Session, second.Session)
 	})

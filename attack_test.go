@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 )
 
 // bounded requires that what was measured in an attack is within its bound. With -run Attack it
@@ -51,7 +51,7 @@ func named() asterisque.Option {
 }
 
 // helloOf is hello of a peer with a name.
-func helloOf(name string) codec.Sync {
+func helloOf(name string) message.Sync {
 	h := hello()
 	h.Node = []byte(name)
 	return h

@@ -13,13 +13,14 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/internal/weightest"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
 // helloIn is hello of a peer with another codec.
-func helloIn(values codec.Values) codec.Sync {
+func helloIn(values codec.Values) message.Sync {
 	h := hello()
 	h.Codecs = []string{values.Name()}
 	return h
@@ -45,7 +46,7 @@ func TestAttackErrorsThatWaitHoldNoMoreThanIsSent(t *testing.T) {
 			grown := weightest.Grown(func() any {
 				for id := range uint64(calls) {
 					// an error is that of the end
-					conns[0].Write(frames(&codec.Open{Pipe: 2 * id, Function: function, Params: params}))
+					conns[0].Write(frames(&message.Open{Pipe: 2 * id, Function: function, Params: params}))
 				}
 				require.Eventually(t, func() bool {
 					st := sessions[0].Stats()

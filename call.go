@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/priority"
@@ -57,7 +58,7 @@ func newCall(s *Session, cfg *callConfig, own bool) *call {
 	c, ok := s.shared.calls.Get().(*call)
 	if !ok {
 		c = &call{done: make(chan struct{}, 1)}
-		c.open.Type, c.open.Departer = codec.OpenType, c
+		c.open.Type, c.open.Departer = message.OpenType, c
 	}
 	c.port = port{s: s, flow: outbox.NewFlow(cfg.priority)}
 	c.priority, c.own, c.result = cfg.priority, own, cfg.buffer
@@ -173,10 +174,10 @@ func (c *call) Discard(why outbox.Reason) {
 }
 
 // block implements endpoint. A unary call has no use for Blocks.
-func (c *call) block(codec.Block) error { return nil }
+func (c *call) block(message.Block) error { return nil }
 
 // closed implements endpoint.
-func (c *call) closed(m codec.Close) {
+func (c *call) closed(m message.Close) {
 	switch {
 	case m.Abort != nil:
 		c.abort = remote(m.Abort)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/cut"
 	"github.com/asterisque-go/asterisque/internal/outbox"
@@ -120,12 +121,12 @@ func (c *incoming) putAnswer(result []byte, abort *Abort, held uint32, parked bo
 func (p *port) putClose(result []byte, abort *Abort, held uint32) (write bool) {
 	// last: who waits for the table to be empty, to end the session, waits for the Close as well
 	defer p.s.table.remove(p.id())
-	write, err := p.hand(&outbox.Message{Type: codec.CloseType, Payload: result, Abort: abort, Held: held})
+	write, err := p.hand(&outbox.Message{Type: message.CloseType, Payload: result, Abort: abort, Held: held})
 	if errors.Is(err, codec.ErrTooLarge) {
 		a := codec.ErrTooLarge.Withf("the result: %s", err.(*Abort).Message)
 		held = heldClose(heldStream, nil, a)
 		p.s.count(held)
-		write, _ = p.hand(&outbox.Message{Type: codec.CloseType, Abort: a, Held: held})
+		write, _ = p.hand(&outbox.Message{Type: message.CloseType, Abort: a, Held: held})
 	}
 	return write
 }
@@ -138,7 +139,7 @@ func (s *Session) abort(id uint64, p priority.Priority, a *Abort) {
 	s.count(held)
 	one := port{s: s, flow: outbox.AcceptedFlow(p, id)}
 	// an error means that there is nobody left to tell
-	one.put(&outbox.Message{Type: codec.CloseType, Abort: a, Held: held})
+	one.put(&outbox.Message{Type: message.CloseType, Abort: a, Held: held})
 }
 
 // refusal is the answer to a call of which nothing else is known.
@@ -154,7 +155,7 @@ func (r *refusal) putAnswer(_ []byte, abort *Abort, held uint32, _ bool) {
 		r.s.calls.giveBack(r.cost, r.nested)
 	}
 	// an error means that there is nobody left to tell
-	r.put(&outbox.Message{Type: codec.CloseType, Abort: abort, Held: held})
+	r.put(&outbox.Message{Type: message.CloseType, Abort: abort, Held: held})
 }
 
 // body implements answerer.
@@ -165,7 +166,7 @@ func (r *refusal) shares() bool { return false }
 
 // turnAway refuses a call of which nothing is kept. It has a flow of its own. What its Open has
 // cost is given back when the refusal leaves.
-func (s *Session) turnAway(m *codec.Open, a *Abort, cost uint64) {
+func (s *Session) turnAway(m *message.Open, a *Abort, cost uint64) {
 	own := *a
 	own.Ran = codec.Refused
 	p := priority.Priority(m.Priority)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -33,16 +33,16 @@ func TestAnswersThatNobodyReadsAreBounded(t *testing.T) {
 				p, s := stuckPeer(t, asterisque.WithService(svc), asterisque.WithWorkers(64),
 					asterisque.WithInboundLimits(bytesOf(room, 4*room)), asterisque.WithOutboundLimits(bytesOf(room, 4*room)))
 				first := uint64(0)
-				var meta codec.Meta
+				var meta message.Meta
 				if c.nested {
-					p.send(&codec.Open{Pipe: 0, Function: 51})
-					meta, first = codec.Meta{Nested: true, Within: p.open().Pipe}, 2
+					p.send(&message.Open{Pipe: 0, Function: 51})
+					meta, first = message.Meta{Nested: true, Within: p.open().Pipe}, 2
 				}
 				sent := make(chan struct{})
 				go func() {
 					defer close(sent)
 					for i := range uint64(c.calls) {
-						p.w.WriteFrames([][]byte{(&codec.Open{Pipe: first + 2*i, Function: 60, Meta: meta}).AppendTo(nil)})
+						p.w.WriteFrames([][]byte{(&message.Open{Pipe: first + 2*i, Function: 60, Meta: meta}).AppendTo(nil)})
 					}
 				}()
 				synctest.Wait()

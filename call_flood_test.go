@@ -9,6 +9,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
@@ -28,13 +29,13 @@ func rawOn(t *testing.T, node *asterisque.Node) (*rawPeer, *asterisque.Session) 
 		sessions <- s
 	}()
 	p.send(hello())
-	require.IsType(t, codec.Sync{}, p.control())
+	require.IsType(t, message.Sync{}, p.control())
 	return p, <-sessions
 }
 
 // flood sends pairs of an Open and the Close that gives it up at once, reads whatever comes, and
 // returns when the session has read them all.
-func (p *rawPeer) flood(pairs int, first uint64, open codec.Open) {
+func (p *rawPeer) flood(pairs int, first uint64, open message.Open) {
 	p.t.Helper()
 	read := make(chan error, 1)
 	go func() { // ends with the answer to the Ping, or with the Wire
@@ -44,7 +45,7 @@ func (p *rawPeer) flood(pairs int, first uint64, open codec.Open) {
 				read <- err
 				return
 			}
-			if c, err := codec.ParseControl(f); err == nil && c == (codec.Pong{N: 7}) {
+			if c, err := message.ParseControl(f); err == nil && c == (message.Pong{N: 7}) {
 				read <- nil
 				return
 			}
@@ -59,13 +60,13 @@ func (p *rawPeer) flood(pairs int, first uint64, open codec.Open) {
 	for i := range pairs {
 		open.Pipe = first + 2*uint64(i)
 		add(&open)
-		add(&codec.Close{Pipe: open.Pipe, Abort: codec.ErrCanceled})
+		add(&message.Close{Pipe: open.Pipe, Abort: codec.ErrCanceled})
 		if len(batch) > 32<<10 || i == pairs-1 {
 			require.NoError(p.t, p.w.(wire.BatchWriter).WriteBatch(batch))
 			batch = batch[:0]
 		}
 	}
-	p.send(codec.Ping{N: 7})
+	p.send(message.Ping{N: 7})
 	require.NoError(p.t, <-read)
 }
 
@@ -103,12 +104,12 @@ func TestAFloodOfCallsThatAreGivenUpCostsLittle(t *testing.T) {
 			t.Cleanup(func() { node.Close(); client.Close() })
 			good, _ := connectNodes(t, client, node)
 			peer, bad := rawOn(t, node)
-			open := codec.Open{Function: 50, Params: []byte("some parameters")}
+			open := message.Open{Function: 50, Params: []byte("some parameters")}
 			if c.nested {
-				peer.send(&codec.Open{Pipe: 0, Function: 51})
+				peer.send(&message.Open{Pipe: 0, Function: 51})
 				for {
-					if m, err := codec.ParseOpen(peer.frame()); err == nil {
-						open.Meta = codec.Meta{Nested: true, Within: m.Pipe}
+					if m, err := message.ParseOpen(peer.frame()); err == nil {
+						open.Meta = message.Meta{Nested: true, Within: m.Pipe}
 						break
 					}
 				}
@@ -159,14 +160,14 @@ func TestAPeerThatGivesUpInAnyOrderLeavesNothing(t *testing.T) {
 			peer, s := dialRaw(t, asterisque.WithService(svc), asterisque.WithWorkers(1))
 			var closes []interface{ AppendTo([]byte) []byte }
 			for i := range uint64(n) {
-				peer.send(&codec.Open{Pipe: 2 * i, Function: 50, Priority: int8(i % 3)})
+				peer.send(&message.Open{Pipe: 2 * i, Function: 50, Priority: int8(i % 3)})
 				// 1001 and n have no common factor: all, in disorder
-				closes = append(closes, &codec.Close{Pipe: 2 * (i * 1001 % n), Abort: codec.ErrCanceled})
+				closes = append(closes, &message.Close{Pipe: 2 * (i * 1001 % n), Abort: codec.ErrCanceled})
 			}
 			peer.send(closes...)
-			peer.send(codec.Ping{N: 1})
+			peer.send(message.Ping{N: 1})
 			for {
-				if c, err := codec.ParseControl(peer.frame()); err == nil && c == (codec.Pong{N: 1}) {
+				if c, err := message.ParseControl(peer.frame()); err == nil && c == (message.Pong{N: 1}) {
 					break
 				}
 			}

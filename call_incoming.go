@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/priority"
@@ -56,7 +57,7 @@ type (
 
 // newIncoming copies what it needs of m, whose slices are valid only for the moment. within is the
 // call from this side that it is made within, or nil.
-func newIncoming(s *Session, m *codec.Open, h *handler, within *outer) (c *incoming) {
+func newIncoming(s *Session, m *message.Open, h *handler, within *outer) (c *incoming) {
 	p := min(priority.Priority(m.Priority), s.highest)
 	if h.blocks {
 		call := new(pipeCall)
@@ -254,7 +255,7 @@ func (c *incoming) refuse(a *Abort) {
 }
 
 // block implements endpoint.
-func (c *incoming) block(b codec.Block) error {
+func (c *incoming) block(b message.Block) error {
 	switch {
 	case c.pipe != nil:
 		return c.deliver(c.pipe, b)
@@ -270,7 +271,7 @@ func (c *incoming) block(b codec.Block) error {
 func (c *incoming) taken() { c.s.inbound.Remove(1, c.held()) }
 
 // closed implements endpoint: the caller gave up.
-func (c *incoming) closed(m codec.Close) {
+func (c *incoming) closed(m message.Close) {
 	a := codec.ErrCanceled
 	if m.Abort != nil {
 		a = remote(m.Abort)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -84,8 +85,8 @@ func (s *Session) newLink(ctx context.Context, function uint16, params []byte, c
 	if a != nil {
 		return nil, nil, own, a
 	}
-	m = &outbox.Message{Type: codec.OpenType, Function: function, Payload: params}
-	own, a = s.outgoing.reserve(ctx, m, cfg, &codec.Meta{Stream: true, Window: min(granted, codec.MaxPipe)})
+	m = &outbox.Message{Type: message.OpenType, Function: function, Payload: params}
+	own, a = s.outgoing.reserve(ctx, m, cfg, &message.Meta{Stream: true, Window: min(granted, message.MaxPipe)})
 	if a != nil {
 		s.dropHold(&hold)
 		return nil, nil, own, a
@@ -160,10 +161,10 @@ func (l *link) Discard(why outbox.Reason) {
 }
 
 // block implements endpoint.
-func (l *link) block(b codec.Block) error { return l.deliver(l.pipe, b) }
+func (l *link) block(b message.Block) error { return l.deliver(l.pipe, b) }
 
 // closed implements endpoint.
-func (l *link) closed(m codec.Close) {
+func (l *link) closed(m message.Close) {
 	if m.Abort != nil {
 		(*pipe.End)(l.pipe).Closed(nil, remote(m.Abort))
 	} else {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -145,10 +146,10 @@ func TestWithinOneCallBackCallsRunSideBySide(t *testing.T) {
 func TestCallsWithinACallBackRunUpToTheirNumber(t *testing.T) {
 	const most = 256
 	p, s := dialRaw(t, asterisque.WithService(callsBackService()), asterisque.WithWorkers(1))
-	p.send(&codec.Open{Pipe: 0, Function: 51})
+	p.send(&message.Open{Pipe: 0, Function: 51})
 	within := p.open().Pipe
 	for i := range uint64(most + 10) {
-		p.send(&codec.Open{Pipe: 2 + 2*i, Function: 50, Meta: codec.Meta{Nested: true, Within: within}})
+		p.send(&message.Open{Pipe: 2 + 2*i, Function: 50, Meta: message.Meta{Nested: true, Within: within}})
 	}
 	for range 10 {
 		c := p.close()
@@ -174,10 +175,10 @@ func callsBackService() *asterisque.Service {
 }
 
 // open returns the next Open.
-func (p *rawPeer) open() codec.Open {
+func (p *rawPeer) open() message.Open {
 	p.t.Helper()
 	for {
-		if m, err := codec.ParseOpen(p.frame()); err == nil {
+		if m, err := message.ParseOpen(p.frame()); err == nil {
 			return m
 		}
 	}
@@ -189,7 +190,7 @@ func TestACallWithinWhatIsOverOrNeverWasIsRefused(t *testing.T) {
 	p, s := dialRaw(t, asterisque.WithService(callsBackService()), asterisque.WithWorkers(1))
 	for i, within := range []uint64{1, 0, 2, 1 << 40} {
 		// not opened yet; the peer's own, which do not count; nonsense
-		p.send(&codec.Open{Pipe: uint64(2 * i), Function: 50, Meta: codec.Meta{Nested: true, Within: within}})
+		p.send(&message.Open{Pipe: uint64(2 * i), Function: 50, Meta: message.Meta{Nested: true, Within: within}})
 		c := p.close()
 		require.Equal(t, codec.Canceled, c.Abort.Code)
 		require.Equal(t, codec.Refused, c.Abort.Ran)

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 )
 
 // A handler may call its caller back, and that one may call again, and so on: calls within calls.
@@ -68,20 +69,20 @@ func outerOf(made *outer, function uint16) *outer {
 
 // meta returns what an Open says besides: the call it is made within, whether it is a stream's, and
 // what cfg has for it. It returns nil if that is nothing.
-func (r *outer) meta(cfg *callConfig, stream *codec.Meta) *codec.Meta {
+func (r *outer) meta(cfg *callConfig, stream *message.Meta) *message.Meta {
 	m := stream
 	switch {
 	case m != nil:
 	case r == nil && len(cfg.key) == 0 && len(cfg.trace) == 0:
 		return nil
 	default:
-		m = new(codec.Meta)
+		m = new(message.Meta)
 	}
 	m.Key = cfg.key
 	if r != nil {
 		m.Nested, m.Within = true, r.by.id()
 	}
-	if len(cfg.trace) <= codec.MaxTrace {
+	if len(cfg.trace) <= message.MaxTrace {
 		m.Trace = cfg.trace
 	}
 	return m

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
@@ -47,7 +48,7 @@ const endless = math.MaxInt64
 // init prepares o for a peer that has so much room, 0 being any, and whose largest Open costs
 // largest.
 func (o *openCredit) init(room, largest uint64) {
-	o.room = int64(min(room, codec.MaxPipe))
+	o.room = int64(min(room, message.MaxPipe))
 	o.limit, o.spare = o.room, max(0, min(o.room/8, o.room-int64(largest)))
 	o.left.Store(o.limit - o.spare)
 	if room == 0 {

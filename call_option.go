@@ -3,7 +3,7 @@ package asterisque
 import (
 	"time"
 
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
@@ -59,7 +59,7 @@ func WithTTL(d time.Duration) CallOption {
 // [pipe.WithLoss]. Larger values count as 127. The Blocks of the other side have the loss rate that
 // it gives them.
 func WithLoss(rate uint8) CallOption {
-	return CallOption{func(c *callConfig, v int64) { c.loss = uint8(v) }, int64(min(rate, codec.MaxLoss))}
+	return CallOption{func(c *callConfig, v int64) { c.loss = uint8(v) }, int64(min(rate, message.MaxLoss))}
 }
 
 // WithFront lets the call wait for the window of its function before all that wait already; see

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -92,7 +93,7 @@ func (p *port) Thin(b *pipe.Outgoing) (dropped bool) {
 // message returns b, for which held bytes are counted, to be sent in a state of the session.
 func (p *port) message(b *pipe.Outgoing, held uint32, state limits.State) outbox.Message {
 	return outbox.Message{
-		Type: codec.BlockType, Payload: b.Payload, Memory: b.Memory, Held: held, Loss: b.Loss,
+		Type: message.BlockType, Payload: b.Payload, Memory: b.Memory, Held: held, Loss: b.Loss,
 		Expires: b.Expires, Pressed: state >= limits.Congested, Marker: b.Marker, Sender: (*pipe.End)(p.pipe),
 	}
 }
@@ -100,7 +101,7 @@ func (p *port) message(b *pipe.Outgoing, held uint32, state limits.State) outbox
 // CloseSend implements pipe.Port.
 func (p *port) CloseSend() error {
 	p.s.count(heldMessage)
-	return p.put(&outbox.Message{Type: codec.BlockType, End: true, Held: heldMessage})
+	return p.put(&outbox.Message{Type: message.BlockType, End: true, Held: heldMessage})
 }
 
 // givenUp returns why what waits of a call is dropped that this side ends with a.
@@ -140,11 +141,11 @@ func (p *port) Announce() {
 }
 
 // Controls implements outbox.Announcer.
-func (p *port) Controls(put func(codec.Control)) { (*pipe.End)(p.pipe).Controls(p.id(), put) }
+func (p *port) Controls(put func(message.Control)) { (*pipe.End)(p.pipe).Controls(p.id(), put) }
 
 // Ask implements pipe.Port.
 func (p *port) Ask() {
-	m := outbox.Message{Type: codec.ControlType, Control: outbox.Ask, Sender: (*pipe.End)(p.pipe), Held: heldMessage}
+	m := outbox.Message{Type: message.ControlType, Control: outbox.Ask, Sender: (*pipe.End)(p.pipe), Held: heldMessage}
 	p.s.count(heldMessage)
 	p.put(&m) // an error means that there is nobody left to ask
 }
@@ -153,7 +154,7 @@ func (p *port) Ask() {
 func (p *port) Stop() {
 	p.s.count(heldMessage)
 	// an error means that there is nobody left to tell
-	p.put(&outbox.Message{Type: codec.ControlType, Held: heldMessage})
+	p.put(&outbox.Message{Type: message.ControlType, Held: heldMessage})
 }
 
 // MaxBlock implements pipe.Port.
@@ -202,7 +203,7 @@ func deadline(ttl uint32) time.Time {
 }
 
 // deliver hands m to the pipe that it belongs to.
-func (p *port) deliver(to *pipe.Pipe, m codec.Block) error {
+func (p *port) deliver(to *pipe.Pipe, m message.Block) error {
 	end := (*pipe.End)(to)
 	verdict := pipe.Accepted
 	if m.End {

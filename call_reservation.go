@@ -5,6 +5,7 @@ import (
 	"runtime"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -21,7 +22,7 @@ type reservation struct {
 // function has room, and so have the peer and this session. It fills in what its Open says besides
 // function and parameters. stream is what the Open says of Blocks, or nil. A call within another
 // one waits for nothing but this session's outbound limit.
-func (o *outgoing) reserve(ctx context.Context, open *outbox.Message, cfg *callConfig, stream *codec.Meta) (r reservation, a *Abort) {
+func (o *outgoing) reserve(ctx context.Context, open *outbox.Message, cfg *callConfig, stream *message.Meta) (r reservation, a *Abort) {
 	if open.Expires, a = o.lifetime(ctx, cfg.ttl); a != nil {
 		return r, a
 	}

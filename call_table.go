@@ -3,7 +3,7 @@ package asterisque
 import (
 	"sync"
 
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -11,11 +11,11 @@ import (
 // called without a lock.
 type endpoint interface {
 	// block takes a Block, whose payload is valid only during the call. An error ends the session.
-	block(b codec.Block) error
+	block(b message.Block) error
 
 	// closed takes the peer's Close, whose slices are valid only during the call. The endpoint has
 	// left the table.
-	closed(c codec.Close)
+	closed(c message.Close)
 
 	// fail ends the call because the session ended. The endpoint has left the table.
 	fail(a *Abort)
@@ -43,13 +43,13 @@ type table struct {
 	// guarded by mu, as all below: the session has ended, and nothing is added
 	ended bool
 	// what this side has announced its end with: no pipe of the peer is added; nil until then
-	announced  *codec.Drain
-	pipes      [2]slots      // by the lowest bit of their ids
-	drain      *codec.Drain  // with which the peer has; nil until then
-	lastOpened uint64        // highest id of this side that departed, +1; 0: none
-	lastSeen   uint64        // highest id of the peer, +1; 0: none
-	empty      chan struct{} // closed when no pipe is left; nil while nobody waits
-	none       chan struct{} // the same of the pipes that this side has opened
+	announced  *message.Drain
+	pipes      [2]slots       // by the lowest bit of their ids
+	drain      *message.Drain // with which the peer has; nil until then
+	lastOpened uint64         // highest id of this side that departed, +1; 0: none
+	lastSeen   uint64         // highest id of the peer, +1; 0: none
+	empty      chan struct{}  // closed when no pipe is left; nil while nobody waits
+	none       chan struct{}  // the same of the pipes that this side has opened
 }
 
 // depart adds e, whose Open is about to leave.
@@ -167,11 +167,11 @@ func (t *table) allLocked() []endpoint {
 
 // drainHere lets no more pipes of the peer be accepted, and returns what tells the peer so: the
 // same each time.
-func (t *table) drainHere() codec.Drain {
+func (t *table) drainHere() message.Drain {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.announced == nil {
-		t.announced = &codec.Drain{None: t.lastSeen == 0}
+		t.announced = &message.Drain{None: t.lastSeen == 0}
 		if t.lastSeen > 0 {
 			t.announced.Last = t.lastSeen - 1
 		}
@@ -180,7 +180,7 @@ func (t *table) drainHere() codec.Drain {
 }
 
 // drainThere notes the Drain of the peer. Only the first one counts.
-func (t *table) drainThere(d codec.Drain) {
+func (t *table) drainThere(d message.Drain) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.drain == nil {

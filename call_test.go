@@ -16,6 +16,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -339,10 +340,10 @@ func TestCallsThatAreGivenUpWhileTheWireIsFullAreCanceledThere(t *testing.T) {
 		var opened, closed []uint64
 		for len(closed) < calls {
 			frame := peer.frame()
-			if m, err := codec.ParseOpen(frame); err == nil && m.Function == 7 {
+			if m, err := message.ParseOpen(frame); err == nil && m.Function == 7 {
 				opened = append(opened, m.Pipe)
 			}
-			if m, err := codec.ParseClose(frame); err == nil {
+			if m, err := message.ParseClose(frame); err == nil {
 				require.Equal(t, codec.Canceled, m.Abort.Code)
 				closed = append(closed, m.Pipe)
 			}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -203,8 +204,8 @@ func TestWhenTheSessionIsGoneItsPipesEndOnBothSides(t *testing.T) {
 
 // keyed is an Open of work with an idempotency key, as long as a peer has to make it that has not
 // proved who it is.
-func keyed(pipe uint64, key string) *codec.Open {
-	return &codec.Open{Pipe: pipe, Function: work.Number(), Params: []byte{0x05}, Meta: codec.Meta{Key: []byte(fmt.Sprintf("%-16s", key))}}
+func keyed(pipe uint64, key string) *message.Open {
+	return &message.Open{Pipe: pipe, Function: work.Number(), Params: []byte{0x05}, Meta: message.Meta{Key: []byte(fmt.Sprintf("%-16s", key))}}
 }
 
 func TestARepetitionGetsTheAnswerOfTheFirstOneForAWhile(t *testing.T) {

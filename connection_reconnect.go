@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -147,7 +148,7 @@ func (s *Session) returned(ctx context.Context, w wire.Wire, a *agreement) error
 	if a.promises != s.res.agreed || a.values.Name() != s.values.Name() {
 		return codec.ErrHandshake.Withf("the peer resumes the session, but does not repeat what was agreed on")
 	}
-	if a.secret != [codec.SecretSize]byte{} {
+	if a.secret != [message.SecretSize]byte{} {
 		s.res.replace(s.res.latest(), a.secret)
 	}
 	return s.comeBack(ctx, &comeback{wire: w, about: a.about, received: a.received})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/testtls"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/wiretest"
@@ -111,9 +112,9 @@ func TestWhatMayPassIsTriedAgain(t *testing.T) {
 		"the connection is refused":     func() (wire.Wire, error) { return nil, refused },
 		"there is no such host":         func() (wire.Wire, error) { return nil, &net.DNSError{IsNotFound: true} },
 		"the peer closes":               closing(),
-		"the peer is going away":        closing(codec.SessionClose{Code: codec.Unavailable, Message: "going away"}),
-		"the peer has too much to do":   closing(codec.SessionClose{Code: codec.Overloaded, Message: "too many"}),
-		"the session is closed at once": closing(codec.SessionClose{Code: codec.SessionClosed}),
+		"the peer is going away":        closing(message.SessionClose{Code: codec.Unavailable, Message: "going away"}),
+		"the peer has too much to do":   closing(message.SessionClose{Code: codec.Overloaded, Message: "too many"}),
+		"the session is closed at once": closing(message.SessionClose{Code: codec.SessionClosed}),
 		"the peer says nothing":         func() (wire.Wire, error) { a, _ := wire.Pipe(); return a, nil },
 		"the wire is cut while it speaks": func() (wire.Wire, error) {
 			a, b := wire.Pipe()

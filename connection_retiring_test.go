@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/wiretest"
@@ -23,7 +23,7 @@ import (
 type drainer struct {
 	t     *testing.T
 	after time.Duration // after the handshake
-	say   []codec.Control
+	say   []message.Control
 	calls bool // it calls function 10 fifty times, one each second from a while before the Drain on
 
 	mu    sync.Mutex
@@ -56,7 +56,7 @@ func (d *drainer) serve(w wire.Wire) {
 		return
 	}
 	h := hello()
-	h.Session = make([]byte, codec.SessionSize)
+	h.Session = make([]byte, message.SessionSize)
 	write(h) // errors are those of a wire that has ended
 	time.AfterFunc(d.after, func() {
 		for _, c := range d.say {
@@ -68,7 +68,7 @@ func (d *drainer) serve(w wire.Wire) {
 			time.Sleep(d.after - 10*time.Second)
 			for id := uint64(1); id < 100; id += 2 {
 				time.Sleep(time.Second)
-				if write(&codec.Open{Pipe: id, Function: 10, Params: []byte{0x60}}) != nil {
+				if write(&message.Open{Pipe: id, Function: 10, Params: []byte{0x60}}) != nil {
 					return
 				}
 			}
@@ -80,18 +80,18 @@ func (d *drainer) serve(w wire.Wire) {
 			w.Close()
 			return
 		}
-		if c, err := codec.ParseControl(f); err == nil {
-			if ping, ok := c.(codec.Ping); ok {
-				write(codec.Pong(ping))
+		if c, err := message.ParseControl(f); err == nil {
+			if ping, ok := c.(message.Ping); ok {
+				write(message.Pong(ping))
 			}
-		} else if o, err := codec.ParseOpen(f); err == nil && o.Function == 1 {
-			write(&codec.Close{Pipe: o.Pipe, Result: []byte{0x60}})
+		} else if o, err := message.ParseOpen(f); err == nil && o.Function == 1 {
+			write(&message.Close{Pipe: o.Pipe, Result: []byte{0x60}})
 		} else if err == nil && o.Function == 3 {
 			time.AfterFunc(time.Minute, func() {
-				write(&codec.Open{Pipe: 1, Function: 10, Params: []byte{0x60}, Meta: codec.Meta{Nested: true, Within: o.Pipe}})
+				write(&message.Open{Pipe: 1, Function: 10, Params: []byte{0x60}, Meta: message.Meta{Nested: true, Within: o.Pipe}})
 			})
-		} else if c, err := codec.ParseClose(f); err == nil && c.Abort == nil && !d.calls {
-			write(&codec.Close{Pipe: 0, Result: []byte("called back")})
+		} else if c, err := message.ParseClose(f); err == nil && c.Abort == nil && !d.calls {
+			write(&message.Close{Pipe: 0, Result: []byte("called back")})
 		}
 	}
 }
@@ -99,14 +99,14 @@ func (d *drainer) serve(w wire.Wire) {
 // TestAttackWithADrainThatIsNotMeant has a server that says Drain and stays: calls go to another
 // session, and the old one ends.
 func TestAttackWithADrainThatIsNotMeant(t *testing.T) {
-	for name, drain := range map[string]codec.Drain{"beyond none": {None: true}, "beyond all": {Last: 1<<53 - 1}} {
+	for name, drain := range map[string]message.Drain{"beyond none": {None: true}, "beyond all": {Last: 1<<53 - 1}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				svc := asterisque.NewService()
 				svc.Handle(10, "sleep", waitForContext)
 				node := asterisque.NewNode(asterisque.WithService(svc))
 				defer node.Close()
-				d := &drainer{t: t, after: time.Hour + 500*time.Millisecond, say: []codec.Control{drain, drain}, calls: true}
+				d := &drainer{t: t, after: time.Hour + 500*time.Millisecond, say: []message.Control{drain, drain}, calls: true}
 				conn, err := node.Connect(background, "", asterisque.Reconnect{Dial: d.dial})
 				require.NoError(t, err)
 				var failed atomic.Int64
@@ -132,7 +132,7 @@ func TestAttackWithADrainOnEverySession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode()
 		defer node.Close()
-		d := &drainer{t: t, after: 100 * time.Millisecond, say: []codec.Control{codec.Drain{Last: 1<<53 - 1}}}
+		d := &drainer{t: t, after: 100 * time.Millisecond, say: []message.Control{message.Drain{Last: 1<<53 - 1}}}
 		conn, err := node.Connect(background, "", asterisque.Reconnect{First: 100 * time.Millisecond, Most: time.Second, Dial: d.dial})
 		require.NoError(t, err)
 		time.Sleep(10 * time.Second)
@@ -295,7 +295,7 @@ func TestThePeerMayCallBackOnASessionThatRetires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithService(echoService()))
 		defer node.Close()
-		d := &drainer{t: t, after: 10 * time.Second, say: []codec.Control{codec.Drain{Last: 0}}}
+		d := &drainer{t: t, after: 10 * time.Second, say: []message.Control{message.Drain{Last: 0}}}
 		conn, err := node.Connect(background, "", asterisque.Reconnect{Dial: d.dial})
 		require.NoError(t, err)
 		answer, err := conn.Call(background, 3, nil)

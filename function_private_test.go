@@ -15,6 +15,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -238,8 +239,8 @@ func TestASessionEndsWithItsCodeForAPeerThatTakesTheLeast(t *testing.T) {
 	p.send(hello())
 	frame := p.frame()
 	require.LessOrEqual(t, len(frame), 1024)
-	c, err := codec.ParseControl(frame)
+	c, err := message.ParseControl(frame)
 	require.NoError(t, err)
-	require.Equal(t, codec.Unauthorized, c.(codec.SessionClose).Code)
-	require.NotEmpty(t, c.(codec.SessionClose).Message)
+	require.Equal(t, codec.Unauthorized, c.(message.SessionClose).Code)
+	require.NotEmpty(t, c.(message.SessionClose).Message)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -103,10 +103,10 @@ func (w *withoutGrants) WriteFrames(frames [][]byte) error {
 func (w *withoutGrants) passes(f []byte) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if b, err := codec.ParseBlock(f); err == nil && !b.End {
+	if b, err := message.ParseBlock(f); err == nil && !b.End {
 		w.blocks++
 	}
-	if kind, err := codec.TypeOf(f); err != nil || kind != codec.ControlType || len(f) < 4 {
+	if kind, err := message.TypeOf(f); err != nil || kind != message.ControlType || len(f) < 4 {
 		return true
 	}
 	const null = 0xf6

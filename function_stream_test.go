@@ -15,6 +15,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -350,8 +351,8 @@ func TestSendingTellsWhyTheCallIsOverFromTheMomentItIs(t *testing.T) {
 		end  func(*rawPeer) // of the call with pipe 3
 		want error
 	}{
-		"an abort of the peer": {func(p *rawPeer) { p.send(&codec.Close{Pipe: 3, Abort: codec.ErrUnauthorized}) }, asterisque.ErrUnauthorized},
-		"the end":              {func(p *rawPeer) { p.send(&codec.Close{Pipe: 3}) }, asterisque.ErrPipeClosed},
+		"an abort of the peer": {func(p *rawPeer) { p.send(&message.Close{Pipe: 3, Abort: codec.ErrUnauthorized}) }, asterisque.ErrUnauthorized},
+		"the end":              {func(p *rawPeer) { p.send(&message.Close{Pipe: 3}) }, asterisque.ErrPipeClosed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

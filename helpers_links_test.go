@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
@@ -95,15 +95,15 @@ func link(t *testing.T, svc *asterisque.Service, how asterisque.Reconnect, opts 
 }
 
 // resumable is hello of a peer that can resume the session.
-func resumable() codec.Sync {
+func resumable() message.Sync {
 	h := hello()
-	h.Features = codec.FeatureResume
+	h.Features = message.FeatureResume
 	return h
 }
 
 // resuming is hello of a peer that wants to resume the session which first began, of which it has
 // received so many frames.
-func resuming(first codec.Sync, received uint64) codec.Sync {
+func resuming(first message.Sync, received uint64) message.Sync {
 	h := resumable()
 	h.Session, h.Secret, h.Received = first.Session, first.Secret, received
 	return h
@@ -111,11 +111,11 @@ func resuming(first codec.Sync, received uint64) codec.Sync {
 
 // rawTo connects a rawPeer to a node, over a wire in memory on which things can go wrong, and
 // returns what the node says to hello.
-func rawTo(t *testing.T, n *asterisque.Node, hello codec.Sync) (*rawPeer, codec.Sync) {
+func rawTo(t *testing.T, n *asterisque.Node, hello message.Sync) (*rawPeer, message.Sync) {
 	t.Helper()
 	p := pipeTo(t, n)
 	p.send(hello)
-	reply, ok := p.control().(codec.Sync)
+	reply, ok := p.control().(message.Sync)
 	require.True(t, ok)
 	return p, reply
 }
@@ -130,14 +130,14 @@ func pipeTo(t *testing.T, n *asterisque.Node) *rawPeer {
 }
 
 // answer returns the next Close. What comes before it, Controls say.
-func (p *rawPeer) answer() codec.Close {
+func (p *rawPeer) answer() message.Close {
 	p.t.Helper()
 	for {
 		f := p.frame()
-		if kind, _ := codec.TypeOf(f); kind == codec.ControlType {
+		if kind, _ := message.TypeOf(f); kind == message.ControlType {
 			continue
 		}
-		c, err := codec.ParseClose(f)
+		c, err := message.ParseClose(f)
 		require.NoError(p.t, err)
 		return c
 	}

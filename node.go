@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -34,9 +35,9 @@ type Node struct {
 	past     Stats // sums over the sessions that have ended
 
 	// of sessions, those that the peer may resume
-	resumable map[[codec.SessionSize]byte]*Session
+	resumable map[[message.SessionSize]byte]*Session
 	// sessions that will be among them in a moment; closed then
-	beginning map[[codec.SessionSize]byte]chan struct{}
+	beginning map[[message.SessionSize]byte]chan struct{}
 
 	connections map[*Connection]struct{} // that are not over
 }
@@ -45,7 +46,7 @@ type Node struct {
 // by the first method that needs it.
 func NewNode(opts ...Option) *Node {
 	n := &Node{
-		sessions: make(map[*Session]struct{}), serving: make(map[wire.Listener]struct{}), resumable: make(map[[codec.SessionSize]byte]*Session), beginning: make(map[[codec.SessionSize]byte]chan struct{}),
+		sessions: make(map[*Session]struct{}), serving: make(map[wire.Listener]struct{}), resumable: make(map[[message.SessionSize]byte]*Session), beginning: make(map[[message.SessionSize]byte]chan struct{}),
 	}
 	n.cfg, n.invalid = newConfig(opts)
 	n.ctx, n.end = context.WithCancelCause(context.Background())
@@ -133,7 +134,7 @@ func (n *Node) enter(w wire.Wire) (*handshake, *Abort) {
 // turnAway closes a Wire for which there is no place. The peer is told if that needs no wait.
 func turnAway(w wire.Wire, refused *Abort) {
 	if t, ok := w.(wire.TryWriter); ok {
-		frame := codec.SessionClose{Code: refused.Code, Message: refused.Message}.AppendTo(make([]byte, 4, likelySync))
+		frame := message.SessionClose{Code: refused.Code, Message: refused.Message}.AppendTo(make([]byte, 4, likelySync))
 		binary.BigEndian.PutUint32(frame, uint32(len(frame)-4))
 		t.TryWriteBatch(frame) // an error is that of a Wire which is given up anyway
 	}
@@ -209,7 +210,7 @@ var errNodeClosed = neverSent(codec.ErrUnavailable.Withf("the node is closed"))
 
 // former returns the session that a peer wants to resume, if it has its secret and its identity.
 func (n *Node) former(ctx context.Context, was *former, p *Peer) *Session {
-	if was.session == ([codec.SessionSize]byte{}) {
+	if was.session == ([message.SessionSize]byte{}) {
 		return nil
 	}
 	n.mu.Lock()
@@ -246,13 +247,13 @@ func (n *Node) former(ctx context.Context, was *former, p *Peer) *Session {
 
 // expect notes that the peer is about to know of a session, which begins when begun is called, or
 // never will.
-func (n *Node) expect(id [codec.SessionSize]byte) {
+func (n *Node) expect(id [message.SessionSize]byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.beginning[id] = make(chan struct{})
 }
 
-func (n *Node) begun(id [codec.SessionSize]byte) {
+func (n *Node) begun(id [message.SessionSize]byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if c := n.beginning[id]; c != nil {

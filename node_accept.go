@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -137,8 +138,8 @@ func (h *handshake) credential(ctx context.Context) ([]byte, error) {
 		return nil, err
 	case err != nil:
 		return nil, &Abort{Code: codec.Unauthorized, Message: "there is no credential", Cause: err}
-	case len(c) > codec.MaxCredential:
-		return nil, codec.ErrUnauthorized.Withf("the credential of %d bytes exceeds the limit of %d", len(c), codec.MaxCredential)
+	case len(c) > message.MaxCredential:
+		return nil, codec.ErrUnauthorized.Withf("the credential of %d bytes exceeds the limit of %d", len(c), message.MaxCredential)
 	}
 	return c, nil
 }

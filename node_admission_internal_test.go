@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/testtls"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/smuxwire"
@@ -184,7 +184,7 @@ func (w oddWire) ReadFrame(most int) ([]byte, error) {
 }
 
 func syncFrame() []byte {
-	return codec.Sync{Version: codec.Version, Node: []byte("soup"), Codecs: []string{"cbor"}, MaxMessage: 1 << 20}.AppendTo(nil)
+	return message.Sync{Version: message.Version, Node: []byte("soup"), Codecs: []string{"cbor"}, MaxMessage: 1 << 20}.AppendTo(nil)
 }
 
 func TestASessionKeepsTheWireThatAnotherNodeLetIn(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -252,13 +252,13 @@ func TestASessionIsResumedAlsoWhereNoMoreAreAllowed(t *testing.T) {
 			w, accepted := from(t, node, "192.0.2.1:1")
 			dead := &rawPeer{t, w}
 			dead.send(resumable())
-			has := dead.control().(codec.Sync)
+			has := dead.control().(message.Sync)
 			require.NoError(t, <-accepted)
 			for range 3 {
 				w, accepted = from(t, node, "192.0.2.1:2")
 				back := &rawPeer{t, w}
 				back.send(resuming(has, 0))
-				answer := back.control().(codec.Sync)
+				answer := back.control().(message.Sync)
 				require.Equal(t, has.Session, answer.Session)
 				require.NoError(t, <-accepted)
 				has = answer

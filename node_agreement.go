@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -16,14 +17,14 @@ import (
 // agreement is what two sides found in a handshake, as far as it is not this side's own
 // configuration.
 type agreement struct {
-	session [codec.SessionSize]byte
+	session [message.SessionSize]byte
 	about   Peer
 	values  codec.Values
 	promises
 
-	resume   bool                   // both sides can resume the session
-	secret   [codec.SecretSize]byte // that entitles to it
-	received uint64                 // in answer to a resume: how many countable frames the peer has
+	resume   bool                     // both sides can resume the session
+	secret   [message.SecretSize]byte // that entitles to it
+	received uint64                   // in answer to a resume: how many countable frames the peer has
 }
 
 // promises is what a side has said in its Sync that holds for the whole session.
@@ -42,15 +43,15 @@ type promises struct {
 }
 
 // hello returns what this side says of itself, and promises.
-func (h *handshake) hello(p *limits.Plan) codec.Sync {
+func (h *handshake) hello(p *limits.Plan) message.Sync {
 	var features uint64
 	if h.resumes() {
-		features = codec.FeatureResume
+		features = message.FeatureResume
 	}
-	s := codec.Sync{
+	s := message.Sync{
 		Features:    features,
 		Ping:        h.cfg.pingInterval,
-		Version:     codec.Version,
+		Version:     message.Version,
 		Node:        []byte(h.cfg.id),
 		MaxMessage:  uint64(p.Largest + outbox.HeadSize),
 		NestedCalls: uint64(p.NestedCalls),
@@ -72,11 +73,11 @@ func (h *handshake) resumes() bool {
 
 // agree takes what matters of the peer's Sync, in which the session id and one codec have been
 // chosen.
-func (h *handshake) agree(s codec.Sync) (a agreement, err error) {
+func (h *handshake) agree(s message.Sync) (a agreement, err error) {
 	switch {
-	case s.Version != codec.Version:
-		return a, codec.ErrHandshake.Withf("the peer speaks version %d of the protocol, this side %d", s.Version, codec.Version)
-	case len(s.Session) != codec.SessionSize:
+	case s.Version != message.Version:
+		return a, codec.ErrHandshake.Withf("the peer speaks version %d of the protocol, this side %d", s.Version, message.Version)
+	case len(s.Session) != message.SessionSize:
 		return a, codec.ErrHandshake.Withf("the peer gave the session no id")
 	case len(s.Codecs) != 1 || h.choose(s.Codecs) == nil:
 		return a, codec.ErrHandshake.Withf("the peer chose the value codec %q, which this side did not offer", s.Codecs)
@@ -87,7 +88,7 @@ func (h *handshake) agree(s codec.Sync) (a agreement, err error) {
 		about:    h.peer(),
 		values:   h.choose(s.Codecs),
 		promises: promisesOf(&s),
-		resume:   h.resumes() && s.Features&codec.FeatureResume != 0,
+		resume:   h.resumes() && s.Features&message.FeatureResume != 0,
 		received: s.Received,
 	}
 	a.about.ID = string(s.Node)
@@ -97,12 +98,12 @@ func (h *handshake) agree(s codec.Sync) (a agreement, err error) {
 }
 
 // promisesOf returns what the peer has said in its Sync for the whole session.
-func promisesOf(s *codec.Sync) promises {
+func promisesOf(s *message.Sync) promises {
 	p := promises{
 		maxFrame: int(min(s.MaxMessage, 1<<31-1)),
 		window:   pipe.Unlimited,
 		early:    s.Window,
-		overhead: max(s.Overhead, codec.MinOverhead),
+		overhead: max(s.Overhead, message.MinOverhead),
 		opens:    s.Opens,
 
 		nestedCalls: int(min(s.NestedCalls, math.MaxInt32)),

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/priority"
@@ -116,14 +117,14 @@ func newConfig(opts []Option) (config, error) {
 // value does not fit.
 func (c *config) check() (err error) {
 	switch {
-	case len(c.id) > codec.MaxNode:
-		return fmt.Errorf("asterisque: WithID: %d bytes exceed the limit of %d", len(c.id), codec.MaxNode)
+	case len(c.id) > message.MaxNode:
+		return fmt.Errorf("asterisque: WithID: %d bytes exceed the limit of %d", len(c.id), message.MaxNode)
 	case c.set.noService:
 		return errors.New("asterisque: WithService: the Service is nil: leave the option out to offer nothing")
 	case c.set.noLogger:
 		return errors.New("asterisque: WithLogger: the logger is nil: leave the option out to log nothing")
-	case len(c.codecs) == 0 || len(c.codecs) > codec.MaxCodecs:
-		return fmt.Errorf("asterisque: WithCodecs: %d codecs are outside 1..%d", len(c.codecs), codec.MaxCodecs)
+	case len(c.codecs) == 0 || len(c.codecs) > message.MaxCodecs:
+		return fmt.Errorf("asterisque: WithCodecs: %d codecs are outside 1..%d", len(c.codecs), message.MaxCodecs)
 	case c.set.message && (c.maxMessage < leastMessage || c.maxMessage > 1<<30):
 		return fmt.Errorf("asterisque: WithMaxMessage: %d bytes are outside 1 KiB..1 GiB", c.maxMessage)
 	case c.expansion.times < 1:

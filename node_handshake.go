@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/cut"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/internal/outbox"
@@ -32,8 +33,8 @@ const minFrame = 1 << 10
 
 // former is what the connecting side shows of a session that it wants to resume.
 type former struct {
-	session  [codec.SessionSize]byte
-	secret   [codec.SecretSize]byte
+	session  [message.SessionSize]byte
+	secret   [message.SecretSize]byte
 	received uint64 // countable frames that have arrived here
 }
 
@@ -111,9 +112,9 @@ func (h *handshake) accept(ctx context.Context, n *Node) (a agreement, g Grant, 
 		return a, g, nil, h.refuse(codec.ErrHandshake.Withf("no common value codec: the peer offers %s, this side %s", strings.Join(hello.Codecs, ", "), codecNames(h.cfg.codecs)))
 	}
 	offered := hello.Codecs
-	hello.Version = min(hello.Version, codec.Version) // the lower one is spoken
+	hello.Version = min(hello.Version, message.Version) // the lower one is spoken
 	hello.Codecs = []string{chosen.Name()}
-	hello.Session = make([]byte, codec.SessionSize)
+	hello.Session = make([]byte, message.SessionSize)
 	rand.Read(hello.Session) // never fails
 	if a, err = h.agree(hello); err != nil {
 		return a, g, nil, h.refuse(err)
@@ -144,7 +145,7 @@ func (h *handshake) accept(ctx context.Context, n *Node) (a agreement, g Grant, 
 			return a, g, nil, h.refuse(err) // it may come back to its session later
 		}
 	}
-	if a.resume && was.session != ([codec.SessionSize]byte{}) {
+	if a.resume && was.session != ([message.SessionSize]byte{}) {
 		h.cfg.log.Info("session is not resumed", "session", hex.EncodeToString(was.session[:4]), "addr", h.w.RemoteAddr(), "known", resumed != nil)
 	}
 	if err := n.budget.refusesSession(&a.about); err != nil {
@@ -220,9 +221,9 @@ func (h *handshake) giveUp() {
 	}
 	defer guard.Apart(h.cfg.log, h.w, func() { h.w.Close() })
 	defer time.AfterFunc(h.cfg.handshake/4, func() { guard.Run(h.cfg.log, "wire", func() { h.w.Close() }) }).Stop()
-	bye := codec.SessionClose{Code: codec.Expired, Message: contextError(h.ctx).Message}
+	bye := message.SessionClose{Code: codec.Expired, Message: contextError(h.ctx).Message}
 	if context.Cause(h.ctx) == error(errNodeClosed) {
-		bye = codec.SessionClose{Code: errNodeClosed.Code, Message: errNodeClosed.Message}
+		bye = message.SessionClose{Code: errNodeClosed.Code, Message: errNodeClosed.Message}
 	}
 	guard.Run(h.cfg.log, "wire", func() { h.w.WriteFrames([][]byte{bye.AppendTo(nil)}) })
 }
@@ -248,19 +249,19 @@ func exposed(at any) *Abort {
 	return codec.ErrUnauthorized.Withf("WithResume: what crosses %v is not encrypted, and whoever reads it could take sessions over: use tls://, or allow it with WithPlainCredentials", at)
 }
 
-func (h *handshake) send(c codec.Control) error {
+func (h *handshake) send(c message.Control) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.sendLocked(c)
 }
 
-func (h *handshake) sendLocked(c codec.Control) error {
+func (h *handshake) sendLocked(c message.Control) error {
 	return h.w.WriteFrames([][]byte{c.AppendTo(make([]byte, 0, likelySync))})
 }
 
 // reply sends the answer, in time: after that the handshake does not end any more because its time
 // is over.
-func (h *handshake) reply(c codec.Sync) error {
+func (h *handshake) reply(c message.Sync) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	err := h.sendLocked(c)
@@ -269,20 +270,20 @@ func (h *handshake) reply(c codec.Sync) error {
 }
 
 // receive reads the peer's Sync.
-func (h *handshake) receive() (s codec.Sync, err error) {
+func (h *handshake) receive() (s message.Sync, err error) {
 	frame, err := h.w.ReadFrame(maxSync)
 	if err != nil {
 		return s, err
 	}
-	m, err := codec.ParseControl(frame)
+	m, err := message.ParseControl(frame)
 	if err != nil {
 		return s, h.refuse(codec.ErrHandshake.Withf("the peer does not speak asterisque: %v", err))
 	}
 	switch c := m.(type) {
-	case codec.Sync:
+	case message.Sync:
 		c.Node, c.Session, c.Credential, c.Secret = bytes.Clone(c.Node), bytes.Clone(c.Session), bytes.Clone(c.Credential), bytes.Clone(c.Secret)
 		return c, nil
-	case codec.SessionClose:
+	case message.SessionClose:
 		return s, &Abort{Code: c.Code, Message: c.Message, Remote: true, Ran: codec.NeverSent}
 	}
 	return s, h.refuse(codec.ErrHandshake.Withf("the peer's first message is not a Sync"))
@@ -296,7 +297,7 @@ func (h *handshake) refuse(err error) error {
 	}
 	a := codec.AbortOf(err)
 	// limit bounds the time, and the error is that of a Wire which is given up anyway
-	h.send(codec.SessionClose{Code: a.Code, Message: cut.Text(a.Message, minFrame-outbox.HeadSize)})
+	h.send(message.SessionClose{Code: a.Code, Message: cut.Text(a.Message, minFrame-outbox.HeadSize)})
 	h.w.Close()
 	return neverSent(a)
 }

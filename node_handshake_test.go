@@ -12,6 +12,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -27,11 +28,11 @@ func TestFirstBytesThatAreSomethingElseAreRefusedAtOnce(t *testing.T) {
 		"a TLS hello":             {unhex(t, "16 03 01 00 f4 01 00 00 f0 03 03"), "does not speak asterisque"},
 		"random bytes":            {noise, "does not speak asterisque"},
 		"a frame that is no CBOR": {unhex(t, "00000003 ff ff ff"), "does not speak asterisque"},
-		"an Open before the Sync": {frames(&codec.Open{}), "does not speak asterisque"},
-		"a Ping before the Sync":  {frames(codec.Ping{}), "is not a Sync"},
+		"an Open before the Sync": {frames(&message.Open{}), "does not speak asterisque"},
+		"a Ping before the Sync":  {frames(message.Ping{}), "is not a Sync"},
 		"half a Sync and the end": {frames(hello())[:10], "closed the wire"},
 		"nothing, and the end":    {nil, "closed the wire"},
-		"a refusal":               {frames(codec.SessionClose{Code: codec.Unauthorized, Message: "not you"}), "not you"},
+		"a refusal":               {frames(message.SessionClose{Code: codec.Unauthorized, Message: "not you"}), "not you"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for side, join := range map[string]func(*asterisque.Node, context.Context, wire.Wire) (*asterisque.Session, error){
@@ -79,21 +80,21 @@ func frames(messages ...interface{ AppendTo([]byte) []byte }) []byte {
 }
 
 func TestASyncThatDoesNotFitIsRefused(t *testing.T) {
-	session := make([]byte, codec.SessionSize)
-	change := func(f func(*codec.Sync)) codec.Sync { h := hello(); f(&h); return h }
+	session := make([]byte, message.SessionSize)
+	change := func(f func(*message.Sync)) message.Sync { h := hello(); f(&h); return h }
 	for _, c := range []struct {
 		name      string
-		sync      codec.Sync
+		sync      message.Sync
 		accepting string // what the accepting side says to it; "": accepted
 		dialling  string
 	}{
-		{"as it should be", change(func(s *codec.Sync) { s.Session = session }), "", ""},
+		{"as it should be", change(func(s *message.Sync) { s.Session = session }), "", ""},
 		{"without a session id", hello(), "", "gave the session no id"},
-		{"an old version", change(func(s *codec.Sync) { s.Version, s.Session = 0, session }), "version 0", "version 0"},
-		{"a newer version", change(func(s *codec.Sync) { s.Version, s.Session = 7, session }), "", "version 7"},
-		{"codecs that nobody has", change(func(s *codec.Sync) { s.Codecs, s.Session = []string{"pigeon"}, session }), "no common value codec: the peer offers pigeon, this side cbor, json, raw", "pigeon"},
-		{"a choice of two", change(func(s *codec.Sync) { s.Codecs, s.Session = []string{"raw", "json"}, session }), "", "raw"},
-		{"frames too small for anything", change(func(s *codec.Sync) { s.MaxMessage, s.Session = 1023, session }), "1023 bytes only", "1023 bytes only"},
+		{"an old version", change(func(s *message.Sync) { s.Version, s.Session = 0, session }), "version 0", "version 0"},
+		{"a newer version", change(func(s *message.Sync) { s.Version, s.Session = 7, session }), "", "version 7"},
+		{"codecs that nobody has", change(func(s *message.Sync) { s.Codecs, s.Session = []string{"pigeon"}, session }), "no common value codec: the peer offers pigeon, this side cbor, json, raw", "pigeon"},
+		{"a choice of two", change(func(s *message.Sync) { s.Codecs, s.Session = []string{"raw", "json"}, session }), "", "raw"},
+		{"frames too small for anything", change(func(s *message.Sync) { s.MaxMessage, s.Session = 1023, session }), "1023 bytes only", "1023 bytes only"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for side, join := range map[string]func(*asterisque.Node, context.Context, wire.Wire) (*asterisque.Session, error){
@@ -108,7 +109,7 @@ func TestASyncThatDoesNotFitIsRefused(t *testing.T) {
 				p, want := &rawPeer{t, a}, c.accepting
 				if side == "dialling" {
 					want = c.dialling
-					require.IsType(t, codec.Sync{}, p.control())
+					require.IsType(t, message.Sync{}, p.control())
 				}
 				p.send(c.sync)
 				err := <-result

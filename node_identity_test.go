@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/testtls"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/priority"
@@ -138,7 +138,7 @@ func TestACredentialIsShownAndTakenOverTLSOnly(t *testing.T) {
 	})
 	plain := asterisque.WithPlainCredentials()
 	long := asterisque.WithCredential(func(context.Context, asterisque.Peer) ([]byte, error) {
-		return make([]byte, codec.MaxCredential+1), nil
+		return make([]byte, message.MaxCredential+1), nil
 	})
 	none := asterisque.WithCredential(func(context.Context, asterisque.Peer) ([]byte, error) { return nil, errBroken })
 	for name, c := range map[string]struct {

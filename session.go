@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/cut"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/internal/outbox"
@@ -25,7 +26,7 @@ import (
 // Session is the conversation of two nodes over a Wire. Both sides may call functions of the other,
 // at the same time. All methods are safe for concurrent use.
 type Session struct {
-	id     [codec.SessionSize]byte // these are fixed once the handshake is over
+	id     [message.SessionSize]byte // these are fixed once the handshake is over
 	shared *shared
 	cfg    *config
 	window uint64 // what the Blocks of a stream that this side opens may cost at first
@@ -206,7 +207,7 @@ func (s *Session) early() uint64 {
 
 // limitOf returns the limit that a peer has announced.
 func limitOf(announced uint64) uint64 {
-	if announced >= codec.MaxPipe {
+	if announced >= message.MaxPipe {
 		return pipe.Unlimited
 	}
 	return announced
@@ -447,9 +448,9 @@ func (s *Session) fail(a *Abort) {
 	s.failing.Do(func() {
 		s.linger = time.AfterFunc(lingerTime(a), s.closeWire) // before run can know of the end
 		s.end(a)
-		var goodbye codec.Control
+		var goodbye message.Control
 		if !a.Remote {
-			goodbye = codec.SessionClose{Code: a.Code, Message: cut.Text(a.Message, s.out.MaxSize())}
+			goodbye = message.SessionClose{Code: a.Code, Message: cut.Text(a.Message, s.out.MaxSize())}
 		}
 		if write = s.out.Close(goodbye); write { // after this no pipe departs
 			s.writers.Add(1)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -37,7 +38,7 @@ func newLeaving(t *testing.T) *leaving {
 		sessions <- s
 	}()
 	d := &leaving{t: t, peer: a}
-	d.write(codec.Sync{Version: codec.Version, MaxMessage: 1 << 20, Codecs: []string{"cbor"}})
+	d.write(message.Sync{Version: message.Version, MaxMessage: 1 << 20, Codecs: []string{"cbor"}})
 	_, err := a.ReadFrame(1 << 10)
 	require.NoError(t, err)
 	d.s = <-sessions
@@ -49,17 +50,17 @@ func (d *leaving) write(m interface{ AppendTo([]byte) []byte }) {
 }
 
 // wantDrainBefore reads until the Drain, and wants no Close of that pipe before it.
-func (d *leaving) wantDrainBefore(pipe uint64, want codec.Drain) {
+func (d *leaving) wantDrainBefore(pipe uint64, want message.Drain) {
 	d.t.Helper()
 	for {
 		frame, err := d.peer.ReadFrame(1 << 20)
 		require.NoError(d.t, err)
-		if c, err := codec.ParseControl(frame); err == nil {
-			if drain, ok := c.(codec.Drain); ok {
+		if c, err := message.ParseControl(frame); err == nil {
+			if drain, ok := c.(message.Drain); ok {
 				require.Equal(d.t, want, drain)
 				return
 			}
-		} else if c, err := codec.ParseClose(frame); err == nil {
+		} else if c, err := message.ParseClose(frame); err == nil {
 			require.NotEqual(d.t, pipe, c.Pipe, "not the refusal, of which the peer would not know why")
 		}
 	}
@@ -69,8 +70,8 @@ func (d *leaving) wantDrainBefore(pipe uint64, want codec.Drain) {
 func TestTheEndIsAnnouncedBeforeACallIsRefusedForIt(t *testing.T) {
 	d := newLeaving(t)
 	d.s.table.drainHere()
-	d.write(&codec.Open{Pipe: 0, Function: 10})
-	d.wantDrainBefore(0, codec.Drain{None: true})
+	d.write(&message.Open{Pipe: 0, Function: 10})
+	d.wantDrainBefore(0, message.Drain{None: true})
 }
 
 // The writer waits for a peer that does not read, so that the Drain and the refusal leave together.
@@ -79,12 +80,12 @@ func TestTheDrainLeavesBeforeARefusalThatLeavesWithIt(t *testing.T) {
 		d := newLeaving(t)
 		params, err := codec.CBOR.Append(nil, bytes.Repeat([]byte("x"), 256<<10))
 		require.NoError(t, err)
-		d.write(&codec.Open{Pipe: 0, Function: 10, Params: params})
+		d.write(&message.Open{Pipe: 0, Function: 10, Params: params})
 		synctest.Wait()
 		d.s.announceEnd()
-		d.write(&codec.Open{Pipe: 2, Function: 10})
+		d.write(&message.Open{Pipe: 2, Function: 10})
 		synctest.Wait()
-		d.wantDrainBefore(2, codec.Drain{Last: 0})
+		d.wantDrainBefore(2, message.Drain{Last: 0})
 	})
 }
 
@@ -94,8 +95,8 @@ func TestWhoClosesWhileTheEndIsBeingAnnouncedAnnouncesItToo(t *testing.T) {
 		d := newLeaving(t)
 		none, err := codec.CBOR.Append(nil, []byte{})
 		require.NoError(t, err)
-		d.write(&codec.Open{Pipe: 0, Function: 11, Params: none})
-		d.write(&codec.Open{Pipe: 2, Function: 11, Params: none})
+		d.write(&message.Open{Pipe: 0, Function: 11, Params: none})
+		d.write(&message.Open{Pipe: 2, Function: 11, Params: none})
 		synctest.Wait()
 		want := d.s.table.drainHere()
 		go d.s.Close() // ends when the peer has read

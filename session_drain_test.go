@@ -13,6 +13,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
@@ -78,14 +79,14 @@ func shutDownUnderLoad(t *testing.T, workers int, after time.Duration) {
 
 func TestADrainRefusesTheCallsBeyondItWhateverEndsTheSession(t *testing.T) {
 	for name, c := range map[string]struct {
-		drain codec.Drain
+		drain message.Drain
 		more  []interface{ AppendTo([]byte) []byte }
 		runs  int // calls that may have run
 	}{
-		"the last one that is taken": {codec.Drain{Last: 3}, nil, 2},
-		"none is taken":              {codec.Drain{None: true}, nil, 0},
-		"a second Drain":             {codec.Drain{Last: 1}, []interface{ AppendTo([]byte) []byte }{codec.Drain{None: true}}, 1},
-		"a word of farewell":         {codec.Drain{Last: 3}, []interface{ AppendTo([]byte) []byte }{codec.SessionClose{Code: codec.SessionClosed}}, 2},
+		"the last one that is taken": {message.Drain{Last: 3}, nil, 2},
+		"none is taken":              {message.Drain{None: true}, nil, 0},
+		"a second Drain":             {message.Drain{Last: 1}, []interface{ AppendTo([]byte) []byte }{message.Drain{None: true}}, 1},
+		"a word of farewell":         {message.Drain{Last: 3}, []interface{ AppendTo([]byte) []byte }{message.SessionClose{Code: codec.SessionClosed}}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, s := dialRaw(t)
@@ -98,7 +99,7 @@ func TestADrainRefusesTheCallsBeyondItWhateverEndsTheSession(t *testing.T) {
 			unary := make(chan error, 1)
 			go func() { _, err := s.Call(background, 1, nil); unary <- err }()
 			for range 5 {
-				_, err := codec.ParseOpen(p.frame())
+				_, err := message.ParseOpen(p.frame())
 				require.NoError(t, err)
 			}
 			p.send(c.drain)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -65,7 +66,7 @@ func TestACallWhoseTimeIsUpBeforeItLeavesIsNeverSent(t *testing.T) {
 		last, err := s.Open(background, 1, []byte("last"))
 		require.NoError(t, err)
 		for {
-			if m, err := codec.ParseOpen(peer.frame()); err == nil && m.Pipe > 1 {
+			if m, err := message.ParseOpen(peer.frame()); err == nil && m.Pipe > 1 {
 				require.Equal(t, "last", string(m.Params))
 				break
 			}
@@ -120,7 +121,7 @@ func TestACallWhoseTimeIsUpBeforeAWorkerIsFreeNeverRuns(t *testing.T) {
 			return nil, nil
 		})
 		p, _ := stuckPeer(t, asterisque.WithService(svc), asterisque.WithWorkers(1))
-		p.send(&codec.Open{Pipe: 0, Function: 1}, &codec.Open{Pipe: 2, Function: 1, Meta: codec.Meta{TTL: 1000}})
+		p.send(&message.Open{Pipe: 0, Function: 1}, &message.Open{Pipe: 2, Function: 1, Meta: message.Meta{TTL: 1000}})
 		require.Nil(t, p.close().Abort)
 		c := p.close()
 		require.Equal(t, codec.Expired, c.Abort.Code)
@@ -190,7 +191,7 @@ func TestUnderPressureBlocksAreThinnedByTheirLossRate(t *testing.T) {
 
 		var kept, skipped int
 		for {
-			m, err := codec.ParseBlock(peer.frame())
+			m, err := message.ParseBlock(peer.frame())
 			if err != nil || m.Pipe != 3 {
 				continue
 			}
@@ -229,10 +230,10 @@ func TestReachingTheSoftLimitThinsWhatWaits(t *testing.T) {
 func TestEveryDropHasItsReason(t *testing.T) {
 	for reason, end := range map[asterisque.DropReason]func(*rawPeer, *pipe.Pipe, *asterisque.Session){
 		asterisque.DropNoFunction: func(p *rawPeer, _ *pipe.Pipe, _ *asterisque.Session) {
-			p.send(&codec.Close{Pipe: 3, Abort: codec.ErrNoFunction})
+			p.send(&message.Close{Pipe: 3, Abort: codec.ErrNoFunction})
 		},
 		asterisque.DropDraining: func(p *rawPeer, _ *pipe.Pipe, _ *asterisque.Session) {
-			p.send(&codec.Close{Pipe: 3, Abort: codec.ErrUnavailable})
+			p.send(&message.Close{Pipe: 3, Abort: codec.ErrUnavailable})
 		},
 		asterisque.DropEnded:       func(_ *rawPeer, p *pipe.Pipe, _ *asterisque.Session) { p.Abort(nil) },
 		asterisque.DropSessionLost: func(_ *rawPeer, _ *pipe.Pipe, s *asterisque.Session) { s.Close() },
@@ -276,10 +277,10 @@ func TestDroppedBlocksDoNotUseUpTheWindow(t *testing.T) {
 				p, err := s.Open(background, 1, nil)
 				require.NoError(t, err)
 				congest(t, s)
-				arrived := make(chan codec.Block, 1)
+				arrived := make(chan message.Block, 1)
 				read := func() {
 					for {
-						m, err := codec.ParseBlock(peer.frame())
+						m, err := message.ParseBlock(peer.frame())
 						if err == nil && m.Pipe == 1 {
 							arrived <- m
 							return

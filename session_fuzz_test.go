@@ -11,6 +11,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -74,23 +75,23 @@ func playProgram(t *testing.T, data []byte) {
 func step(kind byte, pipe uint64, arg byte) []byte {
 	switch kind % 10 {
 	case 0:
-		return (&codec.Open{Pipe: pipe, Function: uint16(arg), Priority: int8(arg), Params: []byte{0x61, arg}, Meta: codec.Meta{TTL: uint32(arg)}}).AppendTo(nil)
+		return (&message.Open{Pipe: pipe, Function: uint16(arg), Priority: int8(arg), Params: []byte{0x61, arg}, Meta: message.Meta{TTL: uint32(arg)}}).AppendTo(nil)
 	case 1:
-		return (&codec.Block{Pipe: pipe, Payload: make([]byte, int(arg)*100)}).AppendTo(nil)
+		return (&message.Block{Pipe: pipe, Payload: make([]byte, int(arg)*100)}).AppendTo(nil)
 	case 2:
-		return (&codec.Block{Pipe: pipe, End: true}).AppendTo(nil)
+		return (&message.Block{Pipe: pipe, End: true}).AppendTo(nil)
 	case 3:
-		return (&codec.Close{Pipe: pipe, Abort: &codec.Abort{Code: codec.Code(arg)}}).AppendTo(nil)
+		return (&message.Close{Pipe: pipe, Abort: &codec.Abort{Code: codec.Code(arg)}}).AppendTo(nil)
 	case 4:
-		return (&codec.Close{Pipe: pipe, Result: []byte{arg}}).AppendTo(nil)
+		return (&message.Close{Pipe: pipe, Result: []byte{arg}}).AppendTo(nil)
 	case 5:
-		return codec.Credit{Pipe: pipe, Opens: arg == 0, Limit: uint64(arg) << 10}.AppendTo(nil)
+		return message.Credit{Pipe: pipe, Opens: arg == 0, Limit: uint64(arg) << 10}.AppendTo(nil)
 	case 6:
-		return codec.Stop{Pipe: pipe}.AppendTo(nil)
+		return message.Stop{Pipe: pipe}.AppendTo(nil)
 	case 7:
-		return codec.Ping{N: pipe}.AppendTo(nil)
+		return message.Ping{N: pipe}.AppendTo(nil)
 	case 8:
-		return codec.Drain{Last: pipe}.AppendTo(nil)
+		return message.Drain{Last: pipe}.AppendTo(nil)
 	default:
 		return binary.BigEndian.AppendUint16([]byte{arg}, uint16(pipe))
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -87,8 +88,8 @@ func (r *heldRig) addFrame(f []byte) {
 func (r *heldRig) before() { r.first, r.made = append(r.first, r.made...), nil }
 
 // open adds an Open with parameters that are size bytes of CBOR.
-func (r *heldRig) open(i int, function uint16, size int, meta codec.Meta) {
-	r.add(&codec.Open{Pipe: uint64(2 * i), Function: function, Params: heldParams(i, size), Meta: meta})
+func (r *heldRig) open(i int, function uint16, size int, meta message.Meta) {
+	r.add(&message.Open{Pipe: uint64(2 * i), Function: function, Params: heldParams(i, size), Meta: meta})
 }
 
 // heldParams returns size bytes that are a CBOR byte string with a number in it.
@@ -147,12 +148,12 @@ func heldCases() (cases []heldCase) {
 		return &asterisque.Grant{Subject: "somebody"}, nil
 	})
 	one := asterisque.WithWorkers(1)
-	waiting := func(name string, n int, function uint16, size int, meta func(i int) codec.Meta, opts ...asterisque.Option) {
+	waiting := func(name string, n int, function uint16, size int, meta func(i int) message.Meta, opts ...asterisque.Option) {
 		cases = append(cases, heldCase{name: name, n: n, opts: append(opts, one), until: inboundMessages, once: true, add: func(r *heldRig) {
-			r.open(0, waitUnary, 8, codec.Meta{})
+			r.open(0, waitUnary, 8, message.Meta{})
 			r.before()
 			for i := range n {
-				var m codec.Meta
+				var m message.Meta
 				if meta != nil {
 					m = meta(i)
 				}
@@ -160,7 +161,7 @@ func heldCases() (cases []heldCase) {
 			}
 		}})
 	}
-	stream := func(int) codec.Meta { return codec.Meta{Stream: true} }
+	stream := func(int) message.Meta { return message.Meta{Stream: true} }
 	waiting("unary, no params", 4_000, waitUnary, 0, nil)
 	waiting("unary, no params, a table that is just full", 8_190, waitUnary, 0, nil)
 	waiting("unary, no params, a table that is half full", 8_300, waitUnary, 0, nil)
@@ -172,39 +173,39 @@ func heldCases() (cases []heldCase) {
 	waiting("stream, no params", 4_000, waitStream, 0, stream)
 	waiting("stream, 200 B", 4_000, waitStream, 200, stream)
 	waiting("stream, borrowed, 9000 B", 2_000, waitBorrowed, 9000, stream)
-	waiting("function with key, one key", 4_000, waitKeyed, 9, func(int) codec.Meta { return codec.Meta{} })
+	waiting("function with key, one key", 4_000, waitKeyed, 9, func(int) message.Meta { return message.Meta{} })
 	cases[len(cases)-1].add = func(r *heldRig) {
-		r.open(0, waitUnary, 8, codec.Meta{})
+		r.open(0, waitUnary, 8, message.Meta{})
 		r.before()
 		for i := range 4_000 {
-			r.add(&codec.Open{Pipe: uint64(2*i + 2), Function: waitKeyed, Params: heldParams(7, 9)})
+			r.add(&message.Open{Pipe: uint64(2*i + 2), Function: waitKeyed, Params: heldParams(7, 9)})
 		}
 	}
 	waiting("function with key, as many keys", 4_000, waitKeyed, 9, nil)
 	waiting("function with key, as many keys, 7000", 7_000, waitKeyed, 9, nil)
-	waiting("durable", 4_000, waitUnary, 8, func(i int) codec.Meta {
-		return codec.Meta{Key: binary.BigEndian.AppendUint64(make([]byte, 8), uint64(i))}
+	waiting("durable", 4_000, waitUnary, 8, func(i int) message.Meta {
+		return message.Meta{Key: binary.BigEndian.AppendUint64(make([]byte, 8), uint64(i))}
 	})
-	waiting("durable, long key", 7_000, waitUnary, 8, func(i int) codec.Meta {
-		return codec.Meta{Key: binary.BigEndian.AppendUint64(make([]byte, 56), uint64(i))}
+	waiting("durable, long key", 7_000, waitUnary, 8, func(i int) message.Meta {
+		return message.Meta{Key: binary.BigEndian.AppendUint64(make([]byte, 56), uint64(i))}
 	}, somebody)
-	waiting("traced, 300 B", 4_000, waitUnary, 8, func(int) codec.Meta { return codec.Meta{Trace: make([]byte, 300)} }, asterisque.WithTracer(new(quietTracer)))
-	waiting("trace for nobody, 300 B", 4_000, waitUnary, 8, func(int) codec.Meta { return codec.Meta{Trace: make([]byte, 300)} })
+	waiting("traced, 300 B", 4_000, waitUnary, 8, func(int) message.Meta { return message.Meta{Trace: make([]byte, 300)} }, asterisque.WithTracer(new(quietTracer)))
+	waiting("trace for nobody, 300 B", 4_000, waitUnary, 8, func(int) message.Meta { return message.Meta{Trace: make([]byte, 300)} })
 	waiting("unknown meta, 2000 B", 4_000, waitUnary, 8, nil)
 	cases[len(cases)-1].add = func(r *heldRig) {
-		r.open(0, waitUnary, 8, codec.Meta{})
+		r.open(0, waitUnary, 8, message.Meta{})
 		r.before()
 		for i := range 4_000 {
-			o := codec.Open{Pipe: uint64(2*i + 2), Function: waitUnary, Params: heldParams(i, 9)}
+			o := message.Open{Pipe: uint64(2*i + 2), Function: waitUnary, Params: heldParams(i, 9)}
 			r.addFrame(withUnknown(o.AppendTo(nil), 2000))
 		}
 	}
 	waiting("unknown meta, 256 KiB, borrowed", 100, waitBorrowed, 8<<10, nil)
 	cases[len(cases)-1].add = func(r *heldRig) {
-		r.open(0, waitUnary, 8, codec.Meta{})
+		r.open(0, waitUnary, 8, message.Meta{})
 		r.before()
 		for i := range 100 {
-			o := codec.Open{Pipe: uint64(2*i + 2), Function: waitBorrowed, Params: heldParams(i, 8<<10)}
+			o := message.Open{Pipe: uint64(2*i + 2), Function: waitBorrowed, Params: heldParams(i, 8<<10)}
 			r.addFrame(withUnknown(o.AppendTo(nil), 256<<10))
 		}
 	}
@@ -219,7 +220,7 @@ func heldCases() (cases []heldCase) {
 			},
 			add: func(r *heldRig) {
 				for i := range n {
-					r.open(i, function, size, codec.Meta{Stream: true})
+					r.open(i, function, size, message.Meta{Stream: true})
 				}
 			},
 		})
@@ -236,10 +237,10 @@ func heldCases() (cases []heldCase) {
 			name: "inbound Blocks, " + name, n: pipes * each, opts: []asterisque.Option{noWindow, asterisque.WithWorkers(pipes)}, until: inboundMessages,
 			add: func(r *heldRig) {
 				for i := range pipes {
-					r.open(i, waitStream, 0, codec.Meta{Stream: true})
+					r.open(i, waitStream, 0, message.Meta{Stream: true})
 				}
 				r.before()
-				b := codec.Block{Payload: make([]byte, size)}
+				b := message.Block{Payload: make([]byte, size)}
 				for range each {
 					for i := range pipes {
 						b.Pipe = uint64(2 * i)
@@ -315,7 +316,7 @@ func heldCases() (cases []heldCase) {
 	out("63 KiB", 10, 100, 63<<10)
 	out("1 MiB", 10, 5, 1<<20-200)
 
-	answers := func(name string, n int, function uint16, meta func(int) codec.Meta, opts ...asterisque.Option) {
+	answers := func(name string, n int, function uint16, meta func(int) message.Meta, opts ...asterisque.Option) {
 		cases = append(cases, heldCase{
 			name: name, n: n, stuck: true, opts: append([]asterisque.Option{noWindow, asterisque.WithWorkers(2)}, opts...), once: true,
 			until: func(r *heldRig) int {
@@ -335,7 +336,7 @@ func heldCases() (cases []heldCase) {
 			},
 			add: func(r *heldRig) {
 				for i := range n {
-					var m codec.Meta
+					var m message.Meta
 					if meta != nil {
 						m = meta(i)
 					}
@@ -373,7 +374,7 @@ func heldCases() (cases []heldCase) {
 			open: func(r *heldRig) { go r.drain() },
 			add: func(r *heldRig) {
 				for i := range n {
-					r.open(i, function, 9, codec.Meta{Key: binary.BigEndian.AppendUint64(make([]byte, 8), uint64(i))})
+					r.open(i, function, 9, message.Meta{Key: binary.BigEndian.AppendUint64(make([]byte, 8), uint64(i))})
 				}
 			},
 		})
@@ -397,9 +398,9 @@ func heldCases() (cases []heldCase) {
 			add: func(r *heldRig) {
 				for i := range pipes {
 					for range each {
-						r.add(&codec.Block{Pipe: uint64(2*i + 1), Payload: make([]byte, size)})
+						r.add(&message.Block{Pipe: uint64(2*i + 1), Payload: make([]byte, size)})
 					}
-					r.add(&codec.Close{Pipe: uint64(2*i + 1)})
+					r.add(&message.Close{Pipe: uint64(2*i + 1)})
 				}
 			},
 			end: func(r *heldRig) {
@@ -422,7 +423,7 @@ func heldCases() (cases []heldCase) {
 			name: "half received, " + name, n: 1,
 			until: func(r *heldRig) int { return min(1, r.s.Stats().Receiving/sent) },
 			add: func(r *heldRig) {
-				r.open(0, waitUnary, size, codec.Meta{})
+				r.open(0, waitUnary, size, message.Meta{})
 				r.made = r.made[:sent]
 			},
 			end: func(r *heldRig) { r.peer.Close() },

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -208,7 +209,7 @@ func (w *stall) check(s *Session) {
 		s.fail(codec.ErrStalled.Withf("%v wait, and the application has taken none for %v", s.inbound.Held(), s.cfg.stall))
 		return
 	case s.live.interval == 0:
-		s.control(codec.Ping{N: s.live.ping.Add(1)})
+		s.control(message.Ping{N: s.live.ping.Add(1)})
 	}
 	t.Reset(period)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
@@ -45,7 +46,7 @@ func stuckPeer(t *testing.T, opts ...asterisque.Option) (*rawPeer, *asterisque.S
 }
 
 // stuckPeerThatSays is stuckPeer with a Sync of its own.
-func stuckPeerThatSays(t *testing.T, hello codec.Sync, opts ...asterisque.Option) (*rawPeer, *asterisque.Session) {
+func stuckPeerThatSays(t *testing.T, hello message.Sync, opts ...asterisque.Option) (*rawPeer, *asterisque.Session) {
 	t.Helper()
 	node := asterisque.NewNode(opts...)
 	a, b := wire.Pipe()
@@ -60,7 +61,7 @@ func stuckPeerThatSays(t *testing.T, hello codec.Sync, opts ...asterisque.Option
 		sessions <- s
 	}()
 	p.send(hello)
-	require.IsType(t, codec.Sync{}, p.control())
+	require.IsType(t, message.Sync{}, p.control())
 	return p, <-sessions
 }
 
@@ -184,9 +185,9 @@ func TestAPeerThatFloodsRegardlessIsHeldUpByItsTransport(t *testing.T) {
 		function uint16
 		message  func(i int) interface{ AppendTo([]byte) []byte }
 	}{
-		"one-byte Blocks": {50, func(int) interface{ AppendTo([]byte) []byte } { return &codec.Block{Payload: []byte{1}} }},
+		"one-byte Blocks": {50, func(int) interface{ AppendTo([]byte) []byte } { return &message.Block{Payload: []byte{1}} }},
 		"Opens": {51, func(i int) interface{ AppendTo([]byte) []byte } {
-			return &codec.Open{Pipe: uint64(2 * i), Function: 51}
+			return &message.Open{Pipe: uint64(2 * i), Function: 51}
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -202,7 +203,7 @@ func TestAPeerThatFloodsRegardlessIsHeldUpByItsTransport(t *testing.T) {
 				})
 				opts := append(noWindows(), asterisque.WithService(svc), asterisque.WithWorkers(1), asterisque.WithInboundLimits(bytesOf(soft, 2*soft)))
 				p, s := stuckPeer(t, opts...)
-				p.send(&codec.Open{Function: c.function, Meta: codec.Meta{Stream: true}})
+				p.send(&message.Open{Function: c.function, Meta: message.Meta{Stream: true}})
 				<-running
 				var sent atomic.Int64
 				flooded := make(chan struct{})
@@ -268,7 +269,7 @@ func TestAtTheOutboundSoftLimitSendersWaitAndPostIsTold(t *testing.T) {
 		go func() { sent <- p.Send(background, []byte("last")) }()
 		synctest.Wait()
 		for { // the peer reads again
-			b, err := codec.ParseBlock(peer.frame())
+			b, err := message.ParseBlock(peer.frame())
 			if err == nil && string(b.Payload) == "last" {
 				break
 			}
@@ -334,10 +335,10 @@ func TestBeyondTheInboundHardLimitThePeerLearnsWhy(t *testing.T) {
 	svc, _, running, _ := gatedService()
 	opts := append(noWindows(), asterisque.WithService(svc), asterisque.WithInboundLimits(limits.Limits{Hard: limits.Amount{Messages: 10}}))
 	p, s := dialRaw(t, opts...)
-	p.send(&codec.Open{Function: 50, Meta: codec.Meta{Stream: true}})
+	p.send(&message.Open{Function: 50, Meta: message.Meta{Stream: true}})
 	<-running
 	for range 11 {
-		p.send(&codec.Block{Payload: []byte("x")})
+		p.send(&message.Block{Payload: []byte("x")})
 	}
 	p.wantSessionClose(codec.HardLimit, "inbound: 11 messages, 858 bytes wait, and the limit is 10 messages")
 	<-s.Done()
@@ -350,11 +351,11 @@ func TestASessionThatStandsStillIsClosed(t *testing.T) {
 		defer close(gate)
 		opts := append(noWindows(), asterisque.WithService(svc), asterisque.WithInboundLimits(messages(10, 20)))
 		p, s := stuckPeer(t, opts...)
-		p.send(&codec.Open{Function: 50, Meta: codec.Meta{Stream: true}})
+		p.send(&message.Open{Function: 50, Meta: message.Meta{Stream: true}})
 		<-running
 		begin := time.Now()
 		for range 10 {
-			p.send(&codec.Block{Payload: []byte("x")})
+			p.send(&message.Block{Payload: []byte("x")})
 		}
 		p.wantSessionClose(codec.Stalled, "10 messages, 780 bytes wait, and the application has taken none for 1m0s")
 		require.Equal(t, time.Minute, time.Since(begin))
@@ -375,9 +376,9 @@ func TestASessionThatMovesALittleIsNotStalled(t *testing.T) {
 		})
 		opts := append(noWindows(), asterisque.WithService(svc), asterisque.WithInboundLimits(messages(10, 20)))
 		p, s := stuckPeer(t, opts...)
-		p.send(&codec.Open{Function: 50, Meta: codec.Meta{Stream: true}})
+		p.send(&message.Open{Function: 50, Meta: message.Meta{Stream: true}})
 		for range 10 {
-			p.send(&codec.Block{Payload: []byte("x")})
+			p.send(&message.Block{Payload: []byte("x")})
 		}
 		require.Nil(t, p.close().Abort)
 		require.NoError(t, s.Err())
@@ -390,12 +391,12 @@ func TestTheApplicationPausesASession(t *testing.T) {
 		synctest.Wait() // the session waits for a frame
 		s.Pause()
 		s.Pause()
-		p.send(codec.Ping{N: 1})
-		require.Equal(t, codec.Pong{N: 1}, p.control(), "it tells that it lives")
-		p.send(&codec.Open{Pipe: 0, Function: 10, Params: []byte("\x61x")}, codec.Ping{N: 2})
+		p.send(message.Ping{N: 1})
+		require.Equal(t, message.Pong{N: 1}, p.control(), "it tells that it lives")
+		p.send(&message.Open{Pipe: 0, Function: 10, Params: []byte("\x61x")}, message.Ping{N: 2})
 		_, err := s.Open(background, 1, nil)
 		require.NoError(t, err)
-		_, err = codec.ParseOpen(p.frame())
+		_, err = message.ParseOpen(p.frame())
 		require.NoError(t, err, "what it sends goes out all the same")
 		time.Sleep(time.Hour) // of the bubble: a pause is not a stall
 		require.NoError(t, s.Err())
@@ -404,11 +405,11 @@ func TestTheApplicationPausesASession(t *testing.T) {
 		s.Resume()
 		for range 2 { // in any order
 			frame := p.frame()
-			if m, err := codec.ParseControl(frame); err == nil {
-				require.Equal(t, codec.Pong{N: 2}, m)
+			if m, err := message.ParseControl(frame); err == nil {
+				require.Equal(t, message.Pong{N: 2}, m)
 				continue
 			}
-			_, err := codec.ParseClose(frame)
+			_, err := message.ParseClose(frame)
 			require.NoError(t, err)
 		}
 		s.Pause()
@@ -423,7 +424,7 @@ func TestTheApplicationPausesAPipe(t *testing.T) {
 		require.NoError(t, err)
 		peer.frame()
 		p.Pause()
-		peer.send(&codec.Block{Pipe: 1, Payload: []byte("x")}, &codec.Block{Pipe: 1, End: true})
+		peer.send(&message.Block{Pipe: 1, Payload: []byte("x")}, &message.Block{Pipe: 1, End: true})
 		ctx, cancel := context.WithTimeout(background, time.Second)
 		defer cancel()
 		_, err = p.Recv(ctx)
@@ -488,7 +489,7 @@ func TestAnOpenBeyondTheWindowIsRefused(t *testing.T) {
 	svc, started, _ := blockService()
 	p, s := dialRaw(t, asterisque.WithService(svc), asterisque.WithWorkers(1), littleRoom())
 	open := func(id uint64, params int) {
-		p.send(&codec.Open{Pipe: id, Function: block.Number(), Params: rawText(params)})
+		p.send(&message.Open{Pipe: id, Function: block.Number(), Params: rawText(params)})
 	}
 	open(0, 1)
 	<-started
@@ -498,9 +499,9 @@ func TestAnOpenBeyondTheWindowIsRefused(t *testing.T) {
 		id += 2
 		open(id, 4000)
 	}
-	c, err := codec.ParseClose(p.frame())
+	c, err := message.ParseClose(p.frame())
 	for err != nil { // a Credit
-		c, err = codec.ParseClose(p.frame())
+		c, err = message.ParseClose(p.frame())
 	}
 	require.EqualValues(t, id, c.Pipe)
 	require.Equal(t, codec.WindowViolation, c.Abort.Code)

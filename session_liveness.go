@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -129,7 +130,7 @@ func (l *liveness) look(s *Session, now time.Duration) {
 	case l.interval > 0 && !writing && now-l.said >= silence:
 		l.said = now
 		l.pinged.Store(int64(now))
-		s.control(codec.Ping{N: l.ping.Add(1)})
+		s.control(message.Ping{N: l.ping.Add(1)})
 	}
 }
 

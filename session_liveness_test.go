@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
@@ -21,7 +21,7 @@ import (
 )
 
 // helloWith is hello with a ping interval and a timeout.
-func helloWith(ping, timeout time.Duration) codec.Sync {
+func helloWith(ping, timeout time.Duration) message.Sync {
 	h := hello()
 	h.Ping, h.Timeout = ping, timeout
 	return h
@@ -29,7 +29,7 @@ func helloWith(ping, timeout time.Duration) codec.Sync {
 
 // stuckAcceptor is stuckPeerThatSays with the roles changed: the session is that of the side that
 // dialled.
-func stuckAcceptor(t *testing.T, hello codec.Sync, opts ...asterisque.Option) (*rawPeer, *asterisque.Session) {
+func stuckAcceptor(t *testing.T, hello message.Sync, opts ...asterisque.Option) (*rawPeer, *asterisque.Session) {
 	t.Helper()
 	node := asterisque.NewNode(opts...)
 	a, b := wire.Pipe()
@@ -43,8 +43,8 @@ func stuckAcceptor(t *testing.T, hello codec.Sync, opts ...asterisque.Option) (*
 		}
 		sessions <- s
 	}()
-	require.IsType(t, codec.Sync{}, p.control())
-	hello.Session = make([]byte, codec.SessionSize)
+	require.IsType(t, message.Sync{}, p.control())
+	hello.Session = make([]byte, message.SessionSize)
 	p.send(hello)
 	return p, <-sessions
 }
@@ -55,7 +55,7 @@ func (p *rawPeer) alive(each time.Duration) (heard, pings *atomic.Int64) {
 	heard, pings = new(atomic.Int64), new(atomic.Int64)
 	over := make(chan struct{})
 	var mu sync.Mutex // held by who writes
-	write := func(c codec.Control) {
+	write := func(c message.Control) {
 		mu.Lock()
 		defer mu.Unlock()
 		p.w.WriteFrames([][]byte{c.AppendTo(nil)}) // an error is that of a wire which has ended
@@ -68,10 +68,10 @@ func (p *rawPeer) alive(each time.Duration) (heard, pings *atomic.Int64) {
 				return
 			}
 			heard.Add(1)
-			if c, err := codec.ParseControl(frame); err == nil {
-				if ping, ok := c.(codec.Ping); ok {
+			if c, err := message.ParseControl(frame); err == nil {
+				if ping, ok := c.(message.Ping); ok {
 					pings.Add(1)
-					write(codec.Pong(ping))
+					write(message.Pong(ping))
 				}
 			}
 		}
@@ -80,7 +80,7 @@ func (p *rawPeer) alive(each time.Duration) (heard, pings *atomic.Int64) {
 		for tick := time.NewTicker(each); ; {
 			select {
 			case <-tick.C:
-				write(codec.Ping{})
+				write(message.Ping{})
 			case <-over:
 				tick.Stop()
 				return
@@ -121,17 +121,17 @@ func TestAPingComesAfterSilenceOnly(t *testing.T) {
 					time.Sleep(time.Hour) // of the bubble
 					require.NoError(t, sess.Err(), "a peer that is silent is not given up either")
 					sess.Close()
-					require.IsType(t, codec.Drain{}, p.control(), "the first frame of all")
+					require.IsType(t, message.Drain{}, p.control(), "the first frame of all")
 					return
 				}
 				begin := time.Now()
 				for n := uint64(1); n < 5; n++ {
-					require.Equal(t, codec.Ping{N: n}, p.control())
+					require.Equal(t, message.Ping{N: n}, p.control())
 					silent := time.Since(begin)
 					require.GreaterOrEqual(t, silent, c.want)
 					require.LessOrEqual(t, silent, c.want+c.want/4, "it is looked for eight times in an interval")
 					begin = time.Now()
-					p.send(codec.Pong{N: n})
+					p.send(message.Pong{N: n})
 				}
 			})
 		})
@@ -143,7 +143,7 @@ func TestNothingIsSentWhileOtherFramesFlow(t *testing.T) {
 		p, s := stuckAcceptor(t, helloWith(15*time.Second, 45*time.Second), asterisque.WithService(echoService()))
 		for i := range uint64(100) {
 			time.Sleep(14 * time.Second)
-			p.send(&codec.Open{Pipe: 1 + 2*i, Function: 10, Params: []byte{0x61, 'x'}})
+			p.send(&message.Open{Pipe: 1 + 2*i, Function: 10, Params: []byte{0x61, 'x'}})
 			require.Equal(t, 1+2*i, p.close().Pipe, "and no frame besides")
 		}
 		require.NoError(t, s.Err())
@@ -168,18 +168,18 @@ func TestTheRoundTripIsMeasured(t *testing.T) {
 func TestARoundTripIsNeverThatOfAnotherPing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, s := stuckAcceptor(t, helloWith(15*time.Second, 45*time.Second))
-		require.Equal(t, codec.Ping{N: 1}, p.control())
-		require.Equal(t, codec.Ping{N: 2}, p.control())
+		require.Equal(t, message.Ping{N: 1}, p.control())
+		require.Equal(t, message.Ping{N: 2}, p.control())
 		time.Sleep(time.Second)
-		p.send(codec.Pong{N: 1}, codec.Pong{N: 3})
+		p.send(message.Pong{N: 1}, message.Pong{N: 3})
 		synctest.Wait()
 		require.Zero(t, s.RoundTrip())
 		time.Sleep(time.Second)
-		p.send(codec.Pong{N: 2})
+		p.send(message.Pong{N: 2})
 		synctest.Wait()
 		require.Equal(t, 2*time.Second, s.RoundTrip())
 		time.Sleep(time.Second)
-		p.send(codec.Pong{N: 2})
+		p.send(message.Pong{N: 2})
 		synctest.Wait()
 		require.Equal(t, 2*time.Second, s.RoundTrip(), "an answer counts once")
 	})
@@ -235,7 +235,7 @@ func TestAnyByteThatArrivesIsASignOfLife(t *testing.T) {
 		s, err := node.Accept(background, wire.FromConn(there))
 		require.NoError(t, err)
 		const size, piece = 4 << 20, 40 << 10
-		open := frames(&codec.Open{Function: 10, Params: rawText(size - 100)})
+		open := frames(&message.Open{Function: 10, Params: rawText(size - 100)})
 		for ; len(open) > piece; open = open[piece:] {
 			time.Sleep(2 * time.Second) // for three minutes and a half
 			_, err := here.Write(open[:piece])
@@ -257,7 +257,7 @@ func TestAWriteThatStandsStillHasATimeOfItsOwn(t *testing.T) {
 		begin := time.Now()
 		for s.Err() == nil { // the peer lives, and reads nothing
 			time.Sleep(10 * time.Second)
-			p.w.WriteFrames([][]byte{codec.Ping{}.AppendTo(nil)})
+			p.w.WriteFrames([][]byte{message.Ping{}.AppendTo(nil)})
 		}
 		require.ErrorIs(t, s.Err(), asterisque.ErrUnavailable)
 		require.ErrorContains(t, s.Err(), "it has taken nothing for 2m0s")
@@ -276,7 +276,7 @@ func TestAWriteThatMovesALittleGoesOn(t *testing.T) {
 		go p.send(helloWith(15*time.Second, 45*time.Second))
 		sessions := make(chan *asterisque.Session, 1)
 		go func() { s, _ := node.Accept(background, wire.FromConn(there)); sessions <- s }()
-		require.IsType(t, codec.Sync{}, p.control())
+		require.IsType(t, message.Sync{}, p.control())
 		s := <-sessions
 		pipe, err := s.Open(background, 1, nil)
 		require.NoError(t, err)
@@ -286,7 +286,7 @@ func TestAWriteThatMovesALittleGoesOn(t *testing.T) {
 		buf := make([]byte, 64<<10)
 		for got := 0; got < size-len(buf); { // a minute, or so
 			time.Sleep(3500 * time.Millisecond)
-			go func() { p.w.WriteFrames([][]byte{codec.Ping{}.AppendTo(nil)}) }()
+			go func() { p.w.WriteFrames([][]byte{message.Ping{}.AppendTo(nil)}) }()
 			n, err := io.ReadFull(here, buf)
 			require.NoError(t, err, s.Err())
 			got += n
@@ -324,9 +324,9 @@ func TestAPeerThatHasClosedTheWireIsNoticedSoonAtTheSoftLimit(t *testing.T) {
 				})
 				opts := append(noWindows(), asterisque.WithService(svc), asterisque.WithInboundLimits(messages(10, 100)), asterisque.WithStallTimeout(time.Hour))
 				p, s := stuckPeerThatSays(t, helloWith(c.ping, 3*c.ping), opts...)
-				p.send(&codec.Open{Function: 50, Meta: codec.Meta{Stream: true}})
+				p.send(&message.Open{Function: 50, Meta: message.Meta{Stream: true}})
 				for range 14 {
-					p.send(&codec.Block{Payload: []byte("x")})
+					p.send(&message.Block{Payload: []byte("x")})
 				}
 				synctest.Wait()
 				require.Equal(t, limits.Soft, s.Stats().InboundState)
@@ -352,7 +352,7 @@ func TestADeadPeerIsNoticedAndALivingOneIsNot(t *testing.T) {
 		"idle": func(*rawPeer, *asterisque.Session) {},
 		"at its soft limit": func(p *rawPeer, s *asterisque.Session) {
 			for range 15 {
-				p.send(&codec.Block{Payload: []byte("x")})
+				p.send(&message.Block{Payload: []byte("x")})
 			}
 			synctest.Wait()
 			require.Equal(p.t, limits.Soft, s.Stats().InboundState)
@@ -360,13 +360,13 @@ func TestADeadPeerIsNoticedAndALivingOneIsNot(t *testing.T) {
 		"paused": func(p *rawPeer, s *asterisque.Session) {
 			s.Pause()
 			for range 5 {
-				p.send(&codec.Block{Payload: []byte("x")})
+				p.send(&message.Block{Payload: []byte("x")})
 			}
 		},
 		"paused, with nothing to read": func(_ *rawPeer, s *asterisque.Session) { s.Pause() },
 		"paused, and writing": func(p *rawPeer, s *asterisque.Session) {
 			s.Pause()
-			p.send(&codec.Block{Payload: []byte("x")})
+			p.send(&message.Block{Payload: []byte("x")})
 			go func() { // ends with the session
 				for tick := time.NewTicker(5 * time.Second); ; {
 					select {
@@ -387,7 +387,7 @@ func TestADeadPeerIsNoticedAndALivingOneIsNot(t *testing.T) {
 			svc, _, running, _ := gatedService()
 			opts := append(noWindows(), asterisque.WithService(svc), asterisque.WithInboundLimits(messages(10, 100)), asterisque.WithStallTimeout(24*time.Hour))
 			p, s := stuckPeerThatSays(t, helloWith(interval, timeout), opts...)
-			p.send(&codec.Open{Function: 50, Meta: codec.Meta{Stream: true}})
+			p.send(&message.Open{Function: 50, Meta: message.Meta{Stream: true}})
 			<-running
 			return p, s
 		}
@@ -462,13 +462,13 @@ type controlCounter struct {
 
 func (w *controlCounter) WriteFrames(frames [][]byte) error {
 	for _, f := range frames {
-		c, _ := codec.ParseControl(f)
+		c, _ := message.ParseControl(f)
 		switch c.(type) {
-		case codec.Ping:
+		case message.Ping:
 			w.pings.Add(1)
-		case codec.Pong:
+		case message.Pong:
 			w.pongs.Add(1)
-		case codec.Ack:
+		case message.Ack:
 			w.acks.Add(1)
 		default:
 			w.others.Add(1)
@@ -479,7 +479,7 @@ func (w *controlCounter) WriteFrames(frames [][]byte) error {
 
 // TestAPeerCannotMakeThisSidePingAllTheTime has a peer that asks for a Ping each millisecond.
 func TestAPeerCannotMakeThisSidePingAllTheTime(t *testing.T) {
-	for name, h := range map[string]codec.Sync{"interval": helloWith(time.Millisecond, 45*time.Second), "timeout": helloWith(15*time.Second, time.Millisecond)} {
+	for name, h := range map[string]message.Sync{"interval": helloWith(time.Millisecond, 45*time.Second), "timeout": helloWith(15*time.Second, time.Millisecond)} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p, s := stuckPeerThatSays(t, h)
@@ -506,7 +506,7 @@ func TestAnotherSessionWithAShorterIntervalIsLookedAtInTime(t *testing.T) {
 			require.NoError(t, err)
 			p.control() // the Sync
 			begin := time.Now()
-			require.IsType(t, codec.Ping{}, p.control())
+			require.IsType(t, message.Ping{}, p.control())
 			require.LessOrEqual(t, time.Since(begin), 2*interval)
 			p.alive(interval)
 		}

@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 )
 
 // Pings are answered in the batch of whatever else answers what has arrived together with them, and
@@ -30,7 +30,7 @@ type pongs struct {
 func (p *pongs) answer(s *Session, n uint64) {
 	now := s.shared.now()
 	if p.may(s, uint32(now/time.Second)) {
-		write, err := s.out.PutControl(codec.Pong{N: n})
+		write, err := s.out.PutControl(message.Pong{N: n})
 		if write {
 			s.writeAfterReading()
 		}
@@ -41,7 +41,7 @@ func (p *pongs) answer(s *Session, n uint64) {
 	if !p.late.Swap(true) {
 		time.AfterFunc(time.Second-now%time.Second, func() {
 			p.late.Store(false)
-			s.control(codec.Pong{N: p.newest.Load()})
+			s.control(message.Pong{N: p.newest.Load()})
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -44,8 +45,8 @@ func pongsOf(t *testing.T, heard chan []byte) (numbers []uint64, others int) {
 	t.Helper()
 	synctest.Wait()
 	for len(heard) > 0 {
-		c, err := codec.ParseControl(<-heard)
-		if pong, ok := c.(codec.Pong); ok && err == nil {
+		c, err := message.ParseControl(<-heard)
+		if pong, ok := c.(message.Pong); ok && err == nil {
 			numbers = append(numbers, pong.N)
 		} else {
 			others++
@@ -56,7 +57,7 @@ func pongsOf(t *testing.T, heard chan []byte) (numbers []uint64, others int) {
 
 func manyPings(from, n int) (b []byte) {
 	for i := range n {
-		b = append(b, frames(codec.Ping{N: uint64(from + i)})...)
+		b = append(b, frames(message.Ping{N: uint64(from + i)})...)
 	}
 	return b
 }
@@ -111,7 +112,7 @@ func TestPingsThatComeTogetherCostOneWriteOverTCP(t *testing.T) {
 	require.NoError(t, p.w.(wire.BatchWriter).WriteBatch(manyPings(1, 50)))
 	for n := 0; ; n++ {
 		require.Less(t, n, 5, "the kernel may have cut them apart, but not often")
-		if p.control() == (codec.Pong{N: 50}) {
+		if p.control() == (message.Pong{N: 50}) {
 			return
 		}
 	}
@@ -120,8 +121,8 @@ func TestPingsThatComeTogetherCostOneWriteOverTCP(t *testing.T) {
 func TestAFewPingsAreAnsweredAtOnce(t *testing.T) {
 	p, _ := stuckPeer(t)
 	for n := range uint64(90) {
-		p.send(codec.Ping{N: 1<<53 - 90 + n})
-		require.Equal(t, codec.Pong{N: 1<<53 - 90 + n}, p.control())
+		p.send(message.Ping{N: 1<<53 - 90 + n})
+		require.Equal(t, message.Pong{N: 1<<53 - 90 + n}, p.control())
 	}
 }
 
@@ -136,7 +137,7 @@ func TestPingsBesideMuchDataAreAnsweredAtOnce(t *testing.T) {
 		defer c.Close()
 		pongs := 0
 		for n := range uint64(300) {
-			_, err := c.Write(frames(&codec.Open{Pipe: 2 * n, Function: 1, Params: make([]byte, 64<<10)}, codec.Ping{N: n}))
+			_, err := c.Write(frames(&message.Open{Pipe: 2 * n, Function: 1, Params: make([]byte, 64<<10)}, message.Ping{N: n}))
 			require.NoError(t, err)
 			numbers, _ := pongsOf(t, heard)
 			pongs += len(numbers)
@@ -161,8 +162,8 @@ func TestAttackWithPingsAndNoReadingHoldsNothing(t *testing.T) {
 			require.NoError(t, err)
 			time.Sleep(100 * time.Millisecond)
 		}
-		require.Less(t, p.control().(codec.Pong).N, uint64(100), "what was being written")
-		require.Equal(t, codec.Pong{N: 19_999}, p.control(), "the newest of all the others")
+		require.Less(t, p.control().(message.Pong).N, uint64(100), "what was being written")
+		require.Equal(t, message.Pong{N: 19_999}, p.control(), "the newest of all the others")
 	})
 }
 
@@ -171,17 +172,17 @@ func TestAttackWithControlsThatNobodyAskedFor(t *testing.T) {
 		say  []byte
 		ends bool
 	}{
-		"a Pong":                             {frames(codec.Pong{N: 7}), false},
-		"a Pong of the largest number":       {frames(codec.Pong{N: 1<<53 - 1}), false},
+		"a Pong":                             {frames(message.Pong{N: 7}), false},
+		"a Pong of the largest number":       {frames(message.Pong{N: 1<<53 - 1}), false},
 		"a Pong above the largest number":    {append([]byte{0, 0, 0, 12}, 0x83, 0, 3, 0x1b, 255, 255, 255, 255, 255, 255, 255, 255), true},
 		"a Ping above the largest number":    {append([]byte{0, 0, 0, 12}, 0x83, 0, 2, 0x1b, 255, 255, 255, 255, 255, 255, 255, 255), true},
-		"an Ack, where nothing can resume":   {frames(codec.Ack{Count: 1<<53 - 1}), false},
-		"a Credit of the largest number":     {frames(codec.Credit{Opens: true, Limit: 1<<53 - 1}), false},
-		"a lower Credit":                     {frames(codec.Credit{Opens: true}), false},
-		"a Drain of what was never opened":   {frames(codec.Drain{Last: 1<<53 - 1}), false},
-		"an unknown Control":                 {frames(codec.UnknownControl{Code: 99}), false},
-		"a Stop of a pipe that never was":    {frames(codec.Stop{Pipe: 4}), true},
-		"an Allow for a pipe that never was": {frames(codec.Allow{Pipe: 4, Total: 1}), true},
+		"an Ack, where nothing can resume":   {frames(message.Ack{Count: 1<<53 - 1}), false},
+		"a Credit of the largest number":     {frames(message.Credit{Opens: true, Limit: 1<<53 - 1}), false},
+		"a lower Credit":                     {frames(message.Credit{Opens: true}), false},
+		"a Drain of what was never opened":   {frames(message.Drain{Last: 1<<53 - 1}), false},
+		"an unknown Control":                 {frames(message.UnknownControl{Code: 99}), false},
+		"a Stop of a pipe that never was":    {frames(message.Stop{Pipe: 4}), true},
+		"an Allow for a pipe that never was": {frames(message.Allow{Pipe: 4, Total: 1}), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -221,8 +222,8 @@ func TestAttackWithAWordOfFarewellInsteadOfASync(t *testing.T) {
 		refused := make(chan error)
 		go func() { _, err := node.Attach(background, wire.FromConn(there)); refused <- err }()
 		p := &rawPeer{t, wire.FromConn(here)}
-		require.IsType(t, codec.Sync{}, p.control())
-		p.send(codec.SessionClose{Code: 4711, Message: "no"})
+		require.IsType(t, message.Sync{}, p.control())
+		p.send(message.SessionClose{Code: 4711, Message: "no"})
 		err := <-refused
 		var a *asterisque.Abort
 		require.True(t, asAbort(err, &a))
@@ -233,7 +234,7 @@ func TestAttackWithAWordOfFarewellInsteadOfASync(t *testing.T) {
 		defer here.Close()
 		go func() { _, err := node.Accept(background, wire.FromConn(there)); refused <- err }()
 		p = &rawPeer{t, wire.FromConn(here)}
-		p.send(codec.SessionClose{Code: 4711, Message: "no"})
+		p.send(message.SessionClose{Code: 4711, Message: "no"})
 		require.ErrorContains(t, <-refused, "no")
 		require.Empty(t, node.Sessions())
 	})

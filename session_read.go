@@ -6,6 +6,7 @@ import (
 	"runtime"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/internal/outbox"
@@ -65,12 +66,12 @@ func (s *Session) readLoop() (a *Abort) {
 			}
 			continue
 		}
-		t, err := codec.TypeOf(frame)
+		t, err := message.TypeOf(frame)
 		if err == nil && countedByLimits(t) && !s.waitInbound() {
 			continue // the Wire is lost, or the session has ended
 		}
 		s.frame = len(frame)
-		size, counts := len(frame), s.res != nil && codec.Countable(frame)
+		size, counts := len(frame), s.res != nil && message.Countable(frame)
 		if err == nil {
 			err = s.receive(t, frame) // after which the frame may be another's
 		}
@@ -95,11 +96,11 @@ func (s *Session) readLoop() (a *Abort) {
 
 // farewell returns why the peer has ended the session, if that is what frame says.
 func farewell(frame []byte) *Abort {
-	if t, err := codec.TypeOf(frame); err != nil || t != codec.ControlType {
+	if t, err := message.TypeOf(frame); err != nil || t != message.ControlType {
 		return nil
 	}
-	m, err := codec.ParseControl(frame)
-	c, ok := m.(codec.SessionClose)
+	m, err := message.ParseControl(frame)
+	c, ok := m.(message.SessionClose)
 	if err != nil || !ok {
 		return nil
 	}
@@ -107,14 +108,14 @@ func farewell(frame []byte) *Abort {
 }
 
 // endedBy returns why the peer has ended the session with c.
-func endedBy(c codec.SessionClose) *Abort {
+func endedBy(c message.SessionClose) *Abort {
 	return &Abort{Code: c.Code, Message: c.Message, Remote: true}
 }
 
 // countedByLimits reports whether messages of type t are Opens or Blocks. Everything else passes a
 // session that stands at its limit: answers do not queue behind questions, and Controls tell that
 // the peer lives.
-func countedByLimits(t codec.Type) bool { return t == codec.OpenType || t == codec.BlockType }
+func countedByLimits(t message.Type) bool { return t == message.OpenType || t == message.BlockType }
 
 // keeper is a Wire that can leave the memory of a large frame to whoever uses it, so that this need
 // not be copied.
@@ -150,28 +151,28 @@ func readError(err error) *Abort {
 }
 
 // receive does what one frame, a message of type t, says. An error ends the session.
-func (s *Session) receive(t codec.Type, frame []byte) error {
+func (s *Session) receive(t message.Type, frame []byte) error {
 	switch t {
-	case codec.OpenType:
-		m, err := codec.ParseOpen(frame)
+	case message.OpenType:
+		m, err := message.ParseOpen(frame)
 		if err != nil {
 			return err
 		}
 		return s.receiveOpen(&m)
-	case codec.BlockType:
-		m, err := codec.ParseBlock(frame)
+	case message.BlockType:
+		m, err := message.ParseBlock(frame)
 		if err != nil {
 			return err
 		}
 		return s.receiveBlock(m)
-	case codec.CloseType:
-		m, err := codec.ParseClose(frame)
+	case message.CloseType:
+		m, err := message.ParseClose(frame)
 		if err != nil {
 			return err
 		}
 		return s.receiveClose(m)
 	default:
-		m, err := codec.ParseControl(frame)
+		m, err := message.ParseControl(frame)
 		if err != nil {
 			return err
 		}
@@ -179,7 +180,7 @@ func (s *Session) receive(t codec.Type, frame []byte) error {
 	}
 }
 
-func (s *Session) receiveOpen(m *codec.Open) error {
+func (s *Session) receiveOpen(m *message.Open) error {
 	var within *outer
 	if m.Meta.Nested {
 		within = s.table.outer(m.Meta.Within)
@@ -287,7 +288,7 @@ func (s *Session) writeAnswers() {
 	}
 }
 
-func (s *Session) receiveBlock(m codec.Block) error {
+func (s *Session) receiveBlock(m message.Block) error {
 	e, err := s.table.find(m.Pipe)
 	if e == nil {
 		return err // nil if the pipe is over: Blocks may cross its Close
@@ -295,7 +296,7 @@ func (s *Session) receiveBlock(m codec.Block) error {
 	return e.block(m)
 }
 
-func (s *Session) receiveClose(m codec.Close) error {
+func (s *Session) receiveClose(m message.Close) error {
 	e, err := s.table.take(m.Pipe)
 	if e == nil {
 		return err
@@ -304,43 +305,43 @@ func (s *Session) receiveClose(m codec.Close) error {
 	return nil
 }
 
-func (s *Session) receiveControl(m codec.Control) error {
+func (s *Session) receiveControl(m message.Control) error {
 	switch c := m.(type) {
-	case codec.Credit:
+	case message.Credit:
 		return s.receiveCredit(c)
-	case codec.Stop:
+	case message.Stop:
 		return s.toPipe(c.Pipe, func(p *pipe.End) error { p.Stop(); return nil })
-	case codec.Ask:
+	case message.Ask:
 		return s.toPipe(c.Pipe, func(p *pipe.End) error {
 			if !p.Ask(c.Sent, c.Total) {
 				return violation("Ask for pipe %d after %d bytes, which is not what has arrived", c.Pipe, c.Sent)
 			}
 			return nil
 		})
-	case codec.Allow:
+	case message.Allow:
 		return s.toPipe(c.Pipe, func(p *pipe.End) error { p.Allow(c.Total); return nil })
-	case codec.Ping:
+	case message.Ping:
 		s.pongs.answer(s, c.N)
-	case codec.Pong:
+	case message.Pong:
 		s.live.pong(c.N, s.shared.now())
-	case codec.Ack:
+	case message.Ack:
 		if !s.out.Ack(c.Count) {
 			return violation("Ack of %d frames, which is more than were sent", c.Count)
 		}
-	case codec.Drain:
+	case message.Drain:
 		s.table.drainThere(c)
 		if s.outgoing.drain() {
 			s.holder.sessionChanged()
 		}
-	case codec.SessionClose:
+	case message.SessionClose:
 		return endedBy(c)
-	case codec.Sync:
+	case message.Sync:
 		return violation("a second Sync")
 	}
 	return nil // an unknown Control is to be ignored
 }
 
-func (s *Session) receiveCredit(c codec.Credit) error {
+func (s *Session) receiveCredit(c message.Credit) error {
 	if c.Opens {
 		s.opens.grant(c.Limit)
 		return nil

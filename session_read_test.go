@@ -10,6 +10,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -20,8 +21,8 @@ type rawPeer struct {
 }
 
 // hello is what a rawPeer says first.
-func hello() codec.Sync {
-	return codec.Sync{Version: codec.Version, MaxMessage: 1 << 20, Codecs: []string{"cbor"}}
+func hello() message.Sync {
+	return message.Sync{Version: message.Version, MaxMessage: 1 << 20, Codecs: []string{"cbor"}}
 }
 
 // dialRaw connects a rawPeer to a new node over TCP and completes the handshake.
@@ -41,7 +42,7 @@ func dialRaw(t *testing.T, opts ...asterisque.Option) (*rawPeer, *asterisque.Ses
 		sessions <- s
 	}()
 	p.send(hello())
-	require.IsType(t, codec.Sync{}, p.control())
+	require.IsType(t, message.Sync{}, p.control())
 	return p, <-sessions
 }
 
@@ -88,28 +89,28 @@ func (p *rawPeer) frame() []byte {
 }
 
 // control returns the next frame, which must be a Control.
-func (p *rawPeer) control() codec.Control {
+func (p *rawPeer) control() message.Control {
 	p.t.Helper()
-	c, err := codec.ParseControl(p.frame())
+	c, err := message.ParseControl(p.frame())
 	require.NoError(p.t, err)
 	return c
 }
 
 // close returns the next frame, but for Pings, which must be a Close.
-func (p *rawPeer) close() codec.Close {
+func (p *rawPeer) close() message.Close {
 	p.t.Helper()
 	frame := p.frame()
 	for isPing(frame) {
 		frame = p.frame()
 	}
-	c, err := codec.ParseClose(frame)
+	c, err := message.ParseClose(frame)
 	require.NoError(p.t, err)
 	return c
 }
 
 func isPing(frame []byte) bool {
-	c, err := codec.ParseControl(frame)
-	_, ping := c.(codec.Ping)
+	c, err := message.ParseControl(frame)
+	_, ping := c.(message.Ping)
 	return err == nil && ping
 }
 
@@ -119,8 +120,8 @@ func (p *rawPeer) wantSessionClose(code codec.Code, text string) {
 	p.t.Helper()
 	for {
 		frame := p.frame()
-		if c, err := codec.ParseControl(frame); err == nil && !isPing(frame) {
-			bye, ok := c.(codec.SessionClose)
+		if c, err := message.ParseControl(frame); err == nil && !isPing(frame) {
+			bye, ok := c.(message.SessionClose)
 			require.True(p.t, ok, "%T", c)
 			require.Equal(p.t, code, bye.Code, bye.Message)
 			require.Contains(p.t, bye.Message, text)
@@ -137,8 +138,8 @@ func unhex(t *testing.T, s string) []byte {
 }
 
 func TestAPeerThatBreaksTheProtocolIsToldAndCutOff(t *testing.T) {
-	open := func(id uint64) *codec.Open {
-		return &codec.Open{Pipe: id, Function: block.Number(), Params: []byte{0x60}}
+	open := func(id uint64) *message.Open {
+		return &message.Open{Pipe: id, Function: block.Number(), Params: []byte{0x60}}
 	}
 	for _, c := range []struct {
 		name string
@@ -149,17 +150,17 @@ func TestAPeerThatBreaksTheProtocolIsToldAndCutOff(t *testing.T) {
 		{"not CBOR", func(p *rawPeer) { p.sendFrame([]byte{0xff, 1, 2}) }, ""},
 		{"a frame cut short", func(p *rawPeer) { p.sendFrame(unhex(p.t, "85 01 00")) }, ""},
 		{"an unknown message type", func(p *rawPeer) { p.sendFrame(unhex(p.t, "82 04 00")) }, "message type"},
-		{"bytes after the frame", func(p *rawPeer) { p.sendFrame(append(codec.Ping{}.AppendTo(nil), 0)) }, "after the frame"},
+		{"bytes after the frame", func(p *rawPeer) { p.sendFrame(append(message.Ping{}.AppendTo(nil), 0)) }, "after the frame"},
 		{"a pipe id of the other side", func(p *rawPeer) { p.send(open(1)) }, "one of the other side's"},
 		{"a pipe id used before", func(p *rawPeer) { p.send(open(4), open(4)) }, "not above the last, 4"},
 		{"a pipe id below the last", func(p *rawPeer) { p.send(open(4), open(2)) }, "not above the last, 4"},
-		{"a Block for a pipe never opened", func(p *rawPeer) { p.send(&codec.Block{Pipe: 6}) }, "pipe 6, which was never opened"},
-		{"a Close for a pipe never opened", func(p *rawPeer) { p.send(&codec.Close{Pipe: 6}) }, "pipe 6, which was never opened"},
-		{"a Close for a pipe the other side never opened", func(p *rawPeer) { p.send(&codec.Close{Pipe: 1}) }, "pipe 1, which was never opened"},
-		{"a Credit for a pipe never opened", func(p *rawPeer) { p.send(codec.Credit{Pipe: 8}) }, "pipe 8, which was never opened"},
+		{"a Block for a pipe never opened", func(p *rawPeer) { p.send(&message.Block{Pipe: 6}) }, "pipe 6, which was never opened"},
+		{"a Close for a pipe never opened", func(p *rawPeer) { p.send(&message.Close{Pipe: 6}) }, "pipe 6, which was never opened"},
+		{"a Close for a pipe the other side never opened", func(p *rawPeer) { p.send(&message.Close{Pipe: 1}) }, "pipe 1, which was never opened"},
+		{"a Credit for a pipe never opened", func(p *rawPeer) { p.send(message.Credit{Pipe: 8}) }, "pipe 8, which was never opened"},
 		{"a second Sync", func(p *rawPeer) { p.send(hello()) }, "second Sync"},
 		{"a Block after the end of its direction", func(p *rawPeer) {
-			p.send(&codec.Open{Pipe: 0, Function: 50}, &codec.Block{Pipe: 0, End: true}, &codec.Block{Pipe: 0})
+			p.send(&message.Open{Pipe: 0, Function: 50}, &message.Block{Pipe: 0, End: true}, &message.Block{Pipe: 0})
 		}, "after the end"},
 		{"an oversized frame", func(p *rawPeer) { p.w.(wire.BatchWriter).WriteBatch(unhex(p.t, "7fffffff")) }, "2147483647"},
 	} {
@@ -178,11 +179,11 @@ func TestAPeerThatBreaksTheProtocolIsToldAndCutOff(t *testing.T) {
 
 func TestLateMessagesForAPipeThatIsOverAreIgnored(t *testing.T) {
 	p, s := dialRaw(t, asterisque.WithService(echoService()))
-	p.send(&codec.Open{Pipe: 0, Function: 10, Params: []byte{0x61, 'x'}})
+	p.send(&message.Open{Pipe: 0, Function: 10, Params: []byte{0x61, 'x'}})
 	require.Equal(t, []byte{0x61, 'x'}, p.close().Result)
-	p.send(&codec.Block{Pipe: 0, Payload: []byte("late")}, &codec.Block{Pipe: 0, End: true}, codec.Credit{Pipe: 0, Limit: 5},
-		&codec.Close{Pipe: 0, Abort: codec.ErrCanceled}, codec.Pong{}, codec.Ack{Count: 1}, codec.UnknownControl{Code: 99}, codec.Ping{N: 7})
-	require.Equal(t, codec.Pong{N: 7}, p.control(), "the session goes on")
+	p.send(&message.Block{Pipe: 0, Payload: []byte("late")}, &message.Block{Pipe: 0, End: true}, message.Credit{Pipe: 0, Limit: 5},
+		&message.Close{Pipe: 0, Abort: codec.ErrCanceled}, message.Pong{}, message.Ack{Count: 1}, message.UnknownControl{Code: 99}, message.Ping{N: 7})
+	require.Equal(t, message.Pong{N: 7}, p.control(), "the session goes on")
 	require.NoError(t, s.Err())
 }
 
@@ -190,20 +191,20 @@ func TestAPeersMistakeInACallFailsThatCallOnly(t *testing.T) {
 	svc := echoService()
 	svc.Handle(50, "stream", waitForContext)
 	p, s := dialRaw(t, asterisque.WithService(svc))
-	p.send(&codec.Open{Pipe: 0, Function: 10, Params: []byte{0xff}})
+	p.send(&message.Open{Pipe: 0, Function: 10, Params: []byte{0xff}})
 	require.Equal(t, codec.BadParams, p.close().Abort.Code, "parameters that are not CBOR")
-	p.send(&codec.Open{Pipe: 2, Function: 99})
+	p.send(&message.Open{Pipe: 2, Function: 99})
 	c := p.close()
 	require.Equal(t, codec.NoFunction, c.Abort.Code)
 	require.Equal(t, codec.Refused, c.Abort.Ran)
-	p.send(&codec.Open{Pipe: 4, Function: 50, Meta: codec.Meta{Stream: true}})
-	require.Equal(t, codec.Credit{Pipe: 4, Limit: 4096 + 64<<10}, p.control(), "what a handler that runs has room for")
+	p.send(&message.Open{Pipe: 4, Function: 50, Meta: message.Meta{Stream: true}})
+	require.Equal(t, message.Credit{Pipe: 4, Limit: 4096 + 64<<10}, p.control(), "what a handler that runs has room for")
 	for range 45 { // which cost 1,536 each
-		p.send(&codec.Block{Pipe: 4, Payload: make([]byte, 1024)})
+		p.send(&message.Block{Pipe: 4, Payload: make([]byte, 1024)})
 	}
-	p.send(codec.Ping{N: 1})
-	require.Equal(t, codec.Pong{N: 1}, p.control())
-	p.send(&codec.Block{Pipe: 4, Payload: make([]byte, 1024)})
+	p.send(message.Ping{N: 1})
+	require.Equal(t, message.Pong{N: 1}, p.control())
+	p.send(&message.Block{Pipe: 4, Payload: make([]byte, 1024)})
 	c = p.close()
 	require.Equal(t, codec.WindowViolation, c.Abort.Code)
 	require.NoError(t, s.Err())

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -47,7 +48,7 @@ type resumption struct {
 	plan   *limits.Plan // what it was promised
 
 	mu     sync.Mutex
-	secret [codec.SecretSize]byte // guarded by mu, as all below; entitles to the next resume
+	secret [message.SecretSize]byte // guarded by mu, as all below; entitles to the next resume
 	// these do so, too, until the peer is known to have the latest one
 	former  formerSecrets
 	granted grantedLimits // by the last Grant
@@ -68,7 +69,7 @@ type resumption struct {
 // formerSecrets are those that a peer may have that has not got the latest one: the one that it has
 // used, and the one that it was sent before, if it came back without that, or if two of its
 // handshakes have overtaken each other. Zero ones entitle to nothing.
-type formerSecrets [2][codec.SecretSize]byte
+type formerSecrets [2][message.SecretSize]byte
 
 // grantedLimits are the limits that a Grant has set.
 type grantedLimits struct{ inbound, outbound limits.Limits }
@@ -81,7 +82,7 @@ type comeback struct {
 	received uint64 // how many countable frames the peer has
 	// what the peer gets from now on; nil on the side that connected
 	grant *Grant
-	used  [codec.SecretSize]byte // the secret that the peer has shown; for confirm
+	used  [message.SecretSize]byte // the secret that the peer has shown; for confirm
 	// tells the peer how many this side has; nil on the side that connected
 	confirm func(received uint64) error
 }
@@ -248,7 +249,7 @@ func (s *Session) takeOver(c *comeback) error {
 	}
 	if c.confirm == nil {
 		// by which the peer knows that this side has the next secret
-		s.control(codec.Ack{Count: s.got.Load()})
+		s.control(message.Ack{Count: s.got.Load()})
 	}
 	s.cfg.log.Info("session goes on", "session", s, "addr", c.about.RemoteAddr)
 	s.writers.Go(func() { s.resend(missing) })
@@ -342,12 +343,12 @@ func (r *resumption) paces(cost int) time.Duration {
 }
 
 // entitles reports whether secret entitles to the next resume.
-func (r *resumption) entitles(secret [codec.SecretSize]byte) bool {
+func (r *resumption) entitles(secret [message.SecretSize]byte) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	ok := subtle.ConstantTimeCompare(secret[:], r.secret[:]) == 1
 	for _, former := range r.former {
-		ok = ok || former != [codec.SecretSize]byte{} && subtle.ConstantTimeCompare(secret[:], former[:]) == 1
+		ok = ok || former != [message.SecretSize]byte{} && subtle.ConstantTimeCompare(secret[:], former[:]) == 1
 	}
 	return ok
 }
@@ -355,7 +356,7 @@ func (r *resumption) entitles(secret [codec.SecretSize]byte) bool {
 // replace makes next the secret. The one that the peer has used is good until the peer is known to
 // have next, and so is the one that it was sent before: which of its handshakes the peer goes on
 // with is not known either.
-func (r *resumption) replace(used, next [codec.SecretSize]byte) {
+func (r *resumption) replace(used, next [message.SecretSize]byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.former = formerSecrets{used}
@@ -373,14 +374,14 @@ func (r *resumption) settle() {
 }
 
 // latest returns the secret for the next resume.
-func (r *resumption) latest() [codec.SecretSize]byte {
+func (r *resumption) latest() [message.SecretSize]byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.secret
 }
 
 // newSecret returns what will entitle the peer to resume.
-func newSecret() (secret [codec.SecretSize]byte) {
+func newSecret() (secret [message.SecretSize]byte) {
 	rand.Read(secret[:]) // never fails
 	return secret
 }

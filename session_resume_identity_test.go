@@ -15,6 +15,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
@@ -41,7 +42,7 @@ func (k *doorkeeper) grants(g *asterisque.Grant, err error) {
 }
 
 // begins begins a session, and lets one call of it be answered.
-func (k *doorkeeper) begins(t *testing.T) (*rawPeer, codec.Sync) {
+func (k *doorkeeper) begins(t *testing.T) (*rawPeer, message.Sync) {
 	p, first := rawTo(t, k.node, resumable())
 	first.Session, first.Secret = bytes.Clone(first.Session), bytes.Clone(first.Secret)
 	p.echoes(0)
@@ -51,7 +52,7 @@ func (k *doorkeeper) begins(t *testing.T) (*rawPeer, codec.Sync) {
 // echoes makes a call as pipe id, which is answered.
 func (p *rawPeer) echoes(id uint64) {
 	p.t.Helper()
-	p.send(&codec.Open{Pipe: id, Function: echo.Number(), Params: []byte{0x61, 'x'}})
+	p.send(&message.Open{Pipe: id, Function: echo.Number(), Params: []byte{0x61, 'x'}})
 	require.Nil(p.t, p.answer().Abort)
 }
 
@@ -66,9 +67,9 @@ func TestAResumedSessionHasWhatItsPeerIsGrantedNow(t *testing.T) {
 		synctest.Wait()
 		q, second := rawTo(t, k.node, resuming(first, 1))
 		require.Equal(t, first.Session, second.Session)
-		q.send(&codec.Open{Pipe: 2, Function: echo.Number(), Params: []byte{0x61, 'x'}})
+		q.send(&message.Open{Pipe: 2, Function: echo.Number(), Params: []byte{0x61, 'x'}})
 		require.Equal(t, codec.NoFunction, q.answer().Abort.Code, "of the service that it had before")
-		q.send(&codec.Open{Pipe: 4, Function: 50})
+		q.send(&message.Open{Pipe: 4, Function: 50})
 		require.Equal(t, codec.TooLarge, q.answer().Abort.Code, "by the limits that it has now")
 	})
 }
@@ -76,11 +77,11 @@ func TestAResumedSessionHasWhatItsPeerIsGrantedNow(t *testing.T) {
 func TestWhoIsLetInNoMoreHasNoSessionEither(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		spoil func(*codec.Sync)
+		spoil func(*message.Sync)
 		ends  bool
 	}{
-		{"with the secret", func(*codec.Sync) {}, true},
-		{"somebody without it", func(h *codec.Sync) { h.Secret = make([]byte, codec.SecretSize) }, false},
+		{"with the secret", func(*message.Sync) {}, true},
+		{"somebody without it", func(h *message.Sync) { h.Secret = make([]byte, message.SecretSize) }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -107,18 +108,18 @@ func TestWhoIsLetInNoMoreHasNoSessionEither(t *testing.T) {
 func TestAResumeThatDoesNotFitLeavesTheOldWireAlone(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		spoil func(*doorkeeper, *codec.Sync)
+		spoil func(*doorkeeper, *message.Sync)
 	}{
-		{"another Subject", func(k *doorkeeper, _ *codec.Sync) { k.grants(&asterisque.Grant{Subject: "somebody"}, nil) }},
-		{"another secret", func(_ *doorkeeper, h *codec.Sync) { h.Secret = make([]byte, codec.SecretSize) }},
-		{"other codecs", func(_ *doorkeeper, h *codec.Sync) { h.Codecs = []string{"json", "raw"} }},
-		{"a smaller max message", func(_ *doorkeeper, h *codec.Sync) { h.MaxMessage-- }},
-		{"another window", func(_ *doorkeeper, h *codec.Sync) { h.Window = 1 }},
-		{"another overhead", func(_ *doorkeeper, h *codec.Sync) { h.Overhead = 700 }},
-		{"other room for Opens", func(_ *doorkeeper, h *codec.Sync) { h.Opens = 7 }},
-		{"other room for nested calls", func(_ *doorkeeper, h *codec.Sync) { h.NestedRoom, h.NestedCalls = 7000, 7 }},
-		{"another ping interval", func(_ *doorkeeper, h *codec.Sync) { h.Ping = time.Second }},
-		{"more received than was sent", func(_ *doorkeeper, h *codec.Sync) { h.Received = 1000 }},
+		{"another Subject", func(k *doorkeeper, _ *message.Sync) { k.grants(&asterisque.Grant{Subject: "somebody"}, nil) }},
+		{"another secret", func(_ *doorkeeper, h *message.Sync) { h.Secret = make([]byte, message.SecretSize) }},
+		{"other codecs", func(_ *doorkeeper, h *message.Sync) { h.Codecs = []string{"json", "raw"} }},
+		{"a smaller max message", func(_ *doorkeeper, h *message.Sync) { h.MaxMessage-- }},
+		{"another window", func(_ *doorkeeper, h *message.Sync) { h.Window = 1 }},
+		{"another overhead", func(_ *doorkeeper, h *message.Sync) { h.Overhead = 700 }},
+		{"other room for Opens", func(_ *doorkeeper, h *message.Sync) { h.Opens = 7 }},
+		{"other room for nested calls", func(_ *doorkeeper, h *message.Sync) { h.NestedRoom, h.NestedCalls = 7000, 7 }},
+		{"another ping interval", func(_ *doorkeeper, h *message.Sync) { h.Ping = time.Second }},
+		{"more received than was sent", func(_ *doorkeeper, h *message.Sync) { h.Received = 1000 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -175,7 +176,7 @@ func TestASecretIsGoodForOneResume(t *testing.T) {
 				q, second := rawTo(t, k.node, resuming(first, 1))
 				second.Session, second.Secret = bytes.Clone(second.Session), bytes.Clone(second.Secret)
 				if c.heard {
-					q.send(codec.Ping{})
+					q.send(message.Ping{})
 				}
 				synctest.Wait()
 				h := resuming(first, 1)
@@ -233,7 +234,7 @@ func TestSessionsAreResumedOverPrivateWiresOnly(t *testing.T) {
 				p := &rawPeer{t, a}
 				p.send(resumable())
 				if c.may {
-					require.EqualValues(t, codec.FeatureResume, p.control().(codec.Sync).Features)
+					require.EqualValues(t, message.FeatureResume, p.control().(message.Sync).Features)
 					require.NoError(t, <-accepted)
 				} else {
 					p.wantSessionClose(codec.Unauthorized, "WithResume")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/testtls"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -26,10 +27,10 @@ func (p *rawPeer) collect(n int) (acks int, last uint64) {
 	p.t.Helper()
 	for n > 0 {
 		f := p.frame()
-		if codec.Countable(f) {
+		if message.Countable(f) {
 			n--
-		} else if c, err := codec.ParseControl(f); err == nil {
-			if a, ok := c.(codec.Ack); ok {
+		} else if c, err := message.ParseControl(f); err == nil {
+			if a, ok := c.(message.Ack); ok {
 				acks, last = acks+1, a.Count
 			}
 		}
@@ -62,12 +63,12 @@ func TestWhatIsNotAcknowledgedIsBoundedByTheOutboundLimits(t *testing.T) {
 		}
 		require.Equal(t, 100, sent, "the peer has read everything, and acknowledged nothing")
 		require.Equal(t, limits.Soft, s.Stats().OutboundState)
-		p.send(codec.Ack{Count: 100})
+		p.send(message.Ack{Count: 100})
 		synctest.Wait()
 		require.Zero(t, s.Stats().Outbound)
 		require.NoError(t, stream.Send(background, []byte("x")))
 		p.collect(1)
-		p.send(codec.Ack{Count: 102})
+		p.send(message.Ack{Count: 102})
 		p.wantSessionClose(codec.Protocol, "Ack of 102 frames, which is more than were sent")
 	})
 }
@@ -92,15 +93,15 @@ func TestAcksComeInBatches(t *testing.T) {
 			p := join(t)
 			const blocks = 10_000
 			go func() {
-				batch := [][]byte{(&codec.Open{Function: 50, Meta: codec.Meta{Stream: true}}).AppendTo(nil)}
+				batch := [][]byte{(&message.Open{Function: 50, Meta: message.Meta{Stream: true}}).AppendTo(nil)}
 				for range blocks {
-					batch = append(batch, (&codec.Block{Payload: []byte("x")}).AppendTo(nil))
+					batch = append(batch, (&message.Block{Payload: []byte("x")}).AppendTo(nil))
 				}
-				p.w.WriteFrames(append(batch, (&codec.Block{End: true}).AppendTo(nil)))
+				p.w.WriteFrames(append(batch, (&message.Block{End: true}).AppendTo(nil)))
 			}()
 			acks, last := p.collect(1) // the Close
 			for last < blocks+2 {
-				a := p.control().(codec.Ack)
+				a := p.control().(message.Ack)
 				require.Greater(t, a.Count, last)
 				last = a.Count
 				acks++
@@ -115,11 +116,11 @@ func TestAcksComeInBatches(t *testing.T) {
 			for n := range uint64(10) {
 				begin := time.Now()
 				if n == 0 {
-					p.send(&codec.Open{Function: 50, Meta: codec.Meta{Stream: true}})
+					p.send(&message.Open{Function: 50, Meta: message.Meta{Stream: true}})
 				} else {
-					p.send(&codec.Block{Payload: []byte("x")})
+					p.send(&message.Block{Payload: []byte("x")})
 				}
-				require.Equal(t, codec.Ack{Count: n + 1}, p.control())
+				require.Equal(t, message.Ack{Count: n + 1}, p.control())
 				require.LessOrEqual(t, time.Since(begin), 20*time.Millisecond)
 				time.Sleep(time.Second)
 			}
@@ -129,14 +130,14 @@ func TestAcksComeInBatches(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := join(t)
 			go func() {
-				p.send(&codec.Open{Function: 50, Meta: codec.Meta{Stream: true}})
+				p.send(&message.Open{Function: 50, Meta: message.Meta{Stream: true}})
 				for range 16 {
-					p.send(&codec.Block{Payload: make([]byte, 128<<10)})
+					p.send(&message.Block{Payload: make([]byte, 128<<10)})
 				}
 			}()
 			begin := time.Now()
 			for last := uint64(0); last < 15; {
-				last = p.control().(codec.Ack).Count
+				last = p.control().(message.Ack).Count
 			}
 			require.LessOrEqual(t, time.Since(begin), 200*time.Millisecond)
 		})
@@ -147,11 +148,11 @@ func TestAcksComeInBatches(t *testing.T) {
 			defer node.Close()
 			p, reply := rawTo(t, node, hello())
 			require.Empty(t, reply.Secret)
-			p.send(&codec.Open{Function: 10, Params: []byte{0x61, 'x'}})
+			p.send(&message.Open{Function: 10, Params: []byte{0x61, 'x'}})
 			p.close()
 			time.Sleep(time.Hour)
-			p.send(codec.Ping{N: 1})
-			require.Equal(t, codec.Pong{N: 1}, p.control())
+			p.send(message.Ping{N: 1})
+			require.Equal(t, message.Pong{N: 1}, p.control())
 		})
 	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
@@ -23,32 +24,32 @@ import (
 func TestWhoMayNotResumeGetsANewSessionAndIsNotToldWhy(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		spoil   func(*codec.Sync)
+		spoil   func(*message.Sync)
 		after   time.Duration
 		resumed bool
 	}{
-		{"all fits", func(*codec.Sync) {}, 0, true},
-		{"all fits, at the last moment", func(*codec.Sync) {}, time.Minute - time.Millisecond, true},
-		{"it is too late", func(*codec.Sync) {}, time.Minute + time.Millisecond, false},
-		{"another secret", func(h *codec.Sync) { h.Secret = bytes.Clone(h.Secret); h.Secret[15] ^= 1 }, 0, false},
-		{"no secret", func(h *codec.Sync) { h.Secret = nil }, 0, false},
-		{"a session that never was", func(h *codec.Sync) { h.Session = bytes.Clone(h.Session); h.Session[0] ^= 1 }, 0, false},
-		{"more received than was sent", func(h *codec.Sync) { h.Received = 1000 }, 0, false},
-		{"less received than was acknowledged", func(h *codec.Sync) { h.Received = 1 }, 0, false},
-		{"without the feature", func(h *codec.Sync) { h.Features = 0 }, 0, false},
+		{"all fits", func(*message.Sync) {}, 0, true},
+		{"all fits, at the last moment", func(*message.Sync) {}, time.Minute - time.Millisecond, true},
+		{"it is too late", func(*message.Sync) {}, time.Minute + time.Millisecond, false},
+		{"another secret", func(h *message.Sync) { h.Secret = bytes.Clone(h.Secret); h.Secret[15] ^= 1 }, 0, false},
+		{"no secret", func(h *message.Sync) { h.Secret = nil }, 0, false},
+		{"a session that never was", func(h *message.Sync) { h.Session = bytes.Clone(h.Session); h.Session[0] ^= 1 }, 0, false},
+		{"more received than was sent", func(h *message.Sync) { h.Received = 1000 }, 0, false},
+		{"less received than was acknowledged", func(h *message.Sync) { h.Received = 1 }, 0, false},
+		{"without the feature", func(h *message.Sync) { h.Features = 0 }, 0, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				node := asterisque.NewNode(asterisque.WithService(echoService()), asterisque.WithResume(time.Minute), asterisque.WithPing(0, 0))
 				defer node.Close()
 				p, first := rawTo(t, node, resumable())
-				require.Len(t, first.Session, codec.SessionSize)
-				require.Len(t, first.Secret, codec.SecretSize)
+				require.Len(t, first.Session, message.SessionSize)
+				require.Len(t, first.Secret, message.SecretSize)
 				for i := range uint64(3) {
-					p.send(&codec.Open{Pipe: 2 * i, Function: 10, Params: []byte{0x61, 'x'}})
+					p.send(&message.Open{Pipe: 2 * i, Function: 10, Params: []byte{0x61, 'x'}})
 					p.answer()
 				}
-				p.send(codec.Ack{Count: 2})
+				p.send(message.Ack{Count: 2})
 				synctest.Wait()
 				p.w.Close()
 				synctest.Wait()
@@ -60,7 +61,7 @@ func TestWhoMayNotResumeGetsANewSessionAndIsNotToldWhy(t *testing.T) {
 				defer q.w.Close()
 				if c.resumed {
 					require.Equal(t, first.Session, second.Session)
-					require.Len(t, second.Secret, codec.SecretSize)
+					require.Len(t, second.Secret, message.SecretSize)
 					require.NotEqual(t, first.Secret, second.Secret, "for the next time")
 					require.EqualValues(t, 3, second.Received)
 					require.EqualValues(t, 4, q.answer().Pipe, "what the peer lacks comes first")
@@ -72,11 +73,11 @@ func TestWhoMayNotResumeGetsANewSessionAndIsNotToldWhy(t *testing.T) {
 				if h.Features == 0 {
 					fresh.Secret = nil
 				} else {
-					require.Len(t, second.Secret, codec.SecretSize)
+					require.Len(t, second.Secret, message.SecretSize)
 				}
 				second.Session, fresh.Session, second.Secret, fresh.Secret = nil, nil, nil, nil
 				require.Equal(t, fresh, second, "it looks like any new session")
-				q.send(&codec.Open{Pipe: 0, Function: 10, Params: []byte{0x61, 'x'}})
+				q.send(&message.Open{Pipe: 0, Function: 10, Params: []byte{0x61, 'x'}})
 				require.EqualValues(t, 0, q.answer().Pipe, "and is one")
 			})
 		})
@@ -101,12 +102,12 @@ func TestWhatComesLateOverAnOldWireDoesNotExist(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithResume(time.Minute), asterisque.WithPing(0, 0))
 		defer node.Close()
 		p, first := rawTo(t, node, resumable())
-		p.send(&codec.Open{Pipe: 0, Function: 50})
+		p.send(&message.Open{Pipe: 0, Function: 50})
 		p.answer()
 		old := p.w.(*wiretest.Wire)
 		old.Stall()
 		// ends with the wire
-		go p.w.WriteFrames([][]byte{(&codec.Open{Pipe: 2, Function: 50}).AppendTo(nil), (&codec.Open{Pipe: 4, Function: 50}).AppendTo(nil)})
+		go p.w.WriteFrames([][]byte{(&message.Open{Pipe: 2, Function: 50}).AppendTo(nil), (&message.Open{Pipe: 4, Function: 50}).AppendTo(nil)})
 		synctest.Wait()
 
 		// while the node takes the old wire for good
@@ -120,7 +121,7 @@ func TestWhatComesLateOverAnOldWireDoesNotExist(t *testing.T) {
 			// to its end: it is closed
 		}
 
-		q.send(&codec.Open{Pipe: 2, Function: 50}, &codec.Open{Pipe: 4, Function: 50})
+		q.send(&message.Open{Pipe: 2, Function: 50}, &message.Open{Pipe: 4, Function: 50})
 		q.answer()
 		q.answer()
 		require.EqualValues(t, 3, ran.Load(), "what is sent again is run")
@@ -148,7 +149,7 @@ func TestOfTwoThatResumeAtOnceOneHasTheSession(t *testing.T) {
 				f, err := w.ReadFrame(1 << 20)
 				if err != nil {
 					t.Error(err)
-				} else if c, err := codec.ParseControl(f); err != nil || !bytes.Equal(c.(codec.Sync).Session, first.Session) {
+				} else if c, err := message.ParseControl(f); err != nil || !bytes.Equal(c.(message.Sync).Session, first.Session) {
 					t.Errorf("the answer is %v, %v", c, err)
 				}
 				answers <- p
@@ -161,12 +162,12 @@ func TestOfTwoThatResumeAtOnceOneHasTheSession(t *testing.T) {
 		for range count {
 			p := <-answers
 			defer p.w.Close()
-			if p.w.WriteFrames([][]byte{codec.Ping{}.AppendTo(nil)}) == nil {
+			if p.w.WriteFrames([][]byte{message.Ping{}.AppendTo(nil)}) == nil {
 				require.Nil(t, has, "one has the session")
 				has = p
 			}
 		}
-		has.send(&codec.Open{Pipe: 0, Function: 50})
+		has.send(&message.Open{Pipe: 0, Function: 50})
 		has.answer()
 		require.EqualValues(t, 1, ran.Load())
 		synctest.Wait()
@@ -175,7 +176,7 @@ func TestOfTwoThatResumeAtOnceOneHasTheSession(t *testing.T) {
 		if count == 1 {
 			p := <-answers
 			defer p.w.Close()
-			p.send(&codec.Open{Pipe: 2, Function: 50})
+			p.send(&message.Open{Pipe: 2, Function: 50})
 			require.EqualValues(t, 0, p.answer().Pipe, "of which it had received nothing")
 			require.EqualValues(t, 2, p.answer().Pipe)
 			require.EqualValues(t, 2, ran.Load())
@@ -301,7 +302,7 @@ func TestARecordHoldsNoSecretAndIsRemovedWithItsSession(t *testing.T) {
 		q, _ := rawTo(t, node, resuming(first, 0))
 		synctest.Wait()
 		require.True(t, r.last.Load().Expires.IsZero(), "it is back")
-		q.send(codec.SessionClose{Code: codec.SessionClosed})
+		q.send(message.SessionClose{Code: codec.SessionClosed})
 		synctest.Wait()
 		require.Empty(t, node.Sessions())
 		_, ok, err := r.Get(background, record.Session)

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -45,10 +45,10 @@ func TestSessionStatsTellHowLongReadingHadToStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, gate, running, _ := gatedService()
 		p, s := stuckPeer(t, append(noWindows(), asterisque.WithService(svc), asterisque.WithInboundLimits(messages(10, 100)))...)
-		p.send(&codec.Open{Function: 50, Meta: codec.Meta{Stream: true}})
+		p.send(&message.Open{Function: 50, Meta: message.Meta{Stream: true}})
 		<-running
 		for range 11 { // the last one meets a session that stands at its limit
-			p.send(&codec.Block{Payload: []byte("x")})
+			p.send(&message.Block{Payload: []byte("x")})
 		}
 		synctest.Wait()
 		require.EqualValues(t, 1, s.Stats().Stops)

@@ -6,6 +6,7 @@ import (
 	"runtime"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -15,7 +16,7 @@ import (
 const inlineRounds = 2
 
 // control sends a Control.
-func (s *Session) control(c codec.Control) {
+func (s *Session) control(c message.Control) {
 	s.controlled(s.out.PutControl(c))
 }
 

@@ -2,6 +2,7 @@ package asterisque
 
 import (
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -76,7 +77,7 @@ func (d *dispatcher) dueLocked() (grant uint64) {
 
 func (d *dispatcher) grant(total uint64) {
 	if total > 0 {
-		d.s.control(codec.Credit{Opens: true, Limit: total})
+		d.s.control(message.Credit{Opens: true, Limit: total})
 	}
 }
 

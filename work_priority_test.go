@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -31,7 +31,7 @@ func TestCallsThatWaitForAWorkerAreRunByPriorityAndThenArrival(t *testing.T) {
 		return nil, nil
 	})
 	p, _ := dialRaw(t, asterisque.WithService(svc), asterisque.WithWorkers(1), asterisque.WithMaxPriority(50))
-	calls := []codec.Open{
+	calls := []message.Open{
 		{Priority: 0, Params: []byte("first")},
 		{Priority: 0, Params: []byte("a")},
 		{Priority: -128, Params: []byte("last")},
@@ -47,8 +47,8 @@ func TestCallsThatWaitForAWorkerAreRunByPriorityAndThenArrival(t *testing.T) {
 			running <- struct{}{}
 		}
 	}
-	p.send(codec.Ping{}) // behind them, so that its answer says that all have arrived
-	for _, err := codec.ParseControl(p.frame()); err != nil; _, err = codec.ParseControl(p.frame()) {
+	p.send(message.Ping{}) // behind them, so that its answer says that all have arrived
+	for _, err := message.ParseControl(p.frame()); err != nil; _, err = message.ParseControl(p.frame()) {
 	}
 	close(gate)
 	for range calls {
@@ -68,7 +68,7 @@ func TestAPipesPriorityCountsBothWays(t *testing.T) {
 		p, s := stuckPeer(t, asterisque.WithService(svc), asterisque.WithLowerShare(0))
 		priorities := []int8{1, -5, 7, 3, 0}
 		for i, prio := range priorities {
-			p.send(&codec.Open{Pipe: uint64(2 * i), Function: 1, Priority: prio})
+			p.send(&message.Open{Pipe: uint64(2 * i), Function: 1, Priority: prio})
 		}
 		fill, err := s.Open(background, 1, nil, asterisque.WithPriority(priority.Max))
 		require.NoError(t, err)
@@ -81,7 +81,7 @@ func TestAPipesPriorityCountsBothWays(t *testing.T) {
 		synctest.Wait()
 		var order []uint64
 		for len(order) < len(priorities) {
-			if c, err := codec.ParseClose(p.frame()); err == nil {
+			if c, err := message.ParseClose(p.frame()); err == nil {
 				order = append(order, c.Pipe)
 			}
 		}

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
@@ -148,10 +148,10 @@ func TestOneWorkerRunsEverythingInOrder(t *testing.T) {
 			p, s := dialRaw(t, asterisque.WithService(svc), opt)
 			const n = 1000
 			for i := range uint64(n) {
-				p.send(&codec.Open{Pipe: 2 * i, Function: 1, Params: []byte{byte(i >> 8), byte(i)}})
+				p.send(&message.Open{Pipe: 2 * i, Function: 1, Params: []byte{byte(i >> 8), byte(i)}})
 			}
 			for answers := 0; answers < n; {
-				if _, err := codec.ParseClose(p.frame()); err == nil {
+				if _, err := message.ParseClose(p.frame()); err == nil {
 					answers++
 				}
 			}
@@ -242,7 +242,7 @@ func TestASessionWhosePeerReadsNothingKeepsNoWorkerOfItsNode(t *testing.T) {
 		peer.control()
 		stuck := <-accepted
 		for i := range uint64(100) {
-			peer.send(&codec.Open{Pipe: 2 * i, Function: 7})
+			peer.send(&message.Open{Pipe: 2 * i, Function: 7})
 		}
 		synctest.Wait()
 		require.Equal(t, limits.Soft, stuck.Stats().OutboundState)
@@ -257,7 +257,7 @@ func TestASessionWhosePeerReadsNothingKeepsNoWorkerOfItsNode(t *testing.T) {
 			require.NoError(t, err)
 		}
 		for answers := 0; answers < 100; { // the peer reads again, and gets them all
-			if _, err := codec.ParseClose(peer.frame()); err == nil {
+			if _, err := message.ParseClose(peer.frame()); err == nil {
 				answers++
 			}
 		}

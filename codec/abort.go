@@ -86,6 +86,10 @@ func (a *Abort) Withf(format string, args ...any) *Abort {
 	return &b
 }
 
+// MaxReason is the largest number of bytes of a Message that is sent; longer ones are cut. A longer
+// one that arrives is accepted, and cut then.
+const MaxReason = 1024
+
 // AbortOf turns any error into the Abort that tells the peer about it; it returns nil for nil,
 // which has to be looked for before the result becomes an error. An Abort in err's chain is
 // returned itself, not a copy. Of other errors, context.Canceled becomes Canceled,

@@ -8,56 +8,11 @@ import (
 var sizes = []struct {
 	name string
 	n    int
-}{{"64B", 64}, {"4KiB", 4 << 10}, {"1MiB", 1 << 20}}
-
-func BenchmarkOpen(b *testing.B) {
-	for _, size := range sizes {
-		m := Open{Pipe: 1 << 20, Function: 300, Params: make([]byte, size.n)}
-		benchmarkMessage(b, size.name, size.n, &m, func(frame []byte) error { _, err := ParseOpen(frame); return err })
-	}
-}
-
-func BenchmarkOpenWithMeta(b *testing.B) {
-	m := Open{Pipe: 1 << 20, Function: 300, Params: make([]byte, 64), Meta: meta}
-	benchmarkMessage(b, "64B", 64, &m, func(frame []byte) error { _, err := ParseOpen(frame); return err })
-}
-
-func BenchmarkBlock(b *testing.B) {
-	for _, size := range sizes {
-		m := Block{Pipe: 1 << 20, Payload: make([]byte, size.n)}
-		benchmarkMessage(b, size.name, size.n, &m, func(frame []byte) error { _, err := ParseBlock(frame); return err })
-	}
-}
-
-func BenchmarkClose(b *testing.B) {
-	m := Close{Pipe: 1 << 20, Result: make([]byte, 64)}
-	benchmarkMessage(b, "64B", 64, &m, func(frame []byte) error { _, err := ParseClose(frame); return err })
-}
-
-func benchmarkMessage(b *testing.B, name string, size int, m appender, parse func([]byte) error) {
-	frame := m.AppendTo(nil)
-	b.Run("AppendTo/"+name, func(b *testing.B) {
-		b.ReportAllocs()
-		b.SetBytes(int64(size))
-		buf := make([]byte, 0, len(frame))
-		for b.Loop() {
-			buf = m.AppendTo(buf[:0])
-		}
-	})
-	b.Run("Parse/"+name, func(b *testing.B) {
-		b.ReportAllocs()
-		b.SetBytes(int64(size))
-		for b.Loop() {
-			if err := parse(frame); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-}
+}{{"64B", 64}, {"4KiB", 4 << 10}}
 
 func BenchmarkValues(b *testing.B) {
 	for _, c := range []Values{CBOR, JSON, Raw} {
-		for _, size := range sizes[:2] {
+		for _, size := range sizes {
 			v := string(make([]byte, size.n))
 			data, err := c.Append(nil, &v)
 			if err != nil {

@@ -3,6 +3,7 @@ package codec
 import (
 	"math"
 
+	"github.com/asterisque-go/asterisque/internal/item"
 	"github.com/asterisque-go/asterisque/internal/weigh"
 )
 
@@ -28,22 +29,22 @@ func (w *cborWeigher) any(first uint64, tags, depth int) {
 // dynamic weighs an item of any type.
 func (w *cborWeigher) dynamic(major byte, depth int) {
 	switch major {
-	case unsigned, negative:
-		if _, n, _ := w.head(); n > math.MaxInt64 && major == negative {
+	case item.Unsigned, item.Negative:
+		if _, n, _ := w.head(); n > math.MaxInt64 && major == item.Negative {
 			w.Add(bigSize + bigDigits)
-		} else if n > math.MaxUint8 || major == negative {
+		} else if n > math.MaxUint8 || major == item.Negative {
 			w.Add(weigh.Word)
 		}
-	case byteString:
+	case item.Bytes:
 		w.Add(weigh.Header)
 		w.item(textPlan, depth)
-	case textString:
+	case item.Text:
 		w.Add(weigh.String)
 		w.item(textPlan, depth)
-	case array:
+	case item.Array:
 		w.Add(weigh.Header)
 		w.item(weigh.SlicePlan, depth)
-	case mapping:
+	case item.Map:
 		w.item(anyMap, depth)
 	default:
 		if w.data[w.at]&31 > 24 { // a floating-point number

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 
+	"github.com/asterisque-go/asterisque/internal/item"
 	"github.com/asterisque-go/asterisque/internal/weigh"
 )
 
@@ -30,7 +31,7 @@ func (c cborValues) explain(data []byte, t reflect.Type) *TypeError {
 // value returns why the next item does not fit p, or nil, and passes it by.
 func (x *cborExplainer) value(p *weigh.Plan, depth int) *TypeError {
 	from := x.at
-	nothing := p.Kind == weigh.Pointer && x.left() > 0 && (x.data[from] == null || x.data[from] == undefined)
+	nothing := p.Kind == weigh.Pointer && x.left() > 0 && (x.data[from] == item.Null || x.data[from] == undefined)
 	if p = pointedTo(p); nothing || p.Kind == weigh.Any || p == skipped {
 		x.cborWeigher.value(skipped, depth)
 		return nil
@@ -39,13 +40,13 @@ func (x *cborExplainer) value(p *weigh.Plan, depth int) *TypeError {
 	if x.left() == 0 {
 		return nil
 	}
-	list := x.data[x.at]&^31 == array
+	list := x.data[x.at]&^31 == item.Array
 	switch major := x.data[x.at] &^ 31; {
 	case list && (p.Kind == weigh.Slice || p.Kind == weigh.Array || p.Kind == weigh.Struct && isList(p.Type)):
 		return x.array(p, depth+1)
-	case major == mapping && p.Kind == weigh.Map:
+	case major == item.Map && p.Kind == weigh.Map:
 		return x.entries(p, depth+1)
-	case major == mapping && p.Kind == weigh.Struct && !isList(p.Type):
+	case major == item.Map && p.Kind == weigh.Struct && !isList(p.Type):
 		return x.fields(p, depth+1)
 	}
 	x.at = from
@@ -99,9 +100,9 @@ func (x *cborExplainer) nextKey(i int) func() string {
 	r := x.cborWeigher // a copy, so that nothing is passed by
 	return func() string {
 		switch major := r.data[r.at] &^ 31; major {
-		case textString:
+		case item.Text:
 			return key(r.key())
-		case unsigned, negative:
+		case item.Unsigned, item.Negative:
 			return "[" + cborNumber(r.data[r.at:]) + "]"
 		}
 		return "[of entry " + strconv.Itoa(i) + "]"
@@ -117,7 +118,7 @@ func (x *cborExplainer) fields(p *weigh.Plan, depth int) *TypeError {
 			f = skipped
 		}
 		if e := x.value(f, depth); e != nil {
-			if r.data[r.at]&^31 == textString {
+			if r.data[r.at]&^31 == item.Text {
 				x.in(field(r.key()))
 			} else {
 				x.in("." + cborNumber(r.data[r.at:]))
@@ -144,10 +145,10 @@ func isList(t reflect.Type) bool {
 }
 
 // cborMismatch returns the error for an item that does not fit p.
-func cborMismatch(p *weigh.Plan, item []byte) *TypeError {
-	want, got := cborWant(p), cborGot(item)
+func cborMismatch(p *weigh.Plan, data []byte) *TypeError {
+	want, got := cborWant(p), cborGot(data)
 	if name, ok := whole(p.Type); ok && got == "an integer" {
-		return &TypeError{Want: name, Got: cborNumber(item)}
+		return &TypeError{Want: name, Got: cborNumber(data)}
 	}
 	return mismatch(want, got)
 }
@@ -182,39 +183,39 @@ func cborWant(p *weigh.Plan) string {
 }
 
 // cborGot names an item.
-func cborGot(item []byte) string {
-	w := cborWeigher{data: item}
+func cborGot(data []byte) string {
+	w := cborWeigher{data: data}
 	major, n, _ := w.head()
 	switch major {
-	case unsigned, negative:
+	case item.Unsigned, item.Negative:
 		return "an integer"
-	case byteString:
+	case item.Bytes:
 		return "a byte string"
-	case textString:
+	case item.Text:
 		return "a text string"
-	case array:
+	case item.Array:
 		return "an array"
-	case mapping:
+	case item.Map:
 		return "a map"
-	case tag:
+	case item.Tag:
 		return fmt.Sprintf("tag %d", n)
 	}
-	switch item[0] {
-	case yes, no:
+	switch data[0] {
+	case item.True, item.False:
 		return "a bool"
-	case null, undefined:
+	case item.Null, undefined:
 		return "null"
-	case other | 25, other | 26, other | 27:
+	case item.Other | 25, item.Other | 26, item.Other | 27:
 		return "a float"
 	}
 	return "a simple value"
 }
 
-// cborNumber returns the digits of the integer that item begins with.
-func cborNumber(item []byte) string {
-	w := cborWeigher{data: item}
+// cborNumber returns the digits of the integer that data begins with.
+func cborNumber(data []byte) string {
+	w := cborWeigher{data: data}
 	major, n, _ := w.head()
-	if major != negative {
+	if major != item.Negative {
 		return strconv.FormatUint(n, 10)
 	}
 	if n == math.MaxUint64 {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"reflect"
 
+	"github.com/asterisque-go/asterisque/internal/item"
 	"github.com/asterisque-go/asterisque/internal/weigh"
 )
 
@@ -39,7 +40,7 @@ func hasLongNumber(data []byte, v any) bool {
 // mayHaveLongNumber looks for the head of a long byte string behind what ends the tag of a number.
 // Most data has none, which is soon found.
 func mayHaveLongNumber(data []byte) bool {
-	for _, head := range []byte{byteString | 25, byteString | 26, byteString | 27, byteString | indefinite} {
+	for _, head := range []byte{item.Bytes | 25, item.Bytes | 26, item.Bytes | 27, item.Bytes | indefinite} {
 		for rest := data; ; {
 			i := bytes.IndexByte(rest, head)
 			if i < 0 {
@@ -47,7 +48,7 @@ func mayHaveLongNumber(data []byte) bool {
 			}
 			if i > 0 {
 				switch rest[i-1] {
-				case bignum, negativeBignum, tag | bignum, tag | negativeBignum:
+				case bignum, negativeBignum, item.Tag | bignum, item.Tag | negativeBignum:
 					return true
 				}
 			}

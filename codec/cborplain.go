@@ -5,34 +5,36 @@ import (
 	"encoding/binary"
 	"math"
 	"unicode/utf8"
+
+	"github.com/asterisque-go/asterisque/internal/item"
 )
 
 // The paths of CBOR without reflection. They take only what they handle exactly as the library
 // behind CBOR does, and leave everything else, all errors included, to it.
 
-const float64Head = other | 27
+const float64Head = item.Other | 27
 
 // appendPlain appends v if it is of one of the plain types or a pointer to one.
 func appendPlain(dst []byte, v any) (_ []byte, ok bool) {
 	switch v := v.(type) {
 	case string:
-		return appendText(dst, v), true
+		return item.AppendText(dst, v), true
 	case []byte:
 		if v == nil {
-			return append(dst, null), true
+			return append(dst, item.Null), true
 		}
-		return appendBytes(dst, v), true
+		return item.AppendBytes(dst, v), true
 	case bool:
 		if v {
-			return append(dst, yes), true
+			return append(dst, item.True), true
 		}
-		return append(dst, no), true
+		return append(dst, item.False), true
 	case int:
-		return appendInt(dst, int64(v)), true
+		return item.AppendInt(dst, int64(v)), true
 	case int64:
-		return appendInt(dst, v), true
+		return item.AppendInt(dst, v), true
 	case uint64:
-		return appendUint(dst, v), true
+		return item.AppendUint(dst, v), true
 	case float64:
 		return appendFloat(dst, v)
 	default:
@@ -54,11 +56,11 @@ func appendPointer(dst []byte, v any) (_ []byte, ok bool) {
 	switch v := v.(type) {
 	case *string:
 		if v != nil {
-			return appendText(dst, *v), true
+			return item.AppendText(dst, *v), true
 		}
 	case *[]byte:
 		if v != nil && *v != nil {
-			return appendBytes(dst, *v), true
+			return item.AppendBytes(dst, *v), true
 		}
 	case *bool:
 		if v != nil {
@@ -66,15 +68,15 @@ func appendPointer(dst []byte, v any) (_ []byte, ok bool) {
 		}
 	case *int:
 		if v != nil {
-			return appendInt(dst, int64(*v)), true
+			return item.AppendInt(dst, int64(*v)), true
 		}
 	case *int64:
 		if v != nil {
-			return appendInt(dst, *v), true
+			return item.AppendInt(dst, *v), true
 		}
 	case *uint64:
 		if v != nil {
-			return appendUint(dst, *v), true
+			return item.AppendUint(dst, *v), true
 		}
 	case *float64:
 		if v != nil {
@@ -89,20 +91,20 @@ func appendPointer(dst []byte, v any) (_ []byte, ok bool) {
 func decodePlain(data []byte, v any) (ok bool) {
 	switch v := v.(type) {
 	case *string:
-		s, ok := plainString(data, textString)
+		s, ok := plainString(data, item.Text)
 		if ok = ok && v != nil && utf8.Valid(s); ok {
 			*v = string(s)
 		}
 		return ok
 	case *[]byte:
-		b, ok := plainString(data, byteString)
+		b, ok := plainString(data, item.Bytes)
 		if ok = ok && v != nil; ok {
 			*v = bytes.Clone(b)
 		}
 		return ok
 	case *bool:
-		if ok = v != nil && len(data) == 1 && (data[0] == yes || data[0] == no); ok {
-			*v = data[0] == yes
+		if ok = v != nil && len(data) == 1 && (data[0] == item.True || data[0] == item.False); ok {
+			*v = data[0] == item.True
 		}
 		return ok
 	case *float64:
@@ -131,7 +133,7 @@ func decodePlainInt(data []byte, v any) (ok bool) {
 		return ok
 	case *uint64:
 		major, n, ok := plainHead(data)
-		if ok = ok && v != nil && major == unsigned; ok {
+		if ok = ok && v != nil && major == item.Unsigned; ok {
 			*v = n
 		}
 		return ok
@@ -141,17 +143,17 @@ func decodePlainInt(data []byte, v any) (ok bool) {
 
 // plainHead returns the head that is all of data.
 func plainHead(data []byte) (major byte, n uint64, ok bool) {
-	r := reader{frame: data}
-	major, n = r.head()
-	return major, n, r.err == nil && r.at == len(data)
+	r := item.Reader{Data: data}
+	major, n = r.Head()
+	return major, n, r.Err == nil && r.At == len(data)
 }
 
 func plainInt(data []byte) (n int64, ok bool) {
 	major, u, ok := plainHead(data)
-	if !ok || u > math.MaxInt64 || major > negative {
+	if !ok || u > math.MaxInt64 || major > item.Negative {
 		return 0, false
 	}
-	if major == negative {
+	if major == item.Negative {
 		return ^int64(u), true
 	}
 	return int64(u), true
@@ -159,10 +161,10 @@ func plainInt(data []byte) (n int64, ok bool) {
 
 // plainString returns the content of the string that is all of data.
 func plainString(data []byte, want byte) (s []byte, ok bool) {
-	r := reader{frame: data}
-	major, n := r.head()
-	if r.err != nil || major != want || n != uint64(len(data)-r.at) {
+	r := item.Reader{Data: data}
+	major, n := r.Head()
+	if r.Err != nil || major != want || n != uint64(len(data)-r.At) {
 		return nil, false
 	}
-	return data[r.at:], true
+	return data[r.At:], true
 }

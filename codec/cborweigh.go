@@ -4,6 +4,7 @@ import (
 	"math"
 	"reflect"
 
+	"github.com/asterisque-go/asterisque/internal/item"
 	"github.com/asterisque-go/asterisque/internal/weigh"
 )
 
@@ -13,8 +14,8 @@ const cborDepth = 32
 // Initial bytes of items of indefinite length, and what ends them.
 const (
 	indefinite = 31
-	undefined  = other | 23
-	breakByte  = other | indefinite
+	undefined  = item.Other | 23
+	breakByte  = item.Other | indefinite
 )
 
 // Numbers of tags of which the library makes something of its own.
@@ -55,7 +56,7 @@ func (w *cborWeigher) left() int { return len(w.data) - w.at }
 // head reads the head of an item, in any form.
 func (w *cborWeigher) head() (major byte, n uint64, endless bool) {
 	if w.left() == 0 {
-		return other, 0, false
+		return item.Other, 0, false
 	}
 	b := w.data[w.at]
 	w.at++
@@ -81,7 +82,7 @@ func (w *cborWeigher) head() (major byte, n uint64, endless bool) {
 // those that say only that this is CBOR.
 func (w *cborWeigher) tags() (first, last uint64, count int) {
 	first, last = noTag, noTag
-	for w.left() > 0 && w.data[w.at]&^31 == tag {
+	for w.left() > 0 && w.data[w.at]&^31 == item.Tag {
 		_, n, _ := w.head()
 		if count == 0 && n == selfDescribed {
 			continue
@@ -101,7 +102,7 @@ func (w *cborWeigher) value(p *weigh.Plan, depth int) {
 	if w.done() {
 		return
 	}
-	if b := w.data[w.at]; tags == 0 && (b == null || b == undefined) {
+	if b := w.data[w.at]; tags == 0 && (b == item.Null || b == undefined) {
 		w.at++
 		return
 	}
@@ -130,11 +131,11 @@ func (w *cborWeigher) value(p *weigh.Plan, depth int) {
 func (w *cborWeigher) item(p *weigh.Plan, depth int) {
 	major, n, endless := w.head()
 	switch major {
-	case byteString, textString:
+	case item.Bytes, item.Text:
 		w.text(p, n, endless)
-	case array:
+	case item.Array:
 		w.array(p, n, endless, depth+1)
-	case mapping:
+	case item.Map:
 		w.mapping(p, n, endless, depth+1)
 	}
 }
@@ -286,14 +287,14 @@ func (w *cborWeigher) structure(p *weigh.Plan, n uint64, endless bool, depth int
 func (w *cborWeigher) field(p *weigh.Plan, depth int) (f *weigh.Plan) {
 	from := w.at
 	switch major := w.data[w.at] &^ 31; major {
-	case textString:
+	case item.Text:
 		if f = p.Field(w.key()); f == nil {
 			w.Add(weigh.String + weigh.Alloc(w.at-from))
 		}
-	case unsigned, negative:
+	case item.Unsigned, item.Negative:
 		_, n, _ := w.head()
 		number := int64(n)
-		if major == negative {
+		if major == item.Negative {
 			number = ^number
 		}
 		if f = p.Numbers[number]; f == nil {

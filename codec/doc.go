@@ -1,28 +1,16 @@
-// Package codec turns the four messages of protocol 1 into bytes and back, holds the [Abort] that
-// ends a call or a session on both sides of the wire, and the codecs for the values that calls
-// carry.
+// Package codec holds what calls carry, and what becomes of calls that fail: the codecs for values,
+// and the [Abort] that ends a call or a session on both sides of the wire.
 //
-//   - [Open] starts a pipe (one running call), [Block] carries a piece of one of its two streams,
-//     [Close] ends it, and a [Control] speaks about the session as a whole. Each is one frame: a
-//     single CBOR array of definite length.
-//   - [Abort] says why something ended, who said so, and whether the call may be repeated.
+//   - An [Abort] says why something ended, who said so, and whether the call may be repeated.
+//     Branch with errors.Is on the Err values, such as [ErrOverloaded]; [Repeatable] and
+//     [RetryAfter] tell what to do next.
 //   - [Values] encodes parameters, stream elements and results: [CBOR], [JSON] and [Raw] come with
 //     the library. A [Weigher] tells what they become in memory, before they are decoded.
 //
-// # Ownership
-//
-// AppendTo copies all it is given. What a Parse function returns shares memory with the frame it
-// was given, so it is good for as long as the frame is left alone; Messages of an Abort and names
-// of codecs are copies.
+// The messages of the protocol are in package message.
 //
 // # Concurrency
 //
-// Messages are plain values without a lock. The value codecs are safe for use by several goroutines
-// at the same time.
-//
-// # Errors
-//
-// The Parse functions accept what the protocol allows and nothing else; their only error is a
-// [*FrameError], and errors.Is(err, [ErrProtocol]) holds for it. The specification is in the spec
-// folder of the repository.
+// The value codecs are safe for use by several goroutines at the same time. An Abort is not changed
+// once it was returned.
 package codec

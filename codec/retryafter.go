@@ -2,13 +2,25 @@ package codec
 
 import (
 	"errors"
+	"math"
 	"time"
+
+	"github.com/asterisque-go/asterisque/internal/item"
 )
 
 // OverloadedFor returns ErrOverloaded with the advice to try again after d. It travels as the
 // Detail, one CBOR unsigned integer: whole milliseconds, rounded up.
 func OverloadedFor(d time.Duration, message string) *Abort {
-	return &Abort{Code: Overloaded, Message: message, Detail: appendNumber(nil, millis(d))}
+	return &Abort{Code: Overloaded, Message: message, Detail: item.AppendUint(nil, millis(d))}
+}
+
+// millis rounds up, so that a short time does not turn into none.
+func millis(d time.Duration) uint64 {
+	ms := d.Milliseconds()
+	if d%time.Millisecond > 0 {
+		ms++
+	}
+	return uint64(min(max(ms, 0), math.MaxInt32))
 }
 
 // mostRetryAfter bounds what RetryAfter returns: whoever heeds it should not sleep for as long as a
@@ -23,7 +35,7 @@ func RetryAfter(err error) (d time.Duration, ok bool) {
 	if !errors.As(err, &a) || a == nil || a.Code != Overloaded || len(a.Detail) == 0 {
 		return 0, false
 	}
-	r := reader{frame: a.Detail}
-	d = r.millis("retry after")
-	return min(d, mostRetryAfter), r.err == nil && r.at == len(a.Detail)
+	r := item.Reader{Data: a.Detail}
+	d = time.Duration(r.Uint("retry after", math.MaxInt32)) * time.Millisecond
+	return min(d, mostRetryAfter), r.End() == nil
 }

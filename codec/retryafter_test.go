@@ -1,4 +1,4 @@
-package codec
+package codec_test
 
 import (
 	"errors"
@@ -7,21 +7,24 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 )
 
 func TestRetryAfterIsWhatTheOverloadedSideAdvised(t *testing.T) {
 	for _, d := range []time.Duration{0, time.Millisecond, 23 * time.Millisecond, time.Hour} {
-		a := OverloadedFor(d, "busy")
-		c, err := ParseClose((&Close{Abort: a}).AppendTo(nil))
+		a := codec.OverloadedFor(d, "busy")
+		c, err := message.ParseClose((&message.Close{Abort: a}).AppendTo(nil))
 		require.NoError(t, err)
-		got, ok := RetryAfter(fmt.Errorf("wrapped: %w", c.Abort))
+		got, ok := codec.RetryAfter(fmt.Errorf("wrapped: %w", c.Abort))
 		require.True(t, ok)
 		require.Equal(t, d, got)
-		require.ErrorIs(t, c.Abort, ErrOverloaded)
+		require.ErrorIs(t, c.Abort, codec.ErrOverloaded)
 	}
-	got, _ := RetryAfter(OverloadedFor(time.Microsecond, ""))
+	got, _ := codec.RetryAfter(codec.OverloadedFor(time.Microsecond, ""))
 	require.Equal(t, time.Millisecond, got, "a short time must not become none")
-	got, ok := RetryAfter(OverloadedFor(24*24*time.Hour, ""))
+	got, ok := codec.RetryAfter(codec.OverloadedFor(24*24*time.Hour, ""))
 	require.True(t, ok)
 	require.Equal(t, time.Hour, got, "nobody should sleep for as long as a peer likes")
 }
@@ -30,13 +33,13 @@ func TestRetryAfterIsUnknownIfNobodyAdvisedIt(t *testing.T) {
 	for name, err := range map[string]error{
 		"nil":             nil,
 		"no Abort":        errors.New("busy"),
-		"no detail":       ErrOverloaded,
-		"another code":    &Abort{Code: Unavailable, Detail: []byte{1}},
-		"detail of other": &Abort{Code: Overloaded, Detail: []byte("text")},
-		"more behind":     &Abort{Code: Overloaded, Detail: []byte{1, 1}},
-		"cut short":       &Abort{Code: Overloaded, Detail: []byte{0x19, 1}},
+		"no detail":       codec.ErrOverloaded,
+		"another code":    &codec.Abort{Code: codec.Unavailable, Detail: []byte{1}},
+		"detail of other": &codec.Abort{Code: codec.Overloaded, Detail: []byte("text")},
+		"more behind":     &codec.Abort{Code: codec.Overloaded, Detail: []byte{1, 1}},
+		"cut short":       &codec.Abort{Code: codec.Overloaded, Detail: []byte{0x19, 1}},
 	} {
-		_, ok := RetryAfter(err)
+		_, ok := codec.RetryAfter(err)
 		require.False(t, ok, name)
 	}
 }

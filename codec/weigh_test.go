@@ -14,6 +14,7 @@ import (
 	"github.com/fxamacker/cbor/v2"
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/internal/item"
 	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/internal/weightest"
 )
@@ -65,20 +66,20 @@ type shape struct {
 }
 
 // repeated returns a CBOR array of n items.
-func repeated(n int, item string) []byte {
-	return append(appendHead(nil, array, uint64(n)), strings.Repeat(item, n)...)
+func repeated(n int, each string) []byte {
+	return append(item.AppendHead(nil, item.Array, uint64(n)), strings.Repeat(each, n)...)
 }
 
 // endless returns a CBOR array of indefinite length.
-func endless(n int, item string) []byte {
-	return append(append([]byte{array | indefinite}, strings.Repeat(item, n)...), breakByte)
+func endless(n int, each string) []byte {
+	return append(append([]byte{item.Array | indefinite}, strings.Repeat(each, n)...), breakByte)
 }
 
 // mapOf returns a CBOR map with n keys of integers.
 func mapOf(n int, value string) []byte {
-	b := appendHead(nil, mapping, uint64(n))
+	b := item.AppendHead(nil, item.Map, uint64(n))
 	for i := range n {
-		b = append(appendUint(b, uint64(i)), value...)
+		b = append(item.AppendUint(b, uint64(i)), value...)
 	}
 	return b
 }
@@ -96,7 +97,7 @@ func cborShapes() []shape {
 	for range 30 {
 		deep = append(deep, "\xa1\x64Next"...)
 	}
-	deep = append(deep, null)
+	deep = append(deep, item.Null)
 	return []shape{
 		as[[]record]("records", honest),
 		as[any]("records as any", honest),

@@ -6,7 +6,7 @@ import (
 
 	"go.opentelemetry.io/otel/propagation"
 
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 )
 
 // The headers of W3C Trace Context.
@@ -25,7 +25,7 @@ func inject(ctx context.Context) []byte {
 	if parent == "" {
 		return nil
 	}
-	state := fit(headers[tracestate], codec.MaxTrace-len(parent)-1)
+	state := fit(headers[tracestate], message.MaxTrace-len(parent)-1)
 	if state == "" {
 		return []byte(parent)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 )
 
 const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -22,7 +22,7 @@ func TestATraceContextArrivesAsItWasSent(t *testing.T) {
 
 func TestWhatIsNoTraceContextIsIgnored(t *testing.T) {
 	for _, sent := range []string{
-		"", "\n", "\x00", parent[:50], parent + "x", "ff" + parent[2:], strings.ToUpper(parent), "00-00000000000000000000000000000000-b7ad6b7169203331-01", "\n" + parent, strings.Repeat("x", codec.MaxTrace),
+		"", "\n", "\x00", parent[:50], parent + "x", "ff" + parent[2:], strings.ToUpper(parent), "00-00000000000000000000000000000000-b7ad6b7169203331-01", "\n" + parent, strings.Repeat("x", message.MaxTrace),
 	} {
 		require.Equal(t, t.Context(), extract(t.Context(), []byte(sent)), "%q", sent)
 	}
@@ -58,8 +58,8 @@ func TestTheLargestTraceContextFitsIntoAnOpen(t *testing.T) {
 	}
 	ctx := extract(t.Context(), []byte(parent+"\n"+strings.Join(members, ",")))
 	sent := inject(ctx)
-	require.LessOrEqual(t, len(sent), codec.MaxTrace)
-	require.Greater(t, len(sent), codec.MaxTrace-34, "as much as fits is there")
+	require.LessOrEqual(t, len(sent), message.MaxTrace)
+	require.Greater(t, len(sent), message.MaxTrace-34, "as much as fits is there")
 	require.Equal(t, parent, string(sent[:len(parent)]))
 	_, err := trace.ParseTraceState(string(sent[len(parent)+1:]))
 	require.NoError(t, err, "what is left is a tracestate")
@@ -72,7 +72,7 @@ func FuzzTraceContext(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		first := inject(extract(context.Background(), sent))
-		require.LessOrEqual(t, len(first), codec.MaxTrace)
+		require.LessOrEqual(t, len(first), message.MaxTrace)
 		require.Equal(t, first, inject(extract(context.Background(), first)))
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"runtime"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -368,7 +369,7 @@ func (p *Pipe) moveLocked(a *after) (homeless int) {
 }
 
 // Controls hands what the pipe, whose id is given, has to tell its peer to put, when that departs.
-func (e *End) Controls(id uint64, put func(codec.Control)) {
+func (e *End) Controls(id uint64, put func(message.Control)) {
 	p := (*Pipe)(e)
 	p.mu.Lock()
 	credit, allow := p.creditDue, p.rare != nil && p.rare.allowDue
@@ -385,9 +386,9 @@ func (e *End) Controls(id uint64, put func(codec.Control)) {
 		return
 	}
 	if credit {
-		put(codec.Credit{Pipe: id, Limit: granted})
+		put(message.Credit{Pipe: id, Limit: granted})
 	}
 	if allow {
-		put(codec.Allow{Pipe: id, Total: allowed})
+		put(message.Allow{Pipe: id, Total: allowed})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -861,7 +862,7 @@ func TestAnAskForMoreThanThereEverIsHoldsNobodyUp(t *testing.T) {
 		synctest.Wait()
 		require.True(t, greedyEnd.Ask(0, 1<<53-1))
 		require.True(t, modestEnd.Ask(0, 10_000))
-		require.Equal(t, []codec.Control{codec.Allow{Total: 10_000}}, told(modestEnd))
+		require.Equal(t, []message.Control{message.Allow{Total: 10_000}}, told(modestEnd))
 		require.Zero(t, room.Load().Asking)
 		require.Positive(t, port.news)
 		greedy.Abort(nil)

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -259,12 +260,12 @@ func (s *side) tell() bool {
 	s.announced = nil
 	s.mu.Unlock()
 	for _, e := range list {
-		e.end().Controls(0, func(c codec.Control) {
+		e.end().Controls(0, func(c message.Control) {
 			s.send(func() {
 				switch c := c.(type) {
-				case codec.Credit:
+				case message.Credit:
 					e.other.end().Credit(c.Limit)
-				case codec.Allow:
+				case message.Allow:
 					e.other.end().Allow(c.Total)
 				}
 			})

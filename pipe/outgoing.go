@@ -3,7 +3,7 @@ package pipe
 import (
 	"time"
 
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/buffer"
 )
 
@@ -38,7 +38,9 @@ func WithTTL(d time.Duration) SendOption {
 // WithLoss lets the Block be dropped while the session is under pressure. Of Blocks with loss rate
 // n, about n out of 127 are dropped then, and never more; 0 keeps it in any case, 127 drops all.
 // Larger values count as 127. Without this option the loss rate of the pipe applies.
-func WithLoss(rate uint8) SendOption { return func(b *Outgoing) { b.Loss = min(rate, codec.MaxLoss) } }
+func WithLoss(rate uint8) SendOption {
+	return func(b *Outgoing) { b.Loss = min(rate, message.MaxLoss) }
+}
 
 // WithMarker has the report of a drop name the Block by marker, which is the application's own.
 func WithMarker(marker any) SendOption { return func(b *Outgoing) { b.Marker = marker } }

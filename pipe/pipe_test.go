@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/leak"
 	"github.com/asterisque-go/asterisque/limits"
@@ -95,8 +96,8 @@ func block(payload string) pipe.Block { return pipe.NewBlock([]byte(payload), ni
 func sized(n int) pipe.Block { return pipe.NewBlock(make([]byte, n), nil, 0, time.Time{}) }
 
 // told returns the Controls that the pipe has for its peer.
-func told(end *pipe.End) (list []codec.Control) {
-	end.Controls(0, func(c codec.Control) { list = append(list, c) })
+func told(end *pipe.End) (list []message.Control) {
+	end.Controls(0, func(c message.Control) { list = append(list, c) })
 	return list
 }
 
@@ -401,7 +402,7 @@ func TestWindowGrantsHalfAtATimeAndGrowsWhileTheReaderKeepsUp(t *testing.T) {
 	p, end, port := newPipe(pipe.Config{Granted: early, Terms: &pipe.Terms{Room: room, Largest: 16 << 10}})
 	require.Equal(t, pipe.Accepted, end.Block(sized(block)), "early")
 	end.BeginHandler(limits.Hold{Base: 8 << 10, Source: limits.Workers})
-	require.Equal(t, []codec.Control{codec.Credit{Limit: 1<<10 + 6<<10 + 511}}, told(end), "whole Blocks, and less than comes by itself")
+	require.Equal(t, []message.Control{message.Credit{Limit: 1<<10 + 6<<10 + 511}}, told(end), "whole Blocks, and less than comes by itself")
 	require.Empty(t, told(end), "once")
 	for range 6 {
 		require.Equal(t, pipe.Accepted, end.Block(sized(block)))
@@ -414,9 +415,9 @@ func TestWindowGrantsHalfAtATimeAndGrowsWhileTheReaderKeepsUp(t *testing.T) {
 	for range 3 {
 		p.Recv(background)
 	}
-	require.Equal(t, []codec.Control{codec.Credit{Limit: 7<<10 + 4<<10 + 511}}, told(end), "half, without growth: the reader lags")
+	require.Equal(t, []message.Control{message.Credit{Limit: 7<<10 + 4<<10 + 511}}, told(end), "half, without growth: the reader lags")
 	p.Recv(background)
-	require.Equal(t, []codec.Control{codec.Credit{Limit: 7<<10 + 15<<10 + 511}}, told(end), "the reader has emptied a window that was used whole: it doubles")
+	require.Equal(t, []message.Control{message.Credit{Limit: 7<<10 + 15<<10 + 511}}, told(end), "the reader has emptied a window that was used whole: it doubles")
 	require.Equal(t, 3, port.news, "each time it was announced once")
 }
 
@@ -429,14 +430,14 @@ func TestCreditThatWasNotFetchedIsAnnouncedOnceAndTheNewestCounts(t *testing.T) 
 		p.Recv(background)
 	}
 	require.Equal(t, 1, port.news)
-	require.Equal(t, []codec.Control{codec.Credit{Limit: 8<<10 + 3<<10 + 511}}, told(end), "whole Blocks, and less than comes by itself")
+	require.Equal(t, []message.Control{message.Credit{Limit: 8<<10 + 3<<10 + 511}}, told(end), "whole Blocks, and less than comes by itself")
 }
 
 func TestTheWindowShrinksToWhatIsGuaranteedWhileThereIsNoSpareRoom(t *testing.T) {
 	const block = 1024 - overhead
 	room := limits.NewRoom(&limits.Plan{Window: 2 << 10, Workers: 1, Callers: 1, Spare: 48 << 10})
 	p, end, _ := running(t, room)
-	require.Equal(t, []codec.Control{codec.Credit{Limit: 8 << 10}}, told(end), "an eighth of what is spare more than is guaranteed")
+	require.Equal(t, []message.Control{message.Credit{Limit: 8 << 10}}, told(end), "an eighth of what is spare more than is guaranteed")
 	var others limits.Hold
 	require.True(t, room.Fit(&others, 42<<10), "all that is left")
 	for range 8 {
@@ -449,7 +450,7 @@ func TestTheWindowShrinksToWhatIsGuaranteedWhileThereIsNoSpareRoom(t *testing.T)
 	for range 3 {
 		p.Recv(background)
 	}
-	granted := told(end)[0].(codec.Credit).Limit
+	granted := told(end)[0].(message.Credit).Limit
 	require.GreaterOrEqual(t, granted, uint64(10<<10), "never less than is guaranteed")
 	require.Less(t, granted, uint64(11<<10), "and no more than an eighth of what was free besides")
 	room.End(&others)
@@ -457,7 +458,7 @@ func TestTheWindowShrinksToWhatIsGuaranteedWhileThereIsNoSpareRoom(t *testing.T)
 		require.Equal(t, pipe.Accepted, end.Block(sized(block)))
 		p.Recv(background)
 	}
-	require.Greater(t, told(end)[0].(codec.Credit).Limit, uint64(13<<10), "and more again when there is room")
+	require.Greater(t, told(end)[0].(message.Credit).Limit, uint64(13<<10), "and more again when there is room")
 }
 
 func TestBlocksWhoseTimeIsUpArePassedOverAndCounted(t *testing.T) {

@@ -3,7 +3,7 @@ package classic
 import (
 	"encoding/binary"
 
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 )
 
 // Limits of the format.
@@ -107,8 +107,8 @@ func (m *Block) AppendTo(dst []byte) ([]byte, error) {
 	switch {
 	case m.EOF:
 		return finish(dst, append(b, eofStatus), m.Pipe)
-	case m.Loss > codec.MaxLoss:
-		return dst, malformed(0, "loss rate %d is not in 0 to %d", m.Loss, codec.MaxLoss)
+	case m.Loss > message.MaxLoss:
+		return dst, malformed(0, "loss rate %d is not in 0 to %d", m.Loss, message.MaxLoss)
 	case len(m.Payload) > MaxPayload:
 		return dst, payloadTooLong(len(m.Payload))
 	}

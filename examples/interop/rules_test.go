@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -107,8 +108,8 @@ func TestBothProgramsGoOnAfterWhatIsAllowed(t *testing.T) {
 				c := begin(t, url)
 				c.send(frames)
 				c.send(firstPing)
-				for m := c.read(); m != (codec.Pong{N: 12}); m = c.read() {
-					closed, ok := m.(codec.SessionClose)
+				for m := c.read(); m != (message.Pong{N: 12}); m = c.read() {
+					closed, ok := m.(message.SessionClose)
 					require.False(t, ok, "%+v", closed)
 				}
 			})
@@ -126,7 +127,7 @@ func TestBothProgramsEndACallThatIgnoresItsWindow(t *testing.T) {
 			c.send(block)
 		}
 		for {
-			m, ok := c.read().(codec.Close)
+			m, ok := c.read().(message.Close)
 			if !ok {
 				continue // a Block of the callee
 			}
@@ -136,7 +137,7 @@ func TestBothProgramsEndACallThatIgnoresItsWindow(t *testing.T) {
 		}
 		c.send(block) // is late
 		c.send(firstPing)
-		require.Equal(t, codec.Pong{N: 12}, c.read(), "the session goes on")
+		require.Equal(t, message.Pong{N: 12}, c.read(), "the session goes on")
 	})
 }
 
@@ -189,7 +190,7 @@ func dialRaw(t *testing.T, url string) *raw {
 func begin(t *testing.T, url string) *raw {
 	c := dialRaw(t, url)
 	c.send(syncFrame)
-	require.IsType(t, codec.Sync{}, c.read())
+	require.IsType(t, message.Sync{}, c.read())
 	return c
 }
 
@@ -212,18 +213,18 @@ func (c *raw) read() any {
 	frame, err := c.wire.ReadFrame(1 << 20)
 	require.NoError(c.t, err)
 	frame = bytes.Clone(frame)
-	kind, err := codec.TypeOf(frame)
+	kind, err := message.TypeOf(frame)
 	require.NoError(c.t, err)
 	var m any
 	switch kind {
-	case codec.BlockType:
-		m, err = codec.ParseBlock(frame)
-	case codec.CloseType:
-		m, err = codec.ParseClose(frame)
-	case codec.OpenType:
-		m, err = codec.ParseOpen(frame)
+	case message.BlockType:
+		m, err = message.ParseBlock(frame)
+	case message.CloseType:
+		m, err = message.ParseClose(frame)
+	case message.OpenType:
+		m, err = message.ParseOpen(frame)
 	default:
-		m, err = codec.ParseControl(frame)
+		m, err = message.ParseControl(frame)
 	}
 	require.NoError(c.t, err)
 	return m
@@ -233,7 +234,7 @@ func (c *raw) read() any {
 // it sends.
 func (c *raw) sessionClose() codec.Code {
 	for {
-		if m, ok := c.read().(codec.SessionClose); ok {
+		if m, ok := c.read().(message.SessionClose); ok {
 			return m.Code
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 )
 
 // The departing batch is the next to be taken: frames, each behind its length.
@@ -48,7 +48,7 @@ func (o *Outbox) fillLocked() {
 // departLocked encodes m at the end of the departing batch, unless its time is up. From here on the
 // peer may know of the pipe.
 func (o *Outbox) departLocked(f *Flow, m *Message) {
-	if m.Type == codec.ControlType && m.Control != Stop {
+	if m.Type == message.ControlType && m.Control != Stop {
 		o.departAskLocked(f, m)
 		return
 	}
@@ -56,7 +56,7 @@ func (o *Outbox) departLocked(f *Flow, m *Message) {
 	if !m.Expires.IsZero() {
 		left := time.Until(m.Expires)
 		if left <= 0 {
-			if m.Type == codec.BlockType {
+			if m.Type == message.BlockType {
 				f.more().skipped += 1 + m.Skipped
 			}
 			m.free()
@@ -66,10 +66,10 @@ func (o *Outbox) departLocked(f *Flow, m *Message) {
 		ttl = millis(left)
 	}
 	o.skippedLocked(f, m)
-	if m.Type == codec.BlockType && !m.End {
+	if m.Type == message.BlockType && !m.End {
 		f.sent += uint32(len(m.Payload)) + o.overhead
 	}
-	if m.Type == codec.OpenType {
+	if m.Type == message.OpenType {
 		f.id, f.departed = o.nextID, true
 		o.nextID += 2
 	}
@@ -86,7 +86,7 @@ func (o *Outbox) departLocked(f *Flow, m *Message) {
 	if o.log != nil {
 		o.log.put++
 	}
-	if m.Type == codec.OpenType {
+	if m.Type == message.OpenType {
 		m.Departer.Depart(f.id)
 	}
 }
@@ -98,7 +98,7 @@ func (o *Outbox) departAskLocked(f *Flow, m *Message) {
 		o.gone.add(m)
 		return
 	}
-	o.appendLocked(codec.Ask{Pipe: f.id, Sent: sent, Total: total})
+	o.appendLocked(message.Ask{Pipe: f.id, Sent: sent, Total: total})
 	o.holds.add(m)
 }
 
@@ -110,7 +110,7 @@ func (o *Outbox) appendLocked(frame interface{ AppendTo([]byte) []byte }) {
 	putLength(o.batch[start:], 0)
 	switch {
 	case o.log == nil:
-	case codec.Countable(o.batch[start+lengthSize:]):
+	case message.Countable(o.batch[start+lengthSize:]):
 		o.log.put++
 	default:
 		o.log.passing = append(o.log.passing, span{start, len(o.batch)})

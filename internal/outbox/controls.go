@@ -1,7 +1,7 @@
 package outbox
 
 import (
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/fifo"
 )
 
@@ -9,12 +9,12 @@ import (
 // counts, so that a peer that does not read makes nothing grow: they are encoded when they depart,
 // and while there is no Wire not at all.
 type controls struct {
-	pong      codec.Pong // guarded by the lock of the Outbox, as all
-	opens     uint64     // the limit of the Credit for Opens
+	pong      message.Pong // guarded by the lock of the Outbox, as all
+	opens     uint64       // the limit of the Credit for Opens
 	pongDue   bool
 	opensDue  bool
-	ackDue    bool                      // what has arrived has to be acknowledged
-	others    fifo.Queue[codec.Control] // of which this side alone decides how many there are
+	ackDue    bool                        // what has arrived has to be acknowledged
+	others    fifo.Queue[message.Control] // of which this side alone decides how many there are
 	announced fifo.Queue[Announcer]
 }
 
@@ -22,7 +22,7 @@ type controls struct {
 type Announcer interface {
 	// Controls hands what there is to put. It is called with the lock of the Outbox held, when that
 	// departs, and must not call the Outbox.
-	Controls(put func(codec.Control))
+	Controls(put func(message.Control))
 }
 
 func (c *controls) empty() bool {
@@ -33,19 +33,19 @@ func (c *controls) empty() bool {
 // departing batch. Of Pongs only the newest departs, and of Credits for Opens the one with the
 // highest limit. Nothing that is put after a Drain departs before it. The errors are ErrClosed and
 // ErrFlood.
-func (o *Outbox) PutControl(c codec.Control) (write bool, err error) {
+func (o *Outbox) PutControl(c message.Control) (write bool, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if err := o.refusesControlLocked(); err != nil {
 		return false, err
 	}
 	switch c := c.(type) {
-	case codec.Pong:
+	case message.Pong:
 		o.controls.pong, o.controls.pongDue = c, true
-	case codec.Credit:
+	case message.Credit:
 		o.controls.opens = max(o.controls.opens, c.Limit) // who grants more may come first
 		o.controls.opensDue = true
-	case codec.Drain:
+	case message.Drain:
 		o.appendLocked(c) // before any refusal that is put after it: it says why
 	default:
 		o.controls.others.Push(c)
@@ -90,7 +90,7 @@ func (o *Outbox) encodeControlsLocked() {
 	}
 	if c.opensDue {
 		c.opensDue = false
-		o.appendLocked(codec.Credit{Opens: true, Limit: c.opens})
+		o.appendLocked(message.Credit{Opens: true, Limit: c.opens})
 	}
 	if c.ackDue {
 		c.ackDue = false
@@ -104,4 +104,4 @@ func (o *Outbox) encodeControlsLocked() {
 }
 
 // appendControlLocked encodes a Control of an Announcer.
-func (o *Outbox) appendControlLocked(c codec.Control) { o.appendLocked(c) }
+func (o *Outbox) appendControlLocked(c message.Control) { o.appendLocked(c) }

@@ -10,11 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 )
 
 // controls drains b and returns the Controls.
-func (b *box) controls() (list []codec.Control) {
+func (b *box) controls() (list []message.Control) {
 	b.t.Helper()
 	for {
 		batch, _ := b.Take()
@@ -23,8 +24,8 @@ func (b *box) controls() (list []codec.Control) {
 		}
 		for rest := batch; len(rest) > 0; {
 			n := 4 + binary.BigEndian.Uint32(rest)
-			if kind, _ := codec.TypeOf(rest[4:n]); kind == codec.ControlType {
-				c, err := codec.ParseControl(rest[4:n])
+			if kind, _ := message.TypeOf(rest[4:n]); kind == message.ControlType {
+				c, err := message.ParseControl(rest[4:n])
 				require.NoError(b.t, err)
 				list = append(list, c)
 			}
@@ -34,7 +35,7 @@ func (b *box) controls() (list []codec.Control) {
 	}
 }
 
-func (b *box) control(c codec.Control) {
+func (b *box) control(c message.Control) {
 	b.t.Helper()
 	_, err := b.PutControl(c)
 	require.NoError(b.t, err)
@@ -43,10 +44,10 @@ func (b *box) control(c codec.Control) {
 // announcer has Controls whose limit is how often it was asked.
 type announcer struct{ pipe, asked uint64 }
 
-func (a *announcer) Controls(put func(codec.Control)) {
+func (a *announcer) Controls(put func(message.Control)) {
 	a.asked++
-	put(codec.Credit{Pipe: a.pipe, Limit: a.asked})
-	put(codec.Allow{Pipe: a.pipe, Total: a.asked})
+	put(message.Credit{Pipe: a.pipe, Limit: a.asked})
+	put(message.Allow{Pipe: a.pipe, Total: a.asked})
 }
 
 // asker is a Sender that asks for one byte as often as it wants.
@@ -66,7 +67,7 @@ func (a *asker) Dropped(payload int) { a.dropped = append(a.dropped, payload) }
 
 func (b *box) ask(f *outbox.Flow, a *asker) {
 	b.t.Helper()
-	m := outbox.Message{Type: codec.ControlType, Control: outbox.Ask, Sender: a, Held: 100}
+	m := outbox.Message{Type: message.ControlType, Control: outbox.Ask, Sender: a, Held: 100}
 	_, err := b.Put(f, &m)
 	require.NoError(b.t, err)
 }
@@ -74,25 +75,25 @@ func (b *box) ask(f *outbox.Flow, a *asker) {
 func TestOfPongsAndCreditsForOpensOnlyTheNewestDeparts(t *testing.T) {
 	b := newBox(t)
 	for n := range uint64(3) {
-		b.control(codec.Pong{N: n})
-		b.control(codec.Ping{N: n})
-		b.control(codec.Credit{Opens: true, Limit: n})
+		b.control(message.Pong{N: n})
+		b.control(message.Ping{N: n})
+		b.control(message.Credit{Opens: true, Limit: n})
 	}
-	require.ElementsMatch(t, []codec.Control{
-		codec.Pong{N: 2}, codec.Ping{N: 0}, codec.Ping{N: 1}, codec.Ping{N: 2}, codec.Credit{Opens: true, Limit: 2},
+	require.ElementsMatch(t, []message.Control{
+		message.Pong{N: 2}, message.Ping{N: 0}, message.Ping{N: 1}, message.Ping{N: 2}, message.Credit{Opens: true, Limit: 2},
 	}, b.controls())
 	require.Empty(t, b.controls(), "once")
-	b.control(codec.Pong{N: 3})
-	require.Equal(t, []codec.Control{codec.Pong{N: 3}}, b.controls())
+	b.control(message.Pong{N: 3})
+	require.Equal(t, []message.Control{message.Pong{N: 3}}, b.controls())
 	require.Zero(t, b.messages, "they are not counted")
 }
 
 func TestWhoeverPutsAControlWritesIfNobodyDoes(t *testing.T) {
 	b := newBox(t)
 	for _, put := range []func() (bool, error){
-		func() (bool, error) { return b.PutControl(codec.Pong{}) },
-		func() (bool, error) { return b.PutControl(codec.Ping{}) },
-		func() (bool, error) { return b.PutControl(codec.Credit{Opens: true}) },
+		func() (bool, error) { return b.PutControl(message.Pong{}) },
+		func() (bool, error) { return b.PutControl(message.Ping{}) },
+		func() (bool, error) { return b.PutControl(message.Credit{Opens: true}) },
 		func() (bool, error) { return b.Announce(new(announcer)) },
 	} {
 		write, err := put()
@@ -115,18 +116,18 @@ func TestAnAnnouncerIsAskedWhenItsControlsDepart(t *testing.T) {
 		require.NoError(t, err)
 	}
 	require.Zero(t, one.asked+two.asked)
-	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "codec.Credit", "codec.Allow", "codec.Credit", "codec.Allow", "Block 0 waits"}, b.drain())
+	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "message.Credit", "message.Allow", "message.Credit", "message.Allow", "Block 0 waits"}, b.drain())
 	require.EqualValues(t, 1, one.asked, "once for each announcement")
 	require.EqualValues(t, 1, two.asked)
 	_, err := b.Announce(one)
 	require.NoError(t, err)
-	require.Equal(t, []codec.Control{codec.Credit{Pipe: 2, Limit: 2}, codec.Allow{Pipe: 2, Total: 2}}, b.controls())
+	require.Equal(t, []message.Control{message.Credit{Pipe: 2, Limit: 2}, message.Allow{Pipe: 2, Total: 2}}, b.controls())
 }
 
 // nothing has nothing to say any more.
 type nothing struct{}
 
-func (nothing) Controls(func(codec.Control)) {}
+func (nothing) Controls(func(message.Control)) {}
 
 func TestAnAnnouncerMayHaveNothingToSayAnyMore(t *testing.T) {
 	b := newBox(t)
@@ -146,8 +147,8 @@ func TestNothingIsEncodedWhileThereIsNoWire(t *testing.T) {
 	require.True(t, b.Halt())
 	s := &asker{wants: 2}
 	for n := range uint64(1000) {
-		b.control(codec.Pong{N: n})
-		b.control(codec.Credit{Opens: true, Limit: n})
+		b.control(message.Pong{N: n})
+		b.control(message.Credit{Opens: true, Limit: n})
 	}
 	a := &announcer{pipe: 2}
 	_, err := b.Announce(a)
@@ -163,9 +164,9 @@ func TestNothingIsEncodedWhileThereIsNoWire(t *testing.T) {
 	_, err = b.Resume(1)
 	require.NoError(t, err)
 	b.Resent()
-	require.Equal(t, []codec.Control{
-		codec.Pong{N: 999}, codec.Credit{Opens: true, Limit: 999}, codec.Credit{Pipe: 2, Limit: 1}, codec.Allow{Pipe: 2, Total: 1},
-		codec.Ask{Sent: 1<<40 + overhead + 6, Total: 1<<40 + overhead + 7},
+	require.Equal(t, []message.Control{
+		message.Pong{N: 999}, message.Credit{Opens: true, Limit: 999}, message.Credit{Pipe: 2, Limit: 1}, message.Allow{Pipe: 2, Total: 1},
+		message.Ask{Sent: 1<<40 + overhead + 6, Total: 1<<40 + overhead + 7},
 	}, b.controls())
 }
 
@@ -182,7 +183,7 @@ func TestAnAskSaysWhatHasDepartedBeforeIt(t *testing.T) {
 	b.ask(f, s)
 	require.Empty(t, s.sent, "they wait in the order of their pipe")
 	zeros := "Block 0 " + string(make([]byte, 8))
-	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "codec.Ask", "Block 0 123", zeros, "codec.Ask", "Block 0 ", "codec.Ask"}, b.drain())
+	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "message.Ask", "Block 0 123", zeros, "message.Ask", "Block 0 ", "message.Ask"}, b.drain())
 	second := sent + 3 + overhead + 70<<10 + overhead
 	require.Equal(t, []uint32{sent, second, second + overhead}, s.sent)
 	require.Equal(t, 8, b.messages, "Asks are counted as the Blocks are")
@@ -229,7 +230,7 @@ func TestAnAskThatVanishesAloneLeavesNothingToWrite(t *testing.T) {
 	f, _ := b.open(0)
 	b.drain()
 	s := new(asker)
-	write, err := b.Put(f, &outbox.Message{Type: codec.ControlType, Control: outbox.Ask, Sender: s})
+	write, err := b.Put(f, &outbox.Message{Type: message.ControlType, Control: outbox.Ask, Sender: s})
 	require.NoError(t, err)
 	require.True(t, write)
 	batch, end := b.Take()
@@ -252,12 +253,12 @@ func TestAnAskIsDroppedWithItsPipe(t *testing.T) {
 
 func TestTheEndForgetsControls(t *testing.T) {
 	b := newBox(t)
-	b.control(codec.Pong{N: 1})
+	b.control(message.Pong{N: 1})
 	a := new(announcer)
 	_, err := b.Announce(a)
 	require.NoError(t, err)
-	b.Close(codec.SessionClose{})
-	require.Equal(t, []codec.Control{codec.SessionClose{}}, b.controls())
+	b.Close(message.SessionClose{})
+	require.Equal(t, []message.Control{message.SessionClose{}}, b.controls())
 	require.Zero(t, a.asked)
 	_, err = b.Announce(a)
 	require.ErrorIs(t, err, outbox.ErrClosed)
@@ -275,8 +276,8 @@ func isClosed(c <-chan struct{}) bool {
 func TestFlushCoversControls(t *testing.T) {
 	b := newBox(t)
 	for name, put := range map[string]func(){
-		"a Pong":          func() { b.control(codec.Pong{}) },
-		"a Ping":          func() { b.control(codec.Ping{}) },
+		"a Pong":          func() { b.control(message.Pong{}) },
+		"a Ping":          func() { b.control(message.Ping{}) },
 		"an announcement": func() { b.Announce(new(announcer)) },
 	} {
 		put()
@@ -296,8 +297,8 @@ func TestFlushCoversControls(t *testing.T) {
 func TestFlushDoesNotWaitForWhatVanishes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, m := range map[string]outbox.Message{
-			"an Ask":  {Type: codec.ControlType, Control: outbox.Ask, Sender: new(asker)},
-			"a Block": {Type: codec.BlockType, Expires: time.Now().Add(time.Second)},
+			"an Ask":  {Type: message.ControlType, Control: outbox.Ask, Sender: new(asker)},
+			"a Block": {Type: message.BlockType, Expires: time.Now().Add(time.Second)},
 		} {
 			b := newBox(t)
 			f := b.fill()
@@ -322,7 +323,7 @@ func TestJudgeDropsAsMuchAsTheLossRateAllows(t *testing.T) {
 	f := outbox.AcceptedFlow(0, 1)
 	dropped := 0
 	for i := range 127 {
-		m := outbox.Message{Type: codec.BlockType, Loss: 64, Marker: i}
+		m := outbox.Message{Type: message.BlockType, Loss: 64, Marker: i}
 		if b.Judge(&f, &m) {
 			dropped++
 		}
@@ -340,11 +341,11 @@ func TestJudgeDropsAsMuchAsTheLossRateAllows(t *testing.T) {
 func TestJudgeSparesWhatMayNotBeLostAndLeavesAloneWhatIsOver(t *testing.T) {
 	b := newBox(t)
 	f := outbox.AcceptedFlow(0, 1)
-	for _, m := range []outbox.Message{{Type: codec.BlockType}, {Type: codec.BlockType, End: true, Loss: 127}} {
+	for _, m := range []outbox.Message{{Type: message.BlockType}, {Type: message.BlockType, End: true, Loss: 127}} {
 		require.False(t, b.Judge(&f, &m))
 	}
-	lossy := outbox.Message{Type: codec.BlockType, Loss: 127}
-	_, err := b.Put(&f, &outbox.Message{Type: codec.BlockType, End: true})
+	lossy := outbox.Message{Type: message.BlockType, Loss: 127}
+	_, err := b.Put(&f, &outbox.Message{Type: message.BlockType, End: true})
 	require.NoError(t, err)
 	require.False(t, b.Judge(&f, &lossy), "its direction has ended: the sender learns that")
 	b.Close(nil)
@@ -359,16 +360,16 @@ func TestJudgeCountsWithWhatIsJudgedElsewhere(t *testing.T) {
 		f := outbox.AcceptedFlow(0, 1)
 		const blocks = 10_000
 		for i := range blocks {
-			m := outbox.Message{Type: codec.BlockType, Loss: rate, Pressed: true}
+			m := outbox.Message{Type: message.BlockType, Loss: rate, Pressed: true}
 			if i%2 == 0 {
 				b.Judge(&f, &m)
 			} else {
 				b.send(&f, m)
 				b.drainQuietly()
 			}
-			require.LessOrEqual(t, len(b.drops)*codec.MaxLoss, (i+1)*int(rate))
+			require.LessOrEqual(t, len(b.drops)*message.MaxLoss, (i+1)*int(rate))
 		}
-		require.Equal(t, blocks*int(rate)/codec.MaxLoss, len(b.drops), fmt.Sprint(rate))
+		require.Equal(t, blocks*int(rate)/message.MaxLoss, len(b.drops), fmt.Sprint(rate))
 	}
 }
 
@@ -376,10 +377,10 @@ func TestJudgeCountsWithWhatIsJudgedElsewhere(t *testing.T) {
 // refusal for one of the call alone.
 func TestNothingThatIsPutAfterADrainDepartsBeforeIt(t *testing.T) {
 	b := newBox(t)
-	b.control(codec.Ping{N: 1})
+	b.control(message.Ping{N: 1})
 	f := outbox.AcceptedFlow(0, 1)
-	b.control(codec.Drain{None: true})
-	_, err := b.Put(&f, &outbox.Message{Type: codec.CloseType, Abort: codec.ErrUnavailable})
+	b.control(message.Drain{None: true})
+	_, err := b.Put(&f, &outbox.Message{Type: message.CloseType, Abort: codec.ErrUnavailable})
 	require.NoError(t, err)
-	require.Equal(t, []string{"codec.Drain", "Close 1", "codec.Ping"}, b.drain())
+	require.Equal(t, []string{"message.Drain", "Close 1", "message.Ping"}, b.drain())
 }

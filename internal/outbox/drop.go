@@ -3,7 +3,7 @@ package outbox
 import (
 	"time"
 
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 )
 
 // Reason says why a message was dropped.
@@ -53,16 +53,16 @@ func (o *Outbox) Thin() {
 // is never judged again. Of the Blocks judged on a pipe, at every point, at most the sum of their
 // loss rates over 127 is dropped, and the drops are spread evenly.
 func (f *Flow) thin(m *Message) bool {
-	if m.Type != codec.BlockType || m.End || m.Loss == 0 {
+	if m.Type != message.BlockType || m.End || m.Loss == 0 {
 		return false
 	}
 	debt := int(f.debt) + int(m.Loss)
 	m.Loss = 0
-	if debt < codec.MaxLoss {
+	if debt < message.MaxLoss {
 		f.debt = uint8(debt)
 		return false
 	}
-	f.debt = uint8(debt - codec.MaxLoss)
+	f.debt = uint8(debt - message.MaxLoss)
 	return true
 }
 
@@ -84,7 +84,7 @@ func (o *Outbox) Judge(f *Flow, m *Message) (dropped bool) {
 func (o *Outbox) dropLocked(f *Flow, m *Message, why Reason) {
 	o.gone.add(m)
 	o.noteLocked(m, why)
-	if m.Type == codec.OpenType {
+	if m.Type == message.OpenType {
 		f.closed = true
 		o.clearLocked(f, why)
 		m.Departer.Discard(why)
@@ -126,11 +126,11 @@ type returned struct {
 
 // noteLocked takes down that an Open or a Block was dropped.
 func (o *Outbox) noteLocked(m *Message, why Reason) {
-	if o.dropped == nil || m.End || m.Type != codec.OpenType && m.Type != codec.BlockType {
+	if o.dropped == nil || m.End || m.Type != message.OpenType && m.Type != message.BlockType {
 		return
 	}
 	n := o.newsLocked()
-	n.drops = append(n.drops, Drop{Open: m.Type == codec.OpenType, Reason: why, Marker: m.Marker})
+	n.drops = append(n.drops, Drop{Open: m.Type == message.OpenType, Reason: why, Marker: m.Marker})
 }
 
 // clearLocked drops all that waits of f, and reports whether its Open was among it.
@@ -139,7 +139,7 @@ func (o *Outbox) clearLocked(f *Flow, why Reason) (open bool) {
 		o.gone.add(&m)
 		o.noteLocked(&m, why)
 		o.flushes.left(&m, false)
-		open = open || m.Type == codec.OpenType
+		open = open || m.Type == message.OpenType
 		m.free()
 	})
 	if f.rest != nil {
@@ -151,17 +151,17 @@ func (o *Outbox) clearLocked(f *Flow, why Reason) (open bool) {
 // skippedLocked makes m, which is about to depart, tell how many Blocks of f were dropped before
 // it. A Close cannot say that; an end-of-stream before it does.
 func (o *Outbox) skippedLocked(f *Flow, m *Message) {
-	if f.rest != nil && (m.Type == codec.BlockType || m.Type == codec.CloseType) {
+	if f.rest != nil && (m.Type == message.BlockType || m.Type == message.CloseType) {
 		m.Skipped += f.rest.skipped
 		f.rest.skipped = 0
 	}
-	if m.Type != codec.CloseType || m.Skipped == 0 || m.Abort != nil || f.ended {
+	if m.Type != message.CloseType || m.Skipped == 0 || m.Abort != nil || f.ended {
 		return
 	}
-	o.appendLocked(&codec.Block{Pipe: f.id, End: true, Meta: codec.Meta{Skipped: m.Skipped}})
+	o.appendLocked(&message.Block{Pipe: f.id, End: true, Meta: message.Meta{Skipped: m.Skipped}})
 }
 
 // millis returns d in whole milliseconds, rounded up, as far as the wire can tell.
 func millis(d time.Duration) uint32 {
-	return uint32(min((d+time.Millisecond-1)/time.Millisecond, codec.MaxTTL))
+	return uint32(min((d+time.Millisecond-1)/time.Millisecond, message.MaxTTL))
 }

@@ -9,13 +9,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
 // blocks drains b and returns the Blocks of a pipe.
-func (b *box) blocks(pipe uint64) (list []codec.Block) {
+func (b *box) blocks(pipe uint64) (list []message.Block) {
 	b.t.Helper()
 	for {
 		batch, _ := b.Take()
@@ -24,7 +24,7 @@ func (b *box) blocks(pipe uint64) (list []codec.Block) {
 		}
 		for rest := batch; len(rest) > 0; {
 			n := 4 + binary.BigEndian.Uint32(rest)
-			if m, err := codec.ParseBlock(rest[4:n]); err == nil && m.Pipe == pipe {
+			if m, err := message.ParseBlock(rest[4:n]); err == nil && m.Pipe == pipe {
 				m.Payload = append([]byte(nil), m.Payload...)
 				list = append(list, m)
 			}
@@ -36,7 +36,7 @@ func (b *box) blocks(pipe uint64) (list []codec.Block) {
 
 func (b *box) send(f *outbox.Flow, m outbox.Message) {
 	b.t.Helper()
-	m.Type = codec.BlockType
+	m.Type = message.BlockType
 	_, err := b.Put(f, &m)
 	require.NoError(b.t, err)
 }
@@ -46,7 +46,7 @@ func TestAnOpenWhoseTimeIsUpNeverLeaves(t *testing.T) {
 		b := newBox(t)
 		b.fill()
 		f, o := outbox.NewFlow(priority.Normal), new(opening)
-		_, err := b.Put(&f, &outbox.Message{Type: codec.OpenType, Departer: o, Expires: time.Now().Add(time.Second), Marker: "mine"})
+		_, err := b.Put(&f, &outbox.Message{Type: message.OpenType, Departer: o, Expires: time.Now().Add(time.Second), Marker: "mine"})
 		require.NoError(t, err)
 		b.block(&f, []byte("of a pipe that never opens"))
 		time.Sleep(time.Second) // of the bubble
@@ -55,7 +55,7 @@ func TestAnOpenWhoseTimeIsUpNeverLeaves(t *testing.T) {
 		require.Empty(t, o.ids)
 		require.Equal(t, []outbox.Drop{{Open: true, Reason: outbox.Expired, Marker: "mine"}, {Reason: outbox.Expired}}, b.drops)
 		require.Equal(t, 4, b.messages, "what was dropped no longer counts")
-		_, err = b.Put(&f, &outbox.Message{Type: codec.BlockType})
+		_, err = b.Put(&f, &outbox.Message{Type: message.BlockType})
 		require.ErrorIs(t, err, outbox.ErrEnded)
 	})
 }
@@ -75,11 +75,11 @@ func TestADroppedBlockIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, c := range map[string]struct {
 			after outbox.Message
-			want  codec.Block
+			want  message.Block
 		}{
-			"by the next Block":        {outbox.Message{Type: codec.BlockType, Payload: []byte("next")}, codec.Block{Payload: []byte("next"), Meta: codec.Meta{Skipped: 2}}},
-			"by the end":               {outbox.Message{Type: codec.BlockType, End: true}, codec.Block{End: true, Meta: codec.Meta{Skipped: 2}}},
-			"by an end before a Close": {outbox.Message{Type: codec.CloseType}, codec.Block{End: true, Meta: codec.Meta{Skipped: 2}}},
+			"by the next Block":        {outbox.Message{Type: message.BlockType, Payload: []byte("next")}, message.Block{Payload: []byte("next"), Meta: message.Meta{Skipped: 2}}},
+			"by the end":               {outbox.Message{Type: message.BlockType, End: true}, message.Block{End: true, Meta: message.Meta{Skipped: 2}}},
+			"by an end before a Close": {outbox.Message{Type: message.CloseType}, message.Block{End: true, Meta: message.Meta{Skipped: 2}}},
 		} {
 			b := newBox(t)
 			f := b.fill()
@@ -113,8 +113,8 @@ func TestThePartThatIsDroppedNeverExceedsTheLossRate(t *testing.T) {
 			allowed += loss
 			before := len(b.drops)
 			b.send(&f, outbox.Message{Payload: []byte("x"), Loss: uint8(loss), Pressed: true})
-			require.LessOrEqual(t, len(b.drops)*codec.MaxLoss, allowed)
-			require.Greater(t, (len(b.drops)+1)*codec.MaxLoss, allowed, "and it is not less than that allows")
+			require.LessOrEqual(t, len(b.drops)*message.MaxLoss, allowed)
+			require.Greater(t, (len(b.drops)+1)*message.MaxLoss, allowed, "and it is not less than that allows")
 			if len(b.drops) > before {
 				gap++
 				widest = max(widest, gap)

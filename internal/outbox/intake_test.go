@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -16,7 +16,7 @@ import (
 func (b *box) enter(p priority.Priority, params string) (f *outbox.Flow, o *opening, write bool) {
 	b.t.Helper()
 	flow, o := outbox.NewFlow(p), new(opening)
-	write, err := b.Enter(&flow, &outbox.Message{Type: codec.OpenType, Payload: []byte(params), Departer: o})
+	write, err := b.Enter(&flow, &outbox.Message{Type: message.OpenType, Payload: []byte(params), Departer: o})
 	require.NoError(b.t, err)
 	return &flow, o, write
 }
@@ -71,7 +71,7 @@ func TestAnUrgentOpenOvertakesThoseThatWait(t *testing.T) {
 func TestATooLargeOpenDoesNotEnter(t *testing.T) {
 	b := newBox(t)
 	f := outbox.NewFlow(0)
-	write, err := b.Enter(&f, &outbox.Message{Type: codec.OpenType, Payload: make([]byte, 1<<20), Departer: new(opening)})
+	write, err := b.Enter(&f, &outbox.Message{Type: message.OpenType, Payload: make([]byte, 1<<20), Departer: new(opening)})
 	var large *outbox.TooLargeError
 	require.ErrorAs(t, err, &large)
 	require.False(t, write)
@@ -169,7 +169,7 @@ func TestEveryOpenThatEntersIsToldOnceWhatBecomesOfIt(t *testing.T) {
 					half.Done()
 				}
 				f := outbox.NewFlow(0)
-				mine, err := o.Enter(&f, &outbox.Message{Type: codec.OpenType, Departer: &ends[c*each+i]})
+				mine, err := o.Enter(&f, &outbox.Message{Type: message.OpenType, Departer: &ends[c*each+i]})
 				if err != nil {
 					t.Error(err)
 				}
@@ -180,7 +180,7 @@ func TestEveryOpenThatEntersIsToldOnceWhatBecomesOfIt(t *testing.T) {
 		})
 	}
 	half.Wait()
-	if o.Close(codec.Drain{}) {
+	if o.Close(message.Drain{}) {
 		write()
 	}
 	wg.Wait()

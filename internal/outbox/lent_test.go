@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 )
@@ -64,7 +64,7 @@ func TestMemoryThatIsGivenAwayIsLentAtOnce(t *testing.T) {
 	b.Lend()
 	f, _ := b.open(0)
 	b.drain()
-	m := outbox.Message{Type: codec.BlockType, Payload: make([]byte, 30_000)}
+	m := outbox.Message{Type: message.BlockType, Payload: make([]byte, 30_000)}
 	give(&m)
 	mine := &m.Payload[0]
 	_, err := b.Put(f, &m)
@@ -78,9 +78,9 @@ func TestMemoryThatIsGivenAwayIsLentAtOnce(t *testing.T) {
 func TestMemoryStaysItsOwnersIfThereIsAnError(t *testing.T) {
 	b := newBox(t)
 	f, _ := b.open(0)
-	_, err := b.Put(f, &outbox.Message{Type: codec.BlockType, End: true})
+	_, err := b.Put(f, &outbox.Message{Type: message.BlockType, End: true})
 	require.NoError(t, err)
-	m := outbox.Message{Type: codec.BlockType, Payload: make([]byte, 30_000)}
+	m := outbox.Message{Type: message.BlockType, Payload: make([]byte, 30_000)}
 	give(&m)
 	_, err = b.Put(f, &m)
 	require.ErrorIs(t, err, outbox.ErrEnded)
@@ -120,7 +120,7 @@ func TestWhatIsLentIsWhatWouldHaveBeenCopied(t *testing.T) {
 		for i := range 300 {
 			switch op := rnd.IntN(20); {
 			case op < 3 || len(flows[0]) == 0:
-				m := outbox.Message{Type: codec.OpenType, Payload: bytes.Repeat([]byte{byte(i)}, sizes[rnd.IntN(len(sizes))]), Departer: new(opening)}
+				m := outbox.Message{Type: message.OpenType, Payload: bytes.Repeat([]byte{byte(i)}, sizes[rnd.IntN(len(sizes))]), Departer: new(opening)}
 				enter := rnd.IntN(2) == 0
 				for j, b := range []*box{copies, lends} {
 					f, own := outbox.NewFlow(0), m
@@ -136,7 +136,7 @@ func TestWhatIsLentIsWhatWouldHaveBeenCopied(t *testing.T) {
 				n, payload := rnd.IntN(len(flows[0])), bytes.Repeat([]byte{byte(i)}, sizes[rnd.IntN(len(sizes))])
 				given := rnd.IntN(2) == 0
 				for j, b := range []*box{copies, lends} {
-					m := outbox.Message{Type: codec.BlockType, Payload: slices.Clone(payload), Loss: uint8(i % 2 * 64), Pressed: i%7 == 0, Held: uint32(len(payload))}
+					m := outbox.Message{Type: message.BlockType, Payload: slices.Clone(payload), Loss: uint8(i % 2 * 64), Pressed: i%7 == 0, Held: uint32(len(payload))}
 					if given {
 						give(&m)
 					}

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/fifo"
 )
 
@@ -141,7 +141,7 @@ func (o *Outbox) PutAck(least uint64) (write bool) {
 
 func (o *Outbox) appendAckLocked(count uint64) {
 	o.log.said = count
-	o.appendLocked(codec.Ack{Count: count})
+	o.appendLocked(message.Ack{Count: count})
 }
 
 // Halt lets nobody write any more, because the Wire is lost. If claimed is true, nobody is writing;
@@ -206,7 +206,7 @@ func behind(frames []byte, last, n uint64) []byte {
 func countable(frames []byte) (n uint64) {
 	for len(frames) > 0 {
 		size := lengthSize + int(binary.BigEndian.Uint32(frames))
-		if codec.Countable(frames[lengthSize:size]) {
+		if message.Countable(frames[lengthSize:size]) {
 			n++
 		}
 		frames = frames[size:]

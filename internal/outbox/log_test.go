@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 )
 
@@ -57,7 +58,7 @@ func (k *keeper) claim(write bool) {
 	}
 }
 
-func (k *keeper) control(c codec.Control) {
+func (k *keeper) control(c message.Control) {
 	write, err := k.PutControl(c)
 	require.NoError(k.t, err)
 	k.claim(write)
@@ -69,23 +70,23 @@ func (k *keeper) arrive(frames []byte, first int) {
 		n := 4 + binary.BigEndian.Uint32(frames)
 		frame := frames[4:n]
 		frames = frames[n:]
-		if !codec.Countable(frame) {
+		if !message.Countable(frame) {
 			continue
 		}
 		k.received++
-		kind, err := codec.TypeOf(frame)
+		kind, err := message.TypeOf(frame)
 		require.NoError(k.t, err)
 		switch kind {
-		case codec.BlockType:
-			b, err := codec.ParseBlock(frame)
+		case message.BlockType:
+			b, err := message.ParseBlock(frame)
 			require.NoError(k.t, err)
 			require.Equal(k.t, k.gotBlocks, binary.BigEndian.Uint64(b.Payload), "nothing is lost, doubled or reordered")
 			require.Len(k.t, b.Payload, 8+bytes.Count(b.Payload[8:], []byte{byte(k.gotBlocks)}), "nor spoiled")
 			k.gotBlocks++
-		case codec.ControlType:
-			c, err := codec.ParseControl(frame)
+		case message.ControlType:
+			c, err := message.ParseControl(frame)
 			require.NoError(k.t, err)
-			limit := c.(codec.Credit).Limit
+			limit := c.(message.Credit).Limit
 			require.Greater(k.t, limit, k.gotCr, "none is doubled or reordered")
 			k.gotCr = limit
 		}
@@ -130,7 +131,7 @@ func (k *keeper) lose() {
 	for {
 		for range k.rnd.IntN(4) { // meanwhile
 			k.putBlock(k.rnd.IntN(100))
-			k.control(codec.Ping{})
+			k.control(message.Ping{})
 		}
 		batch, end := k.Take()
 		require.Nil(k.t, batch)
@@ -175,9 +176,9 @@ func TestWhatTheLogKeepsIsWhatThePeerLacks(t *testing.T) {
 				k.putBlock(k.rnd.IntN(100_000)) // some do not fit into a batch with others
 			case 4:
 				k.credits++
-				k.control(codec.Credit{Opens: true, Limit: k.credits})
+				k.control(message.Credit{Opens: true, Limit: k.credits})
 			case 5:
-				k.control(codec.Ping{})
+				k.control(message.Ping{})
 			case 6:
 				k.here += uint64(k.rnd.IntN(3))
 				k.claim(k.PutAck(2))
@@ -251,7 +252,7 @@ func TestAnIdleSessionKeepsNothing(t *testing.T) {
 			}
 			before := live()
 			for range 100_000 {
-				k.control(codec.Pong{N: 1})
+				k.control(message.Pong{N: 1})
 				batch, _ := k.Take()
 				k.Written(batch)
 				k.Take()
@@ -278,33 +279,33 @@ func TestAnAckGoesAlongWithWhatIsSent(t *testing.T) {
 	k.here = 5
 	k.putBlock(0)
 	_, frames := k.take()
-	require.Equal(t, "codec.Ack", frames[len(frames)-1])
+	require.Equal(t, "message.Ack", frames[len(frames)-1])
 	require.False(t, k.PutAck(1), "it has been said")
 	k.here = 7
 	require.False(t, k.PutAck(3), "too little")
 	require.False(t, k.PutAck(2), "there is a writer, who will")
 	_, frames = k.take()
-	require.Equal(t, []string{"codec.Ack"}, frames)
+	require.Equal(t, []string{"message.Ack"}, frames)
 }
 
 func TestCountableFramesAreThoseOfTheSpecification(t *testing.T) {
 	for want, list := range map[bool][]interface{ AppendTo([]byte) []byte }{
-		true: {&codec.Open{}, &codec.Open{Pipe: 1 << 40, Meta: codec.Meta{TTL: 1, Key: []byte("k")}}, &codec.Block{}, &codec.Block{End: true}, &codec.Close{}, &codec.Close{Abort: codec.ErrCanceled},
-			codec.Credit{}, codec.Credit{Opens: true, Limit: 1 << 40}, codec.Drain{}, codec.Drain{None: true}, codec.Stop{Pipe: 300},
-			codec.Ask{Pipe: 300, Sent: 1, Total: 2}, codec.Allow{Pipe: 300, Total: 2}},
-		false: {codec.Sync{}, codec.Ping{}, codec.Pong{N: 6}, codec.Ack{Count: 4}, codec.SessionClose{Code: 4}, codec.UnknownControl{Code: 64}, codec.UnknownControl{Code: 1 << 20}},
+		true: {&message.Open{}, &message.Open{Pipe: 1 << 40, Meta: message.Meta{TTL: 1, Key: []byte("k")}}, &message.Block{}, &message.Block{End: true}, &message.Close{}, &message.Close{Abort: codec.ErrCanceled},
+			message.Credit{}, message.Credit{Opens: true, Limit: 1 << 40}, message.Drain{}, message.Drain{None: true}, message.Stop{Pipe: 300},
+			message.Ask{Pipe: 300, Sent: 1, Total: 2}, message.Allow{Pipe: 300, Total: 2}},
+		false: {message.Sync{}, message.Ping{}, message.Pong{N: 6}, message.Ack{Count: 4}, message.SessionClose{Code: 4}, message.UnknownControl{Code: 64}, message.UnknownControl{Code: 1 << 20}},
 	} {
 		for _, m := range list {
-			require.Equal(t, want, codec.Countable(m.AppendTo(nil)), "%T %+v", m, m)
+			require.Equal(t, want, message.Countable(m.AppendTo(nil)), "%T %+v", m, m)
 		}
 	}
 	// an unknown Control of thirty elements
 	long := append([]byte{0x98, 30, 0, 24, 24}, make([]byte, 28)...)
 	long[3], long[4] = 0x18, 0x20
 	long = append(long[:5], make([]byte, 28)...)
-	_, err := codec.ParseControl(long)
+	_, err := message.ParseControl(long)
 	require.NoError(t, err)
-	require.False(t, codec.Countable(long))
+	require.False(t, message.Countable(long))
 }
 
 func TestAnOutboxWithoutAWireHoldsNoBatch(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -18,22 +19,22 @@ const HeadSize = 80
 // often on another processor.
 type Message struct {
 	// ControlType is one that has to go behind what was put of its pipe before: see Control
-	Type     codec.Type
-	End      bool         // of a Block: the end of its direction
-	Loss     uint8        // of a Block
-	Pressed  bool         // of a Block: the session is under pressure, so that its loss rate counts
-	Control  Control      // of a Control: which one
-	Function uint16       // of an Open
-	Payload  []byte       // params, payload or result
-	Departer Departer     // of an Open
-	flow     *Flow        // while queued, or in the intake
-	older    *Message     // while in the intake
-	Expires  time.Time    // from then on it is not worth delivering; zero: never
-	Meta     *codec.Meta  // of an Open; nil: nothing; its TTL follows from Expires
-	Abort    *codec.Abort // of a Close; nil is success
-	Skipped  uint64       // of a Block or a Close: how many are missing before it
-	Marker   any          // the application's own, for the report of a drop
-	Sender   Sender       // of a Block or an Ask
+	Type     message.Type
+	End      bool          // of a Block: the end of its direction
+	Loss     uint8         // of a Block
+	Pressed  bool          // of a Block: the session is under pressure, so that its loss rate counts
+	Control  Control       // of a Control: which one
+	Function uint16        // of an Open
+	Payload  []byte        // params, payload or result
+	Departer Departer      // of an Open
+	flow     *Flow         // while queued, or in the intake
+	older    *Message      // while in the intake
+	Expires  time.Time     // from then on it is not worth delivering; zero: never
+	Meta     *message.Meta // of an Open; nil: nothing; its TTL follows from Expires
+	Abort    *codec.Abort  // of a Close; nil is success
+	Skipped  uint64        // of a Block or a Close: how many are missing before it
+	Marker   any           // the application's own, for the report of a drop
+	Sender   Sender        // of a Block or an Ask
 
 	// of Payload, if that goes to the Outbox with it; it stays its owner's if there is an error
 	Memory *buffer.Buffer
@@ -180,16 +181,16 @@ func (m *Message) move(f *Flow, flush uint32) Message {
 // has no end.
 func (m *Message) appendTo(dst []byte, f *Flow, ttl uint32) []byte {
 	switch m.Type {
-	case codec.OpenType:
+	case message.OpenType:
 		o := m.open(f, ttl)
 		return o.AppendTo(dst)
-	case codec.BlockType:
+	case message.BlockType:
 		b := m.block(f, ttl)
 		return b.AppendTo(dst)
-	case codec.ControlType:
-		return codec.Stop{Pipe: f.id}.AppendTo(dst)
+	case message.ControlType:
+		return message.Stop{Pipe: f.id}.AppendTo(dst)
 	default:
-		c := codec.Close{Pipe: f.id, Result: m.Payload, Abort: m.Abort}
+		c := message.Close{Pipe: f.id, Result: m.Payload, Abort: m.Abort}
 		return c.AppendTo(dst)
 	}
 }
@@ -198,20 +199,20 @@ func (m *Message) appendTo(dst []byte, f *Flow, ttl uint32) []byte {
 // with a large one.
 func (m *Message) appendAround(dst []byte, f *Flow, ttl uint32) (around []byte, at int) {
 	switch m.Type {
-	case codec.OpenType:
+	case message.OpenType:
 		o := m.open(f, ttl)
 		return o.AppendAround(dst)
-	case codec.BlockType:
+	case message.BlockType:
 		b := m.block(f, ttl)
 		return b.AppendAround(dst)
 	default:
-		c := codec.Close{Pipe: f.id, Result: m.Payload}
+		c := message.Close{Pipe: f.id, Result: m.Payload}
 		return c.AppendAround(dst)
 	}
 }
 
-func (m *Message) open(f *Flow, ttl uint32) codec.Open {
-	o := codec.Open{Pipe: f.id, Function: m.Function, Priority: int8(f.queue.Priority), Params: m.Payload}
+func (m *Message) open(f *Flow, ttl uint32) message.Open {
+	o := message.Open{Pipe: f.id, Function: m.Function, Priority: int8(f.queue.Priority), Params: m.Payload}
 	if m.Meta != nil {
 		o.Meta = *m.Meta
 	}
@@ -219,6 +220,6 @@ func (m *Message) open(f *Flow, ttl uint32) codec.Open {
 	return o
 }
 
-func (m *Message) block(f *Flow, ttl uint32) codec.Block {
-	return codec.Block{Pipe: f.id, Payload: m.Payload, End: m.End, Meta: codec.Meta{TTL: ttl, Loss: m.Loss, Skipped: m.Skipped}}
+func (m *Message) block(f *Flow, ttl uint32) message.Block {
+	return message.Block{Pipe: f.id, Payload: m.Payload, End: m.End, Meta: message.Meta{TTL: ttl, Loss: m.Loss, Skipped: m.Skipped}}
 }

@@ -20,7 +20,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
@@ -59,7 +59,7 @@ func (e *TooLargeError) Error() string {
 type Outbox struct {
 	written    func(messages, bytes int) // these are fixed
 	dropped    func([]Drop)              // nil if nobody wants to know
-	putControl func(codec.Control)       // appendControlLocked
+	putControl func(message.Control)     // appendControlLocked
 	max        int                       // bytes of the largest frame that the peer accepts
 	overhead   uint32                    // what a Block costs the peer besides its payload
 
@@ -131,7 +131,7 @@ func (o *Outbox) put(f *Flow, m *Message, more bool) (write, later bool, err err
 	if o.closed {
 		return false, false, ErrClosed
 	}
-	if f.closed || f.ended && m.Type == codec.BlockType {
+	if f.closed || f.ended && m.Type == message.BlockType {
 		return false, false, ErrEnded
 	}
 	if large != nil {
@@ -144,11 +144,11 @@ func (o *Outbox) put(f *Flow, m *Message, more bool) (write, later bool, err err
 		o.dropLocked(f, m, Thinned)
 		return false, false, nil
 	}
-	if f.rest != nil && (m.Type == codec.BlockType || m.Type == codec.CloseType) {
+	if f.rest != nil && (m.Type == message.BlockType || m.Type == message.CloseType) {
 		m.Skipped, f.rest.tail = f.rest.tail, 0
 	}
 	o.acceptLocked(f, m)
-	f.closed = f.closed || m.Type == codec.CloseType
+	f.closed = f.closed || m.Type == message.CloseType
 	f.ended = f.ended || m.End
 	if more && o.queue.Len() == 0 && o.roomLocked(m) && !o.writing.Load() {
 		later, o.expected = !o.expected, true
@@ -299,7 +299,7 @@ func (o *Outbox) Written(batch []byte) {
 
 // Close drops what waits behind the departing batch, adds c as the last frame unless it is nil, and
 // makes every later Put fail with ErrClosed. It never blocks; write is as for Put.
-func (o *Outbox) Close(c codec.Control) (write bool) {
+func (o *Outbox) Close(c message.Control) (write bool) {
 	o.mu.Lock()
 	defer o.unlock()
 	if o.closed {
@@ -315,7 +315,7 @@ func (o *Outbox) Close(c codec.Control) (write bool) {
 		m, _ := o.queue.Pop()
 		o.gone.add(&m)
 		o.noteLocked(&m, Closed)
-		if m.Type == codec.OpenType {
+		if m.Type == message.OpenType {
 			m.Departer.Discard(Closed)
 		}
 		m.free()

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/leak"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/race"
@@ -49,14 +50,14 @@ func newBox(t *testing.T) *box {
 func (b *box) open(p priority.Priority) (*outbox.Flow, *opening) {
 	b.t.Helper()
 	f, o := outbox.NewFlow(p), new(opening)
-	_, err := b.Put(&f, &outbox.Message{Type: codec.OpenType, Departer: o})
+	_, err := b.Put(&f, &outbox.Message{Type: message.OpenType, Departer: o})
 	require.NoError(b.t, err)
 	return &f, o
 }
 
 func (b *box) block(f *outbox.Flow, payload []byte) (write bool) {
 	b.t.Helper()
-	write, err := b.Put(f, &outbox.Message{Type: codec.BlockType, Payload: payload, Held: uint32(len(payload))})
+	write, err := b.Put(f, &outbox.Message{Type: message.BlockType, Payload: payload, Held: uint32(len(payload))})
 	require.NoError(b.t, err)
 	return write
 }
@@ -88,24 +89,24 @@ func (b *box) drain() (all []string) {
 
 // describe returns a frame as "Block 2 ab": type, pipe and the first bytes of the payload.
 func describe(t *testing.T, frame []byte) string {
-	kind, err := codec.TypeOf(frame)
+	kind, err := message.TypeOf(frame)
 	require.NoError(t, err)
 	short := func(b []byte) string { return string(b[:min(len(b), 8)]) }
 	switch kind {
-	case codec.OpenType:
-		m, err := codec.ParseOpen(frame)
+	case message.OpenType:
+		m, err := message.ParseOpen(frame)
 		require.NoError(t, err)
 		return fmt.Sprintf("Open %d", m.Pipe)
-	case codec.BlockType:
-		m, err := codec.ParseBlock(frame)
+	case message.BlockType:
+		m, err := message.ParseBlock(frame)
 		require.NoError(t, err)
 		return fmt.Sprintf("Block %d %s", m.Pipe, short(m.Payload))
-	case codec.CloseType:
-		m, err := codec.ParseClose(frame)
+	case message.CloseType:
+		m, err := message.ParseClose(frame)
 		require.NoError(t, err)
 		return fmt.Sprintf("Close %d", m.Pipe)
 	}
-	m, err := codec.ParseControl(frame)
+	m, err := message.ParseControl(frame)
 	require.NoError(t, err)
 	return fmt.Sprintf("%T", m)
 }
@@ -163,10 +164,10 @@ func TestALargeMessageDoesNotHoldUpAnUrgentOneThatGoesBeforeIt(t *testing.T) {
 	require.Equal(t, []string{"Open 2"}, frames)
 	b.Written(batch)
 
-	_, err := b.PutControl(codec.Ping{})
+	_, err := b.PutControl(message.Ping{})
 	require.NoError(t, err)
 	_, frames = b.take()
-	require.Equal(t, []string{"codec.Ping", "Block 0 llllllll"}, frames, "Controls, of which there may always be some, do not hold up a large one")
+	require.Equal(t, []string{"message.Ping", "Block 0 llllllll"}, frames, "Controls, of which there may always be some, do not hold up a large one")
 }
 
 func TestIdsAreGivenInTheOrderOfDeparture(t *testing.T) {
@@ -189,7 +190,7 @@ func TestCancelKeepsAnOpenFromEverLeaving(t *testing.T) {
 	require.False(t, departed, "the peer will never know of it")
 	require.True(t, unsent)
 	require.Equal(t, 2, b.messages, "what was dropped counts no longer")
-	_, err := b.Put(waiting, &outbox.Message{Type: codec.BlockType})
+	_, err := b.Put(waiting, &outbox.Message{Type: message.BlockType})
 	require.ErrorIs(t, err, outbox.ErrEnded)
 	b.block(f, []byte("after"))
 	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "Block 0 after"}, b.drain())
@@ -203,7 +204,7 @@ func TestCancelOfADepartedPipeDropsItsBlocks(t *testing.T) {
 	departed, unsent := b.Cancel(f, outbox.Ended)
 	require.True(t, departed, "the peer knows of it")
 	require.False(t, unsent)
-	_, err := b.Put(f, &outbox.Message{Type: codec.CloseType, Abort: codec.ErrCanceled})
+	_, err := b.Put(f, &outbox.Message{Type: message.CloseType, Abort: codec.ErrCanceled})
 	require.NoError(t, err)
 	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "Close 0"}, b.drain())
 }
@@ -211,20 +212,20 @@ func TestCancelOfADepartedPipeDropsItsBlocks(t *testing.T) {
 func TestNothingFollowsTheEndOfAPipe(t *testing.T) {
 	b := newBox(t)
 	f, _ := b.open(0)
-	_, err := b.Put(f, &outbox.Message{Type: codec.BlockType, End: true})
+	_, err := b.Put(f, &outbox.Message{Type: message.BlockType, End: true})
 	require.NoError(t, err)
-	_, err = b.Put(f, &outbox.Message{Type: codec.BlockType})
+	_, err = b.Put(f, &outbox.Message{Type: message.BlockType})
 	require.ErrorIs(t, err, outbox.ErrEnded, "a Block after the end of its direction")
-	_, err = b.Put(f, &outbox.Message{Type: codec.CloseType})
+	_, err = b.Put(f, &outbox.Message{Type: message.CloseType})
 	require.NoError(t, err, "the Close still may")
-	_, err = b.Put(f, &outbox.Message{Type: codec.CloseType})
+	_, err = b.Put(f, &outbox.Message{Type: message.CloseType})
 	require.ErrorIs(t, err, outbox.ErrEnded, "once")
 }
 
 func TestATooLargeMessageIsRefusedAndThePipeGoesOn(t *testing.T) {
 	b := &box{t: t, Outbox: outbox.New(0, 1000, 0, 0, func(int, int) {}, nil)}
 	f, _ := b.open(0)
-	_, err := b.Put(f, &outbox.Message{Type: codec.BlockType, Payload: make([]byte, 1000)})
+	_, err := b.Put(f, &outbox.Message{Type: message.BlockType, Payload: make([]byte, 1000)})
 	var large *outbox.TooLargeError
 	require.ErrorAs(t, err, &large)
 	require.Equal(t, 1000-outbox.HeadSize, large.Limit)
@@ -286,31 +287,31 @@ func TestControlsGoBeforeWhatWaits(t *testing.T) {
 	b := newBox(t)
 	f := b.fill()
 	b.block(f, []byte("waits"))
-	_, err := b.PutControl(codec.Ping{})
+	_, err := b.PutControl(message.Ping{})
 	require.NoError(t, err)
-	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "codec.Ping", "Block 0 waits"}, b.drain())
+	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "message.Ping", "Block 0 waits"}, b.drain())
 	require.Equal(t, 3, b.messages, "Controls are not counted")
 }
 
 func TestALargeMessageInTheBatchIsNotTakenForControls(t *testing.T) {
 	o := outbox.New(0, 4<<20, 0, 0, func(int, int) {}, nil)
 	f := outbox.NewFlow(0)
-	_, err := o.Put(&f, &outbox.Message{Type: codec.OpenType, Departer: new(opening), Payload: make([]byte, 2<<20)})
+	_, err := o.Put(&f, &outbox.Message{Type: message.OpenType, Departer: new(opening), Payload: make([]byte, 2<<20)})
 	require.NoError(t, err)
-	_, err = o.PutControl(codec.Pong{})
+	_, err = o.PutControl(message.Pong{})
 	require.NoError(t, err, "the batch is full of something else")
 }
 
 func TestControlsThatNobodyReadsMakeNothingGrow(t *testing.T) {
 	b := newBox(t)
 	for n := range uint64(100_000) {
-		_, err := b.PutControl(codec.Pong{N: n})
+		_, err := b.PutControl(message.Pong{N: n})
 		require.NoError(t, err)
-		_, err = b.PutControl(codec.Credit{Opens: true, Limit: n})
+		_, err = b.PutControl(message.Credit{Opens: true, Limit: n})
 		require.NoError(t, err)
 	}
 	batch, frames := b.take()
-	require.Equal(t, []string{"codec.Pong", "codec.Credit"}, frames)
+	require.Equal(t, []string{"message.Pong", "message.Credit"}, frames)
 	require.Less(t, len(batch), 30)
 }
 
@@ -318,7 +319,7 @@ func TestControlsThatAreNotAcknowledgedAreAnError(t *testing.T) {
 	b := newBox(t)
 	b.Keep(func() uint64 { return 0 }, 1<<20)
 	for n := range uint64(1 << 20) {
-		if _, err := b.PutControl(codec.Credit{Opens: true, Limit: n}); err != nil {
+		if _, err := b.PutControl(message.Credit{Opens: true, Limit: n}); err != nil {
 			require.ErrorIs(t, err, outbox.ErrFlood)
 			_, err = b.Announce(nil)
 			require.ErrorIs(t, err, outbox.ErrFlood)
@@ -335,7 +336,7 @@ func TestSmallBlocksWaitForEachOtherWhileNobodyWrites(t *testing.T) {
 	f, _ := b.open(0)
 	b.drain()
 	more := func() (write, later bool) {
-		write, later, err := b.PutMore(f, &outbox.Message{Type: codec.BlockType, Payload: make([]byte, 1<<10)})
+		write, later, err := b.PutMore(f, &outbox.Message{Type: message.BlockType, Payload: make([]byte, 1<<10)})
 		require.NoError(t, err)
 		return write, later
 	}
@@ -371,7 +372,7 @@ func TestSmallBlocksWaitForEachOtherWhileNobodyWrites(t *testing.T) {
 	more()
 	require.True(t, b.Close(nil))
 	require.False(t, b.Claim())
-	_, _, err := b.PutMore(f, &outbox.Message{Type: codec.BlockType})
+	_, _, err := b.PutMore(f, &outbox.Message{Type: message.BlockType})
 	require.ErrorIs(t, err, outbox.ErrClosed)
 }
 
@@ -379,15 +380,15 @@ func TestCloseSaysTheLastWordAndDiscardsTheQueue(t *testing.T) {
 	b := newBox(t)
 	f := b.fill()
 	_, o := b.open(0)
-	require.False(t, b.Close(codec.SessionClose{}), "a writer is there")
+	require.False(t, b.Close(message.SessionClose{}), "a writer is there")
 	require.Equal(t, 1, o.discarded)
 	require.Equal(t, 1, b.messages, "what was discarded counts no longer")
-	_, err := b.Put(f, &outbox.Message{Type: codec.BlockType})
+	_, err := b.Put(f, &outbox.Message{Type: message.BlockType})
 	require.ErrorIs(t, err, outbox.ErrClosed)
-	_, err = b.PutControl(codec.Ping{})
+	_, err = b.PutControl(message.Ping{})
 	require.ErrorIs(t, err, outbox.ErrClosed)
 	batch, frames := b.take()
-	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "codec.SessionClose"}, frames)
+	require.Equal(t, []string{"Open 0", "Block 0 xxxxxxxx", "message.SessionClose"}, frames)
 	b.Written(batch)
 	batch, last := b.Take()
 	require.Nil(t, batch)
@@ -458,7 +459,7 @@ func BenchmarkPut(b *testing.B) {
 			b.SetBytes(int64(size))
 			b.ReportAllocs()
 			for b.Loop() {
-				write, _ := o.Put(&f, &outbox.Message{Type: codec.BlockType, Payload: payload})
+				write, _ := o.Put(&f, &outbox.Message{Type: message.BlockType, Payload: payload})
 				if batch, _ := o.Take(); write && batch != nil {
 					o.Written(batch)
 					o.Take()
@@ -473,7 +474,7 @@ func BenchmarkQueued(b *testing.B) {
 	o := outbox.New(0, 1<<20, 0, 0.05, func(int, int) {}, nil)
 	flows := make([]outbox.Flow, 1000)
 	payload := make([]byte, 64)
-	put := func(i int) { o.Put(&flows[i%1000], &outbox.Message{Type: codec.BlockType, Payload: payload}) }
+	put := func(i int) { o.Put(&flows[i%1000], &outbox.Message{Type: message.BlockType, Payload: payload}) }
 	for i := range flows {
 		flows[i] = outbox.AcceptedFlow(priority.Priority(i%7), uint64(2*i+1))
 	}

@@ -22,6 +22,7 @@ const module = "github.com/asterisque-go/asterisque"
 var floors = map[string]int{
 	"internal/buffer":    -2,
 	"internal/cut":       -2,
+	"internal/item":      -2,
 	"internal/weigh":     -1,
 	"internal/fifo":      -1,
 	"internal/histogram": -1, // the basement

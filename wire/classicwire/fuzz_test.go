@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/wire/classicwire"
 )
 
@@ -34,7 +34,7 @@ func FuzzPeer(f *testing.F) {
 		require.NoError(t, err)
 		w := classicwire.Server(recorded{io.MultiReader(bytes.NewReader(sync), bytes.NewReader(said))})
 		defer w.Close()
-		require.IsType(t, codec.Sync{}, readControl(t, w))
+		require.IsType(t, message.Sync{}, readControl(t, w))
 		r := rules{open: map[uint64]bool{}}
 		for {
 			frame, err := w.ReadFrame(1 << 16)
@@ -53,27 +53,27 @@ type rules struct {
 }
 
 func (r *rules) check(t *testing.T, frame []byte) {
-	kind, err := codec.TypeOf(frame)
+	kind, err := message.TypeOf(frame)
 	require.NoError(t, err)
 	switch kind {
-	case codec.OpenType:
-		m, err := codec.ParseOpen(frame)
+	case message.OpenType:
+		m, err := message.ParseOpen(frame)
 		require.NoError(t, err)
 		require.Equal(t, r.next, m.Pipe, "ids are even, and grow")
 		r.next += 2
 		r.open[m.Pipe] = true
-	case codec.BlockType:
-		m, err := codec.ParseBlock(frame)
+	case message.BlockType:
+		m, err := message.ParseBlock(frame)
 		require.NoError(t, err)
 		require.True(t, r.open[m.Pipe], "a Block for a pipe that takes some")
 		r.open[m.Pipe] = !m.End
-	case codec.CloseType:
-		m, err := codec.ParseClose(frame)
+	case message.CloseType:
+		m, err := message.ParseClose(frame)
 		require.NoError(t, err)
 		require.Contains(t, r.open, m.Pipe)
 		delete(r.open, m.Pipe)
 	default:
-		_, err := codec.ParseControl(frame)
+		_, err := message.ParseControl(frame)
 		require.NoError(t, err)
 	}
 }

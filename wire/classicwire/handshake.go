@@ -9,6 +9,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/classic"
+	"github.com/asterisque-go/asterisque/codec/message"
 )
 
 // What the original's client asks for, in seconds, and what its server grants.
@@ -25,7 +26,7 @@ func (w *classicWire) first(dst []byte, m classic.Message) ([]byte, error) {
 	c, ok := m.(*classic.Control)
 	w.part(goodbye)
 	if ok && c.Code == classic.CloseCode {
-		return codec.SessionClose{Code: codec.Handshake, Message: "the peer refuses the session; a classic peer does not say why"}.AppendTo(dst), nil
+		return message.SessionClose{Code: codec.Handshake, Message: "the peer refuses the session; a classic peer does not say why"}.AppendTo(dst), nil
 	}
 	if !ok || c.Code != classic.SyncCode {
 		return dst, codec.ErrHandshake.Withf("the peer's first message is not a SyncConfig of the classic protocol")
@@ -34,8 +35,8 @@ func (w *classicWire) first(dst []byte, m classic.Message) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	hello := codec.Sync{
-		Version: codec.Version, Node: []byte(s.Node.String()), MaxMessage: maxFrame, Codecs: []string{classic.Values.Name()},
+	hello := message.Sync{
+		Version: message.Version, Node: []byte(s.Node.String()), MaxMessage: maxFrame, Codecs: []string{classic.Values.Name()},
 	}
 	zero := s.Session == classic.UUID{}
 	switch {
@@ -73,7 +74,7 @@ func (w *classicWire) stranger(err error) error {
 var packedGoodbye = []byte{'*', classic.CloseCode, 0xa0}
 
 // farewell1 is what a peer of protocol 1 understands, if it is one.
-var farewell1 = prefixed(codec.SessionClose{Code: codec.Handshake, Message: "this side speaks the classic protocol 0.1 and not protocol 1: use classic://"}.AppendTo(nil))
+var farewell1 = prefixed(message.SessionClose{Code: codec.Handshake, Message: "this side speaks the classic protocol 0.1 and not protocol 1: use classic://"}.AppendTo(nil))
 
 // prefixed returns frame behind its length.
 func prefixed(frame []byte) []byte {
@@ -81,7 +82,7 @@ func prefixed(frame []byte) []byte {
 }
 
 // greet appends the SyncConfig that this side's Sync is for the peer.
-func (w *classicWire) greet(dst []byte, s codec.Sync) ([]byte, error) {
+func (w *classicWire) greet(dst []byte, s message.Sync) ([]byte, error) {
 	if err := w.fits(s); err != nil {
 		return dst, err
 	}
@@ -96,7 +97,7 @@ func (w *classicWire) greet(dst []byte, s codec.Sync) ([]byte, error) {
 }
 
 // fits returns an error unless a classic session can be what s says.
-func (w *classicWire) fits(s codec.Sync) error {
+func (w *classicWire) fits(s message.Sync) error {
 	var named bool
 	for _, name := range s.Codecs {
 		named = named || name == classic.Values.Name()
@@ -106,7 +107,7 @@ func (w *classicWire) fits(s codec.Sync) error {
 		return codec.ErrHandshake.Withf("a classic session carries classic values only: use WithCodecs(classic.Values), and not the codecs %q", s.Codecs)
 	case s.Window != 0 || s.Opens != 0:
 		return codec.ErrHandshake.Withf("a classic peer knows no windows, and the session wants some: it has to heed wire.Windowless")
-	case w.server && len(s.Session) != codec.SessionSize:
+	case w.server && len(s.Session) != message.SessionSize:
 		return codec.ErrHandshake.Withf("the session has no id")
 	}
 	return nil

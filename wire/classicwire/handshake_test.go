@@ -12,6 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/classic"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/classicwire"
 )
@@ -180,9 +181,9 @@ func TestWhatAClassicPortTellsProtocol1IsItsOwnFrame(t *testing.T) {
 	b, err := io.ReadAll(p.conn)
 	require.NoError(t, err)
 	require.EqualValues(t, len(b)-4, binary.BigEndian.Uint32(b))
-	m, err := codec.ParseControl(b[4:])
+	m, err := message.ParseControl(b[4:])
 	require.NoError(t, err)
-	require.Equal(t, codec.Handshake, m.(codec.SessionClose).Code)
+	require.Equal(t, codec.Handshake, m.(message.SessionClose).Code)
 }
 
 func TestTheSchemeListensAndDials(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/classic"
+	"github.com/asterisque-go/asterisque/codec/message"
 )
 
 // inbound appends to dst the frame that m is for the session, or nothing if the session has no use
@@ -32,9 +33,9 @@ func (w *classicWire) inboundOpen(dst []byte, m *classic.Open) []byte {
 		return w.owe(dst, duplicate|uint32(m.Pipe))
 	}
 	w.in.params = classic.JoinParams(w.in.params[:0], m)
-	o := codec.Open{Pipe: pipe, Function: m.Function, Priority: m.Priority, Params: w.in.params}
+	o := message.Open{Pipe: pipe, Function: m.Function, Priority: m.Priority, Params: w.in.params}
 	// every call of this protocol may carry Blocks, and it knows no windows
-	o.Meta.Stream, o.Meta.Window = true, codec.MaxPipe
+	o.Meta.Stream, o.Meta.Window = true, message.MaxPipe
 	return o.AppendTo(dst)
 }
 
@@ -48,7 +49,7 @@ func (w *classicWire) inboundBlock(dst []byte, m *classic.Block) []byte {
 	case !ok:
 		return w.owe(dst, uint32(m.Pipe))
 	}
-	b := codec.Block{Pipe: pipe, Payload: m.Payload, End: m.EOF, Meta: codec.Meta{Loss: m.Loss}}
+	b := message.Block{Pipe: pipe, Payload: m.Payload, End: m.EOF, Meta: message.Meta{Loss: m.Loss}}
 	return b.AppendTo(dst)
 }
 
@@ -57,7 +58,7 @@ func (w *classicWire) inboundClose(dst []byte, m *classic.Close) []byte {
 	if !ok {
 		return w.inboundAnswer(dst, m.Pipe)
 	}
-	c := codec.Close{Pipe: pipe, Result: m.Result}
+	c := message.Close{Pipe: pipe, Result: m.Result}
 	if m.Abort != nil {
 		c.Abort = &codec.Abort{Code: classic.Code(m.Abort.Code), Message: m.Abort.Message}
 	}
@@ -74,7 +75,7 @@ func (w *classicWire) inboundAnswer(dst []byte, id uint16) []byte {
 		return dst
 	}
 	if n, ok := w.pipes.answer(); ok {
-		return codec.Pong{N: n}.AppendTo(dst)
+		return message.Pong{N: n}.AppendTo(dst)
 	}
 	return dst
 }
@@ -83,7 +84,7 @@ func (w *classicWire) inboundControl(dst []byte, m *classic.Control) ([]byte, er
 	switch m.Code {
 	case classic.CloseCode:
 		w.part(nil) // the original does not want an answer
-		return codec.SessionClose{Code: codec.SessionClosed, Message: "the peer closed the session"}.AppendTo(dst), nil
+		return message.SessionClose{Code: codec.SessionClosed, Message: "the peer closed the session"}.AppendTo(dst), nil
 	case classic.SyncCode:
 		return dst, violation("a second SyncConfig")
 	}

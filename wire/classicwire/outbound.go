@@ -7,6 +7,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/classic"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/buffer"
 )
 
@@ -70,38 +71,38 @@ func (w *classicWire) send(b []byte) error {
 
 // outbound appends to dst what a frame of the session is for the peer. An error ends the Wire.
 func (w *classicWire) outbound(dst, frame []byte) ([]byte, error) {
-	t, err := codec.TypeOf(frame)
+	t, err := message.TypeOf(frame)
 	if err != nil {
 		return dst, err
 	}
 	switch t {
-	case codec.OpenType:
-		m, err := codec.ParseOpen(frame)
+	case message.OpenType:
+		m, err := message.ParseOpen(frame)
 		if err != nil {
 			return dst, err
 		}
 		return w.outboundOpen(dst, &m)
-	case codec.BlockType:
-		m, err := codec.ParseBlock(frame)
+	case message.BlockType:
+		m, err := message.ParseBlock(frame)
 		if err != nil {
 			return dst, err
 		}
 		return w.outboundBlock(dst, &m)
-	case codec.CloseType:
-		m, err := codec.ParseClose(frame)
+	case message.CloseType:
+		m, err := message.ParseClose(frame)
 		if err != nil {
 			return dst, err
 		}
 		return w.outboundClose(dst, &m)
 	}
-	m, err := codec.ParseControl(frame)
+	m, err := message.ParseControl(frame)
 	if err != nil {
 		return dst, err
 	}
 	return w.outboundControl(dst, m)
 }
 
-func (w *classicWire) outboundOpen(dst []byte, m *codec.Open) ([]byte, error) {
+func (w *classicWire) outboundOpen(dst []byte, m *message.Open) ([]byte, error) {
 	count, params, err := classic.SplitParams(m.Params)
 	if err != nil {
 		w.refuse(m.Pipe, codec.ErrBadParams.Withf("the parameters are not classic values: %v", err))
@@ -124,7 +125,7 @@ func (w *classicWire) outboundOpen(dst []byte, m *codec.Open) ([]byte, error) {
 // refuse ends, in the name of the peer, a call that was not sent.
 func (w *classicWire) refuse(pipe uint64, a *codec.Abort) {
 	a.Ran = codec.Refused
-	w.made.put((&codec.Close{Pipe: pipe, Abort: a}).AppendTo(nil))
+	w.made.put((&message.Close{Pipe: pipe, Abort: a}).AppendTo(nil))
 }
 
 // probe appends a question to the peer that helps the table, if ask says so.
@@ -135,7 +136,7 @@ func (w *classicWire) probe(dst []byte, ask bool) ([]byte, error) {
 	return (&classic.Block{Pipe: w.pipes.ask(0, false), EOF: true}).AppendTo(dst)
 }
 
-func (w *classicWire) outboundBlock(dst []byte, m *codec.Block) ([]byte, error) {
+func (w *classicWire) outboundBlock(dst []byte, m *message.Block) ([]byte, error) {
 	id, ok := w.pipes.id(m.Pipe)
 	switch {
 	case !ok:
@@ -148,13 +149,13 @@ func (w *classicWire) outboundBlock(dst []byte, m *codec.Block) ([]byte, error) 
 }
 
 // tooLarge ends the call of a Block that a classic peer would not read, on both sides.
-func (w *classicWire) tooLarge(dst []byte, m *codec.Block) ([]byte, error) {
+func (w *classicWire) tooLarge(dst []byte, m *message.Block) ([]byte, error) {
 	a := codec.ErrTooLarge.Withf("Block of %d bytes exceeds the %d of the classic protocol", len(m.Payload), classic.MaxPayload)
-	w.made.put((&codec.Close{Pipe: m.Pipe, Abort: a}).AppendTo(nil))
-	return w.outboundClose(dst, &codec.Close{Pipe: m.Pipe, Abort: a})
+	w.made.put((&message.Close{Pipe: m.Pipe, Abort: a}).AppendTo(nil))
+	return w.outboundClose(dst, &message.Close{Pipe: m.Pipe, Abort: a})
 }
 
-func (w *classicWire) outboundClose(dst []byte, m *codec.Close) ([]byte, error) {
+func (w *classicWire) outboundClose(dst []byte, m *message.Close) ([]byte, error) {
 	id, ok, ask := w.pipes.close(m.Pipe)
 	if !ok {
 		return dst, nil // the peer has closed the pipe, or has never heard of it
@@ -174,15 +175,15 @@ func (w *classicWire) outboundClose(dst []byte, m *codec.Close) ([]byte, error) 
 	return w.probe(dst, ask)
 }
 
-func (w *classicWire) outboundControl(dst []byte, m codec.Control) ([]byte, error) {
+func (w *classicWire) outboundControl(dst []byte, m message.Control) ([]byte, error) {
 	switch m := m.(type) {
-	case codec.Sync:
+	case message.Sync:
 		return w.greet(dst, m)
-	case codec.Ping:
+	case message.Ping:
 		return (&classic.Block{Pipe: w.pipes.ask(m.N, true), EOF: true}).AppendTo(dst)
-	case codec.Pong:
+	case message.Pong:
 		return w.outboundOwed(dst)
-	case codec.SessionClose:
+	case message.SessionClose:
 		return w.outboundGoodbye(dst, m)
 	}
 	return dst, nil // a classic peer knows nothing of Credit, Stop, Drain and Ack
@@ -190,7 +191,7 @@ func (w *classicWire) outboundControl(dst []byte, m codec.Control) ([]byte, erro
 
 // outboundGoodbye appends the end of the session, and before it the end of each call that the peer
 // waits for: the original does not end them by itself.
-func (w *classicWire) outboundGoodbye(dst []byte, m codec.SessionClose) (_ []byte, err error) {
+func (w *classicWire) outboundGoodbye(dst []byte, m message.SessionClose) (_ []byte, err error) {
 	why := classic.AbortOf(codec.ErrSessionClosed.Withf("%v: %s", m.Code, m.Message))
 	for _, id := range w.pipes.accepted() {
 		if dst, err = (&classic.Close{Pipe: id, Abort: why}).AppendTo(dst); err != nil {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/classic"
+	"github.com/asterisque-go/asterisque/codec/message"
 )
 
 // owed are the answers to messages of the peer that do not fit, which are not the session's to
@@ -45,7 +45,7 @@ func (o *owed) take() []uint32 {
 // owe notes an answer, and appends what asks the session for a Pong, if that is needed.
 func (w *classicWire) owe(dst []byte, answer uint32) []byte {
 	if w.owed.put(answer) {
-		return codec.Ping{}.AppendTo(dst)
+		return message.Ping{}.AppendTo(dst)
 	}
 	return dst
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/classic"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -150,13 +150,13 @@ func TestAnswersThatWaitAreBounded(t *testing.T) {
 		say = append(say, msg(block(99, "")))
 	}
 	p.send(strings.Join(say, ""), msg(open(0x8000, 10)))
-	require.IsType(t, codec.Ping{}, readControl(t, w), "one Ping for all")
+	require.IsType(t, message.Ping{}, readControl(t, w), "one Ping for all")
 	f, err := w.ReadFrame(most)
 	require.NoError(t, err)
-	kind, err := codec.TypeOf(f)
+	kind, err := message.TypeOf(f)
 	require.NoError(t, err)
-	require.Equal(t, codec.OpenType, kind)
-	write(t, w, codec.Pong{})
+	require.Equal(t, message.OpenType, kind)
+	write(t, w, message.Pong{})
 	require.NoError(t, w.Close())
 	answers := 0
 	for m := p.next(); m != "" && m != goodbye; m = p.next() {
@@ -195,7 +195,7 @@ func TestAPipeThatThePeerHasKeptIsClosedBeforeItsIdIsUsedAgain(t *testing.T) {
 	const ids = 0x7ffe // of this side
 	var opens [][]byte
 	for n := range uint64(ids) {
-		opens = append(opens, (&codec.Open{Pipe: 2 * n}).AppendTo(nil))
+		opens = append(opens, (&message.Open{Pipe: 2 * n}).AppendTo(nil))
 	}
 	go w.WriteFrames(opens) // ends as they are read
 	_, err := io.ReadFull(p.conn, make([]byte, 8*ids))
@@ -204,7 +204,7 @@ func TestAPipeThatThePeerHasKeptIsClosedBeforeItsIdIsUsedAgain(t *testing.T) {
 	require.EqualValues(t, 2*6, readClose(t, w).Pipe)
 	for n := range uint64(2) { // only the first needs it
 		next := 2 * (ids + n)
-		write(t, w, &codec.Open{Pipe: next})
+		write(t, w, &message.Open{Pipe: next})
 		if n == 0 {
 			p.want(msg(&classic.Close{Pipe: 7}))
 		}

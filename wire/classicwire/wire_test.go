@@ -11,6 +11,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/classic"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/testtls"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/classicwire"
@@ -26,10 +27,10 @@ func synced(t *testing.T) (wire.Wire, *rawPeer) {
 	here, there := tcpPair(t)
 	w, p := classicwire.Client(here), newRawPeer(t, there)
 	t.Cleanup(func() { w.Close() })
-	write(t, w, codec.Sync{Version: 1, Codecs: []string{"classic"}})
+	write(t, w, message.Sync{Version: 1, Codecs: []string{"classic"}})
 	p.wantSync()
 	p.send(serverSync)
-	require.IsType(t, codec.Sync{}, readControl(t, w))
+	require.IsType(t, message.Sync{}, readControl(t, w))
 	return w, p
 }
 
@@ -42,11 +43,11 @@ func write(t *testing.T, w wire.Wire, list ...interface{ AppendTo([]byte) []byte
 	require.NoError(t, w.WriteFrames(frames))
 }
 
-func readControl(t *testing.T, w wire.Wire) codec.Control {
+func readControl(t *testing.T, w wire.Wire) message.Control {
 	t.Helper()
 	f, err := w.ReadFrame(most)
 	require.NoError(t, err)
-	c, err := codec.ParseControl(f)
+	c, err := message.ParseControl(f)
 	require.NoError(t, err)
 	return c
 }
@@ -54,16 +55,16 @@ func readControl(t *testing.T, w wire.Wire) codec.Control {
 // wantAnswer plays the session, which answers a Ping, and expects what the peer gets by that.
 func wantAnswer(t *testing.T, w wire.Wire, p *rawPeer, m classic.Message) {
 	t.Helper()
-	require.Equal(t, codec.Ping{}, readControl(t, w))
-	write(t, w, codec.Pong{})
+	require.Equal(t, message.Ping{}, readControl(t, w))
+	write(t, w, message.Pong{})
 	p.want(msg(m))
 }
 
-func readClose(t *testing.T, w wire.Wire) codec.Close {
+func readClose(t *testing.T, w wire.Wire) message.Close {
 	t.Helper()
 	f, err := w.ReadFrame(most)
 	require.NoError(t, err)
-	c, err := codec.ParseClose(f)
+	c, err := message.ParseClose(f)
 	require.NoError(t, err)
 	return c
 }
@@ -73,7 +74,7 @@ func TestThePeersSyncSaysWhatAClassicPeerCan(t *testing.T) {
 	w, p := classicwire.Client(here), newRawPeer(t, there)
 	defer w.Close()
 	p.send(serverSync)
-	s := readControl(t, w).(codec.Sync)
+	s := readControl(t, w).(message.Sync)
 	require.Equal(t, "01234567-89ab-cdef-fedc-ba9876543210", string(s.Node))
 	require.Len(t, s.Session, 16)
 	require.Equal(t, []string{"classic"}, s.Codecs)
@@ -85,13 +86,13 @@ func TestThePeersSyncSaysWhatAClassicPeerCan(t *testing.T) {
 
 func TestAPongIsThePeersOwn(t *testing.T) {
 	w, p := synced(t)
-	write(t, w, codec.Ping{N: 7}, codec.Ping{N: 8})
+	write(t, w, message.Ping{N: 7}, message.Ping{N: 8})
 	p.want("237fff80", "237fff80") // EOF for a pipe that never was
 	p.send(msg(abort(0x7fff, "unknown pipe-id specified: 32767")))
-	require.Equal(t, codec.Pong{N: 7}, readControl(t, w), "not before the peer has answered")
+	require.Equal(t, message.Pong{N: 7}, readControl(t, w), "not before the peer has answered")
 	p.send(msg(abort(0x7fff, ""), abort(0x7fff, "nobody has asked"), control('C')))
-	require.Equal(t, codec.Pong{N: 8}, readControl(t, w))
-	require.IsType(t, codec.SessionClose{}, readControl(t, w))
+	require.Equal(t, message.Pong{N: 8}, readControl(t, w))
+	require.IsType(t, message.SessionClose{}, readControl(t, w))
 }
 
 func TestBothEndsAnswerPings(t *testing.T) {
@@ -99,19 +100,19 @@ func TestBothEndsAnswerPings(t *testing.T) {
 	client := classicwire.Client(a)
 	defer client.Close()
 	go newNode(t, originals()).Accept(background, classicwire.Server(b)) // its session answers
-	write(t, client, codec.Sync{Version: 1, Codecs: []string{"classic"}})
-	require.IsType(t, codec.Sync{}, readControl(t, client))
-	write(t, client, codec.Ping{N: 99})
-	require.Equal(t, codec.Pong{N: 99}, readControl(t, client))
+	write(t, client, message.Sync{Version: 1, Codecs: []string{"classic"}})
+	require.IsType(t, message.Sync{}, readControl(t, client))
+	write(t, client, message.Ping{N: 99})
+	require.Equal(t, message.Pong{N: 99}, readControl(t, client))
 }
 
 func TestWhatClassicHasNoWordForIsLeftOut(t *testing.T) {
 	w, p := synced(t)
-	write(t, w, codec.Credit{Pipe: 1, Limit: 5}, codec.Credit{Opens: true, Limit: 5}, codec.Stop{Pipe: 1}, codec.Drain{None: true}, codec.Ack{Count: 3},
-		codec.UnknownControl{Code: 99}, &codec.Block{Pipe: 40, Payload: []byte("of a pipe that is over")}, &codec.Close{Pipe: 40})
-	write(t, w, &codec.Open{Pipe: 0, Function: 10, Meta: codec.Meta{TTL: 1, Trace: []byte("x"), Key: []byte("y")}},
-		&codec.Block{Pipe: 0, Payload: []byte("z"), Meta: codec.Meta{TTL: 1, Skipped: 5}},
-		&codec.Close{Pipe: 0, Abort: &codec.Abort{Code: 2000, Message: "m", Detail: []byte("d"), Ran: codec.Refused}})
+	write(t, w, message.Credit{Pipe: 1, Limit: 5}, message.Credit{Opens: true, Limit: 5}, message.Stop{Pipe: 1}, message.Drain{None: true}, message.Ack{Count: 3},
+		message.UnknownControl{Code: 99}, &message.Block{Pipe: 40, Payload: []byte("of a pipe that is over")}, &message.Close{Pipe: 40})
+	write(t, w, &message.Open{Pipe: 0, Function: 10, Meta: message.Meta{TTL: 1, Trace: []byte("x"), Key: []byte("y")}},
+		&message.Block{Pipe: 0, Payload: []byte("z"), Meta: message.Meta{TTL: 1, Skipped: 5}},
+		&message.Close{Pipe: 0, Abort: &codec.Abort{Code: 2000, Message: "m", Detail: []byte("d"), Ran: codec.Refused}})
 	p.want("28000100000a0000", msg(block(1, "z")), "29000102000007d000016d")
 }
 
@@ -119,10 +120,10 @@ func TestIdsRunOutAndComeBack(t *testing.T) {
 	w, p := synced(t)
 	go io.Copy(io.Discard, p.conn)
 	for n := range uint64(classicwire.MaxPipes) {
-		write(t, w, &codec.Open{Pipe: 2 * n})
+		write(t, w, &message.Open{Pipe: 2 * n})
 	}
 	next := uint64(2 * classicwire.MaxPipes)
-	write(t, w, &codec.Open{Pipe: next}, &codec.Block{Pipe: next, End: true})
+	write(t, w, &message.Open{Pipe: next}, &message.Block{Pipe: next, End: true})
 	c := readClose(t, w)
 	require.Equal(t, next, c.Pipe)
 	require.Equal(t, codec.Overloaded, c.Abort.Code)
@@ -130,7 +131,7 @@ func TestIdsRunOutAndComeBack(t *testing.T) {
 
 	p.send(msg(result(77, nil)))
 	require.EqualValues(t, 2*76, readClose(t, w).Pipe)
-	write(t, w, &codec.Open{Pipe: next + 2})
+	write(t, w, &message.Open{Pipe: next + 2})
 	p.send(msg(result(77, "again")))
 	require.Equal(t, next+2, readClose(t, w).Pipe)
 }
@@ -138,25 +139,25 @@ func TestIdsRunOutAndComeBack(t *testing.T) {
 func TestAnAbortedIdIsUsedAgainOnlyWhenThePeerKnows(t *testing.T) {
 	w, p := synced(t)
 	for n := range uint64(classicwire.MaxPipes) {
-		write(t, w, &codec.Open{Pipe: 2 * n})
+		write(t, w, &message.Open{Pipe: 2 * n})
 		p.next()
 	}
-	write(t, w, &codec.Close{Pipe: 0, Abort: codec.ErrCanceled})
+	write(t, w, &message.Close{Pipe: 0, Abort: codec.ErrCanceled})
 	p.want(msg(abort(1, "canceled")))
 	next := uint64(2 * classicwire.MaxPipes)
-	write(t, w, &codec.Open{Pipe: next})
+	write(t, w, &message.Open{Pipe: next})
 	require.Equal(t, codec.Overloaded, readClose(t, w).Abort.Code, "the peer may just be answering")
 	p.want("237fff80") // so it is asked
 
 	p.send(msg(result(1, "late"), abort(0x7fff, ""), result(2, "of a call that goes on")))
 	require.EqualValues(t, 2, readClose(t, w).Pipe, "nobody gets the late answer")
-	write(t, w, &codec.Open{Pipe: next + 2}, &codec.Open{Pipe: next + 4})
+	write(t, w, &message.Open{Pipe: next + 2}, &message.Open{Pipe: next + 4})
 	p.want("2800010000000000", "2800020000000000")
 }
 
 func TestAnAnswerToALaterCallShowsThatThePeerKnowsOfAnAbort(t *testing.T) {
 	w, p := synced(t)
-	write(t, w, &codec.Open{Pipe: 0}, &codec.Open{Pipe: 2}, &codec.Close{Pipe: 0, Abort: codec.ErrCanceled}, &codec.Open{Pipe: 4})
+	write(t, w, &message.Open{Pipe: 0}, &message.Open{Pipe: 2}, &message.Close{Pipe: 0, Abort: codec.ErrCanceled}, &message.Open{Pipe: 4})
 	for range 4 {
 		p.next()
 	}
@@ -164,11 +165,11 @@ func TestAnAnswerToALaterCallShowsThatThePeerKnowsOfAnAbort(t *testing.T) {
 	require.EqualValues(t, 2, readClose(t, w).Pipe) // opened before the abort: shows nothing
 	require.EqualValues(t, 4, readClose(t, w).Pipe)
 	for n := uint64(3); n < classicwire.MaxPipes; n++ {
-		write(t, w, &codec.Open{Pipe: 2 * n})
+		write(t, w, &message.Open{Pipe: 2 * n})
 		p.next()
 	}
 	next := uint64(2 * classicwire.MaxPipes)
-	write(t, w, &codec.Open{Pipe: next}, &codec.Open{Pipe: next + 2}, &codec.Open{Pipe: next + 4})
+	write(t, w, &message.Open{Pipe: next}, &message.Open{Pipe: next + 2}, &message.Open{Pipe: next + 4})
 	// in the order in which they became free
 	p.want("2800020000000000", "2800030000000000", "2800010000000000")
 }
@@ -177,7 +178,7 @@ func TestManyAbortsAskThePeer(t *testing.T) {
 	w, p := synced(t)
 	asked := 0
 	for n := range uint64(35_000) { // no call gets an answer, and yet the ids do not run out
-		write(t, w, &codec.Open{Pipe: 2 * n}, &codec.Close{Pipe: 2 * n, Abort: codec.ErrCanceled})
+		write(t, w, &message.Open{Pipe: 2 * n}, &message.Close{Pipe: 2 * n, Abort: codec.ErrCanceled})
 		require.Equal(t, "28", p.next()[:2])
 		require.Equal(t, "29", p.next()[:2])
 		if n%1024 != 1023 {
@@ -198,11 +199,11 @@ func TestAPeersIdOnThisSidesHalfIsSkipped(t *testing.T) {
 	p.send(msg(open(1, 10), open(0x7fff, 10))) // the latter is kept free
 	f, err := w.ReadFrame(most)
 	require.NoError(t, err)
-	o, err := codec.ParseOpen(f)
+	o, err := message.ParseOpen(f)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, o.Pipe, "the session's ids of the accepting side are odd")
 	wantAnswer(t, w, p, abort(0x7fff, "duplicate pipe-id specified: 32767"))
-	write(t, w, &codec.Open{Pipe: 0}, &codec.Close{Pipe: 1}, &codec.Open{Pipe: 2})
+	write(t, w, &message.Open{Pipe: 0}, &message.Close{Pipe: 1}, &message.Open{Pipe: 2})
 	p.want("2800020000000000", "2900010100", "2800030000000000")
 }
 
@@ -248,7 +249,7 @@ func TestCloseEndsReadingAndWriting(t *testing.T) {
 	}()
 	go func() {
 		// nobody reads
-		results <- w.WriteFrames([][]byte{codec.Sync{Version: 1, Codecs: []string{"classic"}}.AppendTo(nil)})
+		results <- w.WriteFrames([][]byte{message.Sync{Version: 1, Codecs: []string{"classic"}}.AppendTo(nil)})
 	}()
 	b.Read(make([]byte, 1)) // the writer is in the middle of the message
 	var closing sync.WaitGroup
@@ -261,7 +262,7 @@ func TestCloseEndsReadingAndWriting(t *testing.T) {
 	require.NoError(t, w.Close())
 	_, err := w.ReadFrame(most)
 	require.ErrorIs(t, err, net.ErrClosed)
-	require.ErrorIs(t, w.WriteFrames([][]byte{codec.Ping{}.AppendTo(nil)}), net.ErrClosed)
+	require.ErrorIs(t, w.WriteFrames([][]byte{message.Ping{}.AppendTo(nil)}), net.ErrClosed)
 }
 
 func TestCloseDoesNotWaitForAPeerThatDoesNotRead(t *testing.T) {
@@ -273,7 +274,7 @@ func TestCloseDoesNotWaitForAPeerThatDoesNotRead(t *testing.T) {
 		p.next()
 		p.send(serverSync)
 	}()
-	write(t, w, codec.Sync{Version: 1, Codecs: []string{"classic"}})
+	write(t, w, message.Sync{Version: 1, Codecs: []string{"classic"}})
 	readControl(t, w)
 	require.NoError(t, w.Close(), "the farewell is given up")
 }
@@ -313,7 +314,7 @@ func TestAWireOverTLSTellsHowItIsProtected(t *testing.T) {
 
 func TestLateBlocksAreNotAnswered(t *testing.T) {
 	w, p := synced(t)
-	write(t, w, &codec.Open{Pipe: 0})
+	write(t, w, &message.Open{Pipe: 0})
 	p.send(msg(open(0x8000, 10), result(0x8000, nil), block(0x8000, "late"), result(1, nil), block(1, "late"), eof(1), block(2, "for a pipe that never was")))
 	for range 3 {
 		_, err := w.ReadFrame(most)
@@ -322,7 +323,7 @@ func TestLateBlocksAreNotAnswered(t *testing.T) {
 	p.next()
 	// what answers to the others would be, could hit a new pipe
 	wantAnswer(t, w, p, abort(2, "unknown pipe-id specified: 2"))
-	write(t, w, codec.Pong{}, &codec.Open{Pipe: 2})
+	write(t, w, message.Pong{}, &message.Open{Pipe: 2})
 	p.want("2800020000000000")
 }
 
@@ -333,7 +334,7 @@ func TestALossRateReachesTheSession(t *testing.T) {
 	require.NoError(t, err)
 	f, err := w.ReadFrame(most)
 	require.NoError(t, err)
-	b, err := codec.ParseBlock(f)
+	b, err := message.ParseBlock(f)
 	require.NoError(t, err)
-	require.Equal(t, codec.Block{Pipe: 1, Payload: []byte("x"), Meta: codec.Meta{Loss: 100}}, b)
+	require.Equal(t, message.Block{Pipe: 1, Payload: []byte("x"), Meta: message.Meta{Loss: 100}}, b)
 }

@@ -1,8 +1,10 @@
-package codec
+package message
 
 import (
 	"math"
 	"time"
+
+	"github.com/asterisque-go/asterisque/internal/item"
 )
 
 // Version is the version of the protocol that this package speaks.
@@ -92,9 +94,9 @@ const maxMillis = math.MaxInt32
 
 // AppendTo implements Control.
 func (c Sync) AppendTo(dst []byte) []byte {
-	dst = appendNumber(appendControl(dst, syncCode, 2), c.Version)
+	dst = item.AppendNumber(appendControl(dst, syncCode, 2), c.Version)
 	at := len(dst)
-	dst = append(dst, mapping)
+	dst = append(dst, item.Map)
 	dst = appendBytesEntry(dst, at, nodeKey, c.Node)
 	dst = appendBytesEntry(dst, at, sessionKey, c.Session)
 	dst = appendEntry(dst, at, featuresKey, c.Features)
@@ -121,84 +123,84 @@ func millis(d time.Duration) uint64 {
 	return uint64(min(max(ms, 0), maxMillis))
 }
 
-// sync reads what follows the code of a Sync.
-func (r *reader) sync() Sync {
-	c := Sync{Version: r.uint("version", MaxPipe)}
+// readSync reads what follows the code of a Sync.
+func readSync(r *item.Reader) Sync {
+	c := Sync{Version: r.Uint("version", MaxPipe)}
 	var key uint64
-	for i := range r.mapping("Sync", maxSyncEntries) {
-		key = r.key(i, key)
-		r.syncEntry(key, &c)
-		if r.err != nil {
+	for i := range r.Map("Sync", maxSyncEntries) {
+		key = r.Key(i, key)
+		readSyncEntry(r, key, &c)
+		if r.Err != nil {
 			break
 		}
 	}
 	return c
 }
 
-func (r *reader) syncEntry(key uint64, c *Sync) {
+func readSyncEntry(r *item.Reader, key uint64, c *Sync) {
 	switch key {
 	case nodeKey:
-		c.Node = r.bytesOf("node id", 0, MaxNode)
+		c.Node = r.BytesOf("node id", 0, MaxNode)
 	case sessionKey:
-		c.Session = r.fixed("session id", SessionSize)
+		c.Session = readFixed(r, "session id", SessionSize)
 	case featuresKey:
-		c.Features = r.uint("features", MaxPipe)
+		c.Features = r.Uint("features", MaxPipe)
 	case maxMessageKey:
-		c.MaxMessage = r.uint("max message", MaxPipe)
+		c.MaxMessage = r.Uint("max message", MaxPipe)
 	case windowKey:
-		c.Window = r.uint("early credit", MaxPipe)
+		c.Window = r.Uint("early credit", MaxPipe)
 	case opensKey:
-		c.Opens = r.uint("room for Opens", MaxPipe)
+		c.Opens = r.Uint("room for Opens", MaxPipe)
 	case pingKey:
-		c.Ping = r.millis("ping interval")
+		c.Ping = readMillis(r, "ping interval")
 	case timeoutKey:
-		c.Timeout = r.millis("timeout")
+		c.Timeout = readMillis(r, "timeout")
 	case codecsKey:
-		c.Codecs = r.codecs()
+		c.Codecs = readCodecs(r)
 	case credentialKey:
-		c.Credential = r.bytesOf("credential", 0, MaxCredential)
+		c.Credential = r.BytesOf("credential", 0, MaxCredential)
 	case secretKey:
-		c.Secret = r.fixed("secret", SecretSize)
+		c.Secret = readFixed(r, "secret", SecretSize)
 	case receivedKey:
-		c.Received = r.uint("received count", MaxPipe)
+		c.Received = r.Uint("received count", MaxPipe)
 	case overheadKey:
-		c.Overhead = r.uintFrom("overhead", MinOverhead, MaxPipe)
+		c.Overhead = r.UintFrom("overhead", MinOverhead, MaxPipe)
 	case nestedRoomKey:
-		c.NestedRoom = r.uint("nested room", MaxPipe)
+		c.NestedRoom = r.Uint("nested room", MaxPipe)
 	case nestedCallsKey:
-		c.NestedCalls = r.uint("nested calls", MaxPipe)
+		c.NestedCalls = r.Uint("nested calls", MaxPipe)
 	default:
-		r.skip(0)
+		r.Skip()
 	}
 }
 
-// fixed reads a byte string of size bytes, or an empty one.
-func (r *reader) fixed(what string, size int) []byte {
-	at := r.at
-	b := r.bytes(what)
+// readFixed reads a byte string of size bytes, or an empty one.
+func readFixed(r *item.Reader, what string, size int) []byte {
+	at := r.At
+	b := r.Bytes(what)
 	if len(b) != 0 && len(b) != size {
-		r.fail(at, "%s of %d bytes, not 0 or %d", what, len(b), size)
+		r.Fail(at, "%s of %d bytes, not 0 or %d", what, len(b), size)
 	}
 	return b
 }
 
-func (r *reader) millis(what string) time.Duration {
-	return time.Duration(r.uint(what, maxMillis)) * time.Millisecond
+func readMillis(r *item.Reader, what string) time.Duration {
+	return time.Duration(r.Uint(what, maxMillis)) * time.Millisecond
 }
 
-func (r *reader) codecs() []string {
-	at := r.at
-	n := r.array("codecs")
+func readCodecs(r *item.Reader) []string {
+	at := r.At
+	n := r.Array("codecs")
 	if n < 1 || n > MaxCodecs {
-		r.fail(at, "%d codecs, not 1 to %d", n, MaxCodecs)
+		r.Fail(at, "%d codecs, not 1 to %d", n, MaxCodecs)
 		return nil
 	}
 	names := make([]string, n)
-	for i := 0; i < n && r.err == nil; i++ {
-		at = r.at
-		names[i] = r.text("codec name")
+	for i := 0; i < n && r.Err == nil; i++ {
+		at = r.At
+		names[i] = r.Text("codec name")
 		if len(names[i]) < 1 || len(names[i]) > MaxCodecName {
-			r.fail(at, "codec name of %d bytes, not 1 to %d", len(names[i]), MaxCodecName)
+			r.Fail(at, "codec name of %d bytes, not 1 to %d", len(names[i]), MaxCodecName)
 		}
 	}
 	return names

@@ -1,7 +1,9 @@
-package codec
+package message
+
+import "github.com/asterisque-go/asterisque/internal/item"
 
 // longest is the head of the longest array whose number of elements is in the same byte.
-const longest = array | 23
+const longest = item.Array | 23
 
 // Countable reports whether frame, which is well-formed, is one of those that are numbered for a
 // resume: Open, Block, Close, and of the Controls Credit, Drain, Stop, Ask and Allow.

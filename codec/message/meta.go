@@ -1,6 +1,10 @@
-package codec
+package message
 
-import "math"
+import (
+	"math"
+
+	"github.com/asterisque-go/asterisque/internal/item"
+)
 
 // Limits of what a Meta can carry.
 const (
@@ -73,7 +77,7 @@ func (m *Meta) appendTo(dst []byte, t Type) []byte {
 		return dst
 	}
 	at := len(dst)
-	dst = append(dst, mapping)
+	dst = append(dst, item.Map)
 	dst = appendEntry(dst, at, ttlKey, min(uint64(m.TTL), MaxTTL))
 	if t == BlockType {
 		dst = appendEntry(dst, at, lossKey, min(uint64(m.Loss), MaxLoss))
@@ -83,43 +87,43 @@ func (m *Meta) appendTo(dst []byte, t Type) []byte {
 	dst = appendBytesEntry(dst, at, keyKey, m.Key)
 	if m.Nested {
 		dst[at]++
-		dst = appendNumber(append(dst, withinKey), m.Within)
+		dst = item.AppendNumber(append(dst, withinKey), m.Within)
 	}
 	if m.Stream {
 		dst[at]++
-		dst = appendNumber(append(dst, windowMetaKey), m.Window)
+		dst = item.AppendNumber(append(dst, windowMetaKey), m.Window)
 	}
 	return dst
 }
 
-// meta reads the map of a Meta that comes on a message of type t. Keys without a meaning there are
-// skipped.
-func (r *reader) meta(t Type, m *Meta) {
+// readMeta reads the map of a Meta that comes on a message of type t. Keys without a meaning there
+// are skipped.
+func readMeta(r *item.Reader, t Type, m *Meta) {
 	var key uint64
 	var strings int
-	for i := range r.mapping("meta", maxMetaEntries) {
-		key = r.key(i, key)
+	for i := range r.Map("meta", maxMetaEntries) {
+		key = r.Key(i, key)
 		switch {
 		case key == ttlKey:
-			m.TTL = uint32(r.uintFrom("TTL", 1, MaxTTL))
+			m.TTL = uint32(r.UintFrom("TTL", 1, MaxTTL))
 		case key == lossKey && t == BlockType:
-			m.Loss = uint8(r.uint("loss rate", MaxLoss))
+			m.Loss = uint8(r.Uint("loss rate", MaxLoss))
 		case key == skippedKey && t == BlockType:
-			m.Skipped = r.uint("skipped count", MaxPipe)
+			m.Skipped = r.Uint("skipped count", MaxPipe)
 		case key == traceKey && t == OpenType:
-			m.Trace = r.bytesOf("trace context", 1, MaxTrace)
+			m.Trace = r.BytesOf("trace context", 1, MaxTrace)
 			strings += len(m.Trace)
 		case key == keyKey && t == OpenType:
-			m.Key = r.bytesOf("idempotency key", 1, MaxKey)
+			m.Key = r.BytesOf("idempotency key", 1, MaxKey)
 			strings += len(m.Key)
 		case key == withinKey && t == OpenType:
-			m.Within, m.Nested = r.uint("enclosing pipe id", MaxPipe), true
+			m.Within, m.Nested = r.Uint("enclosing pipe id", MaxPipe), true
 		case key == windowMetaKey && t == OpenType:
-			m.Window, m.Stream = r.uint("window", MaxPipe), true
+			m.Window, m.Stream = r.Uint("window", MaxPipe), true
 		default:
-			strings += r.skip(0)
+			strings += r.Skip()
 		}
-		if r.err != nil {
+		if r.Err != nil {
 			return
 		}
 	}

@@ -1,4 +1,4 @@
-package codec
+package message
 
 import (
 	"math"
@@ -9,19 +9,22 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/item"
 )
 
 func TestTypeOfLooksAtTheFirstElementOnly(t *testing.T) {
 	for typ, frame := range map[Type][]byte{
-		ControlType: {array | 1, 0}, OpenType: {array | 1, 1}, BlockType: {array | 2, 2, 0xff}, CloseType: {array | 3, 3, 0xff, 0xff},
+		ControlType: {item.Array | 1, 0}, OpenType: {item.Array | 1, 1}, BlockType: {item.Array | 2, 2, 0xff}, CloseType: {item.Array | 3, 3, 0xff, 0xff},
 	} {
 		got, err := TypeOf(frame)
 		require.NoError(t, err, typ)
 		require.Equal(t, typ, got)
 	}
-	for _, frame := range [][]byte{nil, {array}, {array | 1, 4}, {array | 1, textString}, {mapping | 1, 1}, {array | 24, 1, 0}, {0x9f, 1, 0xff}} {
+	for _, frame := range [][]byte{nil, {item.Array}, {item.Array | 1, 4}, {item.Array | 1, item.Text}, {item.Map | 1, 1}, {item.Array | 24, 1, 0}, {0x9f, 1, 0xff}} {
 		_, err := TypeOf(frame)
-		require.ErrorIs(t, err, ErrProtocol, "%x", frame)
+		require.ErrorIs(t, err, codec.ErrProtocol, "%x", frame)
 	}
 }
 
@@ -100,7 +103,7 @@ func TestAnAskForLessThanWasSentIsRefused(t *testing.T) {
 
 func TestCountableFramesAreThoseThatAResumeBringsBack(t *testing.T) {
 	for _, m := range []appender{
-		&Open{Pipe: 1 << 40, Meta: meta}, &Block{}, &Block{End: true}, &Close{}, &Close{Abort: ErrCanceled},
+		&Open{Pipe: 1 << 40, Meta: meta}, &Block{}, &Block{End: true}, &Close{}, &Close{Abort: codec.ErrCanceled},
 		Credit{Opens: true}, Credit{Pipe: 1 << 40}, Drain{None: true}, Stop{}, Ask{Pipe: 1 << 40}, Allow{Pipe: 1 << 40},
 	} {
 		require.True(t, Countable(m.AppendTo(nil)), "%#v", m)
@@ -136,7 +139,7 @@ func TestLongMessagesAreCutBetweenRunes(t *testing.T) {
 		{"half a rune at the end", "a\xc3", "a?"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			m, err := ParseClose((&Close{Abort: &Abort{Message: tt.sent}}).AppendTo(nil))
+			m, err := ParseClose((&Close{Abort: &codec.Abort{Message: tt.sent}}).AppendTo(nil))
 			require.NoError(t, err)
 			require.Equal(t, tt.got, m.Abort.Message)
 			require.True(t, utf8.ValidString(m.Abort.Message))
@@ -145,20 +148,21 @@ func TestLongMessagesAreCutBetweenRunes(t *testing.T) {
 }
 
 func TestCloseTellsOnlyWhatThePeerMayRelyOn(t *testing.T) {
-	for sent, got := range map[Ran]Ran{MaybeRan: MaybeRan, NeverSent: MaybeRan, Refused: Refused} {
-		m, err := ParseClose((&Close{Abort: &Abort{Code: Failed, Ran: sent, Cause: ErrStalled}}).AppendTo(nil))
+	for sent, got := range map[codec.Ran]codec.Ran{codec.MaybeRan: codec.MaybeRan, codec.NeverSent: codec.MaybeRan, codec.Refused: codec.Refused} {
+		m, err := ParseClose((&Close{Abort: &codec.Abort{Code: codec.Failed, Ran: sent, Cause: codec.ErrStalled}}).AppendTo(nil))
 		require.NoError(t, err)
-		require.Equal(t, &Abort{Code: Failed, Ran: got, Remote: true}, m.Abort, sent)
+		require.Equal(t, &codec.Abort{Code: codec.Failed, Ran: got, Remote: true}, m.Abort, sent)
 	}
 }
 
 func TestFrameErrorNamesOffsetAndReason(t *testing.T) {
-	_, err := ParseBlock([]byte{array | 3, 2, 24, 23, byteString})
+	_, err := ParseBlock([]byte{item.Array | 3, 2, 24, 23, item.Bytes})
 	require.EqualError(t, err, "asterisque: bad frame at byte 2: non-shortest integer or length")
 	var fe *FrameError
 	require.ErrorAs(t, err, &fe)
 	require.Equal(t, 2, fe.Offset)
-	require.NotErrorIs(t, err, ErrCanceled)
+	require.Equal(t, &codec.Abort{Code: codec.Protocol, Message: err.Error(), Cause: err}, codec.AbortOf(err))
+	require.NotErrorIs(t, err, codec.ErrCanceled)
 }
 
 // A head may announce more than there is: nothing is sized by it.

@@ -1,4 +1,4 @@
-package codec
+package message
 
 import (
 	"bytes"
@@ -10,6 +10,9 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/item"
 )
 
 func addVectors(f *testing.F) {
@@ -42,7 +45,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		m, err := parse(frame)
 		if err != nil {
-			require.ErrorIs(t, err, ErrProtocol)
+			require.ErrorIs(t, err, codec.ErrProtocol)
 			return
 		}
 		again := m.AppendTo(nil)
@@ -133,7 +136,7 @@ func keepKeys(t *testing.T, list []any, at int, keys ...uint64) []any {
 	known := map[uint64]any{}
 	for _, k := range keys {
 		number := at == 5 && (k == 6 || k == 7) // of an Open: 0 is an id or a window, and sent
-		if v, ok := m[k]; ok && (number || v[0] != unsigned && v[0] != byteString) {
+		if v, ok := m[k]; ok && (number || v[0] != item.Unsigned && v[0] != item.Bytes) {
 			known[k] = v
 		}
 	}
@@ -145,7 +148,7 @@ func stringsOf(t *testing.T, raw cbor.RawMessage) (sum int) {
 	var m map[uint64]cbor.RawMessage
 	decodeStrictly(t, raw, &m)
 	for _, v := range m {
-		if major := v[0] &^ 31; major == byteString || major == textString {
+		if major := v[0] &^ 31; major == item.Bytes || major == item.Text {
 			head := 1 // or more where the length does not fit in it
 			if v[0]&31 >= 24 {
 				head += 1 << (v[0]&31 - 24)
@@ -159,7 +162,7 @@ func stringsOf(t *testing.T, raw cbor.RawMessage) (sum int) {
 func cutText(t *testing.T, raw cbor.RawMessage) string {
 	var s string
 	require.NoError(t, strictMode.Unmarshal(raw, &s))
-	for end := min(len(s), MaxReason); ; end-- {
+	for end := min(len(s), codec.MaxReason); ; end-- {
 		if end == len(s) || s[end]&0xc0 != 0x80 {
 			return s[:end]
 		}
@@ -200,10 +203,10 @@ func pipeMessages(pipe, n uint64, i int64, b, id []byte, message string, flag bo
 	if flag {
 		open.Meta.Window = pipe
 	}
-	abort := &Abort{Code: Code(i), Message: message, Detail: b, Remote: true}
+	abort := &codec.Abort{Code: codec.Code(i), Message: message, Detail: b, Remote: true}
 	if flag {
 		block.End = true
-		abort.Ran = Refused
+		abort.Ran = codec.Refused
 	} else {
 		block.Payload = b
 	}
@@ -225,7 +228,7 @@ func controls(pipe, n uint64, i int64, b, id []byte, message string) []Control {
 	}
 	return []Control{
 		sync, Ping{N: n}, Pong{N: n}, Credit{Opens: true, Limit: n}, Credit{Pipe: pipe, Limit: n}, Ack{Count: n},
-		Drain{None: true}, Drain{Last: pipe}, SessionClose{Code: Code(i), Message: message}, Stop{Pipe: pipe},
+		Drain{None: true}, Drain{Last: pipe}, SessionClose{Code: codec.Code(i), Message: message}, Stop{Pipe: pipe},
 		Ask{Pipe: pipe, Sent: min(n, pipe), Total: max(n, pipe)}, Allow{Pipe: pipe, Total: n}, UnknownControl{Code: max(n, 64)},
 	}
 }

@@ -1,6 +1,11 @@
-package codec
+package message
 
-import "math"
+import (
+	"math"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/item"
+)
 
 // Control is a message about the session: one of Sync, Ping, Pong, Credit, Ack, Drain,
 // SessionClose, Stop, Ask, Allow and UnknownControl.
@@ -57,8 +62,8 @@ type Drain struct {
 
 // SessionClose ends the session.
 type SessionClose struct {
-	Code    Code
-	Message string // for people; cut after MaxReason bytes
+	Code    codec.Code
+	Message string // for people; cut after codec.MaxReason bytes
 }
 
 // Stop says that the sender of this message wants no more Blocks of a pipe. The call goes on, and
@@ -103,24 +108,24 @@ func (UnknownControl) control() {}
 
 // AppendTo implements Control.
 func (c Ping) AppendTo(dst []byte) []byte {
-	return appendNumber(appendControl(dst, pingCode, 1), c.N)
+	return item.AppendNumber(appendControl(dst, pingCode, 1), c.N)
 }
 
 // AppendTo implements Control.
 func (c Pong) AppendTo(dst []byte) []byte {
-	return appendNumber(appendControl(dst, pongCode, 1), c.N)
+	return item.AppendNumber(appendControl(dst, pongCode, 1), c.N)
 }
 
 // AppendTo implements Control.
 func (c Credit) AppendTo(dst []byte) []byte {
 	dst = appendControl(dst, creditCode, 2)
 	dst = appendOrNull(dst, c.Pipe, c.Opens)
-	return appendNumber(dst, c.Limit)
+	return item.AppendNumber(dst, c.Limit)
 }
 
 // AppendTo implements Control.
 func (c Ack) AppendTo(dst []byte) []byte {
-	return appendNumber(appendControl(dst, ackCode, 1), c.Count)
+	return item.AppendNumber(appendControl(dst, ackCode, 1), c.Count)
 }
 
 // AppendTo implements Control.
@@ -135,20 +140,20 @@ func (c SessionClose) AppendTo(dst []byte) []byte {
 
 // AppendTo implements Control.
 func (c Stop) AppendTo(dst []byte) []byte {
-	return appendNumber(appendControl(dst, stopCode, 1), c.Pipe)
+	return item.AppendNumber(appendControl(dst, stopCode, 1), c.Pipe)
 }
 
 // AppendTo implements Control.
 func (c Ask) AppendTo(dst []byte) []byte {
-	dst = appendNumber(appendControl(dst, askCode, 3), c.Pipe)
-	dst = appendNumber(dst, c.Sent)
-	return appendNumber(dst, c.Total)
+	dst = item.AppendNumber(appendControl(dst, askCode, 3), c.Pipe)
+	dst = item.AppendNumber(dst, c.Sent)
+	return item.AppendNumber(dst, c.Total)
 }
 
 // AppendTo implements Control.
 func (c Allow) AppendTo(dst []byte) []byte {
-	dst = appendNumber(appendControl(dst, allowCode, 2), c.Pipe)
-	return appendNumber(dst, c.Total)
+	dst = item.AppendNumber(appendControl(dst, allowCode, 2), c.Pipe)
+	return item.AppendNumber(dst, c.Total)
 }
 
 // AppendTo implements Control. It sends the code alone.
@@ -158,80 +163,73 @@ func (c UnknownControl) AppendTo(dst []byte) []byte {
 
 // appendControl appends the head of a Control that has n fields after its code.
 func appendControl(dst []byte, code uint64, n byte) []byte {
-	return appendNumber(append(dst, array|(2+n), byte(ControlType)), code)
+	return item.AppendNumber(append(dst, item.Array|(2+n), byte(ControlType)), code)
 }
 
 func appendOrNull(dst []byte, n uint64, isNull bool) []byte {
 	if isNull {
-		return append(dst, null)
+		return append(dst, item.Null)
 	}
-	return appendUint(dst, n)
+	return item.AppendUint(dst, n)
 }
 
 // ParseControl reads the frame of a Control. Byte slices of a Sync are parts of frame, strings are
-// not. The message of a SessionClose is cut to MaxReason bytes. The error is a *FrameError. A code
-// that this version does not know is no error, if the rest of the frame is well-formed.
+// not. The message of a SessionClose is cut to codec.MaxReason bytes. The error is a *FrameError. A
+// code that this version does not know is no error, if the rest of the frame is well-formed.
 func ParseControl(frame []byte) (Control, error) {
-	r := reader{frame: frame}
-	n := r.start(ControlType, 2, math.MaxInt)
-	c := r.control(r.uint("control code", MaxPipe), n)
-	if err := r.end(); err != nil {
+	r := item.Reader{Data: frame}
+	n := start(&r, ControlType, 2, math.MaxInt)
+	c := readControl(&r, r.Uint("control code", MaxPipe), n)
+	if err := end(&r); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// control reads the rest of a Control frame of n elements.
-func (r *reader) control(code uint64, n int) Control {
+// readControl reads the rest of a Control frame of n elements.
+func readControl(r *item.Reader, code uint64, n int) Control {
 	switch code {
 	case syncCode:
-		r.arity(n, 4, 4, "Sync")
-		return r.sync()
+		arity(r, n, 4, 4, "Sync")
+		return readSync(r)
 	case pingCode:
-		r.arity(n, 3, 3, "Ping")
-		return Ping{N: r.uint("number", MaxPipe)}
+		arity(r, n, 3, 3, "Ping")
+		return Ping{N: r.Uint("number", MaxPipe)}
 	case pongCode:
-		r.arity(n, 3, 3, "Pong")
-		return Pong{N: r.uint("number", MaxPipe)}
+		arity(r, n, 3, 3, "Pong")
+		return Pong{N: r.Uint("number", MaxPipe)}
 	case creditCode:
-		r.arity(n, 4, 4, "Credit")
-		pipe, opens := r.pipeOrNull()
-		return Credit{Pipe: pipe, Opens: opens, Limit: r.uint("limit", MaxPipe)}
+		arity(r, n, 4, 4, "Credit")
+		pipe, opens := readPipeOrNull(r)
+		return Credit{Pipe: pipe, Opens: opens, Limit: r.Uint("limit", MaxPipe)}
 	case ackCode:
-		r.arity(n, 3, 3, "Ack")
-		return Ack{Count: r.uint("count", MaxPipe)}
+		arity(r, n, 3, 3, "Ack")
+		return Ack{Count: r.Uint("count", MaxPipe)}
 	case drainCode:
-		r.arity(n, 3, 3, "Drain")
-		last, none := r.pipeOrNull()
+		arity(r, n, 3, 3, "Drain")
+		last, none := readPipeOrNull(r)
 		return Drain{Last: last, None: none}
 	case closeCode:
-		r.arity(n, 4, 4, "Close of the session")
-		return SessionClose{Code: r.code(), Message: r.message()}
+		arity(r, n, 4, 4, "Close of the session")
+		return SessionClose{Code: readCode(r), Message: readReason(r)}
 	case stopCode:
-		r.arity(n, 3, 3, "Stop")
-		return Stop{Pipe: r.uint("pipe id", MaxPipe)}
+		arity(r, n, 3, 3, "Stop")
+		return Stop{Pipe: r.Uint("pipe id", MaxPipe)}
 	case askCode:
-		r.arity(n, 5, 5, "Ask")
-		return r.ask()
+		arity(r, n, 5, 5, "Ask")
+		return readAsk(r)
 	case allowCode:
-		r.arity(n, 4, 4, "Allow")
-		return Allow{Pipe: r.uint("pipe id", MaxPipe), Total: r.uint("total", MaxPipe)}
+		arity(r, n, 4, 4, "Allow")
+		return Allow{Pipe: r.Uint("pipe id", MaxPipe), Total: r.Uint("total", MaxPipe)}
 	}
-	for ; n > 2 && r.err == nil; n-- {
-		r.skip(0)
+	for ; n > 2 && r.Err == nil; n-- {
+		r.Skip()
 	}
 	return UnknownControl{Code: code}
 }
 
-func (r *reader) ask() Ask {
-	a := Ask{Pipe: r.uint("pipe id", MaxPipe), Sent: r.uint("sent cost", MaxPipe)}
-	a.Total = r.uintFrom("total", a.Sent, MaxPipe)
+func readAsk(r *item.Reader) Ask {
+	a := Ask{Pipe: r.Uint("pipe id", MaxPipe), Sent: r.Uint("sent cost", MaxPipe)}
+	a.Total = r.UintFrom("total", a.Sent, MaxPipe)
 	return a
-}
-
-func (r *reader) pipeOrNull() (pipe uint64, isNull bool) {
-	if r.null() {
-		return 0, true
-	}
-	return r.uint("pipe id", MaxPipe), false
 }

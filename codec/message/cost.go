@@ -1,4 +1,4 @@
-package codec
+package message
 
 // Cost returns what m uses up of the room that its receiver has promised: its parameters, the
 // strings of its meta, the overhead that the receiver announces, and for a stream the early credit

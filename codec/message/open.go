@@ -1,6 +1,10 @@
-package codec
+package message
 
-import "math"
+import (
+	"math"
+
+	"github.com/asterisque-go/asterisque/internal/item"
+)
 
 // Open asks the peer to run a function: it starts a pipe.
 type Open struct {
@@ -36,26 +40,26 @@ func (m *Open) appendFields(dst []byte) []byte {
 
 // appendParamsHead appends what comes before the bytes of Params.
 func (m *Open) appendParamsHead(dst []byte) []byte {
-	dst = appendUint(dst, uint64(m.Function))
-	dst = appendInt(dst, int64(m.Priority))
-	return appendHead(dst, byteString, uint64(len(m.Params)))
+	dst = item.AppendUint(dst, uint64(m.Function))
+	dst = item.AppendInt(dst, int64(m.Priority))
+	return item.AppendHead(dst, item.Bytes, uint64(len(m.Params)))
 }
 
 // ParseOpen reads the frame of an Open. Params, Trace and Key of the result are parts of frame. The
 // error is a *FrameError.
 func ParseOpen(frame []byte) (Open, error) {
-	r := reader{frame: frame}
-	n := r.start(OpenType, 2+openFields, 3+openFields)
+	r := item.Reader{Data: frame}
+	n := start(&r, OpenType, 2+openFields, 3+openFields)
 	m := Open{
-		Pipe:     r.uint("pipe id", MaxPipe),
-		Function: uint16(r.uint("function", math.MaxUint16)),
-		Priority: int8(r.int("priority", math.MaxInt8)),
-		Params:   r.bytes("params"),
+		Pipe:     r.Uint("pipe id", MaxPipe),
+		Function: uint16(r.Uint("function", math.MaxUint16)),
+		Priority: int8(r.Int("priority", math.MaxInt8)),
+		Params:   r.Bytes("params"),
 	}
 	if n > 2+openFields {
-		r.meta(OpenType, &m.Meta)
+		readMeta(&r, OpenType, &m.Meta)
 	}
-	if err := r.end(); err != nil {
+	if err := end(&r); err != nil {
 		return Open{}, err
 	}
 	return m, nil

@@ -1,4 +1,6 @@
-package codec
+package message
+
+import "github.com/asterisque-go/asterisque/internal/item"
 
 // Block carries one piece of the stream that runs in one direction of a pipe, or ends that stream.
 type Block struct {
@@ -22,30 +24,30 @@ func (m *Block) AppendTo(dst []byte) []byte {
 // in it where Payload belongs. End must not be set.
 func (m *Block) AppendAround(dst []byte) (around []byte, at int) {
 	dst = appendStart(dst, BlockType, blockFields, m.Pipe, &m.Meta)
-	dst = appendHead(dst, byteString, uint64(len(m.Payload)))
+	dst = item.AppendHead(dst, item.Bytes, uint64(len(m.Payload)))
 	return m.Meta.appendTo(dst, BlockType), len(dst)
 }
 
 func (m *Block) appendFields(dst []byte) []byte {
 	if m.End {
-		return append(dst, null)
+		return append(dst, item.Null)
 	}
-	return appendBytes(dst, m.Payload)
+	return item.AppendBytes(dst, m.Payload)
 }
 
 // ParseBlock reads the frame of a Block. Payload of the result is a part of frame. The error is a
 // *FrameError.
 func ParseBlock(frame []byte) (Block, error) {
-	r := reader{frame: frame}
-	n := r.start(BlockType, 2+blockFields, 3+blockFields)
-	m := Block{Pipe: r.uint("pipe id", MaxPipe)}
-	if m.End = r.null(); !m.End {
-		m.Payload = r.bytes("payload")
+	r := item.Reader{Data: frame}
+	n := start(&r, BlockType, 2+blockFields, 3+blockFields)
+	m := Block{Pipe: r.Uint("pipe id", MaxPipe)}
+	if m.End = r.Null(); !m.End {
+		m.Payload = r.Bytes("payload")
 	}
 	if n > 2+blockFields {
-		r.meta(BlockType, &m.Meta)
+		readMeta(&r, BlockType, &m.Meta)
 	}
-	if err := r.end(); err != nil {
+	if err := end(&r); err != nil {
 		return Block{}, err
 	}
 	return m, nil

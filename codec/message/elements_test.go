@@ -1,4 +1,4 @@
-package codec
+package message
 
 import (
 	"encoding/hex"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/codec"
 )
 
 // This file holds a second, slow encoder of all messages: it lists their elements as the
@@ -91,7 +93,7 @@ func closeElements(m *Close) []any {
 		return []any{3, m.Pipe, true, nonNil(m.Result)}
 	}
 	list := []any{3, m.Pipe, false, a.Code, a.Message}
-	if a.Ran == Refused {
+	if a.Ran == codec.Refused {
 		list[2] = nil
 	}
 	if a.Detail != nil {

@@ -1,22 +1,21 @@
-package codec
+package message
 
 import (
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
-	"math/big"
 	"os"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/cut"
 )
 
 // vectorsFile is what every implementation of the protocol is tested against; spec/protocol.md
 // explains its form.
-const vectorsFile = "../spec/vectors.json"
+const vectorsFile = "../../spec/vectors.json"
 
 type vectors struct {
 	Version int
@@ -31,13 +30,6 @@ type vectors struct {
 		Name, Type, Reason string
 		Hex                hexBytes
 	}
-	Integers []integerVector
-}
-
-// integerVector is an integer as a value codec writes it.
-type integerVector struct {
-	Name, Codec, Value string
-	Hex                hexBytes
 }
 
 // vectorMessage is any message as the vectors write it.
@@ -152,9 +144,9 @@ func (m *vectorMessage) goMessage() appender {
 		if m.Outcome == "result" {
 			return &Close{Pipe: *m.Pipe, Result: m.Result}
 		}
-		a := &Abort{Code: Code(m.Code), Message: cut.Text(m.Message, MaxReason), Detail: m.Detail, Remote: true}
+		a := &codec.Abort{Code: codec.Code(m.Code), Message: cut.Text(m.Message, codec.MaxReason), Detail: m.Detail, Remote: true}
 		if m.Outcome == "refused" {
-			a.Ran = Refused
+			a.Ran = codec.Refused
 		}
 		return &Close{Pipe: *m.Pipe, Abort: a}
 	default:
@@ -188,7 +180,7 @@ func (m *vectorMessage) goControl() Control {
 		}
 		return Drain{Last: *m.Last}
 	case "session_close":
-		return SessionClose{Code: Code(m.Code), Message: cut.Text(m.Message, MaxReason)}
+		return SessionClose{Code: codec.Code(m.Code), Message: cut.Text(m.Message, codec.MaxReason)}
 	case "stop":
 		return Stop{Pipe: *m.Pipe}
 	case "ask":
@@ -249,64 +241,12 @@ func TestInvalidVectorsAreRefused(t *testing.T) {
 		t.Run(v.Name, func(t *testing.T) {
 			_, err := parseAs(v.Type, v.Hex)
 			require.ErrorContains(t, err, v.Reason)
-			require.ErrorIs(t, err, ErrProtocol)
+			require.ErrorIs(t, err, codec.ErrProtocol)
 			var fe *FrameError
 			require.ErrorAs(t, err, &fe)
 			require.LessOrEqual(t, fe.Offset, len(v.Hex))
 		})
 	}
-}
-
-func TestIntegersKeepTheirValueInEveryTypeThatHoldsThem(t *testing.T) {
-	list := readVectors(t).Integers
-	require.GreaterOrEqual(t, len(list), 30)
-	for _, v := range list {
-		t.Run(v.Name, func(t *testing.T) {
-			n, ok := new(big.Int).SetString(v.Value, 10)
-			require.True(t, ok)
-			requireInteger(t, v, n, true)
-			requireInteger(t, v, n.Int64(), n.IsInt64())
-			requireInteger(t, v, n.Uint64(), n.IsUint64())
-			requireWithoutType(t, v, n)
-		})
-	}
-}
-
-// requireInteger requires that v is read as want and written from it, or refused if want's type
-// does not hold it.
-func requireInteger[T any](t *testing.T, v integerVector, want T, fits bool) {
-	values := map[string]Values{"cbor": CBOR, "json": JSON}[v.Codec]
-	var got T
-	err := values.Decode(v.Hex, &got)
-	if !fits {
-		require.Error(t, err, "%T", want)
-		return
-	}
-	require.NoError(t, err, "%T", want)
-	require.Equal(t, fmt.Sprint(want), fmt.Sprint(got))
-	written, err := values.Append(nil, want)
-	require.NoError(t, err, "%T", want)
-	require.Equal(t, hex.EncodeToString(v.Hex), hex.EncodeToString(written), "%T", want)
-}
-
-// requireWithoutType requires that v, read into an any, is n, or refused.
-func requireWithoutType(t *testing.T, v integerVector, n *big.Int) {
-	var got any
-	if err := map[string]Values{"cbor": CBOR, "json": JSON}[v.Codec].Decode(v.Hex, &got); err != nil {
-		require.Equal(t, "json", v.Codec)
-		require.ErrorContains(t, err, n.String()+" came")
-		return
-	}
-	read := new(big.Int)
-	switch got := got.(type) {
-	case float64:
-		new(big.Float).SetFloat64(got).Int(read)
-	case big.Int:
-		read = &got
-	default:
-		read.SetString(fmt.Sprint(got), 10)
-	}
-	require.Equal(t, n.String(), read.String())
 }
 
 // The costs in the vectors are those for an overhead of 512 and an early credit of 4096.

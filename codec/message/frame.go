@@ -1,0 +1,48 @@
+package message
+
+import "github.com/asterisque-go/asterisque/internal/item"
+
+// appendStart appends what every message but Control begins with: the array's head, the type and
+// the pipe id. count is the number of fields that follow, meta not counted.
+func appendStart(dst []byte, t Type, count int, pipe uint64, meta *Meta) []byte {
+	n := 2 + count
+	if meta.on(t) {
+		n++
+	}
+	dst = append(dst, item.Array|byte(n), byte(t))
+	return item.AppendUint(dst, pipe)
+}
+
+// start reads the head of a frame that has to be a message of type t with lo to hi elements, and
+// returns their number.
+func start(r *item.Reader, t Type, lo, hi int) int {
+	n := r.Array("the message")
+	if got := Type(r.Uint("message type", uint64(CloseType))); got != t {
+		r.Fail(0, "%s where %s is expected", got, t)
+	}
+	arity(r, n, lo, hi, t.String())
+	return n
+}
+
+// arity fails unless n, the number of a frame's elements, is in lo to hi.
+func arity(r *item.Reader, n, lo, hi int, what string) {
+	if n < lo || n > hi {
+		r.Fail(0, "%s with %d elements, not %d to %d", what, n, lo, hi)
+	}
+}
+
+// end returns the error if there was one or if the frame goes on.
+func end(r *item.Reader) error {
+	if err := r.End(); err != nil {
+		return (*FrameError)(err)
+	}
+	return nil
+}
+
+// readPipeOrNull reads a pipe id, or null in its place.
+func readPipeOrNull(r *item.Reader) (pipe uint64, isNull bool) {
+	if r.Null() {
+		return 0, true
+	}
+	return r.Uint("pipe id", MaxPipe), false
+}

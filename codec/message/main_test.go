@@ -1,0 +1,11 @@
+package message
+
+import (
+	"testing"
+
+	"github.com/asterisque-go/asterisque/internal/leak"
+)
+
+func TestMain(m *testing.M) {
+	leak.Main(m)
+}

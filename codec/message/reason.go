@@ -1,0 +1,31 @@
+package message
+
+import (
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/cut"
+	"github.com/asterisque-go/asterisque/internal/item"
+)
+
+// appendReason appends a code and a message, which it makes valid UTF-8 of at most codec.MaxReason
+// bytes.
+func appendReason(dst []byte, code codec.Code, message string) []byte {
+	message = cut.Text(message, codec.MaxReason)
+	if !utf8.ValidString(message) {
+		message = strings.ToValidUTF8(message, "?") // one byte, so that it gets no longer
+	}
+	dst = item.AppendInt(dst, int64(code))
+	return item.AppendText(dst, message)
+}
+
+func readCode(r *item.Reader) codec.Code {
+	return codec.Code(r.Int("code", math.MaxInt32))
+}
+
+// readReason reads a text for people and keeps no more of it than may be sent: it goes into logs.
+func readReason(r *item.Reader) string {
+	return string(cut.Text(r.UTF8("message"), codec.MaxReason))
+}
