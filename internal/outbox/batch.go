@@ -1,14 +1,6 @@
 package outbox
 
-import (
-	"encoding/binary"
-	"math"
-	"time"
-
-	"github.com/asterisque-go/asterisque/codec/message"
-)
-
-// The departing batch is the next to be taken: frames, each behind its length.
+import "encoding/binary"
 
 const (
 	// batchSize bounds the bytes that depart together, unless they are one message. With the last
@@ -19,101 +11,97 @@ const (
 	lengthSize = 4 // of the length before each frame
 )
 
-// roomLocked reports whether m may join the departing batch.
-func (o *Outbox) roomLocked(m *Message) bool {
-	return len(o.batch) == 0 || len(o.batch)+o.lent.size()+len(m.Payload) <= batchSize
+// batch is what the writer takes next: frames, each behind its length.
+type batch struct {
+	frames []byte
+	lent   *lent  // payloads that belong between them; nil until there are some
+	holds  amount // its messages
 }
 
-// fillLocked moves what waits into the departing batch while it has room. A large message that
-// comes next does not make those before it wait for one batch with it.
-func (o *Outbox) fillLocked() {
-	for o.queue.Len() > 0 {
-		room := math.MaxInt
-		if o.holds.messages > 0 {
-			// Controls, of which there may always be some, hold up no large one
-			room = batchSize - len(o.batch) - o.lent.size()
-		}
-		m, ok := o.queue.PopAtMost(room)
-		if !ok {
-			return
-		}
-		m.flow.left(len(m.Payload))
-		before := len(o.batch)
-		o.departLocked(m.flow, &m)
-		// or its time was up, or it was of no use any more
-		o.flushes.left(&m, len(o.batch) > before)
-	}
+// frame is what a batch can hold besides messages.
+type frame interface{ AppendTo([]byte) []byte }
+
+func (b *batch) empty() bool { return len(b.frames) == 0 }
+
+// room returns how many bytes more may depart with what is there.
+func (b *batch) room() int { return batchSize - len(b.frames) - b.lent.size() }
+
+// fits reports whether m may join the batch.
+func (b *batch) fits(m *Message) bool { return b.empty() || len(m.Payload) <= b.room() }
+
+// append appends a frame that is not counted, and returns where its length begins.
+func (b *batch) append(f frame) (at int) {
+	b.frames = grow(b.frames, lengthSize+HeadSize) // enough for most
+	at = len(b.frames)
+	b.frames = f.AppendTo(append(b.frames, 0, 0, 0, 0))
+	putLength(b.frames[at:], 0)
+	return at
 }
 
-// departLocked encodes m at the end of the departing batch, unless its time is up. From here on the
-// peer may know of the pipe.
-func (o *Outbox) departLocked(f *Flow, m *Message) {
-	if m.Type == message.ControlType && m.Control != Stop {
-		o.departAskLocked(f, m)
+// add appends the frame of m, whose memory is m's no longer. If lend is true, a large payload in
+// memory of its own is not copied.
+func (b *batch) add(m *Message, s stamp, lend bool) {
+	b.holds.add(m)
+	if lend && m.Memory != nil && len(m.Payload) >= leastLent {
+		b.lend(m, s)
 		return
 	}
-	var ttl uint32
-	if !m.Expires.IsZero() {
-		left := time.Until(m.Expires)
-		if left <= 0 {
-			if m.Type == message.BlockType {
-				f.more().skipped += 1 + m.Skipped
-			}
-			m.free()
-			o.dropLocked(f, m, Expired)
-			return
-		}
-		ttl = millis(left)
-	}
-	o.skippedLocked(f, m)
-	if m.Type == message.BlockType && !m.End {
-		f.sent += uint32(len(m.Payload)) + o.overhead
-	}
-	if m.Type == message.OpenType {
-		f.id, f.departed = o.nextID, true
-		o.nextID += 2
-	}
-	if o.lends && m.Memory != nil && len(m.Payload) >= leastLent {
-		o.lendLocked(f, m, ttl)
-	} else {
-		o.batch = grow(o.batch, lengthSize+HeadSize+m.size())
-		start := len(o.batch)
-		o.batch = m.appendTo(append(o.batch, 0, 0, 0, 0), f, ttl)
-		putLength(o.batch[start:], 0)
-		m.free()
-	}
-	o.holds.add(m)
-	if o.log != nil {
-		o.log.put++
-	}
-	if m.Type == message.OpenType {
-		m.Departer.Depart(f.id)
-	}
+	b.frames = grow(b.frames, lengthSize+HeadSize+m.size())
+	at := len(b.frames)
+	b.frames = m.appendTo(append(b.frames, 0, 0, 0, 0), s)
+	putLength(b.frames[at:], 0)
+	m.free()
 }
 
-// departAskLocked encodes an Ask, unless its sender has no use for it any more.
-func (o *Outbox) departAskLocked(f *Flow, m *Message) {
-	sent, total, ok := m.Sender.Asking(f.sent)
-	if !ok {
-		o.gone.add(m)
-		return
+// lend is add for a message whose payload is not copied.
+func (b *batch) lend(m *Message, s stamp) {
+	b.frames = grow(b.frames, lengthSize+HeadSize+m.size()-len(m.Payload))
+	at := len(b.frames)
+	around, place := m.appendAround(append(b.frames, 0, 0, 0, 0), s)
+	b.frames = around
+	putLength(b.frames[at:], len(m.Payload))
+	if b.lent == nil {
+		b.lent = new(lent)
 	}
-	o.appendLocked(message.Ask{Pipe: f.id, Sent: sent, Total: total})
-	o.holds.add(m)
+	b.lent.add(piece{at: place, payload: m.Payload, mem: m.Memory})
+	m.Memory = nil
 }
 
-// appendLocked encodes a frame that is not counted at the end of the departing batch.
-func (o *Outbox) appendLocked(frame interface{ AppendTo([]byte) []byte }) {
-	o.batch = grow(o.batch, lengthSize+HeadSize) // enough for most
-	start := len(o.batch)
-	o.batch = frame.AppendTo(append(o.batch, 0, 0, 0, 0))
-	putLength(o.batch[start:], 0)
-	switch {
-	case o.log == nil:
-	case message.Countable(o.batch[start+lengthSize:]):
-		o.log.put++
-	default:
-		o.log.passing = append(o.log.passing, span{start, len(o.batch)})
+// take empties the batch, and returns what was in it: the frames and the messages. What is lent
+// stays, for takeLent.
+func (b *batch) take() (frames []byte, holds amount) {
+	frames, holds = b.frames, b.holds
+	b.frames, b.holds = nil, amount{}
+	return frames, holds
+}
+
+// takeLent returns the payloads that belong between frames, and keeps the lists of spare, which is
+// empty or nil, for the next batch. If nothing was lent, it returns spare.
+func (b *batch) takeLent(frames []byte, spare *lent) *lent {
+	if b.lent.size() == 0 {
+		return spare
+	}
+	l := b.lent
+	b.lent = spare
+	l.join(frames)
+	return l
+}
+
+// reuse makes the memory of frames, which have been written, the batch's, and reports whether the
+// batch has use for it.
+func (b *batch) reuse(frames []byte) bool {
+	if b.frames != nil || cap(frames) > largeSize {
+		return false
+	}
+	b.frames = frames[:0]
+	return true
+}
+
+// freeIfEmpty gives the memory of an empty batch back.
+func (b *batch) freeIfEmpty() {
+	if b.empty() {
+		freeBuffer(b.frames)
+		b.frames = nil
 	}
 }
 

@@ -7,8 +7,8 @@ const (
 	smallSize = 512      // a few small messages
 )
 
-// large and small hold what batches are made of while they are not idle, so that a thousand idle
-// sessions hold none.
+// large and small hold the memory of batches. A session that is idle gives its memory back, so that
+// a thousand idle sessions hold none.
 var (
 	large = sync.Pool{New: func() any { return new([largeSize]byte) }}
 	small = sync.Pool{New: func() any { return new([smallSize]byte) }}
@@ -41,13 +41,5 @@ func freeBuffer(b []byte) {
 		small.Put((*[smallSize]byte)(b[:smallSize]))
 	case largeSize:
 		large.Put((*[largeSize]byte)(b[:largeSize]))
-	}
-}
-
-// restLocked gives the memory of the departing batch back, if nothing is in it.
-func (o *Outbox) restLocked() {
-	if len(o.batch) == 0 {
-		freeBuffer(o.batch)
-		o.batch = nil
 	}
 }

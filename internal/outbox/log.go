@@ -9,7 +9,7 @@ import (
 )
 
 // log keeps what has been taken until the peer has acknowledged it, so that it can be sent again
-// over another Wire. It holds copies: what a writer has taken goes back to its pool.
+// over another Wire. It holds copies, because what a writer has taken goes back to its pool.
 //
 // Countable frames are numbered from 1; see the specification, section 14. What is kept still
 // counts as not written: a slow peer is back-pressure, and not memory.
@@ -17,15 +17,16 @@ type log struct {
 	received func() uint64 // how many countable frames have arrived from the peer; fixed, as most
 	most     int           // of beside
 
-	entries fifo.Queue[entry] // guarded by the lock of the Outbox, as all below
-	chunk   []byte            // where the next entry may find room
-	put     uint64            // countable frames that have been put into batches
-	taken   uint64            // of those, what the writer has taken
-	acked   uint64            // of those, what the peer has acknowledged
-	said    uint64            // what the last Ack of this side said
-	passing []span            // frames of the departing batch that are not countable
-	beside  int               // bytes that the entries hold for which no message is counted
-	lent    bool              // a writer reads what is kept
+	entries  fifo.Queue[entry]
+	chunk    []byte // where the next entry may find room
+	put      uint64 // countable frames that have been put into batches
+	taken    uint64 // of those, what the writer has taken
+	acked    uint64 // of those, what the peer has acknowledged
+	said     uint64 // what the last Ack of this side said
+	passing  []span // frames of the departing batch that are not countable
+	beside   int    // bytes that the entries hold for which no message is counted
+	ackAlone bool   // what has arrived is acknowledged even if nothing else departs
+	lent     bool   // a writer reads what is kept
 }
 
 // entry is one batch.
@@ -45,31 +46,41 @@ const heldEntry = 80
 // beside returns how many bytes e holds for which no message is counted: those of Controls.
 func (e *entry) beside() int { return max(0, heldEntry+len(e.frames)-e.holds.bytes) }
 
-// Keep makes the Outbox keep what it has given out until [Outbox.Ack]. received tells how many
-// countable frames have arrived here; it is called with the lock of the Outbox held. Controls,
-// which no limit counts, may hold most bytes, and then are ErrFlood. Keep is called before
-// everything else.
-func (o *Outbox) Keep(received func() uint64, most int) { o.log = &log{received: received, most: most} }
+// full reports whether Controls hold more bytes than they may.
+func (l *log) full() bool { return l.beside > l.most }
 
-// add keeps a copy of what in batch has to be sent again: of the countable frames.
-func (l *log) add(batch []byte, holds amount) {
+// counted notes that a message is in the departing batch: its frame is countable.
+func (l *log) counted() { l.put++ }
+
+// appended notes that frames, the departing batch, has got one frame more, which begins at at with
+// its length.
+func (l *log) appended(frames []byte, at int) {
+	if message.Countable(frames[at+lengthSize:]) {
+		l.put++
+	} else {
+		l.passing = append(l.passing, span{at, len(frames)})
+	}
+}
+
+// keep keeps a copy of what in the departing batch has to be sent again: of the countable frames.
+func (l *log) keep(b *batch) {
 	passing := l.passing
 	l.passing = l.passing[:0]
 	if l.put == l.taken {
 		return
 	}
-	if cap(l.chunk)-len(l.chunk) < len(batch) {
-		l.chunk = grow(nil, max(len(batch), smallSize+1))
+	if cap(l.chunk)-len(l.chunk) < len(b.frames) {
+		l.chunk = grow(nil, max(len(b.frames), smallSize+1))
 	}
 	start := len(l.chunk)
 	from := 0
 	for _, p := range passing {
-		l.chunk = append(l.chunk, batch[from:p.from]...)
+		l.chunk = append(l.chunk, b.frames[from:p.from]...)
 		from = p.to
 	}
-	l.chunk = append(l.chunk, batch[from:]...)
+	l.chunk = append(l.chunk, b.frames[from:]...)
 	l.taken = l.put
-	e := entry{chunk: l.chunk, frames: l.chunk[start:], last: l.put, holds: holds}
+	e := entry{chunk: l.chunk, frames: l.chunk[start:], last: l.put, holds: b.holds}
 	l.beside += e.beside()
 	l.entries.Push(e)
 }
@@ -94,103 +105,59 @@ func sameArray(a, b []byte) bool {
 	return cap(a) > 0 && cap(b) > 0 && &a[:1][0] == &b[:1][0]
 }
 
-// due reports whether the peer does not know of all that has arrived.
-func (l *log) due() (count uint64, ok bool) {
-	count = l.received()
-	return count, count > l.said
+// due returns what an Ack would say now, and whether that are at least least frames more than the
+// last one said, and one.
+func (l *log) due(least uint64) (ack message.Ack, ok bool) {
+	count := l.received()
+	return message.Ack{Count: count}, count > l.said && count-l.said >= least
 }
 
-// Ack says that the peer has received count countable frames. It reports false if there never were
-// so many.
-func (o *Outbox) Ack(count uint64) (ok bool) {
-	o.mu.Lock()
-	defer o.unlock()
-	if o.log == nil {
-		return true
-	}
-	return o.ackLocked(count)
-}
-
-func (o *Outbox) ackLocked(count uint64) (ok bool) {
-	l := o.log
+// acknowledged notes that the peer has received count countable frames. It returns the messages
+// that need not be kept any more, or false if there never were so many frames.
+func (l *log) acknowledged(count uint64) (gone amount, ok bool) {
 	if count > l.taken {
-		return false
+		return amount{}, false
 	}
 	l.acked = max(l.acked, count)
 	for l.entries.Len() > 0 && l.entries.Peek().last <= l.acked {
-		o.goneLocked(l.drop())
+		gone.join(l.drop())
 	}
-	return true
+	return gone, true
 }
 
-// PutAck sends an Ack if at least least countable frames have arrived since the last one. write is
-// as for Put.
-func (o *Outbox) PutAck(least uint64) (write bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.log == nil {
-		return false
-	}
-	count, ok := o.log.due()
-	if !ok || count-o.log.said < least {
-		return false
-	}
-	o.controls.ackDue = true
-	return !o.writing.Swap(true)
-}
-
-func (o *Outbox) appendAckLocked(count uint64) {
-	o.log.said = count
-	o.appendLocked(message.Ack{Count: count})
-}
-
-// Halt lets nobody write any more, because the Wire is lost. If claimed is true, nobody is writing;
-// otherwise somebody is, and will find out, in [Outbox.Take] or because the Wire fails.
-func (o *Outbox) Halt() (claimed bool) {
-	o.mu.Lock()
-	defer o.unlock()
-	o.halted = true
-	return !o.writing.Swap(true)
-}
-
-// Has reports whether what a peer lacks can be had that has received so many countable frames.
-func (o *Outbox) Has(received uint64) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.log != nil && o.log.has(received)
-}
-
-// has is called with the lock of the Outbox held.
+// has reports whether the log has what a peer lacks that has received so many countable frames.
 func (l *log) has(received uint64) bool { return received >= l.acked && received <= l.taken }
 
-// Resume goes on after Halt, over another Wire, once nobody writes any more. received is how many
-// countable frames the peer has. The frames it lacks are returned, each behind its length, to be
-// written before anything else by the caller, who is the writer now, and who calls [Outbox.Resent]
-// then. It is an error if they cannot be had.
-func (o *Outbox) Resume(received uint64) (frames [][]byte, err error) {
-	o.mu.Lock()
-	defer o.unlock()
-	l := o.log
-	switch {
-	case l == nil:
-		return nil, ErrClosed
-	case !l.has(received):
-		return nil, fmt.Errorf("outbox: the peer has received %d frames, but %d were sent, and it has acknowledged %d", received, l.taken, l.acked)
-	}
-	o.flight = amount{}
-	o.ackLocked(received)
+// lend returns the frames that a peer lacks which has received so many countable ones, and has
+// acknowledged those. They stay as they are until givenBack is called.
+func (l *log) lend(received uint64) (frames [][]byte) {
 	for i := range l.entries.Len() {
 		e := l.entries.At(i)
-		frames = append(frames, behind(e.frames, e.last, received))
+		frames = append(frames, framesBehind(e.frames, e.last, received))
 	}
-	o.admitLocked() // into the queue, where they are by priority
-	l.lent, o.halted = true, false
-	return frames, nil
+	l.lent = true
+	return frames
 }
 
-// behind returns those of frames, of which the last countable one has the number last, that come
-// behind number n.
-func behind(frames []byte, last, n uint64) []byte {
+// givenBack notes that nobody reads what lend has returned any more.
+func (l *log) givenBack() { l.lent = false }
+
+// lacks returns an error for a peer that says it has received so many countable frames.
+func (l *log) lacks(received uint64) error {
+	return fmt.Errorf("outbox: the peer has received %d frames, but %d were sent, and it has acknowledged %d", received, l.taken, l.acked)
+}
+
+// clear forgets everything.
+func (l *log) clear() (held amount) {
+	for l.entries.Len() > 0 {
+		held.join(l.drop())
+	}
+	return held
+}
+
+// framesBehind returns those of frames, of which the last countable one has the number last, that
+// come behind number n.
+func framesBehind(frames []byte, last, n uint64) []byte {
 	number := last - countable(frames)
 	for at := 0; ; {
 		if number >= n || at == len(frames) {
@@ -212,24 +179,4 @@ func countable(frames []byte) (n uint64) {
 		frames = frames[size:]
 	}
 	return n
-}
-
-// Resent says that what Resume returned has been written.
-func (o *Outbox) Resent() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.log != nil {
-		o.log.lent = false
-	}
-	o.flushes.written()
-}
-
-// clear forgets everything.
-func (l *log) clear() (held amount) {
-	for l.entries.Len() > 0 {
-		a := l.drop()
-		held.messages += a.messages
-		held.bytes += a.bytes
-	}
-	return held
 }

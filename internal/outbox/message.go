@@ -14,9 +14,9 @@ import (
 // HeadSize bounds the bytes of a frame besides its payload and the other parts of variable length.
 const HeadSize = 80
 
-// Message is an Open, a Block, a Close or a Stop without the pipe's id, which is given out when the
-// Open departs. What an Open needs comes first: it is written by its caller and read by the writer,
-// often on another processor.
+// Message is an Open, a Block, a Close or a Control of a pipe, without the pipe's id, which is
+// given out when the Open departs. What an Open needs comes first: its caller writes that, and the
+// writer reads it, often on another processor.
 type Message struct {
 	// ControlType is one that has to go behind what was put of its pipe before: see Control
 	Type     message.Type
@@ -29,7 +29,7 @@ type Message struct {
 	Departer Departer      // of an Open
 	flow     *Flow         // while queued, or in the intake
 	older    *Message      // while in the intake
-	Expires  time.Time     // from then on it is not worth delivering; zero: never
+	Expires  time.Time     // from then on it is not worth delivering; zero: never, as of an End
 	Meta     *message.Meta // of an Open; nil: nothing; its TTL follows from Expires
 	Abort    *codec.Abort  // of a Close; nil is success
 	Skipped  uint64        // of a Block or a Close: how many are missing before it
@@ -77,68 +77,65 @@ type Sender interface {
 	Dropped(payload int)
 }
 
-// Flow is one pipe's place in an Outbox. It is guarded by the lock of its Outbox.
-type Flow struct {
-	queue    priority.Flow[Message]
-	id       uint64
-	departed bool   // the peer may know of the pipe
-	ended    bool   // no Block may follow
-	closed   bool   // nothing may follow
-	debt     uint8  // of the loss rate; see thin
-	sent     uint32 // the low bits of the cost of the Blocks that have departed
-	// nil until it is needed: most pipes are short calls, which it would make larger
-	rest *rest
+// Reason says why a message was dropped.
+type Reason uint8
+
+const (
+	Closed     Reason = iota // the Outbox was closed first
+	Expired                  // its time was up
+	Thinned                  // it was under pressure, and its loss rate allowed it
+	NoFunction               // the peer has no such function
+	Draining                 // the peer takes no new calls
+	Ended                    // the call ended first, for whatever other reason
+)
+
+// stamp is what a frame says besides its message, which is known only when that departs.
+type stamp struct {
+	pipe     uint64
+	priority priority.Priority
+	ttl      uint32 // what is left of its time in milliseconds, or 0 if that has no end
 }
 
-// rest is what a flow has to remember once its messages wait, or are dropped.
-type rest struct {
-	// Blocks dropped at the head: after the one that departed last, and before what waits
-	skipped uint64
-	tail    uint64        // Blocks dropped at the tail: behind all that waits
-	backlog int           // bytes of payload in the queue
-	room    chan struct{} // closed when backlog has become small again; nil while nobody waits
-}
-
-// more returns the rest of f.
-func (f *Flow) more() *rest {
-	if f.rest == nil {
-		f.rest = new(rest)
+// event returns what happens to the flow of m when m is put.
+func (m *Message) event() flowEvent {
+	switch {
+	case m.Type == message.OpenType:
+		return putOpen
+	case m.Type == message.BlockType && m.End:
+		return putEnd
+	case m.Type == message.BlockType:
+		return putBlock
+	case m.Type == message.CloseType:
+		return putClose
 	}
-	return f.rest
+	return putControl
 }
 
-// NewFlow returns the flow of a pipe that this side opens.
-func NewFlow(p priority.Priority) Flow { return Flow{queue: priority.Flow[Message]{Priority: p}} }
-
-// ID returns the id of the pipe. It is fixed from the moment in which its Departer was told, and
-// may be asked for without the lock from then on.
-func (f *Flow) ID() uint64 { return f.id }
-
-// AcceptedFlow returns the flow of a pipe that the peer opened as id.
-func AcceptedFlow(p priority.Priority, id uint64) Flow {
-	return Flow{queue: priority.Flow[Message]{Priority: p}, id: id, departed: true}
-}
-
-// free gives back the memory that m has. Payload is gone then, but for its length.
-func (m *Message) free() {
-	if m.Memory != nil {
-		m.Memory.Release()
-		m.Memory = nil
+// timeLeft returns what is left of the time of m in milliseconds, 0 if that has no end, or ok ==
+// false if nothing is left. An End always has to arrive.
+func (m *Message) timeLeft() (ttl uint32, ok bool) {
+	if m.Expires.IsZero() || m.End {
+		return 0, true
 	}
+	return millisUntil(m.Expires)
 }
 
-// queued notes that n bytes of payload are in the queue.
-func (f *Flow) queued(n int) { f.more().backlog += n }
-
-// left notes that n bytes of payload no longer are.
-func (f *Flow) left(n int) {
-	r := f.more()
-	r.backlog -= n
-	if r.room != nil && r.backlog <= backlogLow {
-		close(r.room)
-		r.room = nil
+// millisUntil returns how many milliseconds there are until t, or ok == false if that has passed.
+func millisUntil(t time.Time) (ttl uint32, ok bool) {
+	left := time.Until(t)
+	if left <= 0 {
+		return 0, false
 	}
+	return millis(left), true
 }
+
+// millis returns d in whole milliseconds, rounded up, as far as the wire can tell.
+func millis(d time.Duration) uint32 {
+	return uint32(min((d+time.Millisecond-1)/time.Millisecond, message.MaxTTL))
+}
+
+// tellsGaps reports whether m can tell the peer of Blocks that were dropped before it.
+func (m *Message) tellsGaps() bool { return m.Type == message.BlockType || m.Type == message.CloseType }
 
 // size returns the bytes of m whose number varies: its frame has at most HeadSize more.
 func (m *Message) size() int {
@@ -152,6 +149,14 @@ func (m *Message) size() int {
 	return n
 }
 
+// free gives back the memory that m has. Payload is gone then, but for its length.
+func (m *Message) free() {
+	if m.Memory != nil {
+		m.Memory.Release()
+		m.Memory = nil
+	}
+}
+
 // own gives m a payload in memory of its own, where there are buffers for it.
 func (m *Message) own() {
 	if m.Memory == nil && buffer.Snug(len(m.Payload)) {
@@ -160,8 +165,8 @@ func (m *Message) own() {
 	}
 }
 
-// move returns what m is, to be queued for f, with memory that it shares with nobody; an Abort is
-// never changed, and shared.
+// move returns what m is, to be queued for f, with memory that it shares with nobody. An Abort is
+// shared, because nobody ever changes it.
 func (m *Message) move(f *Flow, flush uint32) Message {
 	c := *m
 	m.Memory = nil
@@ -177,49 +182,48 @@ func (m *Message) move(f *Flow, flush uint32) Message {
 	return c
 }
 
-// appendTo appends the frame of m. ttl is what is left of its time in milliseconds, or 0 if that
-// has no end.
-func (m *Message) appendTo(dst []byte, f *Flow, ttl uint32) []byte {
+// appendTo appends the frame of m.
+func (m *Message) appendTo(dst []byte, s stamp) []byte {
 	switch m.Type {
 	case message.OpenType:
-		o := m.open(f, ttl)
+		o := m.open(s)
 		return o.AppendTo(dst)
 	case message.BlockType:
-		b := m.block(f, ttl)
+		b := m.block(s)
 		return b.AppendTo(dst)
 	case message.ControlType:
-		return message.Stop{Pipe: f.id}.AppendTo(dst)
+		return message.Stop{Pipe: s.pipe}.AppendTo(dst)
 	default:
-		c := message.Close{Pipe: f.id, Result: m.Payload, Abort: m.Abort}
+		c := message.Close{Pipe: s.pipe, Result: m.Payload, Abort: m.Abort}
 		return c.AppendTo(dst)
 	}
 }
 
 // appendAround is appendTo without the payload, which belongs at the place at. It is for messages
 // with a large one.
-func (m *Message) appendAround(dst []byte, f *Flow, ttl uint32) (around []byte, at int) {
+func (m *Message) appendAround(dst []byte, s stamp) (around []byte, at int) {
 	switch m.Type {
 	case message.OpenType:
-		o := m.open(f, ttl)
+		o := m.open(s)
 		return o.AppendAround(dst)
 	case message.BlockType:
-		b := m.block(f, ttl)
+		b := m.block(s)
 		return b.AppendAround(dst)
 	default:
-		c := message.Close{Pipe: f.id, Result: m.Payload}
+		c := message.Close{Pipe: s.pipe, Result: m.Payload}
 		return c.AppendAround(dst)
 	}
 }
 
-func (m *Message) open(f *Flow, ttl uint32) message.Open {
-	o := message.Open{Pipe: f.id, Function: m.Function, Priority: int8(f.queue.Priority), Params: m.Payload}
+func (m *Message) open(s stamp) message.Open {
+	o := message.Open{Pipe: s.pipe, Function: m.Function, Priority: int8(s.priority), Params: m.Payload}
 	if m.Meta != nil {
 		o.Meta = *m.Meta
 	}
-	o.Meta.TTL = ttl
+	o.Meta.TTL = s.ttl
 	return o
 }
 
-func (m *Message) block(f *Flow, ttl uint32) message.Block {
-	return message.Block{Pipe: f.id, Payload: m.Payload, End: m.End, Meta: message.Meta{TTL: ttl, Loss: m.Loss, Skipped: m.Skipped}}
+func (m *Message) block(s stamp) message.Block {
+	return message.Block{Pipe: s.pipe, Payload: m.Payload, End: m.End, Meta: message.Meta{TTL: s.ttl, Loss: m.Loss, Skipped: m.Skipped}}
 }

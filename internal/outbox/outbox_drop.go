@@ -1,0 +1,82 @@
+package outbox
+
+import "github.com/asterisque-go/asterisque/codec/message"
+
+// Thin judges every Block in the queue that was not yet, as if it were put now under pressure.
+func (o *Outbox) Thin() {
+	o.mu.Lock()
+	defer o.unlock()
+	o.queue.thin(func(m *Message) {
+		o.flushes.dequeued(m, false)
+		o.dropLocked(m.flow, m, Thinned)
+		m.free()
+	})
+}
+
+// Judge judges a Block that cannot be put now, by its loss rate, as if it were put under pressure.
+// It reports whether it is dropped; a survivor has no loss rate any more.
+func (o *Outbox) Judge(f *Flow, m *Message) (dropped bool) {
+	o.mu.Lock()
+	defer o.unlock()
+	if _, ok := f.state.next(putBlock); o.closed || !ok || !f.thin(m) {
+		return false
+	}
+	f.droppedAtTail(1)
+	o.reportLocked(m, Thinned)
+	return true
+}
+
+// Finish drops what waits of f, whose pipe the peer has closed, for a reason, and lets nothing
+// follow.
+func (o *Outbox) Finish(f *Flow, why Reason) {
+	o.mu.Lock()
+	defer o.unlock()
+	o.clearLocked(f, why)
+	f.apply(finish)
+}
+
+// dropLocked forgets m, which belongs to f and is in no queue. Without its Open a pipe is over; for
+// a Block, the caller sees to it that the next one tells.
+func (o *Outbox) dropLocked(f *Flow, m *Message, why Reason) {
+	o.news.gone.add(m)
+	o.reportLocked(m, why)
+	if m.Type == message.OpenType {
+		f.apply(openDropped)
+		o.clearLocked(f, why)
+		m.Departer.Discard(why)
+	} else if m.Sender != nil {
+		o.dropsLocked().giveBack(m)
+	}
+}
+
+// clearLocked drops all that waits of f, and reports whether its Open was among it.
+func (o *Outbox) clearLocked(f *Flow, why Reason) (open bool) {
+	o.queue.clear(f, func(m Message) {
+		o.news.gone.add(&m)
+		o.reportLocked(&m, why)
+		o.flushes.dequeued(&m, false)
+		open = open || m.Type == message.OpenType
+		m.free()
+	})
+	return open
+}
+
+// discardLocked drops all that waits, because the Outbox is closed.
+func (o *Outbox) discardLocked() {
+	o.queue.discard(func(m Message) {
+		o.news.gone.add(&m)
+		o.reportLocked(&m, Closed)
+		if m.Type == message.OpenType {
+			m.Departer.Discard(Closed)
+		}
+		m.free()
+	})
+}
+
+// reportLocked takes down that an Open or a Block was dropped, for the application.
+func (o *Outbox) reportLocked(m *Message, why Reason) {
+	if o.dropped == nil || m.End || m.Type != message.OpenType && m.Type != message.BlockType {
+		return
+	}
+	o.dropsLocked().report(m, why)
+}

@@ -1,0 +1,179 @@
+package outbox
+
+import "github.com/asterisque-go/asterisque/codec/message"
+
+// Put accepts m for the pipe of f and keeps no part of it but its Memory. It never blocks. If write
+// is true, nobody is writing and that is now the caller's task. The errors are ErrClosed, ErrEnded
+// and *TooLargeError; nothing is sent then.
+func (o *Outbox) Put(f *Flow, m *Message) (write bool, err error) {
+	write, _, err = o.put(f, m, false)
+	return write, err
+}
+
+// PutMore is Put for one of many small Blocks that follow each other: while the batch has room and
+// nobody is writing, it waits there for the next ones. If later is true, the caller has to see to
+// it that somebody calls Claim soon.
+func (o *Outbox) PutMore(f *Flow, m *Message) (write, later bool, err error) {
+	return o.put(f, m, true)
+}
+
+// put is PutMore if more Blocks are likely to follow, and else Put.
+func (o *Outbox) put(f *Flow, m *Message, more bool) (write, later bool, err error) {
+	large := o.tooLarge(m)
+	if large == nil {
+		o.prepare(m)
+	}
+	o.mu.Lock()
+	defer o.unlock()
+	o.admitLocked() // the Open of the pipe may be among what has entered
+	next, ok := f.state.next(m.event())
+	switch {
+	case o.closed:
+		return false, false, ErrClosed
+	case !ok:
+		return false, false, ErrEnded
+	case large != nil:
+		return false, false, large
+	}
+	if m.Pressed && f.thin(m) {
+		f.droppedAtTail(1)
+		m.free()
+		o.dropLocked(f, m, Thinned)
+		return false, false, nil
+	}
+	f.tellTailGap(m)
+	f.state = next // before an Open departs, or is dropped
+	o.departOrWaitLocked(f, m)
+	if more && o.queue.len() == 0 && o.batch.fits(m) && !o.writing.Load() {
+		later, o.expected = !o.expected, true
+		return false, later, nil
+	}
+	return o.becomeWriter(), false, nil
+}
+
+// Claim is called by whoever has come to write what PutMore has left to wait. If write is true,
+// there is something, and to write it is now the caller's task.
+func (o *Outbox) Claim() (write bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.expected = false
+	return (!o.batch.empty() || o.queue.len() > 0) && o.becomeWriter()
+}
+
+// Enter is Put for an Open whose caller waits for what becomes of it: m belongs to the Outbox until
+// Depart or Discard is called, or Cancel has returned. The only error is *TooLargeError.
+func (o *Outbox) Enter(f *Flow, m *Message) (write bool, err error) {
+	if err := o.tooLarge(m); err != nil {
+		return false, err
+	}
+	o.prepare(m)
+	m.flow = f
+	first, refused := o.intake.push(m)
+	if refused {
+		m.free()
+		o.mu.Lock()
+		defer o.unlock()
+		o.dropLocked(f, m, Closed)
+		return false, nil
+	}
+	// Whoever is first finds the writer, or becomes it; the others rely on that. A writer that
+	// leaves looks here once more after it has said so.
+	return first && o.becomeWriter(), nil
+}
+
+// Room returns a channel that is closed when the pipe of f has room in the queue again, or nil if
+// it has. If the Outbox is closed first, it never is. Alone says that nothing of the pipe waits.
+func (o *Outbox) Room(f *Flow) (room <-chan struct{}, alone bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return f.room()
+}
+
+// Cancel drops what waits of f, for a reason. It reports whether the peer may know of the pipe. If
+// not, it never will: its Open is among what was dropped, which unsent says, or is refused with
+// ErrEnded if it is still to come. Once its Open has departed and its Close was put, nothing is
+// dropped.
+func (o *Outbox) Cancel(f *Flow, why Reason) (departed, unsent bool) {
+	o.mu.Lock()
+	defer o.unlock()
+	o.admitLocked()
+	if f.state != closing {
+		unsent = o.clearLocked(f, why)
+	}
+	f.apply(cancel)
+	return f.state.departed(), unsent
+}
+
+// Close drops what waits behind the departing batch, adds c as the last frame unless it is nil, and
+// makes every later Put fail with ErrClosed. It never blocks; write is as for Put.
+func (o *Outbox) Close(c message.Control) (write bool) {
+	o.mu.Lock()
+	defer o.unlock()
+	if o.closed {
+		return false
+	}
+	o.closed = true
+	o.admitAllLocked(o.intake.close())
+	if o.log != nil {
+		o.news.gone.join(o.log.clear())
+		o.log, o.flight = nil, amount{}
+	}
+	o.discardLocked()
+	o.controls = controls{}
+	if c != nil {
+		o.appendLocked(c)
+	}
+	return o.becomeWriter()
+}
+
+// tooLarge returns an error if the peer would not take m.
+func (o *Outbox) tooLarge(m *Message) error {
+	if size := m.size(); size > o.MaxSize() {
+		return &TooLargeError{Size: size, Limit: o.MaxSize()}
+	}
+	return nil
+}
+
+// prepare copies a large payload that is to be lent: here and now, and not while others wait for
+// the lock.
+func (o *Outbox) prepare(m *Message) {
+	if o.lends && len(m.Payload) >= leastLent && o.writing.Load() {
+		m.own()
+	}
+}
+
+// admitLocked lets all Opens that have entered depart or wait.
+func (o *Outbox) admitLocked() {
+	if !o.intake.empty() {
+		o.admitAllLocked(o.intake.take())
+	}
+}
+
+// admitAllLocked lets m, and those that entered after it, depart or wait.
+func (o *Outbox) admitAllLocked(m *Message) {
+	for m != nil {
+		f, next := m.flow, m.older // m is its caller's again as soon as it has departed
+		m.older = nil
+		switch _, ok := f.state.next(putOpen); {
+		case o.closed:
+			m.free()
+			o.dropLocked(f, m, Closed)
+		case !ok: // it was cancelled
+			m.free()
+			o.news.gone.add(m)
+		default:
+			o.departOrWaitLocked(f, m)
+		}
+		m = next
+	}
+}
+
+// departOrWaitLocked lets m depart or wait. Without a Wire every message waits: in the queue it can
+// be taken back, and can expire. If m has entered, neither m nor f may be touched after that.
+func (o *Outbox) departOrWaitLocked(f *Flow, m *Message) {
+	if o.queue.len() == 0 && !o.halted && o.batch.fits(m) {
+		o.departLocked(f, m)
+	} else {
+		o.queue.push(f, m, o.flushes.begun)
+	}
+}

@@ -1,0 +1,113 @@
+package outbox
+
+import "math"
+
+// End says why Take has returned no batch.
+type End uint8
+
+const (
+	Idle   End = iota // nothing waits; the caller is the writer no longer
+	Last              // the Outbox is closed, and nothing will ever follow; one caller learns that
+	Halted            // there is no Wire; the caller stays the writer, and does not write
+)
+
+// Take returns the next batch, or nil and why there is none. Only the writer may call it.
+func (o *Outbox) Take() (batch []byte, end End) {
+	o.mu.Lock()
+	defer o.unlock()
+	if o.halted {
+		o.batch.freeIfEmpty()
+		return nil, Halted
+	}
+	for {
+		o.admitLocked()
+		o.departControlsLocked()
+		o.fillLocked()
+		if !o.batch.empty() {
+			return o.takeLocked(), Idle
+		}
+		o.flushes.written()
+		o.batch.freeIfEmpty()
+		if o.closed {
+			return nil, Last // the caller stays the writer, so that it alone learns this
+		}
+		o.writing.Store(false)
+		if o.intake.empty() || !o.becomeWriter() {
+			return nil, Idle
+		} // else somebody has entered meanwhile, and has still found a writer
+	}
+}
+
+// fillLocked moves what waits into the departing batch while it has room. A large message that
+// comes next does not make those before it wait for one batch with it.
+func (o *Outbox) fillLocked() {
+	for o.queue.len() > 0 {
+		room := math.MaxInt
+		if o.batch.holds.messages > 0 {
+			// Controls, of which there may always be some, hold up no large one
+			room = o.batch.room()
+		}
+		m, ok := o.queue.pop(room)
+		if !ok {
+			return
+		}
+		departed := o.departLocked(m.flow, &m)
+		o.flushes.dequeued(&m, departed)
+	}
+}
+
+// takeLocked returns the departing batch, which is not empty, and makes the next one.
+func (o *Outbox) takeLocked() (frames []byte) {
+	if o.log != nil {
+		o.departAckLocked()
+		o.log.keep(&o.batch)
+	}
+	frames, o.flight = o.batch.take()
+	o.flying = o.batch.takeLent(frames, o.flying)
+	o.flushes.taken++
+	return frames
+}
+
+// Segments returns the batch that was taken last in the pieces in which it is to be written, one
+// behind the other, or nil if it is in one. They are valid until Written. Only the writer may ask.
+func (o *Outbox) Segments() [][]byte {
+	if o.flying.size() == 0 {
+		return nil
+	}
+	return o.flying.segments
+}
+
+// Written says that batch, as returned by Take, has been given to the Wire, and takes it back. Only
+// the writer may call it.
+func (o *Outbox) Written(batch []byte) {
+	if o.flying.size() > 0 {
+		o.flying.release()
+	}
+	o.mu.Lock()
+	if o.log == nil {
+		o.news.gone.join(o.flight)
+	}
+	o.flight = amount{}
+	if o.batch.reuse(batch) {
+		batch = nil
+	}
+	o.flushes.written()
+	o.unlock()
+	freeBuffer(batch)
+}
+
+// Flush returns a channel that is closed when all that has been put before was given to the Wire,
+// or dropped. If the Outbox is closed first, it never is.
+func (o *Outbox) Flush() <-chan struct{} {
+	o.mu.Lock()
+	defer o.unlock()
+	o.admitLocked()
+	departing := !o.batch.empty() || !o.noControlsLocked()
+	// whoever has just entered may not be the writer yet
+	if !o.writing.Load() && !departing && o.queue.len() == 0 {
+		done := make(chan struct{})
+		close(done)
+		return done
+	}
+	return o.flushes.begin(o.queue.len(), departing)
+}

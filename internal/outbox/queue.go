@@ -1,0 +1,59 @@
+package outbox
+
+import "github.com/asterisque-go/asterisque/priority"
+
+// queue is the messages that wait behind the departing batch. They share their memory with nobody.
+type queue struct{ order priority.Queue[Message] }
+
+func (q *queue) len() int { return q.order.Len() }
+
+// push appends m to f. flush is how many flushes have begun.
+func (q *queue) push(f *Flow, m *Message, flush uint32) {
+	q.order.Push(&f.queue, m.move(f, flush), len(m.Payload)+lengthSize)
+	f.queued(len(m.Payload))
+}
+
+// pop removes the message whose turn it is, if it has no more than room bytes.
+func (q *queue) pop(room int) (m Message, ok bool) {
+	m, ok = q.order.PopAtMost(room)
+	if ok {
+		m.flow.dequeued(len(m.Payload))
+	}
+	return m, ok
+}
+
+// clear removes the messages of f, and hands each to drop.
+func (q *queue) clear(f *Flow, drop func(Message)) {
+	q.order.Clear(&f.queue, drop)
+	f.allDequeued()
+}
+
+// discard removes all messages, and hands each to drop. Whoever waits for room goes on waiting: it
+// has to learn of the end elsewhere.
+func (q *queue) discard(drop func(Message)) {
+	for q.order.Len() > 0 {
+		m, _ := q.order.Pop()
+		drop(m)
+	}
+}
+
+// thin judges every Block that was not judged yet, removes those that are to be dropped, and hands
+// each to drop.
+func (q *queue) thin(drop func(*Message)) {
+	gaps := make(map[*Flow]uint64) // Blocks dropped since the last one that was kept
+	q.order.Filter(func(m *Message) bool {
+		f := m.flow
+		if !f.thin(m) {
+			m.Skipped += gaps[f]
+			delete(gaps, f)
+			return true
+		}
+		gaps[f] += 1 + m.Skipped
+		f.dequeued(len(m.Payload))
+		drop(m)
+		return false
+	})
+	for f, n := range gaps {
+		f.droppedAtTail(n)
+	}
+}
