@@ -37,7 +37,7 @@ func attackers(t *testing.T, n int, node *asterisque.Node, hello message.Sync) (
 // pingAlong sends a Ping each interval until the connection ends.
 func pingAlong(c net.Conn, each time.Duration) {
 	for {
-		time.Sleep(each)
+		time.Sleep(each) // of the bubble
 		if _, err := c.Write(frames(message.Ping{})); err != nil {
 			return
 		}

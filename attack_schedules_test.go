@@ -58,7 +58,7 @@ type slowWire struct{ wire.Wire }
 
 func (w *slowWire) WriteFrames(frames [][]byte) error {
 	if mathrand.N(6) < 2 {
-		time.Sleep(time.Duration(mathrand.N(2000)) * time.Microsecond)
+		time.Sleep(time.Duration(mathrand.N(2000)) * time.Microsecond) // a socket that is full
 	}
 	if mathrand.N(6) == 0 {
 		w.Close()
@@ -159,7 +159,7 @@ func (c *crowd) disturb() {
 // letIn is a WithAccept that decides by chance.
 func letIn(ctx context.Context, p Peer) (*Grant, error) {
 	if mathrand.N(3) == 0 {
-		time.Sleep(time.Duration(mathrand.N(2000)) * time.Microsecond)
+		time.Sleep(time.Duration(mathrand.N(2000)) * time.Microsecond) // a database that is asked
 	}
 	g := &Grant{Subject: p.ID}
 	switch mathrand.N(60) {
@@ -205,7 +205,7 @@ func TestAttackSessionsThatEndWhileTheirPeersComeBack(t *testing.T) {
 		all.Go(func() {
 			for ctx.Err() == nil {
 				c.disturb()
-				time.Sleep(200 * time.Microsecond)
+				time.Sleep(200 * time.Microsecond) // lets the visitors work
 			}
 		})
 		<-ctx.Done()

@@ -154,7 +154,10 @@ func TestARefusalThatMayPassLeavesTheSession(t *testing.T) {
 			k.answer.Store(&f)
 		},
 		"it does not return in time": func(k *doorkeeper) {
-			f := func(asterisque.Peer) (*asterisque.Grant, error) { time.Sleep(10 * time.Second); return nil, nil }
+			f := func(asterisque.Peer) (*asterisque.Grant, error) {
+				time.Sleep(10 * time.Second) // of the bubble
+				return nil, nil
+			}
 			k.answer.Store(&f)
 		},
 	} {

@@ -95,6 +95,7 @@ func slowLink(b *testing.B, rate float64, buffer int) (near, far net.Conn) {
 				return
 			}
 			if sent += n; float64(sent) > rate*time.Since(begin).Seconds() {
+				// The bytes take that long on a link that is so slow.
 				<-time.After(time.Duration(float64(sent)/rate*1e9) - time.Since(begin))
 			} else {
 				begin, sent = time.Now(), 0

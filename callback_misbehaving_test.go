@@ -268,6 +268,7 @@ func (m *misbehaviour) within(what string, f func()) {
 }
 
 func (m *misbehaviour) settles(what string, ok func() bool) {
+	// Polls: what settles are counters, and nothing tells of them.
 	for end := time.Now().Add(5 * time.Second); !ok(); <-time.After(time.Millisecond) {
 		if time.Now().After(end) {
 			buf := make([]byte, 1<<20)

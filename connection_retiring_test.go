@@ -65,9 +65,9 @@ func (d *drainer) serve(w wire.Wire) {
 	})
 	if d.calls {
 		go func() { // ends with the wire
-			time.Sleep(d.after - 10*time.Second)
+			time.Sleep(d.after - 10*time.Second) // of the bubble
 			for id := uint64(1); id < 100; id += 2 {
-				time.Sleep(time.Second)
+				time.Sleep(time.Second) // of the bubble
 				if write(&message.Open{Pipe: id, Function: 10, Params: []byte{0x60}}) != nil {
 					return
 				}

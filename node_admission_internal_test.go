@@ -33,7 +33,7 @@ func requireEmpty(t *testing.T, a *admission) {
 		return []int{a.open, a.carried, len(a.hosts), len(a.crowds)}
 	}
 	for end := time.Now().Add(10 * time.Second); slices.Max(counts()) > 0 && time.Now().Before(end); {
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // sockets close on goroutines of their own
 	}
 	require.Equal(t, make([]int, 4), counts(), "places, sessions, addresses, and those with places")
 }

@@ -156,7 +156,7 @@ func (p *program) serve(ctx context.Context, pp *pipe.Pipe, params []byte) ([]by
 		<-ctx.Done()
 	}
 	e.callee.set("is stubborn", 0)
-	time.Sleep(e.stubborn)
+	time.Sleep(e.stubborn) // of the bubble
 	p.tick()
 	return content(int(e.number)+1, e.result), ctx.Err()
 }
@@ -231,7 +231,7 @@ func (e *errand) callStream(ctx context.Context, s *asterisque.Session, opts []a
 	if e.late > 0 {
 		e.caller.set("waits for its result first", 0)
 		pp.Result(ctx)
-		time.Sleep(e.late)
+		time.Sleep(e.late) // of the bubble
 	}
 	e.caller.set("takes Blocks", 0)
 	e.down.receive(ctx, pp)
@@ -332,7 +332,7 @@ func (w *way) send(ctx context.Context, pp *pipe.Pipe) {
 			}
 			return
 		}
-		time.Sleep(w.paced)
+		time.Sleep(w.paced) // of the bubble
 		if !w.sendBlock(ctx, pp, w.lots.skewed(0, w.most)) {
 			return
 		}
@@ -437,7 +437,7 @@ func (w *way) write(pp *pipe.Pipe) {
 		}
 		w.e.p.tick()
 		rest = rest[n:]
-		time.Sleep(w.paced)
+		time.Sleep(w.paced) // of the bubble
 	}
 	if err := out.Close(); err != nil {
 		w.excuse(err)
@@ -494,7 +494,7 @@ func (w *way) leaves(ctx context.Context, pp *pipe.Pipe, n int) bool {
 		pp.Pause()
 		time.AfterFunc(5*time.Millisecond, pp.Resume)
 	}
-	time.Sleep(w.slow)
+	time.Sleep(w.slow) // of the bubble
 	return false
 }
 

@@ -231,7 +231,7 @@ func (p *program) caller(e *errand) asterisque.Caller {
 
 // run makes the calls of a thread, and sleepers beside them.
 func (p *program) run(sleeping context.Context, th thread) {
-	time.Sleep(th.begin)
+	time.Sleep(th.begin) // of the bubble
 	for _, seed := range th.calls {
 		e := p.outermost(th.from, lotsOf(seed, 0))
 		if e.sleepy {
@@ -267,7 +267,7 @@ func (p *program) disturb() {
 		s, length := p.sessions[p.lots.IntN(2)], p.lots.upTo(100*time.Millisecond)
 		time.AfterFunc(d, func() {
 			s.Pause()
-			time.Sleep(length)
+			time.Sleep(length) // of the bubble
 			s.Resume()
 		})
 	}
@@ -290,7 +290,7 @@ func (p *program) resize(after time.Duration) {
 	}
 	time.AfterFunc(after, func() {
 		set(in, out)
-		time.Sleep(50 * time.Millisecond)
+		time.Sleep(50 * time.Millisecond) // of the bubble
 		set(p.sides[i].in, p.sides[i].out)
 	})
 }
@@ -350,7 +350,7 @@ const round = 3 * time.Second
 func (p *program) settle(t *testing.T, demand string, of func(*errand) bool) (stalled bool) {
 	for {
 		before := p.ticks.Load()
-		time.Sleep(round)
+		time.Sleep(round) // of the bubble
 		synctest.Wait()
 		p.check()
 		p.wantRight(t)
@@ -361,7 +361,7 @@ func (p *program) settle(t *testing.T, demand string, of func(*errand) bool) (st
 		case p.ticks.Load() > before:
 		case p.resizes > 0 && !p.stalled && (p.atSoftLimit(0) || p.atSoftLimit(1)):
 			p.stalled = true
-			time.Sleep(time.Minute)
+			time.Sleep(time.Minute) // of the bubble
 			p.ticks.Add(1)
 		default:
 			t.Fatalf("%s, and %d calls stand still%s", demand, left, p.report())
@@ -414,7 +414,7 @@ func (e *errand) over() bool {
 
 // wantNothing fails if anything is held.
 func (p *program) wantNothing(t *testing.T) {
-	time.Sleep(round)
+	time.Sleep(round) // of the bubble
 	synctest.Wait()
 	p.wantRight(t)
 	for i, s := range p.sessions {

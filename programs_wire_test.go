@@ -81,7 +81,7 @@ func (d *progDialer) away(length time.Duration) {
 	d.held = held
 	d.mu.Unlock()
 	d.cut()
-	time.Sleep(length)
+	time.Sleep(length) // of the bubble
 	d.mu.Lock()
 	d.held = nil
 	d.mu.Unlock()
@@ -146,7 +146,7 @@ func (h *hose) read(p []byte) (int, error) {
 	h.changed.Broadcast()
 	h.mu.Unlock()
 	if h.room >= h.piece {
-		time.Sleep(h.pause * time.Duration(n) / time.Duration(h.piece))
+		time.Sleep(h.pause * time.Duration(n) / time.Duration(h.piece)) // of the bubble
 	}
 	return n, nil
 }

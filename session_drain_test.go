@@ -66,7 +66,7 @@ func shutDownUnderLoad(t *testing.T, workers int, after time.Duration) {
 			}
 		})
 	}
-	time.Sleep(after)
+	time.Sleep(after) // calls are on their way, at every step of it
 	require.NoError(t, accepted.Shutdown(background))
 	calls.Wait()
 	mu.Lock()

@@ -56,7 +56,7 @@ func TestTenThousandIdleSessionsCostNothing(t *testing.T) {
 		here, there := idlePairs(t, pairs, asterisque.WithPing(interval, 10*time.Minute))
 		heap() // collected
 		begin, used := time.Now(), cpuTime(t)
-		<-time.After(max(10*time.Second, 2*interval))
+		<-time.After(max(10*time.Second, 2*interval)) // what is measured
 		took := time.Since(begin)
 		t.Logf("%d pairs, ping interval %v: %.2f %% of a core over %v", pairs, interval, 100*float64(cpuTime(t)-used)/float64(took), took.Round(time.Second))
 		here.Close()
@@ -73,7 +73,7 @@ func BenchmarkIdleSessions(b *testing.B) {
 	b.ResetTimer()
 	begin, used := time.Now(), cpuTime(b)
 	for range b.N {
-		<-time.After(time.Second)
+		<-time.After(time.Second) // what is measured
 	}
 	b.ReportMetric(100*float64(cpuTime(b)-used)/float64(time.Since(begin)), "%core")
 	b.ReportMetric(0, "ns/op")

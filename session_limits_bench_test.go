@@ -145,7 +145,7 @@ func flood(t testing.TB, limit limits.Limits, opens int, length time.Duration) (
 
 	rate := func(d time.Duration) float64 {
 		begin, count := time.Now(), handled.Load()
-		<-time.After(d)
+		<-time.After(d) // what is measured
 		return float64(handled.Load()-count) / time.Since(begin).Seconds()
 	}
 	offer := func(callers int, call func(context.Context)) (stop func()) {

@@ -122,7 +122,7 @@ func (f *full) stream(n, function int) {
 func stands(sessions ...*asterisque.Session) {
 	var last string
 	for same := 0; same < 10; {
-		time.Sleep(10 * time.Millisecond)
+		time.Sleep(10 * time.Millisecond) // goroutines and sockets are at work
 		var now strings.Builder
 		for _, s := range sessions {
 			st := s.Stats()

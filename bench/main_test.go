@@ -24,6 +24,7 @@ func TestMain(m *testing.M) {
 // fakes are implementations that call nobody.
 func fakes() []*impl {
 	quick := func() error { return nil }
+	// The work of an operation.
 	slow := func() error { <-time.After(5 * time.Millisecond); return nil }
 	return []*impl{
 		fake(thisLibrary, quick),

@@ -424,6 +424,7 @@ func (e *end) recv() *doing {
 
 // collected returns what comes from c once the garbage has been collected.
 func collected(t *testing.T, c <-chan int) int {
+	// The garbage collector is what is waited for.
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		runtime.GC()
 		select {

@@ -484,7 +484,7 @@ func TestManyApplicationsAtOnceAllGoOn(t *testing.T) {
 				default:
 				}
 				if !more {
-					time.Sleep(50 * time.Microsecond)
+					time.Sleep(50 * time.Microsecond) // senders and receivers are at work
 				}
 			}
 		})

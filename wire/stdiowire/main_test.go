@@ -116,7 +116,7 @@ var children = map[string]func(){
 		}
 		os.Exit(7)
 	},
-	"stay":            func() { time.Sleep(time.Hour) },
+	"stay":            func() { time.Sleep(time.Hour) }, // until the parent ends it
 	"leave a process": leaveAProcess,
 	"say": func() {
 		fmt.Fprint(os.Stderr, "first\n\nsecond\r\nwithout an end")

@@ -1,0 +1,172 @@
+package project
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A test that sleeps by the real clock is slow, and right only as long as the machine is fast. In a
+// bubble of synctest time is free.
+func TestSleepsAreInBubblesOrSayWhatTheyWaitFor(t *testing.T) {
+	for _, file := range filesThat(t, "_test.go") {
+		for _, at := range sleeps(t, file, text(t, file)) {
+			t.Errorf("%s: a sleep outside synctest.Test needs a comment in its line or above: "+
+				"which real thing it waits for, or that it is one of a bubble", at)
+		}
+	}
+}
+
+func TestSleepsAreFound(t *testing.T) {
+	for body, want := range map[string]int{
+		"time.Sleep(1)":                                                            1,
+		"<-time.After(1)":                                                          1,
+		"for ; ; <-time.After(1) {\n}":                                             1,
+		"for ; ; time.Sleep(1) {\n}":                                               1,
+		"f := time.Sleep\nf(1)":                                                    1,
+		"time.Sleep(1) // the socket's buffer":                                     0,
+		"// the socket's buffer\ntime.Sleep(1)":                                    0,
+		"// the socket's buffer\n\ntime.Sleep(1)":                                  1,
+		"f() // the socket's buffer\ntime.Sleep(1)":                                1,
+		"// the socket's buffer\nfor {\ntime.Sleep(1)\n}":                          1,
+		"synctest.Test(t, func(t *testing.T) { time.Sleep(1) })":                   0,
+		"synctest.Test(t, func(t *testing.T) { go func() { <-time.After(1) }() })": 0,
+		"synctest.Test(t, func(t *testing.T) {})\ntime.Sleep(1)":                   1,
+		"bubble(func() { time.Sleep(1) })":                                         0,
+		"both(1, func() { time.Sleep(1) })":                                        0,
+		"outside(func() { time.Sleep(1) })":                                        1,
+		"select {\ncase <-time.After(1):\n}":                                       0,
+		"select {\ncase <-c:\n<-time.After(1)\n}":                                  1,
+	} {
+		source := `package x
+
+func bubble(do func()) { synctest.Test(nil, func(*testing.T) { do() }) }
+
+func both(n int, do func()) { bubble(func() { do() }); bubble(do) }
+
+func outside(do func()) { do(); synctest.Test(nil, func(*testing.T) { other() }) }
+
+func f() {
+` + body + "\n}\n"
+		require.Len(t, sleeps(t, "x_test.go", source), want, body)
+	}
+}
+
+// sleeps returns where a file sleeps, neither in a bubble nor with a comment in the same line or in
+// the one above.
+func sleeps(t *testing.T, file, source string) (found []string) {
+	t.Helper()
+	fset := token.NewFileSet()
+	f, err := parser.ParseFile(fset, file, source, parser.ParseComments)
+	require.NoError(t, err)
+	explained := explained(fset, f, source)
+	bubbles := bubbles(f)
+	cases := make(map[ast.Node]bool)
+	ast.Inspect(f, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			return !isBubble(n, bubbles)
+		case *ast.CommClause:
+			if e, ok := n.Comm.(*ast.ExprStmt); ok {
+				cases[e.X] = true
+			}
+		case ast.Expr:
+			line := fset.Position(n.Pos()).Line
+			if isSleep(n) && !cases[n] && !explained[line] {
+				found = append(found, fmt.Sprintf("%s:%d", file, line))
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// explained returns the lines with a comment at their end, and those below one that stands alone.
+func explained(fset *token.FileSet, f *ast.File, source string) map[int]bool {
+	lines := strings.Split(source, "\n")
+	found := make(map[int]bool)
+	for _, group := range f.Comments {
+		line := fset.Position(group.Pos()).Line
+		if strings.HasPrefix(strings.TrimSpace(lines[line-1]), "//") {
+			found[fset.Position(group.End()).Line+1] = true
+		} else {
+			found[line] = true
+		}
+	}
+	return found
+}
+
+// bubbles returns the functions of f that run what they are given in a bubble, itself or by another
+// such function.
+func bubbles(f *ast.File) map[string]bool {
+	found := make(map[string]bool)
+	for before := -1; before < len(found); {
+		before = len(found)
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && runsInBubble(fn, found) {
+				found[fn.Name.Name] = true
+			}
+		}
+	}
+	return found
+}
+
+// runsInBubble reports whether fn uses a parameter that is a function, and in bubbles only.
+func runsInBubble(fn *ast.FuncDecl, bubbles map[string]bool) bool {
+	given := make(map[string]bool)
+	for _, p := range fn.Type.Params.List {
+		if _, ok := p.Type.(*ast.FuncType); ok {
+			for _, name := range p.Names {
+				given[name.Name] = true
+			}
+		}
+	}
+	within, outside := 0, 0
+	count := func(into *int, n ast.Node) {
+		if id, ok := n.(*ast.Ident); ok && given[id.Name] {
+			*into++
+		}
+	}
+	ast.Inspect(fn.Body, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok && isBubble(call, bubbles) {
+			ast.Inspect(call, func(n ast.Node) bool { count(&within, n); return true })
+			return false
+		}
+		count(&outside, n)
+		return true
+	})
+	return within > 0 && outside == 0
+}
+
+func isBubble(call *ast.CallExpr, bubbles map[string]bool) bool {
+	id, ok := call.Fun.(*ast.Ident)
+	return isName(call.Fun, "synctest", "Test") || ok && bubbles[id.Name]
+}
+
+// isSleep reports whether e is time.Sleep or <-time.After().
+func isSleep(e ast.Expr) bool {
+	if isName(e, "time", "Sleep") {
+		return true
+	}
+	u, ok := e.(*ast.UnaryExpr)
+	if !ok || u.Op != token.ARROW {
+		return false
+	}
+	call, ok := u.X.(*ast.CallExpr)
+	return ok && isName(call.Fun, "time", "After")
+}
+
+// isName reports whether e is a name of a package.
+func isName(e ast.Expr, pkg, name string) bool {
+	s, ok := e.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	x, ok := s.X.(*ast.Ident)
+	return ok && x.Name == pkg && s.Sel.Name == name
+}
