@@ -578,11 +578,11 @@ func TestCloseDoesNotWaitForWhatCannotArrive(t *testing.T) {
 func TestTheGoroutinesEndWithClose(t *testing.T) {
 	slow := wiretest.Direction{Delay: time.Second}
 	for name, do := range map[string]func(b *bed){
-		"at once":                                func(*bed) {},
-		"in a stall":                             func(b *bed) { b.f.Stall() },
-		"half-open":                              func(b *bed) { b.f.HalfOpen() },
-		"after a cut":                            func(b *bed) { b.f.Cut() },
-		"after the peer":                         func(b *bed) { b.peer.Close() },
+		"at once":        func(*bed) {},
+		"in a stall":     func(b *bed) { b.f.Stall() },
+		"half-open":      func(b *bed) { b.f.HalfOpen() },
+		"after a cut":    func(b *bed) { b.f.Cut() },
+		"after the peer": func(b *bed) { b.peer.Close() },
 		// In the bubble, as all of these.
 		"though the peer does not read":          func(b *bed) { time.Sleep(2 * time.Second) },
 		"while more is written than fits":        func(b *bed) { b.send(b.f, data(3<<20), 3<<20); synctest.Wait() },
