@@ -25,7 +25,7 @@ type Node struct {
 	end context.CancelCauseFunc
 
 	shared    // these lock themselves
-	admission admission
+	admission *admission
 	rounds    rounds
 	accepts   sync.WaitGroup // handshakes of Serve
 
@@ -51,7 +51,7 @@ func NewNode(opts ...Option) *Node {
 	n.cfg, n.invalid = newConfig(opts)
 	n.ctx, n.end = context.WithCancelCause(context.Background())
 	n.shared.init(&n.cfg)
-	n.admission.configure(&n.cfg)
+	n.admission = newAdmission(n.cfg.door())
 	n.rounds.aways = &n.aways
 	return n
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/ranking"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -17,21 +18,27 @@ import (
 // out, the address that has most of them gives its oldest up: so many silent peers of one address
 // keep nobody else out, and hardly each other, because an honest one needs a moment only.
 type admission struct {
-	halfOpen   int           // places; 0: any number; these are fixed
+	doorBounds // fixed
+
+	mu    sync.Mutex
+	hosts map[hostName]*host // guarded by mu, as all below; those with a place or a session
+	// those of hosts with places; the first one has most, and of those with as many the oldest
+	crowds  ranking.Ranking[host]
+	open    int // places
+	carried int // sessions
+}
+
+// doorBounds are the bounds of an admission.
+type doorBounds struct {
+	halfOpen   int           // places; 0: any number
 	sessions   int           // of the node; 0: any number
 	perAddress int           // sessions and places of an address; 0: any number
 	everywhere bool          // that is also for addresses of this machine
 	resumes    bool          // sessions may be, so that only carry knows who begins one
 	time       time.Duration // for a connection to carry a session
-
-	mu      sync.Mutex
-	hosts   map[hostName]*host // guarded by mu, as all below; those with a place or a session
-	crowds  crowds             // of hosts, those with places: the first one has most
-	open    int                // places
-	carried int                // sessions
 }
 
-// hostName tells where connections come from; see placeOf.
+// hostName tells where connections come from; see hostOf.
 type hostName struct {
 	host  netip.Prefix
 	where string
@@ -42,7 +49,7 @@ type host struct {
 	name     hostName
 	open     list.List // its places, as *entry; the oldest is the first
 	sessions int
-	index    int // in crowds; -1: it has no places
+	crowd    ranking.Place // among the crowds
 }
 
 // mostWithin is how many wires of one connection may have places at once while half of all are
@@ -73,20 +80,6 @@ type entry struct {
 	left     bool
 }
 
-// Enter implements wire.Door, for listeners and handlers that ask before there is a Wire.
-func (n *Node) Enter(from net.Addr, lost func()) (wire.Place, error) {
-	p, refused := n.admission.enter(from, nil, func() {
-		n.cfg.log.Warn("handshake failed", "addr", from, "error", errPlaceLost)
-		lost()
-	})
-	if refused != nil {
-		n.cfg.log.Warn("handshake failed", "addr", from, "error", refused)
-		return nil, refused
-	}
-	p.watch()
-	return p, nil
-}
-
 // Enter implements wire.Place.
 func (p *entry) Enter(lost func()) (wire.Place, error) {
 	child, refused := p.door.enter(nil, p, lost)
@@ -97,10 +90,13 @@ func (p *entry) Enter(lost func()) (wire.Place, error) {
 	return child, nil
 }
 
-// configure sets what the options say.
-func (a *admission) configure(c *config) {
-	a.halfOpen, a.sessions, a.perAddress, a.everywhere, a.time = c.halfOpen, c.sessions, c.perAddress, c.set.perAddress, c.handshake
-	a.resumes = c.resumeFor > 0
+// newAdmission returns a door without anybody.
+func newAdmission(b doorBounds) *admission {
+	return &admission{
+		doorBounds: b,
+		hosts:      make(map[hostName]*host),
+		crowds:     ranking.New((*host).crowds, func(h *host) *ranking.Place { return &h.crowd }),
+	}
 }
 
 // admit returns the place of a Wire from an address. It is followed by takeOver. What another node
@@ -131,7 +127,7 @@ func (a *admission) enter(from net.Addr, within *entry, lost func()) (*entry, *A
 	p := &entry{door: a, within: within, lost: lost, expires: time.Now().Add(a.time)}
 	var name hostName
 	if within == nil {
-		name.host, name.where = placeOf(from) // the address may be the application's
+		name.host, name.where = hostOf(from) // the address may be the application's
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -167,10 +163,7 @@ func (p *entry) triesLocked() int {
 func (a *admission) hostLocked(name hostName) *host {
 	h := a.hosts[name]
 	if h == nil {
-		if a.hosts == nil {
-			a.hosts = make(map[hostName]*host)
-		}
-		h = &host{name: name, index: -1}
+		h = &host{name: name}
 		a.hosts[name] = h
 	}
 	return h
@@ -232,21 +225,13 @@ func (p *entry) fullLocked(most int) bool {
 	return n >= most
 }
 
-// shown returns an address as people write it.
-func shown(from netip.Prefix) string {
-	if from.IsSingleIP() {
-		return from.Addr().String()
-	}
-	return from.String()
-}
-
 // openLocked lets p be one of those that carry no session. If there are too many, one is lost.
 func (a *admission) openLocked(p *entry) {
 	p.waits = p.host.open.PushBack(p)
 	a.open++
-	a.crowds.fix(p.host)
+	a.rankLocked(p.host)
 	if a.halfOpen > 0 && a.open > a.halfOpen {
-		a.loseLocked(a.crowds[0].open.Front().Value.(*entry))
+		a.loseLocked(a.crowds.First().open.Front().Value.(*entry))
 	}
 }
 
@@ -270,7 +255,24 @@ func (a *admission) closeLocked(p *entry) {
 	p.host.open.Remove(p.waits)
 	p.waits = nil
 	a.open--
-	a.crowds.fix(p.host)
+	a.rankLocked(p.host)
+}
+
+// rankLocked is called when the places of h have changed.
+func (a *admission) rankLocked(h *host) {
+	if h.open.Len() == 0 {
+		a.crowds.Remove(h)
+	} else {
+		a.crowds.Put(h)
+	}
+}
+
+// crowds reports whether h has more places than o, or as many and an older one.
+func (h *host) crowds(o *host) bool {
+	if n := h.open.Len(); n != o.open.Len() {
+		return n > o.open.Len()
+	}
+	return h.open.Front().Value.(*entry).expires.Before(o.open.Front().Value.(*entry).expires)
 }
 
 // watch lets p be lost when its time is over.

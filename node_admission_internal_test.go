@@ -30,7 +30,7 @@ func requireEmpty(t *testing.T, a *admission) {
 	counts := func() []int {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		return []int{a.open, a.carried, len(a.hosts), len(a.crowds)}
+		return []int{a.open, a.carried, len(a.hosts), a.crowds.Len()}
 	}
 	for end := time.Now().Add(10 * time.Second); slices.Max(counts()) > 0 && time.Now().Before(end); {
 		time.Sleep(time.Millisecond) // sockets close on goroutines of their own
@@ -80,7 +80,7 @@ func (m *model) remove(p *entry) bool {
 func TestWhoLosesItsPlaceIsAsInASimpleModel(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		a := &admission{halfOpen: 1 + random.IntN(12), time: time.Hour}
+		a := newAdmission(doorBounds{halfOpen: 1 + random.IntN(12), time: time.Hour})
 		m := &model{most: a.halfOpen}
 		var all []*entry
 		for range 300 {
@@ -117,7 +117,7 @@ func TestWhoLosesItsPlaceIsAsInASimpleModel(t *testing.T) {
 }
 
 func TestAnAddressHasOneNameAlsoWhenItsPlacesWereLost(t *testing.T) {
-	a := &admission{halfOpen: 1, perAddress: 1, time: time.Hour}
+	a := newAdmission(doorBounds{halfOpen: 1, perAddress: 1, time: time.Hour})
 	enter := func(from string) *entry {
 		p, refused := a.enter(at(from), nil, func() {})
 		require.Nil(t, refused)
@@ -138,7 +138,7 @@ func TestAnAddressHasOneNameAlsoWhenItsPlacesWereLost(t *testing.T) {
 }
 
 func TestOnAConnectionThatIsLostNothingBegins(t *testing.T) {
-	a := &admission{halfOpen: 1, time: time.Hour}
+	a := newAdmission(doorBounds{halfOpen: 1, time: time.Hour})
 	connection, refused := a.enter(at("192.0.2.1:1"), nil, func() {})
 	require.Nil(t, refused)
 	other, refused := a.enter(at("192.0.2.2:1"), nil, func() {})
@@ -209,7 +209,7 @@ func TestASessionKeepsTheWireThatAnotherNodeLetIn(t *testing.T) {
 		require.Equal(t, 1, door.admission.carried)
 		door.admission.mu.Unlock()
 		s.Close()
-		requireEmpty(t, &door.admission)
+		requireEmpty(t, door.admission)
 		require.Empty(t, lost)
 	}
 }
@@ -223,7 +223,7 @@ func TestAWireThatPanicsWhenItIsAskedForItsAddressCostsNobodyElse(t *testing.T) 
 		_, err = here.ReadFrame(1 << 10)
 	}
 	require.True(t, n.welcome(context.Background(), oddWire{Wire: there, panics: "address"}))
-	requireEmpty(t, &n.admission)
+	requireEmpty(t, n.admission)
 }
 
 // What peers do in any order, at once, gives all places back in the end.
@@ -253,8 +253,8 @@ func TestAttackAllPlacesComeBack(t *testing.T) {
 		for _, s := range append(n.Sessions(), other.Sessions()...) {
 			s.Close()
 		}
-		requireEmpty(t, &n.admission)
-		requireEmpty(t, &other.admission)
+		requireEmpty(t, n.admission)
+		requireEmpty(t, other.admission)
 
 		for range 20 { // and once more while the node is closed
 			all.Go(func() { stew(n, other, peer, urls, rand.New(rand.NewPCG(1, 2))) })
@@ -262,8 +262,8 @@ func TestAttackAllPlacesComeBack(t *testing.T) {
 		n.Close()
 		other.Close()
 		all.Wait()
-		requireEmpty(t, &n.admission)
-		requireEmpty(t, &other.admission)
+		requireEmpty(t, n.admission)
+		requireEmpty(t, other.admission)
 	}
 }
 
@@ -375,6 +375,6 @@ func TestAttackDripsKeepNoPlaceBeyondTheDeadline(t *testing.T) {
 		}
 		conn.Close()
 		require.Error(t, err, "%s is cut off while it drips", c.scheme)
-		requireEmpty(t, &n.admission)
+		requireEmpty(t, n.admission)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/ranking"
 )
 
 // aways are the sessions of a node, of those that peers have begun, that have lost their Wire and
@@ -17,7 +18,9 @@ type aways struct {
 	total  amountAway             // guarded by mu, as all below
 	owners map[*owner]*ownersAway // those who have some
 
-	bySessions, byBytes mostAway // the same owners
+	// the same owners; the first one has most, and is asked for by each session that is too many,
+	// while there may be tens of thousands
+	bySessions, byBytes ranking.Ranking[ownersAway]
 }
 
 // amountAway is how many sessions are away, and the bytes that they hold.
@@ -32,7 +35,7 @@ func (a amountAway) exceeds(most amountAway) bool {
 type ownersAway struct {
 	oldest list.List // of *away
 	amountAway
-	places [2]int // 1 + that in each mostAway; 0: none
+	bySessions, byBytes ranking.Place
 }
 
 // away is one of them.
@@ -47,7 +50,12 @@ type away struct {
 func (w *aways) configure(c *config) {
 	w.most = amountAway{(c.sessions + 3) / 4, c.budget / 4}
 	w.mostOfOwner = amountAway{c.perAddress, c.budget / 8}
-	w.byBytes.inBytes = true
+	w.bySessions = ranking.New(
+		func(a, b *ownersAway) bool { return a.sessions > b.sessions },
+		func(of *ownersAway) *ranking.Place { return &of.bySessions })
+	w.byBytes = ranking.New(
+		func(a, b *ownersAway) bool { return a.bytes > b.bytes },
+		func(of *ownersAway) *ranking.Place { return &of.byBytes })
 }
 
 // add notes that s is away. Others may have to end for it.
@@ -84,8 +92,18 @@ func (w *aways) changeLocked(a *away, sessions, bytes int) {
 	a.of.bytes += bytes
 	w.total.sessions += sessions
 	w.total.bytes += bytes
-	w.bySessions.fix(a.of)
-	w.byBytes.fix(a.of)
+	w.rankLocked(a.of)
+}
+
+// rankLocked is called when what an owner has away has changed.
+func (w *aways) rankLocked(of *ownersAway) {
+	if of.sessions == 0 {
+		w.bySessions.Remove(of)
+		w.byBytes.Remove(of)
+		return
+	}
+	w.bySessions.Put(of)
+	w.byBytes.Put(of)
 }
 
 // exceedLocked returns the sessions that have to end because of what was added to those of an
@@ -103,9 +121,9 @@ func (w *aways) exceedLocked(of *ownersAway) (ends []*Session) {
 // largestLocked returns the sessions of who has most: of what there is too much.
 func (w *aways) largestLocked() *ownersAway {
 	if w.most.sessions > 0 && w.total.sessions > w.most.sessions {
-		return w.bySessions.all[0]
+		return w.bySessions.First()
 	}
-	return w.byBytes.all[0]
+	return w.byBytes.First()
 }
 
 func (w *aways) endOldestLocked(of *ownersAway) *Session {

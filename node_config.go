@@ -206,6 +206,14 @@ const (
 	leastMessage   = 1 << 10
 )
 
+// door returns the bounds for those who connect.
+func (c *config) door() doorBounds {
+	return doorBounds{
+		halfOpen: c.halfOpen, sessions: c.sessions, perAddress: c.perAddress, everywhere: c.set.perAddress,
+		resumes: c.resumeFor > 0, time: c.handshake,
+	}
+}
+
 // nestedReserve returns how many calls within calls the node runs for all peers: for two of them
 // what either may have.
 func (c *config) nestedReserve() int64 {

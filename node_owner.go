@@ -115,15 +115,15 @@ func nameOwner(p *Peer) (n ownerName) {
 	case id != "":
 		n.proof = "key " + id
 	default:
-		n.host, n.where = placeOf(p.RemoteAddr)
+		n.host, n.where = hostOf(p.RemoteAddr)
 	}
 	return n
 }
 
-// placeOf returns what tells an address from others: for one of a network the host, without its
+// hostOf returns what tells an address from others: for one of a network the host, without its
 // port, and of IPv6 the /64 of which a household or a machine has all. Where no network is crossed
 // all are one.
-func placeOf(a net.Addr) (host netip.Prefix, where string) {
+func hostOf(a net.Addr) (host netip.Prefix, where string) {
 	if a == nil { // a Wire that does not say
 		return host, "nowhere"
 	}
@@ -142,4 +142,12 @@ func placeOf(a net.Addr) (host netip.Prefix, where string) {
 		return host, ""
 	}
 	return host, a.Network() + " " + a.String()
+}
+
+// shown returns an address as people write it.
+func shown(from netip.Prefix) string {
+	if from.IsSingleIP() {
+		return from.Addr().String()
+	}
+	return from.String()
 }

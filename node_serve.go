@@ -95,6 +95,20 @@ func (n *Node) welcome(ctx context.Context, w wire.Wire) bool {
 	return !closed
 }
 
+// Enter implements wire.Door, for listeners and handlers that ask before there is a Wire.
+func (n *Node) Enter(from net.Addr, lost func()) (wire.Place, error) {
+	p, refused := n.admission.enter(from, nil, func() {
+		n.cfg.log.Warn("handshake failed", "addr", from, "error", errPlaceLost)
+		lost()
+	})
+	if refused != nil {
+		n.cfg.log.Warn("handshake failed", "addr", from, "error", refused)
+		return nil, refused
+	}
+	p.watch()
+	return p, nil
+}
+
 // passes reports whether an error of Accept is one after which a later Accept may succeed.
 func passes(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.ECONNABORTED)

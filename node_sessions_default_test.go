@@ -22,8 +22,7 @@ func (a *admission) carriedFrom(address string, n int) (in int) {
 func TestSessionsAreBoundedByDefault(t *testing.T) {
 	cfg, err := newConfig(nil)
 	require.NoError(t, err)
-	var a admission
-	a.configure(&cfg)
+	a := newAdmission(cfg.door())
 	require.Equal(t, 10_000, a.carriedFrom("192.0.2.1:1", 10_001))
 	require.Equal(t, 10_000, a.carriedFrom("[2001:db8::1]:1", 5_000)+a.carriedFrom("[2001:db8::2]:1", 5_001), "a /64 is one address")
 	require.Equal(t, 10_001, a.carriedFrom("127.0.0.1:1", 10_001), "a proxy may be there")

@@ -25,6 +25,7 @@ var floors = map[string]int{
 	"internal/item":      -2,
 	"internal/weigh":     -1,
 	"internal/fifo":      -1,
+	"internal/ranking":   -1,
 	"internal/histogram": -1, // the basement
 	"codec":              0,
 	"limits":             0,

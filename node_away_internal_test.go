@@ -1,0 +1,32 @@
+package asterisque
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestTheFirstOfThoseAwayHasMost compares with looking at all.
+func TestTheFirstOfThoseAwayHasMost(t *testing.T) {
+	var w aways
+	w.configure(new(config))
+	owners := make([]ownersAway, 40)
+	for range 5000 {
+		of := &owners[rand.N(len(owners))]
+		of.sessions, of.bytes = rand.N(4), rand.N(1000)
+		w.rankLocked(of)
+		n, sessions, bytes := 0, 0, 0
+		for i := range owners {
+			if o := &owners[i]; o.sessions > 0 {
+				n, sessions, bytes = n+1, max(sessions, o.sessions), max(bytes, o.bytes)
+			}
+		}
+		require.Equal(t, n, w.bySessions.Len())
+		require.Equal(t, n, w.byBytes.Len())
+		if n > 0 {
+			require.Equal(t, bytes, w.byBytes.First().bytes)
+			require.Equal(t, sessions, w.bySessions.First().sessions)
+		}
+	}
+}
