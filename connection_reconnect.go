@@ -145,7 +145,7 @@ func (c *Connection) goOn(ctx context.Context, h *handshake, a agreement, s *Ses
 // returned goes on over a Wire to a peer that has agreed to that. It has the next secret as soon as
 // the peer knows of it.
 func (s *Session) returned(ctx context.Context, w wire.Wire, a *agreement) error {
-	if a.promises != s.res.agreed || a.values.Name() != s.values.Name() {
+	if a.promises != s.res.agreed || a.values != s.valueCodec {
 		return codec.ErrHandshake.Withf("the peer resumes the session, but does not repeat what was agreed on")
 	}
 	if a.secret != [message.SecretSize]byte{} {

@@ -103,14 +103,6 @@ func (c *call) encodeParams(v any) (encoded []byte, err error) {
 	return encoded, err
 }
 
-// decode decodes data, which nobody else will use if the codec of the session is a Lender.
-func (s *Session) decode(data []byte, v any) error {
-	if s.lender != nil {
-		return s.lender.Keep(data, v)
-	}
-	return s.values.Decode(data, v)
-}
-
 // box is where the values of a call are while a codec, which takes pointers, works on them. It is
 // kept from call to call: otherwise both would be allocated each time.
 type box[P, R any] struct {
@@ -153,7 +145,7 @@ func (c *incoming) encodeResult(k *scratch, v any) (result []byte, err error) {
 			return result, nil
 		}
 	}
-	result, err = c.s.values.Append(k.result[:0], v)
+	result, err = c.s.codec.Append(k.result[:0], v)
 	if err != nil {
 		return nil, codecError(codec.BadResult, c.function, c.handler.name, "result", err)
 	}

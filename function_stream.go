@@ -61,7 +61,7 @@ func (f StreamFunction[P, S, R, T]) Handle(svc *Service, h func(ctx context.Cont
 					return nil, err
 				}
 			}
-			t, err := h(ctx, params, &Pipe[R, S]{p: c.pipe, s: c.s, name: f.name, free: f.free.sent})
+			t, err := h(ctx, params, &Pipe[R, S]{p: c.pipe, values: &c.s.values, name: f.name, free: f.free.sent})
 			if err != nil {
 				return nil, err
 			}
@@ -83,7 +83,7 @@ func (f StreamFunction[P, S, R, T]) Open(ctx context.Context, on Caller, params 
 		if err != nil {
 			return nil, err
 		}
-		return &StreamCall[S, R, T]{Pipe[S, R]{p: p, s: s, name: f.name, free: f.free.received}, f.free.result}, nil
+		return &StreamCall[S, R, T]{Pipe[S, R]{p: p, values: &s.values, name: f.name, free: f.free.received}, f.free.result}, nil
 	})
 }
 
@@ -100,7 +100,7 @@ func (c *StreamCall[S, R, T]) Result(ctx context.Context) (result T, err error) 
 	if err != nil {
 		return result, err
 	}
-	if err := c.s.decodeWithin(b, &result, c.result, reflect.TypeFor[T](), false); err != nil {
+	if err := c.values.decodeWithin(b, &result, c.result, reflect.TypeFor[T](), false); err != nil {
 		return result, codecError(codec.BadResult, c.p.Function(), c.name, "result", err)
 	}
 	return result, nil
@@ -114,10 +114,10 @@ func (c *StreamCall[S, R, T]) Abort(err error) { c.p.Abort(err) }
 // methods may be called concurrently; when several goroutines receive, each value goes to one of
 // them.
 type Pipe[S, R any] struct {
-	p    *pipe.Pipe
-	s    *Session
-	name string
-	free int // bytes of a received value that need not be weighed
+	p      *pipe.Pipe
+	values *values
+	name   string
+	free   int // bytes of a received value that need not be weighed
 
 	skipped atomic.Uint64 // values that are missing before those that Recv has returned
 }
@@ -134,7 +134,7 @@ var blockBuffers = sync.Pool{New: func() any { return new([]byte) }}
 func (p *Pipe[S, R]) Send(ctx context.Context, v S) error {
 	buf := blockBuffers.Get().(*[]byte)
 	defer blockBuffers.Put(buf)
-	b, _, err := p.s.encode((*buf)[:0], &v, false)
+	b, _, err := p.values.encode((*buf)[:0], &v, false)
 	if err != nil {
 		return codecError(codec.BadResult, p.p.Function(), p.name, "Block", err)
 	}
@@ -158,7 +158,7 @@ func (p *Pipe[S, R]) Recv(ctx context.Context) (v R, err error) {
 	}
 	defer b.Release() // v has no part of it
 	p.skipped.Add(b.Skipped)
-	if err := p.s.decodeWithin(b.Payload, &v, p.free, reflect.TypeFor[R](), false); err != nil {
+	if err := p.values.decodeWithin(b.Payload, &v, p.free, reflect.TypeFor[R](), false); err != nil {
 		return v, codecError(codec.BadResult, p.p.Function(), p.name, "Block", err)
 	}
 	return v, nil

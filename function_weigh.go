@@ -1,41 +1,10 @@
 package asterisque
 
 import (
-	"fmt"
-	"math"
 	"math/bits"
-	"reflect"
 
 	"github.com/asterisque-go/asterisque/codec"
 )
-
-// expansion bounds what values become when they are decoded: so many bytes for each of theirs, and
-// so many more.
-type expansion struct {
-	times, plus int
-}
-
-// of returns the bound for n bytes.
-func (e expansion) of(n int) int {
-	if n > 0 && e.times > (math.MaxInt-e.plus)/n {
-		return math.MaxInt
-	}
-	return e.times*n + e.plus
-}
-
-// weigh returns what data becomes when it is decoded as a t, besides that t itself, or why it is
-// not decoded. With a codec that cannot tell it is 0.
-func (s *Session) weigh(data []byte, t reflect.Type) (n int, err error) {
-	w, ok := s.values.(codec.Weigher)
-	if !ok {
-		return 0, nil
-	}
-	most := s.cfg.expansion.of(len(data))
-	if n = w.Weigh(data, t, most); n > most {
-		return 0, &codec.ValueError{Reason: fmt.Sprintf("%d bytes would become %d or more, beyond the limit of %d here: see WithExpansion", len(data), n, most)}
-	}
-	return n, nil
-}
 
 // weigh finds out what the parameters of c become, once for all who decode them as what the handler
 // takes.

@@ -19,7 +19,7 @@ import (
 type agreement struct {
 	session [message.SessionSize]byte
 	about   Peer
-	values  codec.Values
+	values  *valueCodec
 	promises
 
 	resume   bool                     // both sides can resume the session
@@ -129,10 +129,10 @@ func (h *handshake) peer() Peer {
 }
 
 // choose returns the first of names that this side has, or nil.
-func (h *handshake) choose(names []string) codec.Values {
+func (h *handshake) choose(names []string) *valueCodec {
 	for _, name := range names {
-		if i := slices.IndexFunc(h.cfg.codecs, func(v codec.Values) bool { return v.Name() == name }); i >= 0 {
-			return h.cfg.codecs[i]
+		if i := slices.IndexFunc(h.cfg.values, func(v *valueCodec) bool { return v.codec.Name() == name }); i >= 0 {
+			return h.cfg.values[i]
 		}
 	}
 	return nil

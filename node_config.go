@@ -28,6 +28,7 @@ type config struct {
 	perAddress int
 	log        *slog.Logger
 	codecs     []codec.Values
+	values     []*valueCodec // of codecs
 	tls        *tls.Config
 	expansion  expansion
 	maxMessage int  // 0: as there is room for
@@ -173,6 +174,9 @@ func (c *config) check() (err error) {
 	}
 	if err := checkCodecs(c.codecs); err != nil {
 		return err
+	}
+	for _, v := range c.codecs {
+		c.values = append(c.values, newValueCodec(v, c.expansion, c.log))
 	}
 	if c.inbound, err = c.inbound.Check(); err != nil {
 		return fmt.Errorf("asterisque: WithInboundLimits: %w", err)

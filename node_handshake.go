@@ -113,7 +113,7 @@ func (h *handshake) accept(ctx context.Context, n *Node) (a agreement, g Grant, 
 	}
 	offered := hello.Codecs
 	hello.Version = min(hello.Version, message.Version) // the lower one is spoken
-	hello.Codecs = []string{chosen.Name()}
+	hello.Codecs = []string{chosen.codec.Name()}
 	hello.Session = make([]byte, message.SessionSize)
 	rand.Read(hello.Session) // never fails
 	if a, err = h.agree(hello); err != nil {
@@ -176,7 +176,7 @@ func (h *handshake) resume(ctx context.Context, s *Session, a *agreement, g *Gra
 	}
 	next := newSecret()
 	reply := h.hello(s.res.plan)
-	reply.Codecs, reply.Session, reply.Secret = []string{s.values.Name()}, s.id[:], next[:]
+	reply.Codecs, reply.Session, reply.Secret = []string{s.codec.Name()}, s.id[:], next[:]
 	c := comeback{wire: h.w, place: h.place, about: a.about, grant: g, received: was.received, used: was.secret}
 	c.confirm = func(received uint64) error {
 		s.res.replace(was.secret, next)

@@ -30,9 +30,8 @@ type Session struct {
 	shared *shared
 	cfg    *config
 	window uint64 // what the Blocks of a stream that this side opens may cost at first
-	values codec.Values
-	lender codec.Lender // values, or nil if they lend nothing
-	svc    *Service
+	values
+	svc *Service
 
 	peerID string // see Peer
 	owner  *owner
@@ -135,10 +134,10 @@ func newSession(sh *shared, holder sessionHolder, cfg *config, w wire.Wire, a ag
 		maxBlock = min(maxBlock, l.MaxBlock())
 	}
 	s := &Session{
-		id: a.session, shared: sh, holder: holder, cfg: cfg, window: a.window, peerID: a.about.ID, owner: sh.owners.join(&a.about), values: a.values, svc: g.Service, highest: *g.MaxPriority,
+		id: a.session, shared: sh, holder: holder, cfg: cfg, window: a.window, peerID: a.about.ID, owner: sh.owners.join(&a.about), svc: g.Service, highest: *g.MaxPriority,
 		told: make(chan struct{}), gone: make(chan struct{}),
 	}
-	s.lender, _ = a.values.(codec.Lender)
+	s.values = values{valueCodec: a.values, session: s}
 	s.setWire(w, a.about.TLS)
 	if _, foreign := w.(wire.Windowless); !foreign || a.ping > 0 {
 		// one of another protocol need not answer Pings

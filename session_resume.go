@@ -171,7 +171,7 @@ func (s *Session) claim() (ok bool, left <-chan struct{}) {
 // still the same to the application, it repeats what it has promised, and what it lacks is still
 // there.
 func (s *Session) goesOnFor(a *agreement, g *Grant, codecs []string, received uint64) bool {
-	return g.Subject == s.owner.subject && a.promises == s.res.agreed && slices.Contains(codecs, s.values.Name()) && s.out.Has(received)
+	return g.Subject == s.owner.subject && a.promises == s.res.agreed && slices.Contains(codecs, s.codec.Name()) && s.out.Has(received)
 }
 
 // comeBack lets the session go on over another Wire, when it has lost its old one, which is closed.

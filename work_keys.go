@@ -43,7 +43,7 @@ func (k *keys) name(c *incoming) error {
 	}
 	c.s.calls.hold(held)
 	defer c.s.calls.hold(-held)
-	key, value, err := k.of(c.s.values, c.params)
+	key, value, err := k.of(c.s.codec, c.params)
 	if err != nil {
 		return codecError(codec.BadParams, c.function, c.handler.name, "parameters", err)
 	}
