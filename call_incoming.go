@@ -10,6 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -63,7 +64,7 @@ func newIncoming(s *Session, m *message.Open, h *handler, within *outer) (c *inc
 		call := new(pipeCall)
 		c = &call.incoming
 		c.pipe = &call.whole
-		c.pipe.Init(pipe.Config{
+		(*piping.End)(c.pipe).Init(piping.Config{
 			Function: m.Function, Priority: p, Port: c, Terms: &s.terms, SendLimit: limitOf(m.Meta.Window), Granted: s.early(),
 			Unary: !m.Meta.Stream, Lasting: m.Meta.TTL == 0,
 		})
@@ -205,7 +206,7 @@ func (c *incoming) reply(result []byte, a *Abort) {
 	case c.pipe == nil:
 		c.Close(result, a)
 	case a == nil:
-		(*pipe.End)(c.pipe).Close(result)
+		(*piping.End)(c.pipe).Close(result)
 	default:
 		c.pipe.Abort(c.s.sent(a)) // it keeps that until the Close has left
 	}
@@ -218,7 +219,7 @@ func (c *incoming) memory() *memory {
 	return c.rare.memory
 }
 
-// Close implements pipe.Port.
+// Close implements piping.Port.
 func (c *incoming) Close(result []byte, abort *Abort) {
 	if c.s.cfg.private && c.pipe != nil && abort != nil && abort.Cause != nil {
 		// the handler has aborted the pipe
@@ -249,7 +250,7 @@ func (c *incoming) refuse(a *Abort) {
 	r := *c.s.sent(a)
 	r.Ran = codec.Refused
 	if c.pipe != nil {
-		(*pipe.End)(c.pipe).Closed(nil, &r) // Blocks may have come already: nobody will take them
+		(*piping.End)(c.pipe).CloseArrived(nil, &r) // Blocks may have come already: nobody will take them
 	}
 	c.Close(nil, &r)
 }
@@ -277,7 +278,7 @@ func (c *incoming) closed(m message.Close) {
 		a = remote(m.Abort)
 	}
 	if c.pipe != nil {
-		(*pipe.End)(c.pipe).Closed(nil, a)
+		(*piping.End)(c.pipe).CloseArrived(nil, a)
 	}
 	c.closedBy(a)
 	c.fail(a)
@@ -293,7 +294,7 @@ func (c *incoming) fail(a *Abort) {
 		c.handler.meter.ended(a)
 	}
 	if c.pipe != nil {
-		(*pipe.End)(c.pipe).Closed(nil, a)
+		(*piping.End)(c.pipe).CloseArrived(nil, a)
 	}
 	if before == arrives {
 		c.end(canceled) // the reader sees to the rest

@@ -9,6 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -93,7 +94,7 @@ func (s *Session) newLink(ctx context.Context, function uint16, params []byte, c
 	}
 	l = &link{port: port{s: s, flow: outbox.NewFlow(cfg.priority)}, made: own.outer, cost: own.cost}
 	l.pipe = &l.whole
-	l.pipe.Init(pipe.Config{Function: function, Priority: cfg.priority, Loss: cfg.loss, Port: l, Terms: &s.terms, SendLimit: s.window, Granted: granted, Hold: hold})
+	(*piping.End)(l.pipe).Init(piping.Config{Function: function, Priority: cfg.priority, Loss: cfg.loss, Port: l, Terms: &s.terms, SendLimit: s.window, Granted: granted, Hold: hold})
 	return l, m, own, nil
 }
 
@@ -114,7 +115,7 @@ func (l *link) watch(ctx context.Context, cfg *callConfig, expires time.Time) {
 		l.after = cancel
 	}
 	// after the end of the call it does nothing
-	context.AfterFunc(ctx, func() { (*pipe.End)(l.pipe).Abort(contextError(ctx)) })
+	context.AfterFunc(ctx, func() { (*piping.End)(l.pipe).Abort(contextError(ctx)) })
 }
 
 // release gives back what the call held. It is called at its end, perhaps more than once.
@@ -124,7 +125,7 @@ func (l *link) release() {
 	}
 }
 
-// Close implements pipe.Port.
+// Close implements piping.Port.
 func (l *link) Close(result []byte, abort *codec.Abort) {
 	if abort != nil {
 		departed, unsent := l.s.out.Cancel(&l.flow, givenUp(abort))
@@ -153,7 +154,7 @@ func (l *link) Depart(id uint64) {
 // sends learns why; what follows from that is for a goroutine, because the caller holds a lock. It
 // ends by itself.
 func (l *link) Discard(why outbox.Reason) {
-	settle := (*pipe.End)(l.pipe).Closing(l.s.discarded(l.made, l.cost, why))
+	settle := (*piping.End)(l.pipe).Closing(l.s.discarded(l.made, l.cost, why))
 	go func() {
 		settle()
 		l.release()
@@ -166,9 +167,9 @@ func (l *link) block(b message.Block) error { return l.deliver(l.pipe, b) }
 // closed implements endpoint.
 func (l *link) closed(m message.Close) {
 	if m.Abort != nil {
-		(*pipe.End)(l.pipe).Closed(nil, remote(m.Abort))
+		(*piping.End)(l.pipe).CloseArrived(nil, remote(m.Abort))
 	} else {
-		(*pipe.End)(l.pipe).Closed(bytes.Clone(m.Result), nil)
+		(*piping.End)(l.pipe).CloseArrived(bytes.Clone(m.Result), nil)
 	}
 	l.closedBy(m.Abort)
 	l.release()
@@ -176,7 +177,7 @@ func (l *link) closed(m message.Close) {
 
 // fail implements endpoint.
 func (l *link) fail(a *Abort) {
-	(*pipe.End)(l.pipe).Closed(nil, a)
+	(*piping.End)(l.pipe).CloseArrived(nil, a)
 	l.release()
 }
 

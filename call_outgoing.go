@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/internal/piping"
 )
 
 // outgoing is what calls from this side of a session have to heed before they are sent: whether
@@ -15,7 +15,7 @@ import (
 type outgoing struct {
 	ctx     context.Context // ends with the session; its cause is why; these are fixed
 	clock   *uptime
-	terms   *pipe.Terms
+	terms   *piping.Terms
 	windows map[uint16]*callWindow // of the functions of the peer that have one
 
 	outbound outbound // these lock themselves

@@ -8,12 +8,13 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
 // port joins one pipe to its session: what leaves, and what is no longer waiting. It is the
-// [pipe.Port] of pipes and part of calls that need none.
+// [piping.Port] of pipes and part of calls that need none.
 type port struct {
 	s    *Session
 	flow outbox.Flow // guarded by the outbox
@@ -24,8 +25,8 @@ type port struct {
 // table.
 func (p *port) id() uint64 { return p.flow.ID() }
 
-// Send implements pipe.Port.
-func (p *port) Send(ctx context.Context, b pipe.Outgoing) error {
+// Send implements piping.Port.
+func (p *port) Send(ctx context.Context, b piping.Outgoing) error {
 	alone, a := p.waitForRoom(ctx)
 	if a != nil {
 		return a
@@ -67,8 +68,8 @@ func (p *port) waitForRoom(ctx context.Context) (alone bool, a *Abort) {
 	}
 }
 
-// Post implements pipe.Port.
-func (p *port) Post(b pipe.Outgoing) (limits.State, error) {
+// Post implements piping.Port.
+func (p *port) Post(b piping.Outgoing) (limits.State, error) {
 	_, alone := p.s.out.Room(&p.flow)
 	held := heldBlock(len(b.Payload), b.Memory, alone)
 	state := p.s.count(held)
@@ -80,8 +81,8 @@ func (p *port) Post(b pipe.Outgoing) (limits.State, error) {
 	return state, err
 }
 
-// Thin implements pipe.Port.
-func (p *port) Thin(b *pipe.Outgoing) (dropped bool) {
+// Thin implements piping.Port.
+func (p *port) Thin(b *piping.Outgoing) (dropped bool) {
 	m := p.message(b, 0, limits.Congested)
 	dropped = p.s.out.Judge(&p.flow, &m)
 	if b.Loss = m.Loss; dropped && b.Memory != nil {
@@ -91,14 +92,14 @@ func (p *port) Thin(b *pipe.Outgoing) (dropped bool) {
 }
 
 // message returns b, for which held bytes are counted, to be sent in a state of the session.
-func (p *port) message(b *pipe.Outgoing, held uint32, state limits.State) outbox.Message {
+func (p *port) message(b *piping.Outgoing, held uint32, state limits.State) outbox.Message {
 	return outbox.Message{
 		Type: message.BlockType, Payload: b.Payload, Memory: b.Memory, Held: held, Loss: b.Loss,
-		Expires: b.Expires, Pressed: state >= limits.Congested, Marker: b.Marker, Sender: (*pipe.End)(p.pipe),
+		Expires: b.Expires, Pressed: state >= limits.Congested, Marker: b.Marker, Sender: (*piping.End)(p.pipe),
 	}
 }
 
-// CloseSend implements pipe.Port.
+// CloseSend implements piping.Port.
 func (p *port) CloseSend() error {
 	p.s.count(heldMessage)
 	return p.put(&outbox.Message{Type: message.BlockType, End: true, Held: heldMessage})
@@ -134,30 +135,30 @@ func (s *Session) discarded(outer *outer, cost int64, why outbox.Reason) *Abort 
 	return neverSent(s.cause())
 }
 
-// Announce implements pipe.Port.
+// Announce implements piping.Port.
 func (p *port) Announce() {
 	write, err := p.s.out.Announce(p)
 	p.s.controlled(write, err)
 }
 
 // Controls implements outbox.Announcer.
-func (p *port) Controls(put func(message.Control)) { (*pipe.End)(p.pipe).Controls(p.id(), put) }
+func (p *port) Controls(put func(message.Control)) { (*piping.End)(p.pipe).Controls(p.id(), put) }
 
-// Ask implements pipe.Port.
+// Ask implements piping.Port.
 func (p *port) Ask() {
-	m := outbox.Message{Type: message.ControlType, Control: outbox.Ask, Sender: (*pipe.End)(p.pipe), Held: heldMessage}
+	m := outbox.Message{Type: message.ControlType, Control: outbox.Ask, Sender: (*piping.End)(p.pipe), Held: heldMessage}
 	p.s.count(heldMessage)
 	p.put(&m) // an error means that there is nobody left to ask
 }
 
-// Stop implements pipe.Port.
+// Stop implements piping.Port.
 func (p *port) Stop() {
 	p.s.count(heldMessage)
 	// an error means that there is nobody left to tell
 	p.put(&outbox.Message{Type: message.ControlType, Held: heldMessage})
 }
 
-// MaxBlock implements pipe.Port.
+// MaxBlock implements piping.Port.
 func (p *port) MaxBlock() int { return p.s.maxBlock }
 
 // put hands over m, which has been counted. It never waits.
@@ -204,22 +205,22 @@ func deadline(ttl uint32) time.Time {
 
 // deliver hands m to the pipe that it belongs to.
 func (p *port) deliver(to *pipe.Pipe, m message.Block) error {
-	end := (*pipe.End)(to)
-	verdict := pipe.Accepted
+	end := (*piping.End)(to)
+	verdict := piping.Accepted
 	if m.End {
-		verdict = end.CloseSend(m.Meta.Skipped)
+		verdict = end.EndArrived(m.Meta.Skipped)
 	} else {
-		b := pipe.NewBlock(m.Payload, p.s.keep(m.Payload), m.Meta.Skipped, deadline(m.Meta.TTL))
+		b := piping.NewBlock(m.Payload, p.s.keep(m.Payload), m.Meta.Skipped, deadline(m.Meta.TTL))
 		p.s.arrived(b.Held())
-		if verdict = end.Block(b); verdict != pipe.Accepted {
+		if verdict = end.BlockArrived(b); verdict != piping.Accepted {
 			p.s.inbound.Remove(1, b.Held())
 			b.Release()
 		}
 	}
 	switch verdict {
-	case pipe.Violation:
+	case piping.Violation:
 		return violation("Block for pipe %d after the end of its direction", m.Pipe)
-	case pipe.Overrun:
+	case piping.Overrun:
 		to.Abort(codec.ErrWindow.Withf("pipe %d: the peer sent more than its window allows", m.Pipe))
 	}
 	return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/limits"
-	"github.com/asterisque-go/asterisque/pipe"
 )
 
 // reservation is what a call from this side holds of the room of others until its end.
@@ -93,7 +93,7 @@ func (o *outgoing) costOf(open *outbox.Message) int64 {
 func (o *outgoing) holdWindow(ctx context.Context, p int8) (h limits.Hold, granted uint64, a *Abort) {
 	room := o.terms.Room
 	if room == nil {
-		return h, pipe.Unlimited, nil
+		return h, piping.Unlimited, nil
 	}
 	if o.handledIn(ctx) != nil {
 		if !room.Nest(&h) {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -273,7 +274,7 @@ func TestOptionsThatDoNotFitAreNamed(t *testing.T) {
 		"WithMaxWaiting: -1 is negative":                    asterisque.WithMaxWaiting(-1),
 		"WithWindow: -1 is negative":                        asterisque.WithWindow(-1),
 	}
-	if large := uint64(pipe.MaxWindow) + 1; uint64(math.MaxInt) >= large {
+	if large := uint64(piping.MaxWindow) + 1; uint64(math.MaxInt) >= large {
 		// where an int has 64 bits
 		tests["WithWindow: 4294967296 is above 4294967295"] = asterisque.WithWindow(int(large))
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/limits"
-	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -101,7 +101,7 @@ func (h *handshake) agree(s message.Sync) (a agreement, err error) {
 func promisesOf(s *message.Sync) promises {
 	p := promises{
 		maxFrame: int(min(s.MaxMessage, 1<<31-1)),
-		window:   pipe.Unlimited,
+		window:   piping.Unlimited,
 		early:    s.Window,
 		overhead: max(s.Overhead, message.MinOverhead),
 		opens:    s.Opens,

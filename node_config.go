@@ -10,8 +10,8 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/limits"
-	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
@@ -150,8 +150,8 @@ func (c *config) check() (err error) {
 		return fmt.Errorf("asterisque: WithSessionsPerAddress: %d is negative", c.perAddress)
 	case c.window < 0:
 		return fmt.Errorf("asterisque: WithWindow: %d is negative", c.window)
-	case uint64(c.window) > pipe.MaxWindow:
-		return fmt.Errorf("asterisque: WithWindow: %d is above %d", c.window, uint32(pipe.MaxWindow))
+	case uint64(c.window) > piping.MaxWindow:
+		return fmt.Errorf("asterisque: WithWindow: %d is above %d", c.window, uint32(piping.MaxWindow))
 	case c.stall <= 0:
 		return fmt.Errorf("asterisque: WithStallTimeout: %v is not positive", c.stall)
 	case c.pingInterval < 0 || c.pingInterval > 0 && c.pingTimeout < 2*c.pingInterval:

@@ -136,7 +136,7 @@ func WithExpansion(times, plus int) Option {
 // the application takes some. Every stream has a small window that is guaranteed. It grows while
 // the application keeps up and the path has use for more, by at most an eighth of what is spare of
 // the inbound soft limit. A Block that does not fit into its window passes when the application
-// waits for it. 1 MiB by default, at most [pipe.MaxWindow]. With 0 there are no windows, and
+// waits for it. 1 MiB by default, at most 4 GiB - 1. With 0 there are no windows, and
 // peers are promised nothing: they send what they like, and the session stops reading at its
 // inbound soft limit.
 func WithWindow(most int) Option { return func(c *config) { c.window = most } }

@@ -17,8 +17,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/cut"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/limits"
-	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/priority"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -56,7 +56,7 @@ type Session struct {
 	table   table
 	inbound *limits.Counter
 	outgoing
-	terms    pipe.Terms
+	terms    piping.Terms
 	maxBlock int // bytes of the largest payload that the peer takes in a Block; fixed
 	calls    dispatcher
 	inline   *scratch // of the reader; nil until there is an inline call
@@ -199,7 +199,7 @@ func (s *Session) endTelling() {
 // early returns what a peer may send at first on a stream that it opens.
 func (s *Session) early() uint64 {
 	if s.terms.Room == nil {
-		return pipe.Unlimited
+		return piping.Unlimited
 	}
 	return s.terms.Early
 }
@@ -207,7 +207,7 @@ func (s *Session) early() uint64 {
 // limitOf returns the limit that a peer has announced.
 func limitOf(announced uint64) uint64 {
 	if announced >= message.MaxPipe {
-		return pipe.Unlimited
+		return piping.Unlimited
 	}
 	return announced
 }

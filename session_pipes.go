@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/limits"
-	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
@@ -54,6 +54,6 @@ func waiting(e endpoint) limits.Amount {
 	if p == nil {
 		return limits.Amount{}
 	}
-	messages, bytes := (*pipe.End)(p).Waiting()
+	messages, bytes := (*piping.End)(p).Waiting()
 	return limits.Amount{Messages: messages, Bytes: bytes}
 }

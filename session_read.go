@@ -10,7 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/internal/outbox"
-	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -310,16 +310,16 @@ func (s *Session) receiveControl(m message.Control) error {
 	case message.Credit:
 		return s.receiveCredit(c)
 	case message.Stop:
-		return s.toPipe(c.Pipe, func(p *pipe.End) error { p.Stop(); return nil })
+		return s.toPipe(c.Pipe, func(p *piping.End) error { p.StopArrived(); return nil })
 	case message.Ask:
-		return s.toPipe(c.Pipe, func(p *pipe.End) error {
-			if !p.Ask(c.Sent, c.Total) {
+		return s.toPipe(c.Pipe, func(p *piping.End) error {
+			if !p.AskArrived(c.Sent, c.Total) {
 				return violation("Ask for pipe %d after %d bytes, which is not what has arrived", c.Pipe, c.Sent)
 			}
 			return nil
 		})
 	case message.Allow:
-		return s.toPipe(c.Pipe, func(p *pipe.End) error { p.Allow(c.Total); return nil })
+		return s.toPipe(c.Pipe, func(p *piping.End) error { p.AllowArrived(c.Total); return nil })
 	case message.Ping:
 		s.pongs.answer(s, c.N)
 	case message.Pong:
@@ -346,17 +346,17 @@ func (s *Session) receiveCredit(c message.Credit) error {
 		s.opens.grant(c.Limit)
 		return nil
 	}
-	return s.toPipe(c.Pipe, func(p *pipe.End) error { p.Credit(c.Limit); return nil })
+	return s.toPipe(c.Pipe, func(p *piping.End) error { p.CreditArrived(c.Limit); return nil })
 }
 
 // toPipe hands the pipe of a Control to f, if that carries Blocks and is not over.
-func (s *Session) toPipe(id uint64, f func(*pipe.End) error) error {
+func (s *Session) toPipe(id uint64, f func(*piping.End) error) error {
 	e, err := s.table.find(id)
 	if e == nil {
 		return err
 	}
 	if p := e.untyped(); p != nil {
-		return f((*pipe.End)(p))
+		return f((*piping.End)(p))
 	}
 	return nil
 }

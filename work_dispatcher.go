@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/limits"
-	"github.com/asterisque-go/asterisque/pipe"
 )
 
 // dispatcher runs the calls of one session: at most as many at once as there are workers in its
@@ -501,7 +501,7 @@ func (c *incoming) holds() bool { return c.handler.keys != nil || c.gate() != ni
 func (c *incoming) begin(h limits.Hold) {
 	c.taken()
 	if c.pipe != nil {
-		(*pipe.End)(c.pipe).BeginHandler(h)
+		(*piping.End)(c.pipe).BeginHandler(h)
 	}
 }
 

@@ -171,10 +171,10 @@ func (d *dispatcher) parkLocked(n, held int, by answeredBy) {
 	}
 }
 
-// Taken implements pipe.Ledger.
+// Taken implements piping.Ledger.
 func (d *dispatcher) Taken(messages, bytes int) { d.s.inbound.Remove(messages, bytes) }
 
-// Shelter implements pipe.Ledger: it sets bytes of the room for running calls aside.
+// Shelter implements piping.Ledger: it sets bytes of the room for running calls aside.
 func (d *dispatcher) Shelter(bytes int) bool {
 	d.mu.Lock()
 	if bytes > 0 && d.holding-d.beyond+bytes > d.plan.Room {

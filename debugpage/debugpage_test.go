@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -206,7 +207,7 @@ func TestJSONHoldsTheSame(t *testing.T) {
 	require.Equal(t, fmt.Sprintf("%x", server.Sessions()[0].ID()), s.ID)
 	require.Equal(t, []any{"client", "pipe", 1, 2, 3, "ready"}, []any{s.Peer, s.Remote, s.Stats.Waiting, s.Stats.Running, s.Stats.Pipes, s.Stats.State})
 	require.Equal(t, []call{
-		{ID: 6, Function: 8, Name: "upload", Waiting: limits.Amount{Messages: 1, Bytes: 20_480 + pipe.Hold + 24}},
+		{ID: 6, Function: 8, Name: "upload", Waiting: limits.Amount{Messages: 1, Bytes: 20_480 + piping.Hold + 24}},
 		{ID: 2, Function: 7, Name: "solo", Priority: 3},
 		{ID: 4, Function: 7, Name: "solo", Priority: -2, Queued: true},
 	}, s.Pipes)

@@ -1,20 +1,13 @@
 package pipe
 
-import (
-	"time"
-	"unsafe"
-
-	"github.com/asterisque-go/asterisque/internal/buffer"
-	"github.com/asterisque-go/asterisque/limits"
-)
+import "github.com/asterisque-go/asterisque/internal/buffer"
 
 // Block is one message of a pipe's stream.
 type Block struct {
 	Payload []byte // belongs to who received it
 	Skipped uint64 // how many Blocks between the one before and this one were dropped on the way
 
-	expires time.Time      // zero: never
-	mem     *buffer.Buffer // of Payload, if it is lent
+	mem *buffer.Buffer // of Payload, if it is lent
 }
 
 // Release lets the memory of Payload be used again. It need not be called, but spares large Blocks
@@ -23,34 +16,4 @@ func (b Block) Release() {
 	if b.mem != nil {
 		b.mem.Release()
 	}
-}
-
-// blockSize is the size of a Block.
-const blockSize = int(unsafe.Sizeof(Block{}))
-
-// Held returns for how many bytes b counts while it waits in a pipe: for what it holds, within
-// [limits.MostHeld].
-func (b *Block) Held() int {
-	held := Hold + cap(b.Payload)
-	if b.mem != nil {
-		held = Hold + b.mem.Held()
-	}
-	return min(held, limits.MostHeld(len(b.Payload)))
-}
-
-// NewBlock returns a Block that has arrived after skipped others that did not: with payload in mem,
-// which is released with it, or with a copy of payload if mem is nil. Unless expires is zero, it is
-// not worth taking from then on.
-func NewBlock(payload []byte, mem *buffer.Buffer, skipped uint64, expires time.Time) Block {
-	b := Block{Payload: payload, Skipped: skipped, expires: expires, mem: mem}
-	if mem != nil {
-		return b
-	}
-	if buffer.Snug(len(payload)) {
-		b.mem = buffer.Take(len(payload))
-		b.Payload = b.mem.B[:copy(b.mem.B, payload)]
-	} else {
-		b.Payload = append([]byte(nil), payload...)
-	}
-	return b
 }

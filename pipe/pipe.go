@@ -1,10 +1,8 @@
 // Package pipe is one running call: it is born by an Open, carries Blocks both ways, each direction
 // until its end-of-stream, and dies by a Close.
 //
-// A [Pipe] has two faces. The application holds a *Pipe: it sends, receives and waits for the
-// result. The session that joins the pipe to a Wire holds the same object as an *[End], which has
-// the methods for what arrives. A pipe knows nothing of wires; what it sends it hands to its
-// [Port].
+// A session makes pipes, and joins them to its Wire. The application at either end holds a [Pipe]:
+// it sends, receives and waits for the result.
 //
 // # Windows
 //
@@ -17,228 +15,106 @@ package pipe
 
 import (
 	"context"
-	"errors"
-	"sync"
-	"sync/atomic"
 
-	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/fifo"
+	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
 var (
 	// ErrClosed is returned for what is asked of a pipe whose call has ended well.
-	ErrClosed = errors.New("pipe: the call is over")
+	ErrClosed = piping.ErrClosed
 
 	// ErrEnded is returned by Send, Post and CloseSend after CloseSend.
-	ErrEnded = errors.New("pipe: sending has been ended by CloseSend")
+	ErrEnded = piping.ErrEnded
 )
-
-// Port is what a pipe needs from the session that holds it. Its methods are called without a lock
-// of the pipe.
-type Port interface {
-	// Send sends a Block behind those sent before, and keeps no part of its payload unless that has
-	// Memory. It may wait for room until ctx ends.
-	Send(ctx context.Context, b Outgoing) error
-
-	// Post is Send without waiting. It returns the state of the session's outbound direction.
-	Post(b Outgoing) (limits.State, error)
-
-	// Thin judges a Block by its loss rate, because it cannot be sent now. It reports whether the
-	// Block was dropped. One that was not has no loss rate any more.
-	Thin(b *Outgoing) (dropped bool)
-
-	// CloseSend sends the end of the direction behind all Blocks. It does not wait.
-	CloseSend() error
-
-	// Close tells the peer that the pipe is over. A nil abort is success with result; an abort
-	// overtakes Blocks that wait, and discards them. It does not wait, and does nothing if nobody
-	// is left to tell.
-	Close(result []byte, abort *codec.Abort)
-
-	// Announce says that the pipe has something to tell the peer, for which [End.Controls] is to be
-	// asked.
-	Announce()
-
-	// Ask puts an Ask behind all that was sent, for which [End.Asking] is to be asked when it
-	// departs.
-	Ask()
-
-	// Stop tells the peer that no more Blocks are wanted.
-	Stop()
-
-	// MaxBlock returns the largest payload of a Block, in bytes, that the peer takes.
-	MaxBlock() int
-}
-
-// Config is what a session knows when a pipe is born.
-type Config struct {
-	Function uint16
-	Priority priority.Priority
-	Port     Port
-
-	Terms *Terms
-
-	Loss      uint8       // loss rate of Blocks that are sent without one of their own
-	SendLimit uint64      // total cost that the peer granted at first, or [Unlimited]
-	Granted   uint64      // total cost that the peer was granted at first, or [Unlimited]
-	Hold      limits.Hold // what is set aside for that
-	Unary     bool        // there are no Blocks, in either direction
-
-	// Lasting says that the Port is a context too, which ends only after the pipe is over: waiting
-	// with it needs no look at its end, for which it would have to make a channel.
-	Lasting bool
-}
 
 // Pipe is one running call. All methods may be called concurrently; when several goroutines
 // receive, each Block goes to one of them. A method that waits is ended by its context, by the end
 // of the call and by the end of the session.
-type Pipe struct {
-	function uint16
-	priority priority.Priority
-	loss     uint8
-	// Blocks that are counted as sent and have not reached the port; see asksNext
-	underWay atomic.Uint32
-	port     Port
+//
+// A Pipe comes from a session. The zero Pipe is of no use.
+type Pipe piping.End
 
-	terms *Terms
-
-	mu        sync.Mutex
-	state     state             // guarded by mu, like all below
-	paused    bool              // by the application
-	usedUp    bool              // the peer has to wait for a larger window
-	creditDue bool              // the peer has to be told what is granted
-	announced bool              // the port was told that there is something to tell
-	lasting   bool              // see Config; fixed
-	waiting   uint16            // receivers that wait
-	largest   uint32            // cost of the largest Block that has arrived
-	hold      limits.Hold       // of the room for what arrives
-	inbox     fifo.Queue[Block] // arrived and not yet taken
-	inboxed   int               // bytes of payload in inbox
-	taken     uint64            // cost of the Blocks that were taken
-	granted   uint64            // up to which cost the peer may send
-	sent      uint64            // cost of the Blocks sent
-	limit     uint64            // up to which cost this side may send
-	rare      *rare             // nil until it is needed
-	result    []byte            // of a Close with success
-	abort     *codec.Abort      // why the call ended without a result
-	arrived   signal            // something to receive
-	credit    signal            // sent may go on
-	finished  signal            // the pipe is over
-}
-
-// Init prepares p, which is often part of a larger object, and must be called before anything else.
-func (p *Pipe) Init(c Config) {
-	p.function, p.priority, p.loss, p.port = c.Function, c.Priority, c.Loss, c.Port
-	p.limit, p.lasting, p.terms = c.SendLimit, c.Lasting, c.Terms
-	p.granted, p.hold = c.Granted, c.Hold
-	if c.Unary {
-		p.state = endedThere | stoppedThere
-	}
-}
+// end returns p as its session sees it.
+func (p *Pipe) end() *piping.End { return (*piping.End)(p) }
 
 // Function returns the number of the called function.
-func (p *Pipe) Function() uint16 { return p.function }
+func (p *Pipe) Function() uint16 { return p.end().Function() }
 
 // Priority returns the priority of all messages of the pipe.
-func (p *Pipe) Priority() priority.Priority { return p.priority }
+func (p *Pipe) Priority() priority.Priority { return p.end().Priority() }
 
 // MaxBlock returns the largest payload, in bytes, that the peer takes in one Block: Send fails with
 // ErrTooLarge for a larger one.
-func (p *Pipe) MaxBlock() int { return p.port.MaxBlock() }
+func (p *Pipe) MaxBlock() int { return p.end().MaxBlock() }
+
+// Send sends payload as one Block and keeps no part of it. It waits while the window of the pipe is
+// used up, while much of the pipe has yet to leave, and while the session is at its soft limit.
+// When it returns nil the Block has been accepted, not yet received. After an error nothing of it
+// is sent. The errors are [ErrEnded], [ErrClosed] when the call ended well, and a *[codec.Abort]
+// for everything else: ErrTooLarge, after which the pipe goes on; ErrStopped when the peer wants no
+// more; ErrCanceled and ErrExpired from ctx; why the call was aborted.
+func (p *Pipe) Send(ctx context.Context, payload []byte, opts ...SendOption) error {
+	return p.end().Send(ctx, p.outgoing(payload, opts))
+}
+
+// Post sends payload as one Block without ever waiting, even at the soft limit, and returns the
+// state of the session's outbound direction: from [limits.Soft] on the caller should hold back,
+// because beyond the hard limit the session ends. A Block that the window of the pipe does not
+// admit is refused with ErrOverloaded. Otherwise the errors are those of Send.
+func (p *Pipe) Post(payload []byte, opts ...SendOption) (limits.State, error) {
+	return p.end().Post(p.outgoing(payload, opts))
+}
+
+// AwaitCredit waits until the window of the pipe admits a Block, at most until ctx ends: who is
+// about to make one may wait before it costs memory. It sends and reserves nothing, so that Send
+// may still have to wait. It returns the largest payload that the window admits without asking, in
+// bytes. The errors are those of Send. It does not wait for a peer of which no Block gets credit by
+// itself: then it may return 0, and Send has to ask.
+func (p *Pipe) AwaitCredit(ctx context.Context) (fits int, err error) {
+	return p.end().AwaitCredit(ctx)
+}
+
+// CloseSend ends this side's Blocks: the peer's Recv returns io.EOF after the last of them. It does
+// not wait.
+func (p *Pipe) CloseSend() error { return p.end().CloseSend() }
+
+// Recv waits for the next Block. After the peer's last one, or when the call ended well, it returns
+// io.EOF; an abort discards Blocks that wait. The other errors are a *[codec.Abort]: ErrCanceled
+// and ErrExpired from ctx, which ends only the wait, or why the call was aborted.
+func (p *Pipe) Recv(ctx context.Context) (Block, error) {
+	b, err := p.end().Recv(ctx)
+	return Block{b.Payload, b.Skipped, b.Memory}, err
+}
+
+// Skipped returns how many Blocks were dropped on the way since the one that Recv returned last.
+// After io.EOF it is final: it tells of Blocks dropped at the end.
+func (p *Pipe) Skipped() uint64 { return p.end().Skipped() }
+
+// Stop says that this side wants no more Blocks: those that wait are discarded, Recv returns
+// ErrStopped from now on, and so does the peer's Send. The call goes on, and so does the other
+// direction. It does not wait.
+func (p *Pipe) Stop() { p.end().Stop() }
+
+// Pause holds Recv back, and with it the credit that the peer gets, until Resume or the end of the
+// call.
+func (p *Pipe) Pause() { p.end().Pause() }
+
+// Resume ends a Pause.
+func (p *Pipe) Resume() { p.end().Resume() }
 
 // Result waits for the end of the call and returns its result, which belongs to the caller. The
 // error is a *[codec.Abort]: why the call was aborted, or ErrCanceled or ErrExpired from ctx, which
 // ends only the wait.
-func (p *Pipe) Result(ctx context.Context) ([]byte, error) {
-	select {
-	case <-p.Done():
-	case <-ctx.Done():
-		return nil, codec.AbortOf(ctx.Err())
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.abort != nil {
-		return nil, p.abort
-	}
-	return p.result, nil
-}
+func (p *Pipe) Result(ctx context.Context) ([]byte, error) { return p.end().Result(ctx) }
 
 // Abort ends the call from this side, whether it runs or waits, and tells the peer err. A nil err
 // stands for ErrCanceled. Once the call is over, it only discards the Blocks that nobody has taken.
-func (p *Pipe) Abort(err error) {
-	if err == nil {
-		err = codec.ErrCanceled
-	}
-	if !(*End)(p).Abort(codec.AbortOf(err)) {
-		p.discardLeft()
-	}
-}
-
-// discardLeft discards what has come and was not taken, if nothing more comes.
-func (p *Pipe) discardLeft() {
-	var a after
-	p.mu.Lock()
-	switch {
-	case p.inbox.Len() == 0:
-	case p.state&over != 0:
-		p.discardLocked(&a)
-		a.messages, a.bytes = 0, 0 // which go with what is left
-		p.dropLeftLocked(&a)
-	case p.state&endedThere != 0:
-		p.discardLocked(&a)
-		p.releaseLocked(&a)
-	}
-	(*End)(p).unlock(a)
-}
+func (p *Pipe) Abort(err error) { p.end().GiveUp(err) }
 
 // Done returns a channel that is closed when the call is over.
-func (p *Pipe) Done() <-chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.finished.wait()
-}
+func (p *Pipe) Done() <-chan struct{} { return p.end().Done() }
 
 // Err returns nil while the call runs and when it has ended well, and then why it was aborted.
-func (p *Pipe) Err() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.abort == nil {
-		return nil
-	}
-	return p.abort
-}
-
-// finish ends the pipe, unless it is over already. Blocks that wait are discarded if it was aborted
-// or ended here; otherwise they stay for the application, until it has taken them or nobody can: a
-// result may be all that it wants.
-func (p *Pipe) finish(e event, result []byte, abort *codec.Abort) bool {
-	var a after
-	p.mu.Lock()
-	ok := p.finishLocked(e, result, abort, &a)
-	(*End)(p).unlock(a)
-	return ok
-}
-
-// finishLocked is finish.
-func (p *Pipe) finishLocked(e event, result []byte, abort *codec.Abort, a *after) bool {
-	s, ok := p.state.next(e)
-	if !ok {
-		return false
-	}
-	p.state, p.result, p.abort = s, result, abort
-	if abort != nil || e == sendClose {
-		p.discardLocked(a)
-		p.releaseLocked(a)
-	} else {
-		p.leaveLocked(a)
-	}
-	p.arrived.end()
-	p.credit.end()
-	if p.rare != nil {
-		p.rare.answer.end()
-	}
-	p.finished.end()
-	return true
-}
+func (p *Pipe) Err() error { return p.end().Err() }

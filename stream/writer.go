@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -192,7 +193,7 @@ func (w *Writer) flush(ctx context.Context) error {
 		return err
 	}
 	if fits >= w.kept && w.mem.Filled(w.kept) {
-		if err = (*pipe.End)(w.pipe).Give(ctx, w.mem, w.kept); err == nil {
+		if err = (*piping.End)(w.pipe).Give(ctx, w.mem, w.kept); err == nil {
 			w.mem, w.kept = nil, 0
 		}
 		return w.failed(ctx, err)

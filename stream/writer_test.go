@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/stream"
@@ -22,26 +23,26 @@ type port struct {
 	asks   int
 }
 
-func (p *port) Send(_ context.Context, b pipe.Outgoing) error {
+func (p *port) Send(_ context.Context, b piping.Outgoing) error {
 	p.blocks = append(p.blocks, len(b.Payload))
 	p.bytes += len(b.Payload)
 	return nil
 }
-func (p *port) Post(pipe.Outgoing) (limits.State, error) { return limits.Ready, nil }
-func (p *port) Thin(*pipe.Outgoing) bool                 { return false }
-func (p *port) CloseSend() error                         { return nil }
-func (p *port) MaxBlock() int                            { return 1 << 20 }
-func (p *port) Stop()                                    {}
-func (p *port) Announce()                                {}
-func (p *port) Close([]byte, *codec.Abort)               {}
-func (p *port) Ask()                                     { p.asks++ }
+func (p *port) Post(piping.Outgoing) (limits.State, error) { return limits.Ready, nil }
+func (p *port) Thin(*piping.Outgoing) bool                 { return false }
+func (p *port) CloseSend() error                           { return nil }
+func (p *port) MaxBlock() int                              { return 1 << 20 }
+func (p *port) Stop()                                      {}
+func (p *port) Announce()                                  {}
+func (p *port) Close([]byte, *codec.Abort)                 {}
+func (p *port) Ask()                                       { p.asks++ }
 
 // narrow returns a pipe whose peer grants credit up to limit, and more than early only if it is
 // asked.
 func narrow(early, limit uint64) (*pipe.Pipe, *port) {
 	p, to := new(pipe.Pipe), new(port)
-	p.Init(pipe.Config{Port: to, SendLimit: limit, Granted: pipe.Unlimited,
-		Terms: &pipe.Terms{PeerOverhead: 512, PeerEarly: early}})
+	(*piping.End)(p).Init(piping.Config{Port: to, SendLimit: limit, Granted: piping.Unlimited,
+		Terms: &piping.Terms{PeerOverhead: 512, PeerEarly: early}})
 	return p, to
 }
 
@@ -62,15 +63,15 @@ func TestAWriterSendsWhatFitsAndNeverAsks(t *testing.T) {
 			written <- err
 		}()
 		synctest.Wait()
-		(*pipe.End)(p).Credit(5000 + 2047)
+		(*piping.End)(p).CreditArrived(5000 + 2047)
 		synctest.Wait()
 		require.Len(t, to.blocks, 1, "less than comes by itself is not worth a Block")
-		(*pipe.End)(p).Credit(5000 + 2048)
+		(*piping.End)(p).CreditArrived(5000 + 2048)
 		require.NoError(t, <-written, "it is kept")
 		go func() { written <- w.Flush() }()
 		synctest.Wait()
 		require.Equal(t, []int{4488, 1536}, to.blocks)
-		(*pipe.End)(p).Credit(1 << 20)
+		(*piping.End)(p).CreditArrived(1 << 20)
 		require.NoError(t, <-written)
 		require.Equal(t, []int{4488, 1536, 1464}, to.blocks)
 		require.Zero(t, to.asks)
@@ -80,7 +81,7 @@ func TestAWriterSendsWhatFitsAndNeverAsks(t *testing.T) {
 func TestAWriterAsksAPeerThatKeepsNothingReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, to := narrow(0, 0)
-		end := (*pipe.End)(p)
+		end := (*piping.End)(p)
 		written := make(chan error)
 		go func() {
 			_, err := stream.NewWriterSize(p, 1000).Write(make([]byte, 2000))
@@ -92,7 +93,7 @@ func TestAWriterAsksAPeerThatKeepsNothingReady(t *testing.T) {
 			require.Equal(t, i+1, to.asks)
 			_, total, ok := end.Asking(uint32(i) * 1512)
 			require.True(t, ok)
-			end.Allow(total)
+			end.AllowArrived(total)
 		}
 		require.NoError(t, <-written)
 		require.Equal(t, []int{1000, 1000}, to.blocks, "and no empty ones")

@@ -1,8 +1,8 @@
 package flowmodel
 
 import (
+	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/limits"
-	"github.com/asterisque-go/asterisque/pipe"
 )
 
 // receiving is what the receiver of a direction knows: the application, and its side of the window.
@@ -50,7 +50,7 @@ func (b *inbox) pop() (cost int) {
 	return cost
 }
 
-func heldBlock(cost int, e *end) int { return cost - e.plan.Overhead + pipe.Hold }
+func heldBlock(cost int, e *end) int { return cost - e.plan.Overhead + piping.Hold }
 
 // recvOver says whether the application takes nothing more.
 func (d *direction) recvOver() bool { return d.done || d.c.over[d.to()] && d.inbox.len() == 0 }

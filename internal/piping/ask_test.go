@@ -1,4 +1,4 @@
-package pipe_test
+package piping_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -190,7 +191,7 @@ func TestABlockThatWasAllowedAndIsNotSentGivesTheAllowBack(t *testing.T) {
 // drop drops what waits at i to depart.
 func (e *end) drop(i int) {
 	e.mu.Lock()
-	b := e.queue[i].(pipe.Outgoing)
+	b := e.queue[i].(piping.Outgoing)
 	e.queue = append(e.queue[:i:i], e.queue[i+1:]...)
 	e.mu.Unlock()
 	e.end().Dropped(len(b.Payload))
@@ -608,9 +609,9 @@ func TestWhatIsLeftOfACallThatNobodyHoldsIsGarbage(t *testing.T) {
 		caller, callee := here.open(0)
 		require.True(t, callee.begin())
 		for range 3 {
-			require.Equal(t, pipe.Accepted, caller.end().Block(sized(0)))
+			require.Equal(t, piping.Accepted, caller.end().BlockArrived(sized(0)))
 		}
-		require.True(t, caller.end().Closed(nil, nil))
+		require.True(t, caller.end().CloseArrived(nil, nil))
 		callee.Abort(nil)
 		there.announced, there.wire = nil, nil
 	}()
@@ -828,13 +829,13 @@ func TestWhatWasAllowedHoldsNoRoomForBlocksBehindIt(t *testing.T) {
 func TestTheFirstBlockUsesUpWhatWasAllowed(t *testing.T) {
 	room := limits.NewRoom(&plan)
 	p, end, _ := running(t, room)
-	require.True(t, end.Ask(0, 10_000))
+	require.True(t, end.AskArrived(0, 10_000))
 	received := make(chan error)
 	go func() { _, err := p.Recv(background); received <- err }()
 	require.Eventually(t, func() bool { return room.Load().Large > 0 }, time.Second, time.Millisecond)
 	p.Pause()
-	require.Equal(t, pipe.Accepted, end.Block(sized(10)))
-	require.Equal(t, pipe.Overrun, end.Block(sized(5_000)), "the Allow is void behind it")
+	require.Equal(t, piping.Accepted, end.BlockArrived(sized(10)))
+	require.Equal(t, piping.Overrun, end.BlockArrived(sized(5_000)), "the Allow is void behind it")
 	p.Resume()
 	require.NoError(t, <-received)
 	require.Zero(t, room.Load().Large)
@@ -842,10 +843,10 @@ func TestTheFirstBlockUsesUpWhatWasAllowed(t *testing.T) {
 
 func TestAnAskAfterSomethingElseThanHasArrivedIsNotAccepted(t *testing.T) {
 	_, end, _ := running(t, limits.NewRoom(&plan))
-	require.Equal(t, pipe.Accepted, end.Block(sized(10)))
-	require.False(t, end.Ask(0, 10_000))
-	require.False(t, end.Ask(overhead+11, 10_000))
-	require.True(t, end.Ask(overhead+10, 10_000))
+	require.Equal(t, piping.Accepted, end.BlockArrived(sized(10)))
+	require.False(t, end.AskArrived(0, 10_000))
+	require.False(t, end.AskArrived(overhead+11, 10_000))
+	require.True(t, end.AskArrived(overhead+10, 10_000))
 }
 
 func TestAnAskForMoreThanThereEverIsHoldsNobodyUp(t *testing.T) {
@@ -860,8 +861,8 @@ func TestAnAskForMoreThanThereEverIsHoldsNobodyUp(t *testing.T) {
 			go p.Recv(background)
 		}
 		synctest.Wait()
-		require.True(t, greedyEnd.Ask(0, 1<<53-1))
-		require.True(t, modestEnd.Ask(0, 10_000))
+		require.True(t, greedyEnd.AskArrived(0, 1<<53-1))
+		require.True(t, modestEnd.AskArrived(0, 10_000))
 		require.Equal(t, []message.Control{message.Allow{Total: 10_000}}, told(modestEnd))
 		require.Zero(t, room.Load().Asking)
 		require.Positive(t, port.news)

@@ -1,4 +1,4 @@
-package pipe
+package piping
 
 // signal wakes goroutines that wait for a condition under the pipe's lock. Its methods need that
 // lock; the channel is made for the first who waits, so that a pipe nobody waits for holds none. A

@@ -1,4 +1,4 @@
-package pipe_test
+package piping_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -23,7 +24,7 @@ import (
 type side struct {
 	t     testing.TB
 	room  *limits.Room
-	terms pipe.Terms
+	terms piping.Terms
 	other *side
 
 	mu        sync.Mutex
@@ -55,7 +56,7 @@ type end struct {
 	other *end
 
 	mu    sync.Mutex
-	queue []any // what waits to depart, in its order: pipe.Outgoing, ask, "end", "stop", closing
+	queue []any // what waits to depart, in its order: piping.Outgoing, ask, "end", "stop", closing
 	ended bool  // no Block may be put any more
 	over  bool  // nothing may
 	sent  uint32
@@ -76,13 +77,13 @@ type closing struct {
 	abort  *codec.Abort
 }
 
-func (e *end) end() *pipe.End { return (*pipe.End)(&e.Pipe) }
+func (e *end) end() *piping.End { return (*piping.End)(&e.Pipe) }
 
 // put lets m depart behind what waits, unless it must not follow.
 func (e *end) put(m any) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if _, isBlock := m.(pipe.Outgoing); e.over || isBlock && e.ended {
+	if _, isBlock := m.(piping.Outgoing); e.over || isBlock && e.ended {
 		return pipe.ErrEnded
 	}
 	e.ended = e.ended || m == any("end")
@@ -90,7 +91,7 @@ func (e *end) put(m any) error {
 	return nil
 }
 
-func (e *endPort) Send(ctx context.Context, b pipe.Outgoing) error {
+func (e *endPort) Send(ctx context.Context, b piping.Outgoing) error {
 	e.s.mu.Lock()
 	if e.s.cross != nil && e.s.cross() {
 		c := &crossing{(*end)(e), make(chan error, 1)}
@@ -117,12 +118,12 @@ func (e *endPort) Send(ctx context.Context, b pipe.Outgoing) error {
 	return (*end)(e).put(b)
 }
 
-func (e *endPort) Post(b pipe.Outgoing) (limits.State, error) {
+func (e *endPort) Post(b piping.Outgoing) (limits.State, error) {
 	(*end)(e).put(b)
 	return limits.Ready, nil
 }
 
-func (e *endPort) Thin(b *pipe.Outgoing) bool {
+func (e *endPort) Thin(b *piping.Outgoing) bool {
 	b.Loss = 0
 	return e.s.judge != nil && e.s.judge()
 }
@@ -139,7 +140,7 @@ func (e *endPort) Announce() {
 	e.s.announced = append(e.s.announced, (*end)(e))
 }
 
-// Taken implements pipe.Ledger.
+// Taken implements piping.Ledger.
 func (s *side) Taken(messages, bytes int) {
 	s.count(-messages, -bytes)
 	if s.taken != nil && messages > 0 {
@@ -147,7 +148,7 @@ func (s *side) Taken(messages, bytes int) {
 	}
 }
 
-// Shelter implements pipe.Ledger.
+// Shelter implements piping.Ledger.
 func (s *side) Shelter(bytes int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,7 +182,7 @@ func (e *end) depart() bool {
 	e.queue = e.queue[1:]
 	to := e.other
 	switch m := m.(type) {
-	case pipe.Outgoing:
+	case piping.Outgoing:
 		e.sent += uint32(len(m.Payload)) + uint32(e.s.terms.PeerOverhead)
 	case ask:
 		sent, total, ok := e.end().Asking(e.sent)
@@ -195,7 +196,7 @@ func (e *end) depart() bool {
 			e.asks++
 		}
 		e.mu.Unlock()
-		e.s.send(func() { require.True(e.s.t, to.end().Ask(sent, total), "an Ask after what has arrived") })
+		e.s.send(func() { require.True(e.s.t, to.end().AskArrived(sent, total), "an Ask after what has arrived") })
 		return true
 	}
 	e.mu.Unlock()
@@ -206,14 +207,14 @@ func (e *end) depart() bool {
 // arrive takes what the peer has sent.
 func (e *end) arrive(m any) {
 	switch m := m.(type) {
-	case pipe.Outgoing:
-		b := pipe.NewBlock(m.Payload, m.Memory, 0, m.Expires)
+	case piping.Outgoing:
+		b := piping.NewBlock(m.Payload, m.Memory, 0, m.Expires)
 		e.s.count(1, b.Held())
-		switch v := e.end().Block(b); v {
-		case pipe.Accepted:
+		switch v := e.end().BlockArrived(b); v {
+		case piping.Accepted:
 			return
-		case pipe.Late:
-		case pipe.Overrun:
+		case piping.Late:
+		case piping.Overrun:
 			e.s.mu.Lock()
 			e.s.overrun++
 			e.s.mu.Unlock()
@@ -224,18 +225,18 @@ func (e *end) arrive(m any) {
 		e.s.count(-1, -b.Held())
 	case closing:
 		if m.abort != nil {
-			e.end().Closed(nil, m.abort)
+			e.end().CloseArrived(nil, m.abort)
 		} else {
-			e.end().Closed(m.result, nil)
+			e.end().CloseArrived(m.result, nil)
 		}
 		e.mu.Lock()
 		e.queue, e.over = nil, true
 		e.mu.Unlock()
 	case string:
 		if m == "end" {
-			e.end().CloseSend(0)
+			e.end().EndArrived(0)
 		} else {
-			e.end().Stop()
+			e.end().StopArrived()
 		}
 	}
 }
@@ -264,9 +265,9 @@ func (s *side) tell() bool {
 			s.send(func() {
 				switch c := c.(type) {
 				case message.Credit:
-					e.other.end().Credit(c.Limit)
+					e.other.end().CreditArrived(c.Limit)
 				case message.Allow:
-					e.other.end().Allow(c.Total)
+					e.other.end().AllowArrived(c.Total)
 				}
 			})
 		})
@@ -293,7 +294,7 @@ func newSides(t testing.TB, plan limits.Plan, largest uint64) (a, b *side) {
 	sides := [2]*side{}
 	for i := range sides {
 		s := &side{t: t, room: limits.NewRoom(&plan)}
-		s.terms = pipe.Terms{
+		s.terms = piping.Terms{
 			Room: s.room, Overhead: overhead, Early: early, Largest: largest, PeerOverhead: overhead, PeerEarly: early,
 			Ledger: s,
 		}
@@ -314,8 +315,8 @@ func (s *side) open(priority int8) (caller, callee *end) {
 	caller.other, callee.other = callee, caller
 	var h limits.Hold
 	s.room.Opened(claim, &h)
-	caller.Init(pipe.Config{Port: caller.port(), Terms: &s.terms, Hold: h, Granted: h.Bytes(), SendLimit: early})
-	callee.Init(pipe.Config{Port: callee.port(), Terms: &s.other.terms, Granted: early, SendLimit: h.Bytes()})
+	caller.end().Init(piping.Config{Port: caller.port(), Terms: &s.terms, Hold: h, Granted: h.Bytes(), SendLimit: early})
+	callee.end().Init(piping.Config{Port: callee.port(), Terms: &s.other.terms, Granted: early, SendLimit: h.Bytes()})
 	return caller, callee
 }
 

@@ -1,4 +1,4 @@
-package pipe_test
+package piping_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -300,7 +301,7 @@ func (s *schedule) remove(n int) {
 // drop drops a Block that waits to depart, as if its time were up.
 func (s *schedule) drop(e *end) {
 	for i, m := range e.queue {
-		if _, ok := m.(pipe.Outgoing); ok && s.rnd.IntN(2) == 0 {
+		if _, ok := m.(piping.Outgoing); ok && s.rnd.IntN(2) == 0 {
 			s.note("a Block is dropped")
 			s.lost++
 			e.drop(i)

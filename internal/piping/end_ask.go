@@ -1,4 +1,4 @@
-package pipe
+package piping
 
 import (
 	"runtime"
@@ -46,12 +46,12 @@ type rare struct {
 	garbage runtime.Cleanup
 }
 
-// more returns the rare part of p, which it makes if there is none.
-func (p *Pipe) more() *rare {
-	if p.rare == nil {
-		p.rare = new(rare)
+// more returns the rare part of e, which it makes if there is none.
+func (e *End) more() *rare {
+	if e.rare == nil {
+		e.rare = new(rare)
 	}
-	return p.rare
+	return e.rare
 }
 
 // The sender's side. Among several senders one asks; the others wait behind it, even if their
@@ -60,8 +60,8 @@ func (p *Pipe) more() *rare {
 // is left to be said.
 
 // becomeAskerLocked lets a sender ask whose Block costs n, unless there is one who does.
-func (p *Pipe) becomeAskerLocked(n uint64) bool {
-	r := p.more()
+func (e *End) becomeAskerLocked(n uint64) bool {
+	r := e.more()
 	if r.asker {
 		return false
 	}
@@ -72,15 +72,15 @@ func (p *Pipe) becomeAskerLocked(n uint64) bool {
 // askLocked reports whether a place for an Ask of the asker has to be taken now. It is behind all
 // Blocks that are counted as sent: otherwise it would take back what one of them was allowed, or
 // what it is allowed itself would be for one of them.
-func (p *Pipe) askLocked() bool {
-	r := p.rare
+func (e *End) askLocked() bool {
+	r := e.rare
 	if r.asks || r.grant > 0 {
 		return false
 	}
-	if p.underWay.Or(asksNext)&^asksNext > 0 {
+	if e.underWay.Or(asksNext)&^asksNext > 0 {
 		return false // the last of them wakes the asker
 	}
-	p.underWay.And(^uint32(asksNext))
+	e.underWay.And(^uint32(asksNext))
 	r.asks = true
 	r.places++
 	return true
@@ -104,34 +104,33 @@ func (r *rare) giveBackLocked() bool {
 }
 
 // giveUpAsk is called by the asker if it does not send.
-func (p *Pipe) giveUpAsk() {
-	p.mu.Lock()
-	r := p.rare
+func (e *End) giveUpAsk() {
+	e.mu.Lock()
+	r := e.rare
 	r.asker, r.asks = false, r.asked > 0 // an Ask that has departed stands
 	back := r.grant > 0 && r.giveBackLocked()
 	r.grant = 0
-	p.wakeLocked()
-	p.mu.Unlock()
+	e.wakeLocked()
+	e.mu.Unlock()
 	if back {
-		p.port.Ask()
+		e.port.Ask()
 	}
 }
 
 // Asking returns what the Ask says whose place is reached, with sent being the low bits of the cost
 // of what has departed in this direction. ok is false if it is not to be sent.
 func (e *End) Asking(sent uint32) (departed, total uint64, ok bool) {
-	p := (*Pipe)(e)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	r := p.rare
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r := e.rare
 	r.places--
-	if r.places > 0 || p.state&(over|stoppedThere) != 0 {
+	if r.places > 0 || e.state&(over|stoppedThere) != 0 {
 		return 0, 0, false
 	}
-	departed = p.sent - uint64(uint32(p.sent)-sent)
+	departed = e.sent - uint64(uint32(e.sent)-sent)
 	total = departed
 	switch {
-	case r.asks && r.asked == 0 && departed+r.need > p.limit:
+	case r.asks && r.asked == 0 && departed+r.need > e.limit:
 		total += r.need
 		r.asked, r.since = total, departed
 	case r.asks && r.asked == 0:
@@ -147,117 +146,115 @@ func (e *End) Asking(sent uint32) (departed, total uint64, ok bool) {
 	return departed, total, true
 }
 
-// Allow takes the peer's answer to an Ask: the next Block may reach total.
-func (e *End) Allow(total uint64) {
-	p := (*Pipe)(e)
-	p.mu.Lock()
-	r := p.rare
-	if r == nil || r.asked == 0 || total < r.asked || p.state&over != 0 {
-		p.mu.Unlock()
+// AllowArrived takes the peer's answer to an Ask: the next Block may reach total.
+func (e *End) AllowArrived(total uint64) {
+	e.mu.Lock()
+	r := e.rare
+	if r == nil || r.asked == 0 || total < r.asked || e.state&over != 0 {
+		e.mu.Unlock()
 		return // nobody has asked
 	}
 	r.asks, r.asked = false, 0
 	back := false
-	if r.asker && p.sent == r.since && p.sent+r.need <= total {
+	if r.asker && e.sent == r.since && e.sent+r.need <= total {
 		r.grant = total
 	} else {
 		back = r.giveBackLocked()
 	}
-	p.wakeLocked()
-	p.mu.Unlock()
+	e.wakeLocked()
+	e.mu.Unlock()
 	if back {
-		p.port.Ask()
+		e.port.Ask()
 	}
 }
 
 // The receiver's side.
 
-// Ask takes the peer's question for the next Block, which is to reach total after sent. It reports
+// AskArrived takes the peer's question for the next Block, which is to reach total after sent. It reports
 // false if that is not what has arrived.
-func (e *End) Ask(sent, total uint64) bool {
-	p := (*Pipe)(e)
-	p.mu.Lock()
-	if p.state&(over|stoppedHere|endedThere) != 0 || p.granted == Unlimited {
-		p.mu.Unlock()
+func (e *End) AskArrived(sent, total uint64) bool {
+	e.mu.Lock()
+	if e.state&(over|stoppedHere|endedThere) != 0 || e.granted == Unlimited {
+		e.mu.Unlock()
 		return true
 	}
-	if sent != p.receivedLocked() {
-		p.mu.Unlock()
+	if sent != e.receivedLocked() {
+		e.mu.Unlock()
 		return false
 	}
 	var a after
-	p.forgetWishLocked(&a) // and what was allowed, unless a Block has come since
-	if total > sent && total > p.granted {
-		p.more().wish = total
-		p.answerLocked(&a)
+	e.forgetWishLocked(&a) // and what was allowed, unless a Block has come since
+	if total > sent && total > e.granted {
+		e.more().wish = total
+		e.answerLocked(&a)
 	}
 	e.unlock(a)
 	return true
 }
 
 // answerLocked answers the peer's Ask if it is time for that.
-func (p *Pipe) answerLocked(a *after) {
-	r := p.rare
-	if r == nil || r.wish == 0 || p.inbox.Len() > 0 || p.state&(over|stoppedHere|endedThere) != 0 {
+func (e *End) answerLocked(a *after) {
+	r := e.rare
+	if r == nil || r.wish == 0 || e.inbox.Len() > 0 || e.state&(over|stoppedHere|endedThere) != 0 {
 		return
 	}
-	room, waits := p.terms.Room, p.waiting > 0 && !p.paused
-	if need := r.wish - p.taken; waits && need > p.hold.Bytes() && need <= p.terms.Largest {
-		a.add(room.Grow(&p.hold, min(max(need, 2*p.hold.Bytes()), p.terms.Largest), p.promisedLocked()))
+	room, waits := e.terms.Room, e.waiting > 0 && !e.paused
+	if need := r.wish - e.taken; waits && need > e.hold.Bytes() && need <= e.terms.Largest {
+		a.add(room.Grow(&e.hold, min(max(need, 2*e.hold.Bytes()), e.terms.Largest), e.promisedLocked()))
 	}
-	if p.taken+p.hold.Bytes() >= r.wish {
-		p.raiseLocked(r.wish, a)
+	if e.taken+e.hold.Bytes() >= r.wish {
+		e.raiseLocked(r.wish, a)
 		return
 	}
-	bytes := r.wish - p.taken - p.hold.Bytes()
+	bytes := r.wish - e.taken - e.hold.Bytes()
 	if !waits || r.claimed || r.allowed > 0 || bytes > uint64(room.Plan().Large) {
 		// which is more than there ever will be
 		return
 	}
-	r.claim = limits.Claim{Priority: int8(p.priority), Bytes: int(bytes), Granted: p.granting}
+	r.claim = limits.Claim{Priority: int8(e.priority), Bytes: int(bytes), Granted: e.granting}
 	if r.claimed = !room.Allow(&r.claim); !r.claimed {
-		p.allowLocked(a)
+		e.allowLocked(a)
 	}
 }
 
 // wished returns the total of the peer's Ask, or 0 if none stands.
-func (p *Pipe) wished() uint64 {
-	if p.rare == nil {
+func (e *End) wished() uint64 {
+	if e.rare == nil {
 		return 0
 	}
-	return p.rare.wish
+	return e.rare.wish
 }
 
 // allowLocked answers the peer's Ask with what the claim has got.
-func (p *Pipe) allowLocked(a *after) {
-	r := p.rare
+func (e *End) allowLocked(a *after) {
+	r := e.rare
 	r.allowed, r.debt, r.wish, r.used = r.wish, r.claim.Bytes, 0, false
 	r.allowDue = true
-	p.announceLocked(a)
+	e.announceLocked(a)
 }
 
 // granting is called when the claim has got its room.
-func (p *Pipe) granting() {
-	p.mu.Lock()
-	r := p.rare
+func (e *End) granting() {
+	e.mu.Lock()
+	r := e.rare
 	r.claimed = false
 	var a after
-	if r.wish > 0 && p.waiting > 0 && !p.paused && p.inbox.Len() == 0 && p.taken+p.hold.Bytes()+uint64(r.claim.Bytes) >= r.wish {
-		p.allowLocked(&a)
+	if r.wish > 0 && e.waiting > 0 && !e.paused && e.inbox.Len() == 0 && e.taken+e.hold.Bytes()+uint64(r.claim.Bytes) >= r.wish {
+		e.allowLocked(&a)
 	} else {
-		a.add(p.terms.Room.Disallow(r.claim.Bytes))
-		p.answerLocked(&a)
+		a.add(e.terms.Room.Disallow(r.claim.Bytes))
+		e.answerLocked(&a)
 	}
-	(*End)(p).unlock(a)
+	e.unlock(a)
 }
 
 // withdrawLocked takes the claim out of the line, if it is there.
-func (p *Pipe) withdrawLocked(a *after) {
-	r := p.rare
+func (e *End) withdrawLocked(a *after) {
+	r := e.rare
 	if !r.claimed {
 		return
 	}
-	waited, claims := p.terms.Room.Withdraw(&r.claim)
+	waited, claims := e.terms.Room.Withdraw(&r.claim)
 	if waited { // otherwise granting is about to be called
 		r.claimed = false
 	}
@@ -265,50 +262,50 @@ func (p *Pipe) withdrawLocked(a *after) {
 }
 
 // settleLocked is called when a Block for which room was set aside has been taken.
-func (p *Pipe) settleLocked(a *after) {
-	if r := p.rare; r != nil && r.allowed > 0 && r.used {
-		p.disallowLocked(a)
+func (e *End) settleLocked(a *after) {
+	if r := e.rare; r != nil && r.allowed > 0 && r.used {
+		e.disallowLocked(a)
 	}
 }
 
 // disallowLocked takes an Allow back, and its room.
-func (p *Pipe) disallowLocked(a *after) {
-	r := p.rare
-	p.vacateLocked(a)
+func (e *End) disallowLocked(a *after) {
+	r := e.rare
+	e.vacateLocked(a)
 	r.allowed, r.allowDue, r.used = 0, false, false
 }
 
 // recallLocked takes back an Allow that has not departed: the peer's Ask stands.
-func (p *Pipe) recallLocked(a *after) {
-	r := p.rare
+func (e *End) recallLocked(a *after) {
+	r := e.rare
 	wish := r.allowed
-	p.disallowLocked(a)
+	e.disallowLocked(a)
 	r.wish = wish
 }
 
 // vacateLocked gives back the room of an Allow.
-func (p *Pipe) vacateLocked(a *after) {
-	r := p.rare
-	a.add(p.terms.Room.Disallow(r.debt))
+func (e *End) vacateLocked(a *after) {
+	r := e.rare
+	a.add(e.terms.Room.Disallow(r.debt))
 	a.shelter += r.sheltered
 	r.debt, r.sheltered = 0, 0
 }
 
 // forgetWishLocked forgets the peer's Ask, and takes back what was allowed, unless its Block waits
 // in the inbox.
-func (p *Pipe) forgetWishLocked(a *after) {
-	r := p.rare
+func (e *End) forgetWishLocked(a *after) {
+	r := e.rare
 	if r == nil {
 		return
 	}
 	r.wish = 0
-	p.withdrawLocked(a)
+	e.withdrawLocked(a)
 	switch {
 	case r.allowed == 0:
-	case p.state&(over|stoppedHere) == stoppedHere: // what was allowed may come, and needs no room
-		p.vacateLocked(a)
-	case !r.used || p.inbox.Len() == 0 || p.state&over != 0:
-		p.disallowLocked(a)
+	case e.state&(over|stoppedHere) == stoppedHere: // what was allowed may come, and needs no room
+		e.vacateLocked(a)
+	case !r.used || e.inbox.Len() == 0 || e.state&over != 0:
+		e.disallowLocked(a)
 	}
 }
 
@@ -318,48 +315,48 @@ var errNoShelter = codec.ErrStalled.Withf("the application gave up waiting for a
 
 // leave is called by a receiver that waits no longer, because of its context. A Block that was
 // allowed for it must not hold up those of other pipes.
-func (p *Pipe) leave() {
+func (e *End) leave() {
 	var a after
-	p.mu.Lock()
-	p.waiting--
-	homeless := p.moveLocked(&a)
-	(*End)(p).unlock(a)
+	e.mu.Lock()
+	e.waiting--
+	homeless := e.moveLocked(&a)
+	e.unlock(a)
 	if homeless == 0 {
 		return
 	}
-	sheltered := p.terms.Ledger.Shelter(homeless)
+	sheltered := e.terms.Ledger.Shelter(homeless)
 	a = after{}
-	p.mu.Lock()
-	switch r := p.rare; {
-	case p.waiting > 0 || r.debt != homeless || p.state&over != 0: // it needs none any more
+	e.mu.Lock()
+	switch r := e.rare; {
+	case e.waiting > 0 || r.debt != homeless || e.state&over != 0: // it needs none any more
 		if sheltered {
 			a.shelter = homeless
 		}
 	case sheltered:
-		a.add(p.terms.Room.Disallow(r.debt))
+		a.add(e.terms.Room.Disallow(r.debt))
 		r.sheltered, r.debt = r.debt, 0
 	default:
 		a.abort = true
 	}
-	(*End)(p).unlock(a)
+	e.unlock(a)
 }
 
 // moveLocked moves what was allowed to spare room if nobody waits for it any more. It returns the
 // bytes for which there is none.
-func (p *Pipe) moveLocked(a *after) (homeless int) {
-	r := p.rare
-	if p.waiting > 0 || r == nil || p.granted == Unlimited || p.state&over != 0 {
+func (e *End) moveLocked(a *after) (homeless int) {
+	r := e.rare
+	if e.waiting > 0 || r == nil || e.granted == Unlimited || e.state&over != 0 {
 		return 0
 	}
-	p.withdrawLocked(a)
+	e.withdrawLocked(a)
 	switch {
 	case r.allowed == 0 || r.debt == 0:
 	case r.allowDue: // the peer has not been told
-		p.recallLocked(a)
-	case p.terms.Room.Fit(&p.hold, p.hold.Bytes()+uint64(r.debt)):
-		a.add(p.terms.Room.Disallow(r.debt))
+		e.recallLocked(a)
+	case e.terms.Room.Fit(&e.hold, e.hold.Bytes()+uint64(r.debt)):
+		a.add(e.terms.Room.Disallow(r.debt))
 		if r.debt = 0; !r.used {
-			p.raiseLocked(r.allowed, a)
+			e.raiseLocked(r.allowed, a)
 			r.allowed = 0
 		}
 	default:
@@ -370,18 +367,17 @@ func (p *Pipe) moveLocked(a *after) (homeless int) {
 
 // Controls hands what the pipe, whose id is given, has to tell its peer to put, when that departs.
 func (e *End) Controls(id uint64, put func(message.Control)) {
-	p := (*Pipe)(e)
-	p.mu.Lock()
-	credit, allow := p.creditDue, p.rare != nil && p.rare.allowDue
-	granted := p.granted
+	e.mu.Lock()
+	credit, allow := e.creditDue, e.rare != nil && e.rare.allowDue
+	granted := e.granted
 	var allowed uint64
-	p.creditDue, p.announced = false, false
+	e.creditDue, e.announced = false, false
 	if allow {
-		allowed = p.rare.allowed
-		p.rare.allowDue = false
+		allowed = e.rare.allowed
+		e.rare.allowDue = false
 	}
-	done := p.state&(over|stoppedHere|endedThere) != 0
-	p.mu.Unlock()
+	done := e.state&(over|stoppedHere|endedThere) != 0
+	e.mu.Unlock()
 	if done {
 		return
 	}

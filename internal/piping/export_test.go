@@ -1,4 +1,4 @@
-package pipe
+package piping
 
 // Account is what one end of a pipe has promised and holds, and what it was promised.
 type Account struct {
@@ -16,16 +16,16 @@ type Account struct {
 
 // Account returns the account of e.
 func (e *End) Account() Account {
-	p := (*Pipe)(e)
-	p.mu.Lock()
-	defer p.mu.Unlock()
+
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	a := Account{
-		Granted: p.granted, Received: p.receivedLocked(), Taken: p.taken, Hold: p.hold.Bytes(),
-		Waiting: p.waiting > 0, Paused: p.paused, Over: p.state&over != 0, EndedThere: p.state&endedThere != 0, Stopped: p.state&stoppedHere != 0,
-		Sent: p.sent, Limit: p.limit,
+		Granted: e.granted, Received: e.receivedLocked(), Taken: e.taken, Hold: e.hold.Bytes(),
+		Waiting: e.waiting > 0, Paused: e.paused, Over: e.state&over != 0, EndedThere: e.state&endedThere != 0, Stopped: e.state&stoppedHere != 0,
+		Sent: e.sent, Limit: e.limit,
 	}
 	a.Inbox = a.Received - a.Taken
-	if r := p.rare; r != nil {
+	if r := e.rare; r != nil {
 		a.Debt, a.Sheltered = r.debt, r.sheltered
 		if r.left != nil {
 			a.Hold += r.left.hold.Bytes()

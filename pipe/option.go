@@ -4,30 +4,21 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec/message"
-	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/internal/piping"
 )
-
-// Outgoing is a Block to be sent, with what the options of Send say of it.
-type Outgoing struct {
-	Payload []byte
-	Expires time.Time // from then on it is not worth delivering; zero: never
-	Loss    uint8     // loss rate, 0..127
-	Marker  any       // for the report of a drop
-
-	// Memory is what Payload is in, if that is given away with it: it is released by whoever has
-	// sent or dropped it. It stays with the caller if there is an error.
-	Memory *buffer.Buffer
-}
 
 // SendOption sets one property of a Block that is sent. Options may be made once and used for many
 // Blocks.
-type SendOption func(*Outgoing)
+type SendOption func(*outgoing)
+
+// outgoing is a Block to be sent, with what the options say of it.
+type outgoing piping.Outgoing
 
 // WithTTL gives the Block this long to reach the application on the other side, from Send on. If
 // its time is up while it waits on either side it is dropped, and counted: see [Block.Skipped]. 0
 // is no limit; less than a millisecond is rounded up to one.
 func WithTTL(d time.Duration) SendOption {
-	return func(b *Outgoing) {
+	return func(b *outgoing) {
 		b.Expires = time.Time{}
 		if d > 0 {
 			b.Expires = time.Now().Add(d)
@@ -39,19 +30,21 @@ func WithTTL(d time.Duration) SendOption {
 // n, about n out of 127 are dropped then, and never more; 0 keeps it in any case, 127 drops all.
 // Larger values count as 127. Without this option the loss rate of the pipe applies.
 func WithLoss(rate uint8) SendOption {
-	return func(b *Outgoing) { b.Loss = min(rate, message.MaxLoss) }
+	return func(b *outgoing) { b.Loss = min(rate, message.MaxLoss) }
 }
 
 // WithMarker has the report of a drop name the Block by marker, which is the application's own.
-func WithMarker(marker any) SendOption { return func(b *Outgoing) { b.Marker = marker } }
+func WithMarker(marker any) SendOption { return func(b *outgoing) { b.Marker = marker } }
 
-func (p *Pipe) outgoing(payload []byte, opts []SendOption) Outgoing {
+// outgoing returns what is to be sent.
+func (p *Pipe) outgoing(payload []byte, opts []SendOption) piping.Outgoing {
 	if len(opts) == 0 {
-		return Outgoing{Payload: payload, Loss: p.loss} // without the allocation that options cost
+		// without the allocation that options cost
+		return piping.Outgoing{Payload: payload, Loss: p.end().Loss()}
 	}
-	b := &Outgoing{Payload: payload, Loss: p.loss}
+	b := &outgoing{Payload: payload, Loss: p.end().Loss()}
 	for _, o := range opts {
 		o(b)
 	}
-	return *b
+	return piping.Outgoing(*b)
 }

@@ -1,4 +1,4 @@
-package pipe
+package piping
 
 // state says which directions of a pipe have ended and whether the pipe is over.
 type state uint8

@@ -1,4 +1,4 @@
-package pipe_test
+package piping_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/leak"
+	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -47,16 +48,16 @@ func (p *port) note(s string) error {
 	return nil
 }
 
-func (p *port) Send(_ context.Context, b pipe.Outgoing) error { return p.note(string(b.Payload)) }
-func (p *port) Post(b pipe.Outgoing) (limits.State, error) {
+func (p *port) Send(_ context.Context, b piping.Outgoing) error { return p.note(string(b.Payload)) }
+func (p *port) Post(b piping.Outgoing) (limits.State, error) {
 	return limits.Congested, p.note(string(b.Payload))
 }
-func (p *port) Thin(*pipe.Outgoing) bool { return false }
-func (p *port) CloseSend() error         { return p.note("end") }
-func (p *port) MaxBlock() int            { return 1 << 20 }
-func (p *port) Stop()                    { p.note("stop") }
-func (p *port) Announce()                { p.mu.Lock(); p.news++; p.mu.Unlock() }
-func (p *port) Ask()                     { p.note("ask") }
+func (p *port) Thin(*piping.Outgoing) bool { return false }
+func (p *port) CloseSend() error           { return p.note("end") }
+func (p *port) MaxBlock() int              { return 1 << 20 }
+func (p *port) Stop()                      { p.note("stop") }
+func (p *port) Announce()                  { p.mu.Lock(); p.news++; p.mu.Unlock() }
+func (p *port) Ask()                       { p.note("ask") }
 func (p *port) Close(result []byte, abort *codec.Abort) {
 	if abort != nil {
 		p.note("abort " + abort.Code.String())
@@ -65,38 +66,38 @@ func (p *port) Close(result []byte, abort *codec.Abort) {
 	}
 }
 
-// Taken and Shelter implement pipe.Ledger.
+// Taken and Shelter implement piping.Ledger.
 func (p *port) Taken(messages, _ int) { p.mu.Lock(); p.taken += messages; p.mu.Unlock() }
 
 func (p *port) Shelter(int) bool { return false }
 
 // newPipe returns both faces of a pipe and its port. What c does not say is without limits.
-func newPipe(c pipe.Config) (*pipe.Pipe, *pipe.End, *port) {
+func newPipe(c piping.Config) (*pipe.Pipe, *piping.End, *port) {
 	p, port := new(pipe.Pipe), new(port)
 	c.Port = port
 	if c.Terms == nil {
-		c.Terms = new(pipe.Terms)
+		c.Terms = new(piping.Terms)
 	}
 	c.Terms.Overhead, c.Terms.PeerOverhead, c.Terms.Early, c.Terms.PeerEarly = overhead, overhead, early, early
 	c.Terms.Ledger = port
 	if c.SendLimit == 0 {
-		c.SendLimit = pipe.Unlimited
+		c.SendLimit = piping.Unlimited
 	}
 	if c.Terms.Room == nil {
-		c.Granted = pipe.Unlimited
+		c.Granted = piping.Unlimited
 	}
-	p.Init(c)
-	return p, (*pipe.End)(p), port
+	(*piping.End)(p).Init(c)
+	return p, (*piping.End)(p), port
 }
 
 // block returns a Block that arrives.
-func block(payload string) pipe.Block { return pipe.NewBlock([]byte(payload), nil, 0, time.Time{}) }
+func block(payload string) piping.Block { return piping.NewBlock([]byte(payload), nil, 0, time.Time{}) }
 
 // sized returns a Block of n bytes that arrives.
-func sized(n int) pipe.Block { return pipe.NewBlock(make([]byte, n), nil, 0, time.Time{}) }
+func sized(n int) piping.Block { return piping.NewBlock(make([]byte, n), nil, 0, time.Time{}) }
 
 // told returns the Controls that the pipe has for its peer.
-func told(end *pipe.End) (list []message.Control) {
+func told(end *piping.End) (list []message.Control) {
 	end.Controls(0, func(c message.Control) { list = append(list, c) })
 	return list
 }
@@ -104,14 +105,14 @@ func told(end *pipe.End) (list []message.Control) {
 var background = context.Background()
 
 func TestBlocksComeInTheirOrderAndThenTheEnd(t *testing.T) {
-	p, end, port := newPipe(pipe.Config{})
+	p, end, port := newPipe(piping.Config{})
 	for _, b := range []string{"a", "", "c"} {
-		require.Equal(t, pipe.Accepted, end.Block(pipe.NewBlock([]byte(b), nil, 1, time.Time{})))
+		require.Equal(t, piping.Accepted, end.BlockArrived(piping.NewBlock([]byte(b), nil, 1, time.Time{})))
 	}
-	require.Equal(t, pipe.Accepted, end.CloseSend(0))
+	require.Equal(t, piping.Accepted, end.EndArrived(0))
 	messages, bytes := end.Waiting()
 	require.Equal(t, 3, messages)
-	require.GreaterOrEqual(t, bytes, 3*pipe.Hold+2, "what they hold, and not only what they say")
+	require.GreaterOrEqual(t, bytes, 3*piping.Hold+2, "what they hold, and not only what they say")
 	for _, want := range []string{"a", "", "c"} {
 		b, err := p.Recv(background)
 		require.NoError(t, err)
@@ -123,27 +124,27 @@ func TestBlocksComeInTheirOrderAndThenTheEnd(t *testing.T) {
 		require.Equal(t, io.EOF, err)
 	}
 	require.Equal(t, 3, port.taken)
-	require.Equal(t, pipe.Violation, end.Block(sized(0)), "a Block after the end")
-	require.Equal(t, pipe.Violation, end.CloseSend(0), "a second end")
+	require.Equal(t, piping.Violation, end.BlockArrived(sized(0)), "a Block after the end")
+	require.Equal(t, piping.Violation, end.EndArrived(0), "a second end")
 }
 
 func TestEachDirectionEndsByItself(t *testing.T) {
-	p, end, port := newPipe(pipe.Config{})
+	p, end, port := newPipe(piping.Config{})
 	require.NoError(t, p.CloseSend())
 	require.ErrorIs(t, p.Send(background, nil), pipe.ErrEnded)
 	_, err := p.Post(nil)
 	require.ErrorIs(t, err, pipe.ErrEnded)
 	require.ErrorIs(t, p.CloseSend(), pipe.ErrEnded)
-	require.Equal(t, pipe.Accepted, end.Block(sized(0)), "the peer goes on")
+	require.Equal(t, piping.Accepted, end.BlockArrived(sized(0)), "the peer goes on")
 	require.Equal(t, []string{"end"}, port.sent)
 }
 
 func TestACloseWithResultLeavesWhatHasArrived(t *testing.T) {
-	p, end, port := newPipe(pipe.Config{Function: 7, Priority: 3})
-	end.Block(block("last"))
-	require.True(t, end.Closed([]byte("result"), nil))
+	p, end, port := newPipe(piping.Config{Function: 7, Priority: 3})
+	end.BlockArrived(block("last"))
+	require.True(t, end.CloseArrived([]byte("result"), nil))
 	require.Zero(t, port.taken, "it counts as long as it can be taken")
-	require.False(t, end.Closed(nil, codec.ErrPanicked), "a pipe ends once")
+	require.False(t, end.CloseArrived(nil, codec.ErrPanicked), "a pipe ends once")
 
 	<-p.Done()
 	require.NoError(t, p.Err())
@@ -158,16 +159,16 @@ func TestACloseWithResultLeavesWhatHasArrived(t *testing.T) {
 	require.Equal(t, io.EOF, err)
 	require.Equal(t, 1, port.taken, "once")
 	require.ErrorIs(t, p.Send(background, nil), pipe.ErrClosed)
-	require.Equal(t, pipe.Late, end.Block(sized(0)))
-	require.Equal(t, pipe.Late, end.CloseSend(0))
+	require.Equal(t, piping.Late, end.BlockArrived(sized(0)))
+	require.Equal(t, piping.Late, end.EndArrived(0))
 	require.EqualValues(t, 7, p.Function())
 	require.EqualValues(t, 3, p.Priority())
 }
 
 func TestAnAbortDiscardsWhatHasArrived(t *testing.T) {
-	p, end, port := newPipe(pipe.Config{})
-	end.Block(block("lost"))
-	end.Closed(nil, codec.ErrUnavailable)
+	p, end, port := newPipe(piping.Config{})
+	end.BlockArrived(block("lost"))
+	end.CloseArrived(nil, codec.ErrUnavailable)
 	_, err := p.Recv(background)
 	require.ErrorIs(t, err, codec.ErrUnavailable)
 	_, err = p.Result(background)
@@ -178,24 +179,24 @@ func TestAnAbortDiscardsWhatHasArrived(t *testing.T) {
 }
 
 func TestAbortTellsThePeerOnce(t *testing.T) {
-	p, end, port := newPipe(pipe.Config{})
+	p, end, port := newPipe(piping.Config{})
 	p.Abort(nil)
 	p.Abort(errors.New("again"))
 	end.Close(nil)
 	require.Equal(t, []string{"abort canceled"}, port.sent)
-	require.False(t, end.Closed(nil, nil), "the peer's Close crossed")
+	require.False(t, end.CloseArrived(nil, nil), "the peer's Close crossed")
 	require.ErrorIs(t, p.Err(), codec.ErrCanceled)
 }
 
 func TestCloseSendsTheResult(t *testing.T) {
-	_, end, port := newPipe(pipe.Config{})
+	_, end, port := newPipe(piping.Config{})
 	end.Close([]byte("done"))
 	require.Equal(t, []string{"close done"}, port.sent)
 }
 
 func TestSendingWaitsForTheWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, end, port := newPipe(pipe.Config{SendLimit: 2*(overhead+1) + overhead})
+		p, end, port := newPipe(piping.Config{SendLimit: 2*(overhead+1) + overhead})
 		require.NoError(t, p.Send(background, []byte("1")))
 		require.NoError(t, p.Send(background, []byte("2")))
 		require.ErrorIs(t, contextual(p, time.Second), codec.ErrExpired, "the last Block may not overshoot, and the context ends the wait")
@@ -208,8 +209,8 @@ func TestSendingWaitsForTheWindow(t *testing.T) {
 			go func() { sent <- p.Send(background, []byte("later")) }()
 		}
 		synctest.Wait()
-		end.Credit(1)
-		end.Credit(100 * overhead)
+		end.CreditArrived(1)
+		end.CreditArrived(100 * overhead)
 		require.NoError(t, <-sent)
 		require.NoError(t, <-sent)
 		require.Equal(t, []string{"1", "2", "", "later", "later"}, port.sent)
@@ -218,7 +219,7 @@ func TestSendingWaitsForTheWindow(t *testing.T) {
 
 func TestAwaitCreditWaitsForTheWindowAndSendsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, end, port := newPipe(pipe.Config{SendLimit: early + 1})
+		p, end, port := newPipe(piping.Config{SendLimit: early + 1})
 		fits, err := p.AwaitCredit(background)
 		require.NoError(t, err)
 		require.Equal(t, early+1-overhead, fits)
@@ -234,7 +235,7 @@ func TestAwaitCreditWaitsForTheWindowAndSendsNothing(t *testing.T) {
 		}
 		go func() { waited <- p.Send(background, make([]byte, early-overhead)) }() // and who sends
 		synctest.Wait()
-		end.Credit(100 * overhead)
+		end.CreditArrived(100 * overhead)
 		for range 3 {
 			require.NoError(t, <-waited)
 		}
@@ -253,7 +254,7 @@ func contextual(p *pipe.Pipe, d time.Duration) error {
 }
 
 func TestARefusedBlockGivesItsCreditBack(t *testing.T) {
-	p, _, port := newPipe(pipe.Config{SendLimit: overhead + 100})
+	p, _, port := newPipe(piping.Config{SendLimit: overhead + 100})
 	port.refuse = codec.ErrTooLarge
 	require.ErrorIs(t, p.Send(background, make([]byte, 100)), codec.ErrTooLarge)
 	port.refuse = nil
@@ -262,7 +263,7 @@ func TestARefusedBlockGivesItsCreditBack(t *testing.T) {
 }
 
 func TestADroppedBlockGivesItsCreditBack(t *testing.T) {
-	p, end, _ := newPipe(pipe.Config{SendLimit: overhead + 100})
+	p, end, _ := newPipe(piping.Config{SendLimit: overhead + 100})
 	require.NoError(t, p.Send(background, make([]byte, 100)))
 	end.Dropped(100)
 	require.NoError(t, p.Send(background, make([]byte, 100)), "the peer will never grant it again")
@@ -270,7 +271,7 @@ func TestADroppedBlockGivesItsCreditBack(t *testing.T) {
 }
 
 func TestABlockGivenAwayCostsAndWaitsAsOneThatIsSent(t *testing.T) {
-	p, end, port := newPipe(pipe.Config{SendLimit: overhead + 5})
+	p, end, port := newPipe(piping.Config{SendLimit: overhead + 5})
 	mem := buffer.Take(100)
 	port.refuse = codec.ErrTooLarge
 	require.ErrorIs(t, end.Give(background, mem, copy(mem.B, "given")), codec.ErrTooLarge)
@@ -281,13 +282,13 @@ func TestABlockGivenAwayCostsAndWaitsAsOneThatIsSent(t *testing.T) {
 }
 
 func TestEveryoneWhoWaitsWakesWhenThePipeEnds(t *testing.T) {
-	for name, finish := range map[string]func(*pipe.Pipe, *pipe.End){
-		"abort here":  func(p *pipe.Pipe, _ *pipe.End) { p.Abort(codec.ErrUnavailable) },
-		"abort there": func(_ *pipe.Pipe, e *pipe.End) { e.Closed(nil, codec.ErrUnavailable) },
+	for name, finish := range map[string]func(*pipe.Pipe, *piping.End){
+		"abort here":  func(p *pipe.Pipe, _ *piping.End) { p.Abort(codec.ErrUnavailable) },
+		"abort there": func(_ *pipe.Pipe, e *piping.End) { e.CloseArrived(nil, codec.ErrUnavailable) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p, end, _ := newPipe(pipe.Config{SendLimit: overhead})
+				p, end, _ := newPipe(piping.Config{SendLimit: overhead})
 				require.NoError(t, p.Send(background, nil))
 				errs := make(chan error)
 				waiters := 0
@@ -313,7 +314,7 @@ func TestEveryoneWhoWaitsWakesWhenThePipeEnds(t *testing.T) {
 
 func TestSendersThatWaitLearnOfCloseSend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, _, _ := newPipe(pipe.Config{SendLimit: overhead})
+		p, _, _ := newPipe(piping.Config{SendLimit: overhead})
 		require.NoError(t, p.Send(background, nil))
 		errs := make(chan error)
 		for range 3 {
@@ -329,25 +330,25 @@ func TestSendersThatWaitLearnOfCloseSend(t *testing.T) {
 
 func TestAReceiverThatStopsWakesTheSendersAndDiscards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, end, port := newPipe(pipe.Config{SendLimit: overhead})
+		p, end, port := newPipe(piping.Config{SendLimit: overhead})
 		require.NoError(t, p.Send(background, nil))
 		errs := make(chan error)
 		for range 2 {
 			go func() { errs <- p.Send(background, nil) }()
 		}
 		synctest.Wait()
-		end.Stop()
+		end.StopArrived()
 		for range 2 {
 			require.ErrorIs(t, <-errs, codec.ErrStopped, "the peer wants no more")
 		}
 		require.NoError(t, p.CloseSend(), "the end may still be said")
 
-		end.Block(block("waits"))
+		end.BlockArrived(block("waits"))
 		p.Stop()
 		p.Stop()
 		_, err := p.Recv(background)
 		require.ErrorIs(t, err, codec.ErrStopped)
-		require.Equal(t, pipe.Late, end.Block(sized(0)), "what still comes is ignored")
+		require.Equal(t, piping.Late, end.BlockArrived(sized(0)), "what still comes is ignored")
 		require.Equal(t, []string{"", "end", "stop"}, port.sent, "the peer is told once")
 		require.Equal(t, 1, port.taken)
 		require.NoError(t, p.Err(), "the call goes on")
@@ -356,18 +357,18 @@ func TestAReceiverThatStopsWakesTheSendersAndDiscards(t *testing.T) {
 
 func TestReceiversShareTheBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, end, _ := newPipe(pipe.Config{})
+		p, end, _ := newPipe(piping.Config{})
 		got := make(chan error, 5)
 		for range 5 {
 			go func() { _, err := p.Recv(background); got <- err }()
 		}
 		synctest.Wait()
 		for range 3 {
-			end.Block(sized(0))
+			end.BlockArrived(sized(0))
 		}
 		synctest.Wait()
 		require.Len(t, got, 3, "each Block goes to one of them")
-		end.CloseSend(0)
+		end.EndArrived(0)
 		synctest.Wait()
 		require.Len(t, got, 5, "the end goes to all the others")
 	})
@@ -376,20 +377,20 @@ func TestReceiversShareTheBlocks(t *testing.T) {
 func TestTheContextEndsOnlyTheWait(t *testing.T) {
 	ctx, cancel := context.WithCancel(background)
 	cancel()
-	p, end, port := newPipe(pipe.Config{})
+	p, end, port := newPipe(piping.Config{})
 	_, err := p.Recv(ctx)
 	require.ErrorIs(t, err, codec.ErrCanceled)
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = p.Result(ctx)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Empty(t, port.sent, "the pipe goes on")
-	require.Equal(t, pipe.Accepted, end.Block(sized(0)))
+	require.Equal(t, piping.Accepted, end.BlockArrived(sized(0)))
 }
 
 // running returns the pipe of a handler that has begun, with the window that room gave it.
-func running(t *testing.T, room *limits.Room) (*pipe.Pipe, *pipe.End, *port) {
+func running(t *testing.T, room *limits.Room) (*pipe.Pipe, *piping.End, *port) {
 	t.Helper()
-	p, end, port := newPipe(pipe.Config{Granted: early, Terms: &pipe.Terms{Room: room, Largest: 512 << 10}})
+	p, end, port := newPipe(piping.Config{Granted: early, Terms: &piping.Terms{Room: room, Largest: 512 << 10}})
 	var h limits.Hold
 	require.True(t, room.Begin(&h))
 	end.BeginHandler(h)
@@ -399,15 +400,15 @@ func running(t *testing.T, room *limits.Room) (*pipe.Pipe, *pipe.End, *port) {
 func TestWindowGrantsHalfAtATimeAndGrowsWhileTheReaderKeepsUp(t *testing.T) {
 	const block = 1024 - overhead
 	room := limits.NewRoom(&limits.Plan{Window: 8 << 10, Workers: 1, Spare: 1 << 20, Large: 1 << 20})
-	p, end, port := newPipe(pipe.Config{Granted: early, Terms: &pipe.Terms{Room: room, Largest: 16 << 10}})
-	require.Equal(t, pipe.Accepted, end.Block(sized(block)), "early")
+	p, end, port := newPipe(piping.Config{Granted: early, Terms: &piping.Terms{Room: room, Largest: 16 << 10}})
+	require.Equal(t, piping.Accepted, end.BlockArrived(sized(block)), "early")
 	end.BeginHandler(limits.Hold{Base: 8 << 10, Source: limits.Workers})
 	require.Equal(t, []message.Control{message.Credit{Limit: 1<<10 + 6<<10 + 511}}, told(end), "whole Blocks, and less than comes by itself")
 	require.Empty(t, told(end), "once")
 	for range 6 {
-		require.Equal(t, pipe.Accepted, end.Block(sized(block)))
+		require.Equal(t, piping.Accepted, end.BlockArrived(sized(block)))
 	}
-	require.Equal(t, pipe.Overrun, end.Block(sized(block)), "the window is used up")
+	require.Equal(t, piping.Overrun, end.BlockArrived(sized(block)), "the window is used up")
 	for range 3 {
 		p.Recv(background)
 	}
@@ -426,7 +427,7 @@ func TestCreditThatWasNotFetchedIsAnnouncedOnceAndTheNewestCounts(t *testing.T) 
 	room := limits.NewRoom(&limits.Plan{Window: 4 << 10, Workers: 1})
 	p, end, port := running(t, room)
 	for total := uint64(4 << 10); total < 12<<10; total += 1 << 10 {
-		require.Equal(t, pipe.Accepted, end.Block(sized(block)))
+		require.Equal(t, piping.Accepted, end.BlockArrived(sized(block)))
 		p.Recv(background)
 	}
 	require.Equal(t, 1, port.news)
@@ -441,7 +442,7 @@ func TestTheWindowShrinksToWhatIsGuaranteedWhileThereIsNoSpareRoom(t *testing.T)
 	var others limits.Hold
 	require.True(t, room.Fit(&others, 42<<10), "all that is left")
 	for range 8 {
-		require.Equal(t, pipe.Accepted, end.Block(sized(block)))
+		require.Equal(t, piping.Accepted, end.BlockArrived(sized(block)))
 	}
 	for range 5 {
 		p.Recv(background)
@@ -455,7 +456,7 @@ func TestTheWindowShrinksToWhatIsGuaranteedWhileThereIsNoSpareRoom(t *testing.T)
 	require.Less(t, granted, uint64(11<<10), "and no more than an eighth of what was free besides")
 	room.End(&others)
 	for range 2 {
-		require.Equal(t, pipe.Accepted, end.Block(sized(block)))
+		require.Equal(t, piping.Accepted, end.BlockArrived(sized(block)))
 		p.Recv(background)
 	}
 	require.Greater(t, told(end)[0].(message.Credit).Limit, uint64(13<<10), "and more again when there is room")
@@ -463,12 +464,12 @@ func TestTheWindowShrinksToWhatIsGuaranteedWhileThereIsNoSpareRoom(t *testing.T)
 
 func TestBlocksWhoseTimeIsUpArePassedOverAndCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, end, port := newPipe(pipe.Config{})
+		p, end, port := newPipe(piping.Config{})
 		soon := time.Now().Add(time.Second)
-		end.Block(pipe.NewBlock([]byte("a"), nil, 1, soon))
-		end.Block(block("b"))
-		end.Block(pipe.NewBlock([]byte("c"), nil, 2, soon))
-		end.CloseSend(3)
+		end.BlockArrived(piping.NewBlock([]byte("a"), nil, 1, soon))
+		end.BlockArrived(block("b"))
+		end.BlockArrived(piping.NewBlock([]byte("c"), nil, 2, soon))
+		end.EndArrived(3)
 		time.Sleep(time.Second) // of the bubble
 		b, err := p.Recv(background)
 		require.NoError(t, err)
@@ -482,14 +483,14 @@ func TestBlocksWhoseTimeIsUpArePassedOverAndCounted(t *testing.T) {
 }
 
 func TestWithoutAWindowNothingIsGrantedOrRefused(t *testing.T) {
-	p, end, port := newPipe(pipe.Config{})
+	p, end, port := newPipe(piping.Config{})
 	for range 1000 {
-		require.Equal(t, pipe.Accepted, end.Block(sized(1024)))
+		require.Equal(t, piping.Accepted, end.BlockArrived(sized(1024)))
 	}
 	for range 1000 {
 		p.Recv(background)
 	}
-	end.Credit(5) // from a peer with a window of its own, on a pipe that has none: no limit appears
+	end.CreditArrived(5) // from a peer with a window of its own, on a pipe that has none: no limit appears
 	require.NoError(t, p.Send(background, make([]byte, 1024)))
 	require.NoError(t, p.Send(background, make([]byte, 1024)))
 	require.Empty(t, told(end))

@@ -1,4 +1,4 @@
-package pipe
+package piping
 
 import (
 	"math"
@@ -46,54 +46,53 @@ type Ledger interface {
 const Hold = blockSize + 6
 
 // cost is what a Block that is sent counts against the peer's window.
-func (p *Pipe) cost(payload int) uint64 { return uint64(payload) + p.terms.PeerOverhead }
+func (e *End) cost(payload int) uint64 { return uint64(payload) + e.terms.PeerOverhead }
 
 // receivedLocked returns the cost of all Blocks that have arrived.
-func (p *Pipe) receivedLocked() uint64 {
-	return p.taken + uint64(p.inboxed) + uint64(p.inbox.Len())*p.terms.Overhead
+func (e *End) receivedLocked() uint64 {
+	return e.taken + uint64(e.inboxed) + uint64(e.inbox.Len())*e.terms.Overhead
 }
 
 // arriveLocked reports whether the peer may send a Block of so many bytes.
-func (p *Pipe) arriveLocked(payload int) bool {
-	if p.granted == Unlimited {
+func (e *End) arriveLocked(payload int) bool {
+	if e.granted == Unlimited {
 		return true
 	}
-	limit := p.granted
-	if r := p.rare; r != nil && r.allowed > 0 && !r.used { // the first Block uses it up
+	limit := e.granted
+	if r := e.rare; r != nil && r.allowed > 0 && !r.used { // the first Block uses it up
 		limit = max(limit, r.allowed)
 		r.used = true
 	}
-	cost := uint64(payload) + p.terms.Overhead
-	after := p.receivedLocked() + cost
+	cost := uint64(payload) + e.terms.Overhead
+	after := e.receivedLocked() + cost
 	if after > limit {
 		return false
 	}
-	p.usedUp = p.usedUp || limit-after < max(cost, p.terms.Early)
-	p.largest = max(p.largest, uint32(min(cost, math.MaxUint32)))
+	e.usedUp = e.usedUp || limit-after < max(cost, e.terms.Early)
+	e.largest = max(e.largest, uint32(min(cost, math.MaxUint32)))
 	return true
 }
 
 // promisedLocked returns what the peer was promised beyond what has been taken.
-func (p *Pipe) promisedLocked() uint64 {
-	if p.granted <= p.taken {
+func (e *End) promisedLocked() uint64 {
+	if e.granted <= e.taken {
 		return 0
 	}
-	return p.granted - p.taken
+	return e.granted - e.taken
 }
 
 // BeginHandler gives the pipe of a handler that is about to run its window.
 func (e *End) BeginHandler(h limits.Hold) {
-	p := (*Pipe)(e)
-	if p.terms.Room == nil {
+	if e.terms.Room == nil {
 		return
 	}
-	p.mu.Lock()
+	e.mu.Lock()
 	var a after
-	if p.state&(over|endedThere|stoppedHere) != 0 { // nothing more comes
-		a.add(p.terms.Room.End(&h))
+	if e.state&(over|endedThere|stoppedHere) != 0 { // nothing more comes
+		a.add(e.terms.Room.End(&h))
 	} else {
-		p.hold = h
-		p.raiseLocked(0, &a)
+		e.hold = h
+		e.raiseLocked(0, &a)
 	}
 	e.unlock(a)
 }
@@ -101,77 +100,77 @@ func (e *End) BeginHandler(h limits.Hold) {
 // raiseLocked grants what the window holds: all of it or, where it has place for some of the
 // largest Blocks that come, what these cost, but least at least, if it is not 0. A sender that
 // fills what it is granted would send a small Block behind the large ones.
-func (p *Pipe) raiseLocked(least uint64, a *after) {
-	received, total := p.receivedLocked(), p.taken+p.hold.Bytes()
-	if rest := max(p.terms.Early, 1) - 1; p.largest > 0 && total > received+rest {
-		if whole := (total - received - rest) / uint64(p.largest); whole > 0 {
-			total = max(received+rest+whole*uint64(p.largest), min(least, total))
+func (e *End) raiseLocked(least uint64, a *after) {
+	received, total := e.receivedLocked(), e.taken+e.hold.Bytes()
+	if rest := max(e.terms.Early, 1) - 1; e.largest > 0 && total > received+rest {
+		if whole := (total - received - rest) / uint64(e.largest); whole > 0 {
+			total = max(received+rest+whole*uint64(e.largest), min(least, total))
 		}
 	}
-	if total <= p.granted {
+	if total <= e.granted {
 		return
 	}
-	p.granted, p.creditDue = total, true
-	p.announceLocked(a)
-	if r := p.rare; r != nil && r.wish > 0 && total >= r.wish {
+	e.granted, e.creditDue = total, true
+	e.announceLocked(a)
+	if r := e.rare; r != nil && r.wish > 0 && total >= r.wish {
 		r.wish = 0
-		p.withdrawLocked(a)
+		e.withdrawLocked(a)
 	}
 }
 
 // announceLocked lets the port be told, once, that there is something for the peer.
-func (p *Pipe) announceLocked(a *after) {
-	a.announce = a.announce || !p.announced
-	p.announced = true
+func (e *End) announceLocked(a *after) {
+	a.announce = a.announce || !e.announced
+	e.announced = true
 }
 
 // takenLocked sees to what follows from the taking of a Block that cost so much: windows grow and
 // shrink, and credit goes out when half of the window is owed, when the peer asks for it, or when
 // little is left.
-func (p *Pipe) takenLocked(cost uint64, a *after) {
-	p.taken += cost
-	if p.granted == Unlimited {
+func (e *End) takenLocked(cost uint64, a *after) {
+	e.taken += cost
+	if e.granted == Unlimited {
 		return
 	}
-	room := p.terms.Room
-	a.add(room.Took(&p.hold))
-	if p.state&over != 0 {
+	room := e.terms.Room
+	a.add(room.Took(&e.hold))
+	if e.state&over != 0 {
 		return // what is left holds the room
 	}
-	p.settleLocked(a) // what was allowed is the first Block that is taken behind it
-	drained := p.inbox.Len() == 0
-	if p.state&endedThere != 0 {
+	e.settleLocked(a) // what was allowed is the first Block that is taken behind it
+	drained := e.inbox.Len() == 0
+	if e.state&endedThere != 0 {
 		if drained {
-			a.add(room.Shrink(&p.hold, 0))
+			a.add(room.Shrink(&e.hold, 0))
 		}
 		return
 	}
-	left := p.promisedLocked()
-	grows := drained && p.usedUp // the peer waits for the window, and not for the application
+	left := e.promisedLocked()
+	grows := drained && e.usedUp // the peer waits for the window, and not for the application
 	if grows {
-		p.usedUp = false
-		a.add(room.Grow(&p.hold, min(2*p.hold.Bytes(), p.terms.Largest), left))
+		e.usedUp = false
+		a.add(room.Grow(&e.hold, min(2*e.hold.Bytes(), e.terms.Largest), left))
 	}
-	window := p.hold.Bytes()
-	due := p.taken+window >= p.granted+window/2 || drained && (left < p.terms.Early || p.wished() > 0)
+	window := e.hold.Bytes()
+	due := e.taken+window >= e.granted+window/2 || drained && (left < e.terms.Early || e.wished() > 0)
 	if due {
 		if !grows {
-			a.add(room.Grow(&p.hold, window, left)) // it shrinks where others need the room
+			a.add(room.Grow(&e.hold, window, left)) // it shrinks where others need the room
 		}
-		p.raiseLocked(p.wished(), a)
+		e.raiseLocked(e.wished(), a)
 	}
 	if due || grows {
-		p.answerLocked(a)
+		e.answerLocked(a)
 	}
 }
 
 // releaseLocked gives back all the room that the pipe holds, for Blocks that will not be taken.
-func (p *Pipe) releaseLocked(a *after) {
-	if p.granted == Unlimited {
+func (e *End) releaseLocked(a *after) {
+	if e.granted == Unlimited {
 		return
 	}
-	p.forgetWishLocked(a)
-	a.add(p.terms.Room.End(&p.hold))
+	e.forgetWishLocked(a)
+	a.add(e.terms.Room.End(&e.hold))
 }
 
 // leftover is what nobody has taken of a pipe whose call has ended well. It holds its place until
@@ -189,48 +188,48 @@ type leftover struct {
 const heldLeft = 256
 
 // leaveLocked lets what waits in the inbox stay for the application.
-func (p *Pipe) leaveLocked(a *after) {
-	messages, bytes := p.waitingLocked()
+func (e *End) leaveLocked(a *after) {
+	messages, bytes := e.waitingLocked()
 	if messages == 0 {
-		p.releaseLocked(a)
+		e.releaseLocked(a)
 		return
 	}
-	l := &leftover{terms: p.terms, messages: messages, bytes: bytes}
-	if p.granted != Unlimited {
-		switch r := p.rare; {
+	l := &leftover{terms: e.terms, messages: messages, bytes: bytes}
+	if e.granted != Unlimited {
+		switch r := e.rare; {
 		case r == nil || !r.used:
 		case r.debt > 0: // who has waited for it is about to take it
 			l.debt, r.debt = r.debt, 0
 		case r.sheltered > 0:
 			l.shelter, r.sheltered = r.sheltered, 0
 		}
-		p.forgetWishLocked(a)
-		a.add(p.terms.Room.Shrink(&p.hold, p.receivedLocked()-p.taken))
-		l.hold, p.hold = p.hold, limits.Hold{}
+		e.forgetWishLocked(a)
+		a.add(e.terms.Room.Shrink(&e.hold, e.receivedLocked()-e.taken))
+		l.hold, e.hold = e.hold, limits.Hold{}
 	}
-	p.terms.Left.Add(1)
+	e.terms.Left.Add(1)
 	a.leaves = l
-	p.more().left = l
-	p.more().garbage = runtime.AddCleanup(p, (*leftover).end, l)
+	e.more().left = l
+	e.more().garbage = runtime.AddCleanup(e, (*leftover).end, l)
 }
 
 // takeLeftLocked notes that a Block of what is left was taken.
-func (p *Pipe) takeLeftLocked(bytes int, a *after) {
-	l := p.rare.left
+func (e *End) takeLeftLocked(bytes int, a *after) {
+	l := e.rare.left
 	l.messages--
 	l.bytes -= bytes
 	if l.messages == 0 {
-		p.dropLeftLocked(a)
+		e.dropLeftLocked(a)
 	}
 }
 
 // dropLeftLocked lets go of what is left, if anything is.
-func (p *Pipe) dropLeftLocked(a *after) {
-	if p.rare == nil || p.rare.left == nil {
+func (e *End) dropLeftLocked(a *after) {
+	if e.rare == nil || e.rare.left == nil {
 		return
 	}
-	p.rare.garbage.Stop()
-	a.left, p.rare.left = p.rare.left, nil
+	e.rare.garbage.Stop()
+	a.left, e.rare.left = e.rare.left, nil
 }
 
 // begin counts what l holds itself. Its end may have come before.
@@ -280,21 +279,20 @@ func (a *after) add(claims []*limits.Claim) {
 
 // unlock unlocks, and does a.
 func (e *End) unlock(a after) {
-	p := (*Pipe)(e)
-	p.mu.Unlock()
-	a.do(p)
+	e.mu.Unlock()
+	a.do(e)
 }
 
-// do does what has to be done for p.
-func (a *after) do(p *Pipe) {
+// do does what has to be done for e.
+func (a *after) do(e *End) {
 	if a.messages > 0 {
-		p.terms.Ledger.Taken(a.messages, a.bytes)
+		e.terms.Ledger.Taken(a.messages, a.bytes)
 	}
 	if a.announce {
-		p.port.Announce()
+		e.port.Announce()
 	}
 	if a.shelter > 0 {
-		p.terms.Ledger.Shelter(-a.shelter)
+		e.terms.Ledger.Shelter(-a.shelter)
 	}
 	if a.leaves != nil {
 		a.leaves.begin()
@@ -304,6 +302,6 @@ func (a *after) do(p *Pipe) {
 	}
 	limits.Grant(a.claims)
 	if a.abort {
-		p.Abort(errNoShelter)
+		e.Abort(errNoShelter)
 	}
 }

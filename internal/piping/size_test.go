@@ -1,4 +1,4 @@
-package pipe
+package piping
 
 import (
 	"testing"
@@ -11,5 +11,5 @@ func TestAPipeIsNoLargerThanItHasToBe(t *testing.T) {
 	if unsafe.Sizeof(uintptr(0)) < 8 {
 		t.Skip("pointers are smaller here")
 	}
-	require.LessOrEqual(t, unsafe.Sizeof(Pipe{}), uintptr(208), "of each call")
+	require.LessOrEqual(t, unsafe.Sizeof(End{}), uintptr(208), "of each call")
 }
