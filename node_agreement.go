@@ -24,7 +24,7 @@ type agreement struct {
 
 	resume   bool                     // both sides can resume the session
 	secret   [message.SecretSize]byte // that entitles to it
-	received uint64                   // in answer to a resume: how many countable frames the peer has
+	received uint64                   // in answer to a resume: how many counted frames the peer has
 }
 
 // promises is what a side has said in its Sync that holds for the whole session.

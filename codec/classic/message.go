@@ -2,8 +2,6 @@ package classic
 
 import (
 	"encoding/binary"
-
-	"github.com/asterisque-go/asterisque/codec/message"
 )
 
 // Limits of the format.
@@ -101,14 +99,17 @@ func (m *Close) AppendTo(dst []byte) ([]byte, error) {
 	return finish(dst, b, m.Pipe)
 }
 
+// maxLoss is the loss rate that stands for 100 %.
+const maxLoss = 127
+
 // AppendTo implements Message.
 func (m *Block) AppendTo(dst []byte) ([]byte, error) {
 	b := binary.BigEndian.AppendUint16(append(dst, blockTag), m.Pipe)
 	switch {
 	case m.EOF:
 		return finish(dst, append(b, eofStatus), m.Pipe)
-	case m.Loss > message.MaxLoss:
-		return dst, malformed(0, "loss rate %d is not in 0 to %d", m.Loss, message.MaxLoss)
+	case m.Loss > maxLoss:
+		return dst, malformed(0, "loss rate %d is not in 0 to %d", m.Loss, maxLoss)
 	case len(m.Payload) > MaxPayload:
 		return dst, payloadTooLong(len(m.Payload))
 	}

@@ -22,7 +22,7 @@ type Message struct {
 	Type     message.Type
 	End      bool          // of a Block: the end of its direction
 	Loss     uint8         // of a Block
-	Pressed  bool          // of a Block: the session is under pressure, so that its loss rate counts
+	Pressed  bool          // of a Block: the session is under pressure, and its loss rate counts
 	Control  Control       // of a Control: which one
 	Function uint16        // of an Open
 	Payload  []byte        // params, payload or result
