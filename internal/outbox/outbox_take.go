@@ -97,7 +97,7 @@ func (o *Outbox) Written(batch []byte) {
 }
 
 // Flush returns a channel that is closed when all that has been put before was given to the Wire,
-// or dropped. If the Outbox is closed first, it never is.
+// or dropped. If the Outbox is closed before that, it may never be.
 func (o *Outbox) Flush() <-chan struct{} {
 	o.mu.Lock()
 	defer o.unlock()

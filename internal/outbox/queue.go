@@ -43,15 +43,17 @@ func (q *queue) thin(drop func(*Message)) {
 	gaps := make(map[*Flow]uint64) // Blocks dropped since the last one that was kept
 	q.order.Filter(func(m *Message) bool {
 		f := m.flow
-		if !f.thin(m) {
+		if f.thin(m) {
+			gaps[f] += 1 + m.Skipped
+			f.dequeued(len(m.Payload))
+			drop(m)
+			return false
+		}
+		if m.tellsGaps() {
 			m.Skipped += gaps[f]
 			delete(gaps, f)
-			return true
 		}
-		gaps[f] += 1 + m.Skipped
-		f.dequeued(len(m.Payload))
-		drop(m)
-		return false
+		return true
 	})
 	for f, n := range gaps {
 		f.droppedAtTail(n)
