@@ -17,8 +17,8 @@ import (
 // deepest is how deep calls may be within calls.
 const deepest = 64
 
-// handled is a call of the peer whose handler runs, as the calls that this handler makes see it. The
-// handler's context has it as the value of handledKey.
+// handled is a call of the peer whose handler runs, as the calls that this handler makes see it.
+// The handler's context has it as the value of handledKey.
 type handled interface {
 	id() uint64       // of its pipe
 	back() *outgoing  // the way of calls to its caller

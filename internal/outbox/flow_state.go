@@ -26,7 +26,7 @@ const (
 	open                              // the peer may know of the pipe
 	halfClosed                        // no Block may follow
 	closing                           // nothing may follow: the Close was put, or has come
-	cancelled                         // nothing may follow, and the peer will never know of the pipe
+	cancelled                         // nothing may follow; the peer never learns of the pipe
 	flowStates
 )
 

@@ -36,21 +36,22 @@ func TestWideCommentsAreFound(t *testing.T) {
 	words := strings.Repeat("word ", 20) // 100 columns with the space at its end
 	link := "https://example.com/" + strings.Repeat("x", 100)
 	for comment, want := range map[string]int{
-		"// " + words[:97]:                       0,
-		"// " + words[:98]:                       1,
-		"\t// " + words[:93]:                     0,
-		"\t// " + words[:94]:                     1,
-		"// " + strings.Repeat("ä", 97):          0,
-		"/*\n" + words + "x\n" + words + "x\n*/": 2,
-		"var a = 1 // " + words[:90]:             1,
-		"var a = `" + words + "x`":               0,
-		"// " + link:                             0,
-		"//\t- " + link:                          0,
-		"//   - " + link:                         0,
-		"// [x]: " + link:                        0,
-		"// See " + link:                         1,
-		"//\tcode(" + words + ")":                0,
-		"//go:generate " + words:                 0,
+		"// " + words[:97]:                                   0,
+		"// " + words[:98]:                                   1,
+		"\t// " + words[:93]:                                 0,
+		"\t// " + words[:94]:                                 1,
+		"// " + strings.Repeat("ä", 97):                      0,
+		"/*\n" + words + "x\n" + words + "x\n*/":             2,
+		"var a = 1 // " + words[:90]:                         1,
+		"var a = `" + words + "x`":                           0,
+		"// " + link:                                         0,
+		"//\t- " + link:                                      0,
+		"//   - " + link:                                     0,
+		"// [x]: " + link:                                    0,
+		"// See " + link:                                     1,
+		"//\tcode(" + words + ")":                            0,
+		"//          a table  " + words:                      0,
+		"//go:generate " + words:                             0,
 		"func Example() {\n// Output:\n// " + words + "x\n}": 0,
 		"func example() {\n// Output:\n// " + words + "x\n}": 1,
 	} {
@@ -147,11 +148,14 @@ func wideProse(file, source string) (wide []string) {
 
 var directive = regexp.MustCompile(`^//[a-z0-9]+:[a-z0-9]`)
 
-// free reports whether a comment line may be of any width: code, or a link alone.
+// drawn is what a line of a table or a drawing begins with.
+const drawn = "          "
+
+// free reports whether a comment line may be of any width: code, a table, or a link alone.
 func free(line string) bool {
 	comment := strings.TrimSpace(line)
 	bare, ok := strings.CutPrefix(comment, "//")
-	return ok && (strings.HasPrefix(bare, "\t") || aLink(strings.TrimSpace(bare)))
+	return ok && (strings.HasPrefix(bare, "\t") || strings.HasPrefix(bare, drawn) || aLink(strings.TrimSpace(bare)))
 }
 
 var (

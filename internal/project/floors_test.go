@@ -30,7 +30,9 @@ var floors = map[string]int{
 	"codec":              0,
 	"limits":             0,
 	"priority":           0,
+	"codec/classic":      1, // above codec/message
 	"wire":               1,
+	"wire/classicwire":   2, // above codec/classic
 	"internal/guard":     2,
 	"internal/piping":    1, // it knows nothing of wire, and pipe is a face of it
 	"internal/outbox":    2,
