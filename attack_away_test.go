@@ -39,7 +39,7 @@ func TestAttackHandshakesThatAreCutAtOnce(t *testing.T) {
 	const most = 50
 	cuts := long(400, 20_000)
 	synctest.Test(t, func(t *testing.T) {
-		node := asterisque.NewNode(named(), asterisque.WithResume(time.Minute), asterisque.WithSessionsPerAddress(most), asterisque.WithPing(0, 0))
+		node := asterisque.NewNode(named(), asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithAdmission(asterisque.Admission{PerAddress: most}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
 		defer node.Close()
 		honest := goesAway(t, node, "honest")
 		before := runtime.NumGoroutine()
@@ -57,13 +57,13 @@ func TestAttackHandshakesThatAreCutAtOnce(t *testing.T) {
 func TestAttackHandshakesOfManyPeersThatAreCutAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		// 20 away
-		node := asterisque.NewNode(named(), asterisque.WithResume(time.Minute), asterisque.WithSessions(80), asterisque.WithPing(0, 0))
+		node := asterisque.NewNode(named(), asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithAdmission(asterisque.Admission{Sessions: 80}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
 		defer node.Close()
 		honest := goesAway(t, node, "honest")
 		for n := range 60 {
 			goesAway(t, node, fmt.Sprintf("hostile %d", n%4))
 		}
-		bounded(t, "sessions away of all peers, with WithSessions(80)", len(node.Sessions()), 20)
+		bounded(t, "sessions away of all peers, with Admission.Sessions of 80", len(node.Sessions()), 20)
 		require.True(t, comesBack(t, node, "honest", honest), "who has least keeps it")
 	})
 }
@@ -73,7 +73,7 @@ func TestAttackBytesOfSessionsThatAreAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		svc.Handle(60, "large", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) { return make([]byte, each-1000), nil })
-		node := asterisque.NewNode(named(), asterisque.WithService(svc), asterisque.WithNodeBudget(budget), asterisque.WithResume(time.Minute), asterisque.WithPing(0, 0))
+		node := asterisque.NewNode(named(), asterisque.WithService(svc), asterisque.WithLimits(asterisque.Limits{Budget: budget}), asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
 		defer node.Close()
 		honest := goesAway(t, node, "honest")
 		for range 40 {
@@ -85,7 +85,7 @@ func TestAttackBytesOfSessionsThatAreAway(t *testing.T) {
 			p.w.Close()
 			synctest.Wait()
 		}
-		bounded(t, "bytes of sessions away of one peer, with WithNodeBudget(64 MiB)", node.Stats().Held-16<<10, budget/8)
+		bounded(t, "bytes of sessions away of one peer, with Limits.Budget of 64 MiB", node.Stats().Held-16<<10, budget/8)
 		require.True(t, comesBack(t, node, "honest", honest))
 	})
 }
@@ -96,7 +96,7 @@ func TestAttackResumesOneAfterTheOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		svc.Handle(60, "large", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) { return make([]byte, size-1000), nil })
-		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithResume(time.Minute), asterisque.WithPing(0, 0))
+		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
 		defer node.Close()
 		h := resumable()
 		h.MaxMessage = 2 << 20
@@ -123,7 +123,7 @@ func TestAttackResumesOneAfterTheOther(t *testing.T) {
 
 func TestAttackPingsBesideCallsAreNotKept(t *testing.T) {
 	const calls, soft = 2_000, 32 << 20
-	node := asterisque.NewNode(asterisque.WithService(echoService()), asterisque.WithResume(time.Minute), asterisque.WithPing(0, 0))
+	node := asterisque.NewNode(asterisque.WithService(echoService()), asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
 	defer node.Close()
 	p, _ := rawTo(t, node, resumable())
 	before := heap()

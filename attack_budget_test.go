@@ -22,7 +22,7 @@ func TestAttackManySessionsOfOnePeerHoldOneShareOfTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const budget, size, room = 16 << 20, 64 << 10, 4 << 20
 		svc := callsBack() // and has an echo
-		node := asterisque.NewNode(asterisque.WithService(svc), named(), asterisque.WithNodeBudget(budget), asterisque.WithWorkers(1))
+		node := asterisque.NewNode(asterisque.WithService(svc), named(), asterisque.WithLimits(asterisque.Limits{Budget: budget}), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 		defer node.Close()
 		alice, _ := rawTo(t, node, helloOf("alice"))
 		var mallory []*rawPeer
@@ -51,7 +51,7 @@ func TestAttackManySessionsOfOnePeerHoldOneShareOfTheBudget(t *testing.T) {
 			}
 		}
 		require.Positive(t, refused)
-		bounded(t, "bytes held for eight sessions of one peer, of WithNodeBudget(16 MiB)", node.Stats().Held, budget+9*48<<10+size)
+		bounded(t, "bytes held for eight sessions of one peer, of Limits.Budget of 16 MiB", node.Stats().Held, budget+9*48<<10+size)
 		require.Greater(t, node.Stats().Held, budget)
 
 		alice.send(echoOpen(0))
@@ -90,7 +90,7 @@ func waitingOf(n *asterisque.Node, name string) (calls int) {
 // TestAboveHalfOfTheBudgetWindowsAreSmall compares what handlers have room for.
 func TestAboveHalfOfTheBudgetWindowsAreSmall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		node := asterisque.NewNode(asterisque.WithService(callsBack()), named(), asterisque.WithNodeBudget(4<<20))
+		node := asterisque.NewNode(asterisque.WithService(callsBack()), named(), asterisque.WithLimits(asterisque.Limits{Budget: 4 << 20}))
 		defer node.Close()
 		p, _ := rawTo(t, node, helloOf("alice"))
 		window := func(pipe uint64) uint64 {
@@ -122,7 +122,7 @@ func TestAttackManySessionsHaveOneTurn(t *testing.T) {
 		opts     []asterisque.Option
 		function []asterisque.HandlerOption
 	}{
-		{"for a worker of the node", []asterisque.Option{asterisque.WithNodeWorkers(1)}, nil},
+		{"for a worker of the node", []asterisque.Option{asterisque.WithWorkers(asterisque.Workers{Node: 1})}, nil},
 		{"for a place at a function", nil, []asterisque.HandlerOption{asterisque.WithConcurrency(1)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -192,7 +192,7 @@ func refusedHandshake(t *testing.T, n *asterisque.Node, hello message.Sync) mess
 func TestAttackHalfMessagesCountForTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const budget = 8 << 20
-		node := asterisque.NewNode(asterisque.WithNodeBudget(budget))
+		node := asterisque.NewNode(asterisque.WithLimits(asterisque.Limits{Budget: budget}))
 		defer node.Close()
 		conns, _ := attackers(t, 5, node, hello())
 		for _, c := range conns {

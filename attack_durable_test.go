@@ -38,24 +38,24 @@ func echoOpen(pipe uint64) *message.Open {
 func TestAttackDurableCallsThatHangUpLeaveHalfOfTheWorkersToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, running := dreamers()
-		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithNodeWorkers(4), asterisque.WithMemory(time.Minute, limits.Amount{}))
+		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Node: 4}), asterisque.WithDurableAnswers(asterisque.DurableAnswers{For: time.Minute, Calls: -1, Bytes: -1}))
 		defer node.Close()
 		p, _ := rawTo(t, node, hello())
 		for i := range uint64(4) {
 			p.send(keyed(2*i, fmt.Sprint(i)))
 		}
 		synctest.Wait()
-		bounded(t, "durable calls that run, of WithNodeWorkers(4)", int(running.Load()), 4)
+		bounded(t, "durable calls that run, of Workers.Node(4)", int(running.Load()), 4)
 		p.w.Close()
 		synctest.Wait()
 		require.Empty(t, node.Sessions())
-		bounded(t, "durable calls that run on without a session, of WithNodeWorkers(4)", int(running.Load()), 2)
+		bounded(t, "durable calls that run on without a session, of Workers.Node(4)", int(running.Load()), 2)
 		q, _ := rawTo(t, node, hello())
 		q.send(echoOpen(0))
 		require.Nil(t, q.answer().Abort, "others are served")
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		bounded(t, "durable calls that run after the time of WithMemory", int(running.Load()), 0)
+		bounded(t, "durable calls that run after the time of DurableAnswers", int(running.Load()), 0)
 	})
 }
 
@@ -63,7 +63,7 @@ func TestAttackDurableCallsOfManySessionsAreThoseOfOnePeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		workers := long(20, 1024)
 		svc, running := dreamers()
-		node := asterisque.NewNode(asterisque.WithService(svc), named(), asterisque.WithWorkers(workers))
+		node := asterisque.NewNode(asterisque.WithService(svc), named(), asterisque.WithWorkers(asterisque.Workers{Session: workers}))
 		defer node.Close()
 		for s := range 20 {
 			p, _ := rawTo(t, node, helloOf("mallory"))
@@ -162,7 +162,7 @@ func TestAttackLargeAnswersAreRememberedWithinAShare(t *testing.T) {
 			}
 			return make([]byte, size), nil
 		}, asterisque.WithConcurrency(1))
-		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithMemory(time.Minute, limits.Amount{Bytes: 8 * share}))
+		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithDurableAnswers(asterisque.DurableAnswers{For: time.Minute, Bytes: 8 * share}))
 		defer node.Close()
 		p, _ := rawTo(t, node, hello())
 		open := func(pipe uint64, i int) *message.Open {
@@ -172,24 +172,24 @@ func TestAttackLargeAnswersAreRememberedWithinAShare(t *testing.T) {
 			p.send(open(uint64(2*i), i))
 			p.answer()
 		}
-		bounded(t, "bytes remembered for one peer, of WithMemory(8 MiB)", asterisque.Remembered(node), share)
+		bounded(t, "bytes remembered for one peer, of DurableAnswers(8 MiB)", asterisque.Remembered(node), share)
 		p.send(open(2*calls, 0), open(2*calls+2, calls-1))
 		require.Len(t, p.answer().Result, size)
 		c := p.answer()
 		require.Equal(t, codec.Overloaded, c.Abort.Code, "what does not fit is remembered as having run")
 		require.Equal(t, codec.MaybeRan, c.Abort.Ran)
-		require.Contains(t, c.Abort.Message, "WithMemory")
+		require.Contains(t, c.Abort.Message, "DurableAnswers")
 		require.Equal(t, calls, ran)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		bounded(t, "bytes remembered after the time of WithMemory, without another call", asterisque.Remembered(node), 0)
+		bounded(t, "bytes remembered after the time of DurableAnswers, without another call", asterisque.Remembered(node), 0)
 	})
 }
 
 func TestAttackManyDurableCallsFillOneShareOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(func(_ context.Context, n int) (int, error) { return n, nil })
-		node := asterisque.NewNode(asterisque.WithService(l.svc), named(), asterisque.WithMemory(time.Minute, limits.Amount{Messages: 800}))
+		node := asterisque.NewNode(asterisque.WithService(l.svc), named(), asterisque.WithDurableAnswers(asterisque.DurableAnswers{For: time.Minute, Calls: 800}))
 		defer node.Close()
 		refused := 0
 		for session := range 3 {
@@ -206,7 +206,7 @@ func TestAttackManyDurableCallsFillOneShareOnly(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		bounded(t, "durable calls remembered for one peer, of WithMemory(800 calls)", 3*60-refused, 100)
+		bounded(t, "durable calls remembered for one peer, of DurableAnswers(800 calls)", 3*60-refused, 100)
 		require.Equal(t, 80, refused)
 		q, _ := rawTo(t, node, helloOf("alice"))
 		q.send(keyed(0, "hers"))
@@ -293,7 +293,7 @@ func TestAttackRepetitionsOfALargeAnswerShareIt(t *testing.T) {
 	const size, times = 512 << 10, 300
 	svc := asterisque.NewService()
 	svc.Handle(61, "large", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return make([]byte, size), nil })
-	p, s := dialRaw(t, asterisque.WithService(svc), asterisque.WithOutboundLimits(limits.Limits{Soft: limits.Amount{Bytes: 2 * size}}))
+	p, s := dialRaw(t, asterisque.WithService(svc), asterisque.WithLimits(asterisque.Limits{Outbound: limits.Limits{Soft: limits.Amount{Bytes: 2 * size}}}))
 	open := &message.Open{Function: 61, Meta: message.Meta{Key: make([]byte, 16)}}
 	p.send(open)
 	before := heap()

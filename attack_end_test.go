@@ -24,7 +24,7 @@ func TestAttackABlockForADurableCallThatWaits(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			gate := make(chan struct{})
 			l := newLedger(func(_ context.Context, n int) (int, error) { <-gate; return n, nil })
-			node := asterisque.NewNode(asterisque.WithService(l.svc), asterisque.WithWorkers(1))
+			node := asterisque.NewNode(asterisque.WithService(l.svc), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 			defer node.Close()
 			p, _ := rawTo(t, node, hello())
 			p.send(keyed(0, "busy"), keyed(2, "waits"))
@@ -45,8 +45,8 @@ func TestAttackRefusalsThatNeverLeaveHoldNoPlacesOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := callsBack()
 		svc.Handle(61, "large", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return make([]byte, 32<<10), nil })
-		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(16),
-			asterisque.WithOutboundLimits(limits.Limits{Soft: limits.Amount{Bytes: 64 << 10}, Hard: limits.Amount{Bytes: 128 << 10}}))
+		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 16}),
+			asterisque.WithLimits(asterisque.Limits{Outbound: limits.Limits{Soft: limits.Amount{Bytes: 64 << 10}, Hard: limits.Amount{Bytes: 128 << 10}}}))
 		defer node.Close()
 		p, _ := rawTo(t, node, hello())
 		p.send(&message.Open{Pipe: 0, Function: 70})
@@ -78,7 +78,7 @@ func TestAttackRefusalsThatNeverLeaveHoldNoPlacesOfOthers(t *testing.T) {
 func TestAttackTheHardLimitWhileRepetitionsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, _ := dreamers()
-		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(1))
+		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 		defer node.Close()
 		p, _ := rawTo(t, node, hello())
 		p.send(keyed(0, "busy"), keyed(2, "waits"), keyed(4, "waits"), keyed(6, "other"), keyed(8, "other"))

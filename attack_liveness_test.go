@@ -56,7 +56,7 @@ func largeResults() *asterisque.Service {
 func TestAttackWithoutPingsHoldsNothing(t *testing.T) {
 	for name, opts := range map[string][]asterisque.Option{
 		"by default":             nil,
-		"this side has no Pings": {asterisque.WithPing(0, 0)},
+		"this side has no Pings": {asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1})},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestAnHonestPeerWithoutPingsStaysConnected(t *testing.T) {
 					nodes[i] = asterisque.NewNode()
 					if quiet[i] {
 						// a timeout that does not count
-						nodes[i] = asterisque.NewNode(asterisque.WithPing(0, time.Millisecond))
+						nodes[i] = asterisque.NewNode(asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1, Silence: time.Millisecond}))
 					}
 					defer nodes[i].Close()
 				}
@@ -205,8 +205,8 @@ func TestAttackWithHalfAMessageIsCutOff(t *testing.T) {
 		want time.Duration
 	}{
 		"by default":             {nil, 45 * time.Second},
-		"a timeout of this side": {[]asterisque.Option{asterisque.WithPing(10*time.Second, 2*time.Minute)}, 2 * time.Minute},
-		"this side has no Pings": {[]asterisque.Option{asterisque.WithPing(0, 0)}, 45 * time.Second},
+		"a timeout of this side": {[]asterisque.Option{asterisque.WithTimeouts(asterisque.Timeouts{Ping: 10 * time.Second, Silence: 2 * time.Minute})}, 2 * time.Minute},
+		"this side has no Pings": {[]asterisque.Option{asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1})}, 45 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -237,7 +237,7 @@ func TestAttackWithHalfAMessageIsCutOff(t *testing.T) {
 // another wire then, and ends when none comes.
 func TestAttackWithHalfAMessageLosesTheWireOnlyOfASessionThatCanBeResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		node := asterisque.NewNode(asterisque.WithResume(time.Minute))
+		node := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 		defer node.Close()
 		conns, sessions := attackers(t, 1, node, resumable())
 		// ends with the connection

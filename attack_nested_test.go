@@ -33,7 +33,7 @@ func callsBack() *asterisque.Service {
 // TestAttackEachCallBackIsAnsweredWithACallWithinIt goes as deep as the other side lets it.
 func TestAttackEachCallBackIsAnsweredWithACallWithinIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		node := asterisque.NewNode(asterisque.WithService(callsBack()), asterisque.WithWorkers(16))
+		node := asterisque.NewNode(asterisque.WithService(callsBack()), asterisque.WithWorkers(asterisque.Workers{Session: 16}))
 		defer node.Close()
 		p, _ := rawTo(t, node, hello())
 		open, depth := &message.Open{Pipe: 0, Function: 70}, 0
@@ -64,7 +64,7 @@ func TestAttackManyCallsWithinOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		workers := long(16, 256)
 		most := 32 * workers
-		node := asterisque.NewNode(asterisque.WithService(callsBack()), named(), asterisque.WithNodeWorkers(workers), asterisque.WithWorkers(workers))
+		node := asterisque.NewNode(asterisque.WithService(callsBack()), named(), asterisque.WithWorkers(asterisque.Workers{Session: workers, Node: workers}))
 		defer node.Close()
 		flood := func(name string) (p *rawPeer, run int) {
 			before := node.Stats().Lent
@@ -80,7 +80,7 @@ func TestAttackManyCallsWithinOne(t *testing.T) {
 		}
 		first, run := flood("mallory")
 		require.Equal(t, most, run, "which is what it was promised")
-		bounded(t, fmt.Sprintf("calls within calls that run for one session, WithWorkers(%d)", workers), node.Stats().Lent, most)
+		bounded(t, fmt.Sprintf("calls within calls that run for one session, %d workers", workers), node.Stats().Lent, most)
 		for range 5 {
 			_, run := flood("mallory")
 			require.Zero(t, run, "one peer has half of the reserve, with all its sessions")
@@ -105,7 +105,7 @@ func TestAttackManyCallsWithinOne(t *testing.T) {
 
 func TestAttackCallsWithinNothingHaveNoRoomOfTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		node := asterisque.NewNode(asterisque.WithService(callsBack()), asterisque.WithWorkers(4))
+		node := asterisque.NewNode(asterisque.WithService(callsBack()), asterisque.WithWorkers(asterisque.Workers{Session: 4}))
 		defer node.Close()
 		p, _ := rawTo(t, node, hello())
 		for i := range uint64(5000) {

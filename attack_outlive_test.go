@@ -19,7 +19,7 @@ import (
 func TestAttackDurableCallsThatRunOnEndNoneOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, running := dreamers()
-		node := asterisque.NewNode(asterisque.WithService(svc), named(), asterisque.WithNodeWorkers(16))
+		node := asterisque.NewNode(asterisque.WithService(svc), named(), asterisque.WithWorkers(asterisque.Workers{Node: 16}))
 		defer node.Close()
 		begins := func(name string, calls uint64) {
 			p, _ := rawTo(t, node, helloOf(name))
@@ -35,7 +35,7 @@ func TestAttackDurableCallsThatRunOnEndNoneOfOthers(t *testing.T) {
 		for range 3 {
 			begins("mallory", 16)
 		}
-		bounded(t, "durable calls of all peers that run on, of WithNodeWorkers(16)", int(running.Load()), 8)
+		bounded(t, "durable calls of all peers that run on, of Workers.Node of 16", int(running.Load()), 8)
 		for name, calls := range map[string]uint64{"alice": 1, "bob": 2} {
 			p, _ := rawTo(t, node, helloOf(name))
 			for i := range calls {
@@ -59,7 +59,7 @@ func TestAttackDurableCallsThatRunOnAreThoseOfOneSession(t *testing.T) {
 			defer running.Add(-1)
 			return waitForContext(ctx, p, params)
 		}, asterisque.WithConcurrency(64))
-		node := asterisque.NewNode(asterisque.WithService(svc), named(), asterisque.WithWorkers(8))
+		node := asterisque.NewNode(asterisque.WithService(svc), named(), asterisque.WithWorkers(asterisque.Workers{Session: 8}))
 		defer node.Close()
 		for s := range 8 {
 			p, _ := rawTo(t, node, helloOf("mallory"))
@@ -70,7 +70,7 @@ func TestAttackDurableCallsThatRunOnAreThoseOfOneSession(t *testing.T) {
 			p.w.Close()
 			synctest.Wait()
 		}
-		bounded(t, "durable calls of one peer that run on, WithWorkers(8), of a function with WithConcurrency(64)", int(running.Load()), 8)
+		bounded(t, "durable calls of one peer that run on, 8 workers, of a function with WithConcurrency(64)", int(running.Load()), 8)
 	})
 }
 
@@ -80,7 +80,7 @@ func TestAttackDurableCallsThatRunOnCountForTheBudget(t *testing.T) {
 		const budget, size = 4 << 20, 1 << 20
 		svc, _ := dreamers()
 		svc.Handle(60, "sleep", waitForContext)
-		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithNodeBudget(budget))
+		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithLimits(asterisque.Limits{Budget: budget}))
 		begins := func(s int) bool {
 			p := pipeTo(t, node)
 			p.send(hello())
@@ -97,7 +97,7 @@ func TestAttackDurableCallsThatRunOnCountForTheBudget(t *testing.T) {
 		for sessions < 20 && begins(sessions) {
 			sessions++
 		}
-		bounded(t, "bytes of parameters of durable calls that run on, of WithNodeBudget(4 MiB)", sessions*size, budget+size)
+		bounded(t, "bytes of parameters of durable calls that run on, of Limits.Budget of 4 MiB", sessions*size, budget+size)
 		require.GreaterOrEqual(t, node.Stats().Held, sessions*size)
 		node.Close()
 		synctest.Wait()

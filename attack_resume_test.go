@@ -19,7 +19,7 @@ import (
 
 func TestAttackHalfAMessageBeforeACut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		node := asterisque.NewNode(asterisque.WithResume(time.Minute))
+		node := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 		defer node.Close()
 		conns, _ := attackers(t, 1, node, resumable())
 		_, err := conns[0].Write(append(binary.BigEndian.AppendUint32(nil, 4<<20), make([]byte, 2<<20)...))
@@ -36,7 +36,7 @@ func TestAttackHalfAMessageBeforeACut(t *testing.T) {
 // TestAttackPingsAfterAResume has much data arrive, and nothing on the next wire.
 func TestAttackPingsAfterAResume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		node := asterisque.NewNode(asterisque.WithResume(time.Minute), asterisque.WithPing(0, 0))
+		node := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
 		defer node.Close()
 		p, first := rawTo(t, node, resumable())
 		first.Session, first.Secret = bytes.Clone(first.Session), bytes.Clone(first.Secret)
@@ -77,8 +77,8 @@ func TestAttackControlsThatAreNotAcknowledged(t *testing.T) {
 	const soft, rounds = 4 << 20, 30_000
 	svc := asterisque.NewService()
 	svc.Handle(60, "waits", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) { return nil, recvErr(ctx, p) })
-	node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithResume(time.Minute),
-		asterisque.WithInboundLimits(limits.Limits{Soft: limits.Amount{Bytes: soft}}))
+	node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithResume(asterisque.Resume{For: time.Minute}),
+		asterisque.WithLimits(asterisque.Limits{Inbound: limits.Limits{Soft: limits.Amount{Bytes: soft}}}))
 	defer node.Close()
 	p, _ := rawTo(t, node, resumable())
 	p.send(&message.Open{Pipe: 0, Function: 60, Meta: message.Meta{Stream: true}})

@@ -156,7 +156,7 @@ func (c *crowd) disturb() {
 	}
 }
 
-// letIn is a WithAccept that decides by chance.
+// letIn is a Access.Accept that decides by chance.
 func letIn(ctx context.Context, p Peer) (*Grant, error) {
 	if mathrand.N(3) == 0 {
 		time.Sleep(time.Duration(mathrand.N(2000)) * time.Microsecond) // a database that is asked
@@ -190,8 +190,8 @@ func TestAttackSessionsThatEndWhileTheirPeersComeBack(t *testing.T) {
 			}
 			return nil, nil
 		})
-		n := NewNode(WithService(svc), WithResume(time.Duration(1+mathrand.N(20))*time.Millisecond), WithPing(0, 0), WithAccept(letIn),
-			WithSessions(64), WithHandshakeTimeout(50*time.Millisecond), WithHalfOpen(12))
+		n := NewNode(WithService(svc), WithResume(Resume{For: time.Duration(1+mathrand.N(20)) * time.Millisecond}), WithTimeouts(Timeouts{Handshake: 50 * time.Millisecond, Ping: -1}), WithAccess(Access{Accept: letIn}),
+			WithAdmission(Admission{HalfOpen: 12, Sessions: 64}))
 		c := &crowd{node: n}
 		ctx, stop := context.WithTimeout(context.Background(), length)
 		var all sync.WaitGroup

@@ -18,7 +18,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// heldUpAtTheDoor begins a resume of the session that first began, which waits in WithAccept until
+// heldUpAtTheDoor begins a resume of the session that first began, which waits in Access.Accept until
 // release is called.
 func (k *doorkeeper) heldUpAtTheDoor(t *testing.T, first message.Sync) (p *rawPeer, release func()) {
 	gate := make(chan struct{})
@@ -114,8 +114,8 @@ func TestAPeerThatHasToWaitTooLongKeepsItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()
 		svc.Handle(60, "large", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return make([]byte, size-1000), nil })
-		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithResume(time.Minute), asterisque.WithPing(0, 0),
-			asterisque.WithOutboundLimits(bytesOf(300<<20, 400<<20)))
+		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}),
+			asterisque.WithLimits(asterisque.Limits{Outbound: bytesOf(300<<20, 400<<20)}))
 		defer node.Close()
 		h := resumable()
 		h.MaxMessage = 2 * size
@@ -200,7 +200,7 @@ func (r *slowRepository) Put(ctx context.Context, record asterisque.SessionRecor
 func TestARepositoryThatIsSlowToStoreCostsNoSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &slowRepository{Repository: asterisque.NewRepository()}
-		k := newDoorkeeper(t, asterisque.WithRepository(store))
+		k := newDoorkeeper(t, asterisque.WithResume(asterisque.Resume{Records: store}))
 		p, first := k.begins(t)
 		store.slow.Store(true)
 		p.w.Close()
@@ -227,7 +227,7 @@ func (r lyingRepository) Get(ctx context.Context, session [16]byte) (asterisque.
 
 func TestARepositoryThatIsWrongLetsNobodyIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k := newDoorkeeper(t, asterisque.WithRepository(lyingRepository{asterisque.NewRepository()}))
+		k := newDoorkeeper(t, asterisque.WithResume(asterisque.Resume{Records: lyingRepository{asterisque.NewRepository()}}))
 		_, first := k.begins(t)
 		h := first
 		h.Secret = make([]byte, message.SecretSize)
@@ -281,7 +281,7 @@ func (panickingWire) Private() bool { panic("broken") }
 
 func TestAWireThatPanicsOnBeingAskedWhoReadsItFailsTheAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		here := newNode(t, asterisque.WithResume(time.Minute))
+		here := newNode(t, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 		ctx, stop := context.WithTimeout(background, time.Minute)
 		defer stop()
 		_, err := here.Connect(ctx, "", asterisque.Reconnect{Dial: func(context.Context) (wire.Wire, error) {

@@ -45,9 +45,9 @@ func long(usual, long int) int {
 
 // named lets each peer prove by its word who it is: its node's name is its Subject.
 func named() asterisque.Option {
-	return asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
+	return asterisque.WithAccess(asterisque.Access{Accept: func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
 		return &asterisque.Grant{Subject: p.ID}, nil
-	})
+	}})
 }
 
 // helloOf is hello of a peer with a name.

@@ -30,8 +30,8 @@ func TestAnswersThatNobodyReadsAreBounded(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				svc := callsBackService()
 				svc.Handle(60, "large", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return make([]byte, result), nil }, c.opts...)
-				p, s := stuckPeer(t, asterisque.WithService(svc), asterisque.WithWorkers(64),
-					asterisque.WithInboundLimits(bytesOf(room, 4*room)), asterisque.WithOutboundLimits(bytesOf(room, 4*room)))
+				p, s := stuckPeer(t, asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 64}),
+					asterisque.WithLimits(asterisque.Limits{Inbound: bytesOf(room, 4*room), Outbound: bytesOf(room, 4*room)}))
 				first := uint64(0)
 				var meta message.Meta
 				if c.nested {

@@ -88,10 +88,10 @@ func TestAFloodOfCallsThatAreGivenUpCostsLittle(t *testing.T) {
 		nested  bool
 	}{
 		"at workers that are busy":       {nil, 5 * pairs, workers, false},
-		"at one key":                     {[]asterisque.HandlerOption{asterisque.WithRawKey(func([]byte) int { return 1 })}, pairs, 1, false},
+		"at one key":                     {[]asterisque.HandlerOption{asterisque.WithKey(func([]byte) int { return 1 })}, pairs, 1, false},
 		"at a gate":                      {[]asterisque.HandlerOption{asterisque.WithConcurrency(2)}, pairs, 2, false},
 		"within a call back":             {nil, pairs, workers + 256, true},
-		"within a call back, at one key": {[]asterisque.HandlerOption{asterisque.WithRawKey(func([]byte) int { return 1 })}, pairs, 2, true},
+		"within a call back, at one key": {[]asterisque.HandlerOption{asterisque.WithKey(func([]byte) int { return 1 })}, pairs, 2, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			end := make(chan struct{})
@@ -100,7 +100,7 @@ func TestAFloodOfCallsThatAreGivenUpCostsLittle(t *testing.T) {
 			svc.Handle(51, "calls back", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
 				return asterisque.SessionOf(ctx).Call(ctx, 1, nil)
 			})
-			node, client := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(workers)), asterisque.NewNode()
+			node, client := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: workers})), asterisque.NewNode()
 			t.Cleanup(func() { node.Close(); client.Close() })
 			good, _ := connectNodes(t, client, node)
 			peer, bad := rawOn(t, node)
@@ -150,14 +150,14 @@ func TestAFloodOfCallsThatAreGivenUpCostsLittle(t *testing.T) {
 func TestAPeerThatGivesUpInAnyOrderLeavesNothing(t *testing.T) {
 	for name, opts := range map[string][]asterisque.HandlerOption{
 		"at workers": nil,
-		"at one key": {asterisque.WithRawKey(func([]byte) int { return 1 })},
+		"at one key": {asterisque.WithKey(func([]byte) int { return 1 })},
 		"at a gate":  {asterisque.WithConcurrency(1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const n = 4000
 			svc := asterisque.NewService()
 			svc.Handle(50, "waits", waitForContext, opts...)
-			peer, s := dialRaw(t, asterisque.WithService(svc), asterisque.WithWorkers(1))
+			peer, s := dialRaw(t, asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 			var closes []interface{ AppendTo([]byte) []byte }
 			for i := range uint64(n) {
 				peer.send(&message.Open{Pipe: 2 * i, Function: 50, Priority: int8(i % 3)})

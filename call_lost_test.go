@@ -55,7 +55,7 @@ func playLost(t *testing.T, workers int, inline bool, end func()) {
 		end()
 		return s, nil
 	})
-	opts := []asterisque.Option{asterisque.WithService(svc), asterisque.WithWorkers(workers), asterisque.WithNodeWorkers(workers)}
+	opts := []asterisque.Option{asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: workers, Node: workers})}
 	here, there := asterisque.NewNode(opts...), asterisque.NewNode(opts...)
 	t.Cleanup(func() { here.Close(); there.Close() })
 	dialled, accepted := connectNodes(t, here, there)
@@ -116,7 +116,7 @@ func TestACallIsAnsweredWhateverEndsTheGoroutineOnTheWay(t *testing.T) {
 	fails := asterisque.Func[string, string](20, "fails")
 	svc := asterisque.NewService()
 	fails.Handle(svc, func(context.Context, string) (string, error) { return "", exitingError{} })
-	dialled, accepted := connect(t, svc, asterisque.WithTracer(exitingTracer{}), asterisque.WithWorkers(1))
+	dialled, accepted := connect(t, svc, asterisque.WithTracer(exitingTracer{}), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 	for range 3 {
 		_, err := fails.Call(background, dialled, "x")
 		require.ErrorIs(t, err, asterisque.ErrPanicked)

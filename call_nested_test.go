@@ -24,7 +24,7 @@ const deep = 50
 func serialNode(opts ...asterisque.Option) *asterisque.Node {
 	svc := asterisque.NewService()
 	nested.Handle(svc, nestedHandler)
-	return asterisque.NewNode(append([]asterisque.Option{asterisque.WithService(svc), asterisque.WithWorkers(1)}, opts...)...)
+	return asterisque.NewNode(append([]asterisque.Option{asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1})}, opts...)...)
 }
 
 // TestCallsBackThatAreDeeperThanThereAreWorkersFinish has one worker on each side, and one node
@@ -40,9 +40,9 @@ func TestCallsBackThatAreDeeperThanThereAreWorkersFinish(t *testing.T) {
 	} {
 		for optName, opts := range map[string][]asterisque.Option{
 			"":                             nil,
-			", with little room":           {asterisque.WithInboundLimits(bytesOf(256<<10, 1<<20))},
-			", with one worker for a node": {asterisque.WithNodeWorkers(1)},
-			", at tight limits":            {asterisque.WithInboundLimits(bytesOf(256<<10, 1<<20)), asterisque.WithOutboundLimits(messages(2, 10_000))},
+			", with little room":           {asterisque.WithLimits(asterisque.Limits{Inbound: bytesOf(256<<10, 1<<20)})},
+			", with one worker for a node": {asterisque.WithWorkers(asterisque.Workers{Node: 1})},
+			", at tight limits":            {asterisque.WithLimits(asterisque.Limits{Inbound: bytesOf(256<<10, 1<<20), Outbound: messages(2, 10_000)})},
 		} {
 			for _, chains := range []int{1, 20} {
 				t.Run(fmt.Sprintf("%d %s%s", chains, wireName, optName), func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestWithinOneCallBackCallsRunSideBySide(t *testing.T) {
 			}
 			return got, nil
 		})
-		here, there := asterisque.NewNode(asterisque.WithService(callers)), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(10))
+		here, there := asterisque.NewNode(asterisque.WithService(callers)), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 10}))
 		defer here.Close()
 		defer there.Close()
 		dialled, accepted := nodesInMemory(t, here, there)
@@ -145,7 +145,7 @@ func TestWithinOneCallBackCallsRunSideBySide(t *testing.T) {
 // they are refused.
 func TestCallsWithinACallBackRunUpToTheirNumber(t *testing.T) {
 	const most = 256
-	p, s := dialRaw(t, asterisque.WithService(callsBackService()), asterisque.WithWorkers(1))
+	p, s := dialRaw(t, asterisque.WithService(callsBackService()), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 	p.send(&message.Open{Pipe: 0, Function: 51})
 	within := p.open().Pipe
 	for i := range uint64(most + 10) {
@@ -187,7 +187,7 @@ func (p *rawPeer) open() message.Open {
 // TestACallWithinWhatIsOverOrNeverWasIsRefused: what a peer says of enclosing calls is not to be
 // trusted.
 func TestACallWithinWhatIsOverOrNeverWasIsRefused(t *testing.T) {
-	p, s := dialRaw(t, asterisque.WithService(callsBackService()), asterisque.WithWorkers(1))
+	p, s := dialRaw(t, asterisque.WithService(callsBackService()), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 	for i, within := range []uint64{1, 0, 2, 1 << 40} {
 		// not opened yet; the peer's own, which do not count; nonsense
 		p.send(&message.Open{Pipe: uint64(2 * i), Function: 50, Meta: message.Meta{Nested: true, Within: within}})
@@ -217,7 +217,7 @@ func TestAChainEndsWithItsOutermostCall(t *testing.T) {
 				}
 				return nested.Call(ctx, asterisque.SessionOf(ctx), n-1)
 			})
-			return asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(1))
+			return asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 		}
 		here, there := newNode(), newNode()
 		defer here.Close()

@@ -19,7 +19,6 @@ type callConfig struct {
 	priority priority.Priority
 	ttl      time.Duration
 	loss     uint8
-	front    bool
 	failFast bool
 	durable  bool
 	traced   bool   // the tracer knows of the call
@@ -43,7 +42,8 @@ func newCallConfig(opts []CallOption) *callConfig {
 }
 
 // WithPriority ranks the call, its Blocks and its result among the other calls of its session; the
-// higher goes first.
+// higher goes first, and so it does where calls wait for the window of their function
+// ([WithCallWindow]).
 func WithPriority(p priority.Priority) CallOption {
 	return CallOption{func(c *callConfig, v int64) { c.priority = priority.Priority(v) }, int64(p)}
 }
@@ -61,10 +61,6 @@ func WithTTL(d time.Duration) CallOption {
 func WithLoss(rate uint8) CallOption {
 	return CallOption{func(c *callConfig, v int64) { c.loss = uint8(v) }, int64(min(rate, message.MaxLoss))}
 }
-
-// WithFront lets the call wait for the window of its function before all that wait already; see
-// [WithCallWindow].
-func WithFront() CallOption { return CallOption{func(c *callConfig, _ int64) { c.front = true }, 0} }
 
 // WithFailFast lets a call on a [Connection] fail at once, with ErrUnavailable, while that is
 // connecting again. By default the call waits, as long as its context and its time to live allow.
@@ -87,12 +83,12 @@ func WithResultBuffer(buf []byte) CallOption {
 // answered or its context or time to live ends. One that waits for its answer when the peer shuts
 // the session down waits on there, while later ones go to the next session. A key that travels with
 // it lets the peer run it once, however often it arrives; the peer remembers the answer for some
-// minutes (see [WithMemory]), in one process: a peer that was started anew, or another one at the
+// minutes (see [WithDurableAnswers]), in one process: a peer that was started anew, or another one at the
 // same address, may run it again. The handler of a durable call goes on when its session ends,
 // unless the call was made within another one. At most as many durable calls of one peer run at
 // once, over all its sessions, as one session has workers.
 //
-// Nobody else gets the answer: a peer that has proved who it is, by a Subject of [WithAccept] or a
+// Nobody else gets the answer: a peer that has proved who it is, by a Subject of [Access].Accept or a
 // TLS certificate, has keys of its own, and without such a proof the key, which nobody can guess,
 // is one.
 func WithDurable() CallOption {

@@ -159,7 +159,7 @@ func (o *outbound) never(held int) *Abort {
 	if !o.Never(held) {
 		return nil
 	}
-	a := codec.ErrTooLarge.Withf("the message holds %d bytes, and the outbound hard limit is %d: see WithOutboundLimits", held, o.Limits().Hard.Bytes)
+	a := codec.ErrTooLarge.Withf("the message holds %d bytes, and the outbound hard limit is %d: see Limits.Outbound", held, o.Limits().Hard.Bytes)
 	a.Ran = codec.NeverSent
 	return a
 }

@@ -67,7 +67,7 @@ func pathService(h *holder) *asterisque.Service {
 				return nil, err
 			}
 		}
-	}, asterisque.WithConcurrency(1), asterisque.WithRawKey(func(params []byte) byte { return params[0] }))
+	}, asterisque.WithConcurrency(1), asterisque.WithKey(func(params []byte) byte { return params[0] }))
 	return svc
 }
 
@@ -124,7 +124,7 @@ func (p *paths) wantWaiting(waiting, running int) {
 
 func TestNoWayToEndACallLeavesAnythingBehind(t *testing.T) {
 	closed := asterisque.ErrSessionClosed
-	one := asterisque.WithWorkers(1)
+	one := asterisque.WithWorkers(asterisque.Workers{Session: 1})
 	for name, c := range map[string]struct {
 		opts []asterisque.Option
 		run  func(p *paths)
@@ -224,7 +224,7 @@ func TestNoWayToEndACallLeavesAnythingBehind(t *testing.T) {
 			p.start(background, keyedFn, "k", asterisque.ErrExpired, asterisque.WithTTL(time.Second))
 			time.Sleep(time.Minute) // of the bubble
 		}},
-		"refused as overloaded": {opts: []asterisque.Option{one, asterisque.WithMaxWaiting(2)}, run: func(p *paths) {
+		"refused as overloaded": {opts: []asterisque.Option{one, asterisque.WithWorkers(asterisque.Workers{Waiting: 2})}, run: func(p *paths) {
 			p.start(background, held, "k", nil)
 			// gives way later
 			p.start(background, bothFn, "k", asterisque.ErrOverloaded, asterisque.WithPriority(-1))
@@ -267,7 +267,7 @@ func TestNoWayToEndACallLeavesAnythingBehind(t *testing.T) {
 				require.ErrorIs(p.t, err, asterisque.ErrBadParams)
 			}
 		}},
-		"the session dies while all wait and run": {opts: []asterisque.Option{asterisque.WithWorkers(4)}, run: func(p *paths) {
+		"the session dies while all wait and run": {opts: []asterisque.Option{asterisque.WithWorkers(asterisque.Workers{Session: 4})}, run: func(p *paths) {
 			for _, fn := range []asterisque.Function[string, string]{held, gatedFn, gatedFn, keyedFn, keyedFn, bothFn, held, held, bothFn} {
 				p.start(background, fn, "k", closed)
 			}
@@ -275,7 +275,7 @@ func TestNoWayToEndACallLeavesAnythingBehind(t *testing.T) {
 			p.wantWaiting(6, 4)
 			p.dialled.Close()
 		}},
-		"the callee's side closes the session": {opts: []asterisque.Option{asterisque.WithWorkers(4)}, run: func(p *paths) {
+		"the callee's side closes the session": {opts: []asterisque.Option{asterisque.WithWorkers(asterisque.Workers{Session: 4})}, run: func(p *paths) {
 			for _, fn := range []asterisque.Function[string, string]{bothFn, gatedFn, keyedFn, held} {
 				p.start(background, fn, "k", closed)
 				p.start(background, fn, "k", asterisque.ErrUnavailable) // waits, and is refused

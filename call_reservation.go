@@ -50,7 +50,7 @@ func (o *outgoing) reserve(ctx context.Context, open *outbox.Message, cfg *callC
 
 // waitForRoom waits for the window of the function, and for room at the peer.
 func (o *outgoing) waitForRoom(ctx context.Context, r *reservation, function uint16, cfg *callConfig) (a *Abort) {
-	if r.window, a = o.waitForWindow(ctx, function, cfg.front); a != nil {
+	if r.window, a = o.waitForWindow(ctx, function, cfg.priority); a != nil {
 		return a
 	}
 	if a = o.waitForOpens(ctx, r.cost, cfg.priority); a != nil {

@@ -202,7 +202,7 @@ func TestRetryGetsThroughAnOverload(t *testing.T) {
 			time.Sleep(20 * time.Millisecond) // of the bubble
 			return s, nil
 		})
-		dialled, accepted := inMemory(t, svc, asterisque.WithWorkers(1), asterisque.WithMaxWaiting(5))
+		dialled, accepted := inMemory(t, svc, asterisque.WithWorkers(asterisque.Workers{Session: 1, Waiting: 5}))
 		r := &asterisque.Retry{Attempts: 100}
 		var wg sync.WaitGroup
 		for range 50 {

@@ -269,7 +269,7 @@ func TestAMessageOverTheLimitIsRefusedWhereItIsSent(t *testing.T) {
 		b, err := p.Recv(ctx)
 		return b.Payload, err
 	})
-	dialled, _ := connect(t, svc, asterisque.WithMaxMessage(10_000))
+	dialled, _ := connect(t, svc, asterisque.WithLimits(asterisque.Limits{MaxMessage: 10_000}))
 	_, err := echo.Call(background, dialled, long)
 	require.ErrorIs(t, err, asterisque.ErrTooLarge)
 	require.True(t, asterisque.Repeatable(err))

@@ -110,7 +110,7 @@ func TestATracerFollowsEveryCallToItsEnd(t *testing.T) {
 		})
 		r := &recorder{trace: []byte("trace of the caller")}
 		here := asterisque.NewNode(asterisque.WithTracer(r), asterisque.WithCallWindow(99, 1))
-		there := asterisque.NewNode(asterisque.WithTracer(r), asterisque.WithService(svc), asterisque.WithWorkers(2))
+		there := asterisque.NewNode(asterisque.WithTracer(r), asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 2}))
 		defer here.Close()
 		defer there.Close()
 		dialled, _ := nodesInMemory(t, here, there)
@@ -295,7 +295,7 @@ func TestAfterFuncsOfAHandlerThatBlockHoldUpNothing(t *testing.T) {
 			context.AfterFunc(ctx, func() { <-release })
 			return nil, nil
 		})
-		dialled, accepted := inMemory(t, svc, asterisque.WithWorkers(1))
+		dialled, accepted := inMemory(t, svc, asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 		for range 5 {
 			_, err := dialled.Call(background, 50, nil)
 			require.NoError(t, err)

@@ -98,7 +98,7 @@ func (c *values) weigh(data []byte, t reflect.Type) (n int, err error) {
 	}
 	most := c.most.of(len(data))
 	if n = c.weigher.Weigh(data, t, most); n > most {
-		return 0, &codec.ValueError{Reason: fmt.Sprintf("%d bytes would become %d or more, beyond the limit of %d here: see WithExpansion", len(data), n, most)}
+		return 0, &codec.ValueError{Reason: fmt.Sprintf("%d bytes would become %d or more, beyond the limit of %d here: see Limits.Expansion", len(data), n, most)}
 	}
 	return n, nil
 }

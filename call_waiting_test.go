@@ -28,7 +28,7 @@ func TestWhoWaitsInVainLearnsForWhat(t *testing.T) {
 		st   func(asterisque.Stats) asterisque.Wait
 	}{
 		"room for a window here": {
-			[]asterisque.Option{asterisque.WithInboundLimits(bytesOf(64<<10, 1<<20))},
+			[]asterisque.Option{asterisque.WithLimits(asterisque.Limits{Inbound: bytesOf(64<<10, 1<<20)})},
 			func(_ context.Context, s *asterisque.Session) (err error) {
 				for i := 0; err == nil; i++ { // who waits is the first to give up
 					ctx, cancel := context.WithTimeout(background, time.Hour-time.Duration(i)*time.Minute)
@@ -51,7 +51,7 @@ func TestWhoWaitsInVainLearnsForWhat(t *testing.T) {
 			"waiting for the window of the pipe", nil,
 		},
 		"room for calls at the peer": {
-			[]asterisque.Option{asterisque.WithWorkers(1), littleRoom()},
+			[]asterisque.Option{asterisque.WithWorkers(asterisque.Workers{Session: 1}), littleRoom()},
 			func(ctx context.Context, s *asterisque.Session) (err error) {
 				for range 100 {
 					go s.Call(ctx, 50, nil)
@@ -84,7 +84,7 @@ func TestWhoWaitsInVainLearnsForWhat(t *testing.T) {
 // TestWhoWaitsAtTheOutboundLimitLearnsForWhat has a peer that reads nothing.
 func TestWhoWaitsAtTheOutboundLimitLearnsForWhat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, s := stuckPeer(t, asterisque.WithOutboundLimits(bytesOf(100_000, 300_000)))
+		_, s := stuckPeer(t, asterisque.WithLimits(asterisque.Limits{Outbound: bytesOf(100_000, 300_000)}))
 		ctx, cancel := context.WithTimeout(background, time.Second)
 		defer cancel()
 		var err error
@@ -133,8 +133,8 @@ func TestTwoSessionsWithoutWindowsMoveOnAtTheirOutboundLimits(t *testing.T) {
 		node := func() *asterisque.Node {
 			svc := asterisque.NewService()
 			svc.Handle(60, "large", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return make([]byte, 10_000), nil })
-			return asterisque.NewNode(append(noWindows(), asterisque.WithService(svc), asterisque.WithWorkers(4),
-				asterisque.WithInboundLimits(messages(8, 10_000)), asterisque.WithOutboundLimits(bytesOf(20_000, 10_000_000)))...)
+			return asterisque.NewNode(append(noWindows(), asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 4}),
+				asterisque.WithLimits(asterisque.Limits{Inbound: messages(8, 10_000), Outbound: bytesOf(20_000, 10_000_000)}))...)
 		}
 		here, there := node(), node()
 		defer here.Close()

@@ -4,21 +4,65 @@ import (
 	"container/list"
 	"context"
 	"sync"
+
+	"github.com/asterisque-go/asterisque/priority"
 )
 
 // callWindow bounds how many calls of one function are outstanding towards one peer. Calls beyond
-// it wait in the order in which they came, and hold up no other function.
+// it wait by priority, and among equals in the order in which they came, and hold up no other
+// function.
 type callWindow struct {
 	size int // fixed
 
 	mu    sync.Mutex
-	calls int       // guarded by mu, as queue; outstanding
-	queue list.List // of chan struct{}, each closed when its call may be made
+	calls int // guarded by mu, as all below; outstanding
+	queue windowQueue
 }
 
-// wait waits for room until ctx or over, the context of the session, ends: at the front of the
-// queue or at its end.
-func (w *callWindow) wait(ctx, over context.Context, front bool) *Abort {
+// windowQueue is the calls that wait for a window, by priority: each a channel that is closed when
+// the call may be made. No line is empty.
+type windowQueue struct {
+	lines map[priority.Priority]*list.List
+	len   int
+}
+
+func (q *windowQueue) push(p priority.Priority, turn chan struct{}) *list.Element {
+	line := q.lines[p]
+	if line == nil {
+		if q.lines == nil {
+			q.lines = make(map[priority.Priority]*list.List)
+		}
+		line = list.New()
+		q.lines[p] = line
+	}
+	q.len++
+	return line.PushBack(turn)
+}
+
+func (q *windowQueue) remove(p priority.Priority, e *list.Element) chan struct{} {
+	line := q.lines[p]
+	turn := line.Remove(e).(chan struct{})
+	if line.Len() == 0 {
+		delete(q.lines, p)
+	}
+	q.len--
+	return turn
+}
+
+// pop removes the one whose turn it is; it returns nil if none waits.
+func (q *windowQueue) pop() chan struct{} {
+	if q.len == 0 {
+		return nil
+	}
+	highest := priority.Min
+	for p := range q.lines {
+		highest = max(highest, p)
+	}
+	return q.remove(highest, q.lines[highest].Front())
+}
+
+// wait waits for room until ctx or over, the context of the session, ends.
+func (w *callWindow) wait(ctx, over context.Context, p priority.Priority) *Abort {
 	w.mu.Lock()
 	if w.calls < w.size {
 		w.calls++
@@ -26,11 +70,7 @@ func (w *callWindow) wait(ctx, over context.Context, front bool) *Abort {
 		return nil
 	}
 	turn := make(chan struct{})
-	push := w.queue.PushBack
-	if front {
-		push = w.queue.PushFront
-	}
-	place := push(turn)
+	place := w.queue.push(p, turn)
 	w.mu.Unlock()
 	var a *Abort
 	select {
@@ -47,7 +87,7 @@ func (w *callWindow) wait(ctx, over context.Context, front bool) *Abort {
 	case <-turn:
 		w.giveBackLocked() // its turn came at the same moment
 	default:
-		w.queue.Remove(place)
+		w.queue.remove(p, place)
 	}
 	return a
 }
@@ -64,12 +104,12 @@ func (w *callWindow) giveBack() {
 }
 
 func (w *callWindow) giveBackLocked() {
-	next := w.queue.Front()
+	next := w.queue.pop()
 	if next == nil {
 		w.calls--
 		return
 	}
-	close(w.queue.Remove(next).(chan struct{}))
+	close(next)
 }
 
 // used tells how much of the window is used.
@@ -79,7 +119,7 @@ func (w *callWindow) used() Outstanding {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return Outstanding{Window: w.size, Calls: w.calls, Waiting: w.queue.Len()}
+	return Outstanding{Window: w.size, Calls: w.calls, Waiting: w.queue.len}
 }
 
 // Outstanding tells how much of the window of a function is used; see [WithCallWindow].
@@ -95,12 +135,12 @@ func (o Outstanding) Full() bool { return o.Window > 0 && o.Calls >= o.Window }
 
 // waitForWindow waits for room in the window of a function, if there is one, and returns it. It is
 // not for calls within others, which may be waited for by one that holds its room.
-func (o *outgoing) waitForWindow(ctx context.Context, function uint16, front bool) (*callWindow, *Abort) {
+func (o *outgoing) waitForWindow(ctx context.Context, function uint16, p priority.Priority) (*callWindow, *Abort) {
 	w := o.windows[function]
 	if w == nil {
 		return nil, nil
 	}
-	if a := w.wait(ctx, o.ctx, front); a != nil {
+	if a := w.wait(ctx, o.ctx, p); a != nil {
 		return nil, a
 	}
 	return w, nil

@@ -3,7 +3,6 @@ package asterisque_test
 import (
 	"context"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -14,9 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/pipe"
-	"github.com/asterisque-go/asterisque/wire"
 )
 
 func TestCallsBeyondTheWindowOfTheirFunctionWaitInOrderAndHoldUpNoOther(t *testing.T) {
@@ -25,7 +22,7 @@ func TestCallsBeyondTheWindowOfTheirFunctionWaitInOrderAndHoldUpNoOther(t *testi
 		dialled, accepted := inMemory(t, svc, asterisque.WithCallWindow(held.Number(), 2))
 		var wg sync.WaitGroup
 		calls(&wg, 6, func(i int) { held.Call(background, dialled, fmt.Sprint(i)) })
-		calls(&wg, 1, func(int) { held.Call(background, dialled, "front", asterisque.WithFront()) })
+		calls(&wg, 1, func(int) { held.Call(background, dialled, "front", asterisque.WithPriority(1)) })
 		require.Equal(t, asterisque.Outstanding{Window: 2, Calls: 2, Waiting: 5}, dialled.Outstanding(held.Number()))
 		require.True(t, dialled.Outstanding(held.Number()).Full())
 		require.Equal(t, 2, accepted.Stats().Running+accepted.Stats().Waiting, "what waits here has not been sent")
@@ -217,7 +214,7 @@ func TestTheWindowOfAFunctionSurvivesRandomGivingUp(t *testing.T) {
 			for range 50 {
 				ctx, cancel := context.WithTimeout(background, time.Duration(rnd.IntN(2000))*time.Microsecond)
 				if rnd.IntN(2) == 0 {
-					held.Call(ctx, dialled, "", asterisque.WithFront())
+					held.Call(ctx, dialled, "", asterisque.WithPriority(1))
 				} else if p, err := dialled.Open(ctx, held.Number(), []byte{0x60}); err == nil {
 					p.Result(ctx)
 				}
@@ -264,64 +261,4 @@ func nestedHandler(ctx context.Context, n int) (int, error) {
 	}
 	deeper, err := nested.Call(ctx, asterisque.SessionOf(ctx), n-1)
 	return deeper + 1, err
-}
-
-func TestOptionsThatDoNotFitAreNamed(t *testing.T) {
-	tests := map[string]asterisque.Option{
-		"WithCallWindow: 0 calls of function 7 are below 1": asterisque.WithCallWindow(7, 0),
-		"WithWorkers: 0 is below 1":                         asterisque.WithWorkers(0),
-		"WithNodeWorkers: -1 is negative":                   asterisque.WithNodeWorkers(-1),
-		"WithMaxWaiting: -1 is negative":                    asterisque.WithMaxWaiting(-1),
-		"WithWindow: -1 is negative":                        asterisque.WithWindow(-1),
-	}
-	if large := uint64(piping.MaxWindow) + 1; uint64(math.MaxInt) >= large {
-		// where an int has 64 bits
-		tests["WithWindow: 4294967296 is above 4294967295"] = asterisque.WithWindow(int(large))
-	}
-	for want, opt := range tests {
-		_, err := asterisque.NewNode(opt).Dial(background, "tcp://127.0.0.1:1")
-		require.ErrorContains(t, err, want)
-	}
-}
-
-// TestOptionsThatDoNotFitEachOtherAreNamedWithWhatWouldFit asks before anything is dialled,
-// listened for or accepted.
-func TestOptionsThatDoNotFitEachOtherAreNamedWithWhatWouldFit(t *testing.T) {
-	const names = "asterisque: WithMaxMessage, WithWorkers and WithInboundLimits do not fit each other: "
-	for name, c := range map[string]struct {
-		opts []asterisque.Option
-		want string
-	}{
-		"a message that is too large for the soft limit": {
-			[]asterisque.Option{asterisque.WithMaxMessage(8 << 20), asterisque.WithInboundLimits(bytesOf(32<<20, 64<<20))},
-			"messages of 8388608 bytes need a soft limit of 67108864 bytes, eight times as much, not 33554432",
-		},
-		"more workers than have windows": {
-			[]asterisque.Option{asterisque.WithWorkers(10_000)},
-			"10000 workers need windows of 1536 bytes each",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			node := asterisque.NewNode(c.opts...)
-			_, err := node.Dial(background, "tcp://127.0.0.1:1")
-			require.ErrorContains(t, err, names+c.want)
-			require.ErrorContains(t, node.ListenAndServe(background, "tcp://127.0.0.1:0"), names+c.want)
-			a, _ := wire.Pipe()
-			_, err = node.Accept(background, a)
-			require.ErrorContains(t, err, names+c.want)
-		})
-	}
-	for name, opts := range map[string][]asterisque.Option{
-		"the soft limit follows the largest message": {asterisque.WithMaxMessage(128 << 20)},
-		"the largest message follows the soft limit": {asterisque.WithInboundLimits(bytesOf(64<<10, 128<<10))},
-		"the workers follow the soft limit":          {asterisque.WithInboundLimits(messages(64, 128))},
-		"nothing is promised without windows":        {asterisque.WithWorkers(10_000), asterisque.WithWindow(0)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			dialled, accepted := connect(t, echoService(), opts...)
-			_, err := echo.Call(background, dialled, "x")
-			require.NoError(t, err)
-			wantIdle(t, dialled, accepted)
-		})
-	}
 }

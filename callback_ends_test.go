@@ -25,7 +25,7 @@ func TestAHandlerThatEndsItsGoroutineKeepsNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			svc := echoService()
 			exits.Handle(svc, func(context.Context, string) (string, error) { runtime.Goexit(); return "", nil }, opts...)
-			dialled, accepted := connect(t, svc, asterisque.WithWorkers(1), asterisque.WithNodeWorkers(1))
+			dialled, accepted := connect(t, svc, asterisque.WithWorkers(asterisque.Workers{Session: 1, Node: 1}))
 			for range 3 {
 				_, err := exits.Call(background, dialled, "x")
 				require.ErrorIs(t, err, asterisque.ErrPanicked)
@@ -47,8 +47,8 @@ func TestANestedHandlerThatEndsItsGoroutineKeepsNothing(t *testing.T) {
 	calls.Handle(svc, func(ctx context.Context, s string) (string, error) {
 		return exits.Call(ctx, asterisque.SessionOf(ctx), s)
 	})
-	here := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(1))
-	there := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(1))
+	here := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
+	there := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 	t.Cleanup(func() { here.Close(); there.Close() })
 	dialled, accepted := connectNodes(t, here, there)
 	for range 300 {
@@ -124,12 +124,12 @@ func TestWhoEndsWhatItRunsInDoesNotWaitForItself(t *testing.T) {
 func TestAsManyAcceptsRunAsHandshakes(t *testing.T) {
 	t.Parallel()
 	goOn, running := make(chan struct{}), make(chan struct{}, 10)
-	node := asterisque.NewNode(asterisque.WithHalfOpen(2), asterisque.WithHandshakeTimeout(300*time.Millisecond),
-		asterisque.WithAccept(func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
+	node := asterisque.NewNode(asterisque.WithAdmission(asterisque.Admission{HalfOpen: 2}), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 300 * time.Millisecond}),
+		asterisque.WithAccess(asterisque.Access{Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
 			running <- struct{}{}
 			<-goOn // whatever its context says
 			return nil, nil
-		}))
+		}}))
 	peer := asterisque.NewNode()
 	t.Cleanup(func() { node.Close(); peer.Close() })
 	meet := func() (theirs, ours chan error) {
@@ -148,7 +148,7 @@ func TestAsManyAcceptsRunAsHandshakes(t *testing.T) {
 	theirs, ours := meet()
 	err := <-ours
 	require.ErrorIs(t, err, asterisque.ErrOverloaded)
-	require.ErrorContains(t, err, "WithHalfOpen")
+	require.ErrorContains(t, err, "Admission.HalfOpen")
 	require.ErrorIs(t, <-theirs, asterisque.ErrOverloaded, "the peer is told")
 	require.Empty(t, running, "it was not called")
 	close(goOn)
@@ -159,7 +159,7 @@ func TestAsManyAcceptsRunAsHandshakes(t *testing.T) {
 
 // TestANodeThatIsClosedEndsHandshakes waits for a peer that says nothing.
 func TestANodeThatIsClosedEndsHandshakes(t *testing.T) {
-	node := asterisque.NewNode(asterisque.WithHandshakeTimeout(time.Hour))
+	node := asterisque.NewNode(asterisque.WithTimeouts(asterisque.Timeouts{Handshake: time.Hour}))
 	_, b := wire.Pipe()
 	ended := make(chan error, 1)
 	go func() { _, err := node.Accept(background, b); ended <- err }()

@@ -62,8 +62,8 @@ func TestAWireThatPanicsWhenItIsAskedCostsOnlyItself(t *testing.T) {
 	for _, at := range oddPlaces {
 		for how, f := range map[string]func(){"panics": func() { panic("odd") }, "exits": runtime.Goexit} {
 			t.Run(at+" "+how, func(t *testing.T) {
-				opts := []asterisque.Option{asterisque.WithService(echoService()), asterisque.WithResume(time.Minute),
-					asterisque.WithPing(16*time.Millisecond, 200*time.Millisecond)}
+				opts := []asterisque.Option{asterisque.WithService(echoService()), asterisque.WithResume(asterisque.Resume{For: time.Minute}),
+					asterisque.WithTimeouts(asterisque.Timeouts{Ping: 16 * time.Millisecond, Silence: 200 * time.Millisecond})}
 				here, there := asterisque.NewNode(opts...), asterisque.NewNode(opts...)
 				t.Cleanup(func() { here.Close(); there.Close() })
 				good, _ := connectNodes(t, here, there)
@@ -123,7 +123,7 @@ func TestAListenerThatPanicsWhenItIsClosedIsSurvived(t *testing.T) {
 }
 
 func TestADialThatReturnsNothingFails(t *testing.T) {
-	node := asterisque.NewNode(asterisque.WithResume(time.Minute))
+	node := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 	defer node.Close()
 	_, err := node.Connect(background, "", asterisque.Reconnect{First: time.Millisecond, GiveUp: 20 * time.Millisecond,
 		Dial: func(context.Context) (wire.Wire, error) { return nil, nil }})
@@ -178,7 +178,7 @@ func TestAnErrorThatPanicsCostsOnlyItsCall(t *testing.T) {
 				_, err = open.Result(background)
 				require.ErrorIs(t, err, asterisque.ErrCanceled)
 
-				node := asterisque.NewNode(asterisque.WithAccept(func(context.Context, asterisque.Peer) (*asterisque.Grant, error) { return nil, odd }))
+				node := asterisque.NewNode(asterisque.WithAccess(asterisque.Access{Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) { return nil, odd }}))
 				defer node.Close()
 				a, b := wire.Pipe()
 				go node.Accept(background, b)

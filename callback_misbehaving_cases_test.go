@@ -216,14 +216,14 @@ func (m *misbehaviour) connect(ctx context.Context, how asterisque.Reconnect) er
 
 // callbacks are all that an application plugs in.
 var callbacks = []callback{
-	{name: "WithAccept", panics: "unavailable", blocks: "expired",
+	{name: "Access.Accept", panics: "unavailable", blocks: "expired",
 		options: func(m *misbehaviour) []asterisque.Option {
-			return []asterisque.Option{asterisque.WithAccept(func(context.Context, asterisque.Peer) (*asterisque.Grant, error) { m.hook(); return nil, nil })}
+			return []asterisque.Option{asterisque.WithAccess(asterisque.Access{Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) { m.hook(); return nil, nil }})}
 		},
 		trigger: in(echo)},
-	{name: "WithCredential", panics: "unavailable", blocks: "expired",
+	{name: "Access.Credential", panics: "unavailable", blocks: "expired",
 		options: func(m *misbehaviour) []asterisque.Option {
-			return []asterisque.Option{asterisque.WithCredential(func(context.Context, asterisque.Peer) ([]byte, error) { m.hook(); return []byte("x"), nil })}
+			return []asterisque.Option{asterisque.WithAccess(asterisque.Access{Credential: func(context.Context, asterisque.Peer) ([]byte, error) { m.hook(); return []byte("x"), nil }})}
 		},
 		trigger: func(m *misbehaviour) error { _, err := m.node.Dial(background, m.peerURL); return err }},
 	{name: "WithOnSession", panics: "ok",

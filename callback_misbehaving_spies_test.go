@@ -38,7 +38,7 @@ func (r spyRepository) Delete(ctx context.Context, session [16]byte) error {
 
 func spied(at string) func(m *misbehaviour) []asterisque.Option {
 	return func(m *misbehaviour) []asterisque.Option {
-		return []asterisque.Option{asterisque.WithResume(time.Minute), asterisque.WithRepository(spyRepository{asterisque.NewRepository(), m, at})}
+		return []asterisque.Option{asterisque.WithResume(asterisque.Resume{For: time.Minute, Records: spyRepository{asterisque.NewRepository(), m, at}})}
 	}
 }
 

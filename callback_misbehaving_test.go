@@ -154,10 +154,10 @@ func (c *callback) play(t *testing.T) {
 func (c *callback) playOnce(m *misbehaviour) {
 	before := runtime.NumGoroutine()
 	opts := []asterisque.Option{
-		asterisque.WithService(m.service()), asterisque.WithLogger(slog.New(&m.log)), asterisque.WithHandshakeTimeout(400 * time.Millisecond),
-		asterisque.WithPlainCredentials(),
+		asterisque.WithService(m.service()), asterisque.WithLogger(slog.New(&m.log)), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 400 * time.Millisecond}),
+		asterisque.WithAccess(asterisque.Access{PlainCredentials: true}),
 	}
-	m.peer = asterisque.NewNode(opts[0], asterisque.WithPlainCredentials(), asterisque.WithResume(time.Minute))
+	m.peer = asterisque.NewNode(opts[0], asterisque.WithAccess(asterisque.Access{PlainCredentials: true}), asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 	if c.options != nil {
 		opts = append(opts, c.options(m)...)
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
-	"github.com/asterisque-go/asterisque/limits"
 )
 
 var work = asterisque.Func[int, int](30, "work")
@@ -69,7 +68,7 @@ func TestDurableCallsRunOnceAndInOrder(t *testing.T) {
 					time.Sleep(pauses[n])
 					return n * 2, nil
 				})
-				opts := []asterisque.Option{asterisque.WithWorkers(1)}
+				opts := []asterisque.Option{asterisque.WithWorkers(asterisque.Workers{Session: 1})}
 				if seed%2 == 1 {
 					opts = append(opts, littleRoom())
 				}
@@ -141,7 +140,7 @@ func TestADurableCallOutlivesItsSession(t *testing.T) {
 func TestDurableCallsWaitWhileThePeerIsAwayAlsoForAnotherNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := newLedger(func(context.Context, int) (int, error) { return 1, nil }), newLedger(func(context.Context, int) (int, error) { return 2, nil })
-		conn, wires, _, there := link(t, first.svc, asterisque.Reconnect{}, asterisque.WithResume(time.Hour), asterisque.WithWorkers(1))
+		conn, wires, _, there := link(t, first.svc, asterisque.Reconnect{}, asterisque.WithResume(asterisque.Resume{For: time.Hour}), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 		got, err := work.Call(background, conn, 100, asterisque.WithDurable())
 		require.NoError(t, err)
 		require.Equal(t, 1, got)
@@ -155,7 +154,7 @@ func TestDurableCallsWaitWhileThePeerIsAwayAlsoForAnotherNode(t *testing.T) {
 			synctest.Wait()
 		}
 		time.Sleep(time.Minute)
-		next := asterisque.NewNode(asterisque.WithService(second.svc), asterisque.WithResume(time.Hour), asterisque.WithWorkers(1))
+		next := asterisque.NewNode(asterisque.WithService(second.svc), asterisque.WithResume(asterisque.Resume{For: time.Hour}), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 		defer next.Close()
 		wires.leadTo(next)
 		wires.failWith(nil)
@@ -172,14 +171,14 @@ func TestDurableCallsWaitWhileThePeerIsAwayAlsoForAnotherNode(t *testing.T) {
 func TestWhenTheSessionIsGoneItsPipesEndOnBothSides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, started, ended := blockService()
-		conn, wires, _, there := link(t, svc, asterisque.Reconnect{}, asterisque.WithResume(time.Minute))
+		conn, wires, _, there := link(t, svc, asterisque.Reconnect{}, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 		call := make(chan error)
 		go func() { _, err := block.Call(background, conn, ""); call <- err }()
 		<-started
 		p, err := conn.Open(background, 99, nil)
 		require.NoError(t, err)
 		before := conn.Session()
-		next := asterisque.NewNode(asterisque.WithService(echoService()), asterisque.WithResume(time.Minute))
+		next := asterisque.NewNode(asterisque.WithService(echoService()), asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 		defer next.Close()
 		wires.leadTo(next)
 		wires.cut()
@@ -212,7 +211,7 @@ func TestARepetitionGetsTheAnswerOfTheFirstOneForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := 0
 		l := newLedger(func(context.Context, int) (int, error) { runs++; return runs, nil })
-		node := asterisque.NewNode(asterisque.WithService(l.svc), asterisque.WithPing(0, 0), asterisque.WithMemory(time.Minute, limits.Amount{}))
+		node := asterisque.NewNode(asterisque.WithService(l.svc), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}), asterisque.WithDurableAnswers(asterisque.DurableAnswers{For: time.Minute, Calls: -1, Bytes: -1}))
 		defer node.Close()
 		p, _ := rawTo(t, node, hello())
 		ask := func(pipe uint64, key string) []byte {
@@ -253,11 +252,11 @@ func TestAFailureIsAnAnswerToo(t *testing.T) {
 }
 
 func TestWhenMemoryIsFullDurableCallsAreRefusedBeforeTheyRun(t *testing.T) {
-	for name, most := range map[string]limits.Amount{"messages": {Messages: 3}, "bytes": {Bytes: 3 * asterisque.RememberedCall}} {
+	for name, most := range map[string]asterisque.DurableAnswers{"calls": {Calls: 3}, "bytes": {Bytes: 3 * asterisque.RememberedCall}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newLedger(func(_ context.Context, n int) (int, error) { return 0, nil })
-				conn, _, _, _ := link(t, l.svc, asterisque.Reconnect{}, asterisque.WithMemory(time.Minute, most), asterisque.WithMemoryShare(1))
+				conn, _, _, _ := link(t, l.svc, asterisque.Reconnect{}, asterisque.WithDurableAnswers(most), asterisque.WithDurableAnswers(asterisque.DurableAnswers{For: time.Minute, Share: 1}))
 				for n := range 3 {
 					_, err := work.Call(background, conn, n, asterisque.WithDurable())
 					require.NoError(t, err)
@@ -282,7 +281,7 @@ func TestRepetitionsOfACallThatRunsWaitForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
 		l := newLedger(func(context.Context, int) (int, error) { <-gate; return 7, nil })
-		node := asterisque.NewNode(asterisque.WithService(l.svc), asterisque.WithPing(0, 0))
+		node := asterisque.NewNode(asterisque.WithService(l.svc), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
 		defer node.Close()
 		p, _ := rawTo(t, node, hello())
 		for i := range uint64(10) {
@@ -310,7 +309,7 @@ func TestARepetitionRunsIfTheFirstOneNeverBegan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
 		l := newLedger(func(_ context.Context, n int) (int, error) { <-gate; return n, nil })
-		node := asterisque.NewNode(asterisque.WithService(l.svc), asterisque.WithPing(0, 0), asterisque.WithWorkers(1))
+		node := asterisque.NewNode(asterisque.WithService(l.svc), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 		defer node.Close()
 		old, _ := rawTo(t, node, hello())
 		old.send(keyed(0, "busy"), keyed(2, "waits"))
@@ -331,7 +330,7 @@ func TestARepetitionRunsIfTheFirstOneNeverBegan(t *testing.T) {
 func TestDurableCallsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(func(_ context.Context, n int) (int, error) { return n, nil })
-		conn, wires, _, _ := link(t, l.svc, asterisque.Reconnect{Durable: 3}, asterisque.WithWorkers(1))
+		conn, wires, _, _ := link(t, l.svc, asterisque.Reconnect{Durable: 3}, asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 		wires.failWith(errBroken)
 		wires.cut()
 		synctest.Wait()
@@ -384,7 +383,7 @@ func TestACloseOfTheNodeEndsTheHandlersOfDurableCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan error, 1)
 		l := newLedger(func(ctx context.Context, _ int) (int, error) { <-ctx.Done(); ended <- ctx.Err(); return 0, ctx.Err() })
-		node := asterisque.NewNode(asterisque.WithService(l.svc), asterisque.WithPing(0, 0))
+		node := asterisque.NewNode(asterisque.WithService(l.svc), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
 		p, _ := rawTo(t, node, hello())
 		p.send(keyed(0, "k"))
 		synctest.Wait()

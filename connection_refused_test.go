@@ -36,9 +36,9 @@ func TestWhatCannotSucceedIsNotTriedAgain(t *testing.T) {
 	ca, other := testtls.NewAuthority(t), testtls.NewAuthority(t)
 	plain := serve(t, newNode(t, asterisque.WithService(echoService())))
 	raw := serve(t, newNode(t, asterisque.WithCodecs(codec.Raw)))
-	refusing := serve(t, newNode(t, asterisque.WithAccept(func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
+	refusing := serve(t, newNode(t, asterisque.WithAccess(asterisque.Access{Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
 		return nil, asterisque.ErrUnauthorized.Withf("not you")
-	})))
+	}})))
 	secure := listen(t, newNode(t), "tls://127.0.0.1:0", wire.Options{TLS: ca.Server()})
 	expired := listen(t, newNode(t), "tls://127.0.0.1:0", wire.Options{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Issue("server", -time.Minute)}}})
 	strict := ca.Server()
@@ -60,7 +60,7 @@ func TestWhatCannotSucceedIsNotTriedAgain(t *testing.T) {
 		{"the peer is refused", refusing, asterisque.WithID("x"), "not you"},
 		{"no such scheme", "carrier-pigeon://roof", asterisque.WithID("x"), "carrier-pigeon"},
 		{"no URL at all", "127.0.0.1:5330", asterisque.WithID("x"), ""},
-		{"an option does not fit", plain, asterisque.WithWorkers(0), "WithWorkers"},
+		{"an option does not fit", plain, asterisque.WithWorkers(asterisque.Workers{Session: -1}), "Workers.Session"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := connectTo(t, newNode(t, c.opt), c.url)

@@ -171,7 +171,7 @@ func TestAServerThatIsReplacedCostsNoCall(t *testing.T) {
 					return 2 * n, nil
 				})
 				j := new(journal)
-				conn, l, _, there := link(t, svc, asterisque.Reconnect{OnState: j.note}, asterisque.WithResume(resume))
+				conn, l, _, there := link(t, svc, asterisque.Reconnect{OnState: j.note}, asterisque.WithResume(asterisque.Resume{For: resume}))
 				var calls sync.WaitGroup
 				stop := make(chan struct{})
 				for i := range 20 {
@@ -192,7 +192,7 @@ func TestAServerThatIsReplacedCostsNoCall(t *testing.T) {
 				}
 				for range 5 {
 					time.Sleep(2 * time.Second)
-					next := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithResume(resume))
+					next := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithResume(asterisque.Resume{For: resume}))
 					defer next.Close()
 					l.leadTo(next)
 					require.NoError(t, there.Shutdown(background))
@@ -309,7 +309,7 @@ func TestThePeerMayCallBackOnASessionThatRetires(t *testing.T) {
 
 func TestASessionThatRetiresAndLosesItsWireIsNotResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := retire(t, asterisque.WithService(echoService()), asterisque.WithResume(time.Minute))
+		r := retire(t, asterisque.WithService(echoService()), asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 		defer close(r.release)
 		begin := time.Now()
 		r.wire.Cut()
@@ -397,7 +397,7 @@ func TestDurableCallsThatWaitOnASessionThatRetiresHoldUpNoOther(t *testing.T) {
 			return n, nil
 		})
 		// of durable calls, over all sessions of a peer
-		conn, _, _, there := link(t, l.svc, asterisque.Reconnect{}, asterisque.WithWorkers(2))
+		conn, _, _, there := link(t, l.svc, asterisque.Reconnect{}, asterisque.WithWorkers(asterisque.Workers{Session: 2}))
 		var calls sync.WaitGroup
 		var answered atomic.Int64
 		durable := func(n int) {

@@ -78,7 +78,7 @@ func TestAPeerThatAcceptsAndClosesIsNotCalledAllTheTime(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				// ends with the session
 				closing := asterisque.WithOnSession(func(s *asterisque.Session) { go s.Close() })
-				here, there := asterisque.NewNode(asterisque.WithResume(resume)), asterisque.NewNode(closing, asterisque.WithResume(resume))
+				here, there := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: resume})), asterisque.NewNode(closing, asterisque.WithResume(asterisque.Resume{For: resume}))
 				defer here.Close()
 				defer there.Close()
 				l := &links{to: there}
@@ -97,7 +97,7 @@ func TestTheLastAttemptLiesWithinTheTimeToResume(t *testing.T) {
 		t.Run(outage.String(), func(t *testing.T) {
 			for range 10 { // there is some chance in it
 				synctest.Test(t, func(t *testing.T) {
-					conn, l, _, _ := link(t, echoService(), asterisque.Reconnect{}, asterisque.WithResume(3*time.Second))
+					conn, l, _, _ := link(t, echoService(), asterisque.Reconnect{}, asterisque.WithResume(asterisque.Resume{For: 3 * time.Second}))
 					s := conn.Session()
 					for range 2 { // after a short life too, which is followed by a rest
 						l.failWith(errBroken)
@@ -119,7 +119,7 @@ func TestTheLastAttemptLiesWithinTheTimeToResume(t *testing.T) {
 
 func TestASessionThatIsNotResumedCostsFewAttemptsMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conn, l, _, _ := link(t, echoService(), asterisque.Reconnect{}, asterisque.WithResume(3*time.Second))
+		conn, l, _, _ := link(t, echoService(), asterisque.Reconnect{}, asterisque.WithResume(asterisque.Resume{For: 3 * time.Second}))
 		l.failWith(errBroken)
 		l.cut()
 		time.Sleep(time.Minute)
@@ -206,7 +206,7 @@ func TestStatesAreToldInTheirOrder(t *testing.T) {
 		t.Run(fmt.Sprint("resume ", resume), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var j journal
-				conn, l, _, _ := link(t, echoService(), asterisque.Reconnect{OnState: j.note, GiveUp: time.Hour}, asterisque.WithResume(resume))
+				conn, l, _, _ := link(t, echoService(), asterisque.Reconnect{OnState: j.note, GiveUp: time.Hour}, asterisque.WithResume(asterisque.Resume{For: resume}))
 				for range 3 {
 					time.Sleep(10 * time.Second)
 					require.Equal(t, asterisque.Connected, conn.State())
@@ -240,7 +240,7 @@ func TestCallsWaitForTheNextSessionOrFailFast(t *testing.T) {
 	for _, resume := range []time.Duration{0, time.Minute} {
 		t.Run(fmt.Sprint("resume ", resume), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				conn, l, _, _ := link(t, echoService(), asterisque.Reconnect{}, asterisque.WithResume(resume))
+				conn, l, _, _ := link(t, echoService(), asterisque.Reconnect{}, asterisque.WithResume(asterisque.Resume{For: resume}))
 				l.failWith(errBroken)
 				l.cut()
 				synctest.Wait()
@@ -280,7 +280,7 @@ func TestWithoutResumeOnBothSidesASessionEndsWithItsWire(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				svc, started, _ := blockService()
-				here, there := asterisque.NewNode(asterisque.WithResume(c.here)), asterisque.NewNode(asterisque.WithResume(c.there), asterisque.WithService(svc))
+				here, there := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: c.here})), asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: c.there}), asterisque.WithService(svc))
 				defer here.Close()
 				defer there.Close()
 				l := &links{to: there}
@@ -368,7 +368,7 @@ func TestAHalfOpenWireIsReplaced(t *testing.T) {
 	for _, resume := range []time.Duration{0, time.Hour} {
 		t.Run(fmt.Sprint("resume ", resume), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				conn, l, _, there := link(t, echoService(), asterisque.Reconnect{}, asterisque.WithResume(resume), asterisque.WithPing(time.Second, 3*time.Second))
+				conn, l, _, there := link(t, echoService(), asterisque.Reconnect{}, asterisque.WithResume(asterisque.Resume{For: resume}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: time.Second, Silence: 3 * time.Second}))
 				before := conn.Session()
 				l.halfOpen()
 				begin := time.Now()

@@ -38,8 +38,8 @@
 // # Concurrency
 //
 // Nodes, sessions, services, functions and pipes may be used by any number of goroutines at the
-// same time. Every handler runs on a goroutine of its own, at most [WithWorkers] of them at once
-// for each session and [WithNodeWorkers] for all, and calls wait, by priority and arrival, for one
+// same time. Every handler runs on a goroutine of its own, at most [Workers].Session of them at once
+// for each session and [Workers].Node for all, and calls wait, by priority and arrival, for one
 // to be free. So a handler may block, and it may call back with its context, and so on, 64 deep: a
 // call within a call waits for no worker, but is lent one, up to 32 for each worker and at least
 // 256. Beyond that it fails with ErrOverloaded, instead of standing still. A handler that calls
@@ -53,20 +53,20 @@
 //
 // Blocks of one direction of a pipe arrive in the order in which they were sent. Between calls
 // there is no order: whoever needs one waits for the first result, or serves with WithKey, or with
-// WithWorkers(1). What leaves a session goes by [WithPriority]: the higher first, in turn among
-// equals, with a share for the lower ([WithLowerShare]).
+// one worker. What leaves a session goes by [WithPriority]: the higher first, in turn among
+// equals, with a share for the lower ([Priorities].LowerShare).
 //
 // # Overload
 //
 // What cannot run yet waits, and what waits is bounded, so that a peer that asks for too much waits
-// on its own side. [WithMaxWaiting] refuses instead what would wait too long, the least urgent
+// on its own side. [Workers].Waiting refuses instead what would wait too long, the least urgent
 // first, with ErrOverloaded and an advice when to come back ([RetryAfter]); [Retry] heeds it.
 // [WithCallWindow] bounds on the caller's side how many calls of one function are outstanding.
 //
 // # Lost wires
 //
 // A side that has nothing to say sends a Ping from time to time, and a peer that is silent for too
-// long is given up ([WithPing]). A [Session] ends with its Wire, unless both nodes have
+// long is given up ([Timeouts].Ping). A [Session] ends with its Wire, unless both nodes have
 // [WithResume]; then it waits for another one and goes on, with nothing lost, doubled or reordered.
 // A [Connection], which [Node.Connect] returns, is what dials again; calls are made on it as on a
 // Session. A call that has to get through, even if the session cannot go on, is made with
@@ -74,10 +74,10 @@
 //
 // # Who may
 //
-// The accepting side decides for each peer what it is offered, and how much ([WithAccept],
-// [Grant]), by its TLS certificate ([Peer.Certificate]) or by a credential ([WithCredential]),
-// before it can call anything. What peers cost until then is bounded ([WithHandshakeTimeout],
-// [WithHalfOpen], [WithSessions], [WithSessionsPerAddress]).
+// The accepting side decides for each peer what it is offered, and how much ([Access].Accept,
+// [Grant]), by its TLS certificate ([Peer.Certificate]) or by a credential ([Access].Credential),
+// before it can call anything. What peers cost until then is bounded ([Timeouts].Handshake,
+// [Admission].HalfOpen, [Admission].Sessions, [Admission].PerAddress).
 //
 // # What is going on
 //
@@ -101,15 +101,15 @@
 //
 // # Limits
 //
-// A peer is promised no more than there is room for: the inbound soft limit ([WithInboundLimits])
+// A peer is promised no more than there is room for: the inbound soft limit ([Limits].Inbound)
 // is divided into room for calls that wait for a worker, for calls within calls, and for the Blocks
-// of streams, each of which has a window that grows with its use ([WithWindow]). Beyond that, calls
+// of streams, each of which has a window that grows with its use ([Limits].Window). Beyond that, calls
 // and Blocks wait at their sender, and other pipes go on. What running calls hold, parameters and
 // answers that wait to be sent, may be as much once more. What is sent waits, by priority, at the
-// outbound soft limit ([WithOutboundLimits]), answers included.
+// outbound soft limit ([Limits].Outbound), answers included.
 //
 // What encoded values become in memory is estimated before they are decoded, and bounded
-// ([WithExpansion]). It counts as what running calls hold.
+// ([Limits].Expansion). It counts as what running calls hold.
 //
 // A peer that sends more than it was promised, or that was promised nothing because there are no
 // windows, meets two walls: at its inbound soft limit a session stops reading its Wire, and beyond
@@ -121,7 +121,7 @@
 // [WithOnState] tells when a limit is reached, [Session.Stats] what is promised, what is held and
 // who waits for room; [Session.SetLimits] moves the limits, and [Session.Pause] stops reading. A
 // session that stands at its inbound soft limit, and from which nothing is taken for the time of
-// [WithStallTimeout], ends with ErrStalled.
+// [Timeouts].Stall, ends with ErrStalled.
 //
 // # What may be dropped
 //
@@ -132,7 +132,7 @@
 // why.
 //
 // A message that can never get through is refused where it is sent, with ErrTooLarge, and the
-// session goes on: one that is larger than the peer accepts ([WithMaxMessage]), that costs more
+// session goes on: one that is larger than the peer accepts ([Limits].MaxMessage), that costs more
 // than all the room which the peer has for calls, or that exceeds the outbound hard limit by
 // itself.
 //
@@ -149,7 +149,7 @@
 //	ErrExpired        time was up; is also context.DeadlineExceeded        ask Repeatable
 //	ErrNoFunction     the peer does not offer that function                safe; elsewhere
 //	ErrBadParams      the parameters do not fit the function's type, or    safe, and in vain
-//	                  would become too much (WithExpansion)
+//	                  would become too much (Limits.Expansion)
 //	ErrBadResult      a result or a value of a stream does not fit, or     no: it may have run
 //	                  would become too much
 //	ErrTooLarge       a message exceeds the peer's limit, or this side's   ask Repeatable; send less
@@ -170,14 +170,14 @@
 // ErrDropped has its code in the protocol; the library itself does not return it yet. A handler may
 // return any of these values, or an Abort with a code of the application's, from 1000 on. Any other
 // error of a handler reaches the caller with code Failed and its text: texts that are nobody else's
-// business stay with [WithPrivateErrors]. So does the text of an error of [WithAccept].
+// business stay with [WithPrivateErrors]. So does the text of an error of [Access].Accept.
 //
 // # Callbacks
 //
 // No panic leaves the library, and no callback costs more than what it was called for, whether it
 // panics, ends its goroutine ([runtime.Goexit]), blocks, or closes the session or the node. The log
 // says of each panic where it was. Handlers, and what encodes and decodes values, fail their call
-// with ErrPanicked; [WithAccept] and [WithCredential] fail their handshake with ErrUnavailable; a
+// with ErrPanicked; [Access].Accept and [Access].Credential fail their handshake with ErrUnavailable; a
 // [Repository] costs the resume; what only observes costs nothing. Only who ends the goroutine that
 // reads a session, an inline handler or a function of [WithKey], ends that session with it.
 package asterisque

@@ -186,13 +186,13 @@ func ExampleNode_Attach() {
 }
 
 // The accepting side decides what each peer is offered, or turns it away.
-func ExampleWithAccept() {
+func ExampleWithAccess() {
 	secret := asterisque.Func[string, string](50, "secret")
 	all := asterisque.NewService()
 	secret.Handle(all, func(context.Context, string) (string, error) { return "42", nil })
 	nothing := asterisque.NewService()
 	there := asterisque.NewNode(asterisque.WithService(all),
-		asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
+		asterisque.WithAccess(asterisque.Access{Accept: func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
 			switch {
 			case p.ID == "": // a name proves nothing, but is good for logs
 				return nil, asterisque.ErrUnauthorized.Withf("say who you are")
@@ -201,7 +201,7 @@ func ExampleWithAccept() {
 			default: // its certificate proves who it is
 				return nil, nil // the node's own service
 			}
-		}))
+		}}))
 	defer there.Close()
 
 	for _, id := range []string{"", "somebody"} {

@@ -14,7 +14,7 @@ type HandlerOption func(*handler)
 // WithInline runs the function on the goroutine that reads the session's Wire, which spares a call
 // the way to a worker. The handler must be short and must not block: nothing else of the session is
 // read meanwhile. It cannot call its caller back, which fails with ErrUnavailable; WithKey and
-// WithConcurrency have no meaning for it, and [WithWorkers] does not count it. It may close its
+// WithConcurrency have no meaning for it, and [Workers].Session does not count it. It may close its
 // session. If it ends its goroutine ([runtime.Goexit]) the session ends as well. It pays for
 // functions that carry no Blocks ([Func]): their answers to all that has arrived are written
 // together.
@@ -45,34 +45,42 @@ func WithConcurrency(calls int) HandlerOption {
 // key runs on the goroutine that reads the session's Wire and must be short; a panic refuses the
 // call with ErrPanicked, and the end of the goroutine ends the session too. Keys are compared by a
 // hash of 64 bits: should two collide, their calls take turns. P is decoded for the key within the
-// bounds of [WithExpansion]. If it is the P of the function, and holds no more than the parameters
+// bounds of Limits.Expansion. If it is the P of the function, and holds no more than the parameters
 // did, the handler gets that value; otherwise they are decoded once more: declare a P with fewer
 // fields than the parameters have if they are large.
+//
+// If P is []byte, and not the P of the function, key gets the parameters as they came, encoded, and
+// must not keep them.
 func WithKey[P any, K comparable](key func(params P) K) HandlerOption {
 	checkKey("WithKey", key == nil)
 	t := reflect.TypeFor[P]()
-	return withKeys(t, weigh.Free(t), func(values codec.Values, params []byte) (k K, value any, err error) {
+	named := newKeys(t, weigh.Free(t), func(values codec.Values, params []byte) (k K, value any, err error) {
 		p := new(P)
 		if err = values.Decode(params, p); err == nil {
 			k = key(*p)
 		}
 		return k, p, err
 	})
-}
-
-// WithRawKey is WithKey for functions whose parameters are not decoded; see [Service.Handle]. key
-// must not keep params.
-func WithRawKey[K comparable](key func(params []byte) K) HandlerOption {
-	checkKey("WithRawKey", key == nil)
-	return withKeys(nil, 0, func(_ codec.Values, params []byte) (K, any, error) { return key(params), nil, nil })
-}
-
-// withKeys makes keys of parameters that are decoded as a t, of which up to free bytes need not be
-// weighed; or of those that are not decoded, if t is nil.
-func withKeys[K comparable](t reflect.Type, free int, of func(codec.Values, []byte) (K, any, error)) HandlerOption {
-	seed := maphash.MakeSeed()
+	raw, ok := any(key).(func([]byte) K)
+	if !ok {
+		return func(h *handler) { h.keys = named() }
+	}
+	ofBytes := newKeys(nil, 0, func(_ codec.Values, params []byte) (K, any, error) { return raw(params), nil, nil })
 	return func(h *handler) {
-		h.keys = &keys{params: t, free: free, last: make(map[uint64]*incoming), of: func(values codec.Values, params []byte) (uint64, any, error) {
+		if h.params == t {
+			h.keys = named()
+		} else {
+			h.keys = ofBytes()
+		}
+	}
+}
+
+// newKeys returns what makes keys of parameters that are decoded as a t, of which up to free bytes
+// need not be weighed; or of those that are not decoded, if t is nil.
+func newKeys[K comparable](t reflect.Type, free int, of func(codec.Values, []byte) (K, any, error)) func() *keys {
+	seed := maphash.MakeSeed()
+	return func() *keys {
+		return &keys{params: t, free: free, last: make(map[uint64]*incoming), of: func(values codec.Values, params []byte) (uint64, any, error) {
 			k, value, err := of(values, params)
 			if err != nil {
 				return 0, nil, err

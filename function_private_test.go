@@ -166,7 +166,7 @@ func TestAPeerIsToldOnlyWhatWithAcceptDecided(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := new(logged)
-			there := asterisque.NewNode(log.option(), asterisque.WithAccept(func(context.Context, asterisque.Peer) (*asterisque.Grant, error) { return nil, c.err }))
+			there := asterisque.NewNode(log.option(), asterisque.WithAccess(asterisque.Access{Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) { return nil, c.err }}))
 			defer there.Close()
 			here := asterisque.NewNode()
 			defer here.Close()
@@ -208,7 +208,7 @@ func TestACodeGetsThroughToAPeerThatTakesLittle(t *testing.T) {
 		"of a context":     {fmt.Errorf("%s: %w", long, context.Canceled), codec.Canceled, takes, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			here := asterisque.NewNode(asterisque.WithMaxMessage(takes))
+			here := asterisque.NewNode(asterisque.WithLimits(asterisque.Limits{MaxMessage: takes}))
 			there := asterisque.NewNode(asterisque.WithService(failsAs(c.err)))
 			dialled := connection(t, here, there)
 			for kind, call := range callsOf(dialled) {
@@ -231,7 +231,7 @@ func TestACodeGetsThroughToAPeerThatTakesLittle(t *testing.T) {
 // that takes frames of 1,024 bytes.
 func TestASessionEndsWithItsCodeForAPeerThatTakesTheLeast(t *testing.T) {
 	long := asterisque.ErrUnauthorized.Withf("%s", strings.Repeat("x", 3000))
-	node := asterisque.NewNode(asterisque.WithAccept(func(context.Context, asterisque.Peer) (*asterisque.Grant, error) { return nil, long }))
+	node := asterisque.NewNode(asterisque.WithAccess(asterisque.Access{Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) { return nil, long }}))
 	defer node.Close()
 	a, b := wire.Pipe()
 	p := &rawPeer{t, a}

@@ -70,7 +70,7 @@ func checkHandler(function uint16, name string, missing bool) {
 func (s *Service) checkUnserved(function uint16, name, what string) {
 	if s.served != "" {
 		panic(fmt.Sprintf("asterisque: function %d %q is %s at %s, while its Service is served, %s: "+
-			"do it before the first session, or make another Service and let WithAccept grant that",
+			"do it before the first session, or make another Service and let Access.Accept grant that",
 			function, name, what, here(), s.served))
 	}
 }

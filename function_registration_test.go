@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -72,7 +71,7 @@ func TestANilHandlerPanicsWhereItIsRegistered(t *testing.T) {
 		require.Contains(t, panicOf(t, register), `function 1 "nothing" is registered at `+place+" with a nil handler")
 	}
 	require.Contains(t, panicOf(t, func() { asterisque.WithKey[int, int](nil) }), "WithKey of nil at ")
-	require.Contains(t, panicOf(t, func() { asterisque.WithRawKey[int](nil) }), "WithRawKey of nil at ")
+	require.Contains(t, panicOf(t, func() { asterisque.WithKey[[]byte, int](nil) }), "WithKey of nil at ")
 	require.Empty(t, svc.Functions())
 }
 
@@ -118,27 +117,13 @@ func TestAServiceIsServedAsSoonAsItsNodeListens(t *testing.T) {
 func TestAGrantedServiceDoesNotChange(t *testing.T) {
 	granted := echoService()
 	accept := line(1)
-	there := asterisque.NewNode(asterisque.WithAccept(func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
+	there := asterisque.NewNode(asterisque.WithAccess(asterisque.Access{Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
 		return &asterisque.Grant{Service: granted}, nil
-	}))
+	}}))
 	here := asterisque.NewNode()
 	t.Cleanup(func() { here.Close(); there.Close() })
 	granted.Handle(11, "early", noHandler)
 	nodesInMemory(t, here, there)
 	text := panicOf(t, func() { granted.Handle(12, "late", noHandler) })
-	require.Contains(t, text, "granted to a peer by the function of WithAccept at "+accept)
-}
-
-func TestANilServiceOrCodecIsNamed(t *testing.T) {
-	for want, o := range map[string]asterisque.Option{
-		"WithService: the Service is nil":                                     asterisque.WithService(nil),
-		"WithCodecs: codec 2 of 2 is nil":                                     asterisque.WithCodecs(codec.CBOR, nil),
-		`WithCodecs: the codecs 1 and 3 have the same name "cbor": leave one`: asterisque.WithCodecs(codec.CBOR, codec.JSON, codec.CBOR),
-	} {
-		node := asterisque.NewNode(o)
-		_, err := node.Dial(background, "tcp://127.0.0.1:1")
-		require.ErrorContains(t, err, want)
-		require.NotPanics(t, func() { node.Stats() })
-		require.NoError(t, node.Close())
-	}
+	require.Contains(t, text, "granted to a peer by the function of Access.Accept at "+accept)
 }

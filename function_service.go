@@ -13,7 +13,7 @@ import (
 
 // Service is a set of functions, by number, that a node offers to its peers. Its functions are
 // registered, or removed, before it is served: before its node dials, accepts or listens for the
-// first time, or before [WithAccept] grants it for the first time. Later it is a mistake of the
+// first time, or before [Access].Accept grants it for the first time. Later it is a mistake of the
 // program, which panics where it is made, and so are two functions of one number and a nil handler;
 // the panic names both places. To offer something else from some moment on, make another Service
 // and grant it. It is safe for concurrent use, and several nodes may serve it.
@@ -58,7 +58,7 @@ func NewService() *Service {
 // afterwards, or an error, of which the caller gets code, message and detail if it is an *[Abort],
 // and otherwise the text with code Failed, unless [WithPrivateErrors] keeps it. Of the message at
 // most 1,024 bytes cross; a detail that the caller does not take in one message with it
-// ([WithMaxMessage]) is left out, and the code always crosses.
+// ([Limits].MaxMessage) is left out, and the code always crosses.
 //
 // ctx ends when the caller gives up, its deadline passes, or the session ends. Every call runs h on
 // a goroutine of its own; [SessionOf] finds the session, to call back on. A panic fails the call

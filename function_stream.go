@@ -150,7 +150,7 @@ func (p *Pipe[S, R]) CloseSend() error { return p.p.CloseSend() }
 
 // Recv waits for the next value. After the last one it returns io.EOF. The errors are those of
 // [pipe.Pipe.Recv], and ErrBadResult for a Block that does not decode as R, or would become too
-// much (see [WithExpansion]), or ErrPanicked if decoding it panics, after which the next one may.
+// much (see [Limits].Expansion), or ErrPanicked if decoding it panics, after which the next one may.
 func (p *Pipe[S, R]) Recv(ctx context.Context) (v R, err error) {
 	b, err := p.p.Recv(ctx)
 	if err != nil {

@@ -23,7 +23,7 @@ func TestAStreamOfOneBlockEachWayNeedsNoCredit(t *testing.T) {
 		opts []asterisque.Option
 	}{
 		"3 KiB":                   {3 << 10, nil},
-		"16 KiB, with 64 workers": {16 << 10, []asterisque.Option{asterisque.WithWorkers(64)}},
+		"16 KiB, with 64 workers": {16 << 10, []asterisque.Option{asterisque.WithWorkers(asterisque.Workers{Session: 64})}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			svc := asterisque.NewService()

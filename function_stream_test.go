@@ -120,7 +120,7 @@ func TestAStreamLargerThanItsWindowArrivesWholeAndInOrder(t *testing.T) {
 			}
 		}
 	})
-	dialled, _ := connect(t, svc, asterisque.WithWindow(20_000))
+	dialled, _ := connect(t, svc, asterisque.WithLimits(asterisque.Limits{Window: 20_000}))
 	p, err := dialled.Open(background, 21, nil)
 	require.NoError(t, err)
 	var want bytes.Buffer
@@ -153,7 +153,7 @@ func TestAReaderThatSleepsHoldsUpItsOwnPipeOnly(t *testing.T) {
 		<-ctx.Done()
 		return nil, nil
 	})
-	dialled, _ := connect(t, svc, asterisque.WithWindow(1000))
+	dialled, _ := connect(t, svc, asterisque.WithLimits(asterisque.Limits{Window: 1000}))
 	ctx, cancel := context.WithCancel(background)
 	defer cancel()
 	p, err := dialled.Open(ctx, 22, nil)

@@ -39,7 +39,7 @@ func allocated() int {
 func wantTooMuch(t *testing.T, err, want error) {
 	t.Helper()
 	require.ErrorIs(t, err, want)
-	require.ErrorContains(t, err, "WithExpansion")
+	require.ErrorContains(t, err, "Limits.Expansion")
 }
 
 var (
@@ -93,7 +93,7 @@ func TestAttackDecodingIsRefusedBeforeItAllocates(t *testing.T) {
 
 // smallNode has 1 MiB for what runs, and messages of 128 KiB.
 func smallNode(opts ...asterisque.Option) []asterisque.Option {
-	return append(opts, asterisque.WithInboundLimits(limits.Limits{Soft: limits.Amount{Bytes: 1 << 20}}))
+	return append(opts, asterisque.WithLimits(asterisque.Limits{Inbound: limits.Limits{Soft: limits.Amount{Bytes: 1 << 20}}}))
 }
 
 // stage runs handlers until it lets each of them go.
@@ -144,7 +144,7 @@ func (s *stage) call(t *testing.T, wg *sync.WaitGroup, dialled, accepted *asteri
 
 func TestAttackDecodingRunsOneAtATimeWhereItIsAllowed(t *testing.T) {
 	const n, each = 30 << 10, 30 << 10 * 64
-	s, dialled, accepted := newStage(t, asterisque.WithExpansion(128, 0))
+	s, dialled, accepted := newStage(t, asterisque.WithLimits(asterisque.Limits{Expansion: asterisque.Expansion{Times: 128, Plus: -1}}))
 	var wg sync.WaitGroup
 	s.call(t, &wg, dialled, accepted, sleeper)
 	require.Equal(t, sleeper, <-s.began, "a small one, which sleeps meanwhile, stops no large one")
@@ -172,7 +172,7 @@ func TestAttackDecodingRunsOneAtATimeWhereItIsAllowed(t *testing.T) {
 
 func TestALargeCallIsNotOvertakenByOthersThatAreNotSmall(t *testing.T) {
 	const half, all, some = 8 << 10, 30 << 10, 2 << 10 // 64 bytes each, of a room of 1 MiB
-	s, dialled, accepted := newStage(t, asterisque.WithExpansion(128, 0))
+	s, dialled, accepted := newStage(t, asterisque.WithLimits(asterisque.Limits{Expansion: asterisque.Expansion{Times: 128, Plus: -1}}))
 	var wg sync.WaitGroup
 	s.call(t, &wg, dialled, accepted, half)
 	require.Equal(t, half, <-s.began)
@@ -355,7 +355,7 @@ func TestAttackDecodingWithinCallsIsRefusedBeyondTheRoom(t *testing.T) {
 		wg.Wait()
 		return int(refused.Load()), nil
 	})
-	opts := smallNode(asterisque.WithExpansion(128, 0))
+	opts := smallNode(asterisque.WithLimits(asterisque.Limits{Expansion: asterisque.Expansion{Times: 128, Plus: -1}}))
 	a, b := asterisque.NewNode(append(opts, asterisque.WithService(here))...), asterisque.NewNode(append(opts, asterisque.WithService(there))...)
 	t.Cleanup(func() { a.Close(); b.Close() })
 	dialled, _ := connectNodes(t, a, b)

@@ -42,8 +42,7 @@ type Node struct {
 	connections map[*Connection]struct{} // that are not over
 }
 
-// NewNode returns a Node. It never fails: an option whose value does not fit is reported, by name,
-// by the first method that needs it.
+// NewNode returns a Node. It never fails: of options whose values do not fit, [Node.Check] tells.
 func NewNode(opts ...Option) *Node {
 	n := &Node{
 		sessions: make(map[*Session]struct{}), serving: make(map[wire.Listener]struct{}), resumable: make(map[[message.SessionSize]byte]*Session), beginning: make(map[[message.SessionSize]byte]chan struct{}),
@@ -55,6 +54,10 @@ func NewNode(opts ...Option) *Node {
 	n.rounds.aways = &n.aways
 	return n
 }
+
+// Check returns an error that names every option whose value does not fit, or nil. Every method that
+// connects, listens or accepts returns the same error.
+func (n *Node) Check() error { return n.invalid }
 
 // Dial connects to the node that listens at a URL such as "tcp://127.0.0.1:5330" and returns the
 // session once the handshake is complete. ctx bounds that, beside the handshake timeout; afterwards
@@ -102,7 +105,7 @@ func (n *Node) Attach(ctx context.Context, w wire.Wire) (*Session, error) {
 
 // Accept makes a session of a Wire that the other side has connected, or returns the session that
 // goes on over it: see [WithResume]. The Wire needs a place, as one of Serve does (see
-// [WithHalfOpen]); if there is none, the error is ErrOverloaded. Otherwise it is as Attach.
+// [Admission].HalfOpen); if there is none, the error is ErrOverloaded. Otherwise it is as Attach.
 func (n *Node) Accept(ctx context.Context, w wire.Wire) (*Session, error) {
 	if n.invalid != nil {
 		w.Close()

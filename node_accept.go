@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// Grant is what the accepting side allows one peer; see [WithAccept]. A zero field is as the node
+// Grant is what the accepting side allows one peer; see [Access].Accept. A zero field is as the node
 // has it for all.
 type Grant struct {
 	// who the peer turned out to be, for logs and for handlers: see Peer.Subject
@@ -29,7 +29,7 @@ type Grant struct {
 // authorise asks the application about the peer.
 func (h *handshake) authorise(ctx context.Context, p Peer) (g Grant, err error) {
 	if len(p.Credential) > 0 && p.TLS == nil && !h.cfg.plainCredentials {
-		return g, codec.ErrUnauthorized.Withf("a credential came over a wire without encryption: use tls://, or allow it with WithPlainCredentials")
+		return g, codec.ErrUnauthorized.Withf("a credential came over a wire without encryption: use tls://, or allow it with Access.PlainCredentials")
 	}
 	if h.cfg.accept != nil {
 		granted, err := ask(ctx, &h.cfg.asks.accept, func() (*Grant, error) {
@@ -67,7 +67,7 @@ func (g *Grant) complete(cfg *config) (err error) {
 		g.Service = cfg.service
 		g.Service.serve("by the node that was made", cfg.place)
 	} else {
-		g.Service.serve("granted to a peer by the function of WithAccept", beginOf(cfg.accept))
+		g.Service.serve("granted to a peer by the function of Access.Accept", beginOf(cfg.accept))
 	}
 	if g.MaxPriority == nil {
 		g.MaxPriority = &cfg.highest
@@ -128,7 +128,7 @@ func (h *handshake) credential(ctx context.Context) ([]byte, error) {
 	}
 	p := h.peer()
 	if p.TLS == nil && !h.cfg.plainCredentials {
-		return nil, codec.ErrUnauthorized.Withf("the credential is not sent over a wire without encryption: use tls://, or allow it with WithPlainCredentials")
+		return nil, codec.ErrUnauthorized.Withf("the credential is not sent over a wire without encryption: use tls://, or allow it with Access.PlainCredentials")
 	}
 	c, err := ask(ctx, &h.cfg.asks.credential, func() ([]byte, error) {
 		return h.cfg.credential(ctx, p)

@@ -194,11 +194,11 @@ func (a *admission) refusesLocked(p *entry) *Abort {
 }
 
 func (a *admission) fullHere() *Abort {
-	return codec.ErrOverloaded.Withf("there are %d sessions here, and no more are allowed: see WithSessions", a.sessions)
+	return codec.ErrOverloaded.Withf("there are %d sessions here, and no more are allowed: see Admission.Sessions", a.sessions)
 }
 
 func (a *admission) fullFrom(from netip.Prefix) *Abort {
-	return codec.ErrOverloaded.Withf("there are %d sessions from %s already, and no more are allowed: see WithSessionsPerAddress", a.perAddress, shown(from))
+	return codec.ErrOverloaded.Withf("there are %d sessions from %s already, and no more are allowed: see Admission.PerAddress", a.perAddress, shown(from))
 }
 
 // bounds reports whether the sessions from an address are bounded.
@@ -318,7 +318,7 @@ func (p *entry) takeOver(lost func()) *Abort {
 	return nil
 }
 
-var errPlaceLost = codec.ErrOverloaded.Withf("the connection carries no session, and its time is over, or others need its place: see WithHandshakeTimeout and WithHalfOpen")
+var errPlaceLost = codec.ErrOverloaded.Withf("the connection carries no session, and its time is over, or others need its place: see Timeouts.Handshake and Admission.HalfOpen")
 
 // carry says that what holds the place carries a session from now on, or why it must not.
 func (p *entry) carry() *Abort {

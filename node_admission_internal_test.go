@@ -132,7 +132,7 @@ func TestAnAddressHasOneNameAlsoWhenItsPlacesWereLost(t *testing.T) {
 	require.Nil(t, honest.carry())
 	second.Leave()
 	_, refused := a.enter(at("192.0.2.1:4"), nil, func() {})
-	require.ErrorContains(t, refused, "WithSessionsPerAddress")
+	require.ErrorContains(t, refused, "Admission.PerAddress")
 	honest.Leave()
 	requireEmpty(t, a)
 }
@@ -190,7 +190,7 @@ func syncFrame() []byte {
 func TestASessionKeepsTheWireThatAnotherNodeLetIn(t *testing.T) {
 	t.Parallel()
 	for _, speaksFirst := range []bool{false, true} {
-		door, node := quietNode(t, WithHandshakeTimeout(50*time.Millisecond)), quietNode(t)
+		door, node := quietNode(t, WithTimeouts(Timeouts{Handshake: 50 * time.Millisecond})), quietNode(t)
 		here, there := wire.Pipe()
 		lost := make(chan struct{})
 		p, err := door.Enter(there.RemoteAddr(), func() { close(lost) })
@@ -230,8 +230,8 @@ func TestAWireThatPanicsWhenItIsAskedForItsAddressCostsNobodyElse(t *testing.T) 
 func TestAttackAllPlacesComeBack(t *testing.T) {
 	server, client := testtls.Configs(t)
 	for _, half := range []int{1, 2, 8} {
-		n := quietNode(t, WithHalfOpen(half), WithHandshakeTimeout(20*time.Millisecond), WithTLS(server), WithResume(time.Minute), WithPlainCredentials())
-		other := quietNode(t, WithHalfOpen(half), WithHandshakeTimeout(20*time.Millisecond))
+		n := quietNode(t, WithAdmission(Admission{HalfOpen: half}), WithTimeouts(Timeouts{Handshake: 20 * time.Millisecond}), WithTLS(server), WithResume(Resume{For: time.Minute}), WithAccess(Access{PlainCredentials: true}))
+		other := quietNode(t, WithAdmission(Admission{HalfOpen: half}), WithTimeouts(Timeouts{Handshake: 20 * time.Millisecond}))
 		var urls []string
 		for _, scheme := range []string{"tcp", "tls", "smux", "smux+tls"} {
 			l, err := wire.Listen(t.Context(), scheme+"://127.0.0.1:0", wire.Options{TLS: server})
@@ -239,7 +239,7 @@ func TestAttackAllPlacesComeBack(t *testing.T) {
 			go n.Serve(context.Background(), l) // ends with n
 			urls = append(urls, l.URL())
 		}
-		peer := quietNode(t, WithTLS(client), WithHandshakeTimeout(20*time.Millisecond))
+		peer := quietNode(t, WithTLS(client), WithTimeouts(Timeouts{Handshake: 20 * time.Millisecond}))
 		var all sync.WaitGroup
 		for i := range 8 {
 			random := rand.New(rand.NewPCG(uint64(i), uint64(half)))
@@ -362,7 +362,7 @@ func TestAttackDripsKeepNoPlaceBeyondTheDeadline(t *testing.T) {
 		{"tcp", hello, []byte{0}}, {"tls", record, []byte{0}}, {"smux", none, none},
 		{"smux", append(open, half...), one}, {"smux+tls", record, []byte{0}},
 	} {
-		n := quietNode(t, WithHandshakeTimeout(100*time.Millisecond))
+		n := quietNode(t, WithTimeouts(Timeouts{Handshake: 100 * time.Millisecond}))
 		l, err := wire.Listen(t.Context(), c.scheme+"://127.0.0.1:0", wire.Options{TLS: server})
 		require.NoError(t, err)
 		go n.Serve(context.Background(), l) // ends with n

@@ -43,7 +43,7 @@ func from(t *testing.T, node *asterisque.Node, address string) (wire.Wire, <-cha
 }
 
 func TestPlacesAreTakenFromTheAddressThatHasMost(t *testing.T) {
-	node := newNode(t, asterisque.WithHalfOpen(8), asterisque.WithHandshakeTimeout(time.Minute))
+	node := newNode(t, asterisque.WithAdmission(asterisque.Admission{HalfOpen: 8}), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: time.Minute}))
 	var crowd []<-chan error
 	for i := range 6 {
 		_, accepted := from(t, node, fmt.Sprintf("[2001:db8::%x]:1", i+1)) // one /64
@@ -60,7 +60,7 @@ func TestPlacesAreTakenFromTheAddressThatHasMost(t *testing.T) {
 			select {
 			case err := <-c:
 				require.ErrorIs(t, err, asterisque.ErrOverloaded)
-				require.ErrorContains(t, err, "WithHalfOpen")
+				require.ErrorContains(t, err, "Admission.HalfOpen")
 				lost, crowd[i] = lost+1, nil
 			default:
 			}
@@ -79,12 +79,12 @@ func TestWhereSessionsAreBoundedByDefault(t *testing.T) {
 		address string
 		bounded bool
 	}{
-		{"an address, as set", []asterisque.Option{asterisque.WithSessionsPerAddress(1)}, "192.0.2.1:1", true},
-		{"IPv6 by /64", []asterisque.Option{asterisque.WithSessionsPerAddress(1)}, "[2001:db8::1]:1", true},
-		{"loopback, as set", []asterisque.Option{asterisque.WithSessionsPerAddress(1)}, "127.0.0.1:1", true},
-		{"loopback of IPv6, as set", []asterisque.Option{asterisque.WithSessionsPerAddress(1)}, "[::1]:1", true},
-		{"the node", []asterisque.Option{asterisque.WithSessions(1)}, "192.0.2.1:1", true},
-		{"neither", []asterisque.Option{asterisque.WithSessions(0), asterisque.WithSessionsPerAddress(0)}, "192.0.2.1:1", false},
+		{"an address, as set", []asterisque.Option{asterisque.WithAdmission(asterisque.Admission{PerAddress: 1})}, "192.0.2.1:1", true},
+		{"IPv6 by /64", []asterisque.Option{asterisque.WithAdmission(asterisque.Admission{PerAddress: 1})}, "[2001:db8::1]:1", true},
+		{"loopback, as set", []asterisque.Option{asterisque.WithAdmission(asterisque.Admission{PerAddress: 1})}, "127.0.0.1:1", true},
+		{"loopback of IPv6, as set", []asterisque.Option{asterisque.WithAdmission(asterisque.Admission{PerAddress: 1})}, "[::1]:1", true},
+		{"the node", []asterisque.Option{asterisque.WithAdmission(asterisque.Admission{Sessions: 1})}, "192.0.2.1:1", true},
+		{"neither", []asterisque.Option{asterisque.WithAdmission(asterisque.Admission{Sessions: -1, PerAddress: -1})}, "192.0.2.1:1", false},
 		{"by default", nil, "192.0.2.1:1", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -189,7 +189,7 @@ func honestDials(t *testing.T, from, to string, n int) (in int) {
 
 func TestNoMoreThanHalfOpenCallsOfAcceptRun(t *testing.T) {
 	var running, most atomic.Int64
-	node := newNode(t, asterisque.WithHalfOpen(4), asterisque.WithHandshakeTimeout(time.Minute), asterisque.WithAccept(func(ctx context.Context, _ asterisque.Peer) (*asterisque.Grant, error) {
+	node := newNode(t, asterisque.WithAdmission(asterisque.Admission{HalfOpen: 4}), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: time.Minute}), asterisque.WithAccess(asterisque.Access{Accept: func(ctx context.Context, _ asterisque.Peer) (*asterisque.Grant, error) {
 		n := running.Add(1)
 		defer running.Add(-1)
 		for was := most.Load(); n > was && !most.CompareAndSwap(was, n); was = most.Load() {
@@ -199,7 +199,7 @@ func TestNoMoreThanHalfOpenCallsOfAcceptRun(t *testing.T) {
 		case <-t.Context().Done():
 		}
 		return nil, errors.New("nobody answered")
-	}))
+	}}))
 	var all []<-chan error
 	for i := range 100 {
 		w, accepted := from(t, node, fmt.Sprintf("192.0.2.%d:1", i+1))
@@ -218,11 +218,11 @@ func TestNoMoreThanHalfOpenCallsOfAcceptRun(t *testing.T) {
 		}
 		return over == 96 && running.Load() == 4
 	}, 10*time.Second, time.Millisecond)
-	bounded(t, "calls of WithAccept that run at once", int(most.Load()), 4)
+	bounded(t, "calls of Access.Accept that run at once", int(most.Load()), 4)
 }
 
 func TestAttackHandshakesThatAreCompletedTogether(t *testing.T) {
-	node := newNode(t, asterisque.WithSessions(3), asterisque.WithHandshakeTimeout(time.Minute))
+	node := newNode(t, asterisque.WithAdmission(asterisque.Admission{Sessions: 3}), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: time.Minute}))
 	var wires []wire.Wire
 	var all []<-chan error
 	for i := range 50 {
@@ -237,7 +237,7 @@ func TestAttackHandshakesThatAreCompletedTogether(t *testing.T) {
 		if err := <-accepted; err == nil {
 			in++
 		} else {
-			require.ErrorContains(t, err, "WithSessions")
+			require.ErrorContains(t, err, "Admission.Sessions")
 		}
 	}
 	bounded(t, "sessions of 50 handshakes that are completed together", in, 3)
@@ -246,9 +246,9 @@ func TestAttackHandshakesThatAreCompletedTogether(t *testing.T) {
 
 // The old Wire is dead, and looks alive: it counts until its session goes on over another one.
 func TestASessionIsResumedAlsoWhereNoMoreAreAllowed(t *testing.T) {
-	for name, bound := range map[string]asterisque.Option{"of an address": asterisque.WithSessionsPerAddress(1), "of a node": asterisque.WithSessions(1)} {
+	for name, bound := range map[string]asterisque.Option{"of an address": asterisque.WithAdmission(asterisque.Admission{PerAddress: 1}), "of a node": asterisque.WithAdmission(asterisque.Admission{Sessions: 1})} {
 		t.Run(name, func(t *testing.T) {
-			node := newNode(t, bound, asterisque.WithResume(time.Minute), asterisque.WithPlainCredentials())
+			node := newNode(t, bound, asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithAccess(asterisque.Access{PlainCredentials: true}))
 			w, accepted := from(t, node, "192.0.2.1:1")
 			dead := &rawPeer{t, w}
 			dead.send(resumable())
@@ -318,7 +318,7 @@ func TestAPeerWhoseWiresComeToNothingIsCutOffAlsoBesideASession(t *testing.T) {
 
 func TestASessionExcusesTheWiresBeforeIt(t *testing.T) {
 	t.Parallel()
-	node := newNode(t, asterisque.WithHandshakeTimeout(time.Minute))
+	node := newNode(t, asterisque.WithTimeouts(asterisque.Timeouts{Handshake: time.Minute}))
 	p, _ := onMany(t, node, "192.0.2.1:1")
 	for range 3 {
 		for range 1000 {
@@ -331,7 +331,7 @@ func TestASessionExcusesTheWiresBeforeIt(t *testing.T) {
 }
 
 func TestAConnectionWithManyWiresIsNoSessionOfItsAddressBesideThem(t *testing.T) {
-	node := newNode(t, asterisque.WithSessionsPerAddress(2))
+	node := newNode(t, asterisque.WithAdmission(asterisque.Admission{PerAddress: 2}))
 	one, _ := onMany(t, node, "192.0.2.1:1")
 	other, _ := onMany(t, node, "192.0.2.1:2")
 	_, err := one.Enter(func() {})

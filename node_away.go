@@ -83,7 +83,7 @@ func (w *aways) add(s *Session) {
 	}
 }
 
-var errTooManyAway = codec.ErrUnavailable.Withf("too many sessions wait for their peers, and of this one's peer it has waited longest: see WithResume")
+var errTooManyAway = codec.ErrUnavailable.Withf("too many sessions wait for their peers, and of this one's peer it has waited longest: see Resume.For")
 
 // changeLocked adds to what is counted for a.
 func (w *aways) changeLocked(a *away, sessions, bytes int) {

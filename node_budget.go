@@ -39,7 +39,7 @@ func (b *budget) refusesCall(w *owner) *Abort {
 	if !b.Over() || w.tally.Held() <= b.fairShare() {
 		return nil
 	}
-	return codec.OverloadedFor(crowdedFor, "the sessions of this peer hold more than their share of all that is held here: see WithNodeBudget")
+	return codec.OverloadedFor(crowdedFor, "the sessions of this peer hold more than their share of all that is held here: see Limits.Budget")
 }
 
 // refusesSession returns why no session begins of a peer, or nil. Whoever holds little has some
@@ -48,7 +48,7 @@ func (b *budget) refusesSession(p *Peer) error {
 	if !b.Over() || b.owners.heldBy(p) <= b.fairShare() && b.Held() <= b.Most()+b.Most()/8 {
 		return nil
 	}
-	return codec.OverloadedFor(crowdedFor, "too much is held here for others: see WithNodeBudget")
+	return codec.OverloadedFor(crowdedFor, "too much is held here for others: see Limits.Budget")
 }
 
 // fairShare returns how much an owner may hold so that seven eighths of the budget are enough for

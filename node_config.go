@@ -3,14 +3,11 @@ package asterisque
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/codec/message"
-	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -37,7 +34,7 @@ type config struct {
 	inbound    limits.Limits
 	outbound   limits.Limits
 	// whether they were set; others follow from them
-	set struct{ message, workers, inbound, outbound, perAddress, noService, noLogger bool }
+	set struct{ inbound, outbound, perAddress, noService, noLogger bool }
 	// what peers are promised
 	plan       limits.Plan
 	onState    func(*Session, Direction, limits.State)
@@ -88,16 +85,25 @@ func newConfig(opts []Option) (config, error) {
 		handshake:  5 * time.Second,
 
 		pingInterval: 15 * time.Second,
-		pingTimeout:  defaultTimeout,
 		writeTimeout: 5 * time.Minute,
 		budget:       defaultBudget(),
 		remember:     5 * time.Minute,
 		remembered:   limits.Amount{Messages: 64 << 10, Bytes: 64 << 20},
 		memoryShare:  1. / ownersWithin,
 	}
-	for _, o := range opts {
-		o(&c)
+	var m misfits
+	for i, o := range opts {
+		if m.unless(o != nil, "option %d of %d is nil", i+1, len(opts)) {
+			o(&c)
+		}
 	}
+	c.complete()
+	c.check(&m)
+	return c, m.asError()
+}
+
+// complete fills in what no option has set.
+func (c *config) complete() {
 	if c.service == nil {
 		c.service = NewService()
 	}
@@ -105,101 +111,18 @@ func newConfig(opts []Option) (config, error) {
 		c.repository = NewRepository()
 	}
 	if c.log == nil {
-		c.log, c.set.noLogger = slog.New(slog.DiscardHandler), true
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	if c.pingTimeout == 0 {
+		c.pingTimeout = defaultTimeout
+		if c.pingInterval > 0 {
+			c.pingTimeout = 3 * c.pingInterval
+		}
 	}
 	c.log = bounded(c.log)
-	c.asks.accept = newQuestion(c.log, "accept", "WithHalfOpen", c.halfOpen)
-	c.asks.credential = newQuestion(c.log, "credential", "WithCredential", mostAsked)
-	c.asks.repository = newQuestion(c.log, "repository", "WithRepository", mostAsked)
-	return c, c.check()
-}
-
-// check fills in what follows from other settings, and returns an error that names the option whose
-// value does not fit.
-func (c *config) check() (err error) {
-	switch {
-	case len(c.id) > message.MaxNode:
-		return fmt.Errorf("asterisque: WithID: %d bytes exceed the limit of %d", len(c.id), message.MaxNode)
-	case c.set.noService:
-		return errors.New("asterisque: WithService: the Service is nil: leave the option out to offer nothing")
-	case c.set.noLogger:
-		return errors.New("asterisque: WithLogger: the logger is nil: leave the option out to log nothing")
-	case len(c.codecs) == 0 || len(c.codecs) > message.MaxCodecs:
-		return fmt.Errorf("asterisque: WithCodecs: %d codecs are outside 1..%d", len(c.codecs), message.MaxCodecs)
-	case c.set.message && (c.maxMessage < leastMessage || c.maxMessage > 1<<30):
-		return fmt.Errorf("asterisque: WithMaxMessage: %d bytes are outside 1 KiB..1 GiB", c.maxMessage)
-	case c.expansion.times < 1:
-		return fmt.Errorf("asterisque: WithExpansion: %d times are below 1", c.expansion.times)
-	case c.expansion.plus < 0:
-		return fmt.Errorf("asterisque: WithExpansion: %d bytes more are negative", c.expansion.plus)
-	case c.set.workers && c.workers < 1:
-		return fmt.Errorf("asterisque: WithWorkers: %d is below 1", c.workers)
-	case c.nodeWorkers < 0:
-		return fmt.Errorf("asterisque: WithNodeWorkers: %d is negative", c.nodeWorkers)
-	case c.budget < 0:
-		return fmt.Errorf("asterisque: WithNodeBudget: %d is negative", c.budget)
-	case c.maxWaiting < 0:
-		return fmt.Errorf("asterisque: WithMaxWaiting: %d is negative", c.maxWaiting)
-	case !(c.share >= 0 && c.share <= 0.5):
-		return fmt.Errorf("asterisque: WithLowerShare: %v is outside 0..0.5", c.share)
-	case c.halfOpen < 0:
-		return fmt.Errorf("asterisque: WithHalfOpen: %d is negative", c.halfOpen)
-	case c.sessions < 0:
-		return fmt.Errorf("asterisque: WithSessions: %d is negative", c.sessions)
-	case c.perAddress < 0:
-		return fmt.Errorf("asterisque: WithSessionsPerAddress: %d is negative", c.perAddress)
-	case c.window < 0:
-		return fmt.Errorf("asterisque: WithWindow: %d is negative", c.window)
-	case uint64(c.window) > piping.MaxWindow:
-		return fmt.Errorf("asterisque: WithWindow: %d is above %d", c.window, uint32(piping.MaxWindow))
-	case c.stall <= 0:
-		return fmt.Errorf("asterisque: WithStallTimeout: %v is not positive", c.stall)
-	case c.pingInterval < 0 || c.pingInterval > 0 && c.pingTimeout < 2*c.pingInterval:
-		return fmt.Errorf("asterisque: WithPing: an interval of %v needs a timeout of at least twice that, not %v", c.pingInterval, c.pingTimeout)
-	case c.writeTimeout <= 0:
-		return fmt.Errorf("asterisque: WithWriteTimeout: %v is not positive", c.writeTimeout)
-	case c.remember <= 0:
-		return fmt.Errorf("asterisque: WithMemory: %v is not positive", c.remember)
-	case !(c.memoryShare > 0 && c.memoryShare <= 1):
-		return fmt.Errorf("asterisque: WithMemoryShare: %v is outside 0..1", c.memoryShare)
-	case c.resumeFor < 0:
-		return fmt.Errorf("asterisque: WithResume: %v is negative", c.resumeFor)
-	case c.handshake <= 0:
-		return fmt.Errorf("asterisque: WithHandshakeTimeout: %v is not positive", c.handshake)
-	}
-	for function, calls := range c.windows {
-		if calls < 1 {
-			return fmt.Errorf("asterisque: WithCallWindow: %d calls of function %d are below 1", calls, function)
-		}
-	}
-	if err := checkCodecs(c.codecs); err != nil {
-		return err
-	}
-	for _, v := range c.codecs {
-		c.values = append(c.values, newValueCodec(v, c.expansion, c.log))
-	}
-	if c.inbound, err = c.inbound.Check(); err != nil {
-		return fmt.Errorf("asterisque: WithInboundLimits: %w", err)
-	}
-	if c.outbound, err = c.outbound.Check(); err != nil {
-		return fmt.Errorf("asterisque: WithOutboundLimits: %w", err)
-	}
-	return c.fit()
-}
-
-// checkCodecs returns an error unless each codec is there and has a name of its own.
-func checkCodecs(codecs []codec.Values) error {
-	place := make(map[string]int)
-	for i, v := range codecs {
-		if v == nil {
-			return fmt.Errorf("asterisque: WithCodecs: codec %d of %d is nil", i+1, len(codecs))
-		}
-		if first, ok := place[v.Name()]; ok {
-			return fmt.Errorf("asterisque: WithCodecs: the codecs %d and %d have the same name %q: leave one out", first+1, i+1, v.Name())
-		}
-		place[v.Name()] = i
-	}
-	return nil
+	c.asks.accept = newQuestion(c.log, "accept", "Admission.HalfOpen", c.halfOpen)
+	c.asks.credential = newQuestion(c.log, "credential", "Access.Credential", mostAsked)
+	c.asks.repository = newQuestion(c.log, "repository", "Resume.Records", mostAsked)
 }
 
 // What is there by default, as far as it fits what is set.
@@ -209,14 +132,6 @@ const (
 	defaultWorkers = 1024
 	leastMessage   = 1 << 10
 )
-
-// door returns the bounds for those who connect.
-func (c *config) door() doorBounds {
-	return doorBounds{
-		halfOpen: c.halfOpen, sessions: c.sessions, perAddress: c.perAddress, everywhere: c.set.perAddress,
-		resumes: c.resumeFor > 0, time: c.handshake,
-	}
-}
 
 // nestedReserve returns how many calls within calls the node runs for all peers: for two of them
 // what either may have.
@@ -238,9 +153,16 @@ func limitsFor(maxMessage int) limits.Limits {
 	}
 }
 
-// fit lets what was not set follow from what was, and returns an error that names the options that
-// do not fit each other.
-func (c *config) fit() (err error) {
+// door returns the bounds for those who connect.
+func (c *config) door() doorBounds {
+	return doorBounds{
+		halfOpen: c.halfOpen, sessions: c.sessions, perAddress: c.perAddress, everywhere: c.set.perAddress,
+		resumes: c.resumeFor > 0, time: c.handshake,
+	}
+}
+
+// fit lets what was not set follow from what was, and notes what does not fit each other.
+func (c *config) fit(m *misfits) {
 	if !c.set.inbound {
 		c.inbound = limitsFor(c.maxMessage)
 	}
@@ -248,8 +170,10 @@ func (c *config) fit() (err error) {
 		c.outbound = limitsFor(c.maxMessage)
 	}
 	c.windowless = c.window == 0
-	c.plan, err = c.planFor(c.inbound)
-	return err
+	var err error
+	if c.plan, err = c.planFor(c.inbound); err != nil {
+		m.add(err)
+	}
 }
 
 // planFor returns what a peer is promised with such inbound limits.
@@ -279,7 +203,7 @@ func (c *config) planFor(inbound limits.Limits) (p limits.Plan, err error) {
 		return limits.Plan{Room: bytes, Largest: maxMessage, Workers: workers, NestedCalls: limits.NestedCalls(workers)}, nil
 	}
 	if p, err = limits.NewPlan(soft, maxMessage, workers); err != nil {
-		return p, fmt.Errorf("asterisque: WithMaxMessage, WithWorkers and WithInboundLimits do not fit each other: %w", err)
+		return p, fmt.Errorf("Limits.MaxMessage, Workers.Session and Limits.Inbound do not fit each other: %w", err)
 	}
 	return p, nil
 }

@@ -246,7 +246,7 @@ func (h *handshake) exposed() error {
 }
 
 func exposed(at any) *Abort {
-	return codec.ErrUnauthorized.Withf("WithResume: what crosses %v is not encrypted, and whoever reads it could take sessions over: use tls://, or allow it with WithPlainCredentials", at)
+	return codec.ErrUnauthorized.Withf("WithResume: what crosses %v is not encrypted, and whoever reads it could take sessions over: use tls://, or allow it with Access.PlainCredentials", at)
 }
 
 func (h *handshake) send(c message.Control) error {

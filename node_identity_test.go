@@ -58,7 +58,7 @@ func TestAPeerGetsWhatItsCertificateEntitlesItTo(t *testing.T) {
 		return asterisque.SessionOf(ctx).Peer().Subject, nil
 	})
 	normal := priority.Normal
-	there := newNode(t, asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
+	there := newNode(t, asterisque.WithAccess(asterisque.Access{Accept: func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
 		cert := p.Certificate()
 		if cert == nil {
 			return nil, asterisque.ErrUnauthorized.Withf("show a certificate")
@@ -67,7 +67,7 @@ func TestAPeerGetsWhatItsCertificateEntitlesItTo(t *testing.T) {
 			Subject: cert.Subject.CommonName, Service: admin, MaxPriority: &normal,
 			Inbound: limits.Limits{Soft: limits.Amount{Messages: 7}, Hard: limits.Amount{Messages: 9}},
 		}, nil
-	}))
+	}}))
 	url := listen(t, there, "tls://127.0.0.1:0", wire.Options{TLS: ca.Server()})
 
 	here := newNode(t, asterisque.WithTLS(ca.Client(ca.Issue("admin", time.Hour))))
@@ -88,9 +88,9 @@ func TestAPeerGetsWhatItsCertificateEntitlesItTo(t *testing.T) {
 }
 
 func TestAGrantThatDoesNotFitRefusesThePeer(t *testing.T) {
-	there := newNode(t, asterisque.WithAccept(func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
+	there := newNode(t, asterisque.WithAccess(asterisque.Access{Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
 		return &asterisque.Grant{Inbound: limits.Limits{Soft: limits.Amount{Messages: 9}, Hard: limits.Amount{Messages: 7}}}, nil
-	}))
+	}}))
 	_, err := newNode(t).Dial(background, listen(t, there, "tcp://127.0.0.1:0", wire.Options{}))
 	require.ErrorIs(t, err, asterisque.ErrUnavailable)
 	require.ErrorContains(t, err, "soft")
@@ -103,7 +103,7 @@ func TestASessionEndsWithTheCertificateOfItsPeer(t *testing.T) {
 			ca := testtls.NewAuthority(t)
 			opts := []asterisque.Option{asterisque.WithService(echoService())}
 			if outlive {
-				opts = append(opts, asterisque.WithOutlivedCertificates())
+				opts = append(opts, asterisque.WithAccess(asterisque.Access{OutlivedCertificates: true}))
 			}
 			url := listen(t, newNode(t, opts...), "tls://127.0.0.1:0", wire.Options{TLS: ca.Server()})
 			// The time in a certificate has no parts of a second.
@@ -129,18 +129,18 @@ func TestASessionEndsWithTheCertificateOfItsPeer(t *testing.T) {
 
 func TestACredentialIsShownAndTakenOverTLSOnly(t *testing.T) {
 	ca := testtls.NewAuthority(t)
-	token := asterisque.WithCredential(func(context.Context, asterisque.Peer) ([]byte, error) { return []byte("open sesame"), nil })
-	check := asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
+	token := asterisque.WithAccess(asterisque.Access{Credential: func(context.Context, asterisque.Peer) ([]byte, error) { return []byte("open sesame"), nil }})
+	check := asterisque.WithAccess(asterisque.Access{Accept: func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
 		if string(p.Credential) != "open sesame" {
 			return nil, asterisque.ErrUnauthorized.Withf("wrong word")
 		}
 		return &asterisque.Grant{Subject: "Ali Baba"}, nil
-	})
-	plain := asterisque.WithPlainCredentials()
-	long := asterisque.WithCredential(func(context.Context, asterisque.Peer) ([]byte, error) {
+	}})
+	plain := asterisque.WithAccess(asterisque.Access{PlainCredentials: true})
+	long := asterisque.WithAccess(asterisque.Access{Credential: func(context.Context, asterisque.Peer) ([]byte, error) {
 		return make([]byte, message.MaxCredential+1), nil
-	})
-	none := asterisque.WithCredential(func(context.Context, asterisque.Peer) ([]byte, error) { return nil, errBroken })
+	}})
+	none := asterisque.WithAccess(asterisque.Access{Credential: func(context.Context, asterisque.Peer) ([]byte, error) { return nil, errBroken }})
 	for name, c := range map[string]struct {
 		scheme      string
 		here, there []asterisque.Option
@@ -212,7 +212,7 @@ func TestCertificatesAreReadAgainWithoutDroppingSessions(t *testing.T) {
 }
 
 func TestTooManyHalfOpenPeersPushOutTheOldest(t *testing.T) {
-	there := newNode(t, asterisque.WithService(echoService()), asterisque.WithHalfOpen(3), asterisque.WithHandshakeTimeout(time.Minute))
+	there := newNode(t, asterisque.WithService(echoService()), asterisque.WithAdmission(asterisque.Admission{HalfOpen: 3}), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: time.Minute}))
 	url := listen(t, there, "tcp://127.0.0.1:0", wire.Options{})
 	var silent []net.Conn
 	for range 5 {
@@ -239,7 +239,7 @@ func TestTooManyHalfOpenPeersPushOutTheOldest(t *testing.T) {
 }
 
 func TestSessionsOfOneAddressAreBounded(t *testing.T) {
-	there := newNode(t, asterisque.WithService(echoService()), asterisque.WithSessionsPerAddress(2))
+	there := newNode(t, asterisque.WithService(echoService()), asterisque.WithAdmission(asterisque.Admission{PerAddress: 2}))
 	url := listen(t, there, "tcp://127.0.0.1:0", wire.Options{})
 	here := newNode(t)
 	first, err := here.Dial(background, url)
@@ -267,13 +267,13 @@ func TestBadPeersCostLittle(t *testing.T) {
 	if *soak {
 		silent, slow, refused, calls = 1000, 1000, 100, 50_000
 	}
-	there := newNode(t, asterisque.WithService(echoService()), asterisque.WithHalfOpen(0), asterisque.WithHandshakeTimeout(30*time.Second),
-		asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
+	there := newNode(t, asterisque.WithService(echoService()), asterisque.WithAdmission(asterisque.Admission{HalfOpen: -1}), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 30 * time.Second}),
+		asterisque.WithAccess(asterisque.Access{Accept: func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
 			if p.ID == "enemy" {
 				return nil, errors.New("not you")
 			}
 			return nil, nil
-		}))
+		}}))
 	url := listen(t, there, "tcp://127.0.0.1:0", wire.Options{})
 	s, err := newNode(t).Dial(background, url)
 	require.NoError(t, err)

@@ -13,7 +13,7 @@ import (
 // comes from. All its sessions have one share together.
 type owner struct {
 	name    ownerName // these are fixed
-	subject string    // as WithAccept has found out
+	subject string    // as Access.Accept has found out
 
 	tally  limits.Tally // of what its sessions hold, and what is remembered for it
 	nested atomic.Int64 // calls within calls that run for its sessions
@@ -30,7 +30,7 @@ type ownerName struct {
 	where string       // the same, if that is no address of a network
 }
 
-// proved reports whether WithAccept has found a Subject, or TLS an identity.
+// proved reports whether Access.Accept has found a Subject, or TLS an identity.
 func (w *owner) proved() bool { return w.name.proof != "" }
 
 // owners are those of a node, by name.

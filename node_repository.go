@@ -16,7 +16,7 @@ import (
 //
 // Methods are called concurrently, each call on a goroutine of its own, at most 1,024 at once for a
 // node. Nobody waits for one beyond the end of its context, which is no later than the time of
-// [WithHandshakeTimeout]; so a method may block, and call the node. Those that fail, or panic, cost
+// [Timeouts].Handshake; so a method may block, and call the node. Those that fail, or panic, cost
 // the peer its resume, and nothing else. Node.Close waits for Delete, and so Delete had better not
 // call it.
 type Repository interface {

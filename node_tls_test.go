@@ -16,10 +16,10 @@ func TestBothSidesSeeTheStateOfTLS(t *testing.T) {
 	server, client := testtls.Configs(t)
 	seen := make(chan asterisque.Peer, 1)
 	there := asterisque.NewNode(asterisque.WithService(echoService()), asterisque.WithTLS(server),
-		asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
+		asterisque.WithAccess(asterisque.Access{Accept: func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
 			seen <- p
 			return nil, nil
-		}))
+		}}))
 	here := asterisque.NewNode(asterisque.WithTLS(client))
 	t.Cleanup(func() { here.Close(); there.Close() })
 	ln, err := wire.Listen(background, "tls://127.0.0.1:0", wire.Options{TLS: server})

@@ -118,27 +118,30 @@ func (l lots) outbound(largest int, posts bool) (out limits.Limits) {
 }
 
 func (s *side) options() []asterisque.Option {
-	opts := []asterisque.Option{asterisque.WithInboundLimits(s.in), asterisque.WithOutboundLimits(s.out), asterisque.WithWorkers(s.workers)}
+	opts := []asterisque.Option{asterisque.WithLimits(asterisque.Limits{Inbound: s.in, Outbound: s.out}), asterisque.WithWorkers(asterisque.Workers{Session: s.workers})}
 	if s.largest > 0 {
-		opts = append(opts, asterisque.WithMaxMessage(s.largest))
+		opts = append(opts, asterisque.WithLimits(asterisque.Limits{MaxMessage: s.largest}))
 	}
 	if s.nodeWorkers > 0 {
-		opts = append(opts, asterisque.WithNodeWorkers(s.nodeWorkers))
+		opts = append(opts, asterisque.WithWorkers(asterisque.Workers{Node: s.nodeWorkers}))
 	}
 	if s.maxWaiting > 0 {
-		opts = append(opts, asterisque.WithMaxWaiting(s.maxWaiting))
+		opts = append(opts, asterisque.WithWorkers(asterisque.Workers{Waiting: s.maxWaiting}))
 	}
 	if s.callWindow > 0 {
 		opts = append(opts, asterisque.WithCallWindow(calledPlain, s.callWindow))
 	}
 	if s.window > 0 {
-		opts = append(opts, asterisque.WithWindow(s.window))
+		opts = append(opts, asterisque.WithLimits(asterisque.Limits{Window: s.window}))
 	}
-	if s.share >= 0 {
-		opts = append(opts, asterisque.WithLowerShare(s.share))
+	switch {
+	case s.share == 0: // strict
+		opts = append(opts, asterisque.WithPriorities(asterisque.Priorities{LowerShare: -1}))
+	case s.share > 0:
+		opts = append(opts, asterisque.WithPriorities(asterisque.Priorities{LowerShare: s.share}))
 	}
 	if !s.pings {
-		opts = append(opts, asterisque.WithPing(0, 0))
+		opts = append(opts, asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
 	}
 	return opts
 }

@@ -88,9 +88,9 @@ func (p *program) service(of int) *asterisque.Service {
 	svc.Handle(calledInline, "inline", atOnce, asterisque.WithInline())
 	inlineTyped.Handle(svc, alone, asterisque.WithInline())
 	typed.Handle(svc, alone)
-	key, gate := asterisque.WithRawKey(keyOfParams), asterisque.WithConcurrency(p.sides[of].gate)
+	key, gate := asterisque.WithKey(keyOfParams), asterisque.WithConcurrency(p.sides[of].gate)
 	for level := range uint16(levels) {
-		svc.Handle(calledKeyed+level, "keyed", p.serve, asterisque.WithRawKey(keyOfParams))
+		svc.Handle(calledKeyed+level, "keyed", p.serve, asterisque.WithKey(keyOfParams))
 		svc.Handle(calledGated+level, "gated", p.serve, asterisque.WithConcurrency(p.sides[of].gate))
 		svc.Handle(calledBoth+level, "keyed and gated", p.serve, key, gate)
 	}

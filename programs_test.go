@@ -202,7 +202,7 @@ func (p *program) connect(t *testing.T) {
 			}
 		}))
 		if p.resumes {
-			opts = append(opts, asterisque.WithResume(time.Minute), asterisque.WithPlainCredentials())
+			opts = append(opts, asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithAccess(asterisque.Access{PlainCredentials: true}))
 		}
 		p.nodes[i] = asterisque.NewNode(opts...)
 	}

@@ -103,8 +103,8 @@ type Peer struct {
 	RemoteAddr net.Addr
 	// of the Wire; nil if that is not encrypted by TLS; see Certificate
 	TLS        *tls.ConnectionState
-	Credential []byte // what the peer showed, for WithAccept only; see WithCredential
-	// who the peer is, as WithAccept found out; empty on the side that dialled
+	Credential []byte // what the peer showed, for Access.Accept only; see Access.Credential
+	// who the peer is, as Access.Accept found out; empty on the side that dialled
 	Subject string
 }
 

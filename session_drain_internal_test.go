@@ -29,7 +29,7 @@ func newLeaving(t *testing.T) *leaving {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	})
-	node := NewNode(WithService(svc), WithWorkers(1))
+	node := NewNode(WithService(svc), WithWorkers(Workers{Session: 1}))
 	a, b := wire.Pipe()
 	t.Cleanup(func() { a.Close(); node.Close() })
 	sessions := make(chan *Session, 1)

@@ -45,7 +45,7 @@ func shutDownUnderLoad(t *testing.T, workers int, after time.Duration) {
 		ran[id] = true
 		return id, nil
 	})
-	here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(workers))
+	here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: workers}))
 	defer here.Close()
 	defer there.Close()
 	a, b := tcpPair(t)
@@ -127,7 +127,7 @@ func TestCallsThatHaveNotBegunWhenASessionIsClosedAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			svc, started, ended := blockService()
-			dialled, accepted := connect(t, svc, asterisque.WithWorkers(1))
+			dialled, accepted := connect(t, svc, asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 			runs := make(chan error, 1)
 			go func() { _, err := block.Call(background, dialled, ""); runs <- err }()
 			<-started
@@ -157,8 +157,8 @@ func TestCallsThatWaitForRoomDoNotWaitForAPeerThatDrains(t *testing.T) {
 		release := make(chan struct{})
 		svc.Handle(50, "sleep", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { <-release; return nil, nil })
 		here := asterisque.NewNode()
-		there := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(1),
-			asterisque.WithInboundLimits(limits.Limits{Soft: limits.Amount{Bytes: 64 << 10}}))
+		there := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1}),
+			asterisque.WithLimits(asterisque.Limits{Inbound: limits.Limits{Soft: limits.Amount{Bytes: 64 << 10}}}))
 		defer here.Close()
 		defer there.Close()
 		a, b := wire.Pipe()

@@ -120,7 +120,7 @@ func TestACallWhoseTimeIsUpBeforeAWorkerIsFreeNeverRuns(t *testing.T) {
 			time.Sleep(time.Minute) // of the bubble
 			return nil, nil
 		})
-		p, _ := stuckPeer(t, asterisque.WithService(svc), asterisque.WithWorkers(1))
+		p, _ := stuckPeer(t, asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 		p.send(&message.Open{Pipe: 0, Function: 1}, &message.Open{Pipe: 2, Function: 1, Meta: message.Meta{TTL: 1000}})
 		require.Nil(t, p.close().Abort)
 		c := p.close()
@@ -209,7 +209,7 @@ func TestUnderPressureBlocksAreThinnedByTheirLossRate(t *testing.T) {
 func TestReachingTheSoftLimitThinsWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen drops
-		_, s := stuckPeer(t, seen.option(), asterisque.WithOutboundLimits(messages(300, 1000)))
+		_, s := stuckPeer(t, seen.option(), asterisque.WithLimits(asterisque.Limits{Outbound: messages(300, 1000)}))
 		p, err := s.Open(background, 1, nil)
 		require.NoError(t, err)
 		for range 2 { // the wire takes one, and the other departs

@@ -143,11 +143,11 @@ func inboundMessages(r *heldRig) int  { return r.s.Stats().Inbound.Messages }
 func outboundMessages(r *heldRig) int { return r.s.Stats().Outbound.Messages }
 
 func heldCases() (cases []heldCase) {
-	noWindow := asterisque.WithWindow(0)
-	somebody := asterisque.WithAccept(func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
+	noWindow := asterisque.WithLimits(asterisque.Limits{Window: -1})
+	somebody := asterisque.WithAccess(asterisque.Access{Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
 		return &asterisque.Grant{Subject: "somebody"}, nil
-	})
-	one := asterisque.WithWorkers(1)
+	}})
+	one := asterisque.WithWorkers(asterisque.Workers{Session: 1})
 	waiting := func(name string, n int, function uint16, size int, meta func(i int) message.Meta, opts ...asterisque.Option) {
 		cases = append(cases, heldCase{name: name, n: n, opts: append(opts, one), until: inboundMessages, once: true, add: func(r *heldRig) {
 			r.open(0, waitUnary, 8, message.Meta{})
@@ -212,7 +212,7 @@ func heldCases() (cases []heldCase) {
 
 	running := func(name string, n int, function uint16, size int) {
 		cases = append(cases, heldCase{
-			name: name, n: n, opts: []asterisque.Option{asterisque.WithWorkers(n + 1)},
+			name: name, n: n, opts: []asterisque.Option{asterisque.WithWorkers(asterisque.Workers{Session: n + 1})},
 			until: func(r *heldRig) int { return r.s.Stats().Running },
 			open: func(r *heldRig) {
 				goroutine() // for workers, which are used again
@@ -234,7 +234,7 @@ func heldCases() (cases []heldCase) {
 
 	blocks := func(name string, pipes, each, size int, frame func([]byte) []byte) {
 		cases = append(cases, heldCase{
-			name: "inbound Blocks, " + name, n: pipes * each, opts: []asterisque.Option{noWindow, asterisque.WithWorkers(pipes)}, until: inboundMessages,
+			name: "inbound Blocks, " + name, n: pipes * each, opts: []asterisque.Option{noWindow, asterisque.WithWorkers(asterisque.Workers{Session: pipes})}, until: inboundMessages,
 			add: func(r *heldRig) {
 				for i := range pipes {
 					r.open(i, waitStream, 0, message.Meta{Stream: true})
@@ -318,7 +318,7 @@ func heldCases() (cases []heldCase) {
 
 	answers := func(name string, n int, function uint16, meta func(int) message.Meta, opts ...asterisque.Option) {
 		cases = append(cases, heldCase{
-			name: name, n: n, stuck: true, opts: append([]asterisque.Option{noWindow, asterisque.WithWorkers(2)}, opts...), once: true,
+			name: name, n: n, stuck: true, opts: append([]asterisque.Option{noWindow, asterisque.WithWorkers(asterisque.Workers{Session: 2})}, opts...), once: true,
 			until: func(r *heldRig) int {
 				st := r.s.Stats()
 				return st.Outbound.Messages + st.Parked
@@ -354,8 +354,8 @@ func heldCases() (cases []heldCase) {
 	answers("errors of streams, 100 B", 2000, failsStream, stream)
 	answers("errors, 256 KiB of detail", 200, failsDetail, nil)
 	answers("refused: no function", 3000, 999, nil)
-	little := asterisque.WithOutboundLimits(bytesOf(100<<10, 1<<30))
-	window, many := asterisque.WithWindow(256<<10), asterisque.WithWorkers(6000)
+	little := asterisque.WithLimits(asterisque.Limits{Outbound: bytesOf(100<<10, 1<<30)})
+	window, many := asterisque.WithLimits(asterisque.Limits{Window: 256 << 10}), asterisque.WithWorkers(asterisque.Workers{Session: 6000})
 	answers("parked results, 10 B", 5000, giveSmall, nil, little, window, many)
 	answers("parked results, 6000 B", 2000, give6000, nil, little, window, many)
 	answers("parked results, 100 KiB", 200, give100K, nil, little, window, many)
@@ -364,7 +364,7 @@ func heldCases() (cases []heldCase) {
 
 	remembered := func(name string, n int, function uint16) {
 		cases = append(cases, heldCase{
-			name: "remembered, " + name, n: n, once: true, opts: []asterisque.Option{noWindow, asterisque.WithWorkers(2), asterisque.WithMemoryShare(1)},
+			name: "remembered, " + name, n: n, once: true, opts: []asterisque.Option{noWindow, asterisque.WithWorkers(asterisque.Workers{Session: 2}), asterisque.WithDurableAnswers(asterisque.DurableAnswers{Share: 1})},
 			until: func(r *heldRig) int {
 				if st := r.s.Stats(); st.Served < uint64(n) || st.Running+st.Waiting+st.Outbound.Messages > 0 {
 					return 0
@@ -451,8 +451,8 @@ func (*quietTracer) Serve(ctx context.Context, _ *asterisque.Session, _ uint16, 
 // begin connects both sides.
 func (r *heldRig) begin(c *heldCase) {
 	opts := []asterisque.Option{
-		asterisque.WithService(r.service()), asterisque.WithInboundLimits(bytesOf(1<<29, 1<<30)), asterisque.WithOutboundLimits(bytesOf(1<<29, 1<<30)),
-		asterisque.WithMemory(time.Hour, limits.Amount{}),
+		asterisque.WithService(r.service()), asterisque.WithLimits(asterisque.Limits{Inbound: bytesOf(1<<29, 1<<30), Outbound: bytesOf(1<<29, 1<<30)}),
+		asterisque.WithDurableAnswers(asterisque.DurableAnswers{For: time.Hour, Calls: -1, Bytes: -1}),
 	}
 	r.node = asterisque.NewNode(append(opts, c.opts...)...)
 	var there wire.Wire

@@ -34,9 +34,9 @@ func TestLivenessNeedsNoGoroutineOfASession(t *testing.T) {
 		settled(t, func() bool { return runtime.NumGoroutine() <= before+few })
 		return n
 	}
-	require.LessOrEqual(t, count(asterisque.WithPing(0, 0)), 2*pairs+few, "one that reads, for each end")
+	require.LessOrEqual(t, count(asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1})), 2*pairs+few, "one that reads, for each end")
 	require.LessOrEqual(t, count(), 2*pairs+few)
-	require.LessOrEqual(t, count(asterisque.WithResume(time.Minute)), 2*pairs+few)
+	require.LessOrEqual(t, count(asterisque.WithResume(asterisque.Resume{For: time.Minute})), 2*pairs+few)
 }
 
 // settled waits until ok reports true.
@@ -53,7 +53,7 @@ func TestTenThousandIdleSessionsCostNothing(t *testing.T) {
 	}
 	const pairs = 10_000
 	for _, interval := range []time.Duration{0, 15 * time.Second, time.Second} {
-		here, there := idlePairs(t, pairs, asterisque.WithPing(interval, 10*time.Minute))
+		here, there := idlePairs(t, pairs, asterisque.WithTimeouts(asterisque.Timeouts{Ping: interval, Silence: 10 * time.Minute}))
 		heap() // collected
 		begin, used := time.Now(), cpuTime(t)
 		<-time.After(max(10*time.Second, 2*interval)) // what is measured

@@ -138,8 +138,8 @@ func flood(t testing.TB, limit limits.Limits, opens int, length time.Duration) (
 		handled.Add(1)
 		return nil, nil
 	})
-	there := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(workers), asterisque.WithInboundLimits(limit))
-	here := asterisque.NewNode(asterisque.WithOutboundLimits(limit))
+	there := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: workers}), asterisque.WithLimits(asterisque.Limits{Inbound: limit}))
+	here := asterisque.NewNode(asterisque.WithLimits(asterisque.Limits{Outbound: limit}))
 	t.Cleanup(func() { here.Close(); there.Close() })
 	dialled, accepted := connectNodes(t, here, there)
 

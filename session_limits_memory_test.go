@@ -149,8 +149,7 @@ func TestASessionAtAllItsLimitsHoldsNoMoreThanThePageSays(t *testing.T) {
 	soft := func(bytes int) limits.Limits { return limits.Limits{Soft: limits.Amount{Bytes: bytes}} }
 	data, go_, end := make([]byte, 1<<20), make(chan struct{}), make(chan struct{})
 	opts := []asterisque.Option{
-		asterisque.WithService(fullService(data, go_, end)), asterisque.WithMaxMessage(b.message), asterisque.WithWorkers(sleepers + 2*streams + answerers + 1),
-		asterisque.WithInboundLimits(soft(b.inbound)), asterisque.WithOutboundLimits(soft(b.outbound)),
+		asterisque.WithService(fullService(data, go_, end)), asterisque.WithLimits(asterisque.Limits{Inbound: soft(b.inbound), Outbound: soft(b.outbound), MaxMessage: b.message}), asterisque.WithWorkers(asterisque.Workers{Session: sleepers + 2*streams + answerers + 1}),
 	}
 	here, there := asterisque.NewNode(opts...), asterisque.NewNode(opts...)
 	dialled, accepted := nodesInMemory(t, here, there)

@@ -42,7 +42,7 @@ func pairOver(t testing.TB, a, b wire.Wire, here, there *asterisque.Node) (diall
 // and reads nothing. It is not given up for its silence.
 func stuckPeer(t *testing.T, opts ...asterisque.Option) (*rawPeer, *asterisque.Session) {
 	t.Helper()
-	return stuckPeerThatSays(t, hello(), append([]asterisque.Option{asterisque.WithPing(0, 0)}, opts...)...)
+	return stuckPeerThatSays(t, hello(), append([]asterisque.Option{asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1})}, opts...)...)
 }
 
 // stuckPeerThatSays is stuckPeer with a Sync of its own.
@@ -67,11 +67,13 @@ func stuckPeerThatSays(t *testing.T, hello message.Sync, opts ...asterisque.Opti
 
 // noWindows leaves a session to its soft and hard limits alone.
 func noWindows() []asterisque.Option {
-	return []asterisque.Option{asterisque.WithWindow(0)}
+	return []asterisque.Option{asterisque.WithLimits(asterisque.Limits{Window: -1})}
 }
 
 // littleRoom leaves room for some thirty small calls that wait.
-func littleRoom() asterisque.Option { return asterisque.WithInboundLimits(bytesOf(64<<10, 256<<10)) }
+func littleRoom() asterisque.Option {
+	return asterisque.WithLimits(asterisque.Limits{Inbound: bytesOf(64<<10, 256<<10)})
+}
 
 // rawText returns n bytes that are a CBOR text.
 func rawText(n int) []byte {
@@ -136,8 +138,8 @@ func TestAtTheInboundSoftLimitThePeersSenderIsHeldUp(t *testing.T) {
 	const soft = 256 << 10
 	svc, gate, running, took := gatedService()
 	var seen states
-	there := asterisque.NewNode(append(noWindows(), asterisque.WithService(svc), asterisque.WithInboundLimits(bytesOf(soft, 2*soft)), seen.option())...)
-	here := asterisque.NewNode(append(noWindows(), asterisque.WithOutboundLimits(bytesOf(soft, 2*soft)))...)
+	there := asterisque.NewNode(append(noWindows(), asterisque.WithService(svc), asterisque.WithLimits(asterisque.Limits{Inbound: bytesOf(soft, 2*soft)}), seen.option())...)
+	here := asterisque.NewNode(append(noWindows(), asterisque.WithLimits(asterisque.Limits{Outbound: bytesOf(soft, 2*soft)}))...)
 	t.Cleanup(func() { here.Close(); there.Close() })
 	dialled, accepted := connectNodes(t, here, there)
 	p, err := dialled.Open(background, 50, nil)
@@ -201,7 +203,7 @@ func TestAPeerThatFloodsRegardlessIsHeldUpByItsTransport(t *testing.T) {
 					<-gate
 					return nil, nil
 				})
-				opts := append(noWindows(), asterisque.WithService(svc), asterisque.WithWorkers(1), asterisque.WithInboundLimits(bytesOf(soft, 2*soft)))
+				opts := append(noWindows(), asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1}), asterisque.WithLimits(asterisque.Limits{Inbound: bytesOf(soft, 2*soft)}))
 				p, s := stuckPeer(t, opts...)
 				p.send(&message.Open{Function: c.function, Meta: message.Meta{Stream: true}})
 				<-running
@@ -238,7 +240,7 @@ func (r reading) Read([]byte) (int, error) { _, err := r.ReadFrame(1 << 20); ret
 func TestAtTheOutboundSoftLimitSendersWaitAndPostIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen states
-		peer, s := stuckPeer(t, asterisque.WithOutboundLimits(bytesOf(100_000, 300_000)), seen.option())
+		peer, s := stuckPeer(t, asterisque.WithLimits(asterisque.Limits{Outbound: bytesOf(100_000, 300_000)}), seen.option())
 		p, err := s.Open(background, 1, nil)
 		require.NoError(t, err)
 		var state limits.State
@@ -282,7 +284,7 @@ func TestAtTheOutboundSoftLimitSendersWaitAndPostIsTold(t *testing.T) {
 
 func TestTheEndOfTheSessionEndsTheWaitForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, s := stuckPeer(t, asterisque.WithOutboundLimits(bytesOf(100_000, 300_000)))
+		_, s := stuckPeer(t, asterisque.WithLimits(asterisque.Limits{Outbound: bytesOf(100_000, 300_000)}))
 		p, err := s.Open(background, 1, nil)
 		require.NoError(t, err)
 		for state := limits.Ready; state != limits.Soft; {
@@ -301,7 +303,7 @@ func TestTheEndOfTheSessionEndsTheWaitForRoom(t *testing.T) {
 
 func TestBeyondTheOutboundHardLimitTheSessionIsClosedByForce(t *testing.T) {
 	const hard = 20 << 20
-	node := asterisque.NewNode(asterisque.WithOutboundLimits(bytesOf(hard/2, hard)))
+	node := asterisque.NewNode(asterisque.WithLimits(asterisque.Limits{Outbound: bytesOf(hard/2, hard)}))
 	other := asterisque.NewNode(asterisque.WithService(echoService()))
 	t.Cleanup(func() { node.Close(); other.Close() })
 	good, _ := connectNodes(t, node, other)
@@ -333,7 +335,7 @@ func TestBeyondTheOutboundHardLimitTheSessionIsClosedByForce(t *testing.T) {
 
 func TestBeyondTheInboundHardLimitThePeerLearnsWhy(t *testing.T) {
 	svc, _, running, _ := gatedService()
-	opts := append(noWindows(), asterisque.WithService(svc), asterisque.WithInboundLimits(limits.Limits{Hard: limits.Amount{Messages: 10}}))
+	opts := append(noWindows(), asterisque.WithService(svc), asterisque.WithLimits(asterisque.Limits{Inbound: limits.Limits{Hard: limits.Amount{Messages: 10}}}))
 	p, s := dialRaw(t, opts...)
 	p.send(&message.Open{Function: 50, Meta: message.Meta{Stream: true}})
 	<-running
@@ -349,7 +351,7 @@ func TestASessionThatStandsStillIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, gate, running, _ := gatedService()
 		defer close(gate)
-		opts := append(noWindows(), asterisque.WithService(svc), asterisque.WithInboundLimits(messages(10, 20)))
+		opts := append(noWindows(), asterisque.WithService(svc), asterisque.WithLimits(asterisque.Limits{Inbound: messages(10, 20)}))
 		p, s := stuckPeer(t, opts...)
 		p.send(&message.Open{Function: 50, Meta: message.Meta{Stream: true}})
 		<-running
@@ -374,7 +376,7 @@ func TestASessionThatMovesALittleIsNotStalled(t *testing.T) {
 			}
 			return nil, nil
 		})
-		opts := append(noWindows(), asterisque.WithService(svc), asterisque.WithInboundLimits(messages(10, 20)))
+		opts := append(noWindows(), asterisque.WithService(svc), asterisque.WithLimits(asterisque.Limits{Inbound: messages(10, 20)}))
 		p, s := stuckPeer(t, opts...)
 		p.send(&message.Open{Function: 50, Meta: message.Meta{Stream: true}})
 		for range 10 {
@@ -461,7 +463,7 @@ func TestLimitsChangeOnALiveSession(t *testing.T) {
 func TestOpensBeyondTheirWindowWaitOnTheCallersSide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, started, _ := blockService()
-		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(1), littleRoom())
+		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1}), littleRoom())
 		defer here.Close()
 		defer there.Close()
 		a, b := wire.Pipe()
@@ -487,7 +489,7 @@ func TestOpensBeyondTheirWindowWaitOnTheCallersSide(t *testing.T) {
 
 func TestAnOpenBeyondTheWindowIsRefused(t *testing.T) {
 	svc, started, _ := blockService()
-	p, s := dialRaw(t, asterisque.WithService(svc), asterisque.WithWorkers(1), littleRoom())
+	p, s := dialRaw(t, asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1}), littleRoom())
 	open := func(id uint64, params int) {
 		p.send(&message.Open{Pipe: id, Function: block.Number(), Params: rawText(params)})
 	}
@@ -511,8 +513,8 @@ func TestAnOpenBeyondTheWindowIsRefused(t *testing.T) {
 // TestNestedCallsAtTheLimitsNeverHang has both peers at their limits, and every handler calls back,
 // eight deep, over a connection without a buffer.
 func TestNestedCallsAtTheLimitsNeverHang(t *testing.T) {
-	windows := []asterisque.Option{asterisque.WithInboundLimits(bytesOf(2<<20, 8<<20)), asterisque.WithWorkers(64)}
-	few := append(slices.Clone(windows), asterisque.WithWorkers(4))
+	windows := []asterisque.Option{asterisque.WithLimits(asterisque.Limits{Inbound: bytesOf(2<<20, 8<<20)}), asterisque.WithWorkers(asterisque.Workers{Session: 64})}
+	few := append(slices.Clone(windows), asterisque.WithWorkers(asterisque.Workers{Session: 4}))
 	for _, c := range []struct {
 		name        string
 		workers     int
@@ -540,7 +542,7 @@ func TestNestedCallsAtTheLimitsNeverHang(t *testing.T) {
 }
 
 func TestNestedCallsAtTheLimitsFinishOverTCP(t *testing.T) {
-	for name, opts := range map[string][]asterisque.Option{"with windows": {asterisque.WithInboundLimits(bytesOf(2<<20, 8<<20)), asterisque.WithWorkers(64)}, "without windows": noWindows()} {
+	for name, opts := range map[string][]asterisque.Option{"with windows": {asterisque.WithLimits(asterisque.Limits{Inbound: bytesOf(2<<20, 8<<20)}), asterisque.WithWorkers(asterisque.Workers{Session: 64})}, "without windows": noWindows()} {
 		t.Run(name, func(t *testing.T) {
 			dialled, accepted := connectNodes(t, nestedNode(t, 1024, opts), nestedNode(t, 1024, opts))
 			require.Zero(t, callNested(t, time.Minute, dialled, accepted))
@@ -561,8 +563,8 @@ func nestedNode(t *testing.T, workers int, opts []asterisque.Option) *asterisque
 		deeper, err := nested.Call(ctx, asterisque.SessionOf(ctx), n-1)
 		return deeper + 1, err
 	})
-	node := asterisque.NewNode(append([]asterisque.Option{asterisque.WithService(svc), asterisque.WithWorkers(workers),
-		asterisque.WithInboundLimits(messages(8, 64)), asterisque.WithOutboundLimits(messages(8, 10_000))}, opts...)...)
+	node := asterisque.NewNode(append([]asterisque.Option{asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: workers}),
+		asterisque.WithLimits(asterisque.Limits{Inbound: messages(8, 64), Outbound: messages(8, 10_000)})}, opts...)...)
 	t.Cleanup(func() { node.Close() })
 	return node
 }

@@ -174,5 +174,5 @@ func (l *liveness) restart() {
 }
 
 // RoundTrip returns how long the latest Ping of this side took there and back, 0 before the first
-// one. Pings are sent only while the session is idle: see [WithPing].
+// one. Pings are sent only while the session is idle: see [Timeouts].Ping.
 func (s *Session) RoundTrip() time.Duration { return time.Duration(s.live.trip.Load()) }

@@ -105,7 +105,7 @@ func TestAPingComesAfterSilenceOnly(t *testing.T) {
 		{"this side's is", true, 4 * s, 45 * s, 15 * s, 45 * s, 4 * s},
 		{"the peer's timeout is", true, 15 * s, 45 * s, 15 * s, 9 * s, 3 * s},
 		{"the peer has no timeout", true, 15 * s, 45 * s, 15 * s, 0, 15 * s},
-		{"this side has none", true, 0, 45 * s, 15 * s, 45 * s, 0},
+		{"this side has none", true, -1, 45 * s, 15 * s, 45 * s, 0},
 		{"the peer has none", true, 15 * s, 45 * s, 0, 45 * s, 15 * s},
 		{"the peer has none, and dialled", false, 15 * s, 45 * s, 0, 0, 18750 * time.Millisecond},
 		{"the peer's timeout is below what Pings can keep", true, 15 * s, 45 * s, 15 * s, time.Millisecond, s},
@@ -116,7 +116,7 @@ func TestAPingComesAfterSilenceOnly(t *testing.T) {
 				if c.dialled {
 					join = stuckAcceptor
 				}
-				p, sess := join(t, helloWith(c.peersInterval, c.peersTimout), asterisque.WithPing(c.interval, c.timeout))
+				p, sess := join(t, helloWith(c.peersInterval, c.peersTimout), asterisque.WithTimeouts(asterisque.Timeouts{Ping: c.interval, Silence: c.timeout}))
 				if c.want == 0 {
 					time.Sleep(time.Hour) // of the bubble
 					require.NoError(t, sess.Err(), "a peer that is silent is not given up either")
@@ -192,7 +192,7 @@ func TestASilentPeerIsLost(t *testing.T) {
 		t.Run(first, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				// it learns of the loss from the other one, which closes
-				patient := asterisque.WithPing(15*time.Second, time.Hour)
+				patient := asterisque.WithTimeouts(asterisque.Timeouts{Ping: 15 * time.Second, Silence: time.Hour})
 				svc, started, _ := blockService()
 				here, there := asterisque.NewNode(asterisque.WithService(svc)), asterisque.NewNode(asterisque.WithService(svc), patient)
 				defer here.Close()
@@ -249,7 +249,7 @@ func TestAnyByteThatArrivesIsASignOfLife(t *testing.T) {
 
 func TestAWriteThatStandsStillHasATimeOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, s := stuckPeerThatSays(t, helloWith(15*time.Second, 45*time.Second), asterisque.WithWriteTimeout(2*time.Minute))
+		p, s := stuckPeerThatSays(t, helloWith(15*time.Second, 45*time.Second), asterisque.WithTimeouts(asterisque.Timeouts{Write: 2 * time.Minute}))
 		pipe, err := s.Open(background, 1, nil)
 		require.NoError(t, err)
 		_, err = pipe.Post(make([]byte, 200<<10)) // the wire holds 64 KiB
@@ -269,7 +269,7 @@ func TestAWriteThatMovesALittleGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
 		// this Wire tells of its progress each 128 KiB
-		node := asterisque.NewNode(asterisque.WithWriteTimeout(10 * time.Second))
+		node := asterisque.NewNode(asterisque.WithTimeouts(asterisque.Timeouts{Write: 10 * time.Second}))
 		p := &rawPeer{t, wire.FromConn(here)}
 		defer p.w.Close()
 		defer node.Close()
@@ -322,7 +322,7 @@ func TestAPeerThatHasClosedTheWireIsNoticedSoonAtTheSoftLimit(t *testing.T) {
 					}
 					return nil, nil
 				})
-				opts := append(noWindows(), asterisque.WithService(svc), asterisque.WithInboundLimits(messages(10, 100)), asterisque.WithStallTimeout(time.Hour))
+				opts := append(noWindows(), asterisque.WithService(svc), asterisque.WithLimits(asterisque.Limits{Inbound: messages(10, 100)}), asterisque.WithTimeouts(asterisque.Timeouts{Stall: time.Hour}))
 				p, s := stuckPeerThatSays(t, helloWith(c.ping, 3*c.ping), opts...)
 				p.send(&message.Open{Function: 50, Meta: message.Meta{Stream: true}})
 				for range 14 {
@@ -385,7 +385,7 @@ func TestADeadPeerIsNoticedAndALivingOneIsNot(t *testing.T) {
 	for name, begin := range here {
 		join := func(t *testing.T) (*rawPeer, *asterisque.Session) {
 			svc, _, running, _ := gatedService()
-			opts := append(noWindows(), asterisque.WithService(svc), asterisque.WithInboundLimits(messages(10, 100)), asterisque.WithStallTimeout(24*time.Hour))
+			opts := append(noWindows(), asterisque.WithService(svc), asterisque.WithLimits(asterisque.Limits{Inbound: messages(10, 100)}), asterisque.WithTimeouts(asterisque.Timeouts{Stall: 24 * time.Hour}))
 			p, s := stuckPeerThatSays(t, helloWith(interval, timeout), opts...)
 			p.send(&message.Open{Function: 50, Meta: message.Meta{Stream: true}})
 			<-running
@@ -495,7 +495,7 @@ func TestAPeerCannotMakeThisSidePingAllTheTime(t *testing.T) {
 
 func TestAnotherSessionWithAShorterIntervalIsLookedAtInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		node := asterisque.NewNode(asterisque.WithPing(time.Hour, 10*time.Hour))
+		node := asterisque.NewNode(asterisque.WithTimeouts(asterisque.Timeouts{Ping: time.Hour, Silence: 10 * time.Hour}))
 		defer node.Close()
 		for _, interval := range []time.Duration{time.Hour, time.Minute, 10 * time.Second, time.Minute} {
 			a, b := wire.Pipe()
@@ -515,8 +515,8 @@ func TestAnotherSessionWithAShorterIntervalIsLookedAtInTime(t *testing.T) {
 
 // TestADeadPeerIsNoticedOverTCP has a proxy that swallows what is sent.
 func TestADeadPeerIsNoticedOverTCP(t *testing.T) {
-	there := asterisque.NewNode(asterisque.WithService(echoService()), asterisque.WithPing(50*time.Millisecond, 500*time.Millisecond))
-	here := asterisque.NewNode(asterisque.WithPing(50*time.Millisecond, 500*time.Millisecond))
+	there := asterisque.NewNode(asterisque.WithService(echoService()), asterisque.WithTimeouts(asterisque.Timeouts{Ping: 50 * time.Millisecond, Silence: 500 * time.Millisecond}))
+	here := asterisque.NewNode(asterisque.WithTimeouts(asterisque.Timeouts{Ping: 50 * time.Millisecond, Silence: 500 * time.Millisecond}))
 	t.Cleanup(func() { here.Close(); there.Close() })
 	proxy := newProxy(t, there)
 	s, err := here.Dial(background, "tcp://"+proxy.Addr())

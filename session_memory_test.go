@@ -75,7 +75,7 @@ func TestTenThousandOpenPipesWork(t *testing.T) {
 		b, err := p.Recv(ctx)
 		return b.Payload, err
 	})
-	dialled, accepted := connect(t, svc, asterisque.WithWorkers(pipes), asterisque.WithInboundLimits(bytesOf(128<<20, 512<<20)))
+	dialled, accepted := connect(t, svc, asterisque.WithWorkers(asterisque.Workers{Session: pipes}), asterisque.WithLimits(asterisque.Limits{Inbound: bytesOf(128<<20, 512<<20)}))
 	open := make([]*pipe.Pipe, pipes)
 	before := heap()
 	for i := range open {

@@ -64,7 +64,7 @@ func manyPings(from, n int) (b []byte) {
 
 func TestAttackWithPingsIsAnsweredNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		node := asterisque.NewNode(asterisque.WithPing(0, 0))
+		node := asterisque.NewNode(asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
 		defer node.Close()
 		c, heard := rawOverNet(t, node)
 		defer c.Close()

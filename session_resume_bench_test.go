@@ -18,7 +18,7 @@ import (
 func BenchmarkResume(b *testing.B) {
 	for _, callers := range []int{1, 64, 1024} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {
-			with, _ := lasting(b, echoService(), asterisque.WithResume(time.Minute))
+			with, _ := lasting(b, echoService(), asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 			without, _ := lasting(b, echoService())
 			text := strings.Repeat("*", 64)
 			turn := func(on asterisque.Caller, calls int) time.Duration {
@@ -62,8 +62,8 @@ func BenchmarkResume(b *testing.B) {
 // reached again to the first answer. The limit is generous: it bounds the median of many, in steps.
 func TestResumingTakesNoLongerThanAStepOfTheBackOff(t *testing.T) {
 	const step, rounds = 100 * time.Millisecond, 11
-	there := newNode(t, asterisque.WithService(echoService()), asterisque.WithResume(time.Minute))
-	here := newNode(t, asterisque.WithResume(time.Minute))
+	there := newNode(t, asterisque.WithService(echoService()), asterisque.WithResume(asterisque.Resume{For: time.Minute}))
+	here := newNode(t, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 	proxy := newProxy(t, there)
 	conn, err := here.Connect(background, "tcp://"+proxy.Addr(), asterisque.Reconnect{First: step, Most: step})
 	require.NoError(t, err)

@@ -21,7 +21,7 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// doorkeeper is a node whose WithAccept answers what it is told to.
+// doorkeeper is a node whose Access.Accept answers what it is told to.
 type doorkeeper struct {
 	node   *asterisque.Node
 	answer atomic.Pointer[func(asterisque.Peer) (*asterisque.Grant, error)]
@@ -30,8 +30,8 @@ type doorkeeper struct {
 func newDoorkeeper(t *testing.T, opts ...asterisque.Option) *doorkeeper {
 	k := new(doorkeeper)
 	k.grants(&asterisque.Grant{}, nil)
-	k.node = asterisque.NewNode(append(opts, asterisque.WithService(echoService()), asterisque.WithResume(time.Minute), asterisque.WithPing(0, 0),
-		asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) { return (*k.answer.Load())(p) }))...)
+	k.node = asterisque.NewNode(append(opts, asterisque.WithService(echoService()), asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}),
+		asterisque.WithAccess(asterisque.Access{Accept: func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) { return (*k.answer.Load())(p) }}))...)
 	t.Cleanup(func() { k.node.Close() })
 	return k
 }
@@ -217,14 +217,14 @@ func TestSessionsAreResumedOverPrivateWiresOnly(t *testing.T) {
 		may  bool
 	}{
 		{"in plain text", plain, nil, false},
-		{"in plain text, which is allowed", plain, []asterisque.Option{asterisque.WithPlainCredentials()}, true},
+		{"in plain text, which is allowed", plain, []asterisque.Option{asterisque.WithAccess(asterisque.Access{PlainCredentials: true})}, true},
 		{"a Wire that says that it is private", func(w wire.Wire) wire.Wire { return sayingWire{exposedWire{w, true}} }, nil, true},
 		{"a Wire that says that it is not", func(w wire.Wire) wire.Wire { return sayingWire{exposedWire{w, false}} }, nil, false},
 		{"within the program", func(w wire.Wire) wire.Wire { return w }, nil, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				opts := append(c.opts, asterisque.WithResume(time.Minute), asterisque.WithPing(0, 0))
+				opts := append(c.opts, asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
 				server := asterisque.NewNode(opts...)
 				defer server.Close()
 				a, b := wire.Pipe()
@@ -256,14 +256,14 @@ func TestSessionsAreResumedOverPrivateWiresOnly(t *testing.T) {
 					return
 				}
 				require.ErrorIs(t, err, asterisque.ErrUnauthorized)
-				require.ErrorContains(t, err, "WithPlainCredentials")
+				require.ErrorContains(t, err, "Access.PlainCredentials")
 			})
 		})
 	}
 }
 
 func TestResumeAtAnOpenAddressIsAnErrorByName(t *testing.T) {
-	node := newNode(t, asterisque.WithResume(time.Minute))
+	node := newNode(t, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 	err := node.ListenAndServe(background, "tcp://:0")
 	require.ErrorIs(t, err, asterisque.ErrUnauthorized)
 	require.ErrorContains(t, err, "tcp://")
@@ -275,6 +275,6 @@ func TestResumeAtAnOpenAddressIsAnErrorByName(t *testing.T) {
 			require.ErrorContains(t, err, "assign requested address", url) // there is no IPv6
 		}
 	}
-	allowed := newNode(t, asterisque.WithResume(time.Minute), asterisque.WithPlainCredentials())
+	allowed := newNode(t, asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithAccess(asterisque.Access{PlainCredentials: true}))
 	require.NoError(t, allowed.ListenAndServe(ctx, "tcp://:0"))
 }

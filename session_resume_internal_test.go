@@ -14,7 +14,7 @@ import (
 // A secret is no good any more as soon as its peer has come back, also if that has nothing to say.
 func TestAFormerSecretIsVoidAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		here, there := NewNode(WithResume(time.Minute), WithPing(0, 0)), NewNode(WithResume(time.Minute), WithPing(0, 0))
+		here, there := NewNode(WithResume(Resume{For: time.Minute}), WithTimeouts(Timeouts{Ping: -1})), NewNode(WithResume(Resume{For: time.Minute}), WithTimeouts(Timeouts{Ping: -1}))
 		defer here.Close()
 		defer there.Close()
 		var last wire.Wire

@@ -40,7 +40,7 @@ func (p *rawPeer) collect(n int) (acks int, last uint64) {
 
 func TestWhatIsNotAcknowledgedIsBoundedByTheOutboundLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		node := asterisque.NewNode(append(noWindows(), asterisque.WithResume(time.Minute), asterisque.WithPing(0, 0), asterisque.WithOutboundLimits(messages(100, 200)))...)
+		node := asterisque.NewNode(append(noWindows(), asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}), asterisque.WithLimits(asterisque.Limits{Outbound: messages(100, 200)}))...)
 		defer node.Close()
 		p, _ := rawTo(t, node, resumable())
 		synctest.Wait() // the session has begun on that side as well
@@ -83,7 +83,7 @@ func TestAcksComeInBatches(t *testing.T) {
 		}
 	})
 	join := func(t *testing.T) *rawPeer {
-		node := asterisque.NewNode(append(noWindows(), asterisque.WithService(svc), asterisque.WithResume(time.Minute), asterisque.WithPing(0, 0))...)
+		node := asterisque.NewNode(append(noWindows(), asterisque.WithService(svc), asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))...)
 		t.Cleanup(func() { node.Close() })
 		p, _ := rawTo(t, node, resumable())
 		return p
@@ -144,7 +144,7 @@ func TestAcksComeInBatches(t *testing.T) {
 	})
 	t.Run("none without the feature", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			node := asterisque.NewNode(asterisque.WithService(echoService()), asterisque.WithResume(time.Minute), asterisque.WithPing(0, 0))
+			node := asterisque.NewNode(asterisque.WithService(echoService()), asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
 			defer node.Close()
 			p, reply := rawTo(t, node, hello())
 			require.Empty(t, reply.Secret)
@@ -166,7 +166,7 @@ func TestASessionThatIsHeldUpCanBeResumed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				svc, gate, running, took := gatedService()
-				opts := append(noWindows(), asterisque.WithResume(time.Minute), asterisque.WithInboundLimits(messages(10, 100)))
+				opts := append(noWindows(), asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithLimits(asterisque.Limits{Inbound: messages(10, 100)}))
 				conn, l, _, there := link(t, svc, asterisque.Reconnect{}, opts...)
 				p, err := conn.Open(background, 50, nil)
 				require.NoError(t, err)
@@ -202,7 +202,7 @@ func TestAPeerThatIsAwayForTooLongIsGivenUpByBothSides(t *testing.T) {
 			ended <- err
 			return nil, err
 		})
-		conn, l, here, there := link(t, svc, asterisque.Reconnect{}, asterisque.WithResume(time.Minute))
+		conn, l, here, there := link(t, svc, asterisque.Reconnect{}, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 		before := conn.Session()
 		p, err := conn.Open(background, 50, nil)
 		require.NoError(t, err)
@@ -252,7 +252,7 @@ func TestEndingWhileAwayIsPrompt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				svc, started, _ := blockService()
-				conn, l, here, there := link(t, svc, asterisque.Reconnect{}, asterisque.WithResume(time.Hour))
+				conn, l, here, there := link(t, svc, asterisque.Reconnect{}, asterisque.WithResume(asterisque.Resume{For: time.Hour}))
 				call := make(chan error)
 				go func() { _, err := block.Call(background, conn, ""); call <- err }()
 				<-started
@@ -292,7 +292,7 @@ func canceled() context.Context {
 func TestAShutdownWhileAwayFinishesOnceThePeerIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, gate, running, _ := gatedService()
-		conn, l, _, there := link(t, svc, asterisque.Reconnect{}, asterisque.WithResume(time.Hour))
+		conn, l, _, there := link(t, svc, asterisque.Reconnect{}, asterisque.WithResume(asterisque.Resume{For: time.Hour}))
 		p, err := conn.Open(background, 50, nil)
 		require.NoError(t, err)
 		<-running
@@ -321,9 +321,9 @@ func TestAResumedSessionEndsWithTheCertificateThatItsPeerShowedLast(t *testing.T
 	var shown atomic.Pointer[tls.Certificate]
 	shown.Store(&brief)
 	server := &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return shown.Load(), nil }}
-	url := listen(t, newNode(t, asterisque.WithService(echoService()), asterisque.WithResume(time.Minute)), "tls://127.0.0.1:0", wire.Options{TLS: server})
+	url := listen(t, newNode(t, asterisque.WithService(echoService()), asterisque.WithResume(asterisque.Resume{For: time.Minute})), "tls://127.0.0.1:0", wire.Options{TLS: server})
 	lines := make(chan wire.Wire, 2)
-	conn, err := newNode(t, asterisque.WithResume(time.Minute)).Connect(background, "", asterisque.Reconnect{First: time.Millisecond, Dial: func(ctx context.Context) (wire.Wire, error) {
+	conn, err := newNode(t, asterisque.WithResume(asterisque.Resume{For: time.Minute})).Connect(background, "", asterisque.Reconnect{First: time.Millisecond, Dial: func(ctx context.Context) (wire.Wire, error) {
 		w, err := wire.Dial(ctx, url, wire.Options{TLS: ca.Client()})
 		if err == nil {
 			lines <- w
@@ -356,9 +356,9 @@ func TestAResumedSessionEndsWithTheCertificateThatItsPeerShowedLast(t *testing.T
 func TestAnotherIdentityDoesNotResume(t *testing.T) {
 	ca := testtls.NewAuthority(t)
 	server := ca.Server()
-	there := newNode(t, asterisque.WithService(echoService()), asterisque.WithTLS(server), asterisque.WithResume(time.Minute))
+	there := newNode(t, asterisque.WithService(echoService()), asterisque.WithTLS(server), asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 	url := listen(t, there, "tls://127.0.0.1:0", wire.Options{TLS: server})
-	here := newNode(t, asterisque.WithResume(time.Minute))
+	here := newNode(t, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 	var mu sync.Mutex
 	var config *tls.Config
 	var last wire.Wire

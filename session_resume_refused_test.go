@@ -40,7 +40,7 @@ func TestWhoMayNotResumeGetsANewSessionAndIsNotToldWhy(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				node := asterisque.NewNode(asterisque.WithService(echoService()), asterisque.WithResume(time.Minute), asterisque.WithPing(0, 0))
+				node := asterisque.NewNode(asterisque.WithService(echoService()), asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
 				defer node.Close()
 				p, first := rawTo(t, node, resumable())
 				require.Len(t, first.Session, message.SessionSize)
@@ -99,7 +99,7 @@ func countService() (svc *asterisque.Service, ran *atomic.Int64) {
 func TestWhatComesLateOverAnOldWireDoesNotExist(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, ran := countService()
-		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithResume(time.Minute), asterisque.WithPing(0, 0))
+		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
 		defer node.Close()
 		p, first := rawTo(t, node, resumable())
 		p.send(&message.Open{Pipe: 0, Function: 50})
@@ -133,7 +133,7 @@ func TestWhatComesLateOverAnOldWireDoesNotExist(t *testing.T) {
 func TestOfTwoThatResumeAtOnceOneHasTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, ran := countService()
-		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithResume(time.Minute), asterisque.WithPing(0, 0))
+		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
 		defer node.Close()
 		_, first := rawTo(t, node, resumable())
 		answers := make(chan *rawPeer, 2)
@@ -188,7 +188,7 @@ func TestOfTwoThatResumeAtOnceOneHasTheSession(t *testing.T) {
 func TestASessionIsResumedOnlyByWhoConnectsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, started, _ := blockService()
-		here, there := asterisque.NewNode(asterisque.WithResume(time.Minute)), asterisque.NewNode(asterisque.WithResume(time.Minute), asterisque.WithService(svc))
+		here, there := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: time.Minute})), asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithService(svc))
 		defer here.Close()
 		defer there.Close()
 		l := &links{to: there}
@@ -249,7 +249,7 @@ func TestARepositoryThatFailsCostsTheResumeOnly(t *testing.T) {
 				if name == "it fails" {
 					failing(r)
 				}
-				conn, l, _, there := link(t, echoService(), asterisque.Reconnect{}, asterisque.WithResume(time.Minute), asterisque.WithRepository(r))
+				conn, l, _, there := link(t, echoService(), asterisque.Reconnect{}, asterisque.WithResume(asterisque.Resume{For: time.Minute, Records: r}))
 				_, err := echo.Call(background, conn, "x")
 				require.NoError(t, err)
 				before := conn.Session()
@@ -281,7 +281,7 @@ func TestARepositoryThatFailsCostsTheResumeOnly(t *testing.T) {
 func TestARecordHoldsNoSecretAndIsRemovedWithItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &repository{Repository: asterisque.NewRepository()}
-		node := asterisque.NewNode(asterisque.WithID("b"), asterisque.WithResume(time.Minute), asterisque.WithRepository(r))
+		node := asterisque.NewNode(asterisque.WithID("b"), asterisque.WithResume(asterisque.Resume{For: time.Minute, Records: r}))
 		defer node.Close()
 		p, first := rawTo(t, node, resumable())
 		synctest.Wait()

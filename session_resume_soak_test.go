@@ -17,7 +17,7 @@ func TestCutsLeaveNothingBehind(t *testing.T) {
 	if *soak {
 		cuts = 1000
 	}
-	for name, opt := range map[string]asterisque.Option{"with resume": asterisque.WithResume(time.Minute), "without": asterisque.WithResume(0)} {
+	for name, opt := range map[string]asterisque.Option{"with resume": asterisque.WithResume(asterisque.Resume{For: time.Minute}), "without": asterisque.WithResume(asterisque.Resume{For: -1})} {
 		t.Run(name, func(t *testing.T) {
 			conn, wires := lasting(t, echoService(), opt)
 			cut := func(n int) {

@@ -100,7 +100,7 @@ func TestNothingIsLostDoubledOrReorderedByCuts(t *testing.T) {
 		}
 		return [32]byte(h.Sum(nil)), nil
 	})
-	conn, wires := lasting(t, svc, asterisque.WithResume(time.Minute))
+	conn, wires := lasting(t, svc, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 
 	ctx, stop := context.WithCancel(background)
 	defer stop()
@@ -201,7 +201,7 @@ func TestABulkStreamGoesOnAfterCuts(t *testing.T) {
 	svc := asterisque.NewService()
 	total := 32 << 20
 	svc.Handle(1, "hash", hashStream)
-	conn, wires := lasting(t, svc, asterisque.WithResume(time.Minute))
+	conn, wires := lasting(t, svc, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 	p, err := conn.Open(background, 1, nil)
 	require.NoError(t, err)
 	w := stream.NewWriter(p)

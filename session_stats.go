@@ -138,13 +138,13 @@ type NodeStats struct {
 	Total Stats `json:"total"`
 	// bytes that count for the budget, to within 48 KiB for each session
 	Held   int `json:"held"`
-	Budget int `json:"budget"` // of bytes; see WithNodeBudget
+	Budget int `json:"budget"` // of bytes; see Limits.Budget
 	Busy   int `json:"busy"`   // workers at work
 	// of those, how many are lent to calls within calls
 	Lent        int `json:"lent"`
 	MostBusy    int `json:"most_busy"`    // Busy at its highest
 	IdleWorkers int `json:"idle_workers"` // kept for the next call
-	// sessions that wait for workers of the node; see WithNodeWorkers
+	// sessions that wait for workers of the node; see Workers.Node
 	Crowded int `json:"crowded"`
 	// of the node's own service; see Service.Stats for others
 	Functions []FunctionStats `json:"functions"`

@@ -23,7 +23,7 @@ import (
 func TestSessionStatsTellWhatRunsAndWaitsAndTheMostThereWas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := holdService()
-		dialled, accepted := inMemory(t, svc, asterisque.WithWorkers(2))
+		dialled, accepted := inMemory(t, svc, asterisque.WithWorkers(asterisque.Workers{Session: 2}))
 		var wg sync.WaitGroup
 		calls(&wg, 7, func(int) { held.Call(background, dialled, "") })
 		st := accepted.Stats()
@@ -44,7 +44,7 @@ func TestSessionStatsTellWhatRunsAndWaitsAndTheMostThereWas(t *testing.T) {
 func TestSessionStatsTellHowLongReadingHadToStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, gate, running, _ := gatedService()
-		p, s := stuckPeer(t, append(noWindows(), asterisque.WithService(svc), asterisque.WithInboundLimits(messages(10, 100)))...)
+		p, s := stuckPeer(t, append(noWindows(), asterisque.WithService(svc), asterisque.WithLimits(asterisque.Limits{Inbound: messages(10, 100)}))...)
 		p.send(&message.Open{Function: 50, Meta: message.Meta{Stream: true}})
 		<-running
 		for range 11 { // the last one meets a session that stands at its limit
@@ -78,7 +78,7 @@ func TestFunctionStatsTellHowCallsEnded(t *testing.T) {
 			}
 			return nil, errBroken
 		})
-		dialled, _ := inMemory(t, svc, asterisque.WithWorkers(1), asterisque.WithMaxWaiting(2))
+		dialled, _ := inMemory(t, svc, asterisque.WithWorkers(asterisque.Workers{Session: 1, Waiting: 2}))
 		for _, how := range []string{"panic", "own", "negative", "text", "text"} {
 			_, err := dialled.Call(background, 7, []byte(how))
 			require.Error(t, err)
@@ -113,7 +113,7 @@ func TestFunctionStatsTellHowLongCallsWaitedAndRan(t *testing.T) {
 			time.Sleep(time.Duration(n) * time.Second) // of the bubble
 			return n, nil
 		})
-		dialled, _ := inMemory(t, svc, asterisque.WithWorkers(1))
+		dialled, _ := inMemory(t, svc, asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 		var wg sync.WaitGroup
 		for range 10 {
 			wg.Go(func() { slow.Call(background, dialled, 1) })

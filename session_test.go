@@ -133,7 +133,7 @@ func TestTheAcceptHookChoosesTheServiceOfEachPeer(t *testing.T) {
 	vip, other := echoService(), asterisque.NewService()
 	seen := make(chan asterisque.Peer, 3)
 	there := asterisque.NewNode(asterisque.WithID("server"), asterisque.WithService(other),
-		asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
+		asterisque.WithAccess(asterisque.Access{Accept: func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
 			seen <- p
 			switch p.ID {
 			case "vip":
@@ -142,7 +142,7 @@ func TestTheAcceptHookChoosesTheServiceOfEachPeer(t *testing.T) {
 				return nil, errors.New("not you")
 			}
 			return nil, nil
-		}))
+		}}))
 	t.Cleanup(func() { there.Close() })
 
 	for id, want := range map[string]error{"vip": nil, "guest": asterisque.ErrNoFunction} {
@@ -172,23 +172,6 @@ func TestANodeThatIsClosedEndsItsSessionsAndMakesNoNewOnes(t *testing.T) {
 	require.NoError(t, there.Close())
 }
 
-func TestAnOptionThatDoesNotFitIsNamedByTheFirstUse(t *testing.T) {
-	for want, o := range map[string]asterisque.Option{
-		"WithMaxMessage: 12 bytes":  asterisque.WithMaxMessage(12),
-		"WithWorkers: 0 is below 1": asterisque.WithWorkers(0),
-		"WithExpansion: 0 times":    asterisque.WithExpansion(0, 1),
-		"WithExpansion: -1 bytes":   asterisque.WithExpansion(1, -1),
-		"WithCodecs: 0 codecs":      asterisque.WithCodecs(),
-		"WithHandshakeTimeout: -1s": asterisque.WithHandshakeTimeout(-time.Second),
-		"WithID: 65 bytes exceed":   asterisque.WithID(string(make([]byte, 65))),
-	} {
-		n := asterisque.NewNode(o)
-		_, err := n.Dial(background, "tcp://127.0.0.1:1")
-		require.ErrorContains(t, err, want)
-		require.ErrorContains(t, n.ListenAndServe(background, "tcp://127.0.0.1:0"), want)
-	}
-}
-
 func TestAWorkerBoundOfOneRunsCallsInOrder(t *testing.T) {
 	var mu sync.Mutex
 	var order []int
@@ -203,7 +186,7 @@ func TestAWorkerBoundOfOneRunsCallsInOrder(t *testing.T) {
 		running--
 		return running, nil
 	})
-	dialled, _ := connect(t, svc, asterisque.WithWorkers(1))
+	dialled, _ := connect(t, svc, asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 	var pipes []interface {
 		Result(context.Context) ([]byte, error)
 	}

@@ -22,7 +22,7 @@ func BenchmarkServe(b *testing.B) {
 		opts []asterisque.HandlerOption
 	}{
 		{"plain", nil},
-		{"keyed", []asterisque.HandlerOption{asterisque.WithRawKey(func(params []byte) [8]byte { return [8]byte(params) })}},
+		{"keyed", []asterisque.HandlerOption{asterisque.WithKey(func(params []byte) [8]byte { return [8]byte(params) })}},
 		{"bounded", []asterisque.HandlerOption{asterisque.WithConcurrency(1000)}},
 		{"bounded=8", []asterisque.HandlerOption{asterisque.WithConcurrency(8)}},
 		{"inline", []asterisque.HandlerOption{asterisque.WithInline()}},
@@ -46,7 +46,7 @@ func BenchmarkServe(b *testing.B) {
 // BenchmarkNodeWorkers is BenchmarkCall with 64 callers on four sessions, with and without a bound
 // for the node.
 func BenchmarkNodeWorkers(b *testing.B) {
-	for name, opts := range map[string][]asterisque.Option{"unbounded": nil, "bounded=4": {asterisque.WithNodeWorkers(4)}} {
+	for name, opts := range map[string][]asterisque.Option{"unbounded": nil, "bounded=4": {asterisque.WithWorkers(asterisque.Workers{Node: 4})}} {
 		b.Run(name, func(b *testing.B) {
 			here, there := asterisque.NewNode(), asterisque.NewNode(append(opts, asterisque.WithService(echoService()))...)
 			b.Cleanup(func() { here.Close(); there.Close() })
@@ -86,5 +86,5 @@ func TestWhatAFunctionAsksForAllocatesLittle(t *testing.T) {
 	plain := allocs()
 	require.LessOrEqual(t, allocs(asterisque.WithConcurrency(4)), plain, "a gate is free")
 	require.LessOrEqual(t, allocs(asterisque.WithInline()), plain)
-	require.LessOrEqual(t, allocs(asterisque.WithRawKey(func(p []byte) int { return len(p) })), plain+2, "a turn, and where it is")
+	require.LessOrEqual(t, allocs(asterisque.WithKey(func(p []byte) int { return len(p) })), plain+2, "a turn, and where it is")
 }

@@ -29,7 +29,7 @@ func gateNodes(t testing.TB, calls int, opts ...asterisque.Option) (here, there 
 
 func TestAFunctionsBoundHoldsOverAllSessionsAndKeepsNoWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		here, there, h := gateNodes(t, 2, asterisque.WithWorkers(3))
+		here, there, h := gateNodes(t, 2, asterisque.WithWorkers(asterisque.Workers{Session: 3}))
 		var wg sync.WaitGroup
 		var sessions []*asterisque.Session
 		for range 3 {

@@ -23,7 +23,7 @@ func TestKeysThatWereUsedCostNothing(t *testing.T) {
 	}
 	svc := NewService()
 	svc.Handle(1, "keyed", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return nil, nil },
-		WithRawKey(func(params []byte) uint64 { return binary.BigEndian.Uint64(params) }), WithConcurrency(4))
+		WithKey(func(params []byte) uint64 { return binary.BigEndian.Uint64(params) }), WithConcurrency(4))
 	here, there := NewNode(), NewNode(WithService(svc))
 	defer here.Close()
 	defer there.Close()

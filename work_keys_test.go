@@ -55,7 +55,7 @@ func TestACallThatSleepsInTheLineOfItsKeyKeepsNoRoomFromOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := holdService(asterisque.WithKey(firstLetter))
 		svc.Handle(50, "take", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return nil, nil })
-		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithInboundLimits(limits.Limits{Soft: limits.Amount{Bytes: 64 << 10}}))
+		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithLimits(asterisque.Limits{Inbound: limits.Limits{Soft: limits.Amount{Bytes: 64 << 10}}}))
 		defer here.Close()
 		defer there.Close()
 		s, _ := nodesInMemory(t, here, there)
@@ -150,8 +150,8 @@ func TestAnyComparableTypeIsAKey(t *testing.T) {
 		"a part of what came": asterisque.WithKey(func(p part) string { return p.Shop }),
 		"struct":              asterisque.WithKey(func(o order) pair { return pair{o.Shop, false} }),
 		"interface":           asterisque.WithKey(func(o order) any { return o.Shop }),
-		"array of the bytes":  asterisque.WithRawKey(func(params []byte) [2]byte { return [2]byte(params) }),
-		"of all the same key": asterisque.WithRawKey(func([]byte) struct{} { return struct{}{} }),
+		"array of the bytes":  asterisque.WithKey(func(params []byte) [2]byte { return [2]byte(params) }),
+		"of all the same key": asterisque.WithKey(func([]byte) struct{} { return struct{}{} }),
 	} {
 		for _, values := range []codec.Values{codec.CBOR, codec.JSON} {
 			t.Run(name+" "+values.Name(), func(t *testing.T) {
@@ -173,10 +173,33 @@ func TestAnyComparableTypeIsAKey(t *testing.T) {
 	}
 }
 
+func TestAKeyOfBytesIsOfTheParametersAsTheyCameUnlessTheyAreBytes(t *testing.T) {
+	bytes, number := asterisque.Func[[]byte, int](71, "bytes"), asterisque.Func[uint32, int](72, "number")
+	keys := make(chan string, 1)
+	key := asterisque.WithKey(func(params []byte) string {
+		keys <- string(params)
+		return ""
+	})
+	svc := asterisque.NewService()
+	bytes.Handle(svc, func(_ context.Context, b []byte) (int, error) { return len(b), nil }, key)
+	number.Handle(svc, func(context.Context, uint32) (int, error) { return 0, nil }, key)
+	svc.Handle(73, "untyped", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return nil, nil }, key)
+	dialled, _ := connect(t, svc)
+	_, err := bytes.Call(background, dialled, []byte("abc"))
+	require.NoError(t, err)
+	require.Equal(t, "abc", <-keys)
+	_, err = number.Call(background, dialled, 7)
+	require.NoError(t, err)
+	require.Equal(t, "\x07", <-keys, "CBOR")
+	_, err = dialled.Call(background, 73, []byte("xyz"))
+	require.NoError(t, err)
+	require.Equal(t, "xyz", <-keys)
+}
+
 func TestAKeyThatCannotBeComparedRefusesTheCall(t *testing.T) {
 	svc := asterisque.NewService()
 	// a slice in an interface
-	svc.Handle(7, "slices", waitForContext, asterisque.WithRawKey(func(params []byte) any { return params }))
+	svc.Handle(7, "slices", waitForContext, asterisque.WithKey(func(params []byte) any { return params }))
 	dialled, accepted := connect(t, svc)
 	_, err := dialled.Call(background, 7, []byte("k"))
 	require.ErrorIs(t, err, asterisque.ErrPanicked)
@@ -198,7 +221,7 @@ func TestNestedCallsOfTheSameKeyRunAtOnce(t *testing.T) {
 				deeper, err := keyedNested.Call(ctx, asterisque.SessionOf(ctx), [2]int{p[0], p[1] - 1})
 				return deeper + 1, err
 			}, asterisque.WithKey(func(p [2]int) int { return p[0] }))
-			return asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(10))
+			return asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 10}))
 		}
 		here, there := newNode(), newNode()
 		defer here.Close()
@@ -244,7 +267,7 @@ func TestKeysKeepTheirOrderWhateverHappens(t *testing.T) {
 		return v.Number, nil
 	}, asterisque.WithKey(func(v visit) int { return v.Key }), asterisque.WithConcurrency(4))
 	here := asterisque.NewNode(asterisque.WithService(echoService()))
-	there := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(6), asterisque.WithNodeWorkers(8), asterisque.WithInboundLimits(bytesOf(128<<10, 1<<20)))
+	there := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 6, Node: 8}), asterisque.WithLimits(asterisque.Limits{Inbound: bytesOf(128<<10, 1<<20)}))
 	t.Cleanup(func() { here.Close(); there.Close() })
 	var sessions []*asterisque.Session
 	for range 2 {

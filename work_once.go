@@ -89,7 +89,7 @@ var (
 // again.
 var (
 	errDisplaced = codec.ErrOverloaded.Withf("the call runs, and %d later repetitions wait for its answer", mostRepetitions)
-	errNotKept   = codec.ErrOverloaded.Withf("the call ran, and there was no room to remember its answer: see WithMemory")
+	errNotKept   = codec.ErrOverloaded.Withf("the call ran, and there was no room to remember its answer: see DurableAnswers")
 )
 
 // begin reports whether c, which has a key, is to run. Otherwise it is answered with what became of

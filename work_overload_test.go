@@ -50,7 +50,7 @@ func TestWhenTooManyWaitTheLeastUrgentAndLatestIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				svc, h := holdService()
-				dialled, accepted := inMemory(t, svc, asterisque.WithWorkers(1), asterisque.WithMaxWaiting(c.waiting))
+				dialled, accepted := inMemory(t, svc, asterisque.WithWorkers(asterisque.Workers{Session: 1, Waiting: c.waiting}))
 				var o overload
 				o.call(dialled, c.arrive...)
 				require.LessOrEqual(t, accepted.Stats().Waiting, c.waiting)
@@ -80,7 +80,7 @@ func TestWhenTooManyWaitTheLeastUrgentAndLatestIsRefused(t *testing.T) {
 func TestTheAdviceWhenToTryAgainFollowsHowLongCallsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := holdService()
-		dialled, _ := inMemory(t, svc, asterisque.WithWorkers(1), asterisque.WithMaxWaiting(1))
+		dialled, _ := inMemory(t, svc, asterisque.WithWorkers(asterisque.Workers{Session: 1, Waiting: 1}))
 		var o overload
 		o.call(dialled, 0, 0)
 		time.Sleep(3 * time.Second) // of the bubble, for which the second one waits
@@ -98,7 +98,7 @@ func TestTheAdviceWhenToTryAgainFollowsHowLongCallsWait(t *testing.T) {
 func TestByDefaultNobodyIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := holdService()
-		dialled, accepted := inMemory(t, svc, asterisque.WithWorkers(1), littleRoom())
+		dialled, accepted := inMemory(t, svc, asterisque.WithWorkers(asterisque.Workers{Session: 1}), littleRoom())
 		var wg sync.WaitGroup
 		var failed atomic.Int64
 		for range 1000 {
@@ -134,7 +134,7 @@ func TestACallThatOthersNeedIsNotRefused(t *testing.T) {
 			return echo.Call(ctx, asterisque.SessionOf(ctx), s)
 		})
 		here := asterisque.NewNode(asterisque.WithService(callers))
-		there := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(1), asterisque.WithMaxWaiting(2))
+		there := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1, Waiting: 2}))
 		defer here.Close()
 		defer there.Close()
 		dialled, _ := nodesInMemory(t, here, there)
@@ -171,7 +171,7 @@ func TestWhatExpiresWhileItWaitsIsNotRun(t *testing.T) {
 				if name == "for a worker" {
 					workers = 1
 				}
-				dialled, accepted := inMemory(t, svc, asterisque.WithWorkers(workers))
+				dialled, accepted := inMemory(t, svc, asterisque.WithWorkers(asterisque.Workers{Session: workers}))
 				var wg sync.WaitGroup
 				calls(&wg, 1, func(int) { held.Call(background, dialled, "runs") })
 				for range 10 {

@@ -30,7 +30,8 @@ func TestCallsThatWaitForAWorkerAreRunByPriorityAndThenArrival(t *testing.T) {
 		order = append(order, string(params))
 		return nil, nil
 	})
-	p, _ := dialRaw(t, asterisque.WithService(svc), asterisque.WithWorkers(1), asterisque.WithMaxPriority(50))
+	highest := priority.Priority(50)
+	p, _ := dialRaw(t, asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1}), asterisque.WithPriorities(asterisque.Priorities{Highest: &highest}))
 	calls := []message.Open{
 		{Priority: 0, Params: []byte("first")},
 		{Priority: 0, Params: []byte("a")},
@@ -65,7 +66,7 @@ func TestAPipesPriorityCountsBothWays(t *testing.T) {
 			<-answer
 			return make([]byte, 60_000), nil
 		})
-		p, s := stuckPeer(t, asterisque.WithService(svc), asterisque.WithLowerShare(0))
+		p, s := stuckPeer(t, asterisque.WithService(svc), asterisque.WithPriorities(asterisque.Priorities{LowerShare: -1}))
 		priorities := []int8{1, -5, 7, 3, 0}
 		for i, prio := range priorities {
 			p.send(&message.Open{Pipe: uint64(2 * i), Function: 1, Priority: prio})

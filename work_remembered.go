@@ -18,9 +18,9 @@ func (o *once) fullLocked(w *owner, size int, now time.Time) *Abort {
 	own, more := w.durable, limits.Amount{Messages: 1, Bytes: size}
 	switch {
 	case !o.fits(own.held, more, o.share):
-		return codec.OverloadedFor(untilForgotten(&own.answered, now), "the durable calls of this peer fill its share of what is remembered here: see WithMemory")
+		return codec.OverloadedFor(untilForgotten(&own.answered, now), "the durable calls of this peer fill its share of what is remembered here: see DurableAnswers")
 	case !o.fits(o.held, more, 1):
-		return codec.OverloadedFor(untilForgotten(&o.answered, now), "too many durable calls are remembered here: see WithMemory")
+		return codec.OverloadedFor(untilForgotten(&o.answered, now), "too many durable calls are remembered here: see DurableAnswers")
 	}
 	return nil
 }

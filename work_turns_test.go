@@ -27,7 +27,7 @@ func TestAQuietSessionHasItsTurnHoweverLongOthersAreBusy(t *testing.T) {
 			}
 			return n, nil
 		})
-		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithNodeWorkers(workers))
+		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Node: workers}))
 		defer there.Close()
 		defer here.Close()
 		connect := func() *asterisque.Session {

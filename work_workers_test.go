@@ -110,7 +110,7 @@ func calls(wg *sync.WaitGroup, n int, call func(i int)) {
 func TestNoMoreHandlersRunAtOnceThanASessionHasWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := holdService()
-		dialled, accepted := inMemory(t, svc, asterisque.WithWorkers(3))
+		dialled, accepted := inMemory(t, svc, asterisque.WithWorkers(asterisque.Workers{Session: 3}))
 		var wg sync.WaitGroup
 		for range 10 {
 			wg.Go(func() { held.Call(background, dialled, "x") })
@@ -142,7 +142,7 @@ func TestOneWorkerRunsEverythingInOrder(t *testing.T) {
 		order = append(order, uint64(params[0])<<8|uint64(params[1]))
 		return nil, nil
 	})
-	for name, opt := range map[string]asterisque.Option{"of the session": asterisque.WithWorkers(1), "of the node": asterisque.WithNodeWorkers(1)} {
+	for name, opt := range map[string]asterisque.Option{"of the session": asterisque.WithWorkers(asterisque.Workers{Session: 1}), "of the node": asterisque.WithWorkers(asterisque.Workers{Node: 1})} {
 		t.Run(name, func(t *testing.T) {
 			order = nil
 			p, s := dialRaw(t, asterisque.WithService(svc), opt)
@@ -165,7 +165,7 @@ func TestOneWorkerRunsEverythingInOrder(t *testing.T) {
 func TestNoMoreHandlersRunAtOnceThanANodeHasWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := holdService()
-		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithNodeWorkers(3))
+		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Node: 3}))
 		defer here.Close()
 		defer there.Close()
 		var wg sync.WaitGroup
@@ -194,7 +194,7 @@ func TestNoMoreHandlersRunAtOnceThanANodeHasWorkers(t *testing.T) {
 func TestSessionsTakeTurnsForTheWorkersOfTheirNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := holdService()
-		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithNodeWorkers(1))
+		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Node: 1}))
 		defer here.Close()
 		defer there.Close()
 		greedy, _ := nodesInMemory(t, here, there)
@@ -229,7 +229,7 @@ func TestASessionWhosePeerReadsNothingKeepsNoWorkerOfItsNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := echoService()
 		svc.Handle(7, "large", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return make([]byte, 10_000), nil })
-		there := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithNodeWorkers(2), asterisque.WithOutboundLimits(bytesOf(100_000, 300_000)))
+		there := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Node: 2}), asterisque.WithLimits(asterisque.Limits{Outbound: bytesOf(100_000, 300_000)}))
 		here := asterisque.NewNode()
 		defer here.Close()
 		defer there.Close()
@@ -308,7 +308,7 @@ func TestInlineFunctionsRunWhileAllWorkersAreBusy(t *testing.T) {
 			during = asterisque.SessionOf(ctx).Stats()
 			return strings.ToUpper(s), nil
 		}, asterisque.WithInline())
-		dialled, accepted := inMemory(t, svc, asterisque.WithWorkers(1), asterisque.WithNodeWorkers(1))
+		dialled, accepted := inMemory(t, svc, asterisque.WithWorkers(asterisque.Workers{Session: 1, Node: 1}))
 		done := make(chan struct{})
 		go func() { defer close(done); held.Call(background, dialled, "") }()
 		<-h.began

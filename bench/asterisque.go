@@ -66,7 +66,7 @@ func astListen(ctx context.Context, scheme string, n needs) (host, error) {
 			opts = append(opts, asterisque.WithCodecs(codec.Raw))
 		}
 		if n.pipes > 0 {
-			opts = append(opts, asterisque.WithWorkers(n.pipes+1), asterisque.WithInboundLimits(manyPipes))
+			opts = append(opts, asterisque.WithWorkers(asterisque.Workers{Session: n.pipes + 1}), asterisque.WithLimits(asterisque.Limits{Inbound: manyPipes}))
 		}
 		return opts
 	}

@@ -140,7 +140,7 @@ func TestThePageOfTheClientSaysWhichCallsItMade(t *testing.T) {
 
 func TestThePageTellsWhoWaitsForRoomAndForWhat(t *testing.T) {
 	svc, _ := holder()
-	client, server := newNode(t), newNode(t, asterisque.WithService(svc), asterisque.WithWorkers(1), asterisque.WithInboundLimits(limits.Limits{Soft: limits.Amount{Bytes: 64 << 10}}))
+	client, server := newNode(t), newNode(t, asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1}), asterisque.WithLimits(asterisque.Limits{Inbound: limits.Limits{Soft: limits.Amount{Bytes: 64 << 10}}}))
 	here, there := connect(t, client, server)
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -344,7 +344,7 @@ func TestWhatAPeerCallsItselfDoesNothingToATerminal(t *testing.T) {
 func TestNodesThatHoldNothingAreShown(t *testing.T) {
 	closed := asterisque.NewNode(asterisque.WithID("closed"))
 	closed.Close()
-	invalid := asterisque.NewNode(asterisque.WithID("invalid"), asterisque.WithWorkers(-1))
+	invalid := asterisque.NewNode(asterisque.WithID("invalid"), asterisque.WithWorkers(asterisque.Workers{Session: -1}))
 	_, page := get(t, serve(t, Handler(closed, invalid)), "")
 	require.Contains(t, page, "NODE closed: 0 sessions")
 	require.Contains(t, page, "NODE invalid: 0 sessions")

@@ -27,7 +27,7 @@
 //
 // A trace context is what the caller says. Who may say that a call is to be sampled can make this
 // side record and send as many spans as there are calls. So it is trusted only from peers that have
-// proved who they are: [asterisque.WithAccept] has granted them a Subject, or TLS has verified
+// proved who they are: [asterisque.Access].Accept has granted them a Subject, or TLS has verified
 // their certificate; [WithTrust] decides otherwise. A call of any other peer begins a new trace,
 // which the sampler decides about as if the call had come without a trace context, and whose first
 // span has a link to the span of the caller. That is what OpenTelemetry advises for public

@@ -139,7 +139,7 @@ func TestANodeTellsWhatWaitsForRoom(t *testing.T) {
 	client := asterisque.NewNode()
 	_, err := Observe(b.meters.Meter("test"), client)
 	require.NoError(t, err)
-	server := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(1), asterisque.WithInboundLimits(limits.Limits{Soft: limits.Amount{Bytes: 64 << 10}}))
+	server := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1}), asterisque.WithLimits(asterisque.Limits{Inbound: limits.Limits{Soft: limits.Amount{Bytes: 64 << 10}}}))
 	here, there := connect(t, client, server)
 	var wg sync.WaitGroup
 	for range 10 {

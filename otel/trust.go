@@ -12,7 +12,7 @@ import (
 // the traces that they name, and are sampled as their flag says, if the sampler looks at its
 // parent. A call of whom trust refuses begins a trace of its own on this side; see the package
 // documentation. It is asked for each call that has a trace context, by any goroutine, and must not
-// block. The default trusts peers that have proved who they are: [asterisque.WithAccept] has
+// block. The default trusts peers that have proved who they are: [asterisque.Access].Accept has
 // granted them a Subject, or TLS has verified their certificate.
 func WithTrust(trust func(asterisque.Peer) bool) Option {
 	return func(c *config) { c.trust = trust }

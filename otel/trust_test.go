@@ -74,7 +74,7 @@ func TestOnlyPeersWithAProofDecideWhetherACallIsSampled(t *testing.T) {
 						handled = trace.SpanContextFromContext(ctx)
 						return s, nil
 					})
-					there := asterisque.NewNode(asterisque.WithAccept(p.accept), asterisque.WithService(svc), asterisque.WithTracer(Tracer(b.opts...)))
+					there := asterisque.NewNode(asterisque.WithAccess(asterisque.Access{Accept: p.accept}), asterisque.WithService(svc), asterisque.WithTracer(Tracer(b.opts...)))
 					sess, _ := connectTLS(t, here, there, p.tls)
 					_, err := surround.Call(t.Context(), sess, "x")
 					require.NoError(t, err)

@@ -324,7 +324,7 @@ func TestBlocksAreNoLargerThanThePeerTakes(t *testing.T) {
 			}
 			got, largest = append(got, b.Payload...), max(largest, len(b.Payload))
 		}
-	}, asterisque.WithMaxMessage(2000))
+	}, asterisque.WithLimits(asterisque.Limits{MaxMessage: 2000}))
 	w := stream.NewWriter(p)
 	_, err := w.Write(content)
 	require.NoError(t, err)

@@ -61,11 +61,11 @@ func serve(ctx context.Context, ln wire.Listener, once bool, t *teller) error {
 	node := asterisque.NewNode(
 		asterisque.WithID("server"),
 		asterisque.WithService(serverService(t)),
-		asterisque.WithAccept(func(_ context.Context, peer asterisque.Peer) (*asterisque.Grant, error) {
+		asterisque.WithAccess(asterisque.Access{Accept: func(_ context.Context, peer asterisque.Peer) (*asterisque.Grant, error) {
 			t.tell("server ← client", "%q connects", peer.ID)
 			// an error would turn the peer away, a Grant would be for this peer alone
 			return nil, nil
-		}),
+		}}),
 	)
 	t.tell("server", "listens at %s", ln.URL())
 	var err error

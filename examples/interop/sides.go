@@ -29,7 +29,7 @@ var codecs = map[string]codec.Values{"cbor": codec.CBOR, "json": codec.JSON, "ra
 func options(id, url, codecName string, cfg *tls.Config, svc *asterisque.Service) []asterisque.Option {
 	opts := []asterisque.Option{
 		asterisque.WithID(id), asterisque.WithService(svc), asterisque.WithTLS(cfg),
-		asterisque.WithWorkers(workers), asterisque.WithMaxWaiting(waiting),
+		asterisque.WithWorkers(asterisque.Workers{Session: workers, Waiting: waiting}),
 	}
 	switch {
 	case isClassic(url):
@@ -43,7 +43,7 @@ func options(id, url, codecName string, cfg *tls.Config, svc *asterisque.Service
 // visit dials a URL, runs the matrix over the session, and leaves. The error is that of the dial.
 func visit(ctx context.Context, url, codecName string, calls int, cfg *tls.Config, tell func(result)) (failed int, err error) {
 	opts := options("interop client", url, codecName, cfg, newService())
-	node := asterisque.NewNode(append(opts, asterisque.WithPing(20*time.Millisecond, time.Minute))...)
+	node := asterisque.NewNode(append(opts, asterisque.WithTimeouts(asterisque.Timeouts{Ping: 20 * time.Millisecond, Silence: time.Minute}))...)
 	defer node.Close()
 	sess, err := node.Dial(ctx, url)
 	if err != nil {

@@ -36,7 +36,7 @@ type reaction struct {
 }
 
 func reactions() []reaction {
-	refusal := []asterisque.Option{asterisque.WithMaxWaiting(maxWaiting)}
+	refusal := []asterisque.Option{asterisque.WithWorkers(asterisque.Workers{Waiting: maxWaiting})}
 	return []reaction{
 		{name: "back-pressure"}, // the default: windows make the callers wait
 		{name: "refusal", server: refusal},
@@ -81,7 +81,7 @@ func newStage(ctx context.Context, url string, r *reaction) (*stage, error) {
 		}
 	})
 	s := &stage{client: asterisque.NewNode()}
-	s.server = asterisque.NewNode(append(r.server, asterisque.WithService(svc), asterisque.WithNodeWorkers(workers))...)
+	s.server = asterisque.NewNode(append(r.server, asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Node: workers}))...)
 	ln, err := wire.Listen(ctx, url, wire.Options{})
 	if err != nil {
 		return nil, err

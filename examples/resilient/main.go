@@ -42,8 +42,8 @@ func main() {
 // What both nodes have. The times are short, so that there is something to see: by default a Ping
 // comes after 15 seconds of silence, and a peer is given up after 45.
 var lasting = []asterisque.Option{
-	asterisque.WithPing(50*time.Millisecond, 250*time.Millisecond),
-	asterisque.WithResume(time.Minute),
+	asterisque.WithTimeouts(asterisque.Timeouts{Ping: 50 * time.Millisecond, Silence: 250 * time.Millisecond}),
+	asterisque.WithResume(asterisque.Resume{For: time.Minute}),
 }
 
 // run is the whole program.

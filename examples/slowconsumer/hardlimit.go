@@ -37,7 +37,7 @@ func showHardLimit(ctx context.Context, t *table, log *slog.Logger) error {
 		told <- err
 		return err
 	}
-	s, err := newStage(ctx, t, log, sleeper, []asterisque.Option{asterisque.WithOutboundLimits(inBytes(2<<20, 8<<20))}, noWindows())
+	s, err := newStage(ctx, t, log, sleeper, []asterisque.Option{asterisque.WithLimits(asterisque.Limits{Outbound: inBytes(2<<20, 8<<20)})}, noWindows())
 	if err != nil {
 		return err
 	}

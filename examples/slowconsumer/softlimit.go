@@ -21,7 +21,7 @@ func inBytes(soft, hard int) limits.Limits {
 // that the second one can be seen.
 func noWindows() []asterisque.Option {
 	return []asterisque.Option{
-		asterisque.WithWindow(0), asterisque.WithInboundLimits(inBytes(inboundSoft, 4*inboundSoft)),
+		asterisque.WithLimits(asterisque.Limits{Inbound: inBytes(inboundSoft, 4*inboundSoft), Window: -1}),
 	}
 }
 
@@ -45,7 +45,7 @@ func showSoftLimit(ctx context.Context, t *table, log *slog.Logger) error {
 		}
 		return s.takeSlowly(ctx, p, tick.C)
 	}
-	s, err := newStage(ctx, t, log, sleeper, []asterisque.Option{asterisque.WithOutboundLimits(inBytes(1<<20, 4<<20))}, noWindows())
+	s, err := newStage(ctx, t, log, sleeper, []asterisque.Option{asterisque.WithLimits(asterisque.Limits{Outbound: inBytes(1<<20, 4<<20)})}, noWindows())
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func showWindows(ctx context.Context, t *table, log *slog.Logger) error {
 	tick := time.NewTicker(pace)
 	defer tick.Stop()
 	slowly := func(ctx context.Context, s *stage, p *pipe.Pipe) error { return s.takeSlowly(ctx, p, tick.C) }
-	s, err := newStage(ctx, t, log, slowly, nil, []asterisque.Option{asterisque.WithWindow(window)})
+	s, err := newStage(ctx, t, log, slowly, nil, []asterisque.Option{asterisque.WithLimits(asterisque.Limits{Window: window})})
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -33,7 +32,7 @@ func parameters(workers, callers, size int) func(play) {
 			back.note(params)
 			return params, nil
 		})
-		s := p.begin(setup{both: []asterisque.Option{asterisque.WithWorkers(workers)}, here: here, there: there})
+		s := p.begin(setup{both: []asterisque.Option{asterisque.WithWorkers(asterisque.Workers{Session: workers})}, here: here, there: there})
 		s.finish(s.start("calls", callers, callers, func(i int) error {
 			got, err := s.dialled.Call(s.ctx, callBack, numbered(i, size))
 			if err == nil && number(got) != i {
@@ -131,7 +130,7 @@ func reaches(n int) func(id, got int, err error) error {
 func chains(workers, callers, n int) func(play) {
 	return func(p play) {
 		l := newLinks()
-		s := p.begin(setup{both: []asterisque.Option{asterisque.WithWorkers(workers)}, here: l.service(), there: l.service()})
+		s := p.begin(setup{both: []asterisque.Option{asterisque.WithWorkers(asterisque.Workers{Session: workers})}, here: l.service(), there: l.service()})
 		s.finish(l.start(s, 0, callers, n, reaches(n))...)
 		if ran, want := l.ran.Load(), int64(callers*(n+1)); ran != want {
 			s.Fatalf("%d handlers ran, and not %d%s", ran, want, s.report())
@@ -147,7 +146,7 @@ const deepest = 64
 func chainsTooDeep(p play) {
 	const n, callers = 70, 4
 	l := newLinks()
-	s := p.begin(setup{both: []asterisque.Option{asterisque.WithWorkers(1)}, here: l.service(), there: l.service()})
+	s := p.begin(setup{both: []asterisque.Option{asterisque.WithWorkers(asterisque.Workers{Session: 1})}, here: l.service(), there: l.service()})
 	deep := l.start(s, 0, callers, n, func(id, _ int, err error) error { return l.refused(id, n, err) })
 	beside := l.start(s, callers, 2*callers, 8, reaches(8))
 	s.echoes(100)
@@ -218,8 +217,8 @@ func durableResults(calls, size, link int) func(play) {
 				return nil, ctx.Err()
 			}
 		})
-		enough := asterisque.WithMemory(5*time.Minute, limits.Amount{Bytes: 2 * calls * size})
-		s := p.begin(setup{both: []asterisque.Option{enough, asterisque.WithMemoryShare(1)}, there: there, link: link, lasting: true})
+		enough := asterisque.WithDurableAnswers(asterisque.DurableAnswers{For: 5 * time.Minute, Bytes: 2 * calls * size})
+		s := p.begin(setup{both: []asterisque.Option{enough, asterisque.WithDurableAnswers(asterisque.DurableAnswers{Share: 1})}, there: there, link: link, lasting: true})
 		crew := s.start("durable calls", calls, calls, func(i int) error {
 			got, err := s.conn.Call(s.ctx, durable, numbered(i, 4), asterisque.WithDurable())
 			return results{size: size}.check(i, got, err)

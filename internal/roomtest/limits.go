@@ -21,7 +21,7 @@ func largeMessage(p play) {
 	there.Handle(measure, "measure", func(_ context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) {
 		return numbered(len(params), 4), nil
 	})
-	s := p.begin(setup{both: []asterisque.Option{asterisque.WithMaxMessage(128 * mib)}, here: newService(), there: there})
+	s := p.begin(setup{both: []asterisque.Option{asterisque.WithLimits(asterisque.Limits{MaxMessage: 128 * mib})}, here: newService(), there: there})
 	s.finish(s.start("call with 100 MiB", 1, 1, func(int) error {
 		got, err := s.dialled.Call(s.ctx, measure, make([]byte, size))
 		if err == nil && number(got) != size {
@@ -36,7 +36,7 @@ func largeMessage(p play) {
 // largerThanLimits makes calls that are larger than what may wait to be sent.
 func largerThanLimits(p play) {
 	outbound := limits.Limits{Soft: limits.Amount{Bytes: 64 * kib}, Hard: limits.Amount{Bytes: 128 * kib}}
-	s := p.begin(setup{both: []asterisque.Option{asterisque.WithOutboundLimits(outbound)}, here: newService(), there: newService()})
+	s := p.begin(setup{both: []asterisque.Option{asterisque.WithLimits(asterisque.Limits{Outbound: outbound})}, here: newService(), there: newService()})
 	s.finish(s.start("echoes of 1 MiB", 2, 2, func(i int) error { return s.passesOrIsRefused(s.echo(s.dialled, i, mib)) }))
 	s.echoes(10)
 	s.over()
@@ -157,7 +157,7 @@ func shutdown(p play, workers, link, size int) outcome {
 		}
 		return nil, nil
 	})
-	s := p.begin(setup{both: []asterisque.Option{asterisque.WithWorkers(workers)}, there: there, link: link})
+	s := p.begin(setup{both: []asterisque.Option{asterisque.WithWorkers(asterisque.Workers{Session: workers})}, there: there, link: link})
 	defer s.end()
 	var ids, answered atomic.Int64
 	work := s.start("callers", callers, callers, func(int) error {

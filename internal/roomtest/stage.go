@@ -94,7 +94,7 @@ func (p play) node(c setup, svc *asterisque.Service, opts ...asterisque.Option) 
 		opts = append(opts, asterisque.WithService(svc))
 	}
 	if p.cut {
-		opts = append(opts, asterisque.WithResume(time.Minute))
+		opts = append(opts, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 	}
 	return asterisque.NewNode(opts...)
 }

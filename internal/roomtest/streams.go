@@ -27,7 +27,7 @@ func uploads(workers, n, size int) func(play) {
 	return func(p play) {
 		content := random(size)
 		there, ran := uploadService(n)
-		s := p.begin(setup{both: []asterisque.Option{asterisque.WithWorkers(workers)}, here: newService(), there: there})
+		s := p.begin(setup{both: []asterisque.Option{asterisque.WithWorkers(asterisque.Workers{Session: workers})}, here: newService(), there: there})
 		s.finish(s.start("uploads", n, n, func(i int) error { return send(s.ctx, s.dialled, i, content) }))
 		ran.once(s, "uploads")
 		s.over()
@@ -46,7 +46,7 @@ func uploadsFromBoth(workers, n, size int) func(play) {
 		content := random(size)
 		here, ranHere := uploadService(n)
 		there, ranThere := uploadService(n)
-		s := p.begin(setup{both: []asterisque.Option{asterisque.WithWorkers(workers)}, here: here, there: there})
+		s := p.begin(setup{both: []asterisque.Option{asterisque.WithWorkers(asterisque.Workers{Session: workers})}, here: here, there: there})
 		s.finish(s.both("uploads", n, n, func(on *asterisque.Session, i int) error { return send(s.ctx, on, i, content) })...)
 		ranThere.once(s, "uploads from the dialling side")
 		ranHere.once(s, "uploads from the accepting side")
@@ -222,7 +222,7 @@ func (d *dormitory) sleepOn(half int) {
 func slowReaders(pipes int) func(play) {
 	return func(p play) {
 		d := newDormitory(pipes)
-		d.stage = p.begin(setup{both: []asterisque.Option{asterisque.WithWorkers(pipes + pipes/20)}, here: newService(), there: d.svc})
+		d.stage = p.begin(setup{both: []asterisque.Option{asterisque.WithWorkers(asterisque.Workers{Session: pipes + pipes/20})}, here: newService(), there: d.svc})
 		d.fill(read, 16*kib)
 		d.until("pipes of which a Block was taken", pipes, d.begun)
 		d.echoes(100)

@@ -105,7 +105,7 @@ func TestAServerThatDoesNotAnswerWithASyncConfigIsRefused(t *testing.T) {
 }
 
 func TestASilentPeerIsGivenUp(t *testing.T) {
-	p, done := rawServer(t, newNode(t, originals(), asterisque.WithHandshakeTimeout(50*time.Millisecond)))
+	p, done := rawServer(t, newNode(t, originals(), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 50 * time.Millisecond})))
 	p.wantSync()
 	require.ErrorIs(t, (<-done).err, asterisque.ErrHandshake) // the original waits for ever
 	p.wantEnd(goodbye)

@@ -20,7 +20,7 @@ func limited(t *testing.T, svc *asterisque.Service, opts ...asterisque.Option) (
 	soft = make(chan struct{})
 	once := sync.OnceFunc(func() { close(soft) })
 	small := limits.Limits{Soft: limits.Amount{Bytes: 200_000}, Hard: limits.Amount{Bytes: 1 << 20}}
-	opts = append(opts, asterisque.WithInboundLimits(small), asterisque.WithOutboundLimits(small),
+	opts = append(opts, asterisque.WithLimits(asterisque.Limits{Inbound: small, Outbound: small}),
 		asterisque.WithOnState(func(_ *asterisque.Session, d asterisque.Direction, s limits.State) {
 			if d == asterisque.Inbound && s == limits.Soft {
 				once()
@@ -63,7 +63,7 @@ func TestTheSoftLimitHoldsUpAPeerThatKnowsNoWindows(t *testing.T) {
 func TestAReaderThatNeverReadsIsFoundStalledAtTheSoftLimit(t *testing.T) {
 	svc := offer()
 	svc.Handle(21, "stuck", untilOver)
-	dialled, accepted, soft := limited(t, svc, asterisque.WithStallTimeout(200*time.Millisecond))
+	dialled, accepted, soft := limited(t, svc, asterisque.WithTimeouts(asterisque.Timeouts{Stall: 200 * time.Millisecond}))
 	p, err := dialled.Open(background, 21, nil)
 	require.NoError(t, err)
 	for err == nil { // it ends when the session has stalled
@@ -79,7 +79,7 @@ func TestAReaderThatNeverReadsIsFoundStalledAtTheSoftLimit(t *testing.T) {
 func TestTheHardLimitEndsTheSession(t *testing.T) {
 	svc := offer()
 	svc.Handle(21, "stuck", untilOver)
-	dialled, accepted := connect(t, svc, offer(), asterisque.WithInboundLimits(limits.Limits{Hard: limits.Amount{Bytes: 100_000}}))
+	dialled, accepted := connect(t, svc, offer(), asterisque.WithLimits(asterisque.Limits{Inbound: limits.Limits{Hard: limits.Amount{Bytes: 100_000}}}))
 	p, err := dialled.Open(background, 21, nil)
 	require.NoError(t, err)
 	for err == nil {

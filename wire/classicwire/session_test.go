@@ -292,7 +292,7 @@ func TestManyPipesAtOnce(t *testing.T) {
 			return nil, ctx.Err()
 		}
 	})
-	dialled, accepted := connect(t, svc, svc, asterisque.WithWorkers(each+10), asterisque.WithWindow(0))
+	dialled, accepted := connect(t, svc, svc, asterisque.WithWorkers(asterisque.Workers{Session: each + 10}), asterisque.WithLimits(asterisque.Limits{Window: -1}))
 	var pipes []*pipe.Pipe
 	for range each {
 		for _, s := range []*asterisque.Session{dialled, accepted} {

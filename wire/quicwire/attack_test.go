@@ -180,7 +180,7 @@ func TestAttackInitialsFromForgedAddresses(t *testing.T) {
 }
 
 func TestAttackQUICConnectionsWithoutAStream(t *testing.T) {
-	v := serveVictim(t, asterisque.WithHandshakeTimeout(time.Second))
+	v := serveVictim(t, asterisque.WithTimeouts(asterisque.Timeouts{Handshake: time.Second}))
 	var all []*Conn
 	for range 100 {
 		c, err := Dial(t.Context(), v.address, v.client)
@@ -196,7 +196,7 @@ func TestAttackQUICConnectionsWithoutAStream(t *testing.T) {
 }
 
 func TestAttackQUICConnectionsThatHadASessionOnce(t *testing.T) {
-	v := serveVictim(t, asterisque.WithHandshakeTimeout(500*time.Millisecond))
+	v := serveVictim(t, asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 500 * time.Millisecond}))
 	node := asterisque.NewNode()
 	defer node.Close()
 	var all []*Conn
@@ -238,7 +238,7 @@ func TestAttackQUICStreamsOfWhichNothingComes(t *testing.T) {
 }
 
 func TestASessionKeepsItsConnection(t *testing.T) {
-	v := serveVictim(t, asterisque.WithHandshakeTimeout(100*time.Millisecond))
+	v := serveVictim(t, asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 100 * time.Millisecond}))
 	node := asterisque.NewNode()
 	defer node.Close()
 	c, err := Dial(t.Context(), v.address, v.client)

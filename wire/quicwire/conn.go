@@ -31,7 +31,7 @@ type Conn struct {
 // on the connection that is returned; without an answer Dial fails after 5 seconds.
 //
 // A connection without a session is closed by the listener after 30 seconds, or, if a node serves
-// it, after the time that a handshake may take: see WithHandshakeTimeout there.
+// it, after the time that a handshake may take: see Timeouts.Handshake there.
 func Dial(ctx context.Context, address string, c *tls.Config) (*Conn, error) {
 	conn, err := dial(ctx, address, c)
 	if err != nil {

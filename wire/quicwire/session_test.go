@@ -18,10 +18,10 @@ func TestASessionKnowsWhoItsPeerIs(t *testing.T) {
 	cert := a.Issue("both sides", time.Hour)
 	server := &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.Pool()}
 	seen := make(chan asterisque.Peer, 1)
-	there := asterisque.NewNode(asterisque.WithService(service()), asterisque.WithAccept(func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
+	there := asterisque.NewNode(asterisque.WithService(service()), asterisque.WithAccess(asterisque.Access{Accept: func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
 		seen <- p
 		return nil, nil
-	}))
+	}}))
 	here := asterisque.NewNode(asterisque.WithTLS(a.Client(cert)))
 	stranger := asterisque.NewNode(asterisque.WithTLS(a.Client()))
 	t.Cleanup(func() { here.Close(); stranger.Close(); there.Close() })

@@ -154,7 +154,7 @@ func frameOf(command byte, stream uint32) []byte {
 }
 
 func TestAttackConnectionsWithoutAStream(t *testing.T) {
-	v := serveVictim(t, "smux", asterisque.WithHandshakeTimeout(time.Second))
+	v := serveVictim(t, "smux", asterisque.WithTimeouts(asterisque.Timeouts{Handshake: time.Second}))
 	var all []net.Conn
 	for range 1000 {
 		c, err := v.dial("127.0.0.1")
@@ -230,7 +230,7 @@ func (v *victim) openStreams(closes, reads bool, refused *atomic.Int64) {
 }
 
 func TestAttackConnectionsThatHadASessionOnce(t *testing.T) {
-	v := serveVictim(t, "smux", asterisque.WithHandshakeTimeout(500*time.Millisecond))
+	v := serveVictim(t, "smux", asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 500 * time.Millisecond}))
 	node := asterisque.NewNode()
 	defer node.Close()
 	var all []*smuxwire.Mux
@@ -257,7 +257,7 @@ func TestAttackConnectionsThatHadASessionOnce(t *testing.T) {
 }
 
 func TestAConnectionWithASessionStays(t *testing.T) {
-	v := serveVictim(t, "smux", asterisque.WithHandshakeTimeout(100*time.Millisecond))
+	v := serveVictim(t, "smux", asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 100 * time.Millisecond}))
 	node := asterisque.NewNode()
 	defer node.Close()
 	c, err := v.dial("127.0.0.1")

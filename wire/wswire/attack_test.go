@@ -178,7 +178,7 @@ func TestAttackPipelinedRequestsWhoseAnswersNobodyReads(t *testing.T) {
 
 // pipeline sends requests on 100 connections until they are cut off.
 func pipeline(t *testing.T, requests []byte) {
-	v := serveVictim(t, "ws", asterisque.WithHandshakeTimeout(time.Second))
+	v := serveVictim(t, "ws", asterisque.WithTimeouts(asterisque.Timeouts{Handshake: time.Second}))
 	var attackers sync.WaitGroup
 	for range 100 {
 		c, err := v.dial("127.0.0.1")
@@ -199,7 +199,7 @@ func pipeline(t *testing.T, requests []byte) {
 }
 
 func TestAttackMoreSessionsThanAnAddressMayHaveThroughAHandler(t *testing.T) {
-	v, node := newVictim(t, asterisque.WithSessionsPerAddress(2))
+	v, node := newVictim(t, asterisque.WithAdmission(asterisque.Admission{PerAddress: 2}))
 	s := httptest.NewServer(wswire.Handler(node))
 	defer s.Close()
 	here := asterisque.NewNode()
@@ -219,7 +219,7 @@ func TestAttackMoreSessionsThanAnAddressMayHaveThroughAHandler(t *testing.T) {
 	}
 	all.Wait()
 	v.look()
-	bounded(t, "WebSocket sessions of an address with WithSessionsPerAddress(2)", int(in.Load()), 2)
+	bounded(t, "WebSocket sessions of an address with Admission.PerAddress of 2", int(in.Load()), 2)
 	require.EqualValues(t, 50, in.Load()+told.Load(), "the others are told by HTTP")
 	require.Positive(t, in.Load())
 }
@@ -264,7 +264,7 @@ func dialSilently(t *testing.T, scheme, half string) {
 }
 
 func TestAttackWebSocketsThatSayNothing(t *testing.T) {
-	v, node := newVictim(t, asterisque.WithHandshakeTimeout(500*time.Millisecond))
+	v, node := newVictim(t, asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 500 * time.Millisecond}))
 	s := httptest.NewServer(wswire.Handler(node))
 	defer s.Close()
 	v.scheme, v.address = "ws", strings.TrimPrefix(s.URL, "http://")

@@ -19,7 +19,7 @@ func TestAListenerSaysWhetherItsWiresArePrivate(t *testing.T) {
 		require.Equal(t, private, l.(wire.Private).Private(), url)
 		l.Close()
 	}
-	node := asterisque.NewNode(asterisque.WithResume(time.Minute))
+	node := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 	defer node.Close()
 	err := node.ListenAndServe(context.Background(), "ws://0.0.0.0:0")
 	require.ErrorIs(t, err, asterisque.ErrUnauthorized)

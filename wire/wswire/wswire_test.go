@@ -33,10 +33,10 @@ func TestASessionOverARouteCallsBothWays(t *testing.T) {
 		return ask.Call(ctx, asterisque.SessionOf(ctx), s)
 	})
 	var token atomic.Value
-	there := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithAccept(func(ctx context.Context, _ asterisque.Peer) (*asterisque.Grant, error) {
+	there := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithAccess(asterisque.Access{Accept: func(ctx context.Context, _ asterisque.Peer) (*asterisque.Grant, error) {
 		token.Store(ctx.Value(key{}))
 		return &asterisque.Grant{Service: svc}, nil
-	}))
+	}}))
 	defer there.Close()
 	route := wswire.Handler(there)
 	url := serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

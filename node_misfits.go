@@ -1,0 +1,119 @@
+package asterisque
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/piping"
+)
+
+// misfits are the values of options that do not fit, each an error that begins with the name of its
+// option.
+type misfits []error
+
+// unless notes a misfit unless it fits, which it returns.
+func (m *misfits) unless(fits bool, format string, args ...any) bool {
+	if !fits {
+		m.add(fmt.Errorf(format, args...))
+	}
+	return fits
+}
+
+func (m *misfits) add(err error) { *m = append(*m, err) }
+
+// asError returns m as one error, or nil if everything fits.
+func (m misfits) asError() error {
+	if len(m) == 0 {
+		return nil
+	}
+	return &optionsError{m}
+}
+
+// optionsError names every option of a node whose value does not fit.
+type optionsError struct{ misfits misfits }
+
+func (e *optionsError) Error() string {
+	texts := make([]string, len(e.misfits))
+	for i, m := range e.misfits {
+		texts[i] = m.Error()
+	}
+	return "asterisque: " + strings.Join(texts, "; ")
+}
+
+func (e *optionsError) Unwrap() []error { return e.misfits }
+
+// check notes every option whose value does not fit, and fills in what follows from others.
+func (c *config) check(m *misfits) {
+	m.unless(len(c.id) <= message.MaxNode, "WithID: %d bytes exceed the limit of %d", len(c.id), message.MaxNode)
+	m.unless(!c.set.noService, "WithService: the Service is nil: leave the option out to offer nothing")
+	m.unless(!c.set.noLogger, "WithLogger: the logger is nil: leave the option out to log nothing")
+	c.checkCodecs(m)
+	for _, function := range slices.Sorted(maps.Keys(c.windows)) {
+		calls := c.windows[function]
+		m.unless(calls >= 1, "WithCallWindow: %d calls of function %d are below 1", calls, function)
+	}
+	c.checkTimes(m)
+	m.unless(c.share >= 0 && c.share <= 0.5, "Priorities.LowerShare: %v is above 0.5, or no number", c.share)
+	m.unless(c.memoryShare > 0 && c.memoryShare <= 1, "DurableAnswers.Share: %v is outside 0..1", c.memoryShare)
+	c.checkLimits(m)
+}
+
+// checkTimes notes each time that does not fit.
+func (c *config) checkTimes(m *misfits) {
+	for _, t := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"Timeouts.Handshake", c.handshake}, {"Timeouts.Silence", c.pingTimeout}, {"Timeouts.Write", c.writeTimeout},
+		{"Timeouts.Stall", c.stall}, {"DurableAnswers.For", c.remember},
+	} {
+		m.unless(t.value > 0, "%s: %v is not positive", t.name, t.value)
+	}
+	if c.pingInterval > 0 && c.pingTimeout > 0 {
+		m.unless(c.pingTimeout/2 >= c.pingInterval,
+			"Timeouts.Silence: a Ping after %v needs a Silence of at least twice that, not %v", c.pingInterval, c.pingTimeout)
+	}
+}
+
+// checkLimits notes each limit that does not fit, and if each fits alone whether they fit together.
+func (c *config) checkLimits(m *misfits) {
+	before := len(*m)
+	m.unless(c.workers >= 0, "Workers.Session: %d is below 1", c.workers)
+	m.unless(c.maxMessage == 0 || c.maxMessage >= leastMessage && c.maxMessage <= 1<<30,
+		"Limits.MaxMessage: %d bytes are outside 1 KiB..1 GiB", c.maxMessage)
+	m.unless(c.expansion.times >= 1, "Limits.Expansion: %d times are below 1", c.expansion.times)
+	m.unless(uint64(c.window) <= piping.MaxWindow, "Limits.Window: %d is above %d", c.window, uint32(piping.MaxWindow))
+	var err error
+	if c.inbound, err = c.inbound.Check(); err != nil {
+		m.add(fmt.Errorf("Limits.Inbound: %w", err))
+	}
+	if c.outbound, err = c.outbound.Check(); err != nil {
+		m.add(fmt.Errorf("Limits.Outbound: %w", err))
+	}
+	if len(*m) == before {
+		c.fit(m)
+	}
+}
+
+// checkCodecs notes each codec that is missing or has a name which another one has,
+// and makes what the sessions use of the others.
+func (c *config) checkCodecs(m *misfits) {
+	n := len(c.codecs)
+	m.unless(n > 0 && n <= message.MaxCodecs, "WithCodecs: %d codecs are outside 1..%d", n, message.MaxCodecs)
+	place := make(map[string]int)
+	for i, v := range c.codecs {
+		if !m.unless(v != nil, "WithCodecs: codec %d of %d is nil", i+1, n) {
+			continue
+		}
+		if first, ok := place[v.Name()]; ok {
+			m.add(fmt.Errorf("WithCodecs: the codecs %d and %d have the same name %q: leave one out", first+1, i+1, v.Name()))
+			continue
+		}
+		place[v.Name()] = i
+		c.values = append(c.values, newValueCodec(v, c.expansion, c.log))
+	}
+}
