@@ -206,3 +206,6 @@ func (c *call) untyped() *pipe.Pipe { return nil }
 func (c *call) info() PipeInfo {
 	return PipeInfo{Pipe: c.id(), Function: c.open.Function, Made: true, Priority: c.priority}
 }
+
+// queued implements endpoint.
+func (c *call) queued() bool { return false }

@@ -344,3 +344,6 @@ func (c *incoming) untyped() *pipe.Pipe { return c.pipe }
 func (c *incoming) info() PipeInfo {
 	return PipeInfo{Pipe: c.id(), Function: c.function, Name: c.handler.name, Priority: c.priority}
 }
+
+// queued implements endpoint.
+func (c *incoming) queued() bool { return c.s.calls.queued(c) }

@@ -191,3 +191,6 @@ func (l *link) untyped() *pipe.Pipe { return l.pipe }
 func (l *link) info() PipeInfo {
 	return PipeInfo{Pipe: l.id(), Function: l.pipe.Function(), Made: true, Priority: l.pipe.Priority()}
 }
+
+// queued implements endpoint.
+func (l *link) queued() bool { return false }

@@ -1,36 +1,12 @@
 package asterisque
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 
 	"github.com/asterisque-go/asterisque/codec/message"
-	"github.com/asterisque-go/asterisque/pipe"
 )
-
-// endpoint is this side of a running call: who gets what arrives for its pipe. Its methods are
-// called without a lock.
-type endpoint interface {
-	// block takes a Block, whose payload is valid only during the call. An error ends the session.
-	block(b message.Block) error
-
-	// closed takes the peer's Close, whose slices are valid only during the call. The endpoint has
-	// left the table.
-	closed(c message.Close)
-
-	// fail ends the call because the session ended. The endpoint has left the table.
-	fail(a *Abort)
-
-	// outer returns what the call is to those within it, or nil if there can be none. It is called
-	// with the lock of the table held.
-	outer() *outer
-
-	// untyped returns the pipe, or nil if the call takes no Blocks here.
-	untyped() *pipe.Pipe
-
-	// info tells what is fixed about the call. It is called with the lock of the table held: a
-	// unary call that has left is used again.
-	info() PipeInfo
-}
 
 // table finds the endpoint of a pipe by its id. Ids of this side and of the peer differ in their
 // lowest bit, and each side's grow.
@@ -230,6 +206,16 @@ func (t *table) infos() ([]PipeInfo, []endpoint) {
 		infos[i] = e.info()
 	}
 	return infos, endpoints
+}
+
+// running lists the calls, in the order of their ids.
+func (t *table) running() []PipeInfo {
+	infos, endpoints := t.infos()
+	for i, e := range endpoints {
+		infos[i].Waiting, infos[i].Queued = waiting(e), e.queued()
+	}
+	slices.SortFunc(infos, func(a, b PipeInfo) int { return cmp.Compare(a.Pipe, b.Pipe) })
+	return infos
 }
 
 func (t *table) len() int {
