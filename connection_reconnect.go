@@ -111,12 +111,13 @@ func (c *Connection) attempt(ctx context.Context, s *Session) (*Session, error) 
 	if s != nil {
 		was = &former{session: s.id, secret: s.res.latest(), received: s.got.Load()}
 	}
-	h := handshake{w: w, cfg: c.node.configFor(w)}
+	h := &handshake{w: w, node: c.node.ctx}
 	var next *Session
-	err = c.node.shake(ctx, w, func(ctx context.Context) error {
+	err = c.node.guarded(h, func() error {
+		h.cfg = c.node.configFor(w)
 		a, err := h.dial(ctx, was)
 		if err == nil {
-			next, err = c.goOn(ctx, &h, a, s)
+			next, err = c.goOn(ctx, h, a, s)
 		}
 		return err
 	})

@@ -82,9 +82,10 @@ func (n *Node) Attach(ctx context.Context, w wire.Wire) (*Session, error) {
 		w.Close()
 		return nil, n.invalid
 	}
-	h := handshake{w: w, cfg: n.configFor(w), once: true}
+	h := &handshake{w: w, node: n.ctx, once: true}
 	var s *Session
-	err := n.shake(ctx, w, func(ctx context.Context) error {
+	err := n.guarded(h, func() error {
+		h.cfg = n.configFor(w)
 		if h.place = placeAt(w); h.place != nil {
 			// the other side has connected, and this one speaks first
 			if refused := h.place.carry(); refused != nil {
@@ -93,7 +94,7 @@ func (n *Node) Attach(ctx context.Context, w wire.Wire) (*Session, error) {
 		}
 		a, err := h.dial(ctx, nil)
 		if err == nil {
-			s, err = n.begin(&h, a, n.ownGrant(), true, n)
+			s, err = n.begin(h, a, n.ownGrant(), true, n)
 		}
 		return err
 	})
@@ -121,7 +122,7 @@ func (n *Node) Accept(ctx context.Context, w wire.Wire) (*Session, error) {
 // enter returns the handshake over a Wire that the other side has connected, or why there is no
 // place for it. It is followed by accept.
 func (n *Node) enter(w wire.Wire) (*handshake, *Abort) {
-	h := &handshake{w: w}
+	h := &handshake{w: w, node: n.ctx}
 	refused := codec.ErrUnavailable.Withf("the wire panicked: the log says why")
 	guard.Run(n.cfg.log, "wire", func() {
 		h.cfg, h.from = n.configFor(w), w.RemoteAddr()
@@ -151,11 +152,11 @@ func (n *Node) accept(ctx context.Context, h *handshake) (s *Session, err error)
 			h.place.Leave()
 		}
 	}()
-	err = n.shake(ctx, h.w, func(ctx context.Context) error {
-		a, g, resumed, err := h.accept(ctx, n)
+	err = n.guarded(h, func() error {
+		a, err := h.accept(ctx, n)
 		defer n.begun(a.session)
-		if s = resumed; err == nil && s == nil {
-			s, err = n.begin(h, a, g, false, n)
+		if s = a.resumed; err == nil && s == nil {
+			s, err = n.begin(h, a.agreement, a.grant, false, n)
 		}
 		return err
 	})
@@ -211,7 +212,7 @@ func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, holder se
 
 var errNodeClosed = neverSent(codec.ErrUnavailable.Withf("the node is closed"))
 
-// former returns the session that a peer wants to resume, if it has its secret and its identity.
+// former implements resumer.
 func (n *Node) former(ctx context.Context, was *former, p *Peer) *Session {
 	if was.session == ([message.SessionSize]byte{}) {
 		return nil
@@ -248,8 +249,10 @@ func (n *Node) former(ctx context.Context, was *former, p *Peer) *Session {
 	return s
 }
 
-// expect notes that the peer is about to know of a session, which begins when begun is called, or
-// never will.
+// refusesSession implements resumer.
+func (n *Node) refusesSession(p *Peer) error { return n.budget.refusesSession(p) }
+
+// expect implements resumer. The session begins before begun is called, or never will.
 func (n *Node) expect(id [message.SessionSize]byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -8,9 +8,7 @@ import (
 	"errors"
 	"io"
 	"net"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
@@ -28,54 +26,60 @@ const maxSync = 8 << 10
 // likelySync is the size, in bytes, that most Syncs fit in; for others the buffer grows.
 const likelySync = 192
 
-// minFrame is the least that a peer must accept, in bytes of a frame.
-const minFrame = 1 << 10
-
-// former is what the connecting side shows of a session that it wants to resume.
-type former struct {
-	session  [message.SessionSize]byte
-	secret   [message.SecretSize]byte
-	received uint64 // countable frames that have arrived here
-}
-
 // handshake exchanges Syncs over a Wire that nothing else uses yet. Until it is done, a peer costs
 // one frame of at most maxSync bytes.
 type handshake struct {
-	w   wire.Wire
-	cfg *config
+	w    wire.Wire // these are fixed
+	cfg  *config
+	node context.Context // ends with the node
 
 	from  net.Addr // the peer's; nil on the side that connected
 	once  bool     // nobody will connect again to resume the session
 	place *entry   // that of w; nil on the side that connected, as a rule
 
-	ctx  context.Context // bounds it
-	end  context.CancelFunc
-	lost atomic.Bool // the place is
+	ctx context.Context // bounds it
+	end context.CancelFunc
 
-	mu       sync.Mutex // held by who writes w
-	answered bool       // the peer has its answer; guarded by mu
+	handshakeStatus            // locks itself
+	writing         sync.Mutex // held by whoever writes w
+}
+
+// resumer is what a handshake needs of the node.
+type resumer interface {
+	// former returns the session that a peer wants to resume, if it has its secret and its identity.
+	former(ctx context.Context, was *former, p *Peer) *Session
+
+	// refusesSession returns why no session begins of a peer, or nil.
+	refusesSession(p *Peer) error
+
+	// expect notes that the peer is about to know of a session.
+	expect(id [message.SessionSize]byte)
+}
+
+// accepted is what comes of a handshake on the side that was connected to.
+type accepted struct {
+	agreement
+	grant   Grant
+	resumed *Session // has taken the Wire over, and goes on; nil: a session is to begin
 }
 
 // dial is the handshake of the side that connected: it speaks first. If was is not nil, that is to
 // be resumed; it is, if the session of the agreement is the same.
 func (h *handshake) dial(ctx context.Context, was *former) (a agreement, err error) {
-	h.begin(ctx, time.Now().Add(h.cfg.handshake))
-	ctx = h.ctx
-	defer h.watch()()
+	ctx, done := h.begin(ctx, time.Now().Add(h.cfg.handshake))
+	defer done()
 	if err := h.exposed(); err != nil {
 		h.w.Close()
 		return a, neverSent(err)
 	}
-	hello := h.hello(&h.cfg.plan)
+	hello := helloOf(h.cfg, &h.cfg.plan, h.resumes())
 	if hello.Credential, err = h.credential(ctx); err != nil {
 		return a, h.refuse(err)
 	}
 	if was != nil {
 		hello.Session, hello.Secret, hello.Received = was.session[:], was.secret[:], was.received
 	}
-	for _, v := range h.cfg.codecs {
-		hello.Codecs = append(hello.Codecs, v.Name())
-	}
+	hello.Codecs = codecNames(h.cfg.values)
 	if err := h.send(hello); err != nil {
 		return a, h.failed(ctx, err)
 	}
@@ -83,108 +87,113 @@ func (h *handshake) dial(ctx context.Context, was *former) (a agreement, err err
 	if err != nil {
 		return a, h.failed(ctx, err)
 	}
-	if a, err = h.agree(reply); err != nil {
+	if a, err = agreeOn(&reply, h.cfg.values, h.peer(), h.resumes()); err != nil {
 		return a, h.refuse(err)
+	}
+	if !h.move(agrees) {
+		return a, h.failed(ctx, errTooLate)
 	}
 	return a, nil
 }
 
 // accept is the handshake of the side that was connected to. It also decides what is offered to the
-// peer. If the peer wants to resume a session, and may, that is returned, with the Wire taken over
-// by it.
-func (h *handshake) accept(ctx context.Context, n *Node) (a agreement, g Grant, resumed *Session, err error) {
-	h.begin(ctx, h.place.expires)
-	ctx = h.ctx
+// peer. On an error the agreement has the session's id, if that is expected.
+func (h *handshake) accept(ctx context.Context, r resumer) (a accepted, err error) {
+	ctx, done := h.begin(ctx, h.place.expires)
+	defer done()
 	if refused := h.place.takeOver(h.cut); refused != nil {
 		h.cut() // nothing is written: a session may have the Wire
-		return a, g, nil, h.refuse(refused)
+		return a, h.refuse(refused)
 	}
-	defer h.watch()()
 	hello, err := h.receive()
 	if err != nil {
-		return a, g, nil, h.failed(ctx, err)
+		return a, h.failed(ctx, err)
 	}
-	was := former{received: hello.Received}
-	copy(was.session[:], hello.Session)
-	copy(was.secret[:], hello.Secret)
-	chosen := h.choose(hello.Codecs)
-	if chosen == nil {
-		return a, g, nil, h.refuse(codec.ErrHandshake.Withf("no common value codec: the peer offers %s, this side %s", strings.Join(hello.Codecs, ", "), codecNames(h.cfg.codecs)))
-	}
+	was := formerOf(&hello)
 	offered := hello.Codecs
-	hello.Version = min(hello.Version, message.Version) // the lower one is spoken
-	hello.Codecs = []string{chosen.codec.Name()}
-	hello.Session = make([]byte, message.SessionSize)
-	rand.Read(hello.Session) // never fails
-	if a, err = h.agree(hello); err != nil {
-		return a, g, nil, h.refuse(err)
+	id := make([]byte, message.SessionSize)
+	rand.Read(id) // never fails
+	if a.agreement, err = answerTo(&hello, id, h.cfg.values, h.peer(), h.resumes()); err != nil {
+		return a, h.refuse(err)
 	}
-	if a.resume {
-		if err := h.exposed(); err != nil {
-			return a, g, nil, h.refuse(err)
-		}
-		resumed = n.former(ctx, &was, &a.about)
+	found, err := h.authorised(ctx, r, &a, &was, hello.Credential)
+	if err != nil {
+		return a, h.refuse(err)
 	}
-	a.about.Credential = hello.Credential
-	if g, err = h.authorise(ctx, a.about); err != nil {
-		if resumed != nil && !mayPass(err) {
-			resumed.fail(codec.AbortOf(err)) // who is not let in any more has no session either
-		}
-		return a, g, nil, h.refuse(err)
-	}
-	a.about.Credential, a.about.Subject = nil, g.Subject
-	if resumed != nil && resumed.goesOnFor(&a, &g, offered, was.received) {
-		answered, err := h.resume(ctx, resumed, &a, &g, &was)
-		if err == nil {
-			return a, g, resumed, nil
-		}
-		if answered || ctx.Err() != nil {
-			return a, g, nil, h.failed(ctx, err)
-		}
-		if err == error(errResumedOften) {
-			return a, g, nil, h.refuse(err) // it may come back to its session later
+	if found != nil && found.goesOnFor(&a.agreement, &a.grant, offered, was.received) {
+		switch err := h.resume(ctx, found, &a, &was); {
+		case err == nil:
+			a.resumed = found
+			return a, nil
+		case h.now() != exchanging || ctx.Err() != nil:
+			return a, h.failed(ctx, err)
+		case err == error(errResumedOften):
+			return a, h.refuse(err) // it may come back to its session later
 		}
 	}
 	if a.resume && was.session != ([message.SessionSize]byte{}) {
-		h.cfg.log.Info("session is not resumed", "session", hex.EncodeToString(was.session[:4]), "addr", h.w.RemoteAddr(), "known", resumed != nil)
+		h.cfg.log.Info("session is not resumed", "session", hex.EncodeToString(was.session[:4]), "addr", h.w.RemoteAddr(), "known", found != nil)
 	}
-	if err := n.budget.refusesSession(&a.about); err != nil {
-		return a, g, nil, h.refuse(err)
+	return a, h.welcome(ctx, r, &a, &hello)
+}
+
+// authorised asks the application about the peer, and fills in what that grants. It returns the
+// session that the peer may resume, or nil.
+func (h *handshake) authorised(ctx context.Context, r resumer, a *accepted, was *former, credential []byte) (found *Session, err error) {
+	if a.resume {
+		if err := h.exposed(); err != nil {
+			return nil, err
+		}
+		found = r.former(ctx, was, &a.about)
+	}
+	a.about.Credential = credential
+	if a.grant, err = h.authorise(ctx, a.about); err != nil {
+		if found != nil && !mayPass(err) {
+			found.fail(codec.AbortOf(err)) // who is not let in any more has no session either
+		}
+		return nil, err
+	}
+	a.about.Credential, a.about.Subject = nil, a.grant.Subject
+	return found, nil
+}
+
+// resume lets s go on over the Wire.
+func (h *handshake) resume(ctx context.Context, s *Session, a *accepted, was *former) error {
+	if refused := s.res.pace(ctx); refused != nil {
+		return refused
+	}
+	next := newSecret()
+	reply := helloOf(h.cfg, s.res.plan, h.resumes())
+	reply.Codecs, reply.Session, reply.Secret = []string{s.codec.Name()}, s.id[:], next[:]
+	c := comeback{wire: h.w, place: h.place, about: a.about, grant: &a.grant, received: was.received, used: was.secret}
+	c.confirm = func(received uint64) error {
+		s.res.replace(was.secret, next)
+		reply.Received = received
+		return h.answer(reply)
+	}
+	return s.comeBack(ctx, &c)
+}
+
+// welcome answers a peer whose session is to begin. hello is what the two have agreed on.
+func (h *handshake) welcome(ctx context.Context, r resumer, a *accepted, hello *message.Sync) error {
+	if err := r.refusesSession(&a.about); err != nil {
+		return h.refuse(err)
 	}
 	if refused := h.place.carry(); refused != nil {
-		return a, g, nil, h.refuse(refused)
+		return h.refuse(refused)
 	}
-	reply := h.hello(g.plan)
+	reply := helloOf(h.cfg, a.grant.plan, h.resumes())
 	reply.Codecs = hello.Codecs
 	reply.Session = hello.Session
 	if a.resume {
 		a.secret = newSecret()
 		reply.Secret = a.secret[:]
-		n.expect(a.session)
+		r.expect(a.session)
 	}
-	if err := h.reply(reply); err != nil {
-		// with the agreement: the session is no longer expected
-		return a, g, nil, h.failed(ctx, err)
+	if err := h.answer(reply); err != nil {
+		return h.failed(ctx, err)
 	}
-	return a, g, nil, nil
-}
-
-// resume lets s go on over the Wire. It reports whether the peer may have been told so.
-func (h *handshake) resume(ctx context.Context, s *Session, a *agreement, g *Grant, was *former) (answered bool, err error) {
-	if refused := s.res.pace(ctx); refused != nil {
-		return false, refused
-	}
-	next := newSecret()
-	reply := h.hello(s.res.plan)
-	reply.Codecs, reply.Session, reply.Secret = []string{s.codec.Name()}, s.id[:], next[:]
-	c := comeback{wire: h.w, place: h.place, about: a.about, grant: g, received: was.received, used: was.secret}
-	c.confirm = func(received uint64) error {
-		s.res.replace(was.secret, next)
-		reply.Received, answered = received, true
-		return h.reply(reply)
-	}
-	err = s.comeBack(ctx, &c)
-	return answered, err
+	return nil
 }
 
 // mayPass reports whether the application may let in later whom it has not let in because of err.
@@ -196,45 +205,50 @@ func mayPass(err error) bool {
 	return false
 }
 
-// begin bounds the handshake in time. It is followed by watch, or by end.
-func (h *handshake) begin(ctx context.Context, until time.Time) {
+// begin bounds the handshake in time, until done is called. When the time, or the node, ends before
+// that, the Wire is closed, and the peer is told why.
+func (h *handshake) begin(ctx context.Context, until time.Time) (_ context.Context, done func()) {
 	h.ctx, h.end = context.WithDeadlineCause(ctx, until, errTooSlow)
-}
-
-// watch closes the Wire, and tells the peer why, when the time for the handshake ends before done
-// is called.
-func (h *handshake) watch() (done func()) {
+	closed := context.AfterFunc(h.node, func() { h.stop(nodeCloses) })
 	stop := context.AfterFunc(h.ctx, h.giveUp)
-	return func() { stop(); h.end() }
+	return h.ctx, func() { stop(); closed(); h.end() }
 }
 
-// giveUp is called when the time for the handshake has ended.
+// stop ends the handshake before its time.
+func (h *handshake) stop(why handshakeEvent) {
+	h.move(why)
+	h.end()
+}
+
+// cut ends the handshake because others need its place.
+func (h *handshake) cut() { h.stop(placeLost) }
+
+// giveUp is called when the context of the handshake has ended.
 func (h *handshake) giveUp() {
-	if h.lost.Load() || !h.mu.TryLock() {
+	h.move(timeOver) // if that is why
+	s := h.now()
+	switch {
+	case s == agreed:
+		return // the Wire is that of the session
+	case s != timedOut && s != abandoned, !h.writing.TryLock():
 		// others need the place, or the handshake is stuck in writing: the peer does not read
 		guard.Apart(h.cfg.log, h.w, func() { h.w.Close() })
 		return
 	}
-	defer h.mu.Unlock()
-	if h.answered {
-		return // the Wire is that of the session
-	}
+	defer h.writing.Unlock()
 	defer guard.Apart(h.cfg.log, h.w, func() { h.w.Close() })
 	defer time.AfterFunc(h.cfg.handshake/4, func() { guard.Run(h.cfg.log, "wire", func() { h.w.Close() }) }).Stop()
 	bye := message.SessionClose{Code: codec.Expired, Message: contextError(h.ctx).Message}
-	if context.Cause(h.ctx) == error(errNodeClosed) {
+	if s == abandoned {
 		bye = message.SessionClose{Code: errNodeClosed.Code, Message: errNodeClosed.Message}
 	}
 	guard.Run(h.cfg.log, "wire", func() { h.w.WriteFrames([][]byte{bye.AppendTo(nil)}) })
 }
 
-// cut ends the handshake because others need its place.
-func (h *handshake) cut() {
-	h.lost.Store(true)
-	h.end()
-}
-
-var errTooSlow = errors.New("the handshake was not completed in time")
+var (
+	errTooSlow = errors.New("the handshake was not completed in time")
+	errTooLate = errors.New("the handshake has been given up")
+)
 
 // exposed returns why this side can resume no session over the Wire although it is to: somebody
 // else who reads the handshake would have the secret.
@@ -249,9 +263,25 @@ func exposed(at any) *Abort {
 	return codec.ErrUnauthorized.Withf("WithResume: what crosses %v is not encrypted, and whoever reads it could take sessions over: use tls://, or allow it with Access.PlainCredentials", at)
 }
 
+// resumes reports whether this side can resume the session. Peers of another protocol never can.
+func (h *handshake) resumes() bool {
+	_, foreign := h.w.(wire.Windowless)
+	return h.cfg.resumeFor > 0 && !h.once && !foreign
+}
+
+// peer returns what the Wire tells of the other side.
+func (h *handshake) peer() Peer {
+	p := Peer{LocalAddr: h.w.LocalAddr(), RemoteAddr: h.w.RemoteAddr()}
+	if secure, ok := h.w.(wire.Secure); ok {
+		state := secure.ConnectionState()
+		p.TLS = &state
+	}
+	return p
+}
+
 func (h *handshake) send(c message.Control) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	h.writing.Lock()
+	defer h.writing.Unlock()
 	return h.sendLocked(c)
 }
 
@@ -259,14 +289,21 @@ func (h *handshake) sendLocked(c message.Control) error {
 	return h.w.WriteFrames([][]byte{c.AppendTo(make([]byte, 0, likelySync))})
 }
 
-// reply sends the answer, in time: after that the handshake does not end any more because its time
+// answer sends the answer, in time: after that the handshake does not end any more because its time
 // is over.
-func (h *handshake) reply(c message.Sync) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	err := h.sendLocked(c)
-	h.answered = err == nil
-	return err
+func (h *handshake) answer(c message.Sync) error {
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	if !h.move(answers) {
+		return errTooLate
+	}
+	if err := h.sendLocked(c); err != nil {
+		return err
+	}
+	if !h.move(agrees) {
+		return errTooLate
+	}
+	return nil
 }
 
 // receive reads the peer's Sync.
@@ -291,12 +328,16 @@ func (h *handshake) receive() (s message.Sync, err error) {
 
 // refuse tells the peer why there will be no session, and returns it.
 func (h *handshake) refuse(err error) error {
-	if h.lost.Load() {
+	h.move(rejects)
+	a := codec.AbortOf(err)
+	switch h.now() {
+	case displaced:
 		h.w.Close()
 		return neverSent(errPlaceLost)
+	case abandoned:
+		a = errNodeClosed
 	}
-	a := codec.AbortOf(err)
-	// limit bounds the time, and the error is that of a Wire which is given up anyway
+	// giveUp bounds the time, and the error is that of a Wire which is given up anyway
 	h.send(message.SessionClose{Code: a.Code, Message: cut.Text(a.Message, minFrame-outbox.HeadSize)})
 	h.w.Close()
 	return neverSent(a)
@@ -304,9 +345,10 @@ func (h *handshake) refuse(err error) error {
 
 // failed returns the error of a handshake that reading or writing ended.
 func (h *handshake) failed(ctx context.Context, err error) error {
+	h.move(rejects)
 	a := new(Abort)
 	switch {
-	case h.lost.Load():
+	case h.now() == displaced:
 		a = errPlaceLost
 	case errors.As(err, &a):
 	case context.Cause(ctx) == errTooSlow:
@@ -320,35 +362,8 @@ func (h *handshake) failed(ctx context.Context, err error) error {
 	default:
 		a = passing(err, "the wire failed: %v", err)
 	}
-	h.mu.Lock() // the goroutine of limit may still be telling the peer
-	defer h.mu.Unlock()
+	h.writing.Lock() // giveUp may still be telling the peer
+	defer h.writing.Unlock()
 	h.w.Close()
 	return neverSent(a)
 }
-
-// beyondEOF returns what err says beside that the wire has ended.
-func beyondEOF(err error) string {
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		return ""
-	}
-	return ": " + err.Error()
-}
-
-// passing returns ErrHandshake for what may have been an accident, so that another attempt may
-// succeed.
-func passing(err error, format string, args ...any) *Abort {
-	a := codec.ErrHandshake.Withf(format, args...)
-	a.Cause = &passingError{a.Message, err}
-	return a
-}
-
-type passingError struct {
-	text string // that of the Abort, which says it once
-	err  error
-}
-
-func (p *passingError) Error() string        { return p.text }
-func (p *passingError) Unwrap() error        { return p.err }
-func (p *passingError) Is(target error) bool { return target == errPassing }
-
-var errPassing = errors.New("this may pass")

@@ -9,7 +9,7 @@ import (
 )
 
 // Transports that may be the application's: its Wires and Listeners, what dials them, and what TLS
-// asks it. A session over one is in session_lost.go.
+// asks it.
 
 // closeListener closes ln.
 func (n *Node) closeListener(ln wire.Listener) {
@@ -33,19 +33,16 @@ func (n *Node) acceptFrom(ln wire.Listener) (w wire.Wire, err error) {
 	return w, err
 }
 
-// shake calls f, a handshake over w, whose context ends with the node as well. w, and what is asked
-// about it, may be the application's.
-func (n *Node) shake(ctx context.Context, w wire.Wire, f func(context.Context) error) (err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(n.ctx, func() { cancel(errNodeClosed) })()
+// guarded calls f, the handshake h, and what follows from it: the Wire, and what is asked about it,
+// may be the application's. The Wire is closed unless f returns.
+func (n *Node) guarded(h *handshake, f func() error) (err error) {
 	ok := false
 	defer func() {
 		if !ok {
-			guard.Apart(n.cfg.log, w, func() { w.Close() })
+			guard.Apart(n.cfg.log, h.w, func() { h.w.Close() })
 		}
 	}()
-	ok = guard.Run(n.cfg.log, "handshake", func() { err = f(ctx) })
+	ok = guard.Run(n.cfg.log, "handshake", func() { err = f() })
 	switch {
 	case !ok:
 		return neverSent(codec.ErrUnavailable.Withf("the handshake panicked: the log says why"))

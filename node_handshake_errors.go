@@ -1,0 +1,35 @@
+package asterisque
+
+import (
+	"errors"
+	"io"
+
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+// beyondEOF returns what err says beside that the wire has ended.
+func beyondEOF(err error) string {
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return ""
+	}
+	return ": " + err.Error()
+}
+
+// passing returns ErrHandshake for what may have been an accident, so that another attempt may
+// succeed.
+func passing(err error, format string, args ...any) *Abort {
+	a := codec.ErrHandshake.Withf(format, args...)
+	a.Cause = &passingError{a.Message, err}
+	return a
+}
+
+type passingError struct {
+	text string // that of the Abort, which says it once
+	err  error
+}
+
+func (p *passingError) Error() string        { return p.text }
+func (p *passingError) Unwrap() error        { return p.err }
+func (p *passingError) Is(target error) bool { return target == errPassing }
+
+var errPassing = errors.New("this may pass")
