@@ -1,7 +1,6 @@
 package smuxwire
 
 import (
-	"fmt"
 	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/internal/fifo"
@@ -94,34 +93,5 @@ func (c *crowd) left(now int) {
 		case c.fewer <- struct{}{}:
 		default:
 		}
-	}
-}
-
-// data implements events.
-func (m *Mux) data(id uint32, bytes int) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s := m.streams[id]
-	if s == nil {
-		return nil // which the library throws away
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.in.arrived(bytes, m.conn.crowd)
-	if n := s.in.excess(); n > 0 && m.cfg.version > 1 {
-		return fmt.Errorf("the peer has sent %d bytes more on stream %d than its window admits; "+
-			"it has to wait until others were read", n, id)
-	}
-	return nil
-}
-
-// granted implements events.
-func (m *Mux) granted(id, limit uint32) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if s := m.streams[id]; s != nil {
-		s.mu.Lock()
-		s.in.granted = limit
-		s.mu.Unlock()
 	}
 }

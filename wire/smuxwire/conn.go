@@ -223,3 +223,10 @@ func (c *conn) RemoteAddr() net.Addr {
 	}
 	return nil
 }
+
+// leave leaves a place, if there is one.
+func leave(p wire.Place) {
+	if p != nil {
+		p.Leave()
+	}
+}

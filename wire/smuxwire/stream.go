@@ -1,7 +1,6 @@
 package smuxwire
 
 import (
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -18,8 +17,9 @@ import (
 
 // stream is the net.Conn over a stream of smux.
 type stream struct {
-	mux *Mux // these are fixed
-	id  uint32
+	mux   owner  // these are fixed
+	crowd *crowd // of its connection
+	id    uint32
 
 	// smux is set once, before there is a Wire. Without a reference the library would close it;
 	// through the Mux there is one as long as the stream is open.
@@ -31,8 +31,14 @@ type stream struct {
 	place wire.Place // guarded by mu; nil: nobody was asked
 }
 
-func newStream(m *Mux, id uint32) *stream {
-	return &stream{mux: m, id: id, in: arrivals{granted: initialWindow}}
+// owner is what a stream knows of its Mux.
+type owner interface {
+	Err() error       // why it has ended; nil while it is up
+	remove(s *stream) // is called when this side has closed the stream
+}
+
+func newStream(m owner, c *crowd, id uint32) *stream {
+	return &stream{mux: m, crowd: c, id: id, in: arrivals{granted: initialWindow}}
 }
 
 // hasBegun reports whether the library has made something of the stream.
@@ -103,7 +109,7 @@ func (s *stream) read(p []byte) (int, error) {
 	n, err := s.smux.Read(p)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.in.taken(n, s.mux.conn.crowd)
+	s.in.taken(n, s.crowd)
 	return n, err
 }
 
@@ -111,7 +117,7 @@ func (s *stream) read(p []byte) (int, error) {
 func (s *stream) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.in.forget(s.mux.conn.crowd)
+	s.in.forget(s.crowd)
 }
 
 var errCut = fmt.Errorf("the connection below, which carries other wires too, has ended: %w", io.ErrUnexpectedEOF)
@@ -217,31 +223,3 @@ func (s *stream) LocalAddr() net.Addr { return s.smux.LocalAddr() }
 
 // RemoteAddr implements net.Conn.
 func (s *stream) RemoteAddr() net.Addr { return s.smux.RemoteAddr() }
-
-// streamWire is what wire.FromConn makes of a net.Conn.
-type streamWire interface {
-	wire.Wire
-	wire.BatchWriter
-	wire.Buffered
-	wire.Deadliner
-	wire.Meter
-	wire.Receiver
-}
-
-// muxWire is the Wire over a stream.
-type muxWire struct {
-	streamWire
-	stream *stream // fixed
-}
-
-// Place implements wire.Admitted.
-func (w *muxWire) Place() wire.Place { return w.stream.placed() }
-
-// secureWire is a Wire over TLS.
-type secureWire struct {
-	muxWire
-	tls *tls.Conn // fixed
-}
-
-// ConnectionState implements wire.Secure.
-func (s *secureWire) ConnectionState() tls.ConnectionState { return s.tls.ConnectionState() }

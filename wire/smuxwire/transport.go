@@ -110,3 +110,35 @@ func (t *transport) connect(ctx context.Context, k key) (*Mux, error) {
 	wire.BoundUnsent(c)
 	return Client(c, func(c *config) { c.waiting = 0 }) // nobody would accept
 }
+
+// Listen implements wire.Transport.
+func (t *transport) Listen(ctx context.Context, u *url.URL, o wire.Options) (wire.Listener, error) {
+	address, err := wire.HostPort(u, false)
+	if err != nil {
+		return nil, err
+	}
+	cfg := wire.TLSConfig(o.TLS, alpn)
+	if t.secure && len(cfg.Certificates) == 0 && cfg.GetCertificate == nil && cfg.GetConfigForClient == nil {
+		return nil, errors.New("there is no certificate; put one into Options.TLS.Certificates, for example with tls.LoadX509KeyPair")
+	}
+	cfg.SessionTicketsDisabled = true // see wire.Options
+	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	found := u.Scheme + "://" + ln.Addr().String()
+	private := t.secure || ln.Addr().(*net.TCPAddr).IP.IsLoopback()
+	if t.secure {
+		ln = tls.NewListener(ln, cfg) // the handshakes are done when the connections are read
+	}
+	return &knownListener{Listen(ln, found).(*listener), private}, nil
+}
+
+// knownListener is a listener of which is known what is below.
+type knownListener struct {
+	*listener
+	private bool // fixed
+}
+
+// Private implements wire.Private.
+func (l *knownListener) Private() bool { return l.private }

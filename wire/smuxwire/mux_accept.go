@@ -1,0 +1,172 @@
+package smuxwire
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/xtaci/smux"
+
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// acceptLoop takes the streams that the peer opens, so that the library never waits for somebody to
+// do so.
+func (m *Mux) acceptLoop() {
+	for tries, refused := 0, 0; ; {
+		opened, err := m.sess.AcceptStream()
+		if err != nil {
+			// The library picks at random between the end of the connection and the streams that
+			// came before it.
+			if tries++; tries < 100 && m.Err() == nil && m.hasMore() {
+				continue
+			}
+			m.fail(reason(err))
+			return
+		}
+		tries = 0
+		if m.take(opened) {
+			refused = 0
+		} else if refused++; refused > mostRefused {
+			m.fail(fmt.Errorf("the peer opened %d streams more than it may", refused))
+			return
+		}
+	}
+}
+
+// mostRefused is how many streams a peer may open in a row that there is no room for.
+const mostRefused = 1024
+
+// take lets a stream that the peer has opened wait for Accept. It reports false if there is no room
+// for it.
+func (m *Mux) take(opened *smux.Stream) bool {
+	s, room := m.begin(opened)
+	w := m.wire(s)
+	if !m.enter(s, w) {
+		s.refuse()
+		return true // the door knows when it is enough
+	}
+	if room {
+		select {
+		case m.accepted <- w:
+			return true
+		default:
+		}
+	}
+	s.refuse()
+	return false
+}
+
+// enter gives s a place, if the connection has one. It reports false if there is none for s.
+func (m *Mux) enter(s *stream, w wire.Wire) bool {
+	if m.place == nil {
+		return true
+	}
+	p, err := m.place.Enter(func() { w.Close() })
+	if err != nil {
+		return false
+	}
+	s.setPlace(p)
+	return true
+}
+
+// hasMore reports whether the peer has opened streams that were not taken yet.
+func (m *Mux) hasMore() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.streams {
+		if !s.hasBegun() {
+			return true
+		}
+	}
+	return false
+}
+
+// begin returns what belongs to a stream that the peer has opened, and whether there is room for
+// it.
+func (m *Mux) begin(opened *smux.Stream) (s *stream, room bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s = m.streams[opened.ID()]
+	s.begin(opened)
+	return s, m.hasRoomLocked() && !m.leaving
+}
+
+// closing is how many times as many wires as it may have a Mux has at most, with those that the
+// peer has closed already.
+const closing = 4
+
+// hasRoomLocked reports whether there are no more wires than there may be. Those that the peer has
+// closed do not count, unless they are far too many: it may open others instead before this side
+// has closed them too.
+func (m *Mux) hasRoomLocked() bool {
+	switch {
+	case len(m.streams) <= m.cfg.wires:
+		return true
+	case len(m.streams) > closing*m.cfg.wires:
+		return false
+	}
+	open := 0
+	for _, s := range m.streams {
+		if !s.hasEnded() {
+			open++
+		}
+	}
+	return open <= m.cfg.wires
+}
+
+// reason returns what an error of the library means here.
+func reason(err error) error {
+	switch {
+	case errors.Is(err, io.EOF):
+		return errCut
+	case errors.Is(err, io.ErrClosedPipe):
+		return fmt.Errorf("nothing has come from the peer for too long: %w", io.ErrUnexpectedEOF)
+	case errors.Is(err, smux.ErrInvalidProtocol):
+		return errors.New("the peer broke the protocol of smux")
+	}
+	return err
+}
+
+// Accept waits for a Wire that the peer opens. Close ends the wait with an error that wraps
+// [net.ErrClosed]; otherwise the error is why the Mux has ended.
+func (m *Mux) Accept() (wire.Wire, error) {
+	w, err := m.next(nil)
+	if err != nil {
+		return nil, fmt.Errorf("smuxwire: accept: %w", err)
+	}
+	return w, nil
+}
+
+// errStopped is returned by next when stop was closed.
+var errStopped = errors.New("stopped")
+
+// next waits for a Wire that the peer opens; stop ends the wait. Wires that are there when the Mux
+// ends come first: there may be something to read in them.
+func (m *Mux) next(stop <-chan struct{}) (wire.Wire, error) {
+	select {
+	case w := <-m.accepted:
+		return w, nil
+	default:
+	}
+	select {
+	case w := <-m.accepted:
+		return w, nil
+	case <-m.ctx.Done():
+		return nil, m.Err()
+	case <-stop:
+		return nil, errStopped
+	}
+}
+
+// closeWaiting closes the wires that nobody will accept.
+func (m *Mux) closeWaiting() {
+	for {
+		select {
+		case w := <-m.accepted:
+			w.Close()
+		default:
+			return
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package smuxwire
+
+import "fmt"
+
+// arriving implements events. The library would throw away what arrives for a stream before it has
+// finished opening it, so that waits.
+func (m *Mux) arriving(id uint32) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for m.opening == id && id != 0 {
+		m.arrived.Wait()
+	}
+}
+
+// opened implements events.
+func (m *Mux) opened(id uint32) error {
+	if id%2 == m.odd {
+		return fmt.Errorf("the peer opened stream %d, which is a number of this side; is one of the two a Client, and the other a Server?", id)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.streams[id] != nil {
+		return fmt.Errorf("the peer opened stream %d, which is open", id)
+	}
+	m.streams[id] = newStream(m, m.conn.crowd, id)
+	return nil
+}
+
+// closed implements events.
+func (m *Mux) closed(id uint32) {
+	m.arriving(id)
+	m.mu.Lock()
+	s := m.streams[id]
+	m.mu.Unlock()
+	if s != nil {
+		s.end()
+	}
+}
+
+// data implements events.
+func (m *Mux) data(id uint32, bytes int) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.streams[id]
+	if s == nil {
+		return nil // which the library throws away
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.in.arrived(bytes, m.conn.crowd)
+	if n := s.in.excess(); n > 0 && m.cfg.version > 1 {
+		return fmt.Errorf("the peer has sent %d bytes more on stream %d than its window admits; "+
+			"it has to wait until others were read", n, id)
+	}
+	return nil
+}
+
+// granted implements events.
+func (m *Mux) granted(id, limit uint32) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.streams[id]; s != nil {
+		s.mu.Lock()
+		s.in.granted = limit
+		s.mu.Unlock()
+	}
+}
