@@ -1,0 +1,69 @@
+package carrier
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+// The reader answers Pings in the batch of whatever else answers what has arrived together with
+// them, and of several only the newest. Where there are very many all the same, it answers most of
+// them late, by the Pong of a later one: to answer costs more than to ask.
+
+const (
+	pongsASecond = 100      // that are sent at once
+	pongBytes    = 64 << 10 // so many bytes that have arrived in the second let one more be sent
+)
+
+// pongs bounds how many Pongs a session sends.
+type pongs struct {
+	second uint32 // of the node's clock, of the latest Ping; belongs to the reader, as the next two
+	sent   uint32 // Pongs in it
+	before uint32 // how many times pongBytes had arrived at its beginning
+
+	late   atomic.Bool   // a timer will answer
+	newest atomic.Uint64 // the Ping that it will
+}
+
+// Ping answers a Ping of the peer. It is for the reader.
+func (c *Carrier) Ping(n uint64) {
+	p, now := &c.pongs, c.Now()
+	if c.answersAt(uint32(now / time.Second)) {
+		c.Control(codec.Pong{N: n}, AfterReading)
+		return
+	}
+	p.newest.Store(n)
+	if !p.late.Swap(true) {
+		time.AfterFunc(time.Second-now%time.Second, func() {
+			p.late.Store(false)
+			c.Control(codec.Pong{N: p.newest.Load()}, Now)
+		})
+	}
+}
+
+// answersAt reports whether a Ping of the given second is answered at once. One that comes while
+// another waits has to wait as well.
+func (c *Carrier) answersAt(second uint32) bool {
+	p := &c.pongs
+	if p.late.Load() {
+		return false
+	}
+	if p.second != second {
+		p.second, p.sent, p.before = second, 0, c.pongBytes()
+	}
+	if p.sent >= pongsASecond && p.sent-pongsASecond >= c.pongBytes()-p.before {
+		return false
+	}
+	p.sent++
+	return true
+}
+
+// pongBytes returns how many times pongBytes have arrived. It is for the reader.
+func (c *Carrier) pongBytes() uint32 {
+	received, _, metered := c.live.progress(c.way.wire)
+	if !metered {
+		return 0
+	}
+	return uint32(received / pongBytes)
+}

@@ -1,0 +1,164 @@
+package carrier
+
+import (
+	"crypto/tls"
+	"sync"
+	"time"
+
+	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/internal/guard"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// way is the present Wire of a Carrier, and how far the Carrier has got with it.
+//
+// The reader and the writer use the Wire without the lock. Whoever goes on over another Wire
+// changes it, with the lock held, when neither is there; all others look at it under the lock.
+type way struct {
+	wire   wire.Wire
+	tls    *tls.ConnectionState
+	try    wire.TryWriter // nil if the Wire cannot write without waiting
+	keeper keeper         // nil if the Wire keeps its frames' memory
+
+	mu      sync.Mutex
+	place   wire.Place    // guarded by mu, as all below; what the Wire has at the door; nil without
+	shut    chan struct{} // closed when the Wire is; nil until somebody waits for that
+	parks   chan struct{} // closed when the Carrier is away next; nil while nobody waits for that
+	expiry  *time.Timer   // ends a Carrier that is away; nil before the first time
+	state   State
+	closing bool // somebody closes the Wire, or has closed it
+}
+
+// keeper is a Wire that can leave the memory of a large frame to whoever uses it, so that this need
+// not be copied.
+type keeper interface {
+	// Keep returns the memory of the frame that was read last, for whoever releases it, or nil.
+	Keep() *buffer.Buffer
+}
+
+// set makes w the Wire. Nobody reads or writes meanwhile.
+func (y *way) set(w wire.Wire, secure *tls.ConnectionState, place wire.Place) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.wire, y.tls, y.place = w, secure, place
+	y.try, _ = w.(wire.TryWriter)
+	y.keeper, _ = w.(keeper)
+	y.closing, y.shut = false, nil
+}
+
+func (y *way) setPlace(place wire.Place) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.place = place
+}
+
+func (y *way) present() (wire.Wire, *tls.ConnectionState) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return y.wire, y.tls
+}
+
+func (y *way) current() State {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return y.state
+}
+
+// to changes the state by e, and returns the former one. See State.next for ok.
+func (y *way) to(e event) (was State, ok bool) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return y.toLocked(e)
+}
+
+func (y *way) toLocked(e event) (was State, ok bool) {
+	was = y.state
+	y.state, ok = was.next(e)
+	if ok && was == Away {
+		y.expiry.Stop()
+	}
+	return was, ok
+}
+
+// park lets the Carrier be away, with nobody who owns it, until give ends it after d. It reports
+// false if the session has ended.
+func (y *way) park(d time.Duration, give func()) bool {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if _, ok := y.toLocked(parked); !ok {
+		return false
+	}
+	y.expiry = time.AfterFunc(d, give)
+	if y.parks != nil {
+		close(y.parks)
+		y.parks = nil
+	}
+	return true
+}
+
+// claim makes the caller the owner of a Carrier that is away. Otherwise it returns a channel that
+// is closed when the Carrier is away.
+func (y *way) claim() (ok bool, parks <-chan struct{}) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if _, ok := y.toLocked(claimed); ok {
+		return true, nil
+	}
+	if y.parks == nil {
+		y.parks = make(chan struct{})
+	}
+	return false, y.parks
+}
+
+// isShut returns a channel that is closed when the Wire is.
+func (y *way) isShut() <-chan struct{} {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if y.shut == nil {
+		y.shut = make(chan struct{})
+	}
+	return y.shut
+}
+
+// shuts reports whether somebody closes the Wire, or has closed it.
+func (y *way) shuts() bool {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return y.closing
+}
+
+// over stands for the end of what has ended.
+var over = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// closeWire closes the Wire. Repeated calls do nothing but wait until it is closed.
+func (c *Carrier) closeWire() {
+	y := &c.way
+	y.mu.Lock()
+	if y.closing {
+		shut := y.shut
+		y.mu.Unlock()
+		<-shut
+		return
+	}
+	y.closing = true
+	w := y.wire
+	if guard.IsSocket(w) {
+		w.Close()
+	} else { // which may take its time
+		if y.shut == nil {
+			y.shut = make(chan struct{})
+		}
+		y.mu.Unlock()
+		guard.Apart(c.Log, w, func() { w.Close() })
+		y.mu.Lock()
+	}
+	defer y.mu.Unlock()
+	if y.place != nil {
+		y.place.Leave() // before anybody comes back over another Wire, which needs a place
+		y.place = nil
+	}
+	if y.shut != nil {
+		close(y.shut)
+	}
+	y.shut = over
+}
