@@ -16,7 +16,6 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
