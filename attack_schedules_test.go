@@ -149,10 +149,11 @@ func (c *crowd) disturb() {
 	case 2:
 		s.fail(codec.ErrStalled)
 	case 3:
-		s.lost(codec.ErrUnavailable)
+		s.carrier.Lose(codec.ErrUnavailable)
 	default:
 		c.node.Stats()
-		s.closeWire()
+		w, _ := s.carrier.Wire()
+		w.Close()
 	}
 }
 

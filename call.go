@@ -91,14 +91,10 @@ func (c *call) do(ctx context.Context, function uint16, name string, params []by
 	if c.reserved, a = c.s.outgoing.reserve(ctx, &c.open, cfg, nil); a != nil {
 		return a
 	}
-	write, err := c.s.out.Enter(&c.flow, &c.open)
-	if err != nil {
+	if err := c.s.carrier.Enter(&c.flow, &c.open); err != nil {
 		c.s.outbound.Remove(1, int(c.open.Held))
 		c.s.unsent(c.reserved.outer, c.reserved.cost)
 		return codec.AbortOf(c.s.sendError(err))
-	}
-	if write {
-		c.s.write()
 	}
 	if cfg.sent != nil {
 		cfg.sent()
@@ -141,7 +137,7 @@ func (c *call) doWithin(ctx context.Context, function uint16, name string, param
 // giveUp ends the call because of ctx, unless it has ended by itself.
 func (c *call) giveUp(ctx context.Context) *Abort {
 	a := contextError(ctx)
-	departed, unsent := c.s.out.Cancel(&c.flow, givenUp(a))
+	departed, unsent := c.s.carrier.Cancel(&c.flow, givenUp(a))
 	if unsent {
 		c.s.unsent(c.reserved.outer, c.reserved.cost)
 	}

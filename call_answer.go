@@ -8,6 +8,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/cut"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/priority"
@@ -65,7 +66,7 @@ func (s *Session) sent(a *Abort) *Abort {
 	if a == nil {
 		return nil
 	}
-	detail, room := a.Detail, s.out.MaxSize()
+	detail, room := a.Detail, s.carrier.MaxSize()
 	if len(detail) > room {
 		detail = nil
 	}
@@ -102,33 +103,28 @@ func (s *Session) park(to answerer, p priority.Priority, result []byte, abort *A
 
 // putAnswer implements answerer.
 func (c *incoming) putAnswer(result []byte, abort *Abort, held uint32, parked bool) {
-	write := c.putClose(result, abort, held)
+	when := carrier.Now
+	if c.onReader && !parked && !c.s.outbound.queued.Load() {
+		when = carrier.AfterReading // the answers to all that has arrived go together
+	}
+	c.putClose(result, abort, held, when)
 	if c.onReader {
 		// only now, so that what waits to leave is bounded by what was promised
 		c.s.calls.giveBack(c.cost(), c.nested())
-		if write && !parked && !c.s.outbound.queued.Load() {
-			c.s.writeAfterReading() // the answers to all that has arrived go together
-			return
-		}
-	}
-	if write {
-		c.s.write()
 	}
 }
 
-// putClose hands a Close over, which has been counted, and takes the call out of the table. write
-// says that writing is the caller's task now.
-func (p *port) putClose(result []byte, abort *Abort, held uint32) (write bool) {
+// putClose sends a Close, which has been counted, and takes the call out of the table.
+func (p *port) putClose(result []byte, abort *Abort, held uint32, when carrier.When) {
 	// last: who waits for the table to be empty, to end the session, waits for the Close as well
 	defer p.s.table.remove(p.id())
-	write, err := p.hand(&outbox.Message{Type: message.CloseType, Payload: result, Abort: abort, Held: held})
+	err := p.put(&outbox.Message{Type: message.CloseType, Payload: result, Abort: abort, Held: held}, when)
 	if errors.Is(err, codec.ErrTooLarge) {
 		a := codec.ErrTooLarge.Withf("the result: %s", err.(*Abort).Message)
 		held = heldClose(heldStream, nil, a)
 		p.s.count(held)
-		write, _ = p.hand(&outbox.Message{Type: message.CloseType, Abort: a, Held: held})
+		p.put(&outbox.Message{Type: message.CloseType, Abort: a, Held: held}, when)
 	}
-	return write
 }
 
 // abort tells the peer that a call of this side is given up. It has a flow of its own: the call may
@@ -139,7 +135,7 @@ func (s *Session) abort(id uint64, p priority.Priority, a *Abort) {
 	s.count(held)
 	one := port{s: s, flow: outbox.AcceptedFlow(p, id)}
 	// an error means that there is nobody left to tell
-	one.put(&outbox.Message{Type: message.CloseType, Abort: a, Held: held})
+	one.put(&outbox.Message{Type: message.CloseType, Abort: a, Held: held}, carrier.Now)
 }
 
 // refusal is the answer to a call of which nothing else is known.
@@ -155,7 +151,7 @@ func (r *refusal) putAnswer(_ []byte, abort *Abort, held uint32, _ bool) {
 		r.s.calls.giveBack(r.cost, r.nested)
 	}
 	// an error means that there is nobody left to tell
-	r.put(&outbox.Message{Type: message.CloseType, Abort: abort, Held: held})
+	r.put(&outbox.Message{Type: message.CloseType, Abort: abort, Held: held}, carrier.Now)
 }
 
 // body implements answerer.

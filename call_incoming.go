@@ -9,6 +9,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -99,8 +100,8 @@ func newIncoming(s *Session, m *message.Open, h *handler, within *outer) (c *inc
 // only borrows stays in the memory in which it came, if it can, and if no repetition of the call
 // may need it.
 func (c *incoming) takeParams(params []byte) {
-	if len(params) >= leastKept && (c.rare == nil || c.rare.key == nil) && (c.handler.borrows || c.handler.params != nil && c.s.lender == nil) {
-		if mem := c.s.keep(params); mem != nil {
+	if len(params) >= carrier.LeastKept && (c.rare == nil || c.rare.key == nil) && (c.handler.borrows || c.handler.params != nil && c.s.lender == nil) {
+		if mem := c.s.carrier.Keep(params); mem != nil {
 			c.params, c.extra().params, c.extra().kept = params[:len(params):len(params)], mem, mem.Held()
 			return
 		}
@@ -226,7 +227,7 @@ func (c *incoming) Close(result []byte, abort *Abort) {
 		abort = c.toldAborting(abort)
 	}
 	if abort != nil {
-		c.s.out.Cancel(&c.flow, givenUp(abort)) // it overtakes Blocks that wait
+		c.s.carrier.Cancel(&c.flow, givenUp(abort)) // it overtakes Blocks that wait
 	}
 	by := byWorker
 	switch refused := abort != nil && abort.Ran == codec.Refused; {

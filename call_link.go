@@ -8,6 +8,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -68,7 +69,7 @@ func (s *Session) open(ctx context.Context, function uint16, name string, params
 	}
 	l.watch(ctx, cfg, m.Expires)
 	m.Departer = l
-	if err := l.put(m); err != nil {
+	if err := l.put(m, carrier.Now); err != nil {
 		s.unsent(l.made, l.cost)
 		if over := l.pipe.Err(); over != nil { // ctx ended meanwhile
 			err = neverSent(over)
@@ -128,7 +129,7 @@ func (l *link) release() {
 // Close implements piping.Port.
 func (l *link) Close(result []byte, abort *codec.Abort) {
 	if abort != nil {
-		departed, unsent := l.s.out.Cancel(&l.flow, givenUp(abort))
+		departed, unsent := l.s.carrier.Cancel(&l.flow, givenUp(abort))
 		if unsent {
 			l.s.unsent(l.made, l.cost)
 		}
@@ -139,9 +140,7 @@ func (l *link) Close(result []byte, abort *codec.Abort) {
 	}
 	held := heldClose(heldStream, result, abort)
 	l.s.count(held)
-	if l.putClose(result, abort, held) {
-		l.s.write()
-	}
+	l.putClose(result, abort, held, carrier.Now)
 	l.release()
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/limits"
@@ -36,25 +37,14 @@ func (p *port) Send(ctx context.Context, b piping.Outgoing) error {
 		return a
 	}
 	m := p.message(&b, held, p.s.outbound.State())
-	if len(b.Payload) > smallBlock || !p.s.streams() {
-		return p.put(&m)
-	}
-	write, later, err := p.s.out.PutMore(&p.flow, &m)
-	switch {
-	case write:
-		p.s.writeFull()
-	case later:
-		// it ends by itself; the session does not wait for it, because it may have ended already
-		go p.s.writeLater()
-	}
-	return p.handed(&m, err)
+	return p.put(&m, carrier.WithNext)
 }
 
 // waitForRoom waits while more of the pipe is in the queue than its share. Alone says that nothing
 // of it is.
 func (p *port) waitForRoom(ctx context.Context) (alone bool, a *Abort) {
 	for {
-		room, alone := p.s.out.Room(&p.flow)
+		room, alone := p.s.carrier.Room(&p.flow)
 		if room == nil {
 			return alone, nil
 		}
@@ -70,21 +60,18 @@ func (p *port) waitForRoom(ctx context.Context) (alone bool, a *Abort) {
 
 // Post implements piping.Port.
 func (p *port) Post(b piping.Outgoing) (limits.State, error) {
-	_, alone := p.s.out.Room(&p.flow)
+	_, alone := p.s.carrier.Room(&p.flow)
 	held := heldBlock(len(b.Payload), b.Memory, alone)
 	state := p.s.count(held)
 	m := p.message(&b, held, state)
-	write, err := p.hand(&m)
-	if write {
-		p.s.write() // at once, so that the next Post knows whether the transport takes more
-	}
-	return state, err
+	// at once, so that the next Post knows whether the transport takes more
+	return state, p.put(&m, carrier.Now)
 }
 
 // Thin implements piping.Port.
 func (p *port) Thin(b *piping.Outgoing) (dropped bool) {
 	m := p.message(b, 0, limits.Congested)
-	dropped = p.s.out.Judge(&p.flow, &m)
+	dropped = p.s.carrier.Judge(&p.flow, &m)
 	if b.Loss = m.Loss; dropped && b.Memory != nil {
 		b.Memory.Release()
 	}
@@ -102,7 +89,7 @@ func (p *port) message(b *piping.Outgoing, held uint32, state limits.State) outb
 // CloseSend implements piping.Port.
 func (p *port) CloseSend() error {
 	p.s.count(heldMessage)
-	return p.put(&outbox.Message{Type: message.BlockType, End: true, Held: heldMessage})
+	return p.put(&outbox.Message{Type: message.BlockType, End: true, Held: heldMessage}, carrier.Now)
 }
 
 // givenUp returns why what waits of a call is dropped that this side ends with a.
@@ -123,7 +110,7 @@ func (p *port) closedBy(abort *codec.Abort) {
 	case errors.Is(abort, codec.ErrUnavailable):
 		why = outbox.Draining
 	}
-	p.s.out.Finish(&p.flow, why)
+	p.s.carrier.Finish(&p.flow, why)
 }
 
 // discarded returns the error of a call whose Open was discarded by the outbox.
@@ -137,8 +124,7 @@ func (s *Session) discarded(outer *outer, cost int64, why outbox.Reason) *Abort 
 
 // Announce implements piping.Port.
 func (p *port) Announce() {
-	write, err := p.s.out.Announce(p)
-	p.s.controlled(write, err)
+	p.s.carrier.Announce(p)
 }
 
 // Controls implements outbox.Announcer.
@@ -148,32 +134,22 @@ func (p *port) Controls(put func(message.Control)) { (*piping.End)(p.pipe).Contr
 func (p *port) Ask() {
 	m := outbox.Message{Type: message.ControlType, Control: outbox.Ask, Sender: (*piping.End)(p.pipe), Held: heldMessage}
 	p.s.count(heldMessage)
-	p.put(&m) // an error means that there is nobody left to ask
+	p.put(&m, carrier.Now) // an error means that there is nobody left to ask
 }
 
 // Stop implements piping.Port.
 func (p *port) Stop() {
 	p.s.count(heldMessage)
 	// an error means that there is nobody left to tell
-	p.put(&outbox.Message{Type: message.ControlType, Held: heldMessage})
+	p.put(&outbox.Message{Type: message.ControlType, Held: heldMessage}, carrier.Now)
 }
 
 // MaxBlock implements piping.Port.
 func (p *port) MaxBlock() int { return p.s.maxBlock }
 
-// put hands over m, which has been counted. It never waits.
-func (p *port) put(m *outbox.Message) error {
-	write, err := p.hand(m)
-	if write {
-		p.s.write()
-	}
-	return err
-}
-
-// hand is put; write says that writing is the caller's task now.
-func (p *port) hand(m *outbox.Message) (write bool, err error) {
-	write, err = p.s.out.Put(&p.flow, m)
-	return write, p.handed(m, err)
+// put sends m, which has been counted, when it says. It never waits.
+func (p *port) put(m *outbox.Message, when carrier.When) error {
+	return p.handed(m, p.s.carrier.Put(&p.flow, m, when))
 }
 
 // handed returns the error of the outbox for m as the pipe should see it.
@@ -210,7 +186,7 @@ func (p *port) deliver(to *pipe.Pipe, m message.Block) error {
 	if m.End {
 		verdict = end.EndArrived(m.Meta.Skipped)
 	} else {
-		b := piping.NewBlock(m.Payload, p.s.keep(m.Payload), m.Meta.Skipped, deadline(m.Meta.TTL))
+		b := piping.NewBlock(m.Payload, p.s.carrier.Keep(m.Payload), m.Meta.Skipped, deadline(m.Meta.TTL))
 		p.s.arrived(b.Held())
 		if verdict = end.BlockArrived(b); verdict != piping.Accepted {
 			p.s.inbound.Remove(1, b.Held())

@@ -207,7 +207,7 @@ func (c *Connection) session(ctx context.Context, cfg *callConfig) (*Session, *A
 	s, state := c.current, c.state
 	c.mu.Unlock()
 	switch {
-	case s.takesCalls() && (!s.away.Load() || state == Connected && !cfg.failFast):
+	case s.takesCalls() && (!s.Away() || state == Connected && !cfg.failFast):
 		// one that has just come back is up, whatever state says yet
 		return s, nil
 	case c.ctx.Err() != nil:
@@ -287,7 +287,7 @@ func (c *Connection) conclude(s *Session) {
 	c.end(codec.ErrPanicked.Withf("the application has ended the goroutine of the connection"))
 	if s != nil {
 		s.fail(abortOf(c.Err()))
-		s.awaitEnd()
+		s.carrier.Wait()
 	}
 	c.awaitRetired(context.Background(), 0)
 	c.set(nil, Lost, c.Err())
@@ -345,12 +345,12 @@ func (c *Connection) watch(s *Session) error {
 		switch {
 		case s.peerDraining.Load():
 			return codec.ErrUnavailable.Withf("the peer shuts the session down")
-		case s.away.Load():
+		case s.Away():
 			return codec.ErrUnavailable.Withf("the wire is lost")
 		}
 		select {
 		case <-changed:
-		case <-s.gone:
+		case <-s.carrier.Gone():
 			return s.Err()
 		case <-c.ctx.Done():
 			return c.Err()
@@ -362,7 +362,7 @@ func (c *Connection) watch(s *Session) error {
 func (c *Connection) part(s *Session) (*Session, time.Time) {
 	switch {
 	case s.ctx.Err() != nil:
-		s.awaitEnd()
+		s.carrier.Wait()
 		return nil, time.Time{}
 	case s.peerDraining.Load():
 		c.retire(s)

@@ -109,7 +109,7 @@ func (c *Connection) attempt(ctx context.Context, s *Session) (*Session, error) 
 	}
 	var was *former
 	if s != nil {
-		was = &former{session: s.id, secret: s.res.latest(), received: s.got.Load()}
+		was = &former{session: s.id, secret: s.res.latest(), received: s.carrier.Received()}
 	}
 	h := &handshake{w: w, node: c.node.ctx}
 	var next *Session
@@ -131,14 +131,14 @@ func (c *Connection) goOn(ctx context.Context, h *handshake, a agreement, s *Ses
 		if err := s.returned(ctx, w, &a); err != nil {
 			w.Close()
 			s.fail(codec.ErrUnavailable.Withf("the session could not be resumed: %v", err))
-			s.awaitEnd()
+			s.carrier.Wait()
 			return nil, err
 		}
 		return s, nil
 	}
 	if s != nil {
 		s.fail(codec.ErrUnavailable.Withf("the session could not be resumed: the peer does not have it any more"))
-		s.awaitEnd()
+		s.carrier.Wait()
 	}
 	return c.node.begin(h, a, c.node.ownGrant(), true, c)
 }

@@ -48,12 +48,12 @@ func (c *Connection) finish(s *Session) {
 		switch {
 		case c.ctx.Err() != nil:
 			s.fail(abortOf(c.Err()))
-		case s.away.Load():
+		case s.Away():
 			s.fail(codec.ErrUnavailable.Withf("the wire was lost while the peer was shutting the session down"))
 		}
 		select {
 		case <-s.Done():
-			s.awaitEnd()
+			s.carrier.Wait()
 			return
 		case <-answered:
 			ctx, cancel := context.WithTimeout(c.ctx, lateCalls)

@@ -26,7 +26,6 @@ type Node struct {
 
 	shared    // these lock themselves
 	admission *admission
-	rounds    rounds
 	accepts   sync.WaitGroup // handshakes of Serve
 
 	mu       sync.Mutex
@@ -51,7 +50,6 @@ func NewNode(opts ...Option) *Node {
 	n.ctx, n.end = context.WithCancelCause(context.Background())
 	n.shared.init(&n.cfg)
 	n.admission = newAdmission(n.cfg.door())
-	n.rounds.aways = &n.aways
 	return n
 }
 
@@ -182,7 +180,7 @@ func (n *Node) ownGrant() (g Grant) {
 
 // begin starts a session, unless the node has been closed meanwhile.
 func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, holder sessionHolder) (*Session, error) {
-	s := newSession(&n.shared, holder, h.cfg, h.w, a, g, dialled)
+	s := newSession(&n.shared, holder, h, a, g, dialled)
 	n.mu.Lock()
 	closed := n.sessions == nil
 	if !closed {
@@ -192,18 +190,16 @@ func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, holder se
 		}
 	}
 	n.mu.Unlock()
-	s.setPlace(h.place)
 	if closed {
 		s.endTelling()
 		n.owners.leave(s.owner)
-		s.closeWire()
+		s.carrier.Discard()
 		return nil, errNodeClosed
 	}
-	n.rounds.add(s)
 	s.endWithCertificate()
 	s.keepRecord(time.Time{})
 	n.cfg.log.Info("session begins", "session", s, "peer", s.peerID, "addr", a.about.RemoteAddr)
-	go s.read() // ends with the Wire
+	s.carrier.Run()
 	if n.cfg.onSession != nil {
 		n.reports.add(s, "OnSession", noKind, func() { n.cfg.onSession(s) })
 	}
@@ -273,7 +269,6 @@ func (n *Node) sessionChanged() {}
 
 // sessionEnded implements sessionHolder.
 func (n *Node) sessionEnded(s *Session) {
-	n.rounds.remove(s)
 	past := s.stats().ended()
 	n.mu.Lock()
 	n.past.add(past)
@@ -341,7 +336,7 @@ func (n *Node) Close() error {
 	}
 	wg.Wait()
 	n.accepts.Wait()
-	n.rounds.end()
+	n.lookout.End()
 	n.once.end()
 	n.workers.end()
 	return nil

@@ -112,7 +112,8 @@ func (s *Session) endWithCertificate() {
 	if s.expiry != nil {
 		s.expiry.Stop()
 	}
-	cert := Peer{TLS: s.tls}.Certificate()
+	_, secure := s.carrier.Wire()
+	cert := Peer{TLS: secure}.Certificate()
 	if cert == nil || s.cfg.outliveCertificates {
 		return
 	}

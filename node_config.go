@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -114,7 +115,7 @@ func (c *config) complete() {
 		c.log = slog.New(slog.DiscardHandler)
 	}
 	if c.pingTimeout == 0 {
-		c.pingTimeout = defaultTimeout
+		c.pingTimeout = carrier.DefaultTimeout
 		if c.pingInterval > 0 {
 			c.pingTimeout = 3 * c.pingInterval
 		}

@@ -150,9 +150,7 @@ func (r *resumption) sums() (secret, former [sha256.Size]byte) {
 
 // identity returns what the peer has proved, which is the same over all Wires of the session.
 func (s *Session) identity() string {
-	s.wireMu.Lock()
-	secure := s.tls
-	s.wireMu.Unlock()
+	_, secure := s.carrier.Wire()
 	return Peer{TLS: secure}.identity()
 }
 

@@ -8,14 +8,11 @@ import (
 	"log/slog"
 	"net"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
-	"github.com/asterisque-go/asterisque/internal/cut"
-	"github.com/asterisque-go/asterisque/internal/guard"
+	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/limits"
@@ -36,23 +33,11 @@ type Session struct {
 	peerID string // see Peer
 	owner  *owner
 
-	frame int // bytes of the frame that is being dealt with; belongs to the reader, as unwritten
-
-	// These belong to who reads and to who writes; whoever resumes the session changes them when
-	// neither does, with wireMu held, under which others look at them.
-	wireMu   sync.Mutex
-	wire     wire.Wire
-	tls      *tls.ConnectionState
-	try      wire.TryWriter // nil if the Wire cannot write without waiting
-	keeper   keeper         // nil if the Wire keeps its frames' memory
-	wireGone chan struct{}  // see wireEnd; nil until somebody waits for that
-	// what the Wire has at the door; nil on the side that connected, and without a Wire
-	place *entry
+	carrier carrier.Carrier
 
 	ctx context.Context // ends with the session; its cause is why
-	end context.CancelCauseFunc
 
-	out     *outbox.Outbox // these lock themselves
+	// these lock themselves
 	table   table
 	inbound *limits.Counter
 	outgoing
@@ -61,39 +46,13 @@ type Session struct {
 	calls    dispatcher
 	inline   *scratch // of the reader; nil until there is an inline call
 
-	streaming atomic.Uint64 // see streams: 1 + how many frames had arrived
-
-	stops   atomic.Uint64 // how often the reader had to stop at the soft limit
-	stopped atomic.Int64  // for how long in all, in nanoseconds
-	stall   stall
-	pause   pause
-	live    liveness
-	pongs   pongs
-
 	res    *resumption   // nil unless the session can be resumed; fixed
-	got    atomic.Uint64 // countable frames that have arrived and been dealt with
-	acking atomic.Bool   // the timer of res will send an Ack
-	away   atomic.Bool   // it has no Wire, and waits for another one
-	// holds one when the writer has found out that the Wire is lost, and stays the writer; nil
-	// without res
-	halted chan struct{}
 	holder sessionHolder // fixed
 
-	failing sync.Once
-	// guarded by wireMu: somebody closes the Wire, and wireGone says when that is over; here it
-	// costs no memory, as the next
-	wireCloses bool
-	// the reader is the writer, and writes when it has dealt with all that has arrived; here it
-	// costs no memory, as the next
-	unwritten bool
-	highest   priority.Priority // that the peer's calls get; fixed
+	highest priority.Priority // that the peer's calls get; fixed
 
-	linger *time.Timer // closes the Wire some time after the end of the session; set by failing
 	// ends the session with the certificate of the peer; nil without; belongs to who reads
-	expiry  *time.Timer
-	told    chan struct{}  // closed by the writer when nothing will ever be written again
-	writers sync.WaitGroup // goroutines in writeLoop, and who says goodbye
-	gone    chan struct{}  // closed when nobody reads or writes any more, nor ever will
+	expiry *time.Timer
 }
 
 // Peer is what is known of the other side of a session.
@@ -126,8 +85,9 @@ func (p Peer) LogValue() slog.Value { return slog.StringValue(p.String()) }
 // String returns the beginning of the ID, as logs have it.
 func (s *Session) String() string { return hex.EncodeToString(s.id[:4]) }
 
-// newSession makes a session of what the handshake agreed on. Whoever calls it starts read.
-func newSession(sh *shared, holder sessionHolder, cfg *config, w wire.Wire, a agreement, g Grant, dialled bool) *Session {
+// newSession makes a session of what the handshake agreed on. The caller lets its carrier run.
+func newSession(sh *shared, holder sessionHolder, h *handshake, a agreement, g Grant, dialled bool) *Session {
+	cfg, w := h.cfg, h.w
 	maxBlock := a.maxFrame - outbox.HeadSize
 	if l, ok := w.(wire.BlockLimiter); ok {
 		// which may panic, and so is asked before anything is counted
@@ -135,18 +95,12 @@ func newSession(sh *shared, holder sessionHolder, cfg *config, w wire.Wire, a ag
 	}
 	s := &Session{
 		id: a.session, shared: sh, holder: holder, cfg: cfg, window: a.window, peerID: a.about.ID, owner: sh.owners.join(&a.about), svc: g.Service, highest: *g.MaxPriority,
-		told: make(chan struct{}), gone: make(chan struct{}),
 	}
 	s.values = values{valueCodec: a.values, session: s}
-	s.setWire(w, a.about.TLS)
-	if _, foreign := w.(wire.Windowless); !foreign || a.ping > 0 {
-		// one of another protocol need not answer Pings
-		s.live.agree(cfg, &a, dialled)
-	}
-	s.ctx, s.end = context.WithCancelCause(context.Background())
+	ctx, end := context.WithCancelCause(context.Background())
+	s.ctx = ctx
 	s.inbound = limits.NewCounter(g.inbound, s.reporter(Inbound))
 	s.inbound.Tell(&s.owner.tally)
-	s.live.part.Begin(&s.owner.tally)
 	s.owner.tally.Add(heldSession)
 	s.outgoing.ctx, s.outgoing.clock, s.outgoing.terms = s.ctx, &sh.uptime, &s.terms
 	s.outbound.Counter, s.outbound.share = limits.NewCounter(g.outbound, s.reporter(Outbound)), cfg.share
@@ -156,15 +110,19 @@ func newSession(sh *shared, holder sessionHolder, cfg *config, w wire.Wire, a ag
 	if !dialled {
 		s.table.odd = 1
 	}
-	s.out = outbox.New(uint64(s.table.odd), a.maxFrame, uint32(a.overhead), cfg.share, s.outbound.Remove, s.dropReporter())
 	s.maxBlock = maxBlock
 	if a.resume {
-		s.halted = make(chan struct{}, 1)
 		s.res = &resumption{secret: a.secret, agreed: a.promises, plan: g.plan, granted: g.limits()}
-		s.out.Keep(s.got.Load, max(g.plan.Room/8, leastKeptControls))
-	} else if _, ok := w.(wire.VectorWriter); ok {
-		s.out.Lend()
 	}
+	_, foreign := w.(wire.Windowless) // which need not answer Pings
+	s.carrier.Init(&carrier.Config{
+		Settings: &sh.carriers, Context: ctx, End: end, Upper: (*upper)(s), Wire: w, TLS: a.about.TLS, Place: placeOrNil(h.place),
+		Out:     outbox.New(uint64(s.table.odd), a.maxFrame, uint32(a.overhead), cfg.share, s.outbound.Remove, s.dropReporter()),
+		Inbound: s.inbound, Outbound: s.outbound.Counter, Tally: &s.owner.tally,
+		Largest: g.plan.Largest + outbox.HeadSize,
+		Dialled: dialled, Mute: foreign && a.ping == 0, PeerInterval: a.ping, PeerTimeout: a.timeout,
+		Resumes: a.resume, KeptControls: max(g.plan.Room/8, leastKeptControls),
+	})
 	return s
 }
 
@@ -192,7 +150,6 @@ func (s *Session) endTelling() {
 	s.inbound.EndTelling()
 	s.outbound.EndTelling()
 	s.calls.part.End()
-	s.live.part.End()
 	s.owner.tally.Add(-heldSession)
 }
 
@@ -217,19 +174,20 @@ func (s *Session) ID() [16]byte { return s.id }
 
 // Peer returns what is known of the other side.
 func (s *Session) Peer() Peer {
-	s.wireMu.Lock()
-	w, secure := s.wire, s.tls
-	s.wireMu.Unlock()
+	w, secure := s.carrier.Wire()
 	return Peer{ID: s.peerID, LocalAddr: w.LocalAddr(), RemoteAddr: w.RemoteAddr(), TLS: secure, Subject: s.owner.subject}
 }
 
 // foreign reports whether the peer speaks another protocol, behind the Wire.
 func (s *Session) foreign() bool {
-	s.wireMu.Lock()
-	defer s.wireMu.Unlock()
-	_, ok := s.wire.(wire.Windowless)
+	w, _ := s.carrier.Wire()
+	_, ok := w.(wire.Windowless)
 	return ok
 }
+
+// RoundTrip returns how long the latest Ping of this side took there and back, 0 before the first
+// one. Pings are sent only while the session is idle: see [WithPing].
+func (s *Session) RoundTrip() time.Duration { return s.carrier.RoundTrip() }
 
 // Done returns a channel that is closed when the session has ended.
 func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
@@ -251,7 +209,7 @@ func (s *Session) Close() error {
 	s.announceEnd()
 	s.refuseWaiting()
 	s.fail(codec.ErrSessionClosed.Withf("closed by this side"))
-	s.awaitEnd()
+	s.carrier.Wait()
 	return nil
 }
 
@@ -290,7 +248,7 @@ func calledBy(ctx context.Context) *Session {
 func (s *Session) announceEnd() {
 	if !s.draining.Load() {
 		// also if somebody else is about to: what the caller refuses has to come after it
-		s.control(s.table.drainHere())
+		s.carrier.Control(s.table.drainHere(), carrier.Now)
 		s.draining.Store(true)
 	}
 }
@@ -314,7 +272,7 @@ var errShutDown = codec.ErrUnavailable.Withf("the session is being shut down")
 // drain waits until no call runs and all answers have been given to the Wire, or the session has
 // ended.
 func (s *Session) drain(ctx context.Context) error {
-	for _, wait := range []func() <-chan struct{}{s.out.Flush, s.table.drained, s.out.Flush} {
+	for _, wait := range []func() <-chan struct{}{s.carrier.Flush, s.table.drained, s.carrier.Flush} {
 		select {
 		case <-wait():
 		case <-s.ctx.Done():
@@ -333,7 +291,7 @@ func (s *Session) Flush(ctx context.Context) error {
 		return s.cause() // what waited at the end was dropped
 	}
 	select {
-	case <-s.out.Flush():
+	case <-s.carrier.Flush():
 		return nil
 	case <-s.ctx.Done():
 		return s.cause()
@@ -345,148 +303,13 @@ func (s *Session) Flush(ctx context.Context) error {
 // cause returns why the session ended, which it must have.
 func (s *Session) cause() *Abort { return codec.AbortOf(context.Cause(s.ctx)) }
 
-// read is the life of a session over one Wire, and ends with that. Then the session is away, or
-// over.
-func (s *Session) read() { s.runTo(s.serve) }
-
-// serve reads the Wire until that is lost, and reports whether the session is over.
-func (s *Session) serve() (over bool) {
-	a := s.readLoop()
-	if s.resumable(a) {
-		s.leave(a)
-		return !s.standBy() // whoever claims it goes on
-	}
-	s.fail(a)
-	if a.Code != codec.Protocol {
-		s.closeWire() // nobody is there to be told why
-	}
-	return true
-}
-
-// finish is called once, at the end, by the owner of the session, when it has ended and nobody
-// reads any more: it waits for those who still write, and lets go of all that the session has.
-func (s *Session) finish() {
-	select {
-	case <-s.told:
-	case <-s.halted: // nobody writes any more
-	case <-s.whileAway():
-	}
-	s.closeWire()
-	// which finds that it is closed, and lets go of what it has read
-	guard.Apart(s.cfg.log, s.wire, func() { s.wire.ReadFrame(0) })
-	s.linger.Stop()
-	s.stall.end()
-	if s.expiry != nil {
-		s.expiry.Stop()
-	}
-	s.failing.Do(func() {}) // somebody may be in it, and about to write
-	s.writers.Wait()
-	s.outbound.end()
-	s.dropRecord()
-	defer close(s.gone) // also if the log ends the goroutine
-	s.holder.sessionEnded(s)
-	s.endTelling()
-	s.shared.owners.leave(s.owner)
-	s.cfg.log.Info("session ends", "session", s, "cause", s.cause())
-}
-
-// whileAway returns a channel that is closed if the session is away, and nil, which never is, if it
-// is not.
-func (s *Session) whileAway() <-chan struct{} {
-	if s.away.Load() {
-		return s.wireEnd()
-	}
-	return nil
-}
-
-// setWire makes w the Wire, whose TLS is in state secure, if it has any. It is called while nobody
-// reads or writes.
-func (s *Session) setWire(w wire.Wire, secure *tls.ConnectionState) {
-	s.wireMu.Lock()
-	defer s.wireMu.Unlock()
-	s.wire, s.wireGone, s.wireCloses = w, nil, false
-	s.try, _ = w.(wire.TryWriter)
-	s.keeper, _ = w.(keeper)
-	s.tls = secure
-}
-
-// setPlace notes what the Wire has at the door, which is left with it from then on.
-func (s *Session) setPlace(p *entry) {
-	s.wireMu.Lock()
-	defer s.wireMu.Unlock()
-	s.place = p
-}
-
-// gone stands for the end of what has ended.
-var gone = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
-
-// wireEnd returns a channel that is closed when the Wire is.
-func (s *Session) wireEnd() <-chan struct{} {
-	s.wireMu.Lock()
-	defer s.wireMu.Unlock()
-	if s.wireGone == nil {
-		s.wireGone = make(chan struct{})
-	}
-	return s.wireGone
-}
-
-// currentWire returns the Wire for those who neither read nor write.
-func (s *Session) currentWire() wire.Wire {
-	s.wireMu.Lock()
-	defer s.wireMu.Unlock()
-	return s.wire
-}
-
-// fail ends the session because of a; only the first cause is kept. Unless the peer said it, it is
-// told, and the Wire stays open for a moment so that it can hear.
-func (s *Session) fail(a *Abort) {
-	if s.ctx.Err() != nil {
-		return // it may be the end of one of its calls that got here
-	}
-	write := false
-	s.failing.Do(func() {
-		s.linger = time.AfterFunc(lingerTime(a), s.closeWire) // before run can know of the end
-		s.end(a)
-		var goodbye message.Control
-		if !a.Remote {
-			goodbye = message.SessionClose{Code: a.Code, Message: cut.Text(a.Message, s.out.MaxSize())}
-		}
-		if write = s.out.Close(goodbye); write { // after this no pipe departs
-			s.writers.Add(1)
-		}
-		open, refused := s.table.end()
-		for _, e := range open {
-			e.fail(a)
-		}
-		for _, e := range refused {
-			e.fail(drained(a))
-		}
-	})
-	if write {
-		defer s.writers.Done() // also if the Wire ends the goroutine
-		s.write()
-	}
-	if s.res == nil {
-		return
-	}
-	if ok, _ := s.claim(); ok {
-		go s.finish() // ends by itself
-	}
-}
+// fail ends the session because of a; only the first cause is kept.
+func (s *Session) fail(a *Abort) { s.carrier.End(a) }
 
 // drained returns the error of a call that the Drain of the peer has refused, when the session ends
 // because of a before the peer's answer has come.
 func drained(a *Abort) *Abort {
 	return &Abort{Code: codec.Unavailable, Message: "the peer shut the session down before the call arrived", Remote: true, Ran: codec.Refused, Cause: a}
-}
-
-// lingerTime returns how long the Wire may stay open after the end of a session, for the last batch
-// to leave and the peer to read why.
-func lingerTime(a *Abort) time.Duration {
-	if a.Code == codec.HardLimit {
-		return 20 * time.Millisecond // by force: just enough for a peer that still reads
-	}
-	return time.Second
 }
 
 // LogValue implements slog.LogValuer.

@@ -2,11 +2,8 @@ package asterisque
 
 import (
 	"fmt"
-	"sync/atomic"
-	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -33,11 +30,9 @@ func (s *Session) reporter(d Direction) func(limits.State) {
 		}
 		switch {
 		case d == Outbound && state == limits.Soft:
-			s.out.Thin()
-		case d == Inbound && state == limits.Soft:
-			s.stall.begin(s)
+			s.carrier.Thin()
 		case d == Inbound:
-			s.stall.end()
+			s.carrier.InboundChanged(state)
 		}
 		if s.cfg.onState != nil {
 			s.shared.reports.add(s, "OnState", keepLast+int(d), func() { s.cfg.onState(s, d, state) })
@@ -89,136 +84,10 @@ func (s *Session) resize(soft limits.Amount) {
 // not taken for stalled. Once in each ping interval a frame passes all the same, as long as the
 // inbound hard limit is far: otherwise a peer that is gone would not be noticed behind what it has
 // left.
-func (s *Session) Pause() { s.pause.begin() }
+func (s *Session) Pause() { s.carrier.Pause() }
 
 // Resume goes on with reading after Pause.
-func (s *Session) Resume() { s.pause.end() }
-
-// pause is a gate that the application closes and opens. Looking at it costs one atomic read.
-type pause struct {
-	gate atomic.Pointer[chan struct{}] // nil while it is open; the channel is closed when it opens
-}
-
-func (p *pause) begin() {
-	c := make(chan struct{})
-	p.gate.CompareAndSwap(nil, &c)
-}
-
-func (p *pause) end() {
-	if c := p.gate.Swap(nil); c != nil {
-		close(*c)
-	}
-}
-
-// waitInbound waits while the session is paused or at its inbound soft limit. It reports false if
-// the Wire is lost or the session ends meanwhile. From time to time it reports true all the same:
-// then one frame may pass, as long as the hard limit is far, so that a dead peer is noticed
-// although frames of it are left.
-func (s *Session) waitInbound() bool {
-	if s.pause.gate.Load() == nil && s.inbound.Room() == nil {
-		return true
-	}
-	s.writeAnswers()
-	s.live.busy.Add(heldUp)
-	defer s.live.busy.Add(-heldUp)
-	var thirst <-chan time.Time
-	if s.live.interval > 0 {
-		t := time.NewTicker(s.live.interval)
-		defer t.Stop()
-		thirst = t.C
-	}
-	for {
-		if gate := s.pause.gate.Load(); gate != nil {
-			if over, ok := s.waitForSign(*gate, thirst); over {
-				return ok
-			}
-		} else if room := s.inbound.Room(); room != nil {
-			s.stops.Add(1)
-			begin := s.shared.now()
-			over, ok := s.waitForSign(room, thirst)
-			s.stopped.Add(int64(s.shared.now() - begin))
-			if over {
-				return ok
-			}
-		} else {
-			return true
-		}
-	}
-}
-
-// waitForSign waits for a gate or for room, and then over is false. Otherwise ok is as for
-// waitInbound.
-func (s *Session) waitForSign(sign <-chan struct{}, thirst <-chan time.Time) (over, ok bool) {
-	select {
-	case <-sign:
-		return false, false
-	case <-thirst:
-		far := s.farFromHard(s.inbound.Held())
-		return far, far
-	case <-s.wireEnd():
-	case <-s.ctx.Done():
-	}
-	return true, false
-}
-
-// stall ends a session from which the application takes nothing at all while it stands at its
-// inbound soft limit.
-type stall struct {
-	timer atomic.Pointer[time.Timer] // runs while the session stands there
-	taken atomic.Uint64              // as of the last time that it ran out
-	idle  atomic.Int64               // for how long nothing had been taken then, in nanoseconds
-}
-
-// probing is how often a session that sends no Pings in silence sends one while it stands at its
-// soft limit: what does not read learns only from a write that the peer has closed the Wire.
-const probing = 5 * time.Second
-
-// begin is called when the session reaches the limit, end when it leaves it.
-func (w *stall) begin(s *Session) {
-	w.taken.Store(s.inbound.Relieved())
-	w.idle.Store(0)
-	t := time.AfterFunc(s.stallPeriod(), func() { w.check(s) })
-	if old := w.timer.Swap(t); old != nil {
-		old.Stop()
-	}
-}
-
-// stallPeriod returns how often it is looked whether the application has taken something.
-func (s *Session) stallPeriod() time.Duration {
-	if s.live.interval > 0 {
-		return s.cfg.stall
-	}
-	return min(s.cfg.stall, probing)
-}
-
-func (w *stall) end() {
-	if t := w.timer.Swap(nil); t != nil {
-		t.Stop()
-	}
-}
-
-func (w *stall) check(s *Session) {
-	t, period := w.timer.Load(), s.stallPeriod()
-	taken := s.inbound.Relieved()
-	switch {
-	case t == nil || s.ctx.Err() != nil:
-		return
-	case w.taken.Swap(taken) != taken || s.pause.gate.Load() != nil:
-		w.idle.Store(0)
-	case time.Duration(w.idle.Add(int64(period))) >= s.cfg.stall:
-		s.fail(codec.ErrStalled.Withf("%v wait, and the application has taken none for %v", s.inbound.Held(), s.cfg.stall))
-		return
-	case s.live.interval == 0:
-		s.control(message.Ping{N: s.live.ping.Add(1)})
-	}
-	t.Reset(period)
-}
-
-// farFromHard reports whether held is not halfway from the soft limit to the hard one.
-func (s *Session) farFromHard(held limits.Amount) bool {
-	l := s.inbound.Limits()
-	return (l.Hard.Messages == 0 || held.Messages < (l.Soft.Messages+l.Hard.Messages)/2) && (l.Hard.Bytes == 0 || held.Bytes < (l.Soft.Bytes+l.Hard.Bytes)/2)
-}
+func (s *Session) Resume() { s.carrier.Unpause() }
 
 // waitOutbound holds a worker back while the session is at its outbound soft limit, so that results
 // do not pile up. At the inbound soft limit it does not: there the calls that wait have to be taken

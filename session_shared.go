@@ -4,20 +4,23 @@ import (
 	"sync"
 	"time"
 
+	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
 // shared is what the sessions of a node have in common. The node makes it once, and no session
 // knows more of its node than this.
 type shared struct {
-	uptime  // these lock themselves
-	workers workers
-	owners  owners
-	budget  budget
-	nested  reserve
-	once    once
-	aways   aways
-	reports reports
+	carriers carrier.Settings // fixed
+	lookout  carrier.Lookout
+	uptime   // these lock themselves
+	workers  workers
+	owners   owners
+	budget   budget
+	nested   reserve
+	once     once
+	aways    aways
+	reports  reports
 	// of *call; not global, because their channels belong to the bubble of a synctest as the node
 	// does
 	calls sync.Pool
@@ -26,6 +29,10 @@ type shared struct {
 // init prepares sh for a node.
 func (sh *shared) init(cfg *config) {
 	sh.born, sh.workers.limit = time.Now(), cfg.nodeWorkers
+	sh.carriers = carrier.Settings{
+		Log: cfg.log, PingInterval: cfg.pingInterval, PingTimeout: cfg.pingTimeout, WriteTimeout: cfg.writeTimeout,
+		Stall: cfg.stall, ResumeFor: cfg.resumeFor, Now: sh.now, Lookout: &sh.lookout,
+	}
 	sh.aways.configure(cfg)
 	sh.reports.log = cfg.log
 	sh.owners.total = limits.NewTally(cfg.budget)

@@ -89,7 +89,7 @@ func (s *Session) loadRoom(st *Stats) {
 // instant.
 func (s *Session) Stats() Stats {
 	st := s.stats()
-	st.Receiving = receiving(s.currentWire())
+	st.Receiving = s.carrier.Receiving()
 	return st
 }
 
@@ -104,9 +104,8 @@ func (s *Session) stats() Stats {
 		MostOutbound:  s.outbound.Peak(),
 		InboundState:  s.inbound.State(),
 		OutboundState: s.outbound.State(),
-		Stops:         s.stops.Load(),
-		Stopped:       time.Duration(s.stopped.Load()),
 	}
+	st.Stops, st.Stopped = s.carrier.Stops()
 	s.calls.load(&st)
 	s.loadRoom(&st)
 	return st

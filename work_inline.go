@@ -12,15 +12,15 @@ import (
 // runInline runs c on the goroutine of the reader.
 func (s *Session) runInline(c *incoming) {
 	began := false
-	s.live.busy.Add(insideCode)
+	s.carrier.EnterCode()
 	defer func() {
-		s.live.busy.Add(-insideCode)
+		s.carrier.LeaveCode()
 		if began && !c.onReader && !c.nested() {
 			s.calls.giveBack(c.cost(), false)
 		}
 	}()
 	if s.ctx.Err() != nil {
-		s.failing.Do(func() {}) // whoever ended the session has to have ended c
+		s.carrier.Settle() // whoever ended the session has to have ended c
 	}
 	ok, refused := s.calls.beginInline(c)
 	switch {
@@ -54,10 +54,10 @@ type refusing = func(*Session, *incoming, *Abort)
 // examine calls f, which asks code of the application about c before c can wait. If that panics,
 // the error says so. If it ends the goroutine, refuse is called, because examine does not return.
 func (c *incoming) examine(what string, refuse refusing, f func() error) (err error) {
-	c.s.live.busy.Add(insideCode)
+	c.s.carrier.EnterCode()
 	returned := false
 	defer func() {
-		c.s.live.busy.Add(-insideCode)
+		c.s.carrier.LeaveCode()
 		if returned {
 			return
 		}

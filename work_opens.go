@@ -3,6 +3,7 @@ package asterisque
 import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -77,7 +78,7 @@ func (d *dispatcher) dueLocked() (grant uint64) {
 
 func (d *dispatcher) grant(total uint64) {
 	if total > 0 {
-		d.s.control(message.Credit{Opens: true, Limit: total})
+		d.s.carrier.Control(message.Credit{Opens: true, Limit: total}, carrier.Now)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/wire"
@@ -30,7 +31,7 @@ type Upper interface {
 
 	// Receive does what a frame says, which is a message of type t. The frame is valid only during
 	// the call. An error ends the session. The reader calls it.
-	Receive(t codec.Type, frame []byte) error
+	Receive(t message.Type, frame []byte) error
 
 	// Ended aborts all that runs, because of cause. It is called once, when nothing departs any
 	// more but the goodbye.
@@ -67,8 +68,11 @@ type Settings struct {
 type Config struct {
 	*Settings
 	Upper    Upper
+	Context  context.Context         // ends with the session; its cause is why, an *codec.Abort
+	End      context.CancelCauseFunc // of Context; the Carrier calls it
 	Wire     wire.Wire
 	TLS      *tls.ConnectionState // of the Wire; nil without
+	Place    wire.Place           // what the Wire has at the door, which is left with it; nil without
 	Out      *outbox.Outbox
 	Inbound  *limits.Counter
 	Outbound *limits.Counter
@@ -118,10 +122,10 @@ type Carrier struct {
 func (c *Carrier) Init(cfg *Config) {
 	c.Settings, c.up, c.out, c.largest = cfg.Settings, cfg.Upper, cfg.Out, cfg.Largest
 	c.inbound, c.outbound = cfg.Inbound, cfg.Outbound
-	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	c.ctx, c.cancel = cfg.Context, cfg.End
 	c.gone = make(chan struct{})
 	c.writers.init(cfg.Resumes)
-	c.way.set(cfg.Wire, cfg.TLS, nil)
+	c.way.set(cfg.Wire, cfg.TLS, cfg.Place)
 	if !cfg.Mute {
 		c.live.agree(cfg)
 	}
@@ -134,23 +138,17 @@ func (c *Carrier) Init(cfg *Config) {
 	}
 }
 
-// Run begins to read. place is what the Wire has at the door of the node, which is left with it;
-// nil is none.
-func (c *Carrier) Run(place wire.Place) {
-	c.way.setPlace(place)
+// Run begins to read.
+func (c *Carrier) Run() {
 	c.Lookout.add(c)
 	go c.run(c.read) // ends with the Wire
 }
 
 // Discard lets go of a Carrier that does not run, and of its Wire.
-func (c *Carrier) Discard(place wire.Place) {
-	c.way.setPlace(place)
+func (c *Carrier) Discard() {
 	c.live.part.End()
 	c.closeWire()
 }
-
-// Context returns a context that ends with the session. Its cause is why, an *Abort.
-func (c *Carrier) Context() context.Context { return c.ctx }
 
 // Wire returns the present Wire, or the last one, and what TLS knows of it.
 func (c *Carrier) Wire() (w wire.Wire, secure *tls.ConnectionState) { return c.way.present() }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/cut"
 	"github.com/asterisque-go/asterisque/internal/guard"
 )
@@ -20,9 +21,9 @@ func (c *Carrier) End(cause *codec.Abort) {
 		c.linger = time.AfterFunc(lingerTime(cause), c.closeWire) // before anybody knows of the end
 		c.cancel(cause)
 		was, _ = c.way.to(ended)
-		var goodbye codec.Control
+		var goodbye message.Control
 		if !cause.Remote {
-			goodbye = codec.SessionClose{Code: cause.Code, Message: cut.Text(cause.Message, c.out.MaxSize())}
+			goodbye = message.SessionClose{Code: cause.Code, Message: cut.Text(cause.Message, c.out.MaxSize())}
 		}
 		if write = c.out.Close(goodbye); write { // after this no pipe departs
 			c.writers.all.Add(1)

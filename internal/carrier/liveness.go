@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -118,21 +119,21 @@ func (c *Carrier) look(now time.Duration) {
 	}
 	switch {
 	case slow != nil:
-		c.lose(slow)
+		c.Lose(slow)
 	case l.interval > 0 && now-l.heard >= l.timeout:
-		c.lose(codec.ErrUnavailable.Withf("the peer is lost: nothing was heard of it for %v", l.timeout))
+		c.Lose(codec.ErrUnavailable.Withf("the peer is lost: nothing was heard of it for %v", l.timeout))
 	case writing && now-l.said >= c.WriteTimeout:
-		c.lose(codec.ErrUnavailable.Withf("the peer is lost: it has taken nothing for %v", c.WriteTimeout))
+		c.Lose(codec.ErrUnavailable.Withf("the peer is lost: it has taken nothing for %v", c.WriteTimeout))
 	case l.interval > 0 && !writing && now-l.said >= silence:
 		l.said = now
 		l.pinged.Store(int64(now))
-		c.Control(codec.Ping{N: l.ping.Add(1)}, Now)
+		c.Control(message.Ping{N: l.ping.Add(1)}, Now)
 	}
 }
 
-// lose ends the Wire because the peer does not answer. A session that cannot go on over another one
+// Lose ends the Wire because the peer does not answer. A session that cannot go on over another one
 // ends with it.
-func (c *Carrier) lose(a *codec.Abort) {
+func (c *Carrier) Lose(a *codec.Abort) {
 	if c.acks == nil {
 		c.End(a)
 	}

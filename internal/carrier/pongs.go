@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 )
 
 // The reader answers Pings in the batch of whatever else answers what has arrived together with
@@ -30,14 +30,14 @@ type pongs struct {
 func (c *Carrier) Ping(n uint64) {
 	p, now := &c.pongs, c.Now()
 	if c.answersAt(uint32(now / time.Second)) {
-		c.Control(codec.Pong{N: n}, AfterReading)
+		c.Control(message.Pong{N: n}, AfterReading)
 		return
 	}
 	p.newest.Store(n)
 	if !p.late.Swap(true) {
 		time.AfterFunc(time.Second-now%time.Second, func() {
 			p.late.Store(false)
-			c.Control(codec.Pong{N: p.newest.Load()}, Now)
+			c.Control(message.Pong{N: p.newest.Load()}, Now)
 		})
 	}
 }

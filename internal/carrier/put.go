@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 )
 
@@ -76,7 +77,7 @@ func (c *Carrier) Enter(f *outbox.Flow, m *outbox.Message) error {
 }
 
 // Control sends a Control. A peer that does not acknowledge what it reads ends the session by it.
-func (c *Carrier) Control(m codec.Control, when When) {
+func (c *Carrier) Control(m message.Control, when When) {
 	write, err := c.out.PutControl(m)
 	c.controlled(write, err, when)
 }

@@ -6,6 +6,7 @@ import (
 	"runtime"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/wire"
@@ -120,12 +121,12 @@ func (c *Carrier) dealWith(frame []byte) (over *codec.Abort) {
 	if c.ctx.Err() != nil {
 		return farewell(frame) // if both sides have ended, nobody waits to be told why
 	}
-	t, err := codec.TypeOf(frame)
+	t, err := message.TypeOf(frame)
 	if err == nil && countedByLimits(t) && !c.waitInbound() {
 		return nil // the Wire is lost, or the session has ended
 	}
 	c.reader.frame = len(frame)
-	size, counts := len(frame), c.acks != nil && codec.Countable(frame)
+	size, counts := len(frame), c.acks != nil && message.Countable(frame)
 	if err == nil {
 		err = c.up.Receive(t, frame) // after which the frame may be another's
 	}
@@ -165,11 +166,11 @@ func (c *Carrier) writeAnswers() {
 
 // farewell returns why the peer has ended the session, if that is what frame says.
 func farewell(frame []byte) *codec.Abort {
-	if t, err := codec.TypeOf(frame); err != nil || t != codec.ControlType {
+	if t, err := message.TypeOf(frame); err != nil || t != message.ControlType {
 		return nil
 	}
-	m, err := codec.ParseControl(frame)
-	bye, ok := m.(codec.SessionClose)
+	m, err := message.ParseControl(frame)
+	bye, ok := m.(message.SessionClose)
 	if err != nil || !ok {
 		return nil
 	}
@@ -177,14 +178,14 @@ func farewell(frame []byte) *codec.Abort {
 }
 
 // EndedBy returns why the peer has ended the session with bye.
-func EndedBy(bye codec.SessionClose) *codec.Abort {
+func EndedBy(bye message.SessionClose) *codec.Abort {
 	return &codec.Abort{Code: bye.Code, Message: bye.Message, Remote: true}
 }
 
 // countedByLimits reports whether messages of type t are Opens or Blocks. Everything else passes a
 // session whose reader waits: answers do not queue behind questions, and Controls tell that the
 // peer lives.
-func countedByLimits(t codec.Type) bool { return t == codec.OpenType || t == codec.BlockType }
+func countedByLimits(t message.Type) bool { return t == message.OpenType || t == message.BlockType }
 
 // LeastKept is the size, in bytes, from which on it is worth to call Keep.
 const LeastKept = 8 << 10

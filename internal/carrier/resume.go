@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -142,7 +143,7 @@ func (c *Carrier) takeOver(b *Comeback) error {
 	}
 	if b.Confirm == nil {
 		// by which the peer knows that this side has the next secret
-		c.Control(codec.Ack{Count: c.Received()}, Now)
+		c.Control(message.Ack{Count: c.Received()}, Now)
 	}
 	c.writers.all.Go(func() { c.resend(missing) })
 	return nil

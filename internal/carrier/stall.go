@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -66,7 +67,7 @@ func (c *Carrier) checkStall() {
 		c.End(codec.ErrStalled.Withf("%v wait, and the application has taken none for %v", c.inbound.Held(), c.Stall))
 		return
 	case c.live.interval == 0:
-		c.Control(codec.Ping{N: c.live.ping.Add(1)}, Now)
+		c.Control(message.Ping{N: c.live.ping.Add(1)}, Now)
 	}
 	t.Reset(period)
 }

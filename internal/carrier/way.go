@@ -46,12 +46,6 @@ func (y *way) set(w wire.Wire, secure *tls.ConnectionState, place wire.Place) {
 	y.closing, y.shut = false, nil
 }
 
-func (y *way) setPlace(place wire.Place) {
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	y.place = place
-}
-
 func (y *way) present() (wire.Wire, *tls.ConnectionState) {
 	y.mu.Lock()
 	defer y.mu.Unlock()

@@ -36,6 +36,7 @@ var floors = map[string]int{
 	"internal/guard":     2,
 	"internal/piping":    1, // it knows nothing of wire, and pipe is a face of it
 	"internal/outbox":    2,
+	"internal/carrier":   3,
 	"pipe":               2,
 	"stream":             3,
 	".":                  4,

@@ -1,0 +1,65 @@
+package asterisque
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec/message"
+)
+
+// upper is a session as its carrier sees it: see carrier.Upper.
+type upper Session
+
+// LogValue implements slog.LogValuer.
+func (u *upper) LogValue() slog.Value { return (*Session)(u).LogValue() }
+
+// Receive does what one frame says, which is a message of type t.
+func (u *upper) Receive(t message.Type, frame []byte) error { return (*Session)(u).receive(t, frame) }
+
+// Ended aborts all calls.
+func (u *upper) Ended(cause *Abort) {
+	open, refused := u.table.end()
+	for _, e := range open {
+		e.fail(cause)
+	}
+	for _, e := range refused {
+		e.fail(drained(cause))
+	}
+}
+
+// Away notes that the session waits for another Wire.
+func (u *upper) Away(cause *Abort) {
+	s := (*Session)(u)
+	s.cfg.log.Info("session is away", "session", s, "cause", cause)
+	s.keepRecord(time.Now().Add(s.cfg.resumeFor))
+	s.holder.sessionChanged()
+	s.shared.aways.add(s)
+}
+
+// StillAway tells what the session holds, which grows with what the application sends.
+func (u *upper) StillAway() { u.shared.aways.look((*Session)(u)) }
+
+// Back notes that the session goes on over another Wire. The peer has been told, and waits for no
+// Repository.
+func (u *upper) Back() {
+	s := (*Session)(u)
+	s.shared.aways.remove(s)
+	s.keepRecord(time.Time{})
+}
+
+// Finished lets go of all that the session has.
+func (u *upper) Finished() {
+	s := (*Session)(u)
+	if s.expiry != nil {
+		s.expiry.Stop()
+	}
+	if s.res != nil {
+		s.shared.aways.remove(s)
+	}
+	s.outbound.end()
+	s.dropRecord()
+	s.holder.sessionEnded(s)
+	s.endTelling()
+	s.shared.owners.leave(s.owner)
+	s.cfg.log.Info("session ends", "session", s, "cause", s.cause())
+}
