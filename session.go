@@ -186,7 +186,7 @@ func (s *Session) foreign() bool {
 }
 
 // RoundTrip returns how long the latest Ping of this side took there and back, 0 before the first
-// one. Pings are sent only while the session is idle: see [WithPing].
+// one. Pings are sent only while the session is idle: see [Timeouts].Ping.
 func (s *Session) RoundTrip() time.Duration { return s.carrier.RoundTrip() }
 
 // Done returns a channel that is closed when the session has ended.
