@@ -12,6 +12,8 @@ import (
 // by mistake.
 const alpn = "asterisque/1"
 
+const scheme = "quic"
+
 const (
 	handshakeTime = 5 * time.Second // without an answer a dial fails after it
 	// below what routers remember a UDP flow for, often 30 s; above the interval of a session's own

@@ -3,6 +3,7 @@ package quicwire
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"math"
 	"net"
@@ -71,6 +72,43 @@ func (l *listener) Guard(d wire.Door) {
 		close(l.started)
 	})
 }
+
+// suspects reports whether an address has to prove that it is one, by an answer to a Retry.
+func (l *listener) suspects(net.Addr) bool {
+	l.await()
+	return l.handshakes.many()
+}
+
+// await waits until connections may be taken. Until then quic-go keeps a few packets, and drops the
+// rest.
+func (l *listener) await() {
+	select {
+	case <-l.started:
+	case <-l.done:
+	}
+}
+
+// admit takes a connection, or refuses it, when its first packet is here and its address is known
+// or may be trusted. It watches over the handshake: if that fails, or the peer breaks the protocol
+// before a session has begun, Accept tells.
+func (l *listener) admit(ctx context.Context, peer *quic.ClientInfo) (context.Context, error) {
+	l.await()
+	a := &attempt{from: peer.RemoteAddr, to: l.from.Conn.LocalAddr(), handshakes: &l.handshakes, failed: l.failed, open: true}
+	if !l.handshakes.enter(a.from) {
+		return nil, errCrowd
+	}
+	if l.door != nil {
+		var err error
+		if a.place, err = l.door.Enter(a.from, a.cut); err != nil {
+			l.handshakes.leave(a.from, true)
+			return nil, err
+		}
+	}
+	context.AfterFunc(ctx, func() { a.ended(context.Cause(ctx)) })
+	return context.WithValue(ctx, attemptKey{}, a), nil
+}
+
+var errCrowd = errors.New("too many handshakes have stopped at their first packet")
 
 // run takes the connections whose handshake has got so far that they can be closed.
 func (l *listener) run() {

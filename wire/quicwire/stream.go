@@ -184,3 +184,10 @@ func (s *streamConn) LocalAddr() net.Addr { return s.conn.LocalAddr() }
 
 // RemoteAddr implements net.Conn.
 func (s *streamConn) RemoteAddr() net.Addr { return s.conn.RemoteAddr() }
+
+// leave leaves a place, if there is one.
+func leave(p wire.Place) {
+	if p != nil {
+		p.Leave()
+	}
+}

@@ -10,8 +10,6 @@ import (
 // fails where a program has registered a transport of its own before, which then stays
 func init() { wire.Register(scheme, transport{}) }
 
-const scheme = "quic"
-
 // transport is for "quic://host:port".
 type transport struct{}
 

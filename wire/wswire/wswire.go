@@ -58,33 +58,6 @@
 // in the time that a handshake may take. See [Handler] for what a server of your own needs.
 package wswire
 
-import (
-	"context"
-	"net/url"
-
-	"github.com/asterisque-go/asterisque/wire"
-)
-
 // Subprotocol is the WebSocket subprotocol that both sides agree on, so that nobody talks to
 // something else by mistake.
 const Subprotocol = "asterisque.1"
-
-func init() {
-	// An error means that the program has a transport of its own for the scheme already, which then
-	// stays.
-	wire.Register("ws", transport{})
-	wire.Register("wss", transport{})
-}
-
-// transport is for "ws://host:port/path" and "wss://host:port/path".
-type transport struct{}
-
-// Dial implements wire.Dialer.
-func (transport) Dial(ctx context.Context, u *url.URL, o wire.Options) (wire.Wire, error) {
-	return dial(ctx, u, dialConfig{tls: o.TLS})
-}
-
-// Listen implements wire.Transport.
-func (transport) Listen(ctx context.Context, u *url.URL, o wire.Options) (wire.Listener, error) {
-	return listen(ctx, u, o.TLS)
-}

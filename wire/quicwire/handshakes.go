@@ -1,0 +1,87 @@
+package quicwire
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+)
+
+const (
+	fewHandshakes = 16 // may be open before addresses have to prove themselves
+	// connections that quic-go has not told of, since it waits for more of the first message
+	mostUnread   = 1024
+	mostUnreadOf = 64 // of one address
+)
+
+// handshakes counts connections whose handshake is not complete. Its methods may be called
+// concurrently.
+type handshakes struct {
+	mu       sync.Mutex
+	open     int // guarded by mu, as all below
+	unread   int // of them, those that cannot be closed yet
+	unreadOf map[netip.Prefix]int
+}
+
+// many reports whether there are more than a few.
+func (h *handshakes) many() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.open >= fewHandshakes
+}
+
+// enter counts one more, unless there are too many.
+func (h *handshakes) enter(from net.Addr) bool {
+	host := hostOf(from)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.unread >= mostUnread || h.unreadOf[host] >= mostUnreadOf {
+		return false
+	}
+	if h.unreadOf == nil {
+		h.unreadOf = make(map[netip.Prefix]int)
+	}
+	h.open++
+	h.unread++
+	h.unreadOf[host]++
+	return true
+}
+
+// read notes that one can be closed now.
+func (h *handshakes) read(from net.Addr) {
+	host := hostOf(from)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.readLocked(host)
+}
+
+func (h *handshakes) readLocked(host netip.Prefix) {
+	h.unread--
+	if h.unreadOf[host]--; h.unreadOf[host] == 0 {
+		delete(h.unreadOf, host)
+	}
+}
+
+// leave counts one less. unread says whether it could not be closed.
+func (h *handshakes) leave(from net.Addr, unread bool) {
+	host := hostOf(from)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.open--
+	if unread {
+		h.readLocked(host)
+	}
+}
+
+// hostOf returns the host of an address, of IPv6 the /64 of which a household or a machine has all.
+func hostOf(a net.Addr) (host netip.Prefix) {
+	u, ok := a.(*net.UDPAddr)
+	if !ok {
+		return host
+	}
+	addr := u.AddrPort().Addr().Unmap().WithZone("")
+	if addr.Is4() {
+		return netip.PrefixFrom(addr, 32)
+	}
+	host, _ = addr.Prefix(64) // 64 is never too many
+	return host
+}

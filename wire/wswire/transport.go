@@ -1,0 +1,28 @@
+package wswire
+
+import (
+	"context"
+	"net/url"
+
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+func init() {
+	// An error means that the program has a transport of its own for the scheme already, which then
+	// stays.
+	wire.Register("ws", transport{})
+	wire.Register("wss", transport{})
+}
+
+// transport is for "ws://host:port/path" and "wss://host:port/path".
+type transport struct{}
+
+// Dial implements wire.Dialer.
+func (transport) Dial(ctx context.Context, u *url.URL, o wire.Options) (wire.Wire, error) {
+	return dial(ctx, u, dialConfig{tls: o.TLS})
+}
+
+// Listen implements wire.Transport.
+func (transport) Listen(ctx context.Context, u *url.URL, o wire.Options) (wire.Listener, error) {
+	return listen(ctx, u, o.TLS)
+}
