@@ -251,7 +251,8 @@ func (c *incoming) refuse(a *Abort) {
 	r := *c.s.sent(a)
 	r.Ran = codec.Refused
 	if c.pipe != nil {
-		(*piping.End)(c.pipe).CloseArrived(nil, &r) // Blocks may have come already: nobody will take them
+		// Blocks may have come already: nobody will take them
+		(*piping.End)(c.pipe).CloseArrived(nil, &r)
 	}
 	c.Close(nil, &r)
 }

@@ -24,8 +24,8 @@ func (b Block) Release() {
 	}
 }
 
-// blockSize is the size of a Block.
-const blockSize = int(unsafe.Sizeof(Block{}))
+// Hold is the number of bytes that a Block which waits in a pipe holds besides its payload.
+const Hold = int(unsafe.Sizeof(Block{})) + 6
 
 // Held returns for how many bytes b counts while it waits in a pipe: for what it holds, within
 // [limits.MostHeld].

@@ -5,23 +5,24 @@
 // Arrived take what the peer has sent. An End knows nothing of wires. It hands what it sends to its
 // [Port].
 //
-// # Windows
-//
 // Every direction of a pipe has a window: the receiver says up to which total the peer may send,
 // and says more as its application takes Blocks. A Block costs its payload and an overhead that the
 // receiver has announced, and leaves only when all of its cost fits. One that does not fit asks,
 // and is let through when the receiving application waits for it. What is granted is set aside in a
 // [limits.Room]. A reader that sleeps holds up its own pipe and nobody else.
+//
+// The types of the package know nothing of End, which has the lock and the order of things: a
+// sender with its queue and the asking in that; a receiver with its inbox, its window and the
+// peer's wish; the state of the pipe. What follows from a change and needs no lock is an after,
+// which the End does when it has unlocked.
 package piping
 
 import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/fifo"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -34,42 +35,9 @@ var (
 	ErrEnded = errors.New("pipe: sending has been ended by CloseSend")
 )
 
-// Port is what a pipe needs from the session that holds it. Its methods are called without a lock
-// of the pipe.
-type Port interface {
-	// Send sends a Block behind those sent before, and keeps no part of its payload unless that has
-	// Memory. It may wait for room until ctx ends.
-	Send(ctx context.Context, b Outgoing) error
-
-	// Post is Send without waiting. It returns the state of the session's outbound direction.
-	Post(b Outgoing) (limits.State, error)
-
-	// Thin judges a Block by its loss rate, because it cannot be sent now. It reports whether the
-	// Block was dropped. One that was not has no loss rate any more.
-	Thin(b *Outgoing) (dropped bool)
-
-	// CloseSend sends the end of the direction behind all Blocks. It does not wait.
-	CloseSend() error
-
-	// Close tells the peer that the pipe is over. A nil abort is success with result; an abort
-	// overtakes Blocks that wait, and discards them. It does not wait, and does nothing if nobody
-	// is left to tell.
-	Close(result []byte, abort *codec.Abort)
-
-	// Announce says that the pipe has something to tell the peer, for which [End.Controls] is to be
-	// asked.
-	Announce()
-
-	// Ask puts an Ask behind all that was sent, for which [End.Asking] is to be asked when it
-	// departs.
-	Ask()
-
-	// Stop tells the peer that no more Blocks are wanted.
-	Stop()
-
-	// MaxBlock returns the largest payload of a Block, in bytes, that the peer takes.
-	MaxBlock() int
-}
+// errNoShelter ends a call whose application has asked for a Block, does not wait for it any more,
+// and has no other place for it.
+var errNoShelter = codec.ErrStalled.Withf("the application gave up waiting for a Block that had been asked for, and nothing else has room for it: receive without a deadline, or lower the number of streams")
 
 // Config is what a session knows when a pipe is born.
 type Config struct {
@@ -85,51 +53,35 @@ type Config struct {
 	Hold      limits.Hold // what is set aside for that
 	Unary     bool        // there are no Blocks, in either direction
 
-	// Lasting says that the Port is a context too, which ends only after the pipe is over: waiting
-	// with it needs no look at its end, for which it would have to make a channel.
+	// Lasting says that the Port is a context too, which ends only after the pipe is over. A wait
+	// with that context need not look at its end, for which the context would have to make a
+	// channel.
 	Lasting bool
 }
 
 // End is one end of a running call. All methods may be called concurrently.
 type End struct {
+	port     Port // these are fixed
+	terms    *Terms
 	function uint16
-	priority priority.Priority
 	loss     uint8
-	// Blocks that are counted as sent and have not reached the port; see asksNext
-	underWay atomic.Uint32
-	port     Port
 
-	terms *Terms
+	state    state    // guarded by mu
+	underWay underWay // locks itself
 
-	mu        sync.Mutex
-	state     state             // guarded by mu, like all below
-	paused    bool              // by the application
-	usedUp    bool              // the peer has to wait for a larger window
-	creditDue bool              // the peer has to be told what is granted
-	announced bool              // the port was told that there is something to tell
-	lasting   bool              // see Config; fixed
-	waiting   uint16            // receivers that wait
-	largest   uint32            // cost of the largest Block that has arrived
-	hold      limits.Hold       // of the room for what arrives
-	inbox     fifo.Queue[Block] // arrived and not yet taken
-	inboxed   int               // bytes of payload in inbox
-	taken     uint64            // cost of the Blocks that were taken
-	granted   uint64            // up to which cost the peer may send
-	sent      uint64            // cost of the Blocks sent
-	limit     uint64            // up to which cost this side may send
-	rare      *rare             // nil until it is needed
-	result    []byte            // of a Close with success
-	abort     *codec.Abort      // why the call ended without a result
-	arrived   signal            // something to receive
-	credit    signal            // sent may go on
-	finished  signal            // the pipe is over
+	mu       sync.Mutex // guards state, too, which stands where there is room for it
+	in       receiver
+	out      sender
+	result   []byte       // of a Close with success
+	abort    *codec.Abort // why the call ended without a result
+	finished signal       // the pipe is over
 }
 
 // Init prepares e, which is often part of a larger object, and must be called before anything else.
 func (e *End) Init(c Config) {
-	e.function, e.priority, e.loss, e.port = c.Function, c.Priority, c.Loss, c.Port
-	e.limit, e.lasting, e.terms = c.SendLimit, c.Lasting, c.Terms
-	e.granted, e.hold = c.Granted, c.Hold
+	e.port, e.terms, e.function, e.loss = c.Port, c.Terms, c.Function, c.Loss
+	e.out.limit = c.SendLimit
+	e.in.granted, e.in.hold, e.in.lasting, e.in.priority = c.Granted, c.Hold, c.Lasting, c.Priority
 	if c.Unary {
 		e.state = endedThere | stoppedThere
 	}
@@ -142,15 +94,12 @@ func (e *End) Loss() uint8 { return e.loss }
 func (e *End) Function() uint16 { return e.function }
 
 // Priority returns the priority of all messages of the pipe.
-func (e *End) Priority() priority.Priority { return e.priority }
+func (e *End) Priority() priority.Priority { return e.in.priority }
 
-// MaxBlock returns the largest payload, in bytes, that the peer takes in one Block: Send fails with
-// ErrTooLarge for a larger one.
+// MaxBlock returns the largest payload, in bytes, that the peer takes in one Block.
 func (e *End) MaxBlock() int { return e.port.MaxBlock() }
 
-// Result waits for the end of the call and returns its result, which belongs to the caller. The
-// error is a *[codec.Abort]: why the call was aborted, or ErrCanceled or ErrExpired from ctx, which
-// ends only the wait.
+// Result waits for the end of the call: see pipe.Result.
 func (e *End) Result(ctx context.Context) ([]byte, error) {
 	select {
 	case <-e.Done():
@@ -163,34 +112,6 @@ func (e *End) Result(ctx context.Context) ([]byte, error) {
 		return nil, e.abort
 	}
 	return e.result, nil
-}
-
-// GiveUp is what the application's Abort does: it ends the call from this side, and discards the
-// Blocks that nobody has taken also if the call is over already.
-func (e *End) GiveUp(err error) {
-	if err == nil {
-		err = codec.ErrCanceled
-	}
-	if !e.Abort(codec.AbortOf(err)) {
-		e.discardLeft()
-	}
-}
-
-// discardLeft discards what has come and was not taken, if nothing more comes.
-func (e *End) discardLeft() {
-	var a after
-	e.mu.Lock()
-	switch {
-	case e.inbox.Len() == 0:
-	case e.state&over != 0:
-		e.discardLocked(&a)
-		a.messages, a.bytes = 0, 0 // which go with what is left
-		e.dropLeftLocked(&a)
-	case e.state&endedThere != 0:
-		e.discardLocked(&a)
-		e.releaseLocked(&a)
-	}
-	e.unlock(a)
 }
 
 // Done returns a channel that is closed when the call is over.
@@ -210,8 +131,69 @@ func (e *End) Err() error {
 	return e.abort
 }
 
+// GiveUp is what the application's Abort does: it ends the call from this side. If the call is over
+// already, it discards the Blocks that nobody has taken.
+func (e *End) GiveUp(err error) {
+	if err == nil {
+		err = codec.ErrCanceled
+	}
+	if !e.Abort(codec.AbortOf(err)) {
+		e.discardLeft()
+	}
+}
+
+// discardLeft discards what has come and was not taken, if nothing more comes.
+func (e *End) discardLeft() {
+	var a after
+	e.mu.Lock()
+	switch {
+	case e.in.inbox.Len() == 0:
+	case e.state.over():
+		e.in.discard(e.terms, &a)
+		a.messages, a.bytes = 0, 0 // which go with what is left
+		e.in.dropLeft(&a)
+	case e.state&endedThere != 0:
+		e.in.discard(e.terms, &a)
+		e.in.release(e.state, e.terms, &a)
+	}
+	e.unlock(a)
+}
+
+// Abort ends the call from this side, and tells the peer why. It reports false, and does nothing,
+// if the pipe is over.
+func (e *End) Abort(abort *codec.Abort) bool {
+	if !e.finish(sendClose, nil, abort) {
+		return false
+	}
+	e.port.Close(nil, abort)
+	return true
+}
+
+// Close ends the call with result and tells the peer. It does nothing if the pipe is over.
+func (e *End) Close(result []byte) {
+	if e.finish(sendClose, nil, nil) {
+		e.port.Close(result, nil)
+	}
+}
+
+// CloseArrived takes the peer's Close: success with result, which belongs to the End from now on,
+// or abort. It reports false if the pipe was over.
+func (e *End) CloseArrived(result []byte, abort *codec.Abort) bool {
+	return e.finish(recvClose, result, abort)
+}
+
+// Closing is CloseArrived with an abort for a caller that holds a lock: the pipe is over at once,
+// and the caller calls settle when it holds none.
+func (e *End) Closing(abort *codec.Abort) (settle func()) {
+	var a after
+	e.mu.Lock()
+	e.finishLocked(recvClose, nil, abort, &a)
+	e.mu.Unlock()
+	return func() { e.do(&a) }
+}
+
 // finish ends the pipe, unless it is over already. Blocks that wait are discarded if it was aborted
-// or ended here; otherwise they stay for the application, until it has taken them or nobody can: a
+// or ended here. Otherwise they stay for the application, until it has taken them or nobody can: a
 // result may be all that it wants.
 func (e *End) finish(ev event, result []byte, abort *codec.Abort) bool {
 	var a after
@@ -229,16 +211,27 @@ func (e *End) finishLocked(ev event, result []byte, abort *codec.Abort, a *after
 	}
 	e.state, e.result, e.abort = s, result, abort
 	if abort != nil || ev == sendClose {
-		e.discardLocked(a)
-		e.releaseLocked(a)
+		e.in.discard(e.terms, a)
+		e.in.release(s, e.terms, a)
 	} else {
-		e.leaveLocked(a)
+		e.in.leave(s, e.terms, a)
 	}
-	e.arrived.end()
-	e.credit.end()
-	if e.rare != nil {
-		e.rare.answer.end()
-	}
+	e.in.arrived.end()
+	e.out.end()
 	e.finished.end()
 	return true
+}
+
+// unlock unlocks e, and does a.
+func (e *End) unlock(a after) {
+	e.mu.Unlock()
+	e.do(&a)
+}
+
+// do does what has to be done when the lock is free.
+func (e *End) do(a *after) {
+	a.do(e.terms, e.port)
+	if a.abort {
+		e.Abort(errNoShelter)
+	}
 }

@@ -1,12 +1,5 @@
 package piping
 
-import (
-	"context"
-
-	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/buffer"
-)
-
 // Verdict says what an arriving message was.
 type Verdict uint8
 
@@ -32,32 +25,24 @@ func (e *End) BlockArrived(b Block) Verdict {
 func (e *End) blockLocked(b Block, a *after) Verdict {
 	switch _, ok := e.state.next(recvBlock); {
 	case ok:
-	case e.state&over != 0:
+	case e.state.over():
 		return Late
 	default:
 		return Violation
 	}
-	if r := e.rare; r != nil && r.allowDue {
+	if s := e.in.special; s != nil && s.wish.allowance == allowDue {
 		// it is for a Block that has yet to be sent, when this one has been taken
-		e.recallLocked(a)
+		s.wish.recall(e.terms.Room, a)
 	}
-	if !e.arriveLocked(len(b.Payload)) {
+	if !e.in.admits(e.terms, len(b.Payload)) {
 		return Overrun
 	}
 	if e.state&stoppedHere != 0 {
-		e.taken += uint64(len(b.Payload)) + e.terms.Overhead
+		e.in.taken += e.terms.cost(len(b.Payload))
 		return Late
 	}
-	e.inbox.Push(b)
-	e.inboxed += len(b.Payload)
-	e.arrived.set()
+	e.in.push(b)
 	return Accepted
-}
-
-// Give is Send for the first n bytes of mem, which is given away with them, unless there is
-// an error.
-func (e *End) Give(ctx context.Context, mem *buffer.Buffer, n int) error {
-	return e.Send(ctx, Outgoing{Payload: mem.B[:n], Memory: mem, Loss: e.loss})
 }
 
 // EndArrived takes the peer's end-of-stream, after skipped Blocks that did not arrive.
@@ -66,28 +51,47 @@ func (e *End) EndArrived(skipped uint64) Verdict {
 	s, ok := e.state.next(recvEnd)
 	if !ok {
 		defer e.mu.Unlock()
-		if e.state&over != 0 {
+		if e.state.over() {
 			return Late
 		}
 		return Violation
 	}
 	e.state = s
 	if skipped > 0 {
-		e.more().endSkipped = skipped
+		e.in.needs().endSkipped = skipped
 	}
-	e.arrived.set()
+	e.in.arrived.set()
 	var a after
-	if e.granted != Unlimited {
-		e.forgetWishLocked(&a)
-		a.add(e.terms.Room.Shrink(&e.hold, e.receivedLocked()-e.taken))
-	}
+	e.in.settle(s, e.terms, &a)
 	e.unlock(a)
 	return Accepted
 }
 
-// Dropped takes back what a Block with so many bytes of payload was counted as, because it was
-// accepted by Send or Post and dropped before it left: the peer will never grant it again.
-func (e *End) Dropped(payload int) { e.giveBack(e.cost(payload)) }
+// AskArrived takes the peer's question for the next Block, which is to reach total after sent. It
+// reports false if that is not what has arrived.
+func (e *End) AskArrived(sent, total uint64) bool {
+	e.mu.Lock()
+	if !e.state.wants() || !e.in.windowed() {
+		e.mu.Unlock()
+		return true
+	}
+	if sent != e.in.received(e.terms) {
+		e.mu.Unlock()
+		return false
+	}
+	var a after
+	e.in.forget(e.state, e.terms, &a) // and what was allowed, unless a Block has come since
+	if total > sent && total > e.in.granted {
+		w := &e.in.needs().wish
+		if w.granted == nil {
+			w.granted = e.claimGranted
+		}
+		w.total = total
+		e.in.answer(e.state, e.terms, &a)
+	}
+	e.unlock(a)
+	return true
+}
 
 // StopArrived takes the peer's word that it wants no more Blocks.
 func (e *End) StopArrived() {
@@ -95,7 +99,7 @@ func (e *End) StopArrived() {
 	defer e.mu.Unlock()
 	if s, ok := e.state.next(recvStop); ok {
 		e.state = s
-		e.wakeLocked() // who waits to send learns it
+		e.wakeLocked() // senders that wait learn it
 	}
 }
 
@@ -104,61 +108,23 @@ func (e *End) StopArrived() {
 func (e *End) CreditArrived(total uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if total <= e.limit {
+	if e.out.raise(total) {
+		e.wakeLocked()
+	}
+}
+
+// AllowArrived takes the peer's answer to an Ask: the next Block may reach total. It is ignored if
+// nobody has asked for that.
+func (e *End) AllowArrived(total uint64) {
+	e.mu.Lock()
+	if e.state.over() || !e.out.hasAsked(total) {
+		e.mu.Unlock()
 		return
 	}
-	e.limit = total
-	if r := e.rare; r != nil && r.asked > 0 && total >= r.asked {
-		r.asks, r.asked = false, 0 // which answers it
-	}
+	back := e.out.queue.asking.allow(e.out.sent, total)
 	e.wakeLocked()
-}
-
-// CloseArrived takes the peer's Close: success with result, which belongs to the pipe from now on,
-// or abort. It reports false if the pipe was over.
-func (e *End) CloseArrived(result []byte, abort *codec.Abort) bool {
-	return e.finish(recvClose, result, abort)
-}
-
-// Closing is CloseArrived with an abort for a caller that holds a lock: the pipe is over at once, and the
-// caller calls settle when it holds none.
-func (e *End) Closing(abort *codec.Abort) (settle func()) {
-	var a after
-	e.mu.Lock()
-	e.finishLocked(recvClose, nil, abort, &a)
 	e.mu.Unlock()
-	return func() { a.do(e) }
-}
-
-// Abort ends the call from this side, and tells the peer why. It reports false, and does nothing,
-// if the pipe is over.
-func (e *End) Abort(abort *codec.Abort) bool {
-	if !e.finish(sendClose, nil, abort) {
-		return false
+	if back {
+		e.port.Ask()
 	}
-	e.port.Close(nil, abort)
-	return true
-}
-
-// Close ends the call with result and tells the peer. It does nothing if the pipe is over.
-func (e *End) Close(result []byte) {
-	if e.finish(sendClose, nil, nil) {
-		e.port.Close(result, nil)
-	}
-}
-
-// Waiting returns the number of Blocks that have arrived and were not taken, and how many bytes
-// they hold.
-func (e *End) Waiting() (messages, bytes int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.waitingLocked()
-}
-
-// waitingLocked is Waiting.
-func (e *End) waitingLocked() (messages, bytes int) {
-	for i := range e.inbox.Len() {
-		bytes += e.inbox.At(i).Held()
-	}
-	return e.inbox.Len(), bytes
 }

@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/limits"
 )
 
-// Recv waits for the next Block. After the peer's last one, or when the call ended well, it returns
-// io.EOF; an abort discards Blocks that wait. The other errors are a *[codec.Abort]: ErrCanceled
-// and ErrExpired from ctx, which ends only the wait, or why the call was aborted.
+// Recv waits for the next Block: see pipe.Recv.
 func (e *End) Recv(ctx context.Context) (Block, error) {
 	waited := false
 	for {
@@ -19,7 +19,7 @@ func (e *End) Recv(ctx context.Context) (Block, error) {
 			return b, err
 		}
 		waited = true
-		if e.lasting && any(ctx) == any(e.port) {
+		if e.in.lasting && any(ctx) == any(e.port) {
 			<-wait
 			continue
 		}
@@ -32,23 +32,116 @@ func (e *End) Recv(ctx context.Context) (Block, error) {
 	}
 }
 
-// Skipped returns how many Blocks were dropped on the way since the one that Recv returned last.
-// After io.EOF it is final: it tells of Blocks dropped at the end.
+// take returns the next Block, or an error if none will come, or else a channel to wait on. Blocks
+// whose time is up are passed over. waited says that the caller has waited since the last time.
+func (e *End) take(waited bool) (b Block, wait <-chan struct{}, err error) {
+	for {
+		var a after
+		e.mu.Lock()
+		if waited {
+			e.in.waiting--
+			waited = false
+		}
+		if e.in.inbox.Len() == 0 || e.pausedLocked() {
+			wait, err = e.waitLocked(&a)
+			e.unlock(a)
+			return Block{}, wait, err
+		}
+		b, expired := e.popLocked(&a)
+		e.unlock(a)
+		if !expired {
+			return b, nil, nil
+		}
+		b.Release()
+	}
+}
+
+// waitLocked returns a channel on which the caller waits for a Block, or an error if none will
+// come.
+func (e *End) waitLocked(a *after) (wait <-chan struct{}, err error) {
+	if err := e.nothingLocked(); err != nil {
+		return nil, err
+	}
+	wait = e.in.arrived.wait()
+	e.in.waiting++
+	e.in.answer(e.state, e.terms, a)
+	return wait, nil
+}
+
+// nothingLocked returns why no Block will come, or nil.
+func (e *End) nothingLocked() error {
+	switch {
+	case e.pausedLocked():
+	case e.abort != nil:
+		return e.abort
+	case e.state.over():
+		return io.EOF
+	case e.state&stoppedHere != 0:
+		e.in.arrived.set() // others who wait learn it too
+		return codec.ErrStopped
+	case e.state&endedThere != 0:
+		e.in.arrived.set() // likewise
+		return io.EOF
+	}
+	return nil
+}
+
+// popLocked takes a Block out of the inbox, in which one is, and reports whether its time is up.
+func (e *End) popLocked(a *after) (b Block, expired bool) {
+	b = e.in.pop()
+	expired = !b.Expires.IsZero() && !time.Now().Before(b.Expires)
+	e.in.skip(&b, expired)
+	a.messages, a.bytes = 1, b.Held()
+	e.in.took(e.state, e.terms, e.terms.cost(len(b.Payload)), a)
+	switch {
+	case e.state.over():
+		e.in.tookLeft(a.bytes, a)
+	case e.in.inbox.Len() > 0 || e.state&endedThere != 0:
+		e.in.arrived.set() // for others who wait
+	}
+	return b, expired
+}
+
+// leave is called by a receiver that waits no longer, because of its context.
+func (e *End) leave() {
+	var a after
+	e.mu.Lock()
+	e.in.waiting--
+	homeless := e.in.move(e.state, e.terms, &a)
+	e.unlock(a)
+	if homeless == 0 {
+		return
+	}
+	sheltered := e.terms.Ledger.Shelter(homeless)
+	a = after{}
+	e.mu.Lock()
+	a.abort = e.in.house(e.state, e.terms, homeless, sheltered, &a)
+	e.unlock(a)
+}
+
+// Skipped returns how many Blocks were dropped on the way: see pipe.Skipped.
 func (e *End) Skipped() uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	switch {
-	case e.rare == nil:
+	switch s := e.in.special; {
+	case s == nil:
 		return 0
-	case e.inbox.Len() > 0:
-		return e.rare.skipped
+	case e.in.inbox.Len() > 0:
+		return s.skipped
+	default:
+		return s.skipped + s.endSkipped
 	}
-	return e.rare.skipped + e.rare.endSkipped
 }
 
-// Stop says that this side wants no more Blocks: those that wait are discarded, Recv returns
-// ErrStopped from now on, and so does the peer's Send. The call goes on, and so does the other
-// direction. It does not wait.
+// Waiting returns the number of Blocks that have arrived and were not taken, and how many bytes
+// they hold.
+func (e *End) Waiting() (messages, bytes int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.in.held()
+}
+
+// Stop says that this side wants no more Blocks: see pipe.Stop.
 func (e *End) Stop() {
 	e.mu.Lock()
 	s, ok := e.state.next(sendStop)
@@ -59,112 +152,67 @@ func (e *End) Stop() {
 	}
 	e.state = s
 	var a after
-	e.discardLocked(&a)
-	e.releaseLocked(&a)
-	e.arrived.set()
+	e.in.discard(e.terms, &a)
+	e.in.release(s, e.terms, &a)
+	e.in.arrived.set()
 	e.unlock(a)
 	e.port.Stop()
 }
 
-// Pause holds Recv back, and with it the credit that the peer gets, until Resume or the end of the
-// call.
+// Pause holds Recv back until Resume: see pipe.Pause.
 func (e *End) Pause() { e.setPaused(true) }
 
 // Resume ends a Pause.
 func (e *End) Resume() { e.setPaused(false) }
 
+// setPaused sets whether Recv is held back.
 func (e *End) setPaused(paused bool) {
 	e.mu.Lock()
-	e.paused = paused
-	if e.state&over == 0 {
-		e.arrived.set()
+	e.in.paused = paused
+	if !e.state.over() {
+		e.in.arrived.set()
 	}
 	var a after
-	e.answerLocked(&a)
+	e.in.answer(e.state, e.terms, &a)
 	e.unlock(a)
 }
 
 // pausedLocked reports whether Blocks are held back. When the call is over there is nothing to hold
 // back any more.
-func (e *End) pausedLocked() bool { return e.paused && e.state&over == 0 }
+func (e *End) pausedLocked() bool { return e.in.paused && !e.state.over() }
 
-// take returns the next Block, or an error if none will come, or else a channel to wait on. Blocks
-// whose time is up are passed over. waited says that the caller has waited since the last time.
-func (e *End) take(waited bool) (b Block, wait <-chan struct{}, err error) {
-	for {
-		e.mu.Lock()
-		if waited {
-			e.waiting--
-			waited = false
-		}
-		var a after
-		if e.inbox.Len() == 0 || e.pausedLocked() {
-			if wait, err = e.nothingLocked(); wait != nil {
-				e.waiting++
-				e.answerLocked(&a)
-			}
-			e.unlock(a)
-			return Block{}, wait, err
-		}
-		b = e.inbox.Pop()
-		expired := !b.Expires.IsZero() && !time.Now().Before(b.Expires)
-		e.skipLocked(&b, expired)
-		e.inboxed -= len(b.Payload)
-		a.messages, a.bytes = 1, b.Held()
-		e.takenLocked(uint64(len(b.Payload))+e.terms.Overhead, &a)
-		switch {
-		case e.state&over != 0:
-			e.takeLeftLocked(a.bytes, &a)
-		case e.inbox.Len() > 0 || e.state&endedThere != 0:
-			e.arrived.set() // for others who wait
-		}
-		e.unlock(a)
-		if !expired {
-			return b, nil, nil
-		}
-		b.Release()
-	}
-}
-
-// skipLocked adds up how many Blocks are missing before b.
-func (e *End) skipLocked(b *Block, expired bool) {
-	r := e.rare
-	if r == nil && b.Skipped == 0 && !expired {
+// BeginHandler gives the pipe of a handler that is about to run its window.
+func (e *End) BeginHandler(h limits.Hold) {
+	if e.terms.Room == nil {
 		return
 	}
-	r = e.more()
-	r.skipped += b.Skipped
-	b.Skipped = r.skipped
-	if expired {
-		r.skipped++
-	} else {
-		r.skipped = 0
+	var a after
+	e.mu.Lock()
+	e.in.begin(e.state, e.terms, h, &a)
+	e.unlock(a)
+}
+
+// Controls hands what e, whose pipe has the id, has to tell its peer to put, when that departs.
+func (e *End) Controls(id uint64, put func(message.Control)) {
+	e.mu.Lock()
+	credit, allow, total := e.in.tell()
+	granted, wants := e.in.granted, e.state.wants()
+	e.mu.Unlock()
+	if !wants {
+		return
+	}
+	if credit {
+		put(message.Credit{Pipe: id, Limit: granted})
+	}
+	if allow {
+		put(message.Allow{Pipe: id, Total: total})
 	}
 }
 
-// nothingLocked returns why there is nothing to take: a channel to wait on, or an error if nothing
-// will come.
-func (e *End) nothingLocked() (wait <-chan struct{}, err error) {
-	switch {
-	case e.pausedLocked():
-	case e.abort != nil:
-		return nil, e.abort
-	case e.state&over != 0:
-		return nil, io.EOF
-	case e.state&stoppedHere != 0:
-		e.arrived.set() // others who wait learn it too
-		return nil, codec.ErrStopped
-	case e.state&endedThere != 0:
-		e.arrived.set() // likewise
-		return nil, io.EOF
-	}
-	return e.arrived.wait(), nil
-}
-
-// discardLocked empties the inbox.
-func (e *End) discardLocked(a *after) {
-	a.messages, a.bytes = e.waitingLocked()
-	e.inbox.Reset()
-	e.taken += uint64(e.inboxed) + uint64(a.messages)*e.terms.Overhead
-	e.inboxed = 0
+// claimGranted is called when the claim of the peer's wish has got its room.
+func (e *End) claimGranted() {
+	var a after
+	e.mu.Lock()
+	e.in.claimed(e.state, e.terms, &a)
+	e.unlock(a)
 }

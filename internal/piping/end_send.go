@@ -3,15 +3,18 @@ package piping
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// Send is pipe.Send.
+// errNoCredit says that the window is used up. Post returns it.
+var errNoCredit = codec.ErrOverloaded.Withf("the window of the pipe is used up: the peer has not taken earlier Blocks yet")
+
+// Send sends a Block: see pipe.Send. It keeps no part of the payload unless that has Memory.
 func (e *End) Send(ctx context.Context, b Outgoing) error {
-	n := e.cost(len(b.Payload))
+	n := e.terms.peerCost(len(b.Payload))
 	if dropped := e.thin(&b, n); dropped {
 		return nil
 	}
@@ -19,7 +22,7 @@ func (e *End) Send(ctx context.Context, b Outgoing) error {
 		return err
 	}
 	if err := e.port.Send(ctx, b); err != nil {
-		e.giveBack(n)
+		e.undo(n)
 		e.landed()
 		return e.sendError(err)
 	}
@@ -27,8 +30,61 @@ func (e *End) Send(ctx context.Context, b Outgoing) error {
 	return nil
 }
 
+// Give is Send for the first n bytes of mem, which is given away with them, unless there is an
+// error.
+func (e *End) Give(ctx context.Context, mem *buffer.Buffer, n int) error {
+	return e.Send(ctx, Outgoing{Payload: mem.B[:n], Memory: mem, Loss: e.loss})
+}
+
+// Post sends a Block without waiting: see pipe.Post.
+func (e *End) Post(b Outgoing) (limits.State, error) {
+	n := e.terms.peerCost(len(b.Payload))
+	if err := e.admit(n); err != nil {
+		return limits.Ready, err
+	}
+	s, err := e.port.Post(b)
+	if err != nil {
+		e.undo(n)
+		err = e.sendError(err)
+	}
+	e.landed()
+	return s, err
+}
+
+// CloseSend ends this side's Blocks: see pipe.CloseSend.
+func (e *End) CloseSend() error {
+	e.mu.Lock()
+	s, ok := e.state.next(sendEnd)
+	if !ok {
+		defer e.mu.Unlock()
+		return e.refusalLocked()
+	}
+	e.state = s
+	e.wakeLocked() // senders that wait learn that it is too late
+	e.mu.Unlock()
+	return e.sendError(e.port.CloseSend())
+}
+
+// AwaitCredit waits until the window admits a Block: see pipe.AwaitCredit.
+func (e *End) AwaitCredit(ctx context.Context) (fits int, err error) {
+	least := e.terms.PeerEarly
+	err = e.await(ctx, func() (wait *signal, ask bool, err error) {
+		switch err = e.fitsLocked(least); {
+		case err == nil:
+			e.out.pass() // nothing was used up: others who wait may go on too
+		case err != errNoCredit:
+			return nil, false, err
+		case least > e.terms.PeerOverhead:
+			return &e.out.waiters().credit, false, nil
+		}
+		fits = e.out.room(e.terms.PeerOverhead)
+		return nil, false, nil
+	})
+	return fits, err
+}
+
 // thin judges a Block with a loss rate for which there is no credit: a window that is used up is
-// pressure. It reports whether the Block was dropped; one that was not is never judged again.
+// pressure. It reports whether the Block was dropped. One that was not is never judged again.
 func (e *End) thin(b *Outgoing, n uint64) bool {
 	if b.Loss == 0 {
 		return false
@@ -45,91 +101,25 @@ func (e *End) thin(b *Outgoing, n uint64) bool {
 	return dropped
 }
 
-// Post is pipe.Post.
-func (e *End) Post(b Outgoing) (limits.State, error) {
-	n := e.cost(len(b.Payload))
-	e.mu.Lock()
-	err := e.admitLocked(n, false)
-	e.mu.Unlock()
-	if err != nil {
-		return limits.Ready, err
-	}
-	s, err := e.port.Post(b)
-	if err != nil {
-		e.giveBack(n)
-		err = e.sendError(err)
-	}
-	e.landed()
-	return s, err
-}
-
-// CloseSend ends this side's Blocks: the peer's Recv returns io.EOF after the last of them. It does
-// not wait.
-func (e *End) CloseSend() error {
-	e.mu.Lock()
-	s, ok := e.state.next(sendEnd)
-	if !ok {
-		defer e.mu.Unlock()
-		return e.refusalLocked()
-	}
-	e.state = s
-	e.wakeLocked() // who waits to send learns that it is too late
-	e.mu.Unlock()
-	return e.sendError(e.port.CloseSend())
-}
-
-// AwaitCredit waits until the window of the pipe admits a Block, at most until ctx ends: who is
-// about to make one may wait before it costs memory. It sends and reserves nothing, so that Send
-// may still have to wait. It returns the largest payload that the window admits without asking, in
-// bytes. The errors are those of Send. It does not wait for a peer of which no Block gets credit by
-// itself: then it may return 0, and Send has to ask.
-func (e *End) AwaitCredit(ctx context.Context) (fits int, err error) {
-	least := e.terms.PeerEarly
-	err = e.await(ctx, func() (wait *signal, ask bool, err error) {
-		err = e.fitsLocked(least)
-		switch {
-		case err == nil:
-			e.credit.set() // nothing was used up: others who wait may go on too
-		case err != errNoCredit:
-			return nil, false, err
-		case least > e.terms.PeerOverhead:
-			return &e.credit, false, nil
-		}
-		fits = e.roomLocked()
-		return nil, false, nil
-	})
-	return fits, err
-}
-
-// roomLocked returns the largest payload that the window admits.
-func (e *End) roomLocked() int {
-	if left := e.limit - e.sent; e.limit > e.sent && left > e.terms.PeerOverhead {
-		return int(min(left-e.terms.PeerOverhead, math.MaxInt32))
-	}
-	return 0
-}
-
 // reserve waits until a Block that costs n may be sent, and counts it as sent. One that costs more
 // than comes by itself asks, and then others wait behind it.
 func (e *End) reserve(ctx context.Context, n uint64) error {
-	e.mu.Lock()
-	err := e.admitLocked(n, false)
-	e.mu.Unlock()
-	if err != errNoCredit { // mostly, there is no need to wait
+	if err := e.admit(n); err != errNoCredit { // mostly, there is no need to wait
 		return err
 	}
 	asking := false
-	err = e.await(ctx, func() (wait *signal, ask bool, err error) {
+	err := e.await(ctx, func() (wait *signal, ask bool, err error) {
 		err = e.admitLocked(n, asking)
 		if err != errNoCredit {
 			asking = asking && err != nil
 			return nil, false, err
 		}
-		asking = asking || n > e.terms.PeerEarly && e.becomeAskerLocked(n)
+		q := e.out.waiters()
+		asking = asking || n > e.terms.PeerEarly && q.asking.begin(n)
 		if asking {
-			return &e.rare.answer, e.askLocked(), nil
+			return &q.asking.answer, q.asking.place(&e.underWay), nil
 		}
-		return &e.credit, false, nil
+		return &q.credit, false, nil
 	})
 	if asking {
 		e.giveUpAsk()
@@ -160,67 +150,45 @@ func (e *End) await(ctx context.Context, attempt func() (wait *signal, ask bool,
 	}
 }
 
-// late returns the error of a wait for s that ctx has ended, which says what it was for.
+// late returns the error of a wait for s that ctx has ended. It says what the wait was for.
 func (e *End) late(ctx context.Context, s *signal) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if s == &e.credit && e.state&over == 0 {
+	if s == &e.out.queue.credit && !e.state.over() {
 		s.set() // a signal that came at the same moment is another's
 	}
 	a := *codec.AbortOf(ctx.Err())
-	a.Message = fmt.Sprintf("%s, waiting for the window of the pipe: the peer's application has to take more, %d bytes of %d are used", a.Message, e.sent, e.limit)
+	a.Message = fmt.Sprintf("%s, waiting for the window of the pipe: the peer's application has to take more, %d bytes of %d are used", a.Message, e.out.sent, e.out.limit)
 	return &a
 }
 
-// wakeLocked wakes who is the next that may send.
-func (e *End) wakeLocked() {
-	switch {
-	case e.state&over != 0: // everybody is awake
-	case e.rare != nil && e.rare.asker:
-		e.rare.answer.set()
-	default:
-		e.credit.set()
-	}
+// admit counts a Block that costs n as sent if it may be sent now. It is on its way to the port
+// then, until landed is called.
+func (e *End) admit(n uint64) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.admitLocked(n, false)
 }
 
-var errNoCredit = codec.ErrOverloaded.Withf("the window of the pipe is used up: the peer has not taken earlier Blocks yet")
-
-// admitLocked counts a Block that costs n as sent if it may be sent now: it is on its way to the
-// port then, until landed. asking says that it is the asker's; others wait behind it.
+// admitLocked is admit. asking says that the Block is the asker's.
 func (e *End) admitLocked(n uint64, asking bool) error {
-	if err := e.fitsLocked(0); err != nil && err != errNoCredit {
+	if err := e.closedLocked(); err != nil {
 		return err
 	}
-	r := e.rare
-	switch {
-	case r != nil && r.asker && !asking:
-		return errNoCredit
-	case e.limit == Unlimited || e.sent+n <= e.limit:
-	case asking && e.sent+n <= r.grant:
-	default:
+	if !e.out.admit(n, asking) {
 		return errNoCredit
 	}
-	if asking {
-		r.goLocked()
-	}
-	e.sent += n
-	e.underWay.Add(1)
-	if asking || e.sent < e.limit {
-		e.credit.set() // others who wait may go on too
-	}
+	e.underWay.begin()
 	return nil
 }
 
-// asksNext is set in underWay for an asker who waits until nothing is.
-const asksNext = 1 << 31
-
 // landed is called when a Block that was admitted has reached the port, or was refused by it.
 func (e *End) landed() {
-	if e.underWay.Add(^uint32(0)) != asksNext {
+	if !e.underWay.end() {
 		return
 	}
 	e.mu.Lock()
-	e.underWay.And(^uint32(asksNext))
+	e.underWay.calmLocked()
 	e.wakeLocked()
 	e.mu.Unlock()
 }
@@ -228,23 +196,19 @@ func (e *End) landed() {
 // fitsLocked returns nil if a Block that costs n fits into the window, errNoCredit if it does not,
 // and why if none may be sent.
 func (e *End) fitsLocked(n uint64) error {
-	if _, ok := e.state.next(sendBlock); !ok {
-		if e.state&over == 0 {
-			e.credit.set() // others who wait learn it too
-		}
-		return e.refusalLocked()
+	if err := e.closedLocked(); err != nil {
+		return err
 	}
-	if e.limit != Unlimited && e.sent+n > e.limit {
+	if !e.out.fits(n) {
 		return errNoCredit
 	}
 	return nil
 }
 
-// giveBack takes back what admitLocked counted, for a Block that was not sent.
-func (e *End) giveBack(n uint64) {
+// undo takes back what admit counted, for a Block that was not sent.
+func (e *End) undo(n uint64) {
 	e.mu.Lock()
-	e.sent -= n
-	back := e.rare != nil && e.rare.spent && e.rare.giveBackLocked()
+	back := e.out.undo(n)
 	e.wakeLocked()
 	e.mu.Unlock()
 	if back {
@@ -252,12 +216,60 @@ func (e *End) giveBack(n uint64) {
 	}
 }
 
+// Dropped takes back what a Block with so many bytes of payload was counted as. Send or Post has
+// accepted it, and it was dropped before it left: the peer will never grant it again.
+func (e *End) Dropped(payload int) { e.undo(e.terms.peerCost(payload)) }
+
+// giveUpAsk is called by the asker if it does not send.
+func (e *End) giveUpAsk() {
+	e.mu.Lock()
+	back := e.out.queue.asking.end()
+	e.wakeLocked()
+	e.mu.Unlock()
+	if back {
+		e.port.Ask()
+	}
+}
+
+// Asking returns what the Ask says whose place is reached, with sent being the low bits of the cost
+// of what has departed in this direction. ok is false if it is not to be sent.
+func (e *End) Asking(sent uint32) (departed, total uint64, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	a := &e.out.queue.asking
+	a.places--
+	if a.places > 0 || e.state&(over|stoppedThere) != 0 {
+		return 0, 0, false
+	}
+	departed = e.out.sent - uint64(uint32(e.out.sent)-sent)
+	total, ok = a.reach(departed, e.out.limit)
+	return departed, total, ok
+}
+
+// wakeLocked wakes the sender that may go on next. When the call is over, everybody is awake.
+func (e *End) wakeLocked() {
+	if !e.state.over() {
+		e.out.wake()
+	}
+}
+
+// closedLocked returns why no Block may be sent, or nil.
+func (e *End) closedLocked() error {
+	if _, ok := e.state.next(sendBlock); ok {
+		return nil
+	}
+	if !e.state.over() {
+		e.out.pass() // others who wait learn it too
+	}
+	return e.refusalLocked()
+}
+
 // refusalLocked says why nothing may be sent.
 func (e *End) refusalLocked() error {
 	switch {
 	case e.abort != nil:
 		return e.abort
-	case e.state&over != 0:
+	case e.state.over():
 		return ErrClosed
 	case e.state&endedHere != 0:
 		return ErrEnded
@@ -274,7 +286,7 @@ func (e *End) sendError(err error) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.state&over != 0 {
+	if e.state.over() {
 		return e.refusalLocked()
 	}
 	return err

@@ -16,20 +16,20 @@ type Account struct {
 
 // Account returns the account of e.
 func (e *End) Account() Account {
-
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	a := Account{
-		Granted: e.granted, Received: e.receivedLocked(), Taken: e.taken, Hold: e.hold.Bytes(),
-		Waiting: e.waiting > 0, Paused: e.paused, Over: e.state&over != 0, EndedThere: e.state&endedThere != 0, Stopped: e.state&stoppedHere != 0,
-		Sent: e.sent, Limit: e.limit,
+		Granted: e.in.granted, Received: e.in.received(e.terms), Taken: e.in.taken, Hold: e.in.hold.Bytes(),
+		Waiting: e.in.waiting > 0, Paused: e.in.paused,
+		Over: e.state.over(), EndedThere: e.state&endedThere != 0, Stopped: e.state&stoppedHere != 0,
+		Sent: e.out.sent, Limit: e.out.limit,
 	}
 	a.Inbox = a.Received - a.Taken
-	if r := e.rare; r != nil {
-		a.Debt, a.Sheltered = r.debt, r.sheltered
-		if r.left != nil {
-			a.Hold += r.left.hold.Bytes()
-			a.Debt += r.left.debt
+	if s := e.in.special; s != nil {
+		a.Debt, a.Sheltered = s.wish.debt, s.wish.sheltered
+		if s.left != nil {
+			a.Hold += s.left.hold.Bytes()
+			a.Debt += s.left.debt
 		}
 	}
 	return a

@@ -490,7 +490,8 @@ func TestWithoutAWindowNothingIsGrantedOrRefused(t *testing.T) {
 	for range 1000 {
 		p.Recv(background)
 	}
-	end.CreditArrived(5) // from a peer with a window of its own, on a pipe that has none: no limit appears
+	// from a peer with a window of its own, on a pipe that has none: no limit appears
+	end.CreditArrived(5)
 	require.NoError(t, p.Send(background, make([]byte, 1024)))
 	require.NoError(t, p.Send(background, make([]byte, 1024)))
 	require.Empty(t, told(end))

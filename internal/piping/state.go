@@ -1,6 +1,18 @@
 package piping
 
 // state says which directions of a pipe have ended and whether the pipe is over.
+//
+//	         send and receive
+//	          │            │
+//	 sendEnd  │            │  recvEnd          each direction by itself;
+//	recvStop  │            │  sendStop         a Stop lets the other side's end follow
+//	          v            v
+//	     endedHere     endedThere
+//	  (stoppedThere)  (stoppedHere)
+//	          │            │
+//	          └─────┬──────┘   sendClose, recvClose: from any of these
+//	                v
+//	              over
 type state uint8
 
 const (
@@ -27,7 +39,7 @@ const (
 
 // next returns the state after e, or ok == false where e is not allowed in s.
 func (s state) next(e event) (_ state, ok bool) {
-	if s&over != 0 {
+	if s.over() {
 		return s, false
 	}
 	switch e {
@@ -48,3 +60,9 @@ func (s state) next(e event) (_ state, ok bool) {
 	}
 	return s, false
 }
+
+// over reports whether the call is over.
+func (s state) over() bool { return s&over != 0 }
+
+// wants reports whether Blocks of the peer are expected that somebody wants.
+func (s state) wants() bool { return s&(over|stoppedHere|endedThere) == 0 }

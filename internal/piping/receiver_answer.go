@@ -1,0 +1,125 @@
+package piping
+
+import "github.com/asterisque-go/asterisque/limits"
+
+// wished returns the total of the peer's Ask, or 0 if none stands.
+func (r *receiver) wished() uint64 {
+	if r.special == nil {
+		return 0
+	}
+	return r.special.wish.total
+}
+
+// listens reports whether the application waits for a Block.
+func (r *receiver) listens() bool { return r.waiting > 0 && !r.paused }
+
+// answer answers the peer's Ask if it is time for that.
+func (r *receiver) answer(s state, t *Terms, a *after) {
+	if r.wished() == 0 || r.inbox.Len() > 0 || !s.wants() {
+		return
+	}
+	w := &r.special.wish
+	listens := r.listens()
+	if need := w.total - r.taken; listens && need > r.hold.Bytes() && need <= t.Largest {
+		r.grow(t, min(max(need, 2*r.hold.Bytes()), t.Largest), a)
+	}
+	if r.taken+r.hold.Bytes() >= w.total {
+		r.raise(t, w.total, a)
+		return
+	}
+	bytes := w.total - r.taken - r.hold.Bytes()
+	if !listens || w.claimed || w.allowance != notAllowed || bytes > uint64(t.Room.Plan().Large) {
+		// which is more than there ever will be
+		return
+	}
+	w.claim = limits.Claim{Priority: int8(r.priority), Bytes: int(bytes), Granted: w.granted}
+	if w.claimed = !t.Room.Allow(&w.claim); !w.claimed {
+		r.allow(a)
+	}
+}
+
+// allow answers the peer's Ask with what the claim has got.
+func (r *receiver) allow(a *after) {
+	r.special.wish.allow()
+	r.announce(announced, a)
+}
+
+// claimed is called when the claim has got its room.
+func (r *receiver) claimed(s state, t *Terms, a *after) {
+	w := &r.special.wish
+	w.claimed = false
+	reach := r.taken + r.hold.Bytes() + uint64(w.claim.Bytes)
+	if w.total > 0 && r.listens() && r.inbox.Len() == 0 && reach >= w.total {
+		r.allow(a)
+		return
+	}
+	a.grant(t.Room.Disallow(w.claim.Bytes))
+	r.answer(s, t, a)
+}
+
+// forget forgets the peer's Ask, and takes back what was allowed, unless its Block waits in the
+// inbox.
+func (r *receiver) forget(s state, t *Terms, a *after) {
+	if r.special == nil {
+		return
+	}
+	w := &r.special.wish
+	w.total = 0
+	w.withdraw(t.Room, a)
+	switch {
+	case w.allowance == notAllowed:
+	case s&(over|stoppedHere) == stoppedHere: // what was allowed may come, and needs no room
+		w.vacate(t.Room, a)
+	case w.allowance != allowUsed || r.inbox.Len() == 0 || s.over():
+		w.disallow(t.Room, a)
+	}
+}
+
+// move is called when a receiver has given up waiting. It moves what was allowed to spare room if
+// nobody waits for it any more: it must not hold up the Blocks of other pipes. It returns the bytes
+// for which there is no spare room.
+func (r *receiver) move(s state, t *Terms, a *after) (homeless int) {
+	if r.waiting > 0 || r.special == nil || !r.windowed() || s.over() {
+		return 0
+	}
+	w := &r.special.wish
+	w.withdraw(t.Room, a)
+	switch {
+	case w.allowance == notAllowed || w.debt == 0:
+	case w.allowance == allowDue: // the peer has not been told
+		w.recall(t.Room, a)
+	case t.Room.Fit(&r.hold, r.hold.Bytes()+uint64(w.debt)):
+		r.include(t, a)
+	default:
+		return w.debt
+	}
+	return 0
+}
+
+// include makes what was allowed part of the window, which has grown by as much.
+func (r *receiver) include(t *Terms, a *after) {
+	w := &r.special.wish
+	a.grant(t.Room.Disallow(w.debt))
+	w.debt = 0
+	if w.allowance != allowUsed {
+		r.raise(t, w.allowed, a)
+		w.allowance, w.allowed = notAllowed, 0
+	}
+}
+
+// house is called when homeless bytes of what was allowed have got a shelter, or none. It reports
+// whether there is no place for them at all.
+func (r *receiver) house(s state, t *Terms, homeless int, sheltered bool, a *after) (nowhere bool) {
+	w := &r.special.wish
+	switch {
+	case r.waiting > 0 || w.debt != homeless || s.over(): // they need none any more
+		if sheltered {
+			a.shelter = homeless
+		}
+	case sheltered:
+		w.shelter(t.Room, a)
+	default:
+		return true
+	}
+	return false
+}

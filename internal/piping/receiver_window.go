@@ -1,0 +1,166 @@
+package piping
+
+import (
+	"runtime"
+
+	"github.com/asterisque-go/asterisque/limits"
+)
+
+// windowed reports whether the peer has a window here.
+func (r *receiver) windowed() bool { return r.granted != Unlimited }
+
+// announce lets the port be told, once, that there is something for the peer.
+func (r *receiver) announce(n news, a *after) {
+	a.announce = a.announce || r.news == noNews
+	r.news = max(r.news, n)
+}
+
+// tell is called when the peer is told what it has to be told: what is granted, and that an Ask is
+// allowed to reach total.
+func (r *receiver) tell() (credit, allow bool, total uint64) {
+	credit, r.news = r.news == creditDue, noNews
+	if r.special != nil && r.special.wish.depart() {
+		return credit, true, r.special.wish.allowed
+	}
+	return credit, false, 0
+}
+
+// raise grants what the window holds: all of it or, where it has place for some of the largest
+// Blocks that come, what these cost, but least at least, if it is not 0. A sender that fills what
+// it is granted would send a small Block behind the large ones.
+func (r *receiver) raise(t *Terms, least uint64, a *after) {
+	received, total := r.received(t), r.taken+r.hold.Bytes()
+	if rest := max(t.Early, 1) - 1; r.largest > 0 && total > received+rest {
+		if whole := (total - received - rest) / uint64(r.largest); whole > 0 {
+			total = max(received+rest+whole*uint64(r.largest), min(least, total))
+		}
+	}
+	if total <= r.granted {
+		return
+	}
+	r.granted = total
+	r.announce(creditDue, a)
+	if r.special != nil && r.special.wish.total > 0 && total >= r.special.wish.total {
+		r.special.wish.total = 0
+		r.special.wish.withdraw(t.Room, a)
+	}
+}
+
+// grow lets the window grow to as much as want, or shrink where others need the room, but not below
+// what was promised.
+func (r *receiver) grow(t *Terms, want uint64, a *after) {
+	a.grant(t.Room.Grow(&r.hold, want, r.promised()))
+}
+
+// took sees to what follows from the taking of a Block that cost so much: windows grow and shrink,
+// and credit goes out when half of the window is owed, when the peer asks for it, or when little is
+// left.
+func (r *receiver) took(s state, t *Terms, cost uint64, a *after) {
+	r.taken += cost
+	if !r.windowed() {
+		return
+	}
+	a.grant(t.Room.Took(&r.hold))
+	if s.over() {
+		return // what is left holds the room
+	}
+	// what was allowed is the first Block that is taken behind it
+	if r.special != nil && r.special.wish.allowance == allowUsed {
+		r.special.wish.disallow(t.Room, a)
+	}
+	drained := r.inbox.Len() == 0
+	if s&endedThere != 0 {
+		if drained {
+			a.grant(t.Room.Shrink(&r.hold, 0))
+		}
+		return
+	}
+	r.credit(s, t, drained, a)
+}
+
+// credit lets the window grow if it is time for that, and credit go out. drained says that the
+// inbox is empty.
+func (r *receiver) credit(s state, t *Terms, drained bool, a *after) {
+	left := r.promised()
+	grows := drained && r.usedUp // the peer waits for the window, and not for the application
+	if grows {
+		r.usedUp = false
+		r.grow(t, min(2*r.hold.Bytes(), t.Largest), a)
+	}
+	window, wished := r.hold.Bytes(), r.wished()
+	due := r.taken+window >= r.granted+window/2 || drained && (left < t.Early || wished > 0)
+	if due {
+		if !grows {
+			r.grow(t, window, a)
+		}
+		r.raise(t, wished, a)
+	}
+	if due || grows {
+		r.answer(s, t, a)
+	}
+}
+
+// begin gives the receiver the window of a handler that is about to run.
+func (r *receiver) begin(s state, t *Terms, h limits.Hold, a *after) {
+	if !s.wants() { // nothing more comes
+		a.grant(t.Room.End(&h))
+		return
+	}
+	r.hold = h
+	r.raise(t, 0, a)
+}
+
+// settle gives back the room for what does not come any more, and keeps it for what has come.
+func (r *receiver) settle(s state, t *Terms, a *after) {
+	if !r.windowed() {
+		return
+	}
+	r.forget(s, t, a)
+	a.grant(t.Room.Shrink(&r.hold, r.received(t)-r.taken))
+}
+
+// release gives back all the room that the window holds, for Blocks that will not be taken.
+func (r *receiver) release(s state, t *Terms, a *after) {
+	if !r.windowed() {
+		return
+	}
+	r.forget(s, t, a)
+	a.grant(t.Room.End(&r.hold))
+}
+
+// leave lets what waits in the inbox stay for the application.
+func (r *receiver) leave(s state, t *Terms, a *after) {
+	messages, bytes := r.held()
+	if messages == 0 {
+		r.release(s, t, a)
+		return
+	}
+	l := &leftover{terms: t, messages: messages, bytes: bytes}
+	if r.windowed() {
+		if r.special != nil && r.special.wish.allowance == allowUsed {
+			r.special.wish.leave(l)
+		}
+		r.settle(s, t, a)
+		l.hold, r.hold = r.hold, limits.Hold{}
+	}
+	t.Left.Add(1)
+	a.begins = l
+	r.needs().left = l
+	r.special.garbage = runtime.AddCleanup(r, (*leftover).end, l)
+}
+
+// tookLeft notes that a Block of what is left was taken.
+func (r *receiver) tookLeft(bytes int, a *after) {
+	if r.special.left.took(bytes) {
+		r.dropLeft(a)
+	}
+}
+
+// dropLeft lets go of what is left, if anything is.
+func (r *receiver) dropLeft(a *after) {
+	if r.special == nil || r.special.left == nil {
+		return
+	}
+	r.special.garbage.Stop()
+	a.ends, r.special.left = r.special.left, nil
+}

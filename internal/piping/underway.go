@@ -1,0 +1,29 @@
+package piping
+
+import "sync/atomic"
+
+// underWay counts the Blocks that are counted as sent and have not reached the port. It needs no
+// lock, so that a Block takes the lock of its End only once.
+type underWay struct{ n atomic.Uint32 }
+
+// awaited is set while an asker waits until no Block is under way.
+const awaited = 1 << 31
+
+// begin counts a Block.
+func (u *underWay) begin() { u.n.Add(1) }
+
+// end is called when a Block has reached the port, or was refused by it. It reports whether that
+// was the last one, and an asker waits for it.
+func (u *underWay) end() (wake bool) { return u.n.Add(^uint32(0)) == awaited }
+
+// noneLocked reports whether no Block is under way. If one is, the asker waits for the last.
+func (u *underWay) noneLocked() bool {
+	if u.n.Or(awaited)&^awaited > 0 {
+		return false
+	}
+	u.calmLocked()
+	return true
+}
+
+// calmLocked says that the asker waits no longer.
+func (u *underWay) calmLocked() { u.n.And(^uint32(awaited)) }
