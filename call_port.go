@@ -182,7 +182,7 @@ func deadline(ttl uint32) time.Time {
 // deliver hands m to the pipe that it belongs to.
 func (p *port) deliver(to *pipe.Pipe, m message.Block) error {
 	end := (*piping.End)(to)
-	verdict := piping.Accepted
+	var verdict piping.Verdict
 	if m.End {
 		verdict = end.EndArrived(m.Meta.Skipped)
 	} else {

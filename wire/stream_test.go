@@ -235,7 +235,6 @@ func TestAnIdleTCPWireHoldsNoBuffer(t *testing.T) {
 	for range n {
 		require.ErrorIs(t, <-reads, net.ErrClosed)
 	}
-	wires = nil
 	t.Logf("%d bytes per idle wire", (idle-heap())/n)
 	require.Less(t, (idle-heap())/n, 1<<10, "bytes for each wire that waits")
 }
