@@ -88,7 +88,7 @@ func (s *Session) park(to answerer, p priority.Priority, result []byte, abort *A
 	if !to.shares() { // otherwise it is counted where it is remembered
 		parked += buffer.Allocated(len(result)) + heldByAbort(abort)
 	}
-	if _, ok := to.(*incoming); ok {
+	if _, ok := to.(*served); ok {
 		parked += heldPlace // it is in the table until then
 	}
 	s.calls.park(parked, by)
@@ -102,15 +102,15 @@ func (s *Session) park(to answerer, p priority.Priority, result []byte, abort *A
 }
 
 // putAnswer implements answerer.
-func (c *incoming) putAnswer(result []byte, abort *Abort, held uint32, parked bool) {
+func (c *served) putAnswer(result []byte, abort *Abort, held uint32, parked bool) {
 	when := carrier.Now
-	if c.onReader && !parked && !c.s.outbound.queued.Load() {
+	if c.work.byReader && !parked && !c.s.outbound.queued.Load() {
 		when = carrier.AfterReading // the answers to all that has arrived go together
 	}
 	c.putClose(result, abort, held, when)
-	if c.onReader {
+	if c.work.byReader {
 		// only now, so that what waits to leave is bounded by what was promised
-		c.s.calls.giveBack(c.cost(), c.nested())
+		c.s.calls.giveBack(c.cost(), c.work.nested)
 	}
 }
 

@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// The context of a handler is its call: see incoming.
+// The context of a handler is its call: see served.
 
 // watch is what a context needs to tell others of its end.
 type watch struct {
 	done   chan struct{}
+	ended  ending
 	timer  *time.Timer // nil without a deadline
 	afters map[*after]struct{}
 }
@@ -18,7 +19,7 @@ type watch struct {
 type ending uint8
 
 const (
-	running ending = iota
+	notEnded ending = iota
 	canceled
 	expired
 )
@@ -33,11 +34,18 @@ func (e ending) err() error {
 	return nil
 }
 
+// closedChan stands for the end of what has ended.
+var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// endedUnwatched are the watches of all contexts that have ended before anybody wanted to be told.
+// They do not change.
+var endedUnwatched = [...]*watch{canceled: {done: closedChan, ended: canceled}, expired: {done: closedChan, ended: expired}}
+
 // after is one registration of AfterFunc.
 type after struct{ f func() }
 
 // Deadline implements context.Context.
-func (c *incoming) Deadline() (at time.Time, ok bool) {
+func (c *served) Deadline() (at time.Time, ok bool) {
 	if c.expires == 0 {
 		return at, false
 	}
@@ -45,7 +53,7 @@ func (c *incoming) Deadline() (at time.Time, ok bool) {
 }
 
 // Value implements context.Context.
-func (c *incoming) Value(key any) any {
+func (c *served) Value(key any) any {
 	if key == (handledKey{}) {
 		return c
 	}
@@ -53,42 +61,46 @@ func (c *incoming) Value(key any) any {
 }
 
 // Err implements context.Context.
-func (c *incoming) Err() error {
+func (c *served) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended == running && c.expires > 0 && c.s.shared.now() >= c.expires {
+	if c.endedLocked() == notEnded && c.expires > 0 && c.s.shared.now() >= c.expires {
 		c.endLocked(expired)
 	}
-	return c.ended.err()
+	return c.endedLocked().err()
 }
 
 // Done implements context.Context.
-func (c *incoming) Done() <-chan struct{} {
+func (c *served) Done() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.watchLocked().done
 }
 
-func (c *incoming) watchLocked() *watch {
-	if c.watch != nil {
-		return c.watch
+func (c *served) endedLocked() ending {
+	if c.watch == nil {
+		return notEnded
 	}
-	c.watch = &watch{done: make(chan struct{})}
-	if c.ended != running {
-		close(c.watch.done)
-	} else if c.expires > 0 {
-		c.watch.timer = time.AfterFunc(c.expires-c.s.shared.now(), func() { c.end(expired) })
+	return c.watch.ended
+}
+
+func (c *served) watchLocked() *watch {
+	if c.watch == nil {
+		c.watch = &watch{done: make(chan struct{})}
+		if c.expires > 0 {
+			c.watch.timer = time.AfterFunc(c.expires-c.s.shared.now(), func() { c.end(expired) })
+		}
 	}
 	return c.watch
 }
 
 // AfterFunc calls f in a goroutine of its own when c ends, unless stop is called before. With this
 // method, contexts derived from c need no goroutine to watch it.
-func (c *incoming) AfterFunc(f func()) (stop func() bool) {
+func (c *served) AfterFunc(f func()) (stop func() bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ended != running {
-		go f()
+	if c.endedLocked() != notEnded {
+		go f() // as in end
 		return func() bool { return false }
 	}
 	key, w := &after{f}, c.watchLocked()
@@ -105,21 +117,23 @@ func (c *incoming) AfterFunc(f func()) (stop func() bool) {
 	}
 }
 
-func (c *incoming) end(how ending) {
+func (c *served) end(how ending) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.endLocked(how)
 }
 
-func (c *incoming) endLocked(how ending) {
-	if c.ended != running {
-		return
+func (c *served) endLocked(how ending) {
+	switch w := c.watch; {
+	case w == nil:
+		c.watch = endedUnwatched[how]
+	case w.ended == notEnded:
+		w.end(how)
 	}
-	c.ended = how
-	w := c.watch
-	if w == nil {
-		return
-	}
+}
+
+func (w *watch) end(how ending) {
+	w.ended = how
 	close(w.done)
 	if w.timer != nil {
 		w.timer.Stop()
@@ -133,7 +147,7 @@ func (c *incoming) endLocked(how ending) {
 // SessionOf returns the session that a handler's context belongs to, through which the handler can
 // call its caller back, or nil for other contexts. Contexts derived from the handler's are as good.
 func SessionOf(ctx context.Context) *Session {
-	if c, ok := ctx.Value(handledKey{}).(*incoming); ok {
+	if c, ok := ctx.Value(handledKey{}).(*served); ok {
 		return c.s
 	}
 	return nil

@@ -3,7 +3,6 @@ package asterisque
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
@@ -123,31 +122,4 @@ func (n *nesting) giveBack(cost int64) {
 	defer n.mu.Unlock()
 	n.made--
 	n.cost -= cost
-}
-
-// reserve bounds how many calls within calls a node runs for all its peers together. One owner may
-// have as many as are left, so that there is always something left for another (dynamic thresholds,
-// as for windows).
-type reserve struct {
-	owners *owners // fixed, as most
-	most   int64
-	held   atomic.Int64
-}
-
-// enter takes a place for a call of w, or reports that there is none.
-func (r *reserve) enter(w *owner) bool {
-	own := w.nested.Add(1)
-	if own+r.held.Add(1) <= r.most {
-		return true
-	}
-	r.leave(w)
-	return false
-}
-
-// leave gives a place back. An owner with places is known as long as it has them.
-func (r *reserve) leave(w *owner) {
-	r.held.Add(-1)
-	if w.nested.Add(-1) == 0 {
-		r.owners.forget(w)
-	}
 }

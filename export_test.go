@@ -12,7 +12,7 @@ const RememberedCall = heldRemember + keySize + 8
 
 // PlacesWithin returns how many calls within calls hold a place of those that n has for all its
 // peers.
-func PlacesWithin(n *Node) int { return int(n.nested.held.Load()) }
+func PlacesWithin(n *Node) int { return int(n.staff.nested.held.Load()) }
 
 // Owners returns how many owners n knows.
 func Owners(n *Node) int {
@@ -25,7 +25,8 @@ func Owners(n *Node) int {
 // hold one of its places.
 func Occupied(svc *Service, function uint16, places int) (n int) {
 	h := svc.find(function)
-	if k := h.keys; k != nil {
+	if h.key != nil {
+		k := &h.key.keys
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		n += len(k.last) + k.nested

@@ -42,7 +42,7 @@ func (f Function[P, R]) Handle(svc *Service, h func(ctx context.Context, params 
 		params:    reflect.TypeFor[P](),
 		free:      f.params,
 		signature: fmt.Sprintf("func(%v) %v", reflect.TypeFor[P](), reflect.TypeFor[R]()),
-		serve: func(ctx context.Context, c *incoming, k *scratch) (result []byte, err error) {
+		serve: func(ctx context.Context, c *served, k *workspace) (result []byte, err error) {
 			v := boxFor[P, R](&k.box)
 			defer v.empty()
 			if !takeDecoded(c, &v.params) {
@@ -126,9 +126,9 @@ func (b *box[P, R]) empty() { *b = box[P, R]{} }
 
 // decodeParams decodes the parameters of c into v. Unless they were lent to v, nobody needs them
 // any more.
-func (c *incoming) decodeParams(v any) error {
+func (c *served) decodeParams(v any) error {
 	if err := c.s.decode(c.params, v); err != nil {
-		a := codecError(codec.BadParams, c.function, c.handler.name, "parameters", err)
+		a := codecError(codec.BadParams, c.handler.number, c.handler.name, "parameters", err)
 		a.Ran = codec.Refused
 		return a
 	}
@@ -139,7 +139,7 @@ func (c *incoming) decodeParams(v any) error {
 }
 
 // encodeResult encodes v into k.
-func (c *incoming) encodeResult(k *scratch, v any) (result []byte, err error) {
+func (c *served) encodeResult(k *workspace, v any) (result []byte, err error) {
 	if c.s.lender != nil {
 		if result, ok := c.s.lender.Bytes(v); ok {
 			return result, nil
@@ -147,7 +147,7 @@ func (c *incoming) encodeResult(k *scratch, v any) (result []byte, err error) {
 	}
 	result, err = c.s.codec.Append(k.result[:0], v)
 	if err != nil {
-		return nil, codecError(codec.BadResult, c.function, c.handler.name, "result", err)
+		return nil, codecError(codec.BadResult, c.handler.number, c.handler.name, "result", err)
 	}
 	k.result = result
 	return result, nil

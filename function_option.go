@@ -63,24 +63,24 @@ func WithKey[P any, K comparable](key func(params P) K) HandlerOption {
 	})
 	raw, ok := any(key).(func([]byte) K)
 	if !ok {
-		return func(h *handler) { h.keys = named() }
+		return func(h *handler) { h.key = named() }
 	}
 	ofBytes := newKeys(nil, 0, func(_ codec.Values, params []byte) (K, any, error) { return raw(params), nil, nil })
 	return func(h *handler) {
 		if h.params == t {
-			h.keys = named()
+			h.key = named()
 		} else {
-			h.keys = ofBytes()
+			h.key = ofBytes()
 		}
 	}
 }
 
 // newKeys returns what makes keys of parameters that are decoded as a t, of which up to free bytes
 // need not be weighed; or of those that are not decoded, if t is nil.
-func newKeys[K comparable](t reflect.Type, free int, of func(codec.Values, []byte) (K, any, error)) func() *keys {
+func newKeys[K comparable](t reflect.Type, free int, of func(codec.Values, []byte) (K, any, error)) func() *keyed {
 	seed := maphash.MakeSeed()
-	return func() *keys {
-		return &keys{params: t, free: free, last: make(map[uint64]*incoming), of: func(values codec.Values, params []byte) (uint64, any, error) {
+	return func() *keyed {
+		return &keyed{params: t, free: free, keys: keys{last: make(map[uint64]*turn)}, of: func(values codec.Values, params []byte) (uint64, any, error) {
 			k, value, err := of(values, params)
 			if err != nil {
 				return 0, nil, err

@@ -28,19 +28,19 @@ func errorID() string {
 }
 
 // told returns what the peer is told of err, which is plain, and which a has been made of.
-func (c *incoming) told(err error, a *Abort) *Abort {
+func (c *served) told(err error, a *Abort) *Abort {
 	if !c.s.cfg.private {
 		return a
 	}
 	id := errorID()
-	c.s.cfg.log.Warn("handler failed", "id", id, "session", c.s, "function", c.function, "name", c.handler.name, "error", err)
+	c.s.cfg.log.Warn("handler failed", "id", id, "session", c.s, "function", c.handler.number, "name", c.handler.name, "error", err)
 	b := *a
 	b.Message, b.Cause = "internal error, id "+id, nil
 	return &b
 }
 
 // toldAborting returns what the peer is told if the handler has aborted the pipe with a.
-func (c *incoming) toldAborting(a *Abort) *Abort {
+func (c *served) toldAborting(a *Abort) *Abort {
 	plain := true // unless it says something else: its methods are the application's
 	c.guard("error of a handler", func() { plain = a.Cause.Error() == a.Message && isPlain(a.Cause) })
 	if plain {

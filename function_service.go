@@ -3,7 +3,6 @@ package asterisque
 import (
 	"context"
 	"maps"
-	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -21,27 +20,6 @@ type Service struct {
 	mu       sync.Mutex // held by writers
 	handlers atomic.Pointer[map[uint16]*handler]
 	served   string // guarded by mu; who serves it and where; empty: nobody yet
-}
-
-// handler is what a service knows of one function. It does not change.
-type handler struct {
-	name      string
-	signature string
-	blocks    bool // the call carries Blocks: it has a pipe
-	inline    bool // it runs on the reader
-	// what its parameters are decoded as, and no part of them is kept unless the codec lends it;
-	// nil if they are not
-	params  reflect.Type
-	free    int    // bytes of parameters that need not be weighed: see weigh.Free
-	borrows bool   // it keeps no part of its parameters
-	gate    *gate  // nil: any number may run at once
-	keys    *keys  // nil: calls have no keys
-	place   string // where it was registered
-	meter   *functionMeter
-
-	// serve runs one call with the context that its handler gets. The result may be in k, and is
-	// sent before k is used again.
-	serve func(ctx context.Context, c *incoming, k *scratch) (result []byte, err error)
 }
 
 // NewService returns a Service without functions.
@@ -69,7 +47,7 @@ func (s *Service) Handle(function uint16, name string, h func(ctx context.Contex
 		name:      name,
 		signature: "func([]byte) []byte, Blocks both ways",
 		blocks:    true,
-		serve:     func(ctx context.Context, c *incoming, _ *scratch) ([]byte, error) { return h(ctx, c.pipe, c.params) },
+		serve:     func(ctx context.Context, c *served, _ *workspace) ([]byte, error) { return h(ctx, c.pipe, c.params) },
 	})
 }
 
@@ -90,7 +68,7 @@ func (s *Service) set(function uint16, opts []HandlerOption, h *handler) {
 	for _, o := range opts {
 		o(h)
 	}
-	h.place, h.meter = here(), new(functionMeter)
+	h.number, h.place, h.meter = function, here(), new(functionMeter)
 	s.change(func(m map[uint16]*handler) {
 		s.checkUnserved(function, h.name, "registered")
 		checkNumber(function, h, m[function])

@@ -11,49 +11,40 @@ import (
 // its goroutine, and then what is deferred here answers the call, and another goroutine takes the
 // place of the one that is gone: see workers and Session.runTo.
 
-// scratch is what a worker keeps from one call to the next.
-type scratch struct {
-	result  []byte    // where typed handlers put their results
-	box     any       // where a typed handler has its parameters and its result; see boxFor
-	call    *incoming // that a worker has taken last; nil while it is idle
-	lent    bool      // the worker is lent to it
-	serving bool      // its handler is running: if the goroutine ends, the call is to be answered
-}
-
 // afterRun is deferred while c is run.
-func (c *incoming) afterRun(k *scratch) {
-	if k.serving {
+func (c *served) afterRun(k *workspace) {
+	if c.work.serving {
 		c.answerLost(k, nil, c.panicked("ended its goroutine"))
 	}
 	c.freeParams() // not earlier: the result may be a part of them
 }
 
 // answerLost answers c, whose goroutine is being ended.
-func (c *incoming) answerLost(k *scratch, result []byte, err error) {
+func (c *served) answerLost(k *workspace, result []byte, err error) {
 	var a *Abort
 	if err != nil {
 		a = c.failed(err) // which may end the goroutine as well, and then afterRun answers
 	}
-	k.serving = false
+	c.work.serving = false
 	c.leaveNested()
 	c.answer(result, a)
 }
 
 // misbehaved logs that the handler has not returned, and returns the error for it; v is as for the
 // function of this name.
-func (c *incoming) misbehaved(v any) *Abort {
-	guard.Misbehaved(c.s.cfg.log, "handler", v, "function", c.function, "name", c.handler.name)
+func (c *served) misbehaved(v any) *Abort {
+	guard.Misbehaved(c.s.cfg.log, "handler", v, "function", c.handler.number, "name", c.handler.name)
 	return c.panicked(guard.HowEnded(v))
 }
 
 // panicked returns the error for a handler that did not return.
-func (c *incoming) panicked(how string) *Abort {
-	return codec.ErrPanicked.Withf("the handler of function %d %q %s", c.function, c.handler.name, how)
+func (c *served) panicked(how string) *Abort {
+	return codec.ErrPanicked.Withf("the handler of function %d %q %s", c.handler.number, c.handler.name, how)
 }
 
 // failed returns err as the Abort of this call. If it tells how far another call got, which the
 // handler made, that is not true of this one.
-func (c *incoming) failed(err error) *Abort {
+func (c *served) failed(err error) *Abort {
 	of, ok := err.(*Abort)
 	plain := false
 	if !ok || of == nil { // its methods are the application's
@@ -73,12 +64,12 @@ func (c *incoming) failed(err error) *Abort {
 }
 
 // guard calls f, a part of the application that belongs to the call.
-func (c *incoming) guard(what string, f func()) (ok bool) {
-	return guard.Run(c.s.cfg.log, what, f, "function", c.function, "name", c.handler.name)
+func (c *served) guard(what string, f func()) (ok bool) {
+	return guard.Run(c.s.cfg.log, what, f, "function", c.handler.number, "name", c.handler.name)
 }
 
 // serveTraced is serve with a tracer, which is told the outcome also when the goroutine is ended.
-func (c *incoming) serveTraced(k *scratch) (result []byte, err error) {
+func (c *served) serveTraced(k *workspace) (result []byte, err error) {
 	ctx, done := c.trace()
 	err = errHandlerLost // unless it returns
 	defer func() {
@@ -98,12 +89,12 @@ func (c *incoming) serveTraced(k *scratch) (result []byte, err error) {
 var errHandlerLost error = codec.ErrPanicked.Withf("the handler ended its goroutine")
 
 // trace tells the tracer that the handler is about to run.
-func (c *incoming) trace() (ctx context.Context, done func(error)) {
+func (c *served) trace() (ctx context.Context, done func(error)) {
 	var trace []byte
 	if c.rare != nil {
 		trace = c.rare.trace
 	}
-	c.guard("tracer", func() { ctx, done = c.s.cfg.tracer.Serve(c, c.s, c.function, c.handler.name, trace) })
+	c.guard("tracer", func() { ctx, done = c.s.cfg.tracer.Serve(c, c.s, c.handler.number, c.handler.name, trace) })
 	if ctx == nil || done == nil { // it panicked
 		return c, func(error) {}
 	}

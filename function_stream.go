@@ -54,7 +54,7 @@ func (f StreamFunction[P, S, R, T]) Handle(svc *Service, h func(ctx context.Cont
 		blocks: true,
 		params: reflect.TypeFor[P](),
 		free:   f.free.params,
-		serve: func(ctx context.Context, c *incoming, k *scratch) (result []byte, err error) {
+		serve: func(ctx context.Context, c *served, k *workspace) (result []byte, err error) {
 			var params P
 			if !takeDecoded(c, &params) {
 				if err := c.decodeParams(&params); err != nil {

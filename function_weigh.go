@@ -8,7 +8,7 @@ import (
 
 // weigh finds out what the parameters of c become, once for all who decode them as what the handler
 // takes.
-func (c *incoming) weigh() error {
+func (c *served) weigh() error {
 	h := c.handler
 	if h.params == nil || len(c.params) <= h.free {
 		return nil
@@ -16,9 +16,9 @@ func (c *incoming) weigh() error {
 	return c.examine("codec", (*Session).turnBack, func() error {
 		n, err := c.s.weigh(c.params, h.params)
 		if err != nil {
-			return codecError(codec.BadParams, c.function, h.name, "parameters", err)
+			return codecError(codec.BadParams, c.handler.number, h.name, "parameters", err)
 		}
-		c.becomes = roughly(n)
+		c.work.becomes = roughly(n)
 		return nil
 	})
 }

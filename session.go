@@ -44,7 +44,7 @@ type Session struct {
 	terms    piping.Terms
 	maxBlock int // bytes of the largest payload that the peer takes in a Block; fixed
 	calls    dispatcher
-	inline   *scratch // of the reader; nil until there is an inline call
+	inline   *workspace // of the reader; nil until there is an inline call
 
 	res    *resumption   // nil unless the session can be resumed; fixed
 	holder sessionHolder // fixed
@@ -129,27 +129,31 @@ func newSession(sh *shared, holder sessionHolder, h *handshake, a agreement, g G
 // promise sets up what this side has promised its peer, by its plan, and what the peer has
 // promised.
 func (s *Session) promise(a *agreement, p *limits.Plan) {
-	s.terms.Ledger = &s.calls
+	s.terms.Ledger = outlets{s}
 	s.terms.Overhead, s.terms.Early = uint64(p.Overhead), uint64(p.Window)
 	s.terms.PeerOverhead, s.terms.PeerEarly = a.overhead, a.early
-	s.calls = dispatcher{s: s, plan: p, ready: line{is: inReady}}
-	s.calls.part.Begin(&s.owner.tally)
+	s.calls = dispatcher{
+		staff: &s.shared.staff, outlet: outlets{s}, plan: p,
+		ready: newJobQueue(taskToWorker), room: openRoom{owner: s.owner},
+	}
+	s.calls.holding.part.Begin(&s.owner.tally)
 	s.opens.init(a.opens, uint64(a.maxFrame)+a.overhead+a.early)
 	s.nesting.calls, s.nesting.room = int32(a.nestedCalls), int32(a.nestedRoom)
 	if s.cfg.windowless {
 		return
 	}
 	s.terms.Room = limits.NewRoom(p)
+	s.calls.windows = s.terms.Room
 	s.terms.Room.Heed(&s.owner.tally)
 	s.terms.Largest = uint64(max(s.cfg.window, p.Window))
-	s.calls.opens = limits.NewOpens(p)
+	s.calls.room.opens = limits.NewOpens(p)
 }
 
 // endTelling takes what the session has told its owner that it holds back.
 func (s *Session) endTelling() {
 	s.inbound.EndTelling()
 	s.outbound.EndTelling()
-	s.calls.part.End()
+	s.calls.holding.part.End()
 	s.owner.tally.Add(-heldSession)
 }
 
@@ -261,7 +265,7 @@ func (s *Session) refuseWaiting() {
 		if s.outbound.State() >= limits.Soft || s.ctx.Err() != nil {
 			return
 		}
-		if c, ok := e.(*incoming); ok && s.calls.queued(c) && s.calls.leave(c).waits() {
+		if c, ok := e.(*served); ok && s.calls.waits(c) && s.calls.withdraw(c).waits() {
 			c.refuse(errShutDown)
 		}
 	}

@@ -18,8 +18,8 @@ const (
 	heldUnary   = 208 // a call of the peer
 	heldStream  = 368 // one with Blocks
 	heldRefusal = 96  // one of which nothing else is kept
-	// of a call that waits: in the line and in the table, which is half full to full
-	heldPlace    = 44
+	// of a call that waits: in the queue and in the table, which is half full to full
+	heldPlace    = 52
 	heldExtra    = 96  // what few calls have besides
 	heldTurn     = 72  // of a call with a key
 	heldKeyed    = 80  // of a durable call
@@ -64,7 +64,7 @@ func heldBlock(payload int, mem *buffer.Buffer, alone bool) uint32 {
 }
 
 // body returns what c holds as long as anybody knows of it, parameters apart.
-func (c *incoming) body() int {
+func (c *served) body() int {
 	n := heldUnary
 	if c.pipe != nil {
 		n = heldStream
@@ -82,20 +82,20 @@ func (c *incoming) body() int {
 }
 
 // heldParams returns what the parameters of c hold that do not fit into its object.
-func (c *incoming) heldParams() int {
+func (c *served) heldParams() int {
 	switch {
 	case c.rare != nil && c.rare.kept > 0:
 		return c.rare.kept
-	case c.pipe == nil && int(c.size) <= len(unaryCall{}.small):
+	case c.pipe == nil && int(c.work.size) <= len(unaryCall{}.small):
 		return 0
 	}
-	return buffer.Allocated(int(c.size))
+	return buffer.Allocated(int(c.work.size))
 }
 
 // held returns for how many bytes c counts while it waits: for what it holds, within
 // [limits.MostHeld].
-func (c *incoming) held() int {
-	held, content := heldPlace+c.body()+c.heldParams(), int(c.size)
+func (c *served) held() int {
+	held, content := heldPlace+c.body()+c.heldParams(), int(c.work.size)
 	if c.rare != nil {
 		content += c.rare.strings
 	}

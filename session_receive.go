@@ -57,7 +57,7 @@ func (s *Session) receiveOpen(m *message.Open) error {
 				break
 			}
 		}
-		c := newIncoming(s, m, h, within)
+		c := newServed(s, m, h, within)
 		ok, err := s.table.accept(c.id(), c)
 		if ok {
 			s.accept(c)
@@ -80,21 +80,19 @@ func (s *Session) receiveOpen(m *message.Open) error {
 	return nil
 }
 
-var errOpensWindow = codec.ErrWindow.Withf("more calls than there is room for")
-
 // accept lets c run: here if it is inline, and else as soon as it is its turn. It is in the table
 // already, so that the end of the session may end it meanwhile.
-func (s *Session) accept(c *incoming) {
+func (s *Session) accept(c *served) {
 	if err := c.weigh(); err != nil {
 		s.turnBack(c, codec.AbortOf(err))
 		return
 	}
 	if c.rare != nil && c.rare.key != nil {
-		if refused := s.calls.arrive(c.cost(), c.nested()); refused != nil {
+		if refused := s.calls.arrive(c.cost(), c.work.nested); refused != nil {
 			c.refuse(refused)
 			return
 		}
-		c.rare.counted = true
+		c.work.counted = true
 		if !s.shared.once.begin(c) {
 			return
 		}
@@ -108,23 +106,23 @@ func (s *Session) accept(c *incoming) {
 
 // turnBack refuses c, which has only just arrived. Its caller gets its room back when the refusal
 // has left.
-func (s *Session) turnBack(c *incoming, a *Abort) {
+func (s *Session) turnBack(c *served, a *Abort) {
 	c.freeParams()
-	if !c.counted() {
-		if beyond := s.calls.arrive(c.cost(), c.nested()); beyond != nil {
+	if !c.work.counted {
+		if beyond := s.calls.arrive(c.cost(), c.work.nested); beyond != nil {
 			c.refuse(beyond)
 			return
 		}
 	}
-	c.onReader = true
+	c.work.byReader = true
 	c.refuse(a)
 }
 
 // enqueue lets c run as soon as it is its turn. An error is why it cannot; refuse is as for
 // examine.
-func (s *Session) enqueue(c *incoming, refuse refusing) error {
-	if k := c.handler.keys; k != nil {
-		if err := c.examine("key", refuse, func() error { return k.name(c) }); err != nil {
+func (s *Session) enqueue(c *served, refuse refusing) error {
+	if c.handler.key != nil {
+		if err := c.examine("key", refuse, c.nameKey); err != nil {
 			return err
 		}
 	}

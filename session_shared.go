@@ -14,13 +14,12 @@ type shared struct {
 	carriers carrier.Settings // fixed
 	lookout  carrier.Lookout
 	uptime   // these lock themselves
-	workers  workers
-	owners   owners
-	budget   budget
-	nested   reserve
-	once     once
-	aways    aways
-	reports  reports
+	staff
+	owners  owners
+	budget  budget
+	once    once
+	aways   aways
+	reports reports
 	// of *call; not global, because their channels belong to the bubble of a synctest as the node
 	// does
 	calls sync.Pool
@@ -28,7 +27,8 @@ type shared struct {
 
 // init prepares sh for a node.
 func (sh *shared) init(cfg *config) {
-	sh.born, sh.workers.limit = time.Now(), cfg.nodeWorkers
+	sh.born = time.Now()
+	sh.workers.limit, sh.staff.most = cfg.nodeWorkers, cfg.maxWaiting
 	sh.carriers = carrier.Settings{
 		Log: cfg.log, PingInterval: cfg.pingInterval, PingTimeout: cfg.pingTimeout, WriteTimeout: cfg.writeTimeout,
 		Stall: cfg.stall, ResumeFor: cfg.resumeFor, Now: sh.now, Lookout: &sh.lookout,

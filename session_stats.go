@@ -85,6 +85,16 @@ func (s *Session) loadRoom(st *Stats) {
 	st.Asking = l.Asking
 }
 
+// loadWork fills in what is known of the calls of the peer.
+func (s *Session) loadWork(st *Stats) {
+	w := s.calls.load()
+	st.Waiting, st.Running, st.MostWaiting, st.MostRunning = w.waiting, w.running, w.mostWaiting, w.mostRunning
+	st.Served, st.Parked = w.served, w.parked
+	st.Holding = w.held + w.unparked*(heldPlace+heldUnary) + w.streams*(heldStream-heldUnary)
+	st.Opens = Share{Room: w.opens.Room(), Promised: w.opens.Promised(), Held: w.opens.Held()}
+	st.Nested = Share{Room: w.most, Promised: w.most, Held: w.nested}
+}
+
 // Stats returns what the session holds now. The numbers are read one after the other, not in one
 // instant.
 func (s *Session) Stats() Stats {
@@ -106,7 +116,7 @@ func (s *Session) stats() Stats {
 		OutboundState: s.outbound.State(),
 	}
 	st.Stops, st.Stopped = s.carrier.Stops()
-	s.calls.load(&st)
+	s.loadWork(&st)
 	s.loadRoom(&st)
 	return st
 }
@@ -161,7 +171,8 @@ func (n *Node) Stats() NodeStats {
 		st.Total.add(s.Stats())
 	}
 	st.Held, st.Budget = n.budget.Held(), n.budget.Most()
-	n.workers.load(&st)
+	c := n.staff.workers.crew()
+	st.Busy, st.Lent, st.MostBusy, st.IdleWorkers, st.Crowded = c.busy, c.lent, c.most, c.idle, c.waiting
 	return st
 }
 

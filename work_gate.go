@@ -12,112 +12,37 @@ import (
 // Its lock may be taken with that of a dispatcher held, not the other way round.
 type gate struct {
 	mu    sync.Mutex
-	free  int                    // guarded by mu, as all below
-	queue turns[*parked]         // each once
-	idle  map[*incoming]struct{} // calls that have a place here, and wait for a worker or for room
+	free  int                 // guarded by mu, as all below
+	queue turns[*gateCrowd]   // each once
+	idle  map[waiter]struct{} // calls that have a place here, and wait for a worker or for room
 	// calls that wait for a place, and for which a worker would be lent
 	urgent int
 }
 
-// parked are the calls of one session that wait for one gate.
-type parked struct {
-	d     *dispatcher // fixed
-	calls line        // guarded by the lock of d; empty only while it is being forgotten
+// gateCrowd stands for the calls of one session that wait for one gate.
+type gateCrowd struct {
+	owner *owner // these are fixed
+	at    admitter
 
 	queued bool // guarded by the lock of the gate: it is in the queue
 }
 
-// enter takes a free place. If there is none, it returns the calls of d that wait, p or, if that is
-// nil, new ones, to which another one is to be added; urgent says that this one is.
-func (g *gate) enter(d *dispatcher, p *parked, urgent bool) *parked {
+// admitter has the calls that wait for a gate.
+type admitter interface {
+	// admit lets the next call of c go on, with the place at g that another one has left. It
+	// reports false if none waits. another says that it has got one more place, if more calls wait,
+	// because others left at the same time.
+	admit(g *gate, c *gateCrowd) (ok, another bool)
+}
+
+// enter takes a free place, or reports that there is none.
+func (g *gate) enter() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.free > 0 {
-		g.free--
-		return nil
-	}
-	if p == nil {
-		p = &parked{d: d, calls: line{is: inGate}}
-	}
-	if urgent {
-		g.urgent++
-	}
-	g.queueLocked(p)
-	return p
+	return g.enterLocked()
 }
 
-// placed notes that c, which has waited, has got a place, and waits for a worker now. It reports
-// whether an urgent call waits behind it.
-func (g *gate) placed(c *incoming) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if c.urgent() {
-		g.urgent--
-	}
-	g.idleLocked(c)
-	return g.urgent > 0
-}
-
-// keeps notes that c, which has a place, waits for room, unless it reports that an urgent call
-// waits behind it, so that it must not.
-func (g *gate) keeps(c *incoming) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.urgent > 0 {
-		return true
-	}
-	g.idleLocked(c)
-	return false
-}
-
-func (g *gate) idleLocked(c *incoming) {
-	if g.idle == nil {
-		g.idle = make(map[*incoming]struct{})
-	}
-	g.idle[c] = struct{}{}
-}
-
-// urge notes that a call which waits for a place has become urgent.
-func (g *gate) urge() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.urgent++
-}
-
-// begun notes that c waits for no worker any more.
-func (g *gate) begun(c *incoming) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.idle, c)
-}
-
-// goneUrgent notes that an urgent call has left without having got a place.
-func (g *gate) goneUrgent() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.urgent--
-}
-
-// lend lends workers to the calls that have a place and wait for one, while an urgent one waits for
-// a place.
-func (g *gate) lend() {
-	g.mu.Lock()
-	var idle []*incoming
-	if g.urgent > 0 {
-		idle = slices.Collect(maps.Keys(g.idle))
-	}
-	g.mu.Unlock()
-	for _, c := range idle {
-		c.s.calls.lend(c)
-	}
-}
-
-// again puts p, one call of which has got a place, at the end of the queue. It reports true if it
-// has got another place, which has become free while p was not in the queue.
-func (g *gate) again(p *parked) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.queueLocked(p)
+func (g *gate) enterLocked() bool {
 	if g.free == 0 {
 		return false
 	}
@@ -125,42 +50,125 @@ func (g *gate) again(p *parked) bool {
 	return true
 }
 
-func (g *gate) queueLocked(p *parked) {
-	if !p.queued {
-		p.queued = true
-		g.queue.push(p.d.s.owner, p)
-	}
-}
-
-// forget takes p out of the queue: all its calls gave up.
-func (g *gate) forget(p *parked) {
+// enterOrQueue is enter, and if there is no free place, c is in the queue from then on. A call is
+// to be added to it, which is urgent or not.
+func (g *gate) enterOrQueue(c *gateCrowd, urgent bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if p.queued {
-		p.queued = false
-		g.queue.remove(p.d.s.owner, func(o **parked) bool { return *o != p })
+	if g.enterLocked() {
+		return true
+	}
+	if urgent {
+		g.urgent++
+	}
+	g.queueLocked(c)
+	return false
+}
+
+// enterAgain puts c, one call of which has got a place, at the end of the queue. It reports true if
+// c has got another place, which has become free while c was not in the queue.
+func (g *gate) enterAgain(c *gateCrowd) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.queueLocked(c)
+	return g.enterLocked()
+}
+
+func (g *gate) queueLocked(c *gateCrowd) {
+	if !c.queued {
+		c.queued = true
+		g.queue.push(c.owner, c)
 	}
 }
 
-// leave gives a place back, to a call that waits if there is one.
-func (g *gate) leave() {
-	for p := g.next(); p != nil; p = g.next() {
-		if ok, another := p.d.admit(g, p); ok && !another {
+// dequeue takes c out of the queue: all its calls gave up.
+func (g *gate) dequeue(c *gateCrowd) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if c.queued {
+		c.queued = false
+		g.queue.remove(c.owner, func(o **gateCrowd) bool { return *o != c })
+	}
+}
+
+// waitsInside notes that a call which has a place waits for a worker or for room, unless it reports
+// false: an urgent call waits behind it, so that it must not wait.
+func (g *gate) waitsInside(w waiter) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.urgent > 0 {
+		return false
+	}
+	g.idleLocked(w)
+	return true
+}
+
+// passed notes that w, which has waited here, has got a place, and waits for a worker now; urgent
+// says that it is urgent. It reports whether an urgent call waits behind it.
+func (g *gate) passed(w waiter, urgent bool) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if urgent {
+		g.urgent--
+	}
+	g.idleLocked(w)
+	return g.urgent > 0
+}
+
+func (g *gate) idleLocked(w waiter) {
+	if g.idle == nil {
+		g.idle = make(map[waiter]struct{})
+	}
+	g.idle[w] = struct{}{}
+}
+
+// waitsNoMore notes that w waits for neither worker nor room any more.
+func (g *gate) waitsNoMore(w waiter) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.idle, w)
+}
+
+// countUrgent notes that n calls more wait for a place, or less, that are urgent.
+func (g *gate) countUrgent(n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.urgent += n
+}
+
+// lend lends workers to the calls that have a place and wait for one, while an urgent one waits for
+// a place.
+func (g *gate) lend() {
+	g.mu.Lock()
+	var idle []waiter
+	if g.urgent > 0 {
+		idle = slices.Collect(maps.Keys(g.idle))
+	}
+	g.mu.Unlock()
+	for _, w := range idle {
+		w.lend()
+	}
+}
+
+// vacate gives a place back, to a call that waits if there is one.
+func (g *gate) vacate() {
+	for c := g.next(); c != nil; c = g.next() {
+		if ok, another := c.at.admit(g, c); ok && !another {
 			return
 		}
 	}
 }
 
-// next returns the calls whose turn it is to get the place of one that has left. If none wait the
-// place is free, and it returns nil.
-func (g *gate) next() *parked {
+// next returns the crowd whose turn it is to get the place of a call that has left. If none waits
+// the place is free, and it returns nil.
+func (g *gate) next() *gateCrowd {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.queue.len() == 0 {
 		g.free++
 		return nil
 	}
-	p := g.queue.pop()
-	p.queued = false
-	return p
+	c := g.queue.pop()
+	c.queued = false
+	return c
 }

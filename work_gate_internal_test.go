@@ -12,17 +12,18 @@ import (
 // one while nobody is in the queue because the first one's turn is being taken.
 func TestAPlaceThatBecomesFreeBetweenTwoTurnsIsTaken(t *testing.T) {
 	g := &gate{free: 2}
-	// without workers: what is admitted stays in its line
-	d := &dispatcher{s: &Session{shared: new(shared)}, plan: new(limits.Plan), ready: line{is: inReady}}
-	calls := make([]*incoming, 5)
-	for i := range calls {
-		calls[i] = &incoming{handler: &handler{gate: g}, state: inHand}
-		d.passLocked(calls[i])
+	// without workers: what is admitted stays in its queue
+	s := &Session{shared: new(shared)}
+	d := &s.calls
+	d.plan, d.staff, d.ready = new(limits.Plan), new(staff), newJobQueue(taskToWorker)
+	for range 5 {
+		c := &served{port: port{s: s}, handler: &handler{gate: g}, work: task{state: taskForKey}}
+		d.passLocked(c)
 	}
-	require.Equal(t, 3, d.gated[g].calls.len())
+	require.Equal(t, 3, d.gated[g].jobs.len())
 
 	p := g.next() // the first one leaves
-	g.leave()     // and meanwhile the second
+	g.vacate()    // and meanwhile the second
 	require.Equal(t, 1, g.free)
 	ok, another := d.admit(g, p)
 	require.True(t, ok)
@@ -32,5 +33,5 @@ func TestAPlaceThatBecomesFreeBetweenTwoTurnsIsTaken(t *testing.T) {
 	require.True(t, ok)
 	require.False(t, another)
 	require.Equal(t, 2, d.ready.len(), "as many as have left")
-	require.Equal(t, 1, d.gated[g].calls.len())
+	require.Equal(t, 1, d.gated[g].jobs.len())
 }

@@ -10,12 +10,12 @@ import (
 // such code ends the goroutine, another one ends the session: see Session.runTo.
 
 // runInline runs c on the goroutine of the reader.
-func (s *Session) runInline(c *incoming) {
+func (s *Session) runInline(c *served) {
 	began := false
 	s.carrier.EnterCode()
 	defer func() {
 		s.carrier.LeaveCode()
-		if began && !c.onReader && !c.nested() {
+		if began && !c.work.byReader && !c.work.nested {
 			s.calls.giveBack(c.cost(), false)
 		}
 	}()
@@ -33,27 +33,27 @@ func (s *Session) runInline(c *incoming) {
 		c.refuse(refused)
 		return
 	case !ok:
-		if c.counted() {
-			s.calls.giveBack(c.cost(), c.nested())
+		if c.work.counted {
+			s.calls.giveBack(c.cost(), c.work.nested)
 		}
 		if m := c.memory(); m != nil {
 			s.shared.once.refuse(m)
 		}
 		return
 	}
-	began, c.onReader = true, c.pipe == nil
+	began, c.work.byReader = true, c.pipe == nil
 	if s.inline == nil {
-		s.inline = new(scratch)
+		s.inline = new(workspace)
 	}
 	c.run(s.inline)
 }
 
 // refusing refuses a call that has only just arrived.
-type refusing = func(*Session, *incoming, *Abort)
+type refusing = func(*Session, *served, *Abort)
 
 // examine calls f, which asks code of the application about c before c can wait. If that panics,
 // the error says so. If it ends the goroutine, refuse is called, because examine does not return.
-func (c *incoming) examine(what string, refuse refusing, f func() error) (err error) {
+func (c *served) examine(what string, refuse refusing, f func() error) (err error) {
 	c.s.carrier.EnterCode()
 	returned := false
 	defer func() {
@@ -62,9 +62,9 @@ func (c *incoming) examine(what string, refuse refusing, f func() error) (err er
 			return
 		}
 		v := recover()
-		guard.Misbehaved(c.s.cfg.log, what, v, "function", c.function, "name", c.handler.name)
+		guard.Misbehaved(c.s.cfg.log, what, v, "function", c.handler.number, "name", c.handler.name)
 		a := codec.ErrPanicked.Withf("the %s of function %d %q %s",
-			what, c.function, c.handler.name, guard.HowEnded(v))
+			what, c.handler.number, c.handler.name, guard.HowEnded(v))
 		if err = a; v == nil {
 			refuse(c.s, c, a)
 		}

@@ -63,7 +63,7 @@ func TestKeysThatWereUsedCostNothing(t *testing.T) {
 	here.Close() // after which no call runs any more
 	there.Close()
 	h := svc.find(1)
-	require.Eventually(t, func() bool { h.keys.mu.Lock(); defer h.keys.mu.Unlock(); return len(h.keys.last) == 0 }, waitForWorkers, tick)
+	require.Eventually(t, func() bool { h.key.keys.mu.Lock(); defer h.key.keys.mu.Unlock(); return len(h.key.keys.last) == 0 }, waitForWorkers, tick)
 	h.gate.mu.Lock()
 	defer h.gate.mu.Unlock()
 	require.Equal(t, 4, h.gate.free)

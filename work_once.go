@@ -71,9 +71,9 @@ type memory struct {
 
 // unanswered is what is known of a call only until it is answered.
 type unanswered struct {
-	first   *incoming     // the call that waits to run, or runs
+	first   *served       // the call that waits to run, or runs
 	params  []byte        // of it, until it runs
-	waiting []*incoming   // repetitions, the oldest first
+	waiting []*served     // repetitions, the oldest first
 	alone   *list.Element // of once.lonely; nil while it has its session
 	lapse   *time.Timer   // ends the context of one that is alone
 }
@@ -94,16 +94,16 @@ var (
 
 // begin reports whether c, which has a key, is to run. Otherwise it is answered with what became of
 // the first one, at once or later.
-func (o *once) begin(c *incoming) (run bool) {
+func (o *once) begin(c *served) (run bool) {
 	m, refused := o.meet(c)
 	switch {
 	case refused != nil:
-		c.s.calls.giveBack(c.cost(), c.nested())
+		c.s.calls.giveBack(c.cost(), c.work.nested)
 		c.refuse(refused)
 	case m == nil:
 		return true
 	case !o.await(m, c):
-		c.onReader = true // it is the reader's goroutine
+		c.work.byReader = true // it is the reader's goroutine
 		c.rare.shares = true
 		c.reply(m.result, m.abort)
 	}
@@ -111,10 +111,10 @@ func (o *once) begin(c *incoming) (run bool) {
 }
 
 // meet returns the call that c repeats, or nil if it is the first of its key, or why it is neither.
-func (o *once) meet(c *incoming) (*memory, *Abort) {
+func (o *once) meet(c *served) (*memory, *Abort) {
 	w := c.s.owner
 	switch {
-	case c.stream:
+	case c.work.windowed:
 		return nil, errKeyStream
 	case !w.proved() && len(c.rare.key) != keySize:
 		return nil, errKeySize
@@ -130,12 +130,12 @@ func (o *once) meet(c *incoming) (*memory, *Abort) {
 	now := time.Now()
 	o.forgetLocked(now)
 	if m := o.calls[key]; m != nil {
-		if m.function != c.function || m.digest != digest {
+		if m.function != c.handler.number || m.digest != digest {
 			return nil, errKeyUsed
 		}
 		return m, nil
 	}
-	m := &memory{key: key, owner: w, function: c.function, digest: digest, open: &unanswered{first: c, params: c.params}}
+	m := &memory{key: key, owner: w, function: c.handler.number, digest: digest, open: &unanswered{first: c, params: c.params}}
 	m.size = heldRemember + buffer.Allocated(len(key))
 	if w.durable == nil {
 		w.durable = &durableShare{gate: &gate{free: o.running}}
@@ -199,12 +199,12 @@ func (o *once) refuse(m *memory) {
 	r.leaveLocked(next)
 	r.first, next.rare.memory = next, m
 	o.mu.Unlock()
-	next.taken()
+	next.countOut()
 	next.params = params
-	if !next.nested() {
-		next.size, next.rare.returned = uint32(len(params)), uint32(len(params))
+	if !next.work.nested {
+		next.work.size, next.rare.returned = uint32(len(params)), uint32(len(params))
 	}
-	if next.handler.keys != nil {
+	if next.handler.key != nil {
 		// as its key may block, or end the goroutine, which is that of somebody else; it ends by
 		// itself
 		go next.runInPlace()
@@ -214,15 +214,15 @@ func (o *once) refuse(m *memory) {
 }
 
 // runInPlace lets c run in the place of another one, which did not.
-func (c *incoming) runInPlace() {
+func (c *served) runInPlace() {
 	if err := c.s.enqueue(c, (*Session).turnBackNext); err != nil {
 		c.s.turnBackNext(c, codec.AbortOf(err))
 	}
 }
 
 // turnBackNext refuses c, which was about to run in the place of another one.
-func (s *Session) turnBackNext(c *incoming, a *Abort) {
-	s.calls.giveBack(c.cost(), c.nested())
+func (s *Session) turnBackNext(c *served, a *Abort) {
+	s.calls.giveBack(c.cost(), c.work.nested)
 	c.refuse(a)
 }
 

@@ -1,94 +1,81 @@
 package asterisque
 
 import (
+	"sync/atomic"
+
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/codec/message"
-	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// The room for Opens, as who receives them sees it: see [limits.Opens], and for the sender
-// openCredit.
+// openRoom is the room for Opens, as the side sees it that receives them: see [limits.Opens], and
+// for the sender openCredit. Calls within calls have room of their own. It is guarded by the lock
+// of its dispatcher.
+type openRoom struct {
+	owner *owner // fixed
 
-// cost returns what the Open of c has cost of the room for Opens.
-func (c *incoming) cost() uint64 {
-	t := &c.s.terms
-	cost := uint64(c.size) + t.Overhead
-	if c.stream {
-		cost += t.Early
-	}
-	if c.rare != nil {
-		cost += uint64(c.rare.strings) - uint64(c.rare.returned)
-	}
-	return cost
+	opens   limits.Opens
+	nested  int // calls within calls that are here
+	inner   int // what they cost
+	answers int // bytes that answers to them hold, which wait to leave
 }
 
-// arrive counts an Open, and returns why it has to be refused if it has.
-func (d *dispatcher) arrive(cost uint64, nested bool) *Abort {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.arriveLocked(cost, nested)
-}
+var errOpensWindow = codec.ErrWindow.Withf("more calls than there is room for")
 
-func (d *dispatcher) arriveLocked(cost uint64, nested bool) *Abort {
-	d.served++
+// arrive counts an Open, and returns why it has to be refused if it has. all are the places of the
+// node for calls within calls.
+func (r *openRoom) arrive(p *limits.Plan, all *reserve, cost uint64, nested bool) *Abort {
 	switch {
 	case !nested:
-		if !d.opens.Arrive(cost) {
+		if !r.opens.Arrive(cost) {
 			return errOpensWindow
 		}
 		return nil
-	case d.plan.NestedCalls > 0 && d.nested >= d.plan.NestedCalls, d.plan.Nested > 0 && d.inner+int(cost) > d.plan.Nested:
-		return codec.ErrOverloaded.Withf("%d calls run within calls here, which cost %d bytes, and there is no room for more", d.nested, d.inner)
-	case d.answers > d.plan.Room:
-		return codec.ErrOverloaded.Withf("answers to calls within calls hold %d bytes here, and the peer does not read them", d.answers)
-	case !d.s.shared.nested.enter(d.s.owner):
+	case p.NestedCalls > 0 && r.nested >= p.NestedCalls, p.Nested > 0 && r.inner+int(cost) > p.Nested:
+		return codec.ErrOverloaded.Withf("%d calls run within calls here, which cost %d bytes, and there is no room for more", r.nested, r.inner)
+	case r.answers > p.Room:
+		return codec.ErrOverloaded.Withf("answers to calls within calls hold %d bytes here, and the peer does not read them", r.answers)
+	case !all.enter(r.owner):
 		return codec.ErrOverloaded.Withf("calls within calls of all sessions hold the places for them here")
 	}
-	d.nested++
-	d.inner += int(cost)
+	r.nested++
+	r.inner += int(cost)
 	return nil
 }
 
 // giveBack returns the room of an Open that nobody needs any more.
-func (d *dispatcher) giveBack(cost uint64, nested bool) {
-	d.mu.Lock()
-	grant := d.giveBackLocked(cost, nested)
-	d.mu.Unlock()
-	d.grant(grant)
-}
-
-func (d *dispatcher) giveBackLocked(cost uint64, nested bool) (grant uint64) {
-	if nested {
-		d.s.shared.nested.leave(d.s.owner)
-		d.nested--
-		d.inner -= int(cost)
-		return 0
+func (r *openRoom) giveBack(all *reserve, cost uint64, nested bool) {
+	if !nested {
+		r.opens.Return(cost)
+		return
 	}
-	d.opens.Return(cost)
-	return d.dueLocked()
+	all.leave(r.owner)
+	r.nested--
+	r.inner -= int(cost)
 }
 
-// dueLocked returns what the peer is to be granted. Credit is held back only while something is
-// here that brings another chance: a call that waits for a worker, or an answer. One that waits for
-// its key or its function may do so for as long as others of them like.
-func (d *dispatcher) dueLocked() (grant uint64) {
-	return d.opens.Grant(d.ready.len()+d.large.len()+d.away == 0)
+// reserve bounds how many calls within calls a node runs for all its peers together. One owner may
+// have as many as are left, so that there is always something left for another (dynamic thresholds,
+// as for windows).
+type reserve struct {
+	owners *owners // fixed, as most
+	most   int64
+	held   atomic.Int64
 }
 
-func (d *dispatcher) grant(total uint64) {
-	if total > 0 {
-		d.s.carrier.Control(message.Credit{Opens: true, Limit: total}, carrier.Now)
+// enter takes a place for a call of w, or reports that there is none.
+func (r *reserve) enter(w *owner) bool {
+	own := w.nested.Add(1)
+	if own+r.held.Add(1) <= r.most {
+		return true
 	}
+	r.leave(w)
+	return false
 }
 
-// resize changes the room for Opens.
-func (d *dispatcher) resize(p *limits.Plan) {
-	d.mu.Lock()
-	d.opens.SetPlan(p)
-	grant := d.dueLocked()
-	wake := d.pokeLocked()
-	d.mu.Unlock()
-	d.grant(grant)
-	d.s.shared.workers.start(job{d: d}, wake)
+// leave gives a place back. An owner with places is known as long as it has them.
+func (r *reserve) leave(w *owner) {
+	r.held.Add(-1)
+	if w.nested.Add(-1) == 0 {
+		r.owners.forget(w)
+	}
 }

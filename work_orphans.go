@@ -19,7 +19,7 @@ func (o *once) orphan(m *memory) {
 	m.owner.durable.alone++
 	m.owner.tally.Add(c.weight()) // of which the session tells no more
 	r.lapse = time.AfterFunc(o.keep, func() { c.end(canceled) })
-	var ends *incoming
+	var ends *served
 	if own := m.owner.durable.alone > o.running; own || o.ended || o.lonely.Len() > o.orphans {
 		one := m
 		if own {

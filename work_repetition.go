@@ -9,10 +9,10 @@ import "slices"
 const mostRepetitions = 8
 
 // await lets c, a repetition, wait for the answer to m. It reports false if that is there.
-func (o *once) await(m *memory, c *incoming) bool {
-	if !c.nested() {
-		c.s.calls.giveBack(uint64(c.size), false) // nobody needs its parameters
-		c.size = 0
+func (o *once) await(m *memory, c *served) bool {
+	if !c.work.nested {
+		c.s.calls.giveBack(uint64(c.work.size), false) // nobody needs its parameters
+		c.work.size = 0
 	}
 	c.freeParams()
 	c.s.arrived(c.held()) // before others may answer it
@@ -20,12 +20,12 @@ func (o *once) await(m *memory, c *incoming) bool {
 	r := m.open
 	if r == nil {
 		o.mu.Unlock()
-		c.taken()
+		c.countOut()
 		return false
 	}
 	c.rare.awaits = r
 	r.waiting = append(r.waiting, c)
-	var displaced *incoming
+	var displaced *served
 	if len(r.waiting) > mostRepetitions {
 		displaced = r.waiting[0]
 		r.leaveLocked(displaced)
@@ -42,13 +42,13 @@ func (o *once) await(m *memory, c *incoming) bool {
 }
 
 // leaveLocked takes a repetition out that waits.
-func (r *unanswered) leaveLocked(c *incoming) {
+func (r *unanswered) leaveLocked(c *served) {
 	c.rare.awaits = nil
-	r.waiting = slices.DeleteFunc(r.waiting, func(o *incoming) bool { return o == c })
+	r.waiting = slices.DeleteFunc(r.waiting, func(o *served) bool { return o == c })
 }
 
 // leave is called when the caller of c, which has a key, gives up, or its session ends.
-func (o *once) leave(c *incoming) {
+func (o *once) leave(c *served) {
 	o.mu.Lock()
 	r := c.rare.awaits
 	if r != nil {
@@ -61,13 +61,13 @@ func (o *once) leave(c *incoming) {
 }
 
 // endWait gives back what a repetition has held while it waited.
-func (c *incoming) endWait() {
-	c.taken()
-	c.s.calls.giveBack(c.cost(), c.nested())
+func (c *served) endWait() {
+	c.countOut()
+	c.s.calls.giveBack(c.cost(), c.work.nested)
 }
 
 // awaited answers a repetition that has waited.
-func (c *incoming) awaited(result []byte, a *Abort) {
+func (c *served) awaited(result []byte, a *Abort) {
 	c.endWait()
 	c.reply(result, a)
 }

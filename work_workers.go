@@ -17,118 +17,132 @@ const mostIdle = 1024
 // for them, owners have their turn one after the other, and so have the sessions of each.
 type workers struct {
 	limit   int         // fixed before the first call; 0: none
-	crowded atomic.Bool // jobs are in the queue; written with mu held
+	crowded atomic.Bool // shifts are in the queue; written with mu held
 
 	mu     sync.Mutex
-	busy   int        // guarded by mu, as all below; jobs at work, lent ones apart
-	lent   int        // those
-	most   int        // both together at their highest
-	queue  turns[job] // jobs that wait for the limit
-	idle   []*worker  // the last one is the warmest
-	fewest int        // length of idle at its shortest since the last trim
+	busy   int          // guarded by mu, as all below; shifts at work, lent ones apart
+	lent   int          // those
+	most   int          // both together at their highest
+	queue  turns[shift] // those that wait for the limit
+	idle   []*worker    // the last one is the warmest
+	fewest int          // length of idle at its shortest since the last trim
 	timer  *time.Timer
 	ended  bool
 }
 
-// job is to run the calls that wait at a dispatcher.
-type job struct {
-	d    *dispatcher
-	call *incoming // only that, beyond the limits; nil: any
+// shift is what a worker comes for: the calls that wait at a dispatcher, or the one call that it is
+// lent to.
+type shift interface {
+	// lent reports whether the shift is beyond the limit: it is what a worker at its work waits for.
+	lent() bool
+
+	// work runs calls until none waits. It returns true when the worker has to give way to others
+	// first; crowded says that they wait.
+	work(w *workspace, crowded *atomic.Bool) (again bool)
+
+	// workerLost is called when the goroutine of a worker was ended by the call that it had taken.
+	// It reports whether the shift is to be done again, by another one.
+	workerLost(w *workspace) (again bool)
+
+	// ownedBy returns to whom the calls belong.
+	ownedBy() *owner
 }
 
 // worker is one kept goroutine. It ends when its channel is closed, by trim or by end.
 type worker struct {
-	jobs    chan job // holds at most one; made when the worker is idle for the first time
-	scratch scratch
+	// holds at most one; made when the worker is idle for the first time
+	shifts    chan shift
+	workspace workspace
 }
 
-// start lets a worker do j if wake is true, as soon as the limit allows. A worker that is lent to
-// one call needs no room: it is what a worker at its work waits for.
-func (w *workers) start(j job, wake bool) {
-	if !wake {
+// start lets a worker do s as soon as the limit allows. It does nothing if s is nil.
+func (w *workers) start(s shift) {
+	if s == nil {
 		return
 	}
-	w.mu.Lock()
-	if j.call == nil {
-		if w.limit > 0 && w.busy >= w.limit {
-			w.queue.push(j.d.s.owner, j)
-			w.crowded.Store(true)
-			w.mu.Unlock()
-			return
-		}
-		w.busy++
+	if k, ok := w.take(s); !ok {
+		return // it waits
+	} else if k != nil {
+		k.shifts <- s
 	} else {
+		go new(worker).loop(w, s) // ends as its comment says
+	}
+}
+
+// take returns a worker for s, or nil if a new one is to begin. It reports false if s waits for the
+// limit.
+func (w *workers) take(s shift) (k *worker, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case s.lent():
 		w.lent++
+	case w.limit > 0 && w.busy >= w.limit:
+		w.queue.push(s.ownedBy(), s)
+		w.crowded.Store(true)
+		return nil, false
+	default:
+		w.busy++
 	}
 	w.most = max(w.most, w.busy+w.lent)
-	w.startLocked(j)
-}
-
-// startLocked starts j and unlocks.
-func (w *workers) startLocked(j job) {
 	n := len(w.idle)
 	if n == 0 {
-		w.mu.Unlock()
-		go new(worker).loop(w, j)
-		return
+		return nil, true
 	}
-	next := w.idle[n-1]
+	k = w.idle[n-1]
 	w.idle[n-1] = nil
 	w.idle = w.idle[:n-1]
 	w.fewest = min(w.fewest, n-1)
-	w.mu.Unlock()
-	next.jobs <- j
+	return k, true
 }
 
-// loop does one job after the other.
-func (k *worker) loop(w *workers, j job) {
-	defer k.ended(w)
+// loop does one shift after the other.
+func (k *worker) loop(w *workers, s shift) {
+	defer k.goroutineEnds(w)
 	for ok := true; ok; {
-		again := j.d.work(&k.scratch, j, &w.crowded)
-		j, ok = k.following(w, j, again)
+		again := s.work(&k.workspace, &w.crowded)
+		s, ok = k.following(w, s, again)
 	}
 }
 
-// following ends j, and returns the next job, for which it waits. It reports false if the worker is
-// to end.
-func (k *worker) following(w *workers, j job, again bool) (next job, ok bool) {
-	k.scratch.call = nil // which would keep its session
-	next, ok, end := w.next(k, j, again)
+// following ends s, and returns the next shift, for which it waits. It reports false if the worker
+// is to end.
+func (k *worker) following(w *workers, s shift, again bool) (next shift, ok bool) {
+	k.workspace.job = nil // which would keep their session
+	next, ok, end := w.next(k, s, again)
 	if !ok && !end {
-		next, ok = <-k.jobs
+		next, ok = <-k.shifts
 	}
 	return next, ok
 }
 
-// ended is called when the goroutine of k ends. If a call has ended it, another one goes on.
-func (k *worker) ended(w *workers) {
-	c := k.scratch.call
-	if c == nil {
+// goroutineEnds is called when the goroutine of k ends. If a call has ended it, another one goes
+// on.
+func (k *worker) goroutineEnds(w *workers) {
+	j := k.workspace.job
+	if j == nil {
 		return
 	}
-	j := job{d: &c.s.calls}
-	if k.scratch.lent {
-		j.call = c
-	}
-	again := j.d.lost(&k.scratch)
-	k.scratch = scratch{}
+	s := j.shift()
+	again := s.workerLost(&k.workspace)
+	k.workspace = workspace{}
 	go func() { // as loop
-		if next, ok := k.following(w, j, again); ok {
+		if next, ok := k.following(w, s, again); ok {
 			k.loop(w, next)
 		}
 	}()
 }
 
-// next ends j, or lets it wait if it is to go on, and returns the job whose turn it is. If ok is
+// next ends s, or lets it wait if it is to go on, and returns the shift whose turn it is. If ok is
 // false there is none, and k has become idle, or is to end.
-func (w *workers) next(k *worker, j job, again bool) (next job, ok, end bool) {
+func (w *workers) next(k *worker, s shift, again bool) (next shift, ok, end bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if again {
-		w.queue.push(j.d.s.owner, j)
+		w.queue.push(s.ownedBy(), s)
 	}
 	switch {
-	case j.call != nil:
+	case s.lent():
 		w.lent--
 	case w.queue.len() > 0:
 		next = w.queue.pop()
@@ -140,8 +154,8 @@ func (w *workers) next(k *worker, j job, again bool) (next job, ok, end bool) {
 	if w.ended || len(w.idle) >= mostIdle {
 		return next, false, true
 	}
-	if k.jobs == nil {
-		k.jobs = make(chan job, 1)
+	if k.shifts == nil {
+		k.shifts = make(chan shift, 1)
 	}
 	w.idle = append(w.idle, k)
 	if w.timer == nil {
@@ -157,7 +171,7 @@ func (w *workers) trim() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, k := range w.idle[:w.fewest] {
-		close(k.jobs)
+		close(k.shifts)
 	}
 	w.idle = append([]*worker(nil), w.idle[w.fewest:]...)
 	w.fewest = len(w.idle)
@@ -174,7 +188,7 @@ func (w *workers) end() {
 	defer w.mu.Unlock()
 	w.ended = true
 	for _, k := range w.idle {
-		close(k.jobs)
+		close(k.shifts)
 	}
 	w.idle, w.fewest = nil, 0 // also for a trim that is about to begin
 	if w.timer != nil {
@@ -183,9 +197,14 @@ func (w *workers) end() {
 	}
 }
 
-// load fills in what the statistics want to know.
-func (w *workers) load(st *NodeStats) {
+// crew tells how many workers there are.
+type crew struct {
+	busy, lent, most, idle int
+	waiting                int // shifts that wait for the limit
+}
+
+func (w *workers) crew() crew {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	st.Busy, st.Lent, st.MostBusy, st.IdleWorkers, st.Crowded = w.busy+w.lent, w.lent, w.most, len(w.idle), w.queue.len()
+	return crew{busy: w.busy + w.lent, lent: w.lent, most: w.most, idle: len(w.idle), waiting: w.queue.len()}
 }

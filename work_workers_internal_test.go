@@ -18,7 +18,7 @@ const (
 func TestWorkersEndAlsoAtTheMomentOfATrim(t *testing.T) {
 	w := new(workers)
 	for range 3 {
-		w.idle = append(w.idle, &worker{jobs: make(chan job, 1)})
+		w.idle = append(w.idle, &worker{shifts: make(chan shift, 1)})
 	}
 	w.fewest, w.timer = 2, time.AfterFunc(time.Hour, w.trim)
 	w.end()

@@ -16,54 +16,43 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// incoming is a call that the peer made: the endpoint of its pipe on this side, and at the same
+// served is a call that the peer made: the endpoint of its pipe on this side, and at the same
 // time the context of its handler, so that a call costs one object.
 //
 // As a context it makes its channel and its timer only for a handler that asks for them.
-type incoming struct {
+type served struct {
 	port
-	handler  *handler
-	function uint16            // these are fixed
-	priority priority.Priority //
-	state    place             // guarded by the lock of the session's dispatcher, as gated
-	gated    bool              // it holds a place at the gate of its function
-	urged    bool              // a call within another one waits for its end; guarded as state
-	stream   bool              // its Open has paid for the first Blocks; fixed
-	// it is run, and answered, by the reader: it is inline, and carries no Blocks; fixed
-	onReader bool
-	ended    ending // guarded by mu; how the context ended
-	// what its parameters become when they are decoded; fixed once it waits
-	becomes rough
-	size    uint32        // bytes of its parameters; fixed
-	expires time.Duration // when its time is up, by the node's clock; 0: never; fixed
+	work    task
+	handler *handler      // fixed, as expires
+	expires time.Duration // when its time is up, by the node's clock; 0: never
 	params  []byte        // the handler's from the moment it runs
-	rare    *extra        // what few calls have; nil without
+	rare    *rareParts    // what few calls have; nil without
 	within  *outer        // the call of this side that it is made within; mostly nil; fixed
 
 	mu    sync.Mutex
-	watch *watch // guarded by mu; nil until somebody wants to be told
+	watch *watch // guarded by mu; nil until it has ended, or somebody wants to be told
 }
 
 // A call and what most of its kind have besides are one object.
 type (
 	unaryCall struct {
-		incoming
+		served
 		// parameters, if they fit; with them the object fills what is allocated for it
 		small [64]byte
 	}
 	pipeCall struct {
-		incoming
+		served
 		whole pipe.Pipe // what port.pipe points to
 	}
 )
 
-// newIncoming copies what it needs of m, whose slices are valid only for the moment. within is the
+// newServed copies what it needs of m, whose slices are valid only for the moment. within is the
 // call from this side that it is made within, or nil.
-func newIncoming(s *Session, m *message.Open, h *handler, within *outer) (c *incoming) {
+func newServed(s *Session, m *message.Open, h *handler, within *outer) (c *served) {
 	p := min(priority.Priority(m.Priority), s.highest)
 	if h.blocks {
 		call := new(pipeCall)
-		c = &call.incoming
+		c = &call.served
 		c.pipe = &call.whole
 		(*piping.End)(c.pipe).Init(piping.Config{
 			Function: m.Function, Priority: p, Port: c, Terms: &s.terms, SendLimit: limitOf(m.Meta.Window), Granted: s.early(),
@@ -71,27 +60,27 @@ func newIncoming(s *Session, m *message.Open, h *handler, within *outer) (c *inc
 		})
 	} else {
 		call := new(unaryCall)
-		c = &call.incoming
+		c = &call.served
 		c.params = call.small[:0]
 	}
 	c.s, c.flow = s, outbox.AcceptedFlow(p, m.Pipe)
-	c.handler, c.function, c.priority, c.within = h, m.Function, p, within
-	c.stream, c.size = m.Meta.Stream, uint32(len(m.Params))
+	c.handler, c.within = h, within
+	c.work = task{size: uint32(len(m.Params)), priority: p, nested: within != nil, blocks: h.blocks, windowed: m.Meta.Stream}
 	if len(m.Meta.Key) > 0 {
-		c.extra().key = bytes.Clone(m.Meta.Key)
+		c.makeRare().key = bytes.Clone(m.Meta.Key)
 	}
 	c.takeParams(m.Params)
 	if m.Meta.Strings > 0 {
-		c.extra().strings = m.Meta.Strings
+		c.makeRare().strings = m.Meta.Strings
 	}
 	if m.Meta.TTL > 0 {
 		c.expires = s.shared.now() + time.Duration(m.Meta.TTL)*time.Millisecond
 	}
 	if h.meter.arrived() {
-		c.extra().arrived = s.shared.now()
+		c.makeRare().arrived = s.shared.now()
 	}
 	if len(m.Meta.Trace) > 0 && s.cfg.tracer != nil {
-		c.extra().trace = bytes.Clone(m.Meta.Trace)
+		c.makeRare().trace = bytes.Clone(m.Meta.Trace)
 	}
 	return c
 }
@@ -99,10 +88,10 @@ func newIncoming(s *Session, m *message.Open, h *handler, within *outer) (c *inc
 // takeParams copies params to where c.params has room for them, or to new memory. What the handler
 // only borrows stays in the memory in which it came, if it can, and if no repetition of the call
 // may need it.
-func (c *incoming) takeParams(params []byte) {
+func (c *served) takeParams(params []byte) {
 	if len(params) >= carrier.LeastKept && (c.rare == nil || c.rare.key == nil) && (c.handler.borrows || c.handler.params != nil && c.s.lender == nil) {
 		if mem := c.s.carrier.Keep(params); mem != nil {
-			c.params, c.extra().params, c.extra().kept = params[:len(params):len(params)], mem, mem.Held()
+			c.params, c.makeRare().params, c.makeRare().kept = params[:len(params):len(params)], mem, mem.Held()
 			return
 		}
 	}
@@ -113,7 +102,7 @@ func (c *incoming) takeParams(params []byte) {
 }
 
 // freeParams is called when nobody needs the parameters any more.
-func (c *incoming) freeParams() {
+func (c *served) freeParams() {
 	c.params = nil
 	if c.rare != nil && c.rare.params != nil {
 		c.rare.params.Release()
@@ -122,7 +111,7 @@ func (c *incoming) freeParams() {
 }
 
 // run runs the handler and answers.
-func (c *incoming) run(k *scratch) {
+func (c *served) run(k *workspace) {
 	defer c.afterRun(k)
 
 	if err := c.Err(); err != nil { // given up, or expired, while it waited
@@ -139,13 +128,13 @@ func (c *incoming) run(k *scratch) {
 		c.s.calls.lastWait.Store(int64(began - c.rare.arrived))
 		c.handler.meter.queued.Add(began - c.rare.arrived)
 	}
-	k.serving = true
+	c.work.serving = true
 	result, err := c.serve(k)
 	var a *Abort
 	if err != nil {
 		a = c.failed(err)
 	}
-	k.serving = false
+	c.work.serving = false
 	if c.timed() {
 		c.handler.meter.ran.Add(c.s.shared.now() - began)
 	}
@@ -158,14 +147,14 @@ func (c *incoming) run(k *scratch) {
 
 // leaveNested gives back the place of a call within another one. It is called before the answer is
 // put, whose receiver may make the next one at once.
-func (c *incoming) leaveNested() {
-	if c.nested() && !c.onReader {
+func (c *served) leaveNested() {
+	if c.work.nested && !c.work.byReader {
 		c.s.calls.giveBack(c.cost(), true)
 	}
 }
 
 // serve calls the handler, and tells the tracer.
-func (c *incoming) serve(k *scratch) (result []byte, err error) {
+func (c *served) serve(k *workspace) (result []byte, err error) {
 	if c.s.cfg.tracer == nil {
 		return c.invoke(c, k)
 	}
@@ -173,7 +162,7 @@ func (c *incoming) serve(k *scratch) (result []byte, err error) {
 }
 
 // invoke calls the handler and turns a panic into an error.
-func (c *incoming) invoke(ctx context.Context, k *scratch) (result []byte, err error) {
+func (c *served) invoke(ctx context.Context, k *workspace) (result []byte, err error) {
 	returned := false
 	defer func() {
 		if !returned {
@@ -186,10 +175,10 @@ func (c *incoming) invoke(ctx context.Context, k *scratch) (result []byte, err e
 }
 
 // timed reports whether the statistics want to know how long the call waits and runs.
-func (c *incoming) timed() bool { return c.rare != nil && c.rare.arrived > 0 }
+func (c *served) timed() bool { return c.rare != nil && c.rare.arrived > 0 }
 
 // answer ends the call with result or a. It does nothing if the call is over.
-func (c *incoming) answer(result []byte, a *Abort) {
+func (c *served) answer(result []byte, a *Abort) {
 	c.handler.meter.ended(a)
 	if m := c.memory(); m != nil {
 		if a != nil && a.Ran == codec.Refused {
@@ -202,7 +191,7 @@ func (c *incoming) answer(result []byte, a *Abort) {
 }
 
 // reply sends the answer.
-func (c *incoming) reply(result []byte, a *Abort) {
+func (c *served) reply(result []byte, a *Abort) {
 	switch {
 	case c.pipe == nil:
 		c.Close(result, a)
@@ -213,7 +202,7 @@ func (c *incoming) reply(result []byte, a *Abort) {
 	}
 }
 
-func (c *incoming) memory() *memory {
+func (c *served) memory() *memory {
 	if c.rare == nil {
 		return nil
 	}
@@ -221,7 +210,7 @@ func (c *incoming) memory() *memory {
 }
 
 // Close implements piping.Port.
-func (c *incoming) Close(result []byte, abort *Abort) {
+func (c *served) Close(result []byte, abort *Abort) {
 	if c.s.cfg.private && c.pipe != nil && abort != nil && abort.Cause != nil {
 		// the handler has aborted the pipe
 		abort = c.toldAborting(abort)
@@ -231,19 +220,19 @@ func (c *incoming) Close(result []byte, abort *Abort) {
 	}
 	by := byWorker
 	switch refused := abort != nil && abort.Ran == codec.Refused; {
-	case refused && (abort.Code == codec.WindowViolation || c.nested() && abort.Code == codec.Overloaded):
+	case refused && (abort.Code == codec.WindowViolation || c.work.nested && abort.Code == codec.Overloaded):
 		by = beyond
-	case c.onReader, refused:
+	case c.work.byReader, refused:
 		by = byReader
-	case c.nested():
+	case c.work.nested:
 		by = byLent
 	}
-	c.s.sendAnswer(c, c.priority, result, abort, by)
+	c.s.sendAnswer(c, c.work.priority, result, abort, by)
 	c.end(canceled)
 }
 
 // refuse ends a call whose handler will not run.
-func (c *incoming) refuse(a *Abort) {
+func (c *served) refuse(a *Abort) {
 	c.handler.meter.ended(a)
 	if m := c.memory(); m != nil {
 		c.s.shared.once.refuse(m)
@@ -258,23 +247,20 @@ func (c *incoming) refuse(a *Abort) {
 }
 
 // block implements endpoint.
-func (c *incoming) block(b message.Block) error {
+func (c *served) block(b message.Block) error {
 	switch {
 	case c.pipe != nil:
 		return c.deliver(c.pipe, b)
-	case !c.stream:
+	case !c.work.windowed:
 		return violation("Block for pipe %d, which is that of a unary call", b.Pipe)
 	case !b.End && !c.s.foreign():
-		c.answer(nil, c.failed(codec.ErrBadParams.Withf("function %d %q takes no Blocks", c.function, c.handler.name)))
+		c.answer(nil, c.failed(codec.ErrBadParams.Withf("function %d %q takes no Blocks", c.handler.number, c.handler.name)))
 	}
 	return nil
 }
 
-// taken notes that the Open waits no more.
-func (c *incoming) taken() { c.s.inbound.Remove(1, c.held()) }
-
 // closed implements endpoint: the caller gave up.
-func (c *incoming) closed(m message.Close) {
+func (c *served) closed(m message.Close) {
 	a := codec.ErrCanceled
 	if m.Abort != nil {
 		a = remote(m.Abort)
@@ -287,25 +273,25 @@ func (c *incoming) closed(m message.Close) {
 }
 
 // fail implements endpoint.
-func (c *incoming) fail(a *Abort) {
+func (c *served) fail(a *Abort) {
 	if c.rare != nil && c.rare.key != nil {
 		c.s.shared.once.leave(c)
 	}
-	before := c.s.calls.leave(c)
+	before := c.s.calls.withdraw(c)
 	if before.waits() {
 		c.handler.meter.ended(a)
 	}
 	if c.pipe != nil {
 		(*piping.End)(c.pipe).CloseArrived(nil, a)
 	}
-	if before == arrives {
+	if before == taskArriving {
 		c.end(canceled) // the reader sees to the rest
 		return
 	}
 	if m := c.memory(); m != nil {
 		if before.waits() {
 			c.s.shared.once.refuse(m)
-		} else if c.s.ctx.Err() != nil && !c.nested() {
+		} else if c.s.ctx.Err() != nil && !c.work.nested {
 			c.s.shared.once.orphan(m) // the session has ended, and the answer is for the next one
 			return
 		}
@@ -318,13 +304,13 @@ func (c *incoming) fail(a *Abort) {
 }
 
 // outer implements endpoint.
-func (c *incoming) outer() *outer { return nil }
+func (c *served) outer() *outer { return nil }
 
 // back implements handled.
-func (c *incoming) back() *outgoing { return &c.s.outgoing }
+func (c *served) back() *outgoing { return &c.s.outgoing }
 
 // depth implements handled.
-func (c *incoming) depth() int {
+func (c *served) depth() int {
 	if c.within == nil {
 		return 0
 	}
@@ -332,20 +318,20 @@ func (c *incoming) depth() int {
 }
 
 // callsBack implements handled.
-func (c *incoming) callsBack() error {
+func (c *served) callsBack() error {
 	if c.handler.inline {
-		return codec.ErrUnavailable.Withf("the handler of function %d %q runs inline, so that the answer could not be read: register it without WithInline", c.function, c.handler.name)
+		return codec.ErrUnavailable.Withf("the handler of function %d %q runs inline, so that the answer could not be read: register it without WithInline", c.handler.number, c.handler.name)
 	}
 	return nil
 }
 
 // untyped implements endpoint.
-func (c *incoming) untyped() *pipe.Pipe { return c.pipe }
+func (c *served) untyped() *pipe.Pipe { return c.pipe }
 
 // info implements endpoint.
-func (c *incoming) info() PipeInfo {
-	return PipeInfo{Pipe: c.id(), Function: c.function, Name: c.handler.name, Priority: c.priority}
+func (c *served) info() PipeInfo {
+	return PipeInfo{Pipe: c.id(), Function: c.handler.number, Name: c.handler.name, Priority: c.work.priority}
 }
 
 // queued implements endpoint.
-func (c *incoming) queued() bool { return c.s.calls.queued(c) }
+func (c *served) queued() bool { return c.s.calls.waits(c) }

@@ -1,0 +1,126 @@
+package asterisque
+
+import (
+	"sync/atomic"
+
+	"github.com/asterisque-go/asterisque/internal/piping"
+	"github.com/asterisque-go/asterisque/limits"
+)
+
+// What the dispatcher has to know of a served call: see job.
+
+// task implements job.
+func (c *served) task() *task { return &c.work }
+
+// gate implements job: it returns the gate of its function, or else that of its owner, if it is
+// durable. One within another call of the same function waits for nobody, and one within any call
+// for neither owner nor worker.
+func (c *served) gate() *gate {
+	g := c.handler.gate
+	switch {
+	case g != nil && c.withinSame(nil):
+		return nil
+	case g != nil || c.work.nested || c.memory() == nil:
+		return g
+	}
+	return c.rare.memory.owner.durable.gate
+}
+
+// turn implements job.
+func (c *served) turn() (*keys, *turn) {
+	if c.rare == nil || c.rare.turn == nil {
+		return nil, nil
+	}
+	return &c.handler.key.keys, c.rare.turn
+}
+
+// withinSame reports whether c is made within another call of the same function; if key is not nil,
+// of the same function and key.
+func (c *served) withinSame(key *uint64) bool {
+	var by *served
+	for o := c.within; o != nil && o.by != nil; o = by.within {
+		by = o.by.(*served)
+		if by.handler != c.handler {
+			continue
+		}
+		if _, t := by.turn(); key == nil || t != nil && t.key == *key {
+			return true
+		}
+	}
+	return false
+}
+
+// weight implements job.
+func (c *served) weight() int { return c.heldParams() + c.work.becomes.bytes() }
+
+// cost implements job.
+func (c *served) cost() uint64 {
+	t := &c.s.terms
+	cost := uint64(c.work.size) + t.Overhead
+	if c.work.windowed {
+		cost += t.Early
+	}
+	if c.rare != nil {
+		cost += uint64(c.rare.strings) - uint64(c.rare.returned)
+	}
+	return cost
+}
+
+// queue implements waiter.
+func (c *served) queue() { c.s.calls.queue(c) }
+
+// lend implements waiter.
+func (c *served) lend() { c.s.calls.lend(c) }
+
+// shift implements job.
+func (c *served) shift() shift {
+	if c.work.state == taskLent {
+		return lentShift{c}
+	}
+	return &c.s.calls
+}
+
+// lentShift is the shift of a worker that is lent to one call.
+type lentShift struct{ c *served }
+
+// lent implements shift.
+func (lentShift) lent() bool { return true }
+
+// ownedBy implements shift.
+func (l lentShift) ownedBy() *owner { return l.c.s.owner }
+
+// work implements shift.
+func (l lentShift) work(w *workspace, _ *atomic.Bool) (again bool) {
+	l.c.s.calls.runLent(w, l.c)
+	return false
+}
+
+// workerLost implements shift.
+func (l lentShift) workerLost(*workspace) (again bool) {
+	l.c.s.calls.done(l.c)
+	return false
+}
+
+// begin implements job: the Open does not wait any more, and the Blocks have a window of their own.
+func (c *served) begin(h limits.Hold) {
+	c.countOut()
+	if c.pipe != nil {
+		(*piping.End)(c.pipe).BeginHandler(h)
+	}
+}
+
+// countOut notes that the Open waits no more.
+func (c *served) countOut() { c.s.inbound.Remove(1, c.held()) }
+
+// unlist implements job.
+func (c *served) unlist() {
+	c.countOut()
+	c.freeParams()
+}
+
+// abandon implements job.
+func (c *served) abandon() {
+	if m := c.memory(); m != nil {
+		c.s.shared.once.refuse(m)
+	}
+}

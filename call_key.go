@@ -1,0 +1,72 @@
+package asterisque
+
+import (
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/buffer"
+)
+
+// nameKey finds out the key of c, whose function has one. An error refuses the call.
+func (c *served) nameKey() error {
+	k := c.handler.key
+	held, err := c.weighForKey()
+	if err != nil {
+		return err
+	}
+	c.s.calls.hold(held)
+	defer c.s.calls.hold(-held)
+	key, value, err := k.of(c.s.codec, c.params)
+	if err != nil {
+		return codecError(codec.BadParams, c.handler.number, c.handler.name, "parameters", err)
+	}
+	if c.withinSame(&key) {
+		return nil
+	}
+	t := &turn{key: key, of: c, nested: c.work.nested}
+	if c.keepsForKey() {
+		t.value, t.held = value, uint32(buffer.Allocated(int(k.params.Size())))
+		if c.heldParams() == 0 { // the parameters are a part of c
+			t.held += uint32(c.work.becomes.bytes())
+		}
+		c.freeParams()
+	}
+	c.makeRare().turn = t
+	return nil
+}
+
+// keepsForKey reports whether the value that was decoded for the key is kept for the handler of c,
+// so that it need not be decoded again: if it is of the same type, and holds no more than the
+// parameters that it replaces, which nobody else needs.
+func (c *served) keepsForKey() bool {
+	k := c.handler.key
+	return k.params != nil && k.params == c.handler.params && c.s.lender == nil && (c.rare == nil || c.rare.key == nil) &&
+		(len(c.params) <= k.free || c.work.becomes.bytes() <= max(c.heldParams(), len(unaryCall{}.small)))
+}
+
+// weighForKey returns what the parameters of c become for their key. As what the handler takes they
+// have been weighed.
+func (c *served) weighForKey() (n int, err error) {
+	k := c.handler.key
+	switch {
+	case k.params == nil || len(c.params) <= k.free:
+		return 0, nil
+	case k.params == c.handler.params:
+		return c.work.becomes.bytes(), nil
+	}
+	if n, err = c.s.weigh(c.params, k.params); err != nil {
+		err = codecError(codec.BadParams, c.handler.number, c.handler.name, "parameters", err)
+	}
+	return n, err
+}
+
+// takeDecoded fills in v what was decoded for the key of c, or reports that nothing was.
+func takeDecoded[P any](c *served, v *P) bool {
+	_, t := c.turn()
+	if t == nil {
+		return false
+	}
+	p, ok := t.value.(*P)
+	if ok {
+		*v, t.value = *p, nil
+	}
+	return ok
+}

@@ -1,0 +1,42 @@
+package asterisque
+
+import (
+	"context"
+	"reflect"
+
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+// handler is what a service knows of one function. It does not change.
+type handler struct {
+	number    uint16
+	name      string
+	signature string
+	blocks    bool // the call carries Blocks: it has a pipe
+	inline    bool // it runs on the reader
+	// what its parameters are decoded as, and no part of them is kept unless the codec lends it;
+	// nil if they are not
+	params  reflect.Type
+	free    int    // bytes of parameters that need not be weighed: see weigh.Free
+	borrows bool   // it keeps no part of its parameters
+	gate    *gate  // nil: any number may run at once
+	key     *keyed // nil: calls have no keys
+	place   string // where it was registered
+	meter   *functionMeter
+
+	// serve runs one call with the context that its handler gets. The result may be in w, and is
+	// sent before w is used again.
+	serve func(ctx context.Context, c *served, w *workspace) (result []byte, err error)
+}
+
+// keyed is a function whose calls have keys.
+type keyed struct {
+	// of finds out the key of a call, and returns the value that it was found in
+	of func(values codec.Values, params []byte) (key uint64, value any, err error)
+	// of what value points to; nil if there is none
+	params reflect.Type
+	// bytes of params that need not be weighed
+	free int
+
+	keys keys
+}

@@ -1,0 +1,111 @@
+package asterisque
+
+import "github.com/asterisque-go/asterisque/priority"
+
+// jobQueue is where calls wait: by priority, and among equals in the order of their arrival. A call
+// that leaves is only counted, and removed together with others, so that leaving takes constant
+// time on average however many wait. A queue is guarded by the lock of the dispatcher to which its
+// calls belong.
+type jobQueue struct {
+	enter taskEvent // what happens to a call that is pushed; fixed, as the next
+	state taskState // of those that wait here
+	gone  int32     // of jobs, how many have left
+	jobs  priority.Lines[job]
+}
+
+// tolerated is how many that have left may stay at least.
+const tolerated = 32
+
+// newJobQueue returns an empty queue into which calls get by enter.
+func newJobQueue(enter taskEvent) jobQueue {
+	state, _ := taskForKey.next(enter)
+	return jobQueue{enter: enter, state: state}
+}
+
+// len returns the number of calls that wait. A nil queue is empty.
+func (q *jobQueue) len() int {
+	if q == nil {
+		return 0
+	}
+	return q.jobs.Len() - int(q.gone)
+}
+
+func (q *jobQueue) push(j job) {
+	t := j.task()
+	t.moveLocked(q.enter)
+	q.jobs.Push(t.priority, j)
+}
+
+// first is peek, and quick for a queue that is mostly empty or nil.
+func (q *jobQueue) first() job {
+	if q == nil || q.jobs.Len() == 0 {
+		return nil
+	}
+	return q.peek()
+}
+
+// peek returns the call whose turn it is, or nil if none waits.
+func (q *jobQueue) peek() job {
+	for {
+		_, j, ok := q.jobs.Peek()
+		if !ok {
+			return nil
+		}
+		if j.task().state == q.state {
+			return j
+		}
+		q.jobs.Pop()
+		q.gone--
+	}
+}
+
+// above reports whether a call with a priority above p waits.
+func (q *jobQueue) above(p priority.Priority) bool {
+	j := q.peek()
+	return j != nil && j.task().priority > p
+}
+
+// pop removes and returns the call whose turn it is, or nil if none waits.
+func (q *jobQueue) pop() job {
+	for {
+		j, ok := q.jobs.Pop()
+		if !ok {
+			return nil
+		}
+		if q.take(j) {
+			return j
+		}
+	}
+}
+
+// lessUrgent removes and returns, of the calls with the lowest priority, the one that came last, if
+// that priority is lower than p.
+func (q *jobQueue) lessUrgent(p priority.Priority) job {
+	for {
+		j, ok := q.jobs.PopLast(p)
+		if !ok {
+			return nil
+		}
+		if q.take(j) {
+			return j
+		}
+	}
+}
+
+// take reports whether j, which has been removed, had not left before.
+func (q *jobQueue) take(j job) bool {
+	t := j.task()
+	if t.state != q.state {
+		q.gone--
+		return false
+	}
+	return t.moveLocked(taskTaken)
+}
+
+// noteGone notes that one of the calls has left.
+func (q *jobQueue) noteGone() {
+	if q.gone++; q.gone > tolerated && int(q.gone) > q.jobs.Len()/2 {
+		q.jobs.Filter(func(j job) bool { return j.task().state == q.state })
+		q.gone = 0
+	}
+}
