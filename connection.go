@@ -2,7 +2,6 @@ package asterisque
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,37 +10,6 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
 )
-
-// Caller is what calls are made on: a [Session], or a [Connection], which finds one.
-type Caller interface {
-	// session returns the session to call on.
-	session(ctx context.Context, cfg *callConfig) (*Session, *Abort)
-}
-
-// session implements Caller.
-func (s *Session) session(context.Context, *callConfig) (*Session, *Abort) { return s, nil }
-
-// ConnectionState says whether a [Connection] has a session.
-type ConnectionState uint8
-
-const (
-	Connected ConnectionState = iota + 1
-	// there is no session for new calls: they wait, or fail at once, see WithFailFast
-	Reconnecting
-	Lost // for good
-)
-
-func (s ConnectionState) String() string {
-	switch s {
-	case Connected:
-		return "connected"
-	case Reconnecting:
-		return "reconnecting"
-	case Lost:
-		return "lost"
-	}
-	return fmt.Sprintf("state %d", uint8(s))
-}
 
 // Connection keeps a session with one node: when its Wire is lost, it connects again. If both nodes
 // have [WithResume] the session goes on, with its calls and streams; otherwise, or when the peer
@@ -66,12 +34,13 @@ type Connection struct {
 
 	dials question // how.Dial; fixed
 
-	leaving atomic.Bool   // Shutdown was called: when the session ends, the connection does
-	over    chan struct{} // closed when run has returned; fixed
+	over chan struct{} // closed when nothing of it is left; fixed
+
+	finishing atomic.Bool // Shutdown was called: when the session ends, the connection does
 
 	mu      sync.Mutex
-	current *Session        // guarded by mu, as all below; nil without
-	state   ConnectionState // 0 before the first session
+	current *Session // guarded by mu, as all below; nil without
+	state   ConnectionState
 	// closed when either changes, a session loses its Wire or drains, or one has retired
 	changed chan struct{}
 	retired int // sessions that go on until their calls are over
@@ -115,13 +84,13 @@ func (c *Connection) Close() error {
 // of a handler of one of these sessions, it does not wait.
 func (c *Connection) Shutdown(ctx context.Context) error {
 	if s := calledBy(ctx); s != nil && s.holder == sessionHolder(c) {
-		c.leaving.Store(true)
+		c.finishing.Store(true)
 		s.announceEnd()
 		go c.Shutdown(context.Background()) // ends with the running calls
 		return nil
 	}
 	var err error
-	c.leaving.Store(true)
+	c.finishing.Store(true)
 	if s := c.Session(); s != nil {
 		err = s.Shutdown(ctx)
 	}
@@ -166,48 +135,13 @@ func (c *Connection) Open(ctx context.Context, function uint16, params []byte, o
 	})
 }
 
-// callOn makes a call on the session that on finds, and if it is durable again on the next one.
-func callOn[R any](ctx context.Context, on Caller, cfg *callConfig, call func(s *Session, cfg *callConfig) (R, error)) (result R, err error) {
-	if cfg.durable {
-		err = durably(ctx, on, cfg, func(s *Session, cfg *callConfig) error {
-			result, err = call(s, cfg)
-			return err
-		})
-		return result, err
-	}
-	return onSession(ctx, on, cfg, call)
-}
-
-// onSession makes a call on the session that on finds. If that is one of a connection whose peer
-// has shut it down meanwhile, so that the call certainly did not run, it is made on the next one.
-func onSession[R any](ctx context.Context, on Caller, cfg *callConfig, call func(s *Session, cfg *callConfig) (R, error)) (result R, err error) {
-	c, lasts := on.(*Connection)
-	var end time.Time
-	if lasts && cfg.ttl > 0 {
-		end = time.Now().Add(cfg.ttl) // such a cfg is the call's own
-	}
-	for {
-		s, a := on.session(ctx, cfg)
-		if a != nil {
-			return result, a
-		}
-		result, err = call(s, cfg)
-		if !lasts || !s.overtaken(err) || c.ctx.Err() != nil {
-			return result, err
-		}
-		if cfg.ttl > 0 {
-			cfg.ttl = max(time.Until(end), 1)
-		}
-	}
-}
-
 // session implements Caller.
 func (c *Connection) session(ctx context.Context, cfg *callConfig) (*Session, *Abort) {
 	c.mu.Lock()
 	s, state := c.current, c.state
 	c.mu.Unlock()
 	switch {
-	case s.takesCalls() && (!s.Away() || state == Connected && !cfg.failFast):
+	case takesCalls(s) && (!s.Away() || state == Connected && !cfg.failFast):
 		// one that has just come back is up, whatever state says yet
 		return s, nil
 	case c.ctx.Err() != nil:
@@ -231,7 +165,7 @@ func (c *Connection) wait(ctx context.Context) (*Session, *Abort) {
 		c.mu.Lock()
 		s, changed := c.current, c.changed
 		c.mu.Unlock()
-		if s.takesCalls() {
+		if takesCalls(s) {
 			return s, nil
 		}
 		select {
@@ -244,17 +178,17 @@ func (c *Connection) wait(ctx context.Context) (*Session, *Abort) {
 	}
 }
 
-// set notes the session and the state.
-func (c *Connection) set(s *Session, state ConnectionState, err error) {
+// set notes the session, and what has happened because of err.
+func (c *Connection) set(s *Session, e connectionEvent, err error) {
 	c.mu.Lock()
-	was := c.state
+	state, changed := c.state.next(e)
 	if s != c.current && s != nil {
 		c.durable.restart(s)
 	}
 	c.current, c.state = s, state
-	c.stirLocked()
+	c.signalLocked()
 	c.mu.Unlock()
-	if state != was && c.how.OnState != nil {
+	if changed && c.how.OnState != nil {
 		c.node.reports.add(c, "Reconnect.OnState", keepLast, func() { c.how.OnState(c, state, err) })
 	}
 }
@@ -290,7 +224,7 @@ func (c *Connection) conclude(s *Session) {
 		s.carrier.Wait()
 	}
 	c.awaitRetired(context.Background(), 0)
-	c.set(nil, Lost, c.Err())
+	c.set(nil, connectionOver, c.Err())
 }
 
 // keep keeps a session until the connection ends. It returns the last one, or nil if that is over.
@@ -305,14 +239,14 @@ func (c *Connection) keep() (s *Session) {
 		}
 		s = next
 		begin := time.Now()
-		c.set(s, Connected, nil)
+		c.set(s, sessionUp, nil)
 		err = c.watch(s)
-		if s, until = c.part(s); s == nil && c.leaving.Load() {
+		if s, until = c.part(s); s == nil && c.finishing.Load() {
 			c.awaitRetired(c.ctx, 0)
 			c.end(codec.ErrSessionClosed.Withf("the connection was shut down by this side"))
 			break
 		}
-		c.set(s, Reconnecting, err)
+		c.set(s, sessionDown, err)
 		c.awaitRetired(c.ctx, mostRetired-1)
 		if time.Since(begin) >= steady {
 			back.step = 0 // it held: the next loss is another matter

@@ -124,12 +124,8 @@ func (d *durables) sent(e *list.Element, s *Session) {
 	wakeAfter(e)
 }
 
-// durably makes a call until it is answered, on one session of a connection after the other.
-func durably(ctx context.Context, on Caller, cfg *callConfig, call func(s *Session, cfg *callConfig) error) error {
-	c, ok := on.(*Connection)
-	if !ok {
-		return neverSent(codec.ErrUnavailable.Withf("a durable call needs a Connection: see Node.Connect"))
-	}
+// durably implements repeater.
+func (c *Connection) durably(ctx context.Context, cfg *callConfig, call func(s *Session, cfg *callConfig) error) error {
 	e := c.durable.add()
 	if e == nil {
 		return neverSent(codec.ErrOverloaded.Withf("%d durable calls are under way, and no more are allowed: see Reconnect.Durable", c.durable.most))
@@ -184,7 +180,7 @@ func (c *Connection) another(ctx context.Context, s *Session, err error) bool {
 	if s.ctx.Err() == nil && !(Repeatable(err) && errors.Is(err, ErrUnavailable)) {
 		return false // an answer
 	}
-	if s.overtaken(err) {
+	if overtaken(s, err) {
 		return true
 	}
 	select {

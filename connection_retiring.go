@@ -33,7 +33,7 @@ func (c *Connection) retire(s *Session) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.retired--
-		c.stirLocked()
+		c.signalLocked()
 	}()
 }
 
@@ -67,14 +67,19 @@ func (c *Connection) finish(s *Session) {
 }
 
 // takesCalls reports whether new calls may be made on s, which may be nil.
-func (s *Session) takesCalls() bool {
+func takesCalls(s *Session) bool {
 	return s != nil && s.ctx.Err() == nil && !s.peerDraining.Load()
+}
+
+// overtaken implements repeater.
+func (c *Connection) overtaken(s *Session, err error) bool {
+	return overtaken(s, err) && c.ctx.Err() == nil
 }
 
 // overtaken reports whether a call failed with err on s only because a Drain of the peer came
 // meanwhile: it certainly did not run, and the next session may take it.
-func (s *Session) overtaken(err error) bool {
-	return err != nil && s.peerDraining.Load() && Repeatable(err) && (errors.Is(err, ErrUnavailable) || errors.Is(err, ErrSessionClosed))
+func overtaken(s *Session, err error) bool {
+	return s.peerDraining.Load() && Repeatable(err) && (errors.Is(err, ErrUnavailable) || errors.Is(err, ErrSessionClosed))
 }
 
 // awaitRetired waits until at most n sessions retire, or ctx ends.
@@ -98,13 +103,13 @@ func (c *Connection) awaitRetired(ctx context.Context, n int) {
 func (c *Connection) sessionChanged() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.stirLocked()
+	c.signalLocked()
 }
 
 // sessionEnded implements sessionHolder.
 func (c *Connection) sessionEnded(s *Session) { c.node.sessionEnded(s) }
 
-func (c *Connection) stirLocked() {
+func (c *Connection) signalLocked() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
