@@ -52,8 +52,8 @@ func (l *log) full() bool { return l.beside > l.most }
 // counted notes that a message is in the departing batch: its frame is countable.
 func (l *log) counted() { l.put++ }
 
-// appended notes that frames, the departing batch, has got one frame more, which begins at at with
-// its length.
+// appended notes that one frame more stands in frames, the departing batch. Its length stands at
+// at, and the frame behind that.
 func (l *log) appended(frames []byte, at int) {
 	if message.Countable(frames[at+lengthSize:]) {
 		l.put++
@@ -62,7 +62,7 @@ func (l *log) appended(frames []byte, at int) {
 	}
 }
 
-// keep keeps a copy of what in the departing batch has to be sent again: of the countable frames.
+// keep keeps a copy of the countable frames of the departing batch: only those are sent again.
 func (l *log) keep(b *batch) {
 	passing := l.passing
 	l.passing = l.passing[:0]
@@ -105,8 +105,8 @@ func sameArray(a, b []byte) bool {
 	return cap(a) > 0 && cap(b) > 0 && &a[:1][0] == &b[:1][0]
 }
 
-// due returns what an Ack would say now, and whether that are at least least frames more than the
-// last one said, and one.
+// due returns the Ack that this side would send now. ok says that it counts at least least frames
+// more than the last one did, and at least one.
 func (l *log) due(least uint64) (ack message.Ack, ok bool) {
 	count := l.received()
 	return message.Ack{Count: count}, count > l.said && count-l.said >= least
@@ -125,11 +125,11 @@ func (l *log) acknowledged(count uint64) (gone amount, ok bool) {
 	return gone, true
 }
 
-// has reports whether the log has what a peer lacks that has received so many countable frames.
+// has reports whether the log has all frames behind the first received countable ones.
 func (l *log) has(received uint64) bool { return received >= l.acked && received <= l.taken }
 
-// lend returns the frames that a peer lacks which has received so many countable ones, and has
-// acknowledged those. They stay as they are until givenBack is called.
+// lend returns the frames that come behind the first received countable ones, which the peer has
+// acknowledged. They stay as they are until givenBack is called.
 func (l *log) lend(received uint64) (frames [][]byte) {
 	for i := range l.entries.Len() {
 		e := l.entries.At(i)
@@ -142,7 +142,8 @@ func (l *log) lend(received uint64) (frames [][]byte) {
 // givenBack notes that nobody reads what lend has returned any more.
 func (l *log) givenBack() { l.lent = false }
 
-// lacks returns an error for a peer that says it has received so many countable frames.
+// lacks returns the error for a peer that has received so many countable frames, whose next ones
+// the log does not have.
 func (l *log) lacks(received uint64) error {
 	return fmt.Errorf("outbox: the peer has received %d frames, but %d were sent, and it has acknowledged %d", received, l.taken, l.acked)
 }

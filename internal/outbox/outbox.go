@@ -5,16 +5,17 @@
 // ordered by priority and fair between pipes, so that an urgent one never waits behind more than
 // the batch.
 //
-// Opens of callers, of which there may be thousands at once, come in without the lock: see
+// Thousands of callers may open pipes at once. Their Opens come in without the lock: see
 // [Outbox.Enter]. Small Blocks of a stream wait for each other: see [Outbox.PutMore]. Large
 // payloads are copied at most once, by their sender, and stand beside the batch: see [Outbox.Lend].
 //
-// The outbox knows neither wires nor limits. It has at most one writer at a time: Put tells its
-// caller to become the writer when there is none, and the writer alternates between [Outbox.Take],
-// the Wire and [Outbox.Written] until Take says that nothing is left.
+// The outbox knows neither wires nor limits. It has at most one writer at a time. If there is none,
+// Put tells its caller that it is the writer now. The writer alternates between [Outbox.Take], the
+// Wire and [Outbox.Written] until Take says that nothing is left.
 //
-// The Outbox alone has a lock. Its parts have none, and know nothing of each other but what stands
-// in their fields: the batch, the queue, the controls, the flushes, the log and the news.
+// Only the Outbox has a lock. Its parts have none, and do not know each other: the batch, the
+// queue, the controls, the flushes, the log of what was sent, and the news for others. The intake,
+// which needs no lock, is one more.
 package outbox
 
 import (

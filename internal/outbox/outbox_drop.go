@@ -2,7 +2,8 @@ package outbox
 
 import "github.com/asterisque-go/asterisque/codec/message"
 
-// Thin judges every Block in the queue that was not yet, as if it were put now under pressure.
+// Thin judges every Block in the queue that was not judged yet, as if it were put now under
+// pressure.
 func (o *Outbox) Thin() {
 	o.mu.Lock()
 	defer o.unlock()
@@ -26,8 +27,8 @@ func (o *Outbox) Judge(f *Flow, m *Message) (dropped bool) {
 	return true
 }
 
-// Finish drops what waits of f, whose pipe the peer has closed, for a reason, and lets nothing
-// follow.
+// Finish drops the messages of f that wait, because the peer has closed the pipe, and lets nothing
+// follow. why is reported.
 func (o *Outbox) Finish(f *Flow, why Reason) {
 	o.mu.Lock()
 	defer o.unlock()
@@ -35,8 +36,8 @@ func (o *Outbox) Finish(f *Flow, why Reason) {
 	f.apply(finish)
 }
 
-// dropLocked forgets m, which belongs to f and is in no queue. Without its Open a pipe is over; for
-// a Block, the caller sees to it that the next one tells.
+// dropLocked forgets m, which belongs to f and is not in the queue. Without its Open a pipe is
+// over. For a Block, the caller sees to it that the next one tells the peer.
 func (o *Outbox) dropLocked(f *Flow, m *Message, why Reason) {
 	o.news.gone.add(m)
 	o.reportLocked(m, why)
@@ -49,7 +50,7 @@ func (o *Outbox) dropLocked(f *Flow, m *Message, why Reason) {
 	}
 }
 
-// clearLocked drops all that waits of f, and reports whether its Open was among it.
+// clearLocked drops all messages of f that wait, and reports whether the Open was among them.
 func (o *Outbox) clearLocked(f *Flow, why Reason) (open bool) {
 	o.queue.clear(f, func(m Message) {
 		o.news.gone.add(&m)
@@ -61,7 +62,7 @@ func (o *Outbox) clearLocked(f *Flow, why Reason) (open bool) {
 	return open
 }
 
-// discardLocked drops all that waits, because the Outbox is closed.
+// discardLocked drops all messages that wait, because the Outbox is closed.
 func (o *Outbox) discardLocked() {
 	o.queue.discard(func(m Message) {
 		o.news.gone.add(&m)
@@ -73,7 +74,7 @@ func (o *Outbox) discardLocked() {
 	})
 }
 
-// reportLocked takes down that an Open or a Block was dropped, for the application.
+// reportLocked notes for the application that an Open or a Block was dropped.
 func (o *Outbox) reportLocked(m *Message, why Reason) {
 	if o.dropped == nil || m.End || m.Type != message.OpenType && m.Type != message.BlockType {
 		return

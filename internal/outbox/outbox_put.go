@@ -3,16 +3,16 @@ package outbox
 import "github.com/asterisque-go/asterisque/codec/message"
 
 // Put accepts m for the pipe of f and keeps no part of it but its Memory. It never blocks. If write
-// is true, nobody is writing and that is now the caller's task. The errors are ErrClosed, ErrEnded
-// and *TooLargeError; nothing is sent then.
+// is true, there was no writer, and the caller is the writer now. The errors are ErrClosed,
+// ErrEnded and *TooLargeError; nothing is sent then.
 func (o *Outbox) Put(f *Flow, m *Message) (write bool, err error) {
 	write, _, err = o.put(f, m, false)
 	return write, err
 }
 
-// PutMore is Put for one of many small Blocks that follow each other: while the batch has room and
-// nobody is writing, it waits there for the next ones. If later is true, the caller has to see to
-// it that somebody calls Claim soon.
+// PutMore is Put for one of many small Blocks that follow each other. While the batch has room and
+// there is no writer, the Block waits in the batch for the next ones. If later is true, the caller
+// has to see to it that somebody calls Claim soon.
 func (o *Outbox) PutMore(f *Flow, m *Message) (write, later bool, err error) {
 	return o.put(f, m, true)
 }
@@ -51,8 +51,8 @@ func (o *Outbox) put(f *Flow, m *Message, more bool) (write, later bool, err err
 	return o.becomeWriter(), false, nil
 }
 
-// Claim is called by whoever has come to write what PutMore has left to wait. If write is true,
-// there is something, and to write it is now the caller's task.
+// Claim is called by whoever has come to write the Blocks that PutMore has let wait. If write is
+// true, there is something to write, and the caller is the writer now.
 func (o *Outbox) Claim() (write bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -60,8 +60,8 @@ func (o *Outbox) Claim() (write bool) {
 	return (!o.batch.empty() || o.queue.len() > 0) && o.becomeWriter()
 }
 
-// Enter is Put for an Open whose caller waits for what becomes of it: m belongs to the Outbox until
-// Depart or Discard is called, or Cancel has returned. The only error is *TooLargeError.
+// Enter is Put for an Open, without the lock. f and m belong to the Outbox until Depart or Discard
+// is called, or Cancel has returned. The only error is *TooLargeError.
 func (o *Outbox) Enter(f *Flow, m *Message) (write bool, err error) {
 	if err := o.tooLarge(m); err != nil {
 		return false, err
@@ -76,23 +76,25 @@ func (o *Outbox) Enter(f *Flow, m *Message) (write bool, err error) {
 		o.dropLocked(f, m, Closed)
 		return false, nil
 	}
-	// Whoever is first finds the writer, or becomes it; the others rely on that. A writer that
-	// leaves looks here once more after it has said so.
+	// The first caller finds a writer, or becomes it, and the others rely on that. A writer that
+	// finds nothing to write looks into the intake once more after it has said that it goes: see
+	// Take.
 	return first && o.becomeWriter(), nil
 }
 
 // Room returns a channel that is closed when the pipe of f has room in the queue again, or nil if
-// it has. If the Outbox is closed first, it never is. Alone says that nothing of the pipe waits.
+// it has room now. If the Outbox is closed first, the channel never is. alone says that no message
+// of the pipe waits.
 func (o *Outbox) Room(f *Flow) (room <-chan struct{}, alone bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return f.room()
 }
 
-// Cancel drops what waits of f, for a reason. It reports whether the peer may know of the pipe. If
-// not, it never will: its Open is among what was dropped, which unsent says, or is refused with
-// ErrEnded if it is still to come. Once its Open has departed and its Close was put, nothing is
-// dropped.
+// Cancel drops the messages of f that wait; why is reported. departed says that the peer may know
+// of the pipe. Otherwise the peer never will: unsent says that the Open is among the dropped
+// messages, and an Open that is still to come is refused with ErrEnded. Once the Open has departed
+// and the Close was put, nothing is dropped.
 func (o *Outbox) Cancel(f *Flow, why Reason) (departed, unsent bool) {
 	o.mu.Lock()
 	defer o.unlock()
@@ -104,8 +106,8 @@ func (o *Outbox) Cancel(f *Flow, why Reason) (departed, unsent bool) {
 	return f.state.departed(), unsent
 }
 
-// Close drops what waits behind the departing batch, adds c as the last frame unless it is nil, and
-// makes every later Put fail with ErrClosed. It never blocks; write is as for Put.
+// Close drops the messages that wait behind the departing batch, adds c as the last frame unless it
+// is nil, and makes every later Put fail with ErrClosed. It never blocks; write is as for Put.
 func (o *Outbox) Close(c message.Control) (write bool) {
 	o.mu.Lock()
 	defer o.unlock()
@@ -134,8 +136,8 @@ func (o *Outbox) tooLarge(m *Message) error {
 	return nil
 }
 
-// prepare copies a large payload that is to be lent: here and now, and not while others wait for
-// the lock.
+// prepare copies a large payload that is to be lent, before the lock is taken: nobody has to wait
+// for that.
 func (o *Outbox) prepare(m *Message) {
 	if o.lends && len(m.Payload) >= leastLent && o.writing.Load() {
 		m.own()

@@ -34,12 +34,12 @@ func (o *Outbox) Take() (batch []byte, end End) {
 		o.writing.Store(false)
 		if o.intake.empty() || !o.becomeWriter() {
 			return nil, Idle
-		} // else somebody has entered meanwhile, and has still found a writer
+		} // else somebody has entered meanwhile, and may still have found a writer
 	}
 }
 
-// fillLocked moves what waits into the departing batch while it has room. A large message that
-// comes next does not make those before it wait for one batch with it.
+// fillLocked moves messages from the queue into the departing batch while that has room. If the
+// next one does not fit, the batch goes without it.
 func (o *Outbox) fillLocked() {
 	for o.queue.len() > 0 {
 		room := math.MaxInt
