@@ -30,21 +30,9 @@ type call struct {
 // keepResult is the largest result buffer, in bytes, that is kept for the next call.
 const keepResult = 16 << 10
 
-// Call calls a function of the peer with params as they are, and waits for its result, which
-// belongs to the caller. It keeps no part of params. The wait ends with ctx, which also ends the
-// handler's context, and with the session. Every error is an *[Abort]; [Repeatable] tells whether
-// the call can safely be made again.
-//
-// A call waits before it is sent while the peer has no room for it, and while the session is at its
-// outbound soft limit. One that a handler makes with its context, on the session that it was called
-// on, waits for no room of the peer: it fails with ErrOverloaded if there is none for calls within
-// calls.
-func (s *Session) Call(ctx context.Context, function uint16, params []byte, opts ...CallOption) ([]byte, error) {
-	return s.call(ctx, function, params, newCallConfig(opts))
-}
-
-func (s *Session) call(ctx context.Context, function uint16, params []byte, cfg *callConfig) ([]byte, error) {
-	c := newCall(s, cfg, true)
+// call is [Session.Call].
+func (x *exchange) call(ctx context.Context, function uint16, params []byte, cfg *callConfig) ([]byte, error) {
+	c := x.newCall(cfg, true)
 	defer c.free()
 	if a := c.do(ctx, function, "", params, cfg); a != nil {
 		return nil, a
@@ -54,20 +42,20 @@ func (s *Session) call(ctx context.Context, function uint16, params []byte, cfg 
 
 // newCall returns a call whose result is the application's, as it came, if own is set, and may be
 // put into the buffer of cfg then.
-func newCall(s *Session, cfg *callConfig, own bool) *call {
-	c, ok := s.shared.calls.Get().(*call)
+func (x *exchange) newCall(cfg *callConfig, own bool) *call {
+	c, ok := x.common.spares.Get().(*call)
 	if !ok {
 		c = &call{done: make(chan struct{}, 1)}
 		c.open.Type, c.open.Departer = message.OpenType, c
 	}
-	c.port = port{s: s, flow: outbox.NewFlow(cfg.priority)}
+	c.port = port{s: x, flow: outbox.NewFlow(cfg.priority)}
 	c.priority, c.own, c.result = cfg.priority, own, cfg.buffer
 	return c
 }
 
 // free ends c and gives it back. The result is gone then, unless it is the application's.
 func (c *call) free() {
-	pool := &c.s.shared.calls
+	pool := &c.s.common.spares
 	c.s.giveBack(&c.reserved)
 	c.port, c.reserved, c.abort = port{}, reservation{}, nil
 	c.open.Payload, c.open.Meta = nil, nil
@@ -83,7 +71,7 @@ func (c *call) free() {
 // Many goroutines wait here at a time, each with its stack, which goes from processor to processor:
 // so what the common case needs is in one function, with few variables.
 func (c *call) do(ctx context.Context, function uint16, name string, params []byte, cfg *callConfig) *Abort {
-	if cfg.ttl > 0 || c.s.cfg.tracer != nil && !cfg.traced {
+	if cfg.ttl > 0 || c.s.trace != nil && !cfg.traced {
 		return c.doWithin(ctx, function, name, params, cfg)
 	}
 	c.open.Function, c.open.Payload = function, params
@@ -125,9 +113,9 @@ func (c *call) doWithin(ctx context.Context, function uint16, name string, param
 		defer cancel()
 		own.ttl = 0
 	}
-	if c.s.cfg.tracer != nil {
+	if c.s.trace != nil {
 		var done func(error)
-		own.trace, done = c.s.traced(ctx, function, name)
+		own.trace, done = c.s.trace(ctx, function, name)
 		own.traced = true
 		defer func() { done(errorOf(a)) }()
 	}

@@ -3,13 +3,11 @@ package asterisque
 import (
 	"bytes"
 	"errors"
-	"strings"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/carrier"
-	"github.com/asterisque-go/asterisque/internal/cut"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -58,30 +56,6 @@ func (s *Session) sendAnswer(to answerer, p priority.Priority, result []byte, ab
 	to.putAnswer(result, abort, held, false)
 }
 
-// sent returns of a what is sent, so that an answer holds no more than that while it waits. What an
-// error was caused by may hold all that could not be decoded. The code gets through to every peer:
-// a detail that does not fit what it takes is left out, since a part of it would say something
-// else, and the message has the room that the detail leaves.
-func (s *Session) sent(a *Abort) *Abort {
-	if a == nil {
-		return nil
-	}
-	detail, room := a.Detail, s.carrier.MaxSize()
-	if len(detail) > room {
-		detail = nil
-	}
-	most := min(codec.MaxReason, room-len(detail))
-	if a.Cause == nil && len(a.Message) <= most && len(detail) == len(a.Detail) {
-		return a
-	}
-	b := *a
-	b.Cause, b.Detail = nil, detail
-	if len(b.Message) > most {
-		b.Message = strings.Clone(cut.Text(b.Message, most))
-	}
-	return &b
-}
-
 // park lets an answer wait for room. It holds its result, unless that is shared.
 func (s *Session) park(to answerer, p priority.Priority, result []byte, abort *Abort, held uint32, by answeredBy) {
 	parked := heldParked + to.body()
@@ -127,17 +101,6 @@ func (p *port) putClose(result []byte, abort *Abort, held uint32, when carrier.W
 	}
 }
 
-// abort tells the peer that a call of this side is given up. It has a flow of its own: the call may
-// be used for another one while the Close waits.
-func (s *Session) abort(id uint64, p priority.Priority, a *Abort) {
-	a = s.sent(a)
-	held := heldClose(heldRefusal, nil, a)
-	s.count(held)
-	one := port{s: s, flow: outbox.AcceptedFlow(p, id)}
-	// an error means that there is nobody left to tell
-	one.put(&outbox.Message{Type: message.CloseType, Abort: a, Held: held}, carrier.Now)
-}
-
 // refusal is the answer to a call of which nothing else is known.
 type refusal struct {
 	port
@@ -166,7 +129,7 @@ func (s *Session) turnAway(m *message.Open, a *Abort, cost uint64) {
 	own := *a
 	own.Ran = codec.Refused
 	p := priority.Priority(m.Priority)
-	r := &refusal{port: port{s: s, flow: outbox.AcceptedFlow(p, m.Pipe)}, cost: cost, nested: m.Meta.Nested}
+	r := &refusal{port: port{s: &s.exchange, flow: outbox.AcceptedFlow(p, m.Pipe)}, cost: cost, nested: m.Meta.Nested}
 	by := byReader
 	if cost == 0 {
 		by = beyond

@@ -148,7 +148,7 @@ func (w *watch) end(how ending) {
 // call its caller back, or nil for other contexts. Contexts derived from the handler's are as good.
 func SessionOf(ctx context.Context) *Session {
 	if c, ok := ctx.Value(handledKey{}).(*served); ok {
-		return c.s
+		return c.s.Session
 	}
 	return nil
 }

@@ -23,27 +23,15 @@ type link struct {
 	after func()    // is called, perhaps more than once, when the call is over; may be nil
 }
 
-// Open calls a function of the peer and returns the pipe of the running call, which carries Blocks
-// both ways until the call ends. It keeps no part of params. ctx governs the whole call: when it
-// ends, the call is aborted, and the handler's context ends. Open waits for room: here for the
-// Blocks of the callee, at the peer for one call more, and while the session is at its outbound
-// soft limit. Every error is an *[Abort].
-//
-// A pipe occupies memory on both sides until it comes to its end: by itself, by Abort or through
-// ctx.
-func (s *Session) Open(ctx context.Context, function uint16, params []byte, opts ...CallOption) (*pipe.Pipe, error) {
-	return s.open(ctx, function, "", params, newCallConfig(opts))
-}
-
-// open is Open. name is that of the function, if it is known.
-func (s *Session) open(ctx context.Context, function uint16, name string, params []byte, cfg *callConfig) (*pipe.Pipe, error) {
+// open is [Session.Open]. name is that of the function, if it is known.
+func (x *exchange) open(ctx context.Context, function uint16, name string, params []byte, cfg *callConfig) (*pipe.Pipe, error) {
 	if cfg.durable {
 		return nil, neverSent(codec.ErrUnavailable.Withf("a call that carries Blocks cannot be durable: Call can"))
 	}
 	done := func(error) {}
-	if s.cfg.tracer != nil {
+	if x.trace != nil {
 		own := *cfg
-		own.trace, done = s.traced(ctx, function, name)
+		own.trace, done = x.trace(ctx, function, name)
 		cfg = &own
 	}
 	wait := ctx
@@ -52,16 +40,16 @@ func (s *Session) open(ctx context.Context, function uint16, name string, params
 		wait, cancel = context.WithTimeout(ctx, cfg.ttl)
 		defer cancel()
 	}
-	l, m, own, a := s.newLink(wait, function, params, cfg)
+	l, m, own, a := x.newLink(wait, function, params, cfg)
 	if a != nil {
 		done(a)
 		return nil, a
 	}
-	if own.window != nil || own.outer != nil || s.cfg.tracer != nil {
+	if own.window != nil || own.outer != nil || x.trace != nil {
 		held := own // in memory of its own, which others need not have
 		l.after = sync.OnceFunc(func() {
-			s.giveBack(&held)
-			if s.cfg.tracer != nil {
+			x.giveBack(&held)
+			if x.trace != nil {
 				// not on the reader, which the application would hold up; done ends it
 				go done(l.pipe.Err())
 			}
@@ -70,7 +58,7 @@ func (s *Session) open(ctx context.Context, function uint16, name string, params
 	l.watch(ctx, cfg, m.Expires)
 	m.Departer = l
 	if err := l.put(m, carrier.Now); err != nil {
-		s.unsent(l.made, l.cost)
+		x.unsent(l.made, l.cost)
 		if over := l.pipe.Err(); over != nil { // ctx ended meanwhile
 			err = neverSent(over)
 		}
@@ -82,20 +70,20 @@ func (s *Session) open(ctx context.Context, function uint16, name string, params
 
 // newLink returns the endpoint of a stream, as soon as that may be opened, its Open, and what it
 // holds until its end.
-func (s *Session) newLink(ctx context.Context, function uint16, params []byte, cfg *callConfig) (l *link, m *outbox.Message, own reservation, a *Abort) {
-	hold, granted, a := s.holdWindow(ctx, int8(cfg.priority))
+func (x *exchange) newLink(ctx context.Context, function uint16, params []byte, cfg *callConfig) (l *link, m *outbox.Message, own reservation, a *Abort) {
+	hold, granted, a := x.holdWindow(ctx, int8(cfg.priority))
 	if a != nil {
 		return nil, nil, own, a
 	}
 	m = &outbox.Message{Type: message.OpenType, Function: function, Payload: params}
-	own, a = s.outgoing.reserve(ctx, m, cfg, &message.Meta{Stream: true, Window: min(granted, message.MaxPipe)})
+	own, a = x.outgoing.reserve(ctx, m, cfg, &message.Meta{Stream: true, Window: min(granted, message.MaxPipe)})
 	if a != nil {
-		s.dropHold(&hold)
+		x.dropHold(&hold)
 		return nil, nil, own, a
 	}
-	l = &link{port: port{s: s, flow: outbox.NewFlow(cfg.priority)}, made: own.outer, cost: own.cost}
+	l = &link{port: port{s: x, flow: outbox.NewFlow(cfg.priority)}, made: own.outer, cost: own.cost}
 	l.pipe = &l.whole
-	(*piping.End)(l.pipe).Init(piping.Config{Function: function, Priority: cfg.priority, Loss: cfg.loss, Port: l, Terms: &s.terms, SendLimit: s.window, Granted: granted, Hold: hold})
+	(*piping.End)(l.pipe).Init(piping.Config{Function: function, Priority: cfg.priority, Loss: cfg.loss, Port: l, Terms: &x.terms, SendLimit: x.firstWindow(), Granted: granted, Hold: hold})
 	return l, m, own, nil
 }
 

@@ -201,7 +201,7 @@ func (o *outgoing) waitForOpens(ctx context.Context, cost int64, p priority.Prio
 	if w == nil {
 		return nil
 	}
-	defer o.waits.begin(o.clock, waitOpens)()
+	defer o.waits.begin(&o.common.uptime, waitOpens)()
 	select {
 	case <-w.turn:
 		if w.refused {

@@ -177,7 +177,7 @@ func (o *outgoing) waitToSend(ctx context.Context, p priority.Priority, held uin
 	if d == nil {
 		return nil
 	}
-	defer o.waits.begin(o.clock, waitOutbound)()
+	defer o.waits.begin(&o.common.uptime, waitOutbound)()
 	var a *Abort
 	select {
 	case <-turn:

@@ -2,6 +2,7 @@ package asterisque
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -14,8 +15,8 @@ import (
 // what a call holds of it.
 type outgoing struct {
 	ctx     context.Context // ends with the session; its cause is why; these are fixed
-	clock   *uptime
-	terms   *piping.Terms
+	common  *common
+	terms   piping.Terms           // what the two sides have promised each other
 	windows map[uint16]*callWindow // of the functions of the peer that have one
 
 	outbound outbound // these lock themselves
@@ -25,6 +26,14 @@ type outgoing struct {
 
 	draining     atomic.Bool // Shutdown was called here: the peer's new calls are refused
 	peerDraining atomic.Bool // the peer refuses new calls
+}
+
+// common is what the calls of all sessions of a node have in common.
+type common struct {
+	uptime
+	// of *call; not global, because their channels belong to the bubble of a synctest as the node
+	// does
+	spares sync.Pool
 }
 
 // setWindows makes the windows of functions, which have so many calls each.
@@ -57,6 +66,14 @@ func (o *outgoing) lifetime(ctx context.Context, ttl time.Duration) (expires tim
 		}
 	}
 	return expires, nil
+}
+
+// firstWindow returns what the Blocks of a stream that this side opens may cost at first.
+func (o *outgoing) firstWindow() uint64 {
+	if o.terms.PeerEarly == 0 {
+		return piping.Unlimited
+	}
+	return o.terms.PeerEarly
 }
 
 // ended returns the error of a call that was not sent because the session has ended.

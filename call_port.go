@@ -17,7 +17,7 @@ import (
 // port joins one pipe to its session: what leaves, and what is no longer waiting. It is the
 // [piping.Port] of pipes and part of calls that need none.
 type port struct {
-	s    *Session
+	s    *exchange
 	flow outbox.Flow // guarded by the outbox
 	pipe *pipe.Pipe  // nil if the call takes no Blocks here; fixed
 }
@@ -114,12 +114,12 @@ func (p *port) closedBy(abort *codec.Abort) {
 }
 
 // discarded returns the error of a call whose Open was discarded by the outbox.
-func (s *Session) discarded(outer *outer, cost int64, why outbox.Reason) *Abort {
+func (x *exchange) discarded(outer *outer, cost int64, why outbox.Reason) *Abort {
 	if why == outbox.Expired {
-		s.unsent(outer, cost)
+		x.unsent(outer, cost)
 		return neverSent(codec.ErrExpired.Withf("its time was up before it could be sent"))
 	}
-	return neverSent(s.cause())
+	return neverSent(x.cause())
 }
 
 // Announce implements piping.Port.
@@ -159,15 +159,6 @@ func (p *port) handed(m *outbox.Message, err error) error {
 	}
 	p.s.outbound.Remove(1, int(m.Held))
 	return p.s.sendError(err)
-}
-
-// count counts a message without waiting.
-func (s *Session) count(held uint32) limits.State {
-	state := s.outbound.Add(int(held))
-	if state == limits.Hard {
-		s.fail(hardLimit(Outbound, s.outbound.Counter))
-	}
-	return state
 }
 
 // deadline returns when a message that has arrived with a TTL of so many milliseconds is no longer

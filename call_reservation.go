@@ -117,7 +117,7 @@ func (o *outgoing) holdWindow(ctx context.Context, p int8) (h limits.Hold, grant
 
 // waitForHold waits for the turn of c.
 func (o *outgoing) waitForHold(ctx context.Context, c *limits.Claim, turn chan struct{}) (a *Abort) {
-	defer o.waits.begin(o.clock, waitWindow)()
+	defer o.waits.begin(&o.common.uptime, waitWindow)()
 	room := o.terms.Room
 	select {
 	case <-turn:

@@ -63,7 +63,7 @@ func newServed(s *Session, m *message.Open, h *handler, within *outer) (c *serve
 		c = &call.served
 		c.params = call.small[:0]
 	}
-	c.s, c.flow = s, outbox.AcceptedFlow(p, m.Pipe)
+	c.s, c.flow = &s.exchange, outbox.AcceptedFlow(p, m.Pipe)
 	c.handler, c.within = h, within
 	c.work = task{size: uint32(len(m.Params)), priority: p, nested: within != nil, blocks: h.blocks, windowed: m.Meta.Stream}
 	if len(m.Meta.Key) > 0 {

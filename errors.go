@@ -3,12 +3,10 @@ package asterisque
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -91,19 +89,6 @@ func abortOf(err error) (a *Abort) {
 		}
 	}()
 	return codec.AbortOf(err)
-}
-
-// sendError makes an error for the application of one of the outbox: the message was not sent.
-func (s *Session) sendError(err error) error {
-	var large *outbox.TooLargeError
-	switch {
-	case errors.As(err, &large):
-		return &Abort{Code: codec.TooLarge, Message: large.Error(), Ran: codec.NeverSent}
-	case errors.Is(err, outbox.ErrEnded):
-		return pipe.ErrEnded
-	default:
-		return neverSent(s.cause())
-	}
 }
 
 // violation returns the error of a peer that broke the protocol.

@@ -75,7 +75,7 @@ func (f Function[P, R]) callOn(ctx context.Context, on Caller, params P, cfg *ca
 }
 
 func (f Function[P, R]) call(ctx context.Context, s *Session, params P, cfg *callConfig) (result R, err error) {
-	c := newCall(s, cfg, s.lender != nil)
+	c := s.newCall(cfg, s.lender != nil)
 	defer c.free()
 	v := boxFor[P, R](&c.box)
 	defer v.empty()

@@ -94,7 +94,7 @@ func (c *served) trace() (ctx context.Context, done func(error)) {
 	if c.rare != nil {
 		trace = c.rare.trace
 	}
-	c.guard("tracer", func() { ctx, done = c.s.cfg.tracer.Serve(c, c.s, c.handler.number, c.handler.name, trace) })
+	c.guard("tracer", func() { ctx, done = c.s.cfg.tracer.Serve(c, c.s.Session, c.handler.number, c.handler.name, trace) })
 	if ctx == nil || done == nil { // it panicked
 		return c, func(error) {}
 	}

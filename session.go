@@ -26,23 +26,12 @@ type Session struct {
 	id     [message.SessionSize]byte // these are fixed once the handshake is over
 	shared *shared
 	cfg    *config
-	window uint64 // what the Blocks of a stream that this side opens may cost at first
-	values
-	svc *Service
+	svc    *Service
 
 	peerID string // see Peer
 	owner  *owner
 
-	carrier carrier.Carrier
-
-	ctx context.Context // ends with the session; its cause is why
-
-	// these lock themselves
-	table   table
-	inbound *limits.Counter
-	outgoing
-	terms    piping.Terms
-	maxBlock int // bytes of the largest payload that the peer takes in a Block; fixed
+	exchange // these lock themselves
 	calls    dispatcher
 	inline   *workspace // of the reader; nil until there is an inline call
 
@@ -94,15 +83,19 @@ func newSession(sh *shared, holder sessionHolder, h *handshake, a agreement, g G
 		maxBlock = min(maxBlock, l.MaxBlock())
 	}
 	s := &Session{
-		id: a.session, shared: sh, holder: holder, cfg: cfg, window: a.window, peerID: a.about.ID, owner: sh.owners.join(&a.about), svc: g.Service, highest: *g.MaxPriority,
+		id: a.session, shared: sh, holder: holder, cfg: cfg, peerID: a.about.ID, owner: sh.owners.join(&a.about), svc: g.Service, highest: *g.MaxPriority,
 	}
+	s.exchange.Session = s
 	s.values = values{valueCodec: a.values, session: s}
+	if cfg.tracer != nil {
+		s.trace = s.traced
+	}
 	ctx, end := context.WithCancelCause(context.Background())
 	s.ctx = ctx
 	s.inbound = limits.NewCounter(g.inbound, s.reporter(Inbound))
 	s.inbound.Tell(&s.owner.tally)
 	s.owner.tally.Add(heldSession)
-	s.outgoing.ctx, s.outgoing.clock, s.outgoing.terms = s.ctx, &sh.uptime, &s.terms
+	s.common = &sh.common
 	s.outbound.Counter, s.outbound.share = limits.NewCounter(g.outbound, s.reporter(Outbound)), cfg.share
 	s.outbound.Tell(&s.owner.tally)
 	s.promise(&a, g.plan)
@@ -303,12 +296,6 @@ func (s *Session) Flush(ctx context.Context) error {
 		return contextError(ctx)
 	}
 }
-
-// cause returns why the session ended, which it must have.
-func (s *Session) cause() *Abort { return codec.AbortOf(context.Cause(s.ctx)) }
-
-// fail ends the session because of a; only the first cause is kept.
-func (s *Session) fail(a *Abort) { s.carrier.End(a) }
 
 // drained returns the error of a call that the Drain of the peer has refused, when the session ends
 // because of a before the peer's answer has come.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec/message"
-	"github.com/asterisque-go/asterisque/internal/piping"
 )
 
 // agreement is what two sides found in a handshake, as far as it is not this side's own
@@ -23,9 +22,10 @@ type agreement struct {
 
 // promises is what a side has said in its Sync that holds for the whole session.
 type promises struct {
-	maxFrame int    // bytes of the largest frame that the peer accepts
-	window   uint64 // what the Blocks of a stream that this side opens may cost at first
-	early    uint64 // the same, as it is paid with its Open: 0 without windows
+	maxFrame int // bytes of the largest frame that the peer accepts
+	// what the Blocks of a stream that this side opens may cost at first, as it is paid with its
+	// Open; 0: the peer has no windows
+	early    uint64
 	overhead uint64 // what a message to the peer costs besides its content
 	opens    uint64 // what calls may cost that are sent at first; 0: any number
 
@@ -38,9 +38,8 @@ type promises struct {
 
 // promisesOf returns what the peer has said in its Sync for the whole session.
 func promisesOf(s *message.Sync) promises {
-	p := promises{
+	return promises{
 		maxFrame: int(min(s.MaxMessage, 1<<31-1)),
-		window:   piping.Unlimited,
 		early:    s.Window,
 		overhead: max(s.Overhead, message.MinOverhead),
 		opens:    s.Opens,
@@ -51,8 +50,4 @@ func promisesOf(s *message.Sync) promises {
 		ping:    s.Ping,
 		timeout: s.Timeout,
 	}
-	if s.Window > 0 {
-		p.window = s.Window
-	}
-	return p
 }

@@ -3,24 +3,8 @@ package asterisque
 import (
 	"fmt"
 
-	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/limits"
 )
-
-// Direction is one of the two ways of a session's messages, seen from this side.
-type Direction uint8
-
-const (
-	Inbound  Direction = iota // received, and not yet taken by the application
-	Outbound                  // sent, and not yet given to the Wire
-)
-
-func (d Direction) String() string {
-	if d == Inbound {
-		return "inbound"
-	}
-	return "outbound"
-}
 
 // reporter returns what a counter calls when the state of its direction changes.
 func (s *Session) reporter(d Direction) func(limits.State) {
@@ -110,17 +94,6 @@ func (s *Session) waitOutbound() {
 // mustWaitOutbound reports whether waitOutbound would wait.
 func (s *Session) mustWaitOutbound() bool {
 	return s.outbound.State() >= limits.Soft && s.inbound.State() < limits.Soft && s.ctx.Err() == nil
-}
-
-// arrived counts a message that waits for the application.
-func (s *Session) arrived(held int) {
-	if s.inbound.Add(held) == limits.Hard {
-		s.fail(hardLimit(Inbound, s.inbound))
-	}
-}
-
-func hardLimit(d Direction, c *limits.Counter) *Abort {
-	return codec.ErrHardLimit.Withf("%v: %v wait, and the limit is %v", d, c.Held(), c.Limits().Hard)
 }
 
 // Limits returns the limits of a direction that are in force.

@@ -1,7 +1,6 @@
 package asterisque
 
 import (
-	"sync"
 	"time"
 
 	"github.com/asterisque-go/asterisque/internal/carrier"
@@ -13,16 +12,13 @@ import (
 type shared struct {
 	carriers carrier.Settings // fixed
 	lookout  carrier.Lookout
-	uptime   // these lock themselves
+	common   // these lock themselves
 	staff
 	owners  owners
 	budget  budget
 	once    once
 	aways   aways
 	reports reports
-	// of *call; not global, because their channels belong to the bubble of a synctest as the node
-	// does
-	calls sync.Pool
 }
 
 // init prepares sh for a node.

@@ -66,7 +66,7 @@ func (c *served) examine(what string, refuse refusing, f func() error) (err erro
 		a := codec.ErrPanicked.Withf("the %s of function %d %q %s",
 			what, c.handler.number, c.handler.name, guard.HowEnded(v))
 		if err = a; v == nil {
-			refuse(c.s, c, a)
+			refuse(c.s.Session, c, a)
 		}
 	}()
 	if err = errShutDown; c.s.ctx.Err() == nil { // otherwise nobody waits for it any more

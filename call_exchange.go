@@ -1,0 +1,105 @@
+package asterisque
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/cut"
+	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// exchange is what all calls of a session have in common, those that this side makes and those that
+// it serves. A call knows no more of its session than this.
+type exchange struct {
+	values           // these are fixed
+	trace    tracing // nil without a tracer
+	maxBlock int     // bytes of the largest payload that the peer takes in a Block
+
+	carrier carrier.Carrier // these lock themselves; takes what leaves
+	outgoing
+	table   table
+	inbound *limits.Counter // what has arrived, and waits for the application
+
+	*Session // of which calls of the peer still use more
+}
+
+// tracing tells the tracer of a call that this side makes. It returns what travels with the call,
+// and what tells the tracer the outcome.
+type tracing func(ctx context.Context, function uint16, name string) (trace []byte, done func(error))
+
+// cause returns why the session ended, which it must have.
+func (x *exchange) cause() *Abort { return codec.AbortOf(context.Cause(x.ctx)) }
+
+// fail ends the session because of a; only the first cause is kept.
+func (x *exchange) fail(a *Abort) { x.carrier.End(a) }
+
+// arrived counts a message that waits for the application.
+func (x *exchange) arrived(held int) {
+	if x.inbound.Add(held) == limits.Hard {
+		x.fail(hardLimit(Inbound, x.inbound))
+	}
+}
+
+// count counts a message that is about to be sent, without waiting.
+func (x *exchange) count(held uint32) limits.State {
+	state := x.outbound.Add(int(held))
+	if state == limits.Hard {
+		x.fail(hardLimit(Outbound, x.outbound.Counter))
+	}
+	return state
+}
+
+// sendError makes an error for the application of one of the outbox: the message was not sent.
+func (x *exchange) sendError(err error) error {
+	var large *outbox.TooLargeError
+	switch {
+	case errors.As(err, &large):
+		return &Abort{Code: codec.TooLarge, Message: large.Error(), Ran: codec.NeverSent}
+	case errors.Is(err, outbox.ErrEnded):
+		return pipe.ErrEnded
+	default:
+		return neverSent(x.cause())
+	}
+}
+
+// sent returns of a what is sent, so that an answer holds no more than that while it waits. What an
+// error was caused by may hold all that could not be decoded. The code gets through to every peer:
+// a detail that does not fit what it takes is left out, since a part of it would say something
+// else, and the message has the room that the detail leaves.
+func (x *exchange) sent(a *Abort) *Abort {
+	if a == nil {
+		return nil
+	}
+	detail, room := a.Detail, x.carrier.MaxSize()
+	if len(detail) > room {
+		detail = nil
+	}
+	most := min(codec.MaxReason, room-len(detail))
+	if a.Cause == nil && len(a.Message) <= most && len(detail) == len(a.Detail) {
+		return a
+	}
+	b := *a
+	b.Cause, b.Detail = nil, detail
+	if len(b.Message) > most {
+		b.Message = strings.Clone(cut.Text(b.Message, most))
+	}
+	return &b
+}
+
+// abort tells the peer that a call of this side is given up. It has a flow of its own: the call may
+// be used for another one while the Close waits.
+func (x *exchange) abort(id uint64, p priority.Priority, a *Abort) {
+	a = x.sent(a)
+	held := heldClose(heldRefusal, nil, a)
+	x.count(held)
+	one := port{s: x, flow: outbox.AcceptedFlow(p, id)}
+	// an error means that there is nobody left to tell
+	one.put(&outbox.Message{Type: message.CloseType, Abort: a, Held: held}, carrier.Now)
+}
