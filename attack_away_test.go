@@ -13,6 +13,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/attack"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -47,8 +48,8 @@ func TestAttackHandshakesThatAreCutAtOnce(t *testing.T) {
 		for range cuts {
 			last = goesAway(t, node, "hostile")
 		}
-		bounded(t, fmt.Sprintf("sessions away of one peer, after %d handshakes", cuts), len(node.Sessions())-1, most)
-		bounded(t, "goroutines that they have, and others of the test", runtime.NumGoroutine()-before, 5)
+		attack.Bounded(t, fmt.Sprintf("sessions away of one peer, after %d handshakes", cuts), len(node.Sessions())-1, most)
+		attack.Bounded(t, "goroutines that they have, and others of the test", runtime.NumGoroutine()-before, 5)
 		require.True(t, comesBack(t, node, "hostile", last), "the latest one is there")
 		require.True(t, comesBack(t, node, "honest", honest), "and that of others, which is older than all")
 	})
@@ -63,7 +64,7 @@ func TestAttackHandshakesOfManyPeersThatAreCutAtOnce(t *testing.T) {
 		for n := range 60 {
 			goesAway(t, node, fmt.Sprintf("hostile %d", n%4))
 		}
-		bounded(t, "sessions away of all peers, with Admission.Sessions of 80", len(node.Sessions()), 20)
+		attack.Bounded(t, "sessions away of all peers, with Admission.Sessions of 80", len(node.Sessions()), 20)
 		require.True(t, comesBack(t, node, "honest", honest), "who has least keeps it")
 	})
 }
@@ -85,7 +86,7 @@ func TestAttackBytesOfSessionsThatAreAway(t *testing.T) {
 			p.w.Close()
 			synctest.Wait()
 		}
-		bounded(t, "bytes of sessions away of one peer, with Limits.Budget of 64 MiB", node.Stats().Held-16<<10, budget/8)
+		attack.Bounded(t, "bytes of sessions away of one peer, with Limits.Budget of 64 MiB", node.Stats().Held-16<<10, budget/8)
 		require.True(t, comesBack(t, node, "honest", honest))
 	})
 }
@@ -117,7 +118,7 @@ func TestAttackResumesOneAfterTheOther(t *testing.T) {
 			p.answer()
 			sent += size
 		}
-		bounded(t, "bytes sent again for one session in 10 s, its peer coming back at once", sent, (seconds+4)*16<<20+2*size)
+		attack.Bounded(t, "bytes sent again for one session in 10 s, its peer coming back at once", sent, (seconds+4)*16<<20+2*size)
 	})
 }
 
@@ -132,5 +133,5 @@ func TestAttackPingsBesideCallsAreNotKept(t *testing.T) {
 		p.answer()
 	}
 	held := node.Stats().Held
-	bounded(t, "bytes kept for a peer that acknowledges nothing, beside what is counted", heldSince(before, 1<<20+held)-held, 1<<20)
+	attack.Bounded(t, "bytes kept for a peer that acknowledges nothing, beside what is counted", heldSince(before, 1<<20+held)-held, 1<<20)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/attack"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -51,7 +52,7 @@ func TestAttackManySessionsOfOnePeerHoldOneShareOfTheBudget(t *testing.T) {
 			}
 		}
 		require.Positive(t, refused)
-		bounded(t, "bytes held for eight sessions of one peer, of Limits.Budget of 16 MiB", node.Stats().Held, budget+9*48<<10+size)
+		attack.Bounded(t, "bytes held for eight sessions of one peer, of Limits.Budget of 16 MiB", node.Stats().Held, budget+9*48<<10+size)
 		require.Greater(t, node.Stats().Held, budget)
 
 		alice.send(echoOpen(0))
@@ -162,7 +163,7 @@ func TestAttackManySessionsHaveOneTurn(t *testing.T) {
 					}
 				}
 				require.Equal(t, calls, hers)
-				bounded(t, "calls of ten sessions of a peer that ran before 20 of another, "+c.name, before-hers, calls+sessions+2)
+				attack.Bounded(t, "calls of ten sessions of a peer that ran before 20 of another, "+c.name, before-hers, calls+sessions+2)
 			})
 		})
 	}
@@ -204,6 +205,6 @@ func TestAttackHalfMessagesCountForTheBudget(t *testing.T) {
 		require.Equal(t, codec.Overloaded, refusedHandshake(t, node, hello()).Code)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		bounded(t, "bytes held for peers that stopped in the middle of a message, after a minute", node.Stats().Held, 0)
+		attack.Bounded(t, "bytes held for peers that stopped in the middle of a message, after a minute", node.Stats().Held, 0)
 	})
 }

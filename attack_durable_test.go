@@ -14,6 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/attack"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -45,17 +46,17 @@ func TestAttackDurableCallsThatHangUpLeaveHalfOfTheWorkersToOthers(t *testing.T)
 			p.send(keyed(2*i, fmt.Sprint(i)))
 		}
 		synctest.Wait()
-		bounded(t, "durable calls that run, of Workers.Node(4)", int(running.Load()), 4)
+		attack.Bounded(t, "durable calls that run, of Workers.Node(4)", int(running.Load()), 4)
 		p.w.Close()
 		synctest.Wait()
 		require.Empty(t, node.Sessions())
-		bounded(t, "durable calls that run on without a session, of Workers.Node(4)", int(running.Load()), 2)
+		attack.Bounded(t, "durable calls that run on without a session, of Workers.Node(4)", int(running.Load()), 2)
 		q, _ := rawTo(t, node, hello())
 		q.send(echoOpen(0))
 		require.Nil(t, q.answer().Abort, "others are served")
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		bounded(t, "durable calls that run after the time of DurableAnswers", int(running.Load()), 0)
+		attack.Bounded(t, "durable calls that run after the time of DurableAnswers", int(running.Load()), 0)
 	})
 }
 
@@ -76,7 +77,7 @@ func TestAttackDurableCallsOfManySessionsAreThoseOfOnePeer(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		bounded(t, fmt.Sprintf("durable calls of one peer that run, over 20 sessions of WithWorkers(%d)", workers), int(running.Load()), workers)
+		attack.Bounded(t, fmt.Sprintf("durable calls of one peer that run, over 20 sessions of WithWorkers(%d)", workers), int(running.Load()), workers)
 		p, _ := rawTo(t, node, helloOf("mallory"))
 		p.send(echoOpen(0))
 		require.Nil(t, p.answer().Abort, "calls that are not durable run")
@@ -107,8 +108,8 @@ func TestAttackRepetitionsHoldNoParameters(t *testing.T) {
 	p.send(message.Ping{N: 1})
 	for !isPong(p.frame()) {
 	}
-	bounded(t, "bytes held for 4 durable calls of 1 MiB and 8 repetitions of each", heldSince(before, keys<<20+1<<20), keys<<20+1<<20)
-	bounded(t, "bytes counted for the repetitions", s.Stats().Inbound.Bytes, 8*keys*1024)
+	attack.Bounded(t, "bytes held for 4 durable calls of 1 MiB and 8 repetitions of each", heldSince(before, keys<<20+1<<20), keys<<20+1<<20)
+	attack.Bounded(t, "bytes counted for the repetitions", s.Stats().Inbound.Bytes, 8*keys*1024)
 	require.Positive(t, s.Stats().Inbound.Messages, "they are counted")
 	for i := range uint64(9 * keys) {
 		p.send(&message.Close{Pipe: 2 * i, Abort: codec.ErrCanceled})
@@ -172,7 +173,7 @@ func TestAttackLargeAnswersAreRememberedWithinAShare(t *testing.T) {
 			p.send(open(uint64(2*i), i))
 			p.answer()
 		}
-		bounded(t, "bytes remembered for one peer, of DurableAnswers(8 MiB)", asterisque.Remembered(node), share)
+		attack.Bounded(t, "bytes remembered for one peer, of DurableAnswers(8 MiB)", asterisque.Remembered(node), share)
 		p.send(open(2*calls, 0), open(2*calls+2, calls-1))
 		require.Len(t, p.answer().Result, size)
 		c := p.answer()
@@ -182,7 +183,7 @@ func TestAttackLargeAnswersAreRememberedWithinAShare(t *testing.T) {
 		require.Equal(t, calls, ran)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		bounded(t, "bytes remembered after the time of DurableAnswers, without another call", asterisque.Remembered(node), 0)
+		attack.Bounded(t, "bytes remembered after the time of DurableAnswers, without another call", asterisque.Remembered(node), 0)
 	})
 }
 
@@ -206,7 +207,7 @@ func TestAttackManyDurableCallsFillOneShareOnly(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		bounded(t, "durable calls remembered for one peer, of DurableAnswers(800 calls)", 3*60-refused, 100)
+		attack.Bounded(t, "durable calls remembered for one peer, of DurableAnswers(800 calls)", 3*60-refused, 100)
 		require.Equal(t, 80, refused)
 		q, _ := rawTo(t, node, helloOf("alice"))
 		q.send(keyed(0, "hers"))
@@ -284,7 +285,7 @@ func TestAttackADurableCallWithinAnotherOneEndsWithItsSession(t *testing.T) {
 		require.EqualValues(t, 100, running.Load())
 		p.w.Close()
 		synctest.Wait()
-		bounded(t, "durable calls within a call that run on without a session", int(running.Load()), 0)
+		attack.Bounded(t, "durable calls within a call that run on without a session", int(running.Load()), 0)
 	})
 }
 
@@ -302,8 +303,8 @@ func TestAttackRepetitionsOfALargeAnswerShareIt(t *testing.T) {
 		p.send(open)
 	}
 	require.Eventually(t, func() bool { return s.Stats().Served == times+1 && s.Stats().Running <= s.Stats().Parked }, 5*time.Second, time.Millisecond)
-	bounded(t, "bytes held for 300 unread answers to repetitions, of 512 KiB, with an outbound limit of 1 MiB", heldSince(before, 5*size), 5*size)
-	bounded(t, "bytes counted for them", s.Stats().Holding+s.Stats().Outbound.Bytes, 4*size)
+	attack.Bounded(t, "bytes held for 300 unread answers to repetitions, of 512 KiB, with an outbound limit of 1 MiB", heldSince(before, 5*size), 5*size)
+	attack.Bounded(t, "bytes counted for them", s.Stats().Holding+s.Stats().Outbound.Bytes, 4*size)
 	for range times + 1 {
 		require.Len(t, p.answer().Result, size)
 	}

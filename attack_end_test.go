@@ -13,6 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/attack"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -68,7 +69,7 @@ func TestAttackRefusalsThatNeverLeaveHoldNoPlacesOfOthers(t *testing.T) {
 		p.w.Close()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		bounded(t, "places of calls within calls that a session keeps which has ended", asterisque.PlacesWithin(node), 0)
+		attack.Bounded(t, "places of calls within calls that a session keeps which has ended", asterisque.PlacesWithin(node), 0)
 		require.Zero(t, node.Stats().Held)
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/attack"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -53,9 +54,9 @@ func TestAttackEachCallBackIsAnsweredWithACallWithinIt(t *testing.T) {
 			depth += 2
 			open = within(&message.Open{Pipe: open.Pipe + 2, Function: 70}, back.Pipe)
 		}
-		bounded(t, "calls within each other", depth, 64)
+		attack.Bounded(t, "calls within each other", depth, 64)
 		synctest.Wait()
-		bounded(t, "handlers of one chain of calls within each other", node.Stats().Total.Running, 33)
+		attack.Bounded(t, "handlers of one chain of calls within each other", node.Stats().Total.Running, 33)
 	})
 }
 
@@ -80,20 +81,20 @@ func TestAttackManyCallsWithinOne(t *testing.T) {
 		}
 		first, run := flood("mallory")
 		require.Equal(t, most, run, "which is what it was promised")
-		bounded(t, fmt.Sprintf("calls within calls that run for one session, %d workers", workers), node.Stats().Lent, most)
+		attack.Bounded(t, fmt.Sprintf("calls within calls that run for one session, %d workers", workers), node.Stats().Lent, most)
 		for range 5 {
 			_, run := flood("mallory")
 			require.Zero(t, run, "one peer has half of the reserve, with all its sessions")
 		}
-		bounded(t, "calls within calls that run for one peer with six sessions", node.Stats().Lent, most)
+		attack.Bounded(t, "calls within calls that run for one peer with six sessions", node.Stats().Lent, most)
 		_, run = flood("alice")
 		require.Equal(t, most/2, run, "another one has half of what is left")
 		flood("bob")
-		bounded(t, "calls within calls that run for three peers", node.Stats().Lent, 2*most)
+		attack.Bounded(t, "calls within calls that run for three peers", node.Stats().Lent, 2*most)
 		require.Greater(t, node.Stats().Busy, node.Stats().Lent, "they count as busy")
 		first.w.Close()
 		synctest.Wait()
-		bounded(t, "calls within calls of a session that hung up", node.Stats().Lent, most)
+		attack.Bounded(t, "calls within calls of a session that hung up", node.Stats().Lent, most)
 		for _, s := range node.Sessions() {
 			s.Close()
 		}
@@ -114,7 +115,7 @@ func TestAttackCallsWithinNothingHaveNoRoomOfTheirOwn(t *testing.T) {
 			require.Equal(t, codec.Canceled, c.Abort.Code)
 			require.Equal(t, codec.Refused, c.Abort.Ran)
 		}
-		bounded(t, "calls within no call that wait or run", node.Stats().Total.Waiting+node.Stats().Total.Running, 0)
+		attack.Bounded(t, "calls within no call that wait or run", node.Stats().Total.Waiting+node.Stats().Total.Running, 0)
 	})
 }
 
@@ -134,6 +135,6 @@ func TestAttackWorkersThatSleptDoNotStay(t *testing.T) {
 			s.Close()
 		}
 		synctest.Wait()
-		bounded(t, "workers without work that are kept", node.Stats().IdleWorkers, 1024)
+		attack.Bounded(t, "workers without work that are kept", node.Stats().IdleWorkers, 1024)
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/attack"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -35,7 +36,7 @@ func TestAttackDurableCallsThatRunOnEndNoneOfOthers(t *testing.T) {
 		for range 3 {
 			begins("mallory", 16)
 		}
-		bounded(t, "durable calls of all peers that run on, of Workers.Node of 16", int(running.Load()), 8)
+		attack.Bounded(t, "durable calls of all peers that run on, of Workers.Node of 16", int(running.Load()), 8)
 		for name, calls := range map[string]uint64{"alice": 1, "bob": 2} {
 			p, _ := rawTo(t, node, helloOf(name))
 			for i := range calls {
@@ -70,7 +71,7 @@ func TestAttackDurableCallsThatRunOnAreThoseOfOneSession(t *testing.T) {
 			p.w.Close()
 			synctest.Wait()
 		}
-		bounded(t, "durable calls of one peer that run on, 8 workers, of a function with WithConcurrency(64)", int(running.Load()), 8)
+		attack.Bounded(t, "durable calls of one peer that run on, 8 workers, of a function with WithConcurrency(64)", int(running.Load()), 8)
 	})
 }
 
@@ -97,7 +98,7 @@ func TestAttackDurableCallsThatRunOnCountForTheBudget(t *testing.T) {
 		for sessions < 20 && begins(sessions) {
 			sessions++
 		}
-		bounded(t, "bytes of parameters of durable calls that run on, of Limits.Budget of 4 MiB", sessions*size, budget+size)
+		attack.Bounded(t, "bytes of parameters of durable calls that run on, of Limits.Budget of 4 MiB", sessions*size, budget+size)
 		require.GreaterOrEqual(t, node.Stats().Held, sessions*size)
 		node.Close()
 		synctest.Wait()

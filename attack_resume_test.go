@@ -13,6 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/attack"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -29,7 +30,7 @@ func TestAttackHalfAMessageBeforeACut(t *testing.T) {
 		conns[0].Close()
 		time.Sleep(5 * time.Second)
 		require.True(t, node.Sessions()[0].Away())
-		bounded(t, "bytes that count for a session that is away, besides itself", node.Stats().Held-16<<10, 0)
+		attack.Bounded(t, "bytes that count for a session that is away, besides itself", node.Stats().Held-16<<10, 0)
 	})
 }
 
@@ -67,7 +68,7 @@ func TestAttackPingsAfterAResume(t *testing.T) {
 			q.send(message.Ping{N: n})
 			synctest.Wait()
 		}
-		bounded(t, "Pongs at once for 1000 Pings after a resume", pongs, 100)
+		attack.Bounded(t, "Pongs at once for 1000 Pings after a resume", pongs, 100)
 	})
 }
 
@@ -92,7 +93,7 @@ func TestAttackControlsThatAreNotAcknowledged(t *testing.T) {
 		bye = p.untilAllowed()
 	}
 	require.Equal(t, codec.Protocol, bye.Code, "it does not go on for ever")
-	bounded(t, "bytes kept of Controls that are not acknowledged, with a soft limit of 4 MiB", most, 2<<20)
+	attack.Bounded(t, "bytes kept of Controls that are not acknowledged, with a soft limit of 4 MiB", most, 2<<20)
 }
 
 func recvErr(ctx context.Context, p *pipe.Pipe) error {

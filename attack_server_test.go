@@ -17,6 +17,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/attack"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -154,5 +155,5 @@ func TestAttackWithALongWordOfFarewell(t *testing.T) {
 	require.Equal(t, codec.Code(4711), a.Code)
 	require.True(t, a.Remote)
 	require.Contains(t, a.Message, "so long")
-	bounded(t, "bytes kept of why a session ends", len(a.Message), codec.MaxReason+4)
+	attack.Bounded(t, "bytes kept of why a session ends", len(a.Message), codec.MaxReason+4)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/attack"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -24,7 +25,7 @@ func TestAttackIdleSessionsThatNobodyAuthorised(t *testing.T) {
 		p.send(hello())
 		p.control() // its session has begun
 	}
-	bounded(t, "bytes counted for an idle session", node.Stats().Held/sessions, 16<<10)
-	bounded(t, "bytes held for it, and for its peer", heldSince(before, sessions*16<<10)/sessions, 16<<10)
-	bounded(t, "idle sessions beside, honest handshakes that failed", 20-honestDials(t, "127.0.0.2", address, 20), 0)
+	attack.Bounded(t, "bytes counted for an idle session", node.Stats().Held/sessions, 16<<10)
+	attack.Bounded(t, "bytes held for it, and for its peer", heldSince(before, sessions*16<<10)/sessions, 16<<10)
+	attack.Bounded(t, "idle sessions beside, honest handshakes that failed", 20-honestDials(t, "127.0.0.2", address), 0)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/attack"
 	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/internal/weightest"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -56,7 +57,7 @@ func TestAttackErrorsThatWaitHoldNoMoreThanIsSent(t *testing.T) {
 			})
 			held := sessions[0].Stats().Outbound.Bytes
 			require.LessOrEqual(t, held, calls*(codec.MaxReason+1024))
-			bounded(t, "errors that wait: "+name, grown, held+held/8+256<<10)
+			attack.Bounded(t, "errors that wait: "+name, grown, held+held/8+256<<10)
 		})
 	}
 }
@@ -76,7 +77,7 @@ func TestAttackWithDeepValuesIsRefused(t *testing.T) {
 			wantTooMuch(t, err, asterisque.ErrBadParams)
 		}
 	})
-	bounded(t, "stack for 20 values that are 9,000 deep", grown, 4<<20)
+	attack.Bounded(t, "stack for 20 values that are 9,000 deep", grown, 4<<20)
 	_, err := dialled.Call(background, anyOf.Number(), deep(50))
 	require.NoError(t, err)
 	require.EqualValues(t, 1, calls.Load())

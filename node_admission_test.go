@@ -3,12 +3,9 @@ package asterisque_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"net"
 	"net/netip"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,6 +14,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/attack"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -119,72 +117,34 @@ func TestAttackSilentDialsKeepNobodyOut(t *testing.T) {
 			node := newNode(t, asterisque.WithService(echoService()))
 			url := listen(t, node, "tcp://127.0.0.1:0", wire.Options{})
 			address := url[len("tcp://"):]
-			ctx, stop := context.WithCancel(background)
-			var silent sync.WaitGroup
-			var dials atomic.Int64
-			for range 4 {
-				silent.Go(func() { hangOn(ctx, address, &dials) })
-			}
-			in := honestDials(t, honest, address, 20)
-			stop()
-			silent.Wait()
-			bounded(t, "silent dials beside, honest handshakes that failed", 20-in, 0)
-			require.Greater(t, dials.Load(), int64(20))
+			dial := func() (net.Conn, error) { return net.Dial("tcp", address) }
+			stop := attack.Silent(dial, "")
+			in := honestDials(t, honest, address)
+			dials := stop()
+			attack.Bounded(t, "silent dials beside, honest handshakes that failed", 20-in, 0)
+			require.Greater(t, dials, 20)
 		})
 	}
 }
 
-// hangOn makes connections that say nothing until ctx ends, 1,300 a second at most.
-func hangOn(ctx context.Context, address string, dials *atomic.Int64) {
-	var conns []net.Conn
-	defer func() {
-		for _, c := range conns {
-			c.Close()
-		}
-	}()
-	tick := time.NewTicker(3 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		if c, err := new(net.Dialer).DialContext(ctx, "tcp", address); err == nil {
-			dials.Add(1)
-			if conns = append(conns, c); len(conns) > 1000 {
-				conns[0].Close()
-				conns = conns[1:]
-			}
-		}
-	}
-}
-
-// honestDials makes so many connections, one after the other, whose packets take 50 ms, and returns
-// how many became sessions that can call.
-func honestDials(t *testing.T, from, to string, n int) (in int) {
-	begin := time.Now()
-	defer func() {
-		if strings.Contains(flag.Lookup("test.run").Value.String(), "Attack") {
-			fmt.Printf("%-72s %12v\n", "the honest handshakes beside, one after the other, took", time.Since(begin).Round(time.Millisecond))
-		}
-	}()
+// honestDials makes 20 connections, one after the other, whose packets take 50 ms, and returns how
+// many became sessions that can call.
+func honestDials(t *testing.T, from, to string) (in int) {
 	here := newNode(t)
-	for range n {
-		c, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}).Dial("tcp", to)
-		require.NoError(t, err)
+	return attack.Honest(t, 20, 1, func() error {
+		c, err := attack.DialFrom(from, to)
+		if err != nil {
+			return err
+		}
 		time.Sleep(50 * time.Millisecond) // a long path: nothing waits for it
 		s, err := here.Attach(background, wire.FromConn(c))
 		if err != nil {
-			t.Log(err)
-			continue
+			return err
 		}
-		if _, err = echo.Call(background, s, "honest"); err == nil {
-			in++
-		}
-		s.Close()
-	}
-	return in
+		defer s.Close()
+		_, err = echo.Call(background, s, "honest")
+		return err
+	})
 }
 
 func TestNoMoreThanHalfOpenCallsOfAcceptRun(t *testing.T) {
@@ -218,7 +178,7 @@ func TestNoMoreThanHalfOpenCallsOfAcceptRun(t *testing.T) {
 		}
 		return over == 96 && running.Load() == 4
 	}, 10*time.Second, time.Millisecond)
-	bounded(t, "calls of Access.Accept that run at once", int(most.Load()), 4)
+	attack.Bounded(t, "calls of Access.Accept that run at once", int(most.Load()), 4)
 }
 
 func TestAttackHandshakesThatAreCompletedTogether(t *testing.T) {
@@ -240,7 +200,7 @@ func TestAttackHandshakesThatAreCompletedTogether(t *testing.T) {
 			require.ErrorContains(t, err, "Admission.Sessions")
 		}
 	}
-	bounded(t, "sessions of 50 handshakes that are completed together", in, 3)
+	attack.Bounded(t, "sessions of 50 handshakes that are completed together", in, 3)
 	require.Equal(t, 3, in)
 }
 
@@ -313,7 +273,7 @@ func TestAPeerWhoseWiresComeToNothingIsCutOffAlsoBesideASession(t *testing.T) {
 			break
 		}
 	}
-	bounded(t, "wires of one connection that came to nothing", tries, 1024)
+	attack.Bounded(t, "wires of one connection that came to nothing", tries, 1024)
 }
 
 func TestASessionExcusesTheWiresBeforeIt(t *testing.T) {

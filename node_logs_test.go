@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/attack"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -141,7 +142,7 @@ func TestAttackLogsStaySmall(t *testing.T) {
 					w.Close()
 				}
 				synctest.Wait()
-				bounded(t, name+" of a second: bytes of log", len(log.String()), c.kinds*10*(4*1024+512))
+				attack.Bounded(t, name+" of a second: bytes of log", len(log.String()), c.kinds*10*(4*1024+512))
 				require.LessOrEqual(t, strings.Count(log.String(), "\n"), c.kinds*10)
 			})
 		})

@@ -5,54 +5,30 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"encoding/binary"
-	"flag"
-	"fmt"
 	"net"
-	"runtime"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/attack"
 	"github.com/asterisque-go/asterisque/internal/testtls"
 	"github.com/asterisque-go/asterisque/wire"
 )
-
-// bounded requires that what was measured in an attack is within its bound. With -run Attack it
-// also prints a line: these are the measured column of SECURITY.md.
-func bounded(t testing.TB, what string, measured, bound int) {
-	t.Helper()
-	if strings.Contains(flag.Lookup("test.run").Value.String(), "Attack") {
-		fmt.Printf("%-72s %12d of %12d\n", what, measured, bound)
-	}
-	require.LessOrEqual(t, measured, bound, what)
-}
-
-// took prints how long the honest ones needed, if the attacks are printed.
-func took(begin time.Time) {
-	if strings.Contains(flag.Lookup("test.run").Value.String(), "Attack") {
-		fmt.Printf("%-72s %12v\n", "the honest handshakes beside, and a call in each, took", time.Since(begin).Round(time.Millisecond))
-	}
-}
 
 // victim is a node that serves a listener.
 type victim struct {
 	t       *testing.T
 	address string
 	client  *tls.Config
-	before  int // goroutines
-
-	most atomic.Int64 // goroutines that were there at once, beyond before
+	*attack.Watch
 }
 
 func serveVictim(t *testing.T, opts ...asterisque.Option) *victim {
-	require.Eventually(t, func() bool { return runtime.NumGoroutine() < 10 }, 10*time.Second, time.Millisecond)
 	server, client := testtls.Configs(t)
-	v := &victim{t: t, before: runtime.NumGoroutine(), client: client}
+	v := &victim{t: t, Watch: attack.NewWatch(t), client: client}
 	node := asterisque.NewNode(append(opts, asterisque.WithService(service()))...)
 	t.Cleanup(func() { node.Close() })
 	l, err := wire.Listen(t.Context(), "quic://127.0.0.1:0", wire.Options{TLS: server})
@@ -62,37 +38,12 @@ func serveVictim(t *testing.T, opts ...asterisque.Option) *victim {
 	return v
 }
 
-// look notes how many goroutines there are. runtime.NumGoroutine is far too high now and then while
-// they come and go, and so it counts while they stand still.
-func (v *victim) look() int {
-	n, _ := runtime.GoroutineProfile(make([]runtime.StackRecord, 1))
-	n -= v.before
-	for most := v.most.Load(); int64(n) > most && !v.most.CompareAndSwap(most, int64(n)); most = v.most.Load() {
-	}
-	return n
-}
-
 // honest makes 20 sessions, four at a time, on connections that wait for 50 ms before they open
 // one, and returns how many could call.
 func (v *victim) honest() int {
-	defer took(time.Now())
 	node := asterisque.NewNode()
 	defer node.Close()
-	var in atomic.Int64
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			for range 5 {
-				if err := v.call(node); err != nil {
-					v.t.Log(err)
-					continue
-				}
-				in.Add(1)
-			}
-		})
-	}
-	all.Wait()
-	return int(in.Load())
+	return attack.Honest(v.t, 20, 4, func() error { return v.call(node) })
 }
 
 func (v *victim) call(node *asterisque.Node) error {
@@ -101,10 +52,7 @@ func (v *victim) call(node *asterisque.Node) error {
 		return err
 	}
 	defer c.Close()
-	for range 10 {
-		time.Sleep(5 * time.Millisecond) // a long path: nothing waits for it
-		v.look()
-	}
+	v.LongPath()
 	w, err := c.Open()
 	if err != nil {
 		return err
@@ -115,13 +63,6 @@ func (v *victim) call(node *asterisque.Node) error {
 	}
 	_, err = echo.Call(context.Background(), s, "honest")
 	return err
-}
-
-// quiet waits until there are hardly more goroutines than before, and says so.
-func (v *victim) quiet() {
-	v.t.Helper()
-	require.Eventually(v.t, func() bool { return v.look() < 20 }, 15*time.Second, time.Millisecond)
-	bounded(v.t, "the same, goroutines after the deadline", v.look(), 20)
 }
 
 // initial returns the first packet of a connection as it looks to whoever cannot decrypt it yet.
@@ -154,7 +95,7 @@ func (v *victim) forge(ctx context.Context, addresses int) (sent int) {
 		}
 		c.Close()
 		if i%100 == 0 {
-			v.look()
+			v.Look()
 		}
 	}
 	return sent
@@ -163,7 +104,7 @@ func (v *victim) forge(ctx context.Context, addresses int) (sent int) {
 func TestAttackInitialsFromForgedAddresses(t *testing.T) {
 	v := serveVictim(t)
 	require.Greater(t, v.forge(t.Context(), 4000), 4000)
-	v.look()
+	v.Look()
 	ctx, stop := context.WithCancel(t.Context())
 	var forging sync.WaitGroup
 	forging.Go(func() {
@@ -175,8 +116,8 @@ func TestAttackInitialsFromForgedAddresses(t *testing.T) {
 	in := v.honest()
 	stop()
 	forging.Wait()
-	bounded(t, "QUIC Initials from forged addresses, honest handshakes that failed", 20-in, 0)
-	bounded(t, "the same, goroutines", int(v.most.Load()), 2*16*4+100)
+	attack.Bounded(t, "QUIC Initials from forged addresses, honest handshakes that failed", 20-in, 0)
+	attack.Bounded(t, "the same, goroutines", v.Most(), 2*16*4+100)
 }
 
 func TestAttackQUICConnectionsWithoutAStream(t *testing.T) {
@@ -191,8 +132,8 @@ func TestAttackQUICConnectionsWithoutAStream(t *testing.T) {
 	for _, c := range all {
 		<-c.quic.Context().Done()
 	}
-	bounded(t, "QUIC connections without a stream, honest handshakes that failed", 20-in, 0)
-	v.quiet()
+	attack.Bounded(t, "QUIC connections without a stream, honest handshakes that failed", 20-in, 0)
+	v.Quiet()
 }
 
 func TestAttackQUICConnectionsThatHadASessionOnce(t *testing.T) {
@@ -213,7 +154,7 @@ func TestAttackQUICConnectionsThatHadASessionOnce(t *testing.T) {
 	for _, c := range all {
 		<-c.quic.Context().Done()
 	}
-	v.quiet()
+	v.Quiet()
 }
 
 func TestAttackQUICStreamsOfWhichNothingComes(t *testing.T) {
@@ -233,8 +174,8 @@ func TestAttackQUICStreamsOfWhichNothingComes(t *testing.T) {
 	}
 	<-c.quic.Context().Done()
 	require.ErrorContains(t, context.Cause(c.quic.Context()), "carried no session")
-	bounded(t, "QUIC streams of which nothing comes, until the peer is cut off", opened, 1024+2*sessions)
-	bounded(t, "the same, honest handshakes that failed", 20-v.honest(), 0)
+	attack.Bounded(t, "QUIC streams of which nothing comes, until the peer is cut off", opened, 1024+2*sessions)
+	attack.Bounded(t, "the same, honest handshakes that failed", 20-v.honest(), 0)
 }
 
 func TestASessionKeepsItsConnection(t *testing.T) {

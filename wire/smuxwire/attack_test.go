@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,19 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/attack"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/smuxwire"
 )
-
-// bounded requires that what was measured in an attack is within its bound. With -run Attack it
-// also prints a line: these are the measured column of SECURITY.md.
-func bounded(t testing.TB, what string, measured, bound int) {
-	t.Helper()
-	if strings.Contains(flag.Lookup("test.run").Value.String(), "Attack") {
-		fmt.Printf("%-72s %12d of %12d\n", what, measured, bound)
-	}
-	require.LessOrEqual(t, measured, bound, what)
-}
 
 var echo = asterisque.Func[string, string](10, "echo")
 
@@ -45,16 +35,13 @@ type victim struct {
 	t       *testing.T
 	address string
 	client  *tls.Config // nil without TLS
-	before  int         // goroutines
-
-	most atomic.Int64 // goroutines that were there at once, beyond before
+	*attack.Watch
 }
 
 func serveVictim(t *testing.T, scheme string, opts ...asterisque.Option) *victim {
 	svc := asterisque.NewService()
 	echo.Handle(svc, func(_ context.Context, s string) (string, error) { return s, nil })
-	require.Eventually(t, func() bool { return runtime.NumGoroutine() < 10 }, 10*time.Second, time.Millisecond)
-	v := &victim{t: t, before: runtime.NumGoroutine()}
+	v := &victim{t: t, Watch: attack.NewWatch(t)}
 	var o wire.Options
 	if scheme == "smux+tls" {
 		server, client := tlsOptions(t)
@@ -71,41 +58,15 @@ func serveVictim(t *testing.T, scheme string, opts ...asterisque.Option) *victim
 
 // dial connects from an address of this machine.
 func (v *victim) dial(from string) (net.Conn, error) {
-	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-	return d.Dial("tcp", v.address)
-}
-
-// look notes how many goroutines there are. runtime.NumGoroutine is far too high now and then while
-// they come and go, and so it counts while they stand still.
-func (v *victim) look() int {
-	n, _ := runtime.GoroutineProfile(make([]runtime.StackRecord, 1))
-	n -= v.before
-	for most := v.most.Load(); int64(n) > most && !v.most.CompareAndSwap(most, int64(n)); most = v.most.Load() {
-	}
-	return n
+	return attack.DialFrom(from, v.address)
 }
 
 // honest makes 20 sessions, four at a time, on connections whose packets take 50 ms, and returns
 // how many could call.
 func (v *victim) honest(from string) int {
-	defer took(time.Now())
 	node := asterisque.NewNode()
 	defer node.Close()
-	var in atomic.Int64
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			for range 5 {
-				if err := v.call(node, from); err != nil {
-					v.t.Log(err)
-					continue
-				}
-				in.Add(1)
-			}
-		})
-	}
-	all.Wait()
-	return int(in.Load())
+	return attack.Honest(v.t, 20, 4, func() error { return v.call(node, from) })
 }
 
 func (v *victim) call(node *asterisque.Node, from string) error {
@@ -113,10 +74,7 @@ func (v *victim) call(node *asterisque.Node, from string) error {
 	if err != nil {
 		return err
 	}
-	for range 10 {
-		time.Sleep(5 * time.Millisecond) // a long path: nothing waits for it
-		v.look()
-	}
+	v.LongPath()
 	if v.client != nil {
 		cfg := wire.TLSConfig(v.client, "asterisque.smux/1")
 		cfg.ServerName = "127.0.0.1"
@@ -162,7 +120,7 @@ func TestAttackConnectionsWithoutAStream(t *testing.T) {
 		defer c.Close()
 		c.Write(frameOf(3, 0))
 		all = append(all, c)
-		v.look()
+		v.Look()
 	}
 	in := v.honest("127.0.0.2")
 	for _, c := range all {
@@ -171,10 +129,9 @@ func TestAttackConnectionsWithoutAStream(t *testing.T) {
 	for _, c := range all {
 		isOver(t, c)
 	}
-	bounded(t, "smux connections without a stream, honest handshakes that failed", 20-in, 0)
-	bounded(t, "the same, goroutines", int(v.most.Load()), 1024*6+100)
-	require.Eventually(t, func() bool { return v.look() < 20 }, 10*time.Second, time.Millisecond)
-	bounded(t, "the same, goroutines after the deadline", v.look(), 20)
+	attack.Bounded(t, "smux connections without a stream, honest handshakes that failed", 20-in, 0)
+	attack.Bounded(t, "the same, goroutines", v.Most(), 1024*6+100)
+	v.Quiet()
 }
 
 func TestAttackWithStreamsAsFastAsTheyCanBeOpened(t *testing.T) {
@@ -195,10 +152,10 @@ func TestAttackWithStreamsAsFastAsTheyCanBeOpened(t *testing.T) {
 			}
 			in := v.honest("127.0.0.2")
 			attackers.Wait() // until all are cut off
-			bounded(t, "smux streams "+c.name+", honest handshakes that failed", 20-in, 0)
-			bounded(t, "the same, goroutines", int(v.most.Load()), 12*(2+6+16*4)+100)
+			attack.Bounded(t, "smux streams "+c.name+", honest handshakes that failed", 20-in, 0)
+			attack.Bounded(t, "the same, goroutines", v.Most(), 12*(2+6+16*4)+100)
 			// the last of which cuts it off
-			bounded(t, "the same, streams refused for each connection", int(refused.Load())/12, 1024+1)
+			attack.Bounded(t, "the same, streams refused for each connection", int(refused.Load())/12, 1024+1)
 		})
 	}
 }
@@ -251,9 +208,8 @@ func TestAttackConnectionsThatHadASessionOnce(t *testing.T) {
 	for _, m := range all {
 		<-m.Done()
 	}
-	bounded(t, "smux connections that had a session, honest handshakes that failed", 20-in, 0)
-	require.Eventually(t, func() bool { return v.look() < 20 }, 10*time.Second, time.Millisecond)
-	bounded(t, "the same, goroutines after the deadline", v.look(), 20)
+	attack.Bounded(t, "smux connections that had a session, honest handshakes that failed", 20-in, 0)
+	v.Quiet()
 }
 
 func TestAConnectionWithASessionStays(t *testing.T) {
@@ -281,30 +237,10 @@ func TestAConnectionWithASessionStays(t *testing.T) {
 
 func TestAttackSilentDialsOverTLS(t *testing.T) {
 	v := serveVictim(t, "smux+tls")
-	ctx, stop := context.WithCancel(t.Context())
-	var silent sync.WaitGroup
-	var dials atomic.Int64
-	for range 4 {
-		silent.Go(func() {
-			var all []net.Conn
-			tick := time.NewTicker(3 * time.Millisecond)
-			defer tick.Stop()
-			for ctx.Err() == nil {
-				<-tick.C
-				if c, err := v.dial("127.0.0.1"); err == nil {
-					all = append(all, c)
-					dials.Add(1)
-				}
-			}
-			for _, c := range all {
-				c.Close()
-			}
-		})
-	}
+	stop := attack.Silent(func() (net.Conn, error) { return v.dial("127.0.0.1") }, "")
 	in := v.honest("127.0.0.1")
-	stop()
-	silent.Wait()
-	bounded(t, "silent dials to smux+tls, honest handshakes that failed", 20-in, 0)
-	bounded(t, "the same, goroutines", int(v.most.Load()), 1024*6+100)
-	require.Greater(t, dials.Load(), int64(20))
+	dials := stop()
+	attack.Bounded(t, "silent dials to smux+tls, honest handshakes that failed", 20-in, 0)
+	attack.Bounded(t, "the same, goroutines", v.Most(), 1024*6+100)
+	require.Greater(t, dials, 20)
 }

@@ -4,14 +4,11 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"flag"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,26 +18,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/attack"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/wswire"
 )
-
-// bounded requires that what was measured in an attack is within its bound. With -run Attack it
-// also prints a line: these are the measured column of SECURITY.md.
-func bounded(t testing.TB, what string, measured, bound int) {
-	t.Helper()
-	if strings.Contains(flag.Lookup("test.run").Value.String(), "Attack") {
-		fmt.Printf("%-72s %12d of %12d\n", what, measured, bound)
-	}
-	require.LessOrEqual(t, measured, bound, what)
-}
-
-// took prints how long the honest ones needed, if the attacks are printed.
-func took(begin time.Time) {
-	if strings.Contains(flag.Lookup("test.run").Value.String(), "Attack") {
-		fmt.Printf("%-72s %12v\n", "the honest handshakes beside, and a call in each, took", time.Since(begin).Round(time.Millisecond))
-	}
-}
 
 // victim is a server with a node.
 type victim struct {
@@ -48,17 +29,14 @@ type victim struct {
 	scheme  string
 	address string
 	client  *tls.Config // nil without TLS
-	before  int         // goroutines
-
-	most atomic.Int64 // goroutines that were there at once, beyond before
+	*attack.Watch
 }
 
 // newVictim returns a victim without a server, and its node.
 func newVictim(t *testing.T, opts ...asterisque.Option) (*victim, *asterisque.Node) {
 	svc := asterisque.NewService()
 	echo.Handle(svc, func(_ context.Context, s string) (string, error) { return s, nil })
-	require.Eventually(t, func() bool { return runtime.NumGoroutine() < 10 }, 10*time.Second, time.Millisecond)
-	v := &victim{t: t, before: runtime.NumGoroutine()}
+	v := &victim{t: t, Watch: attack.NewWatch(t)}
 	node := asterisque.NewNode(append(opts, asterisque.WithService(svc))...)
 	t.Cleanup(func() { node.Close() })
 	return v, node
@@ -81,18 +59,7 @@ func serveVictim(t *testing.T, scheme string, opts ...asterisque.Option) *victim
 
 // dial connects from an address of this machine.
 func (v *victim) dial(from string) (net.Conn, error) {
-	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
-	return d.Dial("tcp", v.address)
-}
-
-// look notes how many goroutines there are. runtime.NumGoroutine is far too high now and then while
-// they come and go, and so it counts while they stand still.
-func (v *victim) look() int {
-	n, _ := runtime.GoroutineProfile(make([]runtime.StackRecord, 1))
-	n -= v.before
-	for most := v.most.Load(); int64(n) > most && !v.most.CompareAndSwap(most, int64(n)); most = v.most.Load() {
-	}
-	return n
+	return attack.DialFrom(from, v.address)
 }
 
 // farAway listens for connections, and carries each to v from another address, after 50 ms.
@@ -118,10 +85,7 @@ func (v *victim) carry(c net.Conn, from string) {
 	if err != nil {
 		return
 	}
-	for range 10 {
-		time.Sleep(5 * time.Millisecond) // a long path: nothing waits for it
-		v.look()
-	}
+	v.LongPath()
 	go func() { // ends with there
 		defer c.Close()
 		io.Copy(c, there)
@@ -133,37 +97,18 @@ func (v *victim) carry(c net.Conn, from string) {
 // honest makes 20 sessions, four at a time, on connections whose packets take 50 ms, and returns
 // how many could call.
 func (v *victim) honest(from string) int {
-	defer took(time.Now())
 	node := asterisque.NewNode(asterisque.WithTLS(v.client))
 	defer node.Close()
 	url := v.scheme + "://" + v.farAway(from) + "/rpc"
-	var in atomic.Int64
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			for range 5 {
-				s, err := node.Dial(context.Background(), url)
-				if err == nil {
-					_, err = echo.Call(context.Background(), s, "honest")
-					s.Close()
-				}
-				if err != nil {
-					v.t.Log(err)
-					continue
-				}
-				in.Add(1)
-			}
-		})
-	}
-	all.Wait()
-	return int(in.Load())
-}
-
-// quiet waits until there are hardly more goroutines than before, and says so.
-func (v *victim) quiet() {
-	v.t.Helper()
-	require.Eventually(v.t, func() bool { return v.look() < 20 }, 10*time.Second, time.Millisecond)
-	bounded(v.t, "the same, goroutines after the deadline", v.look(), 20)
+	return attack.Honest(v.t, 20, 4, func() error {
+		s, err := node.Dial(context.Background(), url)
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		_, err = echo.Call(context.Background(), s, "honest")
+		return err
+	})
 }
 
 func TestAttackPipelinedRequestsWhoseAnswersNobodyReads(t *testing.T) {
@@ -193,9 +138,9 @@ func pipeline(t *testing.T, requests []byte) {
 	}
 	in := v.honest("127.0.0.2")
 	attackers.Wait()
-	bounded(t, "pipelined requests to a WebSocket, honest handshakes that failed", 20-in, 0)
-	bounded(t, "the same, goroutines", int(v.most.Load()), 100*3+100)
-	v.quiet()
+	attack.Bounded(t, "pipelined requests to a WebSocket, honest handshakes that failed", 20-in, 0)
+	attack.Bounded(t, "the same, goroutines", v.Most(), 100*3+100)
+	v.Quiet()
 }
 
 func TestAttackMoreSessionsThanAnAddressMayHaveThroughAHandler(t *testing.T) {
@@ -218,8 +163,8 @@ func TestAttackMoreSessionsThanAnAddressMayHaveThroughAHandler(t *testing.T) {
 		})
 	}
 	all.Wait()
-	v.look()
-	bounded(t, "WebSocket sessions of an address with Admission.PerAddress of 2", int(in.Load()), 2)
+	v.Look()
+	attack.Bounded(t, "WebSocket sessions of an address with Admission.PerAddress of 2", int(in.Load()), 2)
 	require.EqualValues(t, 50, in.Load()+told.Load(), "the others are told by HTTP")
 	require.Positive(t, in.Load())
 }
@@ -233,34 +178,12 @@ func TestAttackSilentDialsToAWebSocket(t *testing.T) {
 // dialSilently makes connections that stop in the middle of the first word.
 func dialSilently(t *testing.T, scheme, half string) {
 	v := serveVictim(t, scheme)
-	ctx, stop := context.WithCancel(t.Context())
-	var silent sync.WaitGroup
-	var dials atomic.Int64
-	for range 4 {
-		silent.Go(func() {
-			var all []net.Conn
-			tick := time.NewTicker(3 * time.Millisecond)
-			defer tick.Stop()
-			for ctx.Err() == nil {
-				<-tick.C
-				if c, err := v.dial("127.0.0.1"); err == nil {
-					io.WriteString(c, half)
-					all = append(all, c)
-					dials.Add(1)
-				}
-			}
-			for _, c := range all {
-				c.Close()
-			}
-		})
-	}
+	stop := attack.Silent(func() (net.Conn, error) { return v.dial("127.0.0.1") }, half)
 	in := v.honest("127.0.0.1")
-	stop()
-	silent.Wait()
-	bounded(t, "silent dials to "+scheme+", honest handshakes that failed", 20-in, 0)
-	bounded(t, "the same, goroutines", int(v.most.Load()), 1024+200)
-	require.Greater(t, dials.Load(), int64(20))
-	v.quiet()
+	dials := stop()
+	attack.Bounded(t, "silent dials to "+scheme+", honest handshakes that failed", 20-in, 0)
+	attack.Bounded(t, "the same, goroutines", v.Most(), 1024+200)
+	require.Greater(t, dials, 20)
 }
 
 func TestAttackWebSocketsThatSayNothing(t *testing.T) {
@@ -285,9 +208,9 @@ func TestAttackWebSocketsThatSayNothing(t *testing.T) {
 		require.Equal(t, http.StatusSwitchingProtocols, resp.StatusCode)
 		io.Copy(io.Discard, r) // until it is closed
 	}
-	bounded(t, "WebSockets that say nothing, honest handshakes that failed", 20-in, 0)
-	bounded(t, "the same, goroutines", int(v.most.Load()), 200*3+100)
-	v.quiet()
+	attack.Bounded(t, "WebSockets that say nothing, honest handshakes that failed", 20-in, 0)
+	attack.Bounded(t, "the same, goroutines", v.Most(), 200*3+100)
+	v.Quiet()
 }
 
 // crowdedDoor lets nobody in.

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/attack"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/wswire"
 )
@@ -171,7 +172,7 @@ func TestAttackFailedTLSHandshakesDoNotFillTheLog(t *testing.T) {
 	defer mu.Unlock()
 	require.Contains(t, log.String(), "TLS handshake error")
 	seconds := 1 + int(time.Since(begin)/time.Second)
-	bounded(t, "lines of log for 400 TLS handshakes that fail", strings.Count(log.String(), "\n"), 10*seconds)
+	attack.Bounded(t, "lines of log for 400 TLS handshakes that fail", strings.Count(log.String(), "\n"), 10*seconds)
 }
 
 type lockedWriter struct {

@@ -2,26 +2,10 @@ package asterisque_test
 
 import (
 	"context"
-	"flag"
-	"fmt"
-	"strings"
-	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec/message"
 )
-
-// bounded requires that what was measured in an attack is within its bound. With -run Attack it
-// also prints a line: these are the measured column of SECURITY.md.
-func bounded(t testing.TB, what string, measured, bound int) {
-	t.Helper()
-	if strings.Contains(flag.Lookup("test.run").Value.String(), "Attack") {
-		fmt.Printf("%-72s %12d of %12d\n", what, measured, bound)
-	}
-	require.LessOrEqual(t, measured, bound, what)
-}
 
 // heldSince returns by how many bytes the heap has grown since before. What is held is held at each
 // look, while a buffer that is about to be let go is not: so it looks again if that is beyond
