@@ -91,11 +91,10 @@ func newSession(sh *shared, holder sessionHolder, h *handshake, a agreement, g G
 		s.trace = s.traced
 	}
 	ctx, end := context.WithCancelCause(context.Background())
-	s.ctx = ctx
 	s.inbound = limits.NewCounter(g.inbound, s.reporter(Inbound))
 	s.inbound.Tell(&s.owner.tally)
 	s.owner.tally.Add(heldSession)
-	s.common = &sh.common
+	s.ctx, s.common = ctx, &sh.common
 	s.outbound.Counter, s.outbound.share = limits.NewCounter(g.outbound, s.reporter(Outbound)), cfg.share
 	s.outbound.Tell(&s.owner.tally)
 	s.promise(&a, g.plan)
@@ -113,7 +112,7 @@ func newSession(sh *shared, holder sessionHolder, h *handshake, a agreement, g G
 		Out:     outbox.New(uint64(s.table.odd), a.maxFrame, uint32(a.overhead), cfg.share, s.outbound.Remove, s.dropReporter()),
 		Inbound: s.inbound, Outbound: s.outbound.Counter, Tally: &s.owner.tally,
 		Largest: g.plan.Largest + outbox.HeadSize,
-		Dialled: dialled, Mute: foreign && a.ping == 0, PeerInterval: a.ping, PeerTimeout: a.timeout,
+		Pings:   carrier.Pings{Dialled: dialled, Mute: foreign && a.ping == 0, Interval: a.ping, Timeout: a.timeout},
 		Resumes: a.resume, KeptControls: max(g.plan.Room/8, leastKeptControls),
 	})
 	return s

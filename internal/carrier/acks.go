@@ -15,6 +15,8 @@ const (
 
 // acks counts what has arrived of the frames that the peer keeps until they are acknowledged.
 type acks struct {
+	writer *writer // fixed
+
 	got     atomic.Uint64 // countable frames that have arrived and been dealt with
 	waiting atomic.Bool   // the timer will send an Ack
 
@@ -24,15 +26,14 @@ type acks struct {
 	timer  *time.Timer // sends an Ack; nil before the first time
 }
 
-// countFrame counts a countable frame of size bytes that has been dealt with.
-func (c *Carrier) countFrame(size int) {
-	a := c.acks
+// count counts a countable frame of size bytes that has been dealt with.
+func (a *acks) count(size int) {
 	a.got.Store(a.got.Load() + 1) // by the reader alone
 	a.frames++
 	a.bytes += size
 	if a.frames >= ackFrames || a.bytes >= ackBytes {
 		a.frames, a.bytes = 0, 0
-		c.ack(ackFrames / 2)
+		a.send(ackFrames / 2)
 	}
 	if a.waiting.Swap(true) {
 		return
@@ -43,15 +44,13 @@ func (c *Carrier) countFrame(size int) {
 	}
 	a.timer = time.AfterFunc(ackDelay, func() {
 		a.waiting.Store(false)
-		c.ack(1)
+		a.send(1)
 	})
 }
 
-// Received returns how many countable frames have arrived and been dealt with.
-func (c *Carrier) Received() uint64 { return c.acks.got.Load() }
-
-// Ack takes what the peer has acknowledged. It reports false if so many were never sent.
-func (c *Carrier) Ack(count uint64) (ok bool) { return c.out.Ack(count) }
-
-// Has reports whether what a peer lacks that has received so many frames can be sent again.
-func (c *Carrier) Has(received uint64) bool { return c.out.Has(received) }
+// send tells the peer what has arrived, if that is at least least frames more than it knows.
+func (a *acks) send(least uint64) {
+	if a.writer.out.PutAck(least) {
+		a.writer.write()
+	}
+}

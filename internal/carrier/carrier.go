@@ -14,75 +14,32 @@ package carrier
 import (
 	"context"
 	"crypto/tls"
-	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// Upper is the session above a Carrier. Its methods are called without a lock.
-type Upper interface {
-	slog.LogValuer // the session's name in logs
-
-	// Receive does what a frame says, which is a message of type t. The frame is valid only during
-	// the call. An error ends the session. The reader calls it.
-	Receive(t message.Type, frame []byte) error
-
-	// Ended aborts all that runs, because of cause. It is called once, when nothing departs any
-	// more but the goodbye.
-	Ended(cause *codec.Abort)
-
-	// Away is called when the Wire is lost because of cause, nobody writes any more, and the
-	// Carrier is about to wait for another Wire.
-	Away(cause *codec.Abort)
-
-	// StillAway is called from time to time while the Carrier waits for another Wire.
-	StillAway()
-
-	// Back is called by the reader of another Wire, before it reads.
-	Back()
-
-	// Finished is called at the very end, once, when nobody reads or writes any more.
-	Finished()
-}
-
-// Settings are what the Carriers of a node have in common. They do not change.
-type Settings struct {
-	Log *slog.Logger
-	// after how long without sending a Ping is sent; 0: only if the peer asks for none
-	PingInterval time.Duration
-	PingTimeout  time.Duration // after how long without hearing the peer is lost
-	WriteTimeout time.Duration // after how long without taking anything the peer is lost
-	Stall        time.Duration // how long the application may take nothing at the soft limit
-	ResumeFor    time.Duration // how long a Carrier that is away waits for another Wire
-	Now          func() time.Duration
-	Lookout      *Lookout
-}
-
 // Config is what a Carrier begins with.
 type Config struct {
 	*Settings
-	Upper    Upper
-	Context  context.Context         // ends with the session; its cause is why, an *codec.Abort
-	End      context.CancelCauseFunc // of Context; the Carrier calls it
-	Wire     wire.Wire
-	TLS      *tls.ConnectionState // of the Wire; nil without
-	Place    wire.Place           // what the Wire has at the door, which is left with it; nil without
+	Upper   Upper
+	Context context.Context         // ends with the session; its cause is why, an *codec.Abort
+	End     context.CancelCauseFunc // of Context; the Carrier calls it
+	Wire    wire.Wire
+	TLS     *tls.ConnectionState // of the Wire; nil without
+	// what the Wire has at the door, which is left with it; nil without
+	Place    wire.Place
 	Out      *outbox.Outbox
 	Inbound  *limits.Counter
 	Outbound *limits.Counter
 	Tally    *limits.Tally // counts what a message holds of which only a part has arrived
 	Largest  int           // bytes of the largest frame that the peer may send
 
-	Dialled bool // this side has connected
-	Mute    bool // the peer need not answer Pings
-	// what the peer has announced of itself; 0: nothing
-	PeerInterval, PeerTimeout time.Duration
+	Pings Pings
 
 	// the session can go on over another Wire; then Controls that the peer does not acknowledge
 	// may hold KeptControls bytes
@@ -93,49 +50,45 @@ type Config struct {
 // Carrier carries the frames of one session. All methods are safe for concurrent use, but for those
 // that say that they are the reader's.
 type Carrier struct {
-	*Settings // these are fixed
-	up        Upper
-	out       *outbox.Outbox
-	inbound   *limits.Counter
-	outbound  *limits.Counter
-	largest   int
-	ctx       context.Context // ends with the session; its cause is why
-	cancel    context.CancelCauseFunc
+	base // locks itself, as all below
 
-	way   way // these lock themselves
-	live  liveness
-	pongs pongs
-	acks  *acks // nil unless the session can go on over another Wire; fixed
-	pause pause
-	stall stall
-	stops stops
-
-	writers writers
-	reader  reader // belongs to the reader
+	writer writer
+	reader reader
+	hold   hold
+	live   liveness
+	pongs  pongs
+	stall  atomic.Pointer[stall] // nil until the session stands at its inbound soft limit
+	acks   *acks                 // nil unless the session can go on over another Wire; fixed
 
 	ending sync.Once
-	linger *time.Timer   // closes the Wire some time after the end of the session; set by ending
-	gone   chan struct{} // closed when nobody reads or writes any more, nor ever will
+	at     int32                   // see watched
+	cancel context.CancelCauseFunc // fixed
+	linger *time.Timer             // closes the Wire some time after the end; set by ending
+	gone   signal                  // when nobody reads or writes any more, nor ever will
 }
 
 // Init prepares c. It is followed by Run, or by Discard.
 func (c *Carrier) Init(cfg *Config) {
-	c.Settings, c.up, c.out, c.largest = cfg.Settings, cfg.Upper, cfg.Out, cfg.Largest
-	c.inbound, c.outbound = cfg.Inbound, cfg.Outbound
-	c.ctx, c.cancel = cfg.Context, cfg.End
-	c.gone = make(chan struct{})
-	c.writers.init(cfg.Resumes)
-	c.way.set(cfg.Wire, cfg.TLS, cfg.Place)
-	if !cfg.Mute {
-		c.live.agree(cfg)
+	b := &c.base
+	*b = base{
+		Settings: cfg.Settings, host: c, up: cfg.Upper, ctx: cfg.Context,
+		out: cfg.Out, inbound: cfg.Inbound, outbound: cfg.Outbound,
 	}
+	b.way.set(cfg.Wire, cfg.TLS, cfg.Place)
+	c.cancel = cfg.End
+	c.writer.base = b
+	c.live.base, c.live.hold = b, &c.hold
+	c.live.agree(cfg.Pings)
 	c.live.part.Begin(cfg.Tally)
+	c.hold.base, c.hold.writer, c.hold.probes = b, &c.writer, c.live.interval
 	if cfg.Resumes {
-		c.acks = new(acks)
+		c.acks = &acks{writer: &c.writer}
+		c.writer.halted = make(chan struct{}, 1)
 		c.out.Keep(c.acks.got.Load, cfg.KeptControls)
 	} else if _, ok := cfg.Wire.(wire.VectorWriter); ok {
 		c.out.Lend()
 	}
+	c.reader = reader{base: b, hold: &c.hold, acks: c.acks, largest: cfg.Largest}
 }
 
 // Run begins to read.
@@ -171,5 +124,37 @@ func (c *Carrier) Receiving() int {
 
 // Stops returns how often reading had to stop at the inbound soft limit, and for how long in all.
 func (c *Carrier) Stops() (times uint64, elapsed time.Duration) {
-	return c.stops.times.Load(), time.Duration(c.stops.elapsed.Load())
+	return c.hold.stops.times.Load(), time.Duration(c.hold.stops.elapsed.Load())
 }
+
+// Received returns how many countable frames have arrived and been dealt with.
+func (c *Carrier) Received() uint64 { return c.acks.got.Load() }
+
+// Has reports whether what a peer lacks that has received so many frames can be sent again.
+func (c *Carrier) Has(received uint64) bool { return c.out.Has(received) }
+
+// Gone returns a channel that is closed when the Carrier has let go of all.
+func (c *Carrier) Gone() <-chan struct{} { return c.gone.fired() }
+
+// Pause stops reading, after the frame that is being dealt with, until Unpause.
+func (c *Carrier) Pause() { c.hold.pause.begin() }
+
+// Unpause goes on with reading.
+func (c *Carrier) Unpause() { c.hold.pause.end() }
+
+// InboundChanged is to be called with each new state of the inbound counter.
+func (c *Carrier) InboundChanged(state limits.State) {
+	if state == limits.Soft && c.stall.Load() == nil {
+		c.stall.CompareAndSwap(nil, &stall{base: &c.base, live: &c.live})
+	}
+	if w := c.stall.Load(); w != nil {
+		w.changed(state)
+	}
+}
+
+// EnterCode says that the reader is about to run code of the application, LeaveCode that it has.
+// Meanwhile the peer is not given up for what is not read, and [Carrier.Wait] does not wait.
+func (c *Carrier) EnterCode() { c.meter.busy.Add(insideCode) }
+
+// LeaveCode ends what EnterCode has begun.
+func (c *Carrier) LeaveCode() { c.meter.busy.Add(-insideCode) }

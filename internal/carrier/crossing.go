@@ -3,7 +3,6 @@ package carrier
 import (
 	"time"
 
-	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -46,34 +45,4 @@ func receiving(w wire.Wire) int {
 		return r.Receiving()
 	}
 	return 0
-}
-
-// tooSlow returns why the peer is lost if a message that has begun moves too slowly, and nil if
-// none does. Time in which this side does not read is not the peer's.
-func (l *liveness) tooSlow(cfg *Settings, receiving bool, received, sent uint64, now time.Duration) *codec.Abort {
-	arrives, leaves := receiving && !l.held(), l.writing.Load()
-	if !arrives && !leaves {
-		l.crossings = nil
-		return nil
-	}
-	if l.crossings == nil {
-		l.crossings = new(crossings)
-	}
-	c := l.crossings
-	if grace := cfg.grace(); !arrives {
-		c.in = crossing{}
-	} else if took, n := c.in.passed(l.frames.Load(), received, now); late(took, grace, n) {
-		return slowPeer("%d bytes of a message have come within %v", n, took, grace)
-	}
-	if grace := cfg.WriteTimeout; !leaves {
-		c.out = crossing{}
-	} else if took, n := c.out.passed(l.batches.Load(), sent, now); late(took, grace, n) {
-		return slowPeer("it has taken %d bytes of what is being written within %v", n, took, grace)
-	}
-	return nil
-}
-
-func slowPeer(what string, n uint64, took, grace time.Duration) *codec.Abort {
-	return codec.ErrUnavailable.Withf("the peer is lost: "+what+", and the least is %d bytes a second after the first %v",
-		n, took.Round(time.Second), leastRate, grace)
 }

@@ -9,11 +9,19 @@ import (
 
 // What holds the reader up: the application, which pauses it, and the inbound soft limit.
 
-// Pause stops reading, after the frame that is being dealt with, until Unpause.
-func (c *Carrier) Pause() { c.pause.begin() }
+// hold is that.
+type hold struct {
+	*base  // these are fixed
+	writer *writer
+	// once in so long one frame may pass; 0: never
+	probes time.Duration
 
-// Unpause goes on with reading.
-func (c *Carrier) Unpause() { c.pause.end() }
+	pause pause
+	stops stops
+}
+
+// paused reports whether the application has paused the reader.
+func (h *hold) paused() bool { return h.pause.gate.Load() != nil }
 
 // pause is a gate that the application closes and opens. Looking at it costs one atomic read.
 type pause struct {
@@ -41,29 +49,29 @@ type stops struct {
 // reports false if the Wire is lost or the session ends meanwhile. From time to time it reports
 // true all the same: then one frame may pass, as long as the hard limit is far, so that a dead peer
 // is noticed although frames of it are left.
-func (c *Carrier) waitInbound() bool {
-	if c.pause.gate.Load() == nil && c.inbound.Room() == nil {
+func (h *hold) waitInbound() bool {
+	if h.pause.gate.Load() == nil && h.inbound.Room() == nil {
 		return true
 	}
-	c.writeAnswers()
-	c.live.busy.Add(heldUp)
-	defer c.live.busy.Add(-heldUp)
+	h.writer.writeAnswers()
+	h.meter.busy.Add(heldUp)
+	defer h.meter.busy.Add(-heldUp)
 	var probe <-chan time.Time
-	if c.live.interval > 0 {
-		t := time.NewTicker(c.live.interval)
+	if h.probes > 0 {
+		t := time.NewTicker(h.probes)
 		defer t.Stop()
 		probe = t.C
 	}
 	for {
-		if gate := c.pause.gate.Load(); gate != nil {
-			if over, ok := c.waitForSign(*gate, probe); over {
+		if gate := h.pause.gate.Load(); gate != nil {
+			if over, ok := h.waitForSign(*gate, probe); over {
 				return ok
 			}
-		} else if room := c.inbound.Room(); room != nil {
-			c.stops.times.Add(1)
-			begin := c.Now()
-			over, ok := c.waitForSign(room, probe)
-			c.stops.elapsed.Add(int64(c.Now() - begin))
+		} else if room := h.inbound.Room(); room != nil {
+			h.stops.times.Add(1)
+			begin := h.Now()
+			over, ok := h.waitForSign(room, probe)
+			h.stops.elapsed.Add(int64(h.Now() - begin))
 			if over {
 				return ok
 			}
@@ -75,15 +83,15 @@ func (c *Carrier) waitInbound() bool {
 
 // waitForSign waits for a gate or for room, and then over is false. Otherwise ok is as for
 // waitInbound.
-func (c *Carrier) waitForSign(sign <-chan struct{}, probe <-chan time.Time) (over, ok bool) {
+func (h *hold) waitForSign(sign <-chan struct{}, probe <-chan time.Time) (over, ok bool) {
 	select {
 	case <-sign:
 		return false, false
 	case <-probe:
-		far := farFromHard(c.inbound)
+		far := farFromHard(h.inbound)
 		return far, far
-	case <-c.way.isShut():
-	case <-c.ctx.Done():
+	case <-h.way.isShut():
+	case <-h.ctx.Done():
 	}
 	return true, false
 }

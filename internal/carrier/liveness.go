@@ -7,22 +7,18 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/limits"
-	"github.com/asterisque-go/asterisque/wire"
 )
 
 // liveness tells whether the peer lives, and is what a Carrier remembers of that between two looks.
 type liveness struct {
+	*base // these are fixed
+	hold  *hold
+
 	// after how long without sending a Ping is sent; 0: never, and the peer is not given up for its
 	// silence
 	interval time.Duration
-	timeout  time.Duration // after how long without hearing the peer is given up
-	index    int           // among the Carriers that are looked at together; belongs to the Lookout
 
-	frames  atomic.Uint64 // that have arrived; counted if the Wire does not count bytes
-	batches atomic.Uint64 // that have been written
-	busy    atomic.Int32  // see held and inside
-	writing atomic.Bool   // a write has begun that may have to wait
-	another atomic.Bool   // there is another Wire since the last look
+	another atomic.Bool // there is another Wire since the last look
 
 	// The rest belongs to look.
 	received, sent uint64        // as of the last look
@@ -38,28 +34,13 @@ type liveness struct {
 	trip   atomic.Int64  // the latest round trip, in nanoseconds
 }
 
-// The reader is busy while it does not wait for the peer: a limit holds it up, or it runs code of
-// the application.
-const (
-	heldUp     = 1
-	insideCode = 1 << 8 // for each piece of code: others than the reader may run some in its place
-)
-
-// held reports whether the reader does not wait for the peer.
-func (l *liveness) held() bool { return l.busy.Load() != 0 }
-
-// EnterCode says that the reader is about to run code of the application, LeaveCode that it has.
-// Meanwhile the peer is not given up for what is not read, and [Carrier.Wait] does not wait.
-func (c *Carrier) EnterCode() { c.live.busy.Add(insideCode) }
-
-// LeaveCode ends what EnterCode has begun.
-func (c *Carrier) LeaveCode() { c.live.busy.Add(-insideCode) }
-
-// insideCode reports whether the reader runs code of the application.
-func (c *Carrier) insideCode() bool { return c.live.busy.Load() >= insideCode }
-
-// DefaultTimeout is after how long without hearing the peer is given up, if nothing else was set.
-const DefaultTimeout = 45 * time.Second
+// Pings are what is known of the peer before the first one.
+type Pings struct {
+	Dialled bool // this side has connected
+	Mute    bool // the peer need not answer Pings
+	// what the peer has announced of itself; 0: nothing
+	Interval, Timeout time.Duration
+}
 
 // These bound what a peer may ask for. One that wants to hear sooner sends Pings itself, and is
 // answered. One that gives up sooner cannot count on this side's Pings.
@@ -71,40 +52,45 @@ const (
 // agree takes what the peer said of itself: the shorter interval is kept by both, and with three
 // Pings in the shorter timeout one of them may be late. A peer that sends no Pings is sent them all
 // the same.
-func (l *liveness) agree(cfg *Config) {
-	if cfg.PingInterval == 0 {
+func (l *liveness) agree(p Pings) {
+	if l.PingInterval == 0 || p.Mute {
 		return
 	}
-	l.interval, l.timeout = cfg.PingInterval, cfg.PingTimeout
-	if cfg.PeerInterval > 0 {
-		l.interval = min(l.interval, max(cfg.PeerInterval, leastInterval))
+	l.interval = l.PingInterval
+	if p.Interval > 0 {
+		l.interval = min(l.interval, max(p.Interval, leastInterval))
 	}
-	if cfg.PeerTimeout > 0 {
-		l.interval = min(l.interval, max(cfg.PeerTimeout, leastTimeout)/3)
+	if p.Timeout > 0 {
+		l.interval = min(l.interval, max(p.Timeout, leastTimeout)/3)
 	}
-	if !cfg.Dialled {
+	if !p.Dialled {
 		// so that on an idle session only one side begins, and the other answers
 		l.interval += l.interval / 4
 	}
 }
 
-// grace returns how long a message that has begun to arrive may take, besides what its size allows.
-func (s *Settings) grace() time.Duration {
-	if s.PingInterval == 0 {
-		return DefaultTimeout
+// every returns how often the Carrier is to be looked at. There are few different values: half of
+// what the node itself needs, half of that, and so on, whatever peers ask for.
+func (l *liveness) every() time.Duration {
+	every := min(l.grace(), l.WriteTimeout)
+	if l.interval > 0 {
+		every = min(every, l.PingInterval)
 	}
-	return s.PingTimeout
+	every /= looks
+	for l.interval > 0 && every > l.interval/looks {
+		every /= 2
+	}
+	return max(every, 1)
 }
 
 // look is called from time to time, with the time by the node's clock.
-func (c *Carrier) look(now time.Duration) {
-	l := &c.live
+func (l *liveness) look(now time.Duration) {
 	if l.another.Swap(false) {
 		l.heard, l.said, l.crossings = 0, 0, nil
 	}
-	w, _ := c.way.present()
-	received, sent, metered := l.progress(w)
-	if received != l.received || l.held() || l.heard == 0 {
+	w, _ := l.way.present()
+	received, sent, metered := l.meter.progress(w)
+	if received != l.received || l.meter.held() || l.heard == 0 {
 		l.received, l.heard = received, now
 	}
 	if sent != l.sent || l.said == 0 {
@@ -112,66 +98,45 @@ func (c *Carrier) look(now time.Duration) {
 	}
 	arriving := receiving(w)
 	l.part.Tell(arriving)
-	writing, silence := l.writing.Load(), c.silence()
+	writing, silence := l.meter.writing.Load(), l.silence()
 	var slow *codec.Abort
 	if metered {
-		slow = l.tooSlow(c.Settings, arriving > 0, received, sent, now)
+		slow = l.tooSlow(arriving > 0, received, sent, now)
 	}
 	switch {
 	case slow != nil:
-		c.Lose(slow)
-	case l.interval > 0 && now-l.heard >= l.timeout:
-		c.Lose(codec.ErrUnavailable.Withf("the peer is lost: nothing was heard of it for %v", l.timeout))
-	case writing && now-l.said >= c.WriteTimeout:
-		c.Lose(codec.ErrUnavailable.Withf("the peer is lost: it has taken nothing for %v", c.WriteTimeout))
+		l.host.Lose(slow)
+	case l.interval > 0 && now-l.heard >= l.PingTimeout:
+		l.host.Lose(codec.ErrUnavailable.Withf("the peer is lost: nothing was heard of it for %v", l.PingTimeout))
+	case writing && now-l.said >= l.WriteTimeout:
+		l.host.Lose(codec.ErrUnavailable.Withf("the peer is lost: it has taken nothing for %v", l.WriteTimeout))
 	case l.interval > 0 && !writing && now-l.said >= silence:
 		l.said = now
 		l.pinged.Store(int64(now))
-		c.Control(message.Ping{N: l.ping.Add(1)}, Now)
+		l.host.Control(message.Ping{N: l.ping.Add(1)}, Now)
 	}
-}
-
-// Lose ends the Wire because the peer does not answer. A session that cannot go on over another one
-// ends with it.
-func (c *Carrier) Lose(a *codec.Abort) {
-	if c.acks == nil {
-		c.End(a)
-	}
-	c.closeWire()
 }
 
 // silence returns after how long without sending a Ping is sent. While the session stands at its
 // inbound soft limit, and the application takes nothing, that is soon: what does not read learns
 // only from a write that the peer has closed the Wire. As long as the application goes on, it comes
 // to the end of what the peer has left by itself.
-func (c *Carrier) silence() time.Duration {
-	l := &c.live
+func (l *liveness) silence() time.Duration {
 	before := l.taken
-	l.taken = c.inbound.Relieved()
-	if l.taken == before && l.held() && c.pause.gate.Load() == nil && c.inbound.State() >= limits.Soft {
+	l.taken = l.inbound.Relieved()
+	if l.taken == before && l.meter.held() && !l.hold.paused() && l.inbound.State() >= limits.Soft {
 		return min(l.interval, leastInterval)
 	}
 	return l.interval
 }
 
-// progress returns two numbers that change when something is received and sent over w. They are
-// bytes if that is metered.
-func (l *liveness) progress(w wire.Wire) (received, sent uint64, metered bool) {
-	if m, ok := w.(wire.Meter); ok {
-		received, sent = m.Progress()
-		return received, sent, true
-	}
-	return l.frames.Load(), l.batches.Load(), false
-}
-
-// Pong takes the answer to a Ping.
-func (c *Carrier) Pong(n uint64) {
-	l := &c.live
+// pong takes the answer to a Ping.
+func (l *liveness) pong(n uint64) {
 	if n != l.ping.Load() {
 		return
 	}
 	if sent := l.pinged.Swap(0); sent > 0 {
-		l.trip.Store(int64(c.Now()) - sent)
+		l.trip.Store(int64(l.Now()) - sent)
 	}
 }
 
@@ -179,4 +144,34 @@ func (c *Carrier) Pong(n uint64) {
 func (l *liveness) restart() {
 	l.another.Store(true)
 	l.pinged.Store(0)
+}
+
+// tooSlow returns why the peer is lost if a message that has begun moves too slowly, and nil if
+// none does. Time in which this side does not read is not the peer's.
+func (l *liveness) tooSlow(receiving bool, received, sent uint64, now time.Duration) *codec.Abort {
+	arrives, leaves := receiving && !l.meter.held(), l.meter.writing.Load()
+	if !arrives && !leaves {
+		l.crossings = nil
+		return nil
+	}
+	if l.crossings == nil {
+		l.crossings = new(crossings)
+	}
+	c := l.crossings
+	if grace := l.grace(); !arrives {
+		c.in = crossing{}
+	} else if took, n := c.in.passed(l.meter.frames.Load(), received, now); late(took, grace, n) {
+		return slowPeer("%d bytes of a message have come within %v", n, took, grace)
+	}
+	if grace := l.WriteTimeout; !leaves {
+		c.out = crossing{}
+	} else if took, n := c.out.passed(l.meter.batches.Load(), sent, now); late(took, grace, n) {
+		return slowPeer("it has taken %d bytes of what is being written within %v", n, took, grace)
+	}
+	return nil
+}
+
+func slowPeer(what string, n uint64, took, grace time.Duration) *codec.Abort {
+	return codec.ErrUnavailable.Withf("the peer is lost: "+what+", and the least is %d bytes a second after the first %v",
+		n, took.Round(time.Second), leastRate, grace)
 }

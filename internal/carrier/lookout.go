@@ -4,9 +4,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/guard"
 )
 
 // looks is how often a Carrier is looked at in its interval.
@@ -21,29 +18,27 @@ type Lookout struct {
 	rounds map[time.Duration]*round
 }
 
+// watched is a Carrier, as the Lookout sees it.
+type watched interface {
+	// every returns how often it is to be looked at, which is always the same.
+	every() time.Duration
+
+	// lookAt looks at it.
+	lookAt()
+
+	// index is where it stands in its round. It is guarded by the lock of the Lookout.
+	index() *int32
+}
+
 // round looks at some Carriers, each of which knows its index.
 type round struct {
-	carriers []*Carrier
+	carriers []watched
 	timer    *time.Timer // calls lookAround
 	runs     bool        // it does until it finds no Carrier
 }
 
-// every returns how often the Carrier is to be looked at. There are few different values: half of
-// what the node itself needs, half of that, and so on, whatever peers ask for.
-func (c *Carrier) every() time.Duration {
-	every := min(c.grace(), c.WriteTimeout)
-	if c.live.interval > 0 {
-		every = min(every, c.PingInterval)
-	}
-	every /= looks
-	for c.live.interval > 0 && every > c.live.interval/looks {
-		every /= 2
-	}
-	return max(every, 1)
-}
-
 // add looks at c from now on, remove no longer.
-func (l *Lookout) add(c *Carrier) {
+func (l *Lookout) add(c watched) {
 	every := c.every()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,18 +55,19 @@ func (l *Lookout) add(c *Carrier) {
 		r.runs = true
 		r.timer.Reset(every)
 	}
-	c.live.index = len(r.carriers)
+	*c.index() = int32(len(r.carriers))
 	r.carriers = append(r.carriers, c)
 }
 
-func (l *Lookout) remove(c *Carrier) {
+func (l *Lookout) remove(c watched) {
 	every := c.every()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r := l.rounds[every]
 	last := len(r.carriers) - 1
-	r.carriers[last].live.index = c.live.index
-	r.carriers[c.live.index], r.carriers[last] = r.carriers[last], nil
+	at := *c.index()
+	*r.carriers[last].index() = at
+	r.carriers[at], r.carriers[last] = r.carriers[last], nil
 	r.carriers = r.carriers[:last]
 }
 
@@ -88,12 +84,7 @@ func (l *Lookout) End() {
 func (l *Lookout) lookAround(r *round, every time.Duration) {
 	defer l.lookAgain(r, every) // whatever a Wire does that is asked
 	for _, c := range l.of(r) {
-		if c.Away() {
-			c.live.part.Tell(0) // what was arriving has gone with its Wire
-			c.up.StillAway()
-		} else if !guard.Run(c.Log, "wire", func() { c.look(c.Now()) }, "session", c.up) {
-			c.End(&codec.Abort{Code: codec.SessionClosed, Message: "the wire failed: it panicked"})
-		}
+		c.lookAt()
 	}
 }
 
@@ -105,7 +96,7 @@ func (l *Lookout) lookAgain(r *round, every time.Duration) {
 	}
 }
 
-func (l *Lookout) of(r *round) []*Carrier {
+func (l *Lookout) of(r *round) []watched {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(r.carriers)

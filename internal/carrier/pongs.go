@@ -26,42 +26,41 @@ type pongs struct {
 	newest atomic.Uint64 // the Ping that it will
 }
 
-// Ping answers a Ping of the peer. It is for the reader.
-func (c *Carrier) Ping(n uint64) {
-	p, now := &c.pongs, c.Now()
-	if c.answersAt(uint32(now / time.Second)) {
-		c.Control(message.Pong{N: n}, AfterReading)
+// answer answers a Ping of the peer. It is for the reader.
+func (p *pongs) answer(b *base, n uint64) {
+	now := b.Now()
+	if p.answersAt(b, uint32(now/time.Second)) {
+		b.host.Control(message.Pong{N: n}, AfterReading)
 		return
 	}
 	p.newest.Store(n)
 	if !p.late.Swap(true) {
 		time.AfterFunc(time.Second-now%time.Second, func() {
 			p.late.Store(false)
-			c.Control(message.Pong{N: p.newest.Load()}, Now)
+			b.host.Control(message.Pong{N: p.newest.Load()}, Now)
 		})
 	}
 }
 
 // answersAt reports whether a Ping of the given second is answered at once. One that comes while
 // another waits has to wait as well.
-func (c *Carrier) answersAt(second uint32) bool {
-	p := &c.pongs
+func (p *pongs) answersAt(b *base, second uint32) bool {
 	if p.late.Load() {
 		return false
 	}
 	if p.second != second {
-		p.second, p.sent, p.before = second, 0, c.pongBytes()
+		p.second, p.sent, p.before = second, 0, p.arrived(b)
 	}
-	if p.sent >= pongsASecond && p.sent-pongsASecond >= c.pongBytes()-p.before {
+	if p.sent >= pongsASecond && p.sent-pongsASecond >= p.arrived(b)-p.before {
 		return false
 	}
 	p.sent++
 	return true
 }
 
-// pongBytes returns how many times pongBytes have arrived. It is for the reader.
-func (c *Carrier) pongBytes() uint32 {
-	received, _, metered := c.live.progress(c.way.wire)
+// arrived returns how many times pongBytes have arrived. It is for the reader.
+func (p *pongs) arrived(b *base) uint32 {
+	received, _, metered := b.meter.progress(b.way.wire)
 	if !metered {
 		return 0
 	}

@@ -1,108 +1,44 @@
 package carrier
 
 import (
-	"errors"
-	"fmt"
-
-	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 )
 
 // What the session puts into the outbox, and when it is to be written. None of it waits for the
 // Wire.
 
-// When says when a message goes.
-type When uint8
-
-const (
-	// Now writes at once what the Wire takes without waiting. A goroutine writes the rest.
-	Now When = iota
-
-	// WithNext lets a small Block wait for the next ones, if such a stream is likely: nothing has
-	// come from the peer since the last of them.
-	WithNext
-
-	// AfterReading lets the reader write it together with all else that answers what has arrived.
-	// It is for the reader.
-	AfterReading
-)
-
-// smallBlock is the size, in bytes, up to which a Block is better written together with others.
-const smallBlock = 8 << 10
-
 // Put sends m on the pipe of f; see [outbox.Outbox.Put] for errors and what is kept.
 func (c *Carrier) Put(f *outbox.Flow, m *outbox.Message, when When) error {
-	if when == WithNext && len(m.Payload) <= smallBlock && c.streams() {
-		return c.putMore(f, m)
+	if when == WithNext && len(m.Payload) <= smallBlock && c.writer.streams() {
+		return c.writer.putMore(f, m)
 	}
 	write, err := c.out.Put(f, m)
 	if write {
-		c.writeWhen(when)
+		c.writer.writeWhen(when)
 	}
 	return err
-}
-
-// putMore is Put for one of many small Blocks.
-func (c *Carrier) putMore(f *outbox.Flow, m *outbox.Message) error {
-	write, later, err := c.out.PutMore(f, m)
-	switch {
-	case write:
-		c.writeFull()
-	case later:
-		// it ends by itself; nobody waits for it, because the session may have ended already
-		go c.writeLater()
-	}
-	return err
-}
-
-// streams reports whether nothing has come from the peer since it was asked last, for a small
-// Block: then more of them are likely to follow at once.
-func (c *Carrier) streams() bool {
-	heard := c.live.frames.Load() + 1
-	if c.writers.streaming.Load() == heard {
-		return true
-	}
-	c.writers.streaming.Store(heard)
-	return false
 }
 
 // Enter sends the Open of a call whose caller waits; see [outbox.Outbox.Enter].
 func (c *Carrier) Enter(f *outbox.Flow, m *outbox.Message) error {
 	write, err := c.out.Enter(f, m)
 	if write {
-		c.write()
+		c.writer.write()
 	}
 	return err
 }
 
 // Control sends a Control. A peer that does not acknowledge what it reads ends the session by it.
 func (c *Carrier) Control(m message.Control, when When) {
-	write, err := c.out.PutControl(m)
-	c.controlled(write, err, when)
+	c.writer.control(m, when)
 }
 
 // Announce lets a be asked for its Controls when they can depart; see [outbox.Outbox.Announce].
 func (c *Carrier) Announce(a outbox.Announcer) {
 	write, err := c.out.Announce(a)
-	c.controlled(write, err, Now)
-}
-
-// controlled sees to what follows from putting a Control.
-func (c *Carrier) controlled(write bool, err error, when When) {
-	if write {
-		c.writeWhen(when)
-	}
-	if err != nil && !errors.Is(err, outbox.ErrClosed) {
-		c.End(violation("%v", err))
-	}
-}
-
-// ack tells the peer what has arrived, if that is at least least frames more than it knows.
-func (c *Carrier) ack(least uint64) {
-	if c.out.PutAck(least) {
-		c.write()
-	}
+	c.writer.controlled(write, err, Now)
 }
 
 // Room returns a channel that is closed when the pipe of f has room; see [outbox.Outbox.Room].
@@ -128,7 +64,15 @@ func (c *Carrier) Flush() <-chan struct{} { return c.out.Flush() }
 // MaxSize returns how much the peer takes in one message; see [outbox.Outbox.MaxSize].
 func (c *Carrier) MaxSize() int { return c.out.MaxSize() }
 
-// violation returns the error of a peer that broke the protocol.
-func violation(format string, args ...any) *codec.Abort {
-	return &codec.Abort{Code: codec.Protocol, Message: fmt.Sprintf(format, args...)}
-}
+// Ack takes what the peer has acknowledged. It reports false if so many were never sent.
+func (c *Carrier) Ack(count uint64) (ok bool) { return c.out.Ack(count) }
+
+// Ping answers a Ping of the peer. It is for the reader.
+func (c *Carrier) Ping(n uint64) { c.pongs.answer(&c.base, n) }
+
+// Pong takes the answer to a Ping of this side. It is for the reader.
+func (c *Carrier) Pong(n uint64) { c.live.pong(n) }
+
+// Keep returns the memory of the frame that is being dealt with, of which part is a part, if that
+// may be kept, and nil if part has to be copied. It is for the reader.
+func (c *Carrier) Keep(part []byte) *buffer.Buffer { return c.reader.keep(part) }

@@ -20,64 +20,23 @@ const readTurn = 64
 // frame counts a third of it at most: what a large one costs here does not grow with its size.
 const readTurnBytes = 24 << 10
 
-// reader is what only the reader knows.
+// reader reads the Wire, and hands what arrives up. Who owns the Carrier calls it.
 type reader struct {
+	*base   // these are fixed
+	hold    *hold
+	acks    *acks
+	largest int // bytes of the largest frame that the peer may send
+
 	frame int // bytes of the frame that is being dealt with
-	// the reader is the writer, and writes when it has dealt with all that has arrived
-	unwritten bool
 	// called before the first frame of the present Wire is dealt with, and then nil
 	first func()
 }
 
-// run calls f, and then lets go of all if the session is over. If f panics, or ends the goroutine,
-// another one goes on.
-func (c *Carrier) run(f func() (over bool)) {
-	returned := false
-	defer func() {
-		if returned {
-			return
-		}
-		if v := recover(); v != nil {
-			guard.Misbehaved(c.Log, "what reads a session", v, "session", c.up)
-			c.closeWire() // so that nothing is read any more
-		}
-		go c.run(c.readOn) // ends as this one would have
-	}()
-	over := f()
-	returned = true
-	if over {
-		c.finish()
-	}
-}
-
-// read reads the Wire until that is lost, and reports whether the session is over.
-func (c *Carrier) read() (over bool) {
-	a := c.readLoop()
-	if c.goesOnAfter(a) {
-		return !c.leave(a) // whoever claims it goes on
-	}
-	c.End(a)
-	if a.Code != codec.Protocol {
-		c.closeWire() // nobody is there to be told why
-	}
-	return true
-}
-
-// readOn is called when the goroutine of the reader was ended: the session ends with it. As always,
-// what still comes is read until the peer has had the time to learn why.
-func (c *Carrier) readOn() (over bool) {
-	c.End(codec.ErrPanicked.Withf("code of the application has ended the goroutine that reads"))
-	if !c.way.shuts() {
-		c.readLoop()
-	}
-	return true
-}
-
-// readLoop reads the Wire until it ends or the peer breaks the protocol, and returns why. After the
+// loop reads the Wire until it ends or the peer breaks the protocol, and returns why. After the
 // session has ended on this side it reads on, and discards, so that the peer is not cut off before
 // it has read the reason.
-func (c *Carrier) readLoop() (a *codec.Abort) {
-	w := c.way.wire
+func (r *reader) loop() (a *codec.Abort) {
+	w := r.way.wire
 	buffered := func() bool { return false }
 	if b, ok := w.(wire.Buffered); ok {
 		buffered = b.Buffered
@@ -85,83 +44,75 @@ func (c *Carrier) readLoop() (a *codec.Abort) {
 	inWire := false // it runs a method of the Wire, which may be the application's
 	defer func() {
 		if inWire {
-			a = c.readerBroke(recover())
+			a = r.readerBroke(recover())
 		}
-		c.writeAnswers()
+		r.hold.writer.writeAnswers()
 	}()
 	for n, bytes := 0, 0; ; n++ {
 		inWire = true
 		turn := n == readTurn || bytes >= readTurnBytes
-		if c.reader.unwritten && (turn || !buffered()) {
-			c.writeAnswers()
+		if r.hold.writer.unwritten && (turn || !buffered()) {
+			r.hold.writer.writeAnswers()
 		}
 		if turn {
 			n, bytes = 0, 0
 			runtime.Gosched()
 		}
-		frame, err := w.ReadFrame(c.largest)
+		frame, err := w.ReadFrame(r.largest)
 		inWire = false
 		if err != nil {
 			return readError(err)
 		}
 		bytes += min(len(frame), readTurnBytes/3)
-		if over := c.dealWith(frame); over != nil {
+		if over := r.dealWith(frame); over != nil {
 			return over
 		}
 	}
 }
 
 // dealWith does what a frame says. It returns why nothing more is to be read, or nil.
-func (c *Carrier) dealWith(frame []byte) (over *codec.Abort) {
-	if first := c.reader.first; first != nil {
-		c.reader.first = nil
+func (r *reader) dealWith(frame []byte) (over *codec.Abort) {
+	if first := r.first; first != nil {
+		r.first = nil
 		first()
 	}
-	c.live.frames.Add(1)
-	if c.ctx.Err() != nil {
+	r.meter.frames.Add(1)
+	if r.ctx.Err() != nil {
 		return farewell(frame) // if both sides have ended, nobody waits to be told why
 	}
 	t, err := message.TypeOf(frame)
-	if err == nil && countedByLimits(t) && !c.waitInbound() {
+	if err == nil && countedByLimits(t) && !r.hold.waitInbound() {
 		return nil // the Wire is lost, or the session has ended
 	}
-	c.reader.frame = len(frame)
-	size, counts := len(frame), c.acks != nil && message.Countable(frame)
+	r.frame = len(frame)
+	size, counts := len(frame), r.acks != nil && message.Countable(frame)
 	if err == nil {
-		err = c.up.Receive(t, frame) // after which the frame may be another's
+		err = r.up.Receive(t, frame) // after which the frame may be another's
 	}
 	if err != nil {
-		return c.refuses(err)
+		return r.refuses(err)
 	}
 	if counts {
-		c.countFrame(size)
+		r.acks.count(size)
 	}
 	return nil
 }
 
 // refuses ends the session because of what a frame has said, and returns it if the peer has ended
 // the session by it: then nothing more is to be read.
-func (c *Carrier) refuses(err error) *codec.Abort {
+func (r *reader) refuses(err error) *codec.Abort {
 	var a *codec.Abort
 	if !errors.As(err, &a) {
 		a = violation("%v", err)
 	}
 	if a.Code == codec.Protocol {
-		c.Log.Warn("peer broke the protocol", "session", c.up, "addr", guard.RemoteOf(c.Log, c.way.wire), "error", a)
+		r.Log.Warn("peer broke the protocol", "session", r.up, "addr", guard.RemoteOf(r.Log, r.way.wire), "error", a)
 	}
-	c.End(a)
+	r.host.End(a)
 	if a.Remote {
 		return a
 	}
 	return nil
-}
-
-// writeAnswers writes what was put to go after reading.
-func (c *Carrier) writeAnswers() {
-	if c.reader.unwritten {
-		c.reader.unwritten = false
-		c.write()
-	}
 }
 
 // farewell returns why the peer has ended the session, if that is what frame says.
@@ -187,16 +138,26 @@ func EndedBy(bye message.SessionClose) *codec.Abort {
 // peer lives.
 func countedByLimits(t message.Type) bool { return t == message.OpenType || t == message.BlockType }
 
+// keeper is a Wire that can leave the memory of a large frame to whoever uses it, so that this need
+// not be copied.
+type keeper interface {
+	// Keep returns the memory of the frame that was read last, for whoever releases it, or nil.
+	Keep() *buffer.Buffer
+}
+
 // LeastKept is the size, in bytes, from which on it is worth to call Keep.
 const LeastKept = 8 << 10
 
-// Keep returns the memory of the frame that is being dealt with, of which part is a part, if that
+// keep returns the memory of the frame that is being dealt with, of which part is a part, if that
 // may be kept, and nil if part has to be copied. It is for the reader.
-func (c *Carrier) Keep(part []byte) *buffer.Buffer {
-	if c.way.keeper == nil || len(part) < LeastKept || !buffer.Fills(len(part), c.reader.frame) {
+func (r *reader) keep(part []byte) *buffer.Buffer {
+	if len(part) < LeastKept || !buffer.Fills(len(part), r.frame) {
 		return nil
 	}
-	return c.way.keeper.Keep()
+	if k, ok := r.way.wire.(keeper); ok {
+		return k.Keep()
+	}
+	return nil
 }
 
 // readError returns the Abort for a Wire that cannot be read any more.
@@ -215,12 +176,12 @@ func readError(err error) *codec.Abort {
 
 // readerBroke returns why the Wire cannot be read any more: it has not returned. v is as for
 // [guard.Misbehaved].
-func (c *Carrier) readerBroke(v any) *codec.Abort {
-	guard.Misbehaved(c.Log, "wire", v, "session", c.up)
+func (r *reader) readerBroke(v any) *codec.Abort {
+	guard.Misbehaved(r.Log, "wire", v, "session", r.up)
 	a := &codec.Abort{Code: codec.SessionClosed, Message: "the wire failed: it " + guard.HowEnded(v)}
 	if v == nil {
-		c.End(a)
-		c.closeWire()
+		r.host.End(a)
+		r.closeWire()
 	}
 	return a
 }

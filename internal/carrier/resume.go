@@ -49,11 +49,11 @@ func (c *Carrier) leave(a *codec.Abort) bool {
 	}
 	if !c.out.Halt() {
 		select {
-		case <-c.writers.halted:
-		case <-c.writers.told: // the session has ended meanwhile
+		case <-c.writer.halted:
+		case <-c.writer.told.fired(): // the session has ended meanwhile
 		}
 	}
-	c.writers.none = true
+	c.writer.none = true
 	c.outbound.SetCongested(true)
 	if _, ok := c.way.to(halted); !ok {
 		return false
@@ -136,16 +136,16 @@ func (c *Carrier) takeOver(b *Comeback) error {
 	c.live.restart()
 	c.pongs.before = 0 // over this Wire nothing has arrived
 	c.reader.first = b.Settled
-	c.writers.none = false
+	c.writer.none = false
 	c.way.to(attached)
 	if b.Renew != nil {
 		b.Renew()
 	}
 	if b.Confirm == nil {
 		// by which the peer knows that this side has the next secret
-		c.Control(message.Ack{Count: c.Received()}, Now)
+		c.writer.control(message.Ack{Count: c.Received()}, Now)
 	}
-	c.writers.all.Go(func() { c.resend(missing) })
+	c.writer.all.Go(func() { c.resend(missing) })
 	return nil
 }
 
@@ -182,13 +182,13 @@ func (c *Carrier) resend(missing [][]byte) {
 		if len(frames) == 0 {
 			continue
 		}
-		if err := c.writeBatch(frames); err != nil {
+		if err := c.writer.writeBatch(frames); err != nil {
 			c.out.Resent()
-			c.writeFailed(err)
+			c.writer.writeFailed(err)
 			return
 		}
 	}
 	c.out.Resent()
 	c.way.to(resent)
-	c.writeLoop()
+	c.writer.writeLoop()
 }

@@ -12,6 +12,9 @@ import (
 // stall ends a session from which the application takes nothing at all while it stands at its
 // inbound soft limit.
 type stall struct {
+	*base // these are fixed
+	live  *liveness
+
 	timer atomic.Pointer[time.Timer] // runs while the session stands there
 	taken atomic.Uint64              // as of the last time that it ran out
 	idle  atomic.Int64               // for how long nothing had been taken then, in nanoseconds
@@ -21,31 +24,30 @@ type stall struct {
 // soft limit: what does not read learns only from a write that the peer has closed the Wire.
 const probing = 5 * time.Second
 
-// InboundChanged is called with each new state of the inbound counter.
-func (c *Carrier) InboundChanged(state limits.State) {
+// changed is called with each new state of the inbound counter.
+func (w *stall) changed(state limits.State) {
 	if state == limits.Soft {
-		c.beginStall()
+		w.begin()
 	} else {
-		c.stall.end()
+		w.end()
 	}
 }
 
-func (c *Carrier) beginStall() {
-	w := &c.stall
-	w.taken.Store(c.inbound.Relieved())
+func (w *stall) begin() {
+	w.taken.Store(w.inbound.Relieved())
 	w.idle.Store(0)
-	t := time.AfterFunc(c.stallPeriod(), c.checkStall)
+	t := time.AfterFunc(w.period(), w.check)
 	if old := w.timer.Swap(t); old != nil {
 		old.Stop()
 	}
 }
 
-// stallPeriod returns how often it is looked whether the application has taken something.
-func (c *Carrier) stallPeriod() time.Duration {
-	if c.live.interval > 0 {
-		return c.Stall
+// period returns how often it is looked whether the application has taken something.
+func (w *stall) period() time.Duration {
+	if w.live.interval > 0 {
+		return w.Stall
 	}
-	return min(c.Stall, probing)
+	return min(w.Stall, probing)
 }
 
 func (w *stall) end() {
@@ -54,20 +56,20 @@ func (w *stall) end() {
 	}
 }
 
-func (c *Carrier) checkStall() {
-	w, period := &c.stall, c.stallPeriod()
+func (w *stall) check() {
+	period := w.period()
 	t := w.timer.Load()
-	taken := c.inbound.Relieved()
+	taken := w.inbound.Relieved()
 	switch {
-	case t == nil || c.ctx.Err() != nil:
+	case t == nil || w.ctx.Err() != nil:
 		return
-	case w.taken.Swap(taken) != taken || c.pause.gate.Load() != nil:
+	case w.taken.Swap(taken) != taken || w.live.hold.paused():
 		w.idle.Store(0)
-	case time.Duration(w.idle.Add(int64(period))) >= c.Stall:
-		c.End(codec.ErrStalled.Withf("%v wait, and the application has taken none for %v", c.inbound.Held(), c.Stall))
+	case time.Duration(w.idle.Add(int64(period))) >= w.Stall:
+		w.host.End(codec.ErrStalled.Withf("%v wait, and the application has taken none for %v", w.inbound.Held(), w.Stall))
 		return
-	case c.live.interval == 0:
-		c.Control(message.Ping{N: c.live.ping.Add(1)}, Now)
+	case w.live.interval == 0:
+		w.host.Control(message.Ping{N: w.live.ping.Add(1)}, Now)
 	}
 	t.Reset(period)
 }

@@ -2,10 +2,10 @@ package carrier
 
 import (
 	"crypto/tls"
+	"log/slog"
 	"sync"
 	"time"
 
-	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -15,10 +15,9 @@ import (
 // The reader and the writer use the Wire without the lock. Whoever goes on over another Wire
 // changes it, with the lock held, when neither is there; all others look at it under the lock.
 type way struct {
-	wire   wire.Wire
-	tls    *tls.ConnectionState
-	try    wire.TryWriter // nil if the Wire cannot write without waiting
-	keeper keeper         // nil if the Wire keeps its frames' memory
+	wire wire.Wire
+	tls  *tls.ConnectionState
+	try  wire.TryWriter // nil if the Wire cannot write without waiting
 
 	mu      sync.Mutex
 	place   wire.Place    // guarded by mu, as all below; what the Wire has at the door; nil without
@@ -29,20 +28,12 @@ type way struct {
 	closing bool // somebody closes the Wire, or has closed it
 }
 
-// keeper is a Wire that can leave the memory of a large frame to whoever uses it, so that this need
-// not be copied.
-type keeper interface {
-	// Keep returns the memory of the frame that was read last, for whoever releases it, or nil.
-	Keep() *buffer.Buffer
-}
-
 // set makes w the Wire. Nobody reads or writes meanwhile.
 func (y *way) set(w wire.Wire, secure *tls.ConnectionState, place wire.Place) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.wire, y.tls, y.place = w, secure, place
 	y.try, _ = w.(wire.TryWriter)
-	y.keeper, _ = w.(keeper)
 	y.closing, y.shut = false, nil
 }
 
@@ -121,12 +112,8 @@ func (y *way) shuts() bool {
 	return y.closing
 }
 
-// over stands for the end of what has ended.
-var over = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
-
-// closeWire closes the Wire. Repeated calls do nothing but wait until it is closed.
-func (c *Carrier) closeWire() {
-	y := &c.way
+// close closes the Wire. Repeated calls do nothing but wait until it is closed.
+func (y *way) close(log *slog.Logger) {
 	y.mu.Lock()
 	if y.closing {
 		shut := y.shut
@@ -143,7 +130,7 @@ func (c *Carrier) closeWire() {
 			y.shut = make(chan struct{})
 		}
 		y.mu.Unlock()
-		guard.Apart(c.Log, w, func() { w.Close() })
+		guard.Apart(log, w, func() { w.Close() })
 		y.mu.Lock()
 	}
 	defer y.mu.Unlock()
@@ -154,5 +141,5 @@ func (c *Carrier) closeWire() {
 	if y.shut != nil {
 		close(y.shut)
 	}
-	y.shut = over
+	y.shut = *over
 }

@@ -2,11 +2,13 @@ package carrier
 
 import (
 	"encoding/binary"
+	"errors"
 	"runtime"
 	"sync"
 	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/wire"
@@ -16,13 +18,16 @@ import (
 // more of what came while it wrote.
 const inlineRounds = 2
 
-// writers are those who write, one at a time: package outbox says who. A writer may be the caller
-// that has found nobody else at it, the reader, or a goroutine.
-type writers struct {
+// writer writes what is in the outbox. One caller at a time does so: package outbox says who. It
+// may be whoever has found nobody else at it, the reader, or a goroutine.
+type writer struct {
+	*base // fixed
+
+	unwritten bool // the reader is the writer, and is about to write; belongs to the reader
+
 	all sync.WaitGroup // goroutines that write, and whoever says goodbye
 
-	// closed by the writer when nothing will ever be written again
-	told chan struct{}
+	told signal // by the writer, when nothing will ever be written again
 	// holds one when the writer has found out that the Wire is lost, and stays the writer; nil if
 	// the session ends with its Wire
 	halted chan struct{}
@@ -32,147 +37,140 @@ type writers struct {
 	streaming atomic.Uint64 // see streams: 1 + how many frames had arrived
 }
 
-func (w *writers) init(resumes bool) {
-	w.told = make(chan struct{})
-	if resumes {
-		w.halted = make(chan struct{}, 1)
-	}
-}
-
 // writeWhen writes what is in the outbox, whose writer the caller has become.
-func (c *Carrier) writeWhen(when When) {
+func (w *writer) writeWhen(when When) {
 	if when == AfterReading {
-		c.reader.unwritten = true
+		w.unwritten = true
 		return
 	}
-	c.write()
+	w.write()
 }
 
 // write sends what is in the outbox, whose writer the caller has become. It does not block: when
 // the transport would, or there is more and more to send, a goroutine goes on with it.
-func (c *Carrier) write() {
-	if c.way.try == nil {
-		c.writers.all.Go(c.writeLoop)
+func (w *writer) write() {
+	if w.way.try == nil {
+		w.all.Go(w.writeLoop)
 		return
 	}
 	for range inlineRounds {
 		runtime.Gosched() // those who are about to send share the system call
-		batch, end := c.out.Take()
+		batch, end := w.out.Take()
 		if batch == nil {
-			c.wrote(end)
+			w.wrote(end)
 			return
 		}
-		if !c.tryWrite(batch) {
+		if !w.tryWrite(batch) {
 			return
 		}
 	}
-	c.writers.all.Go(c.writeLoop)
+	w.all.Go(w.writeLoop)
 }
 
 // tryWrite writes batch if that does not wait. If it would, a goroutine becomes the writer, and
 // goes on with what is left.
-func (c *Carrier) tryWrite(batch []byte) (done bool) {
-	if c.way.try == nil || c.out.Segments() != nil {
+func (w *writer) tryWrite(batch []byte) (done bool) {
+	if w.way.try == nil || w.out.Segments() != nil {
 		// in pieces is what is large: its sender goes on meanwhile
-		c.writers.all.Go(func() { c.writeRest(batch, 0) })
+		w.all.Go(func() { w.writeRest(batch, 0) })
 		return false
 	}
-	n, err := c.tryWriteBatch(batch)
+	n, err := w.tryWriteBatch(batch)
 	if err != nil {
-		c.writeFailed(err)
+		w.writeFailed(err)
 		return false
 	}
 	if n < len(batch) {
-		c.outbound.SetCongested(true)
-		c.writers.all.Go(func() { c.writeRest(batch, n) })
+		w.outbound.SetCongested(true)
+		w.all.Go(func() { w.writeRest(batch, n) })
 		return false
 	}
-	c.live.batches.Add(1)
-	c.out.Written(batch)
+	w.meter.batches.Add(1)
+	w.out.Written(batch)
 	return true
 }
 
 // writeFull is write for a caller that has filled a batch with small Blocks, and goes on with the
 // next one at once.
-func (c *Carrier) writeFull() {
-	batch, end := c.out.Take()
+func (w *writer) writeFull() {
+	batch, end := w.out.Take()
 	if batch != nil {
-		if !c.tryWrite(batch) {
+		if !w.tryWrite(batch) {
 			return
 		}
-		batch, end = c.out.Take()
+		batch, end = w.out.Take()
 	}
 	if batch == nil {
-		c.wrote(end)
+		w.wrote(end)
 		return
 	}
-	c.writers.all.Go(func() { c.writeRest(batch, 0) })
+	w.all.Go(func() { w.writeRest(batch, 0) })
 }
 
 // writeLater writes what small Blocks have left in a batch that they have not filled.
-func (c *Carrier) writeLater() {
-	if c.out.Claim() {
-		c.write()
+func (w *writer) writeLater() {
+	if w.out.Claim() {
+		w.write()
 	}
 }
 
 // writeRest writes what is left of batch after its first n bytes, and then what has come meanwhile.
-func (c *Carrier) writeRest(batch []byte, n int) {
-	if err := c.writeBatch(batch[n:]); err != nil {
-		c.writeFailed(err)
+func (w *writer) writeRest(batch []byte, n int) {
+	if err := w.writeBatch(batch[n:]); err != nil {
+		w.writeFailed(err)
 		return
 	}
-	c.out.Written(batch)
-	c.writeLoop()
+	w.out.Written(batch)
+	w.writeLoop()
 }
 
 // writeLoop writes until nothing is left, waiting for the transport where it has to. It ends then,
 // or when the Wire is closed.
-func (c *Carrier) writeLoop() {
+func (w *writer) writeLoop() {
 	for {
 		runtime.Gosched() // as in write
-		batch, end := c.out.Take()
+		batch, end := w.out.Take()
 		if batch == nil {
-			c.outbound.SetCongested(false)
-			c.wrote(end)
+			w.outbound.SetCongested(false)
+			w.wrote(end)
 			return
 		}
-		if c.out.Waiting() > 0 {
-			c.outbound.SetCongested(true) // there is more than the transport takes at once
+		if w.out.Waiting() > 0 {
+			w.outbound.SetCongested(true) // there is more than the transport takes at once
 		}
-		if err := c.writeBatch(batch); err != nil {
-			c.writeFailed(err)
+		if err := w.writeBatch(batch); err != nil {
+			w.writeFailed(err)
 			return
 		}
-		c.out.Written(batch)
+		w.out.Written(batch)
 	}
 }
 
 // tryWriteBatch writes as much of batch as the Wire takes without waiting.
-func (c *Carrier) tryWriteBatch(batch []byte) (n int, err error) {
+func (w *writer) tryWriteBatch(batch []byte) (n int, err error) {
 	returned := false
 	defer func() {
 		if !returned {
-			err = c.writerBroke(recover())
+			err = w.writerBroke(recover())
 		}
 	}()
-	n, err = c.way.try.TryWriteBatch(batch)
+	n, err = w.way.try.TryWriteBatch(batch)
 	returned = true
 	return n, err
 }
 
 // writeBatch gives batch to the Wire.
-func (c *Carrier) writeBatch(batch []byte) (err error) {
+func (w *writer) writeBatch(batch []byte) (err error) {
 	returned := false
-	c.live.writing.Store(true)
+	w.meter.writing.Store(true)
 	defer func() {
-		c.live.batches.Add(1)
-		c.live.writing.Store(false)
+		w.meter.batches.Add(1)
+		w.meter.writing.Store(false)
 		if !returned {
-			err = c.writerBroke(recover())
+			err = w.writerBroke(recover())
 		}
 	}()
-	err = giveToWire(c.way.wire, batch, c.out.Segments())
+	err = giveToWire(w.way.wire, batch, w.out.Segments())
 	returned = true
 	return err
 }
@@ -196,27 +194,27 @@ func giveToWire(w wire.Wire, batch []byte, segments [][]byte) error {
 }
 
 // wrote is called when a writer has nothing left to write.
-func (c *Carrier) wrote(end outbox.End) {
+func (w *writer) wrote(end outbox.End) {
 	switch end {
 	case outbox.Last:
-		close(c.writers.told)
+		w.told.fire()
 	case outbox.Halted:
-		c.writers.halted <- struct{}{}
+		w.halted <- struct{}{}
 	}
 }
 
 // writeFailed is called when the Wire cannot be written any more, which ends a session that cannot
 // go on over another one. The writer stays the writer, so that nobody tries again.
-func (c *Carrier) writeFailed(err error) {
+func (w *writer) writeFailed(err error) {
 	a := wireFailed(err)
-	if c.goesOnAfter(a) {
-		c.closeWire()
-		c.writers.halted <- struct{}{}
+	if w.host.goesOnAfter(a) {
+		w.closeWire()
+		w.halted <- struct{}{}
 		return
 	}
-	c.End(a)
-	c.closeWire()
-	close(c.writers.told)
+	w.host.End(a)
+	w.closeWire()
+	w.told.fire()
 }
 
 // wireFailed returns the error of a Wire that has failed with err.
@@ -227,11 +225,62 @@ func wireFailed(err error) *codec.Abort {
 // writerBroke returns the error of a Wire that has not returned from writing. v is as for
 // [guard.Misbehaved]. If the goroutine ends, so that nobody would hear of the error, the session
 // does as well.
-func (c *Carrier) writerBroke(v any) error {
-	a := guard.Misbehaved(c.Log, "wire", v, "session", c.up)
+func (w *writer) writerBroke(v any) error {
+	a := guard.Misbehaved(w.Log, "wire", v, "session", w.up)
 	if v == nil {
-		c.End(&codec.Abort{Code: codec.SessionClosed, Message: "the wire failed: " + a.Message})
-		c.writeFailed(a)
+		w.host.End(&codec.Abort{Code: codec.SessionClosed, Message: "the wire failed: " + a.Message})
+		w.writeFailed(a)
 	}
 	return a
+}
+
+// smallBlock is the size, in bytes, up to which a Block is better written together with others.
+const smallBlock = 8 << 10
+
+// putMore is Put for one of many small Blocks.
+func (w *writer) putMore(f *outbox.Flow, m *outbox.Message) error {
+	write, later, err := w.out.PutMore(f, m)
+	switch {
+	case write:
+		w.writeFull()
+	case later:
+		// it ends by itself; nobody waits for it, because the session may have ended already
+		go w.writeLater()
+	}
+	return err
+}
+
+// streams reports whether nothing has come from the peer since it was asked last, for a small
+// Block: then more of them are likely to follow at once.
+func (w *writer) streams() bool {
+	heard := w.meter.frames.Load() + 1
+	if w.streaming.Load() == heard {
+		return true
+	}
+	w.streaming.Store(heard)
+	return false
+}
+
+// writeAnswers writes what was put to go after reading. It is for the reader.
+func (w *writer) writeAnswers() {
+	if w.unwritten {
+		w.unwritten = false
+		w.write()
+	}
+}
+
+// control sends a Control.
+func (w *writer) control(m message.Control, when When) {
+	write, err := w.out.PutControl(m)
+	w.controlled(write, err, when)
+}
+
+// controlled sees to what follows from putting a Control.
+func (w *writer) controlled(write bool, err error, when When) {
+	if write {
+		w.writeWhen(when)
+	}
+	if err != nil && !errors.Is(err, outbox.ErrClosed) {
+		w.host.End(violation("%v", err))
+	}
 }

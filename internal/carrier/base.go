@@ -1,0 +1,64 @@
+package carrier
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/limits"
+)
+
+// base is what all parts of a Carrier stand on.
+type base struct {
+	*Settings // these are fixed
+	host      host
+	up        Upper
+	ctx       context.Context // ends with the session; its cause is why
+	out       *outbox.Outbox
+	inbound   *limits.Counter
+	outbound  *limits.Counter
+
+	way   way // these lock themselves
+	meter meter
+}
+
+// closeWire closes the Wire. Repeated calls do nothing but wait until it is closed.
+func (b *base) closeWire() { b.way.close(b.Log) }
+
+// host is what the parts of a Carrier ask of the whole.
+type host interface {
+	// End ends the session: see Carrier.End.
+	End(cause *codec.Abort)
+
+	// Lose ends the Wire: see Carrier.Lose.
+	Lose(a *codec.Abort)
+
+	// Control sends a Control: see Carrier.Control.
+	Control(m message.Control, when When)
+
+	// goesOnAfter reports whether the session goes on after a has ended its Wire.
+	goesOnAfter(a *codec.Abort) bool
+}
+
+// When says when a message goes.
+type When uint8
+
+const (
+	// Now writes at once what the Wire takes without waiting. A goroutine writes the rest.
+	Now When = iota
+
+	// WithNext lets a small Block wait for the next ones, if such a stream is likely: nothing has
+	// come from the peer since the last of them.
+	WithNext
+
+	// AfterReading lets the reader write it together with all else that answers what has arrived.
+	// It is for the reader.
+	AfterReading
+)
+
+// violation returns the error of a peer that broke the protocol.
+func violation(format string, args ...any) *codec.Abort {
+	return &codec.Abort{Code: codec.Protocol, Message: fmt.Sprintf(format, args...)}
+}

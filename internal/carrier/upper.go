@@ -1,0 +1,59 @@
+package carrier
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
+)
+
+// Upper is the session above a Carrier. Its methods are called without a lock.
+type Upper interface {
+	slog.LogValuer // the session's name in logs
+
+	// Receive does what a frame says, which is a message of type t. The frame is valid only during
+	// the call. An error ends the session. The reader calls it.
+	Receive(t message.Type, frame []byte) error
+
+	// Ended aborts all that runs, because of cause. It is called once, when nothing departs any
+	// more but the goodbye.
+	Ended(cause *codec.Abort)
+
+	// Away is called when the Wire is lost because of cause, nobody writes any more, and the
+	// Carrier is about to wait for another Wire.
+	Away(cause *codec.Abort)
+
+	// StillAway is called from time to time while the Carrier waits for another Wire.
+	StillAway()
+
+	// Back is called by the reader of another Wire, before it reads.
+	Back()
+
+	// Finished is called at the very end, once, when nobody reads or writes any more.
+	Finished()
+}
+
+// Settings are what the Carriers of a node have in common. They do not change.
+type Settings struct {
+	Log *slog.Logger
+	// after how long without sending a Ping is sent; 0: only if the peer asks for none
+	PingInterval time.Duration
+	PingTimeout  time.Duration // after how long without hearing the peer is lost
+	WriteTimeout time.Duration // after how long without taking anything the peer is lost
+	Stall        time.Duration // how long the application may take nothing at the soft limit
+	ResumeFor    time.Duration // how long a Carrier that is away waits for another Wire
+	Now          func() time.Duration
+	Lookout      *Lookout
+}
+
+// grace returns how long a message that has begun to arrive may take, besides what its size allows.
+func (s *Settings) grace() time.Duration {
+	if s.PingInterval == 0 {
+		return DefaultTimeout
+	}
+	return s.PingTimeout
+}
+
+// DefaultTimeout is after how long without hearing the peer is given up, if nothing else was set.
+const DefaultTimeout = 45 * time.Second
