@@ -36,13 +36,13 @@ func WithLoss(rate uint8) SendOption {
 // WithMarker has the report of a drop name the Block by marker, which is the application's own.
 func WithMarker(marker any) SendOption { return func(b *outgoing) { b.Marker = marker } }
 
-// outgoing returns what is to be sent.
-func (p *Pipe) outgoing(payload []byte, opts []SendOption) piping.Outgoing {
+// newOutgoing returns a Block to be sent. Its loss rate is loss unless an option says otherwise.
+func newOutgoing(payload []byte, loss uint8, opts []SendOption) piping.Outgoing {
 	if len(opts) == 0 {
 		// without the allocation that options cost
-		return piping.Outgoing{Payload: payload, Loss: p.end().Loss()}
+		return piping.Outgoing{Payload: payload, Loss: loss}
 	}
-	b := &outgoing{Payload: payload, Loss: p.end().Loss()}
+	b := &outgoing{Payload: payload, Loss: loss}
 	for _, o := range opts {
 		o(b)
 	}

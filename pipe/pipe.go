@@ -56,7 +56,7 @@ func (p *Pipe) MaxBlock() int { return p.end().MaxBlock() }
 // for everything else: ErrTooLarge, after which the pipe goes on; ErrStopped when the peer wants no
 // more; ErrCanceled and ErrExpired from ctx; why the call was aborted.
 func (p *Pipe) Send(ctx context.Context, payload []byte, opts ...SendOption) error {
-	return p.end().Send(ctx, p.outgoing(payload, opts))
+	return p.end().Send(ctx, newOutgoing(payload, p.end().Loss(), opts))
 }
 
 // Post sends payload as one Block without ever waiting, even at the soft limit, and returns the
@@ -64,7 +64,7 @@ func (p *Pipe) Send(ctx context.Context, payload []byte, opts ...SendOption) err
 // because beyond the hard limit the session ends. A Block that the window of the pipe does not
 // admit is refused with ErrOverloaded. Otherwise the errors are those of Send.
 func (p *Pipe) Post(payload []byte, opts ...SendOption) (limits.State, error) {
-	return p.end().Post(p.outgoing(payload, opts))
+	return p.end().Post(newOutgoing(payload, p.end().Loss(), opts))
 }
 
 // AwaitCredit waits until the window of the pipe admits a Block, at most until ctx ends: who is
