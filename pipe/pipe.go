@@ -16,6 +16,7 @@ package pipe
 import (
 	"context"
 
+	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/priority"
@@ -111,7 +112,12 @@ func (p *Pipe) Result(ctx context.Context) ([]byte, error) { return p.end().Resu
 
 // Abort ends the call from this side, whether it runs or waits, and tells the peer err. A nil err
 // stands for ErrCanceled. Once the call is over, it only discards the Blocks that nobody has taken.
-func (p *Pipe) Abort(err error) { p.end().GiveUp(err) }
+func (p *Pipe) Abort(err error) {
+	if err == nil {
+		err = codec.ErrCanceled
+	}
+	p.end().GiveUp(codec.AbortOf(err))
+}
 
 // Done returns a channel that is closed when the call is over.
 func (p *Pipe) Done() <-chan struct{} { return p.end().Done() }

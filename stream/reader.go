@@ -20,8 +20,8 @@ type Reader struct {
 func NewReader(p *pipe.Pipe) *Reader { return &Reader{pipe: p} }
 
 // Read waits for bytes and returns those of at most one Block. After the last byte it returns
-// io.EOF. The errors are those of [pipe.Pipe.Recv], and os.ErrDeadlineExceeded, after which another
-// deadline may be set.
+// io.EOF. The other errors are those of [pipe.Pipe.Recv], and os.ErrDeadlineExceeded, after which
+// another deadline may be set.
 func (r *Reader) Read(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, nil
@@ -36,8 +36,8 @@ func (r *Reader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// WriteTo writes what comes to w, a Write for each Block, until the end of the stream. It returns
-// the number of bytes written, and the first error of either side but io.EOF.
+// WriteTo writes what comes to w, with a Write for each Block, until the end of the stream. It
+// returns the number of bytes written, and the first error of either side but io.EOF.
 func (r *Reader) WriteTo(w io.Writer) (n int64, err error) {
 	ctx, cancel := r.deadline.context()
 	defer cancel()
@@ -60,15 +60,15 @@ func (r *Reader) WriteTo(w io.Writer) (n int64, err error) {
 }
 
 // Close says that no more is wanted: what waits is discarded, and the peer's next Write fails with
-// ErrStopped. The call itself goes on.
+// ErrStopped of package codec. The call itself goes on.
 func (r *Reader) Close() error {
 	r.rest = nil
 	r.pipe.Stop()
 	return nil
 }
 
-// SetReadDeadline bounds the calls that begin after it; zero is no bound. A call that passes it
-// fails with os.ErrDeadlineExceeded.
+// SetReadDeadline bounds the calls that begin after it. A call that passes it fails with
+// os.ErrDeadlineExceeded. The zero time is no bound.
 func (r *Reader) SetReadDeadline(t time.Time) error {
 	r.deadline.at = t
 	return nil

@@ -1,9 +1,9 @@
 // Package stream is bytes over a pipe: an [io.Writer] at one end and an [io.Reader] at the other.
 //
 // A [Writer] cuts what is written into Blocks of a moderate size, so that a bulk write never holds
-// up the other pipes of a session; a [Reader] joins them again. Both wait as the pipe does: for its
+// up the other pipes of a session. A [Reader] joins them again. Both wait as the pipe does: for its
 // window, for the session's limits, for the peer. Errors of the pipe come through as they are, so
-// that [errors.Is] finds their codes.
+// that [errors.Is] finds their codes, such as that of ErrStopped of package codec.
 //
 //	w, r := stream.NewWriter(p), stream.NewReader(p)
 package stream
@@ -29,7 +29,8 @@ func (d deadline) context() (context.Context, context.CancelFunc) {
 	return context.WithDeadline(context.Background(), d.at)
 }
 
-// explain makes of an error of the pipe one of this package: the end of ctx is a passed deadline.
+// explain returns an error of the pipe as the caller should see it: the end of ctx is a passed
+// deadline.
 func explain(ctx context.Context, op string, err error) error {
 	if ctx.Err() != nil && errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("stream: %s: %w", op, os.ErrDeadlineExceeded)

@@ -100,7 +100,7 @@ func TestCopyGoesBothWaysThroughReadFromAndWriteTo(t *testing.T) {
 }
 
 func TestWritesTravelInBlocksOfABoundedSize(t *testing.T) {
-	for _, c := range []struct{ size, most int }{{0, stream.DefaultBlock}, {100, 100}, {1 << 20, stream.MaxBlock}} {
+	for _, c := range []struct{ size, most int }{{0, stream.DefaultSize}, {100, 100}, {1 << 20, stream.MaxSize}} {
 		p := open(t, func(_ context.Context, p *pipe.Pipe) error {
 			w := stream.NewWriterSize(p, c.size)
 			_, err := w.Write(make([]byte, 300_000))
@@ -275,8 +275,8 @@ func TestAWriterKeepsNothingForAPeerThatTakesNothing(t *testing.T) {
 		w.SetWriteDeadline(time.Now().Add(time.Second))
 		n, err := w.Write(make([]byte, 1<<20))
 		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
-		require.GreaterOrEqual(t, n, stream.DefaultBlock, "a whole Block fits into the window of a handler that begins")
-		require.LessOrEqual(t, n, stream.DefaultBlock+4<<10, "and no second one")
+		require.GreaterOrEqual(t, n, stream.DefaultSize, "a whole Block fits into the window of a handler that begins")
+		require.LessOrEqual(t, n, stream.DefaultSize+4<<10, "and no second one")
 	})
 }
 

@@ -12,45 +12,47 @@ import (
 )
 
 const (
-	// MaxBlock is the largest Block, in bytes, that a Writer sends.
-	MaxBlock = 64 << 10
+	// MaxSize is the largest size, in bytes, that a Writer can have. The peer may take less in one
+	// Block: see [pipe.Pipe.MaxBlock].
+	MaxSize = 64 << 10
 
-	// DefaultBlock is the size of the Blocks that a Writer sends unless it is told otherwise.
-	// Smaller ones cost more each, larger ones hold up what is urgent. The frame of such a Block is
-	// one packet of the loopback device, which holds 65,483 bytes of a TCP stream; a Block of 64
-	// KiB would be two, at nearly twice the cost.
-	DefaultBlock = 63 << 10
+	// DefaultSize is the size, in bytes, of a Writer that is given none. Smaller Blocks cost more
+	// each, larger ones hold up what is urgent. The frame of such a Block is one packet of the
+	// loopback device, which holds 65,483 bytes of a TCP stream. A Block of 64 KiB would be two
+	// packets, at nearly twice the cost.
+	DefaultSize = 63 << 10
 )
 
 // Writer writes bytes into a pipe. It is for one goroutine at a time.
 type Writer struct {
 	pipe     *pipe.Pipe
 	deadline deadline
-	size     int
-	// holds what was written and not yet sent, and grows with that; it may be nil if that is
-	// nothing
+	size     int // of a Block, in bytes
+	// mem holds what was written and not yet sent, and grows with that. It may be nil if that is
+	// nothing.
 	mem  *buffer.Buffer
 	kept int   // bytes in mem
 	err  error // of the first failure, and ErrEnded after Close
 }
 
-// NewWriter returns a Writer over p that sends Blocks of DefaultBlock bytes.
-func NewWriter(p *pipe.Pipe) *Writer { return NewWriterSize(p, DefaultBlock) }
+// NewWriter returns a Writer over p that sends Blocks of [DefaultSize] bytes.
+func NewWriter(p *pipe.Pipe) *Writer { return NewWriterSize(p, DefaultSize) }
 
-// NewWriterSize returns a Writer over p that sends Blocks of size bytes, at most MaxBlock, and no
-// more than the peer takes. A size below 1 means DefaultBlock.
+// NewWriterSize returns a Writer over p that sends Blocks of size bytes. They have at most
+// [MaxSize] bytes, and at most [pipe.Pipe.MaxBlock]. A size below 1 means [DefaultSize].
 func NewWriterSize(p *pipe.Pipe, size int) *Writer {
 	if size < 1 {
-		size = DefaultBlock
+		size = DefaultSize
 	}
-	return &Writer{pipe: p, size: min(size, MaxBlock, p.MaxBlock())}
+	return &Writer{pipe: p, size: min(size, MaxSize, p.MaxBlock())}
 }
 
-// Write sends b, or keeps it until there is enough for a Block; see Flush. It keeps no part of b
-// itself. It waits as [pipe.Pipe.Send] does, at most until the deadline. The number of bytes
-// returned with an error says what was accepted; after an error every further call fails with it,
-// except that of a deadline, after which another one may be set. When the reader was closed the
-// error is ErrStopped of package codec.
+// Write copies b, and sends what is enough for a Block. The rest is kept until there is more, or
+// until [Writer.Flush]. Write waits as [pipe.Pipe.Send] does, at most until the deadline.
+//
+// The number of bytes returned with an error says how much was accepted. After an error every
+// further call fails with it. Only after a passed deadline another one may be set. When the peer
+// has closed its Reader the error is ErrStopped of package codec.
 func (w *Writer) Write(b []byte) (n int, err error) {
 	if w.err != nil {
 		return 0, w.err
@@ -74,14 +76,15 @@ func (w *Writer) Write(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// keep keeps as much of b as completes a Block, sends that, and returns how much it was.
+// keep keeps as much of b as completes a Block, and sends a complete Block. It returns how much of
+// b it has taken.
 func (w *Writer) keep(ctx context.Context, b []byte) (int, error) {
 	if w.kept == w.size { // a deadline has passed before it could be sent
 		if err := w.flush(ctx); err != nil {
 			return 0, err
 		}
 	}
-	if w.mem == nil { // it is not taken for a peer that takes nothing
+	if w.mem == nil { // no memory is taken for a peer that takes nothing
 		if _, err := w.credit(ctx); err != nil {
 			return 0, err
 		}
@@ -102,7 +105,7 @@ func (w *Writer) grow(n int) {
 	if small != nil && n <= len(small.B) {
 		return
 	}
-	// so that little is copied however small the writes are
+	// a power of two, so that little is copied however small the writes are
 	w.mem = buffer.Take(1 << bits.Len(uint(n-1)))
 	if small != nil {
 		copy(w.mem.B, small.B[:w.kept])
@@ -120,7 +123,7 @@ func (w *Writer) release() {
 
 // ReadFrom sends what r returns until its end, a Block for each Read, so that nothing is held back
 // while r has no more. It returns the number of bytes read, and the first error of either side but
-// io.EOF; what a deadline has kept from being sent goes out with what is written next.
+// io.EOF. What a passed deadline has kept from being sent goes out with what is written next.
 func (w *Writer) ReadFrom(r io.Reader) (n int64, err error) {
 	if err := w.Flush(); err != nil {
 		return 0, err
@@ -147,7 +150,8 @@ func (w *Writer) ReadFrom(r io.Reader) (n int64, err error) {
 	}
 }
 
-// Flush sends what has been kept. It does not wait for the peer.
+// Flush sends what has been kept. It waits as [pipe.Pipe.Send] does, but not until the peer has
+// received that.
 func (w *Writer) Flush() error {
 	if w.err != nil {
 		return w.err
@@ -158,8 +162,8 @@ func (w *Writer) Flush() error {
 }
 
 // Close flushes and ends this direction: the peer's Reader returns io.EOF after the last byte. The
-// call itself goes on; if the peer, content with what it has, has ended it well, there is nothing
-// to end. Repeated calls return the error of the first.
+// call itself goes on. If the peer was content with less and has ended the call well, Close returns
+// nil. Repeated calls return the error of the first.
 func (w *Writer) Close() error {
 	if w.err == pipe.ErrEnded {
 		return nil
@@ -176,14 +180,15 @@ func (w *Writer) Close() error {
 	return nil
 }
 
-// SetWriteDeadline bounds the calls that begin after it; zero is no bound. A call that passes it
-// fails with os.ErrDeadlineExceeded.
+// SetWriteDeadline bounds the calls that begin after it. A call that passes it fails with
+// os.ErrDeadlineExceeded. The zero time is no bound.
 func (w *Writer) SetWriteDeadline(t time.Time) error {
 	w.deadline.at = t
 	return nil
 }
 
-// flush sends what has been kept, with the memory it is in if it fills that.
+// flush sends what has been kept. If that fills the memory it is in, the memory is given away with
+// it, so that nothing is copied.
 func (w *Writer) flush(ctx context.Context) error {
 	if w.kept == 0 {
 		return nil
@@ -207,8 +212,9 @@ func (w *Writer) flush(ctx context.Context) error {
 	return nil
 }
 
-// send sends one Block: as much of b as the window admits, so that it has to ask for nothing. Only
-// a peer that keeps less than one byte ready is asked, for all of b.
+// send sends one Block: as much of b as the window admits, so that it has to ask for nothing. It
+// returns how much that was. Only a peer whose window never admits a byte by itself is asked: for
+// all of b.
 func (w *Writer) send(ctx context.Context, b []byte) (int, error) {
 	n, err := w.credit(ctx)
 	if err != nil {
@@ -229,7 +235,7 @@ func (w *Writer) credit(ctx context.Context) (int, error) {
 	return n, w.failed(ctx, err)
 }
 
-// failed returns err as the caller should see it. A failure is final, but for a deadline.
+// failed returns err as the caller should see it. Each failure is final but a passed deadline.
 func (w *Writer) failed(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() == nil {
 		w.err = err

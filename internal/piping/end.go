@@ -133,11 +133,8 @@ func (e *End) Err() error {
 
 // GiveUp is what the application's Abort does: it ends the call from this side. If the call is over
 // already, it discards the Blocks that nobody has taken.
-func (e *End) GiveUp(err error) {
-	if err == nil {
-		err = codec.ErrCanceled
-	}
-	if !e.Abort(codec.AbortOf(err)) {
+func (e *End) GiveUp(abort *codec.Abort) {
+	if !e.Abort(abort) {
 		e.discardLeft()
 	}
 }
