@@ -5,6 +5,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/priority"
@@ -144,6 +145,17 @@ func (c *call) giveUp(ctx context.Context) *Abort {
 		c.s.abort(c.id(), c.priority, a)
 	}
 	return a
+}
+
+// abort tells the peer that a call of this side is given up. It has a flow of its own: the call may
+// be used for another one while the Close waits.
+func (x *exchange) abort(id uint64, p priority.Priority, a *Abort) {
+	a = x.sent(a)
+	held := heldClose(heldRefusal, nil, a)
+	x.count(held)
+	one := port{s: x, flow: outbox.AcceptedFlow(p, id)}
+	// an error means that there is nobody left to tell
+	one.put(&outbox.Message{Type: message.CloseType, Abort: a, Held: held}, carrier.Now)
 }
 
 // Depart implements outbox.Departer.

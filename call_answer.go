@@ -2,7 +2,6 @@ package asterisque
 
 import (
 	"bytes"
-	"errors"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
@@ -85,19 +84,6 @@ func (c *served) putAnswer(result []byte, abort *Abort, held uint32, parked bool
 	if c.work.byReader {
 		// only now, so that what waits to leave is bounded by what was promised
 		c.s.calls.giveBack(c.cost(), c.work.nested)
-	}
-}
-
-// putClose sends a Close, which has been counted, and takes the call out of the table.
-func (p *port) putClose(result []byte, abort *Abort, held uint32, when carrier.When) {
-	// last: who waits for the table to be empty, to end the session, waits for the Close as well
-	defer p.s.table.remove(p.id())
-	err := p.put(&outbox.Message{Type: message.CloseType, Payload: result, Abort: abort, Held: held}, when)
-	if errors.Is(err, codec.ErrTooLarge) {
-		a := codec.ErrTooLarge.Withf("the result: %s", err.(*Abort).Message)
-		held = heldClose(heldStream, nil, a)
-		p.s.count(held)
-		p.put(&outbox.Message{Type: message.CloseType, Abort: a, Held: held}, when)
 	}
 }
 

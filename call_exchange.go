@@ -6,13 +6,11 @@ import (
 	"strings"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/cut"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
-	"github.com/asterisque-go/asterisque/priority"
 )
 
 // exchange is what all calls of a session have in common, those that this side makes and those that
@@ -91,15 +89,4 @@ func (x *exchange) sent(a *Abort) *Abort {
 		b.Message = strings.Clone(cut.Text(b.Message, most))
 	}
 	return &b
-}
-
-// abort tells the peer that a call of this side is given up. It has a flow of its own: the call may
-// be used for another one while the Close waits.
-func (x *exchange) abort(id uint64, p priority.Priority, a *Abort) {
-	a = x.sent(a)
-	held := heldClose(heldRefusal, nil, a)
-	x.count(held)
-	one := port{s: x, flow: outbox.AcceptedFlow(p, id)}
-	// an error means that there is nobody left to tell
-	one.put(&outbox.Message{Type: message.CloseType, Abort: a, Held: held}, carrier.Now)
 }

@@ -1,7 +1,6 @@
 package asterisque
 
 import (
-	"context"
 	"sync"
 
 	"github.com/asterisque-go/asterisque/codec"
@@ -19,10 +18,10 @@ const deepest = 64
 // handled is a call of the peer whose handler runs, as the calls that this handler makes see it.
 // The handler's context has it as the value of handledKey.
 type handled interface {
-	id() uint64       // of its pipe
-	back() *outgoing  // the way of calls to its caller
-	depth() int       // within how many calls it is
-	callsBack() error // nil, or why its handler cannot call its caller
+	id() uint64        // of its pipe
+	nesting() *nesting // counts the calls that are made to its caller
+	depth() int        // within how many calls it is
+	callsBack() error  // nil, or why its handler cannot call its caller
 }
 
 // handledKey is the key under which the context of a handler has its call.
@@ -33,28 +32,6 @@ type outer struct {
 	by       handled // the call whose handler made it; nil: no handler did; fixed, as all
 	function uint16
 	depth    int32 // within how many calls it is
-}
-
-// handledIn returns the call that a handler with ctx serves, or nil if no handler of this session
-// has ctx.
-func (o *outgoing) handledIn(ctx context.Context) handled {
-	if c, ok := ctx.Value(handledKey{}).(handled); ok && c.back() == o {
-		return c
-	}
-	return nil
-}
-
-// outer returns what a call that is made with ctx is to those within it, or nil if no handler of
-// this session makes it.
-func (o *outgoing) outer(ctx context.Context, function uint16) (*outer, *Abort) {
-	c := o.handledIn(ctx)
-	if c == nil {
-		return nil, nil
-	}
-	if err := c.callsBack(); err != nil {
-		return nil, neverSent(err)
-	}
-	return &outer{by: c, function: function, depth: int32(c.depth() + 1)}, nil
 }
 
 // outerOf returns what a call from this side is to those within it. made is what reserve has found

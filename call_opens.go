@@ -1,7 +1,6 @@
 package asterisque
 
 import (
-	"context"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -191,28 +190,7 @@ func (o *openCredit) used() (used, room int) {
 	return int(o.room - o.spare - o.left.Load()), int(o.room)
 }
 
-// waitForOpens waits until an Open of this cost may be sent, as far as the peer's room for Opens
-// goes.
-func (o *outgoing) waitForOpens(ctx context.Context, cost int64, p priority.Priority) *Abort {
-	if o.opens.room > 0 && cost > o.opens.room {
-		return neverSent(codec.ErrTooLarge.Withf("the call costs %d bytes, and the peer has room for %d", cost, o.opens.room))
-	}
-	w := o.opens.reserve(p, cost)
-	if w == nil {
-		return nil
-	}
-	defer o.waits.begin(&o.common.uptime, waitOpens)()
-	select {
-	case <-w.turn:
-		if w.refused {
-			return errPeerDrains()
-		}
-		return nil
-	case <-ctx.Done():
-		o.opens.abandon(w)
-		used, room := o.opens.used()
-		return neverSent(waitedFor(ctx, "room for calls at the peer, whose workers have to take some first: %d bytes of %d are used", used, room))
-	case <-o.ctx.Done():
-		return o.ended()
-	}
+// errPeerDrains returns why a call was not sent to a peer that takes none any more.
+func errPeerDrains() *Abort {
+	return neverSent(codec.ErrUnavailable.Withf("the peer shuts the session down"))
 }

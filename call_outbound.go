@@ -1,7 +1,6 @@
 package asterisque
 
 import (
-	"context"
 	"sync"
 	"sync/atomic"
 
@@ -161,34 +160,5 @@ func (o *outbound) never(held int) *Abort {
 	}
 	a := codec.ErrTooLarge.Withf("the message holds %d bytes, and the outbound hard limit is %d: see Limits.Outbound", held, o.Limits().Hard.Bytes)
 	a.Ran = codec.NeverSent
-	return a
-}
-
-// waitToSend counts a message that is about to be sent. At the soft limit it waits.
-func (o *outgoing) waitToSend(ctx context.Context, p priority.Priority, held uint32) *Abort {
-	if !o.outbound.queued.Load() && o.outbound.Reserve(int(held)) {
-		return nil
-	}
-	if a := o.outbound.never(int(held)); a != nil {
-		return a
-	}
-	turn := make(chan struct{})
-	d := o.outbound.reserve(p, int(held), func() { close(turn) })
-	if d == nil {
-		return nil
-	}
-	defer o.waits.begin(&o.common.uptime, waitOutbound)()
-	var a *Abort
-	select {
-	case <-turn:
-		return nil
-	case <-ctx.Done():
-		a = neverSent(waitedFor(ctx, "the outbound soft limit of %v: %v have not been given to the wire, because the peer does not read as fast", o.outbound.Limits().Soft, o.outbound.Held()))
-	case <-o.ctx.Done():
-		a = o.ended()
-	}
-	if !o.outbound.abandon(d) {
-		o.outbound.Remove(1, int(held))
-	}
 	return a
 }

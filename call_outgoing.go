@@ -79,11 +79,6 @@ func (o *outgoing) firstWindow() uint64 {
 // ended returns the error of a call that was not sent because the session has ended.
 func (o *outgoing) ended() *Abort { return neverSent(context.Cause(o.ctx)) }
 
-// errPeerDrains returns why a call was not sent to a peer that takes none any more.
-func errPeerDrains() *Abort {
-	return neverSent(codec.ErrUnavailable.Withf("the peer shuts the session down"))
-}
-
 // drain is called when the peer takes no calls any more. It reports whether that is new.
 func (o *outgoing) drain() (first bool) {
 	if o.peerDraining.Swap(true) {

@@ -152,6 +152,19 @@ func (p *port) put(m *outbox.Message, when carrier.When) error {
 	return p.handed(m, p.s.carrier.Put(&p.flow, m, when))
 }
 
+// putClose sends a Close, which has been counted, and takes the call out of the table.
+func (p *port) putClose(result []byte, abort *Abort, held uint32, when carrier.When) {
+	// last: who waits for the table to be empty, to end the session, waits for the Close as well
+	defer p.s.table.remove(p.id())
+	err := p.put(&outbox.Message{Type: message.CloseType, Payload: result, Abort: abort, Held: held}, when)
+	if errors.Is(err, codec.ErrTooLarge) {
+		a := codec.ErrTooLarge.Withf("the result: %s", err.(*Abort).Message)
+		held = heldClose(heldStream, nil, a)
+		p.s.count(held)
+		p.put(&outbox.Message{Type: message.CloseType, Abort: a, Held: held}, when)
+	}
+}
+
 // handed returns the error of the outbox for m as the pipe should see it.
 func (p *port) handed(m *outbox.Message, err error) error {
 	if err == nil {

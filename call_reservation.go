@@ -48,6 +48,28 @@ func (o *outgoing) reserve(ctx context.Context, open *outbox.Message, cfg *callC
 	return r, nil
 }
 
+// handledIn returns the call that a handler with ctx serves, or nil if no handler of this session
+// has ctx.
+func (o *outgoing) handledIn(ctx context.Context) handled {
+	if c, ok := ctx.Value(handledKey{}).(handled); ok && c.nesting() == &o.nesting {
+		return c
+	}
+	return nil
+}
+
+// outer returns what a call that is made with ctx is to those within it, or nil if no handler of
+// this session makes it.
+func (o *outgoing) outer(ctx context.Context, function uint16) (*outer, *Abort) {
+	c := o.handledIn(ctx)
+	if c == nil {
+		return nil, nil
+	}
+	if err := c.callsBack(); err != nil {
+		return nil, neverSent(err)
+	}
+	return &outer{by: c, function: function, depth: int32(c.depth() + 1)}, nil
+}
+
 // waitForRoom waits for the window of the function, and for room at the peer.
 func (o *outgoing) waitForRoom(ctx context.Context, r *reservation, function uint16, cfg *callConfig) (a *Abort) {
 	if r.window, a = o.waitForWindow(ctx, function, cfg.priority); a != nil {
@@ -113,30 +135,6 @@ func (o *outgoing) holdWindow(ctx context.Context, p int8) (h limits.Hold, grant
 	}
 	room.Opened(c, &h)
 	return h, h.Bytes(), nil
-}
-
-// waitForHold waits for the turn of c.
-func (o *outgoing) waitForHold(ctx context.Context, c *limits.Claim, turn chan struct{}) (a *Abort) {
-	defer o.waits.begin(&o.common.uptime, waitWindow)()
-	room := o.terms.Room
-	select {
-	case <-turn:
-		return nil
-	case <-ctx.Done():
-		l := room.Load()
-		a = neverSent(waitedFor(ctx, "room for a window at the caller: %d bytes are promised to streams, and %d wait", l.Windows, l.Opening))
-	case <-o.ctx.Done():
-		a = o.ended()
-	}
-	waited, granted := room.Withdraw(c)
-	limits.Grant(granted)
-	if !waited { // its turn came at the same moment
-		<-turn
-		var h limits.Hold
-		room.Opened(c, &h)
-		o.dropHold(&h)
-	}
-	return a
 }
 
 // dropHold gives back a window that no Open has promised to the peer.

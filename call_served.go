@@ -306,8 +306,8 @@ func (c *served) fail(a *Abort) {
 // outer implements endpoint.
 func (c *served) outer() *outer { return nil }
 
-// back implements handled.
-func (c *served) back() *outgoing { return &c.s.outgoing }
+// nesting implements handled.
+func (c *served) nesting() *nesting { return &c.s.nesting }
 
 // depth implements handled.
 func (c *served) depth() int {

@@ -132,16 +132,3 @@ type Outstanding struct {
 
 // Full reports whether another call would have to wait.
 func (o Outstanding) Full() bool { return o.Window > 0 && o.Calls >= o.Window }
-
-// waitForWindow waits for room in the window of a function, if there is one, and returns it. It is
-// not for calls within others, which may be waited for by one that holds its room.
-func (o *outgoing) waitForWindow(ctx context.Context, function uint16, p priority.Priority) (*callWindow, *Abort) {
-	w := o.windows[function]
-	if w == nil {
-		return nil, nil
-	}
-	if a := w.wait(ctx, o.ctx, p); a != nil {
-		return nil, a
-	}
-	return w, nil
-}

@@ -1,0 +1,63 @@
+package asterisque
+
+import (
+	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/internal/outbox"
+)
+
+// What the limits and the statistics count is what is really held: content, and what it takes to
+// keep it. These are the bytes for each kind besides its content, as TestWhatIsCountedIsHeld finds
+// them.
+const (
+	heldMessage uint32 = uint32(outbox.Size) // a message that waits to be sent
+	// what an Open or a Close has besides, which is mostly alone in the queue of its pipe
+	heldAlone   = 112
+	heldMeta    = 112 // the meta of an Open that waits to be sent
+	heldAbort   = 80  // an abort besides its texts
+	heldUnary   = 208 // a call of the peer
+	heldStream  = 368 // one with Blocks
+	heldRefusal = 96  // one of which nothing else is kept
+	// of a call that waits: in the queue and in the table, which is half full to full
+	heldPlace    = 52
+	heldExtra    = 96  // what few calls have besides
+	heldTurn     = 72  // of a call with a key
+	heldKeyed    = 80  // of a durable call
+	heldParked   = 108 // an answer that waits for room to be sent
+	heldRemember = 184 // a durable call that is remembered, besides its key
+)
+
+// heldOpen returns what an Open holds while it waits to be sent.
+func heldOpen(m *outbox.Message) uint32 {
+	n := int(heldMessage) + heldAlone + buffer.Copied(len(m.Payload))
+	if m.Meta != nil {
+		n += heldMeta + buffer.Allocated(len(m.Meta.Trace)) + buffer.Allocated(len(m.Meta.Key))
+	}
+	return uint32(n)
+}
+
+// heldClose returns what an answer holds while it waits to be sent, and with it the call, of so
+// many bytes.
+func heldClose(call int, result []byte, a *Abort) uint32 {
+	return uint32(int(heldMessage) + heldAlone + call + buffer.Copied(len(result)) + heldByAbort(a))
+}
+
+// heldByAbort returns what a holds, which may be nil.
+func heldByAbort(a *Abort) int {
+	if a == nil {
+		return 0
+	}
+	return heldAbort + buffer.Allocated(len(a.Message)) + buffer.Allocated(len(a.Detail))
+}
+
+// heldBlock returns what a Block holds while it waits to be sent, alone in the queue of its pipe or
+// not.
+func heldBlock(payload int, mem *buffer.Buffer, alone bool) uint32 {
+	n := int(heldMessage)
+	if alone {
+		n += heldAlone
+	}
+	if mem != nil {
+		return uint32(n + mem.Held())
+	}
+	return uint32(n + buffer.Copied(payload))
+}

@@ -1,0 +1,104 @@
+package asterisque
+
+import (
+	"context"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// What a call from this side may have to wait for before it is sent: room in the window of its
+// function, room at the peer, room for a window of its own, and the outbound soft limit.
+
+// waitForWindow waits for room in the window of a function, if there is one, and returns it. It is
+// not for calls within others, which may be waited for by one that holds its room.
+func (o *outgoing) waitForWindow(ctx context.Context, function uint16, p priority.Priority) (*callWindow, *Abort) {
+	w := o.windows[function]
+	if w == nil {
+		return nil, nil
+	}
+	if a := w.wait(ctx, o.ctx, p); a != nil {
+		return nil, a
+	}
+	return w, nil
+}
+
+// waitForOpens waits until an Open of this cost may be sent, as far as the peer's room for Opens
+// goes.
+func (o *outgoing) waitForOpens(ctx context.Context, cost int64, p priority.Priority) *Abort {
+	if o.opens.room > 0 && cost > o.opens.room {
+		return neverSent(codec.ErrTooLarge.Withf("the call costs %d bytes, and the peer has room for %d", cost, o.opens.room))
+	}
+	w := o.opens.reserve(p, cost)
+	if w == nil {
+		return nil
+	}
+	defer o.waits.begin(&o.common.uptime, waitOpens)()
+	select {
+	case <-w.turn:
+		if w.refused {
+			return errPeerDrains()
+		}
+		return nil
+	case <-ctx.Done():
+		o.opens.abandon(w)
+		used, room := o.opens.used()
+		return neverSent(waitedFor(ctx, "room for calls at the peer, whose workers have to take some first: %d bytes of %d are used", used, room))
+	case <-o.ctx.Done():
+		return o.ended()
+	}
+}
+
+// waitForHold waits for the turn of c.
+func (o *outgoing) waitForHold(ctx context.Context, c *limits.Claim, turn chan struct{}) (a *Abort) {
+	defer o.waits.begin(&o.common.uptime, waitWindow)()
+	room := o.terms.Room
+	select {
+	case <-turn:
+		return nil
+	case <-ctx.Done():
+		l := room.Load()
+		a = neverSent(waitedFor(ctx, "room for a window at the caller: %d bytes are promised to streams, and %d wait", l.Windows, l.Opening))
+	case <-o.ctx.Done():
+		a = o.ended()
+	}
+	waited, granted := room.Withdraw(c)
+	limits.Grant(granted)
+	if !waited { // its turn came at the same moment
+		<-turn
+		var h limits.Hold
+		room.Opened(c, &h)
+		o.dropHold(&h)
+	}
+	return a
+}
+
+// waitToSend counts a message that is about to be sent. At the soft limit it waits.
+func (o *outgoing) waitToSend(ctx context.Context, p priority.Priority, held uint32) *Abort {
+	if !o.outbound.queued.Load() && o.outbound.Reserve(int(held)) {
+		return nil
+	}
+	if a := o.outbound.never(int(held)); a != nil {
+		return a
+	}
+	turn := make(chan struct{})
+	d := o.outbound.reserve(p, int(held), func() { close(turn) })
+	if d == nil {
+		return nil
+	}
+	defer o.waits.begin(&o.common.uptime, waitOutbound)()
+	var a *Abort
+	select {
+	case <-turn:
+		return nil
+	case <-ctx.Done():
+		a = neverSent(waitedFor(ctx, "the outbound soft limit of %v: %v have not been given to the wire, because the peer does not read as fast", o.outbound.Limits().Soft, o.outbound.Held()))
+	case <-o.ctx.Done():
+		a = o.ended()
+	}
+	if !o.outbound.abandon(d) {
+		o.outbound.Remove(1, int(held))
+	}
+	return a
+}
