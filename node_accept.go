@@ -2,7 +2,6 @@ package asterisque
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"time"
 
@@ -96,15 +95,6 @@ func (g *Grant) ownInbound(cfg *config) error {
 	plan, err := cfg.planFor(own)
 	g.inbound, g.plan = &own, &plan
 	return err
-}
-
-// Certificate returns the certificate by which TLS has proved who the peer is, or nil if it has
-// not.
-func (p Peer) Certificate() *x509.Certificate {
-	if p.TLS == nil || len(p.TLS.VerifiedChains) == 0 {
-		return nil
-	}
-	return p.TLS.VerifiedChains[0][0]
 }
 
 // endWithCertificate ends the session when the certificate that its peer has shown last expires.

@@ -3,7 +3,6 @@ package asterisque
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"sync"
 	"time"
 )
@@ -152,13 +151,4 @@ func (r *resumption) sums() (secret, former [sha256.Size]byte) {
 func (s *Session) identity() string {
 	_, secure := s.carrier.Wire()
 	return Peer{TLS: secure}.identity()
-}
-
-// identity returns what a verified TLS client certificate proves, or nothing.
-func (p Peer) identity() string {
-	if p.TLS == nil || len(p.TLS.VerifiedChains) == 0 {
-		return ""
-	}
-	sum := sha256.Sum256(p.TLS.PeerCertificates[0].RawSubjectPublicKeyInfo)
-	return hex.EncodeToString(sum[:])
 }

@@ -1,0 +1,61 @@
+package asterisque
+
+import (
+	"encoding/json"
+	"log/slog"
+)
+
+// NodeStats is a snapshot of a node. Its String is JSON: published with
+// expvar.Publish("asterisque", expvar.Func(func() any { return node.Stats() })), it is part of the
+// program's variables.
+type NodeStats struct {
+	ID       string `json:"id,omitempty"`
+	Sessions int    `json:"sessions"` // that are up
+	// the sums over them, those that have ended included in what is counted since the beginning;
+	// what is at its highest is the highest of them, and so is a state; a share without a bound
+	// adds nothing to Room
+	Total Stats `json:"total"`
+	// bytes that count for the budget, to within 48 KiB for each session
+	Held   int `json:"held"`
+	Budget int `json:"budget"` // of bytes; see Limits.Budget
+	Busy   int `json:"busy"`   // workers at work
+	// of those, how many are lent to calls within calls
+	Lent        int `json:"lent"`
+	MostBusy    int `json:"most_busy"`    // Busy at its highest
+	IdleWorkers int `json:"idle_workers"` // kept for the next call
+	// sessions that wait for workers of the node; see Workers.Node
+	Crowded int `json:"crowded"`
+	// of the node's own service; see Service.Stats for others
+	Functions []FunctionStats `json:"functions"`
+}
+
+// Stats returns what the node holds now. The numbers are read one after the other, not in one
+// instant.
+func (n *Node) Stats() NodeStats {
+	st := NodeStats{ID: n.cfg.id, Functions: n.cfg.service.Stats()}
+	n.mu.Lock()
+	st.Total = n.past
+	n.mu.Unlock()
+	for _, s := range n.Sessions() {
+		st.Sessions++
+		st.Total.add(s.Stats())
+	}
+	st.Held, st.Budget = n.budget.Held(), n.budget.Most()
+	c := n.staff.workers.crew()
+	st.Busy, st.Lent, st.MostBusy, st.IdleWorkers, st.Crowded = c.busy, c.lent, c.most, c.idle, c.waiting
+	return st
+}
+
+// String returns st as JSON.
+func (st NodeStats) String() string {
+	b, err := json.Marshal(st)
+	if err != nil {
+		return err.Error() // which cannot happen: there is nothing in it that has no JSON
+	}
+	return string(b)
+}
+
+// LogValue implements slog.LogValuer.
+func (st NodeStats) LogValue() slog.Value {
+	return slog.GroupValue(slog.Int("sessions", st.Sessions), slog.Any("total", st.Total), slog.Int("busy", st.Busy), slog.Int("most_busy", st.MostBusy))
+}

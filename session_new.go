@@ -1,0 +1,85 @@
+package asterisque
+
+import (
+	"context"
+
+	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// newSession makes a session of what the handshake agreed on. The caller lets its carrier run.
+func newSession(sh *shared, holder sessionHolder, h *handshake, a agreement, g Grant, dialled bool) *Session {
+	cfg, w := h.cfg, h.w
+	maxBlock := a.maxFrame - outbox.HeadSize
+	if l, ok := w.(wire.BlockLimiter); ok {
+		// which may panic, and so is asked before anything is counted
+		maxBlock = min(maxBlock, l.MaxBlock())
+	}
+	s := &Session{
+		id: a.session, shared: sh, holder: holder, cfg: cfg, peerID: a.about.ID, owner: sh.owners.join(&a.about), svc: g.Service, highest: *g.MaxPriority,
+	}
+	s.exchange.Session = s
+	s.values = values{valueCodec: a.values, session: s}
+	if cfg.tracer != nil {
+		s.trace = s.traced
+	}
+	ctx, end := context.WithCancelCause(context.Background())
+	s.inbound = limits.NewCounter(g.inbound, s.reporter(Inbound))
+	s.inbound.Tell(&s.owner.tally)
+	s.owner.tally.Add(heldSession)
+	s.ctx, s.common = ctx, &sh.common
+	s.outbound.Counter, s.outbound.share = limits.NewCounter(g.outbound, s.reporter(Outbound)), cfg.share
+	s.outbound.Tell(&s.owner.tally)
+	s.promise(&a, g.plan)
+	s.setWindows(cfg.windows)
+	if !dialled {
+		s.table.odd = 1
+	}
+	s.maxBlock = maxBlock
+	if a.resume {
+		s.res = &resumption{secret: a.secret, agreed: a.promises, plan: g.plan, granted: g.limits()}
+	}
+	_, foreign := w.(wire.Windowless) // which need not answer Pings
+	s.carrier.Init(&carrier.Config{
+		Settings: &sh.carriers, Context: ctx, End: end, Upper: (*upper)(s), Wire: w, TLS: a.about.TLS, Place: placeOrNil(h.place),
+		Out:     outbox.New(uint64(s.table.odd), a.maxFrame, uint32(a.overhead), cfg.share, s.outbound.Remove, s.dropReporter()),
+		Inbound: s.inbound, Outbound: s.outbound.Counter, Tally: &s.owner.tally,
+		Largest: g.plan.Largest + outbox.HeadSize,
+		Pings:   carrier.Pings{Dialled: dialled, Mute: foreign && a.ping == 0, Interval: a.ping, Timeout: a.timeout},
+		Resumes: a.resume, KeptControls: max(g.plan.Room/8, leastKeptControls),
+	})
+	return s
+}
+
+// promise sets up what this side has promised its peer, by its plan, and what the peer has
+// promised.
+func (s *Session) promise(a *agreement, p *limits.Plan) {
+	s.terms.Ledger = outlets{s}
+	s.terms.Overhead, s.terms.Early = uint64(p.Overhead), uint64(p.Window)
+	s.terms.PeerOverhead, s.terms.PeerEarly = a.overhead, a.early
+	s.calls = dispatcher{
+		staff: &s.shared.staff, outlet: outlets{s}, plan: p,
+		ready: newJobQueue(taskToWorker), room: openRoom{owner: s.owner},
+	}
+	s.calls.holding.part.Begin(&s.owner.tally)
+	s.opens.init(a.opens, uint64(a.maxFrame)+a.overhead+a.early)
+	s.nesting.calls, s.nesting.room = int32(a.nestedCalls), int32(a.nestedRoom)
+	if s.cfg.windowless {
+		return
+	}
+	s.terms.Room = limits.NewRoom(p)
+	s.calls.windows = s.terms.Room
+	s.terms.Room.Heed(&s.owner.tally)
+	s.terms.Largest = uint64(max(s.cfg.window, p.Window))
+	s.calls.room.opens = limits.NewOpens(p)
+}
+
+// endTelling takes what the session has told its owner that it holds back.
+func (s *Session) endTelling() {
+	s.inbound.EndTelling()
+	s.outbound.EndTelling()
+	s.calls.holding.part.End()
+	s.owner.tally.Add(-heldSession)
+}
