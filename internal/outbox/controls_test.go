@@ -1,7 +1,6 @@
 package outbox_test
 
 import (
-	"encoding/binary"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -13,64 +12,6 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 )
-
-// controls drains b and returns the Controls.
-func (b *box) controls() (list []message.Control) {
-	b.t.Helper()
-	for {
-		batch, _ := b.Take()
-		if batch == nil {
-			return list
-		}
-		for rest := batch; len(rest) > 0; {
-			n := 4 + binary.BigEndian.Uint32(rest)
-			if kind, _ := message.TypeOf(rest[4:n]); kind == message.ControlType {
-				c, err := message.ParseControl(rest[4:n])
-				require.NoError(b.t, err)
-				list = append(list, c)
-			}
-			rest = rest[n:]
-		}
-		b.Written(batch)
-	}
-}
-
-func (b *box) control(c message.Control) {
-	b.t.Helper()
-	_, err := b.PutControl(c)
-	require.NoError(b.t, err)
-}
-
-// announcer has Controls whose limit is how often it was asked.
-type announcer struct{ pipe, asked uint64 }
-
-func (a *announcer) Controls(put func(message.Control)) {
-	a.asked++
-	put(message.Credit{Pipe: a.pipe, Limit: a.asked})
-	put(message.Allow{Pipe: a.pipe, Total: a.asked})
-}
-
-// asker is a Sender that asks for one byte as often as it wants.
-type asker struct {
-	wants   int
-	sent    []uint32
-	dropped []int
-}
-
-func (a *asker) Asking(sent uint32) (departed, total uint64, ok bool) {
-	a.sent = append(a.sent, sent)
-	a.wants--
-	return 1<<40 + uint64(sent), 1<<40 + uint64(sent) + 1, a.wants >= 0
-}
-
-func (a *asker) Dropped(payload int) { a.dropped = append(a.dropped, payload) }
-
-func (b *box) ask(f *outbox.Flow, a *asker) {
-	b.t.Helper()
-	m := outbox.Message{Type: message.ControlType, Control: outbox.Ask, Sender: a, Held: 100}
-	_, err := b.Put(f, &m)
-	require.NoError(b.t, err)
-}
 
 func TestOfPongsAndCreditsForOpensOnlyTheNewestDeparts(t *testing.T) {
 	b := newBox(t)
@@ -262,60 +203,6 @@ func TestTheEndForgetsControls(t *testing.T) {
 	require.Zero(t, a.asked)
 	_, err = b.Announce(a)
 	require.ErrorIs(t, err, outbox.ErrClosed)
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
-func TestFlushCoversControls(t *testing.T) {
-	b := newBox(t)
-	for name, put := range map[string]func(){
-		"a Pong":          func() { b.control(message.Pong{}) },
-		"a Ping":          func() { b.control(message.Ping{}) },
-		"an announcement": func() { b.Announce(new(announcer)) },
-	} {
-		put()
-		idle := b.Flush()
-		require.False(t, isClosed(idle), name)
-		batch, _ := b.Take()
-		put()
-		busy := b.Flush()
-		b.Written(batch)
-		require.True(t, isClosed(idle), name)
-		require.False(t, isClosed(busy), "%s that waits while somebody writes", name)
-		b.drain()
-		require.True(t, isClosed(busy), name)
-	}
-}
-
-func TestFlushDoesNotWaitForWhatVanishes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for name, m := range map[string]outbox.Message{
-			"an Ask":  {Type: message.ControlType, Control: outbox.Ask, Sender: new(asker)},
-			"a Block": {Type: message.BlockType, Expires: time.Now().Add(time.Second)},
-		} {
-			b := newBox(t)
-			f := b.fill()
-			b.block(f, make([]byte, 63<<10)) // a batch of its own
-			_, err := b.Put(f, &m)
-			require.NoError(t, err)
-			done := b.Flush()
-			for range 2 {
-				batch, _ := b.take()
-				b.Written(batch)
-			}
-			time.Sleep(2 * time.Second) // of the bubble
-			batch, _ := b.Take()
-			require.Nil(t, batch, name)
-			require.True(t, isClosed(done), name)
-		}
-	})
 }
 
 func TestJudgeDropsAsMuchAsTheLossRateAllows(t *testing.T) {

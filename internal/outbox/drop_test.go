@@ -1,7 +1,6 @@
 package outbox_test
 
 import (
-	"encoding/binary"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
@@ -13,33 +12,6 @@ import (
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/priority"
 )
-
-// blocks drains b and returns the Blocks of a pipe.
-func (b *box) blocks(pipe uint64) (list []message.Block) {
-	b.t.Helper()
-	for {
-		batch, _ := b.Take()
-		if batch == nil {
-			return list
-		}
-		for rest := batch; len(rest) > 0; {
-			n := 4 + binary.BigEndian.Uint32(rest)
-			if m, err := message.ParseBlock(rest[4:n]); err == nil && m.Pipe == pipe {
-				m.Payload = append([]byte(nil), m.Payload...)
-				list = append(list, m)
-			}
-			rest = rest[n:]
-		}
-		b.Written(batch)
-	}
-}
-
-func (b *box) send(f *outbox.Flow, m outbox.Message) {
-	b.t.Helper()
-	m.Type = message.BlockType
-	_, err := b.Put(f, &m)
-	require.NoError(b.t, err)
-}
 
 func TestAnOpenWhoseTimeIsUpNeverLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

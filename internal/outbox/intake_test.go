@@ -9,17 +9,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/outbox"
-	"github.com/asterisque-go/asterisque/priority"
 )
-
-// enter is open by Enter; write is what that returned.
-func (b *box) enter(p priority.Priority, params string) (f *outbox.Flow, o *opening, write bool) {
-	b.t.Helper()
-	flow, o := outbox.NewFlow(p), new(opening)
-	write, err := b.Enter(&flow, &outbox.Message{Type: message.OpenType, Payload: []byte(params), Departer: o})
-	require.NoError(b.t, err)
-	return &flow, o, write
-}
 
 func TestWhoeverEntersFirstWritesForAllWhoCameMeanwhile(t *testing.T) {
 	b := newBox(t)

@@ -13,20 +13,6 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// put puts m, which must be allowed.
-func (b *box) put(f *outbox.Flow, m outbox.Message) {
-	b.t.Helper()
-	_, err := b.Put(f, &m)
-	require.NoError(b.t, err)
-}
-
-// refuses says that m is refused because of the state of its pipe.
-func (b *box) refuses(f *outbox.Flow, m outbox.Message) {
-	b.t.Helper()
-	_, err := b.Put(f, &m)
-	require.ErrorIs(b.t, err, outbox.ErrEnded)
-}
-
 var (
 	end     = outbox.Message{Type: message.BlockType, End: true}
 	closes  = outbox.Message{Type: message.CloseType}

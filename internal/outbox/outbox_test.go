@@ -2,121 +2,15 @@ package outbox_test
 
 import (
 	"bytes"
-	"encoding/binary"
-	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
-	"github.com/asterisque-go/asterisque/internal/leak"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/race"
-	"github.com/asterisque-go/asterisque/priority"
 )
-
-func TestMain(m *testing.M) { leak.Main(m) }
-
-// opening is a Departer that remembers what it was told.
-type opening struct {
-	ids       []uint64
-	discarded int
-}
-
-func (o *opening) Depart(id uint64)      { o.ids = append(o.ids, id) }
-func (o *opening) Discard(outbox.Reason) { o.discarded++ }
-
-// overhead is what a Block costs the peer besides its payload.
-const overhead = 512
-
-// box is an outbox and what it reported as written.
-type box struct {
-	*outbox.Outbox
-	t        *testing.T
-	messages int
-	bytes    int
-	drops    []outbox.Drop
-}
-
-func newBox(t *testing.T) *box {
-	b := &box{t: t}
-	b.Outbox = outbox.New(0, 1<<20, overhead, 0,
-		func(messages, bytes int) { b.messages += messages; b.bytes += bytes },
-		func(d []outbox.Drop) { b.drops = append(b.drops, d...) })
-	return b
-}
-
-func (b *box) open(p priority.Priority) (*outbox.Flow, *opening) {
-	b.t.Helper()
-	f, o := outbox.NewFlow(p), new(opening)
-	_, err := b.Put(&f, &outbox.Message{Type: message.OpenType, Departer: o})
-	require.NoError(b.t, err)
-	return &f, o
-}
-
-func (b *box) block(f *outbox.Flow, payload []byte) (write bool) {
-	b.t.Helper()
-	write, err := b.Put(f, &outbox.Message{Type: message.BlockType, Payload: payload, Held: uint32(len(payload))})
-	require.NoError(b.t, err)
-	return write
-}
-
-// take returns the next batch as frames; the batch is not yet written.
-func (b *box) take() (batch []byte, frames []string) {
-	b.t.Helper()
-	batch, _ = b.Take()
-	for rest := batch; len(rest) > 0; {
-		n := 4 + binary.BigEndian.Uint32(rest)
-		frames = append(frames, describe(b.t, rest[4:n]))
-		rest = rest[n:]
-	}
-	return batch, frames
-}
-
-// drain writes all batches and returns their frames.
-func (b *box) drain() (all []string) {
-	b.t.Helper()
-	for {
-		batch, frames := b.take()
-		if batch == nil {
-			return all
-		}
-		all = append(all, frames...)
-		b.Written(batch)
-	}
-}
-
-// describe returns a frame as "Block 2 ab": type, pipe and the first bytes of the payload.
-func describe(t *testing.T, frame []byte) string {
-	kind, err := message.TypeOf(frame)
-	require.NoError(t, err)
-	short := func(b []byte) string { return string(b[:min(len(b), 8)]) }
-	switch kind {
-	case message.OpenType:
-		m, err := message.ParseOpen(frame)
-		require.NoError(t, err)
-		return fmt.Sprintf("Open %d", m.Pipe)
-	case message.BlockType:
-		m, err := message.ParseBlock(frame)
-		require.NoError(t, err)
-		return fmt.Sprintf("Block %d %s", m.Pipe, short(m.Payload))
-	case message.CloseType:
-		m, err := message.ParseClose(frame)
-		require.NoError(t, err)
-		return fmt.Sprintf("Close %d", m.Pipe)
-	}
-	m, err := message.ParseControl(frame)
-	require.NoError(t, err)
-	return fmt.Sprintf("%T", m)
-}
-
-// fill puts so much that what follows has to wait behind the departing batch.
-func (b *box) fill() *outbox.Flow {
-	f, _ := b.open(priority.Normal)
-	b.block(f, bytes.Repeat([]byte("x"), 63<<10-10))
-	return f
-}
 
 func TestMessagesLeaveInOneBatchInTheirOrder(t *testing.T) {
 	b := newBox(t)
@@ -395,36 +289,6 @@ func TestCloseSaysTheLastWordAndDiscardsTheQueue(t *testing.T) {
 	require.Equal(t, outbox.Last, last)
 }
 
-func TestFlushWaitsForWhatWasPutBeforeAndNothingElse(t *testing.T) {
-	b := newBox(t)
-	done := func(c <-chan struct{}) bool {
-		select {
-		case <-c:
-			return true
-		default:
-			return false
-		}
-	}
-	require.True(t, done(b.Flush()), "nothing was put")
-
-	b.fill()
-	low, _ := b.open(-1)
-	flushed := b.Flush()
-	high, _ := b.open(1)
-	b.block(high, bytes.Repeat([]byte("h"), 64<<10))
-	b.block(low, []byte("later"))
-
-	batch, _ := b.take()
-	b.Written(batch)
-	require.False(t, done(flushed), "the low Open still waits")
-	batch, frames := b.take()
-	require.NotContains(t, frames, "Open 4", "later messages of higher priority went before it")
-	b.Written(batch)
-	require.False(t, done(flushed))
-	b.drain()
-	require.True(t, done(flushed))
-}
-
 func TestAnIdleOutboxHoldsNoLargeBuffer(t *testing.T) {
 	b := newBox(t)
 	f := b.fill()
@@ -437,56 +301,4 @@ func TestAnIdleOutboxHoldsNoLargeBuffer(t *testing.T) {
 		b.block(f, small)
 		b.drainQuietly()
 	}), "a lone small message needs no new buffer")
-}
-
-// drainQuietly is drain without looking.
-func (b *box) drainQuietly() {
-	for {
-		batch, _ := b.Take()
-		if batch == nil {
-			return
-		}
-		b.Written(batch)
-	}
-}
-
-func BenchmarkPut(b *testing.B) {
-	for _, size := range []int{64, 4 << 10, 64 << 10} {
-		b.Run(fmt.Sprintf("%dB", size), func(b *testing.B) {
-			o := outbox.New(0, 1<<20, 0, 0, func(int, int) {}, nil)
-			f := outbox.AcceptedFlow(0, 1)
-			payload := make([]byte, size)
-			b.SetBytes(int64(size))
-			b.ReportAllocs()
-			for b.Loop() {
-				write, _ := o.Put(&f, &outbox.Message{Type: message.BlockType, Payload: payload})
-				if batch, _ := o.Take(); write && batch != nil {
-					o.Written(batch)
-					o.Take()
-				}
-			}
-		})
-	}
-}
-
-// BenchmarkQueued puts and takes while 100,000 messages of 1,000 pipes and seven priorities wait.
-func BenchmarkQueued(b *testing.B) {
-	o := outbox.New(0, 1<<20, 0, 0.05, func(int, int) {}, nil)
-	flows := make([]outbox.Flow, 1000)
-	payload := make([]byte, 64)
-	put := func(i int) { o.Put(&flows[i%1000], &outbox.Message{Type: message.BlockType, Payload: payload}) }
-	for i := range flows {
-		flows[i] = outbox.AcceptedFlow(priority.Priority(i%7), uint64(2*i+1))
-	}
-	for i := 0; o.Waiting() < 100_000; i++ {
-		put(i)
-	}
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		put(i)
-		if o.Waiting() > 100_500 { // a batch is some 500 of them
-			batch, _ := o.Take()
-			o.Written(batch)
-		}
-	}
 }

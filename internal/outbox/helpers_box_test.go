@@ -1,0 +1,246 @@
+package outbox_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/leak"
+	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+// opening is a Departer that remembers what it was told.
+type opening struct {
+	ids       []uint64
+	discarded int
+}
+
+func (o *opening) Depart(id uint64) { o.ids = append(o.ids, id) }
+
+func (o *opening) Discard(outbox.Reason) { o.discarded++ }
+
+// overhead is what a Block costs the peer besides its payload.
+const overhead = 512
+
+// box is an outbox and what it reported as written.
+type box struct {
+	*outbox.Outbox
+	t        *testing.T
+	messages int
+	bytes    int
+	drops    []outbox.Drop
+}
+
+func newBox(t *testing.T) *box {
+	b := &box{t: t}
+	b.Outbox = outbox.New(0, 1<<20, overhead, 0,
+		func(messages, bytes int) { b.messages += messages; b.bytes += bytes },
+		func(d []outbox.Drop) { b.drops = append(b.drops, d...) })
+	return b
+}
+
+func (b *box) open(p priority.Priority) (*outbox.Flow, *opening) {
+	b.t.Helper()
+	f, o := outbox.NewFlow(p), new(opening)
+	_, err := b.Put(&f, &outbox.Message{Type: message.OpenType, Departer: o})
+	require.NoError(b.t, err)
+	return &f, o
+}
+
+func (b *box) block(f *outbox.Flow, payload []byte) (write bool) {
+	b.t.Helper()
+	write, err := b.Put(f, &outbox.Message{Type: message.BlockType, Payload: payload, Held: uint32(len(payload))})
+	require.NoError(b.t, err)
+	return write
+}
+
+// take returns the next batch as frames; the batch is not yet written.
+func (b *box) take() (batch []byte, frames []string) {
+	b.t.Helper()
+	batch, _ = b.Take()
+	for rest := batch; len(rest) > 0; {
+		n := 4 + binary.BigEndian.Uint32(rest)
+		frames = append(frames, describe(b.t, rest[4:n]))
+		rest = rest[n:]
+	}
+	return batch, frames
+}
+
+// drain writes all batches and returns their frames.
+func (b *box) drain() (all []string) {
+	b.t.Helper()
+	for {
+		batch, frames := b.take()
+		if batch == nil {
+			return all
+		}
+		all = append(all, frames...)
+		b.Written(batch)
+	}
+}
+
+// describe returns a frame as "Block 2 ab": type, pipe and the first bytes of the payload.
+func describe(t *testing.T, frame []byte) string {
+	kind, err := message.TypeOf(frame)
+	require.NoError(t, err)
+	short := func(b []byte) string { return string(b[:min(len(b), 8)]) }
+	switch kind {
+	case message.OpenType:
+		m, err := message.ParseOpen(frame)
+		require.NoError(t, err)
+		return fmt.Sprintf("Open %d", m.Pipe)
+	case message.BlockType:
+		m, err := message.ParseBlock(frame)
+		require.NoError(t, err)
+		return fmt.Sprintf("Block %d %s", m.Pipe, short(m.Payload))
+	case message.CloseType:
+		m, err := message.ParseClose(frame)
+		require.NoError(t, err)
+		return fmt.Sprintf("Close %d", m.Pipe)
+	}
+	m, err := message.ParseControl(frame)
+	require.NoError(t, err)
+	return fmt.Sprintf("%T", m)
+}
+
+// fill puts so much that what follows has to wait behind the departing batch.
+func (b *box) fill() *outbox.Flow {
+	f, _ := b.open(priority.Normal)
+	b.block(f, bytes.Repeat([]byte("x"), 63<<10-10))
+	return f
+}
+
+// drainQuietly is drain without looking.
+func (b *box) drainQuietly() {
+	for {
+		batch, _ := b.Take()
+		if batch == nil {
+			return
+		}
+		b.Written(batch)
+	}
+}
+
+// controls drains b and returns the Controls.
+func (b *box) controls() (list []message.Control) {
+	b.t.Helper()
+	for {
+		batch, _ := b.Take()
+		if batch == nil {
+			return list
+		}
+		for rest := batch; len(rest) > 0; {
+			n := 4 + binary.BigEndian.Uint32(rest)
+			if kind, _ := message.TypeOf(rest[4:n]); kind == message.ControlType {
+				c, err := message.ParseControl(rest[4:n])
+				require.NoError(b.t, err)
+				list = append(list, c)
+			}
+			rest = rest[n:]
+		}
+		b.Written(batch)
+	}
+}
+
+func (b *box) control(c message.Control) {
+	b.t.Helper()
+	_, err := b.PutControl(c)
+	require.NoError(b.t, err)
+}
+
+// announcer has Controls whose limit is how often it was asked.
+type announcer struct{ pipe, asked uint64 }
+
+func (a *announcer) Controls(put func(message.Control)) {
+	a.asked++
+	put(message.Credit{Pipe: a.pipe, Limit: a.asked})
+	put(message.Allow{Pipe: a.pipe, Total: a.asked})
+}
+
+// asker is a Sender that asks for one byte as often as it wants.
+type asker struct {
+	wants   int
+	sent    []uint32
+	dropped []int
+}
+
+func (a *asker) Asking(sent uint32) (departed, total uint64, ok bool) {
+	a.sent = append(a.sent, sent)
+	a.wants--
+	return 1<<40 + uint64(sent), 1<<40 + uint64(sent) + 1, a.wants >= 0
+}
+
+func (a *asker) Dropped(payload int) { a.dropped = append(a.dropped, payload) }
+
+func (b *box) ask(f *outbox.Flow, a *asker) {
+	b.t.Helper()
+	m := outbox.Message{Type: message.ControlType, Control: outbox.Ask, Sender: a, Held: 100}
+	_, err := b.Put(f, &m)
+	require.NoError(b.t, err)
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// blocks drains b and returns the Blocks of a pipe.
+func (b *box) blocks(pipe uint64) (list []message.Block) {
+	b.t.Helper()
+	for {
+		batch, _ := b.Take()
+		if batch == nil {
+			return list
+		}
+		for rest := batch; len(rest) > 0; {
+			n := 4 + binary.BigEndian.Uint32(rest)
+			if m, err := message.ParseBlock(rest[4:n]); err == nil && m.Pipe == pipe {
+				m.Payload = append([]byte(nil), m.Payload...)
+				list = append(list, m)
+			}
+			rest = rest[n:]
+		}
+		b.Written(batch)
+	}
+}
+
+func (b *box) send(f *outbox.Flow, m outbox.Message) {
+	b.t.Helper()
+	m.Type = message.BlockType
+	_, err := b.Put(f, &m)
+	require.NoError(b.t, err)
+}
+
+// enter is open by Enter; write is what that returned.
+func (b *box) enter(p priority.Priority, params string) (f *outbox.Flow, o *opening, write bool) {
+	b.t.Helper()
+	flow, o := outbox.NewFlow(p), new(opening)
+	write, err := b.Enter(&flow, &outbox.Message{Type: message.OpenType, Payload: []byte(params), Departer: o})
+	require.NoError(b.t, err)
+	return &flow, o, write
+}
+
+// put puts m, which must be allowed.
+func (b *box) put(f *outbox.Flow, m outbox.Message) {
+	b.t.Helper()
+	_, err := b.Put(f, &m)
+	require.NoError(b.t, err)
+}
+
+// refuses says that m is refused because of the state of its pipe.
+func (b *box) refuses(f *outbox.Flow, m outbox.Message) {
+	b.t.Helper()
+	_, err := b.Put(f, &m)
+	require.ErrorIs(b.t, err, outbox.ErrEnded)
+}
