@@ -20,10 +20,10 @@ func (c *served) gate() *gate {
 	switch {
 	case g != nil && c.withinSame(nil):
 		return nil
-	case g != nil || c.work.nested || c.memory() == nil:
+	case g != nil || c.work.nested || c.firstOf() == nil:
 		return g
 	}
-	return c.rare.memory.owner.durable.gate
+	return c.firstOf().share.gate
 }
 
 // turn implements job.
@@ -120,7 +120,7 @@ func (c *served) unlist() {
 
 // abandon implements job.
 func (c *served) abandon() {
-	if m := c.memory(); m != nil {
-		c.s.shared.once.refuse(m)
+	if m := c.firstOf(); m != nil {
+		c.s.shared.durable.handOn(m)
 	}
 }

@@ -8,19 +8,15 @@ import (
 
 // rareParts are what few calls of the peer have.
 type rareParts struct {
-	turn  *turn  // nil if its function has no keys
-	trace []byte // the peer's trace context
-	key   []byte // of a durable call
-	// of a durable call that is the first of its key, from the moment it is let in
-	memory *memory
-	// of a repetition that waits for the answer; guarded by the lock of once
-	awaits   *unanswered
+	turn     *turn          // nil if its function has no keys
+	trace    []byte         // the peer's trace context
+	key      []byte         // of a durable call
+	durable  durableRole    // of a call that has a key
 	params   *buffer.Buffer // what the parameters are in, if the handler only borrows them
 	kept     int            // bytes that params held
 	arrived  time.Duration  // when, by the node's clock; 0 if this call is not timed
-	strings  int            // bytes of the strings of its meta, which its Open has cost
+	strings  uint32         // bytes of the strings of its meta, which its Open has cost
 	returned uint32         // bytes of the parameters that its Open costs no more
-	shares   bool           // its answer is one that is remembered, and need not be copied
 }
 
 // makeRare returns the rare parts of c, which it makes if there are none.
@@ -32,4 +28,4 @@ func (c *served) makeRare() *rareParts {
 }
 
 // shares reports whether the result of c is in memory that does not change.
-func (c *served) shares() bool { return c.rare != nil && c.rare.shares }
+func (c *served) shares() bool { return c.rare != nil && c.rare.durable.shared }

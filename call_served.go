@@ -71,7 +71,7 @@ func newServed(s *Session, m *message.Open, h *handler, within *outer) (c *serve
 	}
 	c.takeParams(m.Params)
 	if m.Meta.Strings > 0 {
-		c.makeRare().strings = m.Meta.Strings
+		c.makeRare().strings = uint32(m.Meta.Strings)
 	}
 	if m.Meta.TTL > 0 {
 		c.expires = s.shared.now() + time.Duration(m.Meta.TTL)*time.Millisecond
@@ -119,8 +119,8 @@ func (c *served) run(k *workspace) {
 		c.refuse(codec.AbortOf(err))
 		return
 	}
-	if m := c.memory(); m != nil {
-		c.s.shared.once.run(m)
+	if m := c.firstOf(); m != nil {
+		c.s.shared.durable.begin(m)
 	}
 	var began time.Duration
 	if c.timed() {
@@ -180,12 +180,12 @@ func (c *served) timed() bool { return c.rare != nil && c.rare.arrived > 0 }
 // answer ends the call with result or a. It does nothing if the call is over.
 func (c *served) answer(result []byte, a *Abort) {
 	c.handler.meter.ended(a)
-	if m := c.memory(); m != nil {
+	if m := c.firstOf(); m != nil {
 		if a != nil && a.Ran == codec.Refused {
 			// it is the answer to the key: another attempt would get the same
 			a.Ran = codec.MaybeRan
 		}
-		c.s.shared.once.answer(m, result, a)
+		c.s.shared.durable.answer(m, result, a)
 	}
 	c.reply(result, a)
 }
@@ -200,13 +200,6 @@ func (c *served) reply(result []byte, a *Abort) {
 	default:
 		c.pipe.Abort(c.s.sent(a)) // it keeps that until the Close has left
 	}
-}
-
-func (c *served) memory() *memory {
-	if c.rare == nil {
-		return nil
-	}
-	return c.rare.memory
 }
 
 // Close implements piping.Port.
@@ -234,8 +227,8 @@ func (c *served) Close(result []byte, abort *Abort) {
 // refuse ends a call whose handler will not run.
 func (c *served) refuse(a *Abort) {
 	c.handler.meter.ended(a)
-	if m := c.memory(); m != nil {
-		c.s.shared.once.refuse(m)
+	if m := c.firstOf(); m != nil {
+		c.s.shared.durable.handOn(m)
 	}
 	r := *c.s.sent(a)
 	r.Ran = codec.Refused
@@ -275,7 +268,7 @@ func (c *served) closed(m message.Close) {
 // fail implements endpoint.
 func (c *served) fail(a *Abort) {
 	if c.rare != nil && c.rare.key != nil {
-		c.s.shared.once.leave(c)
+		c.endAwaiting()
 	}
 	before := c.s.calls.withdraw(c)
 	if before.waits() {
@@ -288,11 +281,11 @@ func (c *served) fail(a *Abort) {
 		c.end(canceled) // the reader sees to the rest
 		return
 	}
-	if m := c.memory(); m != nil {
+	if m := c.firstOf(); m != nil {
 		if before.waits() {
-			c.s.shared.once.refuse(m)
+			c.s.shared.durable.handOn(m)
 		} else if c.s.ctx.Err() != nil && !c.work.nested {
-			c.s.shared.once.orphan(m) // the session has ended, and the answer is for the next one
+			c.s.shared.durable.runOn(m) // the session has ended, and the answer is for the next one
 			return
 		}
 	}

@@ -168,9 +168,6 @@ func (c *Connection) durably(ctx context.Context, cfg *callConfig, call func(s *
 	}
 }
 
-// keySize is that of an idempotency key, in bytes: enough that nobody guesses one.
-const keySize = 16
-
 // another waits, if a call failed with err because s is ending, until it has ended or takes no new
 // calls, and reports whether the call is to be made on another session.
 func (c *Connection) another(ctx context.Context, s *Session, err error) bool {

@@ -13,7 +13,7 @@ func (c *served) weigh() error {
 	if h.params == nil || len(c.params) <= h.free {
 		return nil
 	}
-	return c.examine("codec", (*Session).turnBack, func() error {
+	return c.examine("codec", (*served).turnBack, func() error {
 		n, err := c.s.weigh(c.params, h.params)
 		if err != nil {
 			return codecError(codec.BadParams, c.handler.number, h.name, "parameters", err)

@@ -337,7 +337,7 @@ func (n *Node) Close() error {
 	wg.Wait()
 	n.accepts.Wait()
 	n.lookout.End()
-	n.once.end()
+	n.durable.end()
 	n.workers.end()
 	return nil
 }

@@ -18,9 +18,7 @@ type owner struct {
 	tally  limits.Tally // of what its sessions hold, and what is remembered for it
 	nested atomic.Int64 // calls within calls that run for its sessions
 
-	// sessions and durable calls that know it; guarded by the lock of its owners
-	refs    int
-	durable *durableShare // nil until it has made a durable call; guarded by the lock of once
+	refs int // sessions and durable calls that know it; guarded by the lock of its owners
 }
 
 // ownerName tells an owner from others.

@@ -39,7 +39,7 @@ func (c *served) heldParams() int {
 func (c *served) held() int {
 	held, content := heldPlace+c.body()+c.heldParams(), int(c.work.size)
 	if c.rare != nil {
-		content += c.rare.strings
+		content += int(c.rare.strings)
 	}
 	return min(held, limits.MostHeld(content))
 }

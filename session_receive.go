@@ -60,7 +60,7 @@ func (s *Session) receiveOpen(m *message.Open) error {
 		c := newServed(s, m, h, within)
 		ok, err := s.table.accept(c.id(), c)
 		if ok {
-			s.accept(c)
+			c.arrive()
 		}
 		if ok || err != nil {
 			return err
@@ -77,57 +77,6 @@ func (s *Session) receiveOpen(m *message.Open) error {
 		refused, cost = beyond, 0
 	}
 	s.turnAway(m, refused, cost)
-	return nil
-}
-
-// accept lets c run: here if it is inline, and else as soon as it is its turn. It is in the table
-// already, so that the end of the session may end it meanwhile.
-func (s *Session) accept(c *served) {
-	if err := c.weigh(); err != nil {
-		s.turnBack(c, codec.AbortOf(err))
-		return
-	}
-	if c.rare != nil && c.rare.key != nil {
-		if refused := s.calls.arrive(c.cost(), c.work.nested); refused != nil {
-			c.refuse(refused)
-			return
-		}
-		c.work.counted = true
-		if !s.shared.once.begin(c) {
-			return
-		}
-	}
-	if c.handler.inline {
-		s.runInline(c)
-	} else if err := s.enqueue(c, (*Session).turnBack); err != nil {
-		s.turnBack(c, codec.AbortOf(err))
-	}
-}
-
-// turnBack refuses c, which has only just arrived. Its caller gets its room back when the refusal
-// has left.
-func (s *Session) turnBack(c *served, a *Abort) {
-	c.freeParams()
-	if !c.work.counted {
-		if beyond := s.calls.arrive(c.cost(), c.work.nested); beyond != nil {
-			c.refuse(beyond)
-			return
-		}
-	}
-	c.work.byReader = true
-	c.refuse(a)
-}
-
-// enqueue lets c run as soon as it is its turn. An error is why it cannot; refuse is as for
-// examine.
-func (s *Session) enqueue(c *served, refuse refusing) error {
-	if c.handler.key != nil {
-		if err := c.examine("key", refuse, c.nameKey); err != nil {
-			return err
-		}
-	}
-	s.arrived(c.held())
-	s.calls.put(c)
 	return nil
 }
 

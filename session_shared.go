@@ -16,7 +16,7 @@ type shared struct {
 	staff
 	owners  owners
 	budget  budget
-	once    once
+	durable durableAnswers
 	aways   aways
 	reports reports
 }
@@ -34,7 +34,9 @@ func (sh *shared) init(cfg *config) {
 	sh.owners.total = limits.NewTally(cfg.budget)
 	sh.budget = budget{Tally: sh.owners.total, owners: &sh.owners}
 	sh.nested.owners, sh.nested.most = &sh.owners, cfg.nestedReserve()
-	sh.once.init(cfg, &sh.owners)
+	sh.durable.init(durablePlan{
+		lifetime: cfg.remember, most: cfg.remembered, share: cfg.memoryShare, running: cfg.plan.Workers, workers: cfg.nodeWorkers,
+	}, &sh.owners)
 }
 
 // sessionHolder is who has made a session, and is told what becomes of it.

@@ -1,0 +1,128 @@
+package asterisque
+
+import (
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/guard"
+)
+
+// What becomes of a call of the peer on the goroutine of the reader.
+
+// arrive lets c run: here if it is inline, and else as soon as it is its turn. It is in the table
+// already, so that the end of the session may end it meanwhile.
+func (c *served) arrive() {
+	if err := c.weigh(); err != nil {
+		c.turnBack(codec.AbortOf(err))
+		return
+	}
+	if c.rare != nil && c.rare.key != nil {
+		if refused := c.s.calls.arrive(c.cost(), c.work.nested); refused != nil {
+			c.refuse(refused)
+			return
+		}
+		c.work.counted = true
+		if !c.beginDurable() {
+			return
+		}
+	}
+	if c.handler.inline {
+		c.runInline()
+	} else if err := c.enqueue((*served).turnBack); err != nil {
+		c.turnBack(codec.AbortOf(err))
+	}
+}
+
+// turnBack refuses c, which has only just arrived. Its caller gets its room back when the refusal
+// has left.
+func (c *served) turnBack(a *Abort) {
+	c.freeParams()
+	if !c.work.counted {
+		if beyond := c.s.calls.arrive(c.cost(), c.work.nested); beyond != nil {
+			c.refuse(beyond)
+			return
+		}
+	}
+	c.work.byReader = true
+	c.refuse(a)
+}
+
+// enqueue lets c run as soon as it is its turn. An error is why it cannot; refuse is as for
+// examine.
+func (c *served) enqueue(refuse refusing) error {
+	if c.handler.key != nil {
+		if err := c.examine("key", refuse, c.nameKey); err != nil {
+			return err
+		}
+	}
+	c.s.arrived(c.held())
+	c.s.calls.put(c)
+	return nil
+}
+
+// Code of the application that runs on the goroutine of the reader: inline handlers, and what is
+// asked about a call before it can wait. Close, called there, does not wait for the reader; and if
+// such code ends the goroutine, another one ends the session: see Session.runTo.
+
+// runInline runs c on the goroutine of the reader.
+func (c *served) runInline() {
+	began := false
+	c.s.carrier.EnterCode()
+	defer func() {
+		c.s.carrier.LeaveCode()
+		if began && !c.work.byReader && !c.work.nested {
+			c.s.calls.giveBack(c.cost(), false)
+		}
+	}()
+	if c.s.ctx.Err() != nil {
+		c.s.carrier.Settle() // whoever ended the session has to have ended c
+	}
+	ok, refused := c.s.calls.beginInline(c)
+	switch {
+	case refused == errCrowded:
+		c.s.arrived(c.held())
+		c.s.calls.put(c) // a worker runs it; keys have no meaning for it
+		return
+	case refused != nil:
+		c.freeParams()
+		c.refuse(refused)
+		return
+	case !ok:
+		if c.work.counted {
+			c.s.calls.giveBack(c.cost(), c.work.nested)
+		}
+		c.abandon()
+		return
+	}
+	began, c.work.byReader = true, c.pipe == nil
+	if c.s.inline == nil {
+		c.s.inline = new(workspace)
+	}
+	c.run(c.s.inline)
+}
+
+// refusing refuses a call that has only just arrived.
+type refusing = func(*served, *Abort)
+
+// examine calls f, which asks code of the application about c before c can wait. If that panics,
+// the error says so. If it ends the goroutine, refuse is called, because examine does not return.
+func (c *served) examine(what string, refuse refusing, f func() error) (err error) {
+	c.s.carrier.EnterCode()
+	returned := false
+	defer func() {
+		c.s.carrier.LeaveCode()
+		if returned {
+			return
+		}
+		v := recover()
+		guard.Misbehaved(c.s.cfg.log, what, v, "function", c.handler.number, "name", c.handler.name)
+		a := codec.ErrPanicked.Withf("the %s of function %d %q %s",
+			what, c.handler.number, c.handler.name, guard.HowEnded(v))
+		if err = a; v == nil {
+			refuse(c, a)
+		}
+	}()
+	if err = errShutDown; c.s.ctx.Err() == nil { // otherwise nobody waits for it any more
+		err = f()
+	}
+	returned = true
+	return err
+}

@@ -1,0 +1,75 @@
+package asterisque
+
+import (
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/fifo"
+	"github.com/asterisque-go/asterisque/limits"
+)
+
+// durableRoom is how much may be remembered of durable calls, of each owner and in all. It is
+// guarded by the lock of the durableAnswers.
+type durableRoom struct {
+	most     limits.Amount // of what is remembered; 0: any number; fixed, as the next
+	share    float64       // of that, for each owner
+	held     limits.Amount
+	answered fifo.Queue[*durableAnswer] // in the order in which they were
+}
+
+// refusal returns why there is no room for one more call of an owner that holds size bytes, or nil.
+func (r *durableRoom) refusal(own *durableShare, size int, now time.Time) *Abort {
+	more := limits.Amount{Messages: 1, Bytes: size}
+	switch {
+	case !r.fits(own.held, more, r.share):
+		return codec.OverloadedFor(untilForgotten(&own.answered, now), "the durable calls of this peer fill its share of what is remembered here: see DurableAnswers")
+	case !r.fits(r.held, more, 1):
+		return codec.OverloadedFor(untilForgotten(&r.answered, now), "too many durable calls are remembered here: see DurableAnswers")
+	}
+	return nil
+}
+
+// fits reports whether more than what is held fits into a share of what may be remembered.
+func (r *durableRoom) fits(held, more limits.Amount, share float64) bool {
+	return (r.most.Messages == 0 || held.Messages+more.Messages <= max(int(share*float64(r.most.Messages)), 1)) &&
+		(r.most.Bytes == 0 || held.Bytes+more.Bytes <= int(share*float64(r.most.Bytes)))
+}
+
+// fitsAnswer reports whether there is room for the answer to a call of an owner.
+func (r *durableRoom) fitsAnswer(own *durableShare, bytes int) bool {
+	more := limits.Amount{Bytes: bytes}
+	return bytes == 0 || r.fits(own.held, more, r.share) && r.fits(r.held, more, 1)
+}
+
+// untilForgotten returns how long it is until something of q will be forgotten.
+func untilForgotten(q *fifo.Queue[*durableAnswer], now time.Time) time.Duration {
+	if q.Len() == 0 {
+		return time.Second // all of them run, and may end at any moment
+	}
+	return max((*q.Peek()).until.Sub(now), minRetryAfter)
+}
+
+// count counts what m holds more.
+func (r *durableRoom) count(m *durableAnswer, messages, bytes int) {
+	for _, held := range []*limits.Amount{&r.held, &m.share.held} {
+		held.Messages += messages
+		held.Bytes += bytes
+	}
+	m.share.owner.tally.Add(bytes)
+}
+
+// queue lets m, which is answered, be forgotten at its time.
+func (r *durableRoom) queue(m *durableAnswer) {
+	r.answered.Push(m)
+	m.share.answered.Push(m)
+}
+
+// lapsed removes and returns one whose time is up, or nil.
+func (r *durableRoom) lapsed(now time.Time) *durableAnswer {
+	if r.answered.Len() == 0 || now.Before((*r.answered.Peek()).until) {
+		return nil
+	}
+	m := r.answered.Pop()
+	m.share.answered.Pop() // which is the same: both are in one order
+	return m
+}
