@@ -268,7 +268,7 @@ func TestEveryDropHasItsReason(t *testing.T) {
 func expiring[T any](option func(*T)) func(*T) {
 	return func(b *T) {
 		option(b)
-		time.Sleep(time.Nanosecond)
+		time.Sleep(time.Nanosecond) // of the bubble
 	}
 }
 

@@ -13,7 +13,7 @@ const (
 )
 
 // Counter counts what waits in one direction of a session and derives its [State]. It is safe for
-// concurrent use; while the state does not change, an operation is a few atomic instructions and no
+// concurrent use. While the state does not change, an operation is a few atomic instructions and no
 // lock.
 type Counter struct {
 	held  atomic.Uint64 // messages << byteBits | bytes
@@ -21,7 +21,7 @@ type Counter struct {
 
 	mu        sync.Mutex
 	congested bool // guarded by mu, as reporting
-	reporting bool // somebody is in report, and takes care of what is pending
+	reporting bool // a goroutine is in report, and reports what is pending
 
 	relieved atomic.Uint64 // see Relieved
 
@@ -49,23 +49,23 @@ func (c *Counter) changesLocked() *changes {
 	return c.changes
 }
 
-// NewCounter returns a Counter that keeps to l, as returned by [Limits.Check], which many may share
-// and must not change. It tells report every change of state exactly once and in order. report runs
-// on the goroutine that caused the change, or that is still reporting an earlier one; it may be nil
-// and must not block.
+// NewCounter returns a Counter that keeps to l, as returned by [Limits.Check]. Many Counters may
+// share l, and nobody may change it. The Counter tells report every change of state exactly once
+// and in order. report runs on the goroutine that caused the change, or on one that is still
+// reporting an earlier change. It may be nil, and must not block.
 func NewCounter(l *Limits, report func(State)) *Counter {
 	c := &Counter{report: report}
 	c.marks.Store(l)
 	return c
 }
 
-// Add counts one message that holds so many bytes, in whatever the state, and returns the state
-// after it. The caller has to end the session when that is [Hard].
+// Add counts one message that holds so many bytes, whatever the state, and returns the state after
+// it. The caller has to end the session when that is [Hard].
 func (c *Counter) Add(bytes int) State { return c.settle(c.held.Add(pack(1, bytes))) }
 
-// Reserve counts one message that holds so many bytes and reports true, unless the soft limit has
-// been reached, or the message would reach beyond the hard one. A single message may pass the soft
-// limit.
+// Reserve counts one message that holds so many bytes, and reports true. It counts nothing, and
+// reports false, if the soft limit has been reached, or if the message would reach beyond the hard
+// one. A single message may pass the soft limit.
 func (c *Counter) Reserve(bytes int) bool {
 	more := pack(1, bytes)
 	for State(c.state.Load()) < Soft {
@@ -178,7 +178,7 @@ func (c *Counter) settle(now uint64) State {
 	held := unpack(now)
 	raise(&c.mostMessages, held.Messages)
 	raise(&c.mostBytes, held.Bytes)
-	for n := held.Bytes; c.part.Tell(n); { // another one may have told before what is newer
+	for n := held.Bytes; c.part.Tell(n); { // another goroutine may have told something newer before
 		n = c.Held().Bytes
 	}
 	s := State(c.state.Load())
@@ -223,7 +223,7 @@ func (c *Counter) updateLocked() {
 	}
 }
 
-// wake wakes all who wait on *ch.
+// wake wakes all goroutines that wait on *ch.
 func wake(ch *chan struct{}) {
 	if *ch != nil {
 		close(*ch)
@@ -231,7 +231,7 @@ func wake(ch *chan struct{}) {
 	}
 }
 
-// deliver reports what is pending, unless somebody else is doing so.
+// deliver reports what is pending, unless another goroutine is doing so.
 func (c *Counter) deliver() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -248,7 +248,8 @@ func (c *Counter) deliver() {
 	w.pending, c.reporting = nil, false
 }
 
-// reportUnlocked calls report, which may log, and so may end the goroutine, without the lock.
+// reportUnlocked calls report without the lock. What report calls, such as a logger, may end the
+// goroutine.
 func (c *Counter) reportUnlocked(s State) {
 	c.mu.Unlock()
 	returned := false

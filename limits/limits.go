@@ -1,5 +1,8 @@
-// Package limits bounds what waits in one direction of a session: the soft and the hard limit, and
-// the counter that compares them with what is held.
+// Package limits bounds what waits in one direction of a session.
+//
+// A [Counter] compares what is held with a soft and a hard limit. It can be used alone. The other
+// types are how a session keeps what it promises: a [Plan] divides the soft limit into shares, a
+// [Room] and [Opens] promise these to the peer, and a [Tally] adds up what many sessions hold.
 package limits
 
 import (
@@ -13,8 +16,8 @@ const (
 	MaxBytes    = min(1<<byteBits-1, math.MaxInt)
 )
 
-// Amount is a number of messages and the bytes that they hold, what they need besides their content
-// included. In a limit, 0 means no limit.
+// Amount is a number of messages and the bytes that they hold. What messages need besides their
+// content is part of that. In a limit, 0 means no limit.
 type Amount struct {
 	Messages int `json:"messages"`
 	Bytes    int `json:"bytes"`
@@ -37,8 +40,8 @@ type Limits struct {
 	Hard   Amount // beyond this the session is closed by force
 }
 
-// Check returns l with its defaults filled in, or an error that names the mark which does not fit:
-// a value out of range, a soft mark at or above its hard one, a resume mark at or above its soft
+// Check returns l with its defaults filled in. The error names the mark that does not fit: a value
+// out of range, a soft mark at or above its hard one, a resume mark at or above its soft
 // one.
 func (l Limits) Check() (Limits, error) {
 	messages, err := checkMarks("messages", l.Soft.Messages, l.Resume.Messages, l.Hard.Messages, MaxMessages)

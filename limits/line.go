@@ -2,7 +2,7 @@ package limits
 
 import "slices"
 
-// Claim is one who waits for room: by priority, and among equals in the order of arrival.
+// Claim is a wait for room. Claims get it by priority, and among equals in the order of arrival.
 type Claim struct {
 	Priority int8
 	Bytes    int    // of room that is wanted

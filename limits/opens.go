@@ -1,7 +1,8 @@
 package limits
 
-// Opens is the receiver's side of the room for calls that wait for a worker: totals of cost since
-// the session began. The zero Opens promises any number. It is not safe for concurrent use.
+// Opens is the receiver's side of the room for calls that wait for a worker. Its numbers are totals
+// of cost since the session began. The zero Opens promises any number. It is not safe for
+// concurrent use.
 type Opens struct {
 	room uint64 // 0: any number
 	// what the sender may have to have left so that no call of any size and priority waits
@@ -36,9 +37,9 @@ func (o *Opens) Arrive(cost uint64) bool {
 // Return takes back the cost of an Open, or a part of it, that holds no room any more.
 func (o *Opens) Return(cost uint64) { o.returned += cost }
 
-// Grant returns the total to be granted, or 0 as long as it is held back: until half of the room is
-// owed or, when idle says that no Open waits here which would bring another chance, until the peer
-// may not have enough left for the largest one.
+// Grant returns the total to be granted, or 0 as long as it is held back. It is held back until
+// half of the room is owed, or until the peer may not have enough left for the largest Open. The
+// latter counts only if idle says that no Open waits here, which would bring another chance.
 func (o *Opens) Grant(idle bool) (total uint64) {
 	total = o.returned + o.room
 	if o.room == 0 || total <= o.granted {
@@ -56,8 +57,8 @@ func (o *Opens) Grant(idle bool) (total uint64) {
 // Room returns the share, in bytes; 0 is any number.
 func (o *Opens) Room() int { return int(o.room) }
 
-// Promised returns what the peer may send, or has sent and still holds room. Where it may send any
-// number, only that.
+// Promised returns the cost of what the peer may send, and of what it has sent and still holds
+// room. Where the peer may send any number, it returns the latter.
 func (o *Opens) Promised() int {
 	if o.room == 0 {
 		return o.Held()

@@ -2,9 +2,8 @@ package limits
 
 import "fmt"
 
-// The least that a side promises with, and the least that a message costs: more than anything that
-// waits really holds besides its content. A peer that is not told otherwise counts with
-// LeastOverhead.
+// The least numbers of a [Plan]. LeastOverhead is more than anything that waits really holds
+// besides its content. A peer that is not told otherwise counts with it.
 const (
 	LeastOverhead = 512
 	LeastMessages = 64
@@ -27,7 +26,7 @@ const (
 	mostStrings   = 1 << 10  // bytes of strings in the meta of the largest Open
 )
 
-// Plan is how one side divides its room into what it promises its peer: whatever the peer may send
+// Plan is how one side divides its room into what it promises its peer. Whatever the peer may send
 // without asking has its place in one of the shares, and together they are the soft limit. All
 // numbers but the counts are bytes of cost: the content of a message and Overhead.
 type Plan struct {
@@ -82,11 +81,12 @@ func NewPlan(soft Amount, largest, workers int) (Plan, error) {
 }
 
 // resized divides a soft limit of so many bytes, 0 being none, where a peer has been told the
-// numbers of p: only Opens and Spare follow. Spare may be below 0: then not all that is guaranteed
-// can be had at the same time. But nobody may wait for what never comes, so that the room is never
-// smaller than what the largest message needs, and at least one of each: the largest Open, beside
-// what the peer keeps for urgent ones, a large Block, a window of either kind, and all calls within
-// calls.
+// numbers of p. So only Opens and Spare follow. Spare may be below 0: then not all that is
+// guaranteed can be had at the same time.
+//
+// But no wait may be for what never comes. So the room is never smaller than what the largest
+// message needs, and at least one of each: the largest Open, beside what the peer keeps for urgent
+// ones, a large Block, a window of either kind, and all calls within calls.
 func (p Plan) resized(bytes int) Plan {
 	if bytes == 0 {
 		bytes = defaultRoom
@@ -104,10 +104,10 @@ func (p *Plan) rest() int {
 	return p.Room - p.Opens - p.Nested - p.NestedOwn - p.Large - (p.Workers+p.Callers)*p.Window
 }
 
-// MostHeld returns for how many bytes a message of so much content counts at most while it waits:
-// for what it costs at least, so that peers which keep to what they were promised never reach the
-// soft limit. What it really holds is mostly less. At some sizes it is more, since an allocator
-// gives whole pages: up to a fifth, just above 32 KiB.
+// MostHeld returns for how many bytes a message of so much content counts at most while it waits.
+// That is what it costs at least, so that a peer which keeps to what it was promised never reaches
+// the soft limit. What the message really holds is mostly less. At some sizes it is more, since an
+// allocator gives whole pages: up to a fifth, just above 32 KiB.
 func MostHeld(content int) int { return content + LeastOverhead }
 
 // NestedCalls returns how many calls within calls may run beside so many workers.

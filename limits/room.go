@@ -17,7 +17,7 @@ const (
 // guaranteed, as long as most of the spare room is free: enough for a Block of 63 KiB.
 const firstGrowth = 64 << 10
 
-// Hold is what one direction of a stream holds of a [Room]. Whoever has it guards it.
+// Hold is what one direction of a stream holds of a [Room]. Its owner guards it.
 type Hold struct {
 	Base   uint32 // what is guaranteed
 	Extra  uint32 // what it has grown by, from spare room
@@ -39,8 +39,8 @@ func (h *Hold) ofSpare() int {
 
 // Room is the budget of what one side promises for Blocks: what is guaranteed, what is spare, and
 // the room for one largest message. Nothing else grants credit for them. It is safe for concurrent
-// use, and calls nobody: methods that may have let others have their room return the claims of
-// those, whose Granted functions the caller calls when it holds no lock.
+// use, and calls nobody: a method that has given room to claims returns these. Its caller passes
+// them to [Grant] when it holds no lock.
 type Room struct {
 	mu      sync.Mutex
 	plan    *Plan // guarded by mu, as all below; what it points to never changes
@@ -50,17 +50,17 @@ type Room struct {
 	large   int    // of the room for large Blocks, what is free
 	spare   int    // what is free; below 0 when limits became smaller than what was promised
 	fresh   int    // of what is not free of the spare room, what nobody has taken anything from yet
-	lines   *lines // nil until somebody waits
+	lines   *lines // nil until a claim waits
 	tally   *Tally // what else holds memory; nil: nobody says; fixed
 }
 
-// lines are those who wait.
+// lines are the claims that wait.
 type lines struct {
 	opening, asking line
-	late            *Claim // of those whose handlers have no window; nil if there is none
+	late            *Claim // of the handlers without a window; nil if there is none
 }
 
-// NewRoom returns a Room in which nothing is promised. p, which many may share, must not change.
+// NewRoom returns a Room in which nothing is promised. Many may share p, and nobody may change it.
 func NewRoom(p *Plan) *Room {
 	return &Room{plan: p, workers: int32(p.Workers), callers: int32(p.Callers), nested: p.NestedOwn, large: p.Large, spare: p.Spare}
 }
@@ -77,8 +77,8 @@ func (r *Room) Plan() Plan {
 func (r *Room) Heed(t *Tally) { r.tally = t }
 
 // Resize changes the soft limit to so many bytes. What the peer was told stands, and so does every
-// promise; new ones wait until they fit. It is never less than eight of the largest messages, nor
-// than what those need who could otherwise wait for ever.
+// promise. New promises wait until they fit. The room is never less than eight of the largest
+// messages, and never so small that a claim would wait for ever.
 func (r *Room) Resize(bytes int) (*Plan, []*Claim) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,7 +89,7 @@ func (r *Room) Resize(bytes int) (*Plan, []*Claim) {
 }
 
 // Begin gives the handler of a stream its window, when a worker has taken the call. It reports
-// false if there is none, which happens only after limits became smaller: see [Room.Late].
+// false if there is no window. That happens only after limits became smaller: see [Room.Late].
 func (r *Room) Begin(h *Hold) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -105,8 +105,9 @@ func (r *Room) Begin(h *Hold) bool {
 // beginsLocked reports whether there is a window for a handler.
 func (r *Room) beginsLocked() bool { return r.workers > 0 && r.fitsLocked(r.plan.Window) }
 
-// Late has c granted once there is a window for a handler again, in place of the claim that it was
-// called with before, or reports false if there is one already.
+// Late has c granted once there is a window for a handler again. c takes the place of the claim
+// that Late was called with before. It reports false, and does nothing, if there is a window
+// already.
 func (r *Room) Late(c *Claim) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -136,8 +137,8 @@ func (r *Room) firstGrowthLocked(h *Hold) {
 	}
 }
 
-// Open gives a stream that this side opens its window, or puts c in the line of those who wait for
-// one; c's Bytes are set. [Room.Opened] says what the claim has got.
+// Open gives a stream that this side opens its window, or puts c in the line of claims that wait
+// for one. It sets the Bytes of c. [Room.Opened] says what the claim has got.
 func (r *Room) Open(c *Claim) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -189,7 +190,7 @@ func (r *Room) openLocked(c *Claim) bool {
 }
 
 // fitsLocked reports whether n more may be promised to windows. It matters only after limits became
-// smaller. The room for large Blocks is not theirs: who waits for one must not wait for windows.
+// smaller. The room for large Blocks is not theirs: a large Block must not wait for windows.
 func (r *Room) fitsLocked(n int) bool {
 	return r.spare >= 0 || int(r.workers+r.callers)*r.plan.Window+r.spare >= n
 }
@@ -224,11 +225,11 @@ func (r *Room) takenLocked(h *Hold) {
 	}
 }
 
-// Grow makes the window as large as is wanted, or as the spare room allows: each window has grown
+// Grow makes the window as large as is wanted, or as the spare room allows. Each window has grown
 // by at most an eighth of what is free and its own (dynamic thresholds, Choudhury and Hahne 1998),
-// so that windows share the room evenly; those from which nothing has been taken yet have half of
-// it in all. It shrinks where others need the room, but not below least, which the peer was
-// promised.
+// so that windows share the room evenly. The windows from which nothing has been taken yet have
+// half of it in all. A window shrinks where others need the room, but not below least, which the
+// peer was promised.
 func (r *Room) Grow(h *Hold, want, least uint64) []*Claim {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -247,9 +248,9 @@ func (r *Room) Grow(h *Hold, want, least uint64) []*Claim {
 	return r.setLocked(h, extra)
 }
 
-// Fit makes the window as large as is wanted if the spare room has place for that, or the half of
-// it where nothing has been taken yet. A Block that was allowed goes there when nobody waits for it
-// any more.
+// Fit makes the window as large as is wanted, if the spare room has place for that. If nothing has
+// been taken from the window yet, half of the spare room has to have place. A Block that was
+// allowed goes there when no receiver waits for it any more.
 func (r *Room) Fit(h *Hold, want uint64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -310,7 +311,7 @@ func (r *Room) End(h *Hold) []*Claim {
 }
 
 // Allow sets c's Bytes aside for a Block that does not fit into its window, or puts c in the line
-// of those who wait for that.
+// of claims that wait for that.
 func (r *Room) Allow(c *Claim) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -341,7 +342,7 @@ func (r *Room) Disallow(bytes int) []*Claim {
 	return r.grantLocked(nil)
 }
 
-// grantLocked gives room to those who wait, as far as it goes.
+// grantLocked gives room to the claims that wait, as far as it goes. It returns granted with these.
 func (r *Room) grantLocked(granted []*Claim) []*Claim {
 	l := r.lines
 	if l == nil {
@@ -361,7 +362,7 @@ func (r *Room) grantLocked(granted []*Claim) []*Claim {
 	return granted
 }
 
-// linesLocked returns the lines, for somebody who has to wait.
+// linesLocked returns the lines, for a claim that has to wait.
 func (r *Room) linesLocked() *lines {
 	if r.lines == nil {
 		r.lines = new(lines)

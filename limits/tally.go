@@ -2,8 +2,8 @@ package limits
 
 import "sync/atomic"
 
-// Tally adds up how many bytes several things hold, such as the [Counter]s of many sessions, which
-// tell it to within [Step] bytes each. It is safe for concurrent use.
+// Tally adds up how many bytes several things hold, such as the [Counter]s of many sessions. Each
+// of these tells it to within [Step] bytes. It is safe for concurrent use.
 type Tally struct {
 	parent *Tally // adds up several tallies; nil: none; fixed, as most
 	most   int64  // 0: any number
@@ -46,21 +46,22 @@ func (t *Tally) Pressed() bool {
 // Over reports whether the sum is above what it may be: time to refuse what comes anew.
 func (t *Tally) Over() bool { return t.most > 0 && t.held.Load() > t.most }
 
-// Part is what one thing holds of a [Tally]. The zero Part tells nobody. It is safe for concurrent
-// use.
+// Part is what one thing holds of a [Tally]. The zero Part has no Tally to tell. It is safe for
+// concurrent use.
 type Part struct {
 	to    *Tally       // fixed
-	bytes atomic.Int64 // that were told; negative once nobody is told any more
+	bytes atomic.Int64 // that were told; negative after End
 }
 
-// ended stands for bytes of which nobody is told any more.
+// ended stands for the bytes of a Part after its End.
 const ended = -1
 
 // Begin lets p tell t. It is called once, before anything else.
 func (p *Part) Begin(t *Tally) { p.to = t }
 
-// Tell tells the Tally that so many bytes are held now, unless it knows that to within a [Step],
-// and reports whether it did. Where several tell, who did looks once more at what is held then.
+// Tell tells the Tally that so many bytes are held now, unless it knows that to within a [Step]. It
+// reports whether it did. Where several goroutines tell, one that did looks once more at what is
+// held then.
 func (p *Part) Tell(now int) bool {
 	if p.to == nil {
 		return false
@@ -74,7 +75,7 @@ func (p *Part) Tell(now int) bool {
 	return true
 }
 
-// End takes what was told back. From then on nobody is told.
+// End takes back what was told. From then on the Tally is told nothing.
 func (p *Part) End() {
 	if p.to == nil {
 		return
@@ -87,5 +88,5 @@ func (p *Part) End() {
 // Tell lets c tell t, from now on, what it holds. It is called before the first message.
 func (c *Counter) Tell(t *Tally) { c.part.Begin(t) }
 
-// EndTelling takes what c has told its [Tally] back, which is told no more.
+// EndTelling takes back what c has told its [Tally]. From then on the Tally is told nothing.
 func (c *Counter) EndTelling() { c.part.End() }

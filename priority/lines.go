@@ -3,7 +3,7 @@ package priority
 import "github.com/asterisque-go/asterisque/internal/fifo"
 
 // Lines holds values until their turn: the highest priority first, and first in, first out within
-// one priority. Push and Pop take constant time. Memory is in proportion to what waits; of what
+// one priority. Push and Pop take constant time. Memory is in proportion to what waits. Of what
 // waited, some KiB are kept. The zero Lines is empty. It is not safe for concurrent use.
 type Lines[T any] struct {
 	normal fifo.Queue[T] // the line of Normal, which most values have
@@ -56,7 +56,7 @@ func (l *Lines[T]) Peek() (p Priority, v T, ok bool) {
 
 // Pop removes and returns the value whose turn it is; ok is false when none waits.
 func (l *Lines[T]) Pop() (v T, ok bool) {
-	if l.others == nil { // there is only one line, as mostly
+	if l.others == nil { // mostly, there is only one line
 		if l.len == 0 {
 			return v, false
 		}
@@ -74,8 +74,8 @@ func (l *Lines[T]) Pop() (v T, ok bool) {
 	return v, true
 }
 
-// PopLast removes and returns, of the values with the lowest priority, the one that came last, if
-// that priority is below p.
+// PopLast removes and returns, of the values with the lowest priority, the one that came last. ok
+// is false if that priority is not below p.
 func (l *Lines[T]) PopLast(p Priority) (v T, ok bool) {
 	n := l.lowest()
 	if n < 0 || n >= level(p) {

@@ -1,5 +1,5 @@
-// Package priority orders what leaves a session: the type, and the queue in which messages wait
-// that found the departing batch full.
+// Package priority orders what leaves a session. A [Priority] ranks a pipe. A [Queue] holds the
+// messages that found the departing batch full. It can be used alone, and so can [Lines].
 package priority
 
 // Priority ranks a pipe among the other pipes of its session; the higher goes first. It is fixed

@@ -12,11 +12,11 @@ import (
 // flows still take turns within a few milliseconds.
 const quantum = 16 << 10
 
-// Queue holds messages until they may leave: the highest priority first; within a flow in the order
-// of Push; between flows of one priority in turn, fair by bytes (deficit round robin, Shreedhar and
-// Varghese 1995). Push and Pop take constant time whatever the number of flows and priorities.
-// Memory is in proportion to what waits, and to how many flows wait; of what waited, some KiB are
-// kept.
+// Queue holds messages until they may leave. The highest priority goes first. Messages of a flow
+// leave in the order of Push. Flows of one priority take turns, fair by bytes (deficit round robin,
+// Shreedhar and Varghese 1995). Push and Pop take constant time whatever the number of flows and
+// priorities. Memory is in proportion to what waits, and to how many flows wait. Of what waited,
+// some KiB are kept.
 //
 // The zero Queue is empty and strict: a lower priority waits until no higher one is left.
 // [Queue.Guard] lets it move a little. A Queue is not safe for concurrent use.
@@ -39,7 +39,7 @@ type Flow[T any] struct {
 }
 
 // line is the messages of one flow in their order, in the round of its priority. There is at least
-// one.
+// one message.
 type line[T any] struct {
 	items      fifo.Queue[item[T]]
 	deficit    int      // bytes left of this turn
@@ -60,7 +60,7 @@ func (n *line[T]) Held() int {
 // mostSpareLines is how many bytes the spare lines of a Queue may hold: one may have a whole chunk.
 const mostSpareLines = 9 << 10
 
-// Guard gives lower priorities part of the bytes while higher ones are busy: 0.05 means that of 100
+// Guard gives lower priorities part of the bytes while higher ones are busy: with 0.05, of 100
 // bytes about 5 belong to the levels below the highest, in turn. 0 is strict. The share is clamped
 // to 0..0.5.
 func (q *Queue[T]) Guard(share float64) { q.share = min(max(share, 0), 0.5) }
@@ -109,8 +109,8 @@ func (q *Queue[T]) PopAtMost(size int) (v T, ok bool) {
 	return q.PopIf(func(_ *T, n int) bool { return n <= size })
 }
 
-// PopIf is Pop, if may, which is called with the message whose turn it is and its size, allows it.
-// Otherwise the message stays the next one, and ok is false.
+// PopIf calls may with the message whose turn it is, and its size. If may reports true, PopIf is
+// Pop. Otherwise the message stays the next one, and ok is false.
 func (q *Queue[T]) PopIf(may func(v *T, size int) bool) (v T, ok bool) {
 	if q.len == 0 {
 		return v, false

@@ -1,0 +1,40 @@
+package limits_test
+
+import (
+	"fmt"
+
+	"github.com/asterisque-go/asterisque/limits"
+)
+
+// A Counter can be used alone, to bound any queue. A sender that can wait reserves, and stops at
+// the soft limit. One that cannot wait adds, and has to give up beyond the hard one.
+func ExampleCounter() {
+	marks, err := limits.Limits{
+		Soft: limits.Amount{Messages: 4},
+		Hard: limits.Amount{Messages: 6},
+	}.Check()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	c := limits.NewCounter(&marks, func(s limits.State) { fmt.Println("now", s) })
+
+	for c.Reserve(100) { // a message of 100 bytes goes into the queue
+	}
+	fmt.Println("waiting:", c.Held())
+
+	room := c.Room() // is closed when half of the queue has been taken
+	c.Remove(2, 200)
+	<-room
+
+	for c.Add(100) != limits.Hard {
+	}
+	fmt.Println("given up:", c.Held())
+	// Output:
+	// now soft
+	// waiting: 4 messages, 400 bytes
+	// now ready
+	// now soft
+	// now hard
+	// given up: 7 messages, 700 bytes
+}
