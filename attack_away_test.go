@@ -127,6 +127,7 @@ func TestAttackPingsBesideCallsAreNotKept(t *testing.T) {
 	node := asterisque.NewNode(asterisque.WithService(echoService()), asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
 	defer node.Close()
 	p, _ := rawTo(t, node, resumable())
+	defer p.w.Close() // before the node, which would wait for the peer
 	before := heap()
 	for n := range uint64(calls) {
 		p.w.WriteFrames([][]byte{message.Ping{N: n}.AppendTo(nil), (&message.Open{Pipe: 2 * n, Function: echo.Number(), Params: []byte{0x61, 'x'}}).AppendTo(nil)})

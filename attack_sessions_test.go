@@ -16,7 +16,7 @@ import (
 func TestAttackIdleSessionsThatNobodyAuthorised(t *testing.T) {
 	node := newNode(t, asterisque.WithService(echoService()))
 	address := listen(t, node, "tcp://127.0.0.1:0", wire.Options{})[len("tcp://"):]
-	sessions, before := long(3000, 10_000), heap()
+	sessions, before := long(1000, 10_000), heap()
 	for range sessions {
 		c, err := net.Dial("tcp", address)
 		require.NoError(t, err)

@@ -33,7 +33,7 @@ func TestAttackErrorsThatWaitHoldNoMoreThanIsSent(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector adds to each object")
 	}
-	const calls, size = 1000, 20_000
+	const calls, size = 300, 20_000
 	svc := asterisque.NewService()
 	asterisque.Func[int, int](1, "a number").Handle(svc, count[int](new(atomic.Int64)))
 	svc.Handle(2, "says what it got", func(_ context.Context, _ *pipe.Pipe, b []byte) ([]byte, error) { return nil, fmt.Errorf("bad: %s", b) })
@@ -43,6 +43,7 @@ func TestAttackErrorsThatWaitHoldNoMoreThanIsSent(t *testing.T) {
 			node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithCodecs(codec.JSON))
 			defer node.Close()
 			conns, sessions := attackers(t, 1, node, helloIn(codec.JSON))
+			defer conns[0].Close() // before the node, which would wait for it
 			params := bytes.Repeat([]byte("7"), size)
 			grown := weightest.Grown(func() any {
 				for id := range uint64(calls) {

@@ -73,11 +73,11 @@ func (p *rawPeer) flood(pairs int, first uint64, open message.Open) {
 // TestAFloodOfCallsThatAreGivenUpCostsLittle has a peer open calls and give them up at once, while
 // handlers that ignore their context keep all that they could run on.
 func TestAFloodOfCallsThatAreGivenUpCostsLittle(t *testing.T) {
-	const workers, most = 8, 4 << 20
-	pairs := 200_000
+	const workers = 8
+	pairs, most := 50_000, 1<<20
 	switch {
 	case *soak:
-		pairs = 1_000_000
+		pairs, most = 1_000_000, 4<<20
 	case race.Enabled:
 		pairs = 30_000
 	}

@@ -144,6 +144,7 @@ func TestWithinOneCallBackCallsRunSideBySide(t *testing.T) {
 // TestCallsWithinACallBackRunUpToTheirNumber: each is lent a worker, and beyond what was announced
 // they are refused.
 func TestCallsWithinACallBackRunUpToTheirNumber(t *testing.T) {
+	t.Parallel()
 	const most = 256
 	p, s := dialRaw(t, asterisque.WithService(callsBackService()), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 	p.send(&message.Open{Pipe: 0, Function: 51})
@@ -187,6 +188,7 @@ func (p *rawPeer) open() message.Open {
 // TestACallWithinWhatIsOverOrNeverWasIsRefused: what a peer says of enclosing calls is not to be
 // trusted.
 func TestACallWithinWhatIsOverOrNeverWasIsRefused(t *testing.T) {
+	t.Parallel()
 	p, s := dialRaw(t, asterisque.WithService(callsBackService()), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 	for i, within := range []uint64{1, 0, 2, 1 << 40} {
 		// not opened yet; the peer's own, which do not count; nonsense

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"net"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,7 +16,18 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+// waits is how many parallel tests run at once: those are parallel that wait.
+const waits = 8
+
+func TestMain(m *testing.M) {
+	if !flag.Parsed() {
+		flag.Parse()
+	}
+	if p := flag.Lookup("test.parallel"); p.Value.String() == p.DefValue {
+		p.Value.Set(strconv.Itoa(waits))
+	}
+	leak.Main(m)
+}
 
 var background = context.Background()
 

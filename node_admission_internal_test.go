@@ -228,43 +228,53 @@ func TestAWireThatPanicsWhenItIsAskedForItsAddressCostsNobodyElse(t *testing.T) 
 
 // What peers do in any order, at once, gives all places back in the end.
 func TestAttackAllPlacesComeBack(t *testing.T) {
-	server, client := testtls.Configs(t)
+	t.Parallel()
 	for _, half := range []int{1, 2, 8} {
-		n := quietNode(t, WithAdmission(Admission{HalfOpen: half}), WithTimeouts(Timeouts{Handshake: 20 * time.Millisecond}), WithTLS(server), WithResume(Resume{For: time.Minute}), WithAccess(Access{PlainCredentials: true}))
-		other := quietNode(t, WithAdmission(Admission{HalfOpen: half}), WithTimeouts(Timeouts{Handshake: 20 * time.Millisecond}))
-		var urls []string
-		for _, scheme := range []string{"tcp", "tls", "smux", "smux+tls"} {
-			l, err := wire.Listen(t.Context(), scheme+"://127.0.0.1:0", wire.Options{TLS: server})
-			require.NoError(t, err)
-			go n.Serve(context.Background(), l) // ends with n
-			urls = append(urls, l.URL())
-		}
-		peer := quietNode(t, WithTLS(client), WithTimeouts(Timeouts{Handshake: 20 * time.Millisecond}))
-		var all sync.WaitGroup
-		for i := range 8 {
-			random := rand.New(rand.NewPCG(uint64(i), uint64(half)))
-			all.Go(func() {
-				for range 40 {
-					stew(n, other, peer, urls, random)
-				}
-			})
-		}
-		all.Wait()
-		for _, s := range append(n.Sessions(), other.Sessions()...) {
-			s.Close()
-		}
-		requireEmpty(t, n.admission)
-		requireEmpty(t, other.admission)
-
-		for range 20 { // and once more while the node is closed
-			all.Go(func() { stew(n, other, peer, urls, rand.New(rand.NewPCG(1, 2))) })
-		}
-		n.Close()
-		other.Close()
-		all.Wait()
-		requireEmpty(t, n.admission)
-		requireEmpty(t, other.admission)
+		t.Run(fmt.Sprint(half), func(t *testing.T) {
+			t.Parallel()
+			allPlacesComeBack(t, half)
+		})
 	}
+}
+
+func allPlacesComeBack(t *testing.T, half int) {
+	server, client := testtls.Configs(t)
+	soon := WithTimeouts(Timeouts{Handshake: 20 * time.Millisecond})
+	few := WithAdmission(Admission{HalfOpen: half})
+	n := quietNode(t, few, soon, WithTLS(server), WithResume(Resume{For: time.Minute}), WithAccess(Access{PlainCredentials: true}))
+	other := quietNode(t, few, soon)
+	var urls []string
+	for _, scheme := range []string{"tcp", "tls", "smux", "smux+tls"} {
+		l, err := wire.Listen(t.Context(), scheme+"://127.0.0.1:0", wire.Options{TLS: server})
+		require.NoError(t, err)
+		go n.Serve(context.Background(), l) // ends with n
+		urls = append(urls, l.URL())
+	}
+	peer := quietNode(t, WithTLS(client), soon)
+	var all sync.WaitGroup
+	for i := range 8 {
+		random := rand.New(rand.NewPCG(uint64(i), uint64(half)))
+		all.Go(func() {
+			for range 40 {
+				stew(n, other, peer, urls, random)
+			}
+		})
+	}
+	all.Wait()
+	for _, s := range append(n.Sessions(), other.Sessions()...) {
+		s.Close()
+	}
+	requireEmpty(t, n.admission)
+	requireEmpty(t, other.admission)
+
+	for range 20 { // and once more while the node is closed
+		all.Go(func() { stew(n, other, peer, urls, rand.New(rand.NewPCG(1, 2))) })
+	}
+	n.Close()
+	other.Close()
+	all.Wait()
+	requireEmpty(t, n.admission)
+	requireEmpty(t, other.admission)
 }
 
 // stew does one thing that a peer, or the application, may do.

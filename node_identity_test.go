@@ -100,6 +100,7 @@ func TestASessionEndsWithTheCertificateOfItsPeer(t *testing.T) {
 	t.Parallel()
 	for name, outlive := range map[string]bool{"by default": false, "unless it may outlive it": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			ca := testtls.NewAuthority(t)
 			opts := []asterisque.Option{asterisque.WithService(echoService())}
 			if outlive {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +82,9 @@ func (r *heldRig) service() *asterisque.Service {
 func (r *heldRig) add(m interface{ AppendTo([]byte) []byte }) { r.addFrame(m.AppendTo(nil)) }
 
 func (r *heldRig) addFrame(f []byte) {
+	if free := cap(r.made) - len(r.made); free < 4+len(f) {
+		r.made = slices.Grow(r.made, max(4+len(f), len(r.made))) // append copies far more often
+	}
 	r.made = append(binary.BigEndian.AppendUint32(r.made, uint32(len(f))), f...)
 }
 
@@ -168,11 +172,11 @@ func heldCases() (cases []heldCase) {
 	waiting("unary, 64 B", 4_000, waitUnary, 64, nil)
 	waiting("unary, 65 B", 4_000, waitUnary, 65, nil)
 	waiting("unary, 200 B", 4_000, waitUnary, 200, nil)
-	waiting("unary, 6000 B", 4_000, waitUnary, 6000, nil)
-	waiting("unary, 40 KiB", 1000, waitUnary, 40<<10, nil)
+	waiting("unary, 6000 B", 1_000, waitUnary, 6000, nil)
+	waiting("unary, 40 KiB", 200, waitUnary, 40<<10, nil)
 	waiting("stream, no params", 4_000, waitStream, 0, stream)
 	waiting("stream, 200 B", 4_000, waitStream, 200, stream)
-	waiting("stream, borrowed, 9000 B", 2_000, waitBorrowed, 9000, stream)
+	waiting("stream, borrowed, 9000 B", 500, waitBorrowed, 9000, stream)
 	waiting("function with key, one key", 4_000, waitKeyed, 9, func(int) message.Meta { return message.Meta{} })
 	cases[len(cases)-1].add = func(r *heldRig) {
 		r.open(0, waitUnary, 8, message.Meta{})
@@ -191,11 +195,11 @@ func heldCases() (cases []heldCase) {
 	}, somebody)
 	waiting("traced, 300 B", 4_000, waitUnary, 8, func(int) message.Meta { return message.Meta{Trace: make([]byte, 300)} }, asterisque.WithTracer(new(quietTracer)))
 	waiting("trace for nobody, 300 B", 4_000, waitUnary, 8, func(int) message.Meta { return message.Meta{Trace: make([]byte, 300)} })
-	waiting("unknown meta, 2000 B", 4_000, waitUnary, 8, nil)
+	waiting("unknown meta, 2000 B", 1_000, waitUnary, 8, nil)
 	cases[len(cases)-1].add = func(r *heldRig) {
 		r.open(0, waitUnary, 8, message.Meta{})
 		r.before()
-		for i := range 4_000 {
+		for i := range 1_000 {
 			o := message.Open{Pipe: uint64(2*i + 2), Function: waitUnary, Params: heldParams(i, 9)}
 			r.addFrame(withUnknown(o.AppendTo(nil), 2000))
 		}
@@ -227,10 +231,10 @@ func heldCases() (cases []heldCase) {
 	}
 	running("running, no params", 1000, waitStream, 0)
 	running("running, 200 B", 1000, waitStream, 200)
-	running("running, 6000 B", 1000, waitStream, 6000)
-	running("running, 64 KiB", 500, waitStream, 64<<10)
-	running("running, borrowed, 64 KiB", 500, waitBorrowed, 64<<10)
-	running("running, borrowed, 9000 B", 1000, waitBorrowed, 9000)
+	running("running, 6000 B", 300, waitStream, 6000)
+	running("running, 64 KiB", 100, waitStream, 64<<10)
+	running("running, borrowed, 64 KiB", 100, waitBorrowed, 64<<10)
+	running("running, borrowed, 9000 B", 300, waitBorrowed, 9000)
 
 	blocks := func(name string, pipes, each, size int, frame func([]byte) []byte) {
 		cases = append(cases, heldCase{
@@ -265,11 +269,11 @@ func heldCases() (cases []heldCase) {
 	blocks("1 B, 1 a pipe", 1000, 1, 1, nil)
 	blocks("100 B", 10, 1000, 100, nil)
 	blocks("1 KiB", 10, 500, 1<<10, nil)
-	blocks("8 KiB", 10, 200, 8<<10, nil)
-	blocks("20 KiB", 10, 100, 20<<10, nil)
-	blocks("32 KiB", 10, 100, 32<<10, nil)
-	blocks("48 KiB", 10, 100, 48<<10, nil)
-	blocks("63 KiB", 10, 100, 63<<10, nil)
+	blocks("8 KiB", 10, 50, 8<<10, nil)
+	blocks("20 KiB", 10, 30, 20<<10, nil)
+	blocks("32 KiB", 10, 30, 32<<10, nil)
+	blocks("48 KiB", 10, 30, 48<<10, nil)
+	blocks("63 KiB", 10, 30, 63<<10, nil)
 	blocks("1 MiB", 10, 5, 1<<20, nil)
 	blocks("8 KiB with 512 KiB of unknown meta", 10, 10, 8<<10, func(f []byte) []byte { return withUnknown(f, 512<<10) })
 
@@ -348,18 +352,18 @@ func heldCases() (cases []heldCase) {
 	}
 	answers("results, 10 B", 5000, giveSmall, nil)
 	answers("results, 10 B, of streams", 5000, giveStream, stream)
-	answers("results, 6000 B", 2000, give6000, nil)
-	answers("results, 100 KiB", 200, give100K, nil)
+	answers("results, 6000 B", 500, give6000, nil)
+	answers("results, 100 KiB", 60, give100K, nil)
 	answers("errors, long message", 2000, fails, nil)
 	answers("errors of streams, 100 B", 2000, failsStream, stream)
-	answers("errors, 256 KiB of detail", 200, failsDetail, nil)
+	answers("errors, 256 KiB of detail", 50, failsDetail, nil)
 	answers("refused: no function", 3000, 999, nil)
 	little := asterisque.WithLimits(asterisque.Limits{Outbound: bytesOf(100<<10, 1<<30)})
 	window, many := asterisque.WithLimits(asterisque.Limits{Window: 256 << 10}), asterisque.WithWorkers(asterisque.Workers{Session: 6000})
 	answers("parked results, 10 B", 5000, giveSmall, nil, little, window, many)
-	answers("parked results, 6000 B", 2000, give6000, nil, little, window, many)
-	answers("parked results, 100 KiB", 200, give100K, nil, little, window, many)
-	answers("parked errors, 256 KiB of detail", 200, failsDetail, nil, little, window, many)
+	answers("parked results, 6000 B", 500, give6000, nil, little, window, many)
+	answers("parked results, 100 KiB", 60, give100K, nil, little, window, many)
+	answers("parked errors, 256 KiB of detail", 50, failsDetail, nil, little, window, many)
 	answers("parked refusals", 3000, 999, nil, little, window, many)
 
 	remembered := func(name string, n int, function uint16) {
@@ -381,9 +385,9 @@ func heldCases() (cases []heldCase) {
 	}
 	remembered("10 B", 5000, giveSmall)
 	remembered("10 B, a map that is just full", 7100, giveSmall)
-	remembered("100 KiB", 200, give100K)
+	remembered("100 KiB", 60, give100K)
 	remembered("long message", 500, fails)
-	remembered("256 KiB of detail", 100, failsDetail)
+	remembered("256 KiB of detail", 50, failsDetail)
 
 	left := func(name string, pipes, each, size int) {
 		cases = append(cases, heldCase{

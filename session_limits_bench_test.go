@@ -176,7 +176,7 @@ func flood(t testing.TB, limit limits.Limits, opens int, length time.Duration) (
 }
 
 func TestAFloodIsBounded(t *testing.T) {
-	length := 300 * time.Millisecond
+	length := 150 * time.Millisecond
 	if *soak {
 		length = 30 * time.Second
 	}

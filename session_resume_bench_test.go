@@ -61,7 +61,7 @@ func BenchmarkResume(b *testing.B) {
 // TestResumingTakesNoLongerThanAStepOfTheBackOff measures from the moment at which the peer can be
 // reached again to the first answer. The limit is generous: it bounds the median of many, in steps.
 func TestResumingTakesNoLongerThanAStepOfTheBackOff(t *testing.T) {
-	const step, rounds = 100 * time.Millisecond, 11
+	const step, rounds = 100 * time.Millisecond, 7
 	there := newNode(t, asterisque.WithService(echoService()), asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 	here := newNode(t, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 	proxy := newProxy(t, there)

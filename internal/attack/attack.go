@@ -1,5 +1,5 @@
-// Package attack holds what the tests named TestAttack… have in common: bounds that are printed, and
-// honest peers beside the attack.
+// Package attack holds what the tests named TestAttack… have in common: bounds that are printed,
+// and honest peers beside the attack.
 package attack
 
 import (
