@@ -127,7 +127,7 @@ func TestAnHonestPeerWithoutPingsStaysConnected(t *testing.T) {
 // foreignWire is one to a peer that knows neither windows nor Pings.
 type foreignWire struct{ wire.Wire }
 
-func (foreignWire) NoWindows() {}
+func (foreignWire) MaxBlock() int { return 1 << 20 }
 
 func TestTheSilenceOfAPeerOfAnotherProtocolMeansNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -153,6 +153,8 @@ type lookCounter struct {
 	wire.Wire
 	looks *atomic.Int64
 }
+
+func (w *lookCounter) Receiving() int { return 0 }
 
 func (w *lookCounter) Progress() (received, sent uint64) {
 	w.looks.Add(1)

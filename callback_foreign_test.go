@@ -31,7 +31,6 @@ func (w oddWire) hook(at string) {
 }
 
 func (w oddWire) LocalAddr() net.Addr { w.hook("LocalAddr"); return w.Wire.LocalAddr() }
-func (w oddWire) MaxBlock() int       { w.hook("MaxBlock"); return 1000 }
 func (w oddWire) Private() bool       { w.hook("Private"); return true }
 func (w oddWire) Close() error        { err := w.Wire.Close(); w.hook("Close"); return err }
 
@@ -52,6 +51,20 @@ type oddAddr struct{ oddWire }
 func (a oddAddr) Network() string { a.hook("Network"); return "odd" }
 func (a oddAddr) String() string  { a.hook("String"); return "somewhere" }
 
+// oddForeignWire is one to a peer of another protocol.
+type oddForeignWire struct{ oddWire }
+
+func (w oddForeignWire) MaxBlock() int { w.hook("MaxBlock"); return 1000 }
+
+// odd returns w as one that misbehaves when it is asked for one thing.
+func odd(w wire.Wire, at string, how func()) wire.Wire {
+	o := oddWire{w, at, how}
+	if at == "MaxBlock" {
+		return oddForeignWire{o}
+	}
+	return o
+}
+
 // oddPlaces are what an oddWire may be asked for.
 var oddPlaces = []string{"LocalAddr", "RemoteAddr", "no address", "Network", "String", "MaxBlock", "Private", "Close", "Progress", "Receiving"}
 
@@ -70,10 +83,10 @@ func TestAWireThatPanicsWhenItIsAskedCostsOnlyItself(t *testing.T) {
 
 				a, b := wire.Pipe()
 				go there.Attach(background, b)
-				inGoroutine(func() { here.Accept(background, oddWire{a, at, f}) })
+				inGoroutine(func() { here.Accept(background, odd(a, at, f)) })
 				a, b = wire.Pipe()
 				go there.Accept(background, b)
-				inGoroutine(func() { here.Attach(background, oddWire{a, at, f}) })
+				inGoroutine(func() { here.Attach(background, odd(a, at, f)) })
 
 				ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
 				defer cancel()
@@ -81,7 +94,7 @@ func TestAWireThatPanicsWhenItIsAskedCostsOnlyItself(t *testing.T) {
 					conn, err := here.Connect(ctx, "", asterisque.Reconnect{First: time.Millisecond, Dial: func(context.Context) (wire.Wire, error) {
 						a, b := wire.Pipe()
 						go there.Accept(background, b)
-						return oddWire{a, at, f}, nil
+						return odd(a, at, f), nil
 					}})
 					if err == nil {
 						<-ctx.Done()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/pipe"
-	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // Connection keeps a session with one node: when its Wire is lost, it connects again. If both nodes
@@ -198,7 +198,7 @@ func (c *Connection) name() string {
 	if c.url == "" {
 		return "the peer"
 	}
-	return wire.ShowURL(c.url)
+	return transport.ShowURL(c.url)
 }
 
 // run keeps a session until the connection is over.

@@ -13,6 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // Reconnect says how a [Connection] connects again. The zero Reconnect is ready to use.
@@ -68,7 +69,7 @@ func (c *Connection) connect(s *Session, until time.Time, back *backoff) (*Sessi
 		case s != nil && s.ctx.Err() != nil:
 			s, until = nil, time.Time{} // it was not resumed in time
 		}
-		c.node.cfg.log.Info("connecting failed", "url", wire.ShowURL(c.url), "error", err)
+		c.node.cfg.log.Info("connecting failed", "url", transport.ShowURL(c.url), "error", err)
 		if !sleep(ctx, back.nextBefore(until)) {
 			if c.ctx.Err() != nil {
 				return nil, c.Err()
@@ -172,7 +173,7 @@ func (c *Connection) dial(ctx context.Context) (wire.Wire, error) {
 		}
 		return w, err
 	}, func(w wire.Wire) { w.Close() })
-	return w, wire.HideURL(err, c.url)
+	return w, transport.HideURL(err, c.url)
 }
 
 // hopeless reports whether connecting again would fail in the same way.

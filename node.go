@@ -163,7 +163,7 @@ func (n *Node) accept(ctx context.Context, h *handshake) (s *Session, err error)
 
 // configFor returns the configuration of a session over w.
 func (n *Node) configFor(w wire.Wire) *config {
-	if _, ok := w.(wire.Windowless); !ok {
+	if _, ok := w.(wire.Foreign); !ok {
 		return &n.cfg
 	}
 	c := n.cfg

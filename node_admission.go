@@ -10,6 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/ranking"
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // admission is the door of a node: it bounds what peers cost that carry no session yet, and how
@@ -60,7 +61,7 @@ const mostWithin = 16
 // no session comes of any.
 const mostTried = 1024
 
-// entry implements wire.Place.
+// entry implements transport.Place.
 type entry struct {
 	door   *admission
 	host   *host
@@ -80,8 +81,8 @@ type entry struct {
 	left     bool
 }
 
-// Enter implements wire.Place.
-func (p *entry) Enter(lost func()) (wire.Place, error) {
+// Enter implements transport.Place.
+func (p *entry) Enter(lost func()) (transport.Place, error) {
 	child, refused := p.door.enter(nil, p, lost)
 	if refused != nil {
 		return nil, refused
@@ -115,7 +116,7 @@ func (a *admission) admit(w wire.Wire, from net.Addr) (*entry, *Abort) {
 
 // placeAt returns the place that w has at the door of a node, or nil.
 func placeAt(w wire.Wire) *entry {
-	if admitted, ok := w.(wire.Admitted); ok {
+	if admitted, ok := w.(transport.Admitted); ok {
 		p, _ := admitted.Place().(*entry)
 		return p
 	}
@@ -123,7 +124,7 @@ func placeAt(w wire.Wire) *entry {
 }
 
 // placeOrNil returns p, and nil for nil.
-func placeOrNil(p *entry) wire.Place {
+func placeOrNil(p *entry) transport.Place {
 	if p == nil {
 		return nil
 	}
@@ -359,7 +360,7 @@ func (p *entry) carry() *Abort {
 	return nil
 }
 
-// Leave implements wire.Place.
+// Leave implements transport.Place.
 func (p *entry) Leave() {
 	if p.other != nil {
 		p.other.Leave()

@@ -20,6 +20,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testtls"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/smuxwire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 func at(address string) net.Addr { return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address)) }
@@ -160,11 +161,11 @@ func quietNode(t *testing.T, opts ...Option) *Node {
 // oddWire is a Wire with a place, which may be of another node, that panics when it is asked to.
 type oddWire struct {
 	wire.Wire
-	place  wire.Place
+	place  transport.Place
 	panics string
 }
 
-func (w oddWire) Place() wire.Place { return w.place }
+func (w oddWire) Place() transport.Place { return w.place }
 
 func (w oddWire) RemoteAddr() net.Addr {
 	switch w.panics {

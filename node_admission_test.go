@@ -16,6 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/attack"
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // remoteWire says that it comes from another address than it does.
@@ -231,7 +232,7 @@ func TestASessionIsResumedAlsoWhereNoMoreAreAllowed(t *testing.T) {
 }
 
 // onMany enters a node as a connection with many wires. lost receives when it is to be closed.
-func onMany(t *testing.T, node *asterisque.Node, address string) (p wire.Place, lost chan struct{}) {
+func onMany(t *testing.T, node *asterisque.Node, address string) (p transport.Place, lost chan struct{}) {
 	lost = make(chan struct{}, 1)
 	p, err := node.Enter(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address)), func() { lost <- struct{}{} })
 	require.NoError(t, err)
@@ -242,13 +243,13 @@ func onMany(t *testing.T, node *asterisque.Node, address string) (p wire.Place, 
 // admittedWire has a place already.
 type admittedWire struct {
 	wire.Wire
-	place wire.Place
+	place transport.Place
 }
 
-func (w admittedWire) Place() wire.Place { return w.place }
+func (w admittedWire) Place() transport.Place { return w.place }
 
 // sessionOn begins a session on a connection with many wires.
-func sessionOn(t *testing.T, node *asterisque.Node, connection wire.Place) *asterisque.Session {
+func sessionOn(t *testing.T, node *asterisque.Node, connection transport.Place) *asterisque.Session {
 	t.Helper()
 	here, there := wire.Pipe()
 	p, err := connection.Enter(func() { there.Close() })

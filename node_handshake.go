@@ -265,7 +265,7 @@ func exposed(at any) *Abort {
 
 // resumes reports whether this side can resume the session. Peers of another protocol never can.
 func (h *handshake) resumes() bool {
-	_, foreign := h.w.(wire.Windowless)
+	_, foreign := h.w.(wire.Foreign)
 	return h.cfg.resumeFor > 0 && !h.once && !foreign
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/priority"
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/certificate"
 )
 
 // listen lets n serve at a URL until the test ends, and returns where.
@@ -188,10 +189,10 @@ func TestCertificatesAreReadAgainWithoutDroppingSessions(t *testing.T) {
 			require.NoError(t, os.Chtimes(file, at, at))
 		}
 	}
-	_, err := wire.LoadCertificateFiles(certFile, keyFile)
+	_, err := certificate.Load(certFile, keyFile)
 	require.ErrorContains(t, err, "cert.pem")
 	write("old", time.Hour)
-	files, err := wire.LoadCertificateFiles(certFile, keyFile)
+	files, err := certificate.Load(certFile, keyFile)
 	require.NoError(t, err)
 	url := listen(t, newNode(t, asterisque.WithService(echoService())), "tls://127.0.0.1:0", wire.Options{TLS: &tls.Config{GetCertificate: files.GetCertificate}})
 	here := newNode(t, asterisque.WithTLS(ca.Client()))

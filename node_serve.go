@@ -11,6 +11,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // ListenAndServe listens at a URL such as "tcp://127.0.0.1:5330" and serves who connects. It is
@@ -41,12 +42,12 @@ func (n *Node) Serve(ctx context.Context, ln wire.Listener) error {
 func (n *Node) serveAt(ctx context.Context, ln wire.Listener, url string) error {
 	if p, ok := ln.(wire.Private); ok && !p.Private() && n.cfg.resumeFor > 0 && !n.cfg.plainCredentials {
 		ln.Close()
-		return exposed(wire.ShowURL(ln.URL()))
+		return exposed(transport.ShowURL(ln.URL()))
 	}
 	if !n.serve(ln) {
 		return errNodeClosed
 	}
-	if g, ok := ln.(wire.Guarded); ok {
+	if g, ok := ln.(transport.Guarded); ok {
 		g.Guard(n)
 	}
 	stop := context.AfterFunc(ctx, func() { n.closeListener(ln) })
@@ -59,11 +60,11 @@ func (n *Node) serveAt(ctx context.Context, ln wire.Listener, url string) error 
 		case errors.Is(err, net.ErrClosed):
 			return nil
 		case err != nil: // it may pass: too many open files, for example
-			err = wire.HideURL(wire.HideURL(err, url), ln.URL())
+			err = transport.HideURL(transport.HideURL(err, url), ln.URL())
 			if !passes(err) {
 				return err
 			}
-			n.cfg.log.Warn("accepting failed", "url", wire.ShowURL(ln.URL()), "error", err)
+			n.cfg.log.Warn("accepting failed", "url", transport.ShowURL(ln.URL()), "error", err)
 			sleep(ctx, back.next())
 			continue
 		}
@@ -95,8 +96,8 @@ func (n *Node) welcome(ctx context.Context, w wire.Wire) bool {
 	return !closed
 }
 
-// Enter implements wire.Door, for listeners and handlers that ask before there is a Wire.
-func (n *Node) Enter(from net.Addr, lost func()) (wire.Place, error) {
+// Enter implements transport.Door, for listeners and handlers that ask before there is a Wire.
+func (n *Node) Enter(from net.Addr, lost func()) (transport.Place, error) {
 	p, refused := n.admission.enter(from, nil, func() {
 		n.cfg.log.Warn("handshake failed", "addr", from, "error", errPlaceLost)
 		lost()

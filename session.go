@@ -67,7 +67,7 @@ func (s *Session) Peer() Peer {
 // foreign reports whether the peer speaks another protocol, behind the Wire.
 func (s *Session) foreign() bool {
 	w, _ := s.carrier.Wire()
-	_, ok := w.(wire.Windowless)
+	_, ok := w.(wire.Foreign)
 	return ok
 }
 

@@ -13,7 +13,7 @@ import (
 func newSession(sh *shared, holder sessionHolder, h *handshake, a agreement, g Grant, dialled bool) *Session {
 	cfg, w := h.cfg, h.w
 	maxBlock := a.maxFrame - outbox.HeadSize
-	if l, ok := w.(wire.BlockLimiter); ok {
+	if l, ok := w.(wire.Foreign); ok {
 		// which may panic, and so is asked before anything is counted
 		maxBlock = min(maxBlock, l.MaxBlock())
 	}
@@ -41,7 +41,7 @@ func newSession(sh *shared, holder sessionHolder, h *handshake, a agreement, g G
 	if a.resume {
 		s.res = &resumption{secret: a.secret, agreed: a.promises, plan: g.plan, granted: g.limits()}
 	}
-	_, foreign := w.(wire.Windowless) // which need not answer Pings
+	_, foreign := w.(wire.Foreign) // which need not answer Pings
 	s.carrier.Init(&carrier.Config{
 		Settings: &sh.carriers, Context: ctx, End: end, Upper: (*upper)(s), Wire: w, TLS: a.about.TLS, Place: placeOrNil(h.place),
 		Out:     outbox.New(uint64(s.table.odd), a.maxFrame, uint32(a.overhead), cfg.share, s.outbound.Remove, s.dropReporter()),

@@ -41,7 +41,7 @@ type Stats struct {
 	Holding int `json:"holding"`
 
 	// bytes that are set aside for a message of which a part has arrived; 0 if the Wire does not
-	// tell: see wire.Receiver
+	// tell: see wire.Meter
 	Receiving int `json:"receiving"`
 
 	// what peers were promised for calls that wait for a worker, in bytes of cost

@@ -6,37 +6,16 @@ import (
 	"time"
 )
 
-// Deadliner is implemented by a Wire whose waits can be limited in time. Its methods may be called
-// from any goroutine, also during a wait.
-type Deadliner interface {
-	// SetReadDeadline lets ReadFrame fail after t with an error that wraps
-	// [os.ErrDeadlineExceeded]. Nothing is lost by that: with a later deadline, or with the zero
-	// time for none, ReadFrame goes on where it was; only a TLS handshake cannot go on.
-	SetReadDeadline(t time.Time) error
-
-	// SetWriteDeadline lets writing fail after t in the same way. Part of the frames may have been
-	// sent, so the Wire cannot be written after that.
-	SetWriteDeadline(t time.Time) error
-}
-
-// Secure is implemented by a Wire over TLS.
-type Secure interface {
-	// ConnectionState says how the connection is protected and who the peer is. On the accepting
-	// side it says nothing before the first ReadFrame or write has returned: these do the TLS
-	// handshake.
-	ConnectionState() tls.ConnectionState
-}
-
 // connWire is the Wire over a net.Conn.
 type connWire struct {
 	*streamWire
 	nc net.Conn
 }
 
-// SetReadDeadline implements Deadliner.
+// SetReadDeadline is that of a net.Conn; see FromConn.
 func (c *connWire) SetReadDeadline(t time.Time) error { return c.nc.SetReadDeadline(t) }
 
-// SetWriteDeadline implements Deadliner.
+// SetWriteDeadline is that of a net.Conn; see FromConn.
 func (c *connWire) SetWriteDeadline(t time.Time) error { return c.nc.SetWriteDeadline(t) }
 
 // tlsWire is the Wire over TLS.

@@ -14,9 +14,6 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// keeper is what sessions look for.
-type keeper interface{ Keep() *buffer.Buffer }
-
 func TestALargeFrameThatIsAloneIsLeftToItsReader(t *testing.T) {
 	frame := func(n int) string { return string(bytes.Repeat([]byte{byte(n)}, n)) }
 	for _, c := range []struct {
@@ -45,9 +42,9 @@ func TestALargeFrameThatIsAloneIsLeftToItsReader(t *testing.T) {
 				require.NoError(t, err)
 				got = f
 			}
-			mem := w.(keeper).Keep()
+			mem := (*buffer.Buffer)(w.(wire.Buffered).Keep())
 			require.Equal(t, c.want, mem != nil)
-			require.Nil(t, w.(keeper).Keep(), "once")
+			require.Nil(t, (*buffer.Buffer)(w.(wire.Buffered).Keep()), "once")
 			next, err := w.ReadFrame(8 << 20)
 			require.NoError(t, err)
 			require.Equal(t, frame(32<<10), string(next))
@@ -115,7 +112,7 @@ func TestWhatIsKeptStaysAsItWas(t *testing.T) {
 		require.NoError(t, err)
 		k := kept{f, <-sums, nil}
 		require.Equal(t, k.sum, sum(f))
-		if k.mem = w.(keeper).Keep(); k.mem != nil {
+		if k.mem = (*buffer.Buffer)(w.(wire.Buffered).Keep()); k.mem != nil {
 			held = append(held, k)
 			count++
 		}

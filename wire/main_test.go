@@ -3,6 +3,7 @@ package wire_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -55,4 +56,10 @@ func tlsOptions(t testing.TB) (server, client wire.Options) {
 	t.Helper()
 	s, c := testtls.Configs(t)
 	return wire.Options{TLS: s}, wire.Options{TLS: c}
+}
+
+// deadliner is a Wire with the deadlines of a net.Conn.
+type deadliner interface {
+	SetReadDeadline(t time.Time) error
+	SetWriteDeadline(t time.Time) error
 }

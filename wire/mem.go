@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"sync"
 	"syscall"
+
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // memTransport is for "mem://name": wires within this program, made by Pipe.
@@ -56,7 +58,7 @@ func (m *memTransport) forget(name string) {
 
 // memName returns the name in u.
 func memName(u *url.URL) (string, error) {
-	if err := bare(u); err != nil {
+	if err := transport.Bare(u); err != nil {
 		return "", err
 	}
 	if u.Host == "" {
@@ -83,7 +85,7 @@ func (l *memListener) connect(ctx context.Context) (Wire, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	here, there := newPipe(addr{"mem", l.name})
+	here, there := newPipe(transport.Addr("mem", l.name))
 	select {
 	case l.waiting <- there:
 	case <-l.closed:
@@ -110,7 +112,7 @@ func (l *memListener) Accept() (Wire, error) {
 		case <-l.closed:
 		}
 	}
-	return nil, fmt.Errorf("wire: accept at %s: %w", ShowURL(l.url), net.ErrClosed)
+	return nil, fmt.Errorf("wire: accept at %s: %w", transport.ShowURL(l.url), net.ErrClosed)
 }
 
 // Close implements Listener.

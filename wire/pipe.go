@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/internal/native"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // Pipe returns the two ends of a Wire within this program. Each direction holds up to 64 KiB;
@@ -15,7 +17,7 @@ import (
 //
 // All waits are on a [sync.Cond], so Pipe suits tests with [testing/synctest]. The ends are a
 // [BatchWriter], a [TryWriter] and [Buffered].
-func Pipe() (Wire, Wire) { return newPipe(addr{"mem", "pipe"}) }
+func Pipe() (Wire, Wire) { return newPipe(transport.Addr("mem", "pipe")) }
 
 func newPipe(a net.Addr) (Wire, Wire) {
 	var there, back channel
@@ -25,6 +27,7 @@ func newPipe(a net.Addr) (Wire, Wire) {
 
 // pipeWire is one end of a Pipe.
 type pipeWire struct {
+	native.Mark
 	*streamWire
 	to *channel
 }
@@ -32,7 +35,7 @@ type pipeWire struct {
 func newPipeWire(a net.Addr, to, from *channel) *pipeWire {
 	s := newStreamWire(pipeEnd{to, from})
 	s.local, s.remote = a, a
-	return &pipeWire{s, to}
+	return &pipeWire{streamWire: s, to: to}
 }
 
 // TryWriteBatch implements TryWriter.

@@ -65,7 +65,7 @@ func TestReceivingIsTheMemoryOfHalfAFrame(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, to := pair()
 			defer w.Close()
-			r := w.(wire.Receiver)
+			r := w.(wire.Meter)
 			frames := make(chan int)
 			go func() { // ends with w
 				defer close(frames)

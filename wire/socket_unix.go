@@ -7,11 +7,15 @@ import (
 	"net"
 	"os"
 	"syscall"
+
+	"github.com/asterisque-go/asterisque/internal/native"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // socketWire is the Wire over a socket of the operating system. It waits for bytes without memory
 // to put them in, and can write without waiting.
 type socketWire struct {
+	native.Mark
 	connWire
 	raw syscall.RawConn // fixed
 
@@ -30,7 +34,7 @@ func newSocketWire(s *streamWire, c net.Conn) (Wire, bool) {
 	var err error
 	switch c := c.(type) {
 	case *net.TCPConn:
-		BoundUnsent(c)
+		transport.BoundUnsent(c)
 		raw, err = c.SyscallConn()
 	case *net.UnixConn:
 		raw, err = c.SyscallConn()

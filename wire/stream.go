@@ -8,7 +8,7 @@ import (
 	"net"
 	"sync/atomic"
 
-	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // FromConn returns a Wire over c, which it owns from now on. Each frame goes behind its length as 4
@@ -18,9 +18,14 @@ import (
 // same time, and Close at any time, which ends both. c also names the ends if it has the methods
 // LocalAddr and RemoteAddr of [net.Conn].
 //
-// The Wire is a [BatchWriter], [Buffered] and a [Receiver]. It is a [Deadliner] if c is a net.Conn,
-// [Secure] if c is a [*tls.Conn], and a [TryWriter] and [VectorWriter] if c is a [*net.TCPConn] or
-// [*net.UnixConn] on a Unix system.
+// The Wire is a [BatchWriter], [Buffered] and a [Meter]. It is [Secure] if c is a [*tls.Conn], and
+// a [TryWriter] and [VectorWriter] if c is a [*net.TCPConn] or [*net.UnixConn] on a Unix system.
+//
+// If c is a net.Conn, the Wire has its SetReadDeadline and SetWriteDeadline. After a deadline,
+// ReadFrame and writing fail with an error that wraps [os.ErrDeadlineExceeded]. Nothing is lost by
+// that for ReadFrame: with a later deadline it goes on where it was, unless it was in a TLS
+// handshake. Of what was being written a part may have been sent, so the Wire cannot be written
+// after that.
 //
 // While it waits for a frame it holds little more than 1 KiB of memory for it, and none on such a
 // socket, whatever came before. How much it holds for a frame that is arriving follows what has
@@ -28,7 +33,7 @@ import (
 // to 30 KiB once it has received a whole record, which stays with it.
 func FromConn(c io.ReadWriteCloser) Wire {
 	if c, ok := c.(*tls.Conn); ok {
-		BoundUnsent(c)
+		transport.BoundUnsent(c)
 		return &tlsWire{connWire{newStreamWire(hastyTLS{c}), c}, c}
 	}
 	s := newStreamWire(c)
@@ -57,7 +62,7 @@ type streamWire struct {
 func newStreamWire(c io.ReadWriteCloser) *streamWire {
 	s := &streamWire{conn: c, in: reader{src: &plainSource{r: c}}}
 	s.in.received = &s.received
-	s.local, s.remote = addrs(c)
+	s.local, s.remote = transport.Addrs(c, "stream")
 	return s
 }
 
@@ -88,16 +93,14 @@ func (s *streamWire) readError(err error) error {
 // Progress implements Meter.
 func (s *streamWire) Progress() (received, sent uint64) { return s.received.Load(), s.sent.Load() }
 
-// Receiving implements Receiver.
+// Receiving implements Meter.
 func (s *streamWire) Receiving() int { return int(s.in.aside.Load()) }
 
 // Buffered implements Buffered.
 func (s *streamWire) Buffered() bool { return s.in.buffered() && !s.closed.Load() }
 
-// Keep leaves the memory of the frame that ReadFrame returned last to the caller, who releases it,
-// or does not, when the frame is used no more. It returns nil if the frame has to be copied, which
-// a small one always has to be. It is for sessions, and called by the reading goroutine.
-func (s *streamWire) Keep() *buffer.Buffer { return s.in.keep() }
+// Keep implements Buffered.
+func (s *streamWire) Keep() *transport.Buffer { return (*transport.Buffer)(s.in.keep()) }
 
 // Close implements Wire.
 func (s *streamWire) Close() error {

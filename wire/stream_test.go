@@ -300,7 +300,7 @@ func TestOptionalInterfacesSayWhatTheConnCan(t *testing.T) {
 			w := wire.FromConn(test.conn)
 			_, ok := w.(wire.TryWriter)
 			require.Equal(t, test.try, ok)
-			_, ok = w.(wire.Deadliner)
+			_, ok = w.(deadliner)
 			require.Equal(t, test.deadlines, ok)
 			_, ok = w.(wire.Secure)
 			require.False(t, ok)
@@ -311,7 +311,7 @@ func TestOptionalInterfacesSayWhatTheConnCan(t *testing.T) {
 func TestAReadDeadlineInsideAFrameLosesNothing(t *testing.T) {
 	a, b := tcpPair(t)
 	w := wire.FromConn(b)
-	d := w.(wire.Deadliner)
+	d := w.(deadliner)
 	data := stream("a frame in two parts")
 	for _, part := range [][]byte{data[:3], data[3:10]} {
 		_, err := a.Write(part)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"net"
 	"net/url"
+
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // tcpTransport is for "tcp://host:port". Go's defaults are what is wanted: no delay, keep-alive,
@@ -11,7 +13,7 @@ import (
 type tcpTransport struct{}
 
 func (tcpTransport) Dial(ctx context.Context, u *url.URL, _ Options) (Wire, error) {
-	address, err := HostPort(u, true)
+	address, err := transport.HostPort(u, true)
 	if err != nil {
 		return nil, err
 	}
@@ -27,11 +29,11 @@ func (tcpTransport) Listen(ctx context.Context, u *url.URL, _ Options) (Listener
 	if err != nil {
 		return nil, err
 	}
-	return &connListener{Listener: l, url: "tcp://" + l.Addr().String(), private: isHere(l.Addr())}, nil
+	return &connListener{Listener: l, url: "tcp://" + l.Addr().String(), private: transport.IsHere(l.Addr())}, nil
 }
 
 func listenTCP(ctx context.Context, u *url.URL) (net.Listener, error) {
-	address, err := HostPort(u, false)
+	address, err := transport.HostPort(u, false)
 	if err != nil {
 		return nil, err
 	}

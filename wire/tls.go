@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"net/url"
+
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // alpn is the application protocol that both sides of a TLS connection agree on, so that nobody
@@ -15,11 +17,11 @@ const alpn = "asterisque/1"
 type tlsTransport struct{}
 
 func (tlsTransport) Dial(ctx context.Context, u *url.URL, o Options) (Wire, error) {
-	address, err := HostPort(u, true)
+	address, err := transport.HostPort(u, true)
 	if err != nil {
 		return nil, err
 	}
-	d := tls.Dialer{Config: TLSConfig(o.TLS, alpn)}
+	d := tls.Dialer{Config: transport.TLSConfig(o.TLS, alpn)}
 	c, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
@@ -28,7 +30,7 @@ func (tlsTransport) Dial(ctx context.Context, u *url.URL, o Options) (Wire, erro
 }
 
 func (tlsTransport) Listen(ctx context.Context, u *url.URL, o Options) (Listener, error) {
-	cfg := TLSConfig(o.TLS, alpn)
+	cfg := transport.TLSConfig(o.TLS, alpn)
 	if len(cfg.Certificates) == 0 && cfg.GetCertificate == nil && cfg.GetConfigForClient == nil {
 		return nil, errors.New("there is no certificate; put one into Options.TLS.Certificates, for example with tls.LoadX509KeyPair")
 	}

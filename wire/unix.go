@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // unixTransport is for "unix:///path" and "unix:path".
@@ -58,7 +60,7 @@ func stale(ctx context.Context, path string) bool {
 
 // socketPath returns the path in u.
 func socketPath(u *url.URL) (string, error) {
-	if err := bare(u); err != nil {
+	if err := transport.Bare(u); err != nil {
 		return "", err
 	}
 	const example = "for example unix:///run/app.sock, or unix:app.sock for a relative path"

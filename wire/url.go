@@ -2,57 +2,19 @@ package wire
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"maps"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// Options are what [Dial] and [Listen] need beside the URL. The zero value is fine but for
-// listening with TLS, which needs a certificate.
-type Options struct {
-	// TLS is for wires over TLS; others ignore it. It is copied before use. Nil stands for TLS 1.3,
-	// verification by the roots of the system, and the application protocol (ALPN) "asterisque/1".
-	// If MinVersion or NextProtos of a given one is not set, these are filled in. A listener always
-	// turns session tickets off: a client that closes without having read them would reset the
-	// connection, and lose what it wrote last.
-	TLS *tls.Config
-}
-
-// Dialer opens wires. Its methods may be called concurrently.
-type Dialer interface {
-	// Dial connects to u. ctx governs the connecting, TLS handshake included, and has no effect on
-	// the Wire that is returned. The error need not name u.
-	Dial(ctx context.Context, u *url.URL, o Options) (Wire, error)
-}
-
-// Listener accepts wires. Its methods may be called concurrently.
-type Listener interface {
-	// Accept waits for the next Wire, which then belongs to the caller. A peer that misbehaves can
-	// neither block nor end it: what can go wrong with one connection, such as a TLS handshake,
-	// goes wrong in the first ReadFrame or write of its Wire. After Close the error wraps
-	// [net.ErrClosed]; other errors, such as too many open files, may pass.
-	Accept() (Wire, error)
-
-	// Close ends waiting calls of Accept. Accepted wires go on. Repeated calls return nil.
-	Close() error
-
-	// URL returns where to dial. It has the real port if the Listener was to choose one, and the
-	// host that was listened at, which may be unspecified: [::].
-	URL() string
-}
-
-// Transport is one way to carry frames, for URLs of one scheme. Its methods may be called
-// concurrently.
-type Transport interface {
-	Dialer
-
-	// Listen starts to listen at u. ctx governs only the start. The error need not name u.
-	Listen(ctx context.Context, u *url.URL, o Options) (Listener, error)
-}
+// ErrURL is what errors of [Dial] and [Listen] wrap if the URL can never be used: it is no URL, its
+// scheme is unknown, or it lacks what its scheme needs.
+var ErrURL = transport.ErrURL
 
 // schemes is the registry of transports.
 var schemes = struct {
@@ -94,8 +56,8 @@ func Register(scheme string, t Transport) error {
 //   - what has been added with [Register]
 //
 // It waits until the connection is made, TLS handshake included; ctx ends the wait, and has no
-// effect on the Wire that is returned. The error shows the URL as [ShowURL] does, and what the
-// transport says without its secrets, as [HideURL].
+// effect on the Wire that is returned. The error shows the URL as [transport.ShowURL] does, and
+// what the transport says without its secrets, as [transport.HideURL].
 func Dial(ctx context.Context, rawURL string, o Options) (Wire, error) {
 	u, t, err := parse(rawURL)
 	if err != nil {
@@ -103,7 +65,7 @@ func Dial(ctx context.Context, rawURL string, o Options) (Wire, error) {
 	}
 	w, err := t.Dial(ctx, u, o)
 	if err != nil {
-		return nil, fmt.Errorf("wire: dial %s: %w", ShowURL(rawURL), HideURL(err, rawURL))
+		return nil, fmt.Errorf("wire: dial %s: %w", transport.ShowURL(rawURL), transport.HideURL(err, rawURL))
 	}
 	return w, nil
 }
@@ -121,14 +83,14 @@ func Listen(ctx context.Context, rawURL string, o Options) (Listener, error) {
 	}
 	l, err := t.Listen(ctx, u, o)
 	if err != nil {
-		return nil, fmt.Errorf("wire: listen at %s: %w", ShowURL(rawURL), HideURL(err, rawURL))
+		return nil, fmt.Errorf("wire: listen at %s: %w", transport.ShowURL(rawURL), transport.HideURL(err, rawURL))
 	}
 	return l, nil
 }
 
 // parse returns the parts of a URL and the transport for it.
 func parse(rawURL string) (*url.URL, Transport, error) {
-	u, err := ParseURL(rawURL)
+	u, err := transport.ParseURL(rawURL)
 	if err != nil {
 		return nil, nil, fmt.Errorf("wire: %w; a URL is, for example, %s", err, exampleTCP)
 	}
@@ -139,9 +101,9 @@ func parse(rawURL string) (*url.URL, Transport, error) {
 	}
 	known := strings.Join(slices.Sorted(maps.Keys(schemes.of)), ", ")
 	if u.Scheme == "" {
-		return nil, nil, BadURL(fmt.Errorf("wire: %q has no scheme; a URL is, for example, %s; known schemes are %s", ShowURL(rawURL), exampleTCP, known))
+		return nil, nil, transport.BadURL(fmt.Errorf("wire: %q has no scheme; a URL is, for example, %s; known schemes are %s", transport.ShowURL(rawURL), exampleTCP, known))
 	}
-	return nil, nil, BadURL(fmt.Errorf("wire: the scheme of %q is unknown; known are %s; Register adds others", ShowURL(rawURL), known))
+	return nil, nil, transport.BadURL(fmt.Errorf("wire: the scheme of %q is unknown; known are %s; Register adds others", transport.ShowURL(rawURL), known))
 }
 
 const exampleTCP = "tcp://127.0.0.1:5330"

@@ -1,14 +1,51 @@
 // Package wire carries whole frames between two programs.
 //
-// A Wire is the pluggable transport below a session: it delivers frames whole, in order and without
-// loss, or it fails. TCP, TLS, Unix sockets and an in-process wire are here and open by URL
-// ("tcp://127.0.0.1:5330"); [FromConn] makes a Wire of any [net.Conn] or [io.ReadWriteCloser];
-// further schemes plug in with [Register]. Whoever writes a Wire of their own implements the five
-// methods of [Wire] and runs the suite in package wiretest over it.
+// A [Wire] is the pluggable transport below a session: it delivers frames whole, in order and
+// without loss, or it fails. TCP, TLS, Unix sockets and an in-process wire are here. [Dial] and
+// [Listen] open them by URL ("tcp://127.0.0.1:5330"), [FromConn] makes a Wire of any [net.Conn] or
+// [io.ReadWriteCloser], and [Pipe] two that belong together. WebSocket, QUIC, smux, child processes
+// and the classic protocol are in the packages below this one.
+//
+// # Wires of your own
+//
+// The author of a Wire implements its five methods, and runs the suite in package wiretest over it;
+// [FromConn] does the work for whatever carries bytes in order. With a [Transport] and [Register],
+// URLs of a further scheme reach it. Package transport has what authors of transports share.
+//
+// All else that a session asks of a Wire is optional. Each of these interfaces is one file,
+// optional.go, and stands for itself:
+//
+//	             what it is for                           what it costs to leave out
+//	BatchWriter  many frames in one piece of memory       a slice for each frame
+//	VectorWriter large payloads from where they are       a copy of each large payload
+//	TryWriter    a caller sends its message itself        a switch of goroutines for each small call
+//	Buffered     frames that have arrived together, and   smaller batches of answers, and
+//	             memory of large frames, left as it is    a copy of each large frame
+//	Meter        bytes that cross, and half a frame       a frame slower than the time limits loses
+//	                                                      the peer; half a frame is not counted
+//	Secure       who the peer is, by TLS                  a node cannot ask for certificates
+//	Private      whether others can read                  IsPrivate judges by the address
+//	Foreign      a peer of another protocol               it is sent windows that it does not know
+//	transport.Admitted, transport.Guarded                 a connection costs more before a node
+//	             admission by a node before TLS and such  can refuse it
+//
+//	             implemented by
+//	BatchWriter  all wires of this module
+//	VectorWriter TCP and Unix sockets, on Unix
+//	TryWriter    TCP and Unix sockets, on Unix; Pipe and mem
+//	Buffered     all but WebSocket and classic
+//	Meter        all
+//	Secure       TLS, WebSocket, QUIC, smux and classic over TLS
+//	Private      the listeners, of which a node asks the same
+//	Foreign      classic
+//	transport.Admitted, transport.Guarded    WebSocket, QUIC, smux
+//
+// A Wire that stands on another one and embeds it as a Wire has none of these, unless it passes
+// them on.
 //
 // # Concurrency
 //
-// A session reads a Wire from one goroutine and writes it from one goroutine at a time; Close may
+// A session reads a Wire from one goroutine and writes it from one goroutine at a time. Close may
 // be called from any goroutine, at any time, more than once, and ends both. A method that panics
 // counts as one that failed, and one that ends its goroutine ends the session. What a session
 // cannot make up for is a Wire whose Close does not end its other methods, or one of whose methods
@@ -47,75 +84,4 @@ type Wire interface {
 	// goroutine may call them at any time, and they wait for nothing.
 	LocalAddr() net.Addr
 	RemoteAddr() net.Addr
-}
-
-// BatchWriter is implemented by a Wire over a byte stream, which can take many frames in one write.
-// Such a wire spares the session a slice per frame.
-type BatchWriter interface {
-	// WriteBatch writes whole frames, each behind its length as 4 bytes, big endian. Otherwise it
-	// is as WriteFrames.
-	WriteBatch(batch []byte) error
-}
-
-// VectorWriter is implemented by a Wire whose transport takes bytes from several places at once, as
-// writev does. It spares the session the copying of large payloads.
-type VectorWriter interface {
-	BatchWriter
-
-	// WriteVector writes whole frames, each behind its length as 4 bytes, big endian, which are
-	// what the pieces are when they are put together: a piece may begin and end anywhere. It may
-	// change the slice of pieces, and keeps no part of them when it has returned. Otherwise it is
-	// as WriteFrames.
-	WriteVector(pieces [][]byte) error
-}
-
-// TryWriter is implemented by a Wire that can tell what its transport takes without waiting. It
-// lets a caller send its own message at once, which saves a switch to a writing goroutine.
-type TryWriter interface {
-	BatchWriter
-
-	// TryWriteBatch writes as much of batch as can be written without blocking and returns the
-	// number of bytes taken, which may end inside a frame. The rest has to be written, with
-	// WriteBatch or TryWriteBatch, before anything else.
-	TryWriteBatch(batch []byte) (int, error)
-}
-
-// Buffered is implemented by a Wire that reads ahead.
-type Buffered interface {
-	// Buffered reports whether the next ReadFrame finds a whole frame in memory. It is called by
-	// the reading goroutine.
-	Buffered() bool
-}
-
-// Meter is implemented by a Wire that counts bytes, so that a peer which sends or takes a large
-// frame slowly is not taken for lost.
-type Meter interface {
-	// Progress returns how many bytes have been received and sent so far. It may be called from any
-	// goroutine, and waits for nothing.
-	Progress() (received, sent uint64)
-}
-
-// Receiver is implemented by a Wire that tells what a frame holds of which only a part has arrived.
-// A Wire that puts frames together in memory should be one: nothing else tells a session of that.
-type Receiver interface {
-	// Receiving returns how many bytes of memory are set aside for such a frame, or 0 if there is
-	// none, as between two frames. It should grow with what has arrived, to no more than about
-	// twice that, and not with what is announced. It may be called from any goroutine, and waits
-	// for nothing.
-	Receiving() int
-}
-
-// BlockLimiter is implemented by a Wire to peers that take only small Blocks, whatever the size of
-// the other messages that they take.
-type BlockLimiter interface {
-	// MaxBlock returns the largest payload of a Block, in bytes.
-	MaxBlock() int
-}
-
-// Windowless is implemented by a Wire to peers that know no windows: a session over it grants none,
-// and expects none. Nor do they know whether a function takes Blocks: those for one that does not
-// are dropped.
-type Windowless interface {
-	// NoWindows does nothing.
-	NoWindows()
 }

@@ -20,7 +20,8 @@
 // Speed: a session uses more if the Wire has it. A wire.BatchWriter takes many frames in one piece
 // of memory, as they go over a stream; a wire.TryWriter tells what goes without waiting, which
 // saves a switch between goroutines for every small call; wire.Buffered tells of frames that are
-// there already. The suite in package wiretest tests them as soon as they are there.
+// there already. Package wire has a table of all of these, and the suite in package wiretest tests
+// them as soon as they are there.
 //
 // Trouble: wiretest.Faulty makes any Wire slow, cuts it, stalls it, and shows what your program
 // does then.

@@ -28,10 +28,14 @@ func Take(size int) *Buffer {
 	return &Buffer{B: make([]byte, classSize(i))}
 }
 
-// Release gives b back. It must not be used after that.
+// Release gives b back. It must not be used after that. What was not made by Take is left to the
+// garbage collector.
 func (b *Buffer) Release() {
-	if len(b.B) <= Most {
-		pools[class(len(b.B))].Put(b)
+	if len(b.B) > Most {
+		return
+	}
+	if i := class(len(b.B)); classSize(i) == len(b.B) {
+		pools[i].Put(b)
 	}
 }
 

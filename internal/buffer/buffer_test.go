@@ -55,3 +55,11 @@ func TestABufferHoldsWhatTheAllocatorGave(t *testing.T) {
 	require.Equal(t, 24+64<<10, buffer.Copied(63<<10))
 	require.Equal(t, 1024, buffer.Copied(1000), "no buffer is snug")
 }
+
+func TestMemoryOfOtherSizesIsNotTakenBack(t *testing.T) {
+	for range 100 {
+		(&buffer.Buffer{B: make([]byte, 5000)}).Release()
+		require.GreaterOrEqual(t, len(buffer.Take(5000).B), 5000)
+		require.GreaterOrEqual(t, len(buffer.Take(5100).B), 5100)
+	}
+}

@@ -21,6 +21,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // Config is what a Carrier begins with.
@@ -32,7 +33,7 @@ type Config struct {
 	Wire    wire.Wire
 	TLS     *tls.ConnectionState // of the Wire; nil without
 	// what the Wire has at the door, which is left with it; nil without
-	Place    wire.Place
+	Place    transport.Place
 	Out      *outbox.Outbox
 	Inbound  *limits.Counter
 	Outbound *limits.Counter

@@ -41,7 +41,7 @@ func late(took, grace time.Duration, n uint64) bool {
 // receiving returns what a message holds of which a part has arrived over w. If w does not tell it
 // is 0.
 func receiving(w wire.Wire) int {
-	if r, ok := w.(wire.Receiver); ok {
+	if r, ok := w.(wire.Meter); ok {
 		return r.Receiving()
 	}
 	return 0

@@ -7,6 +7,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // A session that both sides agreed to resume outlives its Wire: the outbox keeps what the peer has
@@ -17,7 +18,7 @@ import (
 type Comeback struct {
 	Wire  wire.Wire
 	TLS   *tls.ConnectionState // of the Wire; nil without
-	Place wire.Place           // what the Wire has at the door; nil without
+	Place transport.Place      // what the Wire has at the door; nil without
 	// how many countable frames the peer has
 	Received uint64
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // way is the present Wire of a Carrier, and how far the Carrier has got with it.
@@ -20,16 +21,16 @@ type way struct {
 	try  wire.TryWriter // nil if the Wire cannot write without waiting
 
 	mu      sync.Mutex
-	place   wire.Place    // guarded by mu, as all below; what the Wire has at the door; nil without
-	shut    chan struct{} // closed when the Wire is; nil until somebody waits for that
-	parks   chan struct{} // closed when the Carrier is away next; nil while nobody waits for that
-	expiry  *time.Timer   // ends a Carrier that is away; nil before the first time
+	place   transport.Place // guarded by mu, as all below; what the Wire has at the door; nil without
+	shut    chan struct{}   // closed when the Wire is; nil until somebody waits for that
+	parks   chan struct{}   // closed when the Carrier is away next; nil while nobody waits for that
+	expiry  *time.Timer     // ends a Carrier that is away; nil before the first time
 	state   State
 	closing bool // somebody closes the Wire, or has closed it
 }
 
 // set makes w the Wire. Nobody reads or writes meanwhile.
-func (y *way) set(w wire.Wire, secure *tls.ConnectionState, place wire.Place) {
+func (y *way) set(w wire.Wire, secure *tls.ConnectionState, place transport.Place) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.wire, y.tls, y.place = w, secure, place

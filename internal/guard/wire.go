@@ -5,7 +5,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/internal/native"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -35,9 +35,8 @@ func Apart(log *slog.Logger, w wire.Wire, f func()) {
 // IsSocket reports whether w is the Wire of this module over a socket of the system, with nothing
 // of the application in it.
 func IsSocket(w wire.Wire) bool {
-	_, tries := w.(wire.TryWriter)
-	_, keeps := w.(interface{ Keep() *buffer.Buffer })
-	return tries && keeps
+	_, is := w.(native.Wire)
+	return is
 }
 
 // RemoteOf returns the address of the peer of w, or nil if w does not say.

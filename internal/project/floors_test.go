@@ -23,6 +23,7 @@ var floors = map[string]int{
 	"internal/buffer":    -2,
 	"internal/cut":       -2,
 	"internal/item":      -2,
+	"internal/native":    -2,
 	"internal/weigh":     -1,
 	"internal/fifo":      -1,
 	"internal/ranking":   -1,
@@ -31,6 +32,8 @@ var floors = map[string]int{
 	"limits":             0,
 	"priority":           0,
 	"codec/classic":      1, // above codec/message
+	"wire/certificate":   0,
+	"wire/transport":     0,
 	"wire":               1,
 	"wire/classicwire":   2, // above codec/classic
 	"internal/guard":     2,

@@ -72,29 +72,27 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec/classic"
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // init is what importing the package is for. A program that has registered another transport for
 // the scheme before keeps that.
-func init() { wire.Register("classic", transport{}) }
+func init() { wire.Register("classic", classicTransport{}) }
 
 // Client returns a Wire over c, which this side has connected and the Wire owns from now on. The
 // other end is a classic server.
 //
 // Of c the same is required as by [wire.FromConn]. The Wire carries the frames of one session of
-// protocol 1 and nothing else. It is [wire.Secure] if c is a [*tls.Conn], and a [wire.BatchWriter].
+// protocol 1 and nothing else. It is [wire.Foreign], a [wire.BatchWriter] and a
+// [wire.Meter], and [wire.Secure] if c is a [*tls.Conn].
 func Client(c io.ReadWriteCloser) wire.Wire { return secure(newClassicWire(c, false), c) }
 
 // Server is Client for the side that was connected to.
 func Server(c io.ReadWriteCloser) wire.Wire { return secure(newClassicWire(c, true), c) }
 
-// MaxBlock returns what a Block of the classic protocol can hold, in bytes, so that streams are cut
-// accordingly.
+// MaxBlock implements wire.Foreign. It returns what a Block of the classic protocol can hold, so
+// that streams are cut accordingly.
 func (w *classicWire) MaxBlock() int { return classic.MaxPayload }
-
-// NoWindows says, by being there, that the peer cannot heed windows: a session over this Wire has
-// to do without.
-func (w *classicWire) NoWindows() {}
 
 // secureWire is a Wire over TLS.
 type secureWire struct {
@@ -112,12 +110,12 @@ func secure(w *classicWire, c io.ReadWriteCloser) wire.Wire {
 	return w
 }
 
-// transport is for "classic://host:port".
-type transport struct{}
+// classicTransport is for "classic://host:port".
+type classicTransport struct{}
 
 // Dial implements wire.Transport.
-func (transport) Dial(ctx context.Context, u *url.URL, _ wire.Options) (wire.Wire, error) {
-	address, err := wire.HostPort(u, true)
+func (classicTransport) Dial(ctx context.Context, u *url.URL, _ wire.Options) (wire.Wire, error) {
+	address, err := transport.HostPort(u, true)
 	if err != nil {
 		return nil, err
 	}
@@ -129,8 +127,8 @@ func (transport) Dial(ctx context.Context, u *url.URL, _ wire.Options) (wire.Wir
 }
 
 // Listen implements wire.Transport.
-func (transport) Listen(ctx context.Context, u *url.URL, _ wire.Options) (wire.Listener, error) {
-	address, err := wire.HostPort(u, false)
+func (classicTransport) Listen(ctx context.Context, u *url.URL, _ wire.Options) (wire.Listener, error) {
+	address, err := transport.HostPort(u, false)
 	if err != nil {
 		return nil, err
 	}

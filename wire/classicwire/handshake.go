@@ -106,7 +106,7 @@ func (w *classicWire) fits(s message.Sync) error {
 	case !named:
 		return codec.ErrHandshake.Withf("a classic session carries classic values only: use WithCodecs(classic.Values), and not the codecs %q", s.Codecs)
 	case s.Window != 0 || s.Opens != 0:
-		return codec.ErrHandshake.Withf("a classic peer knows no windows, and the session wants some: it has to heed wire.Windowless")
+		return codec.ErrHandshake.Withf("a classic peer knows no windows, and the session wants some: it has to heed wire.Foreign")
 	case w.server && len(s.Session) != message.SessionSize:
 		return codec.ErrHandshake.Withf("the session has no id")
 	}

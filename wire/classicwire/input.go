@@ -34,6 +34,8 @@ type input struct {
 	finished error
 	params   []byte // of the Open that is being translated
 
+	received atomic.Uint64 // bytes
+
 	// aside is how many bytes of memory a message has that is half received. The reading goroutine
 	// writes it.
 	aside atomic.Int64
@@ -103,6 +105,7 @@ func (in *input) wait(other <-chan struct{}) error {
 	case t := <-in.got:
 		in.waiting = false
 		in.end += t.n
+		in.received.Add(uint64(t.n))
 		in.finished = t.err
 	case <-other:
 	case <-in.done:

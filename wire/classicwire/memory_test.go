@@ -65,16 +65,16 @@ func TestTheWireWaitsInLittleMemoryAndTellsWhatHalfAMessageHolds(t *testing.T) {
 		block, err := (&classic.Block{Pipe: 0x8000, Payload: make([]byte, size-6)}).AppendTo(nil)
 		require.NoError(t, err)
 		require.Len(t, block, size)
-		require.Zero(t, w.(wire.Receiver).Receiving())
+		require.Zero(t, w.(wire.Meter).Receiving())
 		half := min(size/2, idle)
 		write(block[:half])
 		waits(false)
-		require.GreaterOrEqual(t, w.(wire.Receiver).Receiving(), half)
-		require.LessOrEqual(t, w.(wire.Receiver).Receiving(), 40<<10)
+		require.GreaterOrEqual(t, w.(wire.Meter).Receiving(), half)
+		require.LessOrEqual(t, w.(wire.Meter).Receiving(), 40<<10)
 		write(block[half:])
 		<-frames
 		waits(true)
-		require.Zero(t, w.(wire.Receiver).Receiving())
+		require.Zero(t, w.(wire.Meter).Receiving())
 	}
 	w.Close()
 	<-ended

@@ -58,7 +58,9 @@ func (w *classicWire) send(b []byte) error {
 	case len(b) == 0: // which some conns would wait for, or send
 		return nil
 	}
-	if _, err := w.conn.Write(b); err != nil { // part of a message may have gone
+	n, err := w.conn.Write(b)
+	w.sent.Add(uint64(max(n, 0)))
+	if err != nil { // part of a message may have gone
 		w.writeErr = fmt.Errorf("classicwire: write: %w", err)
 		if w.closed() {
 			return errWriteClosed

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
@@ -25,6 +26,7 @@ type classicWire struct {
 	owed  owed
 	once  sync.Once
 	done  chan struct{} // closed by Close
+	sent  atomic.Uint64 // bytes
 
 	in     input        // belongs to the reading goroutine, as all below
 	frame  []byte       // what ReadFrame returned
@@ -107,7 +109,10 @@ func (w *classicWire) rest() {
 	w.in.rest()
 }
 
-// Receiving implements wire.Receiver.
+// Progress implements wire.Meter.
+func (w *classicWire) Progress() (received, sent uint64) { return w.in.received.Load(), w.sent.Load() }
+
+// Receiving implements wire.Meter.
 func (w *classicWire) Receiving() int { return int(w.in.aside.Load()) }
 
 // readError makes the error that the session sees.

@@ -9,13 +9,14 @@ import (
 	"github.com/quic-go/quic-go"
 
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // attempt is a connection to a listener from its first packet on.
 type attempt struct {
 	from       net.Addr // these are fixed
 	to         net.Addr
-	place      wire.Place       // nil: nobody was asked
+	place      transport.Place  // nil: nobody was asked
 	handshakes *handshakes      // of the listener
 	failed     chan<- wire.Wire // gets a handshake that failed, if there is room
 

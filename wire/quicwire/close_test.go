@@ -13,6 +13,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/internal/testtls"
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 var background = context.Background()
@@ -161,7 +162,7 @@ func TestAWireWhoseConnectionFailsWasNotClosedHere(t *testing.T) {
 func TestDeadlinesOfAClosedWire(t *testing.T) {
 	server, client := testtls.Configs(t)
 	here, _ := connect(t, listenFor(t, server), client)
-	d := here.(wire.Deadliner)
+	d := here.(deadliner)
 	require.NoError(t, d.SetReadDeadline(time.Now()))
 	_, err := here.ReadFrame(100)
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
@@ -206,7 +207,7 @@ func TestAClosedListenerGivesItsPortBack(t *testing.T) {
 	again, err := wire.Listen(t.Context(), l.URL(), wire.Options{TLS: server})
 	require.NoError(t, err)
 	defer again.Close()
-	again.(wire.Guarded).Guard(nil)
+	again.(transport.Guarded).Guard(nil)
 	connect(t, again, client)
 }
 
@@ -215,7 +216,7 @@ func TestAConnectionWithoutASessionIsClosedByTheListener(t *testing.T) {
 	l, err := listen(t.Context(), "127.0.0.1:0", server, 50*time.Millisecond)
 	require.NoError(t, err)
 	defer l.Close()
-	l.(wire.Guarded).Guard(nil)
+	l.(transport.Guarded).Guard(nil)
 	never := dialFor(t, address(l), client)
 	noMore := dialFor(t, address(l), client)
 	here, there := openOn(t, noMore, l)

@@ -13,6 +13,7 @@ import (
 	"github.com/quic-go/quic-go"
 
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // Conn is a connection that this side has dialled, for several sessions. It is safe for concurrent
@@ -36,7 +37,7 @@ func Dial(ctx context.Context, address string, c *tls.Config) (*Conn, error) {
 	conn, err := dial(ctx, address, c)
 	if err != nil {
 		// it may be a URL by mistake
-		return nil, fmt.Errorf("quicwire: dial %s: %w", wire.ShowURL(address), wire.HideURL(err, address))
+		return nil, fmt.Errorf("quicwire: dial %s: %w", transport.ShowURL(address), transport.HideURL(err, address))
 	}
 	return conn, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/quic-go/quic-go"
 
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // listener accepts the sessions of all connections to one socket, which stays open until the last
@@ -29,8 +30,8 @@ type listener struct {
 	done   chan struct{}  // closed by Close
 
 	start   sync.Once
-	door    wire.Door     // nil: nobody is asked; fixed once started is closed
-	started chan struct{} // closed by Guard
+	door    transport.Door // nil: nobody is asked; fixed once started is closed
+	started chan struct{}  // closed by Guard
 
 	handshakes handshakes
 
@@ -63,8 +64,8 @@ func listen(ctx context.Context, address string, c *tls.Config, unused time.Dura
 	return l, nil
 }
 
-// Guard implements wire.Guarded.
-func (l *listener) Guard(d wire.Door) {
+// Guard implements transport.Guarded.
+func (l *listener) Guard(d transport.Door) {
 	l.start.Do(func() {
 		if l.door = d; d != nil {
 			l.unused = math.MaxInt64 // the place is lost in time

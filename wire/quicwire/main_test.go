@@ -4,11 +4,13 @@ import (
 	"crypto/tls"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/internal/leak"
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -19,7 +21,7 @@ func listenFor(t testing.TB, server *tls.Config) wire.Listener {
 	l, err := wire.Listen(t.Context(), "quic://127.0.0.1:0", wire.Options{TLS: server})
 	require.NoError(t, err)
 	t.Cleanup(func() { l.Close() })
-	l.(wire.Guarded).Guard(nil) // before there is an Accept
+	l.(transport.Guarded).Guard(nil) // before there is an Accept
 	return l
 }
 
@@ -63,4 +65,10 @@ func acceptFrom(t testing.TB, here wire.Wire, l wire.Listener) (there wire.Wire)
 	_, err = there.ReadFrame(0)
 	require.NoError(t, err)
 	return there
+}
+
+// deadliner is a Wire with the deadlines of a net.Conn.
+type deadliner interface {
+	SetReadDeadline(t time.Time) error
+	SetWriteDeadline(t time.Time) error
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/internal/testtls"
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // countingDoor lets most in, some for a moment only, and counts their places and those on them.
@@ -21,10 +22,10 @@ type countingDoor struct {
 	entered, left int // guarded by mu
 }
 
-// Enter implements wire.Door.
-func (d *countingDoor) Enter(_ net.Addr, lost func()) (wire.Place, error) { return d.enter(lost) }
+// Enter implements transport.Door.
+func (d *countingDoor) Enter(_ net.Addr, lost func()) (transport.Place, error) { return d.enter(lost) }
 
-func (d *countingDoor) enter(lost func()) (wire.Place, error) {
+func (d *countingDoor) enter(lost func()) (transport.Place, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.entered++
@@ -47,10 +48,10 @@ type countedPlace struct {
 	once sync.Once
 }
 
-// Enter implements wire.Place.
-func (p *countedPlace) Enter(lost func()) (wire.Place, error) { return p.door.enter(lost) }
+// Enter implements transport.Place.
+func (p *countedPlace) Enter(lost func()) (transport.Place, error) { return p.door.enter(lost) }
 
-// Leave implements wire.Place.
+// Leave implements transport.Place.
 func (p *countedPlace) Leave() {
 	p.once.Do(func() {
 		p.door.mu.Lock()
@@ -93,7 +94,7 @@ func TestAttackAllPlacesOfAListenerComeBack(t *testing.T) {
 	door := new(countingDoor)
 	l, err := wire.Listen(t.Context(), "quic://127.0.0.1:0", wire.Options{TLS: server})
 	require.NoError(t, err)
-	l.(wire.Guarded).Guard(door)
+	l.(transport.Guarded).Guard(door)
 	go func() { // ends with l
 		for {
 			w, err := l.Accept()

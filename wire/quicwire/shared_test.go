@@ -84,7 +84,7 @@ func fill(t *testing.T, w wire.Wire) (bytes int) {
 	t.Helper()
 	frame := make([]byte, 16<<10)
 	for {
-		require.NoError(t, w.(wire.Deadliner).SetWriteDeadline(time.Now().Add(200*time.Millisecond)))
+		require.NoError(t, w.(deadliner).SetWriteDeadline(time.Now().Add(200*time.Millisecond)))
 		err := w.WriteFrames([][]byte{frame})
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return bytes
@@ -124,7 +124,7 @@ func TestAConnectionBoundsWhatAllItsSessionsBufferTogether(t *testing.T) {
 		filling.Go(func() { w.Close() })
 	}
 	filling.Wait()
-	require.NoError(t, last.(wire.Deadliner).SetWriteDeadline(time.Now().Add(10*time.Second)))
+	require.NoError(t, last.(deadliner).SetWriteDeadline(time.Now().Add(10*time.Second)))
 	require.NoError(t, last.WriteFrames([][]byte{make([]byte, 100_000)}))
 	_, err := lastThere.ReadFrame(100_000)
 	require.NoError(t, err)
@@ -151,7 +151,7 @@ func TestASessionThatIsNotReadHoldsUpNoOther(t *testing.T) {
 			}
 			done <- nil
 		}()
-		require.NoError(t, w.from.(wire.Deadliner).SetWriteDeadline(time.Now().Add(10*time.Second)))
+		require.NoError(t, w.from.(deadliner).SetWriteDeadline(time.Now().Add(10*time.Second)))
 		for range 32 {
 			require.NoError(t, w.from.WriteFrames([][]byte{make([]byte, 64<<10)}))
 		}

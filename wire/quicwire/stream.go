@@ -11,6 +11,7 @@ import (
 	"github.com/quic-go/quic-go"
 
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 const (
@@ -32,8 +33,9 @@ type framed interface {
 	wire.Wire
 	wire.BatchWriter
 	wire.Buffered
-	wire.Receiver
-	wire.Deadliner
+	wire.Meter
+	SetReadDeadline(t time.Time) error
+	SetWriteDeadline(t time.Time) error
 }
 
 func newWire(s *streamConn) wire.Wire { return &quicWire{wire.FromConn(s).(framed), s} }
@@ -41,8 +43,8 @@ func newWire(s *streamConn) wire.Wire { return &quicWire{wire.FromConn(s).(frame
 // ConnectionState implements wire.Secure.
 func (w *quicWire) ConnectionState() tls.ConnectionState { return w.stream.conn.ConnectionState().TLS }
 
-// Place implements wire.Admitted.
-func (w *quicWire) Place() wire.Place { return w.stream.placed() }
+// Place implements transport.Admitted.
+func (w *quicWire) Place() transport.Place { return w.stream.placed() }
 
 // streamConn makes a net.Conn of a QUIC stream, whose own Close ends one direction only and must
 // not meet a Write.
@@ -60,8 +62,8 @@ type streamConn struct {
 	reading, writing sync.Mutex // held during Read and Write, and then by Close
 
 	mu     sync.Mutex
-	closed bool       // guarded by mu; no deadline is set once it is true but those of Close
-	place  wire.Place // guarded by mu; nil: nobody was asked
+	closed bool            // guarded by mu; no deadline is set once it is true but those of Close
+	place  transport.Place // guarded by mu; nil: nobody was asked
 }
 
 // Read implements net.Conn.
@@ -114,13 +116,13 @@ func (s *streamConn) Close() error {
 	return nil
 }
 
-func (s *streamConn) setPlace(p wire.Place) {
+func (s *streamConn) setPlace(p transport.Place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.place = p
 }
 
-func (s *streamConn) placed() wire.Place {
+func (s *streamConn) placed() transport.Place {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.place
@@ -186,7 +188,7 @@ func (s *streamConn) LocalAddr() net.Addr { return s.conn.LocalAddr() }
 func (s *streamConn) RemoteAddr() net.Addr { return s.conn.RemoteAddr() }
 
 // leave leaves a place, if there is one.
-func leave(p wire.Place) {
+func leave(p transport.Place) {
 	if p != nil {
 		p.Leave()
 	}

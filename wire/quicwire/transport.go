@@ -5,17 +5,18 @@ import (
 	"net/url"
 
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // fails where a program has registered a transport of its own before, which then stays
-func init() { wire.Register(scheme, transport{}) }
+func init() { wire.Register(scheme, quicTransport{}) }
 
-// transport is for "quic://host:port".
-type transport struct{}
+// quicTransport is for "quic://host:port".
+type quicTransport struct{}
 
 // Dial implements wire.Dialer.
-func (transport) Dial(ctx context.Context, u *url.URL, o wire.Options) (wire.Wire, error) {
-	address, err := wire.HostPort(u, true)
+func (quicTransport) Dial(ctx context.Context, u *url.URL, o wire.Options) (wire.Wire, error) {
+	address, err := transport.HostPort(u, true)
 	if err != nil {
 		return nil, err
 	}
@@ -29,8 +30,8 @@ func (transport) Dial(ctx context.Context, u *url.URL, o wire.Options) (wire.Wir
 }
 
 // Listen implements wire.Transport.
-func (transport) Listen(ctx context.Context, u *url.URL, o wire.Options) (wire.Listener, error) {
-	address, err := wire.HostPort(u, false)
+func (quicTransport) Listen(ctx context.Context, u *url.URL, o wire.Options) (wire.Listener, error) {
+	address, err := transport.HostPort(u, false)
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/attack"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/smuxwire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 var echo = asterisque.Func[string, string](10, "echo")
@@ -76,7 +77,7 @@ func (v *victim) call(node *asterisque.Node, from string) error {
 	}
 	v.LongPath()
 	if v.client != nil {
-		cfg := wire.TLSConfig(v.client, "asterisque.smux/1")
+		cfg := transport.TLSConfig(v.client, "asterisque.smux/1")
 		cfg.ServerName = "127.0.0.1"
 		c = tls.Client(c, cfg)
 	}

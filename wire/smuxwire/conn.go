@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // headerSize is that of a smux frame: version, command, length of the payload (2 bytes), stream (4
@@ -59,7 +59,7 @@ type conn struct {
 	closed  chan struct{} // closed by Close
 	once    sync.Once     // closes ReadWriteCloser
 
-	place wire.Place // of the connection; nil: nobody was asked; fixed
+	place transport.Place // of the connection; nil: nobody was asked; fixed
 }
 
 func newConn(c io.ReadWriteCloser, version byte, on events) *conn {
@@ -225,7 +225,7 @@ func (c *conn) RemoteAddr() net.Addr {
 }
 
 // leave leaves a place, if there is one.
-func leave(p wire.Place) {
+func leave(p transport.Place) {
 	if p != nil {
 		p.Leave()
 	}

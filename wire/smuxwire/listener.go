@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // listener is a Listener whose connections carry many wires.
@@ -35,18 +36,18 @@ type result struct {
 // options have been checked if an earlier [Server] with the same ones has succeeded; wrong ones are
 // the error of Accept.
 //
-// The Listener is [wire.Guarded]: a node that serves it admits each connection before anything is
+// The Listener is [transport.Guarded]: a node that serves it admits each connection before anything is
 // spent on it, and each Wire.
 func Listen(ln net.Listener, url string, opts ...Option) wire.Listener {
 	return &listener{ln: ln, url: url, opts: opts, waiting: make(chan result), closed: make(chan struct{})}
 }
 
-// Guard implements wire.Guarded.
-func (l *listener) Guard(d wire.Door) {
+// Guard implements transport.Guarded.
+func (l *listener) Guard(d transport.Door) {
 	l.start.Do(func() { go l.acceptLoop(d) }) // ends with ln, which Close closes
 }
 
-func (l *listener) acceptLoop(d wire.Door) {
+func (l *listener) acceptLoop(d transport.Door) {
 	for {
 		c, err := l.ln.Accept()
 		if err != nil {
@@ -63,7 +64,7 @@ func (l *listener) acceptLoop(d wire.Door) {
 }
 
 // take makes a Mux of a connection, if d lets it in.
-func (l *listener) take(c net.Conn, d wire.Door) {
+func (l *listener) take(c net.Conn, d transport.Door) {
 	var up atomic.Pointer[Mux]
 	place, err := enter(d, c, func() {
 		if m := up.Load(); m != nil {
@@ -74,7 +75,7 @@ func (l *listener) take(c net.Conn, d wire.Door) {
 		c.Close()
 		return
 	}
-	wire.BoundUnsent(c)
+	transport.BoundUnsent(c)
 	m, err := newMux(c, false, place, l.opts)
 	if err != nil {
 		l.put(result{nil, err})
@@ -88,7 +89,7 @@ var errUnused = errors.New("the connection carried no session for too long, or o
 
 // enter asks d, if there is one, for a place. When that is lost, the connection is cut, and then
 // lost called.
-func enter(d wire.Door, c net.Conn, lost func()) (wire.Place, error) {
+func enter(d transport.Door, c net.Conn, lost func()) (transport.Place, error) {
 	if d == nil {
 		return nil, nil
 	}
@@ -156,7 +157,7 @@ func (l *listener) Accept() (wire.Wire, error) {
 		case <-l.closed:
 		}
 	}
-	return nil, fmt.Errorf("wire: accept at %s: %w", wire.ShowURL(l.url), net.ErrClosed)
+	return nil, fmt.Errorf("wire: accept at %s: %w", transport.ShowURL(l.url), net.ErrClosed)
 }
 
 // Close implements wire.Listener.

@@ -12,6 +12,7 @@ import (
 	"github.com/xtaci/smux"
 
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // Mux is a connection that carries wires. Its methods may be called concurrently.
@@ -19,9 +20,9 @@ type Mux struct {
 	cfg   config // these are fixed
 	sess  *smux.Session
 	conn  *conn
-	odd   uint32     // 1: the streams of this side have odd numbers
-	tls   *tls.Conn  // nil without TLS
-	place wire.Place // of the connection; nil: nobody was asked
+	odd   uint32          // 1: the streams of this side have odd numbers
+	tls   *tls.Conn       // nil without TLS
+	place transport.Place // of the connection; nil: nobody was asked
 
 	accepted chan wire.Wire
 	opens    chan struct{} // has room for whoever opens a stream: one at a time

@@ -10,6 +10,7 @@ import (
 	"github.com/xtaci/smux"
 
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // Client makes a Mux of a connection that this side has made. It owns c from now on. Of c are
@@ -22,7 +23,7 @@ func Client(c io.ReadWriteCloser, opts ...Option) (*Mux, error) { return newMux(
 func Server(c io.ReadWriteCloser, opts ...Option) (*Mux, error) { return newMux(c, false, nil, opts) }
 
 // newMux makes a Mux that leaves place when its connection has been closed.
-func newMux(c io.ReadWriteCloser, client bool, place wire.Place, opts []Option) (*Mux, error) {
+func newMux(c io.ReadWriteCloser, client bool, place transport.Place, opts []Option) (*Mux, error) {
 	cfg, err := newConfig(opts)
 	if err != nil {
 		c.Close()

@@ -104,10 +104,10 @@ func TestVersion1OfSmuxWouldLetOneReaderStopAll(t *testing.T) {
 	const all = 4*window + 64<<10 // what the connection buffers for all its streams
 	require.NoError(t, slow.WriteFrames([][]byte{make([]byte, all)}))
 	require.NoError(t, a.WriteFrames([][]byte{[]byte("hello")}))
-	require.NoError(t, b.(wire.Deadliner).SetReadDeadline(time.Now().Add(100*time.Millisecond)))
+	require.NoError(t, b.(deadliner).SetReadDeadline(time.Now().Add(100*time.Millisecond)))
 	_, err := b.ReadFrame(5)
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "it does not come, however long one waits")
-	require.NoError(t, b.(wire.Deadliner).SetReadDeadline(time.Time{}))
+	require.NoError(t, b.(deadliner).SetReadDeadline(time.Time{}))
 
 	_, err = slowEnd.ReadFrame(all)
 	require.NoError(t, err)
@@ -314,7 +314,7 @@ func TestAWriteThatFailedDoesNotSendWhatIsInItsMemoryLater(t *testing.T) {
 	// ends when the valve opens
 	go func() { first <- wires[0].WriteFrames([][]byte{[]byte("first")}) }()
 	<-v.shut
-	require.NoError(t, wires[1].(wire.Deadliner).SetWriteDeadline(time.Now().Add(10*time.Millisecond)))
+	require.NoError(t, wires[1].(deadliner).SetWriteDeadline(time.Now().Add(10*time.Millisecond)))
 	require.ErrorIs(t, wires[1].WriteFrames([][]byte{[]byte(strings.Repeat("public", 1000))}), os.ErrDeadlineExceeded)
 	later := make(chan error)
 	var started sync.WaitGroup

@@ -66,6 +66,6 @@ import (
 func init() {
 	// An error means that the program has a transport of its own for the scheme already, which then
 	// stays.
-	wire.Register("smux", &transport{shared: map[key]*dialled{}})
-	wire.Register("smux+tls", &transport{secure: true, shared: map[key]*dialled{}})
+	wire.Register("smux", &smuxTransport{shared: map[key]*dialled{}})
+	wire.Register("smux+tls", &smuxTransport{secure: true, shared: map[key]*dialled{}})
 }

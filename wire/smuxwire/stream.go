@@ -12,7 +12,7 @@ import (
 
 	"github.com/xtaci/smux"
 
-	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // stream is the net.Conn over a stream of smux.
@@ -25,10 +25,10 @@ type stream struct {
 	// through the Mux there is one as long as the stream is open.
 	smux *smux.Stream
 
-	mu    sync.Mutex // also guards the write deadline, and smux until it is set
-	ended bool       // guarded by mu; the peer has closed, and all that it sent has arrived
-	in    arrivals   // guarded by mu
-	place wire.Place // guarded by mu; nil: nobody was asked
+	mu    sync.Mutex      // also guards the write deadline, and smux until it is set
+	ended bool            // guarded by mu; the peer has closed, and all that it sent has arrived
+	in    arrivals        // guarded by mu
+	place transport.Place // guarded by mu; nil: nobody was asked
 }
 
 // owner is what a stream knows of its Mux.
@@ -188,13 +188,13 @@ func (s *stream) refuse() {
 	leave(s.placed())
 }
 
-func (s *stream) setPlace(p wire.Place) {
+func (s *stream) setPlace(p transport.Place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.place = p
 }
 
-func (s *stream) placed() wire.Place {
+func (s *stream) placed() transport.Place {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.place

@@ -9,14 +9,15 @@ import (
 	"sync"
 
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // alpn is the application protocol that both sides of a TLS connection agree on. It is not that of
 // a single Wire, which is not smux.
 const alpn = "asterisque.smux/1"
 
-// transport is for "smux://host:port" or, if it is secure, "smux+tls://host:port".
-type transport struct {
+// smuxTransport is for "smux://host:port" or, if it is secure, "smux+tls://host:port".
+type smuxTransport struct {
 	secure bool // fixed
 
 	mu     sync.Mutex
@@ -37,8 +38,8 @@ type dialled struct {
 }
 
 // Dial implements wire.Dialer.
-func (t *transport) Dial(ctx context.Context, u *url.URL, o wire.Options) (wire.Wire, error) {
-	address, err := wire.HostPort(u, true)
+func (t *smuxTransport) Dial(ctx context.Context, u *url.URL, o wire.Options) (wire.Wire, error) {
+	address, err := transport.HostPort(u, true)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +77,7 @@ func (d *dialled) open(ctx context.Context) (wire.Wire, error) {
 }
 
 // find returns the connection for k. If there is none, it is the caller's to make.
-func (t *transport) find(k key) (d *dialled, mine bool) {
+func (t *smuxTransport) find(k key) (d *dialled, mine bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if d := t.shared[k]; d != nil {
@@ -87,7 +88,7 @@ func (t *transport) find(k key) (d *dialled, mine bool) {
 	return d, true
 }
 
-func (t *transport) forget(k key, d *dialled) {
+func (t *smuxTransport) forget(k key, d *dialled) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.shared[k] == d {
@@ -96,28 +97,28 @@ func (t *transport) forget(k key, d *dialled) {
 }
 
 // connect makes a connection.
-func (t *transport) connect(ctx context.Context, k key) (*Mux, error) {
+func (t *smuxTransport) connect(ctx context.Context, k key) (*Mux, error) {
 	var c net.Conn
 	var err error
 	if t.secure {
-		c, err = (&tls.Dialer{Config: wire.TLSConfig(k.tls, alpn)}).DialContext(ctx, "tcp", k.address)
+		c, err = (&tls.Dialer{Config: transport.TLSConfig(k.tls, alpn)}).DialContext(ctx, "tcp", k.address)
 	} else {
 		c, err = new(net.Dialer).DialContext(ctx, "tcp", k.address)
 	}
 	if err != nil {
 		return nil, err
 	}
-	wire.BoundUnsent(c)
+	transport.BoundUnsent(c)
 	return Client(c, func(c *config) { c.waiting = 0 }) // nobody would accept
 }
 
 // Listen implements wire.Transport.
-func (t *transport) Listen(ctx context.Context, u *url.URL, o wire.Options) (wire.Listener, error) {
-	address, err := wire.HostPort(u, false)
+func (t *smuxTransport) Listen(ctx context.Context, u *url.URL, o wire.Options) (wire.Listener, error) {
+	address, err := transport.HostPort(u, false)
 	if err != nil {
 		return nil, err
 	}
-	cfg := wire.TLSConfig(o.TLS, alpn)
+	cfg := transport.TLSConfig(o.TLS, alpn)
 	if t.secure && len(cfg.Certificates) == 0 && cfg.GetCertificate == nil && cfg.GetConfigForClient == nil {
 		return nil, errors.New("there is no certificate; put one into Options.TLS.Certificates, for example with tls.LoadX509KeyPair")
 	}

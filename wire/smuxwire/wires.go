@@ -2,8 +2,10 @@ package smuxwire
 
 import (
 	"crypto/tls"
+	"time"
 
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // streamWire is what wire.FromConn makes of a net.Conn.
@@ -11,9 +13,9 @@ type streamWire interface {
 	wire.Wire
 	wire.BatchWriter
 	wire.Buffered
-	wire.Deadliner
 	wire.Meter
-	wire.Receiver
+	SetReadDeadline(t time.Time) error
+	SetWriteDeadline(t time.Time) error
 }
 
 // muxWire is the Wire over a stream.
@@ -22,8 +24,8 @@ type muxWire struct {
 	stream *stream // fixed
 }
 
-// Place implements wire.Admitted.
-func (w *muxWire) Place() wire.Place { return w.stream.placed() }
+// Place implements transport.Admitted.
+func (w *muxWire) Place() transport.Place { return w.stream.placed() }
 
 // secureWire is a Wire over TLS.
 type secureWire struct {

@@ -164,7 +164,7 @@ type framed interface {
 	wire.Wire
 	wire.BatchWriter
 	wire.Buffered
-	wire.Receiver
+	wire.Meter
 }
 
 // childWire is the parent's Wire.

@@ -25,14 +25,14 @@ func Register(opts ...Option) error {
 	if _, err := newConfig(opts); err != nil {
 		return fmt.Errorf("stdiowire: register: %w", err)
 	}
-	return wire.Register(scheme, transport{opts})
+	return wire.Register(scheme, stdioTransport{opts})
 }
 
-// transport is for "stdio:program".
-type transport struct{ opts []Option }
+// stdioTransport is for "stdio:program".
+type stdioTransport struct{ opts []Option }
 
 // Dial implements wire.Dialer.
-func (t transport) Dial(ctx context.Context, u *url.URL, _ wire.Options) (wire.Wire, error) {
+func (t stdioTransport) Dial(ctx context.Context, u *url.URL, _ wire.Options) (wire.Wire, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (t transport) Dial(ctx context.Context, u *url.URL, _ wire.Options) (wire.W
 }
 
 // Listen implements wire.Transport.
-func (transport) Listen(context.Context, *url.URL, wire.Options) (wire.Listener, error) {
+func (stdioTransport) Listen(context.Context, *url.URL, wire.Options) (wire.Listener, error) {
 	return nil, errors.New("a child does not listen: it has one Wire, which stdiowire.Stdio returns; give it to Node.Accept")
 }
 

@@ -65,7 +65,7 @@ func othersDoNotWait(r *rig) {
 	if w, ok := r.a.(wire.Meter); ok {
 		r.returns("Progress"+meanwhile, func() { w.Progress() })
 	}
-	if w, ok := r.a.(wire.Receiver); ok {
+	if w, ok := r.a.(wire.Meter); ok {
 		r.returns("Receiving"+meanwhile, func() { w.Receiving() })
 	}
 	r.close(r.a)

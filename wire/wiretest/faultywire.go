@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // Wire is one end of a Wire on which things go wrong. Beside the five methods it is a
-// [wire.BatchWriter], [wire.Buffered] and a [wire.Deadliner].
+// [wire.BatchWriter], [wire.Buffered] and a [wire.Meter], and has deadlines.
 type Wire struct {
 	wire.Wire // over conn
 	conn      *Conn
@@ -44,17 +45,20 @@ func (w *Wire) WriteBatch(batch []byte) error { return w.Wire.(wire.BatchWriter)
 // Buffered implements wire.Buffered.
 func (w *Wire) Buffered() bool { return w.Wire.(wire.Buffered).Buffered() }
 
-// Receiving implements wire.Receiver.
-func (w *Wire) Receiving() int { return w.Wire.(wire.Receiver).Receiving() }
+// Keep implements wire.Buffered.
+func (w *Wire) Keep() *transport.Buffer { return w.Wire.(wire.Buffered).Keep() }
+
+// Receiving implements wire.Meter.
+func (w *Wire) Receiving() int { return w.Wire.(wire.Meter).Receiving() }
 
 // Progress implements wire.Meter: it returns how many bytes have been read and written. Bytes that
 // vanish do not count.
 func (w *Wire) Progress() (received, sent uint64) { return w.conn.progress() }
 
-// SetReadDeadline implements wire.Deadliner.
+// SetReadDeadline is that of a net.Conn; see [wire.FromConn].
 func (w *Wire) SetReadDeadline(t time.Time) error { return w.conn.SetReadDeadline(t) }
 
-// SetWriteDeadline implements wire.Deadliner.
+// SetWriteDeadline is that of a net.Conn; see [wire.FromConn].
 func (w *Wire) SetWriteDeadline(t time.Time) error { return w.conn.SetWriteDeadline(t) }
 
 // largest is how large a frame may be. A length that has been corrupted is likely to be larger, and

@@ -52,7 +52,6 @@ type pipeEnd interface {
 	wire.Wire
 	wire.TryWriter
 	wire.Buffered
-	wire.Receiver
 	wire.Meter
 }
 

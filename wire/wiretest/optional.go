@@ -1,13 +1,16 @@
 package wiretest
 
 import (
+	"bytes"
 	"errors"
 	"os"
+	"reflect"
 	"runtime"
 	"sync/atomic"
 	"time"
 
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 func writeBatch(r *rig) {
@@ -108,12 +111,94 @@ func buffered(r *rig) {
 	}
 }
 
+// keep reads frames, and keeps the memory of those that it may.
+func keep(r *rig) {
+	ahead := r.b.(wire.Buffered)
+	type kept struct {
+		mem         *transport.Buffer
+		frame, want []byte
+	}
+	var all []kept
+	for i, size := range []int{10, 64<<10 + 20, 100, 1 << 20, 30 << 10, 0, 64<<10 + 20} {
+		want := frame(i, size)
+		writing := start("WriteFrames", func() error { return r.a.WriteFrames([][]byte{want}) })
+		var got []byte
+		var mem *transport.Buffer
+		r.must(start("ReadFrame, and Keep behind it", func() (err error) {
+			got, err = r.b.ReadFrame(most)
+			mem = ahead.Keep()
+			return err
+		}), writing)
+		if mem == nil {
+			continue
+		}
+		if again := ahead.Keep(); again != nil {
+			r.fail("Keep gave the memory of frame %d away twice", i)
+		}
+		if !mem.Fits(len(got)) {
+			r.fail("Keep left %d bytes of memory for a frame of %d, which does not fill them: see Fits of transport.Buffer", len(mem.B), len(got))
+		}
+		all = append(all, kept{mem, got, want})
+	}
+	for i, k := range all {
+		if !bytes.Equal(k.frame, k.want) {
+			r.fail("the %dth frame that was kept has changed behind later frames", i+1)
+		}
+		k.mem.Release()
+	}
+}
+
+// progress writes frames, and looks at what both ends have counted.
+func progress(r *rig) {
+	const size = 300_000
+	before, _ := r.b.(wire.Meter).Progress()
+	_, written := r.a.(wire.Meter).Progress()
+	want := frame(1, size)
+	r.must(write(r.a, want), expect(r.b, want))
+	after, _ := r.b.(wire.Meter).Progress()
+	_, writtenAfter := r.a.(wire.Meter).Progress()
+	if after-before < size || writtenAfter-written < size {
+		r.fail("Progress counted %d bytes at the sender and %d at the receiver of a frame of %d", writtenAfter-written, after-before, size)
+	}
+}
+
+// wholeInterfaces fails where an end has some methods of an optional interface, and not all of
+// them.
+func wholeInterfaces(r *rig) {
+	for _, w := range []wire.Wire{r.a, r.b} {
+		for _, t := range []reflect.Type{
+			reflect.TypeFor[wire.VectorWriter](), reflect.TypeFor[wire.TryWriter](), reflect.TypeFor[wire.Buffered](), reflect.TypeFor[wire.Meter](),
+		} {
+			r.wholly(reflect.TypeOf(w), t)
+		}
+	}
+}
+
+// wholly fails the check if a type has some methods of want and not all.
+func (r *rig) wholly(has, want reflect.Type) {
+	r.Helper()
+	batch, _ := reflect.TypeFor[wire.BatchWriter]().MethodByName("WriteBatch")
+	var there, missing []string
+	for i := range want.NumMethod() {
+		if name := want.Method(i).Name; name == batch.Name {
+			continue // it is an interface of its own
+		} else if _, ok := has.MethodByName(name); ok {
+			there = append(there, name)
+		} else {
+			missing = append(missing, name)
+		}
+	}
+	if len(there) > 0 && !has.Implements(want) {
+		r.fail("%v has %v and is no %v, so that no session finds it: missing is %v, or a signature is another", has, there, want, missing)
+	}
+}
+
 // receiving writes large frames until somebody who asks meanwhile has found memory set aside for
 // one.
 func receiving(r *rig) {
 	const size = 2 << 20
 	const most = 2*size + 64<<10 // since it grows with what has arrived
-	w, want := r.b.(wire.Receiver), frame(1, size)
+	w, want := r.b.(wire.Meter), frame(1, size)
 	for deadline := time.Now().Add(r.carry); ; {
 		n, between := r.aside(w, want), 0
 		r.returns("Receiving", func() { between = w.Receiving() })
@@ -131,7 +216,7 @@ func receiving(r *rig) {
 }
 
 // aside sends a frame and returns the largest that Receiving was meanwhile.
-func (r *rig) aside(w wire.Receiver, frame []byte) (largest int) {
+func (r *rig) aside(w wire.Meter, frame []byte) (largest int) {
 	r.Helper()
 	var stop atomic.Bool
 	asking := start("Receiving while a frame arrives", func() error {
@@ -147,8 +232,14 @@ func (r *rig) aside(w wire.Receiver, frame []byte) (largest int) {
 	return largest
 }
 
+// deadliner is a Wire whose waits can be limited in time, as that over a net.Conn.
+type deadliner interface {
+	SetReadDeadline(t time.Time) error
+	SetWriteDeadline(t time.Time) error
+}
+
 func readDeadline(r *rig) {
-	d := r.b.(wire.Deadliner)
+	d := r.b.(deadliner)
 	read := func() error {
 		_, err := r.b.ReadFrame(most)
 		return err
@@ -164,7 +255,7 @@ func readDeadline(r *rig) {
 }
 
 func writeDeadline(r *rig) {
-	d := r.a.(wire.Deadliner)
+	d := r.a.(deadliner)
 	f := r.startFlood(r.a, byFrames, "WriteFrames that waited when its deadline passed")
 	r.deadline("SetWriteDeadline during a WriteFrames", d.SetWriteDeadline, time.Now())
 	r.expired(f.task)

@@ -25,8 +25,9 @@ import (
 
 // Run tests a Wire. It calls pair once per subtest for the two ends of a new connection, and closes
 // both ends after the subtest. The optional interfaces that an end has ([wire.BatchWriter],
-// [wire.VectorWriter], [wire.TryWriter], [wire.Buffered], [wire.Receiver], [wire.Deadliner]) are
-// tested as well.
+// [wire.VectorWriter], [wire.TryWriter], [wire.Buffered], [wire.Meter]) are tested as well, and so
+// are the deadlines of a [net.Conn] where an end has them. A method of one of these interfaces
+// without the others is reported: a session would not find it.
 //
 // A subtest fails if a goroutine is there afterwards that was not there before; so nothing else
 // should be running, such as parallel tests.
@@ -119,9 +120,12 @@ var checks = []check{
 	{"TryWriteBatch never waits", tryWriteBatch, has[wire.TryWriter]},
 	{"none of many frames is lost, doubled or moved by TryWriteBatch", manyBy(inTries), has[wire.TryWriter]},
 	{"Buffered tells the truth", buffered, has[wire.Buffered]},
-	{"Receiving tells what half a frame holds", receiving, has[wire.Receiver]},
-	{"a read deadline ends ReadFrame and loses nothing", readDeadline, has[wire.Deadliner]},
-	{"a write deadline ends WriteFrames", writeDeadline, has[wire.Deadliner]},
+	{"Keep leaves a frame alone", keep, has[wire.Buffered]},
+	{"Progress counts what crosses", progress, has[wire.Meter]},
+	{"Receiving tells what half a frame holds", receiving, has[wire.Meter]},
+	{"optional methods make whole interfaces", wholeInterfaces, nil},
+	{"a read deadline ends ReadFrame and loses nothing", readDeadline, has[deadliner]},
+	{"a write deadline ends WriteFrames", writeDeadline, has[deadliner]},
 }
 
 func has[I any](w wire.Wire) bool {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/internal/leak"
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -83,6 +84,10 @@ func TestEveryCheckFailsForAWireThatBreaksIt(t *testing.T) {
 		{"TryWriteBatch never waits", "waits", func(w wire.Wire) wire.Wire { return badBatch{Wire: w} }},
 		{"none of many frames is lost, doubled or moved by TryWriteBatch", "loses one", loses},
 		{"Buffered tells the truth", "lies", func(w wire.Wire) wire.Wire { return liar{w} }},
+		{"Keep leaves a frame alone", "gives it away twice", func(w wire.Wire) wire.Wire { return generous{w} }},
+		{"Keep leaves a frame alone", "gives more than the frame fills", func(w wire.Wire) wire.Wire { return &lavish{Wire: w} }},
+		{"Progress counts what crosses", "counts nothing", func(w wire.Wire) wire.Wire { return countless{w} }},
+		{"optional methods make whole interfaces", "has half of one", func(w wire.Wire) wire.Wire { return half{w} }},
 		{"Receiving tells what half a frame holds", "says nothing", func(w wire.Wire) wire.Wire { return asides{w, 0} }},
 		{"Receiving tells what half a frame holds", "forgets to end it", func(w wire.Wire) wire.Wire { return asides{w, 1} }},
 		{"Receiving tells what half a frame holds", "believes what is announced", func(w wire.Wire) wire.Wire { return asides{w, 16 << 20} }},
@@ -371,7 +376,41 @@ func (b badBatch) TryWriteBatch(batch []byte) (int, error) {
 // liar always has a frame.
 type liar struct{ wire.Wire }
 
-func (liar) Buffered() bool { return true }
+func (liar) Buffered() bool          { return true }
+func (liar) Keep() *transport.Buffer { return nil }
+
+// generous gives memory away whenever it is asked.
+type generous struct{ wire.Wire }
+
+func (generous) Buffered() bool          { return false }
+func (generous) Keep() *transport.Buffer { return transport.TakeBuffer(64<<10 + 20) }
+
+// lavish gives too much memory away, once.
+type lavish struct {
+	wire.Wire
+	gave bool
+}
+
+func (l *lavish) Buffered() bool { return false }
+
+func (l *lavish) Keep() *transport.Buffer {
+	if l.gave {
+		return nil
+	}
+	l.gave = true
+	return transport.TakeBuffer(1 << 20)
+}
+
+// countless is a Meter that counts nothing.
+type countless struct{ wire.Wire }
+
+func (countless) Progress() (received, sent uint64) { return 0, 0 }
+func (countless) Receiving() int                    { return 0 }
+
+// half has one of the two methods of a Meter.
+type half struct{ wire.Wire }
+
+func (half) Receiving() int { return 0 }
 
 // asides always has as much aside.
 type asides struct {
@@ -380,6 +419,8 @@ type asides struct {
 }
 
 func (a asides) Receiving() int { return a.aside }
+
+func (a asides) Progress() (received, sent uint64) { return a.Wire.(wire.Meter).Progress() }
 
 // timeless ignores deadlines.
 type timeless struct{ wire.Wire }

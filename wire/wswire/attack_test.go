@@ -20,6 +20,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/internal/attack"
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 	"github.com/asterisque-go/asterisque/wire/wswire"
 )
 
@@ -216,7 +217,9 @@ func TestAttackWebSocketsThatSayNothing(t *testing.T) {
 // crowdedDoor lets nobody in.
 type crowdedDoor struct{ acceptor }
 
-func (crowdedDoor) Enter(net.Addr, func()) (wire.Place, error) { return nil, asterisque.ErrOverloaded }
+func (crowdedDoor) Enter(net.Addr, func()) (transport.Place, error) {
+	return nil, asterisque.ErrOverloaded
+}
 
 // talkative is an Acceptor with a logger.
 type talkative struct {

@@ -14,6 +14,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // DialOption changes a [Dial].
@@ -43,10 +44,10 @@ func WithHeader(h http.Header) DialOption {
 //
 // Give the Wire to a node with Attach. An error that wraps [wire.ErrURL] says that the URL can
 // never be used. If the server answers with an HTTP error, its status and first lines are in the
-// error of Dial. An error shows none of the secrets of the URL, as [wire.HideURL] says. What the
-// server answers may still have those of a header, if it says what it was sent.
+// error of Dial. An error shows none of the secrets of the URL, as [transport.HideURL] says. What
+// the server answers may still have those of a header, if it says what it was sent.
 func Dial(ctx context.Context, rawURL string, opts ...DialOption) (wire.Wire, error) {
-	u, err := wire.ParseURL(rawURL)
+	u, err := transport.ParseURL(rawURL)
 	if err != nil {
 		return nil, fmt.Errorf("wire: %w; a URL is, for example, wss://example.org/rpc", err)
 	}
@@ -56,14 +57,14 @@ func Dial(ctx context.Context, rawURL string, opts ...DialOption) (wire.Wire, er
 	}
 	w, err := dial(ctx, u, cfg)
 	if err != nil {
-		return nil, fmt.Errorf("wire: dial %s: %w", wire.ShowURL(rawURL), wire.HideURL(err, rawURL))
+		return nil, fmt.Errorf("wire: dial %s: %w", transport.ShowURL(rawURL), transport.HideURL(err, rawURL))
 	}
 	return w, nil
 }
 
 func dial(ctx context.Context, u *url.URL, cfg dialConfig) (wire.Wire, error) {
 	if err := check(u); err != nil {
-		return nil, wire.BadURL(err)
+		return nil, transport.BadURL(err)
 	}
 	var d dialler
 	t := d.transport(cfg.tls)
@@ -114,9 +115,9 @@ type dialler struct {
 	tls  *tls.Conn // nil without TLS, or behind a proxy
 }
 
-// transport returns an HTTP transport for one connection.
+// wsTransport returns an HTTP transport for one connection.
 func (d *dialler) transport(cfg *tls.Config) *http.Transport {
-	cfg = wire.TLSConfig(cfg, "http/1.1") // as which WebSocket begins
+	cfg = transport.TLSConfig(cfg, "http/1.1") // as which WebSocket begins
 	return &http.Transport{
 		Proxy:           http.ProxyFromEnvironment,
 		TLSClientConfig: cfg, // for TLS through a proxy
@@ -136,7 +137,7 @@ func (d *dialler) made(c net.Conn, err error) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	wire.BoundUnsent(c)
+	transport.BoundUnsent(c)
 	d.conn = &conn{Conn: c}
 	return d.conn, nil
 }
@@ -156,7 +157,7 @@ func dialError(resp *http.Response, err error) error {
 		}
 	}
 	if to := resp.Header.Get("Location"); to != "" {
-		text = "go to " + wire.ShowURL(to)
+		text = "go to " + transport.ShowURL(to)
 	}
 	return fmt.Errorf("the server did not open a WebSocket and answered %q: %s", resp.Status, text)
 }

@@ -10,14 +10,14 @@ import (
 	"net/netip"
 	"sync"
 
-	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // entrance is the net.Listener below a listener. It closes connections at once that its door does
 // not let in.
 type entrance struct {
-	net.Listener           // these are fixed
-	door         wire.Door // nil: nobody is asked
+	net.Listener                // these are fixed
+	door         transport.Door // nil: nobody is asked
 }
 
 // Accept implements net.Listener.
@@ -27,7 +27,7 @@ func (e *entrance) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		wire.BoundUnsent(c)
+		transport.BoundUnsent(c)
 		if e.door == nil {
 			return c, nil
 		}
@@ -42,7 +42,7 @@ func (e *entrance) Accept() (net.Conn, error) {
 // guest is a connection with a place, which it leaves when it is closed.
 type guest struct {
 	net.Conn
-	place wire.Place
+	place transport.Place
 }
 
 // Close implements net.Conn.

@@ -13,6 +13,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // Acceptor makes something, such as a session, of a Wire that the other side has connected. A
@@ -59,7 +60,7 @@ func WithLogger(l *slog.Logger) Option {
 // with the request, and neither Shutdown nor Close of an http.Server know of the Wire. So close the
 // node as well.
 //
-// If a is a [wire.Door], as a node is, each request needs a place there before it becomes a
+// If a is a [transport.Door], as a node is, each request needs a place there before it becomes a
 // WebSocket. Without one it is answered with 503 and Retry-After. What a client costs before its
 // request is there is up to the http.Server, whose own time limits are none: set ReadHeaderTimeout
 // and WriteTimeout to some seconds, IdleTimeout to a minute or so, and MaxHeaderBytes to 16 KiB.
@@ -67,7 +68,7 @@ func WithLogger(l *slog.Logger) Option {
 // address there.
 func Handler[S any](a Acceptor[S], opts ...Option) http.Handler {
 	h := newHandler(append([]Option{WithLogger(loggerOf(a))}, opts...))
-	h.door, _ = any(a).(wire.Door)
+	h.door, _ = any(a).(transport.Door)
 	h.accept = func(ctx context.Context, w wire.Wire) error {
 		_, err := a.Accept(ctx, w)
 		return err
@@ -88,7 +89,7 @@ func newHandler(opts []Option) *handler {
 
 type handler struct { // all fixed
 	config
-	door   wire.Door // nil: nobody is asked, or somebody was when the connection was made
+	door   transport.Door // nil: nobody is asked, or somebody was when the connection was made
 	accept func(ctx context.Context, w wire.Wire) error
 }
 
@@ -136,16 +137,16 @@ func (h *handler) hand(ctx context.Context, s wire.Wire) error {
 
 // enter returns the place of a request: that of its connection, or one of its own. It is nil if
 // nobody is asked.
-func (h *handler) enter(r *http.Request, lost func()) (wire.Place, error) {
+func (h *handler) enter(r *http.Request, lost func()) (transport.Place, error) {
 	if h.door == nil {
-		p, _ := r.Context().Value(placeKey{}).(wire.Place)
+		p, _ := r.Context().Value(placeKey{}).(transport.Place)
 		return p, nil
 	}
 	return h.door.Enter(addrOf(r), lost)
 }
 
 // leave leaves the place of a request that came to nothing. That of a connection stays with it.
-func (h *handler) leave(p wire.Place) {
+func (h *handler) leave(p transport.Place) {
 	if h.door != nil {
 		p.Leave()
 	}
@@ -182,7 +183,7 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	wire.BoundUnsent(c)
+	transport.BoundUnsent(c)
 	h.took(c)
 	h.conn = &conn{Conn: c}
 	rw.Writer.Reset(h.conn)

@@ -15,6 +15,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 const (
@@ -40,9 +41,9 @@ type listener struct {
 
 func listen(ctx context.Context, u *url.URL, cfg *tls.Config) (wire.Listener, error) {
 	if err := checkListen(u); err != nil {
-		return nil, wire.BadURL(err)
+		return nil, transport.BadURL(err)
 	}
-	cfg = wire.TLSConfig(cfg, "http/1.1")
+	cfg = transport.TLSConfig(cfg, "http/1.1")
 	if u.Scheme == "wss" && len(cfg.Certificates) == 0 && cfg.GetCertificate == nil && cfg.GetConfigForClient == nil {
 		return nil, errors.New("there is no certificate; put one into Options.TLS.Certificates, for example with tls.LoadX509KeyPair")
 	}
@@ -64,8 +65,8 @@ func listen(ctx context.Context, u *url.URL, cfg *tls.Config) (wire.Listener, er
 	return l, nil
 }
 
-// Guard implements wire.Guarded.
-func (l *listener) Guard(d wire.Door) {
+// Guard implements transport.Guarded.
+func (l *listener) Guard(d transport.Door) {
 	l.start.Do(func() {
 		l.conns.door = d
 		if logger := loggerOf(d); logger != nil {
@@ -161,7 +162,7 @@ func (l *listener) Accept() (wire.Wire, error) {
 		case <-l.closed:
 		}
 	}
-	return nil, fmt.Errorf("wire: accept at %s: %w", wire.ShowURL(l.url), net.ErrClosed)
+	return nil, fmt.Errorf("wire: accept at %s: %w", transport.ShowURL(l.url), net.ErrClosed)
 }
 
 // Close implements wire.Listener.

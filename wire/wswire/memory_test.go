@@ -23,7 +23,7 @@ func TestReceivingIsTheMemoryOfHalfAMessage(t *testing.T) {
 	c := rawUpgrade(t, url)
 	w := <-wires
 	defer w.Close()
-	r := w.(wire.Receiver)
+	r := w.(wire.Meter)
 	frames := make(chan int)
 	go func() { // ends with w
 		defer close(frames)

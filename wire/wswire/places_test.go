@@ -20,6 +20,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/internal/attack"
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 	"github.com/asterisque-go/asterisque/wire/wswire"
 )
 
@@ -29,7 +30,7 @@ type countingDoor struct {
 	entered, left int // guarded by mu
 }
 
-func (d *countingDoor) Enter(_ net.Addr, lost func()) (wire.Place, error) {
+func (d *countingDoor) Enter(_ net.Addr, lost func()) (transport.Place, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.entered++
@@ -71,7 +72,7 @@ type countedPlace struct {
 	once sync.Once
 }
 
-func (p *countedPlace) Enter(func()) (wire.Place, error) { return nil, errors.New("none here") }
+func (p *countedPlace) Enter(func()) (transport.Place, error) { return nil, errors.New("none here") }
 
 func (p *countedPlace) Leave() {
 	p.once.Do(func() {
@@ -117,7 +118,7 @@ func TestAttackAllPlacesOfAListenerComeBack(t *testing.T) {
 		door := new(countingDoor)
 		l, err := wire.Listen(t.Context(), scheme+"://127.0.0.1:0/rpc", server)
 		require.NoError(t, err)
-		l.(wire.Guarded).Guard(door)
+		l.(transport.Guarded).Guard(door)
 		address := strings.TrimSuffix(strings.TrimPrefix(l.URL(), scheme+"://"), "/rpc")
 		go func() { // ends with l; it leaves some that wait
 			for range 5 {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 	"github.com/asterisque-go/asterisque/wire/wswire"
 )
 
@@ -77,5 +78,5 @@ func TestNoSecretOfAURLIsInAnError(t *testing.T) {
 
 func TestTheURLOfAListenerHasNoSecrets(t *testing.T) {
 	l := listen(t, "ws://127.0.0.1:0/rpc", wire.Options{})
-	require.Equal(t, wire.ShowURL(l.URL()), l.URL())
+	require.Equal(t, transport.ShowURL(l.URL()), l.URL())
 }

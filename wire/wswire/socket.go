@@ -16,6 +16,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // forever stands for contexts that are not needed: to close the connection ends every wait.
@@ -30,7 +31,7 @@ type socket struct {
 	conn          *conn           // below ws
 	client        bool            // this side dialled; its frames have to be masked
 	local, remote net.Addr
-	place         wire.Place // nil: nobody was asked
+	place         transport.Place // nil: nobody was asked
 
 	closed  atomic.Bool                          // Close was called
 	refused atomic.Pointer[websocket.CloseError] // what Close complains of; nil: of nothing
@@ -49,7 +50,7 @@ type socket struct {
 
 // newSocket returns the Wire over ws. state says how it is protected; nil: not by TLS. place is
 // what it has at a door; nil: nobody was asked.
-func newSocket(ws *websocket.Conn, conn *conn, client bool, state *tls.ConnectionState, place wire.Place) wire.Wire {
+func newSocket(ws *websocket.Conn, conn *conn, client bool, state *tls.ConnectionState, place transport.Place) wire.Wire {
 	ws.SetReadLimit(-1) // ReadFrame has its own
 	s := &socket{ws: ws, conn: conn, client: client, local: conn.LocalAddr(), remote: conn.RemoteAddr(), place: place}
 	if state == nil {
@@ -73,15 +74,15 @@ func (s *socket) LocalAddr() net.Addr { return s.local }
 // RemoteAddr implements wire.Wire.
 func (s *socket) RemoteAddr() net.Addr { return s.remote }
 
-// Place implements wire.Admitted.
-func (s *socket) Place() wire.Place { return s.place }
+// Place implements transport.Admitted.
+func (s *socket) Place() transport.Place { return s.place }
 
 // Progress implements wire.Meter.
 func (s *socket) Progress() (received, sent uint64) {
 	return s.conn.received.Load(), s.conn.sent.Load()
 }
 
-// Receiving implements wire.Receiver.
+// Receiving implements wire.Meter.
 func (s *socket) Receiving() int { return int(s.aside.Load()) }
 
 // ReadFrame implements wire.Wire.

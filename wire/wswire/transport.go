@@ -10,19 +10,19 @@ import (
 func init() {
 	// An error means that the program has a transport of its own for the scheme already, which then
 	// stays.
-	wire.Register("ws", transport{})
-	wire.Register("wss", transport{})
+	wire.Register("ws", wsTransport{})
+	wire.Register("wss", wsTransport{})
 }
 
-// transport is for "ws://host:port/path" and "wss://host:port/path".
-type transport struct{}
+// wsTransport is for "ws://host:port/path" and "wss://host:port/path".
+type wsTransport struct{}
 
 // Dial implements wire.Dialer.
-func (transport) Dial(ctx context.Context, u *url.URL, o wire.Options) (wire.Wire, error) {
+func (wsTransport) Dial(ctx context.Context, u *url.URL, o wire.Options) (wire.Wire, error) {
 	return dial(ctx, u, dialConfig{tls: o.TLS})
 }
 
 // Listen implements wire.Transport.
-func (transport) Listen(ctx context.Context, u *url.URL, o wire.Options) (wire.Listener, error) {
+func (wsTransport) Listen(ctx context.Context, u *url.URL, o wire.Options) (wire.Listener, error) {
 	return listen(ctx, u, o.TLS)
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 	"github.com/asterisque-go/asterisque/wire/wswire"
 )
 
@@ -157,7 +158,7 @@ func TestTLSTellsAboutItself(t *testing.T) {
 	_, err = wire.Dial(t.Context(), "ws"+strings.TrimPrefix(l.URL(), "wss"), wire.Options{})
 	require.ErrorContains(t, err, "HTTPS", "ws at a server that wants wss")
 	plain := listen(t, "ws://127.0.0.1:0/rpc", server)
-	plain.(wire.Guarded).Guard(nil)
+	plain.(transport.Guarded).Guard(nil)
 	_, err = wire.Dial(t.Context(), "wss"+strings.TrimPrefix(plain.URL(), "ws"), client)
 	require.ErrorContains(t, err, "server gave HTTP response to HTTPS client")
 	c, _ := connect(t, plain, wire.Options{})
@@ -219,7 +220,7 @@ func TestAListenerIsReachedAtItsURLOnly(t *testing.T) {
 
 func TestOneWireMoreThanCanWaitIsRefused(t *testing.T) {
 	l := listen(t, "ws://127.0.0.1:0/rpc", wire.Options{})
-	l.(wire.Guarded).Guard(nil)
+	l.(transport.Guarded).Guard(nil)
 	ended := make(chan error)
 	const wires = 128 + 1
 	for range wires {

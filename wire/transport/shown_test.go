@@ -1,4 +1,4 @@
-package wire_test
+package transport_test
 
 import (
 	"context"
@@ -13,7 +13,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/internal/testtls"
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 func TestAURLIsShownWithoutItsSecrets(t *testing.T) {
@@ -50,7 +52,7 @@ func TestAURLIsShownWithoutItsSecrets(t *testing.T) {
 		"ws://me:s3cret@host\x7f/":       "ws://host\x7f/",
 		"me:s3//cret@host:1":             "host:1",
 	} {
-		require.Equal(t, want, wire.ShowURL(raw), "%q", raw)
+		require.Equal(t, want, transport.ShowURL(raw), "%q", raw)
 	}
 }
 
@@ -63,33 +65,33 @@ func TestAnErrorHidesTheSecretsOfAURLInEachForm(t *testing.T) {
 		"s3c/r et", "s3c%2Fr%20et", "s3c%2Fr+et", "t0k+en\"", `t0k+en\"`, "t0k%2Ben%22", "bare00", "a b c", "fragment", "fr%61gment",
 		"the password of mester is s3c/r et", "Basic bWVzdGVyOnMzYy9yIGV0",
 	} {
-		got := wire.HideURL(errors.New("it says: "+text), raw).Error()
+		got := transport.HideURL(errors.New("it says: "+text), raw).Error()
 		for _, secret := range []string{"mester", "m%65ster", "s3c", "r et", "t0k", "en\"", "bare00", "a+b", "a b", "gment", "bWVzdGVyOnMzYy9yIGV0"} {
 			require.NotContains(t, got, secret, "%q", text)
 		}
 		require.True(t, strings.HasPrefix(got, "it says: "), got)
 	}
 	kept := "dial tcp 127.0.0.1:5330 at host/rpc: token v"
-	require.Equal(t, kept, wire.HideURL(errors.New(kept), raw).Error(), "what is no secret, or too short for one")
+	require.Equal(t, kept, transport.HideURL(errors.New(kept), raw).Error(), "what is no secret, or too short for one")
 	for _, short := range []string{"ws://a:b@host/", "ws://host/rpc?v=1"} {
 		u, err := url.Parse(short)
 		require.NoError(t, err)
-		got := wire.HideURL(fmt.Errorf("%s and %s", short, u.RequestURI()), short).Error()
+		got := transport.HideURL(fmt.Errorf("%s and %s", short, u.RequestURI()), short).Error()
 		require.NotRegexp(t, `a:|b@|=1`, got)
 	}
-	require.NotContains(t, wire.HideURL(errors.New("ws://me:***@host/ and //me:xxxxx@host"), "ws://me:s3cret@host/").Error(), "me:")
+	require.NotContains(t, transport.HideURL(errors.New("ws://me:***@host/ and //me:xxxxx@host"), "ws://me:s3cret@host/").Error(), "me:")
 }
 
 func TestAnErrorWithoutSecretsIsFoundByIsAndAs(t *testing.T) {
 	const raw = "ws://me:s3cret@host/"
 	cause := &url.Error{Op: "Get", URL: raw, Err: &os.PathError{Op: "s3cret", Path: raw, Err: os.ErrNotExist}}
-	err := wire.HideURL(cause, raw)
+	err := transport.HideURL(cause, raw)
 	requireNoSecret(t, err)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	var found *url.Error
 	require.ErrorAs(t, err, &found)
-	require.NoError(t, wire.HideURL(nil, raw))
-	require.Equal(t, error(cause), wire.HideURL(cause, "ws://host/"), "a URL without secrets changes nothing")
+	require.NoError(t, transport.HideURL(nil, raw))
+	require.Equal(t, error(cause), transport.HideURL(cause, "ws://host/"), "a URL without secrets changes nothing")
 }
 
 // requireNoSecret looks at all that a program can print of an error.
@@ -128,7 +130,8 @@ func (l talkative) Listen(_ context.Context, u *url.URL, _ wire.Options) (wire.L
 func TestErrorsOfDialAndListenHaveNoSecretsOfTheURL(t *testing.T) {
 	own := "x-" + strings.ToLower(rand.Text())
 	require.NoError(t, wire.Register(own, talkative{}))
-	server, _ := tlsOptions(t)
+	config, _ := testtls.Configs(t)
+	server := wire.Options{TLS: config}
 	for _, scheme := range []string{"tcp:", "tls:", "unix:", "mem:", own + ":", "no-such:", ""} {
 		for _, rest := range secretURLs {
 			if scheme == "unix:" && !strings.HasPrefix(rest, "/") {

@@ -1,10 +1,11 @@
-package wire
+package transport_test
 
 import (
 	"net"
 	"net/netip"
 	"testing"
 
+	"github.com/asterisque-go/asterisque/wire/transport"
 	"github.com/stretchr/testify/require"
 )
 
@@ -23,13 +24,13 @@ func TestWhichAddressesAreOnThisMachine(t *testing.T) {
 		{at("192.168.0.1:1"), false},
 		{at("[fe80::1%eth0]:1"), false},
 		{at("[::ffff:192.0.2.1]:1"), false},
-		{addr{"unix", "/socket"}, true},
-		{addr{"mem", "name"}, true},
-		{addr{"stdio", "pid 1"}, true},
-		{addr{"stream", "remote"}, false},
-		{addr{"http", "127.0.0.1"}, false},
-		{addr{"websocket", "unknown"}, false},
+		{transport.Addr("unix", "/socket"), true},
+		{transport.Addr("mem", "name"), true},
+		{transport.Addr("stdio", "pid 1"), true},
+		{transport.Addr("stream", "remote"), false},
+		{transport.Addr("http", "127.0.0.1"), false},
+		{transport.Addr("websocket", "unknown"), false},
 	} {
-		require.Equal(t, c.here, isHere(c.addr), "%v", c.addr)
+		require.Equal(t, c.here, transport.IsHere(c.addr), "%v", c.addr)
 	}
 }

@@ -1,10 +1,9 @@
-package wire
+package transport
 
 import (
 	"cmp"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"maps"
 	"net/url"
 	"regexp"
@@ -49,20 +48,6 @@ type hidden struct {
 func (h hidden) Error() string        { return h.text }
 func (h hidden) Is(target error) bool { return errors.Is(h.cause, target) }
 func (h hidden) As(target any) bool   { return errors.As(h.cause, target) }
-
-// ParseURL is url.Parse with an error that is a [BadURL], and shows none of the secrets.
-func ParseURL(rawURL string) (*url.URL, error) {
-	u, err := url.Parse(rawURL)
-	if err == nil {
-		return u, nil
-	}
-	shown := ShowURL(rawURL)
-	why := errors.New("it cannot be parsed")
-	if failed := (*url.Error)(nil); shown == rawURL && errors.As(err, &failed) {
-		why = failed.Err // which may quote a part of a password that has a '#', for example
-	}
-	return nil, BadURL(fmt.Errorf("%q is no URL: %w", shown, why))
-}
 
 // parts are those of a text that should be a URL.
 type parts struct {

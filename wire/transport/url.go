@@ -1,0 +1,67 @@
+package transport
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+)
+
+// ErrURL is wire.ErrURL: errors about a URL that can never be used wrap it.
+var ErrURL = errors.New("wire: the URL cannot be used")
+
+// BadURL returns err as one that wraps [ErrURL]. Whoever dials does not try such a URL again.
+func BadURL(err error) error { return urlError{err} }
+
+type urlError struct{ error }
+
+func (urlError) Is(target error) bool { return target == ErrURL }
+func (e urlError) Unwrap() error      { return e.error }
+
+// ParseURL is [url.Parse] with an error that wraps [ErrURL], and that shows no secrets of the URL.
+func ParseURL(rawURL string) (*url.URL, error) {
+	u, err := url.Parse(rawURL)
+	if err == nil {
+		return u, nil
+	}
+	shown := ShowURL(rawURL)
+	why := errors.New("it cannot be parsed")
+	if failed := (*url.Error)(nil); shown == rawURL && errors.As(err, &failed) {
+		why = failed.Err // which may quote a part of a password that has a '#', for example
+	}
+	return nil, BadURL(fmt.Errorf("%q is no URL: %w", shown, why))
+}
+
+// HostPort returns what package net calls an address. u has to consist of a scheme, a host and a
+// port; unless needHost is set, the host may be missing. The error wraps [ErrURL].
+func HostPort(u *url.URL, needHost bool) (string, error) {
+	if err := Bare(u); err != nil {
+		return "", BadURL(err)
+	}
+	example := fmt.Sprintf("for example %s://127.0.0.1:5330", u.Scheme)
+	switch {
+	case u.Opaque != "":
+		return "", BadURL(fmt.Errorf("two slashes are missing behind the scheme; %s", example))
+	case needHost && u.Hostname() == "":
+		return "", BadURL(fmt.Errorf("the host is missing; %s", example))
+	case u.Port() == "":
+		return "", BadURL(fmt.Errorf("the port is missing; %s", example))
+	case u.Path != "" && u.Path != "/":
+		return "", BadURL(fmt.Errorf("a path has no meaning here; %s", example))
+	}
+	return net.JoinHostPort(u.Hostname(), u.Port()), nil
+}
+
+// Bare returns an error if u has parts that a transport without a use for them would ignore: a
+// user, a query or a fragment.
+func Bare(u *url.URL) error {
+	switch {
+	case u.User != nil:
+		return errors.New("a user has no meaning here")
+	case u.RawQuery != "" || u.ForceQuery:
+		return errors.New("a query has no meaning here")
+	case u.Fragment != "":
+		return errors.New("a fragment has no meaning here")
+	}
+	return nil
+}
