@@ -130,7 +130,7 @@ func isPong(frame []byte) bool {
 func TestAttackAWireThatIsCutAgainAndAgainRunsNothingTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(func(_ context.Context, n int) (int, error) { time.Sleep(8 * time.Second); return n + 1, nil })
-		conn, wires, _, there := link(t, l.svc, asterisque.Reconnect{First: time.Millisecond, Most: time.Millisecond})
+		conn, wires, _, there := link(t, l.svc, asterisque.Reconnection{First: time.Millisecond, Most: time.Millisecond})
 		var got int
 		done := make(chan error)
 		go func() {

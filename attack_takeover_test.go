@@ -18,8 +18,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// heldUpAtTheDoor begins a resume of the session that first began, which waits in Access.Accept until
-// release is called.
+// heldUpAtTheDoor begins a resume of the session that first began, which waits in Access.Accept
+// until release is called.
 func (k *doorkeeper) heldUpAtTheDoor(t *testing.T, first message.Sync) (p *rawPeer, release func()) {
 	gate := make(chan struct{})
 	answer := *k.answer.Load()
@@ -221,8 +221,8 @@ func TestARepositoryThatIsSlowToStoreCostsNoSession(t *testing.T) {
 // lyingRepository answers with what belongs to another session.
 type lyingRepository struct{ asterisque.Repository }
 
-func (r lyingRepository) Get(ctx context.Context, session [16]byte) (asterisque.SessionRecord, bool, error) {
-	return asterisque.SessionRecord{Session: [16]byte{1}, Identity: "somebody", Node: "elsewhere"}, true, nil
+func (r lyingRepository) Get(ctx context.Context, session asterisque.SessionID) (asterisque.SessionRecord, bool, error) {
+	return asterisque.SessionRecord{Session: asterisque.SessionID{1}, Identity: "somebody", Node: "elsewhere"}, true, nil
 }
 
 func TestARepositoryThatIsWrongLetsNobodyIn(t *testing.T) {
@@ -284,7 +284,7 @@ func TestAWireThatPanicsOnBeingAskedWhoReadsItFailsTheAttempt(t *testing.T) {
 		here := newNode(t, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 		ctx, stop := context.WithTimeout(background, time.Minute)
 		defer stop()
-		_, err := here.Connect(ctx, "", asterisque.Reconnect{Dial: func(context.Context) (wire.Wire, error) {
+		_, err := here.Connect(ctx, "", asterisque.Reconnection{Dial: func(context.Context) (wire.Wire, error) {
 			a, b := wire.Pipe()
 			b.Close()
 			return panickingWire{a}, nil

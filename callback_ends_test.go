@@ -95,7 +95,7 @@ func TestWhoEndsWhatItRunsInDoesNotWaitForItself(t *testing.T) {
 					return s, nil
 				}, opts...)
 				accepted := make(chan *asterisque.Session, 1)
-				c, err := node.Connect(background, "", asterisque.Reconnect{Dial: func(context.Context) (wire.Wire, error) {
+				c, err := node.Connect(background, "", asterisque.Reconnection{Dial: func(context.Context) (wire.Wire, error) {
 					a, b := wire.Pipe()
 					go func() {
 						if s, err := here.Accept(background, b); err == nil {

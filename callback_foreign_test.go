@@ -91,7 +91,7 @@ func TestAWireThatPanicsWhenItIsAskedCostsOnlyItself(t *testing.T) {
 				ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
 				defer cancel()
 				inGoroutine(func() {
-					conn, err := here.Connect(ctx, "", asterisque.Reconnect{First: time.Millisecond, Dial: func(context.Context) (wire.Wire, error) {
+					conn, err := here.Connect(ctx, "", asterisque.Reconnection{First: time.Millisecond, Dial: func(context.Context) (wire.Wire, error) {
 						a, b := wire.Pipe()
 						go there.Accept(background, b)
 						return odd(a, at, f), nil
@@ -138,7 +138,7 @@ func TestAListenerThatPanicsWhenItIsClosedIsSurvived(t *testing.T) {
 func TestADialThatReturnsNothingFails(t *testing.T) {
 	node := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 	defer node.Close()
-	_, err := node.Connect(background, "", asterisque.Reconnect{First: time.Millisecond, GiveUp: 20 * time.Millisecond,
+	_, err := node.Connect(background, "", asterisque.Reconnection{First: time.Millisecond, GiveUp: 20 * time.Millisecond,
 		Dial: func(context.Context) (wire.Wire, error) { return nil, nil }})
 	require.ErrorContains(t, err, "no Wire, and no error")
 }
@@ -199,7 +199,7 @@ func TestAnErrorThatPanicsCostsOnlyItsCall(t *testing.T) {
 				require.ErrorIs(t, err, asterisque.ErrUnavailable)
 
 				ctx, cancel = context.WithCancelCause(background)
-				_, err = node.Connect(ctx, "", asterisque.Reconnect{First: time.Millisecond, Dial: func(context.Context) (wire.Wire, error) {
+				_, err = node.Connect(ctx, "", asterisque.Reconnection{First: time.Millisecond, Dial: func(context.Context) (wire.Wire, error) {
 					cancel(odd)
 					return nil, odd
 				}})

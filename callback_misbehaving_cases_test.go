@@ -187,7 +187,7 @@ func dropping(m *misbehaviour) error {
 func connecting(m *misbehaviour) error {
 	ctx, cancel := context.WithTimeout(background, 2*time.Second)
 	defer cancel()
-	how := asterisque.Reconnect{First: time.Millisecond, OnState: func(c *asterisque.Connection, _ asterisque.ConnectionState, _ error) {
+	how := asterisque.Reconnection{First: time.Millisecond, OnState: func(c *asterisque.Connection, _ asterisque.ConnectionState, _ error) {
 		m.session.Store(c.Session())
 		m.hook()
 	}}
@@ -197,13 +197,13 @@ func connecting(m *misbehaviour) error {
 func dialling(m *misbehaviour) error {
 	ctx, cancel := context.WithTimeout(background, 2*time.Second)
 	defer cancel()
-	return m.connect(ctx, asterisque.Reconnect{First: time.Millisecond, Dial: func(ctx context.Context) (wire.Wire, error) {
+	return m.connect(ctx, asterisque.Reconnection{First: time.Millisecond, Dial: func(ctx context.Context) (wire.Wire, error) {
 		m.hook()
 		return wire.Dial(ctx, m.peerURL, wire.Options{})
 	}})
 }
 
-func (m *misbehaviour) connect(ctx context.Context, how asterisque.Reconnect) error {
+func (m *misbehaviour) connect(ctx context.Context, how asterisque.Reconnection) error {
 	conn, err := m.node.Connect(ctx, m.peerURL, how)
 	if err != nil {
 		return err
@@ -250,8 +250,8 @@ var callbacks = []callback{
 			return []asterisque.Option{asterisque.WithDropReports(func(*asterisque.Session, asterisque.Drop) { m.hook() })}
 		},
 		trigger: dropping},
-	{name: "Reconnect.OnState", panics: "ok", trigger: connecting},
-	{name: "Reconnect.Dial", panics: "ok", trigger: dialling},
+	{name: "Reconnection.OnState", panics: "ok", trigger: connecting},
+	{name: "Reconnection.Dial", panics: "ok", trigger: dialling},
 	{name: "Repository.Put", panics: "ok", options: spied("put"), trigger: resumed},
 	{name: "Repository.Get", panics: "ok", options: spied("get"), trigger: resumed},
 	{name: "Repository.Delete", panics: "ok", options: spied("delete"), trigger: func(m *misbehaviour) error {

@@ -26,12 +26,12 @@ func (r spyRepository) Put(ctx context.Context, rec asterisque.SessionRecord) er
 	return r.Repository.Put(ctx, rec)
 }
 
-func (r spyRepository) Get(ctx context.Context, session [16]byte) (asterisque.SessionRecord, bool, error) {
+func (r spyRepository) Get(ctx context.Context, session asterisque.SessionID) (asterisque.SessionRecord, bool, error) {
 	r.hook("get")
 	return r.Repository.Get(ctx, session)
 }
 
-func (r spyRepository) Delete(ctx context.Context, session [16]byte) error {
+func (r spyRepository) Delete(ctx context.Context, session asterisque.SessionID) error {
 	r.hook("delete")
 	return r.Repository.Delete(ctx, session)
 }
@@ -47,7 +47,7 @@ func resumed(m *misbehaviour) error {
 	ctx, cancel := context.WithTimeout(background, 2*time.Second)
 	defer cancel()
 	wires := make(chan wire.Wire, 10)
-	conn, err := m.peer.Connect(ctx, m.nodeURL, asterisque.Reconnect{First: time.Millisecond, Dial: func(ctx context.Context) (wire.Wire, error) {
+	conn, err := m.peer.Connect(ctx, m.nodeURL, asterisque.Reconnection{First: time.Millisecond, Dial: func(ctx context.Context) (wire.Wire, error) {
 		w, err := wire.Dial(ctx, m.nodeURL, wire.Options{})
 		if err == nil {
 			wires <- w

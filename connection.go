@@ -28,7 +28,7 @@ import (
 type Connection struct {
 	node *Node // these are fixed
 	url  string
-	how  Reconnect
+	how  Reconnection
 	ctx  context.Context // ends with the connection; its cause is why
 	end  context.CancelCauseFunc
 
@@ -48,24 +48,24 @@ type Connection struct {
 }
 
 // Connect connects to the node that listens at a URL, waits for the first session, and from then on
-// keeps one, until Close, or until ctx ends, which governs the Connection as long as it lives.
+// keeps one, until Close, or until life ends, which governs the Connection as long as it lives.
 // Attempts that fail are repeated, the first ones as well, except for what cannot succeed by
 // repeating: a certificate that is not accepted, a version or codec that does not fit, a peer that
 // refuses this side. Such an error ends the Connection at once, also later.
-func (n *Node) Connect(ctx context.Context, url string, how Reconnect) (*Connection, error) {
+func (n *Node) Connect(life context.Context, url string, how Reconnection) (*Connection, error) {
 	if n.invalid != nil {
 		return nil, n.invalid
 	}
 	c := &Connection{node: n, url: url, how: how, over: make(chan struct{}), changed: make(chan struct{})}
-	c.dials = newQuestion(n.cfg.log, "Reconnect.Dial", "Reconnect.Dial", mostDials)
-	c.ctx, c.end = context.WithCancelCause(ctx)
+	c.dials = newQuestion(n.cfg.log, "Reconnection.Dial", "Reconnection.Dial", mostDials)
+	c.ctx, c.end = context.WithCancelCause(life)
 	c.durable.init(how.Durable)
 	if !n.keep(c) {
 		c.end(errNodeClosed)
 		return nil, errNodeClosed
 	}
 	go c.run() // ends with c.ctx
-	if _, a := c.wait(ctx); a != nil {
+	if _, a := c.wait(life); a != nil {
 		c.Close()
 		return nil, a
 	}
@@ -129,9 +129,9 @@ func (c *Connection) Call(ctx context.Context, function uint16, params []byte, o
 }
 
 // Open is [Session.Open] on the present session.
-func (c *Connection) Open(ctx context.Context, function uint16, params []byte, opts ...CallOption) (*pipe.Pipe, error) {
-	return onSession(ctx, c, newCallConfig(opts), func(s *Session, cfg *callConfig) (*pipe.Pipe, error) {
-		return s.open(ctx, function, "", params, cfg)
+func (c *Connection) Open(life context.Context, function uint16, params []byte, opts ...CallOption) (*pipe.Pipe, error) {
+	return onSession(life, c, newCallConfig(opts), func(s *Session, cfg *callConfig) (*pipe.Pipe, error) {
+		return s.open(life, function, "", params, cfg)
 	})
 }
 
@@ -189,7 +189,7 @@ func (c *Connection) set(s *Session, e connectionEvent, err error) {
 	c.signalLocked()
 	c.mu.Unlock()
 	if changed && c.how.OnState != nil {
-		c.node.reports.add(c, "Reconnect.OnState", keepLast, func() { c.how.OnState(c, state, err) })
+		c.node.reports.add(c, "Reconnection.OnState", keepLast, func() { c.how.OnState(c, state, err) })
 	}
 }
 

@@ -128,7 +128,7 @@ func (d *durables) sent(e *list.Element, s *Session) {
 func (c *Connection) durably(ctx context.Context, cfg *callConfig, call func(s *Session, cfg *callConfig) error) error {
 	e := c.durable.add()
 	if e == nil {
-		return neverSent(codec.ErrOverloaded.Withf("%d durable calls are under way, and no more are allowed: see Reconnect.Durable", c.durable.most))
+		return neverSent(codec.ErrOverloaded.Withf("%d durable calls are under way, and no more are allowed: see Reconnection.Durable", c.durable.most))
 	}
 	defer c.durable.remove(e)
 	own := *cfg

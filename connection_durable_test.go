@@ -72,7 +72,7 @@ func TestDurableCallsRunOnceAndInOrder(t *testing.T) {
 				if seed%2 == 1 {
 					opts = append(opts, littleRoom())
 				}
-				conn, wires, _, _ := link(t, l.svc, asterisque.Reconnect{First: time.Millisecond, Most: 4 * time.Millisecond}, opts...)
+				conn, wires, _, _ := link(t, l.svc, asterisque.Reconnection{First: time.Millisecond, Most: 4 * time.Millisecond}, opts...)
 				var all sync.WaitGroup
 				for n := range calls {
 					all.Go(func() {
@@ -112,7 +112,7 @@ func TestADurableCallOutlivesItsSession(t *testing.T) {
 			}
 			return n + 1, nil
 		})
-		conn, wires, _, there := link(t, l.svc, asterisque.Reconnect{})
+		conn, wires, _, there := link(t, l.svc, asterisque.Reconnection{})
 		answers := make(chan int)
 		go func() {
 			got, err := work.Call(background, conn, 1, asterisque.WithDurable())
@@ -140,7 +140,7 @@ func TestADurableCallOutlivesItsSession(t *testing.T) {
 func TestDurableCallsWaitWhileThePeerIsAwayAlsoForAnotherNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := newLedger(func(context.Context, int) (int, error) { return 1, nil }), newLedger(func(context.Context, int) (int, error) { return 2, nil })
-		conn, wires, _, there := link(t, first.svc, asterisque.Reconnect{}, asterisque.WithResume(asterisque.Resume{For: time.Hour}), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
+		conn, wires, _, there := link(t, first.svc, asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: time.Hour}), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 		got, err := work.Call(background, conn, 100, asterisque.WithDurable())
 		require.NoError(t, err)
 		require.Equal(t, 1, got)
@@ -171,7 +171,7 @@ func TestDurableCallsWaitWhileThePeerIsAwayAlsoForAnotherNode(t *testing.T) {
 func TestWhenTheSessionIsGoneItsPipesEndOnBothSides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, started, ended := blockService()
-		conn, wires, _, there := link(t, svc, asterisque.Reconnect{}, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
+		conn, wires, _, there := link(t, svc, asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 		call := make(chan error)
 		go func() { _, err := block.Call(background, conn, ""); call <- err }()
 		<-started
@@ -237,7 +237,7 @@ func TestAFailureIsAnAnswerToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, answer := range []error{errors.New("no"), asterisque.ErrUnavailable.Withf("the depot is closed"), asterisque.ErrOverloaded} {
 			l := newLedger(func(context.Context, int) (int, error) { return 0, answer })
-			conn, wires, _, _ := link(t, l.svc, asterisque.Reconnect{})
+			conn, wires, _, _ := link(t, l.svc, asterisque.Reconnection{})
 			ctx, cancel := context.WithTimeout(background, time.Minute)
 			begin := time.Now()
 			_, err := work.Call(ctx, conn, 1, asterisque.WithDurable())
@@ -256,7 +256,7 @@ func TestWhenMemoryIsFullDurableCallsAreRefusedBeforeTheyRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newLedger(func(_ context.Context, n int) (int, error) { return 0, nil })
-				conn, _, _, _ := link(t, l.svc, asterisque.Reconnect{}, asterisque.WithDurableAnswers(most), asterisque.WithDurableAnswers(asterisque.DurableAnswers{For: time.Minute, Share: 1}))
+				conn, _, _, _ := link(t, l.svc, asterisque.Reconnection{}, asterisque.WithDurableAnswers(most), asterisque.WithDurableAnswers(asterisque.DurableAnswers{For: time.Minute, Share: 1}))
 				for n := range 3 {
 					_, err := work.Call(background, conn, n, asterisque.WithDurable())
 					require.NoError(t, err)
@@ -330,7 +330,7 @@ func TestARepetitionRunsIfTheFirstOneNeverBegan(t *testing.T) {
 func TestDurableCallsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(func(_ context.Context, n int) (int, error) { return n, nil })
-		conn, wires, _, _ := link(t, l.svc, asterisque.Reconnect{Durable: 3}, asterisque.WithWorkers(asterisque.Workers{Session: 1}))
+		conn, wires, _, _ := link(t, l.svc, asterisque.Reconnection{Durable: 3}, asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 		wires.failWith(errBroken)
 		wires.cut()
 		synctest.Wait()
@@ -353,7 +353,7 @@ func TestDurableCallsAreBounded(t *testing.T) {
 func TestADurableCallEndsWithItsTimeOrTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger(func(ctx context.Context, n int) (int, error) { <-ctx.Done(); return 0, ctx.Err() })
-		conn, wires, _, there := link(t, l.svc, asterisque.Reconnect{})
+		conn, wires, _, there := link(t, l.svc, asterisque.Reconnection{})
 		_, err := work.Call(background, conn.Session(), 1, asterisque.WithDurable())
 		require.ErrorIs(t, err, asterisque.ErrUnavailable)
 		require.ErrorContains(t, err, "needs a Connection")

@@ -16,8 +16,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// Reconnect says how a [Connection] connects again. The zero Reconnect is ready to use.
-type Reconnect struct {
+// Reconnection says how a [Connection] connects again. The zero Reconnection is ready to use.
+type Reconnection struct {
 	// First and Most are the waits between attempts: the first attempt is made at once, the next
 	// after First, and then after twice as long each time, at most Most. Each wait is by chance up
 	// to a half shorter. 0 stands for 50 ms and 5 s. While a session waits to be resumed, a wait is
@@ -169,7 +169,7 @@ func (c *Connection) dial(ctx context.Context) (wire.Wire, error) {
 	w, err := ask(ctx, &c.dials, func() (wire.Wire, error) {
 		w, err := dial(ctx)
 		if w == nil && err == nil {
-			err = codec.ErrUnavailable.Withf("Reconnect.Dial returned no Wire, and no error")
+			err = codec.ErrUnavailable.Withf("Reconnection.Dial returned no Wire, and no error")
 		}
 		return w, err
 	}, func(w wire.Wire) { w.Close() })

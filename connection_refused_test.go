@@ -25,7 +25,7 @@ func connectTo(t *testing.T, n *asterisque.Node, url string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(background, 20*time.Second)
 	defer cancel()
-	conn, err := n.Connect(ctx, url, asterisque.Reconnect{First: time.Millisecond, Most: 10 * time.Millisecond})
+	conn, err := n.Connect(ctx, url, asterisque.Reconnection{First: time.Millisecond, Most: 10 * time.Millisecond})
 	if err == nil {
 		conn.Close()
 	}
@@ -75,7 +75,7 @@ func TestAnotherVersionIsNotTriedAgain(t *testing.T) {
 		here := asterisque.NewNode()
 		defer here.Close()
 		dials := 0
-		_, err := here.Connect(background, "", asterisque.Reconnect{Dial: func(context.Context) (wire.Wire, error) {
+		_, err := here.Connect(background, "", asterisque.Reconnection{Dial: func(context.Context) (wire.Wire, error) {
 			dials++
 			a, b := wire.Pipe()
 			go func() {
@@ -129,7 +129,7 @@ func TestWhatMayPassIsTriedAgain(t *testing.T) {
 				defer there.Close()
 				l := &links{to: there}
 				var dials atomic.Int64
-				conn, err := here.Connect(background, "", asterisque.Reconnect{Dial: func(ctx context.Context) (wire.Wire, error) {
+				conn, err := here.Connect(background, "", asterisque.Reconnection{Dial: func(ctx context.Context) (wire.Wire, error) {
 					if dials.Add(1) <= 3 {
 						return fail()
 					}

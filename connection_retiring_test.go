@@ -107,7 +107,7 @@ func TestAttackWithADrainThatIsNotMeant(t *testing.T) {
 				node := asterisque.NewNode(asterisque.WithService(svc))
 				defer node.Close()
 				d := &drainer{t: t, after: time.Hour + 500*time.Millisecond, say: []message.Control{drain, drain}, calls: true}
-				conn, err := node.Connect(background, "", asterisque.Reconnect{Dial: d.dial})
+				conn, err := node.Connect(background, "", asterisque.Reconnection{Dial: d.dial})
 				require.NoError(t, err)
 				var failed atomic.Int64
 				for range 449 {
@@ -133,7 +133,7 @@ func TestAttackWithADrainOnEverySession(t *testing.T) {
 		node := asterisque.NewNode()
 		defer node.Close()
 		d := &drainer{t: t, after: 100 * time.Millisecond, say: []message.Control{message.Drain{Last: 1<<53 - 1}}}
-		conn, err := node.Connect(background, "", asterisque.Reconnect{First: 100 * time.Millisecond, Most: time.Second, Dial: d.dial})
+		conn, err := node.Connect(background, "", asterisque.Reconnection{First: 100 * time.Millisecond, Most: time.Second, Dial: d.dial})
 		require.NoError(t, err)
 		time.Sleep(10 * time.Second)
 		require.LessOrEqual(t, d.sessions(), 30, "with longer and longer waits")
@@ -171,7 +171,7 @@ func TestAServerThatIsReplacedCostsNoCall(t *testing.T) {
 					return 2 * n, nil
 				})
 				j := new(journal)
-				conn, l, _, there := link(t, svc, asterisque.Reconnect{OnState: j.note}, asterisque.WithResume(asterisque.Resume{For: resume}))
+				conn, l, _, there := link(t, svc, asterisque.Reconnection{OnState: j.note}, asterisque.WithResume(asterisque.Resume{For: resume}))
 				var calls sync.WaitGroup
 				stop := make(chan struct{})
 				for i := range 20 {
@@ -250,7 +250,7 @@ func retire(t *testing.T, opts ...asterisque.Option) *retirement {
 	echo.Handle(svc, func(_ context.Context, s string) (string, error) { return s, nil })
 	var there *asterisque.Node
 	var err error
-	r.conn, r.links, r.here, there = link(t, svc, asterisque.Reconnect{}, opts...)
+	r.conn, r.links, r.here, there = link(t, svc, asterisque.Reconnection{}, opts...)
 	r.stream, err = r.conn.Open(background, 1, nil)
 	require.NoError(t, err)
 	go func() { _, err := r.conn.Call(background, 2, nil); r.call <- err }()
@@ -296,7 +296,7 @@ func TestThePeerMayCallBackOnASessionThatRetires(t *testing.T) {
 		node := asterisque.NewNode(asterisque.WithService(echoService()))
 		defer node.Close()
 		d := &drainer{t: t, after: 10 * time.Second, say: []message.Control{message.Drain{Last: 0}}}
-		conn, err := node.Connect(background, "", asterisque.Reconnect{Dial: d.dial})
+		conn, err := node.Connect(background, "", asterisque.Reconnection{Dial: d.dial})
 		require.NoError(t, err)
 		answer, err := conn.Call(background, 3, nil)
 		require.NoError(t, err)
@@ -370,7 +370,7 @@ func TestShutdownWaitsForSessionsThatRetire(t *testing.T) {
 
 func TestCallsWaitOrFailFastWhileTheOnlyServerDrains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conn, l, _, there := link(t, echoService(), asterisque.Reconnect{})
+		conn, l, _, there := link(t, echoService(), asterisque.Reconnection{})
 		l.failWith(errBroken)
 		synctest.Wait()
 		require.NoError(t, there.Sessions()[0].Shutdown(background))
@@ -397,7 +397,7 @@ func TestDurableCallsThatWaitOnASessionThatRetiresHoldUpNoOther(t *testing.T) {
 			return n, nil
 		})
 		// of durable calls, over all sessions of a peer
-		conn, _, _, there := link(t, l.svc, asterisque.Reconnect{}, asterisque.WithWorkers(asterisque.Workers{Session: 2}))
+		conn, _, _, there := link(t, l.svc, asterisque.Reconnection{}, asterisque.WithWorkers(asterisque.Workers{Session: 2}))
 		var calls sync.WaitGroup
 		var answered atomic.Int64
 		durable := func(n int) {

@@ -38,7 +38,7 @@ func TestConnectingIsTriedAgainWithLongerAndLongerWaits(t *testing.T) {
 				defer there.Close()
 				left := 10
 				l := &links{to: there, fail: func() error { left--; return map[bool]error{true: errBroken}[left >= 0] }}
-				conn, err := here.Connect(background, "", asterisque.Reconnect{First: c.first, Most: c.most, Dial: l.dial})
+				conn, err := here.Connect(background, "", asterisque.Reconnection{First: c.first, Most: c.most, Dial: l.dial})
 				require.NoError(t, err)
 				waits := l.attempts()
 				require.Len(t, waits, 10)
@@ -82,7 +82,7 @@ func TestAPeerThatAcceptsAndClosesIsNotCalledAllTheTime(t *testing.T) {
 				defer here.Close()
 				defer there.Close()
 				l := &links{to: there}
-				conn, err := here.Connect(background, "", asterisque.Reconnect{First: 100 * time.Millisecond, Most: time.Second, Dial: l.dial})
+				conn, err := here.Connect(background, "", asterisque.Reconnection{First: 100 * time.Millisecond, Most: time.Second, Dial: l.dial})
 				require.NoError(t, err)
 				time.Sleep(10 * time.Second)
 				requireBackoff(t, 100*time.Millisecond, time.Second, l.attempts())
@@ -97,7 +97,7 @@ func TestTheLastAttemptLiesWithinTheTimeToResume(t *testing.T) {
 		t.Run(outage.String(), func(t *testing.T) {
 			for range 10 { // there is some chance in it
 				synctest.Test(t, func(t *testing.T) {
-					conn, l, _, _ := link(t, echoService(), asterisque.Reconnect{}, asterisque.WithResume(asterisque.Resume{For: 3 * time.Second}))
+					conn, l, _, _ := link(t, echoService(), asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: 3 * time.Second}))
 					s := conn.Session()
 					for range 2 { // after a short life too, which is followed by a rest
 						l.failWith(errBroken)
@@ -119,7 +119,7 @@ func TestTheLastAttemptLiesWithinTheTimeToResume(t *testing.T) {
 
 func TestASessionThatIsNotResumedCostsFewAttemptsMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conn, l, _, _ := link(t, echoService(), asterisque.Reconnect{}, asterisque.WithResume(asterisque.Resume{For: 3 * time.Second}))
+		conn, l, _, _ := link(t, echoService(), asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: 3 * time.Second}))
 		l.failWith(errBroken)
 		l.cut()
 		time.Sleep(time.Minute)
@@ -151,7 +151,7 @@ func TestConnectingEndsWithItsContextOrItsTime(t *testing.T) {
 				}
 				l := &links{fail: func() error { return errBroken }}
 				begin := time.Now()
-				_, err := here.Connect(ctx, "", asterisque.Reconnect{First: time.Second, GiveUp: c.giveUp, Dial: l.dial})
+				_, err := here.Connect(ctx, "", asterisque.Reconnection{First: time.Second, GiveUp: c.giveUp, Dial: l.dial})
 				require.ErrorIs(t, err, c.want)
 				require.True(t, asterisque.Repeatable(err))
 				require.InDelta(t, 10, time.Since(begin).Seconds(), 5, "and not later")
@@ -172,7 +172,7 @@ func TestACanceledConnectReturnsAtOnce(t *testing.T) {
 		ctx, cancel := context.WithCancel(background)
 		time.AfterFunc(time.Second, cancel)
 		begin := time.Now()
-		_, err := here.Connect(ctx, "", asterisque.Reconnect{Dial: func(ctx context.Context) (wire.Wire, error) {
+		_, err := here.Connect(ctx, "", asterisque.Reconnection{Dial: func(ctx context.Context) (wire.Wire, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}})
@@ -206,7 +206,7 @@ func TestStatesAreToldInTheirOrder(t *testing.T) {
 		t.Run(fmt.Sprint("resume ", resume), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var j journal
-				conn, l, _, _ := link(t, echoService(), asterisque.Reconnect{OnState: j.note, GiveUp: time.Hour}, asterisque.WithResume(asterisque.Resume{For: resume}))
+				conn, l, _, _ := link(t, echoService(), asterisque.Reconnection{OnState: j.note, GiveUp: time.Hour}, asterisque.WithResume(asterisque.Resume{For: resume}))
 				for range 3 {
 					time.Sleep(10 * time.Second)
 					require.Equal(t, asterisque.Connected, conn.State())
@@ -240,7 +240,7 @@ func TestCallsWaitForTheNextSessionOrFailFast(t *testing.T) {
 	for _, resume := range []time.Duration{0, time.Minute} {
 		t.Run(fmt.Sprint("resume ", resume), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				conn, l, _, _ := link(t, echoService(), asterisque.Reconnect{}, asterisque.WithResume(asterisque.Resume{For: resume}))
+				conn, l, _, _ := link(t, echoService(), asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: resume}))
 				l.failWith(errBroken)
 				l.cut()
 				synctest.Wait()
@@ -284,7 +284,7 @@ func TestWithoutResumeOnBothSidesASessionEndsWithItsWire(t *testing.T) {
 				defer here.Close()
 				defer there.Close()
 				l := &links{to: there}
-				conn, err := here.Connect(background, "", asterisque.Reconnect{Dial: l.dial})
+				conn, err := here.Connect(background, "", asterisque.Reconnection{Dial: l.dial})
 				require.NoError(t, err)
 				defer conn.Close()
 				before := conn.Session()
@@ -316,7 +316,7 @@ func TestANodeThatClosesEndsItsConnections(t *testing.T) {
 			t.Run(fmt.Sprint(name, ", connected: ", connected), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var j journal
-					conn, l, here, _ := link(t, echoService(), asterisque.Reconnect{OnState: j.note})
+					conn, l, here, _ := link(t, echoService(), asterisque.Reconnection{OnState: j.note})
 					if !connected {
 						l.failWith(errBroken)
 						l.cut()
@@ -331,7 +331,7 @@ func TestANodeThatClosesEndsItsConnections(t *testing.T) {
 					require.Len(t, l.attempts(), dials, "and nobody connects again")
 					_, err := echo.Call(background, conn, "")
 					require.Error(t, err)
-					_, err = here.Connect(background, "", asterisque.Reconnect{Dial: l.dial})
+					_, err = here.Connect(background, "", asterisque.Reconnection{Dial: l.dial})
 					require.ErrorIs(t, err, asterisque.ErrUnavailable)
 				})
 			})
@@ -343,7 +343,7 @@ func TestTheShutdownOfAConnectionFinishesWhatRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, gate, running, _ := gatedService()
 		var j journal
-		conn, l, _, there := link(t, svc, asterisque.Reconnect{OnState: j.note})
+		conn, l, _, there := link(t, svc, asterisque.Reconnection{OnState: j.note})
 		p, err := conn.Open(background, 50, nil)
 		require.NoError(t, err)
 		<-running
@@ -368,7 +368,7 @@ func TestAHalfOpenWireIsReplaced(t *testing.T) {
 	for _, resume := range []time.Duration{0, time.Hour} {
 		t.Run(fmt.Sprint("resume ", resume), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				conn, l, _, there := link(t, echoService(), asterisque.Reconnect{}, asterisque.WithResume(asterisque.Resume{For: resume}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: time.Second, Silence: 3 * time.Second}))
+				conn, l, _, there := link(t, echoService(), asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: resume}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: time.Second, Silence: 3 * time.Second}))
 				before := conn.Session()
 				l.halfOpen()
 				begin := time.Now()

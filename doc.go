@@ -38,10 +38,11 @@
 // # Concurrency
 //
 // Nodes, sessions, services, functions and pipes may be used by any number of goroutines at the
-// same time. Every handler runs on a goroutine of its own, at most [Workers].Session of them at once
-// for each session and [Workers].Node for all, and calls wait, by priority and arrival, for one
-// to be free. So a handler may block, and it may call back with its context, and so on, 64 deep: a
-// call within a call waits for no worker, but is lent one, up to 32 for each worker and at least
+// same time. Every handler runs on a goroutine of its own, at most [Workers].Session of them at
+// once for each session and [Workers].Node for all, and calls wait, by priority and arrival, for
+// one to be free. So a handler may block, and it may call back with its context, and so on, 64
+// deep: a call within a call waits for no worker, but is lent one, up to 32 for each worker and at
+// least
 // 256. Beyond that it fails with ErrOverloaded, instead of standing still. A handler that calls
 // back with another context, and waits, may wait in a circle with its like on the other side, until
 // their deadlines. A function may run fewer calls at once ([WithConcurrency]), those of one key one
@@ -87,11 +88,13 @@
 //
 // # Cancellation and deadlines
 //
-// What may wait for long takes a context, which ends the wait. The context of a call, and the one
-// given to Open, governs the call itself: when it ends, the call is aborted on both sides, and the
-// handler's context ends. A deadline travels with the call as time that is left, so clocks need not
-// agree; [WithTTL] sets one without a context. A call whose time is up before its handler has begun
-// never runs it.
+// What may wait for long takes a context, which ends the wait. One that is called start governs
+// only that: what Dial, Attach and Accept return goes on without it. One that is called life
+// governs what is begun, for as long as that lasts: a [Connection], what Serve listens at, the call
+// of a Pipe. When the context of a call ends, the call is aborted on both sides, and the handler's
+// context ends. A deadline travels with the call as time that is left, so clocks need not agree;
+// [WithTTL] sets one without a context. A call whose time is up before its handler has begun never
+// runs it.
 //
 // The handler's context also ends with the session, and when the handler returns. A handler that
 // ignores its context goes on and keeps its worker.
@@ -101,9 +104,9 @@
 //
 // # Limits
 //
-// A peer is promised no more than there is room for: the inbound soft limit ([Limits].Inbound)
-// is divided into room for calls that wait for a worker, for calls within calls, and for the Blocks
-// of streams, each of which has a window that grows with its use ([Limits].Window). Beyond that, calls
+// A peer is promised no more than there is room for: the inbound soft limit ([Limits].Inbound) is
+// divided into room for calls that wait for a worker, for calls within calls, and for the Blocks of
+// streams, each of which has a window that grows with its use ([Limits].Window). Beyond that, calls
 // and Blocks wait at their sender, and other pipes go on. What running calls hold, parameters and
 // answers that wait to be sent, may be as much once more. What is sent waits, by priority, at the
 // outbound soft limit ([Limits].Outbound), answers included.
@@ -166,18 +169,20 @@
 //	ErrStopped        the peer wants no more of a stream, only             no: the call goes on
 //	ErrWindow         a side sent more than was granted                    ask Repeatable
 //	ErrPipeClosed     the call of this pipe or stream has ended well       no need
+//	ErrEnded          this side has ended its stream, by CloseSend         no need
 //
-// ErrDropped has its code in the protocol; the library itself does not return it yet. A handler may
-// return any of these values, or an Abort with a code of the application's, from 1000 on. Any other
-// error of a handler reaches the caller with code Failed and its text: texts that are nobody else's
-// business stay with [WithPrivateErrors]. So does the text of an error of [Access].Accept.
+// A handler may return any of these values, or an Abort with a code of the application's, from 1000
+// on. Any other error of a handler reaches the caller with code Failed and its text: texts that are
+// nobody else's business stay with [WithPrivateErrors]. So does the text of an error of
+// [Access].Accept.
 //
 // # Callbacks
 //
 // No panic leaves the library, and no callback costs more than what it was called for, whether it
 // panics, ends its goroutine ([runtime.Goexit]), blocks, or closes the session or the node. The log
 // says of each panic where it was. Handlers, and what encodes and decodes values, fail their call
-// with ErrPanicked; [Access].Accept and [Access].Credential fail their handshake with ErrUnavailable; a
-// [Repository] costs the resume; what only observes costs nothing. Only who ends the goroutine that
-// reads a session, an inline handler or a function of [WithKey], ends that session with it.
+// with ErrPanicked; [Access].Accept and [Access].Credential fail their handshake with
+// ErrUnavailable; a [Repository] costs the resume; what only observes costs nothing. Only who ends
+// the goroutine that reads a session, an inline handler or a function of [WithKey], ends that
+// session with it.
 package asterisque

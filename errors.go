@@ -19,41 +19,50 @@ type Abort = codec.Abort
 // on.
 type Code = codec.Code
 
-// The values to compare an error with, by [errors.Is]. See package codec for what each means and
-// what to do next.
+// The values to compare an error with, by [errors.Is]. All but the last two are an *[Abort]. See
+// package codec for what each means and what to do next.
 var (
-	ErrCanceled   = codec.ErrCanceled   // the caller gave up, or its context was canceled
-	ErrExpired    = codec.ErrExpired    // the deadline or the time to live passed
-	ErrNoFunction = codec.ErrNoFunction // the peer offers no function of this number
-	// the function takes parameters of another type, or they would become too much
+	// The caller gave up, or its context was canceled.
+	ErrCanceled = codec.ErrCanceled
+	// The deadline or the time to live passed.
+	ErrExpired = codec.ErrExpired
+	// The peer offers no function of this number.
+	ErrNoFunction = codec.ErrNoFunction
+	// The function takes parameters of another type, or they would become too much.
 	ErrBadParams = codec.ErrBadParams
-	// a result or a Block is of another type, would become too much, or could not be encoded
+	// A result or a Block is of another type, would become too much, or could not be encoded.
 	ErrBadResult = codec.ErrBadResult
-	// the message exceeds what the peer accepts, or can hold, or the hard limit of this side; send
-	// less, or in Blocks
-	ErrTooLarge    = codec.ErrTooLarge
-	ErrOverloaded  = codec.ErrOverloaded  // too much waits or runs already; try again later
-	ErrUnavailable = codec.ErrUnavailable // a side is going away; call on another session
-	// the handler panicked, or what encodes a value; its log says where
-	ErrPanicked      = codec.ErrPanicked
-	ErrProtocol      = codec.ErrProtocol      // one side broke the protocol, and the session ended
-	ErrSessionClosed = codec.ErrSessionClosed // the session was closed, or its Wire died
-	// the session exceeded its hard limit and was closed by force
+	// The message exceeds what the peer accepts, or can hold, or the hard limit of this side; send
+	// less, or in Blocks.
+	ErrTooLarge = codec.ErrTooLarge
+	// Too much waits or runs already; try again later.
+	ErrOverloaded = codec.ErrOverloaded
+	// A side is going away; call on another session.
+	ErrUnavailable = codec.ErrUnavailable
+	// The handler panicked, or what encodes a value; its log says where.
+	ErrPanicked = codec.ErrPanicked
+	// One side broke the protocol, and the session ended.
+	ErrProtocol = codec.ErrProtocol
+	// The session was closed, or its Wire died.
+	ErrSessionClosed = codec.ErrSessionClosed
+	// The session exceeded its hard limit and was closed by force.
 	ErrHardLimit = codec.ErrHardLimit
-	// the session stood still at its soft limit for too long, or nobody takes what a call had asked
-	// for
+	// The session stood still at its soft limit for too long, or nobody takes what a call had asked
+	// for.
 	ErrStalled = codec.ErrStalled
-	// the message was dropped under pressure, as its loss rate allows
-	ErrDropped   = codec.ErrDropped
-	ErrHandshake = codec.ErrHandshake // the peer speaks something else, or too slowly
-	// a side sent more Blocks or calls than it was granted
-	ErrWindow       = codec.ErrWindow
-	ErrUnauthorized = codec.ErrUnauthorized // this peer may not do that
-	ErrStopped      = codec.ErrStopped      // the receiver wants no more of the stream
+	// The peer speaks something else, or too slowly.
+	ErrHandshake = codec.ErrHandshake
+	// A side sent more Blocks or calls than it was granted.
+	ErrWindow = codec.ErrWindow
+	// This peer may not do that.
+	ErrUnauthorized = codec.ErrUnauthorized
+	// The receiver wants no more of the stream.
+	ErrStopped = codec.ErrStopped
+	// The call of this pipe or stream has ended well.
+	ErrPipeClosed = pipe.ErrClosed
+	// This side has ended its stream already, by CloseSend.
+	ErrEnded = pipe.ErrEnded
 )
-
-// ErrPipeClosed is returned for what is asked of a pipe or stream whose call has ended well.
-var ErrPipeClosed = pipe.ErrClosed
 
 // Repeatable reports whether the call that failed with err certainly did not run, so that it can be
 // made again, here or on another session, without running twice. It is true of calls that never

@@ -73,7 +73,7 @@ func failsAs(err error) *asterisque.Service {
 func connection(t *testing.T, here, there *asterisque.Node) *asterisque.Connection {
 	t.Helper()
 	t.Cleanup(func() { here.Close(); there.Close() })
-	c, err := here.Connect(background, "", asterisque.Reconnect{Dial: func(context.Context) (wire.Wire, error) {
+	c, err := here.Connect(background, "", asterisque.Reconnection{Dial: func(context.Context) (wire.Wire, error) {
 		near, far := wire.Pipe()
 		go there.Accept(background, far) // ends with the handshake
 		return near, nil

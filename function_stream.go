@@ -71,15 +71,15 @@ func (f StreamFunction[P, S, R, T]) Handle(svc *Service, h func(ctx context.Cont
 }
 
 // Open calls the function at the peer of a session, or of a connection, and returns the running
-// call. ctx governs the whole call: when it ends, the call is aborted, and the handler's context
+// call. life governs the whole call: when it ends, the call is aborted, and the handler's context
 // ends. See [Session.Open].
-func (f StreamFunction[P, S, R, T]) Open(ctx context.Context, on Caller, params P, opts ...CallOption) (*StreamCall[S, R, T], error) {
-	return onSession(ctx, on, newCallConfig(opts), func(s *Session, cfg *callConfig) (*StreamCall[S, R, T], error) {
+func (f StreamFunction[P, S, R, T]) Open(life context.Context, on Caller, params P, opts ...CallOption) (*StreamCall[S, R, T], error) {
+	return onSession(life, on, newCallConfig(opts), func(s *Session, cfg *callConfig) (*StreamCall[S, R, T], error) {
 		b, _, err := s.encode(nil, &params, false)
 		if err != nil {
 			return nil, neverSent(codecError(codec.BadParams, f.number, f.name, "parameters", err))
 		}
-		p, err := s.open(ctx, f.number, f.name, b, cfg)
+		p, err := s.open(life, f.number, f.name, b, cfg)
 		if err != nil {
 			return nil, err
 		}
@@ -150,7 +150,8 @@ func (p *Pipe[S, R]) CloseSend() error { return p.p.CloseSend() }
 
 // Recv waits for the next value. After the last one it returns io.EOF. The errors are those of
 // [pipe.Pipe.Recv], and ErrBadResult for a Block that does not decode as R, or would become too
-// much (see [Limits].Expansion), or ErrPanicked if decoding it panics, after which the next one may.
+// much (see [Limits].Expansion), or ErrPanicked if decoding it panics, after which the next one
+// may.
 func (p *Pipe[S, R]) Recv(ctx context.Context) (v R, err error) {
 	b, err := p.p.Recv(ctx)
 	if err != nil {

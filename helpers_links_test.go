@@ -81,7 +81,7 @@ func (l *links) attempts() (waits []time.Duration) {
 }
 
 // link connects two new nodes, of which the second one offers svc. All end with the test.
-func link(t *testing.T, svc *asterisque.Service, how asterisque.Reconnect, opts ...asterisque.Option) (conn *asterisque.Connection, l *links, here, there *asterisque.Node) {
+func link(t *testing.T, svc *asterisque.Service, how asterisque.Reconnection, opts ...asterisque.Option) (conn *asterisque.Connection, l *links, here, there *asterisque.Node) {
 	t.Helper()
 	here = asterisque.NewNode(opts...)
 	there = asterisque.NewNode(append(opts, asterisque.WithService(svc))...)

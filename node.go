@@ -34,9 +34,9 @@ type Node struct {
 	past     Stats // sums over the sessions that have ended
 
 	// of sessions, those that the peer may resume
-	resumable map[[message.SessionSize]byte]*Session
+	resumable map[SessionID]*Session
 	// sessions that will be among them in a moment; closed then
-	beginning map[[message.SessionSize]byte]chan struct{}
+	beginning map[SessionID]chan struct{}
 
 	connections map[*Connection]struct{} // that are not over
 }
@@ -44,7 +44,7 @@ type Node struct {
 // NewNode returns a Node. It never fails: of options whose values do not fit, [Node.Check] tells.
 func NewNode(opts ...Option) *Node {
 	n := &Node{
-		sessions: make(map[*Session]struct{}), serving: make(map[wire.Listener]struct{}), resumable: make(map[[message.SessionSize]byte]*Session), beginning: make(map[[message.SessionSize]byte]chan struct{}),
+		sessions: make(map[*Session]struct{}), serving: make(map[wire.Listener]struct{}), resumable: make(map[SessionID]*Session), beginning: make(map[SessionID]chan struct{}),
 	}
 	n.cfg, n.invalid = newConfig(opts)
 	n.ctx, n.end = context.WithCancelCause(context.Background())
@@ -58,24 +58,24 @@ func NewNode(opts ...Option) *Node {
 func (n *Node) Check() error { return n.invalid }
 
 // Dial connects to the node that listens at a URL such as "tcp://127.0.0.1:5330" and returns the
-// session once the handshake is complete. ctx bounds that, beside the handshake timeout; afterwards
+// session once the handshake is complete. start bounds that, beside the handshake timeout; afterwards
 // it has no effect on the session. Errors of the handshake are *[Abort]: ErrHandshake,
 // ErrUnauthorized; those of the transport are its own.
-func (n *Node) Dial(ctx context.Context, url string) (*Session, error) {
+func (n *Node) Dial(start context.Context, url string) (*Session, error) {
 	if n.invalid != nil {
 		return nil, n.invalid
 	}
-	w, err := n.dial(ctx, url)
+	w, err := n.dial(start, url)
 	if err != nil {
 		return nil, err
 	}
-	return n.Attach(ctx, w)
+	return n.Attach(start, w)
 }
 
 // Attach makes a session of a Wire that this side has connected, and takes the Wire over: it is
-// closed with the session, and also on error. The other side has to Accept. See Dial for ctx and
+// closed with the session, and also on error. The other side has to Accept. See Dial for start and
 // errors.
-func (n *Node) Attach(ctx context.Context, w wire.Wire) (*Session, error) {
+func (n *Node) Attach(start context.Context, w wire.Wire) (*Session, error) {
 	if n.invalid != nil {
 		w.Close()
 		return nil, n.invalid
@@ -90,7 +90,7 @@ func (n *Node) Attach(ctx context.Context, w wire.Wire) (*Session, error) {
 				return h.refuse(refused)
 			}
 		}
-		a, err := h.dial(ctx, nil)
+		a, err := h.dial(start, nil)
 		if err == nil {
 			s, err = n.begin(h, a, n.ownGrant(), true, n)
 		}
@@ -105,7 +105,7 @@ func (n *Node) Attach(ctx context.Context, w wire.Wire) (*Session, error) {
 // Accept makes a session of a Wire that the other side has connected, or returns the session that
 // goes on over it: see [WithResume]. The Wire needs a place, as one of Serve does (see
 // [Admission].HalfOpen); if there is none, the error is ErrOverloaded. Otherwise it is as Attach.
-func (n *Node) Accept(ctx context.Context, w wire.Wire) (*Session, error) {
+func (n *Node) Accept(start context.Context, w wire.Wire) (*Session, error) {
 	if n.invalid != nil {
 		w.Close()
 		return nil, n.invalid
@@ -114,7 +114,7 @@ func (n *Node) Accept(ctx context.Context, w wire.Wire) (*Session, error) {
 	if refused != nil {
 		return nil, refused
 	}
-	return n.accept(ctx, h)
+	return n.accept(start, h)
 }
 
 // enter returns the handshake over a Wire that the other side has connected, or why there is no
@@ -210,7 +210,7 @@ var errNodeClosed = neverSent(codec.ErrUnavailable.Withf("the node is closed"))
 
 // former implements resumer.
 func (n *Node) former(ctx context.Context, was *former, p *Peer) *Session {
-	if was.session == ([message.SessionSize]byte{}) {
+	if was.session == (SessionID{}) {
 		return nil
 	}
 	n.mu.Lock()
@@ -249,13 +249,13 @@ func (n *Node) former(ctx context.Context, was *former, p *Peer) *Session {
 func (n *Node) refusesSession(p *Peer) error { return n.budget.refusesSession(p) }
 
 // expect implements resumer. The session begins before begun is called, or never will.
-func (n *Node) expect(id [message.SessionSize]byte) {
+func (n *Node) expect(id SessionID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.beginning[id] = make(chan struct{})
 }
 
-func (n *Node) begun(id [message.SessionSize]byte) {
+func (n *Node) begun(id SessionID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if c := n.beginning[id]; c != nil {

@@ -97,7 +97,7 @@ func codecNames(values []*valueCodec) (names []string) {
 
 // former is what the connecting side shows of a session that it wants to resume.
 type former struct {
-	session  [message.SessionSize]byte
+	session  SessionID
 	secret   [message.SecretSize]byte
 	received uint64 // counted frames that have arrived here
 }

@@ -149,7 +149,7 @@ func limitsFor(maxMessage int) limits.Limits {
 	soft := limits.Amount{Bytes: min(max(defaultRoom, 8*maxMessage), limits.MaxBytes/4)}
 	soft.Messages = min(soft.Bytes/limits.LeastOverhead, limits.MaxMessages/4)
 	return limits.Limits{
-		Soft: soft, Resume: limits.Amount{Messages: soft.Messages / 2, Bytes: soft.Bytes / 2},
+		Soft: soft, Low: limits.Amount{Messages: soft.Messages / 2, Bytes: soft.Bytes / 2},
 		Hard: limits.Amount{Messages: 4 * soft.Messages, Bytes: 4 * soft.Bytes},
 	}
 }

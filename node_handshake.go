@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"io"
 	"net"
@@ -53,7 +52,7 @@ type resumer interface {
 	refusesSession(p *Peer) error
 
 	// expect notes that the peer is about to know of a session.
-	expect(id [message.SessionSize]byte)
+	expect(id SessionID)
 }
 
 // accepted is what comes of a handshake on the side that was connected to.
@@ -131,8 +130,8 @@ func (h *handshake) accept(ctx context.Context, r resumer) (a accepted, err erro
 			return a, h.refuse(err) // it may come back to its session later
 		}
 	}
-	if a.resume && was.session != ([message.SessionSize]byte{}) {
-		h.cfg.log.Info("session is not resumed", "session", hex.EncodeToString(was.session[:4]), "addr", h.w.RemoteAddr(), "known", found != nil)
+	if a.resume && was.session != (SessionID{}) {
+		h.cfg.log.Info("session is not resumed", "session", was.session.short(), "addr", h.w.RemoteAddr(), "known", found != nil)
 	}
 	return a, h.welcome(ctx, r, &a, &hello)
 }

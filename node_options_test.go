@@ -63,7 +63,7 @@ func TestAnOptionThatDoesNotFitIsNamedByTheFirstUse(t *testing.T) {
 		}
 		_, err := node.Dial(background, "tcp://127.0.0.1:1")
 		wantErr(err)
-		_, err = node.Connect(background, "tcp://127.0.0.1:1", asterisque.Reconnect{})
+		_, err = node.Connect(background, "tcp://127.0.0.1:1", asterisque.Reconnection{})
 		wantErr(err)
 		wantErr(node.ListenAndServe(background, "tcp://127.0.0.1:0"))
 		ln, err := wire.Listen(background, "tcp://127.0.0.1:0", wire.Options{})

@@ -24,15 +24,15 @@ type Repository interface {
 	Put(ctx context.Context, r SessionRecord) error
 
 	// Get returns the record of a session. ok is false if there is none, or if it has expired.
-	Get(ctx context.Context, session [16]byte) (r SessionRecord, ok bool, err error)
+	Get(ctx context.Context, session SessionID) (r SessionRecord, ok bool, err error)
 
 	// Delete removes the record of a session that has ended. It is no error if there is none.
-	Delete(ctx context.Context, session [16]byte) error
+	Delete(ctx context.Context, session SessionID) error
 }
 
 // SessionRecord is what a [Repository] stores of a session. All of it can be written as JSON.
 type SessionRecord struct {
-	Session [16]byte `json:"session"` // its id
+	Session SessionID `json:"session"` // its id
 	// SHA-256 of the secret that entitles to resume it, which is another one after each resume
 	Secret [32]byte `json:"secret"`
 	// the same of the one before, as long as the peer may not have got the next; zero without
@@ -47,12 +47,12 @@ type SessionRecord struct {
 
 // NewRepository returns a Repository in memory, which is what every node has by default. Expired
 // records are removed as others are stored.
-func NewRepository() Repository { return &memoryRepository{records: make(map[[16]byte]SessionRecord)} }
+func NewRepository() Repository { return &memoryRepository{records: make(map[SessionID]SessionRecord)} }
 
 type memoryRepository struct {
 	mu      sync.Mutex
-	records map[[16]byte]SessionRecord // guarded by mu
-	swept   time.Time                  // guarded by mu
+	records map[SessionID]SessionRecord // guarded by mu
+	swept   time.Time                   // guarded by mu
 }
 
 // sweepEvery is how often expired records are looked for, at most.
@@ -73,7 +73,7 @@ func (m *memoryRepository) Put(_ context.Context, r SessionRecord) error {
 	return nil
 }
 
-func (m *memoryRepository) Get(_ context.Context, session [16]byte) (SessionRecord, bool, error) {
+func (m *memoryRepository) Get(_ context.Context, session SessionID) (SessionRecord, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r, ok := m.records[session]
@@ -83,7 +83,7 @@ func (m *memoryRepository) Get(_ context.Context, session [16]byte) (SessionReco
 	return r, true, nil
 }
 
-func (m *memoryRepository) Delete(_ context.Context, session [16]byte) error {
+func (m *memoryRepository) Delete(_ context.Context, session SessionID) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.records, session)

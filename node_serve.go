@@ -15,27 +15,27 @@ import (
 )
 
 // ListenAndServe listens at a URL such as "tcp://127.0.0.1:5330" and serves who connects. It is
-// wire.Listen and Serve.
-func (n *Node) ListenAndServe(ctx context.Context, url string) error {
+// wire.Listen and Serve, both as long as life.
+func (n *Node) ListenAndServe(life context.Context, url string) error {
 	if n.invalid != nil {
 		return n.invalid
 	}
-	ln, err := wire.Listen(ctx, url, wire.Options{TLS: n.cfg.tls})
+	ln, err := wire.Listen(life, url, wire.Options{TLS: n.cfg.tls})
 	if err != nil {
 		return err
 	}
-	return n.serveAt(ctx, ln, url)
+	return n.serveAt(life, ln, url)
 }
 
-// Serve accepts sessions from ln until ctx ends or the node is closed, and then closes ln and
+// Serve accepts sessions from ln until life ends or the node is closed, and then closes ln and
 // returns nil. Sessions stay; see Shutdown and Close. The error is that of a listener which failed.
 // A connection that fails its handshake is logged, and does no harm to others.
-func (n *Node) Serve(ctx context.Context, ln wire.Listener) error {
+func (n *Node) Serve(life context.Context, ln wire.Listener) error {
 	if n.invalid != nil {
 		ln.Close()
 		return n.invalid
 	}
-	return n.serveAt(ctx, ln, ln.URL())
+	return n.serveAt(life, ln, ln.URL())
 }
 
 // serveAt is Serve. The url was listened at, and the errors of ln may name it.

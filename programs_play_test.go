@@ -492,7 +492,7 @@ func (w *way) leaves(ctx context.Context, pp *pipe.Pipe, n int) bool {
 		return true
 	case w.pauseAt:
 		pp.Pause()
-		time.AfterFunc(5*time.Millisecond, pp.Resume)
+		time.AfterFunc(5*time.Millisecond, pp.Unpause)
 	}
 	time.Sleep(w.slow) // of the bubble
 	return false

@@ -209,7 +209,7 @@ func (p *program) connect(t *testing.T) {
 	p.dialer = &progDialer{cable: p.cable, to: p.nodes[1]}
 	var err error
 	if p.resumes {
-		how := asterisque.Reconnect{First: time.Millisecond, Most: 10 * time.Millisecond, Dial: p.dialer.dial}
+		how := asterisque.Reconnection{First: time.Millisecond, Most: 10 * time.Millisecond, Dial: p.dialer.dial}
 		p.conn, err = p.nodes[0].Connect(background, "", how)
 		require.NoError(t, err)
 	} else {
@@ -268,7 +268,7 @@ func (p *program) disturb() {
 		time.AfterFunc(d, func() {
 			s.Pause()
 			time.Sleep(length) // of the bubble
-			s.Resume()
+			s.Unpause()
 		})
 	}
 	for _, d := range times[2] {

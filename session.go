@@ -2,7 +2,6 @@ package asterisque
 
 import (
 	"context"
-	"encoding/hex"
 	"log/slog"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 // Session is the conversation of two nodes over a Wire. Both sides may call functions of the other,
 // at the same time. All methods are safe for concurrent use.
 type Session struct {
-	id     [message.SessionSize]byte // these are fixed once the handshake is over
+	id     SessionID // these are fixed once the handshake is over
 	shared *shared
 	cfg    *config
 	svc    *Service
@@ -37,7 +36,7 @@ type Session struct {
 }
 
 // String returns the beginning of the ID, as logs have it.
-func (s *Session) String() string { return hex.EncodeToString(s.id[:4]) }
+func (s *Session) String() string { return s.id.short() }
 
 // early returns what a peer may send at first on a stream that it opens.
 func (s *Session) early() uint64 {
@@ -55,8 +54,8 @@ func limitOf(announced uint64) uint64 {
 	return announced
 }
 
-// ID returns the 16 bytes that name the session on both sides, for logs.
-func (s *Session) ID() [16]byte { return s.id }
+// ID returns what names the session on both sides, for logs.
+func (s *Session) ID() SessionID { return s.id }
 
 // Peer returns what is known of the other side.
 func (s *Session) Peer() Peer {

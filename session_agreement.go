@@ -10,7 +10,7 @@ import (
 // agreement is what two sides found in a handshake, as far as it is not this side's own
 // configuration.
 type agreement struct {
-	session [message.SessionSize]byte
+	session SessionID
 	about   Peer
 	values  *valueCodec
 	promises

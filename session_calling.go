@@ -20,15 +20,15 @@ func (s *Session) Call(ctx context.Context, function uint16, params []byte, opts
 }
 
 // Open calls a function of the peer and returns the pipe of the running call, which carries Blocks
-// both ways until the call ends. It keeps no part of params. ctx governs the whole call: when it
+// both ways until the call ends. It keeps no part of params. life governs the whole call: when it
 // ends, the call is aborted, and the handler's context ends. Open waits for room: here for the
 // Blocks of the callee, at the peer for one call more, and while the session is at its outbound
 // soft limit. Every error is an *[Abort].
 //
 // A pipe occupies memory on both sides until it comes to its end: by itself, by Abort or through
-// ctx.
-func (s *Session) Open(ctx context.Context, function uint16, params []byte, opts ...CallOption) (*pipe.Pipe, error) {
-	return s.open(ctx, function, "", params, newCallConfig(opts))
+// life.
+func (s *Session) Open(life context.Context, function uint16, params []byte, opts ...CallOption) (*pipe.Pipe, error) {
+	return s.open(life, function, "", params, newCallConfig(opts))
 }
 
 // Outstanding tells how much of the window of a function is used, so that a caller can find out

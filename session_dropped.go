@@ -10,18 +10,24 @@ import (
 type DropReason uint8
 
 const (
-	DropSessionLost DropReason = DropReason(outbox.Closed) // the session ended before it left
+	DropSessionLost DropReason = iota // the session ended before it left
 	// its time to live, or that of its call, or the deadline of that, was over before it left
-	DropExpired DropReason = DropReason(outbox.Expired)
-	// the session was under pressure, and the loss rate allowed it
-	DropThinned DropReason = DropReason(outbox.Thinned)
-	// the peer does not have the function that was called
-	DropNoFunction DropReason = DropReason(outbox.NoFunction)
-	// the peer shuts the session down, and did not take the call
-	DropDraining DropReason = DropReason(outbox.Draining)
-	// the call ended before it left, for any other reason
-	DropEnded DropReason = DropReason(outbox.Ended)
+	DropExpired
+	DropThinned    // the session was under pressure, and the loss rate allowed it
+	DropNoFunction // the peer does not have the function that was called
+	DropDraining   // the peer shuts the session down, and did not take the call
+	DropEnded      // the call ended before it left, for any other reason
 )
+
+// dropReasonOf says what the reasons of the outbox mean to applications.
+var dropReasonOf = [...]DropReason{
+	outbox.Closed:     DropSessionLost,
+	outbox.Expired:    DropExpired,
+	outbox.Thinned:    DropThinned,
+	outbox.NoFunction: DropNoFunction,
+	outbox.Draining:   DropDraining,
+	outbox.Ended:      DropEnded,
+}
 
 var dropReasons = [...]string{
 	DropSessionLost: "session lost",
@@ -54,7 +60,7 @@ func (s *Session) dropReporter() func([]outbox.Drop) {
 	return func(drops []outbox.Drop) {
 		s.shared.reports.addAll(s, "drop report", len(drops), func(i int) {
 			d := &drops[i]
-			s.cfg.onDrop(s, Drop{Open: d.Open, Reason: DropReason(d.Reason), Marker: d.Marker})
+			s.cfg.onDrop(s, Drop{Open: d.Open, Reason: dropReasonOf[d.Reason], Marker: d.Marker})
 		})
 	}
 }

@@ -63,15 +63,15 @@ func (s *Session) resize(soft limits.Amount) {
 	s.calls.resize(p)
 }
 
-// Pause stops reading the Wire after the frame that is being read, until Resume. The transport then
+// Pause stops reading the Wire after the frame that is being read, until Unpause. The transport then
 // holds up the peer, and calls of either side wait. A session that was paused by its application is
 // not taken for stalled. Once in each ping interval a frame passes all the same, as long as the
 // inbound hard limit is far: otherwise a peer that is gone would not be noticed behind what it has
 // left.
 func (s *Session) Pause() { s.carrier.Pause() }
 
-// Resume goes on with reading after Pause.
-func (s *Session) Resume() { s.carrier.Unpause() }
+// Unpause goes on with reading after Pause.
+func (s *Session) Unpause() { s.carrier.Unpause() }
 
 // waitOutbound holds a worker back while the session is at its outbound soft limit, so that results
 // do not pile up. At the inbound soft limit it does not: there the calls that wait have to be taken

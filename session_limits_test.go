@@ -403,8 +403,8 @@ func TestTheApplicationPausesASession(t *testing.T) {
 		time.Sleep(time.Hour) // of the bubble: a pause is not a stall
 		require.NoError(t, s.Err())
 		require.Equal(t, 0, s.Stats().Waiting, "the call, and what is behind it, is not read")
-		s.Resume()
-		s.Resume()
+		s.Unpause()
+		s.Unpause()
 		for range 2 { // in any order
 			frame := p.frame()
 			if m, err := message.ParseControl(frame); err == nil {
@@ -431,7 +431,7 @@ func TestTheApplicationPausesAPipe(t *testing.T) {
 		defer cancel()
 		_, err = p.Recv(ctx)
 		require.ErrorIs(t, err, asterisque.ErrExpired)
-		p.Resume()
+		p.Unpause()
 		b, err := p.Recv(background)
 		require.NoError(t, err)
 		require.Equal(t, "x", string(b.Payload))

@@ -65,7 +65,7 @@ func TestResumingTakesNoLongerThanAStepOfTheBackOff(t *testing.T) {
 	there := newNode(t, asterisque.WithService(echoService()), asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 	here := newNode(t, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 	proxy := newProxy(t, there)
-	conn, err := here.Connect(background, "tcp://"+proxy.Addr(), asterisque.Reconnect{First: step, Most: step})
+	conn, err := here.Connect(background, "tcp://"+proxy.Addr(), asterisque.Reconnection{First: step, Most: step})
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
 	first := conn.Session()
@@ -75,7 +75,7 @@ func TestResumingTakesNoLongerThanAStepOfTheBackOff(t *testing.T) {
 		proxy.Cut()
 		settled(t, func() bool { return conn.State() == asterisque.Reconnecting })
 		<-time.After(step) // attempts have failed
-		proxy.Resume()
+		proxy.Heal()
 		begin := time.Now()
 		_, err := echo.Call(background, conn, "")
 		require.NoError(t, err)

@@ -245,7 +245,7 @@ func TestSessionsAreResumedOverPrivateWiresOnly(t *testing.T) {
 				defer client.Close()
 				there := asterisque.NewNode(opts...)
 				defer there.Close()
-				conn, err := client.Connect(background, "", asterisque.Reconnect{Dial: func(context.Context) (wire.Wire, error) {
+				conn, err := client.Connect(background, "", asterisque.Reconnection{Dial: func(context.Context) (wire.Wire, error) {
 					a, b := wire.Pipe()
 					go there.Accept(background, b) // ends with the handshake
 					return c.wrap(a), nil

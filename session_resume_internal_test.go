@@ -18,7 +18,7 @@ func TestAFormerSecretIsVoidAtOnce(t *testing.T) {
 		defer here.Close()
 		defer there.Close()
 		var last wire.Wire
-		conn, err := here.Connect(context.Background(), "", Reconnect{Dial: func(context.Context) (wire.Wire, error) {
+		conn, err := here.Connect(context.Background(), "", Reconnection{Dial: func(context.Context) (wire.Wire, error) {
 			a, b := wire.Pipe()
 			go there.Accept(context.Background(), b) // ends with the handshake
 			last = a

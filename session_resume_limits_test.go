@@ -161,13 +161,13 @@ func TestAcksComeInBatches(t *testing.T) {
 func TestASessionThatIsHeldUpCanBeResumed(t *testing.T) {
 	for name, hold := range map[string]func(s *asterisque.Session) (release func()){
 		"at its soft limit": func(*asterisque.Session) func() { return func() {} },
-		"paused":            func(s *asterisque.Session) func() { s.Pause(); return s.Resume },
+		"paused":            func(s *asterisque.Session) func() { s.Pause(); return s.Unpause },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				svc, gate, running, took := gatedService()
 				opts := append(noWindows(), asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithLimits(asterisque.Limits{Inbound: messages(10, 100)}))
-				conn, l, _, there := link(t, svc, asterisque.Reconnect{}, opts...)
+				conn, l, _, there := link(t, svc, asterisque.Reconnection{}, opts...)
 				p, err := conn.Open(background, 50, nil)
 				require.NoError(t, err)
 				<-running
@@ -202,7 +202,7 @@ func TestAPeerThatIsAwayForTooLongIsGivenUpByBothSides(t *testing.T) {
 			ended <- err
 			return nil, err
 		})
-		conn, l, here, there := link(t, svc, asterisque.Reconnect{}, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
+		conn, l, here, there := link(t, svc, asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 		before := conn.Session()
 		p, err := conn.Open(background, 50, nil)
 		require.NoError(t, err)
@@ -252,7 +252,7 @@ func TestEndingWhileAwayIsPrompt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				svc, started, _ := blockService()
-				conn, l, here, there := link(t, svc, asterisque.Reconnect{}, asterisque.WithResume(asterisque.Resume{For: time.Hour}))
+				conn, l, here, there := link(t, svc, asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: time.Hour}))
 				call := make(chan error)
 				go func() { _, err := block.Call(background, conn, ""); call <- err }()
 				<-started
@@ -292,7 +292,7 @@ func canceled() context.Context {
 func TestAShutdownWhileAwayFinishesOnceThePeerIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, gate, running, _ := gatedService()
-		conn, l, _, there := link(t, svc, asterisque.Reconnect{}, asterisque.WithResume(asterisque.Resume{For: time.Hour}))
+		conn, l, _, there := link(t, svc, asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: time.Hour}))
 		p, err := conn.Open(background, 50, nil)
 		require.NoError(t, err)
 		<-running
@@ -323,7 +323,7 @@ func TestAResumedSessionEndsWithTheCertificateThatItsPeerShowedLast(t *testing.T
 	server := &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return shown.Load(), nil }}
 	url := listen(t, newNode(t, asterisque.WithService(echoService()), asterisque.WithResume(asterisque.Resume{For: time.Minute})), "tls://127.0.0.1:0", wire.Options{TLS: server})
 	lines := make(chan wire.Wire, 2)
-	conn, err := newNode(t, asterisque.WithResume(asterisque.Resume{For: time.Minute})).Connect(background, "", asterisque.Reconnect{First: time.Millisecond, Dial: func(ctx context.Context) (wire.Wire, error) {
+	conn, err := newNode(t, asterisque.WithResume(asterisque.Resume{For: time.Minute})).Connect(background, "", asterisque.Reconnection{First: time.Millisecond, Dial: func(ctx context.Context) (wire.Wire, error) {
 		w, err := wire.Dial(ctx, url, wire.Options{TLS: ca.Client()})
 		if err == nil {
 			lines <- w
@@ -369,7 +369,7 @@ func TestAnotherIdentityDoesNotResume(t *testing.T) {
 	}
 	alice := ca.Client(ca.Issue("alice", time.Hour))
 	config = alice
-	conn, err := here.Connect(background, "", asterisque.Reconnect{First: time.Millisecond, Dial: func(ctx context.Context) (wire.Wire, error) {
+	conn, err := here.Connect(background, "", asterisque.Reconnection{First: time.Millisecond, Dial: func(ctx context.Context) (wire.Wire, error) {
 		mu.Lock()
 		defer mu.Unlock()
 		w, err := wire.Dial(ctx, url, wire.Options{TLS: config})

@@ -114,7 +114,7 @@ func TestWhatComesLateOverAnOldWireDoesNotExist(t *testing.T) {
 		q, second := rawTo(t, node, resuming(first, 1))
 		require.Equal(t, first.Session, second.Session)
 		require.EqualValues(t, 1, second.Received)
-		old.Resume()
+		old.Heal()
 		synctest.Wait()
 		require.EqualValues(t, 1, ran.Load(), "of what was under way nothing is run")
 		for _, err := p.w.ReadFrame(1 << 20); err == nil; _, err = p.w.ReadFrame(1 << 20) {
@@ -223,14 +223,14 @@ func (r *repository) Put(ctx context.Context, record asterisque.SessionRecord) e
 	return r.Repository.Put(ctx, record)
 }
 
-func (r *repository) Get(ctx context.Context, id [16]byte) (asterisque.SessionRecord, bool, error) {
+func (r *repository) Get(ctx context.Context, id asterisque.SessionID) (asterisque.SessionRecord, bool, error) {
 	if r.fail.Load() {
 		return asterisque.SessionRecord{}, false, errBroken
 	}
 	return r.Repository.Get(ctx, id)
 }
 
-func (r *repository) Delete(ctx context.Context, id [16]byte) error {
+func (r *repository) Delete(ctx context.Context, id asterisque.SessionID) error {
 	if r.fail.Load() {
 		return errBroken
 	}
@@ -249,7 +249,7 @@ func TestARepositoryThatFailsCostsTheResumeOnly(t *testing.T) {
 				if name == "it fails" {
 					failing(r)
 				}
-				conn, l, _, there := link(t, echoService(), asterisque.Reconnect{}, asterisque.WithResume(asterisque.Resume{For: time.Minute, Records: r}))
+				conn, l, _, there := link(t, echoService(), asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: time.Minute, Records: r}))
 				_, err := echo.Call(background, conn, "x")
 				require.NoError(t, err)
 				before := conn.Session()
@@ -315,12 +315,12 @@ func TestARepositoryForgetsWhatHasExpired(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := asterisque.NewRepository()
 		put := func(id byte, expires time.Time) {
-			require.NoError(t, r.Put(background, asterisque.SessionRecord{Session: [16]byte{id}, Expires: expires}))
+			require.NoError(t, r.Put(background, asterisque.SessionRecord{Session: asterisque.SessionID{id}, Expires: expires}))
 		}
 		has := func(id byte) bool {
-			record, ok, err := r.Get(background, [16]byte{id})
+			record, ok, err := r.Get(background, asterisque.SessionID{id})
 			require.NoError(t, err)
-			require.Equal(t, ok, record.Session == [16]byte{id})
+			require.Equal(t, ok, record.Session == asterisque.SessionID{id})
 			return ok
 		}
 		put(1, time.Time{})
@@ -341,8 +341,8 @@ func TestARepositoryForgetsWhatHasExpired(t *testing.T) {
 		for _, id := range []byte{10, 50, 109} {
 			require.False(t, has(id))
 		}
-		require.NoError(t, r.Delete(background, [16]byte{1}))
-		require.NoError(t, r.Delete(background, [16]byte{1}), "it is gone already")
+		require.NoError(t, r.Delete(background, asterisque.SessionID{1}))
+		require.NoError(t, r.Delete(background, asterisque.SessionID{1}), "it is gone already")
 		require.False(t, has(1))
 		require.True(t, has(3))
 	})

@@ -56,7 +56,7 @@ func lasting(t testing.TB, svc *asterisque.Service, opts ...asterisque.Option) (
 	there := asterisque.NewNode(append(opts, asterisque.WithService(svc))...)
 	t.Cleanup(func() { here.Close(); there.Close() })
 	c := &cutter{url: serve(t, there)}
-	conn, err := here.Connect(background, "", asterisque.Reconnect{First: time.Millisecond, Most: 10 * time.Millisecond, Dial: c.dial})
+	conn, err := here.Connect(background, "", asterisque.Reconnection{First: time.Millisecond, Most: 10 * time.Millisecond, Dial: c.dial})
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return conn, c

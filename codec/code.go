@@ -6,27 +6,27 @@ import "strconv"
 // to applications.
 type Code int32
 
-// The library's codes.
+// The library's codes, which are those of the protocol.
 const (
-	Failed          Code = iota + 1 // the handler returned an error without a code of its own
-	Canceled                        // the caller does not want it any more
-	Expired                         // its time was up
-	NoFunction                      // the peer has no such function
-	BadParams                       // the parameters could not be decoded
-	BadResult                       // the result could not be encoded or decoded
-	TooLarge                        // a message is larger than the peer accepts
-	Overloaded                      // the peer has too much to do
-	Unavailable                     // there is no connection, or the peer goes away
-	Panicked                        // the handler panicked
-	Protocol                        // the protocol was violated
-	SessionClosed                   // the session was closed
-	HardLimit                       // the session's hard limit was reached
-	Stalled                         // the session stood still for too long
-	Dropped                         // it was dropped under pressure
-	Handshake                       // versions, features or codecs do not fit, or it took too long
-	WindowViolation                 // more was sent than the window allowed
-	Unauthorized                    // the peer may not do that
-	Stopped                         // the receiver of a stream wants no more of it
+	Failed          Code = 1  // the handler returned an error without a code of its own
+	Canceled        Code = 2  // the caller does not want it any more
+	Expired         Code = 3  // its time was up
+	NoFunction      Code = 4  // the peer has no such function
+	BadParams       Code = 5  // the parameters could not be decoded
+	BadResult       Code = 6  // the result could not be encoded or decoded
+	TooLarge        Code = 7  // a message is larger than the peer accepts
+	Overloaded      Code = 8  // the peer has too much to do
+	Unavailable     Code = 9  // there is no connection, or the peer goes away
+	Panicked        Code = 10 // the handler panicked
+	Protocol        Code = 11 // the protocol was violated
+	SessionClosed   Code = 12 // the session was closed
+	HardLimit       Code = 13 // the session's hard limit was reached
+	Stalled         Code = 14 // the session stood still for too long
+	Dropped         Code = 15 // it was dropped under pressure
+	Handshake       Code = 16 // versions, features or codecs do not fit, or it took too long
+	WindowViolation Code = 17 // more was sent than the window allowed
+	Unauthorized    Code = 18 // the peer may not do that
+	Stopped         Code = 19 // the receiver of a stream wants no more of it
 )
 
 var codeNames = [...]string{

@@ -40,8 +40,6 @@ var (
 	// reader of a stream gave up waiting for a large Block for which nothing else has room. Look
 	// for a handler or a reader of a stream that waits for ever.
 	ErrStalled = &Abort{Code: Stalled}
-	// ErrDropped: a message was dropped under pressure, as its loss rate allows. Go on without it.
-	ErrDropped = &Abort{Code: Dropped}
 	// ErrHandshake: versions, features or codecs of the two sides do not fit, or the handshake took
 	// too long. Trying again helps only against the latter.
 	ErrHandshake = &Abort{Code: Handshake}

@@ -3,7 +3,6 @@ package debugpage
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -114,7 +113,7 @@ func TestThePageOfTheServerSaysWhatRunsAndWhatWaits(t *testing.T) {
 	require.Equal(t, "no-store", resp.Header.Get("Cache-Control"))
 
 	said := rows(page)
-	id := fmt.Sprintf("%x", server.Sessions()[0].ID())[:8]
+	id := server.Sessions()[0].ID().String()[:8]
 	require.Contains(t, said, "NODE server: 1 session, 2 calls run, 1 wait; 2 workers busy (")
 	require.Regexp(t, `7 solo 2 \d\S* \d\S* \d\S* 0s 0s 0s -\n`, said, "two calls have come, one was taken, none has ended")
 	require.Regexp(t, `9 fails 1 .* unauthorized 1\n`, said)
@@ -156,7 +155,7 @@ func TestThePageTellsWhoWaitsForRoomAndForWhat(t *testing.T) {
 	})
 	_, page := get(t, serve(t, Handler(client)), "")
 	require.Contains(t, page, "room at the peer ")
-	id := fmt.Sprintf("%x", here.ID())[:8]
+	id := here.ID().String()[:8]
 	require.Regexp(t, "session peer now times in all now times in all now times in all now times in all\n"+id+` - [78] [89] \S+ 0 0 0s 0 0 0s 0 0 0s\n`, rows(page))
 	_, page = get(t, serve(t, Handler(server)), "")
 	require.Contains(t, page, "no session had to wait for room", "it is not the server that waits")
@@ -204,7 +203,7 @@ func TestJSONHoldsTheSame(t *testing.T) {
 	require.EqualValues(t, "solo", n.Stats.Functions[0].Name, "the function that is called most comes first")
 	require.Len(t, n.Sessions, 1)
 	s := n.Sessions[0]
-	require.Equal(t, fmt.Sprintf("%x", server.Sessions()[0].ID()), s.ID)
+	require.Equal(t, server.Sessions()[0].ID().String(), s.ID)
 	require.Equal(t, []any{"client", "pipe", 1, 2, 3, "ready"}, []any{s.Peer, s.Remote, s.Stats.Waiting, s.Stats.Running, s.Stats.Pipes, s.Stats.State})
 	require.Equal(t, []call{
 		{ID: 6, Function: 8, Name: "upload", Waiting: limits.Amount{Messages: 1, Bytes: 20_480 + piping.Hold + 24}},

@@ -19,8 +19,10 @@ func ExampleHandler() {
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/debug/asterisque", nil))
 	_, page, _ := strings.Cut(w.Body.String(), "\n") // the first line is the time
-	fmt.Println(page)
+	sessions, workers, _ := strings.Cut(strings.TrimSpace(page), "; ")
+	fmt.Println(sessions)
+	fmt.Println(workers)
 	// Output:
-	// NODE worker-7: 0 sessions, 0 calls run, 0 wait; 0 workers busy (0 at most), 0 idle, 0
-	// sessions wait for one
+	// NODE worker-7: 0 sessions, 0 calls run, 0 wait
+	// 0 workers busy (0 at most), 0 idle, 0 sessions wait for one
 }

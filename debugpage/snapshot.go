@@ -2,7 +2,6 @@ package debugpage
 
 import (
 	"cmp"
-	"encoding/hex"
 	"slices"
 	"time"
 
@@ -72,8 +71,7 @@ func takeNode(from *asterisque.Node, most *bounds) node {
 	all := from.Sessions()
 	n.Sessions = make([]session, len(all))
 	for i, s := range all {
-		id := s.ID()
-		n.Sessions[i] = session{ID: hex.EncodeToString(id[:]), Stats: s.Stats(), from: s}
+		n.Sessions[i] = session{ID: s.ID().String(), Stats: s.Stats(), from: s}
 	}
 	slices.SortFunc(n.Sessions, moreToSay)
 	n.Sessions, n.SessionsLeftOut = first(n.Sessions, most.sessions)

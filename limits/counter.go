@@ -268,7 +268,7 @@ func (l *Limits) next(s State, congested bool, held Amount) State {
 	switch {
 	case s == Hard || l.overHard(held):
 		return Hard
-	case l.atSoft(held), s == Soft && !l.resumed(held):
+	case l.atSoft(held), s == Soft && !l.isLow(held):
 		return Soft
 	case congested:
 		return Congested
@@ -284,9 +284,9 @@ func (l *Limits) overHard(a Amount) bool {
 	return l.Hard.Messages > 0 && a.Messages > l.Hard.Messages || l.Hard.Bytes > 0 && a.Bytes > l.Hard.Bytes
 }
 
-// resumed reports whether a is at or below the resume mark in every unit that has a soft limit.
-func (l *Limits) resumed(a Amount) bool {
-	return (l.Soft.Messages == 0 || a.Messages <= l.Resume.Messages) && (l.Soft.Bytes == 0 || a.Bytes <= l.Resume.Bytes)
+// isLow reports whether a is at or below the low mark in every unit that has a soft limit.
+func (l *Limits) isLow(a Amount) bool {
+	return (l.Soft.Messages == 0 || a.Messages <= l.Low.Messages) && (l.Soft.Bytes == 0 || a.Bytes <= l.Low.Bytes)
 }
 
 func pack(messages, bytes int) uint64 { return uint64(messages)<<byteBits + uint64(bytes) }

@@ -45,12 +45,12 @@ func TestStateFollowsTheCountWithHysteresis(t *testing.T) {
 	}
 	require.Equal(t, limits.Soft, c.Add(100), "the tenth reaches the soft limit")
 	c.Remove(4, 400)
-	require.Equal(t, limits.Soft, c.State(), "six is above the resume mark of five")
+	require.Equal(t, limits.Soft, c.State(), "six is above the low mark of five")
 	c.Remove(1, 100)
-	require.Equal(t, limits.Ready, c.State(), "five is at the resume mark")
+	require.Equal(t, limits.Ready, c.State(), "five is at the low mark")
 	require.Equal(t, limits.Amount{Messages: 5, Bytes: 500}, c.Held())
 	require.Equal(t, limits.Amount{Messages: 10, Bytes: 1000}, c.Peak())
-	require.EqualValues(t, 2, c.Relieved(), "the tenth and what was taken out above the resume mark")
+	require.EqualValues(t, 2, c.Relieved(), "the tenth and what was taken out above the low mark")
 	require.Equal(t, []limits.State{limits.Soft, limits.Ready}, r.got)
 }
 
@@ -60,7 +60,7 @@ func TestBytesReachTheLimitsAsMessagesDo(t *testing.T) {
 	require.Equal(t, limits.Soft, c.Add(1))
 	require.Equal(t, limits.Soft, c.Add(1000), "exactly at the hard limit is allowed")
 	c.Remove(1, 1499)
-	require.Equal(t, limits.Soft, c.State(), "501 are above the resume mark")
+	require.Equal(t, limits.Soft, c.State(), "501 are above the low mark")
 	c.Remove(1, 1)
 	require.Equal(t, limits.Ready, c.State())
 	require.Equal(t, limits.Hard, c.Add(1501))
@@ -102,7 +102,7 @@ func TestReserveRefusesFromTheSoftLimitOnToTheResumeMark(t *testing.T) {
 	c.Remove(4, 0)
 	select {
 	case <-room:
-		t.Fatal("six is above the resume mark")
+		t.Fatal("six is above the low mark")
 	default:
 	}
 	require.False(t, c.Reserve(0))
@@ -162,7 +162,7 @@ func TestWhatIsCountedMayGrowAndShrink(t *testing.T) {
 	require.Equal(t, limits.Soft, c.State())
 	require.Equal(t, limits.Amount{Messages: 1, Bytes: 1000}, c.Held())
 	c.Grow(-500)
-	require.Equal(t, limits.Ready, c.State(), "at the resume mark")
+	require.Equal(t, limits.Ready, c.State(), "at the low mark")
 	require.Equal(t, limits.Amount{Messages: 1, Bytes: 500}, c.Held())
 	c.Remove(1, 500)
 	require.Zero(t, c.Held())

@@ -35,33 +35,33 @@ func (a Amount) String() string {
 
 // Limits are the marks of one direction of one session.
 type Limits struct {
-	Soft   Amount // from here on reading stops, or senders wait
-	Resume Amount // at or below this they go on; 0 means half of Soft
-	Hard   Amount // beyond this the session is closed by force
+	Soft Amount // from here on reading stops, or senders wait
+	Low  Amount // at or below this they go on; 0 means half of Soft
+	Hard Amount // beyond this the session is closed by force
 }
 
 // Check returns l with its defaults filled in. The error names the mark that does not fit: a value
-// out of range, a soft mark at or above its hard one, a resume mark at or above its soft
+// out of range, a soft mark at or above its hard one, a low mark at or above its soft
 // one.
 func (l Limits) Check() (Limits, error) {
-	messages, err := checkMarks("messages", l.Soft.Messages, l.Resume.Messages, l.Hard.Messages, MaxMessages)
+	messages, err := checkMarks("messages", l.Soft.Messages, l.Low.Messages, l.Hard.Messages, MaxMessages)
 	if err != nil {
 		return l, err
 	}
-	bytes, err := checkMarks("bytes", l.Soft.Bytes, l.Resume.Bytes, l.Hard.Bytes, MaxBytes)
+	bytes, err := checkMarks("bytes", l.Soft.Bytes, l.Low.Bytes, l.Hard.Bytes, MaxBytes)
 	if err != nil {
 		return l, err
 	}
-	l.Resume = Amount{messages, bytes}
+	l.Low = Amount{messages, bytes}
 	return l, nil
 }
 
-// checkMarks checks the marks of one unit and returns its resume mark.
-func checkMarks(unit string, soft, resume, hard, most int) (int, error) {
+// checkMarks checks the marks of one unit and returns its low mark.
+func checkMarks(unit string, soft, low, hard, most int) (int, error) {
 	for _, m := range []struct {
 		name  string
 		value int
-	}{{"soft", soft}, {"resume", resume}, {"hard", hard}} {
+	}{{"soft", soft}, {"low", low}, {"hard", hard}} {
 		if m.value < 0 || m.value > most {
 			return 0, fmt.Errorf("limits: %s limit of %d %s is outside 0..%d (0 means none)", m.name, m.value, unit, most)
 		}
@@ -69,13 +69,13 @@ func checkMarks(unit string, soft, resume, hard, most int) (int, error) {
 	if soft > 0 && hard > 0 && soft >= hard {
 		return 0, fmt.Errorf("limits: soft limit of %d %s must be below the hard limit of %d", soft, unit, hard)
 	}
-	if resume > 0 && resume >= soft {
-		return 0, fmt.Errorf("limits: resume mark of %d %s must be below the soft limit of %d", resume, unit, soft)
+	if low > 0 && low >= soft {
+		return 0, fmt.Errorf("limits: low mark of %d %s must be below the soft limit of %d", low, unit, soft)
 	}
-	if resume == 0 {
-		resume = soft / 2
+	if low == 0 {
+		low = soft / 2
 	}
-	return resume, nil
+	return low, nil
 }
 
 // State tells how full one direction of a session is.
@@ -84,7 +84,7 @@ type State uint8
 const (
 	Ready     State = iota // messages leave, or are taken, as they come
 	Congested              // the transport takes no more for the moment; what is sent waits
-	// at the soft limit: senders wait, or reading has stopped, until the resume mark is reached
+	// at the soft limit: senders wait, or reading has stopped, until the low mark is reached
 	Soft
 	Hard // beyond the hard limit: the session ends
 )

@@ -13,9 +13,9 @@ import (
 func TestMain(m *testing.M) { leak.Main(m) }
 
 func TestCheckFillsInTheResumeMark(t *testing.T) {
-	l, err := limits.Limits{Soft: limits.Amount{Messages: 10, Bytes: 1000}, Resume: limits.Amount{Bytes: 900}}.Check()
+	l, err := limits.Limits{Soft: limits.Amount{Messages: 10, Bytes: 1000}, Low: limits.Amount{Bytes: 900}}.Check()
 	require.NoError(t, err)
-	require.Equal(t, limits.Amount{Messages: 5, Bytes: 900}, l.Resume, "half of soft where none is given")
+	require.Equal(t, limits.Amount{Messages: 5, Bytes: 900}, l.Low, "half of soft where none is given")
 }
 
 func TestCheckNamesTheMarkThatDoesNotFit(t *testing.T) {
@@ -32,8 +32,8 @@ func TestCheckNamesTheMarkThatDoesNotFit(t *testing.T) {
 		{"soft above hard", limits.Limits{Soft: limits.Amount{Bytes: 11}, Hard: limits.Amount{Bytes: 10}}, "soft limit of 11 bytes must be below the hard limit of 10"},
 		{"negative", limits.Limits{Hard: limits.Amount{Bytes: -1}}, "hard limit of -1 bytes is outside 0"},
 		{"too many messages", limits.Limits{Soft: limits.Amount{Messages: limits.MaxMessages + 1}}, "soft limit of 67108864 messages is outside 0..67108863"},
-		{"resume at soft", limits.Limits{Soft: limits.Amount{Messages: 4}, Resume: limits.Amount{Messages: 4}}, "resume mark of 4 messages must be below the soft limit of 4"},
-		{"resume without soft", limits.Limits{Resume: limits.Amount{Messages: 4}}, "resume mark of 4 messages must be below the soft limit of 0"},
+		{"low at soft", limits.Limits{Soft: limits.Amount{Messages: 4}, Low: limits.Amount{Messages: 4}}, "low mark of 4 messages must be below the soft limit of 4"},
+		{"low without soft", limits.Limits{Low: limits.Amount{Messages: 4}}, "low mark of 4 messages must be below the soft limit of 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := c.l.Check()

@@ -98,12 +98,12 @@ func (p *Pipe) Skipped() uint64 { return p.end().Skipped() }
 // direction. It does not wait.
 func (p *Pipe) Stop() { p.end().Stop() }
 
-// Pause holds Recv back, and with it the credit that the peer gets, until Resume or the end of the
+// Pause holds Recv back, and with it the credit that the peer gets, until Unpause or the end of the
 // call.
 func (p *Pipe) Pause() { p.end().Pause() }
 
-// Resume ends a Pause.
-func (p *Pipe) Resume() { p.end().Resume() }
+// Unpause ends a Pause.
+func (p *Pipe) Unpause() { p.end().Unpause() }
 
 // Result waits for the end of the call and returns its result, which belongs to the caller. The
 // error is a *[codec.Abort]: why the call was aborted, or ErrCanceled or ErrExpired from ctx, which

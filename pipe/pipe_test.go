@@ -106,7 +106,7 @@ func TestAPausedPipeHoldsRecvBack(t *testing.T) {
 		}()
 		synctest.Wait()
 		require.Empty(t, got)
-		p.Resume()
+		p.Unpause()
 		require.Equal(t, "waits", <-got)
 	})
 }

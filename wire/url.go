@@ -55,15 +55,15 @@ func Register(scheme string, t Transport) error {
 //   - "mem://name", within this program
 //   - what has been added with [Register]
 //
-// It waits until the connection is made, TLS handshake included; ctx ends the wait, and has no
+// It waits until the connection is made, TLS handshake included; start ends the wait, and has no
 // effect on the Wire that is returned. The error shows the URL as [transport.ShowURL] does, and
 // what the transport says without its secrets, as [transport.HideURL].
-func Dial(ctx context.Context, rawURL string, o Options) (Wire, error) {
+func Dial(start context.Context, rawURL string, o Options) (Wire, error) {
 	u, t, err := parse(rawURL)
 	if err != nil {
 		return nil, err
 	}
-	w, err := t.Dial(ctx, u, o)
+	w, err := t.Dial(start, u, o)
 	if err != nil {
 		return nil, fmt.Errorf("wire: dial %s: %w", transport.ShowURL(rawURL), transport.HideURL(err, rawURL))
 	}
@@ -71,17 +71,17 @@ func Dial(ctx context.Context, rawURL string, o Options) (Wire, error) {
 }
 
 // Listen listens at a URL as for [Dial]. Port 0 lets the system choose one, which [Listener].URL
-// tells; without a host, as in "tcp://:5330", it listens at all addresses. ctx governs only the
+// tells; without a host, as in "tcp://:5330", it listens at all addresses. start governs only the
 // start; the Listener has to be closed. Errors are as those of Dial.
 //
 // A Unix socket's file is removed by Close. One that a dead process has left is replaced; one that
 // somebody listens at is an error.
-func Listen(ctx context.Context, rawURL string, o Options) (Listener, error) {
+func Listen(start context.Context, rawURL string, o Options) (Listener, error) {
 	u, t, err := parse(rawURL)
 	if err != nil {
 		return nil, err
 	}
-	l, err := t.Listen(ctx, u, o)
+	l, err := t.Listen(start, u, o)
 	if err != nil {
 		return nil, fmt.Errorf("wire: listen at %s: %w", transport.ShowURL(rawURL), transport.HideURL(err, rawURL))
 	}

@@ -15,10 +15,10 @@ type Type uint8
 
 // The four messages.
 const (
-	ControlType Type = iota // speaks about the session
-	OpenType                // starts a pipe
-	BlockType               // carries a piece of a stream
-	CloseType               // ends a pipe
+	ControlType Type = 0 // speaks about the session
+	OpenType    Type = 1 // starts a pipe
+	BlockType   Type = 2 // carries a piece of a stream
+	CloseType   Type = 3 // ends a pipe
 )
 
 var typeNames = [...]string{"Control", "Open", "Block", "Close"}

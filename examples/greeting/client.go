@@ -141,9 +141,6 @@ func repeatable(err error) string {
 }
 
 // name returns enough of the session's id to tell it from others; both sides see the same.
-func name(sess *asterisque.Session) string {
-	id := sess.ID()
-	return fmt.Sprintf("%x", id[:4])
-}
+func name(sess *asterisque.Session) string { return sess.ID().String()[:8] }
 
 func list(numbers []int) string { return strings.Trim(fmt.Sprint(numbers), "[]") }

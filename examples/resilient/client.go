@@ -23,13 +23,13 @@ type client struct {
 	sessions       atomic.Int64
 
 	mu      sync.Mutex
-	session [16]byte      // guarded by mu, as all below; the present one
-	lostAt  time.Time     // when the connection was lost; zero while there is one
-	away    time.Duration // how long it was away the last time
-	last    time.Time     // when the last answer came
-	gap     time.Duration // the longest time without an answer, since it was taken
-	longest time.Duration // the longest of all
-	failed  error         // the first error of a call
+	session asterisque.SessionID // guarded by mu, as all below; the present one
+	lostAt  time.Time            // when the connection was lost; zero while there is one
+	away    time.Duration        // how long it was away the last time
+	last    time.Time            // when the last answer came
+	gap     time.Duration        // the longest time without an answer, since it was taken
+	longest time.Duration        // the longest of all
+	failed  error                // the first error of a call
 }
 
 func newClient() *client { return &client{last: time.Now()} }

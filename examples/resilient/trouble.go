@@ -44,7 +44,7 @@ func makeTrouble(ctx context.Context, p *wiretest.Proxy, howLong time.Duration, 
 		now.begin(p)
 		if now.lasts > 0 {
 			// before the next one begins
-			time.AfterFunc(each*time.Duration(now.lasts)/100, p.Resume)
+			time.AfterFunc(each*time.Duration(now.lasts)/100, p.Heal)
 		}
 	}
 }

@@ -159,11 +159,11 @@ func (e *End) Stop() {
 	e.port.Stop()
 }
 
-// Pause holds Recv back until Resume: see pipe.Pause.
+// Pause holds Recv back until Unpause: see pipe.Pause.
 func (e *End) Pause() { e.setPaused(true) }
 
-// Resume ends a Pause.
-func (e *End) Resume() { e.setPaused(false) }
+// Unpause ends a Pause.
+func (e *End) Unpause() { e.setPaused(false) }
 
 // setPaused sets whether Recv is held back.
 func (e *End) setPaused(paused bool) {

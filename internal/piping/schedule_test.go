@@ -257,7 +257,7 @@ func (s *schedule) act() {
 		e.Pause()
 	case x < 95:
 		s.note("%d.%d resumes", n, k)
-		e.Resume()
+		e.Unpause()
 	case x < 96:
 		s.note("%d.%d stops", n, k)
 		e.Stop()

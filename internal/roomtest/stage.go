@@ -104,7 +104,7 @@ func (s *stage) connect(here *asterisque.Node, again bool) {
 	s.Helper()
 	if again {
 		var err error
-		s.conn, err = here.Connect(s.ctx, "", asterisque.Reconnect{First: time.Millisecond, Most: 10 * time.Millisecond, Dial: s.dialer.dial})
+		s.conn, err = here.Connect(s.ctx, "", asterisque.Reconnection{First: time.Millisecond, Most: 10 * time.Millisecond, Dial: s.dialer.dial})
 		require.NoError(s, err)
 		s.onEnd(func() { s.conn.Close() })
 		s.dialled = s.conn.Session()

@@ -28,13 +28,13 @@ type Conn struct {
 }
 
 // Dial connects to a listener at "host:port". c is for TLS, as [wire.Options].TLS: it is copied,
-// and nil stands for verification by the roots of the system. ctx ends the wait, and has no effect
-// on the connection that is returned; without an answer Dial fails after 5 seconds.
+// and nil stands for verification by the roots of the system. start ends the wait, and has no
+// effect on the connection that is returned; without an answer Dial fails after 5 seconds.
 //
 // A connection without a session is closed by the listener after 30 seconds, or, if a node serves
 // it, after the time that a handshake may take: see Timeouts.Handshake there.
-func Dial(ctx context.Context, address string, c *tls.Config) (*Conn, error) {
-	conn, err := dial(ctx, address, c)
+func Dial(start context.Context, address string, c *tls.Config) (*Conn, error) {
+	conn, err := dial(start, address, c)
 	if err != nil {
 		// it may be a URL by mistake
 		return nil, fmt.Errorf("quicwire: dial %s: %w", transport.ShowURL(address), transport.HideURL(err, address))

@@ -51,7 +51,7 @@ type Direction struct {
 	// who reads the Wire.
 	TruncateAfter int64
 
-	// StallAfter lets nothing more pass when that many bytes have passed, until Resume.
+	// StallAfter lets nothing more pass when that many bytes have passed, until Heal.
 	StallAfter int64
 
 	// VanishAfter loses every byte after that many, without a word: writing goes on to succeed, and

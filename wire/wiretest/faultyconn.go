@@ -205,7 +205,7 @@ func (c *Conn) Cut() {
 	c.down(errCut, errCut)
 }
 
-// Stall lets nothing more pass in either direction until Resume: writing and reading wait.
+// Stall lets nothing more pass in either direction until Heal: writing and reading wait.
 func (c *Conn) Stall() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -213,8 +213,8 @@ func (c *Conn) Stall() {
 	c.changed.Broadcast()
 }
 
-// Resume ends what Stall or [Direction.StallAfter] began. Nothing is lost by a stall.
-func (c *Conn) Resume() {
+// Heal ends what Stall or [Direction.StallAfter] began. Nothing is lost by a stall.
+func (c *Conn) Heal() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.out.resumeLocked()

@@ -30,11 +30,11 @@ func Faulty(w wire.Wire, f Faults) *Wire {
 // Cut loses the Wire; see [Conn.Cut].
 func (w *Wire) Cut() { w.conn.Cut() }
 
-// Stall lets nothing more pass until Resume; see [Conn.Stall].
+// Stall lets nothing more pass until Heal; see [Conn.Stall].
 func (w *Wire) Stall() { w.conn.Stall() }
 
-// Resume ends what Stall or [Direction.StallAfter] began; see [Conn.Resume].
-func (w *Wire) Resume() { w.conn.Resume() }
+// Heal ends what Stall or [Direction.StallAfter] began; see [Conn.Heal].
+func (w *Wire) Heal() { w.conn.Heal() }
 
 // HalfOpen loses all that is sent from now on, without a word; see [Conn.HalfOpen].
 func (w *Wire) HalfOpen() { w.conn.HalfOpen() }

@@ -146,7 +146,7 @@ func TestAFaultyWireIsControlledWhileItRuns(t *testing.T) {
 		_, err := f.ReadFrame(100)
 		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 		require.False(t, f.Buffered())
-		f.Resume()
+		f.Heal()
 		require.NoError(t, f.SetReadDeadline(time.Time{}))
 		frame, err := f.ReadFrame(100)
 		require.NoError(t, err)

@@ -52,7 +52,7 @@ func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 // Cut loses all connections that are there, for both sides. New ones are accepted. See [Conn.Cut].
 func (p *Proxy) Cut() { p.each((*Conn).Cut) }
 
-// Stall lets nothing more pass through the connections that are there, until Resume. New ones are
+// Stall lets nothing more pass through the connections that are there, until Heal. New ones are
 // accepted. See [Conn.Stall].
 func (p *Proxy) Stall() { p.each((*Conn).Stall) }
 
@@ -61,14 +61,14 @@ func (p *Proxy) Stall() { p.each((*Conn).Stall) }
 // [Conn.HalfOpen].
 func (p *Proxy) HalfOpen() { p.each((*Conn).HalfOpen) }
 
-// Refuse ends every new connection at once, until Resume. Those that are there go on.
+// Refuse ends every new connection at once, until Heal. Those that are there go on.
 func (p *Proxy) Refuse() { p.setRefuse(true) }
 
-// Resume ends what Stall, [Direction.StallAfter] and Refuse began. What was cut or is half-open
+// Heal ends what Stall, [Direction.StallAfter] and Refuse began. What was cut or is half-open
 // remains so.
-func (p *Proxy) Resume() {
+func (p *Proxy) Heal() {
 	p.setRefuse(false)
-	p.each((*Conn).Resume)
+	p.each((*Conn).Heal)
 }
 
 // Close stops listening and cuts all connections. It waits for the goroutines of the Proxy.

@@ -118,7 +118,7 @@ func TestProxyStallHoldsUntilResumeAndLosesNothing(t *testing.T) {
 	require.NoError(t, client.(*net.TCPConn).CloseWrite())
 	p.silent(server)
 	p.connect() // a new connection works meanwhile
-	p.Resume()
+	p.Heal()
 	got, err := io.ReadAll(server)
 	require.NoError(t, err)
 	require.Equal(t, "held", string(got))
@@ -140,7 +140,7 @@ func TestProxyHalfOpenLosesBytesAndEnds(t *testing.T) {
 	otherServer.Close()
 	p.silent(other)
 	fresh, freshServer := p.connect()
-	p.Resume()
+	p.Heal()
 	p.silent(server)
 	p.pass(fresh, freshServer)
 	p.Cut()
@@ -159,7 +159,7 @@ func TestProxyRefusesUntilResume(t *testing.T) {
 	}
 	require.ErrorIs(t, err, syscall.ECONNRESET)
 	p.pass(client, server)
-	p.Resume()
+	p.Heal()
 	p.connect()
 }
 

@@ -39,14 +39,14 @@ func WithHeader(h http.Header) DialOption {
 
 // Dial connects to "ws://host:port/path" or "wss://host:port/path"; the port may be left out, and
 // there may be a query. It goes through the proxy that the environment names in HTTPS_PROXY, or
-// HTTP_PROXY for "ws"; see [http.ProxyFromEnvironment]. Redirects are not followed. ctx bounds
+// HTTP_PROXY for "ws"; see [http.ProxyFromEnvironment]. Redirects are not followed. start bounds
 // Dial, and has no effect on the Wire that is returned.
 //
 // Give the Wire to a node with Attach. An error that wraps [wire.ErrURL] says that the URL can
 // never be used. If the server answers with an HTTP error, its status and first lines are in the
 // error of Dial. An error shows none of the secrets of the URL, as [transport.HideURL] says. What
 // the server answers may still have those of a header, if it says what it was sent.
-func Dial(ctx context.Context, rawURL string, opts ...DialOption) (wire.Wire, error) {
+func Dial(start context.Context, rawURL string, opts ...DialOption) (wire.Wire, error) {
 	u, err := transport.ParseURL(rawURL)
 	if err != nil {
 		return nil, fmt.Errorf("wire: %w; a URL is, for example, wss://example.org/rpc", err)
@@ -55,7 +55,7 @@ func Dial(ctx context.Context, rawURL string, opts ...DialOption) (wire.Wire, er
 	for _, o := range opts {
 		o(&cfg)
 	}
-	w, err := dial(ctx, u, cfg)
+	w, err := dial(start, u, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("wire: dial %s: %w", transport.ShowURL(rawURL), transport.HideURL(err, rawURL))
 	}
