@@ -49,15 +49,15 @@ func (x *exchange) newCall(cfg *callConfig, own bool) *call {
 		c = &call{done: make(chan struct{}, 1)}
 		c.open.Type, c.open.Departer = message.OpenType, c
 	}
-	c.port = port{s: x, flow: outbox.NewFlow(cfg.priority)}
+	c.port = port{x: x, flow: outbox.NewFlow(cfg.priority)}
 	c.priority, c.own, c.result = cfg.priority, own, cfg.buffer
 	return c
 }
 
 // free ends c and gives it back. The result is gone then, unless it is the application's.
 func (c *call) free() {
-	pool := &c.s.common.spares
-	c.s.giveBack(&c.reserved)
+	pool := &c.x.common.spares
+	c.x.giveBack(&c.reserved)
 	c.port, c.reserved, c.abort = port{}, reservation{}, nil
 	c.open.Payload, c.open.Meta = nil, nil
 	if c.result = nil; cap(c.buf) > keepResult {
@@ -72,18 +72,18 @@ func (c *call) free() {
 // Many goroutines wait here at a time, each with its stack, which goes from processor to processor:
 // so what the common case needs is in one function, with few variables.
 func (c *call) do(ctx context.Context, function uint16, name string, params []byte, cfg *callConfig) *Abort {
-	if cfg.ttl > 0 || c.s.trace != nil && !cfg.traced {
+	if cfg.ttl > 0 || c.x.trace != nil && !cfg.traced {
 		return c.doWithin(ctx, function, name, params, cfg)
 	}
 	c.open.Function, c.open.Payload = function, params
 	var a *Abort
-	if c.reserved, a = c.s.outgoing.reserve(ctx, &c.open, cfg, nil); a != nil {
+	if c.reserved, a = c.x.outgoing.reserve(ctx, &c.open, cfg, nil); a != nil {
 		return a
 	}
-	if err := c.s.carrier.Enter(&c.flow, &c.open); err != nil {
-		c.s.outbound.Remove(1, int(c.open.Held))
-		c.s.unsent(c.reserved.outer, c.reserved.cost)
-		return codec.AbortOf(c.s.sendError(err))
+	if err := c.x.carrier.Enter(&c.flow, &c.open); err != nil {
+		c.x.outbound.Remove(1, int(c.open.Held))
+		c.x.unsent(c.reserved.outer, c.reserved.cost)
+		return codec.AbortOf(c.x.sendError(err))
 	}
 	if cfg.sent != nil {
 		cfg.sent()
@@ -114,9 +114,9 @@ func (c *call) doWithin(ctx context.Context, function uint16, name string, param
 		defer cancel()
 		own.ttl = 0
 	}
-	if c.s.trace != nil {
+	if c.x.trace != nil {
 		var done func(error)
-		own.trace, done = c.s.trace(ctx, function, name)
+		own.trace, done = c.x.trace(ctx, function, name)
 		own.traced = true
 		defer func() { done(errorOf(a)) }()
 	}
@@ -126,9 +126,9 @@ func (c *call) doWithin(ctx context.Context, function uint16, name string, param
 // giveUp ends the call because of ctx, unless it has ended by itself.
 func (c *call) giveUp(ctx context.Context) *Abort {
 	a := contextError(ctx)
-	departed, unsent := c.s.carrier.Cancel(&c.flow, givenUp(a))
+	departed, unsent := c.x.carrier.Cancel(&c.flow, givenUp(a))
 	if unsent {
-		c.s.unsent(c.reserved.outer, c.reserved.cost)
+		c.x.unsent(c.reserved.outer, c.reserved.cost)
 	}
 	switch {
 	case !departed:
@@ -138,11 +138,11 @@ func (c *call) giveUp(ctx context.Context) *Abort {
 		default:
 			a.Ran = codec.NeverSent
 		}
-	case !c.s.table.remove(c.id()):
+	case !c.x.table.remove(c.id()):
 		<-c.done // somebody else has taken it out of the table, and is about to say so
 		return c.abort
 	default:
-		c.s.abort(c.id(), c.priority, a)
+		c.x.abort(c.id(), c.priority, a)
 	}
 	return a
 }
@@ -153,19 +153,19 @@ func (x *exchange) abort(id uint64, p priority.Priority, a *Abort) {
 	a = x.sent(a)
 	held := heldClose(heldRefusal, nil, a)
 	x.count(held)
-	one := port{s: x, flow: outbox.AcceptedFlow(p, id)}
+	one := port{x: x, flow: outbox.AcceptedFlow(p, id)}
 	// an error means that there is nobody left to tell
 	one.put(&outbox.Message{Type: message.CloseType, Abort: a, Held: held}, carrier.Now)
 }
 
 // Depart implements outbox.Departer.
 func (c *call) Depart(id uint64) {
-	c.s.table.depart(id, c)
+	c.x.table.depart(id, c)
 }
 
 // Discard implements outbox.Departer: the call was not sent.
 func (c *call) Discard(why outbox.Reason) {
-	c.abort = c.s.discarded(c.reserved.outer, c.reserved.cost, why)
+	c.abort = c.x.discarded(c.reserved.outer, c.reserved.cost, why)
 	c.done <- struct{}{}
 }
 

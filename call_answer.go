@@ -77,13 +77,13 @@ func (s *Session) park(to answerer, p priority.Priority, result []byte, abort *A
 // putAnswer implements answerer.
 func (c *served) putAnswer(result []byte, abort *Abort, held uint32, parked bool) {
 	when := carrier.Now
-	if c.work.byReader && !parked && !c.s.outbound.queued.Load() {
+	if c.work.byReader && !parked && !c.x.outbound.queued.Load() {
 		when = carrier.AfterReading // the answers to all that has arrived go together
 	}
 	c.putClose(result, abort, held, when)
 	if c.work.byReader {
 		// only now, so that what waits to leave is bounded by what was promised
-		c.s.calls.giveBack(c.cost(), c.work.nested)
+		c.x.calls.giveBack(c.cost(), c.work.nested)
 	}
 }
 
@@ -97,7 +97,7 @@ type refusal struct {
 // putAnswer implements answerer.
 func (r *refusal) putAnswer(_ []byte, abort *Abort, held uint32, _ bool) {
 	if r.cost > 0 {
-		r.s.calls.giveBack(r.cost, r.nested)
+		r.x.calls.giveBack(r.cost, r.nested)
 	}
 	// an error means that there is nobody left to tell
 	r.put(&outbox.Message{Type: message.CloseType, Abort: abort, Held: held}, carrier.Now)
@@ -115,7 +115,7 @@ func (s *Session) turnAway(m *message.Open, a *Abort, cost uint64) {
 	own := *a
 	own.Ran = codec.Refused
 	p := priority.Priority(m.Priority)
-	r := &refusal{port: port{s: &s.exchange, flow: outbox.AcceptedFlow(p, m.Pipe)}, cost: cost, nested: m.Meta.Nested}
+	r := &refusal{port: port{x: &s.exchange, flow: outbox.AcceptedFlow(p, m.Pipe)}, cost: cost, nested: m.Meta.Nested}
 	by := byReader
 	if cost == 0 {
 		by = beyond

@@ -15,7 +15,7 @@ func (c *served) arrive() {
 		return
 	}
 	if c.rare != nil && c.rare.key != nil {
-		if refused := c.s.calls.arrive(c.cost(), c.work.nested); refused != nil {
+		if refused := c.x.calls.arrive(c.cost(), c.work.nested); refused != nil {
 			c.refuse(refused)
 			return
 		}
@@ -36,7 +36,7 @@ func (c *served) arrive() {
 func (c *served) turnBack(a *Abort) {
 	c.freeParams()
 	if !c.work.counted {
-		if beyond := c.s.calls.arrive(c.cost(), c.work.nested); beyond != nil {
+		if beyond := c.x.calls.arrive(c.cost(), c.work.nested); beyond != nil {
 			c.refuse(beyond)
 			return
 		}
@@ -53,8 +53,8 @@ func (c *served) enqueue(refuse refusing) error {
 			return err
 		}
 	}
-	c.s.arrived(c.held())
-	c.s.calls.put(c)
+	c.x.arrived(c.held())
+	c.x.calls.put(c)
 	return nil
 }
 
@@ -65,21 +65,21 @@ func (c *served) enqueue(refuse refusing) error {
 // runInline runs c on the goroutine of the reader.
 func (c *served) runInline() {
 	began := false
-	c.s.carrier.EnterCode()
+	c.x.carrier.EnterCode()
 	defer func() {
-		c.s.carrier.LeaveCode()
+		c.x.carrier.LeaveCode()
 		if began && !c.work.byReader && !c.work.nested {
-			c.s.calls.giveBack(c.cost(), false)
+			c.x.calls.giveBack(c.cost(), false)
 		}
 	}()
-	if c.s.ctx.Err() != nil {
-		c.s.carrier.Settle() // whoever ended the session has to have ended c
+	if c.x.ctx.Err() != nil {
+		c.x.carrier.Settle() // whoever ended the session has to have ended c
 	}
-	ok, refused := c.s.calls.beginInline(c)
+	ok, refused := c.x.calls.beginInline(c)
 	switch {
 	case refused == errCrowded:
-		c.s.arrived(c.held())
-		c.s.calls.put(c) // a worker runs it; keys have no meaning for it
+		c.x.arrived(c.held())
+		c.x.calls.put(c) // a worker runs it; keys have no meaning for it
 		return
 	case refused != nil:
 		c.freeParams()
@@ -87,16 +87,16 @@ func (c *served) runInline() {
 		return
 	case !ok:
 		if c.work.counted {
-			c.s.calls.giveBack(c.cost(), c.work.nested)
+			c.x.calls.giveBack(c.cost(), c.work.nested)
 		}
 		c.abandon()
 		return
 	}
 	began, c.work.byReader = true, c.pipe == nil
-	if c.s.inline == nil {
-		c.s.inline = new(workspace)
+	if c.x.inline == nil {
+		c.x.inline = new(workspace)
 	}
-	c.run(c.s.inline)
+	c.run(c.x.inline)
 }
 
 // refusing refuses a call that has only just arrived.
@@ -105,22 +105,22 @@ type refusing = func(*served, *Abort)
 // examine calls f, which asks code of the application about c before c can wait. If that panics,
 // the error says so. If it ends the goroutine, refuse is called, because examine does not return.
 func (c *served) examine(what string, refuse refusing, f func() error) (err error) {
-	c.s.carrier.EnterCode()
+	c.x.carrier.EnterCode()
 	returned := false
 	defer func() {
-		c.s.carrier.LeaveCode()
+		c.x.carrier.LeaveCode()
 		if returned {
 			return
 		}
 		v := recover()
-		guard.Misbehaved(c.s.cfg.log, what, v, "function", c.handler.number, "name", c.handler.name)
+		guard.Misbehaved(c.x.cfg.log, what, v, "function", c.handler.number, "name", c.handler.name)
 		a := codec.ErrPanicked.Withf("the %s of function %d %q %s",
 			what, c.handler.number, c.handler.name, guard.HowEnded(v))
 		if err = a; v == nil {
 			refuse(c, a)
 		}
 	}()
-	if err = errShutDown; c.s.ctx.Err() == nil { // otherwise nobody waits for it any more
+	if err = errShutDown; c.x.ctx.Err() == nil { // otherwise nobody waits for it any more
 		err = f()
 	}
 	returned = true

@@ -55,7 +55,7 @@ func (c *served) weight() int { return c.heldParams() + c.work.becomes.bytes() }
 
 // cost implements job.
 func (c *served) cost() uint64 {
-	t := &c.s.terms
+	t := &c.x.terms
 	cost := uint64(c.work.size) + t.Overhead
 	if c.work.windowed {
 		cost += t.Early
@@ -67,17 +67,17 @@ func (c *served) cost() uint64 {
 }
 
 // queue implements waiter.
-func (c *served) queue() { c.s.calls.queue(c) }
+func (c *served) queue() { c.x.calls.queue(c) }
 
 // lend implements waiter.
-func (c *served) lend() { c.s.calls.lend(c) }
+func (c *served) lend() { c.x.calls.lend(c) }
 
 // shift implements job.
 func (c *served) shift() shift {
 	if c.work.state == taskLent {
 		return lentShift{c}
 	}
-	return &c.s.calls
+	return &c.x.calls
 }
 
 // lentShift is the shift of a worker that is lent to one call.
@@ -87,17 +87,17 @@ type lentShift struct{ c *served }
 func (lentShift) lent() bool { return true }
 
 // ownedBy implements shift.
-func (l lentShift) ownedBy() *owner { return l.c.s.owner }
+func (l lentShift) ownedBy() *owner { return l.c.x.owner }
 
 // work implements shift.
 func (l lentShift) work(w *workspace, _ *atomic.Bool) (again bool) {
-	l.c.s.calls.runLent(w, l.c)
+	l.c.x.calls.runLent(w, l.c)
 	return false
 }
 
 // workerLost implements shift.
 func (l lentShift) workerLost(*workspace) (again bool) {
-	l.c.s.calls.done(l.c)
+	l.c.x.calls.done(l.c)
 	return false
 }
 
@@ -110,7 +110,7 @@ func (c *served) begin(h limits.Hold) {
 }
 
 // countOut notes that the Open waits no more.
-func (c *served) countOut() { c.s.inbound.Remove(1, c.held()) }
+func (c *served) countOut() { c.x.inbound.Remove(1, c.held()) }
 
 // unlist implements job.
 func (c *served) unlist() {
@@ -121,6 +121,6 @@ func (c *served) unlist() {
 // abandon implements job.
 func (c *served) abandon() {
 	if m := c.firstOf(); m != nil {
-		c.s.shared.durable.handOn(m)
+		c.x.shared.durable.handOn(m)
 	}
 }

@@ -12,9 +12,9 @@ func (c *served) nameKey() error {
 	if err != nil {
 		return err
 	}
-	c.s.calls.hold(held)
-	defer c.s.calls.hold(-held)
-	key, value, err := k.of(c.s.codec, c.params)
+	c.x.calls.hold(held)
+	defer c.x.calls.hold(-held)
+	key, value, err := k.of(c.x.codec, c.params)
 	if err != nil {
 		return codecError(codec.BadParams, c.handler.number, c.handler.name, "parameters", err)
 	}
@@ -38,7 +38,7 @@ func (c *served) nameKey() error {
 // parameters that it replaces, which nobody else needs.
 func (c *served) keepsForKey() bool {
 	k := c.handler.key
-	return k.params != nil && k.params == c.handler.params && c.s.lender == nil && (c.rare == nil || c.rare.key == nil) &&
+	return k.params != nil && k.params == c.handler.params && c.x.lender == nil && (c.rare == nil || c.rare.key == nil) &&
 		(len(c.params) <= k.free || c.work.becomes.bytes() <= max(c.heldParams(), len(unaryCall{}.small)))
 }
 
@@ -52,7 +52,7 @@ func (c *served) weighForKey() (n int, err error) {
 	case k.params == c.handler.params:
 		return c.work.becomes.bytes(), nil
 	}
-	if n, err = c.s.weigh(c.params, k.params); err != nil {
+	if n, err = c.x.weigh(c.params, k.params); err != nil {
 		err = codecError(codec.BadParams, c.handler.number, c.handler.name, "parameters", err)
 	}
 	return n, err

@@ -81,7 +81,7 @@ func (x *exchange) newLink(ctx context.Context, function uint16, params []byte, 
 		x.dropHold(&hold)
 		return nil, nil, own, a
 	}
-	l = &link{port: port{s: x, flow: outbox.NewFlow(cfg.priority)}, made: own.outer, cost: own.cost}
+	l = &link{port: port{x: x, flow: outbox.NewFlow(cfg.priority)}, made: own.outer, cost: own.cost}
 	l.pipe = &l.whole
 	(*piping.End)(l.pipe).Init(piping.Config{Function: function, Priority: cfg.priority, Loss: cfg.loss, Port: l, Terms: &x.terms, SendLimit: x.firstWindow(), Granted: granted, Hold: hold})
 	return l, m, own, nil
@@ -117,9 +117,9 @@ func (l *link) release() {
 // Close implements piping.Port.
 func (l *link) Close(result []byte, abort *codec.Abort) {
 	if abort != nil {
-		departed, unsent := l.s.carrier.Cancel(&l.flow, givenUp(abort))
+		departed, unsent := l.x.carrier.Cancel(&l.flow, givenUp(abort))
 		if unsent {
-			l.s.unsent(l.made, l.cost)
+			l.x.unsent(l.made, l.cost)
 		}
 		if !departed {
 			l.release()
@@ -127,21 +127,21 @@ func (l *link) Close(result []byte, abort *codec.Abort) {
 		}
 	}
 	held := heldClose(heldStream, result, abort)
-	l.s.count(held)
+	l.x.count(held)
 	l.putClose(result, abort, held, carrier.Now)
 	l.release()
 }
 
 // Depart implements outbox.Departer.
 func (l *link) Depart(id uint64) {
-	l.s.table.depart(id, l)
+	l.x.table.depart(id, l)
 }
 
 // Discard implements outbox.Departer: the Open was not sent. The pipe ends at once, so that who
 // sends learns why; what follows from that is for a goroutine, because the caller holds a lock. It
 // ends by itself.
 func (l *link) Discard(why outbox.Reason) {
-	settle := (*piping.End)(l.pipe).Closing(l.s.discarded(l.made, l.cost, why))
+	settle := (*piping.End)(l.pipe).Closing(l.x.discarded(l.made, l.cost, why))
 	go func() {
 		settle()
 		l.release()

@@ -17,7 +17,7 @@ import (
 // port joins one pipe to its session: what leaves, and what is no longer waiting. It is the
 // [piping.Port] of pipes and part of calls that need none.
 type port struct {
-	s    *exchange
+	x    *exchange
 	flow outbox.Flow // guarded by the outbox
 	pipe *pipe.Pipe  // nil if the call takes no Blocks here; fixed
 }
@@ -33,10 +33,10 @@ func (p *port) Send(ctx context.Context, b piping.Outgoing) error {
 		return a
 	}
 	held := heldBlock(len(b.Payload), b.Memory, alone)
-	if a := p.s.waitToSend(ctx, p.pipe.Priority(), held); a != nil {
+	if a := p.x.waitToSend(ctx, p.pipe.Priority(), held); a != nil {
 		return a
 	}
-	m := p.message(&b, held, p.s.outbound.State())
+	m := p.message(&b, held, p.x.outbound.State())
 	return p.put(&m, carrier.WithNext)
 }
 
@@ -44,7 +44,7 @@ func (p *port) Send(ctx context.Context, b piping.Outgoing) error {
 // of it is.
 func (p *port) waitForRoom(ctx context.Context) (alone bool, a *Abort) {
 	for {
-		room, alone := p.s.carrier.Room(&p.flow)
+		room, alone := p.x.carrier.Room(&p.flow)
 		if room == nil {
 			return alone, nil
 		}
@@ -52,17 +52,17 @@ func (p *port) waitForRoom(ctx context.Context) (alone bool, a *Abort) {
 		case <-room:
 		case <-ctx.Done():
 			return false, neverSent(waitedFor(ctx, "earlier Blocks of the pipe, which have not been given to the wire"))
-		case <-p.s.ctx.Done():
-			return false, neverSent(p.s.cause())
+		case <-p.x.ctx.Done():
+			return false, neverSent(p.x.cause())
 		}
 	}
 }
 
 // Post implements piping.Port.
 func (p *port) Post(b piping.Outgoing) (limits.State, error) {
-	_, alone := p.s.carrier.Room(&p.flow)
+	_, alone := p.x.carrier.Room(&p.flow)
 	held := heldBlock(len(b.Payload), b.Memory, alone)
-	state := p.s.count(held)
+	state := p.x.count(held)
 	m := p.message(&b, held, state)
 	// at once, so that the next Post knows whether the transport takes more
 	return state, p.put(&m, carrier.Now)
@@ -71,7 +71,7 @@ func (p *port) Post(b piping.Outgoing) (limits.State, error) {
 // Thin implements piping.Port.
 func (p *port) Thin(b *piping.Outgoing) (dropped bool) {
 	m := p.message(b, 0, limits.Congested)
-	dropped = p.s.carrier.Judge(&p.flow, &m)
+	dropped = p.x.carrier.Judge(&p.flow, &m)
 	if b.Loss = m.Loss; dropped && b.Memory != nil {
 		b.Memory.Release()
 	}
@@ -88,7 +88,7 @@ func (p *port) message(b *piping.Outgoing, held uint32, state limits.State) outb
 
 // CloseSend implements piping.Port.
 func (p *port) CloseSend() error {
-	p.s.count(heldMessage)
+	p.x.count(heldMessage)
 	return p.put(&outbox.Message{Type: message.BlockType, End: true, Held: heldMessage}, carrier.Now)
 }
 
@@ -110,7 +110,7 @@ func (p *port) closedBy(abort *codec.Abort) {
 	case errors.Is(abort, codec.ErrUnavailable):
 		why = outbox.Draining
 	}
-	p.s.carrier.Finish(&p.flow, why)
+	p.x.carrier.Finish(&p.flow, why)
 }
 
 // discarded returns the error of a call whose Open was discarded by the outbox.
@@ -124,7 +124,7 @@ func (x *exchange) discarded(outer *outer, cost int64, why outbox.Reason) *Abort
 
 // Announce implements piping.Port.
 func (p *port) Announce() {
-	p.s.carrier.Announce(p)
+	p.x.carrier.Announce(p)
 }
 
 // Controls implements outbox.Announcer.
@@ -133,34 +133,34 @@ func (p *port) Controls(put func(message.Control)) { (*piping.End)(p.pipe).Contr
 // Ask implements piping.Port.
 func (p *port) Ask() {
 	m := outbox.Message{Type: message.ControlType, Control: outbox.Ask, Sender: (*piping.End)(p.pipe), Held: heldMessage}
-	p.s.count(heldMessage)
+	p.x.count(heldMessage)
 	p.put(&m, carrier.Now) // an error means that there is nobody left to ask
 }
 
 // Stop implements piping.Port.
 func (p *port) Stop() {
-	p.s.count(heldMessage)
+	p.x.count(heldMessage)
 	// an error means that there is nobody left to tell
 	p.put(&outbox.Message{Type: message.ControlType, Held: heldMessage}, carrier.Now)
 }
 
 // MaxBlock implements piping.Port.
-func (p *port) MaxBlock() int { return p.s.maxBlock }
+func (p *port) MaxBlock() int { return p.x.maxBlock }
 
 // put sends m, which has been counted, when it says. It never waits.
 func (p *port) put(m *outbox.Message, when carrier.When) error {
-	return p.handed(m, p.s.carrier.Put(&p.flow, m, when))
+	return p.handed(m, p.x.carrier.Put(&p.flow, m, when))
 }
 
 // putClose sends a Close, which has been counted, and takes the call out of the table.
 func (p *port) putClose(result []byte, abort *Abort, held uint32, when carrier.When) {
 	// last: who waits for the table to be empty, to end the session, waits for the Close as well
-	defer p.s.table.remove(p.id())
+	defer p.x.table.remove(p.id())
 	err := p.put(&outbox.Message{Type: message.CloseType, Payload: result, Abort: abort, Held: held}, when)
 	if errors.Is(err, codec.ErrTooLarge) {
 		a := codec.ErrTooLarge.Withf("the result: %s", err.(*Abort).Message)
 		held = heldClose(heldStream, nil, a)
-		p.s.count(held)
+		p.x.count(held)
 		p.put(&outbox.Message{Type: message.CloseType, Abort: a, Held: held}, when)
 	}
 }
@@ -170,8 +170,8 @@ func (p *port) handed(m *outbox.Message, err error) error {
 	if err == nil {
 		return nil
 	}
-	p.s.outbound.Remove(1, int(m.Held))
-	return p.s.sendError(err)
+	p.x.outbound.Remove(1, int(m.Held))
+	return p.x.sendError(err)
 }
 
 // deadline returns when a message that has arrived with a TTL of so many milliseconds is no longer
@@ -190,10 +190,10 @@ func (p *port) deliver(to *pipe.Pipe, m message.Block) error {
 	if m.End {
 		verdict = end.EndArrived(m.Meta.Skipped)
 	} else {
-		b := piping.NewBlock(m.Payload, p.s.carrier.Keep(m.Payload), m.Meta.Skipped, deadline(m.Meta.TTL))
-		p.s.arrived(b.Held())
+		b := piping.NewBlock(m.Payload, p.x.carrier.Keep(m.Payload), m.Meta.Skipped, deadline(m.Meta.TTL))
+		p.x.arrived(b.Held())
 		if verdict = end.BlockArrived(b); verdict != piping.Accepted {
-			p.s.inbound.Remove(1, b.Held())
+			p.x.inbound.Remove(1, b.Held())
 			b.Release()
 		}
 	}

@@ -63,7 +63,7 @@ func newServed(s *Session, m *message.Open, h *handler, within *outer) (c *serve
 		c = &call.served
 		c.params = call.small[:0]
 	}
-	c.s, c.flow = &s.exchange, outbox.AcceptedFlow(p, m.Pipe)
+	c.x, c.flow = &s.exchange, outbox.AcceptedFlow(p, m.Pipe)
 	c.handler, c.within = h, within
 	c.work = task{size: uint32(len(m.Params)), priority: p, nested: within != nil, blocks: h.blocks, windowed: m.Meta.Stream}
 	if len(m.Meta.Key) > 0 {
@@ -89,8 +89,8 @@ func newServed(s *Session, m *message.Open, h *handler, within *outer) (c *serve
 // only borrows stays in the memory in which it came, if it can, and if no repetition of the call
 // may need it.
 func (c *served) takeParams(params []byte) {
-	if len(params) >= carrier.LeastKept && (c.rare == nil || c.rare.key == nil) && (c.handler.borrows || c.handler.params != nil && c.s.lender == nil) {
-		if mem := c.s.carrier.Keep(params); mem != nil {
+	if len(params) >= carrier.LeastKept && (c.rare == nil || c.rare.key == nil) && (c.handler.borrows || c.handler.params != nil && c.x.lender == nil) {
+		if mem := c.x.carrier.Keep(params); mem != nil {
 			c.params, c.makeRare().params, c.makeRare().kept = params[:len(params):len(params)], mem, mem.Held()
 			return
 		}
@@ -120,12 +120,12 @@ func (c *served) run(k *workspace) {
 		return
 	}
 	if m := c.firstOf(); m != nil {
-		c.s.shared.durable.begin(m)
+		c.x.shared.durable.begin(m)
 	}
 	var began time.Duration
 	if c.timed() {
-		began = c.s.shared.now()
-		c.s.calls.lastWait.Store(int64(began - c.rare.arrived))
+		began = c.x.shared.now()
+		c.x.calls.lastWait.Store(int64(began - c.rare.arrived))
 		c.handler.meter.queued.Add(began - c.rare.arrived)
 	}
 	c.work.serving = true
@@ -136,7 +136,7 @@ func (c *served) run(k *workspace) {
 	}
 	c.work.serving = false
 	if c.timed() {
-		c.handler.meter.ran.Add(c.s.shared.now() - began)
+		c.handler.meter.ran.Add(c.x.shared.now() - began)
 	}
 	c.leaveNested()
 	c.answer(result, a)
@@ -149,13 +149,13 @@ func (c *served) run(k *workspace) {
 // put, whose receiver may make the next one at once.
 func (c *served) leaveNested() {
 	if c.work.nested && !c.work.byReader {
-		c.s.calls.giveBack(c.cost(), true)
+		c.x.calls.giveBack(c.cost(), true)
 	}
 }
 
 // serve calls the handler, and tells the tracer.
 func (c *served) serve(k *workspace) (result []byte, err error) {
-	if c.s.cfg.tracer == nil {
+	if c.x.cfg.tracer == nil {
 		return c.invoke(c, k)
 	}
 	return c.serveTraced(k)
@@ -185,7 +185,7 @@ func (c *served) answer(result []byte, a *Abort) {
 			// it is the answer to the key: another attempt would get the same
 			a.Ran = codec.MaybeRan
 		}
-		c.s.shared.durable.answer(m, result, a)
+		c.x.shared.durable.answer(m, result, a)
 	}
 	c.reply(result, a)
 }
@@ -198,18 +198,18 @@ func (c *served) reply(result []byte, a *Abort) {
 	case a == nil:
 		(*piping.End)(c.pipe).Close(result)
 	default:
-		c.pipe.Abort(c.s.sent(a)) // it keeps that until the Close has left
+		c.pipe.Abort(c.x.sent(a)) // it keeps that until the Close has left
 	}
 }
 
 // Close implements piping.Port.
 func (c *served) Close(result []byte, abort *Abort) {
-	if c.s.cfg.private && c.pipe != nil && abort != nil && abort.Cause != nil {
+	if c.x.cfg.private && c.pipe != nil && abort != nil && abort.Cause != nil {
 		// the handler has aborted the pipe
 		abort = c.toldAborting(abort)
 	}
 	if abort != nil {
-		c.s.carrier.Cancel(&c.flow, givenUp(abort)) // it overtakes Blocks that wait
+		c.x.carrier.Cancel(&c.flow, givenUp(abort)) // it overtakes Blocks that wait
 	}
 	by := byWorker
 	switch refused := abort != nil && abort.Ran == codec.Refused; {
@@ -220,7 +220,7 @@ func (c *served) Close(result []byte, abort *Abort) {
 	case c.work.nested:
 		by = byLent
 	}
-	c.s.sendAnswer(c, c.work.priority, result, abort, by)
+	c.x.sendAnswer(c, c.work.priority, result, abort, by)
 	c.end(canceled)
 }
 
@@ -228,9 +228,9 @@ func (c *served) Close(result []byte, abort *Abort) {
 func (c *served) refuse(a *Abort) {
 	c.handler.meter.ended(a)
 	if m := c.firstOf(); m != nil {
-		c.s.shared.durable.handOn(m)
+		c.x.shared.durable.handOn(m)
 	}
-	r := *c.s.sent(a)
+	r := *c.x.sent(a)
 	r.Ran = codec.Refused
 	if c.pipe != nil {
 		// Blocks may have come already: nobody will take them
@@ -246,7 +246,7 @@ func (c *served) block(b message.Block) error {
 		return c.deliver(c.pipe, b)
 	case !c.work.windowed:
 		return violation("Block for pipe %d, which is that of a unary call", b.Pipe)
-	case !b.End && !c.s.foreign():
+	case !b.End && !c.x.foreign():
 		c.answer(nil, c.failed(codec.ErrBadParams.Withf("function %d %q takes no Blocks", c.handler.number, c.handler.name)))
 	}
 	return nil
@@ -270,7 +270,7 @@ func (c *served) fail(a *Abort) {
 	if c.rare != nil && c.rare.key != nil {
 		c.endAwaiting()
 	}
-	before := c.s.calls.withdraw(c)
+	before := c.x.calls.withdraw(c)
 	if before.waits() {
 		c.handler.meter.ended(a)
 	}
@@ -283,9 +283,9 @@ func (c *served) fail(a *Abort) {
 	}
 	if m := c.firstOf(); m != nil {
 		if before.waits() {
-			c.s.shared.durable.handOn(m)
-		} else if c.s.ctx.Err() != nil && !c.work.nested {
-			c.s.shared.durable.runOn(m) // the session has ended, and the answer is for the next one
+			c.x.shared.durable.handOn(m)
+		} else if c.x.ctx.Err() != nil && !c.work.nested {
+			c.x.shared.durable.runOn(m) // the session has ended, and the answer is for the next one
 			return
 		}
 	}
@@ -300,7 +300,7 @@ func (c *served) fail(a *Abort) {
 func (c *served) outer() *outer { return nil }
 
 // nesting implements handled.
-func (c *served) nesting() *nesting { return &c.s.nesting }
+func (c *served) nesting() *nesting { return &c.x.nesting }
 
 // depth implements handled.
 func (c *served) depth() int {
@@ -327,4 +327,4 @@ func (c *served) info() PipeInfo {
 }
 
 // queued implements endpoint.
-func (c *served) queued() bool { return c.s.calls.waits(c) }
+func (c *served) queued() bool { return c.x.calls.waits(c) }

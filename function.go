@@ -95,7 +95,7 @@ func (f Function[P, R]) call(ctx context.Context, s *Session, params P, cfg *cal
 
 // encodeParams encodes what v points to. The result is valid until the call has been sent.
 func (c *call) encodeParams(v any) (encoded []byte, err error) {
-	encoded, lent, err := c.s.encode(c.buf[:0], v, true)
+	encoded, lent, err := c.x.encode(c.buf[:0], v, true)
 	if !lent {
 		// the buffer that may hold the result holds the parameters until they have been sent
 		c.buf = encoded
@@ -127,12 +127,12 @@ func (b *box[P, R]) empty() { *b = box[P, R]{} }
 // decodeParams decodes the parameters of c into v. Unless they were lent to v, nobody needs them
 // any more.
 func (c *served) decodeParams(v any) error {
-	if err := c.s.decode(c.params, v); err != nil {
+	if err := c.x.decode(c.params, v); err != nil {
 		a := codecError(codec.BadParams, c.handler.number, c.handler.name, "parameters", err)
 		a.Ran = codec.Refused
 		return a
 	}
-	if c.s.lender == nil {
+	if c.x.lender == nil {
 		c.freeParams()
 	}
 	return nil
@@ -140,12 +140,12 @@ func (c *served) decodeParams(v any) error {
 
 // encodeResult encodes v into k.
 func (c *served) encodeResult(k *workspace, v any) (result []byte, err error) {
-	if c.s.lender != nil {
-		if result, ok := c.s.lender.Bytes(v); ok {
+	if c.x.lender != nil {
+		if result, ok := c.x.lender.Bytes(v); ok {
 			return result, nil
 		}
 	}
-	result, err = c.s.codec.Append(k.result[:0], v)
+	result, err = c.x.codec.Append(k.result[:0], v)
 	if err != nil {
 		return nil, codecError(codec.BadResult, c.handler.number, c.handler.name, "result", err)
 	}

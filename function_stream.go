@@ -61,7 +61,7 @@ func (f StreamFunction[P, S, R, T]) Handle(svc *Service, h func(ctx context.Cont
 					return nil, err
 				}
 			}
-			t, err := h(ctx, params, &Pipe[R, S]{p: c.pipe, values: &c.s.values, name: f.name, free: f.free.sent})
+			t, err := h(ctx, params, &Pipe[R, S]{p: c.pipe, values: &c.x.values, name: f.name, free: f.free.sent})
 			if err != nil {
 				return nil, err
 			}

@@ -14,7 +14,7 @@ func (c *served) weigh() error {
 		return nil
 	}
 	return c.examine("codec", (*served).turnBack, func() error {
-		n, err := c.s.weigh(c.params, h.params)
+		n, err := c.x.weigh(c.params, h.params)
 		if err != nil {
 			return codecError(codec.BadParams, c.handler.number, h.name, "parameters", err)
 		}

@@ -17,7 +17,7 @@ func TestAPlaceThatBecomesFreeBetweenTwoTurnsIsTaken(t *testing.T) {
 	d := &s.calls
 	d.plan, d.staff, d.ready = new(limits.Plan), new(staff), newJobQueue(taskToWorker)
 	for range 5 {
-		c := &served{port: port{s: &s.exchange}, handler: &handler{gate: g}, work: task{state: taskForKey}}
+		c := &served{port: port{x: &s.exchange}, handler: &handler{gate: g}, work: task{state: taskForKey}}
 		d.passLocked(c)
 	}
 	require.Equal(t, 3, d.gated[g].jobs.len())
