@@ -1,0 +1,215 @@
+package carrier_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/leak"
+	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/limits"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+// scripted is a Wire that a test holds in its hands: what is read comes from the test, and each
+// write is one entry of writes.
+type scripted struct {
+	in     chan []byte
+	writes chan [][]byte
+	closed chan struct{}
+	once   sync.Once
+
+	read  func() // called before a frame is read; may panic
+	write func() // called before frames are written; may block
+}
+
+func newScripted() *scripted {
+	return &scripted{in: make(chan []byte, 100), writes: make(chan [][]byte, 1000), closed: make(chan struct{})}
+}
+
+func (w *scripted) ReadFrame(int) ([]byte, error) {
+	if w.read != nil {
+		w.read()
+	}
+	select {
+	case f, ok := <-w.in:
+		if ok {
+			return f, nil
+		}
+		return nil, io.EOF
+	case <-w.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (w *scripted) WriteFrames(frames [][]byte) error {
+	if w.write != nil {
+		w.write()
+	}
+	select {
+	case <-w.closed:
+		return net.ErrClosed
+	default:
+	}
+	var own [][]byte
+	for _, f := range frames {
+		own = append(own, append([]byte(nil), f...))
+	}
+	w.writes <- own
+	return nil
+}
+
+func (w *scripted) Buffered() bool       { return len(w.in) > 0 }
+func (w *scripted) Close() error         { w.once.Do(func() { close(w.closed) }); return nil }
+func (w *scripted) LocalAddr() net.Addr  { return &net.UnixAddr{Name: "here"} }
+func (w *scripted) RemoteAddr() net.Addr { return &net.UnixAddr{Name: "there"} }
+
+// says lets messages arrive.
+func (w *scripted) says(messages ...interface{ AppendTo([]byte) []byte }) {
+	for _, m := range messages {
+		w.in <- m.AppendTo(nil)
+	}
+}
+
+// types returns what kinds of messages are in one write.
+func types(t *testing.T, frames [][]byte) (all []message.Type) {
+	for _, f := range frames {
+		k, err := message.TypeOf(f)
+		require.NoError(t, err)
+		all = append(all, k)
+	}
+	return all
+}
+
+// session is an Upper that writes down what happens to it.
+type session struct {
+	mu      sync.Mutex
+	story   []string
+	receive func(t message.Type, frame []byte) error
+	ended   func(cause *codec.Abort)
+	changed chan struct{}
+}
+
+func (s *session) LogValue() slog.Value { return slog.StringValue("s") }
+
+func (s *session) tell(what string) {
+	s.mu.Lock()
+	s.story = append(s.story, what)
+	s.mu.Unlock()
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (s *session) Receive(t message.Type, frame []byte) error {
+	defer s.tell(t.String())
+	if s.receive != nil {
+		return s.receive(t, frame)
+	}
+	return nil
+}
+
+func (s *session) Ended(cause *codec.Abort) {
+	if s.ended != nil {
+		s.ended(cause)
+	}
+	s.tell("ended")
+}
+func (s *session) Away(*codec.Abort) { s.tell("away") }
+func (s *session) StillAway()        {}
+func (s *session) Back()             { s.tell("back") }
+func (s *session) Finished()         { s.tell("finished") }
+
+// rig is a Carrier over a scripted Wire.
+type rig struct {
+	carrier.Carrier
+	up       *session
+	t        *testing.T
+	wire     *scripted
+	settings carrier.Settings
+	lookout  carrier.Lookout
+	inbound  *limits.Counter
+	ctx      context.Context
+	born     time.Time
+}
+
+// newRig returns a Carrier that does not run yet. change, which may be nil, sets what differs.
+func newRig(t *testing.T, change func(*carrier.Config)) *rig {
+	r := &rig{t: t, wire: newScripted(), up: &session{changed: make(chan struct{}, 1)}, born: time.Now()}
+	r.settings = carrier.Settings{
+		Log: slog.New(slog.DiscardHandler), WriteTimeout: time.Minute, Stall: time.Minute, ResumeFor: time.Minute,
+		Now: func() time.Duration { return time.Since(r.born) + 1 }, Lookout: &r.lookout,
+	}
+	soft := limits.Limits{Soft: limits.Amount{Messages: 2}, Hard: limits.Amount{Messages: 8}}
+	in, err := soft.Check()
+	require.NoError(t, err)
+	out, err := limits.Limits{}.Check()
+	require.NoError(t, err)
+	r.inbound = limits.NewCounter(&in, func(s limits.State) { r.InboundChanged(s) })
+	outbound := limits.NewCounter(&out, func(limits.State) {})
+	ctx, end := context.WithCancelCause(context.Background())
+	r.ctx = ctx
+	cfg := carrier.Config{
+		Settings: &r.settings, Upper: r.up, Context: ctx, End: end, Wire: r.wire,
+		Out:     outbox.New(0, 1<<20, 512, 0, outbound.Remove, nil),
+		Inbound: r.inbound, Outbound: outbound, Tally: limits.NewTally(0), Largest: 1 << 20,
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	r.Init(&cfg)
+	t.Cleanup(func() {
+		r.End(codec.ErrSessionClosed)
+		r.wire.Close()
+		r.Wait()
+		r.lookout.End()
+	})
+	return r
+}
+
+// run lets it run.
+func (r *rig) run() *rig {
+	r.Run()
+	return r
+}
+
+// wantStory waits until the session has had this story, and nothing else.
+func (r *rig) wantStory(want ...string) {
+	r.t.Helper()
+	for {
+		r.up.mu.Lock()
+		story := append([]string(nil), r.up.story...)
+		r.up.mu.Unlock()
+		if len(story) >= len(want) {
+			require.Equal(r.t, want, story)
+			return
+		}
+		<-r.up.changed
+	}
+}
+
+// sends puts a Close for a pipe that the peer has opened.
+func (r *rig) sends(id uint64, when carrier.When) error {
+	f := outbox.AcceptedFlow(0, id)
+	return r.Put(&f, &outbox.Message{Type: message.CloseType, Payload: []byte{1}}, when)
+}
+
+// resumable is a change for newRig: the session goes on over another Wire.
+func resumable(cfg *carrier.Config) { cfg.Resumes, cfg.KeptControls = true, 1<<20 }
+
+// an Open as a peer sends it.
+func open(id uint64) *message.Open { return &message.Open{Pipe: id, Function: 1} }
+
+var errNo = errors.New("no")
