@@ -138,26 +138,29 @@ func EndedBy(bye message.SessionClose) *codec.Abort {
 // peer lives.
 func countedByLimits(t message.Type) bool { return t == message.OpenType || t == message.BlockType }
 
-// keeper is a Wire that can leave the memory of a large frame to whoever uses it, so that this need
-// not be copied.
-type keeper interface {
-	// Keep returns the memory of the frame that was read last, for whoever releases it, or nil.
-	Keep() *buffer.Buffer
-}
-
 // LeastKept is the size, in bytes, from which on it is worth to call Keep.
 const LeastKept = 8 << 10
 
 // keep returns the memory of the frame that is being dealt with, of which part is a part, if that
-// may be kept, and nil if part has to be copied. It is for the reader.
-func (r *reader) keep(part []byte) *buffer.Buffer {
+// may be kept, and nil if part has to be copied. A Wire that does not return from it is closed.
+func (r *reader) keep(part []byte) (mem *buffer.Buffer) {
 	if len(part) < LeastKept || !buffer.Fills(len(part), r.frame) {
 		return nil
 	}
-	if k, ok := r.way.wire.(keeper); ok {
-		return k.Keep()
+	ahead, ok := r.way.wire.(wire.Buffered)
+	if !ok {
+		return nil
 	}
-	return nil
+	returned := false
+	defer func() {
+		if !returned {
+			r.readerBroke(recover())
+			r.closeWire()
+		}
+	}()
+	mem = (*buffer.Buffer)(ahead.Keep())
+	returned = true
+	return mem
 }
 
 // readError returns the Abort for a Wire that cannot be read any more.
