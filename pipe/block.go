@@ -4,7 +4,7 @@ import "github.com/asterisque-go/asterisque/internal/buffer"
 
 // Block is one message of a pipe's stream.
 type Block struct {
-	Payload []byte // belongs to who received it
+	Payload []byte // belongs to the receiver, until Release
 	Skipped uint64 // how many Blocks between the one before and this one were dropped on the way
 
 	mem *buffer.Buffer // of Payload, if it is lent

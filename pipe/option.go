@@ -16,7 +16,7 @@ type outgoing piping.Outgoing
 
 // WithTTL gives the Block this long to reach the application on the other side, from Send on. If
 // its time is up while it waits on either side it is dropped, and counted: see [Block.Skipped]. 0
-// is no limit; less than a millisecond is rounded up to one.
+// is no limit. Less than a millisecond is rounded up to one.
 func WithTTL(d time.Duration) SendOption {
 	return func(b *outgoing) {
 		b.Expires = time.Time{}
@@ -27,7 +27,8 @@ func WithTTL(d time.Duration) SendOption {
 }
 
 // WithLoss lets the Block be dropped while the session is under pressure. Of Blocks with loss rate
-// n, about n out of 127 are dropped then, and never more; 0 keeps it in any case, 127 drops all.
+// n, about n out of 127 are dropped then, and never more. 0 keeps the Block in any case. 127 drops
+// all.
 // Larger values count as 127. Without this option the loss rate of the pipe applies.
 func WithLoss(rate uint8) SendOption {
 	return func(b *outgoing) { b.Loss = min(rate, message.MaxLoss) }

@@ -1,4 +1,4 @@
-// Package pipe is one running call: it is born by an Open, carries Blocks both ways, each direction
+// Package pipe is one running call. It is born by an Open, carries Blocks both ways, each direction
 // until its end-of-stream, and dies by a Close.
 //
 // A session makes pipes, and joins them to its Wire. The application at either end holds a [Pipe]:
@@ -30,7 +30,7 @@ var (
 	ErrEnded = piping.ErrEnded
 )
 
-// Pipe is one running call. All methods may be called concurrently; when several goroutines
+// Pipe is one running call. All methods may be called concurrently. When several goroutines
 // receive, each Block goes to one of them. A method that waits is ended by its context, by the end
 // of the call and by the end of the session.
 //
@@ -68,21 +68,21 @@ func (p *Pipe) Post(payload []byte, opts ...SendOption) (limits.State, error) {
 	return p.end().Post(newOutgoing(payload, p.end().Loss(), opts))
 }
 
-// AwaitCredit waits until the window of the pipe admits a Block, at most until ctx ends: who is
-// about to make one may wait before it costs memory. It sends and reserves nothing, so that Send
-// may still have to wait. It returns the largest payload that the window admits without asking, in
-// bytes. The errors are those of Send. It does not wait for a peer of which no Block gets credit by
-// itself: then it may return 0, and Send has to ask.
+// AwaitCredit waits until the window of the pipe admits a Block, at most until ctx ends. So a
+// sender can wait before a Block costs it memory. AwaitCredit sends and reserves nothing, so that
+// Send may still have to wait. It returns the largest payload that the window admits without
+// asking, in bytes. The errors are those of Send. It does not wait for a peer that gives no Block
+// credit without being asked: then it may return 0, and Send has to ask.
 func (p *Pipe) AwaitCredit(ctx context.Context) (fits int, err error) {
 	return p.end().AwaitCredit(ctx)
 }
 
 // CloseSend ends this side's Blocks: the peer's Recv returns io.EOF after the last of them. It does
-// not wait.
+// not wait, and the call goes on.
 func (p *Pipe) CloseSend() error { return p.end().CloseSend() }
 
 // Recv waits for the next Block. After the peer's last one, or when the call ended well, it returns
-// io.EOF; an abort discards Blocks that wait. The other errors are a *[codec.Abort]: ErrCanceled
+// io.EOF. An abort discards Blocks that wait. The other errors are a *[codec.Abort]: ErrCanceled
 // and ErrExpired from ctx, which ends only the wait, or why the call was aborted.
 func (p *Pipe) Recv(ctx context.Context) (Block, error) {
 	b, err := p.end().Recv(ctx)
@@ -93,9 +93,9 @@ func (p *Pipe) Recv(ctx context.Context) (Block, error) {
 // After io.EOF it is final: it tells of Blocks dropped at the end.
 func (p *Pipe) Skipped() uint64 { return p.end().Skipped() }
 
-// Stop says that this side wants no more Blocks: those that wait are discarded, Recv returns
+// Stop says that this side wants no more Blocks. Those that wait are discarded. Recv returns
 // ErrStopped from now on, and so does the peer's Send. The call goes on, and so does the other
-// direction. It does not wait.
+// direction. Stop does not wait.
 func (p *Pipe) Stop() { p.end().Stop() }
 
 // Pause holds Recv back, and with it the credit that the peer gets, until Unpause or the end of the

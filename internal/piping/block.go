@@ -10,7 +10,7 @@ import (
 
 // Block is one message of a pipe's stream that has arrived. An application gets it as a pipe.Block.
 type Block struct {
-	Payload []byte         // belongs to who received it
+	Payload []byte         // belongs to the receiver, until Release
 	Skipped uint64         // how many Blocks between the one before and this one were dropped
 	Expires time.Time      // zero: never
 	Memory  *buffer.Buffer // of Payload, if it is lent

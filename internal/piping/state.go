@@ -2,17 +2,13 @@ package piping
 
 // state says which directions of a pipe have ended and whether the pipe is over.
 //
-//	         send and receive
-//	          │            │
-//	 sendEnd  │            │  recvEnd          each direction by itself;
-//	recvStop  │            │  sendStop         a Stop lets the other side's end follow
-//	          v            v
-//	     endedHere     endedThere
-//	  (stoppedThere)  (stoppedHere)
-//	          │            │
-//	          └─────┬──────┘   sendClose, recvClose: from any of these
-//	                v
-//	              over
+//	                 ┌─ sendEnd ──> endedHere ────┐
+//	                 ├─ recvStop ─> stoppedThere ─┤  no Block may be sent
+//	open ─ each once ┤                            ├─ sendClose, recvClose ─> over
+//	                 ├─ recvEnd ──> endedThere ───┤  no Block may come
+//	                 └─ sendStop ─> stoppedHere ──┘  Blocks that come are ignored
+//
+// The four in the middle add up. An open pipe may be over at once.
 type state uint8
 
 const (
