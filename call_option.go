@@ -83,13 +83,13 @@ func WithResultBuffer(buf []byte) CallOption {
 // answered or its context or time to live ends. One that waits for its answer when the peer shuts
 // the session down waits on there, while later ones go to the next session. A key that travels with
 // it lets the peer run it once, however often it arrives; the peer remembers the answer for some
-// minutes (see [WithDurableAnswers]), in one process: a peer that was started anew, or another one at the
-// same address, may run it again. The handler of a durable call goes on when its session ends,
-// unless the call was made within another one. At most as many durable calls of one peer run at
-// once, over all its sessions, as one session has workers.
+// minutes (see [WithDurableAnswers]), in one process: a peer that was started anew, or another one
+// at the same address, may run it again. The handler of a durable call goes on when its session
+// ends, unless the call was made within another one. At most as many durable calls of one peer run
+// at once, over all its sessions, as one session has workers.
 //
-// Nobody else gets the answer: a peer that has proved who it is, by a Subject of [Access].Accept or a
-// TLS certificate, has keys of its own, and without such a proof the key, which nobody can guess,
+// Nobody else gets the answer: a peer that has proved who it is, by a Subject of [Access].Accept or
+// a TLS certificate, has keys of its own, and without such a proof the key, which nobody can guess,
 // is one.
 func WithDurable() CallOption {
 	return CallOption{func(c *callConfig, _ int64) { c.durable = true }, 0}

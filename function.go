@@ -33,8 +33,8 @@ func (f Function[P, R]) Name() string { return f.name }
 
 // Handle registers h as the function's handler. See [Service.Handle] for its context, errors and
 // panics, and for what cannot be registered; parameters that do not decode as P, or would become
-// too much (see [Limits].Expansion), fail the call with ErrBadParams, which names the place in them,
-// before h runs.
+// too much (see [Limits].Expansion), fail the call with ErrBadParams, which names the place in
+// them, before h runs.
 func (f Function[P, R]) Handle(svc *Service, h func(ctx context.Context, params P) (R, error), opts ...HandlerOption) {
 	checkHandler(f.number, f.name, h == nil)
 	svc.set(f.number, opts, &handler{

@@ -53,8 +53,8 @@ func NewNode(opts ...Option) *Node {
 	return n
 }
 
-// Check returns an error that names every option whose value does not fit, or nil. Every method that
-// connects, listens or accepts returns the same error.
+// Check returns an error that names every option whose value does not fit, or nil. Every method
+// that connects, listens or accepts returns the same error.
 func (n *Node) Check() error { return n.invalid }
 
 // Dial connects to the node that listens at a URL such as "tcp://127.0.0.1:5330" and returns the

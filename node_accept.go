@@ -11,8 +11,8 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// Grant is what the accepting side allows one peer; see [Access].Accept. A zero field is as the node
-// has it for all.
+// Grant is what the accepting side allows one peer; see [Access].Accept. A zero field is as the
+// node has it for all.
 type Grant struct {
 	// who the peer turned out to be, for logs and for handlers: see Peer.Subject
 	Subject     string

@@ -15,8 +15,8 @@ import (
 // minFrame is the least that a peer must accept, in bytes of a frame.
 const minFrame = 1 << 10
 
-// helloOf returns what this side says of itself, and promises by a plan. resumes says whether it can
-// resume the session.
+// helloOf returns what this side says of itself, and promises by a plan. resumes says whether it
+// can resume the session.
 func helloOf(cfg *config, p *limits.Plan, resumes bool) message.Sync {
 	var features uint64
 	if resumes {
@@ -39,8 +39,8 @@ func helloOf(cfg *config, p *limits.Plan, resumes bool) message.Sync {
 	return s
 }
 
-// answerTo chooses what the side that was connected to has to choose: it turns the hello of the peer
-// into what both agree on, with that id for a session.
+// answerTo chooses what the side that was connected to has to choose: it turns the hello of the
+// peer into what both agree on, with that id for a session.
 func answerTo(hello *message.Sync, id []byte, values []*valueCodec, about Peer, resumes bool) (a agreement, err error) {
 	chosen := choose(values, hello.Codecs)
 	if chosen == nil {

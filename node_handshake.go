@@ -45,7 +45,8 @@ type handshake struct {
 
 // resumer is what a handshake needs of the node.
 type resumer interface {
-	// former returns the session that a peer wants to resume, if it has its secret and its identity.
+	// former returns the session that a peer wants to resume, if it has its secret and its
+	// identity.
 	former(ctx context.Context, was *former, p *Peer) *Session
 
 	// refusesSession returns why no session begins of a peer, or nil.

@@ -22,8 +22,9 @@ const (
 	agreed                           // both sides know: the Wire is the session's
 	rejected                         // there will be none; the peer is told why, if it can be
 	timedOut                         // the same, because the time was over
-	displaced                        // the same, because others need the place; the peer is not told
-	abandoned                        // the same, because the node is closed
+	// the same, because others need the place; the peer is not told
+	displaced
+	abandoned // the same, because the node is closed
 )
 
 // handshakeEvent is what happens to a handshake.

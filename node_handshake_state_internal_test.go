@@ -9,7 +9,8 @@ import (
 
 func TestTheStatesOfAHandshake(t *testing.T) {
 	events := []handshakeEvent{answers, agrees, rejects, timeOver, placeLost, nodeCloses}
-	over := []handshakeState{agreed, rejected, timedOut, displaced, abandoned} // nothing follows any of these
+	// nothing follows any of these
+	over := []handshakeState{agreed, rejected, timedOut, displaced, abandoned}
 	const never = handshakeState(99)
 	table := map[handshakeState][]handshakeState{ // by event; never: it comes too late
 		exchanging: {answering, agreed, rejected, timedOut, displaced, abandoned},

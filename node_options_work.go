@@ -19,9 +19,10 @@ type Timeouts struct {
 	//
 	// What the peer announces can only make this side send Pings sooner: after its Ping if that is
 	// shorter, and after a third of its Silence, but not more than one each second. A peer whose
-	// Silence is below 3 seconds has to send Pings itself to hear often enough. A peer that sends no
-	// Pings answers those of this side, and is watched like any other, unless it speaks a protocol
-	// that has none ([wire.Foreign]): then neither side sends any, and its silence means nothing.
+	// Silence is below 3 seconds has to send Pings itself to hear often enough. A peer that sends
+	// no Pings answers those of this side, and is watched like any other, unless it speaks a
+	// protocol that has none ([wire.Foreign]): then neither side sends any, and its silence means
+	// nothing.
 	//
 	// A side that does not read, because of its soft limit or [Session.Pause], does not give its
 	// peer up for being silent. At its soft limit, while the application takes nothing, it sends

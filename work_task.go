@@ -14,7 +14,8 @@ type task struct {
 	byReader bool // the reader runs it, and answers it: it is inline; fixed, and without Blocks
 	counted  bool // its Open was counted before it was known where the call belongs
 
-	// its handler runs: if the goroutine ends, the call is to be answered; belongs to that goroutine
+	// its handler runs: if the goroutine ends, the call is to be answered; belongs to that
+	// goroutine
 	serving bool
 
 	state taskState // guarded by the lock of the dispatcher, as what follows
@@ -61,14 +62,15 @@ func (t *task) small() bool { return t.size <= smallParams && t.becomes.bytes() 
 type taskState uint8
 
 const (
-	taskArriving  taskState = iota // the reader has yet to find out where it belongs
-	taskForKey                     // it waits for its turn, or is on its way from one queue to the next
-	taskForWorker                  // it waits for a worker
-	taskForRoom                    // for room for its parameters
-	taskForGate                    // for a place at the gate of its function
-	taskRunning                    // a worker has taken it, or the reader runs it
-	taskLent                       // a worker beyond the limit runs it, which was lent to it
-	taskOver                       // its handler has returned, or it was given up while it waited
+	taskArriving taskState = iota // the reader has yet to find out where it belongs
+	// it waits for its turn, or is on its way from one queue to the next
+	taskForKey
+	taskForWorker // it waits for a worker
+	taskForRoom   // for room for its parameters
+	taskForGate   // for a place at the gate of its function
+	taskRunning   // a worker has taken it, or the reader runs it
+	taskLent      // a worker beyond the limit runs it, which was lent to it
+	taskOver      // its handler has returned, or it was given up while it waited
 )
 
 // taskEvent is what may happen to a task.

@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// steps are the states that follow on one state, by what happens; whatever is missing cannot happen.
+// steps are the states that follow on one state, by what happens; whatever is missing cannot
+// happen.
 type steps[S, E comparable] map[S]map[E]S
 
 // check compares next with the steps, for all states and events below the given ones.
@@ -94,8 +95,8 @@ func TestATurnThatIsLeftBeforeItIsEnteredHoldsUpNobody(t *testing.T) {
 	require.Empty(t, k.last)
 }
 
-// TestACallThatLeavesItsQueueIsPassedOver lends a worker to a call that waits: its entry stays, and is
-// passed over.
+// TestACallThatLeavesItsQueueIsPassedOver lends a worker to a call that waits: its entry stays, and
+// is passed over.
 func TestACallThatLeavesItsQueueIsPassedOver(t *testing.T) {
 	q := newJobQueue(taskToWorker)
 	gone, stays := &served{work: task{state: taskForKey}}, &served{work: task{state: taskForKey}}

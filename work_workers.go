@@ -33,7 +33,8 @@ type workers struct {
 // shift is what a worker comes for: the calls that wait at a dispatcher, or the one call that it is
 // lent to.
 type shift interface {
-	// lent reports whether the shift is beyond the limit: it is what a worker at its work waits for.
+	// lent reports whether the shift is beyond the limit: it is what a worker at its work waits
+	// for.
 	lent() bool
 
 	// work runs calls until none waits. It returns true when the worker has to give way to others
