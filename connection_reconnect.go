@@ -129,7 +129,7 @@ func (c *Connection) attempt(ctx context.Context, s *Session) (*Session, error) 
 func (c *Connection) goOn(ctx context.Context, h *handshake, a agreement, s *Session) (*Session, error) {
 	w := h.w
 	if s != nil && a.session == s.id {
-		if err := s.returned(ctx, w, &a); err != nil {
+		if err := goOnOver(ctx, s, w, &a); err != nil {
 			w.Close()
 			s.fail(codec.ErrUnavailable.Withf("the session could not be resumed: %v", err))
 			s.carrier.Wait()
@@ -144,9 +144,9 @@ func (c *Connection) goOn(ctx context.Context, h *handshake, a agreement, s *Ses
 	return c.node.begin(h, a, c.node.ownGrant(), true, c)
 }
 
-// returned goes on over a Wire to a peer that has agreed to that. It has the next secret as soon as
-// the peer knows of it.
-func (s *Session) returned(ctx context.Context, w wire.Wire, a *agreement) error {
+// goOnOver lets s go on over a Wire to a peer that has agreed to that. It has the next secret as
+// soon as the peer knows of it.
+func goOnOver(ctx context.Context, s *Session, w wire.Wire, a *agreement) error {
 	if a.promises != s.res.agreed || a.values != s.valueCodec {
 		return codec.ErrHandshake.Withf("the peer resumes the session, but does not repeat what was agreed on")
 	}

@@ -5,9 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-
-	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/internal/guard"
 )
 
 // What an error of the application tells may be nobody else's business. Of such an error the peer
@@ -53,14 +50,4 @@ func (c *served) toldAborting(a *Abort) *Abort {
 func isPlain(err error) bool {
 	var a *Abort
 	return !errors.As(err, &a) && err != context.Canceled && err != context.DeadlineExceeded
-}
-
-// unaccepted returns what a peer is told about which the application could not decide because of
-// err.
-func (h *handshake) unaccepted(err error) *Abort {
-	id := errorID()
-	h.cfg.log.Warn("peer could not be checked", "id", id, "addr", guard.RemoteOf(h.cfg.log, h.w), "error", err)
-	a := codec.ErrUnavailable.Withf("the peer could not be checked: internal error, id %s", id)
-	a.Cause = err
-	return a
 }

@@ -3,6 +3,7 @@ package asterisque
 import (
 	"context"
 	"encoding/binary"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -48,7 +49,7 @@ func NewNode(opts ...Option) *Node {
 	}
 	n.cfg, n.invalid = newConfig(opts)
 	n.ctx, n.end = context.WithCancelCause(context.Background())
-	n.shared.init(&n.cfg)
+	n.cfg.begin(&n.shared)
 	n.admission = newAdmission(n.cfg.door())
 	return n
 }
@@ -180,7 +181,9 @@ func (n *Node) ownGrant() (g Grant) {
 
 // begin starts a session, unless the node has been closed meanwhile.
 func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, holder sessionHolder) (*Session, error) {
-	s := newSession(&n.shared, holder, h, a, g, dialled)
+	s := newSession(&n.shared, holder, &sessionStart{
+		cfg: &h.cfg.sessionConfig, wire: h.w, place: h.wirePlace(), agreed: a, grant: g, dialled: dialled,
+	})
 	n.mu.Lock()
 	closed := n.sessions == nil
 	if !closed {
@@ -196,8 +199,10 @@ func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, holder se
 		s.carrier.Discard()
 		return nil, errNodeClosed
 	}
-	s.endWithCertificate()
-	s.keepRecord(time.Time{})
+	s.watchCertificate()
+	if s.res != nil {
+		s.res.record(s.ctx, time.Time{})
+	}
 	n.cfg.log.Info("session begins", "session", s, "peer", s.peerID, "addr", a.about.RemoteAddr)
 	s.carrier.Run()
 	if n.cfg.onSession != nil {
@@ -222,24 +227,13 @@ func (n *Node) former(ctx context.Context, was *former, p *Peer) *Session {
 		case <-ctx.Done():
 		}
 	}
-	type found struct {
-		SessionRecord
-		ok bool
-	}
-	r, err := consult(ctx, &n.cfg, func(ctx context.Context) (f found, err error) {
-		f.SessionRecord, f.ok, err = n.cfg.repository.Get(ctx, was.session)
-		return f, err
-	})
-	if err != nil {
-		n.cfg.log.Warn("repository failed", "error", err)
-	}
-	if !r.ok {
+	if _, ok := n.records.get(ctx, was.session); !ok {
 		return nil
 	}
 	n.mu.Lock()
 	s := n.resumable[was.session]
 	n.mu.Unlock()
-	if s == nil || !s.res.entitles(was.secret) || s.identity() != p.identity() {
+	if s == nil || !s.res.entitles(was.secret) || s.res.identity != p.identity() {
 		return nil // which the session knows best: the record may be older
 	}
 	return s
@@ -276,6 +270,12 @@ func (n *Node) sessionEnded(s *Session) {
 	delete(n.resumable, s.id)
 	n.mu.Unlock()
 }
+
+// Logger returns what the node logs with, for transports and handlers that belong to it: the logger
+// of [WithLogger], bounded. Of records of one level and text it lets 10 through in a second; the
+// first one after others were held back says in the attribute more how many. Texts, and errors in
+// attributes, are cut after 1,024 bytes. It does not panic, even if the handler below does.
+func (n *Node) Logger() *slog.Logger { return n.cfg.log }
 
 // Sessions returns the sessions that are up.
 func (n *Node) Sessions() []*Session {

@@ -3,10 +3,10 @@ package asterisque
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -57,6 +57,16 @@ func (h *handshake) refusal(err error) error {
 	return h.unaccepted(err)
 }
 
+// unaccepted returns what a peer is told about which the application could not decide because of
+// err.
+func (h *handshake) unaccepted(err error) *Abort {
+	id := errorID()
+	h.cfg.log.Warn("peer could not be checked", "id", id, "addr", guard.RemoteOf(h.cfg.log, h.w), "error", err)
+	a := codec.ErrUnavailable.Withf("the peer could not be checked: internal error, id %s", id)
+	a.Cause = err
+	return a
+}
+
 // limits returns those in force.
 func (g *Grant) limits() grantedLimits { return grantedLimits{*g.inbound, *g.outbound} }
 
@@ -64,7 +74,7 @@ func (g *Grant) limits() grantedLimits { return grantedLimits{*g.inbound, *g.out
 func (g *Grant) complete(cfg *config) (err error) {
 	if g.Service == nil {
 		g.Service = cfg.service
-		g.Service.serve("by the node that was made", cfg.place)
+		g.Service.serve("by the node that was made", cfg.made)
 	} else {
 		g.Service.serve("granted to a peer by the function of Access.Accept", beginOf(cfg.accept))
 	}
@@ -95,21 +105,6 @@ func (g *Grant) ownInbound(cfg *config) error {
 	plan, err := cfg.planFor(own)
 	g.inbound, g.plan = &own, &plan
 	return err
-}
-
-// endWithCertificate ends the session when the certificate that its peer has shown last expires.
-func (s *Session) endWithCertificate() {
-	if s.expiry != nil {
-		s.expiry.Stop()
-	}
-	_, secure := s.carrier.Wire()
-	cert := Peer{TLS: secure}.Certificate()
-	if cert == nil || s.cfg.outliveCertificates {
-		return
-	}
-	s.expiry = time.AfterFunc(time.Until(cert.NotAfter), func() {
-		s.fail(codec.ErrUnauthorized.Withf("the certificate of %v expired at %v", cert.Subject, cert.NotAfter))
-	})
 }
 
 // credential returns what convinces the peer.

@@ -123,14 +123,6 @@ func placeAt(w wire.Wire) *entry {
 	return nil
 }
 
-// placeOrNil returns p, and nil for nil.
-func placeOrNil(p *entry) transport.Place {
-	if p == nil {
-		return nil
-	}
-	return p
-}
-
 // enter returns a place for a connection from an address, or for a Wire within a connection.
 func (a *admission) enter(from net.Addr, within *entry, lost func()) (*entry, *Abort) {
 	p := &entry{door: a, within: within, lost: lost, expires: time.Now().Add(a.time)}

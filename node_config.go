@@ -15,8 +15,10 @@ import (
 
 // config is what the options of a node fill in; it does not change after NewNode.
 type config struct {
+	sessionConfig
+
 	id         string
-	place      string // of NewNode, in the program
+	made       string // where NewNode was called in the program
 	service    *Service
 	accept     func(context.Context, Peer) (*Grant, error)
 	onSession  func(*Session)
@@ -24,26 +26,19 @@ type config struct {
 	halfOpen   int
 	sessions   int // of the node; 0: any number
 	perAddress int
-	log        *slog.Logger
 	codecs     []codec.Values
 	values     []*valueCodec // of codecs
 	tls        *tls.Config
 	expansion  expansion
-	maxMessage int  // 0: as there is room for
-	window     int  // bytes of the largest window
-	windowless bool // there are none
+	maxMessage int // 0: as there is room for
 	inbound    limits.Limits
 	outbound   limits.Limits
 	// whether they were set; others follow from them
 	set struct{ inbound, outbound, perAddress, noService, noLogger bool }
 	// what peers are promised
 	plan       limits.Plan
-	onState    func(*Session, Direction, limits.State)
-	onDrop     func(*Session, Drop)
 	workers    int // 0: as there is room for
 	maxWaiting int
-	windows    map[uint16]int
-	tracer     Tracer
 
 	nodeWorkers int
 	budget      int // bytes; 0: any number
@@ -51,35 +46,33 @@ type config struct {
 	pingInterval time.Duration
 	pingTimeout  time.Duration
 	writeTimeout time.Duration
-	resumeFor    time.Duration
 	repository   Repository
 
-	private             bool // errors of handlers stay on this side
-	plainCredentials    bool
-	outliveCertificates bool
+	plainCredentials bool
 
 	remember    time.Duration
 	remembered  limits.Amount
 	memoryShare float64
 
-	share     float64
 	highest   priority.Priority
 	stall     time.Duration
 	handshake time.Duration
 
-	asks struct{ accept, credential, repository question } // how those callbacks are called
+	asks struct{ accept, credential question } // how those callbacks are called
 }
 
 func newConfig(opts []Option) (config, error) {
 	c := config{
-		place:      here(),
-		log:        slog.New(slog.DiscardHandler),
+		sessionConfig: sessionConfig{
+			log:    slog.New(slog.DiscardHandler),
+			window: 1 << 20,
+			share:  0.05,
+		},
+		made:       here(),
 		codecs:     []codec.Values{codec.CBOR, codec.JSON, codec.Raw},
 		expansion:  expansion{times: 32, plus: 64 << 10},
-		window:     1 << 20,
 		halfOpen:   1024,
 		sessions:   100_000,
-		share:      0.05,
 		perAddress: 10_000,
 		highest:    priority.Max,
 		stall:      time.Minute,
@@ -123,7 +116,6 @@ func (c *config) complete() {
 	c.log = bounded(c.log)
 	c.asks.accept = newQuestion(c.log, "accept", "Admission.HalfOpen", c.halfOpen)
 	c.asks.credential = newQuestion(c.log, "credential", "Access.Credential", mostAsked)
-	c.asks.repository = newQuestion(c.log, "repository", "Resume.Records", mostAsked)
 }
 
 // What is there by default, as far as it fits what is set.
@@ -133,6 +125,28 @@ const (
 	defaultWorkers = 1024
 	leastMessage   = 1 << 10
 )
+
+// begin prepares what the sessions of a node share.
+func (c *config) begin(sh *shared) {
+	sh.born = time.Now()
+	sh.workers.limit, sh.staff.most = c.nodeWorkers, c.maxWaiting
+	sh.carriers = carrier.Settings{
+		Log: c.log, PingInterval: c.pingInterval, PingTimeout: c.pingTimeout, WriteTimeout: c.writeTimeout,
+		Stall: c.stall, ResumeFor: c.resumeFor, Now: sh.now, Lookout: &sh.lookout,
+	}
+	sh.records = records{
+		node: c.id, repository: c.repository, patience: c.handshake, log: c.log,
+		calls: newQuestion(c.log, "repository", "Resume.Records", mostAsked),
+	}
+	sh.aways.init(amountAway{(c.sessions + 3) / 4, c.budget / 4}, amountAway{c.perAddress, c.budget / 8})
+	sh.reports.log = c.log
+	sh.owners.total = limits.NewTally(c.budget)
+	sh.budget = budget{Tally: sh.owners.total, owners: &sh.owners}
+	sh.nested.owners, sh.nested.most = &sh.owners, c.nestedReserve()
+	sh.durable.init(durablePlan{
+		lifetime: c.remember, most: c.remembered, share: c.memoryShare, running: c.plan.Workers, workers: c.nodeWorkers,
+	}, &sh.owners)
+}
 
 // nestedReserve returns how many calls within calls the node runs for all peers: for two of them
 // what either may have.

@@ -16,6 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // maxSync is the largest frame, in bytes, that is read before the peer has shown that it speaks the
@@ -165,8 +166,11 @@ func (h *handshake) resume(ctx context.Context, s *Session, a *accepted, was *fo
 	next := newSecret()
 	reply := helloOf(h.cfg, s.res.plan, h.resumes())
 	reply.Codecs, reply.Session, reply.Secret = []string{s.codec.Name()}, s.id[:], next[:]
-	c := comeback{wire: h.w, place: h.place, about: a.about, grant: &a.grant, received: was.received, used: was.secret}
+	c := comeback{wire: h.w, place: h.wirePlace(), about: a.about, grant: &a.grant, received: was.received, used: was.secret}
 	c.confirm = func(received uint64) error {
+		if refused := h.place.carry(); refused != nil {
+			return refused
+		}
 		s.res.replace(was.secret, next)
 		reply.Received = received
 		return h.answer(reply)
@@ -277,6 +281,14 @@ func (h *handshake) peer() Peer {
 		p.TLS = &state
 	}
 	return p
+}
+
+// wirePlace returns the place of the Wire, or nil.
+func (h *handshake) wirePlace() transport.Place {
+	if h.place == nil {
+		return nil
+	}
+	return h.place
 }
 
 func (h *handshake) send(c message.Control) error {

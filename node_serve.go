@@ -128,7 +128,7 @@ func (n *Node) serve(ln wire.Listener) bool {
 	closed := n.sessions == nil
 	if !closed {
 		n.serving[ln] = struct{}{}
-		n.cfg.service.serve("by the node that was made", n.cfg.place)
+		n.cfg.service.serve("by the node that was made", n.cfg.made)
 	}
 	n.mu.Unlock()
 	if closed {

@@ -16,7 +16,7 @@ import (
 type Session struct {
 	id     SessionID // these are fixed once the handshake is over
 	shared *shared
-	cfg    *config
+	cfg    *sessionConfig
 	svc    *Service
 
 	peerID string // see Peer
@@ -31,8 +31,7 @@ type Session struct {
 
 	highest priority.Priority // that the peer's calls get; fixed
 
-	// ends the session with the certificate of the peer; nil without; belongs to who reads
-	expiry *time.Timer
+	expiry certificateExpiry // of what the peer has shown last; belongs to whoever reads
 }
 
 // String returns the beginning of the ID, as logs have it.

@@ -10,8 +10,8 @@ import (
 )
 
 // newSession makes a session of what the handshake agreed on. The caller lets its carrier run.
-func newSession(sh *shared, holder sessionHolder, h *handshake, a agreement, g Grant, dialled bool) *Session {
-	cfg, w := h.cfg, h.w
+func newSession(sh *shared, holder sessionHolder, b *sessionStart) *Session {
+	cfg, w, a, g := b.cfg, b.wire, &b.agreed, &b.grant
 	maxBlock := a.maxFrame - outbox.HeadSize
 	if l, ok := w.(wire.Foreign); ok {
 		// which may panic, and so is asked before anything is counted
@@ -32,22 +32,27 @@ func newSession(sh *shared, holder sessionHolder, h *handshake, a agreement, g G
 	s.ctx, s.common = ctx, &sh.common
 	s.outbound.Counter, s.outbound.share = limits.NewCounter(g.outbound, s.reporter(Outbound)), cfg.share
 	s.outbound.Tell(&s.owner.tally)
-	s.promise(&a, g.plan)
+	s.promise(a, g.plan)
 	s.setWindows(cfg.windows)
-	if !dialled {
+	if !b.dialled {
 		s.table.odd = 1
 	}
 	s.maxBlock = maxBlock
 	if a.resume {
-		s.res = &resumption{secret: a.secret, agreed: a.promises, plan: g.plan, granted: g.limits()}
+		s.res = &resumption{agreed: a.promises, plan: g.plan, granted: g.limits()}
+		s.res.session, s.res.secret = a.session, a.secret
+		if !b.dialled {
+			s.res.records, s.res.identity = &sh.records, a.about.identity()
+			s.res.away = away{session: (*upper)(s), owner: s.owner}
+		}
 	}
 	_, foreign := w.(wire.Foreign) // which need not answer Pings
 	s.carrier.Init(&carrier.Config{
-		Settings: &sh.carriers, Context: ctx, End: end, Upper: (*upper)(s), Wire: w, TLS: a.about.TLS, Place: placeOrNil(h.place),
+		Settings: &sh.carriers, Context: ctx, End: end, Upper: (*upper)(s), Wire: w, TLS: a.about.TLS, Place: b.place,
 		Out:     outbox.New(uint64(s.table.odd), a.maxFrame, uint32(a.overhead), cfg.share, s.outbound.Remove, s.dropReporter()),
 		Inbound: s.inbound, Outbound: s.outbound.Counter, Tally: &s.owner.tally,
 		Largest: g.plan.Largest + outbox.HeadSize,
-		Pings:   carrier.Pings{Dialled: dialled, Mute: foreign && a.ping == 0, Interval: a.ping, Timeout: a.timeout},
+		Pings:   carrier.Pings{Dialled: b.dialled, Mute: foreign && a.ping == 0, Interval: a.ping, Timeout: a.timeout},
 		Resumes: a.resume, KeptControls: max(g.plan.Room/8, leastKeptControls),
 	})
 	return s

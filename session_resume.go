@@ -2,8 +2,6 @@ package asterisque
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/subtle"
 	"slices"
 	"sync"
 	"time"
@@ -13,6 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // Who may resume a session, and what that costs. How the session leaves a Wire and goes on over the
@@ -36,27 +35,20 @@ type resumption struct {
 	agreed promises     // what the peer promised when the session began; these are fixed
 	plan   *limits.Plan // what it was promised
 
-	mu     sync.Mutex
-	secret [message.SecretSize]byte // guarded by mu, as all below; entitles to the next resume
-	// these do so, too, until the peer is known to have the latest one
-	former  formerSecrets
-	granted grantedLimits // by the last Grant
+	entitlement // these lock themselves
+	away        away
+
+	mu      sync.Mutex
+	granted grantedLimits // by the last Grant; guarded by mu, as paced
 	paced   time.Time     // until when what the resumes so far have cost is paid
-
-	away *away // guarded by the lock of the node's aways
 }
-
-// formerSecrets are those that a peer may have that has not got the latest one: the one that it has
-// used, and the one that it was sent before, if it came back without that, or if two of its
-// handshakes have overtaken each other. Zero ones entitle to nothing.
-type formerSecrets [2][message.SecretSize]byte
 
 // comeback is another Wire for a session that is away.
 type comeback struct {
 	wire     wire.Wire
-	place    *entry // of the Wire; nil on the side that connected
-	about    Peer   // what the handshake over it has told
-	received uint64 // how many countable frames the peer has
+	place    transport.Place // of the Wire; nil on the side that connected
+	about    Peer            // what the handshake over it has told
+	received uint64          // how many countable frames the peer has
 	// what the peer gets from now on; nil on the side that connected
 	grant *Grant
 	used  [message.SecretSize]byte // the secret that the peer has shown; for confirm
@@ -81,16 +73,13 @@ func (s *Session) goesOnFor(a *agreement, g *Grant, codecs []string, received ui
 // The caller has made all checks of the peer.
 func (s *Session) comeBack(ctx context.Context, b *comeback) error {
 	over := carrier.Comeback{
-		Wire: b.wire, TLS: b.about.TLS, Place: placeOrNil(b.place), Received: b.received,
+		Wire: b.wire, TLS: b.about.TLS, Place: b.place, Received: b.received,
 		Renew: func() { s.renew(b) }, Settled: s.res.settle,
 	}
 	if b.confirm != nil {
 		over.Check = func() error { return s.still(b) }
 		over.Confirm = func(received uint64, missing int) error {
 			s.res.paces(resumeCost + missing)
-			if refused := b.place.carry(); refused != nil {
-				return refused
-			}
 			return b.confirm(received)
 		}
 	}
@@ -114,7 +103,7 @@ var errOvertaken = codec.ErrUnavailable.Withf("the peer has come back over anoth
 
 // renew is called when the session has another Wire, and nobody reads or writes.
 func (s *Session) renew(b *comeback) {
-	s.endWithCertificate() // which may be another one now
+	s.watchCertificate() // which may be another one now
 	if b.grant != nil {
 		s.heed(b.grant)
 	}
@@ -161,48 +150,4 @@ func (r *resumption) paces(cost int) time.Duration {
 	}
 	r.paced = r.paced.Add(time.Duration(float64(cost) / resumeRate * float64(time.Second)))
 	return r.paced.Sub(now)
-}
-
-// entitles reports whether secret entitles to the next resume.
-func (r *resumption) entitles(secret [message.SecretSize]byte) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	ok := subtle.ConstantTimeCompare(secret[:], r.secret[:]) == 1
-	for _, former := range r.former {
-		ok = ok || former != [message.SecretSize]byte{} && subtle.ConstantTimeCompare(secret[:], former[:]) == 1
-	}
-	return ok
-}
-
-// replace makes next the secret. The one that the peer has used is good until the peer is known to
-// have next, and so is the one that it was sent before: which of its handshakes the peer goes on
-// with is not known either.
-func (r *resumption) replace(used, next [message.SecretSize]byte) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.former = formerSecrets{used}
-	if used != r.secret {
-		r.former[1] = r.secret
-	}
-	r.secret = next
-}
-
-// settle is called when something has come over a Wire: its peer has the secret that it was sent.
-func (r *resumption) settle() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.former = formerSecrets{}
-}
-
-// latest returns the secret for the next resume.
-func (r *resumption) latest() [message.SecretSize]byte {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.secret
-}
-
-// newSecret returns what will entitle the peer to resume.
-func newSecret() (secret [message.SecretSize]byte) {
-	rand.Read(secret[:]) // never fails
-	return secret
 }

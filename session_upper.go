@@ -31,35 +31,51 @@ func (u *upper) Ended(cause *Abort) {
 func (u *upper) Away(cause *Abort) {
 	s := (*Session)(u)
 	s.cfg.log.Info("session is away", "session", s, "cause", cause)
-	s.keepRecord(time.Now().Add(s.cfg.resumeFor))
+	s.res.record(s.ctx, time.Now().Add(s.cfg.resumeFor))
 	s.holder.sessionChanged()
-	s.shared.aways.add(s)
+	s.shared.aways.add(&s.res.away)
 }
 
 // StillAway tells what the session holds, which grows with what the application sends.
-func (u *upper) StillAway() { u.shared.aways.look((*Session)(u)) }
+func (u *upper) StillAway() { u.shared.aways.look(&u.res.away) }
 
 // Back notes that the session goes on over another Wire. The peer has been told, and waits for no
 // Repository.
 func (u *upper) Back() {
 	s := (*Session)(u)
-	s.shared.aways.remove(s)
-	s.keepRecord(time.Time{})
+	s.shared.aways.remove(&s.res.away)
+	s.res.record(s.ctx, time.Time{})
 }
 
 // Finished lets go of all that the session has.
 func (u *upper) Finished() {
 	s := (*Session)(u)
-	if s.expiry != nil {
-		s.expiry.Stop()
-	}
-	if s.res != nil {
-		s.shared.aways.remove(s)
-	}
+	s.expiry.stop()
 	s.outbound.end()
-	s.dropRecord()
+	if s.res != nil {
+		s.shared.aways.remove(&s.res.away)
+		s.res.forget()
+	}
 	s.holder.sessionEnded(s)
 	s.endTelling()
 	s.shared.owners.leave(s.owner)
 	s.cfg.log.Info("session ends", "session", s, "cause", s.cause())
+}
+
+// holds implements awaySession.
+func (u *upper) holds() int {
+	return heldSession + u.inbound.Held().Bytes + u.outbound.Held().Bytes + u.calls.held()
+}
+
+// fail implements awaySession.
+func (u *upper) fail(a *Abort) { (*Session)(u).fail(a) }
+
+// watchCertificate lets the session end when the certificate that its peer has shown last expires.
+// It is called while nobody reads.
+func (s *Session) watchCertificate() {
+	s.expiry.stop()
+	_, secure := s.carrier.Wire()
+	if cert := (Peer{TLS: secure}).Certificate(); cert != nil && !s.cfg.outliveCertificates {
+		s.expiry.start(cert, s.fail)
+	}
 }

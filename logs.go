@@ -19,12 +19,6 @@ const (
 	mostStack = 32 << 10 // bytes of a stack, which is this program's own
 )
 
-// Logger returns what the node logs with, for transports and handlers that belong to it: the logger
-// of [WithLogger], bounded. Of records of one level and text it lets 10 through in a second; the
-// first one after others were held back says in the attribute more how many. Texts, and errors in
-// attributes, are cut after 1,024 bytes. It does not panic, even if the handler below does.
-func (n *Node) Logger() *slog.Logger { return n.cfg.log }
-
 // boundedLog hands records to next, as many as may be.
 type boundedLog struct {
 	next  slog.Handler

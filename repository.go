@@ -2,7 +2,8 @@ package asterisque
 
 import (
 	"context"
-	"crypto/sha256"
+	"encoding/hex"
+	"log/slog"
 	"sync"
 	"time"
 )
@@ -94,61 +95,62 @@ func (r *SessionRecord) expired(now time.Time) bool {
 	return !r.Expires.IsZero() && !now.Before(r.Expires)
 }
 
-// keepRecord stores what entitles the peer to resume s, on the side that was connected to. expires
-// is zero while there is a Wire.
-func (s *Session) keepRecord(expires time.Time) {
-	if s.res == nil || s.table.odd == 0 {
-		return
+// records are those of a node's sessions, in its Repository. Failures of that are logged.
+type records struct {
+	node       string // that is in the records; these are fixed
+	repository Repository
+	calls      question      // how that is called
+	patience   time.Duration // for how long it is waited for, at most
+	log        *slog.Logger
+}
+
+// put stores r, as that of this node.
+func (rs *records) put(ctx context.Context, r SessionRecord) {
+	r.Node = rs.node
+	_, err := consult(ctx, rs, func(ctx context.Context) (any, error) { return nil, rs.repository.Put(ctx, r) })
+	rs.logError(err, r.Session)
+}
+
+// get returns the record of a session.
+func (rs *records) get(ctx context.Context, session [16]byte) (_ SessionRecord, ok bool) {
+	type found struct {
+		SessionRecord
+		ok bool
 	}
-	r := SessionRecord{Session: s.id, Identity: s.identity(), Node: s.cfg.id, Expires: expires}
-	r.Secret, r.Former = s.res.sums()
-	_, err := consult(s.ctx, s.cfg, func(ctx context.Context) (any, error) { return nil, s.cfg.repository.Put(ctx, r) })
+	f, err := consult(ctx, rs, func(ctx context.Context) (f found, err error) {
+		f.SessionRecord, f.ok, err = rs.repository.Get(ctx, session)
+		return f, err
+	})
+	rs.logError(err, session)
+	return f.SessionRecord, f.ok
+}
+
+// remove deletes the record of a session.
+func (rs *records) remove(session [16]byte) {
+	_, err := consult(context.Background(), rs, func(ctx context.Context) (any, error) {
+		return nil, rs.repository.Delete(ctx, session)
+	})
+	rs.logError(err, session)
+}
+
+func (rs *records) logError(err error, session [16]byte) {
 	if err != nil {
-		s.cfg.log.Warn("repository failed", "session", s, "error", err)
+		rs.log.Warn("repository failed", "session", hex.EncodeToString(session[:4]), "error", err)
 	}
 }
 
-// consult calls f, which calls the repository, and waits for that within the handshake timeout, and
-// three quarters of the time of ctx: a handshake can go on without an answer. What a node has by
-// itself, which is memory, is called at once.
-func consult[T any](ctx context.Context, c *config, f func(context.Context) (T, error)) (T, error) {
-	if _, own := c.repository.(*memoryRepository); own {
+// consult calls f, which calls the repository, and waits for that no longer than its patience, and
+// than three quarters of the time of ctx: a handshake can go on without an answer. What a node has
+// by itself, which is memory, is called at once.
+func consult[T any](ctx context.Context, rs *records, f func(context.Context) (T, error)) (T, error) {
+	if _, own := rs.repository.(*memoryRepository); own {
 		return f(ctx)
 	}
-	most := c.handshake
+	most := rs.patience
 	if end, ok := ctx.Deadline(); ok {
 		most = min(most, time.Until(end)*3/4)
 	}
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	return ask(ctx, &c.asks.repository, func() (T, error) { return f(ctx) }, nil)
-}
-
-func (s *Session) dropRecord() {
-	if s.res == nil || s.table.odd == 0 {
-		return
-	}
-	_, err := consult(context.Background(), s.cfg, func(ctx context.Context) (any, error) {
-		return nil, s.cfg.repository.Delete(ctx, s.id)
-	})
-	if err != nil {
-		s.cfg.log.Warn("repository failed", "session", s, "error", err)
-	}
-}
-
-// sums returns what a record has of the secrets.
-func (r *resumption) sums() (secret, former [sha256.Size]byte) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	secret = sha256.Sum256(r.secret[:])
-	if r.former != (formerSecrets{}) {
-		former = sha256.Sum256(r.former[0][:])
-	}
-	return secret, former
-}
-
-// identity returns what the peer has proved, which is the same over all Wires of the session.
-func (s *Session) identity() string {
-	_, secure := s.carrier.Wire()
-	return Peer{TLS: secure}.identity()
+	return ask(ctx, &rs.calls, func() (T, error) { return f(ctx) }, nil)
 }

@@ -38,18 +38,29 @@ type ownersAway struct {
 	bySessions, byBytes ranking.Place
 }
 
-// away is one of them.
+// away is one of them, or a session that may become one.
 type away struct {
-	s     *Session
-	of    *ownersAway
-	place *list.Element
-	bytes int
+	session awaySession // fixed, as owner; nil if this side has dialled: it decides how many there are
+	owner   *owner
+
+	of      *ownersAway // guarded by the lock of aways, as all below; nil: it is not away
+	element *list.Element
+	bytes   int
 }
 
-// configure sets what follows from the options.
-func (w *aways) configure(c *config) {
-	w.most = amountAway{(c.sessions + 3) / 4, c.budget / 4}
-	w.mostOfOwner = amountAway{c.perAddress, c.budget / 8}
+// awaySession is a session, as far as aways need to know it.
+type awaySession interface {
+	// holds returns how many bytes it holds.
+	holds() int
+
+	// fail ends it.
+	fail(*Abort)
+}
+
+// init prepares w for a node.
+func (w *aways) init(most, mostOfOwner amountAway) {
+	w.most, w.mostOfOwner = most, mostOfOwner
+	w.owners = make(map[*owner]*ownersAway)
 	w.bySessions = ranking.New(
 		func(a, b *ownersAway) bool { return a.sessions > b.sessions },
 		func(of *ownersAway) *ranking.Place { return &of.bySessions })
@@ -58,26 +69,26 @@ func (w *aways) configure(c *config) {
 		func(of *ownersAway) *ranking.Place { return &of.byBytes })
 }
 
-// add notes that s is away. Others may have to end for it.
-func (w *aways) add(s *Session) {
-	if s.table.odd == 0 {
-		return // this side decides itself how many it dials
+// add notes that a is away. Others may have to end for it.
+func (w *aways) add(a *away) {
+	if a.session == nil {
+		return
 	}
+	held := a.session.holds()
 	w.mu.Lock()
-	of := w.owners[s.owner]
+	of := w.owners[a.owner]
 	if of == nil {
-		if w.owners == nil {
-			w.owners = make(map[*owner]*ownersAway)
-		}
 		of = new(ownersAway)
-		w.owners[s.owner] = of
+		w.owners[a.owner] = of
 	}
-	a := &away{s: s, of: of}
-	a.place = of.oldest.PushBack(a)
-	s.res.away = a
-	w.changeLocked(a, 1, s.holds())
+	a.of, a.element = of, of.oldest.PushBack(a)
+	w.changeLocked(a, 1, held)
 	ends := w.exceedLocked(of)
 	w.mu.Unlock()
+	failAway(ends)
+}
+
+func failAway(ends []awaySession) {
 	for _, s := range ends {
 		s.fail(errTooManyAway)
 	}
@@ -108,7 +119,7 @@ func (w *aways) rankLocked(of *ownersAway) {
 
 // exceedLocked returns the sessions that have to end because of what was added to those of an
 // owner.
-func (w *aways) exceedLocked(of *ownersAway) (ends []*Session) {
+func (w *aways) exceedLocked(of *ownersAway) (ends []awaySession) {
 	for of.exceeds(w.mostOfOwner) && of.sessions > 0 {
 		ends = append(ends, w.endOldestLocked(of))
 	}
@@ -126,52 +137,43 @@ func (w *aways) largestLocked() *ownersAway {
 	return w.byBytes.First()
 }
 
-func (w *aways) endOldestLocked(of *ownersAway) *Session {
+func (w *aways) endOldestLocked(of *ownersAway) awaySession {
 	a := of.oldest.Front().Value.(*away)
 	w.removeLocked(a)
-	return a.s
+	return a.session
 }
 
-// remove is called when s is away no more.
-func (w *aways) remove(s *Session) {
-	if s.table.odd == 0 {
-		return
-	}
+// remove is called when a is away no more.
+func (w *aways) remove(a *away) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if s.res.away != nil {
-		w.removeLocked(s.res.away)
+	if a.of != nil {
+		w.removeLocked(a)
 	}
 }
 
 func (w *aways) removeLocked(a *away) {
-	a.of.oldest.Remove(a.place)
-	a.s.res.away = nil
+	of := a.of
+	of.oldest.Remove(a.element)
 	w.changeLocked(a, -1, -a.bytes)
-	if a.of.sessions == 0 {
-		delete(w.owners, a.s.owner)
+	a.of, a.element = nil, nil
+	if of.sessions == 0 {
+		delete(w.owners, a.owner)
 	}
 }
 
-// look finds out anew what s holds, which grows with what the application sends, if it is away.
-func (w *aways) look(s *Session) {
-	if s.table.odd == 0 {
+// look finds out anew what a holds, which grows with what the application sends, if it is away.
+func (w *aways) look(a *away) {
+	if a.session == nil {
 		return
 	}
-	var ends []*Session
-	held := s.holds()
+	var ends []awaySession
+	held := a.session.holds()
 	w.mu.Lock()
-	if a := s.res.away; a != nil {
+	if a.of != nil {
 		w.changeLocked(a, 0, held-a.bytes)
 		ends = w.exceedLocked(a.of)
 	}
 	w.mu.Unlock()
-	for _, s := range ends {
-		s.fail(errTooManyAway)
-	}
-}
-
-// holds returns how many bytes s holds.
-func (s *Session) holds() int {
-	return heldSession + s.inbound.Held().Bytes + s.outbound.Held().Bytes + s.calls.held()
+	failAway(ends)
 }

@@ -10,7 +10,7 @@ import (
 // TestTheFirstOfThoseAwayHasMost compares with looking at all.
 func TestTheFirstOfThoseAwayHasMost(t *testing.T) {
 	var w aways
-	w.configure(new(config))
+	w.init(amountAway{}, amountAway{})
 	owners := make([]ownersAway, 40)
 	for range 5000 {
 		of := &owners[rand.N(len(owners))]

@@ -1,0 +1,27 @@
+package asterisque
+
+import (
+	"crypto/x509"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+// certificateExpiry ends what a certificate entitles to when that expires. It does not lock itself.
+type certificateExpiry struct {
+	timer *time.Timer // nil before the first certificate
+}
+
+// start calls end when cert expires, and not when an earlier one does.
+func (e *certificateExpiry) start(cert *x509.Certificate, end func(*Abort)) {
+	e.stop()
+	e.timer = time.AfterFunc(time.Until(cert.NotAfter), func() {
+		end(codec.ErrUnauthorized.Withf("the certificate of %v expired at %v", cert.Subject, cert.NotAfter))
+	})
+}
+
+func (e *certificateExpiry) stop() {
+	if e.timer != nil {
+		e.timer.Stop()
+	}
+}

@@ -1,0 +1,101 @@
+package asterisque
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"sync"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec/message"
+)
+
+// entitlement says who may resume a session.
+type entitlement struct {
+	session  [message.SessionSize]byte // these are fixed
+	records  *records                  // nil on the side that connected, which has none
+	identity string                    // what the peer has proved, which is the same over all Wires
+
+	mu     sync.Mutex
+	secret [message.SecretSize]byte // guarded by mu, as all below; entitles to the next resume
+	// these do so, too, until the peer is known to have the latest one
+	former formerSecrets
+}
+
+// formerSecrets are those that a peer may have that has not got the latest one: the one that it has
+// used, and the one that it was sent before, if it came back without that, or if two of its
+// handshakes have overtaken each other. Zero ones entitle to nothing.
+type formerSecrets [2][message.SecretSize]byte
+
+// entitles reports whether secret entitles to the next resume.
+func (e *entitlement) entitles(secret [message.SecretSize]byte) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	ok := subtle.ConstantTimeCompare(secret[:], e.secret[:]) == 1
+	for _, former := range e.former {
+		ok = ok || former != [message.SecretSize]byte{} && subtle.ConstantTimeCompare(secret[:], former[:]) == 1
+	}
+	return ok
+}
+
+// replace makes next the secret. The one that the peer has used is good until the peer is known to
+// have next, and so is the one that it was sent before: which of its handshakes the peer goes on
+// with is not known either.
+func (e *entitlement) replace(used, next [message.SecretSize]byte) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.former = formerSecrets{used}
+	if used != e.secret {
+		e.former[1] = e.secret
+	}
+	e.secret = next
+}
+
+// settle is called when something has come over a Wire: its peer has the secret that it was sent.
+func (e *entitlement) settle() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.former = formerSecrets{}
+}
+
+// latest returns the secret for the next resume.
+func (e *entitlement) latest() [message.SecretSize]byte {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.secret
+}
+
+// newSecret returns what will entitle the peer to resume.
+func newSecret() (secret [message.SecretSize]byte) {
+	rand.Read(secret[:]) // never fails
+	return secret
+}
+
+// record stores what entitles the peer to the next resume. expires is zero while there is a Wire.
+func (e *entitlement) record(ctx context.Context, expires time.Time) {
+	if e.records == nil {
+		return
+	}
+	r := SessionRecord{Session: e.session, Identity: e.identity, Expires: expires}
+	r.Secret, r.Former = e.sums()
+	e.records.put(ctx, r)
+}
+
+// forget lets nobody find the session any more.
+func (e *entitlement) forget() {
+	if e.records != nil {
+		e.records.remove(e.session)
+	}
+}
+
+// sums returns what a record has of the secrets.
+func (e *entitlement) sums() (secret, former [sha256.Size]byte) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	secret = sha256.Sum256(e.secret[:])
+	if e.former != (formerSecrets{}) {
+		former = sha256.Sum256(e.former[0][:])
+	}
+	return secret, former
+}
