@@ -24,8 +24,8 @@ type call struct {
 	result   []byte // before done: where it is to be put if own is set
 	own      bool   // the result goes to the application, and is not in buf
 	// of a typed call: its parameters, and unless own is set its result; kept for the next call
-	buf []byte
-	box any // of a typed call; see boxFor
+	buf      []byte
+	operands any // of a typed call; see operandsFor
 }
 
 // keepResult is the largest result buffer, in bytes, that is kept for the next call.

@@ -34,13 +34,13 @@ type outer struct {
 	depth    int32 // within how many calls it is
 }
 
-// outerOf returns what a call from this side is to those within it. made is what reserve has found
-// out, which is nil of a call that no handler made.
-func outerOf(made *outer, function uint16) *outer {
-	if made == nil {
+// outerOf returns what a call from this side is to those within it: known, or if that is nil a call
+// that no handler made.
+func outerOf(known *outer, function uint16) *outer {
+	if known == nil {
 		return &outer{function: function}
 	}
-	return made
+	return known
 }
 
 // meta returns what an Open says besides: the call it is made within, whether it is a stream's, and

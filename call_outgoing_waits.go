@@ -102,3 +102,10 @@ func (o *outgoing) waitToSend(ctx context.Context, p priority.Priority, held uin
 	}
 	return a
 }
+
+// dropHold gives back a window that no Open has promised to the peer.
+func (o *outgoing) dropHold(h *limits.Hold) {
+	if o.terms.Room != nil {
+		limits.Grant(o.terms.Room.End(h))
+	}
+}

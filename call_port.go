@@ -14,8 +14,8 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// port joins one pipe to its session: what leaves, and what is no longer waiting. It is the
-// [piping.Port] of pipes and part of calls that need none.
+// port joins one call to the exchange of its session: it sends what the call has to say, and takes
+// what arrives for its pipe. It is the [piping.Port] of pipes and part of calls that need none.
 type port struct {
 	x    *exchange
 	flow outbox.Flow // guarded by the outbox
@@ -101,7 +101,7 @@ func givenUp(a *Abort) outbox.Reason {
 }
 
 // closedBy drops what waits of the pipe because the peer has closed it: nobody would take it. The
-// pipe has to know that first, so that who is sending learns why nothing may follow.
+// pipe has to know that first, so that a sender learns why nothing may follow.
 func (p *port) closedBy(abort *codec.Abort) {
 	why := outbox.Ended
 	switch {
@@ -154,7 +154,7 @@ func (p *port) put(m *outbox.Message, when carrier.When) error {
 
 // putClose sends a Close, which has been counted, and takes the call out of the table.
 func (p *port) putClose(result []byte, abort *Abort, held uint32, when carrier.When) {
-	// last: who waits for the table to be empty, to end the session, waits for the Close as well
+	// last: Shutdown waits until the table is empty, and by then the Close has to be in the outbox
 	defer p.x.table.remove(p.id())
 	err := p.put(&outbox.Message{Type: message.CloseType, Payload: result, Abort: abort, Held: held}, when)
 	if errors.Is(err, codec.ErrTooLarge) {

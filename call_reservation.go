@@ -136,10 +136,3 @@ func (o *outgoing) holdWindow(ctx context.Context, p int8) (h limits.Hold, grant
 	room.Opened(c, &h)
 	return h, h.Bytes(), nil
 }
-
-// dropHold gives back a window that no Open has promised to the peer.
-func (o *outgoing) dropHold(h *limits.Hold) {
-	if o.terms.Room != nil {
-		limits.Grant(o.terms.Room.End(h))
-	}
-}

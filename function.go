@@ -43,7 +43,7 @@ func (f Function[P, R]) Handle(svc *Service, h func(ctx context.Context, params 
 		free:      f.params,
 		signature: fmt.Sprintf("func(%v) %v", reflect.TypeFor[P](), reflect.TypeFor[R]()),
 		serve: func(ctx context.Context, c *served, k *workspace) (result []byte, err error) {
-			v := boxFor[P, R](&k.box)
+			v := operandsFor[P, R](&k.operands)
 			defer v.empty()
 			if !takeDecoded(c, &v.params) {
 				if err := c.decodeParams(&v.params); err != nil {
@@ -77,7 +77,7 @@ func (f Function[P, R]) callOn(ctx context.Context, on Caller, params P, cfg *ca
 func (f Function[P, R]) call(ctx context.Context, s *Session, params P, cfg *callConfig) (result R, err error) {
 	c := s.newCall(cfg, s.lender != nil)
 	defer c.free()
-	v := boxFor[P, R](&c.box)
+	v := operandsFor[P, R](&c.operands)
 	defer v.empty()
 	v.params = params
 	encoded, err := c.encodeParams(&v.params)
@@ -103,26 +103,26 @@ func (c *call) encodeParams(v any) (encoded []byte, err error) {
 	return encoded, err
 }
 
-// box is where the values of a call are while a codec, which takes pointers, works on them. It is
-// kept from call to call: otherwise both would be allocated each time.
-type box[P, R any] struct {
+// operands is where the values of a call are while a codec, which takes pointers, works on them. It
+// is kept from call to call: otherwise both would be allocated each time.
+type operands[P, R any] struct {
 	params P
 	result R
 }
 
-// boxFor returns the box that was kept for the last call, if that was one of the same types, and
-// else a new one, which is kept.
-func boxFor[P, R any](kept *any) *box[P, R] {
-	b, ok := (*kept).(*box[P, R])
+// operandsFor returns those that were kept for the last call, if that was one of the same types,
+// and else new ones, which are kept.
+func operandsFor[P, R any](kept *any) *operands[P, R] {
+	b, ok := (*kept).(*operands[P, R])
 	if !ok {
-		b = new(box[P, R])
+		b = new(operands[P, R])
 		*kept = b
 	}
 	return b
 }
 
 // empty lets go of what the values refer to.
-func (b *box[P, R]) empty() { *b = box[P, R]{} }
+func (b *operands[P, R]) empty() { *b = operands[P, R]{} }
 
 // decodeParams decodes the parameters of c into v. Unless they were lent to v, nobody needs them
 // any more.

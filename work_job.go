@@ -46,7 +46,7 @@ type job interface {
 
 // workspace is what a worker, or the reader, keeps from one call to the next.
 type workspace struct {
-	result []byte // where typed handlers put their results
-	box    any    // where a typed handler has its parameters and its result; see boxFor
-	job    job    // that a worker has taken last; nil while it is idle
+	result   []byte // where typed handlers put their results
+	operands any    // where a typed handler has its parameters and its result; see operandsFor
+	job      job    // that a worker has taken last; nil while it is idle
 }

@@ -1,0 +1,182 @@
+package asterisque
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/internal/piping"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// madeStream is a call from this side that carries Blocks: a pipe and its port.
+type madeStream struct {
+	port
+	asOuter *outer    // what it is to calls within it; nil unless a handler made it; fixed, as cost
+	cost    int64     // of its Open
+	whole   pipe.Pipe // what port.pipe points to
+	after   func()    // is called, perhaps more than once, when the call is over; may be nil
+}
+
+// open is [Session.Open]. name is that of the function, if it is known.
+func (x *exchange) open(ctx context.Context, function uint16, name string, params []byte, cfg *callConfig) (*pipe.Pipe, error) {
+	if cfg.durable {
+		return nil, neverSent(codec.ErrUnavailable.Withf("a call that carries Blocks cannot be durable: Call can"))
+	}
+	done := func(error) {}
+	if x.trace != nil {
+		own := *cfg
+		own.trace, done = x.trace(ctx, function, name)
+		cfg = &own
+	}
+	wait := ctx
+	if cfg.ttl > 0 {
+		var cancel context.CancelFunc
+		wait, cancel = context.WithTimeout(ctx, cfg.ttl)
+		defer cancel()
+	}
+	s, m, own, a := x.newStream(wait, function, params, cfg)
+	if a != nil {
+		done(a)
+		return nil, a
+	}
+	if own.window != nil || own.outer != nil || x.trace != nil {
+		held := own // in memory of its own, which others need not have
+		s.after = sync.OnceFunc(func() {
+			x.giveBack(&held)
+			if x.trace != nil {
+				// not on the reader, which the application would hold up; done ends it
+				go done(s.pipe.Err())
+			}
+		})
+	}
+	s.watch(ctx, cfg, m.Expires)
+	m.Departer = s
+	if err := s.put(m, carrier.Now); err != nil {
+		x.unsent(s.asOuter, s.cost)
+		if over := s.pipe.Err(); over != nil { // ctx ended meanwhile
+			err = neverSent(over)
+		}
+		s.fail(codec.AbortOf(err))
+		return nil, err
+	}
+	return s.pipe, nil
+}
+
+// newStream returns the endpoint of a stream, as soon as that may be opened, its Open, and what it
+// holds until its end.
+func (x *exchange) newStream(ctx context.Context, function uint16, params []byte, cfg *callConfig) (s *madeStream, m *outbox.Message, own reservation, a *Abort) {
+	hold, granted, a := x.holdWindow(ctx, int8(cfg.priority))
+	if a != nil {
+		return nil, nil, own, a
+	}
+	m = &outbox.Message{Type: message.OpenType, Function: function, Payload: params}
+	own, a = x.outgoing.reserve(ctx, m, cfg, &message.Meta{Stream: true, Window: min(granted, message.MaxPipe)})
+	if a != nil {
+		x.dropHold(&hold)
+		return nil, nil, own, a
+	}
+	s = &madeStream{port: port{x: x, flow: outbox.NewFlow(cfg.priority)}, asOuter: own.outer, cost: own.cost}
+	s.pipe = &s.whole
+	(*piping.End)(s.pipe).Init(piping.Config{Function: function, Priority: cfg.priority, Loss: cfg.loss, Port: s, Terms: &x.terms, SendLimit: x.firstWindow(), Granted: granted, Hold: hold})
+	return s, m, own, nil
+}
+
+// watch aborts the pipe when ctx ends or the time to live has passed.
+func (s *madeStream) watch(ctx context.Context, cfg *callConfig, expires time.Time) {
+	var cancel context.CancelFunc
+	switch {
+	case cfg.ttl > 0:
+		ctx, cancel = context.WithDeadline(ctx, expires)
+	case ctx.Done() != nil:
+		ctx, cancel = context.WithCancel(ctx)
+	default:
+		return
+	}
+	if after := s.after; after != nil {
+		s.after = func() { cancel(); after() }
+	} else {
+		s.after = cancel
+	}
+	// after the end of the call it does nothing
+	context.AfterFunc(ctx, func() { (*piping.End)(s.pipe).Abort(contextError(ctx)) })
+}
+
+// release gives back what the call held. It is called at its end, perhaps more than once.
+func (s *madeStream) release() {
+	if s.after != nil {
+		s.after()
+	}
+}
+
+// Close implements piping.Port.
+func (s *madeStream) Close(result []byte, abort *codec.Abort) {
+	if abort != nil {
+		departed, unsent := s.x.carrier.Cancel(&s.flow, givenUp(abort))
+		if unsent {
+			s.x.unsent(s.asOuter, s.cost)
+		}
+		if !departed {
+			s.release()
+			return // the peer will never hear of the pipe
+		}
+	}
+	held := heldClose(heldStream, result, abort)
+	s.x.count(held)
+	s.putClose(result, abort, held, carrier.Now)
+	s.release()
+}
+
+// Depart implements outbox.Departer.
+func (s *madeStream) Depart(id uint64) {
+	s.x.table.depart(id, s)
+}
+
+// Discard implements outbox.Departer: the Open was not sent. The pipe ends at once, so that a
+// sender learns why. A goroutine, which ends by itself, does the rest: the caller holds a lock.
+func (s *madeStream) Discard(why outbox.Reason) {
+	settle := (*piping.End)(s.pipe).Closing(s.x.discarded(s.asOuter, s.cost, why))
+	go func() {
+		settle()
+		s.release()
+	}()
+}
+
+// block implements endpoint.
+func (s *madeStream) block(b message.Block) error { return s.deliver(s.pipe, b) }
+
+// closed implements endpoint.
+func (s *madeStream) closed(m message.Close) {
+	if m.Abort != nil {
+		(*piping.End)(s.pipe).CloseArrived(nil, remote(m.Abort))
+	} else {
+		(*piping.End)(s.pipe).CloseArrived(bytes.Clone(m.Result), nil)
+	}
+	s.closedBy(m.Abort)
+	s.release()
+}
+
+// fail implements endpoint.
+func (s *madeStream) fail(a *Abort) {
+	(*piping.End)(s.pipe).CloseArrived(nil, a)
+	s.release()
+}
+
+// outer implements endpoint.
+func (s *madeStream) outer() *outer { return outerOf(s.asOuter, s.pipe.Function()) }
+
+// untyped implements endpoint.
+func (s *madeStream) untyped() *pipe.Pipe { return s.pipe }
+
+// info implements endpoint.
+func (s *madeStream) info() PipeInfo {
+	return PipeInfo{Pipe: s.id(), Function: s.pipe.Function(), Made: true, Priority: s.pipe.Priority()}
+}
+
+// queued implements endpoint.
+func (s *madeStream) queued() bool { return false }
