@@ -169,15 +169,6 @@ func TestAttackManySessionsHaveOneTurn(t *testing.T) {
 	}
 }
 
-// swallow reads what comes until the wire ends.
-func (p *rawPeer) swallow() {
-	for {
-		if _, err := p.w.ReadFrame(1 << 20); err != nil {
-			return
-		}
-	}
-}
-
 // refusedHandshake returns what a peer is told that is not let in.
 func refusedHandshake(t *testing.T, n *asterisque.Node, hello message.Sync) message.SessionClose {
 	t.Helper()

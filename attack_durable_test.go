@@ -32,10 +32,6 @@ func dreamers() (svc *asterisque.Service, running *atomic.Int64) {
 	return l.svc, running
 }
 
-func echoOpen(pipe uint64) *message.Open {
-	return &message.Open{Pipe: pipe, Function: echo.Number(), Params: []byte{0x61, 'x'}}
-}
-
 func TestAttackDurableCallsThatHangUpLeaveHalfOfTheWorkersToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, running := dreamers()
@@ -117,12 +113,6 @@ func TestAttackRepetitionsHoldNoParameters(t *testing.T) {
 	require.Eventually(t, func() bool { return s.Stats().Inbound == limits.Amount{} && s.Stats().Opens.Held == 0 }, 5*time.Second, time.Millisecond,
 		"they leave with their callers")
 	runtime.KeepAlive(params)
-}
-
-func isPong(frame []byte) bool {
-	c, err := message.ParseControl(frame)
-	_, pong := c.(message.Pong)
-	return err == nil && pong
 }
 
 // TestAttackAWireThatIsCutAgainAndAgainRunsNothingTwice cuts it under one call, more often than

@@ -17,23 +17,6 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// attackers connects so many raw connections without a buffer to a node, says hello over each, and
-// returns the sessions that the node has with them.
-func attackers(t *testing.T, n int, node *asterisque.Node, hello message.Sync) (conns []net.Conn, sessions []*asterisque.Session) {
-	t.Helper()
-	for range n {
-		here, there := net.Pipe()
-		t.Cleanup(func() { here.Close() })
-		accepts := make(chan *asterisque.Session, 1)
-		go func() { s, _ := node.Accept(background, wire.FromConn(there)); accepts <- s }()
-		p := &rawPeer{t, wire.FromConn(here)}
-		p.send(hello)
-		require.IsType(t, message.Sync{}, p.control())
-		conns, sessions = append(conns, here), append(sessions, <-accepts)
-	}
-	return conns, sessions
-}
-
 // pingAlong sends a Ping each interval until the connection ends.
 func pingAlong(c net.Conn, each time.Duration) {
 	for {

@@ -1,7 +1,6 @@
 package asterisque_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -12,24 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/attack"
-	"github.com/asterisque-go/asterisque/pipe"
 )
-
-// within makes an Open one within a call of the other side.
-func within(o *message.Open, call uint64) *message.Open {
-	o.Meta.Nested, o.Meta.Within = true, call
-	return o
-}
-
-// callsBack is a service whose function 70 calls its caller back, and waits for the answer.
-func callsBack() *asterisque.Service {
-	svc, _ := dreamers()
-	svc.Handle(70, "back", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
-		return asterisque.SessionOf(ctx).Call(ctx, 71, nil)
-	})
-	svc.Handle(72, "sleep", waitForContext)
-	return svc
-}
 
 // TestAttackEachCallBackIsAnsweredWithACallWithinIt goes as deep as the other side lets it.
 func TestAttackEachCallBackIsAnsweredWithACallWithinIt(t *testing.T) {

@@ -100,16 +100,3 @@ func recvErr(ctx context.Context, p *pipe.Pipe) error {
 	_, err := p.Recv(ctx)
 	return err
 }
-
-// untilAllowed reads up to the next Allow, or the end of the session.
-func (p *rawPeer) untilAllowed() (bye message.SessionClose) {
-	p.t.Helper()
-	for {
-		switch c := p.control().(type) {
-		case message.Allow:
-			return bye
-		case message.SessionClose:
-			return c
-		}
-	}
-}

@@ -20,13 +20,6 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// helloIn is hello of a peer with another codec.
-func helloIn(values codec.Values) message.Sync {
-	h := hello()
-	h.Codecs = []string{values.Name()}
-	return h
-}
-
 // TestAttackErrorsThatWaitHoldNoMoreThanIsSent makes many calls that fail with long errors, and
 // reads nothing.
 func TestAttackErrorsThatWaitHoldNoMoreThanIsSent(t *testing.T) {

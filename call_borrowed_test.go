@@ -25,16 +25,6 @@ var (
 
 type letter struct{ Text []byte }
 
-// noise returns that many random bytes, behind which comes their hash.
-func noise(rnd *rand.Rand, size int) []byte {
-	b := make([]byte, size, size+sha256.Size)
-	for i := range b {
-		b[i] = byte(rnd.Uint32())
-	}
-	sum := sha256.Sum256(b)
-	return append(b, sum[:]...)
-}
-
 // intact reports whether b is what noise has returned.
 func intact(b []byte) bool {
 	data, want := b[:len(b)-sha256.Size], b[len(b)-sha256.Size:]

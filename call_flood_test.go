@@ -2,7 +2,6 @@ package asterisque_test
 
 import (
 	"context"
-	"encoding/binary"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,43 +30,6 @@ func rawOn(t *testing.T, node *asterisque.Node) (*rawPeer, *asterisque.Session) 
 	p.send(hello())
 	require.IsType(t, message.Sync{}, p.control())
 	return p, <-sessions
-}
-
-// flood sends pairs of an Open and the Close that gives it up at once, reads whatever comes, and
-// returns when the session has read them all.
-func (p *rawPeer) flood(pairs int, first uint64, open message.Open) {
-	p.t.Helper()
-	read := make(chan error, 1)
-	go func() { // ends with the answer to the Ping, or with the Wire
-		for {
-			f, err := p.w.ReadFrame(1 << 20)
-			if err != nil {
-				read <- err
-				return
-			}
-			if c, err := message.ParseControl(f); err == nil && c == (message.Pong{N: 7}) {
-				read <- nil
-				return
-			}
-		}
-	}()
-	var batch []byte
-	add := func(m interface{ AppendTo([]byte) []byte }) {
-		at := len(batch)
-		batch = m.AppendTo(append(batch, 0, 0, 0, 0))
-		binary.BigEndian.PutUint32(batch[at:], uint32(len(batch)-at-4))
-	}
-	for i := range pairs {
-		open.Pipe = first + 2*uint64(i)
-		add(&open)
-		add(&message.Close{Pipe: open.Pipe, Abort: codec.ErrCanceled})
-		if len(batch) > 32<<10 || i == pairs-1 {
-			require.NoError(p.t, p.w.(wire.BatchWriter).WriteBatch(batch))
-			batch = batch[:0]
-		}
-	}
-	p.send(message.Ping{N: 7})
-	require.NoError(p.t, <-read)
 }
 
 // TestAFloodOfCallsThatAreGivenUpCostsLittle has a peer open calls and give them up at once, while

@@ -164,27 +164,6 @@ func TestCallsWithinACallBackRunUpToTheirNumber(t *testing.T) {
 	require.Equal(t, 1+most, s.Stats().MostRunning)
 }
 
-// callsBackService offers function 50, which waits for its context, and 51, which calls its caller
-// back.
-func callsBackService() *asterisque.Service {
-	svc := asterisque.NewService()
-	svc.Handle(50, "waits", waitForContext)
-	svc.Handle(51, "calls back", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
-		return asterisque.SessionOf(ctx).Call(ctx, 1, nil)
-	})
-	return svc
-}
-
-// open returns the next Open.
-func (p *rawPeer) open() message.Open {
-	p.t.Helper()
-	for {
-		if m, err := message.ParseOpen(p.frame()); err == nil {
-			return m
-		}
-	}
-}
-
 // TestACallWithinWhatIsOverOrNeverWasIsRefused: what a peer says of enclosing calls is not to be
 // trusted.
 func TestACallWithinWhatIsOverOrNeverWasIsRefused(t *testing.T) {

@@ -20,21 +20,6 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// block is a function that runs until its context ends.
-var block = asterisque.Func[string, string](11, "block")
-
-// blockService offers block. Each call announces its context on started, and on ended how it ended.
-func blockService() (svc *asterisque.Service, started chan context.Context, ended chan error) {
-	svc, started, ended = asterisque.NewService(), make(chan context.Context, 16), make(chan error, 16)
-	block.Handle(svc, func(ctx context.Context, _ string) (string, error) {
-		started <- ctx
-		<-ctx.Done()
-		ended <- ctx.Err()
-		return "", ctx.Err()
-	})
-	return svc, started, ended
-}
-
 func TestBothSidesCallEachOtherAtTheSameTime(t *testing.T) {
 	svc := echoService()
 	dialled, accepted := connect(t, svc, asterisque.WithService(svc))

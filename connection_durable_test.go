@@ -15,10 +15,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/codec/message"
 )
-
-var work = asterisque.Func[int, int](30, "work")
 
 // ledger is a service that notes which calls of work have begun, in their order.
 type ledger struct {
@@ -199,12 +196,6 @@ func TestWhenTheSessionIsGoneItsPipesEndOnBothSides(t *testing.T) {
 		require.Empty(t, there.Sessions())
 		conn.Close()
 	})
-}
-
-// keyed is an Open of work with an idempotency key, as long as a peer has to make it that has not
-// proved who it is.
-func keyed(pipe uint64, key string) *message.Open {
-	return &message.Open{Pipe: pipe, Function: work.Number(), Params: []byte{0x05}, Meta: message.Meta{Key: []byte(fmt.Sprintf("%-16s", key))}}
 }
 
 func TestARepetitionGetsTheAnswerOfTheFirstOneForAWhile(t *testing.T) {

@@ -22,29 +22,6 @@ import (
 
 type window struct{ N int }
 
-// sums sends the running sum of what it gets, and returns the number of values.
-var sums = asterisque.Stream[window, int, int, int](20, "sums")
-
-func sumService() *asterisque.Service {
-	svc := asterisque.NewService()
-	sums.Handle(svc, func(ctx context.Context, w window, p *asterisque.Pipe[int, int]) (int, error) {
-		sum, n := 0, 0
-		for v, err := range p.All(ctx) {
-			if err != nil {
-				return n, err
-			}
-			sum += v
-			if n++; n%w.N == 0 {
-				if err := p.Send(ctx, sum); err != nil {
-					return n, err
-				}
-			}
-		}
-		return n, p.CloseSend()
-	})
-	return svc
-}
-
 func TestAStreamRunsBothWaysAndEndsEachWayByItself(t *testing.T) {
 	dialled, _ := connect(t, sumService())
 	call, err := sums.Open(background, dialled, window{N: 2})

@@ -68,17 +68,6 @@ func TestFirstBytesThatAreSomethingElseAreRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// frames returns messages as they stand on a byte-stream wire.
-func frames(messages ...interface{ AppendTo([]byte) []byte }) []byte {
-	var b []byte
-	for _, m := range messages {
-		f := m.AppendTo(nil)
-		b = append(b, byte(len(f)>>24), byte(len(f)>>16), byte(len(f)>>8), byte(len(f)))
-		b = append(b, f...)
-	}
-	return b
-}
-
 func TestASyncThatDoesNotFitIsRefused(t *testing.T) {
 	session := make([]byte, message.SessionSize)
 	change := func(f func(*message.Sync)) message.Sync { h := hello(); f(&h); return h }

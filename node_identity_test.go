@@ -26,24 +26,6 @@ import (
 	"github.com/asterisque-go/asterisque/wire/certificate"
 )
 
-// listen lets n serve at a URL until the test ends, and returns where.
-func listen(t testing.TB, n *asterisque.Node, url string, o wire.Options) string {
-	t.Helper()
-	ln, err := wire.Listen(background, url, o)
-	require.NoError(t, err)
-	ctx, stop := context.WithCancel(background)
-	var served sync.WaitGroup
-	served.Go(func() { n.Serve(ctx, ln) })
-	t.Cleanup(func() { stop(); n.Close(); served.Wait() })
-	return ln.URL()
-}
-
-func newNode(t testing.TB, opts ...asterisque.Option) *asterisque.Node {
-	n := asterisque.NewNode(opts...)
-	t.Cleanup(func() { n.Close() })
-	return n
-}
-
 // only returns the only session of n, which may be about to begin.
 func only(t testing.TB, n *asterisque.Node) *asterisque.Session {
 	t.Helper()

@@ -39,12 +39,6 @@ func TestLivenessNeedsNoGoroutineOfASession(t *testing.T) {
 	require.LessOrEqual(t, count(asterisque.WithResume(asterisque.Resume{For: time.Minute})), 2*pairs+few)
 }
 
-// settled waits until ok reports true.
-func settled(t testing.TB, ok func() bool) {
-	t.Helper()
-	require.Eventually(t, ok, 20*time.Second, time.Millisecond)
-}
-
 // TestTenThousandIdleSessionsCostNothing reports what they cost with pings each second, which is
 // fifteen times as many as by default.
 func TestTenThousandIdleSessionsCostNothing(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -21,73 +20,6 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
 )
-
-// pairOver returns both ends of a session over two connected wires.
-func pairOver(t testing.TB, a, b wire.Wire, here, there *asterisque.Node) (dialled, accepted *asterisque.Session) {
-	t.Helper()
-	accepts := make(chan *asterisque.Session, 1)
-	go func() {
-		s, err := there.Accept(background, b)
-		if err != nil {
-			t.Error(err)
-		}
-		accepts <- s
-	}()
-	dialled, err := here.Attach(background, a)
-	require.NoError(t, err)
-	return dialled, <-accepts
-}
-
-// stuckPeer returns a session over a Wire in memory whose other side has completed the handshake
-// and reads nothing. It is not given up for its silence.
-func stuckPeer(t *testing.T, opts ...asterisque.Option) (*rawPeer, *asterisque.Session) {
-	t.Helper()
-	return stuckPeerThatSays(t, hello(), append([]asterisque.Option{asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1})}, opts...)...)
-}
-
-// stuckPeerThatSays is stuckPeer with a Sync of its own.
-func stuckPeerThatSays(t *testing.T, hello message.Sync, opts ...asterisque.Option) (*rawPeer, *asterisque.Session) {
-	t.Helper()
-	node := asterisque.NewNode(opts...)
-	a, b := wire.Pipe()
-	t.Cleanup(func() { a.Close(); node.Close() })
-	p := &rawPeer{t, a}
-	sessions := make(chan *asterisque.Session, 1)
-	go func() {
-		s, err := node.Accept(background, b)
-		if err != nil {
-			t.Error(err)
-		}
-		sessions <- s
-	}()
-	p.send(hello)
-	require.IsType(t, message.Sync{}, p.control())
-	return p, <-sessions
-}
-
-// noWindows leaves a session to its soft and hard limits alone.
-func noWindows() []asterisque.Option {
-	return []asterisque.Option{asterisque.WithLimits(asterisque.Limits{Window: -1})}
-}
-
-// littleRoom leaves room for some thirty small calls that wait.
-func littleRoom() asterisque.Option {
-	return asterisque.WithLimits(asterisque.Limits{Inbound: bytesOf(64<<10, 256<<10)})
-}
-
-// rawText returns n bytes that are a CBOR text.
-func rawText(n int) []byte {
-	b, _ := codec.CBOR.Append(nil, strings.Repeat("x", max(0, n-3)))
-	return b
-}
-
-func messages(soft, hard int) limits.Limits {
-	return limits.Limits{Soft: limits.Amount{Messages: soft}, Hard: limits.Amount{Messages: hard}}
-}
-
-func bytesOf(soft, hard int) limits.Limits {
-	return limits.Limits{Soft: limits.Amount{Bytes: soft}, Hard: limits.Amount{Bytes: hard}}
-}
 
 // states records what WithOnState is told.
 type states struct {
@@ -107,31 +39,6 @@ func (s *states) list() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.got...)
-}
-
-// gatedService offers function 50, which takes Blocks once the gate is opened, and says when it
-// runs.
-func gatedService() (svc *asterisque.Service, gate, running chan struct{}, took *atomic.Int64) {
-	svc, gate, running, took = asterisque.NewService(), make(chan struct{}), make(chan struct{}, 100), new(atomic.Int64)
-	svc.Handle(50, "gated", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
-		running <- struct{}{}
-		select {
-		case <-gate:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-		for {
-			b, err := p.Recv(ctx)
-			if err == io.EOF {
-				return nil, nil
-			}
-			if err != nil {
-				return nil, err
-			}
-			took.Add(int64(len(b.Payload)))
-		}
-	})
-	return svc, gate, running, took
 }
 
 func TestAtTheInboundSoftLimitThePeersSenderIsHeldUp(t *testing.T) {
@@ -549,9 +456,6 @@ func TestNestedCallsAtTheLimitsFinishOverTCP(t *testing.T) {
 		})
 	}
 }
-
-// nested calls its caller back until the parameter is zero, and returns how often.
-var nested = asterisque.Func[int, int](20, "nested")
 
 // nestedNode offers nested, within tight limits.
 func nestedNode(t *testing.T, workers int, opts []asterisque.Option) *asterisque.Node {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"net"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -19,13 +18,6 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
-
-// helloWith is hello with a ping interval and a timeout.
-func helloWith(ping, timeout time.Duration) message.Sync {
-	h := hello()
-	h.Ping, h.Timeout = ping, timeout
-	return h
-}
 
 // stuckAcceptor is stuckPeerThatSays with the roles changed: the session is that of the side that
 // dialled.
@@ -47,47 +39,6 @@ func stuckAcceptor(t *testing.T, hello message.Sync, opts ...asterisque.Option) 
 	hello.Session = make([]byte, message.SessionSize)
 	p.send(hello)
 	return p, <-sessions
-}
-
-// alive lets p live: it answers Pings, sends one each interval itself, and reads whatever comes,
-// until the wire ends. It returns how many frames and how many Pings have come.
-func (p *rawPeer) alive(each time.Duration) (heard, pings *atomic.Int64) {
-	heard, pings = new(atomic.Int64), new(atomic.Int64)
-	over := make(chan struct{})
-	var mu sync.Mutex // held by who writes
-	write := func(c message.Control) {
-		mu.Lock()
-		defer mu.Unlock()
-		p.w.WriteFrames([][]byte{c.AppendTo(nil)}) // an error is that of a wire which has ended
-	}
-	go func() { // ends with the wire
-		defer close(over)
-		for {
-			frame, err := p.w.ReadFrame(1 << 20)
-			if err != nil {
-				return
-			}
-			heard.Add(1)
-			if c, err := message.ParseControl(frame); err == nil {
-				if ping, ok := c.(message.Ping); ok {
-					pings.Add(1)
-					write(message.Pong(ping))
-				}
-			}
-		}
-	}()
-	go func() { // ends with the one before
-		for tick := time.NewTicker(each); ; {
-			select {
-			case <-tick.C:
-				write(message.Ping{})
-			case <-over:
-				tick.Stop()
-				return
-			}
-		}
-	}()
-	return heard, pings
 }
 
 func TestAPingComesAfterSilenceOnly(t *testing.T) {

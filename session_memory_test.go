@@ -15,22 +15,6 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// heap returns the bytes of live objects.
-func heap() int {
-	runtime.GC()
-	runtime.GC() // the first one only moves what pools hold
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int(m.HeapAlloc)
-}
-
-// stacks returns the bytes of goroutines' stacks.
-func stacks() int {
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int(m.StackInuse)
-}
-
 // TestAnIdleSessionIsSmall bounds what a session costs that is open and says nothing, both ends and
 // their goroutines together.
 func TestAnIdleSessionIsSmall(t *testing.T) {
@@ -49,21 +33,6 @@ func TestAnIdleSessionIsSmall(t *testing.T) {
 	if !race.Enabled {
 		require.Less(t, each, limit)
 	}
-}
-
-// goroutine returns the bytes of heap that a goroutine costs while it waits for a channel, its
-// stack apart.
-func goroutine() int {
-	const n = 10_000
-	var wg sync.WaitGroup
-	stop, before := make(chan struct{}), heap()
-	for range n {
-		wg.Go(func() { <-stop })
-	}
-	each := (heap() - before) / n
-	close(stop)
-	wg.Wait()
-	return each
 }
 
 // TestTenThousandOpenPipesWork opens them all at once, and bounds what each costs while it is idle,

@@ -1,9 +1,6 @@
 package asterisque_test
 
 import (
-	"encoding/hex"
-	"net"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,129 +10,6 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/wire"
 )
-
-// rawPeer is the other side of a session, played by the test, frame by frame.
-type rawPeer struct {
-	t *testing.T
-	w wire.Wire
-}
-
-// hello is what a rawPeer says first.
-func hello() message.Sync {
-	return message.Sync{Version: message.Version, MaxMessage: 1 << 20, Codecs: []string{"cbor"}}
-}
-
-// dialRaw connects a rawPeer to a new node over TCP and completes the handshake.
-func dialRaw(t *testing.T, opts ...asterisque.Option) (*rawPeer, *asterisque.Session) {
-	t.Helper()
-	node := asterisque.NewNode(opts...)
-	t.Cleanup(func() { node.Close() })
-	here, there := tcpPair(t)
-	p := &rawPeer{t, wire.FromConn(here)}
-	t.Cleanup(func() { p.w.Close() })
-	sessions := make(chan *asterisque.Session, 1)
-	go func() {
-		s, err := node.Accept(background, wire.FromConn(there))
-		if err != nil {
-			t.Error(err)
-		}
-		sessions <- s
-	}()
-	p.send(hello())
-	require.IsType(t, message.Sync{}, p.control())
-	return p, <-sessions
-}
-
-// tcpPair returns both ends of a TCP connection.
-func tcpPair(t testing.TB) (here, there net.Conn) {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer ln.Close()
-	accepted := make(chan net.Conn, 1)
-	go func() {
-		c, err := ln.Accept()
-		if err != nil {
-			t.Error(err)
-		}
-		accepted <- c
-	}()
-	here, err = net.Dial("tcp", ln.Addr().String())
-	require.NoError(t, err)
-	there = <-accepted
-	t.Cleanup(func() { here.Close(); there.Close() })
-	return here, there
-}
-
-// send sends messages.
-func (p *rawPeer) send(messages ...interface{ AppendTo([]byte) []byte }) {
-	p.t.Helper()
-	for _, m := range messages {
-		p.sendFrame(m.AppendTo(nil))
-	}
-}
-
-func (p *rawPeer) sendFrame(frame []byte) {
-	p.t.Helper()
-	require.NoError(p.t, p.w.WriteFrames([][]byte{frame}))
-}
-
-// frame returns the next frame.
-func (p *rawPeer) frame() []byte {
-	p.t.Helper()
-	f, err := p.w.ReadFrame(1 << 20)
-	require.NoError(p.t, err)
-	return f
-}
-
-// control returns the next frame, which must be a Control.
-func (p *rawPeer) control() message.Control {
-	p.t.Helper()
-	c, err := message.ParseControl(p.frame())
-	require.NoError(p.t, err)
-	return c
-}
-
-// close returns the next frame, but for Pings, which must be a Close.
-func (p *rawPeer) close() message.Close {
-	p.t.Helper()
-	frame := p.frame()
-	for isPing(frame) {
-		frame = p.frame()
-	}
-	c, err := message.ParseClose(frame)
-	require.NoError(p.t, err)
-	return c
-}
-
-func isPing(frame []byte) bool {
-	c, err := message.ParseControl(frame)
-	_, ping := c.(message.Ping)
-	return err == nil && ping
-}
-
-// wantSessionClose reads until the session is closed with code for a reason that holds text, and
-// the wire with it.
-func (p *rawPeer) wantSessionClose(code codec.Code, text string) {
-	p.t.Helper()
-	for {
-		frame := p.frame()
-		if c, err := message.ParseControl(frame); err == nil && !isPing(frame) {
-			bye, ok := c.(message.SessionClose)
-			require.True(p.t, ok, "%T", c)
-			require.Equal(p.t, code, bye.Code, bye.Message)
-			require.Contains(p.t, bye.Message, text)
-			break
-		}
-	}
-	p.w.Close()
-}
-
-func unhex(t *testing.T, s string) []byte {
-	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-	require.NoError(t, err)
-	return b
-}
 
 func TestAPeerThatBreaksTheProtocolIsToldAndCutOff(t *testing.T) {
 	open := func(id uint64) *message.Open {

@@ -49,13 +49,6 @@ func (k *doorkeeper) begins(t *testing.T) (*rawPeer, message.Sync) {
 	return p, first
 }
 
-// echoes makes a call as pipe id, which is answered.
-func (p *rawPeer) echoes(id uint64) {
-	p.t.Helper()
-	p.send(&message.Open{Pipe: id, Function: echo.Number(), Params: []byte{0x61, 'x'}})
-	require.Nil(p.t, p.answer().Abort)
-}
-
 func TestAResumedSessionHasWhatItsPeerIsGrantedNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newDoorkeeper(t)

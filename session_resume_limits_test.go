@@ -21,23 +21,6 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// collect reads frames until n countable ones have come, and returns how many Acks came with them,
-// and what the last one said.
-func (p *rawPeer) collect(n int) (acks int, last uint64) {
-	p.t.Helper()
-	for n > 0 {
-		f := p.frame()
-		if message.Countable(f) {
-			n--
-		} else if c, err := message.ParseControl(f); err == nil {
-			if a, ok := c.(message.Ack); ok {
-				acks, last = acks+1, a.Count
-			}
-		}
-	}
-	return acks, last
-}
-
 func TestWhatIsNotAcknowledgedIsBoundedByTheOutboundLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := asterisque.NewNode(append(noWindows(), asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}), asterisque.WithLimits(asterisque.Limits{Outbound: messages(100, 200)}))...)
@@ -280,13 +263,6 @@ func TestEndingWhileAwayIsPrompt(t *testing.T) {
 			})
 		})
 	}
-}
-
-// canceled returns a context that has ended.
-func canceled() context.Context {
-	ctx, cancel := context.WithCancel(background)
-	cancel()
-	return ctx
 }
 
 func TestAShutdownWhileAwayFinishesOnceThePeerIsBack(t *testing.T) {

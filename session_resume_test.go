@@ -49,31 +49,6 @@ func (c *cutter) cut() {
 	c.conn.Close()
 }
 
-// lasting returns a connection with a node that offers svc, over TCP, and what cuts it.
-func lasting(t testing.TB, svc *asterisque.Service, opts ...asterisque.Option) (*asterisque.Connection, *cutter) {
-	t.Helper()
-	here := asterisque.NewNode(opts...)
-	there := asterisque.NewNode(append(opts, asterisque.WithService(svc))...)
-	t.Cleanup(func() { here.Close(); there.Close() })
-	c := &cutter{url: serve(t, there)}
-	conn, err := here.Connect(background, "", asterisque.Reconnection{First: time.Millisecond, Most: 10 * time.Millisecond, Dial: c.dial})
-	require.NoError(t, err)
-	t.Cleanup(func() { conn.Close() })
-	return conn, c
-}
-
-// serve lets n listen on TCP loopback, and returns where.
-func serve(t testing.TB, n *asterisque.Node) string {
-	t.Helper()
-	ln, err := wire.Listen(background, "tcp://127.0.0.1:0", wire.Options{})
-	require.NoError(t, err)
-	ctx, stop := context.WithCancel(background)
-	var served sync.WaitGroup
-	served.Go(func() { n.Serve(ctx, ln) })
-	t.Cleanup(func() { stop(); served.Wait() })
-	return ln.URL()
-}
-
 func TestNothingIsLostDoubledOrReorderedByCuts(t *testing.T) {
 	cuts, callers, streams := 100, 1000, 10
 	if *soak {

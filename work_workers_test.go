@@ -2,7 +2,6 @@ package asterisque_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -11,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
@@ -24,86 +22,9 @@ import (
 // held is a function whose calls run until they are told to return.
 var held = asterisque.Func[string, string](60, "held")
 
-// holder serves held.
-type holder struct {
-	began     chan string   // the parameters of each call, as it begins
-	end       chan struct{} // one token lets one call return; closed, all
-	now, most atomic.Int64  // calls that run
-}
-
-func newHolder() *holder { return &holder{began: make(chan string, 100_000), end: make(chan struct{})} }
-
-func (h *holder) serve(ctx context.Context, p string) (string, error) {
-	raise(&h.most, h.now.Add(1))
-	defer h.now.Add(-1)
-	h.began <- p
-	select {
-	case <-h.end:
-		return p, nil
-	case <-ctx.Done():
-		return "", ctx.Err()
-	}
-}
-
-// holdService offers held, with options, and echo.
-func holdService(opts ...asterisque.HandlerOption) (*asterisque.Service, *holder) {
-	svc, h := echoService(), newHolder()
-	held.Handle(svc, h.serve, opts...)
-	return svc, h
-}
-
-// order returns the parameters of the calls that have begun, in their order.
-func (h *holder) order() (list []string) {
-	for len(h.began) > 0 {
-		list = append(list, <-h.began)
-	}
-	return list
-}
-
 // raise makes most at least n.
 func raise(most *atomic.Int64, n int64) {
 	for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
-	}
-}
-
-// inMemory returns both ends of a session over a Wire in memory, which suits synctest. The
-// accepting side offers server; opts are for both nodes, which close with the test.
-func inMemory(t testing.TB, server *asterisque.Service, opts ...asterisque.Option) (dialled, accepted *asterisque.Session) {
-	t.Helper()
-	here, there := asterisque.NewNode(opts...), asterisque.NewNode(slices.Concat(opts, []asterisque.Option{asterisque.WithService(server)})...)
-	t.Cleanup(func() { here.Close(); there.Close() })
-	return nodesInMemory(t, here, there)
-}
-
-func nodesInMemory(t testing.TB, here, there *asterisque.Node) (dialled, accepted *asterisque.Session) {
-	t.Helper()
-	a, b := wire.Pipe()
-	return pairOver(t, a, b, here, there)
-}
-
-// busy returns what a session holds that is to be nothing once no call runs.
-func busy(s *asterisque.Session) string {
-	st := s.Stats()
-	if st.Pipes == 0 && st.Waiting == 0 && st.Running == 0 && st.Inbound == (limits.Amount{}) && st.Outbound == (limits.Amount{}) {
-		return ""
-	}
-	return fmt.Sprintf("pipes %d, waiting %d, running %d, inbound %v, outbound %v", st.Pipes, st.Waiting, st.Running, st.Inbound, st.Outbound)
-}
-
-// wantIdle fails unless the sessions come to hold nothing.
-func wantIdle(t testing.TB, sessions ...*asterisque.Session) {
-	t.Helper()
-	for _, s := range sessions {
-		require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Empty(c, busy(s)) }, 20*time.Second, time.Millisecond)
-	}
-}
-
-// calls makes calls, each in a goroutine, once the one before has got as far as it can; so they
-// arrive in this order.
-func calls(wg *sync.WaitGroup, n int, call func(i int)) {
-	for i := range n {
-		wg.Go(func() { call(i) })
-		synctest.Wait()
 	}
 }
 

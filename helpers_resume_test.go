@@ -129,20 +129,6 @@ func pipeTo(t *testing.T, n *asterisque.Node) *rawPeer {
 	return p
 }
 
-// answer returns the next Close. What comes before it, Controls say.
-func (p *rawPeer) answer() message.Close {
-	p.t.Helper()
-	for {
-		f := p.frame()
-		if kind, _ := message.TypeOf(f); kind == message.ControlType {
-			continue
-		}
-		c, err := message.ParseClose(f)
-		require.NoError(p.t, err)
-		return c
-	}
-}
-
 // newProxy returns a proxy before a node that listens on TCP loopback.
 func newProxy(t testing.TB, n *asterisque.Node) *wiretest.Proxy {
 	t.Helper()

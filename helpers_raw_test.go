@@ -1,0 +1,360 @@
+package asterisque_test
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/wire"
+	"github.com/stretchr/testify/require"
+)
+
+// rawPeer is the other side of a session, played by the test, frame by frame.
+type rawPeer struct {
+	t *testing.T
+	w wire.Wire
+}
+
+// swallow reads what comes until the wire ends.
+func (p *rawPeer) swallow() {
+	for {
+		if _, err := p.w.ReadFrame(1 << 20); err != nil {
+			return
+		}
+	}
+}
+
+// untilAllowed reads up to the next Allow, or the end of the session.
+func (p *rawPeer) untilAllowed() (bye message.SessionClose) {
+	p.t.Helper()
+	for {
+		switch c := p.control().(type) {
+		case message.Allow:
+			return bye
+		case message.SessionClose:
+			return c
+		}
+	}
+}
+
+// flood sends pairs of an Open and the Close that gives it up at once, reads whatever comes, and
+// returns when the session has read them all.
+func (p *rawPeer) flood(pairs int, first uint64, open message.Open) {
+	p.t.Helper()
+	read := make(chan error, 1)
+	go func() { // ends with the answer to the Ping, or with the Wire
+		for {
+			f, err := p.w.ReadFrame(1 << 20)
+			if err != nil {
+				read <- err
+				return
+			}
+			if c, err := message.ParseControl(f); err == nil && c == (message.Pong{N: 7}) {
+				read <- nil
+				return
+			}
+		}
+	}()
+	var batch []byte
+	add := func(m interface{ AppendTo([]byte) []byte }) {
+		at := len(batch)
+		batch = m.AppendTo(append(batch, 0, 0, 0, 0))
+		binary.BigEndian.PutUint32(batch[at:], uint32(len(batch)-at-4))
+	}
+	for i := range pairs {
+		open.Pipe = first + 2*uint64(i)
+		add(&open)
+		add(&message.Close{Pipe: open.Pipe, Abort: codec.ErrCanceled})
+		if len(batch) > 32<<10 || i == pairs-1 {
+			require.NoError(p.t, p.w.(wire.BatchWriter).WriteBatch(batch))
+			batch = batch[:0]
+		}
+	}
+	p.send(message.Ping{N: 7})
+	require.NoError(p.t, <-read)
+}
+
+// open returns the next Open.
+func (p *rawPeer) open() message.Open {
+	p.t.Helper()
+	for {
+		if m, err := message.ParseOpen(p.frame()); err == nil {
+			return m
+		}
+	}
+}
+
+// answer returns the next Close. What comes before it, Controls say.
+func (p *rawPeer) answer() message.Close {
+	p.t.Helper()
+	for {
+		f := p.frame()
+		if kind, _ := message.TypeOf(f); kind == message.ControlType {
+			continue
+		}
+		c, err := message.ParseClose(f)
+		require.NoError(p.t, err)
+		return c
+	}
+}
+
+// alive lets p live: it answers Pings, sends one each interval itself, and reads whatever comes,
+// until the wire ends. It returns how many frames and how many Pings have come.
+func (p *rawPeer) alive(each time.Duration) (heard, pings *atomic.Int64) {
+	heard, pings = new(atomic.Int64), new(atomic.Int64)
+	over := make(chan struct{})
+	var mu sync.Mutex // held by who writes
+	write := func(c message.Control) {
+		mu.Lock()
+		defer mu.Unlock()
+		p.w.WriteFrames([][]byte{c.AppendTo(nil)}) // an error is that of a wire which has ended
+	}
+	go func() { // ends with the wire
+		defer close(over)
+		for {
+			frame, err := p.w.ReadFrame(1 << 20)
+			if err != nil {
+				return
+			}
+			heard.Add(1)
+			if c, err := message.ParseControl(frame); err == nil {
+				if ping, ok := c.(message.Ping); ok {
+					pings.Add(1)
+					write(message.Pong(ping))
+				}
+			}
+		}
+	}()
+	go func() { // ends with the one before
+		for tick := time.NewTicker(each); ; {
+			select {
+			case <-tick.C:
+				write(message.Ping{})
+			case <-over:
+				tick.Stop()
+				return
+			}
+		}
+	}()
+	return heard, pings
+}
+
+// send sends messages.
+func (p *rawPeer) send(messages ...interface{ AppendTo([]byte) []byte }) {
+	p.t.Helper()
+	for _, m := range messages {
+		p.sendFrame(m.AppendTo(nil))
+	}
+}
+
+func (p *rawPeer) sendFrame(frame []byte) {
+	p.t.Helper()
+	require.NoError(p.t, p.w.WriteFrames([][]byte{frame}))
+}
+
+// frame returns the next frame.
+func (p *rawPeer) frame() []byte {
+	p.t.Helper()
+	f, err := p.w.ReadFrame(1 << 20)
+	require.NoError(p.t, err)
+	return f
+}
+
+// control returns the next frame, which must be a Control.
+func (p *rawPeer) control() message.Control {
+	p.t.Helper()
+	c, err := message.ParseControl(p.frame())
+	require.NoError(p.t, err)
+	return c
+}
+
+// close returns the next frame, but for Pings, which must be a Close.
+func (p *rawPeer) close() message.Close {
+	p.t.Helper()
+	frame := p.frame()
+	for isPing(frame) {
+		frame = p.frame()
+	}
+	c, err := message.ParseClose(frame)
+	require.NoError(p.t, err)
+	return c
+}
+
+// wantSessionClose reads until the session is closed with code for a reason that holds text, and
+// the wire with it.
+func (p *rawPeer) wantSessionClose(code codec.Code, text string) {
+	p.t.Helper()
+	for {
+		frame := p.frame()
+		if c, err := message.ParseControl(frame); err == nil && !isPing(frame) {
+			bye, ok := c.(message.SessionClose)
+			require.True(p.t, ok, "%T", c)
+			require.Equal(p.t, code, bye.Code, bye.Message)
+			require.Contains(p.t, bye.Message, text)
+			break
+		}
+	}
+	p.w.Close()
+}
+
+// echoes makes a call as pipe id, which is answered.
+func (p *rawPeer) echoes(id uint64) {
+	p.t.Helper()
+	p.send(&message.Open{Pipe: id, Function: echo.Number(), Params: []byte{0x61, 'x'}})
+	require.Nil(p.t, p.answer().Abort)
+}
+
+// collect reads frames until n countable ones have come, and returns how many Acks came with them,
+// and what the last one said.
+func (p *rawPeer) collect(n int) (acks int, last uint64) {
+	p.t.Helper()
+	for n > 0 {
+		f := p.frame()
+		if message.Countable(f) {
+			n--
+		} else if c, err := message.ParseControl(f); err == nil {
+			if a, ok := c.(message.Ack); ok {
+				acks, last = acks+1, a.Count
+			}
+		}
+	}
+	return acks, last
+}
+
+// hello is what a rawPeer says first.
+func hello() message.Sync {
+	return message.Sync{Version: message.Version, MaxMessage: 1 << 20, Codecs: []string{"cbor"}}
+}
+
+// helloOf is hello of a peer with a name.
+func helloOf(name string) message.Sync {
+	h := hello()
+	h.Node = []byte(name)
+	return h
+}
+
+// helloWith is hello with a ping interval and a timeout.
+func helloWith(ping, timeout time.Duration) message.Sync {
+	h := hello()
+	h.Ping, h.Timeout = ping, timeout
+	return h
+}
+
+// helloIn is hello of a peer with another codec.
+func helloIn(values codec.Values) message.Sync {
+	h := hello()
+	h.Codecs = []string{values.Name()}
+	return h
+}
+
+// dialRaw connects a rawPeer to a new node over TCP and completes the handshake.
+func dialRaw(t *testing.T, opts ...asterisque.Option) (*rawPeer, *asterisque.Session) {
+	t.Helper()
+	node := asterisque.NewNode(opts...)
+	t.Cleanup(func() { node.Close() })
+	here, there := tcpPair(t)
+	p := &rawPeer{t, wire.FromConn(here)}
+	t.Cleanup(func() { p.w.Close() })
+	sessions := make(chan *asterisque.Session, 1)
+	go func() {
+		s, err := node.Accept(background, wire.FromConn(there))
+		if err != nil {
+			t.Error(err)
+		}
+		sessions <- s
+	}()
+	p.send(hello())
+	require.IsType(t, message.Sync{}, p.control())
+	return p, <-sessions
+}
+
+// frames returns messages as they stand on a byte-stream wire.
+func frames(messages ...interface{ AppendTo([]byte) []byte }) []byte {
+	var b []byte
+	for _, m := range messages {
+		f := m.AppendTo(nil)
+		b = append(b, byte(len(f)>>24), byte(len(f)>>16), byte(len(f)>>8), byte(len(f)))
+		b = append(b, f...)
+	}
+	return b
+}
+
+func isPing(frame []byte) bool {
+	c, err := message.ParseControl(frame)
+	_, ping := c.(message.Ping)
+	return err == nil && ping
+}
+
+func isPong(frame []byte) bool {
+	c, err := message.ParseControl(frame)
+	_, pong := c.(message.Pong)
+	return err == nil && pong
+}
+
+func unhex(t *testing.T, s string) []byte {
+	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
+	require.NoError(t, err)
+	return b
+}
+
+// rawText returns n bytes that are a CBOR text.
+func rawText(n int) []byte {
+	b, _ := codec.CBOR.Append(nil, strings.Repeat("x", max(0, n-3)))
+	return b
+}
+
+// attackers connects so many raw connections without a buffer to a node, says hello over each, and
+// returns the sessions that the node has with them.
+func attackers(t *testing.T, n int, node *asterisque.Node, hello message.Sync) (conns []net.Conn, sessions []*asterisque.Session) {
+	t.Helper()
+	for range n {
+		here, there := net.Pipe()
+		t.Cleanup(func() { here.Close() })
+		accepts := make(chan *asterisque.Session, 1)
+		go func() { s, _ := node.Accept(background, wire.FromConn(there)); accepts <- s }()
+		p := &rawPeer{t, wire.FromConn(here)}
+		p.send(hello)
+		require.IsType(t, message.Sync{}, p.control())
+		conns, sessions = append(conns, here), append(sessions, <-accepts)
+	}
+	return conns, sessions
+}
+
+// stuckPeer returns a session over a Wire in memory whose other side has completed the handshake
+// and reads nothing. It is not given up for its silence.
+func stuckPeer(t *testing.T, opts ...asterisque.Option) (*rawPeer, *asterisque.Session) {
+	t.Helper()
+	return stuckPeerThatSays(t, hello(), append([]asterisque.Option{asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1})}, opts...)...)
+}
+
+// stuckPeerThatSays is stuckPeer with a Sync of its own.
+func stuckPeerThatSays(t *testing.T, hello message.Sync, opts ...asterisque.Option) (*rawPeer, *asterisque.Session) {
+	t.Helper()
+	node := asterisque.NewNode(opts...)
+	a, b := wire.Pipe()
+	t.Cleanup(func() { a.Close(); node.Close() })
+	p := &rawPeer{t, a}
+	sessions := make(chan *asterisque.Session, 1)
+	go func() {
+		s, err := node.Accept(background, b)
+		if err != nil {
+			t.Error(err)
+		}
+		sessions <- s
+	}()
+	p.send(hello)
+	require.IsType(t, message.Sync{}, p.control())
+	return p, <-sessions
+}
+
+func echoOpen(pipe uint64) *message.Open {
+	return &message.Open{Pipe: pipe, Function: echo.Number(), Params: []byte{0x61, 'x'}}
+}
