@@ -40,13 +40,13 @@ func newPipeWire(a net.Addr, to, from *channel) *pipeWire {
 
 // TryWriteBatch implements TryWriter.
 func (p *pipeWire) TryWriteBatch(batch []byte) (int, error) {
-	if err := p.writable(); err != nil {
+	if err := p.out.writable(); err != nil {
 		return 0, err
 	}
 	n, err := p.to.write(batch, false)
-	p.sent.Add(uint64(n))
+	p.out.sent.Add(uint64(n))
 	if err != nil {
-		return n, p.writeFailed(err)
+		return n, p.out.failed(err)
 	}
 	return n, nil
 }

@@ -52,24 +52,24 @@ func newSocketWire(s *streamWire, c net.Conn) (Wire, bool) {
 
 // TryWriteBatch implements TryWriter.
 func (w *socketWire) TryWriteBatch(batch []byte) (int, error) {
-	if err := w.writable(); err != nil {
+	if err := w.out.writable(); err != nil {
 		return 0, err
 	}
 	w.batch, w.taken, w.err = batch, 0, nil
 	err := w.raw.Write(w.try)
 	w.batch = nil
-	w.sent.Add(uint64(w.taken))
+	w.out.sent.Add(uint64(w.taken))
 	if err == nil {
 		err = w.err
 	}
 	if err != nil {
-		return w.taken, w.writeFailed(err)
+		return w.taken, w.out.failed(err)
 	}
 	return w.taken, nil
 }
 
 // WriteVector implements VectorWriter.
-func (w *socketWire) WriteVector(pieces [][]byte) error { return w.writeVector(pieces) }
+func (w *socketWire) WriteVector(pieces [][]byte) error { return w.out.vector(pieces) }
 
 // tryWrite writes as much of the batch as the kernel takes. It is always done, so that nobody waits
 // for the socket.

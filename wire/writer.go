@@ -6,22 +6,29 @@ import (
 	"io"
 	"math"
 	"net"
+	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/internal/buffer"
 )
 
-// writer is what writing to a byte stream needs. It belongs to whoever writes the Wire at the time.
+// writer writes frames to a byte stream. It belongs to the goroutine that writes the Wire at the
+// time, but for sent, which any may read.
 type writer struct {
+	conn   io.Writer    // fixed, as closed
+	closed *atomic.Bool // the Wire was closed on this side
+
+	sent atomic.Uint64 // bytes
+
 	err  error     // why nothing can be written any more
 	pair [2][]byte // backs vec
 	vec  net.Buffers
 	cut  [][]byte // backs vec too, where it is a portion
 }
 
-// WriteFrames implements Wire. Small frames share a write, for which they are copied; large ones
-// are lent.
-func (s *streamWire) WriteFrames(frames [][]byte) error {
-	if err := s.writable(); err != nil {
+// frames writes whole frames. Small ones share a write, for which it copies them; large ones are
+// lent to the stream.
+func (w *writer) frames(frames [][]byte) error {
+	if err := w.writable(); err != nil {
 		return err
 	}
 	mem := buffer.Take(chunk)
@@ -29,32 +36,32 @@ func (s *streamWire) WriteFrames(frames [][]byte) error {
 	out := mem.B[:0]
 	for _, f := range frames {
 		if uint64(len(f)) > math.MaxUint32 {
-			return s.writeFailed(fmt.Errorf("%w: %d bytes do not fit a length of %d bytes", ErrFrameTooLarge, len(f), prefix))
+			return w.failed(fmt.Errorf("%w: %d bytes do not fit a length of %d bytes", ErrFrameTooLarge, len(f), prefix))
 		}
 		out = binary.BigEndian.AppendUint32(out, uint32(len(f)))
 		if len(f) <= len(mem.B)-len(out)-prefix { // always leave room for the next length
 			out = append(out, f...)
 			continue
 		}
-		if err := s.writeBoth(out, f); err != nil {
+		if err := w.both(out, f); err != nil {
 			return err
 		}
 		out = out[:0]
 	}
-	return s.write(out)
+	return w.write(out)
 }
 
-// WriteBatch implements BatchWriter.
-func (s *streamWire) WriteBatch(batch []byte) error {
-	if err := s.writable(); err != nil {
+// batch writes frames with their lengths.
+func (w *writer) batch(batch []byte) error {
+	if err := w.writable(); err != nil {
 		return err
 	}
-	return s.write(batch)
+	return w.write(batch)
 }
 
-// writeVector writes all of pieces, with a system call for each portion where that is possible.
-func (s *streamWire) writeVector(pieces [][]byte) error {
-	if err := s.writable(); err != nil {
+// vector writes all of pieces, with a system call for each portion where that is possible.
+func (w *writer) vector(pieces [][]byte) error {
+	if err := w.writable(); err != nil {
 		return err
 	}
 	left := 0
@@ -65,14 +72,14 @@ func (s *streamWire) writeVector(pieces [][]byte) error {
 		want := portion(left)
 		left -= want
 		if left == 0 {
-			s.out.vec = pieces
+			w.vec = pieces
 		} else {
-			s.out.vec, pieces = cut(s.out.cut[:0], pieces, want)
-			s.out.cut = s.out.vec
+			w.vec, pieces = cut(w.cut[:0], pieces, want)
+			w.cut = w.vec
 		}
-		n, err := s.out.vec.WriteTo(s.conn) // which clears what it has written
-		s.out.vec = nil
-		if err := s.wrote(n, err, want); err != nil {
+		n, err := w.vec.WriteTo(w.conn) // which clears what it has written
+		w.vec = nil
+		if err := w.wrote(n, err, want); err != nil {
 			return err
 		}
 	}
@@ -94,11 +101,11 @@ func cut(dst, pieces [][]byte, n int) (first, rest [][]byte) {
 }
 
 // write writes all of b, in portions, so that progress shows.
-func (s *streamWire) write(b []byte) error {
+func (w *writer) write(b []byte) error {
 	for len(b) > 0 { // some conns would wait for an empty write, or send it
 		piece := b[:portion(len(b))]
-		n, err := s.conn.Write(piece)
-		if err := s.wrote(int64(n), err, len(piece)); err != nil {
+		n, err := w.conn.Write(piece)
+		if err := w.wrote(int64(n), err, len(piece)); err != nil {
 			return err
 		}
 		b = b[len(piece):]
@@ -118,42 +125,42 @@ func portion(n int) int {
 	return (n + writes - 1) / writes
 }
 
-// writeBoth writes all of a and b, with one system call where that is possible.
-func (s *streamWire) writeBoth(a, b []byte) error {
-	s.out.pair = [2][]byte{a, b}
-	s.out.vec = s.out.pair[:]
-	n, err := s.out.vec.WriteTo(s.conn)
-	s.out.pair, s.out.vec = [2][]byte{}, nil
-	return s.wrote(n, err, len(a)+len(b))
+// both writes all of a and b, with one system call where that is possible.
+func (w *writer) both(a, b []byte) error {
+	w.pair = [2][]byte{a, b}
+	w.vec = w.pair[:]
+	n, err := w.vec.WriteTo(w.conn)
+	w.pair, w.vec = [2][]byte{}, nil
+	return w.wrote(n, err, len(a)+len(b))
 }
 
 // wrote judges a write of n out of want bytes.
-func (s *streamWire) wrote(n int64, err error, want int) error {
-	s.sent.Add(uint64(max(n, 0)))
+func (w *writer) wrote(n int64, err error, want int) error {
+	w.sent.Add(uint64(max(n, 0)))
 	if err == nil && n < int64(want) {
 		err = io.ErrShortWrite
 	}
 	if err != nil {
-		return s.writeFailed(err)
+		return w.failed(err)
 	}
 	return nil
 }
 
 // writable returns why nothing can be written, or nil.
-func (s *streamWire) writable() error {
-	if s.closed.Load() {
+func (w *writer) writable() error {
+	if w.closed.Load() {
 		return errWriteClosed
 	}
-	return s.out.err
+	return w.err
 }
 
 var errWriteClosed = fmt.Errorf("wire: write: %w", net.ErrClosed)
 
-// writeFailed ends writing: the peer may have got part of a frame.
-func (s *streamWire) writeFailed(err error) error {
-	if s.closed.Load() {
+// failed ends writing: the peer may have got part of a frame.
+func (w *writer) failed(err error) error {
+	if w.closed.Load() {
 		return errWriteClosed // whatever a closed conn says
 	}
-	s.out.err = fmt.Errorf("wire: write: %w", err)
-	return s.out.err
+	w.err = fmt.Errorf("wire: write: %w", err)
+	return w.err
 }
