@@ -30,33 +30,33 @@ type answerer interface {
 
 // sendAnswer sends the answer to a call as soon as the session may send: at the outbound soft limit
 // it is parked with the session, and nobody waits with it.
-func (s *Session) sendAnswer(to answerer, p priority.Priority, result []byte, abort *Abort, by answeredBy) {
-	abort = s.sent(abort)
+func (x *exchange) sendAnswer(to answerer, p priority.Priority, result []byte, abort *Abort, by answeredBy) {
+	abort = x.sent(abort)
 	held := heldClose(to.body(), result, abort)
 	switch {
 	case by == beyond:
 		// nothing else bounds them but the hard limit, which ends a session whose peer goes on
-		s.count(held)
-	case s.terms.Room == nil || abort != nil && by != byReader && len(abort.Detail) <= smallDetail:
-		s.count(held) // a peer without windows is held up before calls are taken: see waitOutbound
-	case !s.outbound.queued.Load() && s.outbound.Reserve(int(held)):
-	case s.outbound.Never(int(held)):
-		abort := s.outbound.never(int(held))
+		x.count(held)
+	case x.terms.Room == nil || abort != nil && by != byReader && len(abort.Detail) <= smallDetail:
+		x.count(held) // a peer without windows is held up before calls are taken: see waitOutbound
+	case !x.outbound.queued.Load() && x.outbound.Reserve(int(held)):
+	case x.outbound.Never(int(held)):
+		abort := x.outbound.never(int(held))
 		abort.Ran = codec.MaybeRan
-		s.sendAnswer(to, p, nil, abort, by)
+		x.sendAnswer(to, p, nil, abort, by)
 		return
 	default:
 		if !to.shares() {
 			result = bytes.Clone(result)
 		}
-		s.park(to, p, result, abort, held, by)
+		x.park(to, p, result, abort, held, by)
 		return
 	}
 	to.putAnswer(result, abort, held, false)
 }
 
 // park lets an answer wait for room. It holds its result, unless that is shared.
-func (s *Session) park(to answerer, p priority.Priority, result []byte, abort *Abort, held uint32, by answeredBy) {
+func (x *exchange) park(to answerer, p priority.Priority, result []byte, abort *Abort, held uint32, by answeredBy) {
 	parked := heldParked + to.body()
 	if !to.shares() { // otherwise it is counted where it is remembered
 		parked += buffer.Allocated(len(result)) + heldByAbort(abort)
@@ -64,12 +64,12 @@ func (s *Session) park(to answerer, p priority.Priority, result []byte, abort *A
 	if _, ok := to.(*served); ok {
 		parked += heldPlace // it is in the table until then
 	}
-	s.calls.park(parked, by)
+	x.serving.calls.park(parked, by)
 	put := func() {
-		s.calls.unpark(parked, by)
+		x.serving.calls.unpark(parked, by)
 		to.putAnswer(result, abort, held, true)
 	}
-	if s.outbound.reserve(p, int(held), put) == nil {
+	if x.outbound.reserve(p, int(held), put) == nil {
 		put()
 	}
 }
@@ -83,7 +83,7 @@ func (c *served) putAnswer(result []byte, abort *Abort, held uint32, parked bool
 	c.putClose(result, abort, held, when)
 	if c.work.byReader {
 		// only now, so that what waits to leave is bounded by what was promised
-		c.x.calls.giveBack(c.cost(), c.work.nested)
+		c.x.serving.calls.giveBack(c.cost(), c.work.nested)
 	}
 }
 
@@ -97,7 +97,7 @@ type refusal struct {
 // putAnswer implements answerer.
 func (r *refusal) putAnswer(_ []byte, abort *Abort, held uint32, _ bool) {
 	if r.cost > 0 {
-		r.x.calls.giveBack(r.cost, r.nested)
+		r.x.serving.calls.giveBack(r.cost, r.nested)
 	}
 	// an error means that there is nobody left to tell
 	r.put(&outbox.Message{Type: message.CloseType, Abort: abort, Held: held}, carrier.Now)
@@ -111,14 +111,14 @@ func (r *refusal) shares() bool { return false }
 
 // turnAway refuses a call of which nothing is kept. It has a flow of its own. What its Open has
 // cost is given back when the refusal leaves.
-func (s *Session) turnAway(m *message.Open, a *Abort, cost uint64) {
+func (x *exchange) turnAway(m *message.Open, a *Abort, cost uint64) {
 	own := *a
 	own.Ran = codec.Refused
 	p := priority.Priority(m.Priority)
-	r := &refusal{port: port{x: &s.exchange, flow: outbox.AcceptedFlow(p, m.Pipe)}, cost: cost, nested: m.Meta.Nested}
+	r := &refusal{port: port{x: x, flow: outbox.AcceptedFlow(p, m.Pipe)}, cost: cost, nested: m.Meta.Nested}
 	by := byReader
 	if cost == 0 {
 		by = beyond
 	}
-	s.sendAnswer(r, p, nil, &own, by)
+	x.sendAnswer(r, p, nil, &own, by)
 }

@@ -15,7 +15,7 @@ func (c *served) arrive() {
 		return
 	}
 	if c.rare != nil && c.rare.key != nil {
-		if refused := c.x.calls.arrive(c.cost(), c.work.nested); refused != nil {
+		if refused := c.x.serving.calls.arrive(c.cost(), c.work.nested); refused != nil {
 			c.refuse(refused)
 			return
 		}
@@ -36,7 +36,7 @@ func (c *served) arrive() {
 func (c *served) turnBack(a *Abort) {
 	c.freeParams()
 	if !c.work.counted {
-		if beyond := c.x.calls.arrive(c.cost(), c.work.nested); beyond != nil {
+		if beyond := c.x.serving.calls.arrive(c.cost(), c.work.nested); beyond != nil {
 			c.refuse(beyond)
 			return
 		}
@@ -54,7 +54,7 @@ func (c *served) enqueue(refuse refusing) error {
 		}
 	}
 	c.x.arrived(c.held())
-	c.x.calls.put(c)
+	c.x.serving.calls.put(c)
 	return nil
 }
 
@@ -69,17 +69,17 @@ func (c *served) runInline() {
 	defer func() {
 		c.x.carrier.LeaveCode()
 		if began && !c.work.byReader && !c.work.nested {
-			c.x.calls.giveBack(c.cost(), false)
+			c.x.serving.calls.giveBack(c.cost(), false)
 		}
 	}()
 	if c.x.ctx.Err() != nil {
 		c.x.carrier.Settle() // whoever ended the session has to have ended c
 	}
-	ok, refused := c.x.calls.beginInline(c)
+	ok, refused := c.x.serving.calls.beginInline(c)
 	switch {
 	case refused == errCrowded:
 		c.x.arrived(c.held())
-		c.x.calls.put(c) // a worker runs it; keys have no meaning for it
+		c.x.serving.calls.put(c) // a worker runs it; keys have no meaning for it
 		return
 	case refused != nil:
 		c.freeParams()
@@ -87,20 +87,23 @@ func (c *served) runInline() {
 		return
 	case !ok:
 		if c.work.counted {
-			c.x.calls.giveBack(c.cost(), c.work.nested)
+			c.x.serving.calls.giveBack(c.cost(), c.work.nested)
 		}
 		c.abandon()
 		return
 	}
 	began, c.work.byReader = true, c.pipe == nil
-	if c.x.inline == nil {
-		c.x.inline = new(workspace)
+	if c.x.serving.inline == nil {
+		c.x.serving.inline = new(workspace)
 	}
-	c.run(c.x.inline)
+	c.run(c.x.serving.inline)
 }
 
 // refusing refuses a call that has only just arrived.
 type refusing = func(*served, *Abort)
+
+// errShutDown is why a call is refused that arrives while the session ends.
+var errShutDown = codec.ErrUnavailable.Withf("the session is being shut down")
 
 // examine calls f, which asks code of the application about c before c can wait. If that panics,
 // the error says so. If it ends the goroutine, refuse is called, because examine does not return.
@@ -113,7 +116,7 @@ func (c *served) examine(what string, refuse refusing, f func() error) (err erro
 			return
 		}
 		v := recover()
-		guard.Misbehaved(c.x.cfg.log, what, v, "function", c.handler.number, "name", c.handler.name)
+		guard.Misbehaved(c.x.log, what, v, "function", c.handler.number, "name", c.handler.name)
 		a := codec.ErrPanicked.Withf("the %s of function %d %q %s",
 			what, c.handler.number, c.handler.name, guard.HowEnded(v))
 		if err = a; v == nil {

@@ -49,7 +49,7 @@ func (c *served) Deadline() (at time.Time, ok bool) {
 	if c.expires == 0 {
 		return at, false
 	}
-	return c.x.shared.timeAt(c.expires), true
+	return c.x.common.timeAt(c.expires), true
 }
 
 // Value implements context.Context.
@@ -64,7 +64,7 @@ func (c *served) Value(key any) any {
 func (c *served) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.endedLocked() == notEnded && c.expires > 0 && c.x.shared.now() >= c.expires {
+	if c.endedLocked() == notEnded && c.expires > 0 && c.x.common.now() >= c.expires {
 		c.endLocked(expired)
 	}
 	return c.endedLocked().err()
@@ -88,7 +88,7 @@ func (c *served) watchLocked() *watch {
 	if c.watch == nil {
 		c.watch = &watch{done: make(chan struct{})}
 		if c.expires > 0 {
-			c.watch.timer = time.AfterFunc(c.expires-c.x.shared.now(), func() { c.end(expired) })
+			c.watch.timer = time.AfterFunc(c.expires-c.x.common.now(), func() { c.end(expired) })
 		}
 	}
 	return c.watch
@@ -148,7 +148,7 @@ func (w *watch) end(how ending) {
 // call its caller back, or nil for other contexts. Contexts derived from the handler's are as good.
 func SessionOf(ctx context.Context) *Session {
 	if c, ok := ctx.Value(handledKey{}).(*served); ok {
-		return c.x.Session
+		return c.x.session.(*Session)
 	}
 	return nil
 }

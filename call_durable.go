@@ -5,12 +5,12 @@ import "github.com/asterisque-go/asterisque/codec"
 // beginDurable reports whether c, which has an idempotency key, is to run. Otherwise it is answered
 // with what became of the first one, at once or later.
 func (c *served) beginDurable() (run bool) {
-	m, refused := c.x.shared.durable.enter(durableOpen{
-		owner: c.x.owner, function: c.handler.number, stream: c.work.windowed, key: c.rare.key, params: c.params,
+	m, refused := c.x.serving.calls.staff.durable.enter(durableOpen{
+		owner: c.x.serving.calls.ownedBy(), function: c.handler.number, stream: c.work.windowed, key: c.rare.key, params: c.params,
 	}, c)
 	switch {
 	case refused != nil:
-		c.x.calls.giveBack(c.cost(), c.work.nested)
+		c.x.serving.calls.giveBack(c.cost(), c.work.nested)
 		c.refuse(refused)
 	case m == nil:
 		return true
@@ -26,12 +26,12 @@ func (c *served) beginDurable() (run bool) {
 // than its caller does. It reports false if the answer is there.
 func (c *served) awaitAnswer(m *durableAnswer) bool {
 	if !c.work.nested {
-		c.x.calls.giveBack(uint64(c.work.size), false) // nobody needs its parameters
+		c.x.serving.calls.giveBack(uint64(c.work.size), false) // nobody needs its parameters
 		c.work.size = 0
 	}
 	c.freeParams()
 	c.x.arrived(c.held()) // before others may answer it
-	waits, displaced := c.x.shared.durable.await(m, c)
+	waits, displaced := c.x.serving.calls.staff.durable.await(m, c)
 	if !waits {
 		c.countOut()
 		return false
@@ -47,7 +47,7 @@ func (c *served) awaitAnswer(m *durableAnswer) bool {
 
 // endAwaiting is called when the caller of c, which has a key, gives up, or its session ends.
 func (c *served) endAwaiting() {
-	if c.x.shared.durable.withdraw(c) {
+	if c.x.serving.calls.staff.durable.withdraw(c) {
 		c.noLongerAwaits()
 	}
 }
@@ -55,7 +55,7 @@ func (c *served) endAwaiting() {
 // noLongerAwaits gives back what a repetition has held while it waited.
 func (c *served) noLongerAwaits() {
 	c.countOut()
-	c.x.calls.giveBack(c.cost(), c.work.nested)
+	c.x.serving.calls.giveBack(c.cost(), c.work.nested)
 }
 
 // role implements durableJob.
@@ -98,7 +98,7 @@ func (c *served) runInPlace() {
 
 // turnBackNext refuses c, which was about to run in the place of another one.
 func (c *served) turnBackNext(a *Abort) {
-	c.x.calls.giveBack(c.cost(), c.work.nested)
+	c.x.serving.calls.giveBack(c.cost(), c.work.nested)
 	c.refuse(a)
 }
 

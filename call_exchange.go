@@ -11,6 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/wire"
 )
 
 // exchange is what all calls of a session have in common, those that this side makes and those that
@@ -25,7 +26,7 @@ type exchange struct {
 	table   table
 	inbound *limits.Counter // what has arrived, and waits for the application
 
-	*Session // of which calls of the peer still use more
+	serving *serving // what the calls of the peer have in common; fixed
 }
 
 // tracing tells the tracer of a call that this side makes. It returns what travels with the call,
@@ -37,6 +38,13 @@ func (x *exchange) cause() *Abort { return codec.AbortOf(context.Cause(x.ctx)) }
 
 // fail ends the session because of a; only the first cause is kept.
 func (x *exchange) fail(a *Abort) { x.carrier.End(a) }
+
+// foreign reports whether the peer speaks another protocol, behind the Wire.
+func (x *exchange) foreign() bool {
+	w, _ := x.carrier.Wire()
+	_, ok := w.(wire.Foreign)
+	return ok
+}
 
 // arrived counts a message that waits for the application.
 func (x *exchange) arrived(held int) {

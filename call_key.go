@@ -12,8 +12,8 @@ func (c *served) nameKey() error {
 	if err != nil {
 		return err
 	}
-	c.x.calls.hold(held)
-	defer c.x.calls.hold(-held)
+	c.x.serving.calls.hold(held)
+	defer c.x.serving.calls.hold(-held)
 	key, value, err := k.of(c.x.codec, c.params)
 	if err != nil {
 		return codecError(codec.BadParams, c.handler.number, c.handler.name, "parameters", err)

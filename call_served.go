@@ -48,14 +48,14 @@ type (
 
 // newServed copies what it needs of m, whose slices are valid only for the moment. within is the
 // call from this side that it is made within, or nil.
-func newServed(s *Session, m *message.Open, h *handler, within *outer) (c *served) {
-	p := min(priority.Priority(m.Priority), s.highest)
+func newServed(x *exchange, m *message.Open, h *handler, within *outer) (c *served) {
+	p := min(priority.Priority(m.Priority), x.serving.highest)
 	if h.blocks {
 		call := new(pipeCall)
 		c = &call.served
 		c.pipe = &call.whole
 		(*piping.End)(c.pipe).Init(piping.Config{
-			Function: m.Function, Priority: p, Port: c, Terms: &s.terms, SendLimit: limitOf(m.Meta.Window), Granted: s.early(),
+			Function: m.Function, Priority: p, Port: c, Terms: &x.terms, SendLimit: limitOf(m.Meta.Window), Granted: earlyLimit(&x.terms),
 			Unary: !m.Meta.Stream, Lasting: m.Meta.TTL == 0,
 		})
 	} else {
@@ -63,7 +63,7 @@ func newServed(s *Session, m *message.Open, h *handler, within *outer) (c *serve
 		c = &call.served
 		c.params = call.small[:0]
 	}
-	c.x, c.flow = &s.exchange, outbox.AcceptedFlow(p, m.Pipe)
+	c.x, c.flow = x, outbox.AcceptedFlow(p, m.Pipe)
 	c.handler, c.within = h, within
 	c.work = task{size: uint32(len(m.Params)), priority: p, nested: within != nil, blocks: h.blocks, windowed: m.Meta.Stream}
 	if len(m.Meta.Key) > 0 {
@@ -74,15 +74,31 @@ func newServed(s *Session, m *message.Open, h *handler, within *outer) (c *serve
 		c.makeRare().strings = uint32(m.Meta.Strings)
 	}
 	if m.Meta.TTL > 0 {
-		c.expires = s.shared.now() + time.Duration(m.Meta.TTL)*time.Millisecond
+		c.expires = x.common.now() + time.Duration(m.Meta.TTL)*time.Millisecond
 	}
 	if h.meter.arrived() {
-		c.makeRare().arrived = s.shared.now()
+		c.makeRare().arrived = x.common.now()
 	}
-	if len(m.Meta.Trace) > 0 && s.cfg.tracer != nil {
+	if len(m.Meta.Trace) > 0 && x.serving.traceServed != nil {
 		c.makeRare().trace = bytes.Clone(m.Meta.Trace)
 	}
 	return c
+}
+
+// earlyLimit returns what a peer may send at first on a stream that it opens.
+func earlyLimit(t *piping.Terms) uint64 {
+	if t.Room == nil {
+		return piping.Unlimited
+	}
+	return t.Early
+}
+
+// limitOf returns the limit that a peer has announced.
+func limitOf(announced uint64) uint64 {
+	if announced >= message.MaxPipe {
+		return piping.Unlimited
+	}
+	return announced
 }
 
 // takeParams copies params to where c.params has room for them, or to new memory. What the handler
@@ -120,12 +136,12 @@ func (c *served) run(k *workspace) {
 		return
 	}
 	if m := c.firstOf(); m != nil {
-		c.x.shared.durable.begin(m)
+		c.x.serving.calls.staff.durable.begin(m)
 	}
 	var began time.Duration
 	if c.timed() {
-		began = c.x.shared.now()
-		c.x.calls.lastWait.Store(int64(began - c.rare.arrived))
+		began = c.x.common.now()
+		c.x.serving.calls.lastWait.Store(int64(began - c.rare.arrived))
 		c.handler.meter.queued.Add(began - c.rare.arrived)
 	}
 	c.work.serving = true
@@ -136,7 +152,7 @@ func (c *served) run(k *workspace) {
 	}
 	c.work.serving = false
 	if c.timed() {
-		c.handler.meter.ran.Add(c.x.shared.now() - began)
+		c.handler.meter.ran.Add(c.x.common.now() - began)
 	}
 	c.leaveNested()
 	c.answer(result, a)
@@ -149,13 +165,13 @@ func (c *served) run(k *workspace) {
 // put, whose receiver may make the next one at once.
 func (c *served) leaveNested() {
 	if c.work.nested && !c.work.byReader {
-		c.x.calls.giveBack(c.cost(), true)
+		c.x.serving.calls.giveBack(c.cost(), true)
 	}
 }
 
 // serve calls the handler, and tells the tracer.
 func (c *served) serve(k *workspace) (result []byte, err error) {
-	if c.x.cfg.tracer == nil {
+	if c.x.serving.traceServed == nil {
 		return c.invoke(c, k)
 	}
 	return c.serveTraced(k)
@@ -185,7 +201,7 @@ func (c *served) answer(result []byte, a *Abort) {
 			// it is the answer to the key: another attempt would get the same
 			a.Ran = codec.MaybeRan
 		}
-		c.x.shared.durable.answer(m, result, a)
+		c.x.serving.calls.staff.durable.answer(m, result, a)
 	}
 	c.reply(result, a)
 }
@@ -204,7 +220,7 @@ func (c *served) reply(result []byte, a *Abort) {
 
 // Close implements piping.Port.
 func (c *served) Close(result []byte, abort *Abort) {
-	if c.x.cfg.private && c.pipe != nil && abort != nil && abort.Cause != nil {
+	if c.x.serving.private && c.pipe != nil && abort != nil && abort.Cause != nil {
 		// the handler has aborted the pipe
 		abort = c.toldAborting(abort)
 	}
@@ -228,7 +244,7 @@ func (c *served) Close(result []byte, abort *Abort) {
 func (c *served) refuse(a *Abort) {
 	c.handler.meter.ended(a)
 	if m := c.firstOf(); m != nil {
-		c.x.shared.durable.handOn(m)
+		c.x.serving.calls.staff.durable.handOn(m)
 	}
 	r := *c.x.sent(a)
 	r.Ran = codec.Refused
@@ -270,7 +286,7 @@ func (c *served) fail(a *Abort) {
 	if c.rare != nil && c.rare.key != nil {
 		c.endAwaiting()
 	}
-	before := c.x.calls.withdraw(c)
+	before := c.x.serving.calls.withdraw(c)
 	if before.waits() {
 		c.handler.meter.ended(a)
 	}
@@ -283,9 +299,9 @@ func (c *served) fail(a *Abort) {
 	}
 	if m := c.firstOf(); m != nil {
 		if before.waits() {
-			c.x.shared.durable.handOn(m)
+			c.x.serving.calls.staff.durable.handOn(m)
 		} else if c.x.ctx.Err() != nil && !c.work.nested {
-			c.x.shared.durable.runOn(m) // the session has ended, and the answer is for the next one
+			c.x.serving.calls.staff.durable.runOn(m) // the session has ended, and the answer is for the next one
 			return
 		}
 	}
@@ -327,4 +343,4 @@ func (c *served) info() PipeInfo {
 }
 
 // queued implements endpoint.
-func (c *served) queued() bool { return c.x.calls.waits(c) }
+func (c *served) queued() bool { return c.x.serving.calls.waits(c) }

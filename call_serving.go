@@ -1,20 +1,24 @@
 package asterisque
 
 import (
-	"github.com/asterisque-go/asterisque/codec/message"
-	"github.com/asterisque-go/asterisque/internal/carrier"
+	"context"
+
+	"github.com/asterisque-go/asterisque/priority"
 )
 
-// outlets is how the served calls of a session, and their Blocks, reach it.
-type outlets struct{ *Session }
+// serving is what the calls of the peer have in common that a session serves, besides what all its
+// calls have.
+type serving struct {
+	traceServed servedTracing // nil without a tracer; fixed
+	private     bool          // the texts of errors stay here; fixed
 
-// grant implements outlet.
-func (o outlets) grant(total uint64) {
-	o.carrier.Control(message.Credit{Opens: true, Limit: total}, carrier.Now)
+	highest priority.Priority // that the peer's calls get; belongs to the reader, as the next two
+	service *Service          // what the peer may call
+	inline  *workspace        // nil until there is an inline call
+
+	calls dispatcher // locks itself
 }
 
-// Taken implements piping.Ledger.
-func (o outlets) Taken(messages, bytes int) { o.inbound.Remove(messages, bytes) }
-
-// Shelter implements piping.Ledger.
-func (o outlets) Shelter(bytes int) bool { return o.calls.shelter(bytes) }
+// servedTracing tells the tracer that a handler is about to run. It returns the context of the
+// handler, and what tells the tracer the outcome.
+type servedTracing func(ctx context.Context, function uint16, name string, trace []byte) (handler context.Context, done func(error))

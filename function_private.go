@@ -26,11 +26,11 @@ func errorID() string {
 
 // told returns what the peer is told of err, which is plain, and which a has been made of.
 func (c *served) told(err error, a *Abort) *Abort {
-	if !c.x.cfg.private {
+	if !c.x.serving.private {
 		return a
 	}
 	id := errorID()
-	c.x.cfg.log.Warn("handler failed", "id", id, "session", c.x, "function", c.handler.number, "name", c.handler.name, "error", err)
+	c.x.log.Warn("handler failed", "id", id, "session", c.x, "function", c.handler.number, "name", c.handler.name, "error", err)
 	b := *a
 	b.Message, b.Cause = "internal error, id "+id, nil
 	return &b

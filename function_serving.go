@@ -33,7 +33,7 @@ func (c *served) answerLost(k *workspace, result []byte, err error) {
 // misbehaved logs that the handler has not returned, and returns the error for it; v is as for the
 // function of this name.
 func (c *served) misbehaved(v any) *Abort {
-	guard.Misbehaved(c.x.cfg.log, "handler", v, "function", c.handler.number, "name", c.handler.name)
+	guard.Misbehaved(c.x.log, "handler", v, "function", c.handler.number, "name", c.handler.name)
 	return c.panicked(guard.HowEnded(v))
 }
 
@@ -65,7 +65,7 @@ func (c *served) failed(err error) *Abort {
 
 // guard calls f, a part of the application that belongs to the call.
 func (c *served) guard(what string, f func()) (ok bool) {
-	return guard.Run(c.x.cfg.log, what, f, "function", c.handler.number, "name", c.handler.name)
+	return guard.Run(c.x.log, what, f, "function", c.handler.number, "name", c.handler.name)
 }
 
 // serveTraced is serve with a tracer, which is told the outcome also when the goroutine is ended.
@@ -94,7 +94,7 @@ func (c *served) trace() (ctx context.Context, done func(error)) {
 	if c.rare != nil {
 		trace = c.rare.trace
 	}
-	c.guard("tracer", func() { ctx, done = c.x.cfg.tracer.Serve(c, c.x.Session, c.handler.number, c.handler.name, trace) })
+	c.guard("tracer", func() { ctx, done = c.x.serving.traceServed(c, c.handler.number, c.handler.name, trace) })
 	if ctx == nil || done == nil { // it panicked
 		return c, func(error) {}
 	}

@@ -4,11 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"time"
-
-	"github.com/asterisque-go/asterisque/codec/message"
-	"github.com/asterisque-go/asterisque/internal/piping"
-	"github.com/asterisque-go/asterisque/priority"
-	"github.com/asterisque-go/asterisque/wire"
 )
 
 // Session is the conversation of two nodes over a Wire. Both sides may call functions of the other,
@@ -17,41 +12,21 @@ type Session struct {
 	id     SessionID // these are fixed once the handshake is over
 	shared *shared
 	cfg    *sessionConfig
-	svc    *Service
 
 	peerID string // see Peer
 	owner  *owner
 
 	exchange // these lock themselves
-	calls    dispatcher
-	inline   *workspace // of the reader; nil until there is an inline call
+	serving
 
 	res    *resumption   // nil unless the session can be resumed; fixed
 	holder sessionHolder // fixed
-
-	highest priority.Priority // that the peer's calls get; fixed
 
 	expiry certificateExpiry // of what the peer has shown last; belongs to whoever reads
 }
 
 // String returns the beginning of the ID, as logs have it.
 func (s *Session) String() string { return s.id.short() }
-
-// early returns what a peer may send at first on a stream that it opens.
-func (s *Session) early() uint64 {
-	if s.terms.Room == nil {
-		return piping.Unlimited
-	}
-	return s.terms.Early
-}
-
-// limitOf returns the limit that a peer has announced.
-func limitOf(announced uint64) uint64 {
-	if announced >= message.MaxPipe {
-		return piping.Unlimited
-	}
-	return announced
-}
 
 // ID returns what names the session on both sides, for logs.
 func (s *Session) ID() SessionID { return s.id }
@@ -60,13 +35,6 @@ func (s *Session) ID() SessionID { return s.id }
 func (s *Session) Peer() Peer {
 	w, secure := s.carrier.Wire()
 	return Peer{ID: s.peerID, LocalAddr: w.LocalAddr(), RemoteAddr: w.RemoteAddr(), TLS: secure, Subject: s.owner.subject}
-}
-
-// foreign reports whether the peer speaks another protocol, behind the Wire.
-func (s *Session) foreign() bool {
-	w, _ := s.carrier.Wire()
-	_, ok := w.(wire.Foreign)
-	return ok
 }
 
 // RoundTrip returns how long the latest Ping of this side took there and back, 0 before the first

@@ -79,8 +79,6 @@ func (s *Session) refuseWaiting() {
 	}
 }
 
-var errShutDown = codec.ErrUnavailable.Withf("the session is being shut down")
-
 // drain waits until no call runs and all answers have been given to the Wire, or the session has
 // ended.
 func (s *Session) drain(ctx context.Context) error {

@@ -73,29 +73,6 @@ func (s *Session) Pause() { s.carrier.Pause() }
 // Unpause goes on with reading after Pause.
 func (s *Session) Unpause() { s.carrier.Unpause() }
 
-// waitOutbound holds a worker back while the session is at its outbound soft limit, so that results
-// do not pile up. At the inbound soft limit it does not: there the calls that wait have to be taken
-// before reading can go on, and two peers that wait for each other's reading would wait for ever.
-func (s *Session) waitOutbound() {
-	for room := s.outbound.Room(); room != nil; room = s.outbound.Room() {
-		full := s.inbound.Full()
-		if full == nil {
-			return
-		}
-		select {
-		case <-room:
-		case <-full:
-		case <-s.ctx.Done():
-			return
-		}
-	}
-}
-
-// mustWaitOutbound reports whether waitOutbound would wait.
-func (s *Session) mustWaitOutbound() bool {
-	return s.outbound.State() >= limits.Soft && s.inbound.State() < limits.Soft && s.ctx.Err() == nil
-}
-
 // Limits returns the limits of a direction that are in force.
 func (s *Session) Limits(d Direction) limits.Limits {
 	if d == Inbound {

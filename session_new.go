@@ -18,12 +18,13 @@ func newSession(sh *shared, holder sessionHolder, b *sessionStart) *Session {
 		maxBlock = min(maxBlock, l.MaxBlock())
 	}
 	s := &Session{
-		id: a.session, shared: sh, holder: holder, cfg: cfg, peerID: a.about.ID, owner: sh.owners.join(&a.about), svc: g.Service, highest: *g.MaxPriority,
+		id: a.session, shared: sh, holder: holder, cfg: cfg, peerID: a.about.ID, owner: sh.owners.join(&a.about),
 	}
-	s.exchange.Session = s
+	s.serving = serving{service: g.Service, highest: *g.MaxPriority, private: cfg.private}
+	s.exchange.serving = &s.serving
 	s.values = values{valueCodec: a.values, session: s}
 	if cfg.tracer != nil {
-		s.trace = s.traced
+		s.trace, s.traceServed = s.traced, s.tracedServed
 	}
 	ctx, end := context.WithCancelCause(context.Background())
 	s.inbound = limits.NewCounter(g.inbound, s.reporter(Inbound))
@@ -61,11 +62,11 @@ func newSession(sh *shared, holder sessionHolder, b *sessionStart) *Session {
 // promise sets up what this side has promised its peer, by its plan, and what the peer has
 // promised.
 func (s *Session) promise(a *agreement, p *limits.Plan) {
-	s.terms.Ledger = outlets{s}
+	s.terms.Ledger = outlets{&s.exchange}
 	s.terms.Overhead, s.terms.Early = uint64(p.Overhead), uint64(p.Window)
 	s.terms.PeerOverhead, s.terms.PeerEarly = a.overhead, a.early
 	s.calls = dispatcher{
-		staff: &s.shared.staff, outlet: outlets{s}, plan: p,
+		staff: &s.shared.staff, outlet: outlets{&s.exchange}, plan: p,
 		ready: newJobQueue(taskToWorker), room: openRoom{owner: s.owner},
 	}
 	s.calls.holding.part.Begin(&s.owner.tally)

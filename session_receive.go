@@ -42,7 +42,7 @@ func (s *Session) receiveOpen(m *message.Open) error {
 	if m.Meta.Nested {
 		within = s.table.outer(m.Meta.Within)
 	}
-	h := s.svc.find(m.Function)
+	h := s.service.find(m.Function)
 	var refused *Abort
 	switch {
 	case h == nil:
@@ -57,7 +57,7 @@ func (s *Session) receiveOpen(m *message.Open) error {
 				break
 			}
 		}
-		c := newServed(s, m, h, within)
+		c := newServed(&s.exchange, m, h, within)
 		ok, err := s.table.accept(c.id(), c)
 		if ok {
 			c.arrive()

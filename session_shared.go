@@ -14,7 +14,6 @@ type shared struct {
 	staff
 	owners  owners
 	budget  budget
-	durable durableAnswers
 	aways   aways
 	reports reports
 }

@@ -35,6 +35,11 @@ func (s *Session) traced(ctx context.Context, function uint16, name string) (tra
 	}
 }
 
+// tracedServed tells the tracer that a handler is about to run.
+func (s *Session) tracedServed(ctx context.Context, function uint16, name string, trace []byte) (context.Context, func(error)) {
+	return s.cfg.tracer.Serve(ctx, s, function, name, trace)
+}
+
 // guard calls f, a part of the application that belongs to a call from this side.
 func (s *Session) guard(what string, function uint16, name string, f func()) {
 	guard.Run(s.cfg.log, what, f, "function", function, "name", name)

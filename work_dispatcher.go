@@ -51,6 +51,7 @@ type staff struct {
 	workers workers
 	nested  reserve // places for calls within calls
 	most    int     // how many calls of a session may wait; 0: any number; fixed
+	durable durableAnswers
 }
 
 // outlet is how a dispatcher reaches the peer.

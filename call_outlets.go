@@ -1,0 +1,45 @@
+package asterisque
+
+import (
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/limits"
+)
+
+// outlets is how the dispatcher of a session, and the Blocks of its calls, reach the session.
+type outlets struct{ *exchange }
+
+// grant implements outlet.
+func (o outlets) grant(total uint64) {
+	o.carrier.Control(message.Credit{Opens: true, Limit: total}, carrier.Now)
+}
+
+// waitOutbound implements outlet: it holds a worker back while the session is at its outbound soft
+// limit, so that results do not pile up. At the inbound soft limit it does not: there the calls
+// that wait have to be taken before reading can go on, and two peers that wait for each other's
+// reading would wait for ever.
+func (o outlets) waitOutbound() {
+	for room := o.outbound.Room(); room != nil; room = o.outbound.Room() {
+		full := o.inbound.Full()
+		if full == nil {
+			return
+		}
+		select {
+		case <-room:
+		case <-full:
+		case <-o.ctx.Done():
+			return
+		}
+	}
+}
+
+// mustWaitOutbound implements outlet.
+func (o outlets) mustWaitOutbound() bool {
+	return o.outbound.State() >= limits.Soft && o.inbound.State() < limits.Soft && o.ctx.Err() == nil
+}
+
+// Taken implements piping.Ledger.
+func (o outlets) Taken(messages, bytes int) { o.inbound.Remove(messages, bytes) }
+
+// Shelter implements piping.Ledger.
+func (o outlets) Shelter(bytes int) bool { return o.serving.calls.shelter(bytes) }
