@@ -22,7 +22,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/codec/message"
 )
@@ -61,14 +60,11 @@ type Outbox struct {
 
 	flying *lent // belongs to the writer: what it has taken beside the frames
 
-	writing atomic.Bool // these lock themselves; somebody is the writer
-	intake  intake
+	writer writer // these two need no lock, but for most of what happens to the writer
+	intake intake
 
 	mu       sync.Mutex
-	closed   bool   // guarded by mu, like all below
-	halted   bool   // there is no Wire
-	expected bool   // somebody will call Claim
-	nextID   uint64 // of the next pipe opened here
+	nextID   uint64 // of the next pipe opened here; guarded by mu, like all below
 	batch    batch  // departs next
 	flight   amount // messages that the writer has taken and not yet written
 	queue    queue  // what waits behind the batch
@@ -119,9 +115,6 @@ func (o *Outbox) appendLocked(f frame) {
 		o.log.appended(o.batch.frames, at)
 	}
 }
-
-// becomeWriter reports whether the caller is the writer from here on: there was none.
-func (o *Outbox) becomeWriter() bool { return !o.writing.Swap(true) }
 
 // unlock unlocks, and then tells what has been written or dropped meanwhile.
 func (o *Outbox) unlock() {

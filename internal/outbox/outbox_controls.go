@@ -17,7 +17,7 @@ func (o *Outbox) PutControl(c message.Control) (write bool, err error) {
 	} else {
 		o.controls.put(c)
 	}
-	return o.becomeWriter(), nil
+	return o.writer.become(), nil
 }
 
 // Announce lets a be asked for its Controls when they can depart. It is to be called once for what
@@ -29,7 +29,7 @@ func (o *Outbox) Announce(a Announcer) (write bool, err error) {
 		return false, err
 	}
 	o.controls.announced.Push(a)
-	return o.becomeWriter(), nil
+	return o.writer.become(), nil
 }
 
 // PutAck sends an Ack if at least least countable frames have arrived since the last one. write is
@@ -44,13 +44,13 @@ func (o *Outbox) PutAck(least uint64) (write bool) {
 		return false
 	}
 	o.log.ackAlone = true
-	return o.becomeWriter()
+	return o.writer.become()
 }
 
 // refusesControlLocked returns why no Control may be put.
 func (o *Outbox) refusesControlLocked() error {
 	switch {
-	case o.closed:
+	case o.writer.current().closed():
 		return ErrClosed
 	case o.log != nil && o.log.full():
 		return ErrFlood

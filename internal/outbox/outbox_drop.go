@@ -19,7 +19,7 @@ func (o *Outbox) Thin() {
 func (o *Outbox) Judge(f *Flow, m *Message) (dropped bool) {
 	o.mu.Lock()
 	defer o.unlock()
-	if _, ok := f.state.next(putBlock); o.closed || !ok || !f.thin(m) {
+	if _, ok := f.state.next(putBlock); o.writer.current().closed() || !ok || !f.thin(m) {
 		return false
 	}
 	f.droppedAtTail(1)

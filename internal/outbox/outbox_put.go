@@ -28,7 +28,7 @@ func (o *Outbox) put(f *Flow, m *Message, more bool) (write, later bool, err err
 	o.admitLocked() // the Open of the pipe may be among what has entered
 	next, ok := f.state.next(m.event())
 	switch {
-	case o.closed:
+	case o.writer.current().closed():
 		return false, false, ErrClosed
 	case !ok:
 		return false, false, ErrEnded
@@ -44,11 +44,13 @@ func (o *Outbox) put(f *Flow, m *Message, more bool) (write, later bool, err err
 	f.tellTailGap(m)
 	f.state = next // before an Open departs, or is dropped
 	o.departOrWaitLocked(f, m)
-	if more && o.queue.len() == 0 && o.batch.fits(m) && !o.writing.Load() {
-		later, o.expected = !o.expected, true
-		return false, later, nil
+	if more && o.queue.len() == 0 && o.batch.fits(m) {
+		// whoever is announced has to come, even if an Open that enters wakes the writer meanwhile
+		if was, later := o.writer.to(announce); !was.present() {
+			return false, later, nil
+		}
 	}
-	return o.becomeWriter(), false, nil
+	return o.writer.become(), false, nil
 }
 
 // Claim is called by whoever has come to write the Blocks that PutMore has let wait. If write is
@@ -56,8 +58,8 @@ func (o *Outbox) put(f *Flow, m *Message, more bool) (write, later bool, err err
 func (o *Outbox) Claim() (write bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.expected = false
-	return (!o.batch.empty() || o.queue.len() > 0) && o.becomeWriter()
+	o.writer.to(come)
+	return (!o.batch.empty() || o.queue.len() > 0) && o.writer.become()
 }
 
 // Enter is Put for an Open, without the lock. f and m belong to the Outbox until Depart or Discard
@@ -79,7 +81,7 @@ func (o *Outbox) Enter(f *Flow, m *Message) (write bool, err error) {
 	// The first caller finds a writer, or becomes it, and the others rely on that. A writer that
 	// finds nothing to write looks into the intake once more after it has said that it goes: see
 	// Take.
-	return first && o.becomeWriter(), nil
+	return first && o.writer.become(), nil
 }
 
 // Room returns a channel that is closed when the pipe of f has room in the queue again, or nil if
@@ -111,10 +113,10 @@ func (o *Outbox) Cancel(f *Flow, why Reason) (departed, unsent bool) {
 func (o *Outbox) Close(c message.Control) (write bool) {
 	o.mu.Lock()
 	defer o.unlock()
-	if o.closed {
+	was, closes := o.writer.to(end)
+	if !closes {
 		return false
 	}
-	o.closed = true
 	o.admitAllLocked(o.intake.close())
 	if o.log != nil {
 		o.news.gone.join(o.log.clear())
@@ -125,7 +127,7 @@ func (o *Outbox) Close(c message.Control) (write bool) {
 	if c != nil {
 		o.appendLocked(c)
 	}
-	return o.becomeWriter()
+	return !was.present()
 }
 
 // tooLarge returns an error if the peer would not take m.
@@ -139,7 +141,7 @@ func (o *Outbox) tooLarge(m *Message) error {
 // prepare copies a large payload that is to be lent, before the lock is taken: nobody has to wait
 // for that.
 func (o *Outbox) prepare(m *Message) {
-	if o.lends && len(m.Payload) >= leastLent && o.writing.Load() {
+	if o.lends && len(m.Payload) >= leastLent && o.writer.current().present() {
 		m.own()
 	}
 }
@@ -157,7 +159,7 @@ func (o *Outbox) admitAllLocked(m *Message) {
 		f, next := m.flow, m.older // m is its caller's again as soon as it has departed
 		m.older = nil
 		switch _, ok := f.state.next(putOpen); {
-		case o.closed:
+		case o.writer.current().closed():
 			m.free()
 			o.dropLocked(f, m, Closed)
 		case !ok: // it was cancelled
@@ -173,7 +175,7 @@ func (o *Outbox) admitAllLocked(m *Message) {
 // departOrWaitLocked lets m depart or wait. Without a Wire every message waits: in the queue it can
 // be taken back, and can expire. If m has entered, neither m nor f may be touched after that.
 func (o *Outbox) departOrWaitLocked(f *Flow, m *Message) {
-	if o.queue.len() == 0 && !o.halted && o.batch.fits(m) {
+	if o.queue.len() == 0 && !o.writer.current().halted() && o.batch.fits(m) {
 		o.departLocked(f, m)
 	} else {
 		o.queue.push(f, m, o.flushes.begun)

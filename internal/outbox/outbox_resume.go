@@ -26,8 +26,8 @@ func (o *Outbox) acknowledgedLocked(count uint64) (ok bool) {
 func (o *Outbox) Halt() (claimed bool) {
 	o.mu.Lock()
 	defer o.unlock()
-	o.halted = true
-	return o.becomeWriter()
+	was, _ := o.writer.to(halt)
+	return !was.present()
 }
 
 // Has reports whether the Outbox still has what a peer lacks that has received so many countable
@@ -54,7 +54,7 @@ func (o *Outbox) Resume(received uint64) (frames [][]byte, err error) {
 	o.flight = amount{}
 	o.acknowledgedLocked(received)
 	o.admitLocked() // into the queue, where they are by priority
-	o.halted = false
+	o.writer.to(resume)
 	return o.log.lend(received), nil
 }
 

@@ -15,7 +15,7 @@ const (
 func (o *Outbox) Take() (batch []byte, end End) {
 	o.mu.Lock()
 	defer o.unlock()
-	if o.halted {
+	if o.writer.current().halted() {
 		o.batch.freeIfEmpty()
 		return nil, Halted
 	}
@@ -28,11 +28,10 @@ func (o *Outbox) Take() (batch []byte, end End) {
 		}
 		o.flushes.written()
 		o.batch.freeIfEmpty()
-		if o.closed {
+		if was, _ := o.writer.to(dry); was == ending {
 			return nil, Last // the caller stays the writer, so that it alone learns this
 		}
-		o.writing.Store(false)
-		if o.intake.empty() || !o.becomeWriter() {
+		if o.intake.empty() || !o.writer.become() {
 			return nil, Idle
 		} // else somebody has entered meanwhile, and may still have found a writer
 	}
@@ -104,7 +103,7 @@ func (o *Outbox) Flush() <-chan struct{} {
 	o.admitLocked()
 	departing := !o.batch.empty() || !o.noControlsLocked()
 	// whoever has just entered may not be the writer yet
-	if !o.writing.Load() && !departing && o.queue.len() == 0 {
+	if !o.writer.current().present() && !departing && o.queue.len() == 0 {
 		done := make(chan struct{})
 		close(done)
 		return done
