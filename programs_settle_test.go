@@ -1,0 +1,187 @@
+package asterisque_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/limits"
+)
+
+// round is how long all that a program waits for by itself takes less than.
+const round = 3 * time.Second
+
+// settle waits until the calls of which that is demanded are over, for both sides, and fails when
+// nobody gets on. Where limits change it may happen that a session reaches a soft limit which was
+// moved below what it had promised, and ends because of that.
+func (p *program) settle(t *testing.T, demand string, of func(*errand) bool) (stalled bool) {
+	for {
+		before := p.ticks.Load()
+		time.Sleep(round) // of the bubble
+		synctest.Wait()
+		p.check()
+		p.wantRight(t)
+		left := p.left(of)
+		switch {
+		case left == 0:
+			return p.stalled
+		case p.ticks.Load() > before:
+		case p.resizes > 0 && !p.stalled && (p.atSoftLimit(0) || p.atSoftLimit(1)):
+			p.stalled = true
+			time.Sleep(time.Minute) // of the bubble
+			p.ticks.Add(1)
+		default:
+			t.Fatalf("%s, and %d calls stand still%s", demand, left, p.report())
+		}
+	}
+}
+
+func (p *program) atSoftLimit(side int) bool {
+	return p.sessions[side].Stats().InboundState >= limits.Soft
+}
+
+// wantRight fails if anything went wrong.
+func (p *program) wantRight(t *testing.T) {
+	p.mu.Lock()
+	wrong := p.wrong
+	p.mu.Unlock()
+	for i, s := range p.sessions {
+		if wrong == "" && s.Err() != nil && !p.stalled {
+			wrong = fmt.Sprintf("the session of side %d has ended: %v", i, s.Err())
+		}
+	}
+	if wrong != "" {
+		t.Fatalf("%s%s", wrong, p.report())
+	}
+}
+
+// left returns how many calls are to end, and have not.
+func (p *program) left(of func(*errand) bool) (n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	want := 0
+	for _, th := range p.threads {
+		want += len(th.calls)
+	}
+	for _, e := range p.errands {
+		if e.within == nil {
+			want--
+		}
+		if of(e) && !e.over() {
+			n++
+		}
+	}
+	return n + max(want, 0)
+}
+
+func (e *errand) over() bool {
+	callee := e.callee.String()
+	return e.caller.String() == "is over 0" && (callee == " 0" || callee == "has returned 0")
+}
+
+// wantNothing fails if anything is held.
+func (p *program) wantNothing(t *testing.T) {
+	time.Sleep(round) // of the bubble
+	synctest.Wait()
+	p.wantRight(t)
+	for i, s := range p.sessions {
+		if left := leftOf(s.Stats()); left != "" {
+			t.Fatalf("all calls are over, and side %d holds %s%s", i, left, p.report())
+		}
+	}
+}
+
+// leftOf says what a session holds that is to hold nothing.
+func leftOf(st asterisque.Stats) string {
+	var list []string
+	for name, n := range map[string]int{
+		"pipes": st.Pipes, "waiting": st.Waiting, "running": st.Running, "parked": st.Parked, "holding": st.Holding,
+		"inbound messages": st.Inbound.Messages, "inbound bytes": st.Inbound.Bytes, "outbound messages": st.Outbound.Messages, "outbound bytes": st.Outbound.Bytes,
+		"Opens": st.Opens.Held, "nested": st.Nested.Held, "Blocks": st.Blocks.Promised, "large Blocks": st.Large.Promised,
+		"wait for a window": st.WaitWindow.Now, "wait to open": st.WaitOpens.Now, "wait for the outbound limit": st.WaitOutbound.Now, "asking": st.Asking,
+	} {
+		if n != 0 {
+			list = append(list, fmt.Sprintf("%s: %d", name, n))
+		}
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}
+
+// probe makes a last few calls that need all of the room, so that none of it is lost unseen.
+func (p *program) probe(t *testing.T) {
+	for from := range p.sides {
+		for n := range 3 {
+			e := p.errand(from, nil, lotsOf(p.seed, uint64(n+2)))
+			e.function, e.priority, e.stream = calledAsleep, 0, n == 1
+			e.params, e.result = min(p.sides[1-from].plan.Largest, 256*kib), min(p.sides[from].plan.Largest, 256*kib)
+			e.up.draw(e, 1-from)
+			e.down.draw(e, from)
+			e.up.plain(e.params)
+			e.down.plain(e.result)
+			if n == 2 {
+				e.deepest, e.params, e.result = 12, 100, 100
+				e.kids, e.seeds = 1, []uint64{p.seed}
+			}
+			p.actors.Go(func() { e.run(background) })
+		}
+	}
+	p.settle(t, "the last calls have to end", func(*errand) bool { return true })
+}
+
+// plain lets one Block of a size be sent without further ado.
+func (w *way) plain(size int) {
+	*w = way{e: w.e, lots: w.lots, blocks: 1, most: size, stopAt: -1, pauseAt: -1, sleepAt: -1, sendless: -1}
+}
+
+// report tells what is going on.
+func (p *program) report() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n\nrepeat it with: go test -run %s -program %d -count 100 .\n%v", "TestPrograms", p.seed, p)
+	for i, s := range p.sessions {
+		stats, _ := json.Marshal(s.Stats())
+		fmt.Fprintf(&b, "\nside %d: ended: %v; %s", i, s.Err(), stats)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	shown := 0
+	for _, e := range p.errands {
+		if e.over() || shown == 40 {
+			continue
+		}
+		shown++
+		fmt.Fprintf(&b, "\n%v\n   the caller %v, the callee %v", e, &e.caller, &e.callee)
+		for _, w := range []*way{&e.up, &e.down} {
+			if e.stream {
+				fmt.Fprintf(&b, "\n   %v: the sender %v, the receiver %v", w, &w.sender, &w.receiver)
+			}
+		}
+	}
+	if *onlyProgram > 0 {
+		stacks := make([]byte, 1<<20)
+		fmt.Fprintf(&b, "\n\n%s", stacks[:runtime.Stack(stacks, true)])
+	}
+	return b.String()
+}
+
+func (p *program) String() string {
+	return fmt.Sprintf("%+v\n%v, room %d, pieces of %d, each %v, lost after %v, delay %v\nside 0: %v\nside 1: %v", p.habits,
+		p.cable.kind, p.cable.room, p.cable.piece, p.cable.pause, p.cable.lostAfter, p.cable.delay, p.sides[0], p.sides[1])
+}
+
+func (e *errand) String() string {
+	within := ""
+	if e.within != nil {
+		within = fmt.Sprintf(" within %d", e.within.number)
+	}
+	if e.sleepy {
+		within += ", sleepy"
+	}
+	return fmt.Sprintf("call %d of function %d by side %d%s (priority %d, %d bytes, %d back)", e.number, e.function, e.from, within, e.priority, e.params, e.result)
+}
