@@ -20,10 +20,11 @@ type cborExplainer struct {
 	decode func([]byte, any) error
 }
 
-// explain returns where data does not fit into a t, or nil if the place is not found.
-func (c cborValues) explain(data []byte, t reflect.Type) *TypeError {
+// explainCBOR returns where data does not fit into a t, or nil if the place is not found. decode
+// decodes an item.
+func explainCBOR(data []byte, t reflect.Type, decode func([]byte, any) error) *TypeError {
 	x := cborExplainer{
-		explainer{trials: mostTrials}, cborWeigher{data: data, Tally: weigh.NewTally(math.MaxInt)}, c.dec.Unmarshal,
+		explainer{trials: mostTrials}, cborWeigher{data: data, Tally: weigh.NewTally(math.MaxInt)}, decode,
 	}
 	return x.found(x.value(cborPlans.Of(t), 0))
 }

@@ -10,22 +10,6 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weigh"
 )
 
-// longestNumber is the size, in bytes, beyond which a number is refused that becomes no big.Int. It
-// does not fit, which the library says with all of its digits; and to find these takes it time that
-// grows with the square of the size.
-const longestNumber = 256
-
-// number notes a number of size bytes behind the given tag, if it is too long for what it becomes.
-func (w *cborWeigher) number(p *weigh.Plan, tag uint64, size int) {
-	if tag != bignum && tag != negativeBignum || size <= longestNumber || p == weigh.NothingPlan {
-		return
-	}
-	if p.Kind != weigh.Slice && p.Kind != weigh.Array { // these take its bytes
-		w.long = true
-		w.end()
-	}
-}
-
 // hasLongNumber reports whether a number in data is too long for what it becomes in v.
 func hasLongNumber(data []byte, v any) bool {
 	t := reflect.TypeOf(v)

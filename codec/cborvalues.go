@@ -9,15 +9,14 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/asterisque-go/asterisque/internal/weigh"
 	"github.com/fxamacker/cbor/v2"
 )
 
-// CBOR is the default codec: RFC 8949, with the struct tags and defaults of
-// github.com/fxamacker/cbor. A time.Time is sent as a tagged RFC 3339 string to the nanosecond.
-// Maps with a key twice are refused, and so are values nested deeper than
-//  32. Values of the types string, []byte, bool, int, int64, uint64 and float64, and pointers to
-//     them, take a path without
-//
+// CBOR is the default codec: RFC 8949, with the struct tags and defaults of the module
+// github.com/fxamacker/cbor. It sends a time.Time as a tagged RFC 3339 string to the nanosecond. It
+// refuses maps with a key twice, and values that are nested more than 32 deep. Values of the types
+// string, []byte, bool, int, int64, uint64 and float64, and pointers to them, take a path without
 // reflection.
 var CBOR Values = newCBORValues()
 
@@ -83,6 +82,13 @@ func (c cborValues) Decode(data []byte, v any) error {
 	return nil
 }
 
+// Weigh implements Weigher.
+func (cborValues) Weigh(data []byte, t reflect.Type, most int) int {
+	w := cborWeigher{data: data, Tally: weigh.NewTally(most)}
+	w.value(cborPlans.Of(t), 0)
+	return w.Bytes()
+}
+
 func cborEncodeError(err error, v any) error {
 	err = fmt.Errorf("%T: %w", v, err)
 	var unsupported *cbor.UnsupportedTypeError
@@ -96,7 +102,7 @@ func (c cborValues) decodeError(err error, data []byte, v any) error {
 	if malformed := c.dec.Wellformed(data); malformed != nil {
 		return &ValueError{Reason: "malformed CBOR: " + strings.TrimPrefix(malformed.Error(), "cbor: "), Err: err}
 	}
-	if e := placeIn(v, func(t reflect.Type) *TypeError { return c.explain(data, t) }); e != nil {
+	if e := placeIn(v, func(t reflect.Type) *TypeError { return explainCBOR(data, t, c.dec.Unmarshal) }); e != nil {
 		e.Err = err
 		return e
 	}
@@ -109,13 +115,4 @@ func (c cborValues) decodeError(err error, data []byte, v any) error {
 		return &ValueError{Reason: "a map has a key twice", Err: err}
 	}
 	return &ValueError{Reason: "the value, which is well-formed CBOR, does not fit", Err: err}
-}
-
-// placeIn returns what explain finds of the type that v points to, if it points to any.
-func placeIn(v any, explain func(reflect.Type) *TypeError) *TypeError {
-	to := reflect.ValueOf(v)
-	if to.Kind() != reflect.Pointer || to.IsNil() {
-		return nil
-	}
-	return explain(to.Type().Elem())
 }

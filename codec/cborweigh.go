@@ -2,7 +2,6 @@ package codec
 
 import (
 	"math"
-	"reflect"
 
 	"github.com/asterisque-go/asterisque/internal/item"
 	"github.com/asterisque-go/asterisque/internal/weigh"
@@ -29,13 +28,6 @@ const (
 // bigDigits is what a big.Int holds besides itself and the digits that have come, and bigSize what
 // it is itself.
 const bigSize, bigDigits = 32, 48
-
-// Weigh implements Weigher.
-func (cborValues) Weigh(data []byte, t reflect.Type, most int) int {
-	w := cborWeigher{data: data, Tally: weigh.NewTally(most)}
-	w.value(cborPlans.Of(t), 0)
-	return w.Bytes()
-}
 
 // cborWeigher walks the items of data, once and in their order.
 type cborWeigher struct {
@@ -324,4 +316,20 @@ func (w *cborWeigher) keep(part []byte) []byte {
 		return w.name
 	}
 	return append(w.name, part...)
+}
+
+// longestNumber is the size, in bytes, beyond which a number is refused that becomes no big.Int. It
+// does not fit, which the library says with all of its digits; and to find these takes it time that
+// grows with the square of the size.
+const longestNumber = 256
+
+// number notes a number of size bytes behind the given tag, if it is too long for what it becomes.
+func (w *cborWeigher) number(p *weigh.Plan, tag uint64, size int) {
+	if tag != bignum && tag != negativeBignum || size <= longestNumber || p == weigh.NothingPlan {
+		return
+	}
+	if p.Kind != weigh.Slice && p.Kind != weigh.Array { // these take its bytes
+		w.long = true
+		w.end()
+	}
 }

@@ -93,3 +93,12 @@ func pointedTo(p *weigh.Plan) *weigh.Plan {
 	}
 	return p
 }
+
+// placeIn returns what explain finds of the type that v points to, if it points to any.
+func placeIn(v any, explain func(reflect.Type) *TypeError) *TypeError {
+	to := reflect.ValueOf(v)
+	if to.Kind() != reflect.Pointer || to.IsNil() {
+		return nil
+	}
+	return explain(to.Type().Elem())
+}

@@ -188,7 +188,7 @@ func TestAPlaceIsFoundOnlyWhereSomethingDoesNotFit(t *testing.T) {
 			data, err := CBOR.Append(nil, v)
 			require.NoError(t, err)
 			if CBOR.Decode(data, reflect.New(to).Interface()) == nil {
-				require.Nil(t, CBOR.(cborValues).explain(data, to), "CBOR %v as %v", v, to)
+				require.Nil(t, explainCBOR(data, to, CBOR.(cborValues).dec.Unmarshal), "CBOR %v as %v", v, to)
 			}
 			data, err = JSON.Append(nil, v)
 			require.NoError(t, err)

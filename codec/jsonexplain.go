@@ -22,6 +22,19 @@ func explainJSON(data []byte, t reflect.Type) *TypeError {
 	return x.found(x.value(jsonPlans.Of(t), 0))
 }
 
+// roundedIn returns where an integer in data, which was decoded into v, has become another one, or
+// nil.
+func roundedIn(data []byte, v any) *TypeError {
+	if !mayBeRounded(data) {
+		return nil
+	}
+	return placeIn(v, func(t reflect.Type) *TypeError {
+		// without trials: all else fits
+		x := jsonExplainer{jsonWeigher: jsonWeigher{data: data, Tally: weigh.NewTally(math.MaxInt)}}
+		return x.found(x.value(jsonPlans.Of(t), 0))
+	})
+}
+
 // value returns why the next value does not fit p, or nil, and passes it by.
 func (x *jsonExplainer) value(p *weigh.Plan, depth int) *TypeError {
 	c, from := x.next(), x.at

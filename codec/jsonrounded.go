@@ -2,13 +2,10 @@ package codec
 
 import (
 	"errors"
-	"math"
-	"reflect"
 	"strconv"
 	"strings"
 
 	"github.com/asterisque-go/asterisque/internal/cut"
-	"github.com/asterisque-go/asterisque/internal/weigh"
 )
 
 // Without a type encoding/json makes a float64 of every number, and of an integer beyond 2^53
@@ -16,19 +13,6 @@ import (
 
 // fewestRounded is how many characters an integer has at least that a float64 may not hold.
 const fewestRounded = 16
-
-// roundedIn returns where an integer in data, which was decoded into v, has become another one, or
-// nil.
-func roundedIn(data []byte, v any) *TypeError {
-	if !mayBeRounded(data) {
-		return nil
-	}
-	return placeIn(v, func(t reflect.Type) *TypeError {
-		// without trials: all else fits
-		x := jsonExplainer{jsonWeigher: jsonWeigher{data: data, Tally: weigh.NewTally(math.MaxInt)}}
-		return x.found(x.value(jsonPlans.Of(t), 0))
-	})
-}
 
 // mayBeRounded reports whether there are so many digits in a row, of which one stands at a multiple
 // of their number.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"reflect"
 	"unicode/utf8"
+
+	"github.com/asterisque-go/asterisque/internal/weigh"
 )
 
 // JSON is encoding/json: for peers that have nothing better, and for reading along. HTML characters
@@ -45,6 +47,13 @@ func (jsonValues) Decode(data []byte, v any) error {
 		return e
 	}
 	return nil
+}
+
+// Weigh implements Weigher.
+func (jsonValues) Weigh(data []byte, t reflect.Type, most int) int {
+	w := jsonWeigher{data: data, Tally: weigh.NewTally(most)}
+	w.value(jsonPlans.Of(t), 0)
+	return w.Bytes()
 }
 
 func jsonEncodeError(err error, v any) error {

@@ -20,13 +20,6 @@ const jsonDepth = 10_000
 
 var jsonPlans = &weigh.Plans{Rules: weigh.Rules{Kind: jsonKind, Field: jsonField}}
 
-// Weigh implements Weigher.
-func (jsonValues) Weigh(data []byte, t reflect.Type, most int) int {
-	w := jsonWeigher{data: data, Tally: weigh.NewTally(most)}
-	w.value(jsonPlans.Of(t), 0)
-	return w.Bytes()
-}
-
 func jsonKind(t reflect.Type) (k weigh.Kind, ok bool) {
 	if t == reflect.TypeFor[time.Time]() {
 		return weigh.Time, true

@@ -52,22 +52,6 @@ func ResultOf(encoded []byte) ([]byte, error) {
 	return encoded, CheckValue(encoded)
 }
 
-// unit is what a struct{} is that is the whole of what Values.Append writes: a struct without
-// schema and fields. As parameters it is none, as a result it is the null of the original's void
-// and Unit.
-const unit = "\x22\x00\x00\x00"
-
-// isUnit reports whether v is a struct{}, or leads to one.
-func isUnit(v reflect.Value) bool {
-	for range MaxDepth { // a type can point to itself
-		if v.Kind() != reflect.Pointer && v.Kind() != reflect.Interface {
-			break
-		}
-		v = v.Elem()
-	}
-	return v.Kind() == reflect.Struct && v.NumField() == 0
-}
-
 // decodeParams decodes the parameters of an Open, as JoinParams has written them, into the
 // parameter of a function.
 func decodeParams(data []byte, to reflect.Value) error {

@@ -13,9 +13,6 @@ import (
 // Append refuse what is nested deeper than MaxDepth.
 var Values codec.Values = values{}
 
-// MaxDepth is how deep values may be nested. The original comes to about 2,000.
-const MaxDepth = 1024
-
 type values struct{}
 
 // Name implements codec.Values.
@@ -69,32 +66,4 @@ func (values) Decode(data []byte, v any) error {
 	d := decoder{data: data}
 	d.value(to.Elem(), 0)
 	return d.err
-}
-
-// fields returns the schema that a Go struct's tag gives, and the indexes of the fields that are
-// sent.
-func fields(t reflect.Type) (schema string, index []int) {
-	for i := range t.NumField() {
-		f := t.Field(i)
-		tag, tagged := f.Tag.Lookup("classic")
-		switch {
-		case f.Name == "_" && tagged:
-			schema = tag
-		case f.IsExported() && tag != "-":
-			index = append(index, i)
-		}
-	}
-	return schema, index
-}
-
-var (
-	uuidType   = reflect.TypeFor[UUID]()
-	structType = reflect.TypeFor[Struct]()
-	mapType    = reflect.TypeFor[Map]()
-	paramsType = reflect.TypeFor[Params]()
-)
-
-// isUUID reports whether values of t are uuids.
-func isUUID(t reflect.Type) bool {
-	return t.Kind() == reflect.Array && t.Len() == len(UUID{}) && t.Elem().Kind() == reflect.Uint8
 }

@@ -1,0 +1,50 @@
+package classic
+
+import "reflect"
+
+// MaxDepth is how deep values may be nested. The original comes to about 2,000.
+const MaxDepth = 1024
+
+// fields returns the schema that a Go struct's tag gives, and the indexes of the fields that are
+// sent.
+func fields(t reflect.Type) (schema string, index []int) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		tag, tagged := f.Tag.Lookup("classic")
+		switch {
+		case f.Name == "_" && tagged:
+			schema = tag
+		case f.IsExported() && tag != "-":
+			index = append(index, i)
+		}
+	}
+	return schema, index
+}
+
+var (
+	uuidType   = reflect.TypeFor[UUID]()
+	structType = reflect.TypeFor[Struct]()
+	mapType    = reflect.TypeFor[Map]()
+	paramsType = reflect.TypeFor[Params]()
+)
+
+// isUUID reports whether values of t are uuids.
+func isUUID(t reflect.Type) bool {
+	return t.Kind() == reflect.Array && t.Len() == len(UUID{}) && t.Elem().Kind() == reflect.Uint8
+}
+
+// unit is what a struct{} is that is the whole of what Values.Append writes: a struct without
+// schema and fields. As parameters it is none, as a result it is the null of the original's void
+// and Unit.
+const unit = "\x22\x00\x00\x00"
+
+// isUnit reports whether v is a struct{}, or leads to one.
+func isUnit(v reflect.Value) bool {
+	for range MaxDepth { // a type can point to itself
+		if v.Kind() != reflect.Pointer && v.Kind() != reflect.Interface {
+			break
+		}
+		v = v.Elem()
+	}
+	return v.Kind() == reflect.Struct && v.NumField() == 0
+}
