@@ -57,7 +57,7 @@ func (q *question) enter(ctx context.Context) error {
 	}
 }
 
-func (q *question) leave() {
+func (q *question) exit() {
 	if q.places != nil {
 		<-q.places
 	}
@@ -91,7 +91,7 @@ func ask[T any](
 	}
 	answered := make(chan answer[T])
 	go func() { // ends with f
-		defer q.leave()
+		defer q.exit()
 		a := answer[T]{err: codec.ErrUnavailable.Withf("the application's %s failed: its log says why", q.what)}
 		defer func() {
 			select {

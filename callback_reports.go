@@ -101,7 +101,7 @@ func (r *reports) run(of any, q *reporting) {
 
 // about returns what a log says of a session or connection.
 func about(of any) []any {
-	if s, ok := of.(*Session); ok {
+	if s, ok := of.(slog.LogValuer); ok { // a session
 		return []any{"session", s}
 	}
 	return nil

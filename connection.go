@@ -47,36 +47,25 @@ type Connection struct {
 	durable durables
 }
 
-// Connect connects to the node that listens at a URL, waits for the first session, and from then on
-// keeps one, until Close, or until life ends, which governs the Connection as long as it lives.
-// Attempts that fail are repeated, the first ones as well, except for what cannot succeed by
-// repeating: a certificate that is not accepted, a version or codec that does not fit, a peer that
-// refuses this side. Such an error ends the Connection at once, also later.
-func (n *Node) Connect(life context.Context, url string, how Reconnection) (*Connection, error) {
-	if n.invalid != nil {
-		return nil, n.invalid
-	}
+// newConnection returns a connection that has no session yet. The caller lets it run.
+func newConnection(n *Node, life context.Context, url string, how Reconnection) *Connection {
 	c := &Connection{node: n, url: url, how: how, over: make(chan struct{}), changed: make(chan struct{})}
 	c.dials = newQuestion(n.cfg.log, "Reconnection.Dial", "Reconnection.Dial", mostDials)
 	c.ctx, c.end = context.WithCancelCause(life)
 	c.durable.init(how.Durable)
-	if !n.keep(c) {
-		c.end(errNodeClosed)
-		return nil, errNodeClosed
-	}
-	go c.run() // ends with c.ctx
-	if _, a := c.wait(life); a != nil {
-		c.Close()
-		return nil, a
-	}
-	return c, nil
+	return c
 }
 
 // Close closes the connection and its sessions, old ones included. It returns when all have ended.
 func (c *Connection) Close() error {
-	c.end(codec.ErrSessionClosed.Withf("the connection was closed by this side"))
-	<-c.over
+	c.closeFor(codec.ErrSessionClosed.Withf("the connection was closed by this side"))
 	return nil
+}
+
+// closeFor implements nodeConnection.
+func (c *Connection) closeFor(cause error) {
+	c.end(cause)
+	<-c.over
 }
 
 // Shutdown shuts the session down, as [Session.Shutdown] does, waits for old ones that the peer has
@@ -183,7 +172,7 @@ func (c *Connection) set(s *Session, e connectionEvent, err error) {
 	c.mu.Lock()
 	state, changed := c.state.next(e)
 	if s != c.current && s != nil {
-		c.durable.restart(s)
+		c.durable.moveTo(s)
 	}
 	c.current, c.state = s, state
 	c.signalLocked()
@@ -209,7 +198,7 @@ func (c *Connection) run() {
 			go c.conclude(c.Session()) // ends as this one would have
 		}
 	}()
-	s := c.keep()
+	s := c.keepSession()
 	returned = true
 	c.conclude(s)
 }
@@ -217,7 +206,7 @@ func (c *Connection) run() {
 // conclude ends all that the connection has, s included, unless that is nil.
 func (c *Connection) conclude(s *Session) {
 	defer close(c.over)
-	defer c.node.release(c)
+	defer c.node.removeConnection(c)
 	c.end(codec.ErrPanicked.Withf("the application has ended the goroutine of the connection"))
 	if s != nil {
 		s.fail(abortOf(c.Err()))
@@ -227,8 +216,9 @@ func (c *Connection) conclude(s *Session) {
 	c.set(nil, connectionOver, c.Err())
 }
 
-// keep keeps a session until the connection ends. It returns the last one, or nil if that is over.
-func (c *Connection) keep() (s *Session) {
+// keepSession keeps a session until the connection ends. It returns the last one, or nil if that is
+// over.
+func (c *Connection) keepSession() (s *Session) {
 	var until time.Time // when s cannot be resumed any more; zero without s
 	back := backoff{first: c.how.First, most: c.how.Most}
 	for c.ctx.Err() == nil {
@@ -241,7 +231,7 @@ func (c *Connection) keep() (s *Session) {
 		begin := time.Now()
 		c.set(s, sessionUp, nil)
 		err = c.watch(s)
-		if s, until = c.part(s); s == nil && c.finishing.Load() {
+		if s, until = c.resumable(s); s == nil && c.finishing.Load() {
 			c.awaitRetired(c.ctx, 0)
 			c.end(codec.ErrSessionClosed.Withf("the connection was shut down by this side"))
 			break
@@ -292,8 +282,9 @@ func (c *Connection) watch(s *Session) error {
 	}
 }
 
-// part returns s if it can be resumed, and until when. Otherwise it is over, or retires.
-func (c *Connection) part(s *Session) (*Session, time.Time) {
+// resumable returns s, which takes no new calls any more, if it can be resumed, and until when.
+// Otherwise s is over, or retires.
+func (c *Connection) resumable(s *Session) (*Session, time.Time) {
 	switch {
 	case s.ctx.Err() != nil:
 		s.carrier.Wait()

@@ -36,8 +36,8 @@ func (d *durables) init(most int) {
 	d.most = most
 }
 
-// restart begins anew on another session.
-func (d *durables) restart(s *Session) {
+// moveTo lets all calls be sent again on another session, in their order.
+func (d *durables) moveTo(s *Session) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.on = s
@@ -161,16 +161,16 @@ func (c *Connection) durably(ctx context.Context, cfg *callConfig, call func(s *
 		}
 		own.sent = func() { c.durable.sent(e, s) }
 		last = call(s, &own)
-		if !c.another(ctx, s, last) {
+		if !c.repeats(ctx, s, last) {
 			return last
 		}
 		c.durable.sent(e, nil)
 	}
 }
 
-// another waits, if a call failed with err because s is ending, until it has ended or takes no new
+// repeats waits, if a call failed with err because s is ending, until it has ended or takes no new
 // calls, and reports whether the call is to be made on another session.
-func (c *Connection) another(ctx context.Context, s *Session, err error) bool {
+func (c *Connection) repeats(ctx context.Context, s *Session, err error) bool {
 	if err == nil || ctx.Err() != nil || c.ctx.Err() != nil {
 		return false
 	}

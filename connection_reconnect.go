@@ -116,7 +116,7 @@ func (c *Connection) attempt(ctx context.Context, s *Session) (*Session, error) 
 	var next *Session
 	err = c.node.guarded(h, func() error {
 		h.cfg = c.node.configFor(w)
-		a, err := h.dial(ctx, was)
+		a, err := h.propose(ctx, was)
 		if err == nil {
 			next, err = c.goOn(ctx, h, a, s)
 		}

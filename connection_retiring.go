@@ -29,7 +29,7 @@ func (c *Connection) retire(s *Session) {
 	defer c.mu.Unlock()
 	c.retired++
 	go func() { // ends with the session
-		c.finish(s)
+		c.seeOff(s)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.retired--
@@ -37,11 +37,11 @@ func (c *Connection) retire(s *Session) {
 	}()
 }
 
-// finish waits for the end of a session that retires, and sees to it. Calls of this side have the
+// seeOff waits for the end of a session that retires, and sees to it. Calls of this side have the
 // time they need, and so have those that the peer makes within them; the others of the peer have
 // lateCalls after that. If the Wire is lost, the session ends: its peer is about to go, and durable
 // calls have another one.
-func (c *Connection) finish(s *Session) {
+func (c *Connection) seeOff(s *Session) {
 	answered := s.table.answered()
 	for {
 		changed := c.changes()

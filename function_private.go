@@ -10,13 +10,6 @@ import (
 // What an error of the application tells may be nobody else's business. Of such an error the peer
 // gets an id, by which whoever has the log finds the text.
 
-// WithPrivateErrors keeps the texts of errors that handlers return, or abort a pipe with, from the
-// peers, unless they are an *[Abort]. Of any other error the peer gets "internal error, id
-// 1a2b3c4d", with code Failed, or Canceled or Expired if the error is one of a context. The log has
-// the same id, the function and the text at level Warn, for as many errors as are logged
-// ([WithLogger]). By default the text crosses, as it does with other libraries for remote calls.
-func WithPrivateErrors() Option { return func(c *config) { c.private = true } }
-
 // errorID returns 8 random hexadecimal digits.
 func errorID() string {
 	var id [4]byte

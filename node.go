@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -39,7 +37,7 @@ type Node struct {
 	// sessions that will be among them in a moment; closed then
 	beginning map[SessionID]chan struct{}
 
-	connections map[*Connection]struct{} // that are not over
+	connections map[nodeConnection]struct{} // that are not over
 }
 
 // NewNode returns a Node. It never fails: of options whose values do not fit, [Node.Check] tells.
@@ -91,7 +89,7 @@ func (n *Node) Attach(start context.Context, w wire.Wire) (*Session, error) {
 				return h.refuse(refused)
 			}
 		}
-		a, err := h.dial(start, nil)
+		a, err := h.propose(start, nil)
 		if err == nil {
 			s, err = n.begin(h, a, n.ownGrant(), true, n)
 		}
@@ -115,11 +113,11 @@ func (n *Node) Accept(start context.Context, w wire.Wire) (*Session, error) {
 	if refused != nil {
 		return nil, refused
 	}
-	return n.accept(start, h)
+	return n.shake(start, h)
 }
 
 // enter returns the handshake over a Wire that the other side has connected, or why there is no
-// place for it. It is followed by accept.
+// place for it. It is followed by shake.
 func (n *Node) enter(w wire.Wire) (*handshake, *Abort) {
 	h := &handshake{w: w, node: n.ctx}
 	refused := codec.ErrUnavailable.Withf("the wire panicked: the log says why")
@@ -144,15 +142,15 @@ func turnAway(w wire.Wire, refused *Abort) {
 	w.Close()
 }
 
-// accept makes a session of what has entered.
-func (n *Node) accept(ctx context.Context, h *handshake) (s *Session, err error) {
+// shake makes a session of what has entered.
+func (n *Node) shake(ctx context.Context, h *handshake) (s *Session, err error) {
 	defer func() {
 		if s == nil {
 			h.place.Leave()
 		}
 	}()
 	err = n.guarded(h, func() error {
-		a, err := h.accept(ctx, n)
+		a, err := h.respond(ctx, n)
 		defer n.begun(a.session)
 		if s = a.resumed; err == nil && s == nil {
 			s, err = n.begin(h, a.agreement, a.grant, false, n)
@@ -175,7 +173,7 @@ func (n *Node) configFor(w wire.Wire) *config {
 
 // ownGrant is what a peer gets that this side has dialled.
 func (n *Node) ownGrant() (g Grant) {
-	g.complete(&n.cfg) // which fits: NewNode has checked it
+	n.cfg.fillIn(&g) // which fits: NewNode has checked it
 	return g
 }
 
@@ -195,7 +193,7 @@ func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, holder se
 	n.mu.Unlock()
 	if closed {
 		s.endTelling()
-		n.owners.leave(s.owner)
+		n.owners.release(s.owner)
 		s.carrier.Discard()
 		return nil, errNodeClosed
 	}
@@ -301,7 +299,7 @@ func (n *Node) Shutdown(ctx context.Context) error {
 		return nil
 	}
 	var wg sync.WaitGroup
-	for _, c := range n.lasting() {
+	for _, c := range n.openConnections() {
 		wg.Go(func() { c.Shutdown(ctx) })
 	}
 	for _, s := range n.Sessions() {
@@ -325,11 +323,8 @@ func (n *Node) Close() error {
 	n.mu.Unlock()
 	n.stopListening() // which has begun meanwhile
 	var wg sync.WaitGroup
-	for _, c := range n.lasting() {
-		wg.Go(func() {
-			c.end(errNodeClosed)
-			<-c.over
-		})
+	for _, c := range n.openConnections() {
+		wg.Go(func() { c.closeFor(errNodeClosed) })
 	}
 	for s := range sessions {
 		wg.Go(func() { s.Close() })
@@ -340,32 +335,4 @@ func (n *Node) Close() error {
 	n.durable.end()
 	n.workers.end()
 	return nil
-}
-
-// keep notes that c begins, unless the node is closed.
-func (n *Node) keep(c *Connection) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.sessions == nil {
-		return false
-	}
-	if n.connections == nil {
-		n.connections = make(map[*Connection]struct{})
-	}
-	n.connections[c] = struct{}{}
-	return true
-}
-
-// release is called when c is over.
-func (n *Node) release(c *Connection) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	delete(n.connections, c)
-}
-
-// lasting returns the connections that are not over.
-func (n *Node) lasting() []*Connection {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return slices.Collect(maps.Keys(n.connections))
 }

@@ -8,22 +8,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/limits"
-	"github.com/asterisque-go/asterisque/priority"
 )
-
-// Grant is what the accepting side allows one peer; see [Access].Accept. A zero field is as the
-// node has it for all.
-type Grant struct {
-	// who the peer turned out to be, for logs and for handlers: see Peer.Subject
-	Subject     string
-	Service     *Service           // what it is offered
-	Inbound     limits.Limits      // of what it sends and the application has not taken
-	Outbound    limits.Limits      // of what it is sent and has not been given to the Wire
-	MaxPriority *priority.Priority // the highest that its calls get
-
-	inbound, outbound *limits.Limits // what is in force; shared by many, as plan
-	plan              *limits.Plan   // what is promised to it
-}
 
 // authorise asks the application about the peer.
 func (h *handshake) authorise(ctx context.Context, p Peer) (g Grant, err error) {
@@ -42,7 +27,7 @@ func (h *handshake) authorise(ctx context.Context, p Peer) (g Grant, err error) 
 			g = *granted
 		}
 	}
-	return g, g.complete(h.cfg)
+	return g, h.cfg.fillIn(&g)
 }
 
 // refusal returns err, for which the application does not accept the peer, as an Abort.
@@ -67,23 +52,20 @@ func (h *handshake) unaccepted(err error) *Abort {
 	return a
 }
 
-// limits returns those in force.
-func (g *Grant) limits() grantedLimits { return grantedLimits{*g.inbound, *g.outbound} }
-
-// complete fills in what the node has for all.
-func (g *Grant) complete(cfg *config) (err error) {
+// fillIn lets g have what the node has for all where it says nothing itself.
+func (c *config) fillIn(g *Grant) (err error) {
 	if g.Service == nil {
-		g.Service = cfg.service
-		g.Service.serve("by the node that was made", cfg.made)
+		g.Service = c.service
+		g.Service.serve("by the node that was made", c.made)
 	} else {
-		g.Service.serve("granted to a peer by the function of Access.Accept", beginOf(cfg.accept))
+		g.Service.serve("granted to a peer by the function of Access.Accept", beginOf(c.accept))
 	}
 	if g.MaxPriority == nil {
-		g.MaxPriority = &cfg.highest
+		g.MaxPriority = &c.highest
 	}
-	g.inbound, g.outbound, g.plan = &cfg.inbound, &cfg.outbound, &cfg.plan
+	g.inbound, g.outbound, g.plan = &c.inbound, &c.outbound, &c.plan
 	if g.Inbound != (limits.Limits{}) {
-		err = g.ownInbound(cfg)
+		err = c.ownInbound(g)
 	}
 	if err == nil && g.Outbound != (limits.Limits{}) {
 		var own limits.Limits
@@ -97,12 +79,12 @@ func (g *Grant) complete(cfg *config) (err error) {
 }
 
 // ownInbound fills in what follows from inbound limits for this peer.
-func (g *Grant) ownInbound(cfg *config) error {
+func (c *config) ownInbound(g *Grant) error {
 	own, err := g.Inbound.Check()
 	if err != nil {
 		return err
 	}
-	plan, err := cfg.planFor(own)
+	plan, err := c.planFor(own)
 	g.inbound, g.plan = &own, &plan
 	return err
 }

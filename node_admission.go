@@ -76,9 +76,9 @@ type entry struct {
 	children int           // places within it
 	sessions int           // that the connection carries
 	tried    int           // wires since the last session began, or since the time below
-	again    time.Time     // when tried is counted anew
+	again    time.Time     // when tried begins at 0 again
 	carries  bool          // it carries a session by itself
-	left     bool
+	gone     bool
 }
 
 // Enter implements transport.Place.
@@ -360,10 +360,10 @@ func (p *entry) Leave() {
 	a := p.door
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if p.left {
+	if p.gone {
 		return
 	}
-	p.left, p.lost = true, nil
+	p.gone, p.lost = true, nil
 	a.closeLocked(p)
 	if p.carries {
 		p.host.sessions--
@@ -381,7 +381,7 @@ func (p *entry) Leave() {
 
 // idleLocked lets the connection have a place of its own again if it carries no session any more.
 func (p *entry) idleLocked() {
-	if p.sessions > 0 || p.left || p.lost == nil {
+	if p.sessions > 0 || p.gone || p.lost == nil {
 		return
 	}
 	p.expires = time.Now().Add(p.door.time)

@@ -223,7 +223,7 @@ func TestAWireThatPanicsWhenItIsAskedForItsAddressCostsNobodyElse(t *testing.T) 
 	for err = nil; err == nil; {
 		_, err = here.ReadFrame(1 << 10)
 	}
-	require.True(t, n.welcome(context.Background(), oddWire{Wire: there, panics: "address"}))
+	require.True(t, n.shakeApart(context.Background(), oddWire{Wire: there, panics: "address"}))
 	requireEmpty(t, n.admission)
 }
 

@@ -64,9 +64,9 @@ type accepted struct {
 	resumed *Session // has taken the Wire over, and goes on; nil: a session is to begin
 }
 
-// dial is the handshake of the side that connected: it speaks first. If was is not nil, that is to
+// propose is the handshake of the side that connected: it speaks first. If was is not nil, that is to
 // be resumed; it is, if the session of the agreement is the same.
-func (h *handshake) dial(ctx context.Context, was *former) (a agreement, err error) {
+func (h *handshake) propose(ctx context.Context, was *former) (a agreement, err error) {
 	ctx, done := h.begin(ctx, time.Now().Add(h.cfg.handshake))
 	defer done()
 	if err := h.exposed(); err != nil {
@@ -97,9 +97,9 @@ func (h *handshake) dial(ctx context.Context, was *former) (a agreement, err err
 	return a, nil
 }
 
-// accept is the handshake of the side that was connected to. It also decides what is offered to the
+// respond is the handshake of the side that was connected to. It also decides what is offered to the
 // peer. On an error the agreement has the session's id, if that is expected.
-func (h *handshake) accept(ctx context.Context, r resumer) (a accepted, err error) {
+func (h *handshake) respond(ctx context.Context, r resumer) (a accepted, err error) {
 	ctx, done := h.begin(ctx, h.place.expires)
 	defer done()
 	if refused := h.place.takeOver(h.cut); refused != nil {
@@ -135,7 +135,7 @@ func (h *handshake) accept(ctx context.Context, r resumer) (a accepted, err erro
 	if a.resume && was.session != (SessionID{}) {
 		h.cfg.log.Info("session is not resumed", "session", was.session.short(), "addr", h.w.RemoteAddr(), "known", found != nil)
 	}
-	return a, h.welcome(ctx, r, &a, &hello)
+	return a, h.begins(ctx, r, &a, &hello)
 }
 
 // authorised asks the application about the peer, and fills in what that grants. It returns the
@@ -178,8 +178,8 @@ func (h *handshake) resume(ctx context.Context, s *Session, a *accepted, was *fo
 	return s.comeBack(ctx, &c)
 }
 
-// welcome answers a peer whose session is to begin. hello is what the two have agreed on.
-func (h *handshake) welcome(ctx context.Context, r resumer, a *accepted, hello *message.Sync) error {
+// begins answers a peer whose session is to begin. hello is what the two have agreed on.
+func (h *handshake) begins(ctx context.Context, r resumer, a *accepted, hello *message.Sync) error {
 	if err := r.refusesSession(&a.about); err != nil {
 		return h.refuse(err)
 	}

@@ -79,6 +79,13 @@ func WithCallWindow(function uint16, calls int) Option {
 	}
 }
 
+// WithPrivateErrors keeps the texts of errors that handlers return, or abort a pipe with, from the
+// peers, unless they are an *[Abort]. Of any other error the peer gets "internal error, id
+// 1a2b3c4d", with code Failed, or Canceled or Expired if the error is one of a context. The log has
+// the same id, the function and the text at level Warn, for as many errors as are logged
+// ([WithLogger]). By default the text crosses, as it does with other libraries for remote calls.
+func WithPrivateErrors() Option { return func(c *config) { c.private = true } }
+
 // setField lets the field of a struct of options count, unless it is zero.
 func setField[T comparable](to *T, field T) {
 	var zero T

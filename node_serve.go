@@ -44,7 +44,7 @@ func (n *Node) serveAt(ctx context.Context, ln wire.Listener, url string) error 
 		ln.Close()
 		return exposed(transport.ShowURL(ln.URL()))
 	}
-	if !n.serve(ln) {
+	if !n.addListener(ln) {
 		return errNodeClosed
 	}
 	if g, ok := ln.(transport.Guarded); ok {
@@ -52,10 +52,10 @@ func (n *Node) serveAt(ctx context.Context, ln wire.Listener, url string) error 
 	}
 	stop := context.AfterFunc(ctx, func() { n.closeListener(ln) })
 	defer stop()
-	defer n.served(ln)
+	defer n.removeListener(ln)
 	back := backoff{first: 5 * time.Millisecond, most: time.Second}
 	for {
-		w, err := n.acceptFrom(ln)
+		w, err := n.nextWire(ln)
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return nil
@@ -69,15 +69,15 @@ func (n *Node) serveAt(ctx context.Context, ln wire.Listener, url string) error 
 			continue
 		}
 		back.step = 0
-		if !n.welcome(ctx, w) {
+		if !n.shakeApart(ctx, w) {
 			return nil
 		}
 	}
 }
 
-// welcome does the handshake with whom Serve has accepted, on a goroutine of its own, for which
+// shakeApart does the handshake over a Wire that Serve has accepted, on a goroutine of its own, for which
 // Close waits. Without a place it costs none. It reports false if the node is closed.
-func (n *Node) welcome(ctx context.Context, w wire.Wire) bool {
+func (n *Node) shakeApart(ctx context.Context, w wire.Wire) bool {
 	h, refused := n.enter(w)
 	if refused != nil {
 		n.cfg.log.Warn("handshake failed", "addr", h.from, "error", refused)
@@ -86,7 +86,7 @@ func (n *Node) welcome(ctx context.Context, w wire.Wire) bool {
 	n.mu.Lock()
 	closed := n.sessions == nil
 	if !closed {
-		n.accepts.Go(func() { n.meet(ctx, h) }) // ends with the handshake
+		n.accepts.Go(func() { n.shakeAndLog(ctx, h) }) // ends with the handshake
 	}
 	n.mu.Unlock()
 	if closed {
@@ -115,15 +115,15 @@ func passes(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOBUFS) || errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.ECONNABORTED)
 }
 
-// meet does the handshake with whom Serve has accepted.
-func (n *Node) meet(ctx context.Context, h *handshake) {
-	if _, err := n.accept(ctx, h); err != nil {
+// shakeAndLog is shake for Serve, which goes on whatever comes of it.
+func (n *Node) shakeAndLog(ctx context.Context, h *handshake) {
+	if _, err := n.shake(ctx, h); err != nil {
 		n.cfg.log.Warn("handshake failed", "addr", h.from, "error", err)
 	}
 }
 
-// serve notes that ln is being served, unless the node is closed.
-func (n *Node) serve(ln wire.Listener) bool {
+// addListener notes that ln is being served, unless the node is closed.
+func (n *Node) addListener(ln wire.Listener) bool {
 	n.mu.Lock()
 	closed := n.sessions == nil
 	if !closed {
@@ -137,7 +137,7 @@ func (n *Node) serve(ln wire.Listener) bool {
 	return !closed
 }
 
-func (n *Node) served(ln wire.Listener) {
+func (n *Node) removeListener(ln wire.Listener) {
 	n.closeListener(ln)
 	n.mu.Lock()
 	delete(n.serving, ln)

@@ -25,8 +25,8 @@ func (n *Node) dial(ctx context.Context, url string) (w wire.Wire, err error) {
 	return w, err
 }
 
-// acceptFrom returns the next Wire of ln, which may be the application's.
-func (n *Node) acceptFrom(ln wire.Listener) (w wire.Wire, err error) {
+// nextWire returns the next Wire of ln, which may be the application's.
+func (n *Node) nextWire(ln wire.Listener) (w wire.Wire, err error) {
 	if !guard.Run(n.cfg.log, "listener", func() { w, err = ln.Accept() }) {
 		err = codec.ErrUnavailable.Withf("the listener panicked: the log says why")
 	}

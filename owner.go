@@ -39,7 +39,7 @@ type owners struct {
 	all map[ownerName]*owner // guarded by mu
 }
 
-// join returns the owner of a session with p, until leave.
+// join returns the owner of a session with p, until release.
 func (o *owners) join(p *Peer) *owner {
 	name := nameOwner(p)
 	o.mu.Lock()
@@ -57,15 +57,15 @@ func (o *owners) join(p *Peer) *owner {
 	return w
 }
 
-// keep lets w be known for longer: each keep is followed by a leave.
-func (o *owners) keep(w *owner) {
+// retain lets w be known for longer: each retain is followed by a release.
+func (o *owners) retain(w *owner) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	w.refs++
 }
 
-// leave says that one of those who know w knows it no more.
-func (o *owners) leave(w *owner) {
+// release says that one of those who know w knows it no more.
+func (o *owners) release(w *owner) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	w.refs--

@@ -48,12 +48,12 @@ func TestOwnersAreToldApartByProofAndElseByAddress(t *testing.T) {
 			a, b := all.join(&c.a), all.join(&c.b)
 			require.Equal(t, c.same, a == b)
 			require.Equal(t, c.proved, a.proved())
-			all.leave(a)
+			all.release(a)
 			if c.same {
 				require.Same(t, b, all.join(&c.a), "as long as one session knows it")
-				all.leave(b)
+				all.release(b)
 			}
-			all.leave(b)
+			all.release(b)
 			require.Empty(t, all.all)
 		})
 	}
@@ -121,9 +121,9 @@ func TestTheReserveLeavesAsMuchAsOneOwnerHas(t *testing.T) {
 	require.Equal(t, 25, fill(b), "as many as are left")
 	require.EqualValues(t, 50, r.held.Load())
 	require.EqualValues(t, 50, b.nested.Load())
-	all.leave(b)
+	all.release(b)
 	require.Same(t, b, all.join(&Peer{Subject: "b"}), "who has places is not forgotten with its last session")
-	all.leave(b)
+	all.release(b)
 	for range 50 {
 		r.leave(b)
 	}

@@ -162,7 +162,7 @@ func (w *aways) removeLocked(a *away) {
 	}
 }
 
-// look finds out anew what a holds, which grows with what the application sends, if it is away.
+// look finds out again what a holds, which grows with what the application sends, if it is away.
 func (w *aways) look(a *away) {
 	if a.session == nil {
 		return

@@ -58,7 +58,7 @@ func (u *upper) Finished() {
 	}
 	s.holder.sessionEnded(s)
 	s.endTelling()
-	s.shared.owners.leave(s.owner)
+	s.shared.owners.release(s.owner)
 	s.cfg.log.Info("session ends", "session", s, "cause", s.cause())
 }
 

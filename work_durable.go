@@ -134,7 +134,7 @@ func (o *durableAnswers) addLocked(m *durableAnswer, c durableJob, now time.Time
 		o.calls, o.shares = make(map[string]*durableAnswer), make(map[*owner]*durableShare)
 	}
 	o.calls[m.key], o.shares[m.share.owner] = m, m.share
-	o.owners.keep(m.share.owner)
+	o.owners.retain(m.share.owner)
 	o.room.count(m, 1, m.size)
 	c.role().first = m
 	return nil
@@ -251,7 +251,7 @@ func (o *durableAnswers) dropLocked(m *durableAnswer) {
 	if m.share.held.Messages == 0 {
 		delete(o.shares, m.share.owner)
 	}
-	o.owners.leave(m.share.owner)
+	o.owners.release(m.share.owner)
 }
 
 // forgetLocked forgets those whose time is up.

@@ -1,0 +1,23 @@
+package asterisque
+
+import (
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// Grant is what the accepting side allows one peer; see [Access].Accept. A zero field is as the
+// node has it for all.
+type Grant struct {
+	// who the peer turned out to be, for logs and for handlers: see Peer.Subject
+	Subject     string
+	Service     *Service           // what it is offered
+	Inbound     limits.Limits      // of what it sends and the application has not taken
+	Outbound    limits.Limits      // of what it is sent and has not been given to the Wire
+	MaxPriority *priority.Priority // the highest that its calls get
+
+	inbound, outbound *limits.Limits // what is in force; shared by many, as plan
+	plan              *limits.Plan   // what is promised to it
+}
+
+// limits returns those in force.
+func (g *Grant) limits() grantedLimits { return grantedLimits{*g.inbound, *g.outbound} }
