@@ -81,6 +81,8 @@ func scene(t *testing.T) (client, server *asterisque.Node) {
 	here, there := connect(t, client, server)
 	_, err := here.Call(t.Context(), 9, nil)
 	require.ErrorIs(t, err, asterisque.ErrUnauthorized)
+	// the answer may come before the call is over at the server
+	eventually(t, func() bool { return len(there.Pipes()) == 0 })
 	open(t, here, there, 7, asterisque.WithPriority(3))
 	<-began
 	open(t, here, there, 7, asterisque.WithPriority(-2))
