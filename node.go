@@ -197,7 +197,7 @@ func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, holder se
 		s.carrier.Discard()
 		return nil, errNodeClosed
 	}
-	s.watchCertificate()
+	(*upper)(s).watchCertificate()
 	if s.res != nil {
 		s.res.record(s.ctx, time.Time{})
 	}
@@ -261,7 +261,7 @@ func (n *Node) sessionChanged() {}
 
 // sessionEnded implements sessionHolder.
 func (n *Node) sessionEnded(s *Session) {
-	past := s.stats().ended()
+	past := statsOf(s).ended()
 	n.mu.Lock()
 	n.past.add(past)
 	delete(n.sessions, s)

@@ -7,42 +7,42 @@ import (
 	"github.com/asterisque-go/asterisque/internal/piping"
 )
 
-// receive does what one frame, a message of type t, says. An error ends the session.
-func (s *Session) receive(t message.Type, frame []byte) error {
+// Receive does what one frame, a message of type t, says. An error ends the session.
+func (u *upper) Receive(t message.Type, frame []byte) error {
 	switch t {
 	case message.OpenType:
 		m, err := message.ParseOpen(frame)
 		if err != nil {
 			return err
 		}
-		return s.receiveOpen(&m)
+		return u.receiveOpen(&m)
 	case message.BlockType:
 		m, err := message.ParseBlock(frame)
 		if err != nil {
 			return err
 		}
-		return s.receiveBlock(m)
+		return u.receiveBlock(m)
 	case message.CloseType:
 		m, err := message.ParseClose(frame)
 		if err != nil {
 			return err
 		}
-		return s.receiveClose(m)
+		return u.receiveClose(m)
 	default:
 		m, err := message.ParseControl(frame)
 		if err != nil {
 			return err
 		}
-		return s.receiveControl(m)
+		return u.receiveControl(m)
 	}
 }
 
-func (s *Session) receiveOpen(m *message.Open) error {
+func (u *upper) receiveOpen(m *message.Open) error {
 	var within *outer
 	if m.Meta.Nested {
-		within = s.table.outer(m.Meta.Within)
+		within = u.table.outer(m.Meta.Within)
 	}
-	h := s.service.find(m.Function)
+	h := u.service.find(m.Function)
 	var refused *Abort
 	switch {
 	case h == nil:
@@ -53,12 +53,12 @@ func (s *Session) receiveOpen(m *message.Open) error {
 		refused = codec.ErrOverloaded.Withf("the call is the %dth within each other, and %d is the deepest", within.depth+1, deepest)
 	default:
 		if !m.Meta.Nested {
-			if refused = s.shared.budget.refusesCall(s.owner); refused != nil {
+			if refused = u.shared.budget.refusesCall(u.owner); refused != nil {
 				break
 			}
 		}
-		c := newServed(&s.exchange, m, h, within)
-		ok, err := s.table.accept(c.id(), c)
+		c := newServed(&u.exchange, m, h, within)
+		ok, err := u.table.accept(c.id(), c)
 		if ok {
 			c.arrive()
 		}
@@ -67,29 +67,29 @@ func (s *Session) receiveOpen(m *message.Open) error {
 		}
 		c.freeParams()
 		refused = errShutDown // Shutdown was called meanwhile, or the session has ended
-		s.announceEnd()
+		(*Session)(u).announceEnd()
 	}
-	if err := s.table.check(m.Pipe); err != nil {
+	if err := u.table.check(m.Pipe); err != nil {
 		return err
 	}
-	cost := m.Cost(s.terms.Overhead, s.terms.Early)
-	if beyond := s.calls.arrive(cost, m.Meta.Nested); beyond != nil {
+	cost := m.Cost(u.terms.Overhead, u.terms.Early)
+	if beyond := u.calls.arrive(cost, m.Meta.Nested); beyond != nil {
 		refused, cost = beyond, 0
 	}
-	s.turnAway(m, refused, cost)
+	u.turnAway(m, refused, cost)
 	return nil
 }
 
-func (s *Session) receiveBlock(m message.Block) error {
-	e, err := s.table.find(m.Pipe)
+func (u *upper) receiveBlock(m message.Block) error {
+	e, err := u.table.find(m.Pipe)
 	if e == nil {
 		return err // nil if the pipe is over: Blocks may cross its Close
 	}
 	return e.block(m)
 }
 
-func (s *Session) receiveClose(m message.Close) error {
-	e, err := s.table.take(m.Pipe)
+func (u *upper) receiveClose(m message.Close) error {
+	e, err := u.table.take(m.Pipe)
 	if e == nil {
 		return err
 	}
@@ -97,33 +97,33 @@ func (s *Session) receiveClose(m message.Close) error {
 	return nil
 }
 
-func (s *Session) receiveControl(m message.Control) error {
+func (u *upper) receiveControl(m message.Control) error {
 	switch c := m.(type) {
 	case message.Credit:
-		return s.receiveCredit(c)
+		return u.receiveCredit(c)
 	case message.Stop:
-		return s.toPipe(c.Pipe, func(p *piping.End) error { p.StopArrived(); return nil })
+		return u.toPipe(c.Pipe, func(p *piping.End) error { p.StopArrived(); return nil })
 	case message.Ask:
-		return s.toPipe(c.Pipe, func(p *piping.End) error {
+		return u.toPipe(c.Pipe, func(p *piping.End) error {
 			if !p.AskArrived(c.Sent, c.Total) {
 				return violation("Ask for pipe %d after %d bytes, which is not what has arrived", c.Pipe, c.Sent)
 			}
 			return nil
 		})
 	case message.Allow:
-		return s.toPipe(c.Pipe, func(p *piping.End) error { p.AllowArrived(c.Total); return nil })
+		return u.toPipe(c.Pipe, func(p *piping.End) error { p.AllowArrived(c.Total); return nil })
 	case message.Ping:
-		s.carrier.Ping(c.N)
+		u.carrier.Ping(c.N)
 	case message.Pong:
-		s.carrier.Pong(c.N)
+		u.carrier.Pong(c.N)
 	case message.Ack:
-		if !s.carrier.Ack(c.Count) {
+		if !u.carrier.Ack(c.Count) {
 			return violation("Ack of %d frames, which is more than were sent", c.Count)
 		}
 	case message.Drain:
-		s.table.drainThere(c)
-		if s.outgoing.drain() {
-			s.holder.sessionChanged()
+		u.table.drainThere(c)
+		if u.outgoing.drain() {
+			u.holder.sessionChanged()
 		}
 	case message.SessionClose:
 		return carrier.EndedBy(c)
@@ -133,17 +133,17 @@ func (s *Session) receiveControl(m message.Control) error {
 	return nil // an unknown Control is to be ignored
 }
 
-func (s *Session) receiveCredit(c message.Credit) error {
+func (u *upper) receiveCredit(c message.Credit) error {
 	if c.Opens {
-		s.opens.grant(c.Limit)
+		u.opens.grant(c.Limit)
 		return nil
 	}
-	return s.toPipe(c.Pipe, func(p *piping.End) error { p.CreditArrived(c.Limit); return nil })
+	return u.toPipe(c.Pipe, func(p *piping.End) error { p.CreditArrived(c.Limit); return nil })
 }
 
 // toPipe hands the pipe of a Control to f, if that carries Blocks and is not over.
-func (s *Session) toPipe(id uint64, f func(*piping.End) error) error {
-	e, err := s.table.find(id)
+func (u *upper) toPipe(id uint64, f func(*piping.End) error) error {
+	e, err := u.table.find(id)
 	if e == nil {
 		return err
 	}

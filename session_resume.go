@@ -77,7 +77,12 @@ func (s *Session) comeBack(ctx context.Context, b *comeback) error {
 		Renew: func() { s.renew(b) }, Settled: s.res.settle,
 	}
 	if b.confirm != nil {
-		over.Check = func() error { return s.still(b) }
+		over.Check = func() error {
+			if !s.res.entitles(b.used) {
+				return errOvertaken // although the peer was entitled when its handshake arrived
+			}
+			return nil
+		}
 		over.Confirm = func(received uint64, missing int) error {
 			s.res.paces(resumeCost + missing)
 			return b.confirm(received)
@@ -90,20 +95,12 @@ func (s *Session) comeBack(ctx context.Context, b *comeback) error {
 	return err
 }
 
-// still returns why the peer is not entitled any more, although it was when its handshake arrived:
-// another one of it has overtaken that.
-func (s *Session) still(b *comeback) error {
-	if !s.res.entitles(b.used) {
-		return errOvertaken
-	}
-	return nil
-}
-
+// errOvertaken is why a peer is not entitled any more: another handshake of it has overtaken that.
 var errOvertaken = codec.ErrUnavailable.Withf("the peer has come back over another wire")
 
 // renew is called when the session has another Wire, and nobody reads or writes.
 func (s *Session) renew(b *comeback) {
-	s.watchCertificate() // which may be another one now
+	(*upper)(s).watchCertificate() // which may be another one now
 	if b.grant != nil {
 		s.heed(b.grant)
 	}

@@ -73,20 +73,20 @@ func (s Share) String() string {
 }
 
 // loadRoom fills in what is promised, and who waits.
-func (s *Session) loadRoom(st *Stats) {
-	st.WaitWindow, st.WaitOpens, st.WaitOutbound = s.waits.load(waitWindow), s.waits.load(waitOpens), s.waits.load(waitOutbound)
-	if s.terms.Room == nil {
+func (st *Stats) loadRoom(o *outgoing) {
+	st.WaitWindow, st.WaitOpens, st.WaitOutbound = o.waits.load(waitWindow), o.waits.load(waitOpens), o.waits.load(waitOutbound)
+	if o.terms.Room == nil {
 		return
 	}
-	p, l := s.terms.Room.Plan(), s.terms.Room.Load()
+	p, l := o.terms.Room.Plan(), o.terms.Room.Load()
 	st.Blocks = Share{Room: (p.Workers+p.Callers)*p.Window + p.Spare, Promised: l.Windows, Held: l.Windows}
 	st.Large = Share{Room: p.Large, Promised: l.Large, Held: l.Large}
 	st.Asking = l.Asking
 }
 
 // loadWork fills in what is known of the calls of the peer.
-func (s *Session) loadWork(st *Stats) {
-	w := s.calls.load()
+func (st *Stats) loadWork(d *dispatcher) {
+	w := d.load()
 	st.Waiting, st.Running, st.MostWaiting, st.MostRunning = w.waiting, w.running, w.mostWaiting, w.mostRunning
 	st.Served, st.Parked = w.served, w.parked
 	st.Holding = w.held + w.unparked*(heldPlace+heldUnary) + w.streams*(heldStream-heldUnary)
@@ -97,13 +97,13 @@ func (s *Session) loadWork(st *Stats) {
 // Stats returns what the session holds now. The numbers are read one after the other, not in one
 // instant.
 func (s *Session) Stats() Stats {
-	st := s.stats()
+	st := statsOf(s)
 	st.Receiving = s.carrier.Receiving()
 	return st
 }
 
-// stats is Stats without what the Wire has to say, which may be the application's.
-func (s *Session) stats() Stats {
+// statsOf is Stats without what the Wire has to say, which may be the application's.
+func statsOf(s *Session) Stats {
 	st := Stats{
 		Pipes:         s.table.len(),
 		Made:          s.table.opened(),
@@ -115,8 +115,8 @@ func (s *Session) stats() Stats {
 		OutboundState: s.outbound.State(),
 	}
 	st.Stops, st.Stopped = s.carrier.Stops()
-	s.loadWork(&st)
-	s.loadRoom(&st)
+	st.loadWork(&s.calls)
+	st.loadRoom(&s.outgoing)
 	return st
 }
 

@@ -27,10 +27,11 @@ type Tracer interface {
 // traced tells the tracer of a call from this side. done tells it the outcome.
 func (s *Session) traced(ctx context.Context, function uint16, name string) (trace []byte, done func(error)) {
 	var tell func(error)
-	s.guard("tracer", function, name, func() { trace, tell = s.cfg.tracer.Call(ctx, s, function, name) })
+	guarded := func(f func()) { guard.Run(s.cfg.log, "tracer", f, "function", function, "name", name) }
+	guarded(func() { trace, tell = s.cfg.tracer.Call(ctx, s, function, name) })
 	return trace, func(err error) {
 		if tell != nil { // otherwise it panicked
-			s.guard("tracer", function, name, func() { tell(err) })
+			guarded(func() { tell(err) })
 		}
 	}
 }
@@ -38,9 +39,4 @@ func (s *Session) traced(ctx context.Context, function uint16, name string) (tra
 // tracedServed tells the tracer that a handler is about to run.
 func (s *Session) tracedServed(ctx context.Context, function uint16, name string, trace []byte) (context.Context, func(error)) {
 	return s.cfg.tracer.Serve(ctx, s, function, name, trace)
-}
-
-// guard calls f, a part of the application that belongs to a call from this side.
-func (s *Session) guard(what string, function uint16, name string, f func()) {
-	guard.Run(s.cfg.log, what, f, "function", function, "name", name)
 }

@@ -3,8 +3,6 @@ package asterisque
 import (
 	"log/slog"
 	"time"
-
-	"github.com/asterisque-go/asterisque/codec/message"
 )
 
 // upper is a session as its carrier sees it: see carrier.Upper.
@@ -12,9 +10,6 @@ type upper Session
 
 // LogValue implements slog.LogValuer.
 func (u *upper) LogValue() slog.Value { return (*Session)(u).LogValue() }
-
-// Receive does what one frame says, which is a message of type t.
-func (u *upper) Receive(t message.Type, frame []byte) error { return (*Session)(u).receive(t, frame) }
 
 // Ended aborts all calls.
 func (u *upper) Ended(cause *Abort) {
@@ -72,10 +67,10 @@ func (u *upper) fail(a *Abort) { (*Session)(u).fail(a) }
 
 // watchCertificate lets the session end when the certificate that its peer has shown last expires.
 // It is called while nobody reads.
-func (s *Session) watchCertificate() {
-	s.expiry.stop()
-	_, secure := s.carrier.Wire()
-	if cert := (Peer{TLS: secure}).Certificate(); cert != nil && !s.cfg.outliveCertificates {
-		s.expiry.start(cert, s.fail)
+func (u *upper) watchCertificate() {
+	u.expiry.stop()
+	_, secure := u.carrier.Wire()
+	if cert := (Peer{TLS: secure}).Certificate(); cert != nil && !u.cfg.outliveCertificates {
+		u.expiry.start(cert, u.fail)
 	}
 }
