@@ -3,12 +3,9 @@ package piping_test
 import (
 	"context"
 	"errors"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -330,89 +327,6 @@ func (e *end) begin() bool {
 	return true
 }
 
-// stream is a stream from here to there for one test: there receives, and its handler has begun.
-type stream struct {
-	t           *testing.T
-	here, there *end
-}
-
-// plan is the least that a stream needs: a window of early bytes on either side, and room for a
-// large Block.
-var plan = limits.Plan{Window: early, Workers: 1, Callers: 1, Large: 100_000 + overhead}
-
-// newStream returns a stream whose sides divide their room as plan says. It is called in a bubble.
-func newStream(t *testing.T, plan limits.Plan) *stream {
-	a, _ := newSides(t, plan, 512<<10)
-	s := &stream{t: t}
-	s.here, s.there = a.open(0)
-	require.True(t, s.there.begin())
-	s.run()
-	return s
-}
-
-// run lets everything depart and arrive.
-func (s *stream) run() {
-	for more := true; more; {
-		synctest.Wait()
-		more = false
-		for _, e := range []*end{s.here, s.there} {
-			for e.s.tell() || e.depart() || e.s.deliver() {
-				synctest.Wait()
-				more = true
-			}
-		}
-	}
-}
-
-// load returns what the receiver has promised.
-func (s *stream) load() limits.Load { return s.there.s.room.Load() }
-
-// finish ends the call, and requires that nothing is held any more.
-func (s *stream) finish() {
-	s.t.Helper()
-	s.here.Abort(nil)
-	s.run()
-	s.there.Abort(nil)
-	s.run()
-	for _, e := range []*end{s.here, s.there} {
-		require.Equal(s.t, limits.Load{}, e.s.room.Load())
-		require.Zero(s.t, e.s.messages)
-		require.Zero(s.t, e.s.bytes)
-		require.Zero(s.t, e.s.overrun)
-		require.Zero(s.t, e.s.terms.Left.Load())
-	}
-}
-
-// doing is a call that waits.
-type doing struct {
-	cancel context.CancelFunc
-	done   chan struct{}
-	err    error
-	block  pipe.Block
-}
-
-// do calls f in the background.
-func do(f func(ctx context.Context) (pipe.Block, error)) *doing {
-	ctx, cancel := context.WithCancel(background)
-	d := &doing{cancel: cancel, done: make(chan struct{})}
-	go func() {
-		d.block, d.err = f(ctx)
-		cancel()
-		close(d.done)
-	}()
-	return d
-}
-
-// isDone reports whether the call has returned.
-func (d *doing) isDone() bool {
-	select {
-	case <-d.done:
-		return true
-	default:
-		return false
-	}
-}
-
 // send sends a Block of n bytes.
 func (e *end) send(n int) *doing {
 	return do(func(ctx context.Context) (pipe.Block, error) { return pipe.Block{}, e.Send(ctx, make([]byte, n)) })
@@ -421,19 +335,4 @@ func (e *end) send(n int) *doing {
 // recv receives a Block.
 func (e *end) recv() *doing {
 	return do(func(ctx context.Context) (pipe.Block, error) { return e.Recv(ctx) })
-}
-
-// collected returns what comes from c once the garbage has been collected.
-func collected(t *testing.T, c <-chan int) int {
-	// The garbage collector is what is waited for.
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		runtime.GC()
-		select {
-		case n := <-c:
-			return n
-		default:
-		}
-	}
-	t.Fatal("nothing was collected")
-	return 0
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/leak"
 	"github.com/asterisque-go/asterisque/internal/piping"
@@ -28,81 +26,6 @@ const (
 	overhead = limits.LeastOverhead
 	early    = overhead + 1024
 )
-
-// port is a session that remembers what a pipe did.
-type port struct {
-	mu     sync.Mutex
-	sent   []string // Blocks, "end", "close", "abort" and "ask"
-	taken  int
-	news   int   // how often something was announced
-	refuse error // what Send and Post return
-}
-
-func (p *port) note(s string) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.refuse != nil {
-		return p.refuse
-	}
-	p.sent = append(p.sent, s)
-	return nil
-}
-
-func (p *port) Send(_ context.Context, b piping.Outgoing) error { return p.note(string(b.Payload)) }
-func (p *port) Post(b piping.Outgoing) (limits.State, error) {
-	return limits.Congested, p.note(string(b.Payload))
-}
-func (p *port) Thin(*piping.Outgoing) bool { return false }
-func (p *port) CloseSend() error           { return p.note("end") }
-func (p *port) MaxBlock() int              { return 1 << 20 }
-func (p *port) Stop()                      { p.note("stop") }
-func (p *port) Announce()                  { p.mu.Lock(); p.news++; p.mu.Unlock() }
-func (p *port) Ask()                       { p.note("ask") }
-func (p *port) Close(result []byte, abort *codec.Abort) {
-	if abort != nil {
-		p.note("abort " + abort.Code.String())
-	} else {
-		p.note("close " + string(result))
-	}
-}
-
-// Taken and Shelter implement piping.Ledger.
-func (p *port) Taken(messages, _ int) { p.mu.Lock(); p.taken += messages; p.mu.Unlock() }
-
-func (p *port) Shelter(int) bool { return false }
-
-// newPipe returns both faces of a pipe and its port. What c does not say is without limits.
-func newPipe(c piping.Config) (*pipe.Pipe, *piping.End, *port) {
-	p, port := new(pipe.Pipe), new(port)
-	c.Port = port
-	if c.Terms == nil {
-		c.Terms = new(piping.Terms)
-	}
-	c.Terms.Overhead, c.Terms.PeerOverhead, c.Terms.Early, c.Terms.PeerEarly = overhead, overhead, early, early
-	c.Terms.Ledger = port
-	if c.SendLimit == 0 {
-		c.SendLimit = piping.Unlimited
-	}
-	if c.Terms.Room == nil {
-		c.Granted = piping.Unlimited
-	}
-	(*piping.End)(p).Init(c)
-	return p, (*piping.End)(p), port
-}
-
-// block returns a Block that arrives.
-func block(payload string) piping.Block { return piping.NewBlock([]byte(payload), nil, 0, time.Time{}) }
-
-// sized returns a Block of n bytes that arrives.
-func sized(n int) piping.Block { return piping.NewBlock(make([]byte, n), nil, 0, time.Time{}) }
-
-// told returns the Controls that the pipe has for its peer.
-func told(end *piping.End) (list []message.Control) {
-	end.Controls(0, func(c message.Control) { list = append(list, c) })
-	return list
-}
-
-var background = context.Background()
 
 func TestBlocksComeInTheirOrderAndThenTheEnd(t *testing.T) {
 	p, end, port := newPipe(piping.Config{})
@@ -246,13 +169,6 @@ func TestAwaitCreditWaitsForTheWindowAndSendsNothing(t *testing.T) {
 	})
 }
 
-// contextual sends a Block with a time limit.
-func contextual(p *pipe.Pipe, d time.Duration) error {
-	ctx, cancel := context.WithTimeout(background, d)
-	defer cancel()
-	return p.Send(ctx, []byte("0"))
-}
-
 func TestARefusedBlockGivesItsCreditBack(t *testing.T) {
 	p, _, port := newPipe(piping.Config{SendLimit: overhead + 100})
 	port.refuse = codec.ErrTooLarge
@@ -387,81 +303,6 @@ func TestTheContextEndsOnlyTheWait(t *testing.T) {
 	require.Equal(t, piping.Accepted, end.BlockArrived(sized(0)))
 }
 
-// running returns the pipe of a handler that has begun, with the window that room gave it.
-func running(t *testing.T, room *limits.Room) (*pipe.Pipe, *piping.End, *port) {
-	t.Helper()
-	p, end, port := newPipe(piping.Config{Granted: early, Terms: &piping.Terms{Room: room, Largest: 512 << 10}})
-	var h limits.Hold
-	require.True(t, room.Begin(&h))
-	end.BeginHandler(h)
-	return p, end, port
-}
-
-func TestWindowGrantsHalfAtATimeAndGrowsWhileTheReaderKeepsUp(t *testing.T) {
-	const block = 1024 - overhead
-	room := limits.NewRoom(&limits.Plan{Window: 8 << 10, Workers: 1, Spare: 1 << 20, Large: 1 << 20})
-	p, end, port := newPipe(piping.Config{Granted: early, Terms: &piping.Terms{Room: room, Largest: 16 << 10}})
-	require.Equal(t, piping.Accepted, end.BlockArrived(sized(block)), "early")
-	end.BeginHandler(limits.Hold{Base: 8 << 10, Source: limits.Workers})
-	require.Equal(t, []message.Control{message.Credit{Limit: 1<<10 + 6<<10 + 511}}, told(end), "whole Blocks, and less than comes by itself")
-	require.Empty(t, told(end), "once")
-	for range 6 {
-		require.Equal(t, piping.Accepted, end.BlockArrived(sized(block)))
-	}
-	require.Equal(t, piping.Overrun, end.BlockArrived(sized(block)), "the window is used up")
-	for range 3 {
-		p.Recv(background)
-	}
-	require.Empty(t, told(end), "less than half is owed")
-	for range 3 {
-		p.Recv(background)
-	}
-	require.Equal(t, []message.Control{message.Credit{Limit: 7<<10 + 4<<10 + 511}}, told(end), "half, without growth: the reader lags")
-	p.Recv(background)
-	require.Equal(t, []message.Control{message.Credit{Limit: 7<<10 + 15<<10 + 511}}, told(end), "the reader has emptied a window that was used whole: it doubles")
-	require.Equal(t, 3, port.news, "each time it was announced once")
-}
-
-func TestCreditThatWasNotFetchedIsAnnouncedOnceAndTheNewestCounts(t *testing.T) {
-	const block = 1024 - overhead
-	room := limits.NewRoom(&limits.Plan{Window: 4 << 10, Workers: 1})
-	p, end, port := running(t, room)
-	for total := uint64(4 << 10); total < 12<<10; total += 1 << 10 {
-		require.Equal(t, piping.Accepted, end.BlockArrived(sized(block)))
-		p.Recv(background)
-	}
-	require.Equal(t, 1, port.news)
-	require.Equal(t, []message.Control{message.Credit{Limit: 8<<10 + 3<<10 + 511}}, told(end), "whole Blocks, and less than comes by itself")
-}
-
-func TestTheWindowShrinksToWhatIsGuaranteedWhileThereIsNoSpareRoom(t *testing.T) {
-	const block = 1024 - overhead
-	room := limits.NewRoom(&limits.Plan{Window: 2 << 10, Workers: 1, Callers: 1, Spare: 48 << 10})
-	p, end, _ := running(t, room)
-	require.Equal(t, []message.Control{message.Credit{Limit: 8 << 10}}, told(end), "an eighth of what is spare more than is guaranteed")
-	var others limits.Hold
-	require.True(t, room.Fit(&others, 42<<10), "all that is left")
-	for range 8 {
-		require.Equal(t, piping.Accepted, end.BlockArrived(sized(block)))
-	}
-	for range 5 {
-		p.Recv(background)
-	}
-	require.Empty(t, told(end), "three are left, and more than is guaranteed is granted already")
-	for range 3 {
-		p.Recv(background)
-	}
-	granted := told(end)[0].(message.Credit).Limit
-	require.GreaterOrEqual(t, granted, uint64(10<<10), "never less than is guaranteed")
-	require.Less(t, granted, uint64(11<<10), "and no more than an eighth of what was free besides")
-	room.End(&others)
-	for range 2 {
-		require.Equal(t, piping.Accepted, end.BlockArrived(sized(block)))
-		p.Recv(background)
-	}
-	require.Greater(t, told(end)[0].(message.Credit).Limit, uint64(13<<10), "and more again when there is room")
-}
-
 func TestBlocksWhoseTimeIsUpArePassedOverAndCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, end, port := newPipe(piping.Config{})
@@ -480,20 +321,4 @@ func TestBlocksWhoseTimeIsUpArePassedOverAndCounted(t *testing.T) {
 		require.EqualValues(t, 2+1+3, p.Skipped(), "what is missing at the end")
 		require.Equal(t, 3, port.taken)
 	})
-}
-
-func TestWithoutAWindowNothingIsGrantedOrRefused(t *testing.T) {
-	p, end, port := newPipe(piping.Config{})
-	for range 1000 {
-		require.Equal(t, piping.Accepted, end.BlockArrived(sized(1024)))
-	}
-	for range 1000 {
-		p.Recv(background)
-	}
-	// from a peer with a window of its own, on a pipe that has none: no limit appears
-	end.CreditArrived(5)
-	require.NoError(t, p.Send(background, make([]byte, 1024)))
-	require.NoError(t, p.Send(background, make([]byte, 1024)))
-	require.Empty(t, told(end))
-	require.Zero(t, port.news)
 }

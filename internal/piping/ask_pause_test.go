@@ -1,0 +1,80 @@
+package piping_test
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/stretchr/testify/require"
+)
+
+func TestAPausedPipeIsAllowedNothing(t *testing.T) {
+	bubble(t, plan, func(t *testing.T, s *stream) {
+		s.there.Pause()
+		r := s.there.recv()
+		b := s.here.send(large)
+		s.run()
+		require.False(t, b.isDone())
+		require.Zero(t, s.load().Large)
+		s.there.Unpause()
+		s.run()
+		require.True(t, b.isDone())
+		require.True(t, r.isDone())
+		s.finish()
+	})
+}
+
+func TestAPauseKeepsWhatWasAllowed(t *testing.T) {
+	bubble(t, plan, func(t *testing.T, s *stream) {
+		b := s.here.send(large)
+		s.run()
+		r := s.there.recv()
+		synctest.Wait()
+		s.there.Pause()
+		s.run()
+		require.True(t, b.isDone())
+		require.False(t, r.isDone())
+		require.Positive(t, s.load().Large)
+		s.there.Unpause()
+		s.run()
+		require.True(t, r.isDone())
+		require.Zero(t, s.load().Large)
+		s.finish()
+	})
+}
+
+func TestARequestThatIsPausedInLineLetsOthersGo(t *testing.T) {
+	bubble(t, plan, func(t *testing.T, s *stream) {
+		var others limits.Claim
+		others.Bytes, others.Granted = plan.Large, func() {}
+		require.True(t, s.there.s.room.Allow(&others))
+		b := s.here.send(large)
+		s.run()
+		s.there.recv()
+		s.run()
+		require.Equal(t, 1, s.load().Asking)
+		s.there.Pause()
+		limits.Grant(s.there.s.room.Disallow(others.Bytes))
+		s.run()
+		require.Equal(t, limits.Load{Windows: early}, s.load(), "it has passed its turn on")
+		s.there.Unpause()
+		s.run()
+		require.True(t, b.isDone())
+		s.finish()
+	})
+}
+
+func TestAPauseEndsWithTheCall(t *testing.T) {
+	bubble(t, plan, func(t *testing.T, s *stream) {
+		require.NoError(t, s.there.Send(background, []byte("last")))
+		s.here.Pause()
+		r := s.here.recv()
+		s.run()
+		require.False(t, r.isDone())
+		s.there.end().Close(nil)
+		s.run()
+		require.NoError(t, r.err, "what has come before the end is not lost")
+		require.Equal(t, "last", string(r.block.Payload))
+		s.finish()
+	})
+}

@@ -1,0 +1,115 @@
+package piping_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/piping"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/stretchr/testify/require"
+)
+
+// port is a session that remembers what a pipe did.
+type port struct {
+	mu     sync.Mutex
+	sent   []string // Blocks, "end", "close", "abort" and "ask"
+	taken  int
+	news   int   // how often something was announced
+	refuse error // what Send and Post return
+}
+
+func (p *port) note(s string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refuse != nil {
+		return p.refuse
+	}
+	p.sent = append(p.sent, s)
+	return nil
+}
+
+func (p *port) Send(_ context.Context, b piping.Outgoing) error { return p.note(string(b.Payload)) }
+
+func (p *port) Post(b piping.Outgoing) (limits.State, error) {
+	return limits.Congested, p.note(string(b.Payload))
+}
+
+func (p *port) Thin(*piping.Outgoing) bool { return false }
+
+func (p *port) CloseSend() error { return p.note("end") }
+
+func (p *port) MaxBlock() int { return 1 << 20 }
+
+func (p *port) Stop() { p.note("stop") }
+
+func (p *port) Announce() { p.mu.Lock(); p.news++; p.mu.Unlock() }
+
+func (p *port) Ask() { p.note("ask") }
+
+func (p *port) Close(result []byte, abort *codec.Abort) {
+	if abort != nil {
+		p.note("abort " + abort.Code.String())
+	} else {
+		p.note("close " + string(result))
+	}
+}
+
+// Taken and Shelter implement piping.Ledger.
+func (p *port) Taken(messages, _ int) { p.mu.Lock(); p.taken += messages; p.mu.Unlock() }
+
+func (p *port) Shelter(int) bool { return false }
+
+// newPipe returns both faces of a pipe and its port. What c does not say is without limits.
+func newPipe(c piping.Config) (*pipe.Pipe, *piping.End, *port) {
+	p, port := new(pipe.Pipe), new(port)
+	c.Port = port
+	if c.Terms == nil {
+		c.Terms = new(piping.Terms)
+	}
+	c.Terms.Overhead, c.Terms.PeerOverhead, c.Terms.Early, c.Terms.PeerEarly = overhead, overhead, early, early
+	c.Terms.Ledger = port
+	if c.SendLimit == 0 {
+		c.SendLimit = piping.Unlimited
+	}
+	if c.Terms.Room == nil {
+		c.Granted = piping.Unlimited
+	}
+	(*piping.End)(p).Init(c)
+	return p, (*piping.End)(p), port
+}
+
+// block returns a Block that arrives.
+func block(payload string) piping.Block { return piping.NewBlock([]byte(payload), nil, 0, time.Time{}) }
+
+// sized returns a Block of n bytes that arrives.
+func sized(n int) piping.Block { return piping.NewBlock(make([]byte, n), nil, 0, time.Time{}) }
+
+// told returns the Controls that the pipe has for its peer.
+func told(end *piping.End) (list []message.Control) {
+	end.Controls(0, func(c message.Control) { list = append(list, c) })
+	return list
+}
+
+var background = context.Background()
+
+// running returns the pipe of a handler that has begun, with the window that room gave it.
+func running(t *testing.T, room *limits.Room) (*pipe.Pipe, *piping.End, *port) {
+	t.Helper()
+	p, end, port := newPipe(piping.Config{Granted: early, Terms: &piping.Terms{Room: room, Largest: 512 << 10}})
+	var h limits.Hold
+	require.True(t, room.Begin(&h))
+	end.BeginHandler(h)
+	return p, end, port
+}
+
+// contextual sends a Block with a time limit.
+func contextual(p *pipe.Pipe, d time.Duration) error {
+	ctx, cancel := context.WithTimeout(background, d)
+	defer cancel()
+	return p.Send(ctx, []byte("0"))
+}

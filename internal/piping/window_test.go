@@ -1,0 +1,91 @@
+package piping_test
+
+import (
+	"testing"
+
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/piping"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/stretchr/testify/require"
+)
+
+func TestWindowGrantsHalfAtATimeAndGrowsWhileTheReaderKeepsUp(t *testing.T) {
+	const block = 1024 - overhead
+	room := limits.NewRoom(&limits.Plan{Window: 8 << 10, Workers: 1, Spare: 1 << 20, Large: 1 << 20})
+	p, end, port := newPipe(piping.Config{Granted: early, Terms: &piping.Terms{Room: room, Largest: 16 << 10}})
+	require.Equal(t, piping.Accepted, end.BlockArrived(sized(block)), "early")
+	end.BeginHandler(limits.Hold{Base: 8 << 10, Source: limits.Workers})
+	require.Equal(t, []message.Control{message.Credit{Limit: 1<<10 + 6<<10 + 511}}, told(end), "whole Blocks, and less than comes by itself")
+	require.Empty(t, told(end), "once")
+	for range 6 {
+		require.Equal(t, piping.Accepted, end.BlockArrived(sized(block)))
+	}
+	require.Equal(t, piping.Overrun, end.BlockArrived(sized(block)), "the window is used up")
+	for range 3 {
+		p.Recv(background)
+	}
+	require.Empty(t, told(end), "less than half is owed")
+	for range 3 {
+		p.Recv(background)
+	}
+	require.Equal(t, []message.Control{message.Credit{Limit: 7<<10 + 4<<10 + 511}}, told(end), "half, without growth: the reader lags")
+	p.Recv(background)
+	require.Equal(t, []message.Control{message.Credit{Limit: 7<<10 + 15<<10 + 511}}, told(end), "the reader has emptied a window that was used whole: it doubles")
+	require.Equal(t, 3, port.news, "each time it was announced once")
+}
+
+func TestCreditThatWasNotFetchedIsAnnouncedOnceAndTheNewestCounts(t *testing.T) {
+	const block = 1024 - overhead
+	room := limits.NewRoom(&limits.Plan{Window: 4 << 10, Workers: 1})
+	p, end, port := running(t, room)
+	for total := uint64(4 << 10); total < 12<<10; total += 1 << 10 {
+		require.Equal(t, piping.Accepted, end.BlockArrived(sized(block)))
+		p.Recv(background)
+	}
+	require.Equal(t, 1, port.news)
+	require.Equal(t, []message.Control{message.Credit{Limit: 8<<10 + 3<<10 + 511}}, told(end), "whole Blocks, and less than comes by itself")
+}
+
+func TestTheWindowShrinksToWhatIsGuaranteedWhileThereIsNoSpareRoom(t *testing.T) {
+	const block = 1024 - overhead
+	room := limits.NewRoom(&limits.Plan{Window: 2 << 10, Workers: 1, Callers: 1, Spare: 48 << 10})
+	p, end, _ := running(t, room)
+	require.Equal(t, []message.Control{message.Credit{Limit: 8 << 10}}, told(end), "an eighth of what is spare more than is guaranteed")
+	var others limits.Hold
+	require.True(t, room.Fit(&others, 42<<10), "all that is left")
+	for range 8 {
+		require.Equal(t, piping.Accepted, end.BlockArrived(sized(block)))
+	}
+	for range 5 {
+		p.Recv(background)
+	}
+	require.Empty(t, told(end), "three are left, and more than is guaranteed is granted already")
+	for range 3 {
+		p.Recv(background)
+	}
+	granted := told(end)[0].(message.Credit).Limit
+	require.GreaterOrEqual(t, granted, uint64(10<<10), "never less than is guaranteed")
+	require.Less(t, granted, uint64(11<<10), "and no more than an eighth of what was free besides")
+	room.End(&others)
+	for range 2 {
+		require.Equal(t, piping.Accepted, end.BlockArrived(sized(block)))
+		p.Recv(background)
+	}
+	require.Greater(t, told(end)[0].(message.Credit).Limit, uint64(13<<10), "and more again when there is room")
+}
+
+func TestWithoutAWindowNothingIsGrantedOrRefused(t *testing.T) {
+	p, end, port := newPipe(piping.Config{})
+	for range 1000 {
+		require.Equal(t, piping.Accepted, end.BlockArrived(sized(1024)))
+	}
+	for range 1000 {
+		p.Recv(background)
+	}
+	// from a peer with a window of its own, on a pipe that has none: no limit appears
+	end.CreditArrived(5)
+	require.NoError(t, p.Send(background, make([]byte, 1024)))
+	require.NoError(t, p.Send(background, make([]byte, 1024)))
+	require.Empty(t, told(end))
+	require.Zero(t, port.news)
+}

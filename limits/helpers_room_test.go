@@ -1,0 +1,54 @@
+package limits_test
+
+import (
+	"testing"
+
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/stretchr/testify/require"
+)
+
+// small is a plan with few windows: 2 MiB for 4 workers, whose windows are 16.5 KiB each.
+func small(t testing.TB) limits.Plan {
+	p := newPlan(t, limits.Amount{Bytes: 2 * mib}, 256*kib, 4)
+	require.Equal(t, 16*kib+512, p.Window)
+	require.Equal(t, 7, p.Callers)
+	require.Greater(t, p.Spare, 500*kib)
+	return p
+}
+
+// begin gives a handler its window.
+func begin(t testing.TB, r *limits.Room) *limits.Hold {
+	h := new(limits.Hold)
+	require.True(t, r.Begin(h))
+	return h
+}
+
+// open opens a stream.
+func open(t testing.TB, r *limits.Room) *limits.Hold {
+	c, h := new(limits.Claim), new(limits.Hold)
+	require.True(t, r.Open(c))
+	r.Opened(c, h)
+	return h
+}
+
+// fillSpare lets a stream that takes what comes, and whose window is from elsewhere, hold all but
+// so many bytes of the spare room.
+func fillSpare(t testing.TB, r *limits.Room, but int) *limits.Hold {
+	p := r.Plan()
+	h := &limits.Hold{Base: uint32(p.Window)}
+	require.True(t, r.Fit(h, uint64(p.Window+p.Spare-but)))
+	return h
+}
+
+// claims returns claims of the given priorities, and a function that returns which of them have
+// been granted, in the order of that, since it was called last.
+func claims(bytes int, priorities ...int8) (all []*limits.Claim, granted func() []int) {
+	var got []int
+	for i, p := range priorities {
+		all = append(all, &limits.Claim{Priority: p, Bytes: bytes, Granted: func() { got = append(got, i) }})
+	}
+	return all, func() (now []int) {
+		now, got = got, nil
+		return now
+	}
+}

@@ -1,0 +1,127 @@
+package limits_test
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/stretchr/testify/require"
+)
+
+// TestManyGoroutinesShareARoom has many streams begin, open, ask, grow, wait, give up and end at
+// the same time. No more is ever promised than there is, nobody is granted anything twice, and in
+// the end all of it is back.
+func TestManyGoroutinesShareARoom(t *testing.T) {
+	const goroutines, rounds = 16, 2000
+	p := newPlan(t, limits.Amount{Bytes: mib}, 64*kib, 4)
+	r := limits.NewRoom(&p)
+	room := (p.Workers+p.Callers)*p.Window + p.Spare
+	var waited, gaveUp, late atomic.Int64
+
+	// wait waits until c is granted or patience is at its end, and reports whether c got its room.
+	wait := func(rnd *rand.Rand, c *limits.Claim, granted *atomic.Int32) bool {
+		waited.Add(1)
+		for range rnd.IntN(50) {
+			if granted.Load() > 0 {
+				return true
+			}
+			runtime.Gosched()
+		}
+		withdrawn, others := r.Withdraw(c)
+		limits.Grant(others)
+		if withdrawn {
+			gaveUp.Add(1)
+			return false
+		}
+		late.Add(1)
+		for granted.Load() == 0 { // it is about to be told
+			runtime.Gosched()
+		}
+		return true
+	}
+	var wg sync.WaitGroup
+	for g := range goroutines {
+		wg.Go(func() {
+			rnd := rand.New(rand.NewPCG(uint64(g), 6))
+			claim := func(bytes int) (*limits.Claim, *atomic.Int32) {
+				granted := new(atomic.Int32)
+				return &limits.Claim{Priority: int8(rnd.IntN(3)), Bytes: bytes, Granted: func() {
+					if granted.Add(1) > 1 {
+						t.Error("a claim was granted twice")
+					}
+				}}, granted
+			}
+			for range rounds {
+				var h limits.Hold
+				switch rnd.IntN(4) {
+				case 0:
+					r.Begin(&h)
+				case 1:
+					r.Lend(&h)
+				default:
+					c, granted := claim(0)
+					if r.Open(c) || wait(rnd, c, granted) {
+						r.Opened(c, &h)
+					}
+				}
+				for range rnd.IntN(8) {
+					if h.Base == 0 {
+						break
+					}
+					runtime.Gosched() // so that others hold something at the same time
+					switch rnd.IntN(4) {
+					case 0:
+						limits.Grant(r.Took(&h))
+					case 1:
+						limits.Grant(r.Grow(&h, 2*h.Bytes(), h.Bytes()/2))
+					case 2:
+						limits.Grant(r.Shrink(&h, h.Bytes()/2))
+					case 3:
+						r.Fit(&h, h.Bytes()+uint64(rnd.IntN(10*kib)))
+					}
+					if l := r.Load(); l.Windows > room || l.Large > p.Large {
+						t.Errorf("%+v is promised, and there is room for %d and %d", l, room, p.Large)
+					}
+				}
+				if rnd.IntN(3) == 0 {
+					c, granted := claim(1 + rnd.IntN(p.Large))
+					if r.Allow(c) || wait(rnd, c, granted) {
+						runtime.Gosched()
+						limits.Grant(r.Disallow(c.Bytes))
+					}
+				}
+				limits.Grant(r.End(&h))
+			}
+		})
+	}
+	wg.Wait()
+	require.Zero(t, r.Load(), "all of it is back")
+	require.Positive(t, waited.Load())
+	require.Positive(t, gaveUp.Load())
+	for range p.Workers {
+		begin(t, r)
+	}
+	for range p.Callers {
+		open(t, r)
+	}
+	t.Logf("%d have waited, %d have given up, %d at the moment in which their turn came", waited.Load(), gaveUp.Load(), late.Load())
+}
+
+// BenchmarkRoom has one stream after the other begin, take and end.
+func BenchmarkRoom(b *testing.B) {
+	p := defaults(b)
+	r := limits.NewRoom(&p)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			var h limits.Hold
+			r.Lend(&h)
+			r.Took(&h)
+			r.Grow(&h, h.Bytes(), 0)
+			r.End(&h)
+		}
+	})
+}

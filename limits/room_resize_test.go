@@ -1,0 +1,164 @@
+package limits_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/stretchr/testify/require"
+)
+
+func TestResizeKeepsToWhatThePeerWasTold(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		soft             limits.Amount
+		largest, workers int
+		bytes            int
+		room, opens      int
+	}{
+		{"to the same", limits.Amount{Bytes: 32 * mib}, 64 * kib, 1024, 32 * mib, 32 * mib, 8 * mib},
+		{"larger", limits.Amount{Bytes: 32 * mib}, 64 * kib, 1024, 64 * mib, 64 * mib, 16 * mib},
+		{"smaller", limits.Amount{Bytes: 32 * mib}, 64 * kib, 1024, 24 * mib, 24 * mib, 6 * mib},
+		{"none", limits.Amount{Bytes: 64 * mib}, 64 * kib, 1024, 0, 32 * mib, 8 * mib},
+		{"not below eight of the largest messages", limits.Amount{Bytes: 32 * mib}, 4 * mib, 1024, 1, 32 * mib, 8 * mib},
+		{"nor below what calls within calls and one of each need", limits.Amount{Bytes: 32 * mib}, 64 * kib, 1024, mib,
+			(4*(8*mib+64*kib+512+2*4096) + 2) / 3, (4*(8*mib+64*kib+512+2*4096) + 2) / 3 / 4},
+		{"nor below the least", limits.Amount{Bytes: 64 * kib}, kib, 1, 1, 64 * kib, 16 * kib},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPlan(t, c.soft, c.largest, c.workers)
+			r := limits.NewRoom(&p)
+			got, granted := r.Resize(c.bytes)
+			require.Empty(t, granted)
+			require.Equal(t, *got, r.Plan())
+			require.Equal(t, []int{c.room, c.opens}, []int{got.Room, got.Opens})
+			require.Equal(t, got.Room, got.Opens+got.Nested+got.NestedOwn+got.Large+(got.Workers+got.Callers)*got.Window+got.Spare)
+			require.Zero(t, r.Load(), "nothing is promised")
+			rest := *got
+			rest.Room, rest.Opens, rest.Spare = p.Room, p.Opens, p.Spare
+			require.Equal(t, p, rest, "all else stands")
+		})
+	}
+}
+
+// TestResizeToTheSameChangesNothing is about plans of all kinds.
+func TestResizeToTheSameChangesNothing(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 5))
+	for range 50_000 {
+		soft := limits.Amount{Messages: upTo(rnd, 1<<20), Bytes: 1 + upTo(rnd, 1<<30)}
+		p, err := limits.NewPlan(soft, rnd.IntN(max(soft.Bytes, limits.LeastRoom)/8+1), 1+upTo(rnd, 2000))
+		if err != nil {
+			continue
+		}
+		r := limits.NewRoom(&p)
+		if got, _ := r.Resize(p.Room); *got != p {
+			t.Fatalf("%+v became %+v", p, *got)
+		}
+		r.Resize(1)
+		if got, _ := r.Resize(p.Room); *got != p {
+			t.Fatalf("%+v became %+v after smaller ones", p, *got)
+		}
+	}
+}
+
+func TestAfterLimitsBecameSmallerNewPromisesWaitUntilTheyFit(t *testing.T) {
+	p := newPlan(t, limits.Amount{Bytes: 32 * mib}, 64*kib, 64)
+	r := limits.NewRoom(&p)
+	big := fillSpare(t, r, 0)
+	var workers, callers []*limits.Hold
+	for range p.Workers / 2 {
+		workers = append(workers, begin(t, r))
+	}
+	for range p.Callers {
+		callers = append(callers, open(t, r))
+	}
+	before := r.Load().Windows
+	smaller, granted := r.Resize(16 * mib)
+	require.Empty(t, granted)
+	require.Equal(t, before, r.Load().Windows, "what was promised stands")
+	require.Greater(t, before, (p.Workers+p.Callers)*p.Window+smaller.Spare, "and is more than there is room for")
+
+	var h limits.Hold
+	require.False(t, r.Begin(&h))
+	all, opened := claims(0, 0)
+	limits.Grant(r.End(callers[0]))
+	require.False(t, r.Open(all[0]))
+	large, _ := claims(p.Large, 0)
+	require.True(t, r.Allow(large[0]), "a large Block has a place of its own")
+	r.Lend(&h)
+	require.EqualValues(t, p.Window, h.Bytes(), "what was paid elsewhere can be had, and no more")
+
+	limits.Grant(r.End(big))
+	require.Equal(t, []int{0}, opened())
+	begin(t, r)
+	for _, h := range append(workers, callers...) {
+		r.End(h)
+	}
+}
+
+func TestAHandlerThatCameTooLateIsToldOfItsWindow(t *testing.T) {
+	p := small(t)
+	r := limits.NewRoom(&p)
+	late, told := claims(0, 0, 0)
+	require.False(t, r.Late(late[0]), "there is one")
+	var holds []*limits.Hold
+	for range p.Workers {
+		holds = append(holds, begin(t, r))
+	}
+	require.True(t, r.Late(late[0]))
+	require.True(t, r.Late(late[1]), "in place of the other")
+	limits.Grant(r.End(holds[0]))
+	limits.Grant(r.End(holds[1]))
+	require.Equal(t, []int{1}, told(), "once")
+}
+
+func TestStreamsWithinCallsHaveAShareOfTheirOwn(t *testing.T) {
+	p := small(t)
+	r := limits.NewRoom(&p)
+	fillSpare(t, r, 0)
+	var holds []*limits.Hold
+	for range p.NestedOwn / p.Window {
+		h := new(limits.Hold)
+		require.True(t, r.Nest(h))
+		require.EqualValues(t, p.Window, h.Bytes())
+		holds = append(holds, h)
+	}
+	var more limits.Hold
+	require.False(t, r.Nest(&more), "it never waits")
+	require.Empty(t, r.End(&more))
+	require.Empty(t, r.End(holds[0]))
+	require.True(t, r.Nest(&more))
+}
+
+func TestLargerLimitsLetThoseWhoWaitGoOn(t *testing.T) {
+	p := small(t)
+	r := limits.NewRoom(&p)
+	fillSpare(t, r, 0)
+	for range p.Callers {
+		open(t, r)
+	}
+	all, granted := claims(0, 0)
+	require.False(t, r.Open(all[0]))
+	_, got := r.Resize(p.Room * 2)
+	limits.Grant(got)
+	require.Equal(t, []int{0}, granted())
+}
+
+// TestNobodyWaitsForEverInASmallerRoom makes the room as small as can be: when nothing is promised,
+// one of each finds its place.
+func TestNobodyWaitsForEverInASmallerRoom(t *testing.T) {
+	for _, p := range []limits.Plan{
+		newPlan(t, limits.Amount{Bytes: 32 * mib}, kib, 1),
+		newPlan(t, limits.Amount{Bytes: 32 * mib}, kib, 1024),
+		newPlan(t, limits.Amount{Bytes: 32 * mib, Messages: 64}, kib, 7),
+		small(t),
+	} {
+		r := limits.NewRoom(&p)
+		r.Resize(1)
+		h := begin(t, r)
+		open(t, r)
+		large, _ := claims(p.Large, 0)
+		require.True(t, r.Allow(large[0]))
+		r.End(h)
+	}
+}
