@@ -301,7 +301,8 @@ func (c *served) fail(a *Abort) {
 		if before.waits() {
 			c.x.serving.calls.staff.durable.handOn(m)
 		} else if c.x.ctx.Err() != nil && !c.work.nested {
-			c.x.serving.calls.staff.durable.runOn(m) // the session has ended, and the answer is for the next one
+			// the session has ended, and the answer is for the next one
+			c.x.serving.calls.staff.durable.runOn(m)
 			return
 		}
 	}

@@ -57,8 +57,8 @@ func NewNode(opts ...Option) *Node {
 func (n *Node) Check() error { return n.invalid }
 
 // Dial connects to the node that listens at a URL such as "tcp://127.0.0.1:5330" and returns the
-// session once the handshake is complete. start bounds that, beside the handshake timeout; afterwards
-// it has no effect on the session. Errors of the handshake are *[Abort]: ErrHandshake,
+// session once the handshake is complete. start bounds that, beside the handshake timeout;
+// afterwards it has no effect on the session. Errors of the handshake are *[Abort]: ErrHandshake,
 // ErrUnauthorized; those of the transport are its own.
 func (n *Node) Dial(start context.Context, url string) (*Session, error) {
 	if n.invalid != nil {

@@ -40,7 +40,8 @@ type ownersAway struct {
 
 // away is one of them, or a session that may become one.
 type away struct {
-	session awaySession // fixed, as owner; nil if this side has dialled: it decides how many there are
+	// fixed, as owner; nil if this side has dialled: it decides how many there are
+	session awaySession
 	owner   *owner
 
 	of      *ownersAway // guarded by the lock of aways, as all below; nil: it is not away

@@ -63,11 +63,11 @@ func (s *Session) resize(soft limits.Amount) {
 	s.calls.resize(p)
 }
 
-// Pause stops reading the Wire after the frame that is being read, until Unpause. The transport then
-// holds up the peer, and calls of either side wait. A session that was paused by its application is
-// not taken for stalled. Once in each ping interval a frame passes all the same, as long as the
-// inbound hard limit is far: otherwise a peer that is gone would not be noticed behind what it has
-// left.
+// Pause stops reading the Wire after the frame that is being read, until Unpause. The transport
+// then holds up the peer, and calls of either side wait. A session that was paused by its
+// application is not taken for stalled. Once in each ping interval a frame passes all the same, as
+// long as the inbound hard limit is far: otherwise a peer that is gone would not be noticed behind
+// what it has left.
 func (s *Session) Pause() { s.carrier.Pause() }
 
 // Unpause goes on with reading after Pause.

@@ -20,11 +20,12 @@ type way struct {
 	tls  *tls.ConnectionState
 	try  wire.TryWriter // nil if the Wire cannot write without waiting
 
-	mu      sync.Mutex
-	place   transport.Place // guarded by mu, as all below; what the Wire has at the door; nil without
-	shut    chan struct{}   // closed when the Wire is; nil until somebody waits for that
-	parks   chan struct{}   // closed when the Carrier is away next; nil while nobody waits for that
-	expiry  *time.Timer     // ends a Carrier that is away; nil before the first time
+	mu sync.Mutex
+	// guarded by mu, as all below; what the Wire has at the door; nil without
+	place   transport.Place
+	shut    chan struct{} // closed when the Wire is; nil until somebody waits for that
+	parks   chan struct{} // closed when the Carrier is away next; nil while nobody waits for that
+	expiry  *time.Timer   // ends a Carrier that is away; nil before the first time
 	state   State
 	closing bool // somebody closes the Wire, or has closed it
 }

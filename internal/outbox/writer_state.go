@@ -40,13 +40,14 @@ const (
 type writerEvent uint8
 
 const (
-	wake     writerEvent = iota // somebody has something to write, and would be the writer
-	announce                    // somebody leaves something to be written, and lets another one come
-	come                        // who was announced is there
-	dry                         // the writer has nothing left to write
-	halt                        // the Wire is lost
-	resume                      // there is another Wire
-	end                         // the Outbox is closed
+	wake writerEvent = iota // somebody has something to write, and would be the writer
+	// somebody leaves something to be written, and lets another one come
+	announce
+	come   // who was announced is there
+	dry    // the writer has nothing left to write
+	halt   // the Wire is lost
+	resume // there is another Wire
+	end    // the Outbox is closed
 	writerEvents
 )
 

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,8 +15,16 @@ import (
 // A test that sleeps by the real clock is slow, and right only as long as the machine is fast. In a
 // bubble of synctest time is free.
 func TestSleepsAreInBubblesOrSayWhatTheyWaitFor(t *testing.T) {
+	folders := make(map[string]map[string]string)
 	for _, file := range filesThat(t, "_test.go") {
-		for _, at := range sleeps(t, file, text(t, file)) {
+		dir := filepath.Dir(file)
+		if folders[dir] == nil {
+			folders[dir] = make(map[string]string)
+		}
+		folders[dir][file] = text(t, file)
+	}
+	for _, sources := range folders {
+		for _, at := range sleeps(t, sources) {
 			t.Errorf("%s: a sleep outside synctest.Test needs a comment in its line or above: "+
 				"which real thing it waits for, or that it is one of a bubble", at)
 		}
@@ -43,29 +52,45 @@ func TestSleepsAreFound(t *testing.T) {
 		"select {\ncase <-time.After(1):\n}":                                       0,
 		"select {\ncase <-c:\n<-time.After(1)\n}":                                  1,
 	} {
-		source := `package x
+		helpers := `package x
 
 func bubble(do func()) { synctest.Test(nil, func(*testing.T) { do() }) }
 
 func both(n int, do func()) { bubble(func() { do() }); bubble(do) }
 
 func outside(do func()) { do(); synctest.Test(nil, func(*testing.T) { other() }) }
-
-func f() {
-` + body + "\n}\n"
-		require.Len(t, sleeps(t, "x_test.go", source), want, body)
+`
+		source := "package x\n\nfunc f() {\n" + body + "\n}\n"
+		found := sleeps(t, map[string]string{"x_test.go": source, "helpers_test.go": helpers})
+		require.Len(t, found, want, body)
 	}
 }
 
-// sleeps returns where a file sleeps, neither in a bubble nor with a comment in the same line or in
-// the one above.
-func sleeps(t *testing.T, file, source string) (found []string) {
+// sleeps returns where the test files of a folder sleep, neither in a bubble nor with a comment in
+// the same line or in the one above.
+func sleeps(t *testing.T, sources map[string]string) (found []string) {
 	t.Helper()
 	fset := token.NewFileSet()
-	f, err := parser.ParseFile(fset, file, source, parser.ParseComments)
-	require.NoError(t, err)
-	explained := explained(fset, f, source)
-	bubbles := bubbles(f)
+	files := make(map[string]*ast.File)
+	for file, source := range sources {
+		f, err := parser.ParseFile(fset, file, source, parser.ParseComments)
+		require.NoError(t, err)
+		files[file] = f
+	}
+	bubbles := bubbles(files)
+	for file, f := range files {
+		explained := explained(fset, f, sources[file])
+		for _, pos := range sleepsOf(f, bubbles) {
+			if line := fset.Position(pos).Line; !explained[line] {
+				found = append(found, fmt.Sprintf("%s:%d", file, line))
+			}
+		}
+	}
+	return found
+}
+
+// sleepsOf returns where f sleeps outside bubbles.
+func sleepsOf(f *ast.File, bubbles map[string]bool) (found []token.Pos) {
 	cases := make(map[ast.Node]bool)
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -76,9 +101,8 @@ func sleeps(t *testing.T, file, source string) (found []string) {
 				cases[e.X] = true
 			}
 		case ast.Expr:
-			line := fset.Position(n.Pos()).Line
-			if isSleep(n) && !cases[n] && !explained[line] {
-				found = append(found, fmt.Sprintf("%s:%d", file, line))
+			if isSleep(n) && !cases[n] {
+				found = append(found, n.Pos())
 			}
 		}
 		return true
@@ -101,15 +125,17 @@ func explained(fset *token.FileSet, f *ast.File, source string) map[int]bool {
 	return found
 }
 
-// bubbles returns the functions of f that run what they are given in a bubble, itself or by another
+// bubbles returns the functions that run what they are given in a bubble, themselves or by another
 // such function.
-func bubbles(f *ast.File) map[string]bool {
+func bubbles(files map[string]*ast.File) map[string]bool {
 	found := make(map[string]bool)
 	for before := -1; before < len(found); {
 		before = len(found)
-		for _, d := range f.Decls {
-			if fn, ok := d.(*ast.FuncDecl); ok && runsInBubble(fn, found) {
-				found[fn.Name.Name] = true
+		for _, f := range files {
+			for _, d := range f.Decls {
+				if fn, ok := d.(*ast.FuncDecl); ok && runsInBubble(fn, found) {
+					found[fn.Name.Name] = true
+				}
 			}
 		}
 	}

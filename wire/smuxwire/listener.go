@@ -36,8 +36,8 @@ type result struct {
 // options have been checked if an earlier [Server] with the same ones has succeeded; wrong ones are
 // the error of Accept.
 //
-// The Listener is [transport.Guarded]: a node that serves it admits each connection before anything is
-// spent on it, and each Wire.
+// The Listener is [transport.Guarded]: a node that serves it admits each connection before anything
+// is spent on it, and each Wire.
 func Listen(ln net.Listener, url string, opts ...Option) wire.Listener {
 	return &listener{ln: ln, url: url, opts: opts, waiting: make(chan result), closed: make(chan struct{})}
 }
