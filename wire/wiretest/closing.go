@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -64,32 +63,11 @@ func othersDoNotWait(r *rig) {
 	r.returns("RemoteAddr"+meanwhile, func() { r.a.RemoteAddr() })
 	if w, ok := r.a.(wire.Meter); ok {
 		r.returns("Progress"+meanwhile, func() { w.Progress() })
-	}
-	if w, ok := r.a.(wire.Meter); ok {
 		r.returns("Receiving"+meanwhile, func() { w.Receiving() })
 	}
 	r.close(r.a)
 	r.closed(read)
 	r.closed(f.task)
-}
-
-// returns fails the check unless f returns at once.
-func (r *rig) returns(what string, f func()) {
-	r.Helper()
-	r.atOnce(what, func() error { f(); return nil })
-}
-
-func (r *rig) close(w wire.Wire) {
-	r.Helper()
-	r.ok(r.atOnce("Close", w.Close), "Close")
-}
-
-// closed fails the check unless t ends with net.ErrClosed.
-func (r *rig) closed(t task) {
-	r.Helper()
-	if err := r.awaitEnd(t); !errors.Is(err, net.ErrClosed) {
-		r.fail("%s: the error is %v, which does not wrap net.ErrClosed", t.what, err)
-	}
 }
 
 func closeTwice(r *rig) {

@@ -79,6 +79,9 @@ func (d *Direction) transmission(n int) time.Duration {
 	return time.Duration(float64(n) / float64(d.Bandwidth) * float64(time.Second))
 }
 
+// chunk is how many bytes are moved at once.
+const chunk = 32 << 10
+
 // piece returns how many bytes pass at a time: what passes in a millisecond.
 func (d *Direction) piece() int {
 	if d.Bandwidth <= 0 {

@@ -1,13 +1,14 @@
 package wiretest
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // Conn is one end of a connection on which things go wrong. It is a [net.Conn], and safe for
@@ -29,12 +30,10 @@ type Conn struct {
 // farewell is how long Close waits for the other end to read what has arrived there.
 const farewell = time.Second
 
-// errCut and errTruncated are what becomes of a line at a place of its faults.
+// What a Conn says when it is over.
 var (
-	errCut       = fmt.Errorf("wiretest: the connection was cut: %w", syscall.ECONNRESET)
-	errTruncated = errors.New("wiretest: the connection was truncated")
-	errHungUp    = fmt.Errorf("wiretest: the connection was truncated: %w", syscall.EPIPE)
-	errClosed    = fmt.Errorf("wiretest: %w", net.ErrClosed)
+	errHungUp = fmt.Errorf("wiretest: the connection was truncated: %w", syscall.EPIPE)
+	errClosed = fmt.Errorf("wiretest: %w", net.ErrClosed)
 )
 
 // FaultyConn returns c with faults; [wire.FromConn] makes a Wire of it. It owns c from now on. One
@@ -48,7 +47,7 @@ var (
 // on timers, so it suits tests with [testing/synctest].
 func FaultyConn(c io.ReadWriteCloser, f Faults) *Conn {
 	conn := &Conn{under: c}
-	conn.local, conn.remote = addrs(c)
+	conn.local, conn.remote = transport.Addrs(c, "faulty")
 	conn.changed.L = &conn.mu
 	conn.out = conn.line(f.Out, dice{f.Seed, 0})
 	conn.in = conn.line(f.In, dice{f.Seed, 1})
@@ -205,6 +204,9 @@ func (c *Conn) Cut() {
 	c.down(errCut, errCut)
 }
 
+// reset lets Close of c tell the other end that the connection is lost.
+func reset(c *net.TCPConn) { c.SetLinger(0) }
+
 // Stall lets nothing more pass in either direction until Heal: writing and reading wait.
 func (c *Conn) Stall() {
 	c.mu.Lock()
@@ -285,29 +287,3 @@ func (c *Conn) LocalAddr() net.Addr { return c.local }
 
 // RemoteAddr implements net.Conn. It is never nil.
 func (c *Conn) RemoteAddr() net.Addr { return c.remote }
-
-// addrs returns the addresses of the ends of c, which need not know them.
-func addrs(c any) (local, remote net.Addr) {
-	if n, ok := c.(interface{ LocalAddr() net.Addr }); ok {
-		local = n.LocalAddr()
-	}
-	if n, ok := c.(interface{ RemoteAddr() net.Addr }); ok {
-		remote = n.RemoteAddr()
-	}
-	if local == nil {
-		local = place("local")
-	}
-	if remote == nil {
-		remote = place("remote")
-	}
-	return local, remote
-}
-
-// place is the address of an end that has none in a network.
-type place string
-
-// Network implements net.Addr.
-func (place) Network() string { return "faulty" }
-
-// String implements net.Addr.
-func (p place) String() string { return string(p) }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"time"
 
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -151,16 +150,6 @@ func (r *rig) notKept(write func(frames [][]byte) error) {
 	read := expect(r.b, frames...)
 	read.what = "reading frames whose memory was overwritten after writing"
 	r.must(written, read)
-}
-
-// soon gives t a moment to come to its end or get stuck. This makes a check stronger, but is not
-// needed for it to be right.
-func (r *rig) soon(t task) {
-	select {
-	case err := <-t.done:
-		t.done <- err
-	case <-time.After(20 * time.Millisecond):
-	}
 }
 
 func frameStaysValid(r *rig) {

@@ -1,15 +1,23 @@
 package wiretest
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 )
 
 const (
-	chunk    = 32 << 10 // bytes that are moved at once
-	kib      = 1 << 10  // bytes that share their jitter
-	underWay = 1 << 20  // bytes that a line with a delay holds before writing waits
+	kib      = 1 << 10 // bytes that share their jitter
+	underWay = 1 << 20 // bytes that a line with a delay holds before writing waits
+)
+
+// errCut and errTruncated are what becomes of a line at a place of its faults.
+var (
+	errCut       = fmt.Errorf("wiretest: the connection was cut: %w", syscall.ECONNRESET)
+	errTruncated = errors.New("wiretest: the connection was truncated")
 )
 
 // line is one direction of a faulty connection. Bytes are put in at one end and taken from the

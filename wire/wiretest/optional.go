@@ -54,16 +54,6 @@ func vectorNotKept(r *rig) {
 	})
 }
 
-// pieces cuts data, inside lengths and inside frames. One piece is empty.
-func pieces(data []byte) (list [][]byte) {
-	for _, n := range []int{1, 2, 0, 500, 70_000} {
-		n = min(n, len(data))
-		list = append(list, data[:n])
-		data = data[n:]
-	}
-	return append(list, data)
-}
-
 func tryWriteBatch(r *rig) {
 	w := r.a.(wire.TryWriter)
 	var frames [][]byte

@@ -182,6 +182,3 @@ func (p *Proxy) remove(c *Conn) {
 	defer p.mu.Unlock()
 	delete(p.through, c)
 }
-
-// reset lets Close of c tell the other end that the connection is lost.
-func reset(c *net.TCPConn) { c.SetLinger(0) }

@@ -1,11 +1,10 @@
 package wiretest
 
 import (
-	"bytes"
-	"encoding/binary"
+	"errors"
 	"fmt"
+	"net"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/asterisque-go/asterisque/internal/leak"
@@ -183,104 +182,38 @@ func expect(w wire.Wire, frames ...[]byte) task {
 	})
 }
 
-// same returns how got differs from want.
-func same(got, want []byte) error {
-	if len(got) != len(want) {
-		return fmt.Errorf("%d bytes arrived as %d", len(want), len(got))
-	}
-	if !bytes.Equal(got, want) {
-		return fmt.Errorf("the %d bytes that arrived are not those that were written", len(got))
-	}
-	return nil
-}
-
-// frame returns size bytes that differ from those of other numbers, if size is 8 or more in all 8
-// bytes.
-func frame(number, size int) []byte {
-	f := make([]byte, size)
-	fill(f, number)
-	return f
-}
-
-func fill(f []byte, number int) {
-	x := uint64(number)*0x9e3779b97f4a7c15 + 1
-	for len(f) >= 8 {
-		binary.LittleEndian.PutUint64(f, x)
-		x = x*6364136223846793005 + 1442695040888963407
-		f = f[8:]
-	}
-	for i := range f {
-		f[i] = byte(number) + byte(i)
+// soon gives t a moment to come to its end or get stuck. This makes a check stronger, but is not
+// needed for it to be right.
+func (r *rig) soon(t task) {
+	select {
+	case err := <-t.done:
+		t.done <- err
+	case <-time.After(20 * time.Millisecond):
 	}
 }
 
-// batch returns frames as WriteBatch wants them.
-func batch(frames ...[]byte) []byte {
-	var b []byte
-	for _, f := range frames {
-		b = binary.BigEndian.AppendUint32(b, uint32(len(f)))
-		b = append(b, f...)
-	}
-	return b
-}
-
-// flood is a writer that goes on until it cannot, or until it is told to stop and writes an empty
-// frame as the last.
-type flood struct {
-	task
-	stop   atomic.Bool
-	frames atomic.Int64 // how many have been written
-}
-
-const (
-	floodFrame = 64 << 10 // bytes of each frame
-	floodLimit = 64 << 20 // bytes that no Wire takes for a peer which does not read
-)
-
-// floodBy is how a flood writes one frame.
-type floodBy func(w wire.Wire, frame []byte) error
-
-func byFrames(w wire.Wire, frame []byte) error { return w.WriteFrames([][]byte{frame}) }
-
-func byBatch(w wire.Wire, frame []byte) error { return w.(wire.BatchWriter).WriteBatch(batch(frame)) }
-
-func byVector(w wire.Wire, frame []byte) error {
-	return w.(wire.VectorWriter).WriteVector(pieces(batch(frame)))
-}
-
-// startFlood floods w, whose peer must not read, and returns when the writer seems to be stuck. A
-// wrong guess makes the check weaker, never wrong.
-func (r *rig) startFlood(w wire.Wire, write floodBy, what string) *flood {
+// returns fails the check unless f returns at once.
+func (r *rig) returns(what string, f func()) {
 	r.Helper()
-	f := new(flood)
-	f.task = start(what, func() error {
-		data := make([]byte, floodFrame)
-		for n := 0; !f.stop.Load(); n++ {
-			fill(data, n)
-			if err := write(w, data); err != nil {
-				return err
-			}
-			f.frames.Add(1)
-		}
-		return write(w, nil)
-	})
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	seen, quiet := int64(0), 0
-	for quiet < 5 {
-		select {
-		case err := <-f.done:
-			r.fail("%s failed while the peer did not read: %v", what, err)
-		case <-tick.C:
-		}
-		n := f.frames.Load()
-		if quiet++; n != seen {
-			seen, quiet = n, 0
-		}
-		if n*floodFrame > floodLimit {
-			f.stop.Store(true)
-			r.fail("the writer was not stopped after %d MiB that nobody reads; memory would grow without bound", floodLimit>>20)
-		}
+	r.atOnce(what, func() error { f(); return nil })
+}
+
+func (r *rig) close(w wire.Wire) {
+	r.Helper()
+	r.ok(r.atOnce("Close", w.Close), "Close")
+}
+
+// closed fails the check unless t ends with net.ErrClosed.
+func (r *rig) closed(t task) {
+	r.Helper()
+	if err := r.awaitEnd(t); !errors.Is(err, net.ErrClosed) {
+		r.fail("%s: the error is %v, which does not wrap net.ErrClosed", t.what, err)
 	}
-	return f
+}
+
+// T is what a check needs of [testing.T].
+type T interface {
+	Helper()
+	Errorf(format string, args ...any)
+	FailNow()
 }

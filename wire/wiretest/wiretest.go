@@ -76,13 +76,6 @@ func (u unless) Cleanup(f func()) {
 	})
 }
 
-// T is what a check needs of [testing.T].
-type T interface {
-	Helper()
-	Errorf(format string, args ...any)
-	FailNow()
-}
-
 // check is one demand on a Wire.
 type check struct {
 	name    string
