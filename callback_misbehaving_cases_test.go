@@ -226,14 +226,35 @@ var callbacks = []callback{
 			return []asterisque.Option{asterisque.WithAccess(asterisque.Access{Credential: func(context.Context, asterisque.Peer) ([]byte, error) { m.hook(); return []byte("x"), nil }})}
 		},
 		trigger: func(m *misbehaviour) error { _, err := m.node.Dial(background, m.peerURL); return err }},
-	{name: "WithOnSession", panics: "ok",
+	{name: "Hooks.SessionBegun", panics: "ok",
 		options: func(m *misbehaviour) []asterisque.Option {
-			return []asterisque.Option{asterisque.WithOnSession(func(*asterisque.Session) { m.hook() })}
+			return []asterisque.Option{asterisque.WithHooks(asterisque.Hooks{SessionBegun: func(*asterisque.Session) { m.hook() }})}
 		},
 		trigger: in(echo)},
-	{name: "WithOnState", panics: "ok",
+	{name: "Hooks.SessionAway", panics: "ok",
 		options: func(m *misbehaviour) []asterisque.Option {
-			return []asterisque.Option{asterisque.WithOnState(func(*asterisque.Session, asterisque.Direction, limits.State) { m.hook() })}
+			return []asterisque.Option{asterisque.WithResume(asterisque.Resume{For: time.Minute}),
+				asterisque.WithHooks(asterisque.Hooks{SessionAway: func(*asterisque.Session, error) { m.hook() }})}
+		},
+		trigger: resumed},
+	{name: "Hooks.SessionBack", panics: "ok",
+		options: func(m *misbehaviour) []asterisque.Option {
+			return []asterisque.Option{asterisque.WithResume(asterisque.Resume{For: time.Minute}),
+				asterisque.WithHooks(asterisque.Hooks{SessionBack: func(*asterisque.Session) { m.hook() }})}
+		},
+		trigger: resumed},
+	{name: "Hooks.SessionEnded", panics: "ok",
+		options: func(m *misbehaviour) []asterisque.Option {
+			return []asterisque.Option{asterisque.WithHooks(asterisque.Hooks{SessionEnded: func(*asterisque.Session, error) { m.hook() }})}
+		},
+		trigger: func(m *misbehaviour) error {
+			err := m.callOut(func(ctx context.Context, s *asterisque.Session) error { return s.Close() })
+			m.settles("it is called", func() bool { return !m.armed.Load() || m.how == "returns" })
+			return err
+		}},
+	{name: "Hooks.LimitChanged", panics: "ok",
+		options: func(m *misbehaviour) []asterisque.Option {
+			return []asterisque.Option{asterisque.WithHooks(asterisque.Hooks{LimitChanged: func(*asterisque.Session, asterisque.Direction, limits.State) { m.hook() }})}
 		},
 		trigger: func(m *misbehaviour) error {
 			return m.callOut(func(ctx context.Context, s *asterisque.Session) error {
@@ -245,9 +266,9 @@ var callbacks = []callback{
 				return err
 			})
 		}},
-	{name: "WithDropReports", panics: "ok",
+	{name: "Hooks.Dropped", panics: "ok",
 		options: func(m *misbehaviour) []asterisque.Option {
-			return []asterisque.Option{asterisque.WithDropReports(func(*asterisque.Session, asterisque.Drop) { m.hook() })}
+			return []asterisque.Option{asterisque.WithHooks(asterisque.Hooks{Dropped: func(*asterisque.Session, asterisque.Drop) { m.hook() }})}
 		},
 		trigger: dropping},
 	{name: "Reconnection.OnState", panics: "ok", trigger: connecting},

@@ -14,9 +14,21 @@ const mostReports = 16 << 10
 
 // The kinds of reports: of some the newest is told in any case, because it says how things are.
 const (
-	noKind   = -1
-	keepLast = 0 // and 1
+	noKind    = -1
+	keepLimit = 0 // and 1, by direction
+	keepAway  = 2
+	keepState = 3 // of a connection
+	keepEnded = 4 // the last one of all
+	kinds     = 5
 )
+
+// observed is a session or connection.
+type observed interface {
+	// logged returns what a log says of it.
+	logged() []any
+	// closed points to whether nothing is told of it any more. It is guarded by the reports.
+	closed() *bool
+}
 
 // reports are told to callbacks that only observe: one after the other for each session and each
 // connection, in their order, on a goroutine that exists only while there are some. So these
@@ -26,67 +38,76 @@ type reports struct {
 	log *slog.Logger // fixed
 
 	mu sync.Mutex
-	of map[any]*reporting // guarded by mu, like what is in it; by *Session or *Connection
+	of map[observed]*reporting // guarded by mu, like what is in it
 }
 
 // reporting is what is to be told of one session or connection.
 type reporting struct {
 	waiting fifo.Queue[report]
-	n       int        // reports in waiting
-	last    [2]*report // the newest of each kind that found no place; nil without
-	lost    int        // how many have found no place, and were given up
+	n       int            // reports in waiting
+	last    [kinds]*report // the newest of each kind that found no place; nil without
+	lost    int            // how many have found no place, and were given up
 }
 
-// report is what one event causes: several calls of a callback.
+// report is what one event causes: several calls of callbacks.
 type report struct {
 	what  string // the callback
+	kind  int
 	tell  func(i int)
 	at, n int // the next of how many
 }
 
-// add lets f tell one thing of a session or connection.
-func (r *reports) add(of any, what string, kind int, f func()) {
-	r.put(of, kind, report{what: what, n: 1, tell: func(int) { f() }})
-}
-
-// addAll lets f tell n things, by their numbers.
-func (r *reports) addAll(of any, what string, n int, f func(i int)) {
-	r.put(of, noKind, report{what: what, n: n, tell: f})
-}
-
-func (r *reports) put(of any, kind int, p report) {
+// add lets p be told of a session or connection, unless that is closed.
+func (r *reports) add(of observed, p report) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.addLocked(of, p)
+}
+
+// close lets p be told of a session or connection as the last thing of all.
+func (r *reports) close(of observed, p report) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p.n > 0 {
+		r.addLocked(of, p)
+	}
+	*of.closed() = true
+}
+
+func (r *reports) addLocked(of observed, p report) {
+	if *of.closed() {
+		return
+	}
 	q := r.of[of]
 	if q == nil {
 		if r.of == nil {
-			r.of = make(map[any]*reporting)
+			r.of = make(map[observed]*reporting)
 		}
 		q = new(reporting)
 		r.of[of] = q
 		go r.run(of, q) // ends when nothing waits
 	}
-	q.put(kind, p)
+	q.put(p)
 }
 
-func (q *reporting) put(kind int, p report) {
-	late := kind != noKind && q.last[kind] != nil
+func (q *reporting) put(p report) {
+	late := p.kind != noKind && q.last[p.kind] != nil
 	switch {
 	case q.n < mostReports && !late:
 		q.waiting.Push(p)
 		q.n += p.n
-	case kind == noKind:
+	case p.kind == noKind:
 		q.lost += p.n
 	default:
 		if late {
 			q.lost++
 		}
-		q.last[kind] = &p
+		q.last[p.kind] = &p
 	}
 }
 
 // run tells what waits. If a callback ends the goroutine, another one goes on.
-func (r *reports) run(of any, q *reporting) {
+func (r *reports) run(of observed, q *reporting) {
 	returned := false
 	defer func() {
 		if !returned {
@@ -94,7 +115,7 @@ func (r *reports) run(of any, q *reporting) {
 		}
 	}()
 	for p, ok := r.next(of, q); ok; p, ok = r.next(of, q) {
-		guard.Run(r.log, p.what, func() { p.tell(p.at) }, about(of)...)
+		guard.Run(r.log, p.what, func() { p.tell(p.at) }, of.logged()...)
 	}
 	returned = true
 }
@@ -108,7 +129,7 @@ func about(of any) []any {
 }
 
 // next returns what is to be told next. It reports false, and forgets q, if there is nothing.
-func (r *reports) next(of any, q *reporting) (p report, ok bool) {
+func (r *reports) next(of observed, q *reporting) (p report, ok bool) {
 	r.mu.Lock()
 	p, ok = q.next()
 	lost := q.lost
@@ -122,7 +143,7 @@ func (r *reports) next(of any, q *reporting) (p report, ok bool) {
 	if ok || lost == 0 {
 		return p, ok
 	}
-	r.log.Warn("callbacks did not keep up with what they observe", append(about(of), "lost", lost)...)
+	r.log.Warn("callbacks did not keep up with what they observe", append(of.logged(), "lost", lost)...)
 	return r.next(of, q)
 }
 
@@ -138,8 +159,11 @@ func (q *reporting) next() (p report, ok bool) {
 	}
 	for kind, last := range q.last {
 		if last != nil {
-			q.last[kind] = nil
-			return *last, true
+			p = *last
+			if last.at++; last.at == last.n {
+				q.last[kind] = nil
+			}
+			return p, true
 		}
 	}
 	return p, false

@@ -14,22 +14,26 @@ func TestReportsAreToldInOrderAndTheLastStateInAnyCase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		r := reports{log: slog.New(slog.NewTextHandler(&log, nil))}
-		s, goOn := new(Session), make(chan struct{})
+		s, goOn := new(watched), make(chan struct{})
 		var told []int
-		tell := func(kind, i int) { r.add(s, "test", kind, func() { told = append(told, i) }) }
-		r.add(s, "test", noKind, func() { <-goOn })
+		tell := func(kind, i int) { r.add(s, report{kind: kind, n: 1, tell: func(int) { told = append(told, i) }}) }
+		r.add(s, report{kind: noKind, n: 1, tell: func(int) { <-goOn }})
 		synctest.Wait()
 		for i := range mostReports {
-			tell(keepLast, i)
+			tell(keepLimit, i)
 		}
 		tell(noKind, -1) // finds no place, as all that follow
-		r.addAll(s, "test", 10, func(int) { told = append(told, -1) })
+		r.add(s, report{kind: noKind, n: 10, tell: func(int) { told = append(told, -1) }})
 		for i := range 3 {
-			tell(keepLast, mostReports+i)
-			tell(keepLast+1, 2*mostReports+i)
+			tell(keepLimit, mostReports+i)
+			tell(keepLimit+1, 2*mostReports+i)
 		}
+		r.close(s, report{kind: keepEnded, n: 2, tell: func(i int) { told = append(told, -10-i) }})
+		tell(keepLimit, -1)
 		close(goOn)
 		synctest.Wait()
+		require.Equal(t, []int{-10, -11}, told[len(told)-2:], "all callbacks of the end, which is the last thing")
+		told = told[:len(told)-2]
 		require.Len(t, told, mostReports+2)
 		for i := range mostReports {
 			require.Equal(t, i, told[i])
@@ -46,7 +50,7 @@ func TestWhatOneEventCausesIsReportedAsAWhole(t *testing.T) {
 		var log bytes.Buffer
 		r := reports{log: slog.New(slog.NewTextHandler(&log, nil))}
 		var told []int
-		r.addAll(new(Session), "test", 2*mostReports, func(i int) {
+		r.add(new(watched), report{kind: noKind, n: 2 * mostReports, tell: func(i int) {
 			told = append(told, i)
 			switch {
 			case i == 5:
@@ -54,7 +58,7 @@ func TestWhatOneEventCausesIsReportedAsAWhole(t *testing.T) {
 			case i == 7:
 				runtime.Goexit()
 			}
-		})
+		}})
 		synctest.Wait()
 		require.Len(t, told, 2*mostReports)
 		require.Equal(t, 2, bytes.Count(log.Bytes(), []byte("stack=")))

@@ -91,6 +91,12 @@ func (c *Connection) Shutdown(ctx context.Context) error {
 	return err
 }
 
+// logged implements observed.
+func (c *Connection) logged() []any { return nil }
+
+// closed implements observed: it is never.
+func (c *Connection) closed() *bool { return new(bool) }
+
 // State returns the present state.
 func (c *Connection) State() ConnectionState {
 	c.mu.Lock()
@@ -178,7 +184,7 @@ func (c *Connection) set(s *Session, e connectionEvent, err error) {
 	c.signalLocked()
 	c.mu.Unlock()
 	if changed && c.how.OnState != nil {
-		c.node.reports.add(c, "Reconnection.OnState", keepLast, func() { c.how.OnState(c, state, err) })
+		c.node.reports.add(c, report{what: "Reconnection.OnState", kind: keepState, n: 1, tell: func(int) { c.how.OnState(c, state, err) }})
 	}
 }
 

@@ -77,7 +77,7 @@ func TestAPeerThatAcceptsAndClosesIsNotCalledAllTheTime(t *testing.T) {
 		t.Run(fmt.Sprint("resume ", resume), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				// ends with the session
-				closing := asterisque.WithOnSession(func(s *asterisque.Session) { go s.Close() })
+				closing := asterisque.WithHooks(asterisque.Hooks{SessionBegun: func(s *asterisque.Session) { go s.Close() }})
 				here, there := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: resume})), asterisque.NewNode(closing, asterisque.WithResume(asterisque.Resume{For: resume}))
 				defer here.Close()
 				defer there.Close()

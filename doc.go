@@ -84,7 +84,8 @@
 //
 // [Session.Stats], [Node.Stats] and [Service.Stats] count, also as JSON for expvar and for
 // log/slog; [Session.Pipes] lists what runs. Package debugpage shows all that over HTTP, module
-// otel hands it to OpenTelemetry, and [WithTracer] follows calls.
+// otel hands it to OpenTelemetry, [WithHooks] tells what becomes of sessions, and [WithTracer]
+// follows calls.
 //
 // # Cancellation and deadlines
 //
@@ -121,17 +122,17 @@
 // The page docs/limits.md of the repository tells all this at length, and how much memory a session
 // needs at most.
 //
-// [WithOnState] tells when a limit is reached, [Session.Stats] what is promised, what is held and
-// who waits for room; [Session.SetLimits] moves the limits, and [Session.Pause] stops reading. A
-// session that stands at its inbound soft limit, and from which nothing is taken for the time of
-// [Timeouts].Stall, ends with ErrStalled.
+// [Hooks].LimitChanged tells when a limit is reached, [Session.Stats] what is promised, what is
+// held and who waits for room; [Session.SetLimits] moves the limits, and [Session.Pause] stops
+// reading. A session that stands at its inbound soft limit, and from which nothing is taken for the
+// time of [Timeouts].Stall, ends with ErrStalled.
 //
 // # What may be dropped
 //
 // Only what the application said may be: a call or a Block whose time to live is over ([WithTTL],
 // [pipe.WithTTL]), and under pressure, a window that is used up included, a part of the Blocks with
 // a loss rate ([WithLoss], [pipe.WithLoss]). The receiver learns from [pipe.Block], and
-// [Pipe.Skipped], how many are missing, the sender from [WithDropReports] which were dropped, and
+// [Pipe.Skipped], how many are missing, the sender from [Hooks].Dropped which were dropped, and
 // why.
 //
 // A message that can never get through is refused where it is sent, with ErrTooLarge, and the

@@ -87,12 +87,12 @@ func TestSendingTellsWhyTheCallIsOverFromTheMomentItIs(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var p *pipe.Pipe
 				var errs []error
-				peer, s := stuckPeer(t, asterisque.WithDropReports(func(*asterisque.Session, asterisque.Drop) {
+				peer, s := stuckPeer(t, asterisque.WithHooks(asterisque.Hooks{Dropped: func(*asterisque.Session, asterisque.Drop) {
 					if len(errs) == 0 {
 						_, err := p.Post(nil)
 						errs = []error{err, p.CloseSend()}
 					}
-				}))
+				}}))
 				fill, err := s.Open(background, 1, nil) // pipe 1
 				require.NoError(t, err)
 				p, err = s.Open(background, 1, nil)

@@ -27,7 +27,7 @@ type Node struct {
 	admission *admission
 	accepts   sync.WaitGroup // handshakes of Serve
 
-	mu       sync.Mutex
+	mu       sync.Mutex            // may be held while reports are added, whose lock comes after it
 	sessions map[*Session]struct{} // guarded by mu, as all below; nil once the node is closed
 	serving  map[wire.Listener]struct{}
 	past     Stats // sums over the sessions that have ended
@@ -186,6 +186,7 @@ func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, holder se
 	closed := n.sessions == nil
 	if !closed {
 		n.sessions[s] = struct{}{}
+		(*watched)(s).begun() // before anybody else finds it
 		if s.res != nil && !dialled {
 			n.resumable[s.id] = s
 		}
@@ -203,9 +204,6 @@ func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, holder se
 	}
 	n.cfg.log.Info("session begins", "session", s, "peer", s.peerID, "addr", a.about.RemoteAddr)
 	s.carrier.Run()
-	if n.cfg.onSession != nil {
-		n.reports.add(s, "OnSession", noKind, func() { n.cfg.onSession(s) })
-	}
 	return s, nil
 }
 

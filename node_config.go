@@ -21,7 +21,6 @@ type config struct {
 	made       string // where NewNode was called in the program
 	service    *Service
 	accept     func(context.Context, Peer) (*Grant, error)
-	onSession  func(*Session)
 	credential func(context.Context, Peer) ([]byte, error)
 	halfOpen   int
 	sessions   int // of the node; 0: any number

@@ -239,7 +239,7 @@ func TestSessionsOfOneAddressAreBounded(t *testing.T) {
 
 func TestOnSessionSeesEverySession(t *testing.T) {
 	began := make(chan *asterisque.Session, 2)
-	see := asterisque.WithOnSession(func(s *asterisque.Session) { began <- s })
+	see := asterisque.WithHooks(asterisque.Hooks{SessionBegun: func(s *asterisque.Session) { began <- s }})
 	dialled, accepted := connectNodes(t, newNode(t, see), newNode(t, see))
 	require.ElementsMatch(t, []*asterisque.Session{dialled, accepted}, []*asterisque.Session{<-began, <-began})
 }

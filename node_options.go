@@ -5,7 +5,6 @@ import (
 	"log/slog"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/limits"
 )
 
 // Option sets one property of a [Node], or several that belong together, by a struct. Of such a
@@ -24,29 +23,6 @@ func WithService(svc *Service) Option {
 	return func(c *config) { c.service, c.set.noService = svc, svc == nil }
 }
 
-// WithOnSession calls f with every session when it begins, whichever side dialled.
-//
-// Callbacks that only observe, this one and those of [WithOnState] and [WithDropReports], run on a
-// goroutine that exists while there is something to report of their session, one after the other
-// and in order. They may block, and use or close the session, which may have gone on meanwhile, and
-// may have ended. One that never returns keeps its goroutine and its session for good, which is not
-// bounded: let it end with Session.Done. A panic is logged. Nobody waits for them: when 16,384
-// reports of a session wait, further ones are only counted, and logged, but the last state of each
-// direction is told in any case.
-func WithOnSession(f func(*Session)) Option { return func(c *config) { c.onSession = f } }
-
-// WithOnState calls f when the state of a direction of a session changes: each change once, in
-// their order. See [WithOnSession] for what f may do. States are described in package limits.
-func WithOnState(f func(s *Session, d Direction, state limits.State)) Option {
-	return func(c *config) { c.onState = f }
-}
-
-// WithDropReports calls f for each call and each Block that this side has accepted for sending and
-// that was dropped before it left, with the reason. What is dropped on the other side, its
-// application learns: see [pipe.Block]. f runs concurrently with itself for different sessions; see
-// [WithOnSession] for what it may do.
-func WithDropReports(f func(*Session, Drop)) Option { return func(c *config) { c.onDrop = f } }
-
 // WithLogger logs what happens to sessions: at level Info their begin and end, at Warn violations
 // by peers, at Error code of the application that panics, or ends its goroutine, with its stack. By
 // default nothing is logged. What is logged is bounded, so that peers cannot fill a disk: see
@@ -54,6 +30,9 @@ func WithDropReports(f func(*Session, Drop)) Option { return func(c *config) { c
 func WithLogger(log *slog.Logger) Option {
 	return func(c *config) { c.log, c.set.noLogger = log, log == nil }
 }
+
+// WithHooks lets h know what becomes of sessions.
+func WithHooks(h Hooks) Option { return func(c *config) { c.hooks.add(h) } }
 
 // WithTracer lets t follow all calls of the node, in both directions. By default nobody does.
 func WithTracer(t Tracer) Option { return func(c *config) { c.tracer = t } }

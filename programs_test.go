@@ -193,13 +193,13 @@ func (p *program) connect(t *testing.T) {
 	begun := [2]chan *asterisque.Session{make(chan *asterisque.Session, 1), make(chan *asterisque.Session, 1)}
 	for i := range p.nodes {
 		opts := append(p.sides[i].options(), asterisque.WithService(p.service(i)))
-		opts = append(opts, asterisque.WithOnSession(func(s *asterisque.Session) {
+		opts = append(opts, asterisque.WithHooks(asterisque.Hooks{SessionBegun: func(s *asterisque.Session) {
 			select {
 			case begun[i] <- s:
 			default:
 				p.fail("there is another session")
 			}
-		}))
+		}}))
 		if p.resumes {
 			opts = append(opts, asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithAccess(asterisque.Access{PlainCredentials: true}))
 		}

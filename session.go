@@ -23,6 +23,7 @@ type Session struct {
 	holder sessionHolder // fixed
 
 	expiry certificateExpiry // of what the peer has shown last; belongs to whoever reads
+	told   bool              // SessionEnded is told, and nothing after it; guarded by reports
 }
 
 // String returns the beginning of the ID, as logs have it.

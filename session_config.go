@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
@@ -21,9 +20,8 @@ type sessionConfig struct {
 
 	outliveCertificates bool
 
-	tracer  Tracer // nil without, as these
-	onState func(*Session, Direction, limits.State)
-	onDrop  func(*Session, Drop)
+	tracer Tracer // nil without
+	hooks  hooks
 }
 
 // sessionStart is what a session begins with.

@@ -18,18 +18,18 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// drops records what WithDropReports is told.
+// drops records what Hooks.Dropped is told.
 type drops struct {
 	mu  sync.Mutex
 	got []asterisque.Drop
 }
 
 func (d *drops) option() asterisque.Option {
-	return asterisque.WithDropReports(func(_ *asterisque.Session, drop asterisque.Drop) {
+	return asterisque.WithHooks(asterisque.Hooks{Dropped: func(_ *asterisque.Session, drop asterisque.Drop) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.got = append(d.got, drop)
-	})
+	}})
 }
 
 func (d *drops) list() []asterisque.Drop {

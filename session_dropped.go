@@ -51,16 +51,3 @@ type Drop struct {
 	Reason DropReason
 	Marker any // what pipe.WithMarker gave the Block; nil without
 }
-
-// dropReporter returns what the outbox calls with drops, or nil if nobody wants to know.
-func (s *Session) dropReporter() func([]outbox.Drop) {
-	if s.cfg.onDrop == nil {
-		return nil
-	}
-	return func(drops []outbox.Drop) {
-		s.shared.reports.addAll(s, "drop report", len(drops), func(i int) {
-			d := &drops[i]
-			s.cfg.onDrop(s, Drop{Open: d.Open, Reason: dropReasonOf[d.Reason], Marker: d.Marker})
-		})
-	}
-}

@@ -13,9 +13,9 @@ import (
 
 // entitlement says who may resume a session.
 type entitlement struct {
-	session  [message.SessionSize]byte // these are fixed
-	records  *records                  // nil on the side that connected, which has none
-	identity string                    // what the peer has proved, which is the same over all Wires
+	session  SessionID // these are fixed
+	records  *records  // nil on the side that connected, which has none
+	identity string    // what the peer has proved, which is the same over all Wires
 
 	mu     sync.Mutex
 	secret [message.SecretSize]byte // guarded by mu, as all below; entitles to the next resume

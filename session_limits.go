@@ -18,9 +18,7 @@ func (s *Session) reporter(d Direction) func(limits.State) {
 		case d == Inbound:
 			s.carrier.InboundChanged(state)
 		}
-		if s.cfg.onState != nil {
-			s.shared.reports.add(s, "OnState", keepLast+int(d), func() { s.cfg.onState(s, d, state) })
-		}
+		(*watched)(s).limitChanged(d, state)
 	}
 }
 

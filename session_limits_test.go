@@ -20,18 +20,18 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// states records what WithOnState is told.
+// states records what Hooks.LimitChanged is told.
 type states struct {
 	mu  sync.Mutex
 	got []string
 }
 
 func (s *states) option() asterisque.Option {
-	return asterisque.WithOnState(func(_ *asterisque.Session, d asterisque.Direction, st limits.State) {
+	return asterisque.WithHooks(asterisque.Hooks{LimitChanged: func(_ *asterisque.Session, d asterisque.Direction, st limits.State) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.got = append(s.got, fmt.Sprint(d, " ", st))
-	})
+	}})
 }
 
 func (s *states) list() []string {

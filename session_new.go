@@ -50,7 +50,7 @@ func newSession(sh *shared, holder sessionHolder, b *sessionStart) *Session {
 	_, foreign := w.(wire.Foreign) // which need not answer Pings
 	s.carrier.Init(&carrier.Config{
 		Settings: &sh.carriers, Context: ctx, End: end, Upper: (*upper)(s), Wire: w, TLS: a.about.TLS, Place: b.place,
-		Out:     outbox.New(uint64(s.table.odd), a.maxFrame, uint32(a.overhead), cfg.share, s.outbound.Remove, s.dropReporter()),
+		Out:     outbox.New(uint64(s.table.odd), a.maxFrame, uint32(a.overhead), cfg.share, s.outbound.Remove, (*watched)(s).dropReporter()),
 		Inbound: s.inbound, Outbound: s.outbound.Counter, Tally: &s.owner.tally,
 		Largest: g.plan.Largest + outbox.HeadSize,
 		Pings:   carrier.Pings{Dialled: b.dialled, Mute: foreign && a.ping == 0, Interval: a.ping, Timeout: a.timeout},

@@ -28,6 +28,7 @@ func (u *upper) Away(cause *Abort) {
 	s.cfg.log.Info("session is away", "session", s, "cause", cause)
 	s.res.record(s.ctx, time.Now().Add(s.cfg.resumeFor))
 	s.holder.sessionChanged()
+	(*watched)(u).away(cause)
 	s.shared.aways.add(&s.res.away)
 }
 
@@ -40,6 +41,7 @@ func (u *upper) Back() {
 	s := (*Session)(u)
 	s.shared.aways.remove(&s.res.away)
 	s.res.record(s.ctx, time.Time{})
+	(*watched)(u).back()
 }
 
 // Finished lets go of all that the session has.
@@ -54,6 +56,7 @@ func (u *upper) Finished() {
 	s.holder.sessionEnded(s)
 	s.endTelling()
 	s.shared.owners.release(s.owner)
+	defer (*watched)(u).ended() // also if the log ends the goroutine
 	s.cfg.log.Info("session ends", "session", s, "cause", s.cause())
 }
 

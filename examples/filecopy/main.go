@@ -122,7 +122,7 @@ func sendTo(ctx context.Context, url, path string, stdout, stderr io.Writer) err
 		fmt.Fprintf(stderr, "filecopy: %q is left out: it is neither a file nor a folder\n", name)
 	}
 	p := newProgress(stdout, src.size)
-	node := asterisque.NewNode(asterisque.WithID("sender"), asterisque.WithLogger(warnings(stderr)), asterisque.WithOnState(p.onState))
+	node := asterisque.NewNode(asterisque.WithID("sender"), asterisque.WithLogger(warnings(stderr)), asterisque.WithHooks(asterisque.Hooks{LimitChanged: p.onState}))
 	defer node.Close()
 	sess, err := node.Dial(ctx, url)
 	if err != nil {

@@ -62,7 +62,7 @@ func (p *progress) showBar(size int64) {
 	)
 }
 
-// onState is for [asterisque.WithOnState]. It is called for every change.
+// onState is for [asterisque.Hooks].LimitChanged. It is called for every change.
 func (p *progress) onState(_ *asterisque.Session, d asterisque.Direction, s limits.State) {
 	if d == asterisque.Outbound {
 		p.states[s].Add(1)

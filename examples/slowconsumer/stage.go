@@ -50,8 +50,8 @@ func newStage(ctx context.Context, t *table, log *slog.Logger, take taker, sende
 	svc := asterisque.NewService()
 	echo.Handle(svc, func(_ context.Context, text string) (string, error) { return text, nil })
 	svc.Handle(sink, "sink", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) { return nil, take(ctx, s, p) })
-	s.sender = asterisque.NewNode(append(sender, asterisque.WithLogger(log), asterisque.WithOnState(count(asterisque.Outbound, &s.outward)))...)
-	s.consumer = asterisque.NewNode(append(consumer, asterisque.WithLogger(log), asterisque.WithOnState(count(asterisque.Inbound, &s.inward)),
+	s.sender = asterisque.NewNode(append(sender, asterisque.WithLogger(log), asterisque.WithHooks(asterisque.Hooks{LimitChanged: count(asterisque.Outbound, &s.outward)}))...)
+	s.consumer = asterisque.NewNode(append(consumer, asterisque.WithLogger(log), asterisque.WithHooks(asterisque.Hooks{LimitChanged: count(asterisque.Inbound, &s.inward)}),
 		asterisque.WithService(svc))...)
 	var err error
 	s.near, s.far, err = s.connect()
@@ -97,7 +97,8 @@ func (s *stage) close() {
 	s.workers.Wait()
 }
 
-// count returns a function for [asterisque.WithOnState] that counts changes in one direction.
+// count returns a function for [asterisque.Hooks].LimitChanged that counts changes in one
+// direction.
 func count(d asterisque.Direction, n *atomic.Int64) func(*asterisque.Session, asterisque.Direction, limits.State) {
 	return func(_ *asterisque.Session, changed asterisque.Direction, _ limits.State) {
 		if changed == d {

@@ -95,7 +95,7 @@ func visit(ctx context.Context, address string, rate float64, last time.Duration
 		return err
 	}
 	r.drops = new(drops)
-	node := asterisque.NewNode(asterisque.WithID("client"), asterisque.WithDropReports(r.drops.note))
+	node := asterisque.NewNode(asterisque.WithID("client"), asterisque.WithHooks(asterisque.Hooks{Dropped: r.drops.note}))
 	defer node.Close()
 	sess, err := node.Attach(ctx, w)
 	if err != nil {

@@ -18,7 +18,7 @@ type drops struct {
 	count map[asterisque.DropReason]int64 // guarded by mu
 }
 
-// note is for [asterisque.WithDropReports].
+// note is for [asterisque.Hooks].Dropped.
 func (d *drops) note(_ *asterisque.Session, drop asterisque.Drop) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -64,13 +64,13 @@ func (p play) begin(c setup) *stage {
 	w := p.wires(p.TB)
 	s.dialer = dialerOf(w, c.link, p.cut || c.lasting)
 	accepted := make(chan *asterisque.Session, 1)
-	there := p.node(c, c.there, asterisque.WithOnSession(func(sess *asterisque.Session) {
+	there := p.node(c, c.there, asterisque.WithHooks(asterisque.Hooks{SessionBegun: func(sess *asterisque.Session) {
 		s.sessions.Add(1)
 		select {
 		case accepted <- sess:
 		default: // only the first one is waited for
 		}
-	}))
+	}}))
 	here := p.node(c, c.here)
 	s.crews.Go(func() { there.Serve(ctx, w.Listener) }) // ends with ctx
 	s.onEnd(func() { there.Close() })

@@ -21,11 +21,11 @@ func limited(t *testing.T, svc *asterisque.Service, opts ...asterisque.Option) (
 	once := sync.OnceFunc(func() { close(soft) })
 	small := limits.Limits{Soft: limits.Amount{Bytes: 200_000}, Hard: limits.Amount{Bytes: 1 << 20}}
 	opts = append(opts, asterisque.WithLimits(asterisque.Limits{Inbound: small, Outbound: small}),
-		asterisque.WithOnState(func(_ *asterisque.Session, d asterisque.Direction, s limits.State) {
+		asterisque.WithHooks(asterisque.Hooks{LimitChanged: func(_ *asterisque.Session, d asterisque.Direction, s limits.State) {
 			if d == asterisque.Inbound && s == limits.Soft {
 				once()
 			}
-		}))
+		}}))
 	dialled, accepted = connect(t, svc, offer(), opts...)
 	return dialled, accepted, soft
 }
