@@ -154,15 +154,22 @@ func (p *port) put(m *outbox.Message, when carrier.When) error {
 
 // putClose sends a Close, which has been counted, and takes the call out of the table.
 func (p *port) putClose(result []byte, abort *Abort, held uint32, when carrier.When) {
-	// last: Shutdown waits until the table is empty, and by then the Close has to be in the outbox
-	defer p.x.table.remove(p.id())
-	err := p.put(&outbox.Message{Type: message.CloseType, Payload: result, Abort: abort, Held: held}, when)
+	err := p.putLast(&outbox.Message{Type: message.CloseType, Payload: result, Abort: abort, Held: held}, when)
 	if errors.Is(err, codec.ErrTooLarge) {
 		a := codec.ErrTooLarge.Withf("the result: %s", err.(*Abort).Message)
 		held = heldClose(heldStream, nil, a)
 		p.x.count(held)
-		p.put(&outbox.Message{Type: message.CloseType, Abort: a, Held: held}, when)
+		err = p.putLast(&outbox.Message{Type: message.CloseType, Abort: a, Held: held}, when)
 	}
+	if err != nil {
+		p.x.table.remove(p.id())
+	}
+}
+
+// putLast is put for a Close. Shutdown waits until the table is empty, and by then the Close has to
+// be in the outbox.
+func (p *port) putLast(m *outbox.Message, when carrier.When) error {
+	return p.handed(m, p.x.carrier.PutLast(&p.flow, m, when, func() { p.x.table.remove(p.id()) }))
 }
 
 // handed returns the error of the outbox for m as the pipe should see it.

@@ -205,3 +205,22 @@ func TestCodeThatEndsTheGoroutineOfTheReaderEndsTheSession(t *testing.T) {
 	r.wantStory("Open", "ended", "finished")
 	require.ErrorIs(t, context.Cause(r.ctx), codec.ErrPanicked)
 }
+
+func TestAPipeIsForgottenAfterItsLastMessageWasPutAndBeforeThatIsWritten(t *testing.T) {
+	r := newRig(t, nil)
+	var written, forgotten bool
+	r.wire.write = func() { require.True(t, forgotten); written = true }
+	r.run()
+	f := outbox.AcceptedFlow(0, 1)
+	require.NoError(t, r.PutLast(&f, &outbox.Message{Type: message.CloseType}, carrier.Now, func() {
+		require.False(t, written)
+		select {
+		case <-r.Flush():
+			t.Error("a Flush does not know of the message")
+		default:
+		}
+		forgotten = true
+	}))
+	<-r.wire.writes
+	require.ErrorIs(t, r.PutLast(&f, &outbox.Message{Type: message.CloseType}, carrier.Now, func() { t.Error("it is not the last") }), outbox.ErrEnded)
+}

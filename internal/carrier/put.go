@@ -21,6 +21,20 @@ func (c *Carrier) Put(f *outbox.Flow, m *outbox.Message, when When) error {
 	return err
 }
 
+// PutLast is Put for the message with which a pipe ends. forget is called when the message is in
+// the outbox, so that no Flush can miss it, and before it is written: whoever has read it finds the
+// pipe gone. After an error forget is not called.
+func (c *Carrier) PutLast(f *outbox.Flow, m *outbox.Message, when When, forget func()) error {
+	write, err := c.out.Put(f, m)
+	if err == nil {
+		forget()
+	}
+	if write {
+		c.writer.writeWhen(when)
+	}
+	return err
+}
+
 // Enter sends the Open of a call whose caller waits; see [outbox.Outbox.Enter].
 func (c *Carrier) Enter(f *outbox.Flow, m *outbox.Message) error {
 	write, err := c.out.Enter(f, m)
