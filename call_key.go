@@ -57,16 +57,3 @@ func (c *served) weighForKey() (n int, err error) {
 	}
 	return n, err
 }
-
-// takeDecoded fills in v what was decoded for the key of c, or reports that nothing was.
-func takeDecoded[P any](c *served, v *P) bool {
-	_, t := c.turn()
-	if t == nil {
-		return false
-	}
-	p, ok := t.value.(*P)
-	if ok {
-		*v, t.value = *p, nil
-	}
-	return ok
-}

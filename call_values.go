@@ -1,6 +1,7 @@
 package asterisque
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -115,4 +116,32 @@ func (e expansion) of(n int) int {
 		return math.MaxInt
 	}
 	return e.times*n + e.plus
+}
+
+// codecError returns the Abort for a value that could not be encoded or decoded, whose message
+// crosses to the peer: it names the function, the place in the value, what was expected there and
+// what came, and nothing of Go's. What Go says is its Cause.
+func codecError(code Code, number uint16, name, what string, err error) *Abort {
+	if errors.Is(err, ErrPanicked) {
+		code = codec.Panicked // what encodes or decodes it did
+	}
+	if code != codec.BadParams { // which says it already
+		what += ": "
+	} else {
+		what = ""
+	}
+	return &Abort{Code: code, Message: fmt.Sprintf("function %d %q: %s%s", number, name, what, plainly(err)), Cause: err}
+}
+
+// plainly returns what a codec says in its own terms about err.
+func plainly(err error) string {
+	var value interface{ Text() string } // a *codec.TypeError or *codec.ValueError
+	var a *Abort
+	switch {
+	case errors.As(err, &value):
+		return value.Text()
+	case errors.As(err, &a) && a != nil:
+		return a.Message
+	}
+	return "the codec does not take the value"
 }

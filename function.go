@@ -2,7 +2,6 @@ package asterisque
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 
@@ -42,7 +41,7 @@ func (f Function[P, R]) Handle(svc *Service, h func(ctx context.Context, params 
 		params:    reflect.TypeFor[P](),
 		free:      f.params,
 		signature: fmt.Sprintf("func(%v) %v", reflect.TypeFor[P](), reflect.TypeFor[R]()),
-		serve: func(ctx context.Context, c *served, k *workspace) (result []byte, err error) {
+		serve: func(ctx context.Context, c handledCall, k *workspace) (result []byte, err error) {
 			v := operandsFor[P, R](&k.operands)
 			defer v.empty()
 			if !takeDecoded(c, &v.params) {
@@ -123,60 +122,3 @@ func operandsFor[P, R any](kept *any) *operands[P, R] {
 
 // empty lets go of what the values refer to.
 func (b *operands[P, R]) empty() { *b = operands[P, R]{} }
-
-// decodeParams decodes the parameters of c into v. Unless they were lent to v, nobody needs them
-// any more.
-func (c *served) decodeParams(v any) error {
-	if err := c.x.decode(c.params, v); err != nil {
-		a := codecError(codec.BadParams, c.handler.number, c.handler.name, "parameters", err)
-		a.Ran = codec.Refused
-		return a
-	}
-	if c.x.lender == nil {
-		c.freeParams()
-	}
-	return nil
-}
-
-// encodeResult encodes v into k.
-func (c *served) encodeResult(k *workspace, v any) (result []byte, err error) {
-	if c.x.lender != nil {
-		if result, ok := c.x.lender.Bytes(v); ok {
-			return result, nil
-		}
-	}
-	result, err = c.x.codec.Append(k.result[:0], v)
-	if err != nil {
-		return nil, codecError(codec.BadResult, c.handler.number, c.handler.name, "result", err)
-	}
-	k.result = result
-	return result, nil
-}
-
-// codecError returns the Abort for a value that could not be encoded or decoded, whose message
-// crosses to the peer: it names the function, the place in the value, what was expected there and
-// what came, and nothing of Go's. What Go says is its Cause.
-func codecError(code Code, number uint16, name, what string, err error) *Abort {
-	if errors.Is(err, ErrPanicked) {
-		code = codec.Panicked // what encodes or decodes it did
-	}
-	if code != codec.BadParams { // which says it already
-		what += ": "
-	} else {
-		what = ""
-	}
-	return &Abort{Code: code, Message: fmt.Sprintf("function %d %q: %s%s", number, name, what, plainly(err)), Cause: err}
-}
-
-// plainly returns what a codec says in its own terms about err.
-func plainly(err error) string {
-	var value interface{ Text() string } // a *codec.TypeError or *codec.ValueError
-	var a *Abort
-	switch {
-	case errors.As(err, &value):
-		return value.Text()
-	case errors.As(err, &a) && a != nil:
-		return a.Message
-	}
-	return "the codec does not take the value"
-}

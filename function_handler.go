@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/pipe"
 )
 
 // handler is what a service knows of one function. It does not change.
@@ -26,7 +27,42 @@ type handler struct {
 
 	// serve runs one call with the context that its handler gets. The result may be in w, and is
 	// sent before w is used again.
-	serve func(ctx context.Context, c *served, w *workspace) (result []byte, err error)
+	serve func(ctx context.Context, c handledCall, w *workspace) (result []byte, err error)
+}
+
+// handledCall is a call of the peer, as the handler of its function sees it.
+type handledCall interface {
+	// untyped returns the pipe, or nil if the call takes no Blocks.
+	untyped() *pipe.Pipe
+
+	// rawParams returns the parameters as they came.
+	rawParams() []byte
+
+	// decodeParams decodes the parameters into v. Unless they were lent to v, nobody needs them any
+	// more.
+	decodeParams(v any) error
+
+	// decodedForKey returns where the value is that was decoded for the key of the call, or nil.
+	decodedForKey() *any
+
+	// encodeResult encodes v into w.
+	encodeResult(w *workspace, v any) (result []byte, err error)
+
+	// codecOf returns what encodes and decodes the Blocks of the call.
+	codecOf() *values
+}
+
+// takeDecoded fills in v what was decoded for the key of c, or reports that nothing was.
+func takeDecoded[P any](c handledCall, v *P) bool {
+	value := c.decodedForKey()
+	if value == nil {
+		return false
+	}
+	p, ok := (*value).(*P)
+	if ok {
+		*v, *value = *p, nil
+	}
+	return ok
 }
 
 // keyed is a function whose calls have keys.

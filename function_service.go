@@ -47,7 +47,9 @@ func (s *Service) Handle(function uint16, name string, h func(ctx context.Contex
 		name:      name,
 		signature: "func([]byte) []byte, Blocks both ways",
 		blocks:    true,
-		serve:     func(ctx context.Context, c *served, _ *workspace) ([]byte, error) { return h(ctx, c.pipe, c.params) },
+		serve: func(ctx context.Context, c handledCall, _ *workspace) ([]byte, error) {
+			return h(ctx, c.untyped(), c.rawParams())
+		},
 	})
 }
 
@@ -114,13 +116,4 @@ func (s *Service) Stats() []FunctionStats {
 		list = append(list, m[n].meter.stats(n, m[n].name))
 	}
 	return list
-}
-
-// Describe is the function by which tools learn what a service offers. It is there only for
-// services that chose so with [Service.Describe].
-var Describe = Func[struct{}, []FunctionInfo](0, "describe")
-
-// Describe lets peers ask, with [Describe] (function 0), for the list of functions.
-func (s *Service) Describe() {
-	Describe.Handle(s, func(context.Context, struct{}) ([]FunctionInfo, error) { return s.Functions(), nil })
 }

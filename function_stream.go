@@ -54,14 +54,14 @@ func (f StreamFunction[P, S, R, T]) Handle(svc *Service, h func(ctx context.Cont
 		blocks: true,
 		params: reflect.TypeFor[P](),
 		free:   f.free.params,
-		serve: func(ctx context.Context, c *served, k *workspace) (result []byte, err error) {
+		serve: func(ctx context.Context, c handledCall, k *workspace) (result []byte, err error) {
 			var params P
 			if !takeDecoded(c, &params) {
 				if err := c.decodeParams(&params); err != nil {
 					return nil, err
 				}
 			}
-			t, err := h(ctx, params, &Pipe[R, S]{p: c.pipe, values: &c.x.values, name: f.name, free: f.free.sent})
+			t, err := h(ctx, params, &Pipe[R, S]{p: c.untyped(), values: c.codecOf(), name: f.name, free: f.free.sent})
 			if err != nil {
 				return nil, err
 			}

@@ -1,0 +1,47 @@
+package asterisque
+
+import "github.com/asterisque-go/asterisque/codec"
+
+// What a handler asks of its call: see handledCall.
+
+// rawParams implements handledCall.
+func (c *served) rawParams() []byte { return c.params }
+
+// codecOf implements handledCall.
+func (c *served) codecOf() *values { return &c.x.values }
+
+// decodedForKey implements handledCall.
+func (c *served) decodedForKey() *any {
+	if _, t := c.turn(); t != nil {
+		return &t.value
+	}
+	return nil
+}
+
+// decodeParams implements handledCall.
+func (c *served) decodeParams(v any) error {
+	if err := c.x.decode(c.params, v); err != nil {
+		a := codecError(codec.BadParams, c.handler.number, c.handler.name, "parameters", err)
+		a.Ran = codec.Refused
+		return a
+	}
+	if c.x.lender == nil {
+		c.freeParams()
+	}
+	return nil
+}
+
+// encodeResult implements handledCall.
+func (c *served) encodeResult(k *workspace, v any) (result []byte, err error) {
+	if c.x.lender != nil {
+		if result, ok := c.x.lender.Bytes(v); ok {
+			return result, nil
+		}
+	}
+	result, err = c.x.codec.Append(k.result[:0], v)
+	if err != nil {
+		return nil, codecError(codec.BadResult, c.handler.number, c.handler.name, "result", err)
+	}
+	k.result = result
+	return result, nil
+}

@@ -1,0 +1,12 @@
+package asterisque
+
+import "context"
+
+// Describe is the function by which tools learn what a service offers. It is there only for
+// services that chose so with [Service.Describe].
+var Describe = Func[struct{}, []FunctionInfo](0, "describe")
+
+// Describe lets peers ask, with [Describe] (function 0), for the list of functions.
+func (s *Service) Describe() {
+	Describe.Handle(s, func(context.Context, struct{}) ([]FunctionInfo, error) { return s.Functions(), nil })
+}
