@@ -79,6 +79,14 @@ func checkMarks(unit string, soft, low, hard, most int) (int, error) {
 }
 
 // State tells how full one direction of a session is.
+//
+//	Ready ◄──────► Congested    the transport takes no more, or does again
+//	 │  ▲            │  ▲
+//	 ▼  │            ▼  │       the soft limit is reached; what waits falls to the low mark
+//	 └──┴─── Soft ───┴──┘
+//	          │
+//	          ▼
+//	         Hard               beyond the hard limit, from any state, and for good
 type State uint8
 
 const (

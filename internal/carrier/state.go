@@ -4,13 +4,13 @@ import "fmt"
 
 // State is how far a Carrier has got.
 //
-//	            lost           halted         parked
-//	  attached ──────► losing ───────► leaving ───────► away ◄─────┐ parked
-//	     ▲  ▲            ▲ lost                          │ claimed │
-//	sent │  └────────────┼──────────────────── returning ◄────────►┘
-//	     └─────────── resending ◄────────────────┘ attached
+//	attached ── lost ──► losing ── halted ──► leaving ── parked ──► away
+//	   ▲                    ▲                                       │  ▲
+//	   │ resent             │ lost                          claimed │  │ parked
+//	   │                    │                                       ▼  │
+//	   └───────────────── resending ◄──────── attached ──────── returning
 //
-//	every state but closed ── ended ──► closing ── finished ──► closed
+//	every state but closing and closed ── ended ──► closing ── finished ──► closed
 type State uint8
 
 const (

@@ -40,14 +40,13 @@ const (
 type writerEvent uint8
 
 const (
-	wake writerEvent = iota // somebody has something to write, and would be the writer
-	// somebody leaves something to be written, and lets another one come
-	announce
-	come   // who was announced is there
-	dry    // the writer has nothing left to write
-	halt   // the Wire is lost
-	resume // there is another Wire
-	end    // the Outbox is closed
+	wake     writerEvent = iota // somebody has something to write, and would be the writer
+	announce                    // somebody leaves what another one will come and write
+	come                        // who was announced is there
+	dry                         // the writer has nothing left to write
+	halt                        // the Wire is lost
+	resume                      // there is another Wire
+	end                         // the Outbox is closed
 	writerEvents
 )
 
