@@ -3,7 +3,9 @@ package classicwire
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/codec/classic"
@@ -14,6 +16,9 @@ const (
 	idleRead = 1 << 10  // bytes of the buffer in which the Wire waits for the next message
 	bulkRead = 32 << 10 // and for the rest of one
 )
+
+// errReadClosed is the error of reading after Close.
+var errReadClosed = fmt.Errorf("classicwire: read: %w", net.ErrClosed)
 
 // errNothing says that there is no whole message to be had without waiting.
 var errNothing = errors.New("nothing")
@@ -32,7 +37,6 @@ type input struct {
 	started  bool // the other goroutine runs
 	waiting  bool // it was asked, and mem is its own until it answers
 	finished error
-	params   []byte // of the Open that is being translated
 
 	received atomic.Uint64 // bytes
 
@@ -147,13 +151,6 @@ func (in *input) note() {
 		held = in.mem.Held()
 	}
 	in.aside.Store(int64(held))
-}
-
-// rest lets go of large memory that is not needed while nothing is here.
-func (in *input) rest() {
-	if cap(in.params) > idleRead && in.empty() {
-		in.params = nil
-	}
 }
 
 // pump reads what it is asked for.

@@ -13,49 +13,34 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/classic"
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // classicWire is the Wire that translates.
 type classicWire struct {
 	conn          io.ReadWriteCloser // these are fixed
-	server        bool
 	local, remote net.Addr
 
-	pipes table // these lock themselves
-	made  made
-	owed  owed
-	once  sync.Once
-	done  chan struct{} // closed by Close
-	sent  atomic.Uint64 // bytes
+	once sync.Once     // these lock themselves
+	done chan struct{} // closed by Close
+	sent atomic.Uint64 // bytes
 
-	in     input        // belongs to the reading goroutine, as all below
-	frame  []byte       // what ReadFrame returned
-	synced bool         // the peer's SyncConfig has come
-	asked  classic.Sync // it; read again by the handshake alone, which reads and then writes
+	translator
+	in    input  // belongs to the reading goroutine, as frame
+	frame []byte // what ReadFrame returned
 
-	writing  sync.Mutex // held by who writes conn
-	writeErr error      // guarded by writing, as all below; why nothing can be written any more
-	parting  bool       // the end of the session is among what is being written
-	parted   bool       // and has been written
-
-	mu sync.Mutex
-	// guarded by mu; what Close tells the peer, if it was not told yet; nil: nothing
-	farewell []byte
+	writing  sync.Mutex // the goroutine that writes conn holds it
+	writeErr error      // guarded by writing, as parted; why nothing can be written any more
+	parted   bool       // the end of the session has been written
 }
 
 func newClassicWire(c io.ReadWriteCloser, server bool) *classicWire {
-	w := &classicWire{conn: c, server: server, done: make(chan struct{})}
-	w.pipes.init(server)
-	w.made.ready = make(chan struct{}, 1)
+	w := &classicWire{conn: c, done: make(chan struct{})}
+	w.translator.init(server)
 	w.in = input{conn: c, done: w.done, ask: make(chan []byte), got: make(chan taken, 1)}
-	w.local, w.remote = addrs(c)
+	w.local, w.remote = transport.Addrs(c, "classic")
 	return w
 }
-
-var (
-	errReadClosed  = fmt.Errorf("classicwire: read: %w", net.ErrClosed)
-	errWriteClosed = fmt.Errorf("classicwire: write: %w", net.ErrClosed)
-)
 
 func (w *classicWire) closed() bool {
 	select {
@@ -100,13 +85,15 @@ func (w *classicWire) ReadFrame(max int) ([]byte, error) {
 	}
 }
 
-// rest lets go of a large frame, which the session no longer needs, before it may be long until the
-// next.
+// rest lets go of a large frame, and of large parameters, which the session no longer needs: it may
+// be long until the next.
 func (w *classicWire) rest() {
 	if cap(w.frame) > idleRead && w.in.empty() {
 		w.frame = nil
 	}
-	w.in.rest()
+	if cap(w.params) > idleRead && w.in.empty() {
+		w.params = nil
+	}
 }
 
 // Progress implements wire.Meter.
@@ -126,7 +113,7 @@ func (w *classicWire) readError(err error) error {
 		w.part(nil) // nobody is there to be told anything
 		return io.EOF
 	case !w.synced && (errors.Is(err, codec.ErrProtocol) || errors.Is(err, codec.ErrTooLarge)):
-		return w.stranger(err)
+		return w.stranger(err, w.in.begins)
 	case errors.As(err, &abort):
 		return err
 	case errors.As(err, &long):
@@ -178,19 +165,10 @@ func (w *classicWire) cut() {
 
 // sayFarewell is called with writing held.
 func (w *classicWire) sayFarewell() {
-	w.mu.Lock()
-	words := w.farewell
-	w.mu.Unlock()
+	words := w.parts()
 	if words != nil && !w.parted && w.writeErr == nil {
 		w.conn.Write(words) // the connection is closed anyway
 	}
-}
-
-// part sets what Close tells the peer.
-func (w *classicWire) part(words []byte) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.farewell = words
 }
 
 // LocalAddr implements wire.Wire.
@@ -198,58 +176,3 @@ func (w *classicWire) LocalAddr() net.Addr { return w.local }
 
 // RemoteAddr implements wire.Wire.
 func (w *classicWire) RemoteAddr() net.Addr { return w.remote }
-
-// addr is the address of an end that has none in a network.
-type addr string
-
-// Network implements net.Addr.
-func (addr) Network() string { return "classic" }
-
-// String implements net.Addr.
-func (a addr) String() string { return string(a) }
-
-// addrs returns the addresses of the ends of c, which need not know them.
-func addrs(c any) (local, remote net.Addr) {
-	if n, ok := c.(net.Conn); ok {
-		local, remote = n.LocalAddr(), n.RemoteAddr()
-	}
-	if local == nil {
-		local = addr("local")
-	}
-	if remote == nil {
-		remote = addr("remote")
-	}
-	return local, remote
-}
-
-// made holds the frames that the Wire itself has for the session. It locks itself.
-type made struct {
-	ready chan struct{} // holds one token when there may be frames
-
-	mu     sync.Mutex
-	frames [][]byte // guarded by mu
-}
-
-// put adds a frame behind those that wait. Each answers one frame of the session, which so bounds
-// their number.
-func (m *made) put(frame []byte) {
-	m.mu.Lock()
-	m.frames = append(m.frames, frame)
-	m.mu.Unlock()
-	select {
-	case m.ready <- struct{}{}:
-	default:
-	}
-}
-
-// take returns the oldest frame, or nil.
-func (m *made) take() (frame []byte) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.frames) == 0 {
-		return nil
-	}
-	frame, m.frames[0] = m.frames[0], nil
-	m.frames = m.frames[1:]
-	return frame
-}

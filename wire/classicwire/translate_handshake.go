@@ -18,13 +18,10 @@ const (
 	askTimeout, minTimeout, maxTimeout = 1800, 60, 3600
 )
 
-// goodbye ends a classic session.
-var goodbye = []byte{'*', classic.CloseCode, 0, 0}
-
 // first appends the Sync that the peer's first message is for the session.
-func (w *classicWire) first(dst []byte, m classic.Message) ([]byte, error) {
+func (t *translator) first(dst []byte, m classic.Message) ([]byte, error) {
 	c, ok := m.(*classic.Control)
-	w.part(goodbye)
+	t.part(goodbye)
 	if ok && c.Code == classic.CloseCode {
 		return message.SessionClose{Code: codec.Handshake, Message: "the peer refuses the session; a classic peer does not say why"}.AppendTo(dst), nil
 	}
@@ -40,30 +37,31 @@ func (w *classicWire) first(dst []byte, m classic.Message) ([]byte, error) {
 	}
 	zero := s.Session == classic.UUID{}
 	switch {
-	case w.server && !zero:
+	case t.server && !zero:
 		return dst, codec.ErrHandshake.Withf("the peer wants to resume session %v, which the classic protocol cannot do", s.Session)
-	case !w.server && zero:
+	case !t.server && zero:
 		return dst, codec.ErrHandshake.Withf("the peer gave the session no id")
-	case !w.server:
+	case !t.server:
 		hello.Session = s.Session[:]
 	}
-	w.asked, w.synced = s, true
+	t.asked, t.synced = s, true
 	return hello.AppendTo(dst), nil
 }
 
-// stranger returns the error for a peer whose first bytes are not of the classic protocol.
-func (w *classicWire) stranger(err error) error {
-	w.part(goodbye)
+// stranger returns the error for a peer whose first bytes are not of the classic protocol: what
+// begins reports is whether they begin with a text.
+func (t *translator) stranger(err error, begins func(string) bool) error {
+	t.part(goodbye)
 	var abort *codec.Abort
 	switch {
 	case errors.As(err, &abort):
 		return err
-	case w.in.begins("*Q\xda"): // a SyncConfig that is packed
-		w.part(packedGoodbye)
+	case begins("*Q\xda"): // a SyncConfig that is packed
+		t.part(packedGoodbye)
 		return codec.ErrHandshake.Withf("the peer has the MessagePackCodec of the classic protocol, its default, and this side the SimpleCodec: set that in its Options")
-	case w.in.begins("\x00"):
+	case begins("\x00"):
 		// the length of a frame of protocol 1, which is no tag of the classic one
-		w.part(farewell1)
+		t.part(farewell1)
 		return codec.ErrHandshake.Withf("the peer does not speak the classic protocol; it seems to speak protocol 1: use tcp://, and no classic://")
 	}
 	return codec.ErrHandshake.Withf("the peer does not speak the classic protocol: %v", err)
@@ -82,22 +80,22 @@ func prefixed(frame []byte) []byte {
 }
 
 // greet appends the SyncConfig that this side's Sync is for the peer.
-func (w *classicWire) greet(dst []byte, s message.Sync) ([]byte, error) {
-	if err := w.fits(s); err != nil {
+func (t *translator) greet(dst []byte, s message.Sync) ([]byte, error) {
+	if err := t.fits(s); err != nil {
 		return dst, err
 	}
 	out := classic.Sync{Version: 1, Node: nodeID(string(s.Node)), Time: time.Now(), Ping: askPing, Timeout: askTimeout}
-	if w.server {
+	if t.server {
 		out.Session = classic.UUID(s.Session)
-		out.Ping = min(max(w.asked.Ping, minPing), maxPing)
-		out.Timeout = min(max(w.asked.Timeout, minTimeout), maxTimeout)
+		out.Ping = min(max(t.asked.Ping, minPing), maxPing)
+		out.Timeout = min(max(t.asked.Timeout, minTimeout), maxTimeout)
 	}
-	w.part(goodbye)
+	t.part(goodbye)
 	return out.AppendTo(dst), nil
 }
 
 // fits returns an error unless a classic session can be what s says.
-func (w *classicWire) fits(s message.Sync) error {
+func (t *translator) fits(s message.Sync) error {
 	var named bool
 	for _, name := range s.Codecs {
 		named = named || name == classic.Values.Name()
@@ -107,7 +105,7 @@ func (w *classicWire) fits(s message.Sync) error {
 		return codec.ErrHandshake.Withf("a classic session carries classic values only: use WithCodecs(classic.Values), and not the codecs %q", s.Codecs)
 	case s.Window != 0 || s.Opens != 0:
 		return codec.ErrHandshake.Withf("a classic peer knows no windows, and the session wants some: it has to heed wire.Foreign")
-	case w.server && len(s.Session) != message.SessionSize:
+	case t.server && len(s.Session) != message.SessionSize:
 		return codec.ErrHandshake.Withf("the session has no id")
 	}
 	return nil

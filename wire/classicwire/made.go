@@ -1,0 +1,35 @@
+package classicwire
+
+import "sync"
+
+// made holds the frames that the Wire itself has for the session. It locks itself.
+type made struct {
+	ready chan struct{} // holds one token when there may be frames
+
+	mu     sync.Mutex
+	frames [][]byte // guarded by mu
+}
+
+// put adds a frame behind those that wait. Each answers one frame of the session, which so bounds
+// their number.
+func (m *made) put(frame []byte) {
+	m.mu.Lock()
+	m.frames = append(m.frames, frame)
+	m.mu.Unlock()
+	select {
+	case m.ready <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the oldest frame, or nil.
+func (m *made) take() (frame []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.frames) == 0 {
+		return nil
+	}
+	frame, m.frames[0] = m.frames[0], nil
+	m.frames = m.frames[1:]
+	return frame
+}

@@ -1,0 +1,35 @@
+package classicwire
+
+import (
+	"fmt"
+
+	"github.com/asterisque-go/asterisque/codec/classic"
+	"github.com/asterisque-go/asterisque/codec/message"
+)
+
+// owe notes an answer, and appends what asks the session for a Pong, if that is needed.
+func (t *translator) owe(dst []byte, answer uint32) []byte {
+	if t.owed.put(answer) {
+		return message.Ping{}.AppendTo(dst)
+	}
+	return dst
+}
+
+// outboundOwed appends the answers that wait.
+func (t *translator) outboundOwed(dst []byte) (_ []byte, err error) {
+	for _, a := range t.owed.take() {
+		if dst, err = answer(a).AppendTo(dst); err != nil {
+			return dst, err
+		}
+	}
+	return dst, nil
+}
+
+// answer returns what the original answers to a message that does not fit.
+func answer(a uint32) *classic.Close {
+	id, text := uint16(a), "unknown"
+	if a&duplicate != 0 {
+		text = "duplicate"
+	}
+	return &classic.Close{Pipe: id, Abort: &classic.Abort{Code: classic.Unexpected, Message: fmt.Sprintf("%s pipe-id specified: %d", text, int16(id))}}
+}

@@ -1,0 +1,51 @@
+package classicwire
+
+import (
+	"sync"
+
+	"github.com/asterisque-go/asterisque/codec/classic"
+)
+
+// translator makes of messages of one protocol those of the other. What it does with messages of
+// the peer (in) belongs to the reading goroutine, and with those of the session (out) to the one
+// that writes.
+type translator struct {
+	server bool // fixed
+
+	pipes table // these lock themselves
+	made  made
+	owed  owed
+
+	params []byte       // belongs to the reading goroutine, as all below; of the Open that comes in
+	synced bool         // the peer's SyncConfig has come
+	asked  classic.Sync // it; read again by the handshake alone, which reads and then writes
+
+	parting bool // belongs to the writing goroutine: the end of the session was translated
+
+	mu sync.Mutex
+	// guarded by mu; what Close tells the peer, if it was not told yet; nil: nothing
+	farewell []byte
+}
+
+func (t *translator) init(server bool) {
+	t.server = server
+	t.pipes.init(server)
+	t.made.ready = make(chan struct{}, 1)
+}
+
+// goodbye ends a classic session.
+var goodbye = []byte{'*', classic.CloseCode, 0, 0}
+
+// part sets what Close tells the peer.
+func (t *translator) part(words []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.farewell = words
+}
+
+// parts returns what Close tells the peer, or nil.
+func (t *translator) parts() []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.farewell
+}
