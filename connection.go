@@ -8,8 +8,37 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
+
+// Reconnection says how a [Connection] connects again. The zero Reconnection is ready to use.
+type Reconnection struct {
+	// First and Most are the waits between attempts: the first attempt is made at once, the next
+	// after First, and then after twice as long each time, at most Most. Each wait is by chance up
+	// to a half shorter. 0 stands for 50 ms and 5 s. While a session waits to be resumed, a wait is
+	// cut if it would last longer than that can be done.
+	First, Most time.Duration
+
+	// GiveUp is after how long without a connection it is given up; 0 is never.
+	GiveUp time.Duration
+
+	// Durable is how many calls made with [WithDurable] may be under way at most; 0 stands for
+	// 1,024.
+	Durable int
+
+	// OnState is called with each change of state, one after the other, for Lost and Reconnecting
+	// with the reason: the Wire is lost, the session is over, or the peer shuts it down. It runs on
+	// a goroutine of its own: it may block, and use or close the connection, which may have gone on
+	// meanwhile. If it does not keep up with 16,384 changes, some are left out, and logged, but
+	// never the last one. It may be nil.
+	OnState func(c *Connection, state ConnectionState, err error)
+
+	// Dial makes the Wire, instead of a URL. It runs on a goroutine of its own, and has the time of
+	// its context: a Wire that it returns later is closed. While 8 calls of it have not returned
+	// there are no more. If it panics, that attempt has failed. It may be nil.
+	Dial func(ctx context.Context) (wire.Wire, error)
+}
 
 // Connection keeps a session with one node: when its Wire is lost, it connects again. If both nodes
 // have [WithResume] the session goes on, with its calls and streams; otherwise, or when the peer
@@ -45,15 +74,6 @@ type Connection struct {
 	changed chan struct{}
 	retired int // sessions that go on until their calls are over
 	durable durables
-}
-
-// newConnection returns a connection that has no session yet. The caller lets it run.
-func newConnection(n *Node, life context.Context, url string, how Reconnection) *Connection {
-	c := &Connection{node: n, url: url, how: how, over: make(chan struct{}), changed: make(chan struct{})}
-	c.dials = newQuestion(n.cfg.log, "Reconnection.Dial", "Reconnection.Dial", mostDials)
-	c.ctx, c.end = context.WithCancelCause(life)
-	c.durable.init(how.Durable)
-	return c
 }
 
 // Close closes the connection and its sessions, old ones included. It returns when all have ended.
@@ -196,108 +216,46 @@ func (c *Connection) name() string {
 	return transport.ShowURL(c.url)
 }
 
-// run keeps a session until the connection is over.
-func (c *Connection) run() {
-	returned := false
-	defer func() {
-		if !returned { // a Wire of the application has ended the goroutine
-			go c.conclude(c.Session()) // ends as this one would have
-		}
-	}()
-	s := c.keepSession()
-	returned = true
-	c.conclude(s)
+// takesCalls reports whether new calls may be made on s, which may be nil.
+func takesCalls(s *Session) bool {
+	return s != nil && s.ctx.Err() == nil && !s.peerDraining.Load()
 }
 
-// conclude ends all that the connection has, s included, unless that is nil.
-func (c *Connection) conclude(s *Session) {
-	defer close(c.over)
-	defer c.node.removeConnection(c)
-	c.end(codec.ErrPanicked.Withf("the application has ended the goroutine of the connection"))
-	if s != nil {
-		s.fail(abortOf(c.Err()))
-		s.carrier.Wait()
-	}
-	c.awaitRetired(context.Background(), 0)
-	c.set(nil, connectionOver, c.Err())
-}
-
-// keepSession keeps a session until the connection ends. It returns the last one, or nil if that is
-// over.
-func (c *Connection) keepSession() (s *Session) {
-	var until time.Time // when s cannot be resumed any more; zero without s
-	back := backoff{first: c.how.First, most: c.how.Most}
-	for c.ctx.Err() == nil {
-		next, err := c.connect(s, until, &back)
-		if err != nil {
-			c.end(err)
-			break
-		}
-		s = next
-		begin := time.Now()
-		c.set(s, sessionUp, nil)
-		err = c.watch(s)
-		if s, until = c.resumable(s); s == nil && c.finishing.Load() {
-			c.awaitRetired(c.ctx, 0)
-			c.end(codec.ErrSessionClosed.Withf("the connection was shut down by this side"))
-			break
-		}
-		c.set(s, sessionDown, err)
-		c.awaitRetired(c.ctx, mostRetired-1)
-		if time.Since(begin) >= steady {
-			back.step = 0 // it held: the next loss is another matter
-		} else {
-			c.rest(back.nextBefore(until))
-		}
-	}
-	return s
-}
-
-// steady is how long a connection has to hold for the next attempt to be made at once. Without
-// that, a peer that accepts and closes would keep both sides busy.
-const steady = time.Second
-
-// rest waits, but not beyond the end of the connection.
-func (c *Connection) rest(d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-c.ctx.Done():
-	}
-}
-
-// watch returns why s takes no new calls any more: its Wire is lost, it is over, or its peer shuts
-// it down.
-func (c *Connection) watch(s *Session) error {
+// awaitRetired waits until at most n sessions retire, or ctx ends.
+func (c *Connection) awaitRetired(ctx context.Context, n int) {
 	for {
-		changed := c.changes()
-		switch {
-		case s.peerDraining.Load():
-			return codec.ErrUnavailable.Withf("the peer shuts the session down")
-		case s.Away():
-			return codec.ErrUnavailable.Withf("the wire is lost")
+		c.mu.Lock()
+		few, changed := c.retired <= n, c.changed
+		c.mu.Unlock()
+		if few {
+			return
 		}
 		select {
 		case <-changed:
-		case <-s.carrier.Gone():
-			return s.Err()
-		case <-c.ctx.Done():
-			return c.Err()
+		case <-ctx.Done():
+			return
 		}
 	}
 }
 
-// resumable returns s, which takes no new calls any more, if it can be resumed, and until when.
-// Otherwise s is over, or retires.
-func (c *Connection) resumable(s *Session) (*Session, time.Time) {
-	switch {
-	case s.ctx.Err() != nil:
-		s.carrier.Wait()
-		return nil, time.Time{}
-	case s.peerDraining.Load():
-		c.retire(s)
-		return nil, time.Time{}
-	}
-	return s, time.Now().Add(s.cfg.resumeFor)
+// sessionChanged implements sessionHolder: it wakes whoever waits for that.
+func (c *Connection) sessionChanged() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.signalLocked()
+}
+
+// sessionEnded implements sessionHolder.
+func (c *Connection) sessionEnded(s *Session) { c.node.sessionEnded(s) }
+
+func (c *Connection) signalLocked() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// changes returns a channel that is closed when something changes.
+func (c *Connection) changes() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.changed
 }

@@ -1,127 +1,22 @@
 package asterisque
 
 import (
-	"container/list"
 	"context"
 	"crypto/rand"
 	"errors"
-	"sync"
 
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// durables are the durable calls of a connection that are under way, in their order. On every
-// session they are sent in that order: each waits until the one before it has been sent. Those that
-// a peer which drains has taken stay where they are.
-type durables struct {
-	most int // fixed
-
-	mu    sync.Mutex
-	calls list.List // guarded by mu, like what is in it; of *durableCall
-	on    *Session  // the present one; nil before the first
+// overtaken implements repeater.
+func (c *Connection) overtaken(s *Session, err error) bool {
+	return overtaken(s, err) && c.ctx.Err() == nil
 }
 
-// durableCall is one of them.
-type durableCall struct {
-	sent *Session // on which it was sent last
-	// closed when the one before it has been sent, or there is another session; nil while nobody
-	// waits
-	turn chan struct{}
-}
-
-func (d *durables) init(most int) {
-	if most <= 0 {
-		most = 1024
-	}
-	d.most = most
-}
-
-// moveTo lets all calls be sent again on another session, in their order.
-func (d *durables) moveTo(s *Session) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.on = s
-	for e := d.calls.Front(); e != nil; e = e.Next() {
-		e.Value.(*durableCall).wake()
-	}
-}
-
-// stays reports whether the call waits for its answer on a session whose peer takes no new ones:
-// then it holds up nobody.
-func (c *durableCall) stays() bool {
-	return c.sent != nil && c.sent.peerDraining.Load() && c.sent.ctx.Err() == nil
-}
-
-// before returns the call that has to be sent before e, or nil.
-func before(e *list.Element) *list.Element {
-	for e = e.Prev(); e != nil && e.Value.(*durableCall).stays(); {
-		e = e.Prev()
-	}
-	return e
-}
-
-// wakeAfter wakes those that may have waited for e alone.
-func wakeAfter(e *list.Element) {
-	for e = e.Next(); e != nil; e = e.Next() {
-		c := e.Value.(*durableCall)
-		if c.wake(); !c.stays() {
-			return
-		}
-	}
-}
-
-func (c *durableCall) wake() {
-	if c.turn != nil {
-		close(c.turn)
-		c.turn = nil
-	}
-}
-
-// add adds a call at the end. It returns nil if there are too many.
-func (d *durables) add() *list.Element {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.calls.Len() >= d.most {
-		return nil
-	}
-	return d.calls.PushBack(new(durableCall))
-}
-
-// remove takes a call out that is over.
-func (d *durables) remove(e *list.Element) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	wakeAfter(e)
-	d.calls.Remove(e)
-}
-
-// wait waits until the call before e has been sent on s. It reports false if there is another
-// session meanwhile. The error is that of ctx.
-func (d *durables) wait(ctx context.Context, e *list.Element, s *Session) (ok bool, err error) {
-	for {
-		d.mu.Lock()
-		first, present := before(e), d.on == s
-		if !present || first == nil || first.Value.(*durableCall).sent == s {
-			d.mu.Unlock()
-			return present, nil
-		}
-		turn := make(chan struct{})
-		e.Value.(*durableCall).turn = turn
-		d.mu.Unlock()
-		select {
-		case <-turn:
-		case <-ctx.Done():
-			return false, ctx.Err()
-		}
-	}
-}
-
-// sent notes that e has been sent on s, or on none if that is nil.
-func (d *durables) sent(e *list.Element, s *Session) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	e.Value.(*durableCall).sent = s
-	wakeAfter(e)
+// overtaken reports whether a call failed with err on s only because a Drain of the peer came
+// meanwhile: it certainly did not run, and the next session may take it.
+func overtaken(s *Session, err error) bool {
+	return s.peerDraining.Load() && Repeatable(err) && (errors.Is(err, ErrUnavailable) || errors.Is(err, ErrSessionClosed))
 }
 
 // durably implements repeater.

@@ -16,34 +16,6 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// Reconnection says how a [Connection] connects again. The zero Reconnection is ready to use.
-type Reconnection struct {
-	// First and Most are the waits between attempts: the first attempt is made at once, the next
-	// after First, and then after twice as long each time, at most Most. Each wait is by chance up
-	// to a half shorter. 0 stands for 50 ms and 5 s. While a session waits to be resumed, a wait is
-	// cut if it would last longer than that can be done.
-	First, Most time.Duration
-
-	// GiveUp is after how long without a connection it is given up; 0 is never.
-	GiveUp time.Duration
-
-	// Durable is how many calls made with [WithDurable] may be under way at most; 0 stands for
-	// 1,024.
-	Durable int
-
-	// OnState is called with each change of state, one after the other, for Lost and Reconnecting
-	// with the reason: the Wire is lost, the session is over, or the peer shuts it down. It runs on
-	// a goroutine of its own: it may block, and use or close the connection, which may have gone on
-	// meanwhile. If it does not keep up with 16,384 changes, some are left out, and logged, but
-	// never the last one. It may be nil.
-	OnState func(c *Connection, state ConnectionState, err error)
-
-	// Dial makes the Wire, instead of a URL. It runs on a goroutine of its own, and has the time of
-	// its context: a Wire that it returns later is closed. While 8 calls of it have not returned
-	// there are no more. If it panics, that attempt has failed. It may be nil.
-	Dial func(ctx context.Context) (wire.Wire, error)
-}
-
 // mostDials is how many calls of Dial a connection may have under way: all but one have missed
 // their time.
 const mostDials = 8
@@ -112,9 +84,9 @@ func (c *Connection) attempt(ctx context.Context, s *Session) (*Session, error) 
 	if s != nil {
 		was = &former{session: s.id, secret: s.res.latest(), received: s.carrier.Received()}
 	}
-	h := &handshake{w: w, node: c.node.ctx}
+	h := &handshake{w: w, node: c.node.ctx, log: c.node.cfg.log}
 	var next *Session
-	err = c.node.guarded(h, func() error {
+	err = h.guarded(func() error {
 		h.cfg = c.node.configFor(w)
 		a, err := h.propose(ctx, was)
 		if err == nil {

@@ -2,7 +2,6 @@ package asterisque
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
@@ -64,59 +63,4 @@ func (c *Connection) seeOff(s *Session) {
 		case <-c.ctx.Done():
 		}
 	}
-}
-
-// takesCalls reports whether new calls may be made on s, which may be nil.
-func takesCalls(s *Session) bool {
-	return s != nil && s.ctx.Err() == nil && !s.peerDraining.Load()
-}
-
-// overtaken implements repeater.
-func (c *Connection) overtaken(s *Session, err error) bool {
-	return overtaken(s, err) && c.ctx.Err() == nil
-}
-
-// overtaken reports whether a call failed with err on s only because a Drain of the peer came
-// meanwhile: it certainly did not run, and the next session may take it.
-func overtaken(s *Session, err error) bool {
-	return s.peerDraining.Load() && Repeatable(err) && (errors.Is(err, ErrUnavailable) || errors.Is(err, ErrSessionClosed))
-}
-
-// awaitRetired waits until at most n sessions retire, or ctx ends.
-func (c *Connection) awaitRetired(ctx context.Context, n int) {
-	for {
-		c.mu.Lock()
-		few, changed := c.retired <= n, c.changed
-		c.mu.Unlock()
-		if few {
-			return
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// sessionChanged implements sessionHolder: it wakes whoever waits for that.
-func (c *Connection) sessionChanged() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.signalLocked()
-}
-
-// sessionEnded implements sessionHolder.
-func (c *Connection) sessionEnded(s *Session) { c.node.sessionEnded(s) }
-
-func (c *Connection) signalLocked() {
-	close(c.changed)
-	c.changed = make(chan struct{})
-}
-
-// changes returns a channel that is closed when something changes.
-func (c *Connection) changes() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.changed
 }

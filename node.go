@@ -23,27 +23,26 @@ type Node struct {
 	ctx context.Context
 	end context.CancelCauseFunc
 
-	shared    // these lock themselves
-	admission *admission
-	accepts   sync.WaitGroup // handshakes of Serve
+	shared      // these lock themselves
+	admission   *admission
+	listeners   kept[wire.Listener]  // that are being served
+	connections kept[nodeConnection] // that are not over
+	accepts     sync.WaitGroup       // handshakes of Serve
 
 	mu       sync.Mutex            // may be held while reports are added, whose lock comes after it
 	sessions map[*Session]struct{} // guarded by mu, as all below; nil once the node is closed
-	serving  map[wire.Listener]struct{}
-	past     Stats // sums over the sessions that have ended
+	past     Stats                 // sums over the sessions that have ended
 
 	// of sessions, those that the peer may resume
 	resumable map[SessionID]*Session
 	// sessions that will be among them in a moment; closed then
 	beginning map[SessionID]chan struct{}
-
-	connections map[nodeConnection]struct{} // that are not over
 }
 
 // NewNode returns a Node. It never fails: of options whose values do not fit, [Node.Check] tells.
 func NewNode(opts ...Option) *Node {
 	n := &Node{
-		sessions: make(map[*Session]struct{}), serving: make(map[wire.Listener]struct{}), resumable: make(map[SessionID]*Session), beginning: make(map[SessionID]chan struct{}),
+		sessions: make(map[*Session]struct{}), resumable: make(map[SessionID]*Session), beginning: make(map[SessionID]chan struct{}),
 	}
 	n.cfg, n.invalid = newConfig(opts)
 	n.ctx, n.end = context.WithCancelCause(context.Background())
@@ -64,7 +63,7 @@ func (n *Node) Dial(start context.Context, url string) (*Session, error) {
 	if n.invalid != nil {
 		return nil, n.invalid
 	}
-	w, err := n.dial(start, url)
+	w, err := dialURL(start, n.cfg.log, url, n.cfg.tls)
 	if err != nil {
 		return nil, err
 	}
@@ -79,9 +78,9 @@ func (n *Node) Attach(start context.Context, w wire.Wire) (*Session, error) {
 		w.Close()
 		return nil, n.invalid
 	}
-	h := &handshake{w: w, node: n.ctx, once: true}
+	h := &handshake{w: w, node: n.ctx, log: n.cfg.log, once: true}
 	var s *Session
-	err := n.guarded(h, func() error {
+	err := h.guarded(func() error {
 		h.cfg = n.configFor(w)
 		if h.place = placeAt(w); h.place != nil {
 			// the other side has connected, and this one speaks first
@@ -119,7 +118,7 @@ func (n *Node) Accept(start context.Context, w wire.Wire) (*Session, error) {
 // enter returns the handshake over a Wire that the other side has connected, or why there is no
 // place for it. It is followed by shake.
 func (n *Node) enter(w wire.Wire) (*handshake, *Abort) {
-	h := &handshake{w: w, node: n.ctx}
+	h := &handshake{w: w, node: n.ctx, log: n.cfg.log}
 	refused := codec.ErrUnavailable.Withf("the wire panicked: the log says why")
 	guard.Run(n.cfg.log, "wire", func() {
 		h.cfg, h.from = n.configFor(w), w.RemoteAddr()
@@ -149,7 +148,7 @@ func (n *Node) shake(ctx context.Context, h *handshake) (s *Session, err error) 
 			h.place.Leave()
 		}
 	}()
-	err = n.guarded(h, func() error {
+	err = h.guarded(func() error {
 		a, err := h.respond(ctx, n)
 		defer n.begun(a.session)
 		if s = a.resumed; err == nil && s == nil {
@@ -206,8 +205,6 @@ func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, holder se
 	s.carrier.Run()
 	return s, nil
 }
-
-var errNodeClosed = neverSent(codec.ErrUnavailable.Withf("the node is closed"))
 
 // former implements resumer.
 func (n *Node) former(ctx context.Context, was *former, p *Peer) *Session {
@@ -288,7 +285,9 @@ func (n *Node) Sessions() []*Session {
 // Then it closes the node. The error is that of ctx, if it ended before the running calls did. With
 // the context of a handler that the node runs, it does not wait.
 func (n *Node) Shutdown(ctx context.Context) error {
-	n.stopListening()
+	for _, ln := range n.listeners.list() {
+		closeListener(n.cfg.log, ln)
+	}
 	if s := calledBy(ctx); s != nil && s.shared == &n.shared {
 		for _, s := range n.Sessions() {
 			s.announceEnd()
@@ -297,7 +296,7 @@ func (n *Node) Shutdown(ctx context.Context) error {
 		return nil
 	}
 	var wg sync.WaitGroup
-	for _, c := range n.openConnections() {
+	for _, c := range n.connections.list() {
 		wg.Go(func() { c.Shutdown(ctx) })
 	}
 	for _, s := range n.Sessions() {
@@ -314,14 +313,15 @@ func (n *Node) Shutdown(ctx context.Context) error {
 // them, but Delete of a [Repository].
 func (n *Node) Close() error {
 	n.end(errNodeClosed)
-	n.stopListening()
+	for _, ln := range n.listeners.close() {
+		closeListener(n.cfg.log, ln)
+	}
 	n.mu.Lock()
 	sessions := n.sessions
 	n.sessions = nil
 	n.mu.Unlock()
-	n.stopListening() // which has begun meanwhile
 	var wg sync.WaitGroup
-	for _, c := range n.openConnections() {
+	for _, c := range n.connections.close() {
 		wg.Go(func() { c.closeFor(errNodeClosed) })
 	}
 	for s := range sessions {

@@ -3,22 +3,22 @@ package asterisque
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
-	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
 // authorise asks the application about the peer.
-func (h *handshake) authorise(ctx context.Context, p Peer) (g Grant, err error) {
-	if len(p.Credential) > 0 && p.TLS == nil && !h.cfg.plainCredentials {
+func (c *config) authorise(ctx context.Context, p Peer) (g Grant, err error) {
+	if len(p.Credential) > 0 && p.TLS == nil && !c.plainCredentials {
 		return g, codec.ErrUnauthorized.Withf("a credential came over a wire without encryption: use tls://, or allow it with Access.PlainCredentials")
 	}
-	if h.cfg.accept != nil {
-		granted, err := ask(ctx, &h.cfg.asks.accept, func() (*Grant, error) {
-			granted, err := h.cfg.accept(ctx, p)
-			return granted, h.refusal(err)
+	if c.accept != nil {
+		granted, err := ask(ctx, &c.asks.accept, func() (*Grant, error) {
+			granted, err := c.accept(ctx, p)
+			return granted, c.refusal(&p, err)
 		}, nil)
 		if err != nil {
 			return g, err
@@ -27,11 +27,11 @@ func (h *handshake) authorise(ctx context.Context, p Peer) (g Grant, err error) 
 			g = *granted
 		}
 	}
-	return g, h.cfg.fillIn(&g)
+	return g, c.fillIn(&g)
 }
 
 // refusal returns err, for which the application does not accept the peer, as an Abort.
-func (h *handshake) refusal(err error) error {
+func (c *config) refusal(p *Peer, err error) error {
 	var own *Abort
 	switch {
 	case err == nil:
@@ -39,14 +39,14 @@ func (h *handshake) refusal(err error) error {
 	case errors.As(err, &own) && own != nil:
 		return own
 	}
-	return h.unaccepted(err)
+	return unaccepted(c.log, p, err)
 }
 
 // unaccepted returns what a peer is told about which the application could not decide because of
 // err.
-func (h *handshake) unaccepted(err error) *Abort {
+func unaccepted(log *slog.Logger, p *Peer, err error) *Abort {
 	id := errorID()
-	h.cfg.log.Warn("peer could not be checked", "id", id, "addr", guard.RemoteOf(h.cfg.log, h.w), "error", err)
+	log.Warn("peer could not be checked", "id", id, "addr", p.RemoteAddr, "error", err)
 	a := codec.ErrUnavailable.Withf("the peer could not be checked: internal error, id %s", id)
 	a.Cause = err
 	return a
@@ -89,25 +89,21 @@ func (c *config) ownInbound(g *Grant) error {
 	return err
 }
 
-// credential returns what convinces the peer.
-func (h *handshake) credential(ctx context.Context) ([]byte, error) {
-	if h.cfg.credential == nil {
-		return nil, nil
-	}
-	p := h.peer()
-	if p.TLS == nil && !h.cfg.plainCredentials {
+// credentialFor returns what convinces a peer.
+func (c *config) credentialFor(ctx context.Context, p Peer) ([]byte, error) {
+	if p.TLS == nil && !c.plainCredentials {
 		return nil, codec.ErrUnauthorized.Withf("the credential is not sent over a wire without encryption: use tls://, or allow it with Access.PlainCredentials")
 	}
-	c, err := ask(ctx, &h.cfg.asks.credential, func() ([]byte, error) {
-		return h.cfg.credential(ctx, p)
+	shown, err := ask(ctx, &c.asks.credential, func() ([]byte, error) {
+		return c.credential(ctx, p)
 	}, nil)
 	switch {
 	case errors.Is(err, ErrUnavailable), errors.Is(err, ErrOverloaded), ctx.Err() != nil:
 		return nil, err
 	case err != nil:
 		return nil, &Abort{Code: codec.Unauthorized, Message: "there is no credential", Cause: err}
-	case len(c) > message.MaxCredential:
-		return nil, codec.ErrUnauthorized.Withf("the credential of %d bytes exceeds the limit of %d", len(c), message.MaxCredential)
+	case len(shown) > message.MaxCredential:
+		return nil, codec.ErrUnauthorized.Withf("the credential of %d bytes exceeds the limit of %d", len(shown), message.MaxCredential)
 	}
-	return c, nil
+	return shown, nil
 }

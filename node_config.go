@@ -60,41 +60,6 @@ type config struct {
 	asks struct{ accept, credential question } // how those callbacks are called
 }
 
-func newConfig(opts []Option) (config, error) {
-	c := config{
-		sessionConfig: sessionConfig{
-			log:    slog.New(slog.DiscardHandler),
-			window: 1 << 20,
-			share:  0.05,
-		},
-		made:       here(),
-		codecs:     []codec.Values{codec.CBOR, codec.JSON, codec.Raw},
-		expansion:  expansion{times: 32, plus: 64 << 10},
-		halfOpen:   1024,
-		sessions:   100_000,
-		perAddress: 10_000,
-		highest:    priority.Max,
-		stall:      time.Minute,
-		handshake:  5 * time.Second,
-
-		pingInterval: 15 * time.Second,
-		writeTimeout: 5 * time.Minute,
-		budget:       defaultBudget(),
-		remember:     5 * time.Minute,
-		remembered:   limits.Amount{Messages: 64 << 10, Bytes: 64 << 20},
-		memoryShare:  1. / ownersWithin,
-	}
-	var m misfits
-	for i, o := range opts {
-		if m.unless(o != nil, "option %d of %d is nil", i+1, len(opts)) {
-			o(&c)
-		}
-	}
-	c.complete()
-	c.check(&m)
-	return c, m.asError()
-}
-
 // complete fills in what no option has set.
 func (c *config) complete() {
 	if c.service == nil {
@@ -172,21 +137,6 @@ func (c *config) door() doorBounds {
 	return doorBounds{
 		halfOpen: c.halfOpen, sessions: c.sessions, perAddress: c.perAddress, everywhere: c.set.perAddress,
 		resumes: c.resumeFor > 0, time: c.handshake,
-	}
-}
-
-// fit lets what was not set follow from what was, and notes what does not fit each other.
-func (c *config) fit(m *misfits) {
-	if !c.set.inbound {
-		c.inbound = limitsFor(c.maxMessage)
-	}
-	if !c.set.outbound {
-		c.outbound = limitsFor(c.maxMessage)
-	}
-	c.windowless = c.window == 0
-	var err error
-	if c.plan, err = c.planFor(c.inbound); err != nil {
-		m.add(err)
 	}
 }
 

@@ -2,8 +2,6 @@ package asterisque
 
 import (
 	"context"
-	"maps"
-	"slices"
 )
 
 // Connect connects to the node that listens at a URL, waits for the first session, and from then on
@@ -16,7 +14,7 @@ func (n *Node) Connect(life context.Context, url string, how Reconnection) (*Con
 		return nil, n.invalid
 	}
 	c := newConnection(n, life, url, how)
-	if !n.addConnection(c) {
+	if !n.connections.add(c) {
 		c.end(errNodeClosed)
 		return nil, errNodeClosed
 	}
@@ -26,41 +24,4 @@ func (n *Node) Connect(life context.Context, url string, how Reconnection) (*Con
 		return nil, a
 	}
 	return c, nil
-}
-
-// nodeConnection is a connection, as far as its node needs to know it.
-type nodeConnection interface {
-	// Shutdown ends it in good order.
-	Shutdown(ctx context.Context) error
-
-	// closeFor ends it because of cause, and waits until nothing of it is left.
-	closeFor(cause error)
-}
-
-// addConnection notes that c begins. It reports false if the node is closed.
-func (n *Node) addConnection(c nodeConnection) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.sessions == nil {
-		return false
-	}
-	if n.connections == nil {
-		n.connections = make(map[nodeConnection]struct{})
-	}
-	n.connections[c] = struct{}{}
-	return true
-}
-
-// removeConnection is called when c is over.
-func (n *Node) removeConnection(c nodeConnection) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	delete(n.connections, c)
-}
-
-// openConnections returns the connections that are not over.
-func (n *Node) openConnections() []nodeConnection {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return slices.Collect(maps.Keys(n.connections))
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"sync"
 	"time"
@@ -32,6 +33,7 @@ type handshake struct {
 	w    wire.Wire // these are fixed
 	cfg  *config
 	node context.Context // ends with the node
+	log  *slog.Logger
 
 	from  net.Addr // the peer's; nil on the side that connected
 	once  bool     // nobody will connect again to resume the session
@@ -74,8 +76,10 @@ func (h *handshake) propose(ctx context.Context, was *former) (a agreement, err 
 		return a, neverSent(err)
 	}
 	hello := helloOf(h.cfg, &h.cfg.plan, h.resumes())
-	if hello.Credential, err = h.credential(ctx); err != nil {
-		return a, h.refuse(err)
+	if h.cfg.credential != nil {
+		if hello.Credential, err = h.cfg.credentialFor(ctx, h.peer()); err != nil {
+			return a, h.refuse(err)
+		}
 	}
 	if was != nil {
 		hello.Session, hello.Secret, hello.Received = was.session[:], was.secret[:], was.received
@@ -133,7 +137,7 @@ func (h *handshake) respond(ctx context.Context, r resumer) (a accepted, err err
 		}
 	}
 	if a.resume && was.session != (SessionID{}) {
-		h.cfg.log.Info("session is not resumed", "session", was.session.short(), "addr", h.w.RemoteAddr(), "known", found != nil)
+		h.log.Info("session is not resumed", "session", was.session.short(), "addr", h.w.RemoteAddr(), "known", found != nil)
 	}
 	return a, h.begins(ctx, r, &a, &hello)
 }
@@ -148,7 +152,7 @@ func (h *handshake) authorised(ctx context.Context, r resumer, a *accepted, was 
 		found = r.former(ctx, was, &a.about)
 	}
 	a.about.Credential = credential
-	if a.grant, err = h.authorise(ctx, a.about); err != nil {
+	if a.grant, err = h.cfg.authorise(ctx, a.about); err != nil {
 		if found != nil && !mayPass(err) {
 			found.fail(codec.AbortOf(err)) // who is not let in any more has no session either
 		}
@@ -200,13 +204,23 @@ func (h *handshake) begins(ctx context.Context, r resumer, a *accepted, hello *m
 	return nil
 }
 
-// mayPass reports whether the application may let in later whom it has not let in because of err.
-func mayPass(err error) bool {
-	switch codec.AbortOf(err).Code {
-	case codec.Unavailable, codec.Overloaded, codec.Expired, codec.Canceled:
-		return true
+// guarded calls f, the handshake and what follows from it: the Wire, and what is asked about it,
+// may be the application's. The Wire is closed unless f returns.
+func (h *handshake) guarded(f func() error) (err error) {
+	ok := false
+	defer func() {
+		if !ok {
+			guard.Apart(h.log, h.w, func() { h.w.Close() })
+		}
+	}()
+	ok = guard.Run(h.log, "handshake", func() { err = f() })
+	switch {
+	case !ok:
+		return neverSent(codec.ErrUnavailable.Withf("the handshake panicked: the log says why"))
+	case err != nil && h.node.Err() != nil:
+		return errNodeClosed
 	}
-	return false
+	return err
 }
 
 // begin bounds the handshake in time, until done is called. When the time, or the node, ends before
@@ -236,17 +250,17 @@ func (h *handshake) giveUp() {
 		return // the Wire is that of the session
 	case s != timedOut && s != abandoned, !h.writing.TryLock():
 		// others need the place, or the handshake is stuck in writing: the peer does not read
-		guard.Apart(h.cfg.log, h.w, func() { h.w.Close() })
+		guard.Apart(h.log, h.w, func() { h.w.Close() })
 		return
 	}
 	defer h.writing.Unlock()
-	defer guard.Apart(h.cfg.log, h.w, func() { h.w.Close() })
-	defer time.AfterFunc(h.cfg.handshake/4, func() { guard.Run(h.cfg.log, "wire", func() { h.w.Close() }) }).Stop()
+	defer guard.Apart(h.log, h.w, func() { h.w.Close() })
+	defer time.AfterFunc(h.cfg.handshake/4, func() { guard.Run(h.log, "wire", func() { h.w.Close() }) }).Stop()
 	bye := message.SessionClose{Code: codec.Expired, Message: contextError(h.ctx).Message}
 	if s == abandoned {
 		bye = message.SessionClose{Code: errNodeClosed.Code, Message: errNodeClosed.Message}
 	}
-	guard.Run(h.cfg.log, "wire", func() { h.w.WriteFrames([][]byte{bye.AppendTo(nil)}) })
+	guard.Run(h.log, "wire", func() { h.w.WriteFrames([][]byte{bye.AppendTo(nil)}) })
 }
 
 var (
@@ -261,10 +275,6 @@ func (h *handshake) exposed() error {
 		return nil
 	}
 	return exposed(h.w.RemoteAddr())
-}
-
-func exposed(at any) *Abort {
-	return codec.ErrUnauthorized.Withf("WithResume: what crosses %v is not encrypted, and whoever reads it could take sessions over: use tls://, or allow it with Access.PlainCredentials", at)
 }
 
 // resumes reports whether this side can resume the session. Peers of another protocol never can.

@@ -33,3 +33,19 @@ func (p *passingError) Unwrap() error        { return p.err }
 func (p *passingError) Is(target error) bool { return target == errPassing }
 
 var errPassing = errors.New("this may pass")
+
+var errNodeClosed = neverSent(codec.ErrUnavailable.Withf("the node is closed"))
+
+// mayPass reports whether the application may let in later whom it has not let in because of err.
+func mayPass(err error) bool {
+	switch codec.AbortOf(err).Code {
+	case codec.Unavailable, codec.Overloaded, codec.Expired, codec.Canceled:
+		return true
+	}
+	return false
+}
+
+// exposed returns why no session can be resumed over what is at an address: somebody else can read it.
+func exposed(at any) *Abort {
+	return codec.ErrUnauthorized.Withf("WithResume: what crosses %v is not encrypted, and whoever reads it could take sessions over: use tls://, or allow it with Access.PlainCredentials", at)
+}

@@ -117,3 +117,18 @@ func (c *config) checkCodecs(m *misfits) {
 		c.values = append(c.values, newValueCodec(v, c.expansion, c.log))
 	}
 }
+
+// fit lets what was not set follow from what was, and notes what does not fit each other.
+func (c *config) fit(m *misfits) {
+	if !c.set.inbound {
+		c.inbound = limitsFor(c.maxMessage)
+	}
+	if !c.set.outbound {
+		c.outbound = limitsFor(c.maxMessage)
+	}
+	c.windowless = c.window == 0
+	var err error
+	if c.plan, err = c.planFor(c.inbound); err != nil {
+		m.add(err)
+	}
+}

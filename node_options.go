@@ -3,8 +3,11 @@ package asterisque
 import (
 	"crypto/tls"
 	"log/slog"
+	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/priority"
 )
 
 // Option sets one property of a [Node], or several that belong together, by a struct. Of such a
@@ -64,6 +67,42 @@ func WithCallWindow(function uint16, calls int) Option {
 // the same id, the function and the text at level Warn, for as many errors as are logged
 // ([WithLogger]). By default the text crosses, as it does with other libraries for remote calls.
 func WithPrivateErrors() Option { return func(c *config) { c.private = true } }
+
+// newConfig returns what options say, and what they leave to the defaults.
+func newConfig(opts []Option) (config, error) {
+	c := config{
+		sessionConfig: sessionConfig{
+			log:    slog.New(slog.DiscardHandler),
+			window: 1 << 20,
+			share:  0.05,
+		},
+		made:       here(),
+		codecs:     []codec.Values{codec.CBOR, codec.JSON, codec.Raw},
+		expansion:  expansion{times: 32, plus: 64 << 10},
+		halfOpen:   1024,
+		sessions:   100_000,
+		perAddress: 10_000,
+		highest:    priority.Max,
+		stall:      time.Minute,
+		handshake:  5 * time.Second,
+
+		pingInterval: 15 * time.Second,
+		writeTimeout: 5 * time.Minute,
+		budget:       defaultBudget(),
+		remember:     5 * time.Minute,
+		remembered:   limits.Amount{Messages: 64 << 10, Bytes: 64 << 20},
+		memoryShare:  1. / ownersWithin,
+	}
+	var m misfits
+	for i, o := range opts {
+		if m.unless(o != nil, "option %d of %d is nil", i+1, len(opts)) {
+			o(&c)
+		}
+	}
+	c.complete()
+	c.check(&m)
+	return c, m.asError()
+}
 
 // setField lets the field of a struct of options count, unless it is zero.
 func setField[T comparable](to *T, field T) {

@@ -3,9 +3,7 @@ package asterisque
 import (
 	"context"
 	"errors"
-	"maps"
 	"net"
-	"slices"
 	"syscall"
 	"time"
 
@@ -44,18 +42,23 @@ func (n *Node) serveAt(ctx context.Context, ln wire.Listener, url string) error 
 		ln.Close()
 		return exposed(transport.ShowURL(ln.URL()))
 	}
-	if !n.addListener(ln) {
+	if !n.listeners.add(ln) {
+		closeListener(n.cfg.log, ln)
 		return errNodeClosed
 	}
+	n.cfg.service.serve("by the node that was made", n.cfg.made)
 	if g, ok := ln.(transport.Guarded); ok {
 		g.Guard(n)
 	}
-	stop := context.AfterFunc(ctx, func() { n.closeListener(ln) })
+	stop := context.AfterFunc(ctx, func() { closeListener(n.cfg.log, ln) })
 	defer stop()
-	defer n.removeListener(ln)
+	defer func() {
+		closeListener(n.cfg.log, ln)
+		n.listeners.remove(ln)
+	}()
 	back := backoff{first: 5 * time.Millisecond, most: time.Second}
 	for {
-		w, err := n.nextWire(ln)
+		w, err := nextWire(n.cfg.log, ln)
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return nil
@@ -119,36 +122,5 @@ func passes(err error) bool {
 func (n *Node) shakeAndLog(ctx context.Context, h *handshake) {
 	if _, err := n.shake(ctx, h); err != nil {
 		n.cfg.log.Warn("handshake failed", "addr", h.from, "error", err)
-	}
-}
-
-// addListener notes that ln is being served, unless the node is closed.
-func (n *Node) addListener(ln wire.Listener) bool {
-	n.mu.Lock()
-	closed := n.sessions == nil
-	if !closed {
-		n.serving[ln] = struct{}{}
-		n.cfg.service.serve("by the node that was made", n.cfg.made)
-	}
-	n.mu.Unlock()
-	if closed {
-		n.closeListener(ln)
-	}
-	return !closed
-}
-
-func (n *Node) removeListener(ln wire.Listener) {
-	n.closeListener(ln)
-	n.mu.Lock()
-	delete(n.serving, ln)
-	n.mu.Unlock()
-}
-
-func (n *Node) stopListening() {
-	n.mu.Lock()
-	listeners := slices.Collect(maps.Keys(n.serving))
-	n.mu.Unlock()
-	for _, ln := range listeners {
-		n.closeListener(ln)
 	}
 }

@@ -1,0 +1,123 @@
+package asterisque
+
+import (
+	"context"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+// newConnection returns a connection that has no session yet. The caller lets it run.
+func newConnection(n *Node, life context.Context, url string, how Reconnection) *Connection {
+	c := &Connection{node: n, url: url, how: how, over: make(chan struct{}), changed: make(chan struct{})}
+	c.dials = newQuestion(n.cfg.log, "Reconnection.Dial", "Reconnection.Dial", mostDials)
+	c.ctx, c.end = context.WithCancelCause(life)
+	c.durable.init(how.Durable)
+	return c
+}
+
+// run keeps a session until the connection is over.
+func (c *Connection) run() {
+	returned := false
+	defer func() {
+		if !returned { // a Wire of the application has ended the goroutine
+			go c.conclude(c.Session()) // ends as this one would have
+		}
+	}()
+	s := c.keepSession()
+	returned = true
+	c.conclude(s)
+}
+
+// conclude ends all that the connection has, s included, unless that is nil.
+func (c *Connection) conclude(s *Session) {
+	defer close(c.over)
+	defer c.node.connections.remove(c)
+	c.end(codec.ErrPanicked.Withf("the application has ended the goroutine of the connection"))
+	if s != nil {
+		s.fail(abortOf(c.Err()))
+		s.carrier.Wait()
+	}
+	c.awaitRetired(context.Background(), 0)
+	c.set(nil, connectionOver, c.Err())
+}
+
+// keepSession keeps a session until the connection ends. It returns the last one, or nil if that is
+// over.
+func (c *Connection) keepSession() (s *Session) {
+	var until time.Time // when s cannot be resumed any more; zero without s
+	back := backoff{first: c.how.First, most: c.how.Most}
+	for c.ctx.Err() == nil {
+		next, err := c.connect(s, until, &back)
+		if err != nil {
+			c.end(err)
+			break
+		}
+		s = next
+		begin := time.Now()
+		c.set(s, sessionUp, nil)
+		err = c.watch(s)
+		if s, until = c.resumable(s); s == nil && c.finishing.Load() {
+			c.awaitRetired(c.ctx, 0)
+			c.end(codec.ErrSessionClosed.Withf("the connection was shut down by this side"))
+			break
+		}
+		c.set(s, sessionDown, err)
+		c.awaitRetired(c.ctx, mostRetired-1)
+		if time.Since(begin) >= steady {
+			back.step = 0 // it held: the next loss is another matter
+		} else {
+			c.rest(back.nextBefore(until))
+		}
+	}
+	return s
+}
+
+// steady is how long a connection has to hold for the next attempt to be made at once. Without
+// that, a peer that accepts and closes would keep both sides busy.
+const steady = time.Second
+
+// rest waits, but not beyond the end of the connection.
+func (c *Connection) rest(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-c.ctx.Done():
+	}
+}
+
+// watch returns why s takes no new calls any more: its Wire is lost, it is over, or its peer shuts
+// it down.
+func (c *Connection) watch(s *Session) error {
+	for {
+		changed := c.changes()
+		switch {
+		case s.peerDraining.Load():
+			return codec.ErrUnavailable.Withf("the peer shuts the session down")
+		case s.Away():
+			return codec.ErrUnavailable.Withf("the wire is lost")
+		}
+		select {
+		case <-changed:
+		case <-s.carrier.Gone():
+			return s.Err()
+		case <-c.ctx.Done():
+			return c.Err()
+		}
+	}
+}
+
+// resumable returns s, which takes no new calls any more, if it can be resumed, and until when.
+// Otherwise s is over, or retires.
+func (c *Connection) resumable(s *Session) (*Session, time.Time) {
+	switch {
+	case s.ctx.Err() != nil:
+		s.carrier.Wait()
+		return nil, time.Time{}
+	case s.peerDraining.Load():
+		c.retire(s)
+		return nil, time.Time{}
+	}
+	return s, time.Now().Add(s.cfg.resumeFor)
+}
