@@ -3,8 +3,6 @@ package smuxwire_test
 import (
 	"context"
 	"crypto/tls"
-	"flag"
-	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -23,13 +21,6 @@ import (
 )
 
 var echo = asterisque.Func[string, string](10, "echo")
-
-// took prints how long the honest ones needed, if the attacks are printed.
-func took(begin time.Time) {
-	if strings.Contains(flag.Lookup("test.run").Value.String(), "Attack") {
-		fmt.Printf("%-72s %12v\n", "the honest handshakes beside, and a call in each, took", time.Since(begin).Round(time.Millisecond))
-	}
-}
 
 // victim is a node that serves a Listener for connections with many wires.
 type victim struct {
