@@ -42,7 +42,7 @@
 // With [Tracer] the histograms rpc.client.call.duration and rpc.server.call.duration, in seconds,
 // have the attributes rpc.system.name, rpc.method and, of calls that failed, error.type. With
 // [Observe] a node tells what it holds each time the metrics are collected, which costs the calls
-// nothing; see there for what there is.
+// nothing, and with [Hooks] what becomes of its sessions is counted; see there for what there is.
 //
 // Whatever peers do, the number of time series is bounded: by the functions of the program and by
 // the codes of the library. No address, id or text of a peer is an attribute of a metric. The codes

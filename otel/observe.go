@@ -21,7 +21,8 @@ const (
 	quantileKey = attribute.Key("asterisque.quantile") // 0.5, 0.95, 0.99
 	// of the room: opens, nested, blocks, large; of what is held: running as well
 	shareKey = attribute.Key("asterisque.share")
-	// of a wait: window, opens, outbound; large where it waits now, reader where it has
+	// of a wait: window, opens, outbound; large where it waits now, reader where it has; of a drop
+	// why
 	reasonKey = attribute.Key("asterisque.reason")
 )
 

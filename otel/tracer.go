@@ -149,11 +149,15 @@ func outcome(name string, err error) []attribute.KeyValue {
 	if err == nil {
 		return []attribute.KeyValue{method(name)}
 	}
-	class := "application"
+	return []attribute.KeyValue{method(name), errorType(err)}
+}
+
+// class returns what the code of an error means, if it is one of the library.
+func class(err error) string {
 	if c := codec.AbortOf(err).Code; isOfTheLibrary(c) {
-		class = c.String()
+		return c.String()
 	}
-	return []attribute.KeyValue{method(name), semconv.ErrorTypeKey.String(class)}
+	return "application"
 }
 
 func method(name string) attribute.KeyValue {

@@ -1,0 +1,77 @@
+package asterisqueotel
+
+import (
+	"context"
+	"errors"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/limits"
+)
+
+// Hooks returns what [asterisque.WithHooks] takes, and lets meter count what becomes of sessions,
+// also of those that begin and end between two collections. One may serve any number of nodes. The
+// attributes attrs are those of everything. An error says which instrument the meter refused.
+//
+//	asterisque.session.begun           sessions that have begun
+//	asterisque.session.ended           sessions that have ended, by error.type
+//	asterisque.session.away            how often sessions have lost their wire and waited for another one
+//	asterisque.session.back            how often they have come back
+//	asterisque.session.limits.reached  how often by asterisque.direction and asterisque.state: soft, hard
+//	asterisque.dropped                 calls and Blocks dropped before they left, by asterisque.reason
+func Hooks(meter metric.Meter, attrs ...attribute.KeyValue) (asterisque.Hooks, error) {
+	c := counters{attrs: attrs}
+	if err := c.instruments(meter); err != nil {
+		return asterisque.Hooks{}, err
+	}
+	return asterisque.Hooks{
+		SessionBegun: func(*asterisque.Session) { c.count(c.begun) },
+		SessionEnded: func(_ *asterisque.Session, cause error) { c.count(c.ended, errorType(cause)) },
+		SessionAway:  func(*asterisque.Session, error) { c.count(c.away) },
+		SessionBack:  func(*asterisque.Session) { c.count(c.back) },
+		LimitChanged: func(_ *asterisque.Session, d asterisque.Direction, state limits.State) {
+			if state >= limits.Soft {
+				c.count(c.reached, directionKey.String(d.String()), stateKey.String(state.String()))
+			}
+		},
+		Dropped: func(_ *asterisque.Session, drop asterisque.Drop) {
+			c.count(c.dropped, reasonKey.String(drop.Reason.String()))
+		},
+	}, nil
+}
+
+// counters do not change.
+type counters struct {
+	attrs                                      []attribute.KeyValue
+	begun, ended, away, back, reached, dropped metric.Int64Counter
+}
+
+// instruments makes all of them.
+func (c *counters) instruments(meter metric.Meter) (err error) {
+	for _, i := range []struct {
+		to                *metric.Int64Counter
+		name, unit, about string
+	}{
+		{&c.begun, "asterisque.session.begun", "{session}", "Sessions that have begun."},
+		{&c.ended, "asterisque.session.ended", "{session}", "Sessions that have ended."},
+		{&c.away, "asterisque.session.away", "{loss}", "How often sessions have lost their wire and waited for another one."},
+		{&c.back, "asterisque.session.back", "{resume}", "How often sessions have gone on over another wire."},
+		{&c.reached, "asterisque.session.limits.reached", "{time}", "How often sessions have reached a limit."},
+		{&c.dropped, "asterisque.dropped", "{message}", "Calls and Blocks that were dropped before they left."},
+	} {
+		var e error
+		*i.to, e = meter.Int64Counter(i.name, metric.WithUnit(i.unit), metric.WithDescription(i.about))
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+func (c *counters) count(of metric.Int64Counter, attrs ...attribute.KeyValue) {
+	of.Add(context.Background(), 1, metric.WithAttributes(c.attrs...), metric.WithAttributes(attrs...))
+}
+
+// errorType returns why something failed, which has few values whatever the peer does.
+func errorType(err error) attribute.KeyValue { return semconv.ErrorTypeKey.String(class(err)) }
