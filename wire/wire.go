@@ -12,36 +12,23 @@
 // [FromConn] does the work for whatever carries bytes in order. With a [Transport] and [Register],
 // URLs of a further scheme reach it. Package transport has what authors of transports share.
 //
-// All else that a session asks of a Wire is optional. Each of these interfaces is one file,
-// optional.go, and stands for itself:
+// All else that a session asks of a Wire is optional. Each of these interfaces can be implemented
+// without the others; they are in optional.go, and the last two in package transport:
 //
-//	             what it is for                           what it costs to leave out
-//	BatchWriter  many frames in one piece of memory       a slice for each frame
-//	VectorWriter large payloads from where they are       a copy of each large payload
-//	TryWriter    a caller sends its message itself        a switch of goroutines for each small call
-//	Buffered     frames that have arrived together, and   smaller batches of answers, and
-//	             memory of large frames, left as it is    a copy of each large frame
-//	Meter        bytes that cross, and half a frame       a frame slower than the time limits loses
-//	                                                      the peer; half a frame is not counted
-//	Secure       who the peer is, by TLS                  a node cannot ask for certificates
-//	Private      whether others can read                  IsPrivate judges by the address
-//	Foreign      a peer of another protocol               it is sent windows that it does not know
-//	transport.Admitted, transport.Guarded                 a connection costs more before a node
-//	             admission by a node before TLS and such  can refuse it
+//	               for                           without it                     who has it
+//	BatchWriter    many frames in one write      a slice for each frame         all
+//	VectorWriter   large payloads as they lie    a copy of each large payload   TCP, Unix sockets
+//	TryWriter      callers that send themselves  a switch of goroutines a call  TCP, Unix, Pipe, mem
+//	Buffered       answers in batches, and       smaller batches, and a copy    all but WebSocket
+//	               large frames as they lie      of each large frame            and classic
+//	Meter          slow peers and half frames    only whole frames count        all
+//	Secure         who the peer is, by TLS       no certificate of the peer     all over TLS, QUIC
+//	Private        whether others can read       the peer's address decides     listeners
+//	Foreign        a peer of another protocol    windows and Pings as usual     classic
+//	Admitted       a place at a node's door,     the node asks for a place      WebSocket, QUIC, smux
+//	Guarded        before TLS and the like       when Accept has returned       their listeners
 //
-//	             implemented by
-//	BatchWriter  all wires of this module
-//	VectorWriter TCP and Unix sockets, on Unix
-//	TryWriter    TCP and Unix sockets, on Unix; Pipe and mem
-//	Buffered     all but WebSocket and classic
-//	Meter        all
-//	Secure       TLS, WebSocket, QUIC, smux and classic over TLS
-//	Private      the listeners, of which a node asks the same
-//	Foreign      classic
-//	transport.Admitted, transport.Guarded    WebSocket, QUIC, smux
-//
-// A Wire that stands on another one and embeds it as a Wire has none of these, unless it passes
-// them on.
+// A Wire that embeds another one as a [Wire] has none of these, unless it passes them on.
 //
 // # Concurrency
 //
