@@ -192,7 +192,7 @@ func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, holder se
 	}
 	n.mu.Unlock()
 	if closed {
-		s.endTelling()
+		(*upper)(s).endTelling()
 		n.owners.release(s.owner)
 		s.carrier.Discard()
 		return nil, errNodeClosed

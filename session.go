@@ -26,6 +26,15 @@ type Session struct {
 	told   bool              // SessionEnded is told, and nothing after it; guarded by reports
 }
 
+// sessionHolder is who has made a session, and is told what becomes of it.
+type sessionHolder interface {
+	// sessionChanged is called when a session has lost its Wire, and when its peer drains it.
+	sessionChanged()
+
+	// sessionEnded is called at the very end of s.
+	sessionEnded(s *Session)
+}
+
 // String returns the beginning of the ID, as logs have it.
 func (s *Session) String() string { return s.id.short() }
 

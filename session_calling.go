@@ -3,6 +3,7 @@ package asterisque
 import (
 	"context"
 
+	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -34,3 +35,20 @@ func (s *Session) Open(life context.Context, function uint16, params []byte, opt
 // Outstanding tells how much of the window of a function is used, so that a caller can find out
 // before it prepares an expensive call.
 func (s *Session) Outstanding(function uint16) Outstanding { return s.windows[function].used() }
+
+// traced tells the tracer of a call from this side. done tells it the outcome.
+func (s *Session) traced(ctx context.Context, function uint16, name string) (trace []byte, done func(error)) {
+	var tell func(error)
+	guarded := func(f func()) { guard.Run(s.cfg.log, "tracer", f, "function", function, "name", name) }
+	guarded(func() { trace, tell = s.cfg.tracer.Call(ctx, s, function, name) })
+	return trace, func(err error) {
+		if tell != nil { // otherwise it panicked
+			guarded(func() { tell(err) })
+		}
+	}
+}
+
+// tracedServed tells the tracer that a handler is about to run.
+func (s *Session) tracedServed(ctx context.Context, function uint16, name string, trace []byte) (context.Context, func(error)) {
+	return s.cfg.tracer.Serve(ctx, s, function, name, trace)
+}

@@ -21,3 +21,6 @@ type Grant struct {
 
 // limits returns those in force.
 func (g *Grant) limits() grantedLimits { return grantedLimits{*g.inbound, *g.outbound} }
+
+// grantedLimits are the limits that a Grant has set.
+type grantedLimits struct{ inbound, outbound limits.Limits }

@@ -81,11 +81,3 @@ func (s *Session) promise(a *agreement, p *limits.Plan) {
 	s.terms.Largest = uint64(max(s.cfg.window, p.Window))
 	s.calls.room.opens = limits.NewOpens(p)
 }
-
-// endTelling takes what the session has told its owner that it holds back.
-func (s *Session) endTelling() {
-	s.inbound.EndTelling()
-	s.outbound.EndTelling()
-	s.calls.holding.part.End()
-	s.owner.tally.Add(-heldSession)
-}

@@ -3,45 +3,16 @@ package asterisque
 import (
 	"context"
 	"slices"
-	"sync"
-	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/carrier"
-	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // Who may resume a session, and what that costs. How the session leaves a Wire and goes on over the
 // next one is package carrier's.
-
-const (
-	// leastKeptControls is how many bytes of Controls are kept at least for a peer that does not
-	// acknowledge them. With more room there are more streams, and more of them.
-	leastKeptControls = 1 << 20
-
-	// A resume costs what is sent again, and so many bytes. Those of one session cost so many bytes
-	// a second, and may be ahead of that for so long: 1,024 without anything to send again, one of
-	// 64 MiB.
-	resumeCost  = 64 << 10
-	resumeRate  = 16 << 20
-	resumeAhead = 4 * time.Second
-)
-
-// resumption is what a session has that can be resumed.
-type resumption struct {
-	agreed promises     // what the peer promised when the session began; these are fixed
-	plan   *limits.Plan // what it was promised
-
-	entitlement // these lock themselves
-	away        away
-
-	mu      sync.Mutex
-	granted grantedLimits // by the last Grant; guarded by mu, as paced
-	paced   time.Time     // until when what the resumes so far have cost is paid
-}
 
 // comeback is another Wire for a session that is away.
 type comeback struct {
@@ -55,9 +26,6 @@ type comeback struct {
 	// tells the peer how many this side has; nil on the side that connected
 	confirm func(received uint64) error
 }
-
-// grantedLimits are the limits that a Grant has set.
-type grantedLimits struct{ inbound, outbound limits.Limits }
 
 // Away reports whether the session has lost its Wire and waits for another one; see [WithResume].
 func (s *Session) Away() bool { return s.carrier.Away() }
@@ -119,32 +87,4 @@ func (s *Session) heed(g *Grant) {
 		// which fit: they were checked with the Grant
 		s.SetLimits(granted.inbound, granted.outbound)
 	}
-}
-
-// pace waits until the session may be resumed once more.
-func (r *resumption) pace(ctx context.Context) *Abort {
-	for {
-		wait := r.paces(0) - resumeAhead
-		if wait <= 0 {
-			return nil
-		}
-		if !sleep(ctx, wait) {
-			return errResumedOften
-		}
-	}
-}
-
-var errResumedOften = codec.ErrOverloaded.Withf("the session is resumed too often: what was sent again for it is more than %d bytes a second", resumeRate)
-
-// paces counts what a resume has cost, in bytes, and returns for how long what was counted is ahead
-// of its rate.
-func (r *resumption) paces(cost int) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	now := time.Now()
-	if r.paced.Before(now) {
-		r.paced = now
-	}
-	r.paced = r.paced.Add(time.Duration(float64(cost) / resumeRate * float64(time.Second)))
-	return r.paced.Sub(now)
 }

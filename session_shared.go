@@ -17,12 +17,3 @@ type shared struct {
 	aways   aways
 	reports reports
 }
-
-// sessionHolder is who has made a session, and is told what becomes of it.
-type sessionHolder interface {
-	// sessionChanged is called when a session has lost its Wire, and when its peer drains it.
-	sessionChanged()
-
-	// sessionEnded is called at the very end of s.
-	sessionEnded(s *Session)
-}

@@ -2,8 +2,6 @@ package asterisque
 
 import (
 	"context"
-
-	"github.com/asterisque-go/asterisque/internal/guard"
 )
 
 // Tracer follows calls from one side to the other, for tracing and for metrics; see [WithTracer].
@@ -22,21 +20,4 @@ type Tracer interface {
 	// be derived from ctx. done is called once with what the handler returned, or as it panicked
 	// with ErrPanicked.
 	Serve(ctx context.Context, s *Session, function uint16, name string, trace []byte) (handler context.Context, done func(err error))
-}
-
-// traced tells the tracer of a call from this side. done tells it the outcome.
-func (s *Session) traced(ctx context.Context, function uint16, name string) (trace []byte, done func(error)) {
-	var tell func(error)
-	guarded := func(f func()) { guard.Run(s.cfg.log, "tracer", f, "function", function, "name", name) }
-	guarded(func() { trace, tell = s.cfg.tracer.Call(ctx, s, function, name) })
-	return trace, func(err error) {
-		if tell != nil { // otherwise it panicked
-			guarded(func() { tell(err) })
-		}
-	}
-}
-
-// tracedServed tells the tracer that a handler is about to run.
-func (s *Session) tracedServed(ctx context.Context, function uint16, name string, trace []byte) (context.Context, func(error)) {
-	return s.cfg.tracer.Serve(ctx, s, function, name, trace)
 }

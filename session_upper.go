@@ -54,7 +54,7 @@ func (u *upper) Finished() {
 		s.res.forget()
 	}
 	s.holder.sessionEnded(s)
-	s.endTelling()
+	u.endTelling()
 	s.shared.owners.release(s.owner)
 	defer (*watched)(u).ended() // also if the log ends the goroutine
 	s.cfg.log.Info("session ends", "session", s, "cause", s.cause())
@@ -76,4 +76,12 @@ func (u *upper) watchCertificate() {
 	if cert := (Peer{TLS: secure}).Certificate(); cert != nil && !u.cfg.outliveCertificates {
 		u.expiry.start(cert, u.fail)
 	}
+}
+
+// endTelling takes what the session has told its owner that it holds back.
+func (u *upper) endTelling() {
+	u.inbound.EndTelling()
+	u.outbound.EndTelling()
+	u.calls.holding.part.End()
+	u.owner.tally.Add(-heldSession)
 }

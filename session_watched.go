@@ -1,0 +1,73 @@
+package asterisque
+
+import (
+	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/limits"
+)
+
+// watched is a session as the hooks of the application watch it. Each method returns at once.
+type watched Session
+
+// logged implements observed.
+func (w *watched) logged() []any { return []any{"session", (*Session)(w)} }
+
+// closed implements observed.
+func (w *watched) closed() *bool { return &w.told }
+
+// tell lets n hooks know, by their numbers.
+func (w *watched) tell(what string, kind int, n int, f func(i int)) {
+	if n > 0 {
+		w.shared.reports.add(w, report{what: what, kind: kind, n: n, tell: f})
+	}
+}
+
+// begun is called before anything else can happen to the session.
+func (w *watched) begun() {
+	f := w.cfg.hooks.begun
+	w.tell("SessionBegun", noKind, len(f), func(i int) { f[i]((*Session)(w)) })
+}
+
+func (w *watched) away(cause error) {
+	f := w.cfg.hooks.away
+	w.tell("SessionAway", keepAway, len(f), func(i int) { f[i]((*Session)(w), cause) })
+}
+
+func (w *watched) back() {
+	f := w.cfg.hooks.back
+	w.tell("SessionBack", keepAway, len(f), func(i int) { f[i]((*Session)(w)) })
+}
+
+// ended is called when nobody reads or writes any more. Nothing is told after it.
+func (w *watched) ended() {
+	f := w.cfg.hooks.ended
+	w.shared.reports.close(w, report{what: "SessionEnded", kind: keepEnded, n: len(f), tell: func(i int) {
+		s := (*Session)(w)
+		s.carrier.Wait() // who is about to end
+		f[i](s, s.Err())
+	}})
+}
+
+func (w *watched) limitChanged(d Direction, state limits.State) {
+	f := w.cfg.hooks.limitChanged
+	if len(f) == 0 {
+		return // without the allocation of what follows: states change often
+	}
+	w.tell("LimitChanged", keepLimit+int(d), len(f), func(i int) { f[i]((*Session)(w), d, state) })
+}
+
+// dropped tells of drops, which stay as they are.
+func (w *watched) dropped(drops []outbox.Drop) {
+	f := w.cfg.hooks.dropped
+	w.tell("Dropped", noKind, len(f)*len(drops), func(i int) {
+		d := &drops[i/len(f)]
+		f[i%len(f)]((*Session)(w), Drop{Open: d.Open, Reason: dropReasonOf[d.Reason], Marker: d.Marker})
+	})
+}
+
+// dropReporter returns what the outbox calls with drops, or nil if nobody wants to know.
+func (w *watched) dropReporter() func([]outbox.Drop) {
+	if len(w.cfg.hooks.dropped) == 0 {
+		return nil
+	}
+	return w.dropped
+}
