@@ -74,19 +74,6 @@ func (x *exchange) park(to answerer, p priority.Priority, result []byte, abort *
 	}
 }
 
-// putAnswer implements answerer.
-func (c *served) putAnswer(result []byte, abort *Abort, held uint32, parked bool) {
-	when := carrier.Now
-	if c.work.byReader && !parked && !c.x.outbound.queued.Load() {
-		when = carrier.AfterReading // the answers to all that has arrived go together
-	}
-	c.putClose(result, abort, held, when)
-	if c.work.byReader {
-		// only now, so that what waits to leave is bounded by what was promised
-		c.x.serving.calls.giveBack(c.cost(), c.work.nested)
-	}
-}
-
 // refusal is the answer to a call of which nothing else is known.
 type refusal struct {
 	port

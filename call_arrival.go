@@ -129,3 +129,49 @@ func (c *served) examine(what string, refuse refusing, f func() error) (err erro
 	returned = true
 	return err
 }
+
+// weigh finds out what the parameters of c become, once for all who decode them as what the handler
+// takes.
+func (c *served) weigh() error {
+	h := c.handler
+	if h.params == nil || len(c.params) <= h.free {
+		return nil
+	}
+	return c.examine("codec", (*served).turnBack, func() error {
+		n, err := c.x.weigh(c.params, h.params)
+		if err != nil {
+			return codecError(codec.BadParams, c.handler.number, h.name, "parameters", err)
+		}
+		c.work.becomes = roughly(n)
+		return nil
+	})
+}
+
+// takeOver implements durableJob.
+func (c *served) takeOver(params []byte) {
+	c.countOut()
+	c.params = params
+	if !c.work.nested {
+		c.work.size, c.rare.returned = uint32(len(params)), uint32(len(params))
+	}
+	if c.handler.key != nil {
+		// as its key may block, or end the goroutine, which is that of somebody else; it ends by
+		// itself
+		go c.runInPlace()
+		return
+	}
+	c.runInPlace()
+}
+
+// runInPlace lets c run in the place of another one, which did not.
+func (c *served) runInPlace() {
+	if err := c.enqueue((*served).turnBackNext); err != nil {
+		c.turnBackNext(codec.AbortOf(err))
+	}
+}
+
+// turnBackNext refuses c, which was about to run in the place of another one.
+func (c *served) turnBackNext(a *Abort) {
+	c.x.serving.calls.giveBack(c.cost(), c.work.nested)
+	c.refuse(a)
+}

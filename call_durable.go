@@ -1,7 +1,5 @@
 package asterisque
 
-import "github.com/asterisque-go/asterisque/codec"
-
 // beginDurable reports whether c, which has an idempotency key, is to run. Otherwise it is answered
 // with what became of the first one, at once or later.
 func (c *served) beginDurable() (run bool) {
@@ -71,41 +69,4 @@ func (c *served) awaited(result []byte, a *Abort) {
 	}
 	c.noLongerAwaits()
 	c.reply(result, a)
-}
-
-// takeOver implements durableJob.
-func (c *served) takeOver(params []byte) {
-	c.countOut()
-	c.params = params
-	if !c.work.nested {
-		c.work.size, c.rare.returned = uint32(len(params)), uint32(len(params))
-	}
-	if c.handler.key != nil {
-		// as its key may block, or end the goroutine, which is that of somebody else; it ends by
-		// itself
-		go c.runInPlace()
-		return
-	}
-	c.runInPlace()
-}
-
-// runInPlace lets c run in the place of another one, which did not.
-func (c *served) runInPlace() {
-	if err := c.enqueue((*served).turnBackNext); err != nil {
-		c.turnBackNext(codec.AbortOf(err))
-	}
-}
-
-// turnBackNext refuses c, which was about to run in the place of another one.
-func (c *served) turnBackNext(a *Abort) {
-	c.x.serving.calls.giveBack(c.cost(), c.work.nested)
-	c.refuse(a)
-}
-
-// firstOf returns the answer that c is the first call of, or nil.
-func (c *served) firstOf() *durableAnswer {
-	if c.rare == nil {
-		return nil
-	}
-	return c.rare.durable.first
 }

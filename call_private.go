@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+
+	"github.com/asterisque-go/asterisque/internal/guard"
 )
 
 // What an error of the application tells may be nobody else's business. Of such an error the peer
@@ -23,7 +25,7 @@ func (c *served) told(err error, a *Abort) *Abort {
 		return a
 	}
 	id := errorID()
-	c.x.log.Warn("handler failed", "id", id, "session", c.x, "function", c.handler.number, "name", c.handler.name, "error", err)
+	c.x.log.Warn("handler failed", "id", id, "session", c.x.session, "function", c.handler.number, "name", c.handler.name, "error", err)
 	b := *a
 	b.Message, b.Cause = "internal error, id "+id, nil
 	return &b
@@ -32,7 +34,8 @@ func (c *served) told(err error, a *Abort) *Abort {
 // toldAborting returns what the peer is told if the handler has aborted the pipe with a.
 func (c *served) toldAborting(a *Abort) *Abort {
 	plain := true // unless it says something else: its methods are the application's
-	c.guard("error of a handler", func() { plain = a.Cause.Error() == a.Message && isPlain(a.Cause) })
+	guard.Run(c.x.log, "error of a handler", func() { plain = a.Cause.Error() == a.Message && isPlain(a.Cause) },
+		"function", c.handler.number, "name", c.handler.name)
 	if plain {
 		return c.told(a.Cause, a)
 	}

@@ -18,14 +18,3 @@ type rareParts struct {
 	strings  uint32         // bytes of the strings of its meta, which its Open has cost
 	returned uint32         // bytes of the parameters that its Open costs no more
 }
-
-// makeRare returns the rare parts of c, which it makes if there are none.
-func (c *served) makeRare() *rareParts {
-	if c.rare == nil {
-		c.rare = new(rareParts)
-	}
-	return c.rare
-}
-
-// shares reports whether the result of c is in memory that does not change.
-func (c *served) shares() bool { return c.rare != nil && c.rare.durable.shared }

@@ -1,0 +1,84 @@
+package asterisque
+
+import (
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/piping"
+)
+
+// How a served call is answered.
+
+// answer ends the call with result or a. It does nothing if the call is over.
+func (c *served) answer(result []byte, a *Abort) {
+	c.handler.meter.ended(a)
+	if m := c.firstOf(); m != nil {
+		if a != nil && a.Ran == codec.Refused {
+			// it is the answer to the key: another attempt would get the same
+			a.Ran = codec.MaybeRan
+		}
+		c.x.serving.calls.staff.durable.answer(m, result, a)
+	}
+	c.reply(result, a)
+}
+
+// reply sends the answer.
+func (c *served) reply(result []byte, a *Abort) {
+	switch {
+	case c.pipe == nil:
+		c.Close(result, a)
+	case a == nil:
+		(*piping.End)(c.pipe).Close(result)
+	default:
+		c.pipe.Abort(c.x.sent(a)) // it keeps that until the Close has left
+	}
+}
+
+// Close implements piping.Port.
+func (c *served) Close(result []byte, abort *Abort) {
+	if c.x.serving.private && c.pipe != nil && abort != nil && abort.Cause != nil {
+		// the handler has aborted the pipe
+		abort = c.toldAborting(abort)
+	}
+	if abort != nil {
+		c.x.carrier.Cancel(&c.flow, givenUp(abort)) // it overtakes Blocks that wait
+	}
+	by := byWorker
+	switch refused := abort != nil && abort.Ran == codec.Refused; {
+	case refused && (abort.Code == codec.WindowViolation || c.work.nested && abort.Code == codec.Overloaded):
+		by = beyond
+	case c.work.byReader, refused:
+		by = byReader
+	case c.work.nested:
+		by = byLent
+	}
+	c.x.sendAnswer(c, c.work.priority, result, abort, by)
+	c.end(canceled)
+}
+
+// refuse ends a call whose handler will not run.
+func (c *served) refuse(a *Abort) {
+	c.handler.meter.ended(a)
+	if m := c.firstOf(); m != nil {
+		c.x.serving.calls.staff.durable.handOn(m)
+	}
+	r := *c.x.sent(a)
+	r.Ran = codec.Refused
+	if c.pipe != nil {
+		// Blocks may have come already: nobody will take them
+		(*piping.End)(c.pipe).CloseArrived(nil, &r)
+	}
+	c.Close(nil, &r)
+}
+
+// putAnswer implements answerer.
+func (c *served) putAnswer(result []byte, abort *Abort, held uint32, parked bool) {
+	when := carrier.Now
+	if c.work.byReader && !parked && !c.x.outbound.queued.Load() {
+		when = carrier.AfterReading // the answers to all that has arrived go together
+	}
+	c.putClose(result, abort, held, when)
+	if c.work.byReader {
+		// only now, so that what waits to leave is bounded by what was promised
+		c.x.serving.calls.giveBack(c.cost(), c.work.nested)
+	}
+}

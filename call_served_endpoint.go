@@ -1,0 +1,103 @@
+package asterisque
+
+import (
+	"errors"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/piping"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// A served call as the table of its session sees it: see endpoint.
+
+// block implements endpoint.
+func (c *served) block(b message.Block) error {
+	switch {
+	case c.pipe != nil:
+		return c.deliver(c.pipe, b)
+	case !c.work.windowed:
+		return violation("Block for pipe %d, which is that of a unary call", b.Pipe)
+	case !b.End && !c.x.foreign():
+		c.answer(nil, c.failed(codec.ErrBadParams.Withf("function %d %q takes no Blocks", c.handler.number, c.handler.name)))
+	}
+	return nil
+}
+
+// closed implements endpoint: the caller gave up.
+func (c *served) closed(m message.Close) {
+	a := codec.ErrCanceled
+	if m.Abort != nil {
+		a = remote(m.Abort)
+	}
+	if c.pipe != nil {
+		(*piping.End)(c.pipe).CloseArrived(nil, a)
+	}
+	c.closedBy(a)
+	c.fail(a)
+}
+
+// fail implements endpoint.
+func (c *served) fail(a *Abort) {
+	if c.rare != nil && c.rare.key != nil {
+		c.endAwaiting()
+	}
+	before := c.x.serving.calls.withdraw(c)
+	if before.waits() {
+		c.handler.meter.ended(a)
+	}
+	if c.pipe != nil {
+		(*piping.End)(c.pipe).CloseArrived(nil, a)
+	}
+	if before == taskArriving {
+		c.end(canceled) // the reader sees to the rest
+		return
+	}
+	if m := c.firstOf(); m != nil {
+		if before.waits() {
+			c.x.serving.calls.staff.durable.handOn(m)
+		} else if c.x.ctx.Err() != nil && !c.work.nested {
+			// the session has ended, and the answer is for the next one
+			c.x.serving.calls.staff.durable.runOn(m)
+			return
+		}
+	}
+	if errors.Is(a, codec.ErrExpired) {
+		c.end(expired)
+	} else {
+		c.end(canceled)
+	}
+}
+
+// outer implements endpoint.
+func (c *served) outer() *outer { return nil }
+
+// nesting implements handled.
+func (c *served) nesting() *nesting { return &c.x.nesting }
+
+// depth implements handled.
+func (c *served) depth() int {
+	if c.within == nil {
+		return 0
+	}
+	return int(c.within.depth) + 1
+}
+
+// callsBack implements handled.
+func (c *served) callsBack() error {
+	if c.handler.inline {
+		return codec.ErrUnavailable.Withf("the handler of function %d %q runs inline, so that the answer could not be read: register it without WithInline", c.handler.number, c.handler.name)
+	}
+	return nil
+}
+
+// untyped implements endpoint.
+func (c *served) untyped() *pipe.Pipe { return c.pipe }
+
+// info implements endpoint.
+func (c *served) info() PipeInfo {
+	return PipeInfo{Pipe: c.id(), Function: c.handler.number, Name: c.handler.name, Priority: c.work.priority}
+}
+
+// queued implements endpoint.
+func (c *served) queued() bool { return c.x.serving.calls.waits(c) }

@@ -1,0 +1,50 @@
+package asterisque
+
+import (
+	"context"
+	"time"
+)
+
+// watch is what a context needs to tell others of its end.
+type watch struct {
+	done   chan struct{}
+	ended  ending
+	timer  *time.Timer // nil without a deadline
+	afters map[*after]struct{}
+}
+
+// ending says how a context has ended.
+type ending uint8
+
+func (e ending) err() error {
+	switch e {
+	case canceled:
+		return context.Canceled
+	case expired:
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// closedChan stands for the end of what has ended.
+var closedChan = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// endedUnwatched are the watches of all contexts that have ended before anybody wanted to be told.
+// They do not change.
+var endedUnwatched = [...]*watch{canceled: {done: closedChan, ended: canceled}, expired: {done: closedChan, ended: expired}}
+
+// after is one registration of AfterFunc.
+type after struct{ f func() }
+
+// end notes how the context has ended, and tells everybody. The caller holds the lock of the call.
+func (w *watch) end(how ending) {
+	w.ended = how
+	close(w.done)
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	for a := range w.afters {
+		go a.f() // by the contract of context.AfterFunc; f ends it
+	}
+	w.afters = nil
+}
