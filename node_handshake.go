@@ -66,8 +66,8 @@ type accepted struct {
 	resumed *Session // has taken the Wire over, and goes on; nil: a session is to begin
 }
 
-// propose is the handshake of the side that connected: it speaks first. If was is not nil, that is to
-// be resumed; it is, if the session of the agreement is the same.
+// propose is the handshake of the side that connected: it speaks first. If was is not nil, that is
+// to be resumed; it is, if the session of the agreement is the same.
 func (h *handshake) propose(ctx context.Context, was *former) (a agreement, err error) {
 	ctx, done := h.begin(ctx, time.Now().Add(h.cfg.handshake))
 	defer done()
@@ -101,8 +101,8 @@ func (h *handshake) propose(ctx context.Context, was *former) (a agreement, err 
 	return a, nil
 }
 
-// respond is the handshake of the side that was connected to. It also decides what is offered to the
-// peer. On an error the agreement has the session's id, if that is expected.
+// respond is the handshake of the side that was connected to. It also decides what is offered to
+// the peer. On an error the agreement has the session's id, if that is expected.
 func (h *handshake) respond(ctx context.Context, r resumer) (a accepted, err error) {
 	ctx, done := h.begin(ctx, h.place.expires)
 	defer done()

@@ -45,7 +45,8 @@ func mayPass(err error) bool {
 	return false
 }
 
-// exposed returns why no session can be resumed over what is at an address: somebody else can read it.
+// exposed returns why no session can be resumed over what is at an address: somebody else can read
+// it.
 func exposed(at any) *Abort {
 	return codec.ErrUnauthorized.Withf("WithResume: what crosses %v is not encrypted, and whoever reads it could take sessions over: use tls://, or allow it with Access.PlainCredentials", at)
 }

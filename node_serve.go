@@ -78,8 +78,8 @@ func (n *Node) serveAt(ctx context.Context, ln wire.Listener, url string) error 
 	}
 }
 
-// shakeApart does the handshake over a Wire that Serve has accepted, on a goroutine of its own, for which
-// Close waits. Without a place it costs none. It reports false if the node is closed.
+// shakeApart does the handshake over a Wire that Serve has accepted, on a goroutine of its own, for
+// which Close waits. Without a place it costs none. It reports false if the node is closed.
 func (n *Node) shakeApart(ctx context.Context, w wire.Wire) bool {
 	h, refused := n.enter(w)
 	if refused != nil {
