@@ -15,6 +15,8 @@
 // says how many it left out. To make it takes a look at every session, and at every call of those
 // it shows: it is meant for people who look, and for a scrape each few seconds.
 //
+// With a [Recent] it says what became of sessions, too: that they ended, and why.
+//
 // The page names peers and their addresses. Serve it only to those who may know them.
 package debugpage
 
@@ -32,14 +34,17 @@ import (
 
 // Handler returns a handler that shows nodes, in this order. It answers GET and HEAD, at any path,
 // is safe for concurrent use, never waits for a peer, and goes on to show a node that has been
-// closed, which holds nothing.
-func Handler(nodes ...*asterisque.Node) http.Handler {
+// closed, which holds nothing. [Recent.Handler] shows what became of sessions as well.
+func Handler(nodes ...*asterisque.Node) http.Handler { return newHandler(nodes) }
+
+func newHandler(nodes []*asterisque.Node) *handler {
 	return &handler{nodes: slices.Clone(nodes), most: bounds{sessions: 1000, pipes: 100, allPipes: 10_000, functions: 1000}}
 }
 
 type handler struct {
-	nodes []*asterisque.Node // these are fixed
-	most  bounds
+	nodes  []*asterisque.Node // these are fixed
+	most   bounds
+	recent *Recent // nil without
 }
 
 // ServeHTTP implements http.Handler.
@@ -55,6 +60,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p := take(h.nodes, h.most)
+	p.Recent = h.recent.list()
 	header := w.Header()
 	header.Set("Cache-Control", "no-store")
 	header.Set("Vary", "Accept")

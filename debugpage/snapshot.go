@@ -22,6 +22,8 @@ type bounds struct {
 type page struct {
 	Time  time.Time `json:"time"`
 	Nodes []node    `json:"nodes"`
+	// what became of sessions, the newest first
+	Recent []event `json:"recent,omitempty"`
 }
 
 type node struct {

@@ -21,6 +21,7 @@ func (p *page) print(b *bytes.Buffer) {
 	for i := range p.Nodes {
 		p.Nodes[i].print(b)
 	}
+	printRecent(b, p.Recent)
 }
 
 func (n *node) print(b *bytes.Buffer) {
