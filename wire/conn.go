@@ -27,8 +27,8 @@ type tlsWire struct {
 // ConnectionState implements Secure.
 func (t *tlsWire) ConnectionState() tls.ConnectionState { return t.tls.ConnectionState() }
 
-// farewell limits how long Close of a TLS connection waits to tell the peer, which it does only
-// where the peer does not read.
+// farewell limits how long Close of a TLS connection waits to tell the peer. It waits only for a
+// peer that does not read.
 const farewell = 100 * time.Millisecond
 
 // hastyTLS is a TLS connection with a Close that does not wait for five seconds.

@@ -11,9 +11,9 @@ import (
 // FromConn returns a Wire over c, which it owns from now on. Each frame goes behind its length as 4
 // bytes, big endian; the other end must do the same.
 //
-// Of c are required: bytes arrive in order and without loss; one Read and one Write may run at the
-// same time, and Close at any time, which ends both. c also names the ends if it has the methods
-// LocalAddr and RemoteAddr of [net.Conn].
+// c has to carry bytes in order and without loss. One Read and one Write may run at the same time,
+// and Close at any time, which ends both. c names the ends if it has the methods LocalAddr and
+// RemoteAddr of [net.Conn].
 //
 // The Wire is a [BatchWriter], [Buffered] and a [Meter]. It is [Secure] if c is a [*tls.Conn], and
 // a [TryWriter] and [VectorWriter] if c is a [*net.TCPConn] or [*net.UnixConn] on a Unix system.
@@ -24,10 +24,10 @@ import (
 // handshake. Of what was being written a part may have been sent, so the Wire cannot be written
 // after that.
 //
-// While it waits for a frame it holds little more than 1 KiB of memory for it, and none on such a
-// socket, whatever came before. How much it holds for a frame that is arriving follows what has
-// arrived, not what is announced: 32 KiB, or twice that. A TLS connection has memory of its own, 20
-// to 30 KiB once it has received a whole record, which stays with it.
+// While the Wire waits for a frame, it holds little more than 1 KiB of memory for it, whatever came
+// before, and none on a socket of a Unix system. For a frame that is arriving it holds 32 KiB, or up
+// to twice what has arrived; what is announced does not matter. A TLS connection has memory of its
+// own: 20 to 30 KiB once it has received a whole record, which it keeps.
 func FromConn(c io.ReadWriteCloser) Wire {
 	if c, ok := c.(*tls.Conn); ok {
 		transport.BoundUnsent(c)

@@ -32,7 +32,7 @@ func (m *memTransport) Dial(ctx context.Context, u *url.URL, _ Options) (Wire, e
 	return l.connect(ctx)
 }
 
-// errNobody is a refused connection for whoever branches on that.
+// errNobody is ECONNREFUSED, for programs that branch on it as they do over TCP.
 var errNobody = fmt.Errorf("nobody in this program listens there: %w", syscall.ECONNREFUSED)
 
 func (m *memTransport) Listen(_ context.Context, u *url.URL, _ Options) (Listener, error) {

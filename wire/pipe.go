@@ -10,13 +10,13 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// Pipe returns the two ends of a Wire within this program. Each direction holds up to 64 KiB;
-// writing blocks while it is full, and a larger frame passes piece by piece while the other end
-// reads. After Close of one end the other reads what had been written, then [io.EOF]; writing to it
-// fails.
+// Pipe returns the two ends of a Wire within this program. Each direction holds up to 64 KiB.
+// Writing waits while it is full, and a larger frame passes piece by piece while the other end
+// reads. After Close of one end, the other reads what had been written, and then [io.EOF]; its
+// writes fail.
 //
-// All waits are on a [sync.Cond], so Pipe suits tests with [testing/synctest]. The ends are a
-// [BatchWriter], a [TryWriter] and [Buffered].
+// All waits are on a [sync.Cond], so Pipe suits tests with [testing/synctest]. Each end is a
+// [BatchWriter], a [TryWriter], [Buffered] and a [Meter].
 func Pipe() (Wire, Wire) { return newPipe(transport.Addr("mem", "pipe")) }
 
 func newPipe(a net.Addr) (Wire, Wire) {

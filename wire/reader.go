@@ -26,7 +26,7 @@ const prefix = 4
 // reader cuts a byte stream into frames. It belongs to the goroutine that reads the Wire.
 type reader struct {
 	src  source
-	mem  *buffer.Buffer // holds what has arrived; nil if that is nothing
+	mem  *buffer.Buffer // holds what has arrived; nil if nothing has
 	at   int            // mem.B[at:end] has arrived and was not returned
 	end  int
 	last int   // bytes of the latest frame and its length; the next one is likely to be similar
@@ -37,7 +37,7 @@ type reader struct {
 	aside atomic.Int64
 }
 
-// source is where a reader has its bytes from.
+// source is where a reader gets its bytes from.
 type source interface {
 	// fill waits for bytes, at most until there are need of them, and adds them to r. Bytes may
 	// come together with an error.
@@ -69,8 +69,8 @@ func (r *reader) frame(max int) ([]byte, error) {
 	}
 }
 
-// next returns the frame that comes next, if all of it has arrived. Otherwise need says how many
-// bytes have to be there for a better answer.
+// next returns the next frame if all of it has arrived. Otherwise need says how many bytes have to
+// be there before another call finds more.
 func (r *reader) next(max int) (frame []byte, need int, err error) {
 	unread := r.unread()
 	if len(unread) < prefix {
@@ -133,7 +133,7 @@ func (r *reader) release() {
 	}
 }
 
-// likely returns a buffer size that suits the next frame if that is similar to the one before.
+// likely returns a buffer size that suits a frame like the one before.
 func (r *reader) likely() int { return min(max(r.last, chunk), buffer.Most) }
 
 // room returns free memory for bytes to come, of which need are wanted together with those that
@@ -158,8 +158,8 @@ func (r *reader) room(need, size int) []byte {
 	return r.mem.B[r.end:]
 }
 
-// bound returns what of room is to be filled at once: of a large frame what is missing of it, and
-// where none has begun, as much as the last one had if that was large.
+// bound returns the part of room that is to be filled at once. For a large frame that is what is
+// missing of it. Where no frame has begun, it is as much as the last one had, if that was large.
 func (r *reader) bound(room []byte, need int) []byte {
 	frame := need
 	if r.empty() {
@@ -171,8 +171,8 @@ func (r *reader) bound(room []byte, need int) []byte {
 	return room
 }
 
-// keep gives away the memory of the frame that was returned last, or returns nil if it shares it
-// with others, or does not fill it.
+// keep gives away the memory of the frame that was returned last. It returns nil if the frame
+// shares the memory with others, or does not fill it.
 func (r *reader) keep() (mem *buffer.Buffer) {
 	if r.last < large || r.at != r.last || r.end != r.at || !r.mem.Filled(r.last) {
 		return nil
@@ -193,7 +193,8 @@ func (r *reader) shrink() {
 	}
 }
 
-// note tells how much memory the frame has that is about to be waited for, if a part of it is here.
+// note tells how much memory is held for a frame of which a part is here, before the reader waits
+// for the rest.
 func (r *reader) note() {
 	if r.empty() {
 		return
@@ -213,9 +214,9 @@ func (r *reader) move(to *buffer.Buffer) {
 // idleRead is the size of the buffer in which a [plainSource] waits.
 const idleRead = buffer.Least * 9 / 8
 
-// plainSource reads what can only be waited for in Read, which needs memory meanwhile. With nothing
-// buffered this is little, whatever came before, since it may be long until more comes. Once a
-// frame has begun it is more.
+// plainSource reads a stream that can only be waited for in Read, which needs memory meanwhile. With
+// nothing buffered it gives Read little memory, whatever came before: it may be long until more
+// comes. Once a frame has begun, it gives more.
 type plainSource struct {
 	r    io.Reader
 	more bool // the last Read used all the memory it was given

@@ -71,8 +71,8 @@ func (w *socketWire) TryWriteBatch(batch []byte) (int, error) {
 // WriteVector implements VectorWriter.
 func (w *socketWire) WriteVector(pieces [][]byte) error { return w.out.vector(pieces) }
 
-// tryWrite writes as much of the batch as the kernel takes. It is always done, so that nobody waits
-// for the socket.
+// tryWrite writes as much of the batch as the kernel takes. It always reports that it is done, so
+// that the runtime does not wait for the socket.
 func (w *socketWire) tryWrite(fd uintptr) (done bool) {
 	for w.taken < len(w.batch) {
 		rest := w.batch[w.taken:]
@@ -115,7 +115,8 @@ func (s *socketSource) fill(_ *reader, need int) error {
 	return s.err
 }
 
-// tryRead reads what has arrived. While there is nothing the socket is waited for without a buffer.
+// tryRead reads what has arrived. While there is nothing, it holds no buffer, and the runtime waits
+// for the socket.
 func (s *socketSource) tryRead(fd uintptr) (done bool) {
 	r := &s.wire.in
 	size := chunk

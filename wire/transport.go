@@ -19,9 +19,9 @@ type Options struct {
 
 // Dialer opens wires. Its methods may be called concurrently.
 type Dialer interface {
-	// Dial connects to u. ctx governs the connecting, TLS handshake included, and has no effect on
+	// Dial connects to u. start governs the connecting, TLS handshake included, and has no effect on
 	// the Wire that is returned. The error need not name u.
-	Dial(ctx context.Context, u *url.URL, o Options) (Wire, error)
+	Dial(start context.Context, u *url.URL, o Options) (Wire, error)
 }
 
 // Listener accepts wires. Its methods may be called concurrently.
@@ -45,6 +45,6 @@ type Listener interface {
 type Transport interface {
 	Dialer
 
-	// Listen starts to listen at u. ctx governs only the start. The error need not name u.
-	Listen(ctx context.Context, u *url.URL, o Options) (Listener, error)
+	// Listen starts to listen at u. start governs only the beginning. The error need not name u.
+	Listen(start context.Context, u *url.URL, o Options) (Listener, error)
 }

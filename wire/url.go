@@ -72,7 +72,7 @@ func Dial(start context.Context, rawURL string, o Options) (Wire, error) {
 
 // Listen listens at a URL as for [Dial]. Port 0 lets the system choose one, which [Listener].URL
 // tells; without a host, as in "tcp://:5330", it listens at all addresses. start governs only the
-// start; the Listener has to be closed. Errors are as those of Dial.
+// beginning; the Listener has to be closed. Errors are as those of Dial.
 //
 // A Unix socket's file is removed by Close. One that a dead process has left is replaced; one that
 // somebody listens at is an error.

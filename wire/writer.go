@@ -12,7 +12,7 @@ import (
 )
 
 // writer writes frames to a byte stream. It belongs to the goroutine that writes the Wire at the
-// time, but for sent, which any may read.
+// time. Any goroutine may read sent.
 type writer struct {
 	conn   io.Writer    // fixed, as closed
 	closed *atomic.Bool // the Wire was closed on this side
