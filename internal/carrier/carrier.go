@@ -59,7 +59,6 @@ type Carrier struct {
 	live   liveness
 	pongs  pongs
 	stall  atomic.Pointer[stall] // nil until the session stands at its inbound soft limit
-	acks   *acks                 // nil unless the session can go on over another Wire; fixed
 
 	ending sync.Once
 	at     int32                   // see watched
@@ -78,18 +77,19 @@ func (c *Carrier) Init(cfg *Config) {
 	b.way.set(cfg.Wire, cfg.TLS, cfg.Place)
 	c.cancel = cfg.End
 	c.writer.base = b
-	c.live.base, c.live.hold = b, &c.hold
+	c.hold.base, c.hold.writer = b, &c.writer
+	c.live.hold = &c.hold
 	c.live.agree(cfg.Pings)
 	c.live.part.Begin(cfg.Tally)
-	c.hold.base, c.hold.writer, c.hold.probes = b, &c.writer, c.live.interval
+	var a *acks
 	if cfg.Resumes {
-		c.acks = &acks{writer: &c.writer}
+		a = &acks{writer: &c.writer}
 		c.writer.halted = make(chan struct{}, 1)
-		c.out.Keep(c.acks.got.Load, cfg.KeptControls)
+		c.out.Keep(a.got.Load, cfg.KeptControls)
 	} else if _, ok := cfg.Wire.(wire.VectorWriter); ok {
 		c.out.Lend()
 	}
-	c.reader = reader{base: b, hold: &c.hold, acks: c.acks, largest: cfg.Largest}
+	c.reader = reader{hold: &c.hold, acks: a, largest: uint32(cfg.Largest)}
 }
 
 // Run begins to read.
@@ -129,7 +129,7 @@ func (c *Carrier) Stops() (times uint64, elapsed time.Duration) {
 }
 
 // Received returns how many countable frames have arrived and been dealt with.
-func (c *Carrier) Received() uint64 { return c.acks.got.Load() }
+func (c *Carrier) Received() uint64 { return c.reader.acks.got.Load() }
 
 // Has reports whether what a peer lacks that has received so many frames can be sent again.
 func (c *Carrier) Has(received uint64) bool { return c.out.Has(received) }

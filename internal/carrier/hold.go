@@ -13,8 +13,9 @@ import (
 type hold struct {
 	*base  // these are fixed
 	writer *writer
-	// once in so long one frame may pass; 0: never
-	probes time.Duration
+	// after how long without sending a Ping is sent, and once in which a reader that is held up lets a
+	// frame pass; 0: never, and the peer is not given up for its silence
+	interval time.Duration
 
 	pause pause
 	stops stops
@@ -57,8 +58,8 @@ func (h *hold) waitInbound() bool {
 	h.meter.busy.Add(heldUp)
 	defer h.meter.busy.Add(-heldUp)
 	var probe <-chan time.Time
-	if h.probes > 0 {
-		t := time.NewTicker(h.probes)
+	if h.interval > 0 {
+		t := time.NewTicker(h.interval)
 		defer t.Stop()
 		probe = t.C
 	}

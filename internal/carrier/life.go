@@ -86,7 +86,7 @@ func (c *Carrier) End(cause *codec.Abort) {
 // Lose ends the Wire because the peer does not answer. A session that cannot go on over another one
 // ends with it.
 func (c *Carrier) Lose(a *codec.Abort) {
-	if c.acks == nil {
+	if c.reader.acks == nil {
 		c.End(a)
 	}
 	c.closeWire()

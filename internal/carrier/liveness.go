@@ -11,12 +11,7 @@ import (
 
 // liveness tells whether the peer lives, and is what a Carrier remembers of that between two looks.
 type liveness struct {
-	*base // these are fixed
-	hold  *hold
-
-	// after how long without sending a Ping is sent; 0: never, and the peer is not given up for its
-	// silence
-	interval time.Duration
+	*hold // fixed
 
 	another atomic.Bool // there is another Wire since the last look
 
@@ -124,7 +119,7 @@ func (l *liveness) look(now time.Duration) {
 func (l *liveness) silence() time.Duration {
 	before := l.taken
 	l.taken = l.inbound.Relieved()
-	if l.taken == before && l.meter.held() && !l.hold.paused() && l.inbound.State() >= limits.Soft {
+	if l.taken == before && l.meter.held() && !l.paused() && l.inbound.State() >= limits.Soft {
 		return min(l.interval, leastInterval)
 	}
 	return l.interval

@@ -22,12 +22,11 @@ const readTurnBytes = 24 << 10
 
 // reader reads the Wire, and hands what arrives up. Who owns the Carrier calls it.
 type reader struct {
-	*base   // these are fixed
-	hold    *hold
-	acks    *acks
-	largest int // bytes of the largest frame that the peer may send
+	*hold          // these are fixed
+	acks    *acks  // nil unless the session can go on over another Wire
+	largest uint32 // bytes of the largest frame that the peer may send
 
-	frame int // bytes of the frame that is being dealt with
+	frame uint32 // bytes of the frame that is being dealt with
 	// called before the first frame of the present Wire is dealt with, and then nil
 	first func()
 }
@@ -46,19 +45,19 @@ func (r *reader) loop() (a *codec.Abort) {
 		if inWire {
 			a = r.readerBroke(recover())
 		}
-		r.hold.writer.writeAnswers()
+		r.writer.writeAnswers()
 	}()
 	for n, bytes := 0, 0; ; n++ {
 		inWire = true
 		turn := n == readTurn || bytes >= readTurnBytes
-		if r.hold.writer.unwritten && (turn || !buffered()) {
-			r.hold.writer.writeAnswers()
+		if r.writer.unwritten && (turn || !buffered()) {
+			r.writer.writeAnswers()
 		}
 		if turn {
 			n, bytes = 0, 0
 			runtime.Gosched()
 		}
-		frame, err := w.ReadFrame(r.largest)
+		frame, err := w.ReadFrame(int(r.largest))
 		inWire = false
 		if err != nil {
 			return readError(err)
@@ -81,10 +80,10 @@ func (r *reader) dealWith(frame []byte) (over *codec.Abort) {
 		return farewell(frame) // if both sides have ended, nobody waits to be told why
 	}
 	t, err := message.TypeOf(frame)
-	if err == nil && countedByLimits(t) && !r.hold.waitInbound() {
+	if err == nil && countedByLimits(t) && !r.waitInbound() {
 		return nil // the Wire is lost, or the session has ended
 	}
-	r.frame = len(frame)
+	r.frame = uint32(len(frame))
 	size, counts := len(frame), r.acks != nil && message.Countable(frame)
 	if err == nil {
 		err = r.up.Receive(t, frame) // after which the frame may be another's
@@ -144,7 +143,7 @@ const LeastKept = 8 << 10
 // keep returns the memory of the frame that is being dealt with, of which part is a part, if that
 // may be kept, and nil if part has to be copied. A Wire that does not return from it is closed.
 func (r *reader) keep(part []byte) (mem *buffer.Buffer) {
-	if len(part) < LeastKept || !buffer.Fills(len(part), r.frame) {
+	if len(part) < LeastKept || !buffer.Fills(len(part), int(r.frame)) {
 		return nil
 	}
 	ahead, ok := r.way.wire.(wire.Buffered)

@@ -37,7 +37,7 @@ type Comeback struct {
 
 // goesOnAfter reports whether the session goes on after a has ended its Wire.
 func (c *Carrier) goesOnAfter(a *codec.Abort) bool {
-	return c.acks != nil && c.ctx.Err() == nil && a.Code == codec.SessionClosed && !a.Remote
+	return c.reader.acks != nil && c.ctx.Err() == nil && a.Code == codec.SessionClosed && !a.Remote
 }
 
 // leave is called by the reader when the Wire is lost because of a. It waits until nobody writes
