@@ -22,8 +22,10 @@ type outbound struct {
 
 	queued  atomic.Bool // somebody waits; written with mu held
 	mu      sync.Mutex
-	ended   bool        // guarded by mu, as waiting: nothing leaves any more, and nobody waits
+	ended   bool        // guarded by mu, as all below: nothing leaves any more, and nobody waits
 	waiting *departures // nil until somebody waits
+	admits  bool        // a goroutine is in admit
+	again   bool        // somebody else would be, and that goroutine has to look once more
 }
 
 // departures are those who wait.
@@ -38,7 +40,8 @@ type departure struct {
 	held    int
 	gone    bool   // its sender has given up; guarded by the lock of its outbound, as counted
 	counted bool   // it need not wait any more
-	proceed func() // is called when it is counted, without a lock
+	waits   bool   // its sender does, so that proceed is to be called
+	proceed func() // is called when it is counted, without a lock; fixed
 }
 
 // reserve counts a message that holds so many bytes if it may be sent now. Otherwise it returns a
@@ -48,7 +51,21 @@ func (o *outbound) reserve(p priority.Priority, held int, proceed func()) *depar
 		return nil
 	}
 	d := &departure{held: held, proceed: proceed}
+	o.queue(p, d)
+	o.admit()
 	o.mu.Lock()
+	defer o.mu.Unlock()
+	if d.counted { // which is what it would have been without waiting
+		return nil
+	}
+	d.waits = true
+	return d
+}
+
+// queue puts d behind those of its priority.
+func (o *outbound) queue(p priority.Priority, d *departure) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	o.queued.Store(true)
 	if o.waiting == nil {
 		o.waiting = &departures{flows: make(map[priority.Priority]*priority.Flow[*departure])}
@@ -60,15 +77,7 @@ func (o *outbound) reserve(p priority.Priority, held int, proceed func()) *depar
 		f = &priority.Flow[*departure]{Priority: p}
 		w.flows[p] = f
 	}
-	w.queue.Push(f, d, held)
-	ready := o.admitLocked(nil)
-	if d.counted { // which is what it would have been without waiting
-		d.proceed = func() {}
-		d = nil
-	}
-	o.mu.Unlock()
-	release(ready)
-	return d
+	w.queue.Push(f, d, d.held)
 }
 
 // Remove takes messages that hold so many bytes in all out of the count, and lets others go.
@@ -77,45 +86,99 @@ func (o *outbound) Remove(messages, bytes int) {
 	o.admit()
 }
 
-// admit lets those go for whom there is room.
+// admit lets those go for whom there is room. One goroutine at a time does so. It counts without
+// the lock: the Counter reports on that goroutine that a limit is reached, and then messages may be
+// dropped, which are removed from the count here.
 func (o *outbound) admit() {
 	if !o.queued.Load() {
 		return
 	}
-	o.mu.Lock()
-	ready := o.admitLocked(nil)
-	o.mu.Unlock()
-	release(ready)
-}
-
-// admitLocked adds those for whom there is room to ready, and counts them.
-func (o *outbound) admitLocked(ready []*departure) []*departure {
-	w := o.waiting
-	if w == nil {
-		return ready
-	}
-	for {
-		d, ok := w.queue.PopIf(func(d **departure, _ int) bool { return (*d).gone || o.mayLocked((*d).held) })
-		switch {
-		case !ok:
-			o.queued.Store(w.queue.Len() > 0)
-			return ready
-		case d.gone:
-			w.gone--
-		default:
-			d.counted = true
-			ready = append(ready, d)
+	over := false
+	defer func() {
+		if !over { // the report has ended the goroutine
+			o.stop()
 		}
+	}()
+	for d, anyway := o.begin(); d != nil; {
+		ok := o.count(d.held, anyway)
+		if ok && !o.letGo(d) {
+			o.Counter.Remove(1, d.held)
+		}
+		d, anyway = o.next(ok)
 	}
+	over = true
 }
 
-// mayLocked reports whether a message that holds so many bytes may be sent now, and counts it then.
-func (o *outbound) mayLocked(held int) bool {
-	if o.ended {
+// begin returns who waits first, unless somebody else is in admit already, or nobody waits. anyway
+// says that there need not be room.
+func (o *outbound) begin() (d *departure, anyway bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.admits {
+		o.again = true
+		return nil, false
+	}
+	o.admits = true
+	return o.nextLocked(), o.ended
+}
+
+// next is begin for whoever is in admit. ok says that there was room for the last one: if there was
+// none, and nobody has asked to look again, the others wait on.
+func (o *outbound) next(ok bool) (d *departure, anyway bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !ok && !o.again {
+		o.admits = false
+		return nil, false
+	}
+	return o.nextLocked(), o.ended
+}
+
+// nextLocked returns who waits first, or nil if nobody does, and then nobody is in admit any more.
+func (o *outbound) nextLocked() (first *departure) {
+	o.again = false
+	w := o.waiting
+	isGone := func(d **departure, _ int) bool { first = *d; return first.gone }
+	for _, gone := w.queue.PopIf(isGone); gone; _, gone = w.queue.PopIf(isGone) {
+		w.gone--
+		first = nil
+	}
+	if first == nil {
+		o.queued.Store(false)
+		o.admits = false
+	}
+	return first
+}
+
+// stop is called if admit is left before its end.
+func (o *outbound) stop() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.admits = false
+}
+
+// count counts a message that holds so many bytes if it may be sent now, or anyway. It is called
+// without the lock.
+func (o *outbound) count(held int, anyway bool) bool {
+	if anyway {
 		o.Add(held)
 		return true
 	}
 	return o.Reserve(held)
+}
+
+// letGo lets d go, which has been counted. It reports false if d is not the first any more, or was
+// given up.
+func (o *outbound) letGo(d *departure) bool {
+	o.mu.Lock()
+	_, ok := o.waiting.queue.PopIf(func(first **departure, _ int) bool { return *first == d && !d.gone })
+	d.counted = ok
+	waits := d.waits
+	o.mu.Unlock()
+	if ok && waits {
+		d.proceed()
+	}
+	return ok
 }
 
 // end lets all go who wait, and everybody who comes later: nothing leaves any more, whatever is
@@ -123,22 +186,23 @@ func (o *outbound) mayLocked(held int) bool {
 func (o *outbound) end() {
 	o.mu.Lock()
 	o.ended = true
-	ready := o.admitLocked(nil)
 	o.mu.Unlock()
-	release(ready)
-}
-
-func release(ready []*departure) {
-	for _, d := range ready {
-		d.proceed()
-	}
+	o.admit()
 }
 
 // abandon ends the wait of d, and reports false if it has been counted.
 func (o *outbound) abandon(d *departure) bool {
+	if !o.giveUp(d) {
+		return false
+	}
+	o.admit() // it may have kept others waiting
+	return true
+}
+
+func (o *outbound) giveUp(d *departure) bool {
 	o.mu.Lock()
+	defer o.mu.Unlock()
 	if d.counted {
-		o.mu.Unlock()
 		return false
 	}
 	d.gone = true
@@ -147,9 +211,6 @@ func (o *outbound) abandon(d *departure) bool {
 		w.queue.Filter(func(d **departure) bool { return !(*d).gone })
 		w.gone = 0
 	}
-	ready := o.admitLocked(nil) // it may have kept others waiting
-	o.mu.Unlock()
-	release(ready)
 	return true
 }
 
