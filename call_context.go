@@ -6,12 +6,6 @@ import (
 
 // The context of a handler is its call: see served.
 
-const (
-	notEnded ending = iota
-	canceled
-	expired
-)
-
 // Deadline implements context.Context.
 func (c *served) Deadline() (at time.Time, ok bool) {
 	if c.expires == 0 {

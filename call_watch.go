@@ -16,6 +16,12 @@ type watch struct {
 // ending says how a context has ended.
 type ending uint8
 
+const (
+	notEnded ending = iota
+	canceled
+	expired
+)
+
 func (e ending) err() error {
 	switch e {
 	case canceled:

@@ -65,22 +65,3 @@ func checkHandler(function uint16, name string, missing bool) {
 			"register a function that runs its calls", function, name, here()))
 	}
 }
-
-// checkUnserved panics if the service has begun to be served. what happens to the function now.
-func (s *Service) checkUnserved(function uint16, name, what string) {
-	if s.served != "" {
-		panic(fmt.Sprintf("asterisque: function %d %q is %s at %s, while its Service is served, %s: "+
-			"do it before the first session, or make another Service and let Access.Accept grant that",
-			function, name, what, here(), s.served))
-	}
-}
-
-// serve notes that sessions use the service from now on, so that it changes no more. by says who
-// serves it, and where.
-func (s *Service) serve(by, place string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.served == "" {
-		s.served = by + " at " + place
-	}
-}

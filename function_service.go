@@ -2,6 +2,7 @@ package asterisque
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -116,4 +117,23 @@ func (s *Service) Stats() []FunctionStats {
 		list = append(list, m[n].meter.stats(n, m[n].name))
 	}
 	return list
+}
+
+// checkUnserved panics if the service has begun to be served. what happens to the function now.
+func (s *Service) checkUnserved(function uint16, name, what string) {
+	if s.served != "" {
+		panic(fmt.Sprintf("asterisque: function %d %q is %s at %s, while its Service is served, %s: "+
+			"do it before the first session, or make another Service and let Access.Accept grant that",
+			function, name, what, here(), s.served))
+	}
+}
+
+// serve notes that sessions use the service from now on, so that it changes no more. by says who
+// serves it, and where.
+func (s *Service) serve(by, place string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.served == "" {
+		s.served = by + " at " + place
+	}
 }

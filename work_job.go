@@ -1,6 +1,9 @@
 package asterisque
 
 import (
+	"sync/atomic"
+	"time"
+
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/limits"
 )
@@ -50,3 +53,25 @@ type workspace struct {
 	operands any    // where a typed handler has its parameters and its result; see operandsFor
 	job      job    // that a worker has taken last; nil while it is idle
 }
+
+// shift is what a worker comes for: the calls that wait at a dispatcher, or the one call that it is
+// lent to.
+type shift interface {
+	// lent reports whether the shift is beyond the limit: it is what a worker at its work waits
+	// for.
+	lent() bool
+
+	// work runs calls until none waits. It returns true when the worker has to give way to others
+	// first; crowded says that they wait.
+	work(w *workspace, crowded *atomic.Bool) (again bool)
+
+	// workerLost is called when the goroutine of a worker was ended by the call that it had taken.
+	// It reports whether the shift is to be done again, by another one.
+	workerLost(w *workspace) (again bool)
+
+	// ownedBy returns to whom the calls belong.
+	ownedBy() *owner
+}
+
+// minRetryAfter is the least that a refused caller is advised to wait.
+const minRetryAfter = 10 * time.Millisecond

@@ -77,13 +77,6 @@ const (
 	beyond              // that it was more than had been promised
 )
 
-// parkedAnswers counts answers that wait to leave.
-type parkedAnswers struct {
-	running int32 // of calls that had a worker of their own: they count as running calls
-	lent    int32 // of calls within calls
-	away    int32 // of calls that were answered by the reader
-}
-
 // park notes that an answer, which holds so many bytes, waits to leave.
 func (d *dispatcher) park(held int, by answeredBy) {
 	d.mu.Lock()

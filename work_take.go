@@ -197,22 +197,6 @@ func (d *dispatcher) roomLocked(j job, h *limits.Hold) bool {
 	return true
 }
 
-// beginLocked notes that a worker is about to run j; e says which.
-func (d *dispatcher) beginLocked(j job, e taskEvent) {
-	t := j.task()
-	t.moveLocked(e)
-	d.waiting--
-	d.running++
-	d.mostRunning = max(d.mostRunning, int32(d.running))
-	d.holding.carry(j, d.plan.Room, 1)
-	if t.blocks {
-		d.streams++
-	}
-	if t.gated {
-		j.gate().waitsNoMore(j)
-	}
-}
-
 // done is called when j has run.
 func (d *dispatcher) done(j job) {
 	d.mu.Lock()
@@ -227,48 +211,3 @@ func (d *dispatcher) done(j job) {
 	d.staff.workers.start(wake)
 	d.release(j, gated)
 }
-
-// endLocked notes that the handler of j has returned.
-func (d *dispatcher) endLocked(j job) {
-	t := j.task()
-	t.moveLocked(taskReturned)
-	d.running--
-	d.holding.carry(j, d.plan.Room, -1)
-	if t.blocks {
-		d.streams--
-	}
-}
-
-// poke is called when a call may run that had no room.
-func (d *dispatcher) poke() {
-	d.mu.Lock()
-	wake := d.pokeLocked()
-	d.mu.Unlock()
-	d.staff.workers.start(wake)
-}
-
-// pokeLocked notes that one more worker is coming, if one has something to do. It returns the shift
-// for that, or nil.
-func (d *dispatcher) pokeLocked() shift {
-	if d.ready.len() == 0 {
-		j := d.large.first()
-		if j == nil || !d.holding.fits(j, d.plan.Room) {
-			return nil
-		}
-	}
-	return d.wakeLocked()
-}
-
-// wakeLocked is pokeLocked if something is known to wait.
-func (d *dispatcher) wakeLocked() shift {
-	if d.waking || d.occupiedLocked() >= d.plan.Workers {
-		return nil
-	}
-	d.waking = true
-	d.active++
-	return d
-}
-
-// occupiedLocked returns how many of the workers that the plan has are here, or are as good as
-// here: their answers wait to leave.
-func (d *dispatcher) occupiedLocked() int { return int(d.active + d.parked.running) }

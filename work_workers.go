@@ -30,25 +30,6 @@ type workers struct {
 	ended  bool
 }
 
-// shift is what a worker comes for: the calls that wait at a dispatcher, or the one call that it is
-// lent to.
-type shift interface {
-	// lent reports whether the shift is beyond the limit: it is what a worker at its work waits
-	// for.
-	lent() bool
-
-	// work runs calls until none waits. It returns true when the worker has to give way to others
-	// first; crowded says that they wait.
-	work(w *workspace, crowded *atomic.Bool) (again bool)
-
-	// workerLost is called when the goroutine of a worker was ended by the call that it had taken.
-	// It reports whether the shift is to be done again, by another one.
-	workerLost(w *workspace) (again bool)
-
-	// ownedBy returns to whom the calls belong.
-	ownedBy() *owner
-}
-
 // worker is one kept goroutine. It ends when its channel is closed, by trim or by end.
 type worker struct {
 	// holds at most one; made when the worker is idle for the first time

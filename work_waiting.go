@@ -1,0 +1,321 @@
+package asterisque
+
+import (
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+// How calls come to a dispatcher, where they wait, and how they leave before they have begun.
+
+// errCrowded is why the reader does not run an inline function: answers that wait hold all the room
+// for running calls, and a worker takes the call when they have left.
+var errCrowded = codec.ErrOverloaded.Withf("answers wait to be sent")
+
+// beginInline notes that the reader is about to run j, or returns why it is not: it has to be
+// refused, or nil if it ended meanwhile, with the session.
+func (d *dispatcher) beginInline(j job) (ok bool, refused *Abort) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t := j.task()
+	if t.state != taskArriving {
+		return false, nil
+	}
+	if !t.counted {
+		if refused = d.arriveLocked(j.cost(), t.nested); refused != nil {
+			t.moveLocked(taskWithdrawn)
+			return false, refused
+		}
+	}
+	if d.holding.exceeds(0, d.plan.Room) {
+		t.counted = true
+		return false, errCrowded
+	}
+	return t.moveLocked(taskBegunInline), nil
+}
+
+// put takes over j, which has just arrived. If too many calls wait already, it refuses the least
+// urgent one, which may be j.
+func (d *dispatcher) put(j job) {
+	d.mu.Lock()
+	refused, ok := d.acceptLocked(j)
+	if !ok {
+		grant := d.giveBackCountedLocked(j)
+		d.mu.Unlock()
+		d.turnAway(j, grant, refused)
+		return
+	}
+	excess := d.excessLocked(j)
+	d.waiting++
+	if excess == j {
+		d.mu.Unlock()
+		d.refuseExcess(j)
+		return
+	}
+	if excess == nil {
+		d.mostWaiting = max(d.mostWaiting, int32(d.waiting))
+	}
+	var wake shift
+	keys, turn := j.turn()
+	if turn == nil {
+		wake = d.queueLocked(j)
+	}
+	d.mu.Unlock()
+	d.staff.workers.start(wake)
+	if excess != nil {
+		d.refuseExcess(excess)
+	}
+	if turn != nil {
+		d.enterTurn(j, keys, turn)
+	}
+	if g := j.gate(); g != nil && j.task().nested {
+		g.lend()
+	}
+}
+
+// acceptLocked counts j, which has arrived, and lets it wait. It reports false if it is refused, or
+// was given up before.
+func (d *dispatcher) acceptLocked(j job) (refused *Abort, ok bool) {
+	t := j.task()
+	if t.state != taskArriving {
+		return nil, false
+	}
+	refused = d.holding.refusal(t, d.plan.Room)
+	if refused == nil && !t.counted {
+		refused = d.arriveLocked(j.cost(), t.nested)
+	}
+	if refused != nil {
+		t.moveLocked(taskWithdrawn)
+		return refused, false
+	}
+	return nil, t.moveLocked(taskAccepted)
+}
+
+// turnAway lets go of j, which has only just arrived, and will not run.
+func (d *dispatcher) turnAway(j job, grant uint64, refused *Abort) {
+	d.grant(grant)
+	j.unlist()
+	if refused != nil {
+		j.refuse(refused)
+	} else {
+		j.abandon()
+	}
+}
+
+// enterTurn lets j wait for its turn, and then for a worker.
+func (d *dispatcher) enterTurn(j job, k *keys, t *turn) {
+	first, holder := k.enter(t)
+	switch {
+	case first:
+		d.queue(j)
+	case holder != nil:
+		holder.lend()
+	}
+}
+
+// excessLocked returns the call that has to be refused for j to find room, j itself if all others
+// are as urgent, and nil if there is room.
+func (d *dispatcher) excessLocked(j job) job {
+	if d.staff.most == 0 || d.waiting < d.staff.most || j.task().nested {
+		// a call that is made within another one waits for nobody, and that one would be in vain
+		// without it
+		return nil
+	}
+	if other := d.ready.lessUrgent(j.task().priority); other != nil {
+		return other
+	}
+	return j
+}
+
+// refuseExcess refuses j, which waits, because there are too many.
+func (d *dispatcher) refuseExcess(j job) {
+	if d.withdraw(j).waits() {
+		j.refuse(codec.OverloadedFor(max(time.Duration(d.lastWait.Load()), minRetryAfter), "too many calls wait here"))
+	}
+}
+
+// queue lets j, whose turn has come as far as its key goes, wait for a worker.
+func (d *dispatcher) queue(j job) {
+	d.mu.Lock()
+	wake := d.queueLocked(j)
+	t := j.task()
+	atGate := t.state == taskForGate && t.urgentLocked()
+	d.mu.Unlock()
+	d.staff.workers.start(wake)
+	if atGate {
+		j.gate().lend()
+	}
+}
+
+// queueLocked is queue. It returns the shift that is to be started, or nil.
+func (d *dispatcher) queueLocked(j job) (wake shift) {
+	switch t := j.task(); {
+	case !t.state.waits():
+		return nil
+	case t.urgentLocked():
+		return d.lendLocked(j)
+	}
+	d.ready.push(j)
+	return d.wakeLocked()
+}
+
+// lend lends a worker to j, for whose end a call within another one waits, as soon as j waits for
+// nothing else.
+func (d *dispatcher) lend(j job) {
+	d.mu.Lock()
+	t := j.task()
+	if !t.state.waits() || t.urged {
+		d.mu.Unlock()
+		return
+	}
+	t.urged = true
+	var wake shift
+	atGate := false
+	switch in := d.queueOfLocked(j); t.state {
+	case taskForGate:
+		j.gate().countUrgent(1)
+		atGate = true
+	case taskForWorker, taskForRoom:
+		wake = d.lendLocked(j)
+		atGate = wake == nil
+		in.noteGone()
+	} // else somebody is about to queue it
+	d.mu.Unlock()
+	d.staff.workers.start(wake)
+	if atGate {
+		j.gate().lend() // those whose places it waits for may wait for a worker as well
+	}
+}
+
+// queueOfLocked returns the queue in which j waits, or nil if it is in none.
+func (d *dispatcher) queueOfLocked(j job) *jobQueue {
+	switch j.task().state {
+	case taskForWorker:
+		return &d.ready
+	case taskForRoom:
+		return d.large
+	case taskForGate:
+		return &d.gated[j.gate()].jobs
+	}
+	return nil
+}
+
+// lendLocked lets j run on a worker beyond the limit, if its function allows it now.
+func (d *dispatcher) lendLocked(j job) (wake shift) {
+	if !j.task().state.waits() || !d.passLocked(j) {
+		return nil
+	}
+	d.beginLocked(j, taskBegunLent)
+	return j.shift()
+}
+
+// passLocked reports whether j may run as far as the gate of its function goes. Otherwise it waits
+// there.
+func (d *dispatcher) passLocked(j job) bool {
+	g, t := j.gate(), j.task()
+	if g == nil || t.gated {
+		return true
+	}
+	jobs := d.gated[g]
+	if jobs == nil {
+		if t.gated = g.enter(); t.gated {
+			return true
+		}
+		jobs = &gatedJobs{gateCrowd: gateCrowd{owner: d.room.owner, at: d}, jobs: newJobQueue(taskToGate)}
+	}
+	if t.gated = g.enterOrQueue(&jobs.gateCrowd, t.urgentLocked()); t.gated {
+		return true
+	}
+	if d.gated == nil {
+		d.gated = make(map[*gate]*gatedJobs)
+	}
+	d.gated[g] = jobs
+	jobs.jobs.push(j)
+	return false
+}
+
+// admit implements admitter.
+func (d *dispatcher) admit(g *gate, c *gateCrowd) (ok, another bool) {
+	d.mu.Lock()
+	jobs := d.gated[g]
+	if jobs == nil || &jobs.gateCrowd != c {
+		d.mu.Unlock()
+		return false, false // all of them gave up
+	}
+	j := jobs.jobs.pop()
+	if j == nil {
+		d.mu.Unlock()
+		return false, false
+	}
+	t := j.task()
+	t.gated = true
+	if jobs.jobs.len() > 0 {
+		another = g.enterAgain(c)
+	} else {
+		delete(d.gated, g)
+	}
+	behind := g.passed(j, t.urgentLocked())
+	d.mu.Unlock()
+	d.queue(j)
+	if behind {
+		d.lend(j)
+	}
+	return true, another
+}
+
+// leaveGateLocked forgets the crowd of the session at g if none of its calls waits there any more.
+func (d *dispatcher) leaveGateLocked(g *gate) {
+	if jobs := d.gated[g]; jobs != nil && jobs.jobs.len() == 0 {
+		delete(d.gated, g)
+		g.dequeue(&jobs.gateCrowd)
+	}
+}
+
+// withdraw takes j out of wherever it waits, because its caller gave up, the session ended, or too
+// many wait. What it held is free then. It returns how far j had got before; if j did not wait, it
+// does nothing but keep one that arrives from getting further.
+func (d *dispatcher) withdraw(j job) (before taskState) {
+	d.mu.Lock()
+	t := j.task()
+	before = t.state
+	in := d.queueOfLocked(j)
+	if !t.moveLocked(taskWithdrawn) || !before.waits() {
+		d.mu.Unlock()
+		return before
+	}
+	d.waiting--
+	if in != nil {
+		in.noteGone()
+	}
+	if before == taskForGate {
+		if t.urgentLocked() {
+			j.gate().countUrgent(-1)
+		}
+		d.leaveGateLocked(j.gate())
+	}
+	gated := t.gated
+	grant := d.giveBackLocked(j.cost(), t.nested)
+	d.mu.Unlock()
+	d.grant(grant)
+	j.unlist()
+	d.release(j, gated)
+	return before
+}
+
+// release gives back what j, which is over, held: its place at the gate of its function, and its
+// turn.
+func (d *dispatcher) release(j job, gated bool) {
+	if gated {
+		g := j.gate()
+		g.waitsNoMore(j)
+		g.vacate()
+	}
+	if k, t := j.turn(); t != nil {
+		if next, behind := k.leave(t); next != nil {
+			next.queue()
+			if behind {
+				next.lend()
+			}
+		}
+	}
+}
