@@ -8,10 +8,10 @@ import (
 )
 
 // Abort is the error that ends a call, a pipe or a session without a result. Code, Message and
-// Detail cross the wire, and so does it whether the call was refused; with them, both sides branch
-// with errors.Is on the same sentinels.
+// Detail cross the wire, and so does Ran where the call was refused. So both sides branch with
+// errors.Is on the same values, such as [ErrOverloaded].
 //
-// An Abort is not changed once it was returned as an error: several goroutines may hold it.
+// Nobody changes an Abort that was returned as an error: several goroutines may hold it.
 type Abort struct {
 	Code    Code
 	Message string // for people: no program should read it
@@ -90,11 +90,11 @@ func (a *Abort) Withf(format string, args ...any) *Abort {
 // one that arrives is accepted, and cut then.
 const MaxReason = 1024
 
-// AbortOf turns any error into the Abort that tells the peer about it; it returns nil for nil,
-// which has to be looked for before the result becomes an error. An Abort in err's chain is
-// returned itself, not a copy. Of other errors, context.Canceled becomes Canceled,
-// context.DeadlineExceeded Expired, a *FrameError Protocol and everything else Failed; err becomes
-// the Cause and its text the Message, which the peer reads.
+// AbortOf turns any error into the Abort that tells the peer about it. It returns nil for nil; look
+// for that before the result becomes an error. If there is an Abort in err's chain, AbortOf returns
+// that one, and no copy. Otherwise err becomes the Cause, and its text the Message, which the peer
+// reads. The Code is Canceled for [context.Canceled], Expired for [context.DeadlineExceeded],
+// Protocol for what is an [ErrProtocol], and Failed for everything else.
 func AbortOf(err error) *Abort {
 	if err == nil {
 		return nil
@@ -119,7 +119,7 @@ func codeOf(err error) Code {
 	}
 }
 
-// Ran says how far a call got that ended with an Abort.
+// Ran says how far a call got before it ended with an Abort.
 type Ran uint8
 
 // How far a call got.
@@ -139,8 +139,8 @@ func (r Ran) String() string {
 	return fmt.Sprintf("Ran(%d)", uint8(r))
 }
 
-// Repeatable reports whether err says that the call certainly did not run, so that it can be made
-// again without running twice. It is false for nil and for an error without an Abort.
+// Repeatable reports whether err says that the call certainly did not run. Then it can be made again
+// without running twice. Repeatable is false for nil, and for an error without an Abort.
 func Repeatable(err error) bool {
 	var a *Abort
 	return errors.As(err, &a) && a != nil && a.Ran != MaybeRan

@@ -25,8 +25,8 @@ const (
 	noTag                  = math.MaxUint64
 )
 
-// bigDigits is what a big.Int holds besides itself and the digits that have come, and bigSize what
-// it is itself.
+// bigSize is the size of a big.Int itself. bigDigits is what it holds besides, without the digits
+// that have come.
 const bigSize, bigDigits = 32, 48
 
 // cborWeigher walks the items of data, once and in their order.
@@ -252,8 +252,8 @@ func (w *cborWeigher) entries(p *weigh.Plan, n uint64, endless bool, depth int) 
 	}
 }
 
-// unknown is the size of an entry of the map in which the library keeps the keys of a struct that
-// no field has, until the struct is whole, to find those that come twice.
+// unknown is the size of an entry in the map of the keys that no field of a struct has. The library
+// keeps that map until the struct is whole, to find keys that come twice.
 const unknown = 24
 
 // structure weighs a map that becomes a struct.
@@ -318,9 +318,9 @@ func (w *cborWeigher) keep(part []byte) []byte {
 	return append(w.name, part...)
 }
 
-// longestNumber is the size, in bytes, beyond which a number is refused that becomes no big.Int. It
-// does not fit, which the library says with all of its digits; and to find these takes it time that
-// grows with the square of the size.
+// longestNumber is the size, in bytes, of the longest number that is accepted where it becomes no
+// big.Int. A longer one does not fit. The library would say so with all of its digits, and the time
+// that it needs to find them grows with the square of the size.
 const longestNumber = 256
 
 // number notes a number of size bytes behind the given tag, if it is too long for what it becomes.

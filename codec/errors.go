@@ -1,8 +1,8 @@
 package codec
 
-// These are for errors.Is, which compares codes only, and to build answers of:
-// ErrOverloaded.Withf("try tomorrow"). They must not be changed. Whether a call may be repeated is
-// up to Repeatable, not to the code.
+// Errors to branch on with errors.Is, which compares codes only. Handlers build their answers of
+// them: ErrOverloaded.Withf("try tomorrow"). They must not be changed. The code does not tell
+// whether a call may be repeated: ask [Repeatable].
 var (
 	// ErrCanceled: a caller gave up, or cancelled the context. Nothing to do.
 	ErrCanceled = &Abort{Code: Canceled}

@@ -9,15 +9,15 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weigh"
 )
 
-// The libraries behind the codecs say in Go's terms what did not fit, which is of no use to the
-// peer, and none of its business. So once a value could not be decoded it is walked through again,
-// in the order of the data, to find the place at which it does not fit. What stands there is
-// decoded by itself, so that the library is always right.
+// The libraries behind the codecs say in Go's terms what did not fit. That is of no use to the peer,
+// and none of its business. So when a value could not be decoded, an explainer walks through it
+// again, in the order of the data, to find the place at which it does not fit. It decodes what
+// stands there by itself, so that the library is always right.
 
 // explainer finds the place.
 type explainer struct {
 	path   []string // from the place to the value, once it is found
-	trials int      // that are left, since they cost more than decoding
+	trials int      // how many are left: they cost more than decoding
 }
 
 const (

@@ -1,9 +1,8 @@
 package message
 
 // Cost returns what m uses up of the room that its receiver has promised: its parameters, the
-// strings of its meta, the overhead that the receiver announces, and for a stream the early credit
-// as well, which is paid in advance. It is the same for an Open that is to be sent as for what
-// ParseOpen makes of it.
+// strings of its meta, and the overhead that the receiver announces. A stream also pays its early
+// credit in advance. The cost of an Open that is to be sent is that of what ParseOpen makes of it.
 func (m *Open) Cost(overhead, early uint64) uint64 {
 	// Strings is 0 before it is sent
 	strings := max(m.Meta.Strings, len(m.Meta.Trace)+len(m.Meta.Key))
