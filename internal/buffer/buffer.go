@@ -15,8 +15,8 @@ type Buffer struct {
 // header is the size of a Buffer.
 const header = 24
 
-// Take returns a buffer of at least size bytes, which contains anything. Up to Most, it has at most
-// a 16th more than size or Least.
+// Take returns a buffer of at least size bytes, whose content is anything. Up to Most, it has at
+// most a 16th more than size or Least.
 func Take(size int) *Buffer {
 	if size > Most {
 		return &Buffer{B: make([]byte, size)}
@@ -28,7 +28,7 @@ func Take(size int) *Buffer {
 	return &Buffer{B: make([]byte, classSize(i))}
 }
 
-// Release gives b back. It must not be used after that. What was not made by Take is left to the
+// Release gives b back. Nobody may use b after that. A Buffer that Take has not made is left to the
 // garbage collector.
 func (b *Buffer) Release() {
 	if len(b.B) > Most {

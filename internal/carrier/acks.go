@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// An Ack goes along with whatever is written. By itself it goes after so many frames, or after
-	// ackDelay.
+	// An Ack goes along with whatever the writer writes. Alone it goes after so many frames or
+	// bytes, or after ackDelay.
 	ackFrames = 256
 	ackBytes  = 256 << 10
 	ackDelay  = 20 * time.Millisecond
@@ -21,7 +21,7 @@ type acks struct {
 	waiting atomic.Bool   // the timer will send an Ack
 
 	// These belong to the reader.
-	frames uint64 // countable ones since the last Ack of its own
+	frames uint64 // countable ones since the reader last sent an Ack alone
 	bytes  int
 	timer  *time.Timer // sends an Ack; nil before the first time
 }

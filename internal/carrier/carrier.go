@@ -32,18 +32,18 @@ type Config struct {
 	End     context.CancelCauseFunc // of Context; the Carrier calls it
 	Wire    wire.Wire
 	TLS     *tls.ConnectionState // of the Wire; nil without
-	// what the Wire has at the door, which is left with it; nil without
+	// the place of the Wire at the door, which is left when the Wire is closed; nil without
 	Place    transport.Place
 	Out      *outbox.Outbox
 	Inbound  *limits.Counter
 	Outbound *limits.Counter
-	Tally    *limits.Tally // counts what a message holds of which only a part has arrived
+	Tally    *limits.Tally // counts the bytes of a message of which only a part has arrived
 	Largest  int           // bytes of the largest frame that the peer may send
 
 	Pings Pings
 
-	// the session can go on over another Wire; then Controls that the peer does not acknowledge
-	// may hold KeptControls bytes
+	// the session can go on over another Wire. Then the outbox keeps what the peer has not
+	// acknowledged, and the Controls of that may hold KeptControls bytes.
 	Resumes      bool
 	KeptControls int
 }
@@ -116,7 +116,7 @@ func (c *Carrier) Away() bool { return c.State().away() }
 // RoundTrip returns how long the latest Ping of this side took there and back, 0 before the first.
 func (c *Carrier) RoundTrip() time.Duration { return time.Duration(c.live.trip.Load()) }
 
-// Receiving returns what a message holds of which only a part has arrived, in bytes. It is 0 if the
+// Receiving returns how many bytes a message holds of which only a part has arrived. It is 0 if the
 // Wire does not tell.
 func (c *Carrier) Receiving() int {
 	w, _ := c.way.present()
@@ -131,10 +131,11 @@ func (c *Carrier) Stops() (times uint64, elapsed time.Duration) {
 // Received returns how many countable frames have arrived and been dealt with.
 func (c *Carrier) Received() uint64 { return c.reader.acks.got.Load() }
 
-// Has reports whether what a peer lacks that has received so many frames can be sent again.
+// Has reports whether the Carrier can still send what the peer lacks, if the peer has received so
+// many frames.
 func (c *Carrier) Has(received uint64) bool { return c.out.Has(received) }
 
-// Gone returns a channel that is closed when the Carrier has let go of all.
+// Gone returns a channel that is closed when the Carrier has let go of everything.
 func (c *Carrier) Gone() <-chan struct{} { return c.gone.fired() }
 
 // Pause stops reading, after the frame that is being dealt with, until Unpause.
@@ -153,8 +154,8 @@ func (c *Carrier) InboundChanged(state limits.State) {
 	}
 }
 
-// EnterCode says that the reader is about to run code of the application, LeaveCode that it has.
-// Meanwhile the peer is not given up for what is not read, and [Carrier.Wait] does not wait.
+// EnterCode says that the reader is about to run code of the application. Until LeaveCode the peer
+// is not given up for what is not read, and [Carrier.Wait] does not wait for the reader.
 func (c *Carrier) EnterCode() { c.meter.busy.Add(insideCode) }
 
 // LeaveCode ends what EnterCode has begun.

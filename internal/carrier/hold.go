@@ -7,14 +7,12 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// What holds the reader up: the application, which pauses it, and the inbound soft limit.
-
-// hold is that.
+// hold is what holds the reader up: the application, which pauses it, and the inbound soft limit.
 type hold struct {
 	*base  // these are fixed
 	writer *writer
-	// after how long without sending a Ping is sent, and once in which a reader that is held up lets a
-	// frame pass; 0: never, and the peer is not given up for its silence
+	// after how long without sending a Ping is sent, and once in which a reader that is held up
+	// lets a frame pass; 0: never, and the peer is not given up for its silence
 	interval time.Duration
 
 	pause pause
@@ -48,8 +46,8 @@ type stops struct {
 
 // waitInbound waits while the Carrier is paused or the session at its inbound soft limit. It
 // reports false if the Wire is lost or the session ends meanwhile. From time to time it reports
-// true all the same: then one frame may pass, as long as the hard limit is far, so that a dead peer
-// is noticed although frames of it are left.
+// true all the same, as long as the hard limit is far. Then one frame passes. So this side notices
+// a dead peer although frames of it are left.
 func (h *hold) waitInbound() bool {
 	if h.pause.gate.Load() == nil && h.inbound.Room() == nil {
 		return true

@@ -9,8 +9,8 @@ import (
 	"github.com/asterisque-go/asterisque/internal/guard"
 )
 
-// run calls f, and then lets go of all if the session is over. If f panics, or ends the goroutine,
-// another one goes on.
+// run calls f, and then lets go of everything if the session is over. If f panics, or ends the
+// goroutine, another goroutine goes on.
 func (c *Carrier) run(f func() (over bool)) {
 	returned := false
 	defer func() {
@@ -44,7 +44,7 @@ func (c *Carrier) read() (over bool) {
 }
 
 // readOn is called when the goroutine of the reader was ended: the session ends with it. As always,
-// what still comes is read until the peer has had the time to learn why.
+// the reader reads on, and discards, until the peer has had the time to learn why.
 func (c *Carrier) readOn() (over bool) {
 	c.End(codec.ErrPanicked.Withf("code of the application has ended the goroutine that reads"))
 	if !c.way.shuts() {
@@ -57,7 +57,7 @@ func (c *Carrier) readOn() (over bool) {
 // peer is told, and the Wire stays open for a moment so that it can hear. End does not wait.
 func (c *Carrier) End(cause *codec.Abort) {
 	if c.ctx.Err() != nil {
-		return // it may be the end of one of its calls that got here
+		return // the end of one of its calls may have got here
 	}
 	var was State
 	write := false
@@ -101,8 +101,8 @@ func lingerTime(cause *codec.Abort) time.Duration {
 	return time.Second
 }
 
-// finish is called once, at the end, by whoever owns the Carrier, when the session has ended and
-// nobody reads any more: it waits for those who still write, and lets go of all that there is.
+// finish waits for those who still write, and lets go of everything. The owner of the Carrier calls
+// it once, at the end, when the session has ended and nobody reads any more.
 func (c *Carrier) finish() {
 	if !c.writer.none {
 		select {

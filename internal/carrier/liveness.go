@@ -44,9 +44,9 @@ const (
 	leastTimeout  = 3 * time.Second
 )
 
-// agree takes what the peer said of itself: the shorter interval is kept by both, and with three
-// Pings in the shorter timeout one of them may be late. A peer that sends no Pings is sent them all
-// the same.
+// agree takes what the peer said of itself. Both sides keep the shorter interval. Three Pings fit
+// into the shorter timeout, so that one of them may be late. A peer that sends no Pings gets them
+// all the same.
 func (l *liveness) agree(p Pings) {
 	if l.PingInterval == 0 || p.Mute {
 		return
@@ -112,10 +112,10 @@ func (l *liveness) look(now time.Duration) {
 	}
 }
 
-// silence returns after how long without sending a Ping is sent. While the session stands at its
-// inbound soft limit, and the application takes nothing, that is soon: what does not read learns
-// only from a write that the peer has closed the Wire. As long as the application goes on, it comes
-// to the end of what the peer has left by itself.
+// silence returns after how long without sending this side sends a Ping. That is soon while the
+// session stands at its inbound soft limit and the application takes nothing: a side that does not
+// read learns only by writing that the peer has closed the Wire. As long as the application takes
+// something, the reader comes to the end of the Wire by itself.
 func (l *liveness) silence() time.Duration {
 	before := l.taken
 	l.taken = l.inbound.Relieved()

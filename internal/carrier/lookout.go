@@ -37,7 +37,7 @@ type round struct {
 	runs     bool        // it does until it finds no Carrier
 }
 
-// add looks at c from now on, remove no longer.
+// add lets c be looked at from now on.
 func (l *Lookout) add(c watched) {
 	every := c.every()
 	l.mu.Lock()
@@ -59,6 +59,7 @@ func (l *Lookout) add(c watched) {
 	r.carriers = append(r.carriers, c)
 }
 
+// remove lets c be looked at no longer.
 func (l *Lookout) remove(c watched) {
 	every := c.every()
 	l.mu.Lock()
@@ -88,6 +89,7 @@ func (l *Lookout) lookAround(r *round, every time.Duration) {
 	}
 }
 
+// lookAgain lets r be looked at once more after every, unless it has no Carriers.
 func (l *Lookout) lookAgain(r *round, every time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,6 +98,7 @@ func (l *Lookout) lookAgain(r *round, every time.Duration) {
 	}
 }
 
+// of returns the Carriers of r.
 func (l *Lookout) of(r *round) []watched {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -7,9 +7,9 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 )
 
-// The reader answers Pings in the batch of whatever else answers what has arrived together with
-// them, and of several only the newest. Where there are very many all the same, it answers most of
-// them late, by the Pong of a later one: to answer costs more than to ask.
+// The reader answers Pings together with whatever else it answers, and of several Pings only the
+// newest. If very many come all the same, it answers most of them late, by the Pong of a later one,
+// because an answer costs more than a question.
 
 const (
 	pongsASecond = 100      // that are sent at once

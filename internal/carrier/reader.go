@@ -12,15 +12,15 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// readTurn is how many frames are read before those who were woken have a turn: what they need is
-// still in the processor's cache then, and their answers make smaller batches.
+// readTurn is how many frames are read before the goroutines that they have woken get a turn. What
+// these need is still in the processor's cache then, and their answers make smaller batches.
 const readTurn = 64
 
 // readTurnBytes does the same for larger frames, which take longer to copy and to deal with. A
 // frame counts a third of it at most: what a large one costs here does not grow with its size.
 const readTurnBytes = 24 << 10
 
-// reader reads the Wire, and hands what arrives up. Who owns the Carrier calls it.
+// reader reads the Wire, and hands up what arrives. The owner of the Carrier calls loop.
 type reader struct {
 	*hold          // these are fixed
 	acks    *acks  // nil unless the session can go on over another Wire
@@ -98,7 +98,7 @@ func (r *reader) dealWith(frame []byte) (over *codec.Abort) {
 }
 
 // refuses ends the session because of what a frame has said, and returns it if the peer has ended
-// the session by it: then nothing more is to be read.
+// the session by it. Then nothing more is to be read.
 func (r *reader) refuses(err error) *codec.Abort {
 	var a *codec.Abort
 	if !errors.As(err, &a) {
@@ -137,7 +137,7 @@ func EndedBy(bye message.SessionClose) *codec.Abort {
 // peer lives.
 func countedByLimits(t message.Type) bool { return t == message.OpenType || t == message.BlockType }
 
-// LeastKept is the size, in bytes, from which on it is worth to call Keep.
+// LeastKept is the size, in bytes, from which on calling Keep pays.
 const LeastKept = 8 << 10
 
 // keep returns the memory of the frame that is being dealt with, of which part is a part, if that

@@ -41,8 +41,8 @@ func (c *Carrier) goesOnAfter(a *codec.Abort) bool {
 }
 
 // leave is called by the reader when the Wire is lost because of a. It waits until nobody writes
-// any more, and lets the Carrier wait for another Wire, with nobody who owns it. It reports false
-// if the session has ended.
+// any more, and then lets the Carrier wait for another Wire, without an owner. It reports false if
+// the session has ended.
 func (c *Carrier) leave(a *codec.Abort) bool {
 	c.closeWire()
 	if _, ok := c.way.to(lost); !ok {
@@ -71,8 +71,8 @@ func (c *Carrier) park() bool {
 	})
 }
 
-// Resume lets the session go on over another Wire, when it has lost its old one, which is closed.
-// It waits for that, until ctx ends. After an error the Carrier is as it was, and the Wire is the
+// Resume lets the session go on over another Wire. It closes the old one, and waits until the
+// Carrier is away, or ctx ends. After an error the Carrier is as it was, and the Wire is the
 // caller's.
 func (c *Carrier) Resume(ctx context.Context, b *Comeback) (err error) {
 	if err := c.claim(ctx, b); err != nil {
@@ -91,7 +91,7 @@ func (c *Carrier) Resume(ctx context.Context, b *Comeback) (err error) {
 	return err
 }
 
-// claim makes the caller the owner of a Carrier that is away, or about to be.
+// claim makes the caller the owner of the Carrier, as soon as that is away.
 func (c *Carrier) claim(ctx context.Context, b *Comeback) error {
 	for {
 		if err := b.check(); err != nil {
@@ -150,7 +150,7 @@ func (c *Carrier) takeOver(b *Comeback) error {
 	return nil
 }
 
-// confirm tells the peer that the session goes on. Otherwise all is as it was, also if the Wire
+// confirm tells the peer that the session goes on. If it cannot, all is as it was, also if the Wire
 // panics.
 func (c *Carrier) confirm(b *Comeback, missing [][]byte) (err error) {
 	if b.Confirm == nil {

@@ -13,8 +13,8 @@ import (
 
 // way is the present Wire of a Carrier, and how far the Carrier has got with it.
 //
-// The reader and the writer use the Wire without the lock. Whoever goes on over another Wire
-// changes it, with the lock held, when neither is there; all others look at it under the lock.
+// The reader and the writer use the Wire without the lock. Resume changes it under the lock, when
+// neither of them runs. All others look at it under the lock.
 type way struct {
 	wire wire.Wire
 	tls  *tls.ConnectionState
@@ -67,8 +67,8 @@ func (y *way) toLocked(e event) (was State, ok bool) {
 	return was, ok
 }
 
-// park lets the Carrier be away, with nobody who owns it, until give ends it after d. It reports
-// false if the session has ended.
+// park lets the Carrier be away, without an owner. After d give is called, unless the Carrier was
+// claimed before. park reports false if the session has ended.
 func (y *way) park(d time.Duration, give func()) bool {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -97,7 +97,7 @@ func (y *way) claim() (ok bool, parks <-chan struct{}) {
 	return false, y.parks
 }
 
-// isShut returns a channel that is closed when the Wire is.
+// isShut returns a channel that is closed when the Wire is closed.
 func (y *way) isShut() <-chan struct{} {
 	y.mu.Lock()
 	defer y.mu.Unlock()

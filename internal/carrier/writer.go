@@ -18,8 +18,8 @@ import (
 // more of what came while it wrote.
 const inlineRounds = 2
 
-// writer writes what is in the outbox. One caller at a time does so: package outbox says who. It
-// may be whoever has found nobody else at it, the reader, or a goroutine.
+// writer writes what is in the outbox. One goroutine at a time does so, and package outbox says
+// which: a caller that has found no writer, the reader, or a goroutine that was started for it.
 type writer struct {
 	*base // fixed
 
@@ -28,8 +28,8 @@ type writer struct {
 	all sync.WaitGroup // goroutines that write, and whoever says goodbye
 
 	told signal // by the writer, when nothing will ever be written again
-	// holds one when the writer has found out that the Wire is lost, and stays the writer; nil if
-	// the session ends with its Wire
+	// gets a token from the writer when it has found out that the Wire is lost, and then stays the
+	// writer; nil if the session ends with its Wire
 	halted chan struct{}
 	// nobody writes, nor will before there is another Wire; belongs to the owner of the Carrier
 	none bool
@@ -37,7 +37,7 @@ type writer struct {
 	streaming atomic.Uint64 // see streams: 1 + how many frames had arrived
 }
 
-// writeWhen writes what is in the outbox, whose writer the caller has become.
+// writeWhen writes what is in the outbox, now or after reading. The caller has become the writer.
 func (w *writer) writeWhen(when When) {
 	if when == AfterReading {
 		w.unwritten = true
@@ -46,8 +46,8 @@ func (w *writer) writeWhen(when When) {
 	w.write()
 }
 
-// write sends what is in the outbox, whose writer the caller has become. It does not block: when
-// the transport would, or there is more and more to send, a goroutine goes on with it.
+// write writes what is in the outbox. The caller has become the writer. It does not block: when the
+// Wire would, or when there is more and more to write, a goroutine goes on with it.
 func (w *writer) write() {
 	if w.way.try == nil {
 		w.all.Go(w.writeLoop)
@@ -71,7 +71,7 @@ func (w *writer) write() {
 // goes on with what is left.
 func (w *writer) tryWrite(batch []byte) (done bool) {
 	if w.way.try == nil || w.out.Segments() != nil {
-		// in pieces is what is large: its sender goes on meanwhile
+		// a batch in pieces is large: a goroutine writes it, and its sender goes on
 		w.all.Go(func() { w.writeRest(batch, 0) })
 		return false
 	}
@@ -250,8 +250,8 @@ func (w *writer) putMore(f *outbox.Flow, m *outbox.Message) error {
 	return err
 }
 
-// streams reports whether nothing has come from the peer since it was asked last, for a small
-// Block: then more of them are likely to follow at once.
+// streams is asked for each small Block. It reports whether nothing has come from the peer since
+// the last one. Then more of them are likely to follow at once.
 func (w *writer) streams() bool {
 	heard := w.meter.frames.Load() + 1
 	if w.streaming.Load() == heard {

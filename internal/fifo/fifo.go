@@ -21,7 +21,7 @@ const growth = 4
 // Values wait in chunks of one length. The first one is allocated small and grows to that length,
 // so that a queue of few values is a small slice; the others are behind it. Beside what waits, a
 // Queue holds no more than three chunks, which are the spent part of the first, the free part of
-// the last and a spare one, and an empty one no more than one.
+// the last and a spare one, and an empty Queue holds no more than one.
 type Queue[T any] struct {
 	first []T      // first[head:] is what waits longest; it is empty only if the Queue is
 	head  int      // those before were taken

@@ -1,14 +1,14 @@
 // Package guard calls what the application plugs in: handlers, callbacks, tracers, codecs, Wires.
 //
-// Such code may do worse than to return: it may panic, or end its goroutine by runtime.Goexit, as
-// t.FailNow does. Either is logged once, with the stack, and costs only what the code was called
-// for. A goroutine that ends cannot be kept. So the caller defers what has to be done all the same.
-// No lock is held while such code runs.
+// Such code may do worse than return an error: it may panic, or end its goroutine by
+// runtime.Goexit, as t.FailNow does. Either is logged once, with the stack, and costs only what the
+// code was called for. A goroutine that ends cannot be kept, so the caller defers what has to be
+// done all the same. No lock is held while such code runs.
 //
-// There are three ways to call it. What is part of a call runs where the call does: under [Run],
-// or, on the paths that have to be fast, under a deferred function that calls [Misbehaved]. What
-// answers a question of this side may block, and has a goroutine of its own. What only observes is
-// told later. The last two are the root's.
+// There are three ways to call it. Code that is part of a call runs where the call does: under
+// [Run], or, on the paths that have to be fast, under a deferred function that calls [Misbehaved].
+// Code that answers a question of this side may block, so it has a goroutine of its own. Code that
+// only observes is told later. The last two ways are in the root.
 package guard
 
 import (
@@ -31,8 +31,9 @@ func Run(log *slog.Logger, what string, f func(), attrs ...any) (ok bool) {
 	return true
 }
 
-// Misbehaved logs that what has not returned, and returns the error for it. A deferred function
-// calls it, with the value that it has recovered: nil if the goroutine is being ended.
+// Misbehaved logs that code of the application has not returned, and returns the error for that;
+// what names the code. A deferred function calls it with the value that it has recovered, which is
+// nil if the goroutine is being ended.
 func Misbehaved(log *slog.Logger, what string, v any, attrs ...any) *codec.Abort {
 	how := HowEnded(v)
 	attrs = append(attrs, "stack", string(debug.Stack()))

@@ -9,10 +9,10 @@ import (
 // the data, whatever that is.
 const small = 256
 
-// Free returns up to how many bytes of data a value of type t is not worth weighing, for it holds
-// not much more than those. For numbers, strings and bytes, and arrays of them, that is any number.
-// A struct or a pointer of such adds what it is itself; but codecs that look for fields which come
-// twice hold the names of unknown ones for a while. For everything else it is 0.
+// Free returns how many bytes of data a value of type t may have without being worth weighing: it
+// holds not much more than those. For numbers, strings and bytes, and arrays of them, that is any
+// number. A struct or a pointer of such adds what it is itself; but codecs that look for fields
+// which come twice hold the names of unknown ones for a while. For everything else it is 0.
 func Free(t reflect.Type) int { return free(t, nil) }
 
 func free(t reflect.Type, within []reflect.Type) int {
