@@ -25,9 +25,9 @@ import (
 // after that.
 //
 // While the Wire waits for a frame, it holds little more than 1 KiB of memory for it, whatever came
-// before, and none on a socket of a Unix system. For a frame that is arriving it holds 32 KiB, or up
-// to twice what has arrived; what is announced does not matter. A TLS connection has memory of its
-// own: 20 to 30 KiB once it has received a whole record, which it keeps.
+// before, and none on a socket of a Unix system. For a frame that is arriving it holds 32 KiB, or
+// up to twice what has arrived; what is announced does not matter. A TLS connection has memory of
+// its own: 20 to 30 KiB once it has received a whole record, which it keeps.
 func FromConn(c io.ReadWriteCloser) Wire {
 	if c, ok := c.(*tls.Conn); ok {
 		transport.BoundUnsent(c)

@@ -214,9 +214,9 @@ func (r *reader) move(to *buffer.Buffer) {
 // idleRead is the size of the buffer in which a [plainSource] waits.
 const idleRead = buffer.Least * 9 / 8
 
-// plainSource reads a stream that can only be waited for in Read, which needs memory meanwhile. With
-// nothing buffered it gives Read little memory, whatever came before: it may be long until more
-// comes. Once a frame has begun, it gives more.
+// plainSource reads a stream that can only be waited for in Read, which needs memory meanwhile.
+// With nothing buffered it gives Read little memory, whatever came before: it may be long until
+// more comes. Once a frame has begun, it gives more.
 type plainSource struct {
 	r    io.Reader
 	more bool // the last Read used all the memory it was given

@@ -19,8 +19,8 @@ type Options struct {
 
 // Dialer opens wires. Its methods may be called concurrently.
 type Dialer interface {
-	// Dial connects to u. start governs the connecting, TLS handshake included, and has no effect on
-	// the Wire that is returned. The error need not name u.
+	// Dial connects to u. start governs the connecting, TLS handshake included, and has no effect
+	// on the Wire that is returned. The error need not name u.
 	Dial(start context.Context, u *url.URL, o Options) (Wire, error)
 }
 
