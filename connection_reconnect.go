@@ -84,7 +84,7 @@ func (c *Connection) attempt(ctx context.Context, s *Session) (*Session, error) 
 	if s != nil {
 		was = &former{session: s.id, secret: s.res.latest(), received: s.carrier.Received()}
 	}
-	h := &handshake{w: w, node: c.node.ctx, log: c.node.cfg.log}
+	h := &handshake{w: w, open: &c.node.handshakes, log: c.node.cfg.log}
 	var next *Session
 	err = h.guarded(func() error {
 		h.cfg = c.node.configFor(w)

@@ -19,15 +19,13 @@ import (
 type Node struct {
 	cfg     config // these are fixed
 	invalid error  // what is wrong with cfg
-	// ends when the node is closed, for handshakes; its cause is errNodeClosed
-	ctx context.Context
-	end context.CancelCauseFunc
 
 	shared      // these lock themselves
 	admission   *admission
 	listeners   kept[wire.Listener]  // that are being served
 	connections kept[nodeConnection] // that are not over
-	accepts     sync.WaitGroup       // handshakes of Serve
+	handshakes  kept[*handshake]
+	accepts     sync.WaitGroup // handshakes of Serve
 
 	mu       sync.Mutex            // may be held while reports are added, whose lock comes after it
 	sessions map[*Session]struct{} // guarded by mu, as all below; nil once the node is closed
@@ -45,7 +43,6 @@ func NewNode(opts ...Option) *Node {
 		sessions: make(map[*Session]struct{}), resumable: make(map[SessionID]*Session), beginning: make(map[SessionID]chan struct{}),
 	}
 	n.cfg, n.invalid = newConfig(opts)
-	n.ctx, n.end = context.WithCancelCause(context.Background())
 	n.cfg.begin(&n.shared)
 	n.admission = newAdmission(n.cfg.door())
 	return n
@@ -78,7 +75,7 @@ func (n *Node) Attach(start context.Context, w wire.Wire) (*Session, error) {
 		w.Close()
 		return nil, n.invalid
 	}
-	h := &handshake{w: w, node: n.ctx, log: n.cfg.log, once: true}
+	h := &handshake{w: w, open: &n.handshakes, log: n.cfg.log, once: true}
 	var s *Session
 	err := h.guarded(func() error {
 		h.cfg = n.configFor(w)
@@ -118,7 +115,7 @@ func (n *Node) Accept(start context.Context, w wire.Wire) (*Session, error) {
 // enter returns the handshake over a Wire that the other side has connected, or why there is no
 // place for it. It is followed by shake.
 func (n *Node) enter(w wire.Wire) (*handshake, *Abort) {
-	h := &handshake{w: w, node: n.ctx, log: n.cfg.log}
+	h := &handshake{w: w, open: &n.handshakes, log: n.cfg.log}
 	refused := codec.ErrUnavailable.Withf("the wire panicked: the log says why")
 	guard.Run(n.cfg.log, "wire", func() {
 		h.cfg, h.from = n.configFor(w), w.RemoteAddr()
@@ -312,7 +309,9 @@ func (n *Node) Shutdown(ctx context.Context) error {
 // afterwards. Repeated calls return nil. Handlers and callbacks may call it: it waits for none of
 // them, but Delete of a [Repository].
 func (n *Node) Close() error {
-	n.end(errNodeClosed)
+	for _, h := range n.handshakes.close() {
+		h.stop(nodeCloses)
+	}
 	for _, ln := range n.listeners.close() {
 		closeListener(n.cfg.log, ln)
 	}

@@ -88,9 +88,10 @@ func choose(values []*valueCodec, names []string) *valueCodec {
 	return nil
 }
 
-func codecNames(values []*valueCodec) (names []string) {
-	for _, v := range values {
-		names = append(names, v.codec.Name())
+func codecNames(values []*valueCodec) []string {
+	names := make([]string, len(values))
+	for i, v := range values {
+		names[i] = v.codec.Name()
 	}
 	return names
 }

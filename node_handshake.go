@@ -32,7 +32,7 @@ const likelySync = 192
 type handshake struct {
 	w    wire.Wire // these are fixed
 	cfg  *config
-	node context.Context // ends with the node
+	open *kept[*handshake] // those of the node; it stops them when it is closed
 	log  *slog.Logger
 
 	from  net.Addr // the peer's; nil on the side that connected
@@ -217,7 +217,7 @@ func (h *handshake) guarded(f func() error) (err error) {
 	switch {
 	case !ok:
 		return neverSent(codec.ErrUnavailable.Withf("the handshake panicked: the log says why"))
-	case err != nil && h.node.Err() != nil:
+	case err != nil && h.open.isClosed():
 		return errNodeClosed
 	}
 	return err
@@ -227,9 +227,15 @@ func (h *handshake) guarded(f func() error) (err error) {
 // that, the Wire is closed, and the peer is told why.
 func (h *handshake) begin(ctx context.Context, until time.Time) (_ context.Context, done func()) {
 	h.ctx, h.end = context.WithDeadlineCause(ctx, until, errTooSlow)
-	closed := context.AfterFunc(h.node, func() { h.stop(nodeCloses) })
 	stop := context.AfterFunc(h.ctx, h.giveUp)
-	return h.ctx, func() { stop(); closed(); h.end() }
+	if !h.open.add(h) {
+		h.stop(nodeCloses)
+	}
+	return h.ctx, func() {
+		stop()
+		h.open.remove(h)
+		h.end()
+	}
 }
 
 // stop ends the handshake before its time.

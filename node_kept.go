@@ -37,6 +37,13 @@ func (k *kept[T]) add(v T) bool {
 	return true
 }
 
+// isClosed reports whether nothing more can be added.
+func (k *kept[T]) isClosed() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.closed
+}
+
 // remove takes v out, if it is there.
 func (k *kept[T]) remove(v T) {
 	k.mu.Lock()
