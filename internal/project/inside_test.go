@@ -1,6 +1,7 @@
 package project
 
 import (
+	"maps"
 	"path"
 	"path/filepath"
 	"regexp"
@@ -145,4 +146,17 @@ func (s *source) lacks(name string, files []string) string {
 		return "it is declared in " + strings.Join(in, ", ")
 	}
 	return ""
+}
+
+func TestThePageOfTheInsideHasEveryPackage(t *testing.T) {
+	page := text(t, insidePage)
+	folders := slices.Concat(slices.Collect(maps.Keys(floors)), forTests)
+	for _, folder := range folders {
+		there, err := filepath.Glob(folder)
+		require.NoError(t, err)
+		link := "](" + path.Join("..", folder) + ")"
+		if len(there) > 0 && !strings.Contains(page, link) {
+			t.Errorf("%s has no link to %s", insidePage, folder)
+		}
+	}
 }
