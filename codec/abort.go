@@ -139,8 +139,8 @@ func (r Ran) String() string {
 	return fmt.Sprintf("Ran(%d)", uint8(r))
 }
 
-// Repeatable reports whether err says that the call certainly did not run. Then it can be made again
-// without running twice. Repeatable is false for nil, and for an error without an Abort.
+// Repeatable reports whether err says that the call certainly did not run. Then it can be made
+// again without running twice. Repeatable is false for nil, and for an error without an Abort.
 func Repeatable(err error) bool {
 	var a *Abort
 	return errors.As(err, &a) && a != nil && a.Ran != MaybeRan

@@ -9,9 +9,9 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weigh"
 )
 
-// The libraries behind the codecs say in Go's terms what did not fit. That is of no use to the peer,
-// and none of its business. So when a value could not be decoded, an explainer walks through it
-// again, in the order of the data, to find the place at which it does not fit. It decodes what
+// The libraries behind the codecs say in Go's terms what did not fit. That is of no use to the
+// peer, and none of its business. So when a value could not be decoded, an explainer walks through
+// it again, in the order of the data, to find the place at which it does not fit. It decodes what
 // stands there by itself, so that the library is always right.
 
 // explainer finds the place.

@@ -23,8 +23,8 @@ func millis(d time.Duration) uint64 {
 	return uint64(min(max(ms, 0), math.MaxInt32))
 }
 
-// mostRetryAfter bounds what RetryAfter returns: whoever heeds it should not sleep for as long as a
-// peer likes.
+// mostRetryAfter bounds what RetryAfter returns: a caller that heeds it should not sleep for as
+// long as a peer likes.
 const mostRetryAfter = time.Hour
 
 // RetryAfter returns how long to wait before the call that failed with err is made again, if the

@@ -17,7 +17,7 @@ import (
 const chunk = 32 << 10
 
 // large is the size, in bytes, from which on a frame is read no further than to its end, so that it
-// has its memory for itself and can be left to whoever uses it.
+// has its memory for itself, which Keep can leave to the session.
 const large = 8 << 10
 
 // prefix is the number of bytes in front of each frame of a byte stream, which say its length.

@@ -19,8 +19,7 @@ type socketWire struct {
 	connWire
 	raw syscall.RawConn // fixed
 
-	// These carry arguments and results of tryWrite and belong to whoever writes the Wire at the
-	// time.
+	// These carry arguments and results of tryWrite. They belong to the writer.
 	try   func(fd uintptr) (done bool) // tryWrite; made once, because making it allocates
 	batch []byte
 	taken int

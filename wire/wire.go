@@ -62,7 +62,7 @@ type Wire interface {
 	// [net.ErrClosed]. After an error the Wire is useless but for Close.
 	WriteFrames(frames [][]byte) error
 
-	// Close ends the Wire and wakes whoever reads or writes it. Frames that WriteFrames has
+	// Close ends the Wire, and a ReadFrame and a WriteFrames that wait. Frames that WriteFrames has
 	// accepted still go out where the transport can do that without waiting. Repeated calls return
 	// nil.
 	Close() error

@@ -17,8 +17,8 @@ const (
 // Meta is what an Open or a Block may say besides its own fields. A zero field is not sent.
 //
 // TTL, Loss and Skipped beyond their limit are sent as that limit. A longer Trace or Key is sent as
-// it is, and refused by the peer as a violation of the protocol: whoever takes one from a user
-// checks its length.
+// it is, and refused by the peer as a violation of the protocol: check the length of one that comes
+// from a user.
 type Meta struct {
 	// milliseconds left in which delivery is worth while, 1..MaxTTL; 0: no end. Open and Block
 	TTL     uint32

@@ -2,9 +2,9 @@ package classicwire
 
 import "sync"
 
-// owed are the answers to messages of the peer that do not fit, which are not the session's to
-// give. The session is sent a Ping when there are some, and they leave with its Pong: so they are
-// written by the one who writes, however many of the Pongs the session spares. It locks itself.
+// owed are the answers to messages of the peer that do not fit. The session does not give them. So
+// the Wire sends the session a Ping when there are some, and they leave with its Pong: by the
+// goroutine that writes, however many of the Pongs the session spares. owed locks itself.
 type owed struct {
 	mu      sync.Mutex
 	answers []uint32 // guarded by mu: ids of pipes, and duplicate

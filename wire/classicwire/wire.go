@@ -139,7 +139,7 @@ func (w *classicWire) Close() (err error) {
 	w.once.Do(func() {
 		close(w.done)
 		defer time.AfterFunc(farewellTime, w.cut).Stop()
-		// whoever writes gets to the end of a message, unless the peer does not read
+		// the writer gets to the end of a message, unless the peer does not read
 		w.writing.Lock()
 		w.sayFarewell()
 		w.writing.Unlock()

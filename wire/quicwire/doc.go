@@ -53,7 +53,7 @@
 //
 // A node that serves a listener lets each connection in with its first packet, and closes it when
 // it has carried no session for the time that a handshake may take. While 16 handshakes are under
-// way, whoever connects has to answer a Retry first, which costs a round trip; so packets with
+// way, a peer that connects has to answer a Retry first, which costs a round trip; so packets with
 // forged addresses cost nothing beyond those 16. Connections that stop in the middle of their first
 // message cannot be closed before quic-go gives them up, 5 to 10 seconds later: there may be 1,024,
 // and 64 of one address. Of the streams of one connection, 16 may be in their handshake; further

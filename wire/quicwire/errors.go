@@ -8,9 +8,9 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// failure is an error of package quic, which [errors.As] finds in it. Those errors also say of
-// themselves that they are net.ErrClosed, whoever ended the connection and why; of a Wire that
-// means that this side has closed it, so failure does not pass it on.
+// failure is an error of package quic, which [errors.As] finds in it. Those errors say that
+// they are net.ErrClosed, whichever side ended the connection, and why. From a Wire that means that
+// this side has closed it, so failure does not pass it on.
 type failure struct{ err error }
 
 // Error implements error.

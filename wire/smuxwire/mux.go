@@ -25,7 +25,7 @@ type Mux struct {
 	place transport.Place // of the connection; nil: nobody was asked
 
 	accepted chan wire.Wire
-	opens    chan struct{} // has room for whoever opens a stream: one at a time
+	opens    chan struct{} // has room for one: streams are opened one at a time
 
 	ctx context.Context // ends with the Mux; its cause is why
 	end context.CancelCauseFunc

@@ -62,7 +62,7 @@ func (t *smuxTransport) Dial(ctx context.Context, u *url.URL, o wire.Options) (w
 		t.forget(k, d)
 		if mine || ctx.Err() != nil || d.err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 			return nil, err
-		} // otherwise whoever made it gave up, or it has ended or is full: try with a new one
+		} // otherwise its maker gave up, or it has ended or is full: try with a new one
 	}
 }
 

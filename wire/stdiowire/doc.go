@@ -30,6 +30,6 @@
 //
 // # URLs
 //
-// [Register] adds the scheme "stdio" to [wire.Dial]. It is not there by itself, because then
-// whoever can choose a URL could choose a program to run.
+// [Register] adds the scheme "stdio" to [wire.Dial]. It is not there by itself:
+// somebody who can choose a URL could choose a program to run.
 package stdiowire

@@ -10,10 +10,10 @@ import (
 )
 
 // Stdio returns the Wire to the parent, over this program's standard input and output, which belong
-// to it from now on: whoever prints to standard output prints to standard error, and standard input
-// is empty. It is to be called once, before anything is printed. The error says that standard input
-// or output is not a pipe: the program was started by hand, or by a parent that does not speak this
-// protocol, or Stdio was called before.
+// to the Wire from now on. What the program prints to standard output goes to standard error, and
+// its standard input is empty. It is to be called once, before anything is printed. The error says
+// that standard input or output is not a pipe: the program was started by hand, or by a parent that
+// does not speak this protocol, or Stdio was called before.
 //
 // The Wire ends, with io.EOF, when the parent closes it, or dies. The program should end then; the
 // parent waits a while for that.

@@ -2,8 +2,8 @@ package transport
 
 import "github.com/asterisque-go/asterisque/internal/buffer"
 
-// Buffer is memory on loan, for frames that a Wire reads. It belongs to one owner at a time: to the
-// Wire, which took it, and then to whoever the Wire leaves it to (see Keep of wire.Buffered). Its
+// Buffer is memory on loan, for frames that a Wire reads. It has one owner at a time: the Wire
+// that took it, and then the session that the Wire leaves it to (see Keep of wire.Buffered). The
 // owner gives it back with Release, or leaves it to the garbage collector.
 type Buffer struct {
 	B []byte // all of it

@@ -47,8 +47,8 @@ type Direction struct {
 
 	// TruncateAfter ends the connection, in both directions, as though the sender had closed it in
 	// good order when that many bytes have passed: this end reads [io.EOF], and its writes fail
-	// with an error that wraps [syscall.EPIPE]. Inside a frame that is [io.ErrUnexpectedEOF] for
-	// who reads the Wire.
+	// with an error that wraps [syscall.EPIPE]. Inside a frame, ReadFrame of a Wire says
+	// [io.ErrUnexpectedEOF].
 	TruncateAfter int64
 
 	// StallAfter lets nothing more pass when that many bytes have passed, until Heal.

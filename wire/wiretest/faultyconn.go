@@ -188,7 +188,7 @@ func (c *Conn) down(readErr, writeErr error) {
 	c.closeUnder()
 }
 
-// closeUnder closes the connection below, once. An error is for who was first.
+// closeUnder closes the connection below, once. The first caller gets the error.
 func (c *Conn) closeUnder() (err error) {
 	c.once.Do(func() { err = c.under.Close() })
 	return err

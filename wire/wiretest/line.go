@@ -253,7 +253,7 @@ func (l *line) waitLocked(then time.Time) {
 	l.changed.Wait()
 }
 
-// wake takes the lock, so that whoever is about to wait does so first.
+// wake takes the lock, so that a goroutine which is about to wait does so first.
 func (l *line) wake() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

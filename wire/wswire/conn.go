@@ -7,10 +7,11 @@ import (
 )
 
 // conn is the connection below a WebSocket. The library writes control frames to it, each in one
-// Write; data frames are written by whoever holds it. The library gives up on a control frame, and
-// on the whole connection, if it takes five seconds, which only says that the peer does not read.
-// So what finds the connection held is left for its holder, who writes it between two messages. Of
-// several only the latest is kept, which RFC 6455, section 5.5.3, allows for answers to pings.
+// Write. The writer of data frames holds the conn meanwhile. The library gives up on a control
+// frame, and on the whole connection, if it takes five seconds, which says only that the peer does
+// not read. So a control frame that finds the conn held is left for the holder, which writes it
+// between two messages. Of several the conn keeps only the latest, which RFC 6455, section 5.5.3,
+// allows for answers to pings.
 type conn struct {
 	net.Conn // fixed
 
@@ -19,10 +20,10 @@ type conn struct {
 
 	received, sent atomic.Uint64 // bytes
 
-	writing sync.Mutex // held by whoever writes, also while the peer makes it wait
+	writing sync.Mutex // the writer holds it, also while the peer makes it wait
 
 	mu   sync.Mutex
-	left []byte // guarded by mu; a control frame for whoever holds writing; nil: none
+	left []byte // guarded by mu; a control frame for the holder of writing; nil: none
 }
 
 // Read implements net.Conn. The library takes the end of the connection inside a message for the
@@ -50,7 +51,7 @@ func (c *conn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// holder writes for whoever holds a conn.
+// holder is a conn as the writer that holds it sees it.
 type holder struct{ *conn }
 
 // piece is how many bytes are written at once, so that progress shows.

@@ -81,8 +81,8 @@ func dial(ctx context.Context, u *url.URL, cfg dialConfig) (wire.Wire, error) {
 		ws.CloseNow()
 		return nil, fmt.Errorf("the server has a WebSocket there, but did not agree to the subprotocol %s; it chose %q", Subprotocol, got)
 	}
-	// until whoever wrote the request has let go, which may be after the answer: Close would take
-	// that for a writer which is stuck
+	// until the writer of the request has let go, which may be after the answer: Close would take
+	// it for one that is stuck
 	d.conn.hold()
 	d.conn.letGo()
 	state := resp.TLS

@@ -111,8 +111,8 @@ func (v *visit) took(c net.Conn) {
 	}
 }
 
-// addrOf returns who has sent a request. What stands before a Handler may have put another address
-// there.
+// addrOf returns the address that a request came from. What stands before a Handler may have put
+// another one there.
 func addrOf(r *http.Request) net.Addr {
 	if at, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
 		return net.TCPAddrFromAddrPort(at)

@@ -17,9 +17,9 @@
 //
 // # Both sides
 //
-// The two sides agree on the subprotocol [Subprotocol]; whoever does not offer it is refused before
-// the connection becomes a WebSocket. Messages are not compressed. A text message is refused with
-// close code 1003, one that is too large with 1009, and the other side's error says so. A
+// The two sides agree on the subprotocol [Subprotocol]; a client that does not offer it is refused
+// before the connection becomes a WebSocket. Messages are not compressed. A text message is refused
+// with close code 1003, one that is too large with 1009, and the other side's error says so. A
 // connection that ends without a Close frame is io.ErrUnexpectedEOF, for it was cut. Pings are
 // answered.
 //
