@@ -376,26 +376,3 @@ func Grant(claims []*Claim) {
 		c.Granted()
 	}
 }
-
-// Load tells how much of the room is promised, and to whom.
-type Load struct {
-	Windows int `json:"windows"` // bytes promised to streams
-	Large   int `json:"large"`   // bytes promised to Blocks that do not fit into their windows
-	Opening int `json:"opening"` // streams of this side that wait for a window
-	Asking  int `json:"asking"`  // pipes that wait for room for a large Block
-}
-
-// Load returns what is promised now.
-func (r *Room) Load() Load {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	p := r.plan
-	l := Load{
-		Windows: (p.Workers+p.Callers-int(r.workers+r.callers))*p.Window + p.Spare - r.spare,
-		Large:   p.Large - r.large,
-	}
-	if r.lines != nil {
-		l.Opening, l.Asking = len(r.lines.opening.claims), len(r.lines.asking.claims)
-	}
-	return l
-}
