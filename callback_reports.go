@@ -120,14 +120,6 @@ func (r *reports) run(of observed, q *reporting) {
 	returned = true
 }
 
-// about returns what a log says of a session or connection.
-func about(of any) []any {
-	if s, ok := of.(slog.LogValuer); ok { // a session
-		return []any{"session", s}
-	}
-	return nil
-}
-
 // next returns what is to be told next. It reports false, and forgets q, if there is nothing.
 func (r *reports) next(of observed, q *reporting) (p report, ok bool) {
 	r.mu.Lock()
