@@ -18,9 +18,13 @@ import (
 	"github.com/asterisque-go/asterisque/internal/leak"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
+
+var _ wire.Buffered = (*scripted)(nil)
 
 // scripted is a Wire that a test holds in its hands: what is read comes from the test, and each
 // write is one entry of writes.
@@ -70,10 +74,11 @@ func (w *scripted) WriteFrames(frames [][]byte) error {
 	return nil
 }
 
-func (w *scripted) Buffered() bool       { return len(w.in) > 0 }
-func (w *scripted) Close() error         { w.once.Do(func() { close(w.closed) }); return nil }
-func (w *scripted) LocalAddr() net.Addr  { return &net.UnixAddr{Name: "here"} }
-func (w *scripted) RemoteAddr() net.Addr { return &net.UnixAddr{Name: "there"} }
+func (w *scripted) Buffered() bool          { return len(w.in) > 0 }
+func (w *scripted) Keep() *transport.Buffer { return nil }
+func (w *scripted) Close() error            { w.once.Do(func() { close(w.closed) }); return nil }
+func (w *scripted) LocalAddr() net.Addr     { return &net.UnixAddr{Name: "here"} }
+func (w *scripted) RemoteAddr() net.Addr    { return &net.UnixAddr{Name: "there"} }
 
 // says lets messages arrive.
 func (w *scripted) says(messages ...interface{ AppendTo([]byte) []byte }) {
