@@ -19,7 +19,10 @@ import (
 type exchange struct {
 	values           // these are fixed
 	trace    tracing // nil without a tracer
-	maxBlock int     // bytes of the largest payload that the peer takes in a Block
+	maxBlock uint32  // bytes of the largest payload that the peer takes in a Block
+	// the end of the session is told, and nothing after it; guarded by the reports of the node, and
+	// here because it costs no memory beside maxBlock
+	told bool
 
 	carrier carrier.Carrier // these lock themselves; takes what leaves
 	outgoing

@@ -23,9 +23,9 @@ type outbound struct {
 	queued  atomic.Bool // somebody waits; written with mu held
 	mu      sync.Mutex
 	ended   bool        // guarded by mu, as all below: nothing leaves any more, and nobody waits
-	waiting *departures // nil until somebody waits
 	admits  bool        // a goroutine is in admit
 	again   bool        // somebody else would be, and that goroutine has to look once more
+	waiting *departures // nil until somebody waits
 }
 
 // departures are those who wait.

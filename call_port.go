@@ -145,7 +145,7 @@ func (p *port) Stop() {
 }
 
 // MaxBlock implements piping.Port.
-func (p *port) MaxBlock() int { return p.x.maxBlock }
+func (p *port) MaxBlock() int { return int(p.x.maxBlock) }
 
 // put sends m, which has been counted, when it says. It never waits.
 func (p *port) put(m *outbox.Message, when carrier.When) error {

@@ -23,7 +23,6 @@ type Session struct {
 	holder sessionHolder // fixed
 
 	expiry certificateExpiry // of what the peer has shown last; belongs to whoever reads
-	told   bool              // SessionEnded is told, and nothing after it; guarded by reports
 }
 
 // sessionHolder is who has made a session, and is told what becomes of it.

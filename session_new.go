@@ -38,7 +38,7 @@ func newSession(sh *shared, holder sessionHolder, b *sessionStart) *Session {
 	if !b.dialled {
 		s.table.odd = 1
 	}
-	s.maxBlock = maxBlock
+	s.maxBlock = uint32(maxBlock)
 	if a.resume {
 		s.res = &resumption{agreed: a.promises, plan: g.plan, granted: g.limits()}
 		s.res.session, s.res.secret = a.session, a.secret

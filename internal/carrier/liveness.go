@@ -13,8 +13,6 @@ import (
 type liveness struct {
 	*hold // fixed
 
-	another atomic.Bool // there is another Wire since the last look
-
 	// The rest belongs to look.
 	received, sent uint64        // as of the last look
 	heard, said    time.Duration // when they last changed, by the node's clock
@@ -80,7 +78,7 @@ func (l *liveness) every() time.Duration {
 
 // look is called from time to time, with the time by the node's clock.
 func (l *liveness) look(now time.Duration) {
-	if l.another.Swap(false) {
+	if l.way.changed() {
 		l.heard, l.said, l.crossings = 0, 0, nil
 	}
 	w, _ := l.way.present()
@@ -137,7 +135,6 @@ func (l *liveness) pong(n uint64) {
 
 // restart begins anew over another Wire.
 func (l *liveness) restart() {
-	l.another.Store(true)
 	l.pinged.Store(0)
 }
 

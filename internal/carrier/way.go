@@ -28,6 +28,7 @@ type way struct {
 	expiry  *time.Timer   // ends a Carrier that is away; nil before the first time
 	state   State
 	closing bool // somebody closes the Wire, or has closed it
+	another bool // there is another Wire since changed was called
 }
 
 // set makes w the Wire. Nobody reads or writes meanwhile.
@@ -36,13 +37,21 @@ func (y *way) set(w wire.Wire, secure *tls.ConnectionState, place transport.Plac
 	defer y.mu.Unlock()
 	y.wire, y.tls, y.place = w, secure, place
 	y.try, _ = w.(wire.TryWriter)
-	y.closing, y.shut = false, nil
+	y.closing, y.shut, y.another = false, nil, true
 }
 
 func (y *way) present() (wire.Wire, *tls.ConnectionState) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	return y.wire, y.tls
+}
+
+// changed reports whether there is another Wire since it was called last.
+func (y *way) changed() (another bool) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	another, y.another = y.another, false
+	return another
 }
 
 func (y *way) current() State {

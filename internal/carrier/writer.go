@@ -24,6 +24,8 @@ type writer struct {
 	*base // fixed
 
 	unwritten bool // the reader is the writer, and is about to write; belongs to the reader
+	// nobody writes, nor will before there is another Wire; belongs to the owner of the Carrier
+	none bool
 
 	all sync.WaitGroup // goroutines that write, and whoever says goodbye
 
@@ -31,8 +33,6 @@ type writer struct {
 	// gets a token from the writer when it has found out that the Wire is lost, and then stays the
 	// writer; nil if the session ends with its Wire
 	halted chan struct{}
-	// nobody writes, nor will before there is another Wire; belongs to the owner of the Carrier
-	none bool
 
 	streaming atomic.Uint64 // see streams: 1 + how many frames had arrived
 }
