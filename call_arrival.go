@@ -60,7 +60,7 @@ func (c *served) enqueue(refuse refusing) error {
 
 // Code of the application that runs on the goroutine of the reader: inline handlers, and what is
 // asked about a call before it can wait. Close, called there, does not wait for the reader; and if
-// such code ends the goroutine, another one ends the session: see Session.runTo.
+// such code ends the goroutine, another one ends the session: see package carrier.
 
 // runInline runs c on the goroutine of the reader.
 func (c *served) runInline() {

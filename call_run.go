@@ -9,7 +9,7 @@ import (
 
 // What becomes of a call whose handler does not return: it panics, and its call fails; or it ends
 // its goroutine, and then what is deferred here answers the call, and another goroutine takes the
-// place of the one that is gone: see workers and Session.runTo.
+// place of the one that is gone: see workers and package carrier.
 
 // run runs the handler and answers.
 func (c *served) run(k *workspace) {
