@@ -107,7 +107,7 @@ func (s *copySender) finish() (int64, error) {
 // costs beside a stream that it shares nothing with but the machine.
 func twoSocketsFloor() *impl {
 	return &impl{
-		name: "floor-two-sockets", link: (*twoSocketsLink)(nil), callers: 1, kinds: []streamKind{background}, without: []string{"call-64B", "connect", "idle-sessions"},
+		name: "floor-two-sockets", link: (*twoSocketsLink)(nil), callers: 1, kinds: []streamKind{background}, without: []string{"call-64B", "sessions-64B", "connect", "idle-sessions"},
 		listen: func(ctx context.Context, n needs) (host, error) {
 			calls, err := pingPongFloor().listen(ctx, n)
 			if err != nil {

@@ -16,7 +16,7 @@ import (
 // with one.
 func pipelinedFloor() *impl {
 	return &impl{
-		name: "floor-pipelined", link: (*pipelinedLink)(nil), kinds: []streamKind{messages}, without: []string{"connect", "idle-sessions"},
+		name: "floor-pipelined", link: (*pipelinedLink)(nil), kinds: []streamKind{messages}, without: []string{"sessions-64B", "connect", "idle-sessions"},
 		listen: func(context.Context, needs) (host, error) { return listenTCP(servePipelined, newPipelinedLink) },
 	}
 }

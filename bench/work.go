@@ -63,6 +63,14 @@ func useOnce(l link, n needs) error {
 	return call()
 }
 
+// closeAll closes links and then their host.
+func closeAll(links []link, h host) {
+	for _, l := range links {
+		l.close()
+	}
+	h.close()
+}
+
 // measure runs ops, which carry size bytes each, and fills in what they cost. settle, unless it is
 // nil, waits until all that they began has come to its end.
 func (r *cellRun) measure(ops []op, size int, lat *latencies, settle func(n int64) error) error {

@@ -17,6 +17,31 @@ func calls(size int) func(*cellRun) error {
 	}
 }
 
+// sessionCalls has as many sessions as callers, and each caller call on a session of its own.
+func sessionCalls(r *cellRun) error {
+	h, err := r.impl.listen(context.Background(), needs{})
+	if err != nil {
+		return err
+	}
+	links, err := repeat(r.callers, func() (link, error) { return h.dial(context.Background()) })
+	r.later(func() { closeAll(links, h) })
+	if err != nil {
+		return err
+	}
+	var ops []op
+	for _, l := range links {
+		call, err := l.(caller).newCaller(payload(small), false)
+		if err != nil {
+			return err
+		}
+		if err := call(); err != nil {
+			return err
+		}
+		ops = append(ops, call)
+	}
+	return r.measure(ops, small, newLatencies(), nil)
+}
+
 // structCalls has callers call with a struct.
 func structCalls(r *cellRun) error {
 	l, err := r.connect(needs{typed: true})

@@ -44,6 +44,7 @@ func workloads() []*workload {
 		{name: "call-4KiB", callers: []int{64}, headline: opsPerS, unit: "calls/s", can: canCall, run: calls(4 << 10)},
 		{name: "call-64KiB", callers: []int{64}, headline: opsPerS, unit: "calls/s", can: canCall, run: calls(64 << 10)},
 		{name: "call-struct", callers: []int{64}, headline: opsPerS, unit: "calls/s", can: canStruct, run: structCalls},
+		{name: "sessions-64B", callers: []int{100, 1000}, headline: opsPerS, unit: "calls/s", can: canCallOnce, run: sessionCalls},
 		{name: "msg-1KiB", callers: []int{1}, headline: opsPerS, unit: "messages/s", can: canStream(messages), run: streams(messages, 1<<10)},
 		{name: "bulk-1", callers: []int{1}, headline: mbPerS, unit: "MB/s", can: canStream(bulk), run: streams(bulk, bulkWrite)},
 		{name: "bulk-100", callers: []int{100}, headline: mbPerS, unit: "MB/s", can: canStream(bulk), run: streams(bulk, bulkWrite)},

@@ -73,12 +73,7 @@ func idleSessions(r *cellRun) error {
 		return err
 	}
 	var links []link
-	r.later(func() {
-		for _, l := range links {
-			l.close()
-		}
-		h.close()
-	})
+	r.later(func() { closeAll(links, h) })
 	heap, stacks := memory()
 	links, err = repeat(r.callers, func() (link, error) { return h.dial(context.Background()) })
 	if err != nil {
