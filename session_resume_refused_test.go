@@ -130,60 +130,6 @@ func TestWhatComesLateOverAnOldWireDoesNotExist(t *testing.T) {
 	})
 }
 
-func TestOfTwoThatResumeAtOnceOneHasTheSession(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		svc, ran := countService()
-		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
-		defer node.Close()
-		_, first := rawTo(t, node, resumable())
-		answers := make(chan *rawPeer, 2)
-		for range 2 {
-			go func() { // ends with an answer
-				w, err := (&links{to: node}).dial(background)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				p := &rawPeer{t, w}
-				w.WriteFrames([][]byte{resuming(first, 0).AppendTo(nil)})
-				f, err := w.ReadFrame(1 << 20)
-				if err != nil {
-					t.Error(err)
-				} else if c, err := message.ParseControl(f); err != nil || !bytes.Equal(c.(message.Sync).Session, first.Session) {
-					t.Errorf("the answer is %v, %v", c, err)
-				}
-				answers <- p
-			}()
-		}
-		synctest.Wait()
-		var has *rawPeer
-		// one waits, or the one that came later has closed the wire of the other
-		count := len(answers)
-		for range count {
-			p := <-answers
-			defer p.w.Close()
-			if p.w.WriteFrames([][]byte{message.Ping{}.AppendTo(nil)}) == nil {
-				require.Nil(t, has, "one has the session")
-				has = p
-			}
-		}
-		has.send(&message.Open{Pipe: 0, Function: 50})
-		has.answer()
-		require.EqualValues(t, 1, ran.Load())
-		synctest.Wait()
-		require.Len(t, node.Sessions(), 1)
-		has.w.Close() // perhaps the peer means the other wire
-		if count == 1 {
-			p := <-answers
-			defer p.w.Close()
-			p.send(&message.Open{Pipe: 2, Function: 50})
-			require.EqualValues(t, 0, p.answer().Pipe, "of which it had received nothing")
-			require.EqualValues(t, 2, p.answer().Pipe)
-			require.EqualValues(t, 2, ran.Load())
-		}
-	})
-}
-
 // TestASessionIsResumedOnlyByWhoConnectsAgain has Dial, after which nobody does.
 func TestASessionIsResumedOnlyByWhoConnectsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
