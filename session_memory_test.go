@@ -18,7 +18,7 @@ import (
 // TestAnIdleSessionIsSmall bounds what a session costs that is open and says nothing, both ends and
 // their goroutines together.
 func TestAnIdleSessionIsSmall(t *testing.T) {
-	const sessions, limit = 200, 16_030
+	const sessions, limit = 500, 13_300
 	here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(echoService()))
 	t.Cleanup(func() { here.Close(); there.Close() })
 	connectNodes(t, here, there)

@@ -89,7 +89,8 @@ func (c *Carrier) Init(cfg *Config) {
 	} else if _, ok := cfg.Wire.(wire.VectorWriter); ok {
 		c.out.Lend()
 	}
-	c.reader = reader{hold: &c.hold, acks: a, largest: uint32(cfg.Largest)}
+	c.reader.hold, c.reader.acks, c.reader.largest = &c.hold, a, uint32(cfg.Largest)
+	c.reader.settled.Store(true)
 }
 
 // Run begins to read.

@@ -33,6 +33,10 @@ func (c *Carrier) run(f func() (over bool)) {
 // read reads the Wire until that is lost, and reports whether the session is over.
 func (c *Carrier) read() (over bool) {
 	a := c.reader.loop()
+	if a == nil {
+		go c.run(c.read) // ends as this one would have
+		return false
+	}
 	if c.goesOnAfter(a) {
 		return !c.leave(a) // whoever claims it goes on
 	}
@@ -139,6 +143,7 @@ func (c *Carrier) Wait() {
 
 // lookAt implements watched.
 func (c *Carrier) lookAt() {
+	c.reader.settled.Store(true)
 	if c.Away() {
 		c.live.part.Tell(0) // what was arriving has gone with its Wire
 		c.up.StillAway()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"runtime"
+	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
@@ -29,11 +30,17 @@ type reader struct {
 	frame uint32 // bytes of the frame that is being dealt with
 	// called before the first frame of the present Wire is dealt with, and then nil
 	first func()
+
+	settled atomic.Bool // the goroutine that reads is the same one since the last look; see loop
 }
 
 // loop reads the Wire until it ends or the peer breaks the protocol, and returns why. After the
 // session has ended on this side it reads on, and discards, so that the peer is not cut off before
 // it has read the reason.
+//
+// It returns nil when another goroutine is to read on, at most once between two looks: this one has
+// dealt with frames, which takes a larger stack than to wait for the next one does. So an idle
+// session holds a small one.
 func (r *reader) loop() (a *codec.Abort) {
 	w := r.way.wire
 	buffered := func() bool { return false }
@@ -47,8 +54,13 @@ func (r *reader) loop() (a *codec.Abort) {
 		}
 		r.writer.writeAnswers()
 	}()
-	for n, bytes := 0, 0; ; n++ {
+	for n, bytes := 0, 0; ; n++ { // n is 0 before the first frame only
 		inWire = true
+		if n > 0 && r.settled.Load() && !buffered() && r.ctx.Err() == nil {
+			inWire = false
+			r.settled.Store(false)
+			return nil
+		}
 		turn := n == readTurn || bytes >= readTurnBytes
 		if r.writer.unwritten && (turn || !buffered()) {
 			r.writer.writeAnswers()
