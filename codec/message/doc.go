@@ -1,7 +1,8 @@
-// Package message turns the four messages of protocol 1 into bytes and back.
+// Package message turns the messages of protocol 1 into bytes and back.
 //
 // [Open] starts a pipe (one running call), [Block] carries a piece of one of its two streams,
-// [Close] ends it, and a [Control] speaks about the session as a whole. Each is one frame: a single
+// [Close] ends it, and a [Control] speaks about the session as a whole. A [Part] is a piece of the
+// frame of one of the first three that is too long to cross at once. Each is one frame: a single
 // CBOR array of definite length. The specification is in the spec folder of the repository.
 //
 // The package is for programs that speak the protocol themselves: a Wire to peers of another

@@ -81,10 +81,22 @@ func elements(m appender) []any {
 		return withMap(list, map[uint64]any{1: m.Meta.TTL, 2: m.Meta.Loss, 3: m.Meta.Skipped})
 	case *Close:
 		return closeElements(m)
+	case *Part:
+		return partElements(m)
 	case Control:
 		return append([]any{0}, controlElements(m)...)
 	}
 	return nil
+}
+
+func partElements(m *Part) []any {
+	switch {
+	case m.GivenUp:
+		return []any{4, m.Pipe, nil}
+	case m.Whole > 0:
+		return []any{4, m.Pipe, m.Bytes, m.Whole}
+	}
+	return []any{4, m.Pipe, m.Bytes}
 }
 
 func closeElements(m *Close) []any {

@@ -17,7 +17,7 @@ func appendStart(dst []byte, t Type, count int, pipe uint64, meta *Meta) []byte 
 // returns their number.
 func start(r *item.Reader, t Type, lo, hi int) int {
 	n := r.Array("the message")
-	if got := Type(r.Uint("message type", uint64(CloseType))); got != t {
+	if got := Type(r.Uint("message type", uint64(PartType))); got != t {
 		r.Fail(0, "%s where %s is expected", got, t)
 	}
 	arity(r, n, lo, hi, t.String())

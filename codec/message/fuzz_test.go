@@ -31,7 +31,7 @@ func parse(frame []byte) (appender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return parseAs([...]string{"control", "open", "block", "close"}[t], frame)
+	return parseAs([...]string{"control", "open", "block", "close", "part"}[t], frame)
 }
 
 // Frames of any bytes are read with few allocations and without a panic; what is read, is written
@@ -39,7 +39,7 @@ func parse(frame []byte) (appender, error) {
 func FuzzDecode(f *testing.F) {
 	addVectors(f)
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		for _, name := range []string{"open", "block", "close", "control"} {
+		for _, name := range []string{"open", "block", "close", "part", "control"} {
 			allocs := testing.AllocsPerRun(1, func() { parseAs(name, frame) })
 			require.LessOrEqual(t, allocs, 32.0)
 		}
@@ -210,7 +210,12 @@ func pipeMessages(pipe, n uint64, i int64, b, id []byte, message string, flag bo
 	} else {
 		block.Payload = b
 	}
-	return []appender{open, block, &Close{Pipe: pipe, Result: b}, &Close{Pipe: pipe, Abort: abort}}
+	last := append(first(b, MaxPart-1), 0)
+	return []appender{
+		open, block, &Close{Pipe: pipe, Result: b}, &Close{Pipe: pipe, Abort: abort},
+		&Part{Pipe: pipe, Bytes: last}, &Part{Pipe: pipe, Bytes: last, Whole: uint64(len(last))}, &Part{Pipe: pipe, GivenUp: true},
+		&Part{Pipe: pipe, Bytes: make([]byte, LeastPart+len(last)%LeastPart), Whole: max(pipe, MaxPart)},
+	}
 }
 
 func controls(pipe, n uint64, i int64, b, id []byte, message string) []Control {
@@ -244,5 +249,6 @@ func requireRoundTrip(t *testing.T, m appender) {
 }
 
 func first(b []byte, n int) []byte {
-	return b[:min(len(b), n)]
+	n = min(len(b), n)
+	return b[:n:n]
 }

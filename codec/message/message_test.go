@@ -17,20 +17,21 @@ import (
 func TestTypeOfLooksAtTheFirstElementOnly(t *testing.T) {
 	for typ, frame := range map[Type][]byte{
 		ControlType: {item.Array | 1, 0}, OpenType: {item.Array | 1, 1}, BlockType: {item.Array | 2, 2, 0xff}, CloseType: {item.Array | 3, 3, 0xff, 0xff},
+		PartType: {item.Array | 2, 4, 0xff},
 	} {
 		got, err := TypeOf(frame)
 		require.NoError(t, err, typ)
 		require.Equal(t, typ, got)
 	}
-	for _, frame := range [][]byte{nil, {item.Array}, {item.Array | 1, 4}, {item.Array | 1, item.Text}, {item.Map | 1, 1}, {item.Array | 24, 1, 0}, {0x9f, 1, 0xff}} {
+	for _, frame := range [][]byte{nil, {item.Array}, {item.Array | 1, 5}, {item.Array | 1, item.Text}, {item.Map | 1, 1}, {item.Array | 24, 1, 0}, {0x9f, 1, 0xff}} {
 		_, err := TypeOf(frame)
 		require.ErrorIs(t, err, codec.ErrProtocol, "%x", frame)
 	}
 }
 
 func TestTypesHaveTheNamesOfTheMessages(t *testing.T) {
-	require.Equal(t, "Control Open Block Close Type(4)",
-		strings.Join([]string{ControlType.String(), OpenType.String(), BlockType.String(), CloseType.String(), Type(4).String()}, " "))
+	require.Equal(t, "Control Open Block Close Part Type(5)",
+		strings.Join([]string{ControlType.String(), OpenType.String(), BlockType.String(), CloseType.String(), PartType.String(), Type(5).String()}, " "))
 }
 
 func TestParsedSlicesAreFencedPartsOfTheFrame(t *testing.T) {

@@ -16,8 +16,11 @@ type Open struct {
 	Meta Meta
 }
 
-// openFields are function, priority and params.
-const openFields = 3
+const (
+	openFields  = 3 // function, priority and params
+	maxFunction = math.MaxUint16
+	maxPriority = math.MaxInt8
+)
 
 // AppendTo appends the frame of m to dst and returns the longer slice. It copies Params.
 func (m *Open) AppendTo(dst []byte) []byte {
@@ -52,8 +55,8 @@ func ParseOpen(frame []byte) (Open, error) {
 	n := start(&r, OpenType, 2+openFields, 3+openFields)
 	m := Open{
 		Pipe:     r.Uint("pipe id", MaxPipe),
-		Function: uint16(r.Uint("function", math.MaxUint16)),
-		Priority: int8(r.Int("priority", math.MaxInt8)),
+		Function: uint16(r.Uint("function", maxFunction)),
+		Priority: int8(r.Int("priority", maxPriority)),
 		Params:   r.Bytes("params"),
 	}
 	if n > 2+openFields {

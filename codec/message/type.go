@@ -10,18 +10,19 @@ import (
 // language can hold it, those that know only floating point included.
 const MaxPipe = item.MaxNumber
 
-// Type tells the four messages apart; it is the first element of every frame.
+// Type tells the messages apart; it is the first element of every frame.
 type Type uint8
 
-// The four messages.
+// The messages.
 const (
 	ControlType Type = 0 // speaks about the session
 	OpenType    Type = 1 // starts a pipe
 	BlockType   Type = 2 // carries a piece of a stream
 	CloseType   Type = 3 // ends a pipe
+	PartType    Type = 4 // carries a part of a large Open, Block or Close
 )
 
-var typeNames = [...]string{"Control", "Open", "Block", "Close"}
+var typeNames = [...]string{"Control", "Open", "Block", "Close", "Part"}
 
 // String returns the message's name.
 func (t Type) String() string {
@@ -36,7 +37,7 @@ func (t Type) String() string {
 func TypeOf(frame []byte) (Type, error) {
 	r := item.Reader{Data: frame}
 	r.Array("the message")
-	t := Type(r.Uint("message type", uint64(CloseType)))
+	t := Type(r.Uint("message type", uint64(PartType)))
 	if r.Err != nil {
 		return 0, (*FrameError)(r.Err)
 	}

@@ -57,6 +57,9 @@ type vectorMessage struct {
 	Message string
 	Detail  hexBytes
 
+	Bytes *hexBytes
+	Whole uint64
+
 	N, Limit, Count uint64
 	Sent, Total     uint64
 	Last            *uint64
@@ -101,8 +104,8 @@ type appender interface {
 	AppendTo(dst []byte) []byte
 }
 
-// parseAs reads a frame with the parser for a name in the vectors; anything but open, block and
-// close is a Control.
+// parseAs reads a frame with the parser for a name in the vectors; anything but open, block,
+// close and part is a Control.
 func parseAs(name string, frame []byte) (appender, error) {
 	switch name {
 	case "open":
@@ -113,6 +116,9 @@ func parseAs(name string, frame []byte) (appender, error) {
 		return &m, err
 	case "close":
 		m, err := ParseClose(frame)
+		return &m, err
+	case "part":
+		m, err := ParsePart(frame)
 		return &m, err
 	default:
 		return ParseControl(frame)
@@ -149,6 +155,11 @@ func (m *vectorMessage) goMessage() appender {
 			a.Ran = codec.Refused
 		}
 		return &Close{Pipe: *m.Pipe, Abort: a}
+	case "part":
+		if m.Bytes == nil {
+			return &Part{Pipe: *m.Pipe, GivenUp: true}
+		}
+		return &Part{Pipe: *m.Pipe, Bytes: *m.Bytes, Whole: m.Whole}
 	default:
 		return m.goControl()
 	}

@@ -1,16 +1,17 @@
-// The four messages as frames: sections 3 to 5 and 7 of the protocol. A message is an object with the members that vectors.json names.
+// The messages as frames: sections 3 to 5 and 7 of the protocol. A message is an object with the members that vectors.json names.
 
 import { ARRAY, FALSE, MAP, Malformed, NULL, Reader, SIMPLE, TRUE, Writer } from './cbor.mjs';
 
 const MOST_MS = 2 ** 31 - 1;
+export const MOST_FRAME = 65 << 10, MOST_PART = 64 << 10, LEAST_PART = 1 << 10; // bytes of a frame, and of what a part holds
 const LEAST_CODE = -(2 ** 31), MOST_CODE = 2 ** 31 - 1;
 
 /** decodeFrame returns the message that a frame is. Throws Malformed, and keeps parts of the frame. */
 export function decodeFrame(frame) {
   const r = new Reader(frame);
   const n = r.expect(ARRAY, 'the message');
-  const kind = r.unsigned('message type', 0, 3);
-  const m = [control, open, block, close][kind](r, n);
+  const kind = r.unsigned('message type', 0, 4);
+  const m = [control, open, block, close, part][kind](r, n);
   if (r.left() > 0) throw new Malformed(`${r.left()} bytes after the frame`);
   return m;
 }
@@ -88,6 +89,14 @@ function close(r, n) {
   m.code = r.integer('code', LEAST_CODE, MOST_CODE);
   m.message = r.text('message');
   if (n === 6) m.detail = r.byteString('detail');
+  return m;
+}
+
+function part(r, n) {
+  elements('a Part', n, 3, 4);
+  const m = { type: 'part', pipe: r.unsigned('pipe id'), bytes: n === 3 && r.isNull() ? null : r.byteString('part', 1, MOST_PART) };
+  if (n === 4) m.whole = r.unsigned('whole', m.bytes.length);
+  if (m.whole > m.bytes?.length && m.bytes.length < LEAST_PART) throw new Malformed(`a first part of ${m.bytes.length} bytes`);
   return m;
 }
 
@@ -173,6 +182,11 @@ const encoders = {
     if (m.outcome === 'result') return begin(w, 4, 3, m.pipe).simple(TRUE).byteString(m.result);
     begin(w, m.detail ? 6 : 5, 3, m.pipe).simple(m.outcome === 'failed' ? FALSE : NULL).integer(m.code).text(cut(m.message));
     if (m.detail) w.byteString(m.detail);
+  },
+  part: (w, m) => {
+    if (m.bytes === null) return begin(w, 3, 4, m.pipe).simple(NULL);
+    begin(w, m.whole ? 4 : 3, 4, m.pipe).byteString(m.bytes);
+    if (m.whole) w.integer(m.whole);
   },
   sync: (w, m) => {
     begin(w, 4, 0, 1, m.version);

@@ -6,8 +6,8 @@ import { decodeFrame, encodeFrame } from './frames.mjs';
 import { exact } from './integers.mjs';
 import { codecs } from './values.mjs';
 
-const kinds = { open: ['open'], block: ['block'], close: ['close'] };
-const binary = new Set(['params', 'payload', 'result', 'detail', 'trace', 'key', 'node', 'session', 'credential', 'secret']);
+const kinds = { open: ['open'], block: ['block'], close: ['close'], part: ['part'] };
+const binary = new Set(['params', 'payload', 'result', 'detail', 'bytes', 'trace', 'key', 'node', 'session', 'credential', 'secret']);
 
 /** checkVectors returns how many vectors there are, and a line for each that fails. */
 export function checkVectors(file) {
@@ -55,7 +55,7 @@ function refused(v) {
     return '';
   }
   const want = kinds[v.type];
-  return (want ? want.includes(m.type) : !['open', 'block', 'close'].includes(m.type)) ? `accepted as ${m.type}, although: ${v.reason}` : '';
+  return (want ? want.includes(m.type) : !['open', 'block', 'close', 'part'].includes(m.type)) ? `accepted as ${m.type}, although: ${v.reason}` : '';
 }
 
 function unwritable(n) {

@@ -1,0 +1,134 @@
+package message
+
+import "github.com/asterisque-go/asterisque/internal/item"
+
+// Bounds of what crosses in parts, in bytes.
+const (
+	// MaxFrame is the largest frame on a wire: an Open, a Block or a Close whose frame would be
+	// longer crosses in parts.
+	MaxFrame = 65 << 10
+	// MaxPart and LeastPart bound what one part holds of a frame. The last part may hold less.
+	MaxPart   = 64 << 10
+	LeastPart = 1 << 10
+	// MaxAround is the most that a frame in parts may hold besides params, payload or result. A
+	// Close with an abort has no such bound.
+	MaxAround = 1 << 10
+)
+
+// Part is a part of the frame of an Open, a Block or a Close. The parts of a frame, put together,
+// are the frame. Those of other pipes may come between them.
+type Part struct {
+	Pipe uint64 // at most MaxPipe
+	// 1 to MaxPart bytes of the frame, and at least LeastPart unless the frame ends with them
+	Bytes []byte
+	Whole uint64 // of the first part: how many bytes the frame has; 0: not the first part
+	// the parts that have come are of no use: there will be no more. Bytes and Whole are not sent
+	GivenUp bool
+}
+
+// AppendTo appends the frame of m to dst and returns the longer slice. It copies Bytes.
+func (m *Part) AppendTo(dst []byte) []byte {
+	switch {
+	case m.GivenUp:
+		return append(m.appendStart(dst, 3), item.Null)
+	case m.Whole == 0:
+		return item.AppendBytes(m.appendStart(dst, 3), m.Bytes)
+	}
+	return item.AppendNumber(item.AppendBytes(m.appendStart(dst, 4), m.Bytes), m.Whole)
+}
+
+// AppendAround appends the frame of m without Bytes, and returns the longer slice and the place in
+// it where Bytes belong. GivenUp must not be set.
+func (m *Part) AppendAround(dst []byte) (around []byte, at int) {
+	n := 3
+	if m.Whole > 0 {
+		n = 4
+	}
+	dst = item.AppendHead(m.appendStart(dst, n), item.Bytes, uint64(len(m.Bytes)))
+	at = len(dst)
+	if m.Whole > 0 {
+		dst = item.AppendNumber(dst, m.Whole)
+	}
+	return dst, at
+}
+
+// appendStart appends what a Part of n elements begins with.
+func (m *Part) appendStart(dst []byte, n int) []byte {
+	return item.AppendUint(append(dst, item.Array|byte(n), byte(PartType)), m.Pipe)
+}
+
+// ParsePart reads the frame of a Part. Bytes of the result is a part of frame. The error is a
+// *FrameError.
+func ParsePart(frame []byte) (Part, error) {
+	r := item.Reader{Data: frame}
+	n := start(&r, PartType, 3, 4)
+	m := Part{Pipe: r.Uint("pipe id", MaxPipe)}
+	if n == 3 {
+		m.GivenUp = r.Null()
+	}
+	if !m.GivenUp {
+		m.Bytes = r.BytesOf("part", 1, MaxPart)
+	}
+	if at := r.At; n == 4 {
+		m.Whole = r.UintFrom("whole", uint64(len(m.Bytes)), MaxPipe)
+		if len(m.Bytes) < LeastPart && m.Whole > uint64(len(m.Bytes)) {
+			r.Fail(at, "first part of %d bytes, and the frame has %d", len(m.Bytes), m.Whole)
+		}
+	}
+	if err := end(&r); err != nil {
+		return Part{}, err
+	}
+	return m, nil
+}
+
+// Head is what the first part of a frame tells of the message.
+type Head struct {
+	Type     Type // OpenType, BlockType or CloseType
+	Abort    bool // of a Close: there is no result
+	Priority int8 // of an Open
+	Pipe     uint64
+	Content  int // bytes of params, payload or result; 0 of an abort
+}
+
+// ParseHead reads the head of the frame that m is the first part of. It checks what it reads, and
+// that the frame holds its content and at most [MaxAround] bytes more. The rest of the frame may
+// still be malformed. The error is a *FrameError.
+func ParseHead(m *Part) (Head, error) {
+	r := item.Reader{Data: m.Bytes}
+	n := r.Array("the message")
+	h := Head{Type: Type(r.UintFrom("message type", uint64(OpenType), uint64(CloseType)))}
+	if h.Pipe = r.Uint("pipe id", MaxPipe); h.Pipe != m.Pipe {
+		r.Fail(0, "a part of pipe %d is of a message of pipe %d", m.Pipe, h.Pipe)
+	}
+	switch h.Type {
+	case OpenType:
+		arity(&r, n, 2+openFields, 3+openFields, "Open")
+		r.Uint("function", maxFunction)
+		h.Priority = int8(r.Int("priority", maxPriority))
+	case BlockType:
+		arity(&r, n, 2+blockFields, 3+blockFields, "Block")
+	case CloseType:
+		arity(&r, n, 4, 6, "Close")
+		h.Abort = r.Simple() != item.True
+	}
+	if !h.Abort {
+		h.Content = readLength(&r, m.Whole)
+	}
+	if r.Err != nil {
+		return Head{}, (*FrameError)(r.Err)
+	}
+	return h, nil
+}
+
+// readLength reads the head of the byte string that makes up most of a frame of whole bytes.
+func readLength(r *item.Reader, whole uint64) int {
+	at := r.At
+	major, n := r.Head()
+	switch {
+	case major != item.Bytes:
+		r.Fail(at, "the content of a message in parts is no byte string")
+	case n > whole-uint64(r.At), whole-n > MaxAround:
+		r.Fail(at, "a content of %d bytes in a frame of %d", n, whole)
+	}
+	return int(n)
+}

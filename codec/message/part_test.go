@@ -1,0 +1,91 @@
+package message
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+// firstOf returns the first part of m, of n bytes.
+func firstOf(m appender, pipe uint64, n int) *Part {
+	frame := m.AppendTo(nil)
+	return &Part{Pipe: pipe, Bytes: frame[:n], Whole: uint64(len(frame))}
+}
+
+func TestTheFirstPartTellsWhatTheMessageIs(t *testing.T) {
+	content := make([]byte, 100_000)
+	for name, test := range map[string]struct {
+		m    appender
+		want Head
+	}{
+		"Open":     {&Open{Pipe: 8, Function: 3, Priority: -9, Params: content}, Head{Type: OpenType, Pipe: 8, Priority: -9, Content: 100_000}},
+		"Block":    {&Block{Pipe: 8, Payload: content, Meta: Meta{TTL: 7}}, Head{Type: BlockType, Pipe: 8, Content: 100_000}},
+		"result":   {&Close{Pipe: 8, Result: content}, Head{Type: CloseType, Pipe: 8, Content: 100_000}},
+		"abort":    {&Close{Pipe: 8, Abort: &codec.Abort{Message: "no", Detail: content}}, Head{Type: CloseType, Pipe: 8, Abort: true}},
+		"all meta": {&Open{Pipe: 8, Params: content, Meta: Meta{TTL: MaxTTL, Trace: make([]byte, MaxTrace), Key: make([]byte, MaxKey), Nested: true, Within: MaxPipe, Stream: true, Window: MaxPipe}}, Head{Type: OpenType, Pipe: 8, Content: 100_000}},
+	} {
+		head, err := ParseHead(firstOf(test.m, 8, LeastPart))
+		require.NoError(t, err, name)
+		require.Equal(t, test.want, head, name)
+	}
+}
+
+func TestAFirstPartThatNoMessageBeginsWithIsRefused(t *testing.T) {
+	block := &Block{Pipe: 8, Payload: make([]byte, 100_000)}
+	longer := firstOf(block, 8, LeastPart)
+	longer.Whole += MaxAround
+	shorter := firstOf(block, 8, LeastPart)
+	shorter.Whole = 100_000
+	for reason, p := range map[string]*Part{
+		"is of a message of pipe 8":                    firstOf(block, 6, LeastPart),
+		"message type 0":                               firstOf(Sync{Credential: make([]byte, 4000)}, 0, LeastPart),
+		"message type 4":                               firstOf(&Part{Pipe: 8, Bytes: make([]byte, 4000)}, 8, LeastPart),
+		"is no byte string":                            {Pipe: 8, Bytes: append((&Block{Pipe: 8, End: true}).AppendTo(nil), make([]byte, LeastPart)...), Whole: 4000},
+		"content of 100000 bytes in a frame of 1010":   longer,
+		"content of 100000 bytes in a frame of 100000": shorter,
+		"ends in the middle":                           {Pipe: 8, Bytes: []byte{0x83, 2, 8, 0x59}, Whole: 4},
+		"Block with 5 elements":                        {Pipe: 8, Bytes: append([]byte{0x85, 2, 8}, make([]byte, LeastPart)...), Whole: 4000},
+	} {
+		_, err := ParseHead(p)
+		require.ErrorContains(t, err, reason)
+		require.ErrorIs(t, err, codec.ErrProtocol)
+	}
+}
+
+// A first part of any bytes is looked at without a panic, and tells the same as the whole frame.
+func FuzzHead(f *testing.F) {
+	for _, v := range readVectors(f).Valid {
+		f.Add([]byte(v.Hex), uint16(len(v.Hex)))
+	}
+	f.Fuzz(func(t *testing.T, frame []byte, n uint16) {
+		whole, err := parse(frame)
+		cut := frame[:min(len(frame), max(int(n), LeastPart))]
+		p := &Part{Bytes: cut, Whole: uint64(len(frame))}
+		var want Head
+		switch m := whole.(type) {
+		case *Open:
+			want = Head{Type: OpenType, Pipe: m.Pipe, Priority: m.Priority, Content: len(m.Params)}
+		case *Block:
+			want = Head{Type: BlockType, Pipe: m.Pipe, Content: len(m.Payload)}
+		case *Close:
+			want = Head{Type: CloseType, Pipe: m.Pipe, Abort: m.Abort != nil, Content: len(m.Result)}
+		}
+		p.Pipe = want.Pipe
+		head, headErr := ParseHead(p)
+		end := false
+		if b, ok := whole.(*Block); ok {
+			end = b.End
+		}
+		switch {
+		case err != nil || want.Type == ControlType || end:
+			// what is no message may begin like one
+		case !want.Abort && len(frame)-want.Content > MaxAround:
+			require.Error(t, headErr)
+		default:
+			require.NoError(t, headErr)
+			require.Equal(t, want, head)
+		}
+	})
+}
