@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"time"
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/wire"
@@ -57,4 +58,35 @@ func ExampleFaulty() {
 	// the caller: true - safe to repeat: false
 	// the handler: context canceled
 	// the next call: true - safe to repeat: true
+}
+
+// What a call costs beyond a slow and long path.
+func ExampleLink() {
+	greet := asterisque.Func[string, string](10, "greet")
+	svc := asterisque.NewService()
+	greet.Handle(svc, func(_ context.Context, name string) (string, error) { return "hello, " + name, nil })
+	there, here := asterisque.NewNode(asterisque.WithService(svc)), asterisque.NewNode()
+	defer there.Close()
+	defer here.Close()
+
+	// 10 Mbit/s and 40 ms there and back, behind a queue of 64 KiB.
+	lane := wiretest.Lane{Rate: 1_250_000, Delay: 20 * time.Millisecond, Queue: 64 << 10}
+	link := wiretest.NewLink(wiretest.LinkConfig{Out: lane, In: lane})
+	a, b := link.Pipe()
+	ctx := context.Background()
+	go there.Accept(ctx, wire.FromConn(b))
+	sess, err := here.Attach(ctx, wire.FromConn(a))
+	if err != nil {
+		log.Fatal(err)
+	}
+	begin := time.Now()
+	greeting, err := greet.Call(ctx, sess, "asterisk")
+	fmt.Println(greeting, err)
+	fmt.Println("a round trip:", time.Since(begin) >= 40*time.Millisecond)
+	out, _ := link.Stats()
+	fmt.Println("little has waited at the bottleneck:", out.Most < 1000, "- and nothing was lost:", out.Dropped == 0)
+	// Output:
+	// hello, asterisk <nil>
+	// a round trip: true
+	// little has waited at the bottleneck: true - and nothing was lost: true
 }

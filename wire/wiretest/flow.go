@@ -1,0 +1,315 @@
+package wiretest
+
+import (
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/asterisque-go/asterisque/internal/fifo"
+)
+
+// A sender is stopped when so many bytes have arrived and are not read, or were sent and are not.
+const (
+	mostUnread = 1 << 20
+	mostAway   = 64 << 20
+)
+
+// flow is what crosses a lane for one connection: bytes that wait for room in its queue, then are in
+// it or under way, and then have arrived.
+type flow struct {
+	lane    *lane // these are fixed
+	buffer  int   // how many bytes may wait for room in the queue
+	packets bool  // what is put together is taken together
+
+	changed sync.Cond // uses the mutex of the lane
+
+	bytes   ring                // guarded by that, as all below; all that was put and not taken
+	backlog int                 // the last of bytes, which wait for room in the queue
+	away    fifo.Queue[arrival] // what is in the queue or under way
+	last    time.Duration       // when the last of these arrives
+	arrived int                 // the first of bytes, which can be taken
+	sizes   fifo.Queue[int]     // of the packets that have arrived
+	stalled bool                // a segment was lost, and nothing is sent
+	resume  time.Duration       // when it is sent once more
+	ended   bool                // nothing will be put any more
+	over    bool                // that is known where it is taken
+	deaf    bool                // nothing will be taken any more
+	putErr  error               // why putting fails
+	takeErr error               // why taking fails
+	putBy   time.Duration       // when putting fails
+	takeBy  time.Duration       // when taking fails
+	writing bool                // a put is under way
+	putting int                 // how many wait to put
+	taking  int                 // how many wait to take
+}
+
+// arrival is what arrives at one time: bytes, or the end if they are none.
+type arrival struct {
+	n   int
+	due time.Duration
+}
+
+// put sends b and keeps no part of it. It waits until no more than f.buffer bytes wait for room.
+func (f *flow) put(b []byte) (n int, err error) {
+	l := f.lane
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for f.writing && f.refusalLocked(f.putErr, f.putBy) == nil {
+		f.changed.Wait() // the put that is under way sees to it that all are woken in time
+	}
+	if err := f.refusalLocked(f.putErr, f.putBy); err != nil {
+		return 0, err
+	}
+	f.writing = true
+	defer func() {
+		f.writing = false
+		f.changed.Broadcast()
+	}()
+	for {
+		k := f.handOverLocked(b[n:])
+		if n += k; n == len(b) {
+			return n, nil
+		}
+		if err := f.refusalLocked(f.putErr, f.putBy); err != nil {
+			return n, err
+		}
+		if k == 0 {
+			f.waitToPutLocked()
+		}
+	}
+}
+
+// handOverLocked takes as much of b as there is room for.
+func (f *flow) handOverLocked(b []byte) int {
+	if f.deaf {
+		return len(b)
+	}
+	now := f.lane.now()
+	f.lane.advanceLocked(now)
+	b = b[:max(0, min(len(b), f.buffer-f.backlog))]
+	if len(b) > 0 {
+		f.bytes.write(b)
+		f.backlog += len(b)
+		f.lane.admitLocked(now)
+		f.lane.touchLocked(f, now)
+	}
+	return len(b)
+}
+
+// offer sends a packet, or loses it if the queue is full.
+func (f *flow) offer(packet []byte) {
+	l := f.lane
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f.deaf {
+		return
+	}
+	now, n := l.now(), len(packet)
+	l.advanceLocked(now)
+	f.landLocked(now)
+	if f.fullLocked() || l.done.Queued > 0 && l.done.Queued+n > l.room {
+		l.done.Dropped++
+		return
+	}
+	f.bytes.write(packet)
+	f.backlog += n
+	l.sendLocked(f, n, now)
+	l.touchLocked(f, now)
+}
+
+// finish sends the end behind all that was put. Putting fails from now on with err.
+func (f *flow) finish(err error) {
+	f.lane.mu.Lock()
+	defer f.lane.mu.Unlock()
+	if f.ended {
+		return
+	}
+	now := f.lane.now()
+	f.lane.advanceLocked(now)
+	f.ended, f.putErr = true, err
+	f.endLocked(now)
+	f.lane.touchLocked(f, now)
+	f.changed.Broadcast()
+}
+
+// endLocked sends the end if it is time for that.
+func (f *flow) endLocked(at time.Duration) {
+	if f.ended && f.backlog == 0 && !f.deaf {
+		f.lane.sendLocked(f, 0, at)
+	}
+}
+
+// deafen drops what was not taken, and all that will come. Taking fails from now on with err.
+func (f *flow) deafen(err error) {
+	f.lane.mu.Lock()
+	defer f.lane.mu.Unlock()
+	f.deaf, f.takeErr = true, err
+	f.bytes, f.backlog, f.arrived = ring{}, 0, 0
+	f.away.Reset()
+	f.lane.removeLocked(f)
+	f.changed.Broadcast()
+}
+
+// offerLocked returns how many bytes are to enter the queue next.
+func (f *flow) offerLocked(at time.Duration) int {
+	if f.stalled && f.resume > at {
+		return 0
+	}
+	f.stalled = false
+	if f.landLocked(at); f.fullLocked() {
+		return 0
+	}
+	return min(f.backlog, f.lane.pieceLocked(at))
+}
+
+// fullLocked reports whether nothing may be sent until something is taken.
+func (f *flow) fullLocked() bool { return f.arrived >= mostUnread || f.bytes.n-f.backlog >= mostAway }
+
+// departLocked says that n bytes have entered the queue, or the end, and when they arrive.
+func (f *flow) departLocked(n int, due time.Duration) {
+	f.backlog -= n
+	f.last = max(f.last, due)
+	f.away.Push(arrival{n, f.last})
+}
+
+// landLocked lets arrive what is due.
+func (f *flow) landLocked(now time.Duration) {
+	for f.away.Len() > 0 && f.away.Peek().due <= now {
+		n := f.away.Pop().n
+		f.arrived += n
+		switch {
+		case n == 0:
+			f.over = true
+		case f.packets:
+			f.sizes.Push(n)
+		}
+	}
+}
+
+// take waits for bytes to arrive and moves them to p: as many as there are, or a packet. It returns
+// io.EOF at the end.
+func (f *flow) take(p []byte) (int, error) {
+	l := f.lane
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		if err := f.refusalLocked(f.takeErr, f.takeBy); err != nil {
+			return 0, err
+		}
+		now := l.now()
+		l.advanceLocked(now)
+		f.landLocked(now)
+		if f.arrived > 0 {
+			return f.moveLocked(p, now), nil
+		}
+		if f.over {
+			return 0, io.EOF
+		}
+		f.waitToTakeLocked()
+	}
+}
+
+// moveLocked moves what has arrived to p.
+func (f *flow) moveLocked(p []byte, now time.Duration) int {
+	full := f.fullLocked()
+	n := min(f.arrived, len(p))
+	if f.packets {
+		n = f.sizes.Pop() // p is long enough
+	}
+	f.bytes.read(p[:n])
+	f.arrived -= n
+	if full && !f.fullLocked() {
+		f.lane.admitLocked(now)
+		f.lane.touchLocked(f, now)
+	}
+	return n
+}
+
+// finished reports whether the end has arrived.
+func (f *flow) finished() bool {
+	f.lane.mu.Lock()
+	defer f.lane.mu.Unlock()
+	now := f.lane.now()
+	f.lane.advanceLocked(now)
+	f.landLocked(now)
+	return f.over
+}
+
+// unheard reports whether nothing will be taken any more.
+func (f *flow) unheard() bool {
+	f.lane.mu.Lock()
+	defer f.lane.mu.Unlock()
+	return f.deaf
+}
+
+// setDeadline sets when putting or taking fails; one of these is where.
+func (f *flow) setDeadline(where *time.Duration, t time.Time) {
+	f.lane.mu.Lock()
+	defer f.lane.mu.Unlock()
+	*where = never
+	if !t.IsZero() {
+		*where = t.Sub(f.lane.begin)
+	}
+	f.changed.Broadcast()
+}
+
+// waitToPutLocked waits for a change, or until put may go on.
+func (f *flow) waitToPutLocked() {
+	now := f.lane.now()
+	f.lane.setAlarmLocked(f.putAtLocked(now), now)
+	f.putting++
+	f.changed.Wait()
+	f.putting--
+}
+
+// waitToTakeLocked waits for a change, or until take may go on.
+func (f *flow) waitToTakeLocked() {
+	now := f.lane.now()
+	f.lane.setAlarmLocked(f.takeAtLocked(now), now)
+	f.taking++
+	f.changed.Wait()
+	f.taking--
+}
+
+// wakeLocked returns when one of those who wait may go on, at the earliest.
+func (f *flow) wakeLocked(now time.Duration) time.Duration {
+	at := never
+	if f.putting > 0 {
+		at = min(at, f.putAtLocked(now))
+	}
+	if f.taking > 0 {
+		at = min(at, f.takeAtLocked(now))
+	}
+	return at
+}
+
+// putAtLocked returns when put may go on, at the earliest.
+func (f *flow) putAtLocked(now time.Duration) time.Duration {
+	if f.backlog < f.buffer {
+		return now
+	}
+	return min(f.putBy, f.lane.nextLocked())
+}
+
+// takeAtLocked returns when take may go on, at the earliest.
+func (f *flow) takeAtLocked(now time.Duration) time.Duration {
+	f.landLocked(now)
+	switch {
+	case f.arrived > 0 || f.over:
+		return now
+	case f.away.Len() > 0:
+		return min(f.takeBy, f.away.Peek().due)
+	case f.backlog > 0:
+		return min(f.takeBy, f.lane.nextLocked())
+	}
+	return f.takeBy
+}
+
+// refusalLocked returns why nothing can be done, if anything.
+func (f *flow) refusalLocked(err error, by time.Duration) error {
+	if err == nil && by <= f.lane.now() {
+		return os.ErrDeadlineExceeded
+	}
+	return err
+}

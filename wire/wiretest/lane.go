@@ -1,0 +1,191 @@
+package wiretest
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/asterisque-go/asterisque/internal/fifo"
+)
+
+// lane is one direction of a Link: the queue of the bottleneck and the flows that share it. All
+// times are since it began. What happens between two calls is made up for by the later one, with
+// the times at which it was to happen.
+type lane struct {
+	plan  schedule // these are fixed
+	back  schedule // of the other direction
+	room  int      // bytes that the queue holds
+	drop  bool
+	begin time.Time
+	dice  dice
+
+	mu      sync.Mutex
+	queue   fifo.Queue[passing] // guarded by mu, as all below; what waits or is passing
+	free    time.Duration       // when all in the queue will have passed
+	sent    uint64              // how many segments have entered the queue
+	done    LaneStats
+	flows   []*flow
+	turn    int           // whose turn it is to send, of flows
+	grain   time.Duration // how long after a wake-up by time the next one is, at least
+	woken   time.Duration // when the last one was
+	alarm   *time.Timer   // wakes whoever waits for a time; nil before anybody has
+	alarmAt time.Duration // when, or never
+}
+
+// passing is a segment in the queue.
+type passing struct {
+	n   int
+	end time.Duration // when it will have passed
+}
+
+// never is later than everything.
+const never = time.Duration(1<<63 - 1)
+
+func newLane(l Lane, begin time.Time, plan, back schedule, dice dice) *lane {
+	if l.Queue <= 0 {
+		l.Queue = DefaultLinkBuffer
+	}
+	return &lane{plan: plan, back: back, room: l.Queue, drop: l.Drop, begin: begin, dice: dice, alarmAt: never}
+}
+
+// newFlow returns a connection, or one direction of it, that shares the lane. It takes as many
+// bytes as buffer when the queue is full.
+func (l *lane) newFlow(buffer int, packets bool) *flow {
+	f := &flow{lane: l, buffer: buffer, packets: packets, putBy: never, takeBy: never}
+	f.changed.L = &l.mu
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.flows = append(l.flows, f)
+	return f
+}
+
+// removeLocked forgets a flow.
+func (l *lane) removeLocked(f *flow) {
+	l.flows = slices.DeleteFunc(l.flows, func(g *flow) bool { return g == f })
+}
+
+func (l *lane) now() time.Duration { return time.Since(l.begin) }
+
+func (l *lane) stats() LaneStats {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.advanceLocked(l.now())
+	return l.done
+}
+
+// advanceLocked lets everything happen that was to happen until now.
+func (l *lane) advanceLocked(now time.Duration) {
+	for at := l.nextLocked(); at <= now; at = l.nextLocked() {
+		for l.queue.Len() > 0 && l.queue.Peek().end <= at {
+			n := l.queue.Pop().n
+			l.done.Queued -= n
+			l.done.Passed += int64(n)
+		}
+		l.admitLocked(at)
+	}
+}
+
+// nextLocked returns when something enters or leaves the queue next by itself.
+func (l *lane) nextLocked() time.Duration {
+	at := never
+	if l.queue.Len() > 0 {
+		at = l.queue.Peek().end
+	}
+	if l.drop {
+		for _, f := range l.flows {
+			if f.backlog > 0 && f.stalled {
+				at = min(at, f.resume)
+			}
+		}
+	}
+	return at
+}
+
+// admitLocked lets flows put segments into the queue in turn, as long as there is room.
+func (l *lane) admitLocked(at time.Duration) {
+	for idle := 0; idle < len(l.flows); {
+		f := l.flows[l.turn%len(l.flows)]
+		n := f.offerLocked(at)
+		switch {
+		case n == 0:
+			idle++
+		case l.done.Queued == 0 || l.done.Queued+n <= l.room:
+			l.sendLocked(f, n, at)
+			f.endLocked(at)
+			idle = 0
+		case l.drop:
+			l.done.Dropped++
+			f.stalled, f.resume = true, at+l.roundTripLocked(at)
+		default:
+			return // whose turn it is waits for room
+		}
+		l.turn = (l.turn + 1) % len(l.flows)
+	}
+}
+
+// pieceLocked returns how many bytes of a stream enter the queue together.
+func (l *lane) pieceLocked(at time.Duration) int {
+	if l.drop {
+		return segment
+	}
+	return min(l.plan.at(at).piece(), max(segment, l.room/8))
+}
+
+// roundTripLocked returns how long it takes now to get an answer.
+func (l *lane) roundTripLocked(at time.Duration) time.Duration {
+	return max(l.free-at, 0) + l.plan.at(at).Delay + l.back.at(at).Delay
+}
+
+// sendLocked puts n bytes of a flow into the queue, or its end if n is 0.
+func (l *lane) sendLocked(f *flow, n int, at time.Duration) {
+	l.free = l.plan.passed(max(at, l.free), n)
+	c := l.plan.at(l.free)
+	due := l.free + c.Delay
+	if c.Jitter > 0 {
+		due += time.Duration(l.dice.roll(l.sent) % uint64(c.Jitter))
+	}
+	l.sent++
+	f.departLocked(n, due)
+	if l.free == at {
+		l.done.Passed += int64(n)
+		return
+	}
+	l.queue.Push(passing{n, l.free})
+	l.done.Queued += n
+	l.done.Most = max(l.done.Most, l.done.Queued)
+}
+
+// touchLocked wakes who waits for what has happened to f, or sees to it that he is woken in time.
+// Nothing that happens to one flow lets another one go on earlier than it was to.
+func (l *lane) touchLocked(f *flow, now time.Duration) {
+	if at := f.wakeLocked(now); at <= now {
+		f.changed.Broadcast()
+	} else {
+		l.setAlarmLocked(at, now)
+	}
+}
+
+// setAlarmLocked has ring called then.
+func (l *lane) setAlarmLocked(at, now time.Duration) {
+	if at = max(at, l.woken+l.grain); at >= l.alarmAt {
+		return // an alarm that is too early does no harm
+	}
+	l.alarmAt = at
+	if l.alarm == nil {
+		l.alarm = time.AfterFunc(at-now, l.ring)
+		return
+	}
+	l.alarm.Reset(at - now)
+}
+
+// ring is called when somebody may have to be woken.
+func (l *lane) ring() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	l.alarmAt, l.woken = never, now
+	l.advanceLocked(now)
+	for _, f := range l.flows {
+		l.touchLocked(f, now)
+	}
+}
