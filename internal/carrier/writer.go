@@ -3,7 +3,6 @@ package carrier
 import (
 	"encoding/binary"
 	"errors"
-	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -25,7 +24,8 @@ type writer struct {
 
 	unwritten bool // the reader is the writer, and is about to write; belongs to the reader
 	// nobody writes, nor will before there is another Wire; belongs to the owner of the Carrier
-	none bool
+	none    bool
+	company company // belongs to the writer
 
 	all sync.WaitGroup // goroutines that write, and whoever says goodbye
 
@@ -54,8 +54,7 @@ func (w *writer) write() {
 		return
 	}
 	for range inlineRounds {
-		runtime.Gosched() // those who are about to send share the system call
-		batch, end := w.out.Take()
+		batch, end := w.take()
 		if batch == nil {
 			w.wrote(end)
 			return
@@ -128,8 +127,7 @@ func (w *writer) writeRest(batch []byte, n int) {
 // or when the Wire is closed.
 func (w *writer) writeLoop() {
 	for {
-		runtime.Gosched() // as in write
-		batch, end := w.out.Take()
+		batch, end := w.take()
 		if batch == nil {
 			w.outbound.SetCongested(false)
 			w.wrote(end)
