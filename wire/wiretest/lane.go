@@ -59,6 +59,13 @@ func (l *lane) newFlow(buffer int, packets bool) *flow {
 	return f
 }
 
+// coarsen lets who waits wake up only now and then while much passes.
+func (l *lane) coarsen() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.grain = coarse
+}
+
 // removeLocked forgets a flow.
 func (l *lane) removeLocked(f *flow) {
 	l.flows = slices.DeleteFunc(l.flows, func(g *flow) bool { return g == f })

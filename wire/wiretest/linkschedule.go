@@ -62,3 +62,18 @@ func (c Change) piece() int {
 	}
 	return min(max(segment, int(float64(c.Rate)*together.Seconds())), mostAsOne)
 }
+
+// read returns how many bytes a proxy reads at once: what passes in 2 ms at the highest rate.
+func (s schedule) read() int {
+	highest := 0
+	for _, c := range s {
+		if c.Rate == 0 {
+			return mostRead
+		}
+		highest = max(highest, c.Rate)
+	}
+	return min(max(highest/500, leastRead), mostRead)
+}
+
+// socket returns how large the buffers of a proxy's sockets are.
+func (s schedule) socket() int { return 4 * s.read() }

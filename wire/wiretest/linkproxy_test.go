@@ -1,0 +1,197 @@
+package wiretest_test
+
+import (
+	"io"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/wire/wiretest"
+)
+
+// behindLink is a server whose connections the test holds, and a proxy through a Link before it.
+type behindLink struct {
+	*testing.T
+	link   *wiretest.Link
+	proxy  *wiretest.LinkProxy
+	server net.Listener
+}
+
+func newBehindLink(t *testing.T, cfg wiretest.LinkConfig) behindLink {
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	link := wiretest.NewLink(cfg)
+	p, err := link.Proxy(server.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		server.Close()
+		require.NoError(t, p.Close())
+		require.NoError(t, p.Close())
+	})
+	return behindLink{t, link, p, server}
+}
+
+// connect returns both ends of a connection through the proxy.
+func (p behindLink) connect() (client, server *net.TCPConn) {
+	c, err := net.Dial("tcp", p.proxy.Addr())
+	require.NoError(p, err)
+	s, err := p.server.Accept()
+	require.NoError(p, err)
+	p.Cleanup(func() {
+		c.Close()
+		s.Close()
+	})
+	return c.(*net.TCPConn), s.(*net.TCPConn)
+}
+
+func TestAProxyThroughALinkForwardsBothWaysToTheEnd(t *testing.T) {
+	lane := wiretest.Lane{Rate: 64 * mib, Delay: time.Millisecond, Jitter: time.Millisecond}
+	p := newBehindLink(t, alike(lane))
+	for range 2 {
+		client, server := p.connect()
+		for _, d := range [][2]*net.TCPConn{{client, server}, {server, client}} {
+			sent := data(mib)
+			go func() { // ends with the connection
+				d[0].Write(sent)
+				d[0].CloseWrite()
+			}()
+			got, err := io.ReadAll(d[1])
+			require.NoError(t, err)
+			require.Equal(t, sent, got)
+		}
+	}
+	out, in := p.link.Stats()
+	require.EqualValues(t, 2*mib, out.Passed)
+	require.EqualValues(t, 2*mib, in.Passed)
+	require.Zero(t, out.Dropped+in.Dropped)
+}
+
+func TestAProxyThroughALinkIsNoFasterThanTheLink(t *testing.T) {
+	lane := wiretest.Lane{Rate: mib, Delay: 20 * time.Millisecond}
+	p := newBehindLink(t, alike(lane))
+	client, server := p.connect()
+	begin := time.Now()
+	go client.Write(make([]byte, 100*kib))
+	_, err := io.ReadFull(server, make([]byte, 100*kib))
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, time.Since(begin), lane.Delay+time.Second/10240*1000)
+}
+
+func TestAFullQueueHoldsUpWhoSendsThroughAProxy(t *testing.T) {
+	p := newBehindLink(t, alike(wiretest.Lane{Rate: 1, Queue: 100_000}))
+	client, _ := p.connect()
+	require.NoError(t, client.SetWriteDeadline(time.Now().Add(200*time.Millisecond)))
+	n, err := client.Write(make([]byte, 64*mib))
+	require.Error(t, err)
+	require.Less(t, n, 4*mib, "the queue, and what sockets hold")
+	out, _ := p.link.Stats()
+	require.LessOrEqual(t, out.Most, 100_000)
+	require.Greater(t, out.Most, 100_000-1448)
+	require.Zero(t, out.Dropped)
+}
+
+func TestTheEndOfOneSideOfAProxyThroughALinkReachesTheOther(t *testing.T) {
+	p := newBehindLink(t, alike(wiretest.Lane{Delay: time.Millisecond}))
+	for name, end := range map[string]func(from, to *net.TCPConn){
+		"a close": func(from, to *net.TCPConn) {
+			from.Close()
+			_, err := to.Read(make([]byte, 1))
+			require.ErrorIs(t, err, io.EOF)
+		},
+		"a reset": func(from, to *net.TCPConn) {
+			from.SetLinger(0)
+			from.Close()
+			_, err := to.Read(make([]byte, 1))
+			require.ErrorIs(t, err, syscall.ECONNRESET)
+		},
+	} {
+		t.Run(name, func(*testing.T) {
+			client, server := p.connect()
+			end(client, server)
+			client, server = p.connect()
+			end(server, client)
+		})
+	}
+}
+
+func TestClosingAProxyThroughALinkResetsWhatIsLeft(t *testing.T) {
+	p := newBehindLink(t, alike(wiretest.Lane{Delay: time.Hour}))
+	client, server := p.connect()
+	_, err := client.Write([]byte("never"))
+	require.NoError(t, err)
+	require.NoError(t, p.proxy.Close())
+	for _, c := range []net.Conn{client, server} {
+		_, err := c.Read(make([]byte, 1))
+		require.Error(t, err)
+	}
+	_, err = net.Dial("tcp", p.proxy.Addr())
+	require.Error(t, err)
+}
+
+func TestAProxyThroughALinkEndsAClientWhoseTargetIsNotThere(t *testing.T) {
+	p := newBehindLink(t, wiretest.LinkConfig{})
+	p.server.Close()
+	client, err := net.Dial("tcp", p.proxy.Addr())
+	if err == nil { // otherwise the reset was faster
+		defer client.Close()
+		_, err = client.Read(make([]byte, 1))
+	}
+	require.ErrorIs(t, err, syscall.ECONNRESET)
+}
+
+// newPackets returns a server, a client that sends to it through a Link, and that.
+func newPackets(t *testing.T, lane wiretest.Lane) (client, server *net.UDPConn, link *wiretest.Link) {
+	server, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	require.NoError(t, err)
+	link = wiretest.NewLink(alike(lane))
+	p, err := link.ProxyUDP(server.LocalAddr().String())
+	require.NoError(t, err)
+	c, err := net.Dial("udp", p.Addr())
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		c.Close()
+		server.Close()
+		require.NoError(t, p.Close())
+	})
+	return c.(*net.UDPConn), server, link
+}
+
+func TestPacketsCrossALinkBothWays(t *testing.T) {
+	client, server, link := newPackets(t, wiretest.Lane{Rate: 16 * mib, Delay: 5 * time.Millisecond, Jitter: time.Millisecond})
+	begin, b := time.Now(), make([]byte, 2*kib)
+	for n := range 100 {
+		_, err := client.Write(data(n + 1))
+		require.NoError(t, err)
+	}
+	for n := range 100 {
+		k, from, err := server.ReadFromUDP(b)
+		require.NoError(t, err)
+		require.Equal(t, data(n+1), b[:k])
+		_, err = server.WriteToUDP(b[:k], from)
+		require.NoError(t, err)
+	}
+	for n := range 100 {
+		k, err := client.Read(b)
+		require.NoError(t, err)
+		require.Equal(t, data(n+1), b[:k])
+	}
+	require.GreaterOrEqual(t, time.Since(begin), 10*time.Millisecond)
+	out, in := link.Stats()
+	require.EqualValues(t, 5050, out.Passed)
+	require.EqualValues(t, 5050, in.Passed)
+}
+
+func TestPacketsThatFindTheQueueFullAreLost(t *testing.T) {
+	client, _, link := newPackets(t, wiretest.Lane{Rate: 1, Queue: 3500})
+	for range 10 {
+		_, err := client.Write(data(1000))
+		require.NoError(t, err)
+	}
+	require.Eventually(t, func() bool {
+		out, _ := link.Stats()
+		return out == wiretest.LaneStats{Queued: 3000, Most: 3000, Dropped: 7}
+	}, 5*time.Second, time.Millisecond)
+}
