@@ -138,7 +138,7 @@ func (c *call) giveUp(ctx context.Context) *Abort {
 		default:
 			a.Ran = codec.NeverSent
 		}
-	case !c.x.table.remove(c.id()):
+	case !c.x.remove(c.id()):
 		<-c.done // somebody else has taken it out of the table, and is about to say so
 		return c.abort
 	default:

@@ -49,6 +49,14 @@ func (x *exchange) foreign() bool {
 	return ok
 }
 
+// remove takes a call out of the table, with what is unfinished of its pipe. It reports whether the
+// call was there.
+func (x *exchange) remove(id uint64) bool {
+	there := x.table.remove(id)
+	x.carrier.Forget(id)
+	return there
+}
+
 // arrived counts a message that waits for the application.
 func (x *exchange) arrived(held int) {
 	if x.inbound.Add(held) == limits.Hard {

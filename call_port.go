@@ -162,14 +162,14 @@ func (p *port) putClose(result []byte, abort *Abort, held uint32, when carrier.W
 		err = p.putLast(&outbox.Message{Type: message.CloseType, Abort: a, Held: held}, when)
 	}
 	if err != nil {
-		p.x.table.remove(p.id())
+		p.x.remove(p.id())
 	}
 }
 
 // putLast is put for a Close. Shutdown waits until the table is empty, and by then the Close has to
 // be in the outbox.
 func (p *port) putLast(m *outbox.Message, when carrier.When) error {
-	return p.handed(m, p.x.carrier.PutLast(&p.flow, m, when, func() { p.x.table.remove(p.id()) }))
+	return p.handed(m, p.x.carrier.PutLast(&p.flow, m, when, func() { p.x.remove(p.id()) }))
 }
 
 // handed returns the error of the outbox for m as the pipe should see it.

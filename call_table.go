@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/priority"
 )
 
 // table finds the endpoint of a pipe by its id. Ids of this side and of the peer differ in their
@@ -56,16 +57,26 @@ func (t *table) checkLocked(id uint64) error {
 	return nil
 }
 
-// accept is check, and adds the endpoint of the pipe. It reports false, and has not checked, if the
-// session takes no calls any more.
-func (t *table) accept(id uint64, e endpoint) (ok bool, err error) {
+// begin is check for an Open that comes in parts. It reports false if the session takes no calls
+// any more.
+func (t *table) begin(id uint64) (ok bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.announced == nil && !t.ended, t.checkLocked(id)
+}
+
+// accept is check, unless that was done, and adds the endpoint of the pipe. It reports false, and
+// has not checked, if the session takes no calls any more.
+func (t *table) accept(id uint64, e endpoint, checked bool) (ok bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.announced != nil || t.ended {
 		return false, nil
 	}
-	if err := t.checkLocked(id); err != nil {
-		return false, err
+	if !checked {
+		if err := t.checkLocked(id); err != nil {
+			return false, err
+		}
 	}
 	t.pipes[id&1].put(id, e)
 	return true, nil
@@ -81,6 +92,23 @@ func (t *table) find(id uint64) (endpoint, error) {
 		return nil, violation("message for pipe %d, which was never opened", id)
 	}
 	return e, nil
+}
+
+// made is find for a Close, which may come in parts for a call that this side has made, and not
+// for others. It returns the priority of that call, and found == false if it is over.
+func (t *table) made(id uint64) (p priority.Priority, found bool, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := t.pipes[id&1].get(id)
+	switch {
+	case id&1 != uint64(t.odd):
+		return 0, false, violation("a Close of pipe %d in parts, which the peer has opened", id)
+	case e == nil && !t.knownLocked(id):
+		return 0, false, violation("Close for pipe %d, which was never opened", id)
+	case e == nil:
+		return 0, false, nil
+	}
+	return e.info().Priority, true, nil
 }
 
 // outer returns what a call from this side is to those within it, or nil if it is over.

@@ -1,26 +1,31 @@
 package asterisque
 
 import (
+	"time"
+
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/piping"
 )
 
-// Receive does what one frame, a message of type t, says. An error ends the session.
-func (u *upper) Receive(t message.Type, frame []byte) error {
+// Receive does what one frame, a message of type t, says. age is how long ago the first part of it
+// came, or 0. An error ends the session.
+func (u *upper) Receive(t message.Type, frame []byte, age time.Duration) error {
 	switch t {
 	case message.OpenType:
 		m, err := message.ParseOpen(frame)
 		if err != nil {
 			return err
 		}
-		return u.receiveOpen(&m)
+		grow(&m.Meta, age)
+		return u.receiveOpen(&m, age > 0)
 	case message.BlockType:
 		m, err := message.ParseBlock(frame)
 		if err != nil {
 			return err
 		}
+		grow(&m.Meta, age)
 		return u.receiveBlock(m)
 	case message.CloseType:
 		m, err := message.ParseClose(frame)
@@ -37,7 +42,8 @@ func (u *upper) Receive(t message.Type, frame []byte) error {
 	}
 }
 
-func (u *upper) receiveOpen(m *message.Open) error {
+// receiveOpen takes an Open. begun says that it has come in parts, and was checked when it began.
+func (u *upper) receiveOpen(m *message.Open, begun bool) error {
 	var within *outer
 	if m.Meta.Nested {
 		within = u.table.outer(m.Meta.Within)
@@ -58,7 +64,7 @@ func (u *upper) receiveOpen(m *message.Open) error {
 			}
 		}
 		c := newServed(&u.exchange, m, h, within)
-		ok, err := u.table.accept(c.id(), c)
+		ok, err := u.table.accept(c.id(), c, begun)
 		if ok {
 			c.arrive()
 		}
@@ -69,8 +75,10 @@ func (u *upper) receiveOpen(m *message.Open) error {
 		refused = errShutDown // Shutdown was called meanwhile, or the session has ended
 		(*Session)(u).announceEnd()
 	}
-	if err := u.table.check(m.Pipe); err != nil {
-		return err
+	if !begun {
+		if err := u.table.check(m.Pipe); err != nil {
+			return err
+		}
 	}
 	cost := m.Cost(u.terms.Overhead, u.terms.Early)
 	if beyond := u.calls.arrive(cost, m.Meta.Nested); beyond != nil {
@@ -85,11 +93,18 @@ func (u *upper) receiveBlock(m message.Block) error {
 	if e == nil {
 		return err // nil if the pipe is over: Blocks may cross its Close
 	}
+	if u.carrier.HasPart(m.Pipe) {
+		return overtakes("Block", m.Pipe)
+	}
 	return e.block(m)
 }
 
 func (u *upper) receiveClose(m message.Close) error {
+	if m.Abort == nil && u.carrier.HasPart(m.Pipe) {
+		return overtakes("result", m.Pipe)
+	}
 	e, err := u.table.take(m.Pipe)
+	u.carrier.Forget(m.Pipe)
 	if e == nil {
 		return err
 	}
@@ -105,6 +120,9 @@ func (u *upper) receiveControl(m message.Control) error {
 		return u.toPipe(c.Pipe, func(p *piping.End) error { p.StopArrived(); return nil })
 	case message.Ask:
 		return u.toPipe(c.Pipe, func(p *piping.End) error {
+			if u.carrier.HasPart(c.Pipe) {
+				return overtakes("Ask", c.Pipe)
+			}
 			if !p.AskArrived(c.Sent, c.Total) {
 				return violation("Ask for pipe %d after %d bytes, which is not what has arrived", c.Pipe, c.Sent)
 			}

@@ -33,13 +33,13 @@ type dispatcher struct {
 	gated   map[*gate]*gatedJobs // calls that wait for their function
 	room    openRoom
 	holding holding
-	parked  parkedAnswers
 	served  uint64 // calls that have arrived
 	waiting int    // calls that nobody has taken yet, wherever they wait
 	running int    // calls that workers have taken, and those whose answers wait to leave
-	streams int32  // of those, how many carry Blocks
-	active  int32  // workers here, running or waking
-	waking  bool   // one of them has yet to take its first call
+	parked  parkedAnswers
+	streams int32 // of those, how many carry Blocks
+	active  int32 // workers here, running or waking
+	waking  bool  // one of them has yet to take its first call
 
 	mostWaiting, mostRunning int32 // waiting and running at their highest
 }

@@ -42,6 +42,16 @@ func (r *openRoom) arrive(p *limits.Plan, all *reserve, cost uint64, nested bool
 	return nil
 }
 
+// fits reports whether Opens were promised that cost so much together and have not arrived, among
+// the others or within calls.
+func (r *openRoom) fits(p *limits.Plan, cost uint64) bool {
+	if p.Nested == 0 {
+		return true
+	}
+	inner := uint64(max(0, p.Nested-r.inner))
+	return cost <= inner || r.opens.Fits(cost-inner)
+}
+
 // giveBack returns the room of an Open that nobody needs any more.
 func (r *openRoom) giveBack(all *reserve, cost uint64, nested bool) {
 	if !nested {

@@ -19,6 +19,13 @@ func (d *dispatcher) arriveLocked(cost uint64, nested bool) *Abort {
 	return d.room.arrive(d.plan, &d.staff.nested, cost, nested)
 }
 
+// fits reports whether Opens were promised that cost so much together and have not arrived.
+func (d *dispatcher) fits(cost uint64) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.room.fits(d.plan, cost)
+}
+
 // giveBack returns the room of an Open that nobody needs any more.
 func (d *dispatcher) giveBack(cost uint64, nested bool) {
 	d.mu.Lock()

@@ -27,12 +27,15 @@ func (o *Opens) SetPlan(p *Plan) {
 
 // Arrive counts an Open, or reports false if it was not promised.
 func (o *Opens) Arrive(cost uint64) bool {
-	if o.room > 0 && o.received+cost > o.granted {
+	if !o.Fits(cost) {
 		return false
 	}
 	o.received += cost
 	return true
 }
+
+// Fits reports whether an Open of the given cost was promised. It does not count it.
+func (o *Opens) Fits(cost uint64) bool { return o.room == 0 || o.received+cost <= o.granted }
 
 // Return takes back the cost of an Open, or a part of it, that holds no room any more.
 func (o *Opens) Return(cost uint64) { o.returned += cost }

@@ -3,6 +3,7 @@ package carrier
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
@@ -22,6 +23,7 @@ type base struct {
 
 	way   way // these lock themselves
 	meter meter
+	parts atomic.Pointer[parts] // nil until a message comes in parts
 }
 
 // closeWire closes the Wire. Repeated calls do nothing but wait until it is closed.

@@ -38,7 +38,7 @@ type Config struct {
 	Inbound  *limits.Counter
 	Outbound *limits.Counter
 	Tally    *limits.Tally // counts the bytes of a message of which only a part has arrived
-	Largest  int           // bytes of the largest frame that the peer may send
+	Largest  int           // bytes of the largest message that the peer may send
 
 	Pings Pings
 
@@ -89,7 +89,8 @@ func (c *Carrier) Init(cfg *Config) {
 	} else if _, ok := cfg.Wire.(wire.VectorWriter); ok {
 		c.out.Lend()
 	}
-	c.reader.hold, c.reader.acks, c.reader.largest = &c.hold, a, uint32(cfg.Largest)
+	c.reader.hold, c.reader.acks = &c.hold, a
+	c.reader.most = uint32(cfg.Largest)
 	c.reader.settled.Store(true)
 }
 
@@ -117,11 +118,32 @@ func (c *Carrier) Away() bool { return c.State().away() }
 // RoundTrip returns how long the latest Ping of this side took there and back, 0 before the first.
 func (c *Carrier) RoundTrip() time.Duration { return time.Duration(c.live.trip.Load()) }
 
-// Receiving returns how many bytes a message holds of which only a part has arrived. It is 0 if the
-// Wire does not tell.
+// Receiving returns how many bytes messages hold of which only a part has arrived. Of the frame
+// that is arriving it tells only if the Wire does.
 func (c *Carrier) Receiving() int {
 	w, _ := c.way.present()
-	return receiving(w)
+	return receiving(w) + c.held()
+}
+
+// held returns how many bytes messages hold that come in parts.
+func (b *base) held() int {
+	if p := b.parts.Load(); p != nil {
+		return p.bytes()
+	}
+	return 0
+}
+
+// Forget lets go of what is unfinished of a pipe, which is over.
+func (c *Carrier) Forget(pipe uint64) {
+	if p := c.base.parts.Load(); p != nil {
+		p.drop(pipe)
+	}
+}
+
+// HasPart reports whether a message of a pipe is unfinished.
+func (c *Carrier) HasPart(pipe uint64) bool {
+	p := c.base.parts.Load()
+	return p != nil && p.has(pipe)
 }
 
 // Stops returns how often reading had to stop at the inbound soft limit, and for how long in all.

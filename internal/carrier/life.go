@@ -126,6 +126,9 @@ func (c *Carrier) finish() {
 	c.way.to(finished)
 	defer c.gone.fire() // also if the log ends the goroutine
 	c.Lookout.remove(c)
+	if p := c.base.parts.Load(); p != nil {
+		p.end()
+	}
 	c.live.part.End()
 	c.up.Finished()
 }
@@ -145,7 +148,7 @@ func (c *Carrier) Wait() {
 func (c *Carrier) lookAt() {
 	c.reader.settled.Store(true)
 	if c.Away() {
-		c.live.part.Tell(0) // what was arriving has gone with its Wire
+		c.live.part.Tell(c.held()) // the frame that was arriving has gone with its Wire
 		c.up.StillAway()
 	} else if !guard.Run(c.Log, "wire", func() { c.live.look(c.Now()) }, "session", c.up) {
 		c.End(&codec.Abort{Code: codec.SessionClosed, Message: "the wire failed: it panicked"})

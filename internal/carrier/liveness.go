@@ -80,6 +80,7 @@ func (l *liveness) every() time.Duration {
 func (l *liveness) look(now time.Duration) {
 	if l.way.changed() {
 		l.heard, l.said, l.crossings = 0, 0, nil
+		l.beginAgain()
 	}
 	w, _ := l.way.present()
 	received, sent, metered := l.meter.progress(w)
@@ -90,10 +91,10 @@ func (l *liveness) look(now time.Duration) {
 		l.sent, l.said = sent, now
 	}
 	arriving := receiving(w)
-	l.part.Tell(arriving)
+	l.part.Tell(arriving + l.held())
 	writing, silence := l.meter.writing.Load(), l.silence()
-	var slow *codec.Abort
-	if metered {
+	slow := l.stuck(received, metered, now)
+	if metered && slow == nil {
 		slow = l.tooSlow(arriving > 0, received, sent, now)
 	}
 	switch {

@@ -23,9 +23,9 @@ const readTurnBytes = 24 << 10
 
 // reader reads the Wire, and hands up what arrives. The owner of the Carrier calls loop.
 type reader struct {
-	*hold          // these are fixed
-	acks    *acks  // nil unless the session can go on over another Wire
-	largest uint32 // bytes of the largest frame that the peer may send
+	*hold        // these are fixed
+	acks  *acks  // nil unless the session can go on over another Wire
+	most  uint32 // bytes of the largest message that the peer may send
 
 	frame uint32 // bytes of the frame that is being dealt with
 	// called before the first frame of the present Wire is dealt with, and then nil
@@ -69,7 +69,7 @@ func (r *reader) loop() (a *codec.Abort) {
 			n, bytes = 0, 0
 			runtime.Gosched()
 		}
-		frame, err := w.ReadFrame(int(r.largest))
+		frame, err := w.ReadFrame(int(r.most))
 		inWire = false
 		if err != nil {
 			return readError(err)
@@ -97,8 +97,16 @@ func (r *reader) dealWith(frame []byte) (over *codec.Abort) {
 	}
 	r.frame = uint32(len(frame))
 	size, counts := len(frame), r.acks != nil && message.Countable(frame)
-	if err == nil {
-		err = r.up.Receive(t, frame) // after which the frame may be another's
+	dealt := true
+	switch {
+	case err != nil:
+	case t == message.PartType:
+		dealt, err = r.part(frame)
+	default:
+		err = r.up.Receive(t, frame, 0) // after which the frame may be another's
+	}
+	if !dealt {
+		return nil
 	}
 	if err != nil {
 		return r.refuses(err)
@@ -155,7 +163,13 @@ const LeastKept = 8 << 10
 // keep returns the memory of the frame that is being dealt with, of which part is a part, if that
 // may be kept, and nil if part has to be copied. A Wire that does not return from it is closed.
 func (r *reader) keep(part []byte) (mem *buffer.Buffer) {
-	if len(part) < LeastKept || !buffer.Fills(len(part), int(r.frame)) {
+	if len(part) < LeastKept {
+		return nil
+	}
+	if p := r.parts.Load(); p != nil && p.whole != nil {
+		return p.keep(part)
+	}
+	if !buffer.Fills(len(part), int(r.frame)) {
 		return nil
 	}
 	ahead, ok := r.way.wire.(wire.Buffered)

@@ -3,6 +3,7 @@ package carrier_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -18,6 +19,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/leak"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/priority"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
@@ -102,6 +104,7 @@ type session struct {
 	mu      sync.Mutex
 	story   []string
 	receive func(t message.Type, frame []byte) error
+	admit   func(h message.Head, others carrier.Unfinished) (carrier.Admission, priority.Priority, error)
 	ended   func(cause *codec.Abort)
 	changed chan struct{}
 }
@@ -118,11 +121,24 @@ func (s *session) tell(what string) {
 	}
 }
 
-func (s *session) Receive(t message.Type, frame []byte) error {
+func (s *session) Receive(t message.Type, frame []byte, age time.Duration) error {
 	defer s.tell(t.String())
 	if s.receive != nil {
 		return s.receive(t, frame)
 	}
+	return nil
+}
+
+func (s *session) Admit(h message.Head, _ int, others carrier.Unfinished) (carrier.Admission, priority.Priority, error) {
+	defer s.tell(fmt.Sprintf("%v begins", h.Type))
+	if s.admit != nil {
+		return s.admit(h, others)
+	}
+	return carrier.Admitted, 0, nil
+}
+
+func (s *session) Stray(uint64) error {
+	s.tell("stray")
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/priority"
 )
 
 // Upper is the session above a Carrier. Its methods are called without a lock.
@@ -13,8 +14,17 @@ type Upper interface {
 	slog.LogValuer // the session's name in logs
 
 	// Receive does what a frame says, which is a message of type t. The frame is valid only during
-	// the call. An error ends the session. The reader calls it.
-	Receive(t message.Type, frame []byte) error
+	// the call. age is how long ago the first part of it came, and 0 if it came whole. An error
+	// ends the session. The reader calls it, as it does the next two.
+	Receive(t message.Type, frame []byte, age time.Duration) error
+
+	// Admit is called for the first part of a message of whole bytes, before anything of it is
+	// kept. others is what is unfinished besides. If the message is a Close, Admit returns the
+	// priority of its pipe. An error ends the session.
+	Admit(h message.Head, whole int, others Unfinished) (Admission, priority.Priority, error)
+
+	// Stray is called for a part of a message that is not unfinished. An error ends the session.
+	Stray(pipe uint64) error
 
 	// Ended aborts all that runs, because of cause. It is called once, when nothing departs any
 	// more but the goodbye.

@@ -21,6 +21,22 @@ func (e *End) BlockArrived(b Block) Verdict {
 	return v
 }
 
+// Admits says what a Block of so many bytes would be if it arrived now. It changes nothing. Where
+// the Block would be Accepted, it will be: what is granted does not shrink.
+func (e *End) Admits(payload int) Verdict {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch _, ok := e.state.next(recvBlock); {
+	case !ok && e.state.over():
+		return Late
+	case !ok:
+		return Violation
+	case !e.in.mayAdmit(e.terms, payload):
+		return Overrun
+	}
+	return Accepted
+}
+
 // blockLocked is BlockArrived.
 func (e *End) blockLocked(b Block, a *after) Verdict {
 	switch _, ok := e.state.next(recvBlock); {

@@ -95,6 +95,15 @@ func (r *receiver) admits(t *Terms, payload int) bool {
 	return true
 }
 
+// mayAdmit reports whether the peer may send a Block of so many bytes, which has not come yet.
+func (r *receiver) mayAdmit(t *Terms, payload int) bool {
+	limit := r.granted
+	if s := r.special; s != nil && s.wish.allowance == allowGiven {
+		limit = max(limit, s.wish.allowed)
+	}
+	return r.granted == Unlimited || r.received(t)+t.cost(payload) <= limit
+}
+
 // push puts a Block into the inbox.
 func (r *receiver) push(b Block) {
 	r.inbox.Push(b)

@@ -1,0 +1,235 @@
+package carrier
+
+import (
+	"sync"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// parts puts the messages together that come in parts. The reader adds to it. Whoever ends a pipe
+// lets go of what is unfinished of that.
+type parts struct {
+	base *base // these are fixed
+	most int   // bytes of the largest message
+
+	slow  crossing       // the oldest unfinished message; belongs to liveness
+	whole *buffer.Buffer // what is being dealt with, if that has come in parts; the reader's
+
+	mu sync.Mutex
+	// by the ids of their pipes, guarded by mu as all below; nil once the session is over
+	unfinished map[uint64]*unfinished
+	closes     map[priority.Priority]bool // the priorities of the Closes among them
+	sum        Unfinished
+	began      uint64 // how many have begun
+}
+
+// unfinished is a message of which not all parts have come.
+type unfinished struct {
+	message.Head
+	whole, got int
+	use        Admission
+	priority   priority.Priority // of a Close
+	mem        *buffer.Buffer    // nil if it is of no use, or not known yet whether it is
+	number     uint64            // how many had begun with it
+	since      time.Duration     // when its first part came, by the node's clock
+}
+
+// Unfinished is what has begun to come in parts.
+type Unfinished struct {
+	Opens   int // how many of them are Opens
+	Content int // bytes of the parameters of these
+	Counted int // bytes of Opens and Blocks
+	Bytes   int // bytes of all
+}
+
+// Admission says what becomes of a message that comes in parts.
+type Admission uint8
+
+const (
+	Admitted Admission = iota // it is received when it is complete
+	Ignored                   // nobody wants it; its other parts are still to come
+	Late                      // its pipe is over, and its other parts are late as well
+)
+
+// count adds u to the sum, or takes it out.
+func (s *Unfinished) count(u *unfinished, sign int) {
+	if u.Type == message.OpenType {
+		s.Opens += sign
+		s.Content += sign * u.Content
+	}
+	if countedByLimits(u.Type) {
+		s.Counted += sign * u.whole
+	}
+	s.Bytes += sign * u.whole
+}
+
+// begin takes the first part of a message, and asks whether the message may come.
+func (p *parts) begin(h message.Head, m *message.Part) error {
+	if m.Whole > uint64(p.most) {
+		return violation("a message of %d bytes begins, and the largest has %d", m.Whole, p.most)
+	}
+	u := &unfinished{Head: h, whole: int(m.Whole), since: p.base.Now()}
+	others, ok := p.enter(u)
+	if !ok {
+		return violation("a message of pipe %d begins, and the one before is unfinished", h.Pipe)
+	}
+	use, prio, err := p.base.up.Admit(h, u.whole, others)
+	switch {
+	case err != nil:
+		return err
+	case use == Late:
+		p.drop(h.Pipe)
+		return nil
+	case use == Ignored:
+		p.ignore(u)
+		return nil
+	}
+	if !p.hold(u, prio, buffer.Take(u.whole)) {
+		return violation("a Close of pipe %d begins, and one of the same priority is unfinished", h.Pipe)
+	}
+	return nil
+}
+
+// enter adds u before anybody is asked, so that the end of its pipe does not miss it. others is
+// what else is unfinished. ok is false if its pipe has an unfinished message.
+func (p *parts) enter(u *unfinished) (others Unfinished, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.unfinished[u.Pipe] != nil {
+		return others, false
+	}
+	p.began++
+	u.number = p.began
+	others = p.sum
+	if p.unfinished != nil {
+		p.unfinished[u.Pipe] = u
+		p.sum.count(u, 1)
+	}
+	return others, true
+}
+
+// ignore lets u hold nothing while its parts come.
+func (p *parts) ignore(u *unfinished) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.unfinished[u.Pipe] == u {
+		p.sum.count(u, -1)
+		u.use = Ignored
+	}
+}
+
+// hold gives u the memory to wait in. It reports false if another Close of the priority is
+// unfinished.
+func (p *parts) hold(u *unfinished, prio priority.Priority, mem *buffer.Buffer) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.unfinished[u.Pipe] != u { // its pipe is over
+		mem.Release()
+		return true
+	}
+	u.mem = mem
+	if u.Type != message.CloseType {
+		return true
+	}
+	u.priority = prio
+	first := !p.closes[prio]
+	p.closes[prio] = true
+	return first
+}
+
+// add adds a part, the first one included. ok is false if no message is unfinished there. A
+// complete one leaves, with its memory, and is returned.
+func (p *parts) add(m *message.Part) (complete *unfinished, ok bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	u := p.unfinished[m.Pipe]
+	if u == nil {
+		return nil, false, nil
+	}
+	got := u.got + len(m.Bytes)
+	switch {
+	case got > u.whole:
+		return nil, true, violation("%d bytes of a message of pipe %d, which has %d", got, m.Pipe, u.whole)
+	case got < u.whole && len(m.Bytes) < message.LeastPart:
+		return nil, true, violation("a part of %d bytes, which is not the last one, of pipe %d", len(m.Bytes), m.Pipe)
+	}
+	if u.mem != nil {
+		copy(u.mem.B[u.got:], m.Bytes)
+	}
+	u.got = got
+	if got < u.whole {
+		return nil, true, nil
+	}
+	p.removeLocked(u)
+	return u, true, nil
+}
+
+// drop lets go of what is unfinished of a pipe, and reports whether something is.
+func (p *parts) drop(pipe uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	u := p.unfinished[pipe]
+	if u == nil {
+		return false
+	}
+	p.removeLocked(u)
+	u.release()
+	return true
+}
+
+func (p *parts) removeLocked(u *unfinished) {
+	delete(p.unfinished, u.Pipe)
+	if u.use != Ignored {
+		p.sum.count(u, -1)
+	}
+	if u.mem != nil && u.Type == message.CloseType {
+		delete(p.closes, u.priority)
+	}
+}
+
+// release gives the memory of u back, if it has some.
+func (u *unfinished) release() {
+	if u.mem != nil {
+		u.mem.Release()
+		u.mem = nil
+	}
+}
+
+// has reports whether a message of pipe is unfinished.
+func (p *parts) has(pipe uint64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.unfinished[pipe] != nil
+}
+
+// bytes returns how many bytes are held.
+func (p *parts) bytes() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sum.Bytes
+}
+
+// oldest returns the number of the message that began first; 0: none is unfinished.
+func (p *parts) oldest() (number uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, u := range p.unfinished {
+		if number == 0 || u.number < number {
+			number = u.number
+		}
+	}
+	return number
+}
+
+// end lets go of everything, for good.
+func (p *parts) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, u := range p.unfinished {
+		u.release()
+	}
+	p.unfinished, p.sum = nil, Unfinished{}
+}

@@ -1,0 +1,85 @@
+package carrier
+
+import (
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// together returns what puts messages together that come in parts.
+func (r *reader) together() *parts {
+	p := r.parts.Load()
+	if p == nil {
+		p = &parts{
+			base: r.base, most: int(r.most),
+			unfinished: make(map[uint64]*unfinished), closes: make(map[priority.Priority]bool),
+		}
+		r.parts.Store(p)
+	}
+	return p
+}
+
+// part deals with a part of a message. It reports false if the Wire is lost, or the session has
+// ended, before it could.
+func (r *reader) part(frame []byte) (dealt bool, err error) {
+	m, err := message.ParsePart(frame)
+	if err != nil {
+		return true, err
+	}
+	p := r.together()
+	if m.GivenUp {
+		if p.drop(m.Pipe) {
+			return true, nil
+		}
+		return true, r.up.Stray(m.Pipe)
+	}
+	if m.Whole > 0 {
+		h, err := message.ParseHead(&m)
+		if err != nil {
+			return true, err
+		}
+		if countedByLimits(h.Type) && !r.waitInbound() {
+			return false, nil
+		}
+		if err := p.begin(h, &m); err != nil {
+			return true, err
+		}
+	}
+	complete, known, err := p.add(&m)
+	switch {
+	case err != nil:
+	case !known:
+		err = r.up.Stray(m.Pipe)
+	case complete != nil:
+		err = r.complete(complete)
+	}
+	return true, err
+}
+
+// complete hands a message up that has come in parts.
+func (r *reader) complete(u *unfinished) error {
+	if u.mem == nil {
+		return nil // nobody wants it
+	}
+	p := r.together()
+	p.whole = u.mem
+	defer p.release() // also if code of the application ends the goroutine
+	return r.up.Receive(u.Type, u.mem.B[:u.whole], max(1, r.Now()-u.since))
+}
+
+// keep is reader.keep for a message that has come in parts.
+func (p *parts) keep(part []byte) (mem *buffer.Buffer) {
+	if !p.whole.Filled(len(part)) {
+		return nil
+	}
+	mem, p.whole = p.whole, nil
+	return mem
+}
+
+// release gives the memory of the message back that was dealt with, unless it was kept.
+func (p *parts) release() {
+	if p.whole != nil {
+		p.whole.Release()
+		p.whole = nil
+	}
+}

@@ -1,0 +1,98 @@
+package asterisque
+
+import (
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/piping"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// Admit implements carrier.Upper: it checks of a message in parts, before anything of that is kept,
+// what the head tells.
+func (u *upper) Admit(h message.Head, whole int, others carrier.Unfinished) (use carrier.Admission, p priority.Priority, err error) {
+	switch h.Type {
+	case message.OpenType:
+		use, err = u.admitOpen(h, others)
+	case message.BlockType:
+		use, err = u.admitBlock(h)
+	default:
+		return u.admitClose(h)
+	}
+	if hard := u.inbound.Limits().Hard.Bytes; use == carrier.Admitted && hard > 0 && u.inbound.Held().Bytes+others.Counted+whole > hard {
+		err = codec.ErrHardLimit.Withf("%v: %v wait beside messages of %d bytes that come in parts, and the limit is %v",
+			Inbound, u.inbound.Held(), others.Counted+whole, u.inbound.Limits().Hard)
+	}
+	return use, 0, err
+}
+
+// admitOpen knows no more of the cost of an Open than that of its parameters.
+func (u *upper) admitOpen(h message.Head, others carrier.Unfinished) (carrier.Admission, error) {
+	ok, err := u.table.begin(h.Pipe)
+	if err != nil {
+		return carrier.Late, err
+	}
+	refused := errShutDown
+	if ok {
+		cost := uint64(others.Content+h.Content) + uint64(others.Opens+1)*u.terms.Overhead
+		if u.calls.fits(cost) {
+			return carrier.Admitted, nil
+		}
+		refused = errOpensWindow
+	}
+	u.turnAway(&message.Open{Pipe: h.Pipe, Priority: h.Priority}, refused, 0)
+	return carrier.Late, nil
+}
+
+func (u *upper) admitBlock(h message.Head) (carrier.Admission, error) {
+	e, err := u.table.find(h.Pipe)
+	if e == nil {
+		return carrier.Late, err
+	}
+	to := e.untyped()
+	if to == nil {
+		// which says what it thinks of Blocks
+		return carrier.Ignored, e.block(message.Block{Pipe: h.Pipe})
+	}
+	switch (*piping.End)(to).Admits(h.Content) {
+	case piping.Violation:
+		return carrier.Ignored, violation("Block for pipe %d after the end of its direction", h.Pipe)
+	case piping.Overrun:
+		to.Abort(codec.ErrWindow.Withf("pipe %d: the peer sent more than its window allows", h.Pipe))
+		return carrier.Ignored, nil
+	case piping.Late:
+		return carrier.Ignored, nil
+	}
+	return carrier.Admitted, nil
+}
+
+func (u *upper) admitClose(h message.Head) (carrier.Admission, priority.Priority, error) {
+	p, found, err := u.table.made(h.Pipe)
+	if !found {
+		return carrier.Late, p, err
+	}
+	return carrier.Admitted, p, err
+}
+
+// Stray implements carrier.Upper: what comes for a pipe that is over is late.
+func (u *upper) Stray(pipe uint64) error {
+	e, err := u.table.find(pipe)
+	if e != nil {
+		return violation("a part of pipe %d, of which no message is unfinished", pipe)
+	}
+	return err
+}
+
+// overtakes returns the error for what must not come before the last part of an unfinished message.
+func overtakes(what string, pipe uint64) error {
+	return violation("%s for pipe %d, of which a message is unfinished", what, pipe)
+}
+
+// grow takes off a TTL what has passed since the first part of its message came.
+func grow(m *message.Meta, age time.Duration) {
+	if age > 0 && m.TTL > 0 {
+		m.TTL = uint32(max(1, int64(m.TTL)-age.Milliseconds()))
+	}
+}
