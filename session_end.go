@@ -18,7 +18,7 @@ import (
 // Handlers and callbacks may call it. While the goroutine that reads the session runs code of the
 // application, an inline handler or the function of [WithKey], Close does not wait for that.
 func (s *Session) Close() error {
-	s.announceEnd()
+	s.announceEndWhen(carrier.WithNext) // which is what is refused, or the goodbye
 	s.refuseWaiting()
 	s.fail(codec.ErrSessionClosed.Withf("closed by this side"))
 	s.carrier.Wait()
@@ -57,10 +57,12 @@ func calledBy(ctx context.Context) *Session {
 
 // announceEnd tells the peer which of its calls will still run: those that have arrived. What is
 // refused afterwards reaches the peer after that, so that it knows why.
-func (s *Session) announceEnd() {
+func (s *Session) announceEnd() { s.announceEndWhen(carrier.Now) }
+
+func (s *Session) announceEndWhen(when carrier.When) {
 	if !s.draining.Load() {
 		// also if somebody else is about to: what the caller refuses has to come after it
-		s.carrier.Control(s.table.drainHere(), carrier.Now)
+		s.carrier.Control(s.table.drainHere(), when)
 		s.draining.Store(true)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"syscall"
 
 	"github.com/asterisque-go/asterisque/internal/native"
-	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // socketWire is the Wire over a socket of the operating system. It waits for bytes without memory
@@ -33,7 +32,6 @@ func newSocketWire(s *streamWire, c net.Conn) (Wire, bool) {
 	var err error
 	switch c := c.(type) {
 	case *net.TCPConn:
-		transport.BoundUnsent(c)
 		raw, err = c.SyscallConn()
 	case *net.UnixConn:
 		raw, err = c.SyscallConn()
@@ -57,7 +55,7 @@ func (w *socketWire) TryWriteBatch(batch []byte) (int, error) {
 	w.batch, w.taken, w.err = batch, 0, nil
 	err := w.raw.Write(w.try)
 	w.batch = nil
-	w.out.sent.Add(uint64(w.taken))
+	w.out.count(int64(w.taken))
 	if err == nil {
 		err = w.err
 	}

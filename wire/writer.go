@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/internal/buffer"
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // writer writes frames to a byte stream. It belongs to the goroutine that writes the Wire at the
@@ -136,7 +137,7 @@ func (w *writer) both(a, b []byte) error {
 
 // wrote judges a write of n out of want bytes.
 func (w *writer) wrote(n int64, err error, want int) error {
-	w.sent.Add(uint64(max(n, 0)))
+	w.count(max(n, 0))
 	if err == nil && n < int64(want) {
 		err = io.ErrShortWrite
 	}
@@ -144,6 +145,19 @@ func (w *writer) wrote(n int64, err error, want int) error {
 		return w.failed(err)
 	}
 	return nil
+}
+
+// boundFrom is how many bytes are sent before what waits in the kernel is bounded: connections that
+// carry less do without the system call.
+const boundFrom = 16 << 10
+
+// count counts n bytes that were sent.
+func (w *writer) count(n int64) {
+	if sent := w.sent.Add(uint64(n)); sent > boundFrom && sent-uint64(n) <= boundFrom {
+		if c, ok := w.conn.(net.Conn); ok {
+			transport.BoundUnsent(c)
+		}
+	}
 }
 
 // writable returns why nothing can be written, or nil.

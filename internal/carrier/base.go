@@ -52,7 +52,8 @@ const (
 	Now When = iota
 
 	// WithNext lets a small Block wait for the next ones, if such a stream is likely: nothing has
-	// come from the peer since the last of them.
+	// come from the peer since the last of them. A Control waits for what its sender puts next,
+	// which has to follow.
 	WithNext
 
 	// AfterReading lets the reader write it together with all else that answers what has arrived.

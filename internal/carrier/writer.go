@@ -269,6 +269,10 @@ func (w *writer) writeAnswers() {
 
 // control sends a Control.
 func (w *writer) control(m message.Control, when When) {
+	if when == WithNext {
+		w.controlled(false, w.out.PutAhead(m), when)
+		return
+	}
 	write, err := w.out.PutControl(m)
 	w.controlled(write, err, when)
 }

@@ -271,3 +271,14 @@ func TestNothingThatIsPutAfterADrainDepartsBeforeIt(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"message.Drain", "Close 1", "message.Ping"}, b.drain())
 }
+
+func TestWhatIsPutAheadWaitsForWhatFollows(t *testing.T) {
+	b := newBox(t)
+	require.NoError(t, b.PutAhead(message.Drain{None: true}))
+	write, err := b.PutControl(message.Ping{N: 1})
+	require.NoError(t, err)
+	require.True(t, write, "nobody has become the writer before")
+	require.Equal(t, []string{"message.Drain", "message.Ping"}, b.drain())
+	b.Close(nil)
+	require.Equal(t, outbox.ErrClosed, b.PutAhead(message.Drain{None: true}))
+}

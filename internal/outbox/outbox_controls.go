@@ -20,6 +20,18 @@ func (o *Outbox) PutControl(c message.Control) (write bool, err error) {
 	return o.writer.become(), nil
 }
 
+// PutAhead puts a Control ahead of what the caller is about to put, with which it is written.
+// Otherwise it is as PutControl.
+func (o *Outbox) PutAhead(c message.Control) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err := o.refusesControlLocked(); err != nil {
+		return err
+	}
+	o.appendLocked(c)
+	return nil
+}
+
 // Announce lets a be asked for its Controls when they can depart. It is to be called once for what
 // a has to say until it was asked. Otherwise it is as PutControl.
 func (o *Outbox) Announce(a Announcer) (write bool, err error) {
