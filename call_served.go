@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec/message"
-	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -99,19 +99,31 @@ func limitOf(announced uint64) uint64 {
 }
 
 // takeParams copies params to where c.params has room for them, or to new memory. What the handler
-// only borrows stays in the memory in which it came, if it can, and if no repetition of the call
-// may need it.
+// only borrows stays in the memory in which it came, if it can, or is copied to a buffer.
 func (c *served) takeParams(params []byte) {
-	if len(params) >= carrier.LeastKept && (c.rare == nil || c.rare.key == nil) && (c.handler.borrows || c.handler.params != nil && c.x.lender == nil) {
-		if mem := c.x.carrier.Keep(params); mem != nil {
-			c.params, c.makeRare().params, c.makeRare().kept = params[:len(params):len(params)], mem, mem.Held()
-			return
-		}
+	if own, mem := c.borrowed(params); mem != nil {
+		c.params, c.makeRare().params, c.makeRare().kept = own, mem, mem.Held()
+		return
 	}
 	if len(params) > cap(c.params) {
 		c.params = nil // to grow it would take more than there is need of
 	}
 	c.params = append(c.params, params...)
+}
+
+// borrowed returns params in a buffer, and nil if the handler does not only borrow them, a
+// repetition of the call may need them, or there is no buffer of about their size.
+func (c *served) borrowed(params []byte) (own []byte, mem *buffer.Buffer) {
+	lends := c.handler.borrows || c.handler.params != nil && c.x.lender == nil
+	if !lends || !buffer.Snug(len(params)) || c.rare != nil && c.rare.key != nil {
+		return nil, nil
+	}
+	own = params
+	if mem = c.x.carrier.Keep(params); mem == nil {
+		mem = buffer.Take(len(params))
+		own = mem.B[:copy(mem.B, params)]
+	}
+	return own[:len(own):len(own)], mem
 }
 
 // freeParams is called when nobody needs the parameters any more.

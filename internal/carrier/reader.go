@@ -157,13 +157,13 @@ func EndedBy(bye message.SessionClose) *codec.Abort {
 // peer lives.
 func countedByLimits(t message.Type) bool { return t == message.OpenType || t == message.BlockType }
 
-// LeastKept is the size, in bytes, from which on calling Keep pays.
-const LeastKept = 8 << 10
+// leastKept is the size, in bytes, from which on calling Keep pays.
+const leastKept = 8 << 10
 
 // keep returns the memory of the frame that is being dealt with, of which part is a part, if that
 // may be kept, and nil if part has to be copied. A Wire that does not return from it is closed.
 func (r *reader) keep(part []byte) (mem *buffer.Buffer) {
-	if len(part) < LeastKept {
+	if len(part) < leastKept {
 		return nil
 	}
 	if p := r.parts.Load(); p != nil && p.whole != nil {
