@@ -2,6 +2,7 @@ package asterisque_test
 
 import (
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -37,6 +38,23 @@ func TestLivenessNeedsNoGoroutineOfASession(t *testing.T) {
 	require.LessOrEqual(t, count(asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1})), 2*pairs+few, "one that reads, for each end")
 	require.LessOrEqual(t, count(), 2*pairs+few)
 	require.LessOrEqual(t, count(asterisque.WithResume(asterisque.Resume{For: time.Minute})), 2*pairs+few)
+}
+
+// TestAReaderThatRestsAgainAndAgainMissesNothing has looks every 250 µs, each of which may find the
+// session idle for a moment, in the middle of a frame too.
+func TestAReaderThatRestsAgainAndAgainMissesNothing(t *testing.T) {
+	often := asterisque.WithTimeouts(asterisque.Timeouts{Ping: 2 * time.Millisecond, Silence: 20 * time.Second})
+	here, there := asterisque.NewNode(often), asterisque.NewNode(often, asterisque.WithService(echoService()))
+	t.Cleanup(func() { here.Close(); there.Close() })
+	s, _ := connectNodes(t, here, there)
+	large := strings.Repeat("x", 200_000)
+	for i := range 300 {
+		text := large[:i*i*2]
+		result, err := echo.Call(background, s, text)
+		require.NoError(t, err)
+		require.True(t, result == text)
+		<-time.After(time.Duration(i%8) * 250 * time.Microsecond) // some looks
+	}
 }
 
 // TestTenThousandIdleSessionsCostNothing reports what they cost with pings each second, which is

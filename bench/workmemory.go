@@ -63,7 +63,10 @@ func (f *flood) untilStuck() {
 	}
 }
 
-// idleSessions opens sessions, uses each once, and looks at what they cost from then on.
+// idleFor is how long sessions have been idle when their memory is looked at.
+const idleFor = 5 * time.Second
+
+// idleSessions opens sessions, uses each once, and looks at what they cost when they are idle.
 func idleSessions(r *cellRun) error {
 	if _, err := r.connect(needs{}); err != nil { // this one has what all share
 		return err
@@ -84,6 +87,7 @@ func idleSessions(r *cellRun) error {
 			return err
 		}
 	}
+	<-time.After(idleFor)
 	heapNow, stacksNow := memory()
 	r.row.MemBytes = figure((heapNow - heap + stacksNow - stacks) / float64(r.callers))
 	return nil

@@ -91,7 +91,6 @@ func (c *Carrier) Init(cfg *Config) {
 	}
 	c.reader.hold, c.reader.acks = &c.hold, a
 	c.reader.most = uint32(cfg.Largest)
-	c.reader.settled.Store(true)
 }
 
 // Run begins to read.

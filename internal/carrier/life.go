@@ -34,7 +34,7 @@ func (c *Carrier) run(f func() (over bool)) {
 func (c *Carrier) read() (over bool) {
 	a := c.reader.loop()
 	if a == nil {
-		go c.run(c.read) // ends as this one would have
+		c.rest(c.read)
 		return false
 	}
 	if c.goesOnAfter(a) {
@@ -51,10 +51,17 @@ func (c *Carrier) read() (over bool) {
 // the reader reads on, and discards, until the peer has had the time to learn why.
 func (c *Carrier) readOn() (over bool) {
 	c.End(codec.ErrPanicked.Withf("code of the application has ended the goroutine that reads"))
-	if !c.way.shuts() {
-		c.reader.loop()
+	if !c.way.shuts() && c.reader.loop() == nil {
+		c.rest(c.readOn)
+		return false
 	}
 	return true
+}
+
+// rest lets a goroutine whose stack has not grown wait for the next frame, by f.
+func (c *Carrier) rest(f func() (over bool)) {
+	c.reader.rest.fresh.Store(c.meter.frames.Load())
+	go c.run(f) // ends as this one would have
 }
 
 // End ends the session because of cause; only the first cause is kept. Unless the peer said it, the
@@ -146,13 +153,19 @@ func (c *Carrier) Wait() {
 
 // lookAt implements watched.
 func (c *Carrier) lookAt() {
-	c.reader.settled.Store(true)
 	if c.Away() {
 		c.live.part.Tell(c.held()) // the frame that was arriving has gone with its Wire
 		c.up.StillAway()
-	} else if !guard.Run(c.Log, "wire", func() { c.live.look(c.Now()) }, "session", c.up) {
+	} else if !guard.Run(c.Log, "wire", func() { c.look() }, "session", c.up) {
 		c.End(&codec.Abort{Code: codec.SessionClosed, Message: "the wire failed: it panicked"})
 	}
+}
+
+// look is lookAt while there is a Wire.
+func (c *Carrier) look() {
+	c.live.look(c.Now())
+	w, _ := c.way.present()
+	c.reader.rest.look(w, c.meter.frames.Load())
 }
 
 // every implements watched.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"runtime"
-	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
@@ -31,16 +30,14 @@ type reader struct {
 	// called before the first frame of the present Wire is dealt with, and then nil
 	first func()
 
-	settled atomic.Bool // the goroutine that reads is the same one since the last look; see loop
+	rest rest
 }
 
 // loop reads the Wire until it ends or the peer breaks the protocol, and returns why. After the
 // session has ended on this side it reads on, and discards, so that the peer is not cut off before
 // it has read the reason.
 //
-// It returns nil when another goroutine is to read on, at most once between two looks: this one has
-// dealt with frames, which takes a larger stack than to wait for the next one does. So an idle
-// session holds a small one.
+// It returns nil when another goroutine is to read on: see rest.
 func (r *reader) loop() (a *codec.Abort) {
 	w := r.way.wire
 	buffered := func() bool { return false }
@@ -54,13 +51,8 @@ func (r *reader) loop() (a *codec.Abort) {
 		}
 		r.writer.writeAnswers()
 	}()
-	for n, bytes := 0, 0; ; n++ { // n is 0 before the first frame only
+	for n, bytes := 0, 0; ; n++ {
 		inWire = true
-		if n > 0 && r.settled.Load() && !buffered() && r.ctx.Err() == nil {
-			inWire = false
-			r.settled.Store(false)
-			return nil
-		}
 		turn := n == readTurn || bytes >= readTurnBytes
 		if r.writer.unwritten && (turn || !buffered()) {
 			r.writer.writeAnswers()
@@ -70,8 +62,12 @@ func (r *reader) loop() (a *codec.Abort) {
 			runtime.Gosched()
 		}
 		frame, err := w.ReadFrame(int(r.most))
+		rests := err != nil && r.rest.woken(w, err)
 		inWire = false
-		if err != nil {
+		switch {
+		case rests:
+			return nil
+		case err != nil:
 			return readError(err)
 		}
 		bytes += min(len(frame), readTurnBytes/3)
