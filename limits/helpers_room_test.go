@@ -23,11 +23,12 @@ func begin(t testing.TB, r *limits.Room) *limits.Hold {
 	return h
 }
 
-// open opens a stream.
+// open opens a stream, whose window is no larger than what is guaranteed.
 func open(t testing.TB, r *limits.Room) *limits.Hold {
 	c, h := new(limits.Claim), new(limits.Hold)
 	require.True(t, r.Open(c))
 	r.Opened(c, h)
+	limits.Grant(r.Shrink(h, 0))
 	return h
 }
 

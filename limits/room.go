@@ -13,8 +13,8 @@ const (
 	Nested                  // what streams have that this side has opened within calls
 )
 
-// firstGrowth is by how much, in bytes, the window of a handler that begins is larger than what is
-// guaranteed, as long as most of the spare room is free: enough for a Block of 63 KiB.
+// firstGrowth is by how much, in bytes, a window is larger than what is guaranteed from the first,
+// as long as most of the spare room is free: enough for a Block of 63 KiB.
 const firstGrowth = 64 << 10
 
 // Hold is what one direction of a stream holds of a [Room]. Its owner guards it.
@@ -98,7 +98,7 @@ func (r *Room) Begin(h *Hold) bool {
 	}
 	r.workers--
 	h.Source, h.Base = Workers, uint32(r.plan.Window)
-	r.firstGrowthLocked(h)
+	r.firstGrowthLocked(h, r.plan.Spare/2)
 	return true
 }
 
@@ -123,14 +123,15 @@ func (r *Room) Lend(h *Hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h.Source, h.Base = Elsewhere, uint32(r.plan.Window)
-	r.firstGrowthLocked(h)
+	r.firstGrowthLocked(h, r.plan.Spare/2)
 }
 
-// firstGrowthLocked lets a new window be larger while more than half of the spare room is free.
-func (r *Room) firstGrowthLocked(h *Hold) {
+// firstGrowthLocked lets a new window be larger while more than half of the spare room is free, and
+// the windows from which nothing has been taken yet have no more than most of it in all.
+func (r *Room) firstGrowthLocked(h *Hold, most int) {
 	h.fresh = true
 	n := min(firstGrowth, r.plan.Spare/8)
-	if n > 0 && !r.tally.Pressed() && r.spare > r.plan.Spare/2 && r.fresh+n <= r.plan.Spare/2 {
+	if n > 0 && !r.tally.Pressed() && r.spare > r.plan.Spare/2 && r.fresh+n <= most {
 		h.Extra = uint32(n)
 		r.spare -= n
 		r.fresh += n
@@ -138,7 +139,7 @@ func (r *Room) firstGrowthLocked(h *Hold) {
 }
 
 // Open gives a stream that this side opens its window, or puts c in the line of claims that wait
-// for one. It sets the Bytes of c. [Room.Opened] says what the claim has got.
+// for one. It sets the Bytes of c. [Room.Opened] says what the stream has got.
 func (r *Room) Open(c *Claim) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -164,11 +165,14 @@ func (r *Room) Nest(h *Hold) bool {
 	return true
 }
 
-// Opened fills in h what c, which was granted by Open, has got.
+// Opened fills in h what c, which was granted by Open, has got. The first few windows from which
+// nothing has been taken yet are larger, as those of handlers are, so that an answer of some KiB
+// need not wait for credit. More of them would leave less room for streams to be opened.
 func (r *Room) Opened(c *Claim, h *Hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	*h = Hold{Base: uint32(c.Bytes), Source: c.source, fresh: true}
+	*h = Hold{Base: uint32(c.Bytes), Source: c.source}
+	r.firstGrowthLocked(h, r.plan.Spare/8)
 }
 
 // openLocked takes a window for a stream of this side.

@@ -84,6 +84,22 @@ func TestAWindowFromElsewhereGrowsAllTheSame(t *testing.T) {
 	require.Equal(t, p.Workers*(p.Window+64*kib), r.Load().Windows, "of the four that have begun")
 }
 
+func TestTheFirstStreamsOfThisSideHaveLargerWindows(t *testing.T) {
+	p := defaults(t)
+	r := limits.NewRoom(&p)
+	large := 0
+	for range 2 * p.Callers {
+		var c limits.Claim
+		var h limits.Hold
+		require.True(t, r.Open(&c))
+		if r.Opened(&c, &h); h.Extra > 0 {
+			require.EqualValues(t, 64*kib, h.Extra)
+			large++
+		}
+	}
+	require.Equal(t, p.Spare/8/(64*kib), large, "which leaves most of the spare room for others")
+}
+
 func TestStreamsOfThisSideHaveTheirWindowsAndHalfOfWhatIsSpare(t *testing.T) {
 	p := small(t)
 	r := limits.NewRoom(&p)
