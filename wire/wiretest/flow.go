@@ -15,8 +15,8 @@ const (
 	mostAway   = 64 << 20
 )
 
-// flow is what crosses a lane for one connection: bytes that wait for room in its queue, then are in
-// it or under way, and then have arrived.
+// flow is what crosses a lane for one connection: bytes that wait for room in its queue, then are
+// in it or under way, and then have arrived.
 type flow struct {
 	lane    *lane // these are fixed
 	buffer  int   // how many bytes may wait for room in the queue

@@ -116,7 +116,7 @@ func (p *LinkProxy) accept(ln net.Listener, target string) {
 			}
 			continue
 		}
-		p.running.Go(func() { p.forward(c.(*net.TCPConn), target) }) // ends with both sides, or Close
+		p.running.Go(func() { p.forward(c.(*net.TCPConn), target) }) // ends with both, or Close
 	}
 }
 
