@@ -18,7 +18,7 @@ const readTurn = 64
 
 // readTurnBytes does the same for larger frames, which take longer to copy and to deal with. A
 // frame counts a third of it at most: what a large one costs here does not grow with its size.
-const readTurnBytes = 24 << 10
+const readTurnBytes = 48 << 10
 
 // reader reads the Wire, and hands up what arrives. The owner of the Carrier calls loop.
 type reader struct {
