@@ -79,7 +79,7 @@ func (d *drainer) serve(w wire.Wire) {
 		}
 		if c, err := message.ParseControl(f); err == nil {
 			if ping, ok := c.(message.Ping); ok {
-				write(message.Pong(ping))
+				write(message.Pong{N: ping.N})
 			}
 		} else if o, err := message.ParseOpen(f); err == nil && o.Function == 1 {
 			write(&message.Close{Pipe: o.Pipe, Result: []byte{0x60}})

@@ -128,7 +128,7 @@ func (p *rawPeer) alive(each time.Duration) (heard, pings *atomic.Int64) {
 			if c, err := message.ParseControl(frame); err == nil {
 				if ping, ok := c.(message.Ping); ok {
 					pings.Add(1)
-					write(message.Pong(ping))
+					write(message.Pong{N: ping.N})
 				}
 			}
 		}

@@ -46,9 +46,10 @@ func (s *Session) Peer() Peer {
 	return Peer{ID: s.peerID, LocalAddr: w.LocalAddr(), RemoteAddr: w.RemoteAddr(), TLS: secure, Subject: s.owner.subject}
 }
 
-// RoundTrip returns how long the latest Ping of this side took there and back, 0 before the first
-// one. Pings are sent only while the session is idle: see [Timeouts].Ping.
-func (s *Session) RoundTrip() time.Duration { return s.carrier.RoundTrip() }
+// RoundTrip returns the smallest time that a Ping of this side has taken there and back within the
+// last seconds, 0 before the first one. Pings are sent while the session is idle, see
+// [Timeouts].Ping, and along with much that is sent.
+func (s *Session) RoundTrip() time.Duration { return s.carrier.Path().RoundTrip }
 
 // Done returns a channel that is closed when the session has ended.
 func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }

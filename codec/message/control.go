@@ -31,9 +31,11 @@ const (
 	allowCode
 )
 
-// Ping asks the peer whether it lives.
+// Ping asks the peer whether it lives. One that goes along with much else is a mark: what was
+// written before it has been read when its Pong comes.
 type Ping struct {
-	N uint64 // comes back in the Pong
+	N     uint64 // comes back in the Pong
+	Holds uint64 // bytes that the path to the receiver of this message holds; 0: not known, not sent
 }
 
 // Pong answers a Ping.
@@ -108,7 +110,11 @@ func (UnknownControl) control() {}
 
 // AppendTo implements Control.
 func (c Ping) AppendTo(dst []byte) []byte {
-	return item.AppendNumber(appendControl(dst, pingCode, 1), c.N)
+	if c.Holds == 0 {
+		return item.AppendNumber(appendControl(dst, pingCode, 1), c.N)
+	}
+	dst = item.AppendNumber(appendControl(dst, pingCode, 2), c.N)
+	return item.AppendNumber(dst, c.Holds)
 }
 
 // AppendTo implements Control.
@@ -193,8 +199,8 @@ func readControl(r *item.Reader, code uint64, n int) Control {
 		arity(r, n, 4, 4, "Sync")
 		return readSync(r)
 	case pingCode:
-		arity(r, n, 3, 3, "Ping")
-		return Ping{N: r.Uint("number", MaxPipe)}
+		arity(r, n, 3, 4, "Ping")
+		return readPing(r, n)
 	case pongCode:
 		arity(r, n, 3, 3, "Pong")
 		return Pong{N: r.Uint("number", MaxPipe)}
@@ -226,6 +232,14 @@ func readControl(r *item.Reader, code uint64, n int) Control {
 		r.Skip()
 	}
 	return UnknownControl{Code: code}
+}
+
+func readPing(r *item.Reader, n int) Ping {
+	p := Ping{N: r.Uint("number", MaxPipe)}
+	if n > 3 {
+		p.Holds = r.UintFrom("bytes of the path", 1, MaxPipe)
+	}
+	return p
 }
 
 func readAsk(r *item.Reader) Ask {

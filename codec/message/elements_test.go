@@ -123,6 +123,9 @@ func controlElements(c Control) []any {
 			13: c.Overhead, 14: c.NestedRoom, 15: c.NestedCalls,
 		})}
 	case Ping:
+		if c.Holds > 0 {
+			return []any{2, c.N, c.Holds}
+		}
 		return []any{2, c.N}
 	case Pong:
 		return []any{3, c.N}

@@ -61,6 +61,7 @@ type vectorMessage struct {
 	Whole uint64
 
 	N, Limit, Count uint64
+	Holds           uint64
 	Sent, Total     uint64
 	Last            *uint64
 
@@ -175,7 +176,7 @@ func (m *vectorMessage) goControl() Control {
 			Overhead: m.Overhead, NestedRoom: m.NestedRoom, NestedCalls: m.NestedCalls,
 		}
 	case "ping":
-		return Ping{N: m.N}
+		return Ping{N: m.N, Holds: m.Holds}
 	case "pong":
 		return Pong{N: m.N}
 	case "credit":

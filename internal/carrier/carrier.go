@@ -59,6 +59,7 @@ type Carrier struct {
 	live   liveness
 	pongs  pongs
 	stall  atomic.Pointer[stall] // nil until the session stands at its inbound soft limit
+	route  atomic.Pointer[route] // nil until the first mark is due over the present Wire
 
 	ending sync.Once
 	at     int32                   // see watched
@@ -80,6 +81,9 @@ func (c *Carrier) Init(cfg *Config) {
 	c.hold.base, c.hold.writer = b, &c.writer
 	c.live.hold = &c.hold
 	c.live.agree(cfg.Pings)
+	if !cfg.Pings.Mute {
+		c.out.Mark((*marker)(c))
+	}
 	c.live.part.Begin(cfg.Tally)
 	var a *acks
 	if cfg.Resumes {
@@ -113,9 +117,6 @@ func (c *Carrier) State() State { return c.way.current() }
 
 // Away reports whether the Wire is lost, and another one is waited for.
 func (c *Carrier) Away() bool { return c.State().away() }
-
-// RoundTrip returns how long the latest Ping of this side took there and back, 0 before the first.
-func (c *Carrier) RoundTrip() time.Duration { return time.Duration(c.live.trip.Load()) }
 
 // Receiving returns how many bytes messages hold of which only a part has arrived. Of the frame
 // that is arriving it tells only if the Wire does.

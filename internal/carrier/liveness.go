@@ -22,9 +22,8 @@ type liveness struct {
 	// what a message holds that is arriving, for the owner of the session
 	part limits.Part
 
-	ping   atomic.Uint64 // number of the latest Ping
-	pinged atomic.Int64  // when it was sent, by the node's clock; 0 once it was answered
-	trip   atomic.Int64  // the latest round trip, in nanoseconds
+	pinged atomic.Int64 // when the latest Ping was sent, by the node's clock; 0 once it was answered
+	trip   atomic.Int64 // the latest round trip, in nanoseconds
 }
 
 // Pings are what is known of the peer before the first one.
@@ -93,6 +92,9 @@ func (l *liveness) look(now time.Duration) {
 	arriving := receiving(w)
 	l.part.Tell(arriving + l.held())
 	writing, silence := l.meter.writing.Load(), l.silence()
+	if l.out.Nudge() {
+		l.writer.write()
+	}
 	slow := l.stuck(received, metered, now)
 	if metered && slow == nil {
 		slow = l.tooSlow(arriving > 0, received, sent, now)
@@ -107,7 +109,7 @@ func (l *liveness) look(now time.Duration) {
 	case l.interval > 0 && !writing && now-l.said >= silence:
 		l.said = now
 		l.pinged.Store(int64(now))
-		l.host.Control(message.Ping{N: l.ping.Add(1)}, Now)
+		l.host.Control(message.Ping{N: pingNumber(now)}, Now)
 	}
 }
 
@@ -124,12 +126,16 @@ func (l *liveness) silence() time.Duration {
 	return l.interval
 }
 
-// pong takes the answer to a Ping.
+// signOfLife is part of the number of each Ping that is no mark. The rest is when it was sent.
+const signOfLife = 1 << 52
+
+// pingNumber returns the number of the Ping that is sent at t.
+func pingNumber(t time.Duration) uint64 { return signOfLife | uint64(t)&(signOfLife-1) }
+
+// pong takes the answer to a Ping. The answer to a mark is none.
 func (l *liveness) pong(n uint64) {
-	if n != l.ping.Load() {
-		return
-	}
-	if sent := l.pinged.Swap(0); sent > 0 {
+	sent := l.pinged.Load()
+	if sent > 0 && n == pingNumber(time.Duration(sent)) && l.pinged.CompareAndSwap(sent, 0) {
 		l.trip.Store(int64(l.Now()) - sent)
 	}
 }

@@ -12,8 +12,8 @@ import (
 // because an answer costs more than a question.
 
 const (
-	pongsASecond = 100      // that are sent at once
-	pongBytes    = 64 << 10 // so many bytes that have arrived in the second let one more be sent
+	pongsASecond = 100     // that are sent at once
+	pongBytes    = 4 << 10 // so many bytes that have arrived in the second let one more be sent
 )
 
 // pongs bounds how many Pongs a session sends.

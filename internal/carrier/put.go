@@ -85,7 +85,13 @@ func (c *Carrier) Ack(count uint64) (ok bool) { return c.out.Ack(count) }
 func (c *Carrier) Ping(n uint64) { c.pongs.answer(&c.base, n) }
 
 // Pong takes the answer to a Ping of this side. It is for the reader.
-func (c *Carrier) Pong(n uint64) { c.live.pong(n) }
+func (c *Carrier) Pong(n uint64) {
+	if n >= signOfLife {
+		c.live.pong(n)
+	} else if r := c.route.Load(); r != nil && r.returns(n) {
+		c.writer.writeWhen(AfterReading)
+	}
+}
 
 // Keep returns the memory of the frame that is being dealt with, of which part is a part, if that
 // may be kept, and nil if part has to be copied. It is for the reader.

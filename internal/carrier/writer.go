@@ -10,6 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -129,7 +130,6 @@ func (w *writer) writeLoop() {
 	for {
 		batch, end := w.take()
 		if batch == nil {
-			w.outbound.SetCongested(false)
 			w.wrote(end)
 			return
 		}
@@ -194,6 +194,12 @@ func giveToWire(w wire.Wire, batch []byte, segments [][]byte) error {
 // wrote is called when a writer has nothing left to write.
 func (w *writer) wrote(end outbox.End) {
 	switch end {
+	case outbox.Idle:
+		if w.outbound.State() == limits.Congested {
+			w.outbound.SetCongested(false) // what was in flight has been read
+		}
+	case outbox.Full:
+		w.outbound.SetCongested(true)
 	case outbox.Last:
 		w.told.fire()
 	case outbox.Halted:

@@ -3,7 +3,7 @@ package outbox
 import "encoding/binary"
 
 const (
-	// batchSize bounds the bytes that depart together, unless they are one message. With the last
+	// batchSize is how many bytes depart together at most, unless they are one message. With the last
 	// frame's head they are one packet of the loopback device, which holds 65,483 bytes of a TCP
 	// stream: a few bytes more would be one more packet.
 	batchSize = 63 << 10
@@ -16,6 +16,8 @@ type batch struct {
 	frames []byte
 	lent   *lent  // payloads that belong between them; nil until there are some
 	holds  amount // its messages
+	most   int    // bytes that depart together
+	marked bool   // it begins with a mark
 }
 
 // frame is what a batch can hold besides messages.
@@ -23,8 +25,11 @@ type frame interface{ AppendTo([]byte) []byte }
 
 func (b *batch) empty() bool { return len(b.frames) == 0 }
 
+// size returns the bytes of what is there.
+func (b *batch) size() int { return len(b.frames) + b.lent.size() }
+
 // room returns how many bytes more may depart with what is there.
-func (b *batch) room() int { return batchSize - len(b.frames) - b.lent.size() }
+func (b *batch) room() int { return b.most - b.size() }
 
 // fits reports whether m may join the batch.
 func (b *batch) fits(m *Message) bool { return b.empty() || len(m.Payload) <= b.room() }
@@ -71,7 +76,7 @@ func (b *batch) lend(m *Message, s stamp) {
 // stays, for takeLent.
 func (b *batch) take() (frames []byte, holds amount) {
 	frames, holds = b.frames, b.holds
-	b.frames, b.holds = nil, amount{}
+	b.frames, b.holds, b.marked = nil, amount{}, false
 	return frames, holds
 }
 

@@ -14,7 +14,7 @@
 // Wire and [Outbox.Written] until Take says that nothing is left.
 //
 // Only the Outbox has a lock. Its parts have none, and do not know each other: the batch, the
-// queue, the controls, the flushes, the log of what was sent, and the news for others. The intake,
+// queue, the gate, the controls, the flushes, the log of what was sent, and the news for others. The intake,
 // which needs no lock, is one more.
 package outbox
 
@@ -66,6 +66,7 @@ type Outbox struct {
 	mu       sync.Mutex
 	nextID   uint64 // of the next pipe opened here; guarded by mu, like all below
 	batch    batch  // departs next
+	gate     gate   // for what is in flight
 	flight   amount // messages that the writer has taken and not yet written
 	queue    queue  // what waits behind the batch
 	controls controls
@@ -87,6 +88,7 @@ type news struct {
 // may be nil, with the Blocks and Opens that are dropped at once, in their order.
 func New(firstID uint64, maxFrame int, overhead uint32, share float64, written func(messages, bytes int), dropped func([]Drop)) *Outbox {
 	o := &Outbox{written: written, dropped: dropped, max: maxFrame, overhead: overhead, nextID: firstID}
+	o.batch.most = batchSize
 	o.putControl = func(c message.Control) { o.appendLocked(c) }
 	o.queue.order.Guard(share)
 	return o

@@ -52,6 +52,8 @@ func (o *Outbox) Resume(received uint64) (frames [][]byte, err error) {
 		return nil, o.log.lacks(received)
 	}
 	o.flight = amount{}
+	o.gate.reset()
+	o.batch.most = batchSize
 	o.acknowledgedLocked(received)
 	o.admitLocked() // into the queue, where they are by priority
 	o.writer.to(resume)

@@ -1,12 +1,17 @@
 package outbox
 
-import "math"
+import (
+	"math"
+
+	"github.com/asterisque-go/asterisque/codec/message"
+)
 
 // End says why Take has returned no batch.
 type End uint8
 
 const (
 	Idle   End = iota // nothing waits; the caller is the writer no longer
+	Full              // as Idle, but messages wait until more may be in flight
 	Last              // the Outbox is closed, and nothing will ever follow; one caller learns that
 	Halted            // there is no Wire; the caller stays the writer, and does not write
 )
@@ -23,11 +28,18 @@ func (o *Outbox) Take() (batch []byte, end End) {
 		o.admitLocked()
 		o.departControlsLocked()
 		o.fillLocked()
+		if o.batch.empty() && o.queue.len() > 0 {
+			o.markLocked() // that which opens the gate
+		}
 		if !o.batch.empty() {
 			return o.takeLocked(), Idle
 		}
 		o.flushes.written()
 		o.batch.freeIfEmpty()
+		if o.queue.len() > 0 {
+			o.writer.to(shuts)
+			return nil, Full
+		}
 		if was, _ := o.writer.to(dry); was == ending {
 			return nil, Last // the caller stays the writer, so that it alone learns this
 		}
@@ -37,10 +49,10 @@ func (o *Outbox) Take() (batch []byte, end End) {
 	}
 }
 
-// fillLocked moves messages from the queue into the departing batch while that has room. If the
-// next one does not fit, the batch goes without it.
+// fillLocked moves messages from the queue into the departing batch while that has room, and more
+// may be in flight. If the next one does not fit, the batch goes without it.
 func (o *Outbox) fillLocked() {
-	for o.queue.len() > 0 {
+	for o.queue.len() > 0 && o.gate.lets(o.batch.size()) {
 		room := math.MaxInt
 		if o.batch.holds.messages > 0 {
 			// Controls, of which there may always be some, hold up no large one
@@ -61,10 +73,20 @@ func (o *Outbox) takeLocked() (frames []byte) {
 		o.departAckLocked()
 		o.log.keep(&o.batch)
 	}
+	o.gate.took(o.batch.size(), o.batch.marked, o.queue.len() > 0)
 	frames, o.flight = o.batch.take()
 	o.flying = o.batch.takeLent(frames, o.flying)
 	o.flushes.taken++
+	o.markLocked()
 	return frames
+}
+
+// markLocked lets the batch, which is empty, begin with a mark if it is time for one.
+func (o *Outbox) markLocked() {
+	if o.gate.due() {
+		o.appendLocked(message.Ping{N: o.gate.written, Holds: o.gate.bound.Holds})
+		o.batch.marked = true
+	}
 }
 
 // Segments returns the batch that was taken last in the pieces in which it is to be written, one

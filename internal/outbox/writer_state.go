@@ -15,10 +15,12 @@ type writer struct{ state atomic.Uint32 }
 //	 │  │                       │  │
 //	 │  ▼                       │  ▼
 //	awake ◄────── come ─────── awakeEarly
-//	   ▲
-//	   └────── resume ─────┐
-//	these four ── halt ──► parked ── end ──┐
-//	these four ── end ───► ending ── halt ─┴─► ended
+//	 ▲  │                          │
+//	 │  └────────── shuts ─────────┴──► shut ── opens, urge ──► awake
+//	 │
+//	 └────── resume ─────┐
+//	these five ── halt ──► parked ── end ──┐
+//	these five ── end ───► ending ── halt ─┴─► ended
 //
 // An Outbox begins asleep. Who wakes it is the writer until nothing is left. In the lower three
 // states there always is a writer, if only in name: the one there was, or else whoever has halted
@@ -28,6 +30,7 @@ type writerState uint32
 const (
 	asleep     writerState = iota // nobody writes
 	announced                     // nobody writes, but somebody was announced who will call Claim
+	shut                          // nobody writes, and messages wait until more may be in flight
 	awake                         // somebody writes
 	awakeEarly                    // as awake, and whoever was announced has not come yet
 	parked                        // there is no Wire: the writer does not write, or soon finds out
@@ -40,10 +43,13 @@ const (
 type writerEvent uint8
 
 const (
-	wake     writerEvent = iota // somebody has something to write, and would be the writer
+	wake     writerEvent = iota // somebody has a message to write, and would be the writer
+	urge                        // somebody has something to write that passes the gate
 	announce                    // somebody leaves what another one will come and write
 	come                        // who was announced is there
 	dry                         // the writer has nothing left to write
+	shuts                       // the writer has messages left, and no more may be in flight
+	opens                       // more may be in flight
 	halt                        // the Wire is lost
 	resume                      // there is another Wire
 	end                         // the Outbox is closed
@@ -55,14 +61,15 @@ const stays = writerStates
 
 // writerNext is what follows.
 var writerNext = [writerStates][writerEvents]writerState{
-	//           wake        announce   come    dry        halt    resume end
-	asleep:     {awake, announced, stays, stays, parked, stays, ending},
-	announced:  {awakeEarly, stays, asleep, stays, parked, stays, ending},
-	awake:      {stays, stays, stays, asleep, parked, stays, ending},
-	awakeEarly: {stays, stays, awake, announced, parked, stays, ending},
-	parked:     {stays, stays, stays, stays, stays, awake, ended},
-	ending:     {stays, stays, stays, stays, ended, stays, stays},
-	ended:      {stays, stays, stays, stays, stays, stays, stays},
+	//           wake        urge        announce   come    dry        shuts  opens  halt    resume end
+	asleep:     {awake, awake, announced, stays, stays, stays, stays, parked, stays, ending},
+	announced:  {awakeEarly, awakeEarly, stays, asleep, stays, stays, stays, parked, stays, ending},
+	shut:       {stays, awake, stays, stays, stays, stays, awake, parked, stays, ending},
+	awake:      {stays, stays, stays, stays, asleep, shut, stays, parked, stays, ending},
+	awakeEarly: {stays, stays, stays, awake, announced, shut, stays, parked, stays, ending},
+	parked:     {stays, stays, stays, stays, stays, stays, stays, stays, awake, ended},
+	ending:     {stays, stays, stays, stays, stays, stays, stays, ended, stays, stays},
+	ended:      {stays, stays, stays, stays, stays, stays, stays, stays, stays, stays},
 }
 
 // next returns the state after e. ok is false where e changes nothing.
@@ -75,7 +82,7 @@ func (s writerState) next(e writerEvent) (_ writerState, ok bool) {
 }
 
 // present reports whether there is a writer.
-func (s writerState) present() bool { return s != asleep && s != announced }
+func (s writerState) present() bool { return s >= awake }
 
 // closed reports whether nothing more is accepted.
 func (s writerState) closed() bool { return s >= ending }
@@ -100,5 +107,17 @@ func (w *writer) to(e writerEvent) (was writerState, ok bool) {
 // become reports whether the caller is the writer from here on: there was none.
 func (w *writer) become() bool {
 	_, became := w.to(wake)
+	return became
+}
+
+// becomeForControl is become for somebody who has put what passes the gate.
+func (w *writer) becomeForControl() bool {
+	_, became := w.to(urge)
+	return became
+}
+
+// open is become for somebody who has opened the gate: nobody has written because of it.
+func (w *writer) open() bool {
+	_, became := w.to(opens)
 	return became
 }

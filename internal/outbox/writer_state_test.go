@@ -12,7 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec/message"
 )
 
-var writerStateNames = []string{"asleep", "announced", "awake", "awakeEarly", "parked", "ending", "ended"}
+var writerStateNames = []string{"asleep", "announced", "shut", "awake", "awakeEarly", "parked", "ending", "ended"}
 
 func TestWriterState(t *testing.T) {
 	// what follows, by event; "-" changes nothing
@@ -20,14 +20,15 @@ func TestWriterState(t *testing.T) {
 		from writerState
 		next string
 	}{
-		//           wake announce come dry halt resume end
-		{asleep, "awake announced - - parked - ending"},
-		{announced, "awakeEarly - asleep - parked - ending"},
-		{awake, "- - - asleep parked - ending"},
-		{awakeEarly, "- - awake announced parked - ending"},
-		{parked, "- - - - - awake ended"},
-		{ending, "- - - - ended - -"},
-		{ended, "- - - - - - -"},
+		//           wake urge announce come dry shuts opens halt resume end
+		{asleep, "awake awake announced - - - - parked - ending"},
+		{announced, "awakeEarly awakeEarly - asleep - - - parked - ending"},
+		{shut, "- awake - - - - awake parked - ending"},
+		{awake, "- - - - asleep shut - parked - ending"},
+		{awakeEarly, "- - - awake announced shut - parked - ending"},
+		{parked, "- - - - - - - - awake ended"},
+		{ending, "- - - - - - - ended - -"},
+		{ended, "- - - - - - - - - -"},
 	}
 	require.Len(t, table, int(writerStates))
 	require.Len(t, writerStateNames, int(writerStates))
@@ -52,10 +53,10 @@ func TestWriterStateKeepsItsPromises(t *testing.T) {
 		for e := range writerEvents {
 			next, ok := from.next(e)
 			what := fmt.Sprintf("%s, event %d", writerStateNames[from], e)
-			require.False(t, from.present() && !next.present() && e != dry, "%s: the writer alone says that it writes no more", what)
+			require.False(t, from.present() && !next.present() && e != dry && e != shuts, "%s: the writer alone says that it writes no more", what)
 			require.False(t, from.closed() && !next.closed(), "%s: what is closed stays closed", what)
 			require.False(t, from.halted() && !next.halted() && e != resume, "%s: only another Wire ends a halt", what)
-			if e == wake {
+			if e == wake && from != shut || e == urge {
 				require.Equal(t, !from.present(), ok, "%s: one becomes the writer where there is none", what)
 			}
 		}

@@ -1,0 +1,112 @@
+package outbox
+
+// Marker decides about marks: Pings that go along with much that is written, and say how much was
+// written before them. Its methods are called with the lock of the Outbox held, and must not call
+// the Outbox.
+type Marker interface {
+	// Due reports whether a mark is to go behind so many bytes. It is asked about once in Spacing
+	// bytes.
+	Due(written uint64) bool
+
+	// Departs is called when a mark departs behind so many bytes. short says that there was not
+	// always something to send since the last one.
+	Departs(written uint64, short bool)
+}
+
+// Bound is how much may be in flight. The zero Bound is none.
+type Bound struct {
+	Ceiling uint64 // bytes, of all that are written; what waits departs below it; 0: there is none
+	Part    int    // bytes that depart together, unless they are one message
+	Spacing int    // bytes from one mark to the next
+	Holds   uint64 // bytes, for the peer to know; see the specification, section 10
+}
+
+// gate bounds what is given to the Wire and not known to be read. Controls pass it: there are few,
+// and the peer waits for them.
+type gate struct {
+	marker Marker // nil: there are no marks, and no bound; fixed
+
+	bound   Bound
+	written uint64 // bytes of the batches that were taken over the present Wire
+	marked  uint64 // what was written when a mark was last thought of
+	short   bool   // since the latest mark departed there was not always something to send
+	nudged  uint64 // what was written when Nudge was called last
+}
+
+// firstSpacing is how many bytes are written before the first mark.
+const firstSpacing = 16 << 10
+
+// lets reports whether messages may depart with a batch that holds so many bytes already.
+func (g *gate) lets(batch int) bool {
+	return g.bound.Ceiling == 0 || g.written+uint64(batch) < g.bound.Ceiling
+}
+
+// part returns how many bytes may depart together.
+func (g *gate) part() int {
+	if g.bound.Part == 0 {
+		return batchSize
+	}
+	return min(g.bound.Part, batchSize)
+}
+
+// due reports whether a mark is to depart now, behind all that was taken.
+func (g *gate) due() bool {
+	spacing := g.bound.Spacing
+	if g.bound.Ceiling == 0 {
+		spacing = firstSpacing
+	}
+	if g.marker == nil || g.written-g.marked < uint64(spacing) {
+		return false
+	}
+	g.marked = g.written
+	return g.marker.Due(g.written)
+}
+
+// took notes that a batch of so many bytes was taken, which has begun with a mark or not.
+func (g *gate) took(bytes int, marked, waiting bool) {
+	if marked {
+		g.marker.Departs(g.written, g.short)
+		g.short = false
+	}
+	g.short = g.short || !waiting
+	g.written += uint64(bytes)
+}
+
+// reset begins anew over another Wire.
+func (g *gate) reset() { *g = gate{marker: g.marker} }
+
+// Mark lets marks go along with what is written. It is called before everything else.
+func (o *Outbox) Mark(m Marker) { o.gate.marker = m }
+
+// Open sets how much may be in flight. If write is true, messages have waited for that, and the
+// caller is the writer now.
+func (o *Outbox) Open(b Bound) (write bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.gate.bound = b
+	o.batch.most = o.gate.part()
+	return o.gate.lets(o.batch.size()) && o.writer.open()
+}
+
+// Nudge lets one part depart more if nothing has departed since it was called last, and messages
+// wait until more may be in flight: then the Wire decides. So a peer that answers no marks does not
+// stop this side for ever. write is as for Open.
+func (o *Outbox) Nudge() (write bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	still := o.gate.nudged == o.gate.written
+	o.gate.nudged = o.gate.written
+	if !still || o.gate.bound.Ceiling == 0 {
+		return false
+	}
+	o.gate.bound.Ceiling = max(o.gate.bound.Ceiling, o.gate.written+1)
+	return o.writer.open()
+}
+
+// InFlight returns how many bytes were given out over the present Wire, and whether messages wait
+// until more may be in flight.
+func (o *Outbox) InFlight() (written uint64, full bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.gate.written, o.writer.current() == shut
+}

@@ -1,0 +1,3 @@
+package path
+
+func (m *Model) Phase() int { return int(m.phase) }

@@ -1,0 +1,207 @@
+// Package path estimates what the path of a Wire holds: its smallest round trip, and the rate at
+// which it delivers. From both follows how much may be in flight, so that queues form on this side,
+// where priority reaches, and not in the network.
+//
+// What it learns from is marks: numbers that the peer sends back as soon as it has read them. A
+// mark says how many bytes were written before it, and so its return says how many have been read.
+// The estimates are those of BBR (Cardwell et al. 2016): the largest rate of some round trips, and
+// the smallest round trip of some seconds, which is looked for with little in flight. There is no
+// pacing: marks that return are the clock.
+//
+// A Model has no clock, no lock, and knows neither messages nor wires.
+package path
+
+import "time"
+
+const (
+	// least bounds from below what may be in flight, in bytes, and unknown is that before the rate
+	// is known.
+	least   = 16 << 10
+	unknown = 128 << 10
+
+	// slack is by how long a mark may be late because of those who send and read, and not of the
+	// path. What the path delivers in it may be in flight as well: over a short path the processor
+	// bounds the rate, and not this.
+	slack = 2 * time.Millisecond
+
+	// fresh is how long the smallest round trip is believed.
+	fresh = 10 * time.Second
+
+	// A round in which the rate has not grown by a quarter does not grow. After flat such rounds
+	// the path is full.
+	growth = 1.25
+	flat   = 3
+)
+
+// How many times of what the path holds may be in flight.
+const (
+	starting = 2.0  // while the rate grows
+	cruising = 1.25 // so that a path which has grown is noticed
+)
+
+// Bounds of what leaves together, in bytes.
+const (
+	leastPart = 4 << 10
+	mostPart  = 64 << 10
+)
+
+// Model is what is known of one path. Times are those of one clock, whatever its zero.
+type Model struct {
+	phase phase
+	marks marks
+	rates rates
+
+	trip   time.Duration // the smallest round trip; 0: unknown
+	tripAt time.Duration // when that was measured
+	stray  time.Duration // by how much round trips differ from what is expected
+	late   bool          // the latest mark was
+
+	full int     // rounds in a row in which the rate has not grown
+	best float64 // the rate from which it has to grow
+}
+
+// Departs notes that a mark leaves behind so many bytes, of all that were written. short says that
+// there was not always something to send since the last one: then its return says nothing of what
+// the path could have delivered.
+func (m *Model) Departs(now time.Duration, written uint64, short bool) {
+	if m.phase == cruise && now-m.tripAt > fresh {
+		m.phase = probe
+	}
+	m.marks.push(now, written, short)
+}
+
+// Returns notes that the mark behind so many bytes has come back. It reports false if there is no
+// such mark.
+func (m *Model) Returns(now time.Duration, written uint64) (ok bool) {
+	k, ok := m.marks.pop(now, written)
+	if !ok {
+		return false
+	}
+	trip := max(now-k.at, 1)
+	m.measure(now, trip, k.ahead == 0)
+	m.judge(&k, now, trip)
+	return true
+}
+
+// measure takes a round trip. calm says that nothing else was in flight when the mark left.
+func (m *Model) measure(now, trip time.Duration, calm bool) {
+	if calm && m.phase == probe {
+		m.phase = cruise
+		m.trip, m.tripAt = trip, now
+	}
+	old := m.phase == start && now-m.tripAt > fresh
+	if m.trip == 0 || trip <= m.trip || old {
+		m.trip, m.tripAt = trip, now
+	}
+}
+
+// judge learns from a mark that has come back what the path delivers.
+func (m *Model) judge(k *mark, now, trip time.Duration) {
+	rate := k.rate(now)
+	if m.isLate(k, trip) && m.phase == cruise && rate > 0 {
+		m.rates.reset(rate)
+		m.phase, m.late = probe, false // has the path less to give, or is it longer?
+	}
+	if rate > 0 && (!k.short || rate > m.rates.most()) {
+		if m.rates.add(rate, k) && m.phase == start && !k.short {
+			m.grown()
+		}
+	}
+}
+
+// isLate reports whether the mark is late, and the one before it was: later than what was in flight
+// and the jitter of the path explain. A mark of a burst waits for the burst, and tells nothing.
+func (m *Model) isLate(k *mark, trip time.Duration) (twice bool) {
+	if k.burst {
+		return false
+	}
+	expected := m.trip
+	if rate := m.rates.most(); rate > 0 {
+		expected = max(expected, seconds(float64(k.ahead)/rate))
+	}
+	was := m.late
+	m.late = trip > expected*9/8+2*m.stray+slack
+	m.stray += ((trip - expected).Abs() - m.stray) / 8
+	return was && m.late
+}
+
+// grown is called after each round trip until the path is full.
+func (m *Model) grown() {
+	if r := m.rates.most(); r >= m.best*growth {
+		m.best, m.full = r, 0
+		return
+	}
+	if m.full++; m.full >= flat {
+		m.phase = probe
+	}
+}
+
+// Limit returns how many bytes may be in flight: written, and not known to have been read.
+func (m *Model) Limit() int {
+	switch m.phase {
+	case start:
+		return max(unknown, m.hold(starting))
+	case probe:
+		return leastPart
+	default:
+		return max(least, m.hold(cruising))
+	}
+}
+
+// hold returns how many bytes the path holds, times gain, and what it delivers in slack and while
+// marks stray.
+func (m *Model) hold(gain float64) int {
+	spare := slack + min(2*m.stray, m.trip/2)
+	return int(m.rates.most() * (gain*m.trip.Seconds() + spare.Seconds()))
+}
+
+// Part returns how many bytes may leave together: an eighth of what may be in flight. Over a short
+// path they are more as long as its rate is unknown.
+func (m *Model) Part() int {
+	if m.phase == start && 0 < m.trip && m.trip < slack {
+		return mostPart
+	}
+	limit := m.Limit()
+	if m.phase > start {
+		limit = m.hold(cruising)
+	}
+	return min(max(limit/8, leastPart), mostPart)
+}
+
+// Spacing returns after how many bytes the next mark is to leave: some eight for what may be in
+// flight. Over a short path, where that is little, there are fewer.
+func (m *Model) Spacing() int {
+	if m.phase == probe && m.marks.len == 0 {
+		return 0
+	}
+	short := min(int(m.rates.most()*slack.Seconds()), mostPart)
+	return max(m.Limit()/8, leastPart, short)
+}
+
+// Room reports whether one more mark may be on its way.
+func (m *Model) Room() bool { return m.marks.len < len(m.marks.list) }
+
+// InFlight reports whether a mark is on its way.
+func (m *Model) InFlight() bool { return m.marks.len > 0 }
+
+// Read returns how many of the bytes that were written are known to have been read.
+func (m *Model) Read() uint64 { return m.marks.read }
+
+// RoundTrip returns the smallest round trip that is believed, 0 if none is known.
+func (m *Model) RoundTrip() time.Duration { return m.trip }
+
+// Rate returns what the path delivers, in bytes a second, 0 if that is unknown.
+func (m *Model) Rate() float64 { return m.rates.most() }
+
+// Holds returns how many bytes the path holds: what it delivers in a round trip.
+func (m *Model) Holds() int { return int(m.rates.most() * m.trip.Seconds()) }
+
+// Waited returns for how long the oldest mark has been on its way.
+func (m *Model) Waited(now time.Duration) time.Duration {
+	if m.marks.len == 0 {
+		return 0
+	}
+	return now - m.marks.at(0).at
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
