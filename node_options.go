@@ -3,6 +3,7 @@ package asterisque
 import (
 	"crypto/tls"
 	"log/slog"
+	"math"
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
@@ -73,7 +74,7 @@ func newConfig(opts []Option) (config, error) {
 	c := config{
 		sessionConfig: sessionConfig{
 			log:    slog.New(slog.DiscardHandler),
-			window: 1 << 20,
+			window: math.MaxInt32,
 			share:  0.05,
 		},
 		made:       here(),

@@ -40,10 +40,11 @@ type Limits struct {
 
 	// Window is how far the window of a stream may grow, in bytes: what a peer may send before the
 	// application takes some. Every stream has a small window that is guaranteed. It grows while
-	// the application keeps up and the path has use for more, by at most an eighth of what is spare
-	// of the inbound soft limit. A Block that does not fit into its window passes when the
-	// application waits for it. 1 MiB by default, at most 4 GiB - 1. Negative: there are no
-	// windows, and peers are promised nothing: they send what they like, and the session stops
+	// the application keeps up and the path has use for more: to 1 MiB, by at most an eighth of
+	// what is spare of the inbound soft limit, and over a long path to twice what the path holds,
+	// by at most four fifths of that. A Block that does not fit into its window passes when the
+	// application waits for it. By default there is no other bound; at most 4 GiB - 1. Negative:
+	// there are no windows, and peers are promised nothing: they send what they like, and the session stops
 	// reading at its inbound soft limit.
 	Window int
 

@@ -59,6 +59,10 @@ func newSession(sh *shared, holder sessionHolder, b *sessionStart) *Session {
 	return s
 }
 
+// usualWindow is how far the window of a stream grows, in bytes, while the path is not known to hold
+// more. Over a short path larger ones leave the processor's cache.
+const usualWindow = 1 << 20
+
 // promise sets up what this side has promised its peer, by its plan, and what the peer has
 // promised.
 func (s *Session) promise(a *agreement, p *limits.Plan) {
@@ -78,6 +82,7 @@ func (s *Session) promise(a *agreement, p *limits.Plan) {
 	s.terms.Room = limits.NewRoom(p)
 	s.calls.windows = s.terms.Room
 	s.terms.Room.Heed(&s.owner.tally)
-	s.terms.Largest = uint64(max(s.cfg.window, p.Window))
+	s.terms.Most = uint64(max(s.cfg.window, p.Window))
+	s.terms.Usual = min(s.terms.Most, usualWindow)
 	s.calls.room.opens = limits.NewOpens(p)
 }

@@ -132,6 +132,9 @@ func (u *upper) receiveControl(m message.Control) error {
 		return u.toPipe(c.Pipe, func(p *piping.End) error { p.AllowArrived(c.Total); return nil })
 	case message.Ping:
 		u.carrier.Ping(c.N)
+		if c.Holds > 0 {
+			u.terms.Holds.Store(c.Holds)
+		}
 	case message.Pong:
 		u.carrier.Pong(c.N)
 	case message.Ack:

@@ -237,7 +237,19 @@ func (r *Room) takenLocked(h *Hold) {
 func (r *Room) Grow(h *Hold, want, least uint64) []*Claim {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	share := (max(r.spare, 0) + int(h.Extra)) / 8
+	return r.growLocked(h, want, least, (max(r.spare, 0)+int(h.Extra))/8)
+}
+
+// Follow is Grow for the window of a stream whose path is long: it holds as much as the window. The
+// share is four fifths. So one stream has nearly all of the spare room, and many share it evenly.
+func (r *Room) Follow(h *Hold, want, least uint64) []*Claim {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.growLocked(h, want, least, (max(r.spare, 0)+int(h.Extra))/5*4)
+}
+
+// growLocked makes the window as large as is wanted, if that is no more than its share.
+func (r *Room) growLocked(h *Hold, want, least uint64, share int) []*Claim {
 	if want <= uint64(h.Base)+firstGrowth && r.spare > r.plan.Spare/2 {
 		share = max(share, min(firstGrowth, r.plan.Spare/8))
 	}

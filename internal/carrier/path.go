@@ -37,24 +37,27 @@ const seldom = time.Second
 type marker Carrier
 
 // Due implements [outbox.Marker].
-func (m *marker) Due(uint64) bool {
+func (m *marker) Due(last bool) bool {
 	r := m.route.Load()
 	if r == nil {
 		r = &route{out: m.out, now: m.Now}
 		m.route.Store(r)
 	}
-	return r.due()
+	return r.due(last)
 }
 
 // Departs implements [outbox.Marker].
 func (m *marker) Departs(written uint64, short bool) { m.route.Load().departs(written, short) }
 
-// due reports whether a mark is to be sent: not if there are enough on their way, nor after a pause,
-// of which it would tell nothing.
-func (r *route) due() bool {
+// due reports whether a mark is to be sent: not if enough are on their way, nor after a pause, of
+// which it would tell nothing. Where it is the last one that may be, one on its way is enough.
+func (r *route) due(last bool) bool {
 	now := r.now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if last {
+		return !r.model.InFlight()
+	}
 	recent := now-r.asked < seldom || r.model.InFlight()
 	r.asked = now
 	return recent && r.model.Room()
@@ -85,6 +88,7 @@ func (r *route) boundLocked() outbox.Bound {
 		Part:    r.model.Part(),
 		Spacing: r.model.Spacing(),
 		Holds:   uint64(r.model.Holds()),
+		Alone:   !r.model.InFlight(),
 	}
 }
 

@@ -4,9 +4,9 @@ package outbox
 // written before them. Its methods are called with the lock of the Outbox held, and must not call
 // the Outbox.
 type Marker interface {
-	// Due reports whether a mark is to go behind so many bytes. It is asked about once in Spacing
-	// bytes.
-	Due(written uint64) bool
+	// Due reports whether a mark is to go now. It is asked about once in Spacing bytes, and with
+	// last being true when nothing may follow until a mark has come back.
+	Due(last bool) bool
 
 	// Departs is called when a mark departs behind so many bytes. short says that there was not
 	// always something to send since the last one.
@@ -19,6 +19,7 @@ type Bound struct {
 	Part    int    // bytes that depart together, unless they are one message
 	Spacing int    // bytes from one mark to the next
 	Holds   uint64 // bytes, for the peer to know; see the specification, section 10
+	Alone   bool   // no mark is on its way: if messages wait, one has to go
 }
 
 // gate bounds what is given to the Wire and not known to be read. Controls pass it: there are few,
@@ -49,17 +50,25 @@ func (g *gate) part() int {
 	return min(g.bound.Part, batchSize)
 }
 
-// due reports whether a mark is to depart now, behind all that was taken.
-func (g *gate) due() bool {
+// due reports whether a mark is to depart now, behind all that was taken. last says that messages
+// wait until more may be in flight.
+func (g *gate) due(last bool) bool {
 	spacing := g.bound.Spacing
 	if g.bound.Ceiling == 0 {
 		spacing = firstSpacing
 	}
-	if g.marker == nil || g.written-g.marked < uint64(spacing) {
+	since := g.written - g.marked
+	if g.marker == nil || since < uint64(spacing) && !(last && since > 0) {
+		return false
+	}
+	if since >= uint64(spacing) {
+		g.marked, last = g.written, false
+	}
+	if !g.marker.Due(last) {
 		return false
 	}
 	g.marked = g.written
-	return g.marker.Due(g.written)
+	return true
 }
 
 // took notes that a batch of so many bytes was taken, which has begun with a mark or not.
@@ -85,7 +94,7 @@ func (o *Outbox) Open(b Bound) (write bool) {
 	defer o.mu.Unlock()
 	o.gate.bound = b
 	o.batch.most = o.gate.part()
-	return o.gate.lets(o.batch.size()) && o.writer.open()
+	return (b.Alone || o.gate.lets(o.batch.size())) && o.writer.open()
 }
 
 // Nudge lets one part depart more if nothing has departed since it was called last, and messages

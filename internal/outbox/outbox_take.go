@@ -26,11 +26,11 @@ func (o *Outbox) Take() (batch []byte, end End) {
 	}
 	for {
 		o.admitLocked()
+		if o.batch.empty() && o.queue.len() > 0 {
+			o.markLocked(!o.gate.lets(0))
+		}
 		o.departControlsLocked()
 		o.fillLocked()
-		if o.batch.empty() && o.queue.len() > 0 {
-			o.markLocked() // that which opens the gate
-		}
 		if !o.batch.empty() {
 			return o.takeLocked(), Idle
 		}
@@ -77,13 +77,14 @@ func (o *Outbox) takeLocked() (frames []byte) {
 	frames, o.flight = o.batch.take()
 	o.flying = o.batch.takeLent(frames, o.flying)
 	o.flushes.taken++
-	o.markLocked()
+	o.markLocked(false)
 	return frames
 }
 
-// markLocked lets the batch, which is empty, begin with a mark if it is time for one.
-func (o *Outbox) markLocked() {
-	if o.gate.due() {
+// markLocked lets the batch, which is empty, begin with a mark if it is time for one. last says that
+// messages wait until more may be in flight.
+func (o *Outbox) markLocked(last bool) {
+	if o.gate.due(last) {
 		o.appendLocked(message.Ping{N: o.gate.written, Holds: o.gate.bound.Holds})
 		o.batch.marked = true
 	}

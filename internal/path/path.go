@@ -78,12 +78,12 @@ func (m *Model) Returns(now time.Duration, written uint64) (ok bool) {
 		return false
 	}
 	trip := max(now-k.at, 1)
-	m.measure(now, trip, k.ahead == 0)
+	m.measure(now, trip, k.ahead < leastPart)
 	m.judge(&k, now, trip)
 	return true
 }
 
-// measure takes a round trip. calm says that nothing else was in flight when the mark left.
+// measure takes a round trip. calm says that hardly anything was in flight when the mark left.
 func (m *Model) measure(now, trip time.Duration, calm bool) {
 	if calm && m.phase == probe {
 		m.phase = cruise
@@ -102,8 +102,9 @@ func (m *Model) judge(k *mark, now, trip time.Duration) {
 		m.rates.reset(rate)
 		m.phase, m.late = probe, false // has the path less to give, or is it longer?
 	}
-	if rate > 0 && (!k.short || rate > m.rates.most()) {
-		if m.rates.add(rate, k) && m.phase == start && !k.short {
+	short := k.short && k.ahead < m.queues()
+	if rate > 0 && (!short || rate > m.rates.most()) {
+		if m.rates.add(rate, k) && m.phase == start && !short {
 			m.grown()
 		}
 	}
@@ -124,6 +125,10 @@ func (m *Model) isLate(k *mark, trip time.Duration) (twice bool) {
 	m.stray += ((trip - expected).Abs() - m.stray) / 8
 	return was && m.late
 }
+
+// queues returns how many bytes in flight are more than the path holds, so that some stand in
+// queues: then it is full, whatever the sender could do.
+func (m *Model) queues() uint64 { return uint64(m.hold(cruising)) + mostPart }
 
 // grown is called after each round trip until the path is full.
 func (m *Model) grown() {
@@ -193,8 +198,15 @@ func (m *Model) RoundTrip() time.Duration { return m.trip }
 // Rate returns what the path delivers, in bytes a second, 0 if that is unknown.
 func (m *Model) Rate() float64 { return m.rates.most() }
 
-// Holds returns how many bytes the path holds: what it delivers in a round trip.
-func (m *Model) Holds() int { return int(m.rates.most() * m.trip.Seconds()) }
+// Holds returns how many bytes the path holds: what it delivers in a round trip. While its rate
+// grows they are twice as many, so that what the peer allows does not hold that up.
+func (m *Model) Holds() int {
+	n := m.rates.most() * m.trip.Seconds()
+	if m.phase == start {
+		n *= starting
+	}
+	return int(n)
+}
 
 // Waited returns for how long the oldest mark has been on its way.
 func (m *Model) Waited(now time.Duration) time.Duration {

@@ -292,7 +292,7 @@ func newSides(t testing.TB, plan limits.Plan, largest uint64) (a, b *side) {
 	for i := range sides {
 		s := &side{t: t, room: limits.NewRoom(&plan)}
 		s.terms = piping.Terms{
-			Room: s.room, Overhead: overhead, Early: early, Largest: largest, PeerOverhead: overhead, PeerEarly: early,
+			Room: s.room, Overhead: overhead, Early: early, Usual: largest, PeerOverhead: overhead, PeerEarly: early,
 			Ledger: s,
 		}
 		sides[i] = s

@@ -100,7 +100,7 @@ var background = context.Background()
 // running returns the pipe of a handler that has begun, with the window that room gave it.
 func running(t *testing.T, room *limits.Room) (*pipe.Pipe, *piping.End, *port) {
 	t.Helper()
-	p, end, port := newPipe(piping.Config{Granted: early, Terms: &piping.Terms{Room: room, Largest: 512 << 10}})
+	p, end, port := newPipe(piping.Config{Granted: early, Terms: &piping.Terms{Room: room, Usual: 512 << 10}})
 	var h limits.Hold
 	require.True(t, room.Begin(&h))
 	end.BeginHandler(h)

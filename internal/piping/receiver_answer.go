@@ -20,8 +20,8 @@ func (r *receiver) answer(s state, t *Terms, a *after) {
 	}
 	w := &r.special.wish
 	listens := r.listens()
-	if need := w.total - r.taken; listens && need > r.hold.Bytes() && need <= t.Largest {
-		r.grow(t, min(max(need, 2*r.hold.Bytes()), t.Largest), a)
+	if need := w.total - r.taken; listens && need > r.hold.Bytes() && need <= t.largest() {
+		r.grow(t, min(max(need, 2*r.hold.Bytes()), t.largest()), a)
 	}
 	if r.taken+r.hold.Bytes() >= w.total {
 		r.raise(t, w.total, a)

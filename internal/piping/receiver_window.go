@@ -6,6 +6,10 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 )
 
+// mostOwed is how much of a window, in bytes, is kept back before credit goes out. Over a long path
+// the rest of it is on its way.
+const mostOwed = 512 << 10
+
 // windowed reports whether the peer has a window here.
 func (r *receiver) windowed() bool { return r.granted != Unlimited }
 
@@ -49,7 +53,11 @@ func (r *receiver) raise(t *Terms, least uint64, a *after) {
 // grow lets the window grow to as much as want, or shrink where others need the room, but not below
 // what was promised.
 func (r *receiver) grow(t *Terms, want uint64, a *after) {
-	a.grant(t.Room.Grow(&r.hold, want, r.promised()))
+	if far := t.follows(); far > t.Usual && want <= far {
+		a.grant(t.Room.Follow(&r.hold, want, r.promised()))
+	} else {
+		a.grant(t.Room.Grow(&r.hold, want, r.promised()))
+	}
 }
 
 // took sees to what follows from the taking of a Block that cost so much: windows grow and shrink,
@@ -81,17 +89,20 @@ func (r *receiver) took(s state, t *Terms, cost uint64, a *after) {
 // credit lets the window grow if it is time for that, and credit go out. drained says that the
 // inbox is empty.
 func (r *receiver) credit(s state, t *Terms, drained bool, a *after) {
-	left := r.promised()
-	grows := drained && r.usedUp // the peer waits for the window, and not for the application
+	left, window := r.promised(), r.hold.Bytes()
+	owed := r.taken+window >= r.granted+min(window/2, mostOwed)
+	// the peer waits for the window, or would soon, and not for the application
+	grows := drained && (r.usedUp || owed && window < t.follows())
 	if grows {
 		r.usedUp = false
-		r.grow(t, min(2*r.hold.Bytes(), t.Largest), a)
+		r.grow(t, min(2*window, t.largest()), a)
 	}
-	window, wished := r.hold.Bytes(), r.wished()
-	due := r.taken+window >= r.granted+window/2 || drained && (left < t.Early || wished > 0)
+	wished := r.wished()
+	window = r.hold.Bytes()
+	due := r.taken+window >= r.granted+min(window/2, mostOwed) || drained && (left < t.Early || wished > 0)
 	if due {
 		if !grows {
-			r.grow(t, window, a)
+			r.grow(t, min(window, t.largest()), a)
 		}
 		r.raise(t, wished, a)
 	}

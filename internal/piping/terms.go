@@ -19,15 +19,24 @@ type Terms struct {
 	Room     *limits.Room // for what arrives; nil: this side has no windows
 	Overhead uint64       // what a Block that arrives costs besides its payload
 	Early    uint64       // what is never kept from the peer: see [limits.Plan].Window
-	Largest  uint64       // window, to which they grow
+	Usual    uint64       // window, to which they grow whatever the path holds
+	Most     uint64       // window, to which they grow if the path holds as much
 
 	PeerOverhead uint64 // what a Block that is sent costs besides its payload
 	PeerEarly    uint64 // up to which cost the peer's credit comes without being asked for
 
 	Ledger Ledger
 
-	Left atomic.Int64 // pipes that are over, and whose Blocks nobody has taken yet
+	Left  atomic.Int64  // pipes that are over, and whose Blocks nobody has taken yet
+	Holds atomic.Uint64 // bytes that the path from the peer holds, as the peer says; 0: not known
 }
+
+// follows returns the window that the path has use for: twice what it holds. The peer says what
+// that is: it may lie, and gets no more than there is room for.
+func (t *Terms) follows() uint64 { return min(2*min(t.Holds.Load(), t.Most), t.Most) }
+
+// largest returns the window to which those grow that are used up.
+func (t *Terms) largest() uint64 { return max(t.Usual, t.follows()) }
 
 // cost returns what a Block that arrives counts against the window of its receiver.
 func (t *Terms) cost(payload int) uint64 { return uint64(payload) + t.Overhead }

@@ -12,7 +12,7 @@ import (
 func TestWindowGrantsHalfAtATimeAndGrowsWhileTheReaderKeepsUp(t *testing.T) {
 	const block = 1024 - overhead
 	room := limits.NewRoom(&limits.Plan{Window: 8 << 10, Workers: 1, Spare: 1 << 20, Large: 1 << 20})
-	p, end, port := newPipe(piping.Config{Granted: early, Terms: &piping.Terms{Room: room, Largest: 16 << 10}})
+	p, end, port := newPipe(piping.Config{Granted: early, Terms: &piping.Terms{Room: room, Usual: 16 << 10}})
 	require.Equal(t, piping.Accepted, end.BlockArrived(sized(block)), "early")
 	end.BeginHandler(limits.Hold{Base: 8 << 10, Source: limits.Workers})
 	require.Equal(t, []message.Control{message.Credit{Limit: 1<<10 + 6<<10 + 511}}, told(end), "whole Blocks, and less than comes by itself")
