@@ -44,8 +44,8 @@ type Limits struct {
 	// what is spare of the inbound soft limit, and over a long path to twice what the path holds,
 	// by at most four fifths of that. A Block that does not fit into its window passes when the
 	// application waits for it. By default there is no other bound; at most 4 GiB - 1. Negative:
-	// there are no windows, and peers are promised nothing: they send what they like, and the session stops
-	// reading at its inbound soft limit.
+	// there are no windows, and peers are promised nothing: they send what they like, and the
+	// session stops reading at its inbound soft limit.
 	Window int
 
 	// Expansion bounds what values that arrive become in memory when they are decoded.

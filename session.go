@@ -3,7 +3,6 @@ package asterisque
 import (
 	"context"
 	"log/slog"
-	"time"
 )
 
 // Session is the conversation of two nodes over a Wire. Both sides may call functions of the other,
@@ -45,11 +44,6 @@ func (s *Session) Peer() Peer {
 	w, secure := s.carrier.Wire()
 	return Peer{ID: s.peerID, LocalAddr: w.LocalAddr(), RemoteAddr: w.RemoteAddr(), TLS: secure, Subject: s.owner.subject}
 }
-
-// RoundTrip returns the smallest time that a Ping of this side has taken there and back within the
-// last seconds, 0 before the first one. Pings are sent while the session is idle, see
-// [Timeouts].Ping, and along with much that is sent.
-func (s *Session) RoundTrip() time.Duration { return s.carrier.Path().RoundTrip }
 
 // Done returns a channel that is closed when the session has ended.
 func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }

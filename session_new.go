@@ -59,8 +59,8 @@ func newSession(sh *shared, holder sessionHolder, b *sessionStart) *Session {
 	return s
 }
 
-// usualWindow is how far the window of a stream grows, in bytes, while the path is not known to hold
-// more. Over a short path larger ones leave the processor's cache.
+// usualWindow is how far the window of a stream grows, in bytes, while the path is not known to
+// hold more. Over a short path larger ones leave the processor's cache.
 const usualWindow = 1 << 20
 
 // promise sets up what this side has promised its peer, by its plan, and what the peer has

@@ -205,7 +205,7 @@ func TestAttackWithControlsThatNobodyAskedFor(t *testing.T) {
 				}
 				require.NoError(t, sessions[0].Err())
 				require.Zero(t, sessions[0].Stats().Outbound.Messages)
-				require.Zero(t, sessions[0].RoundTrip())
+				require.Zero(t, sessions[0].Path().RoundTrip)
 				conns[0].Close()
 				require.Error(t, <-heard, "nothing was answered")
 			})

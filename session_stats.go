@@ -57,6 +57,9 @@ type Stats struct {
 	WaitOutbound Wait `json:"wait_outbound"`
 	// pipes that wait for room for a large Block, and whose applications wait for it
 	Asking int `json:"asking"`
+
+	// what is known of the way to the peer; of one session only, and zero where many are added up
+	Path Path `json:"path"`
 }
 
 // Share is one part of the room of a session: see docs/limits.md.
@@ -117,6 +120,7 @@ func statsOf(s *Session) Stats {
 	st.Stops, st.Stopped = s.carrier.Stops()
 	st.loadWork(&s.calls)
 	st.loadRoom(&s.outgoing)
+	st.Path = pathOf(s)
 	return st
 }
 
@@ -130,7 +134,7 @@ func (st Stats) LogValue() slog.Value {
 		slog.Int("parked", st.Parked), slog.Int("holding", st.Holding), slog.Int("receiving", st.Receiving),
 		slog.Any("opens", st.Opens), slog.Any("nested", st.Nested), slog.Any("blocks", st.Blocks), slog.Any("large", st.Large),
 		slog.Any("wait_window", st.WaitWindow), slog.Any("wait_opens", st.WaitOpens), slog.Any("wait_outbound", st.WaitOutbound),
-		slog.Int("asking", st.Asking),
+		slog.Int("asking", st.Asking), slog.Any("path", st.Path),
 	)
 }
 

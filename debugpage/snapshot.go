@@ -98,7 +98,7 @@ func moreToSay(a, b session) int {
 func (s *session) look(most *bounds) {
 	about := s.from.Peer()
 	s.Peer, s.LocalAddr, s.RemoteAddr = about.ID, about.LocalAddr.String(), about.RemoteAddr.String()
-	s.RoundTrip = s.from.RoundTrip()
+	s.RoundTrip = s.from.Path().RoundTrip
 	infos := s.from.Pipes()
 	// they come by age
 	slices.SortStableFunc(infos, func(a, b asterisque.PipeInfo) int { return cmp.Compare(b.Waiting.Bytes, a.Waiting.Bytes) })

@@ -35,7 +35,7 @@ const (
 // written before it has been read when its Pong comes.
 type Ping struct {
 	N     uint64 // comes back in the Pong
-	Holds uint64 // bytes that the path to the receiver of this message holds; 0: not known, not sent
+	Holds uint64 // bytes that the path to the receiver holds; 0: not known, and not sent
 }
 
 // Pong answers a Ping.

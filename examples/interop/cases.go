@@ -180,7 +180,7 @@ func manyCalls(ctx context.Context, c *caller, calls int) error {
 func ping(ctx context.Context, c *caller) error {
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()
-	for c.RoundTrip() == 0 {
+	for c.Path().RoundTrip == 0 {
 		select {
 		case <-look.C:
 		case <-c.Done():

@@ -22,7 +22,7 @@ type liveness struct {
 	// what a message holds that is arriving, for the owner of the session
 	part limits.Part
 
-	pinged atomic.Int64 // when the latest Ping was sent, by the node's clock; 0 once it was answered
+	pinged atomic.Int64 // when the latest Ping was sent, by the node's clock; 0 when answered
 	trip   atomic.Int64 // the latest round trip, in nanoseconds
 }
 
@@ -126,18 +126,17 @@ func (l *liveness) silence() time.Duration {
 	return l.interval
 }
 
-// signOfLife is part of the number of each Ping that is no mark. The rest is when it was sent.
-const signOfLife = 1 << 52
-
 // pingNumber returns the number of the Ping that is sent at t.
-func pingNumber(t time.Duration) uint64 { return signOfLife | uint64(t)&(signOfLife-1) }
+func pingNumber(t time.Duration) uint64 { return uint64(t / time.Millisecond) }
 
-// pong takes the answer to a Ping. The answer to a mark is none.
-func (l *liveness) pong(n uint64) {
+// pong takes the answer to a Ping, and reports whether it is one. The answer to a mark is none.
+func (l *liveness) pong(n uint64) bool {
 	sent := l.pinged.Load()
-	if sent > 0 && n == pingNumber(time.Duration(sent)) && l.pinged.CompareAndSwap(sent, 0) {
-		l.trip.Store(int64(l.Now()) - sent)
+	if sent == 0 || n != pingNumber(time.Duration(sent)) || !l.pinged.CompareAndSwap(sent, 0) {
+		return false
 	}
+	l.trip.Store(int64(l.Now()) - sent)
+	return true
 }
 
 // restart begins anew over another Wire.

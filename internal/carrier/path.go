@@ -94,7 +94,8 @@ func (r *route) boundLocked() outbox.Bound {
 
 // Path returns what is known of the path.
 func (c *Carrier) Path() Path {
-	p := Path{RoundTrip: time.Duration(c.live.trip.Load())}
+	waits := c.meter.writing.Load() && c.out.Waiting() > 0
+	p := Path{RoundTrip: time.Duration(c.live.trip.Load()), Full: waits}
 	r := c.route.Load()
 	if r == nil {
 		return p
@@ -107,7 +108,7 @@ func (c *Carrier) Path() Path {
 	if trip := m.RoundTrip(); trip > 0 {
 		p.RoundTrip = trip
 	}
-	p.Rate, p.Limit, p.Full = m.Rate(), m.Limit(), full
+	p.Rate, p.Limit, p.Full = m.Rate(), m.Limit(), full || waits
 	p.InFlight = int(written - min(m.Read(), written))
 	p.Late = full && m.Waited(now) > 4*m.RoundTrip()+seldom
 	return p

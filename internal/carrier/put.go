@@ -86,9 +86,10 @@ func (c *Carrier) Ping(n uint64) { c.pongs.answer(&c.base, n) }
 
 // Pong takes the answer to a Ping of this side. It is for the reader.
 func (c *Carrier) Pong(n uint64) {
-	if n >= signOfLife {
-		c.live.pong(n)
-	} else if r := c.route.Load(); r != nil && r.returns(n) {
+	if c.live.pong(n) {
+		return
+	}
+	if r := c.route.Load(); r != nil && r.returns(n) {
 		c.writer.writeWhen(AfterReading)
 	}
 }

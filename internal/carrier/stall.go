@@ -69,7 +69,7 @@ func (w *stall) check() {
 		w.host.End(codec.ErrStalled.Withf("%v wait, and the application has taken none for %v", w.inbound.Held(), w.Stall))
 		return
 	case w.live.interval == 0:
-		w.host.Control(message.Ping{N: signOfLife}, Now)
+		w.host.Control(message.Ping{}, Now)
 	}
 	t.Reset(period)
 }

@@ -3,9 +3,9 @@ package outbox
 import "encoding/binary"
 
 const (
-	// batchSize is how many bytes depart together at most, unless they are one message. With the last
-	// frame's head they are one packet of the loopback device, which holds 65,483 bytes of a TCP
-	// stream: a few bytes more would be one more packet.
+	// batchSize is how many bytes depart together at most, unless they are one message. With the
+	// last frame's head they are one packet of the loopback device, which holds 65,483 bytes of a
+	// TCP stream: a few bytes more would be one more packet.
 	batchSize = 63 << 10
 
 	lengthSize = 4 // of the length before each frame

@@ -53,22 +53,20 @@ func (g *gate) part() int {
 // due reports whether a mark is to depart now, behind all that was taken. last says that messages
 // wait until more may be in flight.
 func (g *gate) due(last bool) bool {
+	if g.marker == nil {
+		return false
+	}
 	spacing := g.bound.Spacing
 	if g.bound.Ceiling == 0 {
 		spacing = firstSpacing
 	}
-	since := g.written - g.marked
-	if g.marker == nil || since < uint64(spacing) && !(last && since > 0) {
-		return false
+	if g.written-g.marked >= uint64(spacing) {
+		g.marked = g.written
+		if g.marker.Due(false) {
+			return true
+		}
 	}
-	if since >= uint64(spacing) {
-		g.marked, last = g.written, false
-	}
-	if !g.marker.Due(last) {
-		return false
-	}
-	g.marked = g.written
-	return true
+	return last && g.marker.Due(true)
 }
 
 // took notes that a batch of so many bytes was taken, which has begun with a mark or not.

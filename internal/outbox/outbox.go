@@ -14,8 +14,8 @@
 // Wire and [Outbox.Written] until Take says that nothing is left.
 //
 // Only the Outbox has a lock. Its parts have none, and do not know each other: the batch, the
-// queue, the gate, the controls, the flushes, the log of what was sent, and the news for others. The intake,
-// which needs no lock, is one more.
+// queue, the gate, the controls, the flushes, the log of what was sent, and the news for others.
+// The intake, which needs no lock, is one more.
 package outbox
 
 import (

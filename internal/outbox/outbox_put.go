@@ -172,8 +172,9 @@ func (o *Outbox) admitAllLocked(m *Message) {
 	}
 }
 
-// departOrWaitLocked lets m depart or wait. Without a Wire every message waits, and while no more may
-// be in flight: in the queue it can be taken back, and can expire. If m has entered, neither m nor f may be touched after that.
+// departOrWaitLocked lets m depart or wait. Without a Wire every message waits, and while no more
+// may be in flight: in the queue it can be taken back, and can expire. If m has entered, neither m
+// nor f may be touched after that.
 func (o *Outbox) departOrWaitLocked(f *Flow, m *Message) {
 	if o.queue.len() == 0 && !o.writer.current().halted() && o.batch.fits(m) && o.gate.lets(o.batch.size()) {
 		o.departLocked(f, m)

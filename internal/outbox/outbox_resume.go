@@ -53,7 +53,7 @@ func (o *Outbox) Resume(received uint64) (frames [][]byte, err error) {
 	}
 	o.flight = amount{}
 	o.gate.reset()
-	o.batch.most = batchSize
+	o.batch.most, o.batch.marked = batchSize, false
 	o.acknowledgedLocked(received)
 	o.admitLocked() // into the queue, where they are by priority
 	o.writer.to(resume)

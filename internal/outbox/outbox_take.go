@@ -81,8 +81,8 @@ func (o *Outbox) takeLocked() (frames []byte) {
 	return frames
 }
 
-// markLocked lets the batch, which is empty, begin with a mark if it is time for one. last says that
-// messages wait until more may be in flight.
+// markLocked lets the batch, which is empty, begin with a mark if it is time for one. last says
+// that messages wait until more may be in flight.
 func (o *Outbox) markLocked(last bool) {
 	if o.gate.due(last) {
 		o.appendLocked(message.Ping{N: o.gate.written, Holds: o.gate.bound.Holds})

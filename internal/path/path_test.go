@@ -1,57 +1,153 @@
 package path_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-func TestDebug(t *testing.T) {
-	for _, c := range []struct {
-		rate float64
-		trip time.Duration
-		jit  time.Duration
-	}{{1.25e6, 50e6, 0}, {125e6, 50e6, 0}, {12.5e6, 200e6, 0}, {12.5e6, 10e6, 0}, {1e6, 1e6, 0}, {12.5e6, 50e6, 10e6}, {12.5e6, 50e6, 20e6}, {125000, 50e6, 0}, {3e9, 1e5, 0}} {
-		s := newSim(c.rate, c.trip)
-		s.jitter = c.jit
-		t.Logf("--- %.0f %v", c.rate, c.trip)
-		for i := range 15 {
-			before := s.crossed
-			step := 2 * c.trip
-			if i > 10 {
-				step = 3 * time.Second
-			}
-			s.run(step)
-			t.Logf("%v rate %.2f trip %v limit %d inflight %d excess %d phase %d throughput %.2f", s.now, s.m.Rate()/c.rate, s.m.RoundTrip(), s.m.Limit(), s.written-s.m.Read(), s.excess, s.m.Phase(), float64(s.crossed-before)/step.Seconds()/c.rate)
-		}
-	}
-	require.NotNil(t, t)
+const (
+	mbit = 1e6 / 8 // bytes a second
+	ms   = time.Millisecond
+)
+
+// holds returns what the bottleneck and its path hold at its rate, in bytes.
+func (s *sim) holds() float64 { return s.rate * (2 * s.delay).Seconds() }
+
+// throughput lets so much time pass, and returns the part of the rate that was used.
+func (s *sim) throughput(d time.Duration) float64 {
+	before := s.crossed
+	s.run(d)
+	return float64(s.crossed-before) / d.Seconds() / s.rate
 }
 
-func TestDebugChange(t *testing.T) {
+// wantEstimates fails unless what the model knows is within part of the truth.
+func (s *sim) wantEstimates(t *testing.T, part float64) {
+	t.Helper()
+	require.InEpsilon(t, s.rate, s.m.Rate(), part, "rate")
+	require.InEpsilon(t, 2*s.delay, s.m.RoundTrip(), part, "round trip")
+}
+
+func TestAFullPathIsKnownAfterSomeRoundTrips(t *testing.T) {
 	for _, c := range []struct {
-		name string
 		rate float64
 		trip time.Duration
-		do   func(*sim)
-	}{{"halved", 1.25e6, 50e6, func(s *sim) { s.rate /= 2 }}, {"doubled", 1.25e6, 50e6, func(s *sim) { s.rate *= 2 }},
-		{"halved", 12.5e6, 50e6, func(s *sim) { s.rate /= 2 }}, {"tenth", 12.5e6, 50e6, func(s *sim) { s.rate /= 10 }},
-		{"longer", 12.5e6, 50e6, func(s *sim) { s.delay *= 2 }}, {"4xlonger", 12.5e6, 50e6, func(s *sim) { s.delay *= 4 }},
-		{"shorter", 12.5e6, 50e6, func(s *sim) { s.delay /= 4 }}, {"jitter", 12.5e6, 50e6, func(s *sim) { s.jitter = 15e6 }},
+	}{
+		{10 * mbit, 50 * ms}, {100 * mbit, 10 * ms}, {100 * mbit, 200 * ms}, {1000 * mbit, 50 * ms}, {3e9, ms / 10},
 	} {
-		s := newSim(c.rate, c.trip)
-		s.run(3 * time.Second)
-		c.do(s)
-		t.Logf("--- %s", c.name)
-		for i := range 24 {
-			before := s.crossed
-			step := s.delay
-			if i > 16 {
-				step = 3 * time.Second
-			}
-			s.run(step)
-			t.Logf("%v rate %.2f trip %v limit %d inflight %d excess %d phase %d throughput %.2f", s.now, s.m.Rate()/s.rate, s.m.RoundTrip(), s.m.Limit(), s.written-s.m.Read(), s.excess, s.m.Phase(), float64(s.crossed-before)/step.Seconds()/s.rate)
-		}
+		t.Run(fmt.Sprintf("%.0f Mbit, %v", c.rate/mbit, c.trip), func(t *testing.T) {
+			s := newSim(c.rate, c.trip)
+			s.run(25 * c.trip)
+			s.wantEstimates(t, 0.1)
+			require.Greater(t, s.throughput(8*time.Second), 0.97)
+			s.wantEstimates(t, 0.1)
+			require.Less(t, float64(s.written-s.m.Read()), 1.25*s.holds()+0.2*c.rate*c.trip.Seconds()+2*c.rate/1000+64<<10)
+		})
 	}
+}
+
+func TestAPathThatChangesIsKnownAnew(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*sim)
+		soon   time.Duration // after which all is well again
+	}{
+		"half the rate":          {func(s *sim) { s.rate /= 2 }, time.Second},
+		"a tenth of the rate":    {func(s *sim) { s.rate /= 10 }, 5 * time.Second},
+		"twice the rate":         {func(s *sim) { s.rate *= 2 }, time.Second},
+		"ten times the rate":     {func(s *sim) { s.rate *= 10 }, 2 * time.Second},
+		"another way, longer":    {func(s *sim) { s.delay *= 2 }, 2 * time.Second},
+		"another way, much more": {func(s *sim) { s.delay *= 4 }, 5 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSim(100*mbit, 50*ms)
+			s.run(5 * time.Second)
+			c.change(s)
+			s.run(c.soon)
+			require.InEpsilon(t, s.rate, s.m.Rate(), 0.25)
+			require.Greater(t, s.throughput(5*time.Second), 0.85)
+			s.run(10 * time.Second) // by then the round trip was looked for
+			s.wantEstimates(t, 0.1)
+		})
+	}
+}
+
+func TestAShorterWayIsKnownAtOnceOrWhenItIsLookedFor(t *testing.T) {
+	s := newSim(100*mbit, 50*ms)
+	s.run(5 * time.Second)
+	s.delay /= 4
+	require.Greater(t, s.throughput(time.Second), 0.97)
+	s.run(11 * time.Second)
+	s.wantEstimates(t, 0.1)
+}
+
+func TestLessRateIsNoticedWithinTwoRoundTrips(t *testing.T) {
+	s := newSim(100*mbit, 50*ms)
+	s.run(5 * time.Second)
+	before := s.m.Limit()
+	s.rate /= 2
+	queued := 75 * ms // what was in flight, at the new rate
+	s.run(2 * queued)
+	require.Less(t, s.m.Limit(), before/2, "what is in flight drains")
+}
+
+func TestJitterCostsLittle(t *testing.T) {
+	for _, jitter := range []time.Duration{5 * ms, 10 * ms, 20 * ms} {
+		t.Run(jitter.String(), func(t *testing.T) {
+			s := newSim(100*mbit, 50*ms)
+			s.jitter = jitter
+			s.run(2 * time.Second)
+			require.Greater(t, s.throughput(20*time.Second), 0.9)
+			require.InEpsilon(t, s.rate, s.m.Rate(), 0.5)
+			require.InDelta(t, 50*ms, s.m.RoundTrip(), float64(jitter+2*ms))
+			require.Less(t, s.m.Limit(), int(2.5*s.holds()), "jitter opens no queue without bound")
+		})
+	}
+}
+
+func TestAPolicedPathIsUsedAtItsRate(t *testing.T) {
+	s := newSim(10*mbit, 50*ms)
+	s.burst = 1 << 20
+	require.Greater(t, s.throughput(10*time.Second), 0.9)
+	require.InEpsilon(t, s.rate, s.m.Rate(), 0.5, "the burst is forgotten")
+}
+
+func TestWhoSendsLittleIsNotTakenForASlowPath(t *testing.T) {
+	s := newSim(100*mbit, 50*ms)
+	s.run(3 * time.Second)
+	known := s.m.Rate()
+	s.offered = 1 * mbit
+	s.run(30 * time.Second)
+	require.InEpsilon(t, known, s.m.Rate(), 0.1, "what is known stays known")
+	s.offered = 0
+	require.Greater(t, s.throughput(time.Second), 0.85)
+}
+
+func TestAPauseForgetsNothing(t *testing.T) {
+	s := newSim(100*mbit, 50*ms)
+	s.run(3 * time.Second)
+	s.offered = 1e-9
+	s.run(time.Minute)
+	s.offered = 0
+	require.Greater(t, s.throughput(2*time.Second), 0.8)
+	s.wantEstimates(t, 0.1)
+}
+
+func TestAMarkThatNobodyHasSentSaysNothing(t *testing.T) {
+	s := newSim(10*mbit, 50*ms)
+	s.run(time.Second)
+	before := s.m
+	require.False(t, s.m.Returns(s.now, 12345))
+	require.Equal(t, before, s.m)
+}
+
+func TestBeforeAnythingIsKnownALittleIsInFlight(t *testing.T) {
+	s := newSim(10*mbit, time.Hour)
+	s.run(time.Minute)
+	require.Zero(t, s.m.RoundTrip())
+	require.Zero(t, s.m.Rate())
+	require.Equal(t, 128<<10, s.m.Limit())
+	require.LessOrEqual(t, s.written, uint64(128<<10))
+	require.Equal(t, time.Minute, s.m.Waited(s.now).Round(time.Second))
 }

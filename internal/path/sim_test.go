@@ -97,7 +97,6 @@ func (s *sim) send() {
 			n = min(n, int(s.had))
 			s.had -= float64(n)
 		}
-		s.excess = max(s.excess, inFlight+n-s.m.Limit()-s.m.Part())
 		if int(s.written-s.marked) >= s.m.Spacing() && s.m.Room() {
 			s.mark()
 		}

@@ -142,10 +142,15 @@ func (e *End) await(ctx context.Context, attempt func() (wait *signal, ask bool,
 		if ask {
 			e.port.Ask()
 		}
+		e.terms.Waiting.Add(1)
 		select {
 		case <-wait:
 		case <-ctx.Done():
-			return e.late(ctx, s)
+			err = e.late(ctx, s)
+		}
+		e.terms.Waiting.Add(-1)
+		if err != nil {
+			return err
 		}
 	}
 }

@@ -27,8 +27,9 @@ type Terms struct {
 
 	Ledger Ledger
 
-	Left  atomic.Int64  // pipes that are over, and whose Blocks nobody has taken yet
-	Holds atomic.Uint64 // bytes that the path from the peer holds, as the peer says; 0: not known
+	Left    atomic.Int64  // pipes that are over, and whose Blocks nobody has taken yet
+	Waiting atomic.Int32  // senders that wait until the peer has taken some Blocks
+	Holds   atomic.Uint64 // bytes that the path from the peer holds, as the peer says; 0: not known
 }
 
 // follows returns the window that the path has use for: twice what it holds. The peer says what

@@ -27,6 +27,7 @@ var floors = map[string]int{
 	"internal/weigh":     -1,
 	"internal/fifo":      -1,
 	"internal/ranking":   -1,
+	"internal/path":      -1,
 	"internal/histogram": -1, // the basement
 	"codec":              0,
 	"limits":             0,

@@ -1,3 +1,0 @@
-package path
-
-func (m *Model) Phase() int { return int(m.phase) }

@@ -1,0 +1,92 @@
+package asterisque
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+)
+
+// Path is what a session knows of the path that its present Wire takes to the peer, in the
+// direction in which this side sends. It learns that from marks: Pings that go along with much that
+// is sent, and whose answers say that it has been read. The estimates are those of BBR (Cardwell et
+// al. 2016). A session that says little knows only the round trip.
+type Path struct {
+	RoundTrip time.Duration `json:"round_trip_ns"` // the smallest of some ten seconds; 0: unknown
+	Rate      float64       `json:"rate"`          // bytes a second that are delivered; 0: unknown
+	// bytes that were sent and are not known to have been read
+	InFlight int `json:"in_flight"`
+	Limit    int `json:"limit"` // bytes that may be in flight; 0: no limit yet
+	// what keeps the session from sending more, at the moment
+	Bound PathBound `json:"bound"`
+}
+
+// String returns p for logs.
+func (p Path) String() string {
+	return fmt.Sprintf("%v, %.0f bytes/s, %d of %d bytes in flight, bound by the %s", p.RoundTrip, p.Rate, p.InFlight, p.Limit, p.Bound)
+}
+
+// LogValue implements slog.LogValuer.
+func (p Path) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.Duration("round_trip", p.RoundTrip), slog.Float64("rate", p.Rate), slog.Int("in_flight", p.InFlight),
+		slog.Int("limit", p.Limit), slog.String("bound", p.Bound.String()),
+	)
+}
+
+// PathBound is what keeps a session from sending more.
+type PathBound uint8
+
+const (
+	BoundByApplication PathBound = iota // nothing waits: the application sends no more
+	// streams wait until the peer's application has taken some of what was sent
+	BoundByWindow
+	BoundByRoom // calls wait for room at the peer, or streams for room here
+	BoundByPath // messages wait until the path has taken what is in flight
+	BoundByPeer // as BoundByPath, but the peer has not read for long
+)
+
+var pathBounds = [...]string{"application", "window", "room", "path", "peer"}
+
+// String returns "application", "window", "room", "path" or "peer".
+func (b PathBound) String() string {
+	if int(b) < len(pathBounds) {
+		return pathBounds[b]
+	}
+	return fmt.Sprintf("PathBound(%d)", uint8(b))
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (b PathBound) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler. The error names what is no PathBound.
+func (b *PathBound) UnmarshalText(text []byte) error {
+	i := slices.Index(pathBounds[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("asterisque: %q does not bound a path", text)
+	}
+	*b = PathBound(i)
+	return nil
+}
+
+// Path returns what is known of the path to the peer now. It does not wait.
+func (s *Session) Path() Path { return pathOf(s) }
+
+func pathOf(s *Session) Path {
+	p := s.carrier.Path()
+	return Path{RoundTrip: p.RoundTrip, Rate: p.Rate, InFlight: p.InFlight, Limit: p.Limit, Bound: boundOf(s, p.Full, p.Late)}
+}
+
+func boundOf(s *Session, full, late bool) PathBound {
+	switch {
+	case late:
+		return BoundByPeer
+	case full:
+		return BoundByPath
+	case s.terms.Waiting.Load() > 0:
+		return BoundByWindow
+	case s.waits.load(waitOpens).Now+s.waits.load(waitWindow).Now > 0:
+		return BoundByRoom
+	}
+	return BoundByApplication
+}
