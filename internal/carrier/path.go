@@ -37,30 +37,36 @@ const seldom = time.Second
 type marker Carrier
 
 // Due implements [outbox.Marker].
-func (m *marker) Due(last bool) bool {
+func (m *marker) Due() bool {
 	r := m.route.Load()
 	if r == nil {
 		r = &route{out: m.out, now: m.Now}
 		m.route.Store(r)
 	}
-	return r.due(last)
+	return r.due()
 }
+
+// Alone implements [outbox.Marker].
+func (m *marker) Alone() bool { return m.route.Load().alone() }
 
 // Departs implements [outbox.Marker].
 func (m *marker) Departs(written uint64, short bool) { m.route.Load().departs(written, short) }
 
 // due reports whether a mark is to be sent: not if enough are on their way, nor after a pause, of
-// which it would tell nothing. Where it is the last one that may be, one on its way is enough.
-func (r *route) due(last bool) bool {
+// which it would tell nothing.
+func (r *route) due() bool {
 	now := r.now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if last {
-		return !r.model.InFlight()
-	}
 	recent := now-r.asked < seldom || r.model.InFlight()
 	r.asked = now
 	return recent && r.model.Room()
+}
+
+func (r *route) alone() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return !r.model.InFlight()
 }
 
 func (r *route) departs(written uint64, short bool) {

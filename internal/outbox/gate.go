@@ -4,9 +4,11 @@ package outbox
 // written before them. Its methods are called with the lock of the Outbox held, and must not call
 // the Outbox.
 type Marker interface {
-	// Due reports whether a mark is to go now. It is asked about once in Spacing bytes, and with
-	// last being true when nothing may follow until a mark has come back.
-	Due(last bool) bool
+	// Due reports whether a mark is to go now. It is asked about once in Spacing bytes.
+	Due() bool
+
+	// Alone reports whether no mark is on its way.
+	Alone() bool
 
 	// Departs is called when a mark departs behind so many bytes. short says that there was not
 	// always something to send since the last one.
@@ -30,6 +32,7 @@ type gate struct {
 	bound   Bound
 	written uint64 // bytes of the batches that were taken over the present Wire
 	marked  uint64 // what was written when a mark was last thought of
+	pending bool   // a mark departs with the next message
 	short   bool   // since the latest mark departed there was not always something to send
 	nudged  uint64 // what was written when Nudge was called last
 }
@@ -50,24 +53,21 @@ func (g *gate) part() int {
 	return min(g.bound.Part, batchSize)
 }
 
-// due reports whether a mark is to depart now, behind all that was taken. last says that messages
-// wait until more may be in flight.
-func (g *gate) due(last bool) bool {
-	if g.marker == nil {
-		return false
-	}
+// due reports whether a mark is to depart with the next message.
+func (g *gate) due() bool {
 	spacing := g.bound.Spacing
 	if g.bound.Ceiling == 0 {
 		spacing = firstSpacing
 	}
-	if g.written-g.marked >= uint64(spacing) {
-		g.marked = g.written
-		if g.marker.Due(false) {
-			return true
-		}
+	if g.marker == nil || g.written-g.marked < uint64(spacing) {
+		return false
 	}
-	return last && g.marker.Due(true)
+	g.marked = g.written
+	return g.marker.Due()
 }
+
+// alone reports whether no mark is on its way, so that nothing would open the gate.
+func (g *gate) alone() bool { return g.marker.Alone() }
 
 // took notes that a batch of so many bytes was taken, which has begun with a mark or not.
 func (g *gate) took(bytes int, marked, waiting bool) {

@@ -29,6 +29,9 @@ func (o *Outbox) departLocked(f *Flow, m *Message) (departed bool) {
 			o.appendLocked(&message.Block{Pipe: f.id, End: true, Meta: message.Meta{Skipped: m.Skipped}})
 		}
 	}
+	if o.gate.pending && o.batch.empty() {
+		o.markLocked()
+	}
 	o.batch.add(m, f.stamp(ttl), o.lends)
 	if o.log != nil {
 		o.log.counted()

@@ -27,7 +27,7 @@ func (o *Outbox) Take() (batch []byte, end End) {
 	for {
 		o.admitLocked()
 		if o.batch.empty() && o.queue.len() > 0 {
-			o.markLocked(!o.gate.lets(0))
+			o.gateLocked()
 		}
 		o.departControlsLocked()
 		o.fillLocked()
@@ -77,17 +77,25 @@ func (o *Outbox) takeLocked() (frames []byte) {
 	frames, o.flight = o.batch.take()
 	o.flying = o.batch.takeLent(frames, o.flying)
 	o.flushes.taken++
-	o.markLocked(false)
+	o.gate.pending = o.gate.due()
 	return frames
 }
 
-// markLocked lets the batch, which is empty, begin with a mark if it is time for one. last says
-// that messages wait until more may be in flight.
-func (o *Outbox) markLocked(last bool) {
-	if o.gate.due(last) {
-		o.appendLocked(message.Ping{N: o.gate.written, Holds: o.gate.bound.Holds})
-		o.batch.marked = true
+// gateLocked is called when messages wait, and the batch is empty. If no more may be in flight, a
+// mark has to be on its way, which opens the gate when it comes back.
+func (o *Outbox) gateLocked() {
+	if o.gate.lets(0) {
+		o.gate.pending = o.gate.pending || o.gate.due()
+	} else if o.gate.alone() {
+		o.markLocked()
 	}
+}
+
+// markLocked lets the batch, which is empty, begin with a mark.
+func (o *Outbox) markLocked() {
+	o.gate.pending = false
+	o.appendLocked(message.Ping{N: o.gate.written, Holds: o.gate.bound.Holds})
+	o.batch.marked = true
 }
 
 // Segments returns the batch that was taken last in the pieces in which it is to be written, one
