@@ -15,7 +15,7 @@ import (
 
 // insideFolders are the folders that docs/inside.md goes through lock by lock, goroutine by
 // goroutine, and drawing by drawing.
-var insideFolders = []string{".", "internal/carrier", "internal/outbox", "internal/piping", "limits", "priority"}
+var insideFolders = []string{".", "internal/carrier", "internal/outbox", "internal/path", "internal/piping", "limits", "priority"}
 
 // source is what the library declares, without tests.
 type source struct {
