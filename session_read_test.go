@@ -23,7 +23,7 @@ func TestAPeerThatBreaksTheProtocolIsToldAndCutOff(t *testing.T) {
 		{"an empty frame", func(p *rawPeer) { p.sendFrame(nil) }, ""},
 		{"not CBOR", func(p *rawPeer) { p.sendFrame([]byte{0xff, 1, 2}) }, ""},
 		{"a frame cut short", func(p *rawPeer) { p.sendFrame(unhex(p.t, "85 01 00")) }, ""},
-		{"an unknown message type", func(p *rawPeer) { p.sendFrame(unhex(p.t, "82 04 00")) }, "message type"},
+		{"an unknown message type", func(p *rawPeer) { p.sendFrame(unhex(p.t, "82 05 00")) }, "message type"},
 		{"bytes after the frame", func(p *rawPeer) { p.sendFrame(append(message.Ping{}.AppendTo(nil), 0)) }, "after the frame"},
 		{"a pipe id of the other side", func(p *rawPeer) { p.send(open(1)) }, "one of the other side's"},
 		{"a pipe id used before", func(p *rawPeer) { p.send(open(4), open(4)) }, "not above the last, 4"},
