@@ -2,7 +2,6 @@ package asterisque_test
 
 import (
 	"context"
-	"encoding/binary"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -188,7 +187,7 @@ func TestAttackHalfMessagesCountForTheBudget(t *testing.T) {
 		defer node.Close()
 		conns, _ := attackers(t, 5, node, hello())
 		for _, c := range conns {
-			_, err := c.Write(append(binary.BigEndian.AppendUint32(nil, 4<<20), make([]byte, 2<<20)...))
+			_, err := c.Write(frames(&message.Open{Function: 10, Params: make([]byte, 4<<20-100)})[:2<<20])
 			require.NoError(t, err)
 		}
 		time.Sleep(5 * time.Second)

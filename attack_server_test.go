@@ -141,13 +141,13 @@ func playWithAbsurdServer(t *testing.T, r *rand.Rand) {
 	require.Zero(t, node.Stats().Lent+node.Stats().Busy)
 }
 
-// TestAttackWithALongWordOfFarewell says why the session ends in two megabytes, which would be
+// TestAttackWithALongWordOfFarewell says why the session ends in 60 KiB, which would be
 // kept, and logged.
 func TestAttackWithALongWordOfFarewell(t *testing.T) {
 	p, s := dialRaw(t)
-	const size = 2 << 20
+	const size = 60 << 10
 	// which AppendTo would cut
-	frame := binary.BigEndian.AppendUint32([]byte{0x84, 0, 7, 0x19, 0x12, 0x67, 0x7a}, size)
+	frame := binary.BigEndian.AppendUint16([]byte{0x84, 0, 7, 0x19, 0x12, 0x67, 0x79}, size)
 	p.sendFrame(append(frame, strings.Repeat("so long", size/7+1)[:size]...))
 	<-s.Done()
 	var a *asterisque.Abort

@@ -150,7 +150,7 @@ func (c *call) giveUp(ctx context.Context) *Abort {
 // abort tells the peer that a call of this side is given up. It has a flow of its own: the call may
 // be used for another one while the Close waits.
 func (x *exchange) abort(id uint64, p priority.Priority, a *Abort) {
-	a = x.sent(a)
+	a = x.sentByOpener(a)
 	held := heldClose(heldRefusal, nil, a)
 	x.count(held)
 	one := port{x: x, flow: outbox.AcceptedFlow(p, id)}

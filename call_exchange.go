@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/internal/cut"
 	"github.com/asterisque-go/asterisque/internal/outbox"
@@ -90,11 +91,20 @@ func (x *exchange) sendError(err error) error {
 // error was caused by may hold all that could not be decoded. The code gets through to every peer:
 // a detail that does not fit what it takes is left out, since a part of it would say something
 // else, and the message has the room that the detail leaves.
-func (x *exchange) sent(a *Abort) *Abort {
+func (x *exchange) sent(a *Abort) *Abort { return sentWithin(a, x.carrier.MaxSize()) }
+
+// sentByOpener is sent for a Close of the side that has opened the pipe, which never crosses in
+// parts.
+func (x *exchange) sentByOpener(a *Abort) *Abort {
+	return sentWithin(a, min(x.carrier.MaxSize(), message.MaxPart))
+}
+
+// sentWithin returns of a what fits into room bytes.
+func sentWithin(a *Abort, room int) *Abort {
 	if a == nil {
 		return nil
 	}
-	detail, room := a.Detail, x.carrier.MaxSize()
+	detail := a.Detail
 	if len(detail) > room {
 		detail = nil
 	}

@@ -126,6 +126,7 @@ func (s *madeStream) Close(result []byte, abort *codec.Abort) {
 			return // the peer will never hear of the pipe
 		}
 	}
+	abort = s.x.sentByOpener(abort)
 	held := heldClose(heldStream, result, abort)
 	s.x.count(held)
 	s.putClose(result, abort, held, carrier.Now)

@@ -151,8 +151,39 @@ func (p *rawPeer) alive(each time.Duration) (heard, pings *atomic.Int64) {
 func (p *rawPeer) send(messages ...interface{ AppendTo([]byte) []byte }) {
 	p.t.Helper()
 	for _, m := range messages {
-		p.sendFrame(m.AppendTo(nil))
+		for _, frame := range divided(m.AppendTo(nil)) {
+			p.sendFrame(frame)
+		}
 	}
+}
+
+// divided returns the frames in which a message crosses whose frame is whole: itself, or its parts.
+func divided(whole []byte) (frames [][]byte) {
+	if len(whole) <= message.MaxFrame {
+		return [][]byte{whole}
+	}
+	part := message.Part{Pipe: pipeOf(whole), Whole: uint64(len(whole))}
+	for ; len(whole) > 0; part.Whole = 0 {
+		n := min(len(whole), message.MaxPart)
+		part.Bytes, whole = whole[:n], whole[n:]
+		frames = append(frames, part.AppendTo(nil))
+	}
+	return frames
+}
+
+// pipeOf returns the pipe of a message.
+func pipeOf(frame []byte) uint64 {
+	if m, err := message.ParseOpen(frame); err == nil {
+		return m.Pipe
+	}
+	if m, err := message.ParseBlock(frame); err == nil {
+		return m.Pipe
+	}
+	m, err := message.ParseClose(frame)
+	if err != nil {
+		panic(err)
+	}
+	return m.Pipe
 }
 
 func (p *rawPeer) sendFrame(frame []byte) {
@@ -160,12 +191,30 @@ func (p *rawPeer) sendFrame(frame []byte) {
 	require.NoError(p.t, p.w.WriteFrames([][]byte{frame}))
 }
 
-// frame returns the next frame.
+// frame returns the next frame, or what a message is that comes in parts. Controls between the
+// parts are left out.
 func (p *rawPeer) frame() []byte {
 	p.t.Helper()
-	f, err := p.w.ReadFrame(1 << 20)
+	f, err := p.w.ReadFrame(message.MaxFrame)
 	require.NoError(p.t, err)
-	return f
+	var whole []byte
+	for size := 1; len(whole) < size; {
+		kind, err := message.TypeOf(f)
+		require.NoError(p.t, err)
+		if kind != message.PartType && size == 1 {
+			return f
+		}
+		if part, err := message.ParsePart(f); err == nil {
+			whole, size = append(whole, part.Bytes...), max(size, int(part.Whole))
+		} else {
+			require.Equal(p.t, message.ControlType, kind, "between parts")
+		}
+		if len(whole) < size {
+			f, err = p.w.ReadFrame(message.MaxFrame)
+			require.NoError(p.t, err)
+		}
+	}
+	return whole
 }
 
 // control returns the next frame, which must be a Control.
@@ -280,9 +329,10 @@ func dialRaw(t *testing.T, opts ...asterisque.Option) (*rawPeer, *asterisque.Ses
 func frames(messages ...interface{ AppendTo([]byte) []byte }) []byte {
 	var b []byte
 	for _, m := range messages {
-		f := m.AppendTo(nil)
-		b = append(b, byte(len(f)>>24), byte(len(f)>>16), byte(len(f)>>8), byte(len(f)))
-		b = append(b, f...)
+		for _, f := range divided(m.AppendTo(nil)) {
+			b = append(b, byte(len(f)>>24), byte(len(f)>>16), byte(len(f)>>8), byte(len(f)))
+			b = append(b, f...)
+		}
 	}
 	return b
 }

@@ -117,7 +117,7 @@ func TestAttackLogsStaySmall(t *testing.T) {
 	}{
 		"handshakes": {300, 1, goodbye(8000), nil},
 		"violations": {300, 4, nil, []byte{0xff}},
-		"farewells":  {30, 3, nil, goodbye(1 << 20)},
+		"farewells":  {30, 3, nil, goodbye(60 << 10)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -78,7 +78,7 @@ func TestTheEndIsAnnouncedBeforeACallIsRefusedForIt(t *testing.T) {
 func TestTheDrainLeavesBeforeARefusalThatLeavesWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newLeaving(t)
-		params, err := codec.CBOR.Append(nil, bytes.Repeat([]byte("x"), 256<<10))
+		params, err := codec.CBOR.Append(nil, bytes.Repeat([]byte("x"), 60<<10))
 		require.NoError(t, err)
 		d.write(&message.Open{Pipe: 0, Function: 10, Params: params})
 		synctest.Wait()

@@ -85,13 +85,13 @@ func heldCases() (cases []heldCase) {
 			r.addFrame(withUnknown(o.AppendTo(nil), 2000))
 		}
 	}
-	waiting("unknown meta, 256 KiB, borrowed", 100, waitBorrowed, 8<<10, nil)
+	waiting("unknown meta, 50 KiB, borrowed", 100, waitBorrowed, 8<<10, nil)
 	cases[len(cases)-1].add = func(r *heldRig) {
 		r.open(0, waitUnary, 8, message.Meta{})
 		r.before()
 		for i := range 100 {
 			o := message.Open{Pipe: uint64(2*i + 2), Function: waitBorrowed, Params: heldParams(i, 8<<10)}
-			r.addFrame(withUnknown(o.AppendTo(nil), 256<<10))
+			r.addFrame(withUnknown(o.AppendTo(nil), 50<<10))
 		}
 	}
 
@@ -156,7 +156,7 @@ func heldCases() (cases []heldCase) {
 	blocks("48 KiB", 10, 30, 48<<10, nil)
 	blocks("63 KiB", 10, 30, 63<<10, nil)
 	blocks("1 MiB", 10, 5, 1<<20, nil)
-	blocks("8 KiB with 512 KiB of unknown meta", 10, 10, 8<<10, func(f []byte) []byte { return withUnknown(f, 512<<10) })
+	blocks("8 KiB with 50 KiB of unknown meta", 10, 10, 8<<10, func(f []byte) []byte { return withUnknown(f, 50<<10) })
 
 	out := func(name string, pipes, each, size int) {
 		cases = append(cases, heldCase{

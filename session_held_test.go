@@ -81,10 +81,12 @@ func (r *heldRig) service() *asterisque.Service {
 func (r *heldRig) add(m interface{ AppendTo([]byte) []byte }) { r.addFrame(m.AppendTo(nil)) }
 
 func (r *heldRig) addFrame(f []byte) {
-	if free := cap(r.made) - len(r.made); free < 4+len(f) {
-		r.made = slices.Grow(r.made, max(4+len(f), len(r.made))) // append copies far more often
+	for _, f := range divided(f) {
+		if free := cap(r.made) - len(r.made); free < 4+len(f) {
+			r.made = slices.Grow(r.made, max(4+len(f), len(r.made))) // append copies far more often
+		}
+		r.made = append(binary.BigEndian.AppendUint32(r.made, uint32(len(f))), f...)
 	}
-	r.made = append(binary.BigEndian.AppendUint32(r.made, uint32(len(f))), f...)
 }
 
 // before lets what was added until now be sent before anything is measured.

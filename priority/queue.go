@@ -28,6 +28,7 @@ type Queue[T any] struct {
 	share float64 // part of the bytes that lower priorities get; 0 is strict
 	owed  float64 // bytes that lower priorities have earned
 	last  int     // the level that the guard served last
+	part  int     // the level whose part has left last in its own right, +1; 0: it was no part
 }
 
 // Flow is the place of one pipe in a Queue. The zero Flow is empty, and is small unless something
@@ -45,6 +46,7 @@ type line[T any] struct {
 	deficit    int      // bytes left of this turn
 	flow       *Flow[T] // nil while the line is a spare one, as are the next
 	next, prev *line[T] // in the round
+	parked     bool     // see round
 }
 
 type item[T any] struct {
@@ -85,7 +87,7 @@ func (q *Queue[T]) enter(f *Flow[T]) {
 	}
 	n.flow, n.deficit = f, quantum
 	f.line = n
-	q.rounds.add(level(f.Priority)).append(n)
+	q.rounds.add(level(f.Priority)).turns.append(n)
 }
 
 // leave takes n, which is empty, away from its flow and its round.
@@ -93,7 +95,7 @@ func (q *Queue[T]) leave(n *line[T]) {
 	l := level(n.flow.Priority)
 	r := q.rounds.at(l)
 	r.remove(n)
-	if r.first == nil {
+	if r.turns.first == nil {
 		q.rounds.remove(l)
 	}
 	n.flow.line, n.flow = nil, nil
@@ -112,6 +114,23 @@ func (q *Queue[T]) PopAtMost(size int) (v T, ok bool) {
 // PopIf calls may with the message whose turn it is, and its size. If may reports true, PopIf is
 // Pop. Otherwise the message stays the next one, and ok is false.
 func (q *Queue[T]) PopIf(may func(v *T, size int) bool) (v T, ok bool) {
+	return q.Take(math.MaxInt, func(v *T, size int) int {
+		if may(v, size) {
+			return size
+		}
+		return -1
+	})
+}
+
+// Take is Pop for messages that may leave in parts: a message of more than most bytes, which count
+// as so many each time. It calls take with the message whose turn it is, and its size. take returns
+// how many bytes of it leave now: the message leaves with the last of them, and all is true then.
+// Otherwise it stays the next one of its flow, with what is left as its size. If take returns less
+// than 0, nothing leaves, and the message stays the next one.
+//
+// Of each priority one message at a time is under way. Others of more than most bytes wait for its
+// end, with what is behind them in their flows.
+func (q *Queue[T]) Take(most int, take func(v *T, size int) (leaves int)) (v T, all bool) {
 	if q.len == 0 {
 		return v, false
 	}
@@ -120,17 +139,36 @@ func (q *Queue[T]) PopIf(may func(v *T, size int) bool) (v T, ok bool) {
 	if low := q.guarded(top); low >= 0 {
 		l = low
 	}
-	n := q.rounds.at(l).ready()
-	if next := n.items.Peek(); !may(&next.value, next.size) {
+	n := q.rounds.at(l).ready(most)
+	it := n.items.Peek()
+	leaves := take(&it.value, it.size)
+	if leaves < 0 {
 		return v, false
 	}
-	it := q.take(n)
-	q.owed = min(q.owed+float64(it.size)*q.share, quantum)
+	q.charge(l, top, n, min(leaves, most))
+	all = leaves == it.size
+	if l == top {
+		q.part = 0
+		if !all || n == q.rounds.at(l).holder {
+			q.part = l + 1
+		}
+	}
+	if all {
+		return q.take(n).value, true
+	}
+	it.size -= leaves
+	return v, false
+}
+
+// charge notes that so many bytes of n, a line of level l, have left, while top was the highest
+// level.
+func (q *Queue[T]) charge(l, top int, n *line[T], bytes int) {
+	n.deficit -= bytes
+	q.owed = min(q.owed+float64(bytes)*q.share, quantum)
 	if l != top {
-		q.owed -= float64(it.size)
+		q.owed -= float64(bytes)
 		q.last = l
 	}
-	return it.value, true
 }
 
 // Clear removes all messages of f and hands each to drop, oldest first.
@@ -144,14 +182,12 @@ func (q *Queue[T]) Clear(f *Flow[T], drop func(T)) {
 // waits.
 func (q *Queue[T]) Filter(keep func(*T) bool) {
 	for l := q.rounds.used.highest(levels); l >= 0; l = q.rounds.used.highest(l) {
-		n := q.rounds.at(l).first
-		for last, over := n.prev, false; !over; {
-			next := n.next
+		r := q.rounds.at(l)
+		for _, n := range r.parked.lines(r.turns.lines(nil)) {
 			q.len -= n.items.Filter(func(it *item[T]) bool { return keep(&it.value) })
 			if n.items.Len() == 0 {
 				q.leave(n)
 			}
-			n, over = next, n == last
 		}
 	}
 }
@@ -164,9 +200,11 @@ func (f *Flow[T]) Len() int {
 	return f.line.items.Len()
 }
 
-// guarded returns the level below top whose turn the guard grants, or -1.
+// guarded returns the level below top whose turn the guard grants, or -1. It grants none behind a
+// part of a lower priority, which has left because nothing else waited: so an urgent message that
+// has come meanwhile waits for that part only.
 func (q *Queue[T]) guarded(top int) int {
-	if q.share == 0 || q.owed < quantum/4 {
+	if q.share == 0 || q.owed < quantum/4 || q.part > 0 && q.part <= top {
 		return -1
 	}
 	if l := q.rounds.used.highest(min(q.last, top)); l >= 0 {
@@ -178,10 +216,11 @@ func (q *Queue[T]) guarded(top int) int {
 // take removes the first message of n.
 func (q *Queue[T]) take(n *line[T]) item[T] {
 	it := n.items.Pop()
-	n.deficit -= it.size
 	q.len--
 	if n.items.Len() == 0 {
 		q.leave(n)
+	} else {
+		q.rounds.at(level(n.flow.Priority)).left(n)
 	}
 	return it
 }

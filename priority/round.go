@@ -1,38 +1,57 @@
 package priority
 
-// round is the circle of the lines of one priority.
+// round is the lines of one priority. Of messages that leave in parts, one at a time is under way:
+// the line that has it holds the right to that, and lines whose next message would be another one
+// are parked until it is their turn to hold it. While a line is parked, another one holds it.
 type round[T any] struct {
-	// whose turn it is, or will be if its message is too large for what is left of it
-	first *line[T]
+	// its first line is whose turn it is, or will be if its message is too large for what is left
+	turns  ring[T]
+	parked ring[T]
+	holder *line[T] // one of turns; nil: nobody holds the right
 }
 
-// ready returns the line whose turn it is.
-func (r *round[T]) ready() *line[T] {
-	for r.first.items.Peek().size > r.first.deficit {
-		r.first.deficit += quantum
-		r.first = r.first.next
+// ready returns the line whose turn it is to let a message leave, or at most so many bytes of one.
+func (r *round[T]) ready(most int) *line[T] {
+	for {
+		n := r.turns.first
+		size := n.items.Peek().size
+		if size > most && r.holder == nil {
+			r.holder = n
+		}
+		switch {
+		case size > most && r.holder != n:
+			r.turns.remove(n)
+			r.parked.append(n)
+			n.parked = true
+		case min(size, most) > n.deficit:
+			n.deficit += quantum
+			r.turns.first = n.next
+		default:
+			return n
+		}
 	}
-	return r.first
 }
 
-// append makes n the last line.
-func (r *round[T]) append(n *line[T]) {
-	if r.first == nil {
-		r.first, n.next, n.prev = n, n, n
+// left notes that a message of n has left, or was dropped.
+func (r *round[T]) left(n *line[T]) {
+	if r.holder != n {
 		return
 	}
-	n.next, n.prev = r.first, r.first.prev
-	n.prev.next, n.next.prev = n, n
+	r.holder = r.parked.first
+	if next := r.holder; next != nil {
+		r.parked.remove(next)
+		r.turns.prepend(next)
+		next.parked = false
+	}
 }
 
 // remove takes n out.
 func (r *round[T]) remove(n *line[T]) {
-	n.prev.next, n.next.prev = n.next, n.prev
-	switch {
-	case n.next == n:
-		r.first = nil
-	case r.first == n:
-		r.first = n.next
+	if n.parked {
+		r.parked.remove(n)
+		n.parked = false
+		return
 	}
-	n.next, n.prev = nil, nil
+	r.turns.remove(n)
+	r.left(n)
 }

@@ -37,14 +37,14 @@ func (m *Part) AppendTo(dst []byte) []byte {
 	return item.AppendNumber(item.AppendBytes(m.appendStart(dst, 4), m.Bytes), m.Whole)
 }
 
-// AppendAround appends the frame of m without Bytes, and returns the longer slice and the place in
-// it where Bytes belong. GivenUp must not be set.
-func (m *Part) AppendAround(dst []byte) (around []byte, at int) {
+// AppendAround appends the frame of m without Bytes, of which there are size, and returns the
+// longer slice and the place in it where they belong. GivenUp must not be set.
+func (m *Part) AppendAround(dst []byte, size int) (around []byte, at int) {
 	n := 3
 	if m.Whole > 0 {
 		n = 4
 	}
-	dst = item.AppendHead(m.appendStart(dst, n), item.Bytes, uint64(len(m.Bytes)))
+	dst = item.AppendHead(m.appendStart(dst, n), item.Bytes, uint64(size))
 	at = len(dst)
 	if m.Whole > 0 {
 		dst = item.AppendNumber(dst, m.Whole)

@@ -18,6 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/wire"
@@ -95,6 +96,9 @@ func (c *Carrier) Init(cfg *Config) {
 	}
 	c.reader.hold, c.reader.acks = &c.hold, a
 	c.reader.most = uint32(cfg.Largest)
+	if !isForeign(cfg.Wire) {
+		c.out.Divide(message.MaxPart)
+	}
 }
 
 // Run begins to read.

@@ -1,6 +1,7 @@
 package carrier
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -148,6 +149,10 @@ func (l *liveness) restart() {
 // none does. Time in which this side does not read is not the peer's.
 func (l *liveness) tooSlow(receiving bool, received, sent uint64, now time.Duration) *codec.Abort {
 	arrives, leaves := receiving && !l.meter.held(), l.meter.writing.Load()
+	batch := l.meter.batches.Load()
+	if number := l.out.Underway(); number > 0 {
+		leaves, batch = true, math.MaxUint64-number // with whatever overtakes it
+	}
 	if !arrives && !leaves {
 		l.crossings = nil
 		return nil
@@ -163,7 +168,7 @@ func (l *liveness) tooSlow(receiving bool, received, sent uint64, now time.Durat
 	}
 	if grace := l.WriteTimeout; !leaves {
 		c.out = crossing{}
-	} else if took, n := c.out.passed(l.meter.batches.Load(), sent, now); late(took, grace, n) {
+	} else if took, n := c.out.passed(batch, sent, now); late(took, grace, n) {
 		return slowPeer("it has taken %d bytes of what is being written within %v", n, took, grace)
 	}
 	return nil

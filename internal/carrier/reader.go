@@ -40,6 +40,10 @@ type reader struct {
 // It returns nil when another goroutine is to read on: see rest.
 func (r *reader) loop() (a *codec.Abort) {
 	w := r.way.wire
+	largest := int(r.most)
+	if !isForeign(w) {
+		largest = min(largest, message.MaxFrame)
+	}
 	buffered := func() bool { return false }
 	if b, ok := w.(wire.Buffered); ok {
 		buffered = b.Buffered
@@ -61,7 +65,7 @@ func (r *reader) loop() (a *codec.Abort) {
 			n, bytes = 0, 0
 			runtime.Gosched()
 		}
-		frame, err := w.ReadFrame(int(r.most))
+		frame, err := w.ReadFrame(largest)
 		rests := err != nil && r.rest.woken(w, err)
 		inWire = false
 		switch {
@@ -75,6 +79,13 @@ func (r *reader) loop() (a *codec.Abort) {
 			return over
 		}
 	}
+}
+
+// isForeign reports whether what crosses w comes whole, however large it is: the peer speaks another
+// protocol.
+func isForeign(w wire.Wire) bool {
+	_, ok := w.(wire.Foreign)
+	return ok
 }
 
 // dealWith does what a frame says. It returns why nothing more is to be read, or nil.

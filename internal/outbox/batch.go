@@ -1,6 +1,11 @@
 package outbox
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/buffer"
+)
 
 const (
 	// batchSize is how many bytes depart together at most, unless they are one message. With the
@@ -16,6 +21,7 @@ type batch struct {
 	frames []byte
 	lent   *lent  // payloads that belong between them; nil until there are some
 	holds  amount // its messages
+	parts  int    // bytes of parts, whose messages it counts with the last one
 	most   int    // bytes that depart together
 	marked bool   // it begins with a mark
 }
@@ -27,6 +33,10 @@ func (b *batch) empty() bool { return len(b.frames) == 0 }
 
 // size returns the bytes of what is there.
 func (b *batch) size() int { return len(b.frames) + b.lent.size() }
+
+// loaded reports whether messages, or parts of some, are in it. Controls, of which there may always
+// be some, hold up no large one.
+func (b *batch) loaded() bool { return b.holds.messages > 0 || b.parts > 0 }
 
 // room returns how many bytes more may depart with what is there.
 func (b *batch) room() int { return b.most - b.size() }
@@ -46,7 +56,6 @@ func (b *batch) append(f frame) (at int) {
 // add appends the frame of m, whose memory is m's no longer. If lend is true, a large payload in
 // memory of its own is not copied.
 func (b *batch) add(m *Message, s stamp, lend bool) {
-	b.holds.add(m)
 	if lend && m.Memory != nil && len(m.Payload) >= leastLent {
 		b.lend(m, s)
 		return
@@ -65,25 +74,62 @@ func (b *batch) lend(m *Message, s stamp) {
 	around, place := m.appendAround(append(b.frames, 0, 0, 0, 0), s)
 	b.frames = around
 	putLength(b.frames[at:], len(m.Payload))
+	b.lendPiece(piece{at: place, payload: m.Payload, mem: m.Memory})
+	m.Memory = nil
+}
+
+// addPart appends the frame of part, which has the next n bytes of m. p says which.
+func (b *batch) addPart(part *message.Part, m *Message, p *parting, n int, lend bool) {
+	b.parts += n
+	head, body, tail := p.next(m.Payload, n)
+	copied := n
+	if lend = lend && len(body) >= leastLent; lend {
+		copied -= len(body)
+	}
+	b.frames = grow(b.frames, lengthSize+HeadSize+copied)
+	at := len(b.frames)
+	around, place := part.AppendAround(append(b.frames, 0, 0, 0, 0), n)
+	var end [HeadSize]byte // what is behind the bytes of a part
+	behind := end[:copy(end[:], around[place:])]
+	b.frames = append(around[:place], head...)
+	var mem *buffer.Buffer
+	if p.rest() == 0 {
+		mem, m.Memory = m.Memory, nil
+	}
+	switch {
+	case lend:
+		b.lendPiece(piece{at: len(b.frames), payload: body, mem: mem})
+	case mem != nil:
+		// earlier parts may be in it that are being written
+		b.frames = append(b.frames, body...)
+		b.lendPiece(piece{at: len(b.frames), mem: mem})
+	default:
+		b.frames = append(b.frames, body...)
+	}
+	b.frames = append(append(b.frames, tail...), behind...)
+	putLength(b.frames[at:], n-copied)
+}
+
+// lendPiece adds a payload that stands beside the frames.
+func (b *batch) lendPiece(p piece) {
 	if b.lent == nil {
 		b.lent = new(lent)
 	}
-	b.lent.add(piece{at: place, payload: m.Payload, mem: m.Memory})
-	m.Memory = nil
+	b.lent.add(p)
 }
 
 // take empties the batch, and returns what was in it: the frames and the messages. What is lent
 // stays, for takeLent.
 func (b *batch) take() (frames []byte, holds amount) {
 	frames, holds = b.frames, b.holds
-	b.frames, b.holds, b.marked = nil, amount{}, false
+	b.frames, b.holds, b.parts, b.marked = nil, amount{}, 0, false
 	return frames, holds
 }
 
 // takeLent returns the payloads that belong between frames, and keeps the lists of spare, which is
 // empty or nil, for the next batch. If nothing was lent, it returns spare.
 func (b *batch) takeLent(frames []byte, spare *lent) *lent {
-	if b.lent.size() == 0 {
+	if b.lent.empty() {
 		return spare
 	}
 	l := b.lent

@@ -31,6 +31,7 @@ type backlog struct {
 	tailGap uint64        // Blocks dropped at the tail: behind all that waits
 	bytes   int           // of payload in the queue
 	room    chan struct{} // closed when bytes has become small again; nil while nobody waits
+	parting *parting      // of the message at the head; nil unless a part of it has left
 }
 
 // NewFlow returns the flow of a pipe that this side opens.

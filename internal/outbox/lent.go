@@ -13,12 +13,16 @@ type lent struct {
 	segments [][]byte // what join has made
 }
 
-// piece is a payload in memory of its own, which is released when it has been written.
+// piece is a payload, or a part of one, in memory of its own, which is released when it has been
+// written.
 type piece struct {
 	at      int // where in the batch it belongs
 	payload []byte
 	mem     *buffer.Buffer
 }
+
+// empty reports whether there is nothing to release. A nil lent is empty.
+func (l *lent) empty() bool { return l == nil || len(l.pieces) == 0 }
 
 // size returns the bytes of the payloads. A nil lent has none.
 func (l *lent) size() int {
@@ -38,6 +42,9 @@ func (l *lent) add(p piece) {
 func (l *lent) join(frames []byte) {
 	begin := 0
 	for _, p := range l.pieces {
+		if len(p.payload) == 0 {
+			continue // it only has memory to give back
+		}
 		l.segments = append(l.segments, frames[begin:p.at], p.payload)
 		begin = p.at
 	}
@@ -49,7 +56,9 @@ func (l *lent) join(frames []byte) {
 // release gives the memory of the payloads back, and keeps that of the lists.
 func (l *lent) release() {
 	for _, p := range l.pieces {
-		p.mem.Release()
+		if p.mem != nil { // otherwise other parts of the payload are still to come
+			p.mem.Release()
+		}
 	}
 	clear(l.pieces)
 	clear(l.segments)

@@ -35,6 +35,7 @@ type entry struct {
 	frames []byte // whole frames, each behind its length
 	last   uint64 // number of the last countable one
 	holds  amount
+	parts  int // bytes of parts, whose messages are counted elsewhere
 }
 
 // span is where something begins and ends.
@@ -44,7 +45,7 @@ type span struct{ from, to int }
 const heldEntry = 80
 
 // beside returns how many bytes e holds for which no message is counted: those of Controls.
-func (e *entry) beside() int { return max(0, heldEntry+len(e.frames)-e.holds.bytes) }
+func (e *entry) beside() int { return max(0, heldEntry+len(e.frames)-e.parts-e.holds.bytes) }
 
 // full reports whether Controls hold more bytes than they may.
 func (l *log) full() bool { return l.beside > l.most }
@@ -80,7 +81,7 @@ func (l *log) keep(b *batch) {
 	}
 	l.chunk = append(l.chunk, b.frames[from:]...)
 	l.taken = l.put
-	e := entry{chunk: l.chunk, frames: l.chunk[start:], last: l.put, holds: b.holds}
+	e := entry{chunk: l.chunk, frames: l.chunk[start:], last: l.put, holds: b.holds, parts: b.parts}
 	l.beside += e.beside()
 	l.entries.Push(e)
 }

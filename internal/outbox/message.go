@@ -24,6 +24,7 @@ type Message struct {
 	Loss     uint8         // of a Block
 	Pressed  bool          // of a Block: the session is under pressure, and its loss rate counts
 	Control  Control       // of a Control: which one
+	begun    bool          // a part of it has left
 	Function uint16        // of an Open
 	Payload  []byte        // params, payload or result
 	Departer Departer      // of an Open
@@ -149,19 +150,26 @@ func (m *Message) size() int {
 	return n
 }
 
-// free gives back the memory that m has. Payload is gone then, but for its length.
+// free gives back the memory that m has. Payload is gone then, but for its length. If a part has
+// left, the writer may still read it: then the memory is left to the garbage collector.
 func (m *Message) free() {
-	if m.Memory != nil {
+	if m.Memory != nil && !m.begun {
 		m.Memory.Release()
-		m.Memory = nil
 	}
+	m.Memory = nil
 }
 
-// own gives m a payload in memory of its own, where there are buffers for it.
+// own gives m a payload in memory of its own, where there are buffers for it, or it is larger than
+// those.
 func (m *Message) own() {
-	if m.Memory == nil && buffer.Snug(len(m.Payload)) {
+	switch {
+	case m.Memory != nil:
+	case buffer.Snug(len(m.Payload)):
 		m.Memory = buffer.Take(len(m.Payload))
 		m.Payload = m.Memory.B[:copy(m.Memory.B, m.Payload)]
+	case len(m.Payload) > buffer.Most:
+		m.Memory = &buffer.Buffer{B: bytes.Clone(m.Payload)}
+		m.Payload = m.Memory.B
 	}
 }
 

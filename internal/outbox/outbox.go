@@ -21,6 +21,7 @@ package outbox
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/asterisque-go/asterisque/codec/message"
@@ -64,11 +65,13 @@ type Outbox struct {
 	intake intake
 
 	mu       sync.Mutex
-	nextID   uint64 // of the next pipe opened here; guarded by mu, like all below
-	batch    batch  // departs next
-	gate     gate   // for what is in flight
-	flight   amount // messages that the writer has taken and not yet written
-	queue    queue  // what waits behind the batch
+	nextID   uint64    // of the next pipe opened here; guarded by mu, like all below
+	part     int       // bytes of the largest part of a message, see Divide
+	underway *underway // the messages that leave in parts; nil until one has
+	batch    batch     // departs next
+	gate     gate      // for what is in flight
+	flight   amount    // messages that the writer has taken and not yet written
+	queue    queue     // what waits behind the batch
 	controls controls
 	flushes  flushes
 	log      *log // nil unless what was sent is kept for a resume
@@ -90,6 +93,7 @@ func New(firstID uint64, maxFrame int, overhead uint32, share float64, written f
 	o := &Outbox{written: written, dropped: dropped, max: maxFrame, overhead: overhead, nextID: firstID}
 	o.batch.most = batchSize
 	o.putControl = func(c message.Control) { o.appendLocked(c) }
+	o.part = math.MaxInt - lengthSize
 	o.queue.order.Guard(share)
 	return o
 }

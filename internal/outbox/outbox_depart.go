@@ -14,24 +14,8 @@ func (o *Outbox) departLocked(f *Flow, m *Message) (departed bool) {
 		o.expireLocked(f, m)
 		return false
 	}
-	f.tellHeadGap(m)
-	switch m.Type {
-	case message.OpenType:
-		f.depart(o.nextID)
-		o.nextID += 2
-	case message.BlockType:
-		if !m.End {
-			f.sent += uint32(len(m.Payload)) + o.overhead
-		}
-	case message.CloseType:
-		if m.Skipped > 0 && m.Abort == nil {
-			// a Close cannot tell of Blocks that were dropped: an end-of-stream before it does
-			o.appendLocked(&message.Block{Pipe: f.id, End: true, Meta: message.Meta{Skipped: m.Skipped}})
-		}
-	}
-	if o.gate.pending && o.batch.empty() {
-		o.markLocked()
-	}
+	o.leaveLocked(f, m)
+	o.countLocked(f, m)
 	o.batch.add(m, f.stamp(ttl), o.lends)
 	if o.log != nil {
 		o.log.counted()
@@ -40,6 +24,35 @@ func (o *Outbox) departLocked(f *Flow, m *Message) (departed bool) {
 		m.Departer.Depart(f.id)
 	}
 	return true
+}
+
+// leaveLocked gives m, which departs, what it says besides, and its pipe its id.
+func (o *Outbox) leaveLocked(f *Flow, m *Message) {
+	f.tellHeadGap(m)
+	switch {
+	case m.Type == message.OpenType:
+		f.depart(o.nextID)
+		o.nextID += 2
+	case m.Type == message.CloseType && m.Skipped > 0 && m.Abort == nil:
+		// a Close cannot tell of Blocks that were dropped: an end-of-stream before it does
+		o.appendLocked(&message.Block{Pipe: f.id, End: true, Meta: message.Meta{Skipped: m.Skipped}})
+	}
+	o.markPendingLocked()
+}
+
+// markPendingLocked lets a mark depart before a message that departs, if one is to.
+func (o *Outbox) markPendingLocked() {
+	if o.gate.pending && o.batch.empty() {
+		o.markLocked()
+	}
+}
+
+// countLocked counts m, all of which is in the departing batch, or is about to be.
+func (o *Outbox) countLocked(f *Flow, m *Message) {
+	o.batch.holds.add(m)
+	if m.Type == message.BlockType && !m.End {
+		f.sent += uint32(len(m.Payload)) + o.overhead
+	}
 }
 
 // expireLocked drops m, whose time was up when its turn came.

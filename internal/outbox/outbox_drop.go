@@ -32,6 +32,7 @@ func (o *Outbox) Judge(f *Flow, m *Message) (dropped bool) {
 func (o *Outbox) Finish(f *Flow, why Reason) {
 	o.mu.Lock()
 	defer o.unlock()
+	o.forgetPartsLocked(f) // the peer wants no more of the pipe, not even a word
 	o.clearLocked(f, why)
 	f.apply(finish)
 }
@@ -67,7 +68,8 @@ func (o *Outbox) discardLocked() {
 	o.queue.discard(func(m Message) {
 		o.news.gone.add(&m)
 		o.reportLocked(&m, Closed)
-		if m.Type == message.OpenType {
+		o.forgetPartsLocked(m.flow)
+		if m.Type == message.OpenType && !m.begun {
 			m.Departer.Discard(Closed)
 		}
 		m.free()

@@ -102,6 +102,7 @@ func (o *Outbox) Cancel(f *Flow, why Reason) (departed, unsent bool) {
 	defer o.unlock()
 	o.admitLocked()
 	if f.state != closing {
+		o.stopLocked(f)
 		unsent = o.clearLocked(f, why)
 	}
 	f.apply(cancel)
@@ -141,7 +142,7 @@ func (o *Outbox) tooLarge(m *Message) error {
 // prepare copies a large payload that is to be lent, before the lock is taken: nobody has to wait
 // for that.
 func (o *Outbox) prepare(m *Message) {
-	if o.lends && len(m.Payload) >= leastLent && o.writer.current().present() {
+	if o.lends && len(m.Payload) >= leastLent && o.writer.current().present() || len(m.Payload) > message.MaxPart {
 		m.own()
 	}
 }
@@ -176,7 +177,7 @@ func (o *Outbox) admitAllLocked(m *Message) {
 // may be in flight: in the queue it can be taken back, and can expire. If m has entered, neither m
 // nor f may be touched after that.
 func (o *Outbox) departOrWaitLocked(f *Flow, m *Message) {
-	if o.queue.len() == 0 && !o.writer.current().halted() && o.batch.fits(m) && o.gate.lets(o.batch.size()) {
+	if o.queue.len() == 0 && !o.writer.current().halted() && o.batch.fits(m) && o.gate.lets(o.batch.size()) && !m.divided(o.partLocked()) {
 		o.departLocked(f, m)
 	} else {
 		o.queue.push(f, m, o.flushes.begun)

@@ -1,10 +1,6 @@
 package outbox
 
-import (
-	"math"
-
-	"github.com/asterisque-go/asterisque/codec/message"
-)
+import "github.com/asterisque-go/asterisque/codec/message"
 
 // End says why Take has returned no batch.
 type End uint8
@@ -53,17 +49,16 @@ func (o *Outbox) Take() (batch []byte, end End) {
 // may be in flight. If the next one does not fit, the batch goes without it.
 func (o *Outbox) fillLocked() {
 	for o.queue.len() > 0 && o.gate.lets(o.batch.size()) {
-		room := math.MaxInt
-		if o.batch.holds.messages > 0 {
-			// Controls, of which there may always be some, hold up no large one
-			room = o.batch.room()
-		}
-		m, ok := o.queue.pop(room)
-		if !ok {
+		before := o.batch.parts
+		m, all := o.queue.take(o.partLocked()+lengthSize, o.leavesLocked)
+		switch {
+		case all && m.begun:
+			o.flushes.dequeued(&m, o.departedLocked(m.flow, &m))
+		case all:
+			o.flushes.dequeued(&m, o.departLocked(m.flow, &m))
+		case o.batch.parts == before:
 			return
 		}
-		departed := o.departLocked(m.flow, &m)
-		o.flushes.dequeued(&m, departed)
 	}
 }
 
@@ -110,7 +105,7 @@ func (o *Outbox) Segments() [][]byte {
 // Written says that batch, as returned by Take, has been given to the Wire, and takes it back. Only
 // the writer may call it.
 func (o *Outbox) Written(batch []byte) {
-	if o.flying.size() > 0 {
+	if !o.flying.empty() {
 		o.flying.release()
 	}
 	o.mu.Lock()

@@ -9,17 +9,17 @@ func (q *queue) len() int { return q.order.Len() }
 
 // push appends m to f. flush is how many flushes have begun.
 func (q *queue) push(f *Flow, m *Message, flush uint32) {
-	q.order.Push(&f.queue, m.move(f, flush), len(m.Payload)+lengthSize)
+	q.order.Push(&f.queue, m.move(f, flush), m.size()+lengthSize)
 	f.queued(len(m.Payload))
 }
 
-// pop removes the message whose turn it is, if it has no more than room bytes.
-func (q *queue) pop(room int) (m Message, ok bool) {
-	m, ok = q.order.PopAtMost(room)
-	if ok {
+// take removes the message whose turn it is, if the last bytes of it leave: see [priority.Queue].
+func (q *queue) take(most int, leaves func(m *Message, size int) int) (m Message, all bool) {
+	m, all = q.order.Take(most, leaves)
+	if all {
 		m.flow.dequeued(len(m.Payload))
 	}
-	return m, ok
+	return m, all
 }
 
 // clear removes the messages of f, and hands each to drop.

@@ -1,9 +1,9 @@
 // The messages as frames: sections 3 to 5 and 7 of the protocol. A message is an object with the members that vectors.json names.
 
-import { ARRAY, FALSE, MAP, Malformed, NULL, Reader, SIMPLE, TRUE, Writer } from './cbor.mjs';
+import { ARRAY, BYTES, FALSE, MAP, Malformed, NULL, Reader, SIMPLE, TRUE, Writer } from './cbor.mjs';
 
 const MOST_MS = 2 ** 31 - 1;
-export const MOST_FRAME = 65 << 10, MOST_PART = 64 << 10, LEAST_PART = 1 << 10; // bytes of a frame, and of what a part holds
+export const MOST_FRAME = 65 << 10, MOST_PART = 64 << 10, LEAST_PART = 1 << 10, MOST_AROUND = 1 << 10; // bytes of a frame, of what a part holds, and of a frame in parts besides its content
 const LEAST_CODE = -(2 ** 31), MOST_CODE = 2 ** 31 - 1;
 
 /** decodeFrame returns the message that a frame is. Throws Malformed, and keeps parts of the frame. */
@@ -14,6 +14,31 @@ export function decodeFrame(frame) {
   const m = [control, open, block, close, part][kind](r, n);
   if (r.left() > 0) throw new Malformed(`${r.left()} bytes after the frame`);
   return m;
+}
+
+/**
+ * headOf returns what the first bytes of an Open, a Block or a Close tell that crosses in parts:
+ * type, pipe and content, which is the length of its params, payload or result.
+ */
+export function headOf(bytes) {
+  const r = new Reader(bytes);
+  const n = r.expect(ARRAY, 'the message');
+  const type = [, 'open', 'block', 'close'][r.unsigned('message type', 1, 3)];
+  const head = { type, pipe: r.unsigned('pipe id') };
+  if (type === 'open') {
+    elements('an Open', n, 5, 6);
+    r.unsigned('function', 0, 65535);
+    head.priority = r.integer('priority', -128, 127);
+  } else if (type === 'block') {
+    elements('a Block', n, 3, 4);
+  } else {
+    elements('a Close', n, 4, 6);
+    if (r.head().value !== TRUE) return head;
+  }
+  const { major, value } = r.head();
+  if (major !== BYTES) throw new Malformed('the content of a message in parts is no byte string');
+  head.content = value;
+  return head;
 }
 
 function elements(what, n, least, most = least) {

@@ -3,7 +3,8 @@
 import { randomBytes } from 'node:crypto';
 import { Abort, Code, nameOf } from './errors.mjs';
 import { openCost } from './costs.mjs';
-import { decodeFrame, encodeFrame } from './frames.mjs';
+import { MOST_FRAME, decodeFrame, encodeFrame } from './frames.mjs';
+import { Parts, divided } from './parts.mjs';
 import { Pipe } from './pipe.mjs';
 import { Nested, Room, Share } from './room.mjs';
 import { checked, codecs } from './values.mjs';
@@ -57,7 +58,8 @@ export class Session {
   send(message) {
     if (this.over) return;
     this.lastSent = performance.now();
-    this.wire.send(encodeFrame(message));
+    if (message.detail?.length >= MOST_FRAME / 2 && this.pipes.get(message.pipe)?.mine) message = { ...message, detail: undefined };
+    divided(message).forEach((frame) => this.wire.send(frame));
   }
 
   sendSync(names, session) {
@@ -98,7 +100,8 @@ export class Session {
     this.opensLimit = m.opens || Infinity;
     if (!this.connecting) this.sendSync([name], randomBytes(16));
     this.begun = true;
-    this.wire.most = this.own.max_message;
+    this.wire.most = Math.min(this.own.max_message, MOST_FRAME);
+    this.parts = new Parts(this.own.max_message);
     clearTimeout(this.timer);
     this.keepAlive();
     this.settle.resolve(this);
@@ -136,10 +139,42 @@ export class Session {
     }
   }
 
-  open(m) {
-    if (m.pipe % 2 !== (this.connecting ? 1 : 0)) return `an Open with the id ${m.pipe}, which is not for the peer to give out`;
-    if (m.pipe <= this.lastTheirs) return `an Open with the id ${m.pipe} after ${this.lastTheirs}`;
-    this.lastTheirs = m.pipe;
+  /** part takes a part of a message, and the message with the last one. */
+  part(m) {
+    if (m.whole) this.parts.begin(m, (head) => this.admit(head));
+    else if (!this.parts.has(m.pipe)) return this.pipes.has(m.pipe) ? `a part of pipe ${m.pipe}, of which nothing is unfinished` : this.late(m.pipe);
+    if (m.bytes === null) return void this.parts.drop(m.pipe);
+    const complete = this.parts.add(m);
+    return complete && this[complete.type](complete, true);
+  }
+
+  /** admit says whether a message in parts is wanted, by what its first part tells. What it costs is looked at when it is complete. */
+  admit({ type, pipe }) {
+    if (type === 'open') {
+      const wrong = this.checkId(pipe);
+      if (wrong) throw new Error(wrong);
+      return true;
+    }
+    const there = this.pipes.get(pipe);
+    if (!there) {
+      const wrong = this.late(pipe);
+      if (wrong) throw new Error(wrong);
+    }
+    if (type === 'close' && there && !there.mine) throw new Error(`a Close of pipe ${pipe} in parts, which the peer has opened`);
+    return Boolean(there);
+  }
+
+  /** checkId returns what is wrong with the id of an Open, and notes that it is used. */
+  checkId(pipe) {
+    if (pipe % 2 !== (this.connecting ? 1 : 0)) return `an Open with the id ${pipe}, which is not for the peer to give out`;
+    if (pipe <= this.lastTheirs) return `an Open with the id ${pipe} after ${this.lastTheirs}`;
+    this.lastTheirs = pipe;
+    return '';
+  }
+
+  open(m, begun) {
+    const wrong = begun ? '' : this.checkId(m.pipe);
+    if (wrong) return wrong;
     const { within } = m.meta, nested = within !== undefined;
     const enclosing = nested ? this.pipes.get(within) : undefined;
     const pipe = new Pipe(this, m, false, enclosing ? enclosing.depth + 1 : 0);
@@ -183,11 +218,13 @@ export class Session {
   }
 
   block(m) {
+    if (this.parts.has(m.pipe)) return `a Block of pipe ${m.pipe}, of which a message is unfinished`;
     const pipe = this.pipes.get(m.pipe);
     return pipe ? pipe.arrive(m) : this.late(m.pipe);
   }
 
   close(m) {
+    if (this.parts.drop(m.pipe) && m.outcome === 'result') return `a result of pipe ${m.pipe}, of which a message is unfinished`;
     const pipe = this.pipes.get(m.pipe);
     if (!pipe) return this.late(m.pipe);
     if (m.outcome === 'result' && pipe.mine) return void pipe.finish({ result: Buffer.from(m.result) });
@@ -335,6 +372,7 @@ export class Session {
 
   forget(pipe) {
     this.pipes.delete(pipe.id);
+    this.parts.drop(pipe.id);
     if (this.draining && this.pipes.size === 0) this.endWell();
   }
 

@@ -1,0 +1,48 @@
+package outbox
+
+import "slices"
+
+// parting is how far the message at the head of a flow has left that leaves in parts.
+type parting struct {
+	around []byte // its frame, but for the payload
+	at     int    // where in it that belongs
+	whole  int    // bytes of the frame
+	left   int    // bytes of it that have left
+	number uint64 // how many had begun with it
+}
+
+// rest returns how many bytes of the frame have not left.
+func (p *parting) rest() int { return p.whole - p.left }
+
+// next returns the next n bytes of the frame: what comes before the payload, of the payload, and
+// what comes after it.
+func (p *parting) next(payload []byte, n int) (head, body, tail []byte) {
+	begin := p.left
+	p.left += n
+	head = window(p.around[:p.at], begin, n)
+	body = window(payload, begin-p.at, n)
+	tail = window(p.around[p.at:], begin-p.at-len(payload), n)
+	return head, body, tail
+}
+
+// window returns what of b is in the n bytes from begin on, which may be outside of b.
+func window(b []byte, begin, n int) []byte {
+	end := min(max(begin+n, 0), len(b))
+	return b[min(max(begin, 0), end):end]
+}
+
+// underway is the messages of an Outbox that have begun to leave in parts, and are not complete.
+type underway struct {
+	begun   uint64   // how many have begun
+	numbers []uint64 // of those that are not complete, in the order in which they have begun
+}
+
+func (u *underway) begin() (number uint64) {
+	u.begun++
+	u.numbers = append(u.numbers, u.begun)
+	return u.begun
+}
+
+func (u *underway) end(number uint64) {
+	u.numbers = slices.DeleteFunc(u.numbers, func(n uint64) bool { return n == number })
+}

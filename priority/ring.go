@@ -1,0 +1,44 @@
+package priority
+
+// ring is a circle of lines.
+type ring[T any] struct{ first *line[T] }
+
+// append makes n the last line.
+func (r *ring[T]) append(n *line[T]) {
+	if r.first == nil {
+		r.first, n.next, n.prev = n, n, n
+		return
+	}
+	n.next, n.prev = r.first, r.first.prev
+	n.prev.next, n.next.prev = n, n
+}
+
+// prepend makes n the first line.
+func (r *ring[T]) prepend(n *line[T]) {
+	r.append(n)
+	r.first = n
+}
+
+// remove takes n out.
+func (r *ring[T]) remove(n *line[T]) {
+	n.prev.next, n.next.prev = n.next, n.prev
+	switch {
+	case n.next == n:
+		r.first = nil
+	case r.first == n:
+		r.first = n.next
+	}
+	n.next, n.prev = nil, nil
+}
+
+// lines appends all lines to list.
+func (r *ring[T]) lines(list []*line[T]) []*line[T] {
+	if r.first == nil {
+		return list
+	}
+	list = append(list, r.first)
+	for n := r.first.next; n != r.first; n = n.next {
+		list = append(list, n)
+	}
+	return list
+}
