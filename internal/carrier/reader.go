@@ -81,8 +81,8 @@ func (r *reader) loop() (a *codec.Abort) {
 	}
 }
 
-// isForeign reports whether what crosses w comes whole, however large it is: the peer speaks another
-// protocol.
+// isForeign reports whether what crosses w comes whole, however large it is: the peer speaks
+// another protocol.
 func isForeign(w wire.Wire) bool {
 	_, ok := w.(wire.Foreign)
 	return ok

@@ -194,7 +194,8 @@ func TestEventsBetweenParts(t *testing.T) {
 			"canceled": {do: func(b *box, f *outbox.Flow) { b.Cancel(f, outbox.Ended) }, drop: outbox.Ended},
 			"finished": {do: func(b *box, f *outbox.Flow) { b.Finish(f, outbox.NoFunction) }, drop: outbox.NoFunction, silent: true},
 			"closed":   {do: func(b *box, _ *outbox.Flow) { b.Close(nil) }, drop: outbox.Closed, silent: true},
-			"expired":  {do: func(*box, *outbox.Flow) { time.Sleep(time.Minute) /* of the bubble */ }, drop: outbox.Expired},
+			// the sleep is that of the bubble
+			"expired": {do: func(*box, *outbox.Flow) { time.Sleep(time.Minute) }, drop: outbox.Expired},
 		} {
 			synctest.Test(t, func(t *testing.T) {
 				b, r := newDivided(t, 64*kib)
