@@ -1,7 +1,7 @@
 // Package debugpage shows what nodes hold at the moment, in a browser or on a terminal: sessions
-// and the states of their limits, what waits in them, what they have promised and who waits for
-// room, the calls that run, and how the calls of each function went. It is an http.Handler for
-// either end of a session:
+// and the states of their limits, what waits in them, what is known of the paths to their peers,
+// what they have promised and who waits for room, the calls that run, and how the calls of each
+// function went. It is an http.Handler for either end of a session:
 //
 //	mux.Handle("/debug/asterisque", debugpage.Handler(node))
 //

@@ -119,7 +119,7 @@ func TestThePageOfTheServerSaysWhatRunsAndWhatWaits(t *testing.T) {
 	require.Contains(t, said, "NODE server: 1 session, 2 calls run, 1 wait; 2 workers busy (")
 	require.Regexp(t, `7 solo 2 \d\S* \d\S* \d\S* 0s 0s 0s -\n`, said, "two calls have come, one was taken, none has ended")
 	require.Regexp(t, `9 fails 1 .* unauthorized 1\n`, said)
-	require.Contains(t, said, id+" client pipe ready 20 KiB 2 ready 0 0 3 1 2 0 4 ", "the session: what it holds, and its calls")
+	require.Contains(t, said, id+" client pipe ready 20 KiB 2 ready 0 0 3 1 2 0 4\n", "the session: what it holds, and its calls")
 	require.Regexp(t, id+` client 4608 \d+ KiB 8192 KiB 0 6144 KiB \d+ KiB 11 MiB 0 4096 KiB 840 0\n`, said, "what it has promised, and that one call waits")
 	require.Contains(t, said, "no session had to wait for room\n")
 	require.Contains(t, said, "session "+id+" client\n")
@@ -135,7 +135,7 @@ func TestThePageOfTheClientSaysWhichCallsItMade(t *testing.T) {
 	_, page := get(t, serve(t, Handler(client)), "?format=text")
 	said := rows(page)
 	require.Contains(t, said, "NODE client: 1 session, 0 calls run, 0 wait; 0 workers busy (0 at most), 0 idle, 0 sessions wait for one; 16 KiB held, of ")
-	require.Contains(t, said, " server pipe ready 0 0 ready 0 0 3 0 0 4 0 ")
+	require.Contains(t, said, " server pipe ready 0 0 ready 0 0 3 0 0 4 0\n")
 	require.Contains(t, said, "2 7 - made here 3 0 0\n4 7 - made here -2 0 0\n6 8 - made here 0 0 0\n")
 }
 
@@ -182,12 +182,12 @@ func TestJSONHoldsTheSame(t *testing.T) {
 			}
 			FunctionsLeftOut *int `json:"functions_left_out"`
 			Sessions         []struct {
-				ID, Peer  string
-				Remote    string `json:"remote_addr"`
-				RoundTrip *int64 `json:"round_trip_ns"`
-				Stats     struct {
+				ID, Peer string
+				Remote   string `json:"remote_addr"`
+				Stats    struct {
 					Waiting, Running, Pipes int
 					State                   string `json:"inbound_state"`
+					Path                    asterisque.Path
 				}
 				Pipes        []call
 				PipesLeftOut *int `json:"pipes_left_out"`
@@ -212,7 +212,7 @@ func TestJSONHoldsTheSame(t *testing.T) {
 		{ID: 2, Function: 7, Name: "solo", Priority: 3},
 		{ID: 4, Function: 7, Name: "solo", Priority: -2, Queued: true},
 	}, s.Pipes)
-	require.NotNil(t, s.RoundTrip)
+	require.Equal(t, asterisque.BoundByApplication, s.Stats.Path.Bound)
 	require.True(t, p.Nodes[1].Sessions[0].Pipes[0].Made)
 	for _, leftOut := range []*int{n.FunctionsLeftOut, n.SessionsLeftOut, s.PipesLeftOut} {
 		require.NotNil(t, leftOut, "a program finds it also when it is 0")
@@ -335,7 +335,7 @@ func TestWhatAPeerCallsItselfDoesNothingToATerminal(t *testing.T) {
 	here, there := connect(t, client, server)
 	open(t, here, there, 8)
 	_, page := get(t, serve(t, Handler(server)), "")
-	require.Equal(t, 3, strings.Count(page, `"\x1b[31m<script>\u202e\xff"`), "it is quoted wherever it is shown")
+	require.Equal(t, 4, strings.Count(page, `"\x1b[31m<script>\u202e\xff"`), "it is quoted wherever it is shown")
 	require.NotContains(t, page, "\x1b")
 	_, page = get(t, serve(t, Handler(server)), "?format=json")
 	require.True(t, json.Valid([]byte(page)))

@@ -38,7 +38,6 @@ type session struct {
 	Peer         string           `json:"peer"` // as it calls itself
 	LocalAddr    string           `json:"local_addr"`
 	RemoteAddr   string           `json:"remote_addr"`
-	RoundTrip    time.Duration    `json:"round_trip_ns"` // 0: not known yet
 	Stats        asterisque.Stats `json:"stats"`
 	Pipes        []call           `json:"pipes"`
 	PipesLeftOut int              `json:"pipes_left_out"`
@@ -98,7 +97,6 @@ func moreToSay(a, b session) int {
 func (s *session) look(most *bounds) {
 	about := s.from.Peer()
 	s.Peer, s.LocalAddr, s.RemoteAddr = about.ID, about.LocalAddr.String(), about.RemoteAddr.String()
-	s.RoundTrip = s.from.Path().RoundTrip
 	infos := s.from.Pipes()
 	// they come by age
 	slices.SortStableFunc(infos, func(a, b asterisque.PipeInfo) int { return cmp.Compare(b.Waiting.Bytes, a.Waiting.Bytes) })

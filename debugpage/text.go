@@ -39,6 +39,7 @@ func (n *node) print(b *bytes.Buffer) {
 	if len(n.Sessions) > 0 {
 		printSessions(b, n.Sessions)
 		leftOut(b, n.SessionsLeftOut, "session")
+		printPaths(b, n.Sessions)
 		printRoom(b, n.Sessions)
 		printWaits(b, n.Sessions)
 	}
@@ -57,13 +58,31 @@ func printFunctions(b *bytes.Buffer, list []asterisque.FunctionStats) {
 }
 
 func printSessions(b *bytes.Buffer, list []session) {
-	t := newTable("session", "peer", "address", "inbound", "bytes", "messages", "outbound", "bytes", "messages", "calls", "wait", "run", "made", "served", "round trip")
+	t := newTable("session", "peer", "address", "inbound", "bytes", "messages", "outbound", "bytes", "messages", "calls", "wait", "run", "made", "served")
 	for _, s := range list {
 		st := &s.Stats
 		t.row(s.ID[:8], plain(s.Peer), plain(s.RemoteAddr), st.InboundState, amount(st.Inbound), st.Inbound.Messages, st.OutboundState, amount(st.Outbound), st.Outbound.Messages,
-			st.Pipes, st.Waiting, st.Running, st.Made, st.Served, duration(s.RoundTrip))
+			st.Pipes, st.Waiting, st.Running, st.Made, st.Served)
 	}
 	t.print(b)
+}
+
+// printPaths writes what sessions know of the paths to their peers.
+func printPaths(b *bytes.Buffer, list []session) {
+	t := newTable("session", "peer", "round trip", "delivers", "in flight", "at most", "bound by")
+	for _, s := range list {
+		p := &s.Stats.Path
+		trip, rate := number("-"), number("-")
+		if p.RoundTrip > 0 {
+			trip = duration(p.RoundTrip)
+		}
+		if p.Rate > 0 {
+			rate = bytesOf(int(p.Rate)) + "/s"
+		}
+		t.row(s.ID[:8], plain(s.Peer), trip, rate, bytesOf(p.InFlight), bound(p.Limit), p.Bound)
+	}
+	t.print(b)
+	b.WriteString("  (what is known of the path on which this side sends, - being not yet; in flight is what was sent and not yet read; bound by is what keeps it from sending more, which is the application when nothing waits)\n")
 }
 
 // printRoom writes what of their room sessions have promised, and what of that is held.

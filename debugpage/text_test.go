@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -61,4 +62,18 @@ func TestPlainTextIsShortAndPrintable(t *testing.T) {
 	} {
 		require.Equal(t, want, plain(text))
 	}
+}
+
+func TestWhatIsNotKnownOfAPathIsSaidSo(t *testing.T) {
+	known := asterisque.Path{RoundTrip: 50 * time.Millisecond, Rate: 1.25e6, InFlight: 70_000, Limit: 78_000, Bound: asterisque.BoundByPath}
+	var b bytes.Buffer
+	printPaths(&b, []session{
+		{ID: "0123456789", Peer: "a", Stats: asterisque.Stats{Path: known}},
+		{ID: "1234567890", Peer: "b"},
+	})
+	require.Contains(t, b.String(), `
+  session   peer  round trip    delivers  in flight  at most  bound by
+  01234567  a           50ms  1220 KiB/s     68 KiB   76 KiB  path
+  12345678  b              -           -          0      any  application
+`)
 }

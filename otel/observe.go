@@ -49,6 +49,10 @@ const (
 //	asterisque.budget.held        bytes that count for the budget of the node
 //	asterisque.budget.size        bytes that it is
 //	asterisque.workers.wanted     sessions that wait for a worker of the node
+//	asterisque.path.sessions      sessions by asterisque.bound, what keeps them from sending more; see [asterisque.Path]
+//	asterisque.path.in_flight     bytes that were sent and are not known to have been read
+//	asterisque.path.rate          bytes a second that the paths of all sessions deliver, as far as that is known
+//	asterisque.path.round_trip    round trips to the peers that are known, in seconds, by asterisque.quantile
 //	asterisque.function.calls     calls of peers that arrived, since the beginning
 //	asterisque.function.failures  those that failed, by error.type
 //	asterisque.function.queued    how long they waited for a worker, in seconds, by asterisque.quantile
@@ -82,10 +86,13 @@ type observer struct {
 	calls, failures, waits                                                                          metric.Int64ObservableCounter
 	waited                                                                                          metric.Float64ObservableCounter
 	queued, ran                                                                                     metric.Float64ObservableGauge
+
+	paths pathInstruments
 }
 
 // instruments makes all of them.
 func (o *observer) instruments(meter metric.Meter) (all []metric.Observable, err error) {
+	all, err = o.paths.instruments(meter)
 	for _, i := range []struct {
 		to                *metric.Int64ObservableUpDownCounter
 		name, unit, about string
@@ -159,7 +166,7 @@ func (o *observer) observe(to metric.Observer) {
 	to.ObserveInt64(o.budget, int64(st.Budget), o.with())
 	o.observeRoom(to, total)
 	o.observeWaits(to, total)
-	o.observeLimits(to)
+	o.observeSessions(to)
 	for i := range st.Functions {
 		o.observeFunction(to, &st.Functions[i])
 	}
@@ -190,14 +197,18 @@ func (o *observer) observeWaits(to metric.Observer, total *asterisque.Stats) {
 	to.ObserveFloat64(o.waited, total.Stopped.Seconds(), o.with(reasonKey.String("reader")))
 }
 
-// observeLimits tells how many sessions are in which state.
-func (o *observer) observeLimits(to metric.Observer) {
+// observeSessions tells what cannot be added up by the node: how many sessions are in which state,
+// and what is known of their paths.
+func (o *observer) observeSessions(to metric.Observer) {
 	var in, out [limits.Hard + 1]int64
+	var p paths
 	for _, s := range o.node.Sessions() {
 		st := s.Stats()
 		in[st.InboundState]++
 		out[st.OutboundState]++
+		p.add(st.Path)
 	}
+	o.observePaths(to, &p)
 	for state := range limits.Hard + 1 {
 		to.ObserveInt64(o.limits, in[state], o.with(directionKey.String(asterisque.Inbound.String()), stateKey.String(state.String())))
 		to.ObserveInt64(o.limits, out[state], o.with(directionKey.String(asterisque.Outbound.String()), stateKey.String(state.String())))

@@ -100,8 +100,13 @@ func TestANodeTellsWhatItHolds(t *testing.T) {
 		"asterisque.held.messages":  {"asterisque.direction=inbound 2", "asterisque.direction=outbound 0"},
 		"asterisque.held.bytes":     {fmt.Sprintf("asterisque.direction=inbound %d", st.Inbound.Bytes), "asterisque.direction=outbound 0"},
 		"asterisque.workers.wanted": {" 0"},
-		"asterisque.budget.held":    {" 16384"},
-		"asterisque.budget.size":    {fmt.Sprint(" ", server.Stats().Budget)},
+		"asterisque.path.in_flight": {" 0"},
+		"asterisque.path.rate":      {" true"},
+		"asterisque.path.sessions": {
+			"asterisque.bound=application 1", "asterisque.bound=path 0", "asterisque.bound=peer 0", "asterisque.bound=room 0", "asterisque.bound=window 0",
+		},
+		"asterisque.budget.held": {" 16384"},
+		"asterisque.budget.size": {fmt.Sprint(" ", server.Stats().Budget)},
 		"asterisque.session.limits": {
 			"asterisque.direction=inbound,asterisque.state=congested 0", "asterisque.direction=inbound,asterisque.state=hard 0",
 			"asterisque.direction=inbound,asterisque.state=ready 1", "asterisque.direction=inbound,asterisque.state=soft 0",
