@@ -59,11 +59,11 @@ func (l *lane) newFlow(buffer int, packets bool) *flow {
 	return f
 }
 
-// coarsen lets who waits wake up only now and then while much passes.
-func (l *lane) coarsen() {
+// setGrain lets who waits wake up only now and then while much passes.
+func (l *lane) setGrain(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.grain = coarse
+	l.grain = d
 }
 
 // removeLocked forgets a flow.

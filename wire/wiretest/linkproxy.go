@@ -28,8 +28,7 @@ const (
 	// passes together, with the rate that it is to have.
 	coarse = 500 * time.Microsecond
 
-	leastRead, mostRead = 4 << 10, 64 << 10 // bytes that a proxy reads at once, at most
-	proxyWrite          = 256 << 10         // and writes
+	proxyWrite = 256 << 10 // bytes that a proxy writes at once, at most
 )
 
 // Proxy listens at a free port of 127.0.0.1, and forwards every connection through l to the TCP
@@ -58,8 +57,8 @@ func (l *Link) Proxy(target string) (*LinkProxy, error) {
 }
 
 func (l *Link) newProxy(addr net.Addr) *LinkProxy {
-	l.out.coarsen()
-	l.in.coarsen()
+	l.out.setGrain(coarse)
+	l.in.setGrain(coarse)
 	p := &LinkProxy{link: l, addr: addr, open: make(map[io.Closer]struct{})}
 	p.ctx, p.stop = context.WithCancel(context.Background())
 	return p

@@ -10,6 +10,8 @@ const (
 	segment   = 1448                   // bytes that pass, or are lost, together
 	together  = 100 * time.Microsecond // how long what passes together may take
 	mostAsOne = 64 << 10               // bytes that pass together at most
+
+	leastRead, mostRead = 4 << 10, 64 << 10 // bytes that a proxy reads at once, at most
 )
 
 // schedule is what a lane is like from each time on. It does not change.
