@@ -27,7 +27,6 @@ type flow struct {
 	bytes   ring                // guarded by that, as all below; all that was put and not taken
 	backlog int                 // the last of bytes, which wait for room in the queue
 	away    fifo.Queue[arrival] // what is in the queue or under way
-	last    time.Duration       // when the last of these arrives
 	arrived int                 // the first of bytes, which can be taken
 	sizes   fifo.Queue[int]     // of the packets that have arrived
 	stalled bool                // a segment was lost, and nothing is sent
@@ -169,11 +168,10 @@ func (f *flow) fullLocked() bool { return f.arrived >= mostUnread || f.bytes.n-f
 // departLocked says that n bytes have entered the queue, or the end, and when they arrive.
 func (f *flow) departLocked(n int, due time.Duration) {
 	f.backlog -= n
-	f.last = max(f.last, due)
-	f.away.Push(arrival{n, f.last})
+	f.away.Push(arrival{n, due})
 }
 
-// landLocked lets arrive what is due.
+// landLocked lets arrive what is due, and not behind something that is not.
 func (f *flow) landLocked(now time.Duration) {
 	for f.away.Len() > 0 && f.away.Peek().due <= now {
 		n := f.away.Pop().n
