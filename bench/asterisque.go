@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
@@ -28,13 +30,16 @@ var (
 )
 
 // astStreams are the numbers of the functions that take streams.
-var astStreams = map[streamKind]uint16{messages: 3, bulk: 4, background: 4, stuck: 5, idle: 6}
+var astStreams = map[streamKind]uint16{messages: 3, large: 3, bulk: 4, background: 4, stuck: 5, idle: 6}
+
+// astAnswer is the number of the function that sends back as many bytes as it has received.
+const astAnswer = 7
 
 // overScheme returns this library over the wire that URLs of a scheme choose.
 func overScheme(scheme string) *impl {
 	i := &impl{name: "asterisque-" + scheme, extra: true, link: (*astLink)(nil)}
 	if scheme == "tcp" {
-		i.name, i.extra = "asterisque", false
+		i.name, i.extra, i.paths = "asterisque", false, true
 	}
 	i.listen = func(ctx context.Context, n needs) (host, error) { return astListen(ctx, scheme, n) }
 	return i
@@ -68,14 +73,22 @@ func astListen(ctx context.Context, scheme string, n needs) (host, error) {
 		if n.pipes > 0 {
 			opts = append(opts, asterisque.WithWorkers(asterisque.Workers{Session: n.pipes + 1}), asterisque.WithLimits(asterisque.Limits{Inbound: manyPipes}))
 		}
+		if n.message > 0 {
+			opts = append(opts, asterisque.WithLimits(asterisque.Limits{MaxMessage: max(n.message, 4<<20)}))
+		}
 		return opts
 	}
 	ln, err := wire.Listen(ctx, url, wire.Options{TLS: server})
 	if err != nil {
 		return nil, err
 	}
+	dial, err := astThrough(n.path, ln.URL())
+	if err != nil {
+		ln.Close()
+		return nil, err
+	}
 	h := &astHost{
-		here: asterisque.NewNode(options(client)...), there: asterisque.NewNode(options(server)...), url: ln.URL(), dir: dir, served: make(chan struct{}),
+		here: asterisque.NewNode(options(client)...), there: asterisque.NewNode(options(server)...), url: dial, dir: dir, served: make(chan struct{}),
 	}
 	ctx, h.cancel = context.WithCancel(ctx)
 	go func() { // ends with close
@@ -83,6 +96,15 @@ func astListen(ctx context.Context, scheme string, n needs) (host, error) {
 		h.there.Serve(ctx, ln)
 	}()
 	return h, nil
+}
+
+// astThrough returns the URL to dial over a path, of which TCP is the only wire.
+func astThrough(p *path, url string) (string, error) {
+	if p == nil {
+		return url, nil
+	}
+	addr, err := p.tcp(strings.TrimPrefix(url, "tcp://"))
+	return "tcp://" + addr, err
 }
 
 // astURL returns where to listen, and a folder to be removed afterwards if it needs one.
@@ -113,8 +135,17 @@ func astService(n needs) *asterisque.Service {
 		}
 	})
 	svc.Handle(astStreams[bulk], "bulk", func(_ context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
-		n, err := io.Copy(io.Discard, stream.NewReader(p))
-		return binary.BigEndian.AppendUint64(nil, uint64(n)), err
+		count, err := drain(n.meter.reader(stream.NewReader(p)))
+		return binary.BigEndian.AppendUint64(nil, uint64(count)), err
+	})
+	svc.Handle(astAnswer, "answer", func(_ context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+		b := make([]byte, n.ask)
+		if _, err := io.ReadFull(stream.NewReader(p), b); err != nil {
+			return nil, err
+		}
+		w := stream.NewWriter(p)
+		_, err := w.Write(b)
+		return nil, errors.Join(err, w.Close())
 	})
 	svc.Handle(astStreams[stuck], "stuck", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
 		<-ctx.Done()
@@ -197,17 +228,37 @@ func (l *astLink) newStructCaller() (op, error) {
 
 func (l *astLink) open(kind streamKind) (sender, error) {
 	var opts []asterisque.CallOption
-	if kind == background {
+	if kind == background || kind == large {
 		opts = append(opts, asterisque.WithPriority(priority.Min))
 	}
 	p, err := l.s.Open(context.Background(), astStreams[kind], nil, opts...)
 	if err != nil {
 		return nil, err
 	}
-	if kind == messages || kind == idle {
+	if kind == messages || kind == large || kind == idle {
 		return astMessages{p}, nil
 	}
 	return astBytes{p, stream.NewWriter(p)}, nil
+}
+
+func (l *astLink) ask(request []byte) (first time.Duration, err error) {
+	begin := time.Now()
+	p, err := l.s.Open(context.Background(), astAnswer, nil)
+	if err != nil {
+		return 0, err
+	}
+	w := stream.NewWriter(p)
+	if _, err := w.Write(request); err != nil {
+		return 0, err
+	}
+	if err := w.Close(); err != nil {
+		return 0, err
+	}
+	if first, err = firstByte(stream.NewReader(p), begin, len(request)); err != nil {
+		return 0, err
+	}
+	_, err = p.Result(context.Background())
+	return first, err
 }
 
 // astMessages sends each message as a Block.

@@ -5,13 +5,14 @@ import (
 	"io"
 	"net"
 	"sync"
+	"time"
 )
 
 // pingPongFloor returns a bare TCP connection on which one side writes, and the other sends back
 // what it reads.
 func pingPongFloor() *impl {
-	return &impl{name: "floor-pingpong", link: (*pingPongLink)(nil), callers: 1, listen: func(context.Context, needs) (host, error) {
-		return listenTCP(func(c net.Conn) {
+	return &impl{name: "floor-pingpong", link: (*pingPongLink)(nil), callers: 1, paths: true, listen: func(_ context.Context, n needs) (host, error) {
+		return listenTCP(n.path, func(c net.Conn) {
 			buf := make([]byte, 4<<10)
 			for {
 				n, err := c.Read(buf)
@@ -43,16 +44,35 @@ func (l *pingPongLink) newCaller(request []byte, _ bool) (op, error) {
 	}, nil
 }
 
+func (l *pingPongLink) ask(request []byte) (first time.Duration, err error) {
+	begin := time.Now()
+	if _, err := l.c.Write(request); err != nil {
+		return 0, err
+	}
+	return firstByte(l.c, begin, len(request))
+}
+
+// firstByte reads n bytes and returns how long after begin the first one was there.
+func firstByte(r io.Reader, begin time.Time, n int) (first time.Duration, err error) {
+	buf := make([]byte, n)
+	if _, err := io.ReadFull(r, buf[:1]); err != nil {
+		return 0, err
+	}
+	first = time.Since(begin)
+	_, err = io.ReadFull(r, buf[1:])
+	return first, err
+}
+
 // copyFloor returns a bare TCP connection whose accepting side reads as fast as it can. Several
 // streams are several goroutines that write to it in turn.
 func copyFloor() *impl {
-	return &impl{name: "floor-copy", link: (*copyLink)(nil), kinds: []streamKind{bulk}, listen: func(context.Context, needs) (host, error) {
+	return &impl{name: "floor-copy", link: (*copyLink)(nil), kinds: []streamKind{bulk}, paths: true, listen: func(_ context.Context, needs needs) (host, error) {
 		received := make(chan int64, 1)
-		return listenTCP(func(c net.Conn) {
+		return listenTCP(needs.path, func(c net.Conn) {
 			var n int64
-			buf := make([]byte, bulkWrite)
+			r, buf := needs.meter.reader(c), make([]byte, bulkWrite)
 			for {
-				k, err := c.Read(buf)
+				k, err := r.Read(buf)
 				if n += int64(k); err != nil {
 					received <- n
 					return
@@ -107,7 +127,7 @@ func (s *copySender) finish() (int64, error) {
 // costs beside a stream that it shares nothing with but the machine.
 func twoSocketsFloor() *impl {
 	return &impl{
-		name: "floor-two-sockets", link: (*twoSocketsLink)(nil), callers: 1, kinds: []streamKind{background}, without: []string{"call-64B", "sessions-64B", "connect", "idle-sessions"},
+		name: "floor-two-sockets", link: (*twoSocketsLink)(nil), callers: 1, kinds: []streamKind{background}, paths: true, without: []string{"call-64B", "sessions-64B", "connect", "idle-sessions", "path-first-50ms-100Mbit"},
 		listen: func(ctx context.Context, n needs) (host, error) {
 			calls, err := pingPongFloor().listen(ctx, n)
 			if err != nil {
@@ -158,19 +178,26 @@ func (l *twoSocketsLink) close() {
 // tcpHost serves each connection that it accepts with a goroutine.
 type tcpHost struct {
 	ln      net.Listener
+	path    *path
+	addr    string // where to dial
 	link    func(net.Conn) link
 	running sync.WaitGroup // ends when the listener and all dialling sides are closed
 }
 
 // listenTCP returns a host that runs serve for each connection it accepts, and makes links of those
-// it dials. The connection is closed when serve returns, which it has to do when the other side
-// closes.
-func listenTCP(serve func(net.Conn), link func(net.Conn) link) (host, error) {
+// it dials, over a path. The connection is closed when serve returns, which it has to do when the
+// other side closes.
+func listenTCP(p *path, serve func(net.Conn), link func(net.Conn) link) (host, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	h := &tcpHost{ln: ln, link: link}
+	addr, err := p.tcp(ln.Addr().String())
+	if err != nil {
+		ln.Close()
+		return nil, err
+	}
+	h := &tcpHost{ln: ln, path: p, addr: addr, link: link}
 	h.running.Go(func() {
 		for {
 			c, err := ln.Accept()
@@ -186,8 +213,8 @@ func listenTCP(serve func(net.Conn), link func(net.Conn) link) (host, error) {
 	return h, nil
 }
 
-func (h *tcpHost) dial(context.Context) (link, error) {
-	c, err := net.Dial("tcp", h.ln.Addr().String())
+func (h *tcpHost) dial(ctx context.Context) (link, error) {
+	c, err := h.path.dial(ctx, h.addr)
 	if err != nil {
 		return nil, err
 	}

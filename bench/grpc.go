@@ -8,6 +8,7 @@ import (
 	"net"
 	"runtime"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -18,7 +19,20 @@ import (
 // grpcImpl returns grpc-go with a codec that passes bytes on as they are, larger buffers,
 // goroutines that are kept for the next call, and fixed windows, which spares it to estimate them.
 // Service and methods are what its generator would write.
-func grpcImpl() *impl { return &impl{name: "grpc", link: (*grpcLink)(nil), listen: grpcListen} }
+func grpcImpl() *impl {
+	return &impl{name: "grpc", link: (*grpcLink)(nil), listen: func(_ context.Context, n needs) (host, error) {
+		server, client := grpcTuned()
+		return grpcListen(n, server, client)
+	}}
+}
+
+// grpcDefaultsImpl returns grpc-go with its defaults, which estimate what the path holds. Only
+// messages may be larger.
+func grpcDefaultsImpl() *impl {
+	return wide(&impl{name: "grpc-defaults", link: (*grpcLink)(nil), listen: func(_ context.Context, n needs) (host, error) {
+		return grpcListen(n, []grpc.ServerOption{grpc.MaxRecvMsgSize(2 * wideWindow)}, nil)
+	}})
+}
 
 const (
 	grpcWindow     = 1 << 20 // of a stream
@@ -27,7 +41,7 @@ const (
 )
 
 // grpcMethods are the names of the methods that take streams.
-var grpcMethods = map[streamKind]string{messages: "/bench/sink", bulk: "/bench/sink", background: "/bench/sink", stuck: "/bench/stuck", idle: "/bench/idle"}
+var grpcMethods = map[streamKind]string{messages: "/bench/sink", bulk: "/bench/sink", background: "/bench/sink", large: "/bench/sink", stuck: "/bench/stuck", idle: "/bench/idle"}
 
 // rawFrame is a message of bytes. It owns data, until Marshal passes that on or free is called.
 type rawFrame struct{ data mem.BufferSlice }
@@ -70,27 +84,39 @@ type grpcHost struct {
 	served chan struct{}
 }
 
-func grpcListen(_ context.Context, n needs) (host, error) {
+// grpcTuned returns options that are faster on the loopback interface.
+func grpcTuned() ([]grpc.ServerOption, []grpc.DialOption) {
+	return []grpc.ServerOption{
+			grpc.StaticStreamWindowSize(grpcWindow), grpc.StaticConnWindowSize(grpcConnWindow),
+			grpc.ReadBufferSize(grpcBuffer), grpc.WriteBufferSize(grpcBuffer),
+			grpc.NumStreamWorkers(uint32(runtime.GOMAXPROCS(0))),
+		}, []grpc.DialOption{
+			grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(),
+			grpc.WithStaticStreamWindowSize(grpcWindow), grpc.WithStaticConnWindowSize(grpcConnWindow),
+			grpc.WithReadBufferSize(grpcBuffer), grpc.WithWriteBufferSize(grpcBuffer),
+		}
+}
+
+func grpcListen(n needs, server []grpc.ServerOption, client []grpc.DialOption) (host, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	server := []grpc.ServerOption{
-		grpc.StaticStreamWindowSize(grpcWindow), grpc.StaticConnWindowSize(grpcConnWindow),
-		grpc.ReadBufferSize(grpcBuffer), grpc.WriteBufferSize(grpcBuffer),
-		grpc.NumStreamWorkers(uint32(runtime.GOMAXPROCS(0))),
+	addr, err := n.path.tcp(ln.Addr().String())
+	if err != nil {
+		ln.Close()
+		return nil, err
 	}
-	client := []grpc.DialOption{
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(),
-		grpc.WithStaticStreamWindowSize(grpcWindow), grpc.WithStaticConnWindowSize(grpcConnWindow),
-		grpc.WithReadBufferSize(grpcBuffer), grpc.WithWriteBufferSize(grpcBuffer),
+	if n.path != nil {
+		client = append(client, grpc.WithContextDialer(n.path.dial))
 	}
+	client = append(client, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if !n.typed {
 		server = append(server, grpc.ForceServerCodecV2(rawCodec{}))
 		client = append(client, grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{})))
 	}
-	h := &grpcHost{server: grpc.NewServer(server...), addr: ln.Addr().String(), opts: client, served: make(chan struct{})}
-	h.server.RegisterService(grpcService(n.arrived), nil)
+	h := &grpcHost{server: grpc.NewServer(server...), addr: addr, opts: client, served: make(chan struct{})}
+	h.server.RegisterService(grpcService(n), nil)
 	go func() { // ends with the server
 		defer close(h.served)
 		h.server.Serve(ln)
@@ -98,7 +124,7 @@ func grpcListen(_ context.Context, n needs) (host, error) {
 	return h, nil
 }
 
-func grpcService(arrived *atomic.Int64) *grpc.ServiceDesc {
+func grpcService(n needs) *grpc.ServiceDesc {
 	return &grpc.ServiceDesc{
 		ServiceName: "bench",
 		Methods: []grpc.MethodDesc{
@@ -106,13 +132,16 @@ func grpcService(arrived *atomic.Int64) *grpc.ServiceDesc {
 			{MethodName: "struct", Handler: grpcEcho[typepb.Field]},
 		},
 		Streams: []grpc.StreamDesc{
-			{StreamName: "sink", ClientStreams: true, Handler: grpcSink},
+			{StreamName: "sink", ClientStreams: true, Handler: func(_ any, s grpc.ServerStream) error {
+				return grpcSink(s, n.meter.stream())
+			}},
+			{StreamName: "answer", ClientStreams: true, ServerStreams: true, Handler: grpcAnswer},
 			{StreamName: "stuck", ClientStreams: true, Handler: func(_ any, s grpc.ServerStream) error {
 				<-s.Context().Done()
 				return nil
 			}},
 			{StreamName: "idle", ClientStreams: true, Handler: func(_ any, s grpc.ServerStream) error {
-				arrived.Add(1)
+				n.arrived.Add(1)
 				return s.RecvMsg(new(rawFrame))
 			}},
 		},
@@ -125,8 +154,17 @@ func grpcEcho[T any](_ any, _ context.Context, decode func(any) error, _ grpc.Un
 	return in, err
 }
 
-// grpcSink takes a stream to its end and answers how many bytes it had.
-func grpcSink(_ any, s grpc.ServerStream) error {
+// grpcAnswer sends back the message that a stream has.
+func grpcAnswer(_ any, s grpc.ServerStream) error {
+	var f rawFrame
+	if err := s.RecvMsg(&f); err != nil {
+		return err
+	}
+	return s.SendMsg(&f)
+}
+
+// grpcSink takes a stream to its end and answers how many bytes it had. It counts them meanwhile.
+func grpcSink(s grpc.ServerStream, count *atomic.Int64) error {
 	var f rawFrame
 	var n uint64
 	for {
@@ -138,6 +176,7 @@ func grpcSink(_ any, s grpc.ServerStream) error {
 			return err
 		}
 		n += uint64(f.data.Len())
+		count.Add(int64(f.data.Len()))
 	}
 	f.free()
 	return s.SendMsg(&rawFrame{mem.BufferSlice{mem.SliceBuffer(countBytes(n))}})
@@ -180,6 +219,27 @@ func (l *grpcLink) newStructCaller() (op, error) {
 		}
 		return checkField(out.Number, out.Name)
 	}, nil
+}
+
+func (l *grpcLink) ask(request []byte) (first time.Duration, err error) {
+	begin := time.Now()
+	s, err := l.c.NewStream(context.Background(), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/bench/answer")
+	if err != nil {
+		return 0, err
+	}
+	if err := s.SendMsg(&rawFrame{mem.BufferSlice{mem.SliceBuffer(request)}}); err != nil {
+		return 0, err
+	}
+	var out rawFrame
+	if err := s.RecvMsg(&out); err != nil {
+		return 0, err
+	}
+	out.free()
+	first = time.Since(begin)
+	if err := s.RecvMsg(&out); !errors.Is(err, io.EOF) {
+		return first, err
+	}
+	return first, nil
 }
 
 func (l *grpcLink) open(kind streamKind) (sender, error) {

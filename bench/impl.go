@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 )
 
 // impl is one thing that is measured. What it can do is told by the methods of its links: see
@@ -18,6 +19,8 @@ type impl struct {
 	without []string     // workloads that it could do, and that would say nothing
 	callers int          // most that may call at once; 0 is any number
 	streams int          // most that may be open at once; 0 is any number
+	paths   bool         // it can go through a link
+	only    bool         // through a link, and is measured nowhere else
 	listen  func(ctx context.Context, n needs) (host, error)
 }
 
@@ -33,6 +36,7 @@ func implementations() []*impl {
 		pingPongFloor(), pipelinedFloor(), copyFloor(), twoSocketsFloor(),
 		grpcImpl(), ttrpcImpl(), drpcImpl(), drpcPoolImpl(), netrpcImpl(), connectImpl(),
 		yamuxImpl(), libp2pImpl(), smuxImpl(), quicImpl(),
+		grpcDefaultsImpl(), yamuxWideImpl(), smuxWideImpl(), quicWideImpl(),
 	}
 }
 
@@ -42,6 +46,10 @@ type needs struct {
 	pipes int  // that will be open at once, if they are more than usual
 	// counts the idle streams that their handlers have taken; nil if there are none
 	arrived *atomic.Int64
+	message int    // how large messages may be, in bytes, if that is more than usual
+	ask     int    // how many bytes an asker sends
+	path    *path  // between both ends; nil is the loopback interface
+	meter   *meter // counts what arrives on streams of the kind bulk; nil if nobody looks
 }
 
 // host is the accepting side of an implementation, and what its links share.
@@ -75,6 +83,13 @@ type backCaller interface {
 	newBackCaller(request []byte) (op, error)
 }
 
+// asker is a link whose dialling side can open a stream, on which the accepting side sends as many
+// bytes as needs.ask says, once it has received as many.
+type asker interface {
+	// ask sends request and receives the answer. It returns how long the first byte of that took.
+	ask(request []byte) (first time.Duration, err error)
+}
+
 // streamKind is what a stream is for.
 type streamKind byte
 
@@ -83,6 +98,7 @@ const (
 	bulk     streamKind = 'b' // bytes, taken as they come
 	// bulk with the least priority, if the implementation has priorities
 	background streamKind = 'g'
+	large      streamKind = 'l' // messages with the least priority
 	stuck      streamKind = 's' // its reader takes nothing
 	// its reader takes the first message, if a stream needs one to be there at all, and waits
 	idle streamKind = 'i'
@@ -112,6 +128,22 @@ func (i *impl) has(kind streamKind, n int) bool {
 func (i *impl) calls(n int) bool {
 	_, ok := i.link.(caller)
 	return ok && (i.callers == 0 || n <= i.callers)
+}
+
+// fits reports whether i is for the kind of network that w has.
+func (i *impl) fits(w *workload) bool {
+	if w.path == nil {
+		return !i.only
+	}
+	return i.paths
+}
+
+// mostCallers returns how many callers can call at once, n at most.
+func (i *impl) mostCallers(n int) int {
+	if i.callers == 0 {
+		return n
+	}
+	return min(n, i.callers)
 }
 
 // echoed returns an error unless reply is request, as far as a glance tells.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // This file is what the multiplexers of streams have in common. They know no calls: a caller has a
@@ -30,13 +31,13 @@ type muxTransport interface {
 }
 
 // muxImpl returns a multiplexer as something to be measured.
-func muxImpl(name string, listen func() (muxTransport, error)) *impl {
+func muxImpl(name string, listen func(*path) (muxTransport, error)) *impl {
 	return &impl{name: name, link: (*muxLink)(nil), listen: func(_ context.Context, n needs) (host, error) {
-		t, err := listen()
+		t, err := listen(n.path)
 		if err != nil {
 			return nil, err
 		}
-		h := &muxHost{transport: t, arrived: n.arrived, closing: make(chan struct{})}
+		h := &muxHost{transport: t, needs: n, closing: make(chan struct{})}
 		h.running.Go(h.accept)
 		return h, nil
 	}}
@@ -44,7 +45,7 @@ func muxImpl(name string, listen func() (muxTransport, error)) *impl {
 
 type muxHost struct {
 	transport muxTransport
-	arrived   *atomic.Int64
+	needs     needs
 	closing   chan struct{}  // closed by close
 	running   sync.WaitGroup // accept, and for each session and stream one more
 	streams   atomic.Uint64  // opened by dialling sides; numbers them
@@ -84,8 +85,11 @@ func (h *muxHost) serve(s muxSession) {
 	}
 }
 
-// echoStream is a stream on which each message is sent back.
-const echoStream streamKind = 'e'
+// What only muxHost has.
+const (
+	echoStream streamKind = 'e' // each message is sent back
+	answer     streamKind = 'a' // so many bytes are sent back, once they are all there
+)
 
 // preambleSize is the length of what a stream begins with: what it is for, and its number.
 const preambleSize = 9
@@ -100,14 +104,19 @@ func (h *muxHost) take(c io.ReadWriteCloser) {
 	switch streamKind(preamble[0]) {
 	case echoStream:
 		echoFrames(c)
-	case messages:
+	case answer:
+		request := make([]byte, h.needs.ask)
+		if _, err := io.ReadFull(c, request); err == nil {
+			c.Write(request)
+		}
+	case messages, large:
 		n = countMessages(c)
 	case bulk, background:
-		n, _ = drain(c) // a stream that fails counts too little
+		n, _ = drain(h.needs.meter.reader(c)) // a stream that fails counts too little
 	case stuck:
 		<-h.closing
 	case idle:
-		h.arrived.Add(1)
+		h.needs.arrived.Add(1)
 		c.Read(preamble[:]) // returns when the stream ends
 	}
 	if tally, ok := h.tallies.Load(binary.BigEndian.Uint64(preamble[1:])); ok {
@@ -176,6 +185,19 @@ func (l *muxLink) close() { l.s.close() }
 
 func (l *muxLink) newCaller(request []byte, _ bool) (op, error) { return l.h.newCaller(l.s, request) }
 
+func (l *muxLink) ask(request []byte) (first time.Duration, err error) {
+	begin := time.Now()
+	c, err := l.s.open()
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	if _, err := c.Write(append(l.h.preamble(answer, nil), request...)); err != nil {
+		return 0, err
+	}
+	return firstByte(c, begin, len(request))
+}
+
 func (l *muxLink) newBackCaller(request []byte) (op, error) {
 	l.serving.Do(func() { l.h.running.Go(func() { l.h.serve(l.s) }) })
 	l.h.mu.Lock()
@@ -223,7 +245,7 @@ func (l *muxLink) open(kind streamKind) (sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &muxSender{c: c, framed: kind == messages, tally: make(chan int64, 1)}
+	s := &muxSender{c: c, framed: kind == messages || kind == large, tally: make(chan int64, 1)}
 	_, err = c.Write(l.h.preamble(kind, s.tally))
 	return s, err
 }
@@ -254,18 +276,25 @@ func (s *muxSender) finish() (int64, error) {
 // tcpMux is a muxTransport over TCP.
 type tcpMux struct {
 	ln             net.Listener
+	path           *path
+	addr           string // where to dial
 	server, client func(net.Conn) (muxSession, error)
 }
 
 // overTCP returns how to listen for a multiplexer over TCP, of which server and client make the
 // ends of a session.
-func overTCP(server, client func(net.Conn) (muxSession, error)) func() (muxTransport, error) {
-	return func() (muxTransport, error) {
+func overTCP(server, client func(net.Conn) (muxSession, error)) func(*path) (muxTransport, error) {
+	return func(p *path) (muxTransport, error) {
 		ln, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, err
 		}
-		return &tcpMux{ln, server, client}, nil
+		addr, err := p.tcp(ln.Addr().String())
+		if err != nil {
+			ln.Close()
+			return nil, err
+		}
+		return &tcpMux{ln, p, addr, server, client}, nil
 	}
 }
 
@@ -278,7 +307,7 @@ func (t *tcpMux) accept() (muxSession, error) {
 }
 
 func (t *tcpMux) dial() (muxSession, error) {
-	c, err := net.Dial("tcp", t.ln.Addr().String())
+	c, err := t.path.dial(context.Background(), t.addr)
 	if err != nil {
 		return nil, err
 	}

@@ -9,12 +9,12 @@ import (
 // netrpcImpl returns net/rpc: with gob, its own codec, for structs, and with one that passes bytes
 // on as they are for the rest. It has no streams.
 func netrpcImpl() *impl {
-	return &impl{name: "netrpc", link: (*netrpcLink)(nil), listen: func(_ context.Context, n needs) (host, error) {
+	return &impl{name: "netrpc", link: (*netrpcLink)(nil), paths: true, listen: func(_ context.Context, n needs) (host, error) {
 		server := rpc.NewServer()
 		if err := server.RegisterName("Bench", netrpcService{}); err != nil {
 			return nil, err
 		}
-		return listenTCP(func(c net.Conn) {
+		return listenTCP(n.path, func(c net.Conn) {
 			if n.typed {
 				server.ServeConn(c)
 			} else {

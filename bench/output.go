@@ -107,7 +107,26 @@ func remark(r *row) string {
 	case r.StackBytes.known():
 		return fmt.Sprintf("and stacks of %s B", number(r.StackBytes))
 	}
-	return ""
+	return pathRemark(r)
+}
+
+// pathRemark returns what the figures of a row mean for its path.
+func pathRemark(r *row) string {
+	var parts []string
+	for _, p := range []struct {
+		f    figure
+		text string
+	}{
+		{r.RoundTrips, "%s round trips"},
+		{r.Changing, "%s within a second of a change"},
+		{r.OfPath, "%s of what the path allows"},
+		{r.Jain, "Jain's index %s"},
+	} {
+		if p.f.known() {
+			parts = append(parts, fmt.Sprintf(p.text, number(p.f)))
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // number returns f with three digits that count, or nothing if it is absent.

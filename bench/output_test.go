@@ -68,6 +68,10 @@ func TestTheReadmeHasAPlaceForTheTable(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(b), tableBegin)
 	require.Contains(t, string(b), tableEnd)
+	paths, err := os.ReadFile("PATHS.md")
+	require.NoError(t, err)
+	require.Contains(t, string(paths), tableBegin)
+	require.Contains(t, string(paths), tableEnd)
 	for _, w := range workloads() {
 		require.Contains(t, string(b), "`"+w.name+"`", "every workload is explained")
 	}

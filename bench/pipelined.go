@@ -16,8 +16,10 @@ import (
 // with one.
 func pipelinedFloor() *impl {
 	return &impl{
-		name: "floor-pipelined", link: (*pipelinedLink)(nil), kinds: []streamKind{messages}, without: []string{"sessions-64B", "connect", "idle-sessions"},
-		listen: func(context.Context, needs) (host, error) { return listenTCP(servePipelined, newPipelinedLink) },
+		name: "floor-pipelined", link: (*pipelinedLink)(nil), kinds: []streamKind{messages}, paths: true, without: []string{"sessions-64B", "connect", "idle-sessions"},
+		listen: func(_ context.Context, n needs) (host, error) {
+			return listenTCP(n.path, servePipelined, newPipelinedLink)
+		},
 	}
 }
 

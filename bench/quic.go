@@ -12,23 +12,31 @@ import (
 // quicImpl returns quic-go: UDP and always encrypted, so that it does more work than the others.
 // All connections of one side share a socket, as its documentation advises; windows begin at their
 // maximum rather than to be learned.
-func quicImpl() *impl { return muxImpl("quic", listenQUIC) }
+func quicImpl() *impl { return quicOf("quic", 6<<20, 15<<20) }
 
-var quicConfig = &quic.Config{
-	InitialStreamReceiveWindow:     6 << 20,
-	MaxStreamReceiveWindow:         6 << 20,
-	InitialConnectionReceiveWindow: 15 << 20,
-	MaxConnectionReceiveWindow:     15 << 20,
-	MaxIncomingStreams:             1 << 20,
+// quicWideImpl returns it with windows that no path fills.
+func quicWideImpl() *impl { return wide(quicOf("quic-wide", wideWindow, 4*wideWindow)) }
+
+func quicOf(name string, stream, conn uint64) *impl {
+	cfg := &quic.Config{
+		InitialStreamReceiveWindow:     stream,
+		MaxStreamReceiveWindow:         stream,
+		InitialConnectionReceiveWindow: conn,
+		MaxConnectionReceiveWindow:     conn,
+		MaxIncomingStreams:             1 << 20,
+	}
+	return muxImpl(name, func(p *path) (muxTransport, error) { return listenQUIC(p, cfg) })
 }
 
 type quicTransport struct {
 	here, there *quic.Transport
 	ln          *quic.Listener
 	tls         *tls.Config
+	addr        net.Addr // where to dial
+	cfg         *quic.Config
 }
 
-func listenQUIC() (muxTransport, error) {
+func listenQUIC(p *path, cfg *quic.Config) (muxTransport, error) {
 	server, client, err := tlsConfigs("bench")
 	if err != nil {
 		return nil, err
@@ -42,13 +50,22 @@ func listenQUIC() (muxTransport, error) {
 		here.Conn.Close()
 		return nil, err
 	}
-	ln, err := there.Listen(server, quicConfig)
+	ln, err := there.Listen(server, cfg)
 	if err != nil {
 		here.Conn.Close()
 		there.Conn.Close()
 		return nil, err
 	}
-	return &quicTransport{here, there, ln, client}, nil
+	t := &quicTransport{here: here, there: there, ln: ln, tls: client, cfg: cfg}
+	addr, err := p.udp(ln.Addr().String())
+	if err == nil {
+		t.addr, err = net.ResolveUDPAddr("udp", addr)
+	}
+	if err != nil {
+		t.close()
+		return nil, err
+	}
+	return t, nil
 }
 
 func quicSocket() (*quic.Transport, error) {
@@ -62,7 +79,7 @@ func (t *quicTransport) accept() (muxSession, error) {
 }
 
 func (t *quicTransport) dial() (muxSession, error) {
-	c, err := t.here.Dial(context.Background(), t.ln.Addr(), t.tls, quicConfig)
+	c, err := t.here.Dial(context.Background(), t.addr, t.tls, t.cfg)
 	return quicSession{c}, err
 }
 

@@ -51,6 +51,11 @@ type row struct {
 	StackBytes figure `json:"stack_bytes"`       // of the handlers of idle pipes
 	OneWay     figure `json:"one_way_ops_per_s"` // what both-ways is to be compared with
 
+	OfPath     figure `json:"of_path"`              // the part of what the path allows
+	RoundTrips figure `json:"round_trips"`          // the latency that it is about, as many of them
+	Changing   figure `json:"changing_round_trips"` // p99 within a second of a change of the path
+	Jain       figure `json:"jain"`                 // how evenly streams share
+
 	Rounds int `json:"rounds"`
 	// between rounds, of the figure that the workload is about: (highest-lowest)/median
 	Spread figure `json:"spread"`
@@ -67,7 +72,8 @@ func newRow(c cell) row {
 
 // figures returns all that is measured.
 func (r *row) figures() []*figure {
-	return []*figure{&r.OpsPerS, &r.MBPerS, &r.P50, &r.P99, &r.P999, &r.AllocsPerOp, &r.BytesPerOp, &r.CPUPerOp, &r.MemBytes, &r.StackBytes, &r.OneWay}
+	return []*figure{&r.OpsPerS, &r.MBPerS, &r.P50, &r.P99, &r.P999, &r.AllocsPerOp, &r.BytesPerOp, &r.CPUPerOp, &r.MemBytes, &r.StackBytes, &r.OneWay,
+		&r.OfPath, &r.RoundTrips, &r.Changing, &r.Jain}
 }
 
 // setLatencies fills in the percentiles.

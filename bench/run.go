@@ -61,6 +61,8 @@ func (o *options) chooses(w *workload, callers int, i *impl) bool {
 		return false
 	}
 	switch {
+	case w.path != nil && o.only == nil:
+		return false
 	case o.impl != nil:
 		return o.impl.MatchString(i.name)
 	case o.against != "":

@@ -100,11 +100,11 @@ func TestOnlyAndImplChoose(t *testing.T) {
 
 	impls, works := chosen(t)
 	require.Equal(t, set(append(append([]string{thisLibrary}, floors...), peers...)...), impls, "variants of this library are left out")
-	require.Len(t, works, len(workloads()))
+	require.Len(t, works, len(loopbackWorkloads()), "paths are measured when they are asked for")
 
 	impls, works = chosen(t, "-quick")
 	require.Equal(t, set(append([]string{thisLibrary}, floors...)...), impls)
-	require.Len(t, works, len(workloads()))
+	require.Len(t, works, len(loopbackWorkloads()))
 
 	impls, _ = chosen(t, "-quick", "-impl", "grpc|asterisque")
 	require.Equal(t, set("grpc", "asterisque"), impls, "the pattern is for the whole name")
@@ -114,12 +114,15 @@ func TestOnlyAndImplChoose(t *testing.T) {
 
 	_, works = chosen(t, "-only", "call-.*")
 	require.Equal(t, set("call-64B", "call-4KiB", "call-64KiB", "call-struct"), works)
+	impls, works = chosen(t, "-only", "path-.*")
+	require.Equal(t, set(thisLibrary, "floor-pingpong", "floor-pipelined", "floor-copy", "floor-two-sockets", "netrpc", "grpc-defaults", "yamux-wide", "smux-wide", "quic-wide"), impls)
+	require.Len(t, works, len(pathWorkloads()))
 	_, works = chosen(t, "-only", "bulk-1")
 	require.Equal(t, set("bulk-1"), works)
 
 	impls, works = chosen(t, "-against", "old")
 	require.Equal(t, set(thisLibrary), impls)
-	require.Len(t, works, len(workloads()))
+	require.Len(t, works, len(loopbackWorkloads()))
 	impls, _ = chosen(t, "-against", "old", "-impl", "asterisque-ws|floor-copy")
 	require.Equal(t, set("asterisque-ws", "floor-copy"), impls)
 }

@@ -11,6 +11,7 @@ type cellRun struct {
 	cell
 	time time.Duration
 	row  row
+	path *path    // that connect has made; nil if the workload has none
 	ends []func() // what is left to be closed, in this order
 }
 
@@ -34,6 +35,8 @@ func (r *cellRun) warmUp() time.Duration { return r.time / 4 }
 
 // connect returns a link of the implementation, which has been used once. It is closed at the end.
 func (r *cellRun) connect(n needs) (link, error) {
+	r.path = newPath(r.workload.path)
+	n.path = r.path
 	h, err := r.impl.listen(context.Background(), n)
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
@@ -43,7 +46,7 @@ func (r *cellRun) connect(n needs) (link, error) {
 		h.close()
 		return nil, fmt.Errorf("dial: %w", err)
 	}
-	r.later(func() { l.close(); h.close() })
+	r.later(func() { l.close(); h.close(); r.path.close() })
 	return l, useOnce(l, n)
 }
 

@@ -14,10 +14,12 @@ type workload struct {
 	less     bool                      // a smaller figure is the better one
 	can      func(i *impl, n int) bool // reports whether i can do it with n callers
 	run      func(r *cellRun) (failure error)
+	path     *pathSpec // what is between both ends; nil is the loopback interface
 }
 
 func opsPerS(r *row) figure  { return r.OpsPerS }
 func mbPerS(r *row) figure   { return r.MBPerS }
+func p50(r *row) figure      { return r.P50 }
 func p99(r *row) figure      { return r.P99 }
 func memBytes(r *row) figure { return r.MemBytes }
 
@@ -27,18 +29,15 @@ const (
 	bulkWrite = 64 << 10
 )
 
-// workloads returns all kinds of work, in the order of the table.
-func workloads() []*workload {
+// workloads returns all kinds of work, in the order of the tables.
+func workloads() []*workload { return append(loopbackWorkloads(), pathWorkloads()...) }
+
+// loopbackWorkloads returns those that know nothing of distance.
+func loopbackWorkloads() []*workload {
 	canCall := (*impl).calls
 	canCallOnce := func(i *impl, _ int) bool { return i.calls(1) }
 	canStruct := func(i *impl, _ int) bool { _, ok := i.link.(structCaller); return ok }
 	canCallBack := func(i *impl, _ int) bool { _, ok := i.link.(backCaller); return ok }
-	canStream := func(kind streamKind) func(*impl, int) bool {
-		return func(i *impl, n int) bool { return i.has(kind, n) }
-	}
-	canCallBeside := func(kind streamKind) func(*impl, int) bool {
-		return func(i *impl, n int) bool { return i.calls(n) && i.has(kind, 1) && i.streams != 1 }
-	}
 	return []*workload{
 		{name: "call-64B", callers: []int{1, 8, 64, 1024}, headline: opsPerS, unit: "calls/s", can: canCall, run: calls(small)},
 		{name: "call-4KiB", callers: []int{64}, headline: opsPerS, unit: "calls/s", can: canCall, run: calls(4 << 10)},
@@ -55,6 +54,14 @@ func workloads() []*workload {
 		{name: "connect", callers: []int{1}, headline: opsPerS, unit: "connections/s", can: canCall, run: connections},
 		{name: "both-ways", callers: []int{1024}, headline: opsPerS, unit: "calls/s", can: canCallBack, run: bothWays},
 	}
+}
+
+func canStream(kind streamKind) func(*impl, int) bool {
+	return func(i *impl, n int) bool { return i.has(kind, n) }
+}
+
+func canCallBeside(kind streamKind) func(*impl, int) bool {
+	return func(i *impl, n int) bool { return i.calls(n) && i.has(kind, 1) && i.streams != 1 }
 }
 
 // cell is one workload by one implementation with so many callers.
@@ -76,7 +83,7 @@ func cells(impls []*impl, chosen func(w *workload, callers int, i *impl) bool) [
 	for _, w := range workloads() {
 		for _, n := range w.callers {
 			for _, i := range impls {
-				if chosen(w, n, i) && w.can(i, n) && !slices.Contains(i.without, w.name) {
+				if chosen(w, n, i) && i.fits(w) && w.can(i, n) && !slices.Contains(i.without, w.name) {
 					list = append(list, cell{w, n, i})
 				}
 			}

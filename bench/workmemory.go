@@ -27,7 +27,7 @@ func stuckReader(r *cellRun) error {
 		return err
 	}
 	before, _ := memory()
-	f, err := startFlood(l, stuck)
+	f, err := startFlood(l, stuck, bulkPayload)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func urgent(r *cellRun) error {
 	if err != nil {
 		return err
 	}
-	f, err := startFlood(l, background)
+	f, err := startFlood(l, background, bulkPayload)
 	if err != nil {
 		return err
 	}
@@ -99,9 +99,9 @@ type flood struct {
 	sending sync.WaitGroup
 }
 
-// startFlood sends to a stream of a kind, on a goroutine that ends with the link, or when so much
-// was sent that nothing bounds it.
-func startFlood(l link, kind streamKind) (*flood, error) {
+// startFlood sends b to a stream of a kind, over and over, on a goroutine that ends with the link,
+// or when so much was sent that nothing bounds it.
+func startFlood(l link, kind streamKind, b []byte) (*flood, error) {
 	s, err := l.(streamer).open(kind)
 	if err != nil {
 		return nil, err
@@ -109,11 +109,11 @@ func startFlood(l link, kind streamKind) (*flood, error) {
 	f := new(flood)
 	f.sending.Go(func() {
 		for kind != stuck || f.sent.Load() < unbounded {
-			if err := s.send(bulkPayload); err != nil {
+			if err := s.send(b); err != nil {
 				f.err.Store(&err)
 				return
 			}
-			f.sent.Add(bulkWrite)
+			f.sent.Add(int64(len(b)))
 		}
 	})
 	return f, nil
