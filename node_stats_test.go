@@ -2,6 +2,7 @@ package asterisque
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,8 +33,11 @@ func TestTheTotalOfANodeLeavesNothingOut(t *testing.T) {
 	}
 	numbers(reflect.ValueOf(total), "", func(path string, n reflect.Value) {
 		want := 6
-		if highest[path] {
+		switch {
+		case highest[path]:
 			want = 3
+		case strings.HasPrefix(path, ".Path."):
+			want = 0
 		}
 		require.EqualValues(t, want, n.Convert(reflect.TypeFor[int]()).Int(), path)
 	})
