@@ -253,9 +253,11 @@ func (n *Node) sessionChanged() {}
 
 // sessionEnded implements sessionHolder.
 func (n *Node) sessionEnded(s *Session) {
-	past := statsOf(s).ended()
+	var past Stats // of which there is one: the reader has a small stack
+	past.load(s)
+	past.end()
 	n.mu.Lock()
-	n.past.add(past)
+	n.past.add(&past)
 	delete(n.sessions, s)
 	delete(n.resumable, s.id)
 	n.mu.Unlock()

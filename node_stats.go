@@ -38,7 +38,8 @@ func (n *Node) Stats() NodeStats {
 	n.mu.Unlock()
 	for _, s := range n.Sessions() {
 		st.Sessions++
-		st.Total.add(s.Stats())
+		of := s.Stats()
+		st.Total.add(&of)
 	}
 	st.Held, st.Budget = n.budget.Held(), n.budget.Most()
 	c := n.staff.workers.crew()

@@ -100,28 +100,21 @@ func (st *Stats) loadWork(d *dispatcher) {
 // Stats returns what the session holds now. The numbers are read one after the other, not in one
 // instant.
 func (s *Session) Stats() Stats {
-	st := statsOf(s)
+	var st Stats
+	st.load(s)
 	st.Receiving = s.carrier.Receiving()
 	return st
 }
 
-// statsOf is Stats without what the Wire has to say, which may be the application's.
-func statsOf(s *Session) Stats {
-	st := Stats{
-		Pipes:         s.table.len(),
-		Made:          s.table.opened(),
-		Inbound:       s.inbound.Held(),
-		Outbound:      s.outbound.Held(),
-		MostInbound:   s.inbound.Peak(),
-		MostOutbound:  s.outbound.Peak(),
-		InboundState:  s.inbound.State(),
-		OutboundState: s.outbound.State(),
-	}
+// load fills in what s holds, but for what the Wire has to say, which may be the application's.
+func (st *Stats) load(s *Session) {
+	st.Pipes, st.Made = s.table.len(), s.table.opened()
+	st.Inbound, st.MostInbound, st.InboundState = s.inbound.Held(), s.inbound.Peak(), s.inbound.State()
+	st.Outbound, st.MostOutbound, st.OutboundState = s.outbound.Held(), s.outbound.Peak(), s.outbound.State()
 	st.Stops, st.Stopped = s.carrier.Stops()
 	st.loadWork(&s.calls)
 	st.loadRoom(&s.outgoing)
 	st.Path = pathOf(s)
-	return st
 }
 
 // LogValue implements slog.LogValuer.
@@ -138,17 +131,16 @@ func (st Stats) LogValue() slog.Value {
 	)
 }
 
-// ended returns what is left of the numbers of a session that has ended: those that count since the
-// beginning.
-func (st Stats) ended() Stats {
-	return Stats{
+// end leaves those numbers of a session that has ended which count since the beginning.
+func (st *Stats) end() {
+	*st = Stats{
 		Made: st.Made, Served: st.Served, Stops: st.Stops, Stopped: st.Stopped,
 		WaitWindow: st.WaitWindow.ended(), WaitOpens: st.WaitOpens.ended(), WaitOutbound: st.WaitOutbound.ended(),
 	}
 }
 
 // add adds the numbers of another session.
-func (st *Stats) add(o Stats) {
+func (st *Stats) add(o *Stats) {
 	st.Pipes += o.Pipes
 	st.Waiting += o.Waiting
 	st.Running += o.Running
