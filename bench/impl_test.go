@@ -25,8 +25,8 @@ func TestEveryImplementationPassesEachWorkloadThatItSupports(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, r.Error)
 			require.True(t, c.workload.headline(&r).known())
-			if c.workload.unit != "B/pipe" && c.workload.unit != "B/session" {
-				// so few are lost in the noise
+			if c.workload.unit != "B/pipe" && c.workload.unit != "B/session" && c.workload.path == nil {
+				// so few are lost in the noise, and what arrives in so short a time is left to luck
 				require.Positive(t, float64(c.workload.headline(&r)))
 			}
 		})

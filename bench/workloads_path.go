@@ -34,9 +34,9 @@ func pathWorkloads() []*workload {
 		stream(200*ms, 100*mbit),
 		stream(50*ms, 0),
 		streams("path-streams-", 50*ms, 100*mbit, 100, 4<<10, 2),
-		urgent("bulk", background, bulkWrite, 1.5, slow),
-		urgent("4MiB", large, 4<<20, 1.5, slow),
-		urgent("64MiB", large, 64<<20, 1.5, slow),
+		urgent("bulk", background, bulkWrite, 1.25, slow),
+		urgent("4MiB", large, 4<<20, 1.25, slow),
+		urgent("64MiB", large, 64<<20, 1.25, slow),
 		urgent("changing", background, bulkWrite, 5, changing),
 		{
 			name: "path-first-" + pathName(50*ms, 100*mbit), callers: []int{1}, headline: p50, unit: "µs, p50", less: true,

@@ -35,7 +35,8 @@ type Direction struct {
 	// written before it.
 	Jitter time.Duration
 
-	// Bandwidth is how many bytes pass in a second.
+	// Bandwidth is how many bytes pass in a second. There is no queue before it but what Delay
+	// holds: [Link] is for paths that are slow, long or both, and that nothing goes wrong with.
 	Bandwidth int
 
 	// CorruptAt flips one bit of that byte; 1 is the first.
