@@ -1,0 +1,107 @@
+package asterisque_test
+
+import (
+	"context"
+	"encoding/binary"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/wiretest"
+)
+
+// outgoing is a connection that looks at the frames which leave over it.
+type outgoing struct {
+	net.Conn // fixed
+
+	mu     sync.Mutex
+	rest   []byte // of a frame that has not left as a whole; guarded by mu, as all below
+	parts  int    // bytes of the parts that have left
+	before int    // what parts was when something urgent was put; -1: nothing is
+	front  []int  // bytes of parts that have left between the put of something urgent and itself
+}
+
+func (o *outgoing) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	leaving := 0
+	o.rest = append(o.rest, b...)
+	for len(o.rest) >= 4 && len(o.rest) >= 4+int(binary.BigEndian.Uint32(o.rest)) {
+		frame := o.rest[4 : 4+binary.BigEndian.Uint32(o.rest)]
+		o.rest = o.rest[4+len(frame):]
+		switch kind, _ := message.TypeOf(frame); {
+		case kind == message.PartType:
+			leaving += len(frame)
+		case kind != message.ControlType && o.before >= 0:
+			o.front = append(o.front, o.parts+leaving-o.before)
+			o.before = -1
+		}
+	}
+	o.mu.Unlock()
+	n, err := o.Conn.Write(b)
+	o.mu.Lock()
+	o.parts += leaving
+	o.mu.Unlock()
+	return n, err
+}
+
+// puts is called when something urgent is about to be put.
+func (o *outgoing) puts() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.before = o.parts
+}
+
+// TestAnEchoWaitsForNoMoreThanAPart has both sides send results of 4 MB at a low priority over a
+// link of 1 MB/s, and looks at the order in which frames leave.
+func TestAnEchoWaitsForNoMoreThanAPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lane := wiretest.Lane{Rate: 1 << 20, Delay: 5 * time.Millisecond}
+		a, b := wiretest.NewLink(wiretest.LinkConfig{Out: lane, In: lane, Buffer: 64 << 10}).Pipe()
+		ends := []*outgoing{{Conn: a, before: -1}, {Conn: b, before: -1}}
+		svc := asterisque.NewService()
+		svc.Handle(1, "large", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return make([]byte, 4_000_000), nil })
+		svc.Handle(2, "urgent", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) {
+			ends[1].puts()
+			return []byte("here"), nil
+		})
+		here, there := asterisque.NewNode(asterisque.WithService(svc)), asterisque.NewNode(asterisque.WithService(svc))
+		defer here.Close()
+		defer there.Close()
+		s, peer := pairOver(t, wire.FromConn(ends[0]), wire.FromConn(ends[1]), here, there)
+		for _, from := range []*asterisque.Session{s, peer} {
+			for range 2 {
+				go func() { // ends with the nodes
+					for from.Err() == nil {
+						from.Call(background, 1, nil, asterisque.WithPriority(-1))
+					}
+				}()
+			}
+		}
+		synctest.Wait()
+		for range 100 {
+			ends[0].puts()
+			_, err := s.Call(background, 2, nil, asterisque.WithPriority(1))
+			require.NoError(t, err)
+		}
+		for _, o := range ends {
+			o.mu.Lock()
+			require.GreaterOrEqual(t, len(o.front), 100)
+			most := 0
+			for _, n := range o.front {
+				most = max(most, n)
+			}
+			t.Logf("at most %d bytes of %d in front", most, o.parts)
+			require.LessOrEqual(t, most, 64<<10+32)
+			require.Greater(t, o.parts, 1<<20)
+			o.mu.Unlock()
+		}
+	})
+}
