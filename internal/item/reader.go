@@ -1,6 +1,7 @@
 package item
 
 import (
+	"encoding/binary"
 	"fmt"
 	"unicode/utf8"
 )
@@ -71,8 +72,15 @@ func (r *Reader) argument(first byte) uint64 {
 		return 0
 	}
 	var n uint64
-	for _, b := range rest[:size] {
-		n = n<<8 | uint64(b)
+	switch size {
+	case 1:
+		n = uint64(rest[0])
+	case 2:
+		n = uint64(binary.BigEndian.Uint16(rest))
+	case 4:
+		n = uint64(binary.BigEndian.Uint32(rest))
+	default:
+		n = binary.BigEndian.Uint64(rest)
 	}
 	r.At += size
 	switch {
