@@ -1,8 +1,10 @@
 package asterisque_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"net"
 	"sync"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/priority"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
@@ -104,4 +107,49 @@ func TestAnEchoWaitsForNoMoreThanAPart(t *testing.T) {
 			o.mu.Unlock()
 		}
 	})
+}
+
+// TestLargeMessagesGoOnOverOtherWires has results and parameters of a megabyte cross while the wire
+// is cut again and again, also between two parts.
+func TestLargeMessagesGoOnOverOtherWires(t *testing.T) {
+	svc := echoService()
+	svc.Handle(1, "same", func(_ context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) { return params, nil })
+	conn, wires := lasting(t, svc, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
+	const callers, calls = 3, 6
+	done := make(chan error, callers)
+	for n := range callers {
+		go func() { // ends with its calls
+			params := make([]byte, 1<<20)
+			for i := range params {
+				params[i] = byte(i>>8 + n)
+			}
+			for range calls {
+				result, err := conn.Call(background, 1, params, asterisque.WithPriority(priority.Priority(n)))
+				if err == nil && !bytes.Equal(params, result) {
+					err = errors.New("another result")
+				}
+				if err != nil {
+					done <- err
+					return
+				}
+			}
+			done <- nil
+		}()
+	}
+	cuts := 0
+	for left := callers; left > 0; {
+		select {
+		case err := <-done:
+			require.NoError(t, err)
+			left--
+		case <-time.After(3 * time.Millisecond): // anywhere between two parts
+			if s := conn.Session(); s != nil && !s.Away() {
+				wires.cut()
+				cuts++
+			}
+		}
+	}
+	t.Logf("%d cuts", cuts)
+	s := conn.Session()
+	settled(t, func() bool { return s.Stats().Receiving == 0 })
 }
