@@ -105,6 +105,7 @@ type session struct {
 	story   []string
 	receive func(t message.Type, frame []byte) error
 	admit   func(h message.Head, others carrier.Unfinished) (carrier.Admission, priority.Priority, error)
+	stray   func(pipe uint64) error
 	ended   func(cause *codec.Abort)
 	changed chan struct{}
 }
@@ -137,8 +138,11 @@ func (s *session) Admit(h message.Head, _ int, others carrier.Unfinished) (carri
 	return carrier.Admitted, 0, nil
 }
 
-func (s *session) Stray(uint64) error {
-	s.tell("stray")
+func (s *session) Stray(pipe uint64) error {
+	defer s.tell("stray")
+	if s.stray != nil {
+		return s.stray(pipe)
+	}
 	return nil
 }
 

@@ -128,7 +128,7 @@ function part(r, n) {
 const pipeOrNull = (r) => (r.isNull() ? null : r.unsigned('pipe id'));
 const controls = {
   1: [4, (r) => sync({ type: 'sync', version: r.unsigned('version') }, r)],
-  2: [3, (r) => ({ type: 'ping', n: r.unsigned('number') })],
+  2: [3, (r, n) => ({ type: 'ping', n: r.unsigned('number'), ...(n === 4 && { holds: r.unsigned('bytes of the path', 1) }) }), 4],
   3: [3, (r) => ({ type: 'pong', n: r.unsigned('number') })],
   4: [4, (r) => ({ type: 'credit', pipe: pipeOrNull(r), limit: r.unsigned('limit') })],
   5: [3, (r) => ({ type: 'ack', count: r.unsigned('count') })],
@@ -146,9 +146,9 @@ function control(r, n) {
   if (n < 2) throw new Malformed(`a Control with ${n} elements`);
   const code = r.unsigned('control code');
   if (Object.hasOwn(controls, code)) {
-    const [count, read] = controls[code];
-    elements(`Control ${code}`, n, count);
-    return read(r);
+    const [count, read, most] = controls[code];
+    elements(`Control ${code}`, n, count, most);
+    return read(r, n);
   }
   for (let i = 2; i < n; i++) r.ignore();
   return { type: 'unknown', code };
@@ -219,7 +219,7 @@ const encoders = {
     w.head(MAP, present.length);
     present.forEach(([key, [name]]) => writeField(w.integer(+key), m[name]));
   },
-  ping: (w, m) => begin(w, 3, 0, 2, m.n),
+  ping: (w, m) => (m.holds ? begin(w, 4, 0, 2, m.n, m.holds) : begin(w, 3, 0, 2, m.n)),
   pong: (w, m) => begin(w, 3, 0, 3, m.n),
   credit: (w, m) => orNull(begin(w, 4, 0, 4), m.pipe).integer(m.limit),
   ack: (w, m) => begin(w, 3, 0, 5, m.count),

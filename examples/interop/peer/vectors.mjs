@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { blockCost, openCost } from './costs.mjs';
 import { decodeFrame, encodeFrame } from './frames.mjs';
 import { exact } from './integers.mjs';
+import { Parts } from './parts.mjs';
 import { codecs } from './values.mjs';
 
 const kinds = { open: ['open'], block: ['block'], close: ['close'], part: ['part'] };
@@ -11,7 +12,7 @@ const binary = new Set(['params', 'payload', 'result', 'detail', 'bytes', 'trace
 
 /** checkVectors returns how many vectors there are, and a line for each that fails. */
 export function checkVectors(file) {
-  const { version, valid, invalid, integers = [] } = JSON.parse(readFileSync(file, 'utf8'));
+  const { version, valid, invalid, integers = [], scenarios = [] } = JSON.parse(readFileSync(file, 'utf8'));
   if (version !== 1) throw new Error(`${file} is of version ${version}, not 1`);
   const failures = [];
   const check = (name, f) => {
@@ -29,6 +30,7 @@ export function checkVectors(file) {
   }
   for (const v of invalid) check(v.name, () => refused(v));
   for (const v of integers) check(v.name, () => integer(v));
+  for (const v of scenarios) check(v.name, () => scenario(v));
   for (const n of [2 ** 53, 2n ** 53n, -1.5]) check(`a frame with ${n}`, () => unwritable(n));
   return { valid: valid.length, invalid: invalid.length, integers: integers.length, failures };
 }
@@ -39,6 +41,38 @@ function integer({ codec, hex, value }) {
   if (got !== want) return `is the ${typeof got} ${got}, should be the ${typeof want} ${want}`;
   const back = Buffer.from(codecs[codec].encode(got)).toString('hex');
   return back === hex ? '' : `is written as ${back}, should be ${hex}`;
+}
+
+/** scenario plays what one side receives, and says what it should have come to. */
+function scenario({ frames, messages, refused: wanted = false }) {
+  const parts = new Parts(4096), opened = new Map(), got = [];
+  const take = (m) => {
+    if (parts.has(m.pipe) && m.outcome === undefined) throw new Error('a message is unfinished');
+    if (m.type === 'close') parts.drop(m.pipe);
+    opened.set(m.pipe, m.type !== 'close');
+    got.push(encodeFrame(m).toString('hex'));
+  };
+  const receive = (m) => {
+    if (m.type !== 'part') return take(m);
+    if (m.whole) parts.begin(m, () => true);
+    else if (!parts.has(m.pipe)) {
+      if (opened.get(m.pipe) !== false) throw new Error('nothing is unfinished');
+      return null;
+    }
+    if (m.bytes === null) return parts.drop(m.pipe);
+    const complete = parts.add(m);
+    return complete && take(complete);
+  };
+  let refusal = -1;
+  frames.forEach((hex, i) => {
+    try {
+      if (refusal < 0) receive(decodeFrame(Buffer.from(hex, 'hex')));
+    } catch {
+      refusal = i;
+    }
+  });
+  if (refusal !== (wanted ? frames.length - 1 : -1)) return `frame ${refusal} is refused`;
+  return same(got, messages);
 }
 
 /** costOf returns what an Open or a Block costs the receiver that the vectors suppose. */
