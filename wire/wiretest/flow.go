@@ -29,8 +29,7 @@ type flow struct {
 	away    fifo.Queue[arrival] // what is in the queue or under way
 	arrived int                 // the first of bytes, which can be taken
 	sizes   fifo.Queue[int]     // of the packets that have arrived
-	stalled bool                // a segment was lost, and nothing is sent
-	resume  time.Duration       // when it is sent once more
+	calm    time.Duration       // no segment is lost before, because one has been
 	ended   bool                // nothing will be put any more
 	over    bool                // that is known where it is taken
 	deaf    bool                // nothing will be taken any more
@@ -152,10 +151,6 @@ func (f *flow) deafen(err error) {
 
 // offerLocked returns how many bytes are to enter the queue next.
 func (f *flow) offerLocked(at time.Duration) int {
-	if f.stalled && f.resume > at {
-		return 0
-	}
-	f.stalled = false
 	if f.landLocked(at); f.fullLocked() {
 		return 0
 	}

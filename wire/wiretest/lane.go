@@ -34,8 +34,9 @@ type lane struct {
 
 // passing is a segment in the queue.
 type passing struct {
-	n   int
-	end time.Duration // when it will have passed
+	n     int
+	end   time.Duration // when it will have passed
+	again bool          // it was lost, and passes later, in truth: its time is taken now
 }
 
 // never is later than everything.
@@ -84,28 +85,22 @@ func (l *lane) stats() LaneStats {
 func (l *lane) advanceLocked(now time.Duration) {
 	for at := l.nextLocked(); at <= now; at = l.nextLocked() {
 		for l.queue.Len() > 0 && l.queue.Peek().end <= at {
-			n := l.queue.Pop().n
-			l.done.Queued -= n
-			l.done.Passed += int64(n)
+			p := l.queue.Pop()
+			l.done.Passed += int64(p.n)
+			if !p.again {
+				l.done.Queued -= p.n
+			}
 		}
 		l.admitLocked(at)
 	}
 }
 
-// nextLocked returns when something enters or leaves the queue next by itself.
+// nextLocked returns when something leaves the queue next, so that something else may enter it.
 func (l *lane) nextLocked() time.Duration {
-	at := never
-	if l.queue.Len() > 0 {
-		at = l.queue.Peek().end
+	if l.queue.Len() == 0 {
+		return never
 	}
-	if l.drop {
-		for _, f := range l.flows {
-			if f.backlog > 0 && f.stalled {
-				at = min(at, f.resume)
-			}
-		}
-	}
-	return at
+	return l.queue.Peek().end
 }
 
 // admitLocked lets flows put segments into the queue in turn, as long as there is room.
@@ -120,11 +115,13 @@ func (l *lane) admitLocked(at time.Duration) {
 			l.sendLocked(f, n, at)
 			f.endLocked(at)
 			idle = 0
-		case l.drop:
-			l.done.Dropped++
-			f.stalled, f.resume = true, at+l.roundTripLocked(at)
-		default:
+		case !l.drop:
 			return // whose turn it is waits for room
+		case at < f.calm:
+			idle++
+		default:
+			l.loseLocked(f, n, at)
+			idle = 0
 		}
 		l.turn = (l.turn + 1) % len(l.flows)
 	}
@@ -157,9 +154,19 @@ func (l *lane) sendLocked(f *flow, n int, at time.Duration) {
 		l.done.Passed += int64(n)
 		return
 	}
-	l.queue.Push(passing{n, l.free})
+	l.queue.Push(passing{n: n, end: l.free})
 	l.done.Queued += n
 	l.done.Most = max(l.done.Most, l.done.Queued)
+}
+
+// loseLocked loses n bytes of a flow, which arrive nevertheless, a round trip later.
+func (l *lane) loseLocked(f *flow, n int, at time.Duration) {
+	l.done.Dropped++
+	f.calm = at + l.roundTripLocked(at)
+	end := l.plan.passed(f.calm, n)
+	f.departLocked(n, end+l.plan.at(end).Delay)
+	l.free = l.plan.passed(max(at, l.free), n)
+	l.queue.Push(passing{n: n, end: l.free, again: true})
 }
 
 // touchLocked wakes who waits for what has happened to f, or sees to it that he is woken in time.

@@ -30,19 +30,39 @@ func TestALostSegmentCostsARoundTrip(t *testing.T) {
 	})
 }
 
-func TestALinkThatDropsCarriesItsRateIfItsQueueHoldsARoundTrip(t *testing.T) {
-	lane := wiretest.Lane{Rate: 10 * mbit, Delay: 25 * time.Millisecond, Queue: 256 * kib, Drop: true}
+func TestALinkThatDropsCarriesItsRateInJerks(t *testing.T) {
+	lane := wiretest.Lane{Rate: 10 * mbit, Delay: 25 * time.Millisecond, Queue: 64 * kib, Drop: true}
 	overLink(t, alike(lane), func(b *linkBed) {
 		near, far := b.pipe()
 		b.flood(near)
 		got := b.drain(far)
-		time.Sleep(30 * time.Second)
-		rate := float64(got.now()) / 30 / mbit10
-		require.Greater(b, rate, 0.8)
-		require.Less(b, rate, 1.0)
+		longest, last, since := time.Duration(0), int64(0), time.Now()
+		for range 10_000 {
+			time.Sleep(time.Millisecond)
+			if n := got.now(); n != last {
+				longest = max(longest, time.Since(since))
+				last, since = n, time.Now()
+			}
+		}
+		within(b, 10*mbit10, float64(last), 0.03, "bytes")
+		require.LessOrEqual(b, float64(last), 10*mbit10)
+		within(b, 0.05, longest.Seconds(), 0.1, "seconds without a byte, after a loss")
 		out, _ := b.Stats()
-		require.LessOrEqual(b, out.Most, 256*kib)
-		require.Positive(b, out.Dropped)
+		require.LessOrEqual(b, out.Most, 64*kib)
+		require.InDelta(b, 100, out.Dropped, 5, "one in each of these")
+	})
+}
+
+func TestWhatWaitsAfterALossKeepsNobodyElseFromLosing(t *testing.T) {
+	lane := wiretest.Lane{Rate: 10 * mbit, Delay: 25 * time.Millisecond, Queue: 64 * kib, Drop: true}
+	overLink(t, alike(lane), func(b *linkBed) {
+		near, far := b.pipe()
+		b.flood(near)
+		b.drain(far)
+		time.Sleep(10 * time.Second)
+		other, there := b.pipe()
+		took := b.took(other, there, 1448)
+		require.InDelta(b, 0.05+0.052+0.025, took.Seconds(), 0.005, "a round trip, the queue, and a delay")
 	})
 }
 

@@ -33,10 +33,11 @@ type Lane struct {
 	// KiB. A segment that is larger finds room in an empty queue.
 	Queue int
 
-	// Drop loses a segment that finds the queue full. The connection notices that, and sends it
-	// once more, a round trip later; until then it sends nothing else, since what is behind must
-	// not arrive before. Segments have 1,448 bytes then. Packets of UDP that find the queue full
-	// are always lost, and for good.
+	// Drop loses a segment that finds the queue full. It is sent once more, and so it passes a
+	// round trip later, queue included. What is behind it arrives with it: for its reader a stream
+	// stands still for as long as both delays. Until then a connection waits for room in the queue,
+	// as it does without Drop, and loses nothing else. Segments have 1,448 bytes. Packets of UDP
+	// that find the queue full are always lost, and for good.
 	Drop bool
 
 	// Changes are what becomes of the lane later, in the order of their times.
