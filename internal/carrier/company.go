@@ -43,9 +43,9 @@ func (w *writer) take() (batch []byte, end outbox.End) {
 		w.company.skip--
 		return w.out.Take()
 	}
-	began := time.Now()
+	began := w.Now()
 	runtime.Gosched()
-	turn := time.Since(began)
+	turn := w.Now() - began
 	before := w.company
 	w.company = before.next(turn, false) // now: without a batch, another one may be the writer next
 	if batch, end = w.out.Take(); batch != nil && manyFrames(batch) {
