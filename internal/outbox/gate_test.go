@@ -11,8 +11,6 @@ import (
 	"github.com/asterisque-go/asterisque/internal/outbox"
 )
 
-const kib = 1 << 10
-
 // marks is a Marker that wants a mark whenever it may have one, and has those that are on their
 // way.
 type marks struct {

@@ -8,7 +8,7 @@ type mark struct {
 	written uint64        // the bytes before it
 	ahead   uint64        // and how many of them were in flight
 	short   bool          // see Model.Departs
-	burst   bool          // it left behind others before anything came back: see marks
+	wait    time.Duration // for how long it should stand in the queue that was made before it
 
 	// What was known to have been read when it left, and when that came to be known; and when the
 	// mark left that has told it. What is delivered from then on is what the path delivers.
@@ -34,10 +34,6 @@ type marks struct {
 
 	read uint64 // bytes that are known to have been read
 
-	// What leaves when nothing was in flight leaves at once, until the first of it comes back.
-	burst bool
-	begun uint64 // the first mark of the burst
-
 	// From here on what is delivered is measured: as in mark.
 	from         uint64
 	readAt, then time.Duration
@@ -46,17 +42,14 @@ type marks struct {
 func (q *marks) at(i int) *mark { return &q.list[(q.first+i)%len(q.list)] }
 
 // push adds a mark. There is room for it.
-func (q *marks) push(now time.Duration, written uint64, short bool) {
-	if q.len == 0 {
-		q.burst, q.begun = true, written
-	}
+func (q *marks) push(now time.Duration, written uint64, short bool, wait time.Duration) {
 	if q.len == 0 && short {
 		// what was written before may have been read long ago
 		q.from, q.readAt, q.then = written, now, now
 	}
 	k := q.at(q.len)
 	*k = mark{
-		at: now, written: written, ahead: written - q.read, short: short, burst: q.burst,
+		at: now, written: written, ahead: written - q.read, short: short, wait: wait,
 		read: q.from, readAt: q.readAt, then: q.then,
 	}
 	q.len++
@@ -69,7 +62,6 @@ func (q *marks) pop(now time.Duration, written uint64) (k mark, ok bool) {
 			continue
 		}
 		q.first, q.len = (q.first+i+1)%len(q.list), q.len-i-1
-		q.burst = q.burst && written < q.begun
 		q.read, q.from, q.readAt, q.then = written, written, now, k.at
 		return k, true
 	}

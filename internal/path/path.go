@@ -53,8 +53,12 @@ type Model struct {
 
 	trip   time.Duration // the smallest round trip; 0: unknown
 	tripAt time.Duration // when that was measured
-	stray  time.Duration // by how much round trips differ from what is expected
+	stray  time.Duration // by how much marks are later than expected
 	late   bool          // the latest mark was
+
+	busy   time.Duration // until when the path has to do with what was sent before the latest mark
+	sentAt time.Duration // when that left, behind so many bytes
+	sent   uint64
 
 	full int     // rounds in a row in which the rate has not grown
 	best float64 // the rate from which it has to grow
@@ -67,7 +71,20 @@ func (m *Model) Departs(now time.Duration, written uint64, short bool) {
 	if m.phase == cruise && now-m.tripAt > fresh {
 		m.phase = probe
 	}
-	m.marks.push(now, written, short)
+	m.marks.push(now, written, short, m.queue(now, written))
+}
+
+// queue returns how long what departs now waits in the queue before it. What was written since the
+// last mark has joined that then, at the earliest. No more than what is in flight can stand there.
+func (m *Model) queue(now time.Duration, written uint64) time.Duration {
+	rate := m.rates.most()
+	if rate == 0 {
+		return 0
+	}
+	m.busy = max(m.busy, m.sentAt) + seconds(float64(written-m.sent)/rate)
+	m.busy = min(m.busy, now+seconds(float64(written-m.marks.read)/rate))
+	m.sentAt, m.sent = now, written
+	return max(m.busy-now, 0)
 }
 
 // Returns notes that the mark behind so many bytes has come back. It reports false if there is no
@@ -105,24 +122,21 @@ func (m *Model) judge(k *mark, now, trip time.Duration) {
 	short := k.short && k.ahead < m.queues()
 	if rate > 0 && (!short || rate > m.rates.most()) {
 		if m.rates.add(rate, k) && m.phase == start && !short {
-			m.grown()
+			m.grown(trip)
 		}
 	}
 }
 
-// isLate reports whether the mark is late, and the one before it was: later than what was in flight
-// and the jitter of the path explain. A mark of a burst waits for the burst, and tells nothing.
+// isLate reports whether the mark is late, and the one before it was: later than the queue that this
+// side has made and the jitter of the path explain.
 func (m *Model) isLate(k *mark, trip time.Duration) (twice bool) {
-	if k.burst {
-		return false
-	}
-	expected := m.trip
-	if rate := m.rates.most(); rate > 0 {
-		expected = max(expected, seconds(float64(k.ahead)/rate))
+	over := trip - m.trip - k.wait
+	if over < 0 {
+		m.busy += over / 8 // the queue is shorter than it should be
 	}
 	was := m.late
-	m.late = trip > expected*9/8+2*m.stray+slack
-	m.stray += ((trip - expected).Abs() - m.stray) / 8
+	m.late = over > (m.trip+k.wait)/8+2*m.stray+slack
+	m.stray += (max(over, 0) - m.stray) / 8
 	return was && m.late
 }
 
@@ -130,13 +144,14 @@ func (m *Model) isLate(k *mark, trip time.Duration) (twice bool) {
 // queues: then it is full, whatever the sender could do.
 func (m *Model) queues() uint64 { return uint64(m.hold(cruising)) + mostPart }
 
-// grown is called after each round trip until the path is full.
-func (m *Model) grown() {
+// grown is called after each round trip until the path is full: the rate grows no more, and what is
+// sent waits in queues.
+func (m *Model) grown(trip time.Duration) {
 	if r := m.rates.most(); r >= m.best*growth {
 		m.best, m.full = r, 0
 		return
 	}
-	if m.full++; m.full >= flat {
+	if m.full++; m.full >= flat || trip > m.trip*5/4+2*m.stray+slack {
 		m.phase = probe
 	}
 }
