@@ -60,6 +60,8 @@ type Model struct {
 	sentAt time.Duration // when that left, behind so many bytes
 	sent   uint64
 
+	ramp int // so many bytes may be in flight behind a probe: half of it at once, and what is read
+
 	full int     // rounds in a row in which the rate has not grown
 	best float64 // the rate from which it has to grow
 }
@@ -90,10 +92,12 @@ func (m *Model) queue(now time.Duration, written uint64) time.Duration {
 // Returns notes that the mark behind so many bytes has come back. It reports false if there is no
 // such mark.
 func (m *Model) Returns(now time.Duration, written uint64) (ok bool) {
+	before := m.marks.read
 	k, ok := m.marks.pop(now, written)
 	if !ok {
 		return false
 	}
+	m.ramp += int(written - before)
 	trip := max(now-k.at, 1)
 	m.measure(now, trip, k.ahead < leastPart)
 	m.judge(&k, now, trip)
@@ -105,6 +109,7 @@ func (m *Model) measure(now, trip time.Duration, calm bool) {
 	if calm && m.phase == probe {
 		m.phase = cruise
 		m.trip, m.tripAt = trip, now
+		m.ramp = m.hold(1) / 2
 	}
 	old := m.phase == start && now-m.tripAt > fresh
 	if m.trip == 0 || trip <= m.trip || old {
@@ -128,15 +133,19 @@ func (m *Model) judge(k *mark, now, trip time.Duration) {
 }
 
 // isLate reports whether the mark is late, and the one before it was: later than the queue that this
-// side has made and the jitter of the path explain.
+// side has made, what was in flight and the jitter of the path explain.
 func (m *Model) isLate(k *mark, trip time.Duration) (twice bool) {
-	over := trip - m.trip - k.wait
-	if over < 0 {
-		m.busy += over / 8 // the queue is shorter than it should be
+	expected := m.trip + k.wait
+	if trip < expected {
+		m.busy += (trip - expected) / 8 // the queue is shorter than it should be
 	}
+	if rate := m.rates.most(); rate > 0 {
+		expected = max(expected, seconds(float64(k.ahead)/rate))
+	}
+	over := max(trip-expected, 0)
 	was := m.late
-	m.late = over > (m.trip+k.wait)/8+2*m.stray+slack
-	m.stray += (max(over, 0) - m.stray) / 8
+	m.late = over > expected/8+2*m.stray+slack
+	m.stray += (over - m.stray) / 8
 	return was && m.late
 }
 
@@ -164,7 +173,7 @@ func (m *Model) Limit() int {
 	case probe:
 		return leastPart
 	default:
-		return max(least, m.hold(cruising))
+		return max(least, min(m.hold(cruising), m.ramp))
 	}
 }
 
