@@ -160,6 +160,25 @@ func (q *Queue[T]) Take(most int, take func(v *T, size int) (leaves int)) (v T, 
 	return v, false
 }
 
+// PopUrgent removes and returns the message of the highest priority whose turn it is, if messages of
+// lower ones wait, too, and may reports true for it. Otherwise all stays as it is, and ok is false.
+func (q *Queue[T]) PopUrgent(may func(v *T, size int) bool) (v T, ok bool) {
+	if q.len == 0 {
+		return v, false
+	}
+	top := q.rounds.used.highest(levels)
+	if q.rounds.used.lowest() == top {
+		return v, false
+	}
+	n := q.rounds.at(top).ready(math.MaxInt)
+	it := n.items.Peek()
+	if !may(&it.value, it.size) {
+		return v, false
+	}
+	q.charge(top, top, n, it.size)
+	return q.take(n).value, true
+}
+
 // charge notes that so many bytes of n, a line of level l, have left, while top was the highest
 // level.
 func (q *Queue[T]) charge(l, top int, n *line[T], bytes int) {

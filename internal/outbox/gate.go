@@ -34,8 +34,14 @@ type gate struct {
 	marked  uint64 // what was written when a mark was last thought of
 	pending bool   // a mark departs with the next message
 	short   bool   // since the latest mark departed there was not always something to send
+	passed  int    // bytes of messages that have passed the gate since it was moved
 	nudged  uint64 // what was written when Nudge was called last
 }
+
+const (
+	urgentSize    = 1 << 10 // bytes of a message that may pass the gate, and
+	urgentPassing = 4 << 10 // of all that do from one mark that comes back to the next
+)
 
 // firstSpacing is how many bytes are written before the first mark.
 const firstSpacing = 16 << 10
@@ -43,6 +49,17 @@ const firstSpacing = 16 << 10
 // lets reports whether messages may depart with a batch that holds so many bytes already.
 func (g *gate) lets(batch int) bool {
 	return g.bound.Ceiling == 0 || g.written+uint64(batch) < g.bound.Ceiling
+}
+
+// passes reports whether m, which is of the highest priority of those that wait, and not alone,
+// departs although no more may be in flight. Few small messages do, so that an urgent call does not
+// wait until the path has shown what it holds.
+func (g *gate) passes(m *Message, size int) bool {
+	if m.begun || size > urgentSize || g.passed+size > urgentPassing {
+		return false
+	}
+	g.passed += size
+	return true
 }
 
 // part returns how many bytes may depart together.
@@ -90,7 +107,7 @@ func (o *Outbox) Mark(m Marker) { o.gate.marker = m }
 func (o *Outbox) Open(b Bound) (write bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.gate.bound = b
+	o.gate.bound, o.gate.passed = b, 0
 	o.batch.most = o.gate.part()
 	return (b.Alone || o.gate.lets(o.batch.size())) && o.writer.open()
 }

@@ -56,7 +56,6 @@ func TestNoMoreIsInFlightThanTheBound(t *testing.T) {
 	require.Len(t, m.way, 1, "the mark that will open the gate")
 	require.Greater(t, b.Waiting(), 190)
 
-	require.False(t, b.block(f, make([]byte, kib)), "who has a message does not write")
 	waiting := b.Waiting()
 	write, err := b.PutControl(message.Credit{Pipe: 0, Limit: 1})
 	require.NoError(t, err)
@@ -71,17 +70,39 @@ func TestNoMoreIsInFlightThanTheBound(t *testing.T) {
 	require.InDelta(t, 200*kib, written, 8*kib)
 }
 
-func TestAnUrgentMessageLeavesFirstWhenTheGateOpens(t *testing.T) {
+func TestFewUrgentMessagesPassTheGate(t *testing.T) {
 	b, f, _ := gated(t, outbox.Bound{Ceiling: 20 * kib, Part: 4 * kib, Spacing: 1 << 30})
 	for range 40 {
 		b.block(f, make([]byte, kib))
 	}
 	b.drain()
 	urgent, _ := b.open(9)
-	require.Empty(t, b.drain(), "it waits, too")
-	b.Outbox.Open(outbox.Bound{Ceiling: 24 * kib, Part: 4 * kib, Spacing: 1 << 30})
-	require.Equal(t, "Open 2", slices.DeleteFunc(b.drain(), func(f string) bool { return f == "message.Ping" })[0])
-	require.EqualValues(t, 2, urgent.ID())
+	require.Equal(t, []string{"Open 2"}, b.drain())
+	b.block(urgent, make([]byte, 2*kib))
+	require.Empty(t, b.drain(), "a large one waits")
+	b.Outbox.Open(outbox.Bound{Ceiling: 21 * kib, Part: 4 * kib, Spacing: 1 << 30})
+	require.Equal(t, "Block 2 "+string(make([]byte, 8)), slices.DeleteFunc(b.drain(), func(f string) bool { return f == "message.Ping" })[0], "but goes first")
+	for range 100 {
+		b.block(urgent, make([]byte, 500))
+	}
+	require.Len(t, b.drain(), 8, "4 KiB at most, until a mark comes back")
+	require.Empty(t, b.drain())
+	require.True(t, b.Outbox.Open(outbox.Bound{Ceiling: 1, Part: 4 * kib, Spacing: 1 << 30, Alone: true}))
+	require.Len(t, b.drain(), 8)
+}
+
+func TestWhereAllAreEquallyUrgentNonePassesTheGate(t *testing.T) {
+	b, f, _ := gated(t, outbox.Bound{Ceiling: 20 * kib, Part: 4 * kib, Spacing: 1 << 30})
+	other, _ := b.open(0)
+	for range 100 {
+		b.block(f, make([]byte, 500))
+		b.block(other, make([]byte, 500))
+	}
+	b.drain()
+	written, _ := b.InFlight()
+	require.InDelta(t, 20*kib, written, 4*kib)
+	b.block(other, make([]byte, 10))
+	require.Empty(t, b.drain())
 }
 
 func TestWhatDepartsTogetherIsNoMoreThanAPart(t *testing.T) {

@@ -17,7 +17,7 @@ func (o *Outbox) PutControl(c message.Control) (write bool, err error) {
 	} else {
 		o.controls.put(c)
 	}
-	return o.writer.becomeForControl(), nil
+	return o.writer.become(), nil
 }
 
 // PutAhead puts a Control ahead of what the caller is about to put, with which it is written.
@@ -41,7 +41,7 @@ func (o *Outbox) Announce(a Announcer) (write bool, err error) {
 		return false, err
 	}
 	o.controls.announced.Push(a)
-	return o.writer.becomeForControl(), nil
+	return o.writer.become(), nil
 }
 
 // PutAck sends an Ack if at least least countable frames have arrived since the last one. write is
@@ -56,7 +56,7 @@ func (o *Outbox) PutAck(least uint64) (write bool) {
 		return false
 	}
 	o.log.ackAlone = true
-	return o.writer.becomeForControl()
+	return o.writer.become()
 }
 
 // refusesControlLocked returns why no Control may be put.

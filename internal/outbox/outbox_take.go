@@ -48,7 +48,11 @@ func (o *Outbox) Take() (batch []byte, end End) {
 // fillLocked moves messages from the queue into the departing batch while that has room, and more
 // may be in flight. If the next one does not fit, the batch goes without it.
 func (o *Outbox) fillLocked() {
-	for o.queue.len() > 0 && o.gate.lets(o.batch.size()) {
+	for o.queue.len() > 0 {
+		if !o.gate.lets(o.batch.size()) {
+			o.fillUrgentLocked()
+			return
+		}
 		before := o.batch.parts
 		m, all := o.queue.take(o.partLocked()+lengthSize, o.leavesLocked)
 		switch {
@@ -59,6 +63,17 @@ func (o *Outbox) fillLocked() {
 		case o.batch.parts == before:
 			return
 		}
+	}
+}
+
+// fillUrgentLocked moves what may pass the gate into the departing batch.
+func (o *Outbox) fillUrgentLocked() {
+	for {
+		m, ok := o.queue.urgent(o.gate.passes)
+		if !ok {
+			return
+		}
+		o.flushes.dequeued(&m, o.departLocked(m.flow, &m))
 	}
 }
 

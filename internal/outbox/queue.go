@@ -22,6 +22,16 @@ func (q *queue) take(most int, leaves func(m *Message, size int) int) (m Message
 	return m, all
 }
 
+// urgent removes the message whose turn it is of the highest priority, if others wait and it may
+// leave.
+func (q *queue) urgent(may func(m *Message, size int) bool) (m Message, ok bool) {
+	m, ok = q.order.PopUrgent(may)
+	if ok {
+		m.flow.dequeued(len(m.Payload))
+	}
+	return m, ok
+}
+
 // clear removes the messages of f, and hands each to drop.
 func (q *queue) clear(f *Flow, drop func(Message)) {
 	q.order.Clear(&f.queue, drop)

@@ -16,7 +16,7 @@ type writer struct{ state atomic.Uint32 }
 //	 │  ▼                       │  ▼
 //	awake ◄────── come ─────── awakeEarly
 //	 ▲  │                          │
-//	 │  └────────── shuts ─────────┴──► shut ── opens, urge ──► awake
+//	 │  └────────── shuts ─────────┴──► shut ── opens, wake ──► awake
 //	 │
 //	 └────── resume ─────┐
 //	these five ── halt ──► parked ── end ──┐
@@ -43,8 +43,7 @@ const (
 type writerEvent uint8
 
 const (
-	wake     writerEvent = iota // somebody has a message to write, and would be the writer
-	urge                        // somebody has something to write that passes the gate
+	wake     writerEvent = iota // somebody has something to write, and would be the writer
 	announce                    // somebody leaves what another one will come and write
 	come                        // who was announced is there
 	dry                         // the writer has nothing left to write
@@ -61,15 +60,15 @@ const stays = writerStates
 
 // writerNext is what follows.
 var writerNext = [writerStates][writerEvents]writerState{
-	//           wake        urge        announce   come    dry        shuts  opens  halt    resume end
-	asleep:     {awake, awake, announced, stays, stays, stays, stays, parked, stays, ending},
-	announced:  {awakeEarly, awakeEarly, stays, asleep, stays, stays, stays, parked, stays, ending},
-	shut:       {stays, awake, stays, stays, stays, stays, awake, parked, stays, ending},
-	awake:      {stays, stays, stays, stays, asleep, shut, stays, parked, stays, ending},
-	awakeEarly: {stays, stays, stays, awake, announced, shut, stays, parked, stays, ending},
-	parked:     {stays, stays, stays, stays, stays, stays, stays, stays, awake, ended},
-	ending:     {stays, stays, stays, stays, stays, stays, stays, ended, stays, stays},
-	ended:      {stays, stays, stays, stays, stays, stays, stays, stays, stays, stays},
+	//           wake        announce   come    dry        shuts  opens  halt    resume end
+	asleep:     {awake, announced, stays, stays, stays, stays, parked, stays, ending},
+	announced:  {awakeEarly, stays, asleep, stays, stays, stays, parked, stays, ending},
+	shut:       {awake, stays, stays, stays, stays, awake, parked, stays, ending},
+	awake:      {stays, stays, stays, asleep, shut, stays, parked, stays, ending},
+	awakeEarly: {stays, stays, awake, announced, shut, stays, parked, stays, ending},
+	parked:     {stays, stays, stays, stays, stays, stays, stays, awake, ended},
+	ending:     {stays, stays, stays, stays, stays, stays, ended, stays, stays},
+	ended:      {stays, stays, stays, stays, stays, stays, stays, stays, stays},
 }
 
 // next returns the state after e. ok is false where e changes nothing.
@@ -107,12 +106,6 @@ func (w *writer) to(e writerEvent) (was writerState, ok bool) {
 // become reports whether the caller is the writer from here on: there was none.
 func (w *writer) become() bool {
 	_, became := w.to(wake)
-	return became
-}
-
-// becomeForControl is become for somebody who has put what passes the gate.
-func (w *writer) becomeForControl() bool {
-	_, became := w.to(urge)
 	return became
 }
 

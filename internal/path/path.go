@@ -60,6 +60,10 @@ type Model struct {
 	sentAt time.Duration // when that left, behind so many bytes
 	sent   uint64
 
+	last   uint64 // of the mark that came back last
+	lastAt time.Duration
+	cutAt  time.Duration // when marks were late twice
+
 	ramp int // so many bytes may be in flight behind a probe: half of it at once, and what is read
 
 	full int     // rounds in a row in which the rate has not grown
@@ -121,14 +125,33 @@ func (m *Model) measure(now, trip time.Duration, calm bool) {
 func (m *Model) judge(k *mark, now, trip time.Duration) {
 	rate := k.rate(now)
 	if m.isLate(k, trip) && m.phase == cruise && rate > 0 {
-		m.rates.reset(rate)
-		m.phase, m.late = probe, false // has the path less to give, or is it longer?
+		m.cut(rate, k.written, now)
+	} else if rate > 0 && k.at >= m.cutAt {
+		m.grow(rate, k, trip)
 	}
+	m.last, m.lastAt = k.written, now
+}
+
+// cut is called when marks are late: has the path less to give, or is it longer? Until it has shown
+// that, it has what came between the latest two, but at least half of what the latest one tells.
+// Those that left before tell of what was.
+func (m *Model) cut(rate float64, written uint64, now time.Duration) {
+	if took := (now - m.lastAt).Seconds(); took > 0 {
+		rate = min(rate, max(rate/2, float64(written-m.last)/took))
+	}
+	m.rates.reset(rate)
+	m.phase, m.late, m.cutAt = probe, false, now
+}
+
+// grow takes a rate that a mark has told. Where there was too little to send it tells of the path
+// only if some stood in queues all the same, or if it is more than what is known.
+func (m *Model) grow(rate float64, k *mark, trip time.Duration) {
 	short := k.short && k.ahead < m.queues()
-	if rate > 0 && (!short || rate > m.rates.most()) {
-		if m.rates.add(rate, k) && m.phase == start && !short {
-			m.grown(trip)
-		}
+	if short && rate <= m.rates.most() {
+		return
+	}
+	if m.rates.add(rate, k) && m.phase == start && !short {
+		m.grown(trip)
 	}
 }
 
