@@ -160,8 +160,9 @@ func (q *Queue[T]) Take(most int, take func(v *T, size int) (leaves int)) (v T, 
 	return v, false
 }
 
-// PopUrgent removes and returns the message of the highest priority whose turn it is, if messages of
-// lower ones wait, too, and may reports true for it. Otherwise all stays as it is, and ok is false.
+// PopUrgent removes and returns the message of the highest priority whose turn it is, if messages
+// of lower ones wait, too, and may reports true for it. Otherwise all stays as it is, and ok is
+// false.
 func (q *Queue[T]) PopUrgent(may func(v *T, size int) bool) (v T, ok bool) {
 	if q.len == 0 {
 		return v, false

@@ -155,8 +155,8 @@ func (m *Model) grow(rate float64, k *mark, trip time.Duration) {
 	}
 }
 
-// isLate reports whether the mark is late, and the one before it was: later than the queue that this
-// side has made, what was in flight and the jitter of the path explain.
+// isLate reports whether the mark is late, and the one before it was: later than the queue that
+// this side has made, what was in flight and the jitter of the path explain.
 func (m *Model) isLate(k *mark, trip time.Duration) (twice bool) {
 	expected := m.trip + k.wait
 	if trip < expected {
@@ -221,13 +221,16 @@ func (m *Model) Part() int {
 }
 
 // Spacing returns after how many bytes the next mark is to leave: some eight for what may be in
-// flight. Over a short path, where that is little, there are fewer.
+// flight. Over a short path there are fewer: there is little to be learnt.
 func (m *Model) Spacing() int {
-	if m.phase == probe && m.marks.len == 0 {
+	switch {
+	case m.phase == probe && m.marks.len == 0:
 		return 0
+	case 0 < m.trip && m.trip < slack:
+		return max(m.Limit()/8, mostPart)
+	default:
+		return max(m.Limit()/8, leastPart)
 	}
-	short := min(int(m.rates.most()*slack.Seconds()), mostPart)
-	return max(m.Limit()/8, leastPart, short)
 }
 
 // Room reports whether one more mark may be on its way.
