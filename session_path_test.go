@@ -103,7 +103,8 @@ func (f *far) count() (sum int) {
 // worst calls now and then for so much time, with a high priority, and returns how long the slowest
 // call has taken.
 func (f *far) worst(d time.Duration) (worst time.Duration) {
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(7 * time.Millisecond) { // of the bubble
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		time.Sleep(7 * time.Millisecond) // of the bubble
 		begin := time.Now()
 		_, err := echo.Call(background, f.s, "urgent", asterisque.WithPriority(100))
 		require.NoError(f.t, err)
