@@ -130,14 +130,15 @@ func (l *liveness) silence() time.Duration {
 // pingNumber returns the number of the Ping that is sent at t.
 func pingNumber(t time.Duration) uint64 { return uint64(t / time.Millisecond) }
 
-// pong takes the answer to a Ping, and reports whether it is one. The answer to a mark is none.
-func (l *liveness) pong(n uint64) bool {
+// pong takes the answer to a Ping, and returns when that was sent. ok is false for the answer to a
+// mark.
+func (l *liveness) pong(n uint64) (at time.Duration, ok bool) {
 	sent := l.pinged.Load()
 	if sent == 0 || n != pingNumber(time.Duration(sent)) || !l.pinged.CompareAndSwap(sent, 0) {
-		return false
+		return 0, false
 	}
 	l.trip.Store(int64(l.Now()) - sent)
-	return true
+	return time.Duration(sent), true
 }
 
 // restart begins anew over another Wire.

@@ -87,6 +87,14 @@ func (r *route) returns(n uint64) (write bool) {
 	return ok && r.out.Open(b)
 }
 
+// before returns the number of the last mark before a Ping that was sent at a moment: its Pong
+// answers the marks as well. 0: there is none, and never was one of that number.
+func (r *route) before(at time.Duration) (n uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.model.Before(at)
+}
+
 // boundLocked returns how much may be in flight now.
 func (r *route) boundLocked() outbox.Bound {
 	return outbox.Bound{

@@ -86,10 +86,15 @@ func (c *Carrier) Ping(n uint64) { c.pongs.answer(&c.base, n) }
 
 // Pong takes the answer to a Ping of this side. It is for the reader.
 func (c *Carrier) Pong(n uint64) {
-	if c.live.pong(n) {
+	sent, ok := c.live.pong(n)
+	r := c.route.Load()
+	if r == nil {
 		return
 	}
-	if r := c.route.Load(); r != nil && r.returns(n) {
+	if ok {
+		n = r.before(sent)
+	}
+	if r.returns(n) {
 		c.writer.writeWhen(AfterReading)
 	}
 }

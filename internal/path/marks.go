@@ -67,3 +67,11 @@ func (q *marks) pop(now time.Duration, written uint64) (k mark, ok bool) {
 	}
 	return mark{}, false
 }
+
+// before returns behind how many bytes the latest mark left that did so before a moment.
+func (q *marks) before(at time.Duration) (written uint64) {
+	for i := 0; i < q.len && q.at(i).at < at; i++ {
+		written = q.at(i).written
+	}
+	return written
+}

@@ -233,6 +233,10 @@ func (m *Model) Spacing() int {
 	}
 }
 
+// Before returns behind how many bytes the latest mark left that did so before a moment, 0 if there
+// is none on its way.
+func (m *Model) Before(at time.Duration) (written uint64) { return m.marks.before(at) }
+
 // Room reports whether one more mark may be on its way.
 func (m *Model) Room() bool { return m.marks.len < len(m.marks.list) }
 

@@ -1,0 +1,91 @@
+package carrier_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/outbox"
+)
+
+// marked is a rig that takes Pongs.
+func marked(t *testing.T, change func(*carrier.Config)) *rig {
+	r := newRig(t, change)
+	r.up.receive = func(_ message.Type, f []byte) error {
+		if m, err := message.ParseControl(f); err == nil {
+			if pong, ok := m.(message.Pong); ok {
+				r.Pong(pong.N)
+			}
+		}
+		return nil
+	}
+	return r.run()
+}
+
+// result puts a result of 4 KiB.
+func (r *rig) result(id uint64) {
+	f := outbox.AcceptedFlow(0, id)
+	require.NoError(r.t, r.Put(&f, &outbox.Message{Type: message.CloseType, Payload: make([]byte, 4<<10)}, carrier.Now))
+}
+
+// wrote returns the numbers of the Pings among what was written, and how many other frames were.
+func (r *rig) wrote() (pings []uint64, others int) {
+	synctest.Wait()
+	for {
+		select {
+		case w := <-r.wire.writes:
+			for _, f := range w {
+				if m, err := message.ParseControl(f); err == nil {
+					if ping, ok := m.(message.Ping); ok {
+						pings = append(pings, ping.N)
+						continue
+					}
+				}
+				others++
+			}
+		default:
+			return pings, others
+		}
+	}
+}
+
+// TestAttackAPongAnswersTheMarksBeforeItsPing lets a path stall until a Ping is sent for the
+// silence. All that was sent comes together then, and the peer answers the newest Ping only.
+func TestAttackAPongAnswersTheMarksBeforeItsPing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := marked(t, pinging)
+		r.knowsPath()
+		for id := uint64(20_001); r.Path().InFlight < r.Path().Limit; id += 2 {
+			r.result(id)
+			synctest.Wait()
+		}
+		marks, _ := r.wrote()
+		require.NotEmpty(t, marks)
+		require.False(t, r.Path().Full, "nothing waits")
+		time.Sleep(9 * time.Second)
+		ping, _ := r.wrote()
+		require.Len(t, ping, 1)
+		r.wire.says(message.Pong{N: ping[0]})
+		synctest.Wait()
+		r.result(30_001)
+		_, sent := r.wrote()
+		require.Equal(t, 1, sent)
+	})
+}
+
+// knowsPath sends until marks have come back, each after a millisecond.
+func (r *rig) knowsPath() {
+	for id := uint64(1); id < 200; id += 2 {
+		r.result(id)
+		time.Sleep(time.Millisecond)
+		if pings, _ := r.wrote(); len(pings) > 0 {
+			time.Sleep(time.Millisecond)
+			r.wire.says(message.Pong{N: pings[len(pings)-1]})
+			synctest.Wait()
+		}
+	}
+}
