@@ -95,6 +95,7 @@ func (r *reader) dealWith(frame []byte) (over *codec.Abort) {
 		first()
 	}
 	r.meter.frames.Add(1)
+	r.meter.bytes += uint64(len(frame))
 	if r.ctx.Err() != nil {
 		return farewell(frame) // if both sides have ended, nobody waits to be told why
 	}

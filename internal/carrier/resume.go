@@ -136,7 +136,6 @@ func (c *Carrier) takeOver(b *Comeback) error {
 	c.way.set(b.Wire, b.TLS, b.Place)
 	c.live.restart()
 	c.route.Store(nil) // its marks are lost
-	c.pongs.before = 0 // over this Wire nothing has arrived
 	c.reader.first = b.Settled
 	c.writer.none = false
 	c.way.to(attached)

@@ -1,0 +1,57 @@
+package asterisque_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/wiretest"
+)
+
+// plainWire has no more than every Wire has.
+type plainWire struct{ wire.Wire }
+
+// sinks is a service whose function 1 takes all Blocks, and returns how many bytes that were.
+func sinks(taken func(n int)) *asterisque.Service {
+	svc := echoService()
+	svc.Handle(1, "sink", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+		for {
+			b, err := p.Recv(ctx)
+			if errors.Is(err, io.EOF) {
+				return nil, nil
+			}
+			if err != nil {
+				return nil, err
+			}
+			taken(len(b.Payload))
+			b.Release()
+		}
+	})
+	return svc
+}
+
+func TestAWireThatCountsNoBytesIsAsFast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		total := 0
+		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(sinks(func(n int) { total += n })))
+		defer func() { here.Close(); there.Close() }()
+		way := wiretest.Lane{Delay: 5 * time.Millisecond, Rate: 50e6}
+		a, b := wiretest.NewLink(wiretest.LinkConfig{Out: way, In: way}).Pipe()
+		s, _ := pairOver(t, plainWire{wire.FromConn(a)}, plainWire{wire.FromConn(b)}, here, there)
+		p, err := s.Open(background, 1, nil)
+		require.NoError(t, err)
+		begin := time.Now()
+		for time.Since(begin) < 5*time.Second {
+			require.NoError(t, p.Send(background, make([]byte, 32<<10)))
+		}
+		require.Greater(t, total, 5*40_000_000)
+	})
+}
