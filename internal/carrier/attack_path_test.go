@@ -81,9 +81,9 @@ func TestAttackAPongAnswersTheMarksBeforeItsPing(t *testing.T) {
 func (r *rig) knowsPath() {
 	for id := uint64(1); id < 200; id += 2 {
 		r.result(id)
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Millisecond) // of a bubble
 		if pings, _ := r.wrote(); len(pings) > 0 {
-			time.Sleep(time.Millisecond)
+			time.Sleep(time.Millisecond) // likewise, of a bubble
 			r.wire.says(message.Pong{N: pings[len(pings)-1]})
 			synctest.Wait()
 		}
