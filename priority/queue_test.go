@@ -183,3 +183,35 @@ func BenchmarkQueue(b *testing.B) {
 		q.Pop()
 	}
 }
+
+// TestLargeMessagesThatWaitForEachOtherHaveTheirShare has many flows with large messages, of which
+// one is under way at a time, and many with small ones.
+func TestLargeMessagesThatWaitForEachOtherHaveTheirShare(t *testing.T) {
+	const large, small, most = 60, 40, 16 << 10
+	var q priority.Queue[message]
+	var fs []*priority.Flow[message]
+	for i := range large + small {
+		fs = append(fs, &priority.Flow[message]{})
+		for range 20 {
+			if i < large {
+				q.Push(fs[i], message{flow: i}, 60_000)
+			} else {
+				for range 15 {
+					q.Push(fs[i], message{flow: i}, 4000)
+				}
+			}
+		}
+	}
+	got := make([]int, len(fs))
+	for sum := 0; sum < 30<<20; {
+		q.Take(most, func(m *message, size int) int {
+			n := min(size, most)
+			got[m.flow] += n
+			sum += n
+			return n
+		})
+	}
+	for i, n := range got {
+		require.InDelta(t, 30<<20/(large+small), n, 120_000, "flow %d", i)
+	}
+}

@@ -33,6 +33,7 @@ type special struct {
 	wish       wish
 	skipped    uint64 // Blocks dropped since the one that was taken last
 	endSkipped uint64 // Blocks dropped between the last one and the peer's end-of-stream
+	owed       uint64 // that of the terms when it was last added to
 
 	left    *leftover // nil unless the call is over
 	garbage runtime.Cleanup

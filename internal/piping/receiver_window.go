@@ -90,12 +90,15 @@ func (r *receiver) took(s state, t *Terms, cost uint64, a *after) {
 // inbox is empty.
 func (r *receiver) credit(s state, t *Terms, drained bool, a *after) {
 	left, window := r.promised(), r.hold.Bytes()
-	owed := r.taken+window >= r.granted+min(window/2, mostOwed)
+	var use uint64
+	if r.taken+window >= r.granted+min(window/2, mostOwed) {
+		use = r.use(t, r.taken+window-r.granted)
+	}
 	// the peer waits for the window, or would soon, and not for the application
-	grows := drained && (r.usedUp || owed && window < t.follows())
+	grows := drained && (r.usedUp || window < use)
 	if grows {
 		r.usedUp = false
-		r.grow(t, min(2*window, t.largest()), a)
+		r.grow(t, min(max(2*window, use), t.largest()), a)
 	}
 	wished := r.wished()
 	window = r.hold.Bytes()
@@ -109,6 +112,20 @@ func (r *receiver) credit(s state, t *Terms, drained bool, a *after) {
 	if due || grows {
 		r.answer(s, t, a)
 	}
+}
+
+// use returns the window that the path has use for, when so much is owed: its part of twice what the
+// path holds, which is as large as its part of what has been owed since it was asked last.
+func (r *receiver) use(t *Terms, owed uint64) uint64 {
+	follows := t.follows()
+	if follows == 0 {
+		return 0
+	}
+	s := r.needs()
+	all := t.owed.Add(owed)
+	since := all - s.owed
+	s.owed = all
+	return follows / max(since/owed, 1)
 }
 
 // begin gives the receiver the window of a handler that is about to run.
