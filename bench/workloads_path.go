@@ -33,7 +33,7 @@ func pathWorkloads() []*workload {
 		stream(10*ms, 100*mbit),
 		stream(200*ms, 100*mbit),
 		stream(50*ms, 0),
-		streams("path-streams-", 50*ms, 100*mbit, 100, 4<<10, 2),
+		streams("path-streams-", 50*ms, 100*mbit, 100, 4<<10, 4),
 		urgent("bulk", background, bulkWrite, 1.25, slow),
 		urgent("4MiB", large, 4<<20, 1.25, slow),
 		urgent("64MiB", large, 64<<20, 1.25, slow),

@@ -9,7 +9,7 @@ import (
 
 // pathWarmUp is how long a path is filled before anything is measured.
 func (r *cellRun) pathWarmUp() time.Duration {
-	return max(r.time/2, min(10*r.workload.path.roundTrip, r.time))
+	return max(r.time/2, min(20*r.workload.path.roundTrip, 2*r.time))
 }
 
 // wait lets what goes on beside go on for some time.
