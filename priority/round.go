@@ -3,8 +3,8 @@ package priority
 // round is the lines of one priority. Of messages that leave in parts, one at a time is under way:
 // the line that has it holds the right to that, and lines whose next message would be another one
 // are parked until it is their turn to hold it. While a line is parked, another one holds it. Its
-// turns are as large as those of all that are parked together, and what is left of them goes with the
-// right: so parked lines have their share.
+// turns are as large as those of all that are parked together, and what is left of them goes with
+// the right: so parked lines have their share.
 type round[T any] struct {
 	// its first line is whose turn it is, or will be if its message is too large for what is left
 	turns  ring[T]

@@ -114,8 +114,8 @@ func (r *receiver) credit(s state, t *Terms, drained bool, a *after) {
 	}
 }
 
-// use returns the window that the path has use for, when so much is owed: its part of twice what the
-// path holds, which is as large as its part of what has been owed since it was asked last.
+// use returns the window that the path has use for, when so much is owed: its part of twice what
+// the path holds, which is as large as its part of what has been owed since it was asked last.
 func (r *receiver) use(t *Terms, owed uint64) uint64 {
 	follows := t.follows()
 	if follows == 0 {
