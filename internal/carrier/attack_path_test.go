@@ -77,6 +77,27 @@ func TestAttackAPongAnswersTheMarksBeforeItsPing(t *testing.T) {
 	})
 }
 
+// TestAttackWithoutPongsTheWireDecides answers marks at first, and then none: who waits for them
+// would hold what waits for much longer than a peer may take nothing.
+func TestAttackWithoutPongsTheWireDecides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := marked(t, nil)
+		r.knowsPath()
+		const results = 900
+		for id := range uint64(results) {
+			r.result(20_001 + 2*id)
+		}
+		_, sent := r.wrote()
+		require.True(t, r.Path().Full)
+		time.Sleep(time.Minute / 2)
+		_, some := r.wrote()
+		require.Less(t, sent+some, results/2, "a little leaves all the same")
+		time.Sleep(time.Minute / 2)
+		_, rest := r.wrote()
+		require.Equal(t, results, sent+some+rest)
+	})
+}
+
 // knowsPath sends until marks have come back, each after a millisecond.
 func (r *rig) knowsPath() {
 	for id := uint64(1); id < 200; id += 2 {

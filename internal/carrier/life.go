@@ -163,7 +163,9 @@ func (c *Carrier) lookAt() {
 
 // look is lookAt while there is a Wire.
 func (c *Carrier) look() {
-	c.live.look(c.Now())
+	now := c.Now()
+	c.live.look(now)
+	c.nudge(now)
 	w, _ := c.way.present()
 	c.reader.rest.look(w, c.meter.frames.Load())
 }

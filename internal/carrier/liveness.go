@@ -93,9 +93,6 @@ func (l *liveness) look(now time.Duration) {
 	arriving := receiving(w)
 	l.part.Tell(arriving + l.held())
 	writing, silence := l.meter.writing.Load(), l.silence()
-	if l.out.Nudge() {
-		l.writer.write()
-	}
 	slow := l.stuck(received, metered, now)
 	if metered && slow == nil {
 		slow = l.tooSlow(arriving > 0, received, sent, now)

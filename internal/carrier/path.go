@@ -95,6 +95,21 @@ func (r *route) before(at time.Duration) (n uint64) {
 	return r.model.Before(at)
 }
 
+// nudge lets messages go on that wait for marks which do not come back: a little, and after the time
+// of silence all of them, so that what is said of a peer that takes nothing holds.
+func (c *Carrier) nudge(now time.Duration) {
+	if r := c.route.Load(); r != nil && c.out.Nudge(r.waited(now) >= c.grace()) {
+		c.writer.write()
+	}
+}
+
+// waited returns for how long the oldest mark has been on its way.
+func (r *route) waited(now time.Duration) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.model.Waited(now)
+}
+
 // boundLocked returns how much may be in flight now.
 func (r *route) boundLocked() outbox.Bound {
 	return outbox.Bound{

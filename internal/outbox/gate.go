@@ -1,5 +1,7 @@
 package outbox
 
+import "math"
+
 // Marker decides about marks: Pings that go along with much that is written, and say how much was
 // written before them. Its methods are called with the lock of the Outbox held, and must not call
 // the Outbox.
@@ -114,16 +116,23 @@ func (o *Outbox) Open(b Bound) (write bool) {
 
 // Nudge lets one part depart more if nothing has departed since it was called last, and messages
 // wait until more may be in flight: then the Wire decides. So a peer that answers no marks does not
-// stop this side for ever. write is as for Open.
-func (o *Outbox) Nudge() (write bool) {
+// stop this side for ever. If late is true, all departs until a mark comes back. write is as for
+// Open.
+func (o *Outbox) Nudge(late bool) (write bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	still := o.gate.nudged == o.gate.written
 	o.gate.nudged = o.gate.written
-	if !still || o.gate.bound.Ceiling == 0 {
+	switch {
+	case o.gate.bound.Ceiling == 0:
+		return false
+	case late:
+		o.gate.bound.Ceiling = math.MaxUint64
+	case still:
+		o.gate.bound.Ceiling = max(o.gate.bound.Ceiling, o.gate.written+1)
+	default:
 		return false
 	}
-	o.gate.bound.Ceiling = max(o.gate.bound.Ceiling, o.gate.written+1)
 	return o.writer.open()
 }
 

@@ -146,7 +146,7 @@ func TestWithoutAMarkerThereIsNoGate(t *testing.T) {
 		b.block(f, make([]byte, kib))
 	}
 	require.Zero(t, pings(b.drain()))
-	require.False(t, b.Nudge())
+	require.False(t, b.Nudge(false))
 	_, full := b.InFlight()
 	require.False(t, full)
 }
@@ -161,14 +161,14 @@ func TestAPeerThatAnswersNoMarksIsSentALittle(t *testing.T) {
 	b.drain()
 	waiting := b.Waiting()
 	require.Equal(t, 40, waiting)
-	require.False(t, b.Nudge(), "something has departed a moment ago")
+	require.False(t, b.Nudge(false), "something has departed a moment ago")
 	for waiting > 0 {
-		require.True(t, b.Nudge())
+		require.True(t, b.Nudge(false))
 		frames := b.drain()
 		require.LessOrEqual(t, len(frames), 5, "a part")
 		require.Less(t, b.Waiting(), waiting)
 		waiting = b.Waiting()
-		b.Nudge() // which sees that something has departed
+		b.Nudge(false) // which sees that something has departed
 	}
 }
 
