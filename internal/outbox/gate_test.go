@@ -194,3 +194,27 @@ func TestAnotherWireHasNoBound(t *testing.T) {
 	_, full := b.InFlight()
 	require.False(t, full)
 }
+
+// TestAttackAFlushEndsThoughNoMarkComesBack has what it waits for dropped while no more may be in
+// flight, so that nobody writes.
+func TestAttackAFlushEndsThoughNoMarkComesBack(t *testing.T) {
+	for name, drop := range map[string]func(b *box, f *outbox.Flow){
+		"canceled": func(b *box, f *outbox.Flow) { b.Cancel(f, outbox.Ended) },
+		"finished": func(b *box, f *outbox.Flow) { b.Finish(f, outbox.Ended) },
+		"thinned":  func(b *box, _ *outbox.Flow) { b.Thin() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, f, _ := gated(t, outbox.Bound{Ceiling: 20 * kib, Part: 4 * kib, Spacing: 1 << 30})
+			for range 40 {
+				b.put(f, outbox.Message{Type: message.BlockType, Payload: make([]byte, kib), Loss: 127})
+			}
+			b.drain()
+			require.Positive(t, b.Waiting())
+			flushed := b.Flush()
+			require.False(t, isClosed(flushed))
+			drop(b, f)
+			require.Zero(t, b.Waiting())
+			require.True(t, isClosed(flushed))
+		})
+	}
+}

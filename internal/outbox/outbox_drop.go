@@ -12,6 +12,7 @@ func (o *Outbox) Thin() {
 		o.dropLocked(m.flow, m, Thinned)
 		m.free()
 	})
+	o.droppedLocked()
 }
 
 // Judge judges a Block that cannot be put now, by its loss rate, as if it were put under pressure.
@@ -60,7 +61,16 @@ func (o *Outbox) clearLocked(f *Flow, why Reason) (open bool) {
 		open = open || m.Type == message.OpenType
 		m.free()
 	})
+	o.droppedLocked()
 	return open
+}
+
+// droppedLocked is called when messages of the queue were dropped: nobody else sees that while no
+// more may be in flight, and all that was taken is written.
+func (o *Outbox) droppedLocked() {
+	if o.writer.current() == shut {
+		o.flushes.written()
+	}
 }
 
 // discardLocked drops all messages that wait, because the Outbox is closed.

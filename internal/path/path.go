@@ -17,6 +17,7 @@ const (
 	// least bounds from below what may be in flight, in bytes, and unknown is that before the rate
 	// is known.
 	least   = 16 << 10
+	most    = 1 << 30 // also if a peer lies
 	unknown = 128 << 10
 
 	// slack is by how long a mark may be late because of those who send and read, and not of the
@@ -101,7 +102,7 @@ func (m *Model) Returns(now time.Duration, written uint64) (ok bool) {
 	if !ok {
 		return false
 	}
-	m.ramp += int(written - before)
+	m.ramp = int(min(uint64(m.ramp)+written-before, most))
 	trip := max(now-k.at, 1)
 	m.measure(now, trip, k.ahead < leastPart)
 	m.judge(&k, now, trip)
@@ -204,7 +205,7 @@ func (m *Model) Limit() int {
 // marks stray.
 func (m *Model) hold(gain float64) int {
 	spare := slack + min(2*m.stray, m.trip/2)
-	return int(m.rates.most() * (gain*m.trip.Seconds() + spare.Seconds()))
+	return int(min(m.rates.most()*(gain*m.trip.Seconds()+spare.Seconds()), most))
 }
 
 // Part returns how many bytes may leave together: an eighth of what may be in flight. Over a short
@@ -259,7 +260,7 @@ func (m *Model) Holds() int {
 	if m.phase == start {
 		n *= starting
 	}
-	return int(n)
+	return int(min(n, most))
 }
 
 // Waited returns for how long the oldest mark has been on its way.
