@@ -2,7 +2,6 @@ package carrier
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque/codec"
@@ -24,10 +23,19 @@ type base struct {
 	way   way // these lock themselves
 	meter meter
 	parts atomic.Pointer[parts] // nil until a message comes in parts
+	route atomic.Pointer[route] // nil until the first mark is due over the present Wire
 }
 
 // closeWire closes the Wire. Repeated calls do nothing but wait until it is closed.
 func (b *base) closeWire() { b.way.close(b.Log) }
+
+// held returns how many bytes messages hold that come in parts.
+func (b *base) held() int {
+	if p := b.parts.Load(); p != nil {
+		return p.bytes()
+	}
+	return 0
+}
 
 // host is what the parts of a Carrier ask of the whole.
 type host interface {
@@ -60,8 +68,3 @@ const (
 	// It is for the reader.
 	AfterReading
 )
-
-// violation returns the error of a peer that broke the protocol.
-func violation(format string, args ...any) *codec.Abort {
-	return &codec.Abort{Code: codec.Protocol, Message: fmt.Sprintf(format, args...)}
-}

@@ -60,7 +60,6 @@ type Carrier struct {
 	live   liveness
 	pongs  pongs
 	stall  atomic.Pointer[stall] // nil until the session stands at its inbound soft limit
-	route  atomic.Pointer[route] // nil until the first mark is due over the present Wire
 
 	ending sync.Once
 	at     int32                   // see watched
@@ -83,7 +82,7 @@ func (c *Carrier) Init(cfg *Config) {
 	c.live.hold = &c.hold
 	c.live.agree(cfg.Pings)
 	if !cfg.Pings.Mute {
-		c.out.Mark((*marker)(c))
+		c.out.Mark((*marker)(b))
 	}
 	c.live.part.Begin(cfg.Tally)
 	var a *acks
@@ -129,14 +128,6 @@ func (c *Carrier) Receiving() int {
 	return receiving(w) + c.held()
 }
 
-// held returns how many bytes messages hold that come in parts.
-func (b *base) held() int {
-	if p := b.parts.Load(); p != nil {
-		return p.bytes()
-	}
-	return 0
-}
-
 // Forget lets go of what is unfinished of a pipe, which is over.
 func (c *Carrier) Forget(pipe uint64) {
 	if p := c.base.parts.Load(); p != nil {
@@ -149,6 +140,9 @@ func (c *Carrier) HasPart(pipe uint64) bool {
 	p := c.base.parts.Load()
 	return p != nil && p.has(pipe)
 }
+
+// Path returns what is known of the path.
+func (c *Carrier) Path() Path { return c.path(time.Duration(c.live.trip.Load())) }
 
 // Stops returns how often reading had to stop at the inbound soft limit, and for how long in all.
 func (c *Carrier) Stops() (times uint64, elapsed time.Duration) {

@@ -2,10 +2,7 @@ package carrier
 
 import (
 	"encoding/binary"
-	"runtime"
 	"time"
-
-	"github.com/asterisque-go/asterisque/internal/outbox"
 )
 
 // company says whether a writer lets others run before it takes a batch: those of its session who
@@ -35,23 +32,6 @@ func (c company) next(turn time.Duration, had bool) company {
 	c.vain = min(c.vain+1, mostVain)
 	c.skip = 1<<(2*c.vain) - 1
 	return c
-}
-
-// take returns the next batch of the outbox, if need be after a turn of the others.
-func (w *writer) take() (batch []byte, end outbox.End) {
-	if w.company.skip > 0 {
-		w.company.skip--
-		return w.out.Take()
-	}
-	began := w.Now()
-	runtime.Gosched()
-	turn := w.Now() - began
-	before := w.company
-	w.company = before.next(turn, false) // now: without a batch, another one may be the writer next
-	if batch, end = w.out.Take(); batch != nil && manyFrames(batch) {
-		w.company = before.next(turn, true)
-	}
-	return batch, end
 }
 
 // manyFrames reports whether batch, which is not empty, is more than a frame.

@@ -3,7 +3,6 @@ package carrier
 import (
 	"time"
 
-	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -38,35 +37,6 @@ func (c *crossing) passed(number, bytes uint64, now time.Duration) (time.Duratio
 // grace that comes on top of it.
 func late(took, grace time.Duration, n uint64) bool {
 	return took-grace > time.Duration(n/leastRate)*time.Second
-}
-
-// beginAgain forgets what is known of unfinished messages: they go on over another Wire.
-func (l *liveness) beginAgain() {
-	if p := l.parts.Load(); p != nil {
-		p.slow = crossing{}
-	}
-}
-
-// stuck returns why the peer is lost if it has begun a message in parts and goes on with that, and
-// with whatever overtakes it, too slowly. Time in which this side does not read is not the peer's.
-// Where bytes are not metered, a frame counts as what is to come in a second.
-func (l *liveness) stuck(received uint64, metered bool, now time.Duration) *codec.Abort {
-	p := l.parts.Load()
-	if p == nil {
-		return nil
-	}
-	oldest := p.oldest()
-	if oldest == 0 || l.meter.held() {
-		p.slow = crossing{}
-		return nil
-	}
-	if !metered {
-		received *= leastRate
-	}
-	if took, n := p.slow.passed(oldest, received, now); late(took, l.grace(), n) {
-		return slowPeer("a message in parts has begun, and %d bytes have come within %v", n, took, l.grace())
-	}
-	return nil
 }
 
 // receiving returns how many bytes a message holds of which a part has arrived over w. It is 0 if w

@@ -111,6 +111,35 @@ func (l *liveness) look(now time.Duration) {
 	}
 }
 
+// beginAgain forgets what is known of unfinished messages: they go on over another Wire.
+func (l *liveness) beginAgain() {
+	if p := l.parts.Load(); p != nil {
+		p.slow = crossing{}
+	}
+}
+
+// stuck returns why the peer is lost if it has begun a message in parts and goes on with that, and
+// with whatever overtakes it, too slowly. Time in which this side does not read is not the peer's.
+// Where bytes are not metered, a frame counts as what is to come in a second.
+func (l *liveness) stuck(received uint64, metered bool, now time.Duration) *codec.Abort {
+	p := l.parts.Load()
+	if p == nil {
+		return nil
+	}
+	oldest := p.oldest()
+	if oldest == 0 || l.meter.held() {
+		p.slow = crossing{}
+		return nil
+	}
+	if !metered {
+		received *= leastRate
+	}
+	if took, n := p.slow.passed(oldest, received, now); late(took, l.grace(), n) {
+		return slowPeer("a message in parts has begun, and %d bytes have come within %v", n, took, l.grace())
+	}
+	return nil
+}
+
 // silence returns after how long without sending this side sends a Ping. That is soon while the
 // session stands at its inbound soft limit and the application takes nothing: a side that does not
 // read learns only by writing that the peer has closed the Wire. As long as the application takes
@@ -170,9 +199,4 @@ func (l *liveness) tooSlow(receiving bool, received, sent uint64, now time.Durat
 		return slowPeer("it has taken %d bytes of what is being written within %v", n, took, grace)
 	}
 	return nil
-}
-
-func slowPeer(what string, n uint64, took, grace time.Duration) *codec.Abort {
-	return codec.ErrUnavailable.Withf("the peer is lost: "+what+", and the least is %d bytes a second after the first %v",
-		n, took.Round(time.Second), leastRate, grace)
 }

@@ -12,8 +12,9 @@ import (
 // parts puts the messages together that come in parts. The reader adds to it. Whoever ends a pipe
 // lets go of what is unfinished of that.
 type parts struct {
-	base *base // these are fixed
-	most int   // bytes of the largest message
+	up   Upper // these are fixed
+	now  func() time.Duration
+	most int // bytes of the largest message
 
 	slow  crossing       // the oldest unfinished message; belongs to liveness
 	whole *buffer.Buffer // what is being dealt with, if that has come in parts; the reader's
@@ -37,23 +38,6 @@ type unfinished struct {
 	since      time.Duration     // when its first part came, by the node's clock
 }
 
-// Unfinished is what has begun to come in parts.
-type Unfinished struct {
-	Opens   int // how many of them are Opens
-	Content int // bytes of the parameters of these
-	Counted int // bytes of Opens and Blocks
-	Bytes   int // bytes of all
-}
-
-// Admission says what becomes of a message that comes in parts.
-type Admission uint8
-
-const (
-	Admitted Admission = iota // it is received when it is complete
-	Ignored                   // nobody wants it; its other parts are still to come
-	Late                      // its pipe is over, and its other parts are late as well
-)
-
 // count adds u to the sum, or takes it out.
 func (s *Unfinished) count(u *unfinished, sign int) {
 	if u.Type == message.OpenType {
@@ -71,12 +55,12 @@ func (p *parts) begin(h message.Head, m *message.Part) error {
 	if m.Whole > uint64(p.most) {
 		return violation("a message of %d bytes begins, and the largest has %d", m.Whole, p.most)
 	}
-	u := &unfinished{Head: h, whole: int(m.Whole), since: p.base.Now()}
+	u := &unfinished{Head: h, whole: int(m.Whole), since: p.now()}
 	others, ok := p.enter(u)
 	if !ok {
 		return violation("a message of pipe %d begins, and the one before is unfinished", h.Pipe)
 	}
-	use, prio, err := p.base.up.Admit(h, u.whole, others)
+	use, prio, err := p.up.Admit(h, u.whole, others)
 	switch {
 	case err != nil:
 		return err
@@ -233,3 +217,8 @@ func (p *parts) end() {
 	}
 	p.unfinished, p.sum = nil, Unfinished{}
 }
+
+// countedByLimits reports whether messages of type t are Opens or Blocks. Everything else passes a
+// session whose reader waits: answers do not queue behind questions, and Controls tell that the
+// peer lives.
+func countedByLimits(t message.Type) bool { return t == message.OpenType || t == message.BlockType }

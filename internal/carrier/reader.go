@@ -2,7 +2,6 @@ package carrier
 
 import (
 	"errors"
-	"io"
 	"runtime"
 
 	"github.com/asterisque-go/asterisque/codec"
@@ -160,11 +159,6 @@ func EndedBy(bye message.SessionClose) *codec.Abort {
 	return &codec.Abort{Code: bye.Code, Message: bye.Message, Remote: true}
 }
 
-// countedByLimits reports whether messages of type t are Opens or Blocks. Everything else passes a
-// session whose reader waits: answers do not queue behind questions, and Controls tell that the
-// peer lives.
-func countedByLimits(t message.Type) bool { return t == message.OpenType || t == message.BlockType }
-
 // leastKept is the size, in bytes, from which on calling Keep pays.
 const leastKept = 8 << 10
 
@@ -194,20 +188,6 @@ func (r *reader) keep(part []byte) (mem *buffer.Buffer) {
 	mem = (*buffer.Buffer)(ahead.Keep())
 	returned = true
 	return mem
-}
-
-// readError returns the Abort for a Wire that cannot be read any more.
-func readError(err error) *codec.Abort {
-	switch {
-	case errors.Is(err, wire.ErrFrameTooLarge), errors.Is(err, codec.ErrProtocol):
-		return violation("%v", err)
-	case errors.Is(err, io.EOF):
-		return &codec.Abort{Code: codec.SessionClosed, Message: "the peer closed the wire", Cause: err}
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return &codec.Abort{Code: codec.SessionClosed, Message: "the wire ended in the middle of a frame", Cause: err}
-	default:
-		return wireFailed(err)
-	}
 }
 
 // readerBroke returns why the Wire cannot be read any more: it has not returned. v is as for

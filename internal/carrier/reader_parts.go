@@ -11,7 +11,7 @@ func (r *reader) together() *parts {
 	p := r.parts.Load()
 	if p == nil {
 		p = &parts{
-			base: r.base, most: int(r.most),
+			up: r.up, now: r.Now, most: int(r.most),
 			unfinished: make(map[uint64]*unfinished), closes: make(map[priority.Priority]bool),
 		}
 		r.parts.Store(p)

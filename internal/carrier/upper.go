@@ -44,6 +44,23 @@ type Upper interface {
 	Finished()
 }
 
+// Unfinished is what has begun to come in parts.
+type Unfinished struct {
+	Opens   int // how many of them are Opens
+	Content int // bytes of the parameters of these
+	Counted int // bytes of Opens and Blocks
+	Bytes   int // bytes of all
+}
+
+// Admission says what becomes of a message that comes in parts.
+type Admission uint8
+
+const (
+	Admitted Admission = iota // it is received when it is complete
+	Ignored                   // nobody wants it; its other parts are still to come
+	Late                      // its pipe is over, and its other parts are late as well
+)
+
 // Settings are what the Carriers of a node have in common. They do not change.
 type Settings struct {
 	Log *slog.Logger

@@ -3,6 +3,7 @@ package carrier
 import (
 	"encoding/binary"
 	"errors"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -65,6 +66,23 @@ func (w *writer) write() {
 		}
 	}
 	w.all.Go(w.writeLoop)
+}
+
+// take returns the next batch of the outbox, if need be after a turn of the others.
+func (w *writer) take() (batch []byte, end outbox.End) {
+	if w.company.skip > 0 {
+		w.company.skip--
+		return w.out.Take()
+	}
+	began := w.Now()
+	runtime.Gosched()
+	turn := w.Now() - began
+	before := w.company
+	w.company = before.next(turn, false) // now: without a batch, another one may be the writer next
+	if batch, end = w.out.Take(); batch != nil && manyFrames(batch) {
+		w.company = before.next(turn, true)
+	}
+	return batch, end
 }
 
 // tryWrite writes batch if that does not wait. If it would, a goroutine becomes the writer, and
@@ -219,11 +237,6 @@ func (w *writer) writeFailed(err error) {
 	w.host.End(a)
 	w.closeWire()
 	w.told.fire()
-}
-
-// wireFailed returns the error of a Wire that has failed with err.
-func wireFailed(err error) *codec.Abort {
-	return &codec.Abort{Code: codec.SessionClosed, Message: "the wire failed: " + err.Error(), Cause: err}
 }
 
 // writerBroke returns the error of a Wire that has not returned from writing. v is as for

@@ -47,6 +47,13 @@ func (o *Outbox) markPendingLocked() {
 	}
 }
 
+// markLocked lets the batch, which is empty, begin with a mark.
+func (o *Outbox) markLocked() {
+	o.gate.pending = false
+	o.appendLocked(message.Ping{N: o.gate.written, Holds: o.gate.bound.Holds})
+	o.batch.marked = true
+}
+
 // countLocked counts m, all of which is in the departing batch, or is about to be.
 func (o *Outbox) countLocked(f *Flow, m *Message) {
 	o.batch.holds.add(m)

@@ -73,6 +73,17 @@ func (o *Outbox) droppedLocked() {
 	}
 }
 
+// forgetPartsLocked lets no more parts of the message at the head of f leave, and reports whether
+// some have.
+func (o *Outbox) forgetPartsLocked(f *Flow) bool {
+	if f.backlog == nil || f.backlog.parting == nil {
+		return false
+	}
+	o.underway.end(f.backlog.parting.number)
+	f.backlog.parting = nil
+	return true
+}
+
 // discardLocked drops all messages that wait, because the Outbox is closed.
 func (o *Outbox) discardLocked() {
 	o.queue.discard(func(m Message) {

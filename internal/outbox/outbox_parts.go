@@ -110,17 +110,6 @@ func (o *Outbox) departedLocked(f *Flow, m *Message) bool {
 	return true
 }
 
-// forgetPartsLocked lets no more parts of the message at the head of f leave, and reports whether
-// some have.
-func (o *Outbox) forgetPartsLocked(f *Flow) bool {
-	if f.backlog == nil || f.backlog.parting == nil {
-		return false
-	}
-	o.underway.end(f.backlog.parting.number)
-	f.backlog.parting = nil
-	return true
-}
-
 // Underway returns the number of the message that has begun to leave in parts first, of those that
 // are not complete; 0: there is none.
 func (o *Outbox) Underway() (number uint64) {

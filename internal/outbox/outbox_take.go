@@ -1,7 +1,5 @@
 package outbox
 
-import "github.com/asterisque-go/asterisque/codec/message"
-
 // End says why Take has returned no batch.
 type End uint8
 
@@ -99,13 +97,6 @@ func (o *Outbox) gateLocked() {
 	} else if o.gate.alone() {
 		o.markLocked()
 	}
-}
-
-// markLocked lets the batch, which is empty, begin with a mark.
-func (o *Outbox) markLocked() {
-	o.gate.pending = false
-	o.appendLocked(message.Ping{N: o.gate.written, Holds: o.gate.bound.Holds})
-	o.batch.marked = true
 }
 
 // Segments returns the batch that was taken last in the pieces in which it is to be written, one
