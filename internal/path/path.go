@@ -34,6 +34,10 @@ const (
 	flat   = 3
 )
 
+// fast is a rate, in bytes a second, above which a short path does not leave the machine, or hardly.
+// There nothing is gained by looking at it often.
+const fast = 256 << 20
+
 // How many times of what the path holds may be in flight.
 const (
 	starting = 2.0  // while the rate grows
@@ -193,7 +197,7 @@ func (m *Model) grown(trip time.Duration) {
 func (m *Model) Limit() int {
 	switch m.phase {
 	case start:
-		return max(unknown, m.hold(starting))
+		return max(m.atFirst(), m.hold(starting))
 	case probe:
 		return leastPart
 	default:
@@ -201,17 +205,33 @@ func (m *Model) Limit() int {
 	}
 }
 
+// near reports whether the path is short: its first kilobytes were there at once, and back.
+func (m *Model) near() bool { return 0 < m.trip && m.trip < slack }
+
+// atFirst returns how many bytes may be in flight while the rate is unknown. Over a short path they
+// are more: what is known to have been read is behind what has been.
+func (m *Model) atFirst() int {
+	if m.near() {
+		return 4 * unknown
+	}
+	return unknown
+}
+
 // hold returns how many bytes the path holds, times gain, and what it delivers in slack and while
 // marks stray.
 func (m *Model) hold(gain float64) int {
+	rate := m.rates.most()
 	spare := slack + min(2*m.stray, m.trip/2)
-	return int(min(m.rates.most()*(gain*m.trip.Seconds()+spare.Seconds()), most))
+	if m.near() && rate > fast {
+		spare += 3 * slack
+	}
+	return int(min(rate*(gain*m.trip.Seconds()+spare.Seconds()), most))
 }
 
 // Part returns how many bytes may leave together: an eighth of what may be in flight. Over a short
 // path they are more as long as its rate is unknown.
 func (m *Model) Part() int {
-	if m.phase == start && 0 < m.trip && m.trip < slack {
+	if m.phase == start && m.near() {
 		return mostPart
 	}
 	limit := m.Limit()
@@ -222,13 +242,13 @@ func (m *Model) Part() int {
 }
 
 // Spacing returns after how many bytes the next mark is to leave: some eight for what may be in
-// flight. Over a short path there are fewer: there is little to be learnt.
+// flight. Over a short path there are two: a mark costs as much as anywhere, and tells less.
 func (m *Model) Spacing() int {
 	switch {
 	case m.phase == probe && m.marks.len == 0:
 		return 0
-	case 0 < m.trip && m.trip < slack:
-		return max(m.Limit()/8, mostPart)
+	case m.near():
+		return max(m.Limit()/2, mostPart)
 	default:
 		return max(m.Limit()/8, leastPart)
 	}
