@@ -34,8 +34,8 @@ const (
 	flat   = 3
 )
 
-// fast is a rate, in bytes a second, above which a short path does not leave the machine, or hardly.
-// There nothing is gained by looking at it often.
+// fast is a rate, in bytes a second, above which a short path does not leave the machine, or
+// hardly. There nothing is gained by looking at it often.
 const fast = 256 << 20
 
 // How many times of what the path holds may be in flight.
