@@ -51,3 +51,19 @@ func TestAttackMarksThatReturnAsAPeerLikes(t *testing.T) {
 		}
 	}
 }
+
+// TestAttackASlowPathIsNotTakenForALongOne has queues of half a minute, behind which no mark is back
+// before the round trip is old.
+func TestAttackASlowPathIsNotTakenForALongOne(t *testing.T) {
+	for _, trip := range []time.Duration{2 * time.Second, 4 * time.Second, 10 * time.Second} {
+		t.Run(trip.String(), func(t *testing.T) {
+			s := newSim(8000, trip)
+			s.run(5 * time.Minute)
+			for range 10 {
+				s.run(time.Minute)
+				require.InEpsilon(t, 2*s.delay, s.m.RoundTrip(), 0.5)
+			}
+			require.Greater(t, s.throughput(10*time.Minute), 0.7)
+		})
+	}
+}

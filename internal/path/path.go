@@ -25,8 +25,10 @@ const (
 	// bounds the rate, and not this.
 	slack = 2 * time.Millisecond
 
-	// fresh is how long the smallest round trip is believed.
-	fresh = 10 * time.Second
+	// fresh is how long the smallest round trip is believed, and freshTrips how many of them it is
+	// at least.
+	fresh      = 10 * time.Second
+	freshTrips = 16
 
 	// A round in which the rate has not grown by a quarter does not grow. After flat such rounds
 	// the path is full.
@@ -79,11 +81,15 @@ type Model struct {
 // there was not always something to send since the last one: then its return says nothing of what
 // the path could have delivered.
 func (m *Model) Departs(now time.Duration, written uint64, short bool) {
-	if m.phase == cruise && now-m.tripAt > fresh {
+	if m.phase == cruise && m.old(now) {
 		m.phase = probe
 	}
 	m.marks.push(now, written, short, m.queue(now, written))
 }
+
+// old reports whether the round trip is to be looked for. That takes one or two of them, and finds
+// one behind the queue of a slow path if it is done while the rate grows.
+func (m *Model) old(now time.Duration) bool { return now-m.tripAt > max(fresh, freshTrips*m.trip) }
 
 // queue returns how long what departs now waits in the queue before it. What was written since the
 // last mark has joined that then, at the earliest. No more than what is in flight can stand there.
@@ -120,7 +126,7 @@ func (m *Model) measure(now, trip time.Duration, calm bool) {
 		m.trip, m.tripAt = trip, now
 		m.ramp = m.hold(1) / 2
 	}
-	old := m.phase == start && now-m.tripAt > fresh
+	old := m.phase == start && m.old(now)
 	if m.trip == 0 || trip <= m.trip || old {
 		m.trip, m.tripAt = trip, now
 	}
