@@ -55,3 +55,19 @@ func TestAWireThatCountsNoBytesIsAsFast(t *testing.T) {
 		require.Greater(t, total, 5*40_000_000)
 	})
 }
+
+// TestAttackASlowLinkIsFoundOut has a round trip that is longer than the pauses after which marks
+// tell nothing, and a queue before anything is known.
+func TestAttackASlowLinkIsFoundOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const trip = 4 * time.Second
+		f := overLink(t, 8000, trip)
+		defer f.close()
+		f.flood(1, 0)
+		f.worst(4 * time.Minute)
+		f.count()
+		const measured = 10 * time.Minute
+		require.Less(t, f.worst(measured), 2*trip)
+		require.Greater(t, float64(f.count())/measured.Seconds(), 0.6*8000)
+	})
+}

@@ -49,6 +49,7 @@ func (b *base) path(trip time.Duration) Path {
 	}
 	p.Rate, p.Limit, p.Full = m.Rate(), m.Limit(), full || waits
 	p.InFlight = int(written - min(m.Read(), written))
-	p.Late = full && m.Waited(now) > 4*m.RoundTrip()+seldom
+	waited, _ := m.Waited(now)
+	p.Late = full && waited > 4*m.RoundTrip()+seldom
 	return p
 }

@@ -20,7 +20,8 @@ type route struct {
 	asked time.Duration // when a mark was last thought of
 }
 
-// seldom is how far marks are apart at most: a session that says little needs none.
+// seldom is how far marks are apart at most, beside two round trips: a session that says little
+// needs none.
 const seldom = time.Second
 
 // due reports whether a mark is to be sent: not if enough are on their way, nor after a pause, of
@@ -29,7 +30,7 @@ func (r *route) due() bool {
 	now := r.now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	recent := now-r.asked < seldom || r.model.InFlight()
+	recent := now-r.asked < seldom+2*r.model.RoundTrip() || r.model.InFlight()
 	r.asked = now
 	return recent && r.model.Room()
 }
@@ -66,11 +67,12 @@ func (r *route) before(at time.Duration) (n uint64) {
 	return r.model.Before(at)
 }
 
-// waited returns for how long the oldest mark has been on its way.
-func (r *route) waited(now time.Duration) time.Duration {
+// overdue reports whether the oldest mark should be back, over a path as slow as may be.
+func (r *route) overdue(now, grace time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.model.Waited(now)
+	took, ahead := r.model.Waited(now)
+	return late(took, grace, ahead)
 }
 
 // boundLocked returns how much may be in flight now.

@@ -289,12 +289,14 @@ func (m *Model) Holds() int {
 	return int(min(n, most))
 }
 
-// Waited returns for how long the oldest mark has been on its way.
-func (m *Model) Waited(now time.Duration) time.Duration {
+// Waited returns for how long the oldest mark has been on its way, and how many bytes were when it
+// left.
+func (m *Model) Waited(now time.Duration) (took time.Duration, ahead uint64) {
 	if m.marks.len == 0 {
-		return 0
+		return 0, 0
 	}
-	return now - m.marks.at(0).at
+	k := m.marks.at(0)
+	return now - k.at, k.ahead
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
