@@ -54,8 +54,8 @@ func TestAttackMarksThatReturnAsAPeerLikes(t *testing.T) {
 	}
 }
 
-// TestAttackASlowPathIsNotTakenForALongOne has queues of half a minute, behind which no mark is back
-// before the round trip is old.
+// TestAttackASlowPathIsNotTakenForALongOne has queues of half a minute, behind which no mark
+// is back before the round trip is old.
 func TestAttackASlowPathIsNotTakenForALongOne(t *testing.T) {
 	for _, trip := range []time.Duration{2 * time.Second, 4 * time.Second, 10 * time.Second} {
 		t.Run(trip.String(), func(t *testing.T) {
