@@ -25,8 +25,13 @@ type table struct {
 	drain      *message.Drain // with which the peer has; nil until then
 	lastOpened uint64         // highest id of this side that departed, +1; 0: none
 	lastSeen   uint64         // highest id of the peer, +1; 0: none
-	empty      chan struct{}  // closed when no pipe is left; nil while nobody waits
-	none       chan struct{}  // the same of the pipes that this side has opened
+	waits      *tableWaits    // nil until somebody waits
+}
+
+// tableWaits is what somebody waits for.
+type tableWaits struct {
+	empty chan struct{} // closed when no pipe is left; nil while nobody waits
+	none  chan struct{} // the same of the pipes that this side has opened
 }
 
 // depart adds e, whose Open is about to leave.
@@ -203,10 +208,11 @@ func (t *table) opened() uint64 {
 func (t *table) drained() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.empty == nil {
-		t.empty = make(chan struct{})
+	w := t.waitsLocked()
+	if w.empty == nil {
+		w.empty = make(chan struct{})
 	}
-	c := t.empty
+	c := w.empty
 	t.signalLocked()
 	return c
 }
@@ -215,10 +221,11 @@ func (t *table) drained() <-chan struct{} {
 func (t *table) answered() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.none == nil {
-		t.none = make(chan struct{})
+	w := t.waitsLocked()
+	if w.none == nil {
+		w.none = make(chan struct{})
 	}
-	c := t.none
+	c := w.none
 	t.signalLocked()
 	return c
 }
@@ -267,13 +274,25 @@ func (t *table) removeLocked(id uint64) endpoint {
 	return e
 }
 
-func (t *table) signalLocked() {
-	if t.empty != nil && t.lenLocked() == 0 {
-		close(t.empty)
-		t.empty = nil
+// waitsLocked returns what somebody waits for, for something to be added.
+func (t *table) waitsLocked() *tableWaits {
+	if t.waits == nil {
+		t.waits = new(tableWaits)
 	}
-	if t.none != nil && t.pipes[t.odd].len() == 0 {
-		close(t.none)
-		t.none = nil
+	return t.waits
+}
+
+func (t *table) signalLocked() {
+	w := t.waits
+	if w == nil {
+		return
+	}
+	if w.empty != nil && t.lenLocked() == 0 {
+		close(w.empty)
+		w.empty = nil
+	}
+	if w.none != nil && t.pipes[t.odd].len() == 0 {
+		close(w.none)
+		w.none = nil
 	}
 }

@@ -34,8 +34,8 @@ type dispatcher struct {
 	room    openRoom
 	holding holding
 	served  uint64 // calls that have arrived
-	waiting int    // calls that nobody has taken yet, wherever they wait
-	running int    // calls that workers have taken, and those whose answers wait to leave
+	waiting int32  // calls that nobody has taken yet, wherever they wait
+	running int32  // calls that workers have taken, and those whose answers wait to leave
 	parked  parkedAnswers
 	streams int32 // of those, how many carry Blocks
 	active  int32 // workers here, running or waking
@@ -83,7 +83,7 @@ func (d *dispatcher) beginLocked(j job, e taskEvent) {
 	t.moveLocked(e)
 	d.waiting--
 	d.running++
-	d.mostRunning = max(d.mostRunning, int32(d.running))
+	d.mostRunning = max(d.mostRunning, d.running)
 	d.holding.carry(j, d.plan.Room, 1)
 	if t.blocks {
 		d.streams++

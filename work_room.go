@@ -108,7 +108,7 @@ func (d *dispatcher) parkLocked(n, held int, by answeredBy) {
 	switch by {
 	case byWorker:
 		d.parked.running += int32(n)
-		d.running += n
+		d.running += int32(n)
 	case byLent:
 		d.parked.lent += int32(n)
 		d.room.answers += held
@@ -170,8 +170,8 @@ func (d *dispatcher) load() workLoad {
 	defer d.mu.Unlock()
 	p := &d.parked
 	return workLoad{
-		waiting: d.waiting, running: d.running, mostWaiting: int(d.mostWaiting), mostRunning: int(d.mostRunning), served: d.served,
-		parked: int(p.running + p.away + p.lent), held: d.holding.bytes, unparked: d.running - int(p.running), streams: int(d.streams),
+		waiting: int(d.waiting), running: int(d.running), mostWaiting: int(d.mostWaiting), mostRunning: int(d.mostRunning), served: d.served,
+		parked: int(p.running + p.away + p.lent), held: d.holding.bytes, unparked: int(d.running - p.running), streams: int(d.streams),
 		opens: d.room.opens, nested: d.room.inner, most: d.plan.Nested,
 	}
 }

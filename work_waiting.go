@@ -53,7 +53,7 @@ func (d *dispatcher) put(j job) {
 		return
 	}
 	if excess == nil {
-		d.mostWaiting = max(d.mostWaiting, int32(d.waiting))
+		d.mostWaiting = max(d.mostWaiting, d.waiting)
 	}
 	var wake shift
 	keys, turn := j.turn()
@@ -116,7 +116,7 @@ func (d *dispatcher) enterTurn(j job, k *keys, t *turn) {
 // excessLocked returns the call that has to be refused for j to find room, j itself if all others
 // are as urgent, and nil if there is room.
 func (d *dispatcher) excessLocked(j job) job {
-	if d.staff.most == 0 || d.waiting < d.staff.most || j.task().nested {
+	if d.staff.most == 0 || int(d.waiting) < d.staff.most || j.task().nested {
 		// a call that is made within another one waits for nobody, and that one would be in vain
 		// without it
 		return nil

@@ -146,7 +146,10 @@ func (c *Carrier) Path() Path { return c.path(time.Duration(c.live.trip.Load()))
 
 // Stops returns how often reading had to stop at the inbound soft limit, and for how long in all.
 func (c *Carrier) Stops() (times uint64, elapsed time.Duration) {
-	return c.hold.stops.times.Load(), time.Duration(c.hold.stops.elapsed.Load())
+	if s := c.hold.stops.Load(); s != nil {
+		return s.times.Load(), time.Duration(s.elapsed.Load())
+	}
+	return 0, 0
 }
 
 // Received returns how many countable frames have arrived and been dealt with.

@@ -16,7 +16,7 @@ type hold struct {
 	interval time.Duration
 
 	pause pause
-	stops stops
+	stops atomic.Pointer[stops] // nil until the reader has to stop; made by that
 }
 
 // paused reports whether the application has paused the reader.
@@ -44,6 +44,17 @@ type stops struct {
 	elapsed atomic.Int64 // in nanoseconds
 }
 
+// stopped counts so many stops, and for how long they have lasted. It is for the reader.
+func (h *hold) stopped(times uint64, elapsed time.Duration) {
+	s := h.stops.Load()
+	if s == nil {
+		s = new(stops)
+		h.stops.Store(s)
+	}
+	s.times.Add(times)
+	s.elapsed.Add(int64(elapsed))
+}
+
 // waitInbound waits while the Carrier is paused or the session at its inbound soft limit. It
 // reports false if the Wire is lost or the session ends meanwhile. From time to time it reports
 // true all the same, as long as the hard limit is far. Then one frame passes. So this side notices
@@ -67,10 +78,10 @@ func (h *hold) waitInbound() bool {
 				return ok
 			}
 		} else if room := h.inbound.Room(); room != nil {
-			h.stops.times.Add(1)
 			begin := h.Now()
+			h.stopped(1, 0)
 			over, ok := h.waitForSign(room, probe)
-			h.stops.elapsed.Add(int64(h.Now() - begin))
+			h.stopped(0, h.Now()-begin)
 			if over {
 				return ok
 			}

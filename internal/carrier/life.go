@@ -60,7 +60,7 @@ func (c *Carrier) readOn() (over bool) {
 
 // rest lets a goroutine whose stack has not grown wait for the next frame, by f.
 func (c *Carrier) rest(f func() (over bool)) {
-	c.reader.rest.fresh.Store(c.meter.frames.Load())
+	c.reader.rest.fresh.Store(uint32(c.meter.frames.Load()))
 	go c.run(f) // ends as this one would have
 }
 
@@ -167,7 +167,7 @@ func (c *Carrier) look() {
 	c.live.look(now)
 	c.nudge(now)
 	w, _ := c.way.present()
-	c.reader.rest.look(w, c.meter.frames.Load())
+	c.reader.rest.look(w, uint32(c.meter.frames.Load()))
 }
 
 // nudge lets messages go on that wait for marks which do not come back: a little, and after the

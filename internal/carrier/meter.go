@@ -9,7 +9,6 @@ import (
 // meter tells what has crossed the Wire, and what the reader and the writer are at.
 type meter struct {
 	frames  atomic.Uint64 // that have arrived; counted if the Wire does not count bytes
-	bytes   uint64        // of these frames; the reader's
 	batches atomic.Uint64 // that have been written
 	busy    atomic.Int32  // see held and inside
 	writing atomic.Bool   // a write has begun that may have to wait

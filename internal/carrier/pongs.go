@@ -20,16 +20,17 @@ const (
 type pongs struct {
 	second uint32 // of the node's clock, of the latest Ping; belongs to the reader, as the next two
 	sent   uint32 // Pongs in it
-	before uint32 // how many times pongBytes had arrived at its beginning
+	before uint32 // bytes that had arrived at its beginning, the low bits
 
 	late   atomic.Bool   // a timer will answer
 	newest atomic.Uint64 // the Ping that it will
 }
 
-// answer answers a Ping of the peer. It is for the reader.
-func (p *pongs) answer(b *base, n uint64) {
+// answer answers a Ping of the peer. arrived is how many bytes have come, the low bits. It is for
+// the reader.
+func (p *pongs) answer(b *base, n uint64, arrived uint32) {
 	now := b.Now()
-	if p.answersAt(b, uint32(now/time.Second)) {
+	if p.answersAt(uint32(now/time.Second), arrived) {
 		b.host.Control(message.Pong{N: n}, AfterReading)
 		return
 	}
@@ -44,19 +45,16 @@ func (p *pongs) answer(b *base, n uint64) {
 
 // answersAt reports whether a Ping of the given second is answered at once. One that comes while
 // another waits has to wait as well.
-func (p *pongs) answersAt(b *base, second uint32) bool {
+func (p *pongs) answersAt(second, arrived uint32) bool {
 	if p.late.Load() {
 		return false
 	}
 	if p.second != second {
-		p.second, p.sent, p.before = second, 0, p.arrived(b)
+		p.second, p.sent, p.before = second, 0, arrived
 	}
-	if p.sent >= pongsASecond && p.sent-pongsASecond >= p.arrived(b)-p.before {
+	if p.sent >= pongsASecond && p.sent-pongsASecond >= (arrived-p.before)/pongBytes {
 		return false
 	}
 	p.sent++
 	return true
 }
-
-// arrived returns how many times pongBytes have arrived. It is for the reader.
-func (p *pongs) arrived(b *base) uint32 { return uint32(b.meter.bytes / pongBytes) }

@@ -29,7 +29,8 @@ type reader struct {
 	// called before the first frame of the present Wire is dealt with, and then nil
 	first func()
 
-	rest rest
+	rest  rest
+	bytes uint32 // of all frames, the low bits
 }
 
 // loop reads the Wire until it ends or the peer breaks the protocol, and returns why. After the
@@ -94,7 +95,7 @@ func (r *reader) dealWith(frame []byte) (over *codec.Abort) {
 		first()
 	}
 	r.meter.frames.Add(1)
-	r.meter.bytes += uint64(len(frame))
+	r.bytes += uint32(len(frame))
 	if r.ctx.Err() != nil {
 		return farewell(frame) // if both sides have ended, nobody waits to be told why
 	}

@@ -14,8 +14,8 @@ import (
 // for the next one, and a stack does not shrink. So where nothing has come for a while, the reader
 // is woken, and lets a new goroutine wait in its place.
 type rest struct {
-	seen  uint64        // frames as of the last look; belongs to look
-	fresh atomic.Uint64 // frames when the goroutine that reads began
+	seen  uint32        // frames as of the last look, the low bits, as below; belongs to look
+	fresh atomic.Uint32 // frames when the goroutine that reads began
 	wakes atomic.Bool   // it is being woken
 }
 
@@ -24,7 +24,7 @@ type wakeable interface{ SetReadDeadline(t time.Time) error }
 
 // look is called from time to time, with how many frames have come over w. It wakes the reader if
 // that has dealt with some, and none has come since the last look.
-func (r *rest) look(w wire.Wire, frames uint64) {
+func (r *rest) look(w wire.Wire, frames uint32) {
 	quiet := frames == r.seen && frames != r.fresh.Load()
 	r.seen = frames
 	if s, ok := w.(wakeable); ok && quiet && guard.IsSocket(w) {

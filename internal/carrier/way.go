@@ -24,11 +24,16 @@ type way struct {
 	// guarded by mu, as all below; what the Wire has at the door; nil without
 	place   transport.Place
 	shut    chan struct{} // closed when the Wire is; nil until somebody waits for that
-	parks   chan struct{} // closed when the Carrier is away next; nil while nobody waits for that
-	expiry  *time.Timer   // ends a Carrier that is away; nil before the first time
+	away    *parking      // nil until the Carrier is away, or somebody waits for that
 	state   State
 	closing bool // somebody closes the Wire, or has closed it
 	another bool // there is another Wire since changed was called
+}
+
+// parking is what a way has to remember of being away.
+type parking struct {
+	parks  chan struct{} // closed when the Carrier is away next; nil while nobody waits for that
+	expiry *time.Timer   // ends a Carrier that is away; nil before the first time
 }
 
 // set makes w the Wire. Nobody reads or writes meanwhile.
@@ -71,7 +76,7 @@ func (y *way) toLocked(e event) (was State, ok bool) {
 	was = y.state
 	y.state, ok = was.next(e)
 	if ok && was == Away {
-		y.expiry.Stop()
+		y.away.expiry.Stop()
 	}
 	return was, ok
 }
@@ -84,10 +89,11 @@ func (y *way) park(d time.Duration, give func()) bool {
 	if _, ok := y.toLocked(parked); !ok {
 		return false
 	}
-	y.expiry = time.AfterFunc(d, give)
-	if y.parks != nil {
-		close(y.parks)
-		y.parks = nil
+	p := y.parkingLocked()
+	p.expiry = time.AfterFunc(d, give)
+	if p.parks != nil {
+		close(p.parks)
+		p.parks = nil
 	}
 	return true
 }
@@ -100,10 +106,19 @@ func (y *way) claim() (ok bool, parks <-chan struct{}) {
 	if _, ok := y.toLocked(claimed); ok {
 		return true, nil
 	}
-	if y.parks == nil {
-		y.parks = make(chan struct{})
+	p := y.parkingLocked()
+	if p.parks == nil {
+		p.parks = make(chan struct{})
 	}
-	return false, y.parks
+	return false, p.parks
+}
+
+// parkingLocked returns what there is to remember of being away, for something to be added.
+func (y *way) parkingLocked() *parking {
+	if y.away == nil {
+		y.away = new(parking)
+	}
+	return y.away
 }
 
 // isShut returns a channel that is closed when the Wire is closed.

@@ -26,8 +26,9 @@ type writer struct {
 
 	unwritten bool // the reader is the writer, and is about to write; belongs to the reader
 	// nobody writes, nor will before there is another Wire; belongs to the owner of the Carrier
-	none    bool
-	company company // belongs to the writer
+	none      bool
+	company   company       // belongs to the writer
+	streaming atomic.Uint32 // see streams: 1 + how many frames had arrived, the low bits
 
 	all sync.WaitGroup // goroutines that write, and whoever says goodbye
 
@@ -35,8 +36,6 @@ type writer struct {
 	// gets a token from the writer when it has found out that the Wire is lost, and then stays the
 	// writer; nil if the session ends with its Wire
 	halted chan struct{}
-
-	streaming atomic.Uint64 // see streams: 1 + how many frames had arrived
 }
 
 // writeWhen writes what is in the outbox, now or after reading. The caller has become the writer.
@@ -270,7 +269,7 @@ func (w *writer) putMore(f *outbox.Flow, m *outbox.Message) error {
 // streams is asked for each small Block. It reports whether nothing has come from the peer since
 // the last one. Then more of them are likely to follow at once.
 func (w *writer) streams() bool {
-	heard := w.meter.frames.Load() + 1
+	heard := uint32(w.meter.frames.Load()) + 1
 	if w.streaming.Load() == heard {
 		return true
 	}

@@ -21,8 +21,8 @@ type batch struct {
 	frames []byte
 	lent   *lent  // payloads that belong between them; nil until there are some
 	holds  amount // its messages
-	parts  int    // bytes of parts, whose messages it counts with the last one
-	most   int    // bytes that depart together
+	parts  int32  // bytes of parts, whose messages it counts with the last one
+	most   int32  // bytes that depart together
 	marked bool   // it begins with a mark
 }
 
@@ -39,7 +39,7 @@ func (b *batch) size() int { return len(b.frames) + b.lent.size() }
 func (b *batch) loaded() bool { return b.holds.messages > 0 || b.parts > 0 }
 
 // room returns how many bytes more may depart with what is there.
-func (b *batch) room() int { return b.most - b.size() }
+func (b *batch) room() int { return int(b.most) - b.size() }
 
 // fits reports whether m may join the batch.
 func (b *batch) fits(m *Message) bool { return b.empty() || len(m.Payload) <= b.room() }
@@ -80,7 +80,7 @@ func (b *batch) lend(m *Message, s stamp) {
 
 // addPart appends the frame of part, which has the next n bytes of m. p says which.
 func (b *batch) addPart(part *message.Part, m *Message, p *parting, n int, lend bool) {
-	b.parts += n
+	b.parts += int32(n)
 	head, body, tail := p.next(m.Payload, n)
 	copied := n
 	if lend = lend && len(body) >= leastLent; lend {

@@ -31,13 +31,20 @@ type Bound struct {
 type gate struct {
 	marker Marker // nil: there are no marks, and no bound; fixed
 
-	bound   Bound
+	ceiling uint64 // of the Bound
 	written uint64 // bytes of the batches that were taken over the present Wire
 	marked  uint64 // what was written when a mark was last thought of
+	spacing uint32 // of the Bound
 	pending bool   // a mark departs with the next message
 	short   bool   // since the latest mark departed there was not always something to send
-	passed  int    // bytes of messages that have passed the gate since it was moved
-	nudged  uint64 // what was written when Nudge was called last
+	moved   *moved // nil until there is a Bound: a session that says little has none
+}
+
+// moved is what a gate has to remember once there is a Bound.
+type moved struct {
+	holds  uint64 // of the Bound
+	passed int    // bytes of messages that have passed the gate since it was moved
+	nudged uint64 // what was written when Nudge was called last
 }
 
 const (
@@ -50,32 +57,41 @@ const firstSpacing = 16 << 10
 
 // lets reports whether messages may depart with a batch that holds so many bytes already.
 func (g *gate) lets(batch int) bool {
-	return g.bound.Ceiling == 0 || g.written+uint64(batch) < g.bound.Ceiling
+	return g.ceiling == 0 || g.written+uint64(batch) < g.ceiling
 }
 
 // passes reports whether m, which is of the highest priority of those that wait, and not alone,
 // departs although no more may be in flight. Few small messages do, so that an urgent call does not
 // wait until the path has shown what it holds.
 func (g *gate) passes(m *Message, size int) bool {
-	if m.begun || size > urgentSize || g.passed+size > urgentPassing {
+	if m.begun || size > urgentSize || g.moved.passed+size > urgentPassing {
 		return false
 	}
-	g.passed += size
+	g.moved.passed += size
 	return true
 }
 
-// part returns how many bytes may depart together.
-func (g *gate) part() int {
-	if g.bound.Part == 0 {
-		return batchSize
+// move sets how much may be in flight.
+func (g *gate) move(b Bound) {
+	if g.moved == nil {
+		g.moved = new(moved)
 	}
-	return min(g.bound.Part, batchSize)
+	g.ceiling, g.spacing = b.Ceiling, uint32(min(b.Spacing, math.MaxInt32))
+	g.moved.holds, g.moved.passed = b.Holds, 0
+}
+
+// holds returns what the path holds, for the peer to know; 0: unknown.
+func (g *gate) holds() uint64 {
+	if g.moved == nil {
+		return 0
+	}
+	return g.moved.holds
 }
 
 // due reports whether a mark is to depart with the next message.
 func (g *gate) due() bool {
-	spacing := g.bound.Spacing
-	if g.bound.Ceiling == 0 {
+	spacing := g.spacing
+	if g.ceiling == 0 {
 		spacing = firstSpacing
 	}
 	if g.marker == nil || g.written-g.marked < uint64(spacing) {
@@ -109,8 +125,11 @@ func (o *Outbox) Mark(m Marker) { o.gate.marker = m }
 func (o *Outbox) Open(b Bound) (write bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.gate.bound, o.gate.passed = b, 0
-	o.batch.most = o.gate.part()
+	o.gate.move(b)
+	o.batch.most = batchSize
+	if b.Part > 0 {
+		o.batch.most = int32(min(b.Part, batchSize))
+	}
 	return (b.Alone || o.gate.lets(o.batch.size())) && o.writer.open()
 }
 
@@ -121,15 +140,17 @@ func (o *Outbox) Open(b Bound) (write bool) {
 func (o *Outbox) Nudge(late bool) (write bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	still := o.gate.nudged == o.gate.written
-	o.gate.nudged = o.gate.written
-	switch {
-	case o.gate.bound.Ceiling == 0:
+	g := &o.gate
+	if g.ceiling == 0 {
 		return false
+	}
+	still := g.moved.nudged == g.written
+	g.moved.nudged = g.written
+	switch {
 	case late:
-		o.gate.bound.Ceiling = math.MaxUint64
+		g.ceiling = math.MaxUint64
 	case still:
-		o.gate.bound.Ceiling = max(o.gate.bound.Ceiling, o.gate.written+1)
+		g.ceiling = max(g.ceiling, g.written+1)
 	default:
 		return false
 	}

@@ -81,7 +81,7 @@ func (l *log) keep(b *batch) {
 	}
 	l.chunk = append(l.chunk, b.frames[from:]...)
 	l.taken = l.put
-	e := entry{chunk: l.chunk, frames: l.chunk[start:], last: l.put, holds: b.holds, parts: b.parts}
+	e := entry{chunk: l.chunk, frames: l.chunk[start:], last: l.put, holds: b.holds, parts: int(b.parts)}
 	l.beside += e.beside()
 	l.entries.Push(e)
 }

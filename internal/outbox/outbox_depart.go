@@ -50,7 +50,7 @@ func (o *Outbox) markPendingLocked() {
 // markLocked lets the batch, which is empty, begin with a mark.
 func (o *Outbox) markLocked() {
 	o.gate.pending = false
-	o.appendLocked(message.Ping{N: o.gate.written, Holds: o.gate.bound.Holds})
+	o.appendLocked(message.Ping{N: o.gate.written, Holds: o.gate.holds()})
 	o.batch.marked = true
 }
 

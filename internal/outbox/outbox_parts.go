@@ -21,7 +21,7 @@ func (o *Outbox) partLocked() int {
 	if o.batch.most >= batchSize || o.part > message.MaxPart {
 		return o.part
 	}
-	return min(o.part, max(o.batch.most, leastPart))
+	return min(o.part, max(int(o.batch.most), leastPart))
 }
 
 // divided reports whether m leaves in parts of most bytes. An abort does only if it has to: that of

@@ -27,7 +27,7 @@ type Terms struct {
 
 	Ledger Ledger
 
-	Left    atomic.Int64  // pipes that are over, and whose Blocks nobody has taken yet
+	Left    atomic.Int32  // pipes that are over, and whose Blocks nobody has taken yet
 	Waiting atomic.Int32  // senders that wait until the peer has taken some Blocks
 	owed    atomic.Uint64 // cost for which the pipes have granted credit since the path is known
 	Holds   atomic.Uint64 // bytes that the path from the peer holds, as the peer says; 0: not known
