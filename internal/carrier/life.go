@@ -173,7 +173,12 @@ func (c *Carrier) look() {
 // nudge lets messages go on that wait for marks which do not come back: a little, and after the
 // time of silence all of them, so that what is said of a peer that takes nothing holds.
 func (c *Carrier) nudge(now time.Duration) {
-	if r := c.route.Load(); r != nil && c.out.Nudge(r.overdue(now, c.grace())) {
+	r := c.route.Load()
+	if r == nil {
+		return
+	}
+	here, anywhere := r.overdue(now, c.grace())
+	if (here || anywhere) && c.out.Nudge(anywhere) {
 		c.writer.write()
 	}
 }

@@ -50,6 +50,6 @@ func (b *base) path(trip time.Duration) Path {
 	p.Rate, p.Limit, p.Full = m.Rate(), m.Limit(), full || waits
 	p.InFlight = int(written - min(m.Read(), written))
 	waited, _ := m.Waited(now)
-	p.Late = full && waited > 4*m.RoundTrip()+seldom
+	p.Late = full && isLong(m, waited)
 	return p
 }

@@ -67,13 +67,18 @@ func (r *route) before(at time.Duration) (n uint64) {
 	return r.model.Before(at)
 }
 
-// overdue reports whether the oldest mark should be back, over a path as slow as may be.
-func (r *route) overdue(now, grace time.Duration) bool {
+// overdue reports whether the oldest mark should be back: over this path, and over one as slow as
+// may be. Here it is if there is none.
+func (r *route) overdue(now, grace time.Duration) (here, anywhere bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	took, ahead := r.model.Waited(now)
-	return late(took, grace, ahead)
+	return isLong(&r.model, took) || !r.model.InFlight(), late(took, grace, ahead)
 }
+
+// isLong reports whether nothing but a peer that does not read explains that a mark has taken so
+// long.
+func isLong(m *path.Model, took time.Duration) bool { return took > 4*m.RoundTrip()+seldom }
 
 // boundLocked returns how much may be in flight now.
 func (r *route) boundLocked() outbox.Bound {

@@ -94,8 +94,11 @@ func (g *gate) due() bool {
 	if g.ceiling == 0 {
 		spacing = firstSpacing
 	}
-	if g.marker == nil || g.written-g.marked < uint64(spacing) {
+	switch {
+	case g.marker == nil || g.written-g.marked < uint64(spacing):
 		return false
+	case spacing == 0 && g.bound.Ceiling > 0 && !g.alone():
+		return false // what is small and urgent would have one each, and none would be alone
 	}
 	g.marked = g.written
 	return g.marker.Due()
