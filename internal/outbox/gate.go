@@ -97,7 +97,7 @@ func (g *gate) due() bool {
 	switch {
 	case g.marker == nil || g.written-g.marked < uint64(spacing):
 		return false
-	case spacing == 0 && g.bound.Ceiling > 0 && !g.alone():
+	case spacing == 0 && !g.alone():
 		return false // what is small and urgent would have one each, and none would be alone
 	}
 	g.marked = g.written
