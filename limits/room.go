@@ -167,7 +167,8 @@ func (r *Room) Nest(h *Hold) bool {
 
 // Opened fills in h what c, which was granted by Open, has got. The first few windows from which
 // nothing has been taken yet are larger, as those of handlers are, so that an answer of some KiB
-// need not wait for credit. More of them would leave less room for streams to be opened.
+// need not wait for credit. They have an eighth of what is spare at most, which streams that are
+// opened later may have besides half of it, so that no fewer can be.
 func (r *Room) Opened(c *Claim, h *Hold) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -183,7 +184,7 @@ func (r *Room) openLocked(c *Claim) bool {
 	case r.callers > 0:
 		r.callers--
 		c.source = Callers
-	case r.spare >= n && r.fresh+n <= r.plan.Spare/2:
+	case r.spare >= n && r.fresh+n <= r.plan.Spare/2+r.plan.Spare/8: // see Opened
 		r.spare -= n
 		r.fresh += n
 		c.source = Spare

@@ -40,7 +40,7 @@ type excess struct{ windows, spare, fresh int }
 // what stands.
 func (m *modelRoom) excess(s sums) excess {
 	promised, room := m.windows(s)
-	return excess{max(promised-room, 0), max(s.spare-max(m.plan.Spare, 0), 0), max(s.fresh-max(m.plan.Spare/2, 0), 0)}
+	return excess{max(promised-room, 0), max(s.spare-max(m.plan.Spare, 0), 0), max(s.fresh-max(m.plan.Spare/2+m.plan.Spare/8, 0), 0)}
 }
 
 // events counts what has happened, so that a schedule in which it did not is noticed.
@@ -137,7 +137,7 @@ func (m *modelRoom) wouldOpen() limits.Source {
 		return limits.Elsewhere
 	case s.callers < m.plan.Callers:
 		return limits.Callers
-	case s.spare+n <= m.plan.Spare && s.fresh+n <= m.plan.Spare/2:
+	case s.spare+n <= m.plan.Spare && s.fresh+n <= m.plan.Spare/2+m.plan.Spare/8:
 		return limits.Spare
 	}
 	return limits.Elsewhere
@@ -209,7 +209,7 @@ func (m *modelRoom) check() {
 	case over.spare > m.over.spare:
 		m.fail("windows have grown by %d bytes into what is guaranteed to others", over.spare)
 	case over.fresh > m.over.fresh:
-		m.fail("those who have taken nothing hold %d bytes more than half of what is spare", over.fresh)
+		m.fail("those who have taken nothing hold %d bytes more than five eighths of what is spare", over.fresh)
 	case s.workers > m.plan.Workers || s.callers > m.plan.Callers:
 		m.fail("more windows are guaranteed than there are")
 	case s.large > m.plan.Large:

@@ -100,18 +100,30 @@ func TestTheFirstStreamsOfThisSideHaveLargerWindows(t *testing.T) {
 	require.Equal(t, p.Spare/8/(64*kib), large, "which leaves most of the spare room for others")
 }
 
-func TestStreamsOfThisSideHaveTheirWindowsAndHalfOfWhatIsSpare(t *testing.T) {
+func TestLargerFirstWindowsLeaveRoomForAsManyStreams(t *testing.T) {
+	p := defaults(t)
+	r := limits.NewRoom(&p)
+	for range p.Callers + p.Spare/2/p.Window {
+		var c limits.Claim
+		var h limits.Hold
+		require.True(t, r.Open(&c))
+		r.Opened(&c, &h)
+	}
+}
+
+func TestStreamsOfThisSideHaveTheirWindowsAndFiveEighthsOfWhatIsSpare(t *testing.T) {
 	p := small(t)
 	r := limits.NewRoom(&p)
+	spare := (p.Spare/2 + p.Spare/8) / p.Window
 	sources := map[limits.Source]int{}
 	var last *limits.Hold
-	for range p.Callers + p.Spare/2/p.Window {
+	for range p.Callers + spare {
 		last = open(t, r)
 		sources[last.Source]++
 		require.EqualValues(t, p.Window, last.Bytes())
 	}
-	require.Equal(t, map[limits.Source]int{limits.Callers: p.Callers, limits.Spare: p.Spare / 2 / p.Window}, sources)
-	require.Equal(t, (p.Callers+p.Spare/2/p.Window)*p.Window, r.Load().Windows)
+	require.Equal(t, map[limits.Source]int{limits.Callers: p.Callers, limits.Spare: spare}, sources)
+	require.Equal(t, (p.Callers+spare)*p.Window, r.Load().Windows)
 
 	all, granted := claims(0, 0)
 	require.False(t, r.Open(all[0]), "the rest is for those that take something")
