@@ -30,7 +30,6 @@ type sim struct {
 	shut    bool // the limit was reached since the last mark
 	had     float64
 	last    time.Duration // when the latest byte arrives
-	excess  int           // the most that was in flight beyond the limit and one part
 }
 
 type event struct {
