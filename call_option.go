@@ -86,7 +86,8 @@ func WithResultBuffer(buf []byte) CallOption {
 // minutes (see [WithDurableAnswers]), in one process: a peer that was started anew, or another one
 // at the same address, may run it again. The handler of a durable call goes on when its session
 // ends, unless the call was made within another one. At most as many durable calls of one peer run
-// at once, over all its sessions, as one session has workers.
+// at once, over all its sessions, as one session has workers. Those run beside them that are made
+// within other calls, or for which such a call waits.
 //
 // Nobody else gets the answer: a peer that has proved who it is, by a Subject of [Access].Accept or
 // a TLS certificate, has keys of its own, and without such a proof the key, which nobody can guess,

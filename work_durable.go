@@ -119,7 +119,7 @@ func (o *durableAnswers) enter(open durableOpen, c durableJob) (*durableAnswer, 
 func (o *durableAnswers) shareLocked(w *owner) *durableShare {
 	s := o.shares[w]
 	if s == nil {
-		s = &durableShare{owner: w, gate: &gate{free: o.running}}
+		s = &durableShare{owner: w, gate: &gate{ofOwner: true, free: o.running}}
 	}
 	return s
 }

@@ -11,6 +11,10 @@ import (
 //
 // Its lock may be taken with that of a dispatcher held, not the other way round.
 type gate struct {
+	// it bounds the durable calls of an owner, for whom they are a share of the workers, so that an
+	// urgent one waits here no more than for a worker; fixed
+	ofOwner bool
+
 	mu    sync.Mutex
 	free  int                 // guarded by mu, as all below
 	queue turns[*gateCrowd]   // each once

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -206,4 +207,42 @@ func TestNestedCallsOfABoundedFunctionNeedNoPlaceOfTheirOwn(t *testing.T) {
 		wg.Wait()
 		wantIdle(t, dialled, accepted)
 	})
+}
+
+// TestADurableCallThatANestedOneWaitsForNeedsNoPlaceOfItsOwner has one durable call of the peer run
+// at a time. That one waits for a nested call, which waits behind a durable one of the same key.
+func TestADurableCallThatANestedOneWaitsForNeedsNoPlaceOfItsOwner(t *testing.T) {
+	const outer, inner = 1, 2
+	for name, sessions := range map[string]int{"and waits for a worker": 1, "and waits for that place": 2} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				svc := asterisque.NewService()
+				svc.Handle(outer, "outer", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
+					return asterisque.SessionOf(ctx).Call(ctx, outer, nil)
+				})
+				svc.Handle(inner, "inner", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return nil, nil },
+					asterisque.WithKey(func([]byte) int { return 0 }))
+				node := asterisque.NewNode(asterisque.WithService(svc), named(), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
+				defer node.Close()
+				var peers []*rawPeer
+				for range sessions {
+					p, _ := rawTo(t, node, helloOf("alice"))
+					peers = append(peers, p)
+				}
+				first, last := peers[0], peers[sessions-1]
+				durable := func(key string) message.Meta { return message.Meta{Key: fmt.Appendf(nil, "%-16s", key)} }
+				first.send(&message.Open{Pipe: 0, Function: outer, Meta: durable("outer")})
+				back := first.open()
+				last.send(&message.Open{Pipe: 2, Function: inner, Meta: durable("inner")})
+				synctest.Wait()
+				first.send(&message.Open{Pipe: 4, Function: inner, Meta: message.Meta{Nested: true, Within: back.Pipe}})
+				require.EqualValues(t, 2, last.answer().Pipe)
+				require.EqualValues(t, 4, first.answer().Pipe)
+				first.send(&message.Close{Pipe: back.Pipe})
+				require.EqualValues(t, 0, first.answer().Pipe)
+				synctest.Wait()
+				wantIdle(t, node.Sessions()...)
+			})
+		})
+	}
 }

@@ -105,7 +105,7 @@ func (s taskState) next(e taskEvent) (_ taskState, ok bool) {
 	case taskBegun:
 		return taskRunning, s == taskForKey
 	case taskBegunLent:
-		return taskLent, s.waits() && s != taskForGate
+		return taskLent, s.waits()
 	case taskBegunInline:
 		return taskRunning, s == taskArriving
 	case taskReturned:

@@ -45,7 +45,7 @@ func TestStatesOfATask(t *testing.T) {
 		},
 		taskForWorker: queued,
 		taskForRoom:   queued,
-		taskForGate:   {taskTaken: taskForKey, taskWithdrawn: taskOver},
+		taskForGate:   {taskTaken: taskForKey, taskBegunLent: taskLent, taskWithdrawn: taskOver},
 		taskRunning:   {taskReturned: taskOver},
 		taskLent:      {taskReturned: taskOver},
 	}.check(t, upTo(taskOver), upTo(taskWithdrawn), taskState.next)

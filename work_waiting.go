@@ -171,15 +171,17 @@ func (d *dispatcher) lend(j job) {
 	t.urged = true
 	var wake shift
 	atGate := false
-	switch in := d.queueOfLocked(j); t.state {
-	case taskForGate:
-		j.gate().countUrgent(1)
+	switch in, g := d.queueOfLocked(j), j.gate(); {
+	case in == nil: // somebody is about to queue it
+	case t.state == taskForGate && !g.ofOwner:
+		g.countUrgent(1)
 		atGate = true
-	case taskForWorker, taskForRoom:
+	default:
 		wake = d.lendLocked(j)
 		atGate = wake == nil
 		in.noteGone()
-	} // else somebody is about to queue it
+		d.leaveGateLocked(g)
+	}
 	d.mu.Unlock()
 	d.staff.workers.start(wake)
 	if atGate {
@@ -214,6 +216,10 @@ func (d *dispatcher) lendLocked(j job) (wake shift) {
 func (d *dispatcher) passLocked(j job) bool {
 	g, t := j.gate(), j.task()
 	if g == nil || t.gated {
+		return true
+	}
+	if g.ofOwner && t.urgentLocked() { // it passes, with a place only if there is one
+		t.gated = g.enter()
 		return true
 	}
 	jobs := d.gated[g]
