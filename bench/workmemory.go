@@ -63,8 +63,9 @@ func (f *flood) untilStuck() {
 	}
 }
 
-// idleFor is how long sessions have been idle when their memory is looked at.
-const idleFor = 5 * time.Second
+// idleFor is how long sessions have been idle when their memory is looked at: less only where
+// hardly anything is measured, as in tests.
+func (r *cellRun) idleFor() time.Duration { return min(5*time.Second, 10*r.time) }
 
 // idleSessions opens sessions, uses each once, and looks at what they cost when they are idle.
 func idleSessions(r *cellRun) error {
@@ -87,7 +88,7 @@ func idleSessions(r *cellRun) error {
 			return err
 		}
 	}
-	<-time.After(idleFor)
+	<-time.After(r.idleFor())
 	heapNow, stacksNow := memory()
 	r.row.MemBytes = figure((heapNow - heap + stacksNow - stacks) / float64(r.callers))
 	return nil
