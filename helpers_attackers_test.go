@@ -1,6 +1,7 @@
 package asterisque_test
 
 import (
+	"context"
 	"encoding/binary"
 	"net"
 	"sync"
@@ -143,19 +144,26 @@ func stuckPeer(t *testing.T, opts ...asterisque.Option) (*rawPeer, *asterisque.S
 // stuckPeerThatSays is stuckPeer with a Sync of its own.
 func stuckPeerThatSays(t *testing.T, hello message.Sync, opts ...asterisque.Option) (*rawPeer, *asterisque.Session) {
 	t.Helper()
+	p, session := rawPeerOf(t, (*asterisque.Node).Accept, opts)
+	p.send(hello)
+	require.IsType(t, message.Sync{}, p.control())
+	return p, <-session
+}
+
+// rawPeerOf returns a peer in the hands of the test, and where the session of the other side comes
+// once they have shaken hands: join, of a node with opts, begins that.
+func rawPeerOf(t *testing.T, join func(*asterisque.Node, context.Context, wire.Wire) (*asterisque.Session, error), opts []asterisque.Option) (*rawPeer, <-chan *asterisque.Session) {
+	t.Helper()
 	node := asterisque.NewNode(opts...)
 	a, b := wire.Pipe()
 	t.Cleanup(func() { a.Close(); node.Close() })
-	p := &rawPeer{t, a}
-	sessions := make(chan *asterisque.Session, 1)
-	go func() {
-		s, err := node.Accept(background, b)
+	session := make(chan *asterisque.Session, 1)
+	go func() { // ends with the handshake, or with the node
+		s, err := join(node, background, b)
 		if err != nil {
 			t.Error(err)
 		}
-		sessions <- s
+		session <- s
 	}()
-	p.send(hello)
-	require.IsType(t, message.Sync{}, p.control())
-	return p, <-sessions
+	return &rawPeer{t, a}, session
 }

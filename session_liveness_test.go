@@ -20,22 +20,11 @@ import (
 // dialled.
 func stuckAcceptor(t *testing.T, hello message.Sync, opts ...asterisque.Option) (*rawPeer, *asterisque.Session) {
 	t.Helper()
-	node := asterisque.NewNode(opts...)
-	a, b := wire.Pipe()
-	t.Cleanup(func() { a.Close(); node.Close() })
-	p := &rawPeer{t, a}
-	sessions := make(chan *asterisque.Session, 1)
-	go func() {
-		s, err := node.Attach(background, b)
-		if err != nil {
-			t.Error(err)
-		}
-		sessions <- s
-	}()
+	p, session := rawPeerOf(t, (*asterisque.Node).Attach, opts)
 	require.IsType(t, message.Sync{}, p.control())
 	hello.Session = make([]byte, message.SessionSize)
 	p.send(hello)
-	return p, <-sessions
+	return p, <-session
 }
 
 func TestAPingComesAfterSilenceOnly(t *testing.T) {

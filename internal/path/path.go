@@ -14,10 +14,10 @@ package path
 import "time"
 
 const (
-	// least bounds from below what may be in flight, in bytes, and unknown is that before the rate
+	// What may be in flight, in bytes: at least, at most, also if a peer lies, and before the rate
 	// is known.
 	least   = 16 << 10
-	most    = 1 << 30 // also if a peer lies
+	most    = 1 << 30
 	unknown = 128 << 10
 
 	// slack is by how long a mark may be late because of those who send and read, and not of the
