@@ -52,7 +52,8 @@ func (l *Link) Proxy(target string) (*LinkProxy, error) {
 	}
 	p := l.newProxy(ln.Addr())
 	p.add(ln)
-	p.running.Go(func() { p.accept(ln, target) }) // ends with Close
+	forward := func(client *net.TCPConn) { p.forward(client, target) }
+	p.running.Go(func() { acceptClients(p.ctx, ln, &p.running, forward) }) // ends with Close
 	return p, nil
 }
 
@@ -100,23 +101,6 @@ func (p *LinkProxy) remove(c io.Closer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.open, c)
-}
-
-func (p *LinkProxy) accept(ln net.Listener, target string) {
-	for {
-		c, err := ln.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil { // such as too many open files, which may pass
-			select {
-			case <-p.ctx.Done():
-			case <-time.After(10 * time.Millisecond):
-			}
-			continue
-		}
-		p.running.Go(func() { p.forward(c.(*net.TCPConn), target) }) // ends with both, or Close
-	}
 }
 
 // forward joins a client with the target until both have said that they are done, or one fails.

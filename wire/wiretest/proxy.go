@@ -42,7 +42,7 @@ func NewProxy(target string, f Faults) (*Proxy, error) {
 	}
 	p := &Proxy{listener: l, target: target, faults: f, through: make(map[*Conn]struct{})}
 	p.ctx, p.stop = context.WithCancel(context.Background())
-	p.running.Go(p.accept) // ends with Close
+	p.running.Go(func() { acceptClients(p.ctx, l, &p.running, p.forward) }) // ends with Close
 	return p, nil
 }
 
@@ -106,20 +106,22 @@ func (p *Proxy) each(do func(*Conn)) {
 	}
 }
 
-func (p *Proxy) accept() {
+// acceptClients calls forward for each client that connects to l, on a goroutine of running, until
+// l is closed. It is closed when ctx ends.
+func acceptClients(ctx context.Context, l net.Listener, running *sync.WaitGroup, forward func(*net.TCPConn)) {
 	for {
-		c, err := p.listener.Accept()
+		c, err := l.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
 		if err != nil { // such as too many open files, which may pass
 			select {
-			case <-p.ctx.Done():
+			case <-ctx.Done():
 			case <-time.After(10 * time.Millisecond):
 			}
 			continue
 		}
-		p.running.Go(func() { p.forward(c.(*net.TCPConn)) }) // ends with either side, or with Close
+		running.Go(func() { forward(c.(*net.TCPConn)) }) // ends with the connection, or its proxy
 	}
 }
 
