@@ -212,8 +212,9 @@ func giveToWire(w wire.Wire, batch []byte, segments [][]byte) error {
 func (w *writer) wrote(end outbox.End) {
 	switch end {
 	case outbox.Idle:
-		if w.outbound.State() == limits.Congested {
-			w.outbound.SetCongested(false) // what was in flight has been read
+		// what a resume keeps may still be at the soft limit, and is not held up by the Wire either
+		if w.outbound.State() != limits.Ready {
+			w.outbound.SetCongested(false)
 		}
 	case outbox.Full:
 		w.outbound.SetCongested(true)
