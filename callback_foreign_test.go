@@ -8,7 +8,9 @@ import (
 	"net"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -75,39 +77,49 @@ func TestAWireThatPanicsWhenItIsAskedCostsOnlyItself(t *testing.T) {
 	for _, at := range oddPlaces {
 		for how, f := range map[string]func(){"panics": func() { panic("odd") }, "exits": runtime.Goexit} {
 			t.Run(at+" "+how, func(t *testing.T) {
-				opts := []asterisque.Option{asterisque.WithService(echoService()), asterisque.WithResume(asterisque.Resume{For: time.Minute}),
-					asterisque.WithTimeouts(asterisque.Timeouts{Ping: 16 * time.Millisecond, Silence: 200 * time.Millisecond})}
-				here, there := asterisque.NewNode(opts...), asterisque.NewNode(opts...)
-				t.Cleanup(func() { here.Close(); there.Close() })
-				good, _ := connectNodes(t, here, there)
-
-				a, b := wire.Pipe()
-				go there.Attach(background, b)
-				inGoroutine(func() { here.Accept(background, odd(a, at, f)) })
-				a, b = wire.Pipe()
-				go there.Accept(background, b)
-				inGoroutine(func() { here.Attach(background, odd(a, at, f)) })
-
-				ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
-				defer cancel()
-				inGoroutine(func() {
-					conn, err := here.Connect(ctx, "", asterisque.Reconnection{First: time.Millisecond, Dial: func(context.Context) (wire.Wire, error) {
-						a, b := wire.Pipe()
-						go there.Accept(background, b)
-						return odd(a, at, f), nil
-					}})
-					if err == nil {
-						<-ctx.Done()
-						conn.Close()
-					}
-				})
-
-				got, err := echo.Call(background, good, "goes on")
-				require.NoError(t, err)
-				require.Equal(t, "goes on", got)
+				synctest.Test(t, func(t *testing.T) { playOdd(t, at, f) })
 			})
 		}
 	}
+}
+
+// playOdd plays both sides over wires that do f when they are asked at one place.
+func playOdd(t *testing.T, at string, f func()) {
+	var asked atomic.Int64
+	odd := func(w wire.Wire) wire.Wire { return odd(w, at, func() { asked.Add(1); f() }) }
+	opts := []asterisque.Option{asterisque.WithService(echoService()), asterisque.WithResume(asterisque.Resume{For: time.Minute}),
+		asterisque.WithTimeouts(asterisque.Timeouts{Ping: 16 * time.Millisecond, Silence: 200 * time.Millisecond})}
+	here, there := newNode(t, opts...), newNode(t, opts...)
+	a, b := wire.Pipe()
+	go there.Accept(background, b)
+	good, err := here.Attach(background, a)
+	require.NoError(t, err)
+
+	a, b = wire.Pipe()
+	go there.Attach(background, b)
+	inGoroutine(func() { here.Accept(background, odd(a)) })
+	a, b = wire.Pipe()
+	go there.Accept(background, b)
+	inGoroutine(func() { here.Attach(background, odd(a)) })
+
+	ctx, cancel := context.WithTimeout(background, time.Second)
+	defer cancel()
+	inGoroutine(func() {
+		conn, err := here.Connect(ctx, "", asterisque.Reconnection{First: time.Millisecond, Dial: func(context.Context) (wire.Wire, error) {
+			a, b := wire.Pipe()
+			go there.Accept(background, b)
+			return odd(a), nil
+		}})
+		if err == nil {
+			<-ctx.Done()
+			conn.Close()
+		}
+	})
+
+	got, err := echo.Call(background, good, "goes on")
+	require.NoError(t, err)
+	require.Equal(t, "goes on", got)
+	require.Equal(t, at != "no address", asked.Load() > 0)
 }
 
 // inGoroutine calls f on a goroutine of its own, which it may end, and waits for that.
