@@ -1,6 +1,7 @@
 package asterisque_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/attack"
+	"github.com/asterisque-go/asterisque/pipe"
 )
 
 // TestAttackEachCallBackIsAnsweredWithACallWithinIt goes as deep as the other side lets it.
@@ -119,4 +121,48 @@ func TestAttackWorkersThatSleptDoNotStay(t *testing.T) {
 		synctest.Wait()
 		attack.Bounded(t, "workers without work that are kept", node.Stats().IdleWorkers, 1024)
 	})
+}
+
+// TestAttackACallWithinOneBehindEachCall lets a worker be lent to as many calls as it can: each of
+// them has a key of its own, and is waited for by a call within another one that is given up then.
+func TestAttackACallWithinOneBehindEachCall(t *testing.T) {
+	for name, meta := range map[string]func(int) message.Meta{
+		"plain":   func(int) message.Meta { return message.Meta{} },
+		"durable": func(i int) message.Meta { return message.Meta{Key: fmt.Appendf(nil, "%-16d", i)} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const most = 256 // with one worker
+				svc := callsBack()
+				svc.Handle(2, "sleeps", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
+					<-ctx.Done()
+					return nil, ctx.Err()
+				}, asterisque.WithKey(func(b []byte) string { return string(b) }))
+				node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
+				defer node.Close()
+				p, _ := rawTo(t, node, hello())
+				p.send(&message.Open{Pipe: 0, Function: 70})
+				back := p.open()
+				go p.swallow()
+				for round := range 2 { // what is over keeps no place
+					begin := round * 3 * most
+					for i := begin; i < begin+3*most; i++ {
+						at, params := 4*uint64(i)+4, fmt.Append(nil, i)
+						p.send(&message.Open{Pipe: at, Function: 2, Params: params, Meta: meta(i)},
+							within(&message.Open{Pipe: at + 2, Function: 2, Params: params}, back.Pipe),
+							&message.Close{Pipe: at + 2, Abort: codec.ErrCanceled})
+					}
+					synctest.Wait()
+					attack.Bounded(t, "calls to which a worker is lent", node.Stats().Lent, most)
+					require.Greater(t, node.Stats().Lent, most/2)
+					for i := begin; i < begin+3*most; i++ {
+						p.send(&message.Close{Pipe: 4*uint64(i) + 4, Abort: codec.ErrCanceled})
+					}
+					synctest.Wait()
+					require.Zero(t, node.Stats().Lent)
+					require.Zero(t, node.Stats().Total.Waiting)
+				}
+			})
+		})
+	}
 }

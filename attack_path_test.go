@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,8 +41,8 @@ func sinks(taken func(n int)) *asterisque.Service {
 
 func TestAWireThatCountsNoBytesIsAsFast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		total := 0
-		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(sinks(func(n int) { total += n })))
+		var total atomic.Int64
+		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(sinks(func(n int) { total.Add(int64(n)) })))
 		defer func() { here.Close(); there.Close() }()
 		way := wiretest.Lane{Delay: 5 * time.Millisecond, Rate: 50e6}
 		a, b := wiretest.NewLink(wiretest.LinkConfig{Out: way, In: way}).Pipe()
@@ -52,7 +53,7 @@ func TestAWireThatCountsNoBytesIsAsFast(t *testing.T) {
 		for time.Since(begin) < 5*time.Second {
 			require.NoError(t, p.Send(background, make([]byte, 32<<10)))
 		}
-		require.Greater(t, total, 5*40_000_000)
+		require.Greater(t, total.Load(), int64(5*40_000_000))
 	})
 }
 

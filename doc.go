@@ -42,11 +42,10 @@
 // once for each session and [Workers].Node for all, and calls wait, by priority and arrival, for
 // one to be free. So a handler may block, and it may call back with its context, and so on, 64
 // deep: a call within a call waits for no worker, but is lent one, up to 32 for each worker and at
-// least
-// 256. Beyond that it fails with ErrOverloaded, instead of standing still. A handler that calls
-// back with another context, and waits, may wait in a circle with its like on the other side, until
-// their deadlines. A function may run fewer calls at once ([WithConcurrency]), those of one key one
-// after the other ([WithKey]), or, if it is short, on the goroutine that reads the session
+// least 256. Beyond that it fails with ErrOverloaded, instead of standing still. A handler that
+// calls back with another context, and waits, may wait in a circle with its like on the other side,
+// until their deadlines. A function may run fewer calls at once ([WithConcurrency]), those of one
+// key one after the other ([WithKey]), or, if it is short, on the goroutine that reads the session
 // ([WithInline]).
 //
 // What a handler gets as parameters, and a caller as result, is theirs. Who handles large ones as

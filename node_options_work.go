@@ -66,8 +66,8 @@ type Workers struct {
 	// then in the order of their arrival. 1,024 by default, or as many as have room for their
 	// windows in the inbound limits that are set; 1 runs one after the other. A call whose answer
 	// cannot be sent yet counts as one that runs. Calls within calls wait for none of these
-	// workers: each is lent one, up to 32 for each worker and at least 256, and beyond that refused
-	// with ErrOverloaded.
+	// workers: each is lent one, and so is a call for whose end one of them waits, up to 32 for
+	// each worker and at least 256 together, and beyond that refused with ErrOverloaded.
 	Session int
 
 	// Node is how many handlers run at once for all sessions together, which then have their turn

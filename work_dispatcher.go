@@ -98,6 +98,9 @@ func (d *dispatcher) endLocked(j job) {
 	t := j.task()
 	t.moveLocked(taskReturned)
 	d.running--
+	if t.urged {
+		d.room.urgeNoMore(&d.staff.nested)
+	}
 	d.holding.carry(j, d.plan.Room, -1)
 	if t.blocks {
 		d.streams--

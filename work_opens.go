@@ -14,9 +14,10 @@ type openRoom struct {
 	owner *owner // fixed
 
 	opens   limits.Opens
-	nested  int // calls within calls that are here
-	inner   int // what they cost
-	answers int // bytes that answers to them hold, which wait to leave
+	nested  int32 // calls within calls that are here
+	urged   int32 // calls to which a worker is lent because one of those waits for their end
+	inner   int   // what those cost that are within calls
+	answers int   // bytes that answers to them hold, which wait to leave
 }
 
 var errOpensWindow = codec.ErrWindow.Withf("more calls than there is room for")
@@ -30,8 +31,8 @@ func (r *openRoom) arrive(p *limits.Plan, all *reserve, cost uint64, nested bool
 			return errOpensWindow
 		}
 		return nil
-	case p.NestedCalls > 0 && r.nested >= p.NestedCalls, p.Nested > 0 && r.inner+int(cost) > p.Nested:
-		return codec.ErrOverloaded.Withf("%d calls run within calls here, which cost %d bytes, and there is no room for more", r.nested, r.inner)
+	case r.fullOf(p), p.Nested > 0 && r.inner+int(cost) > p.Nested:
+		return codec.ErrOverloaded.Withf("%d calls run within calls here, which cost %d bytes, and others wait for %d, and there is no room for more", r.nested, r.inner, r.urged)
 	case r.answers > p.Room:
 		return codec.ErrOverloaded.Withf("answers to calls within calls hold %d bytes here, and the peer does not read them", r.answers)
 	case !all.enter(r.owner):
@@ -40,6 +41,27 @@ func (r *openRoom) arrive(p *limits.Plan, all *reserve, cost uint64, nested bool
 	r.nested++
 	r.inner += int(cost)
 	return nil
+}
+
+// urge counts a call for whose end one within another call waits: it is lent a worker as that is,
+// and takes a place as that does. It returns why there is none for it.
+func (r *openRoom) urge(p *limits.Plan, all *reserve) *Abort {
+	if r.fullOf(p) || !all.enter(r.owner) {
+		return codec.ErrOverloaded.Withf("calls within calls, and those for whose end they wait, hold all places for them here")
+	}
+	r.urged++
+	return nil
+}
+
+// urgeNoMore gives the place of such a call back.
+func (r *openRoom) urgeNoMore(all *reserve) {
+	all.leave(r.owner)
+	r.urged--
+}
+
+// fullOf reports whether calls that are lent workers have all places of the session.
+func (r *openRoom) fullOf(p *limits.Plan) bool {
+	return p.NestedCalls > 0 && int(r.nested+r.urged) >= p.NestedCalls
 }
 
 // fits reports whether Opens were promised that cost so much together and have not arrived, among

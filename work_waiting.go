@@ -160,12 +160,19 @@ func (d *dispatcher) queueLocked(j job) (wake shift) {
 }
 
 // lend lends a worker to j, for whose end a call within another one waits, as soon as j waits for
-// nothing else.
+// nothing else. If there are too many of those already, j is refused: then nobody waits for it.
 func (d *dispatcher) lend(j job) {
 	d.mu.Lock()
 	t := j.task()
-	if !t.state.waits() || t.urged {
+	if !t.state.waits() || t.urgentLocked() {
 		d.mu.Unlock()
+		return
+	}
+	if refused := d.room.urge(d.plan, &d.staff.nested); refused != nil {
+		d.mu.Unlock()
+		if d.withdraw(j).waits() {
+			j.refuse(refused)
+		}
 		return
 	}
 	t.urged = true
@@ -290,6 +297,9 @@ func (d *dispatcher) withdraw(j job) (before taskState) {
 		return before
 	}
 	d.waiting--
+	if t.urged {
+		d.room.urgeNoMore(&d.staff.nested)
+	}
 	if in != nil {
 		in.noteGone()
 	}
