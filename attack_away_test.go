@@ -14,6 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/attack"
+	"github.com/asterisque-go/asterisque/internal/weightest"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -128,7 +129,7 @@ func TestAttackPingsBesideCallsAreNotKept(t *testing.T) {
 	defer node.Close()
 	p, _ := rawTo(t, node, resumable())
 	defer p.w.Close() // before the node, which would wait for the peer
-	before := heap()
+	before := weightest.Heap()
 	for n := range uint64(calls) {
 		p.w.WriteFrames([][]byte{message.Ping{N: n}.AppendTo(nil), (&message.Open{Pipe: 2 * n, Function: echo.Number(), Params: []byte{0x61, 'x'}}).AppendTo(nil)})
 		p.answer()

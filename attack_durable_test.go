@@ -15,6 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/attack"
+	"github.com/asterisque-go/asterisque/internal/weightest"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -97,7 +98,7 @@ func TestAttackRepetitionsHoldNoParameters(t *testing.T) {
 	p, s := dialRaw(t, asterisque.WithService(svc))
 	const keys = 4
 	params := make([]byte, 1<<20)
-	before := heap()
+	before := weightest.Heap()
 	for i := range uint64(9 * keys) {
 		p.send(&message.Open{Pipe: 2 * i, Function: 60, Params: params, Meta: message.Meta{Key: fmt.Appendf(nil, "%016d", i%keys)}})
 	}
@@ -287,7 +288,7 @@ func TestAttackRepetitionsOfALargeAnswerShareIt(t *testing.T) {
 	p, s := dialRaw(t, asterisque.WithService(svc), asterisque.WithLimits(asterisque.Limits{Outbound: limits.Limits{Soft: limits.Amount{Bytes: 2 * size}}}))
 	open := &message.Open{Function: 61, Meta: message.Meta{Key: make([]byte, 16)}}
 	p.send(open)
-	before := heap()
+	before := weightest.Heap()
 	for range times {
 		open.Pipe += 2
 		p.send(open)

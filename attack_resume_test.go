@@ -14,6 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/attack"
+	"github.com/asterisque-go/asterisque/internal/weightest"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -83,10 +84,10 @@ func TestAttackControlsThatAreNotAcknowledged(t *testing.T) {
 	defer node.Close()
 	p, _ := rawTo(t, node, resumable())
 	p.send(&message.Open{Pipe: 0, Function: 60, Meta: message.Meta{Stream: true}})
-	most, before, bye := 0, heap(), message.SessionClose{}
+	most, before, bye := 0, weightest.Heap(), message.SessionClose{}
 	for n := uint64(0); n < rounds && bye.Code == 0; n++ {
 		if n%1000 == 0 {
-			most = max(most, heap()-before)
+			most = max(most, weightest.Heap()-before)
 		}
 		// an error is that of the end
 		p.w.WriteFrames([][]byte{message.Ask{Pipe: 0, Total: 400_000 + n%2}.AppendTo(nil)})

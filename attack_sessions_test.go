@@ -8,6 +8,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/internal/attack"
+	"github.com/asterisque-go/asterisque/internal/weightest"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -16,7 +17,7 @@ import (
 func TestAttackIdleSessionsThatNobodyAuthorised(t *testing.T) {
 	node := newNode(t, asterisque.WithService(echoService()))
 	address := listen(t, node, "tcp://127.0.0.1:0", wire.Options{})[len("tcp://"):]
-	sessions, before := long(1000, 10_000), heap()
+	sessions, before := long(1000, 10_000), weightest.Heap()
 	for range sessions {
 		c, err := net.Dial("tcp", address)
 		require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/race"
+	"github.com/asterisque-go/asterisque/internal/weightest"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -77,9 +78,9 @@ func TestAFloodOfCallsThatAreGivenUpCostsLittle(t *testing.T) {
 				}
 			}
 			peer.flood(workers*4, 2, open) // until as many run as can
-			before := heap()
+			before := weightest.Heap()
 			peer.flood(c.pairs, 1000, open)
-			grown := heap() - before
+			grown := weightest.Heap() - before
 			st := bad.Stats()
 			t.Logf("%d pairs: %d KiB more, at most %d waited", c.pairs, grown>>10, st.MostWaiting)
 			require.Less(t, grown, most)

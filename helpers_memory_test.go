@@ -3,16 +3,9 @@ package asterisque_test
 import (
 	"runtime"
 	"sync"
-)
 
-// heap returns the bytes of live objects.
-func heap() int {
-	runtime.GC()
-	runtime.GC() // the first one only moves what pools hold
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int(m.HeapAlloc)
-}
+	"github.com/asterisque-go/asterisque/internal/weightest"
+)
 
 // stacks returns the bytes of goroutines' stacks.
 func stacks() int {
@@ -26,11 +19,11 @@ func stacks() int {
 func goroutine() int {
 	const n = 10_000
 	var wg sync.WaitGroup
-	stop, before := make(chan struct{}), heap()
+	stop, before := make(chan struct{}), weightest.Heap()
 	for range n {
 		wg.Go(func() { <-stop })
 	}
-	each := (heap() - before) / n
+	each := (weightest.Heap() - before) / n
 	close(stop)
 	wg.Wait()
 	return each
@@ -41,7 +34,7 @@ func goroutine() int {
 // bound.
 func heldSince(before, bound int) (grown int) {
 	for range 10 {
-		if grown = heap() - before; grown <= bound {
+		if grown = weightest.Heap() - before; grown <= bound {
 			break
 		}
 	}

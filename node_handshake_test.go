@@ -13,6 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/weightest"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -149,7 +150,7 @@ func TestAPeerThatSaysNothingCostsLittle(t *testing.T) {
 	const peers = 200
 	node := asterisque.NewNode()
 	var wires []wire.Wire
-	before := heap()
+	before := weightest.Heap()
 	started, done := make(chan struct{}), make(chan struct{})
 	for range peers {
 		here, there := tcpPair(t)
@@ -162,7 +163,7 @@ func TestAPeerThatSaysNothingCostsLittle(t *testing.T) {
 		}()
 		<-started
 	}
-	each := (heap() - before) / peers
+	each := (weightest.Heap() - before) / peers
 	t.Logf("%d bytes for each, both ends of its connection included", each)
 	require.Less(t, each, 16<<10)
 	for _, w := range wires {

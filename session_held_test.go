@@ -16,6 +16,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/race"
+	"github.com/asterisque-go/asterisque/internal/weightest"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
@@ -187,7 +188,7 @@ func (c *heldCase) measure(t *testing.T) float64 {
 	if c.open != nil {
 		c.open(r)
 	}
-	before, counted := heap(), r.counted(c)
+	before, counted := weightest.Heap(), r.counted(c)
 	if c.fill != nil {
 		c.fill(r)
 	} else {
@@ -195,7 +196,7 @@ func (c *heldCase) measure(t *testing.T) float64 {
 	}
 	require.Eventually(t, func() bool { return c.until(r) >= r.n || r.s.Err() != nil }, 20*time.Second, time.Millisecond)
 	require.NoError(t, r.s.Err())
-	held := heap() - before - r.apart
+	held := weightest.Heap() - before - r.apart
 	counted = r.counted(c) - counted
 	runtime.KeepAlive(r.made)
 	t.Logf("%.2f: %d bytes are counted for each, and %d held", float64(counted)/float64(held), counted/c.n, held/c.n)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/weightest"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -66,7 +67,7 @@ func TestTenThousandIdleSessionsCostNothing(t *testing.T) {
 	const pairs = 10_000
 	for _, interval := range []time.Duration{-1, 15 * time.Second, time.Second} {
 		here, there := idlePairs(t, pairs, asterisque.WithTimeouts(asterisque.Timeouts{Ping: interval, Silence: 10 * time.Minute}))
-		heap() // collected
+		weightest.Heap() // collected
 		begin, used := time.Now(), cpuTime(t)
 		<-time.After(max(10*time.Second, 2*interval)) // what is measured
 		took := time.Since(begin)
@@ -81,7 +82,7 @@ func TestTenThousandIdleSessionsCostNothing(t *testing.T) {
 func BenchmarkIdleSessions(b *testing.B) {
 	const pairs = 10_000
 	idlePairs(b, pairs)
-	heap()
+	weightest.Heap()
 	b.ResetTimer()
 	begin, used := time.Now(), cpuTime(b)
 	for range b.N {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/internal/race"
+	"github.com/asterisque-go/asterisque/internal/weightest"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -155,7 +156,7 @@ func TestASessionAtAllItsLimitsHoldsNoMoreThanThePageSays(t *testing.T) {
 	dialled, accepted := nodesInMemory(t, here, there)
 	var wg sync.WaitGroup
 	sides := []*full{{dialled, &wg, data}, {accepted, &wg, data}}
-	before := heap()
+	before := weightest.Heap()
 
 	each := func(do func(f *full)) {
 		for _, f := range sides {
@@ -177,7 +178,7 @@ func TestASessionAtAllItsLimitsHoldsNoMoreThanThePageSays(t *testing.T) {
 	close(go_)
 	stands(dialled, accepted)
 
-	grown, bound := heap()-before, 0
+	grown, bound := weightest.Heap()-before, 0
 	for _, f := range sides {
 		st := f.sess.Stats()
 		b.calls = st.Pipes + st.WaitOpens.Now

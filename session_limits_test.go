@@ -15,6 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/weightest"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
@@ -224,7 +225,7 @@ func TestBeyondTheOutboundHardLimitTheSessionIsClosedByForce(t *testing.T) {
 	call := make(chan error)
 	go func() { _, err := s.Call(background, 1, nil); call <- err }()
 
-	before := heap()
+	before := weightest.Heap()
 	for err == nil {
 		_, err = p.Post(make([]byte, 100_000))
 	}
@@ -234,7 +235,7 @@ func TestBeyondTheOutboundHardLimitTheSessionIsClosedByForce(t *testing.T) {
 	require.ErrorIs(t, <-call, asterisque.ErrHardLimit, "everything that runs is aborted")
 	require.ErrorIs(t, s.Err(), asterisque.ErrHardLimit)
 	s.Close()
-	require.Less(t, heap()-before, 2<<20, "queues are empty and memory is back")
+	require.Less(t, weightest.Heap()-before, 2<<20, "queues are empty and memory is back")
 	_, err = echo.Call(background, good, "")
 	require.NoError(t, err, "other sessions of the node go on")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/race"
+	"github.com/asterisque-go/asterisque/internal/weightest"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -24,13 +25,13 @@ func TestAnIdleSessionIsSmall(t *testing.T) {
 	here, there := asterisque.NewNode(pings), asterisque.NewNode(pings, asterisque.WithService(echoService()))
 	t.Cleanup(func() { here.Close(); there.Close() })
 	connectNodes(t, here, there)
-	before := heap() + stacks()
+	before := weightest.Heap() + stacks()
 	for range sessions {
 		s, _ := connectNodes(t, here, there)
 		_, err := echo.Call(background, s, "used once, and idle from then on")
 		require.NoError(t, err)
 	}
-	each := func() int { return (heap() + stacks() - before) / sessions }
+	each := func() int { return (weightest.Heap() + stacks() - before) / sessions }
 	t.Logf("%d bytes for each session that was used just now", each())
 	if !race.Enabled {
 		settled(t, func() bool { return each() < limit })
@@ -53,7 +54,7 @@ func TestTenThousandOpenPipesWork(t *testing.T) {
 	})
 	dialled, accepted := connect(t, svc, asterisque.WithWorkers(asterisque.Workers{Session: pipes}), asterisque.WithLimits(asterisque.Limits{Inbound: bytesOf(128<<20, 512<<20)}))
 	open := make([]*pipe.Pipe, pipes)
-	before := heap()
+	before := weightest.Heap()
 	for i := range open {
 		p, err := dialled.Open(background, 50, nil)
 		require.NoError(t, err)
@@ -62,7 +63,7 @@ func TestTenThousandOpenPipesWork(t *testing.T) {
 	for accepted.Stats().Running < pipes {
 		runtime.Gosched()
 	}
-	each := (heap() - before) / pipes
+	each := (weightest.Heap() - before) / pipes
 	bare := goroutine()
 	t.Logf("%d bytes of heap for each idle pipe, both ends, of which the goroutine of its handler has %d", each, bare)
 	if !race.Enabled {
@@ -102,12 +103,12 @@ func TestSessionsLeaveNothingBehind(t *testing.T) {
 		}
 	}
 	use(100)
-	before, goroutines := heap(), runtime.NumGoroutine()
+	before, goroutines := weightest.Heap(), runtime.NumGoroutine()
 	use(1000)
 	for len(there.Sessions()) > 0 {
 		runtime.Gosched()
 	}
-	require.InDelta(t, before, heap(), 256<<10)
+	require.InDelta(t, before, weightest.Heap(), 256<<10)
 	require.InDelta(t, goroutines, runtime.NumGoroutine(), 10)
 }
 

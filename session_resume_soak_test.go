@@ -9,6 +9,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/internal/race"
+	"github.com/asterisque-go/asterisque/internal/weightest"
 )
 
 // TestCutsLeaveNothingBehind compares memory and goroutines before and after many.
@@ -32,13 +33,13 @@ func TestCutsLeaveNothingBehind(t *testing.T) {
 				}
 			}
 			cut(20)
-			before, goroutines := heap(), runtime.NumGoroutine()
+			before, goroutines := weightest.Heap(), runtime.NumGoroutine()
 			begin := time.Now()
 			cut(cuts)
-			t.Logf("%d cuts in %v: heap %d -> %d bytes, goroutines %d -> %d", cuts, time.Since(begin).Round(time.Millisecond), before, heap(), goroutines, runtime.NumGoroutine())
+			t.Logf("%d cuts in %v: heap %d -> %d bytes, goroutines %d -> %d", cuts, time.Since(begin).Round(time.Millisecond), before, weightest.Heap(), goroutines, runtime.NumGoroutine())
 			settled(t, func() bool { return runtime.NumGoroutine() <= goroutines+10 })
 			if !race.Enabled {
-				require.InDelta(t, before, heap(), 1<<20)
+				require.InDelta(t, before, weightest.Heap(), 1<<20)
 			}
 		})
 	}

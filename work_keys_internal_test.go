@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/internal/weightest"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -47,17 +48,11 @@ func TestKeysThatWereUsedCostNothing(t *testing.T) {
 		}
 		wg.Wait()
 	}
-	live := func() int {
-		runtime.GC()
-		runtime.GC() // the first one only moves what pools hold
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return int(m.HeapAlloc)
-	}
 	use(0, 5000)
-	before, goroutines := live(), runtime.NumGoroutine()
+	before, goroutines := weightest.Heap(), runtime.NumGoroutine()
 	use(5000, distinct)
-	require.LessOrEqual(t, live(), before+512<<10) // what other tests have left may go meanwhile
+	// what other tests have left may go meanwhile
+	require.LessOrEqual(t, weightest.Heap(), before+512<<10)
 	require.InDelta(t, goroutines, runtime.NumGoroutine(), callers)
 
 	here.Close() // after which no call runs any more

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/internal/weightest"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -64,7 +65,7 @@ func TestIdleWiresHoldLittleAfterLargeFrames(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			const n = 10
 			frame := make([]byte, 2<<20-4) // with its length it fills a buffer
-			before := heap()
+			before := weightest.Heap()
 			var ends []wire.Wire
 			reads := make(chan error, 2*n)
 			for range n {
@@ -80,12 +81,12 @@ func TestIdleWiresHoldLittleAfterLargeFrames(t *testing.T) {
 					}()
 				}
 			}
-			held := heap() - before
+			held := weightest.Heap() - before
 			for range 100 { // the goroutines may still be on their way to their wait
 				if runtime.Gosched(); held < n*c.most {
 					break
 				}
-				held = heap() - before
+				held = weightest.Heap() - before
 			}
 			runtime.KeepAlive(frame)
 			t.Logf("%d bytes for a pair of idle wires", held/n)
@@ -98,13 +99,4 @@ func TestIdleWiresHoldLittleAfterLargeFrames(t *testing.T) {
 			}
 		})
 	}
-}
-
-// heap returns the bytes that are in use.
-func heap() int {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC() // the first only moves what is in a sync.Pool to where the second takes it from
-	runtime.ReadMemStats(&m)
-	return int(m.HeapAlloc)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/internal/weightest"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -197,14 +198,6 @@ func TestAnIdleTCPWireHoldsNoBuffer(t *testing.T) {
 		a, b := tcpPair(t)
 		peers, wires = append(peers, a), append(wires, wire.FromConn(b))
 	}
-	heap := func() int {
-		var m runtime.MemStats
-		runtime.GC()
-		// the first only moves what is in a sync.Pool to where the second takes it from
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return int(m.HeapAlloc)
-	}
 	for i, w := range wires { // each has been busy before
 		go peers[i].Write(stream(strings.Repeat("x", 100_000), "end"))
 		for range 2 {
@@ -223,10 +216,10 @@ func TestAnIdleTCPWireHoldsNoBuffer(t *testing.T) {
 	for range n {
 		<-waiting
 	}
-	idle := heap()
+	idle := weightest.Heap()
 	for range 100 { // the goroutines may still be on their way to their wait
-		if runtime.Gosched(); heap() < idle {
-			idle = heap()
+		if runtime.Gosched(); weightest.Heap() < idle {
+			idle = weightest.Heap()
 		}
 	}
 	for _, w := range wires {
@@ -235,8 +228,8 @@ func TestAnIdleTCPWireHoldsNoBuffer(t *testing.T) {
 	for range n {
 		require.ErrorIs(t, <-reads, net.ErrClosed)
 	}
-	t.Logf("%d bytes per idle wire", (idle-heap())/n)
-	require.Less(t, (idle-heap())/n, 1<<10, "bytes for each wire that waits")
+	t.Logf("%d bytes per idle wire", (idle-weightest.Heap())/n)
+	require.Less(t, (idle-weightest.Heap())/n, 1<<10, "bytes for each wire that waits")
 }
 
 func TestFramesShareOneWrite(t *testing.T) {

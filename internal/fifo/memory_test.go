@@ -8,15 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/internal/fifo"
+	"github.com/asterisque-go/asterisque/internal/weightest"
 )
-
-func heap() int {
-	runtime.GC()
-	runtime.GC() // the first one only moves what pools hold
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int(m.HeapAlloc)
-}
 
 const (
 	chunk = 4 << 10
@@ -28,11 +21,11 @@ func TestAQueueHoldsWhatWaits(t *testing.T) {
 	const n = 100_000
 	size := int(unsafe.Sizeof(value{}))
 	var q fifo.Queue[value]
-	before := heap()
+	before := weightest.Heap()
 	holds := func(waits int) {
 		t.Helper()
 		require.Equal(t, waits, q.Len())
-		require.Less(t, heap()-before, waits*size*105/100+3*chunk+noise, "%d values", waits)
+		require.Less(t, weightest.Heap()-before, waits*size*105/100+3*chunk+noise, "%d values", waits)
 	}
 	for waits := 0; waits <= n; waits += n / 10 {
 		for q.Len() < waits {
@@ -91,12 +84,12 @@ func TestAnEmptyQueueHoldsAChunkAtMost(t *testing.T) {
 				most = 0
 			}
 			qs := make([]fifo.Queue[value], queues)
-			before := heap()
+			before := weightest.Heap()
 			for i := range qs {
 				fill(&qs[i], n, func(int) value { return value{} })
 				empty(&qs[i])
 			}
-			grown := heap() - before
+			grown := weightest.Heap() - before
 			require.LessOrEqual(t, grown, queues*most+noise)
 			held := qs[0].Held() - int(unsafe.Sizeof(qs[0]))
 			require.InDelta(t, grown, queues*held, queues*chunk/50+noise, "Held tells")

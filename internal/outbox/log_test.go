@@ -13,6 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/internal/weightest"
 )
 
 // keeper is an outbox that keeps what the peer has not acknowledged, together with a model of the
@@ -311,7 +312,7 @@ func TestCountableFramesAreThoseOfTheSpecification(t *testing.T) {
 func TestAnOutboxWithoutAWireHoldsNoBatch(t *testing.T) {
 	const n = 100
 	var boxes []*box
-	before := heap()
+	before := weightest.Heap()
 	for range n {
 		b := newBox(t)
 		b.Keep(func() uint64 { return 0 }, 1<<20)
@@ -324,15 +325,6 @@ func TestAnOutboxWithoutAWireHoldsNoBatch(t *testing.T) {
 		require.Equal(t, outbox.Halted, end)
 		boxes = append(boxes, b)
 	}
-	require.Less(t, (heap()-before)/n, 100<<10, "the 72 KiB of what is kept, and no more")
+	require.Less(t, (weightest.Heap()-before)/n, 100<<10, "the 72 KiB of what is kept, and no more")
 	require.Len(t, boxes, n)
-}
-
-// heap returns the bytes that are in use.
-func heap() int {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC() // the first only moves what is in a sync.Pool to where the second takes it from
-	runtime.ReadMemStats(&m)
-	return int(m.HeapAlloc)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/xtaci/smux"
 
+	"github.com/asterisque-go/asterisque/internal/weightest"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -106,7 +107,7 @@ func TestFramesOfOneByteHoldUpTheConnectionBeforeTheyHoldMuch(t *testing.T) {
 		m, r := attack(t, version, WithWires(4))
 		w := r.open(m, 1)
 		all := r.ones(1, n)
-		before := heap()
+		before := weightest.Heap()
 		sent := make(chan error, 1)
 		go func() { // ends when all was read
 			_, err := r.conn.Write(all)
@@ -114,7 +115,7 @@ func TestFramesOfOneByteHoldUpTheConnectionBeforeTheyHoldMuch(t *testing.T) {
 		}()
 		require.Eventually(t, m.conn.crowd.full, 10*time.Second, time.Millisecond)
 		runtime.Gosched()
-		held := heap() - before
+		held := weightest.Heap() - before
 		t.Logf("version %d: %d bytes for %d frames", version, held, m.conn.crowd.frames.Load())
 		require.EqualValues(t, most, m.conn.crowd.frames.Load())
 		require.Less(t, held, 3*most*perFrame)
@@ -269,13 +270,4 @@ func TestACrowdIsTooLargeAsAWholeOrInOneStream(t *testing.T) {
 	a.forget(c)
 	b.forget(c)
 	require.Zero(t, c.frames.Load())
-}
-
-// heap returns the bytes that are in use.
-func heap() int {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC() // the first only moves what is in a sync.Pool to where the second takes it from
-	runtime.ReadMemStats(&m)
-	return int(m.HeapAlloc)
 }
