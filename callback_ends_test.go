@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -122,39 +123,40 @@ func TestWhoEndsWhatItRunsInDoesNotWaitForItself(t *testing.T) {
 
 // TestAsManyAcceptsRunAsHandshakes blocks so many, and lets them return.
 func TestAsManyAcceptsRunAsHandshakes(t *testing.T) {
-	t.Parallel()
-	goOn, running := make(chan struct{}), make(chan struct{}, 10)
-	node := asterisque.NewNode(asterisque.WithAdmission(asterisque.Admission{HalfOpen: 2}), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 300 * time.Millisecond}),
-		asterisque.WithAccess(asterisque.Access{Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
-			running <- struct{}{}
-			<-goOn // whatever its context says
-			return nil, nil
-		}}))
-	peer := asterisque.NewNode()
-	t.Cleanup(func() { node.Close(); peer.Close() })
-	meet := func() (theirs, ours chan error) {
-		a, b := wire.Pipe()
-		theirs, ours = make(chan error, 1), make(chan error, 1)
-		go func() { _, err := node.Accept(background, b); ours <- err }()
-		go func() { _, err := peer.Attach(background, a); theirs <- err }()
-		return theirs, ours
-	}
-	for range 2 {
+	synctest.Test(t, func(t *testing.T) {
+		goOn, running := make(chan struct{}), make(chan struct{}, 10)
+		node := asterisque.NewNode(asterisque.WithAdmission(asterisque.Admission{HalfOpen: 2}), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 300 * time.Millisecond}),
+			asterisque.WithAccess(asterisque.Access{Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
+				running <- struct{}{}
+				<-goOn // whatever its context says
+				return nil, nil
+			}}))
+		peer := asterisque.NewNode()
+		t.Cleanup(func() { node.Close(); peer.Close() })
+		meet := func() (theirs, ours chan error) {
+			a, b := wire.Pipe()
+			theirs, ours = make(chan error, 1), make(chan error, 1)
+			go func() { _, err := node.Accept(background, b); ours <- err }()
+			go func() { _, err := peer.Attach(background, a); theirs <- err }()
+			return theirs, ours
+		}
+		for range 2 {
+			theirs, ours := meet()
+			require.ErrorIs(t, <-ours, asterisque.ErrExpired)
+			require.ErrorIs(t, <-theirs, asterisque.ErrExpired)
+			<-running
+		}
 		theirs, ours := meet()
-		require.ErrorIs(t, <-ours, asterisque.ErrExpired)
-		require.ErrorIs(t, <-theirs, asterisque.ErrExpired)
-		<-running
-	}
-	theirs, ours := meet()
-	err := <-ours
-	require.ErrorIs(t, err, asterisque.ErrOverloaded)
-	require.ErrorContains(t, err, "Admission.HalfOpen")
-	require.ErrorIs(t, <-theirs, asterisque.ErrOverloaded, "the peer is told")
-	require.Empty(t, running, "it was not called")
-	close(goOn)
-	theirs, ours = meet()
-	require.NoError(t, <-ours)
-	require.NoError(t, <-theirs)
+		err := <-ours
+		require.ErrorIs(t, err, asterisque.ErrOverloaded)
+		require.ErrorContains(t, err, "Admission.HalfOpen")
+		require.ErrorIs(t, <-theirs, asterisque.ErrOverloaded, "the peer is told")
+		require.Empty(t, running, "it was not called")
+		close(goOn)
+		theirs, ours = meet()
+		require.NoError(t, <-ours)
+		require.NoError(t, <-theirs)
+	})
 }
 
 // TestANodeThatIsClosedEndsHandshakes waits for a peer that says nothing.

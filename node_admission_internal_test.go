@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -189,30 +190,31 @@ func syncFrame() []byte {
 }
 
 func TestASessionKeepsTheWireThatAnotherNodeLetIn(t *testing.T) {
-	t.Parallel()
-	for _, speaksFirst := range []bool{false, true} {
-		door, node := quietNode(t, WithTimeouts(Timeouts{Handshake: 50 * time.Millisecond})), quietNode(t)
-		here, there := wire.Pipe()
-		lost := make(chan struct{})
-		p, err := door.Enter(there.RemoteAddr(), func() { close(lost) })
-		require.NoError(t, err)
-		var s *Session
-		if speaksFirst {
-			go node.Accept(context.Background(), here) // ends with the handshake
-			s, err = door.Attach(context.Background(), oddWire{Wire: there, place: p})
-		} else {
-			require.NoError(t, here.WriteFrames([][]byte{syncFrame()}))
-			s, err = node.Accept(context.Background(), oddWire{Wire: there, place: p})
+	synctest.Test(t, func(t *testing.T) {
+		for _, speaksFirst := range []bool{false, true} {
+			door, node := quietNode(t, WithTimeouts(Timeouts{Handshake: 50 * time.Millisecond})), quietNode(t)
+			here, there := wire.Pipe()
+			lost := make(chan struct{})
+			p, err := door.Enter(there.RemoteAddr(), func() { close(lost) })
+			require.NoError(t, err)
+			var s *Session
+			if speaksFirst {
+				go node.Accept(context.Background(), here) // ends with the handshake
+				s, err = door.Attach(context.Background(), oddWire{Wire: there, place: p})
+			} else {
+				require.NoError(t, here.WriteFrames([][]byte{syncFrame()}))
+				s, err = node.Accept(context.Background(), oddWire{Wire: there, place: p})
+			}
+			require.NoError(t, err)
+			door.admission.mu.Lock()
+			require.Equal(t, 0, door.admission.open, "or it would be lost in time")
+			require.Equal(t, 1, door.admission.carried)
+			door.admission.mu.Unlock()
+			s.Close()
+			requireEmpty(t, door.admission)
+			require.Empty(t, lost)
 		}
-		require.NoError(t, err)
-		door.admission.mu.Lock()
-		require.Equal(t, 0, door.admission.open, "or it would be lost in time")
-		require.Equal(t, 1, door.admission.carried)
-		door.admission.mu.Unlock()
-		s.Close()
-		requireEmpty(t, door.admission)
-		require.Empty(t, lost)
-	}
+	})
 }
 
 func TestAWireThatPanicsWhenItIsAskedForItsAddressCostsNobodyElse(t *testing.T) {
