@@ -43,6 +43,15 @@ func TestTheFiguresAreReached(t *testing.T) {
 	})
 }
 
+// TestWhoMeasuresTooShortlyMeasuresAgain has less time than a call takes.
+func TestWhoMeasuresTooShortlyMeasuresAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &show{out: io.Discard, url: "mem://overload", measure: takes / 2}
+		require.NoError(t, s.calibrate(t.Context()))
+		require.NotZero(t, s.capacity)
+	})
+}
+
 // TestTheShowGoesOnToItsEnd relies on the show to fail by itself when the library does what it must
 // not. On a machine that is busy it may miss its figures.
 func TestTheShowGoesOnToItsEnd(t *testing.T) {

@@ -77,11 +77,13 @@ func (s *show) calibrate(ctx context.Context) error {
 		return err
 	}
 	s.unloaded = sorted(append(quiet.answered[0], quiet.answered[1]...)).percentile(99)
-	full := &load{stage: st, reaction: r, rate: nominal * 2, warmUp: s.measure / 2, measure: s.measure}
-	if err := full.run(ctx); err != nil {
-		return err
+	for measure := s.measure; s.capacity == 0; measure *= 2 { // a busy machine answers nothing at first
+		full := &load{stage: st, reaction: r, rate: nominal * 2, warmUp: measure / 2, measure: measure}
+		if err := full.run(ctx); err != nil {
+			return err
+		}
+		s.capacity = full.goodput()
 	}
-	s.capacity = full.goodput()
 	return nil
 }
 
