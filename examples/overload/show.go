@@ -77,7 +77,8 @@ func (s *show) calibrate(ctx context.Context) error {
 		return err
 	}
 	s.unloaded = sorted(append(quiet.answered[0], quiet.answered[1]...)).percentile(99)
-	for measure := s.measure; s.capacity == 0; measure *= 2 { // a busy machine answers nothing at first
+	// a busy machine may answer nothing at first
+	for measure := s.measure; s.capacity == 0; measure *= 2 {
 		full := &load{stage: st, reaction: r, rate: nominal * 2, warmUp: measure / 2, measure: measure}
 		if err := full.run(ctx); err != nil {
 			return err
