@@ -27,12 +27,11 @@ func showHardLimit(ctx context.Context, t *table, log *slog.Logger) error {
 	sleeper := func(ctx context.Context, s *stage, p *pipe.Pipe) error {
 		select {
 		case <-wakeUp:
-		case <-ctx.Done():
-			return ctx.Err()
+		case <-ctx.Done(): // the end of the session may wake it first
 		}
 		var err error
 		for err == nil {
-			err = s.takeOne(ctx, p)
+			err = s.takeOne(context.WithoutCancel(ctx), p) // until the pipe says why
 		}
 		told <- err
 		return err
