@@ -89,6 +89,9 @@ func (s *stage) postWithoutLooking(p *pipe.Pipe) error {
 		case <-s.ctx.Done():
 			return s.ctx.Err()
 		}
+		if s.near.Stats().OutboundState >= limits.Soft && s.far.Stats().InboundState < limits.Soft {
+			continue // on a busy machine it takes a while until the consumer's session has it
+		}
 		for range blocksOfPosting {
 			if _, err := p.Post(payload); err != nil {
 				// the state, which is ignored, has been Soft for long
