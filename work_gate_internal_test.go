@@ -35,3 +35,18 @@ func TestAPlaceThatBecomesFreeBetweenTwoTurnsIsTaken(t *testing.T) {
 	require.Equal(t, 2, d.ready.len(), "as many as have left")
 	require.Equal(t, 1, d.gated[g].jobs.len())
 }
+
+// TestACallWithinAnotherOneCountsOnceAtItsGate has another one wait for its end.
+func TestACallWithinAnotherOneCountsOnceAtItsGate(t *testing.T) {
+	g := new(gate)
+	s := &Session{shared: new(shared)}
+	d := &s.calls
+	d.plan, d.staff, d.ready = new(limits.Plan), new(staff), newJobQueue(taskToWorker)
+	d.room.owner, d.staff.nested.most = new(owner), 10
+	c := &served{port: port{x: &s.exchange}, handler: &handler{gate: g}, work: task{state: taskForKey, nested: true}}
+	require.False(t, d.passLocked(c))
+	require.Equal(t, 1, g.urgent)
+	d.lend(c)
+	require.Equal(t, 1, g.urgent, "it was urgent before")
+	require.Zero(t, d.room.urged)
+}

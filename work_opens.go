@@ -32,7 +32,7 @@ func (r *openRoom) arrive(p *limits.Plan, all *reserve, cost uint64, nested bool
 		}
 		return nil
 	case r.fullOf(p), p.Nested > 0 && r.inner+int(cost) > p.Nested:
-		return codec.ErrOverloaded.Withf("%d calls run within calls here, which cost %d bytes, and others wait for %d, and there is no room for more", r.nested, r.inner, r.urged)
+		return codec.ErrOverloaded.Withf("%d calls run within calls here, which cost %d bytes, and %d for whose end such calls wait, and there is no room for more", r.nested, r.inner, r.urged)
 	case r.answers > p.Room:
 		return codec.ErrOverloaded.Withf("answers to calls within calls hold %d bytes here, and the peer does not read them", r.answers)
 	case !all.enter(r.owner):

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/internal/weightest"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -66,7 +67,7 @@ func TestAnIdleWireHoldsLittleAfterALargeFrame(t *testing.T) {
 	const n, size = 10, 2 << 20
 	l := listen(t, "ws://127.0.0.1:0/", wire.Options{})
 	frame := make([]byte, size)
-	before := heap()
+	before := weightest.Heap()
 	var ends []wire.Wire
 	reads := make(chan error, 2*n)
 	for range n {
@@ -82,12 +83,12 @@ func TestAnIdleWireHoldsLittleAfterALargeFrame(t *testing.T) {
 			}()
 		}
 	}
-	held := heap() - before
+	held := weightest.Heap() - before
 	for range 100 { // the goroutines may still be on their way to their wait
 		if runtime.Gosched(); held < n*40<<10 {
 			break
 		}
-		held = heap() - before
+		held = weightest.Heap() - before
 	}
 	runtime.KeepAlive(frame)
 	t.Logf("%d bytes for a pair of idle wires", held/n)
@@ -98,13 +99,4 @@ func TestAnIdleWireHoldsLittleAfterALargeFrame(t *testing.T) {
 	for range ends {
 		<-reads
 	}
-}
-
-// heap returns the bytes that are in use.
-func heap() int {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC() // the first only moves what is in a sync.Pool to where the second takes it from
-	runtime.ReadMemStats(&m)
-	return int(m.HeapAlloc)
 }
