@@ -113,20 +113,31 @@ func resuming(first message.Sync, received uint64) message.Sync {
 // returns what the node says to hello.
 func rawTo(t *testing.T, n *asterisque.Node, hello message.Sync) (*rawPeer, message.Sync) {
 	t.Helper()
-	p := pipeTo(t, n)
+	p, accepted := pipeAccepted(t, n)
 	p.send(hello)
 	reply, ok := p.control().(message.Sync)
 	require.True(t, ok)
+	<-accepted // the answer is written before the session is among those of n
 	return p, reply
 }
 
 // pipeTo connects a rawPeer to a node as rawTo does, and leaves the handshake to it.
 func pipeTo(t *testing.T, n *asterisque.Node) *rawPeer {
+	p, _ := pipeAccepted(t, n)
+	return p
+}
+
+// pipeAccepted is pipeTo, and returns what is closed when Accept has returned.
+func pipeAccepted(t *testing.T, n *asterisque.Node) (*rawPeer, <-chan struct{}) {
 	a, b := wire.Pipe()
 	p := &rawPeer{t, wiretest.Faulty(a, wiretest.Faults{})}
 	t.Cleanup(func() { p.w.Close() })
-	go n.Accept(background, b) // ends with the handshake; what it returns, the peer sees
-	return p
+	accepted := make(chan struct{})
+	go func() { // ends with the handshake
+		defer close(accepted)
+		n.Accept(background, b) // what it returns, the peer sees
+	}()
+	return p, accepted
 }
 
 // newProxy returns a proxy before a node that listens on TCP loopback.
