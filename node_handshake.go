@@ -39,8 +39,9 @@ type handshake struct {
 	once  bool     // nobody will connect again to resume the session
 	place *entry   // that of w; nil on the side that connected, as a rule
 
-	ctx context.Context // bounds it
-	end context.CancelFunc
+	ctx    context.Context // bounds it
+	end    context.CancelFunc
+	gaveUp chan struct{} // closed when giveUp has returned
 
 	handshakeStatus            // locks itself
 	writing         sync.Mutex // held by whoever writes w
@@ -227,6 +228,7 @@ func (h *handshake) guarded(f func() error) (err error) {
 // that, the Wire is closed, and the peer is told why.
 func (h *handshake) begin(ctx context.Context, until time.Time) (_ context.Context, done func()) {
 	h.ctx, h.end = context.WithDeadlineCause(ctx, until, errTooSlow)
+	h.gaveUp = make(chan struct{})
 	stop := context.AfterFunc(h.ctx, h.giveUp)
 	if !h.open.add(h) {
 		h.stop(nodeCloses)
@@ -249,6 +251,7 @@ func (h *handshake) cut() { h.stop(placeLost) }
 
 // giveUp is called when the context of the handshake has ended.
 func (h *handshake) giveUp() {
+	defer close(h.gaveUp)
 	h.move(timeOver) // if that is why
 	s := h.now()
 	switch {
@@ -356,6 +359,9 @@ func (h *handshake) receive() (s message.Sync, err error) {
 
 // refuse tells the peer why there will be no session, and returns it.
 func (h *handshake) refuse(err error) error {
+	if h.ctx.Err() != nil {
+		<-h.gaveUp // which has told the peer, or closed the Wire
+	}
 	h.move(rejects)
 	a := codec.AbortOf(err)
 	switch h.now() {
