@@ -272,11 +272,6 @@ func (h *handshake) giveUp() {
 	guard.Run(h.log, "wire", func() { h.w.WriteFrames([][]byte{bye.AppendTo(nil)}) })
 }
 
-var (
-	errTooSlow = errors.New("the handshake was not completed in time")
-	errTooLate = errors.New("the handshake has been given up")
-)
-
 // exposed returns why this side can resume no session over the Wire although it is to: somebody
 // else who reads the handshake would have the secret.
 func (h *handshake) exposed() error {

@@ -45,6 +45,11 @@ func mayPass(err error) bool {
 	return false
 }
 
+var (
+	errTooSlow = errors.New("the handshake was not completed in time")
+	errTooLate = errors.New("the handshake has been given up")
+)
+
 // exposed returns why no session can be resumed over what is at an address: somebody else can read
 // it.
 func exposed(at any) *Abort {
