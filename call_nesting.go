@@ -16,16 +16,13 @@ import (
 const deepest = 64
 
 // handled is a call of the peer whose handler runs, as the calls that this handler makes see it.
-// The handler's context has it as the value of handledKey.
+// See carriedBy for how they find it.
 type handled interface {
 	id() uint64        // of its pipe
 	nesting() *nesting // counts the calls that are made to its caller
 	depth() int        // within how many calls it is
 	callsBack() error  // nil, or why its handler cannot call its caller
 }
-
-// handledKey is the key under which the context of a handler has its call.
-type handledKey struct{}
 
 // outer is a call from this side, as the calls of the peer that are made within it see it.
 type outer struct {

@@ -26,6 +26,8 @@ type callConfig struct {
 	key      []byte // of a durable call
 	sent     func() // is called when a durable call has been sent
 	buffer   []byte // empty; the result may be put into what it has room for
+	metadata Metadata
+	settled  bool // metadata is all that travels: that of the context is in it, or left out
 }
 
 var noOptions callConfig

@@ -51,10 +51,18 @@ func (o *outgoing) reserve(ctx context.Context, open *outbox.Message, cfg *callC
 // handledIn returns the call that a handler with ctx serves, or nil if no handler of this session
 // has ctx.
 func (o *outgoing) handledIn(ctx context.Context) handled {
-	if c, ok := ctx.Value(handledKey{}).(handled); ok && c.nesting() == &o.nesting {
-		return c
+	c, _ := o.carried(ctx)
+	return c
+}
+
+// carried returns the call that a handler with ctx serves, or nil if no handler of this session has
+// ctx, and the metadata that ctx has for calls.
+func (o *outgoing) carried(ctx context.Context) (handled, Metadata) {
+	c, m := carriedBy(ctx)
+	if c == nil || c.nesting() != &o.nesting {
+		return nil, m
 	}
-	return nil
+	return c, m
 }
 
 // outer returns what a call that is made with ctx is to those within it, or nil if no handler of

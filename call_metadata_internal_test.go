@@ -1,0 +1,54 @@
+package asterisque
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAValueOfMetadataIsReadAsTextOrAsBytes(t *testing.T) {
+	m := Metadata{"text": "schön", "bytes": []byte{0xff, 0}, "empty": "", "none": []byte{}, "number": 1}
+	for key, want := range map[string]string{"text": "schön", "bytes": "\xff\x00", "empty": "", "none": "", "number": "", "absent": ""} {
+		require.Equal(t, want, m.Text(key), key)
+		require.Equal(t, want, string(m.Bytes(key)), key)
+	}
+	require.NotNil(t, m.Bytes("empty"))
+	require.NotNil(t, m.Bytes("none"))
+	require.Nil(t, m.Bytes("number"))
+	require.Nil(t, m.Bytes("absent"))
+	require.Empty(t, Metadata(nil).Text("absent"))
+}
+
+func TestLaterMetadataGoesOverEarlierKeyByKey(t *testing.T) {
+	a, b, c := Metadata{"1": "a", "2": "a", "3": "a"}, Metadata{"2": "b", "3": "b"}, Metadata{"3": "c", "4": "c"}
+	all := Metadata{"1": "a", "2": "b", "3": "c", "4": "c"}
+	none := func(ctx context.Context, _ Metadata) context.Context { return ctx }
+	for name, test := range map[string]struct {
+		outer, inner func(context.Context, Metadata) context.Context
+		opts         []CallOption
+	}{
+		"options":               {none, none, []CallOption{WithMetadata(a), WithMetadata(b), WithMetadata(nil), WithMetadata(c)}},
+		"contexts, an option":   {ContextWithMetadata, ContextWithMetadata, []CallOption{WithMetadata(c)}},
+		"a context and options": {ContextWithMetadata, none, []CallOption{WithMetadata(b), WithMetadata(c)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := newCallConfig(test.opts)
+			cfg.settle(test.inner(ContextWithMetadata(test.outer(t.Context(), a), nil), b))
+			require.Equal(t, all, cfg.metadata)
+			cfg.metadata = Metadata{"5": "replaced"}
+			cfg.settle(ContextWithMetadata(t.Context(), a))
+			require.Equal(t, Metadata{"5": "replaced"}, cfg.metadata, "it is put together once")
+		})
+	}
+	require.Equal(t, Metadata{"1": "a", "2": "a", "3": "a"}, a)
+	require.Equal(t, Metadata{"2": "b", "3": "b"}, b, "nobody changes what callers hand over")
+}
+
+func TestAContextThatNobodyServesHasNoMetadata(t *testing.T) {
+	ctx := ContextWithMetadata(t.Context(), Metadata{"k": "v"})
+	require.Nil(t, MetadataOf(t.Context()))
+	require.Nil(t, MetadataOf(ctx), "that is for calls made with it")
+	require.Nil(t, SessionOf(ctx))
+	require.Equal(t, t.Context(), ContextWithMetadata(t.Context(), Metadata{}), "nothing to say")
+}
