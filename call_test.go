@@ -285,9 +285,9 @@ func TestAServiceDescribesItselfIfItChoseTo(t *testing.T) {
 	list, err := asterisque.Describe.Call(background, dialled, struct{}{})
 	require.NoError(t, err)
 	require.Equal(t, []asterisque.FunctionInfo{
-		{Number: 0, Name: "describe", Signature: "func(struct {}) []asterisque.FunctionInfo"},
 		{Number: 10, Name: "echo", Signature: "func(string) string"},
 		{Number: 11, Name: "mix", Signature: "func(string) bool, caller sends int, callee sends float64"},
+		{Number: 65_535, Name: "describe", Signature: "func(struct {}) []asterisque.FunctionInfo"},
 	}, list)
 }
 

@@ -22,7 +22,8 @@
 // the same rights, whichever of them dialled.
 //
 // A [Function] is called with parameters and returns a result; a [StreamFunction] carries values
-// both ways while it runs. Their numbers, 0 to 65535, are what crosses the wire.
+// both ways while it runs. Their numbers are what crosses the wire: yours are 0 to 65279, those
+// above belong to standard functions such as [Describe].
 //
 // A [Service] is a set of functions that a node offers, to all its peers or to one. It is complete
 // before it is served. A handler finds the session that it is called on with [SessionOf], and calls

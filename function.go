@@ -18,8 +18,8 @@ type Function[P, R any] struct {
 	params, result int // bytes of encoded ones that need not be weighed: see weigh.Free
 }
 
-// Func declares a function. name is for people: errors, logs and statistics. Number 0 belongs to
-// [Describe].
+// Func declares a function. name is for people: errors, logs and statistics. Numbers from 65,280 on
+// belong to the standard functions of the protocol, such as [Describe].
 func Func[P, R any](number uint16, name string) Function[P, R] {
 	return Function[P, R]{number, name, weigh.Free(reflect.TypeFor[P]()), weigh.Free(reflect.TypeFor[R]())}
 }

@@ -13,6 +13,7 @@ type handler struct {
 	number    uint16
 	name      string
 	signature string
+	standard  bool // it is one of the standard functions
 	blocks    bool // the call carries Blocks: it has a pipe
 	inline    bool // it runs on the reader
 	// what its parameters are decoded as, and no part of them is kept unless the codec lends it;

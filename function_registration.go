@@ -43,8 +43,20 @@ func beginOf(function any) string {
 	return fmt.Sprintf("%s:%d", file, line)
 }
 
-// checkNumber panics if old, the function of h's number, is there.
+// firstStandard is the first of the numbers that belong to the standard functions, which are the
+// same for all programs: section 15 of spec/protocol.md lists them.
+const firstStandard = 65_280
+
+// standard is an option of those functions, and of no other.
+func standard(h *handler) { h.standard = true }
+
+// checkNumber panics if h's number is for standard functions and h is none, or if old, the function
+// of that number, is there.
 func checkNumber(function uint16, h, old *handler) {
+	if function >= firstStandard && !h.standard {
+		panic(fmt.Sprintf("asterisque: function %d %q is registered at %s, and numbers from %d on belong to the "+
+			"standard functions of the protocol: give it a lower number", function, h.name, h.place, firstStandard))
+	}
 	if old != nil {
 		panic(fmt.Sprintf("asterisque: function %d is registered twice: %q at %s, and before that %q at %s: "+
 			"give one of them another number", function, h.name, h.place, old.name, old.place))

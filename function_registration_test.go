@@ -75,6 +75,29 @@ func TestANilHandlerPanicsWhereItIsRegistered(t *testing.T) {
 	require.Empty(t, svc.Functions())
 }
 
+func TestNumbersOfStandardFunctionsAreTheLibrarysOnly(t *testing.T) {
+	svc := asterisque.NewService()
+	for number, register := range map[uint16]func(){
+		65_280: func() { svc.Handle(65_280, "mine", noHandler) },
+		65_400: func() { asterisque.Func[int, int](65_400, "mine").Handle(svc, add) },
+		65_534: func() { asterisque.Stream[int, int, int, int](65_534, "mine").Handle(svc, addStream) },
+		65_535: func() { svc.Handle(asterisque.Describe.Number(), "mine", noHandler) },
+	} {
+		text := panicOf(t, register)
+		require.Contains(t, text, fmt.Sprintf(`function %d "mine" is registered at `, number))
+		require.Contains(t, text, "function_registration_test.go:")
+		require.Contains(t, text, "numbers from 65280 on belong to the standard functions")
+		require.Contains(t, text, "give it a lower number")
+	}
+	require.Empty(t, svc.Functions())
+	svc.Handle(0, "first", noHandler)
+	svc.Handle(65_279, "last", noHandler)
+	svc.Describe()
+	require.Len(t, svc.Functions(), 3)
+	svc.Remove(65_535)
+	require.Len(t, svc.Functions(), 2)
+}
+
 func TestAServiceDoesNotChangeWhileItIsServed(t *testing.T) {
 	svc := echoService()
 	made := line(1)
