@@ -8,6 +8,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/limits"
@@ -146,6 +147,11 @@ func (p *port) Stop() {
 
 // MaxBlock implements piping.Port.
 func (p *port) MaxBlock() int { return int(p.x.maxBlock) }
+
+// Misbehaved implements piping.Port.
+func (p *port) Misbehaved(v any) *Abort {
+	return guard.Misbehaved(p.x.log, "interceptor", v, "function", p.pipe.Function())
+}
 
 // put sends m, which has been counted, when it says. It never waits.
 func (p *port) put(m *outbox.Message, when carrier.When) error {

@@ -50,8 +50,12 @@ func (x *exchange) open(ctx context.Context, function uint16, name string, param
 		s.after = sync.OnceFunc(func() {
 			x.giveBack(&held)
 			if x.trace != nil {
-				// not on the reader, which the application would hold up; done ends it
-				go done(s.pipe.Err())
+				// not on the reader, which the application would hold up: by done, which ends it,
+				// or by what stands around the pipe
+				go func() {
+					_, err := s.pipe.Result(context.Background())
+					done(err)
+				}()
 			}
 		})
 	}

@@ -32,6 +32,7 @@ func (silent) Announce()                                   {}
 func (silent) Ask()                                        {}
 func (silent) Stop()                                       {}
 func (silent) MaxBlock() int                               { return 1 << 20 }
+func (silent) Misbehaved(any) *codec.Abort                 { return codec.ErrPanicked }
 func (silent) Taken(int, int)                              {}
 func (silent) Shelter(int) bool                            { return false }
 

@@ -9,6 +9,7 @@ type after struct {
 	messages, bytes int             // that were taken
 	shelter         int             // bytes of shelter to be given back
 	abort           bool            // nobody has room for what the peer was allowed
+	show            bool            // those around the End want to see the outcome
 	begins, ends    *leftover
 }
 

@@ -13,8 +13,8 @@
 //
 // The types of the package know nothing of End, which has the lock and the order of things: a
 // sender with its queue and the asking in that; a receiver with its inbox, its window and the
-// peer's wish; the state of the pipe. What follows from a change and needs no lock is an after,
-// which the End does when it has unlocked.
+// peer's wish; the state of the pipe; code of the application around all that. What follows from a
+// change and needs no lock is an after, which the End does when it has unlocked.
 package piping
 
 import (
@@ -118,6 +118,9 @@ func (e *End) Result(ctx context.Context) ([]byte, error) {
 func (e *End) Done() <-chan struct{} {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if r := e.unseenLocked(); r != nil {
+		return r.seen
+	}
 	return e.finished.wait()
 }
 
@@ -125,7 +128,7 @@ func (e *End) Done() <-chan struct{} {
 func (e *End) Err() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.abort == nil {
+	if e.abort == nil || e.unseenLocked() != nil {
 		return nil
 	}
 	return e.abort
@@ -216,6 +219,7 @@ func (e *End) finishLocked(ev event, result []byte, abort *codec.Abort, a *after
 	e.in.arrived.end()
 	e.out.end()
 	e.finished.end()
+	a.show = e.unseenLocked() != nil
 	return true
 }
 
@@ -230,5 +234,8 @@ func (e *End) do(a *after) {
 	a.do(e.terms, e.port)
 	if a.abort {
 		e.Abort(errNoShelter)
+	}
+	if a.show {
+		e.show()
 	}
 }

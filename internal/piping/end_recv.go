@@ -16,6 +16,9 @@ func (e *End) Recv(ctx context.Context) (Block, error) {
 	for {
 		b, wait, err := e.take(waited)
 		if wait == nil {
+			if r := e.around(); r != nil && err == nil {
+				return e.received(r, b)
+			}
 			return b, err
 		}
 		waited = true
@@ -59,6 +62,10 @@ func (e *End) take(waited bool) (b Block, wait <-chan struct{}, err error) {
 // waitLocked returns a channel on which the caller waits for a Block, or an error if none will
 // come.
 func (e *End) waitLocked(a *after) (wait <-chan struct{}, err error) {
+	if r := e.unseenLocked(); r != nil && e.state.over() {
+		e.in.waiting++
+		return r.seen, nil
+	}
 	if err := e.nothingLocked(); err != nil {
 		return nil, err
 	}

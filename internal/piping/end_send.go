@@ -14,6 +14,14 @@ var errNoCredit = codec.ErrOverloaded.Withf("the window of the pipe is used up: 
 
 // Send sends a Block: see pipe.Send. It keeps no part of the payload unless that has Memory.
 func (e *End) Send(ctx context.Context, b Outgoing) error {
+	if r := e.around(); r != nil {
+		return e.sendAround(ctx, r, b)
+	}
+	return e.send(ctx, b)
+}
+
+// send is Send for what is sent in the end.
+func (e *End) send(ctx context.Context, b Outgoing) error {
 	n := e.terms.peerCost(len(b.Payload))
 	if dropped := e.thin(&b, n); dropped {
 		return nil
@@ -38,6 +46,14 @@ func (e *End) Give(ctx context.Context, mem *buffer.Buffer, n int) error {
 
 // Post sends a Block without waiting: see pipe.Post.
 func (e *End) Post(b Outgoing) (limits.State, error) {
+	if r := e.around(); r != nil {
+		return e.postAround(r, b)
+	}
+	return e.post(b)
+}
+
+// post is Post for what is sent in the end.
+func (e *End) post(b Outgoing) (limits.State, error) {
 	n := e.terms.peerCost(len(b.Payload))
 	if err := e.admit(n); err != nil {
 		return limits.Ready, err
@@ -80,6 +96,9 @@ func (e *End) AwaitCredit(ctx context.Context) (fits int, err error) {
 		fits = e.out.room(e.terms.PeerOverhead)
 		return nil, false, nil
 	})
+	if r := e.around(); r != nil && err != nil {
+		err = e.refusal(ctx, r, err)
+	}
 	return fits, err
 }
 
@@ -256,6 +275,13 @@ func (e *End) wakeLocked() {
 	if !e.state.over() {
 		e.out.wake()
 	}
+}
+
+// closed returns why no Block may be sent, or nil.
+func (e *End) closed() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.closedLocked()
 }
 
 // closedLocked returns why no Block may be sent, or nil.

@@ -130,6 +130,8 @@ func (e *endPort) Stop()            { (*end)(e).put("stop") }
 func (e *endPort) Ask()             { (*end)(e).put(ask{}) }
 func (e *endPort) MaxBlock() int    { return 1 << 20 }
 
+func (e *endPort) Misbehaved(any) *codec.Abort { return codec.ErrPanicked }
+
 func (e *endPort) Announce() {
 	e.s.mu.Lock()
 	defer e.s.mu.Unlock()

@@ -21,6 +21,7 @@ type port struct {
 	taken  int
 	news   int   // how often something was announced
 	refuse error // what Send and Post return
+	lost   []any // what Misbehaved was told
 }
 
 func (p *port) note(s string) error {
@@ -44,6 +45,13 @@ func (p *port) Thin(*piping.Outgoing) bool { return false }
 func (p *port) CloseSend() error { return p.note("end") }
 
 func (p *port) MaxBlock() int { return 1 << 20 }
+
+func (p *port) Misbehaved(v any) *codec.Abort {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lost = append(p.lost, v)
+	return codec.ErrPanicked.Withf("lost: %v", v)
+}
 
 func (p *port) Stop() { p.note("stop") }
 

@@ -41,4 +41,8 @@ type Port interface {
 
 	// MaxBlock returns the largest payload of a Block, in bytes, that the peer takes.
 	MaxBlock() int
+
+	// Misbehaved logs that code around the End has not returned, and returns the error for that. v
+	// is what was recovered, or nil if the goroutine is being ended.
+	Misbehaved(v any) *codec.Abort
 }

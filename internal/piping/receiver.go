@@ -26,10 +26,12 @@ type receiver struct {
 
 	lasting  bool              // see Config; these are fixed
 	priority priority.Priority // of the pipe
+	wrapped  bool              // code stands around the End: here is room to say it
 }
 
 // special is what few receivers need.
 type special struct {
+	around     *around // that stands around the End; fixed; nil without
 	wish       wish
 	skipped    uint64 // Blocks dropped since the one that was taken last
 	endSkipped uint64 // Blocks dropped between the last one and the peer's end-of-stream
