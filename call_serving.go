@@ -12,11 +12,21 @@ type serving struct {
 	traceServed servedTracing // nil without a tracer; fixed
 	private     bool          // the texts of errors stay here; fixed
 
-	highest priority.Priority // that the peer's calls get; belongs to the reader, as the next two
-	service *Service          // what the peer may call
-	inline  *workspace        // nil until there is an inline call
+	highest  priority.Priority // that the peer's calls get; belongs to the reader, as the next three
+	service  *Service          // what the peer may call
+	describe bool              // what its Grant says of Describe
+	inline   *workspace        // nil until there is an inline call
 
 	calls dispatcher // locks itself
+}
+
+// find returns the handler of a function, or nil if there is none for this peer.
+func (s *serving) find(function uint16) *handler {
+	h := s.service.find(function)
+	if h != nil && h.granted && !s.describe {
+		return nil
+	}
+	return h
 }
 
 // servedTracing tells the tracer that a handler is about to run. It returns the context of the

@@ -272,25 +272,6 @@ func TestAMessageOverTheLimitIsRefusedWhereItIsSent(t *testing.T) {
 	require.Equal(t, "short", string(result))
 }
 
-func TestAServiceDescribesItselfIfItChoseTo(t *testing.T) {
-	svc := echoService()
-	dialled, _ := connect(t, svc)
-	_, err := asterisque.Describe.Call(background, dialled, struct{}{})
-	require.ErrorIs(t, err, asterisque.ErrNoFunction)
-
-	svc = echoService()
-	svc.Describe()
-	asterisque.Stream[string, int, float64, bool](11, "mix").Handle(svc, func(context.Context, string, *asterisque.Pipe[float64, int]) (bool, error) { return true, nil })
-	dialled, _ = connect(t, svc)
-	list, err := asterisque.Describe.Call(background, dialled, struct{}{})
-	require.NoError(t, err)
-	require.Equal(t, []asterisque.FunctionInfo{
-		{Number: 10, Name: "echo", Signature: "func(string) string"},
-		{Number: 11, Name: "mix", Signature: "func(string) bool, caller sends int, callee sends float64"},
-		{Number: 65_535, Name: "describe", Signature: "func(struct {}) []asterisque.FunctionInfo"},
-	}, list)
-}
-
 func TestCallsWorkWithEveryValueCodec(t *testing.T) {
 	for _, values := range []codec.Values{codec.CBOR, codec.JSON, codec.Raw} {
 		t.Run(values.Name(), func(t *testing.T) {

@@ -14,6 +14,7 @@ type handler struct {
 	name      string
 	signature string
 	standard  bool // it is one of the standard functions
+	granted   bool // it is there only for peers whose Grant has Describe
 	blocks    bool // the call carries Blocks: it has a pipe
 	inline    bool // it runs on the reader
 	// what its parameters are decoded as, and no part of them is kept unless the codec lends it;

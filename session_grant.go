@@ -11,6 +11,7 @@ type Grant struct {
 	// who the peer turned out to be, for logs and for handlers: see Peer.Subject
 	Subject     string
 	Service     *Service           // what it is offered
+	Describe    bool               // it may call Describe, if the Service has that by WithGrantOnly
 	Inbound     limits.Limits      // of what it sends and the application has not taken
 	Outbound    limits.Limits      // of what it is sent and has not been given to the Wire
 	MaxPriority *priority.Priority // the highest that its calls get

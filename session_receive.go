@@ -48,7 +48,7 @@ func (u *upper) receiveOpen(m *message.Open, begun bool) error {
 	if m.Meta.Nested {
 		within = u.table.outer(m.Meta.Within)
 	}
-	h := u.service.find(m.Function)
+	h := u.serving.find(m.Function)
 	var refused *Abort
 	switch {
 	case h == nil:

@@ -1,0 +1,119 @@
+package asterisque_test
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
+)
+
+func TestAServiceDescribesItselfIfItChoseTo(t *testing.T) {
+	svc := echoService()
+	dialled, _ := connect(t, svc)
+	_, err := asterisque.Describe.Call(background, dialled, struct{}{})
+	require.ErrorIs(t, err, asterisque.ErrNoFunction)
+
+	svc = echoService()
+	svc.Describe()
+	asterisque.Stream[string, int, float64, bool](11, "mix").Handle(svc, func(context.Context, string, *asterisque.Pipe[float64, int]) (bool, error) { return true, nil })
+	dialled, _ = connect(t, svc)
+	list, err := asterisque.Describe.Call(background, dialled, struct{}{})
+	require.NoError(t, err)
+	require.Equal(t, []asterisque.FunctionInfo{
+		{Number: 10, Name: "echo", Signature: "func(string) string"},
+		{Number: 11, Name: "mix", Signature: "func(string) bool, caller sends int, callee sends float64"},
+		{Number: 65_535, Name: "describe", Signature: "func(struct {}) []asterisque.FunctionInfo"},
+	}, list)
+}
+
+// described is a service that describes itself to whom it is granted.
+func described() *asterisque.Service {
+	svc := echoService()
+	svc.Describe(asterisque.WithGrantOnly())
+	return svc
+}
+
+func TestDescribeIsForThoseWhomItIsGranted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		there := asterisque.NewNode(asterisque.WithService(described()), asterisque.WithAccess(asterisque.Access{
+			Accept: func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
+				switch p.ID {
+				case "tool":
+					return &asterisque.Grant{Describe: true}, nil
+				case "guest":
+					return &asterisque.Grant{Subject: "guest"}, nil
+				}
+				return nil, nil
+			},
+		}))
+		defer there.Close()
+		for _, id := range []string{"tool", "guest", "nobody", "tool", "guest"} {
+			here := asterisque.NewNode(asterisque.WithID(id), asterisque.WithService(described()))
+			dialled, accepted := nodesInMemory(t, here, there)
+			_, err := asterisque.Describe.Call(background, dialled, struct{}{})
+			if id == "tool" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorIs(t, err, asterisque.ErrNoFunction, id)
+				require.True(t, asterisque.Repeatable(err), "it is refused as a function is that is not there")
+				_, other := asterisque.Func[int, int](65_279, "nothing").Call(background, dialled, 1)
+				require.Equal(t, "function 65279", codec.AbortOf(other).Message)
+				require.Equal(t, "function 65535", codec.AbortOf(err).Message)
+			}
+			got, err := echo.Call(background, dialled, id)
+			require.NoError(t, err)
+			require.Equal(t, id, got, "all else is offered")
+			_, err = asterisque.Describe.Call(background, accepted, struct{}{})
+			require.ErrorIs(t, err, asterisque.ErrNoFunction, "the side that dialled grants nothing")
+			here.Close()
+		}
+	})
+}
+
+func TestAGrantOfDescribeIsOfNoUseWhereTheServiceHasNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		accept := func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
+			return &asterisque.Grant{Describe: true}, nil
+		}
+		dialled, _ := inMemory(t, echoService(), asterisque.WithAccess(asterisque.Access{Accept: accept}))
+		_, err := asterisque.Describe.Call(background, dialled, struct{}{})
+		require.ErrorIs(t, err, asterisque.ErrNoFunction)
+	})
+}
+
+func TestWhetherAPeerMayDescribeIsDecidedAgainAtAResume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc := described()
+		k := newDoorkeeper(t)
+		grant := func(describe bool) { k.grants(&asterisque.Grant{Service: svc, Describe: describe}, nil) }
+		ask := func(p *rawPeer, pipe uint64) *asterisque.Abort {
+			p.send(&message.Open{Pipe: pipe, Function: asterisque.Describe.Number(), Params: []byte{0xa0}})
+			return p.answer().Abort
+		}
+		grant(true)
+		p, first := rawTo(t, k.node, resumable())
+		first.Session, first.Secret = bytes.Clone(first.Session), bytes.Clone(first.Secret)
+		require.Nil(t, ask(p, 0))
+
+		grant(false)
+		p.w.Close()
+		synctest.Wait()
+		p, second := rawTo(t, k.node, resuming(first, 1))
+		require.Equal(t, first.Session, second.Session)
+		second.Session, second.Secret = bytes.Clone(second.Session), bytes.Clone(second.Secret)
+		require.Equal(t, codec.NoFunction, ask(p, 2).Code)
+
+		grant(true)
+		p.w.Close()
+		synctest.Wait()
+		p, third := rawTo(t, k.node, resuming(second, 2))
+		require.Equal(t, first.Session, third.Session)
+		require.Nil(t, ask(p, 4))
+	})
+}
