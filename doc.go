@@ -78,8 +78,8 @@
 // The accepting side decides for each peer what it is offered, and how much ([Access].Accept,
 // [Grant]), by its TLS certificate ([Peer.Certificate]) or by a credential ([Access].Credential),
 // before it can call anything. Describe may be for some of them only ([WithGrantOnly]). What peers
-// cost until then is bounded ([Timeouts].Handshake,
-// [Admission].HalfOpen, [Admission].Sessions, [Admission].PerAddress).
+// cost until then is bounded ([Timeouts].Handshake, [Admission].HalfOpen, [Admission].Sessions,
+// [Admission].PerAddress).
 //
 // # What is going on
 //

@@ -2,7 +2,6 @@ package asterisque
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 
 	"github.com/asterisque-go/asterisque/codec"
@@ -37,10 +36,10 @@ func (f Function[P, R]) Name() string { return f.name }
 func (f Function[P, R]) Handle(svc *Service, h func(ctx context.Context, params P) (R, error), opts ...HandlerOption) {
 	checkHandler(f.number, f.name, h == nil)
 	svc.set(f.number, opts, &handler{
-		name:      f.name,
-		params:    reflect.TypeFor[P](),
-		free:      f.params,
-		signature: fmt.Sprintf("func(%v) %v", reflect.TypeFor[P](), reflect.TypeFor[R]()),
+		name:   f.name,
+		types:  signature{params: reflect.TypeFor[P](), result: reflect.TypeFor[R]()},
+		params: reflect.TypeFor[P](),
+		free:   f.params,
 		serve: func(ctx context.Context, c handledCall, k *workspace) (result []byte, err error) {
 			v := operandsFor[P, R](&k.operands)
 			defer v.empty()

@@ -1,33 +1,114 @@
 package asterisque
 
-import "context"
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/asterisque-go/asterisque/codec"
+)
 
 // Describe is the function by which tools learn what a service offers. It is there only for
-// services that chose so with [Service.Describe].
-var Describe = Func[struct{}, []FunctionInfo](65_535, "describe")
+// services that chose so with [Service.Describe]. An answer that is larger than the caller takes
+// ([Limits].MaxMessage) fails with ErrTooLarge: then ask for less.
+var Describe = Func[DescribeQuery, []FunctionInfo](65_535, "describe")
 
-// Describe lets peers ask, with [Describe] (function 65,535), for the list of functions. It panics
-// as [Service.Handle] does.
+// DescribeQuery says what [Describe] is asked for. Its zero value asks for everything.
+type DescribeQuery struct {
+	// these functions, of which some may not be there; if there are none, all
+	Functions []uint16 `cbor:"1,keyasint,omitempty" json:"functions,omitempty"`
+	NoSchemas bool     `cbor:"2,keyasint,omitempty" json:"no_schemas,omitempty"`
+}
+
+// FunctionInfo describes one function of a service. The schemas are there if the service was told
+// to make them: see [WithSchemas].
+type FunctionInfo struct {
+	Number uint16 `cbor:"1,keyasint" json:"number"`
+	Name   string `cbor:"2,keyasint" json:"name"`
+	// in Go's words, such as "func(string) int"
+	Signature string `cbor:"3,keyasint" json:"signature"`
+
+	Params   Schema `cbor:"4,keyasint,omitempty" json:"params,omitempty"`
+	Result   Schema `cbor:"5,keyasint,omitempty" json:"result,omitempty"`
+	Sent     Schema `cbor:"6,keyasint,omitempty" json:"sent,omitempty"`     // of the Blocks of the caller
+	Received Schema `cbor:"7,keyasint,omitempty" json:"received,omitempty"` // of those of the callee
+}
+
+// Describe lets peers ask, with [Describe] (function 65,535), for the list of functions: all peers
+// to which the service is offered, unless [WithGrantOnly] keeps it for some. It panics as
+// [Service.Handle] does, and if [WithSchemas] finds a type that has none.
 func (s *Service) Describe(opts ...DescribeOption) {
-	var d description
+	d := description{place: here()}
 	for _, o := range opts {
 		o(&d)
 	}
-	Describe.Handle(s, func(context.Context, struct{}) ([]FunctionInfo, error) { return s.Functions(), nil }, standard, d.to)
+	Describe.Handle(s, s.answerDescribe, standard, d.to)
+	if d.schemas != nil {
+		s.describe(d)
+	}
 }
 
 // DescribeOption sets what [Service.Describe] offers, or to whom.
 type DescribeOption func(*description)
 
-// description is what the options of Describe say.
+// description is what the program has said of Describe.
 type description struct {
-	granted bool // to some peers only
+	granted bool    // to some peers only
+	schemas Schemas // nil: without
+	place   string  // where Service.Describe was called
 }
 
-// WithGrantOnly keeps Describe for peers whose [Grant] has its Describe set. For all others there is
-// no such function: those to which Access.Accept has granted nothing, or that this side has dialled,
-// among them.
+// WithGrantOnly keeps [Describe] for peers whose [Grant] has its Describe set. For all others there
+// is no such function: those to which Access.Accept has granted nothing, or that this side has
+// dialled, among them.
 func WithGrantOnly() DescribeOption { return func(d *description) { d.granted = true } }
 
 // to sets whom a function is there for.
 func (d *description) to(h *handler) { h.granted = d.granted }
+
+// answerDescribe is the handler of Describe.
+func (s *Service) answerDescribe(ctx context.Context, q DescribeQuery) ([]FunctionInfo, error) {
+	bare := q.NoSchemas || SessionOf(ctx).codec.Name() != codec.CBOR.Name()
+	asked := make(map[uint16]bool)
+	for _, n := range q.Functions { // which may be many, and come twice
+		asked[n] = true
+	}
+	list := []FunctionInfo{}
+	for _, f := range s.Functions() {
+		if len(asked) > 0 && !asked[f.Number] {
+			continue
+		}
+		if bare {
+			f.Params, f.Result, f.Sent, f.Received = "", "", "", ""
+		}
+		list = append(list, f)
+	}
+	return list, nil
+}
+
+// Functions lists what the service offers, by number.
+func (s *Service) Functions() []FunctionInfo {
+	m := *s.handlers.Load()
+	list := make([]FunctionInfo, 0, len(m))
+	for _, n := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, m[n].info)
+	}
+	return list
+}
+
+// describe makes the schemas of the functions that are there. Those that come later find d. No lock
+// is held meanwhile, since the application makes them.
+func (s *Service) describe(d description) {
+	var before handlers
+	s.change(func(m handlers) { s.described, before = d, m })
+	for n, h := range before {
+		own := *h
+		own.describe(d.schemas, d.place)
+		s.change(func(m handlers) {
+			s.checkUnserved(own.number, own.name, "described")
+			if m[n] == h {
+				m[n] = &own
+			}
+		})
+	}
+}

@@ -3,6 +3,9 @@ package asterisque_test
 import (
 	"bytes"
 	"context"
+	"os"
+	"reflect"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -16,20 +19,33 @@ import (
 func TestAServiceDescribesItselfIfItChoseTo(t *testing.T) {
 	svc := echoService()
 	dialled, _ := connect(t, svc)
-	_, err := asterisque.Describe.Call(background, dialled, struct{}{})
+	_, err := asterisque.Describe.Call(background, dialled, asterisque.DescribeQuery{})
 	require.ErrorIs(t, err, asterisque.ErrNoFunction)
 
 	svc = echoService()
 	svc.Describe()
 	asterisque.Stream[string, int, float64, bool](11, "mix").Handle(svc, func(context.Context, string, *asterisque.Pipe[float64, int]) (bool, error) { return true, nil })
 	dialled, _ = connect(t, svc)
-	list, err := asterisque.Describe.Call(background, dialled, struct{}{})
+	list, err := asterisque.Describe.Call(background, dialled, asterisque.DescribeQuery{})
 	require.NoError(t, err)
 	require.Equal(t, []asterisque.FunctionInfo{
 		{Number: 10, Name: "echo", Signature: "func(string) string"},
 		{Number: 11, Name: "mix", Signature: "func(string) bool, caller sends int, callee sends float64"},
-		{Number: 65_535, Name: "describe", Signature: "func(struct {}) []asterisque.FunctionInfo"},
+		{Number: 65_535, Name: "describe", Signature: "func(asterisque.DescribeQuery) []asterisque.FunctionInfo"},
 	}, list)
+}
+
+func TestSpecificationHasTheKeysOfDescribe(t *testing.T) {
+	text, err := os.ReadFile("spec/protocol.md")
+	require.NoError(t, err)
+	_, section, _ := strings.Cut(string(text), "\n## 15. Standard functions\n")
+	for _, typ := range []reflect.Type{reflect.TypeFor[asterisque.DescribeQuery](), reflect.TypeFor[asterisque.FunctionInfo]()} {
+		for i := range typ.NumField() {
+			key, _, _ := strings.Cut(typ.Field(i).Tag.Get("cbor"), ",")
+			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
+			require.Contains(t, section, "\n| "+key+" | "+name+" | ", typ.Name())
+		}
+	}
 }
 
 // described is a service that describes itself to whom it is granted.
@@ -56,7 +72,7 @@ func TestDescribeIsForThoseWhomItIsGranted(t *testing.T) {
 		for _, id := range []string{"tool", "guest", "nobody", "tool", "guest"} {
 			here := asterisque.NewNode(asterisque.WithID(id), asterisque.WithService(described()))
 			dialled, accepted := nodesInMemory(t, here, there)
-			_, err := asterisque.Describe.Call(background, dialled, struct{}{})
+			_, err := asterisque.Describe.Call(background, dialled, asterisque.DescribeQuery{})
 			if id == "tool" {
 				require.NoError(t, err)
 			} else {
@@ -69,7 +85,7 @@ func TestDescribeIsForThoseWhomItIsGranted(t *testing.T) {
 			got, err := echo.Call(background, dialled, id)
 			require.NoError(t, err)
 			require.Equal(t, id, got, "all else is offered")
-			_, err = asterisque.Describe.Call(background, accepted, struct{}{})
+			_, err = asterisque.Describe.Call(background, accepted, asterisque.DescribeQuery{})
 			require.ErrorIs(t, err, asterisque.ErrNoFunction, "the side that dialled grants nothing")
 			here.Close()
 		}
@@ -82,7 +98,7 @@ func TestAGrantOfDescribeIsOfNoUseWhereTheServiceHasNone(t *testing.T) {
 			return &asterisque.Grant{Describe: true}, nil
 		}
 		dialled, _ := inMemory(t, echoService(), asterisque.WithAccess(asterisque.Access{Accept: accept}))
-		_, err := asterisque.Describe.Call(background, dialled, struct{}{})
+		_, err := asterisque.Describe.Call(background, dialled, asterisque.DescribeQuery{})
 		require.ErrorIs(t, err, asterisque.ErrNoFunction)
 	})
 }

@@ -12,11 +12,13 @@ import (
 type handler struct {
 	number    uint16
 	name      string
-	signature string
-	standard  bool // it is one of the standard functions
-	granted   bool // it is there only for peers whose Grant has Describe
-	blocks    bool // the call carries Blocks: it has a pipe
-	inline    bool // it runs on the reader
+	types     signature
+	info      FunctionInfo // what Describe tells of it
+	described bool         // info has the schemas
+	standard  bool         // it is one of the standard functions
+	granted   bool         // it is there only for peers whose Grant has Describe
+	blocks    bool         // the call carries Blocks: it has a pipe
+	inline    bool         // it runs on the reader
 	// what its parameters are decoded as, and no part of them is kept unless the codec lends it;
 	// nil if they are not
 	params  reflect.Type

@@ -18,9 +18,10 @@ import (
 // the panic names both places. To offer something else from some moment on, make another Service
 // and grant it. It is safe for concurrent use, and several nodes may serve it.
 type Service struct {
-	mu       sync.Mutex // held by writers
-	handlers atomic.Pointer[handlers]
-	served   string // guarded by mu; who serves it and where; empty: nobody yet
+	mu        sync.Mutex // held by writers
+	handlers  atomic.Pointer[handlers]
+	served    string      // guarded by mu; who serves it and where; empty: nobody yet
+	described description // guarded by mu; zero: there are no schemas
 }
 
 // handlers has functions by their numbers. Each call looks for one, and Go finds keys of 32 bits
@@ -49,9 +50,8 @@ func NewService() *Service {
 func (s *Service) Handle(function uint16, name string, h func(ctx context.Context, p *pipe.Pipe, params []byte) (result []byte, err error), opts ...HandlerOption) {
 	checkHandler(function, name, h == nil)
 	s.set(function, opts, &handler{
-		name:      name,
-		signature: "func([]byte) []byte, Blocks both ways",
-		blocks:    true,
+		name:   name,
+		blocks: true,
 		serve: func(ctx context.Context, c handledCall, _ *workspace) ([]byte, error) {
 			return h(ctx, c.untyped(), c.rawParams())
 		},
@@ -76,11 +76,27 @@ func (s *Service) set(function uint16, opts []HandlerOption, h *handler) {
 		o(h)
 	}
 	h.number, h.place, h.meter = function, here(), new(functionMeter)
+	h.info = FunctionInfo{Number: function, Name: h.name, Signature: h.types.String()}
+	for {
+		d, ok := s.register(h)
+		if ok {
+			return
+		}
+		h.describe(d.schemas, d.place)
+	}
+}
+
+// register adds h, unless it has first to be described as d says.
+func (s *Service) register(h *handler) (d description, ok bool) {
 	s.change(func(m handlers) {
-		s.checkUnserved(function, h.name, "registered")
-		checkNumber(function, h, m[uint32(function)])
-		m[uint32(function)] = h
+		s.checkUnserved(h.number, h.name, "registered")
+		checkNumber(h.number, h, m[uint32(h.number)])
+		d, ok = s.described, h.described || s.described.schemas == nil
+		if ok {
+			m[uint32(h.number)] = h
+		}
 	})
+	return d, ok
 }
 
 // change changes a copy of the functions, for those who look at them meanwhile. f may panic.
@@ -94,24 +110,6 @@ func (s *Service) change(f func(handlers)) {
 
 // find returns the handler of a function, or nil.
 func (s *Service) find(function uint16) *handler { return (*s.handlers.Load())[uint32(function)] }
-
-// FunctionInfo describes one function of a service.
-type FunctionInfo struct {
-	Number uint16 `cbor:"1,keyasint" json:"number"`
-	Name   string `cbor:"2,keyasint" json:"name"`
-	// in Go's words, such as "func(string) int"
-	Signature string `cbor:"3,keyasint" json:"signature"`
-}
-
-// Functions lists what the service offers, by number.
-func (s *Service) Functions() []FunctionInfo {
-	m := *s.handlers.Load()
-	list := make([]FunctionInfo, 0, len(m))
-	for _, n := range slices.Sorted(maps.Keys(m)) {
-		list = append(list, FunctionInfo{Number: uint16(n), Name: m[n].name, Signature: m[n].signature})
-	}
-	return list
-}
 
 // Stats tells of each function, by number, how its calls went. It costs the calls nothing.
 func (s *Service) Stats() []FunctionStats {

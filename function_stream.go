@@ -2,7 +2,6 @@ package asterisque
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"iter"
 	"reflect"
@@ -48,9 +47,8 @@ func (f StreamFunction[P, S, R, T]) Name() string { return f.name }
 func (f StreamFunction[P, S, R, T]) Handle(svc *Service, h func(ctx context.Context, params P, p *Pipe[R, S]) (T, error), opts ...HandlerOption) {
 	checkHandler(f.number, f.name, h == nil)
 	svc.set(f.number, opts, &handler{
-		name: f.name,
-		signature: fmt.Sprintf("func(%v) %v, caller sends %v, callee sends %v",
-			reflect.TypeFor[P](), reflect.TypeFor[T](), reflect.TypeFor[S](), reflect.TypeFor[R]()),
+		name:   f.name,
+		types:  signature{reflect.TypeFor[P](), reflect.TypeFor[T](), reflect.TypeFor[S](), reflect.TypeFor[R]()},
 		blocks: true,
 		params: reflect.TypeFor[P](),
 		free:   f.free.params,
