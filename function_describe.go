@@ -2,8 +2,6 @@ package asterisque
 
 import (
 	"context"
-	"maps"
-	"slices"
 
 	"github.com/asterisque-go/asterisque/codec"
 )
@@ -20,31 +18,17 @@ type DescribeQuery struct {
 	NoSchemas bool     `cbor:"2,keyasint,omitempty" json:"no_schemas,omitempty"`
 }
 
-// FunctionInfo describes one function of a service. The schemas are there if the service was told
-// to make them: see [WithSchemas].
-type FunctionInfo struct {
-	Number uint16 `cbor:"1,keyasint" json:"number"`
-	Name   string `cbor:"2,keyasint" json:"name"`
-	// in Go's words, such as "func(string) int"
-	Signature string `cbor:"3,keyasint" json:"signature"`
-
-	Params   Schema `cbor:"4,keyasint,omitempty" json:"params,omitempty"`
-	Result   Schema `cbor:"5,keyasint,omitempty" json:"result,omitempty"`
-	Sent     Schema `cbor:"6,keyasint,omitempty" json:"sent,omitempty"`     // of the Blocks of the caller
-	Received Schema `cbor:"7,keyasint,omitempty" json:"received,omitempty"` // of those of the callee
-}
-
 // Describe lets peers ask, with [Describe] (function 65,535), for the list of functions: all peers
 // to which the service is offered, unless [WithGrantOnly] keeps it for some. It panics as
 // [Service.Handle] does, and if [WithSchemas] finds a type that has none.
 func (s *Service) Describe(opts ...DescribeOption) {
-	d := description{place: here()}
+	var d description
 	for _, o := range opts {
 		o(&d)
 	}
 	Describe.Handle(s, s.answerDescribe, standard, d.to)
 	if d.schemas != nil {
-		s.describe(d)
+		s.describe(schemaWish{d.schemas, here()})
 	}
 }
 
@@ -55,13 +39,18 @@ type DescribeOption func(*description)
 type description struct {
 	granted bool    // to some peers only
 	schemas Schemas // nil: without
-	place   string  // where Service.Describe was called
 }
 
 // WithGrantOnly keeps [Describe] for peers whose [Grant] has its Describe set. For all others there
 // is no such function: those to which Access.Accept has granted nothing, or that this side has
 // dialled, among them.
 func WithGrantOnly() DescribeOption { return func(d *description) { d.granted = true } }
+
+// WithSchemas lets [Describe] tell the schemas of what functions carry, apart from the untyped ones
+// of [Service.Handle]. Each is made once: by Service.Describe of the functions that are there, and
+// when one is registered of those that come later. If one has no schema, that panics. Sessions with
+// another codec than codec.CBOR are told none, because their values look different.
+func WithSchemas(s Schemas) DescribeOption { return func(d *description) { d.schemas = s } }
 
 // to sets whom a function is there for.
 func (d *description) to(h *handler) { h.granted = d.granted }
@@ -86,24 +75,14 @@ func (s *Service) answerDescribe(ctx context.Context, q DescribeQuery) ([]Functi
 	return list, nil
 }
 
-// Functions lists what the service offers, by number.
-func (s *Service) Functions() []FunctionInfo {
-	m := *s.handlers.Load()
-	list := make([]FunctionInfo, 0, len(m))
-	for _, n := range slices.Sorted(maps.Keys(m)) {
-		list = append(list, m[n].info)
-	}
-	return list
-}
-
-// describe makes the schemas of the functions that are there. Those that come later find d. No lock
-// is held meanwhile, since the application makes them.
-func (s *Service) describe(d description) {
+// describe makes the schemas of the functions that are there. Those that come later find the wish.
+// No lock is held meanwhile, since the application makes them.
+func (s *Service) describe(w schemaWish) {
 	var before handlers
-	s.change(func(m handlers) { s.described, before = d, m })
+	s.change(func(m handlers) { s.wish, before = w, m })
 	for n, h := range before {
 		own := *h
-		own.describe(d.schemas, d.place)
+		own.describe(w)
 		s.change(func(m handlers) {
 			s.checkUnserved(own.number, own.name, "described")
 			if m[n] == h {

@@ -2,13 +2,14 @@ package asterisque
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// handler is what a service knows of one function. It does not change.
+// handler is what a service knows of one function. It does not change once it is registered.
 type handler struct {
 	number    uint16
 	name      string
@@ -32,6 +33,15 @@ type handler struct {
 	// serve runs one call with the context that its handler gets. The result may be in w, and is
 	// sent before w is used again.
 	serve func(ctx context.Context, c handledCall, w *workspace) (result []byte, err error)
+}
+
+// describe fills the schemas in. It panics if there is none of what the function carries.
+func (h *handler) describe(w schemaWish) {
+	h.described = true
+	if of, err := h.types.describe(w.schemas, &h.info); err != nil {
+		panic(fmt.Sprintf("asterisque: function %d %q, registered at %s, has no schema of %s, for which Service.Describe asks at %s: %v",
+			h.number, h.name, h.place, of, w.place, err))
+	}
 }
 
 // handledCall is a call of the peer, as the handler of its function sees it.

@@ -19,8 +19,8 @@ func (s *Schema) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Schemas makes schemas of Go types, for values as codec.CBOR encodes them; see [WithSchemas].
-// A type that has no schema is an error, which should name the part of the type that is the reason,
+// Schemas makes schemas of Go types, for values as codec.CBOR encodes them; see [WithSchemas]. A
+// type that has no schema is an error, which should name the part of the type that is the reason,
 // and the way out.
 type Schemas interface {
 	// Input returns the schema of what is decoded as a t: parameters, and Blocks of the caller.
@@ -30,12 +30,24 @@ type Schemas interface {
 	Output(t reflect.Type) (Schema, error)
 }
 
-// WithSchemas lets [Describe] tell the schemas of what functions carry, apart from the untyped ones
-// of [Service.Handle]. Each is made once: by Service.Describe of the functions that are there, and
-// when one is registered of those that come later. If one has no schema, that panics. Sessions with
-// another codec than codec.CBOR are told none, because their values look different.
-func WithSchemas(s Schemas) DescribeOption {
-	return func(d *description) { d.schemas = s }
+// schemaWish is a program's wish for schemas.
+type schemaWish struct {
+	schemas Schemas // nil: none are wanted
+	place   string  // where Service.Describe was called
+}
+
+// FunctionInfo describes one function of a service. The schemas are there if the service was told
+// to make them: see [WithSchemas].
+type FunctionInfo struct {
+	Number uint16 `cbor:"1,keyasint" json:"number"`
+	Name   string `cbor:"2,keyasint" json:"name"`
+	// in Go's words, such as "func(string) int"
+	Signature string `cbor:"3,keyasint" json:"signature"`
+
+	Params   Schema `cbor:"4,keyasint,omitempty" json:"params,omitempty"`
+	Result   Schema `cbor:"5,keyasint,omitempty" json:"result,omitempty"`
+	Sent     Schema `cbor:"6,keyasint,omitempty" json:"sent,omitempty"`     // of the Blocks of the caller
+	Received Schema `cbor:"7,keyasint,omitempty" json:"received,omitempty"` // of those of the callee
 }
 
 // signature has the types of what a function carries, as its caller sees them: nil where it carries
@@ -53,32 +65,30 @@ func (s *signature) String() string {
 	return fmt.Sprintf("func(%v) %v, caller sends %v, callee sends %v", s.params, s.result, s.sent, s.received)
 }
 
-// describe fills in the schemas of h. It panics if there is none of what h carries. place is where
-// the program has asked for them.
-func (h *handler) describe(s Schemas, place string) {
-	h.described = true
+// describe fills the schemas of s in. It returns an error if there is none of a type, and says what
+// that is the type of.
+func (s *signature) describe(by Schemas, info *FunctionInfo) (of string, err error) {
 	for _, part := range []struct {
-		what string
+		name string
 		of   reflect.Type
-		made func(reflect.Type) (Schema, error)
+		make func(reflect.Type) (Schema, error)
 		to   *Schema
 	}{
-		{"its parameters", h.types.params, s.Input, &h.info.Params},
-		{"its result", h.types.result, s.Output, &h.info.Result},
-		{"what its caller sends", h.types.sent, s.Input, &h.info.Sent},
-		{"what its callee sends", h.types.received, s.Output, &h.info.Received},
+		{"its parameters", s.params, by.Input, &info.Params},
+		{"its result", s.result, by.Output, &info.Result},
+		{"what its caller sends", s.sent, by.Input, &info.Sent},
+		{"what its callee sends", s.received, by.Output, &info.Received},
 	} {
 		if part.of == nil {
 			continue
 		}
-		made, err := part.made(part.of)
-		if err == nil && made != "" && !json.Valid([]byte(made)) {
+		*part.to, err = part.make(part.of)
+		if err == nil && *part.to != "" && !json.Valid([]byte(*part.to)) {
 			err = fmt.Errorf("what was made of %v is no JSON", part.of)
 		}
 		if err != nil {
-			panic(fmt.Sprintf("asterisque: function %d %q, registered at %s, has no schema of %s, for which Service.Describe asks at %s: %v",
-				h.number, h.name, h.place, part.what, place, err))
+			return part.name, err
 		}
-		*part.to = made
 	}
+	return "", nil
 }

@@ -18,10 +18,10 @@ import (
 // the panic names both places. To offer something else from some moment on, make another Service
 // and grant it. It is safe for concurrent use, and several nodes may serve it.
 type Service struct {
-	mu        sync.Mutex // held by writers
-	handlers  atomic.Pointer[handlers]
-	served    string      // guarded by mu; who serves it and where; empty: nobody yet
-	described description // guarded by mu; zero: there are no schemas
+	mu       sync.Mutex // held by writers
+	handlers atomic.Pointer[handlers]
+	served   string     // guarded by mu; who serves it and where; empty: nobody yet
+	wish     schemaWish // guarded by mu; of what Describe tells
 }
 
 // handlers has functions by their numbers. Each call looks for one, and Go finds keys of 32 bits
@@ -78,25 +78,25 @@ func (s *Service) set(function uint16, opts []HandlerOption, h *handler) {
 	h.number, h.place, h.meter = function, here(), new(functionMeter)
 	h.info = FunctionInfo{Number: function, Name: h.name, Signature: h.types.String()}
 	for {
-		d, ok := s.register(h)
+		w, ok := s.register(h)
 		if ok {
 			return
 		}
-		h.describe(d.schemas, d.place)
+		h.describe(w)
 	}
 }
 
-// register adds h, unless it has first to be described as d says.
-func (s *Service) register(h *handler) (d description, ok bool) {
+// register adds h, unless it has first to be described as w says.
+func (s *Service) register(h *handler) (w schemaWish, ok bool) {
 	s.change(func(m handlers) {
 		s.checkUnserved(h.number, h.name, "registered")
 		checkNumber(h.number, h, m[uint32(h.number)])
-		d, ok = s.described, h.described || s.described.schemas == nil
+		w, ok = s.wish, h.described || s.wish.schemas == nil
 		if ok {
 			m[uint32(h.number)] = h
 		}
 	})
-	return d, ok
+	return w, ok
 }
 
 // change changes a copy of the functions, for those who look at them meanwhile. f may panic.
@@ -110,6 +110,16 @@ func (s *Service) change(f func(handlers)) {
 
 // find returns the handler of a function, or nil.
 func (s *Service) find(function uint16) *handler { return (*s.handlers.Load())[uint32(function)] }
+
+// Functions lists what the service offers, by number.
+func (s *Service) Functions() []FunctionInfo {
+	m := *s.handlers.Load()
+	list := make([]FunctionInfo, 0, len(m))
+	for _, n := range slices.Sorted(maps.Keys(m)) {
+		list = append(list, m[n].info)
+	}
+	return list
+}
 
 // Stats tells of each function, by number, how its calls went. It costs the calls nothing.
 func (s *Service) Stats() []FunctionStats {
