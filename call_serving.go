@@ -13,8 +13,8 @@ type serving struct {
 	private     bool          // the texts of errors stay here; fixed
 
 	highest  priority.Priority // that the peer's calls get; belongs to the reader, as the next three
-	service  *Service          // what the peer may call
 	describe bool              // what its Grant says of Describe
+	service  *Service          // what the peer may call
 	inline   *workspace        // nil until there is an inline call
 
 	calls dispatcher // locks itself
