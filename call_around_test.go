@@ -130,3 +130,30 @@ func TestCodeAroundAPipeThatDoesNotReturnCostsItsCallOnly(t *testing.T) {
 		}
 	}
 }
+
+func TestAnOutcomeThatNobodyFinishesHoldsNoHandlerLongerThanItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate, returned := make(chan struct{}), make(chan error, 1)
+		echo := asterisque.Stream[int, string, string, int](1, "echo")
+		svc := asterisque.NewService()
+		echo.Handle(svc, func(ctx context.Context, _ int, p *asterisque.Pipe[string, string]) (int, error) {
+			(*piping.End)(p.Untyped()).Wrap(piping.Around{End: func(r []byte, err error) ([]byte, error) {
+				<-gate
+				return r, err
+			}})
+			_, err := p.Recv(ctx)
+			returned <- err
+			return 0, err
+		})
+		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc))
+		defer here.Close()
+		defer there.Close()
+		dialled, _ := nodesInMemory(t, here, there)
+		call, err := echo.Open(background, dialled, 0)
+		require.NoError(t, err)
+		synctest.Wait()
+		call.Abort(nil)
+		require.ErrorIs(t, <-returned, codec.ErrCanceled)
+		close(gate)
+	})
+}

@@ -17,6 +17,20 @@ func TestABlockThatFitsIsSentWithoutAnAllocation(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(1000, func() { p.Send(background, payload) }))
 }
 
+func TestWhatStandsAroundAPipeCostsABlockNoAllocation(t *testing.T) {
+	p := new(pipe.Pipe)
+	end := (*piping.End)(p)
+	end.Init(piping.Config{Port: silent{}, Terms: &piping.Terms{Ledger: silent{}}, SendLimit: 1 << 50, Granted: piping.Unlimited})
+	same := func(b []byte) ([]byte, error) { return b, nil }
+	end.Wrap(piping.Around{Send: same, Recv: same}, piping.Around{Send: same, Recv: same})
+	payload := make([]byte, 100)
+	require.Zero(t, testing.AllocsPerRun(1000, func() { p.Send(background, payload) }))
+	require.Zero(t, testing.AllocsPerRun(1000, func() {
+		end.BlockArrived(piping.Block{Payload: payload})
+		p.Recv(background)
+	}))
+}
+
 func TestAPipeIsNoLargerThanItsEnd(t *testing.T) {
 	require.Equal(t, unsafe.Sizeof(piping.End{}), unsafe.Sizeof(pipe.Pipe{}))
 }

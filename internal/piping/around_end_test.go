@@ -114,6 +114,15 @@ func TestTheOutcomeIsSeenOnceHoweverTheCallEnds(t *testing.T) {
 }
 
 func TestTheApplicationWaitsUntilTheOutcomeHasBeenSeen(t *testing.T) {
+	for name, c := range map[string]struct {
+		abort  *codec.Abort
+		before error // what those see that do not wait
+	}{"of success": {nil, pipe.ErrClosed}, "of an abort": {codec.ErrStalled, codec.ErrStalled}} {
+		t.Run(name, func(t *testing.T) { testTheApplicationWaits(t, c.abort, c.before) })
+	}
+}
+
+func testTheApplicationWaits(t *testing.T, abort *codec.Abort, before error) {
 	synctest.Test(t, func(t *testing.T) {
 		p, end, _ := newPipe(piping.Config{SendLimit: overhead})
 		gate := make(chan struct{})
@@ -129,7 +138,7 @@ func TestTheApplicationWaitsUntilTheOutcomeHasBeenSeen(t *testing.T) {
 			do(func(context.Context) (pipe.Block, error) { <-p.Done(); return pipe.Block{}, p.Err() }),
 		}
 		synctest.Wait()
-		end.CloseArrived([]byte("r"), nil) // and does not wait
+		end.CloseArrived([]byte("r"), abort) // and does not wait
 		waits = append(waits,
 			do(func(ctx context.Context) (pipe.Block, error) { return pipe.Block{}, p.Send(ctx, []byte("b")) }),
 			do(func(ctx context.Context) (pipe.Block, error) { p.Recv(ctx); return p.Recv(ctx) }))
@@ -141,8 +150,8 @@ func TestTheApplicationWaitsUntilTheOutcomeHasBeenSeen(t *testing.T) {
 		require.Zero(t, messages, "what has come can be taken before")
 		require.NoError(t, p.Err())
 		_, err := p.Post(nil)
-		require.ErrorIs(t, err, pipe.ErrClosed, "it does not wait")
-		require.ErrorIs(t, p.CloseSend(), pipe.ErrClosed)
+		require.ErrorIs(t, err, before, "it does not wait")
+		require.ErrorIs(t, p.CloseSend(), before)
 		require.ErrorIs(t, contextual(p, time.Second), codec.ErrExpired)
 		ctx, cancel := context.WithTimeout(background, time.Second)
 		defer cancel()
@@ -178,7 +187,11 @@ func TestAnErrorOfTheOutcomeBecomesAnAbort(t *testing.T) {
 	oops := errors.New("oops")
 	var outer error
 	p, end, _ := wrapped(
-		piping.Around{End: func(r []byte, err error) ([]byte, error) { outer = err; return r, err }},
+		piping.Around{End: func(r []byte, err error) ([]byte, error) {
+			require.Nil(t, r, "beside an error there is none")
+			outer = err
+			return r, err
+		}},
 		piping.Around{End: func(r []byte, _ error) ([]byte, error) { return r, oops }})
 	end.CloseArrived([]byte("r"), nil)
 	result, err := p.Result(background)
@@ -254,4 +267,22 @@ func TestACallMayEndWhileItIsWrapped(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAWrappedCallThatNobodyHoldsIsGarbage(t *testing.T) {
+	here, _ := newSides(t, plan, 0)
+	taken := make(chan int, 1)
+	here.taken = taken
+	func() {
+		caller, _ := here.open(0)
+		sees := func(b []byte) ([]byte, error) { return b, caller.Err() }
+		caller.end().Wrap(piping.Around{Send: sees, Recv: sees, End: func(r []byte, err error) ([]byte, error) {
+			caller.Priority()
+			return r, err
+		}})
+		require.Equal(t, piping.Accepted, caller.end().BlockArrived(sized(0)))
+		require.True(t, caller.end().CloseArrived(nil, nil))
+		<-caller.Done()
+	}()
+	require.Equal(t, 1, collected(t, taken))
 }

@@ -85,6 +85,12 @@ func TestTheFirstAroundAPipeIsTheOutermost(t *testing.T) {
 
 func TestNothingAroundAPipeChangesNothing(t *testing.T) {
 	for _, all := range [][]piping.Around{nil, {{}, {}}} {
+		_, over, _ := newPipe(piping.Config{})
+		over.Abort(codec.ErrStopped)
+		over.Wrap(all...)
+		_, err := over.Result(background)
+		require.ErrorIs(t, err, codec.ErrStopped)
+
 		p, end, port := wrapped(all...)
 		require.NoError(t, p.Send(background, []byte("b")))
 		require.Equal(t, []string{"b"}, port.sent)
@@ -215,6 +221,10 @@ func (g *given) Send(_ context.Context, b piping.Outgoing) error {
 	return g.refuse
 }
 
+func (g *given) Post(b piping.Outgoing) (limits.State, error) {
+	return limits.Ready, g.Send(background, b)
+}
+
 // TestGivenMemoryIsNotSentWithOtherBytes looks whether a buffer can be had again as a sign that it
 // was released. Pools may lose one now and then.
 func TestGivenMemoryIsNotSentWithOtherBytes(t *testing.T) {
@@ -227,6 +237,7 @@ func TestGivenMemoryIsNotSentWithOtherBytes(t *testing.T) {
 		"the same bytes":             {send: same, passed: true},
 		"fewer of them":              {send: func(b []byte) ([]byte, error) { return b[:1], nil }, releasedToo: true},
 		"the last of them":           {send: func(b []byte) ([]byte, error) { return b[1:], nil }, releasedToo: true},
+		"as many others":             {send: func(b []byte) ([]byte, error) { return bytes.Clone(b), nil }, releasedToo: true},
 		"others":                     {send: marking("!").Send, releasedToo: true},
 		"none":                       {send: func([]byte) ([]byte, error) { return nil, nil }, releasedToo: true},
 		"others, which are refused":  {send: marking("!").Send, refuse: codec.ErrOverloaded},
@@ -234,14 +245,20 @@ func TestGivenMemoryIsNotSentWithOtherBytes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			released := 0
-			for range 100 {
+			for i := range 100 {
 				_, end, base := newPipe(piping.Config{})
 				g := &given{port: base}
 				base.refuse = c.refuse
 				end.Init(piping.Config{Port: g, Terms: new(piping.Terms), SendLimit: piping.Unlimited, Granted: piping.Unlimited})
 				end.Wrap(piping.Around{Send: c.send})
 				mem := buffer.Take(5000)
-				require.ErrorIs(t, end.Give(background, mem, 4900), c.refuse)
+				var err error
+				if i < 50 {
+					err = end.Give(background, mem, 4900)
+				} else {
+					_, err = end.Post(piping.Outgoing{Payload: mem.B[:4900], Memory: mem})
+				}
+				require.ErrorIs(t, err, c.refuse)
 				if c.passed {
 					require.Equal(t, []*buffer.Buffer{mem}, g.mems)
 				} else {
@@ -252,8 +269,11 @@ func TestGivenMemoryIsNotSentWithOtherBytes(t *testing.T) {
 					released++
 				}
 				again.Release()
+				if i == 49 || i == 99 {
+					require.Equal(t, c.releasedToo, released > 0, "%d were released", released)
+					released = 0
+				}
 			}
-			require.Equal(t, c.releasedToo, released > 0, "%d were released", released)
 		})
 	}
 }

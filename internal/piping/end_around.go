@@ -10,7 +10,8 @@ import (
 
 // Wrap puts code around e, which stays until the end of the call. The first is the outermost: of
 // what is sent it is asked first, of what is received and of the outcome last. Wrap is called once
-// at most, before the application has the pipe. The call may be over already.
+// at most, before the application has the pipe. The call may be over already: the outcome is shown
+// to the code then, too, but who has asked for it before has not seen what that makes of it.
 func (e *End) Wrap(all ...Around) {
 	if len(all) == 0 {
 		return
@@ -18,7 +19,8 @@ func (e *End) Wrap(all ...Around) {
 	r := newAround(all)
 	e.mu.Lock()
 	e.in.needs().around = r
-	e.in.wrapped, e.in.lasting = true, false
+	e.in.wrapped = true
+	e.in.lasting = e.in.lasting && !r.unseen // an End may take longer than any context
 	show := r.unseen && e.state.over()
 	e.mu.Unlock()
 	if show {
