@@ -15,9 +15,10 @@ import (
 
 // CBOR is the default codec: RFC 8949, with the struct tags and defaults of the module
 // github.com/fxamacker/cbor. It sends a time.Time as a tagged RFC 3339 string to the nanosecond. It
-// refuses maps with a key twice, and values that are nested more than 32 deep. Values of the types
-// string, []byte, bool, int, int64, uint64 and float64, and pointers to them, take a path without
-// reflection.
+// refuses maps with a key twice, and values that are nested more than 32 deep. A field of a struct
+// has to come under exactly its name; one that the struct does not have is ignored. Values of the
+// types string, []byte, bool, int, int64, uint64 and float64, and pointers to them, take a path
+// without reflection.
 var CBOR Values = newCBORValues()
 
 type cborValues struct {
@@ -38,10 +39,11 @@ func newCBORValues() cborValues {
 		panic("BUG: " + err.Error())
 	}
 	dec, err := cbor.DecOptions{
-		DupMapKey:        cbor.DupMapKeyEnforcedAPF,
-		MaxNestedLevels:  32,
-		MaxArrayElements: math.MaxInt32, // the size of a message is the limit
-		MaxMapPairs:      math.MaxInt32,
+		DupMapKey:         cbor.DupMapKeyEnforcedAPF,
+		MaxNestedLevels:   32,
+		MaxArrayElements:  math.MaxInt32, // the size of a message is the limit
+		MaxMapPairs:       math.MaxInt32,
+		FieldNameMatching: cbor.FieldNameMatchingCaseSensitive, // so that a schema can say what fits
 	}.DecMode()
 	if err != nil {
 		panic("BUG: " + err.Error())

@@ -280,7 +280,7 @@ func (w *cborWeigher) field(p *weigh.Plan, depth int) (f *weigh.Plan) {
 	from := w.at
 	switch major := w.data[w.at] &^ 31; major {
 	case item.Text:
-		if f = p.Field(w.key()); f == nil {
+		if f = p.Fields[string(w.key())]; f == nil {
 			w.Add(weigh.String + weigh.Alloc(w.at-from))
 		}
 	case item.Unsigned, item.Negative:

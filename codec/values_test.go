@@ -210,3 +210,20 @@ func TestCBORDecodesWhatIsLongerThanTheDefaultsOfItsLibrary(t *testing.T) {
 	require.NoError(t, CBOR.Decode(data, &got))
 	require.Equal(t, len(want), len(got))
 }
+
+func TestCBORFindsFieldsByExactlyTheirNames(t *testing.T) {
+	type point struct {
+		X int `cbor:"x"`
+		Y int
+	}
+	encoded := func(v any) []byte {
+		b, err := CBOR.Append(nil, v)
+		require.NoError(t, err)
+		return b
+	}
+	var p point
+	require.NoError(t, CBOR.Decode(encoded(map[string]any{"x": 1, "X": "another", "y": "a third", "Y": 2}), &p))
+	require.Equal(t, point{1, 2}, p)
+	err := CBOR.Decode(encoded(map[string]any{"X": "another", "x": "wrong"}), &p)
+	require.ErrorContains(t, err, "at .x: an integer was expected, and a text string came")
+}
