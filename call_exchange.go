@@ -18,9 +18,9 @@ import (
 // exchange is what all calls of a session have in common, those that this side makes and those that
 // it serves. A call knows no more of its session than this.
 type exchange struct {
-	values           // these are fixed
-	trace    tracing // nil without a tracer
-	maxBlock uint32  // bytes of the largest payload that the peer takes in a Block
+	values          // these are fixed
+	outward  Next   // through the interceptors of the node, for calls of this side; nil without
+	maxBlock uint32 // bytes of the largest payload that the peer takes in a Block
 	// the end of the session is told, and nothing after it; guarded by the reports of the node, and
 	// here because it costs no memory beside maxBlock
 	told bool
@@ -33,9 +33,10 @@ type exchange struct {
 	serving *serving // what the calls of the peer have in common; fixed
 }
 
-// tracing tells the tracer of a call that this side makes. It returns what travels with the call,
-// and what tells the tracer the outcome.
-type tracing func(ctx context.Context, function uint16, name string) (trace []byte, done func(error))
+// plain reports whether nothing stands around a call of this side with such options.
+func (x *exchange) plain(cfg *callConfig) bool {
+	return x.outward == nil && !cfg.durable && cfg.around == nil
+}
 
 // cause returns why the session ended, which it must have.
 func (x *exchange) cause() *Abort { return codec.AbortOf(context.Cause(x.ctx)) }

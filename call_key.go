@@ -38,7 +38,7 @@ func (c *served) nameKey() error {
 // parameters that it replaces, which nobody else needs.
 func (c *served) keepsForKey() bool {
 	k := c.handler.key
-	return k.params != nil && k.params == c.handler.params && c.x.lender == nil && (c.rare == nil || c.rare.key == nil) &&
+	return k.params != nil && k.params == c.handler.params && c.x.lender == nil && !c.intercepted() && (c.rare == nil || c.rare.key == nil) &&
 		(len(c.params) <= k.free || c.work.becomes.bytes() <= max(c.heldParams(), len(unaryCall{}.small)))
 }
 

@@ -25,7 +25,7 @@ func (c *served) decodeParams(v any) error {
 		a.Ran = codec.Refused
 		return a
 	}
-	if c.x.lender == nil {
+	if c.x.lender == nil && !c.intercepted() { // interceptors may look at them later
 		c.freeParams()
 	}
 	return nil

@@ -21,8 +21,8 @@ type callConfig struct {
 	loss     uint8
 	failFast bool
 	durable  bool
-	traced   bool   // the tracer knows of the call
-	trace    []byte // what it wants to travel with the call
+	around   []Interceptor
+	trace    []byte // travels with the call
 	key      []byte // of a durable call
 	sent     func() // is called when a durable call has been sent
 	buffer   []byte // empty; the result may be put into what it has room for
@@ -78,6 +78,13 @@ func WithFailFast() CallOption {
 // quarter of the time of a call with a result of 64 KiB goes into new memory.
 func WithResultBuffer(buf []byte) CallOption {
 	return CallOption{func(c *callConfig, _ int64) { c.buffer = buf[:0] }, 0}
+}
+
+// WithCallInterceptors puts interceptors around the call, the first one outermost. It panics if one
+// of them is nil. See [Interceptor] for who else may stand around it.
+func WithCallInterceptors(around ...Interceptor) CallOption {
+	checkInterceptors("WithCallInterceptors", around)
+	return CallOption{func(c *callConfig, _ int64) { c.around = append(c.around, around...) }, 0}
 }
 
 // WithDurable lets a call on a [Connection] outlive sessions: it waits while there is none, and

@@ -31,7 +31,7 @@ type outgoing struct {
 // common is what the calls of all sessions of a node have in common.
 type common struct {
 	uptime
-	// of *call; not global, because their channels belong to the bubble of a synctest as the node
+	// of *madeCall; not global, because their channels belong to the bubble of a synctest as the node
 	// does
 	spares sync.Pool
 }

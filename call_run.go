@@ -54,23 +54,23 @@ func (c *served) leaveNested() {
 	}
 }
 
-// serve calls the handler, and tells the tracer.
+// serve calls the handler, and what stands around it.
 func (c *served) serve(k *workspace) (result []byte, err error) {
-	if c.x.serving.traceServed == nil {
-		return c.invoke(c, k)
+	if c.intercepted() {
+		return c.x.serving.handle(c, k)
 	}
-	return c.serveTraced(k)
+	return c.invoke(c, c, k)
 }
 
-// invoke calls the handler and turns a panic into an error.
-func (c *served) invoke(ctx context.Context, k *workspace) (result []byte, err error) {
+// invoke calls the handler, for which the call is as, and turns a panic into an error.
+func (c *served) invoke(ctx context.Context, as handledCall, k *workspace) (result []byte, err error) {
 	returned := false
 	defer func() {
 		if !returned {
 			result, err = nil, c.misbehaved(recover())
 		}
 	}()
-	result, err = c.handler.serve(ctx, c, k)
+	result, err = c.handler.serve(ctx, as, k)
 	returned = true
 	return result, err
 }
@@ -78,51 +78,14 @@ func (c *served) invoke(ctx context.Context, k *workspace) (result []byte, err e
 // afterRun is deferred while c is run.
 func (c *served) afterRun(k *workspace) {
 	if c.work.serving {
-		c.answerLost(k, nil, c.panicked("ended its goroutine"))
+		c.answerLost(c.panicked("ended its goroutine"))
 	}
 	c.freeParams() // not earlier: the result may be a part of them
 }
 
 // answerLost answers c, whose goroutine is being ended.
-func (c *served) answerLost(k *workspace, result []byte, err error) {
-	var a *Abort
-	if err != nil {
-		a = c.failed(err) // which may end the goroutine as well, and then afterRun answers
-	}
+func (c *served) answerLost(a *Abort) {
 	c.work.serving = false
 	c.leaveNested()
-	c.answer(result, a)
-}
-
-// serveTraced is serve with a tracer, which is told the outcome also when the goroutine is ended.
-func (c *served) serveTraced(k *workspace) (result []byte, err error) {
-	ctx, done := c.trace()
-	err = errHandlerLost // unless it returns
-	defer func() {
-		told := false
-		defer func() {
-			if !told && err != errHandlerLost { // it is the tracer that ends the goroutine
-				c.answerLost(k, result, err)
-			}
-		}()
-		c.guard("tracer", func() { done(err) })
-		told = true
-	}()
-	result, err = c.invoke(ctx, k)
-	return result, err
-}
-
-var errHandlerLost error = codec.ErrPanicked.Withf("the handler ended its goroutine")
-
-// trace tells the tracer that the handler is about to run.
-func (c *served) trace() (ctx context.Context, done func(error)) {
-	var trace []byte
-	if c.rare != nil {
-		trace = c.rare.trace
-	}
-	c.guard("tracer", func() { ctx, done = c.x.serving.traceServed(c, c.handler.number, c.handler.name, trace) })
-	if ctx == nil || done == nil { // it panicked
-		return c, func(error) {}
-	}
-	return ctx, done
+	c.answer(nil, a)
 }

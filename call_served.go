@@ -76,7 +76,7 @@ func newServed(x *exchange, m *message.Open, h *handler, within *outer) (c *serv
 	if h.meter.arrived() {
 		c.makeRare().arrived = x.common.now()
 	}
-	if len(m.Meta.Trace) > 0 && x.serving.traceServed != nil {
+	if len(m.Meta.Trace) > 0 && c.intercepted() {
 		c.makeRare().trace = bytes.Clone(m.Meta.Trace)
 	}
 	return c
@@ -137,6 +137,9 @@ func (c *served) freeParams() {
 
 // timed reports whether the statistics want to know how long the call waits and runs.
 func (c *served) timed() bool { return c.rare != nil && c.rare.arrived > 0 }
+
+// intercepted reports whether interceptors stand around the handler.
+func (c *served) intercepted() bool { return c.x.serving.inward != nil || c.handler.around != nil }
 
 // makeRare returns the rare parts of c, which it makes if there are none.
 func (c *served) makeRare() *rareParts {

@@ -1,16 +1,17 @@
 package asterisque
 
 import (
-	"context"
-
 	"github.com/asterisque-go/asterisque/priority"
 )
 
 // serving is what the calls of the peer have in common that a session serves, besides what all its
 // calls have.
 type serving struct {
-	traceServed servedTracing // nil without a tracer; fixed
-	private     bool          // the texts of errors stay here; fixed
+	private bool // the texts of errors stay here; fixed
+	// through the interceptors of the node to the handler; nil without; fixed
+	inward Next
+	// handle runs the handler of a call with interceptors around it; fixed
+	handle func(c handledCall, w *workspace) (result []byte, err error)
 
 	highest  priority.Priority // that the peer's calls get; belongs to the reader, as the next three
 	describe bool              // what its Grant says of Describe
@@ -28,7 +29,3 @@ func (s *serving) find(function uint16) *handler {
 	}
 	return h
 }
-
-// servedTracing tells the tracer that a handler is about to run. It returns the context of the
-// handler, and what tells the tracer the outcome.
-type servedTracing func(ctx context.Context, function uint16, name string, trace []byte) (handler context.Context, done func(error))

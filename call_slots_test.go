@@ -30,7 +30,7 @@ func TestSlotsAgreeWithAMap(t *testing.T) {
 			for i := range 20_000 {
 				if len(open) < c.most && (len(open) == 0 || rnd.IntN(2) == 0) {
 					id += 2 * (1 + rnd.Uint64N(3)/2) * c.gap
-					e := new(call)
+					e := new(madeCall)
 					s.put(id, e)
 					model[id] = e
 					if i%c.stay != 0 {
@@ -67,7 +67,7 @@ func TestSlotsAgreeWithAMap(t *testing.T) {
 func TestSlotsKeepLittleForAPeerThatSkipsIDs(t *testing.T) {
 	var s slots
 	for i := range uint64(10_000) {
-		s.put(i<<20, new(call))
+		s.put(i<<20, new(madeCall))
 	}
 	require.Equal(t, 10_000, s.len())
 	require.LessOrEqual(t, len(s.ring), leastSlots, "a ring for ids so far apart would be empty")
@@ -77,14 +77,14 @@ func TestSlotsLetGoOfTheirMemory(t *testing.T) {
 	var s slots
 	const many = 10_000
 	for i := range uint64(many) {
-		s.put(2*i, new(call))
+		s.put(2*i, new(madeCall))
 	}
 	for i := range uint64(many) {
 		require.NotNil(t, s.remove(2*i))
 	}
 	for id := uint64(2 * many); len(s.ring) > spareSlots; id += 2 {
 		require.Less(t, id, uint64(3*many), "a few calls suffice")
-		s.put(id, new(call))
+		s.put(id, new(madeCall))
 		s.remove(id)
 	}
 	require.Zero(t, s.len())

@@ -23,16 +23,10 @@ type madeStream struct {
 	after   func()    // is called, perhaps more than once, when the call is over; may be nil
 }
 
-// open is [Session.Open]. name is that of the function, if it is known.
-func (x *exchange) open(ctx context.Context, function uint16, name string, params []byte, cfg *callConfig) (*pipe.Pipe, error) {
+// open is [Session.Open], with code around what this side sends and receives.
+func (x *exchange) open(ctx context.Context, function uint16, params []byte, cfg *callConfig, around []piping.Around) (*pipe.Pipe, *Abort) {
 	if cfg.durable {
 		return nil, neverSent(codec.ErrUnavailable.Withf("a call that carries Blocks cannot be durable: Call can"))
-	}
-	done := func(error) {}
-	if x.trace != nil {
-		own := *cfg
-		own.trace, done = x.trace(ctx, function, name)
-		cfg = &own
 	}
 	wait := ctx
 	if cfg.ttl > 0 {
@@ -42,22 +36,14 @@ func (x *exchange) open(ctx context.Context, function uint16, name string, param
 	}
 	s, m, own, a := x.newStream(wait, function, params, cfg)
 	if a != nil {
-		done(a)
 		return nil, a
 	}
-	if own.window != nil || own.outer != nil || x.trace != nil {
+	for _, a := range around {
+		(*piping.End)(s.pipe).Wrap(a)
+	}
+	if own.window != nil || own.outer != nil {
 		held := own // in memory of its own, which others need not have
-		s.after = sync.OnceFunc(func() {
-			x.giveBack(&held)
-			if x.trace != nil {
-				// not on the reader, which the application would hold up: by done, which ends it,
-				// or by what stands around the pipe
-				go func() {
-					_, err := s.pipe.Result(context.Background())
-					done(err)
-				}()
-			}
-		})
+		s.after = sync.OnceFunc(func() { x.giveBack(&held) })
 	}
 	s.watch(ctx, cfg, m.Expires)
 	m.Departer = s
@@ -66,8 +52,9 @@ func (x *exchange) open(ctx context.Context, function uint16, name string, param
 		if over := s.pipe.Err(); over != nil { // ctx ended meanwhile
 			err = neverSent(over)
 		}
-		s.fail(codec.AbortOf(err))
-		return nil, err
+		a := codec.AbortOf(err)
+		s.fail(a)
+		return nil, a
 	}
 	return s.pipe, nil
 }

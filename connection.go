@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
-	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
@@ -137,42 +136,6 @@ func (c *Connection) Done() <-chan struct{} { return c.ctx.Done() }
 
 // Err returns nil, and when the connection is over why.
 func (c *Connection) Err() error { return context.Cause(c.ctx) }
-
-// Call is [Session.Call] on the present session.
-func (c *Connection) Call(ctx context.Context, function uint16, params []byte, opts ...CallOption) ([]byte, error) {
-	return callOn(ctx, c, newCallConfig(opts), func(s *Session, cfg *callConfig) ([]byte, error) { return s.call(ctx, function, params, cfg) })
-}
-
-// Open is [Session.Open] on the present session.
-func (c *Connection) Open(life context.Context, function uint16, params []byte, opts ...CallOption) (*pipe.Pipe, error) {
-	return onSession(life, c, newCallConfig(opts), func(s *Session, cfg *callConfig) (*pipe.Pipe, error) {
-		return s.open(life, function, "", params, cfg)
-	})
-}
-
-// session implements Caller.
-func (c *Connection) session(ctx context.Context, cfg *callConfig) (*Session, *Abort) {
-	c.mu.Lock()
-	s, state := c.current, c.state
-	c.mu.Unlock()
-	switch {
-	case takesCalls(s) && (!s.Away() || state == Connected && !cfg.failFast):
-		// one that has just come back is up, whatever state says yet
-		return s, nil
-	case c.ctx.Err() != nil:
-		return nil, neverSent(c.Err())
-	case cfg.failFast:
-		return nil, neverSent(codec.ErrUnavailable.Withf("there is no connection with %s at the moment", c.name()))
-	}
-	if cfg.ttl > 0 { // the wait is part of it; such a cfg is the call's own
-		end := time.Now().Add(cfg.ttl)
-		defer func() { cfg.ttl = max(time.Until(end), 1) }()
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, end)
-		defer cancel()
-	}
-	return c.wait(ctx)
-}
 
 // wait waits for a session that is up, or away and to be resumed.
 func (c *Connection) wait(ctx context.Context) (*Session, *Abort) {

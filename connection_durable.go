@@ -8,33 +8,21 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// overtaken implements repeater.
-func (c *Connection) overtaken(s *Session, err error) bool {
-	return overtaken(s, err) && c.ctx.Err() == nil
-}
-
 // overtaken reports whether a call failed with err on s only because a Drain of the peer came
 // meanwhile: it certainly did not run, and the next session may take it.
 func overtaken(s *Session, err error) bool {
 	return s.peerDraining.Load() && Repeatable(err) && (errors.Is(err, ErrUnavailable) || errors.Is(err, ErrSessionClosed))
 }
 
-// durably implements repeater.
-func (c *Connection) durably(ctx context.Context, cfg *callConfig, call func(s *Session, cfg *callConfig) error) error {
+// durably makes a call until it is answered, on one session after the other.
+func (c *Connection) durably(ctx context.Context, m *making) error {
 	e := c.durable.add()
 	if e == nil {
 		return neverSent(codec.ErrOverloaded.Withf("%d durable calls are under way, and no more are allowed: see Reconnection.Durable", c.durable.most))
 	}
 	defer c.durable.remove(e)
-	own := *cfg
-	if own.ttl > 0 { // counts from now on, whatever the number of sessions
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, own.ttl)
-		defer cancel()
-		own.ttl = 0
-	}
-	own.key = make([]byte, keySize)
-	rand.Read(own.key) // never fails
+	m.cfg.key = make([]byte, keySize)
+	rand.Read(m.cfg.key) // never fails
 	var last error
 	for {
 		s, a := c.wait(ctx)
@@ -54,8 +42,8 @@ func (c *Connection) durably(ctx context.Context, cfg *callConfig, call func(s *
 		if !turn {
 			continue
 		}
-		own.sent = func() { c.durable.sent(e, s) }
-		last = call(s, &own)
+		m.cfg.sent = func() { c.durable.sent(e, s) }
+		last = s.Invoke(ctx, &m.Call)
 		if !c.repeats(ctx, s, last) {
 			return last
 		}

@@ -40,6 +40,7 @@ func (f Function[P, R]) Handle(svc *Service, h func(ctx context.Context, params 
 		types:  signature{params: reflect.TypeFor[P](), result: reflect.TypeFor[R]()},
 		params: reflect.TypeFor[P](),
 		free:   f.params,
+		places: func() (place, place) { return &placeOf[P]{free: f.params}, &placeOf[R]{free: f.result} },
 		serve: func(ctx context.Context, c handledCall, k *workspace) (result []byte, err error) {
 			v := operandsFor[P, R](&k.operands)
 			defer v.empty()
@@ -56,23 +57,28 @@ func (f Function[P, R]) Handle(svc *Service, h func(ctx context.Context, params 
 	})
 }
 
-// Call calls the function at the peer of a session, or of a connection, and waits for the result.
+// Call calls the function at the peer of a session, or on any other [Caller], and waits for the result.
 // The wait ends with ctx, which also ends the handler's context, and with the session. Every error
 // is an *[Abort]; [Repeatable] tells whether the call can safely be made again.
 func (f Function[P, R]) Call(ctx context.Context, on Caller, params P, opts ...CallOption) (result R, err error) {
 	cfg := newCallConfig(opts)
-	if s, ok := on.(*Session); ok && !cfg.durable { // the common case, without a closure
-		return f.call(ctx, s, params, cfg)
+	if s, ok := on.(*Session); ok && s.plain(cfg) {
+		return f.callPlain(ctx, s, params, cfg)
 	}
 	return f.callOn(ctx, on, params, cfg)
 }
 
-// callOn is Call apart from the common case.
-func (f Function[P, R]) callOn(ctx context.Context, on Caller, params P, cfg *callConfig) (R, error) {
-	return callOn(ctx, on, cfg, func(s *Session, cfg *callConfig) (R, error) { return f.call(ctx, s, params, cfg) })
+// callOn is Call on any Caller.
+func (f Function[P, R]) callOn(ctx context.Context, on Caller, params P, cfg *callConfig) (result R, err error) {
+	c := newTypedCall[P, R](f.number, f.name, params, f.result, cfg)
+	if a := c.make(ctx, on); a != nil {
+		return result, a
+	}
+	return c.out.v, nil
 }
 
-func (f Function[P, R]) call(ctx context.Context, s *Session, params P, cfg *callConfig) (result R, err error) {
+// callPlain is Call with nothing around it.
+func (f Function[P, R]) callPlain(ctx context.Context, s *Session, params P, cfg *callConfig) (result R, err error) {
 	c := s.newCall(cfg, s.lender != nil)
 	defer c.free()
 	v := operandsFor[P, R](&c.operands)
@@ -82,7 +88,7 @@ func (f Function[P, R]) call(ctx context.Context, s *Session, params P, cfg *cal
 	if err != nil {
 		return result, neverSent(codecError(codec.BadParams, f.number, f.name, "parameters", err))
 	}
-	if a := c.do(ctx, f.number, f.name, encoded, cfg); a != nil {
+	if a := c.do(ctx, f.number, encoded, cfg); a != nil {
 		return result, a
 	}
 	if err := s.decodeWithin(c.result, &v.result, f.result, reflect.TypeFor[R](), true); err != nil {
@@ -92,7 +98,7 @@ func (f Function[P, R]) call(ctx context.Context, s *Session, params P, cfg *cal
 }
 
 // encodeParams encodes what v points to. The result is valid until the call has been sent.
-func (c *call) encodeParams(v any) (encoded []byte, err error) {
+func (c *madeCall) encodeParams(v any) (encoded []byte, err error) {
 	encoded, lent, err := c.x.encode(c.buf[:0], v, true)
 	if !lent {
 		// the buffer that may hold the result holds the parameters until they have been sent

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -29,6 +30,12 @@ type handler struct {
 	key     *keyed // nil: calls have no keys
 	place   string // where it was registered
 	meter   *functionMeter
+	// around it, those of its service first; fixed once that is served, as around
+	interceptors []Interceptor
+	// through the interceptors to the handler; nil without
+	around Next
+	// places returns where interceptors find the values of a call; nil if it is untyped
+	places func() (params, result place)
 
 	// serve runs one call with the context that its handler gets. The result may be in w, and is
 	// sent before w is used again.
@@ -41,6 +48,13 @@ func (h *handler) describe(w schemaWish) {
 	if of, err := h.types.describe(w.schemas, &h.info); err != nil {
 		panic(fmt.Sprintf("asterisque: function %d %q, registered at %s, has no schema of %s, for which Service.Describe asks at %s: %v",
 			h.number, h.name, h.place, of, w.place, err))
+	}
+}
+
+// intercept puts the interceptors of its service around those of h.
+func (h *handler) intercept(outer []Interceptor) {
+	if all := append(slices.Clone(outer), h.interceptors...); len(all) > 0 {
+		h.around = chain(all, func(ctx context.Context, c *Call) error { return c.carryOut(ctx) })
 	}
 }
 

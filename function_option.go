@@ -29,6 +29,13 @@ func WithInline() HandlerOption { return func(h *handler) { h.inline = true } }
 // is decoded is the handler's own in any case.
 func WithBorrowedParams() HandlerOption { return func(h *handler) { h.borrows = true } }
 
+// WithFunctionInterceptors puts interceptors around the calls of the function, the first one
+// outermost. It panics if one of them is nil. See [Interceptor] for who else may stand around them.
+func WithFunctionInterceptors(around ...Interceptor) HandlerOption {
+	checkInterceptors("WithFunctionInterceptors", around)
+	return func(h *handler) { h.interceptors = append(h.interceptors, around...) }
+}
+
 // WithConcurrency bounds how many calls of the function run at once, over all sessions of the
 // service. Others wait without keeping a worker, sessions in turn, the calls of one session by
 // priority and arrival; as long as they wait they count for the limits of their session and for the

@@ -20,8 +20,9 @@ import (
 type Service struct {
 	mu       sync.Mutex // held by writers
 	handlers atomic.Pointer[handlers]
-	served   string     // guarded by mu; who serves it and where; empty: nobody yet
-	wish     schemaWish // guarded by mu; of what Describe tells
+	served   string        // guarded by mu; who serves it and where; empty: nobody yet
+	wish     schemaWish    // guarded by mu; of what Describe tells
+	around   []Interceptor // guarded by mu; around all functions
 }
 
 // handlers has functions by their numbers. Each call looks for one, and Go finds keys of 32 bits
@@ -56,6 +57,19 @@ func (s *Service) Handle(function uint16, name string, h func(ctx context.Contex
 			return h(ctx, c.untyped(), c.rawParams())
 		},
 	})
+}
+
+// Intercept puts interceptors around the calls of all functions of the service, registered before
+// or after, the first one outermost. It panics if one of them is nil, and while the service is
+// served: see [Service]. See [Interceptor] for who else may stand around them.
+func (s *Service) Intercept(around ...Interceptor) {
+	checkInterceptors("Service.Intercept", around)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.served != "" {
+		panic(fmt.Sprintf("asterisque: Service.Intercept at %s, while the Service is served, %s: do it before the first session", here(), s.served))
+	}
+	s.around = append(s.around, around...)
 }
 
 // Remove removes a function, of which there need not be one. It panics while the service is served:
@@ -147,5 +161,8 @@ func (s *Service) serve(by, place string) {
 	defer s.mu.Unlock()
 	if s.served == "" {
 		s.served = by + " at " + place
+		for _, h := range *s.handlers.Load() {
+			h.intercept(s.around)
+		}
 	}
 }

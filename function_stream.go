@@ -52,6 +52,7 @@ func (f StreamFunction[P, S, R, T]) Handle(svc *Service, h func(ctx context.Cont
 		blocks: true,
 		params: reflect.TypeFor[P](),
 		free:   f.free.params,
+		places: func() (place, place) { return &placeOf[P]{free: f.free.params}, &placeOf[T]{free: f.free.result} },
 		serve: func(ctx context.Context, c handledCall, k *workspace) (result []byte, err error) {
 			var params P
 			if !takeDecoded(c, &params) {
@@ -68,21 +69,16 @@ func (f StreamFunction[P, S, R, T]) Handle(svc *Service, h func(ctx context.Cont
 	})
 }
 
-// Open calls the function at the peer of a session, or of a connection, and returns the running
+// Open calls the function at the peer of a session, or on any other [Caller], and returns the running
 // call. life governs the whole call: when it ends, the call is aborted, and the handler's context
 // ends. See [Session.Open].
 func (f StreamFunction[P, S, R, T]) Open(life context.Context, on Caller, params P, opts ...CallOption) (*StreamCall[S, R, T], error) {
-	return onSession(life, on, newCallConfig(opts), func(s *Session, cfg *callConfig) (*StreamCall[S, R, T], error) {
-		b, _, err := s.encode(nil, &params, false)
-		if err != nil {
-			return nil, neverSent(codecError(codec.BadParams, f.number, f.name, "parameters", err))
-		}
-		p, err := s.open(life, f.number, f.name, b, cfg)
-		if err != nil {
-			return nil, err
-		}
-		return &StreamCall[S, R, T]{Pipe[S, R]{p: p, values: &s.values, name: f.name, free: f.free.received}, f.free.result}, nil
-	})
+	c := newTypedCall[P, T](f.number, f.name, params, f.free.result, newCallConfig(opts))
+	c.blocks = true
+	if a := c.make(life, on); a != nil {
+		return nil, a
+	}
+	return &StreamCall[S, R, T]{Pipe[S, R]{p: c.pipe, values: &c.x.values, name: f.name, free: f.free.received}, f.free.result}, nil
 }
 
 // StreamCall is a running call of a [StreamFunction], on the caller's side.

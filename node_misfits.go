@@ -51,6 +51,7 @@ func (c *config) check(m *misfits) {
 	m.unless(len(c.id) <= message.MaxNode, "WithID: %d bytes exceed the limit of %d", len(c.id), message.MaxNode)
 	m.unless(!c.set.noService, "WithService: the Service is nil: leave the option out to offer nothing")
 	m.unless(!c.set.noLogger, "WithLogger: the logger is nil: leave the option out to log nothing")
+	c.checkInterceptors(m)
 	c.checkCodecs(m)
 	for _, function := range slices.Sorted(maps.Keys(c.windows)) {
 		calls := c.windows[function]
@@ -60,6 +61,16 @@ func (c *config) check(m *misfits) {
 	m.unless(c.share >= 0 && c.share <= 0.5, "Priorities.LowerShare: %v is above 0.5, or no number", c.share)
 	m.unless(c.memoryShare > 0 && c.memoryShare <= 1, "DurableAnswers.Share: %v is outside 0..1", c.memoryShare)
 	c.checkLimits(m)
+}
+
+// checkInterceptors notes each interceptor that is none.
+func (c *config) checkInterceptors(m *misfits) {
+	for i, f := range c.around {
+		m.unless(f != nil, "WithMadeInterceptors: interceptor %d of %d is nil: leave it out", i+1, len(c.around))
+	}
+	for i, f := range c.aroundServed {
+		m.unless(f != nil, "WithServedInterceptors: interceptor %d of %d is nil: leave it out", i+1, len(c.aroundServed))
+	}
 }
 
 // checkTimes notes each time that does not fit.

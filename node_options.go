@@ -38,8 +38,17 @@ func WithLogger(log *slog.Logger) Option {
 // WithHooks lets h know what becomes of sessions.
 func WithHooks(h Hooks) Option { return func(c *config) { c.hooks.add(h) } }
 
-// WithTracer lets t follow all calls of the node, in both directions. By default nobody does.
-func WithTracer(t Tracer) Option { return func(c *config) { c.tracer = t } }
+// WithMadeInterceptors puts interceptors around all calls that the node makes, the first one
+// outermost: see [Interceptor] for who else may stand around them.
+func WithMadeInterceptors(around ...Interceptor) Option {
+	return func(c *config) { c.around = append(c.around, around...) }
+}
+
+// WithServedInterceptors puts interceptors around all calls that the node serves, the first one
+// outermost: see [Interceptor] for who else may stand around them.
+func WithServedInterceptors(around ...Interceptor) Option {
+	return func(c *config) { c.aroundServed = append(c.aroundServed, around...) }
+}
 
 // WithCodecs sets the value codecs of the node in the order of its preference; the dialling side's
 // order decides. The default is CBOR, JSON, Raw.

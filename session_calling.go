@@ -3,7 +3,7 @@ package asterisque
 import (
 	"context"
 
-	"github.com/asterisque-go/asterisque/internal/guard"
+	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -17,7 +17,11 @@ import (
 // on, waits for no room of the peer: it fails with ErrOverloaded if there is none for calls within
 // calls.
 func (s *Session) Call(ctx context.Context, function uint16, params []byte, opts ...CallOption) ([]byte, error) {
-	return s.call(ctx, function, params, newCallConfig(opts))
+	cfg := newCallConfig(opts)
+	if s.plain(cfg) {
+		return s.call(ctx, function, params, cfg)
+	}
+	return CallOn(ctx, s, function, params, opts...)
 }
 
 // Open calls a function of the peer and returns the pipe of the running call, which carries Blocks
@@ -29,26 +33,33 @@ func (s *Session) Call(ctx context.Context, function uint16, params []byte, opts
 // A pipe occupies memory on both sides until it comes to its end: by itself, by Abort or through
 // life.
 func (s *Session) Open(life context.Context, function uint16, params []byte, opts ...CallOption) (*pipe.Pipe, error) {
-	return s.open(life, function, "", params, newCallConfig(opts))
+	cfg := newCallConfig(opts)
+	if !s.plain(cfg) {
+		return OpenOn(life, s, function, params, opts...)
+	}
+	p, a := s.open(life, function, params, cfg, nil)
+	if a != nil {
+		return nil, a
+	}
+	return p, nil
 }
 
 // Outstanding tells how much of the window of a function is used, so that a caller can find out
 // before it prepares an expensive call.
 func (s *Session) Outstanding(function uint16) Outstanding { return s.windows[function].used() }
 
-// traced tells the tracer of a call from this side. done tells it the outcome.
-func (s *Session) traced(ctx context.Context, function uint16, name string) (trace []byte, done func(error)) {
-	var tell func(error)
-	guarded := func(f func()) { guard.Run(s.cfg.log, "tracer", f, "function", function, "name", name) }
-	guarded(func() { trace, tell = s.cfg.tracer.Call(ctx, s, function, name) })
-	return trace, func(err error) {
-		if tell != nil { // otherwise it panicked
-			guarded(func() { tell(err) })
-		}
+// Invoke implements [Caller]: it makes c at the peer. See [Session.Call] and [Session.Open].
+func (s *Session) Invoke(ctx context.Context, c *Call) error {
+	m, a := makingOf(c)
+	switch {
+	case a != nil:
+		return a
+	case m.cfg.durable && m.cfg.key == nil && !m.blocks:
+		return neverSent(codec.ErrUnavailable.Withf("a durable call needs a Connection: see Node.Connect"))
 	}
-}
-
-// tracedServed tells the tracer that a handler is about to run.
-func (s *Session) tracedServed(ctx context.Context, function uint16, name string, trace []byte) (context.Context, func(error)) {
-	return s.cfg.tracer.Serve(ctx, s, function, name, trace)
+	m.x = &s.exchange
+	if s.outward == nil {
+		return c.carryOut(ctx)
+	}
+	return s.outward(ctx, c)
 }

@@ -20,8 +20,8 @@ type sessionConfig struct {
 
 	outliveCertificates bool
 
-	tracer Tracer // nil without
-	hooks  hooks
+	around, aroundServed []Interceptor // around calls of this side, and of the peer
+	hooks                hooks
 }
 
 // sessionStart is what a session begins with.

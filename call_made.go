@@ -11,10 +11,10 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// call is a unary call from this side: the endpoint that waits for a Close and needs no inbox, no
+// madeCall is a unary call from this side: the endpoint that waits for a Close and needs no inbox, no
 // window and no state. Calls are reused; every way of ending one has a single owner: whoever took
 // it out of the session's table or out of the outbox wakes the caller.
-type call struct {
+type madeCall struct {
 	port
 	priority priority.Priority
 	reserved reservation    // what the call holds until its end
@@ -35,7 +35,7 @@ const keepResult = 16 << 10
 func (x *exchange) call(ctx context.Context, function uint16, params []byte, cfg *callConfig) ([]byte, error) {
 	c := x.newCall(cfg, true)
 	defer c.free()
-	if a := c.do(ctx, function, "", params, cfg); a != nil {
+	if a := c.do(ctx, function, params, cfg); a != nil {
 		return nil, a
 	}
 	return c.result, nil
@@ -43,10 +43,10 @@ func (x *exchange) call(ctx context.Context, function uint16, params []byte, cfg
 
 // newCall returns a call whose result is the application's, as it came, if own is set, and may be
 // put into the buffer of cfg then.
-func (x *exchange) newCall(cfg *callConfig, own bool) *call {
-	c, ok := x.common.spares.Get().(*call)
+func (x *exchange) newCall(cfg *callConfig, own bool) *madeCall {
+	c, ok := x.common.spares.Get().(*madeCall)
 	if !ok {
-		c = &call{done: make(chan struct{}, 1)}
+		c = &madeCall{done: make(chan struct{}, 1)}
 		c.open.Type, c.open.Departer = message.OpenType, c
 	}
 	c.port = port{x: x, flow: outbox.NewFlow(cfg.priority)}
@@ -55,7 +55,7 @@ func (x *exchange) newCall(cfg *callConfig, own bool) *call {
 }
 
 // free ends c and gives it back. The result is gone then, unless it is the application's.
-func (c *call) free() {
+func (c *madeCall) free() {
 	pool := &c.x.common.spares
 	c.x.giveBack(&c.reserved)
 	c.port, c.reserved, c.abort = port{}, reservation{}, nil
@@ -66,14 +66,13 @@ func (c *call) free() {
 	pool.Put(c)
 }
 
-// do makes the call, as soon as it may, and waits for its end. name is that of the function, if it
-// is known.
+// do makes the call, as soon as it may, and waits for its end.
 //
 // Many goroutines wait here at a time, each with its stack, which goes from processor to processor:
 // so what the common case needs is in one function, with few variables.
-func (c *call) do(ctx context.Context, function uint16, name string, params []byte, cfg *callConfig) *Abort {
-	if cfg.ttl > 0 || c.x.trace != nil && !cfg.traced {
-		return c.doWithin(ctx, function, name, params, cfg)
+func (c *madeCall) do(ctx context.Context, function uint16, params []byte, cfg *callConfig) *Abort {
+	if cfg.ttl > 0 {
+		return c.doWithin(ctx, function, params, cfg)
 	}
 	c.open.Function, c.open.Payload = function, params
 	var a *Abort
@@ -96,7 +95,7 @@ func (c *call) do(ctx context.Context, function uint16, name string, params []by
 }
 
 // wait waits for the end of the call, or of ctx.
-func (c *call) wait(ctx context.Context) *Abort {
+func (c *madeCall) wait(ctx context.Context) *Abort {
 	select {
 	case <-c.done:
 		return c.abort
@@ -105,26 +104,17 @@ func (c *call) wait(ctx context.Context) *Abort {
 	}
 }
 
-// doWithin is do for a call with a time to live, or a tracer that wants to know of it.
-func (c *call) doWithin(ctx context.Context, function uint16, name string, params []byte, cfg *callConfig) (a *Abort) {
+// doWithin is do for a call with a time to live.
+func (c *madeCall) doWithin(ctx context.Context, function uint16, params []byte, cfg *callConfig) *Abort {
+	ctx, cancel := context.WithTimeout(ctx, cfg.ttl)
+	defer cancel()
 	own := *cfg
-	if cfg.ttl > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, cfg.ttl)
-		defer cancel()
-		own.ttl = 0
-	}
-	if c.x.trace != nil {
-		var done func(error)
-		own.trace, done = c.x.trace(ctx, function, name)
-		own.traced = true
-		defer func() { done(errorOf(a)) }()
-	}
-	return c.do(ctx, function, name, params, &own)
+	own.ttl = 0
+	return c.do(ctx, function, params, &own)
 }
 
 // giveUp ends the call because of ctx, unless it has ended by itself.
-func (c *call) giveUp(ctx context.Context) *Abort {
+func (c *madeCall) giveUp(ctx context.Context) *Abort {
 	a := contextError(ctx)
 	departed, unsent := c.x.carrier.Cancel(&c.flow, givenUp(a))
 	if unsent {
@@ -159,21 +149,21 @@ func (x *exchange) abort(id uint64, p priority.Priority, a *Abort) {
 }
 
 // Depart implements outbox.Departer.
-func (c *call) Depart(id uint64) {
+func (c *madeCall) Depart(id uint64) {
 	c.x.table.depart(id, c)
 }
 
 // Discard implements outbox.Departer: the call was not sent.
-func (c *call) Discard(why outbox.Reason) {
+func (c *madeCall) Discard(why outbox.Reason) {
 	c.abort = c.x.discarded(c.reserved.outer, c.reserved.cost, why)
 	c.done <- struct{}{}
 }
 
 // block implements endpoint. A unary call has no use for Blocks.
-func (c *call) block(message.Block) error { return nil }
+func (c *madeCall) block(message.Block) error { return nil }
 
 // closed implements endpoint.
-func (c *call) closed(m message.Close) {
+func (c *madeCall) closed(m message.Close) {
 	switch {
 	case m.Abort != nil:
 		c.abort = remote(m.Abort)
@@ -187,21 +177,21 @@ func (c *call) closed(m message.Close) {
 }
 
 // fail implements endpoint.
-func (c *call) fail(a *Abort) {
+func (c *madeCall) fail(a *Abort) {
 	c.abort = a
 	c.done <- struct{}{}
 }
 
 // outer implements endpoint.
-func (c *call) outer() *outer { return outerOf(c.reserved.outer, c.open.Function) }
+func (c *madeCall) outer() *outer { return outerOf(c.reserved.outer, c.open.Function) }
 
 // untyped implements endpoint.
-func (c *call) untyped() *pipe.Pipe { return nil }
+func (c *madeCall) untyped() *pipe.Pipe { return nil }
 
 // info implements endpoint.
-func (c *call) info() PipeInfo {
+func (c *madeCall) info() PipeInfo {
 	return PipeInfo{Pipe: c.id(), Function: c.open.Function, Made: true, Priority: c.priority}
 }
 
 // queued implements endpoint.
-func (c *call) queued() bool { return false }
+func (c *madeCall) queued() bool { return false }

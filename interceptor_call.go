@@ -1,0 +1,248 @@
+package asterisque
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/piping"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// Call is one call, as those see it that stand around it: every [Interceptor], and whoever
+// implements [Caller]. It is theirs until they return, on one goroutine at a time.
+//
+// Parameters and result are there as bytes, and for a typed function as values. What is not asked
+// for is not made: to look at the other form costs its encoding or decoding.
+type Call struct {
+	function uint16 // these are fixed
+	name     string
+	blocks   bool
+	side     callSide
+
+	params, result carried // these belong to whoever has the call
+	lost           bool    // code around it has ended its goroutine
+
+	mu    sync.Mutex // held while the call is carried out
+	begun bool       // it was carried out; guarded by mu, as over
+	over  bool       // nothing may be carried out any more
+}
+
+// callSide is what differs between a call that this side makes and one that it serves.
+type callSide interface {
+	// carryOut makes the call at the peer, or runs its handler.
+	carryOut(ctx context.Context) error
+
+	// codecOf returns what encodes and decodes, or nil as long as no session is known.
+	codecOf() *values
+
+	served() bool
+	priority() priority.Priority
+	durable() bool
+	failFast() bool
+	trace() []byte
+	setTrace(trace []byte) error
+
+	// fill sees to it that a typed call has places for its values.
+	fill(c *Call)
+
+	// untyped returns the pipe, or nil.
+	untyped() *pipe.Pipe
+
+	// wrap puts a around the Blocks of the call.
+	wrap(a piping.Around) error
+
+	// notBegun says how far a call has got that ends now, without having begun.
+	notBegun() codec.Ran
+
+	// misbehaved logs that code around the call did not return, and returns the error for it.
+	misbehaved(v any) error
+}
+
+// Function returns the number of the function.
+func (c *Call) Function() uint16 { return c.function }
+
+// Name returns the name of the function, for people. It is empty for an untyped call that this side
+// makes, as nobody here knows it.
+func (c *Call) Name() string { return c.name }
+
+// Served reports whether the peer makes the call and this side serves it; otherwise this side makes
+// it.
+func (c *Call) Served() bool { return c.side.served() }
+
+// Blocks reports whether the call carries Blocks: that of a [Stream], or an untyped one that was
+// opened, or that is served.
+func (c *Call) Blocks() bool { return c.blocks }
+
+// Priority returns the priority of the call.
+func (c *Call) Priority() priority.Priority { return c.side.priority() }
+
+// Durable reports whether the call was made with [WithDurable].
+func (c *Call) Durable() bool { return c.side.durable() }
+
+// FailFast reports whether the call was made with [WithFailFast]. It is false for served calls.
+func (c *Call) FailFast() bool { return c.side.failFast() }
+
+// Trace returns the trace context that travels with the call, nil if there is none. It is not to be
+// changed.
+func (c *Call) Trace() []byte { return c.side.trace() }
+
+// SetTrace lets trace travel with a call that this side makes, at most 512 bytes. They are not to
+// be changed until the call is over.
+func (c *Call) SetTrace(trace []byte) error {
+	if len(trace) > message.MaxTrace {
+		return fmt.Errorf("asterisque: a trace context of %d bytes exceeds the limit of %d", len(trace), message.MaxTrace)
+	}
+	return c.side.setTrace(trace)
+}
+
+// Pipe returns the pipe of a call that carries Blocks: on the serving side always, on the calling
+// side once next has returned. It is nil for other calls.
+func (c *Call) Pipe() *pipe.Pipe { return c.side.untyped() }
+
+// Blocks is what an [Interceptor] puts around the Blocks of a call on its own side. Each function
+// may be nil. They are called by whoever sends or receives, also concurrently with each other; the
+// one that was put there first is the outermost: the first for what is sent, the last for what is
+// received. One that panics fails what it was called for with ErrPanicked.
+type Blocks struct {
+	// Send gets the payload of each Block before it is sent, and returns what is sent in its place;
+	// it must not change the payload, nor keep it. An error is that of the send, and nothing is
+	// sent.
+	Send func(payload []byte) ([]byte, error)
+
+	// Recv gets the payload of each Block before the application does, and returns what that gets
+	// in its place; it must not keep the payload. An error is what the application gets instead.
+	Recv func(payload []byte) ([]byte, error)
+
+	// End gets the outcome of a call that this side has made, once, also if nobody asks for its
+	// result, and returns the outcome that the application gets. It runs on a goroutine of its own.
+	End func(result []byte, err error) ([]byte, error)
+}
+
+// WrapBlocks puts b around the Blocks of the call. It fails for a call that carries none, and if
+// the call is over.
+func (c *Call) WrapBlocks(b Blocks) error {
+	if !c.blocks {
+		return c.errorf("it carries no Blocks")
+	}
+	return c.side.wrap(piping.Around(b))
+}
+
+// Params returns the parameters, a value of the type that the function declares, and not a copy of
+// what that refers to. It is nil if the function is untyped, and if the bytes do not decode: the
+// call fails for that when an interceptor calls on.
+func (c *Call) Params() any { return c.valueOf(&c.params) }
+
+// RawParams returns the parameters as they came, or as they will be sent. They are not to be
+// changed, and to be used until the call is over. It fails if they cannot be encoded, and for a
+// typed call as long as no session has been found for it, whose codec is not known then.
+func (c *Call) RawParams() ([]byte, error) { return c.rawOf(&c.params, "parameters", codec.BadParams) }
+
+// SetParams replaces the parameters. It fails unless v is of the type that the function declares.
+func (c *Call) SetParams(v any) error { return c.set(&c.params, "parameters", v) }
+
+// SetRawParams replaces the parameters by bytes, which are the call's from then on.
+func (c *Call) SetRawParams(raw []byte) { c.params.setRaw(raw) }
+
+// Result returns the result once there is one, as [Call.Params] does the parameters. On the calling
+// side a call that carries Blocks has none here: see [Blocks].
+func (c *Call) Result() any { return c.valueOf(&c.result) }
+
+// RawResult is to the result as [Call.RawParams] is to the parameters.
+func (c *Call) RawResult() ([]byte, error) { return c.rawOf(&c.result, "result", codec.BadResult) }
+
+// SetResult sets the result, or replaces it. It fails unless v is of the type that the function
+// declares.
+func (c *Call) SetResult(v any) error {
+	if err := c.set(&c.result, "result", v); err != nil || !c.Served() {
+		return err
+	}
+	_, err := c.RawResult() // what cannot be sent is better known here than when it is sent
+	return err
+}
+
+// SetRawResult sets the result, or replaces it, by bytes, which are the call's from then on.
+func (c *Call) SetRawResult(raw []byte) { c.result.setRaw(raw) }
+
+// Refuse returns err as an error with which the call ends that has not begun: as long as nobody has
+// called on, or nothing was sent, it tells the caller that the call certainly did not run
+// ([Repeatable]). Otherwise it returns err.
+func (c *Call) Refuse(err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil || c.begun {
+		return err
+	}
+	a := *codec.AbortOf(err)
+	a.Ran, a.Remote = c.side.notBegun(), false
+	return &a
+}
+
+// carryOut is the end of every chain.
+func (c *Call) carryOut(ctx context.Context) error {
+	if !c.mu.TryLock() {
+		return c.errorf("an interceptor calls on while the call is being carried out: wait for the first to return")
+	}
+	defer c.mu.Unlock()
+	switch {
+	case c.over:
+		return c.errorf("an interceptor calls on after the call has ended: call on before the interceptor returns")
+	case c.begun && c.Served():
+		return c.errorf("an interceptor calls on again: a handler runs once")
+	}
+	c.begun = true
+	return c.side.carryOut(ctx)
+}
+
+// end waits until nothing of the call is carried out any more, and lets nothing begin.
+func (c *Call) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over = true
+}
+
+// unanswered returns the error of a call that an interceptor has answered without a result.
+func (c *Call) unanswered() error {
+	return c.errorf("an interceptor has neither called on, nor set a result, nor returned an error")
+}
+
+// errorf returns an error that names the call.
+func (c *Call) errorf(format string, args ...any) error {
+	return &Abort{Code: codec.Failed, Message: fmt.Sprintf("function %d %q: %s", c.function, c.name, fmt.Sprintf(format, args...))}
+}
+
+func (c *Call) valueOf(v *carried) any {
+	c.side.fill(c)
+	if x := c.side.codecOf(); x != nil && v.decoded(x, false) != nil {
+		return nil
+	}
+	if !v.hasValue {
+		return nil
+	}
+	return v.place.get()
+}
+
+func (c *Call) rawOf(v *carried, what string, code Code) ([]byte, error) {
+	if v.hasRaw {
+		return v.raw, nil
+	}
+	x := c.side.codecOf()
+	if x == nil {
+		return nil, c.errorf("the %s have no bytes before there is a session, whose codec makes them: intercept the calls of the node, or use the value", what)
+	}
+	if err := v.encoded(x); err != nil {
+		return nil, codecError(code, c.function, c.name, what, err)
+	}
+	return v.raw, nil
+}
+
+func (c *Call) set(v *carried, what string, value any) error {
+	c.side.fill(c)
+	if err := v.set(value); err != nil {
+		return c.errorf("the %s cannot be set: %v", what, err)
+	}
+	return nil
+}

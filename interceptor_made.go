@@ -1,0 +1,243 @@
+package asterisque
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/guard"
+	"github.com/asterisque-go/asterisque/internal/piping"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// making is a call that this side makes, through whatever stands around it.
+type making struct {
+	Call
+	cfg   callConfig
+	x     *exchange       // of the session that it is made on; nil as long as none is known
+	unary *madeCall       // the last attempt of a unary call, which has the result; nil before
+	pipe  *pipe.Pipe      // the last attempt of one that carries Blocks
+	wraps []piping.Around // what is to be put around its Blocks
+}
+
+// typedCall is a making of a typed function, with the places of its values.
+type typedCall[P, R any] struct {
+	making
+	in  placeOf[P]
+	out placeOf[R]
+}
+
+func newTypedCall[P, R any](number uint16, name string, params P, freeResult int, cfg *callConfig) *typedCall[P, R] {
+	t := &typedCall[P, R]{in: placeOf[P]{v: params}, out: placeOf[R]{free: freeResult}}
+	t.begin(number, name, cfg)
+	t.Call.params = carried{place: &t.in, hasValue: true}
+	t.Call.result.place = &t.out
+	return t
+}
+
+// begin prepares m. It gets a copy of cfg, which it may change.
+func (m *making) begin(number uint16, name string, cfg *callConfig) {
+	m.cfg = *cfg
+	m.function, m.name, m.side = number, name, m
+}
+
+// make makes the call on on: it returns at its end, or when its pipe is open.
+func (m *making) make(ctx context.Context, on Caller) *Abort {
+	defer m.finish()
+	if on == nil {
+		return neverSent(codec.ErrUnavailable.Withf("function %d %q is called on a nil Caller: call it on a Session or a Connection", m.function, m.name))
+	}
+	if m.cfg.ttl > 0 && !m.blocks {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, m.cfg.ttl)
+		defer cancel()
+		m.cfg.ttl = 0
+	}
+	invoke := on.Invoke
+	if m.cfg.around != nil {
+		invoke = chain(m.cfg.around, invoke)
+	}
+	err := m.outcome(invoke(ctx, &m.Call))
+	if err == nil {
+		return nil
+	}
+	a := m.abortOf(err)
+	if m.pipe != nil {
+		m.pipe.Abort(a)
+	}
+	return a
+}
+
+// outcome is err, or why there is no result though err is nil.
+func (m *making) outcome(err error) error {
+	switch {
+	case err != nil:
+		return err
+	case m.blocks && m.pipe != nil:
+		return nil
+	case m.blocks || !m.result.hasRaw && !m.result.hasValue:
+		return m.unanswered()
+	}
+	if m.x == nil && !m.result.hasValue && m.result.place != nil {
+		return m.errorf("the result is set as bytes, and no session was found whose codec decodes them: set the value")
+	}
+	return m.decodeResult(false)
+}
+
+// decodeResult decodes the result of a typed call, unless that was done.
+func (m *making) decodeResult(keep bool) error {
+	if m.x == nil {
+		return nil
+	}
+	if err := m.result.decoded(&m.x.values, keep); err != nil {
+		return codecError(codec.BadResult, m.function, m.name, "result", err)
+	}
+	return nil
+}
+
+// abortOf returns err, which may be the application's, as an Abort.
+func (m *making) abortOf(err error) (a *Abort) {
+	a, ok := err.(*Abort)
+	if ok && a != nil {
+		return a
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			a = codec.AbortOf(m.misbehaved(v))
+		}
+	}()
+	return codec.AbortOf(err)
+}
+
+// finish lets nothing of the call go on.
+func (m *making) finish() {
+	m.end()
+	m.free()
+}
+
+// free gives back what the last attempt has held.
+func (m *making) free() {
+	if m.unary != nil {
+		m.unary.free()
+		m.unary = nil
+	}
+}
+
+// carryOut implements callSide.
+func (m *making) carryOut(ctx context.Context) error {
+	if m.result.hasRaw || m.result.hasValue { // of an earlier attempt
+		m.result = carried{place: m.result.place}
+	}
+	if m.blocks {
+		return m.open(ctx)
+	}
+	return m.call(ctx)
+}
+
+// call makes a unary call.
+func (m *making) call(ctx context.Context) error {
+	m.free()
+	own := m.params.place == nil || m.x.lender != nil
+	m.unary = m.x.newCall(&m.cfg, own)
+	params := m.params.raw
+	if !m.params.hasRaw && m.params.hasValue {
+		var err error
+		if params, err = m.unary.encodeParams(m.params.place.at()); err != nil {
+			return neverSent(codecError(codec.BadParams, m.function, m.name, "parameters", err))
+		}
+	}
+	if a := m.unary.do(ctx, m.function, params, &m.cfg); a != nil {
+		return a
+	}
+	m.result.setRaw(m.unary.result)
+	return m.decodeResult(own)
+}
+
+// open opens the pipe of a call that carries Blocks. That of an earlier attempt ends.
+func (m *making) open(ctx context.Context) error {
+	if m.pipe != nil {
+		m.pipe.Abort(nil)
+		m.pipe = nil
+	}
+	if err := m.params.encoded(&m.x.values); err != nil {
+		return neverSent(codecError(codec.BadParams, m.function, m.name, "parameters", err))
+	}
+	p, a := m.x.open(ctx, m.function, m.params.raw, &m.cfg, m.wraps)
+	if a != nil {
+		return a
+	}
+	m.pipe = p
+	return nil
+}
+
+// codecOf implements callSide.
+func (m *making) codecOf() *values {
+	if m.x == nil {
+		return nil
+	}
+	return &m.x.values
+}
+
+// served implements callSide.
+func (m *making) served() bool { return false }
+
+// priority implements callSide.
+func (m *making) priority() priority.Priority { return m.cfg.priority }
+
+// durable implements callSide.
+func (m *making) durable() bool { return m.cfg.durable }
+
+// failFast implements callSide.
+func (m *making) failFast() bool { return m.cfg.failFast }
+
+// trace implements callSide.
+func (m *making) trace() []byte { return m.cfg.trace }
+
+// setTrace implements callSide.
+func (m *making) setTrace(trace []byte) error {
+	m.cfg.trace = trace
+	return nil
+}
+
+// fill implements callSide: there are the places already.
+func (m *making) fill(*Call) {}
+
+// untyped implements callSide.
+func (m *making) untyped() *pipe.Pipe { return m.pipe }
+
+// wrap implements callSide.
+func (m *making) wrap(a piping.Around) error {
+	m.wraps = append(m.wraps, a)
+	if m.pipe != nil {
+		(*piping.End)(m.pipe).Wrap(a)
+	}
+	return nil
+}
+
+// notBegun implements callSide.
+func (m *making) notBegun() codec.Ran { return codec.NeverSent }
+
+// misbehaved implements callSide. The goroutine is the caller's, so that its end needs no word.
+func (m *making) misbehaved(v any) error {
+	switch {
+	case v == nil:
+		return nil
+	case m.x == nil: // nobody has a log yet
+		a := codec.ErrPanicked.Withf("an interceptor of function %d %q panicked", m.function, m.name)
+		a.Cause = fmt.Errorf("%v", v)
+		return a
+	}
+	return guard.Misbehaved(m.x.log, "interceptor", v, "function", m.function, "name", m.name)
+}
+
+// makingOf returns what c is if this side makes it.
+func makingOf(c *Call) (*making, *Abort) {
+	if c != nil && c.side != nil {
+		if m, ok := c.side.(*making); ok {
+			return m, nil
+		}
+		return nil, neverSent(codec.ErrUnavailable.Withf("function %d %q: a call that is served is not made again: make one of its own, by CallOn or OpenOn", c.function, c.name))
+	}
+	return nil, neverSent(codec.ErrUnavailable.Withf("there is no call to make: calls are made by typed functions, CallOn and OpenOn"))
+}

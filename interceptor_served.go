@@ -1,0 +1,138 @@
+package asterisque
+
+import (
+	"context"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/guard"
+	"github.com/asterisque-go/asterisque/internal/piping"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// handling is a call of the peer on its way to its handler, as the interceptors around that have
+// it, and with what they have changed as the handler has it.
+type handling struct {
+	Call
+	c    *served
+	work *workspace
+	// what the handler gets the parameters from, if an interceptor has asked for their value
+	value any
+}
+
+// handle runs the handler of a served call with the interceptors around it.
+func handle(call handledCall, w *workspace) (result []byte, err error) {
+	c := call.(*served)
+	h := &handling{c: c, work: w}
+	h.function, h.name, h.blocks, h.side = c.handler.number, c.handler.name, c.pipe != nil, h
+	h.params.setRaw(c.params)
+	defer h.end()
+	if around := c.x.serving.inward; around != nil {
+		err = around(c, &h.Call)
+	} else {
+		err = c.handler.around(c, &h.Call)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !h.result.hasRaw && !h.result.hasValue {
+		return nil, h.unanswered()
+	}
+	return h.RawResult()
+}
+
+// handleWithin is the end of the interceptors of a node: those of the function are within them.
+func handleWithin(ctx context.Context, c *Call) error {
+	h, ok := c.side.(*handling)
+	if !ok || h.c.handler.around == nil {
+		return c.carryOut(ctx)
+	}
+	return h.c.handler.around(ctx, c)
+}
+
+// carryOut implements callSide.
+func (h *handling) carryOut(ctx context.Context) error {
+	if h.params.hasRaw {
+		h.c.params = h.params.raw
+	} else if err := h.params.encoded(h.codecOf()); err == nil { // the handler may want them untyped
+		h.c.params = h.params.raw
+	}
+	h.lost = true // unless it returns
+	result, err := h.c.invoke(ctx, h, h.work)
+	h.lost = false
+	if err != nil {
+		return err
+	}
+	h.result.setRaw(result)
+	return nil
+}
+
+// untyped implements callSide and handledCall.
+func (h *handling) untyped() *pipe.Pipe { return h.c.pipe }
+
+// rawParams implements handledCall.
+func (h *handling) rawParams() []byte { return h.c.params }
+
+// decodeParams implements handledCall.
+func (h *handling) decodeParams(v any) error { return h.c.decodeParams(v) }
+
+// decodedForKey implements handledCall.
+func (h *handling) decodedForKey() *any {
+	if !h.params.hasValue {
+		return nil
+	}
+	h.value = h.params.place.at()
+	return &h.value
+}
+
+// encodeResult implements handledCall.
+func (h *handling) encodeResult(w *workspace, v any) ([]byte, error) { return h.c.encodeResult(w, v) }
+
+// codecOf implements callSide and handledCall.
+func (h *handling) codecOf() *values { return &h.c.x.values }
+
+// served implements callSide.
+func (h *handling) served() bool { return true }
+
+// priority implements callSide.
+func (h *handling) priority() priority.Priority { return h.c.work.priority }
+
+// durable implements callSide.
+func (h *handling) durable() bool { return h.c.rare != nil && h.c.rare.key != nil }
+
+// failFast implements callSide.
+func (h *handling) failFast() bool { return false }
+
+// trace implements callSide.
+func (h *handling) trace() []byte {
+	if h.c.rare == nil {
+		return nil
+	}
+	return h.c.rare.trace
+}
+
+// setTrace implements callSide.
+func (h *handling) setTrace([]byte) error {
+	return h.errorf("its trace context has come with it, and cannot be set")
+}
+
+// fill implements callSide.
+func (h *handling) fill(c *Call) {
+	if new := h.c.handler.places; new != nil && c.params.place == nil {
+		c.params.place, c.result.place = new()
+	}
+}
+
+// wrap implements callSide.
+func (h *handling) wrap(a piping.Around) error {
+	(*piping.End)(h.c.pipe).Wrap(a)
+	return nil
+}
+
+// notBegun implements callSide.
+func (h *handling) notBegun() codec.Ran { return codec.Refused }
+
+// misbehaved implements callSide.
+func (h *handling) misbehaved(v any) error {
+	return guard.Misbehaved(h.c.x.log, "interceptor", v, "function", h.function, "name", h.name)
+}
