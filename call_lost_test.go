@@ -97,26 +97,21 @@ func playLost(t *testing.T, workers int, inline bool, end func()) {
 
 // exitingError ends the goroutine that asks what it says, exitingTracer the one that tells it the
 // end.
-type (
-	exitingError  struct{}
-	exitingTracer struct{}
-)
+type exitingError struct{}
 
 func (exitingError) Error() string { runtime.Goexit(); return "" }
 
-func (exitingTracer) Call(context.Context, *asterisque.Session, uint16, string) ([]byte, func(error)) {
-	return nil, func(error) {}
-}
-
-func (exitingTracer) Serve(ctx context.Context, _ *asterisque.Session, _ uint16, _ string, _ []byte) (context.Context, func(error)) {
-	return ctx, func(error) { runtime.Goexit() }
+func exits(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+	next(ctx, c)
+	runtime.Goexit()
+	return nil
 }
 
 func TestACallIsAnsweredWhateverEndsTheGoroutineOnTheWay(t *testing.T) {
 	fails := asterisque.Func[string, string](20, "fails")
 	svc := asterisque.NewService()
 	fails.Handle(svc, func(context.Context, string) (string, error) { return "", exitingError{} })
-	dialled, accepted := connect(t, svc, asterisque.WithTracer(exitingTracer{}), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
+	dialled, accepted := connect(t, svc, asterisque.WithServedInterceptors(exits), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 	for range 3 {
 		_, err := fails.Call(background, dialled, "x")
 		require.ErrorIs(t, err, asterisque.ErrPanicked)

@@ -47,7 +47,7 @@ var (
 	badError   = asterisque.Func[string, string](30, "error")
 	keyParams  = asterisque.Func[badIn, string](31, "key of params in")
 	badHandler = uint16(32)
-	tracedPipe = asterisque.Stream[string, string, string, string](33, "traced")
+	aroundPipe = asterisque.Stream[string, string, string, string](33, "around")
 )
 
 // badText is an error that misbehaves when it is asked what it says.
@@ -65,7 +65,9 @@ func (m *misbehaviour) service() *asterisque.Service {
 	badStream.Handle(svc, func(ctx context.Context, s string, _ *asterisque.Pipe[string, string]) (string, error) {
 		return same(ctx, s)
 	})
-	tracedPipe.Handle(svc, func(_ context.Context, s string, _ *asterisque.Pipe[string, string]) (string, error) { return s, nil })
+	aroundPipe.Handle(svc, func(ctx context.Context, s string, p *asterisque.Pipe[string, string]) (string, error) {
+		return s, p.Send(ctx, s)
+	})
 	plain := func(_ context.Context, s string) (string, error) { return s, nil }
 	badKey.Handle(svc, plain, asterisque.WithKey(func(s string) string { m.hook(); return s }))
 	badParams.Handle(svc, func(_ context.Context, s badOut) (string, error) { return string(s), nil })
@@ -128,31 +130,34 @@ func drained[R any](ctx context.Context, s *asterisque.Session, f asterisque.Str
 	return err
 }
 
-// spy is a Tracer of which one function misbehaves.
-type spy struct {
-	m  *misbehaviour
-	at string
-}
-
-func (s spy) hook(at string) {
-	if at == s.at {
-		s.m.hook()
-	}
-}
-
-func (s spy) Call(context.Context, *asterisque.Session, uint16, string) ([]byte, func(error)) {
-	s.hook("call")
-	return nil, func(error) { s.hook("call done") }
-}
-
-func (s spy) Serve(ctx context.Context, _ *asterisque.Session, _ uint16, _ string, _ []byte) (context.Context, func(error)) {
-	s.hook("serve")
-	return ctx, func(error) { s.hook("serve done") }
-}
-
-func spiedOn(at string) func(m *misbehaviour) []asterisque.Option {
+// around returns options with an interceptor that misbehaves at some point of a call.
+func around(at string) func(m *misbehaviour) []asterisque.Option {
 	return func(m *misbehaviour) []asterisque.Option {
-		return []asterisque.Option{asterisque.WithTracer(spy{m, at})}
+		hook := func(here string) {
+			if here == at {
+				m.hook()
+			}
+		}
+		spy := func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+			side := "made"
+			if c.Served() {
+				side = "served"
+			}
+			if c.Blocks() {
+				if err := c.WrapBlocks(asterisque.Blocks{
+					Send: func(b []byte) ([]byte, error) { hook(side + ", Send"); return b, nil },
+					Recv: func(b []byte) ([]byte, error) { hook(side + ", Recv"); return b, nil },
+					End:  func(b []byte, err error) ([]byte, error) { hook(side + ", End"); return b, err },
+				}); err != nil {
+					return err
+				}
+			}
+			hook(side)
+			err := next(ctx, c)
+			hook(side + ", after")
+			return err
+		}
+		return []asterisque.Option{asterisque.WithMadeInterceptors(passes, spy, passes), asterisque.WithServedInterceptors(passes, spy, passes)}
 	}
 }
 
@@ -280,14 +285,17 @@ var callbacks = []callback{
 		m.settles("it is called", func() bool { return !m.armed.Load() || m.how == "returns" })
 		return err
 	}},
-	{name: "Tracer.Call", panics: "ok", exits: "gone", blocks: "never", options: spiedOn("call"), trigger: out(echo)},
-	{name: "Tracer.Call, done", panics: "ok", exits: "gone", blocks: "never", options: spiedOn("call done"), trigger: out(echo)},
-	{name: "Tracer.Serve", panics: "ok", exits: "panicked", blocks: "expired", options: spiedOn("serve"), trigger: in(echo)},
-	{name: "Tracer.Serve, done", panics: "ok", blocks: "expired", options: spiedOn("serve done"), trigger: in(echo)},
-	{name: "Tracer.Call of a stream", panics: "ok", exits: "gone", blocks: "never", options: spiedOn("call"), trigger: streamOut(tracedPipe)},
-	{name: "Tracer.Call of a stream, done", panics: "ok", options: spiedOn("call done"), trigger: streamOut(tracedPipe)},
-	{name: "Tracer.Serve of a stream", panics: "ok", exits: "panicked", blocks: "expired", options: spiedOn("serve"), trigger: streamIn(tracedPipe)},
-	{name: "Tracer.Serve of a stream, done", panics: "ok", blocks: "expired", options: spiedOn("serve done"), trigger: streamIn(tracedPipe)},
+	{name: "Interceptor, made", own: true, panics: "panicked", exits: "gone", blocks: "never", options: around("made"), trigger: out(echo)},
+	{name: "Interceptor, made, after", own: true, panics: "panicked", exits: "gone", blocks: "never", options: around("made, after"), trigger: out(echo)},
+	{name: "Interceptor, served", panics: "panicked", blocks: "expired", options: around("served"), trigger: in(echo)},
+	{name: "Interceptor, served, after", panics: "panicked", blocks: "expired", options: around("served, after"), trigger: in(echo)},
+	{name: "Interceptor of a stream, made", own: true, panics: "panicked", exits: "gone", blocks: "never", options: around("made"), trigger: streamOut(aroundPipe)},
+	{name: "Interceptor of a stream, made, after", own: true, panics: "panicked", exits: "gone", blocks: "never", options: around("made, after"), trigger: streamOut(aroundPipe)},
+	{name: "Interceptor of a stream, made, Recv", panics: "panicked", exits: "gone", blocks: "never", options: around("made, Recv"), trigger: streamOut(aroundPipe)},
+	{name: "Interceptor of a stream, made, End", panics: "panicked", blocks: "expired", options: around("made, End"), trigger: streamOut(aroundPipe)},
+	{name: "Interceptor of a stream, served", panics: "panicked", blocks: "expired", options: around("served"), trigger: streamIn(aroundPipe)},
+	{name: "Interceptor of a stream, served, after", panics: "panicked", blocks: "expired", options: around("served, after"), trigger: streamIn(aroundPipe)},
+	{name: "Interceptor of a stream, served, Send", panics: "panicked", blocks: "expired", options: around("served, Send"), trigger: streamIn(aroundPipe)},
 	{name: "Func", panics: "panicked", blocks: "expired", trigger: in(badFunc)},
 	{name: "Func, inline", panics: "panicked", blocks: "expired", trigger: in(badInline)},
 	{name: "Stream", panics: "panicked", blocks: "expired", trigger: streamIn(badStream)},

@@ -85,8 +85,8 @@
 //
 // [Session.Stats], [Node.Stats] and [Service.Stats] count, also as JSON for expvar and for
 // log/slog; [Session.Pipes] lists what runs. Package debugpage shows all that over HTTP, module
-// otel hands it to OpenTelemetry, [WithHooks] tells what becomes of sessions, and [WithTracer]
-// follows calls.
+// otel hands it to OpenTelemetry, [WithHooks] tells what becomes of sessions, and interceptors
+// ([WithMadeInterceptors], [WithServedInterceptors]) follow calls.
 //
 // # Cancellation and deadlines
 //

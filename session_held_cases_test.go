@@ -74,7 +74,7 @@ func heldCases() (cases []heldCase) {
 	waiting("durable, long key", 7_000, waitUnary, 8, func(i int) message.Meta {
 		return message.Meta{Key: binary.BigEndian.AppendUint64(make([]byte, 56), uint64(i))}
 	}, somebody)
-	waiting("traced, 300 B", 4_000, waitUnary, 8, func(int) message.Meta { return message.Meta{Trace: make([]byte, 300)} }, asterisque.WithTracer(new(quietTracer)))
+	waiting("traced, 300 B", 4_000, waitUnary, 8, func(int) message.Meta { return message.Meta{Trace: make([]byte, 300)} }, asterisque.WithServedInterceptors(passes))
 	waiting("trace for nobody, 300 B", 4_000, waitUnary, 8, func(int) message.Meta { return message.Meta{Trace: make([]byte, 300)} })
 	waiting("unknown meta, 2000 B", 1_000, waitUnary, 8, nil)
 	cases[len(cases)-1].add = func(r *heldRig) {
@@ -356,13 +356,5 @@ func inboundMessages(r *heldRig) int { return r.s.Stats().Inbound.Messages }
 
 func outboundMessages(r *heldRig) int { return r.s.Stats().Outbound.Messages }
 
-// quietTracer is a Tracer that traces nothing.
-type quietTracer struct{}
-
-func (*quietTracer) Call(context.Context, *asterisque.Session, uint16, string) ([]byte, func(error)) {
-	return nil, func(error) {}
-}
-
-func (*quietTracer) Serve(ctx context.Context, _ *asterisque.Session, _ uint16, _ string, _ []byte) (context.Context, func(error)) {
-	return ctx, func(error) {}
-}
+// passes is an interceptor that does nothing.
+func passes(ctx context.Context, c *asterisque.Call, next asterisque.Next) error { return next(ctx, c) }

@@ -17,14 +17,14 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// recorder is a Tracer that remembers what it was told.
+// recorder has an interceptor that remembers what it saw.
 type recorder struct {
-	trace []byte        // what Call returns
-	block chan struct{} // done of Call waits for it; nil: it does not
+	trace []byte        // travels with calls
+	block chan struct{} // the outcomes of calls from this side wait for it; nil: they do not
 
 	mu     sync.Mutex
 	events []string
-	open   int // calls and handlers of which done was not called
+	open   int // calls and handlers of which the outcome has not been seen
 }
 
 type spanKey struct{}
@@ -68,12 +68,36 @@ func (r *recorder) begin(event string, function uint16, name string, done chan s
 	}
 }
 
-func (r *recorder) Call(_ context.Context, _ *asterisque.Session, function uint16, name string) ([]byte, func(error)) {
-	return r.trace, r.begin("call", function, name, r.block)
+// options let the recorder follow all calls of a node.
+func (r *recorder) options() []asterisque.Option {
+	return []asterisque.Option{asterisque.WithMadeInterceptors(r.made), asterisque.WithServedInterceptors(r.served)}
 }
 
-func (r *recorder) Serve(ctx context.Context, _ *asterisque.Session, function uint16, name string, trace []byte) (context.Context, func(error)) {
-	return context.WithValue(ctx, spanKey{}, string(trace)), r.begin("serve", function, name, nil)
+func (r *recorder) made(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+	if err := c.SetTrace(r.trace); err != nil {
+		return err
+	}
+	done := r.begin("call", c.Function(), c.Name(), r.block)
+	if !c.Blocks() {
+		err := next(ctx, c)
+		done(err)
+		return err
+	}
+	c.WrapBlocks(asterisque.Blocks{End: func(result []byte, err error) ([]byte, error) {
+		done(err)
+		return result, err
+	}})
+	err := next(ctx, c)
+	if err != nil && c.Pipe() == nil {
+		done(err)
+	}
+	return err
+}
+
+func (r *recorder) served(ctx context.Context, c *asterisque.Call, next asterisque.Next) (err error) {
+	done := r.begin("serve", c.Function(), c.Name(), nil)
+	defer func() { done(err) }()
+	return next(context.WithValue(ctx, spanKey{}, string(c.Trace())), c)
 }
 
 // take returns what was noted since the last time, sorted, and fails if a done is still to come, or
@@ -89,7 +113,7 @@ func (r *recorder) take(t *testing.T) []string {
 	return events
 }
 
-func TestATracerFollowsEveryCallToItsEnd(t *testing.T) {
+func TestAnInterceptorSeesTheOutcomeOfEveryCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := holdService()
 		how := asterisque.Func[string, string](70, "how")
@@ -109,14 +133,14 @@ func TestATracerFollowsEveryCallToItsEnd(t *testing.T) {
 			return b.Payload, err
 		})
 		r := &recorder{trace: []byte("trace of the caller")}
-		here := asterisque.NewNode(asterisque.WithTracer(r), asterisque.WithCallWindow(99, 1))
-		there := asterisque.NewNode(asterisque.WithTracer(r), asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 2}))
+		here := asterisque.NewNode(append(r.options(), asterisque.WithCallWindow(99, 1))...)
+		there := asterisque.NewNode(append(r.options(), asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 2}))...)
 		defer here.Close()
 		defer there.Close()
 		dialled, _ := nodesInMemory(t, here, there)
 		got, err := how.Call(background, dialled, "trace")
 		require.NoError(t, err)
-		require.Equal(t, "trace of the caller", got, "it travels, and Serve's context reaches the handler")
+		require.Equal(t, "trace of the caller", got, "it travels, and the context of the interceptor reaches the handler")
 		synctest.Wait()
 		require.Equal(t, []string{`call 70 "how"`, "call done: ok", `serve 70 "how"`, "serve done: ok"}, r.take(t))
 
@@ -191,28 +215,28 @@ func TestATracerFollowsEveryCallToItsEnd(t *testing.T) {
 	})
 }
 
-func TestATraceThatIsTooLongIsLeftOutAndDoesNoHarm(t *testing.T) {
-	for size, travels := range map[int]bool{0: true, 1: true, 512: true, 513: false, 1 << 20: false} {
+func TestATraceContextTravelsUpToItsLimit(t *testing.T) {
+	for size, fits := range map[int]bool{0: true, 1: true, 512: true, 513: false, 1 << 20: false} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			r := &recorder{trace: bytes.Repeat([]byte{'x'}, size)}
 			svc := asterisque.NewService()
 			svc.Handle(7, "trace", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
 				return []byte(ctx.Value(spanKey{}).(string)), nil
 			})
-			dialled, accepted := connect(t, svc, asterisque.WithTracer(r))
-			want := r.trace
-			if !travels {
-				want = nil
-			}
+			dialled, accepted := connect(t, svc, r.options()...)
 			for range 2 {
 				got, err := dialled.Call(background, 7, nil)
+				if !fits {
+					require.ErrorContains(t, err, fmt.Sprintf("a trace context of %d bytes exceeds the limit of 512", size))
+					continue
+				}
 				require.NoError(t, err)
-				require.Equal(t, string(want), string(got))
+				require.Equal(t, string(r.trace), string(got))
 				p, err := dialled.Open(background, 7, nil)
 				require.NoError(t, err)
 				got, err = p.Result(background)
 				require.NoError(t, err)
-				require.Equal(t, string(want), string(got))
+				require.Equal(t, string(r.trace), string(got))
 			}
 			wantIdle(t, dialled, accepted)
 		})
@@ -232,7 +256,7 @@ func TestWhatFollowsTheEndOfACallHoldsUpNoOther(t *testing.T) {
 			return nil, nil
 		})
 		r := &recorder{block: make(chan struct{})}
-		here, there := asterisque.NewNode(asterisque.WithTracer(r)), asterisque.NewNode(asterisque.WithService(svc))
+		here, there := asterisque.NewNode(r.options()...), asterisque.NewNode(asterisque.WithService(svc))
 		defer here.Close()
 		defer there.Close()
 		dialled, accepted := nodesInMemory(t, here, there)
