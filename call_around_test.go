@@ -62,21 +62,26 @@ func TestValuesPassWhatStandsAroundTheirPipe(t *testing.T) {
 	require.Equal(t, 6, blocks)
 }
 
-func TestTheTracerIsToldWhatTheApplicationSees(t *testing.T) {
+func TestAnInterceptorIsToldWhatThoseWithinMakeOfTheOutcome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, h := holdService()
 		r := new(recorder)
-		here, there := asterisque.NewNode(asterisque.WithTracer(r)), asterisque.NewNode(asterisque.WithService(svc))
+		gate := make(chan struct{})
+		refuses := func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+			if c.Blocks() {
+				c.WrapBlocks(asterisque.Blocks{End: func([]byte, error) ([]byte, error) {
+					<-gate
+					return nil, codec.ErrUnauthorized
+				}})
+			}
+			return next(ctx, c)
+		}
+		here, there := asterisque.NewNode(asterisque.WithMadeInterceptors(r.made, refuses)), asterisque.NewNode(asterisque.WithService(svc))
 		defer here.Close()
 		defer there.Close()
 		dialled, _ := nodesInMemory(t, here, there)
 		p, err := dialled.Open(background, held.Number(), []byte("\x61a"))
 		require.NoError(t, err)
-		gate := make(chan struct{})
-		(*piping.End)(p).Wrap(piping.Around{End: func([]byte, error) ([]byte, error) {
-			<-gate
-			return nil, codec.ErrUnauthorized
-		}})
 		close(h.end)
 		synctest.Wait()
 		require.NoError(t, p.Err())

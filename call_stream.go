@@ -23,8 +23,8 @@ type madeStream struct {
 	after   func()    // is called, perhaps more than once, when the call is over; may be nil
 }
 
-// open is [Session.Open], with code around what this side sends and receives.
-func (x *exchange) open(ctx context.Context, function uint16, params []byte, cfg *callConfig, around []piping.Around) (*pipe.Pipe, *Abort) {
+// open is [Session.Open].
+func (x *exchange) open(ctx context.Context, function uint16, params []byte, cfg *callConfig) (*pipe.Pipe, *Abort) {
 	if cfg.durable {
 		return nil, neverSent(codec.ErrUnavailable.Withf("a call that carries Blocks cannot be durable: Call can"))
 	}
@@ -37,9 +37,6 @@ func (x *exchange) open(ctx context.Context, function uint16, params []byte, cfg
 	s, m, own, a := x.newStream(wait, function, params, cfg)
 	if a != nil {
 		return nil, a
-	}
-	for _, a := range around {
-		(*piping.End)(s.pipe).Wrap(a)
 	}
 	if own.window != nil || own.outer != nil {
 		held := own // in memory of its own, which others need not have

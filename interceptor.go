@@ -7,8 +7,8 @@ import (
 
 // Interceptor is code around calls: around those that this side makes, those that it serves, or
 // both; [Call].Served tells which. It sees what a call carries before and after it calls on to
-// next, and may change it. What it returns is the outcome of the call: the error that next returned,
-// another one, or nil for a result of its own ([Call].SetResult).
+// next, and may change it. What it returns is the outcome of the call: the error that next
+// returned, another one, or nil for a result of its own ([Call].SetResult).
 //
 //	func timed(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 //		begin := time.Now()

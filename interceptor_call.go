@@ -23,8 +23,8 @@ type Call struct {
 	blocks   bool
 	side     callSide
 
-	params, result carried // these belong to whoever has the call
-	lost           bool    // code around it has ended its goroutine
+	params, result callValue // these belong to whoever has the call
+	lost           bool      // code around it has ended its goroutine
 
 	mu    sync.Mutex // held while the call is carried out
 	begun bool       // it was carried out; guarded by mu, as over
@@ -43,6 +43,7 @@ type callSide interface {
 	priority() priority.Priority
 	durable() bool
 	failFast() bool
+	metadata(ctx context.Context) Metadata
 	trace() []byte
 	setTrace(trace []byte) error
 
@@ -80,11 +81,23 @@ func (c *Call) Blocks() bool { return c.blocks }
 // Priority returns the priority of the call.
 func (c *Call) Priority() priority.Priority { return c.side.priority() }
 
+// Typed reports whether the function is typed, so that parameters and result are there as values,
+// too.
+func (c *Call) Typed() bool {
+	c.side.fill(c)
+	return c.params.place != nil
+}
+
 // Durable reports whether the call was made with [WithDurable].
 func (c *Call) Durable() bool { return c.side.durable() }
 
 // FailFast reports whether the call was made with [WithFailFast]. It is false for served calls.
 func (c *Call) FailFast() bool { return c.side.failFast() }
+
+// Metadata returns what travels with the call, whose context ctx is: of a served one what came with
+// it, as [MetadataOf] does; of one that this side makes what ctx and options say, which is not to
+// be changed. To add to that, pass on a context that says so: see [ContextWithMetadata].
+func (c *Call) Metadata(ctx context.Context) Metadata { return c.side.metadata(ctx) }
 
 // Trace returns the trace context that travels with the call, nil if there is none. It is not to be
 // changed.
@@ -104,26 +117,33 @@ func (c *Call) SetTrace(trace []byte) error {
 func (c *Call) Pipe() *pipe.Pipe { return c.side.untyped() }
 
 // Blocks is what an [Interceptor] puts around the Blocks of a call on its own side. Each function
-// may be nil. They are called by whoever sends or receives, also concurrently with each other; the
-// one that was put there first is the outermost: the first for what is sent, the last for what is
-// received. One that panics fails what it was called for with ErrPanicked.
+// may be nil. They are called concurrently where the application sends or receives concurrently.
+// What was put there first is the outermost: the first for what is sent, the last for what is
+// received and for the outcome. They must not ask the pipe for its outcome. One that panics, or
+// ends its goroutine, is logged, and aborts its call with ErrPanicked.
 type Blocks struct {
-	// Send gets the payload of each Block before it is sent, and returns what is sent in its place;
-	// it must not change the payload, nor keep it. An error is that of the send, and nothing is
-	// sent.
+	// Send gets the payload of each Block before it is sent, on the goroutine of the sender, and
+	// returns what is sent in its place, which is what windows and limits count. The payload is the
+	// application's: Send neither changes nor keeps it, and nobody changes what it returns until
+	// the Block has been accepted. An error is what the sender gets: nothing of the Block is sent,
+	// and the call goes on. A Block that Send has seen may still be dropped.
 	Send func(payload []byte) ([]byte, error)
 
-	// Recv gets the payload of each Block before the application does, and returns what that gets
-	// in its place; it must not keep the payload. An error is what the application gets instead.
+	// Recv gets the payload of each Block that the application takes, on the goroutine of the
+	// receiver, and returns what that sees in its place. It may change the payload, and does not
+	// keep it. An error is what the receiver gets in place of the Block; the call goes on.
 	Recv func(payload []byte) ([]byte, error)
 
-	// End gets the outcome of a call that this side has made, once, also if nobody asks for its
-	// result, and returns the outcome that the application gets. It runs on a goroutine of its own.
+	// End gets the outcome of a call that this side has made, exactly once, also if nobody asks for
+	// it, on a goroutine of its own, and returns the outcome that the application sees. Until then
+	// that sees a call that is not over. The result is End's to change and to keep; beside an error
+	// there is none. On the serving side it is not called: the interceptor is told by next. Nor is
+	// it if the pipe was never opened.
 	End func(result []byte, err error) ([]byte, error)
 }
 
-// WrapBlocks puts b around the Blocks of the call. It fails for a call that carries none, and if
-// the call is over.
+// WrapBlocks puts b around the Blocks of the call. It fails for a call that carries none, and on
+// the serving side once its handler has begun.
 func (c *Call) WrapBlocks(b Blocks) error {
 	if !c.blocks {
 		return c.errorf("it carries no Blocks")
@@ -214,7 +234,7 @@ func (c *Call) errorf(format string, args ...any) error {
 	return &Abort{Code: codec.Failed, Message: fmt.Sprintf("function %d %q: %s", c.function, c.name, fmt.Sprintf(format, args...))}
 }
 
-func (c *Call) valueOf(v *carried) any {
+func (c *Call) valueOf(v *callValue) any {
 	c.side.fill(c)
 	if x := c.side.codecOf(); x != nil && v.decoded(x, false) != nil {
 		return nil
@@ -225,7 +245,7 @@ func (c *Call) valueOf(v *carried) any {
 	return v.place.get()
 }
 
-func (c *Call) rawOf(v *carried, what string, code Code) ([]byte, error) {
+func (c *Call) rawOf(v *callValue, what string, code Code) ([]byte, error) {
 	if v.hasRaw {
 		return v.raw, nil
 	}
@@ -239,7 +259,7 @@ func (c *Call) rawOf(v *carried, what string, code Code) ([]byte, error) {
 	return v.raw, nil
 }
 
-func (c *Call) set(v *carried, what string, value any) error {
+func (c *Call) set(v *callValue, what string, value any) error {
 	c.side.fill(c)
 	if err := v.set(value); err != nil {
 		return c.errorf("the %s cannot be set: %v", what, err)

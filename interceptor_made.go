@@ -31,7 +31,7 @@ type typedCall[P, R any] struct {
 func newTypedCall[P, R any](number uint16, name string, params P, freeResult int, cfg *callConfig) *typedCall[P, R] {
 	t := &typedCall[P, R]{in: placeOf[P]{v: params}, out: placeOf[R]{free: freeResult}}
 	t.begin(number, name, cfg)
-	t.Call.params = carried{place: &t.in, hasValue: true}
+	t.Call.params = callValue{place: &t.in, hasValue: true}
 	t.Call.result.place = &t.out
 	return t
 }
@@ -54,16 +54,21 @@ func (m *making) make(ctx context.Context, on Caller) *Abort {
 		defer cancel()
 		m.cfg.ttl = 0
 	}
+	// from here on the context says it, for those around the call to see, and to add to
+	ctx, m.cfg.metadata = ContextWithMetadata(ctx, m.cfg.metadata), nil
 	invoke := on.Invoke
 	if m.cfg.around != nil {
 		invoke = chain(m.cfg.around, invoke)
 	}
 	err := m.outcome(invoke(ctx, &m.Call))
+	if m.pipe != nil {
+		(*piping.End)(m.pipe).Wrap(m.wraps...)
+	}
 	if err == nil {
 		return nil
 	}
 	a := m.abortOf(err)
-	if m.pipe != nil {
+	if m.pipe != nil { // which nobody gets
 		m.pipe.Abort(a)
 	}
 	return a
@@ -127,7 +132,7 @@ func (m *making) free() {
 // carryOut implements callSide.
 func (m *making) carryOut(ctx context.Context) error {
 	if m.result.hasRaw || m.result.hasValue { // of an earlier attempt
-		m.result = carried{place: m.result.place}
+		m.result = callValue{place: m.result.place}
 	}
 	if m.blocks {
 		return m.open(ctx)
@@ -163,7 +168,7 @@ func (m *making) open(ctx context.Context) error {
 	if err := m.params.encoded(&m.x.values); err != nil {
 		return neverSent(codecError(codec.BadParams, m.function, m.name, "parameters", err))
 	}
-	p, a := m.x.open(ctx, m.function, m.params.raw, &m.cfg, m.wraps)
+	p, a := m.x.open(ctx, m.function, m.params.raw, &m.cfg)
 	if a != nil {
 		return a
 	}
@@ -191,6 +196,12 @@ func (m *making) durable() bool { return m.cfg.durable }
 // failFast implements callSide.
 func (m *making) failFast() bool { return m.cfg.failFast }
 
+// metadata implements callSide.
+func (m *making) metadata(ctx context.Context) Metadata {
+	_, all := carriedBy(ctx)
+	return all
+}
+
 // trace implements callSide.
 func (m *making) trace() []byte { return m.cfg.trace }
 
@@ -209,9 +220,6 @@ func (m *making) untyped() *pipe.Pipe { return m.pipe }
 // wrap implements callSide.
 func (m *making) wrap(a piping.Around) error {
 	m.wraps = append(m.wraps, a)
-	if m.pipe != nil {
-		(*piping.End)(m.pipe).Wrap(a)
-	}
 	return nil
 }
 

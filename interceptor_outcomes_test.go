@@ -283,8 +283,9 @@ func TestWhatFollowsTheEndOfACallHoldsUpNoOther(t *testing.T) {
 		// its done is called when the peer's Close arrives
 		ended, err := dialled.Open(background, 50, nil)
 		require.NoError(t, err)
-		<-ended.Done()
-		works("done of a stream that ended by itself")
+		synctest.Wait()
+		require.NoError(t, ended.Err(), "until all have seen the outcome, it is not over")
+		works("the End of a stream that ended by itself")
 
 		ctx, cancel := context.WithCancel(background)
 		waits, err := dialled.Open(ctx, 50, []byte("wait"))
@@ -292,18 +293,19 @@ func TestWhatFollowsTheEndOfACallHoldsUpNoOther(t *testing.T) {
 		stop := context.AfterFunc(ctx, func() { <-r.block }) // and the application's own
 		defer stop()
 		cancel()
-		<-waits.Done()
-		works("done of a stream that was given up, and a context.AfterFunc")
+		synctest.Wait()
+		works("the End of a stream that was given up, and a context.AfterFunc")
+		require.NoError(t, waits.Err())
 
-		var streams sync.WaitGroup // the end of the session ends all, whatever done does
+		var streams sync.WaitGroup
 		for range 5 {
 			p, err := dialled.Open(background, 50, []byte("wait"))
 			require.NoError(t, err)
 			streams.Go(func() { p.Result(background) })
 		}
 		dialled.Close()
-		streams.Wait()
 		close(r.block)
+		streams.Wait()
 		wg.Wait()
 		synctest.Wait()
 		r.take(t)

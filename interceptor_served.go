@@ -17,7 +17,9 @@ type handling struct {
 	c    *served
 	work *workspace
 	// what the handler gets the parameters from, if an interceptor has asked for their value
-	value any
+	value   any
+	wraps   []piping.Around // what is to be put around its Blocks
+	wrapped bool            // that was done
 }
 
 // handle runs the handler of a served call with the interceptors around it.
@@ -56,6 +58,10 @@ func (h *handling) carryOut(ctx context.Context) error {
 		h.c.params = h.params.raw
 	} else if err := h.params.encoded(h.codecOf()); err == nil { // the handler may want them untyped
 		h.c.params = h.params.raw
+	}
+	h.wrapped = true
+	if h.c.pipe != nil {
+		(*piping.End)(h.c.pipe).Wrap(h.wraps...)
 	}
 	h.lost = true // unless it returns
 	result, err := h.c.invoke(ctx, h, h.work)
@@ -103,6 +109,9 @@ func (h *handling) durable() bool { return h.c.rare != nil && h.c.rare.key != ni
 // failFast implements callSide.
 func (h *handling) failFast() bool { return false }
 
+// metadata implements callSide.
+func (h *handling) metadata(context.Context) Metadata { return h.c.metadata() }
+
 // trace implements callSide.
 func (h *handling) trace() []byte {
 	if h.c.rare == nil {
@@ -125,7 +134,11 @@ func (h *handling) fill(c *Call) {
 
 // wrap implements callSide.
 func (h *handling) wrap(a piping.Around) error {
-	(*piping.End)(h.c.pipe).Wrap(a)
+	if h.wrapped {
+		return h.errorf("its handler has begun: put code around its Blocks before you call on")
+	}
+	a.End = nil // who calls on knows the outcome
+	h.wraps = append(h.wraps, a)
 	return nil
 }
 

@@ -5,9 +5,9 @@ import (
 	"reflect"
 )
 
-// carried is what a call carries one way, its parameters or its result: as bytes, as the value that
-// they stand for, or as both.
-type carried struct {
+// callValue is what a call carries one way, its parameters or its result: as bytes, as the value
+// that they stand for, or as both.
+type callValue struct {
 	place place // nil if the function is untyped
 	raw   []byte
 	// which of the two there are
@@ -60,10 +60,10 @@ func (s *placeOf[T]) decode(x *values, raw []byte, keep bool) error {
 func (s *placeOf[T]) of() reflect.Type { return reflect.TypeFor[T]() }
 
 // setRaw replaces what is carried by raw.
-func (c *carried) setRaw(raw []byte) { c.raw, c.hasRaw, c.hasValue = raw, true, false }
+func (c *callValue) setRaw(raw []byte) { c.raw, c.hasRaw, c.hasValue = raw, true, false }
 
 // set replaces what is carried by v.
-func (c *carried) set(v any) error {
+func (c *callValue) set(v any) error {
 	if c.place == nil {
 		return fmt.Errorf("it is untyped: set the bytes")
 	}
@@ -75,7 +75,7 @@ func (c *carried) set(v any) error {
 }
 
 // decoded sees to it that there is the value. If keep is true, it may keep what it is decoded from.
-func (c *carried) decoded(x *values, keep bool) error {
+func (c *callValue) decoded(x *values, keep bool) error {
 	if c.hasValue || c.place == nil || !c.hasRaw {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (c *carried) decoded(x *values, keep bool) error {
 }
 
 // encoded sees to it that there are the bytes.
-func (c *carried) encoded(x *values) error {
+func (c *callValue) encoded(x *values) error {
 	if c.hasRaw || !c.hasValue {
 		return nil
 	}

@@ -37,7 +37,7 @@ func (s *Session) Open(life context.Context, function uint16, params []byte, opt
 	if !s.plain(cfg) {
 		return OpenOn(life, s, function, params, opts...)
 	}
-	p, a := s.open(life, function, params, cfg, nil)
+	p, a := s.open(life, function, params, cfg)
 	if a != nil {
 		return nil, a
 	}
