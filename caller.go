@@ -12,10 +12,11 @@ import (
 type Caller interface {
 	// Invoke makes c, mostly by the Invoke of another Caller, and returns its outcome: for a call
 	// that carries Blocks when its pipe is open, for others when c is over. Without another Caller
-	// it answers c: by an error, or by a result ([Call.SetResult]) and nil. ctx governs the call,
-	// and the whole life of a pipe. Invoke may be called concurrently for different calls; for one
-	// call it may be called again once it has returned, and the last outcome counts. After it has
-	// returned it does not use c any more. Errors that are no *[Abort] become the cause of one.
+	// it answers c: by an error, or by a result ([Call.SetResult]) and nil; pipes are made by
+	// sessions only. ctx governs the call, and the whole life of a pipe. Invoke may be called
+	// concurrently for different calls; for one call it may be called again once it has returned,
+	// and the last outcome counts. After it has returned it does not use c any more. Errors that
+	// are no *[Abort] become the cause of one.
 	Invoke(ctx context.Context, c *Call) error
 }
 
@@ -26,10 +27,13 @@ func Intercept(on Caller, around ...Interceptor) Caller {
 	if on == nil {
 		panic("asterisque: Intercept at " + here() + ": the Caller is nil: give it a Session or a Connection")
 	}
-	return &interceptedCaller{chain(around, on.Invoke)}
+	return &interceptedCaller{chain(around, on.Invoke), on}
 }
 
-type interceptedCaller struct{ next Next }
+type interceptedCaller struct { // fixed
+	next Next
+	on   Caller // what is called on
+}
 
 // Invoke implements Caller.
 func (i *interceptedCaller) Invoke(ctx context.Context, c *Call) error { return i.next(ctx, c) }
@@ -60,4 +64,15 @@ func untypedCall(function uint16, params []byte, opts []CallOption) *making {
 	m.begin(function, "", newCallConfig(opts))
 	m.params.setRaw(params)
 	return m
+}
+
+// knownSession returns the session that calls on on are made on, if that is known already, or nil.
+func knownSession(on Caller) *Session {
+	switch on := on.(type) {
+	case *Session:
+		return on
+	case *interceptedCaller:
+		return knownSession(on.on)
+	}
+	return nil
 }

@@ -54,6 +54,9 @@ func (m *making) make(ctx context.Context, on Caller) *Abort {
 		defer cancel()
 		m.cfg.ttl = 0
 	}
+	if s := knownSession(on); s != nil {
+		m.x = &s.exchange
+	}
 	// from here on the context says it, for those around the call to see, and to add to
 	ctx, m.cfg.metadata = ContextWithMetadata(ctx, m.cfg.metadata), nil
 	invoke := on.Invoke

@@ -11,3 +11,13 @@ func SessionOf(ctx context.Context) *Session {
 	}
 	return nil
 }
+
+// Session returns the session that the call is served on, or made on. On the calling side that is
+// nil as long as none is known, as around a [Connection]; otherwise it is that of the last attempt.
+func (c *Call) Session() *Session {
+	x := c.side.codecOf()
+	if x == nil {
+		return nil
+	}
+	return x.session.(*Session)
+}
