@@ -19,7 +19,6 @@ import (
 // it serves. A call knows no more of its session than this.
 type exchange struct {
 	values          // these are fixed
-	outward  Next   // through the interceptors of the node, for calls of this side; nil without
 	maxBlock uint32 // bytes of the largest payload that the peer takes in a Block
 	// the end of the session is told, and nothing after it; guarded by the reports of the node, and
 	// here because it costs no memory beside maxBlock
@@ -35,7 +34,7 @@ type exchange struct {
 
 // plain reports whether nothing stands around a call of this side with such options.
 func (x *exchange) plain(cfg *callConfig) bool {
-	return x.outward == nil && !cfg.durable && cfg.around == nil
+	return x.common.outward == nil && !cfg.durable && cfg.around == nil
 }
 
 // cause returns why the session ended, which it must have.

@@ -11,9 +11,9 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 )
 
-// madeCall is a unary call from this side: the endpoint that waits for a Close and needs no inbox, no
-// window and no state. Calls are reused; every way of ending one has a single owner: whoever took
-// it out of the session's table or out of the outbox wakes the caller.
+// madeCall is a unary call from this side: the endpoint that waits for a Close and needs no inbox,
+// no window and no state. Calls are reused; every way of ending one has a single owner: whoever
+// took it out of the session's table or out of the outbox wakes the caller.
 type madeCall struct {
 	port
 	priority priority.Priority

@@ -31,8 +31,13 @@ type outgoing struct {
 // common is what the calls of all sessions of a node have in common.
 type common struct {
 	uptime
-	// of *madeCall; not global, because their channels belong to the bubble of a synctest as the node
-	// does
+	// through the interceptors of the node, for calls of this side and for those of the peer; nil
+	// without; fixed
+	outward, inward Next
+	// handle runs the handler of a call with interceptors around it; fixed
+	handle func(c handledCall, w *workspace) (result []byte, err error)
+	// of *madeCall; not global, because their channels belong to the bubble of a synctest as the
+	// node does
 	spares sync.Pool
 }
 

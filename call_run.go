@@ -57,7 +57,7 @@ func (c *served) leaveNested() {
 // serve calls the handler, and what stands around it.
 func (c *served) serve(k *workspace) (result []byte, err error) {
 	if c.intercepted() {
-		return c.x.serving.handle(c, k)
+		return c.x.common.handle(c, k)
 	}
 	return c.invoke(c, c, k)
 }

@@ -139,7 +139,7 @@ func (c *served) freeParams() {
 func (c *served) timed() bool { return c.rare != nil && c.rare.arrived > 0 }
 
 // intercepted reports whether interceptors stand around the handler.
-func (c *served) intercepted() bool { return c.x.serving.inward != nil || c.handler.around != nil }
+func (c *served) intercepted() bool { return c.x.common.inward != nil || c.handler.around != nil }
 
 // makeRare returns the rare parts of c, which it makes if there are none.
 func (c *served) makeRare() *rareParts {

@@ -8,10 +8,6 @@ import (
 // calls have.
 type serving struct {
 	private bool // the texts of errors stay here; fixed
-	// through the interceptors of the node to the handler; nil without; fixed
-	inward Next
-	// handle runs the handler of a call with interceptors around it; fixed
-	handle func(c handledCall, w *workspace) (result []byte, err error)
 
 	highest  priority.Priority // that the peer's calls get; belongs to the reader, as the next three
 	describe bool              // what its Grant says of Describe

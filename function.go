@@ -57,9 +57,9 @@ func (f Function[P, R]) Handle(svc *Service, h func(ctx context.Context, params 
 	})
 }
 
-// Call calls the function at the peer of a session, or on any other [Caller], and waits for the result.
-// The wait ends with ctx, which also ends the handler's context, and with the session. Every error
-// is an *[Abort]; [Repeatable] tells whether the call can safely be made again.
+// Call calls the function at the peer of a session, or on any other [Caller], and waits for the
+// result. The wait ends with ctx, which also ends the handler's context, and with the session.
+// Every error is an *[Abort]; [Repeatable] tells whether the call can safely be made again.
 func (f Function[P, R]) Call(ctx context.Context, on Caller, params P, opts ...CallOption) (result R, err error) {
 	cfg := newCallConfig(opts)
 	if s, ok := on.(*Session); ok && s.plain(cfg) {

@@ -54,7 +54,7 @@ func (h *handler) describe(w schemaWish) {
 // intercept puts the interceptors of its service around those of h.
 func (h *handler) intercept(outer []Interceptor) {
 	if all := append(slices.Clone(outer), h.interceptors...); len(all) > 0 {
-		h.around = chain(all, func(ctx context.Context, c *Call) error { return c.carryOut(ctx) })
+		h.around = chain(all, carryOut)
 	}
 }
 

@@ -69,9 +69,9 @@ func (f StreamFunction[P, S, R, T]) Handle(svc *Service, h func(ctx context.Cont
 	})
 }
 
-// Open calls the function at the peer of a session, or on any other [Caller], and returns the running
-// call. life governs the whole call: when it ends, the call is aborted, and the handler's context
-// ends. See [Session.Open].
+// Open calls the function at the peer of a session, or on any other [Caller], and returns the
+// running call. life governs the whole call: when it ends, the call is aborted, and the handler's
+// context ends. See [Session.Open].
 func (f StreamFunction[P, S, R, T]) Open(life context.Context, on Caller, params P, opts ...CallOption) (*StreamCall[S, R, T], error) {
 	c := newTypedCall[P, T](f.number, f.name, params, f.free.result, newCallConfig(opts))
 	c.blocks = true

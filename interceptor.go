@@ -70,6 +70,9 @@ func (i Interceptor) before(next Next) Next {
 	}
 }
 
+// carryOut is the end of a chain.
+func carryOut(ctx context.Context, c *Call) error { return c.carryOut(ctx) }
+
 // checkInterceptors panics if one of them is nil: what has been given it.
 func checkInterceptors(what string, around []Interceptor) {
 	for i, f := range around {

@@ -29,7 +29,7 @@ func handle(call handledCall, w *workspace) (result []byte, err error) {
 	h.function, h.name, h.blocks, h.side = c.handler.number, c.handler.name, c.pipe != nil, h
 	h.params.setRaw(c.params)
 	defer h.end()
-	if around := c.x.serving.inward; around != nil {
+	if around := c.x.common.inward; around != nil {
 		err = around(c, &h.Call)
 	} else {
 		err = c.handler.around(c, &h.Call)

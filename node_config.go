@@ -28,10 +28,12 @@ type config struct {
 	codecs     []codec.Values
 	values     []*valueCodec // of codecs
 	tls        *tls.Config
-	expansion  expansion
-	maxMessage int // 0: as there is room for
-	inbound    limits.Limits
-	outbound   limits.Limits
+	// around calls of the node, and of its peers
+	around, aroundServed []Interceptor
+	expansion            expansion
+	maxMessage           int // 0: as there is room for
+	inbound              limits.Limits
+	outbound             limits.Limits
 	// whether they were set; others follow from them
 	set struct{ inbound, outbound, perAddress, noService, noLogger bool }
 	// what peers are promised
@@ -104,6 +106,13 @@ func (c *config) begin(sh *shared) {
 	}
 	sh.aways.init(amountAway{(c.sessions + 3) / 4, c.budget / 4}, amountAway{c.perAddress, c.budget / 8})
 	sh.reports.log = c.log
+	sh.handle = handle
+	if len(c.around) > 0 {
+		sh.outward = chain(c.around, carryOut)
+	}
+	if len(c.aroundServed) > 0 {
+		sh.inward = chain(c.aroundServed, handleWithin)
+	}
 	sh.owners.total = limits.NewTally(c.budget)
 	sh.budget = budget{Tally: sh.owners.total, owners: &sh.owners}
 	sh.nested.owners, sh.nested.most = &sh.owners, c.nestedReserve()

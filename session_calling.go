@@ -58,8 +58,8 @@ func (s *Session) Invoke(ctx context.Context, c *Call) error {
 		return neverSent(codec.ErrUnavailable.Withf("a durable call needs a Connection: see Node.Connect"))
 	}
 	m.x = &s.exchange
-	if s.outward == nil {
-		return c.carryOut(ctx)
+	if outward := s.common.outward; outward != nil {
+		return outward(ctx, c)
 	}
-	return s.outward(ctx, c)
+	return c.carryOut(ctx)
 }

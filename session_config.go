@@ -20,8 +20,7 @@ type sessionConfig struct {
 
 	outliveCertificates bool
 
-	around, aroundServed []Interceptor // around calls of this side, and of the peer
-	hooks                hooks
+	hooks hooks
 }
 
 // sessionStart is what a session begins with.

@@ -23,8 +23,6 @@ func newSession(sh *shared, holder sessionHolder, b *sessionStart) *Session {
 	s.serving = serving{service: g.Service, highest: *g.MaxPriority, describe: g.Describe, private: cfg.private}
 	s.exchange.serving = &s.serving
 	s.values = values{valueCodec: a.values, session: s}
-	s.handle = handle
-	s.intercept(cfg)
 	ctx, end := context.WithCancelCause(context.Background())
 	s.inbound = limits.NewCounter(g.inbound, s.reporter(Inbound))
 	s.inbound.Tell(&s.owner.tally)
@@ -56,16 +54,6 @@ func newSession(sh *shared, holder sessionHolder, b *sessionStart) *Session {
 		Resumes: a.resume, KeptControls: max(g.plan.Room/8, leastKeptControls),
 	})
 	return s
-}
-
-// intercept puts the interceptors of the node around the calls of both sides.
-func (s *Session) intercept(cfg *sessionConfig) {
-	if len(cfg.around) > 0 {
-		s.outward = chain(cfg.around, func(ctx context.Context, c *Call) error { return c.carryOut(ctx) })
-	}
-	if len(cfg.aroundServed) > 0 {
-		s.inward = chain(cfg.aroundServed, handleWithin)
-	}
 }
 
 // usualWindow is how far the window of a stream grows, in bytes, while the path is not known to

@@ -4,13 +4,14 @@
 //
 //	import asterisqueotel "github.com/asterisque-go/asterisque/otel"
 //
-//	node := asterisque.NewNode(asterisque.WithTracer(asterisqueotel.Tracer()))
+//	traced := asterisqueotel.Interceptor()
+//	node := asterisque.NewNode(asterisque.WithMadeInterceptors(traced), asterisque.WithServedInterceptors(traced))
 //	unregister, err := asterisqueotel.Observe(otel.Meter("my-program"), node)
 //
 // # Spans
 //
-// With [Tracer] each call has a span of kind client where it is made, and one of kind server where
-// its handler runs, if both nodes have a Tracer. If they trust each other, see below, the span of a
+// With [Interceptor] each call has a span of kind client where it is made, and one of kind server
+// where its handler runs, if both nodes have it. If they trust each other, see below, the span of a
 // call that a handler makes with its context is a child of the handler's, on the way back as well:
 // a call with a call back is one trace of four spans. A client's span ends with the call, the waits
 // before it was sent included; that of a stream with the stream. A call that is refused, or given
@@ -39,10 +40,11 @@
 //
 // # Metrics
 //
-// With [Tracer] the histograms rpc.client.call.duration and rpc.server.call.duration, in seconds,
-// have the attributes rpc.system.name, rpc.method and, of calls that failed, error.type. With
-// [Observe] a node tells what it holds each time the metrics are collected, which costs the calls
-// nothing, and with [Hooks] what becomes of its sessions is counted; see there for what there is.
+// With [Interceptor] the histograms rpc.client.call.duration and rpc.server.call.duration, in
+// seconds, have the attributes rpc.system.name, rpc.method and, of calls that failed, error.type.
+// With [Observe] a node tells what it holds each time the metrics are collected, which costs the
+// calls nothing, and with [Hooks] what becomes of its sessions is counted; see there for what there
+// is.
 //
 // Whatever peers do, the number of time series is bounded: by the functions of the program and by
 // the codes of the library. No address, id or text of a peer is an attribute of a metric. The codes

@@ -15,14 +15,14 @@ import (
 )
 
 // A call whose handler calls back is one trace, each span the child of the one before.
-func ExampleTracer() {
+func ExampleInterceptor() {
 	ctx := context.Background()
 	spans := tracetest.NewInMemoryExporter() // stands for the exporter of a program
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
 	defer provider.Shutdown(ctx)
 	// both sides are ours, and prove nothing to each other
 	everybody := func(asterisque.Peer) bool { return true }
-	tracer := asterisqueotel.Tracer(asterisqueotel.WithTracerProvider(provider), asterisqueotel.WithTrust(everybody))
+	traced := asterisqueotel.Interceptor(asterisqueotel.WithTracerProvider(provider), asterisqueotel.WithTrust(everybody))
 
 	greet, surround := asterisque.Func[string, string](10, "greet"), asterisque.Func[string, string](11, "surround")
 	server, client := asterisque.NewService(), asterisque.NewService()
@@ -31,8 +31,8 @@ func ExampleTracer() {
 		return "hello, " + star, err
 	})
 	surround.Handle(client, func(_ context.Context, s string) (string, error) { return "*" + s + "*", nil })
-	there := asterisque.NewNode(asterisque.WithService(server), asterisque.WithTracer(tracer))
-	here := asterisque.NewNode(asterisque.WithService(client), asterisque.WithTracer(tracer))
+	there := asterisque.NewNode(asterisque.WithService(server), asterisque.WithMadeInterceptors(traced), asterisque.WithServedInterceptors(traced))
+	here := asterisque.NewNode(asterisque.WithService(client), asterisque.WithMadeInterceptors(traced), asterisque.WithServedInterceptors(traced))
 	near, far := wire.Pipe()
 	go there.Accept(ctx, far)
 	sess, err := here.Attach(ctx, near)

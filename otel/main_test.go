@@ -36,9 +36,19 @@ func newBackend(t testing.TB, opts ...sdktrace.TracerProviderOption) *backend {
 	return b
 }
 
-// tracer trusts every peer.
-func (b *backend) tracer() asterisque.Option {
-	return asterisque.WithTracer(Tracer(append(b.opts, WithTrust(everybody))...))
+// node returns a node whose calls are followed, and that trusts every peer.
+func (b *backend) node(opts ...asterisque.Option) *asterisque.Node {
+	return followed(b.trusting(), opts...)
+}
+
+// trusting returns an interceptor that trusts every peer.
+func (b *backend) trusting() asterisque.Interceptor {
+	return Interceptor(append(b.opts, WithTrust(everybody))...)
+}
+
+// followed returns a node whose calls are followed by i.
+func followed(i asterisque.Interceptor, opts ...asterisque.Option) *asterisque.Node {
+	return asterisque.NewNode(append(opts, asterisque.WithMadeInterceptors(i), asterisque.WithServedInterceptors(i))...)
 }
 
 func everybody(asterisque.Peer) bool { return true }

@@ -26,10 +26,13 @@ func proven(p asterisque.Peer) bool { return p.Subject != "" || p.Certificate() 
 // OpenTelemetry advises a new trace with a link where a caller is not trusted. A parent without the
 // sampled flag would not do: the caller would still choose the trace id, by which samplers decide,
 // too. The link names the caller's span, without flags and state, for samplers may look at links.
-func (t *tracer) parent(ctx context.Context, s *asterisque.Session, sent []byte) (context.Context, []trace.SpanStartOption) {
-	inner := extract(ctx, sent)
+func (t *instrumentation) parent(ctx context.Context, c *asterisque.Call) (context.Context, []trace.SpanStartOption) {
+	if trace.SpanContextFromContext(ctx).IsValid() { // of who stands around this one
+		return ctx, nil
+	}
+	inner := extract(ctx, c.Trace())
 	theirs := trace.SpanContextFromContext(inner)
-	if inner == ctx || !theirs.IsValid() || t.trust(s.Peer()) {
+	if inner == ctx || !theirs.IsValid() || t.trust(c.Session().Peer()) {
 		return inner, nil
 	}
 	link := trace.Link{SpanContext: trace.NewSpanContext(trace.SpanContextConfig{

@@ -14,15 +14,14 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testtls"
 )
 
-// says is a Tracer whose calls have this trace context.
-type says string
-
-func (s says) Call(context.Context, *asterisque.Session, uint16, string) ([]byte, func(error)) {
-	return []byte(s), func(error) {}
-}
-
-func (says) Serve(ctx context.Context, _ *asterisque.Session, _ uint16, _ string, _ []byte) (context.Context, func(error)) {
-	return ctx, func(error) {}
+// says lets calls have this trace context.
+func says(sent string) asterisque.Option {
+	return asterisque.WithMadeInterceptors(func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+		if err := c.SetTrace([]byte(sent)); err != nil {
+			return err
+		}
+		return next(ctx, c)
+	})
 }
 
 const (
@@ -67,14 +66,14 @@ func TestOnlyPeersWithAProofDecideWhetherACallIsSampled(t *testing.T) {
 			for _, sent := range []string{sampled, unsampled} {
 				t.Run(name, func(t *testing.T) {
 					b := newBackend(t, sdktrace.WithSampler(sdktrace.ParentBased(own.sampler)))
-					here := asterisque.NewNode(p.client, asterisque.WithTracer(says(sent)))
+					here := asterisque.NewNode(p.client, says(sent))
 					var handled trace.SpanContext
 					svc := asterisque.NewService()
 					surround.Handle(svc, func(ctx context.Context, s string) (string, error) {
 						handled = trace.SpanContextFromContext(ctx)
 						return s, nil
 					})
-					there := asterisque.NewNode(asterisque.WithAccess(asterisque.Access{Accept: p.accept}), asterisque.WithService(svc), asterisque.WithTracer(Tracer(b.opts...)))
+					there := followed(Interceptor(b.opts...), asterisque.WithAccess(asterisque.Access{Accept: p.accept}), asterisque.WithService(svc))
 					sess, _ := connectTLS(t, here, there, p.tls)
 					_, err := surround.Call(t.Context(), sess, "x")
 					require.NoError(t, err)
@@ -116,8 +115,8 @@ func TestOnlyPeersWithAProofDecideWhetherACallIsSampled(t *testing.T) {
 func TestAPeerWithoutAProofDoesNotChooseTheTraceID(t *testing.T) {
 	low := "00-00000000000000010000000000000001-b7ad6b7169203331-01" // sampled at any ratio
 	b := newBackend(t, sdktrace.WithSampler(sdktrace.TraceIDRatioBased(1e-9)))
-	there := asterisque.NewNode(asterisque.WithService(surrounding()), asterisque.WithTracer(Tracer(b.opts...)))
-	here := asterisque.NewNode(asterisque.WithTracer(says(low)))
+	there := followed(Interceptor(b.opts...), asterisque.WithService(surrounding()))
+	here := asterisque.NewNode(says(low))
 	sess, _ := connect(t, here, there)
 	for range 100 {
 		_, err := surround.Call(t.Context(), sess, "x")
@@ -131,13 +130,13 @@ func TestAPeerWithoutAProofDoesNotChooseTheTraceID(t *testing.T) {
 func TestTheProgramDecidesWhomItTrusts(t *testing.T) {
 	b := newBackend(t, sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.NeverSample())))
 	var asked []string
-	tracer := Tracer(append(b.opts, WithTrust(func(p asterisque.Peer) bool {
+	follow := Interceptor(append(b.opts, WithTrust(func(p asterisque.Peer) bool {
 		asked = append(asked, p.ID)
 		return p.ID == "friend"
 	}))...)
 	for _, id := range []string{"friend", "foe"} {
-		here := asterisque.NewNode(asterisque.WithID(id), asterisque.WithTracer(says(sampled)))
-		sess, _ := connect(t, here, asterisque.NewNode(asterisque.WithService(surrounding()), asterisque.WithTracer(tracer)))
+		here := asterisque.NewNode(asterisque.WithID(id), says(sampled))
+		sess, _ := connect(t, here, followed(follow, asterisque.WithService(surrounding())))
 		_, err := surround.Call(t.Context(), sess, "x")
 		require.NoError(t, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -29,7 +30,7 @@ const (
 	functionKey = attribute.Key("asterisque.function") // the number
 )
 
-// Option sets one property of a [Tracer].
+// Option sets one property of an [Interceptor].
 type Option func(*config)
 
 type config struct {
@@ -45,16 +46,22 @@ func WithTracerProvider(p trace.TracerProvider) Option { return func(c *config) 
 // OpenTelemetry.
 func WithMeterProvider(p metric.MeterProvider) Option { return func(c *config) { c.metrics = p } }
 
-// Tracer returns what [asterisque.WithTracer] takes: it makes a span of each call on either side,
-// and measures how long it took. One may serve any number of nodes; it is safe for concurrent use.
-// What the providers refuse is reported to the error handler of OpenTelemetry, and then not
-// measured.
-func Tracer(opts ...Option) asterisque.Tracer {
+// Interceptor returns an interceptor for calls that are made and for calls that are served: it
+// makes a span of each, and measures how long it took. It stands around all calls of a node:
+//
+//	traced := asterisqueotel.Interceptor()
+//	node := asterisque.NewNode(asterisque.WithMadeInterceptors(traced), asterisque.WithServedInterceptors(traced))
+//
+// Those that stand around it see no span, and on a Connection it makes a span of each attempt; it
+// may stand elsewhere as well, see [asterisque.Interceptor] for where. One may serve any number of
+// nodes; it is safe for concurrent use. What the providers refuse is reported to the error handler
+// of OpenTelemetry, and then not measured.
+func Interceptor(opts ...Option) asterisque.Interceptor {
 	c := config{traces: otel.GetTracerProvider(), metrics: otel.GetMeterProvider(), trust: proven}
 	for _, o := range opts {
 		o(&c)
 	}
-	t := &tracer{spans: c.traces.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL)), trust: c.trust}
+	t := &instrumentation{spans: c.traces.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL)), trust: c.trust}
 	meter := c.metrics.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL))
 	var err error
 	if t.made, err = rpcconv.NewClientCallDuration(meter); err != nil {
@@ -63,61 +70,114 @@ func Tracer(opts ...Option) asterisque.Tracer {
 	if t.served, err = rpcconv.NewServerCallDuration(meter); err != nil {
 		otel.Handle(err)
 	}
-	return t
+	return t.intercept
 }
 
-// tracer implements asterisque.Tracer. It does not change.
-type tracer struct {
+// instrumentation does not change.
+type instrumentation struct {
 	spans  trace.Tracer
 	trust  func(asterisque.Peer) bool
 	made   rpcconv.ClientCallDuration
 	served rpcconv.ServerCallDuration
 }
 
-// Call implements asterisque.Tracer.
-func (t *tracer) Call(ctx context.Context, s *asterisque.Session, function uint16, name string) ([]byte, func(error)) {
-	begin := time.Now()
-	ctx, span := t.start(ctx, s, trace.SpanKindClient, function, name)
-	return inject(ctx), func(err error) {
-		t.made.Record(ctx, time.Since(begin).Seconds(), system, outcome(name, err)...)
+// intercept is an [asterisque.Interceptor].
+func (t *instrumentation) intercept(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+	if c.Served() {
+		inner, how := t.parent(ctx, c)
+		inner, done := t.follow(inner, c, trace.SpanKindServer, t.served.Record, how...)
+		return during(keepAfterFunc(inner, ctx), c, next, done)
+	}
+	ctx, done := t.follow(ctx, c, trace.SpanKindClient, t.made.Record)
+	if sent := inject(ctx); sent != nil {
+		c.SetTrace(sent) // which fits
+	}
+	if c.Blocks() {
+		return opening(ctx, c, next, done)
+	}
+	return during(ctx, c, next, done)
+}
+
+// recording is the Record of a histogram of rpcconv.
+type recording func(ctx context.Context, val float64, systemName rpcconv.SystemNameAttr, attrs ...attribute.KeyValue)
+
+// follow begins the span of a call. done, which is called once, ends it; c need not be there then.
+func (t *instrumentation) follow(ctx context.Context, c *asterisque.Call, kind trace.SpanKind, record recording, how ...trace.SpanStartOption) (inner context.Context, done func(error)) {
+	begin, name := time.Now(), c.Name()
+	inner, span := t.start(ctx, c, kind, how...)
+	return inner, func(err error) {
+		record(inner, time.Since(begin).Seconds(), system, outcome(name, err)...)
 		end(span, err)
 	}
 }
 
-// Serve implements asterisque.Tracer.
-func (t *tracer) Serve(ctx context.Context, s *asterisque.Session, function uint16, name string, sent []byte) (context.Context, func(error)) {
-	begin := time.Now()
-	inner, how := t.parent(ctx, s, sent)
-	inner, span := t.start(inner, s, trace.SpanKindServer, function, name, how...)
-	return keepAfterFunc(inner, ctx), func(err error) {
-		t.served.Record(inner, time.Since(begin).Seconds(), system, outcome(name, err)...)
-		end(span, err)
+// errLost is the outcome of a call as long as next has not returned: it may never do so, if its
+// goroutine ends.
+var errLost error = asterisque.ErrPanicked.Withf("the goroutine of the call has ended")
+
+// during calls on, and done when the call is over.
+func during(ctx context.Context, c *asterisque.Call, next asterisque.Next, done func(error)) error {
+	err := errLost
+	defer func() { done(err) }()
+	err = next(ctx, c)
+	return err
+}
+
+// opening calls on for a call of this side that carries Blocks, and done when it is over: that may
+// be long after its pipe was opened. Of a pipe that was opened, and that nobody gets, both the
+// error and the end are told.
+func opening(ctx context.Context, c *asterisque.Call, next asterisque.Next, done func(error)) error {
+	var once sync.Once
+	over := func(err error) { once.Do(func() { done(err) }) }
+	err := c.WrapBlocks(asterisque.Blocks{End: func(result []byte, err error) ([]byte, error) {
+		over(err)
+		return result, err
+	}})
+	if err != nil {
+		over(err)
+		return err
 	}
+	err = errLost
+	defer func() {
+		if err != nil {
+			over(err)
+		}
+	}()
+	err = next(ctx, c)
+	return err
 }
 
 // start begins the span of a call.
-func (t *tracer) start(ctx context.Context, s *asterisque.Session, kind trace.SpanKind, function uint16, name string, how ...trace.SpanStartOption) (context.Context, trace.Span) {
+func (t *instrumentation) start(ctx context.Context, c *asterisque.Call, kind trace.SpanKind, how ...trace.SpanStartOption) (context.Context, trace.Span) {
+	name, number := c.Name(), strconv.Itoa(int(c.Function()))
 	title := name
 	if name == "" {
-		title = "function " + strconv.Itoa(int(function))
+		title = "function " + number
 	}
 	ctx, span := t.spans.Start(ctx, title, append(how, trace.WithSpanKind(kind), trace.WithAttributes(
 		// which samplers may look at
-		semconv.RPCSystemNameKey.String(system), method(name), functionKey.Int(int(function)),
+		semconv.RPCSystemNameKey.String(system), method(name), functionKey.Int(int(c.Function())),
 	))...)
 	if !span.IsRecording() {
 		return ctx, span
 	}
 	if name == "" {
-		span.SetAttributes(semconv.RPCMethodOriginal(strconv.Itoa(int(function))))
+		span.SetAttributes(semconv.RPCMethodOriginal(number))
 	}
-	switch a := s.Peer().RemoteAddr.(type) {
+	if s := c.Session(); s != nil {
+		locate(span, s.Peer().RemoteAddr)
+	}
+	return ctx, span
+}
+
+// locate tells where the peer is.
+func locate(span trace.Span, peer net.Addr) {
+	switch a := peer.(type) {
 	case *net.TCPAddr:
 		span.SetAttributes(semconv.NetworkPeerAddress(a.IP.String()), semconv.NetworkPeerPort(a.Port))
 	case net.Addr:
 		span.SetAttributes(semconv.NetworkPeerAddress(a.String()))
 	}
-	return ctx, span
 }
 
 // longestMessage is how many bytes of the text of an error a span keeps: it may come from the peer.

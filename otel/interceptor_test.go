@@ -76,7 +76,7 @@ func surrounding() *asterisque.Service {
 
 func TestACallWithACallBackIsOneTraceOfFourSpans(t *testing.T) {
 	b := newBackend(t)
-	here, _ := connect(t, asterisque.NewNode(b.tracer(), asterisque.WithService(surrounding())), asterisque.NewNode(b.tracer(), asterisque.WithService(greeting())))
+	here, _ := connect(t, b.node(asterisque.WithService(surrounding())), b.node(asterisque.WithService(greeting())))
 	said, err := greet.Call(t.Context(), here, "asterisk")
 	require.NoError(t, err)
 	require.Equal(t, "hello, *asterisk*", said)
@@ -108,7 +108,7 @@ func TestACallWithACallBackIsOneTraceOfFourSpans(t *testing.T) {
 
 func TestASpanOfTheCallerIsTheParent(t *testing.T) {
 	b := newBackend(t)
-	here, _ := connect(t, asterisque.NewNode(b.tracer()), asterisque.NewNode(asterisque.WithService(surrounding())))
+	here, _ := connect(t, b.node(), asterisque.NewNode(asterisque.WithService(surrounding())))
 	ctx := trace.ContextWithSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled}))
 	_, err := surround.Call(ctx, here, "x")
 	require.NoError(t, err)
@@ -117,18 +117,15 @@ func TestASpanOfTheCallerIsTheParent(t *testing.T) {
 	require.Equal(t, trace.SpanID{2}, s.Parent.SpanID())
 }
 
-func TestAPeerWithoutATracerDoesNoHarm(t *testing.T) {
-	for name, traced := range map[string]struct{ here, there bool }{"here": {true, false}, "there": {false, true}} {
-		t.Run("traced "+name, func(t *testing.T) {
+func TestAPeerThatIsNotFollowedDoesNoHarm(t *testing.T) {
+	for name, madeHere := range map[string]bool{"calls made": true, "calls served": false} {
+		t.Run(name, func(t *testing.T) {
 			b := newBackend(t)
-			here, there := []asterisque.Option{}, []asterisque.Option{asterisque.WithService(surrounding())}
-			if traced.here {
-				here = append(here, b.tracer())
+			here, there := asterisque.NewNode(), b.node(asterisque.WithService(surrounding()))
+			if madeHere {
+				here, there = b.node(), asterisque.NewNode(asterisque.WithService(surrounding()))
 			}
-			if traced.there {
-				there = append(there, b.tracer())
-			}
-			sess, _ := connect(t, asterisque.NewNode(here...), asterisque.NewNode(there...))
+			sess, _ := connect(t, here, there)
 			_, err := surround.Call(t.Context(), sess, "x")
 			require.NoError(t, err)
 			require.False(t, b.ended(t, 1)[0].Parent.IsValid(), "it is the root of its trace")
@@ -138,7 +135,7 @@ func TestAPeerWithoutATracerDoesNoHarm(t *testing.T) {
 
 func TestWhatIsNotSampledIsNotSampledOnTheOtherSide(t *testing.T) {
 	never, always := newBackend(t, sdktrace.WithSampler(sdktrace.NeverSample())), newBackend(t)
-	here, _ := connect(t, asterisque.NewNode(never.tracer()), asterisque.NewNode(always.tracer(), asterisque.WithService(surrounding())))
+	here, _ := connect(t, never.node(), always.node(asterisque.WithService(surrounding())))
 	_, err := surround.Call(t.Context(), here, "x")
 	require.NoError(t, err)
 	here.Close()
@@ -158,7 +155,7 @@ func TestTheSpanOfAStreamEndsWithIt(t *testing.T) {
 			n++
 		}
 	})
-	here, _ := connect(t, asterisque.NewNode(b.tracer()), asterisque.NewNode(b.tracer(), asterisque.WithService(svc)))
+	here, _ := connect(t, b.node(), b.node(asterisque.WithService(svc)))
 	call, err := count.Open(t.Context(), here, 0)
 	require.NoError(t, err)
 	require.NoError(t, call.Send(t.Context(), 1))
@@ -188,7 +185,7 @@ func TestAnErrorIsRecordedWithItsCode(t *testing.T) {
 		b := newBackend(t)
 		svc := asterisque.NewService()
 		greet.Handle(svc, func(context.Context, string) (string, error) { return "", c.err })
-		here, _ := connect(t, asterisque.NewNode(b.tracer()), asterisque.NewNode(b.tracer(), asterisque.WithService(svc)))
+		here, _ := connect(t, b.node(), b.node(asterisque.WithService(svc)))
 		_, err := greet.Call(t.Context(), here, "x")
 		require.Error(t, err)
 		for _, s := range b.ended(t, 2) {
@@ -212,7 +209,7 @@ func TestAPanicIsAnError(t *testing.T) {
 	b := newBackend(t)
 	svc := asterisque.NewService()
 	greet.Handle(svc, func(context.Context, string) (string, error) { panic("no") })
-	here, _ := connect(t, asterisque.NewNode(), asterisque.NewNode(b.tracer(), asterisque.WithService(svc)))
+	here, _ := connect(t, asterisque.NewNode(), b.node(asterisque.WithService(svc)))
 	_, err := greet.Call(t.Context(), here, "x")
 	require.ErrorIs(t, err, asterisque.ErrPanicked)
 	require.Equal(t, "panicked", attributes(b.ended(t, 1)[0])["error.type"])
@@ -220,7 +217,7 @@ func TestAPanicIsAnError(t *testing.T) {
 
 func TestACallThatIsNotSentHasASpan(t *testing.T) {
 	b := newBackend(t)
-	here, _ := connect(t, asterisque.NewNode(b.tracer()), asterisque.NewNode())
+	here, _ := connect(t, b.node(), asterisque.NewNode())
 	_, err := greet.Call(t.Context(), here, "x")
 	require.ErrorIs(t, err, asterisque.ErrNoFunction)
 	here.Close()
@@ -239,7 +236,7 @@ func TestAFunctionWithoutANameHasItsNumber(t *testing.T) {
 	b := newBackend(t)
 	svc := asterisque.NewService()
 	svc.Handle(77, "", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return nil, nil })
-	here, _ := connect(t, asterisque.NewNode(b.tracer()), asterisque.NewNode(b.tracer(), asterisque.WithService(svc)))
+	here, _ := connect(t, b.node(), b.node(asterisque.WithService(svc)))
 	_, err := here.Call(t.Context(), 77, nil)
 	require.NoError(t, err)
 	for _, s := range b.ended(t, 2) {
@@ -257,7 +254,7 @@ func TestAttributesOfMetricsHaveFewValuesWhateverPeersDo(t *testing.T) {
 		return nil, &asterisque.Abort{Code: asterisque.Code(1000 + int(params[0])), Message: fmt.Sprint("error ", params[0])}
 	})
 	for i := range 3 { // sessions
-		here, _ := connect(t, asterisque.NewNode(b.tracer(), asterisque.WithID(fmt.Sprint("peer ", i))), asterisque.NewNode(b.tracer(), asterisque.WithService(svc)))
+		here, _ := connect(t, b.node(asterisque.WithID(fmt.Sprint("peer ", i))), b.node(asterisque.WithService(svc)))
 		for i := range calls {
 			_, err := here.Call(t.Context(), 77, []byte{byte(i)})
 			require.Error(t, err)
@@ -280,7 +277,7 @@ func TestAttributesOfMetricsHaveFewValuesWhateverPeersDo(t *testing.T) {
 
 func TestDurationsAreInSeconds(t *testing.T) {
 	b := newBackend(t)
-	here, _ := connect(t, asterisque.NewNode(b.tracer(), asterisque.WithService(surrounding())), asterisque.NewNode(b.tracer(), asterisque.WithService(greeting())))
+	here, _ := connect(t, b.node(asterisque.WithService(surrounding())), b.node(asterisque.WithService(greeting())))
 	begin := time.Now()
 	for range 3 {
 		_, err := greet.Call(t.Context(), here, "x")
@@ -314,7 +311,7 @@ func TestContextsOfAHandlerNeedNoGoroutine(t *testing.T) {
 		ended <- last
 		return nil, ctx.Err()
 	})
-	here, there := connect(t, asterisque.NewNode(), asterisque.NewNode(b.tracer(), asterisque.WithService(svc)))
+	here, there := connect(t, asterisque.NewNode(), b.node(asterisque.WithService(svc)))
 	p, err := here.Open(t.Context(), 5, nil)
 	require.NoError(t, err)
 	require.Less(t, <-began, 50, "a hundred contexts need no hundred goroutines")
