@@ -9,7 +9,7 @@ import (
 type serving struct {
 	private bool // the texts of errors stay here; fixed
 
-	highest  priority.Priority // that the peer's calls get; belongs to the reader, as the next three
+	highest  priority.Priority // that the peer's calls get; the reader's, as the next three
 	describe bool              // what its Grant says of Describe
 	service  *Service          // what the peer may call
 	inline   *workspace        // nil until there is an inline call

@@ -46,8 +46,8 @@ type FunctionInfo struct {
 
 	Params   Schema `cbor:"4,keyasint,omitempty" json:"params,omitempty"`
 	Result   Schema `cbor:"5,keyasint,omitempty" json:"result,omitempty"`
-	Sent     Schema `cbor:"6,keyasint,omitempty" json:"sent,omitempty"`     // of the Blocks of the caller
-	Received Schema `cbor:"7,keyasint,omitempty" json:"received,omitempty"` // of those of the callee
+	Sent     Schema `cbor:"6,keyasint,omitempty" json:"sent,omitempty"`     // of Blocks sent
+	Received Schema `cbor:"7,keyasint,omitempty" json:"received,omitempty"` // of Blocks back
 }
 
 // signature has the types of what a function carries, as its caller sees them: nil where it carries

@@ -54,9 +54,7 @@ func handleWithin(ctx context.Context, c *Call) error {
 
 // carryOut implements callSide.
 func (h *handling) carryOut(ctx context.Context) error {
-	if h.params.hasRaw {
-		h.c.params = h.params.raw
-	} else if err := h.params.encoded(h.codecOf()); err == nil { // the handler may want them untyped
+	if err := h.params.encoded(h.codecOf()); err == nil { // else the handler takes the value
 		h.c.params = h.params.raw
 	}
 	h.wrapped = true

@@ -43,7 +43,7 @@ func newCBORValues() cborValues {
 		MaxNestedLevels:   32,
 		MaxArrayElements:  math.MaxInt32, // the size of a message is the limit
 		MaxMapPairs:       math.MaxInt32,
-		FieldNameMatching: cbor.FieldNameMatchingCaseSensitive, // so that a schema can say what fits
+		FieldNameMatching: cbor.FieldNameMatchingCaseSensitive, // a schema can say what fits
 	}.DecMode()
 	if err != nil {
 		panic("BUG: " + err.Error())

@@ -1,4 +1,5 @@
-// Package guard calls what the application plugs in: handlers, interceptors, callbacks, codecs, Wires.
+// Package guard calls what the application plugs in: handlers, interceptors, callbacks, codecs,
+// Wires.
 //
 // Such code may do worse than return an error: it may panic, or end its goroutine by
 // runtime.Goexit, as t.FailNow does. Either is logged once, with the stack, and costs only what the
