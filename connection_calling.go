@@ -58,7 +58,7 @@ func (c *Connection) Invoke(ctx context.Context, call *Call) error {
 		end = time.Now().Add(m.cfg.ttl)
 	}
 	for {
-		s, a := c.session(ctx, &m.cfg)
+		s, a := c.session(ctx, m.cfg)
 		if a != nil {
 			return a
 		}
@@ -67,7 +67,7 @@ func (c *Connection) Invoke(ctx context.Context, call *Call) error {
 			return err
 		}
 		if !end.IsZero() {
-			m.cfg.ttl = max(time.Until(end), 1)
+			m.own().ttl = max(time.Until(end), 1)
 		}
 	}
 }

@@ -21,8 +21,9 @@ func (c *Connection) durably(ctx context.Context, m *making) error {
 		return neverSent(codec.ErrOverloaded.Withf("%d durable calls are under way, and no more are allowed: see Reconnection.Durable", c.durable.most))
 	}
 	defer c.durable.remove(e)
-	m.cfg.key = make([]byte, keySize)
-	rand.Read(m.cfg.key) // never fails
+	cfg := m.own()
+	cfg.key = make([]byte, keySize)
+	rand.Read(cfg.key) // never fails
 	var last error
 	for {
 		s, a := c.wait(ctx)
@@ -42,7 +43,7 @@ func (c *Connection) durably(ctx context.Context, m *making) error {
 		if !turn {
 			continue
 		}
-		m.cfg.sent = func() { c.durable.sent(e, s) }
+		cfg.sent = func() { c.durable.sent(e, s) }
 		last = s.Invoke(ctx, &m.Call)
 		if !c.repeats(ctx, s, last) {
 			return last

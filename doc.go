@@ -88,6 +88,13 @@
 // otel hands it to OpenTelemetry, [WithHooks] tells what becomes of sessions, and interceptors
 // ([WithMadeInterceptors], [WithServedInterceptors]) follow calls.
 //
+// # Around a call
+//
+// An [Interceptor] stands around calls, made or served, typed or not: it sees what a [Call]
+// carries, may change it, answer it, call on again, and stand around the Blocks of a stream. What
+// calls are made on is a [Caller], which programs implement for wrappers, choices and fakes. A call
+// carries [Metadata], which its handler finds in its context ([MetadataOf]).
+//
 // # Cancellation and deadlines
 //
 // What may wait for long takes a context, which ends the wait. One that is called start governs

@@ -18,13 +18,13 @@ import (
 // Parameters and result are there as bytes, and for a typed function as values. What is not asked
 // for is not made: to look at the other form costs its encoding or decoding.
 type Call struct {
-	function uint16 // these are fixed
-	name     string
-	blocks   bool
+	name     string // these are fixed
 	side     callSide
+	function uint16
+	blocks   bool
 
-	params, result callValue // these belong to whoever has the call
-	lost           bool      // code around it has ended its goroutine
+	lost           bool // code around it has ended its goroutine; of whoever has the call, as below
+	params, result callValue
 
 	mu    sync.Mutex // held while the call is carried out
 	begun bool       // it was carried out; guarded by mu, as over

@@ -14,7 +14,7 @@ import (
 // making is a call that this side makes, through whatever stands around it.
 type making struct {
 	Call
-	cfg   callConfig
+	cfg   *callConfig
 	x     *exchange       // of the session that it is made on; nil as long as none is known
 	unary *madeCall       // the last attempt of a unary call, which has the result; nil before
 	pipe  *pipe.Pipe      // the last attempt of one that carries Blocks
@@ -36,10 +36,18 @@ func newTypedCall[P, R any](number uint16, name string, params P, freeResult int
 	return t
 }
 
-// begin prepares m. It gets a copy of cfg, which it may change.
+// begin prepares m, to which cfg belongs from then on, unless that is noOptions.
 func (m *making) begin(number uint16, name string, cfg *callConfig) {
-	m.cfg = *cfg
+	m.cfg = cfg
 	m.function, m.name, m.side = number, name, m
+}
+
+// own returns the options of the call, to be changed.
+func (m *making) own() *callConfig {
+	if m.cfg == &noOptions {
+		m.cfg = new(callConfig)
+	}
+	return m.cfg
 }
 
 // make makes the call on on: it returns at its end, or when its pipe is open.
@@ -52,18 +60,22 @@ func (m *making) make(ctx context.Context, on Caller) *Abort {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, m.cfg.ttl)
 		defer cancel()
-		m.cfg.ttl = 0
+		m.cfg.ttl = 0 // it is its own
 	}
 	if s := knownSession(on); s != nil {
 		m.x = &s.exchange
 	}
-	// from here on the context says it, for those around the call to see, and to add to
-	ctx, m.cfg.metadata = ContextWithMetadata(ctx, m.cfg.metadata), nil
-	invoke := on.Invoke
-	if m.cfg.around != nil {
-		invoke = chain(m.cfg.around, invoke)
+	if m.cfg.metadata != nil {
+		// from here on the context says it, for those around the call to see, and to add to
+		ctx, m.cfg.metadata = ContextWithMetadata(ctx, m.cfg.metadata), nil
 	}
-	err := m.outcome(invoke(ctx, &m.Call))
+	var err error
+	if m.cfg.around == nil {
+		err = on.Invoke(ctx, &m.Call)
+	} else {
+		err = chain(m.cfg.around, on.Invoke)(ctx, &m.Call)
+	}
+	err = m.outcome(err)
 	if m.pipe != nil {
 		(*piping.End)(m.pipe).Wrap(m.wraps...)
 	}
@@ -147,7 +159,7 @@ func (m *making) carryOut(ctx context.Context) error {
 func (m *making) call(ctx context.Context) error {
 	m.free()
 	own := m.params.place == nil || m.x.lender != nil
-	m.unary = m.x.newCall(&m.cfg, own)
+	m.unary = m.x.newCall(m.cfg, own)
 	params := m.params.raw
 	if !m.params.hasRaw && m.params.hasValue {
 		var err error
@@ -155,7 +167,7 @@ func (m *making) call(ctx context.Context) error {
 			return neverSent(codecError(codec.BadParams, m.function, m.name, "parameters", err))
 		}
 	}
-	if a := m.unary.do(ctx, m.function, params, &m.cfg); a != nil {
+	if a := m.unary.do(ctx, m.function, params, m.cfg); a != nil {
 		return a
 	}
 	m.result.setRaw(m.unary.result)
@@ -171,7 +183,7 @@ func (m *making) open(ctx context.Context) error {
 	if err := m.params.encoded(&m.x.values); err != nil {
 		return neverSent(codecError(codec.BadParams, m.function, m.name, "parameters", err))
 	}
-	p, a := m.x.open(ctx, m.function, m.params.raw, &m.cfg)
+	p, a := m.x.open(ctx, m.function, m.params.raw, m.cfg)
 	if a != nil {
 		return a
 	}
@@ -210,7 +222,7 @@ func (m *making) trace() []byte { return m.cfg.trace }
 
 // setTrace implements callSide.
 func (m *making) setTrace(trace []byte) error {
-	m.cfg.trace = trace
+	m.own().trace = trace
 	return nil
 }
 

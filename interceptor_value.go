@@ -51,10 +51,9 @@ func (s *placeOf[T]) set(v any) bool {
 }
 
 func (s *placeOf[T]) decode(x *values, raw []byte, keep bool) error {
-	var v T
-	err := x.decodeWithin(raw, &v, s.free, reflect.TypeFor[T](), keep)
-	s.v = v
-	return err
+	var none T
+	s.v = none
+	return x.decodeWithin(raw, &s.v, s.free, reflect.TypeFor[T](), keep)
 }
 
 func (s *placeOf[T]) of() reflect.Type { return reflect.TypeFor[T]() }

@@ -1,0 +1,31 @@
+package asterisque_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/callbench"
+)
+
+// BenchmarkInterceptedCall is BenchmarkCall by 64 callers, and the same with an interceptor on each
+// side that does nothing.
+func BenchmarkInterceptedCall(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		opts []asterisque.Option
+	}{
+		{"without", nil},
+		{"with", []asterisque.Option{asterisque.WithMadeInterceptors(passes), asterisque.WithServedInterceptors(passes)}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			sess, _ := connect(b, echoService(), c.opts...)
+			text := strings.Repeat("*", 64)
+			callbench.InParallel(b, 64, func() error {
+				_, err := echo.Call(context.Background(), sess, text)
+				return err
+			})
+		})
+	}
+}
