@@ -27,15 +27,6 @@ func carriedBy(ctx context.Context) (handled, Metadata) {
 	return nil, nil
 }
 
-// settle puts together what travels with a call that is made with ctx, once: from then on
-// c.metadata is all of it, and may be replaced. c has to be the call's own: see callConfig.
-func (c *callConfig) settle(ctx context.Context) {
-	if !c.settled {
-		_, m := carriedBy(ctx)
-		c.metadata, c.settled = merged(m, c.metadata), true
-	}
-}
-
 // ContextWithMetadata returns a context that lets m travel with all calls that are made with it, or
 // with contexts derived from it, on whatever session. It goes over what ctx says already, each key
 // by itself, and [WithMetadata] goes over both. See [Metadata] for what m may hold.

@@ -19,7 +19,7 @@ const (
 	heldRefusal = 96  // one of which nothing else is kept
 	// of a call that waits: in the queue and in the table, which is half full to full
 	heldPlace    = 52
-	heldExtra    = 96  // what few calls have besides
+	heldExtra    = 112 // what few calls have besides
 	heldTurn     = 72  // of a call with a key
 	heldKeyed    = 80  // of a durable call
 	heldParked   = 108 // an answer that waits for room to be sent
@@ -30,7 +30,7 @@ const (
 func heldOpen(m *outbox.Message) uint32 {
 	n := int(heldMessage) + heldAlone + buffer.Copied(len(m.Payload))
 	if m.Meta != nil {
-		n += heldMeta + buffer.Allocated(len(m.Meta.Trace)) + buffer.Allocated(len(m.Meta.Key))
+		n += heldMeta + buffer.Allocated(len(m.Meta.Trace)) + buffer.Allocated(len(m.Meta.Key)) + buffer.Allocated(len(m.Meta.Metadata))
 	}
 	return uint32(n)
 }

@@ -51,7 +51,9 @@ func (c *served) withinSame(key *uint64) bool {
 }
 
 // weight implements job.
-func (c *served) weight() int { return c.heldParams() + c.work.becomes.bytes() }
+func (c *served) weight() int {
+	return c.heldParams() + c.heldMetadata() + c.work.becomes.bytes()
+}
 
 // cost implements job.
 func (c *served) cost() uint64 {

@@ -1,6 +1,10 @@
 package asterisque
 
-import "context"
+import (
+	"context"
+
+	"github.com/asterisque-go/asterisque/codec/message"
+)
 
 // MetadataOf returns what travels with the call that a handler serves, whose context ctx is, or is
 // derived from. It is nil if that is nothing, and for all other contexts. Each call of MetadataOf
@@ -14,4 +18,11 @@ func MetadataOf(ctx context.Context) Metadata {
 }
 
 // metadata returns what travels with c, decoded anew each time, or nil.
-func (c *served) metadata() Metadata { return nil }
+func (c *served) metadata() Metadata {
+	if c.rare == nil || c.rare.metadata == "" {
+		return nil
+	}
+	// it was checked when it came
+	m, _ := message.ParseMetadata([]byte(c.rare.metadata))
+	return m
+}

@@ -40,18 +40,18 @@ func outerOf(known *outer, function uint16) *outer {
 	return known
 }
 
-// meta returns what an Open says besides: the call it is made within, whether it is a stream's, and
-// what cfg has for it. It returns nil if that is nothing.
-func (r *outer) meta(cfg *callConfig, stream *message.Meta) *message.Meta {
+// meta returns what an Open says besides: the call it is made within, whether it is a stream's,
+// metadata, and what cfg has for it. It returns nil if that is nothing.
+func (r *outer) meta(cfg *callConfig, metadata []byte, stream *message.Meta) *message.Meta {
 	m := stream
 	switch {
 	case m != nil:
-	case r == nil && len(cfg.key) == 0 && len(cfg.trace) == 0:
+	case r == nil && len(cfg.key) == 0 && len(cfg.trace) == 0 && metadata == nil:
 		return nil
 	default:
 		m = new(message.Meta)
 	}
-	m.Key = cfg.key
+	m.Key, m.Metadata = cfg.key, metadata
 	if r != nil {
 		m.Nested, m.Within = true, r.by.id()
 	}

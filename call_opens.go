@@ -28,9 +28,12 @@ type openCredit struct {
 	queued  atomic.Bool // somebody waits; written with mu held
 	gone    int32       // of waiting, how many have given up; guarded by mu, as all below
 	mu      sync.Mutex
-	limit   int64                        // total granted
-	drained bool                         // the peer takes no calls any more, and nobody waits
-	waiting *priority.Lines[*openWaiter] // nil until somebody waits
+	limit   int64 // total granted
+	drained bool  // the peer takes no calls any more, and nobody waits
+	// the peer knows the metadata of calls; fixed, and here because it costs no memory beside
+	// drained
+	metadata bool
+	waiting  *priority.Lines[*openWaiter] // nil until somebody waits
 }
 
 // openWaiter is a call that waits.

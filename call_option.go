@@ -17,17 +17,16 @@ type CallOption struct {
 // changes it changes a copy.
 type callConfig struct {
 	priority priority.Priority
-	ttl      time.Duration
 	loss     uint8
 	failFast bool
 	durable  bool
+	ttl      time.Duration
 	around   []Interceptor
-	trace    []byte // travels with the call
-	key      []byte // of a durable call
-	sent     func() // is called when a durable call has been sent
-	buffer   []byte // empty; the result may be put into what it has room for
-	metadata Metadata
-	settled  bool // metadata is all that travels: that of the context is in it, or left out
+	trace    []byte   // travels with the call
+	key      []byte   // of a durable call
+	sent     func()   // is called when a durable call has been sent
+	buffer   []byte   // empty; the result may be put into what it has room for
+	metadata Metadata // goes over that of the context
 }
 
 var noOptions callConfig

@@ -11,6 +11,7 @@ type rareParts struct {
 	turn     *turn          // nil if its function has no keys
 	trace    []byte         // the peer's trace context
 	key      []byte         // of a durable call
+	metadata string         // what travels with the call, encoded
 	durable  durableRole    // of a call that has a key
 	params   *buffer.Buffer // what the parameters are in, if the handler only borrows them
 	kept     int            // bytes that params held

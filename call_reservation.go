@@ -26,10 +26,11 @@ func (o *outgoing) reserve(ctx context.Context, open *outbox.Message, cfg *callC
 	if open.Expires, a = o.lifetime(ctx, cfg.ttl); a != nil {
 		return r, a
 	}
-	if r.outer, a = o.outer(ctx, open.Function); a != nil {
+	var metadata []byte
+	if r.outer, metadata, a = o.surroundings(ctx, open.Function, cfg); a != nil {
 		return r, a
 	}
-	open.Meta = r.outer.meta(cfg, stream)
+	open.Meta = r.outer.meta(cfg, metadata, stream)
 	r.cost = o.costOf(open)
 	if r.outer != nil {
 		a = o.nesting.reserve(r.outer.depth, r.cost)
@@ -51,31 +52,37 @@ func (o *outgoing) reserve(ctx context.Context, open *outbox.Message, cfg *callC
 // handledIn returns the call that a handler with ctx serves, or nil if no handler of this session
 // has ctx.
 func (o *outgoing) handledIn(ctx context.Context) handled {
-	c, _ := o.carried(ctx)
-	return c
+	if c, _ := carriedBy(ctx); o.serves(c) {
+		return c
+	}
+	return nil
 }
 
-// carried returns the call that a handler with ctx serves, or nil if no handler of this session has
-// ctx, and the metadata that ctx has for calls.
-func (o *outgoing) carried(ctx context.Context) (handled, Metadata) {
+// serves reports whether c is a call of this session; it may be nil.
+func (o *outgoing) serves(c handled) bool { return c != nil && c.nesting() == &o.nesting }
+
+// surroundings returns what a call that is made with ctx is to those within it, or nil if no
+// handler of this session makes it, and the metadata that travels with it, encoded, or nil. It
+// looks into ctx once for both.
+func (o *outgoing) surroundings(ctx context.Context, function uint16, cfg *callConfig) (r *outer, metadata []byte, a *Abort) {
 	c, m := carriedBy(ctx)
-	if c == nil || c.nesting() != &o.nesting {
-		return nil, m
+	if o.serves(c) {
+		if err := c.callsBack(); err != nil {
+			return nil, nil, neverSent(err)
+		}
+		r = &outer{by: c, function: function, depth: int32(c.depth() + 1)}
 	}
-	return c, m
-}
-
-// outer returns what a call that is made with ctx is to those within it, or nil if no handler of
-// this session makes it.
-func (o *outgoing) outer(ctx context.Context, function uint16) (*outer, *Abort) {
-	c := o.handledIn(ctx)
-	if c == nil {
-		return nil, nil
+	if m = merged(m, cfg.metadata); len(m) == 0 {
+		return r, nil, nil
 	}
-	if err := c.callsBack(); err != nil {
-		return nil, neverSent(err)
+	metadata, err := message.AppendMetadata(nil, m)
+	switch {
+	case err != nil:
+		return nil, nil, neverSent(err)
+	case !o.opens.metadata:
+		return r, nil, nil
 	}
-	return &outer{by: c, function: function, depth: int32(c.depth() + 1)}, nil
+	return r, metadata, nil
 }
 
 // waitForRoom waits for the window of the function, and for room at the peer.
@@ -109,7 +116,7 @@ func (o *outgoing) giveBack(r *reservation) {
 func (o *outgoing) costOf(open *outbox.Message) int64 {
 	cost := uint64(len(open.Payload)) + o.terms.PeerOverhead
 	if m := open.Meta; m != nil {
-		cost += uint64(len(m.Trace) + len(m.Key))
+		cost += uint64(len(m.Trace) + len(m.Key) + len(m.Metadata))
 		if m.Stream {
 			cost += o.terms.PeerEarly
 		}

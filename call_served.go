@@ -70,6 +70,9 @@ func newServed(x *exchange, m *message.Open, h *handler, within *outer) (c *serv
 	if m.Meta.Strings > 0 {
 		c.makeRare().strings = uint32(m.Meta.Strings)
 	}
+	if len(m.Meta.Metadata) > 0 {
+		c.makeRare().metadata = string(m.Meta.Metadata)
+	}
 	if m.Meta.TTL > 0 {
 		c.expires = x.common.now() + time.Duration(m.Meta.TTL)*time.Millisecond
 	}

@@ -12,7 +12,7 @@ func (c *served) body() int {
 		n = heldStream
 	}
 	if r := c.rare; r != nil {
-		n += heldExtra + buffer.Allocated(len(r.trace)) + buffer.Allocated(len(r.key))
+		n += heldExtra + buffer.Allocated(len(r.trace)) + buffer.Allocated(len(r.key)) + c.heldMetadata()
 		if r.key != nil {
 			n += heldKeyed
 		}
@@ -21,6 +21,14 @@ func (c *served) body() int {
 		}
 	}
 	return n
+}
+
+// heldMetadata returns what the metadata of c holds, encoded.
+func (c *served) heldMetadata() int {
+	if c.rare == nil {
+		return 0
+	}
+	return buffer.Allocated(len(c.rare.metadata))
 }
 
 // heldParams returns what the parameters of c hold that do not fit into its object.

@@ -57,6 +57,13 @@
 // one worker. What leaves a session goes by [WithPriority]: the higher first, in turn among
 // equals, with a share for the lower ([Priorities].LowerShare).
 //
+// # Metadata
+//
+// What is neither parameter nor result, such as an id of the request, the language of the user or a
+// token, travels with the call as [Metadata]: a caller sets it with [WithMetadata], or with
+// [ContextWithMetadata] for all calls of a context, and a handler reads it with [MetadataOf]. What
+// a handler was called with is not passed on to the calls that it makes.
+//
 // # Overload
 //
 // What cannot run yet waits, and what waits is bounded, so that a peer that asks for too much waits

@@ -18,9 +18,9 @@ const minFrame = 1 << 10
 // helloOf returns what this side says of itself, and promises by a plan. resumes says whether it
 // can resume the session.
 func helloOf(cfg *config, p *limits.Plan, resumes bool) message.Sync {
-	var features uint64
+	features := uint64(message.FeatureMetadata)
 	if resumes {
-		features = message.FeatureResume
+		features |= message.FeatureResume
 	}
 	s := message.Sync{
 		Features:    features,

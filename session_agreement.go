@@ -29,6 +29,8 @@ type promises struct {
 	overhead uint64 // what a message to the peer costs besides its content
 	opens    uint64 // what calls may cost that are sent at first; 0: any number
 
+	metadata bool // the peer knows that of calls
+
 	// how many calls within calls the peer runs, and what they may cost; 0: any number
 	nestedCalls, nestedRoom int
 
@@ -43,6 +45,7 @@ func promisesOf(s *message.Sync) promises {
 		early:    s.Window,
 		overhead: max(s.Overhead, message.MinOverhead),
 		opens:    s.Opens,
+		metadata: s.Features&message.FeatureMetadata != 0,
 
 		nestedCalls: int(min(s.NestedCalls, math.MaxInt32)),
 		nestedRoom:  int(min(s.NestedRoom, math.MaxInt32)),

@@ -3,6 +3,7 @@ package asterisque_test
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"time"
 
@@ -76,6 +77,12 @@ func heldCases() (cases []heldCase) {
 	}, somebody)
 	waiting("traced, 300 B", 4_000, waitUnary, 8, func(int) message.Meta { return message.Meta{Trace: make([]byte, 300)} }, asterisque.WithServedInterceptors(passes))
 	waiting("trace for nobody, 300 B", 4_000, waitUnary, 8, func(int) message.Meta { return message.Meta{Trace: make([]byte, 300)} })
+	for _, size := range []int{1, 300, 4000} {
+		waiting(fmt.Sprintf("metadata, %d B", size), 2_000, waitUnary, 8, func(int) message.Meta {
+			m, _ := message.AppendMetadata(nil, map[string]any{"k": make([]byte, size)})
+			return message.Meta{Metadata: m}
+		})
+	}
 	waiting("unknown meta, 2000 B", 1_000, waitUnary, 8, nil)
 	cases[len(cases)-1].add = func(r *heldRig) {
 		r.open(0, waitUnary, 8, message.Meta{})

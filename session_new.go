@@ -72,6 +72,7 @@ func (s *Session) promise(a *agreement, p *limits.Plan) {
 	}
 	s.calls.holding.part.Begin(&s.owner.tally)
 	s.opens.init(a.opens, uint64(a.maxFrame)+a.overhead+a.early)
+	s.opens.metadata = a.metadata
 	s.nesting.calls, s.nesting.room = int32(a.nestedCalls), int32(a.nestedRoom)
 	if s.cfg.windowless {
 		return

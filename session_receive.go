@@ -49,20 +49,8 @@ func (u *upper) receiveOpen(m *message.Open, begun bool) error {
 		within = u.table.outer(m.Meta.Within)
 	}
 	h := u.serving.find(m.Function)
-	var refused *Abort
-	switch {
-	case h == nil:
-		refused = codec.ErrNoFunction.Withf("function %d", m.Function)
-	case m.Meta.Nested && within == nil:
-		refused = codec.ErrCanceled.Withf("the call that it is made within is over")
-	case within != nil && within.depth >= deepest:
-		refused = codec.ErrOverloaded.Withf("the call is the %dth within each other, and %d is the deepest", within.depth+1, deepest)
-	default:
-		if !m.Meta.Nested {
-			if refused = u.shared.budget.refusesCall(u.owner); refused != nil {
-				break
-			}
-		}
+	refused := u.refuses(m, h, within)
+	if refused == nil {
 		c := newServed(&u.exchange, m, h, within)
 		ok, err := u.table.accept(c.id(), c, begun)
 		if ok {
@@ -86,6 +74,27 @@ func (u *upper) receiveOpen(m *message.Open, begun bool) error {
 	}
 	u.turnAway(m, refused, cost)
 	return nil
+}
+
+// refuses returns why a call is not even made, or nil. h is its function, and within the call from
+// this side that it is made within; both may be nil.
+func (u *upper) refuses(m *message.Open, h *handler, within *outer) *Abort {
+	switch {
+	case h == nil:
+		return codec.ErrNoFunction.Withf("function %d", m.Function)
+	case m.Meta.Nested && within == nil:
+		return codec.ErrCanceled.Withf("the call that it is made within is over")
+	case within != nil && within.depth >= deepest:
+		return codec.ErrOverloaded.Withf("the call is the %dth within each other, and %d is the deepest", within.depth+1, deepest)
+	case len(m.Meta.Metadata) > 0:
+		if err := message.CheckMetadata(m.Meta.Metadata); err != nil {
+			return codec.AbortOf(err)
+		}
+	}
+	if m.Meta.Nested {
+		return nil
+	}
+	return u.shared.budget.refusesCall(u.owner)
 }
 
 func (u *upper) receiveBlock(m message.Block) error {

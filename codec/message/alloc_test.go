@@ -8,7 +8,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-var meta = Meta{TTL: 1000, Loss: 1, Skipped: 2, Trace: make([]byte, 55), Key: make([]byte, 16), Stream: true, Window: 1 << 16}
+var meta = Meta{TTL: 1000, Loss: 1, Skipped: 2, Trace: make([]byte, 55), Key: make([]byte, 16), Metadata: make([]byte, 80), Stream: true, Window: 1 << 16}
 
 func TestMessagesAreWrittenAndReadWithoutAllocation(t *testing.T) {
 	var (
@@ -37,4 +37,16 @@ func TestMessagesAreWrittenAndReadWithoutAllocation(t *testing.T) {
 	} {
 		require.Zero(t, testing.AllocsPerRun(100, f), name)
 	}
+}
+
+// However many entries it has.
+func TestMetadataIsWrittenAndCheckedWithoutAllocation(t *testing.T) {
+	m := atTheBound()
+	buf, err := AppendMetadata(nil, m)
+	require.NoError(t, err)
+	data := append([]byte{}, buf...)
+	require.Zero(t, testing.AllocsPerRun(100, func() { buf, _ = AppendMetadata(buf[:0], m) }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { err = CheckMetadata(data) }))
+	require.NoError(t, err)
+	require.EqualValues(t, 1, testing.AllocsPerRun(100, func() { _, _ = AppendMetadata(nil, m) }), "one for all of it")
 }

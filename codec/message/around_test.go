@@ -17,7 +17,7 @@ func TestAFrameAroundItsPayloadIsTheFrame(t *testing.T) {
 		payload := bytes.Repeat([]byte{0x5a}, size)
 		for name, m := range map[string]around{
 			"Open":            &Open{Pipe: 300, Function: 70, Priority: -3, Params: payload},
-			"Open with meta":  &Open{Pipe: 1 << 40, Function: 7, Params: payload, Meta: Meta{TTL: 9, Trace: []byte("t"), Key: []byte("k"), Nested: true, Within: 5, Stream: true}},
+			"Open with meta":  &Open{Pipe: 1 << 40, Function: 7, Params: payload, Meta: Meta{TTL: 9, Trace: []byte("t"), Key: []byte("k"), Metadata: []byte("m"), Nested: true, Within: 5, Stream: true}},
 			"Block":           &Block{Pipe: 2, Payload: payload},
 			"Block with meta": &Block{Pipe: 2, Payload: payload, Meta: Meta{TTL: 1, Loss: 5, Skipped: 1000}},
 			"Close":           &Close{Pipe: 77, Result: payload},

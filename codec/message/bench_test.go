@@ -53,3 +53,27 @@ func benchmarkMessage(b *testing.B, name string, size int, m appender, parse fun
 		}
 	})
 }
+
+func BenchmarkMetadata(b *testing.B) {
+	for name, m := range map[string]map[string]any{"3 entries": numbered(3, 16), "at the bound": atTheBound()} {
+		data, err := AppendMetadata(nil, m)
+		if err != nil {
+			b.Fatal(err)
+		}
+		bench := func(what string, f func() error) {
+			b.Run(what+"/"+name, func(b *testing.B) {
+				b.ReportAllocs()
+				b.SetBytes(int64(len(data)))
+				for b.Loop() {
+					if err := f(); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+		buf := make([]byte, 0, len(data))
+		bench("Append", func() error { _, err := AppendMetadata(buf, m); return err })
+		bench("Check", func() error { return CheckMetadata(data) })
+		bench("Parse", func() error { _, err := ParseMetadata(data); return err })
+	}
+}

@@ -5,13 +5,16 @@ package message
 // credit in advance. The cost of an Open that is to be sent is that of what ParseOpen makes of it.
 func (m *Open) Cost(overhead, early uint64) uint64 {
 	// Strings is 0 before it is sent
-	strings := max(m.Meta.Strings, len(m.Meta.Trace)+len(m.Meta.Key))
+	strings := max(m.Meta.Strings, m.Meta.sent())
 	cost := uint64(len(m.Params)) + uint64(strings) + overhead
 	if m.Meta.Stream {
 		cost += early
 	}
 	return cost
 }
+
+// sent returns what m has in byte strings when it is sent with an Open.
+func (m *Meta) sent() int { return len(m.Trace) + len(m.Key) + len(m.Metadata) }
 
 // Cost returns what m uses up of its window: its payload, and the overhead that the receiver
 // announces. The end of a stream costs nothing.

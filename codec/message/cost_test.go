@@ -17,6 +17,7 @@ func TestAnOpenCostsTheSameOnBothSides(t *testing.T) {
 		"nothing in its meta":        {Meta{}, 1600},
 		"numbers are free":           {Meta{TTL: MaxTTL, Nested: true, Within: MaxPipe}, 1600},
 		"trace and key":              {Meta{Trace: make([]byte, 55), Key: make([]byte, 16)}, 1671},
+		"metadata":                   {Meta{Key: make([]byte, 16), Metadata: make([]byte, 300)}, 1916},
 		"a stream":                   {Meta{Stream: true, Window: 1 << 20}, 5696},
 		"what is not sent with it":   {Meta{Loss: 9, Skipped: 9, Window: 9}, 1600},
 		"a nested stream with a key": {Meta{Nested: true, Stream: true, Key: make([]byte, 64)}, 5760},

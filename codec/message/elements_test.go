@@ -41,7 +41,7 @@ func meaning(m appender) map[string]any {
 }
 
 func sameMeta(m Meta) Meta {
-	return Meta{TTL: m.TTL, Loss: m.Loss, Skipped: m.Skipped, Trace: append([]byte{}, m.Trace...), Key: append([]byte{}, m.Key...), Nested: m.Nested, Within: m.Within, Stream: m.Stream, Window: m.Window}
+	return Meta{TTL: m.TTL, Loss: m.Loss, Skipped: m.Skipped, Trace: append([]byte{}, m.Trace...), Key: append([]byte{}, m.Key...), Metadata: append([]byte{}, m.Metadata...), Nested: m.Nested, Within: m.Within, Stream: m.Stream, Window: m.Window}
 }
 
 // canonicalMode encodes as RFC 8949 section 4.2.1 has it: definite lengths, shortest integers, map
@@ -65,7 +65,7 @@ func canonical(t testing.TB, m appender) []byte {
 func elements(m appender) []any {
 	switch m := m.(type) {
 	case *Open:
-		meta := map[uint64]any{1: m.Meta.TTL, 4: m.Meta.Trace, 5: m.Meta.Key}
+		meta := map[uint64]any{1: m.Meta.TTL, 4: m.Meta.Trace, 5: m.Meta.Key, 8: m.Meta.Metadata}
 		if m.Meta.Nested {
 			meta[6] = &m.Meta.Within // 0 is an id, and sent
 		}

@@ -105,7 +105,7 @@ func withoutIgnored(t *testing.T, list []cbor.RawMessage, m appender) []any {
 	}
 	switch m := m.(type) {
 	case *Open:
-		return keepKeys(t, keep, 5, 1, 4, 5, 6, 7)
+		return keepKeys(t, keep, 5, 1, 4, 5, 6, 7, 8)
 	case *Block:
 		return keepKeys(t, keep, 3, 1, 2, 3)
 	case *Close:
@@ -197,7 +197,7 @@ func pipeMessages(pipe, n uint64, i int64, b, id []byte, message string, flag bo
 	ttl := uint32(n % (MaxTTL + 1))
 	open := &Open{
 		Pipe: pipe, Function: uint16(n), Priority: int8(i), Params: b,
-		Meta: Meta{TTL: ttl, Trace: first(id, MaxTrace), Key: first(id, MaxKey), Nested: n%2 > 0, Within: n / 2 * (n % 2), Stream: flag},
+		Meta: Meta{TTL: ttl, Trace: first(id, MaxTrace), Key: first(id, MaxKey), Metadata: first(b, MaxFrame), Nested: n%2 > 0, Within: n / 2 * (n % 2), Stream: flag},
 	}
 	block := &Block{Pipe: pipe, Meta: Meta{TTL: ttl, Loss: uint8(n % (MaxLoss + 1)), Skipped: n}}
 	if flag {

@@ -47,21 +47,21 @@ func TestParsedSlicesAreFencedPartsOfTheFrame(t *testing.T) {
 }
 
 func TestMetaIsSentOnlyWhereItHasAMeaning(t *testing.T) {
-	meta := Meta{TTL: 1, Loss: 2, Skipped: 3, Trace: []byte("t"), Key: []byte("k"), Stream: true, Window: 4}
+	meta := Meta{TTL: 1, Loss: 2, Skipped: 3, Trace: []byte("t"), Key: []byte("k"), Metadata: []byte("m"), Stream: true, Window: 4}
 	open, err := ParseOpen((&Open{Meta: meta}).AppendTo(nil))
 	require.NoError(t, err)
-	require.Equal(t, Meta{TTL: 1, Trace: []byte("t"), Key: []byte("k"), Stream: true, Window: 4, Strings: 2}, open.Meta)
+	require.Equal(t, Meta{TTL: 1, Trace: []byte("t"), Key: []byte("k"), Metadata: []byte("m"), Stream: true, Window: 4, Strings: 3}, open.Meta)
 	block, err := ParseBlock((&Block{Meta: meta}).AppendTo(nil))
 	require.NoError(t, err)
 	require.Equal(t, Meta{TTL: 1, Loss: 2, Skipped: 3}, block.Meta)
 
 	require.Equal(t, (&Open{}).AppendTo(nil), (&Open{Meta: Meta{Loss: 1, Skipped: 1, Within: 5, Window: 6, Strings: 7}}).AppendTo(nil))
-	require.Equal(t, (&Block{}).AppendTo(nil), (&Block{Meta: Meta{Trace: []byte("t"), Key: []byte("k"), Nested: true, Stream: true, Strings: 9}}).AppendTo(nil))
+	require.Equal(t, (&Block{}).AppendTo(nil), (&Block{Meta: Meta{Trace: []byte("t"), Key: []byte("k"), Metadata: []byte("m"), Nested: true, Stream: true, Strings: 9}}).AppendTo(nil))
 }
 
 func TestMetaIsZeroIfItSaysNothing(t *testing.T) {
-	require.True(t, (&Meta{Trace: []byte{}, Key: []byte{}, Within: 1, Window: 1, Strings: 1}).IsZero())
-	for _, m := range []Meta{{TTL: 1}, {Loss: 1}, {Skipped: 1}, {Trace: []byte{0}}, {Key: []byte{0}}, {Nested: true}, {Stream: true}} {
+	require.True(t, (&Meta{Trace: []byte{}, Key: []byte{}, Metadata: []byte{}, Within: 1, Window: 1, Strings: 1}).IsZero())
+	for _, m := range []Meta{{TTL: 1}, {Loss: 1}, {Skipped: 1}, {Trace: []byte{0}}, {Key: []byte{0}}, {Metadata: []byte{0}}, {Nested: true}, {Stream: true}} {
 		require.False(t, m.IsZero(), "%+v", m)
 	}
 }

@@ -21,16 +21,18 @@ const (
 // from a user.
 type Meta struct {
 	// milliseconds left in which delivery is worth while, 1..MaxTTL; 0: no end. Open and Block
-	TTL     uint32
-	Loss    uint8  // loss rate, 0..MaxLoss. Block only
+	TTL  uint32
+	Loss uint8 // loss rate, 0..MaxLoss. Block only
+	// the call is made by the handler of another call of this session, namely Within. Open only
+	Nested  bool
+	Stream  bool   // the call has Blocks; without it there are none, in either direction. Open only
 	Skipped uint64 // how many Blocks are missing before this one, at most 2^53-1. Block only
 	Trace   []byte // trace context, at most MaxTrace bytes. Open only
 	Key     []byte // idempotency key, at most MaxKey bytes. Open only
-	// the call is made by the handler of another call of this session, namely Within. Open only
-	Nested bool
+	// what AppendMetadata returns; ParseOpen does not look into it: see CheckMetadata. Open only
+	Metadata []byte
 	// pipe id of a call that the receiver of this message made. Not sent unless Nested
 	Within uint64
-	Stream bool // the call has Blocks; without it there are none, in either direction. Open only
 	// what the Blocks of the callee may cost before a Credit, 0 too is sent. Not sent unless Stream
 	Window uint64
 
@@ -54,7 +56,11 @@ const (
 	keyKey
 	withinKey
 	windowMetaKey
+	metadataKey
 )
+
+// longestMetadata is what fits into a frame, in bytes: of more than it may have the call is told.
+const longestMetadata = 65 << 10
 
 // maxMetaEntries bounds a Meta that comes from the peer, keys that this version does not know
 // included.
@@ -64,7 +70,7 @@ const maxMetaEntries = 16
 func (m *Meta) on(t Type) bool {
 	switch t {
 	case OpenType:
-		return m.TTL != 0 || len(m.Trace) != 0 || len(m.Key) != 0 || m.Nested || m.Stream
+		return m.TTL != 0 || len(m.Trace) != 0 || len(m.Key) != 0 || len(m.Metadata) != 0 || m.Nested || m.Stream
 	case BlockType:
 		return m.TTL != 0 || m.Loss != 0 || m.Skipped != 0
 	}
@@ -93,7 +99,7 @@ func (m *Meta) appendTo(dst []byte, t Type) []byte {
 		dst[at]++
 		dst = item.AppendNumber(append(dst, windowMetaKey), m.Window)
 	}
-	return dst
+	return appendBytesEntry(dst, at, metadataKey, m.Metadata)
 }
 
 // readMeta reads the map of a Meta that comes on a message of type t. Keys without a meaning there
@@ -120,6 +126,9 @@ func readMeta(r *item.Reader, t Type, m *Meta) {
 			m.Within, m.Nested = r.Uint("enclosing pipe id", MaxPipe), true
 		case key == windowMetaKey && t == OpenType:
 			m.Window, m.Stream = r.Uint("window", MaxPipe), true
+		case key == metadataKey && t == OpenType:
+			m.Metadata = r.BytesOf("metadata", 1, longestMetadata)
+			strings += len(m.Metadata)
 		default:
 			strings += r.Skip()
 		}

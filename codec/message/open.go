@@ -12,7 +12,8 @@ type Open struct {
 	Function uint16
 	Priority int8   // relative to the other pipes of the session; 0 is normal
 	Params   []byte // encoded parameters; nil is sent as empty
-	// TTL, Trace, Key, Nested and Stream are sent, with Within and Window; the rest is not
+	// TTL, Trace, Key, Metadata, Nested and Stream are sent, with Within and Window; the rest is
+	// not
 	Meta Meta
 }
 
@@ -48,8 +49,8 @@ func (m *Open) appendParamsHead(dst []byte) []byte {
 	return item.AppendHead(dst, item.Bytes, uint64(len(m.Params)))
 }
 
-// ParseOpen reads the frame of an Open. Params, Trace and Key of the result are parts of frame. The
-// error is a *FrameError.
+// ParseOpen reads the frame of an Open. Params, Trace, Key and Metadata of the result are parts of
+// frame. The error is a *FrameError.
 func ParseOpen(frame []byte) (Open, error) {
 	r := item.Reader{Data: frame}
 	n := start(&r, OpenType, 2+openFields, 3+openFields)

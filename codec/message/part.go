@@ -10,9 +10,10 @@ const (
 	// MaxPart and LeastPart bound what one part holds of a frame. The last part may hold less.
 	MaxPart   = 64 << 10
 	LeastPart = 1 << 10
-	// MaxAround is the most that a frame in parts may hold besides params, payload or result. A
-	// Close with an abort has no such bound.
-	MaxAround = 1 << 10
+	// MaxAround is the most that a frame in parts may hold besides payload or result, and
+	// MaxAroundOpen besides params. A Close with an abort has no such bound.
+	MaxAround     = 1 << 10
+	MaxAroundOpen = 6 << 10
 )
 
 // Part is a part of the frame of an Open, a Block or a Close. The parts of a frame, put together,
@@ -91,8 +92,8 @@ type Head struct {
 }
 
 // ParseHead reads the head of the frame that m is the first part of. It checks what it reads, and
-// that the frame holds its content and at most [MaxAround] bytes more. The rest of the frame may
-// still be malformed. The error is a *FrameError.
+// that the frame holds its content and not too much more: see [MaxAround]. The rest of the frame
+// may still be malformed. The error is a *FrameError.
 func ParseHead(m *Part) (Head, error) {
 	r := item.Reader{Data: m.Bytes}
 	n := r.Array("the message")
@@ -100,8 +101,10 @@ func ParseHead(m *Part) (Head, error) {
 	if h.Pipe = r.Uint("pipe id", MaxPipe); h.Pipe != m.Pipe {
 		r.Fail(0, "a part of pipe %d is of a message of pipe %d", m.Pipe, h.Pipe)
 	}
+	around := uint64(MaxAround)
 	switch h.Type {
 	case OpenType:
+		around = MaxAroundOpen
 		arity(&r, n, 2+openFields, 3+openFields, "Open")
 		r.Uint("function", maxFunction)
 		h.Priority = int8(r.Int("priority", maxPriority))
@@ -112,7 +115,7 @@ func ParseHead(m *Part) (Head, error) {
 		h.Abort = r.Simple() != item.True
 	}
 	if !h.Abort {
-		h.Content = readLength(&r, m.Whole)
+		h.Content = readLength(&r, m.Whole, around)
 	}
 	if r.Err != nil {
 		return Head{}, (*FrameError)(r.Err)
@@ -120,14 +123,15 @@ func ParseHead(m *Part) (Head, error) {
 	return h, nil
 }
 
-// readLength reads the head of the byte string that makes up most of a frame of whole bytes.
-func readLength(r *item.Reader, whole uint64) int {
+// readLength reads the head of the byte string that makes up most of a frame of whole bytes, but
+// for around of them.
+func readLength(r *item.Reader, whole, around uint64) int {
 	at := r.At
 	major, n := r.Head()
 	switch {
 	case major != item.Bytes:
 		r.Fail(at, "the content of a message in parts is no byte string")
-	case n > whole-uint64(r.At), whole-n > MaxAround:
+	case n > whole-uint64(r.At), whole-n > around:
 		r.Fail(at, "a content of %d bytes in a frame of %d", n, whole)
 	}
 	return int(n)

@@ -36,6 +36,8 @@ func TestAFirstPartThatNoMessageBeginsWithIsRefused(t *testing.T) {
 	block := &Block{Pipe: 8, Payload: make([]byte, 100_000)}
 	longer := firstOf(block, 8, LeastPart)
 	longer.Whole += MaxAround
+	around := firstOf(&Open{Pipe: 8, Params: make([]byte, 100_000)}, 8, LeastPart)
+	around.Whole = 100_000 + MaxAroundOpen + 1
 	shorter := firstOf(block, 8, LeastPart)
 	shorter.Whole = 100_000
 	for reason, p := range map[string]*Part{
@@ -44,6 +46,7 @@ func TestAFirstPartThatNoMessageBeginsWithIsRefused(t *testing.T) {
 		"message type 4":                               firstOf(&Part{Pipe: 8, Bytes: make([]byte, 4000)}, 8, LeastPart),
 		"is no byte string":                            {Pipe: 8, Bytes: append((&Block{Pipe: 8, End: true}).AppendTo(nil), make([]byte, LeastPart)...), Whole: 4000},
 		"content of 100000 bytes in a frame of 1010":   longer,
+		"content of 100000 bytes in a frame of 106145": around,
 		"content of 100000 bytes in a frame of 100000": shorter,
 		"ends in the middle":                           {Pipe: 8, Bytes: []byte{0x83, 2, 8, 0x59}, Whole: 4},
 		"Block with 5 elements":                        {Pipe: 8, Bytes: append([]byte{0x85, 2, 8}, make([]byte, LeastPart)...), Whole: 4000},
@@ -74,14 +77,17 @@ func FuzzHead(f *testing.F) {
 		}
 		p.Pipe = want.Pipe
 		head, headErr := ParseHead(p)
-		end := false
+		end, most := false, MaxAround
+		if want.Type == OpenType {
+			most = MaxAroundOpen
+		}
 		if b, ok := whole.(*Block); ok {
 			end = b.End
 		}
 		switch {
 		case err != nil || want.Type == ControlType || end:
 			// what is no message may begin like one
-		case !want.Abort && len(frame)-want.Content > MaxAround:
+		case !want.Abort && len(frame)-want.Content > most:
 			require.Error(t, headErr)
 		default:
 			require.NoError(t, headErr)

@@ -25,6 +25,10 @@ const (
 // another wire.
 const FeatureResume = 1
 
+// FeatureMetadata is the bit of [Sync].Features that says: this side knows the metadata of calls.
+// It is sent only to a side that does, see [Meta].Metadata.
+const FeatureMetadata = 2
+
 // Sync is the handshake: each side sends one, before anything else. A zero field is not sent.
 //
 // The lengths of byte strings and names, and Overhead, are not checked on the way out; the peer

@@ -49,6 +49,8 @@ type vectorMessage struct {
 		Key     hexBytes
 		Within  *uint64
 		Window  *uint64
+
+		Metadata hexBytes
 	}
 
 	Outcome string
@@ -131,7 +133,7 @@ func parseAs(name string, frame []byte) (appender, error) {
 func (m *vectorMessage) goMessage() appender {
 	meta := Meta{
 		TTL: m.Meta.TTL, Loss: m.Meta.Loss, Skipped: m.Meta.Skipped,
-		Trace: m.Meta.Trace, Key: m.Meta.Key,
+		Trace: m.Meta.Trace, Key: m.Meta.Key, Metadata: m.Meta.Metadata,
 	}
 	if m.Meta.Within != nil {
 		meta.Nested, meta.Within = true, *m.Meta.Within

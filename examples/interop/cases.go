@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"strings"
 	"sync"
@@ -116,6 +117,34 @@ func callBacks(ctx context.Context, c *caller) error {
 	return inParallel(callbacks, func(int) error {
 		return returns(strings.Repeat("x", depth))(nest.Call(ctx, c, strings.Repeat("x", depth)))
 	})
+}
+
+// metadata sends as much of it as there may be, one byte more, and one entry more.
+func metadata(ctx context.Context, c *caller) error {
+	small, full := asterisque.Metadata{"tenant": "schön ∗ 🌟", "id": []byte{0, 255}, "none": ""}, asterisque.Metadata{}
+	for i := range 32 {
+		full[fmt.Sprintf("k%02d", i)] = strings.Repeat("v", 125)
+	}
+	with := func(key string, value any) asterisque.Metadata {
+		m := maps.Clone(full)
+		m[key] = value
+		return m
+	}
+	ask := func(key string, m asterisque.Metadata) (string, error) {
+		return beside.Call(ctx, c, key, asterisque.WithMetadata(m))
+	}
+	longest := "text " + strings.Repeat("v", 125)
+	err := errors.Join(
+		returns("text schön ∗ 🌟")(ask("tenant", small)), returns("bytes 00ff")(ask("id", small)), returns("text ")(ask("none", small)),
+		returns("nothing")(ask("absent", small)), returns("nothing")(ask("tenant", nil)), returns("nothing")(ask("<tenant", small)),
+		returns(longest)(ask("k31", full)),
+		returns(longest)(ask("k31"+strings.Repeat(" ", 100_000), full)), // in parts
+	)
+	for _, m := range []asterisque.Metadata{with("k31", strings.Repeat("v", 126)), with("more", ""), {"k": 1}} {
+		_, beyond := ask("k31", m)
+		err = errors.Join(err, fails(beyond, codec.BadParams, true))
+	}
+	return err
 }
 
 func cancel(ctx context.Context, c *caller) error {

@@ -37,6 +37,9 @@ var (
 	sip = asterisque.Stream[string, string, struct{}, string](16, "sip")
 	// lets the sip of that name return
 	release = asterisque.Func[string, string](17, "release")
+	// tells what travels beside it under the key that is its parameter, without the spaces at the
+	// end; behind a "<", what its caller then tells of a call back
+	beside = asterisque.Func[string, string](18, "beside")
 	// is offered by neither of them
 	nowhere = asterisque.Func[string, string](99, "nowhere")
 )

@@ -102,6 +102,7 @@ const (
 	tooSmall   = "a classic message has 65,507 bytes at most"
 	noPing     = "classic has no Ping"
 	noDrain    = "classic has no Drain"
+	noMetadata = "classic has no metadata"
 	noRefusing = "classic does not tell what was refused"
 )
 
@@ -116,6 +117,7 @@ func cases(calls int) []testCase {
 		{name: "stream stopped by its receiver", run: streamStopped, classic: noStop},
 		{name: "call back 26 deep", run: callBackDeep},
 		{name: "call backs, more than workers", run: callBacks, classic: noNesting},
+		{name: "metadata", run: metadata, classic: noMetadata},
 		{name: "cancel", run: cancel},
 		{name: "deadline", run: deadline, classic: noTTL},
 		{name: "error: no such function", run: noFunction, classic: oneCode},

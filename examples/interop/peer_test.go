@@ -38,11 +38,14 @@ func TestThePeerSeesAVectorFail(t *testing.T) {
 		"valid": [{"name": "wrong number", "hex": "83000201", "message": {"type": "ping", "n": 2}}],
 		"invalid": [{"name": "fine", "hex": "83000201", "type": "control", "reason": "none"}],
 		"integers": [{"name": "rounded", "codec": "json", "hex": "39303037313939323534373430393933", "value": "9007199254740992"},
-			{"name": "not shortest", "codec": "cbor", "hex": "c24101", "value": "1"}]}`), 0o600))
+			{"name": "not shortest", "codec": "cbor", "hex": "c24101", "value": "1"}],
+		"metadata": [{"name": "another value", "hex": "a1616b6176", "entries": [{"key": "k", "text": "w"}]},
+			{"name": "written otherwise", "hex": "a0", "entries": []},
+			{"name": "fine", "hex": "a1616b6176", "refused": true, "reason": "none"}]}`), 0o600))
 	out, err := exec.CommandContext(t.Context(), "node", "peer.mjs", "-vectors", file).CombinedOutput()
 	require.Error(t, err)
 	// the valid one both ways
-	require.Contains(t, string(out), "1 valid and 1 invalid vectors, 2 integers, 5 failures")
+	require.Contains(t, string(out), "1 valid and 1 invalid vectors, 2 integers, 8 failures")
 }
 
 // TestNumbersBeyond2To53GoToThePeerAndBackUnchanged makes real calls of functions that return what

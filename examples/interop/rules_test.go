@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"net"
 	"strings"
 	"testing"
@@ -50,6 +51,7 @@ func TestBothProgramsEndASessionThatBreaksTheProtocol(t *testing.T) {
 			"a second Sync (7)":                           syncFrame,
 			"a frame above max message (9)":               "+",
 			"a known meta key with a wrong value (4)":     "860100050040a10100",
+			"metadata that is no byte string (4)":         "860100050040a108a0",
 			"a Control of a later version, malformed (5)": "83001840818181818101",
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -115,6 +117,48 @@ func TestBothProgramsGoOnAfterWhatIsAllowed(t *testing.T) {
 			})
 		}
 	})
+}
+
+func TestBothProgramsRefuseACallForItsMetadataAlone(t *testing.T) {
+	againstBoth(t, func(t *testing.T, url string) {
+		for name, metadata := range map[string]string{
+			"33 entries":                    "b821" + thirtyThree(),
+			"a key twice":                   "a2616b6176616b6177",
+			"keys descending":               "a261626176616161" + "76",
+			"a key that is a number":        "a1016176",
+			"a value that is an array":      "a1616b80",
+			"a value of 4096 bytes":         "a1616b591000" + strings.Repeat("00", 4096),
+			"an empty key":                  "a1606176",
+			"no map":                        "80",
+			"bytes after the map":           "a1616b617600",
+			"a value cut":                   "a1616b6276",
+			"a length that is not shortest": "a1616b580100",
+		} {
+			t.Run(name, func(t *testing.T) {
+				c := begin(t, url)
+				open := func(pipe uint64, metadata string) {
+					m := message.Open{Pipe: pipe, Function: beside.Number(), Params: []byte("\x61k"), Meta: message.Meta{Metadata: unhex(t, metadata)}}
+					c.send(hex.EncodeToString(m.AppendTo(nil)))
+				}
+				open(0, metadata)
+				refused, ok := c.read().(message.Close)
+				require.True(t, ok)
+				require.ErrorIs(t, refused.Abort, codec.ErrBadParams)
+				require.Contains(t, refused.Abort.Message, "metadata")
+				require.Equal(t, codec.Refused, refused.Abort.Ran)
+				open(2, "a1616b6176")
+				require.Equal(t, message.Close{Pipe: 2, Result: []byte("\x66text v")}, c.read(), "the session goes on")
+			})
+		}
+	})
+}
+
+// thirtyThree returns as many entries with keys of two letters.
+func thirtyThree() (list string) {
+	for i := range 33 {
+		list += fmt.Sprintf("6261%02x60", 'A'+i)
+	}
+	return list
 }
 
 func TestBothProgramsEndACallThatIgnoresItsWindow(t *testing.T) {

@@ -20,6 +20,7 @@ func newService() *asterisque.Service {
 	echo.Handle(svc, func(_ context.Context, text string) (string, error) { return text, nil })
 	mirror.Handle(svc, func(_ context.Context, o order) (order, error) { return o, nil })
 	nest.Handle(svc, serveNest)
+	beside.Handle(svc, serveBeside)
 	leave.Handle(svc, serveLeave)
 	inflate.Handle(svc, func(_ context.Context, n string) (string, error) {
 		bytes, err := strconv.Atoi(n)
@@ -39,6 +40,20 @@ func serveNest(ctx context.Context, text string) (string, error) {
 	}
 	inner, err := nest.Call(ctx, asterisque.SessionOf(ctx), text[1:])
 	return inner + text[:1], err
+}
+
+// serveBeside tells of the metadata of its call. A call back has its own, which is none.
+func serveBeside(ctx context.Context, key string) (string, error) {
+	if back, ok := strings.CutPrefix(key, "<"); ok {
+		return beside.Call(ctx, asterisque.SessionOf(ctx), back)
+	}
+	switch v := asterisque.MetadataOf(ctx)[strings.TrimRight(key, " ")].(type) {
+	case string:
+		return "text " + v, nil
+	case []byte:
+		return fmt.Sprintf("bytes %x", v), nil
+	}
+	return "nothing", nil
 }
 
 // serveLeave ends the session after its answer. Shutdown has a time limit, which ends the

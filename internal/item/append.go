@@ -43,6 +43,22 @@ func AppendHead(dst []byte, major byte, n uint64) []byte {
 	}
 }
 
+// HeadSize returns how many bytes AppendHead appends.
+func HeadSize(n uint64) int {
+	switch {
+	case n < 24:
+		return 1
+	case n < 1<<8:
+		return 2
+	case n < 1<<16:
+		return 3
+	case n < 1<<32:
+		return 5
+	default:
+		return 9
+	}
+}
+
 // AppendUint appends an unsigned integer.
 func AppendUint(dst []byte, n uint64) []byte {
 	return AppendHead(dst, Unsigned, n)

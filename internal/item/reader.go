@@ -208,6 +208,20 @@ func (r *Reader) BytesOf(what string, lo, hi int) []byte {
 	return b
 }
 
+// Str reads a string of either kind; the result is a part of the data.
+func (r *Reader) Str(what string) (b []byte, text bool) {
+	at := r.At
+	major, n := r.Head()
+	if text = major == Text; !text && major != Bytes {
+		r.Fail(at, "%s is %s, not %s or %s", what, kind(major), kind(Text), kind(Bytes))
+		return nil, false
+	}
+	if b = r.take(at, n); text && !utf8.Valid(b) {
+		r.Fail(at, "%s is not valid UTF-8", what)
+	}
+	return b, text
+}
+
 // Text reads a text string.
 func (r *Reader) Text(what string) string {
 	return string(r.UTF8(what))

@@ -142,7 +142,7 @@ func (m *Message) tellsGaps() bool { return m.Type == message.BlockType || m.Typ
 func (m *Message) size() int {
 	n := len(m.Payload)
 	if m.Meta != nil {
-		n += len(m.Meta.Trace) + len(m.Meta.Key)
+		n += len(m.Meta.Trace) + len(m.Meta.Key) + len(m.Meta.Metadata)
 	}
 	if m.Abort != nil {
 		n += len(m.Abort.Message) + len(m.Abort.Detail)
@@ -173,8 +173,8 @@ func (m *Message) own() {
 	}
 }
 
-// move returns what m is, to be queued for f, with memory that it shares with nobody. An Abort is
-// shared, because nobody ever changes it.
+// move returns what m is, to be queued for f, with memory that it shares with nobody. An Abort and
+// metadata are shared, because nobody ever changes them.
 func (m *Message) move(f *Flow, flush uint32) Message {
 	c := *m
 	m.Memory = nil

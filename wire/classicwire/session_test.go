@@ -73,6 +73,22 @@ func offer() *asterisque.Service {
 	return svc
 }
 
+// The classic protocol has no place for metadata: the call goes without, as it does to a peer that
+// does not know it. What cannot be metadata is refused all the same.
+func TestACallWithMetadataGoesWithoutIt(t *testing.T) {
+	svc := asterisque.NewService()
+	echo.Handle(svc, func(ctx context.Context, s string) (string, error) {
+		return fmt.Sprint(s, len(asterisque.MetadataOf(ctx))), nil
+	})
+	s, _ := connect(t, svc, offer())
+	got, err := echo.Call(background, s, "beside: ", asterisque.WithMetadata(asterisque.Metadata{"k": "v"}))
+	require.NoError(t, err)
+	require.Equal(t, "beside: 0", got)
+	_, err = echo.Call(background, s, "", asterisque.WithMetadata(asterisque.Metadata{"k": 1}))
+	require.ErrorIs(t, err, asterisque.ErrBadParams)
+	require.True(t, asterisque.Repeatable(err))
+}
+
 func TestBothSidesCallEachOther(t *testing.T) {
 	dialled, accepted := connect(t, offer(), offer())
 	for _, s := range []*asterisque.Session{dialled, accepted} {

@@ -110,7 +110,7 @@ func TestWhatClassicHasNoWordForIsLeftOut(t *testing.T) {
 	w, p := synced(t)
 	write(t, w, message.Credit{Pipe: 1, Limit: 5}, message.Credit{Opens: true, Limit: 5}, message.Stop{Pipe: 1}, message.Drain{None: true}, message.Ack{Count: 3},
 		message.UnknownControl{Code: 99}, &message.Block{Pipe: 40, Payload: []byte("of a pipe that is over")}, &message.Close{Pipe: 40})
-	write(t, w, &message.Open{Pipe: 0, Function: 10, Meta: message.Meta{TTL: 1, Trace: []byte("x"), Key: []byte("y")}},
+	write(t, w, &message.Open{Pipe: 0, Function: 10, Meta: message.Meta{TTL: 1, Trace: []byte("x"), Key: []byte("y"), Metadata: []byte("z")}},
 		&message.Block{Pipe: 0, Payload: []byte("z"), Meta: message.Meta{TTL: 1, Skipped: 5}},
 		&message.Close{Pipe: 0, Abort: &codec.Abort{Code: 2000, Message: "m", Detail: []byte("d"), Ran: codec.Refused}})
 	p.want("28000100000a0000", msg(block(1, "z")), "29000102000007d000016d")

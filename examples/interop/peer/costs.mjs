@@ -3,8 +3,8 @@
 
 /** openCost returns the cost of an Open, be it one that has arrived or one that is to be sent. */
 export function openCost(m, receiver) {
-  const { trace, key, window } = m.meta;
-  const strings = m.strings ?? (trace?.length ?? 0) + (key?.length ?? 0);
+  const { trace, key, metadata, window } = m.meta;
+  const strings = m.strings ?? [trace, key, metadata].reduce((sum, b) => sum + (b?.length ?? 0), 0);
   return m.params.length + strings + receiver.overhead + (window === undefined ? 0 : receiver.early);
 }
 

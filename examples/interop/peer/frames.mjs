@@ -3,7 +3,7 @@
 import { ARRAY, BYTES, FALSE, MAP, Malformed, NULL, Reader, SIMPLE, TRUE, Writer } from './cbor.mjs';
 
 const MOST_MS = 2 ** 31 - 1;
-export const MOST_FRAME = 65 << 10, MOST_PART = 64 << 10, LEAST_PART = 1 << 10, MOST_AROUND = 1 << 10; // bytes of a frame, of what a part holds, and of a frame in parts besides its content
+export const MOST_FRAME = 65 << 10, MOST_PART = 64 << 10, LEAST_PART = 1 << 10, MOST_AROUND = { open: 6 << 10, block: 1 << 10, close: 1 << 10 }; // bytes of a frame, of what a part holds, and of a frame in parts besides its content
 const LEAST_CODE = -(2 ** 31), MOST_CODE = 2 ** 31 - 1;
 
 /** decodeFrame returns the message that a frame is. Throws Malformed, and keeps parts of the frame. */
@@ -78,6 +78,7 @@ const openMeta = {
   5: ['key', (r) => r.byteString('idempotency key', 1, 64)],
   6: ['within', (r) => r.unsigned('enclosing pipe id')],
   7: ['window', (r) => r.unsigned('window')],
+  8: ['metadata', (r) => r.byteString('metadata', 1)],
 };
 const blockMeta = { 1: ttl, 2: ['loss', (r) => r.unsigned('loss rate', 0, 127)], 3: ['skipped', (r) => r.unsigned('skipped count')] };
 
@@ -198,7 +199,7 @@ const begin = (w, elements, ...numbers) => numbers.reduce((w, n) => w.integer(n)
 const orNull = (w, n) => (n === null ? w.simple(NULL) : w.integer(n));
 
 const encoders = {
-  open: (w, m) => writeFields(begin(w, 5, 1, m.pipe, m.function, m.priority).byteString(m.params), m.meta, { 1: 'ttl', 4: 'trace', 5: 'key', 6: 'within', 7: 'window' }),
+  open: (w, m) => writeFields(begin(w, 5, 1, m.pipe, m.function, m.priority).byteString(m.params), m.meta, { 1: 'ttl', 4: 'trace', 5: 'key', 6: 'within', 7: 'window', 8: 'metadata' }),
   block: (w, m) => {
     begin(w, 3, 2, m.pipe);
     writeFields(m.payload === null ? w.simple(NULL) : w.byteString(m.payload), m.meta, { 1: 'ttl', 2: 'loss', 3: 'skipped' });

@@ -87,6 +87,7 @@ const cases = (calls) => [
   ['stream stopped by its receiver', streamStopped],
   ['call back 26 deep', async (c) => equal(await c.call(fn.nest, 'abcdefghijklmnopqrstuvwxyz'), 'zyxwvutsrqponmlkjihgfedcba', 'the nested result')],
   ['call backs, more than workers', callBacks],
+  ['metadata', metadata],
   ['cancel', cancel],
   ['deadline', deadline],
   ...errors,
@@ -140,6 +141,24 @@ async function callBacks(c) {
   const results = await Promise.all(Array.from({ length: CALLBACKS }, () => c.call(fn.nest, 'x'.repeat(DEPTH))));
   equal(new Set(results).size, 1, 'how many different results');
   equal(results[0], 'x'.repeat(DEPTH), 'the result');
+}
+
+/** metadata has as much of it as there may be, one byte more, and one entry more. */
+async function metadata(c) {
+  const small = { tenant: 'schön ∗ 🌟', id: Buffer.of(0, 255), none: '' };
+  const full = Object.fromEntries(Array.from({ length: 32 }, (_, i) => [`k${i}`.padEnd(3, '_'), 'v'.repeat(125)]));
+  const told = async (key, metadata, want) => equal(await c.call(fn.beside, key, { metadata }), want, `what is beside under ${key.trimEnd()}`);
+  await told('tenant', small, 'text schön ∗ 🌟');
+  await told('id', small, 'bytes 00ff');
+  await told('none', small, 'text ');
+  await told('absent', small, 'nothing');
+  await told('tenant', undefined, 'nothing');
+  await told('<tenant', small, 'nothing'); // of a call back
+  await told('k31', full, `text ${'v'.repeat(125)}`);
+  await told(`k31${' '.repeat(100_000)}`, full, `text ${'v'.repeat(125)}`); // in parts
+  await fails(c.call(fn.beside, 'k31', { metadata: { ...full, k31: 'v'.repeat(126) } }), Code.BadParams, true);
+  await fails(c.call(fn.beside, 'k31', { metadata: { ...full, k31: '', more: '' } }), Code.BadParams, true);
+  await fails(c.call(fn.beside, 'k', { metadata: { k: 1 } }), Code.BadParams, true);
 }
 
 async function cancel(c) {

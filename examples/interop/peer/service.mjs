@@ -5,7 +5,7 @@ import { exact } from './integers.mjs';
 
 export const fn = Object.freeze({
   echo: 1, mirror: 2, sum: 3, count: 4, chat: 5, nest: 6, ponder: 7, begun: 8, ended: 9, fail: 10, broken: 11, crash: 12, inflate: 13, odd: 14, leave: 15, sip: 16,
-  release: 17, nowhere: 99,
+  release: 17, beside: 18, nowhere: 99,
 });
 
 /** Events are things that happen once, and that others wait for. */
@@ -26,7 +26,7 @@ const isText = (v) => {
   if (typeof v !== 'string') throw new Error(`the parameters are ${v === null ? 'null' : `a ${typeof v}`} and not text`);
 };
 
-/** newService returns a map from numbers to functions. run gets the parameters and {session, pipe, signal}; one with a stream may use the Blocks of its pipe. */
+/** newService returns a map from numbers to functions. run gets the parameters and {session, pipe, metadata, signal}; one with a stream may use the Blocks of its pipe. */
 export function newService() {
   const events = new Events();
   const service = new Map();
@@ -40,6 +40,11 @@ export function newService() {
     if (text === '') return '';
     const inner = await session.call(fn.nest, session.values.encode(text.slice(1)), { within: pipe });
     return session.values.decode(await inner.result) + text[0];
+  });
+  offer('beside', async (key, { session, pipe, metadata }) => {
+    if (key.startsWith('<')) return session.values.decode(await (await session.call(fn.beside, session.values.encode(key.slice(1)), { within: pipe })).result);
+    const v = metadata.get(key.trimEnd());
+    return v === undefined ? 'nothing' : typeof v === 'string' ? `text ${v}` : `bytes ${v.toString('hex')}`;
   });
   offer('ponder', async (key, { signal }) => {
     events.of(`${key} begun`).happen();

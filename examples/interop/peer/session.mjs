@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { Abort, Code, nameOf } from './errors.mjs';
 import { openCost } from './costs.mjs';
 import { MOST_FRAME, decodeFrame, encodeFrame } from './frames.mjs';
+import { FEATURE, decodeMetadata, encodeMetadata } from './metadata.mjs';
 import { Parts, divided } from './parts.mjs';
 import { Pipe } from './pipe.mjs';
 import { Nested, Room, Share } from './room.mjs';
@@ -23,7 +24,7 @@ const HEAD = 64; // bytes that a frame has at most beside its payload, here: no 
  */
 export const defaults = {
   max_message: (4 << 20) + 1024, early: 4096, opens: 8 << 20, overhead: 512, nested_room: 8 << 20, nested_calls: 2048, ping: 15000, timeout: 45000,
-  codecs: ['cbor', 'json', 'raw'], room: 32 << 20, workers: 64, waiting: 192, callers: 64,
+  codecs: ['cbor', 'json', 'raw'], features: FEATURE, room: 32 << 20, workers: 64, waiting: 192, callers: 64,
 };
 
 /** Session is one end. open and call may be used from the moment that ready resolves; ended resolves with the Abort that it ended with. */
@@ -199,8 +200,14 @@ export class Session {
     if (this.draining) return void refuse(Code.Unavailable, 'this side ends, and runs no more');
     const f = this.service.get(m.function);
     if (!f) return void refuse(Code.NoFunction, `function ${m.function}`);
+    let metadata;
+    try {
+      metadata = decodeMetadata(m.meta.metadata);
+    } catch (e) {
+      return void refuse(e.code, e.message);
+    }
     pipe.takesNone = !f.stream;
-    this.workers.add(pipe, f, { ...m, params: Buffer.from(m.params) });
+    this.workers.add(pipe, f, { ...m, params: Buffer.from(m.params), metadata });
   }
 
   /** openTaken gives back what an Open has held and cost that waits no more. */
@@ -283,13 +290,16 @@ export class Session {
 
   /**
    * call calls a function of the peer. Options: ttl in milliseconds, priority, stream (it has
-   * Blocks), within (the Pipe of a call of the peer, which this one is part of), and signal, an
-   * AbortSignal that gives it up. It returns the Pipe, once the Open is sent.
+   * Blocks), within (the Pipe of a call of the peer, which this one is part of), metadata, which is
+   * left out for a peer that does not know it, and signal, an AbortSignal that gives it up. It
+   * returns the Pipe, once the Open is sent.
    */
-  async call(fn, params, { ttl, priority = 0, stream = false, within, signal } = {}) {
+  async call(fn, params, { ttl, priority = 0, stream = false, within, metadata, signal } = {}) {
     const patience = { deadline: performance.now() + (ttl ?? Infinity), signal };
     const m = { type: 'open', function: fn, priority, params, meta: { within: within?.id, window: stream ? 0 : undefined } };
-    this.checkSize(params.length);
+    const encoded = encodeMetadata(metadata);
+    if (this.peer.features & FEATURE) m.meta.metadata = encoded;
+    this.checkSize(params.length + (m.meta.metadata?.length ?? 0));
     const held = {}; // functions that give back what the call has taken
     try {
       if (within) this.nest(m, within, held);

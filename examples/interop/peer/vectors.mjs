@@ -3,16 +3,17 @@
 import { readFileSync } from 'node:fs';
 import { blockCost, openCost } from './costs.mjs';
 import { decodeFrame, encodeFrame } from './frames.mjs';
+import { decodeMetadata, encodeMetadata } from './metadata.mjs';
 import { exact } from './integers.mjs';
 import { Parts } from './parts.mjs';
 import { codecs } from './values.mjs';
 
 const kinds = { open: ['open'], block: ['block'], close: ['close'], part: ['part'] };
-const binary = new Set(['params', 'payload', 'result', 'detail', 'bytes', 'trace', 'key', 'node', 'session', 'credential', 'secret']);
+const binary = new Set(['params', 'payload', 'result', 'detail', 'bytes', 'trace', 'key', 'metadata', 'node', 'session', 'credential', 'secret']);
 
 /** checkVectors returns how many vectors there are, and a line for each that fails. */
 export function checkVectors(file) {
-  const { version, valid, invalid, integers = [], scenarios = [] } = JSON.parse(readFileSync(file, 'utf8'));
+  const { version, valid, invalid, integers = [], metadata = [], scenarios = [] } = JSON.parse(readFileSync(file, 'utf8'));
   if (version !== 1) throw new Error(`${file} is of version ${version}, not 1`);
   const failures = [];
   const check = (name, f) => {
@@ -30,6 +31,7 @@ export function checkVectors(file) {
   }
   for (const v of invalid) check(v.name, () => refused(v));
   for (const v of integers) check(v.name, () => integer(v));
+  for (const v of metadata) check(`metadata: ${v.name}`, () => travelling(v));
   for (const v of scenarios) check(v.name, () => scenario(v));
   for (const n of [2 ** 53, 2n ** 53n, -1.5]) check(`a frame with ${n}`, () => unwritable(n));
   return { valid: valid.length, invalid: invalid.length, integers: integers.length, failures };
@@ -41,6 +43,20 @@ function integer({ codec, hex, value }) {
   if (got !== want) return `is the ${typeof got} ${got}, should be the ${typeof want} ${want}`;
   const back = Buffer.from(codecs[codec].encode(got)).toString('hex');
   return back === hex ? '' : `is written as ${back}, should be ${hex}`;
+}
+
+/** travelling says what becomes of metadata. */
+function travelling({ hex, entries = [], refused: wanted = false, oneway, reason }) {
+  let got;
+  try {
+    got = decodeMetadata(Buffer.from(hex, 'hex'));
+  } catch (e) {
+    return wanted ? '' : `is refused: ${e.message}`;
+  }
+  if (wanted) return `accepted, although: ${reason}`;
+  const plain = [...got].map(([key, v]) => (typeof v === 'string' ? { key, text: v } : { key, bytes: v.toString('hex') }));
+  const back = encodeMetadata(got)?.toString('hex');
+  return same(plain, entries) || (oneway || back === hex ? '' : `is written as ${back}, should be ${hex}`);
 }
 
 /** scenario plays what one side receives, and says what it should have come to. */

@@ -76,7 +76,7 @@ export class Workers {
     } catch (e) {
       return pipe.abort(new Abort(Code.BadParams, e.message, { refused: true }));
     }
-    const result = values.encode(await f.run(params, { session: this.session, pipe, signal: pipe.ending.signal }));
+    const result = values.encode(await f.run(params, { session: this.session, pipe, metadata: m.metadata, signal: pipe.ending.signal }));
     this.session.checkSize(result.length);
     await this.session.outbound();
     if (pipe.over) return;
