@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/race"
 )
 
 var meta = Meta{TTL: 1000, Loss: 1, Skipped: 2, Trace: make([]byte, 55), Key: make([]byte, 16), Metadata: make([]byte, 80), Stream: true, Window: 1 << 16}
@@ -48,5 +49,7 @@ func TestMetadataIsWrittenAndCheckedWithoutAllocation(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(100, func() { buf, _ = AppendMetadata(buf[:0], m) }))
 	require.Zero(t, testing.AllocsPerRun(100, func() { err = CheckMetadata(data) }))
 	require.NoError(t, err)
-	require.EqualValues(t, 1, testing.AllocsPerRun(100, func() { _, _ = AppendMetadata(nil, m) }), "one for all of it")
+	if !race.Enabled { // which takes more to grow a slice
+		require.EqualValues(t, 1, testing.AllocsPerRun(100, func() { _, _ = AppendMetadata(nil, m) }), "one for all of it")
+	}
 }
