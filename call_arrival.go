@@ -116,9 +116,9 @@ func (c *served) examine(what string, refuse refusing, f func() error) (err erro
 			return
 		}
 		v := recover()
-		guard.Misbehaved(c.x.log, what, v, "function", c.handler.number, "name", c.handler.name)
+		guard.Misbehaved(c.x.log, what, v, "function", c.function(), "name", c.handler.name)
 		a := codec.ErrPanicked.Withf("the %s of function %d %q %s",
-			what, c.handler.number, c.handler.name, guard.HowEnded(v))
+			what, c.function(), c.handler.name, guard.HowEnded(v))
 		if err = a; v == nil {
 			refuse(c, a)
 		}
@@ -140,7 +140,7 @@ func (c *served) weigh() error {
 	return c.examine("codec", (*served).turnBack, func() error {
 		n, err := c.x.weigh(c.params, h.params)
 		if err != nil {
-			return codecError(codec.BadParams, c.handler.number, h.name, "parameters", err)
+			return codecError(codec.BadParams, c.function(), h.name, "parameters", err)
 		}
 		c.work.becomes = roughly(n)
 		return nil

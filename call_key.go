@@ -16,7 +16,7 @@ func (c *served) nameKey() error {
 	defer c.x.serving.calls.hold(-held)
 	key, value, err := k.of(c.x.codec, c.params)
 	if err != nil {
-		return codecError(codec.BadParams, c.handler.number, c.handler.name, "parameters", err)
+		return codecError(codec.BadParams, c.function(), c.handler.name, "parameters", err)
 	}
 	if c.withinSame(&key) {
 		return nil
@@ -53,7 +53,7 @@ func (c *served) weighForKey() (n int, err error) {
 		return c.work.becomes.bytes(), nil
 	}
 	if n, err = c.x.weigh(c.params, k.params); err != nil {
-		err = codecError(codec.BadParams, c.handler.number, c.handler.name, "parameters", err)
+		err = codecError(codec.BadParams, c.function(), c.handler.name, "parameters", err)
 	}
 	return n, err
 }

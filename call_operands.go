@@ -21,7 +21,7 @@ func (c *served) decodedForKey() *any {
 // decodeParams implements handledCall.
 func (c *served) decodeParams(v any) error {
 	if err := c.x.decode(c.params, v); err != nil {
-		a := codecError(codec.BadParams, c.handler.number, c.handler.name, "parameters", err)
+		a := codecError(codec.BadParams, c.function(), c.handler.name, "parameters", err)
 		a.Ran = codec.Refused
 		return a
 	}
@@ -40,7 +40,7 @@ func (c *served) encodeResult(k *workspace, v any) (result []byte, err error) {
 	}
 	result, err = c.x.codec.Append(k.result[:0], v)
 	if err != nil {
-		return nil, codecError(codec.BadResult, c.handler.number, c.handler.name, "result", err)
+		return nil, codecError(codec.BadResult, c.function(), c.handler.name, "result", err)
 	}
 	k.result = result
 	return result, nil

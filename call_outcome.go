@@ -8,13 +8,13 @@ import (
 // misbehaved logs that the handler has not returned, and returns the error for it; v is as for the
 // function of this name.
 func (c *served) misbehaved(v any) *Abort {
-	guard.Misbehaved(c.x.log, "handler", v, "function", c.handler.number, "name", c.handler.name)
+	guard.Misbehaved(c.x.log, "handler", v, "function", c.function(), "name", c.handler.name)
 	return c.panicked(guard.HowEnded(v))
 }
 
 // panicked returns the error for a handler that did not return.
 func (c *served) panicked(how string) *Abort {
-	return codec.ErrPanicked.Withf("the handler of function %d %q %s", c.handler.number, c.handler.name, how)
+	return codec.ErrPanicked.Withf("the handler of function %d %q %s", c.function(), c.handler.name, how)
 }
 
 // failed returns err as the Abort of this call. If it tells how far another call got, which the
@@ -40,5 +40,5 @@ func (c *served) failed(err error) *Abort {
 
 // guard calls f, a part of the application that belongs to the call.
 func (c *served) guard(what string, f func()) (ok bool) {
-	return guard.Run(c.x.log, what, f, "function", c.handler.number, "name", c.handler.name)
+	return guard.Run(c.x.log, what, f, "function", c.function(), "name", c.handler.name)
 }

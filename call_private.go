@@ -25,7 +25,7 @@ func (c *served) told(err error, a *Abort) *Abort {
 		return a
 	}
 	id := errorID()
-	c.x.log.Warn("handler failed", "id", id, "session", c.x.session, "function", c.handler.number, "name", c.handler.name, "error", err)
+	c.x.log.Warn("handler failed", "id", id, "session", c.x.session, "function", c.function(), "name", c.handler.name, "error", err)
 	b := *a
 	b.Message, b.Cause = "internal error, id "+id, nil
 	return &b
@@ -35,7 +35,7 @@ func (c *served) told(err error, a *Abort) *Abort {
 func (c *served) toldAborting(a *Abort) *Abort {
 	plain := true // unless it says something else: its methods are the application's
 	guard.Run(c.x.log, "error of a handler", func() { plain = a.Cause.Error() == a.Message && isPlain(a.Cause) },
-		"function", c.handler.number, "name", c.handler.name)
+		"function", c.function(), "name", c.handler.name)
 	if plain {
 		return c.told(a.Cause, a)
 	}

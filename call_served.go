@@ -138,6 +138,15 @@ func (c *served) freeParams() {
 	}
 }
 
+// function returns the number of the function that is called. One handler may serve several, of
+// which then the pipe knows.
+func (c *served) function() uint16 {
+	if c.pipe != nil {
+		return c.pipe.Function()
+	}
+	return c.handler.number
+}
+
 // timed reports whether the statistics want to know how long the call waits and runs.
 func (c *served) timed() bool { return c.rare != nil && c.rare.arrived > 0 }
 

@@ -19,7 +19,7 @@ func (c *served) block(b message.Block) error {
 	case !c.work.windowed:
 		return violation("Block for pipe %d, which is that of a unary call", b.Pipe)
 	case !b.End && !c.x.foreign():
-		c.answer(nil, c.failed(codec.ErrBadParams.Withf("function %d %q takes no Blocks", c.handler.number, c.handler.name)))
+		c.answer(nil, c.failed(codec.ErrBadParams.Withf("function %d %q takes no Blocks", c.function(), c.handler.name)))
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func (c *served) depth() int {
 // callsBack implements handled.
 func (c *served) callsBack() error {
 	if c.handler.inline {
-		return codec.ErrUnavailable.Withf("the handler of function %d %q runs inline, so that the answer could not be read: register it without WithInline", c.handler.number, c.handler.name)
+		return codec.ErrUnavailable.Withf("the handler of function %d %q runs inline, so that the answer could not be read: register it without WithInline", c.function(), c.handler.name)
 	}
 	return nil
 }
@@ -96,7 +96,7 @@ func (c *served) untyped() *pipe.Pipe { return c.pipe }
 
 // info implements endpoint.
 func (c *served) info() PipeInfo {
-	return PipeInfo{Pipe: c.id(), Function: c.handler.number, Name: c.handler.name, Priority: c.work.priority}
+	return PipeInfo{Pipe: c.id(), Function: c.function(), Name: c.handler.name, Priority: c.work.priority}
 }
 
 // queued implements endpoint.

@@ -20,9 +20,10 @@ import (
 type Service struct {
 	mu       sync.Mutex // held by writers
 	handlers atomic.Pointer[handlers]
-	served   string        // guarded by mu; who serves it and where; empty: nobody yet
-	wish     schemaWish    // guarded by mu; of what Describe tells
-	around   []Interceptor // guarded by mu; around all functions
+	others   atomic.Pointer[handler] // of the functions that handlers does not have; nil without
+	served   string                  // guarded by mu; who serves it and where; empty: nobody yet
+	wish     schemaWish              // guarded by mu; of what Describe tells
+	around   []Interceptor           // guarded by mu; around all functions
 }
 
 // handlers has functions by their numbers. Each call looks for one, and Go finds keys of 32 bits
@@ -50,13 +51,17 @@ func NewService() *Service {
 // with ErrPanicked, and so does a handler that ends its goroutine, as t.FailNow does.
 func (s *Service) Handle(function uint16, name string, h func(ctx context.Context, p *pipe.Pipe, params []byte) (result []byte, err error), opts ...HandlerOption) {
 	checkHandler(function, name, h == nil)
-	s.set(function, opts, &handler{
+	s.set(function, opts, untypedHandler(name, h))
+}
+
+func untypedHandler(name string, h func(ctx context.Context, p *pipe.Pipe, params []byte) ([]byte, error)) *handler {
+	return &handler{
 		name:   name,
 		blocks: true,
 		serve: func(ctx context.Context, c handledCall, _ *workspace) ([]byte, error) {
 			return h(ctx, c.untyped(), c.rawParams())
 		},
-	})
+	}
 }
 
 // Intercept puts interceptors around the calls of all functions of the service, registered before
@@ -123,7 +128,12 @@ func (s *Service) change(f func(handlers)) {
 }
 
 // find returns the handler of a function, or nil.
-func (s *Service) find(function uint16) *handler { return (*s.handlers.Load())[uint32(function)] }
+func (s *Service) find(function uint16) *handler {
+	if h := (*s.handlers.Load())[uint32(function)]; h != nil {
+		return h
+	}
+	return s.other(function)
+}
 
 // Functions lists what the service offers, by number.
 func (s *Service) Functions() []FunctionInfo {
@@ -163,6 +173,9 @@ func (s *Service) serve(by, place string) {
 		s.served = by + " at " + place
 		for _, h := range *s.handlers.Load() {
 			h.intercept(s.around)
+		}
+		if o := s.others.Load(); o != nil {
+			o.intercept(s.around)
 		}
 	}
 }

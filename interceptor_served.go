@@ -26,7 +26,7 @@ type handling struct {
 func handle(call handledCall, w *workspace) (result []byte, err error) {
 	c := call.(*served)
 	h := &handling{c: c, work: w}
-	h.function, h.name, h.blocks, h.side = c.handler.number, c.handler.name, c.pipe != nil, h
+	h.function, h.name, h.blocks, h.side = c.function(), c.handler.name, c.pipe != nil, h
 	h.params.setRaw(c.params)
 	defer h.end()
 	if around := c.x.common.inward; around != nil {

@@ -1,0 +1,44 @@
+package asterisque
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// HandleOthers registers h for all functions that have no handler of their own, but for the numbers
+// of standard functions (from 65,280 on): a relay hands their calls on, a fake complains of them.
+// p.Function says which function is called. Options, such as [WithConcurrency], count for all of
+// them together; [Service.Functions] and [Service.Stats] do not list them. For the rest it is as
+// [Service.Handle], and panics as that does.
+func (s *Service) HandleOthers(h func(ctx context.Context, p *pipe.Pipe, params []byte) (result []byte, err error), opts ...HandlerOption) {
+	if h == nil {
+		panic(fmt.Sprintf("asterisque: HandleOthers at %s has a nil handler: register a function that runs the calls", here()))
+	}
+	o := untypedHandler(nameOfOthers, h)
+	for _, opt := range opts {
+		opt(o)
+	}
+	o.place, o.meter = here(), new(functionMeter)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.served != "" {
+		panic(fmt.Sprintf("asterisque: HandleOthers at %s, while the Service is served, %s: do it before the first session", o.place, s.served))
+	}
+	if old := s.others.Load(); old != nil {
+		panic(fmt.Sprintf("asterisque: HandleOthers at %s, and before that at %s: all other functions have one handler", o.place, old.place))
+	}
+	s.others.Store(o)
+}
+
+// nameOfOthers is what a function is called that HandleOthers serves.
+const nameOfOthers = "others"
+
+// other returns the handler of a function that has none of its own, or nil.
+func (s *Service) other(function uint16) *handler {
+	if function >= firstStandard {
+		return nil
+	}
+	return s.others.Load()
+}
