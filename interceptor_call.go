@@ -28,6 +28,7 @@ type Call struct {
 
 	mu    sync.Mutex // held while the call is carried out
 	begun bool       // it was carried out; guarded by mu, as over
+	ran   bool       // it may have run; guarded by mu
 	over  bool       // nothing may be carried out any more
 }
 
@@ -46,6 +47,9 @@ type callSide interface {
 	metadata(ctx context.Context) Metadata
 	trace() []byte
 	setTrace(trace []byte) error
+
+	// spared reports whether err, from carryOut, says that the call certainly did not run.
+	spared(err error) bool
 
 	// fill sees to it that a typed call has places for its values.
 	fill(c *Call)
@@ -157,7 +161,7 @@ func (c *Call) WrapBlocks(b Blocks) error {
 func (c *Call) Params() any { return c.valueOf(&c.params) }
 
 // RawParams returns the parameters as they came, or as they will be sent. They are not to be
-// changed, and to be used until the call is over. It fails if they cannot be encoded, and for a
+// changed, and to be used until the call is over, or made again. It fails if they cannot be encoded, and for a
 // typed call as long as no session has been found for it, whose codec is not known then.
 func (c *Call) RawParams() ([]byte, error) { return c.rawOf(&c.params, "parameters", codec.BadParams) }
 
@@ -214,7 +218,22 @@ func (c *Call) carryOut(ctx context.Context) error {
 		return c.errorf("an interceptor calls on again: a handler runs once")
 	}
 	c.begun = true
-	return c.side.carryOut(ctx)
+	err := c.side.carryOut(ctx)
+	c.ran = c.ran || !c.side.spared(err)
+	return err
+}
+
+// withRan returns a as the outcome of the call, once nothing of it is carried out any more: if that
+// may have run, a does not say otherwise, whichever call or attempt it is from.
+func (c *Call) withRan(a *Abort) *Abort {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ran || a.Ran == codec.MaybeRan {
+		return a
+	}
+	b := *a
+	b.Ran = codec.MaybeRan
+	return &b
 }
 
 // end waits until nothing of the call is carried out any more, and lets nothing begin.

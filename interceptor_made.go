@@ -52,7 +52,8 @@ func (m *making) own() *callConfig {
 
 // make makes the call on on: it returns at its end, or when its pipe is open.
 func (m *making) make(ctx context.Context, on Caller) *Abort {
-	defer m.finish()
+	good := false
+	defer func() { m.finish(good) }()
 	if on == nil {
 		return neverSent(codec.ErrUnavailable.Withf("function %d %q is called on a nil Caller: call it on a Session or a Connection", m.function, m.name))
 	}
@@ -76,17 +77,10 @@ func (m *making) make(ctx context.Context, on Caller) *Abort {
 		err = chain(m.cfg.around, on.Invoke)(ctx, &m.Call)
 	}
 	err = m.outcome(err)
-	if m.pipe != nil {
-		(*piping.End)(m.pipe).Wrap(m.wraps...)
-	}
-	if err == nil {
+	if good = err == nil; good {
 		return nil
 	}
-	a := m.abortOf(err)
-	if m.pipe != nil { // which nobody gets
-		m.pipe.Abort(a)
-	}
-	return a
+	return m.abortOf(err)
 }
 
 // outcome is err, or why there is no result though err is nil.
@@ -118,30 +112,36 @@ func (m *making) decodeResult(keep bool) error {
 
 // abortOf returns err, which may be the application's, as an Abort.
 func (m *making) abortOf(err error) (a *Abort) {
-	a, ok := err.(*Abort)
-	if ok && a != nil {
-		return a
-	}
 	defer func() {
-		if v := recover(); v != nil {
+		if v := recover(); v != nil { // what err says is the application's
 			a = codec.AbortOf(m.misbehaved(v))
 		}
 	}()
-	return codec.AbortOf(err)
+	return m.withRan(codec.AbortOf(err))
 }
 
-// finish lets nothing of the call go on.
-func (m *making) finish() {
+// finish lets nothing of the call go on, unless it is a pipe that somebody gets.
+func (m *making) finish(pipe bool) {
 	m.end()
 	m.free()
+	if m.pipe != nil {
+		(*piping.End)(m.pipe).Wrap(m.wraps...)
+		if !pipe {
+			m.pipe.Abort(nil)
+		}
+	}
 }
 
 // free gives back what the last attempt has held.
 func (m *making) free() {
-	if m.unary != nil {
-		m.unary.free()
-		m.unary = nil
+	if m.unary == nil {
+		return
 	}
+	if !m.unary.own { // the result is in memory that others get
+		m.result.raw, m.result.hasRaw = nil, false
+	}
+	m.unary.free()
+	m.unary = nil
 }
 
 // carryOut implements callSide.
@@ -225,6 +225,9 @@ func (m *making) setTrace(trace []byte) error {
 	m.own().trace = trace
 	return nil
 }
+
+// spared implements callSide.
+func (m *making) spared(err error) bool { return Repeatable(err) }
 
 // fill implements callSide: there are the places already.
 func (m *making) fill(*Call) {}

@@ -129,7 +129,7 @@ func TestAnInterceptorThatIsNilIsNamed(t *testing.T) {
 		"Service.Intercept":        func() { asterisque.NewService().Intercept(passes, none) },
 		"Intercept":                func() { asterisque.Intercept(new(asterisque.Session), passes, none) },
 	} {
-		require.Regexp(t, "^asterisque: "+what+" at .*/interceptor_test.go:[0-9]+: interceptor 2 of 2 is nil: leave it out$", panicOf(t, f))
+		require.Regexp(t, "^asterisque: "+what+" at .*/interceptor_mistakes_test.go:[0-9]+: interceptor 2 of 2 is nil: leave it out$", panicOf(t, f))
 	}
 	require.ErrorContains(t, asterisque.NewNode(asterisque.WithMadeInterceptors(passes, nil)).Check(), "WithMadeInterceptors: interceptor 2 of 2 is nil: leave it out")
 	require.ErrorContains(t, asterisque.NewNode(asterisque.WithServedInterceptors(nil)).Check(), "WithServedInterceptors: interceptor 1 of 1 is nil: leave it out")

@@ -34,6 +34,9 @@ func handle(call handledCall, w *workspace) (result []byte, err error) {
 	} else {
 		err = c.handler.around(c, &h.Call)
 	}
+	if a, ok := err.(*Abort); ok && a != nil {
+		return nil, h.withRan(a)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -121,6 +124,12 @@ func (h *handling) trace() []byte {
 // setTrace implements callSide.
 func (h *handling) setTrace([]byte) error {
 	return h.errorf("its trace context has come with it, and cannot be set")
+}
+
+// spared implements callSide. What a call says that the handler made is not true of this one.
+func (h *handling) spared(err error) bool {
+	a, ok := err.(*Abort)
+	return ok && a != nil && a.Ran == codec.Refused && !a.Remote
 }
 
 // fill implements callSide.
