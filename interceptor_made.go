@@ -227,7 +227,7 @@ func (m *making) setTrace(trace []byte) error {
 }
 
 // spared implements callSide.
-func (m *making) spared(err error) bool { return Repeatable(err) }
+func (m *making) spared(err error) bool { return err != nil && Repeatable(err) }
 
 // fill implements callSide: there are the places already.
 func (m *making) fill(*Call) {}
