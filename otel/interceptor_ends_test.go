@@ -135,7 +135,7 @@ func TestAStreamEndsItsSpanOnceHoweverItEnds(t *testing.T) {
 				}
 				return asterisque.ErrUnauthorized
 			}},
-			use: func(ctx context.Context, s *asterisque.Session) { s.Open(ctx, 50, nil) }, want: "unauthorized",
+			use: func(ctx context.Context, s *asterisque.Session) { s.Open(ctx, 50, nil) }, want: "canceled",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
