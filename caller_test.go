@@ -166,7 +166,8 @@ func TestACallThatIsServedIsNotMadeAgain(t *testing.T) {
 	require.ErrorContains(t, behind.Invoke(background, new(asterisque.Call)), "there is no call to make")
 }
 
-// TestTheInterceptorsOfANodeStandAroundEachAttemptOfAConnection, and those of the Caller around all.
+// TestTheInterceptorsOfANodeStandAroundEachAttemptOfAConnection, and those of the Caller around
+// all.
 func TestTheInterceptorsOfANodeStandAroundEachAttemptOfAConnection(t *testing.T) {
 	var attempts, calls atomic.Int64
 	counts := func(n *atomic.Int64) asterisque.Interceptor {
@@ -222,8 +223,8 @@ func TestAnOptionStandsAroundOneCall(t *testing.T) {
 	require.Empty(t, way.take())
 }
 
-// TestACallIsRepeatableOnlyIfNoAttemptMayHaveRun has outcomes of other calls, and of other attempts,
-// which say that those did not run.
+// TestACallIsRepeatableOnlyIfNoAttemptMayHaveRun has outcomes of other calls, and of other
+// attempts, which say that those did not run.
 func TestACallIsRepeatableOnlyIfNoAttemptMayHaveRun(t *testing.T) {
 	gone, _ := connect(t, echoService())
 	gone.Close()

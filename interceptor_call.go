@@ -161,8 +161,9 @@ func (c *Call) WrapBlocks(b Blocks) error {
 func (c *Call) Params() any { return c.valueOf(&c.params) }
 
 // RawParams returns the parameters as they came, or as they will be sent. They are not to be
-// changed, and to be used until the call is over, or made again. It fails if they cannot be encoded, and for a
-// typed call as long as no session has been found for it, whose codec is not known then.
+// changed, and to be used until the call is over, or made again. It fails if they cannot be
+// encoded, and for a typed call as long as no session has been found for it, whose codec is not
+// known then.
 func (c *Call) RawParams() ([]byte, error) { return c.rawOf(&c.params, "parameters", codec.BadParams) }
 
 // SetParams replaces the parameters. It fails unless v is of the type that the function declares.
