@@ -1,9 +1,0 @@
-package schema
-
-import (
-	"testing"
-
-	"github.com/asterisque-go/asterisque/internal/leak"
-)
-
-func TestMain(m *testing.M) { leak.Main(m) }
