@@ -31,9 +31,15 @@ var library = func() string {
 	return path.Dir(file)
 }()
 
-// isLibrary reports whether f runs code of this package. Tests of the package are programs.
+// below is how the names of functions begin that belong to packages below this one, which may be in
+// other directories: some are modules of their own.
+const below = "github.com/asterisque-go/asterisque/"
+
+// isLibrary reports whether f runs code of this package, or of one below it that calls this one for
+// a program. Tests are programs.
 func isLibrary(f runtime.Frame) bool {
-	return path.Dir(f.File) == library && !strings.HasSuffix(f.File, "_test.go")
+	ours := path.Dir(f.File) == library || strings.HasPrefix(f.Function, below)
+	return ours && !strings.HasSuffix(f.File, "_test.go")
 }
 
 // beginOf returns where a function begins, as file:line.
