@@ -19,9 +19,9 @@ func (s *Schema) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Schemas makes schemas of Go types, for values as codec.CBOR encodes them; see [WithSchemas]. A
-// type that has no schema is an error, which should name the part of the type that is the reason,
-// and the way out.
+// Schemas makes schemas of Go types, for values as codec.CBOR encodes them; see [WithSchemas].
+// Package schema, a module of its own, has one. A type that has no schema is an error, which should
+// name the part of the type that is the reason, and the way out.
 type Schemas interface {
 	// Input returns the schema of what is decoded as a t: parameters, and Blocks of the caller.
 	Input(t reflect.Type) (Schema, error)
@@ -44,10 +44,11 @@ type FunctionInfo struct {
 	// in Go's words, such as "func(string) int"
 	Signature string `cbor:"3,keyasint" json:"signature"`
 
-	Params   Schema `cbor:"4,keyasint,omitempty" json:"params,omitempty"`
-	Result   Schema `cbor:"5,keyasint,omitempty" json:"result,omitempty"`
-	Sent     Schema `cbor:"6,keyasint,omitempty" json:"sent,omitempty"`     // of Blocks sent
-	Received Schema `cbor:"7,keyasint,omitempty" json:"received,omitempty"` // of Blocks back
+	Params Schema `cbor:"4,keyasint,omitempty" json:"params,omitempty"`
+	Result Schema `cbor:"5,keyasint,omitempty" json:"result,omitempty"`
+	// of the Blocks that the caller sends, and of those that it receives
+	Sent     Schema `cbor:"6,keyasint,omitempty" json:"sent,omitempty"`
+	Received Schema `cbor:"7,keyasint,omitempty" json:"received,omitempty"`
 }
 
 // signature has the types of what a function carries, as its caller sees them: nil where it carries

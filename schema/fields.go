@@ -1,0 +1,137 @@
+package schema
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// field is one that the codec encodes and decodes.
+type field struct {
+	name     string // in JSON
+	isNumber bool   // the name is an integer in CBOR
+	goName   string
+	typ      reflect.Type
+	doc      string
+	optional bool // it may be left out when the struct is encoded
+	unset    bool // it cannot be decoded: it is behind a nil pointer that nobody can set
+
+	index  []int
+	tagged bool
+}
+
+// embedding is a struct whose fields count as those of another one.
+type embedding struct {
+	t               reflect.Type
+	index           []int
+	optional, unset bool // as those of its fields
+}
+
+// fields returns the fields of a struct in the order in which the codec has them, and whether they
+// are a list. Of several with one name that counts which is the least deep, and of several of these
+// the one that has its name of a tag; if that does not decide, none does.
+func (m *maker) fields(t reflect.Type) (list []field, isList bool, err error) {
+	seen := map[reflect.Type]bool{}
+	for level := []embedding{{t: t}}; len(level) > 0; {
+		var next []embedding
+		for _, e := range level {
+			if countOf(level, e.t) > 1 || seen[e.t] {
+				continue
+			}
+			seen[e.t] = true
+			own, embedded, err := m.ownFields(e)
+			if err != nil {
+				return nil, false, err
+			}
+			list, next = append(list, own...), append(next, embedded...)
+		}
+		level = next
+	}
+	list = visible(list)
+	if blank, ok := t.FieldByName("_"); ok {
+		_, options, _ := strings.Cut(blank.Tag.Get("cbor"), ",")
+		isList = slices.Contains(strings.Split(options, ","), "toarray")
+	}
+	if !isList {
+		err = m.distinct(t, list)
+	}
+	return list, isList, err
+}
+
+// countOf returns how often a type is embedded.
+func countOf(in []embedding, t reflect.Type) (n int) {
+	for _, e := range in {
+		if e.t == t {
+			n++
+		}
+	}
+	return n
+}
+
+// ownFields returns what one struct has itself, and what is embedded in it.
+func (m *maker) ownFields(e embedding) (own []field, embedded []embedding, err error) {
+	for i := range e.t.NumField() {
+		f := e.t.Field(i)
+		to := f.Type
+		for to.Kind() == reflect.Pointer {
+			to = to.Elem()
+		}
+		isStruct := f.Anonymous && to.Kind() == reflect.Struct
+		tag := cmp.Or(f.Tag.Get("cbor"), f.Tag.Get("json"))
+		if tag == "-" || !f.IsExported() && !isStruct {
+			continue
+		}
+		index := append(slices.Clone(e.index), i)
+		name, rest, _ := strings.Cut(tag, ",")
+		options := strings.Split(rest, ",")
+		pointer := f.Type.Kind() == reflect.Pointer
+		unset := e.unset || pointer && !f.IsExported()
+		if isStruct && name == "" {
+			embedded = append(embedded, embedding{to, index, e.optional || pointer, unset})
+			continue
+		}
+		is := field{
+			name: cmp.Or(name, f.Name), isNumber: slices.Contains(options, "keyasint"), goName: f.Name, typ: f.Type, doc: f.Tag.Get(docTag),
+			optional: e.optional || slices.Contains(options, "omitempty") || slices.Contains(options, "omitzero"),
+			unset:    unset, index: index, tagged: tag != "",
+		}
+		if is.isNumber {
+			n, err := strconv.Atoi(is.name)
+			if err != nil {
+				return nil, nil, m.failed(e.t, "has a field "+f.Name+" whose tag says keyasint, and "+strconv.Quote(is.name)+" is no integer", "correct the tag")
+			}
+			is.name = strconv.Itoa(n)
+		}
+		own = append(own, is)
+	}
+	return own, embedded, nil
+}
+
+// visible returns the fields that count.
+func visible(all []field) (list []field) {
+	for _, f := range all {
+		hidden := slices.ContainsFunc(all, func(g field) bool {
+			same := g.name == f.name && g.isNumber == f.isNumber && !slices.Equal(g.index, f.index)
+			return same && (len(g.index) < len(f.index) || len(g.index) == len(f.index) && (g.tagged || !f.tagged))
+		})
+		if !hidden {
+			list = append(list, f)
+		}
+	}
+	slices.SortFunc(list, func(a, b field) int { return slices.Compare(a.index, b.index) })
+	return list
+}
+
+// distinct returns an error if two fields would be one property.
+func (m *maker) distinct(t reflect.Type, list []field) error {
+	names := map[string]bool{}
+	for _, f := range list {
+		if names[f.name] {
+			return m.failed(t, "has two fields that are both "+strconv.Quote(f.name)+" in JSON, one of them as an integer", "give one another name")
+		}
+		names[f.name] = true
+	}
+	return nil
+}

@@ -1,0 +1,30 @@
+package tunnel
+
+import (
+	"fmt"
+	"net"
+
+	"github.com/asterisque-go/asterisque"
+)
+
+// network is what Addr returns as its network, and what errors name.
+const network = "asterisque"
+
+// Addr is the number of a function, as the address of what has no other one: a [Listener], and a
+// [Conn] whose session is not known.
+type Addr uint16
+
+// Network returns "asterisque".
+func (Addr) Network() string { return network }
+
+// String returns the number in words, such as "function 80".
+func (a Addr) String() string { return fmt.Sprintf("function %d", uint16(a)) }
+
+// addrs returns the addresses of a connection to a function: those of the Wire, if s is known.
+func addrs(s *asterisque.Session, function uint16) (local, remote net.Addr) {
+	if s == nil {
+		return Addr(function), Addr(function)
+	}
+	p := s.Peer()
+	return p.LocalAddr, p.RemoteAddr
+}

@@ -1,0 +1,129 @@
+package tunnel
+
+import (
+	"context"
+	"os"
+	"sync"
+	"time"
+)
+
+// deadline is that of one direction of a Conn. It bounds the calls that begin after it was set, and
+// those that wait already.
+type deadline struct {
+	mu    sync.Mutex
+	bound *bound      // guarded by mu, as all below; of the calls that begin now
+	timer *time.Timer // ends bound; nil: nothing does
+	over  bool        // the direction has ended, and bound with it
+}
+
+// current returns the bound of a call that begins now.
+func (d *deadline) current() *bound {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.bound
+}
+
+// set makes t the deadline, as long as the direction has not ended. The zero time is none.
+func (d *deadline) set(t time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.over {
+		return
+	}
+	d.stopLocked()
+	if d.bound.cause() != nil {
+		d.bound = newBound() // calls that the old one has ended stay so
+	}
+	if t.IsZero() {
+		return
+	}
+	if left := time.Until(t); left > 0 {
+		d.startLocked(left)
+	} else {
+		d.bound.end(os.ErrDeadlineExceeded)
+	}
+}
+
+// startLocked ends the bound after left, unless the timer is stopped before.
+func (d *deadline) startLocked(left time.Duration) {
+	var timer *time.Timer
+	timer = time.AfterFunc(left, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.timer == timer { // otherwise it was stopped too late
+			d.timer = nil
+			d.bound.end(os.ErrDeadlineExceeded)
+		}
+	})
+	d.timer = timer
+}
+
+// stopLocked stops the timer, if there is one.
+func (d *deadline) stopLocked() {
+	if d.timer != nil {
+		d.timer.Stop()
+		d.timer = nil
+	}
+}
+
+// end ends all calls of the direction for good, those that wait and those to come, with cause. The
+// cause of the last end counts.
+func (d *deadline) end(cause error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.over = true
+	d.stopLocked()
+	if d.bound.cause() != nil {
+		d.bound = newBound()
+	}
+	d.bound.end(cause)
+}
+
+// bound is the context of calls. It ends when their deadline passes, which may move until then, and
+// when their direction ends.
+type bound struct {
+	done chan struct{}
+	why  error // fixed when done is closed
+}
+
+func newBound() *bound { return &bound{done: make(chan struct{})} }
+
+// ended is a bound that is over, for calls that do not wait.
+var ended = func() *bound {
+	b := newBound()
+	b.end(os.ErrDeadlineExceeded)
+	return b
+}()
+
+// end ends b, which has not ended, with cause. Its deadline guards it.
+func (b *bound) end(cause error) {
+	b.why = cause
+	close(b.done)
+}
+
+// cause returns why b has ended, or nil.
+func (b *bound) cause() error {
+	select {
+	case <-b.done:
+		return b.why
+	default:
+		return nil
+	}
+}
+
+// Done implements context.Context.
+func (b *bound) Done() <-chan struct{} { return b.done }
+
+// Err implements context.Context.
+func (b *bound) Err() error {
+	if b.cause() != nil {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// Deadline implements context.Context.
+func (*bound) Deadline() (at time.Time, ok bool) { return at, false }
+
+// Value implements context.Context.
+func (*bound) Value(any) any { return nil }

@@ -1,0 +1,82 @@
+package tunnel
+
+import (
+	"context"
+	"net"
+	"slices"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// Dial opens a connection, a [Conn], to a function of the peer of on, mostly a [Listener] there.
+// ctx governs only the dial. Its values go along: what a handler dials with its context is a call
+// within a call.
+//
+// Dial waits for room like [asterisque.Session.Open], and not for the peer: if that offers no such
+// function, or accepts no more connections, the first Read says so. The error of such a Read, and
+// that of Dial, is a *[net.OpError] with an [asterisque.Abort], of which [asterisque.Repeatable]
+// says whether it is safe to dial again.
+//
+// With opts the connection gets its priority. [asterisque.WithTTL] bounds its life. A loss rate is
+// overruled: all bytes arrive.
+func Dial(ctx context.Context, on asterisque.Caller, function uint16, opts ...asterisque.CallOption) (net.Conn, error) {
+	c, err := dial(ctx, on, function, opts)
+	if err != nil {
+		return nil, &net.OpError{Op: "dial", Net: network, Addr: Addr(function), Err: err}
+	}
+	return c, nil
+}
+
+// dial is Dial with the bare error.
+func dial(ctx context.Context, on asterisque.Caller, function uint16, opts []asterisque.CallOption) (*Conn, error) {
+	if isNil(on) {
+		return nil, neverSent(asterisque.ErrUnavailable.Withf("there is no session to dial on: it is nil"))
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, gaveUp(err, neverSent(codec.AbortOf(err)))
+	}
+	life, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	inTime := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
+	defer inTime() // also where an interceptor ends the goroutine
+	p, err := asterisque.OpenOn(life, on, function, nil, append(slices.Clip(opts), asterisque.WithLoss(0))...)
+	if !inTime() {
+		if err == nil {
+			p.Abort(ctx.Err())
+			err = ctx.Err()
+		}
+		return nil, gaveUp(ctx.Err(), codec.AbortOf(err))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return dialled(p, on), nil
+}
+
+// dialled returns the connection over p, which was opened on on.
+func dialled(p *pipe.Pipe, on asterisque.Caller) *Conn {
+	switch on := on.(type) {
+	case *asterisque.Session:
+		return NewConn(p, on)
+	case *asterisque.Connection:
+		c := NewConn(p, nil)
+		c.local, c.remote = addrs(on.Session(), p.Function()) // mostly the one of p, but not surely
+		return c
+	default:
+		return NewConn(p, nil)
+	}
+}
+
+// isNil reports whether there is nothing to dial on.
+func isNil(on asterisque.Caller) bool {
+	switch on := on.(type) {
+	case nil:
+		return true
+	case *asterisque.Session:
+		return on == nil
+	case *asterisque.Connection:
+		return on == nil
+	}
+	return false
+}

@@ -1,0 +1,48 @@
+package tunnel
+
+import (
+	"context"
+	"errors"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+// ErrMissing is returned by Read, and by each that follows, when the peer has let Blocks be dropped
+// on the way: what comes after them does not continue what came before. It ends the call. The peer
+// has to send without a loss rate and without a time to live, as a [Conn] does.
+var ErrMissing = errors.New("tunnel: bytes are missing: the peer sends with a loss rate, or with a time to live")
+
+// refused returns why a call becomes no connection. Its caller learns that it may dial again.
+func refused(why *asterisque.Abort, format string, args ...any) error {
+	a := why.Withf(format, args...)
+	a.Ran = codec.Refused
+	return a
+}
+
+// neverSent returns a copy of a that says that nothing was sent.
+func neverSent(a *asterisque.Abort) *asterisque.Abort {
+	b := *a
+	b.Ran = codec.NeverSent
+	return &b
+}
+
+// gaveUp returns the error of a dial whose context has ended with cause, and that has failed with
+// failed because of it.
+func gaveUp(cause error, failed *asterisque.Abort) error {
+	a := *codec.AbortOf(cause)
+	a.Message, a.Ran = failed.Message, failed.Ran
+	if errors.Is(cause, context.DeadlineExceeded) {
+		return late{&a}
+	}
+	return &a
+}
+
+// late is the error of a dial whose time was up. As in package net it is a timeout.
+type late struct{ *asterisque.Abort }
+
+// Timeout implements net.Error.
+func (late) Timeout() bool { return true }
+
+// Unwrap returns the Abort.
+func (l late) Unwrap() error { return l.Abort }

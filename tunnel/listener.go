@@ -1,0 +1,147 @@
+package tunnel
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// defaultBacklog is the Backlog of a ListenConfig that has none.
+const defaultBacklog = 128
+
+// ListenConfig says how a [Listener] listens. The zero ListenConfig is ready to use.
+type ListenConfig struct {
+	// Backlog is how many connections of all peers together may wait for Accept; one more is
+	// refused with ErrOverloaded. 0 stands for 128. Negative is none: whoever finds nobody in
+	// Accept is refused.
+	Backlog int
+}
+
+// Listen registers a function at svc, under a name for people, and returns the listener whose
+// Accept returns the calls of it as connections. It panics where [asterisque.Service.Handle] does:
+// if the number is taken, or while svc is served; and if svc is nil.
+//
+// opts are for the function. [asterisque.WithConcurrency] bounds how many connections there are,
+// those that wait for Accept included. [asterisque.WithInline] must not be among them.
+func Listen(svc *asterisque.Service, function uint16, name string, opts ...asterisque.HandlerOption) *Listener {
+	return ListenConfig{}.Listen(svc, function, name, opts...)
+}
+
+// Listen is the function [Listen] with this configuration.
+func (c ListenConfig) Listen(svc *asterisque.Service, function uint16, name string, opts ...asterisque.HandlerOption) *Listener {
+	if svc == nil {
+		panic(fmt.Sprintf("tunnel: Listen for function %d %q of a nil Service: make one with asterisque.NewService", function, name))
+	}
+	if c.Backlog == 0 {
+		c.Backlog = defaultBacklog
+	}
+	l := &Listener{addr: Addr(function), backlog: int64(max(c.Backlog, 0)), arrivals: make(chan arrival), closed: make(chan struct{})}
+	svc.Handle(function, name, l.handle, opts...)
+	return l
+}
+
+// Listener is a [net.Listener] whose connections are the calls of one function. Its methods may be
+// called concurrently. It may be used before its service is served, and while it is, by any number
+// of sessions.
+type Listener struct {
+	addr    Addr  // these are fixed
+	backlog int64 // how many connections may wait
+
+	arrivals chan arrival // hands connections over, in the order of their arrival
+	waiting  atomic.Int64 // how many wait for that
+	closed   chan struct{}
+	closing  sync.Once
+}
+
+// arrival is a connection that is accepted.
+type arrival struct {
+	conn   *Conn
+	waited bool // and is to be counted as one that waits no longer
+}
+
+// Accept waits for the next connection, which is a [Conn] that knows its session, and until Close.
+// Then the error is a [net.ErrClosed].
+func (l *Listener) Accept() (net.Conn, error) {
+	select {
+	case <-l.closed:
+		return nil, l.closedError()
+	default:
+	}
+	select {
+	case a := <-l.arrivals:
+		if a.waited {
+			l.waiting.Add(-1)
+		}
+		return a.conn, nil
+	case <-l.closed:
+		return nil, l.closedError()
+	}
+}
+
+// Close ends Accept. Connections that wait for it are refused with ErrUnavailable, and so are those
+// that come later: the function stays in its Service. Those that were accepted go on. Repeated
+// calls return nil.
+func (l *Listener) Close() error {
+	l.closing.Do(func() { close(l.closed) })
+	return nil
+}
+
+// Addr returns the number of the function: an [Addr].
+func (l *Listener) Addr() net.Addr { return l.addr }
+
+func (l *Listener) closedError() error {
+	return &net.OpError{Op: "accept", Net: network, Addr: l.addr, Err: net.ErrClosed}
+}
+
+// handle is the handler of the function. It stays until the connection is closed, or the call over.
+func (l *Listener) handle(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+	c := NewConn(p, asterisque.SessionOf(ctx))
+	if err := l.offer(ctx, c); err != nil {
+		return nil, err
+	}
+	select {
+	case <-c.out.over: // by Close, or by CloseWrite
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	select {
+	case <-c.closed:
+		return nil, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// offer waits until c is accepted.
+func (l *Listener) offer(ctx context.Context, c *Conn) error {
+	select {
+	case <-l.closed:
+		return l.refuseClosed()
+	case l.arrivals <- arrival{conn: c}: // somebody is in Accept
+		return nil
+	default:
+	}
+	if l.waiting.Add(1) > l.backlog {
+		l.waiting.Add(-1)
+		return refused(asterisque.ErrOverloaded, "%v accepts no connection now: %d wait already, the limit of its ListenConfig.Backlog; dial again later", l.addr, l.backlog)
+	}
+	select {
+	case l.arrivals <- arrival{conn: c, waited: true}:
+		return nil
+	case <-l.closed:
+		l.waiting.Add(-1)
+		return l.refuseClosed()
+	case <-ctx.Done():
+		l.waiting.Add(-1)
+		return ctx.Err()
+	}
+}
+
+func (l *Listener) refuseClosed() error {
+	return refused(asterisque.ErrUnavailable, "nobody listens at %v any more", l.addr)
+}

@@ -1,0 +1,48 @@
+//go:build !race
+
+// The race detector has memory of its own beside every object, so that this file is not for it.
+
+package tunnel_test
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/tunnel"
+)
+
+func TestAnIdleConnectionHoldsLittle(t *testing.T) {
+	const conns, most = 500, 16 << 10 // bytes: both ends, and the handler's goroutine
+	svc := asterisque.NewService()
+	ln := tunnel.Listen(svc, number, "test")
+	s, _ := overTCP(t, svc)
+	pair(t, s, ln)
+	before := held()
+	content, room := make([]byte, 64<<10), make([]byte, 64<<10)
+	for range conns {
+		a, b := pair(t, s, ln)
+		for range 3 { // and it does so after large Writes
+			go a.Write(content)
+			for got := 0; got < len(content); {
+				n, err := b.Read(room)
+				require.NoError(t, err)
+				got += n
+			}
+		}
+	}
+	each := (held() - before) / conns
+	t.Logf("%d bytes for both ends of an idle connection", each)
+	require.Less(t, each, int64(most))
+}
+
+// held returns how many bytes of memory are in use, stacks included.
+func held() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
+}

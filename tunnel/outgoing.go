@@ -1,0 +1,186 @@
+package tunnel
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/stream"
+)
+
+// large is the size, in bytes, of a Write whose end may be kept for a moment: as much as costs less
+// to wait for than to send by itself.
+const large = 32 << 10
+
+// buffer is room for a Block.
+type buffer [stream.DefaultSize]byte
+
+// buffers holds those that nobody uses.
+var buffers = sync.Pool{New: func() any { return new(buffer) }}
+
+// outgoing is the direction in which a Conn sends.
+//
+// Every Block costs about the same, however small it is up to some 63 KiB. Writes of 64 KiB, each
+// cut into a Block of 63 and one of 1 KiB, would be a third slower than full Blocks. So the end of
+// a large Write is kept, if the window has room for it already, and leaves with the beginning of
+// the next one. If there is none yet, a goroutine sends it at once.
+type outgoing struct {
+	pipe     *pipe.Pipe // these are fixed
+	most     int        // bytes in a Block
+	deadline deadline   // locks itself
+
+	turn turn    // of those who send
+	kept int     // bytes in mem; belongs to who has the turn, as all below
+	mem  *buffer // nil if nothing is kept
+	err  error   // why something that was kept could not be sent
+
+	soon atomic.Bool // a goroutine is about to send what is kept
+
+	ending sync.Once
+	over   chan struct{} // is closed when nothing will be sent any more
+}
+
+func (o *outgoing) init(p *pipe.Pipe) {
+	o.pipe, o.most = p, max(1, min(stream.DefaultSize, p.MaxBlock()))
+	o.deadline.bound = newBound()
+	o.turn, o.over = newTurn(), make(chan struct{})
+}
+
+// write sends b, and returns how much of it was accepted.
+func (o *outgoing) write(b []byte) (n int, err error) {
+	bound := o.deadline.current()
+	if err := o.turn.take(bound); err != nil {
+		return 0, err
+	}
+	defer o.pass()
+	for all := len(b); n < all; {
+		k, err := o.put(bound, b[n:], all >= large)
+		if n += k; err != nil {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// pass gives the turn back. If something is kept, and nobody takes it along at once, a goroutine
+// sends it, which ends with that, or with the session.
+func (o *outgoing) pass() {
+	left := o.kept > 0
+	o.turn.pass()
+	if left && o.soon.CompareAndSwap(false, true) {
+		go o.sendKept()
+	}
+}
+
+// sendKept sends what is kept. If somebody else has the turn, that one takes it along, or calls
+// pass.
+func (o *outgoing) sendKept() {
+	o.soon.Store(false)
+	if o.turn.try() {
+		o.flush()
+		o.turn.pass()
+	}
+}
+
+// put sends the next Block of b, or keeps it as the end of a large Write. It returns how much of b
+// it has accepted.
+func (o *outgoing) put(bound *bound, b []byte, keep bool) (n int, err error) {
+	switch cause := bound.cause(); {
+	case cause != nil:
+		return 0, cause
+	case o.err != nil:
+		return 0, o.err
+	case keep && o.kept+len(b) < o.most && o.kept+len(b) <= o.fits():
+		o.keep(b)
+		return len(b), nil
+	case o.kept > 0:
+		n, err = o.sendJoined(bound, b)
+	default:
+		n, err = o.sendNext(bound, b)
+	}
+	if cause := bound.cause(); err != nil && cause != nil {
+		err = cause
+	}
+	return n, err
+}
+
+// fits returns how many bytes the window has room for, without waiting.
+func (o *outgoing) fits() int {
+	n, err := o.pipe.AwaitCredit(ended)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// sendNext sends as much of b as one Block and the window take.
+func (o *outgoing) sendNext(bound *bound, b []byte) (n int, err error) {
+	n, err = o.pipe.AwaitCredit(bound)
+	if err != nil {
+		return 0, err
+	}
+	if n = min(n, len(b), o.most); n == 0 {
+		n = min(len(b), o.most) // the peer gives no credit before it is asked
+	}
+	if err := o.pipe.Send(bound, b[:n]); err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// sendJoined sends what is kept, for which the window has room, and as much of b as it takes along.
+func (o *outgoing) sendJoined(bound *bound, b []byte) (n int, err error) {
+	n = copy(o.mem[o.kept:o.most], b[:min(len(b), max(o.fits()-o.kept, 0))])
+	if err := o.pipe.Send(bound, o.mem[:o.kept+n]); err != nil {
+		return 0, err
+	}
+	o.forget()
+	return n, nil
+}
+
+// keep keeps b.
+func (o *outgoing) keep(b []byte) {
+	if o.mem == nil {
+		o.mem = buffers.Get().(*buffer)
+	}
+	o.kept += copy(o.mem[o.kept:], b)
+}
+
+// forget is called when what was kept is not needed any more.
+func (o *outgoing) forget() {
+	buffers.Put(o.mem)
+	o.mem, o.kept = nil, 0
+}
+
+// flush sends what is kept. It waits for the limits of the session.
+func (o *outgoing) flush() {
+	if o.kept == 0 {
+		return
+	}
+	o.err = o.pipe.Send(context.Background(), o.mem[:o.kept])
+	o.forget()
+}
+
+// end ends the direction, with the cause of what is written later. It does not wait: if it cannot
+// go at once, a goroutine sends what is kept, which ends with that, or with the session.
+func (o *outgoing) end(cause error) {
+	o.deadline.end(cause)
+	o.ending.Do(func() {
+		switch {
+		case !o.turn.try(): // who has it is awake, or sends what was kept
+			go func() { o.turn.await(); o.finish() }()
+		case o.kept > 0:
+			go o.finish()
+		default:
+			o.finish()
+		}
+	})
+}
+
+// finish is called with the turn, which is never given back.
+func (o *outgoing) finish() {
+	o.flush()
+	o.pipe.CloseSend() // an error says that the call is over
+	close(o.over)
+}

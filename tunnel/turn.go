@@ -1,0 +1,36 @@
+package tunnel
+
+// turn is the lock of one direction of a Conn. Who has it may wait, for the peer or the session,
+// and whoever waits for it does so until its bound ends.
+type turn chan struct{}
+
+func newTurn() turn { return make(turn, 1) }
+
+// take waits for the turn. It returns why bound has ended, if it has.
+func (t turn) take(bound *bound) error {
+	if err := bound.cause(); err != nil {
+		return err
+	}
+	select {
+	case t <- struct{}{}:
+		return nil
+	case <-bound.done:
+		return bound.why
+	}
+}
+
+// try takes the turn if nobody has it.
+func (t turn) try() bool {
+	select {
+	case t <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+// await takes the turn, however long that takes.
+func (t turn) await() { t <- struct{}{} }
+
+// pass gives the turn back.
+func (t turn) pass() { <-t }
