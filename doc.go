@@ -168,7 +168,8 @@
 //	ErrExpired        time was up; is also context.DeadlineExceeded        ask Repeatable
 //	ErrNoFunction     the peer does not offer that function                safe; elsewhere
 //	ErrBadParams      the parameters do not fit the function's type, or    safe, and in vain
-//	                  would become too much (Limits.Expansion)
+//	                  would become too much (Limits.Expansion); or it has
+//	                  metadata that it must not have
 //	ErrBadResult      a result or a value of a stream does not fit, or     no: it may have run
 //	                  would become too much
 //	ErrTooLarge       a message exceeds the peer's limit, or this side's   ask Repeatable; send less

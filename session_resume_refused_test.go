@@ -36,6 +36,7 @@ func TestWhoMayNotResumeGetsANewSessionAndIsNotToldWhy(t *testing.T) {
 		{"a session that never was", func(h *message.Sync) { h.Session = bytes.Clone(h.Session); h.Session[0] ^= 1 }, 0, false},
 		{"more received than was sent", func(h *message.Sync) { h.Received = 1000 }, 0, false},
 		{"less received than was acknowledged", func(h *message.Sync) { h.Received = 1 }, 0, false},
+		{"with another feature, which was not there before", func(h *message.Sync) { h.Features |= message.FeatureMetadata }, 0, false},
 		{"without the feature", func(h *message.Sync) { h.Features = 0 }, 0, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

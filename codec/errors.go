@@ -12,7 +12,8 @@ var (
 	// ErrNoFunction: the peer does not offer the function. Compare the contracts of both sides.
 	ErrNoFunction = &Abort{Code: NoFunction}
 	// ErrBadParams: the callee could not decode the parameters, or they would become too much
-	// there. Compare the types of both sides.
+	// there. Compare the types of both sides. Or the metadata of the call breaks a rule, which the
+	// message names.
 	ErrBadParams = &Abort{Code: BadParams}
 	// ErrBadResult: the result could not be encoded by the callee, or not be decoded by the caller;
 	// the call ran. Compare the types of both sides.
