@@ -106,3 +106,21 @@ func TestMetadataOfACallThatIsGivenUpIsGoneWithIt(t *testing.T) {
 		require.Len(t, p.open().Meta.Metadata, len(encoded(t, fullMetadata())))
 	})
 }
+
+func TestMetadataThatWaitsToBeSentCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := asterisque.NewNode(asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
+		defer node.Close()
+		p, _ := rawTo(t, node, helloMetadata()) // which reads nothing
+		s := node.Sessions()[0]
+		const calls = 200
+		for range calls {
+			go s.Call(background, 1, nil, asterisque.WithMetadata(fullMetadata()))
+		}
+		synctest.Wait()
+		wait := s.Stats().Outbound
+		require.Greater(t, wait.Messages, calls/2, "the others are in the Wire")
+		require.GreaterOrEqual(t, wait.Bytes, wait.Messages*4096)
+		p.w.Close()
+	})
+}
