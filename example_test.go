@@ -276,3 +276,20 @@ func ExampleSession_Shutdown() {
 	// tea is ready
 	// asterisque: session closed: closed by this side - repeatable: true
 }
+
+// What belongs to a call and is no parameter travels beside it.
+func ExampleWithMetadata() {
+	greet := asterisque.Func[string, string](10, "greet")
+	svc := asterisque.NewService()
+	greet.Handle(svc, func(ctx context.Context, name string) (string, error) {
+		m := asterisque.MetadataOf(ctx)
+		return fmt.Sprintf("%s %s, request %s", m.Text("greeting"), name, m.Text("request")), nil
+	})
+	sess, closeNodes := dialService(svc)
+	defer closeNodes()
+
+	// for all calls with this context, and for one of them
+	ctx := asterisque.ContextWithMetadata(context.Background(), asterisque.Metadata{"request": "4711"})
+	fmt.Println(greet.Call(ctx, sess, "asterisk", asterisque.WithMetadata(asterisque.Metadata{"greeting": "hello,"})))
+	// Output: hello, asterisk, request 4711 <nil>
+}
