@@ -99,8 +99,9 @@
 //
 // An [Interceptor] stands around calls, made or served, typed or not: it sees what a [Call]
 // carries, may change it, answer it, call on again, and stand around the Blocks of a stream. What
-// calls are made on is a [Caller], which programs implement for wrappers, choices and fakes. A call
-// carries [Metadata], which its handler finds in its context ([MetadataOf]).
+// calls are made on is a [Caller], which programs implement for wrappers, choices and fakes;
+// package asterisquetest has what their tests need. A call carries [Metadata], which its handler
+// finds in its context ([MetadataOf]).
 //
 // # Cancellation and deadlines
 //

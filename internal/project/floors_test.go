@@ -44,6 +44,7 @@ var floors = map[string]int{
 	"pipe":               2,
 	"stream":             3,
 	".":                  4,
+	"asterisquetest":     5,
 	"debugpage":          5,
 	"examples":           5,
 	"internal/knot":      5,

@@ -1,0 +1,39 @@
+package asterisquetest
+
+import (
+	"sync"
+	"testing"
+)
+
+// complaints tells a test what goes wrong on goroutines that it does not wait for.
+type complaints struct {
+	t testing.TB
+
+	mu   sync.Mutex // held while the test is told, so that it has not ended
+	n    int        // guarded by mu, as over
+	over bool
+}
+
+// newComplaints returns complaints that end with the test.
+func newComplaints(t testing.TB) *complaints {
+	c := &complaints{t: t}
+	t.Cleanup(c.end)
+	return c
+}
+
+func (c *complaints) add(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n++; !c.over && c.n <= mostTold {
+		c.t.Errorf("asterisquetest: "+format, args...)
+	}
+}
+
+func (c *complaints) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.n > mostTold {
+		c.t.Errorf("asterisquetest: and %d more of these", c.n-mostTold)
+	}
+	c.over = true
+}

@@ -1,0 +1,123 @@
+package asterisquetest
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/asterisque-go/asterisque"
+)
+
+// Fake is a Caller without a session. It answers calls by functions of the test, on the goroutine
+// of the caller and with the values themselves: no codec, no wire, no limit stands between. So an
+// answer may be any error as it is, that of a session that was lost, or of a call that certainly
+// did not run ([asterisque.Abort].Ran). Everything else, streams and untyped calls included, goes
+// to Otherwise; without that, it fails the test and the call.
+//
+// A [Peer] answers streams and untyped calls, and encodes what it answers.
+type Fake struct {
+	// Otherwise makes the calls that have no answer here, such as a session or a [Peer]. It is set
+	// before the first call.
+	Otherwise asterisque.Caller
+
+	complaints *complaints
+
+	mu      sync.Mutex
+	answers map[uint16]answer // guarded by mu
+}
+
+// answer answers a call, or reports that it is for calls of another kind.
+type answer func(ctx context.Context, c *asterisque.Call) (ok bool, err error)
+
+// NewFake returns a Fake that answers nothing.
+func NewFake(t testing.TB) *Fake {
+	return &Fake{complaints: newComplaints(t), answers: map[uint16]answer{}}
+}
+
+// Answer lets calls of f on fake be answered by with, from now on, in place of an earlier answer.
+// with may be called by several goroutines at the same time.
+func Answer[P, R any](fake *Fake, f asterisque.Function[P, R], with func(ctx context.Context, params P) (R, error)) {
+	fake.set(f.Number(), func(ctx context.Context, c *asterisque.Call) (bool, error) {
+		params, ok := paramsOf[P](c)
+		if !ok || c.Blocks() {
+			return false, nil
+		}
+		result, err := with(ctx, params)
+		if err != nil {
+			return true, err
+		}
+		return true, c.SetResult(result)
+	})
+}
+
+// Fail lets all calls of a function, streams and untyped ones included, end with err from now on:
+// with err itself if it is an *[asterisque.Abort], else with one whose cause it is. A nil err takes
+// the answer away that there was.
+func (f *Fake) Fail(function Numbered, err error) {
+	if err == nil {
+		f.set(function.Number(), nil)
+		return
+	}
+	f.set(function.Number(), func(context.Context, *asterisque.Call) (bool, error) { return true, err })
+}
+
+// Numbered is a typed function: an [asterisque.Function] or an [asterisque.StreamFunction].
+type Numbered interface {
+	Number() uint16
+	Name() string
+}
+
+func (f *Fake) set(function uint16, a answer) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.answers[function] = a
+}
+
+// Invoke implements [asterisque.Caller]. A call whose context has ended is not answered.
+func (f *Fake) Invoke(ctx context.Context, c *asterisque.Call) error {
+	if err := ctx.Err(); err != nil {
+		return c.Refuse(err)
+	}
+	f.mu.Lock()
+	answer := f.answers[c.Function()]
+	f.mu.Unlock()
+	if answer != nil {
+		if ok, err := answer(ctx, c); ok {
+			return err
+		}
+	}
+	if f.Otherwise != nil {
+		return f.Otherwise.Invoke(ctx, c)
+	}
+	f.complaints.add("%s is called, for which the fake has no answer, with %s", kindOf(c), given(c))
+	return c.Refuse(asterisque.ErrNoFunction.Withf("the fake has no answer for %s", kindOf(c)))
+}
+
+// kindOf names the function of a call, and which calls of it these are.
+func kindOf(c *asterisque.Call) string {
+	f := functionOf(c.Function(), c.Name())
+	switch {
+	case c.Blocks():
+		return f + ", as one that carries Blocks,"
+	case !c.Typed():
+		return f + ", untyped,"
+	}
+	return f
+}
+
+// given returns the parameters of a call for people.
+func given(c *asterisque.Call) string {
+	if c.Typed() {
+		return value(c.Params(), nil)
+	}
+	raw, _ := c.RawParams() // which are there as they are
+	return value(nil, raw)
+}
+
+// paramsOf returns the parameters of a typed call, or reports false if it has others.
+func paramsOf[P any](c *asterisque.Call) (params P, ok bool) {
+	if !c.Typed() {
+		return params, false
+	}
+	return as[P](c.Params())
+}

@@ -1,0 +1,77 @@
+package asterisquetest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// Record is one call, as a [Recorder] has seen it.
+type Record struct {
+	Function uint16
+	Name     string // for people; empty for an untyped call that was made
+	Served   bool   // it was served; otherwise it was made
+	Blocks   bool   // it carries Blocks, or may do so
+
+	// What it was made with. The value is of the type that the function declares, and not a copy;
+	// an untyped call has a copy of the bytes instead.
+	Params    any
+	RawParams []byte
+
+	Metadata asterisque.Metadata // not a copy
+	Priority priority.Priority
+	Durable  bool
+	FailFast bool
+	Began    time.Time
+
+	// How it ended, once it is over. A stream that was made is over when its result has come, of
+	// which there are the bytes only; other typed calls have the value.
+	Over      bool
+	Took      time.Duration
+	Result    any
+	RawResult []byte
+	Err       error
+}
+
+// recordOf returns c as it begins.
+func recordOf(ctx context.Context, c *asterisque.Call) Record {
+	rec := Record{
+		Function: c.Function(), Name: c.Name(), Served: c.Served(), Blocks: c.Blocks(), Params: c.Params(),
+		Metadata: c.Metadata(ctx), Priority: c.Priority(), Durable: c.Durable(), FailFast: c.FailFast(), Began: time.Now(),
+	}
+	if !c.Typed() {
+		raw, _ := c.RawParams() // which are there as they are
+		rec.RawParams = append([]byte{}, raw...)
+	}
+	return rec
+}
+
+// rawResult returns a copy of the result of an untyped call.
+func rawResult(c *asterisque.Call) []byte {
+	if c.Typed() {
+		return nil
+	}
+	raw, _ := c.RawResult() // which is there as it is
+	return append([]byte{}, raw...)
+}
+
+// String returns the call in a line, such as
+//
+//	made function 10 "greet" with "asterisk": "hello, asterisk"
+func (c Record) String() string {
+	did := "made"
+	if c.Served {
+		did = "served"
+	}
+	s := fmt.Sprintf("%s %s with %s", did, functionOf(c.Function, c.Name), value(c.Params, c.RawParams))
+	switch {
+	case !c.Over:
+		return s + ", which runs"
+	case c.Err != nil:
+		return s + ": " + c.Err.Error()
+	}
+	return s + ": " + value(c.Result, c.RawResult)
+}

@@ -1,0 +1,161 @@
+package asterisquetest
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/asterisque-go/asterisque"
+)
+
+// Recorder keeps which calls were made with what, and how they ended. Its Intercept stands around
+// calls wherever an interceptor may: around those on one Caller ([asterisque.Intercept]), around
+// those that a node makes or serves ([asterisque.WithMadeInterceptors],
+// [asterisque.WithServedInterceptors]), or around a single one. It changes nothing. The zero value
+// is ready. It keeps all calls until Reset.
+type Recorder struct {
+	mu      sync.Mutex
+	calls   []*recording  // in the order in which they began; guarded by mu, with what they hold
+	over    int           // guarded by mu; how many of them are over
+	epoch   int           // guarded by mu; how often Reset was called
+	changed chan struct{} // guarded by mu; closed when a call is over; nil while nobody waits
+}
+
+// recording is a call that a recorder keeps, or has forgotten.
+type recording struct {
+	Record
+	epoch int // how often the recorder had been reset before
+}
+
+// Intercept is the [asterisque.Interceptor] that records calls.
+func (r *Recorder) Intercept(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+	rec := &recording{Record: recordOf(ctx, c)}
+	r.begin(rec)
+	returned := false
+	defer func() {
+		if !returned { // it panicked, or its goroutine ends
+			r.end(rec, nil, nil, asterisque.ErrPanicked)
+		}
+	}()
+	pipes := c.Blocks() && !c.Served()
+	if pipes {
+		end := func(result []byte, err error) ([]byte, error) {
+			r.end(rec, nil, slices.Clone(result), err)
+			return result, err
+		}
+		if err := c.WrapBlocks(asterisque.Blocks{End: end}); err != nil {
+			return err
+		}
+	}
+	err := next(ctx, c)
+	returned = true
+	switch {
+	case err != nil:
+		r.end(rec, nil, nil, err)
+	case !pipes: // others end later
+		r.end(rec, c.Result(), rawResult(c), nil)
+	}
+	return err
+}
+
+func (r *Recorder) begin(rec *recording) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	rec.epoch = r.epoch
+	r.calls = append(r.calls, rec)
+}
+
+// end notes the outcome of a call. Of one that is made again within Intercept, the last one counts.
+func (r *Recorder) end(rec *recording, result any, raw []byte, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := rec.Over || rec.epoch != r.epoch
+	rec.Result, rec.RawResult, rec.Err = result, raw, err
+	rec.Over, rec.Took = true, time.Since(rec.Began)
+	if known {
+		return
+	}
+	r.over++
+	if r.changed != nil {
+		close(r.changed)
+		r.changed = nil
+	}
+}
+
+// Calls returns the calls so far, in the order in which they began. Those that are not over yet
+// have no outcome. The list is the caller's, what values refer to is not.
+func (r *Recorder) Calls() []Record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.callsLocked()
+}
+
+func (r *Recorder) callsLocked() []Record {
+	list := make([]Record, len(r.calls))
+	for i, c := range r.calls {
+		list[i] = c.Record
+	}
+	return list
+}
+
+// Of returns those of Calls that are of one function.
+func (r *Recorder) Of(function Numbered) []Record {
+	return slices.DeleteFunc(r.Calls(), func(c Record) bool { return c.Function != function.Number() })
+}
+
+// Await waits until n calls are over, and returns all calls so far. The error is that of ctx.
+func (r *Recorder) Await(ctx context.Context, n int) ([]Record, error) {
+	for {
+		r.mu.Lock()
+		list, over := r.callsLocked(), r.over
+		if r.changed == nil {
+			r.changed = make(chan struct{})
+		}
+		changed := r.changed
+		r.mu.Unlock()
+		if over >= n {
+			return list, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return list, ctx.Err()
+		}
+	}
+}
+
+// Reset forgets all calls, those that still run included.
+func (r *Recorder) Reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls, r.over = nil, 0
+	r.epoch++
+}
+
+// ParamsOf returns with what the calls of f were made, in the order in which they began. It fails
+// the test if there is one that was untyped, whose parameters are no P.
+func ParamsOf[P, R any](t testing.TB, r *Recorder, f asterisque.Function[P, R]) []P {
+	t.Helper()
+	return listOf[P](t, r.Of(f))
+}
+
+// StreamParamsOf is ParamsOf for a function that carries Blocks.
+func StreamParamsOf[P, S, R, T any](t testing.TB, r *Recorder, f asterisque.StreamFunction[P, S, R, T]) []P {
+	t.Helper()
+	return listOf[P](t, r.Of(f))
+}
+
+func listOf[P any](t testing.TB, calls []Record) []P {
+	t.Helper()
+	list := make([]P, 0, len(calls))
+	for _, c := range calls {
+		p, ok := as[P](c.Params)
+		if !ok || c.RawParams != nil {
+			t.Errorf("asterisquetest: %v: its parameters are no %T", c, p)
+		}
+		list = append(list, p)
+	}
+	return list
+}

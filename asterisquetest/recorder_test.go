@@ -1,0 +1,274 @@
+package asterisquetest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// plain returns what a record says, without what differs from run to run.
+func plain(c asterisquetest.Record) asterisquetest.Record {
+	c.Began, c.Took = time.Time{}, 0
+	return c
+}
+
+func TestARecordSaysWithWhatACallWasMadeAndHowItEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var made, served, all asterisquetest.Recorder
+		svc := service()
+		svc.Handle(30, "raw", func(_ context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) { return params, nil })
+		here, _ := asterisquetest.Pair{
+			Here:  []asterisque.Option{asterisque.WithMadeInterceptors(made.Intercept)},
+			There: []asterisque.Option{asterisque.WithService(svc), asterisque.WithServedInterceptors(served.Intercept)},
+		}.Connect(t)
+		on := asterisque.Intercept(here, all.Intercept)
+		meta := asterisque.Metadata{"id": "7"}
+		for name, c := range map[string]struct {
+			call   func()
+			made   asterisquetest.Record
+			served *asterisquetest.Record // nil: none
+			text   string
+		}{
+			"typed": {
+				func() {
+					greet.Call(asterisque.ContextWithMetadata(background, meta), on, "asterisk", asterisque.WithPriority(3), asterisque.WithFailFast())
+				},
+				asterisquetest.Record{Function: 10, Name: "greet", Params: "asterisk", Metadata: meta, Priority: 3, FailFast: true, Over: true, Result: "hello, asterisk"},
+				&asterisquetest.Record{Function: 10, Name: "greet", Served: true, Params: "asterisk", Metadata: meta, Priority: 3, Over: true, Result: "hello, asterisk"},
+				`made function 10 "greet" with "asterisk": "hello, asterisk"`,
+			},
+			"untyped": {
+				func() { asterisque.CallOn(background, on, 30, []byte{0x61, 'x'}) },
+				asterisquetest.Record{Function: 30, RawParams: []byte{0x61, 'x'}, Over: true, RawResult: []byte{0x61, 'x'}},
+				&asterisquetest.Record{Function: 30, Name: "raw", Served: true, Blocks: true, RawParams: []byte{0x61, 'x'}, Over: true, RawResult: []byte{0x61, 'x'}},
+				`made function 30 with "x": "x"`,
+			},
+			"untyped, of nothing": {
+				func() { asterisque.CallOn(background, on, 30, nil) },
+				asterisquetest.Record{Function: 30, RawParams: []byte{}, Over: true, RawResult: []byte{}},
+				&asterisquetest.Record{Function: 30, Name: "raw", Served: true, Blocks: true, RawParams: []byte{}, Over: true, RawResult: []byte{}},
+				`made function 30 with no bytes: no bytes`,
+			},
+			"stream": {
+				func() { sumOf(background, on, 1, 2, 3) },
+				asterisquetest.Record{Function: 20, Name: "sum", Blocks: true, Params: 1, Over: true, RawResult: []byte{6}},
+				&asterisquetest.Record{Function: 20, Name: "sum", Served: true, Blocks: true, Params: 1, Over: true, Result: 6},
+				`made function 20 "sum" with 1: 6`,
+			},
+			"failed": {
+				func() { asterisque.CallOn(background, on, 99, nil) },
+				asterisquetest.Record{Function: 99, RawParams: []byte{}, Over: true, Err: asterisque.ErrNoFunction},
+				nil,
+				`made function 99 with no bytes: asterisque: no such function: function 99 (said by the peer)`,
+			},
+			"failed stream": {
+				func() {
+					c, _ := sum.Open(background, on, 1)
+					synctest.Wait()
+					c.Abort(asterisque.ErrStalled)
+					c.Result(background)
+				},
+				asterisquetest.Record{Function: 20, Name: "sum", Blocks: true, Params: 1, Over: true, Err: asterisque.ErrStalled},
+				&asterisquetest.Record{Function: 20, Name: "sum", Served: true, Blocks: true, Params: 1, Over: true, Err: asterisque.ErrStalled},
+				`made function 20 "sum" with 1: ` + asterisque.ErrStalled.Error(),
+			},
+		} {
+			c.call()
+			synctest.Wait()
+			for _, r := range []*asterisquetest.Recorder{&made, &all} {
+				require.Len(t, r.Calls(), 1, name)
+				requireRecord(t, c.made, r.Calls()[0], name)
+				require.Equal(t, c.text, r.Calls()[0].String(), name)
+			}
+			if c.served == nil {
+				require.Empty(t, served.Calls(), name)
+			} else {
+				require.Len(t, served.Calls(), 1, name)
+				requireRecord(t, *c.served, served.Calls()[0], name)
+			}
+			for _, r := range []*asterisquetest.Recorder{&made, &all, &served} {
+				r.Reset()
+				require.Empty(t, r.Calls())
+			}
+		}
+	})
+}
+
+// requireRecord compares records, the errors as errors.Is does.
+func requireRecord(t *testing.T, want, got asterisquetest.Record, name string) {
+	t.Helper()
+	if want.Err != nil {
+		require.ErrorIs(t, got.Err, want.Err, name)
+		want.Err = got.Err
+	}
+	require.Equal(t, want, plain(got), name)
+}
+
+func TestARecordSaysWhenACallBeganAndHowLongItTook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var rec asterisquetest.Recorder
+		here, _ := asterisquetest.Connect(t, service(), asterisque.WithServedInterceptors(rec.Intercept))
+		began := time.Now()
+		go hold.Call(background, here, "x", asterisque.WithTTL(time.Second))
+		synctest.Wait()
+		calls := rec.Calls()
+		require.Len(t, calls, 1)
+		require.False(t, calls[0].Over)
+		require.Equal(t, `served function 11 "hold" with "x", which runs`, calls[0].String())
+		calls, err := rec.Await(background, 1)
+		require.NoError(t, err)
+		require.True(t, calls[0].Over)
+		require.Equal(t, began, calls[0].Began)
+		require.Equal(t, time.Second, calls[0].Took)
+	})
+}
+
+func TestTheParametersOfOneFunctionAreThereWithTheirType(t *testing.T) {
+	var rec asterisquetest.Recorder
+	here, _ := asterisquetest.Connect(t, service(), asterisque.WithMadeInterceptors(rec.Intercept))
+	for _, name := range []string{"a", "b", "c"} {
+		_, err := greet.Call(background, here, name)
+		require.NoError(t, err)
+		_, err = sumOf(background, here, len(name))
+		require.NoError(t, err)
+	}
+	require.Equal(t, []string{"a", "b", "c"}, asterisquetest.ParamsOf(t, &rec, greet))
+	require.Equal(t, []int{1, 1, 1}, asterisquetest.StreamParamsOf(t, &rec, sum))
+	require.Empty(t, asterisquetest.ParamsOf(t, &rec, hold))
+	require.Len(t, rec.Of(sum), 3)
+
+	_, err := here.Call(background, greet.Number(), []byte{0x61, 'x'})
+	require.NoError(t, err)
+	said := run(func(t2 *fakeT) {
+		require.Equal(t, []string{"a", "b", "c", ""}, asterisquetest.ParamsOf(t2, &rec, greet))
+		require.Len(t, asterisquetest.ParamsOf(t2, &rec, asterisque.Func[int, int](10, "greet")), 4)
+		asterisquetest.ParamsOf(t2, &rec, asterisque.Func[any, int](10, "greet"))
+	})
+	require.Len(t, said, 1+4+1)
+	require.Equal(t, `asterisquetest: made function 10 with "x": "hello, x": its parameters are no string`, said[0])
+	require.Contains(t, said[1], "are no int")
+}
+
+func TestNilParametersOfAnInterfaceAreNil(t *testing.T) {
+	var rec asterisquetest.Recorder
+	anything := asterisque.Func[any, any](30, "anything")
+	fake := asterisquetest.NewFake(t)
+	asterisquetest.Answer(fake, anything, func(context.Context, any) (any, error) { return nil, nil })
+	_, err := anything.Call(background, asterisque.Intercept(fake, rec.Intercept), nil)
+	require.NoError(t, err)
+	require.Equal(t, []any{nil}, asterisquetest.ParamsOf(t, &rec, anything))
+	require.Equal(t, `made function 30 "anything" with <nil>: <nil>`, rec.Calls()[0].String())
+}
+
+func TestWhoeverAwaitsCallsIsToldWhenSoManyAreOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var rec asterisquetest.Recorder
+		fake := asterisquetest.NewFake(t)
+		asterisquetest.Answer(fake, greet, func(context.Context, string) (string, error) { return "", nil })
+		on := asterisque.Intercept(fake, rec.Intercept)
+		ctx, cancel := context.WithCancel(t.Context())
+		returned := make(chan int, 8)
+		for _, n := range []int{0, 1, 3, 3, 9} {
+			go func() {
+				calls, err := rec.Await(ctx, n)
+				if (n == 9) != errors.Is(err, context.Canceled) {
+					t.Error(n, err)
+				}
+				returned <- len(calls)
+			}()
+		}
+		for want := range 3 {
+			synctest.Wait()
+			require.Len(t, returned, 1)
+			require.Equal(t, want, <-returned)
+			_, err := greet.Call(background, on, "x")
+			require.NoError(t, err)
+			if want == 1 {
+				synctest.Wait()
+				require.Empty(t, returned)
+				_, err = greet.Call(background, on, "x")
+				require.NoError(t, err)
+				break
+			}
+		}
+		synctest.Wait()
+		require.Len(t, returned, 2)
+		cancel()
+		for range 3 {
+			require.Equal(t, 3, <-returned)
+		}
+	})
+}
+
+func TestResetForgetsCallsThatRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var rec asterisquetest.Recorder
+		here, _ := asterisquetest.Connect(t, service(), asterisque.WithMadeInterceptors(rec.Intercept))
+		ctx, cancel := context.WithCancel(background)
+		go hold.Call(ctx, here, "x")
+		synctest.Wait()
+		rec.Reset()
+		cancel()
+		synctest.Wait()
+		require.Empty(t, rec.Calls())
+		_, err := greet.Call(background, here, "x")
+		require.NoError(t, err)
+		calls, err := rec.Await(background, 1)
+		require.NoError(t, err)
+		require.Equal(t, "greet", calls[0].Name, "what was forgotten does not count")
+	})
+}
+
+func TestACallWhoseCodeDoesNotReturnIsRecordedAsPanicked(t *testing.T) {
+	for name, i := range map[string]asterisque.Interceptor{
+		"exits":  func(context.Context, *asterisque.Call, asterisque.Next) error { runtime.Goexit(); return nil },
+		"panics": func(context.Context, *asterisque.Call, asterisque.Next) error { panic("an interceptor") },
+	} {
+		var rec asterisquetest.Recorder
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			greet.Call(background, asterisque.Intercept(asterisquetest.NewFake(t), rec.Intercept, i), "x")
+		}()
+		<-done
+		require.True(t, rec.Calls()[0].Over, name)
+		require.ErrorIs(t, rec.Calls()[0].Err, asterisque.ErrPanicked, name)
+	}
+}
+
+func TestARecorderIsSafeForManyAtOnce(t *testing.T) {
+	var rec asterisquetest.Recorder
+	here, there := asterisquetest.Connect(t, nil, asterisque.WithService(service()),
+		asterisque.WithMadeInterceptors(rec.Intercept), asterisque.WithServedInterceptors(rec.Intercept))
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			on := []asterisque.Caller{here, there}[i%2]
+			for n := range 20 {
+				if _, err := greet.Call(background, on, fmt.Sprint(n)); err != nil {
+					t.Error(err)
+				}
+				if _, err := sumOf(background, on, n, n); err != nil {
+					t.Error(err)
+				}
+				rec.Of(greet)
+			}
+		})
+	}
+	wg.Wait()
+	calls, err := rec.Await(background, 8*20*4)
+	require.NoError(t, err)
+	require.Len(t, calls, 8*20*4)
+	require.Len(t, asterisquetest.ParamsOf(t, &rec, greet), 8*20*2)
+}

@@ -1,0 +1,167 @@
+package asterisquetest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/asterisque-go/asterisque"
+)
+
+const (
+	// patience is how long calls may take to end after their test.
+	patience = 5 * time.Second
+
+	// mostTold is how many calls, or other things that are wrong, a test is told of one by one.
+	mostTold = 20
+)
+
+// watch knows the calls that run on some nodes.
+type watch struct {
+	mu      sync.Mutex
+	seen    int                   // guarded by mu; how many calls there were
+	running map[*running]struct{} // guarded by mu
+}
+
+// running is a call that runs. All of it is fixed.
+type running struct {
+	number int    // of the call among those that were seen
+	node   string // that makes or serves it
+	call   string // its function, for people
+	served bool
+	place  string // where it was made; of calls that are made
+	begun  time.Time
+	over   chan struct{} // closed at its end
+}
+
+// node returns the options of a node that is watched.
+func (w *watch) node(name string, opts []asterisque.Option) []asterisque.Option {
+	watched := []asterisque.Option{
+		asterisque.WithID(name), asterisque.WithMadeInterceptors(w.around(name)), asterisque.WithServedInterceptors(w.around(name)),
+	}
+	return append(watched, opts...)
+}
+
+// around returns what follows the calls of a node.
+func (w *watch) around(node string) asterisque.Interceptor {
+	return func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+		r := w.begin(node, c)
+		opened := false
+		defer func() { // next may not return
+			if !opened {
+				w.end(r)
+			}
+		}()
+		pipes := c.Blocks() && !c.Served()
+		if pipes {
+			end := func(result []byte, err error) ([]byte, error) { w.end(r); return result, err }
+			if err := c.WrapBlocks(asterisque.Blocks{End: end}); err != nil {
+				return err
+			}
+		}
+		err := next(ctx, c)
+		opened = pipes && err == nil
+		return err
+	}
+}
+
+func (w *watch) begin(node string, c *asterisque.Call) *running {
+	r := &running{node: node, call: functionOf(c.Function(), c.Name()), served: c.Served(), begun: time.Now(), over: make(chan struct{})}
+	if !r.served {
+		r.place = place()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.running == nil {
+		w.running = map[*running]struct{}{}
+	}
+	w.seen++
+	r.number = w.seen
+	w.running[r] = struct{}{}
+	return r
+}
+
+// end notes that a call is over. It may do so again.
+func (w *watch) end(r *running) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, ok := w.running[r]; ok {
+		delete(w.running, r)
+		close(r.over)
+	}
+}
+
+// left returns the calls that run, the first one first.
+func (w *watch) left() []*running {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(w.running), func(a, b *running) int { return cmp.Compare(a.number, b.number) })
+}
+
+// await waits until no call runs, or d is over, and returns those that are left then.
+func (w *watch) await(d time.Duration) []*running {
+	over := time.NewTimer(d)
+	defer over.Stop()
+	for {
+		left := w.left()
+		if len(left) == 0 {
+			return nil
+		}
+		select {
+		case <-left[0].over:
+		case <-over.C:
+			return w.left()
+		}
+	}
+}
+
+// closeAtEnd closes the nodes at the end of the test, which fails if calls are left.
+func (w *watch) closeAtEnd(t testing.TB, nodes ...*asterisque.Node) {
+	t.Cleanup(func() {
+		t.Helper()
+		if !t.Failed() && !t.Skipped() {
+			if left := w.await(patience); len(left) > 0 {
+				t.Errorf("asterisquetest: %s", told(left))
+			}
+		}
+		for _, n := range nodes {
+			n.Close()
+		}
+	})
+}
+
+// told says which calls are left.
+func told(left []*running) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d still running %v after the end of the test: wait for results, cancel contexts, abort pipes", len(left), patience)
+	for i, r := range left {
+		if i == mostTold {
+			fmt.Fprintf(&b, "\n\tand %d more", len(left)-i)
+			break
+		}
+		b.WriteString("\n\t" + r.String())
+	}
+	return b.String()
+}
+
+func (r *running) String() string {
+	since := time.Since(r.begun).Round(time.Millisecond)
+	if r.served {
+		return fmt.Sprintf("%s serves %s, for %v", r.node, r.call, since)
+	}
+	return fmt.Sprintf("%s has called %s at %s, %v ago", r.node, r.call, r.place, since)
+}
+
+// functionOf names a function for people.
+func functionOf(number uint16, name string) string {
+	if name == "" {
+		return fmt.Sprintf("function %d", number)
+	}
+	return fmt.Sprintf("function %d %q", number, name)
+}
