@@ -134,6 +134,21 @@ func TestARecordSaysWhenACallBeganAndHowLongItTook(t *testing.T) {
 	})
 }
 
+func TestAStreamIsOverWhenItsResultHasCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var rec asterisquetest.Recorder
+		here, _ := asterisquetest.Connect(t, service(), asterisque.WithMadeInterceptors(rec.Intercept))
+		c, err := sum.Open(background, here, 1)
+		require.NoError(t, err)
+		synctest.Wait()
+		require.False(t, rec.Calls()[0].Over)
+		require.NoError(t, c.CloseSend())
+		calls, err := rec.Await(background, 1) // though nobody asks for the result
+		require.NoError(t, err)
+		require.Equal(t, []byte{1}, calls[0].RawResult)
+	})
+}
+
 func TestTheParametersOfOneFunctionAreThereWithTheirType(t *testing.T) {
 	var rec asterisquetest.Recorder
 	here, _ := asterisquetest.Connect(t, service(), asterisque.WithMadeInterceptors(rec.Intercept))
@@ -222,11 +237,13 @@ func TestResetForgetsCallsThatRun(t *testing.T) {
 		cancel()
 		synctest.Wait()
 		require.Empty(t, rec.Calls())
-		_, err := greet.Call(background, here, "x")
+		_, err := rec.Await(ctx, 1)
+		require.ErrorIs(t, err, context.Canceled, "what was forgotten does not count")
+		_, err = greet.Call(background, here, "x")
 		require.NoError(t, err)
 		calls, err := rec.Await(background, 1)
 		require.NoError(t, err)
-		require.Equal(t, "greet", calls[0].Name, "what was forgotten does not count")
+		require.Equal(t, "greet", calls[0].Name)
 	})
 }
 
