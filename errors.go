@@ -73,14 +73,6 @@ func Repeatable(err error) bool { return codec.Repeatable(err) }
 // an ErrOverloaded whose side said so: an hour at most, whatever it said. See [Retry].
 func RetryAfter(err error) (d time.Duration, ok bool) { return codec.RetryAfter(err) }
 
-// errorOf returns a as an error, which is nil if a is.
-func errorOf(a *Abort) error {
-	if a == nil {
-		return nil
-	}
-	return a
-}
-
 // neverSent returns a copy of what err is as an Abort, marked as that of a call which never left
 // this side.
 func neverSent(err error) *Abort {

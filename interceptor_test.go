@@ -96,7 +96,6 @@ func TestAnInterceptorSeesWhatACallIs(t *testing.T) {
 		subject           string
 		params, result    any
 		rawParams, raw    string
-		metadata          string
 		durable, failFast bool
 		left              bool
 	}
