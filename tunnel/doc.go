@@ -11,8 +11,8 @@
 //
 // A [Conn] is one call of a function, and its bytes are the Blocks of that call. [Dial] makes the
 // call, and [Listen] registers the function: every call of it is a connection for Accept. So a
-// machine that nobody can connect to serves the peer that it has dialled itself. [NewConn] makes a
-// connection of any other pipe.
+// machine that nobody can connect to serves the peer that it has dialled itself, as
+// examples/reverse shows. [NewConn] makes a connection of any other pipe.
 //
 // # What a connection costs
 //

@@ -1,0 +1,16 @@
+package main
+
+import "github.com/asterisque-go/asterisque"
+
+// The contract of the two nodes.
+var (
+	// Offered by the public node: a machine says its name, and learns where visitors find it.
+	register = asterisque.Func[string, string](10, "register")
+
+	// Offered by the public node: the machine that calls is about to leave.
+	leave = asterisque.Func[struct{}, struct{}](11, "leave")
+)
+
+// web is the function of a machine whose calls are connections of HTTP. What runs through them is
+// no business of asterisque.
+const web = 80

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/tunnel"
+)
+
+// goodbye is how long what runs may take to finish when a side stops.
+const goodbye = 5 * time.Second
+
+// machine is behind NAT: it listens nowhere, and only dials out.
+type machine struct {
+	name  string
+	pages http.Handler
+	t     *teller
+	// is called when visitors can come; may be nil
+	ready func(address string)
+}
+
+// serve connects to the public node at url, and serves the visitors that it lets through, until ctx
+// ends.
+func (m *machine) serve(ctx context.Context, url string) error {
+	service := asterisque.NewService()
+	ln := tunnel.Listen(service, web, "web")
+	node := asterisque.NewNode(asterisque.WithID(m.name), asterisque.WithService(service))
+	defer node.Close()
+	session, err := node.Dial(ctx, url)
+	if err != nil {
+		return err
+	}
+	m.t.tell("machine ──►", "dials %s, and offers function %d there", url, web)
+
+	// From here on everything is as with any other net.Listener.
+	server := &http.Server{Handler: m.pages}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(ln) }()
+	address, err := register.Call(ctx, session, m.name)
+	if err == nil {
+		if m.ready != nil {
+			m.ready(address)
+		}
+		select {
+		case <-ctx.Done():
+			m.t.tell("machine ──►", "leaves")
+			_, err = leave.Call(context.WithoutCancel(ctx), session, struct{}{}, asterisque.WithTTL(goodbye))
+		case <-session.Done():
+			err = fmt.Errorf("the session has ended: %w", session.Err())
+		}
+	}
+	return errors.Join(err, stop(ctx, server, served), node.Close())
+}
+
+// stop lets a server finish what it is at.
+func stop(ctx context.Context, server *http.Server, served <-chan error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
+	defer cancel()
+	err := server.Shutdown(ctx)
+	if end := <-served; !errors.Is(end, http.ErrServerClosed) {
+		err = errors.Join(err, end)
+	}
+	return errors.Join(err, server.Close())
+}

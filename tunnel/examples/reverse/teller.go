@@ -1,0 +1,39 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+const picture = `
+   visitor ──HTTP──► public node ◄══ one session, dialled from inside ══ machine behind NAT
+                          │                                                 ▲
+                          └── HTTP again, through connections in it ────────┘
+
+`
+
+// teller prints what happens, a line each. It is safe for concurrent use.
+type teller struct {
+	begin time.Time // fixed
+
+	mu  sync.Mutex
+	out io.Writer // guarded by mu
+}
+
+// tell prints one line: when, who, and what.
+func (t *teller) tell(who, format string, args ...any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	ms := float64(time.Since(t.begin).Microseconds()) / 1000
+	fmt.Fprintf(t.out, "%9.2f ms  %-11s  %s\n", ms, who, fmt.Sprintf(format, args...))
+}
+
+// roughly returns d as a person would say it.
+func roughly(d time.Duration) time.Duration {
+	if d > 10*time.Millisecond {
+		return d.Round(time.Millisecond)
+	}
+	return d.Round(10 * time.Microsecond)
+}
