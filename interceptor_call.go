@@ -192,13 +192,13 @@ func (c *Call) SetResult(v any) error {
 // SetRawResult sets the result, or replaces it, by bytes, which are the call's from then on.
 func (c *Call) SetRawResult(raw []byte) { c.result.setRaw(raw) }
 
-// Refuse returns err as an error with which the call ends that has not begun: as long as nobody has
-// called on, or nothing was sent, it tells the caller that the call certainly did not run
-// ([Repeatable]). Otherwise it returns err.
+// Refuse returns err as an error with which a call ends that did not run: as long as nobody has
+// called on, or all who did have learnt that nothing has run, it tells the caller that the call
+// certainly did not ([Repeatable]). Otherwise it returns err.
 func (c *Call) Refuse(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err == nil || c.begun {
+	if err == nil || c.ran {
 		return err
 	}
 	a := *codec.AbortOf(err)

@@ -121,6 +121,18 @@ func TestARefusalSaysThatTheCallDidNotRun(t *testing.T) {
 	}
 }
 
+func TestACallThatWasRefusedMayBeRefusedAgain(t *testing.T) {
+	gone, _ := connect(t, echoService())
+	gone.Close()
+	refuse := func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+		require.True(t, asterisque.Repeatable(next(ctx, c)))
+		return c.Refuse(asterisque.ErrOverloaded)
+	}
+	_, err := echo.Call(background, asterisque.Intercept(gone, refuse), "")
+	require.ErrorIs(t, err, asterisque.ErrOverloaded)
+	require.True(t, asterisque.Repeatable(err))
+}
+
 func TestAnInterceptorThatIsNilIsNamed(t *testing.T) {
 	none := asterisque.Interceptor(nil)
 	for what, f := range map[string]func(){
