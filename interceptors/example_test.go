@@ -44,7 +44,8 @@ func greeting(opts ...asterisque.HandlerOption) asterisque.Option {
 
 func ExampleLog() {
 	how := &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-		if a.Key == slog.TimeKey || a.Key == "took" || a.Key == "address" { // which differ each time
+		switch a.Key {
+		case slog.TimeKey, "took", "address": // which differ each time
 			return slog.Attr{}
 		}
 		return a

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -37,7 +38,10 @@ func Log(log *slog.Logger, every int) asterisque.Interceptor {
 	}
 }
 
-const warnings = 10 // in a second
+const (
+	warnings     = 10      // in a second
+	longestError = 1 << 10 // bytes of the text of an error, which may be the peer's
+)
 
 // callLog logs what becomes of calls.
 type callLog struct {
@@ -45,7 +49,8 @@ type callLog struct {
 	every uint64
 	warn  *rate.Limiter // these lock themselves
 
-	good, left atomic.Uint64 // calls that succeeded; failures that were not at Warn since the last one
+	good atomic.Uint64 // calls that succeeded
+	left atomic.Uint64 // failures since the last one that was at Warn
 }
 
 // describe returns what is known of a call before its end.
@@ -76,7 +81,8 @@ func (l *callLog) end(ctx context.Context, about []slog.Attr, took time.Duration
 	}
 	about = append(about, slog.Duration("took", took), slog.String("outcome", outcome(err)))
 	if err != nil {
-		about = append(about, slog.Any("error", err))
+		text := err.Error()
+		about = append(about, slog.String("error", strings.ToValidUTF8(text[:min(len(text), longestError)], "")))
 	}
 	if more > 0 {
 		about = append(about, slog.Uint64("more", more))

@@ -151,6 +151,21 @@ func TestAttackFailuresThatWouldFillADisk(t *testing.T) {
 	})
 }
 
+func TestOfTheTextOfAnErrorALineHasOneKilobyte(t *testing.T) {
+	var said lines
+	long := errors.New("x" + strings.Repeat("é", 1<<10)) // which would be cut within a character
+	fails := func(context.Context, string) (string, error) { return "", long }
+	there := node(t, serving(fails), served(interceptors.Log(said.logger(slog.LevelInfo), 0)))
+	s := connect(t, node(t), there)
+	_, err := call(background, s, "x")
+	require.Error(t, err)
+	require.NoError(t, there.Shutdown(background))
+	line := said.take()
+	require.Len(t, line, 1)
+	require.Equal(t, 511, strings.Count(line[0], "é"))
+	require.NotContains(t, line[0], "\ufffd")
+}
+
 func TestALogThatPanicsCostsTheCallNothing(t *testing.T) {
 	for kind, make := range kinds {
 		t.Run(kind, func(t *testing.T) {

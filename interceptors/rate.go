@@ -16,11 +16,12 @@ import (
 // peers, on the side or sides that it stands on: limit on average, and burst at once. rate.Every
 // makes a limit of an interval. What exceeds it is refused with ErrOverloaded before it runs, which
 // tells the caller when there is room again ([asterisque.RetryAfter]); [Retry] heeds that. A call
-// within another one counts as well, and that of a stream counts once. It panics unless limit is
-// positive and burst at least 1.
+// within another one counts as well, and that of a stream counts once. Where one handler serves
+// many functions ([asterisque.Service.HandleOthers]) each number has a rate of its own. It panics
+// unless limit is positive and burst at least 1.
 func RatePerFunction(limit rate.Limit, burst int) asterisque.Interceptor {
 	checkRate("RatePerFunction", limit, burst)
-	var functions sync.Map // *rate.Limiter by number: as many as the program has functions
+	var functions sync.Map // *rate.Limiter by number, of which there are 65536
 	return func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 		l, ok := functions.Load(c.Function())
 		if !ok {
