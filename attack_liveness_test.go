@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
@@ -89,7 +90,7 @@ func TestAnHonestPeerWithoutPingsStaysConnected(t *testing.T) {
 				}
 				a, b := wire.Pipe()
 				from, back := &controlCounter{Wire: a}, &controlCounter{Wire: b}
-				dialled, accepted := pairOver(t, from, back, nodes[0], nodes[1])
+				dialled, accepted := asterisquetest.ConnectOver(t, nodes[0], nodes[1], from, back)
 				time.Sleep(time.Hour)
 				require.NoError(t, dialled.Err())
 				require.NoError(t, accepted.Err())
@@ -155,7 +156,7 @@ func TestAttackWithAShortIntervalCostsOtherSessionsNothing(t *testing.T) {
 		var looks atomic.Int64
 		for range honest {
 			a, b := net.Pipe()
-			pairOver(t, wire.FromConn(a), &lookCounter{wire.FromConn(b), &looks}, peers, node)
+			asterisquetest.ConnectOver(t, peers, node, wire.FromConn(a), &lookCounter{wire.FromConn(b), &looks})
 		}
 		inAMinute := func() int64 {
 			before := looks.Load()

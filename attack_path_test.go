@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/wiretest"
@@ -46,7 +47,7 @@ func TestAWireThatCountsNoBytesIsAsFast(t *testing.T) {
 		defer func() { here.Close(); there.Close() }()
 		way := wiretest.Lane{Delay: 5 * time.Millisecond, Rate: 50e6}
 		a, b := wiretest.NewLink(wiretest.LinkConfig{Out: way, In: way}).Pipe()
-		s, _ := pairOver(t, plainWire{wire.FromConn(a)}, plainWire{wire.FromConn(b)}, here, there)
+		s, _ := asterisquetest.ConnectOver(t, here, there, plainWire{wire.FromConn(a)}, plainWire{wire.FromConn(b)})
 		p, err := s.Open(background, 1, nil)
 		require.NoError(t, err)
 		begin := time.Now()

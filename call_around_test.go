@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/piping"
 )
@@ -79,7 +80,7 @@ func TestAnInterceptorIsToldWhatThoseWithinMakeOfTheOutcome(t *testing.T) {
 		here, there := asterisque.NewNode(asterisque.WithMadeInterceptors(r.made, refuses)), asterisque.NewNode(asterisque.WithService(svc))
 		defer here.Close()
 		defer there.Close()
-		dialled, _ := nodesInMemory(t, here, there)
+		dialled, _ := asterisquetest.ConnectNodes(t, here, there)
 		p, err := dialled.Open(background, held.Number(), []byte("\x61a"))
 		require.NoError(t, err)
 		close(h.end)
@@ -153,7 +154,7 @@ func TestAnOutcomeThatNobodyFinishesHoldsNoHandlerLongerThanItsContext(t *testin
 		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc))
 		defer here.Close()
 		defer there.Close()
-		dialled, _ := nodesInMemory(t, here, there)
+		dialled, _ := asterisquetest.ConnectNodes(t, here, there)
 		call, err := echo.Open(background, dialled, 0)
 		require.NoError(t, err)
 		synctest.Wait()

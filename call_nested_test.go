@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -35,7 +36,7 @@ func TestCallsBackThatAreDeeperThanThereAreWorkersFinish(t *testing.T) {
 		"over TCP": connectNodes,
 		"over a Wire without a buffer": func(t testing.TB, here, there *asterisque.Node) (dialled, accepted *asterisque.Session) {
 			a, b := unbuffered()
-			return pairOver(t, a, b, here, there)
+			return asterisquetest.ConnectOver(t, here, there, a, b)
 		},
 	} {
 		for optName, opts := range map[string][]asterisque.Option{
@@ -74,7 +75,7 @@ func TestChainsFromBothSidesWithOneWorkerEachFinish(t *testing.T) {
 		here, there := serialNode(), serialNode()
 		defer here.Close()
 		defer there.Close()
-		dialled, accepted := nodesInMemory(t, here, there)
+		dialled, accepted := asterisquetest.ConnectNodes(t, here, there)
 		var wg sync.WaitGroup
 		for _, s := range []*asterisque.Session{dialled, accepted} {
 			for range 20 {
@@ -131,7 +132,7 @@ func TestWithinOneCallBackCallsRunSideBySide(t *testing.T) {
 		here, there := asterisque.NewNode(asterisque.WithService(callers)), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 10}))
 		defer here.Close()
 		defer there.Close()
-		dialled, accepted := nodesInMemory(t, here, there)
+		dialled, accepted := asterisquetest.ConnectNodes(t, here, there)
 		ctx, cancel := context.WithTimeout(background, time.Minute)
 		defer cancel()
 		got, err := outer.Call(ctx, dialled, "x")
@@ -203,7 +204,7 @@ func TestAChainEndsWithItsOutermostCall(t *testing.T) {
 		here, there := newNode(), newNode()
 		defer here.Close()
 		defer there.Close()
-		dialled, accepted := nodesInMemory(t, here, there)
+		dialled, accepted := asterisquetest.ConnectNodes(t, here, there)
 		ctx, cancel := context.WithCancel(background)
 		go func() { <-innermost; cancel() }()
 		_, err := nested.Call(ctx, dialled, 7)

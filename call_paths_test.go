@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -291,7 +292,7 @@ func TestNoWayToEndACallLeavesAnythingBehind(t *testing.T) {
 				p.here, p.there = asterisque.NewNode(c.opts...), asterisque.NewNode(slices.Concat(c.opts, []asterisque.Option{asterisque.WithService(pathService(p.h))})...)
 				defer p.here.Close()
 				defer p.there.Close()
-				p.dialled, p.accepted = nodesInMemory(t, p.here, p.there)
+				p.dialled, p.accepted = asterisquetest.ConnectNodes(t, p.here, p.there)
 				c.run(p)
 				synctest.Wait() // before what runs may end by itself
 				close(p.h.end)
@@ -308,7 +309,7 @@ func TestNoWayToEndACallLeavesAnythingBehind(t *testing.T) {
 // wantUsable fails unless keys and gates let calls of another session pass.
 func (p *paths) wantUsable() {
 	p.t.Helper()
-	again, accepted := nodesInMemory(p.t, p.here, p.there)
+	again, accepted := asterisquetest.ConnectNodes(p.t, p.here, p.there)
 	ctx, cancel := context.WithTimeout(background, time.Minute) // of the bubble
 	defer cancel()
 	for _, fn := range []asterisque.Function[string, string]{held, gatedFn, keyedFn, bothFn, inlineFn} {

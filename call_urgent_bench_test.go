@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/priority"
 	"github.com/asterisque-go/asterisque/stream"
 	"github.com/asterisque-go/asterisque/wire"
@@ -73,7 +74,7 @@ func BenchmarkUrgentOverSlowLink(b *testing.B) {
 	b.Cleanup(func() { here.Close(); there.Close() })
 	for b.Loop() {
 		near, far := slowLink(b, 10e6/8, 1<<20)
-		s, _ := pairOver(b, wire.FromConn(near), wire.FromConn(far), here, there)
+		s, _ := asterisquetest.ConnectOver(b, here, there, wire.FromConn(near), wire.FromConn(far))
 		urgent(b, s, 16, 40, 50*time.Millisecond)
 		s.Close()
 	}

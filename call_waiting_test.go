@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -140,7 +141,7 @@ func TestTwoSessionsWithoutWindowsMoveOnAtTheirOutboundLimits(t *testing.T) {
 		defer here.Close()
 		defer there.Close()
 		a, b := unbuffered()
-		dialled, accepted := pairOver(t, a, b, here, there)
+		dialled, accepted := asterisquetest.ConnectOver(t, here, there, a, b)
 		done := make(chan error)
 		for _, s := range []*asterisque.Session{dialled, accepted} {
 			for range 200 {

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -54,7 +55,7 @@ func TestEachSessionHasAWindowOfItsOwn(t *testing.T) {
 		defer there.Close()
 		var wg sync.WaitGroup
 		for range 3 {
-			s, _ := nodesInMemory(t, here, there)
+			s, _ := asterisquetest.ConnectNodes(t, here, there)
 			for range 3 {
 				wg.Go(func() { held.Call(background, s, "") })
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 )
@@ -71,7 +72,7 @@ func TestDescribeIsForThoseWhomItIsGranted(t *testing.T) {
 		defer there.Close()
 		for _, id := range []string{"tool", "guest", "nobody", "tool", "guest"} {
 			here := asterisque.NewNode(asterisque.WithID(id), asterisque.WithService(described()))
-			dialled, accepted := nodesInMemory(t, here, there)
+			dialled, accepted := asterisquetest.ConnectNodes(t, here, there)
 			_, err := asterisque.Describe.Call(background, dialled, asterisque.DescribeQuery{})
 			if id == "tool" {
 				require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -106,7 +107,7 @@ func TestAServiceDoesNotChangeWhileItIsServed(t *testing.T) {
 	block.Handle(svc, func(_ context.Context, s string) (string, error) { return s, nil })
 	here := asterisque.NewNode()
 	t.Cleanup(func() { here.Close(); there.Close() })
-	dialled, _ := nodesInMemory(t, here, there)
+	dialled, _ := asterisquetest.ConnectNodes(t, here, there)
 
 	place := line(1)
 	text := panicOf(t, func() { svc.Handle(12, "late", noHandler) })
@@ -146,7 +147,7 @@ func TestAGrantedServiceDoesNotChange(t *testing.T) {
 	here := asterisque.NewNode()
 	t.Cleanup(func() { here.Close(); there.Close() })
 	granted.Handle(11, "early", noHandler)
-	nodesInMemory(t, here, there)
+	asterisquetest.ConnectNodes(t, here, there)
 	text := panicOf(t, func() { granted.Handle(12, "late", noHandler) })
 	require.Contains(t, text, "granted to a peer by the function of Access.Accept at "+accept)
 }

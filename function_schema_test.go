@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec"
 )
 
@@ -140,7 +141,7 @@ func TestADescriptionThatIsTooLargeCanBeAskedForInPieces(t *testing.T) {
 		there := asterisque.NewNode(asterisque.WithService(svc))
 		defer there.Close()
 		defer here.Close()
-		dialled, _ := nodesInMemory(t, here, there)
+		dialled, _ := asterisquetest.ConnectNodes(t, here, there)
 		_, err := asterisque.Describe.Call(background, dialled, asterisque.DescribeQuery{})
 		require.ErrorIs(t, err, asterisque.ErrTooLarge)
 		list, err := asterisque.Describe.Call(background, dialled, asterisque.DescribeQuery{NoSchemas: true})

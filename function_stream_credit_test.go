@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
@@ -45,7 +46,7 @@ func TestAStreamOfOneBlockEachWayNeedsNoCredit(t *testing.T) {
 			t.Cleanup(func() { here.Close(); there.Close() })
 			a, b := wire.Pipe()
 			mean := &withoutGrants{Wire: a}
-			dialled, _ := pairOver(t, mean, b, here, there)
+			dialled, _ := asterisquetest.ConnectOver(t, here, there, mean, b)
 			ctx, cancel := context.WithTimeout(background, 20*time.Second)
 			defer cancel()
 			p, err := dialled.Open(ctx, 1, nil)

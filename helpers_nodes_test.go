@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/stretchr/testify/require"
 )
@@ -90,22 +91,6 @@ func lasting(t testing.TB, svc *asterisque.Service, opts ...asterisque.Option) (
 	return conn, c
 }
 
-// pairOver returns both ends of a session over two connected wires.
-func pairOver(t testing.TB, a, b wire.Wire, here, there *asterisque.Node) (dialled, accepted *asterisque.Session) {
-	t.Helper()
-	accepts := make(chan *asterisque.Session, 1)
-	go func() {
-		s, err := there.Accept(background, b)
-		if err != nil {
-			t.Error(err)
-		}
-		accepts <- s
-	}()
-	dialled, err := here.Attach(background, a)
-	require.NoError(t, err)
-	return dialled, <-accepts
-}
-
 // tcpPair returns both ends of a TCP connection.
 func tcpPair(t testing.TB) (here, there net.Conn) {
 	t.Helper()
@@ -139,11 +124,5 @@ func inMemory(t testing.TB, server *asterisque.Service, opts ...asterisque.Optio
 	t.Helper()
 	here, there := asterisque.NewNode(opts...), asterisque.NewNode(slices.Concat(opts, []asterisque.Option{asterisque.WithService(server)})...)
 	t.Cleanup(func() { here.Close(); there.Close() })
-	return nodesInMemory(t, here, there)
-}
-
-func nodesInMemory(t testing.TB, here, there *asterisque.Node) (dialled, accepted *asterisque.Session) {
-	t.Helper()
-	a, b := wire.Pipe()
-	return pairOver(t, a, b, here, there)
+	return asterisquetest.ConnectNodes(t, here, there)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -137,7 +138,7 @@ func TestAnInterceptorSeesTheOutcomeOfEveryCall(t *testing.T) {
 		there := asterisque.NewNode(append(r.options(), asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 2}))...)
 		defer here.Close()
 		defer there.Close()
-		dialled, _ := nodesInMemory(t, here, there)
+		dialled, _ := asterisquetest.ConnectNodes(t, here, there)
 		got, err := how.Call(background, dialled, "trace")
 		require.NoError(t, err)
 		require.Equal(t, "trace of the caller", got, "it travels, and the context of the interceptor reaches the handler")
@@ -259,7 +260,7 @@ func TestWhatFollowsTheEndOfACallHoldsUpNoOther(t *testing.T) {
 		here, there := asterisque.NewNode(r.options()...), asterisque.NewNode(asterisque.WithService(svc))
 		defer here.Close()
 		defer there.Close()
-		dialled, accepted := nodesInMemory(t, here, there)
+		dialled, accepted := asterisquetest.ConnectNodes(t, here, there)
 		works := func(why string) {
 			t.Helper()
 			back := make(chan struct{})

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/internal/attack"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -84,7 +85,7 @@ func TestAHandlerOfLogsThatPanicsEndsNothing(t *testing.T) {
 		handler := panicsAt{slog.NewTextHandler(new(bytes.Buffer), nil), method}
 		here := asterisque.NewNode(asterisque.WithLogger(slog.New(handler)))
 		there := asterisque.NewNode(asterisque.WithLogger(slog.New(handler)), asterisque.WithService(echoService()))
-		dialled, _ := nodesInMemory(t, here, there)
+		dialled, _ := asterisquetest.ConnectNodes(t, here, there)
 		_, err := echo.Call(background, dialled, "x")
 		require.NoError(t, err, method)
 		require.NotPanics(t, func() { here.Logger().WithGroup("g").With("a", 1).Warn("m") }, method)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/limits"
@@ -124,7 +125,7 @@ func TestAZeroFieldLeavesWhatAnEarlierOptionHasSet(t *testing.T) {
 	require.Equal(t, 1<<30, node.Stats().Budget)
 	there := asterisque.NewNode()
 	t.Cleanup(func() { there.Close() })
-	_, accepted := nodesInMemory(t, node, there)
+	_, accepted := asterisquetest.ConnectNodes(t, node, there)
 	_, err := accepted.Call(background, 7, make([]byte, 1<<20+1))
 	require.ErrorIs(t, err, asterisque.ErrTooLarge)
 	_, err = accepted.Call(background, 7, make([]byte, 1<<20-1<<10))

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/limits"
@@ -50,7 +51,7 @@ func shutDownUnderLoad(t *testing.T, workers int, after time.Duration) {
 	defer there.Close()
 	a, b := tcpPair(t)
 	slow := wiretest.Direction{Delay: 2 * time.Millisecond, Bandwidth: 200 << 10}
-	dialled, accepted := pairOver(t, wire.FromConn(wiretest.FaultyConn(a, wiretest.Faults{Out: slow, In: slow})), wire.FromConn(b), here, there)
+	dialled, accepted := asterisquetest.ConnectOver(t, here, there, wire.FromConn(wiretest.FaultyConn(a, wiretest.Faults{Out: slow, In: slow})), wire.FromConn(b))
 
 	errs := make(map[int]error) // guarded by mu
 	var calls sync.WaitGroup
@@ -161,18 +162,14 @@ func TestCallsThatWaitForRoomDoNotWaitForAPeerThatDrains(t *testing.T) {
 			asterisque.WithLimits(asterisque.Limits{Inbound: limits.Limits{Soft: limits.Amount{Bytes: 64 << 10}}}))
 		defer here.Close()
 		defer there.Close()
-		a, b := wire.Pipe()
-		accepted := make(chan *asterisque.Session)
-		go func() { s, _ := there.Accept(background, b); accepted <- s }()
-		s, err := here.Attach(background, a)
-		require.NoError(t, err)
+		s, accepted := asterisquetest.ConnectNodes(t, here, there)
 		answers := make(chan error, 100)
 		for range cap(answers) {
 			go func() { _, err := s.Call(background, 50, nil); answers <- err }()
 		}
 		synctest.Wait()
 		require.Positive(t, s.Stats().WaitOpens.Now)
-		go (<-accepted).Shutdown(background) // ends with the session
+		go accepted.Shutdown(background) // ends with the session
 		synctest.Wait()
 		require.Zero(t, s.Stats().WaitOpens.Now)
 		refused := len(answers)

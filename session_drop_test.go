@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/pipe"
-	"github.com/asterisque-go/asterisque/wire"
 )
 
 // drops records what Hooks.Dropped is told.
@@ -151,8 +151,7 @@ func TestBlocksThatWaitTooLongAreDroppedOnEitherSideAndTold(t *testing.T) {
 		here, there := asterisque.NewNode(seen.option()), asterisque.NewNode(asterisque.WithService(svc))
 		defer here.Close()
 		defer there.Close()
-		a, b := wire.Pipe()
-		s, _ := pairOver(t, a, b, here, there)
+		s, _ := asterisquetest.ConnectNodes(t, here, there)
 		p, err := s.Open(background, 1, nil)
 		require.NoError(t, err)
 		for _, c := range []struct {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
@@ -191,7 +192,7 @@ func TestAtTheEndCloseHasNothingToWaitFor(t *testing.T) {
 		node := asterisque.NewNode(d.hooks())
 		peer := asterisque.NewNode()
 		defer peer.Close()
-		dialled, accepted := nodesInMemory(t, node, peer)
+		dialled, accepted := asterisquetest.ConnectNodes(t, node, peer)
 		dialled.Close()
 		<-accepted.Done()
 		peer.Close()
@@ -216,9 +217,9 @@ func TestHooksOfASessionAreCalledOneAtATimeAndThoseOfOthersBeside(t *testing.T) 
 		there := asterisque.NewNode(d.hooks())
 		defer here.Close()
 		defer there.Close()
-		_, first := nodesInMemory(t, here, there)
+		_, first := asterisquetest.ConnectNodes(t, here, there)
 		synctest.Wait()
-		_, second := nodesInMemory(t, here, there)
+		_, second := asterisquetest.ConnectNodes(t, here, there)
 		for range 3 {
 			for _, s := range []*asterisque.Session{first, second} {
 				s.SetLimits(messages(1, 100), messages(1, 100))
@@ -295,7 +296,7 @@ func TestAHookThatPanicsOrEndsItsGoroutineCostsOnlyItself(t *testing.T) {
 				node := asterisque.NewNode(before.hooks(), d.hooks(), asterisque.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 				peer := asterisque.NewNode()
 				defer peer.Close()
-				dialled, _ := nodesInMemory(t, node, peer)
+				dialled, _ := asterisquetest.ConnectNodes(t, node, peer)
 				dialled.Close()
 				node.Close()
 				synctest.Wait()
@@ -321,7 +322,7 @@ func TestSeveralHooksAreToldInTheOrderOfTheOptions(t *testing.T) {
 		node := asterisque.NewNode(hook(1), asterisque.WithHooks(asterisque.Hooks{}), hook(2), hook(3))
 		peer := asterisque.NewNode()
 		defer peer.Close()
-		dialled, _ := nodesInMemory(t, node, peer)
+		dialled, _ := asterisquetest.ConnectNodes(t, node, peer)
 		dialled.Close()
 		node.Close()
 		synctest.Wait()

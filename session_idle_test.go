@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/internal/weightest"
-	"github.com/asterisque-go/asterisque/wire"
 )
 
 // idlePairs returns so many sessions over wires within the program, dialled sides first.
@@ -18,8 +18,7 @@ func idlePairs(t testing.TB, n int, opts ...asterisque.Option) (here, there *ast
 	here, there = asterisque.NewNode(opts...), asterisque.NewNode(opts...)
 	t.Cleanup(func() { here.Close(); there.Close() })
 	for range n {
-		a, b := wire.Pipe()
-		pairOver(t, a, b, here, there)
+		asterisquetest.ConnectNodes(t, here, there)
 	}
 	return here, there
 }

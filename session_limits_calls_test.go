@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
-	"github.com/asterisque-go/asterisque/wire"
 	"github.com/stretchr/testify/require"
 )
 
@@ -22,8 +22,7 @@ func TestOpensBeyondTheirWindowWaitOnTheCallersSide(t *testing.T) {
 		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1}), littleRoom())
 		defer here.Close()
 		defer there.Close()
-		a, b := wire.Pipe()
-		dialled, accepted := pairOver(t, a, b, here, there)
+		dialled, accepted := asterisquetest.ConnectNodes(t, here, there)
 		ctx, cancel := context.WithCancel(background)
 		var wg sync.WaitGroup
 		for range 100 {
@@ -87,7 +86,7 @@ func TestNestedCallsAtTheLimitsNeverHang(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, b := unbuffered()
 				here, there := nestedNode(t, c.workers, c.here), nestedNode(t, c.workers, c.there)
-				dialled, accepted := pairOver(t, a, b, here, there)
+				dialled, accepted := asterisquetest.ConnectOver(t, here, there, a, b)
 				failed := callNested(t, 10*time.Minute, dialled, accepted)
 				if c.finished {
 					require.Zero(t, failed)

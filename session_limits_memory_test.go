@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/internal/weightest"
 	"github.com/asterisque-go/asterisque/limits"
@@ -153,7 +154,7 @@ func TestASessionAtAllItsLimitsHoldsNoMoreThanThePageSays(t *testing.T) {
 		asterisque.WithService(fullService(data, go_, end)), asterisque.WithLimits(asterisque.Limits{Inbound: soft(b.inbound), Outbound: soft(b.outbound), MaxMessage: b.message}), asterisque.WithWorkers(asterisque.Workers{Session: sleepers + 2*streams + answerers + 1}),
 	}
 	here, there := asterisque.NewNode(opts...), asterisque.NewNode(opts...)
-	dialled, accepted := nodesInMemory(t, here, there)
+	dialled, accepted := asterisquetest.ConnectNodes(t, here, there)
 	var wg sync.WaitGroup
 	sides := []*full{{dialled, &wg, data}, {accepted, &wg, data}}
 	before := weightest.Heap()

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/wiretest"
@@ -94,7 +95,7 @@ func TestTheRoundTripIsMeasured(t *testing.T) {
 		defer here.Close()
 		defer there.Close()
 		slow := wiretest.Direction{Delay: 20 * time.Millisecond}
-		dialled, accepted := pairOver(t, wiretest.Faulty(a, wiretest.Faults{In: slow, Out: slow}), b, here, there)
+		dialled, accepted := asterisquetest.ConnectOver(t, here, there, wiretest.Faulty(a, wiretest.Faults{In: slow, Out: slow}), b)
 		require.Zero(t, dialled.Path().RoundTrip)
 		time.Sleep(20 * time.Second)
 		require.Equal(t, 40*time.Millisecond, dialled.Path().RoundTrip)
@@ -138,9 +139,9 @@ func TestASilentPeerIsLost(t *testing.T) {
 				w := wiretest.Faulty(a, wiretest.Faults{})
 				var s *asterisque.Session
 				if first == "the side that dialled" {
-					s, _ = pairOver(t, w, b, here, there)
+					s, _ = asterisquetest.ConnectOver(t, here, there, w, b)
 				} else {
-					_, s = pairOver(t, b, w, there, here)
+					_, s = asterisquetest.ConnectOver(t, there, here, b, w)
 				}
 				call := make(chan error)
 				go func() { _, err := block.Call(background, s, ""); call <- err }()
@@ -241,7 +242,7 @@ func TestOnAnIdleSessionOneSidePings(t *testing.T) {
 		here, there := asterisque.NewNode(), asterisque.NewNode()
 		defer here.Close()
 		defer there.Close()
-		dialled, accepted := pairOver(t, from, back, here, there)
+		dialled, accepted := asterisquetest.ConnectOver(t, here, there, from, back)
 		time.Sleep(time.Hour)
 		require.NoError(t, dialled.Err())
 		require.NoError(t, accepted.Err())

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/priority"
@@ -78,7 +79,7 @@ func TestAnEchoWaitsForNoMoreThanAPart(t *testing.T) {
 		here, there := asterisque.NewNode(asterisque.WithService(svc)), asterisque.NewNode(asterisque.WithService(svc))
 		defer here.Close()
 		defer there.Close()
-		s, peer := pairOver(t, wire.FromConn(ends[0]), wire.FromConn(ends[1]), here, there)
+		s, peer := asterisquetest.ConnectOver(t, here, there, wire.FromConn(ends[0]), wire.FromConn(ends[1]))
 		for _, from := range []*asterisque.Session{s, peer} {
 			for range 2 {
 				go func() { // ends with the nodes

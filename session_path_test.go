@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/priority"
@@ -46,7 +47,7 @@ func overLink(t *testing.T, rate int, trip time.Duration, changes ...wiretest.Ch
 	here := newNode(t, asterisque.WithCodecs(codec.CBOR))
 	there := newNode(t, asterisque.WithService(svc))
 	a, b := f.link.Pipe()
-	f.s, _ = pairOver(t, wire.FromConn(a), wire.FromConn(b), here, there)
+	f.s, _ = asterisquetest.ConnectOver(t, here, there, wire.FromConn(a), wire.FromConn(b))
 	return f
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/stream"
 	"github.com/asterisque-go/asterisque/wire"
@@ -31,7 +32,7 @@ func distant(t *testing.T, svc *asterisque.Service) *asterisque.Session {
 	t.Cleanup(func() { here.Close(); there.Close() })
 	way := wiretest.Lane{Delay: trip / 2}
 	a, b := wiretest.NewLink(wiretest.LinkConfig{Out: way, In: way}).Pipe()
-	s, _ := pairOver(t, wire.FromConn(a), wire.FromConn(b), here, there)
+	s, _ := asterisquetest.ConnectOver(t, here, there, wire.FromConn(a), wire.FromConn(b))
 	return s
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
@@ -73,9 +74,7 @@ func sumSession(t *testing.T, how func()) (s *asterisque.Session, left *atomic.I
 	t.Cleanup(func() { here.Close(); there.Close() })
 	a, b := wire.Pipe()
 	left = new(atomic.Int64)
-	go there.Accept(background, &keepingWire{Wire: b, left: left, how: how})
-	s, err := here.Attach(background, a)
-	require.NoError(t, err)
+	s, _ = asterisquetest.ConnectOver(t, here, there, a, &keepingWire{Wire: b, left: left, how: how})
 	return s, left
 }
 

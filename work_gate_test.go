@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/priority"
@@ -34,7 +35,7 @@ func TestAFunctionsBoundHoldsOverAllSessionsAndKeepsNoWorker(t *testing.T) {
 		var wg sync.WaitGroup
 		var sessions []*asterisque.Session
 		for range 3 {
-			s, accepted := nodesInMemory(t, here, there)
+			s, accepted := asterisquetest.ConnectNodes(t, here, there)
 			sessions = append(sessions, s, accepted)
 			for range 20 {
 				wg.Go(func() { held.Call(background, s, "") })
@@ -59,8 +60,8 @@ func TestAFunctionsBoundHoldsOverAllSessionsAndKeepsNoWorker(t *testing.T) {
 func TestAtAGateSessionsTakeTurnsAndPrioritiesCountWithinOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there, h := gateNodes(t, 1)
-		greedy, _ := nodesInMemory(t, here, there)
-		modest, _ := nodesInMemory(t, here, there)
+		greedy, _ := asterisquetest.ConnectNodes(t, here, there)
+		modest, _ := asterisquetest.ConnectNodes(t, here, there)
 		var wg sync.WaitGroup
 		call := func(s *asterisque.Session, name string, p int) {
 			wg.Go(func() { held.Call(background, s, name, asterisque.WithPriority(priority.Priority(p))) })
@@ -82,8 +83,8 @@ func TestAtAGateSessionsTakeTurnsAndPrioritiesCountWithinOne(t *testing.T) {
 func TestWhoGivesUpAtAGateLeavesItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there, h := gateNodes(t, 1)
-		a, _ := nodesInMemory(t, here, there)
-		b, _ := nodesInMemory(t, here, there)
+		a, _ := asterisquetest.ConnectNodes(t, here, there)
+		b, _ := asterisquetest.ConnectNodes(t, here, there)
 		running, giveUpRunning := context.WithCancel(background)
 		waiting, giveUpWaiting := context.WithCancel(background)
 		var wg sync.WaitGroup
@@ -193,7 +194,7 @@ func TestNestedCallsOfABoundedFunctionNeedNoPlaceOfTheirOwn(t *testing.T) {
 		a, b := asterisque.NewNode(asterisque.WithService(here)), asterisque.NewNode(asterisque.WithService(there))
 		defer a.Close()
 		defer b.Close()
-		dialled, accepted := nodesInMemory(t, a, b)
+		dialled, accepted := asterisquetest.ConnectNodes(t, a, b)
 		ctx, cancel := context.WithTimeout(background, time.Minute)
 		defer cancel()
 		var wg sync.WaitGroup

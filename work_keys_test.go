@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -26,8 +27,8 @@ func TestCallsOfOneKeyRunInTheOrderOfTheirArrivalAndOthersBeside(t *testing.T) {
 		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc))
 		defer here.Close()
 		defer there.Close()
-		a, _ := nodesInMemory(t, here, there)
-		b, _ := nodesInMemory(t, here, there)
+		a, _ := asterisquetest.ConnectNodes(t, here, there)
+		b, _ := asterisquetest.ConnectNodes(t, here, there)
 		var wg sync.WaitGroup
 		call := func(s *asterisque.Session, name string, opts ...asterisque.CallOption) {
 			wg.Go(func() { held.Call(background, s, name, opts...) })
@@ -58,7 +59,7 @@ func TestACallThatSleepsInTheLineOfItsKeyKeepsNoRoomFromOthers(t *testing.T) {
 		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithLimits(asterisque.Limits{Inbound: limits.Limits{Soft: limits.Amount{Bytes: 64 << 10}}}))
 		defer here.Close()
 		defer there.Close()
-		s, _ := nodesInMemory(t, here, there)
+		s, _ := asterisquetest.ConnectNodes(t, here, there)
 		var wg sync.WaitGroup
 		for _, name := range []string{"k1", "k2"} {
 			wg.Go(func() { held.Call(background, s, name) })
@@ -112,8 +113,8 @@ func TestAKeyIsPassedOnFromASessionThatDies(t *testing.T) {
 		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc))
 		defer here.Close()
 		defer there.Close()
-		dying, _ := nodesInMemory(t, here, there)
-		living, accepted := nodesInMemory(t, here, there)
+		dying, _ := asterisquetest.ConnectNodes(t, here, there)
+		living, accepted := asterisquetest.ConnectNodes(t, here, there)
 		var wg sync.WaitGroup
 		for i := range 10 {
 			wg.Go(func() { held.Call(background, []*asterisque.Session{dying, living}[i%2], fmt.Sprint("k", i%2)) })
@@ -226,7 +227,7 @@ func TestNestedCallsOfTheSameKeyRunAtOnce(t *testing.T) {
 		here, there := newNode(), newNode()
 		defer here.Close()
 		defer there.Close()
-		dialled, accepted := nodesInMemory(t, here, there)
+		dialled, accepted := asterisquetest.ConnectNodes(t, here, there)
 		ctx, cancel := context.WithTimeout(background, time.Minute)
 		defer cancel()
 		var wg sync.WaitGroup

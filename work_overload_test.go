@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
@@ -137,7 +138,7 @@ func TestACallThatOthersNeedIsNotRefused(t *testing.T) {
 		there := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1, Waiting: 2}))
 		defer here.Close()
 		defer there.Close()
-		dialled, _ := nodesInMemory(t, here, there)
+		dialled, _ := asterisquetest.ConnectNodes(t, here, there)
 		var wg sync.WaitGroup
 		calls(&wg, 1, func(int) {
 			if got, err := outer.Call(background, dialled, "x"); err != nil || got != "x" {

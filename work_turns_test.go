@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 )
 
 // TestAQuietSessionHasItsTurnHoweverLongOthersAreBusy fails if a session may wait in more than one
@@ -31,10 +31,7 @@ func TestAQuietSessionHasItsTurnHoweverLongOthersAreBusy(t *testing.T) {
 		defer there.Close()
 		defer here.Close()
 		connect := func() *asterisque.Session {
-			a, b := wire.Pipe()
-			go there.Accept(background, b)
-			s, err := here.Attach(background, a)
-			require.NoError(t, err)
+			s, _ := asterisquetest.ConnectNodes(t, here, there)
 			return s
 		}
 		ctx, stop := context.WithCancel(background)

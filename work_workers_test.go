@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -91,7 +92,7 @@ func TestNoMoreHandlersRunAtOnceThanANodeHasWorkers(t *testing.T) {
 		defer there.Close()
 		var wg sync.WaitGroup
 		for range 4 {
-			s, _ := nodesInMemory(t, here, there)
+			s, _ := asterisquetest.ConnectNodes(t, here, there)
 			for range 5 {
 				wg.Go(func() { held.Call(background, s, "x") })
 			}
@@ -118,8 +119,8 @@ func TestSessionsTakeTurnsForTheWorkersOfTheirNode(t *testing.T) {
 		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Node: 1}))
 		defer here.Close()
 		defer there.Close()
-		greedy, _ := nodesInMemory(t, here, there)
-		modest, _ := nodesInMemory(t, here, there)
+		greedy, _ := asterisquetest.ConnectNodes(t, here, there)
+		modest, _ := asterisquetest.ConnectNodes(t, here, there)
 		var wg sync.WaitGroup
 		for range 3000 {
 			wg.Go(func() { held.Call(background, greedy, "greedy") })
@@ -170,7 +171,7 @@ func TestASessionWhosePeerReadsNothingKeepsNoWorkerOfItsNode(t *testing.T) {
 		require.NotZero(t, stuck.Stats().Parked, "answers wait for the peer, but no worker with them")
 		require.Zero(t, there.Stats().Busy)
 
-		good, _ := nodesInMemory(t, here, there)
+		good, _ := asterisquetest.ConnectNodes(t, here, there)
 		ctx, cancel := context.WithTimeout(background, time.Minute)
 		defer cancel()
 		for range 10 {
@@ -194,7 +195,7 @@ func TestWorkersAreKeptForTheNextCallAndEndWhenNobodyNeedsThem(t *testing.T) {
 		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc))
 		defer here.Close()
 		defer there.Close()
-		dialled, _ := nodesInMemory(t, here, there)
+		dialled, _ := asterisquetest.ConnectNodes(t, here, there)
 		for range 100 {
 			_, err := echo.Call(background, dialled, "one after the other")
 			require.NoError(t, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -78,7 +79,7 @@ func scene(t *testing.T) (client, server *asterisque.Node) {
 	t.Helper()
 	svc, began := holder()
 	client, server = newNode(t, asterisque.WithID("client")), newNode(t, asterisque.WithID("server"), asterisque.WithService(svc))
-	here, there := connect(t, client, server)
+	here, there := asterisquetest.ConnectNodes(t, client, server)
 	_, err := here.Call(t.Context(), 9, nil)
 	require.ErrorIs(t, err, asterisque.ErrUnauthorized)
 	// the answer may come before the call is over at the server
@@ -142,7 +143,7 @@ func TestThePageOfTheClientSaysWhichCallsItMade(t *testing.T) {
 func TestThePageTellsWhoWaitsForRoomAndForWhat(t *testing.T) {
 	svc, _ := holder()
 	client, server := newNode(t), newNode(t, asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1}), asterisque.WithLimits(asterisque.Limits{Inbound: limits.Limits{Soft: limits.Amount{Bytes: 64 << 10}}}))
-	here, there := connect(t, client, server)
+	here, there := asterisquetest.ConnectNodes(t, client, server)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer here.Close()
@@ -271,7 +272,7 @@ func TestWhatCannotBeAnsweredIsRefused(t *testing.T) {
 func TestTheHundredSlowestPipesOfASessionAreShown(t *testing.T) {
 	svc, began := holder()
 	client, server := newNode(t), newNode(t, asterisque.WithService(svc))
-	here, there := connect(t, client, server)
+	here, there := asterisquetest.ConnectNodes(t, client, server)
 	var last *pipe.Pipe
 	for range 130 {
 		last = open(t, here, there, 8)
@@ -290,7 +291,7 @@ func TestEveryListHasItsBound(t *testing.T) {
 	server := newNode(t, asterisque.WithService(svc))
 	client := newNode(t)
 	for i := range 4 {
-		here, there := connect(t, client, server)
+		here, there := asterisquetest.ConnectNodes(t, client, server)
 		for range 4 - i {
 			open(t, here, there, 8)
 			<-began // until then the session holds something
@@ -332,7 +333,7 @@ func TestSessionsAtTheirLimitsComeFirst(t *testing.T) {
 func TestWhatAPeerCallsItselfDoesNothingToATerminal(t *testing.T) {
 	svc, _ := holder()
 	client, server := newNode(t, asterisque.WithID("\x1b[31m<script>\u202e\xff")), newNode(t, asterisque.WithService(svc))
-	here, there := connect(t, client, server)
+	here, there := asterisquetest.ConnectNodes(t, client, server)
 	open(t, here, there, 8)
 	_, page := get(t, serve(t, Handler(server)), "")
 	require.Equal(t, 4, strings.Count(page, `"\x1b[31m<script>\u202e\xff"`), "it is quoted wherever it is shown")
@@ -364,7 +365,7 @@ func TestThePageMayBeLookedAtWhileEverythingMoves(t *testing.T) {
 	h := Handler(client, server)
 	var wg sync.WaitGroup
 	for range 3 {
-		here, _ := connect(t, client, server)
+		here, _ := asterisquetest.ConnectNodes(t, client, server)
 		wg.Go(func() {
 			for range 100 {
 				_, err := echo.Call(t.Context(), here, "x")

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -24,7 +25,7 @@ func events(r *Recent) (list []string) {
 func TestThePageSaysWhatBecameOfSessions(t *testing.T) {
 	recent := new(Recent)
 	client, server := newNode(t, asterisque.WithID("client")), newNode(t, asterisque.WithHooks(recent.Hooks()))
-	here, there := connect(t, client, server)
+	here, there := asterisquetest.ConnectNodes(t, client, server)
 	here.Close()
 	eventually(t, func() bool { return len(recent.list()) == 2 })
 	page := httptest.NewRecorder()
@@ -40,7 +41,7 @@ func TestThePageSaysWhatBecameOfSessions(t *testing.T) {
 
 func TestEachHookIsRememberedAndOnlySoMany(t *testing.T) {
 	recent := new(Recent)
-	_, s := connect(t, newNode(t), newNode(t))
+	_, s := asterisquetest.ConnectNodes(t, newNode(t), newNode(t))
 	h := recent.Hooks()
 	h.SessionBegun(s)
 	h.SessionAway(s, errors.New("lost"))

@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/internal/leak"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/stream"
-	"github.com/asterisque-go/asterisque/wire"
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
@@ -33,10 +33,7 @@ func open(t *testing.T, h func(ctx context.Context, p *pipe.Pipe) error, opts ..
 	svc := asterisque.NewService()
 	svc.Handle(1, "stream", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) { return nil, h(ctx, p) })
 	here, there := asterisque.NewNode(), asterisque.NewNode(append(opts, asterisque.WithService(svc))...)
-	a, b := wire.Pipe()
-	go there.Accept(background, b)
-	s, err := here.Attach(background, a)
-	require.NoError(t, err)
+	s, _ := asterisquetest.ConnectNodes(t, here, there)
 	p, err := s.Open(background, 1, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { p.Abort(nil); here.Close(); there.Close() })

@@ -3,21 +3,14 @@ package classicwire_test
 import (
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/wire"
 )
 
 // BenchmarkCall compares calls over the classic protocol with those over protocol 1.
 func BenchmarkCall(b *testing.B) {
 	for _, scheme := range []string{"classic", "tcp"} {
 		b.Run(scheme, func(b *testing.B) {
-			here, there := newNode(b, asterisque.NewService()), newNode(b, offer())
-			ln, err := wire.Listen(background, scheme+"://127.0.0.1:0", wire.Options{})
-			require.NoError(b, err)
-			defer ln.Close()
-			s, _ := join(b, here, there, func() (wire.Wire, error) { return wire.Dial(background, ln.URL(), wire.Options{}) }, ln.Accept)
+			s, _ := connectNodes(b, scheme, newNode(b, asterisque.NewService()), newNode(b, offer()))
 			for name, callers := range map[string]int{"1": 1, "64": 32} {
 				// callers for each of two processors
 				b.Run(name, func(b *testing.B) { calls(b, s, callers) })

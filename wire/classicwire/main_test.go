@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec/classic"
 	"github.com/asterisque-go/asterisque/internal/leak"
 	"github.com/asterisque-go/asterisque/wire"
@@ -32,44 +33,25 @@ func newNode(t testing.TB, svc *asterisque.Service, opts ...asterisque.Option) *
 // what they offer; opts are for both.
 func connect(t testing.TB, server, client *asterisque.Service, opts ...asterisque.Option) (dialled, accepted *asterisque.Session) {
 	t.Helper()
-	here, there := newNode(t, client, opts...), newNode(t, server, opts...)
-	ln, err := wire.Listen(background, "classic://127.0.0.1:0", wire.Options{})
+	return connectNodes(t, "classic", newNode(t, client, opts...), newNode(t, server, opts...))
+}
+
+// connectNodes connects two nodes over TCP, by the protocol of a scheme.
+func connectNodes(t testing.TB, scheme string, here, there *asterisque.Node) (dialled, accepted *asterisque.Session) {
+	t.Helper()
+	ln, err := wire.Listen(background, scheme+"://127.0.0.1:0", wire.Options{})
 	require.NoError(t, err)
 	defer ln.Close()
-	return join(t, here, there, func() (wire.Wire, error) { return wire.Dial(background, ln.URL(), wire.Options{}) }, ln.Accept)
+	near, err := wire.Dial(background, ln.URL(), wire.Options{})
+	require.NoError(t, err)
+	far, err := ln.Accept()
+	require.NoError(t, err)
+	return asterisquetest.ConnectOver(t, here, there, near, far)
 }
 
 // connectUnbuffered is connect over a connection that holds nothing: a write waits for its read.
 func connectUnbuffered(t testing.TB, server, client *asterisque.Service, opts ...asterisque.Option) (dialled, accepted *asterisque.Session) {
 	t.Helper()
 	a, b := net.Pipe()
-	return join(t, newNode(t, client, opts...), newNode(t, server, opts...),
-		func() (wire.Wire, error) { return classicwire.Client(a), nil }, func() (wire.Wire, error) { return classicwire.Server(b), nil })
-}
-
-// join makes a session of the two ends of a connection.
-func join(t testing.TB, here, there *asterisque.Node, dial, accept func() (wire.Wire, error)) (dialled, accepted *asterisque.Session) {
-	t.Helper()
-	accepts := make(chan *asterisque.Session, 1)
-	go func() {
-		defer close(accepts)
-		w, err := accept()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		s, err := there.Accept(background, w)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		accepts <- s
-	}()
-	w, err := dial()
-	require.NoError(t, err)
-	dialled, err = here.Attach(background, w)
-	require.NoError(t, err)
-	accepted = <-accepts
-	require.NotNil(t, accepted)
-	return dialled, accepted
+	return asterisquetest.ConnectOver(t, newNode(t, client, opts...), newNode(t, server, opts...), classicwire.Client(a), classicwire.Server(b))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/classic"
 	"github.com/asterisque-go/asterisque/codec/message"
@@ -300,11 +301,8 @@ func TestAWireOverTLSTellsHowItIsProtected(t *testing.T) {
 	server, client := testtls.Configs(t)
 	server.SessionTicketsDisabled, client.ServerName = true, "localhost"
 	a, b := tcpPair(t)
-	dialled, _ := join(t, newNode(t, offer()), newNode(t, offer()),
-		func() (wire.Wire, error) {
-			return classicwire.Client(tls.Client(a, client)), nil
-		},
-		func() (wire.Wire, error) { return classicwire.Server(tls.Server(b, server)), nil })
+	dialled, _ := asterisquetest.ConnectOver(t, newNode(t, offer()), newNode(t, offer()),
+		classicwire.Client(tls.Client(a, client)), classicwire.Server(tls.Server(b, server)))
 	got, err := echo.Call(background, dialled, "x")
 	require.NoError(t, err)
 	require.Equal(t, "x", got)
