@@ -34,6 +34,10 @@
 // span has a link to the span of the caller. That is what OpenTelemetry advises for public
 // endpoints.
 //
+// With the trace context goes the baggage, of which a handler has in its context what a trusted
+// peer has sent. It goes on with the calls that the handler makes with that context, to whatever
+// peer: what is nobody's business does not belong there. That of other peers is ignored.
+//
 // It holds for both sides of a session. Over a wire without TLS a client does not know its server,
 // so that calls back are traces of their own there, unless WithTrust says that all peers are
 // trusted.
@@ -41,10 +45,12 @@
 // # Metrics
 //
 // With [Interceptor] the histograms rpc.client.call.duration and rpc.server.call.duration, in
-// seconds, have the attributes rpc.system.name, rpc.method and, of calls that failed, error.type.
-// With [Observe] a node tells what it holds each time the metrics are collected, which costs the
-// calls nothing, and with [Hooks] what becomes of its sessions is counted; see there for what there
-// is.
+// seconds, have the attributes rpc.system.name, rpc.method and, of calls that failed, error.type
+// and rpc.response.status_code. These two are the metrics that the semantic conventions have for
+// RPC, and the boundaries of their buckets are those that the conventions advise. That of a stream
+// is its whole life. With [Observe] a node tells what it holds each time the metrics are collected,
+// which costs the calls nothing, and with [Hooks] what becomes of its sessions is counted; see
+// there for what there is.
 //
 // Whatever peers do, the number of time series is bounded: by the functions of the program and by
 // the codes of the library. No address, id or text of a peer is an attribute of a metric. The codes
@@ -55,5 +61,10 @@
 // The trace context of an Open is text: the value of the W3C header traceparent, and if there is a
 // tracestate, a line feed and the value of that header. A tracestate that does not fit into the 512
 // bytes of an Open loses whole members: first those of more than 128 characters, then the last
-// ones. What a peer sends and is not a trace context is ignored. Baggage does not travel.
+// ones. What a peer sends and is not a trace context is ignored.
+//
+// Baggage is the value of the W3C header baggage, in the metadata of the call under the key
+// "baggage". Of the bounds of [asterisque.Metadata] it has what the metadata of the program leaves.
+// Baggage that does not fit loses whole members: the largest first, of two of one size the one
+// whose text is later. Where the program has said what baggage the call has, that is what travels.
 package asterisqueotel

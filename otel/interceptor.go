@@ -93,9 +93,9 @@ func (t *instrumentation) intercept(ctx context.Context, c *asterisque.Call, nex
 		c.SetTrace(sent) // which fits
 	}
 	if c.Blocks() {
-		return opening(ctx, c, next, done)
+		return opening(withBaggage(ctx, c), c, next, done)
 	}
-	return during(ctx, c, next, done)
+	return during(withBaggage(ctx, c), c, next, done)
 }
 
 // recording is the Record of a histogram of rpcconv.
@@ -204,12 +204,17 @@ func statusCode(c asterisque.Code) string {
 
 func isOfTheLibrary(c asterisque.Code) bool { return c > 0 && c <= codec.Stopped }
 
-// outcome returns the attributes of a metric, which have few values whatever the peer does.
+// outcome returns the attributes of a metric, which have few values whatever the peer does: so the
+// codes of applications are not told apart.
 func outcome(name string, err error) []attribute.KeyValue {
 	if err == nil {
 		return []attribute.KeyValue{method(name)}
 	}
-	return []attribute.KeyValue{method(name), errorType(err)}
+	about := []attribute.KeyValue{method(name), errorType(err)}
+	if code := codec.AbortOf(err).Code; isOfTheLibrary(code) {
+		about = append(about, semconv.RPCResponseStatusCode(statusCode(code)))
+	}
+	return about
 }
 
 // class returns what the code of an error means, if it is one of the library.
