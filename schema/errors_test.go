@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/big"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 	"unsafe"
@@ -82,6 +83,12 @@ func TestATypeWithoutASchemaIsAnErrorThatNamesThePartAndTheWayOut(t *testing.T) 
 	}
 }
 
+func TestTheLongestArrayHasASchema(t *testing.T) {
+	s, err := New().Input(reflect.TypeFor[[4096]string]())
+	require.NoError(t, err)
+	require.Less(t, len(s), 200<<10)
+}
+
 func TestWhatHasAFormOfItsOwnIsAnErrorInTheDirectionInWhichItHasOne(t *testing.T) {
 	for _, c := range []struct {
 		of     reflect.Type
@@ -130,6 +137,15 @@ func TestAGivenSchemaHasToBeAnObject(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, json.Valid([]byte(s)))
 	require.Contains(t, s, "123456789012345678901234567890", "numbers stay as they are")
+
+	s, err = New(As[celsius](celsiusSchema)).Input(reflect.TypeFor[celsius]())
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(string(s), "$schema"))
+	s, err = New(As[celsius](celsiusSchema)).Input(reflect.TypeFor[struct {
+		C celsius `doc:"outside"`
+	}]())
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(string(s), "description"), "that of the field")
 }
 
 func TestDescribePanicsOfWhatHasNoSchema(t *testing.T) {

@@ -42,7 +42,6 @@ type plain struct {
 	Count  int
 	hidden int
 	Left   chan int `cbor:"-"`
-	Also   func()   `json:"-"`
 }
 
 // tagged has tags of all kinds.
@@ -51,6 +50,7 @@ type tagged struct {
 	Value float32 `json:"value,omitzero"`
 	Both  uint8   `cbor:",omitempty" json:"both"`
 	Odd   int     `cbor:"-,"`
+	Func  func()  `json:"-"`
 	Key   string  `cbor:"7"`
 }
 
@@ -112,6 +112,26 @@ type levelOne struct {
 type levelTwo struct {
 	N string // hidden
 	M string `cbor:"deepest"`
+}
+
+// twice has one struct by two ways, whose fields count for nothing.
+type twice struct {
+	one
+	two
+	Z bool
+}
+
+type (
+	one  struct{ both }
+	two  struct{ both }
+	both struct{ N int }
+)
+
+// listing is an array in CBOR, which begins with the fields of another struct.
+type listing struct {
+	_ struct{} `cbor:",toarray"`
+	base
+	Z bool
 }
 
 // special has types that JSON does not have.

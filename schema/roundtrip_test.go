@@ -51,7 +51,9 @@ var contracts = []contract{
 	of[map[int16]any]("map by int16"), of[map[int]int]("map by int"), of[map[uint64]string]("map by uint64"), of[map[int64]map[uint16]bool]("maps by integers"),
 	of[*int]("pointer"), of[**plain]("pointer to a pointer"), of[struct{}]("nothing"), of[plain]("struct"), of[tagged]("struct with tags"),
 	of[numbered]("struct by integers"), of[listed]("struct as an array"), of[[]listed]("structs as arrays"), of[embeds]("struct with others"),
-	of[shadow]("struct with hidden fields"), ofTimes[special]("what JSON does not have"), of[struct{ A, B []plain }]("struct without a name"),
+	of[shadow]("struct with hidden fields"),
+	of[twice]("struct with another one twice"), of[listing]("struct with another one as an array"),
+	ofTimes[special]("what JSON does not have"), of[struct{ A, B []plain }]("struct without a name"),
 	of[tree]("tree"), of[*tree]("pointer to a tree"), of[ping]("two types in a circle"), of[nest]("list of itself"), of[maze]("map of itself"),
 	of[page[tagged]]("generic struct"), of[struct {
 		A page[int]
