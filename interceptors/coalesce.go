@@ -16,8 +16,9 @@ import (
 // Equal are calls of one function on one session with the same parameters, as bytes, the same
 // priority and the same metadata: an id of the request there keeps calls apart. A call that gives
 // up, or whose time is over, gives up only itself: if it was the one that ran, the next of those
-// that wait runs. Trace contexts need not be the same; who follows the calls sees each, and one of
-// them go on. On the serving side calls that wait keep their workers.
+// that wait runs. One that has waited twice in vain runs by itself, so that whoever gives up again
+// and again holds nobody up. Trace contexts need not be the same; who follows the calls sees each,
+// and one of them go on. On the serving side calls that wait keep their workers.
 //
 // Calls that carry Blocks, as all untyped ones do that are served, and durable ones pass as they
 // are, and so do those around a Connection, which do not know their session.
@@ -45,6 +46,9 @@ type flight struct {
 	err    error
 }
 
+// mostInVain bounds how often a call waits for one that then gives up.
+const mostInVain = 2
+
 func newCoalescer(across bool) *coalescer {
 	return &coalescer{across: across, running: make(map[callKey]*flight)}
 }
@@ -58,7 +62,7 @@ func (g *coalescer) intercept(ctx context.Context, c *asterisque.Call, next aste
 		return next(ctx, c) // which says why
 	}
 	key := keyOf(ctx, c, params, g.across)
-	for {
+	for range mostInVain {
 		f, first := g.join(key)
 		if first {
 			return g.fly(ctx, c, next, key, f)
@@ -77,6 +81,7 @@ func (g *coalescer) intercept(ctx context.Context, c *asterisque.Call, next aste
 			return nil
 		}
 	}
+	return next(ctx, c)
 }
 
 // join returns the call of that key that runs. If there is none, first is true, and it is up to the

@@ -156,6 +156,44 @@ func TestACallThatGivesUpGivesUpOnlyItself(t *testing.T) {
 	}
 }
 
+// TestAttackCallsThatAreGivenUpAgainAndAgain has a peer that makes the calls which others wait for,
+// and lets none come to its end.
+func TestAttackCallsThatAreGivenUpAgainAndAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := new(slowly)
+		there := node(t, serving(h.handle), served(interceptors.CoalesceAcrossPeers()))
+		attacker, victim := connect(t, node(t), there), connect(t, node(t), there)
+		over := make(chan struct{})
+		var attacks sync.WaitGroup
+		for i := range 20 { // in turn, each shortly before its end
+			attacks.Go(func() {
+				for begun := false; ; begun = true {
+					wait := 900 * time.Millisecond
+					if !begun {
+						wait = time.Duration(i+1) * 45 * time.Millisecond
+					}
+					select {
+					case <-over:
+						return
+					default:
+					}
+					ctx, cancel := context.WithTimeout(background, wait)
+					call(ctx, attacker, "x")
+					cancel()
+				}
+			})
+		}
+		synctest.Wait()
+		elapsed := took(func() {
+			_, err := call(background, victim, "x")
+			require.NoError(t, err)
+		})
+		close(over)
+		attacks.Wait()
+		require.LessOrEqual(t, elapsed, 4*time.Second)
+	})
+}
+
 func TestATimeThatIsUpIsThatOfOneCallOnly(t *testing.T) {
 	coalescing(t, func(t *testing.T, s *asterisque.Session, h *slowly) {
 		said := together(
