@@ -21,14 +21,19 @@ func (c *served) decodedForKey() *any {
 // decodeParams implements handledCall.
 func (c *served) decodeParams(v any) error {
 	if err := c.x.decode(c.params, v); err != nil {
-		a := codecError(codec.BadParams, c.function(), c.handler.name, "parameters", err)
-		a.Ran = codec.Refused
-		return a
+		return c.badParams(err)
 	}
 	if c.x.lender == nil && !c.intercepted() { // interceptors may look at them later
 		c.freeParams()
 	}
 	return nil
+}
+
+// badParams returns the error for parameters of c that do not decode.
+func (c *served) badParams(err error) error {
+	a := codecError(codec.BadParams, c.function(), c.handler.name, "parameters", err)
+	a.Ran = codec.Refused
+	return a
 }
 
 // encodeResult implements handledCall.

@@ -118,10 +118,13 @@ func (p *port) closedBy(abort *codec.Abort) {
 func (x *exchange) discarded(outer *outer, cost int64, why outbox.Reason) *Abort {
 	if why == outbox.Expired {
 		x.unsent(outer, cost)
-		return neverSent(codec.ErrExpired.Withf("its time was up before it could be sent"))
+		return neverSent(errTimeUp)
 	}
 	return neverSent(x.cause())
 }
+
+// errTimeUp is why a call was not sent whose time to live has passed.
+var errTimeUp = codec.ErrExpired.Withf("its time was up before it could be sent")
 
 // Announce implements piping.Port.
 func (p *port) Announce() {

@@ -15,8 +15,10 @@ type Caller interface {
 	// it answers c: by an error, or by a result ([Call.SetResult]) and nil; pipes are made by
 	// sessions only. ctx governs the call, and the whole life of a pipe. Invoke may be called
 	// concurrently for different calls; for one call it may be called again once it has returned,
-	// and the last outcome counts. After it has returned it does not use c any more. Errors that
-	// are no *[Abort] become the cause of one.
+	// and the last outcome counts. After it has returned it does not use c any more. What it
+	// changes of the parameters, and puts around Blocks, stays for whoever calls on again: a Caller
+	// that does so has an interceptor for it ([Intercept]). Errors that are no *[Abort] become the
+	// cause of one.
 	Invoke(ctx context.Context, c *Call) error
 }
 

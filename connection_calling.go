@@ -2,7 +2,6 @@ package asterisque
 
 import (
 	"context"
-	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -19,24 +18,22 @@ func (c *Connection) Open(life context.Context, function uint16, params []byte, 
 }
 
 // session returns the session to call on.
-func (c *Connection) session(ctx context.Context, cfg *callConfig) (*Session, *Abort) {
+func (c *Connection) session(ctx context.Context, m *making) (*Session, *Abort) {
 	c.mu.Lock()
 	s, state := c.current, c.state
 	c.mu.Unlock()
 	switch {
-	case takesCalls(s) && (!s.Away() || state == Connected && !cfg.failFast):
+	case takesCalls(s) && (!s.Away() || state == Connected && !m.cfg.failFast):
 		// one that has just come back is up, whatever state says yet
 		return s, nil
 	case c.ctx.Err() != nil:
 		return nil, neverSent(c.Err())
-	case cfg.failFast:
+	case m.cfg.failFast:
 		return nil, neverSent(codec.ErrUnavailable.Withf("there is no connection with %s at the moment", c.name()))
 	}
-	if cfg.ttl > 0 { // the wait is part of it; such a cfg is the call's own
-		end := time.Now().Add(cfg.ttl)
-		defer func() { cfg.ttl = max(time.Until(end), 1) }()
+	if !m.expires.IsZero() {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, end)
+		ctx, cancel = context.WithDeadline(ctx, m.expires)
 		defer cancel()
 	}
 	return c.wait(ctx)
@@ -53,21 +50,15 @@ func (c *Connection) Invoke(ctx context.Context, call *Call) error {
 	if m.cfg.durable && !m.blocks {
 		return c.durably(ctx, m)
 	}
-	var end time.Time
-	if m.cfg.ttl > 0 {
-		end = time.Now().Add(m.cfg.ttl)
-	}
 	for {
-		s, a := c.session(ctx, m.cfg)
+		s, a := c.session(ctx, m)
 		if a != nil {
 			return a
 		}
+		ran := m.mayHaveRun()
 		err := s.Invoke(ctx, call)
-		if err == nil || !overtaken(s, err) || c.ctx.Err() != nil {
+		if err == nil || m.mayHaveRun() > ran || !overtaken(s, err) || c.ctx.Err() != nil {
 			return err
-		}
-		if !end.IsZero() {
-			m.own().ttl = max(time.Until(end), 1)
 		}
 	}
 }

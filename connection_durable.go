@@ -22,6 +22,7 @@ func (c *Connection) durably(ctx context.Context, m *making) error {
 	}
 	defer c.durable.remove(e)
 	cfg := m.own()
+	defer func() { cfg.key, cfg.sent = nil, nil }()
 	cfg.key = make([]byte, keySize)
 	rand.Read(cfg.key) // never fails
 	var last error
@@ -58,7 +59,8 @@ func (c *Connection) repeats(ctx context.Context, s *Session, err error) bool {
 	if err == nil || ctx.Err() != nil || c.ctx.Err() != nil {
 		return false
 	}
-	if s.ctx.Err() == nil && !(Repeatable(err) && errors.Is(err, ErrUnavailable)) {
+	drains := s.draining.Load() || s.peerDraining.Load()
+	if s.ctx.Err() == nil && !(drains && Repeatable(err) && errors.Is(err, ErrUnavailable)) {
 		return false // an answer
 	}
 	if overtaken(s, err) {

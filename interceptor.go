@@ -19,9 +19,14 @@ import (
 //
 // The context that it passes on has to be derived from ctx: on the serving side the handler gets
 // it. An interceptor may answer without calling on. Of a call that this side makes it may call on
-// more than once, one time after the other; one that is served runs once. It returns when the call
-// is over for it: next fails later, and c is not to be used any more. If it returns while next
-// still runs on another goroutine, the call ends when that has returned.
+// more than once, one time after the other; one that is served runs once. What an interceptor
+// changes of the parameters, and what it puts around Blocks, those within it see: when others call
+// on again, it gets the call without that, and makes its changes again. For a durable call it makes
+// the same ones, since a peer refuses a repetition with other parameters.
+//
+// An interceptor returns when the call is over for it: next fails later, and c is not to be used
+// any more. It waits for a next that it calls on another goroutine, as those within use c. If it
+// does not, the call ends when the handler has returned, or the peer has answered.
 //
 // Around a call that carries Blocks, next returns on the serving side when the handler has
 // returned, and on the calling side as soon as the pipe is open, whose life is the context that was
@@ -54,8 +59,9 @@ func chain(around []Interceptor, last Next) Next {
 // before returns i around next.
 func (i Interceptor) before(next Next) Next {
 	return func(ctx context.Context, c *Call) (err error) {
-		returned := false
+		returned, params := false, c.enter()
 		defer func() {
+			c.leave(params)
 			if returned {
 				return
 			}

@@ -25,10 +25,12 @@ type Call struct {
 
 	lost           bool // code around it has ended its goroutine; of whoever has the call, as below
 	params, result callValue
+	inside         int // how many interceptors are around what runs now
+	wraps          wraps
 
 	mu    sync.Mutex // held while the call is carried out
-	begun bool       // it was carried out; guarded by mu, as over
-	ran   bool       // it may have run; guarded by mu
+	begun bool       // it was carried out; guarded by mu, as ran and over
+	ran   int        // how many attempts may have run
 	over  bool       // nothing may be carried out any more
 }
 
@@ -57,8 +59,11 @@ type callSide interface {
 	// untyped returns the pipe, or nil.
 	untyped() *pipe.Pipe
 
-	// wrap puts a around the Blocks of the call.
-	wrap(a piping.Around) error
+	// mayWrap returns nil, or why nothing can be put around the Blocks of the call any more.
+	mayWrap() error
+
+	// again ends the pipe of an earlier attempt, if there is one, around which all stands.
+	again(all []piping.Around)
 
 	// notBegun says how far a call has got that ends now, without having begun.
 	notBegun() codec.Ran
@@ -117,7 +122,9 @@ func (c *Call) SetTrace(trace []byte) error {
 }
 
 // Pipe returns the pipe of a call that carries Blocks: on the serving side always, on the calling
-// side once next has returned. It is nil for other calls.
+// side once next has returned. It is nil for other calls. What is put around Blocks takes its place
+// when the handler begins, or the caller has the pipe: an interceptor that sends or receives on the
+// pipe itself, before that, does so past all of it, and has ended by then.
 func (c *Call) Pipe() *pipe.Pipe { return c.side.untyped() }
 
 // Blocks is what an [Interceptor] puts around the Blocks of a call on its own side. Each function
@@ -142,7 +149,7 @@ type Blocks struct {
 	// it, on a goroutine of its own, and returns the outcome that the application sees. Until then
 	// that sees a call that is not over. The result is End's to change and to keep; beside an error
 	// there is none. On the serving side it is not called: the interceptor is told by next. Nor is
-	// it if the pipe was never opened.
+	// it if there is no pipe ([Call.Pipe]) when the interceptor returns.
 	End func(result []byte, err error) ([]byte, error)
 }
 
@@ -152,7 +159,11 @@ func (c *Call) WrapBlocks(b Blocks) error {
 	if !c.blocks {
 		return c.errorf("it carries no Blocks")
 	}
-	return c.side.wrap(piping.Around(b))
+	if err := c.side.mayWrap(); err != nil {
+		return err
+	}
+	c.wraps = append(c.wraps, wrap{piping.Around(b), c.inside})
+	return nil
 }
 
 // Params returns the parameters, a value of the type that the function declares, and not a copy of
@@ -167,10 +178,22 @@ func (c *Call) Params() any { return c.valueOf(&c.params) }
 func (c *Call) RawParams() ([]byte, error) { return c.rawOf(&c.params, "parameters", codec.BadParams) }
 
 // SetParams replaces the parameters. It fails unless v is of the type that the function declares.
-func (c *Call) SetParams(v any) error { return c.set(&c.params, "parameters", v) }
+func (c *Call) SetParams(v any) error {
+	c.side.fill(c)
+	to := c.params
+	to.renew()
+	if err := c.set(&to, "parameters", v); err != nil {
+		return err
+	}
+	c.params = to
+	return nil
+}
 
 // SetRawParams replaces the parameters by bytes, which are the call's from then on.
-func (c *Call) SetRawParams(raw []byte) { c.params.setRaw(raw) }
+func (c *Call) SetRawParams(raw []byte) {
+	c.params.renew()
+	c.params.setRaw(raw)
+}
 
 // Result returns the result once there is one, as [Call.Params] does the parameters. On the calling
 // side a call that carries Blocks has none here: see [Blocks].
@@ -194,11 +217,12 @@ func (c *Call) SetRawResult(raw []byte) { c.result.setRaw(raw) }
 
 // Refuse returns err as an error with which a call ends that did not run: as long as nobody has
 // called on, or all who did have learnt that nothing has run, it tells the caller that the call
-// certainly did not ([Repeatable]). Otherwise it returns err.
+// certainly did not ([Repeatable]). A peer that refuses a durable call so does not say that: the
+// refusal is its answer. Otherwise Refuse returns err.
 func (c *Call) Refuse(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err == nil || c.ran {
+	if err == nil || c.ran > 0 {
 		return err
 	}
 	a := *codec.AbortOf(err)
@@ -219,9 +243,19 @@ func (c *Call) carryOut(ctx context.Context) error {
 		return c.errorf("an interceptor calls on again: a handler runs once")
 	}
 	c.begun = true
+	c.ran++ // unless it returns, and says otherwise
 	err := c.side.carryOut(ctx)
-	c.ran = c.ran || !c.side.spared(err)
+	if c.side.spared(err) {
+		c.ran--
+	}
 	return err
+}
+
+// mayHaveRun returns how many attempts may have run.
+func (c *Call) mayHaveRun() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ran
 }
 
 // withRan returns a as the outcome of the call, once nothing of it is carried out any more: if that
@@ -229,7 +263,7 @@ func (c *Call) carryOut(ctx context.Context) error {
 func (c *Call) withRan(a *Abort) *Abort {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.ran || a.Ran == codec.MaybeRan {
+	if c.ran == 0 || a.Ran == codec.MaybeRan {
 		return a
 	}
 	b := *a
@@ -252,6 +286,26 @@ func (c *Call) unanswered() error {
 // errorf returns an error that names the call.
 func (c *Call) errorf(format string, args ...any) error {
 	return &Abort{Code: codec.Failed, Message: fmt.Sprintf("function %d %q: %s", c.function, c.name, fmt.Sprintf(format, args...))}
+}
+
+// An interceptor, or a Connection, may call on again: what those within have changed for one
+// attempt must not be there at the next, as they change it again.
+
+// enter is called before an interceptor has c. It returns the parameters that this one gets.
+func (c *Call) enter() callValue {
+	c.inside++
+	if c.blocks {
+		c.side.again(c.wraps.take(c.inside))
+	}
+	return c.params
+}
+
+// leave is called when it has returned: those around it have what they have passed on.
+func (c *Call) leave(params callValue) {
+	c.inside--
+	if c.params.sets != params.sets {
+		c.params = params
+	}
 }
 
 func (c *Call) valueOf(v *callValue) any {

@@ -3,6 +3,7 @@ package asterisque
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/guard"
@@ -14,11 +15,11 @@ import (
 // making is a call that this side makes, through whatever stands around it.
 type making struct {
 	Call
-	cfg   *callConfig
-	x     *exchange       // of the session that it is made on; nil as long as none is known
-	unary *madeCall       // the last attempt of a unary call, which has the result; nil before
-	pipe  *pipe.Pipe      // the last attempt of one that carries Blocks
-	wraps []piping.Around // what is to be put around its Blocks
+	cfg     *callConfig
+	expires time.Time  // of a call that carries Blocks and has a time to live, when that is up
+	x       *exchange  // of the session that it is made on; nil as long as none is known
+	unary   *madeCall  // the last attempt of a unary call, which has the result; nil before
+	pipe    *pipe.Pipe // the last attempt of one that carries Blocks
 }
 
 // typedCall is a making of a typed function, with the places of its values.
@@ -57,7 +58,11 @@ func (m *making) make(ctx context.Context, on Caller) *Abort {
 	if on == nil {
 		return neverSent(codec.ErrUnavailable.Withf("function %d %q is called on a nil Caller: call it on a Session or a Connection", m.function, m.name))
 	}
-	if m.cfg.ttl > 0 && !m.blocks {
+	switch {
+	case m.cfg.ttl <= 0:
+	case m.blocks: // ctx is that of the pipe, which goes on
+		m.expires = time.Now().Add(m.cfg.ttl)
+	default:
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, m.cfg.ttl)
 		defer cancel()
@@ -76,6 +81,7 @@ func (m *making) make(ctx context.Context, on Caller) *Abort {
 	} else {
 		err = chain(m.cfg.around, on.Invoke)(ctx, &m.Call)
 	}
+	m.end()
 	err = m.outcome(err)
 	if good = err == nil; good {
 		return nil
@@ -124,12 +130,33 @@ func (m *making) abortOf(err error) (a *Abort) {
 func (m *making) finish(pipe bool) {
 	m.end()
 	m.free()
-	if m.pipe != nil {
-		(*piping.End)(m.pipe).Wrap(m.wraps...)
-		if !pipe {
-			m.pipe.Abort(nil)
-		}
+	switch {
+	case m.pipe == nil:
+	case pipe:
+		(*piping.End)(m.pipe).Wrap(m.wraps.take(0)...)
+	default:
+		m.again(m.wraps.take(0))
 	}
+}
+
+// makeOn lets x be that of the session that the next attempt is made on.
+func (m *making) makeOn(x *exchange) {
+	if m.x != nil && m.x.valueCodec != x.valueCodec && m.params.hasValue {
+		m.params.raw, m.params.hasRaw = nil, false // which another codec has made
+	}
+	m.x = x
+}
+
+// spend takes the time that has passed off the time to live of a call that carries Blocks. It
+// returns an error if none is left.
+func (m *making) spend() error {
+	if m.expires.IsZero() {
+		return nil
+	}
+	if m.cfg.ttl = time.Until(m.expires); m.cfg.ttl <= 0 {
+		return neverSent(errTimeUp)
+	}
+	return nil
 }
 
 // free gives back what the last attempt has held.
@@ -174,11 +201,11 @@ func (m *making) call(ctx context.Context) error {
 	return m.decodeResult(own)
 }
 
-// open opens the pipe of a call that carries Blocks. That of an earlier attempt ends.
+// open opens the pipe of a call that carries Blocks.
 func (m *making) open(ctx context.Context) error {
-	if m.pipe != nil {
-		m.pipe.Abort(nil)
-		m.pipe = nil
+	m.again(nil)
+	if err := m.spend(); err != nil {
+		return err
 	}
 	if err := m.params.encoded(&m.x.values); err != nil {
 		return neverSent(codecError(codec.BadParams, m.function, m.name, "parameters", err))
@@ -235,10 +262,17 @@ func (m *making) fill(*Call) {}
 // untyped implements callSide.
 func (m *making) untyped() *pipe.Pipe { return m.pipe }
 
-// wrap implements callSide.
-func (m *making) wrap(a piping.Around) error {
-	m.wraps = append(m.wraps, a)
-	return nil
+// mayWrap implements callSide.
+func (m *making) mayWrap() error { return nil }
+
+// again implements callSide.
+func (m *making) again(all []piping.Around) {
+	if m.pipe == nil {
+		return
+	}
+	(*piping.End)(m.pipe).Wrap(all...)
+	m.pipe.Abort(nil)
+	m.pipe = nil
 }
 
 // notBegun implements callSide.

@@ -17,9 +17,7 @@ type handling struct {
 	c    *served
 	work *workspace
 	// what the handler gets the parameters from, if an interceptor has asked for their value
-	value   any
-	wraps   []piping.Around // what is to be put around its Blocks
-	wrapped bool            // that was done
+	value any
 }
 
 // handle runs the handler of a served call with the interceptors around it.
@@ -34,16 +32,26 @@ func handle(call handledCall, w *workspace) (result []byte, err error) {
 	} else {
 		err = c.handler.around(c, &h.Call)
 	}
-	if a, ok := err.(*Abort); ok && a != nil {
-		return nil, h.withRan(a)
-	}
+	h.end()
 	if err != nil {
-		return nil, err
+		return nil, h.outcome(err)
 	}
 	if !h.result.hasRaw && !h.result.hasValue {
 		return nil, h.unanswered()
 	}
 	return h.RawResult()
+}
+
+// outcome is err, which an interceptor has returned, and which does not say that the call did not
+// run if it did.
+func (h *handling) outcome(err error) error {
+	if h.mayHaveRun() == 0 {
+		return err
+	}
+	if a := abortOf(err); a.Ran != codec.MaybeRan {
+		return h.withRan(a)
+	}
+	return err
 }
 
 // handleWithin is the end of the interceptors of a node: those of the function are within them.
@@ -60,9 +68,12 @@ func (h *handling) carryOut(ctx context.Context) error {
 	if err := h.params.encoded(h.codecOf()); err == nil { // else the handler takes the value
 		h.c.params = h.params.raw
 	}
-	h.wrapped = true
 	if h.c.pipe != nil {
-		(*piping.End)(h.c.pipe).Wrap(h.wraps...)
+		all := h.wraps.take(0)
+		for i := range all {
+			all[i].End = nil // who calls on knows the outcome
+		}
+		(*piping.End)(h.c.pipe).Wrap(all...)
 	}
 	h.lost = true // unless it returns
 	result, err := h.c.invoke(ctx, h, h.work)
@@ -81,7 +92,14 @@ func (h *handling) untyped() *pipe.Pipe { return h.c.pipe }
 func (h *handling) rawParams() []byte { return h.c.params }
 
 // decodeParams implements handledCall.
-func (h *handling) decodeParams(v any) error { return h.c.decodeParams(v) }
+func (h *handling) decodeParams(v any) error {
+	if h.params.sets > 0 { // what has come was weighed, and not what an interceptor has made of it
+		if _, err := h.c.x.weigh(h.c.params, h.c.handler.params); err != nil {
+			return h.c.badParams(err)
+		}
+	}
+	return h.c.decodeParams(v)
+}
 
 // decodedForKey implements handledCall.
 func (h *handling) decodedForKey() *any {
@@ -135,19 +153,27 @@ func (h *handling) spared(err error) bool {
 // fill implements callSide.
 func (h *handling) fill(c *Call) {
 	if new := h.c.handler.places; new != nil && c.params.place == nil {
-		c.params.place, c.result.place = new()
+		params, result := new()
+		if c.params.place = params; c.result.place == nil {
+			c.result.place = result
+		}
 	}
 }
 
-// wrap implements callSide.
-func (h *handling) wrap(a piping.Around) error {
-	if h.wrapped {
+// mayWrap implements callSide.
+func (h *handling) mayWrap() error {
+	idle := h.mu.TryLock()
+	if idle {
+		defer h.mu.Unlock()
+	}
+	if !idle || h.begun {
 		return h.errorf("its handler has begun: put code around its Blocks before you call on")
 	}
-	a.End = nil // who calls on knows the outcome
-	h.wraps = append(h.wraps, a)
 	return nil
 }
+
+// again implements callSide: a handler runs once.
+func (h *handling) again([]piping.Around) {}
 
 // notBegun implements callSide.
 func (h *handling) notBegun() codec.Ran { return codec.Refused }

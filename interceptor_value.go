@@ -12,6 +12,7 @@ type callValue struct {
 	raw   []byte
 	// which of the two there are
 	hasRaw, hasValue bool
+	sets             uint // how often it was changed
 }
 
 // place is where a value is.
@@ -30,6 +31,9 @@ type place interface {
 
 	// of returns the type of the value.
 	of() reflect.Type
+
+	// another returns another place for such values.
+	another() place
 }
 
 // placeOf is the place of a T.
@@ -58,8 +62,21 @@ func (s *placeOf[T]) decode(x *values, raw []byte, keep bool) error {
 
 func (s *placeOf[T]) of() reflect.Type { return reflect.TypeFor[T]() }
 
+func (s *placeOf[T]) another() place { return &placeOf[T]{free: s.free} }
+
 // setRaw replaces what is carried by raw.
-func (c *callValue) setRaw(raw []byte) { c.raw, c.hasRaw, c.hasValue = raw, true, false }
+func (c *callValue) setRaw(raw []byte) {
+	c.raw, c.hasRaw, c.hasValue = raw, true, false
+}
+
+// renew is called before c is changed, of which somebody has a copy: the value stays where it is
+// for that.
+func (c *callValue) renew() {
+	if c.hasValue {
+		c.place = c.place.another()
+	}
+	c.sets++
+}
 
 // set replaces what is carried by v.
 func (c *callValue) set(v any) error {

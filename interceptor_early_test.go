@@ -1,0 +1,103 @@
+package asterisque_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+// TestAnInterceptorThatReturnsEarlyHasTheResultOfWhatItStillCarriesOut is for one that calls on, on
+// another goroutine, and does not wait.
+func TestAnInterceptorThatReturnsEarlyHasTheResultOfWhatItStillCarriesOut(t *testing.T) {
+	svc, h := holdService()
+	early := func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+		go next(ctx, c) // the end of the call waits for it
+		<-h.began
+		go func() { h.end <- struct{}{} }()
+		return nil
+	}
+	served, accepted := connect(t, svc, asterisque.WithServedInterceptors(early))
+	got, err := held.Call(background, served, "a")
+	require.NoError(t, err)
+	require.Equal(t, "a", got)
+	made, _ := connect(t, svc)
+	got, err = held.Call(background, asterisque.Intercept(made, early), "b")
+	require.NoError(t, err)
+	require.Equal(t, "b", got)
+	wantIdle(t, served, accepted, made)
+}
+
+// TestACallThatHasRunIsNeverSaidToBeRefused has errors that say so of another call, and a handler
+// that ends the goroutine on which it was called.
+func TestACallThatHasRunIsNeverSaidToBeRefused(t *testing.T) {
+	refusal := &asterisque.Abort{Code: codec.Overloaded, Message: "of another call", Ran: codec.Refused}
+	svc := asterisque.NewService()
+	work.Handle(svc, func(_ context.Context, n int) (int, error) {
+		if n == 1 {
+			runtime.Goexit()
+		}
+		return n, nil
+	})
+	for how, err := range map[string]error{"as it is": refusal, "wrapped": fmt.Errorf("quota: %w", refusal)} {
+		for _, n := range []int{0, 1} {
+			t.Run(fmt.Sprint(how, n), func(t *testing.T) {
+				late := func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+					over := make(chan struct{})
+					go func() {
+						defer close(over)
+						next(ctx, c)
+					}()
+					<-over
+					return err
+				}
+				dialled, accepted := connect(t, svc, asterisque.WithServedInterceptors(late))
+				_, got := work.Call(background, dialled, n)
+				require.ErrorIs(t, got, asterisque.ErrOverloaded)
+				require.ErrorContains(t, got, "of another call")
+				require.False(t, asterisque.Repeatable(got))
+				wantIdle(t, dialled, accepted)
+			})
+		}
+	}
+}
+
+// TestParametersOfAnInterceptorHaveTheBoundOfThoseThatCome is for one that unpacks what a peer has
+// packed.
+func TestParametersOfAnInterceptorHaveTheBoundOfThoseThatCome(t *testing.T) {
+	lists := asterisque.Func[[][]string, int](40, "lists")
+	svc := asterisque.NewService()
+	lists.Handle(svc, func(_ context.Context, l [][]string) (int, error) { return len(l), nil })
+	for _, looks := range []bool{false, true} {
+		unpacks := func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+			empty := strings.Repeat("\x80", 0xffff) // so many lists
+			c.SetRawParams(append([]byte("\x99\xff\xff"), empty...))
+			if looks {
+				require.Nil(t, c.Params())
+			}
+			return next(ctx, c)
+		}
+		dialled, accepted := connect(t, svc, asterisque.WithServedInterceptors(unpacks),
+			asterisque.WithLimits(asterisque.Limits{Expansion: asterisque.Expansion{Times: 2, Plus: -1}}))
+		_, err := lists.Call(background, dialled, nil)
+		require.ErrorIs(t, err, asterisque.ErrBadParams)
+		require.ErrorContains(t, err, "see Limits.Expansion")
+		require.True(t, asterisque.Repeatable(err), "its handler did not run")
+		wantIdle(t, dialled, accepted)
+	}
+}
+
+// TestADurableCallThatAConnectionGaveUpIsDurableNoMore is for choices among several Callers.
+func TestADurableCallThatAConnectionGaveUpIsDurableNoMore(t *testing.T) {
+	conn, _ := lasting(t, echoService())
+	conn.Close()
+	dialled, _ := connect(t, echoService())
+	_, err := echo.Call(background, otherwise(conn, dialled), "a", asterisque.WithDurable())
+	require.ErrorContains(t, err, "a durable call needs a Connection")
+}
