@@ -62,10 +62,7 @@ func (f *Fake) Fail(function Numbered, err error) {
 }
 
 // Numbered is a typed function: an [asterisque.Function] or an [asterisque.StreamFunction].
-type Numbered interface {
-	Number() uint16
-	Name() string
-}
+type Numbered interface{ Number() uint16 }
 
 func (f *Fake) set(function uint16, a answer) {
 	f.mu.Lock()
