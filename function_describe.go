@@ -57,7 +57,8 @@ func (d *description) to(h *handler) { h.granted = d.granted }
 
 // answerDescribe is the handler of Describe.
 func (s *Service) answerDescribe(ctx context.Context, q DescribeQuery) ([]FunctionInfo, error) {
-	bare := q.NoSchemas || SessionOf(ctx).codec.Name() != codec.CBOR.Name()
+	by := SessionOf(ctx) // nil if an interceptor has put another context in place
+	bare := q.NoSchemas || by == nil || by.codec.Name() != codec.CBOR.Name()
 	asked := make(map[uint16]bool)
 	for _, n := range q.Functions { // which may be many, and come twice
 		asked[n] = true

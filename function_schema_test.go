@@ -228,3 +228,16 @@ func TestASchemaIsPartOfJSONAndNotAText(t *testing.T) {
 	_, err = json.Marshal(asterisque.Schema("{"))
 	require.Error(t, err)
 }
+
+func TestDescribeAnswersAlsoWithinAContextOfAnInterceptor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc := echoService()
+		svc.Describe(asterisque.WithSchemas(new(namer)))
+		svc.Intercept(func(_ context.Context, c *asterisque.Call, next asterisque.Next) error { return next(background, c) })
+		dialled, _ := inMemory(t, svc)
+		list, err := asterisque.Describe.Call(background, dialled, asterisque.DescribeQuery{})
+		require.NoError(t, err)
+		require.Len(t, list, 2)
+		require.Empty(t, list[0].Params, "nobody knows the codec")
+	})
+}

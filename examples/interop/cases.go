@@ -30,6 +30,16 @@ func values(ctx context.Context, c *caller) error {
 	return returns(o)(mirror.Call(ctx, c, o))
 }
 
+func describe(ctx context.Context, c *caller) error {
+	some := []uint16{asterisque.Describe.Number(), sum.Number(), nowhere.Number(), echo.Number()}
+	list, err := asterisque.Describe.Call(ctx, c, asterisque.DescribeQuery{Functions: some})
+	got := []string{}
+	for _, f := range list {
+		got = append(got, fmt.Sprint(f.Number, " ", f.Name))
+	}
+	return returns([]string{"1 echo", "3 sum", "65535 describe"})(got, err)
+}
+
 func streamFromCaller(ctx context.Context, c *caller) error {
 	call, err := sum.Open(ctx, c, "")
 	if err != nil {

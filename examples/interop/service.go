@@ -29,6 +29,7 @@ func newService() *asterisque.Service {
 	handleStreams(svc, ev)
 	handleEvents(svc, ev)
 	handleErrors(svc)
+	svc.Describe()
 	return svc
 }
 

@@ -177,6 +177,10 @@ function write(w, v) {
     return v.forEach((e) => write(w, e));
   }
   if (typeof v !== 'object') throw new TypeError(`CBOR has no encoding for a ${typeof v}`);
+  if (v instanceof Map) { // whose keys need not be text
+    w.head(MAP, v.size);
+    return v.forEach((e, k) => { write(w, k); write(w, e); });
+  }
   const entries = Object.entries(v);
   w.head(MAP, entries.length);
   entries.forEach(([k, e]) => { w.text(k); write(w, e); });

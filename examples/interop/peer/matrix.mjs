@@ -2,6 +2,7 @@
 
 import { setMaxListeners } from 'node:events';
 import { isDeepStrictEqual } from 'node:util';
+import { described } from './describe.mjs';
 import { Abort, Code, nameOf } from './errors.mjs';
 import { stringify } from './json.mjs';
 import { fn } from './service.mjs';
@@ -81,6 +82,7 @@ const order = {
 const cases = (calls) => [
   ['unary', async (c) => equal(await c.call(fn.echo, 'asterisque ∗ 🌟'), 'asterisque ∗ 🌟', 'the echo')],
   ['values', async (c) => { c.numbers(); equal(await c.call(fn.mirror, order), order, 'the mirrored value'); }],
+  ['describe', describeSome],
   ['stream from the caller', streamFromCaller],
   ['stream from the callee', streamFromCallee],
   ['stream both ways at once', streamBothWays],
@@ -96,6 +98,12 @@ const cases = (calls) => [
   ['ping', ping],
   ['drain', drain],
 ];
+
+async function describeSome(c) {
+  c.numbers();
+  const got = await described(c.call.bind(c), fn.describe, [fn.describe, fn.sum, fn.nowhere, fn.echo], c.session.codec);
+  equal(got, ['1 echo', '3 sum', '65535 describe'], 'what is described');
+}
 
 async function streamFromCaller(c) {
   c.numbers();
