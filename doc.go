@@ -95,6 +95,9 @@
 // otel hands it to OpenTelemetry, [WithHooks] tells what becomes of sessions, and interceptors
 // ([WithMadeInterceptors], [WithServedInterceptors]) follow calls.
 //
+// A peer that calls [Describe] learns which functions a service has, if that chose so
+// ([Service.Describe]), and their JSON Schemas, which module schema makes of the Go types.
+//
 // # Around a call
 //
 // An [Interceptor] stands around calls, made or served, typed or not: it sees what a [Call]
