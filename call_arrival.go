@@ -134,7 +134,13 @@ func (c *served) examine(what string, refuse refusing, f func() error) (err erro
 // takes.
 func (c *served) weigh() error {
 	h := c.handler
-	if h.params == nil || len(c.params) <= h.free {
+	switch {
+	case h.params == nil:
+		return nil
+	case len(c.params) <= h.free:
+		if c.intercepted() { // who may look at them later, so that they stay beside their value
+			c.work.becomes = roughly(len(c.params))
+		}
 		return nil
 	}
 	return c.examine("codec", (*served).turnBack, func() error {

@@ -123,6 +123,16 @@ func heldCases() (cases []heldCase) {
 	running("running, 64 KiB", 100, waitStream, 64<<10)
 	running("running, borrowed, 64 KiB", 100, waitBorrowed, 64<<10)
 	running("running, borrowed, 9000 B", 300, waitBorrowed, 9000)
+	for _, size := range []int{6000, 64 << 10} {
+		running(fmt.Sprintf("running, looked at, %d B", size), 100, waitUnary, size)
+		c := &cases[len(cases)-1]
+		c.opts = append(c.opts, asterisque.WithServedInterceptors(looks))
+		c.add = func(r *heldRig) {
+			for i := range r.n {
+				r.open(i, waitUnary, size, message.Meta{})
+			}
+		}
+	}
 
 	blocks := func(name string, pipes, each, size int, frame func([]byte) []byte) {
 		cases = append(cases, heldCase{
@@ -365,3 +375,9 @@ func outboundMessages(r *heldRig) int { return r.s.Stats().Outbound.Messages }
 
 // passes is an interceptor that does nothing.
 func passes(ctx context.Context, c *asterisque.Call, next asterisque.Next) error { return next(ctx, c) }
+
+// looks is one that looks at the parameters.
+func looks(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+	c.Params()
+	return next(ctx, c)
+}
