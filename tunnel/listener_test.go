@@ -237,6 +237,7 @@ func TestConcurrencyBoundsTheConnectionsOfAllPeers(t *testing.T) {
 			dial(t, attached(t, here, there), "x")
 		}
 		first, _ := accept(t, ln), accept(t, ln)
+		synctest.Wait() // for the worker that finds no place for the third
 		require.Equal(t, 2, there.Stats().Busy)
 		got := make(chan net.Conn)
 		go func() { got <- accept(t, ln) }()
