@@ -273,6 +273,9 @@ func (c *Call) withRan(a *Abort) *Abort {
 
 // end waits until nothing of the call is carried out any more, and lets nothing begin.
 func (c *Call) end() {
+	if c.over { // which only whoever calls end sets
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.over = true
