@@ -29,10 +29,10 @@ func (r *Retry) Do(ctx context.Context, call func(ctx context.Context) error) er
 		attempts = 4
 	}
 	back := backoff{first: r.First, most: r.Most}
-	r.Budget.earn()
+	r.Budget.Earn()
 	for n := 1; ; n++ {
 		err := call(ctx)
-		if err == nil || n >= attempts || !worthRetrying(err) || !r.Budget.spend() {
+		if err == nil || n >= attempts || !worthRetrying(err) || !r.Budget.Spend() {
 			return err
 		}
 		advice, _ := RetryAfter(err)
@@ -76,7 +76,8 @@ func NewRetryBudget(share float64, reserve int) *RetryBudget {
 	return &RetryBudget{share: share, most: float64(reserve), saved: float64(reserve)}
 }
 
-func (b *RetryBudget) earn() {
+// Earn notes a call, which allows its share of a repetition. A nil budget needs none.
+func (b *RetryBudget) Earn() {
 	if b == nil {
 		return
 	}
@@ -85,7 +86,8 @@ func (b *RetryBudget) earn() {
 	b.saved = min(b.saved+b.share, b.most)
 }
 
-func (b *RetryBudget) spend() bool {
+// Spend reports whether one more repetition is allowed, and takes it off. A nil budget allows all.
+func (b *RetryBudget) Spend() bool {
 	if b == nil {
 		return true
 	}
@@ -107,16 +109,25 @@ type backoff struct {
 
 // next returns the next wait: twice the last one, at most most, less a random part of up to a half.
 func (b *backoff) next() time.Duration {
-	most := b.longest()
-	switch {
-	case b.step > 0:
-		b.step = min(2*b.step, most)
-	case b.first > 0:
-		b.step = min(b.first, most)
-	default:
-		b.step = min(50*time.Millisecond, most)
+	b.step = min(2*b.step, b.longest())
+	if b.step <= 0 {
+		b.step = b.shortest()
 	}
 	return b.step/2 + rand.N(b.step/2+1)
+}
+
+// soon begins anew with a wait of up to half of the first one, by chance.
+func (b *backoff) soon() time.Duration {
+	b.step = 0
+	return rand.N(b.shortest()/2 + 1)
+}
+
+// shortest returns the first wait.
+func (b *backoff) shortest() time.Duration {
+	if b.first <= 0 {
+		return min(50*time.Millisecond, b.longest())
+	}
+	return min(b.first, b.longest())
 }
 
 // longest returns the longest wait.
@@ -130,17 +141,26 @@ func (b *backoff) longest() time.Duration {
 // leastAttempt is how much time an attempt needs at least, to connect and to resume a session.
 const leastAttempt = 10 * time.Millisecond
 
-// nextBefore is next, but cut so that one more attempt can be made before until, which is zero if
-// nothing depends on that. A wait that is cut does not make the next ones longer.
+// nextBefore is next, but cut as by cutBefore. A wait that is cut does not make the next ones
+// longer.
 func (b *backoff) nextBefore(until time.Time) time.Duration {
 	step := b.step
 	wait := b.next()
+	cut := cutBefore(wait, until)
+	if cut < wait {
+		b.step = step
+	}
+	return cut
+}
+
+// cutBefore returns wait, cut so that one more attempt can be made before until, which is zero if
+// nothing depends on that.
+func cutBefore(wait time.Duration, until time.Time) time.Duration {
 	if until.IsZero() {
 		return wait
 	}
 	left := time.Until(until)
 	if latest := left - max(left/4, leastAttempt); latest > 0 && wait > latest {
-		b.step = step
 		return latest
 	}
 	return wait

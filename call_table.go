@@ -217,6 +217,13 @@ func (t *table) drained() <-chan struct{} {
 	return c
 }
 
+// concluded reports whether a call of this side is over.
+func (t *table) concluded() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return (t.lastOpened+1)/2 > uint64(t.pipes[t.odd].len())
+}
+
 // answered returns a channel that is closed when no pipe of this side is left.
 func (t *table) answered() <-chan struct{} {
 	t.mu.Lock()

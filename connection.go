@@ -13,14 +13,30 @@ import (
 
 // Reconnection says how a [Connection] connects again. The zero Reconnection is ready to use.
 type Reconnection struct {
-	// First and Most are the waits between attempts: the first attempt is made at once, the next
-	// after First, and then after twice as long each time, at most Most. Each wait is by chance up
-	// to a half shorter. 0 stands for 50 ms and 5 s. While a session waits to be resumed, a wait is
-	// cut if it would last longer than that can be done.
+	// First and Most are the waits between attempts: when a session is lost, or its peer shuts it
+	// down, the first attempt is made after up to half of First, by chance, so that the clients of
+	// a server that goes do not come all at once; the next after First, and then after twice as
+	// long each time, at most Most. Each of these waits is by chance up to a half shorter. A
+	// session that is lost within its first second counts as an attempt that failed, unless its
+	// peer shuts it down after a call. 0 stands for 1 s and 5 s. While a session waits to be
+	// resumed, a wait is cut if it would last longer than that can be done.
 	First, Most time.Duration
 
 	// GiveUp is after how long without a connection it is given up; 0 is never.
 	GiveUp time.Duration
+
+	// Persist lets the connection go on trying after errors that repeating does not mend by itself,
+	// too: a certificate that is not accepted, a version or codec that does not fit, a peer that
+	// refuses this side. It is for programs that nobody restarts, while somebody may mend the
+	// other side. A URL that nothing can be made of is final nevertheless.
+	Persist bool
+
+	// Background lets [Node.Connect] return before there is a session. Calls wait for it.
+	Background bool
+
+	// ServerName is the name that the certificate of the peer has to prove, if that is not the host
+	// of the URL. A Dial of the program does not see it. It may be empty.
+	ServerName string
 
 	// Durable is how many calls made with [WithDurable] may be under way at most; 0 stands for
 	// 1,024.
@@ -44,9 +60,14 @@ type Reconnection struct {
 // does not have the session any more, these end with ErrUnavailable or ErrSessionClosed, and calls
 // go to a new session.
 //
-// When the peer shuts the session down ([Session.Shutdown]), the connection connects again at once,
-// and calls go to the new session: also those that the peer has refused for that reason, so that a
-// peer which is replaced by another one in good order costs no call. What runs on the old session,
+// A call waits for a session, within its context and its time to live, unless [WithFailFast] says
+// otherwise. One that certainly did not run, because its session ended before it was sent, or
+// because the peer was shutting that down, is made again on the next session. So a peer which is
+// replaced by another one in good order costs no call. The error of a call that has waited in vain
+// has an [Outage], which says since when there is no session, and why.
+//
+// When the peer shuts the session down ([Session.Shutdown]), the connection connects again within
+// half of Reconnection.First, and calls go to the new session. What runs on the old session,
 // streams included, goes on to its end, and what the peer calls back within it is run; then this
 // side closes the old session. Should that lose its Wire meanwhile, it is not resumed. OnState sees
 // Reconnecting, and then Connected. At most 16 old sessions go on at once: before there are more,
@@ -71,7 +92,8 @@ type Connection struct {
 	state   ConnectionState
 	// closed when either changes, a session loses its Wire or drains, or one has retired
 	changed chan struct{}
-	retired int // sessions that go on until their calls are over
+	retired int    // sessions that go on until their calls are over
+	outage  Outage // while nothing takes new calls; its Since is zero otherwise
 	durable durables
 }
 
@@ -131,6 +153,13 @@ func (c *Connection) Session() *Session {
 	return c.current
 }
 
+// Ready reports whether there is a session for new calls whose Wire is up, so that a call is sent
+// without waiting for one.
+func (c *Connection) Ready() bool {
+	s := c.Session()
+	return takesCalls(s) && !s.Away()
+}
+
 // Done returns a channel that is closed when the connection is over: Lost, or closed.
 func (c *Connection) Done() <-chan struct{} { return c.ctx.Done() }
 
@@ -151,7 +180,7 @@ func (c *Connection) wait(ctx context.Context) (*Session, *Abort) {
 		case <-c.ctx.Done():
 			return nil, neverSent(c.Err())
 		case <-ctx.Done():
-			return nil, neverSent(contextError(ctx))
+			return nil, c.waitedInVain(ctx)
 		}
 	}
 }
@@ -164,6 +193,7 @@ func (c *Connection) set(s *Session, e connectionEvent, err error) {
 		c.durable.moveTo(s)
 	}
 	c.current, c.state = s, state
+	c.outage.note(e, err)
 	c.signalLocked()
 	c.mu.Unlock()
 	if changed && c.how.OnState != nil {

@@ -3,7 +3,6 @@ package asterisque
 import (
 	"context"
 
-	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -29,7 +28,7 @@ func (c *Connection) session(ctx context.Context, m *making) (*Session, *Abort) 
 	case c.ctx.Err() != nil:
 		return nil, neverSent(c.Err())
 	case m.cfg.failFast:
-		return nil, neverSent(codec.ErrUnavailable.Withf("there is no connection with %s at the moment", c.name()))
+		return nil, c.unavailable()
 	}
 	if !m.expires.IsZero() {
 		var cancel context.CancelFunc
@@ -39,8 +38,8 @@ func (c *Connection) session(ctx context.Context, m *making) (*Session, *Abort) 
 	return c.wait(ctx)
 }
 
-// Invoke implements [Caller]: it makes call on the present session. If the peer has shut that down
-// meanwhile, so that call certainly did not run, it makes it on the next one; a durable one
+// Invoke implements [Caller]: it makes call on the present session, for which it waits. If that
+// ends meanwhile, and call certainly did not run, it makes it on the next one; a durable one
 // ([WithDurable]) on one session after the other until it is answered.
 func (c *Connection) Invoke(ctx context.Context, call *Call) error {
 	m, a := makingOf(call)

@@ -8,10 +8,13 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// overtaken reports whether a call failed with err on s only because a Drain of the peer came
-// meanwhile: it certainly did not run, and the next session may take it.
+// overtaken reports whether a call failed with err on s only because s has ended meanwhile, or a
+// Drain of the peer has come: it certainly did not run, and the next session may take it.
 func overtaken(s *Session, err error) bool {
-	return s.peerDraining.Load() && Repeatable(err) && (errors.Is(err, ErrUnavailable) || errors.Is(err, ErrSessionClosed))
+	if takesCalls(s) || !Repeatable(err) {
+		return false
+	}
+	return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrSessionClosed) || s.ctx.Err() != nil && codec.AbortOf(err).Ran == codec.NeverSent
 }
 
 // durably makes a call until it is answered, on one session after the other.

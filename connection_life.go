@@ -12,7 +12,11 @@ func newConnection(n *Node, life context.Context, url string, how Reconnection) 
 	c := &Connection{node: n, url: url, how: how, over: make(chan struct{}), changed: make(chan struct{})}
 	c.dials = newQuestion(n.cfg.log, "Reconnection.Dial", "Reconnection.Dial", mostDials)
 	c.ctx, c.end = context.WithCancelCause(life)
+	c.outage = Outage{Peer: c.name(), Since: time.Now()}
 	c.durable.init(how.Durable)
+	if c.how.First == 0 {
+		c.how.First = time.Second
+	}
 	return c
 }
 
@@ -57,6 +61,7 @@ func (c *Connection) keepSession() (s *Session) {
 		begin := time.Now()
 		c.set(s, sessionUp, nil)
 		err = c.watch(s)
+		steady := time.Since(begin) >= leastSteady || s.peerDraining.Load() && s.table.concluded()
 		if s, until = c.resumable(s); s == nil && c.finishing.Load() {
 			c.awaitRetired(c.ctx, 0)
 			c.end(codec.ErrSessionClosed.Withf("the connection was shut down by this side"))
@@ -64,8 +69,8 @@ func (c *Connection) keepSession() (s *Session) {
 		}
 		c.set(s, sessionDown, err)
 		c.awaitRetired(c.ctx, mostRetired-1)
-		if time.Since(begin) >= steady {
-			back.step = 0 // it held: the next loss is another matter
+		if steady {
+			c.rest(cutBefore(back.soon(), until))
 		} else {
 			c.rest(back.nextBefore(until))
 		}
@@ -73,12 +78,14 @@ func (c *Connection) keepSession() (s *Session) {
 	return s
 }
 
-// steady is how long a connection has to hold for the next attempt to be made at once. Without
-// that, a peer that accepts and closes would keep both sides busy.
-const steady = time.Second
+// leastSteady is how long a connection has to hold for its loss to be another matter than those
+// before, unless the peer shuts down a session on which it has done something. Without that, a peer
+// that accepts and closes would keep both sides busy.
+const leastSteady = time.Second
 
 // rest waits, but not beyond the end of the connection.
 func (c *Connection) rest(d time.Duration) {
+	c.nextAttempt(d, nil)
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -42,7 +42,9 @@ func (c *Connection) connect(s *Session, until time.Time, back *backoff) (*Sessi
 			s, until = nil, time.Time{} // it was not resumed in time
 		}
 		c.node.cfg.log.Info("connecting failed", "url", transport.ShowURL(c.url), "error", err)
-		if !sleep(ctx, back.nextBefore(until)) {
+		wait := back.nextBefore(until)
+		c.nextAttempt(wait, err)
+		if !sleep(ctx, wait) {
 			if c.ctx.Err() != nil {
 				return nil, c.Err()
 			}
@@ -69,7 +71,7 @@ func (c *Connection) try(ctx context.Context, s *Session) (next *Session, over b
 	guard.Run(c.node.cfg.log, "connecting", func() {
 		var failed error
 		next, failed = c.attempt(ctx, s)
-		over, err = failed != nil && hopeless(failed), failed
+		over, err = failed != nil && c.final(failed), failed
 	})
 	return next, over, err
 }
@@ -135,7 +137,7 @@ func (c *Connection) dial(ctx context.Context) (wire.Wire, error) {
 	if dial == nil {
 		dial = func(ctx context.Context) (wire.Wire, error) {
 			// which may be the application's, too
-			return wire.Dial(ctx, c.url, wire.Options{TLS: c.node.cfg.tls})
+			return wire.Dial(ctx, c.url, wire.Options{TLS: c.tls()})
 		}
 	}
 	w, err := ask(ctx, &c.dials, func() (wire.Wire, error) {
@@ -147,6 +149,31 @@ func (c *Connection) dial(ctx context.Context) (wire.Wire, error) {
 	}, func(w wire.Wire) { w.Close() })
 	return w, transport.HideURL(err, c.url)
 }
+
+// tls returns what governs TLS when this connection dials; nil stands for the defaults.
+func (c *Connection) tls() *tls.Config {
+	own := c.node.cfg.tls
+	if c.how.ServerName == "" {
+		return own
+	}
+	if own == nil {
+		return &tls.Config{ServerName: c.how.ServerName}
+	}
+	own = own.Clone()
+	own.ServerName = c.how.ServerName
+	return own
+}
+
+// final reports whether err, of an attempt, is the last one.
+func (c *Connection) final(err error) bool {
+	if c.how.Persist {
+		return unable(err)
+	}
+	return hopeless(err)
+}
+
+// unable reports whether nothing can ever come of connecting, because of this side.
+func unable(err error) bool { return errors.Is(err, wire.ErrURL) || err == error(errNodeClosed) }
 
 // hopeless reports whether connecting again would fail in the same way.
 func hopeless(err error) bool {
@@ -167,5 +194,5 @@ func hopeless(err error) bool {
 	}
 	refused := errors.Is(err, ErrHandshake) || errors.Is(err, ErrUnauthorized)
 	// its code says less
-	return refused && !errors.Is(err, errPassing) || errors.Is(err, wire.ErrURL) || err == error(errNodeClosed)
+	return refused && !errors.Is(err, errPassing) || unable(err)
 }

@@ -115,6 +115,9 @@ func retire(t *testing.T, opts ...asterisque.Option) *retirement {
 	r.old, r.wire = r.conn.Session(), r.links.last
 	go there.Sessions()[0].Shutdown(background) // ends with the session
 	synctest.Wait()
+	require.Equal(t, asterisque.Reconnecting, r.conn.State())
+	time.Sleep(time.Second / 2) // within which it connects again
+	synctest.Wait()
 	require.NotSame(t, r.old, r.conn.Session())
 	require.Equal(t, asterisque.Connected, r.conn.State())
 	return r

@@ -28,7 +28,7 @@ func requireBackoff(t *testing.T, first, most time.Duration, waits []time.Durati
 func TestConnectingIsTriedAgainWithLongerAndLongerWaits(t *testing.T) {
 	for _, c := range []struct{ first, most, realFirst, realMost time.Duration }{
 		{100 * time.Millisecond, time.Second, 100 * time.Millisecond, time.Second},
-		{0, 0, 50 * time.Millisecond, 5 * time.Second},
+		{0, 0, time.Second, 5 * time.Second},
 		{2 * time.Second, time.Second, time.Second, time.Second},
 	} {
 		t.Run(fmt.Sprint(c.first, " ", c.most), func(t *testing.T) {
@@ -49,11 +49,10 @@ func TestConnectingIsTriedAgainWithLongerAndLongerWaits(t *testing.T) {
 				left = 3
 				begin := time.Now()
 				conn.Session().Close()
-				synctest.Wait()
-				l.mu.Lock()
-				require.Equal(t, begin, l.dials[11], "after it had held for a while, the first attempt is made at once")
-				l.mu.Unlock()
 				time.Sleep(time.Minute)
+				l.mu.Lock()
+				require.LessOrEqual(t, l.dials[11].Sub(begin), c.realFirst/2, "after it had held for a while, the first attempt is made soon")
+				l.mu.Unlock()
 				require.Equal(t, asterisque.Connected, conn.State())
 				requireBackoff(t, c.realFirst, c.realMost, l.attempts()[11:])
 				conn.Close()
@@ -299,7 +298,7 @@ func TestWithoutResumeOnBothSidesASessionEndsWithItsWire(t *testing.T) {
 				require.ErrorIs(t, err, asterisque.ErrNoFunction)
 				require.NotSame(t, before, conn.Session())
 				require.NotEqual(t, before.ID(), conn.Session().ID())
-				require.Zero(t, time.Since(begin))
+				require.LessOrEqual(t, time.Since(begin), time.Second/2)
 				synctest.Wait() // for the end of the old session
 				require.Len(t, there.Sessions(), 1)
 			})

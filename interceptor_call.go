@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
@@ -46,6 +47,7 @@ type callSide interface {
 	priority() priority.Priority
 	durable() bool
 	failFast() bool
+	expiry() time.Time // when the time to live is up of a call that carries Blocks; zero: not set
 	metadata(ctx context.Context) Metadata
 	trace() []byte
 	setTrace(trace []byte) error
@@ -102,6 +104,16 @@ func (c *Call) Durable() bool { return c.side.durable() }
 
 // FailFast reports whether the call was made with [WithFailFast]. It is false for served calls.
 func (c *Call) FailFast() bool { return c.side.failFast() }
+
+// Deadline returns when the call expires, if it does: by ctx, its context, or, if it carries
+// Blocks, by [WithTTL], which does not bound the context of the pipe.
+func (c *Call) Deadline(ctx context.Context) (at time.Time, ok bool) {
+	at, ok = ctx.Deadline()
+	if own := c.side.expiry(); !own.IsZero() && (!ok || own.Before(at)) {
+		return own, true
+	}
+	return at, ok
+}
 
 // Metadata returns what travels with the call, whose context ctx is: of a served one what came with
 // it, as [MetadataOf] does; of one that this side makes what ctx and options say, which is not to

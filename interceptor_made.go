@@ -238,6 +238,8 @@ func (m *making) durable() bool { return m.cfg.durable }
 // failFast implements callSide.
 func (m *making) failFast() bool { return m.cfg.failFast }
 
+func (m *making) expiry() time.Time { return m.expires }
+
 // metadata implements callSide.
 func (m *making) metadata(ctx context.Context) Metadata {
 	_, all := carriedBy(ctx)

@@ -2,6 +2,7 @@ package asterisque
 
 import (
 	"context"
+	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/guard"
@@ -127,6 +128,8 @@ func (h *handling) durable() bool { return h.c.rare != nil && h.c.rare.key != ni
 
 // failFast implements callSide.
 func (h *handling) failFast() bool { return false }
+
+func (h *handling) expiry() time.Time { return time.Time{} }
 
 // metadata implements callSide.
 func (h *handling) metadata(context.Context) Metadata { return h.c.metadata() }

@@ -269,6 +269,9 @@ func (n *Node) sessionEnded(s *Session) {
 // attributes, are cut after 1,024 bytes. It does not panic, even if the handler below does.
 func (n *Node) Logger() *slog.Logger { return n.cfg.log }
 
+// ID returns what [WithID] has named the node, or "".
+func (n *Node) ID() string { return n.cfg.id }
+
 // Sessions returns the sessions that are up.
 func (n *Node) Sessions() []*Session {
 	n.mu.Lock()

@@ -161,7 +161,7 @@ func TestASessionThatIsHeldUpCanBeResumed(t *testing.T) {
 				synctest.Wait()
 				for range 3 {
 					l.cut()
-					time.Sleep(time.Second)
+					time.Sleep(10 * time.Second)
 					require.Equal(t, asterisque.Connected, conn.State())
 				}
 				close(gate)

@@ -1,0 +1,84 @@
+package asterisque
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+// Outage says why a [Connection] has no session for new calls. The error of a call that has waited
+// for one in vain, or with [WithFailFast] did not wait, has it as its cause: find it by
+// [errors.As]. It is no error of the network itself: that is Why.
+type Outage struct {
+	Peer  string    // the URL without its secrets, or "the peer"
+	Since time.Time // there is no session
+	Why   error     // how the session, or the last attempt, ended; nil before the first attempt has
+	Next  time.Time // when the next attempt is made, or was; zero: the first is under way
+}
+
+// Error returns all of it, times as those of a clock on this machine.
+func (o *Outage) Error() string {
+	const clock = "15:04:05.000"
+	text := fmt.Sprintf("there is no session with %s since %s", o.Peer, o.Since.Format(clock))
+	if o.Why != nil {
+		text += fmt.Sprintf(" (%v)", o.Why)
+	}
+	if !o.Next.IsZero() {
+		text += ", next attempt at " + o.Next.Format(clock)
+	}
+	return text
+}
+
+// note notes what has happened to the connection.
+func (o *Outage) note(e connectionEvent, err error) {
+	switch {
+	case e == sessionUp:
+		*o = Outage{Peer: o.Peer}
+	case o.Since.IsZero():
+		*o = Outage{Peer: o.Peer, Since: time.Now(), Why: err}
+	case err != nil:
+		o.Why = err
+	}
+}
+
+// Outage returns why there is no session for new calls, and nil if there is one.
+func (c *Connection) Outage() *Outage {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.outage.Since.IsZero() {
+		return nil
+	}
+	o := c.outage
+	return &o
+}
+
+// nextAttempt notes when there will be one, and how the last one ended, unless err is nil.
+func (c *Connection) nextAttempt(wait time.Duration, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		c.outage.Why = err
+	}
+	c.outage.Next = time.Now().Add(wait)
+}
+
+// waitedInVain returns the error of a call whose context ended before there was a session.
+func (c *Connection) waitedInVain(ctx context.Context) *Abort {
+	return c.because(waitedFor(ctx, "a session"))
+}
+
+// unavailable returns the error of a call that did not wait for a session.
+func (c *Connection) unavailable() *Abort {
+	return c.because(codec.ErrUnavailable.Withf("the call does not wait for a session"))
+}
+
+// because returns a, the error of a call without a session, with the outage as its cause.
+func (c *Connection) because(a *Abort) *Abort {
+	a = neverSent(a)
+	if o := c.Outage(); o != nil {
+		a.Cause = o
+	}
+	return a
+}
