@@ -32,6 +32,7 @@ type table struct {
 type tableWaits struct {
 	empty chan struct{} // closed when no pipe is left; nil while nobody waits
 	none  chan struct{} // the same of the pipes that this side has opened
+	drain chan struct{} // closed when either side drains the session; nil until somebody asks
 }
 
 // depart adds e, whose Open is about to leave.
@@ -184,6 +185,7 @@ func (t *table) drainHere() message.Drain {
 		if t.lastSeen > 0 {
 			t.announced.Last = t.lastSeen - 1
 		}
+		t.tellDrainLocked()
 	}
 	return *t.announced
 }
@@ -194,6 +196,33 @@ func (t *table) drainThere(d message.Drain) {
 	defer t.mu.Unlock()
 	if t.drain == nil {
 		t.drain = &d
+		t.tellDrainLocked()
+	}
+}
+
+// draining returns a channel that is closed when either side begins to drain the session.
+func (t *table) draining() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.drainsLocked() {
+		return closedChan
+	}
+	w := t.waitsLocked()
+	if w.drain == nil {
+		w.drain = make(chan struct{})
+	}
+	return w.drain
+}
+
+// drainsLocked reports whether either side drains the session.
+func (t *table) drainsLocked() bool { return t.announced != nil || t.drain != nil }
+
+// tellDrainLocked tells whoever wants to know that a side has begun to drain the session, once for
+// each side.
+func (t *table) tellDrainLocked() {
+	if w := t.waits; w != nil && w.drain != nil {
+		close(w.drain)
+		w.drain = nil
 	}
 }
 

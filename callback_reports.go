@@ -17,12 +17,12 @@ const (
 	noKind    = -1
 	keepLimit = 0 // and 1, by direction
 	keepAway  = 2
-	keepState = 3 // of a connection
+	keepState = 3 // of a connection, or of a Shutdown
 	keepEnded = 4 // the last one of all
 	kinds     = 5
 )
 
-// observed is a session or connection.
+// observed is a session, a connection or a Shutdown.
 type observed interface {
 	// logged returns what a log says of it.
 	logged() []any

@@ -107,7 +107,7 @@ func retire(t *testing.T, opts ...asterisque.Option) *retirement {
 	echo.Handle(svc, func(_ context.Context, s string) (string, error) { return s, nil })
 	var there *asterisque.Node
 	var err error
-	r.conn, r.links, r.here, there = link(t, svc, asterisque.Reconnection{}, opts...)
+	r.conn, r.links, r.here, there = link(t, svc, asterisque.Reconnection{}, append(opts, drainOf(-1))...)
 	r.stream, err = r.conn.Open(background, 1, nil)
 	require.NoError(t, err)
 	go func() { _, err := r.conn.Call(background, 2, nil); r.call <- err }()

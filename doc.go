@@ -120,7 +120,9 @@
 // ignores its context goes on and keeps its worker.
 //
 // [Session.Shutdown] and [Node.Shutdown] end in good order: new calls are refused, those that run
-// finish. Close ends at once. Calls that the side which goes away has not taken are [Repeatable].
+// finish. A handler that would run for ever learns of it by [Draining]. What still runs after 30
+// seconds is cut, with ErrUnavailable ([Timeouts].Drain); [Hooks].Shutdown tells meanwhile how much
+// that is. Close ends at once. Calls that the side which goes away has not taken are [Repeatable].
 //
 // # Limits
 //

@@ -26,6 +26,7 @@ type Node struct {
 	connections kept[nodeConnection] // that are not over
 	handshakes  kept[*handshake]
 	accepts     sync.WaitGroup // handshakes of Serve
+	drain       nodeDrain
 
 	mu       sync.Mutex            // may be held while reports are added, whose lock comes after it
 	sessions map[*Session]struct{} // guarded by mu, as all below; nil once the node is closed
@@ -41,6 +42,7 @@ type Node struct {
 func NewNode(opts ...Option) *Node {
 	n := &Node{
 		sessions: make(map[*Session]struct{}), resumable: make(map[SessionID]*Session), beginning: make(map[SessionID]chan struct{}),
+		drain: nodeDrain{begun: make(chan struct{})},
 	}
 	n.cfg, n.invalid = newConfig(opts)
 	n.cfg.begin(&n.shared)
@@ -283,37 +285,11 @@ func (n *Node) Sessions() []*Session {
 	return list
 }
 
-// Shutdown stops listening and shuts down all sessions, at the same time; see [Session.Shutdown].
-// Then it closes the node. The error is that of ctx, if it ended before the running calls did. With
-// the context of a handler that the node runs, it does not wait.
-func (n *Node) Shutdown(ctx context.Context) error {
-	for _, ln := range n.listeners.list() {
-		closeListener(n.cfg.log, ln)
-	}
-	if s := calledBy(ctx); s != nil && s.shared == &n.shared {
-		for _, s := range n.Sessions() {
-			s.announceEnd()
-		}
-		go n.Shutdown(context.Background()) // ends with the running calls
-		return nil
-	}
-	var wg sync.WaitGroup
-	for _, c := range n.connections.list() {
-		wg.Go(func() { c.Shutdown(ctx) })
-	}
-	for _, s := range n.Sessions() {
-		wg.Go(func() { s.Shutdown(ctx) })
-	}
-	wg.Wait()
-	err := ctx.Err()
-	n.Close()
-	return err
-}
-
 // Close stops listening and closes all sessions; see [Session.Close]. The node cannot be used
 // afterwards. Repeated calls return nil. Handlers and callbacks may call it: it waits for none of
 // them, but Delete of a [Repository].
 func (n *Node) Close() error {
+	n.drain.begin()
 	for _, h := range n.handshakes.close() {
 		h.stop(nodeCloses)
 	}

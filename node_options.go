@@ -85,6 +85,7 @@ func newConfig(opts []Option) (config, error) {
 			log:    slog.New(slog.DiscardHandler),
 			window: math.MaxInt32,
 			share:  0.05,
+			drain:  30 * time.Second,
 		},
 		made:       here(),
 		codecs:     []codec.Values{codec.CBOR, codec.JSON, codec.Raw},

@@ -47,6 +47,12 @@ type Timeouts struct {
 	// Stall is how long a session may stand at its inbound soft limit without the application
 	// taking a single message, before it ends with ErrStalled: one minute by default.
 	Stall time.Duration
+
+	// Drain is the most that running calls get to finish when this side shuts a session down, by
+	// [Session.Shutdown], [Node.Shutdown] or [Connection.Shutdown], whatever their context says: 30
+	// seconds by default. Then they are cut, on both sides, with ErrUnavailable. Negative: they get
+	// the time of the context. What the peer shuts down has the time that the peer gives.
+	Drain time.Duration
 }
 
 // WithTimeouts says for how long the node waits for its peers.
@@ -57,6 +63,7 @@ func WithTimeouts(t Timeouts) Option {
 		setField(&c.pingTimeout, t.Silence)
 		setField(&c.writeTimeout, t.Write)
 		setField(&c.stall, t.Stall)
+		setBound(&c.drain, t.Drain)
 	}
 }
 

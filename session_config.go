@@ -17,6 +17,7 @@ type sessionConfig struct {
 	windows    map[uint16]int // of functions: calls that are not answered
 	private    bool           // errors of handlers stay on this side
 	resumeFor  time.Duration
+	drain      time.Duration // for running calls, when the session is shut down; 0: any time
 
 	outliveCertificates bool
 

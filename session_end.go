@@ -2,6 +2,7 @@ package asterisque
 
 import (
 	"context"
+	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/carrier"
@@ -18,31 +19,48 @@ import (
 // Handlers and callbacks may call it. While the goroutine that reads the session runs code of the
 // application, an inline handler or the function of [WithKey], Close does not wait for that.
 func (s *Session) Close() error {
-	s.announceEndWhen(carrier.WithNext) // which is what is refused, or the goodbye
-	s.refuseWaiting()
-	s.fail(codec.ErrSessionClosed.Withf("closed by this side"))
-	s.carrier.Wait()
+	s.closeFor(codec.ErrSessionClosed.Withf("closed by this side"))
 	return nil
 }
 
+// closeFor is Close because of a.
+func (s *Session) closeFor(a *Abort) {
+	s.announceEndWhen(carrier.WithNext) // which is what is refused, or the goodbye
+	s.refuseWaiting()
+	s.fail(a)
+	s.carrier.Wait()
+}
+
 // Shutdown ends the session in good order: new calls of either side are refused with
-// ErrUnavailable, running ones may finish, and then it closes. If ctx ends first, the session is
-// closed as by Close, and the error is that of ctx.
+// ErrUnavailable, running ones may finish, and then it closes. Handlers that would run for ever
+// learn of it by [Draining]. If ctx ends first, the session is closed as by Close, and the error is
+// that of ctx.
+//
+// Whatever ctx says, the time of [Timeouts].Drain is the most that running calls get, 30 seconds by
+// default. Those that still run are cut then, of both sides: they end with ErrUnavailable, which
+// says so, on both sides, and are not [Repeatable], as they may have run; the contexts of their
+// handlers end, and [Session.Err] tells a handler why ([SessionOf]). The session ends with the same
+// error, and so does Shutdown.
 //
 // A call of the peer that had not arrived before, or that is refused, certainly did not run, and
 // [Repeatable] says so there. Of one that had arrived, and whose answer or refusal the peer does
 // not get, it says that it may have run, even if it was still waiting here when ctx ended.
 //
 // With the context of a handler that the session runs, it cannot wait for the end of that. Then it
-// returns nil at once, and the session goes on by itself to the end of its running calls. With
-// another context, called by a handler, it waits for that handler, until the context ends.
+// returns nil at once, and the session goes on by itself to the end of its running calls, or of the
+// time of Timeouts.Drain. With another context, called by a handler, it waits for that handler,
+// until the context ends, or that time.
 func (s *Session) Shutdown(ctx context.Context) error {
 	s.announceEnd()
 	if calledBy(ctx) == s {
-		go s.Shutdown(context.Background()) // ends with the running calls
+		go s.Shutdown(context.Background()) // ends with the running calls, or with their time
 		return nil
 	}
 	err := s.drain(ctx)
+	if cut, ok := err.(*Abort); ok {
+		s.closeFor(cut)
+		return cut
+	}
 	s.Close()
 	return err
 }
@@ -82,8 +100,15 @@ func (s *Session) refuseWaiting() {
 }
 
 // drain waits until no call runs and all answers have been given to the Wire, or the session has
-// ended.
+// ended. The error is that of ctx, or an *Abort when the time for it is over.
 func (s *Session) drain(ctx context.Context) error {
+	var over <-chan time.Time // never, without a limit
+	limit := s.cfg.drain
+	if limit > 0 {
+		t := time.NewTimer(limit)
+		defer t.Stop()
+		over = t.C
+	}
 	for _, wait := range []func() <-chan struct{}{s.carrier.Flush, s.table.drained, s.carrier.Flush} {
 		select {
 		case <-wait():
@@ -91,9 +116,18 @@ func (s *Session) drain(ctx context.Context) error {
 			return nil
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-over:
+			return errCut(limit)
 		}
 	}
 	return nil
+}
+
+// errCut returns why a session ends when its calls have had so much time to finish. The peer is
+// told the same.
+func errCut(limit time.Duration) *Abort {
+	return codec.ErrUnavailable.Withf("the session was cut after %v of drain, with calls that still ran: "+
+		"see Timeouts.Drain of the side that shut it down", limit)
 }
 
 // Flush waits until everything sent before has been given to the Wire; that the peer has it, it

@@ -1,10 +1,12 @@
 package asterisque
 
 import (
+	"time"
+
 	"github.com/asterisque-go/asterisque/limits"
 )
 
-// Hooks are told what becomes of the sessions of a node. Each may be nil.
+// Hooks are told what becomes of the sessions of a node, and of its Shutdown. Each may be nil.
 //
 // For each session they are called one at a time, and in the order of what they tell: SessionBegun
 // first, also of a session that is over at once, and SessionEnded last. For different sessions they
@@ -42,6 +44,22 @@ type Hooks struct {
 	// that was dropped before it left. What is dropped on the other side, its application learns:
 	// see [pipe.Block].
 	Dropped func(s *Session, drop Drop)
+
+	// Shutdown is called while [Node.Shutdown] waits for what still runs: when it begins, when
+	// numbers change, but not more often than each 100 ms, and when all is over. The last call may
+	// come after Node.Shutdown has returned. It is not called for [Session.Shutdown], nor for a
+	// second Node.Shutdown.
+	Shutdown func(p ShutdownProgress)
+}
+
+// ShutdownProgress is what still runs while a node shuts down; see [Hooks].Shutdown.
+type ShutdownProgress struct {
+	Sessions int // that have not ended
+	// in these, of both sides, those that wait to be run included
+	Calls int
+	// after which time what still runs is cut, by [Timeouts].Drain or the context of Shutdown;
+	// negative: never
+	Left time.Duration
 }
 
 // hooks are those of all options, by what they are told.
@@ -50,6 +68,7 @@ type hooks struct {
 	ended, away  []func(*Session, error)
 	limitChanged []func(*Session, Direction, limits.State)
 	dropped      []func(*Session, Drop)
+	shutdown     []func(ShutdownProgress)
 }
 
 func (k *hooks) add(h Hooks) {
@@ -59,6 +78,7 @@ func (k *hooks) add(h Hooks) {
 	addHook(&k.away, h.SessionAway, h.SessionAway == nil)
 	addHook(&k.limitChanged, h.LimitChanged, h.LimitChanged == nil)
 	addHook(&k.dropped, h.Dropped, h.Dropped == nil)
+	addHook(&k.shutdown, h.Shutdown, h.Shutdown == nil)
 }
 
 func addHook[F any](to *[]F, f F, none bool) {

@@ -268,7 +268,7 @@ func TestEndingWhileAwayIsPrompt(t *testing.T) {
 func TestAShutdownWhileAwayFinishesOnceThePeerIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, gate, running, _ := gatedService()
-		conn, l, _, there := link(t, svc, asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: time.Hour}))
+		conn, l, _, there := link(t, svc, asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: time.Hour}), drainOf(time.Hour))
 		p, err := conn.Open(background, 50, nil)
 		require.NoError(t, err)
 		<-running

@@ -1,0 +1,74 @@
+package asterisque
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+)
+
+// nodeDrain says whether a node has begun to go away.
+type nodeDrain struct {
+	once  sync.Once
+	begun chan struct{} // closed when it has; fixed
+
+	told atomic.Bool // a Shutdown tells the hooks of its progress: there is one to tell
+}
+
+func (d *nodeDrain) begin() { d.once.Do(func() { close(d.begun) }) }
+
+// Draining returns a channel that is closed when [Node.Shutdown] or [Node.Close] is called: the
+// node takes nothing new from then on. It is for what is told to the outside, as package healthpage
+// does; a handler looks at [Draining].
+func (n *Node) Draining() <-chan struct{} { return n.drain.begun }
+
+// Shutdown stops listening and shuts down all sessions, at the same time; see [Session.Shutdown].
+// Then it closes the node. Running calls get the time of ctx, but no more than that of
+// [Timeouts].Drain, 30 seconds by default. [Hooks].Shutdown tells meanwhile how many still run.
+//
+// The error is that of ctx, if it ended before the running calls did, or ErrUnavailable if some
+// were cut because the time of Timeouts.Drain was over. With the context of a handler that the node
+// runs, it does not wait.
+func (n *Node) Shutdown(ctx context.Context) error {
+	n.drain.begin()
+	for _, ln := range n.listeners.list() {
+		closeListener(n.cfg.log, ln)
+	}
+	if s := calledBy(ctx); s != nil && s.shared == &n.shared {
+		for _, s := range n.Sessions() {
+			s.announceEnd()
+		}
+		go n.Shutdown(context.Background()) // ends with the running calls, or with their time
+		return nil
+	}
+	told := n.tellProgress(ctx)
+	cut := n.shutDownSessions(ctx)
+	err := ctx.Err()
+	n.Close()
+	told()
+	if err == nil && cut != nil {
+		err = cut
+	}
+	return err
+}
+
+// shutDownSessions shuts down all sessions and connections, and waits for their ends. It returns
+// why calls were cut, or nil.
+func (n *Node) shutDownSessions(ctx context.Context) *Abort {
+	var cut atomic.Pointer[Abort]
+	note := func(err error) {
+		var a *Abort
+		if errors.As(err, &a) {
+			cut.Store(a)
+		}
+	}
+	var wg sync.WaitGroup
+	for _, c := range n.connections.list() {
+		wg.Go(func() { note(c.Shutdown(ctx)) })
+	}
+	for _, s := range n.Sessions() {
+		wg.Go(func() { note(s.Shutdown(ctx)) })
+	}
+	wg.Wait()
+	return cut.Load()
+}

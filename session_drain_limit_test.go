@@ -1,0 +1,228 @@
+package asterisque_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// endless offers function 70, which runs until its context ends, and then says on ended what its
+// session says.
+func endless() (svc *asterisque.Service, ended chan error) {
+	svc, ended = asterisque.NewService(), make(chan error, 100)
+	svc.Handle(70, "endless", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
+		<-ctx.Done()
+		ended <- asterisque.SessionOf(ctx).Err()
+		return nil, ctx.Err()
+	})
+	return svc, ended
+}
+
+func drainOf(d time.Duration) asterisque.Option {
+	return asterisque.WithTimeouts(asterisque.Timeouts{Drain: d})
+}
+
+const saysCut = "cut after 30s of drain"
+
+// wantCut wants an error that says on either side that the call was cut.
+func wantCut(t *testing.T, err error) {
+	t.Helper()
+	require.ErrorIs(t, err, asterisque.ErrUnavailable)
+	require.ErrorContains(t, err, saysCut)
+	require.False(t, asterisque.Repeatable(err), "it has begun")
+}
+
+func TestWhatRunsWhenTheTimeOfADrainIsOverIsCutOnBothSides(t *testing.T) {
+	for name, shutDown := range map[string]func(*asterisque.Session, *asterisque.Node) error{
+		"Session.Shutdown": func(s *asterisque.Session, _ *asterisque.Node) error { return s.Shutdown(background) },
+		"Node.Shutdown":    func(_ *asterisque.Session, n *asterisque.Node) error { return n.Shutdown(background) },
+		"a context that would give more": func(s *asterisque.Session, _ *asterisque.Node) error {
+			ctx, cancel := context.WithTimeout(background, time.Hour)
+			defer cancel()
+			return s.Shutdown(ctx)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				svc, ended := endless()
+				_, there, dialled, accepted := twoNodes(t, svc)
+				stream, err := dialled.Open(background, 70, nil)
+				require.NoError(t, err)
+				unary := make(chan error, 1)
+				go func() { _, err := dialled.Call(background, 70, nil); unary <- err }()
+				synctest.Wait()
+				begin := time.Now()
+				err = shutDown(accepted, there)
+				require.Equal(t, 30*time.Second, time.Since(begin))
+				wantCut(t, err)
+				wantCut(t, <-unary)
+				_, err = stream.Result(background)
+				wantCut(t, err)
+				wantCut(t, <-ended)
+				wantCut(t, <-ended)
+				wantCut(t, accepted.Err())
+				<-dialled.Done()
+				wantCut(t, dialled.Err())
+			})
+		})
+	}
+}
+
+func TestCallsThatTheDrainingSideHasMadeAreCutToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, ended := endless()
+		here, _, dialled, _ := twoNodes(t, svc)
+		made := make(chan error, 1)
+		go func() { _, err := dialled.Call(background, 70, nil); made <- err }()
+		synctest.Wait()
+		wantCut(t, here.Shutdown(background))
+		wantCut(t, <-made)
+		wantCut(t, <-ended)
+	})
+}
+
+func TestCallsThatWaitWhenTheTimeOfADrainIsOverDidNotRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, _ := endless()
+		_, _, dialled, accepted := twoNodes(t, svc, asterisque.WithWorkers(asterisque.Workers{Session: 1}))
+		errs := make(chan error, 3)
+		for range cap(errs) {
+			go func() { _, err := dialled.Call(background, 70, nil); errs <- err }()
+		}
+		synctest.Wait()
+		wantCut(t, accepted.Shutdown(background))
+		repeatable := 0
+		for range cap(errs) {
+			err := <-errs
+			require.ErrorIs(t, err, asterisque.ErrUnavailable)
+			if asterisque.Repeatable(err) {
+				repeatable++
+			}
+		}
+		require.Equal(t, 2, repeatable, "one of them ran")
+	})
+}
+
+func TestTheTimeOfADrain(t *testing.T) {
+	within := func(d time.Duration) func(*asterisque.Session) error {
+		return func(s *asterisque.Session) error {
+			ctx, cancel := context.WithTimeout(background, d)
+			defer cancel()
+			return s.Shutdown(ctx)
+		}
+	}
+	for name, c := range map[string]struct {
+		limit    time.Duration
+		shutDown func(*asterisque.Session) error
+		takes    time.Duration
+		want     error
+	}{
+		"is 30 seconds by default":                  {0, within(time.Hour), 30 * time.Second, asterisque.ErrUnavailable},
+		"is what the option says":                   {time.Minute, within(time.Hour), time.Minute, asterisque.ErrUnavailable},
+		"is that of a context that ends before":     {time.Minute, within(time.Second), time.Second, context.DeadlineExceeded},
+		"is only that of the context if negative":   {-1, within(time.Hour), time.Hour, context.DeadlineExceeded},
+		"may be shorter than the context's by much": {time.Millisecond, within(time.Hour), time.Millisecond, asterisque.ErrUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				svc, ended := endless()
+				_, _, dialled, accepted := twoNodes(t, svc, drainOf(c.limit))
+				_, err := dialled.Open(background, 70, nil)
+				require.NoError(t, err)
+				synctest.Wait()
+				begin := time.Now()
+				require.ErrorIs(t, c.shutDown(accepted), c.want)
+				require.Equal(t, c.takes, time.Since(begin))
+				<-ended
+			})
+		})
+	}
+}
+
+func TestAShutdownThatAHandlerCallsHasTheSameTime(t *testing.T) {
+	for name, shutDown := range map[string]func(context.Context, *asterisque.Node) error{
+		"of the session": func(ctx context.Context, _ *asterisque.Node) error { return asterisque.SessionOf(ctx).Shutdown(ctx) },
+		"of the node":    func(ctx context.Context, n *asterisque.Node) error { return n.Shutdown(ctx) },
+		"of the session, with another context": func(ctx context.Context, _ *asterisque.Node) error {
+			err := asterisque.SessionOf(ctx).Shutdown(background)
+			if !errors.Is(err, asterisque.ErrUnavailable) {
+				return err
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				svc, ended := asterisque.NewService(), make(chan error, 1)
+				var there *asterisque.Node
+				svc.Handle(1, "ends", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
+					if err := shutDown(ctx, there); err != nil {
+						t.Error(err)
+					}
+					<-ctx.Done()
+					ended <- asterisque.SessionOf(ctx).Err()
+					return nil, ctx.Err()
+				})
+				var dialled *asterisque.Session
+				_, there, dialled, _ = twoNodes(t, svc)
+				begin := time.Now()
+				_, err := dialled.Call(background, 1, nil)
+				require.Equal(t, 30*time.Second, time.Since(begin).Round(time.Second))
+				wantCut(t, err)
+				wantCut(t, <-ended)
+			})
+		})
+	}
+}
+
+func TestAHandlerThatNeverReturnsHoldsNoShutdownUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, stuck := asterisque.NewService(), make(chan struct{})
+		svc.Handle(1, "stuck", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { <-stuck; return nil, nil })
+		_, there, dialled, _ := twoNodes(t, svc)
+		_, err := dialled.Open(background, 1, nil)
+		require.NoError(t, err)
+		synctest.Wait()
+		wantCut(t, there.Shutdown(background))
+		close(stuck)
+	})
+}
+
+func TestAPeerThatReadsNothingHoldsNoShutdownUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, _, dialled, accepted := twoNodes(t, echoService())
+		dialled.Pause()
+		for range 64 {
+			go accepted.Call(background, 1, make([]byte, 64<<10)) // ends with the session
+		}
+		synctest.Wait()
+		begin := time.Now()
+		wantCut(t, accepted.Shutdown(background))
+		require.LessOrEqual(t, time.Since(begin), 32*time.Second)
+	})
+}
+
+func TestWhoShutsDownWhileASessionIsAwayDoesNotWaitForItForLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, _ := endless()
+		conn, l, _, there := link(t, svc, asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: time.Hour}))
+		_, err := conn.Open(background, 70, nil)
+		require.NoError(t, err)
+		synctest.Wait()
+		l.failWith(errBroken)
+		l.cut()
+		synctest.Wait()
+		require.Len(t, there.Sessions(), 1, "which waits to be resumed")
+		begin := time.Now()
+		require.Error(t, there.Shutdown(background))
+		require.LessOrEqual(t, time.Since(begin), 32*time.Second)
+		conn.Close()
+	})
+}
