@@ -26,6 +26,9 @@ func (c *served) gate() *gate {
 	return c.firstOf().share.gate
 }
 
+// onlyWaits implements job.
+func (c *served) onlyWaits() bool { return c.handler.onlyWaits }
+
 // turn implements job.
 func (c *served) turn() (*keys, *turn) {
 	if c.rare == nil || c.rare.turn == nil {

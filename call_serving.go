@@ -9,10 +9,10 @@ import (
 type serving struct {
 	private bool // the texts of errors stay here; fixed
 
-	highest  priority.Priority // that the peer's calls get; the reader's, as the next three
-	describe bool              // what its Grant says of Describe
-	service  *Service          // what the peer may call
-	inline   *workspace        // nil until there is an inline call
+	highest priority.Priority // that the peer's calls get; the reader's, as the next three
+	granted standards         // the standard functions that its Grant has
+	service *Service          // what the peer may call
+	inline  *workspace        // nil until there is an inline call
 
 	calls dispatcher // locks itself
 }
@@ -20,7 +20,7 @@ type serving struct {
 // find returns the handler of a function, or nil if there is none for this peer.
 func (s *serving) find(function uint16) *handler {
 	h := s.service.find(function)
-	if h != nil && h.granted && !s.describe {
+	if h != nil && h.grants&^s.granted != 0 {
 		return nil
 	}
 	return h

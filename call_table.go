@@ -214,6 +214,13 @@ func (t *table) draining() <-chan struct{} {
 	return w.drain
 }
 
+// drainsHere reports whether this side drains the session.
+func (t *table) drainsHere() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.announced != nil
+}
+
 // drainsLocked reports whether either side drains the session.
 func (t *table) drainsLocked() bool { return t.announced != nil || t.drain != nil }
 

@@ -23,7 +23,7 @@
 //
 // A [Function] is called with parameters and returns a result; a [StreamFunction] carries values
 // both ways while it runs. Their numbers are what crosses the wire: yours are 0 to 65279, those
-// above belong to standard functions such as [Describe].
+// above belong to standard functions such as [Describe] and [CheckHealth].
 //
 // A [Service] is a set of functions that a node offers, to all its peers or to one. It is complete
 // before it is served. A handler finds the session that it is called on with [SessionOf], and calls
@@ -54,8 +54,8 @@
 //
 // Blocks of one direction of a pipe arrive in the order in which they were sent. Between calls
 // there is no order: whoever needs one waits for the first result, or serves with WithKey, or with
-// one worker. What leaves a session goes by [WithPriority]: the higher first, in turn among
-// equals, with a share for the lower ([Priorities].LowerShare).
+// one worker. What leaves a session goes by [WithPriority]: the higher first, in turn among equals,
+// with a share for the lower ([Priorities].LowerShare).
 //
 // # Metadata
 //
@@ -84,9 +84,9 @@
 //
 // The accepting side decides for each peer what it is offered, and how much ([Access].Accept,
 // [Grant]), by its TLS certificate ([Peer.Certificate]) or by a credential ([Access].Credential),
-// before it can call anything. Describe may be for some of them only ([WithGrantOnly]). What peers
-// cost until then is bounded ([Timeouts].Handshake, [Admission].HalfOpen, [Admission].Sessions,
-// [Admission].PerAddress).
+// before it can call anything. Standard functions may be for some of them only ([WithGrantOnly]).
+// What peers cost until then is bounded ([Timeouts].Handshake, [Admission].HalfOpen,
+// [Admission].Sessions, [Admission].PerAddress).
 //
 // # What is going on
 //
@@ -94,6 +94,10 @@
 // log/slog; [Session.Pipes] lists what runs. Package debugpage shows all that over HTTP, module
 // otel hands it to OpenTelemetry, [WithHooks] tells what becomes of sessions, and interceptors
 // ([WithMadeInterceptors], [WithServedInterceptors]) follow calls.
+//
+// A peer that calls [CheckHealth] learns whether the program and its parts can do their work, and
+// with [WatchHealth] as soon as that changes, if the service chose so ([Service.Health]). Package
+// healthpage tells the same over HTTP, to what starts and stops programs.
 //
 // A peer that calls [Describe] learns which functions a service has, if that chose so
 // ([Service.Describe]), and their JSON Schemas, which module schema makes of the Go types.

@@ -21,39 +21,20 @@ type DescribeQuery struct {
 // Describe lets peers ask, with [Describe] (function 65,535), for the list of functions: all peers
 // to which the service is offered, unless [WithGrantOnly] keeps it for some. It panics as
 // [Service.Handle] does, and if [WithSchemas] finds a type that has none.
-func (s *Service) Describe(opts ...DescribeOption) {
-	var d description
-	for _, o := range opts {
-		o(&d)
-	}
-	Describe.Handle(s, s.answerDescribe, standard, d.to)
-	if d.schemas != nil {
-		s.describe(schemaWish{d.schemas, here()})
+func (s *Service) Describe(opts ...StandardOption) {
+	o := newOffer(opts)
+	Describe.Handle(s, s.answerDescribe, standard, o.to(grantDescribe))
+	if o.schemas != nil {
+		s.describe(schemaWish{o.schemas, here()})
 	}
 }
 
-// DescribeOption sets what [Service.Describe] offers, or to whom.
-type DescribeOption func(*description)
-
-// description is what the program has said of Describe.
-type description struct {
-	granted bool    // to some peers only
-	schemas Schemas // nil: without
-}
-
-// WithGrantOnly keeps [Describe] for peers whose [Grant] has its Describe set. For all others there
-// is no such function: those to which Access.Accept has granted nothing, or that this side has
-// dialled, among them.
-func WithGrantOnly() DescribeOption { return func(d *description) { d.granted = true } }
-
-// WithSchemas lets [Describe] tell the schemas of what functions carry, apart from the untyped ones
-// of [Service.Handle]. Each is made once: by Service.Describe of the functions that are there, and
-// when one is registered of those that come later. If one has no schema, that panics. Sessions with
-// another codec than codec.CBOR are told none, because their values look different.
-func WithSchemas(s Schemas) DescribeOption { return func(d *description) { d.schemas = s } }
-
-// to sets whom a function is there for.
-func (d *description) to(h *handler) { h.granted = d.granted }
+// WithSchemas, for [Service.Describe], lets [Describe] tell the schemas of what functions carry,
+// apart from the untyped ones of [Service.Handle]. Each is made once: by Service.Describe of the
+// functions that are there, and when one is registered of those that come later. If one has no
+// schema, that panics. Sessions with another codec than codec.CBOR are told none, because their
+// values look different.
+func WithSchemas(s Schemas) StandardOption { return func(o *offer) { o.schemas = s } }
 
 // answerDescribe is the handler of Describe.
 func (s *Service) answerDescribe(ctx context.Context, q DescribeQuery) ([]FunctionInfo, error) {

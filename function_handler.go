@@ -18,7 +18,8 @@ type handler struct {
 	info      FunctionInfo // what Describe tells of it
 	described bool         // info has the schemas
 	standard  bool         // it is one of the standard functions
-	granted   bool         // it is there only for peers whose Grant has Describe
+	grants    standards    // it is there only for peers whose Grant has these
+	onlyWaits bool         // its calls do, and need no worker of the session: see mostApart
 	blocks    bool         // the call carries Blocks: it has a pipe
 	inline    bool         // it runs on the reader
 	// what its parameters are decoded as, and no part of them is kept unless the codec lends it;
@@ -57,6 +58,14 @@ func (h *handler) intercept(outer []Interceptor) {
 		h.around = chain(all, carryOut)
 	}
 }
+
+// standards is a set of standard functions, as far as they are only for some peers.
+type standards uint8
+
+const (
+	grantDescribe standards = 1 << iota
+	grantHealth
+)
 
 // handledCall is a call of the peer, as the handler of its function sees it.
 type handledCall interface {

@@ -138,6 +138,16 @@ func (p *Pipe[S, R]) Send(ctx context.Context, v S) error {
 	return p.p.Send(ctx, b)
 }
 
+// post is Send that never waits: what would have to wait is refused with ErrOverloaded.
+func (p *Pipe[S, R]) post(v S) error {
+	b, _, err := p.values.encode(nil, &v, false)
+	if err != nil {
+		return codecError(codec.BadResult, p.p.Function(), p.name, "Block", err)
+	}
+	_, err = p.p.Post(b)
+	return err
+}
+
 // CloseSend ends this side's values: the peer's Recv returns io.EOF after the last of them. It does
 // not wait.
 func (p *Pipe[S, R]) CloseSend() error { return p.p.CloseSend() }

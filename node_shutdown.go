@@ -7,16 +7,6 @@ import (
 	"sync/atomic"
 )
 
-// nodeDrain says whether a node has begun to go away.
-type nodeDrain struct {
-	once  sync.Once
-	begun chan struct{} // closed when it has; fixed
-
-	told atomic.Bool // a Shutdown tells the hooks of its progress: there is one to tell
-}
-
-func (d *nodeDrain) begin() { d.once.Do(func() { close(d.begun) }) }
-
 // Draining returns a channel that is closed when [Node.Shutdown] or [Node.Close] is called: the
 // node takes nothing new from then on. It is for what is told to the outside, as package healthpage
 // does; a handler looks at [Draining].

@@ -19,7 +19,7 @@ type NodeStats struct {
 	Held   int `json:"held"`
 	Budget int `json:"budget"` // of bytes; see Limits.Budget
 	Busy   int `json:"busy"`   // workers at work
-	// of those, how many are lent to calls within calls
+	// of those, how many are lent to calls within calls, and to those of WatchHealth
 	Lent        int `json:"lent"`
 	MostBusy    int `json:"most_busy"`    // Busy at its highest
 	IdleWorkers int `json:"idle_workers"` // kept for the next call

@@ -12,6 +12,7 @@ type Grant struct {
 	Subject     string
 	Service     *Service           // what it is offered
 	Describe    bool               // it may call Describe, if the Service has that by WithGrantOnly
+	Health      bool               // the same of CheckHealth and WatchHealth
 	Inbound     limits.Limits      // of what it sends and the application has not taken
 	Outbound    limits.Limits      // of what it is sent and has not been given to the Wire
 	MaxPriority *priority.Priority // the highest that its calls get
@@ -22,6 +23,17 @@ type Grant struct {
 
 // limits returns those in force.
 func (g *Grant) limits() grantedLimits { return grantedLimits{*g.inbound, *g.outbound} }
+
+// standards returns the standard functions that a peer may call which are only for some.
+func (g *Grant) standards() (granted standards) {
+	if g.Describe {
+		granted |= grantDescribe
+	}
+	if g.Health {
+		granted |= grantHealth
+	}
+	return granted
+}
 
 // grantedLimits are the limits that a Grant has set.
 type grantedLimits struct{ inbound, outbound limits.Limits }

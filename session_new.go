@@ -20,7 +20,7 @@ func newSession(sh *shared, holder sessionHolder, b *sessionStart) *Session {
 	s := &Session{
 		id: a.session, shared: sh, holder: holder, cfg: cfg, peerID: a.about.ID, owner: sh.owners.join(&a.about),
 	}
-	s.serving = serving{service: g.Service, highest: *g.MaxPriority, describe: g.Describe, private: cfg.private}
+	s.serving = serving{service: g.Service, highest: *g.MaxPriority, granted: g.standards(), private: cfg.private}
 	s.exchange.serving = &s.serving
 	s.values = values{valueCodec: a.values, session: s}
 	ctx, end := context.WithCancelCause(context.Background())

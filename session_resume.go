@@ -77,7 +77,7 @@ func (s *Session) renew(b *comeback) {
 
 // heed lets what the application has granted at a resume hold from now on.
 func (s *Session) heed(g *Grant) {
-	s.service, s.highest, s.describe = g.Service, *g.MaxPriority, g.Describe
+	s.service, s.highest, s.granted = g.Service, *g.MaxPriority, g.standards()
 	granted := g.limits()
 	s.res.mu.Lock()
 	same := granted == s.res.granted

@@ -40,9 +40,15 @@ type dispatcher struct {
 	streams int32 // of those, how many carry Blocks
 	active  int32 // workers here, running or waking
 	waking  bool  // one of them has yet to take its first call
+	apart   uint8 // calls that run on workers beyond those, at most mostApart
 
 	mostWaiting, mostRunning int32 // waiting and running at their highest
 }
+
+// mostApart is how many calls of a session that only wait, as [WatchHealth] does, run beside its
+// workers. Further ones need a worker as all others do. Without that, one that is watched could do
+// nothing else with a single worker.
+const mostApart = 4
 
 // staff is what the sessions of a node share that run calls.
 type staff struct {
@@ -96,6 +102,9 @@ func (d *dispatcher) beginLocked(j job, e taskEvent) {
 // endLocked notes that the handler of j has returned.
 func (d *dispatcher) endLocked(j job) {
 	t := j.task()
+	if t.apartLocked() {
+		d.apart--
+	}
 	t.moveLocked(taskReturned)
 	d.running--
 	if t.urged {

@@ -19,6 +19,9 @@ type job interface {
 	// gate returns what bounds how many calls like it run at once, or nil: it need not wait there.
 	gate() *gate
 
+	// onlyWaits reports whether it does nothing but wait, and so needs no worker of the session.
+	onlyWaits() bool
+
 	// turn returns its place in the order of its key, or nil if it has none.
 	turn() (*keys, *turn)
 

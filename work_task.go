@@ -27,6 +27,9 @@ type task struct {
 // for no worker.
 func (t *task) urgentLocked() bool { return t.nested || t.urged }
 
+// apartLocked reports whether t runs in one of the places for calls that only wait.
+func (t *task) apartLocked() bool { return t.state == taskLent && !t.urgentLocked() }
+
 // moveLocked lets e happen to t, or reports false if it cannot happen now.
 func (t *task) moveLocked(e taskEvent) (ok bool) {
 	next, ok := t.state.next(e)

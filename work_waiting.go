@@ -154,6 +154,11 @@ func (d *dispatcher) queueLocked(j job) (wake shift) {
 		return nil
 	case t.urgentLocked():
 		return d.lendLocked(j)
+	case d.apart < mostApart && j.onlyWaits():
+		if wake = d.lendLocked(j); wake != nil {
+			d.apart++
+		}
+		return wake
 	}
 	d.ready.push(j)
 	return d.wakeLocked()

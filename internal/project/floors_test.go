@@ -46,6 +46,7 @@ var floors = map[string]int{
 	".":                  4,
 	"asterisquetest":     5,
 	"debugpage":          5,
+	"healthpage":         5,
 	"examples":           5,
 	"internal/knot":      5,
 	"cmd":                5,

@@ -1,0 +1,103 @@
+package asterisque
+
+import (
+	"context"
+)
+
+// healthWatch is one call of WatchHealth.
+type healthWatch struct {
+	of    *Health // these are fixed
+	parts []string
+	to    *Pipe[map[string]HealthState, struct{}]
+	table *table // of the session
+	drain <-chan struct{}
+
+	told map[string]HealthState // belongs to the handler; nil: nothing yet
+}
+
+// run tells what changes until the session drains.
+func (w *healthWatch) run(ctx context.Context) error {
+	for {
+		over := closed(w.drain)
+		now := w.of.now.Load()
+		if err := w.tell(now.told(w.parts, w.table.drainsHere()), over); err != nil && !over && !closed(w.drain) {
+			return err
+		}
+		if over {
+			return nil
+		}
+		select {
+		case <-now.next:
+		case <-w.drain:
+		case <-w.to.p.Done(): // also if an interceptor has put another context in place
+			return w.to.p.Err()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// tell sends what is new in states, which it keeps. If that would have to wait, it waits until the
+// session drains, or does not if last is set.
+func (w *healthWatch) tell(states map[string]HealthState, last bool) error {
+	news := states
+	if w.told != nil {
+		if news = newsOf(w.told, states); len(news) == 0 {
+			return nil
+		}
+	}
+	var err error
+	if last {
+		err = w.to.post(news)
+	} else {
+		err = w.to.Send(untilDrain{context.Background(), w.drain}, news)
+	}
+	if err == nil {
+		w.told = states
+	}
+	return err
+}
+
+// newsOf returns the states that are other than they were. Parts that are absent are unknown.
+func newsOf(were, are map[string]HealthState) map[string]HealthState {
+	news := make(map[string]HealthState)
+	for part, state := range are {
+		if were[part] != state {
+			news[part] = state
+		}
+	}
+	for part, state := range were {
+		if _, ok := are[part]; !ok && state != HealthUnknown {
+			news[part] = HealthUnknown
+		}
+	}
+	return news
+}
+
+// untilDrain is a context that ends when a session drains. It ends no later than the call: that
+// ends what waits on a pipe in any case.
+type untilDrain struct {
+	context.Context
+	drain <-chan struct{}
+}
+
+// Done implements context.Context.
+func (c untilDrain) Done() <-chan struct{} { return c.drain }
+
+// Err implements context.Context.
+func (c untilDrain) Err() error {
+	if closed(c.drain) {
+		return context.Canceled
+	}
+	return nil
+}
+
+// closed reports whether a channel that nothing is sent on is closed.
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
