@@ -237,6 +237,10 @@ func drain(ctx context.Context, c *caller) error {
 	if err != nil {
 		return err
 	}
+	left, err := watchLeave(ctx, c)
+	if err != nil {
+		return err
+	}
 	if err := returns("soon")(leave.Call(ctx, c, "soon")); err != nil {
 		return err
 	}
@@ -246,7 +250,7 @@ func drain(ctx context.Context, c *caller) error {
 	if err := fails(err, codec.Unavailable, true); err != nil {
 		return err
 	}
-	if err := errors.Join(call.Send(ctx, "what runs goes on"), call.CloseSend()); err != nil {
+	if err := errors.Join(left(), call.Send(ctx, "what runs goes on"), call.CloseSend()); err != nil {
 		return err
 	}
 	if err := returns("what runs goes on")(call.Recv(ctx)); err != nil {

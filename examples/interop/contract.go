@@ -40,6 +40,8 @@ var (
 	// tells what travels beside it under the key that is its parameter, without the spaces at the
 	// end; behind a "<", what its caller then tells of a call back
 	beside = asterisque.Func[string, string](18, "beside")
+	// lets the part of that name serve no more, for those who ask for the health
+	falter = asterisque.Func[string, string](19, "falter")
 	// is offered by neither of them
 	nowhere = asterisque.Func[string, string](99, "nowhere")
 )

@@ -93,7 +93,7 @@ func TestWithoutArgumentsATableTellsAboutAllSchemes(t *testing.T) {
 	lines := strings.Split(out.String(), "\n")
 	require.Equal(t, []string{"ms", "mem", "classic"}, strings.Fields(lines[0]))
 	require.Regexp(t, `^unary +\d+\.\d +\d+\.\d$`, lines[1])
-	require.Regexp(t, `^deadline +\d+\.\d +–$`, lines[12])
+	require.Regexp(t, `^deadline +\d+\.\d +–$`, lines[13])
 	require.Contains(t, out.String(), "–       deadline: classic has no TTL\n")
 	require.True(t, strings.HasSuffix(out.String(), "\nall ok\n"), out.String())
 }
@@ -119,7 +119,7 @@ func TestWhatFailsIsSaid(t *testing.T) {
 		require.NoError(t, node.Close())
 	}()
 	var out bytes.Buffer
-	require.EqualError(t, run(t.Context(), []string{"-dial", ln.URL(), "-calls", "10"}, &out), "24 FAILED")
+	require.EqualError(t, run(t.Context(), []string{"-dial", ln.URL(), "-calls", "10"}, &out), "25 FAILED")
 	require.Contains(t, out.String(), "the result: asterisque ∗ 🌟!, and not asterisque ∗ 🌟")
 	require.Regexp(t, `FAILED +cancel .* no such function`, out.String())
 	require.Regexp(t, `ok +error: no such function `, out.String())

@@ -103,7 +103,7 @@ const (
 	noPing     = "classic has no Ping"
 	noDrain    = "classic has no Drain"
 	noMetadata = "classic has no metadata"
-	noDescribe = "classic has no form of what describe tells"
+	noDescribe = "classic has no form of what describe and health tell"
 	noRefusing = "classic does not tell what was refused"
 )
 
@@ -113,6 +113,7 @@ func cases(calls int) []testCase {
 		{name: "unary", run: unary},
 		{name: "values", run: values, raw: noNumbers},
 		{name: "describe", run: describe, raw: noNumbers, classic: noDescribe},
+		{name: "health", run: health, raw: noNumbers, classic: noDescribe},
 		{name: "stream from the caller", run: streamFromCaller, raw: noNumbers},
 		{name: "stream from the callee", run: streamFromCallee, raw: noNumbers},
 		{name: "stream both ways at once", run: streamBothWays},

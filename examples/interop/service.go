@@ -29,6 +29,11 @@ func newService() *asterisque.Service {
 	handleStreams(svc, ev)
 	handleEvents(svc, ev)
 	handleErrors(svc)
+	h := asterisque.NewHealth()
+	falter.Handle(svc, func(_ context.Context, part string) (string, error) {
+		return part, h.Set(part, asterisque.HealthNotServing)
+	})
+	svc.Health(h)
 	svc.Describe()
 	return svc
 }

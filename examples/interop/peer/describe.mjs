@@ -1,13 +1,9 @@
-// Function 65535, describe: section 15 of the protocol. The keys of its maps are integers in CBOR, and names in JSON.
+// Function 65535, describe: section 15 of the protocol.
+
+import { keyed, named } from './standard.mjs';
 
 const query = { functions: 1 };
 const info = { number: 1, name: 2, signature: 3 };
-
-/** named returns a map that has come with the names of its keys, as far as they are known. */
-const named = (names, map, codec) => Object.fromEntries(Object.entries(names).map(([name, key]) => [name, map[codec === 'json' ? name : key]]));
-
-/** keyed returns what is written for an object. */
-const keyed = (names, object, codec) => (codec === 'json' ? object : new Map(Object.entries(object).map(([name, v]) => [names[name], v])));
 
 /** describe is the function: it tells of a service what it is asked for. */
 export function describe(service) {

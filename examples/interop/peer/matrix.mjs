@@ -4,6 +4,7 @@ import { setMaxListeners } from 'node:events';
 import { isDeepStrictEqual } from 'node:util';
 import { described } from './describe.mjs';
 import { Abort, Code, nameOf } from './errors.mjs';
+import { State, askHealth } from './health.mjs';
 import { stringify } from './json.mjs';
 import { fn } from './service.mjs';
 
@@ -83,6 +84,7 @@ const cases = (calls) => [
   ['unary', async (c) => equal(await c.call(fn.echo, 'asterisque ∗ 🌟'), 'asterisque ∗ 🌟', 'the echo')],
   ['values', async (c) => { c.numbers(); equal(await c.call(fn.mirror, order), order, 'the mirrored value'); }],
   ['describe', describeSome],
+  ['health', health],
   ['stream from the caller', streamFromCaller],
   ['stream from the callee', streamFromCallee],
   ['stream both ways at once', streamBothWays],
@@ -103,6 +105,19 @@ async function describeSome(c) {
   c.numbers();
   const got = await described(c.call.bind(c), fn.describe, [fn.describe, fn.sum, fn.nowhere, fn.echo], c.session.codec);
   equal(got, ['1 echo', '3 sum', '65535 describe'], 'what is described');
+}
+
+/** health asks for a part that nobody knows, and sees how it serves no more. */
+async function health(c) {
+  c.numbers();
+  const part = newKey(), query = askHealth(['', part], c.session.codec), unknown = { '': State.serving, [part]: State.unknown };
+  equal(await c.call(fn.health, query), unknown, 'the health');
+  const watch = await c.stream(fn.changes, query), next = async () => c.decode((await watch.recv()).payload);
+  equal(await next(), unknown, 'what comes first');
+  equal(await c.call(fn.falter, part), part, 'falter');
+  equal(await next(), { [part]: State.notServing }, 'what has changed');
+  watch.abort(new Abort(Code.Canceled, 'seen enough'));
+  equal((await c.call(fn.health, askHealth([], c.session.codec)))[part], State.notServing, 'the health of all');
 }
 
 async function streamFromCaller(c) {
@@ -259,9 +274,16 @@ async function ping(c) {
 
 async function drain(c) {
   const chat = await c.stream(fn.chat, 'finished');
+  const watch = c.session.codec !== 'raw' && await c.stream(fn.changes, askHealth([''], c.session.codec));
+  if (watch) equal(c.decode((await watch.recv()).payload), { '': State.serving }, 'its health');
   equal(await c.call(fn.leave, 'soon'), 'soon', 'leave');
   const callOn = async () => { for (;;) await c.call(fn.echo, 'still there?'); };
   await fails(callOn(), Code.Unavailable, true);
+  if (watch) {
+    equal(c.decode((await watch.recv()).payload), { '': State.notServing }, 'the health of a peer that leaves');
+    equal(await watch.recv(), null, 'the end of its health');
+    await watch.result;
+  }
   await chat.send(c.encode('what runs goes on'));
   chat.end();
   const texts = [];

@@ -2,11 +2,12 @@
 
 import { describe } from './describe.mjs';
 import { Abort, Code } from './errors.mjs';
+import { Health, State } from './health.mjs';
 import { exact } from './integers.mjs';
 
 export const fn = Object.freeze({
   echo: 1, mirror: 2, sum: 3, count: 4, chat: 5, nest: 6, ponder: 7, begun: 8, ended: 9, fail: 10, broken: 11, crash: 12, inflate: 13, odd: 14, leave: 15, sip: 16,
-  release: 17, beside: 18, nowhere: 99, describe: 65535,
+  release: 17, beside: 18, falter: 19, nowhere: 99, health: 65281, changes: 65282, describe: 65535,
 });
 
 /** Events are things that happen once, and that others wait for. */
@@ -68,6 +69,10 @@ export function newService() {
   offer('inflate', (n) => 'x'.repeat(+n));
   offer('odd', () => () => 'a function is no value');
   offer('leave', (text, { session }) => { setImmediate(() => session.shutdown()); return text; });
+  const health = new Health();
+  offer('falter', (part) => { health.set(part, State.notServing); return part; });
+  offer('health', (params, call) => health.check(params, call), { check: any });
+  offer('changes', (params, call) => health.watch(params, call), { stream: true, check: any });
   offer('describe', describe(service), { check: any });
   return service;
 }

@@ -46,6 +46,7 @@ export class Session {
     this.lastSent = this.lastReceived = performance.now();
     this.ready = new Promise((resolve, reject) => { this.settle = { resolve, reject }; });
     this.ready.catch(() => {});
+    this.drains = new Promise((resolve) => { this.beginDrain = resolve; }); // resolves when either side begins to end the session
     this.ended = new Promise((resolve) => { this.settleEnd = resolve; });
     wire.onframe = (frame) => this.receive(frame);
     wire.onend = (e) => this.finish(new Abort(this.begun ? Code.SessionClosed : Code.Handshake, e ? `the wire failed: ${e.message}` : 'the wire was closed'));
@@ -276,6 +277,7 @@ export class Session {
 
   drain() {
     this.drained = true;
+    this.beginDrain();
     this.nobodyWaits();
   }
 
@@ -391,6 +393,7 @@ export class Session {
     if (!this.draining && !this.over) {
       this.draining = true;
       this.send({ type: 'drain', last: this.lastTheirs < 0 ? null : this.lastTheirs });
+      this.beginDrain();
       if (this.pipes.size === 0) this.endWell();
     }
     return this.ended;
