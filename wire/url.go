@@ -88,6 +88,14 @@ func Listen(start context.Context, rawURL string, o Options) (Listener, error) {
 	return l, nil
 }
 
+// CheckURL returns the error that [Dial] and [Listen] have for a URL that cannot be parsed, or
+// whose scheme is unknown, without trying to reach anybody. It wraps [ErrURL]. What the transport
+// demands of the URL, such as a port, is not checked: Dial says that.
+func CheckURL(rawURL string) error {
+	_, _, err := parse(rawURL)
+	return err
+}
+
 // parse returns the parts of a URL and the transport for it.
 func parse(rawURL string) (*url.URL, Transport, error) {
 	u, err := transport.ParseURL(rawURL)

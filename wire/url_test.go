@@ -65,6 +65,23 @@ func TestURLsThatCannotWorkSayWhyAndHowToDoBetter(t *testing.T) {
 	}
 }
 
+func TestCheckURLKnowsWhatNoTransportTakes(t *testing.T) {
+	for _, good := range []string{"tcp://127.0.0.1:5330", "tls://[::1]:5330", "unix:app.sock", "mem://nobody", "tcp://no.port"} {
+		require.NoError(t, wire.CheckURL(good), good)
+	}
+	for bad, want := range map[string]string{
+		"":                      "no scheme",
+		"127.0.0.1:5330":        "no URL",
+		"carrier-pigeon://coop": "known are mem, tcp, tls, unix",
+		"tcp://me:pass word@h":  `"tcp://h" is no URL`,
+	} {
+		err := wire.CheckURL(bad)
+		require.ErrorIs(t, err, wire.ErrURL, bad)
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "pass")
+	}
+}
+
 func requireParts(t *testing.T, err error, parts []string) {
 	t.Helper()
 	require.Error(t, err)

@@ -48,6 +48,7 @@ var floors = map[string]int{
 	"debugpage":          5,
 	"healthpage":         5,
 	"examples":           5,
+	"pool":               5,
 	"internal/knot":      5,
 	"cmd":                5,
 }
