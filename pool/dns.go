@@ -51,8 +51,9 @@ type Lookup interface {
 // server, whose address is looked up when it is dialled.
 //
 // Whatever DNS says, the certificates of the servers have to prove the name in the URL, without the
-// labels that begin with '_': it is their ServerName. Who can forge answers thus gains nothing with
-// TLS. All else in the URL, such as its path, is the same for all servers.
+// labels that begin with '_': it is their ServerName. With TLS, who forges answers can thus keep
+// clients from the servers, but not take their place. All else in the URL, such as its path, is the
+// same for all servers.
 //
 // The name is looked up again and again (see [DNSConfig].Every), and a set that is as before is not
 // yielded again. What fails is an error that wraps that of the Lookup, and is tried again after a
