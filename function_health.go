@@ -10,7 +10,7 @@ import (
 // HealthQuery says which parts [CheckHealth] and [WatchHealth] are to tell of. Its zero value asks
 // for all that are known.
 type HealthQuery struct {
-	// by their names, of which some may be unknown there; "" is the node as a whole; at most 1,024
+	// by their names, of which some may be unknown there; "" is the node as a whole; at most 64
 	Parts []string `cbor:"1,keyasint,omitempty" json:"parts,omitempty"`
 }
 
@@ -67,10 +67,14 @@ func (h *Health) watch(ctx context.Context, q HealthQuery, p *Pipe[map[string]He
 	return none, w.run(ctx)
 }
 
+// mostPartsAsked is how many parts a peer may ask for by name. Each watch looks at all of them with
+// each change.
+const mostPartsAsked = 64
+
 // check returns ErrBadParams if a query asks for more than there can be.
 func (q *HealthQuery) check() error {
-	if len(q.Parts) > mostParts {
-		return codec.ErrBadParams.Withf("%d parts are asked for, and %d is the most: ask for all, or more than once", len(q.Parts), mostParts)
+	if len(q.Parts) > mostPartsAsked {
+		return codec.ErrBadParams.Withf("%d parts are asked for, and %d is the most: ask for all, or more than once", len(q.Parts), mostPartsAsked)
 	}
 	return nil
 }

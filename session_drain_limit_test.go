@@ -3,6 +3,7 @@ package asterisque_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -224,5 +225,64 @@ func TestWhoShutsDownWhileASessionIsAwayDoesNotWaitForItForLonger(t *testing.T) 
 		require.Error(t, there.Shutdown(background))
 		require.LessOrEqual(t, time.Since(begin), 32*time.Second)
 		conn.Close()
+	})
+}
+
+func TestShutdownOfAConnectionHasTheSameTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, ended := endless()
+		conn, _, _, _ := link(t, svc, asterisque.Reconnection{})
+		stream, err := conn.Open(background, 70, nil)
+		require.NoError(t, err)
+		synctest.Wait()
+		begin := time.Now()
+		wantCut(t, conn.Shutdown(background))
+		require.Equal(t, 30*time.Second, time.Since(begin).Round(time.Second))
+		_, err = stream.Result(background)
+		wantCut(t, err)
+		wantCut(t, <-ended)
+	})
+}
+
+func TestADurableCallThatIsCutRunsOnAndIsAnsweredOnTheNextSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(func(ctx context.Context, n int) (int, error) {
+			select {
+			case <-time.After(time.Minute):
+				return n, nil
+			case <-ctx.Done():
+				return 0, ctx.Err()
+			}
+		})
+		conn, _, _, there := link(t, l.svc, asterisque.Reconnection{})
+		answered := make(chan error, 1)
+		go func() { _, err := work.Call(background, conn, 7, asterisque.WithDurable()); answered <- err }()
+		synctest.Wait()
+		begin := time.Now()
+		wantCut(t, there.Sessions()[0].Shutdown(background))
+		require.NoError(t, <-answered)
+		require.Equal(t, time.Minute, time.Since(begin).Round(time.Second))
+		require.Equal(t, []int{7}, l.list(), "once")
+		conn.Close()
+	})
+}
+
+// TestShutdownsAtTheSameTimeEndTogether has both sides, and several callers, shut one session down.
+func TestShutdownsAtTheSameTimeEndTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, _ := endless()
+		here, there, dialled, accepted := twoNodes(t, svc)
+		_, err := dialled.Open(background, 70, nil)
+		require.NoError(t, err)
+		synctest.Wait()
+		begin := time.Now()
+		var all sync.WaitGroup
+		for _, shutDown := range []func(context.Context) error{dialled.Shutdown, accepted.Shutdown, here.Shutdown, there.Shutdown, accepted.Shutdown} {
+			all.Go(func() { shutDown(background) })
+		}
+		all.Wait()
+		require.Equal(t, 30*time.Second, time.Since(begin).Round(time.Second))
+		require.ErrorIs(t, accepted.Err(), asterisque.ErrUnavailable)
+		require.ErrorIs(t, dialled.Err(), asterisque.ErrUnavailable)
 	})
 }

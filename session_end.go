@@ -38,8 +38,9 @@ func (s *Session) closeFor(a *Abort) {
 //
 // Whatever ctx says, the time of [Timeouts].Drain is the most that running calls get, 30 seconds by
 // default. Those that still run are cut then, of both sides: they end with ErrUnavailable, which
-// says so, on both sides, and are not [Repeatable], as they may have run; the contexts of their
-// handlers end, and [Session.Err] tells a handler why ([SessionOf]). The session ends with the same
+// says so, on both sides, and are not [Repeatable], as they may have run. The contexts of their
+// handlers end, and [Session.Err] tells a handler why ([SessionOf]); those of durable calls go on
+// without the session, as after any end of it (see [WithDurable]). The session ends with the same
 // error, and so does Shutdown.
 //
 // A call of the peer that had not arrived before, or that is refused, certainly did not run, and
