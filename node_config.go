@@ -28,6 +28,7 @@ type config struct {
 	codecs     []codec.Values
 	values     []*valueCodec // of codecs
 	tls        *tls.Config
+	reusePort  bool // for listening
 	// around calls of the node, and of its peers
 	around, aroundServed []Interceptor
 	expansion            expansion

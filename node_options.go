@@ -58,6 +58,12 @@ func WithCodecs(codecs ...codec.Values) Option { return func(c *config) { c.code
 // cloned.
 func WithTLS(cfg *tls.Config) Option { return func(c *config) { c.tls = cfg } }
 
+// WithReusePort lets [Node.ListenAndServe] listen at a TCP port at which another process listens
+// that does the same, so that a new process begins before the old one ends: ReusePort of
+// [wire.Options] says what becomes of connections meanwhile, and where that works. A socket that is
+// handed over, as by [wire.Inherited], goes to [Node.Serve] and needs no option.
+func WithReusePort() Option { return func(c *config) { c.reusePort = true } }
+
 // WithCallWindow sets how many calls of a function this side may have made to one peer that are not
 // answered yet. Further ones wait on this side, by priority ([WithPriority]) and then in the order
 // in which they came, and hold up no other function. The wait ends with the context of the call.

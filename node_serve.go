@@ -18,7 +18,7 @@ func (n *Node) ListenAndServe(life context.Context, url string) error {
 	if n.invalid != nil {
 		return n.invalid
 	}
-	ln, err := wire.Listen(life, url, wire.Options{TLS: n.cfg.tls})
+	ln, err := wire.Listen(life, url, wire.Options{TLS: n.cfg.tls, ReusePort: n.cfg.reusePort})
 	if err != nil {
 		return err
 	}

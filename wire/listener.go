@@ -1,18 +1,36 @@
 package wire
 
 import (
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
-	"sync/atomic"
+	"os"
+	"sync"
+
+	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
 // connListener makes a Listener of a net.Listener.
 type connListener struct {
-	net.Listener // these are fixed
+	net.Listener              // these are fixed
+	socket       net.Listener // what is below TLS, or the same
 	url          string
 	private      bool
 
-	closed atomic.Bool
+	mu     sync.Mutex
+	closed bool // guarded by mu, and whether Close removes the path of a Unix socket
+}
+
+// newListener returns a Listener without TLS.
+func newListener(ln net.Listener, url string) *connListener {
+	return &connListener{Listener: ln, socket: ln, url: url, private: transport.IsHere(ln.Addr())}
+}
+
+// newTLSListener returns a Listener with TLS. Its wires do their handshakes themselves, when they
+// are first used.
+func newTLSListener(ln net.Listener, cfg *tls.Config) *connListener {
+	return &connListener{Listener: tls.NewListener(ln, cfg), socket: ln, url: "tls://" + ln.Addr().String(), private: true}
 }
 
 // Accept implements Listener.
@@ -21,15 +39,46 @@ func (l *connListener) Accept() (Wire, error) {
 	if err != nil {
 		return nil, fmt.Errorf("wire: %w", err)
 	}
+	if c == nil {
+		return nil, errNoConn
+	}
 	return FromConn(c), nil
 }
 
+var errNoConn = errors.New("wire: Accept of the net.Listener has returned neither a connection nor an error")
+
 // Close implements Listener.
 func (l *connListener) Close() error {
-	if l.closed.Swap(true) {
+	l.mu.Lock()
+	was := l.closed
+	l.closed = true
+	l.mu.Unlock()
+	if was {
 		return nil
 	}
 	return l.Listener.Close()
+}
+
+// File returns a duplicate of the socket: see ListenerFile.
+func (l *connListener) File() (*os.File, error) {
+	s, ok := l.socket.(filer)
+	if !ok {
+		return nil, errNoSocket
+	}
+	f, err := s.File()
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed { // and with it the path of a Unix socket
+		f.Close()
+		return nil, net.ErrClosed
+	}
+	if u, ok := l.socket.(*net.UnixListener); ok {
+		u.SetUnlinkOnClose(false)
+	}
+	return f, nil
 }
 
 // Private implements Private.
@@ -37,3 +86,11 @@ func (l *connListener) Private() bool { return l.private }
 
 // URL implements Listener.
 func (l *connListener) URL() string { return l.url }
+
+// filer is implemented by what listens at a socket of the operating system.
+type filer interface {
+	// File returns a duplicate of the socket.
+	File() (*os.File, error)
+}
+
+var errNoSocket = fmt.Errorf("%w: it has no socket that another process could be given", errors.ErrUnsupported)

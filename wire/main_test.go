@@ -2,6 +2,8 @@ package wire_test
 
 import (
 	"context"
+	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,7 +14,12 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+func TestMain(m *testing.M) {
+	if names, ok := os.LookupEnv(inheritor); ok {
+		inherit(strings.Split(names, ":"))
+	}
+	leak.Main(m)
+}
 
 // listen listens until t ends.
 func listen(t testing.TB, url string, o wire.Options) wire.Listener {

@@ -35,10 +35,13 @@ func (m *memTransport) Dial(ctx context.Context, u *url.URL, _ Options) (Wire, e
 // errNobody is ECONNREFUSED, for programs that branch on it as they do over TCP.
 var errNobody = fmt.Errorf("nobody in this program listens there: %w", syscall.ECONNREFUSED)
 
-func (m *memTransport) Listen(_ context.Context, u *url.URL, _ Options) (Listener, error) {
+func (m *memTransport) Listen(_ context.Context, u *url.URL, o Options) (Listener, error) {
 	name, err := memName(u)
 	if err != nil {
 		return nil, err
+	}
+	if o.ReusePort {
+		return nil, transport.NoReusePort("a name within this program")
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

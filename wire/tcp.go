@@ -24,18 +24,18 @@ func (tcpTransport) Dial(ctx context.Context, u *url.URL, _ Options) (Wire, erro
 	return FromConn(c), nil
 }
 
-func (tcpTransport) Listen(ctx context.Context, u *url.URL, _ Options) (Listener, error) {
-	l, err := listenTCP(ctx, u)
+func (tcpTransport) Listen(ctx context.Context, u *url.URL, o Options) (Listener, error) {
+	ln, err := listenTCP(ctx, u, o)
 	if err != nil {
 		return nil, err
 	}
-	return &connListener{Listener: l, url: "tcp://" + l.Addr().String(), private: transport.IsHere(l.Addr())}, nil
+	return newListener(ln, "tcp://"+ln.Addr().String()), nil
 }
 
-func listenTCP(ctx context.Context, u *url.URL) (net.Listener, error) {
+func listenTCP(ctx context.Context, u *url.URL, o Options) (net.Listener, error) {
 	address, err := transport.HostPort(u, false)
 	if err != nil {
 		return nil, err
 	}
-	return new(net.ListenConfig).Listen(ctx, "tcp", address)
+	return transport.ListenTCP(ctx, address, o.ReusePort)
 }

@@ -3,7 +3,6 @@ package wire
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"net/url"
 
 	"github.com/asterisque-go/asterisque/wire/transport"
@@ -30,15 +29,13 @@ func (tlsTransport) Dial(ctx context.Context, u *url.URL, o Options) (Wire, erro
 }
 
 func (tlsTransport) Listen(ctx context.Context, u *url.URL, o Options) (Listener, error) {
-	cfg := transport.TLSConfig(o.TLS, alpn)
-	if len(cfg.Certificates) == 0 && cfg.GetCertificate == nil && cfg.GetConfigForClient == nil {
-		return nil, errors.New("there is no certificate; put one into Options.TLS.Certificates, for example with tls.LoadX509KeyPair")
-	}
-	cfg.SessionTicketsDisabled = true // see Options
-	l, err := listenTCP(ctx, u)
+	cfg, err := transport.ServerTLS(o.TLS, alpn)
 	if err != nil {
 		return nil, err
 	}
-	// The handshakes are done by the wires, when they are first used.
-	return &connListener{Listener: tls.NewListener(l, cfg), url: "tls://" + l.Addr().String(), private: true}, nil
+	ln, err := listenTCP(ctx, u, o)
+	if err != nil {
+		return nil, err
+	}
+	return newTLSListener(ln, cfg), nil
 }

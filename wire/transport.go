@@ -15,6 +15,16 @@ type Options struct {
 	// turns session tickets off: a client that closes without having read them would reset the
 	// connection, and lose what it wrote last.
 	TLS *tls.Config
+
+	// ReusePort lets other sockets listen at the same TCP port at the same time, if they all say so
+	// (SO_REUSEPORT), so that a new process begins before the old one ends. The system gives each
+	// connection to one of them; on Linux all have to be of the same user. What waits in the queue
+	// of a listener is reset when that is closed, unless Linux is told to let others have it
+	// (sysctl net.ipv4.tcp_migrate_req): the peer has to dial again, as a Connection does. A
+	// socket that is handed over ([ListenerFile]) loses none. It is for TCP and what runs over it,
+	// TLS, WebSocket and smux; listening at others fails with [errors.ErrUnsupported], and so it
+	// does on Windows. Dialling ignores it, and so does who has a socket already.
+	ReusePort bool
 }
 
 // Dialer opens wires. Its methods may be called concurrently.

@@ -29,10 +29,13 @@ func (unixTransport) Dial(ctx context.Context, u *url.URL, _ Options) (Wire, err
 	return FromConn(c), nil
 }
 
-func (unixTransport) Listen(ctx context.Context, u *url.URL, _ Options) (Listener, error) {
+func (unixTransport) Listen(ctx context.Context, u *url.URL, o Options) (Listener, error) {
 	path, err := socketPath(u)
 	if err != nil {
 		return nil, err
+	}
+	if o.ReusePort {
+		return nil, transport.NoReusePort("a Unix socket")
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "unix", path)
 	if errors.Is(err, syscall.EADDRINUSE) && stale(ctx, path) && os.Remove(path) == nil {
@@ -41,7 +44,7 @@ func (unixTransport) Listen(ctx context.Context, u *url.URL, _ Options) (Listene
 	if err != nil {
 		return nil, err
 	}
-	return &connListener{Listener: l, url: socketURL(path), private: true}, nil
+	return newListener(l, socketURL(path)), nil
 }
 
 // stale reports whether path is a socket that nobody listens at. Another kind of file is never

@@ -74,8 +74,8 @@ func Dial(start context.Context, rawURL string, o Options) (Wire, error) {
 // tells; without a host, as in "tcp://:5330", it listens at all addresses. start governs only the
 // beginning; the Listener has to be closed. Errors are as those of Dial.
 //
-// A Unix socket's file is removed by Close. One that a dead process has left is replaced; one that
-// somebody listens at is an error.
+// A Unix socket's file is removed by Close, unless the socket was handed over ([ListenerFile]). One
+// that a dead process has left is replaced; one that somebody listens at is an error.
 func Listen(start context.Context, rawURL string, o Options) (Listener, error) {
 	u, t, err := parse(rawURL)
 	if err != nil {

@@ -6,6 +6,13 @@
 // [io.ReadWriteCloser], and [Pipe] two that belong together. WebSocket, QUIC, smux, child processes
 // and the classic protocol are in the packages below this one.
 //
+// # Restarts
+//
+// A listening socket can be handed from one process to the next, and then a restart turns nobody
+// away: [Inherited] takes one from systemd, [ListenerFile] gives one to another process, whose
+// [ListenFile] takes it, and [ListenOn] takes a [net.Listener]. Where processes share nothing, the
+// new one can listen beside the old one, with [Options].ReusePort.
+//
 // # Wires of your own
 //
 // The author of a Wire implements its five methods, and runs the suite in package wiretest over it;

@@ -128,12 +128,12 @@ func (classicTransport) Dial(ctx context.Context, u *url.URL, _ wire.Options) (w
 }
 
 // Listen implements wire.Transport.
-func (classicTransport) Listen(ctx context.Context, u *url.URL, _ wire.Options) (wire.Listener, error) {
+func (classicTransport) Listen(ctx context.Context, u *url.URL, o wire.Options) (wire.Listener, error) {
 	address, err := transport.HostPort(u, false)
 	if err != nil {
 		return nil, err
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	l, err := transport.ListenTCP(ctx, address, o.ReusePort)
 	if err != nil {
 		return nil, err
 	}

@@ -68,6 +68,10 @@
 // before goes out meanwhile, and for some seconds after. A program that ends sooner may cut it off,
 // for there is no operating system behind QUIC that would go on.
 //
+// Two processes cannot share a QUIC socket, for a packet of a connection to one of them may reach
+// the other: it is neither handed over ([wire.ListenerFile]) nor listened at with
+// [wire.Options].ReusePort. After a restart the new process listens when the old one has closed.
+//
 // For bulk transfers the operating system should grant UDP sockets larger buffers: on Linux sysctl
 // net.core.rmem_max and net.core.wmem_max, 7500000 or more.
 package quicwire

@@ -35,5 +35,9 @@ func (quicTransport) Listen(ctx context.Context, u *url.URL, o wire.Options) (wi
 	if err != nil {
 		return nil, err
 	}
+	if o.ReusePort {
+		// packets of connections to one process would go to the other
+		return nil, transport.NoReusePort("a QUIC socket")
+	}
 	return listen(ctx, address, o.TLS, unused)
 }

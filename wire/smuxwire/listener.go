@@ -36,6 +36,10 @@ type result struct {
 // options have been checked if an earlier [Server] with the same ones has succeeded; wrong ones are
 // the error of Accept.
 //
+// ln may be a socket that another process has handed over, as [net.FileListener] makes one of
+// [wire.InheritedFile]. For peers that dial "smux+tls://" there is a [tls.NewListener] around it,
+// with the application protocol (ALPN) "asterisque.smux/1".
+//
 // The Listener is [transport.Guarded]: a node that serves it admits each connection before anything
 // is spent on it, and each Wire.
 func Listen(ln net.Listener, url string, opts ...Option) wire.Listener {

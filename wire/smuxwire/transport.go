@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"os"
 	"sync"
 
 	"github.com/asterisque-go/asterisque/wire"
@@ -118,28 +119,34 @@ func (t *smuxTransport) Listen(ctx context.Context, u *url.URL, o wire.Options) 
 	if err != nil {
 		return nil, err
 	}
-	cfg := transport.TLSConfig(o.TLS, alpn)
-	if t.secure && len(cfg.Certificates) == 0 && cfg.GetCertificate == nil && cfg.GetConfigForClient == nil {
-		return nil, errors.New("there is no certificate; put one into Options.TLS.Certificates, for example with tls.LoadX509KeyPair")
+	var cfg *tls.Config
+	if t.secure {
+		if cfg, err = transport.ServerTLS(o.TLS, alpn); err != nil {
+			return nil, err
+		}
 	}
-	cfg.SessionTicketsDisabled = true // see wire.Options
-	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	ln, err := transport.ListenTCP(ctx, address, o.ReusePort)
 	if err != nil {
 		return nil, err
 	}
 	found := u.Scheme + "://" + ln.Addr().String()
 	private := t.secure || ln.Addr().(*net.TCPAddr).IP.IsLoopback()
+	socket := ln.(*net.TCPListener)
 	if t.secure {
 		ln = tls.NewListener(ln, cfg) // the handshakes are done when the connections are read
 	}
-	return &knownListener{Listen(ln, found).(*listener), private}, nil
+	return &knownListener{Listen(ln, found).(*listener), socket, private}, nil
 }
 
 // knownListener is a listener of which is known what is below.
 type knownListener struct {
 	*listener
-	private bool // fixed
+	socket  *net.TCPListener // these are fixed
+	private bool
 }
+
+// File returns a duplicate of the socket: see wire.ListenerFile.
+func (l *knownListener) File() (*os.File, error) { return l.socket.File() }
 
 // Private implements wire.Private.
 func (l *knownListener) Private() bool { return l.private }

@@ -3,7 +3,8 @@
 //
 //   - URLs: [ParseURL], [HostPort] and [Bare] take them apart, with errors that say what is wrong
 //     and wrap [ErrURL]; [ShowURL] and [HideURL] keep secrets out of logs and errors.
-//   - TLS: [TLSConfig] fills in what wire.Options promises.
+//   - Options: [TLSConfig] and [ServerTLS] fill in what wire.Options promises; [ListenTCP] listens
+//     as they say, and [NoReusePort] is for what cannot.
 //   - Addresses: [Addr] and [Addrs] name ends that are in no network, and [IsHere] tells which are
 //     on this machine.
 //   - Speed: [BoundUnsent] keeps the kernel from hoarding what is sent, and a [Buffer] is memory

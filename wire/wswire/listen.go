@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"sync"
 	"time"
 
@@ -39,24 +40,23 @@ type listener struct {
 	once    sync.Once // closes closed
 }
 
-func listen(ctx context.Context, u *url.URL, cfg *tls.Config) (wire.Listener, error) {
+func listen(ctx context.Context, u *url.URL, o wire.Options) (wire.Listener, error) {
 	if err := checkListen(u); err != nil {
 		return nil, transport.BadURL(err)
 	}
-	cfg = transport.TLSConfig(cfg, "http/1.1")
-	if u.Scheme == "wss" && len(cfg.Certificates) == 0 && cfg.GetCertificate == nil && cfg.GetConfigForClient == nil {
-		return nil, errors.New("there is no certificate; put one into Options.TLS.Certificates, for example with tls.LoadX509KeyPair")
+	var secure *tls.Config
+	if u.Scheme == "wss" {
+		var err error
+		if secure, err = transport.ServerTLS(o.TLS, "http/1.1"); err != nil {
+			return nil, err
+		}
 	}
-	cfg.SessionTicketsDisabled = true // see wire.Options
-	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(u.Hostname(), u.Port()))
+	ln, err := transport.ListenTCP(ctx, net.JoinHostPort(u.Hostname(), u.Port()), o.ReusePort)
 	if err != nil {
 		return nil, err
 	}
 	l := &listener{url: urlOf(u, ln.Addr()), conns: &entrance{Listener: ln}, handler: newHandler(nil), waiting: make(chan wire.Wire, backlog), closed: make(chan struct{})}
-	l.here = ln.Addr().(*net.TCPAddr).IP.IsLoopback()
-	if u.Scheme == "wss" {
-		l.tls = cfg
-	}
+	l.here, l.tls = ln.Addr().(*net.TCPAddr).IP.IsLoopback(), secure
 	l.handler.accept = l.queue
 	l.server = &http.Server{
 		Handler: route{u.Path, l.handler}, ConnContext: withPlace, MaxHeaderBytes: maxHead,
@@ -182,6 +182,9 @@ func (l *listener) Close() error {
 	})
 	return nil
 }
+
+// File returns a duplicate of the socket: see wire.ListenerFile.
+func (l *listener) File() (*os.File, error) { return l.conns.Listener.(*net.TCPListener).File() }
 
 // Private implements wire.Private.
 func (l *listener) Private() bool { return l.here || l.tls != nil }

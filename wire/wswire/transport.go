@@ -24,5 +24,5 @@ func (wsTransport) Dial(ctx context.Context, u *url.URL, o wire.Options) (wire.W
 
 // Listen implements wire.Transport.
 func (wsTransport) Listen(ctx context.Context, u *url.URL, o wire.Options) (wire.Listener, error) {
-	return listen(ctx, u, o.TLS)
+	return listen(ctx, u, o)
 }

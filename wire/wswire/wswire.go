@@ -13,6 +13,13 @@
 //
 //	mux.Handle("/rpc", wswire.Handler(node))
 //
+// So does one whose socket was handed over by another process, or by systemd, so that a restart
+// turns nobody away:
+//
+//	file, err := wire.InheritedFile("")
+//	ln, err := net.FileListener(file)
+//	err = httpServer.Serve(ln)
+//
 // [Dial] is for those who need more than a URL, such as a header with a token.
 //
 // # Both sides

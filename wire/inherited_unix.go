@@ -1,0 +1,28 @@
+//go:build unix
+
+package wire
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// duplicate returns a duplicate of a descriptor that this process was started with, which it keeps
+// from processes that this one starts.
+func duplicate(fd int, name string) (*os.File, error) {
+	syscall.ForkLock.RLock() // so that no process started meanwhile keeps the socket open
+	own, err := syscall.Dup(fd)
+	if err == nil {
+		syscall.CloseOnExec(own)
+		syscall.CloseOnExec(fd)
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, fmt.Errorf("it is not open: %w", os.NewSyscallError("dup", err))
+	}
+	if name == "" {
+		name = fmt.Sprintf("descriptor %d", fd)
+	}
+	return os.NewFile(uintptr(own), name), nil
+}

@@ -1,0 +1,74 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+)
+
+// ListenFile makes a Listener of a socket that listens already, which another process has handed
+// over: as one of the ExtraFiles of an [os/exec.Cmd], for which the new process calls
+// [os.NewFile](3, "socket"), or in a message on a Unix socket. See [Inherited] for the sockets of
+// systemd. The options are as for [ListenOn].
+//
+// The Listener has a duplicate of f, which stays yours; close it when you need it no more. Sockets
+// that are duplicates of each other, in whichever process, have one queue: each connection is
+// accepted by one of them, and none is lost as long as one is open. If nobody accepts, peers wait.
+// Close leaves the path of a Unix socket, for others may listen there.
+//
+// The error says why f cannot be served: it is nil or closed, no socket, a connection, one for
+// packets such as UDP; or the system cannot do it ([errors.ErrUnsupported]), as Windows.
+func ListenFile(f *os.File, o Options) (Listener, error) {
+	if f == nil {
+		return nil, errors.New("wire: listen on a nil file: os.NewFile returns nil for a descriptor that is negative")
+	}
+	l, err := listenFile(f, o)
+	if err != nil {
+		return nil, fmt.Errorf("wire: listen on the file %q: %w", f.Name(), err)
+	}
+	return l, nil
+}
+
+func listenFile(f *os.File, o Options) (Listener, error) {
+	if err := checkSocket(f); err != nil {
+		return nil, err
+	}
+	ln, err := net.FileListener(f)
+	if err != nil {
+		return nil, err
+	}
+	l, err := listenOn(ln, o)
+	if err != nil {
+		ln.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// ListenerFile returns the socket of a Listener, to hand it over to another process, which calls
+// [ListenFile] or [Inherited]. It is a duplicate, which the caller closes when the other process
+// has started; until then, connections may wait in it that nobody accepts. From now on Close of the
+// Listener leaves the path of a Unix socket.
+//
+// It is for the listeners of this package for TCP, TLS and Unix sockets, for those of [ListenOn]
+// whose net.Listener has the method File of [net.TCPListener], and for others that have it
+// themselves, such as those of smux. Others fail, and so do all on Windows, with
+// [errors.ErrUnsupported]. After Close the error wraps [net.ErrClosed].
+func ListenerFile(l Listener) (*os.File, error) {
+	if l == nil {
+		return nil, errors.New("wire: the file of a nil Listener: look at the error that was returned with it")
+	}
+	f, err := listenerFile(l)
+	if err != nil {
+		return nil, fmt.Errorf("wire: the file of the listener at %s: %w", l.URL(), err)
+	}
+	return f, nil
+}
+
+func listenerFile(l Listener) (*os.File, error) {
+	if s, ok := l.(filer); ok {
+		return s.File()
+	}
+	return nil, errNoSocket
+}

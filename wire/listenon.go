@@ -1,0 +1,78 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/asterisque-go/asterisque/wire/transport"
+)
+
+// ListenOn makes a Listener of a net.Listener of your own, of which each connection becomes a Wire,
+// as by [FromConn]. If [Options].TLS is not nil, there is TLS on them, which needs a certificate;
+// as everywhere, a Unix socket has none. The other options say how to begin to listen, and are
+// ignored.
+//
+// ln belongs to the Listener, whose Close closes it; after an error it stays yours. Close removes
+// the path of a Unix socket if ln does so: see [net.UnixListener.SetUnlinkOnClose]. URL has the
+// address of ln behind "tcp://", "tls://" or "unix:", or else behind the name of its network.
+//
+// The error says why ln cannot be served: it is nil or closed, it is not for streams, or there is
+// no certificate.
+func ListenOn(ln net.Listener, o Options) (Listener, error) {
+	if isNil(ln) {
+		return nil, errors.New("wire: listen on nil: look at the error that net.Listen has returned with it")
+	}
+	if err := checkListener(ln); err != nil {
+		return nil, fmt.Errorf("wire: listen on a %T: %w", ln, err)
+	}
+	l, err := listenOn(ln, o)
+	if err != nil {
+		return nil, fmt.Errorf("wire: listen on %s: %w", ln.Addr(), err)
+	}
+	return l, nil
+}
+
+// isNil also finds what is returned beside an error that nobody has looked at.
+func isNil(ln net.Listener) bool {
+	switch ln := ln.(type) {
+	case nil:
+		return true
+	case *net.TCPListener:
+		return ln == nil
+	case *net.UnixListener:
+		return ln == nil
+	}
+	return false
+}
+
+// checkListener returns why ln cannot be served.
+func checkListener(ln net.Listener) error {
+	switch ln := ln.(type) {
+	case *net.TCPListener:
+		return checkSocket(ln)
+	case *net.UnixListener:
+		return checkSocket(ln)
+	}
+	if ln.Addr() == nil {
+		return errors.New("its Addr is nil")
+	}
+	return nil
+}
+
+// listenOn is ListenOn for what can be served.
+func listenOn(ln net.Listener, o Options) (Listener, error) {
+	address := ln.Addr()
+	network := address.Network()
+	if network == "unix" {
+		return newListener(ln, socketURL(address.String())), nil
+	}
+	if o.TLS == nil {
+		return newListener(ln, network+"://"+address.String()), nil
+	}
+	cfg, err := transport.ServerTLS(o.TLS, alpn)
+	if err != nil {
+		return nil, err
+	}
+	return newTLSListener(ln, cfg), nil
+}

@@ -1,0 +1,31 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"runtime"
+	"syscall"
+)
+
+// ListenTCP listens at a TCP address, as [HostPort] returns it. reusePort is that of wire.Options:
+// others may listen at the same address if they say so as well. The error wraps
+// [errors.ErrUnsupported] where the system cannot do that. start governs only the beginning.
+func ListenTCP(start context.Context, address string, reusePort bool) (net.Listener, error) {
+	var c net.ListenConfig
+	if reusePort {
+		c.Control = func(_, _ string, raw syscall.RawConn) error { return sharePort(raw) }
+	}
+	return c.Listen(start, "tcp", address)
+}
+
+// NoReusePort returns the error of a transport that was asked for ReusePort of wire.Options and
+// cannot do that, for what it listens at, such as "a Unix socket". It wraps
+// [errors.ErrUnsupported].
+func NoReusePort(listener string) error {
+	return fmt.Errorf("%w: Options.ReusePort: %s has no port that several could listen at; listen without it", errors.ErrUnsupported, listener)
+}
+
+// errNoSharing is for systems without SO_REUSEPORT.
+var errNoSharing = fmt.Errorf("%w: Options.ReusePort: %s has no sockets that share a port; listen without it", errors.ErrUnsupported, runtime.GOOS)

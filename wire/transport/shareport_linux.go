@@ -1,0 +1,27 @@
+package transport
+
+import (
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+)
+
+// sharePort lets other sockets be bound to the port of a socket that is about to be bound.
+func sharePort(raw syscall.RawConn) (err error) {
+	failed := raw.Control(func(fd uintptr) {
+		err = os.NewSyscallError("setsockopt", syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, reusePort(), 1))
+	})
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// reusePort returns SO_REUSEPORT of socket(7), which package syscall does not name everywhere.
+func reusePort() int {
+	if strings.HasPrefix(runtime.GOARCH, "mips") {
+		return 0x200
+	}
+	return 0xf
+}
