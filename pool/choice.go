@@ -1,0 +1,190 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+// lookAgain is how often a call that waits looks for what nobody tells.
+const lookAgain = 50 * time.Millisecond
+
+const neverSent = codec.NeverSent
+
+// Invoke implements [asterisque.Caller]: it makes c on one of the servers.
+func (p *Pool) Invoke(ctx context.Context, c *asterisque.Call) error {
+	return p.invoke(ctx, c, p.any)
+}
+
+// chooser returns a server that takes calls now and is none of tried, or nil. ready says whether
+// any takes calls, tried ones included.
+type chooser func(tried []*server) (s *server, ready bool)
+
+// invoke makes a call on servers that choose returns, one after the other, until one has taken it.
+func (p *Pool) invoke(ctx context.Context, c *asterisque.Call, choose chooser) error {
+	p.how.Budget.Earn()
+	var tried []*server
+	var last error
+	for {
+		s, err := p.await(ctx, c, choose, tried, last)
+		if s == nil {
+			return err
+		}
+		err = s.invoke(ctx, c)
+		if err == nil || ctx.Err() != nil || !asterisque.Repeatable(err) {
+			return err
+		}
+		switch {
+		case !s.conn.Ready() && sessionOver(err):
+			// its session has ended, or drains: once for each session, so this needs no budget
+		case !errors.Is(err, asterisque.ErrUnavailable) && !errors.Is(err, asterisque.ErrOverloaded):
+			return err
+		case !p.how.Budget.Spend():
+			return err
+		default:
+			tried = append(tried, s)
+		}
+		last = err
+	}
+}
+
+// sessionOver reports whether a call that certainly did not run failed because its session was
+// over.
+func sessionOver(err error) bool {
+	var a *asterisque.Abort
+	return errors.Is(err, asterisque.ErrUnavailable) || errors.Is(err, asterisque.ErrSessionClosed) || errors.As(err, &a) && a.Ran == neverSent
+}
+
+// await returns a server for a call, for which it waits unless those that take calls have all been
+// tried: then the error is the last one.
+func (p *Pool) await(ctx context.Context, c *asterisque.Call, choose chooser, tried []*server, last error) (*server, error) {
+	if !p.shut.Load() {
+		if s, _ := choose(tried); s != nil {
+			return s, nil // without what follows
+		}
+	}
+	if at, ok := c.Deadline(ctx); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, at)
+		defer cancel()
+	}
+	again := time.NewTicker(lookAgain) // what only time changes
+	defer again.Stop()
+	for {
+		changed := p.change.next()
+		s, ready := choose(tried)
+		switch {
+		case s != nil:
+			return s, nil
+		case ready && last != nil:
+			return nil, last
+		case p.shut.Load() || p.ctx.Err() != nil:
+			return nil, unsent(p.over(), nil)
+		case p.lost():
+			return nil, unsent(failed(p.Err(), "the node of the pool is closed"), nil)
+		case c.FailFast():
+			return nil, unsent(asterisque.ErrUnavailable.Withf("the call does not wait for a server"), p.outage())
+		}
+		select {
+		case <-again.C:
+		case <-changed:
+		case <-p.ctx.Done():
+		case <-ctx.Done():
+			return nil, p.inVain(ctx)
+		}
+	}
+}
+
+// any chooses among the servers that calls are spread over.
+func (p *Pool) any(tried []*server) (_ *server, ready bool) {
+	servers := *p.spread.Load()
+	if len(servers) == 1 && len(tried) == 0 { // a choice without a clock
+		s := servers[0]
+		if s.takes() {
+			return s, true
+		}
+		return nil, false
+	}
+	now := time.Now()
+	if s := two(servers, tried, now); s != nil {
+		return s, true
+	}
+	return p.search(servers, tried, now)
+}
+
+// two chooses between two servers taken by chance, and returns nil unless that is as easy as
+// mostly.
+func two(servers, tried []*server, now time.Time) *server {
+	if len(servers) < 2 || len(tried) > 0 {
+		return nil
+	}
+	i := rand.IntN(len(servers))
+	j := rand.IntN(len(servers) - 1)
+	if j >= i {
+		j++
+	}
+	a, b := servers[i], servers[j]
+	if !a.takes() || !b.takes() || a.rests.busy.Load() || b.rests.busy.Load() {
+		return nil
+	}
+	if b.load.lighter(&a.load, now) {
+		return b
+	}
+	return a
+}
+
+// search is two among those that take calls, do not rest and were not tried; while all rest, as if
+// none did.
+func (p *Pool) search(servers, tried []*server, now time.Time) (_ *server, ready bool) {
+	var fit, rest []*server
+	for _, s := range servers {
+		if !s.takes() {
+			continue
+		}
+		ready = true
+		switch {
+		case slices.Contains(tried, s):
+		case s.rests.resting(now):
+			rest = append(rest, s)
+		default:
+			fit = append(fit, s)
+		}
+	}
+	for len(fit) > 0 {
+		s := lightest(fit, now)
+		if s.rests.enter(now) {
+			return s, true
+		}
+		fit = slices.DeleteFunc(fit, func(o *server) bool { return o == s })
+	}
+	if len(rest) > 0 && len(tried) == 0 {
+		return lightest(rest, now), true
+	}
+	return nil, ready
+}
+
+// lightest returns the lighter of two servers taken by chance.
+func lightest(servers []*server, now time.Time) *server {
+	a, b := servers[rand.IntN(len(servers))], servers[rand.IntN(len(servers))]
+	if b.load.lighter(&a.load, now) {
+		return b
+	}
+	return a
+}
+
+// lost reports whether all connections are over, which without the end of the pool only happens
+// when its node is closed.
+func (p *Pool) lost() bool {
+	servers := *p.spread.Load()
+	for _, s := range servers {
+		if s.conn.Err() == nil {
+			return false
+		}
+	}
+	return len(servers) > 0
+}

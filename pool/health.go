@@ -1,0 +1,95 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/asterisque-go/asterisque"
+)
+
+// heed follows what the server says of its health, on one session after the other, until the
+// connection ends. Without an answer, and from a server that offers none, it counts as serving.
+func (s *server) heed() {
+	ctx := s.pool.ctx
+	for times := 0; s.conn.Err() == nil; times++ {
+		session := s.awaitSession()
+		if session == nil {
+			return
+		}
+		begin := time.Now()
+		err := s.watch(ctx, session)
+		s.setUnwell(false)
+		if errors.Is(err, asterisque.ErrNoFunction) || errors.Is(err, asterisque.ErrUnauthorized) {
+			s.until(session.Done(), 0) // the next server there may offer it
+			times = -1
+			continue
+		}
+		if time.Since(begin) >= longestTrial {
+			times = 0
+		}
+		s.until(nil, growing(times, firstRest, longestRest))
+	}
+}
+
+// watch follows what the server says on one session.
+func (s *server) watch(ctx context.Context, session *asterisque.Session) error {
+	call, err := asterisque.WatchHealth.Open(ctx, session, asterisque.HealthQuery{Parts: s.pool.how.Health})
+	if err != nil {
+		return err
+	}
+	defer call.Abort(asterisque.ErrCanceled)
+	states := make(map[string]asterisque.HealthState)
+	for {
+		news, err := call.Recv(ctx)
+		if err != nil {
+			return err
+		}
+		unwell := false
+		for _, part := range s.pool.how.Health {
+			if state, ok := news[part]; ok {
+				states[part] = state
+			}
+			unwell = unwell || states[part] == asterisque.HealthNotServing
+		}
+		s.setUnwell(unwell)
+	}
+}
+
+func (s *server) setUnwell(unwell bool) {
+	if s.unwell.Swap(unwell) != unwell {
+		s.pool.change.signal()
+	}
+}
+
+// awaitSession waits for a session, and returns nil when the connection ends.
+func (s *server) awaitSession() *asterisque.Session {
+	for {
+		changed := s.pool.change.next()
+		if s.conn.Ready() {
+			if session := s.conn.Session(); session != nil {
+				return session
+			}
+		}
+		select {
+		case <-changed:
+		case <-s.conn.Done():
+			return nil
+		}
+	}
+}
+
+// until waits for c, or for d unless that is 0, but not beyond the end of the connection.
+func (s *server) until(c <-chan struct{}, d time.Duration) {
+	var over <-chan time.Time
+	if d > 0 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		over = t.C
+	}
+	select {
+	case <-c:
+	case <-over:
+	case <-s.conn.Done():
+	}
+}

@@ -1,0 +1,247 @@
+package pool
+
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/guard"
+	"github.com/asterisque-go/asterisque/wire/transport"
+)
+
+// members are the servers that the Resolver has named last, and the connections to some of them:
+// those of the subset, and those that somebody has asked for.
+type members struct {
+	joining singleflight.Group // by URL: many who ask for one server make one connection
+
+	mu        sync.Mutex
+	closed    bool               // guarded by mu, as all below: nobody joins any more
+	named     map[string]Address // by URL
+	urls      []string           // of named
+	connected map[string]*server // by URL
+	since     time.Time          // when the first set was waited for, or came
+	failure   error              // of the Resolver, since its last set; nil: none
+}
+
+func (m *members) init() {
+	m.named, m.connected, m.since = make(map[string]Address), make(map[string]*server), time.Now()
+}
+
+// close lets nobody join, and returns all that are connected.
+func (m *members) close() (left []*server) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	for _, s := range m.connected {
+		left = append(left, s)
+	}
+	return left
+}
+
+// known returns the URLs of all servers. Nobody changes the slice.
+func (m *members) known() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.urls
+}
+
+// follow takes the sets of the Resolver, until the pool is over. The first set, or error, goes to
+// first. A Resolver that panics, or ends after an error, is called again later.
+func (p *Pool) follow(resolve Resolver, first chan<- error) {
+	told := false
+	tell := func(err error) {
+		if !told {
+			first <- err
+			told = true
+		}
+	}
+	defer func() { tell(asterisque.ErrPanicked.Withf("the Resolver of the pool has ended its goroutine")) }()
+	for times := 0; p.ctx.Err() == nil; times++ {
+		err, good := p.resolve(resolve, tell)
+		switch {
+		case good && err == nil:
+			return // the last set stays for good
+		case good:
+			times = 0
+		case err == nil:
+			err = asterisque.ErrUnavailable.Withf("the servers of the pool are not known: its Resolver has ended without naming any")
+		}
+		p.failed(err)
+		tell(err)
+		p.rest(growing(times, time.Second, time.Minute))
+	}
+}
+
+// resolve runs the Resolver to its end, and returns its last error, if nothing came after it, and
+// whether a set has come.
+func (p *Pool) resolve(resolve Resolver, tell func(error)) (last error, good bool) {
+	returned := false
+	defer func() {
+		if !returned {
+			last = guard.Misbehaved(p.node.Logger(), "pool.Resolver", recover())
+		}
+	}()
+	for set, err := range resolve(p.ctx) {
+		last = p.take(set, err)
+		good = good || last == nil
+		tell(last)
+		if p.ctx.Err() != nil {
+			break
+		}
+	}
+	returned = true
+	return last, good
+}
+
+// rest waits, but not beyond the end of the pool.
+func (p *Pool) rest(d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-p.ctx.Done():
+	}
+}
+
+// jitter returns a part of d by chance.
+func jitter(d time.Duration) time.Duration { return rand.N(d + 1) }
+
+// failed notes an error of the Resolver.
+func (p *Pool) failed(err error) {
+	p.node.Logger().Warn("pool: the servers cannot be looked up, the last ones stay", "error", err)
+	p.members.mu.Lock()
+	p.members.failure = err
+	p.members.mu.Unlock()
+	p.change.signal()
+}
+
+// take takes what a Resolver has yielded, and returns what is wrong with it.
+func (p *Pool) take(set []Address, err error) error {
+	if err == nil {
+		set, err = check(set)
+	}
+	if p.Err() != nil {
+		return p.over()
+	}
+	if err != nil {
+		err = failed(err, "the servers of the pool are not known")
+		p.failed(err)
+		return err
+	}
+	p.spreadOver(set, p.members.replace(set))
+	p.change.signal()
+	return nil
+}
+
+// replace takes a set in place of the last one, and returns the servers that have left.
+func (m *members) replace(set []Address) (gone []*server) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.failure = nil
+	m.named, m.urls = make(map[string]Address, len(set)), make([]string, len(set))
+	for i, a := range set {
+		m.named[a.URL], m.urls[i] = a, a.URL
+	}
+	for url, s := range m.connected {
+		if m.named[url] != s.address {
+			gone = append(gone, s)
+			delete(m.connected, url)
+		}
+	}
+	return gone
+}
+
+// spreadOver lets calls be spread over the servers of a set that are of the subset, and sees off
+// those that have left.
+func (p *Pool) spreadOver(set []Address, gone []*server) {
+	chosen := set
+	if n := p.how.Subset; n > 0 && n < len(set) {
+		urls := make([]string, len(set))
+		for i, a := range set {
+			urls[i] = a.URL
+		}
+		chosen = nil
+		for _, i := range subset(p.client, urls, n) {
+			chosen = append(chosen, set[i])
+		}
+	}
+	var servers []*server
+	for _, a := range chosen {
+		if s, err := p.join(a.URL); err == nil {
+			servers = append(servers, s)
+		}
+	}
+	p.spread.Store(&servers)
+	for _, s := range gone {
+		p.seeOff(s)
+	}
+}
+
+// join returns a server of the last set, to which it lets the pool connect, unless it has.
+func (p *Pool) join(url string) (*server, error) {
+	m := &p.members
+	m.mu.Lock()
+	s, a, closed := m.connected[url], m.named[url], m.closed
+	m.mu.Unlock()
+	switch {
+	case s != nil:
+		return s, nil
+	case closed:
+		return nil, p.over()
+	case a.URL == "":
+		return nil, asterisque.ErrUnavailable.Withf("the server %s is not in the pool: Pool.Servers lists those that are", transport.ShowURL(url))
+	}
+	v, err, _ := m.joining.Do(url, func() (any, error) { return p.connect(a) })
+	if err != nil {
+		return nil, err
+	}
+	return v.(*server), nil
+}
+
+// connect adds the connection to a server, which is made in the background.
+func (p *Pool) connect(a Address) (*server, error) {
+	m := &p.members
+	m.mu.Lock()
+	s := m.connected[a.URL] // somebody was faster
+	m.mu.Unlock()
+	if s != nil {
+		return s, nil
+	}
+	s = newServer(p, a)
+	conn, err := p.node.Connect(p.ctx, a.URL, s.reconnection())
+	if err != nil {
+		return nil, err
+	}
+	s.conn = conn
+	m.mu.Lock()
+	closed := m.closed || m.named[a.URL] != a
+	if !closed {
+		m.connected[a.URL] = s
+		if len(p.how.Health) > 0 {
+			p.running.Go(s.heed) // ends with the connection
+		}
+	}
+	m.mu.Unlock()
+	if closed {
+		conn.Close()
+		return nil, asterisque.ErrUnavailable.Withf("the server %s has left the pool", transport.ShowURL(a.URL))
+	}
+	return s, nil
+}
+
+// seeOff ends the connection to a server that has left the set, when what runs there has ended.
+func (p *Pool) seeOff(s *server) {
+	m := &p.members
+	m.mu.Lock()
+	closed := m.closed
+	if !closed {
+		p.running.Go(func() { s.conn.Shutdown(p.ctx) }) // ends with the calls, or the pool
+	}
+	m.mu.Unlock()
+	if closed {
+		s.conn.Close()
+	}
+}

@@ -1,0 +1,110 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/asterisque-go/asterisque"
+)
+
+// inVain returns the error of a call whose context ended before a server took it.
+func (p *Pool) inVain(ctx context.Context) error {
+	a := *asterisque.ErrExpired
+	if errors.Is(ctx.Err(), context.Canceled) {
+		a = *asterisque.ErrCanceled
+	}
+	a.Message = fmt.Sprintf("%v, waiting for a server of the pool", context.Cause(ctx))
+	return unsent(&a, p.outage())
+}
+
+// unsent returns err as that of a call that was never sent, because of why, unless that is nil.
+func unsent(err error, why *asterisque.Outage) error {
+	var a *asterisque.Abort
+	if !errors.As(err, &a) {
+		return err
+	}
+	own := *a
+	own.Ran = neverSent
+	if why != nil {
+		own.Cause = why
+	}
+	return &own
+}
+
+// outage says why no server takes calls: since the last one was lost, until the next attempt, with
+// the reasons of some. It returns nil if one takes calls.
+func (p *Pool) outage() *asterisque.Outage {
+	p.members.mu.Lock()
+	n, since, failure := len(p.members.urls), p.members.since, p.members.failure
+	p.members.mu.Unlock()
+	o := &asterisque.Outage{Peer: fmt.Sprintf("any of the %d servers of the pool", n), Why: failure}
+	servers := *p.spread.Load()
+	if len(servers) == 0 {
+		o.Since = since
+		return o
+	}
+	var reasons []error
+	if failure != nil {
+		reasons = append(reasons, failure)
+	}
+	for _, s := range servers {
+		one := s.conn.Outage()
+		switch {
+		case one == nil && s.unwell.Load():
+			reasons = append(reasons, asterisque.ErrUnavailable.Withf("%s says that it does not serve", s.name()))
+			continue
+		case one == nil:
+			return nil
+		}
+		if one.Since.After(o.Since) {
+			o.Since = one.Since
+		}
+		if o.Next.IsZero() || !one.Next.IsZero() && one.Next.Before(o.Next) {
+			o.Next = one.Next
+		}
+		if one.Why != nil {
+			reasons = append(reasons, fmt.Errorf("%s: %w", one.Peer, one.Why))
+		}
+	}
+	if o.Since.IsZero() {
+		o.Since = time.Now()
+	}
+	o.Why = few(reasons)
+	return o
+}
+
+// mostReasons is how many reasons a text has.
+const mostReasons = 3
+
+// few joins some errors.
+func few(errs []error) error {
+	if more := len(errs) - mostReasons; more > 0 {
+		errs = append(errs[:mostReasons:mostReasons], fmt.Errorf("and %d more", more))
+	}
+	return listed(errs).orNil()
+}
+
+// listed are several errors in one line.
+type listed []error
+
+func (l listed) orNil() error {
+	if len(l) == 0 {
+		return nil
+	}
+	return l
+}
+
+func (l listed) Error() string {
+	text := ""
+	for i, err := range l {
+		if i > 0 {
+			text += "; "
+		}
+		text += err.Error()
+	}
+	return text
+}
+
+func (l listed) Unwrap() []error { return l }

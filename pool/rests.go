@@ -1,0 +1,113 @@
+package pool
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/asterisque-go/asterisque"
+)
+
+// rests decides when a server gets no calls because it has failed or refused too many.
+//
+//	serving --5 failures--> resting --time is up--> on trial --a call succeeds--> serving
+//	                           ^                       |
+//	                           +-----it fails, longer--+
+type rests struct {
+	failures atomic.Int32 // since the last call that was good
+	busy     atomic.Bool  // it rests, or is on trial; what follows matters only then
+
+	mu    sync.Mutex
+	times int       // that it has rested since it last served; guarded by mu, as all below
+	until time.Time // it rests
+	trial time.Time // when the one call of its trial has begun; zero: not yet
+}
+
+const (
+	// mostFailures is how many calls fail one after the other before a server rests.
+	mostFailures = 5
+
+	firstRest, longestRest = time.Second, time.Minute
+
+	// longestTrial is how long the call of a trial keeps others away. A call that ends without
+	// telling anything, such as one that is canceled, or a stream, must not do so for ever.
+	longestTrial = 10 * time.Second
+)
+
+// note notes how a call ended.
+func (r *rests) note(now time.Time, err error) {
+	switch {
+	case err == nil || !failing(err):
+		if err == nil && r.failures.Load() != 0 {
+			r.failures.Store(0)
+		}
+		if err == nil && r.busy.Load() {
+			r.mu.Lock()
+			r.busy.Store(false)
+			r.times = 0
+			r.mu.Unlock()
+		}
+	case r.failures.Add(1) >= mostFailures:
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.busy.Load() && now.Before(r.until) {
+			return // a call of before
+		}
+		r.busy.Store(true)
+		r.until = now.Add(growing(r.times, firstRest, longestRest))
+		r.trial = time.Time{}
+		r.times++
+	}
+}
+
+// failing reports whether err says that the server is in a bad state, rather than what it thinks of
+// one call.
+func failing(err error) bool {
+	for _, bad := range []error{asterisque.ErrUnavailable, asterisque.ErrOverloaded, asterisque.ErrSessionClosed, asterisque.ErrStalled, asterisque.ErrHardLimit, asterisque.ErrProtocol} {
+		if errors.Is(err, bad) {
+			return true
+		}
+	}
+	return false
+}
+
+// resting reports whether the server gets no calls now. It changes nothing.
+func (r *rests) resting(now time.Time) bool {
+	if !r.busy.Load() {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.restingLocked(now)
+}
+
+func (r *rests) restingLocked(now time.Time) bool {
+	return r.busy.Load() && (now.Before(r.until) || now.Before(r.trial.Add(longestTrial)))
+}
+
+// enter reports whether a call may go to the server, which if it is on trial only one may.
+func (r *rests) enter(now time.Time) bool {
+	if !r.busy.Load() {
+		return true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.restingLocked(now) {
+		return false
+	}
+	if r.busy.Load() {
+		r.trial = now
+	}
+	return true
+}
+
+// rested returns until when the server rests, and the zero time if it does not.
+func (r *rests) rested(now time.Time) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.busy.Load() || !now.Before(r.until) {
+		return time.Time{}
+	}
+	return r.until
+}

@@ -1,0 +1,176 @@
+package pool_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/pool"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// lagging is a server in memory whose calls take a given time. It suits synctest.
+type lagging struct {
+	url    string
+	node   *asterisque.Node
+	takes  atomic.Int64 // nanoseconds
+	served atomic.Int64
+	refuse atomic.Bool // with ErrOverloaded
+}
+
+func newLagging(t *testing.T, name string, takes time.Duration) *lagging {
+	l := &lagging{url: "mem://" + name}
+	l.takes.Store(int64(takes))
+	svc := asterisque.NewService()
+	who.Handle(svc, func(ctx context.Context, _ int) (string, error) {
+		l.served.Add(1)
+		if l.refuse.Load() {
+			return "", &asterisque.Abort{Code: asterisque.ErrOverloaded.Code, Message: "too much", Ran: codec.Refused}
+		}
+		time.Sleep(time.Duration(l.takes.Load())) // in a bubble
+		return name, nil
+	})
+	l.node = asterisque.NewNode(asterisque.WithService(svc))
+	ln, err := wire.Listen(background, l.url, wire.Options{})
+	require.NoError(t, err)
+	go l.node.Serve(background, ln) // ends with the node
+	return l
+}
+
+// TestSharesFollowWhatServersAreAbleTo lets 50 callers call for a while.
+func TestSharesFollowWhatServersAreAbleTo(t *testing.T) {
+	const ms = time.Millisecond
+	for name, c := range map[string]struct {
+		takes    []time.Duration
+		callers  int
+		low, top float64 // of the last one, of an even share
+	}{
+		"even":                                {[]time.Duration{5 * ms, 5 * ms, 5 * ms}, 50, 0.9, 1.1},
+		"even, few callers":                   {[]time.Duration{5 * ms, 5 * ms, 5 * ms}, 6, 0.9, 1.1},
+		"one is ten times slower":             {[]time.Duration{5 * ms, 5 * ms, 50 * ms}, 50, 0.005, 0.2},
+		"one is ten times slower, one caller": {[]time.Duration{5 * ms, 5 * ms, 50 * ms}, 1, 0.0001, 0.2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var servers []*lagging
+				var urls []string
+				for i, takes := range c.takes {
+					s := newLagging(t, fmt.Sprint("shares-", i), takes)
+					defer s.node.Close()
+					servers, urls = append(servers, s), append(urls, s.url)
+				}
+				p := newPool(t, urls, pool.Config{})
+				synctest.Wait()
+				begin := time.Now()
+				var all sync.WaitGroup
+				for range c.callers {
+					all.Go(func() {
+						for time.Since(begin) < 4*time.Second {
+							if _, err := who.Call(background, p, 0); err != nil {
+								t.Error(err)
+								return
+							}
+						}
+					})
+				}
+				all.Wait()
+				total := 0.0
+				for _, s := range servers {
+					total += float64(s.served.Load())
+				}
+				share := float64(servers[len(servers)-1].served.Load()) / total * float64(len(servers))
+				require.GreaterOrEqual(t, share, c.low)
+				require.LessOrEqual(t, share, c.top)
+				p.Close()
+			})
+		})
+	}
+}
+
+// TestAServerThatRefusesAgainAndAgainRests has one of two that refuses all for a while.
+func TestAServerThatRefusesAgainAndAgainRests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		good, bad := newLagging(t, "rests-good", time.Millisecond), newLagging(t, "rests-bad", time.Millisecond)
+		defer good.node.Close()
+		defer bad.node.Close()
+		p := newPool(t, []string{good.url, bad.url}, pool.Config{})
+		synctest.Wait()
+		call := func(n int) {
+			for range n {
+				name, err := who.Call(background, p, 0)
+				require.NoError(t, err)
+				_ = name
+			}
+		}
+		bad.refuse.Store(true)
+		call(1000)
+		require.LessOrEqual(t, bad.served.Load(), int64(10), "after five refusals it rests, and then has one call at a time")
+		for range 100 {
+			before := bad.served.Load()
+			time.Sleep(time.Second)
+			call(10)
+			require.LessOrEqual(t, bad.served.Load(), before+1, "one call on trial")
+		}
+		require.LessOrEqual(t, bad.served.Load(), int64(20), "longer and longer rests")
+		require.GreaterOrEqual(t, bad.served.Load(), int64(8))
+
+		bad.refuse.Store(false)
+		time.Sleep(time.Minute)
+		before := bad.served.Load()
+		call(1000)
+		require.Greater(t, bad.served.Load(), before+300, "its share again")
+		p.Close()
+	})
+}
+
+// TestWhileAllServersRestNoneDoes has servers that refuse all.
+func TestWhileAllServersRestNoneDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		only := newLagging(t, "rests-only", time.Millisecond)
+		defer only.node.Close()
+		p := newPool(t, []string{only.url}, pool.Config{})
+		synctest.Wait()
+		only.refuse.Store(true)
+		for range 20 {
+			_, err := who.Call(background, p, 0)
+			require.ErrorIs(t, err, asterisque.ErrOverloaded)
+		}
+		only.refuse.Store(false)
+		_, err := who.Call(background, p, 0)
+		require.NoError(t, err)
+		p.Close()
+	})
+}
+
+// TestTheBudgetBoundsHowManyRefusedCallsAreMadeAgain has two servers that refuse all.
+func TestTheBudgetBoundsHowManyRefusedCallsAreMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var urls []string
+		var all []*lagging
+		for i := range 2 {
+			s := newLagging(t, "budget-"+strconv.Itoa(i), time.Millisecond)
+			s.refuse.Store(true)
+			defer s.node.Close()
+			urls, all = append(urls, s.url), append(all, s)
+		}
+		p := newPool(t, urls, pool.Config{Budget: asterisque.NewRetryBudget(0.1, 10)})
+		synctest.Wait()
+		for range 1000 {
+			_, err := who.Call(background, p, 0)
+			require.ErrorIs(t, err, asterisque.ErrOverloaded)
+			require.True(t, asterisque.Repeatable(err))
+		}
+		attempts := all[0].served.Load() + all[1].served.Load()
+		require.LessOrEqual(t, attempts, int64(1000+100+10))
+		p.Close()
+	})
+}
