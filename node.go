@@ -142,6 +142,7 @@ func turnAway(w wire.Wire, refused *Abort) {
 
 // shake makes a session of what has entered.
 func (n *Node) shake(ctx context.Context, h *handshake) (s *Session, err error) {
+	defer n.drain.shakes()()
 	defer func() {
 		if s == nil {
 			h.place.Leave()
@@ -202,6 +203,9 @@ func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, holder se
 	}
 	n.cfg.log.Info("session begins", "session", s, "peer", s.peerID, "addr", a.about.RemoteAddr)
 	s.carrier.Run()
+	if !dialled && n.drain.hasBegun() {
+		s.announceEnd() // Shutdown may not find it any more
+	}
 	return s, nil
 }
 

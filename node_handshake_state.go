@@ -13,7 +13,7 @@ import "sync/atomic"
 //	  +--------------------------+--> rejected   rejects: there will be no session
 //	                             +--> timedOut   timeOver
 //	                             +--> displaced  placeLost: others need the place of the Wire
-//	                             +--> abandoned  nodeCloses
+//	                             +--> abandoned  nodeCloses; nodeDrains only if nobody has answered
 type handshakeState uint32
 
 const (
@@ -37,6 +37,7 @@ const (
 	timeOver                         // the context has ended
 	placeLost                        // the place was lost
 	nodeCloses                       // the node was closed
+	nodeDrains                       // the node is about to go, and waits for what goes on
 )
 
 // next returns the state after e. It reports false, and returns s, if e comes too late.
@@ -44,11 +45,11 @@ func (s handshakeState) next(e handshakeEvent) (_ handshakeState, ok bool) {
 	switch {
 	case s == exchanging && e == answers:
 		return answering, true
-	case s > answering || e == answers:
+	case s > answering || e == answers, s == answering && e == nodeDrains:
 		return s, false
 	}
 	return [...]handshakeState{
-		agrees: agreed, rejects: rejected, timeOver: timedOut, placeLost: displaced, nodeCloses: abandoned,
+		agrees: agreed, rejects: rejected, timeOver: timedOut, placeLost: displaced, nodeCloses: abandoned, nodeDrains: abandoned,
 	}[e], true
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Draining returns a channel that is closed when [Node.Shutdown] or [Node.Close] is called: the
@@ -31,6 +32,7 @@ func (n *Node) Shutdown(ctx context.Context) error {
 		go n.Shutdown(context.Background()) // ends with the running calls, or with their time
 		return nil
 	}
+	n.awaitHandshakes(ctx)
 	told := n.tellProgress(ctx)
 	cut := n.shutDownSessions(ctx)
 	err := ctx.Err()
@@ -40,6 +42,26 @@ func (n *Node) Shutdown(ctx context.Context) error {
 		err = cut
 	}
 	return err
+}
+
+// mostShaking is how long Shutdown waits for handshakes that this side has answered. That takes
+// longer only where the answer cannot be written.
+const mostShaking = time.Second
+
+// awaitHandshakes refuses whose handshake has not been answered, and waits for the sessions of the
+// others: they may have been called on already, so that to cut them off would fail those calls.
+func (n *Node) awaitHandshakes(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, mostShaking)
+	defer cancel()
+	for _, h := range n.handshakes.list() {
+		if h.place != nil && h.move(nodeDrains) { // without a place it is this side's own
+			h.end()
+		}
+	}
+	select {
+	case <-n.drain.shaken():
+	case <-ctx.Done():
+	}
 }
 
 // shutDownSessions shuts down all sessions and connections, and waits for their ends. It returns

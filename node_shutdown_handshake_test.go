@@ -1,0 +1,87 @@
+package asterisque_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// stuck is a Wire whose first write takes until release is closed, although the peer has what was
+// written long before.
+type stuck struct {
+	wire.Wire
+	once    sync.Once
+	release chan struct{}
+}
+
+func (s *stuck) WriteFrames(frames [][]byte) error {
+	err := s.Wire.WriteFrames(frames)
+	s.once.Do(func() { <-s.release })
+	return err
+}
+
+// TestAShutdownDoesNotCutOffASessionThatItsPeerKnowsOf has a peer that is told of its session, and
+// calls, before the handshake has returned on this side, which shuts down just then.
+func TestAShutdownDoesNotCutOffASessionThatItsPeerKnowsOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		there, here := asterisque.NewNode(asterisque.WithService(echoService())), asterisque.NewNode()
+		defer here.Close()
+		a, b := wire.Pipe()
+		w := &stuck{Wire: b, release: make(chan struct{})}
+		accepted := make(chan struct{})
+		go func() { // ends with the handshake
+			defer close(accepted)
+			there.Accept(background, w)
+		}()
+		s, err := here.Attach(background, a)
+		require.NoError(t, err)
+		called := make(chan error)
+		go func() { // ends with the call
+			_, err := echo.Call(background, s, "x")
+			called <- err
+		}()
+		synctest.Wait()
+		down := make(chan error)
+		go func() { down <- there.Shutdown(background) }() // ends with the sessions
+		synctest.Wait()
+		close(w.release)
+		if err := <-called; err != nil {
+			require.True(t, asterisque.Repeatable(err), "%v", err)
+			require.ErrorIs(t, err, asterisque.ErrUnavailable)
+		}
+		require.NoError(t, <-down)
+		<-accepted
+	})
+}
+
+// TestAShutdownRefusesWhoHasNotBeenAnswered has a peer whose handshake waits for the application.
+func TestAShutdownRefusesWhoHasNotBeenAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		there, here := asterisque.NewNode(asterisque.WithAccess(asterisque.Access{Accept: func(ctx context.Context, _ asterisque.Peer) (*asterisque.Grant, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}})), asterisque.NewNode()
+		defer here.Close()
+		a, b := wire.Pipe()
+		go there.Accept(background, b) // ends with the handshake
+		attached := make(chan error)
+		go func() { // ends with the handshake
+			_, err := here.Attach(background, a)
+			attached <- err
+		}()
+		synctest.Wait()
+		begin := time.Now()
+		require.NoError(t, there.Shutdown(background))
+		require.Less(t, time.Since(begin), time.Second)
+		err := <-attached
+		require.True(t, errors.Is(err, asterisque.ErrUnavailable), "%v", err)
+	})
+}
