@@ -1,0 +1,17 @@
+//go:build unix
+
+package restart
+
+import (
+	"os"
+	"testing"
+
+	"github.com/asterisque-go/asterisque/internal/leak"
+)
+
+func TestMain(m *testing.M) {
+	if url, ok := os.LookupEnv(serverVariable); ok {
+		serve(url)
+	}
+	leak.Main(m)
+}
