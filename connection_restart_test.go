@@ -133,9 +133,14 @@ func TestAStreamThatIsOpenAcrossARestartEndsOnTheOldServer(t *testing.T) {
 		over := make(chan struct{})
 		server.node, server.over = next, over
 		go func() { defer close(over); next.Serve(background, ln) }()
+		_, err = echo.Call(background, conn, "to either server")
+		require.NoError(t, err)
+		require.Eventually(t, func() bool {
+			s := conn.Session() // nil for a moment
+			return s != nil && s != old
+		}, 20*time.Second, time.Millisecond)
 		_, err = echo.Call(background, conn, "to the next server")
 		require.NoError(t, err)
-		require.NotSame(t, old, conn.Session())
 		send("after")
 		require.NoError(t, p.CloseSend())
 		res, err := p.Result(background)
