@@ -235,8 +235,13 @@ func (n *Node) former(ctx context.Context, was *former, p *Peer) *Session {
 	return s
 }
 
-// refusesSession implements resumer.
-func (n *Node) refusesSession(p *Peer) error { return n.budget.refusesSession(p) }
+// refusesSession implements resumer. Shutdown waits for handshakes that are not refused here.
+func (n *Node) refusesSession(p *Peer) error {
+	if n.drain.hasBegun() {
+		return errNodeClosed
+	}
+	return n.budget.refusesSession(p)
+}
 
 // expect implements resumer. The session begins before begun is called, or never will.
 func (n *Node) expect(id SessionID) {

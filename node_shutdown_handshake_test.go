@@ -85,3 +85,39 @@ func TestAShutdownRefusesWhoHasNotBeenAnswered(t *testing.T) {
 		require.True(t, errors.Is(err, asterisque.ErrUnavailable), "%v", err)
 	})
 }
+
+func TestANodeThatShutsDownBeginsNoSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hold := make(chan struct{})
+		svc := asterisque.NewService()
+		echo.Handle(svc, func(_ context.Context, s string) (string, error) {
+			<-hold
+			return s, nil
+		})
+		there, here := asterisque.NewNode(asterisque.WithService(svc)), asterisque.NewNode()
+		defer here.Close()
+		connected := func() (*asterisque.Session, error) {
+			a, b := wire.Pipe()
+			go there.Accept(background, b) // ends with the handshake
+			return here.Attach(background, a)
+		}
+		s, err := connected()
+		require.NoError(t, err)
+		called := make(chan error)
+		go func() { // ends with the call
+			_, err := echo.Call(background, s, "x")
+			called <- err
+		}()
+		synctest.Wait()
+		down := make(chan error)
+		go func() { down <- there.Shutdown(background) }() // ends with the call
+		synctest.Wait()
+
+		_, err = connected()
+		require.ErrorIs(t, err, asterisque.ErrUnavailable)
+		require.True(t, asterisque.Repeatable(err))
+		close(hold)
+		require.NoError(t, <-called)
+		require.NoError(t, <-down)
+	})
+}
