@@ -3,7 +3,7 @@ package pool
 import (
 	"context"
 	"slices"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/asterisque-go/asterisque"
@@ -32,75 +32,85 @@ type at struct { // fixed
 
 // Invoke implements [asterisque.Caller].
 func (a *at) Invoke(ctx context.Context, call *asterisque.Call) error {
-	s, err := a.pool.join(a.url)
-	if err != nil {
-		return unsent(err, nil)
-	}
-	return a.pool.invoke(ctx, call, func(tried []*server) (*server, bool) {
+	return a.pool.invoke(ctx, call, func(tried []*server) (_ *server, ready bool, err error) {
+		s, err := a.pool.join(a.url) // each time: it may leave, and come back
 		switch {
-		case !s.takes():
-			return nil, s.conn.Err() != nil
+		case err != nil || !s.takes():
+			return nil, false, err
 		case slices.Contains(tried, s):
-			return nil, true
+			return nil, true, nil
 		}
-		return s, true
+		return s, true, nil
 	})
 }
 
-// keyPatience is how long the calls of a key wait for their server when it is away, before they go
-// to the next one: long enough for a restart in good order.
+// keyPatience is how long the calls of a key wait for a server that is away, before they go to the
+// next one: long enough for a restart in good order.
 const keyPatience = 2 * time.Second
 
 // ByKey returns a Caller for calls that belong together: all clients with the same set of servers
 // send those with one key to the same server, and when that leaves the set only its keys go to
-// others, evenly (rendezvous hashing). While it takes no calls, for more than two seconds, they go
-// to the next one in the order of that key. Config.Subset does not matter: the server is connected
-// to when it is needed first. ByKey costs little, and need not be kept.
+// others, evenly (rendezvous hashing). While it is away for more than two seconds, or says that it
+// does not serve, they go to the next one in the order of that key, which has two seconds as well;
+// and so does a call that it refuses. Config.Subset does not matter: the server is connected to
+// when it is needed first. ByKey costs little, and need not be kept.
 func (p *Pool) ByKey(key string) asterisque.Caller {
-	return &caller{p, func(tried []*server) (*server, bool) { return p.byKey(key, tried) }}
+	return &caller{p, func(tried []*server) (*server, bool, error) {
+		s, ready := p.byKey(key, tried)
+		return s, ready, nil
+	}}
 }
 
 func (p *Pool) byKey(key string, tried []*server) (_ *server, ready bool) {
 	urls, now := p.members.known(), time.Now()
-	for first := true; len(urls) > 0; first = false {
-		best := rendezvous(key, urls)
-		s, err := p.join(urls[best])
-		if err == nil && s.takes() {
+	if best := rendezvous(key, urls); best >= 0 { // mostly this one, without sorting
+		if s, err := p.join(urls[best]); err == nil && s.takes() && !slices.Contains(tried, s) {
+			return s, true
+		}
+	}
+	for _, i := range subset(key, urls, len(urls)) {
+		s, err := p.join(urls[i])
+		switch {
+		case err != nil:
+		case s.takes() && !slices.Contains(tried, s):
+			return s, true
+		case s.takes():
 			ready = true
-			if !slices.Contains(tried, s) {
-				return s, true
-			}
-		} else if err == nil && first && s.awaited(now) {
+		case s.awaited(now):
 			return nil, false
 		}
-		if first {
-			urls = slices.Clone(urls)
-		}
-		urls = slices.Delete(urls, best, best+1)
 	}
 	return nil, ready
 }
 
 // awaited reports whether the server has been away for so short a time that it may be back at once.
 func (s *server) awaited(now time.Time) bool {
-	o := s.conn.Outage()
-	return o != nil && now.Sub(o.Since) < keyPatience
+	if s.conn.Err() != nil || s.conn.Ready() && s.unwell.Load() { // who goes is unwell, too
+		return false
+	}
+	o := s.conn.Outage() // nil: its session is about to end
+	return o == nil || now.Sub(o.Since) < keyPatience
 }
 
 // Sticky returns a Caller whose calls all go to one server: the one that took the first of them, as
 // long as it takes calls; then another one, which they stay with. It is for what a server remembers
 // of a client.
 func (p *Pool) Sticky() asterisque.Caller {
-	var last atomic.Pointer[server]
-	return &caller{p, func(tried []*server) (*server, bool) {
-		if s := last.Load(); s != nil && s.conn.Err() == nil && s.takes() && p.has(s) && !slices.Contains(tried, s) {
-			return s, true
+	var (
+		mu   sync.Mutex
+		last *server // guarded by mu
+	)
+	return &caller{p, func(tried []*server) (*server, bool, error) {
+		mu.Lock() // so that calls that begin at once agree
+		defer mu.Unlock()
+		if s := last; s != nil && s.takes() && p.has(s) && !slices.Contains(tried, s) {
+			return s, true, nil
 		}
 		s, ready := p.any(tried)
 		if s != nil {
-			last.Store(s)
+			last = s
 		}
-		return s, ready
+		return s, ready, nil
 	}}
 }
 

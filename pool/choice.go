@@ -18,12 +18,15 @@ const neverSent = codec.NeverSent
 
 // Invoke implements [asterisque.Caller]: it makes c on one of the servers.
 func (p *Pool) Invoke(ctx context.Context, c *asterisque.Call) error {
-	return p.invoke(ctx, c, p.any)
+	return p.invoke(ctx, c, func(tried []*server) (*server, bool, error) {
+		s, ready := p.any(tried)
+		return s, ready, nil
+	})
 }
 
 // chooser returns a server that takes calls now and is none of tried, or nil. ready says whether
-// any takes calls, tried ones included.
-type chooser func(tried []*server) (s *server, ready bool)
+// any takes calls, tried ones included, and err that there is none to wait for.
+type chooser func(tried []*server) (s *server, ready bool, err error)
 
 // invoke makes a call on servers that choose returns, one after the other, until one has taken it.
 func (p *Pool) invoke(ctx context.Context, c *asterisque.Call, choose chooser) error {
@@ -35,12 +38,13 @@ func (p *Pool) invoke(ctx context.Context, c *asterisque.Call, choose chooser) e
 		if s == nil {
 			return err
 		}
-		err = s.invoke(ctx, c)
+		session := s.conn.Session()
+		err = s.invoke(ctx, c, session)
 		if err == nil || ctx.Err() != nil || !asterisque.Repeatable(err) {
 			return err
 		}
 		switch {
-		case !s.conn.Ready() && sessionOver(err):
+		case !s.stillOn(session) && sessionOver(err):
 			// its session has ended, or drains: once for each session, so this needs no budget
 		case !errors.Is(err, asterisque.ErrUnavailable) && !errors.Is(err, asterisque.ErrOverloaded):
 			return err
@@ -64,7 +68,7 @@ func sessionOver(err error) bool {
 // tried: then the error is the last one.
 func (p *Pool) await(ctx context.Context, c *asterisque.Call, choose chooser, tried []*server, last error) (*server, error) {
 	if !p.shut.Load() {
-		if s, _ := choose(tried); s != nil {
+		if s, _, _ := choose(tried); s != nil {
 			return s, nil // without what follows
 		}
 	}
@@ -77,16 +81,18 @@ func (p *Pool) await(ctx context.Context, c *asterisque.Call, choose chooser, tr
 	defer again.Stop()
 	for {
 		changed := p.change.next()
-		s, ready := choose(tried)
+		s, ready, err := choose(tried)
 		switch {
-		case s != nil:
+		case s != nil && !p.shut.Load():
 			return s, nil
-		case ready && last != nil:
+		case last != nil && (ready || c.FailFast()):
 			return nil, last
 		case p.shut.Load() || p.ctx.Err() != nil:
 			return nil, unsent(p.over(), nil)
 		case p.lost():
 			return nil, unsent(failed(p.Err(), "the node of the pool is closed"), nil)
+		case err != nil:
+			return nil, unsent(err, nil)
 		case c.FailFast():
 			return nil, unsent(asterisque.ErrUnavailable.Withf("the call does not wait for a server"), p.outage())
 		}
@@ -160,6 +166,7 @@ func (p *Pool) search(servers, tried []*server, now time.Time) (_ *server, ready
 		if s.rests.enter(now) {
 			return s, true
 		}
+		rest = append(rest, s) // another call has just begun its trial
 		fit = slices.DeleteFunc(fit, func(o *server) bool { return o == s })
 	}
 	if len(rest) > 0 && len(tried) == 0 {

@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/singleflight"
-
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/wire/transport"
@@ -15,27 +13,30 @@ import (
 // members are the servers that the Resolver has named last, and the connections to some of them:
 // those of the subset, and those that somebody has asked for.
 type members struct {
-	joining singleflight.Group // by URL: many who ask for one server make one connection
-
 	mu        sync.Mutex
 	closed    bool               // guarded by mu, as all below: nobody joins any more
 	named     map[string]Address // by URL
 	urls      []string           // of named
 	connected map[string]*server // by URL
+	leaving   map[*server]bool   // those no longer named, while calls run there
 	since     time.Time          // when the first set was waited for, or came
 	failure   error              // of the Resolver, since its last set; nil: none
 }
 
 func (m *members) init() {
 	m.named, m.connected, m.since = make(map[string]Address), make(map[string]*server), time.Now()
+	m.leaving = make(map[*server]bool)
 }
 
-// close lets nobody join, and returns all that are connected.
+// close lets nobody join, and returns all that are connected, or leaving.
 func (m *members) close() (left []*server) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.closed = true
 	for _, s := range m.connected {
+		left = append(left, s)
+	}
+	for s := range m.leaving {
 		left = append(left, s)
 	}
 	return left
@@ -131,15 +132,23 @@ func (p *Pool) take(set []Address, err error) error {
 		p.failed(err)
 		return err
 	}
-	p.spreadOver(set, p.members.replace(set))
+	if err := p.spreadOver(set, p.members.replace(set)); err != nil && !p.shut.Load() {
+		err = failed(err, "the node of the pool connects to nothing")
+		p.end(err) // nothing mends that
+		return err
+	}
 	p.change.signal()
 	return nil
 }
 
-// replace takes a set in place of the last one, and returns the servers that have left.
+// replace takes a set in place of the last one, and returns the servers that have left. Once the
+// pool is closed, nothing changes.
 func (m *members) replace(set []Address) (gone []*server) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.closed {
+		return nil
+	}
 	m.failure = nil
 	m.named, m.urls = make(map[string]Address, len(set)), make([]string, len(set))
 	for i, a := range set {
@@ -149,14 +158,15 @@ func (m *members) replace(set []Address) (gone []*server) {
 		if m.named[url] != s.address {
 			gone = append(gone, s)
 			delete(m.connected, url)
+			m.leaving[s] = true
 		}
 	}
 	return gone
 }
 
 // spreadOver lets calls be spread over the servers of a set that are of the subset, and sees off
-// those that have left.
-func (p *Pool) spreadOver(set []Address, gone []*server) {
+// those that have left. Its error is that of a node which connects to nothing any more.
+func (p *Pool) spreadOver(set []Address, gone []*server) (err error) {
 	chosen := set
 	if n := p.how.Subset; n > 0 && n < len(set) {
 		urls := make([]string, len(set))
@@ -170,78 +180,62 @@ func (p *Pool) spreadOver(set []Address, gone []*server) {
 	}
 	var servers []*server
 	for _, a := range chosen {
-		if s, err := p.join(a.URL); err == nil {
-			servers = append(servers, s)
+		s, failed := p.join(a.URL)
+		if failed != nil {
+			err = failed
+			continue
 		}
+		servers = append(servers, s)
 	}
 	p.spread.Store(&servers)
 	for _, s := range gone {
 		p.seeOff(s)
 	}
+	return err
 }
 
 // join returns a server of the last set, to which it lets the pool connect, unless it has.
 func (p *Pool) join(url string) (*server, error) {
 	m := &p.members
 	m.mu.Lock()
-	s, a, closed := m.connected[url], m.named[url], m.closed
-	m.mu.Unlock()
-	switch {
-	case s != nil:
+	defer m.mu.Unlock()
+	if s := m.connected[url]; s != nil {
 		return s, nil
-	case closed:
+	}
+	a, named := m.named[url]
+	switch {
+	case m.closed:
 		return nil, p.over()
-	case a.URL == "":
+	case !named:
 		return nil, asterisque.ErrUnavailable.Withf("the server %s is not in the pool: Pool.Servers lists those that are", transport.ShowURL(url))
 	}
-	v, err, _ := m.joining.Do(url, func() (any, error) { return p.connect(a) })
-	if err != nil {
-		return nil, err
-	}
-	return v.(*server), nil
-}
-
-// connect adds the connection to a server, which is made in the background.
-func (p *Pool) connect(a Address) (*server, error) {
-	m := &p.members
-	m.mu.Lock()
-	s := m.connected[a.URL] // somebody was faster
-	m.mu.Unlock()
-	if s != nil {
-		return s, nil
-	}
-	s = newServer(p, a)
-	conn, err := p.node.Connect(p.ctx, a.URL, s.reconnection())
+	s := newServer(p, a)
+	// in the background: it waits for nothing
+	conn, err := p.node.Connect(p.ctx, url, s.reconnection())
 	if err != nil {
 		return nil, err
 	}
 	s.conn = conn
-	m.mu.Lock()
-	closed := m.closed || m.named[a.URL] != a
-	if !closed {
-		m.connected[a.URL] = s
-		if len(p.how.Health) > 0 {
-			p.running.Go(s.heed) // ends with the connection
-		}
-	}
-	m.mu.Unlock()
-	if closed {
-		conn.Close()
-		return nil, asterisque.ErrUnavailable.Withf("the server %s has left the pool", transport.ShowURL(a.URL))
+	m.connected[url] = s
+	if len(p.how.Health) > 0 {
+		p.running.Go(s.heed) // ends with the connection
 	}
 	return s, nil
 }
 
 // seeOff ends the connection to a server that has left the set, when what runs there has ended.
+// Once the pool is closed, or shut down, that has done so.
 func (p *Pool) seeOff(s *server) {
 	m := &p.members
 	m.mu.Lock()
-	closed := m.closed
-	if !closed {
-		p.running.Go(func() { s.conn.Shutdown(p.ctx) }) // ends with the calls, or the pool
+	defer m.mu.Unlock()
+	if m.closed {
+		return
 	}
-	m.mu.Unlock()
-	if closed {
-		s.conn.Close()
-	}
+	p.running.Go(func() { // ends with the calls, or the pool
+		s.conn.Shutdown(p.ctx)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.leaving, s)
+	})
 }

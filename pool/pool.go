@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -83,6 +84,7 @@ func New(life context.Context, node *asterisque.Node, resolve Resolver, how Conf
 	if node == nil || resolve == nil {
 		return nil, asterisque.ErrUnavailable.Withf("a pool needs a node and a Resolver: New was given nil; use Fixed for a list of URLs")
 	}
+	how.Health = slices.Clone(how.Health)
 	if how.Budget == nil {
 		how.Budget = asterisque.NewRetryBudget(0.2, 100)
 	}

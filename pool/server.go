@@ -40,8 +40,13 @@ func (s *server) reconnection() asterisque.Reconnection {
 // takes reports whether a call can be sent to the server now.
 func (s *server) takes() bool { return !s.unwell.Load() && s.conn.Ready() }
 
-// invoke makes a call on the server, and notes what comes of it.
-func (s *server) invoke(ctx context.Context, c *asterisque.Call) (err error) {
+// stillOn reports whether a session, which may be nil, is still the one for calls.
+func (s *server) stillOn(session *asterisque.Session) bool {
+	return s.conn.Ready() && s.conn.Session() == session
+}
+
+// invoke makes a call on the session that the server has, or had, and notes what comes of it.
+func (s *server) invoke(ctx context.Context, c *asterisque.Call, session *asterisque.Session) (err error) {
 	done := s.load.begin()
 	returned := false
 	defer func() {
@@ -54,7 +59,6 @@ func (s *server) invoke(ctx context.Context, c *asterisque.Call) (err error) {
 	}()
 	on := asterisque.Caller(s.conn)
 	if !c.Durable() {
-		session := s.conn.Session()
 		if session == nil {
 			returned = true
 			return errGone
