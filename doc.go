@@ -127,6 +127,8 @@
 // finish. A handler that would run for ever learns of it by [Draining]. What still runs after 30
 // seconds is cut, with ErrUnavailable ([Timeouts].Drain); [Hooks].Shutdown tells meanwhile how much
 // that is. Close ends at once. Calls that the side which goes away has not taken are [Repeatable].
+// Who takes its place may have its socket: see [wire.Inherited], [wire.ListenerFile] and
+// [WithReusePort].
 //
 // # Limits
 //
