@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/asterisque-go/asterisque"
+)
+
+// lines is a running call that sends lines, and whose result is how many they were.
+type lines = *asterisque.StreamCall[struct{}, string, int]
+
+// follow begins a call and receives its lines to the end; the lines that it has not are an error.
+// each is called with the number of each line, and may be nil. When ctx ends, so does the handler
+// on the other side.
+func follow(ctx context.Context, begin func(context.Context) (lines, error), each func(n int)) (got int, err error) {
+	ctx, done := context.WithCancel(ctx)
+	defer done()
+	call, err := begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for {
+		_, err := call.Recv(ctx)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return got, err
+		}
+		got++
+		if each != nil {
+			each(got)
+		}
+	}
+	sent, err := call.Result(ctx)
+	if err == nil && sent != got {
+		err = fmt.Errorf("%d lines were sent, and %d came", sent, got)
+	}
+	return got, err
+}
+
+// goesOn reports whether what failed with err certainly did not run, because its server goes away,
+// so that it is to be begun with another one.
+func goesOn(err error) bool {
+	return asterisque.Repeatable(err) && (errors.Is(err, asterisque.ErrUnavailable) || errors.Is(err, asterisque.ErrSessionClosed) || errors.Is(err, asterisque.ErrOverloaded))
+}
+
+const (
+	longest = 30 * time.Second // that anything may take which is to end by itself
+	goodbye = 3 * time.Second  // that it may take when the program is to end
+)
+
+// patience returns a context for what has begun, and is to be finished even if until ends.
+func patience(until context.Context) (context.Context, context.CancelFunc) {
+	ctx, end := context.WithTimeout(context.WithoutCancel(until), longest)
+	stop := context.AfterFunc(until, func() { rest(ctx, goodbye); end() }) // ends with ctx
+	return ctx, func() { stop(); end() }
+}

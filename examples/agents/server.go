@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// server is one of those that agents connect to. It can be started again at the same address.
+type server struct {
+	name   string // these are fixed
+	secure *tls.Config
+	log    *slog.Logger
+	health *asterisque.Health
+
+	served, called atomic.Int64 // calls of agents, and calls to agents
+	streams        atomic.Int64 // that are open now
+
+	mu      sync.Mutex
+	url     string           // guarded by mu, as all below; the real port once it listens
+	state   string           // for people
+	node    *asterisque.Node // nil: it is away
+	serving *errgroup.Group  // what accepts for node
+	reports map[string]int   // by agent
+}
+
+func newServer(name, url string, secure *tls.Config, log *slog.Logger) *server {
+	return &server{name: name, url: url, secure: secure, log: log, health: asterisque.NewHealth(), state: "away", reports: make(map[string]int)}
+}
+
+// start lets a new node listen.
+func (s *server) start(ctx context.Context) error {
+	ln, err := wire.Listen(ctx, s.address(), wire.Options{TLS: s.secure})
+	if err != nil {
+		return err
+	}
+	node := asterisque.NewNode(asterisque.WithID(s.name), asterisque.WithService(s.service()), asterisque.WithLogger(s.log),
+		asterisque.WithAccess(asterisque.Access{Accept: admit}))
+	serving := new(errgroup.Group)
+	serving.Go(func() error { return node.Serve(ctx, ln) }) // ends with the node
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.url, s.node, s.serving, s.state = ln.URL(), node, serving, "serving"
+	return s.health.Set("", asterisque.HealthServing)
+}
+
+// admit lets an agent in, whose name is what its certificate says. TLS has verified that before.
+func admit(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
+	c := p.Certificate()
+	if c == nil || c.Subject.CommonName == "" {
+		return nil, asterisque.ErrUnauthorized.Withf("an agent needs a certificate with its name")
+	}
+	return &asterisque.Grant{Subject: c.Subject.CommonName}, nil
+}
+
+// stop lets what runs finish, and takes nothing new.
+func (s *server) stop(ctx context.Context) error {
+	s.mu.Lock()
+	node, serving := s.node, s.serving
+	if node == nil {
+		s.mu.Unlock()
+		return nil
+	}
+	s.state = "draining"
+	s.mu.Unlock()
+	err := node.Shutdown(ctx)
+	if err != nil {
+		err = fmt.Errorf("server %s: %w", s.name, err)
+	}
+	if failed := serving.Wait(); err == nil {
+		err = failed
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state, s.node, s.serving = "away", nil, nil
+	return err
+}
+
+// service is what the server offers to agents.
+func (s *server) service() *asterisque.Service {
+	svc := asterisque.NewService()
+	svc.Health(s.health)
+	report.Handle(svc, func(ctx context.Context, _ state) (int, error) {
+		s.served.Add(1)
+		agent := asterisque.SessionOf(ctx).Peer().Subject
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.reports[agent]++
+		return s.reports[agent], nil
+	})
+	news.Handle(svc, func(ctx context.Context, _ struct{}, out *asterisque.Pipe[string, struct{}]) (lines int, err error) {
+		s.served.Add(1)
+		s.streams.Add(1)
+		defer s.streams.Add(-1)
+		err = pulse(ctx, func(n int) error {
+			lines++
+			return out.Send(ctx, fmt.Sprintf("server %s says %d", s.name, n))
+		})
+		return lines, err
+	})
+	return svc
+}
+
+func (s *server) address() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.url
+}
+
+// sessions returns those that agents have with the server, and nothing while it goes away.
+func (s *server) sessions() []*asterisque.Session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.node == nil || s.state != "serving" {
+		return nil
+	}
+	return s.node.Sessions()
+}
+
+// session returns that of an agent, or nil.
+func (s *server) session(agent string) *asterisque.Session {
+	for _, sess := range s.sessions() {
+		if sess.Peer().Subject == agent {
+			return sess
+		}
+	}
+	return nil
+}
+
+// agents returns how many are connected.
+func (s *server) agents() (n int, doing string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.node == nil {
+		return 0, s.state
+	}
+	return len(s.node.Sessions()), s.state
+}
+
+// await waits until so many agents are connected.
+func (s *server) await(ctx context.Context, agents int) error {
+	ctx, done := context.WithTimeout(ctx, longest)
+	defer done()
+	for {
+		n, _ := s.agents()
+		if n >= agents {
+			return nil
+		}
+		if err := rest(ctx, 10*time.Millisecond); err != nil {
+			return fmt.Errorf("server %s has %d agents, and should have %d: %w", s.name, n, agents, err)
+		}
+	}
+}

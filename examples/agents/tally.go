@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+)
+
+// tally counts what became of everything.
+type tally struct {
+	reports   atomic.Int64 // calls of agents that were answered
+	described atomic.Int64 // calls of the controller that were answered
+	runs      atomic.Int64 // commands that were followed to their last line
+	cancelled atomic.Int64 // commands
+	streams   atomic.Int64 // that were begun, commands included
+	moved     atomic.Int64 // streams that went on with another server
+	elsewhere atomic.Int64 // calls that a server going away has refused, so that another made them
+	restarts  atomic.Int64
+	failed    atomic.Int64
+
+	mu    sync.Mutex
+	first error // guarded by mu: the first failure
+}
+
+// note counts something that is over.
+func (t *tally) note(good *atomic.Int64, what string, err error) {
+	if err != nil {
+		t.fail(what, err)
+		return
+	}
+	good.Add(1)
+}
+
+func (t *tally) fail(what string, err error) {
+	t.failed.Add(1)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.first == nil {
+		t.first = fmt.Errorf("%s: %w", what, err)
+	}
+}
+
+// err returns the first failure.
+func (t *tally) err() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.first
+}
