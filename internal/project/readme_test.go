@@ -21,10 +21,11 @@ var (
 	absolute = regexp.MustCompile(`^([a-z]+:|#)`)
 )
 
-func TestTheREADMEShowsTheExampleAsItIs(t *testing.T) {
+func TestTheREADMEShowsTheExamplesAsTheyAre(t *testing.T) {
 	blocks := goBlock.FindAllStringSubmatch(text(t, "README.md"), -1)
-	require.Len(t, blocks, 1)
+	require.Len(t, blocks, 2)
 	require.Equal(t, bodyOf(t, "example_test.go", "Example"), blocks[0][1])
+	require.Equal(t, bodyOf(t, "pool/example_test.go", "Example"), blocks[1][1])
 }
 
 func TestEveryLinkOfThePagesLeadsSomewhere(t *testing.T) {
