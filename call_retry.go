@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -66,6 +67,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 type RetryBudget struct {
 	share, most float64 // fixed
 
+	full atomic.Bool // saved is most: many earn, and few spend
+
 	mu    sync.Mutex
 	saved float64 // guarded by mu: how many repetitions are left
 }
@@ -78,12 +81,13 @@ func NewRetryBudget(share float64, reserve int) *RetryBudget {
 
 // Earn notes a call, which allows its share of a repetition. A nil budget needs none.
 func (b *RetryBudget) Earn() {
-	if b == nil {
+	if b == nil || b.full.Load() {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.saved = min(b.saved+b.share, b.most)
+	b.full.Store(b.saved == b.most)
 }
 
 // Spend reports whether one more repetition is allowed, and takes it off. A nil budget allows all.
@@ -97,6 +101,7 @@ func (b *RetryBudget) Spend() bool {
 		return false
 	}
 	b.saved--
+	b.full.Store(false)
 	return true
 }
 

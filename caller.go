@@ -2,7 +2,9 @@ package asterisque
 
 import (
 	"context"
+	"time"
 
+	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -20,6 +22,58 @@ type Caller interface {
 	// that does so has an interceptor for it ([Intercept]). Errors that are no *[Abort] become the
 	// cause of one.
 	Invoke(ctx context.Context, c *Call) error
+}
+
+// Chooser is a [Caller] that only chooses the session on which a call is made, as a [Connection]
+// does, and package pool. Calls that carry no Blocks, and have no options that somebody on their
+// way has to see, are made on that session directly, without a [Call]: that saves a third of what
+// they cost. All others go through Invoke, and so do all when there is nothing to choose. It may be
+// called concurrently.
+type Chooser interface {
+	Caller
+
+	// Choose returns the session for one call. It does not wait: without a session that takes calls
+	// now it reports false.
+	Choose() (c Choice, ok bool)
+
+	// Chosen is told the outcome of the call for which c was chosen, exactly once. If that
+	// certainly did not run, and is to be made again, it returns the Caller for that, or else nil.
+	Chosen(c Choice, err error) (again Caller)
+}
+
+// Choice is what a [Chooser] has chosen. All but the session is for itself.
+type Choice struct {
+	Session *Session
+	Of      any       // what the session belongs to
+	At      time.Time // when it was chosen
+}
+
+// choosable reports whether a call with such options can be made on whatever session is chosen.
+func (c *callConfig) choosable() bool {
+	return !c.durable && c.around == nil && c.metadata == nil && c.ttl <= 0
+}
+
+// errLost is the outcome of a call whose goroutine was ended.
+var errLost = codec.ErrPanicked.Withf("code of the application has ended the goroutine of the call")
+
+// callChosen makes a call on the session that on chooses, by call. Unless that was done, and the
+// call is over, it returns the Caller that the call is to be made on by Invoke.
+func callChosen[R any](on Caller, cfg *callConfig, call func(s *Session) (R, error)) (result R, left Caller, over bool, err error) {
+	by, ok := on.(Chooser)
+	if !ok || !cfg.choosable() {
+		return result, on, false, nil
+	}
+	c, ok := by.Choose()
+	if !ok {
+		return result, on, false, nil
+	}
+	err = errLost
+	defer func() {
+		left = by.Chosen(c, err)
+		over = left == nil
+	}()
+	result, err = call(c.Session)
+	return result, nil, true, err
 }
 
 // Intercept returns a Caller that makes calls on on with interceptors around each, the first one
@@ -43,8 +97,14 @@ func (i *interceptedCaller) Invoke(ctx context.Context, c *Call) error { return 
 // CallOn calls a function with params as they are on any Caller, and waits for its result, as
 // [Session.Call] does.
 func CallOn(ctx context.Context, on Caller, function uint16, params []byte, opts ...CallOption) ([]byte, error) {
+	result, left, over, err := callChosen(on, newCallConfig(opts), func(s *Session) ([]byte, error) {
+		return s.Call(ctx, function, params, opts...)
+	})
+	if over {
+		return result, err
+	}
 	m := untypedCall(function, params, opts)
-	if a := m.make(ctx, on); a != nil {
+	if a := m.make(ctx, left); a != nil {
 		return nil, a
 	}
 	return m.result.raw, nil

@@ -87,6 +87,9 @@ type Connection struct {
 
 	finishing atomic.Bool // Shutdown was called: when the session ends, the connection does
 
+	// current, for those who choose it for each call: many of them would wait for mu
+	chosen atomic.Pointer[Session]
+
 	mu      sync.Mutex
 	current *Session // guarded by mu, as all below; nil without
 	state   ConnectionState
@@ -153,13 +156,6 @@ func (c *Connection) Session() *Session {
 	return c.current
 }
 
-// Ready reports whether there is a session for new calls whose Wire is up, so that a call is sent
-// without waiting for one.
-func (c *Connection) Ready() bool {
-	s := c.Session()
-	return takesCalls(s) && !s.Away()
-}
-
 // Done returns a channel that is closed when the connection is over: Lost, or closed.
 func (c *Connection) Done() <-chan struct{} { return c.ctx.Done() }
 
@@ -193,6 +189,7 @@ func (c *Connection) set(s *Session, e connectionEvent, err error) {
 		c.durable.moveTo(s)
 	}
 	c.current, c.state = s, state
+	c.chosen.Store(s)
 	c.outage.note(e, err)
 	c.signalLocked()
 	c.mu.Unlock()

@@ -61,3 +61,24 @@ func (c *Connection) Invoke(ctx context.Context, call *Call) error {
 		}
 	}
 }
+
+// Ready reports whether there is a session for new calls whose Wire is up, so that a call is sent
+// without waiting for one.
+func (c *Connection) Ready() bool {
+	_, ok := c.Choose()
+	return ok
+}
+
+// Choose implements [Chooser].
+func (c *Connection) Choose() (Choice, bool) {
+	s := c.chosen.Load()
+	return Choice{Session: s}, takesCalls(s) && !s.Away()
+}
+
+// Chosen implements [Chooser].
+func (c *Connection) Chosen(by Choice, err error) (again Caller) {
+	if err != nil && overtaken(by.Session, err) && c.ctx.Err() == nil {
+		return c
+	}
+	return nil
+}

@@ -65,7 +65,16 @@ func (f Function[P, R]) Call(ctx context.Context, on Caller, params P, opts ...C
 	if s, ok := on.(*Session); ok && s.plain(cfg) {
 		return f.callPlain(ctx, s, params, cfg)
 	}
-	return f.callOn(ctx, on, params, cfg)
+	result, left, over, err := callChosen(on, cfg, func(s *Session) (R, error) {
+		if s.plain(cfg) {
+			return f.callPlain(ctx, s, params, cfg)
+		}
+		return f.callOn(ctx, s, params, newCallConfig(opts))
+	})
+	if over {
+		return result, err
+	}
+	return f.callOn(ctx, left, params, cfg)
 }
 
 // callOn is Call on any Caller.

@@ -18,10 +18,13 @@ const neverSent = codec.NeverSent
 
 // Invoke implements [asterisque.Caller]: it makes c on one of the servers.
 func (p *Pool) Invoke(ctx context.Context, c *asterisque.Call) error {
-	return p.invoke(ctx, c, func(tried []*server) (*server, bool, error) {
-		s, ready := p.any(tried)
-		return s, ready, nil
-	})
+	return p.invoke(ctx, c, p.anyOne)
+}
+
+// anyOne is any as a chooser.
+func (p *Pool) anyOne(tried []*server) (s *server, ready bool, err error) {
+	s, ready = p.any(tried)
+	return s, ready, nil
 }
 
 // chooser returns a server that takes calls now and is none of tried, or nil. ready says whether
@@ -31,30 +34,52 @@ type chooser func(tried []*server) (s *server, ready bool, err error)
 // invoke makes a call on servers that choose returns, one after the other, until one has taken it.
 func (p *Pool) invoke(ctx context.Context, c *asterisque.Call, choose chooser) error {
 	p.how.Budget.Earn()
-	var tried []*server
-	var last error
+	return p.goOn(ctx, c, choose, nil, nil)
+}
+
+// goOn is invoke after servers have refused the call, the last one with last.
+func (p *Pool) goOn(ctx context.Context, c *asterisque.Call, choose chooser, tried []*server, last error) error {
 	for {
 		s, err := p.await(ctx, c, choose, tried, last)
 		if s == nil {
 			return err
 		}
 		session := s.conn.Session()
-		err = s.invoke(ctx, c, session)
-		if err == nil || ctx.Err() != nil || !asterisque.Repeatable(err) {
+		if err = s.invoke(ctx, c, session); err == nil || ctx.Err() != nil {
 			return err
 		}
-		switch {
-		case !s.stillOn(session) && sessionOver(err):
-			// its session has ended, or drains: once for each session, so this needs no budget
-		case !errors.Is(err, asterisque.ErrUnavailable) && !errors.Is(err, asterisque.ErrOverloaded):
+		switch p.after(s, session, err) {
+		case over:
 			return err
-		case !p.how.Budget.Spend():
-			return err
-		default:
-			tried = append(tried, s)
+		case elsewhere:
+			tried = append(slices.Clip(tried), s)
 		}
 		last = err
 	}
+}
+
+// verdict is what is to be done after a call.
+type verdict uint8
+
+const (
+	over      verdict = iota // it is the outcome
+	anywhere                 // the call is made again, on whatever server
+	elsewhere                // on another one
+)
+
+// after returns what is to be done after a call on a session of s that ended with err.
+func (p *Pool) after(s *server, on *asterisque.Session, err error) verdict {
+	switch {
+	case err == nil || !asterisque.Repeatable(err):
+		return over
+	case !s.stillOn(on) && sessionOver(err):
+		return anywhere // once for each session, so this needs no budget
+	case !errors.Is(err, asterisque.ErrUnavailable) && !errors.Is(err, asterisque.ErrOverloaded):
+		return over
+	case !p.how.Budget.Spend():
+		return over
+	}
+	return elsewhere
 }
 
 // sessionOver reports whether a call that certainly did not run failed because its session was

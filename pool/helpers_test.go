@@ -2,7 +2,6 @@ package pool_test
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -141,6 +140,3 @@ func (c *tally) total() (n int) {
 	}
 	return n
 }
-
-// errRefused is what a test's server refuses with.
-var errRefused = errors.New("refused")

@@ -1,0 +1,59 @@
+package pool
+
+import (
+	"context"
+	"time"
+
+	"github.com/asterisque-go/asterisque"
+)
+
+// Most calls go directly to the session that the pool chooses: see [asterisque.Chooser]. Only those
+// that have to wait, that carry Blocks or have options, or that a server has not run, take the way
+// of Invoke.
+
+// Choose implements [asterisque.Chooser].
+func (p *Pool) Choose() (c asterisque.Choice, ok bool) {
+	if p.shut.Load() {
+		return c, false
+	}
+	s, _ := p.any(nil)
+	if s == nil {
+		return c, false
+	}
+	if c, ok = s.conn.Choose(); !ok {
+		return c, false
+	}
+	p.how.Budget.Earn()
+	c.Of, c.At = s, time.Now()
+	s.load.outstanding.Add(1)
+	return c, true
+}
+
+// Chosen implements [asterisque.Chooser].
+func (p *Pool) Chosen(c asterisque.Choice, err error) (again asterisque.Caller) {
+	s, now := c.Of.(*server), time.Now()
+	s.load.outstanding.Add(-1)
+	if measures(err) {
+		s.load.note(now, now.Sub(c.At))
+	}
+	s.rests.note(now, err)
+	switch p.after(s, c.Session, err) {
+	case elsewhere:
+		return &attempted{p, []*server{s}, err}
+	case anywhere:
+		return &attempted{p, nil, err}
+	}
+	return nil
+}
+
+// attempted makes a call that one server has not run.
+type attempted struct { // fixed
+	pool  *Pool
+	tried []*server
+	last  error
+}
+
+// Invoke implements [asterisque.Caller].
+func (a *attempted) Invoke(ctx context.Context, c *asterisque.Call) error {
+	return a.pool.goOn(ctx, c, a.pool.anyOne, a.tried, a.last)
+}
