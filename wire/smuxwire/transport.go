@@ -48,32 +48,42 @@ func (t *smuxTransport) Dial(ctx context.Context, u *url.URL, o wire.Options) (w
 	for {
 		d, mine := t.find(k)
 		if mine {
-			d.mux, d.err = t.connect(ctx, k)
-			close(d.made)
+			return t.make(ctx, k, d)
 		}
 		select {
 		case <-d.made:
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		w, err := d.open(ctx)
-		if err == nil {
-			return w, nil
+		if d.err != nil && !errors.Is(d.err, context.Canceled) && !errors.Is(d.err, context.DeadlineExceeded) {
+			return nil, d.err
 		}
-		t.forget(k, d)
-		if mine || ctx.Err() != nil || d.err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
-			return nil, err
-		} // otherwise its maker gave up, or it has ended or is full: try with a new one
+		if d.err == nil {
+			w, err := d.mux.Open(ctx)
+			if err == nil || ctx.Err() != nil {
+				return w, err
+			}
+			t.forget(k, d)
+		} // its maker gave up, or it has ended or is full: try with a new one
 	}
 }
 
-// open opens a Wire on d, which is made.
-func (d *dialled) open(ctx context.Context) (wire.Wire, error) {
-	if d.err != nil {
-		return nil, d.err
+// make makes the connection of d, and opens the first Wire before anybody shares it: it might end
+// with the Wire of another one otherwise. If that fails, d is found no more.
+func (t *smuxTransport) make(ctx context.Context, k key, d *dialled) (w wire.Wire, err error) {
+	defer func() {
+		if d.err != nil {
+			t.forget(k, d)
+		}
+		close(d.made)
+	}()
+	d.err = context.Canceled // stays if a callback of TLS panics: the others try by themselves
+	d.mux, err = t.connect(ctx, k)
+	if err == nil {
+		w, err = d.mux.Open(ctx)
+		d.mux.leave() // it ends with its last Wire, at once if there is none
 	}
-	w, err := d.mux.Open(ctx)
-	d.mux.leave() // from the first Wire on, it ends with the last
+	d.err = err
 	return w, err
 }
 
