@@ -2,10 +2,9 @@ package asterisque
 
 import (
 	"context"
-	"errors"
-	"sync"
-	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Draining returns a channel that is closed when [Node.Shutdown] or [Node.Close] is called: the
@@ -34,13 +33,12 @@ func (n *Node) Shutdown(ctx context.Context) error {
 	}
 	n.awaitHandshakes(ctx)
 	told := n.tellProgress(ctx)
-	cut := n.shutDownSessions(ctx)
-	err := ctx.Err()
+	err := n.shutDownSessions(ctx)
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
 	n.Close()
 	told()
-	if err == nil && cut != nil {
-		err = cut
-	}
 	return err
 }
 
@@ -65,22 +63,14 @@ func (n *Node) awaitHandshakes(ctx context.Context) {
 }
 
 // shutDownSessions shuts down all sessions and connections, and waits for their ends. It returns
-// why calls were cut, or nil.
-func (n *Node) shutDownSessions(ctx context.Context) *Abort {
-	var cut atomic.Pointer[Abort]
-	note := func(err error) {
-		var a *Abort
-		if errors.As(err, &a) {
-			cut.Store(a)
-		}
-	}
-	var wg sync.WaitGroup
+// the first error.
+func (n *Node) shutDownSessions(ctx context.Context) error {
+	var all errgroup.Group
 	for _, c := range n.connections.list() {
-		wg.Go(func() { note(c.Shutdown(ctx)) })
+		all.Go(func() error { return c.Shutdown(ctx) })
 	}
 	for _, s := range n.Sessions() {
-		wg.Go(func() { note(s.Shutdown(ctx)) })
+		all.Go(func() error { return s.Shutdown(ctx) })
 	}
-	wg.Wait()
-	return cut.Load()
+	return all.Wait()
 }
