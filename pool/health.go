@@ -9,7 +9,8 @@ import (
 )
 
 // heed follows what the server says of its health, on one session after the other, until the
-// connection ends. Without an answer, and from a server that offers none, it counts as serving.
+// connection ends. Until the first answer of a session, and where none is offered, the server
+// counts as serving.
 func (s *server) heed() {
 	ctx := s.pool.ctx
 	for times := 0; s.conn.Err() == nil; times++ {
@@ -19,16 +20,19 @@ func (s *server) heed() {
 		}
 		begin := time.Now()
 		err := s.watch(ctx, session)
-		s.setUnwell(false)
 		if errors.Is(err, asterisque.ErrNoFunction) || errors.Is(err, asterisque.ErrUnauthorized) {
+			s.setUnwell(false)
 			s.until(session.Done(), 0) // the next server there may offer it
-			times = -1
+		}
+		if !s.stillOn(session) {
+			s.setUnwell(false)
+			times = -1 // the next session is another matter, and comes no sooner than that may
 			continue
 		}
 		if time.Since(begin) >= longestTrial {
 			times = 0
 		}
-		s.until(nil, growing(times, firstRest, longestRest))
+		s.until(session.Done(), growing(times, firstRest, longestRest))
 	}
 }
 
@@ -73,6 +77,7 @@ func (s *server) awaitSession() *asterisque.Session {
 		}
 		select {
 		case <-changed:
+		case <-time.After(lookAgain): // OnState may hold up what tells
 		case <-s.conn.Done():
 			return nil
 		}

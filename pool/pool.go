@@ -37,9 +37,9 @@ type Config struct {
 	Budget *asterisque.RetryBudget
 
 	// Health names parts of the servers whose health the Pool heeds: a server that says of one of
-	// them that it is not serving gets no calls until it says otherwise. "" is the server as a
-	// whole. One that says nothing, or does not offer that ([asterisque.Service.Health]), serves.
-	// By default, without names, servers are not asked.
+	// them that it is not serving gets no calls until it says otherwise, or its session ends. "" is
+	// the server as a whole. One that says nothing, or does not offer that
+	// ([asterisque.Service.Health]), serves. By default, without names, servers are not asked.
 	Health []string
 }
 

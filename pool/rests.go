@@ -31,23 +31,24 @@ const (
 	firstRest, longestRest = time.Second, time.Minute
 
 	// longestTrial is how long the call of a trial keeps others away. A call that ends without
-	// telling anything, such as one that is canceled, or a stream, must not do so for ever.
+	// telling anything, such as one that is canceled, or a long stream, must not do so for ever.
 	longestTrial = 10 * time.Second
 )
 
 // note notes how a call ended.
 func (r *rests) note(now time.Time, err error) {
 	switch {
-	case err == nil || !failing(err):
-		if err == nil && r.failures.Load() != 0 {
+	case good(err):
+		if r.failures.Load() != 0 {
 			r.failures.Store(0)
 		}
-		if err == nil && r.busy.Load() {
+		if r.busy.Load() {
 			r.mu.Lock()
 			r.busy.Store(false)
 			r.times = 0
 			r.mu.Unlock()
 		}
+	case !failing(err): // it tells nothing
 	case r.failures.Add(1) >= mostFailures:
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -59,6 +60,19 @@ func (r *rests) note(now time.Time, err error) {
 		r.trial = time.Time{}
 		r.times++
 	}
+}
+
+// good reports whether err, of a call, says that the server does its work: it has answered, be it
+// with an error of its own.
+func good(err error) bool {
+	if err == nil {
+		return true
+	}
+	var a *asterisque.Abort
+	if !errors.As(err, &a) || !a.Remote || asterisque.Repeatable(err) || failing(err) {
+		return false
+	}
+	return !errors.Is(err, asterisque.ErrCanceled) && !errors.Is(err, asterisque.ErrExpired)
 }
 
 // failing reports whether err says that the server is in a bad state, rather than what it thinks of

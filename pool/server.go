@@ -50,9 +50,10 @@ func (s *server) invoke(ctx context.Context, c *asterisque.Call, session *asteri
 	done := s.load.begin()
 	returned := false
 	defer func() {
-		if !returned || err != nil || !c.Blocks() {
-			done(returned && measures(err))
+		if returned && err == nil && c.Blocks() {
+			return // its End tells
 		}
+		done(returned && measures(err))
 		if returned {
 			s.rests.note(time.Now(), err)
 		}
@@ -69,6 +70,7 @@ func (s *server) invoke(ctx context.Context, c *asterisque.Call, session *asteri
 		on = asterisque.Intercept(on, func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 			c.WrapBlocks(asterisque.Blocks{End: func(result []byte, err error) ([]byte, error) {
 				done(false)
+				s.rests.note(time.Now(), err)
 				return result, err
 			}})
 			return next(ctx, c)

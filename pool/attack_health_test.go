@@ -1,0 +1,98 @@
+package pool_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/pool"
+)
+
+// TestTheHealthOfARestartedServerIsHeededAtOnce has one that restarts again and again, each time
+// with other states, while OnState does not return.
+func TestTheHealthOfARestartedServerIsHeededAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		never := make(chan struct{})
+		p := newPool(t, []string{"mem://attack-health"}, pool.Config{Health: []string{""}, Connection: asterisque.Reconnection{
+			First:   100 * time.Millisecond,
+			OnState: func(*asterisque.Connection, asterisque.ConnectionState, error) { <-never },
+		}})
+		for i := range 10 {
+			h, svc := asterisque.NewHealth(), asterisque.NewService()
+			svc.Health(h)
+			if i%2 == 0 {
+				require.NoError(t, h.Set("", asterisque.HealthNotServing))
+			}
+			_, node := inMemory(t, "attack-health", svc)
+			require.Eventually(t, func() bool { return len(node.Sessions()) > 0 }, 10*time.Second, time.Millisecond)
+			time.Sleep(2 * lookAgain)
+			require.Equal(t, i%2 == 1, only(t, p).Serving, "after %d restarts", i)
+			time.Sleep(2 * time.Second)
+			require.NoError(t, node.Shutdown(background))
+		}
+		close(never)
+		p.Close()
+	})
+}
+
+// lookAgain is how soon the pool sees what nobody tells it.
+const lookAgain = 50 * time.Millisecond
+
+// TestAServerThatEndsTheWatchOfItsHealthIsAskedLessAndLess has one that refuses it each time.
+func TestAServerThatEndsTheWatchOfItsHealthIsAskedLessAndLess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, asked := asterisque.NewService(), 0
+		svc.Health(asterisque.NewHealth())
+		url, node := inMemory(t, "attack-watch", svc, asterisque.WithServedInterceptors(func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+			if c.Served() {
+				asked++
+				return c.Refuse(asterisque.ErrOverloaded)
+			}
+			return next(ctx, c)
+		}))
+		defer node.Close()
+		p := newPool(t, []string{url}, pool.Config{Health: []string{""}})
+		time.Sleep(time.Hour)
+		require.LessOrEqual(t, asked, 130)
+		require.GreaterOrEqual(t, asked, 60)
+		require.True(t, only(t, p).Serving, "it has said nothing")
+		p.Close()
+	})
+}
+
+// TestAServerThatShutsEverySessionDownIsCalledAtAPace has one that does so at once, beside nothing.
+func TestAServerThatShutsEverySessionDownIsCalledAtAPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sessions := 0
+		url, node := inMemory(t, "attack-drains", asterisque.NewService())
+		defer node.Close()
+		over := make(chan struct{})
+		go func() { // ends with over
+			for {
+				for _, s := range node.Sessions() {
+					sessions++
+					s.Shutdown(background)
+				}
+				select {
+				case <-over:
+					return
+				case <-time.After(time.Millisecond):
+				}
+			}
+		}()
+		p := newPool(t, []string{url}, pool.Config{})
+		begin := time.Now()
+		_, err := who.Call(background, p, 0, asterisque.WithTTL(time.Minute))
+		require.Error(t, err)
+		if asterisque.Repeatable(err) {
+			require.LessOrEqual(t, sessions, 65)
+			require.LessOrEqual(t, time.Since(begin), time.Minute)
+		}
+		close(over)
+		p.Close()
+	})
+}
