@@ -82,7 +82,7 @@ func TestOnlyWhatCertainlyDidNotRunGoesElsewhere(t *testing.T) {
 // nodeWith returns a server that an agent has connected to which offers svc.
 func nodeWith(t *testing.T, svc *asterisque.Service, agent string) *server {
 	srv := newServer("a", "", nil, slog.New(slog.DiscardHandler))
-	srv.node = asterisque.NewNode(asterisque.WithAccess(asterisque.Access{Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
+	srv.node = asterisque.NewNode(asterisque.WithHooks(srv.roster.hooks()), asterisque.WithAccess(asterisque.Access{Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
 		return &asterisque.Grant{Subject: agent}, nil
 	}}))
 	srv.state = "serving"

@@ -4,8 +4,8 @@
 // they print and cancels some. Meanwhile the servers are restarted one after the other, and no call
 // fails.
 //
-// Read contract.go first, then agent.go, server.go and controller.go. The file show.go is the order
-// of events; separate.go runs a server or an agent as a program of its own.
+// Read contract.go first, then agent.go, server.go, roster.go and controller.go. The file show.go
+// is the order of events; separate.go runs a server or an agent as a program of its own.
 package main
 
 import (

@@ -84,8 +84,8 @@ const (
 func (s *screen) draw() {
 	lines := []string{fmt.Sprintf(heading, "server", "state", "agents", "calls served", "calls to agents", "streams open")}
 	for _, srv := range s.servers {
-		agents, doing := srv.agents()
-		lines = append(lines, fmt.Sprintf(row, srv.name, doing, agents, thousands(srv.served.Load()), thousands(srv.called.Load()), thousands(srv.streams.Load())))
+		state, agents := srv.doing()
+		lines = append(lines, fmt.Sprintf(row, srv.name, state, agents.len(), thousands(srv.served.Load()), thousands(srv.called.Load()), thousands(srv.streams.Load())))
 	}
 	lines = append(lines, "")
 	s.mu.Lock()

@@ -43,8 +43,9 @@ func (c *controller) rounds(until context.Context) {
 	for rest(until, roundEach) == nil {
 		var all errgroup.Group
 		all.SetLimit(100)
-		for _, session := range c.servers[0].sessions() {
-			all.Go(func() error { c.round(until, session.Peer().Subject); return nil })
+		_, here := c.servers[0].doing()
+		for _, agent := range here.agents() {
+			all.Go(func() error { c.round(until, agent); return nil })
 		}
 		all.Wait()
 	}

@@ -29,12 +29,13 @@ type server struct {
 	url     string           // guarded by mu, as all below; the real port once it listens
 	state   string           // for people
 	node    *asterisque.Node // nil: it is away
+	roster  *roster          // who is connected to node
 	serving *errgroup.Group  // what accepts for node
 	reports map[string]int   // by agent
 }
 
 func newServer(name, url string, secure *tls.Config, log *slog.Logger) *server {
-	return &server{name: name, url: url, secure: secure, log: log, health: asterisque.NewHealth(), state: "away", reports: make(map[string]int)}
+	return &server{name: name, url: url, secure: secure, log: log, health: asterisque.NewHealth(), state: "away", roster: newRoster(), reports: make(map[string]int)}
 }
 
 // start lets a new node listen.
@@ -43,13 +44,14 @@ func (s *server) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	node := asterisque.NewNode(asterisque.WithID(s.name), asterisque.WithService(s.service()), asterisque.WithLogger(s.log),
+	agents := newRoster()
+	node := asterisque.NewNode(asterisque.WithHooks(agents.hooks()), asterisque.WithID(s.name), asterisque.WithService(s.service()), asterisque.WithLogger(s.log),
 		asterisque.WithAccess(asterisque.Access{Accept: admit}))
 	serving := new(errgroup.Group)
 	serving.Go(func() error { return node.Serve(ctx, ln) }) // ends with the node
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.url, s.node, s.serving, s.state = ln.URL(), node, serving, "serving"
+	s.url, s.node, s.roster, s.serving, s.state = ln.URL(), node, agents, serving, "serving"
 	return s.health.Set("", asterisque.HealthServing)
 }
 
@@ -81,7 +83,7 @@ func (s *server) stop(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.state, s.node, s.serving = "away", nil, nil
+	s.state, s.node, s.roster, s.serving = "away", nil, newRoster(), nil
 	return err
 }
 
@@ -116,34 +118,22 @@ func (s *server) address() string {
 	return s.url
 }
 
-// sessions returns those that agents have with the server, and nothing while it goes away.
-func (s *server) sessions() []*asterisque.Session {
+// session returns that of an agent, or nil: always while the server goes away.
+func (s *server) session(agent string) *asterisque.Session {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.node == nil || s.state != "serving" {
+	r, serving := s.roster, s.state == "serving"
+	s.mu.Unlock()
+	if !serving {
 		return nil
 	}
-	return s.node.Sessions()
+	return r.session(agent)
 }
 
-// session returns that of an agent, or nil.
-func (s *server) session(agent string) *asterisque.Session {
-	for _, sess := range s.sessions() {
-		if sess.Peer().Subject == agent {
-			return sess
-		}
-	}
-	return nil
-}
-
-// agents returns how many are connected.
-func (s *server) agents() (n int, doing string) {
+// doing returns what the server does, and who is connected.
+func (s *server) doing() (state string, r *roster) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.node == nil {
-		return 0, s.state
-	}
-	return len(s.node.Sessions()), s.state
+	return s.state, s.roster
 }
 
 // await waits until so many agents are connected.
@@ -151,7 +141,8 @@ func (s *server) await(ctx context.Context, agents int) error {
 	ctx, done := context.WithTimeout(ctx, longest)
 	defer done()
 	for {
-		n, _ := s.agents()
+		_, r := s.doing()
+		n := r.len()
 		if n >= agents {
 			return nil
 		}
