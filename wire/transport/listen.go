@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"runtime"
 	"syscall"
 )
 
@@ -26,6 +25,3 @@ func ListenTCP(start context.Context, address string, reusePort bool) (net.Liste
 func NoReusePort(listener string) error {
 	return fmt.Errorf("%w: Options.ReusePort: %s has no port that several could listen at; listen without it", errors.ErrUnsupported, listener)
 }
-
-// errNoSharing is for systems without SO_REUSEPORT.
-var errNoSharing = fmt.Errorf("%w: Options.ReusePort: %s has no sockets that share a port; listen without it", errors.ErrUnsupported, runtime.GOOS)
