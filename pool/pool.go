@@ -142,17 +142,35 @@ func (p *Pool) Close() error {
 
 // Shutdown lets no new call begin, shuts all sessions down in good order, as
 // [asterisque.Connection.Shutdown] does, and closes the Pool. If ctx ends first, all are closed at
-// once, and the error is that of ctx.
+// once, and the error is that of ctx. With the context of a handler of one of these sessions it
+// does not wait for that session, and the Pool is closed when that has ended.
 func (p *Pool) Shutdown(ctx context.Context) error {
 	p.shut.Store(true)
 	p.change.signal()
 	var all errgroup.Group
-	for _, s := range p.members.close() {
+	left := p.members.close()
+	for _, s := range left {
 		all.Go(func() error { return s.conn.Shutdown(ctx) })
 	}
 	err := all.Wait()
+	for _, s := range left {
+		select {
+		case <-s.conn.Done():
+		default: // ctx is that of a handler
+			go p.closeAfter(left) // ends with the handler
+			return err
+		}
+	}
 	p.Close()
 	return err
+}
+
+// closeAfter closes the pool when all connections have ended.
+func (p *Pool) closeAfter(left []*server) {
+	for _, s := range left {
+		<-s.conn.Done()
+	}
+	p.Close()
 }
 
 // Err returns nil, and when the Pool is closed why.
