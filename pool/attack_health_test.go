@@ -2,6 +2,7 @@ package pool_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,11 +46,11 @@ const lookAgain = 50 * time.Millisecond
 // TestAServerThatEndsTheWatchOfItsHealthIsAskedLessAndLess has one that refuses it each time.
 func TestAServerThatEndsTheWatchOfItsHealthIsAskedLessAndLess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		svc, asked := asterisque.NewService(), 0
+		svc, asked := asterisque.NewService(), new(atomic.Int64)
 		svc.Health(asterisque.NewHealth())
 		url, node := inMemory(t, "attack-watch", svc, asterisque.WithServedInterceptors(func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 			if c.Served() {
-				asked++
+				asked.Add(1)
 				return c.Refuse(asterisque.ErrOverloaded)
 			}
 			return next(ctx, c)
@@ -57,8 +58,8 @@ func TestAServerThatEndsTheWatchOfItsHealthIsAskedLessAndLess(t *testing.T) {
 		defer node.Close()
 		p := newPool(t, []string{url}, pool.Config{Health: []string{""}})
 		time.Sleep(time.Hour)
-		require.LessOrEqual(t, asked, 130)
-		require.GreaterOrEqual(t, asked, 60)
+		require.LessOrEqual(t, asked.Load(), int64(130))
+		require.GreaterOrEqual(t, asked.Load(), int64(60))
 		require.True(t, only(t, p).Serving, "it has said nothing")
 		p.Close()
 	})
@@ -67,14 +68,14 @@ func TestAServerThatEndsTheWatchOfItsHealthIsAskedLessAndLess(t *testing.T) {
 // TestAServerThatShutsEverySessionDownIsCalledAtAPace has one that does so at once, beside nothing.
 func TestAServerThatShutsEverySessionDownIsCalledAtAPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sessions := 0
+		var sessions atomic.Int64
 		url, node := inMemory(t, "attack-drains", asterisque.NewService())
 		defer node.Close()
 		over := make(chan struct{})
 		go func() { // ends with over
 			for {
 				for _, s := range node.Sessions() {
-					sessions++
+					sessions.Add(1)
 					s.Shutdown(background)
 				}
 				select {
@@ -89,7 +90,7 @@ func TestAServerThatShutsEverySessionDownIsCalledAtAPace(t *testing.T) {
 		_, err := who.Call(background, p, 0, asterisque.WithTTL(time.Minute))
 		require.Error(t, err)
 		if asterisque.Repeatable(err) {
-			require.LessOrEqual(t, sessions, 65)
+			require.LessOrEqual(t, sessions.Load(), int64(65))
 			require.LessOrEqual(t, time.Since(begin), time.Minute)
 		}
 		close(over)
