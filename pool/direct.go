@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"github.com/asterisque-go/asterisque"
@@ -16,27 +17,36 @@ func (p *Pool) Choose() (c asterisque.Choice, ok bool) {
 	if p.shut.Load() {
 		return c, false
 	}
-	s, _ := p.any(nil)
-	if s == nil {
+	servers := *p.spread.Load()
+	var s *server
+	if len(servers) == 1 {
+		s = servers[0]
+	} else if s, _ = p.any(nil); s == nil {
 		return c, false
 	}
-	if c, ok = s.conn.Choose(); !ok {
+	if c, ok = s.conn.Choose(); !ok || s.unwell.Load() {
 		return c, false
 	}
 	p.how.Budget.Earn()
-	c.Of, c.At = s, time.Now()
+	c.Of = s
+	// beside no other server the latency is for people: to look at the clock twice for each call
+	// costs more than all else here
+	if len(servers) > 1 || rand.Uint32()%16 == 0 {
+		c.At = time.Now()
+	}
 	s.load.outstanding.Add(1)
 	return c, true
 }
 
 // Chosen implements [asterisque.Chooser].
 func (p *Pool) Chosen(c asterisque.Choice, err error) (again asterisque.Caller) {
-	s, now := c.Of.(*server), time.Now()
+	s := c.Of.(*server)
 	s.load.outstanding.Add(-1)
-	if measures(err) {
+	if !c.At.IsZero() && measures(err) {
+		now := time.Now()
 		s.load.note(now, now.Sub(c.At))
 	}
-	s.rests.note(now, err)
+	s.rests.note(err)
 	switch p.after(s, c.Session, err) {
 	case elsewhere:
 		return &attempted{p, []*server{s}, err}

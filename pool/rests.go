@@ -36,7 +36,7 @@ const (
 )
 
 // note notes how a call ended.
-func (r *rests) note(now time.Time, err error) {
+func (r *rests) note(err error) {
 	switch {
 	case good(err):
 		if r.failures.Load() != 0 {
@@ -52,6 +52,7 @@ func (r *rests) note(now time.Time, err error) {
 	case r.failures.Add(1) >= mostFailures:
 		r.mu.Lock()
 		defer r.mu.Unlock()
+		now := time.Now()
 		if r.busy.Load() && now.Before(r.until) {
 			return // a call of before
 		}

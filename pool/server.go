@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
-	"time"
 
 	"github.com/asterisque-go/asterisque"
 )
@@ -55,7 +54,7 @@ func (s *server) invoke(ctx context.Context, c *asterisque.Call, session *asteri
 		}
 		done(returned && measures(err))
 		if returned {
-			s.rests.note(time.Now(), err)
+			s.rests.note(err)
 		}
 	}()
 	on := asterisque.Caller(s.conn)
@@ -70,7 +69,7 @@ func (s *server) invoke(ctx context.Context, c *asterisque.Call, session *asteri
 		on = asterisque.Intercept(on, func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 			c.WrapBlocks(asterisque.Blocks{End: func(result []byte, err error) ([]byte, error) {
 				done(false)
-				s.rests.note(time.Now(), err)
+				s.rests.note(err)
 				return result, err
 			}})
 			return next(ctx, c)

@@ -16,7 +16,7 @@ type Server struct {
 	Ready       bool               // it takes calls
 	Serving     bool               // it has not said that it does not serve: see Config.Health
 	Outstanding int                // calls and streams under way there
-	Latency     time.Duration      // how long calls have taken of late; 0 as long as none has
+	Latency     time.Duration      // how long some calls have taken of late; 0: unknown
 	RestsUntil  time.Time          // when it gets a call again; zero if it does not rest
 	Outage      *asterisque.Outage // why there is no session; nil if there is one
 }
