@@ -212,7 +212,7 @@ func TestServersComeAndGo(t *testing.T) {
 // TestAServerThatLeavesEndsWhatItHasBegun has a call that runs on a server that the Resolver no
 // longer names.
 func TestAServerThatLeavesEndsWhatItHasBegun(t *testing.T) {
-	_, urls := three(t)
+	servers, urls := three(t)
 	s := make(sets)
 	go func() { s <- urls[:1] }() // ends with New
 	p := newPoolOf(t, s.resolve, pool.Config{})
@@ -225,7 +225,10 @@ func TestAServerThatLeavesEndsWhatItHasBegun(t *testing.T) {
 		}
 		got <- name
 	}()
-	require.Eventually(t, func() bool { return p.Servers()[0].Outstanding == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool {
+		sessions := servers[0].node.Sessions()
+		return len(sessions) == 1 && sessions[0].Stats().Running == 1
+	}, 5*time.Second, time.Millisecond)
 	s <- urls[1:2]
 	require.Eventually(t, func() bool {
 		name, err := who.Call(background, p, 0)
