@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,9 +15,11 @@ import (
 const patience = 5 * time.Second
 
 // Main is a package's whole TestMain: it runs the tests and then fails if a goroutine started by
-// them is still there.
+// them is still there. It also fails as soon as one test takes half the time limit of all.
 func Main(m *testing.M) {
+	stop := watchOverdue()
 	code := m.Run()
+	stop()
 	if code == 0 {
 		if left := settle(patience); left != "" {
 			fmt.Fprintf(os.Stderr, "goroutines left behind by the tests:\n\n%s\n", left)
@@ -77,9 +80,14 @@ func settle(d time.Duration) string {
 	}
 }
 
-// goroutines returns the stacks of all goroutines but the caller's and those of the runtime and the
-// testing package.
+// goroutines returns the stacks of all goroutines but the caller's and those of the runtime and
+// the testing package.
 func goroutines() []string {
+	return slices.DeleteFunc(all(), foreign)
+}
+
+// all returns the stacks of all goroutines but the caller's.
+func all() []string {
 	buf := make([]byte, 1<<20)
 	for n := runtime.Stack(buf, true); ; n = runtime.Stack(buf, true) {
 		if n < len(buf) {
@@ -88,13 +96,7 @@ func goroutines() []string {
 		}
 		buf = make([]byte, 2*len(buf))
 	}
-	var list []string
-	for i, g := range strings.Split(strings.TrimSpace(string(buf)), "\n\n") {
-		if i > 0 && !foreign(g) {
-			list = append(list, g)
-		}
-	}
-	return list
+	return strings.Split(strings.TrimSpace(string(buf)), "\n\n")[1:]
 }
 
 // foreign reports whether g belongs to the runtime or the test runner rather than to a test.

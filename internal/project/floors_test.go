@@ -50,6 +50,7 @@ var floors = map[string]int{
 	"examples":           6, // above pool
 	"pool":               5,
 	"internal/knot":      5,
+	"internal/mutate":    5,
 	"cmd":                5,
 }
 

@@ -1,0 +1,85 @@
+package leak
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// share is the part of the time limit of all tests (-timeout) that a single one may take.
+const share = 2
+
+// watchOverdue lets the tests fail as soon as one of them takes too long, and says what that one
+// waits for: go test itself waits for the limit of all tests. A test that stands still in a bubble
+// of synctest is found by the bubble, but one that goes round in it, with timers, never ends. What
+// it returns ends the watch.
+func watchOverdue() (stop func()) {
+	if !flag.Parsed() {
+		flag.Parse()
+	}
+	limit := flag.Lookup("test.timeout").Value.(flag.Getter).Get().(time.Duration) / share
+	if limit <= 0 {
+		return func() {}
+	}
+	stopped := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() { // ends when the tests are done
+		since := map[string]time.Time{}
+		for tick := time.NewTicker(limit / 10); ; {
+			select {
+			case <-stopped:
+				tick.Stop()
+				return
+			case now := <-tick.C:
+				if late := overdue(since, tests(all()), now, limit); late != "" {
+					report(late, limit)
+				}
+			}
+		}
+	})
+	return func() { close(stopped); watch.Wait() }
+}
+
+// tests returns, of the stacks of all goroutines, those that run a test by themselves. A test that
+// waits for its parts, or for its turn, does not.
+func tests(stacks []string) []string {
+	var list []string
+	for _, g := range stacks {
+		if strings.Contains(g, "testing.tRunner(") && !strings.Contains(g, "testing.(*T).Run(") &&
+			!strings.Contains(g, "testing.(*T).Parallel(") && !strings.Contains(g, "testing.tRunner.func1") {
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+// overdue returns the stack of a test that has been there for longer than the limit. It keeps in
+// since when it has seen each for the first time.
+func overdue(since map[string]time.Time, running []string, now time.Time, limit time.Duration) string {
+	there := map[string]bool{}
+	for _, g := range running {
+		there[id(g)] = true
+		begin, known := since[id(g)]
+		if !known {
+			since[id(g)] = now
+		} else if now.Sub(begin) > limit {
+			return g
+		}
+	}
+	for g := range since {
+		if !there[g] {
+			delete(since, g)
+		}
+	}
+	return ""
+}
+
+// report ends the program with the stack of the test that is late, and with those of all others.
+func report(late string, limit time.Duration) {
+	fmt.Fprintf(os.Stderr, "--- FAIL: a test is not done after %v. It stands here:\n\n%s\n\nAnd these are there:\n\n%s\nFAIL\n",
+		limit, late, strings.Join(all(), "\n\n"))
+	os.Exit(1)
+}

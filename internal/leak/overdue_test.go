@@ -1,0 +1,41 @@
+package leak
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestMain(m *testing.M) { Main(m) }
+
+// seen returns the tests that run, as another goroutine sees them.
+func seen() string {
+	list := make(chan []string)
+	go func() { list <- tests(all()) }()
+	return strings.Join(<-list, "\n\n")
+}
+
+func TestTheWatchSeesTheTestThatRuns(t *testing.T) {
+	require.Contains(t, seen(), "TestTheWatchSeesTheTestThatRuns(")
+	t.Run("part", func(t *testing.T) {
+		require.Contains(t, seen(), "TestTheWatchSeesTheTestThatRuns.func1(")
+		require.NotContains(t, seen(), "TestTheWatchSeesTheTestThatRuns(", "it waits for its part, whose time counts")
+	})
+}
+
+func TestATestIsOverdueOnceItHasBeenThereForLongerThanTheLimit(t *testing.T) {
+	const limit = time.Minute
+	begin := time.Now()
+	since := map[string]time.Time{}
+	look := func(after time.Duration, running ...string) string {
+		return overdue(since, running, begin.Add(after), limit)
+	}
+	require.Empty(t, look(0, "goroutine 7 [running]: a"))
+	require.Empty(t, look(limit, "goroutine 7 [select]: b"), "not longer than the limit")
+	require.Empty(t, look(limit+1), "it is done")
+	require.Empty(t, look(limit+2, "goroutine 7 [select]: c"), "it is there again: another one")
+	require.Empty(t, look(limit+3, "goroutine 8 [select]: d", "goroutine 7 [select]: e"))
+	require.Equal(t, "goroutine 7 [select]: f", look(2*limit+3, "goroutine 8 [select]: d", "goroutine 7 [select]: f"))
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+)
+
+// module is the path of the root's package.
+const module = "github.com/asterisque-go/asterisque"
+
+// changed are the packages whose code is changed, with those inside them.
+var changed = []string{".", "pipe", "stream", "internal", "limits", "priority", "codec"}
+
+// forTests are packages that only tests and the makers of this project use: nobody has to notice if
+// they change.
+var forTests = []string{
+	"internal/attack", "internal/callbench", "internal/flowmodel", "internal/knot", "internal/leak",
+	"internal/mutate", "internal/project", "internal/race", "internal/restart",
+	"internal/roomtest", "internal/testtls", "internal/weightest",
+}
+
+// folder is a package of the module.
+type folder struct {
+	path    string // from the root of the module: ".", "pipe", "internal/outbox"
+	dir     string
+	files   []string
+	imports []string // paths, of its tests, too
+	tested  bool     // it has tests
+}
+
+// listed is what `go list` says of a package.
+type listed struct {
+	Dir, ImportPath                    string
+	GoFiles, TestGoFiles, XTestGoFiles []string
+	Imports, TestImports, XTestImports []string
+}
+
+// folders returns the packages whose code is changed, with the lowest first.
+func folders() ([]folder, error) {
+	out, err := exec.Command("go", "list", "-json", module+"/...").Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	var list []folder
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var l listed
+		if err := d.Decode(&l); errors.Is(err, io.EOF) {
+			return list, nil
+		} else if err != nil {
+			return nil, err
+		}
+		if f := l.folder(); f.counts() {
+			list = append(list, f)
+		}
+	}
+}
+
+func (l listed) folder() folder {
+	f := folder{path: within(l.ImportPath), dir: l.Dir, files: l.GoFiles}
+	f.tested = len(l.TestGoFiles)+len(l.XTestGoFiles) > 0
+	for _, i := range slices.Concat(l.Imports, l.TestImports, l.XTestImports) {
+		if i == module || strings.HasPrefix(i, module+"/") {
+			f.imports = append(f.imports, within(i))
+		}
+	}
+	return f
+}
+
+// within returns the path of a package in the module.
+func within(importPath string) string {
+	if importPath == module {
+		return "."
+	}
+	return strings.TrimPrefix(importPath, module+"/")
+}
+
+func (f folder) counts() bool {
+	if slices.Contains(forTests, f.path) {
+		return false
+	}
+	top, _, _ := strings.Cut(f.path, "/")
+	return slices.Contains(changed, top)
+}
+
+// suites returns the packages whose tests ought to notice a change of the package at p: its own,
+// then those that import it, and the root last.
+func suites(all []folder, p string) []folder {
+	var own, importers, root []folder
+	for _, f := range all {
+		switch {
+		case !f.tested:
+		case f.path == p:
+			own = append(own, f)
+		case f.path == ".":
+			root = append(root, f)
+		case slices.Contains(f.imports, p):
+			importers = append(importers, f)
+		}
+	}
+	return slices.Concat(own, importers, root)
+}
+
+// file returns the path of a file of f in the module.
+func (f folder) file(name string) string { return path.Join(f.path, name) }

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// memory bounds the kilobytes that tests may hold: a mutant may ask for all there is.
+const memory = 4 << 20
+
+// runner tries mutants.
+type runner struct {
+	all   []folder
+	usual map[string]func() (time.Duration, error) // by package: how long its tests take unchanged
+	slack time.Duration
+}
+
+func newRunner(ctx context.Context, all []folder, slack time.Duration) *runner {
+	r := &runner{all: all, usual: map[string]func() (time.Duration, error){}, slack: slack}
+	for _, f := range all {
+		r.usual[f.path] = sync.OnceValues(func() (time.Duration, error) { return measure(ctx, f) })
+	}
+	return r
+}
+
+// result is a line of the journal.
+type result struct {
+	mutant
+	Seed    uint64   `json:"seed"`
+	Verdict verdict  `json:"verdict"`
+	Suite   string   `json:"suite,omitempty"` // the package whose tests have failed
+	Tests   []string `json:"tests,omitempty"` // those that have
+	Output  string   `json:"output,omitempty"`
+	Seconds float64  `json:"seconds"`
+}
+
+// try runs the tests that ought to notice m, until some do.
+func (r *runner) try(ctx context.Context, m *mutant) (result, error) {
+	begin := time.Now()
+	res := result{mutant: *m, Verdict: survived}
+	dir, err := os.MkdirTemp("", "mutate")
+	if err != nil {
+		return res, err
+	}
+	defer os.RemoveAll(dir)
+	overlay, err := m.overlay(dir)
+	if err != nil {
+		return res, err
+	}
+	for _, suite := range suites(r.all, m.folder.path) {
+		limit, err := r.limit(suite)
+		if err != nil {
+			return res, err
+		}
+		binary := filepath.Join(dir, "tests")
+		if out, err := compile(ctx, suite, binary, overlay); err != nil {
+			res.Verdict, res.Output = skipped, last(out)
+			break
+		}
+		if out, err := run(ctx, suite, binary, limit); err != nil {
+			res.Verdict, res.Suite, res.Tests, res.Output = judge(out), suite.path, failed(out), telling(out)
+			break
+		}
+	}
+	res.Seconds = time.Since(begin).Round(time.Second / 10).Seconds()
+	return res, ctx.Err()
+}
+
+// overlay writes into dir what tells the compiler of the change, and returns the file.
+func (m *mutant) overlay(dir string) (string, error) {
+	changed, file := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(changed, m.source, 0o600); err != nil {
+		return "", err
+	}
+	original := filepath.Join(m.folder.dir, filepath.Base(m.File))
+	text, err := json.Marshal(map[string]map[string]string{"Replace": {original: changed}})
+	if err != nil {
+		return "", err
+	}
+	return file, os.WriteFile(file, text, 0o600)
+}
+
+// limit returns how long the tests of a package may take.
+func (r *runner) limit(suite folder) (time.Duration, error) {
+	usual, err := r.usual[suite.path]()
+	return 4*usual + r.slack, err
+}
+
+// measure runs the tests of a package without a change.
+func measure(ctx context.Context, suite folder) (time.Duration, error) {
+	dir, err := os.MkdirTemp("", "mutate")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	binary := filepath.Join(dir, "tests")
+	if out, err := compile(ctx, suite, binary, ""); err != nil {
+		return 0, fmt.Errorf("%s does not compile: %w\n%s", suite.path, err, out)
+	}
+	begin := time.Now()
+	if out, err := run(ctx, suite, binary, 5*time.Minute); err != nil {
+		return 0, fmt.Errorf("the tests of %s fail without a change: %w\n%s", suite.path, err, last(out))
+	}
+	return time.Since(begin), nil
+}
+
+func compile(ctx context.Context, suite folder, binary, overlay string) (string, error) {
+	c := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay="+overlay, "-o", binary, ".")
+	c.Dir = suite.dir
+	out, err := c.CombinedOutput()
+	return string(out), err
+}
+
+func run(ctx context.Context, suite folder, binary string, limit time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit+10*time.Second)
+	defer cancel()
+	c := exec.CommandContext(ctx, "sh", "-c", `ulimit -d "$0"; exec "$@"`, strconv.Itoa(memory),
+		binary, "-test.failfast", "-test.short", "-test.timeout="+limit.String())
+	c.Dir = suite.dir
+	c.WaitDelay = time.Second
+	out, err := c.CombinedOutput()
+	if err != nil && ctx.Err() != nil {
+		out = append(out, "\npanic: test timed out after its limit, and did not end by itself\n"...)
+	}
+	return string(out), err
+}
+
+// last returns the end of a text.
+func last(text string) string { return text[max(0, len(text)-2000):] }
+
+// telling returns the part of an output that says what has failed.
+func telling(output string) string {
+	i := len(output)
+	for _, mark := range []string{"--- FAIL", "panic: ", "fatal error: ", "Error Trace:"} {
+		if at := strings.Index(output, mark); at >= 0 {
+			i = min(i, at)
+		}
+	}
+	return output[i:min(len(output), i+3000)]
+}
