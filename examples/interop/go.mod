@@ -4,6 +4,7 @@ go 1.25.0
 
 require (
 	github.com/asterisque-go/asterisque v0.0.0
+	github.com/asterisque-go/asterisque/codec/msgpack v0.0.0
 	github.com/asterisque-go/asterisque/wire/quicwire v0.0.0
 	github.com/asterisque-go/asterisque/wire/wswire v0.0.0
 	github.com/stretchr/testify v1.12.1
@@ -12,7 +13,9 @@ require (
 require (
 	github.com/coder/websocket v1.8.15 // indirect
 	github.com/fxamacker/cbor/v2 v2.9.6 // indirect
+	github.com/philhofer/fwd v1.2.0 // indirect
 	github.com/quic-go/quic-go v0.61.0 // indirect
+	github.com/tinylib/msgp v1.6.5 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	github.com/xtaci/smux v1.5.56 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
@@ -23,6 +26,8 @@ require (
 )
 
 replace github.com/asterisque-go/asterisque => ../..
+
+replace github.com/asterisque-go/asterisque/codec/msgpack => ../../codec/msgpack
 
 replace github.com/asterisque-go/asterisque/wire/quicwire => ../../wire/quicwire
 

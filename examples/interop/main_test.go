@@ -31,7 +31,7 @@ func TestTheMatrixPassesOverEveryScheme(t *testing.T) {
 }
 
 func TestTheMatrixPassesWithEveryValueCodec(t *testing.T) {
-	for _, name := range []string{"cbor", "json", "raw"} {
+	for _, name := range []string{"cbor", "json", "raw", "msgpack"} {
 		t.Run(name, func(t *testing.T) { requirePasses(t, "mem", name, name == "raw") })
 	}
 }

@@ -52,7 +52,7 @@ func TestThePeerSeesAVectorFail(t *testing.T) {
 // they decoded, or add it up. Bytes that come back as they went show that nothing was rounded.
 func TestNumbersBeyond2To53GoToThePeerAndBackUnchanged(t *testing.T) {
 	needNode(t)
-	for _, codecName := range []string{"cbor", "json"} {
+	for _, codecName := range []string{"cbor", "json", "msgpack"} {
 		t.Run(codecName, func(t *testing.T) {
 			url, wait := startPeer(t, "-listen", "tcp://127.0.0.1:0", "-once")
 			node := asterisque.NewNode(asterisque.WithCodecs(codecs[codecName]))
@@ -91,7 +91,9 @@ func numbers(t *testing.T, codecName string) []number {
 		Integers []struct{ Name, Codec, Hex string }
 	}
 	require.NoError(t, json.Unmarshal(file, &vectors))
-	floating := map[string]string{"cbor": "fb43b0000000000000", "json": hex.EncodeToString([]byte("1.152921504606847e+18"))}
+	floating := map[string]string{
+		"cbor": "fb43b0000000000000", "json": hex.EncodeToString([]byte("1.152921504606847e+18")), "msgpack": "cb43b0000000000000",
+	}
 	list := []number{{"floating point", unhex(t, floating[codecName])}}
 	for _, v := range vectors.Integers {
 		if v.Codec == codecName {
@@ -116,7 +118,7 @@ func TestThePeerPassesTheMatrix(t *testing.T) {
 		name, url string
 		codecs    []string
 	}{
-		{"TCP", "tcp://127.0.0.1:0", []string{"cbor", "json", "raw"}},
+		{"TCP", "tcp://127.0.0.1:0", []string{"cbor", "json", "raw", "msgpack"}},
 		{"WebSocket", "ws://127.0.0.1:0/rpc", []string{"cbor"}},
 	} {
 		for _, codecName := range wire.codecs {

@@ -13,6 +13,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/classic"
+	"github.com/asterisque-go/asterisque/codec/msgpack"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -23,7 +24,7 @@ const (
 )
 
 // codecs are the values of -codec. The classic protocol has its own.
-var codecs = map[string]codec.Values{"cbor": codec.CBOR, "json": codec.JSON, "raw": codec.Raw, "classic": classic.Values}
+var codecs = map[string]codec.Values{"cbor": codec.CBOR, "json": codec.JSON, "raw": codec.Raw, "msgpack": msgpack.Values, "classic": classic.Values}
 
 // options are those of both sides. Without a name of a codec all are offered.
 func options(id, url, codecName string, cfg *tls.Config, svc *asterisque.Service) []asterisque.Option {
@@ -36,6 +37,8 @@ func options(id, url, codecName string, cfg *tls.Config, svc *asterisque.Service
 		opts = append(opts, asterisque.WithCodecs(classic.Values))
 	case codecName != "":
 		opts = append(opts, asterisque.WithCodecs(codecs[codecName]))
+	default:
+		opts = append(opts, asterisque.WithCodecs(codec.CBOR, codec.JSON, codec.Raw, msgpack.Values))
 	}
 	return opts
 }

@@ -92,7 +92,7 @@ func (b *builder) set(found map[key]*field, p *Plan) {
 			own.Quoted = true
 			plan = &own
 		}
-		p.Order = append(p.Order, plan)
+		p.Order, p.Places = append(p.Order, plan), append(p.Places, f.index)
 		if f.IsNumber {
 			p.Numbers[f.Number] = plan
 			continue

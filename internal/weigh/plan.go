@@ -39,6 +39,7 @@ type Plan struct {
 	Fields  map[string]*Plan // by name
 	Numbers map[int64]*Plan  // by number
 	Order   []*Plan
+	Places  [][]int  // of Order, in the struct
 	Names   [][]byte // of Fields, in their order
 	Longest int      // of Names
 	Extra   int      // bytes of embedded structs that are pointed to

@@ -24,7 +24,7 @@ const HEAD = 64; // bytes that a frame has at most beside its payload, here: no 
  */
 export const defaults = {
   max_message: (4 << 20) + 1024, early: 4096, opens: 8 << 20, overhead: 512, nested_room: 8 << 20, nested_calls: 2048, ping: 15000, timeout: 45000,
-  codecs: ['cbor', 'json', 'raw'], features: FEATURE, room: 32 << 20, workers: 64, waiting: 192, callers: 64,
+  codecs: ['cbor', 'json', 'raw', 'msgpack'], features: FEATURE, room: 32 << 20, workers: 64, waiting: 192, callers: 64,
 };
 
 /** Session is one end. open and call may be used from the moment that ready resolves; ended resolves with the Abort that it ended with. */

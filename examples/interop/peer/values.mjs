@@ -3,6 +3,7 @@
 import { decode, encode } from './cbor.mjs';
 import { Abort, Code } from './errors.mjs';
 import { parse, stringify } from './json.mjs';
+import * as msgpack from './msgpack.mjs';
 
 const cbor = { encode, decode };
 
@@ -20,7 +21,7 @@ const raw = {
   decode: (bytes) => Buffer.from(bytes).toString(),
 };
 
-export const codecs = { cbor, json, raw };
+export const codecs = { cbor, json, raw, msgpack };
 
 /** checked wraps a codec: what it cannot encode is BadResult, what it cannot decode BadParams. */
 export function checked(codec) {

@@ -1,0 +1,198 @@
+package msgpack
+
+import (
+	"encoding"
+	"math/big"
+	"reflect"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tinylib/msgp/msgp"
+)
+
+// encoder appends values to b.
+type encoder struct{ b []byte }
+
+// value appends v, which stands depth deep and for which p is the plan.
+func (e *encoder) value(p *plan, v reflect.Value, depth int) error {
+	switch p.out {
+	case asBool:
+		e.b = msgp.AppendBool(e.b, v.Bool())
+	case asInteger:
+		e.b = appendInt(e.b, v.Int())
+	case asUnsigned:
+		e.b = msgp.AppendUint64(e.b, v.Uint())
+	case asFloat:
+		if p.t.Kind() == reflect.Float32 {
+			e.b = msgp.AppendFloat32(e.b, float32(v.Float()))
+			return nil
+		}
+		e.b = msgp.AppendFloat64(e.b, v.Float())
+	case asText:
+		s := v.String()
+		if !utf8.ValidString(s) {
+			return reason("a string is not UTF-8")
+		}
+		e.b = msgp.AppendString(e.b, s)
+		return fits(len(s))
+	case asSlice, asArray, asMap, asStruct:
+		if depth == depthMost {
+			return reason("the value is nested more deeply than peers accept")
+		}
+		return e.several(p, v, depth+1)
+	case asPointer, asInterface:
+		if v.IsNil() {
+			e.b = appendNil(e.b)
+			return nil
+		}
+		if p.elem == p {
+			return errUnsupported{p.t}
+		}
+		if p.out == asPointer {
+			return e.value(p.elem, v.Elem(), depth)
+		}
+		return e.value(planOf(v.Elem().Type()), v.Elem(), depth)
+	default:
+		return e.special(p, v)
+	}
+	return nil
+}
+
+// special appends what is not what it looks like, and bytes.
+func (e *encoder) special(p *plan, v reflect.Value) (err error) {
+	switch p.out {
+	case asBytes, asByteArray:
+		if p.out == asBytes && v.IsNil() {
+			e.b = appendNil(e.b)
+			return nil
+		}
+		e.b, _ = appendBytes(e.b, addressable(v, p.out == asByteArray).Bytes())
+		return fits(v.Len())
+	case asTime:
+		e.b = msgp.AppendTimeExt(e.b, addressable(v, true).Addr().Interface().(*time.Time).UTC())
+	case asBig:
+		return e.big(addressable(v, true).Addr().Interface().(*big.Int))
+	case asExt:
+		e.b, err = appendExt(e.b, addressable(v, true).Addr().Interface().(*Ext))
+	case asOwn:
+		e.b, err = addressable(v, true).Addr().Interface().(msgp.Marshaler).MarshalMsg(e.b)
+	case asBinary:
+		var b []byte
+		if b, err = addressable(v, true).Addr().Interface().(encoding.BinaryMarshaler).MarshalBinary(); err == nil {
+			e.b, _ = appendBytes(e.b, append([]byte{}, b...))
+			err = fits(len(b))
+		}
+	default:
+		return errUnsupported{p.t}
+	}
+	return err
+}
+
+// addressable returns v, or if it has to be one that has an address and has none, a copy.
+func addressable(v reflect.Value, must bool) reflect.Value {
+	if !must || v.CanAddr() {
+		return v
+	}
+	c := reflect.New(v.Type()).Elem()
+	c.Set(v)
+	return c
+}
+
+func (e *encoder) big(n *big.Int) error {
+	switch {
+	case n.IsInt64():
+		e.b = appendInt(e.b, n.Int64())
+	case n.IsUint64():
+		e.b = msgp.AppendUint64(e.b, n.Uint64())
+	default:
+		return reason("MessagePack has no type for an integer of more than 64 bits")
+	}
+	return nil
+}
+
+// several appends an array or a map, whose items stand depth deep.
+func (e *encoder) several(p *plan, v reflect.Value, depth int) error {
+	if p.out == asStruct {
+		return e.structure(p, v, depth)
+	}
+	if (p.out == asSlice || p.out == asMap) && v.IsNil() {
+		e.b = appendNil(e.b)
+		return nil
+	}
+	n := v.Len()
+	if err := fits(n); err != nil {
+		return err
+	}
+	if p.out == asMap {
+		return e.entries(p, v, depth)
+	}
+	e.b = msgp.AppendArrayHeader(e.b, uint32(n))
+	for i := range n {
+		if err := e.value(p.elem, v.Index(i), depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *encoder) entries(p *plan, v reflect.Value, depth int) error {
+	e.b = msgp.AppendMapHeader(e.b, uint32(v.Len()))
+	for i := v.MapRange(); i.Next(); {
+		if err := e.value(p.key, i.Key(), depth); err != nil {
+			return err
+		}
+		if err := e.value(p.elem, i.Value(), depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *encoder) structure(p *plan, v reflect.Value, depth int) error {
+	n := len(p.fields)
+	if !p.always {
+		n = 0
+		for i := range p.fields {
+			if _, ok := p.fields[i].of(v); ok {
+				n++
+			}
+		}
+	}
+	e.b = msgp.AppendMapHeader(e.b, uint32(n))
+	for i := range p.fields {
+		f := &p.fields[i]
+		field, ok := f.of(v)
+		if !ok {
+			continue
+		}
+		e.b = append(e.b, f.key...)
+		if err := e.value(f.plan, field, depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// of returns the field of v, if it is written.
+func (f *structField) of(v reflect.Value) (field reflect.Value, ok bool) {
+	for _, i := range f.place {
+		if v.Kind() == reflect.Pointer {
+			if v.IsNil() {
+				return v, false
+			}
+			v = v.Elem()
+		}
+		v = v.Field(i)
+	}
+	return v, !(f.omitZero && v.IsZero() || f.omitEmpty && isEmpty(v))
+}
+
+func isEmpty(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Slice, reflect.Map, reflect.Array, reflect.String:
+		return v.Len() == 0
+	case reflect.Struct:
+		return false
+	}
+	return v.IsZero()
+}

@@ -1,0 +1,132 @@
+package msgpack
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+
+	"github.com/tinylib/msgp/msgp"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/cut"
+)
+
+var (
+	errNoText  = malformed("a string is not UTF-8")
+	errTooDeep = malformed("nested more than " + strconv.Itoa(depthMost) + " deep")
+	errTwice   = malformed("a map has a key twice")
+	errTime    = malformed("a timestamp is none")
+)
+
+// reason says what is malformed, in the terms of the codec.
+type reason string
+
+func (r reason) Error() string { return string(r) }
+
+func malformed(why string) error { return reason("malformed MessagePack: " + why) }
+
+// malformed says why peek has found no item.
+func (r *reader) malformed() error {
+	if r.at < len(r.data) && r.data[r.at] == 0xc1 {
+		return malformed("the byte c1 begins nothing")
+	}
+	return malformed("it ends in the middle")
+}
+
+// decodeError returns err as Decode does.
+func decodeError(err error, v any) error {
+	var r reason
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &r):
+		return &codec.ValueError{Reason: string(r), Err: fmt.Errorf("to be decoded into a %T", v)}
+	}
+	var t *codec.TypeError
+	if errors.As(err, &t) && t.Err == nil {
+		t.Err = fmt.Errorf("to be decoded into a %T", v)
+	}
+	return err
+}
+
+// encodeError returns err as Append does.
+func encodeError(err error, v any) error {
+	var unsupported errUnsupported
+	if errors.As(err, &unsupported) {
+		return &codec.TypeError{Want: "a value that MessagePack can hold", Got: "another one", Err: fmt.Errorf("%T: %w", v, err)}
+	}
+	text := "the value could not be encoded as MessagePack"
+	var r reason
+	if errors.As(err, &r) {
+		text = string(r)
+	}
+	return &codec.ValueError{Reason: text, Err: fmt.Errorf("%T: %w", v, err)}
+}
+
+// errUnsupported is a type that has no encoding.
+type errUnsupported struct{ t reflect.Type }
+
+func (e errUnsupported) Error() string { return e.t.String() + " has no encoding" }
+
+const mostName = 64 // bytes of a name that the peer has chosen
+
+// within notes at which part of the value err is.
+func within(err error, name string) error {
+	if t, ok := err.(*codec.TypeError); ok { // nothing here wraps one
+		t.Within(name)
+	}
+	return err
+}
+
+// among names a part by its place, and field by its name.
+func among(i int) string       { return "[" + strconv.Itoa(i) + "]" }
+func field(name string) string { return "." + string(cut.Text([]byte(name), mostName)) }
+
+// entry names a value by its key, which is an item.
+func entry(key []byte, i int) string {
+	r := reader{data: key}
+	switch h := r.peek(); h.kind {
+	case isText:
+		_, text := r.item(h)
+		return "[" + strconv.Quote(string(cut.Text(text, mostName))) + "]"
+	case isInteger:
+		return "[" + digits(key) + "]"
+	}
+	return "[of entry " + strconv.Itoa(i) + "]"
+}
+
+// digits returns the digits of an integer.
+func digits(whole []byte) string {
+	if n, _, err := msgp.ReadInt64Bytes(whole); err == nil {
+		return strconv.FormatInt(n, 10)
+	}
+	n, _, _ := msgp.ReadUint64Bytes(whole)
+	return strconv.FormatUint(n, 10)
+}
+
+// mismatch is the error for the next item, which has the head h and does not fit p.
+func (r *reader) mismatch(p *plan, h head) error {
+	want, got := p.want(), names[h.kind]
+	switch {
+	case h.kind == isInteger && (p.form == asInteger || p.form == asUnsigned):
+		want, got = p.range64(), digits(r.data[r.at:r.at+h.size])
+	case h.kind == isExt && h.ext == timestamp:
+		got = "a timestamp"
+	case h.kind == isExt:
+		got = "extension type " + strconv.Itoa(int(h.ext))
+	}
+	if want == got {
+		got = "one that does not fit"
+	}
+	return &codec.TypeError{Want: want, Got: got}
+}
+
+// range64 names the integers that p takes.
+func (p *plan) range64() string {
+	name := fmt.Sprintf("an integer of %d bits", p.t.Bits())
+	if p.form == asUnsigned {
+		name += " from 0 on"
+	}
+	return name
+}

@@ -1,0 +1,44 @@
+package msgpack
+
+import (
+	"time"
+
+	"github.com/tinylib/msgp/msgp"
+)
+
+// Ext is a value of an extension type that means something to the application alone. It takes every
+// extension type, the timestamp included where it is declared; without a declared type all but the
+// timestamp become an Ext.
+type Ext struct {
+	Type int8   // of 0 to 127; the format keeps those below 0
+	Data []byte // as it came
+}
+
+// extension makes the library write an Ext.
+type extension struct{ *Ext }
+
+func (e extension) ExtensionType() int8            { return e.Type }
+func (e extension) Len() int                       { return len(e.Data) }
+func (e extension) MarshalBinaryTo(b []byte) error { copy(b, e.Data); return nil }
+func (e extension) UnmarshalBinary(b []byte) error { e.Data = append([]byte{}, b...); return nil }
+
+func appendExt(dst []byte, e *Ext) ([]byte, error) {
+	if err := fits(len(e.Data)); err != nil {
+		return dst, err
+	}
+	return msgp.AppendExtension(dst, extension{e})
+}
+
+// extOf returns an item, whose head is h, as an Ext.
+func extOf(h head, content []byte) Ext {
+	return Ext{Type: h.ext, Data: append([]byte{}, content...)}
+}
+
+// timeOf returns an item of the extension type of times.
+func timeOf(whole []byte) (time.Time, error) {
+	t, _, err := msgp.ReadTimeUTCBytes(whole)
+	if err != nil {
+		return t, errTime
+	}
+	return t, nil
+}

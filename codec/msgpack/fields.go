@@ -1,0 +1,103 @@
+package msgpack
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/tinylib/msgp/msgp"
+
+	"github.com/asterisque-go/asterisque/internal/weigh"
+)
+
+// structField is one field of a struct, or of a struct that is embedded in it.
+type structField struct {
+	name                string
+	key                 []byte // the name as an item
+	place               []int
+	plan                *plan
+	omitEmpty, omitZero bool
+}
+
+// weights has the plans for weighing, and knows which fields a struct has.
+var weights = &weigh.Plans{Rules: weigh.Rules{Kind: weighAs, Field: named}}
+
+// weighAs returns what is weighed as something else than it looks like.
+func weighAs(t reflect.Type) (k weigh.Kind, ok bool) {
+	f, ok := special(t, ownReader, binaryReader)
+	switch f {
+	case asTime:
+		return weigh.Time, ok
+	case asBig:
+		return weigh.Number, ok
+	}
+	return weigh.Own, ok
+}
+
+// named reads the tag of a field.
+func named(f reflect.StructField) (n weigh.Name, ok bool) {
+	name, _, tagged := tag(f)
+	t := f.Type
+	if t.Kind() == reflect.Pointer && f.IsExported() { // another one could not be set
+		t = t.Elem()
+	}
+	structure := f.Anonymous && t.Kind() == reflect.Struct
+	if name == "-" || !f.IsExported() && !structure {
+		return n, false
+	}
+	if _, own := special(t, ownReader, binaryReader); own {
+		structure = false
+	}
+	n = weigh.Name{Name: name, Tagged: tagged, Embedded: structure && name == ""}
+	if name == "" {
+		n.Name = f.Name
+	}
+	return n, true
+}
+
+// tag returns the name in the tag of a field, and its options.
+func tag(f reflect.StructField) (name string, options []string, tagged bool) {
+	text := f.Tag.Get("msgpack")
+	if text == "" {
+		text = f.Tag.Get("json")
+	}
+	parts := strings.Split(text, ",")
+	return parts[0], parts[1:], parts[0] != ""
+}
+
+// structure fills in the fields of the struct that p is for.
+func (b builder) structure(p *plan) {
+	rules := weigh.Rules{Field: named, Kind: func(t reflect.Type) (weigh.Kind, bool) {
+		if t == p.t { // it may read or write itself, and is a struct the other way
+			return 0, false
+		}
+		return weighAs(t)
+	}}
+	found := (&weigh.Plans{Rules: rules}).Of(p.t)
+	p.byName, p.always = make(map[string]int), true
+	for i, place := range found.Places {
+		f, pointed := at(p.t, place)
+		_, options, _ := tag(f)
+		name := string(found.Names[i])
+		p.byName[name] = i
+		p.fields = append(p.fields, structField{
+			name: name, key: msgp.AppendString(nil, name), place: place, plan: b.plan(f.Type),
+			omitEmpty: slices.Contains(options, "omitempty"), omitZero: slices.Contains(options, "omitzero"),
+		})
+		if last := &p.fields[i]; last.omitEmpty || last.omitZero || pointed {
+			p.always = false
+		}
+	}
+}
+
+// at returns the field of t at a place, and whether that is behind a pointer.
+func at(t reflect.Type, place []int) (f reflect.StructField, pointed bool) {
+	for _, i := range place {
+		if t.Kind() == reflect.Pointer {
+			t, pointed = t.Elem(), true
+		}
+		f = t.Field(i)
+		t = f.Type
+	}
+	return f, pointed
+}

@@ -1,0 +1,18 @@
+module github.com/asterisque-go/asterisque/codec/msgpack
+
+go 1.25.0
+
+require (
+	github.com/asterisque-go/asterisque v0.0.0
+	github.com/stretchr/testify v1.12.1
+	github.com/tinylib/msgp v1.6.5
+)
+
+require (
+	github.com/fxamacker/cbor/v2 v2.9.6 // indirect
+	github.com/philhofer/fwd v1.2.0 // indirect
+	github.com/x448/float16 v0.8.4 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+)
+
+replace github.com/asterisque-go/asterisque => ../..

@@ -1,0 +1,174 @@
+package msgpack
+
+import (
+	"encoding/binary"
+	"unicode/utf8"
+)
+
+// kind is what an item is.
+type kind uint8
+
+const (
+	isMalformed kind = iota
+	isNil
+	isBool
+	isInteger
+	isFloat
+	isText
+	isBytes
+	isArray
+	isMap
+	isExt
+)
+
+// names are what the kinds are called in errors.
+var names = [...]string{
+	isMalformed: "nothing", isNil: "nil", isBool: "a bool", isInteger: "an integer", isFloat: "a float", isText: "a string",
+	isBytes: "a binary string", isArray: "an array", isMap: "a map", isExt: "an extension type",
+}
+
+// head is what an item begins with.
+type head struct {
+	kind kind
+	size int // bytes of the head; of numbers, bools and nil: of the whole item
+	// bytes of the content behind the head, or how many items, or pairs of items, follow
+	n   int
+	ext int8 // the extension type
+}
+
+// timestamp is the extension type of times.
+const timestamp = -1
+
+// depth is how deep arrays and maps may be nested.
+const depthMost = 32
+
+// reader goes through the items of data.
+type reader struct {
+	data []byte
+	at   int // the next byte
+}
+
+// row says what a first byte from 0xc0 to 0xdf means.
+type row struct {
+	kind   kind
+	length int // bytes that hold the length
+	fixed  int // bytes of content without a length
+}
+
+var rows = [32]row{
+	{isNil, 0, 0}, {}, {isBool, 0, 0}, {isBool, 0, 0},
+	{isBytes, 1, 0}, {isBytes, 2, 0}, {isBytes, 4, 0},
+	{isExt, 1, 0}, {isExt, 2, 0}, {isExt, 4, 0},
+	{isFloat, 0, 4}, {isFloat, 0, 8},
+	{isInteger, 0, 1}, {isInteger, 0, 2}, {isInteger, 0, 4}, {isInteger, 0, 8},
+	{isInteger, 0, 1}, {isInteger, 0, 2}, {isInteger, 0, 4}, {isInteger, 0, 8},
+	{isExt, 0, 1}, {isExt, 0, 2}, {isExt, 0, 4}, {isExt, 0, 8}, {isExt, 0, 16},
+	{isText, 1, 0}, {isText, 2, 0}, {isText, 4, 0},
+	{isArray, 2, 0}, {isArray, 4, 0},
+	{isMap, 2, 0}, {isMap, 4, 0},
+}
+
+// peek returns the head of the next item. It is malformed if the bytes that are left cannot hold
+// what the head announces: each item takes a byte at least.
+func (r *reader) peek() head {
+	left := len(r.data) - r.at
+	if left <= 0 {
+		return head{}
+	}
+	h := head{size: 1}
+	switch b := r.data[r.at]; {
+	case b < 0x80 || b >= 0xe0:
+		h.kind = isInteger
+		return h
+	case b < 0x90:
+		h.kind, h.n = isMap, int(b&15)
+	case b < 0xa0:
+		h.kind, h.n = isArray, int(b&15)
+	case b < 0xc0:
+		h.kind, h.n = isText, int(b&31)
+	default:
+		return r.long(rows[b-0xc0], left)
+	}
+	return h.within(left, int64(h.n))
+}
+
+// long returns a head of a kind that has a byte for itself.
+func (r *reader) long(c row, left int) head {
+	h := head{kind: c.kind, size: 1 + c.length}
+	if c.kind == isExt {
+		h.size++
+	}
+	if left < h.size {
+		return head{}
+	}
+	b := r.data[r.at:]
+	n := int64(c.fixed) // of 64 bits: a length may be beyond an int
+	switch c.length {
+	case 1:
+		n = int64(b[1])
+	case 2:
+		n = int64(binary.BigEndian.Uint16(b[1:]))
+	case 4:
+		n = int64(binary.BigEndian.Uint32(b[1:]))
+	}
+	if c.kind == isExt {
+		h.ext = int8(b[h.size-1])
+	}
+	if h = h.within(left, n); h.kind == isInteger || h.kind == isFloat {
+		h.size, h.n = h.size+h.n, 0
+	}
+	return h
+}
+
+// within returns h with n, if that fits into what is left.
+func (h head) within(left int, n int64) head {
+	need := n
+	if h.kind == isMap {
+		need *= 2
+	}
+	if need > int64(left-h.size) {
+		return head{}
+	}
+	h.n = int(n)
+	return h
+}
+
+// item goes behind a head and, but for arrays and maps, its content, and returns both.
+func (r *reader) item(h head) (whole, content []byte) {
+	n := h.size
+	if h.kind != isArray && h.kind != isMap {
+		n += h.n
+	}
+	whole = r.data[r.at : r.at+n]
+	r.at += n
+	return whole, whole[h.size:]
+}
+
+// skip goes behind an item that stands depth deep. It checks that as it would if it were decoded.
+func (r *reader) skip(depth int) error {
+	h := r.peek()
+	items := h.n
+	switch h.kind {
+	case isMalformed:
+		return r.malformed()
+	case isMap:
+		items *= 2
+	case isArray:
+	default:
+		_, content := r.item(h)
+		if h.kind == isText && !utf8.Valid(content) {
+			return errNoText
+		}
+		return nil
+	}
+	if depth == depthMost {
+		return errTooDeep
+	}
+	r.item(h)
+	for range items {
+		if err := r.skip(depth + 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,177 @@
+package msgpack
+
+import (
+	"math"
+	"reflect"
+
+	"github.com/tinylib/msgp/msgp"
+
+	"github.com/asterisque-go/asterisque/internal/weigh"
+)
+
+// weigher walks the items of data, once and in their order.
+type weigher struct {
+	weigh.Tally
+	reader
+}
+
+const (
+	digitsOfBig = 48 // what a big.Int of 64 bits holds besides itself
+	sizeOfExt   = 32
+	stranger    = weigh.String // an entry in the set of the keys that no field of a struct has
+)
+
+// end is called where data is malformed.
+func (w *weigher) end() { w.at = len(w.data) }
+
+// pass goes behind an item that becomes nothing, or something that is known already.
+func (w *weigher) pass(depth int) {
+	if w.skip(depth) != nil {
+		w.end()
+	}
+}
+
+// value weighs one item that stands depth deep and is decoded by plan p.
+func (w *weigher) value(p *weigh.Plan, depth int) {
+	h := w.peek()
+	if h.kind == isMalformed || w.Over() {
+		w.end()
+		return
+	}
+	if h.kind == isNil {
+		w.item(h)
+		return
+	}
+	for p.Kind == weigh.Pointer && !w.Over() {
+		w.Add(weigh.Alloc(p.Elem.Size))
+		p = p.Elem
+	}
+	from := w.at
+	switch {
+	case p.Kind == weigh.Any:
+		w.free(h, depth)
+	case p.Kind == weigh.Own:
+		w.pass(depth)
+		w.Text(w.at - from)
+	case p.Kind == weigh.Number:
+		w.pass(depth)
+		w.Add(digitsOfBig)
+	case p.Kind == weigh.Text && h.kind == isText, p.Kind == weigh.Slice && h.kind == isBytes:
+		w.pass(depth)
+		w.Text(h.n)
+	case depth == depthMost || h.kind != isArray && h.kind != isMap:
+		w.pass(depth)
+	default:
+		w.several(p, h, depth+1)
+	}
+}
+
+// several weighs an array or a map, whose items stand depth deep.
+func (w *weigher) several(p *weigh.Plan, h head, depth int) {
+	switch {
+	case h.kind == isArray && p.Kind == weigh.Slice && !isBytesPlan(p):
+		w.Add(weigh.Alloc(weigh.Times(h.n, p.Elem.Size)))
+		fallthrough
+	case h.kind == isArray && p.Kind == weigh.Array:
+		w.item(h)
+		for range h.n {
+			w.value(p.Elem, depth)
+		}
+	case h.kind == isMap && p.Kind == weigh.Map:
+		w.entries(p, h, depth)
+	case h.kind == isMap && p.Kind == weigh.Struct:
+		w.structure(p, h, depth)
+	default:
+		w.pass(depth - 1)
+	}
+}
+
+// isBytesPlan reports whether p is for a slice of bytes, which no array becomes.
+func isBytesPlan(p *weigh.Plan) bool {
+	return p.Elem.Type != nil && p.Elem.Type.Kind() == reflect.Uint8
+}
+
+// entries weighs what becomes a map.
+func (w *weigher) entries(p *weigh.Plan, h head, depth int) {
+	w.item(h)
+	one := weigh.Alloc(p.Key.Size) + weigh.Alloc(p.Elem.Size) // an entry before it is in the map
+	w.Add(weigh.MapSize + one)
+	var m weigh.GrowingMap
+	m.Make(&w.Tally, h.n, p.Entry)
+	for range h.n {
+		m.Put(&w.Tally, p.Entry)
+		w.Add(p.Aside)
+		w.value(p.Key, depth)
+		w.value(p.Elem, depth)
+	}
+	w.Drop(one)
+}
+
+// structure weighs a map that becomes a struct.
+func (w *weigher) structure(p *weigh.Plan, h head, depth int) {
+	w.item(h)
+	w.Add(p.Extra + len(p.Order))
+	var strangers weigh.GrowingMap
+	names := 0
+	for range h.n {
+		from, key := w.at, w.peek()
+		var f *weigh.Plan
+		if key.kind == isText {
+			_, name := w.item(key)
+			f = p.Fields[string(name)]
+		} else {
+			w.pass(depth)
+		}
+		if f == nil {
+			size := weigh.Alloc(w.at - from)
+			names += size
+			w.Add(size)
+			strangers.Put(&w.Tally, stranger)
+			w.pass(depth)
+			continue
+		}
+		w.value(f, depth)
+	}
+	w.Drop(strangers.Bytes() + names)
+}
+
+// free weighs an item that is decoded without a type.
+func (w *weigher) free(h head, depth int) {
+	if depth == depthMost || h.kind != isArray && h.kind != isMap {
+		w.boxed(h)
+		w.pass(depth)
+		return
+	}
+	if h.kind == isArray {
+		w.Add(weigh.Header)
+		w.several(weigh.SlicePlan, h, depth+1)
+		return
+	}
+	w.entries(mapOfAny, h, depth+1)
+}
+
+// mapOfAny is what a map becomes without a type.
+var mapOfAny = weigh.MapPlan(weigh.AnyPlan)
+
+// boxed weighs an item that is in an interface by itself.
+func (w *weigher) boxed(h head) {
+	switch h.kind {
+	case isInteger:
+		if n, _, err := msgp.ReadUint64Bytes(w.data[w.at : w.at+h.size]); err != nil || n > math.MaxUint8 {
+			w.Add(weigh.Word)
+		}
+	case isFloat:
+		w.Add(weigh.Word)
+	case isText:
+		w.Add(weigh.String)
+		w.Text(h.n)
+	case isBytes:
+		w.Add(weigh.Header)
+		w.Text(h.n)
+	case isExt:
+		w.Add(sizeOfExt)
+		if h.ext != timestamp {
+			w.Text(h.n)
+		}
+	}
+}
