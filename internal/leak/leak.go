@@ -101,7 +101,10 @@ func all() []string {
 
 // foreign reports whether g belongs to the runtime or the test runner rather than to a test.
 func foreign(g string) bool {
-	for _, f := range []string{"created by testing.", "created by internal/fuzz.", "created by os/signal.", "created by runtime."} {
+	for _, f := range []string{
+		"created by testing.", "created by internal/fuzz.", "created by os/signal.", "created by runtime.",
+		"runtime.handleEvent(", // of JavaScript
+	} {
 		if strings.Contains(g, f) {
 			return true
 		}

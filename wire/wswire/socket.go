@@ -1,3 +1,5 @@
+//go:build !js
+
 package wswire
 
 import (
@@ -108,11 +110,6 @@ func (s *socket) ReadFrame(max int) ([]byte, error) {
 	return nil, err
 }
 
-var (
-	errReadClosed = fmt.Errorf("wire: read: %w", net.ErrClosed)
-	errText       = errors.New("wire: read: the peer sent a text message, and frames are binary ones; a page has to send bytes, such as a Uint8Array, not a string")
-)
-
 // letGo gives up the memory of the latest frame, unless that has been too large for it.
 func (s *socket) letGo() {
 	if s.in != nil {
@@ -163,22 +160,6 @@ func (s *socket) message(max int) ([]byte, error) {
 // can give its reason in its own words.
 func (s *socket) refuse(code websocket.StatusCode, reason string) {
 	s.refused.Store(&websocket.CloseError{Code: code, Reason: reason})
-}
-
-// readError returns what an error of the WebSocket library means here.
-func readError(err error) error {
-	var said websocket.CloseError
-	switch {
-	case errors.As(err, &said):
-		switch said.Code {
-		case websocket.StatusNormalClosure, websocket.StatusGoingAway, websocket.StatusNoStatusRcvd:
-			return io.EOF
-		}
-		return fmt.Errorf("wire: read: the peer closed the WebSocket with code %d (%v): %w", int(said.Code), said.Code, errors.New(said.Reason))
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("wire: read: the connection ended without a Close frame: %w", io.ErrUnexpectedEOF)
-	}
-	return fmt.Errorf("wire: read: %w", err)
 }
 
 // WriteFrames implements wire.Wire.
@@ -232,8 +213,6 @@ func (s *socket) write(all func(e *encoder) error) error {
 	s.writeErr = fmt.Errorf("wire: write: %w", err)
 	return s.writeErr
 }
-
-var errWriteClosed = fmt.Errorf("wire: write: %w", net.ErrClosed)
 
 // Close implements wire.Wire. It tells the peer, unless a writer is in the middle of a message, and
 // does not wait for the answer.

@@ -40,6 +40,17 @@
 // with 403, unless [WithOrigins] allows it. Programs other than browsers usually send no Origin,
 // and pass: the check protects users of browsers, and says nothing about who the peer is.
 //
+// # WebAssembly
+//
+// A Go program in a web page or in Node.js (GOOS=js) dials, by the WebSocket that JavaScript has
+// there, and has sessions like any other: calls, calls back, streams. It cannot listen: Handler is
+// not there, and Listen fails. TLS, its certificates and proxies are the host's, so [WithTLS] and
+// [WithHeader] make Dial fail, and Dial does not learn why a server refused; a credential goes into
+// the handshake of the session. The host takes all that arrives. What waits to be read, beside one
+// message of any size, is limited to 64 MiB; a peer that sends more breaks the promises of the
+// protocol, and is cut off. A writer waits while the host has more than 1 MiB to send. JavaScript
+// may not use the close codes of the standard: it says 4003 for 1003, and 4009 for 1009.
+//
 // # Web pages
 //
 // A page opens the connection with the subprotocol and asks for bytes; each message that it sends
