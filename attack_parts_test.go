@@ -61,6 +61,8 @@ func TestAttackWithPartsThatBreakARule(t *testing.T) {
 		"Block for pipe 0, of which a message":       {streamOf(0), block[0], &message.Block{}},
 		"result for pipe 0, of which a message":      {streamOf(0), block[0], &message.Close{Result: []byte{1}}},
 		"Ask for pipe 0, of which a message":         {streamOf(0), block[0], message.Ask{Total: 1 << 20}},
+		"Block for pipe 6, of which a message":       {open[0], &message.Block{Pipe: 6}},
+		"Ask for pipe 6, of which a message":         {open[0], message.Ask{Pipe: 6, Total: 1 << 20}},
 		"and the one before is unfinished":           {streamOf(0), block[0], block[0]},
 		"which the peer has opened":                  {streamOf(0), partsOf(&message.Close{Result: make([]byte, 3000)}, 1024)[0]},
 		"not above the last, 6":                      {open[0], streamOf(4)},

@@ -98,12 +98,12 @@ func (u *upper) refuses(m *message.Open, h *handler, within *outer) *Abort {
 }
 
 func (u *upper) receiveBlock(m message.Block) error {
+	if u.carrier.HasPart(m.Pipe) { // which may be the Open: then there is no pipe yet
+		return overtakes("Block", m.Pipe)
+	}
 	e, err := u.table.find(m.Pipe)
 	if e == nil {
 		return err // nil if the pipe is over: Blocks may cross its Close
-	}
-	if u.carrier.HasPart(m.Pipe) {
-		return overtakes("Block", m.Pipe)
 	}
 	return e.block(m)
 }
@@ -128,10 +128,10 @@ func (u *upper) receiveControl(m message.Control) error {
 	case message.Stop:
 		return u.toPipe(c.Pipe, func(p *piping.End) error { p.StopArrived(); return nil })
 	case message.Ask:
+		if u.carrier.HasPart(c.Pipe) {
+			return overtakes("Ask", c.Pipe)
+		}
 		return u.toPipe(c.Pipe, func(p *piping.End) error {
-			if u.carrier.HasPart(c.Pipe) {
-				return overtakes("Ask", c.Pipe)
-			}
 			if !p.AskArrived(c.Sent, c.Total) {
 				return violation("Ask for pipe %d after %d bytes, which is not what has arrived", c.Pipe, c.Sent)
 			}

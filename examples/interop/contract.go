@@ -42,6 +42,19 @@ var (
 	beside = asterisque.Func[string, string](18, "beside")
 	// lets the part of that name serve no more, for those who ask for the health
 	falter = asterisque.Func[string, string](19, "falter")
+	// counts its runs of that name, and returns how many there have been
+	tally = asterisque.Func[string, string](20, "tally")
+	// takes text until its end, and returns how many bytes of UTF-8 that were
+	weigh = asterisque.Stream[string, string, struct{}, int64](21, "weigh")
+	// is weigh, which begins to take only after release
+	hoard = asterisque.Stream[string, string, struct{}, int64](22, "hoard")
+	// calls a function of its caller, not nested: "NUMBER TEXT" is which, and with what. It returns
+	// the result, or "failed CODE" or "refused CODE"
+	errand = asterisque.Func[string, string](23, "errand")
+	// calls weigh of its caller, not nested, and returns as errand: "BLOCKS SIZE" is what to send
+	deliver = asterisque.Func[string, string](24, "deliver")
+	// sends as many Blocks of text of that size: "BLOCKS SIZE"
+	pour = asterisque.Stream[string, struct{}, string, string](25, "pour")
 	// is offered by neither of them
 	nowhere = asterisque.Func[string, string](99, "nowhere")
 )

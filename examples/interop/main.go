@@ -18,6 +18,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/asterisque-go/asterisque"
 )
 
 const usage = `Interop runs a matrix of calls between two programs, and checks each.
@@ -25,6 +27,8 @@ const usage = `Interop runs a matrix of calls between two programs, and checks e
   interop                                 both programs in this process, over each scheme in turn
   interop -listen URL [-once]             the one that listens, until it is interrupted
   interop -dial URL                       the one that connects, and makes the calls
+  interop -fixture -listen URL            what the program conformance plays scenarios against
+  interop -fixture -dial URL              the same, connecting again and again
 
 URL is tcp://127.0.0.1:0, tls://…, unix:///tmp/interop.sock, ws://127.0.0.1:0/rpc, wss://…, quic://…, smux://…, smux+tls://… or classic://…; port 0 lets the
 system choose. With TLS, the side that listens makes up a certificate and writes it to the file of -cert, and the one that connects trusts it.
@@ -39,7 +43,7 @@ type usageError struct{ error }
 // flags are the arguments.
 type flags struct {
 	listen, dial, codec, cert string
-	once                      bool
+	once, fixture             bool
 	calls                     int
 }
 
@@ -65,6 +69,8 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 		return nil
 	case err != nil:
 		return usageError{fmt.Errorf("%w; -h explains", err)}
+	case f.dial != "" && f.fixture:
+		return runFixture(ctx, f)
 	case f.listen != "":
 		return runServer(ctx, f, stdout)
 	case f.dial != "":
@@ -82,6 +88,7 @@ func parse(args []string, stdout io.Writer) (f flags, err error) {
 	set.StringVar(&f.listen, "listen", "", "serve at `URL` until interrupted")
 	set.BoolVar(&f.once, "once", false, "with -listen: exit when the first session has ended")
 	set.StringVar(&f.dial, "dial", "", "connect to `URL`, and run the matrix")
+	set.BoolVar(&f.fixture, "fixture", false, "be the side that the program conformance plays its scenarios against; with -dial: connect again and again")
 	set.StringVar(&f.codec, "codec", "", "the value codec `NAME`: "+names+"; without it the other side chooses, cbor being the first that is offered")
 	set.StringVar(&f.cert, "cert", "", "with TLS: the `FILE` with the certificate that was made up")
 	set.IntVar(&f.calls, "calls", 100_000, "how many calls the case of many calls makes")
@@ -102,6 +109,8 @@ func parse(args []string, stdout io.Writer) (f flags, err error) {
 		err = errors.New("-listen and -dial are for one process each")
 	case f.once && f.listen == "":
 		err = errors.New("-once goes with -listen")
+	case f.fixture && f.listen == "" && f.dial == "":
+		err = errors.New("-fixture goes with -listen or -dial")
 	case f.codec != "" && !known:
 		err = fmt.Errorf("-codec: %q is none of %s", f.codec, names)
 	case f.codec != "" && classic != (f.codec == "classic"):
@@ -124,7 +133,11 @@ func runServer(ctx context.Context, f flags, stdout io.Writer) error {
 			return err
 		}
 	}
-	s, err := listen(ctx, f.listen, f.codec, cfg, stdout)
+	var more []asterisque.Option
+	if f.fixture {
+		more = fixtureOptions()
+	}
+	s, err := listen(ctx, f.listen, f.codec, cfg, stdout, more...)
 	if err != nil {
 		return err
 	}

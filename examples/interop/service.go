@@ -29,6 +29,7 @@ func newService() *asterisque.Service {
 	handleStreams(svc, ev)
 	handleEvents(svc, ev)
 	handleErrors(svc)
+	handleFixture(svc, ev)
 	h := asterisque.NewHealth()
 	falter.Handle(svc, func(_ context.Context, part string) (string, error) {
 		return part, h.Set(part, asterisque.HealthNotServing)

@@ -73,13 +73,13 @@ type server struct {
 }
 
 // listen begins to listen at a URL.
-func listen(ctx context.Context, url, codecName string, cfg *tls.Config, out io.Writer) (*server, error) {
+func listen(ctx context.Context, url, codecName string, cfg *tls.Config, out io.Writer, more ...asterisque.Option) (*server, error) {
 	ln, err := wire.Listen(ctx, url, wire.Options{TLS: cfg})
 	if err != nil {
 		return nil, err
 	}
 	s := &server{ln: ln, svc: newService(), out: out}
-	s.node = asterisque.NewNode(options("interop server", url, codecName, cfg, s.svc)...)
+	s.node = asterisque.NewNode(append(options("interop server", url, codecName, cfg, s.svc), more...)...)
 	s.tell("listens at %s", ln.URL())
 	return s, nil
 }

@@ -66,6 +66,23 @@ func TestTheWindowGrowsInsteadOfAnAllowWhereItCan(t *testing.T) {
 	})
 }
 
+func TestAnAllowOfAnotherTotalThanThatOfTheAskIsNoAnswer(t *testing.T) {
+	bubble(t, plan, func(t *testing.T, s *stream) {
+		b := s.here.send(large)
+		s.run()
+		total := s.here.end().Account().Sent + large + overhead
+		s.here.end().AllowArrived(total + 1)
+		synctest.Wait()
+		require.False(t, b.isDone())
+		r := s.there.recv()
+		s.run()
+		require.True(t, b.isDone())
+		require.True(t, r.isDone())
+		require.Zero(t, s.here.back)
+		s.finish()
+	})
+}
+
 func TestASenderThatGivesUpBeforeItsAskHasLeftAsksNothing(t *testing.T) {
 	bubble(t, plan, func(t *testing.T, s *stream) {
 		b := s.here.send(large)

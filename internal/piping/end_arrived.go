@@ -130,10 +130,10 @@ func (e *End) CreditArrived(total uint64) {
 }
 
 // AllowArrived takes the peer's answer to an Ask: the next Block may reach total. It is ignored if
-// nobody has asked for that.
+// nobody has asked for just that.
 func (e *End) AllowArrived(total uint64) {
 	e.mu.Lock()
-	if e.state.over() || !e.out.hasAsked(total) {
+	if e.state.over() || !e.out.hasAskedFor(total) {
 		e.mu.Unlock()
 		return
 	}

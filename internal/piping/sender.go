@@ -72,6 +72,11 @@ func (s *sender) hasAsked(total uint64) bool {
 	return s.queue != nil && s.queue.asking.question.departed() && total >= s.queue.asking.asked
 }
 
+// hasAskedFor reports whether an Ask for just that total has departed and is not answered.
+func (s *sender) hasAskedFor(total uint64) bool {
+	return s.hasAsked(total) && total == s.queue.asking.asked
+}
+
 // undo takes back what admit counted, for a Block that was not sent. It reports whether a place for
 // an Ask has to be taken.
 func (s *sender) undo(n uint64) bool {

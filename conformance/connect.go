@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// peers returns how this program meets the other side.
+func (f flags) peers(ctx context.Context, stdout io.Writer) (peers, error) {
+	cfg, err := f.tls()
+	if err != nil {
+		return nil, usageError{err}
+	}
+	opts := wire.Options{TLS: cfg}
+	if f.dial != "" {
+		return dialled{f.dial, opts}, nil
+	}
+	ln, err := wire.Listen(ctx, f.listen, opts)
+	if err != nil {
+		return nil, err
+	}
+	prefix := ""
+	if f.tap {
+		prefix = "# "
+	}
+	fmt.Fprintf(stdout, "%slistens at %s\n", prefix, ln.URL())
+	return accept(ln), nil
+}
+
+// tls returns the configuration that the flags ask for, or nil.
+func (f flags) tls() (*tls.Config, error) {
+	if f.ca == "" && f.cert == "" && f.key == "" {
+		return nil, nil
+	}
+	cfg := new(tls.Config)
+	if f.ca != "" {
+		pem, err := os.ReadFile(f.ca)
+		if err != nil {
+			return nil, err
+		}
+		cfg.RootCAs = x509.NewCertPool()
+		if !cfg.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("-ca: there is no certificate in %s", f.ca)
+		}
+	}
+	if f.cert != "" || f.key != "" {
+		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Certificates = []tls.Certificate{pair}
+	}
+	return cfg, nil
+}

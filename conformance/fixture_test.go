@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"flag"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/internal/testtls"
+)
+
+var every = flag.Bool("every", false, "play the scenarios over TLS and WebSocket as well")
+
+// built returns the program of examples/interop, which offers the fixture.
+func built(t *testing.T, args ...string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "interop")
+	cmd := exec.Command("go", append(append([]string{"build"}, args...), "-o", program, ".")...)
+	cmd.Dir = "../examples/interop"
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	return program
+}
+
+// fixture is a command that offers it, and what it is without.
+type fixture struct {
+	command []string
+	without string
+}
+
+func ours(t *testing.T, args ...string) fixture {
+	return fixture{command: []string{built(t, args...)}}
+}
+
+// start runs the fixture until the test ends, and returns where it listens if it does.
+func (f fixture) start(t *testing.T, args ...string) (url string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	cmd := exec.CommandContext(ctx, f.command[0], append(append(f.command[1:len(f.command):len(f.command)], "-fixture"), args...)...)
+	cmd.Dir = "../examples/interop"
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	require.NoError(t, cmd.Start())
+	lines := bufio.NewReader(stdout)
+	if args[0] == "-listen" {
+		line, err := lines.ReadString('\n')
+		require.NoError(t, err, "%s", &stderr)
+		url = strings.TrimSpace(strings.TrimPrefix(line, "listens at "))
+	}
+	var reading sync.WaitGroup
+	reading.Go(func() { io.Copy(io.Discard, lines) }) // until the program has ended
+	t.Cleanup(func() {
+		cancel()
+		reading.Wait()
+		cmd.Wait() // it was killed
+		require.Empty(t, stderr.String())
+	})
+	return url
+}
+
+// playAgainst plays the scenarios that expr finds in both roles, and returns what was printed, and
+// which scenarios have failed.
+func (f fixture) playAgainst(t *testing.T, scheme, expr string, connecting bool) (out string, failed []string) {
+	t.Helper()
+	args := []string{"-quiet", "-without", f.without, "-run", expr}
+	if connecting {
+		peer := []string{"-listen", local(scheme)}
+		if scheme == "tls" {
+			ca := filepath.Join(t.TempDir(), "cert.pem")
+			peer, args = append(peer, "-cert", ca), append(args, "-ca", ca)
+		}
+		args = append(args, "-dial", f.start(t, peer...))
+		out = f.told(t, args, nil)
+	} else {
+		args = append(args, "-listen", local(scheme))
+		out = f.told(t, args, func(url string) { f.start(t, "-dial", url) })
+	}
+	for _, m := range regexp.MustCompile(`(?m)^FAILED +\S+ +(.*)$`).FindAllStringSubmatch(out, -1) {
+		failed = append(failed, m[1])
+	}
+	return out, failed
+}
+
+// told runs the program, and calls listening when that says where it listens.
+func (f fixture) told(t *testing.T, args []string, listening func(url string)) string {
+	r, w := io.Pipe()
+	var playing sync.WaitGroup
+	playing.Go(func() {
+		run(t.Context(), args, w) // what it returns, the output tells
+		w.Close()
+	})
+	defer playing.Wait()
+	var out strings.Builder
+	for lines := bufio.NewScanner(r); lines.Scan(); {
+		if url, ok := strings.CutPrefix(lines.Text(), "listens at "); ok && listening != nil {
+			listening(url)
+		}
+		out.WriteString(lines.Text() + "\n")
+	}
+	return out.String()
+}
+
+func local(scheme string) string {
+	url := scheme + "://127.0.0.1:0"
+	if strings.HasPrefix(scheme, "ws") {
+		url += "/rpc"
+	}
+	return url
+}
+
+// requirePasses requires that each scenario is ok in both roles, or is one for the other role, or
+// for what the fixture is without.
+func (f fixture) requirePasses(t *testing.T, scheme string) {
+	for role, connecting := range map[string]bool{"connects": true, "accepts": false} {
+		t.Run("the player "+role, func(t *testing.T) {
+			out, _ := f.playAgainst(t, scheme, "", connecting)
+			require.NotContains(t, out, "FAILED  ")
+			require.Regexp(t, `(?m)^\d{3} ok, 0 FAILED`, out)
+			for _, line := range strings.Split(out, "\n") {
+				if strings.HasPrefix(line, "skipped") {
+					require.Regexp(t, `the player (connects|accepts) in it$|the peer is without |has not announced `, line)
+				}
+			}
+		})
+	}
+}
+
+func TestThisLibraryPassesEveryScenario(t *testing.T) {
+	f := ours(t)
+	f.requirePasses(t, "tcp")
+	if *every {
+		t.Run("over WebSocket", func(t *testing.T) { f.requirePasses(t, "ws") })
+		t.Run("over TLS", func(t *testing.T) { f.requirePassesTLS(t) })
+	}
+}
+
+// requirePassesTLS has the side that listens make up a certificate, and the other one trust it.
+func (f fixture) requirePassesTLS(t *testing.T) {
+	out, _ := f.playAgainst(t, "tls", "", true)
+	require.NotContains(t, out, "FAILED  ")
+	require.Regexp(t, `(?m)^\d{3} ok, 0 FAILED`, out)
+	cert, key := pair(t)
+	// a peer that connects knows who the player is
+	args := []string{"-quiet", "-without", "anonymity", "-listen", "tls://127.0.0.1:0", "-cert", cert, "-key", key}
+	out = f.told(t, args, func(url string) { f.start(t, "-dial", url, "-cert", cert) })
+	require.NotContains(t, out, "FAILED  ")
+	require.Regexp(t, `(?m)^\d{3} ok, 0 FAILED`, out)
+}
+
+// pair returns the files of a certificate, which whoever trusts it accepts, and of its key.
+func pair(t *testing.T) (cert, key string) {
+	issued := testtls.NewAuthority(t).Issue("player", time.Hour)
+	der, err := x509.MarshalPKCS8PrivateKey(issued.PrivateKey)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for name, b := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: issued.Certificate[0]}, key: {Type: "PRIVATE KEY", Bytes: der}} {
+		require.NoError(t, os.WriteFile(name, pem.EncodeToMemory(b), 0o600))
+	}
+	return cert, key
+}
+
+// needNode skips a test on a computer without Node.js.
+func needNode(t *testing.T) {
+	if _, err := exec.LookPath("node"); err != nil {
+		t.Skip("node is not installed: the peer in JavaScript is not tried")
+	}
+	_, err := os.Stat("../examples/interop/peer.mjs")
+	require.NoError(t, err)
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// largest is the limit of section 2 for a frame.
+const largest = 66560
+
+// queued is how many frames of the peer wait for the scenario before the wire is left alone.
+const queued = 4096
+
+// arrival is a frame of the peer, or why there are no more.
+type arrival struct {
+	frame []byte
+	err   error
+}
+
+// link is one connection with the peer. The goroutine that reads it ends when the wire is closed.
+type link struct {
+	wire     wire.Wire
+	arrivals chan arrival // closed behind the error
+	done     chan struct{}
+	first    []byte // a frame that was taken off before, if there is one
+}
+
+func newLink(w wire.Wire) *link {
+	l := &link{wire: w, arrivals: make(chan arrival, queued), done: make(chan struct{})}
+	go l.read()
+	return l
+}
+
+func (l *link) read() {
+	defer close(l.arrivals)
+	for {
+		frame, err := l.wire.ReadFrame(largest)
+		select {
+		case l.arrivals <- arrival{bytes.Clone(frame), err}:
+		case <-l.done:
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// next returns the next frame of the peer. The error of a peer that sends none in time is that of
+// ctx.
+func (l *link) next(ctx context.Context) ([]byte, error) {
+	if frame := l.first; frame != nil {
+		l.first = nil
+		return frame, nil
+	}
+	select {
+	case a, ok := <-l.arrivals:
+		if !ok {
+			return nil, errors.New("the wire has ended")
+		}
+		if a.err != nil {
+			return nil, fmt.Errorf("the wire ended: %w", a.err)
+		}
+		return a.frame, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (l *link) send(ctx context.Context, frame []byte) error {
+	stop := context.AfterFunc(ctx, func() { l.wire.Close() })
+	defer stop()
+	return l.wire.WriteFrames([][]byte{frame})
+}
+
+// close may be called once.
+func (l *link) close() {
+	close(l.done)
+	l.wire.Close()
+	for range l.arrivals { // until the reader has gone
+	}
+}

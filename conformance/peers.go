@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// fresh is for how long a peer that has dialled is taken for one that still waits: it is below the
+// 5 seconds that are usual for a handshake.
+const fresh = 2 * time.Second
+
+// peers makes connections with the peer under test, a new one for each scenario.
+type peers interface {
+	// next returns a connection. If session is not nil, that is the next one of that session.
+	next(ctx context.Context, session []byte) (*link, error)
+	close()
+}
+
+// dialled are the peers that listen.
+type dialled struct {
+	url  string
+	opts wire.Options
+}
+
+func (d dialled) next(ctx context.Context, _ []byte) (*link, error) {
+	w, err := wire.Dial(ctx, d.url, d.opts)
+	if err != nil {
+		return nil, err
+	}
+	return newLink(w), nil
+}
+
+func (dialled) close() {}
+
+// accepted are the peers that dial in. Each connection goes to a scenario that waits: by the
+// session that its Sync names, or else to any.
+type accepted struct {
+	ln      wire.Listener
+	waiting sync.WaitGroup // for the goroutines of accept and sort
+	quit    chan struct{}  // closed by close
+	any     chan *link     // those without a session
+
+	mu   sync.Mutex
+	kept map[string]chan *link // guarded by mu; by session
+}
+
+func accept(ln wire.Listener) *accepted {
+	a := &accepted{ln: ln, quit: make(chan struct{}), any: make(chan *link), kept: map[string]chan *link{}}
+	a.waiting.Go(a.serve)
+	return a
+}
+
+func (a *accepted) serve() {
+	for {
+		w, err := a.ln.Accept()
+		if err != nil {
+			return
+		}
+		a.waiting.Go(func() { a.sort(newLink(w)) })
+	}
+}
+
+// sort hands a connection to whom it belongs, if somebody comes for it in time.
+func (a *accepted) sort(l *link) {
+	ctx, cancel := context.WithTimeout(context.Background(), fresh)
+	defer cancel()
+	to := a.any
+	select {
+	case first, ok := <-l.arrivals:
+		if !ok || first.err != nil {
+			l.close()
+			return
+		}
+		l.first = first.frame
+		if id := sessionOf(first.frame); len(id) > 0 {
+			to = a.of(id)
+		}
+	case <-ctx.Done():
+	case <-a.quit:
+	}
+	select {
+	case to <- l:
+	case <-ctx.Done():
+		l.close()
+	case <-a.quit:
+		l.close()
+	}
+}
+
+// sessionOf returns the session id in a Sync.
+func sessionOf(frame []byte) []byte {
+	list, err := decode(frame)
+	if err != nil || len(list) != 4 {
+		return nil
+	}
+	fields, _ := list[3].(map[any]any)
+	id, _ := fields[int64(2)].([]byte)
+	return id
+}
+
+func (a *accepted) of(session []byte) chan *link {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := a.kept[string(session)]
+	if c == nil {
+		c = make(chan *link)
+		a.kept[string(session)] = c
+	}
+	return c
+}
+
+func (a *accepted) next(ctx context.Context, session []byte) (*link, error) {
+	from := a.any
+	if session != nil {
+		from = a.of(session)
+	}
+	select {
+	case l := <-from:
+		return l, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("the peer has not dialled: %w", ctx.Err())
+	}
+}
+
+func (a *accepted) close() {
+	close(a.quit)
+	a.ln.Close()
+	a.waiting.Wait()
+}

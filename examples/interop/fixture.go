@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/limits"
+)
+
+// The side of -fixture announces little, so that scenarios reach its limits with little, and keeps
+// sessions that have lost their wire for a while.
+const (
+	fixtureMessage = 256 << 10
+	fixtureInbound = 4 << 20
+	fixtureResume  = 10 * time.Second
+)
+
+// fixtureOptions are those of the side that the scenarios of spec/scenarios.json are played
+// against.
+func fixtureOptions() []asterisque.Option {
+	return []asterisque.Option{
+		asterisque.WithLimits(asterisque.Limits{
+			Inbound: limits.Limits{Soft: limits.Amount{Bytes: fixtureInbound, Messages: 8192}}, MaxMessage: fixtureMessage,
+		}),
+		asterisque.WithResume(asterisque.Resume{For: fixtureResume}),
+	}
+}
+
+// runFixture dials a URL again and again, until ctx ends: as soon as one session has begun it dials
+// for the next.
+func runFixture(ctx context.Context, f flags) error {
+	cfg, err := trustingFile(f.cert)
+	if err != nil {
+		return err
+	}
+	opts := append(options("interop fixture", f.dial, f.codec, cfg, newService()), fixtureOptions()...)
+	node := asterisque.NewNode(opts...)
+	defer node.Close()
+	var sessions sync.WaitGroup
+	defer sessions.Wait()
+	for ctx.Err() == nil {
+		conn, err := node.Connect(ctx, f.dial, asterisque.Reconnection{First: 20 * time.Millisecond, Most: 100 * time.Millisecond})
+		if err != nil {
+			continue // a scenario has refused this side
+		}
+		sess := conn.Session()
+		sessions.Go(func() { // until the session or ctx ends
+			if sess != nil {
+				select {
+				case <-sess.Done():
+				case <-ctx.Done():
+				}
+			}
+			conn.Close()
+		})
+	}
+	return nil
+}
+
+// handleFixture offers what the scenarios need beside the rest of the contract.
+func handleFixture(svc *asterisque.Service, ev *events) {
+	var mu sync.Mutex
+	runs := map[string]int{} // guarded by mu
+	tally.Handle(svc, func(_ context.Context, name string) (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		runs[name]++
+		return strconv.Itoa(runs[name]), nil
+	})
+	weigh.Handle(svc, func(ctx context.Context, _ string, p *asterisque.Pipe[struct{}, string]) (int64, error) {
+		return weight(ctx, p)
+	})
+	hoard.Handle(svc, func(ctx context.Context, name string, p *asterisque.Pipe[struct{}, string]) (int64, error) {
+		ev.happen(name+" begun", name)
+		if _, err := ev.wait(ctx, name+" released"); err != nil {
+			return 0, err
+		}
+		return weight(ctx, p)
+	})
+	errand.Handle(svc, serveErrand)
+	deliver.Handle(svc, func(ctx context.Context, order string) (string, error) {
+		n, err := deliverBlocks(ctx, order)
+		return told(strconv.FormatInt(n, 10), err)
+	})
+	pour.Handle(svc, func(ctx context.Context, order string, p *asterisque.Pipe[string, struct{}]) (string, error) {
+		return order, sendBlocks(order, func(text string) error { return p.Send(ctx, text) })
+	})
+}
+
+func weight(ctx context.Context, p *asterisque.Pipe[struct{}, string]) (n int64, err error) {
+	for text, err := range p.All(ctx) {
+		if err != nil {
+			return n, err
+		}
+		n += int64(len(text))
+	}
+	return n, nil
+}
+
+// serveErrand calls its caller, in a call that is not part of this one.
+func serveErrand(ctx context.Context, order string) (string, error) {
+	number, text, _ := strings.Cut(order, " ")
+	function, err := strconv.ParseUint(number, 10, 16)
+	if err != nil {
+		return "", asterisque.ErrBadParams.Withf("%q is no function", number)
+	}
+	apart, cancel := apartFrom(ctx)
+	defer cancel()
+	return told(asterisque.Func[string, string](uint16(function), "").Call(apart, asterisque.SessionOf(ctx), text))
+}
+
+// apartFrom returns a context whose calls are not nested in the one of ctx, and which ends with it.
+func apartFrom(ctx context.Context) (context.Context, func()) {
+	apart, cancel := context.WithCancel(context.Background())
+	stop := context.AfterFunc(ctx, cancel)
+	return apart, func() { stop(); cancel() }
+}
+
+func deliverBlocks(ctx context.Context, order string) (int64, error) {
+	apart, cancel := apartFrom(ctx)
+	defer cancel()
+	call, err := weigh.Open(apart, asterisque.SessionOf(ctx), "")
+	if err != nil {
+		return 0, err
+	}
+	if err := sendBlocks(order, func(text string) error { return call.Send(apart, text) }); err != nil {
+		return 0, err
+	}
+	if err := call.CloseSend(); err != nil {
+		return 0, err
+	}
+	return call.Result(apart)
+}
+
+// sendBlocks sends what an order says: "BLOCKS SIZE".
+func sendBlocks(order string, send func(text string) error) error {
+	var blocks, size int
+	if _, err := fmt.Sscan(order, &blocks, &size); err != nil {
+		return asterisque.ErrBadParams.Withf("%q is no order: %v", order, err)
+	}
+	for range blocks {
+		if err := send(strings.Repeat("x", size)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// told returns the end of a call as text.
+func told(result string, err error) (string, error) {
+	var abort *asterisque.Abort
+	switch {
+	case err == nil:
+		return result, nil
+	case !errors.As(err, &abort):
+		return "", err
+	case abort.Ran == codec.Refused:
+		return fmt.Sprintf("refused %d", abort.Code), nil
+	}
+	return fmt.Sprintf("failed %d", abort.Code), nil
+}
