@@ -117,8 +117,8 @@ func readMetadata(b []byte, into map[string]any) error {
 			into[string(key)] = valueOf(value, text)
 		}
 	}
-	if r.Err == nil && r.At < len(b) {
-		r.Fail(r.At, "%d bytes after the map", len(b)-r.At)
+	if r.Err == nil && r.At < len(r.Data) {
+		r.Fail(r.At, "%d bytes after the map", len(r.Data)-r.At)
 	}
 	if r.Err != nil {
 		return badMetadata("byte %d: %s", r.Err.Offset, r.Err.Reason)

@@ -48,9 +48,9 @@ function print(line) {
 }
 
 function vectors(file) {
-  const { valid, invalid, integers, failures } = checkVectors(file);
+  const { valid, invalid, integers, metadata, scenarios, failures } = checkVectors(file);
   failures.forEach((f) => print(`FAILED  ${f}`));
-  print(`${valid} valid and ${invalid} invalid vectors, ${integers} integers, ${failures.length} failures`);
+  print(`${valid} valid and ${invalid} invalid vectors, ${integers} integers, ${metadata} of metadata, ${scenarios} scenarios, ${failures.length} failures`);
   return failures.length > 0 ? 1 : 0;
 }
 

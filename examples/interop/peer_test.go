@@ -28,24 +28,29 @@ func TestThePeerAgreesWithTheVectors(t *testing.T) {
 	needNode(t)
 	out, err := exec.CommandContext(t.Context(), "node", "peer.mjs", "-vectors", "../../spec/vectors.json").CombinedOutput()
 	require.NoError(t, err, string(out))
-	require.Regexp(t, `^\d{2,} valid and \d{3,} invalid vectors, \d{2,} integers, 0 failures\n$`, string(out))
+	require.Regexp(t, `^\d{2,} valid and \d{3,} invalid vectors, \d{2,} integers, \d{2,} of metadata, \d{2,} scenarios, 0 failures\n$`, string(out))
 }
 
 func TestThePeerSeesAVectorFail(t *testing.T) {
 	needNode(t)
 	file := t.TempDir() + "/vectors.json"
 	require.NoError(t, os.WriteFile(file, []byte(`{"version": 1,
-		"valid": [{"name": "wrong number", "hex": "83000201", "message": {"type": "ping", "n": 2}}],
+		"valid": [{"name": "wrong number", "hex": "83000201", "message": {"type": "ping", "n": 2}},
+			{"name": "never written", "hex": "8402024178a0", "message": {"type": "block", "pipe": 2, "payload": "78"}, "oneway": true},
+			{"name": "always written", "hex": "83020240", "message": {"type": "block", "pipe": 2, "payload": ""}, "oneway": true, "written": "83020240"},
+			{"name": "dear", "hex": "83020240", "message": {"type": "block", "pipe": 2, "payload": ""}, "cost": 513}],
 		"invalid": [{"name": "fine", "hex": "83000201", "type": "control", "reason": "none"}],
 		"integers": [{"name": "rounded", "codec": "json", "hex": "39303037313939323534373430393933", "value": "9007199254740992"},
 			{"name": "not shortest", "codec": "cbor", "hex": "c24101", "value": "1"}],
 		"metadata": [{"name": "another value", "hex": "a1616b6176", "entries": [{"key": "k", "text": "w"}]},
 			{"name": "written otherwise", "hex": "a0", "entries": []},
-			{"name": "fine", "hex": "a1616b6176", "refused": true, "reason": "none"}]}`), 0o600))
+			{"name": "fine", "hex": "a1616b6176", "refused": true, "reason": "none"}],
+		"scenarios": [{"name": "nothing is refused", "frames": ["83020240"], "messages": ["83020240"], "refused": true},
+			{"name": "another message", "frames": ["83020240"], "messages": ["83020040"]}]}`), 0o600))
 	out, err := exec.CommandContext(t.Context(), "node", "peer.mjs", "-vectors", file).CombinedOutput()
 	require.Error(t, err)
-	// the valid one both ways
-	require.Contains(t, string(out), "1 valid and 1 invalid vectors, 2 integers, 8 failures")
+	// of the first both ways; that the next is written otherwise, thrice; the third; both costs
+	require.Contains(t, string(out), "4 valid and 1 invalid vectors, 2 integers, 3 of metadata, 2 scenarios, 16 failures")
 }
 
 // TestNumbersBeyond2To53GoToThePeerAndBackUnchanged makes real calls of functions that return what

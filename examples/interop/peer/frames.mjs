@@ -18,7 +18,8 @@ export function decodeFrame(frame) {
 
 /**
  * headOf returns what the first bytes of an Open, a Block or a Close tell that crosses in parts:
- * type, pipe and content, which is the length of its params, payload or result.
+ * type, pipe and content, which is the length of its params, payload or result, and size, how many
+ * bytes go before that.
  */
 export function headOf(bytes) {
   const r = new Reader(bytes);
@@ -38,6 +39,7 @@ export function headOf(bytes) {
   const { major, value } = r.head();
   if (major !== BYTES) throw new Malformed('the content of a message in parts is no byte string');
   head.content = value;
+  head.size = r.at;
   return head;
 }
 

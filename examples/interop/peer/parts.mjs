@@ -32,7 +32,7 @@ export class Parts {
     if (this.has(pipe)) throw new Malformed(`a message of pipe ${pipe} begins, and the one before is unfinished`);
     const head = headOf(bytes);
     if (head.pipe !== pipe) throw new Malformed(`a part of pipe ${pipe} is of a message of pipe ${head.pipe}`);
-    if (head.content !== undefined && (head.content > whole || whole - head.content > MOST_AROUND[head.type])) {
+    if (head.content !== undefined && (head.size + head.content > whole || whole - head.content > MOST_AROUND[head.type])) {
       throw new Malformed(`a content of ${head.content} bytes in a frame of ${whole}`);
     }
     const wanted = admit(head);

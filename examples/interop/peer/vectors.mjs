@@ -1,4 +1,4 @@
-// The self-test: every valid vector has to be read and written as it says, every invalid one refused.
+// The self-test: every valid vector has to be read and written as it says, every invalid one refused, and every scenario come to its messages.
 
 import { readFileSync } from 'node:fs';
 import { blockCost, openCost } from './costs.mjs';
@@ -26,15 +26,18 @@ export function checkVectors(file) {
   };
   for (const v of valid) {
     check(v.name, () => same(toText(decodeFrame(Buffer.from(v.hex, 'hex'))), v.message));
+    check(`${v.name}, written again`, () => same(encodeFrame(decodeFrame(Buffer.from(v.hex, 'hex'))).toString('hex'), v.written ?? v.hex));
     if (v.cost !== undefined) check(`the cost of ${v.name}`, () => same(costOf(decodeFrame(Buffer.from(v.hex, 'hex'))), v.cost));
-    if (!v.oneway) check(v.name, () => same(encodeFrame(toBytes(v.message)).toString('hex'), v.hex));
+    if (!v.oneway === (v.written !== undefined) || v.written === v.hex) check(v.name, () => 'oneway and written do not go together');
+    check(`${v.name}, written`, () => same(encodeFrame(toBytes(v.message)).toString('hex'), v.written ?? v.hex));
+    if (v.cost !== undefined && !v.oneway) check(`the cost of ${v.name} before it is sent`, () => same(costOf(toBytes({ meta: {}, ...v.message })), v.cost));
   }
   for (const v of invalid) check(v.name, () => refused(v));
   for (const v of integers) check(v.name, () => integer(v));
   for (const v of metadata) check(`metadata: ${v.name}`, () => travelling(v));
   for (const v of scenarios) check(v.name, () => scenario(v));
   for (const n of [2 ** 53, 2n ** 53n, -1.5]) check(`a frame with ${n}`, () => unwritable(n));
-  return { valid: valid.length, invalid: invalid.length, integers: integers.length, failures };
+  return { valid: valid.length, invalid: invalid.length, integers: integers.length, metadata: metadata.length, scenarios: scenarios.length, failures };
 }
 
 /** integer says what becomes of an integer that should come and go as it is. */
@@ -56,12 +59,13 @@ function travelling({ hex, entries = [], refused: wanted = false, oneway, reason
   if (wanted) return `accepted, although: ${reason}`;
   const plain = [...got].map(([key, v]) => (typeof v === 'string' ? { key, text: v } : { key, bytes: v.toString('hex') }));
   const back = encodeMetadata(got)?.toString('hex');
+  if (oneway && back === hex) return `is written as ${back}, should not be`;
   return same(plain, entries) || (oneway || back === hex ? '' : `is written as ${back}, should be ${hex}`);
 }
 
 /** scenario plays what one side receives, and says what it should have come to. */
-function scenario({ frames, messages, refused: wanted = false }) {
-  const parts = new Parts(4096), opened = new Map(), got = [];
+function scenario({ frames, messages, refused: wanted = false, max_message: most = 4096, opened: own = [] }) {
+  const parts = new Parts(most), opened = new Map(own.map((pipe) => [pipe, true])), got = [];
   const take = (m) => {
     if (parts.has(m.pipe) && m.outcome === undefined) throw new Error('a message is unfinished');
     if (m.type === 'close') parts.drop(m.pipe);

@@ -1,0 +1,116 @@
+package vectors
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+)
+
+var every = flag.Bool("mutants", false, "run every mutant, and not some of them")
+
+// some is how many mutants one is run of without the flag.
+const some = 60
+
+// mutant is our codec with one wrong decision: new stands in the place of old.
+type mutant struct {
+	name     string // the section of the specification that it breaks, and what it does
+	file     string
+	old, new string
+}
+
+// all are the mutants.
+func all() []mutant {
+	return slices.Concat(encoding(), values(), places(), messages(), handshake(), parts(), metadata(), costs(), encoders(), integers())
+}
+
+// programs are the packages whose tests of the vectors a mutant of a package has to fail, one of
+// them at least.
+var programs = map[string][]string{
+	"internal/item":    {"codec/message", "internal/carrier"},
+	"codec/message":    {"codec/message", "internal/carrier"},
+	"internal/carrier": {"internal/carrier"},
+	"codec":            {"codec"},
+}
+
+func TestEachMutantIsAnotherDecisionOfTheCodec(t *testing.T) {
+	there := slugs(t)
+	names, texts := map[string]bool{}, map[string]string{}
+	for _, m := range all() {
+		if texts[m.file] == "" {
+			texts[m.file] = read(t, m.file)
+		}
+		assert.False(t, names[m.name], "%s: there are two", m.name)
+		names[m.name] = true
+		section, _, ok := strings.Cut(m.name, ": ")
+		require.True(t, ok, m.name)
+		require.Contains(t, there, section)
+		assert.Equal(t, 1, strings.Count(texts[m.file], m.old), "%s: %q is in %s so often", m.name, m.old, m.file)
+		assert.NotEqual(t, m.old, m.new, m.name)
+		require.Contains(t, programs, path.Dir(m.file), m.name)
+	}
+}
+
+// The vectors alone have to tell: our other tests do not run, and other implementations do not have
+// them.
+func TestNoMutantSurvivesTheVectors(t *testing.T) {
+	mutants := all()
+	dir, file := t.TempDir(), overlay(t, mutants)
+	for _, p := range []string{"codec", "codec/message", "internal/carrier"} {
+		out, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-overlay", file, "-o", program(dir, p), "./"+p).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		out, err = run(t.Context(), dir, p, 0)
+		require.NoError(t, err, "%s, as it is: %s", p, out)
+		require.NotContains(t, string(out), "no tests to run")
+	}
+	var mu sync.Mutex
+	var survivors []string // guarded by mu
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	ran := 0
+	for i, m := range mutants {
+		if !*every && i%some != 0 {
+			continue
+		}
+		ran++
+		g.Go(func() error {
+			for _, p := range programs[path.Dir(m.file)] {
+				if _, err := run(t.Context(), dir, p, i+1); err != nil {
+					return nil
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			survivors = append(survivors, m.name)
+			return nil
+		})
+	}
+	require.NoError(t, g.Wait())
+	slices.Sort(survivors)
+	t.Logf("%d of %d mutants", ran, len(mutants))
+	require.Empty(t, survivors, "%d survive:\n%s", len(survivors), strings.Join(survivors, "\n"))
+}
+
+func program(dir, pkg string) string { return filepath.Join(dir, path.Base(pkg)+".test") }
+
+// run runs the tests of the vectors that a package has, as the mutant of a number; 0: as it is.
+func run(ctx context.Context, dir, pkg string, number int) (out []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, program(dir, pkg), "-test.run", "Vectors", "-test.failfast")
+	c.Dir, c.Env = filepath.FromSlash(pkg), append(os.Environ(), fmt.Sprintf("%s=%d", which, number))
+	return c.CombinedOutput()
+}
