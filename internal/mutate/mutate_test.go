@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/asterisque-go/asterisque/internal/leak"
 	"github.com/stretchr/testify/require"
@@ -111,6 +112,16 @@ func TestVerdicts(t *testing.T) {
 	}
 	require.Equal(t, []string{"TestX"}, failed("panic: test timed out after 1m\n\trunning tests:\n\t\tTestX (3s)"))
 	require.Equal(t, []string{"TestX", "TestX/part"}, failed("--- FAIL: TestX (0s)\n    --- FAIL: TestX/part (0s)"))
+}
+
+func TestQuickTestsComeFirst(t *testing.T) {
+	p := paceOf("--- PASS: TestA (0.10s)\n--- PASS: TestB (3.00s)\n    --- PASS: TestB/part (3.00s)\n--- PASS: TestC (0.21s)\n", 4*time.Second)
+	require.Equal(t, []part{
+		{"-test.skip=^(TestB|TestC)$", 790 * time.Millisecond},
+		{"-test.run=^(TestB|TestC)$", 4 * time.Second},
+	}, p.parts())
+	p = paceOf("--- PASS: TestA (0.10s)\n", time.Second)
+	require.Equal(t, []part{{"-test.run=.", time.Second}}, p.parts())
 }
 
 func TestAJournalGoesOn(t *testing.T) {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,14 +18,14 @@ const memory = 4 << 20
 // runner tries mutants.
 type runner struct {
 	all   []folder
-	usual map[string]func() (time.Duration, error) // by package: how long its tests take unchanged
+	pace  map[string]func() (pace, error) // by package
 	slack time.Duration
 }
 
 func newRunner(ctx context.Context, all []folder, slack time.Duration) *runner {
-	r := &runner{all: all, usual: map[string]func() (time.Duration, error){}, slack: slack}
+	r := &runner{all: all, pace: map[string]func() (pace, error){}, slack: slack}
 	for _, f := range all {
-		r.usual[f.path] = sync.OnceValues(func() (time.Duration, error) { return measure(ctx, f) })
+		r.pace[f.path] = sync.OnceValues(func() (pace, error) { return measure(ctx, f) })
 	}
 	return r
 }
@@ -56,7 +55,7 @@ func (r *runner) try(ctx context.Context, m *mutant) (result, error) {
 		return res, err
 	}
 	for _, suite := range suites(r.all, m.folder.path) {
-		limit, err := r.limit(suite)
+		pace, err := r.pace[suite.path]()
 		if err != nil {
 			return res, err
 		}
@@ -65,8 +64,14 @@ func (r *runner) try(ctx context.Context, m *mutant) (result, error) {
 			res.Verdict, res.Output = skipped, last(out)
 			break
 		}
-		if out, err := run(ctx, suite, binary, limit); err != nil {
-			res.Verdict, res.Suite, res.Tests, res.Output = judge(out), suite.path, failed(out), telling(out)
+		for _, part := range pace.parts() {
+			out, err := run(ctx, suite, binary, 4*part.usual+r.slack, part.flag)
+			if err != nil {
+				res.Verdict, res.Suite, res.Tests, res.Output = judge(out), suite.path, failed(out), telling(out)
+				break
+			}
+		}
+		if res.Verdict != survived {
 			break
 		}
 	}
@@ -88,30 +93,6 @@ func (m *mutant) overlay(dir string) (string, error) {
 	return file, os.WriteFile(file, text, 0o600)
 }
 
-// limit returns how long the tests of a package may take.
-func (r *runner) limit(suite folder) (time.Duration, error) {
-	usual, err := r.usual[suite.path]()
-	return 4*usual + r.slack, err
-}
-
-// measure runs the tests of a package without a change.
-func measure(ctx context.Context, suite folder) (time.Duration, error) {
-	dir, err := os.MkdirTemp("", "mutate")
-	if err != nil {
-		return 0, err
-	}
-	defer os.RemoveAll(dir)
-	binary := filepath.Join(dir, "tests")
-	if out, err := compile(ctx, suite, binary, ""); err != nil {
-		return 0, fmt.Errorf("%s does not compile: %w\n%s", suite.path, err, out)
-	}
-	begin := time.Now()
-	if out, err := run(ctx, suite, binary, 5*time.Minute); err != nil {
-		return 0, fmt.Errorf("the tests of %s fail without a change: %w\n%s", suite.path, err, last(out))
-	}
-	return time.Since(begin), nil
-}
-
 func compile(ctx context.Context, suite folder, binary, overlay string) (string, error) {
 	c := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay="+overlay, "-o", binary, ".")
 	c.Dir = suite.dir
@@ -119,11 +100,11 @@ func compile(ctx context.Context, suite folder, binary, overlay string) (string,
 	return string(out), err
 }
 
-func run(ctx context.Context, suite folder, binary string, limit time.Duration) (string, error) {
+func run(ctx context.Context, suite folder, binary string, limit time.Duration, flags ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit+10*time.Second)
 	defer cancel()
-	c := exec.CommandContext(ctx, "sh", "-c", `ulimit -d "$0"; exec "$@"`, strconv.Itoa(memory),
-		binary, "-test.failfast", "-test.short", "-test.timeout="+limit.String())
+	c := exec.CommandContext(ctx, "sh", append([]string{"-c", `ulimit -d "$0"; exec "$@"`, strconv.Itoa(memory),
+		binary, "-test.failfast", "-test.short", "-test.timeout=" + limit.String()}, flags...)...)
 	c.Dir = suite.dir
 	c.WaitDelay = time.Second
 	out, err := c.CombinedOutput()

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// quick is how long a test may take that is run before the slower ones: most mutants fail there.
+const quick = 200 * time.Millisecond
+
+// pace is how long the tests of a package take unchanged.
+type pace struct {
+	quick, all time.Duration
+	slow       []string // the tests that take longer than quick
+}
+
+// part is some of the tests of a package.
+type part struct {
+	flag  string
+	usual time.Duration
+}
+
+// parts returns the tests of a package in the order in which they are run.
+func (p pace) parts() []part {
+	if len(p.slow) == 0 {
+		return []part{{"-test.run=.", p.all}}
+	}
+	slow := "^(" + strings.Join(p.slow, "|") + ")$"
+	return []part{{"-test.skip=" + slow, p.quick}, {"-test.run=" + slow, p.all}}
+}
+
+// measure runs the tests of a package without a change.
+func measure(ctx context.Context, suite folder) (pace, error) {
+	dir, err := os.MkdirTemp("", "mutate")
+	if err != nil {
+		return pace{}, err
+	}
+	defer os.RemoveAll(dir)
+	binary := filepath.Join(dir, "tests")
+	if out, err := compile(ctx, suite, binary, ""); err != nil {
+		return pace{}, fmt.Errorf("%s does not compile: %w\n%s", suite.path, err, out)
+	}
+	begin := time.Now()
+	out, err := run(ctx, suite, binary, 5*time.Minute, "-test.v")
+	if err != nil {
+		return pace{}, fmt.Errorf("the tests of %s fail without a change: %w\n%s", suite.path, err, last(out))
+	}
+	return paceOf(out, time.Since(begin)), nil
+}
+
+var passes = regexp.MustCompile(`(?m)^--- PASS: (Test\S+) \((\S+)\)`)
+
+// paceOf reads the output of tests that took a time altogether.
+func paceOf(output string, took time.Duration) pace {
+	p := pace{quick: took, all: took}
+	for _, m := range passes.FindAllStringSubmatch(output, -1) {
+		if d, err := time.ParseDuration(m[2]); err == nil && d > quick {
+			p.slow = append(p.slow, m[1])
+			p.quick -= min(d, p.quick)
+		}
+	}
+	return p
+}
