@@ -42,7 +42,7 @@ func main() {
 	flag.StringVar(&s.journal, "journal", "", "the file for results, one JSON object a line")
 	flag.BoolVar(&s.again, "again", false, "try those of the journal again that no test has caught, and draw none")
 	flag.IntVar(&s.parallel, "parallel", 2, "how many changes are tried at the same time")
-	flag.DurationVar(&s.slack, "slack", 30*time.Second, "how much longer than four times the usual a package's tests may take")
+	flag.DurationVar(&s.slack, "slack", 30*time.Second, "how much longer than twice the usual a package's tests may take")
 	flag.Parse()
 	if s.journal == "" {
 		log.Fatal("-journal says where the results go")

@@ -115,13 +115,10 @@ func TestVerdicts(t *testing.T) {
 }
 
 func TestQuickTestsComeFirst(t *testing.T) {
-	p := paceOf("--- PASS: TestA (0.10s)\n--- PASS: TestB (3.00s)\n    --- PASS: TestB/part (3.00s)\n--- PASS: TestC (0.21s)\n", 4*time.Second)
-	require.Equal(t, []part{
-		{"-test.skip=^(TestB|TestC)$", 790 * time.Millisecond},
-		{"-test.run=^(TestB|TestC)$", 4 * time.Second},
-	}, p.parts())
-	p = paceOf("--- PASS: TestA (0.10s)\n", time.Second)
-	require.Equal(t, []part{{"-test.run=.", time.Second}}, p.parts())
+	p := paceOf("--- PASS: TestA (0.10s)\n--- PASS: TestB (3.00s)\n    --- PASS: TestB/part (3.00s)\n--- PASS: TestC (0.21s)\n", time.Second)
+	require.Equal(t, []string{"-test.skip=^(TestB|TestC)$", "-test.run=^(TestB|TestC)$"}, p.parts())
+	require.Equal(t, time.Second, p.all, "some were parallel")
+	require.Equal(t, []string{"-test.run=."}, paceOf("--- PASS: TestA (0.10s)\n", time.Second).parts())
 }
 
 func TestAJournalGoesOn(t *testing.T) {

@@ -15,23 +15,17 @@ const quick = 200 * time.Millisecond
 
 // pace is how long the tests of a package take unchanged.
 type pace struct {
-	quick, all time.Duration
-	slow       []string // the tests that take longer than quick
+	all  time.Duration
+	slow []string // the tests that take longer than quick
 }
 
-// part is some of the tests of a package.
-type part struct {
-	flag  string
-	usual time.Duration
-}
-
-// parts returns the tests of a package in the order in which they are run.
-func (p pace) parts() []part {
+// parts returns the flags that select the tests of a package, in the order in which they are run.
+func (p pace) parts() []string {
 	if len(p.slow) == 0 {
-		return []part{{"-test.run=.", p.all}}
+		return []string{"-test.run=."}
 	}
 	slow := "^(" + strings.Join(p.slow, "|") + ")$"
-	return []part{{"-test.skip=" + slow, p.quick}, {"-test.run=" + slow, p.all}}
+	return []string{"-test.skip=" + slow, "-test.run=" + slow}
 }
 
 // measure runs the tests of a package without a change.
@@ -57,11 +51,10 @@ var passes = regexp.MustCompile(`(?m)^--- PASS: (Test\S+) \((\S+)\)`)
 
 // paceOf reads the output of tests that took a time altogether.
 func paceOf(output string, took time.Duration) pace {
-	p := pace{quick: took, all: took}
+	p := pace{all: took}
 	for _, m := range passes.FindAllStringSubmatch(output, -1) {
 		if d, err := time.ParseDuration(m[2]); err == nil && d > quick {
 			p.slow = append(p.slow, m[1])
-			p.quick -= min(d, p.quick)
 		}
 	}
 	return p

@@ -55,7 +55,7 @@ func (r *runner) try(ctx context.Context, m *mutant) (result, error) {
 		return res, err
 	}
 	for _, suite := range suites(r.all, m.folder.path) {
-		pace, err := r.pace[suite.path]()
+		p, err := r.pace[suite.path]()
 		if err != nil {
 			return res, err
 		}
@@ -64,8 +64,8 @@ func (r *runner) try(ctx context.Context, m *mutant) (result, error) {
 			res.Verdict, res.Output = skipped, last(out)
 			break
 		}
-		for _, part := range pace.parts() {
-			out, err := run(ctx, suite, binary, 4*part.usual+r.slack, part.flag)
+		for _, flag := range p.parts() {
+			out, err := run(ctx, suite, binary, 2*p.all+r.slack, flag)
 			if err != nil {
 				res.Verdict, res.Suite, res.Tests, res.Output = judge(out), suite.path, failed(out), telling(out)
 				break
