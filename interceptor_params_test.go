@@ -75,3 +75,27 @@ func TestWhatAnInterceptorLooksAtStaysUntilTheEndOfTheCall(t *testing.T) {
 		}
 	}
 }
+
+func TestTheValueAndTheBytesOfACallAreApart(t *testing.T) {
+	look := func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+		raw, err := c.RawParams()
+		if err != nil {
+			return err
+		}
+		before := bytes.Clone(raw)
+		c.Params().([]byte)[0] = 'v'
+		if !bytes.Equal(before, raw) {
+			return asterisque.ErrProtocol.Withf("who changes the value changes the bytes, too: %q", raw)
+		}
+		return next(ctx, c)
+	}
+	for _, values := range []codec.Values{codec.CBOR, codec.JSON, codec.Raw} {
+		same := asterisque.Func[[]byte, []byte](40, "same")
+		svc := asterisque.NewService()
+		same.Handle(svc, func(_ context.Context, b []byte) ([]byte, error) { return b, nil })
+		dialled, _ := connect(t, svc, asterisque.WithCodecs(values), asterisque.WithServedInterceptors(look))
+		got, err := same.Call(background, dialled, []byte("params"))
+		require.NoError(t, err, values.Name())
+		require.Equal(t, "varams", string(got), values.Name())
+	}
+}

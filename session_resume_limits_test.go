@@ -90,7 +90,7 @@ func TestAcksComeInBatches(t *testing.T) {
 				acks++
 			}
 			require.EqualValues(t, blocks+2, last)
-			require.Less(t, acks, blocks/100)
+			require.LessOrEqual(t, acks, blocks/256+2, "one for 256 frames, one for the rest, one with the Close")
 		})
 	})
 	t.Run("soon if nothing else is sent", func(t *testing.T) {

@@ -72,6 +72,7 @@ func TestWhatDoesNotFitIsNamedWithItsPlace(t *testing.T) {
 		{CBOR, map[string]any{"tags": 1.5}, new(embedding), "at .tags: an array was expected, and a float came"},
 		{CBOR, []any{1, picky{}}, new([]picky), "at [0]: a value in a form of its own was expected, and an integer came"},
 		{CBOR, cbor.Tag{Number: 100, Content: 1}, new(string), "a text string was expected, and tag 100 came"},
+		{CBOR, map[string]any{"tags": cbor.Tag{Number: 100, Content: []any{"a", 1}}}, new(span), "at .tags[1]: a text string was expected, and an integer came"},
 		{CBOR, []int{1}, new(listed), "an array of 2 was expected, and one of 1 came"},
 		{CBOR, -1, new(uint16), "an integer of 16 bits from 0 on was expected, and -1 came"},
 		{CBOR, "", new(request), "a map was expected, and a text string came"},

@@ -126,6 +126,18 @@ func TestWeighIsWhatTheHeapGrowsBy(t *testing.T) {
 	}
 }
 
+// TestKeysThatComeTwiceAreLookedForInMemoryThatCounts has a map of many small entries.
+func TestKeysThatComeTwiceAreLookedForInMemoryThatCounts(t *testing.T) {
+	const n = 4000
+	var entries strings.Builder
+	for i := range n {
+		entries.WriteString("\x04" + string(binary.BigEndian.AppendUint16(nil, uint16(i))) + "\x00")
+	}
+	data := []byte(mapping + string(binary.BigEndian.AppendUint16(nil, n)) + entries.String())
+	const entry, key, place = 32, 48, 16 // two interfaces; two headers of the bytes of the key; where it is
+	require.Greater(t, weigh(data, reflect.TypeFor[any](), math.MaxInt), n*(entry+key+place+place/2))
+}
+
 func weigh(data []byte, as reflect.Type, most int) int {
 	return classic.Values.(codec.Weigher).Weigh(data, as, most)
 }

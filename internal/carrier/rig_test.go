@@ -210,6 +210,9 @@ func (r *rig) run() *rig {
 	return r
 }
 
+// patience is how long a test waits for what has to come.
+const patience = 20 * time.Second
+
 // wantStory waits until the session has had this story, and nothing else.
 func (r *rig) wantStory(want ...string) {
 	r.t.Helper()
@@ -221,7 +224,11 @@ func (r *rig) wantStory(want ...string) {
 			require.Equal(r.t, want, story)
 			return
 		}
-		<-r.up.changed
+		select {
+		case <-r.up.changed:
+		case <-time.After(patience):
+			require.Equal(r.t, want, story, "all that came within %v", patience)
+		}
 	}
 }
 

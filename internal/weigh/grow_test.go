@@ -1,0 +1,61 @@
+package weigh_test
+
+import (
+	"math"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/internal/race"
+	"github.com/asterisque-go/asterisque/internal/weigh"
+)
+
+// made keeps what allocated returns on the heap.
+var made any
+
+// allocated returns how many bytes f allocates: the least of some times, because others allocate,
+// too.
+func allocated(f func() any) int {
+	least := math.MaxInt
+	for range 5 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		made = f()
+		runtime.ReadMemStats(&after)
+		least = min(least, int(after.TotalAlloc-before.TotalAlloc))
+	}
+	return least
+}
+
+func TestAMapTakesWhatTheRuntimeAllocatesForIt(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector adds to each object")
+	}
+	const entry = 16
+	for _, n := range []int{9, 14, 15, 28, 29, 100, 500, 896, 1000, 2000, 3000, 5000, 10_000} {
+		tally := weigh.NewTally(math.MaxInt)
+		var m weigh.GrowingMap
+		m.Make(&tally, n, entry)
+		require.Equal(t, m.Bytes(), tally.Bytes(), "%d entries", n)
+		// two words less for the map, and rounding
+		real := allocated(func() any { return make(map[int64]int64, n) }) - weigh.MapSize
+		require.GreaterOrEqual(t, m.Bytes()+weigh.MapSize/2, real, "%d entries", n)
+		require.LessOrEqual(t, float64(m.Bytes()), 1.1*float64(real)+weigh.MapSize, "%d entries", n)
+	}
+}
+
+func TestAMapThatGrowsHoldsWhatOneMadeForAsManyDoes(t *testing.T) {
+	const entry = 16
+	for _, n := range []int{9, 14, 15, 28, 29, 100, 896, 1000, 5000} {
+		tally := weigh.NewTally(math.MaxInt)
+		var made, grown weigh.GrowingMap
+		made.Make(&tally, n, entry)
+		tally = weigh.NewTally(math.MaxInt)
+		for range n {
+			grown.Put(&tally, entry)
+		}
+		require.Equal(t, made.Bytes(), grown.Bytes(), "%d entries", n)
+		require.Equal(t, grown.Bytes(), tally.Now(), "%d entries: what it held before is free", n)
+	}
+}
