@@ -54,6 +54,7 @@ func TestFirstBytesThatAreSomethingElseAreRefusedAtOnce(t *testing.T) {
 				}
 				err := <-result
 				require.ErrorContains(t, err, c.want, side)
+				require.NotContains(t, err.Error(), ": EOF", "which says no more than that it is closed")
 				require.True(t, asterisque.Repeatable(err))
 				if c.want != "closed the wire" && c.want != "not you" {
 					require.ErrorIs(t, err, asterisque.ErrHandshake)

@@ -134,7 +134,7 @@ func TestKeysThatComeTwiceAreLookedForInMemoryThatCounts(t *testing.T) {
 		entries.WriteString("\x04" + string(binary.BigEndian.AppendUint16(nil, uint16(i))) + "\x00")
 	}
 	data := []byte(mapping + string(binary.BigEndian.AppendUint16(nil, n)) + entries.String())
-	const entry, key, place = 32, 48, 16 // two interfaces; two headers of the bytes of the key; where it is
+	const entry, key, place = 32, 48, 16 // two interfaces, two headers of its bytes, where it is
 	require.Greater(t, weigh(data, reflect.TypeFor[any](), math.MaxInt), n*(entry+key+place+place/2))
 }
 
