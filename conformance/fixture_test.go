@@ -149,6 +149,15 @@ func TestThisLibraryPassesEveryScenario(t *testing.T) {
 	}
 }
 
+func TestThePeerInJavaScriptPassesEveryScenario(t *testing.T) {
+	needNode(t)
+	f := fixture{command: []string{"node", "peer.mjs"}, without: "keys"}
+	f.requirePasses(t, "tcp")
+	if *every {
+		t.Run("over WebSocket", func(t *testing.T) { f.requirePasses(t, "ws") })
+	}
+}
+
 // requirePassesTLS has the side that listens make up a certificate, and the other one trust it.
 func (f fixture) requirePassesTLS(t *testing.T) {
 	out, _ := f.playAgainst(t, "tls", "", true)

@@ -2,6 +2,7 @@
 
 import { parseArgs } from 'node:util';
 import { Abort } from './peer/errors.mjs';
+import { announced, visitAgain } from './peer/fixture.mjs';
 import { runMatrix } from './peer/matrix.mjs';
 import { newService } from './peer/service.mjs';
 import { Session } from './peer/session.mjs';
@@ -14,13 +15,14 @@ const usage = `peer.mjs speaks protocol 1 with the interop program, or with itse
   node peer.mjs -vectors FILE              checks itself against the test vectors
   node peer.mjs -listen URL [-once]        serves, until it is interrupted or, with -once, the first session has ended
   node peer.mjs -dial URL [-codec NAME] [-calls N]   runs the matrix of calls
+  with -fixture, -listen and -dial are the side that the program conformance plays its scenarios against
 
 URL is tcp://host:port or ws://host:port/path. NAME is cbor, json or raw.
 The exit status is 0 if all is well, 1 if something failed, 2 for wrong arguments.
 `;
 
 const options = {
-  vectors: { type: 'string' }, listen: { type: 'string' }, once: { type: 'boolean' }, dial: { type: 'string' }, codec: { type: 'string' },
+  vectors: { type: 'string' }, listen: { type: 'string' }, once: { type: 'boolean' }, fixture: { type: 'boolean' }, dial: { type: 'string' }, codec: { type: 'string' },
   calls: { type: 'string', default: '100000' }, h: { type: 'boolean' }, help: { type: 'boolean' },
 };
 
@@ -39,7 +41,8 @@ async function main(args) {
     return 2;
   }
   if (flags.vectors) return vectors(flags.vectors);
-  return flags.listen ? serve(flags.listen, flags.once) : visit(flags.dial, flags);
+  if (flags.fixture && flags.dial) return visitAgain(flags.dial, newService()).then(() => 0);
+  return flags.listen ? serve(flags.listen, flags.once, flags.fixture ? announced : {}) : visit(flags.dial, flags);
 }
 
 function print(line) {
@@ -55,12 +58,12 @@ function vectors(file) {
 }
 
 /** serve serves whoever connects. */
-async function serve(url, once) {
-  const sessions = new Set();
+async function serve(url, once, options) {
+  const sessions = new Set(), service = newService();
   let stop;
   const stopped = new Promise((resolve) => { stop = resolve; });
   const ln = await listen(url, async (wire) => {
-    const s = new Session(wire, newService(), {}, false);
+    const s = new Session(wire, service, options, false);
     sessions.add(s);
     try {
       await s.ready;

@@ -248,11 +248,19 @@ function writeField(w, value) {
   return typeof value === 'number' ? w.integer(value) : w.byteString(value);
 }
 
-/** cut shortens a message to 1024 bytes, between characters. */
-function cut(message) {
+/** cut shortens a message to 1024 bytes or less, between characters. */
+function cut(message, most = 1024) {
   const b = Buffer.from(message);
-  if (b.length <= 1024) return message;
-  let end = 1024;
+  if (b.length <= most) return message;
+  let end = Math.max(0, most);
   while ((b[end] & 0xc0) === 0x80) end--;
   return b.toString('utf8', 0, end);
+}
+
+/** fitted returns a Close with a code as one that a peer takes: without its detail, and with a shorter message. */
+export function fitted(close, most) {
+  const over = () => encodeFrame(close).length - most;
+  if (close.outcome === 'result' || over() <= 0) return close;
+  close = { ...close, detail: undefined, message: cut(close.message) };
+  return over() <= 0 ? close : { ...close, message: cut(close.message, Buffer.byteLength(close.message) - over()) };
 }

@@ -1,8 +1,10 @@
 // Functions 65281 and 65282, health and its changes: section 15 of the protocol.
 
+import { Abort, Code } from './errors.mjs';
 import { keyed, named } from './standard.mjs';
 
 const query = { parts: 1 };
+const MOST_PARTS = 64;
 
 export const State = Object.freeze({ unknown: 0, serving: 1, notServing: 2 });
 
@@ -23,6 +25,7 @@ export class Health {
   /** told returns what a peer is told that asks so. draining says that this side is about to go. */
   told(params, codec, draining) {
     const { parts } = named(query, params ?? {}, codec);
+    if (parts?.length > MOST_PARTS) throw new Abort(Code.BadParams, `${parts.length} parts, and at most ${MOST_PARTS} may be asked for`);
     const names = parts?.length ? parts : ['', ...this.states.keys()];
     const state = (part) => (part === '' && draining ? State.notServing : this.states.get(part) ?? State.unknown);
     return Object.fromEntries(names.map((part) => [part, state(part)]));

@@ -161,6 +161,13 @@ export class Pipe {
     return '';
   }
 
+  /** admit tells whether a Block that begins to come in parts is granted. If it is not, the call is over. */
+  admit(cost) {
+    if (!this.stream || this.stoppedHere || this.in.fits(cost)) return true;
+    this.abort(new Abort(Code.WindowViolation, `${this.in.received} received, ${this.in.limit} granted, and ${cost} begin`));
+    return false;
+  }
+
   credit(limit) {
     this.out.credit(limit);
     this.changed();

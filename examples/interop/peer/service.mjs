@@ -3,11 +3,12 @@
 import { describe } from './describe.mjs';
 import { Abort, Code } from './errors.mjs';
 import { Health, State } from './health.mjs';
+import { offerFixture } from './fixture.mjs';
 import { exact } from './integers.mjs';
 
 export const fn = Object.freeze({
   echo: 1, mirror: 2, sum: 3, count: 4, chat: 5, nest: 6, ponder: 7, begun: 8, ended: 9, fail: 10, broken: 11, crash: 12, inflate: 13, odd: 14, leave: 15, sip: 16,
-  release: 17, beside: 18, falter: 19, nowhere: 99, health: 65281, changes: 65282, describe: 65535,
+  release: 17, beside: 18, falter: 19, tally: 20, weigh: 21, hoard: 22, errand: 23, deliver: 24, pour: 25, nowhere: 99, health: 65281, changes: 65282, describe: 65535,
 });
 
 /** Events are things that happen once, and that others wait for. */
@@ -38,9 +39,10 @@ export function newService() {
   offer('echo', (text) => text);
   offer('mirror', (order) => order, { check: any });
   offerStreams(offer, events);
-  offer('nest', async (text, { session, pipe }) => {
+  offerFixture(offer, fn, events);
+  offer('nest', async (text, { session, pipe, signal }) => {
     if (text === '') return '';
-    const inner = await session.call(fn.nest, session.values.encode(text.slice(1)), { within: pipe });
+    const inner = await session.call(fn.nest, session.values.encode(text.slice(1)), { within: pipe, signal });
     return session.values.decode(await inner.result) + text[0];
   });
   offer('beside', async (key, { session, pipe, metadata }) => {

@@ -3,7 +3,7 @@
 import { randomBytes } from 'node:crypto';
 import { Abort, Code, nameOf } from './errors.mjs';
 import { openCost } from './costs.mjs';
-import { MOST_FRAME, decodeFrame, encodeFrame } from './frames.mjs';
+import { MOST_FRAME, decodeFrame, fitted } from './frames.mjs';
 import { FEATURE, decodeMetadata, encodeMetadata } from './metadata.mjs';
 import { Parts, divided } from './parts.mjs';
 import { Pipe } from './pipe.mjs';
@@ -61,6 +61,7 @@ export class Session {
     if (this.over) return;
     this.lastSent = performance.now();
     if (message.detail?.length >= MOST_FRAME / 2 && this.pipes.get(message.pipe)?.mine) message = { ...message, detail: undefined };
+    if (message.type === 'close' && this.peer) message = fitted(message, this.peer.max_message);
     divided(message).forEach((frame) => this.wire.send(frame));
   }
 
@@ -150,8 +151,8 @@ export class Session {
     return complete && this[complete.type](complete, true);
   }
 
-  /** admit says whether a message in parts is wanted, by what its first part tells. What it costs is looked at when it is complete. */
-  admit({ type, pipe }) {
+  /** admit says whether a message in parts is wanted, by what its first part tells. What an Open costs is looked at when it is complete. */
+  admit({ type, pipe, content }) {
     if (type === 'open') {
       const wrong = this.checkId(pipe);
       if (wrong) throw new Error(wrong);
@@ -163,6 +164,8 @@ export class Session {
       if (wrong) throw new Error(wrong);
     }
     if (type === 'close' && there && !there.mine) throw new Error(`a Close of pipe ${pipe} in parts, which the peer has opened`);
+    if (type === 'block' && there?.endedThere) throw new Error(`a Block of pipe ${pipe} after the end of its direction`);
+    if (type === 'block' && there && !there.admit(content + this.own.overhead)) return false;
     return Boolean(there);
   }
 
@@ -253,6 +256,7 @@ export class Session {
   }
 
   ask(m) {
+    if (this.parts.has(m.pipe)) return `an Ask of pipe ${m.pipe}, of which a message is unfinished`;
     const pipe = this.pipes.get(m.pipe);
     return pipe ? pipe.in.asked(m) : this.late(m.pipe);
   }

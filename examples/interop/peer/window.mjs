@@ -71,10 +71,14 @@ export class Incoming {
     this.credit();
   }
 
+  /** fits tells whether a Block of that cost is granted. */
+  fits(cost) { return this.received + cost <= Math.max(this.limit, this.allowed); }
+
   /** arrive counts a Block. It returns whether that was granted. */
   arrive(cost) {
+    const granted = this.fits(cost);
     this.received += cost;
-    if (this.received > Math.max(this.limit, this.allowed)) return false;
+    if (!granted) return false;
     this.takeBack();
     return true;
   }
