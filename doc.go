@@ -33,8 +33,8 @@
 // types.
 //
 // Open, Block, Close and Control are the only messages: a pipe is born by an Open, carries Blocks
-// both ways, and dies by a Close; Controls speak about the session. The folder spec of the
-// repository describes them for other languages.
+// both ways, and dies by a Close; Controls speak about the session. The [specification] describes
+// them for other languages.
 //
 // # Concurrency
 //
@@ -107,8 +107,7 @@
 // An [Interceptor] stands around calls, made or served, typed or not: it sees what a [Call]
 // carries, may change it, answer it, call on again, and stand around the Blocks of a stream. What
 // calls are made on is a [Caller], which programs implement for wrappers, choices and fakes;
-// package asterisquetest has what their tests need. A call carries [Metadata], which its handler
-// finds in its context ([MetadataOf]).
+// package asterisquetest has what their tests need.
 //
 // # Cancellation and deadlines
 //
@@ -146,8 +145,7 @@
 // windows, meets two walls: at its inbound soft limit a session stops reading its Wire, and beyond
 // a hard limit it ends with ErrHardLimit and gives its memory back, as it does if a program posts
 // without looking. Every message counts what it takes to keep it, so that small ones cannot hide.
-// The page docs/limits.md of the repository tells all this at length, and how much memory a session
-// needs at most.
+// The page [about limits] tells all this at length, and how much memory a session needs at most.
 //
 // [Hooks].LimitChanged tells when a limit is reached, [Session.Stats] what is promised, what is
 // held and who waits for room; [Session.SetLimits] moves the limits, and [Session.Pause] stops
@@ -214,4 +212,7 @@
 // ErrUnavailable; a [Repository] costs the resume; what only observes costs nothing. Only who ends
 // the goroutine that reads a session, an inline handler or a function of [WithKey], ends that
 // session with it.
+//
+// [specification]: https://github.com/asterisque-go/asterisque/blob/main/spec/protocol.md
+// [about limits]: https://github.com/asterisque-go/asterisque/blob/main/docs/limits.md
 package asterisque

@@ -22,12 +22,12 @@
 //	float32, float64                         the same
 //	string                                   string; what is not UTF-8 is replaced
 //	[]byte, [n]byte                          binary
-//	[UUID] and every other [16]byte          uuid
+//	UUID and every other [16]byte            uuid
 //	slices and arrays                        list; a nil slice is an empty one
 //	maps                                     map, in the order of the encoded keys; a nil map is an empty one
 //	struct{}                                 null, as the original writes that a method returns nothing: void, and Unit of Scala
 //	other structs                            struct with the exported fields in their order
-//	[Struct], [Map]                          struct and map of any types
+//	Struct, Map                              struct and map of any types
 //	pointers, interfaces                     what they hold
 //
 // Integers are decoded as any Go type that holds the number, and as a floating-point type if that
@@ -55,7 +55,7 @@
 //	P                            parameters
 //	struct{}                     none
 //	a struct without a schema    its fields, one parameter each
-//	[Params]                     its elements
+//	Params                       its elements
 //	anything else                one: a struct with a schema, a slice, a map, a string and so on
 //
 // So Func[struct{Name string; Age int32}, string] is String f(String, int). As any, a handler
