@@ -1,0 +1,63 @@
+package message
+
+import (
+	"bytes"
+	"regexp"
+	"testing"
+
+	"github.com/fxamacker/cbor/v2"
+	"github.com/stretchr/testify/require"
+)
+
+// cborReason is what the reasons say that have to do with CBOR alone: lengths, heads and keys. A
+// strict library sees it without knowing a message.
+var cborReason = regexp.MustCompile(`non-shortest|indefinite length|reserved length|break without|simple value \d+ in two|ends in the middle|` +
+	`more elements than|bytes after the frame|not valid UTF-8|key \d+ after key`)
+
+// emptyArray ends in the middle of the message, and is CBOR.
+const emptyArray = "empty array"
+
+// withoutTags takes what a frame may hold, but for what is ignored.
+var withoutTags = func() cbor.DecMode {
+	mode, err := cbor.DecOptions{DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden}.DecMode()
+	if err != nil {
+		panic(err)
+	}
+	return mode
+}()
+
+// canonicalFrame reports whether frame is what a library makes of what it reads from it. Without
+// tags, floating point and what else is only ignored, CBOR has one such form.
+func canonicalFrame(frame []byte) bool {
+	var v any
+	if withoutTags.Unmarshal(frame, &v) != nil {
+		return false
+	}
+	again, err := canonicalMode.Marshal(v)
+	return err == nil && bytes.Equal(again, frame)
+}
+
+func TestALibraryReadsTheElementsOfValidVectors(t *testing.T) {
+	for _, v := range readVectors(t).Valid {
+		require.NoError(t, strictMode.Wellformed(v.Hex), v.Name)
+		if v.Oneway {
+			continue
+		}
+		require.True(t, canonicalFrame(v.Hex), v.Name)
+		var got, want any
+		require.NoError(t, strictMode.Unmarshal(v.Hex, &got), v.Name)
+		require.NoError(t, strictMode.Unmarshal(canonical(t, v.Message.goMessage()), &want))
+		require.Equal(t, want, got, v.Name)
+	}
+}
+
+func TestALibraryRefusesWhatIsInvalidForItsCBOR(t *testing.T) {
+	seen := 0
+	for _, v := range readVectors(t).Invalid {
+		if cborReason.MatchString(v.Reason) && v.Name != emptyArray {
+			require.False(t, canonicalFrame(v.Hex), "%s: %s", v.Name, v.Reason)
+			seen++
+		}
+	}
+	require.Greater(t, seen, 300)
+}
