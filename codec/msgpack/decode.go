@@ -94,18 +94,19 @@ func (r *reader) one(p *plan, h head, v reflect.Value) error {
 // integer stores an integer, if v holds exactly that.
 func (r *reader) integer(p *plan, h head, v reflect.Value) error {
 	whole := r.data[r.at : r.at+h.size]
-	signed, _, err := msgp.ReadInt64Bytes(whole)
-	unsigned, _, unfit := msgp.ReadUint64Bytes(whole)
+	n := integerOf(whole)
+	signed, isSigned := n.signed()
+	unsigned, isUnsigned := n.unsigned()
 	switch {
-	case p.form == asInteger && err == nil && !v.OverflowInt(signed):
+	case p.form == asInteger && isSigned && !v.OverflowInt(signed):
 		v.SetInt(signed)
-	case p.form == asUnsigned && unfit == nil && !v.OverflowUint(unsigned):
+	case p.form == asUnsigned && isUnsigned && !v.OverflowUint(unsigned):
 		v.SetUint(unsigned)
-	case p.form == asFloat && err == nil:
+	case p.form == asFloat && isSigned:
 		v.SetFloat(float64(signed))
 	case p.form == asFloat:
 		v.SetFloat(float64(unsigned))
-	case p.form == asBig && err == nil:
+	case p.form == asBig && isSigned:
 		v.Addr().Interface().(*big.Int).SetInt64(signed)
 	case p.form == asBig:
 		v.Addr().Interface().(*big.Int).SetUint64(unsigned)

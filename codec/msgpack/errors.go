@@ -6,8 +6,6 @@ import (
 	"reflect"
 	"strconv"
 
-	"github.com/tinylib/msgp/msgp"
-
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/cut"
 )
@@ -91,18 +89,9 @@ func entry(key []byte, i int) string {
 		_, text := r.item(h)
 		return "[" + strconv.Quote(string(cut.Text(text, mostName))) + "]"
 	case isInteger:
-		return "[" + digits(key) + "]"
+		return "[" + integerOf(key).String() + "]"
 	}
 	return "[of entry " + strconv.Itoa(i) + "]"
-}
-
-// digits returns the digits of an integer.
-func digits(whole []byte) string {
-	if n, _, err := msgp.ReadInt64Bytes(whole); err == nil {
-		return strconv.FormatInt(n, 10)
-	}
-	n, _, _ := msgp.ReadUint64Bytes(whole)
-	return strconv.FormatUint(n, 10)
 }
 
 // mismatch is the error for the next item, which has the head h and does not fit p.
@@ -110,7 +99,7 @@ func (r *reader) mismatch(p *plan, h head) error {
 	want, got := p.want(), names[h.kind]
 	switch {
 	case h.kind == isInteger && (p.form == asInteger || p.form == asUnsigned):
-		want, got = p.range64(), digits(r.data[r.at:r.at+h.size])
+		want, got = p.range64(), integerOf(r.data[r.at:r.at+h.size]).String()
 	case h.kind == isExt && h.ext == timestamp:
 		got = "a timestamp"
 	case h.kind == isExt:

@@ -41,17 +41,9 @@ func (r *reader) any(h head, depth int) (any, error) {
 		b, _, _ := msgp.ReadBoolBytes(whole)
 		return b, nil
 	case isInteger:
-		if n, _, err := msgp.ReadInt64Bytes(whole); err == nil {
-			return n, nil
-		}
-		n, _, _ := msgp.ReadUint64Bytes(whole)
-		return n, nil
+		return integerOf(whole).free(), nil
 	case isFloat:
-		if f, _, err := msgp.ReadFloat32Bytes(whole); err == nil {
-			return f, nil
-		}
-		f, _, _ := msgp.ReadFloat64Bytes(whole)
-		return f, nil
+		return freeFloat(whole), nil
 	case isText:
 		if !utf8.Valid(content) {
 			return nil, errNoText

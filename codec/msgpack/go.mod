@@ -13,6 +13,7 @@ require (
 	github.com/philhofer/fwd v1.2.0 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/sync v0.22.0 // indirect
 )
 
 replace github.com/asterisque-go/asterisque => ../..

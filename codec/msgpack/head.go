@@ -39,7 +39,7 @@ type head struct {
 // timestamp is the extension type of times.
 const timestamp = -1
 
-// depth is how deep arrays and maps may be nested.
+// depthMost is how deep arrays and maps may be nested.
 const depthMost = 32
 
 // reader goes through the items of data.

@@ -140,18 +140,18 @@ func decodePlain(data []byte, v any) (ok bool) {
 func decodePlainInteger(whole []byte, v any) (ok bool) {
 	switch v := v.(type) {
 	case *int:
-		n, _, err := msgp.ReadInt64Bytes(whole)
-		if ok = v != nil && err == nil && int64(int(n)) == n; ok {
+		n, fits := integerOf(whole).signed()
+		if ok = v != nil && fits && int64(int(n)) == n; ok {
 			*v = int(n)
 		}
 	case *int64:
-		n, _, err := msgp.ReadInt64Bytes(whole)
-		if ok = v != nil && err == nil; ok {
+		n, fits := integerOf(whole).signed()
+		if ok = v != nil && fits; ok {
 			*v = n
 		}
 	case *uint64:
-		n, _, err := msgp.ReadUint64Bytes(whole)
-		if ok = v != nil && err == nil; ok {
+		n, fits := integerOf(whole).unsigned()
+		if ok = v != nil && fits; ok {
 			*v = n
 		}
 	}

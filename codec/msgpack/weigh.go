@@ -4,8 +4,6 @@ import (
 	"math"
 	"reflect"
 
-	"github.com/tinylib/msgp/msgp"
-
 	"github.com/asterisque-go/asterisque/internal/weigh"
 )
 
@@ -157,7 +155,7 @@ var mapOfAny = weigh.MapPlan(weigh.AnyPlan)
 func (w *weigher) boxed(h head) {
 	switch h.kind {
 	case isInteger:
-		if n, _, err := msgp.ReadUint64Bytes(w.data[w.at : w.at+h.size]); err != nil || n > math.MaxUint8 {
+		if n := integerOf(w.data[w.at : w.at+h.size]); n.bits > math.MaxUint8 {
 			w.Add(weigh.Word)
 		}
 	case isFloat:

@@ -1,0 +1,80 @@
+package msgpack
+
+import (
+	"encoding/binary"
+	"math"
+	"strconv"
+
+	"github.com/tinylib/msgp/msgp"
+)
+
+// integer is what an item holds: of a negative one the bits that it has as an int64. The library
+// reads an integer as one type, and allocates an error if that does not hold it.
+type integer struct {
+	bits     uint64
+	negative bool
+}
+
+func integerOf(whole []byte) integer {
+	first, rest := whole[0], whole[1:]
+	if len(rest) == 0 { // it is its own first byte
+		n := int64(int8(first))
+		return integer{uint64(n), n < 0}
+	}
+	var bits uint64
+	var n int64
+	switch len(rest) {
+	case 1:
+		bits, n = uint64(rest[0]), int64(int8(rest[0]))
+	case 2:
+		u := binary.BigEndian.Uint16(rest)
+		bits, n = uint64(u), int64(int16(u))
+	case 4:
+		u := binary.BigEndian.Uint32(rest)
+		bits, n = uint64(u), int64(int32(u))
+	default:
+		bits = binary.BigEndian.Uint64(rest)
+		n = int64(bits)
+	}
+	const signed = 0xd0
+	if first >= signed {
+		return integer{uint64(n), n < 0}
+	}
+	return integer{bits, false}
+}
+
+// signed returns it as an int64, if that holds it.
+func (i integer) signed() (n int64, ok bool) {
+	return int64(i.bits), i.negative || i.bits <= math.MaxInt64
+}
+
+// unsigned returns it as a uint64, if that holds it.
+func (i integer) unsigned() (n uint64, ok bool) { return i.bits, !i.negative }
+
+func (i integer) String() string {
+	if i.negative {
+		return strconv.FormatInt(int64(i.bits), 10)
+	}
+	return strconv.FormatUint(i.bits, 10)
+}
+
+// free returns it as an int64, or a uint64 if it is too large for that.
+func (i integer) free() any {
+	if n, ok := i.signed(); ok {
+		return n
+	}
+	return i.bits
+}
+
+// short is the size of a float of 32 bits.
+const short = 5
+
+// freeFloat returns a float in the size that it has.
+func freeFloat(whole []byte) any {
+	if len(whole) == short {
+		f, _, _ := msgp.ReadFloat32Bytes(whole)
+		return f
+	}
+	f, _, _ := msgp.ReadFloat64Bytes(whole)
+	return f
+}
