@@ -124,23 +124,20 @@ func (r *reader) own(p *plan, h head, v reflect.Value, depth int) error {
 		return err
 	}
 	whole := r.data[from:r.at:r.at]
-	misfit := func(err error) error {
-		r.at = from
-		e := r.mismatch(p, h).(*codec.TypeError)
-		e.Err = err
-		return e
+	err, fits := error(nil), true
+	switch to := v.Addr().Interface(); {
+	case p.form == asOwn:
+		_, err = to.(msgp.Unmarshaler).UnmarshalMsg(whole)
+	case h.kind == isBytes:
+		err = to.(encoding.BinaryUnmarshaler).UnmarshalBinary(whole[h.size:])
+	default:
+		fits = false
 	}
-	if p.form == asBinary {
-		if h.kind != isBytes {
-			return misfit(nil)
-		}
-		if err := v.Addr().Interface().(encoding.BinaryUnmarshaler).UnmarshalBinary(whole[h.size:]); err != nil {
-			return misfit(err)
-		}
+	if fits && err == nil {
 		return nil
 	}
-	if _, err := v.Addr().Interface().(msgp.Unmarshaler).UnmarshalMsg(whole); err != nil {
-		return misfit(err)
-	}
-	return nil
+	r.at = from
+	e := r.mismatch(p, h).(*codec.TypeError)
+	e.Err = err
+	return e
 }

@@ -149,16 +149,7 @@ func (e *encoder) entries(p *plan, v reflect.Value, depth int) error {
 }
 
 func (e *encoder) structure(p *plan, v reflect.Value, depth int) error {
-	n := len(p.fields)
-	if !p.always {
-		n = 0
-		for i := range p.fields {
-			if _, ok := p.fields[i].of(v); ok {
-				n++
-			}
-		}
-	}
-	e.b = msgp.AppendMapHeader(e.b, uint32(n))
+	e.b = msgp.AppendMapHeader(e.b, uint32(p.written(v)))
 	for i := range p.fields {
 		f := &p.fields[i]
 		field, ok := f.of(v)
@@ -171,6 +162,19 @@ func (e *encoder) structure(p *plan, v reflect.Value, depth int) error {
 		}
 	}
 	return nil
+}
+
+// written returns how many fields of v are.
+func (p *plan) written(v reflect.Value) (n int) {
+	if p.always {
+		return len(p.fields)
+	}
+	for i := range p.fields {
+		if _, ok := p.fields[i].of(v); ok {
+			n++
+		}
+	}
+	return n
 }
 
 // of returns the field of v, if it is written.

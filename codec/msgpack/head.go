@@ -1,9 +1,6 @@
 package msgpack
 
-import (
-	"encoding/binary"
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
 // kind is what an item is.
 type kind uint8
@@ -103,13 +100,8 @@ func (r *reader) long(c row, left int) head {
 	}
 	b := r.data[r.at:]
 	n := int64(c.fixed) // of 64 bits: a length may be beyond an int
-	switch c.length {
-	case 1:
-		n = int64(b[1])
-	case 2:
-		n = int64(binary.BigEndian.Uint16(b[1:]))
-	case 4:
-		n = int64(binary.BigEndian.Uint32(b[1:]))
+	for _, b := range b[1 : 1+c.length] {
+		n = n<<8 | int64(b)
 	}
 	if c.kind == isExt {
 		h.ext = int8(b[h.size-1])
@@ -165,8 +157,13 @@ func (r *reader) skip(depth int) error {
 		return errTooDeep
 	}
 	r.item(h)
+	return r.skipAll(items, depth+1)
+}
+
+// skipAll goes behind so many items.
+func (r *reader) skipAll(items, depth int) error {
 	for range items {
-		if err := r.skip(depth + 1); err != nil {
+		if err := r.skip(depth); err != nil {
 			return err
 		}
 	}

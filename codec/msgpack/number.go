@@ -1,7 +1,6 @@
 package msgpack
 
 import (
-	"encoding/binary"
 	"math"
 	"strconv"
 
@@ -18,29 +17,19 @@ type integer struct {
 func integerOf(whole []byte) integer {
 	first, rest := whole[0], whole[1:]
 	if len(rest) == 0 { // it is its own first byte
-		n := int64(int8(first))
-		return integer{uint64(n), n < 0}
+		return integer{uint64(int8(first)), int8(first) < 0}
 	}
 	var bits uint64
-	var n int64
-	switch len(rest) {
-	case 1:
-		bits, n = uint64(rest[0]), int64(int8(rest[0]))
-	case 2:
-		u := binary.BigEndian.Uint16(rest)
-		bits, n = uint64(u), int64(int16(u))
-	case 4:
-		u := binary.BigEndian.Uint32(rest)
-		bits, n = uint64(u), int64(int32(u))
-	default:
-		bits = binary.BigEndian.Uint64(rest)
-		n = int64(bits)
+	for _, b := range rest {
+		bits = bits<<8 | uint64(b)
 	}
 	const signed = 0xd0
-	if first >= signed {
-		return integer{uint64(n), n < 0}
+	if first < signed {
+		return integer{bits, false}
 	}
-	return integer{bits, false}
+	unused := 64 - 8*len(rest)
+	n := int64(bits<<unused) >> unused
+	return integer{uint64(n), n < 0}
 }
 
 // signed returns it as an int64, if that holds it.

@@ -134,64 +134,31 @@ func special(t, own, binary reflect.Type) (form, bool) {
 	return 0, false
 }
 
+// ofKind is what types of a kind are.
+var ofKind = [...]form{
+	reflect.Bool: asBool, reflect.Int: asInteger, reflect.Int8: asInteger, reflect.Int16: asInteger, reflect.Int32: asInteger,
+	reflect.Int64: asInteger, reflect.Uint: asUnsigned, reflect.Uint8: asUnsigned, reflect.Uint16: asUnsigned,
+	reflect.Uint32: asUnsigned, reflect.Uint64: asUnsigned, reflect.Uintptr: asUnsigned, reflect.Float32: asFloat,
+	reflect.Float64: asFloat, reflect.String: asText, reflect.Slice: asSlice, reflect.Array: asArray, reflect.Map: asMap,
+	reflect.Struct: asStruct, reflect.Pointer: asPointer, reflect.Interface: asInterface, reflect.UnsafePointer: asNothing,
+}
+
 // formOf returns what a type is by its kind.
 func formOf(t reflect.Type) form {
-	switch t.Kind() {
-	case reflect.Bool:
-		return asBool
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return asInteger
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
-		return asUnsigned
-	case reflect.Float32, reflect.Float64:
-		return asFloat
-	case reflect.String:
-		return asText
-	case reflect.Slice:
-		if t.Elem().Kind() == reflect.Uint8 {
-			return asBytes
-		}
-		return asSlice
-	case reflect.Array:
-		if t.Elem().Kind() == reflect.Uint8 {
-			return asByteArray
-		}
-		return asArray
-	case reflect.Map:
-		return asMap
-	case reflect.Struct:
-		return asStruct
-	case reflect.Pointer:
-		return asPointer
-	case reflect.Interface:
-		return asInterface
+	f := ofKind[t.Kind()]
+	if (f == asSlice || f == asArray) && t.Elem().Kind() == reflect.Uint8 {
+		return map[form]form{asSlice: asBytes, asArray: asByteArray}[f]
 	}
-	return asNothing
+	return f
+}
+
+// wants is what is expected for each form.
+var wants = [...]string{
+	asNothing: "nothing", asBool: names[isBool], asInteger: names[isInteger], asUnsigned: names[isInteger], asFloat: names[isFloat],
+	asText: names[isText], asBytes: names[isBytes], asByteArray: names[isBytes], asSlice: names[isArray], asArray: names[isArray],
+	asMap: names[isMap], asStruct: names[isMap], asPointer: "nothing", asInterface: "nothing", asTime: "a timestamp",
+	asBig: names[isInteger], asExt: names[isExt], asOwn: "a value in a form of its own", asBinary: names[isBytes],
 }
 
 // want names what is expected for p.
-func (p *plan) want() string {
-	switch p.form {
-	case asBool:
-		return names[isBool]
-	case asInteger, asUnsigned, asBig:
-		return names[isInteger]
-	case asFloat:
-		return names[isFloat]
-	case asText:
-		return names[isText]
-	case asBytes, asByteArray, asBinary:
-		return names[isBytes]
-	case asSlice, asArray:
-		return names[isArray]
-	case asMap, asStruct:
-		return names[isMap]
-	case asTime:
-		return "a timestamp"
-	case asExt:
-		return names[isExt]
-	case asOwn:
-		return "a value in a form of its own"
-	}
-	return "nothing"
-}
+func (p *plan) want() string { return wants[p.form] }

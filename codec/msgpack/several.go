@@ -56,14 +56,19 @@ func (r *reader) entries(p *plan, h head, v reflect.Value, depth int) error {
 			return errTwice
 		}
 	}
+	merge(v, m)
+	return nil
+}
+
+// merge puts the entries of m into v.
+func merge(v, m reflect.Value) {
 	if v.Len() == 0 {
 		v.Set(m)
-		return nil
+		return
 	}
 	for i := m.MapRange(); i.Next(); {
 		v.SetMapIndex(i.Key(), i.Value())
 	}
-	return nil
 }
 
 // structure stores a map in the fields of a struct.
@@ -114,13 +119,9 @@ type keys struct {
 
 // nextField reads a key, and returns which field has it, or -1.
 func (r *reader) nextField(k *keys, depth int) (at int, name []byte, err error) {
-	h, from := r.peek(), r.at
+	h := r.peek()
 	if h.kind != isText {
-		if err := r.skip(depth); err != nil {
-			return 0, nil, err
-		}
-		name = r.data[from:r.at]
-		return -1, name, k.stranger("\xff" + string(name)) // which begins no text
+		return r.oddKey(k, depth)
 	}
 	_, name = r.item(h)
 	at, ok := k.next, k.next < len(k.fields) && string(name) == k.fields[k.next].name
@@ -135,6 +136,16 @@ func (r *reader) nextField(k *keys, depth int) (at int, name []byte, err error) 
 		return 0, nil, errNoText
 	}
 	return -1, name, k.stranger(string(name))
+}
+
+// oddKey reads a key that is no text, which no field has.
+func (r *reader) oddKey(k *keys, depth int) (at int, name []byte, err error) {
+	from := r.at
+	if err := r.skip(depth); err != nil {
+		return 0, nil, err
+	}
+	name = r.data[from:r.at]
+	return -1, name, k.stranger("\xff" + string(name)) // which begins no text
 }
 
 // come notes that a field has come, once.

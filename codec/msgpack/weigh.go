@@ -168,8 +168,6 @@ func (w *weigher) boxed(h head) {
 		w.Text(h.n)
 	case isExt:
 		w.Add(sizeOfExt)
-		if h.ext != timestamp {
-			w.Text(h.n)
-		}
+		w.Text(h.n)
 	}
 }
