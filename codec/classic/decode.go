@@ -11,42 +11,8 @@ import (
 )
 
 // decoder reads values, of which CheckValue has found that they are whole: so there are as many
-// bytes as it needs, and no more of anything inside than bytes. Behind the first error it finds
-// nothing more.
-type decoder struct {
-	data []byte // what was not read
-	err  error
-}
-
-func (d *decoder) fail(err error) {
-	if d.err == nil {
-		d.err = err
-	}
-	d.data = nil
-}
-
-// take returns the next n bytes, or nil after an error.
-func (d *decoder) take(n int) []byte {
-	if len(d.data) < n {
-		return nil
-	}
-	b := d.data[:n:n]
-	d.data = d.data[n:]
-	return b
-}
-
-func (d *decoder) count() int { return int(d.number(2)) }
-
-// raw returns the bytes behind a length.
-func (d *decoder) raw() []byte { return d.take(d.count()) }
-
-// number returns the n bytes of a number.
-func (d *decoder) number(n int) (u uint64) {
-	for _, b := range d.take(n) {
-		u = u<<8 | uint64(b)
-	}
-	return u
-}
+// bytes as it needs, and no more of anything inside than bytes.
+type decoder struct{ reader }
 
 // mismatch fails with the error for a value behind tag, of which got says more if it is not empty.
 func (d *decoder) mismatch(to reflect.Type, tag byte, got string) {
@@ -84,7 +50,7 @@ func (d *decoder) value(to reflect.Value, depth int) {
 	tag := d.data[0]
 	switch {
 	case tag == nullTag:
-		d.take(1)
+		d.tag()
 		to.SetZero()
 	case to.Kind() == reflect.Pointer:
 		p := reflect.New(to.Type().Elem())
@@ -93,7 +59,7 @@ func (d *decoder) value(to reflect.Value, depth int) {
 	case to.Kind() == reflect.Interface:
 		d.dynamic(to, depth)
 	default:
-		d.take(1)
+		d.tag()
 		d.typed(to, tag, depth)
 	}
 }
@@ -152,10 +118,10 @@ func (d *decoder) typed(to reflect.Value, tag byte, depth int) {
 			return
 		}
 	case int8Tag, int16Tag, int32Tag, int64Tag:
-		d.integer(to, tag)
+		d.integerInto(to, tag)
 		return
 	case float32Tag, float64Tag:
-		d.float(to, tag)
+		d.floatInto(to, tag)
 		return
 	case stringTag:
 		if kind == reflect.String {
@@ -169,7 +135,8 @@ func (d *decoder) typed(to reflect.Value, tag byte, depth int) {
 		}
 	case uuidTag:
 		if isUUID(to.Type()) {
-			copyBytes(to, d.take(len(UUID{})))
+			u := d.uuid()
+			copyBytes(to, u[:])
 			return
 		}
 	case listTag:
@@ -191,19 +158,9 @@ func (d *decoder) typed(to reflect.Value, tag byte, depth int) {
 	d.mismatch(to.Type(), tag, "")
 }
 
-// integer reads an integer into any type that holds its value.
-func (d *decoder) integer(to reflect.Value, tag byte) {
-	var n int64
-	switch tag {
-	case int8Tag:
-		n = int64(int8(d.number(1)))
-	case int16Tag:
-		n = int64(int16(d.number(2)))
-	case int32Tag:
-		n = int64(int32(d.number(4)))
-	default:
-		n = int64(d.number(8))
-	}
+// integerInto reads an integer into any type that holds its value.
+func (d *decoder) integerInto(to reflect.Value, tag byte) {
+	n := d.integer(widths[tag])
 	ok := false
 	switch {
 	case to.CanInt():
@@ -228,19 +185,19 @@ func (d *decoder) integer(to reflect.Value, tag byte) {
 	}
 }
 
-// float reads a floating-point number into any floating-point type that holds its value.
-func (d *decoder) float(to reflect.Value, tag byte) {
+// floatInto reads a floating-point number into any floating-point type that holds its value.
+func (d *decoder) floatInto(to reflect.Value, tag byte) {
 	kind := to.Kind()
 	switch {
 	case tag == float32Tag && kind == reflect.Float32 && to.CanAddr():
-		f := math.Float32frombits(uint32(d.number(4)))
+		f := math.Float32frombits(uint32(d.float(4)))
 		to.Set(reflect.ValueOf(f).Convert(to.Type())) // of float32, this keeps the bits of a NaN
 	case tag == float32Tag && kind == reflect.Float64:
-		to.SetFloat(float64(math.Float32frombits(uint32(d.number(4)))))
+		to.SetFloat(float64(math.Float32frombits(uint32(d.float(4)))))
 	case tag == float64Tag && kind == reflect.Float64:
-		to.SetFloat(math.Float64frombits(d.number(8)))
+		to.SetFloat(math.Float64frombits(d.float(8)))
 	case tag == float64Tag && kind == reflect.Float32:
-		f := math.Float64frombits(d.number(8))
+		f := math.Float64frombits(d.float(8))
 		if float64(float32(f)) != f && f == f {
 			d.mismatch(to.Type(), tag, fmt.Sprintf("the float %v", f))
 			return
@@ -287,7 +244,7 @@ func (d *decoder) list(to reflect.Value, depth int) {
 // structure reads the schema and the fields of a struct.
 func (d *decoder) structure(to reflect.Value, depth int) {
 	schema := text(d.raw())
-	n := int(d.number(1))
+	n := d.fields()
 	if to.Type() == structType {
 		s := Struct{Schema: schema, Fields: make([]any, n)}
 		for i := range s.Fields {

@@ -1,12 +1,12 @@
 package classic
 
-import "encoding/binary"
-
 // Decoder finds the messages in a stream of bytes, which has no marks between them. It remembers
 // how far it has looked, so that bytes which arrive one by one cost no more than those that arrive
-// together. The zero value is ready.
+// together. The zero value is ready, for MessagePack.
 type Decoder struct {
-	at      int   // the first byte that was not looked at; 0: nothing was
+	Codec Codec // of the stream. It must not change in the middle of a message
+
+	at      int   // the first byte that was not looked at; 0: none of the values was
 	pending int64 // values that begin there, one behind the other
 }
 
@@ -18,114 +18,130 @@ type Decoder struct {
 // the error is a *SizeError, and for everything that is not a message, a *FormatError; the stream
 // cannot be read any further then.
 func (d *Decoder) Next(data []byte, limit int) (m Message, n int, err error) {
-	n, err = d.size(data, limit)
-	if err != nil {
-		return nil, 0, err
+	r := reader{form: d.Codec.form(), data: data, limit: limit}
+	m = d.message(&r)
+	if r.err != nil {
+		return nil, 0, r.err
 	}
-	*d = Decoder{}
-	m, err = parse(data[:n:n])
-	if err != nil {
-		return nil, 0, err
-	}
-	return m, n, nil
+	d.at, d.pending = 0, 0
+	return m, r.at, nil
 }
 
 // Parse is Next of a new Decoder.
-func Parse(data []byte, limit int) (m Message, n int, err error) {
-	return new(Decoder).Next(data, limit)
+func (c Codec) Parse(data []byte, limit int) (m Message, n int, err error) {
+	d := Decoder{Codec: c}
+	return d.Next(data, limit)
 }
 
-// size returns how many bytes the message at the beginning of data has.
-func (d *Decoder) size(data []byte, limit int) (int, error) {
-	if len(data) == 0 {
-		return 0, ErrIncomplete
+// message reads a message. What it returns counts only if the reader has not failed.
+func (d *Decoder) message(r *reader) Message {
+	switch tag := r.tag(); {
+	case r.err != nil:
+		return nil
+	case tag == openTag:
+		return d.open(r)
+	case tag == closeTag:
+		return d.close(r)
+	case tag == blockTag:
+		return block(r)
+	case tag == controlTag:
+		return control(r)
+	default:
+		r.fail(malformed(0, "unexpected message tag %02x", tag))
 	}
-	switch data[0] {
-	case openTag:
-		if d.at == 0 && len(data) >= 8 {
-			d.at, d.pending = 8, int64(binary.BigEndian.Uint16(data[6:]))
+	return nil
+}
+
+func (d *Decoder) open(r *reader) Message {
+	m := Open{Pipe: uint16(r.count()), Priority: int8(r.integer(1)), Function: uint16(r.count()), Count: uint16(r.count())}
+	m.Params = d.values(r, int(m.Count))
+	if !done(r, m.Pipe) {
+		return nil
+	}
+	found := m // only what is whole is allocated
+	return &found
+}
+
+func (d *Decoder) close(r *reader) Message {
+	m := Close{Pipe: uint16(r.count())}
+	switch tag := r.tag(); {
+	case r.err != nil:
+	case tag == trueTag:
+		m.Result = d.values(r, 1)
+	case tag == falseTag:
+		code, message := int32(r.integer(4)), r.raw()
+		if r.err == nil {
+			m.Abort = &Abort{Code: code, Message: text(message)}
 		}
-		return d.values(data, limit)
-	case closeTag:
-		return d.close(data, limit)
-	case blockTag:
-		if len(data) >= 4 && data[3] == eofStatus {
-			return whole(data, 4, limit)
-		}
-		return counted(data, 4, limit)
-	case controlTag:
-		return counted(data, 2, limit)
+	default:
+		r.fail(malformed(r.at-1, "unexpected boolean %02x", tag))
 	}
-	return 0, malformed(0, "unexpected message tag %02x", data[0])
+	if !done(r, m.Pipe) {
+		return nil
+	}
+	found := m
+	return &found
 }
 
-// close returns the size of a Close.
-func (d *Decoder) close(data []byte, limit int) (int, error) {
-	switch {
-	case len(data) < 4:
-		return 0, ErrIncomplete
-	case data[3] == falseTag:
-		return counted(data, 8, limit)
-	case data[3] != trueTag:
-		return 0, malformed(3, "unexpected boolean %02x", data[3])
-	case d.at == 0:
-		d.at, d.pending = 4, 1
+func block(r *reader) Message {
+	m := Block{Pipe: uint16(r.count())}
+	status := r.integer(1)
+	if m.EOF = status == eofStatus; !m.EOF {
+		m.Loss = uint8(status) & maxLoss
+		m.Payload = r.raw()
 	}
-	return d.values(data, limit)
+	if done(r, m.Pipe) && len(m.Payload) > MaxPayload {
+		r.fail(payloadTooLong(len(m.Payload)))
+	}
+	if r.err != nil {
+		return nil
+	}
+	found := m
+	return &found
 }
 
-// values returns where the last of the pending values ends.
-func (d *Decoder) values(data []byte, limit int) (n int, err error) {
+func control(r *reader) Message {
+	code, data := byte(r.integer(1)), r.raw()
+	if !fits(r) {
+		return nil
+	}
+	return &Control{Code: code, Data: data}
+}
+
+// done reports whether a message that belongs to a pipe was read, and is in order.
+func done(r *reader, pipe uint16) bool {
+	if fits(r) && pipe == 0 {
+		r.fail(malformed(1, "pipe id 0, which no message but Control may have"))
+	}
+	return r.err == nil
+}
+
+// fits reports whether a message was read, and is not too long.
+func fits(r *reader) bool {
+	if r.err == nil && r.at > r.limit {
+		r.fail(&SizeError{Size: r.at, Limit: r.limit})
+	}
+	return r.err == nil
+}
+
+// values returns the bytes of the count values that are next.
+func (d *Decoder) values(r *reader, count int) []byte {
+	if r.err != nil {
+		return nil
+	}
+	begin, all := r.at, r.data
 	if d.at == 0 {
-		return 0, ErrIncomplete
+		d.at, d.pending = begin, int64(count)
 	}
-	if d.at, d.pending, err = walk(data, d.at, d.pending, limit); err != nil {
-		return 0, err
+	if seen := d.at - begin; seen <= len(all) {
+		r.step(seen, nil)
+	} else {
+		r.fail(ErrIncomplete)
 	}
-	return whole(data, d.at, limit)
-}
-
-// counted returns the size of a message that ends with a length at byte at and as many bytes.
-func counted(data []byte, at, limit int) (int, error) {
-	if len(data) < at+2 {
-		return 0, ErrIncomplete
+	d.pending = r.walk(d.pending)
+	d.at = r.at
+	if r.err != nil {
+		return nil
 	}
-	return whole(data, at+2+int(binary.BigEndian.Uint16(data[at:])), limit)
-}
-
-// whole returns n if data has that many bytes.
-func whole(data []byte, n, limit int) (int, error) {
-	switch {
-	case n > limit:
-		return 0, &SizeError{Size: n, Limit: limit}
-	case len(data) < n:
-		return 0, ErrIncomplete
-	}
-	return n, nil
-}
-
-// parse makes a message of its bytes, whose size is known.
-func parse(b []byte) (Message, error) {
-	if b[0] == controlTag {
-		return &Control{Code: b[1], Data: b[4:]}, nil
-	}
-	pipe := binary.BigEndian.Uint16(b[1:])
-	if pipe == 0 {
-		return nil, malformed(1, "pipe id 0, which no message but Control may have")
-	}
-	switch {
-	case b[0] == openTag:
-		return &Open{
-			Pipe: pipe, Priority: int8(b[3]), Function: binary.BigEndian.Uint16(b[4:]), Count: binary.BigEndian.Uint16(b[6:]), Params: b[8:],
-		}, nil
-	case b[0] == closeTag && b[3] == trueTag:
-		return &Close{Pipe: pipe, Result: b[4:]}, nil
-	case b[0] == closeTag:
-		return &Close{Pipe: pipe, Abort: &Abort{Code: int32(binary.BigEndian.Uint32(b[4:])), Message: text(b[10:])}}, nil
-	case b[3] == eofStatus:
-		return &Block{Pipe: pipe, EOF: true}, nil
-	case len(b)-6 > MaxPayload:
-		return nil, payloadTooLong(len(b) - 6)
-	}
-	return &Block{Pipe: pipe, Loss: b[3] &^ eofStatus, Payload: b[6:]}, nil
+	return all[: r.at-begin : r.at-begin]
 }

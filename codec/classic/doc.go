@@ -1,16 +1,31 @@
-// Package classic speaks the message format of the classic asterisque, protocol 0.1 with its simple
-// codec: [Open], [Block], [Close] and [Control] as bytes, the handshake [Sync], and the typed
+// Package classic speaks the message format of the classic asterisque, protocol 0.1, with either of
+// its codecs: [Open], [Block], [Close] and [Control] as bytes, the handshake [Sync], and the typed
 // values that calls carry. Package wire/classicwire joins it to sessions; a program uses the two
 // like this:
 //
 //	import _ "github.com/asterisque-go/asterisque/wire/classicwire" // adds classic://host:port
 //
-//	node := asterisque.NewNode(asterisque.WithCodecs(classic.Values))
+//	node := asterisque.NewNode(asterisque.WithCodecs(classic.MessagePack))
 //	session, err := node.Dial(ctx, "classic://127.0.0.1:5330")
+//
+// # Codecs
+//
+// A program of the original has one of two codecs in its Options, and both ends need the same:
+//
+//	here           in the original
+//	[MessagePack]  MessagePackCodec, the default
+//	[Simple]       SimpleCodec
+//
+// The two write the same items in the same order, and differ in how numbers, texts and uuids are
+// bytes. Simple gives every number a fixed size. MessagePack packs each in the fewest bytes, and
+// casts counts to signed numbers before: 40,000 elements are written as -25,536, and 40,000 itself
+// is refused. There are no arrays and maps of MessagePack. Texts and binaries are the raw bytes of
+// msgpack 0.6; those of later versions are read as well, but never written. A number is read in any
+// form that fits its type, a tag only as the one byte that the original writes.
 //
 // # Values
 //
-// [Values] maps Go types to the types of the format, and back:
+// A [Codec] maps Go types to the types of the format, and back:
 //
 //	Go                                       classic
 //	nil, a nil pointer or interface          null; it is the zero value of whatever Go type it is decoded as
@@ -63,7 +78,7 @@
 //
 // # Concurrency
 //
-// Messages are plain values without a lock. Values is safe for use by several goroutines at the
+// Messages are plain values without a lock. A Codec is safe for use by several goroutines at the
 // same time; a [Decoder] belongs to one.
 //
 // # Errors

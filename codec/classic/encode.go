@@ -2,7 +2,6 @@ package classic
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"reflect"
@@ -13,8 +12,9 @@ import (
 
 // encoder appends values. After the first error it appends nothing of use.
 type encoder struct {
-	b   []byte
-	err error
+	form form
+	b    []byte
+	err  error
 }
 
 func (e *encoder) fail(err error) {
@@ -64,34 +64,37 @@ func (e *encoder) value(v reflect.Value, depth int) {
 
 // number appends v, whose kind decides on the type, and not how large it is.
 func (e *encoder) number(v reflect.Value) {
-	order := binary.BigEndian
 	switch v.Kind() {
 	case reflect.Int8:
-		e.b = append(e.b, int8Tag, byte(v.Int()))
+		e.integer(int8Tag, v.Int())
 	case reflect.Int16:
-		e.b = order.AppendUint16(append(e.b, int16Tag), uint16(v.Int()))
+		e.integer(int16Tag, v.Int())
 	case reflect.Int32:
-		e.b = order.AppendUint32(append(e.b, int32Tag), uint32(v.Int()))
+		e.integer(int32Tag, v.Int())
 	case reflect.Int, reflect.Int64:
-		e.b = order.AppendUint64(append(e.b, int64Tag), uint64(v.Int()))
+		e.integer(int64Tag, v.Int())
 	case reflect.Uint8:
-		e.b = order.AppendUint16(append(e.b, int16Tag), uint16(v.Uint()))
+		e.integer(int16Tag, int64(v.Uint()))
 	case reflect.Uint16:
-		e.b = order.AppendUint32(append(e.b, int32Tag), uint32(v.Uint()))
+		e.integer(int32Tag, int64(v.Uint()))
 	case reflect.Uint32:
-		e.b = order.AppendUint64(append(e.b, int64Tag), v.Uint())
+		e.integer(int64Tag, int64(v.Uint()))
 	case reflect.Uint, reflect.Uint64:
 		if v.Uint() > math.MaxInt64 {
 			e.fail(codec.ErrTooLarge.Withf("the number %d exceeds the %d that the classic format can hold", v.Uint(), int64(math.MaxInt64)))
 		}
-		e.b = order.AppendUint64(append(e.b, int64Tag), v.Uint())
+		e.integer(int64Tag, int64(v.Uint()))
 	case reflect.Float32:
-		e.b = order.AppendUint32(append(e.b, float32Tag), float32Bits(v))
+		e.b = e.form.appendFloat(append(e.b, float32Tag), uint64(float32Bits(v)), 4)
 	case reflect.Float64:
-		e.b = order.AppendUint64(append(e.b, float64Tag), math.Float64bits(v.Float()))
+		e.b = e.form.appendFloat(append(e.b, float64Tag), math.Float64bits(v.Float()), 8)
 	default:
 		e.unsupported(v.Type())
 	}
+}
+
+func (e *encoder) integer(tag byte, n int64) {
+	e.b = e.form.appendInteger(append(e.b, tag), n, widths[tag])
 }
 
 // float32Bits keeps the bits of a NaN, which a conversion to float64 and back would change.
@@ -114,14 +117,16 @@ func (e *encoder) string(s string) {
 		e.tooLarge("string", len(s), MaxString)
 		return
 	}
-	e.b = appendRaw(append(e.b, stringTag), s)
+	e.b = appendRaw(append(e.b, stringTag), e.form, s)
 }
 
 // sequence appends a slice or an array, which is a uuid, a binary, a map or a list.
 func (e *encoder) sequence(v reflect.Value, depth int) {
 	switch {
 	case isUUID(v.Type()):
-		e.b = appendBytes(append(e.b, uuidTag), v)
+		var u UUID
+		appendBytes(u[:0], v)
+		e.b = e.form.appendUUID(append(e.b, uuidTag), u)
 	case v.Type() == mapType:
 		e.entries(v, depth)
 	case v.Type().Elem().Kind() != reflect.Uint8:
@@ -129,7 +134,7 @@ func (e *encoder) sequence(v reflect.Value, depth int) {
 	case v.Len() > MaxString:
 		e.tooLarge("binary", v.Len(), MaxString)
 	default:
-		e.b = appendBytes(binary.BigEndian.AppendUint16(append(e.b, binaryTag), uint16(v.Len())), v)
+		e.b = appendBytes(e.form.appendLength(append(e.b, binaryTag), v.Len()), v)
 	}
 }
 
@@ -160,7 +165,7 @@ func (e *encoder) counted(tag byte, what string, n int) bool {
 		e.tooLarge(what, n, MaxCount)
 		return false
 	}
-	e.b = binary.BigEndian.AppendUint16(append(e.b, tag), uint16(n))
+	e.b = appendCount(append(e.b, tag), e.form, uint16(n))
 	return true
 }
 
@@ -187,7 +192,7 @@ func (e *encoder) mapping(v reflect.Value, depth int) {
 	}
 	var entries []entry
 	for i := v.MapRange(); i.Next(); {
-		k := encoder{}
+		k := encoder{form: e.form}
 		k.value(i.Key(), depth+1)
 		if k.err != nil {
 			e.fail(k.err)
@@ -231,7 +236,7 @@ func (e *encoder) fieldsOf(schema string, n int, field func(i int) reflect.Value
 		e.tooLarge("schema", len(schema), MaxString)
 		return
 	}
-	e.b = append(appendRaw(append(e.b, structTag), schema), byte(n))
+	e.b = appendFields(appendRaw(append(e.b, structTag), e.form, schema), e.form, uint8(n))
 	for i := range n {
 		e.value(field(i), depth+1)
 	}

@@ -33,10 +33,12 @@ func isUUID(t reflect.Type) bool {
 	return t.Kind() == reflect.Array && t.Len() == len(UUID{}) && t.Elem().Kind() == reflect.Uint8
 }
 
-// unit is what a struct{} is that is the whole of what Values.Append writes: a struct without
+// appendUnit appends what a struct{} is that is the whole of what Append writes: a struct without
 // schema and fields. As parameters it is none, as a result it is the null of the original's void
 // and Unit.
-const unit = "\x22\x00\x00\x00"
+func appendUnit(dst []byte, f form) []byte {
+	return appendFields(appendRaw(append(dst, structTag), f, ""), f, 0)
+}
 
 // isUnit reports whether v is a struct{}, or leads to one.
 func isUnit(v reflect.Value) bool {

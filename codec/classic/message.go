@@ -1,9 +1,5 @@
 package classic
 
-import (
-	"encoding/binary"
-)
-
 // Limits of the format.
 const (
 	MaxMessage = 65507 // bytes of a message that may be sent
@@ -27,15 +23,15 @@ const (
 	CloseCode = 'C' // ends the session
 )
 
-// eofStatus is the status of a Block that ends its direction.
-const eofStatus = 0x80
+// eofStatus is the status, signed, of a Block that ends its direction.
+const eofStatus = -0x80
 
 // Message is one of Open, Block, Close and Control.
 type Message interface {
-	// AppendTo appends the bytes of the message to dst and returns the longer slice; after an
-	// error, dst as it was. It keeps no part of the message. The error is a *FormatError for what
-	// the format cannot say, and a *SizeError for a message of more than MaxMessage bytes.
-	AppendTo(dst []byte) ([]byte, error)
+	// AppendTo appends the bytes of the message, by codec c, to dst and returns the longer slice;
+	// after an error, dst as it was. It keeps no part of the message. The error is a *FormatError
+	// for what the format cannot say, and a *SizeError for a message of more than MaxMessage bytes.
+	AppendTo(dst []byte, c Codec) ([]byte, error)
 }
 
 // Open asks the peer to run a function: it starts a pipe.
@@ -75,22 +71,24 @@ type Control struct {
 }
 
 // AppendTo implements Message. Params are not looked at.
-func (m *Open) AppendTo(dst []byte) ([]byte, error) {
-	b := binary.BigEndian.AppendUint16(append(dst, openTag), m.Pipe)
-	b = binary.BigEndian.AppendUint16(append(b, byte(m.Priority)), m.Function)
-	b = binary.BigEndian.AppendUint16(b, m.Count)
+func (m *Open) AppendTo(dst []byte, c Codec) ([]byte, error) {
+	f := c.form()
+	b := appendCount(append(dst, openTag), f, m.Pipe)
+	b = f.appendInteger(b, int64(m.Priority), 1)
+	b = appendCount(appendCount(b, f, m.Function), f, m.Count)
 	return finish(dst, append(b, m.Params...), m.Pipe)
 }
 
 // AppendTo implements Message. Result is not looked at.
-func (m *Close) AppendTo(dst []byte) ([]byte, error) {
-	b := binary.BigEndian.AppendUint16(append(dst, closeTag), m.Pipe)
+func (m *Close) AppendTo(dst []byte, c Codec) ([]byte, error) {
+	f := c.form()
+	b := appendCount(append(dst, closeTag), f, m.Pipe)
 	switch {
 	case m.Abort != nil && len(m.Abort.Message) > MaxString:
 		return dst, malformed(0, "the message of an Abort has %d bytes, more than %d", len(m.Abort.Message), MaxString)
 	case m.Abort != nil:
-		b = binary.BigEndian.AppendUint32(append(b, falseTag), uint32(m.Abort.Code))
-		b = appendRaw(b, m.Abort.Message)
+		b = f.appendInteger(append(b, falseTag), int64(m.Abort.Code), 4)
+		b = appendRaw(b, f, m.Abort.Message)
 	case m.Result == nil:
 		b = append(b, trueTag, nullTag)
 	default:
@@ -103,30 +101,28 @@ func (m *Close) AppendTo(dst []byte) ([]byte, error) {
 const maxLoss = 127
 
 // AppendTo implements Message.
-func (m *Block) AppendTo(dst []byte) ([]byte, error) {
-	b := binary.BigEndian.AppendUint16(append(dst, blockTag), m.Pipe)
+func (m *Block) AppendTo(dst []byte, c Codec) ([]byte, error) {
+	f := c.form()
+	b := appendCount(append(dst, blockTag), f, m.Pipe)
 	switch {
 	case m.EOF:
-		return finish(dst, append(b, eofStatus), m.Pipe)
+		return finish(dst, f.appendInteger(b, eofStatus, 1), m.Pipe)
 	case m.Loss > maxLoss:
 		return dst, malformed(0, "loss rate %d is not in 0 to %d", m.Loss, maxLoss)
 	case len(m.Payload) > MaxPayload:
 		return dst, payloadTooLong(len(m.Payload))
 	}
-	return finish(dst, appendRaw(append(b, m.Loss), m.Payload), m.Pipe)
+	return finish(dst, appendRaw(f.appendInteger(b, int64(m.Loss), 1), f, m.Payload), m.Pipe)
 }
 
 // AppendTo implements Message.
-func (m *Control) AppendTo(dst []byte) ([]byte, error) {
+func (m *Control) AppendTo(dst []byte, c Codec) ([]byte, error) {
 	if len(m.Data) > MaxString {
 		return dst, &SizeError{Size: 4 + len(m.Data), Limit: MaxMessage}
 	}
-	return sized(dst, appendRaw(append(dst, controlTag, m.Code), m.Data))
-}
-
-// appendRaw appends b behind its length, which must fit.
-func appendRaw[B []byte | string](dst []byte, b B) []byte {
-	return append(binary.BigEndian.AppendUint16(dst, uint16(len(b))), b...)
+	f := c.form()
+	b := f.appendInteger(append(dst, controlTag), int64(int8(m.Code)), 1)
+	return sized(dst, appendRaw(b, f, m.Data))
 }
 
 // finish returns b, which is dst with a message behind it, if the message is in order.

@@ -1,69 +1,79 @@
 package classic
 
 import (
-	"encoding/binary"
 	"fmt"
 	"reflect"
 
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// JoinParams appends the parameters of an Open as the one value that Values.Decode takes for the
-// parameter of a function, and returns the longer slice. It keeps no part of m.
-func JoinParams(dst []byte, m *Open) []byte {
-	return append(binary.BigEndian.AppendUint16(append(dst, paramsTag), m.Count), m.Params...)
+// JoinParams appends the parameters of an Open as the one value that Decode takes for the parameter
+// of a function, and returns the longer slice. It keeps no part of m.
+func (c Codec) JoinParams(dst []byte, m *Open) []byte {
+	return append(appendCount(append(dst, paramsTag), c.form(), m.Count), m.Params...)
 }
 
-// SplitParams makes of encoded, which is what Values.Append wrote for the parameter of a function,
-// the parameters of an Open. params is a part of encoded. No bytes at all are no parameters. The
-// error is a *FormatError.
-func SplitParams(encoded []byte) (count uint16, params []byte, err error) {
+// SplitParams makes of encoded, which is what Append wrote for the parameter of a function, the
+// parameters of an Open. params is a part of encoded. No bytes at all are no parameters. The error
+// is a *FormatError.
+func (c Codec) SplitParams(encoded []byte) (count uint16, params []byte, err error) {
 	if len(encoded) == 0 {
 		return 0, nil, nil
 	}
+	r := newReader(c, encoded)
 	if encoded[0] == paramsTag {
-		if len(encoded) < 3 {
-			return 0, nil, malformed(len(encoded), "ends in the middle of the parameters")
-		}
-		count = binary.BigEndian.Uint16(encoded[1:])
-		return count, encoded[3:], checkValues(encoded, 3, int(count))
+		n, err := r.params()
+		return uint16(n), r.data, err
 	}
-	if err := CheckValue(encoded); err != nil {
+	if err := c.CheckValue(encoded); err != nil {
 		return 0, nil, err
 	}
-	if encoded[0] == structTag && string(encoded[1:3]) == "\x00\x00" { // a struct without a schema
-		return uint16(encoded[3]), encoded[4:], nil
+	if r.tag() == structTag && len(r.raw()) == 0 { // a struct without a schema
+		n := r.fields()
+		return uint16(n), r.data, nil
 	}
 	return 1, encoded, nil
 }
 
-// ResultOf makes of encoded, which is what Values.Append wrote for a result, the result of a Close,
-// and may change encoded for that. No bytes at all are null. The error is a *FormatError.
-func ResultOf(encoded []byte) ([]byte, error) {
+// params reads the head of parameters that are one value, and returns how many follow, which are
+// whole.
+func (r *reader) params() (count int, err error) {
+	r.tag()
+	count = r.count()
+	switch values := *r; r.err.(type) {
+	case nil:
+		return count, values.whole(count)
+	case *FormatError:
+		return 0, r.err
+	}
+	return 0, malformed(r.limit, "ends in the middle of the parameters")
+}
+
+// ResultOf makes of encoded, which is what Append wrote for a result, the result of a Close, and
+// may change encoded for that. No bytes at all are null. The error is a *FormatError.
+func (c Codec) ResultOf(encoded []byte) ([]byte, error) {
 	if len(encoded) == 0 {
 		return []byte{nullTag}, nil
 	}
+	var room [8]byte
 	switch {
 	case encoded[0] == paramsTag:
 		encoded[0] = listTag // which has the same form
-	case string(encoded) == unit:
+	case string(encoded) == string(appendUnit(room[:0], c.form())):
 		return []byte{nullTag}, nil
 	}
-	return encoded, CheckValue(encoded)
+	return encoded, c.CheckValue(encoded)
 }
 
 // decodeParams decodes the parameters of an Open, as JoinParams has written them, into the
 // parameter of a function.
-func decodeParams(data []byte, to reflect.Value) error {
-	if len(data) < 3 {
-		return malformed(len(data), "ends in the middle of the parameters")
-	}
-	count := int(binary.BigEndian.Uint16(data[1:]))
-	if err := checkValues(data, 3, count); err != nil {
+func (c Codec) decodeParams(data []byte, to reflect.Value) error {
+	d := decoder{newReader(c, data)}
+	count, err := d.params()
+	if err != nil {
 		return err
 	}
-	d := decoder{data: data[3:]}
-	if single := count == 1 && data[3] == nullTag; !single { // a null is a nil pointer
+	if single := count == 1 && d.data[0] == nullTag; !single { // a null is a nil pointer
 		for range MaxDepth { // a type can point to itself
 			if to.Kind() != reflect.Pointer {
 				break
@@ -74,9 +84,9 @@ func decodeParams(data []byte, to reflect.Value) error {
 	}
 	switch {
 	case to.Type() == paramsType:
-		to.Set(reflect.ValueOf(d.params(count)))
+		to.Set(reflect.ValueOf(d.all(count)))
 	case to.Kind() == reflect.Interface && to.NumMethod() == 0:
-		to.Set(reflect.ValueOf(d.params(count)))
+		to.Set(reflect.ValueOf(d.all(count)))
 	case spread(to.Type()):
 		d.spread(to, count)
 	case count != 1:
@@ -87,8 +97,8 @@ func decodeParams(data []byte, to reflect.Value) error {
 	return d.err
 }
 
-// params reads count parameters of any type.
-func (d *decoder) params(count int) Params {
+// all reads count parameters of any type.
+func (d *decoder) all(count int) Params {
 	p := make(Params, count)
 	for i := range p {
 		if !d.at(reflect.ValueOf(&p[i]).Elem(), 1, i) {

@@ -19,18 +19,18 @@ type Sync struct {
 	Timeout int32     // seconds until a session is given up; the original does not heed it
 }
 
-// AppendTo appends the Control that carries s to dst and returns the longer slice.
-func (s *Sync) AppendTo(dst []byte) []byte {
+// AppendTo appends the Control that carries s, by codec c, to dst and returns the longer slice.
+func (s *Sync) AppendTo(dst []byte, c Codec) []byte {
 	b := binary.BigEndian
-	dst = b.AppendUint16(append(dst, controlTag, SyncCode), syncSize)
+	dst = c.form().appendLength(append(dst, controlTag, SyncCode), syncSize)
 	dst = b.AppendUint16(dst, s.Version)
 	dst = append(append(dst, s.Node[:]...), s.Session[:]...)
 	dst = b.AppendUint64(dst, uint64(s.Time.UnixMilli()))
 	return b.AppendUint32(b.AppendUint32(dst, uint32(s.Ping)), uint32(s.Timeout))
 }
 
-// ParseSync reads the data of a Control with SyncCode. Bytes behind those it knows are ignored. The
-// error is a *FormatError.
+// ParseSync reads the data of a Control with SyncCode, which is the same in both codecs. Bytes
+// behind those it knows are ignored. The error is a *FormatError.
 func ParseSync(data []byte) (Sync, error) {
 	if len(data) < syncSize {
 		return Sync{}, malformed(len(data), "a SyncConfig has %d bytes, this one %d", syncSize, len(data))

@@ -7,24 +7,15 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// Values is the value codec of classic sessions; its name is "classic". The package comment has its
-// table of types. Append refuses what the format cannot hold, such as a string of more than
-// MaxString bytes, with an error for which errors.Is(err, codec.ErrTooLarge) holds, and Decode and
-// Append refuse what is nested deeper than MaxDepth.
-var Values codec.Values = values{}
-
-type values struct{}
-
-// Name implements codec.Values.
-func (values) Name() string { return "classic" }
-
-// Append implements codec.Values.
-func (values) Append(dst []byte, v any) ([]byte, error) {
-	e := encoder{b: dst}
+// Append implements codec.Values. It refuses what the original cannot hold, such as a string of
+// more than MaxString bytes, and what is nested deeper than MaxDepth, with an error for which
+// errors.Is(err, codec.ErrTooLarge) holds.
+func (c Codec) Append(dst []byte, v any) ([]byte, error) {
+	e := encoder{form: c.form(), b: dst}
 	if p, ok := paramsIn(v); ok {
 		e.elements(paramsTag, reflect.ValueOf(p), 0)
 	} else if isUnit(reflect.ValueOf(v)) {
-		e.b = append(e.b, unit...)
+		e.b = appendUnit(e.b, e.form)
 	} else {
 		e.value(reflect.ValueOf(v), 0)
 	}
@@ -51,19 +42,25 @@ func paramsIn(v any) (Params, bool) {
 	return nil, false
 }
 
-// Decode implements codec.Values.
-func (values) Decode(data []byte, v any) error {
+// Decode implements codec.Values. It refuses what is nested deeper than MaxDepth as Append does.
+func (c Codec) Decode(data []byte, v any) error {
 	to := reflect.ValueOf(v)
 	if to.Kind() != reflect.Pointer || to.IsNil() {
 		return &codec.TypeError{Want: "nothing", Got: "a value", Err: fmt.Errorf("%T is no pointer to decode into", v)}
 	}
 	if len(data) > 0 && data[0] == paramsTag {
-		return decodeParams(data, to.Elem())
+		return c.decodeParams(data, to.Elem())
 	}
-	if err := CheckValue(data); err != nil {
+	if err := c.CheckValue(data); err != nil {
 		return err
 	}
-	d := decoder{data: data}
+	d := decoder{newReader(c, data)}
 	d.value(to.Elem(), 0)
 	return d.err
+}
+
+// CheckValue returns an error, a *FormatError, unless data is exactly one encoded value.
+func (c Codec) CheckValue(data []byte) error {
+	r := newReader(c, data)
+	return r.whole(1)
 }

@@ -1,7 +1,6 @@
 package classic
 
 import (
-	"encoding/binary"
 	"reflect"
 
 	"github.com/asterisque-go/asterisque/internal/weigh"
@@ -10,10 +9,10 @@ import (
 var plans = &weigh.Plans{Rules: weigh.Rules{Kind: kindOf, Field: fieldOf, Blank: "classic"}}
 
 // Weigh implements codec.Weigher.
-func (values) Weigh(data []byte, t reflect.Type, most int) int {
-	w := weigher{data: data, Tally: weigh.NewTally(most)}
+func (c Codec) Weigh(data []byte, t reflect.Type, most int) int {
+	w := weigher{reader: newReader(c, data), Tally: weigh.NewTally(most)}
 	p := plans.Of(t)
-	if len(data) >= 3 && data[0] == paramsTag {
+	if len(data) > 0 && data[0] == paramsTag {
 		w.params(p)
 	} else {
 		w.value(p, 0)
@@ -33,36 +32,21 @@ func fieldOf(f reflect.StructField) (n weigh.Name, ok bool) {
 	return weigh.Name{Name: f.Name}, f.IsExported() && f.Tag.Get("classic") != "-"
 }
 
-// weigher walks the values of data, once and in their order.
+// weigher walks the values of data, once and in their order. It ends where data is malformed.
 type weigher struct {
 	weigh.Tally
-	data []byte // what was not read
+	reader
 }
 
 func (w *weigher) done() bool { return len(w.data) == 0 || w.Over() }
 
-// take returns the next n bytes, or ends where data is malformed.
-func (w *weigher) take(n int) []byte {
-	if n > len(w.data) {
-		w.data = nil
-		return nil
-	}
-	b := w.data[:n]
-	w.data = w.data[n:]
-	return b
-}
-
-func (w *weigher) count() int {
-	if b := w.take(2); b != nil {
-		return int(binary.BigEndian.Uint16(b))
-	}
-	return 0
-}
-
 // params weighs the parameters of an Open, as decodeParams decodes them.
 func (w *weigher) params(p *weigh.Plan) {
-	w.take(1)
+	w.tag()
 	count := w.count()
+	if w.err != nil {
+		return
+	}
 	for depth := 0; p.Kind == weigh.Pointer && depth < MaxDepth && !w.Over(); depth++ {
 		w.Add(weigh.Alloc(p.Elem.Size))
 		p = p.Elem
@@ -86,7 +70,7 @@ func (w *weigher) value(p *weigh.Plan, depth int) {
 	if w.done() {
 		return
 	}
-	tag := w.take(1)[0]
+	tag := w.tag()
 	if tag == nullTag {
 		return
 	}
@@ -101,21 +85,16 @@ func (w *weigher) value(p *weigh.Plan, depth int) {
 	defer w.Leave(depth)
 	switch tag {
 	case stringTag, binaryTag:
-		w.text(p, w.take(w.count()))
+		w.text(p, w.raw())
 	case listTag:
 		w.list(p, w.count(), depth)
 	case mapTag:
 		w.mapping(p, w.count(), depth)
 	case structTag:
-		w.text(p, w.take(w.count()))
-		if n := w.take(1); n != nil {
-			w.list(p, int(n[0]), depth)
-		}
+		w.text(p, w.raw())
+		w.list(p, w.fields(), depth)
 	default:
-		w.take(max(fixed(tag)-1, 0))
-		if fixed(tag) == 0 {
-			w.data = nil
-		}
+		w.skip(tag)
 	}
 }
 

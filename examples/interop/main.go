@@ -89,7 +89,7 @@ func parse(args []string, stdout io.Writer) (f flags, err error) {
 	set.BoolVar(&f.once, "once", false, "with -listen: exit when the first session has ended")
 	set.StringVar(&f.dial, "dial", "", "connect to `URL`, and run the matrix")
 	set.BoolVar(&f.fixture, "fixture", false, "be the side that the program conformance plays its scenarios against; with -dial: connect again and again")
-	set.StringVar(&f.codec, "codec", "", "the value codec `NAME`: "+names+"; without it the other side chooses, cbor being the first that is offered")
+	set.StringVar(&f.codec, "codec", "", "the value codec `NAME`: "+names+"; without it the other side chooses, cbor being the first that is offered, and over classic:// classic-messagepack")
 	set.StringVar(&f.cert, "cert", "", "with TLS: the `FILE` with the certificate that was made up")
 	set.IntVar(&f.calls, "calls", 100_000, "how many calls the case of many calls makes")
 	err = set.Parse(args)
@@ -100,7 +100,8 @@ func parse(args []string, stdout io.Writer) (f flags, err error) {
 		return f, err
 	}
 	_, known := codecs[f.codec]
-	classic := isClassic(f.listen) || isClassic(f.dial)
+	url := f.listen + f.dial
+	scheme, _, _ := strings.Cut(url, ":")
 	switch {
 	case err != nil:
 	case set.NArg() > 0:
@@ -113,8 +114,8 @@ func parse(args []string, stdout io.Writer) (f flags, err error) {
 		err = errors.New("-fixture goes with -listen or -dial")
 	case f.codec != "" && !known:
 		err = fmt.Errorf("-codec: %q is none of %s", f.codec, names)
-	case f.codec != "" && classic != (f.codec == "classic"):
-		err = errors.New("-codec classic goes with classic:// URLs, and no other does")
+	case url != "" && !carries(scheme, f.codec):
+		err = errors.New("-codec classic-messagepack and classic-simple go with classic:// URLs, and no others do")
 	case f.cert != "" && f.listen == "" && f.dial == "":
 		err = errors.New("-cert goes with -listen or -dial")
 	case f.calls < 1:

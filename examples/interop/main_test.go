@@ -23,9 +23,9 @@ func TestMain(m *testing.M) { leak.Main(m) }
 const few = 2000
 
 func TestTheMatrixPassesOverEveryScheme(t *testing.T) {
-	for _, scheme := range schemes {
-		t.Run(scheme, func(t *testing.T) {
-			requirePasses(t, scheme, "", isClassic(scheme+":"))
+	for _, c := range columnsOf(schemes, "") {
+		t.Run(c.title, func(t *testing.T) {
+			requirePasses(t, c.scheme, c.codec, isClassic(c.scheme+":"))
 		})
 	}
 }
@@ -91,9 +91,9 @@ func TestWithoutArgumentsATableTellsAboutAllSchemes(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, runAll(t.Context(), flags{calls: 10}, []string{"mem", "classic"}, &out))
 	lines := strings.Split(out.String(), "\n")
-	require.Equal(t, []string{"ms", "mem", "classic"}, strings.Fields(lines[0]))
-	require.Regexp(t, `^unary +\d+\.\d +\d+\.\d$`, lines[1])
-	require.Regexp(t, `^deadline +\d+\.\d +–$`, lines[13])
+	require.Equal(t, []string{"ms", "mem", "classic-messagepack", "classic-simple"}, strings.Fields(lines[0]))
+	require.Regexp(t, `^unary +\d+\.\d +\d+\.\d +\d+\.\d$`, lines[1])
+	require.Regexp(t, `^deadline +\d+\.\d +– +–$`, lines[13])
 	require.Contains(t, out.String(), "–       deadline: classic has no TTL\n")
 	require.True(t, strings.HasSuffix(out.String(), "\nall ok\n"), out.String())
 }
@@ -126,7 +126,7 @@ func TestWhatFailsIsSaid(t *testing.T) {
 	require.NotContains(t, out.String(), "all ok")
 
 	out.Reset()
-	printTable(&out, []column{{"tcp", []result{{name: "unary", err: io.ErrUnexpectedEOF}}}})
+	printTable(&out, []column{{title: "tcp", results: []result{{name: "unary", err: io.ErrUnexpectedEOF}}}})
 	require.Contains(t, out.String(), "FAILED  tcp, unary: unexpected EOF\n")
 }
 
@@ -137,8 +137,8 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		"-listen and -dial are for one":      {"-listen", "a", "-dial", "a"},
 		"-once goes with -listen":            {"-once"},
 		`-codec: "xml" is none of cbor, cla`: {"-codec", "xml"},
-		"-codec classic goes with classic":   {"-codec", "classic", "-dial", "tcp://127.0.0.1:1"},
-		"and no other does":                  {"-codec", "cbor", "-dial", "classic://127.0.0.1:1"},
+		"classic-simple go with classic":     {"-codec", "classic-simple", "-dial", "tcp://127.0.0.1:1"},
+		"and no others do":                   {"-codec", "cbor", "-dial", "classic://127.0.0.1:1"},
 		"-cert goes with":                    {"-cert", "x"},
 		"-calls: 0 is not positive":          {"-calls", "0"},
 	} {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,8 +24,23 @@ const (
 	waiting = 192 // calls, beyond which more are refused
 )
 
-// codecs are the values of -codec. The classic protocol has its own.
-var codecs = map[string]codec.Values{"cbor": codec.CBOR, "json": codec.JSON, "raw": codec.Raw, "msgpack": msgpack.Values, "classic": classic.Values}
+// codecs are the values of -codec. The classic protocol has its own, of which a side that dials
+// speaks the first, if none is named.
+var (
+	codecs        = map[string]codec.Values{"cbor": codec.CBOR, "json": codec.JSON, "raw": codec.Raw, "msgpack": msgpack.Values}
+	classicCodecs = []codec.Values{classic.MessagePack, classic.Simple}
+)
+
+func init() {
+	for _, c := range classicCodecs {
+		codecs[c.Name()] = c
+	}
+}
+
+// carries reports whether a codec of some name, or without a name some codec, goes over a scheme.
+func carries(scheme, codecName string) bool {
+	return codecName == "" || isClassic(scheme+":") == strings.HasPrefix(codecName, "classic-")
+}
 
 // options are those of both sides. Without a name of a codec all are offered.
 func options(id, url, codecName string, cfg *tls.Config, svc *asterisque.Service) []asterisque.Option {
@@ -33,10 +49,10 @@ func options(id, url, codecName string, cfg *tls.Config, svc *asterisque.Service
 		asterisque.WithWorkers(asterisque.Workers{Session: workers, Waiting: waiting}),
 	}
 	switch {
-	case isClassic(url):
-		opts = append(opts, asterisque.WithCodecs(classic.Values))
 	case codecName != "":
 		opts = append(opts, asterisque.WithCodecs(codecs[codecName]))
+	case isClassic(url):
+		opts = append(opts, asterisque.WithCodecs(classicCodecs...))
 	default:
 		opts = append(opts, asterisque.WithCodecs(codec.CBOR, codec.JSON, codec.Raw, msgpack.Values))
 	}
@@ -53,9 +69,11 @@ func visit(ctx context.Context, url, codecName string, calls int, cfg *tls.Confi
 		return 0, err
 	}
 	c := &caller{Session: sess, codec: codecName, classic: isClassic(url)}
-	if c.classic {
-		c.codec = "classic"
-	} else if c.codec == "" {
+	switch {
+	case c.codec != "":
+	case c.classic:
+		c.codec = classicCodecs[0].Name()
+	default:
 		c.codec = "cbor" // which is offered first
 	}
 	failed = runMatrix(ctx, c, calls, tell)

@@ -11,22 +11,40 @@ import (
 
 // column is a run of the matrix.
 type column struct {
-	scheme  string
-	results []result
+	title         string
+	scheme, codec string
+	results       []result
 }
+
+// columnsOf returns what there is to run over schemes. Without the name of a codec the classic
+// protocol is run with each of its own.
+func columnsOf(schemes []string, codecName string) (columns []column) {
+	for _, scheme := range schemes {
+		switch {
+		case !carries(scheme, codecName):
+		case isClassic(scheme+":") && codecName == "":
+			for _, c := range classicCodecs {
+				columns = append(columns, column{title: c.Name(), scheme: scheme, codec: c.Name()})
+			}
+		default:
+			columns = append(columns, column{title: scheme, scheme: scheme, codec: codecName})
+		}
+	}
+	return columns
+}
+
+// width returns how many letters there are in each line of the column.
+func (c column) width() int { return max(10, len(c.title)+2) }
 
 // runAll runs both sides in this process, over each of the schemes in turn, and prints one table.
 func runAll(ctx context.Context, f flags, schemes []string, stdout io.Writer) error {
 	var columns []column
 	failed := 0
-	for _, scheme := range schemes {
-		if f.codec != "" && isClassic(scheme+":") != (f.codec == "classic") {
-			continue
-		}
-		c := column{scheme: scheme}
-		n, err := runBoth(ctx, scheme, f, func(r result) { c.results = append(c.results, r) })
+	for _, c := range columnsOf(schemes, f.codec) {
+		f.codec = c.codec
+		n, err := runBoth(ctx, c.scheme, f, func(r result) { c.results = append(c.results, r) })
 		if err != nil {
-			return fmt.Errorf("%s: %w", scheme, err)
+			return fmt.Errorf("%s: %w", c.title, err)
 		}
 		failed += n
 		columns = append(columns, c)
@@ -71,7 +89,7 @@ func printTable(w io.Writer, columns []column) {
 	}
 	fmt.Fprintf(w, "%-32s", "ms")
 	for _, c := range columns {
-		fmt.Fprintf(w, "%10s", c.scheme)
+		fmt.Fprintf(w, "%*s", c.width(), c.title)
 	}
 	var notes []string
 	for i, r := range columns[0].results {
@@ -80,13 +98,13 @@ func printTable(w io.Writer, columns []column) {
 			r := c.results[i]
 			switch r.outcome() {
 			case "ok":
-				fmt.Fprintf(w, "%10.1f", float64(r.took.Microseconds())/1000)
+				fmt.Fprintf(w, "%*.1f", c.width(), float64(r.took.Microseconds())/1000)
 			case "skipped":
-				fmt.Fprintf(w, "%10s", "–")
+				fmt.Fprintf(w, "%*s", c.width(), "–")
 				notes = append(notes, fmt.Sprintf("–       %s: %s", r.name, r.err))
 			default:
-				fmt.Fprintf(w, "%10s", "FAILED")
-				notes = append(notes, fmt.Sprintf("FAILED  %s, %s: %s", c.scheme, r.name, r.err))
+				fmt.Fprintf(w, "%*s", c.width(), "FAILED")
+				notes = append(notes, fmt.Sprintf("FAILED  %s, %s: %s", c.title, r.name, r.err))
 			}
 		}
 	}

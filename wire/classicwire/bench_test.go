@@ -4,13 +4,17 @@ import (
 	"testing"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec/classic"
 )
 
 // BenchmarkCall compares calls over the classic protocol with those over protocol 1.
 func BenchmarkCall(b *testing.B) {
-	for _, scheme := range []string{"classic", "tcp"} {
-		b.Run(scheme, func(b *testing.B) {
-			s, _ := connectNodes(b, scheme, newNode(b, asterisque.NewService()), newNode(b, offer()))
+	for _, c := range []struct {
+		scheme string
+		form   classic.Codec
+	}{{"classic", classic.MessagePack}, {"classic", classic.Simple}, {"tcp", classic.MessagePack}} {
+		b.Run(c.scheme+"/"+c.form.Name(), func(b *testing.B) {
+			s, _ := connectNodes(b, c.scheme, newNode(b, c.form, asterisque.NewService()), newNode(b, c.form, offer()))
 			for name, callers := range map[string]int{"1": 1, "64": 32} {
 				// callers for each of two processors
 				b.Run(name, func(b *testing.B) { calls(b, s, callers) })

@@ -1,18 +1,26 @@
-// Package classicwire lets a session talk to a program of the classic asterisque, protocol 0.1 with
-// the simple codec, as if it spoke protocol 1: it is a Wire that translates. Importing it adds the
-// scheme "classic://host:port", over TCP, to [wire.Dial] and [wire.Listen]; [Client] and [Server]
-// make a Wire of any other connection.
+// Package classicwire lets a session talk to a program of the classic asterisque, protocol 0.1, as
+// if it spoke protocol 1: it is a Wire that translates. Importing it adds the scheme
+// "classic://host:port", over TCP, to [wire.Dial] and [wire.Listen]; [Client] and [Server] make a
+// Wire of any other connection.
 //
 //	import _ "github.com/asterisque-go/asterisque/wire/classicwire"
 //
-//	node := asterisque.NewNode(asterisque.WithCodecs(classic.Values))
+//	node := asterisque.NewNode(asterisque.WithCodecs(classic.MessagePack))
 //	session, err := node.Dial(ctx, "classic://127.0.0.1:5330")
 //
-// A program of the original has the MessagePackCodec by default, and needs the SimpleCodec in its
-// Options to be understood here. One that has not is refused, and both sides are told.
+// # The codec
+//
+// Both ends need the same codec of the original: [classic.MessagePack], which is its default, or
+// [classic.Simple]. A node says by WithCodecs which of them it has. The one that connects speaks
+// the first of them. The one that was connected to sees by the first bytes which one its peer has,
+// and speaks that: with WithCodecs(classic.MessagePack, classic.Simple) it serves both kinds. A
+// handshake without a common codec fails with an error that names both, and the peer is told in its
+// own codec. Only a server of the original with the other codec cannot be told apart from one that
+// is silent or has gone: with MessagePackCodec it closes the connection, with SimpleCodec it waits
+// for more, so that the handshake times out.
 //
 // A classic peer knows no windows, and the session has none: what waits is bounded by its soft and
-// hard limits alone. A handshake without the codec fails with an error that says so.
+// hard limits alone.
 //
 // # What is translated
 //
@@ -46,8 +54,9 @@
 // # Limits
 //
 // A message has at most [classic.MaxMessage] bytes, either way; the session refuses larger ones
-// with ErrTooLarge. A Block has at most [classic.MaxPayload]; one that is a little larger, so that
-// the session lets it pass, ends its call with ErrTooLarge on both sides.
+// with ErrTooLarge. With MessagePack it refuses the last four bytes, too, which some heads need. A
+// Block has at most [classic.MaxPayload]; one that is a little larger, so that the session lets it
+// pass, ends its call with ErrTooLarge on both sides.
 //
 // Pipe ids have 16 bits. Each side can have [MaxPipes] calls open at once; one more fails with
 // ErrOverloaded, and did not run. The id of a call that this side has aborted is used again only

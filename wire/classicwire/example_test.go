@@ -20,7 +20,7 @@ func Example() {
 	}
 	// String describe(String name, int age)
 	describe := asterisque.Func[person, string](12, "describe")
-	options := []asterisque.Option{asterisque.WithCodecs(classic.Values)}
+	options := []asterisque.Option{asterisque.WithCodecs(classic.MessagePack, classic.Simple)}
 
 	svc := asterisque.NewService()
 	describe.Handle(svc, func(_ context.Context, p person) (string, error) { return fmt.Sprintf("%s is %d", p.Name, p.Age), nil })

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/codec/classic"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/wire/classicwire"
 )
@@ -27,12 +28,17 @@ func FuzzPeer(f *testing.F) {
 	} {
 		b, err := hex.DecodeString(m)
 		require.NoError(f, err)
-		f.Add(b)
+		f.Add(false, b)
+		f.Add(true, recodeAll(f, classic.Simple, classic.MessagePack, b))
 	}
-	f.Fuzz(func(t *testing.T, said []byte) {
+	f.Fuzz(func(t *testing.T, isPacked bool, said []byte) {
+		form := classic.Simple
+		if isPacked {
+			form = classic.MessagePack
+		}
 		sync, err := hex.DecodeString(compact(clientSync))
 		require.NoError(t, err)
-		w := classicwire.Server(recorded{io.MultiReader(bytes.NewReader(sync), bytes.NewReader(said))})
+		w := classicwire.Server(recorded{io.MultiReader(bytes.NewReader(recodeAll(t, classic.Simple, form, sync)), bytes.NewReader(said))})
 		defer w.Close()
 		require.IsType(t, message.Sync{}, readControl(t, w))
 		r := rules{open: map[uint64]bool{}}

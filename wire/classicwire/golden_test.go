@@ -1,6 +1,7 @@
 package classicwire_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -36,11 +37,11 @@ func readTranscript(t *testing.T) (lines []line) {
 
 // originals returns a service with the functions that the original had in the transcript and the
 // other records.
-func originals() *asterisque.Service {
+func originals(form classic.Codec) *asterisque.Service {
 	svc := asterisque.NewService()
 	asterisque.Func[string, string](10, "greet").Handle(svc, func(_ context.Context, s string) (string, error) { return "hello, " + s, nil })
 	asterisque.Func[string, string](11, "surround").Handle(svc, func(_ context.Context, s string) (string, error) { return "*" + s + "*", nil })
-	svc.Handle(20, "sum", sumOfTexts)
+	svc.Handle(20, "sum", sumOfTexts(form))
 	surround := asterisque.Func[string, string](11, "surround")
 	asterisque.Func[string, string](30, "callback").Handle(svc, func(ctx context.Context, s string) (string, error) {
 		return surround.Call(ctx, asterisque.SessionOf(ctx), s)
@@ -52,21 +53,24 @@ func originals() *asterisque.Service {
 	return svc
 }
 
-// sumOfTexts sends back the numbers that it receives as text, and returns their sum.
-func sumOfTexts(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
-	var sum int32
-	for {
-		b, err := p.Recv(ctx)
-		if err != nil {
-			return classic.Values.Append(nil, sum)
-		}
-		n, err := strconv.Atoi(string(b.Payload))
-		if err != nil {
-			return nil, errors.New("unexpected error")
-		}
-		sum += int32(n)
-		if err := p.Send(ctx, b.Payload); err != nil {
-			return nil, err
+// sumOfTexts returns a handler that sends back the numbers that it receives as text, and returns
+// their sum.
+func sumOfTexts(form classic.Codec) func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+	return func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+		var sum int32
+		for {
+			b, err := p.Recv(ctx)
+			if err != nil {
+				return form.Append(nil, sum)
+			}
+			n, err := strconv.Atoi(string(b.Payload))
+			if err != nil {
+				return nil, errors.New("unexpected error")
+			}
+			sum += int32(n)
+			if err := p.Send(ctx, b.Payload); err != nil {
+				return nil, err
+			}
 		}
 	}
 }
@@ -74,64 +78,69 @@ func sumOfTexts(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
 func isSync(hex string) bool { return strings.HasPrefix(hex, "2a510032") }
 
 func TestAServerAnswersAsTheOriginalDid(t *testing.T) {
-	p, done := rawClient(t, newNode(t, originals()))
-	for _, l := range readTranscript(t) {
-		switch {
-		case l.fromClient:
-			p.send(l.hex)
-		case isSync(l.hex):
-			s := p.wantSync()
-			require.NotZero(t, s.Session)
-			require.EqualValues(t, 3, s.Ping)
-			require.EqualValues(t, 1800, s.Timeout)
-		default:
-			p.want(l.hex)
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		p, done := rawClient(t, form, newNode(t, form, originals(form)))
+		for _, l := range readTranscript(t) {
+			switch {
+			case l.fromClient:
+				p.send(l.hex)
+			case isSync(l.hex):
+				s := p.wantSync()
+				require.NotZero(t, s.Session)
+				require.EqualValues(t, 3, s.Ping)
+				require.EqualValues(t, 1800, s.Timeout)
+			default:
+				p.want(l.hex)
+			}
 		}
-	}
-	p.wantEnd()
-	o := <-done
-	require.NoError(t, o.err)
-	require.Equal(t, "4d05c476-df6e-4ca7-8553-1faabb22b4cb", o.s.Peer().ID)
-	<-o.s.Done()
-	require.ErrorContains(t, o.s.Err(), "the peer closed the session")
+		p.wantEnd()
+		o := <-done
+		require.NoError(t, o.err)
+		require.Equal(t, "4d05c476-df6e-4ca7-8553-1faabb22b4cb", o.s.Peer().ID)
+		<-o.s.Done()
+		require.ErrorContains(t, o.s.Err(), "the peer closed the session")
+	})
 }
 
 func TestAClientSaysWhatTheOriginalSaid(t *testing.T) {
-	node := newNode(t, originals(), asterisque.WithID("4d05c476-df6e-4ca7-8553-1faabb22b4cb"))
-	p, done := rawServer(t, node)
-	calls := make(chan error, 1)
-	go func() { // ends with the session
-		o := <-done
-		if o.err == nil {
-			o.err = callAll(o.s)
-			o.s.Close()
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		node := newNode(t, form, originals(form), asterisque.WithID("4d05c476-df6e-4ca7-8553-1faabb22b4cb"))
+		p, done := rawServer(t, form, node)
+		calls := make(chan error, 1)
+		go func() { // ends with the session
+			o := <-done
+			if o.err == nil {
+				o.err = callAll(form, o.s)
+				o.s.Close()
+			}
+			calls <- o.err
+		}()
+		for _, l := range readTranscript(t) {
+			switch {
+			case !l.fromClient:
+				p.send(l.hex)
+			case isSync(l.hex):
+				s := p.wantSync()
+				require.Zero(t, s.Session)
+				require.Equal(t, "4d05c476-df6e-4ca7-8553-1faabb22b4cb", s.Node.String())
+				require.EqualValues(t, 1, s.Version)
+				require.EqualValues(t, 3, s.Ping)
+				require.EqualValues(t, 1800, s.Timeout)
+			default:
+				p.want(l.hex)
+			}
 		}
-		calls <- o.err
-	}()
-	for _, l := range readTranscript(t) {
-		switch {
-		case !l.fromClient:
-			p.send(l.hex)
-		case isSync(l.hex):
-			s := p.wantSync()
-			require.Zero(t, s.Session)
-			require.Equal(t, "4d05c476-df6e-4ca7-8553-1faabb22b4cb", s.Node.String())
-			require.EqualValues(t, 1, s.Version)
-			require.EqualValues(t, 3, s.Ping)
-			require.EqualValues(t, 1800, s.Timeout)
-		default:
-			p.want(l.hex)
-		}
-	}
-	p.wantEnd()
-	require.NoError(t, <-calls)
+		p.wantEnd()
+		require.NoError(t, <-calls)
+	})
 }
 
 // callAll calls what the client of the transcript called.
-func callAll(s *asterisque.Session) error {
+func callAll(form classic.Codec, s *asterisque.Session) error {
 	if got, err := asterisque.Func[string, string](10, "greet").Call(background, s, "asterisque"); err != nil || got != "hello, asterisque" {
 		return errors.Join(err, errors.New(got))
 	}
+	want, _ := form.Append(nil, int32(150))
 	sum, err := s.Open(background, 20, nil)
 	if err != nil {
 		return err
@@ -142,7 +151,7 @@ func callAll(s *asterisque.Session) error {
 		}
 	}
 	sum.CloseSend()
-	if result, err := sum.Result(background); err != nil || string(result) != "\x05\x00\x00\x00\x96" {
+	if result, err := sum.Result(background); err != nil || !bytes.Equal(result, want) {
 		return errors.Join(err, errors.New(string(result)))
 	}
 	if got, err := asterisque.Func[string, string](30, "callback").Call(background, s, "hello"); err != nil || got != "*hello*" {

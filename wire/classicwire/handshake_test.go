@@ -18,201 +18,231 @@ import (
 )
 
 func TestAServerGrantsWhatTheOriginalGranted(t *testing.T) {
-	for name, c := range map[string]struct {
-		sync          string
-		ping, timeout int32
-	}{
-		"sync":                {"0001 00000003 00000708", 3, 1800},
-		"sync/ping0-timeout0": {"0001 00000000 00000000", 1, 60},
-		"sync/ping61":         {"0001 0000003d 00000e11", 60, 3600},
-		"sync/negative":       {"0001 ffffffff ffffffff", 1, 60},
-		"sync/version-7fff":   {"7fff 00000003 00000708", 3, 1800},
-		"sync/version-0":      {"0000 00000003 00000708", 3, 1800},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p, done := rawClient(t, newNode(t, originals()))
-			p.send("2a510032", c.sync[:4], "0123456789abcdeffedcba9876543210 00000000000000000000000000000000 00000145f680b07b", c.sync[4:])
-			s := p.wantSync()
-			require.Equal(t, []int32{c.ping, c.timeout}, []int32{s.Ping, s.Timeout})
-			require.EqualValues(t, 1, s.Version)
-			require.NoError(t, (<-done).err)
-		})
-	}
-	p, done := rawClient(t, newNode(t, originals()))
-	p.send("2a51003c", compact(clientSync)[8:], "00112233445566778899")
-	p.wantSync()
-	require.NoError(t, (<-done).err, "more data than is known is fine")
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		for name, c := range map[string]struct {
+			sync          string
+			ping, timeout int32
+		}{
+			"sync":                {"0001 00000003 00000708", 3, 1800},
+			"sync/ping0-timeout0": {"0001 00000000 00000000", 1, 60},
+			"sync/ping61":         {"0001 0000003d 00000e11", 60, 3600},
+			"sync/negative":       {"0001 ffffffff ffffffff", 1, 60},
+			"sync/version-7fff":   {"7fff 00000003 00000708", 3, 1800},
+			"sync/version-0":      {"0000 00000003 00000708", 3, 1800},
+		} {
+			t.Run(name, func(t *testing.T) {
+				p, done := rawClient(t, form, newNode(t, form, originals(form)))
+				p.send("2a510032", c.sync[:4], "0123456789abcdeffedcba9876543210 00000000000000000000000000000000 00000145f680b07b", c.sync[4:])
+				s := p.wantSync()
+				require.Equal(t, []int32{c.ping, c.timeout}, []int32{s.Ping, s.Timeout})
+				require.EqualValues(t, 1, s.Version)
+				require.NoError(t, (<-done).err)
+			})
+		}
+		p, done := rawClient(t, form, newNode(t, form, originals(form)))
+		p.send("2a51003c", compact(clientSync)[8:], "00112233445566778899")
+		p.wantSync()
+		require.NoError(t, (<-done).err, "more data than is known is fine")
 
-	seen := map[classic.UUID]bool{}
-	for range 3 {
-		p, _ := rawClient(t, newNode(t, originals(), asterisque.WithID("4d05c476-df6e-4ca7-8553-1faabb22b4cb")))
-		p.send(clientSync)
-		s := p.wantSync()
-		require.Equal(t, "4d05c476-df6e-4ca7-8553-1faabb22b4cb", s.Node.String(), "its own")
-		require.NotZero(t, s.Session)
-		seen[s.Session] = true
-	}
-	require.Len(t, seen, 3, "each session has another id")
+		seen := map[classic.UUID]bool{}
+		for range 3 {
+			p, _ := rawClient(t, form, newNode(t, form, originals(form), asterisque.WithID("4d05c476-df6e-4ca7-8553-1faabb22b4cb")))
+			p.send(clientSync)
+			s := p.wantSync()
+			require.Equal(t, "4d05c476-df6e-4ca7-8553-1faabb22b4cb", s.Node.String(), "its own")
+			require.NotZero(t, s.Session)
+			seen[s.Session] = true
+		}
+		require.Len(t, seen, 3, "each session has another id")
+	})
 }
 
 func TestAPeerThatDoesNotBeginWithASyncConfigIsRefused(t *testing.T) {
-	for _, c := range []struct{ name, say, answer, want string }{
-		{"sync/short-data", "2a510031" + compact(clientSync)[8:8+2*49], goodbye, "has 50 bytes, this one 49"},
-		{"open-before-sync", msg(open(1, 10, "x")), goodbye, "first message is not a SyncConfig"},
-		{"eof-before-sync", msg(eof(1)), goodbye, "first message is not a SyncConfig"},
-		{"close-before-sync", goodbye, goodbye, "refuses the session"},
-		// The original says nothing to these three, and so its client would connect again for ever.
-		{"sync/session-nonzero", serverSync, goodbye, "wants to resume session 11111111-2222-3333-4444-555555555555"},
-		{"garbage", "474554202f20485454502f312e31", goodbye, "unexpected message tag 47"},
-		{"tls-hello", "1603010200010001fc0303", goodbye, "unexpected message tag 16"},
-		{"endless", "2affffff", goodbye, "message of 65539 bytes or more exceeds the limit of 8192"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			p, done := rawClient(t, newNode(t, originals()))
-			p.send(c.say)
-			o := <-done
-			require.ErrorIs(t, o.err, asterisque.ErrHandshake)
-			require.ErrorContains(t, o.err, c.want)
-			if c.answer != "" {
-				p.want(c.answer)
-			}
-			p.wantEnd()
-		})
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		for _, c := range []struct{ name, say, answer, want string }{
+			{"sync/short-data", "2a510031" + compact(clientSync)[8:8+2*49], goodbye, "has 50 bytes, this one 49"},
+			{"open-before-sync", msg(open(1, 10, "x")), goodbye, "first message is not a SyncConfig"},
+			{"eof-before-sync", msg(eof(1)), goodbye, "first message is not a SyncConfig"},
+			{"close-before-sync", goodbye, goodbye, "refuses the session"},
+			// The original says nothing to these three, and so its client would connect again for
+			// ever.
+			{"sync/session-nonzero", serverSync, goodbye, "wants to resume session 11111111-2222-3333-4444-555555555555"},
+			{"endless", map[classic.Codec]string{classic.Simple: "2aff7fff", classic.MessagePack: "2affdaffff"}[form], goodbye, "bytes or more exceeds the limit of 8192"},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				p, done := rawClient(t, form, newNode(t, form, originals(form)))
+				p.send(c.say)
+				o := <-done
+				require.ErrorIs(t, o.err, asterisque.ErrHandshake)
+				require.ErrorContains(t, o.err, c.want)
+				if c.answer != "" {
+					p.want(c.answer)
+				}
+				p.wantEnd()
+			})
+		}
+	})
+}
+
+func TestAPeerWhoseCodecNobodyCanTellIsAnsweredByTheDefault(t *testing.T) {
+	for name, say := range map[string]string{"garbage": "474554202f20485454502f312e31", "tls-hello": "1603010200010001fc0303"} {
+		p, done := rawClient(t, classic.MessagePack, newNode(t, classic.Simple, originals(classic.Simple)))
+		p.send(say)
+		o := <-done
+		require.ErrorIs(t, o.err, asterisque.ErrHandshake, name)
+		require.ErrorContains(t, o.err, "unexpected message tag "+say[:2])
+		p.wantEnd(goodbye)
 	}
 }
 
 func TestAServerThatDoesNotAnswerWithASyncConfigIsRefused(t *testing.T) {
-	for _, c := range []struct{ name, say, answer, want string }{
-		{"ack-zero-session", clientSync, goodbye, "gave the session no id"},
-		{"open-before-ack", msg(open(0x8000, 11, "x")), goodbye, "first message is not a SyncConfig"},
-		{"closes", goodbye, goodbye, "refuses the session"},
-		{"garbage", "ff", goodbye, "unexpected message tag ff"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			p, done := rawServer(t, newNode(t, originals()))
-			p.wantSync()
-			p.send(c.say)
-			o := <-done
-			require.ErrorIs(t, o.err, asterisque.ErrHandshake)
-			require.ErrorContains(t, o.err, c.want)
-			require.True(t, asterisque.Repeatable(o.err))
-			if c.answer != "" {
-				p.want(c.answer)
-			}
-			p.wantEnd()
-		})
-	}
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		for _, c := range []struct{ name, say, answer, want string }{
+			{"ack-zero-session", clientSync, goodbye, "gave the session no id"},
+			{"open-before-ack", msg(open(0x8000, 11, "x")), goodbye, "first message is not a SyncConfig"},
+			{"closes", goodbye, goodbye, "refuses the session"},
+			{"garbage", "ff", goodbye, "unexpected message tag ff"},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				p, done := rawServer(t, form, newNode(t, form, originals(form)))
+				p.wantSync()
+				p.send(c.say)
+				o := <-done
+				require.ErrorIs(t, o.err, asterisque.ErrHandshake)
+				require.ErrorContains(t, o.err, c.want)
+				require.True(t, asterisque.Repeatable(o.err))
+				if c.answer != "" {
+					p.want(c.answer)
+				}
+				p.wantEnd()
+			})
+		}
+	})
 }
 
 func TestASilentPeerIsGivenUp(t *testing.T) {
-	p, done := rawServer(t, newNode(t, originals(), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 50 * time.Millisecond})))
-	p.wantSync()
-	require.ErrorIs(t, (<-done).err, asterisque.ErrHandshake) // the original waits for ever
-	p.wantEnd(goodbye)
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		p, done := rawServer(t, form, newNode(t, form, originals(form), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 50 * time.Millisecond})))
+		p.wantSync()
+		require.ErrorIs(t, (<-done).err, asterisque.ErrHandshake) // the original waits for ever
+		p.wantEnd(goodbye)
+	})
 }
 
 func TestANodeThatCannotBeClassicIsToldWhatToChange(t *testing.T) {
-	here := asterisque.NewNode()
-	t.Cleanup(func() { here.Close() })
-	server, outcome := rawServer(t, here)
-	o := <-outcome
-	require.ErrorIs(t, o.err, asterisque.ErrHandshake)
-	require.ErrorContains(t, o.err, "use WithCodecs(classic.Values)")
-	server.wantEnd()
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		here := asterisque.NewNode()
+		t.Cleanup(func() { here.Close() })
+		server, outcome := rawServer(t, form, here)
+		o := <-outcome
+		require.ErrorIs(t, o.err, asterisque.ErrHandshake)
+		require.ErrorContains(t, o.err, "use WithCodecs(classic.MessagePack) or WithCodecs(classic.Simple)")
+		server.wantEnd()
 
-	n := asterisque.NewNode()
-	t.Cleanup(func() { n.Close() })
-	p, done := rawClient(t, n)
-	p.send(clientSync)
-	require.ErrorContains(t, (<-done).err, "the peer offers classic, this side cbor, json, raw")
-	p.wantEnd(goodbye)
+		n := asterisque.NewNode()
+		t.Cleanup(func() { n.Close() })
+		p, done := rawClient(t, form, n)
+		p.send(clientSync)
+		require.ErrorContains(t, (<-done).err, "the peer offers "+form.Name()+", this side cbor, json, raw")
+		p.wantEnd(goodbye)
+	})
 }
 
 func TestNodeIDs(t *testing.T) {
-	const uuid = "4d05c476-df6e-4ca7-8553-1faabb22b4cb"
-	seen := map[string]bool{}
-	for _, id := range []string{uuid, "", "", "star", "stars"} {
-		p, _ := rawServer(t, newNode(t, originals(), asterisque.WithID(id)))
-		got := p.wantSync().Node.String()
-		require.False(t, seen[got], "each is another")
-		seen[got] = true
-		p.conn.Close()
-	}
-	require.True(t, seen[uuid], "a uuid is sent as it is")
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		const uuid = "4d05c476-df6e-4ca7-8553-1faabb22b4cb"
+		seen := map[string]bool{}
+		for _, id := range []string{uuid, "", "", "star", "stars"} {
+			p, _ := rawServer(t, form, newNode(t, form, originals(form), asterisque.WithID(id)))
+			got := p.wantSync().Node.String()
+			require.False(t, seen[got], "each is another")
+			seen[got] = true
+			p.conn.Close()
+		}
+		require.True(t, seen[uuid], "a uuid is sent as it is")
+	})
 }
 
 // Ports of the two protocols, and programs that take one for the other.
 
 func TestAClassicClientOnAPortOfProtocol1(t *testing.T) {
-	there := asterisque.NewNode()
-	t.Cleanup(func() { there.Close() })
-	a, b := tcpPair(t)
-	refused := make(chan error, 1)
-	go func() {
-		_, err := there.Accept(background, wire.FromConn(b))
-		refused <- err
-	}()
-	_, err := newNode(t, originals()).Attach(background, classicwire.Client(a))
-	require.ErrorIs(t, err, asterisque.ErrHandshake)
-	require.ErrorContains(t, err, "it seems to speak protocol 1: use tcp://")
-	require.ErrorIs(t, <-refused, asterisque.ErrHandshake)
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		there := asterisque.NewNode()
+		t.Cleanup(func() { there.Close() })
+		a, b := tcpPair(t)
+		refused := make(chan error, 1)
+		go func() {
+			_, err := there.Accept(background, wire.FromConn(b))
+			refused <- err
+		}()
+		_, err := newNode(t, form, originals(form)).Attach(background, classicwire.Client(a))
+		require.ErrorIs(t, err, asterisque.ErrHandshake)
+		require.ErrorContains(t, err, "it seems to speak protocol 1: use tcp://")
+		require.ErrorIs(t, <-refused, asterisque.ErrHandshake)
+	})
 }
 
 func TestAClientOfProtocol1OnAClassicPort(t *testing.T) {
-	here := asterisque.NewNode()
-	t.Cleanup(func() { here.Close() })
-	a, b := tcpPair(t)
-	refused := make(chan error, 1)
-	go func() {
-		_, err := newNode(t, originals()).Accept(background, classicwire.Server(b))
-		refused <- err
-	}()
-	_, err := here.Attach(background, wire.FromConn(a))
-	require.ErrorIs(t, err, asterisque.ErrHandshake)
-	require.ErrorContains(t, err, "this side speaks the classic protocol 0.1 and not protocol 1: use classic://")
-	err = <-refused
-	require.ErrorIs(t, err, asterisque.ErrHandshake)
-	require.ErrorContains(t, err, "it seems to speak protocol 1: use tcp://")
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		here := asterisque.NewNode()
+		t.Cleanup(func() { here.Close() })
+		a, b := tcpPair(t)
+		refused := make(chan error, 1)
+		go func() {
+			_, err := newNode(t, form, originals(form)).Accept(background, classicwire.Server(b))
+			refused <- err
+		}()
+		_, err := here.Attach(background, wire.FromConn(a))
+		require.ErrorIs(t, err, asterisque.ErrHandshake)
+		require.ErrorContains(t, err, "this side speaks the classic protocol 0.1 and not protocol 1: use classic://")
+		err = <-refused
+		require.ErrorIs(t, err, asterisque.ErrHandshake)
+		require.ErrorContains(t, err, "it seems to speak protocol 1: use tcp://")
+	})
 }
 
 func TestWhatAClassicPortTellsProtocol1IsItsOwnFrame(t *testing.T) {
-	p, _ := rawClient(t, newNode(t, originals()))
-	p.send("000000ff")
-	b, err := io.ReadAll(p.conn)
-	require.NoError(t, err)
-	require.EqualValues(t, len(b)-4, binary.BigEndian.Uint32(b))
-	m, err := message.ParseControl(b[4:])
-	require.NoError(t, err)
-	require.Equal(t, codec.Handshake, m.(message.SessionClose).Code)
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		p, _ := rawClient(t, form, newNode(t, form, originals(form)))
+		p.send("000000ff")
+		b, err := io.ReadAll(p.conn)
+		require.NoError(t, err)
+		require.EqualValues(t, len(b)-4, binary.BigEndian.Uint32(b))
+		m, err := message.ParseControl(b[4:])
+		require.NoError(t, err)
+		require.Equal(t, codec.Handshake, m.(message.SessionClose).Code)
+	})
 }
 
 func TestTheSchemeListensAndDials(t *testing.T) {
-	ln, err := wire.Listen(background, "classic://127.0.0.1:0", wire.Options{})
-	require.NoError(t, err)
-	n := newNode(t, offer())
-	served := make(chan error, 1)
-	go func() { served <- n.Serve(background, ln) }()
-	s, err := newNode(t, asterisque.NewService()).Dial(background, ln.URL())
-	require.NoError(t, err)
-	got, err := echo.Call(background, s, "x")
-	require.NoError(t, err)
-	require.Equal(t, "x", got)
-	require.NoError(t, ln.Close())
-	require.NoError(t, ln.Close())
-	require.NoError(t, <-served)
-	_, err = ln.Accept()
-	require.ErrorIs(t, err, net.ErrClosed)
-	for url, want := range map[string]string{
-		"classic://":                 "host is missing",
-		"classic://127.0.0.1":        "port is missing",
-		"classic://127.0.0.1:1/path": "has no meaning here",
-		"classic://u@127.0.0.1:1":    "has no meaning here",
-	} {
-		_, err := wire.Dial(background, url, wire.Options{})
-		require.ErrorContains(t, err, want)
-	}
-	_, err = wire.Listen(background, "classic://:x", wire.Options{})
-	require.Error(t, err)
-	_, err = wire.Listen(background, "classic://127.0.0.1", wire.Options{})
-	require.ErrorContains(t, err, "port is missing")
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		ln, err := wire.Listen(background, "classic://127.0.0.1:0", wire.Options{})
+		require.NoError(t, err)
+		n := newNode(t, form, offer())
+		served := make(chan error, 1)
+		go func() { served <- n.Serve(background, ln) }()
+		s, err := newNode(t, form, asterisque.NewService()).Dial(background, ln.URL())
+		require.NoError(t, err)
+		got, err := echo.Call(background, s, "x")
+		require.NoError(t, err)
+		require.Equal(t, "x", got)
+		require.NoError(t, ln.Close())
+		require.NoError(t, ln.Close())
+		require.NoError(t, <-served)
+		_, err = ln.Accept()
+		require.ErrorIs(t, err, net.ErrClosed)
+		for url, want := range map[string]string{
+			"classic://":                 "host is missing",
+			"classic://127.0.0.1":        "port is missing",
+			"classic://127.0.0.1:1/path": "has no meaning here",
+			"classic://u@127.0.0.1:1":    "has no meaning here",
+		} {
+			_, err := wire.Dial(background, url, wire.Options{})
+			require.ErrorContains(t, err, want)
+		}
+		_, err = wire.Listen(background, "classic://:x", wire.Options{})
+		require.Error(t, err)
+		_, err = wire.Listen(background, "classic://127.0.0.1", wire.Options{})
+		require.ErrorContains(t, err, "port is missing")
+	})
 }

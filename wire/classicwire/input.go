@@ -34,6 +34,7 @@ type input struct {
 	mem      *buffer.Buffer // mem.B[at:end] has come and was not returned; nil before the first
 	at, end  int
 	find     classic.Decoder
+	detected bool // find.Codec is that of the peer
 	started  bool // the other goroutine runs
 	waiting  bool // it was asked, and mem is its own until it answers
 	finished error
@@ -56,20 +57,28 @@ func (in *input) next(limit int) (classic.Message, error) {
 	if in.waiting {
 		return nil, errNothing
 	}
+	if !in.detected {
+		c, err := classic.Detect(in.unread())
+		if err != nil {
+			return nil, in.orNothing(err)
+		}
+		in.find.Codec, in.detected = c, true
+	}
 	m, n, err := in.find.Next(in.unread(), limit)
-	if errors.Is(err, classic.ErrIncomplete) {
-		return nil, in.nothing()
+	if err != nil {
+		return nil, in.orNothing(err)
 	}
 	in.at += n
-	if m != nil {
-		in.aside.Store(0)
-	}
-	return m, err
+	in.aside.Store(0)
+	return m, nil
 }
 
-// nothing returns why there is no message: that more is needed, or that nothing more will come.
-func (in *input) nothing() error {
+// orNothing returns why there is no message: what is wrong with it, that more is needed, or that
+// nothing more will come.
+func (in *input) orNothing(err error) error {
 	switch {
+	case err != classic.ErrIncomplete:
+		return err
 	case in.finished == io.EOF && !in.empty():
 		return io.ErrUnexpectedEOF
 	case in.finished != nil:

@@ -16,7 +16,7 @@ import (
 
 // limited returns a session of which either side has small limits, and a channel that is closed
 // when the accepting side has reached its inbound soft limit.
-func limited(t *testing.T, svc *asterisque.Service, opts ...asterisque.Option) (dialled, accepted *asterisque.Session, soft chan struct{}) {
+func limited(t *testing.T, form classic.Codec, svc *asterisque.Service, opts ...asterisque.Option) (dialled, accepted *asterisque.Session, soft chan struct{}) {
 	soft = make(chan struct{})
 	once := sync.OnceFunc(func() { close(soft) })
 	small := limits.Limits{Soft: limits.Amount{Bytes: 200_000}, Hard: limits.Amount{Bytes: 1 << 20}}
@@ -26,67 +26,73 @@ func limited(t *testing.T, svc *asterisque.Service, opts ...asterisque.Option) (
 				once()
 			}
 		}}))
-	dialled, accepted = connect(t, svc, offer(), opts...)
+	dialled, accepted = connect(t, form, svc, offer(), opts...)
 	return dialled, accepted, soft
 }
 
 func TestTheSoftLimitHoldsUpAPeerThatKnowsNoWindows(t *testing.T) {
-	var soft chan struct{}
-	svc := offer()
-	svc.Handle(21, "slow", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
-		<-soft // take nothing before the limit is reached
-		var n int32
-		for {
-			if _, err := p.Recv(ctx); err != nil {
-				return classic.Values.Append(nil, n)
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		var soft chan struct{}
+		svc := offer()
+		svc.Handle(21, "slow", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+			<-soft // take nothing before the limit is reached
+			var n int32
+			for {
+				if _, err := p.Recv(ctx); err != nil {
+					return form.Append(nil, n)
+				}
+				n++
 			}
-			n++
+		})
+		dialled, accepted, reached := limited(t, form, svc)
+		soft = reached
+		p, err := dialled.Open(background, 21, nil)
+		require.NoError(t, err)
+		const count = 2000
+		for range count {
+			require.NoError(t, p.Send(background, make([]byte, 4096)))
 		}
+		require.NoError(t, p.CloseSend())
+		result, err := p.Result(background)
+		require.NoError(t, err)
+		var n int32
+		require.NoError(t, form.Decode(result, &n))
+		require.EqualValues(t, count, n, "nothing is lost")
+		require.NoError(t, accepted.Err())
 	})
-	dialled, accepted, reached := limited(t, svc)
-	soft = reached
-	p, err := dialled.Open(background, 21, nil)
-	require.NoError(t, err)
-	const count = 2000
-	for range count {
-		require.NoError(t, p.Send(background, make([]byte, 4096)))
-	}
-	require.NoError(t, p.CloseSend())
-	result, err := p.Result(background)
-	require.NoError(t, err)
-	var n int32
-	require.NoError(t, classic.Values.Decode(result, &n))
-	require.EqualValues(t, count, n, "nothing is lost")
-	require.NoError(t, accepted.Err())
 }
 
 func TestAReaderThatNeverReadsIsFoundStalledAtTheSoftLimit(t *testing.T) {
-	svc := offer()
-	svc.Handle(21, "stuck", untilOver)
-	dialled, accepted, soft := limited(t, svc, asterisque.WithTimeouts(asterisque.Timeouts{Stall: 200 * time.Millisecond}))
-	p, err := dialled.Open(background, 21, nil)
-	require.NoError(t, err)
-	for err == nil { // it ends when the session has stalled
-		err = p.Send(background, make([]byte, 4096))
-	}
-	<-soft
-	<-accepted.Done()
-	require.ErrorIs(t, accepted.Err(), asterisque.ErrStalled)
-	<-dialled.Done()
-	require.ErrorIs(t, dialled.Err(), asterisque.ErrSessionClosed)
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		svc := offer()
+		svc.Handle(21, "stuck", untilOver)
+		dialled, accepted, soft := limited(t, form, svc, asterisque.WithTimeouts(asterisque.Timeouts{Stall: 200 * time.Millisecond}))
+		p, err := dialled.Open(background, 21, nil)
+		require.NoError(t, err)
+		for err == nil { // it ends when the session has stalled
+			err = p.Send(background, make([]byte, 4096))
+		}
+		<-soft
+		<-accepted.Done()
+		require.ErrorIs(t, accepted.Err(), asterisque.ErrStalled)
+		<-dialled.Done()
+		require.ErrorIs(t, dialled.Err(), asterisque.ErrSessionClosed)
+	})
 }
 
 func TestTheHardLimitEndsTheSession(t *testing.T) {
-	svc := offer()
-	svc.Handle(21, "stuck", untilOver)
-	dialled, accepted := connect(t, svc, offer(), asterisque.WithLimits(asterisque.Limits{Inbound: limits.Limits{Hard: limits.Amount{Bytes: 100_000}}}))
-	p, err := dialled.Open(background, 21, nil)
-	require.NoError(t, err)
-	for err == nil {
-		err = p.Send(background, make([]byte, 4096))
-	}
-	<-accepted.Done()
-	require.ErrorIs(t, accepted.Err(), asterisque.ErrHardLimit)
-	<-dialled.Done()
-	require.ErrorIs(t, dialled.Err(), asterisque.ErrSessionClosed)
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		svc := offer()
+		svc.Handle(21, "stuck", untilOver)
+		dialled, accepted := connect(t, form, svc, offer(), asterisque.WithLimits(asterisque.Limits{Inbound: limits.Limits{Hard: limits.Amount{Bytes: 100_000}}}))
+		p, err := dialled.Open(background, 21, nil)
+		require.NoError(t, err)
+		for err == nil {
+			err = p.Send(background, make([]byte, 4096))
+		}
+		<-accepted.Done()
+		require.ErrorIs(t, accepted.Err(), asterisque.ErrHardLimit)
+		<-dialled.Done()
+		require.ErrorIs(t, dialled.Err(), asterisque.ErrSessionClosed)
+	})
 }

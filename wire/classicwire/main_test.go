@@ -20,9 +20,9 @@ func TestMain(m *testing.M) { leak.Main(m) }
 var background = context.Background()
 
 // newNode returns a node for classic sessions, which closes with the test.
-func newNode(t testing.TB, svc *asterisque.Service, opts ...asterisque.Option) *asterisque.Node {
+func newNode(t testing.TB, form classic.Codec, svc *asterisque.Service, opts ...asterisque.Option) *asterisque.Node {
 	opts = append([]asterisque.Option{
-		asterisque.WithCodecs(classic.Values), asterisque.WithService(svc),
+		asterisque.WithCodecs(form), asterisque.WithService(svc),
 	}, opts...)
 	n := asterisque.NewNode(opts...)
 	t.Cleanup(func() { n.Close() })
@@ -31,9 +31,9 @@ func newNode(t testing.TB, svc *asterisque.Service, opts ...asterisque.Option) *
 
 // connect returns both ends of a classic session of two new nodes over TCP. server and client are
 // what they offer; opts are for both.
-func connect(t testing.TB, server, client *asterisque.Service, opts ...asterisque.Option) (dialled, accepted *asterisque.Session) {
+func connect(t testing.TB, form classic.Codec, server, client *asterisque.Service, opts ...asterisque.Option) (dialled, accepted *asterisque.Session) {
 	t.Helper()
-	return connectNodes(t, "classic", newNode(t, client, opts...), newNode(t, server, opts...))
+	return connectNodes(t, "classic", newNode(t, form, client, opts...), newNode(t, form, server, opts...))
 }
 
 // connectNodes connects two nodes over TCP, by the protocol of a scheme.
@@ -50,8 +50,8 @@ func connectNodes(t testing.TB, scheme string, here, there *asterisque.Node) (di
 }
 
 // connectUnbuffered is connect over a connection that holds nothing: a write waits for its read.
-func connectUnbuffered(t testing.TB, server, client *asterisque.Service, opts ...asterisque.Option) (dialled, accepted *asterisque.Session) {
+func connectUnbuffered(t testing.TB, form classic.Codec, server, client *asterisque.Service, opts ...asterisque.Option) (dialled, accepted *asterisque.Session) {
 	t.Helper()
 	a, b := net.Pipe()
-	return asterisquetest.ConnectOver(t, newNode(t, client, opts...), newNode(t, server, opts...), classicwire.Client(a), classicwire.Server(b))
+	return asterisquetest.ConnectOver(t, newNode(t, form, client, opts...), newNode(t, form, server, opts...), classicwire.Client(a), classicwire.Server(b))
 }

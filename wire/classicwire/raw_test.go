@@ -18,6 +18,7 @@ import (
 // rawPeer is the other side of a classic session, played by the test, byte by byte.
 type rawPeer struct {
 	t    *testing.T
+	form classic.Codec
 	conn net.Conn
 	buf  []byte
 }
@@ -53,48 +54,59 @@ type outcome struct {
 }
 
 // rawClient connects a rawPeer to a node that serves.
-func rawClient(t *testing.T, n *asterisque.Node) (*rawPeer, <-chan outcome) {
+func rawClient(t *testing.T, form classic.Codec, n *asterisque.Node) (*rawPeer, <-chan outcome) {
 	here, there := tcpPair(t)
 	done := make(chan outcome, 1)
 	go func() {
 		s, err := n.Accept(background, classicwire.Server(there))
 		done <- outcome{s, err}
 	}()
-	return newRawPeer(t, here), done
+	return newRawPeer(t, form, here), done
 }
 
 // rawServer lets a node connect to a rawPeer.
-func rawServer(t *testing.T, n *asterisque.Node) (*rawPeer, <-chan outcome) {
+func rawServer(t *testing.T, form classic.Codec, n *asterisque.Node) (*rawPeer, <-chan outcome) {
 	here, there := tcpPair(t)
 	done := make(chan outcome, 1)
 	go func() {
 		s, err := n.Attach(background, classicwire.Client(here))
 		done <- outcome{s, err}
 	}()
-	return newRawPeer(t, there), done
+	return newRawPeer(t, form, there), done
 }
 
-func newRawPeer(t *testing.T, c net.Conn) *rawPeer {
+func newRawPeer(t *testing.T, form classic.Codec, c net.Conn) *rawPeer {
 	require.NoError(t, c.SetDeadline(time.Now().Add(patience)))
-	return &rawPeer{t: t, conn: c}
+	return &rawPeer{t: t, form: form, conn: c}
 }
 
-// send writes messages, given as hexadecimal digits, in one segment.
+// send writes messages, given as hexadecimal digits of Simple, in one segment. From what is no
+// message of Simple on, it writes the bytes as they are.
 func (p *rawPeer) send(messages ...string) {
 	p.t.Helper()
 	b, err := hex.DecodeString(compact(strings.Join(messages, "")))
 	require.NoError(p.t, err)
-	_, err = p.conn.Write(b)
+	_, err = p.conn.Write(recodeAll(p.t, classic.Simple, p.form, b))
 	require.NoError(p.t, err)
 }
 
-// next returns the next message, in hexadecimal digits, or "" at the end of the connection.
+// sendPart writes the first n bytes of a message.
+func (p *rawPeer) sendPart(n int, message string) {
+	p.t.Helper()
+	b, err := hex.DecodeString(message)
+	require.NoError(p.t, err)
+	_, err = p.conn.Write(recodeAll(p.t, classic.Simple, p.form, b)[:n])
+	require.NoError(p.t, err)
+}
+
+// next returns the next message, in hexadecimal digits of Simple, or "" at the end of the
+// connection.
 func (p *rawPeer) next() string {
 	p.t.Helper()
 	for {
-		_, n, err := classic.Parse(p.buf, classic.MaxMessage)
+		_, n, err := p.form.Parse(p.buf, classic.MaxMessage)
 		if err == nil {
-			s := hex.EncodeToString(p.buf[:n])
+			s := hex.EncodeToString(recodeAll(p.t, p.form, classic.Simple, p.buf[:n]))
 			p.buf = p.buf[n:]
 			return s
 		}
@@ -137,7 +149,7 @@ func (p *rawPeer) wantSync() classic.Sync {
 	p.t.Helper()
 	b, err := hex.DecodeString(p.next())
 	require.NoError(p.t, err)
-	m, _, err := classic.Parse(b, classic.MaxMessage)
+	m, _, err := classic.Simple.Parse(b, classic.MaxMessage)
 	require.NoError(p.t, err)
 	c, ok := m.(*classic.Control)
 	require.True(p.t, ok, "%T", m)
@@ -153,8 +165,8 @@ const (
 )
 
 // serve completes the handshake of a rawPeer that connected, and returns the node's session.
-func serve(t *testing.T, n *asterisque.Node) (*rawPeer, *asterisque.Session) {
-	p, done := rawClient(t, n)
+func serve(t *testing.T, form classic.Codec, n *asterisque.Node) (*rawPeer, *asterisque.Session) {
+	p, done := rawClient(t, form, n)
 	p.send(clientSync)
 	p.wantSync()
 	o := <-done
@@ -163,8 +175,8 @@ func serve(t *testing.T, n *asterisque.Node) (*rawPeer, *asterisque.Session) {
 }
 
 // dial completes the handshake of a rawPeer that was connected to, and returns the node's session.
-func dial(t *testing.T, n *asterisque.Node) (*rawPeer, *asterisque.Session) {
-	p, done := rawServer(t, n)
+func dial(t *testing.T, form classic.Codec, n *asterisque.Node) (*rawPeer, *asterisque.Session) {
+	p, done := rawServer(t, form, n)
 	p.wantSync()
 	p.send(serverSync)
 	o := <-done

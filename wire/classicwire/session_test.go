@@ -76,313 +76,278 @@ func offer() *asterisque.Service {
 // The classic protocol has no place for metadata: the call goes without, as it does to a peer that
 // does not know it. What cannot be metadata is refused all the same.
 func TestACallWithMetadataGoesWithoutIt(t *testing.T) {
-	svc := asterisque.NewService()
-	echo.Handle(svc, func(ctx context.Context, s string) (string, error) {
-		return fmt.Sprint(s, len(asterisque.MetadataOf(ctx))), nil
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		svc := asterisque.NewService()
+		echo.Handle(svc, func(ctx context.Context, s string) (string, error) {
+			return fmt.Sprint(s, len(asterisque.MetadataOf(ctx))), nil
+		})
+		s, _ := connect(t, form, svc, offer())
+		got, err := echo.Call(background, s, "beside: ", asterisque.WithMetadata(asterisque.Metadata{"k": "v"}))
+		require.NoError(t, err)
+		require.Equal(t, "beside: 0", got)
+		_, err = echo.Call(background, s, "", asterisque.WithMetadata(asterisque.Metadata{"k": 1}))
+		require.ErrorIs(t, err, asterisque.ErrBadParams)
+		require.True(t, asterisque.Repeatable(err))
 	})
-	s, _ := connect(t, svc, offer())
-	got, err := echo.Call(background, s, "beside: ", asterisque.WithMetadata(asterisque.Metadata{"k": "v"}))
-	require.NoError(t, err)
-	require.Equal(t, "beside: 0", got)
-	_, err = echo.Call(background, s, "", asterisque.WithMetadata(asterisque.Metadata{"k": 1}))
-	require.ErrorIs(t, err, asterisque.ErrBadParams)
-	require.True(t, asterisque.Repeatable(err))
 }
 
 func TestBothSidesCallEachOther(t *testing.T) {
-	dialled, accepted := connect(t, offer(), offer())
-	for _, s := range []*asterisque.Session{dialled, accepted} {
-		got, err := back.Call(background, s, "hello, 日本", asterisque.WithPriority(-3))
-		require.NoError(t, err)
-		require.Equal(t, "*hello, 日本*", got)
-		got, err = describe.Call(background, s, person{"Ada", 36})
-		require.NoError(t, err)
-		require.Equal(t, "Ada is 36", got)
-		p, err := mirror.Call(background, s, point{X: 1, Y: -2})
-		require.NoError(t, err)
-		require.Equal(t, point{X: -2, Y: 1}, p)
-		_, err = nothing.Call(background, s, struct{}{})
-		require.NoError(t, err)
-	}
-	require.Equal(t, dialled.ID(), accepted.ID(), "both know the session by the same name")
-	require.Len(t, accepted.Peer().ID, 36, "a uuid")
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		dialled, accepted := connect(t, form, offer(), offer())
+		for _, s := range []*asterisque.Session{dialled, accepted} {
+			got, err := back.Call(background, s, "hello, 日本", asterisque.WithPriority(-3))
+			require.NoError(t, err)
+			require.Equal(t, "*hello, 日本*", got)
+			got, err = describe.Call(background, s, person{"Ada", 36})
+			require.NoError(t, err)
+			require.Equal(t, "Ada is 36", got)
+			p, err := mirror.Call(background, s, point{X: 1, Y: -2})
+			require.NoError(t, err)
+			require.Equal(t, point{X: -2, Y: 1}, p)
+			_, err = nothing.Call(background, s, struct{}{})
+			require.NoError(t, err)
+		}
+		require.Equal(t, dialled.ID(), accepted.ID(), "both know the session by the same name")
+		require.Len(t, accepted.Peer().ID, 36, "a uuid")
+	})
 }
 
 func TestAStreamRunsBothWays(t *testing.T) {
-	for name, connect := range map[string]func(testing.TB, *asterisque.Service, *asterisque.Service, ...asterisque.Option) (a, b *asterisque.Session){
-		"over TCP": connect, "without any buffer": connectUnbuffered,
-	} {
-		t.Run(name, func(t *testing.T) {
-			dialled, accepted := connect(t, offer(), offer())
-			for _, s := range []*asterisque.Session{dialled, accepted} {
-				call, err := sum.Open(background, s, 3)
-				require.NoError(t, err)
-				const count = 5000
-				go func() {
-					for n := range int32(count) {
-						if err := call.Send(background, n); err != nil {
-							t.Error(err)
-						}
-					}
-					call.CloseSend()
-				}()
-				for n := range int32(count) {
-					got, err := call.Recv(background)
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		for name, connect := range map[string]func(testing.TB, classic.Codec, *asterisque.Service, *asterisque.Service, ...asterisque.Option) (a, b *asterisque.Session){
+			"over TCP": connect, "without any buffer": connectUnbuffered,
+		} {
+			t.Run(name, func(t *testing.T) {
+				dialled, accepted := connect(t, form, offer(), offer())
+				for _, s := range []*asterisque.Session{dialled, accepted} {
+					call, err := sum.Open(background, s, 3)
 					require.NoError(t, err)
-					require.Equal(t, 3*n, got, "in order")
+					const count = 5000
+					go func() {
+						for n := range int32(count) {
+							if err := call.Send(background, n); err != nil {
+								t.Error(err)
+							}
+						}
+						call.CloseSend()
+					}()
+					for n := range int32(count) {
+						got, err := call.Recv(background)
+						require.NoError(t, err)
+						require.Equal(t, 3*n, got, "in order")
+					}
+					total, err := call.Result(background)
+					require.NoError(t, err)
+					require.EqualValues(t, count*(count-1)/2, total)
 				}
-				total, err := call.Result(background)
-				require.NoError(t, err)
-				require.EqualValues(t, count*(count-1)/2, total)
-			}
-		})
-	}
+			})
+		}
+	})
 }
 
 func TestBytesStreamThroughAPipe(t *testing.T) {
-	svc := offer()
-	svc.Handle(21, "copy", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
-		w := stream.NewWriter(p)
-		if _, err := io.Copy(w, stream.NewReader(p)); err != nil {
-			return nil, err
-		}
-		return nil, w.Close()
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		svc := offer()
+		svc.Handle(21, "copy", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+			w := stream.NewWriter(p)
+			if _, err := io.Copy(w, stream.NewReader(p)); err != nil {
+				return nil, err
+			}
+			return nil, w.Close()
+		})
+		s, _ := connect(t, form, svc, offer())
+		p, err := s.Open(background, 21, nil)
+		require.NoError(t, err)
+		want := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
+		go func() {
+			w := stream.NewWriter(p)
+			if _, err := w.Write(want); err != nil {
+				t.Error(err)
+			}
+			w.Close()
+		}()
+		got, err := io.ReadAll(stream.NewReader(p))
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(want, got))
+		result, err := p.Result(background)
+		require.NoError(t, err)
+		require.Equal(t, []byte{0}, result, "no result is null")
 	})
-	s, _ := connect(t, svc, offer())
-	p, err := s.Open(background, 21, nil)
-	require.NoError(t, err)
-	want := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
-	go func() {
-		w := stream.NewWriter(p)
-		if _, err := w.Write(want); err != nil {
-			t.Error(err)
-		}
-		w.Close()
-	}()
-	got, err := io.ReadAll(stream.NewReader(p))
-	require.NoError(t, err)
-	require.True(t, bytes.Equal(want, got))
-	result, err := p.Result(background)
-	require.NoError(t, err)
-	require.Equal(t, []byte{0}, result, "no result is null")
 }
 
 func TestAnAbortCrossesWithItsClassicCode(t *testing.T) {
-	s, _ := connect(t, offer(), offer())
-	for _, c := range []struct {
-		what string
-		send asterisque.Code // 0: an error that is no Abort
-		want asterisque.Code
-		text string
-	}{
-		{"any error", 0, codec.Failed, "broken"},
-		{"a code of the application", 1404, 1404, "as you wish"},
-		{"a negative one", -77, -77, "as you wish"},
-		{"a code that the library reserves", classic.Code(404), classic.Code(404), "as you wish"},
-		{"a code of the library", asterisque.ErrOverloaded.Code, codec.Failed, "overloaded: as you wish"},
-	} {
-		_, err := fail.Call(background, s, int32(c.send))
-		var a *asterisque.Abort
-		require.ErrorAs(t, err, &a, c.what)
-		require.Equal(t, c.want, a.Code, c.what)
-		require.Equal(t, c.text, a.Message, c.what)
-		require.True(t, a.Remote, c.what)
-		require.Nil(t, a.Detail, "which cannot be sent")
-		require.False(t, asterisque.Repeatable(err), "a classic peer cannot say that it did not run")
-	}
-	_, err := asterisque.Func[string, string](999, "missing").Call(background, s, "x")
-	require.ErrorContains(t, err, "no such function: function 999")
-	_, err = asterisque.Func[int32, string](12, "describe").Call(background, s, 1)
-	require.ErrorContains(t, err, "a call with 2 parameters was expected, and one with 1 came")
-	_, err = asterisque.Func[string, int32](10, "echo").Call(background, s, "x")
-	require.ErrorIs(t, err, asterisque.ErrBadResult)
-	require.NoError(t, s.Err())
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		s, _ := connect(t, form, offer(), offer())
+		for _, c := range []struct {
+			what string
+			send asterisque.Code // 0: an error that is no Abort
+			want asterisque.Code
+			text string
+		}{
+			{"any error", 0, codec.Failed, "broken"},
+			{"a code of the application", 1404, 1404, "as you wish"},
+			{"a negative one", -77, -77, "as you wish"},
+			{"a code that the library reserves", classic.Code(404), classic.Code(404), "as you wish"},
+			{"a code of the library", asterisque.ErrOverloaded.Code, codec.Failed, "overloaded: as you wish"},
+		} {
+			_, err := fail.Call(background, s, int32(c.send))
+			var a *asterisque.Abort
+			require.ErrorAs(t, err, &a, c.what)
+			require.Equal(t, c.want, a.Code, c.what)
+			require.Equal(t, c.text, a.Message, c.what)
+			require.True(t, a.Remote, c.what)
+			require.Nil(t, a.Detail, "which cannot be sent")
+			require.False(t, asterisque.Repeatable(err), "a classic peer cannot say that it did not run")
+		}
+		_, err := asterisque.Func[string, string](999, "missing").Call(background, s, "x")
+		require.ErrorContains(t, err, "no such function: function 999")
+		_, err = asterisque.Func[int32, string](12, "describe").Call(background, s, 1)
+		require.ErrorContains(t, err, "a call with 2 parameters was expected, and one with 1 came")
+		_, err = asterisque.Func[string, int32](10, "echo").Call(background, s, "x")
+		require.ErrorIs(t, err, asterisque.ErrBadResult)
+		require.NoError(t, s.Err())
+	})
 }
 
 func TestParametersThatAreNoValuesAreRefusedHere(t *testing.T) {
-	s, _ := connect(t, offer(), offer())
-	_, err := s.Call(background, 10, []byte{0x0b, 0, 5, 'x'})
-	require.ErrorIs(t, err, asterisque.ErrBadParams)
-	require.True(t, asterisque.Repeatable(err), "nothing was sent")
-	got, err := echo.Call(background, s, "still here")
-	require.NoError(t, err)
-	require.Equal(t, "still here", got)
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		s, _ := connect(t, form, offer(), offer())
+		_, err := s.Call(background, 10, []byte{0x0b, 0, 5, 'x'})
+		require.ErrorIs(t, err, asterisque.ErrBadParams)
+		require.True(t, asterisque.Repeatable(err), "nothing was sent")
+		got, err := echo.Call(background, s, "still here")
+		require.NoError(t, err)
+		require.Equal(t, "still here", got)
+	})
 }
 
 func TestAResultThatIsNoValueFailsTheCall(t *testing.T) {
-	svc := offer()
-	svc.Handle(70, "raw", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return []byte("raw"), nil })
-	s, _ := connect(t, svc, offer())
-	_, err := s.Call(background, 70, nil)
-	require.ErrorContains(t, err, "bad result: the result is not a classic value")
-	_, err = echo.Call(background, s, "x")
-	require.NoError(t, err)
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		svc := offer()
+		svc.Handle(70, "raw", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return []byte("raw"), nil })
+		s, _ := connect(t, form, svc, offer())
+		_, err := s.Call(background, 70, nil)
+		require.ErrorContains(t, err, "bad result: the result is not a classic value")
+		_, err = echo.Call(background, s, "x")
+		require.NoError(t, err)
+	})
 }
 
 func TestCancellingACallEndsItsHandler(t *testing.T) {
-	svc := offer()
-	running, ended := make(chan struct{}), make(chan error, 1)
-	svc.Handle(70, "wait", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
-		close(running)
-		<-ctx.Done()
-		ended <- ctx.Err()
-		return nil, ctx.Err()
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		svc := offer()
+		running, ended := make(chan struct{}), make(chan error, 1)
+		svc.Handle(70, "wait", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
+			close(running)
+			<-ctx.Done()
+			ended <- ctx.Err()
+			return nil, ctx.Err()
+		})
+		s, accepted := connect(t, form, svc, offer())
+		ctx, cancel := context.WithCancel(background)
+		go func() { <-running; cancel() }()
+		_, err := s.Call(ctx, 70, nil)
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, context.Canceled, <-ended)
+		_, err = echo.Call(background, s, "x")
+		require.NoError(t, err)
+		require.NoError(t, accepted.Err())
 	})
-	s, accepted := connect(t, svc, offer())
-	ctx, cancel := context.WithCancel(background)
-	go func() { <-running; cancel() }()
-	_, err := s.Call(ctx, 70, nil)
-	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, context.Canceled, <-ended)
-	_, err = echo.Call(background, s, "x")
-	require.NoError(t, err)
-	require.NoError(t, accepted.Err())
 }
 
 func TestTheLargestMessagesPassAndLargerOnesAreRefused(t *testing.T) {
-	s, _ := connect(t, offer(), offer())
-	// the head of an Open, the head of a string
-	largest := strings.Repeat("x", classic.MaxMessage-8-3)
-	got, err := echo.Call(background, s, largest)
-	require.NoError(t, err)
-	require.Equal(t, largest, got)
-	_, err = echo.Call(background, s, largest+"x")
-	require.ErrorIs(t, err, asterisque.ErrTooLarge)
-	require.True(t, asterisque.Repeatable(err))
-	_, err = echo.Call(background, s, strings.Repeat("x", 1<<16))
-	require.ErrorIs(t, err, asterisque.ErrTooLarge, "not even a classic value")
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		s, _ := connect(t, form, offer(), offer())
+		// the head of an Open, the head of a string
+		largest := strings.Repeat("x", largestText[form])
+		got, err := echo.Call(background, s, largest)
+		require.NoError(t, err)
+		require.Equal(t, largest, got)
+		_, err = echo.Call(background, s, largest+"x")
+		require.ErrorIs(t, err, asterisque.ErrTooLarge)
+		require.True(t, asterisque.Repeatable(err))
+		_, err = echo.Call(background, s, strings.Repeat("x", 1<<16))
+		require.ErrorIs(t, err, asterisque.ErrTooLarge, "not even a classic value")
+	})
 }
 
 func TestTheLargestBlockPassesAndALargerOneEndsItsCall(t *testing.T) {
-	svc := offer()
-	svc.Handle(21, "size", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
-		b, err := p.Recv(ctx)
-		if err != nil {
-			return nil, err
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		svc := offer()
+		svc.Handle(21, "size", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+			b, err := p.Recv(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return form.Append(nil, len(b.Payload))
+		})
+		s, _ := connect(t, form, svc, offer())
+		for size, want := range map[int]error{classic.MaxPayload: nil, classic.MaxPayload + 1: asterisque.ErrTooLarge} {
+			p, err := s.Open(background, 21, nil)
+			require.NoError(t, err)
+			require.NoError(t, p.Send(background, make([]byte, size)))
+			_, err = p.Result(background)
+			require.ErrorIs(t, err, want)
 		}
-		return classic.Values.Append(nil, len(b.Payload))
-	})
-	s, _ := connect(t, svc, offer())
-	for size, want := range map[int]error{classic.MaxPayload: nil, classic.MaxPayload + 1: asterisque.ErrTooLarge} {
 		p, err := s.Open(background, 21, nil)
 		require.NoError(t, err)
-		require.NoError(t, p.Send(background, make([]byte, size)))
+		require.ErrorIs(t, p.Send(background, make([]byte, classic.MaxMessage)), asterisque.ErrTooLarge)
+		require.NoError(t, p.Send(background, nil), "the call goes on")
 		_, err = p.Result(background)
-		require.ErrorIs(t, err, want)
-	}
-	p, err := s.Open(background, 21, nil)
-	require.NoError(t, err)
-	require.ErrorIs(t, p.Send(background, make([]byte, classic.MaxMessage)), asterisque.ErrTooLarge)
-	require.NoError(t, p.Send(background, nil), "the call goes on")
-	_, err = p.Result(background)
-	require.NoError(t, err)
+		require.NoError(t, err)
+	})
 }
 
 func TestIdsAreUsedAgain(t *testing.T) {
-	calls := 70_000 // twice around
-	if race.Enabled {
-		calls = 33_000 // once
-	}
-	s, _ := connect(t, offer(), offer())
-	for n := range calls {
-		got, err := echo.Call(background, s, "x")
-		require.NoError(t, err, n)
-		require.Equal(t, "x", got)
-	}
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		calls := 70_000 // twice around
+		if race.Enabled {
+			calls = 33_000 // once
+		}
+		s, _ := connect(t, form, offer(), offer())
+		for n := range calls {
+			got, err := echo.Call(background, s, "x")
+			require.NoError(t, err, n)
+			require.Equal(t, "x", got)
+		}
+	})
 }
 
 func TestManyPipesAtOnce(t *testing.T) {
-	each := 30_000 // for each side: 60,000 of 65,533
-	if race.Enabled {
-		each = 5000
-	}
-	svc := offer()
-	gate := make(chan struct{})
-	var arrived atomic.Int64
-	svc.Handle(70, "wait", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
-		arrived.Add(1)
-		select {
-		case <-gate:
-			return nil, nil
-		case <-ctx.Done():
-			return nil, ctx.Err()
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		each := 30_000 // for each side: 60,000 of 65,533
+		if race.Enabled {
+			each = 5000
 		}
-	})
-	dialled, accepted := connect(t, svc, svc, asterisque.WithWorkers(asterisque.Workers{Session: each + 10}), asterisque.WithLimits(asterisque.Limits{Window: -1}))
-	var pipes []*pipe.Pipe
-	for range each {
-		for _, s := range []*asterisque.Session{dialled, accepted} {
-			p, err := s.Open(background, 70, nil)
-			require.NoError(t, err)
-			pipes = append(pipes, p)
+		svc := offer()
+		gate := make(chan struct{})
+		var arrived atomic.Int64
+		svc.Handle(70, "wait", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
+			arrived.Add(1)
+			select {
+			case <-gate:
+				return nil, nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		})
+		dialled, accepted := connect(t, form, svc, svc, asterisque.WithWorkers(asterisque.Workers{Session: each + 10}), asterisque.WithLimits(asterisque.Limits{Window: -1}))
+		var pipes []*pipe.Pipe
+		for range each {
+			for _, s := range []*asterisque.Session{dialled, accepted} {
+				p, err := s.Open(background, 70, nil)
+				require.NoError(t, err)
+				pipes = append(pipes, p)
+			}
 		}
-	}
-	got, err := echo.Call(background, dialled, "beside them")
-	require.NoError(t, err)
-	require.Equal(t, "beside them", got)
-	close(gate)
-	for _, p := range pipes {
-		_, err := p.Result(background)
+		got, err := echo.Call(background, dialled, "beside them")
 		require.NoError(t, err)
-	}
-	require.EqualValues(t, 2*each, arrived.Load())
-}
-
-// signalled returns untilOver that says when it runs.
-func signalled(running chan<- struct{}) func(context.Context, *pipe.Pipe, []byte) ([]byte, error) {
-	return func(ctx context.Context, p *pipe.Pipe, params []byte) ([]byte, error) {
-		running <- struct{}{}
-		return untilOver(ctx, p, params)
-	}
-}
-
-// untilOver is a handler that waits for the end of its call.
-func untilOver(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
-	<-ctx.Done()
-	return nil, ctx.Err()
-}
-
-func TestShutdownLetsRunningCallsFinishAndRefusesNewOnes(t *testing.T) {
-	svc := offer()
-	running, gate := make(chan struct{}), make(chan struct{})
-	svc.Handle(70, "wait", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) {
-		close(running)
-		<-gate
-		return nil, nil
+		require.Equal(t, "beside them", got)
+		close(gate)
+		for _, p := range pipes {
+			_, err := p.Result(background)
+			require.NoError(t, err)
+		}
+		require.EqualValues(t, 2*each, arrived.Load())
 	})
-	dialled, accepted := connect(t, svc, offer())
-	p, err := dialled.Open(background, 70, nil)
-	require.NoError(t, err)
-	<-running
-	done := make(chan error, 1)
-	go func() { done <- accepted.Shutdown(background) }()
-	for err == nil { // until the Shutdown has begun
-		_, err = echo.Call(background, dialled, "x")
-	}
-	require.ErrorContains(t, err, "the session is being shut down")
-	close(gate)
-	_, err = p.Result(background)
-	require.NoError(t, err)
-	require.NoError(t, <-done)
-	<-dialled.Done()
-	require.ErrorContains(t, dialled.Err(), "the peer closed the session")
-}
-
-func TestClosingASessionEndsTheCallsOfBothSides(t *testing.T) {
-	svc := offer()
-	running := make(chan struct{}, 2)
-	svc.Handle(70, "wait", signalled(running))
-	dialled, accepted := connect(t, svc, svc)
-	p, err := dialled.Open(background, 70, nil)
-	require.NoError(t, err)
-	q, err := accepted.Open(background, 70, nil)
-	require.NoError(t, err)
-	<-running
-	<-running
-	require.NoError(t, accepted.Close())
-	_, err = p.Result(background)
-	require.ErrorIs(t, err, asterisque.ErrSessionClosed)
-	_, err = q.Result(background)
-	require.ErrorIs(t, err, asterisque.ErrSessionClosed)
-	<-dialled.Done()
 }

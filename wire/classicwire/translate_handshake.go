@@ -21,7 +21,7 @@ const (
 // first appends the Sync that the peer's first message is for the session.
 func (t *translator) first(dst []byte, m classic.Message) ([]byte, error) {
 	c, ok := m.(*classic.Control)
-	t.part(goodbye)
+	t.part(goodbye(t.codec.of()))
 	if ok && c.Code == classic.CloseCode {
 		return message.SessionClose{Code: codec.Handshake, Message: "the peer refuses the session; a classic peer does not say why"}.AppendTo(dst), nil
 	}
@@ -33,7 +33,7 @@ func (t *translator) first(dst []byte, m classic.Message) ([]byte, error) {
 		return dst, err
 	}
 	hello := message.Sync{
-		Version: message.Version, Node: []byte(s.Node.String()), MaxMessage: maxFrame, Codecs: []string{classic.Values.Name()},
+		Version: message.Version, Node: []byte(s.Node.String()), MaxMessage: maxFrame(t.codec.of()), Codecs: []string{t.codec.of().Name()},
 	}
 	zero := s.Session == classic.UUID{}
 	switch {
@@ -51,14 +51,11 @@ func (t *translator) first(dst []byte, m classic.Message) ([]byte, error) {
 // stranger returns the error for a peer whose first bytes are not of the classic protocol: what
 // begins reports is whether they begin with a text.
 func (t *translator) stranger(err error, begins func(string) bool) error {
-	t.part(goodbye)
+	t.part(goodbye(t.codec.of()))
 	var abort *codec.Abort
 	switch {
 	case errors.As(err, &abort):
 		return err
-	case begins("*Q\xda"): // a SyncConfig that is packed
-		t.part(packedGoodbye)
-		return codec.ErrHandshake.Withf("the peer has the MessagePackCodec of the classic protocol, its default, and this side the SimpleCodec: set that in its Options")
 	case begins("\x00"):
 		// the length of a frame of protocol 1, which is no tag of the classic one
 		t.part(farewell1)
@@ -67,9 +64,12 @@ func (t *translator) stranger(err error, begins func(string) bool) error {
 	return codec.ErrHandshake.Withf("the peer does not speak the classic protocol: %v", err)
 }
 
-// packedGoodbye is goodbye with the MessagePackCodec. Without it a client would connect again for
-// ever.
-var packedGoodbye = []byte{'*', classic.CloseCode, 0xa0}
+// otherCodec returns the error for a peer whose first bytes are in the codec c, and not in that of
+// this side.
+func (t *translator) otherCodec(c classic.Codec) error {
+	t.part(goodbye(c)) // which it understands
+	return codec.ErrHandshake.Withf("the peer has the %v of the classic protocol, and this side the %v: give both the same, here by the order of WithCodecs", c, t.codec.of())
+}
 
 // farewell1 is what a peer of protocol 1 understands, if it is one.
 var farewell1 = prefixed(message.SessionClose{Code: codec.Handshake, Message: "this side speaks the classic protocol 0.1 and not protocol 1: use classic://"}.AppendTo(nil))
@@ -90,19 +90,15 @@ func (t *translator) greet(dst []byte, s message.Sync) ([]byte, error) {
 		out.Ping = min(max(t.asked.Ping, minPing), maxPing)
 		out.Timeout = min(max(t.asked.Timeout, minTimeout), maxTimeout)
 	}
-	t.part(goodbye)
-	return out.AppendTo(dst), nil
+	t.part(goodbye(t.codec.of()))
+	return out.AppendTo(dst, t.codec.of()), nil
 }
 
 // fits returns an error unless a classic session can be what s says.
 func (t *translator) fits(s message.Sync) error {
-	var named bool
-	for _, name := range s.Codecs {
-		named = named || name == classic.Values.Name()
-	}
 	switch {
-	case !named:
-		return codec.ErrHandshake.Withf("a classic session carries classic values only: use WithCodecs(classic.Values), and not the codecs %q", s.Codecs)
+	case !t.codec.among(s.Codecs):
+		return codec.ErrHandshake.Withf("a classic session carries classic values only: use WithCodecs(classic.MessagePack) or WithCodecs(classic.Simple), and not the codecs %q", s.Codecs)
 	case s.Window != 0 || s.Opens != 0:
 		return codec.ErrHandshake.Withf("a classic peer knows no windows, and the session wants some: it has to heed wire.Foreign")
 	case t.server && len(s.Session) != message.SessionSize:
@@ -111,13 +107,15 @@ func (t *translator) fits(s message.Sync) error {
 	return nil
 }
 
-// maxFrame is what the session takes for the largest frame that the peer accepts: it allows for
-// headSize bytes beside the payload, and a classic Open has openHead.
-const (
-	maxFrame = classic.MaxMessage - openHead + headSize
-	openHead = 8
-	headSize = 80
-)
+// maxFrame returns what the session takes for the largest frame that the peer accepts: it allows
+// for 80 bytes beside the payload, and a classic Open has up to 8 or 12.
+func maxFrame(c classic.Codec) uint64 {
+	const headSize, simpleHead, packedHead = 80, 8, 12
+	if c == classic.Simple {
+		return classic.MaxMessage - simpleHead + headSize
+	}
+	return classic.MaxMessage - packedHead + headSize
+}
 
 // nodeID returns the uuid that stands for a node's id.
 func nodeID(id string) (u classic.UUID) {

@@ -32,7 +32,7 @@ func (t *translator) inboundOpen(dst []byte, m *classic.Open) []byte {
 	if !ok {
 		return t.owe(dst, duplicate|uint32(m.Pipe))
 	}
-	t.params = classic.JoinParams(t.params[:0], m)
+	t.params = t.codec.of().JoinParams(t.params[:0], m)
 	o := message.Open{Pipe: pipe, Function: m.Function, Priority: m.Priority, Params: t.params}
 	// every call of this protocol may carry Blocks, and it knows no windows
 	o.Meta.Stream, o.Meta.Window = true, message.MaxPipe

@@ -40,7 +40,7 @@ func (t *translator) outbound(dst, frame []byte) ([]byte, error) {
 }
 
 func (t *translator) outboundOpen(dst []byte, m *message.Open) ([]byte, error) {
-	count, params, err := classic.SplitParams(m.Params)
+	count, params, err := t.codec.of().SplitParams(m.Params)
 	if err != nil {
 		t.refuse(m.Pipe, codec.ErrBadParams.Withf("the parameters are not classic values: %v", err))
 		return dst, nil
@@ -51,12 +51,12 @@ func (t *translator) outboundOpen(dst []byte, m *message.Open) ([]byte, error) {
 		return t.probe(dst, t.pipes.short())
 	}
 	if kept { // or the peer would take this Open for a second one
-		if dst, err = (&classic.Close{Pipe: id}).AppendTo(dst); err != nil {
+		if dst, err = (&classic.Close{Pipe: id}).AppendTo(dst, t.codec.of()); err != nil {
 			return dst, err
 		}
 	}
 	o := classic.Open{Pipe: id, Priority: m.Priority, Function: m.Function, Count: count, Params: params}
-	return o.AppendTo(dst)
+	return o.AppendTo(dst, t.codec.of())
 }
 
 // refuse ends, in the name of the peer, a call that was not sent.
@@ -70,7 +70,7 @@ func (t *translator) probe(dst []byte, ask bool) ([]byte, error) {
 	if !ask {
 		return dst, nil
 	}
-	return (&classic.Block{Pipe: t.pipes.ask(0, false), EOF: true}).AppendTo(dst)
+	return (&classic.Block{Pipe: t.pipes.ask(0, false), EOF: true}).AppendTo(dst, t.codec.of())
 }
 
 func (t *translator) outboundBlock(dst []byte, m *message.Block) ([]byte, error) {
@@ -82,7 +82,7 @@ func (t *translator) outboundBlock(dst []byte, m *message.Block) ([]byte, error)
 		return t.tooLarge(dst, m)
 	}
 	b := classic.Block{Pipe: id, Loss: m.Meta.Loss, EOF: m.End, Payload: m.Payload}
-	return b.AppendTo(dst)
+	return b.AppendTo(dst, t.codec.of())
 }
 
 // tooLarge ends the call of a Block that a classic peer would not read, on both sides.
@@ -100,12 +100,12 @@ func (t *translator) outboundClose(dst []byte, m *message.Close) ([]byte, error)
 	c := classic.Close{Pipe: id}
 	if m.Abort != nil {
 		c.Abort = classic.AbortOf(m.Abort)
-	} else if result, err := classic.ResultOf(m.Result); err != nil {
+	} else if result, err := t.codec.of().ResultOf(m.Result); err != nil {
 		c.Abort = classic.AbortOf(codec.ErrBadResult.Withf("the result is not a classic value: %v", err))
 	} else {
 		c.Result = result
 	}
-	dst, err := c.AppendTo(dst)
+	dst, err := c.AppendTo(dst, t.codec.of())
 	if err != nil {
 		return dst, err
 	}
@@ -117,7 +117,7 @@ func (t *translator) outboundControl(dst []byte, m message.Control) ([]byte, err
 	case message.Sync:
 		return t.greet(dst, m)
 	case message.Ping:
-		return (&classic.Block{Pipe: t.pipes.ask(m.N, true), EOF: true}).AppendTo(dst)
+		return (&classic.Block{Pipe: t.pipes.ask(m.N, true), EOF: true}).AppendTo(dst, t.codec.of())
 	case message.Pong:
 		return t.outboundOwed(dst)
 	case message.SessionClose:
@@ -131,10 +131,10 @@ func (t *translator) outboundControl(dst []byte, m message.Control) ([]byte, err
 func (t *translator) outboundGoodbye(dst []byte, m message.SessionClose) (_ []byte, err error) {
 	why := classic.AbortOf(codec.ErrSessionClosed.Withf("%v: %s", m.Code, m.Message))
 	for _, id := range t.pipes.accepted() {
-		if dst, err = (&classic.Close{Pipe: id, Abort: why}).AppendTo(dst); err != nil {
+		if dst, err = (&classic.Close{Pipe: id, Abort: why}).AppendTo(dst, t.codec.of()); err != nil {
 			return dst, err
 		}
 	}
 	t.parting = true
-	return append(dst, goodbye...), nil
+	return append(dst, goodbye(t.codec.of())...), nil
 }

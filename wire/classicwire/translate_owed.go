@@ -18,7 +18,7 @@ func (t *translator) owe(dst []byte, answer uint32) []byte {
 // outboundOwed appends the answers that wait.
 func (t *translator) outboundOwed(dst []byte) (_ []byte, err error) {
 	for _, a := range t.owed.take() {
-		if dst, err = answer(a).AppendTo(dst); err != nil {
+		if dst, err = answer(a).AppendTo(dst, t.codec.of()); err != nil {
 			return dst, err
 		}
 	}

@@ -15,6 +15,7 @@ type translator struct {
 	pipes table // these lock themselves
 	made  made
 	owed  owed
+	codec agreed
 
 	params []byte       // belongs to the reading goroutine, as all below; of the Open that comes in
 	synced bool         // the peer's SyncConfig has come
@@ -33,8 +34,11 @@ func (t *translator) init(server bool) {
 	t.made.ready = make(chan struct{}, 1)
 }
 
-// goodbye ends a classic session.
-var goodbye = []byte{'*', classic.CloseCode, 0, 0}
+// goodbye returns what ends a classic session.
+func goodbye(c classic.Codec) []byte {
+	b, _ := (&classic.Control{Code: classic.CloseCode}).AppendTo(nil, c) // which is always in order
+	return b
+}
 
 // part sets what Close tells the peer.
 func (t *translator) part(words []byte) {

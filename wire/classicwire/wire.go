@@ -63,7 +63,7 @@ func (w *classicWire) ReadFrame(max int) ([]byte, error) {
 		if frame := w.made.take(); frame != nil {
 			return frame, nil
 		}
-		m, err := w.in.next(min(max, classic.MaxMessage))
+		m, err := w.next(min(max, classic.MaxMessage))
 		if err == errNothing {
 			err = w.in.wait(w.made.ready)
 			if err == nil {
@@ -83,6 +83,16 @@ func (w *classicWire) ReadFrame(max int) ([]byte, error) {
 			return w.frame, nil
 		}
 	}
+}
+
+// next returns the next message of the peer, or errNothing. What comes in another codec than that
+// of the connection is none.
+func (w *classicWire) next(limit int) (classic.Message, error) {
+	m, err := w.in.next(limit)
+	if !w.synced && w.in.detected && !w.codec.is(w.in.find.Codec) {
+		return nil, w.otherCodec(w.in.find.Codec)
+	}
+	return m, err
 }
 
 // rest lets go of a large frame, and of large parameters, which the session no longer needs: it may

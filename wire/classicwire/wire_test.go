@@ -24,11 +24,11 @@ import (
 const most = 1 << 20
 
 // synced returns a Wire whose handshake is done, and its peer.
-func synced(t *testing.T) (wire.Wire, *rawPeer) {
+func synced(t *testing.T, form classic.Codec) (wire.Wire, *rawPeer) {
 	here, there := tcpPair(t)
-	w, p := classicwire.Client(here), newRawPeer(t, there)
+	w, p := classicwire.Client(here), newRawPeer(t, form, there)
 	t.Cleanup(func() { w.Close() })
-	write(t, w, message.Sync{Version: 1, Codecs: []string{"classic"}})
+	write(t, w, message.Sync{Version: 1, Codecs: []string{form.Name()}})
 	p.wantSync()
 	p.send(serverSync)
 	require.IsType(t, message.Sync{}, readControl(t, w))
@@ -71,213 +71,240 @@ func readClose(t *testing.T, w wire.Wire) message.Close {
 }
 
 func TestThePeersSyncSaysWhatAClassicPeerCan(t *testing.T) {
-	here, there := tcpPair(t)
-	w, p := classicwire.Client(here), newRawPeer(t, there)
-	defer w.Close()
-	p.send(serverSync)
-	s := readControl(t, w).(message.Sync)
-	require.Equal(t, "01234567-89ab-cdef-fedc-ba9876543210", string(s.Node))
-	require.Len(t, s.Session, 16)
-	require.Equal(t, []string{"classic"}, s.Codecs)
-	require.EqualValues(t, 1, s.Version)
-	require.Zero(t, s.Window+s.Opens+s.Features)
-	require.Zero(t, s.Ping+s.Timeout, "no pings")
-	require.EqualValues(t, classic.MaxMessage-8+80, s.MaxMessage, "a session counts 80 bytes beside the payload, a classic Open has 8")
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		here, there := tcpPair(t)
+		w, p := classicwire.Client(here), newRawPeer(t, form, there)
+		defer w.Close()
+		p.send(serverSync)
+		s := readControl(t, w).(message.Sync)
+		require.Equal(t, "01234567-89ab-cdef-fedc-ba9876543210", string(s.Node))
+		require.Len(t, s.Session, 16)
+		require.Equal(t, []string{form.Name()}, s.Codecs)
+		require.EqualValues(t, 1, s.Version)
+		require.Zero(t, s.Window+s.Opens+s.Features)
+		require.Zero(t, s.Ping+s.Timeout, "no pings")
+		require.EqualValues(t, classic.MaxMessage-openHead[form]+80, s.MaxMessage, "a session counts 80 bytes beside the payload")
+	})
 }
 
 func TestAPongIsThePeersOwn(t *testing.T) {
-	w, p := synced(t)
-	write(t, w, message.Ping{N: 7}, message.Ping{N: 8})
-	p.want("237fff80", "237fff80") // EOF for a pipe that never was
-	p.send(msg(abort(0x7fff, "unknown pipe-id specified: 32767")))
-	require.Equal(t, message.Pong{N: 7}, readControl(t, w), "not before the peer has answered")
-	p.send(msg(abort(0x7fff, ""), abort(0x7fff, "nobody has asked"), control('C')))
-	require.Equal(t, message.Pong{N: 8}, readControl(t, w))
-	require.IsType(t, message.SessionClose{}, readControl(t, w))
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		w, p := synced(t, form)
+		write(t, w, message.Ping{N: 7}, message.Ping{N: 8})
+		p.want("237fff80", "237fff80") // EOF for a pipe that never was
+		p.send(msg(abort(0x7fff, "unknown pipe-id specified: 32767")))
+		require.Equal(t, message.Pong{N: 7}, readControl(t, w), "not before the peer has answered")
+		p.send(msg(abort(0x7fff, ""), abort(0x7fff, "nobody has asked"), control('C')))
+		require.Equal(t, message.Pong{N: 8}, readControl(t, w))
+		require.IsType(t, message.SessionClose{}, readControl(t, w))
+	})
 }
 
 func TestBothEndsAnswerPings(t *testing.T) {
-	a, b := net.Pipe()
-	client := classicwire.Client(a)
-	defer client.Close()
-	go newNode(t, originals()).Accept(background, classicwire.Server(b)) // its session answers
-	write(t, client, message.Sync{Version: 1, Codecs: []string{"classic"}})
-	require.IsType(t, message.Sync{}, readControl(t, client))
-	write(t, client, message.Ping{N: 99})
-	require.Equal(t, message.Pong{N: 99}, readControl(t, client))
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		a, b := net.Pipe()
+		client := classicwire.Client(a)
+		defer client.Close()
+		// its session answers
+		go newNode(t, form, originals(form)).Accept(background, classicwire.Server(b))
+		write(t, client, message.Sync{Version: 1, Codecs: []string{form.Name()}})
+		require.IsType(t, message.Sync{}, readControl(t, client))
+		write(t, client, message.Ping{N: 99})
+		require.Equal(t, message.Pong{N: 99}, readControl(t, client))
+	})
 }
 
 func TestWhatClassicHasNoWordForIsLeftOut(t *testing.T) {
-	w, p := synced(t)
-	write(t, w, message.Credit{Pipe: 1, Limit: 5}, message.Credit{Opens: true, Limit: 5}, message.Stop{Pipe: 1}, message.Drain{None: true}, message.Ack{Count: 3},
-		message.UnknownControl{Code: 99}, &message.Block{Pipe: 40, Payload: []byte("of a pipe that is over")}, &message.Close{Pipe: 40})
-	write(t, w, &message.Open{Pipe: 0, Function: 10, Meta: message.Meta{TTL: 1, Trace: []byte("x"), Key: []byte("y"), Metadata: []byte("z")}},
-		&message.Block{Pipe: 0, Payload: []byte("z"), Meta: message.Meta{TTL: 1, Skipped: 5}},
-		&message.Close{Pipe: 0, Abort: &codec.Abort{Code: 2000, Message: "m", Detail: []byte("d"), Ran: codec.Refused}})
-	p.want("28000100000a0000", msg(block(1, "z")), "29000102000007d000016d")
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		w, p := synced(t, form)
+		write(t, w, message.Credit{Pipe: 1, Limit: 5}, message.Credit{Opens: true, Limit: 5}, message.Stop{Pipe: 1}, message.Drain{None: true}, message.Ack{Count: 3},
+			message.UnknownControl{Code: 99}, &message.Block{Pipe: 40, Payload: []byte("of a pipe that is over")}, &message.Close{Pipe: 40})
+		write(t, w, &message.Open{Pipe: 0, Function: 10, Meta: message.Meta{TTL: 1, Trace: []byte("x"), Key: []byte("y"), Metadata: []byte("z")}},
+			&message.Block{Pipe: 0, Payload: []byte("z"), Meta: message.Meta{TTL: 1, Skipped: 5}},
+			&message.Close{Pipe: 0, Abort: &codec.Abort{Code: 2000, Message: "m", Detail: []byte("d"), Ran: codec.Refused}})
+		p.want("28000100000a0000", msg(block(1, "z")), "29000102000007d000016d")
+	})
 }
 
 func TestIdsRunOutAndComeBack(t *testing.T) {
-	w, p := synced(t)
-	go io.Copy(io.Discard, p.conn)
-	for n := range uint64(classicwire.MaxPipes) {
-		write(t, w, &message.Open{Pipe: 2 * n})
-	}
-	next := uint64(2 * classicwire.MaxPipes)
-	write(t, w, &message.Open{Pipe: next}, &message.Block{Pipe: next, End: true})
-	c := readClose(t, w)
-	require.Equal(t, next, c.Pipe)
-	require.Equal(t, codec.Overloaded, c.Abort.Code)
-	require.Equal(t, codec.Refused, c.Abort.Ran)
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		w, p := synced(t, form)
+		go io.Copy(io.Discard, p.conn)
+		for n := range uint64(classicwire.MaxPipes) {
+			write(t, w, &message.Open{Pipe: 2 * n})
+		}
+		next := uint64(2 * classicwire.MaxPipes)
+		write(t, w, &message.Open{Pipe: next}, &message.Block{Pipe: next, End: true})
+		c := readClose(t, w)
+		require.Equal(t, next, c.Pipe)
+		require.Equal(t, codec.Overloaded, c.Abort.Code)
+		require.Equal(t, codec.Refused, c.Abort.Ran)
 
-	p.send(msg(result(77, nil)))
-	require.EqualValues(t, 2*76, readClose(t, w).Pipe)
-	write(t, w, &message.Open{Pipe: next + 2})
-	p.send(msg(result(77, "again")))
-	require.Equal(t, next+2, readClose(t, w).Pipe)
+		p.send(msg(result(77, nil)))
+		require.EqualValues(t, 2*76, readClose(t, w).Pipe)
+		write(t, w, &message.Open{Pipe: next + 2})
+		p.send(msg(result(77, "again")))
+		require.Equal(t, next+2, readClose(t, w).Pipe)
+	})
 }
 
 func TestAnAbortedIdIsUsedAgainOnlyWhenThePeerKnows(t *testing.T) {
-	w, p := synced(t)
-	for n := range uint64(classicwire.MaxPipes) {
-		write(t, w, &message.Open{Pipe: 2 * n})
-		p.next()
-	}
-	write(t, w, &message.Close{Pipe: 0, Abort: codec.ErrCanceled})
-	p.want(msg(abort(1, "canceled")))
-	next := uint64(2 * classicwire.MaxPipes)
-	write(t, w, &message.Open{Pipe: next})
-	require.Equal(t, codec.Overloaded, readClose(t, w).Abort.Code, "the peer may just be answering")
-	p.want("237fff80") // so it is asked
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		w, p := synced(t, form)
+		for n := range uint64(classicwire.MaxPipes) {
+			write(t, w, &message.Open{Pipe: 2 * n})
+			p.next()
+		}
+		write(t, w, &message.Close{Pipe: 0, Abort: codec.ErrCanceled})
+		p.want(msg(abort(1, "canceled")))
+		next := uint64(2 * classicwire.MaxPipes)
+		write(t, w, &message.Open{Pipe: next})
+		require.Equal(t, codec.Overloaded, readClose(t, w).Abort.Code, "the peer may just be answering")
+		p.want("237fff80") // so it is asked
 
-	p.send(msg(result(1, "late"), abort(0x7fff, ""), result(2, "of a call that goes on")))
-	require.EqualValues(t, 2, readClose(t, w).Pipe, "nobody gets the late answer")
-	write(t, w, &message.Open{Pipe: next + 2}, &message.Open{Pipe: next + 4})
-	p.want("2800010000000000", "2800020000000000")
+		p.send(msg(result(1, "late"), abort(0x7fff, ""), result(2, "of a call that goes on")))
+		require.EqualValues(t, 2, readClose(t, w).Pipe, "nobody gets the late answer")
+		write(t, w, &message.Open{Pipe: next + 2}, &message.Open{Pipe: next + 4})
+		p.want("2800010000000000", "2800020000000000")
+	})
 }
 
 func TestAnAnswerToALaterCallShowsThatThePeerKnowsOfAnAbort(t *testing.T) {
-	w, p := synced(t)
-	write(t, w, &message.Open{Pipe: 0}, &message.Open{Pipe: 2}, &message.Close{Pipe: 0, Abort: codec.ErrCanceled}, &message.Open{Pipe: 4})
-	for range 4 {
-		p.next()
-	}
-	p.send(msg(result(2, nil), result(3, nil)))
-	require.EqualValues(t, 2, readClose(t, w).Pipe) // opened before the abort: shows nothing
-	require.EqualValues(t, 4, readClose(t, w).Pipe)
-	for n := uint64(3); n < classicwire.MaxPipes; n++ {
-		write(t, w, &message.Open{Pipe: 2 * n})
-		p.next()
-	}
-	next := uint64(2 * classicwire.MaxPipes)
-	write(t, w, &message.Open{Pipe: next}, &message.Open{Pipe: next + 2}, &message.Open{Pipe: next + 4})
-	// in the order in which they became free
-	p.want("2800020000000000", "2800030000000000", "2800010000000000")
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		w, p := synced(t, form)
+		write(t, w, &message.Open{Pipe: 0}, &message.Open{Pipe: 2}, &message.Close{Pipe: 0, Abort: codec.ErrCanceled}, &message.Open{Pipe: 4})
+		for range 4 {
+			p.next()
+		}
+		p.send(msg(result(2, nil), result(3, nil)))
+		require.EqualValues(t, 2, readClose(t, w).Pipe) // opened before the abort: shows nothing
+		require.EqualValues(t, 4, readClose(t, w).Pipe)
+		for n := uint64(3); n < classicwire.MaxPipes; n++ {
+			write(t, w, &message.Open{Pipe: 2 * n})
+			p.next()
+		}
+		next := uint64(2 * classicwire.MaxPipes)
+		write(t, w, &message.Open{Pipe: next}, &message.Open{Pipe: next + 2}, &message.Open{Pipe: next + 4})
+		// in the order in which they became free
+		p.want("2800020000000000", "2800030000000000", "2800010000000000")
+	})
 }
 
 func TestManyAbortsAskThePeer(t *testing.T) {
-	w, p := synced(t)
-	asked := 0
-	for n := range uint64(35_000) { // no call gets an answer, and yet the ids do not run out
-		write(t, w, &message.Open{Pipe: 2 * n}, &message.Close{Pipe: 2 * n, Abort: codec.ErrCanceled})
-		require.Equal(t, "28", p.next()[:2])
-		require.Equal(t, "29", p.next()[:2])
-		if n%1024 != 1023 {
-			continue
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		w, p := synced(t, form)
+		asked := 0
+		for n := range uint64(35_000) { // no call gets an answer, and yet the ids do not run out
+			write(t, w, &message.Open{Pipe: 2 * n}, &message.Close{Pipe: 2 * n, Abort: codec.ErrCanceled})
+			require.Equal(t, "28", p.next()[:2])
+			require.Equal(t, "29", p.next()[:2])
+			if n%1024 != 1023 {
+				continue
+			}
+			p.want("237fff80")
+			asked++
+			// the latter comes back as a Ping
+			p.send(msg(abort(0x7fff, ""), block(0x9999, "")))
+			// so the one before has been read
+			wantAnswer(t, w, p, abort(0x9999, "unknown pipe-id specified: %d", 0x9999-1<<16))
 		}
-		p.want("237fff80")
-		asked++
-		// the latter comes back as a Ping
-		p.send(msg(abort(0x7fff, ""), block(0x9999, "")))
-		// so the one before has been read
-		wantAnswer(t, w, p, abort(0x9999, "unknown pipe-id specified: %d", 0x9999-1<<16))
-	}
-	require.Equal(t, 35_000/1024, asked)
+		require.Equal(t, 35_000/1024, asked)
+	})
 }
 
 func TestAPeersIdOnThisSidesHalfIsSkipped(t *testing.T) {
-	w, p := synced(t)
-	p.send(msg(open(1, 10), open(0x7fff, 10))) // the latter is kept free
-	f, err := w.ReadFrame(most)
-	require.NoError(t, err)
-	o, err := message.ParseOpen(f)
-	require.NoError(t, err)
-	require.EqualValues(t, 1, o.Pipe, "the session's ids of the accepting side are odd")
-	wantAnswer(t, w, p, abort(0x7fff, "duplicate pipe-id specified: 32767"))
-	write(t, w, &message.Open{Pipe: 0}, &message.Close{Pipe: 1}, &message.Open{Pipe: 2})
-	p.want("2800020000000000", "2900010100", "2800030000000000")
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		w, p := synced(t, form)
+		p.send(msg(open(1, 10), open(0x7fff, 10))) // the latter is kept free
+		f, err := w.ReadFrame(most)
+		require.NoError(t, err)
+		o, err := message.ParseOpen(f)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, o.Pipe, "the session's ids of the accepting side are odd")
+		wantAnswer(t, w, p, abort(0x7fff, "duplicate pipe-id specified: 32767"))
+		write(t, w, &message.Open{Pipe: 0}, &message.Close{Pipe: 1}, &message.Open{Pipe: 2})
+		p.want("2800020000000000", "2900010100", "2800030000000000")
+	})
 }
 
 func TestAFrameLargerThanTheSessionAllowsIsRefused(t *testing.T) {
-	w, p := synced(t)
-	p.send(msg(open(0x8000, 10, make([]byte, 2000))))
-	_, err := w.ReadFrame(1500)
-	require.ErrorIs(t, err, wire.ErrFrameTooLarge)
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		w, p := synced(t, form)
+		p.send(msg(open(0x8000, 10, make([]byte, 2000))))
+		_, err := w.ReadFrame(1500)
+		require.ErrorIs(t, err, wire.ErrFrameTooLarge)
 
-	w, p = synced(t)
-	m := msg(open(0x8000, 10, make([]byte, 2000)))
-	p.send(m)
-	_, err = w.ReadFrame(len(m) / 2) // the frame has some bytes more
-	require.ErrorIs(t, err, wire.ErrFrameTooLarge)
+		w, p = synced(t, form)
+		m := msg(open(0x8000, 10, make([]byte, 2000)))
+		p.send(m)
+		_, err = w.ReadFrame(len(m) / 2) // the frame has some bytes more
+		require.ErrorIs(t, err, wire.ErrFrameTooLarge)
+	})
 }
 
 func TestTheEndOfTheConnection(t *testing.T) {
-	w, p := synced(t)
-	p.send(msg(open(0x8000, 10)))
-	p.conn.Close()
-	_, err := w.ReadFrame(most)
-	require.NoError(t, err, "what has come before")
-	for range 2 {
-		_, err = w.ReadFrame(most)
-		require.Equal(t, io.EOF, err)
-	}
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		w, p := synced(t, form)
+		p.send(msg(open(0x8000, 10)))
+		p.conn.Close()
+		_, err := w.ReadFrame(most)
+		require.NoError(t, err, "what has come before")
+		for range 2 {
+			_, err = w.ReadFrame(most)
+			require.Equal(t, io.EOF, err)
+		}
 
-	w, p = synced(t)
-	p.send(msg(open(0x8000, 10))[:8])
-	p.conn.Close()
-	_, err = w.ReadFrame(most)
-	require.ErrorIs(t, err, io.ErrUnexpectedEOF, "in the middle of a message")
+		w, p = synced(t, form)
+		p.sendPart(4, msg(open(0x8000, 10)))
+		p.conn.Close()
+		_, err = w.ReadFrame(most)
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF, "in the middle of a message")
+	})
 }
 
 func TestCloseEndsReadingAndWriting(t *testing.T) {
-	a, b := net.Pipe()
-	defer b.Close()
-	w := classicwire.Client(a)
-	results := make(chan error, 2)
-	go func() {
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		a, b := net.Pipe()
+		defer b.Close()
+		w := classicwire.Client(a)
+		results := make(chan error, 2)
+		go func() {
+			_, err := w.ReadFrame(most)
+			results <- err
+		}()
+		go func() {
+			// nobody reads
+			results <- w.WriteFrames([][]byte{message.Sync{Version: 1, Codecs: []string{form.Name()}}.AppendTo(nil)})
+		}()
+		b.Read(make([]byte, 1)) // the writer is in the middle of the message
+		var closing sync.WaitGroup
+		for range 3 {
+			closing.Go(func() { w.Close() })
+		}
+		closing.Wait()
+		require.ErrorIs(t, <-results, net.ErrClosed)
+		require.ErrorIs(t, <-results, net.ErrClosed)
+		require.NoError(t, w.Close())
 		_, err := w.ReadFrame(most)
-		results <- err
-	}()
-	go func() {
-		// nobody reads
-		results <- w.WriteFrames([][]byte{message.Sync{Version: 1, Codecs: []string{"classic"}}.AppendTo(nil)})
-	}()
-	b.Read(make([]byte, 1)) // the writer is in the middle of the message
-	var closing sync.WaitGroup
-	for range 3 {
-		closing.Go(func() { w.Close() })
-	}
-	closing.Wait()
-	require.ErrorIs(t, <-results, net.ErrClosed)
-	require.ErrorIs(t, <-results, net.ErrClosed)
-	require.NoError(t, w.Close())
-	_, err := w.ReadFrame(most)
-	require.ErrorIs(t, err, net.ErrClosed)
-	require.ErrorIs(t, w.WriteFrames([][]byte{message.Ping{}.AppendTo(nil)}), net.ErrClosed)
+		require.ErrorIs(t, err, net.ErrClosed)
+		require.ErrorIs(t, w.WriteFrames([][]byte{message.Ping{}.AppendTo(nil)}), net.ErrClosed)
+	})
 }
 
 func TestCloseDoesNotWaitForAPeerThatDoesNotRead(t *testing.T) {
-	a, b := net.Pipe()
-	defer b.Close()
-	w := classicwire.Client(a)
-	go func() {
-		p := &rawPeer{t: t, conn: b}
-		p.next()
-		p.send(serverSync)
-	}()
-	write(t, w, message.Sync{Version: 1, Codecs: []string{"classic"}})
-	readControl(t, w)
-	require.NoError(t, w.Close(), "the farewell is given up")
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		a, b := net.Pipe()
+		defer b.Close()
+		w := classicwire.Client(a)
+		go func() {
+			p := &rawPeer{t: t, form: form, conn: b}
+			p.next()
+			p.send(serverSync)
+		}()
+		write(t, w, message.Sync{Version: 1, Codecs: []string{form.Name()}})
+		readControl(t, w)
+		require.NoError(t, w.Close(), "the farewell is given up")
+	})
 }
 
 func TestAddressesAreThere(t *testing.T) {
@@ -298,41 +325,47 @@ func TestAddressesAreThere(t *testing.T) {
 }
 
 func TestAWireOverTLSTellsHowItIsProtected(t *testing.T) {
-	server, client := testtls.Configs(t)
-	server.SessionTicketsDisabled, client.ServerName = true, "localhost"
-	a, b := tcpPair(t)
-	dialled, _ := asterisquetest.ConnectOver(t, newNode(t, offer()), newNode(t, offer()),
-		classicwire.Client(tls.Client(a, client)), classicwire.Server(tls.Server(b, server)))
-	got, err := echo.Call(background, dialled, "x")
-	require.NoError(t, err)
-	require.Equal(t, "x", got)
-	require.NotNil(t, dialled.Peer().TLS)
-	require.Equal(t, "localhost", dialled.Peer().TLS.ServerName)
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		server, client := testtls.Configs(t)
+		server.SessionTicketsDisabled, client.ServerName = true, "localhost"
+		a, b := tcpPair(t)
+		dialled, _ := asterisquetest.ConnectOver(t, newNode(t, form, offer()), newNode(t, form, offer()),
+			classicwire.Client(tls.Client(a, client)), classicwire.Server(tls.Server(b, server)))
+		got, err := echo.Call(background, dialled, "x")
+		require.NoError(t, err)
+		require.Equal(t, "x", got)
+		require.NotNil(t, dialled.Peer().TLS)
+		require.Equal(t, "localhost", dialled.Peer().TLS.ServerName)
+	})
 }
 
 func TestLateBlocksAreNotAnswered(t *testing.T) {
-	w, p := synced(t)
-	write(t, w, &message.Open{Pipe: 0})
-	p.send(msg(open(0x8000, 10), result(0x8000, nil), block(0x8000, "late"), result(1, nil), block(1, "late"), eof(1), block(2, "for a pipe that never was")))
-	for range 3 {
-		_, err := w.ReadFrame(most)
-		require.NoError(t, err)
-	}
-	p.next()
-	// what answers to the others would be, could hit a new pipe
-	wantAnswer(t, w, p, abort(2, "unknown pipe-id specified: 2"))
-	write(t, w, message.Pong{}, &message.Open{Pipe: 2})
-	p.want("2800020000000000")
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		w, p := synced(t, form)
+		write(t, w, &message.Open{Pipe: 0})
+		p.send(msg(open(0x8000, 10), result(0x8000, nil), block(0x8000, "late"), result(1, nil), block(1, "late"), eof(1), block(2, "for a pipe that never was")))
+		for range 3 {
+			_, err := w.ReadFrame(most)
+			require.NoError(t, err)
+		}
+		p.next()
+		// what answers to the others would be, could hit a new pipe
+		wantAnswer(t, w, p, abort(2, "unknown pipe-id specified: 2"))
+		write(t, w, message.Pong{}, &message.Open{Pipe: 2})
+		p.want("2800020000000000")
+	})
 }
 
 func TestALossRateReachesTheSession(t *testing.T) {
-	w, p := synced(t)
-	p.send(msg(open(0x8000, 10)), "238000e4000178") // a status above EOF has a loss rate below
-	_, err := w.ReadFrame(most)
-	require.NoError(t, err)
-	f, err := w.ReadFrame(most)
-	require.NoError(t, err)
-	b, err := message.ParseBlock(f)
-	require.NoError(t, err)
-	require.Equal(t, message.Block{Pipe: 1, Payload: []byte("x"), Meta: message.Meta{Loss: 100}}, b)
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		w, p := synced(t, form)
+		p.send(msg(open(0x8000, 10)), "238000e4000178") // a status above EOF has a loss rate below
+		_, err := w.ReadFrame(most)
+		require.NoError(t, err)
+		f, err := w.ReadFrame(most)
+		require.NoError(t, err)
+		b, err := message.ParseBlock(f)
+		require.NoError(t, err)
+		require.Equal(t, message.Block{Pipe: 1, Payload: []byte("x"), Meta: message.Meta{Loss: 100}}, b)
+	})
 }

@@ -1,0 +1,35 @@
+package classic
+
+// Codec is one of the two ways in which the original writes messages and values as bytes. Both ends
+// of a connection have to have the same one. Each is a value codec for sessions as well, a
+// codec.Values and a codec.Weigher; the package comment has its table of types.
+type Codec uint8
+
+// The codecs of the original. MessagePack is its default, and takes fewer bytes in most cases.
+const (
+	MessagePack Codec = iota // its MessagePackCodec
+	Simple                   // its SimpleCodec
+)
+
+// Name implements codec.Values: "classic-messagepack" or "classic-simple".
+func (c Codec) Name() string {
+	if c == Simple {
+		return "classic-simple"
+	}
+	return "classic-messagepack"
+}
+
+// String returns what the original calls the codec.
+func (c Codec) String() string {
+	if c == Simple {
+		return "SimpleCodec"
+	}
+	return "MessagePackCodec"
+}
+
+func (c Codec) form() form {
+	if c == Simple {
+		return simple{}
+	}
+	return messagePack{}
+}

@@ -1,0 +1,111 @@
+package classicwire_test
+
+import (
+	"encoding/hex"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec/classic"
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/wire/classicwire"
+)
+
+// other returns the codec that form is not.
+func other(form classic.Codec) classic.Codec {
+	if form == classic.Simple {
+		return classic.MessagePack
+	}
+	return classic.Simple
+}
+
+// both returns a node that has both codecs, and prefers one.
+func both(t *testing.T, prefers classic.Codec) *asterisque.Node {
+	return newNode(t, prefers, originals(prefers), asterisque.WithCodecs(prefers, other(prefers)))
+}
+
+func TestAServerOfBothCodecsServesThatOfItsClient(t *testing.T) {
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		p, done := rawClient(t, form, both(t, other(form)))
+		p.send(clientSync, msg(open(1, 10, "x")))
+		p.wantSync()
+		p.want(msg(result(1, "hello, x")))
+		require.NoError(t, (<-done).err)
+	})
+}
+
+func TestAClientOfBothCodecsSpeaksTheFirst(t *testing.T) {
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		p, done := rawServer(t, form, both(t, form))
+		require.EqualValues(t, 1, p.wantSync().Version)
+		p.send(serverSync)
+		require.NoError(t, (<-done).err)
+	})
+}
+
+func TestAClientOfBothCodecsSpeaksThatOfAServerThatWasFirst(t *testing.T) {
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		here, there := tcpPair(t)
+		w, p := classicwire.Client(here), newRawPeer(t, form, there)
+		defer w.Close()
+		p.send(serverSync)
+		require.Equal(t, []string{form.Name()}, readControl(t, w).(message.Sync).Codecs)
+		write(t, w, message.Sync{Version: 1, Codecs: []string{"cbor", other(form).Name(), form.Name()}})
+		p.wantSync()
+	})
+}
+
+// The session cannot be, but the peer learns that it is over: a client of the original connects
+// again for ever where it does not.
+func TestAPeerWithTheOtherCodecIsToldInItsOwn(t *testing.T) {
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		p, done := rawClient(t, other(form), newNode(t, form, originals(form)))
+		p.send(clientSync)
+		o := <-done
+		require.ErrorIs(t, o.err, asterisque.ErrHandshake)
+		require.ErrorContains(t, o.err, "the peer offers "+other(form).Name()+", this side "+form.Name())
+		p.wantEnd(goodbye)
+
+		p, done = rawServer(t, form, newNode(t, form, originals(form)))
+		p.wantSync()
+		p.form = other(form)
+		p.sendPart(7, compact(serverSync)) // enough to tell
+		o = <-done
+		require.ErrorIs(t, o.err, asterisque.ErrHandshake)
+		require.ErrorContains(t, o.err, "the peer has the "+other(form).String()+" of the classic protocol, and this side the "+form.String())
+		b, err := io.ReadAll(p.conn)
+		require.NoError(t, err)
+		require.Equal(t, map[classic.Codec]string{classic.Simple: "2a430000", classic.MessagePack: "2a43a0"}[other(form)], hex.EncodeToString(b))
+	})
+}
+
+// TestAttackWithHostileMessagePack breaks a session as soon as that is clear, and in little memory.
+func TestAttackWithHostileMessagePack(t *testing.T) {
+	for name, say := range map[string]string{
+		"a map32 of 2^32-1":    "2801000a01 21 dfffffffff",
+		"an array32":           "2801000a01 20 ddffffffff",
+		"an ext as a number":   "2801000a01 06 c9ffffffff00",
+		"a list of 2^31":       "2801000a01 20 ce80000000",
+		"pipe 0x8000 unsigned": "28cd80000a00",
+		"a count unsigned":     "2801000acd9c40",
+		"EOF unsigned":         "2301cc80",
+		"40,000 as 65,535":     "2801000a01 20 ff 20 ff 20 ff",
+		"a text of 2^32-1":     "2801000a01 0b dbffffffff",
+		"a Block of 61440":     "230100 daf000" + hex.EncodeToString(make([]byte, 61440)),
+		"a tag in two bytes":   "cc2801000a00",
+		"the byte of nothing":  "c1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, s := serve(t, classic.MessagePack, newNode(t, classic.MessagePack, originals(classic.MessagePack)))
+			b, err := hex.DecodeString(compact(say))
+			require.NoError(t, err)
+			_, err = p.conn.Write(b) // as it is
+			require.NoError(t, err)
+			p.wantEnd(goodbye)
+			<-s.Done()
+			require.ErrorIs(t, s.Err(), asterisque.ErrProtocol)
+		})
+	}
+}

@@ -1,0 +1,62 @@
+package classicwire_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/codec/classic"
+)
+
+// openHead is how many bytes an Open has at most before its parameters.
+var openHead = map[classic.Codec]int{classic.MessagePack: 12, classic.Simple: 8}
+
+// largestText is how many bytes a text has at most that is a parameter of its own.
+var largestText = map[classic.Codec]int{classic.MessagePack: classic.MaxMessage - 12 - 4, classic.Simple: classic.MaxMessage - 8 - 3}
+
+// eachCodec runs a test with each codec.
+func eachCodec(t *testing.T, test func(t *testing.T, form classic.Codec)) {
+	for _, form := range []classic.Codec{classic.MessagePack, classic.Simple} {
+		t.Run(form.Name(), func(t *testing.T) { test(t, form) })
+	}
+}
+
+// recodeAll returns the messages of b, which are in one codec, in another one, up to what is no
+// message, which stays as it is.
+func recodeAll(t testing.TB, from, to classic.Codec, b []byte) (all []byte) {
+	if from == to {
+		return b
+	}
+	for len(b) > 0 {
+		m, n, err := from.Parse(b, 1<<20)
+		if err != nil {
+			return append(all, b...)
+		}
+		recode(t, from, to, m)
+		all, err = m.AppendTo(all, to)
+		require.NoError(t, err)
+		b = b[n:]
+	}
+	return all
+}
+
+// recode changes the values of a message.
+func recode(t testing.TB, from, to classic.Codec, m classic.Message) {
+	switch m := m.(type) {
+	case *classic.Open:
+		var p classic.Params
+		require.NoError(t, from.Decode(from.JoinParams(nil, m), &p))
+		b, err := to.Append(nil, p)
+		require.NoError(t, err)
+		m.Count, m.Params, err = to.SplitParams(b)
+		require.NoError(t, err)
+	case *classic.Close:
+		if m.Abort == nil {
+			var v any
+			require.NoError(t, from.Decode(m.Result, &v))
+			b, err := to.Append(nil, v)
+			require.NoError(t, err)
+			m.Result = b
+		}
+	}
+}
