@@ -55,12 +55,13 @@ func (c Codec) ResultOf(encoded []byte) ([]byte, error) {
 	if len(encoded) == 0 {
 		return []byte{nullTag}, nil
 	}
-	var room [8]byte
-	switch {
-	case encoded[0] == paramsTag:
+	switch r := newReader(c, encoded); r.tag() {
+	case paramsTag:
 		encoded[0] = listTag // which has the same form
-	case string(encoded) == string(appendUnit(room[:0], c.form())):
-		return []byte{nullTag}, nil
+	case structTag:
+		if len(r.raw()) == 0 && r.fields() == 0 && r.err == nil && len(r.data) == 0 { // as appendUnit
+			return []byte{nullTag}, nil
+		}
 	}
 	return encoded, c.CheckValue(encoded)
 }
