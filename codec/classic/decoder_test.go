@@ -85,3 +85,33 @@ func TestADecoderGoesOnWhereItWas(t *testing.T) {
 		}
 	})
 }
+
+// All vectors, as one stream that arrives in pieces of seven bytes.
+func TestADecoderFindsOneMessageAfterAnother(t *testing.T) {
+	eachCodec(t, func(t *testing.T, form classic.Codec) {
+		var stream []byte
+		var want []string
+		for _, v := range readVectors(t, validFiles[form]) {
+			if v.Hex != nil {
+				stream = append(stream, v.Hex...)
+				want = append(want, v.Name)
+			}
+		}
+		d := classic.Decoder{Codec: form}
+		begin := 0
+		for end := 0; len(want) > 0; {
+			m, n, err := d.Next(stream[begin:end], classic.MaxMessage)
+			if err == classic.ErrIncomplete && end < len(stream) {
+				end = min(end+7, len(stream))
+				continue
+			}
+			require.NoError(t, err, want[0])
+			b, err := m.AppendTo(nil, form)
+			require.NoError(t, err, want[0])
+			require.Equal(t, stream[begin:begin+n], b, want[0])
+			begin += n
+			want = want[1:]
+		}
+		require.Equal(t, len(stream), begin)
+	})
+}
