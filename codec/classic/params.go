@@ -59,7 +59,7 @@ func (c Codec) ResultOf(encoded []byte) ([]byte, error) {
 	case paramsTag:
 		encoded[0] = listTag // which has the same form
 	case structTag:
-		if len(r.raw()) == 0 && r.fields() == 0 && r.err == nil && len(r.data) == 0 { // as appendUnit
+		if len(r.raw()) == 0 && r.fields() == 0 && r.err == nil && len(r.data) == 0 { // a unit
 			return []byte{nullTag}, nil
 		}
 	}

@@ -132,7 +132,8 @@ func TestKeysThatComeTwiceAreLookedForInMemoryThatCounts(t *testing.T) {
 		for i := range n {
 			data += counted(form, "\x04", i, "") + "\x00"
 		}
-		const entry, key, place = 32, 48, 16 // two interfaces, two headers of its bytes, where it is
+		// two interfaces, two headers of its bytes, where it is
+		const entry, key, place = 32, 48, 16
 		require.Greater(t, form.Weigh([]byte(data), reflect.TypeFor[any](), math.MaxInt), n*(entry+key+place+place/2))
 	})
 }

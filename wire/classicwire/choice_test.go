@@ -101,8 +101,7 @@ func TestAttackWithHostileMessagePack(t *testing.T) {
 			p, s := serve(t, classic.MessagePack, newNode(t, classic.MessagePack, originals(classic.MessagePack)))
 			b, err := hex.DecodeString(compact(say))
 			require.NoError(t, err)
-			_, err = p.conn.Write(b) // as it is
-			require.NoError(t, err)
+			p.write(b)
 			p.wantEnd(goodbye)
 			<-s.Done()
 			require.ErrorIs(t, s.Err(), asterisque.ErrProtocol)

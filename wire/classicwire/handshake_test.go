@@ -122,7 +122,7 @@ func TestAServerThatDoesNotAnswerWithASyncConfigIsRefused(t *testing.T) {
 
 func TestASilentPeerIsGivenUp(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
-		p, done := rawServer(t, form, newNode(t, form, originals(form), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 50 * time.Millisecond})))
+		p, done := rawServer(t, form, newNode(t, form, originals(form), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 500 * time.Millisecond})))
 		p.wantSync()
 		require.ErrorIs(t, (<-done).err, asterisque.ErrHandshake) // the original waits for ever
 		p.wantEnd(goodbye)

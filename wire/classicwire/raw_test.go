@@ -86,7 +86,14 @@ func (p *rawPeer) send(messages ...string) {
 	p.t.Helper()
 	b, err := hex.DecodeString(compact(strings.Join(messages, "")))
 	require.NoError(p.t, err)
-	_, err = p.conn.Write(recodeAll(p.t, classic.Simple, p.form, b))
+	p.write(recodeAll(p.t, classic.Simple, p.form, b))
+}
+
+// write writes bytes as they are.
+func (p *rawPeer) write(b []byte) {
+	p.t.Helper()
+	require.NoError(p.t, p.conn.SetWriteDeadline(time.Now().Add(patience)))
+	_, err := p.conn.Write(b)
 	require.NoError(p.t, err)
 }
 
@@ -95,8 +102,7 @@ func (p *rawPeer) sendPart(n int, message string) {
 	p.t.Helper()
 	b, err := hex.DecodeString(message)
 	require.NoError(p.t, err)
-	_, err = p.conn.Write(recodeAll(p.t, classic.Simple, p.form, b)[:n])
-	require.NoError(p.t, err)
+	p.write(recodeAll(p.t, classic.Simple, p.form, b)[:n])
 }
 
 // next returns the next message, in hexadecimal digits of Simple, or "" at the end of the
@@ -112,6 +118,7 @@ func (p *rawPeer) next() string {
 		}
 		require.ErrorIs(p.t, err, classic.ErrIncomplete)
 		room := make([]byte, 4096)
+		require.NoError(p.t, p.conn.SetReadDeadline(time.Now().Add(patience)))
 		n, err = p.conn.Read(room)
 		p.buf = append(p.buf, room[:n]...)
 		if n == 0 && err != nil {

@@ -241,7 +241,10 @@ func TestAnswersThatAreReadyGoOutToAPeerThatSendsNoMore(t *testing.T) {
 		p.send(msg(open(1, 10, "x")))
 		p.want(msg(result(1, "hello, x")))
 		require.NoError(t, p.conn.(*net.TCPConn).CloseWrite())
-		p.wantEnd()
+		if m := p.next(); m != "" { // the session may say that it ends before the connection does
+			require.Equal(t, goodbye, m)
+			p.wantEnd()
+		}
 		<-s.Done()
 	})
 }
