@@ -78,8 +78,8 @@ func TestExpressionsCount(t *testing.T) {
 
 func TestTheListNamesEveryScenario(t *testing.T) {
 	var out bytes.Buffer
-	require.NoError(t, run(t.Context(), []string{"-list", "-run", "14-resume"}, &out))
-	require.Contains(t, out.String(), "14-resume                a call goes on over another wire\n")
+	require.NoError(t, run(t.Context(), []string{"-list", "-run", "coming-back"}, &out))
+	require.Contains(t, out.String(), "coming-back              a call goes on over another wire\n")
 	require.NotContains(t, out.String(), "handshake")
 }
 

@@ -20,6 +20,7 @@ const (
 	fixtureMessage = 256 << 10
 	fixtureInbound = 4 << 20
 	fixtureResume  = 10 * time.Second
+	fixtureSilence = 3 * time.Second
 )
 
 // fixtureOptions are those of the side that the scenarios of spec/scenarios.json are played
@@ -30,6 +31,7 @@ func fixtureOptions() []asterisque.Option {
 			Inbound: limits.Limits{Soft: limits.Amount{Bytes: fixtureInbound, Messages: 8192}}, MaxMessage: fixtureMessage,
 		}),
 		asterisque.WithResume(asterisque.Resume{For: fixtureResume}),
+		asterisque.WithTimeouts(asterisque.Timeouts{Ping: time.Second, Silence: fixtureSilence}),
 	}
 }
 

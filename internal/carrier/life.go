@@ -66,7 +66,10 @@ func (c *Carrier) rest(f func() (over bool)) {
 
 // End ends the session because of cause; only the first cause is kept. Unless the peer said it, the
 // peer is told, and the Wire stays open for a moment so that it can hear. End does not wait.
-func (c *Carrier) End(cause *codec.Abort) {
+func (c *Carrier) End(cause *codec.Abort) { c.end(cause, !cause.Remote) }
+
+// end is End which tells the peer only if tells is true.
+func (c *Carrier) end(cause *codec.Abort, tells bool) {
 	if c.ctx.Err() != nil {
 		return // the end of one of its calls may have got here
 	}
@@ -77,7 +80,7 @@ func (c *Carrier) End(cause *codec.Abort) {
 		c.cancel(cause)
 		was, _ = c.way.to(ended)
 		var goodbye message.Control
-		if !cause.Remote {
+		if tells {
 			goodbye = message.SessionClose{Code: cause.Code, Message: cut.Text(cause.Message, c.out.MaxSize())}
 		}
 		if write = c.out.Close(goodbye); write { // after this no pipe departs
@@ -94,11 +97,11 @@ func (c *Carrier) End(cause *codec.Abort) {
 	}
 }
 
-// Lose ends the Wire because the peer does not answer. A session that cannot go on over another one
-// ends with it.
+// Lose ends the Wire because the peer does not answer, and says nothing, since nobody is there to
+// read it. A session that cannot go on over another Wire ends with it.
 func (c *Carrier) Lose(a *codec.Abort) {
 	if c.reader.acks == nil {
-		c.End(a)
+		c.end(a, false)
 	}
 	c.closeWire()
 }

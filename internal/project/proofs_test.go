@@ -1,0 +1,78 @@
+package project
+
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// unproved are the sections of the specification for which no vector and no scenario can be, and
+// why.
+var unproved = map[string]string{
+	"dividing-the-room": "how a side comes to its numbers no other side can tell",
+}
+
+// TestEachSectionOfTheSpecificationIsProved lists the sections with rules that neither a vector nor
+// a scenario names as what it proves, and the names that are no section.
+func TestEachSectionOfTheSpecificationIsProved(t *testing.T) {
+	sections := rules(text(t, "spec/protocol.md"))
+	require.Contains(t, sections, "3-encoding")
+	proofs := make(map[string]int)
+	for _, file := range []string{"spec/vectors.json", "spec/scenarios.json"} {
+		var arrays map[string]json.RawMessage
+		require.NoError(t, json.Unmarshal([]byte(text(t, file)), &arrays), file)
+		for name, array := range arrays {
+			var all []struct{ Name, Section string }
+			if json.Unmarshal(array, &all) != nil {
+				continue // a version, a comment
+			}
+			for _, one := range all {
+				require.Contains(t, sections, one.Section, "%s: %s: %s names no section that has rules", file, name, one.Name)
+				proofs[one.Section]++
+			}
+		}
+	}
+	for section := range sections {
+		why, excused := unproved[section]
+		if excused {
+			require.Zero(t, proofs[section], "%s is proved, although %s", section, why)
+			continue
+		}
+		require.NotZero(t, proofs[section], "no vector and no scenario proves spec/protocol.md#%s", section)
+	}
+	for section := range unproved {
+		require.Contains(t, sections, section)
+	}
+}
+
+// rules returns the anchors of the sections that say what peers do: from section 2 on, up to the
+// example at the end. A heading with nothing of its own, because another one follows, is none.
+func rules(spec string) map[string]bool {
+	anchors := make(map[string]bool)
+	heading := regexp.MustCompile(`(?m)^##+ (.+)\n+`)
+	places := heading.FindAllStringSubmatchIndex(spec, -1)
+	within := false
+	for i, place := range places {
+		title := spec[place[2]:place[3]]
+		switch {
+		case strings.HasPrefix(title, "2. "):
+			within = true
+		case strings.HasPrefix(title, "16. "):
+			within = false
+		}
+		empty := i+1 < len(places) && places[i+1][0] == place[1]
+		if within && !empty {
+			anchors[anchor(title)] = true
+		}
+	}
+	return anchors
+}
+
+// anchor returns the name by which a heading is linked to.
+func anchor(title string) string {
+	kept := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(title), "")
+	return strings.ReplaceAll(kept, " ", "-")
+}
