@@ -1,0 +1,80 @@
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var breaking = flag.Bool("breaks", false, "break rules in copies of this library, and see the scenarios find it")
+
+// breaks are rules that this library keeps, and what makes it break them. Each is named by its
+// scenario.
+var breaks = []struct{ scenario, file, was, is string }{
+	{"an Open with an id of the receiver's parity", "call_table.go", `case id&1 == uint64(t.odd):`, `case false:`},
+	{"an Open with an id that was used", "call_table.go", `case id < t.lastSeen:`, `case false:`},
+	{"a Block for a pipe that was never opened", "call_table.go", `return nil, violation("message for pipe %d, which was never opened", id)`, `return nil, nil`},
+	{"a Block after the end of its direction", "call_port.go", `return violation("Block for pipe %d after the end of its direction", m.Pipe)`, `return nil`},
+	{"Blocks beyond the window end the pipe with WindowViolation, and nothing else", "call_port.go", `case piping.Overrun:`, `case piping.Overrun + 100:`},
+	{"a Block of the opener of a unary call", "call_served_endpoint.go", `return violation("Block for pipe %d, which is that of a unary call", b.Pipe)`, `return nil`},
+	{"a second Sync", "session_receive.go", `return violation("a second Sync")`, `return nil`},
+	{"an Ask with another sent than what has been received", "session_receive.go", `return violation("Ask for pipe %d after %d bytes, which is not what has arrived", c.Pipe, c.Sent)`, `return nil`},
+	{"an Ack of more than was sent is a violation", "session_receive.go", `return violation("Ack of %d frames, which is more than were sent", c.Count)`, `return nil`},
+	{"a Ping is answered with its Pong", "session_receive.go", `u.carrier.Ping(c.N)`, ``},
+	{"metadata with 33 entries is refused, and nothing else suffers", "session_receive.go", `message.CheckMetadata(m.Meta.Metadata); err != nil {`, `message.CheckMetadata(m.Meta.Metadata); false {`},
+	{"a function that is not there is refused with NoFunction", "session_receive.go", `codec.ErrNoFunction.Withf("function %d", m.Function)`, `codec.ErrBadParams.Withf("function %d", m.Function)`},
+	{"a nested Open whose enclosing call never was is refused with Canceled", "session_receive.go", `codec.ErrCanceled.Withf("the call that it`, `codec.ErrOverloaded.Withf("the call that it`},
+	{"an Allow of another total is no answer", "internal/piping/end_arrived.go", `e.out.hasAskedFor(total)`, `e.out.hasAsked(total)`},
+	{"a Block of a pipe with an unfinished message is a violation", "session_receive.go", `if u.carrier.HasPart(m.Pipe) { // which may be the Open`, `if false { // which may be the Open`},
+	{"a max message below 1024 is refused, where the peer accepts", "node_agreement.go", `const minFrame = 1 << 10`, `const minFrame = 1 << 9`},
+	{"an overhead below 512 is refused, where the peer accepts", "codec/message/sync.go", `r.UintFrom("overhead", MinOverhead, MaxPipe)`, `r.UintFrom("overhead", 0, MaxPipe)`},
+	{"calls wait until there is room for their Opens", "session_receive.go", `u.opens.grant(c.Limit)`, ``},
+	{"behind a Drain no call is made", "session_receive.go", `if u.outgoing.drain() {`, `if false {`},
+}
+
+func TestWhatIsBrokenOnPurposeIsThereOnce(t *testing.T) {
+	names := map[string]bool{}
+	for _, sc := range suiteOfTheSpecification(t).Scenarios {
+		names[sc.Name] = true
+	}
+	for _, b := range breaks {
+		text, err := os.ReadFile(filepath.Join("..", b.file))
+		require.NoError(t, err)
+		require.Equal(t, 1, strings.Count(string(text), b.was), "%s: %s", b.file, b.was)
+		require.True(t, names[b.scenario], b.scenario)
+	}
+}
+
+func TestWhatIsBrokenOnPurposeIsNamed(t *testing.T) {
+	if !*breaking {
+		t.Skip("-breaks is not given: it builds the library for each")
+	}
+	for _, b := range breaks {
+		t.Run(b.scenario, func(t *testing.T) {
+			broken := ours(t, "-overlay", overlay(t, b.file, b.was, b.is))
+			_, failed := broken.playAgainst(t, "tcp", ": "+regexp.QuoteMeta(b.scenario)+"$", true)
+			require.Equal(t, []string{b.scenario}, failed)
+		})
+	}
+}
+
+// overlay returns what has go build take a changed copy of a file.
+func overlay(t *testing.T, file, was, is string) string {
+	path, err := filepath.Abs(filepath.Join("..", file))
+	require.NoError(t, err)
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	dir := t.TempDir()
+	changed, name := filepath.Join(dir, "changed.go"), filepath.Join(dir, "overlay.json")
+	require.NoError(t, os.WriteFile(changed, []byte(strings.Replace(string(text), was, is, 1)), 0o644))
+	list, err := json.Marshal(map[string]map[string]string{"Replace": {path: changed}})
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(name, list, 0o644))
+	return name
+}
