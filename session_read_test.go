@@ -27,6 +27,7 @@ func TestAPeerThatBreaksTheProtocolIsToldAndCutOff(t *testing.T) {
 		{"bytes after the frame", func(p *rawPeer) { p.sendFrame(append(message.Ping{}.AppendTo(nil), 0)) }, "after the frame"},
 		{"a pipe id of the other side", func(p *rawPeer) { p.send(open(1)) }, "one of the other side's"},
 		{"a pipe id used before", func(p *rawPeer) { p.send(open(4), open(4)) }, "not above the last, 4"},
+		{"a pipe id below the last, of a call that would be refused", func(p *rawPeer) { p.send(open(4), &message.Open{Pipe: 2, Function: 9999}) }, "not above the last, 4"},
 		{"a pipe id below the last", func(p *rawPeer) { p.send(open(4), open(2)) }, "not above the last, 4"},
 		{"a Block for a pipe never opened", func(p *rawPeer) { p.send(&message.Block{Pipe: 6}) }, "pipe 6, which was never opened"},
 		{"a Close for a pipe never opened", func(p *rawPeer) { p.send(&message.Close{Pipe: 6}) }, "pipe 6, which was never opened"},

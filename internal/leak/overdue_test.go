@@ -25,6 +25,10 @@ func TestTheWatchSeesTheTestThatRuns(t *testing.T) {
 	})
 }
 
+func TestTheWatchSeesATestThatCleansUp(t *testing.T) {
+	t.Cleanup(func() { require.Contains(t, seen(), "TestTheWatchSeesATestThatCleansUp.func1(") })
+}
+
 func TestATestIsOverdueOnceItHasBeenThereForLongerThanTheLimit(t *testing.T) {
 	const limit = time.Minute
 	begin := time.Now()

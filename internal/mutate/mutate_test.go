@@ -101,6 +101,7 @@ func TestVerdicts(t *testing.T) {
 		"--- FAIL: TestX (0.00s)\n    x_test.go:1: no":                       assertion,
 		"goroutines left behind by the tests:":                               assertion,
 		"--- FAIL: a test is not done after 5s.":                             overdue,
+		"Error Trace:\n--- FAIL: a test is not done after 5s.":               assertion,
 		"--- FAIL: TestX\npanic: deadlock: all goroutines in bubble are ...": deadlock,
 		"--- FAIL: TestX\npanic: runtime error: index out of range":          panicked,
 		"--- FAIL: TestX\n  Error Trace:\n--- FAIL: TestY\npanic: BUG":       assertion,

@@ -36,7 +36,7 @@ func judge(output string) verdict {
 		strings.Contains(output, "all goroutines in bubble are blocked"),
 		strings.Contains(output, "fatal error: all goroutines are asleep"):
 		return deadlock
-	case strings.Contains(output, "--- FAIL: a test is not done after"):
+	case strings.Contains(output, "--- FAIL: a test is not done after") && !strings.Contains(output, "Error Trace:"):
 		return overdue
 	}
 	if at := crash.FindStringIndex(output); at != nil && !strings.Contains(output[:at[0]], "Error Trace:") {
