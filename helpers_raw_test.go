@@ -206,6 +206,8 @@ func dialRaw(t *testing.T, opts ...asterisque.Option) (*rawPeer, *asterisque.Ses
 	node := asterisque.NewNode(opts...)
 	t.Cleanup(func() { node.Close() })
 	here, there := tcpPair(t)
+	// whoever waits for what does not come fails where it reads
+	require.NoError(t, here.SetReadDeadline(time.Now().Add(time.Duration(long(60, 3600))*time.Second)))
 	p := &rawPeer{t, wire.FromConn(here)}
 	t.Cleanup(func() { p.w.Close() })
 	sessions := make(chan *asterisque.Session, 1)

@@ -83,13 +83,16 @@ func TestTheAdviceWhenToTryAgainFollowsHowLongCallsWait(t *testing.T) {
 		svc, h := holdService()
 		dialled, _ := inMemory(t, svc, asterisque.WithWorkers(asterisque.Workers{Session: 1, Waiting: 1}))
 		var o overload
-		o.call(dialled, 0, 0)
+		o.call(dialled, 0, 0, 0)
+		advice, ok := asterisque.RetryAfter(o.answers[2])
+		require.True(t, ok, o.answers[2])
+		require.Equal(t, 10*time.Millisecond, advice, "nobody has waited yet")
 		time.Sleep(3 * time.Second) // of the bubble, for which the second one waits
 		h.end <- struct{}{}
 		synctest.Wait()
 		o.call(dialled, 0, 0)
-		advice, ok := asterisque.RetryAfter(o.answers[3])
-		require.True(t, ok, o.answers[3])
+		advice, ok = asterisque.RetryAfter(o.answers[4])
+		require.True(t, ok, o.answers[4])
 		require.Equal(t, 3*time.Second, advice)
 		close(h.end)
 		o.wg.Wait()
