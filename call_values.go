@@ -125,10 +125,8 @@ func codecError(code Code, number uint16, name, what string, err error) *Abort {
 	if errors.Is(err, ErrPanicked) {
 		code = codec.Panicked // what encodes or decodes it did
 	}
-	if code != codec.BadParams { // which says it already
-		what += ": "
-	} else {
-		what = ""
+	if what += ": "; code == codec.BadParams && what == "parameters: " {
+		what = "" // the code says it already
 	}
 	return &Abort{Code: code, Message: fmt.Sprintf("function %d %q: %s%s", number, name, what, plainly(err)), Cause: err}
 }

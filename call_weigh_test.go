@@ -211,7 +211,7 @@ func TestAttackDecodingElementsIsAnErrorOfTheReceiver(t *testing.T) {
 	svc := asterisque.NewService()
 	flowOf.Handle(svc, func(ctx context.Context, _ struct{}, p *asterisque.Pipe[[]item, []item]) (int, error) {
 		_, err := p.Recv(ctx)
-		wantTooMuch(t, err, asterisque.ErrBadResult)
+		wantTooMuch(t, err, asterisque.ErrBadParams)
 		list, err := p.Recv(ctx)
 		require.NoError(t, err, "the next one may be fine")
 		return len(list), p.Untyped().Send(ctx, nulls(n))

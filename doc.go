@@ -181,7 +181,8 @@
 //	                  would become too much (Limits.Expansion); or it has
 //	                  metadata that it must not have
 //	ErrBadResult      a result or a value of a stream does not fit, or     no: it may have run
-//	                  would become too much
+//	                  would become too much; what a handler receives so
+//	                  is ErrBadParams, and has run
 //	ErrTooLarge       a message exceeds the peer's limit, or this side's   ask Repeatable; send less
 //	ErrOverloaded     too much waits or runs, or a window is full (Post)   safe; after RetryAfter
 //	ErrUnavailable    a side shuts down, is lost, or did not come back     ask Repeatable

@@ -60,7 +60,7 @@ func (f StreamFunction[P, S, R, T]) Handle(svc *Service, h func(ctx context.Cont
 					return nil, err
 				}
 			}
-			t, err := h(ctx, params, &Pipe[R, S]{p: c.untyped(), values: c.codecOf(), name: f.name, free: f.free.sent})
+			t, err := h(ctx, params, &Pipe[R, S]{p: c.untyped(), values: c.codecOf(), name: f.name, free: f.free.sent, undecoded: codec.BadParams})
 			if err != nil {
 				return nil, err
 			}
@@ -78,7 +78,7 @@ func (f StreamFunction[P, S, R, T]) Open(life context.Context, on Caller, params
 	if a := c.make(life, on); a != nil {
 		return nil, a
 	}
-	return &StreamCall[S, R, T]{Pipe[S, R]{p: c.pipe, values: &c.x.values, name: f.name, free: f.free.received}, f.free.result}, nil
+	return &StreamCall[S, R, T]{Pipe[S, R]{p: c.pipe, values: &c.x.values, name: f.name, free: f.free.received, undecoded: codec.BadResult}, f.free.result}, nil
 }
 
 // StreamCall is a running call of a [StreamFunction], on the caller's side.
@@ -112,6 +112,9 @@ type Pipe[S, R any] struct {
 	values *values
 	name   string
 	free   int // bytes of a received value that need not be weighed
+	// what a Block is that does not decode: for a handler as wrong as parameters, for a caller as
+	// a result
+	undecoded codec.Code
 
 	skipped atomic.Uint64 // values that are missing before those that Recv has returned
 }
@@ -153,9 +156,9 @@ func (p *Pipe[S, R]) post(v S) error {
 func (p *Pipe[S, R]) CloseSend() error { return p.p.CloseSend() }
 
 // Recv waits for the next value. After the last one it returns io.EOF. The errors are those of
-// [pipe.Pipe.Recv], and ErrBadResult for a Block that does not decode as R, or would become too
-// much (see [Limits].Expansion), or ErrPanicked if decoding it panics, after which the next one
-// may.
+// [pipe.Pipe.Recv], and, for a Block that does not decode as R, or would become too much (see
+// [Limits].Expansion), ErrBadResult at the caller and ErrBadParams in a handler, or ErrPanicked if
+// decoding it panics, after which the next one may.
 func (p *Pipe[S, R]) Recv(ctx context.Context) (v R, err error) {
 	b, err := p.p.Recv(ctx)
 	if err != nil {
@@ -164,7 +167,7 @@ func (p *Pipe[S, R]) Recv(ctx context.Context) (v R, err error) {
 	defer b.Release() // v has no part of it
 	p.skipped.Add(b.Skipped)
 	if err := p.values.decodeWithin(b.Payload, &v, p.free, reflect.TypeFor[R](), false); err != nil {
-		return v, codecError(codec.BadResult, p.p.Function(), p.name, "Block", err)
+		return v, codecError(p.undecoded, p.p.Function(), p.name, "Block", err)
 	}
 	return v, nil
 }

@@ -247,7 +247,7 @@ func TestATypeThatDoesNotFitABlockIsNamed(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, call.Send(background, "one"))
 	_, err = call.Result(background)
-	require.ErrorIs(t, err, asterisque.ErrBadResult)
+	require.ErrorIs(t, err, asterisque.ErrBadParams)
 	require.ErrorContains(t, err, `function 20 "sums": Block: an integer was expected, and`)
 }
 

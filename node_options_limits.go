@@ -69,10 +69,10 @@ type Limits struct {
 // many bytes more. A few bytes may stand for much: a null in a list of structs is one byte, and
 // takes a whole struct. It is estimated before anything is allocated. Parameters beyond the bound
 // are refused with ErrBadParams, and have not run. Results and elements of streams are ErrBadResult
-// at whoever receives them. What parameters become counts as what running calls hold, and so such a
-// call waits until it fits; one that never does runs while no other large one does. It is for the
-// codecs of this module, and for others that are a [codec.Weigher]; what types that decode
-// themselves make of their bytes is theirs to bound.
+// at the caller that receives them, and elements ErrBadParams at a handler. What parameters become
+// counts as what running calls hold, and so such a call waits until it fits; one that never does
+// runs while no other large one does. It is for the codecs of this module, and for others that are
+// a [codec.Weigher]; what types that decode themselves make of their bytes is theirs to bound.
 type Expansion struct {
 	Times int // 32 by default
 	Plus  int // bytes; 64 KiB by default; negative: none

@@ -120,7 +120,7 @@ func TestBlocksOfTheCallerAreWhatTheirSchemaSays(t *testing.T) {
 			switch _, err := p.Recv(ctx); {
 			case err == io.EOF:
 				return refused, nil
-			case errors.Is(err, asterisque.ErrBadResult):
+			case errors.Is(err, asterisque.ErrBadParams):
 				refused++
 			case err != nil:
 				return refused, err

@@ -193,7 +193,7 @@ export class Session {
     const cost = openCost(m, this.own);
     if (nested) {
       const giveBack = this.room.nested.take(cost);
-      if (!giveBack) return void refuse(Code.WindowViolation, 'more nested calls than announced');
+      if (!giveBack) return void refuse(Code.Overloaded, 'more nested calls than announced');
       pipe.atEnd.push(giveBack);
       if (!enclosing?.mine) return void refuse(Code.Canceled, `the enclosing call ${within} is over`);
       if (pipe.depth > DEEPEST) return void refuse(Code.Overloaded, `within ${pipe.depth} calls`);
