@@ -35,6 +35,11 @@ var breaks = []struct{ scenario, file, was, is string }{
 	{"a max message below 1024 is refused, where the peer accepts", "node_agreement.go", `const minFrame = 1 << 10`, `const minFrame = 1 << 9`},
 	{"an overhead below 512 is refused, where the peer accepts", "codec/message/sync.go", `r.UintFrom("overhead", MinOverhead, MaxPipe)`, `r.UintFrom("overhead", 0, MaxPipe)`},
 	{"calls wait until there is room for their Opens", "session_receive.go", `u.opens.grant(c.Limit)`, ``},
+	{"a part of less than 1024 bytes that is not the last one is a violation", "codec/message/part.go", `LeastPart = 1 << 10`, `LeastPart = 1 << 9`},
+	{"a later part of less than 1024 bytes that is not the last one is a violation", "internal/carrier/parts.go", `case got < u.whole && len(m.Bytes) < message.LeastPart:`, `case false:`},
+	{"a part that goes beyond the whole is a violation", "internal/carrier/parts.go", `case got > u.whole:`, `case false:`},
+	{"a side that says nothing for the timeout is given up without a word", "internal/carrier/life.go", `c.end(a, false)`, `c.end(a, true)`},
+	{"an idempotency key with other parameters is refused with BadParams", "work_durable.go", `m.function != open.function || m.digest != digest`, `m.function != open.function`},
 	{"behind a Drain no call is made", "session_receive.go", `if u.outgoing.drain() {`, `if false {`},
 }
 
