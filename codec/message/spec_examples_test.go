@@ -128,7 +128,7 @@ func TestExampleOfNestedCallsIsReal(t *testing.T) {
 // TestLengthsOfFramesAreAsTheSpecificationSays tries the formulas of its section 9 with lengths and
 // numbers on both sides of every size that CBOR knows.
 func TestLengthsOfFramesAreAsTheSpecificationSays(t *testing.T) {
-	n := func(x int) int {
+	n := func(x uint64) int {
 		switch {
 		case x < 24:
 			return 1
@@ -141,21 +141,21 @@ func TestLengthsOfFramesAreAsTheSpecificationSays(t *testing.T) {
 		}
 		return 9
 	}
-	sizes := []int{0, 1, 23, 24, 255, 256, 65535, 65536}
+	sizes := []uint64{0, 1, 23, 24, 255, 256, 65535, 65536}
 	for _, pipe := range append(sizes, 1<<32-1, 1<<32, MaxPipe) {
 		for _, size := range sizes {
 			bytes := make([]byte, size)
 			meta := Meta{TTL: 1<<31 - 1, Loss: 127, Skipped: 24}
-			block := Block{Pipe: uint64(pipe), Payload: bytes}
-			require.Len(t, block.AppendTo(nil), 2+n(pipe)+n(size)+size)
+			block := Block{Pipe: pipe, Payload: bytes}
+			require.Len(t, block.AppendTo(nil), 2+n(pipe)+n(size)+int(size))
 			block.Meta = meta
-			require.Len(t, block.AppendTo(nil), 2+n(pipe)+n(size)+size+1+(1+5)+(1+2)+(1+2))
-			result := Close{Pipe: uint64(pipe), Result: bytes}
-			require.Len(t, result.AppendTo(nil), 3+n(pipe)+n(size)+size)
-			open := Open{Pipe: uint64(pipe), Function: 256, Priority: -25, Params: bytes}
-			require.Len(t, open.AppendTo(nil), 2+n(pipe)+3+2+n(size)+size)
+			require.Len(t, block.AppendTo(nil), 2+n(pipe)+n(size)+int(size)+1+(1+5)+(1+2)+(1+2))
+			result := Close{Pipe: pipe, Result: bytes}
+			require.Len(t, result.AppendTo(nil), 3+n(pipe)+n(size)+int(size))
+			open := Open{Pipe: pipe, Function: 256, Priority: -25, Params: bytes}
+			require.Len(t, open.AppendTo(nil), 2+n(pipe)+3+2+n(size)+int(size))
 			open.Meta = Meta{TTL: 24, Trace: make([]byte, 55)}
-			require.Len(t, open.AppendTo(nil), 2+n(pipe)+3+2+n(size)+size+1+(1+2)+(1+n(55)+55))
+			require.Len(t, open.AppendTo(nil), 2+n(pipe)+3+2+n(size)+int(size)+1+(1+2)+(1+n(55)+55))
 		}
 	}
 	most := Block{Pipe: MaxPipe, Payload: make([]byte, 70000), Meta: Meta{TTL: 1<<31 - 1, Loss: 127, Skipped: MaxPipe}}

@@ -184,9 +184,8 @@ func FuzzWeigh(f *testing.F) {
 			}
 		}
 	}
-	for _, as := range append(intos, reflect.TypeFor[order](), reflect.TypeFor[request]()) {
-		list = append(list, as)
-	}
+	list = append(list, intos...)
+	list = append(list, reflect.TypeFor[order](), reflect.TypeFor[request]())
 	for i := range list { // small ones that are whole
 		for _, seed := range []string{
 			"\x93\x80\x81\xa8Children\x92\x80\xc0\xc0", "\x82\xa2In\x91\xc0\xa0\x00", "\x84\xa6window\x81\xa1n\x05\xa4blob\xc4\x01a\xa4days\x81\x01\xcb\x3f\xf0\x00\x00\x00\x00\x00\x00\xa2at\xd6\xff\x00\x00\x00\x01",
