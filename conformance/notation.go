@@ -21,7 +21,7 @@ var (
 	encoding = must(cbor.CoreDetEncOptions().EncMode())
 	decoding = must(cbor.DecOptions{
 		DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden,
-		IntDec: cbor.IntDecConvertSigned, DefaultMapType: nil, MaxNestedLevels: 16,
+		IntDec: cbor.IntDecConvertSignedOrFail, DefaultMapType: nil, MaxNestedLevels: 16,
 	}.DecMode())
 )
 
