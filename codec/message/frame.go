@@ -1,6 +1,10 @@
 package message
 
-import "github.com/asterisque-go/asterisque/internal/item"
+import (
+	"math"
+
+	"github.com/asterisque-go/asterisque/internal/item"
+)
 
 // appendStart appends what every message but Control begins with: the array's head, the type and
 // the pipe id. count is the number of fields that follow, meta not counted.
@@ -26,7 +30,11 @@ func start(r *item.Reader, t Type, lo, hi int) int {
 
 // arity fails unless n, the number of a frame's elements, is in lo to hi.
 func arity(r *item.Reader, n, lo, hi int, what string) {
-	if n < lo || n > hi {
+	switch {
+	case n >= lo && n <= hi:
+	case hi == math.MaxInt:
+		r.Fail(0, "%s with %d elements, not %d or more", what, n, lo)
+	default:
 		r.Fail(0, "%s with %d elements, not %d to %d", what, n, lo, hi)
 	}
 }

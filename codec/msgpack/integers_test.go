@@ -35,7 +35,7 @@ func TestIntegersKeepTheirValueInEveryTypeThatHoldsThem(t *testing.T) {
 			requireInteger(t, data, *n, true)
 			requireInteger(t, data, n, true)
 			requireInteger(t, data, n.Int64(), n.IsInt64())
-			requireInteger(t, data, int(n.Int64()), n.IsInt64())
+			requireInteger(t, data, int(n.Int64()), n.IsInt64() && int64(int(n.Int64())) == n.Int64())
 			requireInteger(t, data, n.Uint64(), n.IsUint64())
 			requireInteger(t, data, int8(n.Int64()), n.IsInt64() && int64(int8(n.Int64())) == n.Int64())
 			requireInteger(t, data, uint16(n.Uint64()), n.IsUint64() && uint64(uint16(n.Uint64())) == n.Uint64())

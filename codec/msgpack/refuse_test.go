@@ -141,7 +141,7 @@ func TestWhatDoesNotFitIsNamedWithItsPlace(t *testing.T) {
 		{time.Unix(1, 0), new(int), "an integer was expected, and a timestamp came"},
 		{1, new(time.Time), "a timestamp was expected, and an integer came"},
 		{-1, new(uint16), "an integer of 16 bits from 0 on was expected, and -1 came"},
-		{uint64(math.MaxUint64), new(int), "an integer of 64 bits was expected, and 18446744073709551615 came"},
+		{uint64(math.MaxUint64), new(int64), "an integer of 64 bits was expected, and 18446744073709551615 came"},
 		{1e300, new(float32), "a float was expected, and one that does not fit came"},
 		{"", new(request), "a map was expected, and a string came"},
 		{[]int{1, 2, 3}, new([2]int), "an array was expected, and one that does not fit came"},
