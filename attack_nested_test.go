@@ -3,6 +3,7 @@ package asterisque_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -143,7 +144,14 @@ func TestAttackACallWithinOneBehindEachCall(t *testing.T) {
 				p, _ := rawTo(t, node, hello())
 				p.send(&message.Open{Pipe: 0, Function: 70})
 				back := p.open()
-				go p.swallow()
+				var refused atomic.Int64 // of the calls that the others wait for
+				go func() {              // ends with the wire
+					for f, err := p.w.ReadFrame(message.MaxFrame); err == nil; f, err = p.w.ReadFrame(message.MaxFrame) {
+						if c, err := message.ParseClose(f); err == nil && c.Abort != nil && c.Abort.Code == codec.Overloaded && c.Pipe%4 == 0 {
+							refused.Add(1)
+						}
+					}
+				}()
 				for round := range 2 { // what is over keeps no place
 					begin := round * 3 * most
 					for i := begin; i < begin+3*most; i++ {
@@ -155,6 +163,8 @@ func TestAttackACallWithinOneBehindEachCall(t *testing.T) {
 					synctest.Wait()
 					attack.Bounded(t, "calls to which a worker is lent", node.Stats().Lent, most)
 					require.Greater(t, node.Stats().Lent, most/2)
+					st := node.Stats()
+					require.Equal(t, 3*most, int(st.Lent+st.Total.Waiting)+int(refused.Swap(0)), "none is forgotten")
 					for i := begin; i < begin+3*most; i++ {
 						p.send(&message.Close{Pipe: 4*uint64(i) + 4, Abort: codec.ErrCanceled})
 					}

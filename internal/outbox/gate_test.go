@@ -91,6 +91,25 @@ func TestFewUrgentMessagesPassTheGate(t *testing.T) {
 	require.Len(t, b.drain(), 8)
 }
 
+func TestUrgentMessagesPassTheGateUpToTheirSizes(t *testing.T) {
+	b, f, _ := gated(t, outbox.Bound{Ceiling: 20 * kib, Part: 4 * kib, Spacing: 1 << 30})
+	for range 40 {
+		b.block(f, make([]byte, kib))
+	}
+	b.drain()
+	urgent, _ := b.open(9)
+	b.drain()
+	b.Outbox.Open(outbox.Bound{Ceiling: 1, Part: 4 * kib, Spacing: 1 << 30, Alone: true})
+	for range 6 {
+		b.block(urgent, make([]byte, kib-4)) // and its length
+	}
+	require.Len(t, b.drain(), 4, "as large as they may be, and 4 KiB together")
+	require.True(t, b.Outbox.Open(outbox.Bound{Ceiling: 1, Part: 4 * kib, Spacing: 1 << 30, Alone: true}))
+	require.Len(t, b.drain(), 2)
+	b.block(urgent, make([]byte, kib-3))
+	require.Empty(t, b.drain(), "one byte too large")
+}
+
 func TestWhereAllAreEquallyUrgentNonePassesTheGate(t *testing.T) {
 	b, f, _ := gated(t, outbox.Bound{Ceiling: 20 * kib, Part: 4 * kib, Spacing: 1 << 30})
 	other, _ := b.open(0)
