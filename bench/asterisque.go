@@ -56,7 +56,8 @@ type astHost struct {
 	served      chan struct{}
 }
 
-func astListen(ctx context.Context, scheme string, n needs) (host, error) {
+// astListen serves with codecs for values, those of a node if there are none.
+func astListen(ctx context.Context, scheme string, n needs, codecs ...codec.Values) (host, error) {
 	url, dir, err := astURL(scheme)
 	if err != nil {
 		return nil, err
@@ -67,7 +68,9 @@ func astListen(ctx context.Context, scheme string, n needs) (host, error) {
 	}
 	options := func(cfg *tls.Config) []asterisque.Option {
 		opts := []asterisque.Option{asterisque.WithService(astService(n)), asterisque.WithTLS(cfg)}
-		if !n.typed {
+		if n.typed && len(codecs) > 0 {
+			opts = append(opts, asterisque.WithCodecs(codecs...))
+		} else if !n.typed {
 			opts = append(opts, asterisque.WithCodecs(codec.Raw))
 		}
 		if n.pipes > 0 {

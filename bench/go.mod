@@ -4,6 +4,7 @@ go 1.25.0
 
 replace (
 	github.com/asterisque-go/asterisque => ../
+	github.com/asterisque-go/asterisque/codec/msgpack => ../codec/msgpack
 	github.com/asterisque-go/asterisque/wire/wswire => ../wire/wswire
 )
 
@@ -11,6 +12,7 @@ require (
 	connectrpc.com/connect v1.21.0
 	github.com/HdrHistogram/hdrhistogram-go v1.4.0
 	github.com/asterisque-go/asterisque v0.0.0
+	github.com/asterisque-go/asterisque/codec/msgpack v0.0.0
 	github.com/asterisque-go/asterisque/wire/wswire v0.0.0
 	github.com/containerd/ttrpc v1.2.10
 	github.com/hashicorp/yamux v0.1.2
@@ -35,7 +37,9 @@ require (
 	github.com/fxamacker/cbor/v2 v2.9.6 // indirect
 	github.com/golang/freetype v0.0.0-20170609003504-e2365dfdc4a0 // indirect
 	github.com/libp2p/go-buffer-pool v0.0.2 // indirect
+	github.com/philhofer/fwd v1.2.0 // indirect
 	github.com/sirupsen/logrus v1.9.4 // indirect
+	github.com/tinylib/msgp v1.6.5 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	github.com/zeebo/errs v1.2.2 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/msgpack"
 )
 
 // impl is one thing that is measured. What it can do is told by the methods of its links: see
@@ -33,6 +36,8 @@ func implementations() []*impl {
 		overScheme("unix"),
 		overScheme("ws"),
 		overScheme("smux"),
+		overCodec(codec.JSON),
+		overCodec(msgpack.Values),
 		pingPongFloor(), pipelinedFloor(), copyFloor(), twoSocketsFloor(),
 		grpcImpl(), ttrpcImpl(), drpcImpl(), drpcPoolImpl(), netrpcImpl(), connectImpl(),
 		yamuxImpl(), libp2pImpl(), smuxImpl(), quicImpl(),

@@ -16,8 +16,9 @@ const (
 	sampled = 8
 )
 
-// drive has each op repeated by a goroutine of its own until d has passed, or one of them fails,
-// and returns how often they ran in all. It records how long they took unless lat is nil.
+// drive has each op repeated by a goroutine of its own, once at least, until d has passed, or one of
+// them fails, and returns how often they ran in all. It records how long they took unless lat is
+// nil.
 func drive(ops []op, d time.Duration, lat *latencies) (n int64, err error) {
 	var stop atomic.Bool
 	timer := time.AfterFunc(d, func() { stop.Store(true) })
@@ -33,7 +34,7 @@ func drive(ops []op, d time.Duration, lat *latencies) (n int64, err error) {
 		wg.Go(func() {
 			var mine int64
 			defer func() { total.Add(mine) }()
-			for ; !stop.Load(); mine++ {
+			for over := false; !over; over = stop.Load() {
 				timed := lat != nil && mine%every == 0
 				var begin time.Time
 				if timed {
@@ -47,6 +48,7 @@ func drive(ops []op, d time.Duration, lat *latencies) (n int64, err error) {
 				if timed {
 					lat.record(i, time.Since(begin))
 				}
+				mine++
 			}
 		})
 	}

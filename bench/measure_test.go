@@ -115,3 +115,14 @@ func TestMedianAndSpreadOfRounds(t *testing.T) {
 	require.Equal(t, "it broke", m.Error)
 	require.True(t, math.IsNaN(float64(m.OpsPerS)), "half of a result is none")
 }
+
+// TestEachOperationRunsOnce also where the time is up before its goroutine has begun.
+func TestEachOperationRunsOnce(t *testing.T) {
+	lat := newLatencies()
+	var first, second int
+	n, err := drive([]op{func() error { first++; return nil }, func() error { second++; return nil }}, 0, lat)
+	require.NoError(t, err)
+	require.Positive(t, first)
+	require.Positive(t, second)
+	require.EqualValues(t, first+second, n)
+}

@@ -8,17 +8,18 @@ import (
 
 // Field is what typed calls carry where there is no protobuf. It has the fields of
 // google.protobuf.Field, which is what they carry where there is; like that, CBOR has numbers for
-// the fields' names. It is exported because net/rpc demands that.
+// the fields' names, and MessagePack and JSON their digits. It is exported because net/rpc demands
+// that.
 type Field struct {
-	Kind         int32  `cbor:"1,keyasint"`
-	Cardinality  int32  `cbor:"2,keyasint"`
-	Number       int32  `cbor:"3,keyasint"`
-	Name         string `cbor:"4,keyasint"`
-	TypeURL      string `cbor:"6,keyasint"`
-	OneofIndex   int32  `cbor:"7,keyasint"`
-	Packed       bool   `cbor:"8,keyasint"`
-	JSONName     string `cbor:"10,keyasint"`
-	DefaultValue string `cbor:"11,keyasint"`
+	Kind         int32  `cbor:"1,keyasint" json:"1"`
+	Cardinality  int32  `cbor:"2,keyasint" json:"2"`
+	Number       int32  `cbor:"3,keyasint" json:"3"`
+	Name         string `cbor:"4,keyasint" json:"4"`
+	TypeURL      string `cbor:"6,keyasint" json:"6"`
+	OneofIndex   int32  `cbor:"7,keyasint" json:"7"`
+	Packed       bool   `cbor:"8,keyasint" json:"8"`
+	JSONName     string `cbor:"10,keyasint" json:"10"`
+	DefaultValue string `cbor:"11,keyasint" json:"11"`
 }
 
 var sampleField = Field{
