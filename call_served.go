@@ -52,7 +52,7 @@ func newServed(x *exchange, m *message.Open, h *handler, within *outer) (c *serv
 		c = &call.served
 		c.pipe = &call.whole
 		(*piping.End)(c.pipe).Init(piping.Config{
-			Function: m.Function, Priority: p, Port: c, Terms: &x.terms, SendLimit: limitOf(m.Meta.Window), Granted: earlyLimit(&x.terms),
+			Function: m.Function, Priority: p, Port: c, Terms: &x.terms, SendLimit: sendLimit(&x.terms, m.Meta.Window), Granted: earlyLimit(&x.terms),
 			Unary: !m.Meta.Stream, Lasting: m.Meta.TTL == 0,
 		})
 	} else {
@@ -93,9 +93,10 @@ func earlyLimit(t *piping.Terms) uint64 {
 	return t.Early
 }
 
-// limitOf returns the limit that a peer has announced.
-func limitOf(announced uint64) uint64 {
-	if announced >= message.MaxPipe {
+// sendLimit returns what this side may send at first on a stream whose Open announces a window. Of
+// a peer that has no windows it says nothing, whatever it is.
+func sendLimit(t *piping.Terms, announced uint64) uint64 {
+	if t.PeerEarly == 0 || announced >= message.MaxPipe {
 		return piping.Unlimited
 	}
 	return announced
