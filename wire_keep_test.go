@@ -3,6 +3,7 @@ package asterisque_test
 import (
 	"context"
 	"io"
+	"log/slog"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -53,7 +54,7 @@ func (w *keepingWire) Keep() *transport.Buffer {
 }
 
 // sumSession is a session over such a Wire. Its accepting side adds up the bytes of a stream.
-func sumSession(t *testing.T, how func()) (s *asterisque.Session, left *atomic.Int64) {
+func sumSession(t *testing.T, how func(), opts ...asterisque.Option) (s *asterisque.Session, left *atomic.Int64) {
 	svc := asterisque.NewService()
 	svc.Handle(20, "sum", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
 		var sum byte
@@ -70,7 +71,7 @@ func sumSession(t *testing.T, how func()) (s *asterisque.Session, left *atomic.I
 			b.Release()
 		}
 	})
-	here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc))
+	here, there := asterisque.NewNode(), asterisque.NewNode(append(opts, asterisque.WithService(svc))...)
 	t.Cleanup(func() { here.Close(); there.Close() })
 	a, b := wire.Pipe()
 	left = new(atomic.Int64)
@@ -102,14 +103,16 @@ func TestAWireOfAThirdPartyLeavesTheMemoryOfItsFrames(t *testing.T) {
 }
 
 func TestAWireThatDoesNotReturnFromKeepCostsOnlyItsSession(t *testing.T) {
-	for name, how := range map[string]func(){"panics": func() { panic("odd") }, "exits": runtime.Goexit} {
-		t.Run(name, func(t *testing.T) {
-			s, _ := sumSession(t, how)
+	for told, how := range map[string]func(){"wire panicked": func() { panic("odd") }, "wire ended its goroutine": runtime.Goexit} {
+		t.Run(told, func(t *testing.T) {
+			var log syncBuffer
+			s, _ := sumSession(t, how, asterisque.WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
 			p, err := s.Open(background, 20, nil)
 			require.NoError(t, err)
 			p.Send(background, make([]byte, 60_000))
 			_, err = p.Result(background)
 			require.ErrorIs(t, err, codec.ErrSessionClosed)
+			require.Contains(t, log.String(), told)
 		})
 	}
 }
