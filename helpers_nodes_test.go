@@ -2,6 +2,7 @@ package asterisque_test
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"slices"
 	"sync"
@@ -110,6 +111,15 @@ func tcpPair(t testing.TB) (here, there net.Conn) {
 	there = <-accepted
 	t.Cleanup(func() { here.Close(); there.Close() })
 	return here, there
+}
+
+// tlsPipe returns two wires in memory, with TLS, of a client that connects to localhost and of a
+// server.
+func tlsPipe(client, server *tls.Config) (here, there wire.Wire) {
+	a, b := net.Pipe()
+	client = client.Clone()
+	client.ServerName = "localhost"
+	return wire.FromConn(tls.Client(a, client)), wire.FromConn(tls.Server(b, server))
 }
 
 // unbuffered returns two wires over a connection that holds nothing: a write waits for its read.

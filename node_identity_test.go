@@ -13,11 +13,13 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/testtls"
 	"github.com/asterisque-go/asterisque/limits"
@@ -80,33 +82,35 @@ func TestAGrantThatDoesNotFitRefusesThePeer(t *testing.T) {
 }
 
 func TestASessionEndsWithTheCertificateOfItsPeer(t *testing.T) {
-	t.Parallel()
 	for name, outlive := range map[string]bool{"by default": false, "unless it may outlive it": true} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ca := testtls.NewAuthority(t)
-			opts := []asterisque.Option{asterisque.WithService(echoService())}
-			if outlive {
-				opts = append(opts, asterisque.WithAccess(asterisque.Access{OutlivedCertificates: true}))
-			}
-			url := listen(t, newNode(t, opts...), "tls://127.0.0.1:0", wire.Options{TLS: ca.Server()})
-			// The time in a certificate has no parts of a second.
-			here := newNode(t, asterisque.WithTLS(ca.Client(ca.Issue("brief", 2*time.Second))))
-			s, err := here.Dial(background, url)
-			require.NoError(t, err)
-			_, err = echo.Call(background, s, "still good")
-			require.NoError(t, err)
-			if !outlive {
-				<-s.Done()
+			synctest.Test(t, func(t *testing.T) {
+				ca := testtls.NewAuthority(t)
+				opts := []asterisque.Option{asterisque.WithService(echoService())}
+				if outlive {
+					opts = append(opts, asterisque.WithAccess(asterisque.Access{OutlivedCertificates: true}))
+				}
+				const life = 2 * time.Second
+				begin := time.Now()
+				a, b := tlsPipe(ca.Client(ca.Issue("brief", life)), ca.Server())
+				s, _ := asterisquetest.ConnectOver(t, newNode(t), newNode(t, opts...), a, b)
+				time.Sleep(life - 1)
+				_, err := echo.Call(background, s, "still good")
+				require.NoError(t, err)
+				if outlive {
+					time.Sleep(time.Hour / 2)
+					_, err = echo.Call(background, s, "outlived")
+					require.NoError(t, err)
+					return
+				}
+				select {
+				case <-s.Done():
+				case <-time.After(time.Minute):
+				}
+				require.WithinDuration(t, begin.Add(life), time.Now(), time.Second)
 				require.ErrorIs(t, s.Err(), asterisque.ErrUnauthorized)
 				require.ErrorContains(t, s.Err(), "brief")
-				return
-			}
-			select {
-			case <-s.Done():
-				require.NoError(t, s.Err())
-			case <-time.After(2500 * time.Millisecond):
-			}
+			})
 		})
 	}
 }

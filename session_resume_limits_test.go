@@ -291,40 +291,37 @@ func TestAShutdownWhileAwayFinishesOnceThePeerIsBack(t *testing.T) {
 // TestAResumedSessionEndsWithTheCertificateThatItsPeerShowedLast has a server that renews its
 // certificate before the first one expires.
 func TestAResumedSessionEndsWithTheCertificateThatItsPeerShowedLast(t *testing.T) {
-	t.Parallel()
-	ca := testtls.NewAuthority(t)
-	brief, renewed := ca.Issue("brief", 3*time.Second), ca.Issue("renewed", time.Hour)
-	var shown atomic.Pointer[tls.Certificate]
-	shown.Store(&brief)
-	server := &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return shown.Load(), nil }}
-	url := listen(t, newNode(t, asterisque.WithService(echoService()), asterisque.WithResume(asterisque.Resume{For: time.Minute})), "tls://127.0.0.1:0", wire.Options{TLS: server})
-	lines := make(chan wire.Wire, 2)
-	conn, err := newNode(t, asterisque.WithResume(asterisque.Resume{For: time.Minute})).Connect(background, "", asterisque.Reconnection{First: time.Millisecond, Dial: func(ctx context.Context) (wire.Wire, error) {
-		w, err := wire.Dial(ctx, url, wire.Options{TLS: ca.Client()})
-		if err == nil {
-			lines <- w
-		}
-		return w, err
-	}})
-	require.NoError(t, err)
-	t.Cleanup(func() { conn.Close() })
-	s := conn.Session()
-	first := s.Peer().Certificate()
-	require.Equal(t, "brief", first.Subject.CommonName)
+	synctest.Test(t, func(t *testing.T) {
+		ca := testtls.NewAuthority(t)
+		brief, renewed := ca.Issue("brief", 3*time.Second), ca.Issue("renewed", time.Hour)
+		var shown atomic.Pointer[tls.Certificate]
+		shown.Store(&brief)
+		server := &tls.Config{GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return shown.Load(), nil }}
+		resume := asterisque.WithResume(asterisque.Resume{For: time.Minute})
+		there := newNode(t, asterisque.WithService(echoService()), resume)
+		lines := make(chan wire.Wire, 2)
+		conn, err := newNode(t, resume).Connect(background, "", asterisque.Reconnection{First: time.Millisecond, Dial: func(context.Context) (wire.Wire, error) {
+			a, b := tlsPipe(ca.Client(), server)
+			go there.Accept(background, b) // ends with the handshake
+			lines <- a
+			return a, nil
+		}})
+		require.NoError(t, err)
+		defer conn.Close()
+		s := conn.Session()
+		first := s.Peer().Certificate()
+		require.Equal(t, "brief", first.Subject.CommonName)
 
-	shown.Store(&renewed)
-	(<-lines).Close()
-	_, err = echo.Call(background, conn, "resumed")
-	require.NoError(t, err)
-	require.Equal(t, "renewed", s.Peer().Certificate().Subject.CommonName)
-	select {
-	case <-s.Done():
-		require.NoError(t, s.Err())
-	case <-time.After(time.Until(first.NotAfter) + 100*time.Millisecond):
-	}
-	_, err = echo.Call(background, s, "still good")
-	require.NoError(t, err)
-	require.Same(t, s, conn.Session())
+		shown.Store(&renewed)
+		(<-lines).Close()
+		_, err = echo.Call(background, conn, "resumed")
+		require.NoError(t, err)
+		require.Equal(t, "renewed", s.Peer().Certificate().Subject.CommonName)
+		time.Sleep(time.Until(first.NotAfter) + time.Minute)
+		_, err = echo.Call(background, s, "still good")
+		require.NoError(t, err)
+		require.Same(t, s, conn.Session())
+	})
 }
 
 // TestAnotherIdentityDoesNotResume has a client that comes back with another certificate, of the
