@@ -50,3 +50,31 @@ func TestACallWithinAnotherOneCountsOnceAtItsGate(t *testing.T) {
 	require.Equal(t, 1, g.urgent, "it was urgent before")
 	require.Zero(t, d.room.urged)
 }
+
+// loan counts how often a worker was lent to it.
+type loan int
+
+func (l *loan) queue() {}
+func (l *loan) lend()  { *l++ }
+
+// TestWhoeverHasAPlaceAndWaitsIsLentAWorkerForTheUrgentCallBehind, whether it has waited for the
+// place or not, and as long as it waits.
+func TestWhoeverHasAPlaceAndWaitsIsLentAWorkerForTheUrgentCallBehind(t *testing.T) {
+	g := new(gate)
+	var never, has loan
+	require.True(t, g.waitsInside(&never))
+	require.False(t, g.passed(&has, false))
+	g.lend()
+	require.Zero(t, never+has, "nobody is behind them")
+	g.countUrgent(1)
+	require.False(t, g.waitsInside(new(loan)), "it must not wait")
+	g.lend()
+	require.Equal(t, []loan{1, 1}, []loan{never, has})
+	g.waitsNoMore(&never)
+	g.lend()
+	require.Equal(t, []loan{1, 2}, []loan{never, has})
+	var urgent loan
+	require.False(t, g.passed(&urgent, true), "the last one that was urgent")
+	g.lend()
+	require.Equal(t, []loan{1, 2, 0}, []loan{never, has, urgent})
+}

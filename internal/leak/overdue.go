@@ -43,13 +43,14 @@ func watchOverdue() (stop func()) {
 	return func() { close(stopped); watch.Wait() }
 }
 
-// tests returns, of the stacks of all goroutines, those that run a test by themselves. A test that
-// waits for its parts, or for its turn, does not: it stands in the testing package.
+// tests returns, of the stacks of all goroutines, those that run a test or an example by themselves.
+// A test that waits for its parts, or for its turn, does not: it stands in the testing package.
 func tests(stacks []string) []string {
 	var list []string
 	for _, g := range stacks {
 		_, frames, _ := strings.Cut(g, "\n")
-		if strings.Contains(frames, "testing.tRunner(") && !strings.HasPrefix(frames, "testing.") {
+		runs := strings.Contains(frames, "testing.tRunner(") || strings.Contains(frames, "testing.runExample(")
+		if runs && !strings.HasPrefix(frames, "testing.") {
 			list = append(list, g)
 		}
 	}

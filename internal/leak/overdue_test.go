@@ -1,6 +1,7 @@
 package leak
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -42,4 +43,12 @@ func TestATestIsOverdueOnceItHasBeenThereForLongerThanTheLimit(t *testing.T) {
 	require.Empty(t, look(limit+2, "goroutine 7 [select]: c"), "it is there again: another one")
 	require.Empty(t, look(limit+3, "goroutine 8 [select]: d", "goroutine 7 [select]: e"))
 	require.Equal(t, "goroutine 7 [select]: f", look(2*limit+3, "goroutine 8 [select]: d", "goroutine 7 [select]: f"))
+}
+
+// ExampleMain stands for examples, which run in another way than tests.
+func ExampleMain() {
+	if !strings.Contains(seen(), "leak.ExampleMain(") {
+		fmt.Println("the watch does not see the example that runs")
+	}
+	// Output:
 }
