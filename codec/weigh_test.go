@@ -336,3 +336,14 @@ func TestWeighingAllocatesNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestOnlyNumbersBeyondAByteTakeMemory where no type is asked for: Go has the others at hand.
+func TestOnlyNumbersBeyondAByteTakeMemory(t *testing.T) {
+	weighs := func(data string) int {
+		return CBOR.(Weigher).Weigh([]byte(data), reflect.TypeFor[any](), math.MaxInt)
+	}
+	small := weighs("\x81\x00")
+	require.Equal(t, small, weighs("\x81\x18\xff"))
+	require.Equal(t, small+8, weighs("\x81\x19\x01\x00"))
+	require.Equal(t, small+8, weighs("\x81\x20"), "minus one")
+}
