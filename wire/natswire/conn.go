@@ -1,0 +1,223 @@
+package natswire
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/asterisque-go/asterisque/wire/transport"
+)
+
+const (
+	// beat is how often an end says that it lives, and asks the NATS server whether the peer does.
+	beat = 5 * time.Second
+	// silence is after how many beats without a message the peer is gone.
+	silence = 3
+	// farewell is how long Close waits until NATS has taken that the Wire is closed.
+	farewell = 100 * time.Millisecond
+)
+
+// conn is one end of a Wire, as a net.Conn: a stream of bytes each way, cut into numbered messages.
+type conn struct {
+	link          *link // these are fixed
+	local, remote net.Addr
+	piece         int // bytes of the stream in one message, at most
+
+	in     receiver
+	credit credit
+	out    sender
+
+	next   uint64        // belongs to receive: the number of the message to come
+	hears  atomic.Uint64 // messages received
+	opened chan struct{} // closed by receive when a listener has opened the Wire
+	ended  chan struct{} // closed when the Wire is over
+	once   sync.Once     // closes ended
+	left   chan struct{} // closed when all is given back, but the place
+
+	mu    sync.Mutex
+	why   error              // guarded by mu, as all below: why it is over
+	sub   *nats.Subscription // of the inbox
+	pulse *time.Timer        // calls beat; nil before the Wire is open and when it is over
+	heard uint64             // hears at the last beat
+	quiet int                // beats since a message was received
+	place transport.Place    // nil: nobody was asked
+}
+
+// newConn returns an end of a Wire over l, whose peer is not known yet.
+func newConn(l *link, remote string) *conn {
+	c := &conn{
+		link: l, local: transport.Addr("nats", l.nc.ConnectedAddr()), remote: transport.Addr("nats", remote),
+		piece:  int(min(largest, l.nc.MaxPayload())) - headerSize,
+		opened: make(chan struct{}), ended: make(chan struct{}), left: make(chan struct{}),
+	}
+	c.in.changed.L, c.credit.changed.L = &c.in.mu, &c.credit.mu
+	c.out.nc, c.out.inbox = l.nc, newInbox(l.nc)
+	return c
+}
+
+// subscribe begins to receive.
+func (c *conn) subscribe() error {
+	sub, err := c.link.nc.Subscribe(c.out.inbox, c.receive)
+	if err != nil {
+		return err
+	}
+	// beyond what a peer may send; what is more is lost, which the numbers tell
+	sub.SetPendingLimits(2*window/overhead, 2*window)
+	c.mu.Lock()
+	c.sub = sub
+	c.mu.Unlock()
+	return c.link.add(c)
+}
+
+// open begins to send to a peer, with what its greeting says.
+func (c *conn) open(to string, g greeting) {
+	c.out.begin(to)
+	c.credit.open(g.window)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.why == nil {
+		c.pulse = time.AfterFunc(c.link.beat, c.beat) // ends with finish
+	}
+}
+
+// Read implements net.Conn.
+func (c *conn) Read(p []byte) (int, error) {
+	n, emptied, err := c.in.read(p)
+	if emptied && c.in.taken.Load()-c.out.told.Load() >= window/4 {
+		c.out.send(kindState, nil, &c.in.taken) // an error shows in what follows
+	}
+	return n, err
+}
+
+// Write implements net.Conn.
+func (c *conn) Write(p []byte) (n int, err error) {
+	for len(p) > 0 {
+		piece := p[:min(len(p), c.piece)]
+		if err := c.credit.spend(len(piece)); err != nil {
+			return n, err
+		}
+		if err := c.out.send(kindData, piece, &c.in.taken); err != nil {
+			c.fail(err)
+			return n, c.cause()
+		}
+		n += len(piece)
+		p = p[len(piece):]
+	}
+	return n, nil
+}
+
+// beat tells the peer that this end lives, and gives up a peer that says nothing.
+func (c *conn) beat() {
+	if !c.alive() {
+		c.fail(fmt.Errorf("%w: nothing was heard from it for %v", ErrPeerGone, silence*c.link.beat))
+		return
+	}
+	if err := c.out.send(kindState, nil, &c.in.taken); err != nil {
+		c.fail(err)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pulse != nil {
+		c.pulse.Reset(c.link.beat)
+	}
+}
+
+// alive reports whether something was heard from the peer of late.
+func (c *conn) alive() bool {
+	hears := c.hears.Load()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.quiet++; hears != c.heard {
+		c.heard, c.quiet = hears, 0
+	}
+	return c.quiet < silence
+}
+
+// fail ends the Wire for err, and tells the peer. Only the first reason counts.
+func (c *conn) fail(err error) {
+	c.finish(err, err, func() { c.out.send(kindEnd, short(err.Error()), &c.in.taken) })
+}
+
+// finish ends both directions, each with an error. A goroutine then says goodbye and gives back all
+// but the place; it ends when NATS has taken that, or the connection to it has ended.
+func (c *conn) finish(in, out error, goodbye func()) {
+	c.once.Do(func() {
+		c.mu.Lock()
+		c.why = out
+		if c.pulse != nil {
+			c.pulse.Stop()
+			c.pulse = nil
+		}
+		sub := c.sub
+		c.mu.Unlock()
+		c.in.end(in)
+		c.credit.end(out)
+		close(c.ended)
+		go func() {
+			defer close(c.left)
+			goodbye()
+			if sub != nil {
+				sub.Unsubscribe() // an error says that the connection has ended
+			}
+			c.link.remove(c)
+		}()
+	})
+}
+
+// cause returns why the Wire is over.
+func (c *conn) cause() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.why
+}
+
+// disconnected implements user.
+func (c *conn) disconnected(err error, _ bool) { c.fail(err) }
+
+// Close implements net.Conn.
+func (c *conn) Close() error {
+	c.in.abandon()
+	c.finish(net.ErrClosed, net.ErrClosed, func() { c.out.send(kindEnd, nil, &c.in.taken) })
+	timer := time.NewTimer(farewell)
+	defer timer.Stop()
+	select {
+	case <-c.left:
+	case <-timer.C:
+	}
+	if p := c.Place(); p != nil {
+		p.Leave()
+	}
+	return nil
+}
+
+// Place is for wires: see transport.Admitted.
+func (c *conn) Place() transport.Place {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.place
+}
+
+// LocalAddr implements net.Conn.
+func (c *conn) LocalAddr() net.Addr { return c.local }
+
+// RemoteAddr implements net.Conn.
+func (c *conn) RemoteAddr() net.Addr { return c.remote }
+
+// SetDeadline implements net.Conn.
+func (c *conn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}
+
+// SetReadDeadline implements net.Conn.
+func (c *conn) SetReadDeadline(t time.Time) error { c.in.setDeadline(t); return nil }
+
+// SetWriteDeadline implements net.Conn.
+func (c *conn) SetWriteDeadline(t time.Time) error { c.credit.setDeadline(t); return nil }
+
+var _ net.Conn = (*conn)(nil)

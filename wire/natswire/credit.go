@@ -1,0 +1,77 @@
+package natswire
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// credit is what may be sent before the peer has taken what was sent already.
+type credit struct {
+	mu       sync.Mutex
+	changed  sync.Cond // uses mu; told about every change of what follows
+	limit    uint64    // guarded by mu, as all below: the peer's window
+	sent     uint64    // what all costs that was sent
+	taken    uint64    // what of it the peer has taken
+	err      error     // why nothing may be sent any more
+	deadline deadline
+}
+
+// spend waits until a message of n bytes may be sent.
+func (c *credit) spend(n int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		switch {
+		case c.err != nil:
+			return c.err
+		case c.deadline.passed:
+			return c.deadline.errLocked()
+		case c.sent-c.taken+cost(n) <= c.limit:
+			c.sent += cost(n)
+			return nil
+		}
+		c.changed.Wait()
+	}
+}
+
+// returned is called with what the peer says that it has taken in all.
+func (c *credit) returned(taken uint64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case taken == c.taken:
+		return nil
+	case taken < c.taken, taken > c.sent:
+		return fmt.Errorf("%w: the peer says that it has taken %d bytes, after %d of %d", ErrForeign, taken, c.taken, c.sent)
+	}
+	c.taken = taken
+	c.changed.Broadcast()
+	return nil
+}
+
+// open sets the peer's window.
+func (c *credit) open(limit uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.limit = uint64(limit)
+	c.changed.Broadcast()
+}
+
+// end says that nothing may be sent any more. The first error counts.
+func (c *credit) end(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		c.err = err
+	}
+	c.deadline.stopLocked()
+	c.changed.Broadcast()
+}
+
+// setDeadline sets until when spend waits.
+func (c *credit) setDeadline(t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deadline.setLocked(t, &c.changed)
+}

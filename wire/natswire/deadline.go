@@ -1,0 +1,50 @@
+package natswire
+
+import (
+	"os"
+	"sync"
+	"time"
+)
+
+// deadline ends waits on a sync.Cond in time. The lock of the Cond guards it.
+type deadline struct {
+	timer  *time.Timer // runs until the deadline; nil without one
+	passed bool
+}
+
+// setLocked replaces the deadline; the zero time stands for none. The caller holds the lock of
+// changed, whose waiters look at errLocked again when the deadline has passed.
+func (d *deadline) setLocked(t time.Time, changed *sync.Cond) {
+	if d.timer != nil {
+		d.timer.Stop()
+	}
+	d.timer, d.passed = nil, false
+	if t.IsZero() {
+		return
+	}
+	var timer *time.Timer
+	timer = time.AfterFunc(time.Until(t), func() {
+		changed.L.Lock()
+		defer changed.L.Unlock()
+		if d.timer == timer { // it was not replaced meanwhile
+			d.passed = true
+			changed.Broadcast()
+		}
+	})
+	d.timer = timer
+}
+
+// errLocked returns why nobody may wait, or nil.
+func (d *deadline) errLocked() error {
+	if d.passed {
+		return os.ErrDeadlineExceeded
+	}
+	return nil
+}
+
+// stopLocked ends the timer.
+func (d *deadline) stopLocked() {
+	if d.timer != nil {
+		d.timer.Stop()
+	}
+}

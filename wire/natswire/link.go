@@ -1,0 +1,116 @@
+package natswire
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// user is what uses a link.
+type user interface {
+	// disconnected is called when the connection was lost: for good, or package nats makes another.
+	disconnected(err error, forGood bool)
+}
+
+// link is a connection to NATS that wires, and at most one listener, share. It tells them when the
+// connection is lost, and closes one of its own with the last of them.
+type link struct {
+	nc   *nats.Conn // these are fixed
+	own  bool       // nobody else uses nc
+	beat time.Duration
+
+	lost, shut chan nats.Status // package nats tells of a lost connection, and of one that is closed
+	done       chan struct{}    // closed with the last user
+
+	mu    sync.Mutex
+	users map[user]struct{} // guarded by mu; nil when all is over
+}
+
+// newLink returns a link, which is over when the last user is removed, or by release if there was
+// none.
+func newLink(nc *nats.Conn, own bool) *link {
+	l := &link{
+		nc: nc, own: own, beat: beat, users: make(map[user]struct{}), done: make(chan struct{}),
+		// a channel each: package nats drops a channel that has not been read when it says more
+		lost: nc.StatusChanged(nats.RECONNECTING), shut: nc.StatusChanged(nats.CLOSED),
+	}
+	go l.watch() // ends when the link is over
+	return l
+}
+
+// watch tells the users when the connection is lost.
+func (l *link) watch() {
+	for {
+		select {
+		case <-l.lost:
+			select {
+			case <-l.done:
+				return
+			default:
+				l.tell(false)
+			}
+		case <-l.shut:
+			l.tell(true)
+			return
+		case <-l.done:
+			return
+		}
+	}
+}
+
+// tell calls disconnected of all users.
+func (l *link) tell(forGood bool) {
+	err := ErrDisconnected
+	if why := l.nc.LastError(); why != nil {
+		err = fmt.Errorf("%w: %w", ErrDisconnected, why)
+	}
+	l.mu.Lock()
+	all := make([]user, 0, len(l.users))
+	for u := range l.users {
+		all = append(all, u)
+	}
+	l.mu.Unlock()
+	for _, u := range all {
+		u.disconnected(err, forGood)
+	}
+}
+
+// add lets u use the link.
+func (l *link) add(u user) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.users == nil || l.nc.IsClosed() {
+		return ErrDisconnected
+	}
+	l.users[u] = struct{}{}
+	return nil
+}
+
+// remove is called when u needs the link no more. Without users it is over.
+func (l *link) remove(u user) {
+	l.mu.Lock()
+	delete(l.users, u)
+	l.mu.Unlock()
+	l.release()
+}
+
+// release ends the link if nobody uses it.
+func (l *link) release() {
+	l.mu.Lock()
+	over := l.users != nil && len(l.users) == 0
+	if over {
+		l.users = nil
+	}
+	l.mu.Unlock()
+	if !over {
+		return
+	}
+	close(l.done)
+	l.nc.RemoveStatusListener(l.lost)
+	l.nc.RemoveStatusListener(l.shut)
+	if l.own {
+		l.nc.Close() // which sends what waits
+	}
+}

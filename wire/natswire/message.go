@@ -1,0 +1,104 @@
+package natswire
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// A Wire over NATS is two subjects, one for each direction. What is published to them are messages
+// that begin with a header, and have the numbers 0, 1, 2 and so on in each direction.
+
+// kind says what follows the header of a message.
+type kind byte
+
+const (
+	kindWelcome kind = 1 + iota // the greeting of a listener that opens a Wire, as its first message
+	kindRefusal                 // why it opens none, as text
+	kindData                    // bytes of the Wire
+	kindState                   // nothing: the header is the message
+	kindEnd                     // why the Wire has failed, as text, or nothing; no message follows
+)
+
+// header is what each message begins with.
+type header struct {
+	kind   kind
+	number uint64 // of this message
+	taken  uint64 // what all data cost that its sender has received and taken
+}
+
+const headerSize = 1 + 8 + 8
+
+// appendTo appends the header to dst.
+func (h header) appendTo(dst []byte) []byte {
+	dst = append(dst, byte(h.kind))
+	dst = binary.BigEndian.AppendUint64(dst, h.number)
+	return binary.BigEndian.AppendUint64(dst, h.taken)
+}
+
+// parseHeader returns the header of a message and what follows, which aliases b.
+func parseHeader(b []byte) (h header, rest []byte, err error) {
+	if len(b) < headerSize {
+		return h, nil, fmt.Errorf("%w: %d bytes are no header", ErrForeign, len(b))
+	}
+	h = header{kind(b[0]), binary.BigEndian.Uint64(b[1:]), binary.BigEndian.Uint64(b[9:])}
+	if h.kind < kindWelcome || h.kind > kindEnd {
+		return h, nil, fmt.Errorf("%w: there is no message of kind %d", ErrForeign, h.kind)
+	}
+	return h, b[headerSize:], nil
+}
+
+// greeting is what each end tells the other first.
+type greeting struct {
+	tls    bool // the ends do TLS
+	window uint32
+}
+
+// version begins a greeting: the protocol and its version.
+const version = "asterisque/nats/1"
+
+const greetingSize = len(version) + 1 + 4
+
+// appendTo appends the greeting to dst.
+func (g greeting) appendTo(dst []byte) []byte {
+	dst = append(dst, version...)
+	flags := byte(0)
+	if g.tls {
+		flags = 1
+	}
+	return binary.BigEndian.AppendUint32(append(dst, flags), g.window)
+}
+
+// parseGreeting reads a greeting.
+func parseGreeting(b []byte) (g greeting, err error) {
+	if len(b) < greetingSize || string(b[:len(version)]) != version {
+		return g, fmt.Errorf("%w: there is no greeting of %s", ErrForeign, version)
+	}
+	b = b[len(version):]
+	g = greeting{b[0]&1 != 0, binary.BigEndian.Uint32(b[1:])}
+	if g.window < leastWindow {
+		return g, fmt.Errorf("%w: a window of %d bytes is less than the %d that a Wire has at least", ErrForeign, g.window, leastWindow)
+	}
+	return g, nil
+}
+
+const maxReason = 200 // bytes of a text that a peer sends
+
+// reason returns a text that a peer has sent, fit for people.
+func reason(b []byte) string { return fmt.Sprintf("%q", b[:min(len(b), maxReason)]) }
+
+// short returns as much of a text as is sent.
+func short(text string) []byte { return []byte(text[:min(len(text), maxReason)]) }
+
+const (
+	// largest is how many bytes of a Wire one message carries at most, with its header.
+	largest = 64 << 10
+	// window is what the messages of data may cost together that a Wire holds for its reader, and
+	// leastWindow what a peer has to allow.
+	window      = 1 << 20
+	leastWindow = 2 * (largest + overhead)
+	// overhead is what a message costs beside its bytes: about what package nats holds of it.
+	overhead = 256
+)
+
+// cost returns what a message of data with so many bytes costs.
+func cost(n int) uint64 { return uint64(n + headerSize + overhead) }

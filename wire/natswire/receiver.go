@@ -1,0 +1,106 @@
+package natswire
+
+import (
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// receiver holds what has arrived until the reader takes it.
+type receiver struct {
+	taken atomic.Uint64 // what all costs that the reader has taken; it grows
+	left  []byte        // belongs to the reader: of the message that it takes
+	costs uint64        // belongs to the reader: what that message costs
+
+	mu        sync.Mutex
+	changed   sync.Cond // uses mu; told about every change of what follows
+	queue     [][]byte  // guarded by mu, as all below: what each message carries
+	arrived   uint64    // what all messages cost that have arrived
+	err       error     // what comes behind the queue
+	abandoned bool      // the reader was closed: nobody wants the queue
+	deadline  deadline
+}
+
+// put adds what a message carries. The error says that the peer ignores the window.
+func (r *receiver) put(b []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.arrived += cost(len(b))
+	if r.arrived-r.taken.Load() > window {
+		return fmt.Errorf("%w: the peer has sent more than the window of %d bytes holds", ErrForeign, window)
+	}
+	if r.err == nil && !r.abandoned {
+		r.queue = append(r.queue, b)
+		r.changed.Broadcast()
+	}
+	return nil
+}
+
+// read waits for bytes and moves them to p. It reports whether that has emptied a message.
+func (r *receiver) read(p []byte) (n int, emptied bool, err error) {
+	if r.left == nil {
+		if r.left, err = r.next(); err != nil {
+			return 0, false, err
+		}
+		r.costs = cost(len(r.left))
+	}
+	n = copy(p, r.left)
+	if r.left = r.left[n:]; len(r.left) > 0 {
+		return n, false, nil
+	}
+	r.left = nil
+	r.taken.Add(r.costs)
+	return n, true, nil
+}
+
+// next waits for the next message.
+func (r *receiver) next() ([]byte, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for {
+		switch {
+		case r.abandoned:
+			return nil, net.ErrClosed
+		case r.deadline.passed:
+			return nil, r.deadline.errLocked()
+		case len(r.queue) > 0:
+			b := r.queue[0]
+			r.queue[0] = nil
+			if r.queue = r.queue[1:]; len(r.queue) == 0 {
+				r.queue = nil
+			}
+			return b, nil
+		case r.err != nil:
+			return nil, r.err
+		}
+		r.changed.Wait()
+	}
+}
+
+// end says that nothing comes behind what has arrived, but err. The first one counts.
+func (r *receiver) end(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		r.err = err
+	}
+	r.changed.Broadcast()
+}
+
+// abandon lets go of what has arrived.
+func (r *receiver) abandon() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.abandoned, r.queue = true, nil
+	r.deadline.stopLocked()
+	r.changed.Broadcast()
+}
+
+// setDeadline sets until when read waits.
+func (r *receiver) setDeadline(t time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.deadline.setLocked(t, &r.changed)
+}

@@ -1,0 +1,54 @@
+package natswire
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/asterisque-go/asterisque/wire/transport"
+)
+
+// sender numbers and publishes the messages of one end.
+type sender struct {
+	nc    *nats.Conn // these two are fixed
+	inbox string     // where the NATS server says that nobody reads
+
+	told atomic.Uint64 // what the peer was told that was taken here
+
+	// mu is held while a message is published, which waits while the socket to the NATS server is
+	// full: what has the next number has to be published next.
+	mu   sync.Mutex
+	to   string // guarded by mu, as all below: the peer's inbox
+	next uint64 // number
+	err  error  // why nothing is sent any more
+}
+
+// begin sets the peer's inbox.
+func (s *sender) begin(to string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.to = to
+}
+
+// send publishes one message, and tells what was taken meanwhile.
+func (s *sender) send(k kind, body []byte, taken *atomic.Uint64) error {
+	mem := transport.TakeBuffer(headerSize + len(body))
+	defer mem.Release()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return s.err
+	}
+	h := header{k, s.next, taken.Load()}
+	s.told.Store(h.taken)
+	s.next++
+	msg := append(h.appendTo(mem.B[:0]), body...)
+	switch k {
+	case kindState, kindWelcome:
+		return s.nc.PublishRequest(s.to, s.inbox, msg)
+	case kindEnd, kindRefusal:
+		s.err = errPeerClosed // nothing may follow; who asks was told another reason before
+	}
+	return s.nc.Publish(s.to, msg)
+}

@@ -1,0 +1,43 @@
+package natswire
+
+import (
+	"crypto/tls"
+	"time"
+
+	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
+)
+
+// framed is what wire.FromConn makes of a net.Conn.
+type framed interface {
+	wire.Wire
+	wire.BatchWriter
+	wire.Buffered
+	wire.Meter
+	SetReadDeadline(t time.Time) error
+	SetWriteDeadline(t time.Time) error
+}
+
+// plainWire is a Wire that NATS servers can read.
+type plainWire struct {
+	framed
+	conn *conn // fixed
+}
+
+// Place implements transport.Admitted.
+func (w *plainWire) Place() transport.Place { return w.conn.Place() }
+
+// secretWire is a Wire with TLS between its ends.
+type secretWire struct {
+	plainWire
+	tls *tls.Conn // fixed
+}
+
+// ConnectionState implements wire.Secure.
+func (w *secretWire) ConnectionState() tls.ConnectionState { return w.tls.ConnectionState() }
+
+func newWire(c *conn) wire.Wire { return &plainWire{wire.FromConn(c).(framed), c} }
+
+func newSecretWire(c *conn, t *tls.Conn) wire.Wire {
+	return &secretWire{plainWire{wire.FromConn(t).(framed), c}, t}
+}
