@@ -19,6 +19,7 @@ import (
 	"github.com/asterisque-go/asterisque/priority"
 	"github.com/asterisque-go/asterisque/stream"
 	"github.com/asterisque-go/asterisque/wire"
+	_ "github.com/asterisque-go/asterisque/wire/natswire"
 	_ "github.com/asterisque-go/asterisque/wire/smuxwire"
 	_ "github.com/asterisque-go/asterisque/wire/wswire"
 )
@@ -51,14 +52,14 @@ var manyPipes = limits.Limits{Soft: limits.Amount{Bytes: 128 << 20}, Hard: limit
 type astHost struct {
 	here, there *asterisque.Node
 	url         string
-	dir         string // with the socket's file; empty if there is none
+	clean       func() // removes what the URL needs
 	cancel      context.CancelFunc
 	served      chan struct{}
 }
 
 // astListen serves with codecs for values, those of a node if there are none.
 func astListen(ctx context.Context, scheme string, n needs, codecs ...codec.Values) (host, error) {
-	url, dir, err := astURL(scheme)
+	url, clean, err := astURL(scheme)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +92,7 @@ func astListen(ctx context.Context, scheme string, n needs, codecs ...codec.Valu
 		return nil, err
 	}
 	h := &astHost{
-		here: asterisque.NewNode(options(client)...), there: asterisque.NewNode(options(server)...), url: dial, dir: dir, served: make(chan struct{}),
+		here: asterisque.NewNode(options(client)...), there: asterisque.NewNode(options(server)...), url: dial, clean: clean, served: make(chan struct{}),
 	}
 	ctx, h.cancel = context.WithCancel(ctx)
 	go func() { // ends with close
@@ -110,13 +111,20 @@ func astThrough(p *path, url string) (string, error) {
 	return "tcp://" + addr, err
 }
 
-// astURL returns where to listen, and a folder to be removed afterwards if it needs one.
-func astURL(scheme string) (url, dir string, err error) {
-	if scheme != "unix" {
-		return scheme + "://127.0.0.1:0", "", nil
+// astURL returns where to listen, and what is to be called afterwards.
+func astURL(scheme string) (url string, clean func(), err error) {
+	switch scheme {
+	case "unix":
+		dir, err := os.MkdirTemp("", "bench")
+		return "unix://" + filepath.ToSlash(filepath.Join(dir, "s")), func() { os.RemoveAll(dir) }, err
+	case "nats":
+		s, err := natsServer()
+		if err != nil {
+			return "", nil, err
+		}
+		return s.ClientURL() + "/bench", s.Shutdown, nil
 	}
-	dir, err = os.MkdirTemp("", "bench")
-	return "unix://" + filepath.ToSlash(filepath.Join(dir, "s")), dir, err
+	return scheme + "://127.0.0.1:0", func() {}, nil
 }
 
 func astService(n needs) *asterisque.Service {
@@ -175,9 +183,7 @@ func (h *astHost) close() {
 	h.here.Close()
 	h.there.Close()
 	<-h.served
-	if h.dir != "" {
-		os.RemoveAll(h.dir)
-	}
+	h.clean()
 }
 
 type astLink struct {

@@ -38,6 +38,7 @@ func implementations() []*impl {
 		overScheme("smux"),
 		overCodec(codec.JSON),
 		overCodec(msgpack.Values),
+		overScheme("nats"), natsImpl(),
 		pingPongFloor(), pipelinedFloor(), copyFloor(), twoSocketsFloor(),
 		grpcImpl(), ttrpcImpl(), drpcImpl(), drpcPoolImpl(), netrpcImpl(), connectImpl(),
 		yamuxImpl(), libp2pImpl(), smuxImpl(), quicImpl(),

@@ -1,20 +1,26 @@
 package natswire
 
 import (
+	"context"
+	"net"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/internal/leak"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
+func TestMain(m *testing.M) { leak.Main(m) }
+
+var background = context.Background()
+
 // startTime bounds how long a NATS server may take to start.
 const startTime = 10 * time.Second
-
-func TestMain(m *testing.M) { leak.Main(m) }
 
 // broker starts a NATS server on loopback, which runs until t ends. Each of the functions may
 // change its options.
@@ -26,13 +32,35 @@ func broker(t testing.TB, change ...func(o *server.Options)) *server.Server {
 	}
 	s, err := server.NewServer(o)
 	require.NoError(t, err)
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
+	t.Cleanup(func() { stop(s) })
 	s.Start()
 	require.True(t, s.ReadyForConnections(startTime), "the NATS server starts")
 	return s
+}
+
+func stop(s *server.Server) {
+	s.Shutdown()
+	s.WaitForShutdown()
+}
+
+// atPort lets a server listen where another one did.
+func atPort(s *server.Server) func(o *server.Options) {
+	port := s.Addr().(*net.TCPAddr).Port
+	return func(o *server.Options) { o.Port = port }
+}
+
+// secretURL returns where to reach a server for wires with TLS between their ends.
+func secretURL(s *server.Server) string {
+	return strings.Replace(s.ClientURL(), "nats:", "nats+tls:", 1)
+}
+
+// connectTo returns a connection to a server, as a user makes it, until t ends.
+func connectTo(t testing.TB, s *server.Server, opts ...nats.Option) *nats.Conn {
+	t.Helper()
+	nc, err := nats.Connect(s.ClientURL(), append(opts, nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))...)
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	return nc
 }
 
 // listenAt listens at a URL until t ends.
@@ -40,19 +68,74 @@ func listenAt(t testing.TB, url string, o wire.Options) wire.Listener {
 	t.Helper()
 	ln, err := wire.Listen(t.Context(), url, o)
 	require.NoError(t, err)
+	return listening(t, ln)
+}
+
+// listening closes a listener when t ends, and lets it take wires before there is an Accept.
+func listening(t testing.TB, ln wire.Listener) wire.Listener {
+	t.Helper()
 	t.Cleanup(func() { ln.Close() })
-	ln.(*listener).Guard(nil) // before there is an Accept
+	ln.(*listener).Guard(nil)
 	return ln
 }
 
-// connect dials ln and returns both ends, which are closed when t ends.
+// pairAt dials ln and returns both ends, which are closed when t ends.
 func pairAt(t testing.TB, ln wire.Listener, o wire.Options) (here, there wire.Wire) {
 	t.Helper()
-	here, err := wire.Dial(t.Context(), ln.URL(), o)
+	type result struct {
+		w   wire.Wire
+		err error
+	}
+	// with TLS, a dial waits for the accepting end
+	dialled := make(chan result, 1)
+	go func() { // ends with the dial
+		w, err := wire.Dial(t.Context(), ln.URL(), o)
+		dialled <- result{w, err}
+	}()
+	there, err := ln.Accept()
+	require.NoError(t, err)
+	t.Cleanup(func() { there.Close() })
+	if w, ok := there.(*secretWire); ok {
+		require.NoError(t, w.tls.HandshakeContext(t.Context()))
+	}
+	r := <-dialled
+	require.NoError(t, r.err)
+	t.Cleanup(func() { r.w.Close() })
+	return r.w, there
+}
+
+// pairOver returns both ends of a Wire between two connections, which are closed when t ends.
+func pairOver(t testing.TB, dialling, listens *nats.Conn) (here, there wire.Wire) {
+	t.Helper()
+	ln, err := Listen(t.Context(), listens, "wires", nil)
+	require.NoError(t, err)
+	listening(t, ln)
+	here, err = Dial(t.Context(), dialling, "wires", nil)
 	require.NoError(t, err)
 	t.Cleanup(func() { here.Close() })
 	there, err = ln.Accept()
 	require.NoError(t, err)
 	t.Cleanup(func() { there.Close() })
 	return here, there
+}
+
+// most is how large the frames are that tests read.
+const most = 4 << 20
+
+// readError returns the first error of reading a Wire.
+func readError(w wire.Wire) error {
+	for {
+		if _, err := w.ReadFrame(most); err != nil {
+			return err
+		}
+	}
+}
+
+// carries fails t unless a frame crosses a Wire from one end to the other.
+func carries(t testing.TB, from, to wire.Wire, text string) {
+	t.Helper()
+	require.NoError(t, from.WriteFrames([][]byte{[]byte(text)}))
+	frame, err := to.ReadFrame(most)
+	require.NoError(t, err)
+	require.Equal(t, text, string(frame))
 }

@@ -91,7 +91,7 @@ func short(text string) []byte { return []byte(text[:min(len(text), maxReason)])
 
 const (
 	// largest is how many bytes of a Wire one message carries at most, with its header.
-	largest = 64 << 10
+	largest = 32 << 10
 	// window is what the messages of data may cost together that a Wire holds for its reader, and
 	// leastWindow what a peer has to allow.
 	window      = 1 << 20

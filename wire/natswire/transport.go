@@ -129,7 +129,6 @@ func nameIn(u *url.URL, host bool) (string, error) {
 // quiet are the options for a connection that this package makes.
 var quiet = []nats.Option{
 	nats.Name("asterisque"),
-	nats.WriteBufferSize(1), // a Wire comes with batches: they need not wait for package nats to write them
 	nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // wires say it themselves
 }
 
