@@ -103,6 +103,9 @@ func (c *conn) ask(ctx context.Context, subject string, g greeting) error {
 		return err
 	}
 	if err := allowed(ctx, nc, before, subject, c.out.inbox); err != nil {
+		if why := c.cause(); why != nil {
+			return why // a listener was faster, and so is the end of the connection
+		}
 		return inTime(ctx, err)
 	}
 	select {

@@ -62,10 +62,7 @@ func (l *link) watch() {
 
 // tell calls disconnected of all users.
 func (l *link) tell(forGood bool) {
-	err := ErrDisconnected
-	if why := l.nc.LastError(); why != nil {
-		err = fmt.Errorf("%w: %w", ErrDisconnected, why)
-	}
+	err := disconnected(l.nc.LastError())
 	l.mu.Lock()
 	all := make([]user, 0, len(l.users))
 	for u := range l.users {
@@ -75,6 +72,15 @@ func (l *link) tell(forGood bool) {
 	for _, u := range all {
 		u.disconnected(err, forGood)
 	}
+}
+
+// disconnected returns the error for a connection that was lost for a reason, or for none that is
+// known. It does not wrap the reason, which may be io.EOF: that would be an end in good order.
+func disconnected(why error) error {
+	if why == nil {
+		return ErrDisconnected
+	}
+	return fmt.Errorf("%w: %v", ErrDisconnected, why)
 }
 
 // add lets u use the link.

@@ -43,9 +43,10 @@ func stop(s *server.Server) {
 	s.WaitForShutdown()
 }
 
-// atPort lets a server listen where another one did.
-func atPort(s *server.Server) func(o *server.Options) {
+// restart stops a server, and returns what lets another one listen where that one did.
+func restart(s *server.Server) func(o *server.Options) {
 	port := s.Addr().(*net.TCPAddr).Port
+	stop(s)
 	return func(o *server.Options) { o.Port = port }
 }
 
@@ -90,9 +91,15 @@ func pairAt(t testing.TB, ln wire.Listener, o wire.Options) (here, there wire.Wi
 	dialled := make(chan result, 1)
 	go func() { // ends with the dial
 		w, err := wire.Dial(t.Context(), ln.URL(), o)
+		if err != nil {
+			ln.Close() // or Accept would wait for ever
+		}
 		dialled <- result{w, err}
 	}()
 	there, err := ln.Accept()
+	if err != nil {
+		require.NoError(t, (<-dialled).err)
+	}
 	require.NoError(t, err)
 	t.Cleanup(func() { there.Close() })
 	if w, ok := there.(*secretWire); ok {

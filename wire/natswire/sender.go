@@ -31,7 +31,8 @@ func (s *sender) begin(to string) {
 	s.to = to
 }
 
-// send publishes one message, and tells what was taken meanwhile.
+// send publishes one message, and tells what was taken meanwhile. The error says that the connection
+// is lost, or that nothing may be sent any more.
 func (s *sender) send(k kind, body []byte, taken *atomic.Uint64) error {
 	mem := transport.TakeBuffer(headerSize + len(body))
 	defer mem.Release()
@@ -43,12 +44,19 @@ func (s *sender) send(k kind, body []byte, taken *atomic.Uint64) error {
 	h := header{k, s.next, taken.Load()}
 	s.told.Store(h.taken)
 	s.next++
-	msg := append(h.appendTo(mem.B[:0]), body...)
-	switch k {
-	case kindState, kindWelcome:
-		return s.nc.PublishRequest(s.to, s.inbox, msg)
-	case kindEnd, kindRefusal:
+	if k == kindEnd || k == kindRefusal {
 		s.err = errPeerClosed // nothing may follow; who asks was told another reason before
+	}
+	if err := s.publish(k, append(h.appendTo(mem.B[:0]), body...)); err != nil {
+		return disconnected(err)
+	}
+	return nil
+}
+
+// publish publishes a message. The NATS server says whether nobody reads what need not be soon.
+func (s *sender) publish(k kind, msg []byte) error {
+	if k == kindState || k == kindWelcome {
+		return s.nc.PublishRequest(s.to, s.inbox, msg)
 	}
 	return s.nc.Publish(s.to, msg)
 }

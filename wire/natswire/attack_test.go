@@ -1,0 +1,199 @@
+package natswire
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+func TestAttackWhatAHostileClientSendsEndsTheWireAndNoMore(t *testing.T) {
+	s := broker(t)
+	ln := listenAt(t, s.ClientURL()+"/name", wire.Options{})
+	hostile := connectTo(t, s)
+	lost := func(want, got uint64) func(t *testing.T, err error) {
+		return func(t *testing.T, err error) {
+			var sequence *SequenceError
+			require.ErrorAs(t, err, &sequence)
+			require.Equal(t, SequenceError{Want: want, Got: got}, *sequence)
+		}
+	}
+	foreign := func(t *testing.T, err error) { require.ErrorIs(t, err, ErrForeign) }
+	for name, c := range map[string]struct {
+		send func(r *raw)
+		want func(t *testing.T, err error)
+	}{
+		"a gap":                   {func(r *raw) { r.sendAs(header{kind: kindData, number: 4}, "x") }, lost(1, 4)},
+		"a repetition":            {func(r *raw) { r.sendAs(header{kind: kindData}, "x") }, lost(1, 0)},
+		"the largest number":      {func(r *raw) { r.sendAs(header{kind: kindData, number: 1<<64 - 1}, "x") }, lost(1, 1<<64-1)},
+		"garbage":                 {func(r *raw) { r.publish([]byte("hello")) }, foreign},
+		"nothing":                 {func(r *raw) { r.publish(nil) }, foreign},
+		"a kind that is not":      {func(r *raw) { r.send(99, "") }, foreign},
+		"the kind 0":              {func(r *raw) { r.send(0, "") }, foreign},
+		"another welcome":         {func(r *raw) { r.send(kindWelcome, string(hello())) }, foreign},
+		"a refusal too late":      {func(r *raw) { r.send(kindRefusal, "no") }, foreign},
+		"bytes taken before sent": {func(r *raw) { r.sendAs(header{kindState, 1, 1 << 40}, "") }, foreign},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, answer := rawDial(t, hostile, "name", hello())
+			there, err := ln.Accept()
+			require.NoError(t, err)
+			defer there.Close()
+			require.NotEmpty(t, answer.Reply)
+			r.send(kindData, "\x00\x00\x00\x02ok")
+			frame, err := there.ReadFrame(most)
+			require.NoError(t, err)
+			require.Equal(t, "ok", string(frame))
+
+			c.send(r)
+			c.want(t, readError(there))
+			require.Error(t, there.WriteFrames([][]byte{{1}}))
+			require.NotEmpty(t, r.until(kindEnd), "the peer is told why")
+			here, there := pairAt(t, ln, wire.Options{})
+			carries(t, here, there, "others go on")
+		})
+	}
+}
+
+func TestAttackAPeerThatIgnoresTheWindowIsCutOffAndHoldsNoMore(t *testing.T) {
+	s := broker(t)
+	ln := listenAt(t, s.ClientURL()+"/name", wire.Options{})
+	r, _ := rawDial(t, connectTo(t, s), "name", hello())
+	there, err := ln.Accept()
+	require.NoError(t, err)
+	defer there.Close()
+	// one frame, of which no byte is taken while nobody reads
+	for range window/largest + 1 {
+		r.send(kindData, strings.Repeat("x", largest-headerSize))
+	}
+	require.Contains(t, r.until(kindEnd), "window")
+	require.ErrorIs(t, there.WriteFrames([][]byte{{1}}), ErrForeign)
+	c := there.(*plainWire).conn
+	c.in.mu.Lock()
+	defer c.in.mu.Unlock()
+	require.LessOrEqual(t, len(c.in.queue)*largest, window)
+}
+
+func TestAttackManyEmptyMessagesAreBoundedAsLargeOnesAre(t *testing.T) {
+	s := broker(t)
+	ln := listenAt(t, s.ClientURL()+"/name", wire.Options{})
+	r, _ := rawDial(t, connectTo(t, s), "name", hello())
+	there, err := ln.Accept()
+	require.NoError(t, err)
+	defer there.Close()
+	for range window/overhead + 1 {
+		r.send(kindData, "")
+	}
+	require.Error(t, readError(there), "it is cut off, or its messages are lost")
+	require.NotEmpty(t, r.until(kindEnd))
+}
+
+func TestAttackARequestThatNamesNoInboxGetsNoAnswer(t *testing.T) {
+	s := broker(t)
+	ln := listenAt(t, s.ClientURL()+"/name", wire.Options{})
+	nc := connectTo(t, s)
+	var heard []*nats.Subscription
+	for _, reply := range []string{"orders.created", "_INBOX.abc", "orders." + strings.Repeat("a", secretSize), strings.Repeat("A", secretSize), "$JS." + strings.Repeat("A", secretSize)} {
+		sub, err := nc.SubscribeSync(reply)
+		require.NoError(t, err)
+		heard = append(heard, sub)
+		require.NoError(t, nc.PublishRequest(meeting+"name", reply, hello()))
+	}
+	require.NoError(t, nc.Publish(meeting+"name", hello()))
+	here, there := pairAt(t, ln, wire.Options{}) // is answered behind those
+	carries(t, here, there, "all is well")
+	require.NoError(t, nc.Flush())
+	for _, sub := range heard {
+		n, _, err := sub.Pending()
+		require.NoError(t, err)
+		require.Zero(t, n, sub.Subject)
+	}
+}
+
+func TestAttackARequestThatNobodyWaitsBehindIsForgotten(t *testing.T) {
+	s := broker(t)
+	ln := listenAt(t, s.ClientURL()+"/name", wire.Options{})
+	nc := connectTo(t, s)
+	require.NoError(t, nc.PublishRequest(meeting+"name", newInbox(nc), hello()))
+	there, err := ln.Accept()
+	require.NoError(t, err)
+	defer there.Close()
+	require.ErrorIs(t, readError(there), ErrPeerGone, "the NATS server says at once that nobody reads the answer")
+}
+
+func TestAttackABadRequestIsRefusedWithAReason(t *testing.T) {
+	s := broker(t)
+	listenAt(t, s.ClientURL()+"/name", wire.Options{})
+	nc := connectTo(t, s)
+	for name, body := range map[string][]byte{
+		"empty":              nil,
+		"of another version": []byte("asterisque/nats/9\x00\x00\x10\x00\x00"),
+		"cut off":            hello()[:greetingSize-1],
+		"a tiny window":      greeting{window: 1}.appendTo(nil),
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, answer := rawDial(t, nc, "name", body)
+			h, why, err := parseHeader(answer.Data)
+			require.NoError(t, err)
+			require.Equal(t, kindRefusal, h.kind)
+			require.Contains(t, string(why), ErrForeign.Error())
+		})
+	}
+}
+
+func TestAttackAListenerThatAnswersBadlyFailsTheDial(t *testing.T) {
+	s := broker(t)
+	nc := connectTo(t, s)
+	reply := func(h header, to, body string) func(r *raw) {
+		return func(r *raw) {
+			r.nc.PublishMsg(&nats.Msg{Subject: r.to, Reply: to, Data: append(h.appendTo(nil), body...)})
+		}
+	}
+	welcome, inbox := header{kind: kindWelcome}, newInbox(nc)
+	for name, c := range map[string]struct {
+		answer func(r *raw)
+		want   error
+	}{
+		"refuses":          {func(r *raw) { r.send(kindRefusal, "not today") }, ErrRefused},
+		"garbage":          {func(r *raw) { r.publish([]byte("hello")) }, ErrForeign},
+		"data":             {func(r *raw) { r.send(kindData, "x") }, ErrForeign},
+		"no greeting":      {reply(welcome, inbox, ""), ErrForeign},
+		"no inbox":         {reply(welcome, "", string(hello())), ErrForeign},
+		"another's inbox":  {reply(welcome, "orders.created", string(hello())), ErrForeign},
+		"one that is gone": {func(r *raw) { r.sub.Unsubscribe(); r.nc.Flush(); r.welcome() }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := strings.ReplaceAll(name, " ", "-")
+			answering(t, nc, at, c.answer)
+			w, err := dial(t.Context(), hasty(nc), at, nil)
+			if c.want != nil {
+				require.ErrorIs(t, err, c.want)
+				return
+			}
+			require.NoError(t, err, "an end that vanishes after its answer is noticed later")
+			defer w.Close()
+			require.ErrorIs(t, readError(w), ErrPeerGone)
+		})
+	}
+}
+
+func TestWhatAPeerSaysAtItsEndIsTold(t *testing.T) {
+	s := broker(t)
+	ln := listenAt(t, s.ClientURL()+"/name", wire.Options{})
+	nc := connectTo(t, s)
+	for said, want := range map[string]error{"": io.EOF, "no \x00 memory": ErrPeerFailed, strings.Repeat("long", 1000): ErrPeerFailed} {
+		r, _ := rawDial(t, nc, "name", hello())
+		there, err := ln.Accept()
+		require.NoError(t, err)
+		defer there.Close()
+		r.send(kindEnd, said)
+		err = readError(there)
+		require.ErrorIs(t, err, want)
+		require.Less(t, len(err.Error()), 2*maxReason)
+		require.NotContains(t, err.Error(), "\x00")
+	}
+}

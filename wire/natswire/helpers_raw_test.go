@@ -1,0 +1,103 @@
+package natswire
+
+import (
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+)
+
+// raw is an end of a Wire that does what a test says.
+type raw struct {
+	t    testing.TB
+	nc   *nats.Conn
+	sub  *nats.Subscription // of its inbox
+	to   string             // the other end
+	next uint64             // number
+}
+
+// rawFor returns an end that nobody knows.
+func rawFor(t testing.TB, nc *nats.Conn) *raw {
+	t.Helper()
+	sub, err := nc.SubscribeSync(newInbox(nc))
+	require.NoError(t, err)
+	return &raw{t: t, nc: nc, sub: sub}
+}
+
+// rawDial asks at a name as a dialling end does, and returns the answer.
+func rawDial(t testing.TB, nc *nats.Conn, name string, body []byte) (r *raw, answer *nats.Msg) {
+	t.Helper()
+	r = rawFor(t, nc)
+	require.NoError(t, nc.PublishRequest(meeting+name, r.sub.Subject, body))
+	answer = r.receive()
+	r.to = answer.Reply
+	return r, answer
+}
+
+// receive returns the next message.
+func (r *raw) receive() *nats.Msg {
+	r.t.Helper()
+	m, err := r.sub.NextMsg(startTime)
+	require.NoError(r.t, err)
+	return m
+}
+
+// until returns what follows the header of the next message of a kind.
+func (r *raw) until(k kind) string {
+	r.t.Helper()
+	for {
+		h, body, err := parseHeader(r.receive().Data)
+		require.NoError(r.t, err)
+		if h.kind == k {
+			return string(body)
+		}
+	}
+}
+
+// send sends a message with the next number.
+func (r *raw) send(k kind, body string) {
+	r.t.Helper()
+	r.sendAs(header{kind: k, number: r.next}, body)
+	r.next++
+}
+
+// sendAs sends a message with a header.
+func (r *raw) sendAs(h header, body string) {
+	r.t.Helper()
+	r.publish(append(h.appendTo(nil), body...))
+}
+
+func (r *raw) publish(b []byte) {
+	r.t.Helper()
+	require.NoError(r.t, r.nc.Publish(r.to, b))
+}
+
+// hello is a greeting as a dialling end sends it.
+func hello() []byte { return greeting{window: window}.appendTo(nil) }
+
+// answering listens at a name, and answers the first request by what a function sends.
+func answering(t testing.TB, nc *nats.Conn, name string, answer func(r *raw)) {
+	t.Helper()
+	r := rawFor(t, nc)
+	_, err := nc.Subscribe(meeting+name, func(m *nats.Msg) {
+		r.to = m.Reply
+		answer(r)
+	})
+	require.NoError(t, err)
+	require.NoError(t, nc.Flush())
+}
+
+// welcome answers as a listener does.
+func (r *raw) welcome() {
+	b := append(header{kind: kindWelcome, number: r.next}.appendTo(nil), hello()...)
+	r.next++
+	r.nc.PublishRequest(r.to, r.sub.Subject, b)
+}
+
+// hasty is a link whose ends say often that they live.
+func hasty(nc *nats.Conn) *link {
+	l := newLink(nc, false)
+	l.beat = 10 * time.Millisecond
+	return l
+}
