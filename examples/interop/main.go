@@ -30,7 +30,7 @@ const usage = `Interop runs a matrix of calls between two programs, and checks e
   interop -fixture -listen URL            what the program conformance plays scenarios against
   interop -fixture -dial URL              the same, connecting again and again
 
-URL is tcp://127.0.0.1:0, tls://…, unix:///tmp/interop.sock, ws://127.0.0.1:0/rpc, wss://…, quic://…, smux://…, smux+tls://… or classic://…; port 0 lets the
+URL is tcp://127.0.0.1:0, tls://…, unix:///tmp/interop.sock, ws://127.0.0.1:0/rpc, wss://…, quic://…, smux://…, smux+tls://…, nats://127.0.0.1:4222/localhost, nats+tls://… or classic://…; port 0 lets the
 system choose. With TLS, the side that listens makes up a certificate and writes it to the file of -cert, and the one that connects trusts it.
 
 The exit status is 0 if all is well, 1 if something failed, 2 for wrong arguments.

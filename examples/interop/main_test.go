@@ -64,7 +64,10 @@ func TestTwoProgramsMeet(t *testing.T) {
 		t.Run(scheme, func(t *testing.T) {
 			dir := t.TempDir()
 			cert := filepath.Join(dir, "cert.pem")
-			url, wait := start(t, t.Context(), "-listen", localURL(scheme, dir), "-once", "-cert", cert)
+			at, end, err := localURL(scheme, dir)
+			require.NoError(t, err)
+			defer end()
+			url, wait := start(t, t.Context(), "-listen", at, "-once", "-cert", cert)
 			var out bytes.Buffer
 			require.NoError(t, run(t.Context(), []string{"-dial", url, "-calls", "100", "-cert", cert}, &out))
 			require.Contains(t, out.String(), "ok      100 calls ")

@@ -17,25 +17,32 @@ import (
 	"time"
 
 	_ "github.com/asterisque-go/asterisque/wire/classicwire" // classic://
+	_ "github.com/asterisque-go/asterisque/wire/natswire"    // nats:// and nats+tls://
 	_ "github.com/asterisque-go/asterisque/wire/quicwire"    // quic://
 	_ "github.com/asterisque-go/asterisque/wire/smuxwire"    // smux:// and smux+tls://
 	_ "github.com/asterisque-go/asterisque/wire/wswire"      // ws:// and wss://
 )
 
 // schemes are what the program runs over by itself, in this order.
-var schemes = []string{"tcp", "tls", "unix", "ws", "wss", "quic", "smux", "smux+tls", "mem", "classic"}
+var schemes = []string{"tcp", "tls", "unix", "ws", "wss", "quic", "smux", "smux+tls", "nats", "nats+tls", "mem", "classic"}
 
-// localURL returns where to listen for a scheme. A Unix socket is made in dir.
-func localURL(scheme, dir string) string {
+// localURL returns where to listen for a scheme, and what is to be called afterwards. A Unix socket
+// is made in dir. The certificate of who listens behind NATS has to be for the name there.
+func localURL(scheme, dir string) (url string, end func(), err error) {
 	switch scheme {
 	case "unix":
-		return "unix://" + filepath.ToSlash(filepath.Join(dir, "interop.sock"))
+		url = "unix://" + filepath.ToSlash(filepath.Join(dir, "interop.sock"))
 	case "mem":
-		return "mem://" + rand.Text()
+		url = "mem://" + rand.Text()
 	case "ws", "wss":
-		return scheme + "://127.0.0.1:0/rpc"
+		url = scheme + "://127.0.0.1:0/rpc"
+	case "nats", "nats+tls":
+		address, end, err := startNATS()
+		return scheme + "://" + address + "/localhost", end, err
+	default:
+		url = scheme + "://127.0.0.1:0"
 	}
-	return scheme + "://127.0.0.1:0"
+	return url, func() {}, nil
 }
 
 // isClassic tells whether a URL is for the classic protocol.

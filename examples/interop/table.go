@@ -68,9 +68,14 @@ func runBoth(ctx context.Context, scheme string, f flags, tell func(result)) (fa
 	if err != nil {
 		return 0, err
 	}
+	url, end, err := localURL(scheme, dir)
+	if err != nil {
+		return 0, err
+	}
+	defer end()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	s, err := listen(ctx, localURL(scheme, dir), f.codec, cfg, io.Discard)
+	s, err := listen(ctx, url, f.codec, cfg, io.Discard)
 	if err != nil {
 		return 0, err
 	}

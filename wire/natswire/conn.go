@@ -156,8 +156,8 @@ func (c *conn) finish(in, out error, goodbye func()) {
 		}
 		sub := c.sub
 		c.mu.Unlock()
+		c.credit.end(out) // first: who has read the end may write no more
 		c.in.end(in)
-		c.credit.end(out)
 		close(c.ended)
 		go func() {
 			defer close(c.left)

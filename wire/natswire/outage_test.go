@@ -48,17 +48,25 @@ func dialUntilThere(t *testing.T, url string) (w wire.Wire) {
 }
 
 func TestAConnectionOfTheUsersThatIsLostEndsItsWires(t *testing.T) {
-	s, others := broker(t), broker(t)
-	// which connects again at once, elsewhere
-	nc := connectTo(t, s, nats.ReconnectWait(1), func(o *nats.Options) error {
-		o.Servers = []string{s.ClientURL(), others.ClientURL()}
-		o.NoRandomize = true
-		return nil
-	})
-	here, there := pairOver(t, nc, connectTo(t, s))
+	s := broker(t)
+	nc := connectTo(t, s, nats.ReconnectWait(1))
+	ln, err := Listen(t.Context(), nc, "name", nil)
+	require.NoError(t, err)
+	listening(t, ln)
+	here, err := wire.Dial(t.Context(), s.ClientURL()+"/name", wire.Options{})
+	require.NoError(t, err)
+	defer here.Close()
+	there, err := ln.Accept()
+	require.NoError(t, err)
+	defer there.Close()
 	require.NoError(t, nc.ForceReconnect())
-	require.ErrorIs(t, readError(here), ErrDisconnected)
-	require.Error(t, readError(there))
+	require.ErrorIs(t, readError(there), ErrDisconnected)
+	require.Error(t, readError(here), "which is told when the connection is back")
+	again := dialUntilThere(t, s.ClientURL()+"/name")
+	there, err = ln.Accept()
+	require.NoError(t, err)
+	defer there.Close()
+	carries(t, again, there, "the listener goes on")
 }
 
 func TestAConnectionThatIsClosedEndsItsWiresAndItsListener(t *testing.T) {
