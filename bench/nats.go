@@ -15,9 +15,9 @@ import (
 // natsImpl returns NATS by itself, with its server in this process, as it is for this library over
 // NATS: a call is a request and its reply, and a stream is what is published to a subject with one
 // subscriber. NATS has no flow control, and what does not fit would be thrown away: so its server
-// and the subscriber have no limits here, and the subscriber, which is in the same process, lets the
-// sender have 8 MiB under way. Each message passes a server, which is why NATS is measured only if
-// -impl asks for it.
+// and the subscriber have no limits here, and the subscriber, which is in the same process, lets
+// the sender have 8 MiB under way. Each message passes a server, which is why NATS is measured only
+// if -impl asks for it.
 func natsImpl() *impl {
 	return &impl{name: "nats", extra: true, link: (*natsLink)(nil), kinds: []streamKind{messages, bulk}, listen: natsListen}
 }

@@ -3,8 +3,8 @@
 // A [Wire] is the pluggable transport below a session: it delivers frames whole, in order and
 // without loss, or it fails. TCP, TLS, Unix sockets and an in-process wire are here. [Dial] and
 // [Listen] open them by URL ("tcp://127.0.0.1:5330"), [FromConn] makes a Wire of any [net.Conn] or
-// [io.ReadWriteCloser], and [Pipe] two that belong together. WebSocket, QUIC, smux, child processes
-// and the classic protocol are in the packages below this one.
+// [io.ReadWriteCloser], and [Pipe] two that belong together. WebSocket, QUIC, NATS, smux, child
+// processes and the classic protocol are in the packages below this one.
 //
 // # Restarts
 //
@@ -32,7 +32,7 @@
 //	Secure         who the peer is, by TLS       no certificate of the peer     all over TLS, QUIC
 //	Private        whether others can read       the peer's address decides     listeners
 //	Foreign        a peer of another protocol    windows and Pings as usual     classic
-//	Admitted       a place at a node's door,     the node asks for a place      WebSocket, QUIC, smux
+//	Admitted       a place at a node's door,     the node asks for a place      WebSocket, QUIC, NATS, smux
 //	Guarded        before TLS and the like       when Accept has returned       their listeners
 //
 // A Wire that embeds another one as a [Wire] has none of these, unless it passes them on.

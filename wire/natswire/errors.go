@@ -61,3 +61,12 @@ func (e *PayloadError) Error() string {
 
 // errPeerClosed is what writing meets when the peer has closed in good order.
 var errPeerClosed = errors.New("the peer has closed the wire")
+
+// disconnected returns the error for a connection that was lost for a reason, or for none that is
+// known. It does not wrap the reason, which may be io.EOF: that would be an end in good order.
+func disconnected(why error) error {
+	if why == nil {
+		return ErrDisconnected
+	}
+	return fmt.Errorf("%w: %v", ErrDisconnected, why)
+}

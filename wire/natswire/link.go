@@ -1,7 +1,6 @@
 package natswire
 
 import (
-	"fmt"
 	"sync"
 	"time"
 
@@ -21,7 +20,7 @@ type link struct {
 	own  bool       // nobody else uses nc
 	beat time.Duration
 
-	lost, shut chan nats.Status // package nats tells of a lost connection, and of one that is closed
+	lost, shut chan nats.Status // package nats tells of a connection that is lost, or closed
 	done       chan struct{}    // closed with the last user
 
 	mu    sync.Mutex
@@ -72,15 +71,6 @@ func (l *link) tell(forGood bool) {
 	for _, u := range all {
 		u.disconnected(err, forGood)
 	}
-}
-
-// disconnected returns the error for a connection that was lost for a reason, or for none that is
-// known. It does not wrap the reason, which may be io.EOF: that would be an end in good order.
-func disconnected(why error) error {
-	if why == nil {
-		return ErrDisconnected
-	}
-	return fmt.Errorf("%w: %v", ErrDisconnected, why)
 }
 
 // add lets u use the link.

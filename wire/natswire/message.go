@@ -12,7 +12,7 @@ import (
 type kind byte
 
 const (
-	kindWelcome kind = 1 + iota // the greeting of a listener that opens a Wire, as its first message
+	kindWelcome kind = 1 + iota // the greeting of a listener that opens a Wire; its first message
 	kindRefusal                 // why it opens none, as text
 	kindData                    // bytes of the Wire
 	kindState                   // nothing: the header is the message

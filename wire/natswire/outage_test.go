@@ -126,7 +126,8 @@ func TestAnIdleWireSaysThatItLives(t *testing.T) {
 	require.NoError(t, err)
 	defer w.Close()
 	r := <-said
-	_, err = r.nc.Subscribe(r.sub.Subject, func(m *nats.Msg) { r.send(kindState, "") }) // answers each
+	// answers each
+	_, err = r.nc.Subscribe(r.sub.Subject, func(*nats.Msg) { r.send(kindState, "") })
 	require.NoError(t, err)
 	r.t = t
 	for range 2 * silence {
@@ -162,7 +163,8 @@ func TestMessagesThatASlowConsumerLosesEndTheWire(t *testing.T) {
 }
 
 func TestAServerThatDropsASlowClientEndsTheWires(t *testing.T) {
-	s := broker(t, func(o *server.Options) { o.MaxPayload, o.MaxPending = 512, 512 }) // and cuts off who has more to read
+	// which cuts off who has more to read
+	s := broker(t, func(o *server.Options) { o.MaxPayload, o.MaxPending = 512, 512 })
 	ln := listenAt(t, s.ClientURL()+"/name", wire.Options{})
 	here, there := pairAt(t, ln, wire.Options{})
 	go func() { // ends with the Wire

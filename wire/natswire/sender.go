@@ -31,8 +31,8 @@ func (s *sender) begin(to string) {
 	s.to = to
 }
 
-// send publishes one message, and tells what was taken meanwhile. The error says that the connection
-// is lost, or that nothing may be sent any more.
+// send publishes one message, and tells what was taken meanwhile. The error says that the
+// connection is lost, or that nothing may be sent any more.
 func (s *sender) send(k kind, body []byte, taken *atomic.Uint64) error {
 	mem := transport.TakeBuffer(headerSize + len(body))
 	defer mem.Release()

@@ -143,7 +143,8 @@ func TestASessionGoesOnWhenTheServerIsRestarted(t *testing.T) {
 	s := broker(t)
 	url := s.ClientURL() + "/name"
 	resume := asterisque.WithResume(asterisque.Resume{For: time.Minute})
-	plain := asterisque.WithAccess(asterisque.Access{PlainCredentials: true}) // for the secret of a resume
+	// for the secret of a resume
+	plain := asterisque.WithAccess(asterisque.Access{PlainCredentials: true})
 	there := nodeFor(t, asterisque.WithService(service()), resume, plain)
 	l, err := Transport{Options: []nats.Option{nats.ReconnectWait(time.Millisecond)}}.Listen(background, parsed(t, url), wire.Options{})
 	require.NoError(t, err)
