@@ -25,7 +25,16 @@ var soak = flag.Bool("soak", false, "run the long versions of the tests that hav
 var roomKinds = map[string]roomtest.Kind{
 	"ws":    roomtest.URL("ws://127.0.0.1:0/room"),
 	"quic":  roomtest.URL("quic://127.0.0.1:0"),
+	"nats":  throughNATS,
 	"stdio": throughAChild,
+}
+
+// throughNATS is wires over a NATS server of their own.
+func throughNATS(t testing.TB) roomtest.Wires {
+	url, end, err := localURL("nats", "")
+	require.NoError(t, err)
+	t.Cleanup(end)
+	return roomtest.URL(url)(t)
 }
 
 func TestHonestProgramsNeverStandStill(t *testing.T) {
