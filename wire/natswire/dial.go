@@ -48,8 +48,7 @@ func dial(ctx context.Context, l *link, name string, cfg *tls.Config) (wire.Wire
 	c := newConn(l, l.nc.ConnectedAddr()+"/"+name)
 	w, err := c.dial(ctx, name, cfg)
 	if err != nil {
-		c.finish(err, err, func() {})
-		<-c.left
+		c.Close()
 		return nil, err
 	}
 	return w, nil

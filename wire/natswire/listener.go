@@ -41,7 +41,6 @@ type listener struct {
 	url     string
 	address string
 	tls     *tls.Config // nil: without TLS
-	sub     *nats.Subscription
 
 	waiting chan wire.Wire // opened and not accepted
 	closed  chan struct{}  // closed by end
@@ -52,7 +51,8 @@ type listener struct {
 	door    transport.Door // nil: nobody is asked; fixed once started is closed
 
 	mu  sync.Mutex
-	why error // guarded by mu: why it is closed
+	sub *nats.Subscription // guarded by mu: of the requests
+	why error              // guarded by mu: why it is closed
 }
 
 // listen listens over a link, which is over with the listener and its wires, or now if there is
@@ -89,10 +89,14 @@ func (ln *listener) begin(ctx context.Context, name string, cfg *tls.Config) (er
 		return err
 	}
 	before := nc.LastError()
-	if ln.sub, err = nc.QueueSubscribe(subject, group, ln.asked); err != nil {
+	sub, err := nc.QueueSubscribe(subject, group, ln.asked)
+	if err != nil {
 		return err
 	}
-	ln.sub.SetPendingLimits(asking, asks)
+	sub.SetPendingLimits(asking, asks)
+	ln.mu.Lock()
+	ln.sub = sub
+	ln.mu.Unlock()
 	return allowed(ctx, nc, before, subject)
 }
 
@@ -216,10 +220,11 @@ func (ln *listener) end(why error) {
 	ln.once.Do(func() {
 		ln.mu.Lock()
 		ln.why = why
+		sub := ln.sub
 		ln.mu.Unlock()
 		close(ln.closed)
-		if ln.sub != nil {
-			ln.sub.Unsubscribe() // an error says that the connection has ended
+		if sub != nil {
+			sub.Unsubscribe() // an error says that the connection has ended
 		}
 		for {
 			select {
