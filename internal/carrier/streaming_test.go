@@ -18,9 +18,9 @@ func (w eager) WriteBatch(batch []byte) error { return w.WriteFrames([][]byte{ba
 
 func (w eager) TryWriteBatch(batch []byte) (int, error) { return len(batch), w.WriteBatch(batch) }
 
-// TestSmallBlocksWaitForEachOtherOnlyBehindAnotherOne puts Blocks that may go with the next ones. The
-// first one behind anything that has come from the peer is written by whoever puts it, at once: the
-// peer may wait for it. Those behind it may be some of many.
+// TestSmallBlocksWaitForEachOtherOnlyBehindAnotherOne puts Blocks that may go with the next ones.
+// The first one behind anything that has come from the peer is written by whoever puts it, at once:
+// the peer may wait for it. Those behind it may be some of many.
 func TestSmallBlocksWaitForEachOtherOnlyBehindAnotherOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w *scripted

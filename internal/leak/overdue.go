@@ -43,8 +43,9 @@ func watchOverdue() (stop func()) {
 	return func() { close(stopped); watch.Wait() }
 }
 
-// tests returns, of the stacks of all goroutines, those that run a test or an example by themselves.
-// A test that waits for its parts, or for its turn, does not: it stands in the testing package.
+// tests returns, of the stacks of all goroutines, those that run a test by themselves, or an
+// example. A test that waits for its parts, or for its turn, does not: it stands in the testing
+// package.
 func tests(stacks []string) []string {
 	var list []string
 	for _, g := range stacks {
