@@ -16,8 +16,8 @@ const (
 	sampled = 8
 )
 
-// drive has each op repeated by a goroutine of its own, once at least, until d has passed, or one of
-// them fails, and returns how often they ran in all. It records how long they took unless lat is
+// drive has each op repeated by a goroutine of its own, once at least, until d has passed, or one
+// of them fails, and returns how often they ran in all. It records how long they took unless lat is
 // nil.
 func drive(ops []op, d time.Duration, lat *latencies) (n int64, err error) {
 	var stop atomic.Bool

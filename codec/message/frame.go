@@ -1,6 +1,7 @@
 package message
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/asterisque-go/asterisque/internal/item"
@@ -30,12 +31,12 @@ func start(r *item.Reader, t Type, lo, hi int) int {
 
 // arity fails unless n, the number of a frame's elements, is in lo to hi.
 func arity(r *item.Reader, n, lo, hi int, what string) {
-	switch {
-	case n >= lo && n <= hi:
-	case hi == math.MaxInt:
-		r.Fail(0, "%s with %d elements, not %d or more", what, n, lo)
-	default:
-		r.Fail(0, "%s with %d elements, not %d to %d", what, n, lo, hi)
+	if n < lo || n > hi {
+		most := fmt.Sprintf("to %d", hi)
+		if hi == math.MaxInt {
+			most = "or more"
+		}
+		r.Fail(0, "%s with %d elements, not %d %s", what, n, lo, most)
 	}
 }
 
