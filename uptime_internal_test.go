@@ -1,0 +1,19 @@
+package asterisque
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAMomentOfTheUptimeIsThatOfTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := uptime{born: time.Now()}
+		require.Positive(t, u.now(), "also at once")
+		require.Equal(t, time.Now(), u.timeAt(u.now()))
+		time.Sleep(time.Hour)
+		require.Equal(t, time.Now(), u.timeAt(u.now()))
+	})
+}
