@@ -30,3 +30,11 @@ func TestTheFirstOfThoseAwayHasMost(t *testing.T) {
 		}
 	}
 }
+
+// TestSessionsThatAreAwayHaveAQuarterOfTheNode, and those of one peer an eighth of its bytes.
+func TestSessionsThatAreAwayHaveAQuarterOfTheNode(t *testing.T) {
+	n := NewNode(WithLimits(Limits{Budget: 80 << 20}), WithAdmission(Admission{Sessions: 41, PerAddress: 7}))
+	defer n.Close()
+	require.Equal(t, amountAway{sessions: 11, bytes: 20 << 20}, n.aways.most, "rounded up")
+	require.Equal(t, amountAway{sessions: 7, bytes: 10 << 20}, n.aways.mostOfOwner)
+}
