@@ -15,7 +15,7 @@ import (
 const patience = 5 * time.Second
 
 // Main is a package's whole TestMain: it runs the tests and then fails if a goroutine started by
-// them is still there. It also fails as soon as one test takes half the time limit of all.
+// them is still there. It also fails as soon as one test takes a quarter of the time limit of all.
 func Main(m *testing.M) {
 	stop := watchOverdue()
 	code := m.Run()

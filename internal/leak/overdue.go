@@ -10,7 +10,7 @@ import (
 )
 
 // share is the part of the time limit of all tests (-timeout) that a single one may take.
-const share = 2
+const share = 4
 
 // watchOverdue lets the tests fail as soon as one of them takes too long, and says what that one
 // waits for: go test itself waits for the limit of all tests. A test that stands still in a bubble
