@@ -64,10 +64,15 @@ func TestTenThousandOpenPipesWork(t *testing.T) {
 		runtime.Gosched()
 	}
 	each := (weightest.Heap() - before) / pipes
+	if !race.Enabled {
+		settled(t, func() bool { // what was on its way may take a moment to go
+			each = (weightest.Heap() - before) / pipes
+			return each < limit
+		})
+	}
 	bare := goroutine()
 	t.Logf("%d bytes of heap for each idle pipe, both ends, of which the goroutine of its handler has %d", each, bare)
 	if !race.Enabled {
-		require.Less(t, each, limit)
 		require.Less(t, each-bare, alone)
 	}
 
