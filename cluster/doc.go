@@ -1,0 +1,2 @@
+// Package cluster gives nodes names instead of addresses.
+package cluster
