@@ -38,6 +38,10 @@ type Reconnection struct {
 	// of the URL. A Dial of the program does not see it. It may be empty.
 	ServerName string
 
+	// PeerID is what the peer has to call itself ([WithID]): where another node has come to listen,
+	// an attempt fails. It proves nothing. Empty lets every peer do.
+	PeerID string
+
 	// Durable is how many calls made with [WithDurable] may be under way at most; 0 stands for
 	// 1,024.
 	Durable int

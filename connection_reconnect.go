@@ -91,12 +91,25 @@ func (c *Connection) attempt(ctx context.Context, s *Session) (*Session, error) 
 	err = h.guarded(func() error {
 		h.cfg = c.node.configFor(w)
 		a, err := h.propose(ctx, was)
-		if err == nil {
-			next, err = c.goOn(ctx, h, a, s)
+		if err != nil {
+			return err
 		}
+		if err = c.meant(a.about); err != nil {
+			w.Close()
+			return err
+		}
+		next, err = c.goOn(ctx, h, a, s)
 		return err
 	})
 	return next, err
+}
+
+// meant returns an error if a peer is not the one that was to be reached.
+func (c *Connection) meant(p Peer) error {
+	if c.how.PeerID == "" || p.ID == c.how.PeerID {
+		return nil
+	}
+	return codec.ErrUnavailable.Withf("the node there calls itself %q, and not %q", p.ID, c.how.PeerID)
 }
 
 // goOn returns the session that the handshake has agreed on: s, or a new one.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/internal/guard"
+	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
@@ -122,7 +123,7 @@ func (p *Pool) failed(err error) {
 // take takes what a Resolver has yielded, and returns what is wrong with it.
 func (p *Pool) take(set []Address, err error) error {
 	if err == nil {
-		set, err = check(set)
+		set, err = checkAs(set, p.fits)
 	}
 	if p.Err() != nil {
 		return p.over()
@@ -139,6 +140,14 @@ func (p *Pool) take(set []Address, err error) error {
 	}
 	p.change.signal()
 	return nil
+}
+
+// fits says what is wrong with a URL, unless it is only a name.
+func (p *Pool) fits(url string) error {
+	if p.how.Dial != nil && url != "" {
+		return nil
+	}
+	return wire.CheckURL(url)
 }
 
 // replace takes a set in place of the last one, and returns the servers that have left. Once the

@@ -12,16 +12,22 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/wire"
 )
 
 // Config says how a [Pool] behaves. The zero Config is ready to use.
 type Config struct {
-	// Connection says how each server is connected to. Dial is not used, as each server has its own
-	// URL, and Persist and Background are as if set: a server that cannot be reached, or that
-	// refuses this side, is one of several, and does not end the Pool. OnState is called with the
-	// states of all connections. With Background, [New] does not wait for the first set of
-	// addresses either.
+	// Connection says how each server is connected to. Its Dial, ServerName and PeerID are not
+	// used, as each server has its own [Address], and Persist and Background are as if set: a
+	// server that cannot be reached, or that refuses this side, is one of several, and does not end
+	// the Pool. OnState is called with the states of all connections. With Background, [New] does
+	// not wait for the first set of addresses either.
 	Connection asterisque.Reconnection
+
+	// Dial makes the Wire to a server, instead of its URL, which then is no more than a name by
+	// which the Pool knows the server. It is called as Dial of [asterisque.Reconnection] is. It may
+	// be nil.
+	Dial func(ctx context.Context, a Address) (wire.Wire, error)
 
 	// Subset is how many servers this client connects to, unless a call asks for another one: for
 	// services with thousands of clients. Which they are follows from the id of its node

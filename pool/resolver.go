@@ -21,6 +21,10 @@ type Address struct {
 	// host of the URL: an IP address that was looked up has the name for which it was. It is empty
 	// otherwise, and means nothing without TLS.
 	ServerName string
+
+	// ID is what the server has to call itself ([asterisque.WithID]), so that another one which has
+	// come to listen there is not taken for it. It proves nothing. Empty lets every server do.
+	ID string
 }
 
 // Resolver yields where the servers of a service are, as often as that changes. Each set takes the
@@ -53,7 +57,10 @@ func Fixed(urls ...string) Resolver {
 const mostAddresses = 1024
 
 // check returns a copy of a set that can be used, or an ErrUnavailable that says why it cannot.
-func check(set []Address) ([]Address, error) {
+func check(set []Address) ([]Address, error) { return checkAs(set, wire.CheckURL) }
+
+// checkAs is check with another opinion of what URL can be used.
+func checkAs(set []Address, fits func(url string) error) ([]Address, error) {
 	switch {
 	case len(set) == 0:
 		return nil, asterisque.ErrUnavailable.Withf("the set of servers is empty: at least one URL is needed")
@@ -62,7 +69,7 @@ func check(set []Address) ([]Address, error) {
 	}
 	seen := make(map[string]bool, len(set))
 	for _, a := range set {
-		if err := wire.CheckURL(a.URL); err != nil {
+		if err := fits(a.URL); err != nil {
 			return nil, failed(err, "the address of a server cannot be used")
 		}
 		same := canonical(a.URL)

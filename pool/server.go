@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/wire"
 )
 
 // server is one of a pool, and what is known of it.
@@ -25,7 +26,10 @@ func newServer(p *Pool, a Address) *server { return &server{pool: p, address: a}
 func (s *server) reconnection() asterisque.Reconnection {
 	how := s.pool.how.Connection
 	how.Dial, how.Background, how.Persist, how.GiveUp = nil, true, true, 0
-	how.ServerName = s.address.ServerName
+	how.ServerName, how.PeerID = s.address.ServerName, s.address.ID
+	if dial := s.pool.how.Dial; dial != nil {
+		how.Dial = func(ctx context.Context) (wire.Wire, error) { return dial(ctx, s.address) }
+	}
 	own := how.OnState
 	how.OnState = func(c *asterisque.Connection, state asterisque.ConnectionState, err error) {
 		s.pool.change.signal()
