@@ -1,0 +1,108 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// buckets are where a cluster keeps what its nodes know of each other.
+//
+// A node has an entry in nodes, which changes when the node does, so that whoever watches a name
+// hears of changes alone; and one in alive, which it puts again and again, and which goes by itself
+// when it stops. Were these one, each sign of life would go to everybody who watches the name.
+type buckets struct { // fixed
+	nodes, alive, claims jetstream.KeyValue
+}
+
+const (
+	mostEntry  = 16 << 10 // bytes of a value
+	mostBucket = 64 << 20 // bytes of a bucket: JetStream reserves them
+)
+
+// openBuckets returns the buckets of a cluster, which it makes if they are not there.
+func openBuckets(ctx context.Context, nc *nats.Conn, cfg *Config) (b buckets, err error) {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return b, err
+	}
+	for _, one := range []struct {
+		name string
+		life time.Duration
+		kv   *jetstream.KeyValue
+	}{{"nodes", 0, &b.nodes}, {"alive", cfg.times.life, &b.alive}, {"claims", cfg.times.life, &b.claims}} {
+		*one.kv, err = openBucket(ctx, js, jetstream.KeyValueConfig{
+			Bucket:       bucketName(cfg.Prefix, one.name),
+			Description:  "of a cluster of asterisque nodes",
+			TTL:          one.life,
+			History:      1,
+			MaxValueSize: mostEntry,
+			MaxBytes:     mostBucket,
+			Replicas:     cfg.Replicas,
+			Metadata:     map[string]string{clusterKey: cfg.Cluster},
+		})
+		if err != nil {
+			return b, explain(nc, "opening the bucket "+bucketName(cfg.Prefix, one.name), err)
+		}
+	}
+	return b, nil
+}
+
+// clusterKey is where the metadata of a bucket has the name of its cluster.
+const clusterKey = "asterisque.cluster"
+
+func bucketName(prefix, what string) string { return "asterisque_" + prefix + "_" + what }
+
+// openBucket returns a bucket that is as it should be. That it is mostly there already saves its
+// nodes the permission to make one.
+func openBucket(ctx context.Context, js jetstream.JetStream, want jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	kv, err := js.KeyValue(ctx, want.Bucket)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		kv, err = js.CreateKeyValue(ctx, want)
+		if errors.Is(err, jetstream.ErrBucketExists) { // somebody else was faster, with other limits
+			kv, err = js.KeyValue(ctx, want.Bucket)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	s, err := kv.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return kv, checkBucket(s, want)
+}
+
+// checkBucket returns what is wrong with a bucket.
+func checkBucket(s jetstream.KeyValueStatus, want jetstream.KeyValueConfig) error {
+	have := s.Config()
+	if other := have.Metadata[clusterKey]; other != want.Metadata[clusterKey] {
+		return fmt.Errorf("%w: it is that of the cluster %q, and this node is to join %q (bucket %s); set Config.Prefix, or Config.Cluster", ErrOtherCluster, other, want.Metadata[clusterKey], want.Bucket)
+	}
+	for _, limit := range []struct{ what, want, have string }{
+		{"time to live", want.TTL.String(), s.TTL().String()},
+		{"history", "1", strconv.FormatInt(s.History(), 10)},
+		{"number of replicas", strconv.Itoa(want.Replicas), strconv.Itoa(have.Replicas)},
+		{"largest value", atLeast(mostEntry, int64(have.MaxValueSize)), strconv.Itoa(int(have.MaxValueSize))},
+	} {
+		if limit.want != limit.have {
+			return &BucketError{want.Bucket, limit.what, limit.want, limit.have}
+		}
+	}
+	return nil
+}
+
+// atLeast returns what is needed of a limit that may be larger, or be -1 for none.
+func atLeast(need, have int64) string {
+	if have == -1 || have >= need {
+		return strconv.FormatInt(have, 10)
+	}
+	return strconv.FormatInt(need, 10) + " or more"
+}

@@ -1,0 +1,116 @@
+package cluster
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/pool"
+)
+
+// who answers with the id of the node.
+var who = asterisque.Func[struct{}, string](1, "who")
+
+// enough is how long something may take that happens soon.
+const enough = 20 * time.Second
+
+// start starts a NATS server, which ends with the test.
+func start(t testing.TB, c broker.Config) *broker.Broker {
+	t.Helper()
+	b, err := broker.Start(c)
+	require.NoError(t, err)
+	t.Cleanup(func() { b.Close() })
+	return b
+}
+
+// config returns a Config of a node in the cluster of b.
+func config(b *broker.Broker, name, id string) Config {
+	return Config{Name: name, ID: id, NATS: b.URL(), Options: []nats.Option{nats.ReconnectWait(20 * time.Millisecond)}}
+}
+
+// joined joins a node that offers who, until the test ends.
+func joined(t testing.TB, cfg Config, opts ...asterisque.Option) *Cluster {
+	t.Helper()
+	svc := asterisque.NewService()
+	who.Handle(svc, func(context.Context, struct{}) (string, error) { return cfg.ID, nil })
+	hold.Handle(svc, func(ctx context.Context, _ struct{}, p *asterisque.Pipe[struct{}, struct{}]) (none struct{}, err error) {
+		if err = p.Send(ctx, none); err == nil { // it runs
+			_, err = p.Recv(ctx)
+		}
+		return none, err
+	})
+	c, err := Join(t.Context(), cfg, append([]asterisque.Option{asterisque.WithService(svc)}, opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// listening lets a node listen at a TCP port.
+func listening(cfg Config) Config {
+	cfg.Listen = []string{"tcp://127.0.0.1:0"}
+	return cfg
+}
+
+// brief shortens the time after which a node counts as lost.
+func brief(cfg Config) Config {
+	cfg.times.life = time.Second
+	return cfg
+}
+
+// callerOf returns a Pool over the nodes of a name, which ends with the test.
+func callerOf(t testing.TB, c *Cluster, name string, opts ...CallerOption) *pool.Pool {
+	t.Helper()
+	p, err := c.Caller(t.Context(), name, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { p.Close() })
+	return p
+}
+
+// ask calls who.
+func ask(t testing.TB, on asterisque.Caller) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), enough)
+	defer cancel()
+	id, err := who.Call(ctx, on, struct{}{})
+	require.NoError(t, err)
+	return id
+}
+
+// answering waits until calls on p are answered by these nodes, and by no other one.
+func answering(t testing.TB, p *pool.Pool, ids ...string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		got := make(map[string]bool)
+		for range 20 {
+			got[ask(t, p)] = true
+		}
+		for _, id := range ids {
+			if !got[id] {
+				return false
+			}
+		}
+		return len(got) == len(ids)
+	}, enough, 10*time.Millisecond)
+}
+
+// vanish ends a node as a crash would: nobody is told anything.
+func vanish(c *Cluster) {
+	c.nc.Close()
+	c.Close()
+}
+
+// wires returns the addresses of the sessions that a node has.
+func wires(c *Cluster) (remote []string) {
+	for _, s := range c.Node().Sessions() {
+		remote = append(remote, s.Peer().RemoteAddr.Network())
+	}
+	return remote
+}
+
+// hold runs until its caller ends it.
+var hold = asterisque.Stream[struct{}, struct{}, struct{}, struct{}](2, "hold")

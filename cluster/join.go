@@ -1,0 +1,254 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/natswire"
+)
+
+// Cluster is a cluster as one of its nodes sees it. All methods are safe for concurrent use.
+type Cluster struct {
+	cfg  Config // these are fixed
+	node *asterisque.Node
+	ctx  context.Context // ends with Close, or when the node is replaced; its cause is why
+	end  context.CancelCauseFunc
+
+	own     *broker.Broker // nil: NATS is elsewhere
+	nc      *nats.Conn
+	buckets buckets
+	again   notice // NATS is there again
+	views   views
+	self    *presence // nil: the node has no name
+
+	running sync.WaitGroup // the goroutines; all end with ctx
+	once    sync.Once      // Close
+}
+
+// Join makes a node with opts, joins it to a cluster, and lets it listen as cfg says; then others
+// find it by its name, and reach it. The node stays joined until Close, or Shutdown. start ends the
+// wait for NATS, and has no effect on what is returned; each answer of NATS has 5 seconds.
+//
+// With resumption ([asterisque.WithResume]) cfg needs a TLS configuration, or opts have to allow
+// plain credentials ([asterisque.Access]): through NATS others could read along.
+//
+// Errors are [ErrNameTaken], [ErrNoJetStream], [ErrOtherCluster], a [*BucketError], one that wraps
+// [nats.ErrPermissionViolation] if the NATS server does not allow what a node needs, a
+// [*natswire.PayloadError] if it takes no messages large enough, those of listening, and what is
+// wrong with cfg.
+func Join(start context.Context, cfg Config, opts ...asterisque.Option) (*Cluster, error) {
+	cfg, err := cfg.complete()
+	if err != nil {
+		return nil, err
+	}
+	opts = append(slices.Clone(opts), asterisque.WithID(cfg.ID))
+	if cfg.TLS != nil {
+		opts = append(opts, asterisque.WithTLS(cfg.TLS))
+	}
+	c := &Cluster{cfg: cfg, node: asterisque.NewNode(opts...)}
+	c.ctx, c.end = context.WithCancelCause(context.Background())
+	if err := c.join(start); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Cluster) join(start context.Context) (err error) {
+	if err := c.node.Check(); err != nil {
+		return err
+	}
+	if err := c.connect(start); err != nil {
+		return err
+	}
+	if c.buckets, err = openBuckets(start, c.nc, &c.cfg); err != nil {
+		return err
+	}
+	if c.cfg.Name == "" {
+		return nil
+	}
+	addresses, err := c.listen(start)
+	if err != nil {
+		return err
+	}
+	return c.appear(start, addresses)
+}
+
+// leastPayload is what the NATS server has to take in one message: an entry, and its subject.
+const leastPayload = mostEntry + 4<<10
+
+// connect connects to NATS, and starts a server before if there is to be one here.
+func (c *Cluster) connect(start context.Context) error {
+	options := append([]nats.Option{
+		nats.Name("asterisque " + c.cfg.Name + " " + c.cfg.ID),
+		nats.MaxReconnects(-1),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			c.node.Logger().Warn("cluster: NATS", "error", err)
+		}),
+	}, c.cfg.Options...)
+	options = append(options, c.noticeReconnects, nats.Timeout(patience))
+	var err error
+	if c.cfg.NATS != "" {
+		c.nc, err = nats.Connect(c.cfg.NATS, options...)
+	} else {
+		err = c.connectHere(options)
+	}
+	if err != nil {
+		return fmt.Errorf("cluster: connecting to NATS: %w", err)
+	}
+	if err := start.Err(); err != nil {
+		return context.Cause(start)
+	}
+	if most := c.nc.MaxPayload(); most < leastPayload {
+		return fmt.Errorf("cluster: %w", &natswire.PayloadError{Limit: most, Need: leastPayload})
+	}
+	return nil
+}
+
+// noticeReconnects is a nats.Option beside one that the application may have set.
+func (c *Cluster) noticeReconnects(o *nats.Options) error {
+	theirs := o.ReconnectedCB
+	o.ReconnectedCB = func(nc *nats.Conn) {
+		c.again.signal()
+		if theirs != nil {
+			theirs(nc)
+		}
+	}
+	return nil
+}
+
+// connectHere connects to the server of this machine. If there is none, it starts one.
+func (c *Cluster) connectHere(options []nats.Option) (err error) {
+	if c.nc, err = nats.Connect("nats://"+localServer, options...); err == nil {
+		return nil
+	}
+	if c.own, err = broker.Start(broker.Config{Addr: localServer}); err != nil {
+		return err
+	}
+	c.nc, err = nats.Connect(c.own.URL(), options...)
+	return err
+}
+
+// listen listens where the configuration says, and through NATS. It returns what others dial.
+func (c *Cluster) listen(start context.Context) (addresses []string, err error) {
+	for _, url := range c.cfg.Listen {
+		ln, err := wire.Listen(start, url, wire.Options{TLS: c.cfg.TLS})
+		if err != nil {
+			return nil, fmt.Errorf("cluster: %w", err)
+		}
+		c.serve(ln)
+		addresses = append(addresses, ln.URL())
+	}
+	if c.cfg.Addresses != nil {
+		addresses = c.cfg.Addresses
+	}
+	for _, a := range addresses {
+		if err := reachable(a); err != nil {
+			return nil, err
+		}
+	}
+	ln, err := natswire.Listen(start, c.nc, c.meeting(c.cfg.ID), c.cfg.TLS)
+	if err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	c.serve(ln)
+	return addresses, nil
+}
+
+// meeting returns the name in NATS at which a node listens.
+func (c *Cluster) meeting(id string) string { return c.cfg.Prefix + "." + id }
+
+// serve serves a listener until this side leaves the cluster.
+func (c *Cluster) serve(ln wire.Listener) {
+	c.running.Go(func() { // ends with c.ctx
+		if err := c.node.Serve(c.ctx, ln); err != nil && !errors.Is(err, net.ErrClosed) {
+			c.end(fmt.Errorf("cluster: %w", err))
+		}
+	})
+}
+
+// appear lets the others see the node from now on.
+func (c *Cluster) appear(start context.Context, addresses []string) error {
+	c.self = &presence{
+		nc: c.nc, b: c.buckets, again: &c.again, beat: c.cfg.times.beat, log: c.node.Logger(),
+		reop: func(ctx context.Context) error {
+			_, err := openBuckets(ctx, c.nc, &c.cfg)
+			return err
+		},
+		self: Member{
+			Name: c.cfg.Name, ID: c.cfg.ID, Instance: rand.Text(), State: Present,
+			Since: time.Now().UTC().Round(time.Millisecond), Addresses: addresses,
+			Identity: c.cfg.Identity, Region: c.cfg.Region, Version: c.cfg.Version, Metadata: c.cfg.Metadata,
+		},
+	}
+	if err := c.self.join(start); err != nil {
+		return err
+	}
+	c.running.Go(func() { // ends with c.ctx
+		if err := c.self.keep(c.ctx, c.node.Draining()); err != nil {
+			c.end(err)
+		}
+	})
+	c.running.Go(func() { newReaper(c).run(c.ctx) }) // the same
+	return nil
+}
+
+// Node returns the node, to make calls that name no one, to listen elsewhere, or to look at its
+// sessions. It is closed with the Cluster.
+func (c *Cluster) Node() *asterisque.Node { return c.node }
+
+// ID returns the id of the node in the cluster.
+func (c *Cluster) ID() string { return c.cfg.ID }
+
+// NATS returns where the NATS server is to which this node is connected, as a URL without
+// credentials.
+func (c *Cluster) NATS() string { return c.nc.ConnectedUrlRedacted() }
+
+// Done returns a channel that is closed when the node is in the cluster no more: see Err.
+func (c *Cluster) Done() <-chan struct{} { return c.ctx.Done() }
+
+// Err returns nil while the node is in the cluster, and then why it is not: [ErrClosed],
+// [ErrReplaced], or the error of a listener. Sessions go on until Close.
+func (c *Cluster) Err() error { return context.Cause(c.ctx) }
+
+// Shutdown leaves the cluster in good order: others see that the node drains, and send their calls
+// elsewhere, what runs here goes on to its end ([asterisque.Node.Shutdown]), and then all is closed
+// as by Close. ctx ends the wait; its error is returned then.
+func (c *Cluster) Shutdown(ctx context.Context) error {
+	err := c.node.Shutdown(ctx)
+	c.Close()
+	return err
+}
+
+// Close leaves the cluster at once, and closes the node with its sessions. It takes a second at
+// most to tell the others. Repeated calls return nil.
+func (c *Cluster) Close() error {
+	c.once.Do(func() {
+		c.end(ErrClosed)
+		c.node.Close()
+		c.running.Wait()
+		if c.self != nil {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			c.self.leave(ctx)
+			cancel()
+		}
+		if c.nc != nil {
+			c.nc.Close()
+		}
+		if c.own != nil {
+			c.own.Close()
+		}
+	})
+	return nil
+}

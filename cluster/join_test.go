@@ -1,0 +1,113 @@
+package cluster
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/broker"
+)
+
+func TestNodesAreCalledByName(t *testing.T) {
+	b := start(t, broker.Config{})
+	joined(t, listening(config(b, "orders", "a")))
+	joined(t, config(b, "orders", "b"))
+	joined(t, config(b, "stock", "c"))
+	p := callerOf(t, joined(t, config(b, "", "")), "orders")
+	answering(t, p, "a", "b")
+}
+
+func TestASessionGoesDirectlyWhereAnAddressAnswers(t *testing.T) {
+	b := start(t, broker.Config{})
+	joined(t, listening(config(b, "direct", "a")))
+	joined(t, config(b, "hidden", "b"))
+	unreachable := config(b, "unreachable", "c")
+	unreachable.Addresses = []string{"tcp://127.0.0.1:1", "unix:/no/such/socket"}
+	joined(t, unreachable)
+	for name, want := range map[string]string{"direct": "tcp", "hidden": "nats", "unreachable": "nats"} {
+		c := joined(t, config(b, "", ""))
+		ask(t, callerOf(t, c, name))
+		require.Equal(t, []string{want}, wires(c), name)
+	}
+}
+
+func TestANodeIsCalledByItsID(t *testing.T) {
+	b := start(t, broker.Config{})
+	joined(t, config(b, "orders", "a"))
+	joined(t, config(b, "orders", "b"))
+	c := joined(t, config(b, "", ""))
+	for _, id := range []string{"a", "b"} {
+		p, err := c.At(t.Context(), id)
+		require.NoError(t, err)
+		defer p.Close()
+		require.Equal(t, id, ask(t, p))
+	}
+	_, err := c.At(t.Context(), "no id")
+	require.ErrorContains(t, err, `no node can have the id "no id"`)
+	_, err = c.Caller(t.Context(), "orders.*")
+	require.ErrorContains(t, err, `no node can have the name "orders.*"`)
+}
+
+func TestCallsWaitForANodeOfTheName(t *testing.T) {
+	b := start(t, broker.Config{})
+	p := callerOf(t, joined(t, config(b, "", "")), "orders")
+	_, err := who.Call(t.Context(), p, struct{}{}, asterisque.WithTTL(100*time.Millisecond))
+	require.ErrorIs(t, err, asterisque.ErrExpired)
+	var outage *asterisque.Outage
+	require.ErrorAs(t, err, &outage)
+	require.ErrorIs(t, outage.Why, ErrNoMember)
+	joined(t, config(b, "orders", "a"))
+	require.Equal(t, "a", ask(t, p))
+}
+
+func TestCallersCall(t *testing.T) {
+	// a node that only dials out is called through NATS, and calls back what it likes
+	b := start(t, broker.Config{})
+	svc := asterisque.NewService()
+	who.Handle(svc, func(ctx context.Context, _ struct{}) (string, error) {
+		id, err := who.Call(ctx, asterisque.SessionOf(ctx), struct{}{})
+		return "called by " + id, err
+	})
+	joined(t, config(b, "server", "s"), asterisque.WithService(svc))
+	require.Equal(t, "called by agent", ask(t, callerOf(t, joined(t, config(b, "agents", "agent")), "server")))
+}
+
+func TestCallsStayInTheRegionWhileSomebodyIsThere(t *testing.T) {
+	b := start(t, broker.Config{})
+	in := func(region string, cfg Config) Config { cfg.Region = region; return cfg }
+	near := joined(t, in("eu", config(b, "orders", "near")))
+	joined(t, in("us", config(b, "orders", "far")))
+	c := joined(t, in("eu", config(b, "", "")))
+	p := callerOf(t, c, "orders", WithNear())
+	answering(t, p, "near")
+	require.NoError(t, near.Close())
+	answering(t, p, "far")
+	joined(t, in("eu", config(b, "orders", "back")))
+	answering(t, p, "back")
+
+	answering(t, callerOf(t, c, "orders", WithOnly(func(m Member) bool { return m.Region == "us" })), "far")
+}
+
+func TestTheNodesOfANameAreListed(t *testing.T) {
+	b := start(t, broker.Config{})
+	cfg := listening(config(b, "orders", "a"))
+	cfg.Region, cfg.Version, cfg.Metadata = "eu", "1.2.3", map[string]string{"rack": "7"}
+	c := joined(t, cfg)
+	joined(t, config(b, "orders", "b"))
+	all, err := c.Members(t.Context(), "orders")
+	require.NoError(t, err)
+	require.Len(t, all, 2)
+	a := all[0]
+	require.Regexp(t, `^tcp://127.0.0.1:\d+$`, a.Addresses[0])
+	require.WithinDuration(t, time.Now(), a.Since, time.Minute)
+	require.NotEmpty(t, a.Instance)
+	a.Since, a.Instance, a.Addresses, a.revision = time.Time{}, "", nil, 0
+	require.Equal(t, Member{Name: "orders", ID: "a", State: Present, Identity: "orders", Region: "eu", Version: "1.2.3", Metadata: map[string]string{"rack": "7"}}, a)
+
+	none, err := c.Members(t.Context(), "nobody")
+	require.NoError(t, err)
+	require.Empty(t, none)
+}

@@ -1,0 +1,181 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// presence keeps the entries of this node.
+type presence struct { // all but the last two are fixed
+	nc    *nats.Conn
+	b     buckets
+	reop  func(ctx context.Context) error // makes the buckets again, if they are gone
+	again *notice                         // NATS is there again
+	beat  time.Duration
+	log   *slog.Logger
+	self  Member
+
+	revision uint64 // of the last sign of life; one goroutine at a time uses it
+	drains   bool   // the same
+}
+
+// join puts the entries of the node, and takes them back if the name is taken.
+func (p *presence) join(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := p.put(ctx); err != nil {
+		return explain(p.nc, "joining as "+p.self.Name, err)
+	}
+	err := p.ownName(ctx)
+	if err != nil {
+		p.leave(ctx)
+	}
+	return err
+}
+
+// put puts the entry of the node, which takes the place of one that is there, and a sign of life.
+func (p *presence) put(ctx context.Context) error {
+	_, err := p.b.nodes.Put(ctx, p.self.key(), p.self.encode())
+	if err == nil {
+		p.revision, err = p.b.alive.Put(ctx, p.self.key(), []byte(p.self.Instance))
+	}
+	return err
+}
+
+// owner is whose a name is. It is kept beside the nodes, under the name alone.
+type owner struct {
+	Identity string `json:"identity"`
+}
+
+// ownName sees to it that the name is that of this node's identity. It comes after put, so that of
+// two identities which join at the same time one sees the other.
+func (p *presence) ownName(ctx context.Context) error {
+	own, _ := json.Marshal(owner{p.self.Identity}) // a string can be encoded
+	for {
+		_, err := p.b.nodes.Create(ctx, p.self.Name, own)
+		if !errors.Is(err, jetstream.ErrKeyExists) {
+			return explain(p.nc, "taking the name "+p.self.Name, err)
+		}
+		e, err := p.b.nodes.Get(ctx, p.self.Name)
+		if errors.Is(err, jetstream.ErrKeyNotFound) {
+			continue
+		}
+		if err != nil {
+			return explain(p.nc, "reading whose the name is", err)
+		}
+		var has owner
+		if json.Unmarshal(e.Value(), &has) == nil && has.Identity == p.self.Identity {
+			return nil
+		}
+		if err := p.vacant(ctx, has); err != nil {
+			return err
+		}
+		_, err = p.b.nodes.Update(ctx, p.self.Name, own, e.Revision())
+		if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+			return explain(p.nc, "taking the name "+p.self.Name, err)
+		}
+	}
+}
+
+// vacant returns an error if nodes of the owner of the name are there.
+func (p *presence) vacant(ctx context.Context, has owner) error {
+	there, err := snapshot(ctx, p.b.nodes, p.self.Name+".*")
+	if err != nil {
+		return explain(p.nc, "reading who has the name", err)
+	}
+	for _, e := range there {
+		m, err := decodeMember(e)
+		if err == nil && m.Identity == has.Identity {
+			return fmt.Errorf("%w: %s is that of %q, whose node %s is there since %s, and this node's Config.Identity is %q", ErrNameTaken, m.Name, has.Identity, m.ID, m.Since.Format(time.RFC3339), p.self.Identity)
+		}
+	}
+	return nil
+}
+
+// keep gives signs of life until ctx ends, and says so when the node drains. It returns when
+// another node has taken the place of this one, with ErrReplaced.
+func (p *presence) keep(ctx context.Context, draining <-chan struct{}) error {
+	for ctx.Err() == nil {
+		again := p.again.next()
+		wait := time.NewTimer(p.beat - rand.N(p.beat/5)) // not all at once
+		var err error
+		select {
+		case <-wait.C:
+			err = p.sign(ctx)
+		case <-again:
+			err = p.sign(ctx)
+		case <-draining:
+			draining = nil
+			p.self.State = Draining
+			err = p.renew(ctx)
+		case <-ctx.Done():
+		}
+		wait.Stop()
+		if errors.Is(err, ErrReplaced) {
+			return err
+		}
+		if err != nil && ctx.Err() == nil {
+			p.log.Warn("cluster: this node could not say that it lives", "error", err)
+		}
+	}
+	return nil
+}
+
+// sign gives a sign of life. If the last one is no more, the others may believe that the node is
+// lost.
+func (p *presence) sign(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	revision, err := p.b.alive.Update(ctx, p.self.key(), []byte(p.self.Instance), p.revision)
+	if err == nil {
+		p.revision = revision
+		return nil
+	}
+	if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+		if err := p.reop(ctx); err != nil { // JetStream is away, or the bucket is
+			return err
+		}
+	}
+	return p.renew(ctx)
+}
+
+// renew puts the entries of the node again, unless another node has taken its place.
+func (p *presence) renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	e, err := p.b.nodes.Get(ctx, p.self.key())
+	switch {
+	case errors.Is(err, jetstream.ErrKeyNotFound):
+	case err != nil:
+		return err
+	default:
+		m, err := decodeMember(e)
+		if err == nil && m.Instance != p.self.Instance {
+			return fmt.Errorf("%w: %s %s, since %s", ErrReplaced, m.Name, m.ID, m.Since.Format(time.RFC3339))
+		}
+	}
+	return p.put(ctx)
+}
+
+// leave takes the entries back, if they are still this node's. What fails goes with the signs of
+// life that come no more.
+func (p *presence) leave(ctx context.Context) {
+	e, err := p.b.nodes.Get(ctx, p.self.key())
+	if err != nil {
+		return
+	}
+	if m, err := decodeMember(e); err != nil || m.Instance != p.self.Instance {
+		return
+	}
+	// a Purge says that the node has left, a Delete that it is lost
+	p.b.nodes.Purge(ctx, p.self.key(), jetstream.LastRevision(e.Revision()))
+	p.b.alive.Delete(ctx, p.self.key(), jetstream.LastRevision(p.revision))
+}

@@ -1,0 +1,191 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// reaper removes the nodes that give no signs of life. One node does that for all, so that nobody
+// else has to hear them: at a time the one that holds an entry beside the signs of life, which is
+// free again when it goes.
+type reaper struct { // fixed, but for held
+	b    buckets
+	id   string
+	life time.Duration
+	beat time.Duration
+	log  *slog.Logger
+
+	held uint64 // the revision of the entry, if it is this node's; else 0
+}
+
+// reaperKey is the entry. Those of nodes have a dot.
+const reaperKey = "reaper"
+
+// tidyEvery is how often all entries are looked at: for those of nodes that were gone before their
+// first sign of life, and for the marks of those that have left, which else would fill the bucket.
+const tidyEvery = time.Minute
+
+func newReaper(c *Cluster) *reaper {
+	return &reaper{b: c.buckets, id: c.cfg.ID, life: c.cfg.times.life, beat: c.cfg.times.beat, log: c.node.Logger()}
+}
+
+// run does the work whenever nobody else does, until ctx ends.
+func (r *reaper) run(ctx context.Context) {
+	wait := r.beat
+	for {
+		pause := time.NewTimer(wait - rand.N(wait/5))
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			return
+		}
+		if wait = r.life; r.take(ctx) {
+			if err := r.reap(ctx); err != nil && ctx.Err() == nil {
+				r.log.Warn("cluster: lost nodes cannot be found", "error", err)
+			}
+			r.release()
+		}
+	}
+}
+
+// take reports whether it is this node's turn from now on.
+func (r *reaper) take(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	held, err := r.b.alive.Create(ctx, reaperKey, []byte(r.id))
+	r.held = held
+	return err == nil
+}
+
+// stay reports whether it still is.
+func (r *reaper) stay(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	held, err := r.b.alive.Update(ctx, reaperKey, []byte(r.id), r.held)
+	if err == nil {
+		r.held = held
+	}
+	return err
+}
+
+func (r *reaper) release() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	r.b.alive.Delete(ctx, reaperKey, jetstream.LastRevision(r.held))
+}
+
+// reap removes lost nodes until ctx ends, or another node does so.
+func (r *reaper) reap(ctx context.Context) error {
+	w, err := r.b.alive.Watch(ctx, "*.*", jetstream.MetaOnly())
+	if err != nil {
+		return err
+	}
+	defer stopWatch(w)
+	heard := make(map[string]time.Time) // when a node was heard of last, by key
+	if err := r.list(ctx, heard); err != nil {
+		return err
+	}
+	beat, check, tidy := time.NewTicker(r.beat), time.NewTicker(r.life/8), time.NewTicker(tidyEvery)
+	for _, t := range []*time.Ticker{beat, check, tidy} {
+		defer t.Stop()
+	}
+	for err == nil {
+		select {
+		case e, ok := <-w.Updates():
+			if !ok {
+				return errNotWatched
+			}
+			hear(heard, e)
+		case <-check.C:
+			err = r.check(ctx, heard)
+		case <-beat.C:
+			err = r.stay(ctx)
+		case <-tidy.C:
+			err = r.tidy(ctx, heard)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return err
+}
+
+// hear notes a sign of life, or that a node has left by itself; nil is neither.
+func hear(heard map[string]time.Time, e jetstream.KeyValueEntry) {
+	switch {
+	case e == nil:
+	case e.Operation() == jetstream.KeyValuePut:
+		heard[e.Key()] = time.Now()
+	default:
+		delete(heard, e.Key())
+	}
+}
+
+// list adds the nodes that were never heard of: as if that had been now.
+func (r *reaper) list(ctx context.Context, heard map[string]time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	all, err := snapshot(ctx, r.b.nodes, "*.*", jetstream.MetaOnly())
+	for _, e := range all {
+		if _, ok := heard[e.Key()]; !ok {
+			heard[e.Key()] = time.Now()
+		}
+	}
+	return err
+}
+
+// tidy is list, and removes the marks of nodes that have gone a while ago.
+func (r *reaper) tidy(ctx context.Context, heard map[string]time.Time) error {
+	if err := r.list(ctx, heard); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return r.b.nodes.PurgeDeletes(ctx, jetstream.DeleteMarkersOlderThan(time.Minute))
+}
+
+// check removes the nodes that were not heard of for too long.
+func (r *reaper) check(ctx context.Context, heard map[string]time.Time) error {
+	for key, at := range heard {
+		if time.Since(at) < r.life {
+			continue
+		}
+		lost, err := r.remove(ctx, key)
+		if err != nil {
+			return err
+		}
+		if !lost {
+			heard[key] = time.Now() // it was heard of in this moment
+			continue
+		}
+		delete(heard, key)
+	}
+	return nil
+}
+
+// remove removes a node, unless there is a sign of life.
+func (r *reaper) remove(ctx context.Context, key string) (lost bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	e, err := r.b.nodes.Get(ctx, key)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	// in this order: a node that comes back meanwhile puts another revision
+	if _, err := r.b.alive.Get(ctx, key); !errors.Is(err, jetstream.ErrKeyNotFound) {
+		return false, err
+	}
+	err = r.b.nodes.Delete(ctx, key, jetstream.LastRevision(e.Revision()))
+	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+		return false, nil
+	}
+	r.log.Info("cluster: a node gives no sign of life", "node", key)
+	return true, err
+}

@@ -1,0 +1,251 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// view is who is there of those that a filter matches, kept current while somebody uses it.
+type view struct {
+	kv     jetstream.KeyValue // these are fixed
+	filter string             // of keys, "orders.*" or "*.4711"
+	life   time.Duration      // for which those stay that a new look does not find
+	again  *notice            // NATS is there again
+	log    *slog.Logger
+
+	changed notice
+
+	mu      sync.Mutex
+	members map[string]Member    // by key; guarded by mu, as all below
+	missing map[string]time.Time // members that the last look has not found: since when
+	gone    map[string]Kind      // how the last ones have gone, for at most mostGone
+	looked  bool                 // the first look is over
+	failure error                // of watching, until it succeeds
+}
+
+const (
+	mostGone = 1024
+
+	// lookAgain is after how long all is looked at again, though NATS tells of each change: should
+	// that fail in some way, nobody is wrong for longer.
+	lookAgain = 5 * time.Minute
+)
+
+func newView(kv jetstream.KeyValue, filter string, life time.Duration, again *notice, log *slog.Logger) *view {
+	return &view{
+		kv: kv, filter: filter, life: life, again: again, log: log,
+		members: make(map[string]Member), missing: make(map[string]time.Time), gone: make(map[string]Kind),
+	}
+}
+
+// follow keeps the view current until ctx ends.
+func (v *view) follow(ctx context.Context) {
+	for ctx.Err() == nil {
+		again := v.again.next()
+		err := v.look(ctx, again)
+		v.fail(err)
+		if err != nil && ctx.Err() == nil {
+			v.log.Warn("cluster: who is there cannot be seen, the last ones stay", "keys", v.filter, "error", err)
+		}
+		pause := time.NewTimer(rand.N(time.Second)) // after an outage all look at once
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+		}
+		pause.Stop()
+	}
+}
+
+// look takes all entries, and then each change, until it is time for another look.
+func (v *view) look(ctx context.Context, again <-chan struct{}) error {
+	w, err := v.kv.Watch(ctx, v.filter)
+	if err != nil {
+		return err
+	}
+	defer stopWatch(w)
+	found := make(map[string]bool) // nil once all have come that are there
+	overdue := time.NewTicker(v.life / 4)
+	defer overdue.Stop()
+	end := time.NewTimer(lookAgain - rand.N(lookAgain/5))
+	defer end.Stop()
+	for {
+		select {
+		case e, ok := <-w.Updates():
+			switch {
+			case !ok:
+				return errNotWatched
+			case e == nil:
+				v.lookedFor(found)
+				found = nil
+			default:
+				v.take(e)
+				if found != nil {
+					found[e.Key()] = true
+				}
+			}
+		case <-overdue.C:
+			v.dropMissing(time.Now().Add(-v.life))
+		case <-again:
+			return nil
+		case <-end.C:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// take takes an entry, or the mark of one that was deleted.
+func (v *view) take(e jetstream.KeyValueEntry) {
+	defer v.changed.signal()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	key := e.Key()
+	delete(v.missing, key)
+	switch e.Operation() {
+	case jetstream.KeyValuePurge:
+		v.removeLocked(key, Left)
+	case jetstream.KeyValueDelete:
+		v.removeLocked(key, Lost)
+	default:
+		m, err := decodeMember(e)
+		if err != nil {
+			v.log.Warn("cluster: an entry is ignored", "error", err)
+			return
+		}
+		v.members[key] = m
+		delete(v.gone, key)
+	}
+}
+
+func (v *view) removeLocked(key string, how Kind) {
+	if _, ok := v.members[key]; !ok {
+		return
+	}
+	delete(v.members, key)
+	for other := range v.gone { // whichever
+		if len(v.gone) < mostGone {
+			break
+		}
+		delete(v.gone, other)
+	}
+	v.gone[key] = how
+}
+
+// lookedFor notes that these were found, and all others are missing. They may be back at once:
+// JetStream may have lost all that it had, and then everybody says anew that it is there.
+func (v *view) lookedFor(found map[string]bool) {
+	defer v.changed.signal()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.looked, v.failure = true, nil
+	for key := range v.members {
+		if _, known := v.missing[key]; !found[key] && !known {
+			v.missing[key] = time.Now()
+		}
+	}
+}
+
+// dropMissing removes those that have been missing since before a time.
+func (v *view) dropMissing(since time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for key, at := range v.missing {
+		if at.Before(since) {
+			delete(v.missing, key)
+			v.removeLocked(key, Lost)
+			defer v.changed.signal()
+		}
+	}
+}
+
+func (v *view) fail(err error) {
+	if err == nil {
+		return
+	}
+	v.mu.Lock()
+	v.failure = err
+	v.mu.Unlock()
+	v.changed.signal()
+}
+
+// all returns the members in the order of their ids, once there was a first look.
+func (v *view) all() (members []Member, looked bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	members = slices.Collect(maps.Values(v.members))
+	slices.SortFunc(members, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })
+	return members, v.looked
+}
+
+// howGone returns how a node has gone that was a member.
+func (v *view) howGone(key string) Kind {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return defaulted(v.gone[key], Lost)
+}
+
+// err returns why the view is not current, or nil.
+func (v *view) err() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.failure
+}
+
+// views are the views that are in use, so that who uses one name twice watches it once.
+type views struct {
+	mu  sync.Mutex
+	all map[string]*use // by filter; guarded by mu; made by the first
+}
+
+// use is a view, and how many use it.
+type use struct {
+	view  *view // these are fixed
+	stop  context.CancelFunc
+	over  chan struct{} // closed when it is followed no more
+	users int           // guarded by mu of views
+}
+
+// join returns the view for a filter, made by open if nobody has it, and a function to call when it
+// is not needed any more.
+func (vs *views) join(ctx context.Context, filter string, open func() *view) (v *view, leave func()) {
+	vs.mu.Lock()
+	defer vs.mu.Unlock()
+	if vs.all == nil {
+		vs.all = make(map[string]*use)
+	}
+	u := vs.all[filter]
+	if u == nil {
+		u = &use{view: open(), over: make(chan struct{})}
+		ctx, u.stop = context.WithCancel(ctx)
+		vs.all[filter] = u
+		go func() { // ends with the last user, or with ctx
+			defer close(u.over)
+			u.view.follow(ctx)
+		}()
+	}
+	u.users++
+	return u.view, sync.OnceFunc(func() { vs.leave(filter, u) })
+}
+
+func (vs *views) leave(filter string, u *use) {
+	vs.mu.Lock()
+	u.users--
+	last := u.users == 0
+	if last {
+		delete(vs.all, filter)
+	}
+	vs.mu.Unlock()
+	if last {
+		u.stop()
+		<-u.over
+	}
+}

@@ -1,0 +1,136 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"iter"
+)
+
+// of returns the view of a filter of keys, and a function to call when it is not needed any more.
+func (c *Cluster) of(filter string) (v *view, leave func()) {
+	return c.views.join(c.ctx, filter, func() *view {
+		return newView(c.buckets.nodes, filter, c.cfg.times.life, &c.again, c.node.Logger())
+	})
+}
+
+// ofName is of for the nodes of a name.
+func (c *Cluster) ofName(name string) (v *view, leave func(), err error) {
+	if !token.MatchString(name) {
+		return nil, nil, fmt.Errorf("cluster: no node can have the name %q: it has 1 to 64 letters, digits, '-' and '_'", name)
+	}
+	v, leave = c.of(name + ".*")
+	return v, leave, nil
+}
+
+// Members returns the nodes that are joined with a name, in the order of their ids; none is no
+// error. It waits for NATS until ctx ends, unless the name is in use here already.
+func (c *Cluster) Members(ctx context.Context, name string) ([]Member, error) {
+	v, leave, err := c.ofName(name)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	for {
+		changed := v.changed.next()
+		members, looked := v.all()
+		if looked {
+			return members, nil
+		}
+		select {
+		case <-changed:
+		case <-c.ctx.Done():
+			return nil, c.Err()
+		case <-ctx.Done():
+			return nil, fmt.Errorf("cluster: who is joined as %s is not known: %w", name, either(v.err(), context.Cause(ctx)))
+		}
+	}
+}
+
+// either returns a, or b if that is nil.
+func either(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// Watch yields how the members of a name change, the ones that are there as Joined first, until ctx
+// ends or the node leaves the cluster. Whoever is slow sees less: a node that has come and gone
+// between two changes is left out, and of several changes of one node the last one counts. When
+// NATS cannot be asked, it yields an error with an empty Change, and goes on: the members stay as
+// they were.
+//
+// It runs while the loop does, and may be used again, also concurrently.
+func (c *Cluster) Watch(ctx context.Context, name string) iter.Seq2[Change, error] {
+	return func(yield func(Change, error) bool) {
+		v, leave, err := c.ofName(name)
+		if err != nil {
+			yield(Change{}, err)
+			return
+		}
+		defer leave()
+		w := watcher{view: v, known: make(map[string]Member)}
+		for {
+			changed := v.changed.next()
+			if !w.tell(yield) {
+				return
+			}
+			select {
+			case <-changed:
+			case <-c.ctx.Done():
+				return
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// watcher turns what a view has become into changes.
+type watcher struct {
+	view  *view
+	known map[string]Member // as they were told, by key
+	told  error             // the error that was told last
+}
+
+// tell yields what has changed since the last time, and reports whether to go on.
+func (w *watcher) tell(yield func(Change, error) bool) bool {
+	if err := w.view.err(); err != w.told {
+		if w.told = err; err != nil && !yield(Change{}, err) {
+			return false
+		}
+	}
+	members, _ := w.view.all()
+	there := make(map[string]bool, len(members))
+	for _, m := range members {
+		there[m.key()] = true
+		was, known := w.known[m.key()]
+		w.known[m.key()] = m
+		if kind := changeOf(was, known, m); kind != "" && !yield(Change{kind, m}, nil) {
+			return false
+		}
+	}
+	for key, m := range w.known {
+		if there[key] {
+			continue
+		}
+		delete(w.known, key)
+		if !yield(Change{w.view.howGone(key), m}, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// changeOf returns how a node has changed, or "".
+func changeOf(was Member, known bool, m Member) Kind {
+	switch {
+	case !known || was.Instance != m.Instance:
+		return Joined
+	case m.State == Draining && was.State != Draining:
+		return Drains
+	case was.revision != m.revision && string(was.encode()) != string(m.encode()):
+		return Changed
+	}
+	return ""
+}
