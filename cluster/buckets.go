@@ -36,7 +36,7 @@ func openBuckets(ctx context.Context, nc *nats.Conn, cfg *Config) (b buckets, er
 		life time.Duration
 		kv   *jetstream.KeyValue
 	}{{"nodes", 0, &b.nodes}, {"alive", cfg.times.life, &b.alive}, {"claims", cfg.times.life, &b.claims}} {
-		*one.kv, err = openBucket(ctx, js, jetstream.KeyValueConfig{
+		want := jetstream.KeyValueConfig{
 			Bucket:       bucketName(cfg.Prefix, one.name),
 			Description:  "of a cluster of asterisque nodes",
 			TTL:          one.life,
@@ -45,9 +45,9 @@ func openBuckets(ctx context.Context, nc *nats.Conn, cfg *Config) (b buckets, er
 			MaxBytes:     mostBucket,
 			Replicas:     cfg.Replicas,
 			Metadata:     map[string]string{clusterKey: cfg.Cluster},
-		})
-		if err != nil {
-			return b, explain(nc, "opening the bucket "+bucketName(cfg.Prefix, one.name), err)
+		}
+		if *one.kv, err = openBucket(ctx, js, want); err != nil {
+			return b, explain(nc, "opening the bucket "+want.Bucket, err)
 		}
 	}
 	return b, nil

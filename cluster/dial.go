@@ -33,7 +33,7 @@ func (r *route) dial(ctx context.Context, a pool.Address) (wire.Wire, error) {
 	ways := len(m.Addresses) + 1
 	for i := range ways {
 		k := (first + i) % ways
-		w, err := r.take(ctx, m, k)
+		w, err := r.take(ctx, m, k, i == ways-1)
 		if err == nil {
 			r.note(m, k)
 			return w, nil
@@ -70,16 +70,20 @@ func (r *route) note(m Member, k int) {
 	}
 }
 
-// take takes one way. An address has half of the time that is left, so that others have some.
-func (r *route) take(ctx context.Context, m Member, k int) (wire.Wire, error) {
-	secure := r.tls(m)
-	if k == len(m.Addresses) {
-		return natswire.Dial(ctx, r.cluster.nc, r.cluster.meeting(m.ID), secure)
-	}
-	if at, ok := ctx.Deadline(); ok {
+// take takes one way. Unless it is the last one, it has half of the time that is left.
+func (r *route) take(ctx context.Context, m Member, k int, last bool) (wire.Wire, error) {
+	if at, ok := ctx.Deadline(); ok && !last {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(at)/2)
 		defer cancel()
+	}
+	secure, nc := r.tls(m), r.cluster.nc
+	switch {
+	case k < len(m.Addresses):
+	case !nc.IsConnected():
+		return nil, natswire.ErrDisconnected
+	default:
+		return natswire.Dial(ctx, nc, r.cluster.meeting(m.ID), secure)
 	}
 	w, err := wire.Dial(ctx, m.Addresses[k], wire.Options{TLS: secure})
 	return w, transport.HideURL(err, m.Addresses[k])

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
@@ -114,3 +115,10 @@ func wires(c *Cluster) (remote []string) {
 
 // hold runs until its caller ends it.
 var hold = asterisque.Stream[struct{}, struct{}, struct{}, struct{}](2, "hold")
+
+// js returns JetStream as a node sees it.
+func (c *Cluster) js(t testing.TB) jetstream.JetStream {
+	js, err := jetstream.New(c.nc)
+	require.NoError(t, err)
+	return js
+}

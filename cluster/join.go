@@ -238,7 +238,7 @@ func (c *Cluster) Close() error {
 		c.end(ErrClosed)
 		c.node.Close()
 		c.running.Wait()
-		if c.self != nil {
+		if c.self != nil && c.nc.IsConnected() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			c.self.leave(ctx)
 			cancel()

@@ -12,6 +12,7 @@ import (
 )
 
 func TestNodesAreCalledByName(t *testing.T) {
+	t.Parallel()
 	b := start(t, broker.Config{})
 	joined(t, listening(config(b, "orders", "a")))
 	joined(t, config(b, "orders", "b"))
@@ -21,6 +22,7 @@ func TestNodesAreCalledByName(t *testing.T) {
 }
 
 func TestASessionGoesDirectlyWhereAnAddressAnswers(t *testing.T) {
+	t.Parallel()
 	b := start(t, broker.Config{})
 	joined(t, listening(config(b, "direct", "a")))
 	joined(t, config(b, "hidden", "b"))
@@ -35,6 +37,7 @@ func TestASessionGoesDirectlyWhereAnAddressAnswers(t *testing.T) {
 }
 
 func TestANodeIsCalledByItsID(t *testing.T) {
+	t.Parallel()
 	b := start(t, broker.Config{})
 	joined(t, config(b, "orders", "a"))
 	joined(t, config(b, "orders", "b"))
@@ -52,6 +55,7 @@ func TestANodeIsCalledByItsID(t *testing.T) {
 }
 
 func TestCallsWaitForANodeOfTheName(t *testing.T) {
+	t.Parallel()
 	b := start(t, broker.Config{})
 	p := callerOf(t, joined(t, config(b, "", "")), "orders")
 	_, err := who.Call(t.Context(), p, struct{}{}, asterisque.WithTTL(100*time.Millisecond))
@@ -64,6 +68,7 @@ func TestCallsWaitForANodeOfTheName(t *testing.T) {
 }
 
 func TestCallersCall(t *testing.T) {
+	t.Parallel()
 	// a node that only dials out is called through NATS, and calls back what it likes
 	b := start(t, broker.Config{})
 	svc := asterisque.NewService()
@@ -76,6 +81,7 @@ func TestCallersCall(t *testing.T) {
 }
 
 func TestCallsStayInTheRegionWhileSomebodyIsThere(t *testing.T) {
+	t.Parallel()
 	b := start(t, broker.Config{})
 	in := func(region string, cfg Config) Config { cfg.Region = region; return cfg }
 	near := joined(t, in("eu", config(b, "orders", "near")))
@@ -92,6 +98,7 @@ func TestCallsStayInTheRegionWhileSomebodyIsThere(t *testing.T) {
 }
 
 func TestTheNodesOfANameAreListed(t *testing.T) {
+	t.Parallel()
 	b := start(t, broker.Config{})
 	cfg := listening(config(b, "orders", "a"))
 	cfg.Region, cfg.Version, cfg.Metadata = "eu", "1.2.3", map[string]string{"rack": "7"}

@@ -144,7 +144,11 @@ func (p *presence) sign(ctx context.Context) error {
 			return err
 		}
 	}
-	return p.renew(ctx)
+	if err := p.renew(ctx); err != nil {
+		return err
+	}
+	p.again.signal() // JetStream may have lost all, and then who watches watches nothing
+	return nil
 }
 
 // renew puts the entries of the node again, unless another node has taken its place.

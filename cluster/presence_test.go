@@ -50,6 +50,7 @@ func (n *news) told(t *testing.T, want ...string) {
 }
 
 func TestChangesOfANameAreTold(t *testing.T) {
+	t.Parallel()
 	b := start(t, broker.Config{})
 	c := joined(t, brief(config(b, "watcher", "w")))
 	joined(t, brief(config(b, "other", "o")))
@@ -65,6 +66,7 @@ func TestChangesOfANameAreTold(t *testing.T) {
 }
 
 func TestANodeThatShutsDownDrains(t *testing.T) {
+	t.Parallel()
 	b := start(t, broker.Config{})
 	c := joined(t, config(b, "", ""))
 	n := watching(t, c, "orders")
@@ -84,6 +86,7 @@ func TestANodeThatShutsDownDrains(t *testing.T) {
 }
 
 func TestWhoeverLosesANodeTellsTheOthers(t *testing.T) {
+	t.Parallel()
 	b := start(t, broker.Config{}) // where silence lasts 15 seconds
 	n := watching(t, joined(t, config(b, "", "")), "orders")
 	a := joined(t, listening(config(b, "orders", "a")))
@@ -95,6 +98,7 @@ func TestWhoeverLosesANodeTellsTheOthers(t *testing.T) {
 }
 
 func TestANodeThatIsTakenForLostComesBack(t *testing.T) {
+	t.Parallel()
 	b := start(t, broker.Config{})
 	c := joined(t, brief(config(b, "watcher", "w")))
 	n := watching(t, c, "orders")
@@ -107,6 +111,7 @@ func TestANodeThatIsTakenForLostComesBack(t *testing.T) {
 }
 
 func TestANodeOfTheSameIDTakesThePlace(t *testing.T) {
+	t.Parallel()
 	b := start(t, broker.Config{})
 	n := watching(t, joined(t, brief(config(b, "", ""))), "orders")
 	first := joined(t, brief(config(b, "orders", "a")))
@@ -127,6 +132,7 @@ func TestANodeOfTheSameIDTakesThePlace(t *testing.T) {
 }
 
 func TestOneNodeFindsTheLostAndAnotherOneWhenThatIsLostItself(t *testing.T) {
+	t.Parallel()
 	b := start(t, broker.Config{})
 	c := joined(t, brief(config(b, "", "")))
 	n := watching(t, c, "orders")
@@ -147,6 +153,7 @@ func TestOneNodeFindsTheLostAndAnotherOneWhenThatIsLostItself(t *testing.T) {
 }
 
 func TestTheReaperRemovesANodeThatNeverGaveASign(t *testing.T) {
+	t.Parallel()
 	b := start(t, broker.Config{})
 	c := joined(t, brief(config(b, "watcher", "w")))
 	m := Member{Name: "orders", ID: "ghost", State: Present}

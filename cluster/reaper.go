@@ -81,7 +81,7 @@ func (r *reaper) release() {
 
 // reap removes lost nodes until ctx ends, or another node does so.
 func (r *reaper) reap(ctx context.Context) error {
-	w, err := r.b.alive.Watch(ctx, "*.*", jetstream.MetaOnly())
+	w, err := watch(ctx, r.b.alive, "*.*", jetstream.MetaOnly())
 	if err != nil {
 		return err
 	}

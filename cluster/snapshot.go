@@ -3,13 +3,56 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// watch watches the entries that a filter matches, until ctx ends. The watch is to be stopped by
+// stopWatch. Its begin has a bound of its own, since package jetstream waits for NATS to come back.
+func watch(ctx context.Context, kv jetstream.KeyValue, filter string, opts ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	late := time.AfterFunc(patience, func() { cancel(errLate) })
+	w, err := kv.Watch(ctx, filter, opts...)
+	late.Stop()
+	if err != nil {
+		if errors.Is(err, context.DeadlineExceeded) || errors.Is(context.Cause(ctx), errLate) {
+			err = fmt.Errorf("%w: %w", errLate, err)
+		}
+		cancel(nil)
+		return nil, err
+	}
+	return &cancelledWatch{w, func() { cancel(nil) }}, nil
+}
+
+// cancelledWatch is a watch with a context of its own, which ends with it.
+type cancelledWatch struct {
+	jetstream.KeyWatcher
+	cancel func()
+}
+
+var (
+	errLate       = errors.New("NATS has not answered in time, or is away")
+	errNotWatched = errors.New("NATS has ended the watch of a bucket")
+)
+
+// Stop implements jetstream.KeyWatcher.
+func (w *cancelledWatch) Stop() error {
+	defer w.cancel()
+	return w.KeyWatcher.Stop()
+}
+
+// stopWatch ends a watch. What has come already is in its way, and is taken.
+func stopWatch(w jetstream.KeyWatcher) {
+	w.Stop()
+	for range w.Updates() {
+	}
+}
+
 // snapshot returns the entries that a filter matches, without those that were deleted.
 func snapshot(ctx context.Context, kv jetstream.KeyValue, filter string, opts ...jetstream.WatchOpt) (all []jetstream.KeyValueEntry, err error) {
-	w, err := kv.Watch(ctx, filter, append(opts, jetstream.IgnoreDeletes())...)
+	w, err := watch(ctx, kv, filter, append(opts, jetstream.IgnoreDeletes())...)
 	if err != nil {
 		return nil, err
 	}
@@ -17,24 +60,15 @@ func snapshot(ctx context.Context, kv jetstream.KeyValue, filter string, opts ..
 	for {
 		select {
 		case e, ok := <-w.Updates():
-			if e == nil && ok {
-				return all, nil
-			}
-			if !ok {
+			switch {
+			case !ok:
 				return nil, errNotWatched
+			case e == nil:
+				return all, nil
 			}
 			all = append(all, e)
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
-	}
-}
-
-var errNotWatched = errors.New("NATS has ended the watch of a bucket")
-
-// stopWatch ends a watch. What has come already is in its way, and is taken.
-func stopWatch(w jetstream.KeyWatcher) {
-	w.Stop()
-	for range w.Updates() {
 	}
 }

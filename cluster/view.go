@@ -66,7 +66,7 @@ func (v *view) follow(ctx context.Context) {
 
 // look takes all entries, and then each change, until it is time for another look.
 func (v *view) look(ctx context.Context, again <-chan struct{}) error {
-	w, err := v.kv.Watch(ctx, v.filter)
+	w, err := watch(ctx, v.kv, v.filter)
 	if err != nil {
 		return err
 	}

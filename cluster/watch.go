@@ -23,7 +23,8 @@ func (c *Cluster) ofName(name string) (v *view, leave func(), err error) {
 }
 
 // Members returns the nodes that are joined with a name, in the order of their ids; none is no
-// error. It waits for NATS until ctx ends, unless the name is in use here already.
+// error. It waits for NATS, 5 seconds and until ctx ends, unless the name is in use here already:
+// then it returns those that were there last, whatever becomes of NATS.
 func (c *Cluster) Members(ctx context.Context, name string) ([]Member, error) {
 	v, leave, err := c.ofName(name)
 	if err != nil {
@@ -36,12 +37,15 @@ func (c *Cluster) Members(ctx context.Context, name string) ([]Member, error) {
 		if looked {
 			return members, nil
 		}
+		if err := v.err(); err != nil {
+			return nil, fmt.Errorf("cluster: who is joined as %s is not known: %w", name, err)
+		}
 		select {
 		case <-changed:
 		case <-c.ctx.Done():
 			return nil, c.Err()
 		case <-ctx.Done():
-			return nil, fmt.Errorf("cluster: who is joined as %s is not known: %w", name, either(v.err(), context.Cause(ctx)))
+			return nil, fmt.Errorf("cluster: who is joined as %s is not known yet: %w", name, context.Cause(ctx))
 		}
 	}
 }
