@@ -3,9 +3,7 @@ package cluster
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"sync"
 	"time"
@@ -147,7 +145,9 @@ func (c *Cluster) listen(start context.Context) (addresses []string, err error) 
 		if err != nil {
 			return nil, fmt.Errorf("cluster: %w", err)
 		}
-		c.serve(ln)
+		if err := c.serve(ln); err != nil {
+			return nil, err
+		}
 		addresses = append(addresses, ln.URL())
 	}
 	if c.cfg.Addresses != nil {
@@ -162,21 +162,11 @@ func (c *Cluster) listen(start context.Context) (addresses []string, err error) 
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	c.serve(ln)
-	return addresses, nil
+	return addresses, c.serve(ln)
 }
 
 // meeting returns the name in NATS at which a node listens.
 func (c *Cluster) meeting(id string) string { return c.cfg.Prefix + "." + id }
-
-// serve serves a listener until this side leaves the cluster.
-func (c *Cluster) serve(ln wire.Listener) {
-	c.running.Go(func() { // ends with c.ctx
-		if err := c.node.Serve(c.ctx, ln); err != nil && !errors.Is(err, net.ErrClosed) {
-			c.end(fmt.Errorf("cluster: %w", err))
-		}
-	})
-}
 
 // appear lets the others see the node from now on.
 func (c *Cluster) appear(start context.Context, addresses []string) error {

@@ -39,6 +39,9 @@ type Config struct {
 	// ConfigFile is a configuration file of nats-server, with accounts and permissions for example.
 	// What is set above takes the place of what stands there. It may be empty.
 	ConfigFile string
+
+	// Change may change the options of the server before it starts. It may be nil.
+	Change func(o *server.Options)
 }
 
 // Broker is a NATS server that runs within this program. Its methods are safe for concurrent use.
@@ -91,6 +94,9 @@ func (b *Broker) start(c Config) error {
 	}
 	o.JetStream, o.StoreDir, o.ServerName = true, dir, c.Name
 	o.NoSigs, o.NoLog = true, true
+	if c.Change != nil {
+		c.Change(o)
+	}
 	s, err := server.NewServer(o)
 	if err != nil {
 		return err

@@ -1,0 +1,63 @@
+package cluster
+
+import (
+	"crypto/tls"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/internal/testtls"
+)
+
+// proving returns a Config of a node with a certificate for an identity.
+func proving(a *testtls.Authority, cfg Config, identity string) Config {
+	cfg.TLS = &tls.Config{
+		Certificates: []tls.Certificate{a.Issue(identity, time.Hour)},
+		RootCAs:      a.Pool(), ClientCAs: a.Pool(), ClientAuth: tls.RequireAndVerifyClientCert,
+	}
+	return cfg
+}
+
+func TestANodeProvesThatItIsOfTheName(t *testing.T) {
+	t.Parallel()
+	a := testtls.NewAuthority(t)
+	for how, secure := range map[string]func(Config) Config{
+		"directly":     func(cfg Config) Config { cfg.Listen = []string{"tls://127.0.0.1:0"}; return cfg },
+		"through NATS": func(cfg Config) Config { return cfg },
+	} {
+		t.Run(how, func(t *testing.T) {
+			b := start(t, broker.Config{})
+			joined(t, secure(proving(a, config(b, "orders", "good"), "orders")))
+			joined(t, secure(proving(a, config(b, "orders", "bad"), "rogue")))
+			c := joined(t, proving(a, config(b, "", ""), "client"))
+			p := callerOf(t, c, "orders")
+			answering(t, p, "good")
+			_, err := who.Call(t.Context(), p.At("bad"), struct{}{}, asterisque.WithTTL(time.Second))
+			require.ErrorContains(t, err, "certificate is valid for rogue, not orders")
+			answering(t, callerOf(t, c, "orders", WithIdentity("rogue")), "bad")
+		})
+	}
+}
+
+func TestResumedSessionsOutliveNATSWithTLSBetweenTheEnds(t *testing.T) {
+	t.Parallel()
+	a, dir := testtls.NewAuthority(t), t.TempDir()
+	b := start(t, broker.Config{Dir: dir})
+	resume := asterisque.WithResume(asterisque.Resume{For: time.Minute})
+	joined(t, proving(a, config(b, "orders", "a"), "orders"), resume)
+	c := joined(t, proving(a, config(b, "", ""), "client"), resume)
+	p := callerOf(t, c, "orders")
+	call, err := hold.Open(t.Context(), p, struct{}{})
+	require.NoError(t, err)
+	_, err = call.Recv(t.Context())
+	require.NoError(t, err)
+	again := restarted(b, dir)
+	require.NoError(t, b.Close())
+	start(t, again)
+	require.NoError(t, call.Send(t.Context(), struct{}{}))
+	_, err = call.Result(t.Context())
+	require.NoError(t, err)
+}
