@@ -36,7 +36,9 @@ func TestANodeProvesThatItIsOfTheName(t *testing.T) {
 			p := callerOf(t, c, "orders")
 			answering(t, p, "good")
 			_, err := who.Call(t.Context(), p.At("bad"), struct{}{}, asterisque.WithTTL(time.Second))
-			require.ErrorContains(t, err, "certificate is valid for rogue, not orders")
+			require.ErrorIs(t, err, asterisque.ErrExpired)
+			require.Equal(t, "bad", p.Servers()[0].URL)
+			require.ErrorContains(t, p.Servers()[0].Outage, "certificate is valid for localhost, rogue, not orders")
 			answering(t, callerOf(t, c, "orders", WithIdentity("rogue")), "bad")
 		})
 	}

@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"math/big"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,12 +51,17 @@ func (a *Authority) sign(template *x509.Certificate) (*x509.Certificate, *ecdsa.
 	return cert, key
 }
 
-// Issue returns a certificate of name for both sides of a connection to 127.0.0.1 or localhost. It
-// expires at the last full second before lifetime has passed; if that is negative, it has expired.
+// Issue returns a certificate of name for both sides of a connection to 127.0.0.1 or localhost, and
+// to name if that is one of a host. It expires at the last full second before lifetime has passed;
+// if that is negative, it has expired.
 func (a *Authority) Issue(name string, lifetime time.Duration) tls.Certificate {
 	a.t.Helper()
+	hosts := []string{"localhost"}
+	if !strings.Contains(name, " ") {
+		hosts = append(hosts, name)
+	}
 	cert, key := a.sign(&x509.Certificate{
-		Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"}, NotAfter: time.Now().Add(lifetime),
+		Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: hosts, NotAfter: time.Now().Add(lifetime),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	})
 	return tls.Certificate{Certificate: [][]byte{cert.Raw}, PrivateKey: key}
