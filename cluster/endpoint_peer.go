@@ -1,0 +1,73 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// endpointPeerID is what the peer of a node calls itself that makes the calls of its endpoints.
+const endpointPeerID = "nats endpoint"
+
+// peerAgain is how soon the peer connects again: there is no network that could be in trouble.
+const peerAgain = 10 * time.Millisecond
+
+// endpointPeer is a peer of a node, within the program, that speaks JSON.
+type endpointPeer struct {
+	node *asterisque.Node // these are fixed: whose peer it is
+	own  *asterisque.Node
+	conn *asterisque.Connection
+
+	life     context.Context // ends with the peer, or if the node does not want it in the beginning
+	end      context.CancelCauseFunc
+	starting atomic.Bool // life ends if the node refuses the peer
+}
+
+// newEndpointPeer connects a peer to a node. If the node refuses it, the error says why.
+func newEndpointPeer(ctx context.Context, node *asterisque.Node) (*endpointPeer, error) {
+	p := &endpointPeer{
+		node: node,
+		own:  asterisque.NewNode(asterisque.WithID(endpointPeerID), asterisque.WithCodecs(codec.JSON), asterisque.WithLogger(node.Logger())),
+	}
+	p.life, p.end = context.WithCancelCause(context.Background())
+	p.starting.Store(true)
+	stop := context.AfterFunc(ctx, func() { p.end(context.Cause(ctx)) })
+	conn, err := p.own.Connect(p.life, "", asterisque.Reconnection{Dial: p.dial, Persist: true, First: peerAgain})
+	p.starting.Store(false)
+	stop()
+	p.conn = conn
+	if why := context.Cause(p.life); why != nil {
+		err = why
+	}
+	if err != nil {
+		p.close()
+		return nil, fmt.Errorf("the node does not let the peer %q in that calls its functions for NATS: %w", endpointPeerID, err)
+	}
+	return p, nil
+}
+
+// dial makes a Wire to the node.
+func (p *endpointPeer) dial(context.Context) (wire.Wire, error) {
+	ours, theirs := wire.Pipe()
+	go func() { // ends with the handshake, for which the node has a time limit, or with life
+		_, err := p.node.Accept(p.life, theirs)
+		if err != nil && p.starting.Load() {
+			p.end(err) // the connection itself would try again
+		}
+	}()
+	return ours, nil
+}
+
+// close ends the peer and its calls.
+func (p *endpointPeer) close() {
+	p.end(errLeaving)
+	if p.conn != nil {
+		p.conn.Close()
+	}
+	p.own.Close()
+}

@@ -1,0 +1,97 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/broker"
+)
+
+// soon is long enough for whatever has to happen.
+const soon = 20 * time.Second
+
+// microBroker returns a server, with users as a configuration file has them, if there are any.
+func microBroker(t *testing.T, users string) *broker.Broker {
+	t.Helper()
+	var c broker.Config
+	if users != "" {
+		c.ConfigFile = filepath.Join(t.TempDir(), "nats.conf")
+		require.NoError(t, os.WriteFile(c.ConfigFile, []byte("authorization { users = ["+users+"] }"), 0o600))
+	}
+	b, err := broker.Start(c)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	return b
+}
+
+// microConn connects to a server until t ends.
+func microConn(t *testing.T, b *broker.Broker, opts ...nats.Option) *nats.Conn {
+	t.Helper()
+	quiet := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})
+	nc, err := nats.Connect(b.URL(), append([]nats.Option{quiet}, opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+var (
+	testGreet = asterisque.Func[string, string](10, "greet")
+	testFail  = asterisque.Func[string, string](11, "fail")
+	testCount = asterisque.Stream[int, int, int, int](12, "count")
+)
+
+// microService has a function that works and one that does not.
+func microService() *asterisque.Service {
+	svc := asterisque.NewService()
+	testGreet.Handle(svc, func(_ context.Context, name string) (string, error) { return "hello, " + name, nil })
+	testFail.Handle(svc, func(_ context.Context, why string) (string, error) { return "", errors.New(why) })
+	return svc
+}
+
+// aboutOrders tells of a node of the name orders.
+func aboutOrders(id string) toolsInfo {
+	return toolsInfo{name: "orders", id: id, description: "what is ordered", subject: "asterisque.wire.main." + id}
+}
+
+// microTools answers for a node until t ends.
+func microTools(t *testing.T, nc *nats.Conn, about toolsInfo, svc *asterisque.Service) *tools {
+	t.Helper()
+	tools, err := newTools(t.Context(), nc, about, svc)
+	require.NoError(t, err)
+	t.Cleanup(tools.close)
+	return tools
+}
+
+// gathered asks as natscli does, by a request with an empty object, and returns so many answers.
+func gathered[T any](t *testing.T, nc *nats.Conn, verb micro.Verb, name, id string, n int) (all []T) {
+	t.Helper()
+	subject, err := micro.ControlSubject(verb, name, id)
+	require.NoError(t, err)
+	sub, err := nc.SubscribeSync(nc.NewRespInbox())
+	require.NoError(t, err)
+	defer sub.Unsubscribe()
+	require.NoError(t, nc.PublishRequest(subject, sub.Subject, []byte("{}")))
+	for range n {
+		m, err := sub.NextMsg(soon)
+		require.NoError(t, err, subject)
+		require.Empty(t, m.Header)
+		var v T
+		require.NoError(t, json.Unmarshal(m.Data, &v))
+		all = append(all, v)
+	}
+	require.NoError(t, nc.Flush())
+	left, _, err := sub.Pending()
+	require.NoError(t, err)
+	require.Zero(t, left, "more have answered to %s", subject)
+	return all
+}
