@@ -64,12 +64,20 @@ type Config struct {
 	// Metadata is what else others may see of the node, in [Member].
 	Metadata map[string]string
 
-	// Version is that of the program, such as "1.4.2", for people and for the tools of NATS.
+	// Version is that of the program, a semantic version such as "1.4.2", for people and for the
+	// tools of NATS. It may be empty.
 	Version string
 
-	// Service has the functions that the tools of NATS list. It may be nil. What the node offers is
-	// another thing: see [asterisque.WithService].
+	// Service is what the node offers, and the tools of NATS list ("nats micro ls"). It may be nil.
+	// An option of Join ([asterisque.WithService]) takes its place for sessions.
 	Service *asterisque.Service
+
+	// Endpoints are functions of Service that programs without asterisque call through NATS.
+	Endpoints []Endpoint
+
+	// Hidden lets the tools of NATS not see the node: for accounts that may not subscribe to
+	// "$SRV.>".
+	Hidden bool
 
 	// Cluster names the cluster, such as "production", so that the nodes of another one do not join
 	// by accident. Empty is "asterisque".
@@ -141,7 +149,7 @@ func (c Config) check() error {
 		size += len(k) + len(v)
 	}
 	switch {
-	case c.Name == "" && (len(c.Listen) > 0 || len(c.Addresses) > 0 || c.Service != nil):
+	case c.Name == "" && len(c.Listen)+len(c.Addresses)+len(c.Endpoints) > 0:
 		return errors.New("a node that is called needs a name: Config.Name is empty")
 	case !slices.Contains([]int{1, 3, 5}, c.Replicas):
 		return fmt.Errorf("Config.Replicas is %d: it is 1, 3 or 5", c.Replicas)

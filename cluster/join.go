@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +28,8 @@ type Cluster struct {
 	again   notice // NATS is there again
 	views   views
 	self    *presence // nil: the node has no name
+	offered *endpoints
+	shown   *tools // nil: the node is hidden
 
 	running sync.WaitGroup // the goroutines; all end with ctx
 	once    sync.Once      // Close
@@ -50,17 +51,26 @@ func Join(start context.Context, cfg Config, opts ...asterisque.Option) (*Cluste
 	if err != nil {
 		return nil, err
 	}
-	opts = append(slices.Clone(opts), asterisque.WithID(cfg.ID))
-	if cfg.TLS != nil {
-		opts = append(opts, asterisque.WithTLS(cfg.TLS))
-	}
-	c := &Cluster{cfg: cfg, node: asterisque.NewNode(opts...)}
+	c := &Cluster{cfg: cfg, node: asterisque.NewNode(cfg.options(opts)...)}
 	c.ctx, c.end = context.WithCancelCause(context.Background())
 	if err := c.join(start); err != nil {
 		c.Close()
 		return nil, err
 	}
 	return c, nil
+}
+
+// options returns the options of the node.
+func (c Config) options(theirs []asterisque.Option) []asterisque.Option {
+	var opts []asterisque.Option
+	if c.Service != nil {
+		opts = append(opts, asterisque.WithService(c.Service))
+	}
+	opts = append(append(opts, theirs...), asterisque.WithID(c.ID))
+	if c.TLS != nil {
+		opts = append(opts, asterisque.WithTLS(c.TLS))
+	}
+	return opts
 }
 
 func (c *Cluster) join(start context.Context) (err error) {
@@ -80,62 +90,10 @@ func (c *Cluster) join(start context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := c.show(start); err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
 	return c.appear(start, addresses)
-}
-
-// leastPayload is what the NATS server has to take in one message: an entry, and its subject.
-const leastPayload = mostEntry + 4<<10
-
-// connect connects to NATS, and starts a server before if there is to be one here.
-func (c *Cluster) connect(start context.Context) error {
-	options := append([]nats.Option{
-		nats.Name("asterisque " + c.cfg.Name + " " + c.cfg.ID),
-		nats.MaxReconnects(-1),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			c.node.Logger().Warn("cluster: NATS", "error", err)
-		}),
-	}, c.cfg.Options...)
-	options = append(options, c.noticeReconnects, nats.Timeout(patience))
-	var err error
-	if c.cfg.NATS != "" {
-		c.nc, err = nats.Connect(c.cfg.NATS, options...)
-	} else {
-		err = c.connectHere(options)
-	}
-	if err != nil {
-		return fmt.Errorf("cluster: connecting to NATS: %w", err)
-	}
-	if err := start.Err(); err != nil {
-		return context.Cause(start)
-	}
-	if most := c.nc.MaxPayload(); most < leastPayload {
-		return fmt.Errorf("cluster: %w", &natswire.PayloadError{Limit: most, Need: leastPayload})
-	}
-	return nil
-}
-
-// noticeReconnects is a nats.Option beside one that the application may have set.
-func (c *Cluster) noticeReconnects(o *nats.Options) error {
-	theirs := o.ReconnectedCB
-	o.ReconnectedCB = func(nc *nats.Conn) {
-		c.again.signal()
-		if theirs != nil {
-			theirs(nc)
-		}
-	}
-	return nil
-}
-
-// connectHere connects to the server of this machine. If there is none, it starts one.
-func (c *Cluster) connectHere(options []nats.Option) (err error) {
-	if c.nc, err = nats.Connect("nats://"+localServer, options...); err == nil {
-		return nil
-	}
-	if c.own, err = broker.Start(broker.Config{Addr: localServer}); err != nil {
-		return err
-	}
-	c.nc, err = nats.Connect(c.own.URL(), options...)
-	return err
 }
 
 // listen listens where the configuration says, and through NATS. It returns what others dial.
@@ -216,7 +174,10 @@ func (c *Cluster) Err() error { return context.Cause(c.ctx) }
 // elsewhere, what runs here goes on to its end ([asterisque.Node.Shutdown]), and then all is closed
 // as by Close. ctx ends the wait; its error is returned then.
 func (c *Cluster) Shutdown(ctx context.Context) error {
+	var shown sync.WaitGroup
+	shown.Go(func() { c.hide(ctx) }) // ends with ctx
 	err := c.node.Shutdown(ctx)
+	shown.Wait()
 	c.Close()
 	return err
 }
@@ -226,6 +187,9 @@ func (c *Cluster) Shutdown(ctx context.Context) error {
 func (c *Cluster) Close() error {
 	c.once.Do(func() {
 		c.end(ErrClosed)
+		over, cancel := context.WithCancel(context.Background())
+		cancel()
+		c.hide(over)
 		c.node.Close()
 		c.running.Wait()
 		if c.self != nil && c.nc.IsConnected() {

@@ -1,0 +1,35 @@
+package cluster
+
+import (
+	"context"
+	"maps"
+)
+
+// show lets those see and call the node who speak NATS alone.
+func (c *Cluster) show(start context.Context) (err error) {
+	c.offered, err = newEndpoints(start, c.nc, c.cfg.Name, c.cfg.Endpoints, c.cfg.Service, c.node)
+	if err != nil || c.cfg.Hidden {
+		return err
+	}
+	metadata := maps.Clone(c.cfg.Metadata)
+	if c.cfg.Region != "" {
+		if metadata == nil {
+			metadata = make(map[string]string)
+		}
+		metadata["asterisque.region"] = c.cfg.Region
+	}
+	c.shown, err = newTools(start, c.nc, toolsInfo{
+		name: c.cfg.Name, id: c.cfg.ID, version: c.cfg.Version, description: "a node of the cluster " + c.cfg.Cluster,
+		metadata: metadata, subject: "asterisque.wire." + c.meeting(c.cfg.ID), offered: c.offered,
+	}, c.cfg.Service)
+	return err
+}
+
+// hide ends what show has begun: no request is taken any more, and those that run have until ctx
+// ends.
+func (c *Cluster) hide(ctx context.Context) {
+	if c.shown != nil {
+		c.shown.close()
+	}
+	c.offered.close(ctx)
+}

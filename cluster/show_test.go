@@ -1,0 +1,77 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/broker"
+)
+
+// visible lets a node offer who, to programs without asterisque as well.
+func visible(cfg Config) Config {
+	svc := asterisque.NewService()
+	who.Handle(svc, func(context.Context, struct{}) (string, error) { return cfg.ID, nil })
+	cfg.Service, cfg.Endpoints = svc, []Endpoint{{Function: who.Number()}}
+	cfg.Version, cfg.Region = "1.2.3", "eu"
+	return cfg
+}
+
+func TestTheToolsOfNATSSeeANode(t *testing.T) {
+	t.Parallel()
+	b := start(t, broker.Config{})
+	c, err := Join(t.Context(), visible(config(b, "orders", "a")))
+	require.NoError(t, err)
+	defer c.Close()
+	nc, err := nats.Connect(b.URL())
+	require.NoError(t, err)
+	defer nc.Close()
+	m, err := nc.Request("$SRV.INFO.orders", nil, enough)
+	require.NoError(t, err)
+	var info micro.Info
+	require.NoError(t, json.Unmarshal(m.Data, &info))
+	require.Equal(t, []string{"orders", "a", "1.2.3", "eu"}, []string{info.Name, info.ID, info.Version, info.Metadata["asterisque.region"]})
+	require.Equal(t, "orders.who", info.Endpoints[0].Subject)
+
+	m, err = nc.Request("orders.who", []byte("{}"), enough)
+	require.NoError(t, err)
+	require.Equal(t, `"a"`, string(m.Data))
+
+	require.NoError(t, c.Shutdown(t.Context()))
+	for _, subject := range []string{"$SRV.INFO.orders", "orders.who"} {
+		_, err = nc.Request(subject, nil, enough)
+		require.ErrorIs(t, err, nats.ErrNoResponders)
+	}
+}
+
+func TestAHiddenNodeIsCalledAndNotShown(t *testing.T) {
+	t.Parallel()
+	b := start(t, broker.Config{})
+	cfg := visible(config(b, "orders", "a"))
+	cfg.Hidden = true
+	joined(t, cfg)
+	c := joined(t, config(b, "", ""))
+	answering(t, callerOf(t, c, "orders"), "a")
+	_, err := c.nc.Request("$SRV.PING", nil, time.Second)
+	require.ErrorIs(t, err, nats.ErrNoResponders)
+}
+
+func TestWhatCannotBeShownIsAnErrorOfJoin(t *testing.T) {
+	t.Parallel()
+	b := start(t, broker.Config{})
+	for want, change := range map[string]func(c *Config){
+		`the version "first" is no semantic version`: func(c *Config) { c.Version = "first" },
+		"has no such function":                       func(c *Config) { c.Endpoints[0].Function = 99 },
+	} {
+		cfg := visible(config(b, "orders", "a"))
+		change(&cfg)
+		_, err := Join(t.Context(), cfg)
+		require.ErrorContains(t, err, want)
+	}
+}
