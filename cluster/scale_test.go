@@ -1,0 +1,151 @@
+package cluster
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/cluster/broker"
+)
+
+// How many nodes join at once: go test -run Scale -v -nodes 1000
+var (
+	most  = flag.Int("nodes", 60, "how many nodes TestScale joins at most")
+	known = flag.Int("known", 5, "how many of these have the name that all of them have in use")
+)
+
+// crowd are nodes of which some are servers, whose name all others have in use.
+type crowd struct {
+	*testing.T
+	broker  *broker.Broker
+	servers int
+	life    time.Duration // of the cluster's times
+	all     []*Cluster
+	seen    []context.CancelFunc // end the watches
+	watches sync.WaitGroup
+}
+
+// join joins n nodes at once, and returns when each knows all servers.
+func (c *crowd) join(n int) {
+	c.all = make([]*Cluster, n)
+	var joining sync.WaitGroup
+	for i := range n {
+		joining.Go(func() { // ends with Join
+			name := "agents"
+			if i < c.servers {
+				name = "orders"
+			}
+			cfg := config(c.broker, name, fmt.Sprintf("node-%d", i))
+			cfg.Addresses = []string{"tcp://10.0.0.1:5330"}
+			cfg.times.life = c.life
+			var err error
+			if c.all[i], err = Join(context.Background(), cfg); err != nil {
+				c.Errorf("node %d: %v", i, err)
+			}
+		})
+	}
+	joining.Wait()
+	require.False(c, c.Failed())
+}
+
+// watch lets each node keep the servers in view.
+func (c *crowd) watch() {
+	for _, node := range c.all {
+		_, leave, err := node.ofName("orders")
+		require.NoError(c, err)
+		c.seen = append(c.seen, leave)
+	}
+}
+
+// agree waits until each node sees the servers that there are now.
+func (c *crowd) agree() {
+	instances := make(map[string]string)
+	for _, node := range c.all[:c.servers] {
+		instances[node.ID()] = node.self.self.Instance
+	}
+	for _, node := range c.all {
+		v, leave, err := node.ofName("orders")
+		require.NoError(c, err)
+		require.Eventually(c, func() bool {
+			members, _ := v.all()
+			for _, m := range members {
+				if instances[m.ID] != m.Instance {
+					return false
+				}
+			}
+			return len(members) == c.servers
+		}, 2*time.Minute, time.Millisecond)
+		leave()
+	}
+}
+
+// end ends all nodes at once, as a crash does, or in good order.
+func (c *crowd) end(how func(node *Cluster)) {
+	for _, leave := range c.seen {
+		leave()
+	}
+	c.seen = nil
+	var ending sync.WaitGroup
+	for _, node := range c.all {
+		ending.Go(func() { how(node) }) // ends with Close
+	}
+	ending.Wait()
+}
+
+// cost is what a NATS server has taken and given.
+type cost struct{ messages, bytes int64 }
+
+// of returns what f costs, and logs it.
+func (c *crowd) of(what string, f func()) cost {
+	before, begin := c.varz(), time.Now()
+	f()
+	took, after := time.Since(begin), c.varz()
+	spent := cost{after.messages - before.messages, after.bytes - before.bytes}
+	n := int64(len(c.all))
+	c.Logf("%-28s %5d nodes: %7d messages (%d a node), %8d bytes (%d a node), %v", what, n, spent.messages, spent.messages/n, spent.bytes, spent.bytes/n, took.Round(time.Millisecond))
+	return spent
+}
+
+func (c *crowd) varz() cost {
+	v, err := c.broker.Server().Varz(&server.VarzOptions{})
+	require.NoError(c, err)
+	return cost{v.InMsgs + v.OutMsgs, v.InBytes + v.OutBytes}
+}
+
+// TestScale joins ever more nodes at once, lets them live for a while, and restarts them at once.
+// What each of them costs stays the same.
+func TestScale(t *testing.T) {
+	t.Parallel()
+	perNode := make(map[string][]float64)
+	for n := *most / 4; n <= *most; n *= 2 {
+		c := &crowd{T: t, broker: start(t, broker.Config{}), servers: *known, life: 3 * time.Second}
+		if *most >= 1000 {
+			c.life = lifeTime
+		}
+		note := func(what string, f func()) {
+			perNode[what] = append(perNode[what], float64(c.of(what, f).messages)/float64(n))
+		}
+		arrive := func() { c.join(n); c.watch(); c.agree() }
+		note("join at once", arrive)
+		note("one time to live", c.live)
+		note("restart at once", func() { c.end(vanish); arrive() })
+		note("leave at once", func() { c.end(func(node *Cluster) { node.Close() }) })
+	}
+	for what, each := range perNode {
+		require.InEpsilon(t, each[0], each[len(each)-1], 0.5, "%s: messages for each node, with ever more nodes: %v", what, each)
+	}
+}
+
+// live waits for as long as a node counts as there that gives no sign of life.
+func (c *crowd) live() {
+	select {
+	case <-time.After(c.life):
+	case <-c.Context().Done():
+	}
+}
