@@ -1,0 +1,131 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// keep renews the claim until that is over.
+func (c *Claim) keep() {
+	defer close(c.stopped)
+	defer c.claims.forget(c)
+	next := time.NewTimer(c.interval())
+	defer next.Stop()
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-next.C:
+		}
+		if c.Err() != nil {
+			return
+		}
+		next.Reset(min(c.renew(), max(c.left(), 0)))
+	}
+}
+
+// interval returns a third of ttl, or a little less by chance, so that many claims that were made
+// at once are not renewed at once for ever.
+func (c *Claim) interval() time.Duration {
+	return c.claims.ttl/3 - rand.N(c.claims.ttl/15+1)
+}
+
+// soon is when a renewal that has failed is tried again.
+func (c *Claim) soon() time.Duration { return c.claims.ttl / 15 }
+
+// renew writes the entry anew, and returns when to do so again.
+func (c *Claim) renew() (again time.Duration) {
+	begin := c.claims.now()
+	revision, _, _ := c.state()
+	ctx, cancel := context.WithTimeout(c.ctx, c.claims.ttl/5)
+	defer cancel()
+	next, err := c.claims.store.write(ctx, c.key, c.claims.self, c.epoch, revision)
+	switch {
+	case err == nil:
+		c.note(next, begin)
+		return c.interval()
+	case conflicts(err):
+		return c.lookAt(revision)
+	default:
+		c.fail(err)
+		return c.soon()
+	}
+}
+
+// lookAt looks for what is there now in place of the entry with the revision, which is not.
+func (c *Claim) lookAt(revision uint64) (again time.Duration) {
+	ctx, cancel := context.WithTimeout(c.ctx, c.claims.ttl/5)
+	defer cancel()
+	e, err := c.claims.store.read(ctx, c.key)
+	switch {
+	case err != nil:
+		c.fail(err)
+		return c.soon()
+	case e.revision != 0 && e.revision <= revision:
+		c.fail(fmt.Errorf("it says that revision %d is the last one, and that it is not", e.revision))
+		return c.soon()
+	case e.is(c.claims.self, c.epoch):
+		// a renewal whose answer was lost; since when that counts is not known: it has to be renewed
+		c.adopt(e.revision)
+		return 0
+	}
+	c.end(c.lost(e, nil))
+	return 0
+}
+
+// note is called when a renewal that began at begin has written a revision. One that comes after
+// the lease ran out changes nothing: Err may have said so to somebody.
+func (c *Claim) note(revision uint64, begin time.Time) {
+	if c.Err() != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.revision, c.renewed, c.trouble = revision, begin, nil
+}
+
+// adopt goes on with the revision of a renewal whose answer was lost.
+func (c *Claim) adopt(revision uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.revision = revision
+}
+
+// fail notes why a renewal has failed.
+func (c *Claim) fail(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.trouble = err
+}
+
+// runOut ends a claim whose lease has run out.
+func (c *Claim) runOut() {
+	_, _, trouble := c.state()
+	if trouble == nil {
+		c.end(c.lost(claimEntry{}, errStoodStill))
+		return
+	}
+	c.end(c.lost(claimEntry{}, &unrenewedError{trouble}))
+}
+
+// verify asks NATS whether the entry is still there, as somebody says that it is not.
+func (c *Claim) verify() {
+	ctx, cancel := context.WithTimeout(c.ctx, c.claims.ttl/5)
+	defer cancel()
+	revision, _, _ := c.state()
+	e, err := c.claims.store.read(ctx, c.key)
+	if err != nil || e.is(c.claims.self, c.epoch) || e.revision != 0 && e.revision < revision {
+		return // the next renewal tells, at the latest
+	}
+	c.end(c.lost(e, nil))
+}
+
+// lost returns the error of a claim in whose place is e.
+func (c *Claim) lost(e claimEntry, cause error) error {
+	if cause == nil && !e.held {
+		cause = errGone
+	}
+	return &LostError{c.key, c.epoch, e.by.node, e.epoch, cause}
+}

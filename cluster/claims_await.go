@@ -1,0 +1,131 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/asterisque-go/asterisque"
+)
+
+// await waits until nobody holds a key, and claims it: a lock, or an election. It goes on while NATS
+// does not answer, and ends with ctx, or with an error that waiting does not mend, as claim has
+// them. Of several nodes that wait one gets the key, and not necessarily the first.
+func (c *claims) await(ctx context.Context, key string) (*Claim, error) {
+	if err := checkKey(key); err != nil {
+		return nil, err
+	}
+	for times := 0; ; times++ {
+		claim, err := c.awaitWatching(ctx, key)
+		var final *asterisque.Abort
+		switch {
+		case err == nil || errors.As(err, &final):
+			return claim, err
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("cluster: waiting for the key %q: %w (%w)", key, context.Cause(ctx), err)
+		}
+		c.log.Debug("cluster: a key is waited for without NATS", "key", key, "error", err)
+		holdOff(ctx, pace(times))
+	}
+}
+
+// awaitWatching is await with one watcher: it fails when that cannot be made, or NATS does not
+// answer.
+func (c *claims) awaitWatching(ctx context.Context, key string) (*Claim, error) {
+	signs, err := c.watch(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	defer signs.stop()
+	for {
+		claim, err := c.claim(ctx, key)
+		var held *HeldError
+		if !errors.As(err, &held) {
+			return claim, err
+		}
+		signs.silence.Reset(c.ttl / 15) // unless there is a sign of life before
+		if err := signs.free(ctx); err != nil {
+			return nil, fmt.Errorf("%w: %w", err, held)
+		}
+	}
+}
+
+// signs are the signs of life that the holder of a key gives.
+type signs struct {
+	of      *claims // these are fixed
+	watcher jetstream.KeyWatcher
+	cancel  context.CancelFunc
+
+	silence *time.Timer // goes off when it has given none for long enough; of the one who waits
+	some    bool        // there was one; likewise
+}
+
+// watch begins to watch a key. Without an answer of NATS it gives up after a lease.
+func (c *claims) watch(ctx context.Context, key string) (*signs, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	late := time.AfterFunc(c.lease(), cancel)
+	w, err := c.store.kv.Watch(ctx, key)
+	if err == nil && !late.Stop() {
+		w.Stop()
+		err = ctx.Err()
+	}
+	if err != nil {
+		late.Stop()
+		cancel()
+		return nil, err
+	}
+	return &signs{of: c, watcher: w, cancel: cancel, silence: time.NewTimer(c.ttl)}, nil
+}
+
+func (s *signs) stop() {
+	s.watcher.Stop()
+	s.cancel()
+	s.silence.Stop()
+}
+
+// free waits until the key may be free: its entry was deleted, or was not written anew for as long
+// as it takes to run out, which the watcher is not told.
+func (s *signs) free(ctx context.Context) error {
+	for {
+		select {
+		case e, ok := <-s.watcher.Updates():
+			if !ok {
+				return errors.New("the watcher has ended")
+			}
+			if s.isFree(e) {
+				return nil
+			}
+		case <-s.silence.C:
+			return nil
+		case <-s.of.ctx.Done():
+			return errClaimsOver
+		case <-ctx.Done():
+			return errStillHeld
+		}
+	}
+}
+
+var errStillHeld = errors.New("it is still held")
+
+// isFree takes a sign. The first that the watcher gives is the entry that was there, if any, and
+// then nil.
+func (s *signs) isFree(e jetstream.KeyValueEntry) bool {
+	switch {
+	case e == nil:
+		return !s.some
+	case e.Operation() != jetstream.KeyValuePut:
+		return true
+	}
+	s.some = true
+	s.silence.Reset(s.of.ttl)
+	return false
+}
+
+// pace returns how long to wait before something is tried again that was tried so many times: 20 ms
+// at first, a second at most.
+func pace(times int) time.Duration {
+	return min(20*time.Millisecond<<min(times, 10), time.Second)
+}

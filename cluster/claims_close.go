@@ -1,0 +1,62 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// atOnce bounds how many claims are released at a time.
+const atOnce = 256
+
+// close releases all claims, and lets nothing be claimed any more. If ctx ends first, or NATS does
+// not answer, some entries stay until they run out, after ttl; that is the error. All claims are
+// over when it returns, in any case.
+func (c *claims) close(ctx context.Context) error {
+	err := releaseAll(ctx, c.shut())
+	c.end(ErrReleased)
+	c.running.Wait()
+	return err
+}
+
+// shut lets nothing be claimed any more, and returns what is held.
+func (c *claims) shut() (all []*Claim) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	for _, claim := range c.held {
+		all = append(all, claim)
+	}
+	return all
+}
+
+func releaseAll(ctx context.Context, all []*Claim) error {
+	var (
+		running sync.WaitGroup
+		places  = make(chan struct{}, atOnce)
+
+		mu     sync.Mutex
+		failed int   // guarded by mu, as last
+		last   error // of those that failed
+	)
+	for _, claim := range all {
+		claim.end(ErrReleased) // nobody waits for the others
+	}
+	for _, claim := range all {
+		places <- struct{}{}
+		running.Go(func() { // ends with ctx
+			defer func() { <-places }()
+			if err := claim.Release(ctx); err != nil && !errors.Is(err, ErrLost) {
+				mu.Lock()
+				defer mu.Unlock()
+				failed, last = failed+1, err
+			}
+		})
+	}
+	running.Wait()
+	if failed == 0 {
+		return nil
+	}
+	return fmt.Errorf("cluster: %d of %d claims were not released, and run out by themselves: %w", failed, len(all), last)
+}

@@ -1,0 +1,176 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/cluster/broker"
+)
+
+// long is a ttl beyond every test: nothing is renewed in it, or runs out, by itself.
+const long = 5 * time.Minute
+
+// aLongTime bounds what is waited for, however slow all is.
+const aLongTime = 30 * time.Second
+
+// site is a broker with a bucket of claims.
+type site struct {
+	t   testing.TB
+	b   *broker.Broker
+	ttl time.Duration
+}
+
+func newSite(t testing.TB, ttl time.Duration) *site {
+	t.Helper()
+	b, err := broker.Start(broker.Config{})
+	require.NoError(t, err)
+	t.Cleanup(func() { b.Close() })
+	s := &site{t, b, ttl}
+	s.makeBucket()
+	return s
+}
+
+// connect returns a connection until the test ends, which comes back soon when it was lost.
+func (s *site) connect() *nats.Conn {
+	s.t.Helper()
+	nc, err := nats.Connect(s.b.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
+	require.NoError(s.t, err)
+	s.t.Cleanup(nc.Close)
+	return nc
+}
+
+func (s *site) jetStream(nc *nats.Conn) jetstream.JetStream {
+	s.t.Helper()
+	js, err := jetstream.New(nc)
+	require.NoError(s.t, err)
+	return js
+}
+
+func (s *site) makeBucket() {
+	s.t.Helper()
+	nc := s.connect()
+	defer nc.Close()
+	_, err := s.jetStream(nc).CreateKeyValue(s.t.Context(), jetstream.KeyValueConfig{Bucket: "claims", TTL: s.ttl})
+	require.NoError(s.t, err)
+}
+
+func (s *site) deleteBucket() {
+	s.t.Helper()
+	nc := s.connect()
+	defer nc.Close()
+	require.NoError(s.t, s.jetStream(nc).DeleteKeyValue(s.t.Context(), "claims"))
+}
+
+// member is a node with its claims, and what a test does to them.
+type member struct {
+	*claims
+	nc    *nats.Conn
+	kv    *faultyKV
+	clock *clock
+}
+
+// join returns the claims of a node, until the test ends.
+func (s *site) join(node string) *member {
+	s.t.Helper()
+	nc := s.connect()
+	kv, err := s.jetStream(nc).KeyValue(s.t.Context(), "claims")
+	require.NoError(s.t, err)
+	m := &member{nc: nc, kv: &faultyKV{KeyValue: kv}, clock: new(clock)}
+	m.claims, err = newClaims(context.Background(), nc, m.kv, owner{node, nats.NewInbox()}, "hints", s.ttl, slog.New(slog.DiscardHandler))
+	require.NoError(s.t, err)
+	m.now = m.clock.now
+	s.t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel() // nobody waits for what has been released
+		m.close(ctx)
+	})
+	require.NoError(s.t, nc.Flush(), "hints arrive from now on")
+	return m
+}
+
+// has claims a key that is free.
+func (m *member) has(t testing.TB, key string) *Claim {
+	t.Helper()
+	c, err := m.claim(t.Context(), key)
+	require.NoError(t, err)
+	return c
+}
+
+// takes takes a key over.
+func (m *member) takes(t testing.TB, key string) *Claim {
+	t.Helper()
+	c, err := m.takeOver(t.Context(), key)
+	require.NoError(t, err)
+	return c
+}
+
+// clock goes with the true one until it is set forward.
+type clock struct{ ahead atomic.Int64 }
+
+func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+
+func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
+
+// faultyKV is a bucket whose writes fail as a test says.
+type faultyKV struct {
+	jetstream.KeyValue
+
+	mu     sync.Mutex
+	before error  // guarded by mu, as all below: writes do not arrive
+	after  error  // they arrive, and their answers do not
+	during func() // called before the next write
+}
+
+var errLostAnswer = errors.New("no answer")
+
+func (k *faultyKV) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	k.mu.Lock()
+	before, after, during := k.before, k.after, k.during
+	k.during = nil
+	k.mu.Unlock()
+	if during != nil {
+		during()
+	}
+	if before != nil {
+		return 0, before
+	}
+	revision, err := k.KeyValue.Update(ctx, key, value, revision)
+	if err == nil && after != nil {
+		return 0, after
+	}
+	return revision, err
+}
+
+func (k *faultyKV) fail(before, after error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.before, k.after = before, after
+}
+
+func (k *faultyKV) once(during func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.during = during
+}
+
+// requireLost waits until a claim is lost, and returns the error.
+func requireLost(t testing.TB, c *Claim) (lost *LostError) {
+	t.Helper()
+	select {
+	case <-c.Done():
+	case <-time.After(aLongTime):
+		t.Fatal("the claim is not lost")
+	}
+	require.ErrorIs(t, c.Err(), ErrLost)
+	require.ErrorAs(t, c.Err(), &lost)
+	return lost
+}

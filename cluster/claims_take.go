@@ -1,0 +1,106 @@
+package cluster
+
+import (
+	"context"
+	"math/rand/v2"
+	"regexp"
+	"time"
+)
+
+// claim claims a key for this node. It fails with a *HeldError if a node holds it, this one or
+// another; with ErrBadParams if there can be no such key, with ErrOverloaded if this node holds
+// 65,536 keys, with ErrUnavailable if it has left, and otherwise if NATS does not answer within ctx
+// or four fifths of ttl. A claim whose answer is lost leaves an entry behind, for ttl: for this
+// node, the key is free nevertheless.
+func (c *claims) claim(ctx context.Context, key string) (*Claim, error) {
+	return c.take(ctx, key, false)
+}
+
+// takeOver is claim, but takes the key from another node that holds it, which is told.
+func (c *claims) takeOver(ctx context.Context, key string) (*Claim, error) {
+	return c.take(ctx, key, true)
+}
+
+func (c *claims) take(ctx context.Context, key string, force bool) (*Claim, error) {
+	if err := checkKey(key); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.lease())
+	defer cancel()
+	done, err := c.reserve(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	for {
+		claim, err := c.attempt(ctx, key, force)
+		if claim != nil || err != nil {
+			return claim, err
+		}
+		if !holdOff(ctx, rand.N(20*time.Millisecond)) {
+			return nil, unanswered("claim", key, context.Cause(ctx))
+		}
+	}
+}
+
+// attempt returns nothing at all if others have changed the entry meanwhile, or it took too long.
+func (c *claims) attempt(ctx context.Context, key string, force bool) (*Claim, error) {
+	begin := c.now()
+	e, err := c.store.read(ctx, key)
+	if err != nil {
+		return nil, unanswered("claim", key, err)
+	}
+	// an entry of this instance, which holds no such claim, is left of one whose answer was lost
+	if e.held && e.by != c.self && !force {
+		return nil, &HeldError{key, e.by.node, e.epoch}
+	}
+	at, err := c.store.position(ctx, c.ttl)
+	if err != nil {
+		return nil, unanswered("claim", key, err)
+	}
+	if at.last < e.revision || at.epoch() <= e.epoch {
+		return nil, nil // of a leader that was deposed, or from before the bucket was made anew
+	}
+	revision, err := c.store.write(ctx, key, c.self, at.epoch(), e.revision)
+	switch {
+	case conflicts(err):
+		return nil, nil
+	case err != nil:
+		return nil, unanswered("claim", key, err)
+	case revision <= at.last || c.since(begin) >= c.lease():
+		return nil, nil // written to another bucket, or too late: see position.epoch
+	}
+	claim, ok := c.hold(key, at.epoch(), revision, begin)
+	if !ok {
+		c.store.remove(ctx, key, revision) // or it runs out
+		return nil, errClaimsOver
+	}
+	c.tell(key, e)
+	return claim, nil
+}
+
+// aNode is what ids of nodes look like; what stands in the bucket may be anybody's.
+var aNode = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// tell tells the node that had an entry that its key was taken over. If that does not arrive, it
+// finds out when it renews its claim.
+func (c *claims) tell(key string, had claimEntry) {
+	if !had.held || had.by == c.self || !aNode.MatchString(had.by.node) {
+		return
+	}
+	if err := c.nc.Publish(c.hints+"."+had.by.node, []byte(key)); err != nil {
+		c.log.Debug("cluster: a node is not told that its claim was taken over", "node", had.by.node, "key", key, "error", err)
+	}
+}
+
+// holdOff waits, and reports false if ctx ends before.
+func holdOff(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
