@@ -67,9 +67,9 @@ func (c *Claim) why() error {
 }
 
 // Release gives the key up, so that others can claim it at once: the claim is over before NATS is
-// asked. The wait for NATS ends with ctx, or after five seconds if that has no deadline. With an
-// error others may have to wait until the lease has run out; Release may be called again then. It
-// returns nil if the claim was released before, and what [Claim.Err] does if it was lost.
+// asked. The wait for NATS ends with ctx, and each request after two seconds. With an error others
+// may have to wait until the lease has run out; Release may be called again then. It returns nil if
+// the claim was released before, and what [Claim.Err] does if it was lost.
 func (c *Claim) Release(ctx context.Context) error {
 	c.Err() // a lease that ran out was lost
 	c.end(ErrReleased)

@@ -9,7 +9,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// These are keys of the metadata of calls. Their values are an epoch in decimal, a space, and a key.
+// These are keys of the metadata of calls. A value is an epoch in decimal, a space, and a key.
 const (
 	asHolder = "asterisque.as" // the call is one of the holder of the key
 	toHolder = "asterisque.to" // the call is for the holder of the key
@@ -28,11 +28,11 @@ func parseMark(name, value string) (key string, epoch uint64, err error) {
 	return key, epoch, nil
 }
 
-// Caller returns a Caller for calls on on in the role of the holder of the key: nodes of the cluster
-// refuse them, with ErrUnauthorized, when they know that somebody has held the key since. Once the
-// claim is over they fail before they are sent, with ErrUnauthorized as well, and those that are
-// under way are canceled, streams as well. Such an error has the cause [Claim.Err]; one that a peer
-// refuses has not. Peers outside of the cluster take them as any other call.
+// Caller returns a Caller for calls on on in the role of the holder of the key: nodes of the
+// cluster refuse them, with ErrUnauthorized, when they know that somebody has held the key since.
+// Once the claim is over they fail before they are sent, with ErrUnauthorized as well, and those
+// that are under way are canceled, streams too. Such an error is caused by that of [Claim.Err]; one
+// of a peer that refuses is not. Peers outside of the cluster take them as any other call.
 func (c *Claim) Caller(on asterisque.Caller) asterisque.Caller {
 	says := asterisque.Metadata{asHolder: mark(c.key, c.epoch)}
 	return asterisque.Intercept(on, func(ctx context.Context, call *asterisque.Call, next asterisque.Next) error {

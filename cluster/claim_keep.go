@@ -63,11 +63,11 @@ func (c *Claim) lookAt(revision uint64) (again time.Duration) {
 	case err != nil:
 		c.fail(err)
 		return c.soon()
-	case e.revision != 0 && e.revision <= revision:
-		c.fail(fmt.Errorf("it says that revision %d is the last one, and that it is not", e.revision))
+	case e.isBefore(c.epoch) || e.is(c.claims.self, c.epoch) && e.revision <= revision:
+		c.fail(fmt.Errorf("it says that its entry is not revision %d, and that it is %d", revision, e.revision))
 		return c.soon()
 	case e.is(c.claims.self, c.epoch):
-		// a renewal whose answer was lost; since when that counts is not known: it has to be renewed
+		// a renewal whose answer was lost: since when it counts is not known, another one follows
 		c.adopt(e.revision)
 		return 0
 	}
@@ -114,9 +114,8 @@ func (c *Claim) runOut() {
 func (c *Claim) verify() {
 	ctx, cancel := context.WithTimeout(c.ctx, c.claims.ttl/5)
 	defer cancel()
-	revision, _, _ := c.state()
 	e, err := c.claims.store.read(ctx, c.key)
-	if err != nil || e.is(c.claims.self, c.epoch) || e.revision != 0 && e.revision < revision {
+	if err != nil || e.is(c.claims.self, c.epoch) || e.isBefore(c.epoch) {
 		return // the next renewal tells, at the latest
 	}
 	c.end(c.lost(e, nil))

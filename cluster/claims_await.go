@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/asterisque-go/asterisque"
 )
 
-// await waits until nobody holds a key, and claims it: a lock, or an election. It goes on while NATS
-// does not answer, and ends with ctx, or with an error that waiting does not mend, as claim has
-// them. Of several nodes that wait one gets the key, and not necessarily the first.
+// await waits until nobody holds a key, and claims it: a lock, or an election. It goes on while
+// NATS does not answer, and ends with ctx, or with an error that waiting does not mend, as claim
+// has them. Of several nodes that wait one gets the key, and not necessarily the first.
 func (c *claims) await(ctx context.Context, key string) (*Claim, error) {
 	if err := checkKey(key); err != nil {
 		return nil, err
@@ -58,30 +59,35 @@ type signs struct {
 	of      *claims // these are fixed
 	watcher jetstream.KeyWatcher
 	cancel  context.CancelFunc
+	back    chan nats.Status // the connection came back, and the watcher may have been forgotten
 
 	silence *time.Timer // goes off when it has given none for long enough; of the one who waits
 	some    bool        // there was one; likewise
 }
 
-// watch begins to watch a key. Without an answer of NATS it gives up after a lease.
+// watch begins to watch a key. Without an answer of NATS it gives up as requests do.
 func (c *claims) watch(ctx context.Context, key string) (*signs, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	late := time.AfterFunc(c.lease(), cancel)
-	w, err := c.store.kv.Watch(ctx, key)
-	if err == nil && !late.Stop() {
-		w.Stop()
-		err = ctx.Err()
+	s := &signs{of: c, silence: time.NewTimer(c.ttl)}
+	s.back = c.nc.StatusChanged(nats.CONNECTED) // before the watcher is there
+	ctx, s.cancel = context.WithCancel(ctx)
+	late := time.AfterFunc(natsPatience, s.cancel)
+	var err error
+	s.watcher, err = c.store.kv.Watch(ctx, key)
+	if !late.Stop() && err == nil {
+		err = context.DeadlineExceeded
 	}
 	if err != nil {
-		late.Stop()
-		cancel()
+		s.stop()
 		return nil, err
 	}
-	return &signs{of: c, watcher: w, cancel: cancel, silence: time.NewTimer(c.ttl)}, nil
+	return s, nil
 }
 
 func (s *signs) stop() {
-	s.watcher.Stop()
+	s.of.nc.RemoveStatusListener(s.back)
+	if s.watcher != nil {
+		s.watcher.Stop()
+	}
 	s.cancel()
 	s.silence.Stop()
 }
@@ -98,6 +104,8 @@ func (s *signs) free(ctx context.Context) error {
 			if s.isFree(e) {
 				return nil
 			}
+		case <-s.back:
+			return errors.New("the connection was lost")
 		case <-s.silence.C:
 			return nil
 		case <-s.of.ctx.Done():

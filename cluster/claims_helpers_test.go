@@ -19,6 +19,9 @@ import (
 // long is a ttl beyond every test: nothing is renewed in it, or runs out, by itself.
 const long = 5 * time.Minute
 
+// tick is how often is looked for something.
+const tick = 5 * time.Millisecond
+
 // aLongTime bounds what is waited for, however slow all is.
 const aLongTime = 30 * time.Second
 
@@ -76,6 +79,7 @@ type member struct {
 	nc    *nats.Conn
 	kv    *faultyKV
 	clock *clock
+	ran   atomic.Int64 // calls that its handlers have run
 }
 
 // join returns the claims of a node, until the test ends.

@@ -30,6 +30,10 @@ type claimEntry struct {
 // is reports whether the entry is that of the claim of o with that epoch.
 func (e claimEntry) is(o owner, epoch uint64) bool { return e.held && e.by == o && e.epoch == epoch }
 
+// isBefore reports whether the entry is one of before the claim with that epoch: then a leader of
+// the stream has given it that is none any more.
+func (e claimEntry) isBefore(epoch uint64) bool { return e.held && e.epoch < epoch }
+
 // claimValue is how a claimEntry stands in the bucket.
 type claimValue struct {
 	Node     string `json:"node"`
@@ -37,7 +41,11 @@ type claimValue struct {
 	Epoch    uint64 `json:"epoch"`
 }
 
-// claimStore is the bucket of the claims. Its methods are bounded by their contexts only.
+// natsPatience bounds each request to NATS. What is lost with a server is never answered, so that
+// asking again is better than to wait for long.
+const natsPatience = 2 * time.Second
+
+// claimStore is the bucket of the claims. Each method is a request, and bounded by natsPatience.
 type claimStore struct { // fixed
 	kv     jetstream.KeyValue
 	js     nats.JetStreamContext
@@ -53,10 +61,12 @@ func newClaimStore(nc *nats.Conn, kv jetstream.KeyValue) (*claimStore, error) {
 	return &claimStore{kv, js, "KV_" + kv.Bucket(), "$KV." + kv.Bucket() + "."}, nil
 }
 
-// read returns what the bucket has of a key. It asks the leader of the stream: Get of the bucket may
-// ask any of its servers, and one that lags behind would give an old holder, or none, as the
+// read returns what the bucket has of a key. It asks the leader of the stream: Get of the bucket
+// may ask any of its servers, and one that lags behind would give an old holder, or none, as the
 // present one. And it sees marks of deletion, whose revision Get keeps for itself.
 func (s *claimStore) read(ctx context.Context, key string) (e claimEntry, err error) {
+	ctx, cancel := context.WithTimeout(ctx, natsPatience)
+	defer cancel()
 	m, err := s.js.GetLastMsg(s.stream, s.before+key, nats.Context(ctx))
 	switch {
 	case errors.Is(err, nats.ErrMsgNotFound):
@@ -84,6 +94,8 @@ type position struct {
 
 // position asks the leader of the stream where it is. It fails unless entries run out after ttl.
 func (s *claimStore) position(ctx context.Context, ttl time.Duration) (p position, err error) {
+	ctx, cancel := context.WithTimeout(ctx, natsPatience)
+	defer cancel()
 	info, err := s.js.StreamInfo(s.stream, nats.Context(ctx))
 	if err != nil {
 		return p, err
@@ -116,12 +128,16 @@ func (s *claimStore) write(ctx context.Context, key string, by owner, epoch, rev
 	if err != nil {
 		return 0, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, natsPatience)
+	defer cancel()
 	// not Create, which replaces a mark of deletion whatever its revision
 	return s.kv.Update(ctx, key, value, revision)
 }
 
 // remove deletes the entry with the revision.
 func (s *claimStore) remove(ctx context.Context, key string, revision uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, natsPatience)
+	defer cancel()
 	return s.kv.Delete(ctx, key, jetstream.LastRevision(revision))
 }
 

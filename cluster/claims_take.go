@@ -9,8 +9,8 @@ import (
 
 // claim claims a key for this node. It fails with a *HeldError if a node holds it, this one or
 // another; with ErrBadParams if there can be no such key, with ErrOverloaded if this node holds
-// 65,536 keys, with ErrUnavailable if it has left, and otherwise if NATS does not answer within ctx
-// or four fifths of ttl. A claim whose answer is lost leaves an entry behind, for ttl: for this
+// 65,536 keys, with ErrUnavailable if it has left, and otherwise if NATS does not answer within
+// ctx, or for two seconds. A claim whose answer is lost leaves an entry behind, for ttl: for this
 // node, the key is free nevertheless.
 func (c *claims) claim(ctx context.Context, key string) (*Claim, error) {
 	return c.take(ctx, key, false)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
@@ -18,9 +17,6 @@ type search struct {
 	known *target       // guarded by mu, as under; nil: not known
 	under chan struct{} // closed when the search that is under way ends; nil: there is none
 }
-
-// lookupPatience bounds one lookup of a holder. Those who wait try again.
-const lookupPatience = 2 * time.Second
 
 // errNobody is why there is no holder.
 var errNobody = errors.New("nobody holds it")
@@ -97,7 +93,7 @@ func (h *holder) look(ctx context.Context) (*target, error) {
 	if h.claims.ctx.Err() != nil {
 		return nil, errClaimsOver
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookupPatience)
+	ctx, cancel := context.WithTimeout(ctx, natsPatience)
 	defer cancel()
 	who, held, err := h.claims.lookup(ctx, h.key)
 	if err == nil && !held {

@@ -1,0 +1,118 @@
+package cluster
+
+import (
+	"context"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+)
+
+func TestCallsInTheRoleOfTheHolderEndWithTheClaim(t *testing.T) {
+	s := newSite(t, long)
+	a, peer := s.join("a"), s.join("peer")
+	c := a.has(t, "k")
+	on := c.Caller(peer.callable(t))
+	_, err := whoami.Call(t.Context(), on, "")
+	require.NoError(t, err)
+	a.clock.advance(a.lease())
+	_, err = whoami.Call(t.Context(), on, "")
+	requireNotRun(t, peer, 1, err, asterisque.ErrUnauthorized)
+	require.ErrorIs(t, err, ErrLost)
+
+	d := a.has(t, "d")
+	require.NoError(t, d.Release(t.Context()))
+	_, err = whoami.Call(t.Context(), d.Caller(peer.callable(t)), "")
+	requireNotRun(t, peer, 1, err, asterisque.ErrUnauthorized)
+	require.ErrorIs(t, err, ErrReleased)
+}
+
+func TestCallsThatAreUnderWayAreCanceledWithTheClaim(t *testing.T) {
+	s := newSite(t, long)
+	a, b, peer := s.join("a"), s.join("b"), s.join("peer")
+	c := a.has(t, "k")
+	on := c.Caller(peer.callable(t))
+	called := make(chan error, 1)
+	go func() { // ends with the claim
+		_, err := whoami.Call(context.Background(), on, "wait")
+		called <- err
+	}()
+	stream, err := ticks.Open(t.Context(), on, "")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return peer.ran.Load() == 2 }, aLongTime, tick)
+	b.takes(t, "k")
+	err = <-called
+	require.ErrorIs(t, err, asterisque.ErrCanceled)
+	require.ErrorIs(t, err, ErrLost)
+	require.False(t, asterisque.Repeatable(err))
+	_, err = stream.Result(t.Context())
+	require.ErrorIs(t, err, asterisque.ErrCanceled)
+	require.ErrorIs(t, err, ErrLost)
+}
+
+// One that its own caller gives up says so.
+func TestACallThatIsGivenUpIsNotThatOfALostClaim(t *testing.T) {
+	s := newSite(t, long)
+	a, peer := s.join("a"), s.join("peer")
+	c := a.has(t, "k")
+	on := c.Caller(peer.callable(t))
+	ctx, cancel := context.WithCancel(t.Context())
+	called := make(chan error, 1)
+	go func() { // ends with ctx
+		_, err := whoami.Call(ctx, on, "wait")
+		called <- err
+	}()
+	require.Eventually(t, func() bool { return peer.ran.Load() == 1 }, aLongTime, tick)
+	cancel()
+	err := <-called
+	require.ErrorIs(t, err, asterisque.ErrCanceled)
+	require.NotErrorIs(t, err, ErrLost)
+}
+
+func TestCallsSayWhatTheirContextSaysBesides(t *testing.T) {
+	s := newSite(t, long)
+	a := s.join("a")
+	c := a.has(t, "k")
+	var said asterisque.Metadata
+	on := sessionTo(t, asterisque.WithService(a.served()), asterisque.WithServedInterceptors(
+		func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+			said = c.Metadata(ctx)
+			return next(ctx, c)
+		}))
+	_, err := whoami.Call(marked(t.Context(), "user", "alice"), c.Caller(on), "", asterisque.WithMetadata(asterisque.Metadata{"id": "7"}))
+	require.NoError(t, err)
+	require.Equal(t, asterisque.Metadata{"user": "alice", "id": "7", asHolder: mark("k", c.Epoch())}, said)
+}
+
+// A claim that lives long holds nothing for the calls and streams that are over.
+func TestCallsThatAreOverLeaveNothingWithTheClaim(t *testing.T) {
+	s := newSite(t, long)
+	a, peer := s.join("a"), s.join("peer")
+	c := a.has(t, "k")
+	on := c.Caller(peer.callable(t))
+	round := func() {
+		for range 100 {
+			_, err := whoami.Call(t.Context(), on, "")
+			require.NoError(t, err)
+			p, err := ticks.Open(context.Background(), on, "")
+			require.NoError(t, err)
+			require.NoError(t, p.CloseSend())
+			p.Result(t.Context())
+		}
+	}
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapObjects
+	}
+	round()
+	before := heap()
+	for range 5 {
+		round()
+	}
+	require.Less(t, heap(), before+1000, "there were 1,000 calls, of which each would leave several objects")
+}

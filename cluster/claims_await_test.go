@@ -1,0 +1,139 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/cluster/broker"
+)
+
+// awaits lets m wait for a key.
+func (m *member) awaits(ctx context.Context, key string) (won <-chan *Claim, failed <-chan error) {
+	claims, errs := make(chan *Claim, 1), make(chan error, 1)
+	go func() { // ends with ctx, or the claims
+		c, err := m.await(ctx, key)
+		if err != nil {
+			errs <- err
+			return
+		}
+		claims <- c
+	}()
+	return claims, errs
+}
+
+// requireWaiting waits until so many watch a key.
+func requireWaiting(t *testing.T, m *member, watchers int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		info, err := m.store.js.StreamInfo("KV_claims")
+		return err == nil && info.State.Consumers == watchers
+	}, aLongTime, tick)
+}
+
+func TestWhoWaitsForAKeyGetsItWhenItIsReleased(t *testing.T) {
+	s := newSite(t, long)
+	a, b := s.join("a"), s.join("b")
+	first, err := a.await(t.Context(), "k")
+	require.NoError(t, err, "a free key is not waited for")
+	won, failed := b.awaits(t.Context(), "k")
+	same, _ := a.awaits(t.Context(), "k")
+	requireWaiting(t, a, 2)
+	require.Empty(t, won)
+	require.NoError(t, first.Release(t.Context()))
+	var second *Claim
+	select {
+	case second = <-won:
+	case second = <-same:
+	case err := <-failed:
+		require.NoError(t, err)
+	}
+	require.Greater(t, second.Epoch(), first.Epoch())
+	require.NoError(t, second.Release(t.Context()))
+	select {
+	case <-won:
+	case <-same:
+	}
+}
+
+func TestWhoWaitsForAKeyGetsItWhenItsHolderHasDied(t *testing.T) {
+	t.Parallel() // it waits for the true clock
+	s := newSite(t, time.Second)
+	a, b := s.join("a"), s.join("b")
+	c := a.has(t, "k")
+	won, _ := b.awaits(t.Context(), "k")
+	requireWaiting(t, a, 1)
+	a.nc.Close()
+	require.Greater(t, (<-won).Epoch(), c.Epoch())
+	require.ErrorIs(t, c.Err(), ErrLost)
+}
+
+func TestTheWaitForAKeyEndsWithItsContext(t *testing.T) {
+	s := newSite(t, long)
+	a, b := s.join("a"), s.join("b")
+	a.has(t, "k")
+	ctx, cancel := context.WithCancel(t.Context())
+	_, failed := b.awaits(ctx, "k")
+	requireWaiting(t, a, 1)
+	cancel()
+	err := <-failed
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, `waiting for the key "k"`)
+	requireWaiting(t, a, 0)
+	for wait := tick; ; wait *= 2 { // until that is long enough to ask
+		ctx, cancel := context.WithTimeout(t.Context(), wait)
+		_, err := b.await(ctx, "k")
+		cancel()
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		if held := new(HeldError); errors.As(err, &held) {
+			require.Equal(t, "a", held.Holder)
+			return
+		}
+	}
+}
+
+func TestTheWaitForAKeyEndsWithTheNode(t *testing.T) {
+	s := newSite(t, long)
+	a, b := s.join("a"), s.join("b")
+	a.has(t, "k")
+	_, failed := b.awaits(t.Context(), "k")
+	requireWaiting(t, a, 1)
+	require.NoError(t, b.close(t.Context()))
+	require.ErrorIs(t, <-failed, errClaimsOver)
+}
+
+// The holder goes on, too: its lease is longer than the restart.
+func TestClaimsOutliveARestartOfTheBroker(t *testing.T) {
+	config := broker.Config{Dir: t.TempDir()}
+	first, err := broker.Start(config)
+	require.NoError(t, err)
+	s := &site{t, first, long}
+	s.makeBucket()
+	a, b := s.join("a"), s.join("b")
+	c := a.has(t, "k")
+	won, failed := b.awaits(t.Context(), "k")
+	requireWaiting(t, a, 1)
+
+	config.Addr = first.Server().Addr().String()
+	require.NoError(t, first.Close())
+	s.b, err = broker.Start(config)
+	require.NoError(t, err)
+	t.Cleanup(func() { s.b.Close() })
+	require.Eventually(t, func() bool {
+		c.renew()
+		_, _, trouble := c.state()
+		return trouble == nil
+	}, aLongTime, tick)
+	require.NoError(t, c.Err())
+	require.Empty(t, failed)
+	require.NoError(t, c.Release(t.Context()))
+	select {
+	case next := <-won:
+		require.Greater(t, next.Epoch(), c.Epoch())
+	case <-time.After(aLongTime):
+		t.Fatal("nobody tells the one who waits")
+	}
+}

@@ -1,0 +1,207 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestATakeoverTellsTheLoserAtOnce(t *testing.T) {
+	s := newSite(t, long)
+	a, b := s.join("a"), s.join("b")
+	c := a.has(t, "k")
+	next := b.takes(t, "k")
+	require.Greater(t, next.Epoch(), c.Epoch())
+	lost := requireLost(t, c)
+	require.Equal(t, "b", lost.Holder)
+	require.Equal(t, next.Epoch(), lost.HolderEpoch)
+	require.ErrorIs(t, c.Release(t.Context()), ErrLost)
+	require.NoError(t, next.Err(), "the release of the old one takes nothing away")
+	_, held, err := a.lookup(t.Context(), "k")
+	require.NoError(t, err)
+	require.True(t, held)
+}
+
+func TestATakeoverOfAFreeKeyIsAClaim(t *testing.T) {
+	s := newSite(t, long)
+	a := s.join("a")
+	a.takes(t, "k")
+	_, err := a.takeOver(t.Context(), "k")
+	require.ErrorAs(t, err, new(*HeldError), "not from itself")
+}
+
+// A process of the same name has begun anew: the claims of the one before are not its own.
+func TestAnotherInstanceOfANodeIsAnotherHolder(t *testing.T) {
+	s := newSite(t, long)
+	before, after := s.join("a"), s.join("a")
+	c := before.has(t, "k")
+	_, err := after.claim(t.Context(), "k")
+	var held *HeldError
+	require.ErrorAs(t, err, &held)
+	require.Equal(t, "a", held.Holder)
+	next := after.takes(t, "k")
+	requireLost(t, c)
+	require.Never(t, func() bool { return next.Err() != nil }, 100*time.Millisecond, 10*time.Millisecond, "both are told")
+}
+
+// Epochs go on where those of the old bucket have ended.
+func TestEpochsGrowAlsoWhenTheBucketIsLost(t *testing.T) {
+	s := newSite(t, long)
+	a, b := s.join("a"), s.join("b")
+	var epochs []uint64
+	for i := range 5 {
+		for range 20 - 4*i { // each bucket gets less far than the one before
+			c := a.has(t, "k")
+			epochs = append(epochs, c.Epoch())
+			require.NoError(t, c.Release(t.Context()))
+		}
+		c := a.has(t, "k")
+		s.deleteBucket()
+		s.makeBucket()
+		next := b.has(t, "k")
+		c.renew()
+		require.Equal(t, "b", requireLost(t, c).Holder)
+		epochs = append(epochs, c.Epoch(), next.Epoch())
+		require.NoError(t, next.Release(t.Context()))
+	}
+	requireGrowing(t, epochs)
+}
+
+func TestAClaimWhoseBucketIsLostIsLost(t *testing.T) {
+	t.Parallel() // it waits for the true clock
+	s := newSite(t, time.Second)
+	a := s.join("a")
+	c := a.has(t, "k")
+	s.deleteBucket()
+	requireLost(t, c)
+	s.makeBucket()
+	a.has(t, "k")
+}
+
+// Between the position and the write, another node holds the key for a moment.
+func TestAClaimIsNotMadeWithAPositionOfBefore(t *testing.T) {
+	s := newSite(t, long)
+	a, b := s.join("a"), s.join("b")
+	var between *Claim
+	a.kv.once(func() {
+		between = b.has(t, "k")
+		require.NoError(t, between.Release(t.Context()))
+	})
+	require.Greater(t, a.has(t, "k").Epoch(), between.Epoch())
+}
+
+// Between the position and the write, the bucket is made anew, and has the same revision again.
+func TestAClaimIsNotMadeWithAPositionOfAnotherBucket(t *testing.T) {
+	s := newSite(t, long)
+	a, b := s.join("a"), s.join("b")
+	for i := range 10 {
+		a.has(t, fmt.Sprint("k", i))
+	}
+	var between *Claim
+	a.kv.once(func() {
+		s.deleteBucket()
+		s.makeBucket()
+		between = b.has(t, "k")
+		require.NoError(t, between.Release(t.Context()))
+	})
+	require.Greater(t, a.has(t, "k").Epoch(), between.Epoch())
+}
+
+func requireGrowing(t *testing.T, epochs []uint64) {
+	t.Helper()
+	for i := 1; i < len(epochs); i++ {
+		require.Greater(t, epochs[i], epochs[i-1], "%d of %d", i, len(epochs))
+	}
+}
+
+// winners notes the epochs of those who have won a key.
+type winners struct {
+	mu      sync.Mutex
+	highest uint64 // guarded by mu, as all below
+	all     map[uint64]string
+	inside  int
+	faults  []string
+}
+
+func (w *winners) known() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.highest
+}
+
+// won is called by the winner, who has known before its attempt. exclusive says that nobody takes
+// a key over.
+func (w *winners) won(who string, c *Claim, known uint64, exclusive bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if c.Epoch() <= known {
+		w.faults = append(w.faults, fmt.Sprintf("%s has won with %d after %d", who, c.Epoch(), known))
+	}
+	if before := w.all[c.Epoch()]; before != "" {
+		w.faults = append(w.faults, fmt.Sprintf("%s and %s have won with %d", before, who, c.Epoch()))
+	}
+	if exclusive && w.inside > 0 {
+		w.faults = append(w.faults, who+" has won while another one holds it")
+	}
+	w.all[c.Epoch()], w.highest = who, max(w.highest, c.Epoch())
+	w.inside++
+}
+
+func (w *winners) left() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.inside--
+}
+
+// fight lets nodes fight for one key, each so many times, by try.
+func fight(t *testing.T, s *site, exclusive bool, try func(m *member) (*Claim, error)) {
+	const nodes, rounds = 4, 25
+	w := &winners{all: make(map[uint64]string)}
+	var all sync.WaitGroup
+	for i := range nodes {
+		m := s.join(fmt.Sprint("n", i))
+		all.Go(func() { // ends with its rounds
+			for range rounds {
+				known := w.known()
+				c, err := try(m)
+				if err != nil {
+					continue
+				}
+				w.won(m.self.node, c, known, exclusive)
+				if rand.IntN(2) == 0 {
+					c.renew()
+				}
+				w.left()
+				c.Release(context.Background())
+			}
+		})
+	}
+	all.Wait()
+	require.Empty(t, w.faults)
+	require.Greater(t, len(w.all), rounds/4)
+}
+
+func TestEpochsGrowWhoeverFightsForAKey(t *testing.T) {
+	s := newSite(t, long)
+	fight(t, s, false, func(m *member) (*Claim, error) {
+		if rand.IntN(2) == 0 {
+			return m.takeOver(context.Background(), "k")
+		}
+		return m.claim(context.Background(), "k")
+	})
+}
+
+func TestNoTwoNodesHoldAKeyWithoutATakeover(t *testing.T) {
+	s := newSite(t, long)
+	fight(t, s, true, func(m *member) (*Claim, error) {
+		if rand.IntN(2) == 0 {
+			return m.await(context.Background(), "k")
+		}
+		return m.claim(context.Background(), "k")
+	})
+}

@@ -1,0 +1,72 @@
+package cluster
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// whoami answers with the name of its node. Given "wait" it waits until its context ends.
+var whoami = asterisque.Func[string, string](1, "whoami")
+
+// ticks sends nothing, until its context ends.
+var ticks = asterisque.Stream[string, string, string, string](2, "ticks")
+
+// served returns the service of a member, which has run as often as ran says.
+func (m *member) served() *asterisque.Service {
+	svc := asterisque.NewService()
+	whoami.Handle(svc, func(ctx context.Context, what string) (string, error) {
+		m.ran.Add(1)
+		if what == "wait" {
+			<-ctx.Done()
+			return "", ctx.Err()
+		}
+		return m.self.node, nil
+	})
+	ticks.Handle(svc, func(ctx context.Context, _ string, p *asterisque.Pipe[string, string]) (string, error) {
+		m.ran.Add(1)
+		_, err := p.Recv(ctx)
+		return m.self.node, err
+	})
+	return svc
+}
+
+// callable returns a session to a node with the fence of m.
+func (m *member) callable(t testing.TB) *asterisque.Session {
+	t.Helper()
+	return sessionTo(t, asterisque.WithService(m.served()), asterisque.WithServedInterceptors(newFence(m.claims).intercept))
+}
+
+// sessionTo returns a session to a node with these options, over a Wire within this program.
+func sessionTo(t testing.TB, opts ...asterisque.Option) *asterisque.Session {
+	t.Helper()
+	here, there := asterisque.NewNode(), asterisque.NewNode(opts...)
+	t.Cleanup(func() { here.Close(); there.Close() })
+	a, b := wire.Pipe()
+	accepted := make(chan error, 1)
+	go func() { // ends with the handshake
+		_, err := there.Accept(context.Background(), b)
+		accepted <- err
+	}()
+	s, err := here.Attach(context.Background(), a)
+	require.NoError(t, err)
+	require.NoError(t, <-accepted)
+	return s
+}
+
+// marked returns a context whose calls say so.
+func marked(ctx context.Context, name, value string) context.Context {
+	return asterisque.ContextWithMetadata(ctx, asterisque.Metadata{name: value})
+}
+
+// requireNotRun requires that the call that failed with err was refused, or not sent.
+func requireNotRun(t testing.TB, m *member, ran int64, err error, is error) {
+	t.Helper()
+	require.ErrorIs(t, err, is)
+	require.True(t, asterisque.Repeatable(err), err)
+	require.Equal(t, ran, m.ran.Load())
+}
