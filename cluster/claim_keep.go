@@ -75,12 +75,9 @@ func (c *Claim) lookAt(revision uint64) (again time.Duration) {
 	return 0
 }
 
-// note is called when a renewal that began at begin has written a revision. One that comes after
-// the lease ran out changes nothing: Err may have said so to somebody.
+// note is called when a renewal that began at begin has written a revision. A claim that is over by
+// then stays so.
 func (c *Claim) note(revision uint64, begin time.Time) {
-	if c.Err() != nil {
-		return
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.revision, c.renewed, c.trouble = revision, begin, nil
