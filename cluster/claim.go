@@ -92,7 +92,7 @@ func (c *Claim) remove(ctx context.Context) error {
 	revision, _, _ := c.state()
 	for range mostConflicts {
 		err := c.claims.store.remove(ctx, c.key, revision)
-		if !conflicts(err) {
+		if !isConflict(err) {
 			return err
 		}
 		e, err := c.claims.store.read(ctx, c.key)

@@ -15,11 +15,11 @@ const (
 	toHolder = "asterisque.to" // the call is for the holder of the key
 )
 
-// mark returns the value of metadata for a key that is held with epoch.
-func mark(key string, epoch uint64) string { return strconv.FormatUint(epoch, 10) + " " + key }
+// claimMark returns the value of metadata for a key that is held with epoch.
+func claimMark(key string, epoch uint64) string { return strconv.FormatUint(epoch, 10) + " " + key }
 
-// parseMark returns what mark was given. The error names the key of the metadata.
-func parseMark(name, value string) (key string, epoch uint64, err error) {
+// parseClaimMark returns what claimMark was given. The error names the key of the metadata.
+func parseClaimMark(name, value string) (key string, epoch uint64, err error) {
 	number, key, _ := strings.Cut(value, " ")
 	epoch, err = strconv.ParseUint(number, 10, 64)
 	if err != nil || epoch == 0 || checkKey(key) != nil {
@@ -34,7 +34,7 @@ func parseMark(name, value string) (key string, epoch uint64, err error) {
 // that are under way are canceled, streams too. Such an error is caused by that of [Claim.Err]; one
 // of a peer that refuses is not. Peers outside of the cluster take them as any other call.
 func (c *Claim) Caller(on asterisque.Caller) asterisque.Caller {
-	says := asterisque.Metadata{asHolder: mark(c.key, c.epoch)}
+	says := asterisque.Metadata{asHolder: claimMark(c.key, c.epoch)}
 	return asterisque.Intercept(on, func(ctx context.Context, call *asterisque.Call, next asterisque.Next) error {
 		return c.around(ctx, call, next, says)
 	})

@@ -11,7 +11,7 @@ import (
 )
 
 func TestCallsInTheRoleOfTheHolderEndWithTheClaim(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a, peer := s.join("a"), s.join("peer")
 	c := a.has(t, "k")
 	on := c.Caller(peer.callable(t))
@@ -30,7 +30,7 @@ func TestCallsInTheRoleOfTheHolderEndWithTheClaim(t *testing.T) {
 }
 
 func TestCallsThatAreUnderWayAreCanceledWithTheClaim(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a, b, peer := s.join("a"), s.join("b"), s.join("peer")
 	c := a.has(t, "k")
 	on := c.Caller(peer.callable(t))
@@ -41,7 +41,7 @@ func TestCallsThatAreUnderWayAreCanceledWithTheClaim(t *testing.T) {
 	}()
 	stream, err := ticks.Open(t.Context(), on, "")
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return peer.ran.Load() == 2 }, aLongTime, tick)
+	require.Eventually(t, func() bool { return peer.ran.Load() == 2 }, claimTestTime, claimTick)
 	b.takes(t, "k")
 	err = <-called
 	require.ErrorIs(t, err, asterisque.ErrCanceled)
@@ -54,7 +54,7 @@ func TestCallsThatAreUnderWayAreCanceledWithTheClaim(t *testing.T) {
 
 // One that its own caller gives up says so.
 func TestACallThatIsGivenUpIsNotThatOfALostClaim(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a, peer := s.join("a"), s.join("peer")
 	c := a.has(t, "k")
 	on := c.Caller(peer.callable(t))
@@ -64,7 +64,7 @@ func TestACallThatIsGivenUpIsNotThatOfALostClaim(t *testing.T) {
 		_, err := whoami.Call(ctx, on, "wait")
 		called <- err
 	}()
-	require.Eventually(t, func() bool { return peer.ran.Load() == 1 }, aLongTime, tick)
+	require.Eventually(t, func() bool { return peer.ran.Load() == 1 }, claimTestTime, claimTick)
 	cancel()
 	err := <-called
 	require.ErrorIs(t, err, asterisque.ErrCanceled)
@@ -72,23 +72,23 @@ func TestACallThatIsGivenUpIsNotThatOfALostClaim(t *testing.T) {
 }
 
 func TestCallsSayWhatTheirContextSaysBesides(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a := s.join("a")
 	c := a.has(t, "k")
 	var said asterisque.Metadata
-	on := sessionTo(t, asterisque.WithService(a.served()), asterisque.WithServedInterceptors(
+	on := fenceSessionTo(t, asterisque.WithService(a.fenceService()), asterisque.WithServedInterceptors(
 		func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 			said = c.Metadata(ctx)
 			return next(ctx, c)
 		}))
-	_, err := whoami.Call(marked(t.Context(), "user", "alice"), c.Caller(on), "", asterisque.WithMetadata(asterisque.Metadata{"id": "7"}))
+	_, err := whoami.Call(withMark(t.Context(), "user", "alice"), c.Caller(on), "", asterisque.WithMetadata(asterisque.Metadata{"id": "7"}))
 	require.NoError(t, err)
-	require.Equal(t, asterisque.Metadata{"user": "alice", "id": "7", asHolder: mark("k", c.Epoch())}, said)
+	require.Equal(t, asterisque.Metadata{"user": "alice", "id": "7", asHolder: claimMark("k", c.Epoch())}, said)
 }
 
 // A claim that lives long holds nothing for the calls and streams that are over.
 func TestCallsThatAreOverLeaveNothingWithTheClaim(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a, peer := s.join("a"), s.join("peer")
 	c := a.has(t, "k")
 	on := c.Caller(peer.callable(t))

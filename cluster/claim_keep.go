@@ -46,7 +46,7 @@ func (c *Claim) renew() (again time.Duration) {
 	case err == nil:
 		c.note(next, begin)
 		return c.interval()
-	case conflicts(err):
+	case isConflict(err):
 		return c.lookAt(revision)
 	default:
 		c.fail(err)

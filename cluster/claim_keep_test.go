@@ -11,21 +11,21 @@ import (
 
 func TestAClaimOutlivesItsTTL(t *testing.T) {
 	t.Parallel() // it waits for the true clock
-	s := newSite(t, 2*time.Second)
+	s := newClaimSite(t, 2*time.Second)
 	a := s.join("a")
 	c := a.has(t, "k")
 	revision, _, _ := c.state()
 	require.Eventually(t, func() bool {
 		now, _, _ := c.state()
 		return now > revision+2
-	}, aLongTime, 10*time.Millisecond, "three renewals, each about 0.6 s after the one before")
+	}, claimTestTime, 10*time.Millisecond, "three renewals, each about 0.6 s after the one before")
 	require.NoError(t, c.Err())
 	require.NoError(t, c.Release(t.Context()))
 }
 
 // The process is stopped for a while: its clock goes on, and nothing of it runs.
 func TestAHolderThatStoodStillKnowsByItsClock(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a := s.join("a")
 	c := a.has(t, "k")
 	a.clock.advance(a.lease() - time.Minute)
@@ -36,17 +36,17 @@ func TestAHolderThatStoodStillKnowsByItsClock(t *testing.T) {
 	require.ErrorIs(t, c.Err(), ErrLost)
 	require.ErrorIs(t, c.Err(), errStoodStill)
 	<-c.Done()
-	a.clock.advance(-long)
+	a.clock.advance(-longTTL)
 	require.ErrorIs(t, c.Err(), ErrLost, "once and for all")
 	require.ErrorIs(t, c.Release(t.Context()), ErrLost)
 }
 
 // The monotonic clock stands still while a machine is suspended.
 func TestAHolderWhoseMachineWasSuspendedKnowsByTheWallClock(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a := s.join("a")
 	c := a.has(t, "k")
-	a.now = func() time.Time { return time.Now().Add(long).Round(0) }
+	a.now = func() time.Time { return time.Now().Add(longTTL).Round(0) }
 	require.ErrorIs(t, c.Err(), errStoodStill)
 	begin := time.Now()
 	a.now = func() time.Time { return begin.Add(-time.Hour).Round(0) }
@@ -55,7 +55,7 @@ func TestAHolderWhoseMachineWasSuspendedKnowsByTheWallClock(t *testing.T) {
 
 // A renewal is answered when the lease has run out, and somebody was told so.
 func TestARenewalThatIsAnsweredTooLateMendsNothing(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a := s.join("a")
 	c := a.has(t, "k")
 	a.clock.advance(a.lease() - time.Minute)
@@ -69,7 +69,7 @@ func TestARenewalThatIsAnsweredTooLateMendsNothing(t *testing.T) {
 
 // Its lease counts from before it was sent.
 func TestARenewalCountsFromItsBeginning(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a := s.join("a")
 	c := a.has(t, "k")
 	a.kv.once(func() { a.clock.advance(a.lease() - time.Minute) })
@@ -81,9 +81,9 @@ func TestARenewalCountsFromItsBeginning(t *testing.T) {
 
 // A claim counts from before it was made.
 func TestAClaimThatTakesTooLongIsNone(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a := s.join("a")
-	a.kv.once(func() { a.clock.advance(long) })
+	a.kv.once(func() { a.clock.advance(longTTL) })
 	c := a.has(t, "k") // in another attempt
 	require.NoError(t, c.Err())
 	revision, _, _ := c.state()
@@ -91,7 +91,7 @@ func TestAClaimThatTakesTooLongIsNone(t *testing.T) {
 }
 
 func TestARenewalWhoseAnswerIsLostIsFound(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a := s.join("a")
 	c := a.has(t, "k")
 	first, begun, _ := c.state()
@@ -115,7 +115,7 @@ func TestARenewalWhoseAnswerIsLostIsFound(t *testing.T) {
 
 func TestAHolderThatNATSDoesNotAnswerGivesUpBeforeOthersMayHaveTheKey(t *testing.T) {
 	t.Parallel() // it waits for the true clock
-	s := newSite(t, time.Second)
+	s := newClaimSite(t, time.Second)
 	a, b := s.join("a"), s.join("b")
 	c := a.has(t, "k")
 	a.kv.fail(errLostAnswer, nil)
@@ -129,19 +129,19 @@ func TestAHolderThatNATSDoesNotAnswerGivesUpBeforeOthersMayHaveTheKey(t *testing
 
 func TestAClaimOutlivesAnOutageThatIsShorterThanItsLease(t *testing.T) {
 	t.Parallel() // it waits for the true clock
-	s := newSite(t, 4*time.Second)
+	s := newClaimSite(t, 4*time.Second)
 	a := s.join("a")
 	c := a.has(t, "k")
 	a.kv.fail(errLostAnswer, nil)
 	failed := func() bool { _, _, trouble := c.state(); return trouble != nil }
-	require.Eventually(t, failed, aLongTime, time.Millisecond)
+	require.Eventually(t, failed, claimTestTime, time.Millisecond)
 	a.kv.fail(nil, nil)
-	require.Eventually(t, func() bool { return !failed() }, aLongTime, time.Millisecond, "it is tried again soon")
+	require.Eventually(t, func() bool { return !failed() }, claimTestTime, time.Millisecond, "it is tried again soon")
 	require.NoError(t, c.Err())
 }
 
 func TestARenewalFindsThatTheKeyWasTaken(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a, b := s.join("a"), s.join("b")
 	c := a.has(t, "k")
 	b.hints = "nowhere"
@@ -152,7 +152,7 @@ func TestARenewalFindsThatTheKeyWasTaken(t *testing.T) {
 }
 
 func TestARenewalFindsThatItsEntryIsGone(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a := s.join("a")
 	for name, remove := range map[string]func(key string) error{
 		"deleted": func(key string) error { return a.kv.Delete(t.Context(), key) },
@@ -167,7 +167,7 @@ func TestARenewalFindsThatItsEntryIsGone(t *testing.T) {
 
 // A server that lags behind says that the last revision is the one that another one says is not.
 func TestAnAnswerThatContradictsItselfIsNotBelieved(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a := s.join("a")
 	c := a.has(t, "k")
 	revision, _, _ := c.state()

@@ -29,7 +29,7 @@ func (c *claims) await(ctx context.Context, key string) (*Claim, error) {
 			return nil, fmt.Errorf("cluster: waiting for the key %q: %w (%w)", key, context.Cause(ctx), err)
 		}
 		c.log.Debug("cluster: a key is waited for without NATS", "key", key, "error", err)
-		holdOff(ctx, pace(times))
+		holdOff(ctx, holdOffTime(times))
 	}
 }
 
@@ -54,8 +54,8 @@ func (c *claims) awaitWatching(ctx context.Context, key string) (*Claim, error) 
 	}
 }
 
-// signs are the signs of life that the holder of a key gives.
-type signs struct {
+// claimSigns are the signs of life that the holder of a key gives.
+type claimSigns struct {
 	of      *claims // these are fixed
 	watcher jetstream.KeyWatcher
 	cancel  context.CancelFunc
@@ -66,8 +66,8 @@ type signs struct {
 }
 
 // watch begins to watch a key. Without an answer of NATS it gives up as requests do.
-func (c *claims) watch(ctx context.Context, key string) (*signs, error) {
-	s := &signs{of: c, silence: time.NewTimer(c.ttl)}
+func (c *claims) watch(ctx context.Context, key string) (*claimSigns, error) {
+	s := &claimSigns{of: c, silence: time.NewTimer(c.ttl)}
 	s.back = c.nc.StatusChanged(nats.CONNECTED) // before the watcher is there
 	ctx, s.cancel = context.WithCancel(ctx)
 	late := time.AfterFunc(natsPatience, s.cancel)
@@ -83,7 +83,7 @@ func (c *claims) watch(ctx context.Context, key string) (*signs, error) {
 	return s, nil
 }
 
-func (s *signs) stop() {
+func (s *claimSigns) stop() {
 	s.of.nc.RemoveStatusListener(s.back)
 	if s.watcher != nil {
 		s.watcher.Stop()
@@ -94,7 +94,7 @@ func (s *signs) stop() {
 
 // free waits until the key may be free: its entry was deleted, or was not written anew for as long
 // as it takes to run out, which the watcher is not told.
-func (s *signs) free(ctx context.Context) error {
+func (s *claimSigns) free(ctx context.Context) error {
 	for {
 		select {
 		case e, ok := <-s.watcher.Updates():
@@ -120,7 +120,7 @@ var errStillHeld = errors.New("it is still held")
 
 // isFree takes a sign. The first that the watcher gives is the entry that was there, if any, and
 // then nil.
-func (s *signs) isFree(e jetstream.KeyValueEntry) bool {
+func (s *claimSigns) isFree(e jetstream.KeyValueEntry) bool {
 	switch {
 	case e == nil:
 		return !s.some
@@ -132,8 +132,8 @@ func (s *signs) isFree(e jetstream.KeyValueEntry) bool {
 	return false
 }
 
-// pace returns how long to wait before something is tried again that was tried so many times: 20 ms
-// at first, a second at most.
-func pace(times int) time.Duration {
+// holdOffTime returns how long to wait before something is tried again that was tried so many
+// times: 20 ms at first, a second at most.
+func holdOffTime(times int) time.Duration {
 	return min(20*time.Millisecond<<min(times, 10), time.Second)
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // awaits lets m wait for a key.
-func (m *member) awaits(ctx context.Context, key string) (won <-chan *Claim, failed <-chan error) {
+func (m *claimant) awaits(ctx context.Context, key string) (won <-chan *Claim, failed <-chan error) {
 	claims, errs := make(chan *Claim, 1), make(chan error, 1)
 	go func() { // ends with ctx, or the claims
 		c, err := m.await(ctx, key)
@@ -26,16 +26,16 @@ func (m *member) awaits(ctx context.Context, key string) (won <-chan *Claim, fai
 }
 
 // requireWaiting waits until so many watch a key.
-func requireWaiting(t *testing.T, m *member, watchers int) {
+func requireWaiting(t *testing.T, m *claimant, watchers int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		info, err := m.store.js.StreamInfo("KV_claims")
 		return err == nil && info.State.Consumers == watchers
-	}, aLongTime, tick)
+	}, claimTestTime, claimTick)
 }
 
 func TestWhoWaitsForAKeyGetsItWhenItIsReleased(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a, b := s.join("a"), s.join("b")
 	first, err := a.await(t.Context(), "k")
 	require.NoError(t, err, "a free key is not waited for")
@@ -61,7 +61,7 @@ func TestWhoWaitsForAKeyGetsItWhenItIsReleased(t *testing.T) {
 
 func TestWhoWaitsForAKeyGetsItWhenItsHolderHasDied(t *testing.T) {
 	t.Parallel() // it waits for the true clock
-	s := newSite(t, time.Second)
+	s := newClaimSite(t, time.Second)
 	a, b := s.join("a"), s.join("b")
 	c := a.has(t, "k")
 	won, _ := b.awaits(t.Context(), "k")
@@ -72,7 +72,7 @@ func TestWhoWaitsForAKeyGetsItWhenItsHolderHasDied(t *testing.T) {
 }
 
 func TestTheWaitForAKeyEndsWithItsContext(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a, b := s.join("a"), s.join("b")
 	a.has(t, "k")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -83,7 +83,7 @@ func TestTheWaitForAKeyEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorContains(t, err, `waiting for the key "k"`)
 	requireWaiting(t, a, 0)
-	for wait := tick; ; wait *= 2 { // until that is long enough to ask
+	for wait := claimTick; ; wait *= 2 { // until that is long enough to ask
 		ctx, cancel := context.WithTimeout(t.Context(), wait)
 		_, err := b.await(ctx, "k")
 		cancel()
@@ -96,7 +96,7 @@ func TestTheWaitForAKeyEndsWithItsContext(t *testing.T) {
 }
 
 func TestTheWaitForAKeyEndsWithTheNode(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a, b := s.join("a"), s.join("b")
 	a.has(t, "k")
 	_, failed := b.awaits(t.Context(), "k")
@@ -110,7 +110,7 @@ func TestClaimsOutliveARestartOfTheBroker(t *testing.T) {
 	config := broker.Config{Dir: t.TempDir()}
 	first, err := broker.Start(config)
 	require.NoError(t, err)
-	s := &site{t, first, long}
+	s := &claimSite{t, first, longTTL}
 	s.makeBucket()
 	a, b := s.join("a"), s.join("b")
 	c := a.has(t, "k")
@@ -126,14 +126,14 @@ func TestClaimsOutliveARestartOfTheBroker(t *testing.T) {
 		c.renew()
 		_, _, trouble := c.state()
 		return trouble == nil
-	}, aLongTime, tick)
+	}, claimTestTime, claimTick)
 	require.NoError(t, c.Err())
 	require.Empty(t, failed)
 	require.NoError(t, c.Release(t.Context()))
 	select {
 	case next := <-won:
 		require.Greater(t, next.Epoch(), c.Epoch())
-	case <-time.After(aLongTime):
+	case <-time.After(claimTestTime):
 		t.Fatal("nobody tells the one who waits")
 	}
 }

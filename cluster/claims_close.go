@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// atOnce bounds how many claims are released at a time.
-const atOnce = 256
+// releasesAtOnce bounds how many claims are released at a time.
+const releasesAtOnce = 256
 
 // close releases all claims, and lets nothing be claimed any more. If ctx ends first, or NATS does
 // not answer, some entries stay until they run out, after ttl; that is the error. All claims are
@@ -33,8 +33,8 @@ func (c *claims) shut() (all []*Claim) {
 
 func releaseAll(ctx context.Context, all []*Claim) error {
 	var (
-		running sync.WaitGroup
-		places  = make(chan struct{}, atOnce)
+		running   sync.WaitGroup
+		callables = make(chan struct{}, releasesAtOnce)
 
 		mu     sync.Mutex
 		failed int   // guarded by mu, as last
@@ -44,9 +44,9 @@ func releaseAll(ctx context.Context, all []*Claim) error {
 		claim.end(ErrReleased) // nobody waits for the others
 	}
 	for _, claim := range all {
-		places <- struct{}{}
+		callables <- struct{}{}
 		running.Go(func() { // ends with ctx
-			defer func() { <-places }()
+			defer func() { <-callables }()
 			if err := claim.Release(ctx); err != nil && !errors.Is(err, ErrLost) {
 				mu.Lock()
 				defer mu.Unlock()

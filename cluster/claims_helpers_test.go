@@ -16,34 +16,34 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-// long is a ttl beyond every test: nothing is renewed in it, or runs out, by itself.
-const long = 5 * time.Minute
+// longTTL is a ttl beyond every test: nothing is renewed in it, or runs out, by itself.
+const longTTL = 5 * time.Minute
 
-// tick is how often is looked for something.
-const tick = 5 * time.Millisecond
+// claimTick is how often is looked for something.
+const claimTick = 5 * time.Millisecond
 
-// aLongTime bounds what is waited for, however slow all is.
-const aLongTime = 30 * time.Second
+// claimTestTime bounds what is waited for, however slow all is.
+const claimTestTime = 30 * time.Second
 
-// site is a broker with a bucket of claims.
-type site struct {
+// claimSite is a broker with a bucket of claims.
+type claimSite struct {
 	t   testing.TB
 	b   *broker.Broker
 	ttl time.Duration
 }
 
-func newSite(t testing.TB, ttl time.Duration) *site {
+func newClaimSite(t testing.TB, ttl time.Duration) *claimSite {
 	t.Helper()
 	b, err := broker.Start(broker.Config{})
 	require.NoError(t, err)
 	t.Cleanup(func() { b.Close() })
-	s := &site{t, b, ttl}
+	s := &claimSite{t, b, ttl}
 	s.makeBucket()
 	return s
 }
 
 // connect returns a connection until the test ends, which comes back soon when it was lost.
-func (s *site) connect() *nats.Conn {
+func (s *claimSite) connect() *nats.Conn {
 	s.t.Helper()
 	nc, err := nats.Connect(s.b.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
 	require.NoError(s.t, err)
@@ -51,14 +51,14 @@ func (s *site) connect() *nats.Conn {
 	return nc
 }
 
-func (s *site) jetStream(nc *nats.Conn) jetstream.JetStream {
+func (s *claimSite) jetStream(nc *nats.Conn) jetstream.JetStream {
 	s.t.Helper()
 	js, err := jetstream.New(nc)
 	require.NoError(s.t, err)
 	return js
 }
 
-func (s *site) makeBucket() {
+func (s *claimSite) makeBucket() {
 	s.t.Helper()
 	nc := s.connect()
 	defer nc.Close()
@@ -66,29 +66,29 @@ func (s *site) makeBucket() {
 	require.NoError(s.t, err)
 }
 
-func (s *site) deleteBucket() {
+func (s *claimSite) deleteBucket() {
 	s.t.Helper()
 	nc := s.connect()
 	defer nc.Close()
 	require.NoError(s.t, s.jetStream(nc).DeleteKeyValue(s.t.Context(), "claims"))
 }
 
-// member is a node with its claims, and what a test does to them.
-type member struct {
+// claimant is a node with its claims, and what a test does to them.
+type claimant struct {
 	*claims
 	nc    *nats.Conn
 	kv    *faultyKV
-	clock *clock
+	clock *setClock
 	ran   atomic.Int64 // calls that its handlers have run
 }
 
 // join returns the claims of a node, until the test ends.
-func (s *site) join(node string) *member {
+func (s *claimSite) join(node string) *claimant {
 	s.t.Helper()
 	nc := s.connect()
 	kv, err := s.jetStream(nc).KeyValue(s.t.Context(), "claims")
 	require.NoError(s.t, err)
-	m := &member{nc: nc, kv: &faultyKV{KeyValue: kv}, clock: new(clock)}
+	m := &claimant{nc: nc, kv: &faultyKV{KeyValue: kv}, clock: new(setClock)}
 	m.claims, err = newClaims(context.Background(), nc, m.kv, owner{node, nats.NewInbox()}, "hints", s.ttl, slog.New(slog.DiscardHandler))
 	require.NoError(s.t, err)
 	m.now = m.clock.now
@@ -102,7 +102,7 @@ func (s *site) join(node string) *member {
 }
 
 // has claims a key that is free.
-func (m *member) has(t testing.TB, key string) *Claim {
+func (m *claimant) has(t testing.TB, key string) *Claim {
 	t.Helper()
 	c, err := m.claim(t.Context(), key)
 	require.NoError(t, err)
@@ -110,19 +110,19 @@ func (m *member) has(t testing.TB, key string) *Claim {
 }
 
 // takes takes a key over.
-func (m *member) takes(t testing.TB, key string) *Claim {
+func (m *claimant) takes(t testing.TB, key string) *Claim {
 	t.Helper()
 	c, err := m.takeOver(t.Context(), key)
 	require.NoError(t, err)
 	return c
 }
 
-// clock goes with the true one until it is set forward.
-type clock struct{ ahead atomic.Int64 }
+// setClock goes with the true one until it is set forward.
+type setClock struct{ ahead atomic.Int64 }
 
-func (c *clock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+func (c *setClock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
 
-func (c *clock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
+func (c *setClock) advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
 // faultyKV is a bucket whose writes fail as a test says.
 type faultyKV struct {
@@ -171,7 +171,7 @@ func requireLost(t testing.TB, c *Claim) (lost *LostError) {
 	t.Helper()
 	select {
 	case <-c.Done():
-	case <-time.After(aLongTime):
+	case <-time.After(claimTestTime):
 		t.Fatal("the claim is not lost")
 	}
 	require.ErrorIs(t, c.Err(), ErrLost)

@@ -13,12 +13,12 @@ import (
 // requireReads waits until entries were read so often, which is counted by countReads.
 func requireReads(t *testing.T, reads *atomic.Int64, times int64, why string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return reads.Load() >= times }, aLongTime, tick)
+	require.Eventually(t, func() bool { return reads.Load() >= times }, claimTestTime, claimTick)
 	require.Equal(t, times, reads.Load(), why)
 }
 
 // countReads counts how often entries are read, whoever does so.
-func countReads(t *testing.T, s *site) (reads *atomic.Int64) {
+func countReads(t *testing.T, s *claimSite) (reads *atomic.Int64) {
 	t.Helper()
 	nc, n := s.connect(), new(atomic.Int64)
 	_, err := nc.Subscribe("$JS.API.STREAM.MSG.GET.KV_claims", func(*nats.Msg) { n.Add(1) })
@@ -28,7 +28,7 @@ func countReads(t *testing.T, s *site) (reads *atomic.Int64) {
 }
 
 // hint sends keys to the subject of a node, and returns when they have arrived.
-func hint(t *testing.T, s *site, m *member, keys ...string) {
+func hint(t *testing.T, s *claimSite, m *claimant, keys ...string) {
 	t.Helper()
 	nc := s.connect()
 	for _, key := range keys {
@@ -39,7 +39,7 @@ func hint(t *testing.T, s *site, m *member, keys ...string) {
 }
 
 func TestAHintThatIsNotTrueCostsOneRead(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a := s.join("a")
 	c := a.has(t, "k")
 	reads := countReads(t, s)
@@ -49,7 +49,7 @@ func TestAHintThatIsNotTrueCostsOneRead(t *testing.T) {
 }
 
 func TestAFloodOfHintsIsDropped(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a, b := s.join("a"), s.join("b")
 	c := a.has(t, "k")
 	flood := make([]string, 5*maxHints)
@@ -67,7 +67,7 @@ func TestAFloodOfHintsIsDropped(t *testing.T) {
 }
 
 func TestAHintWithoutNATSChangesNothing(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a := s.join("a")
 	c := a.has(t, "k")
 	a.nc.Close()
@@ -76,7 +76,7 @@ func TestAHintWithoutNATSChangesNothing(t *testing.T) {
 }
 
 func TestAHintThatAKeyIsGoneIsChecked(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a := s.join("a")
 	c := a.has(t, "k")
 	require.NoError(t, a.kv.Delete(t.Context(), "k"))

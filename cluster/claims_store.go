@@ -86,14 +86,14 @@ func (s *claimStore) read(ctx context.Context, key string) (e claimEntry, err er
 	return e, nil
 }
 
-// position is where the stream of the bucket is.
-type position struct {
+// claimPosition is where the stream of the bucket is.
+type claimPosition struct {
 	created time.Time
 	last    uint64 // the sequence of the last message, 0 before the first
 }
 
 // position asks the leader of the stream where it is. It fails unless entries run out after ttl.
-func (s *claimStore) position(ctx context.Context, ttl time.Duration) (p position, err error) {
+func (s *claimStore) position(ctx context.Context, ttl time.Duration) (p claimPosition, err error) {
 	ctx, cancel := context.WithTimeout(ctx, natsPatience)
 	defer cancel()
 	info, err := s.js.StreamInfo(s.stream, nats.Context(ctx))
@@ -103,7 +103,7 @@ func (s *claimStore) position(ctx context.Context, ttl time.Duration) (p positio
 	if info.Config.MaxAge != ttl {
 		return p, asterisque.ErrUnavailable.Withf("entries of the bucket %s run out after %v, not after %v as claims need: set its TTL", s.kv.Bucket(), info.Config.MaxAge, ttl)
 	}
-	return position{info.Created, info.State.LastSeq}, nil
+	return claimPosition{info.Created, info.State.LastSeq}, nil
 }
 
 // epoch returns the epoch of a claim that is written after p was seen.
@@ -120,7 +120,7 @@ func (s *claimStore) position(ctx context.Context, ttl time.Duration) (p positio
 // are below the time, as nanoseconds, at which they were given, and those of one that is made later
 // are above it. The clocks of NATS servers have to agree to the time it takes to make a bucket
 // anew. The sum fits in 64 bits until the year 2554.
-func (p position) epoch() uint64 { return uint64(p.created.UnixNano()) + p.last + 1 }
+func (p claimPosition) epoch() uint64 { return uint64(p.created.UnixNano()) + p.last + 1 }
 
 // write puts an entry in the place of that with the revision, 0 for none, and returns its own.
 func (s *claimStore) write(ctx context.Context, key string, by owner, epoch, revision uint64) (uint64, error) {
@@ -141,8 +141,8 @@ func (s *claimStore) remove(ctx context.Context, key string, revision uint64) er
 	return s.kv.Delete(ctx, key, jetstream.LastRevision(revision))
 }
 
-// conflicts reports whether a write failed because the entry has another revision.
-func conflicts(err error) bool { return errors.Is(err, jetstream.ErrKeyRevisionMismatch) }
+// isConflict reports whether a write failed because the entry has another revision.
+func isConflict(err error) bool { return errors.Is(err, jetstream.ErrKeyRevisionMismatch) }
 
 // unanswered says what to make of an error of NATS. An Abort says so itself.
 func unanswered(what, key string, err error) error {

@@ -63,12 +63,12 @@ func (c *claims) attempt(ctx context.Context, key string, force bool) (*Claim, e
 	}
 	revision, err := c.store.write(ctx, key, c.self, at.epoch(), e.revision)
 	switch {
-	case conflicts(err):
+	case isConflict(err):
 		return nil, nil
 	case err != nil:
 		return nil, unanswered("claim", key, err)
 	case revision <= at.last || c.since(begin) >= c.lease():
-		return nil, nil // written to another bucket, or too late: see position.epoch
+		return nil, nil // written to another bucket, or too late: see claimPosition.epoch
 	}
 	claim, ok := c.hold(key, at.epoch(), revision, begin)
 	if !ok {
@@ -79,13 +79,13 @@ func (c *claims) attempt(ctx context.Context, key string, force bool) (*Claim, e
 	return claim, nil
 }
 
-// aNode is what ids of nodes look like; what stands in the bucket may be anybody's.
-var aNode = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+// claimNode is what ids of nodes look like; what stands in the bucket may be anybody's.
+var claimNode = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // tell tells the node that had an entry that its key was taken over. If that does not arrive, it
 // finds out when it renews its claim.
 func (c *claims) tell(key string, had claimEntry) {
-	if !had.held || had.by == c.self || !aNode.MatchString(had.by.node) {
+	if !had.held || had.by == c.self || !claimNode.MatchString(had.by.node) {
 		return
 	}
 	if err := c.nc.Publish(c.hints+"."+had.by.node, []byte(key)); err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 func TestATakeoverTellsTheLoserAtOnce(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a, b := s.join("a"), s.join("b")
 	c := a.has(t, "k")
 	next := b.takes(t, "k")
@@ -28,7 +28,7 @@ func TestATakeoverTellsTheLoserAtOnce(t *testing.T) {
 }
 
 func TestATakeoverOfAFreeKeyIsAClaim(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a := s.join("a")
 	a.takes(t, "k")
 	_, err := a.takeOver(t.Context(), "k")
@@ -37,7 +37,7 @@ func TestATakeoverOfAFreeKeyIsAClaim(t *testing.T) {
 
 // A process of the same name has begun anew: the claims of the one before are not its own.
 func TestAnotherInstanceOfANodeIsAnotherHolder(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	before, after := s.join("a"), s.join("a")
 	c := before.has(t, "k")
 	_, err := after.claim(t.Context(), "k")
@@ -51,7 +51,7 @@ func TestAnotherInstanceOfANodeIsAnotherHolder(t *testing.T) {
 
 // Epochs go on where those of the old bucket have ended.
 func TestEpochsGrowAlsoWhenTheBucketIsLost(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a, b := s.join("a"), s.join("b")
 	var epochs []uint64
 	for i := range 5 {
@@ -74,7 +74,7 @@ func TestEpochsGrowAlsoWhenTheBucketIsLost(t *testing.T) {
 
 func TestAClaimWhoseBucketIsLostIsLost(t *testing.T) {
 	t.Parallel() // it waits for the true clock
-	s := newSite(t, time.Second)
+	s := newClaimSite(t, time.Second)
 	a := s.join("a")
 	c := a.has(t, "k")
 	s.deleteBucket()
@@ -85,7 +85,7 @@ func TestAClaimWhoseBucketIsLostIsLost(t *testing.T) {
 
 // Between the position and the write, another node holds the key for a moment.
 func TestAClaimIsNotMadeWithAPositionOfBefore(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a, b := s.join("a"), s.join("b")
 	var between *Claim
 	a.kv.once(func() {
@@ -98,7 +98,7 @@ func TestAClaimIsNotMadeWithAPositionOfBefore(t *testing.T) {
 // Between the position and the write, the bucket is made anew, in which the key was held already,
 // and there is no entry again.
 func TestAClaimIsNotMadeWithAPositionOfAnotherBucket(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a, b := s.join("a"), s.join("b")
 	for i := range 10 {
 		a.has(t, fmt.Sprint("k", i))
@@ -120,8 +120,8 @@ func requireGrowing(t *testing.T, epochs []uint64) {
 	}
 }
 
-// winners notes the epochs of those who have won a key.
-type winners struct {
+// claimWinners notes the epochs of those who have won a key.
+type claimWinners struct {
 	mu      sync.Mutex
 	highest uint64 // guarded by mu, as all below
 	all     map[uint64]string
@@ -129,7 +129,7 @@ type winners struct {
 	faults  []string
 }
 
-func (w *winners) known() uint64 {
+func (w *claimWinners) known() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.highest
@@ -137,7 +137,7 @@ func (w *winners) known() uint64 {
 
 // won is called by the winner, who has known before its attempt. exclusive says that nobody takes
 // a key over.
-func (w *winners) won(who string, c *Claim, known uint64, exclusive bool) {
+func (w *claimWinners) won(who string, c *Claim, known uint64, exclusive bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c.Epoch() <= known {
@@ -153,16 +153,16 @@ func (w *winners) won(who string, c *Claim, known uint64, exclusive bool) {
 	w.inside++
 }
 
-func (w *winners) left() {
+func (w *claimWinners) left() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.inside--
 }
 
 // fight lets nodes fight for one key, each so many times, by try.
-func fight(t *testing.T, s *site, exclusive bool, try func(m *member) (*Claim, error)) {
+func fight(t *testing.T, s *claimSite, exclusive bool, try func(m *claimant) (*Claim, error)) {
 	const nodes, rounds = 4, 25
-	w := &winners{all: make(map[uint64]string)}
+	w := &claimWinners{all: make(map[uint64]string)}
 	var all sync.WaitGroup
 	for i := range nodes {
 		m := s.join(fmt.Sprint("n", i))
@@ -188,8 +188,8 @@ func fight(t *testing.T, s *site, exclusive bool, try func(m *member) (*Claim, e
 }
 
 func TestEpochsGrowWhoeverFightsForAKey(t *testing.T) {
-	s := newSite(t, long)
-	fight(t, s, false, func(m *member) (*Claim, error) {
+	s := newClaimSite(t, longTTL)
+	fight(t, s, false, func(m *claimant) (*Claim, error) {
 		if rand.IntN(2) == 0 {
 			return m.takeOver(context.Background(), "k")
 		}
@@ -198,8 +198,8 @@ func TestEpochsGrowWhoeverFightsForAKey(t *testing.T) {
 }
 
 func TestNoTwoNodesHoldAKeyWithoutATakeover(t *testing.T) {
-	s := newSite(t, long)
-	fight(t, s, true, func(m *member) (*Claim, error) {
+	s := newClaimSite(t, longTTL)
+	fight(t, s, true, func(m *claimant) (*Claim, error) {
 		if rand.IntN(2) == 0 {
 			return m.await(context.Background(), "k")
 		}

@@ -13,12 +13,12 @@ import (
 )
 
 func TestAKeyIsHeldByOneNodeAtATime(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a, b := s.join("a"), s.join("b")
 	first := a.has(t, "device/4711")
 	require.Equal(t, "device/4711", first.Key())
 	require.NoError(t, first.Err())
-	for name, m := range map[string]*member{"another node": b, "the holder itself": a} {
+	for name, m := range map[string]*claimant{"another node": b, "the holder itself": a} {
 		_, err := m.claim(t.Context(), "device/4711")
 		var held *HeldError
 		require.ErrorAs(t, err, &held, name)
@@ -47,7 +47,7 @@ func TestAKeyIsHeldByOneNodeAtATime(t *testing.T) {
 }
 
 func TestOnlyKeysOfNATSCanBeClaimed(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a := s.join("a")
 	for _, key := range []string{
 		"", ".", "/", ".a", "a.", "/a", "a/", "a..b", "a b", "a*", "a>", "ä", "a\x00", "\xff", "a\r\nPUB x 0", strings.Repeat("k", 201),
@@ -66,7 +66,7 @@ func TestOnlyKeysOfNATSCanBeClaimed(t *testing.T) {
 }
 
 func TestTheClaimsOfANodeAreBounded(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a := s.join("a")
 	last := a.has(t, "last")
 	for i := range maxClaims - 1 {
@@ -80,7 +80,7 @@ func TestTheClaimsOfANodeAreBounded(t *testing.T) {
 }
 
 func TestABucketWithAnotherTTLIsRefused(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a := s.join("a")
 	a.ttl = time.Hour
 	_, err := a.claim(t.Context(), "k")
@@ -91,7 +91,7 @@ func TestABucketWithAnotherTTLIsRefused(t *testing.T) {
 }
 
 func TestTheEndOfTheLifeLosesAllClaims(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a := s.join("a")
 	c := a.has(t, "k")
 	a.end(context.Canceled)
@@ -101,7 +101,7 @@ func TestTheEndOfTheLifeLosesAllClaims(t *testing.T) {
 }
 
 func TestAReleaseThatNATSDoesNotAnswerMayBeRepeated(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a, b := s.join("a"), s.join("b")
 	c := a.has(t, "k")
 	over, cancel := context.WithCancel(t.Context())
@@ -116,7 +116,7 @@ func TestAReleaseThatNATSDoesNotAnswerMayBeRepeated(t *testing.T) {
 
 // Its entry has a revision that it has not heard of.
 func TestAReleaseFindsARenewalThatWasUnderWay(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a, b := s.join("a"), s.join("b")
 	c := a.has(t, "k")
 	a.kv.fail(nil, errLostAnswer)
@@ -128,7 +128,7 @@ func TestAReleaseFindsARenewalThatWasUnderWay(t *testing.T) {
 
 // The answer to the claim was lost: the entry is there, and nobody knows of it.
 func TestAnEntryThatWasLeftBehindIsTheNodesOwn(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a, b := s.join("a"), s.join("b")
 	a.kv.fail(nil, errLostAnswer)
 	_, err := a.claim(t.Context(), "k")
@@ -140,7 +140,7 @@ func TestAnEntryThatWasLeftBehindIsTheNodesOwn(t *testing.T) {
 }
 
 func TestAnEntryOfSomebodyElseIsHeldByNobodyKnown(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a := s.join("a")
 	for i, value := range []string{"", "[]", `{"node":"a.b *>","epoch":18446744073709551615}`} {
 		key := fmt.Sprint("k", i)
@@ -159,7 +159,7 @@ func TestAnEntryOfSomebodyElseIsHeldByNobodyKnown(t *testing.T) {
 
 // Claims of one key in one node follow each other.
 func TestANodeClaimsAKeyOnceAtATime(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a := s.join("a")
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	a.kv.once(func() { close(begun); <-goOn })

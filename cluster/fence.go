@@ -26,12 +26,12 @@ const (
 // with an epoch that is known go on without NATS.
 type fence struct {
 	claims  *claims       // fixed
-	memory  *epochs       // locks itself
+	memory  *fenceEpochs  // locks itself
 	lookups chan struct{} // has one for each that runs
 }
 
 func newFence(c *claims) *fence {
-	return &fence{claims: c, memory: newEpochs(fenceKeys), lookups: make(chan struct{}, fenceLookups)}
+	return &fence{claims: c, memory: newFenceEpochs(fenceKeys), lookups: make(chan struct{}, fenceLookups)}
 }
 
 // intercept is the [asterisque.Interceptor] of the fence. Calls without metadata cost it nothing.
@@ -47,7 +47,7 @@ func (f *fence) intercept(ctx context.Context, c *asterisque.Call, next asterisq
 // check returns nil, or why a call is refused.
 func (f *fence) check(ctx context.Context, m asterisque.Metadata) error {
 	if _, said := m[asHolder]; said {
-		key, epoch, err := parseMark(asHolder, m.Text(asHolder))
+		key, epoch, err := parseClaimMark(asHolder, m.Text(asHolder))
 		if err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func (f *fence) check(ctx context.Context, m asterisque.Metadata) error {
 		}
 	}
 	if _, said := m[toHolder]; said {
-		key, epoch, err := parseMark(toHolder, m.Text(toHolder))
+		key, epoch, err := parseClaimMark(toHolder, m.Text(toHolder))
 		if err != nil {
 			return err
 		}

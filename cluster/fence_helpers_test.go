@@ -16,8 +16,8 @@ var whoami = asterisque.Func[string, string](1, "whoami")
 // ticks sends nothing, until its context ends.
 var ticks = asterisque.Stream[string, string, string, string](2, "ticks")
 
-// served returns the service of a member, which has run as often as ran says.
-func (m *member) served() *asterisque.Service {
+// fenceService returns the service of a member, which has run as often as ran says.
+func (m *claimant) fenceService() *asterisque.Service {
 	svc := asterisque.NewService()
 	whoami.Handle(svc, func(ctx context.Context, what string) (string, error) {
 		m.ran.Add(1)
@@ -36,13 +36,13 @@ func (m *member) served() *asterisque.Service {
 }
 
 // callable returns a session to a node with the fence of m.
-func (m *member) callable(t testing.TB) *asterisque.Session {
+func (m *claimant) callable(t testing.TB) *asterisque.Session {
 	t.Helper()
-	return sessionTo(t, asterisque.WithService(m.served()), asterisque.WithServedInterceptors(newFence(m.claims).intercept))
+	return fenceSessionTo(t, asterisque.WithService(m.fenceService()), asterisque.WithServedInterceptors(newFence(m.claims).intercept))
 }
 
-// sessionTo returns a session to a node with these options, over a Wire within this program.
-func sessionTo(t testing.TB, opts ...asterisque.Option) *asterisque.Session {
+// fenceSessionTo returns a session to a node with these options, over a Wire within this program.
+func fenceSessionTo(t testing.TB, opts ...asterisque.Option) *asterisque.Session {
 	t.Helper()
 	here, there := asterisque.NewNode(), asterisque.NewNode(opts...)
 	t.Cleanup(func() { here.Close(); there.Close() })
@@ -58,13 +58,13 @@ func sessionTo(t testing.TB, opts ...asterisque.Option) *asterisque.Session {
 	return s
 }
 
-// marked returns a context whose calls say so.
-func marked(ctx context.Context, name, value string) context.Context {
+// withMark returns a context whose calls say so.
+func withMark(ctx context.Context, name, value string) context.Context {
 	return asterisque.ContextWithMetadata(ctx, asterisque.Metadata{name: value})
 }
 
 // requireNotRun requires that the call that failed with err was refused, or not sent.
-func requireNotRun(t testing.TB, m *member, ran int64, err error, is error) {
+func requireNotRun(t testing.TB, m *claimant, ran int64, err error, is error) {
 	t.Helper()
 	require.ErrorIs(t, err, is)
 	require.True(t, asterisque.Repeatable(err), err)

@@ -13,7 +13,7 @@ import (
 )
 
 func TestAPeerRefusesAHolderOfBefore(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a, b, peer := s.join("a"), s.join("b"), s.join("peer")
 	on := peer.callable(t)
 	b.hints = "nowhere" // so that a does not know
@@ -40,7 +40,7 @@ func TestAPeerRefusesAHolderOfBefore(t *testing.T) {
 }
 
 func TestAPeerThatKnowsNothingOfAKeyAsks(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a, b, peer := s.join("a"), s.join("b"), s.join("peer")
 	on := peer.callable(t)
 	b.hints = "nowhere"
@@ -58,12 +58,12 @@ func TestAPeerThatKnowsNothingOfAKeyAsks(t *testing.T) {
 }
 
 func TestAnEpochThatIsMadeUpIsRefusedAndForgotten(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a, peer := s.join("a"), s.join("peer")
 	on := peer.callable(t)
 	c := a.has(t, "k")
-	for _, value := range []string{"18446744073709551615 k", mark("k", c.Epoch()+1), "7 unheld"} {
-		_, err := whoami.Call(marked(t.Context(), asHolder, value), on, "")
+	for _, value := range []string{"18446744073709551615 k", claimMark("k", c.Epoch()+1), "7 unheld"} {
+		_, err := whoami.Call(withMark(t.Context(), asHolder, value), on, "")
 		requireNotRun(t, peer, 0, err, asterisque.ErrUnauthorized)
 		require.ErrorContains(t, err, "NATS knows of no such claim")
 	}
@@ -72,7 +72,7 @@ func TestAnEpochThatIsMadeUpIsRefusedAndForgotten(t *testing.T) {
 }
 
 func TestWithoutNATSOnlyEpochsThatAreKnownGetIn(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a, peer := s.join("a"), s.join("peer")
 	on := peer.callable(t)
 	known, other := a.has(t, "known"), a.has(t, "other")
@@ -86,7 +86,7 @@ func TestWithoutNATSOnlyEpochsThatAreKnownGetIn(t *testing.T) {
 }
 
 func TestLookupsAreBounded(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a, peer := s.join("a"), s.join("peer")
 	c := a.has(t, "k")
 	f := newFence(peer.claims)
@@ -102,16 +102,16 @@ func TestLookupsAreBounded(t *testing.T) {
 }
 
 func TestACallToTheHolderIsServedByTheHolderOnly(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a := s.join("a")
 	on := a.callable(t)
 	c := a.has(t, "k")
-	ctx := marked(t.Context(), toHolder, mark("k", c.Epoch()))
+	ctx := withMark(t.Context(), toHolder, claimMark("k", c.Epoch()))
 	who, err := whoami.Call(ctx, on, "")
 	require.NoError(t, err)
 	require.Equal(t, "a", who)
-	for _, value := range []string{mark("k", c.Epoch()+1), mark("k", c.Epoch()-1), mark("other", c.Epoch())} {
-		_, err = whoami.Call(marked(t.Context(), toHolder, value), on, "")
+	for _, value := range []string{claimMark("k", c.Epoch()+1), claimMark("k", c.Epoch()-1), claimMark("other", c.Epoch())} {
+		_, err = whoami.Call(withMark(t.Context(), toHolder, value), on, "")
 		requireNotRun(t, a, 1, err, asterisque.ErrUnavailable)
 		var abort *asterisque.Abort
 		require.ErrorAs(t, err, &abort)
@@ -123,7 +123,7 @@ func TestACallToTheHolderIsServedByTheHolderOnly(t *testing.T) {
 }
 
 func TestMetadataOfClaimsThatIsMalformedIsNamed(t *testing.T) {
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a := s.join("a")
 	on := a.callable(t)
 	for _, name := range []string{asHolder, toHolder} {
@@ -133,12 +133,12 @@ func TestMetadataOfClaimsThatIsMalformedIsNamed(t *testing.T) {
 			require.ErrorContains(t, err, name)
 		}
 	}
-	_, err := whoami.Call(marked(t.Context(), "asterisque.other", "x"), on, "")
+	_, err := whoami.Call(withMark(t.Context(), "asterisque.other", "x"), on, "")
 	require.NoError(t, err)
 }
 
 func TestTheEpochsOfKeysThatWereUsedLastAreRemembered(t *testing.T) {
-	e := newEpochs(2)
+	e := newFenceEpochs(2)
 	require.Zero(t, e.of("a"))
 	require.EqualValues(t, 7, e.note("a", 7))
 	require.EqualValues(t, 7, e.note("a", 6), "the highest")
@@ -158,11 +158,11 @@ func TestTheFenceCostsOtherCallsNothing(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector drops what is kept for the next call")
 	}
-	s := newSite(t, long)
+	s := newClaimSite(t, longTTL)
 	a := s.join("a")
 	passes := func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error { return next(ctx, c) }
 	allocations := func(around asterisque.Interceptor) float64 {
-		on := sessionTo(t, asterisque.WithService(a.served()), asterisque.WithServedInterceptors(around))
+		on := fenceSessionTo(t, asterisque.WithService(a.fenceService()), asterisque.WithServedInterceptors(around))
 		return testing.AllocsPerRun(2000, func() {
 			_, err := whoami.Call(context.Background(), on, "")
 			require.NoError(t, err)

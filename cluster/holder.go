@@ -20,7 +20,7 @@ type holder struct {
 	key    string
 	at     func(ctx context.Context, id string) (asterisque.Caller, error)
 
-	search // locks itself
+	holderSearch // locks itself
 }
 
 // newHolder returns a Caller for the holder of a key. at returns the Caller for the node with an
@@ -29,8 +29,8 @@ func newHolder(c *claims, key string, at func(ctx context.Context, id string) (a
 	return &holder{claims: c, key: key, at: at}
 }
 
-// target is a holder, and how to call it.
-type target struct { // fixed
+// holderTarget is a holder, and how to call it.
+type holderTarget struct { // fixed
 	Holder
 	on   asterisque.Caller
 	says asterisque.Metadata
@@ -44,7 +44,7 @@ func (h *holder) Invoke(ctx context.Context, c *asterisque.Call) error {
 	}
 	defer cancel()
 	var last error
-	for failed, again := (*target)(nil), 0; ; {
+	for failed, again := (*holderTarget)(nil), 0; ; {
 		to, err := h.find(wait, c.FailFast())
 		switch {
 		case err != nil:
@@ -59,7 +59,7 @@ func (h *holder) Invoke(ctx context.Context, c *asterisque.Call) error {
 			return last
 		}
 		h.forget(to)
-		if failed != nil && !holdOff(wait, pace(again)) {
+		if failed != nil && !holdOff(wait, holdOffTime(again)) {
 			return last
 		}
 		failed, again = to, again+1

@@ -10,11 +10,11 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 )
 
-// search is what a holder knows of the node that it calls: of those that look for that, one asks
-// NATS, and the others wait.
-type search struct {
+// holderSearch is what a holder knows of the node that it calls: of those that look for that, one
+// asks NATS, and the others wait.
+type holderSearch struct {
 	mu    sync.Mutex
-	known *target       // guarded by mu, as under; nil: not known
+	known *holderTarget // guarded by mu, as under; nil: not known
 	under chan struct{} // closed when the search that is under way ends; nil: there is none
 }
 
@@ -22,7 +22,7 @@ type search struct {
 var errNobody = errors.New("nobody holds it")
 
 // forget is called when a call has failed at to.
-func (s *search) forget(to *target) {
+func (s *holderSearch) forget(to *holderTarget) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known == to {
@@ -32,7 +32,7 @@ func (s *search) forget(to *target) {
 
 // join returns the holder if it is known. Otherwise the caller is to search if first is true, and
 // else to wait until the search of another one ends.
-func (s *search) join() (to *target, under <-chan struct{}, first bool) {
+func (s *holderSearch) join() (to *holderTarget, under <-chan struct{}, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	first = s.known == nil && s.under == nil
@@ -43,7 +43,7 @@ func (s *search) join() (to *target, under <-chan struct{}, first bool) {
 }
 
 // leave ends a search, which has found to, or nothing.
-func (s *search) leave(to *target) {
+func (s *holderSearch) leave(to *holderTarget) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	close(s.under)
@@ -51,7 +51,7 @@ func (s *search) leave(to *target) {
 }
 
 // find returns the holder. Unless it must not, it waits until there is one, or ctx ends.
-func (h *holder) find(ctx context.Context, failFast bool) (*target, error) {
+func (h *holder) find(ctx context.Context, failFast bool) (*holderTarget, error) {
 	for {
 		to, under, first := h.join()
 		switch {
@@ -71,25 +71,25 @@ func (h *holder) find(ctx context.Context, failFast bool) (*target, error) {
 }
 
 // lead searches for all.
-func (h *holder) lead(ctx context.Context, failFast bool) (to *target, err error) {
+func (h *holder) lead(ctx context.Context, failFast bool) (to *holderTarget, err error) {
 	defer func() { h.leave(to) }()
 	for times := 0; ; times++ {
 		to, err = h.look(ctx)
-		if to != nil || failFast || isFinal(err) || !holdOff(ctx, pace(times)) {
+		if to != nil || failFast || isSearchOver(err) || !holdOff(ctx, holdOffTime(times)) {
 			return to, err
 		}
 	}
 }
 
-// isFinal reports whether a search that has failed with err will fail again. What is no Abort is an
-// error of NATS, or errNobody.
-func isFinal(err error) bool {
+// isSearchOver reports whether a search that has failed with err will fail again. What is no Abort
+// is an error of NATS, or errNobody.
+func isSearchOver(err error) bool {
 	var a *asterisque.Abort
 	return errors.As(err, &a) && (a == errClaimsOver || a.Code != asterisque.ErrUnavailable.Code)
 }
 
 // look looks the holder up, once.
-func (h *holder) look(ctx context.Context) (*target, error) {
+func (h *holder) look(ctx context.Context) (*holderTarget, error) {
 	if h.claims.ctx.Err() != nil {
 		return nil, errClaimsOver
 	}
@@ -106,5 +106,5 @@ func (h *holder) look(ctx context.Context) (*target, error) {
 	if err != nil {
 		return nil, codec.AbortOf(err)
 	}
-	return &target{who, on, asterisque.Metadata{toHolder: mark(h.key, who.Epoch)}}, nil
+	return &holderTarget{who, on, asterisque.Metadata{toHolder: claimMark(h.key, who.Epoch)}}, nil
 }

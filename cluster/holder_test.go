@@ -12,14 +12,14 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// places says how nodes are called.
-type places struct {
+// callables says how nodes are called.
+type callables struct {
 	mu   sync.Mutex
 	byID map[string]asterisque.Caller // guarded by mu, as err
 	err  error                        // for all others
 }
 
-func (p *places) at(_ context.Context, id string) (asterisque.Caller, error) {
+func (p *callables) at(_ context.Context, id string) (asterisque.Caller, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if on := p.byID[id]; on != nil {
@@ -28,17 +28,17 @@ func (p *places) at(_ context.Context, id string) (asterisque.Caller, error) {
 	return nil, p.err
 }
 
-func (p *places) put(id string, on asterisque.Caller) {
+func (p *callables) put(id string, on asterisque.Caller) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.byID[id] = on
 }
 
 // holders returns two nodes, and a Caller for the holder of "k".
-func holders(t *testing.T) (s *site, a, b *member, on *holder, at *places) {
-	s = newSite(t, long)
+func holders(t *testing.T) (s *claimSite, a, b *claimant, on *holder, at *callables) {
+	s = newClaimSite(t, longTTL)
 	a, b = s.join("a"), s.join("b")
-	at = &places{err: asterisque.ErrUnavailable.Withf("no such node")}
+	at = &callables{err: asterisque.ErrUnavailable.Withf("no such node")}
 	at.byID = map[string]asterisque.Caller{"a": a.callable(t), "b": b.callable(t)}
 	return s, a, b, newHolder(s.join("caller").claims, "k", at.at), at
 }
@@ -80,7 +80,7 @@ func TestCallsWaitAsLongAsNobodyHoldsAKey(t *testing.T) {
 			answers <- err
 		}()
 	}
-	require.Eventually(t, func() bool { return reads.Load() > 2 }, aLongTime, tick)
+	require.Eventually(t, func() bool { return reads.Load() > 2 }, claimTestTime, claimTick)
 	require.Less(t, reads.Load(), int64(20), "one of them asks for all")
 	require.Empty(t, answers)
 	a.has(t, "k")
@@ -137,7 +137,7 @@ func TestCallsGoOnWhenTheHolderIsReplaced(t *testing.T) {
 	_, a, b, on, at := holders(t)
 	c := a.has(t, "k")
 	requireServedBy(t, "a", on)
-	closed := sessionTo(t)
+	closed := fenceSessionTo(t)
 	closed.Close()
 	at.put("a", closed)
 	require.NoError(t, c.Release(t.Context()))
@@ -146,13 +146,13 @@ func TestCallsGoOnWhenTheHolderIsReplaced(t *testing.T) {
 		_, err := whoami.Call(context.Background(), on, "")
 		answer <- err
 	}()
-	require.Eventually(t, func() bool { return on.searching() }, aLongTime, tick)
+	require.Eventually(t, func() bool { return on.searching() }, claimTestTime, claimTick)
 	b.has(t, "k")
 	require.NoError(t, <-answer)
 	require.EqualValues(t, 1, b.ran.Load())
 }
 
-func (s *search) searching() bool {
+func (s *holderSearch) searching() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.under != nil
@@ -162,7 +162,7 @@ func (s *search) searching() bool {
 func TestCallsTryAHolderThatIsAwayAgain(t *testing.T) {
 	_, a, _, on, at := holders(t)
 	a.has(t, "k")
-	session, closed := at.byID["a"], sessionTo(t)
+	session, closed := at.byID["a"], fenceSessionTo(t)
 	closed.Close()
 	at.put("a", closed)
 	_, err := whoami.Call(t.Context(), on, "", asterisque.WithFailFast())
@@ -173,7 +173,7 @@ func TestCallsTryAHolderThatIsAwayAgain(t *testing.T) {
 		_, err := whoami.Call(context.Background(), on, "")
 		answer <- err
 	}()
-	require.Never(t, func() bool { return len(answer) > 0 }, 100*time.Millisecond, tick)
+	require.Never(t, func() bool { return len(answer) > 0 }, 100*time.Millisecond, claimTick)
 	at.put("a", session)
 	require.NoError(t, <-answer)
 
@@ -210,7 +210,7 @@ func TestACallThatMayHaveRunIsNotRepeated(t *testing.T) {
 		_, err := whoami.Call(ctx, on, "wait")
 		answer <- err
 	}()
-	require.Eventually(t, func() bool { return a.ran.Load() == 1 }, aLongTime, tick)
+	require.Eventually(t, func() bool { return a.ran.Load() == 1 }, claimTestTime, claimTick)
 	b.takes(t, "k")
 	at.byID["a"].(*asterisque.Session).Close()
 	err := <-answer
