@@ -86,7 +86,7 @@ func (c *claims) watch(ctx context.Context, key string) (*claimSigns, error) {
 func (s *claimSigns) stop() {
 	s.of.nc.RemoveStatusListener(s.back)
 	if s.watcher != nil {
-		s.watcher.Stop()
+		stopWatch(s.watcher)
 	}
 	s.cancel()
 	s.silence.Stop()

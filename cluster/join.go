@@ -17,10 +17,11 @@ import (
 
 // Cluster is a cluster as one of its nodes sees it. All methods are safe for concurrent use.
 type Cluster struct {
-	cfg  Config // these are fixed
-	node *asterisque.Node
-	ctx  context.Context // ends with Close, or when the node is replaced; its cause is why
-	end  context.CancelCauseFunc
+	cfg      Config // these are fixed
+	node     *asterisque.Node
+	instance string          // another one each time
+	ctx      context.Context // ends with Close, or when the node is replaced; its cause is why
+	end      context.CancelCauseFunc
 
 	own     *broker.Broker // nil: NATS is elsewhere
 	nc      *nats.Conn
@@ -30,6 +31,9 @@ type Cluster struct {
 	self    *presence // nil: the node has no name
 	offered *endpoints
 	shown   *tools // nil: the node is hidden
+	claims  *claims
+	fence   *fence
+	peers   *peers
 
 	running sync.WaitGroup // the goroutines; all end with ctx
 	once    sync.Once      // Close
@@ -51,7 +55,8 @@ func Join(start context.Context, cfg Config, opts ...asterisque.Option) (*Cluste
 	if err != nil {
 		return nil, err
 	}
-	c := &Cluster{cfg: cfg, node: asterisque.NewNode(cfg.options(opts)...)}
+	c := &Cluster{cfg: cfg, instance: rand.Text(), fence: newFence(nil), peers: newPeers()}
+	c.node = asterisque.NewNode(append(cfg.options(opts), asterisque.WithServedInterceptors(c.fence.intercept))...)
 	c.ctx, c.end = context.WithCancelCause(context.Background())
 	if err := c.join(start); err != nil {
 		c.Close()
@@ -81,6 +86,9 @@ func (c *Cluster) join(start context.Context) (err error) {
 		return err
 	}
 	if c.buckets, err = openBuckets(start, c.nc, &c.cfg); err != nil {
+		return err
+	}
+	if err := c.beginClaims(); err != nil {
 		return err
 	}
 	if c.cfg.Name == "" {
@@ -135,7 +143,7 @@ func (c *Cluster) appear(start context.Context, addresses []string) error {
 			return err
 		},
 		self: Member{
-			Name: c.cfg.Name, ID: c.cfg.ID, Instance: rand.Text(), State: Present,
+			Name: c.cfg.Name, ID: c.cfg.ID, Instance: c.instance, State: Present,
 			Since: time.Now().UTC().Round(time.Millisecond), Addresses: addresses,
 			Identity: c.cfg.Identity, Region: c.cfg.Region, Version: c.cfg.Version, Metadata: c.cfg.Metadata,
 		},
@@ -191,6 +199,7 @@ func (c *Cluster) Close() error {
 		cancel()
 		c.hide(over)
 		c.node.Close()
+		c.releaseClaims()
 		c.running.Wait()
 		if c.self != nil && c.nc.IsConnected() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)

@@ -50,15 +50,15 @@ func (p *presence) put(ctx context.Context) error {
 	return err
 }
 
-// owner is whose a name is. It is kept beside the nodes, under the name alone.
-type owner struct {
+// nameOwner is whose a name is. It is kept beside the nodes, under the name alone.
+type nameOwner struct {
 	Identity string `json:"identity"`
 }
 
 // ownName sees to it that the name is that of this node's identity. It comes after put, so that of
 // two identities which join at the same time one sees the other.
 func (p *presence) ownName(ctx context.Context) error {
-	own, _ := json.Marshal(owner{p.self.Identity}) // a string can be encoded
+	own, _ := json.Marshal(nameOwner{p.self.Identity}) // a string can be encoded
 	for {
 		_, err := p.b.nodes.Create(ctx, p.self.Name, own)
 		if !errors.Is(err, jetstream.ErrKeyExists) {
@@ -71,7 +71,7 @@ func (p *presence) ownName(ctx context.Context) error {
 		if err != nil {
 			return explain(p.nc, "reading whose the name is", err)
 		}
-		var has owner
+		var has nameOwner
 		if json.Unmarshal(e.Value(), &has) == nil && has.Identity == p.self.Identity {
 			return nil
 		}
@@ -86,7 +86,7 @@ func (p *presence) ownName(ctx context.Context) error {
 }
 
 // vacant returns an error if nodes of the owner of the name are there.
-func (p *presence) vacant(ctx context.Context, has owner) error {
+func (p *presence) vacant(ctx context.Context, has nameOwner) error {
 	there, err := snapshot(ctx, p.b.nodes, p.self.Name+".*")
 	if err != nil {
 		return explain(p.nc, "reading who has the name", err)
