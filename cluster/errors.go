@@ -51,9 +51,12 @@ func (e *BucketError) Error() string {
 
 // explain says what an error of NATS means that came while what was done on a connection.
 func explain(nc *nats.Conn, what string, err error) error {
+	var bucket *BucketError
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, ErrNameTaken), errors.Is(err, ErrOtherCluster), errors.As(err, &bucket):
+		return err // it says all
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
 		return fmt.Errorf("%w (%s: %w)", ErrNoJetStream, what, err)
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrNoStreamResponse):

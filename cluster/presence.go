@@ -78,11 +78,25 @@ func (p *presence) ownName(ctx context.Context) error {
 		if err := p.vacant(ctx, has); err != nil {
 			return err
 		}
-		_, err = p.b.nodes.Update(ctx, p.self.Name, own, e.Revision())
+		err = p.takeName(ctx, has, own, e)
 		if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 			return explain(p.nc, "taking the name "+p.self.Name, err)
 		}
 	}
+}
+
+// takeName takes the name from an owner that has no nodes. One of these may have joined meanwhile,
+// and have found that the name is its own: then it stays so.
+func (p *presence) takeName(ctx context.Context, has nameOwner, own []byte, e jetstream.KeyValueEntry) error {
+	revision, err := p.b.nodes.Update(ctx, p.self.Name, own, e.Revision())
+	if err != nil {
+		return err
+	}
+	if err := p.vacant(ctx, has); err != nil {
+		p.b.nodes.Update(ctx, p.self.Name, e.Value(), revision)
+		return err
+	}
+	return nil
 }
 
 // vacant returns an error if nodes of the owner of the name are there.

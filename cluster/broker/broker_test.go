@@ -84,13 +84,21 @@ func TestThreeBrokersAreACluster(t *testing.T) {
 		all[i] = start(t, broker.Config{Name: string('a' + rune(i)), At: routes[i], Routes: routes, Dir: t.TempDir()})
 	}
 	js := jetStream(t, all[0].URL())
-	create := func() bool { // the servers have to meet first
+	kept := func() bool { // the servers have to meet first
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "b", Replicas: 3})
-		return err == nil
+		if err != nil {
+			return false
+		}
+		s, err := js.Stream(ctx, "KV_b")
+		if err != nil {
+			return false
+		}
+		others := s.CachedInfo().Cluster.Replicas
+		return len(others) == 2 && others[0].Current && others[1].Current
 	}
-	require.Eventually(t, create, 30*time.Second, 50*time.Millisecond)
+	require.Eventually(t, kept, 30*time.Second, 50*time.Millisecond)
 }
 
 // freeAddrs returns addresses at which nobody listens.
