@@ -28,7 +28,10 @@ const hasty = 5 * time.Second
 
 // dial makes the Wire to a node: by its addresses in their order, and then through NATS.
 func (r *route) dial(ctx context.Context, a pool.Address) (wire.Wire, error) {
-	m, first := r.begin(a.ID)
+	m, first, ok := r.begin(a.ID)
+	if !ok {
+		return nil, ErrNoMember // it has left, and the Pool is about to know
+	}
 	var why []error
 	ways := len(m.Addresses) + 1
 	for i := range ways {
@@ -48,17 +51,14 @@ func (r *route) dial(ctx context.Context, a pool.Address) (wire.Wire, error) {
 }
 
 // begin returns what is known of a node, and which way is to be taken first.
-func (r *route) begin(id string) (m Member, first int) {
+func (r *route) begin(id string) (m Member, first int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	m, ok := r.members[id]
-	if !ok {
-		m = Member{ID: id} // it is leaving, and NATS may still reach it
-	}
+	m, ok = r.members[id]
 	if w, ok := r.ways[id]; ok && w.instance == m.Instance && time.Since(w.at) < hasty {
 		first = (w.index + 1) % (len(m.Addresses) + 1)
 	}
-	return m, first
+	return m, first, ok
 }
 
 // note notes the way that was taken.
@@ -83,7 +83,7 @@ func (r *route) take(ctx context.Context, m Member, k int, last bool) (wire.Wire
 	case !nc.IsConnected():
 		return nil, natswire.ErrDisconnected
 	default:
-		return natswire.Dial(ctx, nc, r.cluster.meeting(m.ID), secure)
+		return natswire.Dial(ctx, nc, r.cluster.meeting(m.Name, m.ID), secure)
 	}
 	w, err := wire.Dial(ctx, m.Addresses[k], wire.Options{TLS: secure})
 	return w, transport.HideURL(err, m.Addresses[k])

@@ -124,15 +124,16 @@ func (c *Cluster) listen(start context.Context) (addresses []string, err error) 
 			return nil, err
 		}
 	}
-	ln, err := natswire.Listen(start, c.nc, c.meeting(c.cfg.ID), c.cfg.TLS)
+	ln, err := natswire.Listen(start, c.nc, c.meeting(c.cfg.Name, c.cfg.ID), c.cfg.TLS)
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
 	return addresses, c.serve(ln)
 }
 
-// meeting returns the name in NATS at which a node listens.
-func (c *Cluster) meeting(id string) string { return c.cfg.Prefix + "." + id }
+// meeting returns the name in NATS at which a node listens, which those of its name alone may be
+// allowed to.
+func (c *Cluster) meeting(name, id string) string { return c.cfg.Prefix + "." + name + "." + id }
 
 // appear lets the others see the node from now on.
 func (c *Cluster) appear(start context.Context, addresses []string) error {

@@ -118,3 +118,66 @@ func TestTheNodesOfANameAreListed(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, none)
 }
+
+func TestTwoNodesOfOneIDHaveDifferentNames(t *testing.T) {
+	t.Parallel()
+	b := start(t, broker.Config{})
+	svc := asterisque.NewService()
+	who.Handle(svc, func(context.Context, struct{}) (string, error) { return "the other", nil })
+	joined(t, config(b, "orders", "a"))
+	joined(t, config(b, "stock", "a"), asterisque.WithService(svc))
+	c := joined(t, config(b, "", ""))
+	answering(t, callerOf(t, c, "orders"), "a")
+	answering(t, callerOf(t, c, "stock"), "the other")
+}
+
+func TestANameIsWatchedWhileItIsInUse(t *testing.T) {
+	t.Parallel()
+	b := start(t, broker.Config{})
+	joined(t, config(b, "orders", "a"))
+	c := joined(t, config(b, "", ""))
+	first, second := callerOf(t, c, "orders"), callerOf(t, c, "orders")
+	ask(t, first)
+	ask(t, second)
+	watched := func() int {
+		s, err := c.js(t).Stream(t.Context(), "KV_"+bucketName("main", "nodes"))
+		require.NoError(t, err)
+		return s.CachedInfo().State.Consumers
+	}
+	require.Equal(t, 1, watched())
+	require.NoError(t, first.Close())
+	require.Equal(t, 1, watched())
+	require.NoError(t, second.Close())
+	require.Eventually(t, func() bool { return watched() == 0 }, enough, 10*time.Millisecond)
+}
+
+func TestWhatIsAskedOfANodeThatHasLeftFails(t *testing.T) {
+	t.Parallel()
+	b := start(t, broker.Config{})
+	joined(t, config(b, "orders", "a"))
+	c := joined(t, config(b, "gone", "g"))
+	p := callerOf(t, c, "orders")
+	ask(t, p)
+	require.NoError(t, c.Close())
+	require.NoError(t, c.Close(), "repeated")
+	require.ErrorIs(t, c.Err(), ErrClosed)
+	_, err := who.Call(t.Context(), p, struct{}{})
+	require.ErrorIs(t, err, asterisque.ErrUnavailable)
+	_, err = c.Members(t.Context(), "orders")
+	require.ErrorIs(t, err, ErrClosed)
+	for range c.Watch(t.Context(), "orders") {
+		t.Error("there is nothing to tell")
+	}
+	_, err = who.Call(t.Context(), c.Holder("key"), struct{}{})
+	require.ErrorIs(t, err, asterisque.ErrUnavailable)
+	require.NoError(t, c.Shutdown(t.Context()))
+}
+
+func TestTheWaitForNATSEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	b := start(t, broker.Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Join(ctx, config(b, "orders", "a"))
+	require.ErrorIs(t, err, context.Canceled)
+}

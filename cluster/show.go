@@ -20,7 +20,7 @@ func (c *Cluster) show(start context.Context) (err error) {
 	}
 	c.shown, err = newTools(start, c.nc, toolsInfo{
 		name: c.cfg.Name, id: c.cfg.ID, version: c.cfg.Version, description: "a node of the cluster " + c.cfg.Cluster,
-		metadata: metadata, subject: "asterisque.wire." + c.meeting(c.cfg.ID), offered: c.offered,
+		metadata: metadata, subject: "asterisque.wire." + c.meeting(c.cfg.Name, c.cfg.ID), offered: c.offered,
 	}, c.cfg.Service)
 	return err
 }

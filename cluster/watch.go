@@ -34,6 +34,9 @@ func (c *Cluster) Members(ctx context.Context, name string) ([]Member, error) {
 	for {
 		changed := v.changed.next()
 		members, looked := v.all()
+		if err := c.Err(); err != nil {
+			return nil, err
+		}
 		if looked {
 			return members, nil
 		}
@@ -76,7 +79,7 @@ func (c *Cluster) Watch(ctx context.Context, name string) iter.Seq2[Change, erro
 		w := watcher{view: v, known: make(map[string]Member)}
 		for {
 			changed := v.changed.next()
-			if !w.tell(yield) {
+			if c.Err() != nil || !w.tell(yield) {
 				return
 			}
 			select {
