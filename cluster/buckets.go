@@ -27,6 +27,7 @@ const (
 
 // openBuckets returns the buckets of a cluster, which it makes if they are not there.
 func openBuckets(ctx context.Context, nc *nats.Conn, cfg *Config) (b buckets, err error) {
+	before := nc.LastError()
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return b, err
@@ -47,7 +48,7 @@ func openBuckets(ctx context.Context, nc *nats.Conn, cfg *Config) (b buckets, er
 			Metadata:     map[string]string{clusterKey: cfg.Cluster},
 		}
 		if *one.kv, err = openBucket(ctx, js, want); err != nil {
-			return b, explain(nc, "opening the bucket "+want.Bucket, err)
+			return b, explain(nc, before, "opening the bucket "+want.Bucket, err)
 		}
 	}
 	return b, nil

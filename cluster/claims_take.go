@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"regexp"
 	"time"
@@ -32,10 +34,11 @@ func (c *claims) take(ctx context.Context, key string, force bool) (*Claim, erro
 		return nil, err
 	}
 	defer done()
+	before := c.nc.LastError()
 	for {
 		claim, err := c.attempt(ctx, key, force)
 		if claim != nil || err != nil {
-			return claim, err
+			return claim, c.forbidden(before, key, err)
 		}
 		if !holdOff(ctx, rand.N(20*time.Millisecond)) {
 			return nil, unanswered("claim", key, context.Cause(ctx))
@@ -77,6 +80,15 @@ func (c *claims) attempt(ctx context.Context, key string, force bool) (*Claim, e
 	}
 	c.tell(key, e)
 	return claim, nil
+}
+
+// forbidden returns err, or what the NATS server has not allowed since before, if it has not answered.
+func (c *claims) forbidden(before error, key string, err error) error {
+	why := permission(c.nc, before, c.store.kv.Bucket(), err)
+	if why == err || !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return fmt.Errorf("cluster: claim %q: %w", key, why)
 }
 
 // claimNode is what ids of nodes look like; what stands in the bucket may be anybody's.

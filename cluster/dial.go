@@ -103,12 +103,15 @@ func (r *route) tls(m Member) *tls.Config {
 // tell lets everybody know that a node is lost, of which NATS knows nothing and which cannot be
 // reached otherwise. A node that is there after all says so with its next sign of life.
 func (c *Cluster) tell(ctx context.Context, m Member) {
-	if m.revision == 0 {
+	if m.revision == 0 || c.silent.Load() {
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second) // somebody waits for a Wire
+	defer cancel()
 	err := c.buckets.nodes.Delete(ctx, m.key(), jetstream.LastRevision(m.revision))
-	if err != nil {
-		return // somebody else was faster, or the reaper will be
+	if err != nil { // somebody else was faster, or the reaper will be
+		c.silent.CompareAndSwap(false, denied(c.nc, entrySubject(c.buckets.nodes, m.key())))
+		return
 	}
 	c.buckets.alive.Delete(ctx, m.key())
 	c.node.Logger().Info("cluster: a node is lost", "node", m.key())

@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -49,8 +50,9 @@ func (e *BucketError) Error() string {
 	return fmt.Sprintf("cluster: the bucket %s has a %s of %s, and %s is needed; change the bucket, or delete it while no node is there", e.Bucket, e.What, e.Have, e.Want)
 }
 
-// explain says what an error of NATS means that came while what was done on a connection.
-func explain(nc *nats.Conn, what string, err error) error {
+// explain says what an error of NATS means that came while what was done on a connection, whose last
+// error was another one before.
+func explain(nc *nats.Conn, before error, what string, err error) error {
 	var bucket *BucketError
 	switch {
 	case err == nil:
@@ -62,12 +64,29 @@ func explain(nc *nats.Conn, what string, err error) error {
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrNoStreamResponse):
 		return fmt.Errorf("%w, or it is away (%s: %w)", ErrNoJetStream, what, err)
 	}
-	// of what is not allowed there is no answer, but a message beside
-	if denied := nc.LastError(); errors.Is(denied, nats.ErrPermissionViolation) {
-		return fmt.Errorf("cluster: %s: the NATS server does not allow it: %w", what, denied)
-	}
-	return fmt.Errorf("cluster: %s: %w", what, err)
+	return fmt.Errorf("cluster: %s: %w", what, permission(nc, before, "", err))
 }
+
+// permission returns err, or what the NATS server has not allowed since before at a subject with a
+// part: of that there is no answer, but a message beside. Where several messages come, only the last
+// one is known.
+func permission(nc *nats.Conn, before error, part string, err error) error {
+	last := nc.LastError()
+	if last == before || !errors.Is(last, nats.ErrPermissionViolation) || !strings.Contains(last.Error(), part) {
+		return err
+	}
+	return fmt.Errorf("the NATS server does not allow it: %w", last)
+}
+
+// denied reports whether the last thing that the NATS server has not allowed on a connection is to
+// publish to a subject.
+func denied(nc *nats.Conn, subject string) bool {
+	err := nc.LastError()
+	return errors.Is(err, nats.ErrPermissionViolation) && strings.Contains(err.Error(), `"`+subject+`"`)
+}
+
+// entrySubject returns where an entry of a bucket is written to.
+func entrySubject(kv jetstream.KeyValue, key string) string { return "$KV." + kv.Bucket() + "." + key }
 
 // patience is how long NATS has for one answer.
 const patience = 5 * time.Second

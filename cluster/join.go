@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -34,6 +35,7 @@ type Cluster struct {
 	claims  *claims
 	fence   *fence
 	peers   *peers
+	silent  atomic.Bool // the NATS server does not let this node say that others are lost
 
 	running sync.WaitGroup // the goroutines; all end with ctx
 	once    sync.Once      // Close

@@ -9,10 +9,11 @@ import (
 
 // beginClaims lets keys be claimed from now on, and the fence ask who holds them.
 func (c *Cluster) beginClaims() (err error) {
+	before := c.nc.LastError()
 	self := owner{c.cfg.ID, c.instance}
 	c.claims, err = newClaims(context.Background(), c.nc, c.buckets.claims, self, "asterisque.claim."+c.cfg.Prefix, c.cfg.times.life, c.node.Logger())
 	c.fence.claims = c.claims // before the node serves anybody
-	return explain(c.nc, "claims", err)
+	return explain(c.nc, before, "claims", err)
 }
 
 // releaseClaims gives up all keys. Those that NATS is not told of run out.

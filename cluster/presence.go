@@ -14,7 +14,7 @@ import (
 )
 
 // presence keeps the entries of this node.
-type presence struct { // all but the last two are fixed
+type presence struct { // all but the last three are fixed
 	nc    *nats.Conn
 	b     buckets
 	reop  func(ctx context.Context) error // makes the buckets again, if they are gone
@@ -23,16 +23,18 @@ type presence struct { // all but the last two are fixed
 	log   *slog.Logger
 	self  Member
 
-	revision uint64 // of the last sign of life; one goroutine at a time uses it
-	drains   bool   // the same
+	before   error  // the last one of nc before join; one goroutine at a time uses it, as all below
+	revision uint64 // of the last sign of life
+	drains   bool
 }
 
 // join puts the entries of the node, and takes them back if the name is taken.
 func (p *presence) join(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	p.before = p.nc.LastError()
 	if err := p.put(ctx); err != nil {
-		return explain(p.nc, "joining as "+p.self.Name, err)
+		return explain(p.nc, p.before, "joining as "+p.self.Name, err)
 	}
 	err := p.ownName(ctx)
 	if err != nil {
@@ -62,14 +64,14 @@ func (p *presence) ownName(ctx context.Context) error {
 	for {
 		_, err := p.b.nodes.Create(ctx, p.self.Name, own)
 		if !errors.Is(err, jetstream.ErrKeyExists) {
-			return explain(p.nc, "taking the name "+p.self.Name, err)
+			return explain(p.nc, p.before, "taking the name "+p.self.Name, err)
 		}
 		e, err := p.b.nodes.Get(ctx, p.self.Name)
 		if errors.Is(err, jetstream.ErrKeyNotFound) {
 			continue
 		}
 		if err != nil {
-			return explain(p.nc, "reading whose the name is", err)
+			return explain(p.nc, p.before, "reading whose the name is", err)
 		}
 		var has nameOwner
 		if json.Unmarshal(e.Value(), &has) == nil && has.Identity == p.self.Identity {
@@ -80,7 +82,7 @@ func (p *presence) ownName(ctx context.Context) error {
 		}
 		err = p.takeName(ctx, has, own, e)
 		if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-			return explain(p.nc, "taking the name "+p.self.Name, err)
+			return explain(p.nc, p.before, "taking the name "+p.self.Name, err)
 		}
 	}
 }
@@ -103,7 +105,7 @@ func (p *presence) takeName(ctx context.Context, has nameOwner, own []byte, e je
 func (p *presence) vacant(ctx context.Context, has nameOwner) error {
 	there, err := snapshot(ctx, p.b.nodes, p.self.Name+".*")
 	if err != nil {
-		return explain(p.nc, "reading who has the name", err)
+		return explain(p.nc, p.before, "reading who has the name", err)
 	}
 	for _, e := range there {
 		m, err := decodeMember(e)

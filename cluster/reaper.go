@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -14,6 +15,7 @@ import (
 // else has to hear them: at a time the one that holds an entry beside the signs of life, which is
 // free again when it goes.
 type reaper struct { // fixed, but for held
+	nc   *nats.Conn
 	b    buckets
 	id   string
 	life time.Duration
@@ -31,10 +33,11 @@ const reaperKey = "reaper"
 const tidyEvery = time.Minute
 
 func newReaper(c *Cluster) *reaper {
-	return &reaper{b: c.buckets, id: c.cfg.ID, life: c.cfg.times.life, beat: c.cfg.times.beat, log: c.node.Logger()}
+	return &reaper{nc: c.nc, b: c.buckets, id: c.cfg.ID, life: c.cfg.times.life, beat: c.cfg.times.beat, log: c.node.Logger()}
 }
 
-// run does the work whenever nobody else does, until ctx ends.
+// run does the work whenever nobody else does, until ctx ends. It leaves it to the others if the NATS
+// server does not let this node do it: who finds lost nodes may write the entries of all.
 func (r *reaper) run(ctx context.Context) {
 	wait := r.beat
 	for {
@@ -49,6 +52,9 @@ func (r *reaper) run(ctx context.Context) {
 				r.log.Warn("cluster: lost nodes cannot be found", "error", err)
 			}
 			r.release()
+		} else if denied(r.nc, entrySubject(r.b.alive, reaperKey)) {
+			r.log.Info("cluster: this node is not allowed to look for lost ones, others have to")
+			return
 		}
 	}
 }

@@ -10,15 +10,17 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
 // view is who is there of those that a filter matches, kept current while somebody uses it.
 type view struct {
-	kv     jetstream.KeyValue // these are fixed
-	filter string             // of keys, "orders.*" or "*.4711"
-	life   time.Duration      // for which those stay that a new look does not find
-	again  *notice            // NATS is there again
+	nc     *nats.Conn // these are fixed
+	kv     jetstream.KeyValue
+	filter string        // of keys, "orders.*" or "*.4711"
+	life   time.Duration // for which those stay that a new look does not find
+	again  *notice       // NATS is there again
 	log    *slog.Logger
 
 	changed notice
@@ -39,9 +41,9 @@ const (
 	lookAgain = 5 * time.Minute
 )
 
-func newView(kv jetstream.KeyValue, filter string, life time.Duration, again *notice, log *slog.Logger) *view {
+func newView(nc *nats.Conn, kv jetstream.KeyValue, filter string, life time.Duration, again *notice, log *slog.Logger) *view {
 	return &view{
-		kv: kv, filter: filter, life: life, again: again, log: log,
+		nc: nc, kv: kv, filter: filter, life: life, again: again, log: log,
 		members: make(map[string]Member), missing: make(map[string]time.Time), gone: make(map[string]Kind),
 	}
 }
@@ -66,9 +68,10 @@ func (v *view) follow(ctx context.Context) {
 
 // look takes all entries, and then each change, until it is time for another look.
 func (v *view) look(ctx context.Context, again <-chan struct{}) error {
+	before := v.nc.LastError()
 	w, err := watch(ctx, v.kv, v.filter)
 	if err != nil {
-		return err
+		return permission(v.nc, before, "."+v.filter, err)
 	}
 	defer stopWatch(w)
 	found := make(map[string]bool) // nil once all have come that are there

@@ -9,7 +9,7 @@ import (
 // of returns the view of a filter of keys, and a function to call when it is not needed any more.
 func (c *Cluster) of(filter string) (v *view, leave func()) {
 	return c.views.join(c.ctx, filter, func() *view {
-		return newView(c.buckets.nodes, filter, c.cfg.times.life, &c.again, c.node.Logger())
+		return newView(c.nc, c.buckets.nodes, filter, c.cfg.times.life, &c.again, c.node.Logger())
 	})
 }
 

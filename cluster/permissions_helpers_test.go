@@ -1,0 +1,58 @@
+package cluster
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/cluster/broker"
+)
+
+// page is where operators read what a NATS server has to allow.
+const page = "../docs/cluster.md"
+
+var accountBlock = regexp.MustCompile("(?s)```text\n(accounts {.*?)```")
+
+// guarded starts a NATS server with the account that the page shows.
+func guarded(t *testing.T) *broker.Broker {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	found := accountBlock.FindSubmatch(text)
+	require.NotNil(t, found, "the page shows an account")
+	file := filepath.Join(t.TempDir(), "nats-server.conf")
+	require.NoError(t, os.WriteFile(file, found[1], 0o600))
+	return start(t, broker.Config{ConfigFile: file})
+}
+
+// kept is guarded, with a node that keeps the cluster.
+func kept(t *testing.T) *broker.Broker {
+	t.Helper()
+	b := guarded(t)
+	joined(t, as("keeper", config(b, "keeper", "k")))
+	return b
+}
+
+// credentials are the options of a user, whose inboxes nobody else can read.
+func credentials(user string) []nats.Option {
+	return []nats.Option{nats.UserInfo(user, "secret"), nats.CustomInboxPrefix("_INBOX." + user)}
+}
+
+// as lets a node be that of a user.
+func as(user string, cfg Config) Config {
+	cfg.Options = append(cfg.Options, credentials(user)...)
+	return cfg
+}
+
+// connected returns a connection of a user, until the test ends.
+func connected(t *testing.T, b *broker.Broker, user string) *nats.Conn {
+	t.Helper()
+	nc, err := nats.Connect(b.URL(), append(credentials(user), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))...)
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	return nc
+}

@@ -1,0 +1,248 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/natswire"
+)
+
+func TestThePermissionsOfThePageSuffice(t *testing.T) {
+	t.Parallel()
+	b := guarded(t)
+	joined(t, brief(as("keeper", config(b, "keeper", "k"))))
+	c := joined(t, brief(as("gateway", config(b, "", ""))))
+	n := watching(t, c, "orders")
+	direct := joined(t, brief(as("orders", listening(config(b, "orders", "direct")))))
+	n.told(t, "joined direct")
+	p := callerOf(t, c, "orders")
+	answering(t, p, "direct")
+	require.Equal(t, []string{"tcp"}, wires(c))
+	require.NoError(t, direct.Close())
+	n.told(t, "joined direct", "left direct")
+
+	hidden := joined(t, brief(as("orders", config(b, "orders", "hidden"))))
+	answering(t, p, "hidden")
+	require.Contains(t, wires(c), "nats")
+	vanish(hidden)
+	n.told(t, "joined direct", "left direct", "joined hidden", "lost hidden")
+}
+
+func TestThePermissionsOfThePageSufficeForKeys(t *testing.T) {
+	t.Parallel()
+	b := kept(t)
+	first := joined(t, as("orders", config(b, "orders", "first")))
+	second := joined(t, as("orders", config(b, "orders", "second")))
+	claim, err := first.Claim(t.Context(), "orders.4711")
+	require.NoError(t, err)
+	require.Equal(t, "first", ask(t, second.Holder("orders.4711")))
+	_, err = second.TakeOver(t.Context(), "orders.4711")
+	require.NoError(t, err)
+	select {
+	case <-claim.Done(): // long before it would be renewed
+	case <-time.After(lifeTime / 4):
+		t.Fatal("the first one is not told")
+	}
+
+	h, held, err := joined(t, as("gateway", config(b, "", ""))).Lookup(t.Context(), "orders.4711")
+	require.NoError(t, err)
+	require.True(t, held)
+	require.Equal(t, "second", h.Node)
+	waits, cancel := context.WithTimeout(t.Context(), enough)
+	defer cancel()
+	require.NoError(t, second.Close())
+	_, err = first.AwaitClaim(waits, "orders.4711")
+	require.NoError(t, err)
+}
+
+func TestANodeLeavesLostOnesAndKeysToThoseWhoMayHaveThem(t *testing.T) {
+	t.Parallel()
+	b := guarded(t)
+	joined(t, brief(as("keeper", config(b, "keeper", "k"))))
+	log := new(record)
+	c := joined(t, brief(as("orders", config(b, "orders", "a"))), asterisque.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+	log.has(t, "this node is not allowed to look for lost ones")
+	_, err := c.Claim(t.Context(), "stock.4711")
+	require.ErrorIs(t, err, nats.ErrPermissionViolation)
+	require.ErrorContains(t, err, `"$KV.asterisque_main_claims.stock.4711"`)
+}
+
+func TestProgramsThatJoinNoClusterMeetItsNodesAtAName(t *testing.T) {
+	t.Parallel()
+	b := kept(t)
+	c := joined(t, as("orders", config(b, "orders", "a")))
+	ln, err := natswire.Listen(t.Context(), connected(t, b, "orders"), "orders", nil)
+	require.NoError(t, err)
+	go c.Node().Serve(t.Context(), ln) // ends with the node
+	agent := asterisque.NewNode()
+	defer agent.Close()
+	w, err := natswire.Dial(t.Context(), connected(t, b, "agent"), "orders", nil)
+	require.NoError(t, err)
+	s, err := agent.Attach(t.Context(), w)
+	require.NoError(t, err)
+	require.Equal(t, "a", ask(t, s))
+	require.False(t, wire.IsPrivate(w))
+}
+
+func TestWhatJoinIsNotAllowedItSays(t *testing.T) {
+	t.Parallel()
+	b, empty := kept(t), guarded(t)
+	other := as("orders", config(b, "orders", "a"))
+	other.Options = append(other.Options, nats.CustomInboxPrefix("_INBOX.gateway"))
+	for name, test := range map[string]struct {
+		config  Config
+		subject string
+	}{
+		"another name":                     {as("orders", config(b, "stock", "a")), `"asterisque.wire.main.stock.a"`},
+		"a name, of one that only calls":   {as("gateway", config(b, "orders", "a")), `"asterisque.wire.main.orders.a"`},
+		"a node, of one that joins none":   {as("agent", config(b, "", "")), `"$JS.API.STREAM.INFO.KV_asterisque_main_nodes"`},
+		"inboxes of others":                {other, `"_INBOX.gateway.`},
+		"before the buckets are there":     {as("orders", config(empty, "orders", "a")), `"$JS.API.INFO"`},
+		"endpoints at a subject of others": {offeringAt("stock.price", as("orders", config(b, "orders", "a"))), `"stock.price"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, err := Join(t.Context(), test.config)
+			require.Nil(t, c)
+			require.ErrorIs(t, err, nats.ErrPermissionViolation)
+			require.ErrorContains(t, err, test.subject)
+		})
+	}
+}
+
+// offeringAt lets a node offer a function at a subject.
+func offeringAt(subject string, cfg Config) Config {
+	cfg.Service = asterisque.NewService()
+	who.Handle(cfg.Service, func(context.Context, struct{}) (string, error) { return "", nil })
+	cfg.Endpoints = []Endpoint{{Function: who.Number(), Subject: subject}}
+	return cfg
+}
+
+func TestWatchIsToldWhatIsNotAllowed(t *testing.T) {
+	t.Parallel()
+	c := joined(t, as("gateway", config(kept(t), "", "")))
+	_, err := c.Members(t.Context(), "stock")
+	require.ErrorIs(t, err, nats.ErrPermissionViolation)
+	require.ErrorContains(t, err, ".$KV.asterisque_main_nodes.stock.*")
+}
+
+func TestUsersCanDoNoMoreThanTheyHaveTo(t *testing.T) {
+	t.Parallel()
+	b := kept(t)
+	for user, test := range map[string]struct{ publish, subscribe []string }{
+		"keeper": {
+			publish:   []string{"$JS.API.STREAM.DELETE.KV_asterisque_main_nodes", "$JS.API.STREAM.CREATE.other", "$KV.asterisque_main_claims.orders.1"},
+			subscribe: []string{"_INBOX.>", "_INBOX.orders.>", "asterisque.wire.main.orders.a", ">"},
+		},
+		"orders": {
+			publish: []string{
+				"$KV.asterisque_main_nodes.stock", "$KV.asterisque_main_nodes.stock.a", "$KV.asterisque_main_alive.stock.a",
+				"$KV.asterisque_main_alive.reaper", "$KV.asterisque_main_claims.stock.1", "$JS.API.STREAM.CREATE.KV_asterisque_main_nodes",
+				"$JS.API.STREAM.PURGE.KV_asterisque_main_nodes", "$JS.API.STREAM.UPDATE.KV_asterisque_main_nodes",
+			},
+			subscribe: []string{"_INBOX.>", "_INBOX.gateway.>", "asterisque.wire.main.stock.a", "asterisque.wire.main.>", "$KV.>"},
+		},
+		"gateway": {
+			publish: []string{
+				"$KV.asterisque_main_nodes.orders", "$KV.asterisque_main_nodes.orders.a", "$KV.asterisque_main_alive.orders.a",
+				"$KV.asterisque_main_claims.orders.1", "asterisque.wire.main.stock.a",
+				"$JS.API.DIRECT.GET.KV_asterisque_main_nodes.$KV.asterisque_main_nodes.orders.a",
+			},
+			subscribe: []string{"_INBOX.>", "_INBOX.orders.>", "asterisque.wire.main.orders.a", "$SRV.PING"},
+		},
+		"agent": {
+			publish:   []string{"asterisque.wire.main.orders.a", "$KV.asterisque_main_nodes.orders.a", "$JS.API.INFO"},
+			subscribe: []string{"_INBOX.>", "asterisque.wire.orders"},
+		},
+	} {
+		for _, subject := range test.publish {
+			refused(t, b, user, subject, func(nc *nats.Conn) error { return nc.Publish(subject, nil) })
+		}
+		for _, subject := range test.subscribe {
+			refused(t, b, user, subject, func(nc *nats.Conn) error { _, err := nc.SubscribeSync(subject); return err })
+		}
+	}
+}
+
+// refused expects that the NATS server does not let a user do something.
+func refused(t *testing.T, b *broker.Broker, user, subject string, do func(nc *nats.Conn) error) {
+	t.Helper()
+	nc := connected(t, b, user)
+	defer nc.Close()
+	require.NoError(t, errors.Join(do(nc), nc.Flush()))
+	require.ErrorIs(t, nc.LastError(), nats.ErrPermissionViolation, "%s: %s", user, subject)
+	require.ErrorContains(t, nc.LastError(), `"`+subject+`"`, user)
+}
+
+// record keeps what is logged.
+type record struct {
+	mu   sync.Mutex
+	text bytes.Buffer // guarded by mu
+}
+
+func (r *record) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.Write(p)
+}
+
+func (r *record) has(t *testing.T, text string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return bytes.Contains(r.text.Bytes(), []byte(text))
+	}, enough, 10*time.Millisecond)
+}
+
+func TestANodeThatMayNotTellOfLostOnesGivesThatUp(t *testing.T) {
+	t.Parallel()
+	b := kept(t)
+	a := joined(t, as("orders", config(b, "orders", "a")))
+	c := joined(t, as("gateway", config(b, "", "")))
+	p := callerOf(t, c, "orders")
+	ask(t, p)
+	vanish(a)
+	_, err := who.Call(t.Context(), p, struct{}{}, asterisque.WithTTL(2*time.Second))
+	require.Error(t, err)
+	require.Eventually(t, c.silent.Load, enough, 10*time.Millisecond)
+}
+
+// Whoever may ask JetStream names the subject of the answer, and the server asks nobody whether he
+// may publish there. The page says so.
+func TestPermissionsStopMistakesAndNoAttackers(t *testing.T) {
+	t.Parallel()
+	b := kept(t)
+	orders := connected(t, b, "orders")
+	read := "$JS.API.DIRECT.GET.KV_asterisque_main_nodes.$KV.asterisque_main_nodes.orders.x"
+	m := Member{Name: "stock", ID: "evil", State: Present}
+	js, err := jetstream.New(connected(t, b, "keeper"))
+	require.NoError(t, err)
+	nodes, err := js.KeyValue(t.Context(), "asterisque_main_nodes")
+	require.NoError(t, err)
+	require.NoError(t, orders.Publish("$KV.asterisque_main_nodes.orders.x", m.encode()))
+	require.Eventually(t, func() bool {
+		require.NoError(t, orders.PublishRequest(read, "$KV.asterisque_main_nodes.stock.evil", nil))
+		e, err := nodes.Get(t.Context(), "stock.evil")
+		return err == nil && string(e.Value()) == string(m.encode())
+	}, enough, 10*time.Millisecond, "he has written the entry of another name")
+
+	require.NoError(t, orders.Publish("$KV.asterisque_main_nodes.orders.x", nil))
+	require.Eventually(t, func() bool {
+		require.NoError(t, orders.PublishRequest(read, "$JS.API.STREAM.DELETE.KV_asterisque_main_claims", nil))
+		_, err := js.KeyValue(t.Context(), "asterisque_main_claims")
+		return errors.Is(err, jetstream.ErrBucketNotFound)
+	}, enough, 10*time.Millisecond, "he has deleted a bucket")
+}
