@@ -3,44 +3,120 @@ package cluster_test
 import (
 	"context"
 	"fmt"
+	"log"
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster"
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-// A node that only calls finds the ones of a name, and calls whichever has least to do.
-func Example() {
-	ctx := context.Background()
-	nats, err := broker.Start(broker.Config{}) // or a NATS cluster of yours
+// startNATS starts the NATS server of the examples.
+func startNATS() *broker.Broker {
+	b, err := broker.Start(broker.Config{})
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Panic(err)
 	}
+	return b
+}
+
+// The README shows the body of this example; a test keeps the two the same.
+func Example() {
+	price := asterisque.Func[string, int](10, "price") // what nodes of the name "prices" offer
+	ctx := context.Background()
+	nats := startNATS() // or NATS servers of yours
 	defer nats.Close()
 
-	greet := asterisque.Func[string, string](1, "greet")
+	// A node joins with a name, and says where it listens. Without Listen it is reached as well,
+	// through NATS.
 	svc := asterisque.NewService()
-	greet.Handle(svc, func(_ context.Context, name string) (string, error) { return "hello, " + name, nil })
-	server, err := cluster.Join(ctx, cluster.Config{NATS: nats.URL(), Name: "greeter", Service: svc, Listen: []string{"tcp://127.0.0.1:0"}})
+	price.Handle(svc, func(_ context.Context, article string) (int, error) { return len(article), nil })
+	prices, err := cluster.Join(ctx, cluster.Config{
+		NATS: nats.URL(), Name: "prices", Service: svc, Listen: []string{"tcp://127.0.0.1:0"},
+	})
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Panic(err)
 	}
-	defer server.Close()
+	defer prices.Close()
 
-	client, err := cluster.Join(ctx, cluster.Config{NATS: nats.URL()})
+	// Another one calls whoever has that name at the time, as a Pool does.
+	shop, err := cluster.Join(ctx, cluster.Config{NATS: nats.URL(), Name: "shop"})
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Panic(err)
 	}
-	defer client.Close()
-	greeter, err := client.Caller(ctx, "greeter")
+	defer shop.Close()
+	p, err := shop.Caller(ctx, "prices")
 	if err != nil {
-		fmt.Println(err)
-		return
+		log.Panic(err)
 	}
-	defer greeter.Close()
-	fmt.Println(greet.Call(ctx, greeter, "world"))
-	// Output: hello, world <nil>
+	defer p.Close()
+	cents, err := price.Call(ctx, p, "pencil")
+	fmt.Println(cents, err)
+	// Output: 6 <nil>
+}
+
+// Of several nodes one does the work of a key, and is called by it. When it goes, another one takes
+// over.
+func ExampleCluster_AwaitClaim() {
+	nats := startNATS()
+	defer nats.Close()
+	ctx := context.Background()
+	next := asterisque.Func[struct{}, string](10, "next order")
+	var nodes []*cluster.Cluster
+	for _, id := range []string{"a", "b"} {
+		svc := asterisque.NewService()
+		next.Handle(svc, func(context.Context, struct{}) (string, error) { return "from " + id, nil })
+		node, err := cluster.Join(ctx, cluster.Config{NATS: nats.URL(), Name: "numbers", ID: id, Service: svc})
+		if err != nil {
+			log.Panic(err)
+		}
+		defer node.Close()
+		nodes = append(nodes, node)
+	}
+
+	claim, err := nodes[0].AwaitClaim(ctx, "order-numbers")
+	if err != nil {
+		log.Panic(err)
+	}
+	holder := nodes[1].Holder("order-numbers")
+	fmt.Println(next.Call(ctx, holder, struct{}{}))
+
+	claim.Release(ctx)
+	fmt.Println(claim.Err())
+	if _, err = nodes[1].AwaitClaim(ctx, "order-numbers"); err != nil {
+		log.Panic(err)
+	}
+	fmt.Println(next.Call(ctx, holder, struct{}{}))
+	// Output:
+	// from a <nil>
+	// cluster: the claim was released by this node
+	// from b <nil>
+}
+
+// The nodes of a name, as they come and go.
+func ExampleCluster_Watch() {
+	nats := startNATS()
+	defer nats.Close()
+	ctx := context.Background()
+	here, err := cluster.Join(ctx, cluster.Config{NATS: nats.URL()})
+	if err != nil {
+		log.Panic(err)
+	}
+	defer here.Close()
+	node, err := cluster.Join(ctx, cluster.Config{NATS: nats.URL(), Name: "printers", ID: "hall", Region: "eu"})
+	if err != nil {
+		log.Panic(err)
+	}
+	for change, err := range here.Watch(ctx, "printers") {
+		if err != nil {
+			log.Panic(err)
+		}
+		fmt.Println(change.Member, change.Kind, change.Member.Region)
+		if change.Kind == cluster.Left {
+			break
+		}
+		node.Close()
+	}
+	// Output:
+	// printers hall joined eu
+	// printers hall left eu
 }
