@@ -62,8 +62,6 @@ func bucketName(prefix, what string) string { return "asterisque_" + prefix + "_
 // openBucket returns a bucket that is as it should be. That it is mostly there already saves its
 // nodes the permission to make one.
 func openBucket(ctx context.Context, js jetstream.JetStream, want jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	kv, err := js.KeyValue(ctx, want.Bucket)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
 		kv, err = js.CreateKeyValue(ctx, want)

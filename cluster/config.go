@@ -94,10 +94,11 @@ type Config struct {
 	times times // for tests
 }
 
-// times are the periods of a cluster.
+// times are the periods of a cluster, and where the NATS server of this machine is.
 type times struct {
-	life time.Duration // after which a node counts as lost that has given no sign of life
-	beat time.Duration // between signs
+	life  time.Duration // after which a node counts as lost that has given no sign of life
+	beat  time.Duration // between signs
+	local string
 }
 
 const (
@@ -121,6 +122,7 @@ func (c Config) complete() (Config, error) {
 	c.Replicas = defaulted(c.Replicas, 1)
 	c.times.life = defaulted(c.times.life, lifeTime)
 	c.times.beat = c.times.life / 3
+	c.times.local = defaulted(c.times.local, localServer)
 	c.Addresses = slices.Clone(c.Addresses)
 	if err := c.check(); err != nil {
 		return c, fmt.Errorf("cluster: %w", err)

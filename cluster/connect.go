@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 
 	"github.com/nats-io/nats.go"
 
@@ -22,18 +24,19 @@ func (c *Cluster) connect(start context.Context) error {
 			c.node.Logger().Warn("cluster: NATS", "error", err)
 		}),
 	}, c.cfg.Options...)
-	options = append(options, c.noticeReconnects, nats.Timeout(patience))
-	var err error
-	if c.cfg.NATS != "" {
-		c.nc, err = nats.Connect(c.cfg.NATS, options...)
-	} else {
-		err = c.connectHere(options)
-	}
-	if err != nil {
-		return fmt.Errorf("cluster: connecting to NATS: %w", err)
-	}
-	if err := start.Err(); err != nil {
-		return context.Cause(start)
+	options = append(options, c.noticeEvents, nats.Timeout(patience))
+	for {
+		err := c.dialNATS(options)
+		switch {
+		case start.Err() != nil:
+			return context.Cause(start)
+		case err == nil:
+		case errors.Is(err, nats.ErrTimeout), os.IsTimeout(err):
+			continue // it has much to do
+		default:
+			return fmt.Errorf("cluster: connecting to NATS: %w", err)
+		}
+		break
 	}
 	if most := c.nc.MaxPayload(); most < leastPayload {
 		return fmt.Errorf("cluster: %w", &natswire.PayloadError{Limit: most, Need: leastPayload})
@@ -41,26 +44,43 @@ func (c *Cluster) connect(start context.Context) error {
 	return nil
 }
 
-// noticeReconnects is a nats.Option beside one that the application may have set.
-func (c *Cluster) noticeReconnects(o *nats.Options) error {
-	theirs := o.ReconnectedCB
+// noticeEvents is a nats.Option that leaves what the application may have set.
+func (c *Cluster) noticeEvents(o *nats.Options) error {
+	reconnected, failed := o.ReconnectedCB, o.AsyncErrorCB
 	o.ReconnectedCB = func(nc *nats.Conn) {
 		c.again.signal()
-		if theirs != nil {
-			theirs(nc)
+		if reconnected != nil {
+			reconnected(nc)
+		}
+	}
+	o.AsyncErrorCB = func(nc *nats.Conn, sub *nats.Subscription, err error) {
+		if refused := c.refused.Load(); refused != nil && errors.Is(err, nats.ErrPermissionViolation) {
+			(*refused)(err)
+		}
+		if failed != nil {
+			failed(nc, sub, err)
 		}
 	}
 	return nil
 }
 
-// connectHere connects to the server of this machine. If there is none, it starts one.
-func (c *Cluster) connectHere(options []nats.Option) (err error) {
-	if c.nc, err = nats.Connect("nats://"+localServer, options...); err == nil {
-		return nil
-	}
-	if c.own, err = broker.Start(broker.Config{Addr: localServer}); err != nil {
+// dialNATS connects to the servers of the configuration; without any to that of this machine, which
+// it starts if there is none.
+func (c *Cluster) dialNATS(options []nats.Option) (err error) {
+	if c.cfg.NATS != "" {
+		c.nc, err = nats.Connect(c.cfg.NATS, options...)
 		return err
 	}
-	c.nc, err = nats.Connect(c.own.URL(), options...)
-	return err
+	here := "nats://" + c.cfg.times.local
+	if c.nc, err = nats.Connect(here, options...); err == nil {
+		return nil
+	}
+	own, failed := broker.Start(broker.Config{Addr: c.cfg.times.local})
+	if c.own = own; failed == nil {
+		here = own.URL()
+	}
+	if c.nc, err = nats.Connect(here, options...); err == nil {
+		return nil // another program was faster, if this one could not start it
+	}
+	return either(failed, err)
 }

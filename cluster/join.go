@@ -35,7 +35,8 @@ type Cluster struct {
 	claims  *claims
 	fence   *fence
 	peers   *peers
-	silent  atomic.Bool // the NATS server does not let this node say that others are lost
+	refused atomic.Pointer[context.CancelCauseFunc] // what a refusal of NATS ends; nil: nothing
+	silent  atomic.Bool                             // the NATS server does not let this node say that others are lost
 
 	running sync.WaitGroup // the goroutines; all end with ctx
 	once    sync.Once      // Close
@@ -43,7 +44,8 @@ type Cluster struct {
 
 // Join makes a node with opts, joins it to a cluster, and lets it listen as cfg says; then others
 // find it by its name, and reach it. The node stays joined until Close, or Shutdown. start ends the
-// wait for NATS, and has no effect on what is returned; each answer of NATS has 5 seconds.
+// wait for NATS, which lasts for 30 seconds if it has no deadline, and has no effect on what is
+// returned.
 //
 // With resumption ([asterisque.WithResume]) cfg needs a TLS configuration, or opts have to allow
 // plain credentials ([asterisque.Access]): through NATS others could read along.
@@ -60,11 +62,33 @@ func Join(start context.Context, cfg Config, opts ...asterisque.Option) (*Cluste
 	c := &Cluster{cfg: cfg, instance: rand.Text(), fence: newFence(nil), peers: newPeers()}
 	c.node = asterisque.NewNode(append(cfg.options(opts), asterisque.WithServedInterceptors(c.fence.intercept))...)
 	c.ctx, c.end = context.WithCancelCause(context.Background())
+	start, done := c.joining(start)
+	defer done()
 	if err := c.join(start); err != nil {
 		c.Close()
 		return nil, err
 	}
 	return c, nil
+}
+
+// joinTime is how long joining may take unless its context says otherwise: when thousands of nodes
+// join at once, NATS needs some time for each answer.
+const joinTime = 30 * time.Second
+
+// joining returns the context of joining, which ends with the first refusal of the NATS server: of
+// what is not allowed there is no answer.
+func (c *Cluster) joining(start context.Context) (context.Context, func()) {
+	cancel := context.CancelFunc(func() {})
+	if _, ok := start.Deadline(); !ok {
+		start, cancel = context.WithTimeout(start, joinTime)
+	}
+	start, refused := context.WithCancelCause(start)
+	c.refused.Store(&refused)
+	return start, func() {
+		c.refused.Store(nil)
+		refused(nil)
+		cancel()
+	}
 }
 
 // options returns the options of the node.

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"net"
 	"testing"
 	"time"
 
@@ -180,4 +181,67 @@ func TestTheWaitForNATSEndsWithItsContext(t *testing.T) {
 	cancel()
 	_, err := Join(ctx, config(b, "orders", "a"))
 	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestWithoutAURLTheFirstNodeStartsTheNATSServerOfThisMachine(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	here := Config{times: times{local: ln.Addr().String()}}
+	require.NoError(t, ln.Close())
+	first, second := here, here
+	first.Name, first.ID = "orders", "a"
+	a := joined(t, first)
+	c := joined(t, second)
+	require.Equal(t, "nats://"+here.times.local, c.NATS())
+	require.NotNil(t, a.own)
+	require.Nil(t, c.own)
+	answering(t, callerOf(t, c, "orders"), "a")
+}
+
+func TestAnAddressThatIsNoNATSServerIsAnErrorAndNotReplaced(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer ln.Close()
+	go func() { // ends with ln
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			c.Write([]byte("220 mail.example.org ESMTP\r\n"))
+			c.Close()
+		}
+	}()
+	_, err = Join(t.Context(), Config{times: times{local: ln.Addr().String()}})
+	require.ErrorContains(t, err, "in use")
+}
+
+func TestOfNodesThatStartAtOnceOneStartsTheNATSServer(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	here := Config{times: times{local: ln.Addr().String()}}
+	require.NoError(t, ln.Close())
+	all := make(chan *Cluster, 5)
+	for range cap(all) {
+		go func() { // ends with Join
+			c, err := Join(context.Background(), here)
+			if err != nil {
+				t.Error(err)
+			}
+			all <- c
+		}()
+	}
+	started := 0
+	for range cap(all) {
+		if c := <-all; c != nil {
+			defer c.Close()
+			if c.own != nil {
+				started++
+			}
+		}
+	}
+	require.Equal(t, 1, started)
 }

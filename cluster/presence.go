@@ -28,19 +28,14 @@ type presence struct { // all but the last three are fixed
 	drains   bool
 }
 
-// join puts the entries of the node, and takes them back if the name is taken.
+// join puts the entries of the node. They have to be taken back if it fails, as when the name is
+// taken.
 func (p *presence) join(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	p.before = p.nc.LastError()
 	if err := p.put(ctx); err != nil {
 		return explain(p.nc, p.before, "joining as "+p.self.Name, err)
 	}
-	err := p.ownName(ctx)
-	if err != nil {
-		p.leave(ctx)
-	}
-	return err
+	return p.ownName(ctx)
 }
 
 // put puts the entry of the node, which takes the place of one that is there, and a sign of life.

@@ -89,11 +89,11 @@ func (b *Broker) start(c Config) error {
 		}
 		b.remove = dir
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil { // nats-server would say it in its log alone
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("the folder for JetStream: %w", err)
 	}
 	o.JetStream, o.StoreDir, o.ServerName = true, dir, c.Name
-	o.NoSigs, o.NoLog = true, true
+	o.NoSigs = true
 	if c.Change != nil {
 		c.Change(o)
 	}
@@ -102,12 +102,37 @@ func (b *Broker) start(c Config) error {
 		return err
 	}
 	b.server = s
+	failed := make(fatal, 1)
+	s.SetLoggerV2(failed, false, false, false)
 	s.Start()
-	if !s.ReadyForConnections(startTime) {
-		return fmt.Errorf("the server does not listen at %s: the address may be in use", net.JoinHostPort(o.Host, strconv.Itoa(o.Port)))
+	for end := time.Now().Add(startTime); time.Now().Before(end); {
+		if s.ReadyForConnections(startTime / 100) {
+			return nil
+		}
+		select {
+		case err := <-failed:
+			return err
+		default:
+		}
 	}
-	return nil
+	return fmt.Errorf("the server does not accept connections at %s", net.JoinHostPort(o.Host, strconv.Itoa(o.Port)))
 }
+
+// fatal is a logger that takes why the server cannot go on, which it says in its log alone.
+type fatal chan error
+
+func (f fatal) Fatalf(format string, v ...any) {
+	select {
+	case f <- fmt.Errorf(format, v...):
+	default: // the first one tells
+	}
+}
+
+func (fatal) Noticef(string, ...any) {}
+func (fatal) Warnf(string, ...any)   {}
+func (fatal) Errorf(string, ...any)  {}
+func (fatal) Debugf(string, ...any)  {}
+func (fatal) Tracef(string, ...any)  {}
 
 // listenAt sets where programs connect to.
 func (c Config) listenAt(o *server.Options) error {
@@ -119,7 +144,7 @@ func (c Config) listenAt(o *server.Options) error {
 	if err != nil {
 		return err
 	}
-	// nats-server says in its log alone that it cannot listen, and ends the program
+	// mostly this saves a start in vain
 	probe, err := net.Listen("tcp", addr)
 	if err != nil {
 		return err
