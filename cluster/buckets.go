@@ -65,7 +65,7 @@ func openBucket(ctx context.Context, js jetstream.JetStream, want jetstream.KeyV
 	kv, err := js.KeyValue(ctx, want.Bucket)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
 		kv, err = js.CreateKeyValue(ctx, want)
-		if errors.Is(err, jetstream.ErrBucketExists) { // somebody else was faster, with other limits
+		if errors.Is(err, jetstream.ErrBucketExists) { // somebody was faster, with other limits
 			kv, err = js.KeyValue(ctx, want.Bucket)
 		}
 	}

@@ -82,7 +82,8 @@ func (c *claims) attempt(ctx context.Context, key string, force bool) (*Claim, e
 	return claim, nil
 }
 
-// forbidden returns err, or what the NATS server has not allowed since before, if it has not answered.
+// forbidden returns err, or what the NATS server has not allowed since before, if it has not
+// answered.
 func (c *claims) forbidden(before error, key string, err error) error {
 	why := permission(c.nc, before, c.store.kv.Bucket(), err)
 	if why == err || !errors.Is(err, context.DeadlineExceeded) {

@@ -33,10 +33,10 @@
 // # Who is who
 //
 // What others read of a node is what that says of itself, and whoever may write into the buckets
-// may write for it: see the page for operators, docs/cluster.md, for permissions of NATS that leave
-// each name to its own nodes. With [Config].TLS a node proves by its certificate, to whoever calls
-// it, that it is of the name; then NATS can keep nodes from each other, and not let one pass for
-// another.
+// may write for it. [The page for operators] has permissions of NATS that leave each name to its
+// own nodes; they guard against mistakes, and not against attacks. With [Config].TLS a node proves
+// by its certificate, to whoever calls it, that it is of the name; then NATS can keep nodes from
+// each other, and not let one pass for another.
 //
 // # When NATS is away
 //
@@ -48,4 +48,11 @@
 //
 // The tools of NATS show nodes and their functions ("nats micro ls"), and an [Endpoint] lets every
 // client of NATS call a function, with JSON.
+//
+// # Operation
+//
+// [The page for operators] says what NATS has to allow, how much of it is needed, what to watch,
+// and what happens when something is away.
+//
+// [The page for operators]: https://github.com/asterisque-go/asterisque/blob/main/docs/cluster.md
 package cluster

@@ -50,8 +50,8 @@ func (e *BucketError) Error() string {
 	return fmt.Sprintf("cluster: the bucket %s has a %s of %s, and %s is needed; change the bucket, or delete it while no node is there", e.Bucket, e.What, e.Have, e.Want)
 }
 
-// explain says what an error of NATS means that came while what was done on a connection, whose last
-// error was another one before.
+// explain says what an error of NATS means that came while what was done on a connection, whose
+// last error was another one before.
 func explain(nc *nats.Conn, before error, what string, err error) error {
 	var bucket *BucketError
 	switch {
@@ -68,8 +68,8 @@ func explain(nc *nats.Conn, before error, what string, err error) error {
 }
 
 // permission returns err, or what the NATS server has not allowed since before at a subject with a
-// part: of that there is no answer, but a message beside. Where several messages come, only the last
-// one is known.
+// part: of that there is no answer, but a message beside. Where several messages come, only the
+// last one is known.
 func permission(nc *nats.Conn, before error, part string, err error) error {
 	last := nc.LastError()
 	if last == before || !errors.Is(last, nats.ErrPermissionViolation) || !strings.Contains(last.Error(), part) {

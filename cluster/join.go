@@ -36,7 +36,7 @@ type Cluster struct {
 	fence   *fence
 	peers   *peers
 	refused atomic.Pointer[context.CancelCauseFunc] // what a refusal of NATS ends; nil: nothing
-	silent  atomic.Bool                             // the NATS server does not let this node say that others are lost
+	silent  atomic.Bool                             // NATS does not let this node remove lost ones
 
 	running sync.WaitGroup // the goroutines; all end with ctx
 	once    sync.Once      // Close

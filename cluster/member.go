@@ -14,7 +14,7 @@ type State string
 
 const (
 	Present  State = "present"  // it takes calls
-	Draining State = "draining" // it goes, and finishes what it runs: see [asterisque.Node.Shutdown]
+	Draining State = "draining" // it goes, and finishes what it runs: [asterisque.Node.Shutdown]
 )
 
 // Member is a node of a cluster, as the others see it. All of it is what the node says of itself.

@@ -36,8 +36,8 @@ func newReaper(c *Cluster) *reaper {
 	return &reaper{nc: c.nc, b: c.buckets, id: c.cfg.ID, life: c.cfg.times.life, beat: c.cfg.times.beat, log: c.node.Logger()}
 }
 
-// run does the work whenever nobody else does, until ctx ends. It leaves it to the others if the NATS
-// server does not let this node do it: who finds lost nodes may write the entries of all.
+// run does the work whenever nobody else does, until ctx ends. It leaves it to the others if the
+// NATS server does not let this node do it: who finds lost nodes may write the entries of all.
 func (r *reaper) run(ctx context.Context) {
 	wait := r.beat
 	for {

@@ -51,8 +51,8 @@ func WithOnly(only func(Member) bool) CallerOption { return func(c *calling) { c
 //
 // Caller returns at once; life governs the Pool, which else lives until its Close, or that of the
 // Cluster. The nodes of a name are watched as long as a Pool, or [Cluster.Watch], needs them. Of
-// more than 1,024 nodes, a Pool takes as many, other ones in each node. The error says what is wrong
-// with the name.
+// more than 1,024 nodes, a Pool takes as many, other ones in each node. The error says what is
+// wrong with the name.
 func (c *Cluster) Caller(life context.Context, name string, opts ...CallerOption) (*pool.Pool, error) {
 	v, leave, err := c.ofName(name)
 	if err != nil {
