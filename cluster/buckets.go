@@ -17,6 +17,7 @@ import (
 // hears of changes alone; and one in alive, which it puts again and again, and which goes by itself
 // when it stops. Were these one, each sign of life would go to everybody who watches the name.
 type buckets struct { // fixed
+	js                   jetstream.JetStream
 	nodes, alive, claims jetstream.KeyValue
 }
 
@@ -25,11 +26,11 @@ const (
 	mostBucket = 64 << 20 // bytes of a bucket: JetStream reserves them
 )
 
-// openBuckets returns the buckets of a cluster, which it makes if they are not there.
-func openBuckets(ctx context.Context, nc *nats.Conn, cfg *Config) (b buckets, err error) {
+// openBuckets returns the buckets of a cluster, which it makes if they are not there. Who joins
+// checks their limits; who is there goes on with those that an operator has changed.
+func openBuckets(ctx context.Context, nc *nats.Conn, cfg *Config, check bool) (b buckets, err error) {
 	before := nc.LastError()
-	js, err := jetstream.New(nc)
-	if err != nil {
+	if b.js, err = jetstream.New(nc); err != nil {
 		return b, err
 	}
 	for _, one := range []struct {
@@ -47,7 +48,14 @@ func openBuckets(ctx context.Context, nc *nats.Conn, cfg *Config) (b buckets, er
 			Replicas:     cfg.Replicas,
 			Metadata:     map[string]string{clusterKey: cfg.Cluster},
 		}
-		if *one.kv, err = openBucket(ctx, js, want); err != nil {
+		if one.name == "alive" {
+			want.Storage = jetstream.MemoryStorage // no sign of life survives a restart
+		}
+		*one.kv, err = openBucket(ctx, b.js, want)
+		if err == nil && check {
+			err = checkBucket(ctx, *one.kv, want)
+		}
+		if err != nil {
 			return b, explain(nc, before, "opening the bucket "+want.Bucket, err)
 		}
 	}
@@ -59,8 +67,8 @@ const clusterKey = "asterisque.cluster"
 
 func bucketName(prefix, what string) string { return "asterisque_" + prefix + "_" + what }
 
-// openBucket returns a bucket that is as it should be. That it is mostly there already saves its
-// nodes the permission to make one.
+// openBucket returns a bucket, which it makes if it is not there. That it is mostly there already
+// saves its nodes the permission to make one.
 func openBucket(ctx context.Context, js jetstream.JetStream, want jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
 	kv, err := js.KeyValue(ctx, want.Bucket)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
@@ -72,15 +80,15 @@ func openBucket(ctx context.Context, js jetstream.JetStream, want jetstream.KeyV
 	if err != nil {
 		return nil, err
 	}
-	s, err := kv.Status(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return kv, checkBucket(s, want)
+	return kv, nil
 }
 
 // checkBucket returns what is wrong with a bucket.
-func checkBucket(s jetstream.KeyValueStatus, want jetstream.KeyValueConfig) error {
+func checkBucket(ctx context.Context, kv jetstream.KeyValue, want jetstream.KeyValueConfig) error {
+	s, err := kv.Status(ctx)
+	if err != nil {
+		return err
+	}
 	have := s.Config()
 	if other := have.Metadata[clusterKey]; other != want.Metadata[clusterKey] {
 		return fmt.Errorf("%w: it is that of the cluster %q, and this node is to join %q (bucket %s); set Config.Prefix, or Config.Cluster", ErrOtherCluster, other, want.Metadata[clusterKey], want.Bucket)

@@ -10,6 +10,7 @@ const maxHints = 1024
 // listen lets hints to this node arrive, and begins to look at them.
 func (c *claims) listen() error {
 	c.hinted = make(chan string, maxHints)
+	before := c.nc.LastError()
 	sub, err := c.nc.Subscribe(c.hints+"."+c.self.node, func(m *nats.Msg) {
 		if len(m.Data) > maxKey {
 			return
@@ -19,6 +20,9 @@ func (c *claims) listen() error {
 		default:
 		}
 	})
+	if err == nil {
+		err = subscribed(c.ctx, c.nc, before, sub.Subject)
+	}
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 
 // Holder is the node that holds a key.
 type Holder struct {
+	Name  string // empty if the node has none, and so cannot be called
 	Node  string // its id
 	Epoch uint64 // of its claim: see [Claim.Epoch]
 }
@@ -21,5 +22,5 @@ func (c *claims) lookup(ctx context.Context, key string) (Holder, bool, error) {
 	if err != nil {
 		return Holder{}, false, unanswered("look up", key, err)
 	}
-	return Holder{e.by.node, e.epoch}, e.held, nil
+	return Holder{e.by.name, e.by.node, e.epoch}, e.held, nil
 }

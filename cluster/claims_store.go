@@ -15,6 +15,7 @@ import (
 
 // owner is a node, as others know it, in one life of it.
 type owner struct {
+	name     string // empty: it cannot be called
 	node     string // its id
 	instance string // differs for each start of the node
 }
@@ -36,6 +37,7 @@ func (e claimEntry) isBefore(epoch uint64) bool { return e.held && e.epoch < epo
 
 // claimValue is how a claimEntry stands in the bucket.
 type claimValue struct {
+	Name     string `json:"name,omitempty"`
 	Node     string `json:"node"`
 	Instance string `json:"instance"`
 	Epoch    uint64 `json:"epoch"`
@@ -82,7 +84,7 @@ func (s *claimStore) read(ctx context.Context, key string) (e claimEntry, err er
 	if json.Unmarshal(m.Data, &v) != nil {
 		v = claimValue{} // somebody else's, which only a takeover replaces
 	}
-	e.held, e.by, e.epoch = true, owner{v.Node, v.Instance}, v.Epoch
+	e.held, e.by, e.epoch = true, owner{v.Name, v.Node, v.Instance}, v.Epoch
 	return e, nil
 }
 
@@ -124,7 +126,7 @@ func (p claimPosition) epoch() uint64 { return uint64(p.created.UnixNano()) + p.
 
 // write puts an entry in the place of that with the revision, 0 for none, and returns its own.
 func (s *claimStore) write(ctx context.Context, key string, by owner, epoch, revision uint64) (uint64, error) {
-	value, err := json.Marshal(claimValue{by.node, by.instance, epoch})
+	value, err := json.Marshal(claimValue{by.name, by.node, by.instance, epoch})
 	if err != nil {
 		return 0, err
 	}

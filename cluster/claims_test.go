@@ -35,7 +35,7 @@ func TestAKeyIsHeldByOneNodeAtATime(t *testing.T) {
 	h, held, err := a.lookup(t.Context(), "device/4711")
 	require.NoError(t, err)
 	require.True(t, held)
-	require.Equal(t, Holder{"b", second.Epoch()}, h)
+	require.Equal(t, Holder{Node: "b", Epoch: second.Epoch()}, h)
 	require.NoError(t, b.close(t.Context()))
 	require.ErrorIs(t, second.Err(), ErrReleased)
 	require.ErrorIs(t, other.Err(), ErrReleased)

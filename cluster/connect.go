@@ -20,9 +20,6 @@ func (c *Cluster) connect(start context.Context) error {
 	options := append([]nats.Option{
 		nats.Name("asterisque " + c.cfg.Name + " " + c.cfg.ID),
 		nats.MaxReconnects(-1),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			c.node.Logger().Warn("cluster: NATS", "error", err)
-		}),
 	}, c.cfg.Options...)
 	options = append(options, c.noticeEvents, nats.Timeout(patience))
 	for {
@@ -57,6 +54,7 @@ func (c *Cluster) noticeEvents(o *nats.Options) error {
 		if refused := c.refused.Load(); refused != nil && errors.Is(err, nats.ErrPermissionViolation) {
 			(*refused)(err)
 		}
+		c.node.Logger().Warn("cluster: NATS", "error", err)
 		if failed != nil {
 			failed(nc, sub, err)
 		}
@@ -72,8 +70,8 @@ func (c *Cluster) dialNATS(options []nats.Option) (err error) {
 		return err
 	}
 	here := "nats://" + c.cfg.times.local
-	if c.nc, err = nats.Connect(here, options...); err == nil {
-		return nil
+	if c.nc, err = nats.Connect(here, options...); !errors.Is(err, nats.ErrNoServers) {
+		return err
 	}
 	own, failed := broker.Start(broker.Config{Addr: c.cfg.times.local})
 	if c.own = own; failed == nil {

@@ -4,99 +4,134 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
+	"maps"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/asterisque-go/asterisque/pool"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/natswire"
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-// way is how a node was reached: by which of its addresses, or through NATS, which is the last one.
-type way struct {
-	instance string // of the node
-	index    int
-	at       time.Time
+// ways is how nodes are reached: by their addresses, or through NATS.
+type ways struct {
+	cluster  *Cluster // these are fixed
+	identity string   // which nodes have to prove; empty: the one that each says it has
+
+	mu  sync.Mutex
+	all map[string]way // by id; guarded by mu; those of nodes that are called
 }
 
-// hasty is how soon a Wire is dialled again that was no good: somebody else may listen at that
-// address by now, and then another way is taken.
-const hasty = 5 * time.Second
+// way is how a node was reached last, or not.
+type way struct {
+	instance string    // of the node
+	index    int       // of its addresses; NATS is behind the last one
+	at       time.Time // when that was; zero: not yet
+	nobody   time.Time // since when NATS says that nobody is there; zero: it does not
+}
+
+const (
+	// hasty is how soon a Wire is dialled again that was no good: somebody else may listen at that
+	// address by now, and then another way is taken.
+	hasty = 5 * time.Second
+
+	// doubt is how long a node without addresses is believed to connect to NATS again.
+	doubt = 3 * time.Second
+)
 
 // dial makes the Wire to a node: by its addresses in their order, and then through NATS.
-func (r *route) dial(ctx context.Context, a pool.Address) (wire.Wire, error) {
-	m, first, ok := r.begin(a.ID)
-	if !ok {
-		return nil, ErrNoMember // it has left, and the Pool is about to know
-	}
+func (ws *ways) dial(ctx context.Context, m Member) (wire.Wire, error) {
 	var why []error
-	ways := len(m.Addresses) + 1
-	for i := range ways {
-		k := (first + i) % ways
-		w, err := r.take(ctx, m, k, i == ways-1)
+	first, all := ws.first(m), len(m.Addresses)+1
+	for i := range all {
+		k := (first + i) % all
+		w, err := ws.take(ctx, m, k, i == all-1)
 		if err == nil {
-			r.note(m, k)
+			ws.note(m, way{index: k, at: time.Now()})
 			return w, nil
 		}
 		why = append(why, err)
 	}
 	err := errors.Join(why...)
-	if errors.Is(err, natswire.ErrNobody) {
-		r.cluster.tell(ctx, m)
+	if errors.Is(err, natswire.ErrNobody) && ws.isLost(m) {
+		ws.cluster.tell(ctx, m)
 	}
 	return nil, err
 }
 
-// begin returns what is known of a node, and which way is to be taken first.
-func (r *route) begin(id string) (m Member, first int, ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	m, ok = r.members[id]
-	if w, ok := r.ways[id]; ok && w.instance == m.Instance && time.Since(w.at) < hasty {
-		first = (w.index + 1) % (len(m.Addresses) + 1)
+// first returns which way is to be taken first.
+func (ws *ways) first(m Member) int {
+	w := ws.of(m)
+	if time.Since(w.at) < hasty {
+		return (w.index + 1) % (len(m.Addresses) + 1)
 	}
-	return m, first, ok
+	return 0
 }
 
-// note notes the way that was taken.
-func (r *route) note(m Member, k int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if _, ok := r.members[m.ID]; ok {
-		r.ways[m.ID] = way{m.Instance, k, time.Now()}
+// of returns the way to a node, in this life of it.
+func (ws *ways) of(m Member) way {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if w := ws.all[m.ID]; w.instance == m.Instance {
+		return w
 	}
+	return way{}
+}
+
+func (ws *ways) note(m Member, w way) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	w.instance = m.Instance
+	ws.all[m.ID] = w
+}
+
+// keep forgets the ways to others.
+func (ws *ways) keep(members map[string]Member) {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	maps.DeleteFunc(ws.all, func(id string, _ way) bool { _, ok := members[id]; return !ok })
+}
+
+// isLost reports whether a node is lost that nobody in NATS answers for: at once if it does not
+// answer at its addresses either.
+func (ws *ways) isLost(m Member) bool {
+	w := ws.of(m)
+	if w.nobody.IsZero() {
+		w.nobody = time.Now()
+		ws.note(m, w)
+	}
+	return len(m.Addresses) > 0 || time.Since(w.nobody) >= doubt
 }
 
 // take takes one way. Unless it is the last one, it has half of the time that is left.
-func (r *route) take(ctx context.Context, m Member, k int, last bool) (wire.Wire, error) {
+func (ws *ways) take(ctx context.Context, m Member, k int, last bool) (wire.Wire, error) {
 	if at, ok := ctx.Deadline(); ok && !last {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(at)/2)
 		defer cancel()
 	}
-	secure, nc := r.tls(m), r.cluster.nc
+	secure, nc := ws.tls(m), ws.cluster.nc
 	switch {
 	case k < len(m.Addresses):
 	case !nc.IsConnected():
 		return nil, natswire.ErrDisconnected
 	default:
-		return natswire.Dial(ctx, nc, r.cluster.meeting(m.Name, m.ID), secure)
+		return natswire.Dial(ctx, nc, ws.cluster.meeting(m.Name, m.ID), secure)
 	}
 	w, err := wire.Dial(ctx, m.Addresses[k], wire.Options{TLS: secure})
 	return w, transport.HideURL(err, m.Addresses[k])
 }
 
 // tls returns what governs TLS with a node, in which it proves its identity; nil: there is none.
-func (r *route) tls(m Member) *tls.Config {
-	own := r.cluster.cfg.TLS
+func (ws *ways) tls(m Member) *tls.Config {
+	own := ws.cluster.cfg.TLS
 	if own == nil {
 		return nil
 	}
 	secure := own.Clone()
-	secure.ServerName = defaulted(r.identity, m.Identity)
+	secure.ServerName = defaulted(ws.identity, m.Identity)
 	return secure
 }
 
@@ -116,6 +151,3 @@ func (c *Cluster) tell(ctx context.Context, m Member) {
 	c.buckets.alive.Delete(ctx, m.key())
 	c.node.Logger().Info("cluster: a node is lost", "node", m.key())
 }
-
-// describe names a node for people.
-func (m Member) String() string { return fmt.Sprintf("%s %s", m.Name, m.ID) }

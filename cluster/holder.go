@@ -18,14 +18,14 @@ import (
 type holder struct {
 	claims *claims // these are fixed
 	key    string
-	at     func(ctx context.Context, id string) (asterisque.Caller, error)
+	at     func(ctx context.Context, h Holder) (asterisque.Caller, error)
 
 	holderSearch // locks itself
 }
 
 // newHolder returns a Caller for the holder of a key. at returns the Caller for the node with an
 // id, which is used beyond ctx, or an error: if that is an ErrUnavailable, calls try again later.
-func newHolder(c *claims, key string, at func(ctx context.Context, id string) (asterisque.Caller, error)) *holder {
+func newHolder(c *claims, key string, at func(ctx context.Context, h Holder) (asterisque.Caller, error)) *holder {
 	return &holder{claims: c, key: key, at: at}
 }
 

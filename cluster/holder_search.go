@@ -102,7 +102,7 @@ func (h *holder) look(ctx context.Context) (*holderTarget, error) {
 	if err != nil {
 		return nil, err
 	}
-	on, err := h.at(ctx, who.Node)
+	on, err := h.at(ctx, who)
 	if err != nil {
 		return nil, codec.AbortOf(err)
 	}

@@ -19,7 +19,8 @@ type callables struct {
 	err  error                        // for all others
 }
 
-func (p *callables) at(_ context.Context, id string) (asterisque.Caller, error) {
+func (p *callables) at(_ context.Context, h Holder) (asterisque.Caller, error) {
+	id := h.Node
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if on := p.byID[id]; on != nil {

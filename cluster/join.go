@@ -111,7 +111,7 @@ func (c *Cluster) join(start context.Context) (err error) {
 	if err := c.connect(start); err != nil {
 		return err
 	}
-	if c.buckets, err = openBuckets(start, c.nc, &c.cfg); err != nil {
+	if c.buckets, err = openBuckets(start, c.nc, &c.cfg, true); err != nil {
 		return err
 	}
 	if err := c.beginClaims(); err != nil {
@@ -166,7 +166,7 @@ func (c *Cluster) appear(start context.Context, addresses []string) error {
 	c.self = &presence{
 		nc: c.nc, b: c.buckets, again: &c.again, beat: c.cfg.times.beat, log: c.node.Logger(),
 		reop: func(ctx context.Context) error {
-			_, err := openBuckets(ctx, c.nc, &c.cfg)
+			_, err := openBuckets(ctx, c.nc, &c.cfg, false)
 			return err
 		},
 		self: Member{
@@ -228,6 +228,7 @@ func (c *Cluster) Close() error {
 		c.node.Close()
 		c.releaseClaims()
 		c.running.Wait()
+		c.views.close()
 		if c.self != nil && c.nc.IsConnected() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			c.self.leave(ctx)

@@ -215,7 +215,7 @@ func TestAnAddressThatIsNoNATSServerIsAnErrorAndNotReplaced(t *testing.T) {
 		}
 	}()
 	_, err = Join(t.Context(), Config{times: times{local: ln.Addr().String()}})
-	require.ErrorContains(t, err, "in use")
+	require.ErrorContains(t, err, "connecting to NATS")
 }
 
 func TestOfNodesThatStartAtOnceOneStartsTheNATSServer(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 // beginClaims lets keys be claimed from now on, and the fence ask who holds them.
 func (c *Cluster) beginClaims() (err error) {
 	before := c.nc.LastError()
-	self := owner{c.cfg.ID, c.instance}
+	self := owner{c.cfg.Name, c.cfg.ID, c.instance}
 	c.claims, err = newClaims(context.Background(), c.nc, c.buckets.claims, self, "asterisque.claim."+c.cfg.Prefix, c.cfg.times.life, c.node.Logger())
 	c.fence.claims = c.claims // before the node serves anybody
 	return explain(c.nc, before, "claims", err)
@@ -72,7 +72,7 @@ func (c *Cluster) Lookup(ctx context.Context, key string) (h Holder, held bool, 
 // often, as it remembers the holder. Nodes are reached as by [Cluster.At], over one session for all
 // keys of a node; the last 1,024 that were called stay connected.
 func (c *Cluster) Holder(key string) asterisque.Caller {
-	return newHolder(c.claims, key, func(_ context.Context, id string) (asterisque.Caller, error) {
-		return c.peers.at(c, id)
+	return newHolder(c.claims, key, func(_ context.Context, h Holder) (asterisque.Caller, error) {
+		return c.peers.at(c, h)
 	})
 }

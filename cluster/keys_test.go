@@ -37,7 +37,7 @@ func TestAKeyLeadsToTheNodeThatHoldsIt(t *testing.T) {
 	h, there, err := c.Lookup(t.Context(), "device/4711")
 	require.NoError(t, err)
 	require.True(t, there)
-	require.Equal(t, Holder{"b", later.Epoch()}, h)
+	require.Equal(t, Holder{"hubs", "b", later.Epoch()}, h)
 }
 
 func TestACallForAKeyGoesToTheNextHolderWhenOneIsLost(t *testing.T) {
@@ -103,15 +103,15 @@ func TestOfTooManyNodesThatHoldKeysTheOldestGoes(t *testing.T) {
 	b := start(t, broker.Config{})
 	c := joined(t, config(b, "", ""))
 	joined(t, config(b, "hubs", "first"))
-	on, err := c.peers.at(c, "first")
+	on, err := c.peers.at(c, Holder{Name: "hubs", Node: "first"})
 	require.NoError(t, err)
 	require.Equal(t, "first", ask(t, on))
 	for i := range mostPeers {
 		c.peers.all[time.Duration(i).String()] = &peer{used: time.Now().Add(time.Hour)}
 	}
-	_, err = c.peers.at(c, "another")
+	_, err = c.peers.at(c, Holder{Name: "hubs", Node: "another"})
 	require.NoError(t, err)
-	require.NotContains(t, c.peers.all, "first")
+	require.NotContains(t, c.peers.all, "hubs.first")
 	require.Eventually(t, func() bool {
 		_, err := who.Call(t.Context(), on, struct{}{}, asterisque.WithFailFast())
 		return err != nil && asterisque.Repeatable(err)

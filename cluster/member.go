@@ -33,6 +33,9 @@ type Member struct {
 	revision uint64 // of its entry
 }
 
+// String names the node for people.
+func (m Member) String() string { return m.Name + " " + m.ID }
+
 // key returns the key of the node in the buckets.
 func (m *Member) key() string { return m.Name + "." + m.ID }
 

@@ -2,18 +2,20 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/pool"
+	"github.com/asterisque-go/asterisque/wire"
 )
 
-// peers are the nodes that are called as those who hold some key, by id: all keys of a node share
-// one session.
+// peers are the nodes that are called as those who hold some key: all keys of a node share one
+// session. Nobody watches these nodes, of which there may be many: when one is dialled, its entry
+// is read.
 type peers struct {
 	mu  sync.Mutex
-	all map[string]*peer // guarded by mu
+	all map[string]*peer // by key in the buckets; guarded by mu
 }
 
 func newPeers() *peers { return &peers{all: make(map[string]*peer)} }
@@ -33,94 +35,117 @@ const (
 
 // peer is a Caller for one node.
 type peer struct {
-	id   string // these are fixed
-	pool *pool.Pool
+	name Member // these are fixed: its name and id alone
+	conn *asterisque.Connection
 
 	used time.Time // guarded by mu of peers
 }
 
 // at returns the Caller for a node.
-func (h *peers) at(c *Cluster, id string) (asterisque.Caller, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	n := h.all[id]
-	if n == nil {
-		p, err := c.At(c.ctx, id)
+func (ps *peers) at(c *Cluster, h Holder) (asterisque.Caller, error) {
+	who := Member{Name: h.Name, ID: h.Node}
+	if !token.MatchString(h.Name) || !token.MatchString(h.Node) {
+		return nil, asterisque.ErrUnavailable.Withf("the node that holds the key has no name, and cannot be called: %q", who)
+	}
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	p := ps.all[who.key()]
+	if p == nil {
+		conn, err := c.connectTo(who)
 		if err != nil {
 			return nil, err
 		}
-		n = &peer{id: id, pool: p}
-		h.all[id] = n
-		h.boundLocked(c)
+		p = &peer{name: who, conn: conn}
+		ps.all[who.key()] = p
+		ps.boundLocked(c)
 	}
-	n.used = time.Now()
-	return n, nil
+	p.used = time.Now()
+	return p, nil
+}
+
+// connectTo returns a connection with a node, whose entry is read when it is dialled.
+func (c *Cluster) connectTo(who Member) (*asterisque.Connection, error) {
+	ws := &ways{cluster: c, all: make(map[string]way)}
+	return c.node.Connect(c.ctx, "", asterisque.Reconnection{
+		Background: true, Persist: true, PeerID: who.ID,
+		Dial: func(ctx context.Context) (wire.Wire, error) {
+			e, err := c.buckets.nodes.Get(ctx, who.key())
+			if err != nil {
+				return nil, fmt.Errorf("reading the entry of %s: %w", who, err)
+			}
+			m, err := decodeMember(e)
+			if err != nil {
+				return nil, err
+			}
+			return ws.dial(ctx, m)
+		},
+	})
 }
 
 // boundLocked lets one node go if there are too many. Who still has its Caller looks it up again.
-func (h *peers) boundLocked(c *Cluster) {
-	if len(h.all) <= mostPeers {
+func (ps *peers) boundLocked(c *Cluster) {
+	if len(ps.all) <= mostPeers {
 		return
 	}
 	var oldest *peer
-	for _, n := range h.all {
-		if !n.used.IsZero() && (oldest == nil || n.used.Before(oldest.used)) {
-			oldest = n
+	for _, p := range ps.all {
+		if !p.used.IsZero() && (oldest == nil || p.used.Before(oldest.used)) {
+			oldest = p
 		}
 	}
-	delete(h.all, oldest.id)
+	delete(ps.all, oldest.name.key())
 	c.running.Go(func() { // ends with the calls, or with c.ctx
 		ctx, cancel := context.WithTimeout(c.ctx, seeOff)
 		defer cancel()
-		oldest.pool.Shutdown(ctx)
+		oldest.conn.Shutdown(ctx)
 	})
 }
 
 // Invoke implements asterisque.Caller. It does not wait for long until the node can be reached: the
 // key may be somebody else's soon.
-func (n *peer) Invoke(ctx context.Context, c *asterisque.Call) error {
-	if c.Durable() { // the pool knows who has its answer
-		return n.pool.Invoke(ctx, c)
+func (p *peer) Invoke(ctx context.Context, c *asterisque.Call) error {
+	if c.Durable() { // the connection knows when to send it again
+		return p.conn.Invoke(ctx, c)
 	}
-	choice, err := n.choose(ctx, c)
+	choice, err := p.choose(ctx, c)
 	if err != nil {
 		return c.Refuse(err)
 	}
 	err = choice.Session.Invoke(ctx, c)
-	n.pool.Chosen(choice, err)
+	p.conn.Chosen(choice, err)
 	return err
 }
 
 // choose returns the session with the node, once there is one.
-func (n *peer) choose(ctx context.Context, c *asterisque.Call) (asterisque.Choice, error) {
+func (p *peer) choose(ctx context.Context, c *asterisque.Call) (asterisque.Choice, error) {
 	late := time.NewTimer(comeBack)
 	defer late.Stop()
 	again := time.NewTicker(10 * time.Millisecond)
 	defer again.Stop()
 	for {
-		choice, ok := n.pool.Choose()
+		choice, ok := p.conn.Choose()
 		if ok {
 			return choice, nil
 		}
 		if c.FailFast() {
-			return choice, n.unreachable()
+			return choice, p.unreachable()
 		}
 		select {
 		case <-again.C:
 		case <-late.C:
-			return choice, n.unreachable()
+			return choice, p.unreachable()
 		case <-ctx.Done():
-			return choice, n.unreachable()
+			return choice, p.unreachable()
 		}
 	}
 }
 
-func (n *peer) unreachable() error {
-	why := ""
-	for _, s := range n.pool.Servers() {
-		if s.Outage != nil {
-			why = ": " + s.Outage.Error()
-		}
+func (p *peer) unreachable() error {
+	var why error
+	if o := p.conn.Outage(); o != nil {
+		why = o
 	}
-	return asterisque.ErrUnavailable.Withf("the node %s, which holds the key, cannot be reached now%s", n.id, why)
+	a := asterisque.ErrUnavailable.Withf("the node %s, which holds the key, cannot be reached now", p.name)
+	a.Cause = why
+	return a
 }

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,7 +15,7 @@ import (
 )
 
 // presence keeps the entries of this node.
-type presence struct { // all but the last three are fixed
+type presence struct { // all but self.State and the last four are fixed
 	nc    *nats.Conn
 	b     buckets
 	reop  func(ctx context.Context) error // makes the buckets again, if they are gone
@@ -25,7 +26,8 @@ type presence struct { // all but the last three are fixed
 
 	before   error  // the last one of nc before join; one goroutine at a time uses it, as all below
 	revision uint64 // of the last sign of life
-	drains   bool
+	entry    uint64 // the revision of the entry, when it was put last
+	since    int    // how many signs were given since the entry was looked at
 }
 
 // join puts the entries of the node. They have to be taken back if it fails, as when the name is
@@ -39,11 +41,11 @@ func (p *presence) join(ctx context.Context) error {
 }
 
 // put puts the entry of the node, which takes the place of one that is there, and a sign of life.
-func (p *presence) put(ctx context.Context) error {
-	_, err := p.b.nodes.Put(ctx, p.self.key(), p.self.encode())
-	if err == nil {
-		p.revision, err = p.b.alive.Put(ctx, p.self.key(), []byte(p.self.Instance))
+func (p *presence) put(ctx context.Context) (err error) {
+	if p.entry, err = p.b.nodes.Put(ctx, p.self.key(), p.self.encode()); err != nil {
+		return err
 	}
+	p.revision, err = p.b.alive.Put(ctx, p.self.key(), []byte(p.self.Instance))
 	return err
 }
 
@@ -125,8 +127,8 @@ func (p *presence) keep(ctx context.Context, draining <-chan struct{}) error {
 			err = p.sign(ctx)
 		case <-draining:
 			draining = nil
-			p.self.State = Draining
-			err = p.renew(ctx)
+			p.self.State, p.since = Draining, looksEach
+			err = p.sign(ctx)
 		case <-ctx.Done():
 		}
 		wait.Stop()
@@ -140,11 +142,18 @@ func (p *presence) keep(ctx context.Context, draining <-chan struct{}) error {
 	return nil
 }
 
+// looksEach is how many signs of life are given between two looks at the entry, which somebody may
+// have written over.
+const looksEach = 12
+
 // sign gives a sign of life. If the last one is no more, the others may believe that the node is
 // lost.
 func (p *presence) sign(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	if p.since++; p.since >= looksEach {
+		return p.renew(ctx)
+	}
 	revision, err := p.b.alive.Update(ctx, p.self.key(), []byte(p.self.Instance), p.revision)
 	if err == nil {
 		p.revision = revision
@@ -155,29 +164,42 @@ func (p *presence) sign(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := p.renew(ctx); err != nil {
-		return err
-	}
-	p.again.signal() // JetStream may have lost all, and then who watches watches nothing
-	return nil
+	return p.renew(ctx)
 }
 
-// renew puts the entries of the node again, unless another node has taken its place.
+// renew sees to it that the entry of the node is there as it is to be, unless another node has
+// taken its place, and gives a sign of life. If it fails, the next sign is another attempt.
 func (p *presence) renew(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
+	p.since = looksEach
 	e, err := p.b.nodes.Get(ctx, p.self.key())
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
+		err = p.put(ctx)
+		// JetStream may have lost all, and then whoever watches watches nothing
+		defer p.again.signal()
 	case err != nil:
-		return err
+	case bytes.Equal(e.Value(), p.self.encode()):
+		p.entry = e.Revision()
+		p.revision, err = p.b.alive.Put(ctx, p.self.key(), []byte(p.self.Instance))
 	default:
-		m, err := decodeMember(e)
-		if err == nil && m.Instance != p.self.Instance {
-			return fmt.Errorf("%w: %s %s, since %s", ErrReplaced, m.Name, m.ID, m.Since.Format(time.RFC3339))
+		if err = p.replaced(e); err == nil {
+			err = p.put(ctx)
 		}
 	}
-	return p.put(ctx)
+	if err == nil {
+		p.since = 0
+	}
+	return err
+}
+
+// replaced returns ErrReplaced if an entry is that of another node that has come after this one.
+// One from before may be given by a server that lags behind.
+func (p *presence) replaced(e jetstream.KeyValueEntry) error {
+	m, err := decodeMember(e)
+	if err != nil || m.Instance == p.self.Instance || e.Revision() < p.entry {
+		return nil
+	}
+	return fmt.Errorf("%w: %s %s, since %s", ErrReplaced, m.Name, m.ID, m.Since.Format(time.RFC3339))
 }
 
 // leave takes the entries back, if they are still this node's. What fails goes with the signs of

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -14,7 +15,7 @@ import (
 // reaper removes the nodes that give no signs of life. One node does that for all, so that nobody
 // else has to hear them: at a time the one that holds an entry beside the signs of life, which is
 // free again when it goes.
-type reaper struct { // fixed, but for held
+type reaper struct { // fixed, but for the last two
 	nc   *nats.Conn
 	b    buckets
 	id   string
@@ -22,7 +23,8 @@ type reaper struct { // fixed, but for held
 	beat time.Duration
 	log  *slog.Logger
 
-	held uint64 // the revision of the entry, if it is this node's; else 0
+	held   uint64    // the revision of the entry, if it is this node's; else 0
+	stayed time.Time // when that was written
 }
 
 // reaperKey is the entry. Those of nodes have a dot.
@@ -64,7 +66,7 @@ func (r *reaper) take(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	held, err := r.b.alive.Create(ctx, reaperKey, []byte(r.id))
-	r.held = held
+	r.held, r.stayed = held, time.Now()
 	return err == nil
 }
 
@@ -74,7 +76,7 @@ func (r *reaper) stay(ctx context.Context) error {
 	defer cancel()
 	held, err := r.b.alive.Update(ctx, reaperKey, []byte(r.id), r.held)
 	if err == nil {
-		r.held = held
+		r.held, r.stayed = held, time.Now()
 	}
 	return err
 }
@@ -93,7 +95,7 @@ func (r *reaper) reap(ctx context.Context) error {
 	}
 	defer stopWatch(w)
 	heard := make(map[string]time.Time) // when a node was heard of last, by key
-	if err := r.list(ctx, heard); err != nil {
+	if _, err := r.list(ctx, heard); err != nil {
 		return err
 	}
 	beat, check, tidy := time.NewTicker(r.beat), time.NewTicker(r.life/8), time.NewTicker(tidyEvery)
@@ -131,27 +133,53 @@ func hear(heard map[string]time.Time, e jetstream.KeyValueEntry) {
 	}
 }
 
-// list adds the nodes that were never heard of: as if that had been now.
-func (r *reaper) list(ctx context.Context, heard map[string]time.Time) error {
+// list adds the nodes that were never heard of, as if that had been now, and returns all entries.
+func (r *reaper) list(ctx context.Context, heard map[string]time.Time) ([]jetstream.KeyValueEntry, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	all, err := snapshot(ctx, r.b.nodes, "*.*", jetstream.MetaOnly())
 	for _, e := range all {
-		if _, ok := heard[e.Key()]; !ok {
+		if _, ok := heard[e.Key()]; !ok && e.Operation() == jetstream.KeyValuePut {
 			heard[e.Key()] = time.Now()
 		}
 	}
-	return err
+	return all, err
 }
 
-// tidy is list, and removes the marks of nodes that have gone a while ago.
+// tidy is list, and removes marks of nodes that have gone a while ago.
 func (r *reaper) tidy(ctx context.Context, heard map[string]time.Time) error {
-	if err := r.list(ctx, heard); err != nil {
+	all, err := r.list(ctx, heard)
+	if err != nil {
 		return err
+	}
+	if err := r.removeMarks(ctx, all); err != nil && ctx.Err() == nil {
+		r.log.Warn("cluster: the marks of nodes that have gone cannot be removed", "error", err)
+	}
+	return r.stay(ctx)
+}
+
+// mostMarks is how many marks are removed at a time, each by a request.
+const mostMarks = 500
+
+// removeMarks takes its time, but not so much that this node loses its place.
+func (r *reaper) removeMarks(ctx context.Context, all []jetstream.KeyValueEntry) error {
+	all = slices.DeleteFunc(all, func(e jetstream.KeyValueEntry) bool {
+		return e.Operation() == jetstream.KeyValuePut || time.Since(e.Created()) < tidyEvery
+	})
+	if len(all) == 0 {
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return r.b.nodes.PurgeDeletes(ctx, jetstream.DeleteMarkersOlderThan(time.Minute))
+	stream, err := r.b.js.Stream(ctx, "KV_"+r.b.nodes.Bucket())
+	for _, e := range all[:min(len(all), mostMarks)] {
+		if err != nil {
+			break
+		}
+		// not what the node has put since, if it is back
+		err = stream.Purge(ctx, jetstream.WithPurgeSubject(entrySubject(r.b.nodes, e.Key())), jetstream.WithPurgeSequence(e.Revision()+1))
+	}
+	return err
 }
 
 // check removes the nodes that were not heard of for too long.
@@ -161,6 +189,9 @@ func (r *reaper) check(ctx context.Context, heard map[string]time.Time) error {
 			continue
 		}
 		lost, err := r.remove(ctx, key)
+		if err == nil && time.Since(r.stayed) > r.beat { // many are lost
+			err = r.stay(ctx)
+		}
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/asterisque-go/asterisque/pool"
+	"github.com/asterisque-go/asterisque/wire"
 )
 
 // CallerOption says how a Caller for the nodes of a name chooses and reaches them.
@@ -76,7 +77,8 @@ func (c *Cluster) callerOf(life context.Context, v *view, leave func(), opts []C
 	for _, o := range opts {
 		o(&r.calling)
 	}
-	how := r.pool
+	r.ways = ways{cluster: c, identity: r.calling.identity, all: make(map[string]way)}
+	how := r.calling.pool
 	how.Connection.Background, how.Dial = true, r.dial
 	p, err := pool.New(life, c.node, r.resolve, how)
 	if err != nil {
@@ -90,11 +92,22 @@ type route struct {
 	cluster *Cluster // these are fixed
 	view    *view
 	leave   func() // for when the view is needed no more
-	calling
+	calling calling
+	ways    ways // locks itself
 
 	mu      sync.Mutex
-	members map[string]Member // of the last set, by id; guarded by mu, as all below
-	ways    map[string]way    // that were taken last, by id
+	members map[string]Member // of the last set, by id; guarded by mu
+}
+
+// dial makes the Wire to a node for the Pool.
+func (r *route) dial(ctx context.Context, a pool.Address) (wire.Wire, error) {
+	r.mu.Lock()
+	m, ok := r.members[a.ID]
+	r.mu.Unlock()
+	if !ok {
+		return nil, ErrNoMember // it has left, and the Pool is about to know
+	}
+	return r.ways.dial(ctx, m)
 }
 
 // mostMembers is how many nodes a Pool takes.
@@ -156,15 +169,9 @@ func (r *route) set() ([]pool.Address, error) {
 // know takes what is known of the nodes of a set.
 func (r *route) know(members map[string]Member) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.members = members
-	ways := make(map[string]way, len(r.ways))
-	for id, w := range r.ways {
-		if m, ok := members[id]; ok && m.Instance == w.instance {
-			ways[id] = w
-		}
-	}
-	r.ways = ways
+	r.mu.Unlock()
+	r.ways.keep(members)
 }
 
 // choose returns the nodes to call: those that drain only if there is nobody else.
@@ -172,12 +179,12 @@ func (r *route) choose(all []Member) []Member {
 	own := r.cluster.cfg
 	var members []Member
 	for _, m := range all {
-		if r.only == nil || r.only(m) {
+		if r.calling.only == nil || r.calling.only(m) {
 			members = append(members, m)
 		}
 	}
 	members = preferred(members, func(m Member) bool { return m.State != Draining })
-	if r.near && own.Region != "" {
+	if r.calling.near && own.Region != "" {
 		members = preferred(members, func(m Member) bool { return m.Region == own.Region })
 	}
 	members = latest(members)

@@ -50,9 +50,9 @@ func stopWatch(w jetstream.KeyWatcher) {
 	}
 }
 
-// snapshot returns the entries that a filter matches, without those that were deleted.
+// snapshot returns the entries that a filter matches, and the marks of those that were deleted.
 func snapshot(ctx context.Context, kv jetstream.KeyValue, filter string, opts ...jetstream.WatchOpt) (all []jetstream.KeyValueEntry, err error) {
-	w, err := watch(ctx, kv, filter, append(opts, jetstream.IgnoreDeletes())...)
+	w, err := watch(ctx, kv, filter, opts...)
 	if err != nil {
 		return nil, err
 	}

@@ -37,9 +37,16 @@ const (
 	mostGone = 1024
 
 	// lookAgain is after how long all is looked at again, though NATS tells of each change: should
-	// that fail in some way, nobody is wrong for longer.
+	// that fail in some way, nobody is wrong for longer. It is longer for names of many nodes.
 	lookAgain = 5 * time.Minute
 )
+
+// untilNextLook returns when all is to be looked at again.
+func (v *view) untilNextLook() time.Duration {
+	members, _ := v.all()
+	d := lookAgain * time.Duration(1+len(members)/100)
+	return d - rand.N(d/5)
+}
 
 func newView(nc *nats.Conn, kv jetstream.KeyValue, filter string, life time.Duration, again *notice, log *slog.Logger) *view {
 	return &view{
@@ -57,7 +64,7 @@ func (v *view) follow(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			v.log.Warn("cluster: who is there cannot be seen, the last ones stay", "keys", v.filter, "error", err)
 		}
-		pause := time.NewTimer(rand.N(time.Second)) // after an outage all look at once
+		pause := time.NewTimer(rand.N(v.life / 3)) // after an outage all would look at once
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
@@ -77,7 +84,7 @@ func (v *view) look(ctx context.Context, again <-chan struct{}) error {
 	found := make(map[string]bool) // nil once all have come that are there
 	overdue := time.NewTicker(v.life / 4)
 	defer overdue.Stop()
-	end := time.NewTimer(lookAgain - rand.N(lookAgain/5))
+	end := time.NewTimer(v.untilNextLook())
 	defer end.Stop()
 	for {
 		select {
@@ -88,6 +95,7 @@ func (v *view) look(ctx context.Context, again <-chan struct{}) error {
 			case e == nil:
 				v.lookedFor(found)
 				found = nil
+				end.Reset(v.untilNextLook())
 			default:
 				v.take(e)
 				if found != nil {
@@ -205,8 +213,11 @@ func (v *view) err() error {
 
 // views are the views that are in use, so that who uses one name twice watches it once.
 type views struct {
-	mu  sync.Mutex
-	all map[string]*use // by filter; guarded by mu; made by the first
+	running sync.WaitGroup // what follows views; one is added with mu held, and none once closed
+
+	mu     sync.Mutex
+	all    map[string]*use // by filter; guarded by mu, as closed; made by the first
+	closed bool            // views are followed no more
 }
 
 // use is a view, and how many use it.
@@ -215,6 +226,14 @@ type use struct {
 	stop  context.CancelFunc
 	over  chan struct{} // closed when it is followed no more
 	users int           // guarded by mu of views
+}
+
+// close waits until no view is followed any more, once their context has ended.
+func (vs *views) close() {
+	vs.mu.Lock()
+	vs.closed = true
+	vs.mu.Unlock()
+	vs.running.Wait()
 }
 
 // join returns the view for a filter, made by open if nobody has it, and a function to call when it
@@ -230,10 +249,14 @@ func (vs *views) join(ctx context.Context, filter string, open func() *view) (v 
 		u = &use{view: open(), over: make(chan struct{})}
 		ctx, u.stop = context.WithCancel(ctx)
 		vs.all[filter] = u
-		go func() { // ends with the last user, or with ctx
+		follow := vs.running.Go
+		if vs.closed {
+			follow = func(f func()) { f() } // which sees that ctx has ended
+		}
+		follow(func() { // ends with the last user, or with ctx
 			defer close(u.over)
 			u.view.follow(ctx)
-		}()
+		})
 	}
 	u.users++
 	return u.view, sync.OnceFunc(func() { vs.leave(filter, u) })
