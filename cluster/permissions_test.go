@@ -56,7 +56,9 @@ func TestThePermissionsOfThePageSufficeForKeys(t *testing.T) {
 		t.Fatal("the first one is not told")
 	}
 
-	h, held, err := joined(t, as("gateway", config(b, "", ""))).Lookup(t.Context(), "orders.4711")
+	gateway := joined(t, as("gateway", config(b, "", "")))
+	require.Equal(t, "second", ask(t, gateway.Holder("orders.4711")))
+	h, held, err := gateway.Lookup(t.Context(), "orders.4711")
 	require.NoError(t, err)
 	require.True(t, held)
 	require.Equal(t, "second", h.Node)
