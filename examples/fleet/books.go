@@ -1,0 +1,149 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// fate is what the journals say of one call.
+type fate uint8
+
+const (
+	wasMade fate = 1 << iota
+	wasAnswered
+	hasFailed
+	wasRefused
+	hasRun
+	hasRunAgain
+)
+
+// books are the fates of all calls, by caller and number.
+type books struct {
+	fates map[string][]fate
+	of    map[string]string         // who made them, by caller: a name in the cluster
+	why   map[string]map[string]int // how many have failed, by the same name and by why
+}
+
+func newBooks() *books {
+	return &books{fates: make(map[string][]fate), of: make(map[string]string), why: make(map[string]map[string]int)}
+}
+
+// mostN bounds what a journal can make the books hold.
+const mostN = 10_000_000
+
+// take takes a line of the journal of a process with a name in the cluster.
+func (b *books) take(name, line string) error {
+	e, err := parseEntry(line)
+	if err != nil {
+		return err
+	}
+	n := int(e.call.N)
+	if n < 1 || n > mostN {
+		return fmt.Errorf("%q is a call that cannot be", line)
+	}
+	all := b.fates[e.call.Caller]
+	if missing := n - len(all); missing > 0 {
+		all = append(all, make([]fate, missing)...)
+		b.fates[e.call.Caller] = all
+	}
+	at := &all[n-1]
+	switch e.event {
+	case made:
+		b.of[e.call.Caller] = name
+		*at |= wasMade
+	case answered:
+		*at |= wasAnswered
+	case failed:
+		*at |= hasFailed
+		b.count(name, e.why+", and may have run")
+	case refused:
+		*at |= wasRefused
+		b.count(name, e.why+", and did not run")
+	case ran:
+		if *at&hasRun != 0 {
+			*at |= hasRunAgain
+		}
+		*at |= hasRun
+	default:
+		return fmt.Errorf("%q is no line of a journal", line)
+	}
+	return nil
+}
+
+func (b *books) count(name, why string) {
+	if b.why[name] == nil {
+		b.why[name] = make(map[string]int)
+	}
+	b.why[name][why]++
+}
+
+// balance is what has become of the calls of those with one name.
+type balance struct {
+	made, answered int
+	failed         map[string]int // by why
+	doubled        int            // they ran more than once
+	lost           int            // they were answered and did not run, or never ended
+	untrue         int            // they ran, and their callers were told that they did not
+}
+
+// balance closes the books for the calls of those with a name. Calls that have run and that nobody
+// has made are lost as well: their callers' journal is.
+func (b *books) balance(name string) balance {
+	sum := balance{failed: b.why[name]}
+	for caller, fates := range b.fates {
+		if of, known := b.of[caller]; known && of != name {
+			continue
+		}
+		for _, f := range fates {
+			sum.add(f)
+		}
+	}
+	return sum
+}
+
+func (s *balance) add(f fate) {
+	is := func(all, of fate) int {
+		if f&all == of {
+			return 1
+		}
+		return 0
+	}
+	ended := wasAnswered | hasFailed | wasRefused
+	s.made += is(wasMade, wasMade)
+	s.answered += is(wasAnswered, wasAnswered)
+	s.doubled += is(hasRunAgain, hasRunAgain)
+	s.lost += is(wasMade|ended, wasMade) + is(wasAnswered|hasRun, wasAnswered) + is(wasMade|hasRun, hasRun)
+	s.untrue += is(wasRefused|hasRun, wasRefused|hasRun)
+}
+
+// leastAnswered is how many of 100 calls have to be answered.
+const leastAnswered = 95
+
+// check returns what is wrong with a balance.
+func (s *balance) check(whose string) error {
+	switch {
+	case s.doubled > 0:
+		return fmt.Errorf("%d calls of %s ran twice", s.doubled, whose)
+	case s.lost > 0:
+		return fmt.Errorf("%d calls of %s were lost", s.lost, whose)
+	case s.untrue > 0:
+		return fmt.Errorf("%d calls of %s ran, and failed with an error that says they did not", s.untrue, whose)
+	case s.made == 0:
+		return fmt.Errorf("%s have made no calls", whose)
+	case s.answered*100 < s.made*leastAnswered:
+		return fmt.Errorf("of %d calls of %s only %d were answered", s.made, whose, s.answered)
+	}
+	return nil
+}
+
+// whys returns why calls have failed, in the order of the alphabet.
+func whys(all ...balance) []string {
+	found := make(map[string]bool)
+	for _, b := range all {
+		for why := range b.failed {
+			found[why] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}

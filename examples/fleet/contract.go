@@ -1,0 +1,59 @@
+package main
+
+import (
+	"time"
+
+	"github.com/asterisque-go/asterisque"
+)
+
+// The contract: what the processes may ask of each other.
+var (
+	// Offered by the replicas.
+	placeOrder = asterisque.Func[order, receipt](1, "place order")
+
+	// Offered by the agents, which have no address.
+	howFull = asterisque.Func[question, van](2, "how full is your van?")
+
+	// Offered by each process to the control.
+	// Its parameter says that P99 is to begin anew.
+	look = asterisque.Func[bool, figures](10, "look")
+
+	// audit stops a process from making calls, until the caller has sent its last Block. The process
+	// sends nothing once its calls have ended, after the next Block of the caller all that its
+	// journal has by then, and nothing again. Its result is how many lines that were.
+	audit = asterisque.Stream[struct{}, struct{}, []string, int](11, "audit")
+)
+
+// The names in the cluster.
+const (
+	ordersName = "orders" // the replicas
+	agentsName = "agents"
+	depotsName = "depots" // the processes in which agents are
+)
+
+// number is that of one call. No other one has it, whatever is started again.
+type number struct {
+	Caller string // the id of a node
+	N      uint64 // from 1
+}
+
+type order struct {
+	Number  number
+	Parcels int
+}
+
+type receipt struct{ Replica string }
+
+type question struct{ Number number }
+
+type van struct {
+	Agent   string
+	Percent int
+}
+
+// figures are what a process has done since it was started.
+type figures struct {
+	Served, Made, Answered, Failed int64
+	P99                            time.Duration // of its calls that were answered since it has begun anew
+	Sessions                       int           // on which it may call now
+}

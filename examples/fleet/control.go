@@ -1,0 +1,205 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster"
+	"github.com/asterisque-go/asterisque/pool"
+)
+
+// control is a node without a name. It asks each process what it does, over direct sessions, which
+// go on while NATS is away.
+type control struct {
+	cluster *cluster.Cluster      // these are fixed
+	pools   map[string]*pool.Pool // by name
+	away    atomic.Bool           // NATS
+}
+
+// part is a process that is in the cluster now.
+type part struct {
+	name, id, instance string
+	at                 asterisque.Caller
+}
+
+const (
+	askTime = time.Second // for the answer of a process
+
+	// mostAudit is how long the audit may take. At most as long as that all has to be well again
+	// after something has gone wrong.
+	mostAudit = 30 * time.Second
+)
+
+// newControl joins the cluster.
+func newControl(ctx context.Context, o *options, log *slog.Logger) (*control, error) {
+	c := &control{pools: make(map[string]*pool.Pool)}
+	cfg := o.config("", "")
+	cfg.Options = append(cfg.Options,
+		nats.DisconnectErrHandler(func(*nats.Conn, error) { c.away.Store(true) }),
+		nats.ReconnectHandler(func(*nats.Conn) { c.away.Store(false) }))
+	var err error
+	if c.cluster, err = cluster.Join(ctx, cfg, asterisque.WithLogger(log)); err != nil {
+		return nil, err
+	}
+	for _, name := range []string{ordersName, depotsName} {
+		if c.pools[name], err = c.cluster.Caller(context.WithoutCancel(ctx), name, hasty); err != nil {
+			c.cluster.Close()
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func (c *control) close() error { return c.cluster.Close() }
+
+// parts returns the processes that are in the cluster.
+func (c *control) parts(ctx context.Context) (all []part, err error) {
+	for _, name := range []string{ordersName, depotsName} {
+		members, err := c.cluster.Members(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range members {
+			all = append(all, part{name, m.ID, m.Instance, c.pools[name].At(m.ID)})
+		}
+	}
+	return all, nil
+}
+
+// answer is what a process has said, if it has.
+type answer struct {
+	part
+	figures figures
+	err     error
+}
+
+// ask asks all processes what they do. anew says that P99 of their figures is to begin anew.
+func (c *control) ask(ctx context.Context, anew bool) ([]answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	parts, err := c.parts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]answer, len(parts))
+	var asking errgroup.Group
+	for i, p := range parts {
+		asking.Go(func() error {
+			f, err := look.Call(ctx, p.at, anew)
+			all[i] = answer{p, f, err}
+			return nil
+		})
+	}
+	asking.Wait()
+	return all, nil
+}
+
+// follow shows what all do, until ctx ends.
+func (c *control) follow(ctx context.Context, sc *screen) {
+	tick := time.NewTicker(sc.each())
+	defer tick.Stop()
+	var b board
+	for {
+		if answers, err := c.ask(ctx, true); err == nil {
+			b.take(time.Now(), answers)
+		}
+		sc.draw(b.rows(c.away.Load()))
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// tell says who comes and goes of the replicas, until ctx ends.
+func (c *control) tell(ctx context.Context, sc *screen) {
+	for change, err := range c.cluster.Watch(ctx, ordersName) {
+		if err == nil {
+			sc.say("the cluster: %s %s", change.Member.ID, change.Kind)
+		}
+	}
+}
+
+// well returns what is still missing until all call each other.
+func (c *control) well(ctx context.Context, replicas, agents int) error {
+	answers, err := c.ask(ctx, false)
+	if err != nil {
+		return err
+	}
+	there := make(map[string]int)
+	for _, a := range answers {
+		want := agents
+		if a.name == depotsName {
+			want *= replicas
+		}
+		if a.err != nil {
+			return fmt.Errorf("%s does not answer: %w", a.id, a.err)
+		}
+		if a.figures.Sessions < want {
+			return fmt.Errorf("%s has %d sessions of %d", a.id, a.figures.Sessions, want)
+		}
+		there[a.name]++
+	}
+	if there[ordersName] != replicas || there[depotsName] == 0 {
+		return fmt.Errorf("of %d replicas %d are there", replicas, there[ordersName])
+	}
+	return nil
+}
+
+// await waits until all is well, and returns how long that took.
+func (c *control) await(ctx context.Context, replicas, agents int) (time.Duration, error) {
+	begin := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, mostAudit)
+	defer cancel()
+	for {
+		missing := c.well(ctx, replicas, agents)
+		if missing == nil {
+			return time.Since(begin), nil
+		}
+		if rest(ctx, 50*time.Millisecond) != nil {
+			return 0, fmt.Errorf("not all is well again after %v: %w", mostAudit, missing)
+		}
+	}
+}
+
+// audit audits the calls of all, and shows what has become of them.
+func (c *control) audit(ctx context.Context, sc *screen) error {
+	ctx, cancel := context.WithTimeout(ctx, mostAudit)
+	defer cancel()
+	parts, err := c.parts(ctx)
+	if err != nil {
+		return err
+	}
+	b, err := auditAll(ctx, parts)
+	if err != nil {
+		return err
+	}
+	ofAgents, ofReplicas := b.balance(depotsName), b.balance(ordersName)
+	sc.summary(ofAgents, ofReplicas)
+	return errors.Join(ofAgents.check("the agents"), ofReplicas.check("the replicas"))
+}
+
+// runControl shows all until the time is over or ctx ends, and audits the calls then.
+func runControl(ctx context.Context, o *options, sc *screen, log *slog.Logger) error {
+	c, err := newControl(ctx, o, log)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	watching, stop := context.WithTimeout(ctx, o.howLong)
+	defer stop()
+	var both errgroup.Group
+	both.Go(func() error { c.follow(watching, sc); return nil })
+	both.Go(func() error { c.tell(watching, sc); return nil })
+	both.Wait()
+	return c.audit(context.WithoutCancel(ctx), sc)
+}

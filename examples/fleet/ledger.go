@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/asterisque-go/asterisque"
+)
+
+// ledger keeps account of what a process calls and runs: in its journal for the audit, and in
+// figures for people. The control asks for both.
+type ledger struct {
+	journal *journal            // these are fixed
+	calls   *semaphore.Weighted // each call that is made holds one, an audit all
+
+	served, made, answered, failed atomic.Int64
+
+	mu    sync.Mutex
+	times []time.Duration // guarded by mu; of the calls that were answered since the last time anew
+}
+
+const (
+	// patience is how long a call may take, waiting for its peer included.
+	patience = 4 * time.Second
+
+	mostCalls = 1 << 20
+	mostTimes = 1 << 14 // that are kept
+)
+
+func newLedger(j *journal) *ledger {
+	return &ledger{journal: j, calls: semaphore.NewWeighted(mostCalls)}
+}
+
+// call makes a call of a node to one of its peers, and notes what becomes of it. The error is that
+// of the journal. A call that has begun when ctx ends goes on to its end.
+func (l *ledger) call(ctx context.Context, caller, peer string, make func(ctx context.Context, call number) error) error {
+	if err := l.calls.Acquire(ctx, 1); err != nil {
+		return nil // it is over
+	}
+	defer l.calls.Release(1)
+	call, err := l.journal.begin(caller)
+	if err != nil {
+		return err
+	}
+	l.made.Add(1)
+	begin := time.Now()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	if err := make(ctx, call); err != nil {
+		l.failed.Add(1)
+		return l.journal.write(failure(call, peer, err))
+	}
+	l.answered.Add(1)
+	l.took(time.Since(begin))
+	return l.journal.write(entry{event: answered, call: call})
+}
+
+func (l *ledger) took(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.times) < mostTimes {
+		l.times = append(l.times, d)
+	}
+}
+
+// run notes that a call has run whose answer is about to be sent. It takes a while, as if there was
+// something to do: whoever ends in the middle of it has not run it.
+func (l *ledger) run(ctx context.Context, call number) error {
+	if err := rest(ctx, 5*time.Millisecond+rand.N(20*time.Millisecond)); err != nil {
+		return err
+	}
+	l.served.Add(1)
+	return l.journal.write(entry{event: ran, call: call})
+}
+
+// offer adds to a service what the control asks for. sessions tells on how many sessions the
+// process may call now.
+func (l *ledger) offer(svc *asterisque.Service, sessions func() int) {
+	look.Handle(svc, func(_ context.Context, anew bool) (figures, error) {
+		return figures{
+			Served: l.served.Load(), Made: l.made.Load(), Answered: l.answered.Load(), Failed: l.failed.Load(),
+			P99: l.p99(anew), Sessions: sessions(),
+		}, nil
+	})
+	audit.Handle(svc, l.audit)
+}
+
+// p99 returns how long 99 of 100 calls took at most since it has begun anew, or 0 if there were none.
+func (l *ledger) p99(anew bool) time.Duration {
+	l.mu.Lock()
+	times := slices.Clone(l.times)
+	if anew {
+		l.times = nil
+	}
+	l.mu.Unlock()
+	if len(times) == 0 {
+		return 0
+	}
+	slices.Sort(times)
+	return times[(len(times)-1)*99/100]
+}
+
+// audit is the handler of audit.
+func (l *ledger) audit(ctx context.Context, _ struct{}, p *asterisque.Pipe[[]string, struct{}]) (int, error) {
+	if err := l.calls.Acquire(ctx, mostCalls); err != nil {
+		return 0, err
+	}
+	defer l.calls.Release(mostCalls)
+	if err := p.Send(ctx, nil); err != nil {
+		return 0, err
+	}
+	if _, err := p.Recv(ctx); err != nil {
+		return 0, err
+	}
+	lines, err := l.journal.lines()
+	if err != nil {
+		return 0, err
+	}
+	for some := range slices.Chunk(lines, atOnce) {
+		if err := p.Send(ctx, some); err != nil {
+			return 0, err
+		}
+	}
+	if err := p.Send(ctx, nil); err != nil {
+		return 0, err
+	}
+	if _, err := p.Recv(ctx); err != io.EOF { // others may still be asked
+		return 0, err
+	}
+	return len(lines), nil
+}
+
+// rest waits.
+func rest(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// startedBy is the variable that is set for a part which another process has started.
+const startedBy = "FLEET_STARTED"
+
+// started returns the context of such a part. It ends with the standard input, that is with the
+// process which has started the part, whatever becomes of that. An interrupt of the terminal is for
+// that one alone.
+func started() context.Context {
+	signal.Ignore(os.Interrupt)
+	ctx, end := context.WithCancel(context.Background())
+	go func() { // ends with the process
+		io.Copy(io.Discard, os.Stdin)
+		end()
+	}()
+	return ctx
+}
+
+// process is a part that runs as a process.
+type process struct {
+	name  string // these are fixed
+	cmd   *exec.Cmd
+	stdin io.Closer
+	notes *notes
+	over  chan struct{} // closed when the process has ended; err is set before
+	err   error
+
+	told atomic.Bool // it was told to end, or killed
+}
+
+// startProcess starts a part with flags, and waits until it is ready: when it says its first line.
+// fail is called if it ends without being told.
+func startProcess(ctx context.Context, name string, fail func(error), flags ...string) (*process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	p := &process{name: name, cmd: exec.Command(self, flags...), notes: new(notes), over: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), startedBy+"=1")
+	p.cmd.Stderr = p.notes
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	ready := make(chan struct{})
+	go p.follow(out, ready, fail) // ends with the process
+	select {
+	case <-ready:
+		return p, nil
+	case <-p.over:
+		return nil, p.ended()
+	case <-ctx.Done():
+		p.kill()
+		return nil, fmt.Errorf("%s was not ready in time: %w", name, context.Cause(ctx))
+	}
+}
+
+// follow reads what the process says until it ends.
+func (p *process) follow(out io.Reader, ready chan<- struct{}, fail func(error)) {
+	if in := bufio.NewReader(out); firstLine(in) {
+		close(ready)
+		io.Copy(io.Discard, in)
+	}
+	p.err = p.cmd.Wait()
+	close(p.over)
+	if !p.told.Load() {
+		fail(p.ended())
+	}
+}
+
+func firstLine(in *bufio.Reader) bool {
+	_, err := in.ReadString('\n')
+	return err == nil
+}
+
+// ended says how a process has ended.
+func (p *process) ended() error {
+	err := p.err
+	if err == nil {
+		err = errors.New("exit status 0")
+	}
+	return fmt.Errorf("%s has ended: %w\n%s", p.name, err, p.notes)
+}
+
+// kill kills the process, as kill -9 does.
+func (p *process) kill() {
+	p.told.Store(true)
+	p.cmd.Process.Kill()
+	<-p.over
+}
+
+// stop lets the process end in good order. If ctx ends first it is killed.
+func (p *process) stop(ctx context.Context) error {
+	if p.told.Swap(true) {
+		return nil
+	}
+	p.stdin.Close()
+	select {
+	case <-p.over:
+	case <-ctx.Done():
+		p.kill()
+	}
+	if p.err != nil {
+		return p.ended()
+	}
+	return nil
+}
+
+// notes keep the end of what a process says on its standard error.
+type notes struct {
+	mu   sync.Mutex
+	text []byte // guarded by mu
+}
+
+const mostNotes = 4 << 10
+
+// Write implements io.Writer.
+func (n *notes) Write(b []byte) (int, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.text = append(n.text, b...)
+	n.text = n.text[max(0, len(n.text)-mostNotes):]
+	return len(b), nil
+}
+
+// String returns the end.
+func (n *notes) String() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return strings.TrimSpace(string(n.text))
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster"
+	"github.com/asterisque-go/asterisque/pool"
+)
+
+// replica is one of those that take orders. It asks agents all the time how full their vans are: by
+// their ids, through NATS, as agents have no address.
+type replica struct {
+	id      string // these are fixed
+	ledger  *ledger
+	cluster *cluster.Cluster
+	agents  atomic.Pointer[pool.Pool] // nil until it is there: others may look before
+}
+
+const (
+	askers  = 20 // each of them waits for its answer
+	askEach = 300 * time.Millisecond
+
+	// mostEnd is how long the end in good order may take.
+	mostEnd = 10 * time.Second
+)
+
+// hasty lets Pools come back soon, so that there is something to see in a short time.
+var hasty = cluster.WithPool(pool.Config{
+	Connection: asterisque.Reconnection{First: 100 * time.Millisecond, Most: time.Second},
+})
+
+// runReplica takes orders until ctx ends, or another replica takes its place.
+func runReplica(ctx context.Context, o *options, sc *screen, log *slog.Logger) error {
+	j, err := openJournal(o.journal())
+	if err != nil {
+		return err
+	}
+	defer j.close()
+	r := &replica{id: o.id, ledger: newLedger(j)}
+	if err := r.join(ctx, o, log); err != nil {
+		return err
+	}
+	defer r.cluster.Close()
+	sc.say("%s takes orders", r.id)
+	return untilOver(ctx, r.cluster, r.ask)
+}
+
+// join joins the cluster.
+func (r *replica) join(ctx context.Context, o *options, log *slog.Logger) (err error) {
+	cfg := o.config(ordersName, r.id)
+	cfg.Listen = []string{"tcp://" + o.listen}
+	r.cluster, err = cluster.Join(ctx, cfg, asterisque.WithService(r.service()), asterisque.WithLogger(log))
+	if err != nil {
+		return err
+	}
+	p, err := r.cluster.Caller(context.WithoutCancel(ctx), agentsName, hasty)
+	if err != nil {
+		r.cluster.Close()
+	}
+	r.agents.Store(p)
+	return err
+}
+
+// service is what the replica offers.
+func (r *replica) service() *asterisque.Service {
+	svc := asterisque.NewService()
+	placeOrder.Handle(svc, func(ctx context.Context, o order) (receipt, error) {
+		return receipt{r.id}, r.ledger.run(ctx, o.Number)
+	})
+	r.ledger.offer(svc, func() int { return ready(r.agents.Load()) })
+	return svc
+}
+
+// ready returns how many servers of a Pool take calls. p may be nil.
+func ready(p *pool.Pool) (n int) {
+	if p == nil {
+		return 0
+	}
+	for _, s := range p.Servers() {
+		if s.Ready {
+			n++
+		}
+	}
+	return n
+}
+
+// ask asks agents until ctx ends, and returns when the last answers are there.
+func (r *replica) ask(ctx context.Context) error {
+	all, ctx := errgroup.WithContext(ctx)
+	for range askers {
+		all.Go(func() error { return r.asker(ctx) })
+	}
+	return all.Wait()
+}
+
+func (r *replica) asker(ctx context.Context) error {
+	for rest(ctx, askEach/2+rand.N(askEach)) == nil {
+		members, err := r.cluster.Members(ctx, agentsName)
+		if err != nil || len(members) == 0 {
+			continue // nobody is known yet
+		}
+		agent := members[rand.IntN(len(members))].ID
+		err = r.ledger.call(ctx, r.id, "agent", func(ctx context.Context, call number) error {
+			v, err := howFull.Call(ctx, r.agents.Load().At(agent), question{call})
+			if err == nil && v.Agent != agent {
+				err = errors.New("another agent has answered")
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// untilOver lets a process work until ctx ends, or it is in the cluster no more, and lets what runs
+// finish.
+func untilOver(ctx context.Context, c *cluster.Cluster, work func(ctx context.Context) error) error {
+	both, working := errgroup.WithContext(ctx)
+	both.Go(func() error { return work(working) })
+	both.Go(func() error {
+		select {
+		case <-c.Done():
+			return c.Err()
+		case <-working.Done():
+			return nil
+		}
+	})
+	err := both.Wait()
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), mostEnd)
+	defer cancel()
+	return errors.Join(err, c.Shutdown(ending))
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster"
+	"github.com/asterisque-go/asterisque/wire/natswire"
+)
+
+// failure returns what the journal has of a call that has failed. Whether it may have run is what
+// Repeatable says: the audit looks whether that is true.
+func failure(call number, peer string, err error) entry {
+	if asterisque.Repeatable(err) {
+		return entry{refused, call, whyRefused(peer, err)}
+	}
+	return entry{failed, call, whyFailed(peer, err)}
+}
+
+// whyRefused returns for people why a call has not run.
+func whyRefused(peer string, err error) string {
+	var outage *asterisque.Outage
+	waited := errors.As(err, &outage)
+	switch {
+	case waited && isAny(outage.Why, natswire.ErrDisconnected, nats.ErrConnectionClosed, nats.ErrDisconnected, nats.ErrConnectionReconnecting):
+		return "expired while NATS was away"
+	case waited && isAny(outage.Why, natswire.ErrNobody, cluster.ErrNoMember):
+		return fmt.Sprintf("expired while no %s was there", peer)
+	case waited:
+		return fmt.Sprintf("expired without a session with the %s", peer)
+	case errors.Is(err, asterisque.ErrExpired):
+		return "expired before it ran"
+	case errors.Is(err, asterisque.ErrOverloaded):
+		return fmt.Sprintf("the %s has too much to do", peer)
+	case errors.Is(err, asterisque.ErrUnavailable):
+		return fmt.Sprintf("the %s goes away", peer)
+	}
+	return codeOf(err)
+}
+
+// whyFailed returns for people why it is not known whether a call has run.
+func whyFailed(peer string, err error) string {
+	switch {
+	case isAny(err, natswire.ErrDisconnected):
+		return "the way through NATS was lost"
+	case isAny(err, asterisque.ErrSessionClosed, asterisque.ErrUnavailable):
+		return fmt.Sprintf("the session with the %s was lost", peer)
+	case errors.Is(err, asterisque.ErrExpired):
+		return fmt.Sprintf("expired at the %s", peer)
+	}
+	return codeOf(err)
+}
+
+// codeOf returns what there is to say of what nobody expects here.
+func codeOf(err error) string {
+	var abort *asterisque.Abort
+	if errors.As(err, &abort) {
+		return abort.Code.String()
+	}
+	return err.Error()
+}
+
+func isAny(err error, targets ...error) bool {
+	for _, t := range targets {
+		if errors.Is(err, t) {
+			return true
+		}
+	}
+	return false
+}
