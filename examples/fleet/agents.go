@@ -88,10 +88,14 @@ func runAgents(ctx context.Context, o *options, sc *screen, log *slog.Logger) er
 	for _, a := range all {
 		work.Go(func() error { return a.work(ctx) })
 	}
-	work.Go(func() error {
-		return untilOver(ctx, depot, func(ctx context.Context) error { <-ctx.Done(); return nil })
-	})
+	work.Go(func() error { return untilOver(ctx, depot, idle) })
 	return work.Wait()
+}
+
+// idle does nothing until ctx ends.
+func idle(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
 }
 
 // newAgents joins the cluster with all agents, and returns also with an error those that are there.

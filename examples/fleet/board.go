@@ -23,7 +23,7 @@ type seen struct {
 // row is a line of the table.
 type row struct {
 	name, state    string
-	answers, calls float64 // a second
+	answers, calls string // a second
 	p99            time.Duration
 	waiting        int64
 	failed         int64
@@ -69,12 +69,19 @@ func (s *seen) take(now time.Time, a answer) {
 		sessions: fmt.Sprintf("%d with agents", f.Sessions),
 	}
 	if s.name == depotsName {
-		s.row.name, s.row.sessions = "the "+s.id+"s", fmt.Sprintf("%d with replicas", f.Sessions)
+		s.row.name, s.row.state = s.id+"s", fmt.Sprint(a.agents)
+		s.row.sessions = fmt.Sprintf("%d with replicas", f.Sessions)
 	}
-	if since > 0 {
-		s.row.answers = float64(f.Served-before.Served) / since
-		s.row.calls = float64(f.Answered-before.Answered) / since
+	s.row.answers = rate(f.Served-before.Served, since)
+	s.row.calls = rate(f.Answered-before.Answered, since)
+}
+
+// rate returns how many that are in a second.
+func rate(n int64, seconds float64) string {
+	if seconds == 0 {
+		return "-"
 	}
+	return fmt.Sprintf("%.0f", float64(n)/seconds)
 }
 
 // rows returns the table.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,11 +23,13 @@ type control struct {
 	cluster *cluster.Cluster      // these are fixed
 	pools   map[string]*pool.Pool // by name
 	away    atomic.Bool           // NATS
+	agents  roster                // kept while all is shown
 }
 
 // part is a process that is in the cluster now.
 type part struct {
 	name, id, instance string
+	agents             int // of a depot: how many of its agents are in the cluster
 	at                 asterisque.Caller
 }
 
@@ -68,7 +71,7 @@ func (c *control) parts(ctx context.Context) (all []part, err error) {
 			return nil, err
 		}
 		for _, m := range members {
-			all = append(all, part{name, m.ID, m.Instance, c.pools[name].At(m.ID)})
+			all = append(all, part{name, m.ID, m.Instance, c.agents.of(m.ID), c.pools[name].At(m.ID)})
 		}
 	}
 	return all, nil
@@ -107,11 +110,17 @@ func (c *control) follow(ctx context.Context, sc *screen) {
 	tick := time.NewTicker(sc.each())
 	defer tick.Stop()
 	var b board
-	for {
-		if answers, err := c.ask(ctx, true); err == nil {
+	for drawing := false; ; drawing = true { // the first look is what later ones are compared with
+		answers, err := c.ask(ctx, true)
+		if ctx.Err() != nil {
+			return
+		}
+		if err == nil {
 			b.take(time.Now(), answers)
 		}
-		sc.draw(b.rows(c.away.Load()))
+		if drawing {
+			sc.draw(b.rows(c.away.Load()))
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -188,6 +197,16 @@ func (c *control) audit(ctx context.Context, sc *screen) error {
 	return errors.Join(ofAgents.check("the agents"), ofReplicas.check("the replicas"))
 }
 
+// show shows all, until stop is called.
+func (c *control) show(ctx context.Context, sc *screen) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	all.Go(func() { c.follow(ctx, sc) }) // all end with stop
+	all.Go(func() { c.tell(ctx, sc) })
+	all.Go(func() { c.agents.follow(ctx, c.cluster) })
+	return func() { cancel(); all.Wait() }
+}
+
 // runControl shows all until the time is over or ctx ends, and audits the calls then.
 func runControl(ctx context.Context, o *options, sc *screen, log *slog.Logger) error {
 	c, err := newControl(ctx, o, log)
@@ -195,11 +214,8 @@ func runControl(ctx context.Context, o *options, sc *screen, log *slog.Logger) e
 		return err
 	}
 	defer c.close()
-	watching, stop := context.WithTimeout(ctx, o.howLong)
-	defer stop()
-	var both errgroup.Group
-	both.Go(func() error { c.follow(watching, sc); return nil })
-	both.Go(func() error { c.tell(watching, sc); return nil })
-	both.Wait()
+	stop := c.show(ctx, sc)
+	rest(ctx, o.howLong) // an interrupt ends it sooner, and that is all
+	stop()
 	return c.audit(context.WithoutCancel(ctx), sc)
 }

@@ -24,7 +24,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	if os.Getenv(startedBy) != "" {
-		ctx = started()
+		ctx = started(ctx)
 	}
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()

@@ -63,7 +63,7 @@ func (o *options) flags() *flag.FlagSet {
 // fitting are the flags that go with each part, beside -part.
 var fitting = map[string][]string{
 	"":        {"for", "replicas", "agents", "servers"},
-	"nats":    {"listen", "dir", "id", "at", "routes", "servers"},
+	"nats":    {"listen", "dir", "id", "at", "routes"},
 	"replica": {"nats", "listen", "dir", "id", "servers"},
 	"agents":  {"nats", "listen", "dir", "id", "servers", "agents"},
 	"control": {"nats", "for", "servers"},
@@ -86,8 +86,8 @@ func (o *options) check(flags *flag.FlagSet) error {
 	switch {
 	case err != nil:
 		return err
-	case o.howLong < 5*time.Second || o.howLong > time.Hour:
-		return fmt.Errorf("-for: %v is outside 5s..1h", o.howLong)
+	case o.howLong < 2*time.Second || o.howLong > time.Hour:
+		return fmt.Errorf("-for: %v is outside 2s..1h", o.howLong)
 	case o.replicas < 2 || o.replicas > 20:
 		return fmt.Errorf("-replicas: %d is outside 2..20", o.replicas)
 	case o.agents < 1 || o.agents > 500:

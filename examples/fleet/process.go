@@ -17,12 +17,12 @@ import (
 // startedBy is the variable that is set for a part which another process has started.
 const startedBy = "FLEET_STARTED"
 
-// started returns the context of such a part. It ends with the standard input, that is with the
-// process which has started the part, whatever becomes of that. An interrupt of the terminal is for
-// that one alone.
-func started() context.Context {
+// started returns the context of such a part. It ends also with the standard input, that is with
+// the process which has started the part, whatever becomes of that. An interrupt of the terminal is
+// for that one alone.
+func started(ctx context.Context) context.Context {
 	signal.Ignore(os.Interrupt)
-	ctx, end := context.WithCancel(context.Background())
+	ctx, end := context.WithCancel(ctx)
 	go func() { // ends with the process
 		io.Copy(io.Discard, os.Stdin)
 		end()
@@ -71,7 +71,7 @@ func startProcess(ctx context.Context, name string, fail func(error), flags ...s
 		return nil, p.ended()
 	case <-ctx.Done():
 		p.kill()
-		return nil, fmt.Errorf("%s was not ready in time: %w", name, context.Cause(ctx))
+		return nil, fmt.Errorf("waiting for %s: %w", name, context.Cause(ctx))
 	}
 }
 
@@ -109,10 +109,14 @@ func (p *process) kill() {
 	<-p.over
 }
 
-// stop lets the process end in good order. If ctx ends first it is killed.
+// stop lets the process end in good order, and tells if it did not. If ctx ends first it is killed.
+// Of one that has ended before there is nothing to tell any more.
 func (p *process) stop(ctx context.Context) error {
-	if p.told.Swap(true) {
+	select {
+	case <-p.over:
 		return nil
+	default:
+		p.told.Store(true)
 	}
 	p.stdin.Close()
 	select {

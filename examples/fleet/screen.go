@@ -73,7 +73,7 @@ func (s *screen) draw(rows []row) {
 
 const (
 	heading = "%-14s %-7s %10s %8s %8s %8s %7s  %s"
-	line    = "%-14s %-7s %10.0f %8.0f %8s %8d %7d  %s"
+	line    = "%-14s %-7s %10s %8s %8s %8d %7d  %s"
 )
 
 // drawLocked writes the table and, on a terminal, the events below, over what was there.

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/asterisque-go/asterisque/cluster"
 )
 
 // show is all on this machine: NATS, the replicas, the agents, and what goes wrong with them.
@@ -44,35 +45,30 @@ func runShow(ctx context.Context, o *options, sc *screen, log *slog.Logger) erro
 }
 
 func (s *show) run(ctx, life context.Context, log *slog.Logger) error {
-	if err := s.start(ctx, log); err != nil {
+	starting, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	var err error
+	if s.servers, s.o.nats, err = startServers(starting, s.o, s.fail); err != nil {
 		return err
 	}
-	watching, stop := context.WithCancel(life)
-	var both errgroup.Group
-	both.Go(func() error { s.control.follow(watching, s.screen); return nil })
-	both.Go(func() error { s.control.tell(watching, s.screen); return nil })
-	err := s.direct(ctx, life)
+	s.screen.say("%s", s.servers)
+	if err := s.join(starting, log); err != nil {
+		return err
+	}
+	stop := s.control.show(life, s.screen)
+	if err = s.start(starting); err == nil {
+		err = s.direct(ctx, life)
+	}
 	stop()
-	both.Wait()
-	if life.Err() != nil {
+	if life.Err() != nil || s.agents == nil {
 		return err
 	}
 	s.screen.say("the audit: all stop calling, and their journals are compared")
 	return errors.Join(err, s.control.audit(life, s.screen))
 }
 
-// start starts all, and waits until all call each other.
-func (s *show) start(ctx context.Context, log *slog.Logger) error {
-	ctx, cancel := context.WithTimeout(ctx, startTime)
-	defer cancel()
-	var err error
-	if s.servers, s.o.nats, err = startServers(ctx, s.o, s.fail); err != nil {
-		return err
-	}
-	if s.control, err = newControl(ctx, s.o, log); err != nil {
-		return err
-	}
-	s.screen.say("%s", s.servers)
+// start starts the processes, and waits until all call each other.
+func (s *show) start(ctx context.Context) error {
 	s.replicas = make([]*process, s.o.replicas)
 	var all errgroup.Group
 	for n := range s.replicas {
@@ -90,6 +86,17 @@ func (s *show) start(ctx context.Context, log *slog.Logger) error {
 	}
 	s.screen.say("%d replicas and %d agents call each other by name, in %d processes", s.o.replicas, s.o.agents, s.o.replicas+1)
 	return nil
+}
+
+// join joins the cluster with the control. Three servers have to meet first, and do not answer until
+// they have.
+func (s *show) join(ctx context.Context, log *slog.Logger) (err error) {
+	for {
+		s.control, err = newControl(ctx, s.o, log)
+		if err == nil || !isAny(err, context.DeadlineExceeded, cluster.ErrNoJetStream) || rest(ctx, 100*time.Millisecond) != nil {
+			return err
+		}
+	}
 }
 
 // part starts a process of the fleet.
@@ -132,14 +139,14 @@ func (s *show) direct(ctx, life context.Context) error {
 
 // make makes trouble, mends it, also after an interrupt, and waits until all is well.
 func (s *show) make(ctx, life context.Context, t trouble) error {
-	s.screen.say("%s", strings.ToUpper(t.begins))
+	s.screen.say("%s", t.begins)
 	if err := t.begin(life); err != nil {
 		return err
 	}
 	interrupted := rest(ctx, t.lasts)
 	starting, cancel := context.WithTimeout(life, startTime)
 	defer cancel()
-	s.screen.say("%s", strings.ToUpper(t.ends))
+	s.screen.say("%s", t.ends)
 	if err := t.mend(starting); err != nil {
 		return err
 	}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAJournalIsOfAllProcessesThatHaveWrittenIt(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "a.journal")
+	j, err := openJournal(name)
+	require.NoError(t, err)
+	first, err := j.begin("a")
+	require.NoError(t, err)
+	require.NoError(t, j.write(entry{event: answered, call: first}))
+	_, err = j.begin("a")
+	require.NoError(t, err)
+	_, err = j.file.WriteString("made a 3") // killed in the middle of a line
+	require.NoError(t, err)
+	require.NoError(t, j.close())
+
+	j, err = openJournal(name)
+	require.NoError(t, err)
+	defer j.close()
+	next, err := j.begin("a")
+	require.NoError(t, err)
+	require.Equal(t, number{"a", 3}, next)
+	lines, err := j.lines()
+	require.NoError(t, err)
+	require.Equal(t, []string{"made a 1", "answered a 1", "made a 2", "failed a 2 its caller was killed", "made a 3"}, lines)
+}
+
+func TestWhatIsNoJournalIsLeftAlone(t *testing.T) {
+	for text, want := range map[string]string{
+		"hello\n":       `"hello\n" is no line of a journal`,
+		"made a more\n": `"made a more\n" is no line of a journal: `,
+	} {
+		name := filepath.Join(t.TempDir(), "a.journal")
+		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
+		_, err := openJournal(name)
+		require.ErrorContains(t, err, want)
+	}
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/internal/leak"
+)
+
+// TestMain runs the tests, or is a part that one of them has started.
+func TestMain(m *testing.M) {
+	if os.Getenv(startedBy) != "" {
+		main()
+		return
+	}
+	// a program with the race detector ends at once, and not after a second
+	os.Setenv("GORACE", "atexit_sleep_ms=0 exitcode=66")
+	leak.Main(m)
+}
+
+func TestWhatIsWrongIsSaid(t *testing.T) {
+	for want, args := range map[string][]string{
+		"-x; -h explains":                                    {"-x"},
+		`"hello" is not a flag`:                              {"hello"},
+		"-for: 1s is outside 2s..1h":                         {"-for", "1s"},
+		`invalid value "long" for flag -for`:                 {"-for", "long"},
+		"-replicas: 1 is outside 2..20":                      {"-replicas", "1"},
+		"-agents: 501 is outside 1..500":                     {"-agents", "501"},
+		"-servers: 2 is neither 1 nor 3":                     {"-servers", "2"},
+		`-part: "depot" is none of nats, replica`:            {"-part", "depot"},
+		"-listen a:1 does not go without -part":              {"-listen", "a:1"},
+		"-agents 3 does not go with -part replica":           {"-part", "replica", "-agents", "3"},
+		"-part replica needs -nats":                          {"-part", "replica"},
+		`-nats: "here" is no URL such as nats://127.0.0.1:4`: {"-part", "control", "-nats", "nats://a:1,here"},
+		`-listen: "4222" is no host:port`:                    {"-part", "nats", "-listen", "4222"},
+		`-id: "a b" has other than`:                          {"-part", "nats", "-id", "a b"},
+		"-at and -routes go together":                        {"-part", "nats", "-at", "a:1"},
+		"-at and -routes need -id":                           {"-part", "nats", "-at", "a:1", "-routes", "a:1"},
+		"-at: c:3 is none of -routes a:1,b:2":                {"-part", "nats", "-id", "a", "-at", "c:3", "-routes", "a:1,b:2"},
+		`-routes: "b" is no host:port`:                       {"-part", "nats", "-id", "a", "-at", "a:1", "-routes", "a:1,b"},
+		"no servers available":                               {"-part", "control", "-nats", "nats://127.0.0.1:1"},
+	} {
+		require.ErrorContains(t, run(t.Context(), args, io.Discard, io.Discard), want, args)
+	}
+}
+
+func TestHelpExplainsEveryFlag(t *testing.T) {
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), []string{"-h"}, &out, io.Discard))
+	for _, name := range []string{
+		"-for DURATION", "-replicas N", "-agents N", "-servers N", "-part PART", "-nats URL",
+		"-listen ADDR", "-dir DIR", "-id NAME", "-at ADDR", "-routes A,B,C",
+	} {
+		require.Contains(t, out.String(), name)
+	}
+}
+
+// private lets all temporary folders of a test be in one that nobody else has, and returns that.
+func private(t *testing.T) string {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	return dir
+}
+
+// nothingIsLeft fails t if something is in a folder.
+func nothingIsLeft(t *testing.T, dir string) {
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/asterisque-go/asterisque/cluster"
+)
+
+// roster is which agents are in the cluster.
+type roster struct {
+	mu  sync.Mutex
+	ids map[string]bool // guarded by mu
+}
+
+// follow keeps it current until ctx ends. While NATS is away it stays as it is.
+func (r *roster) follow(ctx context.Context, c *cluster.Cluster) {
+	for change, err := range c.Watch(ctx, agentsName) {
+		if err == nil {
+			r.take(change)
+		}
+	}
+}
+
+func (r *roster) take(change cluster.Change) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ids == nil {
+		r.ids = make(map[string]bool)
+	}
+	switch change.Kind {
+	case cluster.Left, cluster.Lost:
+		delete(r.ids, change.Member.ID)
+	default:
+		r.ids[change.Member.ID] = true
+	}
+}
+
+// of returns how many are of a depot, whose id theirs begin with.
+func (r *roster) of(depot string) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id := range r.ids {
+		if strings.HasPrefix(id, depot+"-") {
+			n++
+		}
+	}
+	return n
+}

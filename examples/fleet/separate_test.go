@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// start runs a part until stop is called, which returns its error, and waits until it says a line.
+func start(t *testing.T, line string, args ...string) (said []string, stop func() error) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	r, w := io.Pipe()
+	ended := make(chan error, 1)
+	go func() { // ends with ctx
+		err := run(ctx, args, w, io.Discard)
+		w.Close()
+		ended <- err
+	}()
+	in := bufio.NewReader(r)
+	first, err := in.ReadString('\n')
+	require.NoError(t, err, args)
+	said = regexp.MustCompile(line).FindStringSubmatch(first)
+	require.NotNil(t, said, first)
+	return said, func() error {
+		interrupt()
+		io.Copy(io.Discard, in)
+		return <-ended
+	}
+}
+
+func TestThePartsArePrograms(t *testing.T) {
+	dir := private(t)
+	said, stopNATS := start(t, `NATS is at (.*)`, "-part", "nats")
+	nats := said[1]
+	_, stopReplica := start(t, `orders-x takes orders`, "-part", "replica", "-nats", nats, "-id", "orders-x")
+	_, stopAgents := start(t, `3 agents are there, berlin-000 to berlin-002`, "-part", "agents", "-nats", nats, "-id", "berlin", "-agents", "3")
+	for range 2 { // the audit lets all go on
+		var out bytes.Buffer
+		require.NoError(t, run(t.Context(), []string{"-part", "control", "-nats", nats, "-for", "2s"}, &out, io.Discard), &out)
+		require.Regexp(t, `(?m)^calls made +[1-9]\d* +[1-9]\d*$`, out.String())
+		require.Regexp(t, `(?m)^lost +0 +0$`, out.String())
+	}
+	require.NoError(t, stopAgents())
+	require.NoError(t, stopReplica())
+	require.NoError(t, stopNATS())
+	nothingIsLeft(t, dir)
+}
+
+func TestThePlaceOfAReplicaIsTakenByOneOfItsID(t *testing.T) {
+	said, stopNATS := start(t, `NATS is at (.*)`, "-part", "nats")
+	replica := []string{"-part", "replica", "-nats", said[1], "-id", "orders-x"}
+	_, stopFirst := start(t, `orders-x takes orders`, replica...)
+	_, stopSecond := start(t, `orders-x takes orders`, replica...)
+	require.NoError(t, stopSecond())
+	stopFirst() // which may have learned it by now
+	require.NoError(t, stopNATS())
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestNoCallIsLostOrDoubled relies on the program to fail by itself when one is, and looks at what
+// people see of it.
+func TestNoCallIsLostOrDoubled(t *testing.T) {
+	dir := private(t)
+	var out, warned bytes.Buffer
+	require.NoError(t, run(t.Context(), []string{"-for", "4s", "-agents", "10"}, &out, &warned), &out)
+	require.Empty(t, warned.String())
+	for _, want := range []string{
+		`3 replicas and 10 agents call each other by name, in 4 processes`,
+		`kill -9 of orders-b`, `the cluster: orders-b lost`, `orders-b is started again`, `the cluster: orders-b joined`,
+		`NATS is stopped`, `NATS is started again`, `(?s)(all call each other again.*){2}`,
+		`(?m)^agents +10 +[\d-]+ +[\d-]+ +\d+ms +\d+ +\d+  30 with replicas$`,
+		`(?m)^calls made +[1-9]\d* +[1-9]\d*$`, `(?m)^answered +[1-9]\d* +[1-9]\d*$`,
+		`(?m)^doubled +0 +0$`, `(?m)^lost +0 +0$`, `(?m)^ran, though .* did not +0 +0$`,
+	} {
+		require.Regexp(t, want, out.String())
+	}
+	nothingIsLeft(t, dir)
+}
+
+// alarm does something as soon as a text is written to it.
+type alarm struct {
+	bytes.Buffer
+	text string
+	do   func()
+}
+
+func (a *alarm) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte(a.text)) {
+		a.do()
+	}
+	return a.Buffer.Write(b)
+}
+
+func TestAnInterruptMendsAllAndAuditsTheCalls(t *testing.T) {
+	dir := private(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	out := &alarm{text: "kill -9 of orders-b", do: interrupt}
+	require.ErrorIs(t, run(ctx, []string{"-for", "5s", "-agents", "3", "-replicas", "2"}, out, io.Discard), context.Canceled)
+	require.Regexp(t, `(?s)orders-b is started again.*all call each other again.*lost +0 +0\n`, out.String())
+	nothingIsLeft(t, dir)
+}
+
+func TestAnInterruptOfTheStartLeavesNothing(t *testing.T) {
+	dir := private(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	out := &alarm{text: "NATS is in this process", do: interrupt}
+	require.ErrorIs(t, run(ctx, nil, out, io.Discard), context.Canceled)
+	nothingIsLeft(t, dir)
+}
