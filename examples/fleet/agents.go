@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -47,6 +48,8 @@ func newAgent(ctx context.Context, o *options, id string, l *ledger, log *slog.L
 	}
 	return a, nil
 }
+
+func (a *agent) close() error { return errors.Join(a.orders.Close(), a.cluster.Close()) }
 
 // work places orders until ctx ends, and returns when the last answer is there.
 func (a *agent) work(ctx context.Context) error {
@@ -117,7 +120,7 @@ func closeAgents(all []*agent) {
 	var closing errgroup.Group
 	for _, a := range all {
 		if a != nil {
-			closing.Go(a.cluster.Close)
+			closing.Go(a.close)
 		}
 	}
 	closing.Wait()

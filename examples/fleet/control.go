@@ -54,14 +54,20 @@ func newControl(ctx context.Context, o *options, log *slog.Logger) (*control, er
 	}
 	for _, name := range []string{ordersName, depotsName} {
 		if c.pools[name], err = c.cluster.Caller(context.WithoutCancel(ctx), name, hasty); err != nil {
-			c.cluster.Close()
-			return nil, err
+			return nil, errors.Join(err, c.close())
 		}
 	}
 	return c, nil
 }
 
-func (c *control) close() error { return c.cluster.Close() }
+func (c *control) close() error {
+	for _, p := range c.pools {
+		if p != nil { // it could be made
+			p.Close()
+		}
+	}
+	return c.cluster.Close()
+}
 
 // parts returns the processes that are in the cluster.
 func (c *control) parts(ctx context.Context) (all []part, err error) {

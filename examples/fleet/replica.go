@@ -48,7 +48,7 @@ func runReplica(ctx context.Context, o *options, sc *screen, log *slog.Logger) e
 	if err := r.join(ctx, o, log); err != nil {
 		return err
 	}
-	defer r.cluster.Close()
+	defer r.close()
 	sc.say("%s takes orders", r.id)
 	return untilOver(ctx, r.cluster, r.ask)
 }
@@ -63,10 +63,14 @@ func (r *replica) join(ctx context.Context, o *options, log *slog.Logger) (err e
 	}
 	p, err := r.cluster.Caller(context.WithoutCancel(ctx), agentsName, hasty)
 	if err != nil {
-		r.cluster.Close()
+		return errors.Join(err, r.cluster.Close())
 	}
 	r.agents.Store(p)
-	return err
+	return nil
+}
+
+func (r *replica) close() error {
+	return errors.Join(r.agents.Load().Close(), r.cluster.Close())
 }
 
 // service is what the replica offers.

@@ -42,7 +42,7 @@ func TestThePartsArePrograms(t *testing.T) {
 	for range 2 { // the audit lets all go on
 		var out bytes.Buffer
 		require.NoError(t, run(t.Context(), []string{"-part", "control", "-nats", nats, "-for", "2s"}, &out, io.Discard), &out)
-		require.Regexp(t, `(?m)^calls made +[1-9]\d* +[1-9]\d*$`, out.String())
+		require.Regexp(t, `(?m)^calls made +[1-9][\d,]* +[1-9][\d,]*$`, out.String())
 		require.Regexp(t, `(?m)^lost +0 +0$`, out.String())
 	}
 	require.NoError(t, stopAgents())

@@ -21,7 +21,7 @@ func TestNoCallIsLostOrDoubled(t *testing.T) {
 		`kill -9 of orders-b`, `the cluster: orders-b lost`, `orders-b is started again`, `the cluster: orders-b joined`,
 		`NATS is stopped`, `NATS is started again`, `(?s)(all call each other again.*){2}`,
 		`(?m)^agents +10 +[\d-]+ +[\d-]+ +\d+ms +\d+ +\d+  30 with replicas$`,
-		`(?m)^calls made +[1-9]\d* +[1-9]\d*$`, `(?m)^answered +[1-9]\d* +[1-9]\d*$`,
+		`(?m)^calls made +[1-9][\d,]* +[1-9][\d,]*$`, `(?m)^answered +[1-9][\d,]* +[1-9][\d,]*$`,
 		`(?m)^doubled +0 +0$`, `(?m)^lost +0 +0$`, `(?m)^ran, though .* did not +0 +0$`,
 	} {
 		require.Regexp(t, want, out.String())
