@@ -18,9 +18,9 @@ var (
 	// Its parameter says that P99 is to begin anew.
 	look = asterisque.Func[bool, figures](10, "look")
 
-	// audit stops a process from making calls, until the caller has sent its last Block. The process
-	// sends nothing once its calls have ended, after the next Block of the caller all that its
-	// journal has by then, and nothing again. Its result is how many lines that were.
+	// audit stops a process from making calls until the caller has sent its last Block. Once its
+	// calls have ended the process sends an empty Block; after the next Block of the caller all
+	// lines that its journal has by then, and an empty Block again. The result is how many lines.
 	audit = asterisque.Stream[struct{}, struct{}, []string, int](11, "audit")
 )
 
@@ -54,6 +54,6 @@ type van struct {
 // figures are what a process has done since it was started.
 type figures struct {
 	Served, Made, Answered, Failed int64
-	P99                            time.Duration // of its calls that were answered since it has begun anew
+	P99                            time.Duration // of its calls, since it has begun anew
 	Sessions                       int           // on which it may call now
 }

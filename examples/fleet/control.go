@@ -26,13 +26,6 @@ type control struct {
 	agents  roster                // kept while all is shown
 }
 
-// part is a process that is in the cluster now.
-type part struct {
-	name, id, instance string
-	agents             int // of a depot: how many of its agents are in the cluster
-	at                 asterisque.Caller
-}
-
 const (
 	askTime = time.Second // for the answer of a process
 
@@ -81,13 +74,6 @@ func (c *control) parts(ctx context.Context) (all []part, err error) {
 		}
 	}
 	return all, nil
-}
-
-// answer is what a process has said, if it has.
-type answer struct {
-	part
-	figures figures
-	err     error
 }
 
 // ask asks all processes what they do. anew says that P99 of their figures is to begin anew.

@@ -40,7 +40,7 @@ func newLedger(j *journal) *ledger {
 
 // call makes a call of a node to one of its peers, and notes what becomes of it. The error is that
 // of the journal. A call that has begun when ctx ends goes on to its end.
-func (l *ledger) call(ctx context.Context, caller, peer string, make func(ctx context.Context, call number) error) error {
+func (l *ledger) call(ctx context.Context, caller, peer string, do func(ctx context.Context, call number) error) error {
 	if err := l.calls.Acquire(ctx, 1); err != nil {
 		return nil // it is over
 	}
@@ -53,7 +53,7 @@ func (l *ledger) call(ctx context.Context, caller, peer string, make func(ctx co
 	begin := time.Now()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	if err := make(ctx, call); err != nil {
+	if err := do(ctx, call); err != nil {
 		l.failed.Add(1)
 		return l.journal.write(failure(call, peer, err))
 	}
@@ -92,7 +92,8 @@ func (l *ledger) offer(svc *asterisque.Service, sessions func() int) {
 	audit.Handle(svc, l.audit)
 }
 
-// p99 returns how long 99 of 100 calls took at most since it has begun anew, or 0 if there were none.
+// p99 returns how long 99 of 100 calls took at most, of those since the last time anew, or 0 if
+// there were none.
 func (l *ledger) p99(anew bool) time.Duration {
 	l.mu.Lock()
 	times := slices.Clone(l.times)

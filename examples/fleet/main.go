@@ -73,7 +73,7 @@ func runPart(ctx context.Context, o *options, sc *screen, stderr io.Writer) erro
 	case "control":
 		return runControl(ctx, o, sc, logger(stderr, slog.LevelError))
 	}
-	return runShow(ctx, o, sc, logger(stderr, slog.LevelError)) // what NATS is to do comes as a warning
+	return runShow(ctx, o, sc, logger(stderr, slog.LevelError)) // that NATS is away is no surprise
 }
 
 func logger(to io.Writer, least slog.Level) *slog.Logger {

@@ -24,7 +24,7 @@ type screen struct {
 const (
 	redrawEach = 500 * time.Millisecond // on a terminal
 	tableEach  = 2 * time.Second        // elsewhere
-	mostEvents = 12
+	mostEvents = 16
 )
 
 func newScreen(out io.Writer) *screen {

@@ -88,8 +88,7 @@ func (s *show) start(ctx context.Context) error {
 	return nil
 }
 
-// join joins the cluster with the control. Three servers have to meet first, and do not answer until
-// they have.
+// join joins the cluster with the control. Three servers do not answer until they have met.
 func (s *show) join(ctx context.Context, log *slog.Logger) (err error) {
 	for {
 		s.control, err = newControl(ctx, s.o, log)
@@ -111,13 +110,6 @@ func (s *show) startReplica(ctx context.Context, n int) (err error) {
 	return err
 }
 
-// trouble is something that goes wrong, and what mends it.
-type trouble struct {
-	begins, ends string
-	begin, mend  func(ctx context.Context) error
-	lasts        time.Duration
-}
-
 // direct is the order of events: a while of work, two troubles, and a while again after each.
 func (s *show) direct(ctx, life context.Context) error {
 	end := time.Now().Add(s.o.howLong)
@@ -130,15 +122,15 @@ func (s *show) direct(ctx, life context.Context) error {
 		if err := rest(ctx, s.o.howLong/4); err != nil {
 			return err
 		}
-		if err := s.make(ctx, life, t); err != nil {
+		if err := s.cause(ctx, life, t); err != nil {
 			return err
 		}
 	}
 	return rest(ctx, time.Until(end))
 }
 
-// make makes trouble, mends it, also after an interrupt, and waits until all is well.
-func (s *show) make(ctx, life context.Context, t trouble) error {
+// cause causes trouble, mends it, also after an interrupt, and waits until all is well.
+func (s *show) cause(ctx, life context.Context, t trouble) error {
 	s.screen.say("%s", t.begins)
 	if err := t.begin(life); err != nil {
 		return err

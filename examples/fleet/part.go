@@ -1,0 +1,17 @@
+package main
+
+import "github.com/asterisque-go/asterisque"
+
+// part is a process that is in the cluster now.
+type part struct {
+	name, id, instance string
+	agents             int // of a depot: how many of its agents are in the cluster
+	at                 asterisque.Caller
+}
+
+// answer is what a process has said, if it has.
+type answer struct {
+	part
+	figures figures
+	err     error
+}
