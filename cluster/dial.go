@@ -136,18 +136,54 @@ func (ws *ways) tls(m Member) *tls.Config {
 }
 
 // tell lets everybody know that a node is lost, of which NATS knows nothing and which cannot be
-// reached otherwise. A node that is there after all says so with its next sign of life.
+// reached otherwise. A node that is there after all says so with its next sign of life: the last
+// is deleted first, so that it finds none, whatever becomes of the rest.
 func (c *Cluster) tell(ctx context.Context, m Member) {
 	if m.revision == 0 || c.silent.Load() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second) // somebody waits for a Wire
 	defer cancel()
-	err := c.buckets.nodes.Delete(ctx, m.key(), jetstream.LastRevision(m.revision))
-	if err != nil { // somebody else was faster, or the reaper will be
-		c.silent.CompareAndSwap(false, denied(c.nc, entrySubject(c.buckets.nodes, m.key())))
+	if err := c.takeForLost(ctx, m); err != nil { // it is there, or the reaper finds it
+		for _, kv := range []jetstream.KeyValue{c.buckets.alive, c.buckets.nodes} {
+			subject := entrySubject(kv, m.key())
+			if denied(c.nc, subject) || denied(c.nc, "$JS.API.DIRECT.GET.KV_"+kv.Bucket()+"."+subject) {
+				c.silent.Store(true)
+			}
+		}
 		return
 	}
-	c.buckets.alive.Delete(ctx, m.key())
 	c.node.Logger().Info("cluster: a node is lost", "node", m.key())
+}
+
+// takeForLost deletes the entries of a node, unless it is there by now.
+func (c *Cluster) takeForLost(ctx context.Context, m Member) error {
+	last, err := c.buckets.alive.Get(ctx, m.key())
+	switch {
+	case errors.Is(err, jetstream.ErrKeyNotFound): // it has been silent for long
+	case err != nil:
+		return err
+	default:
+		if err := c.nobodyAt(ctx, m); err != nil {
+			return err
+		}
+		if err := c.buckets.alive.Delete(ctx, m.key(), jetstream.LastRevision(last.Revision())); err != nil {
+			return err
+		}
+	}
+	return c.buckets.nodes.Delete(ctx, m.key(), jetstream.LastRevision(m.revision))
+}
+
+// nobodyAt returns an error unless NATS still knows nothing of a node: it may have connected to NATS
+// again since it was dialled, and have given its sign of life before that was looked at.
+func (c *Cluster) nobodyAt(ctx context.Context, m Member) error {
+	w, err := natswire.Dial(ctx, c.nc, c.meeting(m.Name, m.ID), nil)
+	switch {
+	case err == nil:
+		w.Close()
+		return errors.New("cluster: the node is there")
+	case errors.Is(err, natswire.ErrNobody):
+		return nil
+	}
+	return err
 }

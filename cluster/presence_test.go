@@ -97,6 +97,19 @@ func TestWhoeverLosesANodeTellsTheOthers(t *testing.T) {
 	require.Less(t, time.Since(begin), lifeTime/2)
 }
 
+func TestANodeThatIsThereIsNotTakenForLost(t *testing.T) {
+	t.Parallel()
+	b := start(t, broker.Config{})
+	c := joined(t, brief(config(b, "watcher", "w")))
+	joined(t, brief(config(b, "orders", "a")))
+	members, err := c.Members(t.Context(), "orders")
+	require.NoError(t, err)
+	// whoever dialled it was there before it had connected to NATS again
+	c.tell(t.Context(), members[0])
+	_, err = c.buckets.nodes.Get(t.Context(), members[0].key())
+	require.NoError(t, err)
+}
+
 func TestANodeThatIsTakenForLostComesBack(t *testing.T) {
 	t.Parallel()
 	b := start(t, broker.Config{})
@@ -104,9 +117,8 @@ func TestANodeThatIsTakenForLostComesBack(t *testing.T) {
 	n := watching(t, c, "orders")
 	joined(t, brief(config(b, "orders", "a")))
 	n.told(t, "joined a")
-	members, err := c.Members(t.Context(), "orders")
-	require.NoError(t, err)
-	c.tell(t.Context(), members[0])
+	require.NoError(t, c.buckets.alive.Delete(t.Context(), "orders.a")) // as tell and the reaper do
+	require.NoError(t, c.buckets.nodes.Delete(t.Context(), "orders.a"))
 	n.told(t, "joined a", "lost a", "joined a")
 }
 
