@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strconv"
 	"time"
 
@@ -60,6 +61,25 @@ func openBuckets(ctx context.Context, nc *nats.Conn, cfg *Config, check bool) (b
 		}
 	}
 	return b, nil
+}
+
+// awaitBuckets is openBuckets for a node that joins. It goes on while the servers of NATS have yet to
+// find each other, or to agree on who leads them.
+func (c *Cluster) awaitBuckets(start context.Context) (buckets, error) {
+	for {
+		ctx, cancel := context.WithTimeout(start, patience)
+		b, err := openBuckets(ctx, c.nc, &c.cfg, true)
+		cancel()
+		if err == nil || !passes(err) || !holdOff(start, rand.N(time.Second)) {
+			return b, err
+		}
+	}
+}
+
+// passes reports whether JetStream may do later what it has not done.
+func passes(err error) bool {
+	var api *jetstream.APIError
+	return !errors.Is(err, ErrNoJetStream) && (errors.Is(err, context.DeadlineExceeded) || errors.As(err, &api) && api.Code == 503)
 }
 
 // clusterKey is where the metadata of a bucket has the name of its cluster.

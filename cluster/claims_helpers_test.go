@@ -62,7 +62,8 @@ func (s *claimSite) makeBucket() {
 	s.t.Helper()
 	nc := s.connect()
 	defer nc.Close()
-	_, err := s.jetStream(nc).CreateKeyValue(s.t.Context(), jetstream.KeyValueConfig{Bucket: "claims", TTL: s.ttl})
+	// in memory: JetStream may not have removed the files when it says that a bucket is deleted
+	_, err := s.jetStream(nc).CreateKeyValue(s.t.Context(), jetstream.KeyValueConfig{Bucket: "claims", TTL: s.ttl, Storage: jetstream.MemoryStorage})
 	require.NoError(s.t, err)
 }
 

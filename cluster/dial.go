@@ -174,8 +174,8 @@ func (c *Cluster) takeForLost(ctx context.Context, m Member) error {
 	return c.buckets.nodes.Delete(ctx, m.key(), jetstream.LastRevision(m.revision))
 }
 
-// nobodyAt returns an error unless NATS still knows nothing of a node: it may have connected to NATS
-// again since it was dialled, and have given its sign of life before that was looked at.
+// nobodyAt returns an error unless NATS still knows nothing of a node: it may have connected again
+// since it was dialled, and have given its sign of life before that was looked at.
 func (c *Cluster) nobodyAt(ctx context.Context, m Member) error {
 	w, err := natswire.Dial(ctx, c.nc, c.meeting(m.Name, m.ID), nil)
 	switch {

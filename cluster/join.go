@@ -111,7 +111,7 @@ func (c *Cluster) join(start context.Context) (err error) {
 	if err := c.connect(start); err != nil {
 		return err
 	}
-	if c.buckets, err = openBuckets(start, c.nc, &c.cfg, true); err != nil {
+	if c.buckets, err = c.awaitBuckets(start); err != nil {
 		return err
 	}
 	if err := c.beginClaims(); err != nil {

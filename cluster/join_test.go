@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"net"
 	"testing"
 	"time"
@@ -244,4 +245,16 @@ func TestOfNodesThatStartAtOnceOneStartsTheNATSServer(t *testing.T) {
 		}
 	}
 	require.Equal(t, 1, started)
+}
+
+func TestAPoolEndsWithItsNode(t *testing.T) {
+	t.Parallel()
+	b := start(t, broker.Config{})
+	joined(t, config(b, "orders", "a"))
+	c := joined(t, config(b, "", ""))
+	p, err := c.Caller(t.Context(), "orders")
+	require.NoError(t, err)
+	ask(t, p)
+	require.NoError(t, c.Close())
+	require.Eventually(t, func() bool { return errors.Is(p.Err(), ErrClosed) }, enough, time.Millisecond)
 }

@@ -58,11 +58,10 @@ func TestNodesSayAgainThatTheyAreThereWhenJetStreamHasLostAll(t *testing.T) {
 	joined(t, brief(config(b, "orders", "a")))
 	n := watching(t, c, "orders")
 	n.told(t, "joined a")
-	p := callerOf(t, c, "orders")
-	ask(t, p)
 	again := restarted(b, "")
 	require.NoError(t, b.Close())
 	start(t, again)
+	p := callerOf(t, c, "orders")
 	require.Equal(t, "a", ask(t, p))
 	require.Eventually(t, func() bool {
 		e, err := c.buckets.nodes.Get(t.Context(), "orders.a")

@@ -124,6 +124,7 @@ func (p *presence) keep(ctx context.Context, draining <-chan struct{}) error {
 		case <-wait.C:
 			err = p.sign(ctx)
 		case <-again:
+			p.since = looksEach // it may be taken for lost
 			err = p.sign(ctx)
 		case <-draining:
 			draining = nil

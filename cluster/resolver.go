@@ -73,16 +73,22 @@ func (c *Cluster) At(life context.Context, id string, opts ...CallerOption) (*po
 }
 
 func (c *Cluster) callerOf(life context.Context, v *view, leave func(), opts []CallerOption) (*pool.Pool, error) {
-	r := &route{cluster: c, view: v, leave: leave}
+	r := &route{cluster: c, view: v}
 	for _, o := range opts {
 		o(&r.calling)
+	}
+	life, end := context.WithCancelCause(life)
+	stop := context.AfterFunc(c.ctx, func() { end(c.Err()) })
+	r.leave = func() {
+		stop()
+		leave()
 	}
 	r.ways = ways{cluster: c, identity: r.calling.identity, all: make(map[string]way)}
 	how := r.calling.pool
 	how.Connection.Background, how.Dial = true, r.dial
 	p, err := pool.New(life, c.node, r.resolve, how)
 	if err != nil {
-		leave()
+		r.leave()
 	}
 	return p, err
 }
@@ -136,8 +142,7 @@ func (r *route) resolve(ctx context.Context) iter.Seq2[[]pool.Address, error] {
 			select {
 			case <-changed:
 			case <-r.cluster.ctx.Done():
-				yield(nil, r.cluster.Err())
-				<-ctx.Done()
+				<-ctx.Done() // which follows
 				return
 			case <-ctx.Done():
 				return

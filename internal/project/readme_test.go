@@ -23,9 +23,10 @@ var (
 
 func TestTheREADMEShowsTheExamplesAsTheyAre(t *testing.T) {
 	blocks := goBlock.FindAllStringSubmatch(text(t, "README.md"), -1)
-	require.Len(t, blocks, 2)
+	require.Len(t, blocks, 3)
 	require.Equal(t, bodyOf(t, "example_test.go", "Example"), blocks[0][1])
 	require.Equal(t, bodyOf(t, "pool/example_test.go", "Example"), blocks[1][1])
+	require.Equal(t, bodyOf(t, "cluster/example_test.go", "Example"), blocks[2][1])
 }
 
 func TestEveryLinkOfThePagesLeadsSomewhere(t *testing.T) {
