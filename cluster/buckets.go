@@ -63,8 +63,8 @@ func openBuckets(ctx context.Context, nc *nats.Conn, cfg *Config, check bool) (b
 	return b, nil
 }
 
-// awaitBuckets is openBuckets for a node that joins. It goes on while the servers of NATS have yet to
-// find each other, or to agree on who leads them.
+// awaitBuckets is openBuckets for a node that joins. It goes on while the servers of NATS have yet
+// to find each other, or to agree on who leads them.
 func (c *Cluster) awaitBuckets(start context.Context) (buckets, error) {
 	for {
 		ctx, cancel := context.WithTimeout(start, patience)

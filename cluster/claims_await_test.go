@@ -110,7 +110,7 @@ func TestClaimsOutliveARestartOfTheBroker(t *testing.T) {
 	config := broker.Config{Dir: t.TempDir()}
 	first, err := broker.Start(config)
 	require.NoError(t, err)
-	s := &claimSite{t, first, longTTL}
+	s := &claimSite{t: t, b: first, ttl: longTTL}
 	s.makeBucket()
 	a, b := s.join("a"), s.join("b")
 	c := a.has(t, "k")

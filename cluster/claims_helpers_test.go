@@ -27,9 +27,10 @@ const claimTestTime = 30 * time.Second
 
 // claimSite is a broker with a bucket of claims.
 type claimSite struct {
-	t   testing.TB
-	b   *broker.Broker
-	ttl time.Duration
+	t       testing.TB
+	b       *broker.Broker
+	ttl     time.Duration
+	storage jetstream.StorageType // of the next bucket
 }
 
 func newClaimSite(t testing.TB, ttl time.Duration) *claimSite {
@@ -37,7 +38,7 @@ func newClaimSite(t testing.TB, ttl time.Duration) *claimSite {
 	b, err := broker.Start(broker.Config{})
 	require.NoError(t, err)
 	t.Cleanup(func() { b.Close() })
-	s := &claimSite{t, b, ttl}
+	s := &claimSite{t: t, b: b, ttl: ttl}
 	s.makeBucket()
 	return s
 }
@@ -62,8 +63,7 @@ func (s *claimSite) makeBucket() {
 	s.t.Helper()
 	nc := s.connect()
 	defer nc.Close()
-	// in memory: JetStream may not have removed the files when it says that a bucket is deleted
-	_, err := s.jetStream(nc).CreateKeyValue(s.t.Context(), jetstream.KeyValueConfig{Bucket: "claims", TTL: s.ttl, Storage: jetstream.MemoryStorage})
+	_, err := s.jetStream(nc).CreateKeyValue(s.t.Context(), jetstream.KeyValueConfig{Bucket: "claims", TTL: s.ttl, Storage: s.storage})
 	require.NoError(s.t, err)
 }
 

@@ -160,7 +160,7 @@ func TestUsersCanDoNoMoreThanTheyHaveTo(t *testing.T) {
 			publish: []string{
 				"$KV.asterisque_main_nodes.orders", "$KV.asterisque_main_nodes.orders.a", "$KV.asterisque_main_alive.orders.a",
 				"$KV.asterisque_main_claims.orders.1", "asterisque.wire.main.stock.a",
-				"$JS.API.DIRECT.GET.KV_asterisque_main_nodes.$KV.asterisque_main_nodes.orders.a",
+				"$JS.API.DIRECT.GET.KV_asterisque_main_nodes.$KV.asterisque_main_nodes.stock.a",
 			},
 			subscribe: []string{"_INBOX.>", "_INBOX.orders.>", "asterisque.wire.main.orders.a", "$SRV.PING"},
 		},

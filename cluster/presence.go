@@ -152,18 +152,19 @@ const looksEach = 12
 func (p *presence) sign(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if p.since++; p.since >= looksEach {
-		return p.renew(ctx)
-	}
-	revision, err := p.b.alive.Update(ctx, p.self.key(), []byte(p.self.Instance), p.revision)
-	if err == nil {
-		p.revision = revision
-		return nil
-	}
-	if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-		if err := p.reop(ctx); err != nil { // JetStream is away, or the bucket is
-			return err
+	if p.since++; p.since < looksEach {
+		revision, err := p.b.alive.Update(ctx, p.self.key(), []byte(p.self.Instance), p.revision)
+		if err == nil {
+			p.revision = revision
+			return nil
 		}
+	}
+	err := p.renew(ctx)
+	if err == nil || errors.Is(err, ErrReplaced) {
+		return err
+	}
+	if err := p.reop(ctx); err != nil { // JetStream is away, or a bucket is
+		return err
 	}
 	return p.renew(ctx)
 }
