@@ -59,7 +59,7 @@ func (c *Cluster) Caller(life context.Context, name string, opts ...CallerOption
 	if err != nil {
 		return nil, err
 	}
-	return c.callerOf(life, v, leave, append([]CallerOption{WithIdentity(name)}, opts...))
+	return c.callerOf(life, v, leave, slices.Concat([]CallerOption{WithIdentity(name)}, opts))
 }
 
 // At is [Cluster.Caller] for the one node with an id, whatever its name. Unless [WithIdentity] says
@@ -69,7 +69,7 @@ func (c *Cluster) At(life context.Context, id string, opts ...CallerOption) (*po
 		return nil, fmt.Errorf("cluster: no node can have the id %q: it has 1 to 64 letters, digits, '-' and '_'", id)
 	}
 	v, leave := c.of("*." + id)
-	return c.callerOf(life, v, leave, append(opts, func(w *calling) { w.near = false }))
+	return c.callerOf(life, v, leave, opts)
 }
 
 func (c *Cluster) callerOf(life context.Context, v *view, leave func(), opts []CallerOption) (*pool.Pool, error) {
@@ -81,6 +81,7 @@ func (c *Cluster) callerOf(life context.Context, v *view, leave func(), opts []C
 	stop := context.AfterFunc(c.ctx, func() { end(c.Err()) })
 	r.leave = func() {
 		stop()
+		end(nil)
 		leave()
 	}
 	r.ways = ways{cluster: c, identity: r.calling.identity, all: make(map[string]way)}
