@@ -143,7 +143,7 @@ func defaulted[T comparable](v, other T) T {
 func (c Config) check() error {
 	for what, text := range map[string]string{"Name": c.Name, "ID": c.ID, "Prefix": c.Prefix} {
 		if text != "" && !token.MatchString(text) {
-			return fmt.Errorf("Config.%s is %q: it has 1 to 64 letters, digits, '-' and '_'", what, text)
+			return fmt.Errorf("%s is %q: it has 1 to 64 letters, digits, '-' and '_'", "Config."+what, text)
 		}
 	}
 	size := 0
@@ -158,7 +158,7 @@ func (c Config) check() error {
 	case size > mostMetadata:
 		return fmt.Errorf("Config.Metadata has %d bytes, and %d are allowed", size, mostMetadata)
 	case max(len(c.Identity), len(c.Region), len(c.Version), len(c.Cluster)) > 255:
-		return errors.New("Config.Identity, Region, Version and Cluster have at most 255 bytes each")
+		return errors.New("the Identity, Region, Version and Cluster of a Config have at most 255 bytes each")
 	}
 	return c.checkAddresses()
 }

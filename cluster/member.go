@@ -3,7 +3,6 @@ package cluster
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -56,9 +55,6 @@ func decodeMember(e jetstream.KeyValueEntry) (m Member, err error) {
 	m.revision = e.Revision()
 	return m, nil
 }
-
-// idIn returns the id in the key of a node.
-func idIn(key string) string { return key[strings.LastIndexByte(key, '.')+1:] }
 
 // Kind is how the members of a name have changed.
 type Kind string

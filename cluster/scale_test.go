@@ -28,7 +28,6 @@ type crowd struct {
 	life    time.Duration // of the cluster's times
 	all     []*Cluster
 	seen    []context.CancelFunc // end the watches
-	watches sync.WaitGroup
 }
 
 // join joins n nodes at once, and returns when each knows all servers.
