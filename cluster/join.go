@@ -132,15 +132,8 @@ func (c *Cluster) join(start context.Context) (err error) {
 
 // listen listens where the configuration says, and through NATS. It returns what others dial.
 func (c *Cluster) listen(start context.Context) (addresses []string, err error) {
-	for _, url := range c.cfg.Listen {
-		ln, err := wire.Listen(start, url, wire.Options{TLS: c.cfg.TLS})
-		if err != nil {
-			return nil, fmt.Errorf("cluster: %w", err)
-		}
-		if err := c.serve(ln); err != nil {
-			return nil, err
-		}
-		addresses = append(addresses, ln.URL())
+	if addresses, err = c.listenDirectly(start); err != nil {
+		return nil, err
 	}
 	if c.cfg.Addresses != nil {
 		addresses = c.cfg.Addresses
@@ -157,6 +150,21 @@ func (c *Cluster) listen(start context.Context) (addresses []string, err error) 
 	return addresses, c.serve(ln)
 }
 
+// listenDirectly listens where the configuration says, and returns the URLs, with their ports.
+func (c *Cluster) listenDirectly(start context.Context) (urls []string, err error) {
+	for _, url := range c.cfg.Listen {
+		ln, err := wire.Listen(start, url, wire.Options{TLS: c.cfg.TLS})
+		if err != nil {
+			return nil, fmt.Errorf("cluster: %w", err)
+		}
+		if err := c.serve(ln); err != nil {
+			return nil, err
+		}
+		urls = append(urls, ln.URL())
+	}
+	return urls, nil
+}
+
 // meeting returns the name in NATS at which a node listens, which those of its name alone may be
 // allowed to.
 func (c *Cluster) meeting(name, id string) string { return c.cfg.Prefix + "." + name + "." + id }
@@ -169,11 +177,7 @@ func (c *Cluster) appear(start context.Context, addresses []string) error {
 			_, err := openBuckets(ctx, c.nc, &c.cfg, false)
 			return err
 		},
-		self: Member{
-			Name: c.cfg.Name, ID: c.cfg.ID, Instance: c.instance, State: Present,
-			Since: time.Now().UTC().Round(time.Millisecond), Addresses: addresses,
-			Identity: c.cfg.Identity, Region: c.cfg.Region, Version: c.cfg.Version, Metadata: c.cfg.Metadata,
-		},
+		self: c.member(addresses),
 	}
 	if err := c.self.join(start); err != nil {
 		return err
@@ -185,6 +189,15 @@ func (c *Cluster) appear(start context.Context, addresses []string) error {
 	})
 	c.running.Go(func() { newReaper(c).run(c.ctx) }) // the same
 	return nil
+}
+
+// member returns the node as others are to see it.
+func (c *Cluster) member(addresses []string) Member {
+	return Member{
+		Name: c.cfg.Name, ID: c.cfg.ID, Instance: c.instance, State: Present,
+		Since: time.Now().UTC().Round(time.Millisecond), Addresses: addresses,
+		Identity: c.cfg.Identity, Region: c.cfg.Region, Version: c.cfg.Version, Metadata: c.cfg.Metadata,
+	}
 }
 
 // Node returns the node, to make calls that name no one, to listen elsewhere, or to look at its

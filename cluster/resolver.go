@@ -77,11 +77,9 @@ func (c *Cluster) callerOf(life context.Context, v *view, leave func(), opts []C
 	for _, o := range opts {
 		o(&r.calling)
 	}
-	life, end := context.WithCancelCause(life)
-	stop := context.AfterFunc(c.ctx, func() { end(c.Err()) })
+	life, unbind := c.bind(life)
 	r.leave = func() {
-		stop()
-		end(nil)
+		unbind()
 		leave()
 	}
 	r.ways = ways{cluster: c, identity: r.calling.identity, all: make(map[string]way)}
@@ -92,6 +90,16 @@ func (c *Cluster) callerOf(life context.Context, v *view, leave func(), opts []C
 		r.leave()
 	}
 	return p, err
+}
+
+// bind returns a context that ends with life, with this side's part in the cluster, or by unbind.
+func (c *Cluster) bind(life context.Context) (bound context.Context, unbind func()) {
+	bound, end := context.WithCancelCause(life)
+	stop := context.AfterFunc(c.ctx, func() { end(c.Err()) })
+	return bound, func() {
+		stop()
+		end(nil)
+	}
 }
 
 // route leads a Pool to the nodes of a view.

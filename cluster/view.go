@@ -246,20 +246,26 @@ func (vs *views) join(ctx context.Context, filter string, open func() *view) (v 
 	}
 	u := vs.all[filter]
 	if u == nil {
-		u = &use{view: open(), over: make(chan struct{})}
-		ctx, u.stop = context.WithCancel(ctx)
+		u = vs.beginLocked(ctx, open())
 		vs.all[filter] = u
-		follow := vs.running.Go
-		if vs.closed {
-			follow = func(f func()) { f() } // which sees that ctx has ended
-		}
-		follow(func() { // ends with the last user, or with ctx
-			defer close(u.over)
-			u.view.follow(ctx)
-		})
 	}
 	u.users++
 	return u.view, sync.OnceFunc(func() { vs.leave(filter, u) })
+}
+
+// beginLocked lets a view be followed.
+func (vs *views) beginLocked(ctx context.Context, v *view) *use {
+	u := &use{view: v, over: make(chan struct{})}
+	ctx, u.stop = context.WithCancel(ctx)
+	follow := vs.running.Go
+	if vs.closed {
+		follow = func(f func()) { f() } // which sees that ctx has ended
+	}
+	follow(func() { // ends with the last user, or with ctx
+		defer close(u.over)
+		v.follow(ctx)
+	})
+	return u
 }
 
 func (vs *views) leave(filter string, u *use) {
