@@ -38,7 +38,8 @@ func newClaimSite(t testing.TB, ttl time.Duration) *claimSite {
 	b, err := broker.Start(broker.Config{})
 	require.NoError(t, err)
 	t.Cleanup(func() { b.Close() })
-	s := &claimSite{t: t, b: b, ttl: ttl}
+	// in memory: the files of a bucket may stay for a while when it is said to be deleted
+	s := &claimSite{t: t, b: b, ttl: ttl, storage: jetstream.MemoryStorage}
 	s.makeBucket()
 	return s
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 )
 
@@ -53,9 +52,6 @@ func TestAnotherInstanceOfANodeIsAnotherHolder(t *testing.T) {
 // Epochs go on where those of the old bucket have ended.
 func TestEpochsGrowAlsoWhenTheBucketIsLost(t *testing.T) {
 	s := newClaimSite(t, longTTL)
-	s.deleteBucket()
-	s.storage = jetstream.MemoryStorage // the files of a deleted bucket may stay a while
-	s.makeBucket()
 	a, b := s.join("a"), s.join("b")
 	var epochs []uint64
 	for i := range 5 {
