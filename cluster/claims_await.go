@@ -58,7 +58,6 @@ func (c *claims) awaitWatching(ctx context.Context, key string) (*Claim, error) 
 type claimSigns struct {
 	of      *claims // these are fixed
 	watcher jetstream.KeyWatcher
-	cancel  context.CancelFunc
 	back    chan nats.Status // the connection came back, and the watcher may have been forgotten
 
 	silence *time.Timer // goes off when it has given none for long enough; of the one who waits
@@ -69,14 +68,8 @@ type claimSigns struct {
 func (c *claims) watch(ctx context.Context, key string) (*claimSigns, error) {
 	s := &claimSigns{of: c, silence: time.NewTimer(c.ttl)}
 	s.back = c.nc.StatusChanged(nats.CONNECTED) // before the watcher is there
-	ctx, s.cancel = context.WithCancel(ctx)
-	late := time.AfterFunc(natsPatience, s.cancel)
 	var err error
-	s.watcher, err = c.store.kv.Watch(ctx, key)
-	if !late.Stop() && err == nil {
-		err = context.DeadlineExceeded
-	}
-	if err != nil {
+	if s.watcher, err = watch(ctx, c.store.kv, natsPatience, key); err != nil {
 		s.stop()
 		return nil, err
 	}
@@ -88,7 +81,6 @@ func (s *claimSigns) stop() {
 	if s.watcher != nil {
 		stopWatch(s.watcher)
 	}
-	s.cancel()
 	s.silence.Stop()
 }
 
@@ -130,10 +122,4 @@ func (s *claimSigns) isFree(e jetstream.KeyValueEntry) bool {
 	s.some = true
 	s.silence.Reset(s.of.ttl)
 	return false
-}
-
-// holdOffTime returns how long to wait before something is tried again that was tried so many
-// times: 20 ms at first, a second at most.
-func holdOffTime(times int) time.Duration {
-	return min(20*time.Millisecond<<min(times, 10), time.Second)
 }

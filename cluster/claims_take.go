@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"regexp"
 	"time"
 )
 
@@ -92,28 +91,13 @@ func (c *claims) forbidden(before error, key string, err error) error {
 	return fmt.Errorf("cluster: claim %q: %w", key, why)
 }
 
-// claimNode is what ids of nodes look like; what stands in the bucket may be anybody's.
-var claimNode = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-
 // tell tells the node that had an entry that its key was taken over. If that does not arrive, it
 // finds out when it renews its claim.
 func (c *claims) tell(key string, had claimEntry) {
-	if !had.held || had.by == c.self || !claimNode.MatchString(had.by.node) {
+	if !had.held || had.by == c.self || !token.MatchString(had.by.node) {
 		return
 	}
 	if err := c.nc.Publish(c.hints+"."+had.by.node, []byte(key)); err != nil {
 		c.log.Debug("cluster: a node is not told that its claim was taken over", "node", had.by.node, "key", key, "error", err)
-	}
-}
-
-// holdOff waits, and reports false if ctx ends before.
-func holdOff(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

@@ -43,10 +43,7 @@ func newReaper(c *Cluster) *reaper {
 func (r *reaper) run(ctx context.Context) {
 	wait := r.beat
 	for {
-		pause := time.NewTimer(wait - rand.N(wait/5))
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
+		if !holdOff(ctx, wait-rand.N(wait/5)) {
 			return
 		}
 		if wait = r.life; r.take(ctx) {
@@ -89,7 +86,7 @@ func (r *reaper) release() {
 
 // reap removes lost nodes until ctx ends, or another node does so.
 func (r *reaper) reap(ctx context.Context) error {
-	w, err := watch(ctx, r.b.alive, "*.*", jetstream.MetaOnly())
+	w, err := watch(ctx, r.b.alive, patience, "*.*", jetstream.MetaOnly())
 	if err != nil {
 		return err
 	}

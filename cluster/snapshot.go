@@ -10,12 +10,15 @@ import (
 )
 
 // watch watches the entries that a filter matches, until ctx ends. The watch is to be stopped by
-// stopWatch. Its begin has a bound of its own, since package jetstream waits for NATS to come back.
-func watch(ctx context.Context, kv jetstream.KeyValue, filter string, opts ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
+// stopWatch. It has to begin within some time, since package jetstream waits for NATS to come back.
+func watch(ctx context.Context, kv jetstream.KeyValue, within time.Duration, filter string, opts ...jetstream.WatchOpt) (jetstream.KeyWatcher, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	late := time.AfterFunc(patience, func() { cancel(errLate) })
+	late := time.AfterFunc(within, func() { cancel(errLate) })
 	w, err := kv.Watch(ctx, filter, opts...)
-	late.Stop()
+	if !late.Stop() && err == nil {
+		stopWatch(w)
+		err = context.DeadlineExceeded
+	}
 	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) || errors.Is(context.Cause(ctx), errLate) {
 			err = fmt.Errorf("%w: %w", errLate, err)
@@ -52,7 +55,7 @@ func stopWatch(w jetstream.KeyWatcher) {
 
 // snapshot returns the entries that a filter matches, and the marks of those that were deleted.
 func snapshot(ctx context.Context, kv jetstream.KeyValue, filter string, opts ...jetstream.WatchOpt) (all []jetstream.KeyValueEntry, err error) {
-	w, err := watch(ctx, kv, filter, opts...)
+	w, err := watch(ctx, kv, patience, filter, opts...)
 	if err != nil {
 		return nil, err
 	}

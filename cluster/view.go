@@ -64,19 +64,21 @@ func (v *view) follow(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			v.log.Warn("cluster: who is there cannot be seen, the last ones stay", "keys", v.filter, "error", err)
 		}
-		pause := time.NewTimer(rand.N(v.life / 3)) // after an outage all would look at once
 		select {
-		case <-pause.C:
-		case <-ctx.Done():
+		case <-again:
+		default:
+			if err == nil {
+				continue // it is time for another look, and nobody else's
+			}
 		}
-		pause.Stop()
+		holdOff(ctx, rand.N(v.life/3)) // after an outage all would look at once
 	}
 }
 
 // look takes all entries, and then each change, until it is time for another look.
 func (v *view) look(ctx context.Context, again <-chan struct{}) error {
 	before := v.nc.LastError()
-	w, err := watch(ctx, v.kv, v.filter)
+	w, err := watch(ctx, v.kv, patience, v.filter)
 	if err != nil {
 		return permission(v.nc, before, "."+v.filter, err)
 	}
