@@ -74,9 +74,15 @@ func (h *holder) find(ctx context.Context, failFast bool) (*holderTarget, error)
 func (h *holder) lead(ctx context.Context, failFast bool) (to *holderTarget, err error) {
 	defer func() { h.leave(to) }()
 	for times := 0; ; times++ {
-		to, err = h.look(ctx)
-		if to != nil || failFast || isSearchOver(err) || !holdOff(ctx, holdOffTime(times)) {
-			return to, err
+		var why error
+		if to, why = h.look(ctx); to != nil {
+			return to, nil
+		}
+		if err == nil || ctx.Err() == nil { // else it was cut short, and the one before tells more
+			err = why
+		}
+		if failFast || isSearchOver(err) || !holdOff(ctx, holdOffTime(times)) {
+			return nil, err
 		}
 	}
 }

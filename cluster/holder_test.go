@@ -101,12 +101,12 @@ func TestTheWaitForAHolderEndsWithTheCall(t *testing.T) {
 			return err
 		}, asterisque.ErrUnavailable},
 		"its time to live": {func(ctx context.Context) error {
-			_, err := ticks.Open(ctx, on, "", asterisque.WithTTL(50*time.Millisecond))
+			_, err := ticks.Open(ctx, on, "", asterisque.WithTTL(500*time.Millisecond))
 			return err
 		}, asterisque.ErrExpired},
 		"its context": {func(ctx context.Context) error {
 			ctx, cancel := context.WithCancel(ctx)
-			time.AfterFunc(50*time.Millisecond, cancel)
+			time.AfterFunc(500*time.Millisecond, cancel)
 			_, err := whoami.Call(ctx, on, "")
 			return err
 		}, asterisque.ErrCanceled},

@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -66,9 +67,18 @@ func Join(start context.Context, cfg Config, opts ...asterisque.Option) (*Cluste
 	defer done()
 	if err := c.join(start); err != nil {
 		c.Close()
-		return nil, err
+		return nil, refusalOr(start, err)
 	}
 	return c, nil
+}
+
+// refusalOr returns err, or what the NATS server does not allow if that has ended start: what waited
+// meanwhile may say no more than that its time was over.
+func refusalOr(start context.Context, err error) error {
+	if why := context.Cause(start); errors.Is(why, nats.ErrPermissionViolation) && !errors.Is(err, why) {
+		return fmt.Errorf("cluster: %w", why)
+	}
+	return err
 }
 
 // joinTime is how long joining may take unless its context says otherwise: when thousands of nodes

@@ -105,7 +105,7 @@ func (c *conn) ask(ctx context.Context, subject string, g greeting) error {
 		if why := c.cause(); why != nil {
 			return why // a listener was faster, and so is the end of the connection
 		}
-		return inTime(ctx, err)
+		return err
 	}
 	select {
 	case <-c.opened:
@@ -132,7 +132,7 @@ func checkPayload(nc *nats.Conn) error {
 // allow one of the subjects. The error of the connection was another one before.
 func allowed(ctx context.Context, nc *nats.Conn, before error, subjects ...string) error {
 	if err := nc.FlushWithContext(ctx); err != nil {
-		return err
+		return inTime(ctx, err)
 	}
 	err := nc.LastError()
 	if err == before || !errors.Is(err, nats.ErrPermissionViolation) {
