@@ -72,8 +72,8 @@ func Join(start context.Context, cfg Config, opts ...asterisque.Option) (*Cluste
 	return c, nil
 }
 
-// refusalOr returns err, or what the NATS server does not allow if that has ended start: what waited
-// meanwhile may say no more than that its time was over.
+// refusalOr returns err, or what the NATS server does not allow if that has ended start: what has
+// waited meanwhile may say no more than that its time was over.
 func refusalOr(start context.Context, err error) error {
 	if why := context.Cause(start); errors.Is(why, nats.ErrPermissionViolation) && !errors.Is(err, why) {
 		return fmt.Errorf("cluster: %w", why)
