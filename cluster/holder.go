@@ -60,7 +60,7 @@ func (h *holder) Invoke(ctx context.Context, c *asterisque.Call) error {
 		}
 		h.forget(to)
 		if failed != nil && !holdOff(wait, holdOffTime(again)) {
-			return last
+			return c.Refuse(h.unfound(wait, last, last))
 		}
 		failed, again = to, again+1
 	}

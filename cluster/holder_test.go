@@ -197,7 +197,7 @@ func TestCallsTryAHolderThatHasGivenUpAgainAndAgain(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	_, err = whoami.Call(ctx, on, "")
-	requireNotRun(t, a, 0, err, asterisque.ErrUnavailable)
+	requireNotRun(t, a, 0, err, asterisque.ErrExpired)
 	b.takes(t, "k")
 	requireServedBy(t, "b", on)
 }

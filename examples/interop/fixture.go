@@ -12,6 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/wire"
 )
 
 // The side of -fixture announces little, so that scenarios reach its limits with little, and keeps
@@ -44,26 +45,56 @@ func runFixture(ctx context.Context, f flags) error {
 	}
 	opts := append(options("interop fixture", f.dial, f.codec, cfg, newService()), fixtureOptions()...)
 	node := asterisque.NewNode(opts...)
-	defer node.Close()
-	var sessions sync.WaitGroup
-	defer sessions.Wait()
+	defer node.Close() // ends the connections
 	for ctx.Err() == nil {
-		conn, err := node.Connect(ctx, f.dial, asterisque.Reconnection{First: 20 * time.Millisecond, Most: 100 * time.Millisecond})
-		if err != nil {
-			continue // a scenario has refused this side
+		d := &fixtureDialer{url: f.dial, options: wire.Options{TLS: cfg}, made: make(chan struct{})}
+		if err := d.connect(ctx, node); err != nil {
+			return err
 		}
-		sess := conn.Session()
-		sessions.Go(func() { // until the session or ctx ends
-			if sess != nil {
-				select {
-				case <-sess.Done():
-				case <-ctx.Done():
-				}
-			}
-			conn.Close()
-		})
 	}
 	return nil
+}
+
+// fixtureDialer dials for one connection: for its first session, and then only to resume that. A
+// connection whose peer drains begins another session at once, which would be that of another
+// scenario.
+type fixtureDialer struct {
+	url     string // these are fixed
+	options wire.Options
+	made    chan struct{} // closed when conn is set
+	conn    *asterisque.Connection
+}
+
+// connect returns when a session has begun, or was refused by a scenario.
+func (d *fixtureDialer) connect(ctx context.Context, node *asterisque.Node) (err error) {
+	begun := make(chan struct{}, 1)
+	d.conn, err = node.Connect(ctx, "", asterisque.Reconnection{
+		First: 20 * time.Millisecond, Most: 100 * time.Millisecond, Background: true, Dial: d.dial,
+		OnState: func(*asterisque.Connection, asterisque.ConnectionState, error) {
+			select {
+			case begun <- struct{}{}:
+			default:
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	close(d.made)
+	select {
+	case <-begun:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+func (d *fixtureDialer) dial(ctx context.Context) (wire.Wire, error) {
+	<-d.made
+	sess := d.conn.Session()
+	if d.conn.State() == asterisque.Reconnecting && (sess == nil || !sess.Away()) {
+		return nil, errors.New("the session cannot be resumed")
+	}
+	return wire.Dial(ctx, d.url, d.options)
 }
 
 // handleFixture offers what the scenarios need beside the rest of the contract.
