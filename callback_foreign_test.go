@@ -150,7 +150,7 @@ func TestAListenerThatPanicsWhenItIsClosedIsSurvived(t *testing.T) {
 func TestADialThatReturnsNothingFails(t *testing.T) {
 	node := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 	defer node.Close()
-	_, err := node.Connect(background, "", asterisque.Reconnection{First: time.Millisecond, GiveUp: 20 * time.Millisecond,
+	_, err := node.Connect(background, "", asterisque.Reconnection{First: time.Millisecond, GiveUp: 500 * time.Millisecond,
 		Dial: func(context.Context) (wire.Wire, error) { return nil, nil }})
 	require.ErrorContains(t, err, "no Wire, and no error")
 }
