@@ -141,11 +141,9 @@ func (p *peer) choose(ctx context.Context, c *asterisque.Call) (asterisque.Choic
 }
 
 func (p *peer) unreachable() error {
-	var why error
-	if o := p.conn.Outage(); o != nil {
-		why = o
-	}
 	a := asterisque.ErrUnavailable.Withf("the node %s, which holds the key, cannot be reached now", p.name)
-	a.Cause = why
+	if o := p.conn.Outage(); o != nil {
+		a.Cause = o
+	}
 	return a
 }
