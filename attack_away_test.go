@@ -135,5 +135,5 @@ func TestAttackPingsBesideCallsAreNotKept(t *testing.T) {
 		p.answer()
 	}
 	held := node.Stats().Held
-	attack.Bounded(t, "bytes kept for a peer that acknowledges nothing, beside what is counted", heldSince(before, 1<<20+held)-held, 1<<20)
+	attack.Bounded(t, "bytes kept for a peer that acknowledges nothing, beside what is counted", weightest.HeldSince(before, 1<<20+held)-held, 1<<20)
 }

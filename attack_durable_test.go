@@ -105,7 +105,7 @@ func TestAttackRepetitionsHoldNoParameters(t *testing.T) {
 	p.send(message.Ping{N: 1})
 	for !isPong(p.frame()) {
 	}
-	attack.Bounded(t, "bytes held for 4 durable calls of 1 MiB and 8 repetitions of each", heldSince(before, keys<<20+1<<20), keys<<20+1<<20)
+	attack.Bounded(t, "bytes held for 4 durable calls of 1 MiB and 8 repetitions of each", weightest.HeldSince(before, keys<<20+1<<20), keys<<20+1<<20)
 	attack.Bounded(t, "bytes counted for the repetitions", s.Stats().Inbound.Bytes, 8*keys*1024)
 	require.Positive(t, s.Stats().Inbound.Messages, "they are counted")
 	for i := range uint64(9 * keys) {
@@ -294,7 +294,7 @@ func TestAttackRepetitionsOfALargeAnswerShareIt(t *testing.T) {
 		p.send(open)
 	}
 	require.Eventually(t, func() bool { return s.Stats().Served == times+1 && s.Stats().Running <= s.Stats().Parked }, 5*time.Second, time.Millisecond)
-	attack.Bounded(t, "bytes held for 300 unread answers to repetitions, of 512 KiB, with an outbound limit of 1 MiB", heldSince(before, 5*size), 5*size)
+	attack.Bounded(t, "bytes held for 300 unread answers to repetitions, of 512 KiB, with an outbound limit of 1 MiB", weightest.HeldSince(before, 5*size), 5*size)
 	attack.Bounded(t, "bytes counted for them", s.Stats().Holding+s.Stats().Outbound.Bytes, 4*size)
 	for range times + 1 {
 		require.Len(t, p.answer().Result, size)

@@ -27,6 +27,6 @@ func TestAttackIdleSessionsThatNobodyAuthorised(t *testing.T) {
 		p.control() // its session has begun
 	}
 	attack.Bounded(t, "bytes counted for an idle session", node.Stats().Held/sessions, 16<<10)
-	attack.Bounded(t, "bytes held for it, and for its peer", heldSince(before, sessions*16<<10)/sessions, 16<<10)
+	attack.Bounded(t, "bytes held for it, and for its peer", weightest.HeldSince(before, sessions*16<<10)/sessions, 16<<10)
 	attack.Bounded(t, "idle sessions beside, honest handshakes that failed", 20-honestDials(t, "127.0.0.2", address), 0)
 }

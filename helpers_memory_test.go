@@ -28,15 +28,3 @@ func goroutine() int {
 	wg.Wait()
 	return each
 }
-
-// heldSince returns by how many bytes the heap has grown since before. What is held is held at each
-// look, while a buffer that is about to be let go is not: so it looks again if that is beyond
-// bound.
-func heldSince(before, bound int) (grown int) {
-	for range 10 {
-		if grown = weightest.Heap() - before; grown <= bound {
-			break
-		}
-	}
-	return grown
-}

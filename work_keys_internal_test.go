@@ -52,7 +52,7 @@ func TestKeysThatWereUsedCostNothing(t *testing.T) {
 	before, goroutines := weightest.Heap(), runtime.NumGoroutine()
 	use(5000, distinct)
 	// what other tests have left may go meanwhile
-	require.LessOrEqual(t, weightest.Heap(), before+512<<10)
+	require.LessOrEqual(t, weightest.HeldSince(before, 512<<10), 512<<10)
 	require.InDelta(t, goroutines, runtime.NumGoroutine(), callers)
 
 	here.Close() // after which no call runs any more

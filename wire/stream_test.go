@@ -137,35 +137,34 @@ func TestTooLargeIsKnownFromTheLengthAlone(t *testing.T) {
 	}
 }
 
-// allocated returns how many bytes f allocates.
-func allocated(f func()) int {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return int(after.TotalAlloc - before.TotalAlloc)
-}
-
 func TestAnAnnouncedLengthCostsNothing(t *testing.T) {
-	read := func(w wire.Wire) { // a frame of 512 MiB, of which nothing comes before the peer closes
-		_, err := w.ReadFrame(1 << 30)
-		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	// a frame of 512 MiB, of which nothing comes before the peer closes
+	costs := func(most int, connect func() wire.Wire) {
+		spent := weightest.AllocatedAtMost(most, func() {
+			_, err := connect().ReadFrame(1 << 30)
+			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		})
+		require.LessOrEqual(t, spent, most)
 	}
 	length := []byte{0x20, 0, 0, 0}
 	t.Run("socket", func(t *testing.T) {
-		a, b := tcpPair(t)
-		a.Write(length)
-		a.Close()
-		w := wire.FromConn(b)
-		require.Less(t, allocated(func() { read(w) }), 64<<10)
+		costs(64<<10, func() wire.Wire {
+			a, b := tcpPair(t)
+			a.Write(length)
+			a.Close()
+			return wire.FromConn(b)
+		})
 	})
 	t.Run("other conn", func(t *testing.T) {
-		w := wire.FromConn(script{Reader: iotest.OneByteReader(bytes.NewReader(length))})
-		require.Less(t, allocated(func() { read(w) }), 64<<10)
+		costs(64<<10, func() wire.Wire {
+			return wire.FromConn(script{Reader: iotest.OneByteReader(bytes.NewReader(length))})
+		})
 	})
 	t.Run("a part comes", func(t *testing.T) {
-		w := wire.FromConn(script{Reader: io.MultiReader(bytes.NewReader(length), bytes.NewReader(make([]byte, 1<<20)))})
-		require.Less(t, allocated(func() { read(w) }), 5<<20, "the sum of buffers that double until they hold 1 MiB")
+		part := make([]byte, 1<<20)
+		costs(5<<20, func() wire.Wire { // the sum of buffers that double until they hold 1 MiB
+			return wire.FromConn(script{Reader: io.MultiReader(bytes.NewReader(length), bytes.NewReader(part))})
+		})
 	})
 }
 

@@ -3,7 +3,6 @@ package msgpack_test
 import (
 	"context"
 	"math/rand/v2"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,15 +20,6 @@ import (
 	"github.com/asterisque-go/asterisque/internal/weightest"
 )
 
-// allocated returns how many bytes f allocates, also what is garbage at its end.
-func allocated(f func()) int {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return int(after.TotalAlloc - before.TotalAlloc)
-}
-
 // TestAttackLengthsThatTheBytesDoNotCoverAllocateNothing decodes them without a session.
 func TestAttackLengthsThatTheBytesDoNotCoverAllocateNothing(t *testing.T) {
 	for name, data := range map[string]string{
@@ -44,8 +34,9 @@ func TestAttackLengthsThatTheBytesDoNotCoverAllocateNothing(t *testing.T) {
 		"10^6 maps, nested":        strings.Repeat("\x81\x01", 1_000_000),
 	} {
 		for _, v := range []any{new(any), new([]wide), new(map[string]wide), new(string), new([]byte), new(tree), new(msgpack.Ext), new(record)} {
-			n := allocated(func() { require.Error(t, msgpack.Values.Decode([]byte(data), v)) })
-			attack.Bounded(t, name, n, len(data)+64<<10)
+			most := len(data) + 64<<10
+			n := weightest.AllocatedAtMost(most, func() { require.Error(t, msgpack.Values.Decode([]byte(data), v)) })
+			attack.Bounded(t, name, n, most)
 		}
 	}
 }
@@ -102,7 +93,8 @@ func TestAttackDecodingIsRefusedBeforeItAllocates(t *testing.T) {
 		"a map of structs":  {mapOfs.Number(), named(size/9, "\xc0")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			n := allocated(func() {
+			const most = 16 * (4 << 20)
+			n := weightest.AllocatedAtMost(most, func() {
 				var wg sync.WaitGroup
 				for range 4 {
 					wg.Go(func() {
@@ -113,7 +105,7 @@ func TestAttackDecodingIsRefusedBeforeItAllocates(t *testing.T) {
 				}
 				wg.Wait()
 			})
-			attack.Bounded(t, "allocated for 4 calls of 4 MiB: "+name, n, 16*(4<<20))
+			attack.Bounded(t, "allocated for 4 calls of 4 MiB: "+name, n, most)
 		})
 	}
 	require.Zero(t, calls.Load())

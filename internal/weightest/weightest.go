@@ -3,6 +3,7 @@
 package weightest
 
 import (
+	"math"
 	"math/big"
 	"reflect"
 	"runtime"
@@ -18,15 +19,48 @@ func Grown(f func() any) int {
 	return n
 }
 
-// GrownAtMost is Grown, which it repeats a few times while that is more than most: what the runtime
-// allocates meanwhile comes once, what f returns holds its memory each time.
-func GrownAtMost(most int, f func() any) (n int) {
+// GrownAtMost is GrownWithin with no least.
+func GrownAtMost(most int, f func() any) int { return GrownWithin(math.MinInt, most, f) }
+
+// GrownWithin is Grown, which it repeats a few times while that is less than least or more than
+// most: what others allocate or let go meanwhile comes once, what f returns holds its memory each
+// time.
+func GrownWithin(least, most int, f func() any) (n int) {
 	for range 5 {
-		if n = Grown(f); n <= most {
+		if n = Grown(f); least <= n && n <= most {
 			break
 		}
 	}
 	return n
+}
+
+// AllocatedAtMost returns how many bytes f allocates, also what is garbage at its end. It repeats f
+// a few times while that is more than most: what others allocate meanwhile comes once, what f
+// allocates each time.
+func AllocatedAtMost(most int, f func()) (n int) {
+	for range 5 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		f()
+		runtime.ReadMemStats(&after)
+		if n = int(after.TotalAlloc - before.TotalAlloc); n <= most {
+			break
+		}
+	}
+	return n
+}
+
+// HeldSince returns by how many bytes the heap has grown since it was before. It looks again a few
+// times while that is more than most: what is held is held at each look, while a buffer that is
+// about to be let go is not.
+func HeldSince(before, most int) (grown int) {
+	for range 10 {
+		if grown = Heap() - before; grown <= most {
+			break
+		}
+		runtime.Gosched()
+	}
+	return grown
 }
 
 // Heap returns the bytes of live objects.
