@@ -158,7 +158,7 @@ func TestCallsWithinACallBackRunUpToTheirNumber(t *testing.T) {
 		require.Equal(t, codec.Overloaded, c.Abort.Code)
 		require.Equal(t, codec.Refused, c.Abort.Ran)
 	}
-	require.Eventually(t, func() bool { return s.Stats().Running == 1+most }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.Stats().Running == 1+most }, 20*time.Second, time.Millisecond)
 	require.Zero(t, s.Stats().Waiting)
 	s.Close()
 	wantIdle(t, s)

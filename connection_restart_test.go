@@ -70,7 +70,7 @@ func TestTenRestartsInGoodOrderFailNoCall(t *testing.T) {
 	for range 10 {
 		before := calls.Load()
 		server.restart()
-		require.Eventually(t, func() bool { return calls.Load() > before+40 }, 10*time.Second, time.Millisecond, "calls go on")
+		require.Eventually(t, func() bool { return calls.Load() > before+40 }, 20*time.Second, time.Millisecond, "calls go on")
 	}
 	stop()
 	callers.Wait()

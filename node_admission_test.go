@@ -65,7 +65,7 @@ func TestPlacesAreTakenFromTheAddressThatHasMost(t *testing.T) {
 			}
 		}
 		return lost == 3
-	}, 10*time.Second, time.Millisecond)
+	}, 20*time.Second, time.Millisecond)
 	for _, c := range others {
 		require.Empty(t, c, "an address with few places keeps them")
 	}
@@ -98,13 +98,13 @@ func TestWhereSessionsAreBoundedByDefault(t *testing.T) {
 				return
 			}
 			require.ErrorIs(t, <-accepted, asterisque.ErrOverloaded, "at once: it has said nothing")
-			require.Eventually(t, func() bool { _, err := second.ReadFrame(1 << 10); return err != nil }, time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { _, err := second.ReadFrame(1 << 10); return err != nil }, 20*time.Second, time.Millisecond)
 			first.Close()
 			require.Eventually(t, func() bool {
 				next, accepted := from(t, node, c.address)
 				(&rawPeer{t, next}).w.WriteFrames([][]byte{hello().AppendTo(nil)})
 				return <-accepted == nil
-			}, 10*time.Second, time.Millisecond, "its place is free again")
+			}, 20*time.Second, time.Millisecond, "its place is free again")
 		})
 	}
 }
@@ -178,7 +178,7 @@ func TestNoMoreThanHalfOpenCallsOfAcceptRun(t *testing.T) {
 			}
 		}
 		return over == 96 && running.Load() == 4
-	}, 10*time.Second, time.Millisecond)
+	}, 20*time.Second, time.Millisecond)
 	attack.Bounded(t, "calls of Access.Accept that run at once", int(most.Load()), 4)
 }
 

@@ -183,7 +183,7 @@ func (c *heldCase) measure(t *testing.T) float64 {
 	if len(r.first) > 0 {
 		require.NoError(t, r.peer.(wire.BatchWriter).WriteBatch(r.first))
 		r.first = nil
-		require.Eventually(t, func() bool { return r.s.Stats().Running > 0 }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return r.s.Stats().Running > 0 }, 20*time.Second, time.Millisecond)
 	}
 	if c.open != nil {
 		c.open(r)

@@ -117,7 +117,7 @@ func TestNothingIsLostDoubledOrReorderedByCuts(t *testing.T) {
 		require.True(t, ok, "call %d never ran", id+1)
 		require.EqualValues(t, 1, n.(*atomic.Int64).Load(), "call %d", id+1)
 	}
-	require.Eventually(t, func() bool { return conn.Session().Stats().Outbound == limits.Amount{} }, 5*time.Second, time.Millisecond, "all is acknowledged")
+	require.Eventually(t, func() bool { return conn.Session().Stats().Outbound == limits.Amount{} }, 20*time.Second, time.Millisecond, "all is acknowledged")
 }
 
 // checkStream sends numbers until ctx ends, and checks that every one of them comes back in order

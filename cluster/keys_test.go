@@ -90,7 +90,7 @@ func TestTheKeysOfANodeThatLeavesAreFreeAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, first.Close())
 	require.ErrorIs(t, claim.Err(), ErrReleased)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	_, err = second.Claim(ctx, "leader")
 	require.NoError(t, err)

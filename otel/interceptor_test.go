@@ -32,7 +32,7 @@ var (
 // has its answer.
 func (b *backend) ended(t testing.TB, n int) tracetest.SpanStubs {
 	t.Helper()
-	require.Eventually(t, func() bool { return len(b.spans.GetSpans()) >= n }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(b.spans.GetSpans()) >= n }, 20*time.Second, time.Millisecond)
 	spans := b.spans.GetSpans()
 	require.Len(t, spans, n)
 	return spans

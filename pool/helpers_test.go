@@ -109,7 +109,7 @@ func ready(t testing.TB, p *pool.Pool, n int) {
 			}
 		}
 		return now == n
-	}, 10*time.Second, time.Millisecond)
+	}, 20*time.Second, time.Millisecond)
 }
 
 // tally counts which server has answered, and what has failed.

@@ -90,7 +90,7 @@ func TestReceivingIsTheMemoryOfHalfAFrame(t *testing.T) {
 				require.Eventually(t, func() bool {
 					n := r.Receiving()
 					return n >= least && n <= most
-				}, 10*time.Second, time.Millisecond)
+				}, 20*time.Second, time.Millisecond)
 			}
 			for range 2 {
 				require.Zero(t, r.Receiving())

@@ -85,7 +85,7 @@ func TestThreeBrokersAreACluster(t *testing.T) {
 	}
 	js := jetStream(t, all[0].URL())
 	kept := func() bool { // the servers have to meet first
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		_, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "b", Replicas: 3})
 		if err != nil {

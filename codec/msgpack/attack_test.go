@@ -116,7 +116,7 @@ func requireIdle(t *testing.T, s *asterisque.Session) {
 	require.Eventually(t, func() bool {
 		st := s.Stats()
 		return st.Running+st.Waiting == 0 && st.Opens.Held == 0
-	}, 10*time.Second, time.Millisecond, "what the calls have held is given back")
+	}, 20*time.Second, time.Millisecond, "what the calls have held is given back")
 }
 
 // TestAttackMalformedValuesLeaveNothingBehind makes many calls with values that are wrong in all

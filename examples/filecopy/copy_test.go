@@ -25,7 +25,7 @@ var background = context.Background()
 
 // soon returns a context that ends what should not take long.
 func soon(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(background, 5*time.Second)
+	ctx, cancel := context.WithTimeout(background, 20*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }

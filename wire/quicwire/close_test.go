@@ -115,7 +115,7 @@ func TestAConnectionEndsWhenBothSidesHaveClosed(t *testing.T) {
 			require.NoError(t, other.Close())
 			select {
 			case <-conn.Context().Done():
-			case <-time.After(5 * time.Second):
+			case <-time.After(20 * time.Second):
 				t.Fatal("the connection is still there")
 			}
 			bye := (*quic.ApplicationError)(nil)

@@ -49,7 +49,7 @@ func TestReceivingIsTheMemoryOfHalfAMessage(t *testing.T) {
 			require.NoError(t, err)
 			sent = half.sent
 			is := func() bool { return r.Receiving() == half.want }
-			require.Eventually(t, is, 10*time.Second, time.Millisecond, "%v", half)
+			require.Eventually(t, is, 20*time.Second, time.Millisecond, "%v", half)
 		}
 		_, err := c.Write(message[sent:])
 		require.NoError(t, err)
@@ -59,7 +59,7 @@ func TestReceivingIsTheMemoryOfHalfAMessage(t *testing.T) {
 	_, err := c.Write(message[:100])
 	require.NoError(t, err)
 	is := func() bool { return r.Receiving() == chunk }
-	require.Eventually(t, is, 10*time.Second, time.Millisecond)
+	require.Eventually(t, is, 20*time.Second, time.Millisecond)
 	require.NoError(t, w.Close())
 	<-frames
 	require.Zero(t, r.Receiving(), "a Wire that is closed holds nothing")
