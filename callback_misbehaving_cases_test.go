@@ -190,7 +190,7 @@ func dropping(m *misbehaviour) error {
 }
 
 func connecting(m *misbehaviour) error {
-	ctx, cancel := context.WithTimeout(background, 20*time.Second)
+	ctx, cancel := context.WithTimeout(background, 4*m.patience())
 	defer cancel()
 	how := asterisque.Reconnection{First: time.Millisecond, OnState: func(c *asterisque.Connection, _ asterisque.ConnectionState, _ error) {
 		m.session.Store(c.Session())
@@ -200,7 +200,7 @@ func connecting(m *misbehaviour) error {
 }
 
 func dialling(m *misbehaviour) error {
-	ctx, cancel := context.WithTimeout(background, 20*time.Second)
+	ctx, cancel := context.WithTimeout(background, 4*m.patience())
 	defer cancel()
 	return m.connect(ctx, asterisque.Reconnection{First: time.Millisecond, Dial: func(ctx context.Context) (wire.Wire, error) {
 		m.hook()

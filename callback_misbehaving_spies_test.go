@@ -44,7 +44,7 @@ func spied(at string) func(m *misbehaviour) []asterisque.Option {
 
 // resume connects the peer to the node, cuts the wire once, and closes the connection.
 func resumed(m *misbehaviour) error {
-	ctx, cancel := context.WithTimeout(background, 20*time.Second)
+	ctx, cancel := context.WithTimeout(background, 4*m.patience())
 	defer cancel()
 	wires := make(chan wire.Wire, 10)
 	conn, err := m.peer.Connect(ctx, m.nodeURL, asterisque.Reconnection{First: time.Millisecond, Dial: func(ctx context.Context) (wire.Wire, error) {

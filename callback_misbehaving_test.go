@@ -43,7 +43,7 @@ func TestACallbackThatMisbehavesCostsOnlyItsOwn(t *testing.T) {
 		all.Go(func() {
 			places <- struct{}{}
 			defer func() { <-places }()
-			cmd := exec.Command(os.Args[0], "-test.run=^TestACallbackThatMisbehavesCostsOnlyItsOwn$", "-test.timeout=60s")
+			cmd := exec.Command(os.Args[0], "-test.run=^TestACallbackThatMisbehavesCostsOnlyItsOwn$", "-test.timeout=3m")
 			cmd.Env = append(os.Environ(), misbehaving+"="+callbacks[i].name, "GORACE=atexit_sleep_ms=0")
 			outs[i], errs[i] = cmd.CombinedOutput()
 		})
@@ -154,7 +154,7 @@ func (c *callback) play(t *testing.T) {
 func (c *callback) playOnce(m *misbehaviour) {
 	before := runtime.NumGoroutine()
 	opts := []asterisque.Option{
-		asterisque.WithService(m.service()), asterisque.WithLogger(slog.New(&m.log)), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 400 * time.Millisecond}),
+		asterisque.WithService(m.service()), asterisque.WithLogger(slog.New(&m.log)), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: m.patience()}),
 		asterisque.WithAccess(asterisque.Access{PlainCredentials: true}),
 	}
 	m.peer = asterisque.NewNode(opts[0], asterisque.WithAccess(asterisque.Access{PlainCredentials: true}), asterisque.WithResume(asterisque.Resume{For: time.Minute}))
@@ -218,7 +218,7 @@ func (c *callback) outcome(how string) string {
 
 // outcome returns that of trigger: "gone" if its goroutine ends, "never" if it does not return.
 func (m *misbehaviour) outcome(trigger func(*misbehaviour) error, never bool) string {
-	patience := 5 * time.Second
+	patience := 30 * time.Second
 	if never {
 		patience = 300 * time.Millisecond
 	}
@@ -289,7 +289,19 @@ func serveAt(t *testing.T, n *asterisque.Node) (url string) {
 	return ln.URL()
 }
 
-// call makes a call from the peer on a session of its own, and waits no longer than a moment.
+// patience returns for how long a call, or a handshake, is waited for: where it may be all of that,
+// that is not long, and else what no machine needs.
+func (m *misbehaviour) patience() time.Duration {
+	switch m.how {
+	case "blocks":
+		return time.Second
+	case "closes the node": // after which any outcome will do
+		return 400 * time.Millisecond
+	}
+	return 30 * time.Second
+}
+
+// call makes a call from the peer on a session of its own.
 func (m *misbehaviour) call(f func(ctx context.Context, s *asterisque.Session) error) error {
 	s, err := m.peer.Dial(background, m.nodeURL)
 	if err != nil {
@@ -298,7 +310,7 @@ func (m *misbehaviour) call(f func(ctx context.Context, s *asterisque.Session) e
 	if m.session.Store(m.ofNode(s)); m.session.Load() == nil {
 		return s.Err()
 	}
-	ctx, cancel := context.WithTimeout(background, 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(background, m.patience())
 	defer cancel()
 	return f(ctx, s)
 }
