@@ -46,7 +46,9 @@ func shutDownUnderLoad(t *testing.T, workers int, after time.Duration) {
 		ran[id] = true
 		return id, nil
 	})
-	here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: workers}))
+	patient := asterisque.WithTimeouts(asterisque.Timeouts{Handshake: time.Minute})
+	here := asterisque.NewNode(patient)
+	there := asterisque.NewNode(patient, asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: workers}))
 	defer here.Close()
 	defer there.Close()
 	a, b := tcpPair(t)

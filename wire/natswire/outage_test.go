@@ -126,10 +126,10 @@ func TestAnIdleWireSaysThatItLives(t *testing.T) {
 	require.NoError(t, err)
 	defer w.Close()
 	r := <-said
+	r.t = t
 	// answers each
 	_, err = r.nc.Subscribe(r.sub.Subject, func(*nats.Msg) { r.send(kindState, "") })
 	require.NoError(t, err)
-	r.t = t
 	for range 2 * silence {
 		r.until(kindState)
 	}

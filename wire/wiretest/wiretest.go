@@ -40,7 +40,7 @@ func Run(t *testing.T, pair func(t *testing.T) (a, b wire.Wire)) {
 	runAll(t, pair, usual)
 }
 
-var usual = patience{carry: 10 * time.Second, end: 5 * time.Second}
+var usual = patience{carry: 30 * time.Second, end: 10 * time.Second}
 
 func runAll(t *testing.T, pair func(t *testing.T) (a, b wire.Wire), p patience) {
 	hung := false
