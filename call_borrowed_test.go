@@ -15,6 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/race"
+	"github.com/asterisque-go/asterisque/internal/weightest"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
@@ -113,7 +114,7 @@ func TestLargeCallsNeedNoNewMemory(t *testing.T) {
 	svc := asterisque.NewService()
 	raw.Handle(svc, func(_ context.Context, b []byte) ([]byte, error) { return b, nil }, asterisque.WithBorrowedParams())
 	dialled, _ := connect(t, svc, asterisque.WithCodecs(codec.Raw))
-	for size, most := range map[int]uint64{4 << 10: 2 << 10, 64 << 10: 16 << 10} {
+	for size, most := range map[int]int{4 << 10: 2 << 10, 64 << 10: 16 << 10} {
 		params, room := make([]byte, size), asterisque.WithResultBuffer(make([]byte, size))
 		call := func() {
 			_, err := raw.Call(background, dialled, params, room)
@@ -121,13 +122,12 @@ func TestLargeCallsNeedNoNewMemory(t *testing.T) {
 		}
 		call()
 		const calls = 200
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		for range calls {
-			call()
-		}
-		runtime.ReadMemStats(&after)
-		require.Less(t, (after.TotalAlloc-before.TotalAlloc)/calls, most, "bytes for a call of %d, both ends", size)
+		spent := weightest.Allocated(func() {
+			for range calls {
+				call()
+			}
+		})
+		require.Less(t, spent/calls, most, "bytes for a call of %d, both ends", size)
 	}
 }
 

@@ -113,7 +113,7 @@ func TestSessionsLeaveNothingBehind(t *testing.T) {
 	for len(there.Sessions()) > 0 {
 		runtime.Gosched()
 	}
-	require.LessOrEqual(t, weightest.HeldSince(before, 256<<10), 256<<10)
+	require.Less(t, weightest.HeldSince(before, 256<<10), 256<<10)
 	require.LessOrEqual(t, runtime.NumGoroutine(), goroutines+10)
 }
 

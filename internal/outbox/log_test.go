@@ -258,7 +258,7 @@ func TestAnIdleSessionKeepsNothing(t *testing.T) {
 				k.Take()
 				k.writing = false
 			}
-			require.LessOrEqual(t, weightest.HeldSince(before, 1<<20), 1<<20)
+			require.Less(t, weightest.HeldSince(before, 1<<20), 1<<20)
 			k.Close(nil)
 		})
 	}
@@ -317,6 +317,6 @@ func TestAnOutboxWithoutAWireHoldsNoBatch(t *testing.T) {
 		require.Equal(t, outbox.Halted, end)
 		boxes = append(boxes, b)
 	}
-	require.LessOrEqual(t, weightest.HeldSince(before, n*most)/n, most, "the 72 KiB of what is kept, and no more")
+	require.Less(t, weightest.HeldSince(before, n*most)/n, most, "the 72 KiB of what is kept, and no more")
 	require.Len(t, boxes, n)
 }

@@ -2,13 +2,13 @@ package weigh_test
 
 import (
 	"math"
-	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/internal/weigh"
+	"github.com/asterisque-go/asterisque/internal/weightest"
 )
 
 // made keeps what allocated returns on the heap.
@@ -19,11 +19,7 @@ var made any
 func allocated(f func() any) int {
 	least := math.MaxInt
 	for range 5 {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		made = f()
-		runtime.ReadMemStats(&after)
-		least = min(least, int(after.TotalAlloc-before.TotalAlloc))
+		least = min(least, weightest.Allocated(func() { made = f() }))
 	}
 	return least
 }

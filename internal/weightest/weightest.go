@@ -34,16 +34,21 @@ func GrownWithin(least, most int, f func() any) (n int) {
 	return n
 }
 
-// AllocatedAtMost returns how many bytes f allocates, also what is garbage at its end. It repeats f
-// a few times while that is more than most: what others allocate meanwhile comes once, what f
-// allocates each time.
+// Allocated returns how many bytes are allocated while f runs, also what is garbage at its end, and
+// what others allocate.
+func Allocated(f func()) int {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return int(after.TotalAlloc - before.TotalAlloc)
+}
+
+// AllocatedAtMost is Allocated, which it repeats a few times while that is more than most: what
+// others allocate comes once, what f allocates each time.
 func AllocatedAtMost(most int, f func()) (n int) {
 	for range 5 {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		f()
-		runtime.ReadMemStats(&after)
-		if n = int(after.TotalAlloc - before.TotalAlloc); n <= most {
+		if n = Allocated(f); n <= most {
 			break
 		}
 	}

@@ -64,8 +64,8 @@ var defects = map[string]struct {
 	wrap   func(w complete) wire.Wire
 	output string
 }{
-	"Close":     {func(w complete) wire.Wire { return &stuck{w, "Close", nil} }, `Close.* has not returned after [15]s(?s:.*)\(\*stuck\)\.Close\(`},
-	"ReadFrame": {func(w complete) wire.Wire { return &stuck{w, "ReadFrame", nil} }, `ReadFrame.* has not returned after [15]s(?s:.*)\(\*stuck\)\.ReadFrame\(`},
+	"Close":     {func(w complete) wire.Wire { return &stuck{w, "Close", nil} }, `Close.* has not returned after 1s(?s:.*)\(\*stuck\)\.Close\(`},
+	"ReadFrame": {func(w complete) wire.Wire { return &stuck{w, "ReadFrame", nil} }, `ReadFrame.* has not returned after 5s(?s:.*)\(\*stuck\)\.ReadFrame\(`},
 }
 
 const defect = "WIRETEST_DEFECT"

@@ -8,13 +8,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/internal/weightest"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/wswire"
 )
@@ -195,7 +195,7 @@ func TestAMessageThatIsTooLargeIsRefusedWith1009AndCostsNoMemory(t *testing.T) {
 	written := make(chan error, 1)
 	large := [][]byte{make([]byte, size)}
 	go func() { written <- a.WriteFrames(large) }() // ends when b is closed
-	spent := allocated(func() {
+	spent := weightest.Allocated(func() {
 		_, err := b.ReadFrame(max)
 		require.ErrorIs(t, err, wire.ErrFrameTooLarge)
 		require.ErrorContains(t, err, "1000 bytes allowed")
@@ -211,15 +211,6 @@ func TestAMessageThatIsTooLargeIsRefusedWith1009AndCostsNoMemory(t *testing.T) {
 	require.ErrorContains(t, err, "a message of more than 1000 bytes")
 	require.NotErrorIs(t, err, io.EOF)
 	<-written // with or without an error
-}
-
-// allocated returns how many bytes f allocates, with all that runs beside it.
-func allocated(f func()) int {
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	f()
-	runtime.ReadMemStats(&after)
-	return int(after.TotalAlloc - before.TotalAlloc)
 }
 
 func TestAConnectionThatIsCutIsNoGoodEnd(t *testing.T) {
@@ -341,7 +332,7 @@ func TestMemoryFollowsWhatHasArrivedNotWhatIsAnnounced(t *testing.T) {
 	_, err := c.Write(sent)
 	require.NoError(t, err)
 	require.NoError(t, c.Close())
-	spent := allocated(func() {
+	spent := weightest.Allocated(func() {
 		_, err := w.ReadFrame(1<<31 - 1)
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	})
