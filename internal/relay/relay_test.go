@@ -1,0 +1,174 @@
+package relay_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/internal/leak"
+	"github.com/asterisque-go/asterisque/internal/relay"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+func TestMain(m *testing.M) { leak.Main(m) }
+
+const largest = 1 << 20
+
+// connected returns the two ends of a Wire of a scheme.
+func connected(t *testing.T, url string) (client, server wire.Wire) {
+	t.Helper()
+	ln, err := wire.Listen(t.Context(), url, wire.Options{})
+	require.NoError(t, err)
+	defer ln.Close()
+	dialled := make(chan wire.Wire, 1)
+	go func() { // ends with the listener
+		w, err := wire.Dial(context.Background(), ln.URL(), wire.Options{})
+		if err == nil {
+			dialled <- w
+		}
+	}()
+	server, err = ln.Accept()
+	require.NoError(t, err)
+	client = <-dialled
+	t.Cleanup(func() { client.Close(); server.Close() })
+	return client, server
+}
+
+// between returns two Wires with a relay between them, and its error.
+func between(t *testing.T, first, second string) (a, b wire.Wire, end <-chan error) {
+	t.Helper()
+	a, near := connected(t, first)
+	far, b := connected(t, second)
+	over := make(chan error, 1)
+	go func() { over <- relay.Between(relay.Side{near, largest}, relay.Side{far, largest}) }() // ends with a Wire
+	return a, b, over
+}
+
+// bare is a Wire that has the five methods.
+type bare struct{ wire.Wire }
+
+func TestFramesArriveWholeAndInOrderBothWays(t *testing.T) {
+	for _, schemes := range [][2]string{
+		{"tcp://127.0.0.1:0", "tcp://127.0.0.1:0"}, {"mem://relay-a", "tcp://127.0.0.1:0"}, {"tcp://127.0.0.1:0", "mem://relay-b"},
+	} {
+		t.Run(fmt.Sprint(schemes), func(t *testing.T) {
+			a, b, end := between(t, schemes[0], schemes[1])
+			requireFrames(t, a, b)
+			requireFrames(t, b, a)
+			require.NoError(t, a.Close())
+			require.NoError(t, <-end)
+			_, err := b.ReadFrame(largest)
+			require.Error(t, err)
+		})
+	}
+}
+
+func TestWiresWithNothingButTheFiveMethodsAreRelayed(t *testing.T) {
+	a, near := connected(t, "tcp://127.0.0.1:0")
+	far, b := connected(t, "tcp://127.0.0.1:0")
+	end := make(chan error, 1)
+	go func() { end <- relay.Between(relay.Side{bare{near}, largest}, relay.Side{bare{far}, largest}) }() // ends with a Wire
+	requireFrames(t, a, b)
+	require.NoError(t, b.Close())
+	require.NoError(t, <-end)
+}
+
+// requireFrames requires that what is written at one end arrives at the other one: many small
+// frames, empty ones, and some about as large as a batch and as the limit.
+func requireFrames(t *testing.T, from, to wire.Wire) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(1, 2))
+	var sent [][]byte
+	for range 2000 {
+		sent = append(sent, bytes.Repeat([]byte{byte(r.Uint32())}, r.IntN(100)))
+	}
+	for _, n := range []int{32<<10 - 5, 32<<10 - 4, 32<<10 - 3, 0, 100 << 10, largest, 1} {
+		sent = append(sent, bytes.Repeat([]byte{byte(n)}, n))
+	}
+	written := make(chan error, 1)
+	go func() { // ends when all is read, or the Wire is closed
+		for i := 0; i < len(sent); i += 50 {
+			if err := from.WriteFrames(sent[i:min(i+50, len(sent))]); err != nil {
+				written <- err
+				return
+			}
+		}
+		written <- nil
+	}()
+	for i, want := range sent {
+		got, err := to.ReadFrame(largest)
+		require.NoError(t, err)
+		require.Equal(t, want, got, i)
+	}
+	require.NoError(t, <-written)
+}
+
+func TestASideThatDoesNotReadHoldsUpTheOtherOne(t *testing.T) {
+	a, b, end := between(t, "tcp://127.0.0.1:0", "tcp://127.0.0.1:0")
+	frame := [][]byte{make([]byte, largest)}
+	var written atomic.Int64
+	over := make(chan error, 1)
+	go func() { // ends with the Wire
+		for {
+			if err := a.WriteFrames(frame); err != nil {
+				over <- err
+				return
+			}
+			written.Add(1)
+		}
+	}()
+	last := int64(-1)
+	require.Eventually(t, func() bool {
+		n := written.Load()
+		defer func() { last = n }()
+		return n == last
+	}, time.Minute, 300*time.Millisecond, "it stands")
+	require.Less(t, written.Load(), int64(256), "sockets alone hold what was written")
+	for range written.Load() + 1 {
+		_, err := b.ReadFrame(largest)
+		require.NoError(t, err, "nothing is lost")
+	}
+	a.Close()
+	require.ErrorIs(t, <-over, net.ErrClosed)
+	b.Close()
+	<-end
+}
+
+func TestAFrameBeyondTheLimitEndsBothWires(t *testing.T) {
+	a, b, end := between(t, "tcp://127.0.0.1:0", "tcp://127.0.0.1:0")
+	require.NoError(t, a.WriteFrames([][]byte{[]byte("before")}))
+	got, err := b.ReadFrame(largest)
+	require.NoError(t, err)
+	require.Equal(t, "before", string(got))
+	go a.WriteFrames([][]byte{make([]byte, largest+1)}) // ends with the Wire
+	require.ErrorIs(t, <-end, wire.ErrFrameTooLarge)
+	for _, w := range []wire.Wire{a, b} {
+		_, err := w.ReadFrame(largest)
+		require.Error(t, err)
+	}
+}
+
+func TestTheEndOfEitherWireEndsTheOther(t *testing.T) {
+	for name, end := range map[string]func(a, b wire.Wire) wire.Wire{
+		"the first":  func(a, b wire.Wire) wire.Wire { a.Close(); return b },
+		"the second": func(a, b wire.Wire) wire.Wire { b.Close(); return a },
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b, over := between(t, "tcp://127.0.0.1:0", "mem://relay-"+name[4:])
+			left := end(a, b)
+			_, err := left.ReadFrame(largest)
+			require.Error(t, err)
+			if err := <-over; err != nil {
+				require.False(t, errors.Is(err, wire.ErrFrameTooLarge))
+			}
+		})
+	}
+}
