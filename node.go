@@ -25,6 +25,7 @@ type Node struct {
 	listeners   kept[wire.Listener]  // that are being served
 	connections kept[nodeConnection] // that are not over
 	handshakes  kept[*handshake]
+	relays      kept[*relaying]
 	accepts     sync.WaitGroup // handshakes of Serve
 	drain       nodeDrain
 
@@ -101,8 +102,23 @@ func (n *Node) Attach(start context.Context, w wire.Wire) (*Session, error) {
 
 // Accept makes a session of a Wire that the other side has connected, or returns the session that
 // goes on over it: see [WithResume]. The Wire needs a place, as one of Serve does (see
-// [Admission].HalfOpen); if there is none, the error is ErrOverloaded. Otherwise it is as Attach.
+// [Admission].HalfOpen); if there is none, the error is ErrOverloaded. If the session goes on at
+// another node (Resume.Elsewhere) it is ErrElsewhere, and the Wire belongs to the relay. Otherwise
+// it is as Attach.
 func (n *Node) Accept(start context.Context, w wire.Wire) (*Session, error) {
+	return n.accept(start, w, false)
+}
+
+// AcceptRelayed is Accept for a Wire on which another node relays a peer that wants to go on with a
+// session of this one: see Resume.Elsewhere. It begins no session: if there is none to go on with,
+// peer and caller get ErrUnavailable. What the Wire tells of the peer (RemoteAddr, and
+// [wire.Secure], which proves who that is) is believed, so whoever makes it has to know that the
+// other node is one to be believed.
+func (n *Node) AcceptRelayed(start context.Context, w wire.Wire) (*Session, error) {
+	return n.accept(start, w, true)
+}
+
+func (n *Node) accept(start context.Context, w wire.Wire, relayed bool) (*Session, error) {
 	if n.invalid != nil {
 		w.Close()
 		return nil, n.invalid
@@ -111,6 +127,7 @@ func (n *Node) Accept(start context.Context, w wire.Wire) (*Session, error) {
 	if refused != nil {
 		return nil, refused
 	}
+	h.relayed = relayed
 	return n.shake(start, h)
 }
 
@@ -144,14 +161,18 @@ func turnAway(w wire.Wire, refused *Abort) {
 func (n *Node) shake(ctx context.Context, h *handshake) (s *Session, err error) {
 	defer n.drain.shakes()()
 	defer func() {
-		if s == nil {
+		if s == nil && err != error(errElsewhere) { // else the relay has the place
 			h.place.Leave()
 		}
 	}()
 	err = h.guarded(func() error {
 		a, err := h.respond(ctx, n)
 		defer n.begun(a.session)
-		if s = a.resumed; err == nil && s == nil {
+		switch s = a.resumed; {
+		case err != nil || s != nil:
+		case a.elsewhere != nil:
+			err = n.relay(h, &a)
+		default:
 			s, err = n.begin(h, a.agreement, a.grant, false, n)
 		}
 		return err
@@ -210,9 +231,9 @@ func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, holder se
 }
 
 // former implements resumer.
-func (n *Node) former(ctx context.Context, was *former, p *Peer) *Session {
+func (n *Node) former(ctx context.Context, was *former, p *Peer) (_ *Session, elsewhere *SessionRecord) {
 	if was.session == (SessionID{}) {
-		return nil
+		return nil, nil
 	}
 	n.mu.Lock()
 	begins := n.beginning[was.session]
@@ -223,16 +244,20 @@ func (n *Node) former(ctx context.Context, was *former, p *Peer) *Session {
 		case <-ctx.Done():
 		}
 	}
-	if _, ok := n.records.get(ctx, was.session); !ok {
-		return nil
+	r, ok := n.records.get(ctx, was.session)
+	if !ok {
+		return nil, nil
 	}
 	n.mu.Lock()
 	s := n.resumable[was.session]
 	n.mu.Unlock()
-	if s == nil || !s.res.entitles(was.secret) || s.res.identity != p.identity() {
-		return nil // which the session knows best: the record may be older
+	switch {
+	case s == nil && r.Node != n.cfg.id:
+		return nil, &r
+	case s == nil || !s.res.entitles(was.secret) || s.res.identity != p.identity():
+		return nil, nil // which the session knows best: the record may be older
 	}
-	return s
+	return s, nil
 }
 
 // refusesSession implements resumer. Shutdown waits for handshakes that are not refused here.
@@ -304,6 +329,9 @@ func (n *Node) Close() error {
 	}
 	for _, ln := range n.listeners.close() {
 		closeListener(n.cfg.log, ln)
+	}
+	for _, r := range n.relays.close() {
+		r.end()
 	}
 	n.mu.Lock()
 	sessions := n.sessions

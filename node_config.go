@@ -11,6 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/carrier"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/priority"
+	"github.com/asterisque-go/asterisque/wire"
 )
 
 // config is what the options of a node fill in; it does not change after NewNode.
@@ -49,6 +50,7 @@ type config struct {
 	pingTimeout  time.Duration
 	writeTimeout time.Duration
 	repository   Repository
+	elsewhere    func(context.Context, SessionRecord, Peer) (wire.Wire, error) // nil: nowhere
 
 	plainCredentials bool
 
@@ -60,7 +62,7 @@ type config struct {
 	stall     time.Duration
 	handshake time.Duration
 
-	asks struct{ accept, credential question } // how those callbacks are called
+	asks struct{ accept, credential, elsewhere question } // how those callbacks are called
 }
 
 // complete fills in what no option has set.
@@ -83,6 +85,7 @@ func (c *config) complete() {
 	c.log = bounded(c.log)
 	c.asks.accept = newQuestion(c.log, "accept", "Admission.HalfOpen", c.halfOpen)
 	c.asks.credential = newQuestion(c.log, "credential", "Access.Credential", mostAsked)
+	c.asks.elsewhere = newQuestion(c.log, "elsewhere", "Resume.Elsewhere", mostAsked)
 }
 
 // What is there by default, as far as it fits what is set.

@@ -39,6 +39,9 @@ type handshake struct {
 	once  bool     // nobody will connect again to resume the session
 	place *entry   // that of w; nil on the side that connected, as a rule
 
+	relayed bool   // another node relays the peer, which is to go on with a session
+	hello   []byte // the peer's first frame, until the next is read
+
 	ctx    context.Context // bounds it
 	end    context.CancelFunc
 	gaveUp chan struct{} // closed when giveUp has returned
@@ -50,8 +53,8 @@ type handshake struct {
 // resumer is what a handshake needs of the node.
 type resumer interface {
 	// former returns the session that a peer wants to resume, if it has its secret and its
-	// identity.
-	former(ctx context.Context, was *former, p *Peer) *Session
+	// identity, or the record that says which other node has it.
+	former(ctx context.Context, was *former, p *Peer) (s *Session, elsewhere *SessionRecord)
 
 	// refusesSession returns why no session begins of a peer, or nil.
 	refusesSession(p *Peer) error
@@ -65,6 +68,8 @@ type accepted struct {
 	agreement
 	grant   Grant
 	resumed *Session // has taken the Wire over, and goes on; nil: a session is to begin
+
+	elsewhere wire.Wire // to the node that goes on with the session; nil: it is this one
 }
 
 // propose is the handshake of the side that connected: it speaks first. If was is not nil, that is
@@ -122,8 +127,14 @@ func (h *handshake) respond(ctx context.Context, r resumer) (a accepted, err err
 	if a.agreement, err = answerTo(&hello, id, h.cfg.values, h.peer(), h.resumes()); err != nil {
 		return a, h.refuse(err)
 	}
-	found, err := h.authorised(ctx, r, &a, &was, hello.Credential)
-	if err != nil {
+	found, err := h.find(ctx, r, &a, &was)
+	switch {
+	case err != nil:
+		return a, h.refuse(err)
+	case a.elsewhere != nil:
+		return a, h.passOn(ctx, a.elsewhere)
+	}
+	if err := h.authorised(ctx, &a, found, hello.Credential); err != nil {
 		return a, h.refuse(err)
 	}
 	if found != nil && found.goesOnFor(&a.agreement, &a.grant, offered, was.received) {
@@ -143,24 +154,36 @@ func (h *handshake) respond(ctx context.Context, r resumer) (a accepted, err err
 	return a, h.begins(ctx, r, &a, &hello)
 }
 
-// authorised asks the application about the peer, and fills in what that grants. It returns the
-// session that the peer may resume, or nil.
-func (h *handshake) authorised(ctx context.Context, r resumer, a *accepted, was *former, credential []byte) (found *Session, err error) {
-	if a.resume {
-		if err := h.exposed(); err != nil {
-			return nil, err
-		}
-		found = r.former(ctx, was, &a.about)
+// find returns the session that the peer may resume, or nil. If another node has it, it fills in
+// the Wire to that.
+func (h *handshake) find(ctx context.Context, r resumer, a *accepted, was *former) (found *Session, err error) {
+	if !a.resume {
+		return nil, nil
 	}
+	if err := h.exposed(); err != nil {
+		return nil, err
+	}
+	found, at := r.former(ctx, was, &a.about)
+	if at != nil && !h.relayed {
+		if a.elsewhere, err = h.cfg.reach(ctx, *at, a.about); a.elsewhere != nil {
+			a.session = was.session
+		}
+	}
+	return found, err
+}
+
+// authorised asks the application about the peer, which may resume the session that was found, if
+// that is not nil, and fills in what that grants.
+func (h *handshake) authorised(ctx context.Context, a *accepted, found *Session, credential []byte) (err error) {
 	a.about.Credential = credential
 	if a.grant, err = h.cfg.authorise(ctx, a.about); err != nil {
 		if found != nil && !mayPass(err) {
 			found.fail(codec.AbortOf(err)) // who is not let in any more has no session either
 		}
-		return nil, err
+		return err
 	}
 	a.about.Credential, a.about.Subject = nil, a.grant.Subject
-	return found, nil
+	return nil
 }
 
 // resume lets s go on over the Wire.
@@ -185,6 +208,9 @@ func (h *handshake) resume(ctx context.Context, s *Session, a *accepted, was *fo
 
 // begins answers a peer whose session is to begin. hello is what the two have agreed on.
 func (h *handshake) begins(ctx context.Context, r resumer, a *accepted, hello *message.Sync) error {
+	if h.relayed {
+		return h.refuse(errNotHere)
+	}
 	if err := r.refusesSession(&a.about); err != nil {
 		return h.refuse(err)
 	}
@@ -344,6 +370,7 @@ func (h *handshake) receive() (s message.Sync, err error) {
 	}
 	switch c := m.(type) {
 	case message.Sync:
+		h.hello = frame
 		c.Node, c.Session, c.Credential, c.Secret = bytes.Clone(c.Node), bytes.Clone(c.Session), bytes.Clone(c.Credential), bytes.Clone(c.Secret)
 		return c, nil
 	case message.SessionClose:

@@ -3,6 +3,8 @@ package asterisque
 import (
 	"context"
 	"time"
+
+	"github.com/asterisque-go/asterisque/wire"
 )
 
 // Access says who may do what; see [WithAccess].
@@ -103,6 +105,19 @@ type Resume struct {
 	// Records is where the node keeps the records of sessions that may be resumed: by default in
 	// its memory.
 	Records Repository
+
+	// Elsewhere lets a peer come back to any of the nodes that share Records, as behind one
+	// address: it is called when a peer wants to go on with a session of which the record names
+	// another node, and returns a Wire to that node, which has to take it with [Node.AcceptRelayed].
+	// From then on this node carries the frames of the session between the two Wires, until one of
+	// them ends or this node shuts down; it counts as a session in Admission.
+	//
+	// No Wire and no error say that there is no such node any more: then a new session begins
+	// here. For an error the peer is refused, and comes again if that may pass, as ErrUnavailable
+	// does. Access.Accept has not been asked about that peer: the other node does. It runs on a
+	// goroutine of its own, and has the time of its context, that of the handshake. Each node needs
+	// an id of its own ([WithID]). Nil: sessions are resumed at the node that has them.
+	Elsewhere func(ctx context.Context, r SessionRecord, p Peer) (wire.Wire, error)
 }
 
 // WithResume lets sessions outlive their Wire for up to r.For, if the peer's node has this option
@@ -128,5 +143,6 @@ func WithResume(r Resume) Option {
 		if r.Records != nil {
 			c.repository = r.Records
 		}
+		c.elsewhere = r.Elsewhere
 	}
 }

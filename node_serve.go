@@ -120,7 +120,7 @@ func passes(err error) bool {
 
 // shakeAndLog is shake for Serve, which goes on whatever comes of it.
 func (n *Node) shakeAndLog(ctx context.Context, h *handshake) {
-	if _, err := n.shake(ctx, h); err != nil {
+	if _, err := n.shake(ctx, h); err != nil && err != ErrElsewhere {
 		n.cfg.log.Warn("handshake failed", "addr", h.from, "error", err)
 	}
 }

@@ -50,18 +50,28 @@ func (c *cutter) cut() {
 }
 
 func TestNothingIsLostDoubledOrReorderedByCuts(t *testing.T) {
-	cuts, callers, streams := 100, 1000, 10
+	cuts := 100
 	if *soak {
 		cuts = 1000
 	}
-	svc := asterisque.NewService()
-	var ran sync.Map // id of a call -> how often it ran
-	asterisque.Func[uint64, uint64](1, "once").Handle(svc, func(_ context.Context, id uint64) (uint64, error) {
+	svc, ran := onceService()
+	conn, wires := lasting(t, svc, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
+	requireOnceDespiteCuts(t, conn, ran, wires.cut, cuts)
+}
+
+var (
+	once = asterisque.Func[uint64, uint64](1, "once")
+	sum  = asterisque.Stream[int, uint64, uint64, [32]byte](2, "sum")
+)
+
+// onceService offers once, which notes in ran how often each id ran, and sum.
+func onceService() (svc *asterisque.Service, ran *sync.Map) {
+	svc, ran = asterisque.NewService(), new(sync.Map)
+	once.Handle(svc, func(_ context.Context, id uint64) (uint64, error) {
 		n, _ := ran.LoadOrStore(id, new(atomic.Int64))
 		n.(*atomic.Int64).Add(1)
 		return id * 3, nil
 	})
-	sum := asterisque.Stream[int, uint64, uint64, [32]byte](2, "sum")
 	sum.Handle(svc, func(ctx context.Context, _ int, p *asterisque.Pipe[uint64, uint64]) ([32]byte, error) {
 		h := sha256.New()
 		for v, err := range p.All(ctx) {
@@ -75,13 +85,17 @@ func TestNothingIsLostDoubledOrReorderedByCuts(t *testing.T) {
 		}
 		return [32]byte(h.Sum(nil)), nil
 	})
-	conn, wires := lasting(t, svc, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
+	return svc, ran
+}
 
+// requireOnceDespiteCuts makes many calls and streams while cut is called so many times, and
+// requires that each call ran once, and that the streams carried what they should.
+func requireOnceDespiteCuts(t *testing.T, conn *asterisque.Connection, ran *sync.Map, cut func(), cuts int) {
+	callers, streams := 1000, 10
 	ctx, stop := context.WithCancel(background)
 	defer stop()
 	var work sync.WaitGroup
 	var ids, answered atomic.Uint64
-	once := asterisque.Func[uint64, uint64](1, "once")
 	for range callers {
 		work.Go(func() {
 			for ctx.Err() == nil {
@@ -105,7 +119,7 @@ func TestNothingIsLostDoubledOrReorderedByCuts(t *testing.T) {
 	for range cuts {
 		before := answered.Load()
 		time.Sleep(time.Duration(rand.N(5_000)) * time.Microsecond) // when, is left to chance
-		wires.cut()
+		cut()
 		require.Eventually(t, func() bool { return answered.Load() > before+10 || t.Failed() }, 20*time.Second, 100*time.Microsecond)
 		require.False(t, t.Failed())
 	}

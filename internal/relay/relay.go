@@ -6,10 +6,15 @@ package relay
 import (
 	"errors"
 	"io"
+	"log/slog"
 	"sync"
 
+	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/wire"
 )
+
+// errMisbehaved is how a Wire ends whose code did not return: the log says why.
+var errMisbehaved = errors.New("relay: a wire panicked")
 
 // Side is one of the two Wires of a relay.
 type Side struct {
@@ -23,15 +28,17 @@ type Side struct {
 //
 // It returns nil if the Wire that has ended first was closed in good order, and otherwise why that
 // has ended. Neither Wire is used any more then.
-func Between(a, b Side) (err error) {
+func Between(log *slog.Logger, a, b Side) (err error) {
 	var once sync.Once
 	var both sync.WaitGroup
 	for _, d := range []*direction{newDirection(a, b.Wire), newDirection(b, a.Wire)} {
 		both.Go(func() { // ends when either Wire is closed
-			why := d.carry()
+			why := errMisbehaved
+			guard.Run(log, "wire", func() { why = d.carry() })
 			once.Do(func() { err = why })
-			a.Close()
-			b.Close()
+			for _, w := range []wire.Wire{a.Wire, b.Wire} {
+				guard.Apart(log, w, func() { w.Close() })
+			}
 		})
 	}
 	both.Wait()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"sync/atomic"
@@ -48,7 +49,9 @@ func between(t *testing.T, first, second string) (a, b wire.Wire, end <-chan err
 	a, near := connected(t, first)
 	far, b := connected(t, second)
 	over := make(chan error, 1)
-	go func() { over <- relay.Between(relay.Side{near, largest}, relay.Side{far, largest}) }() // ends with a Wire
+	go func() {
+		over <- relay.Between(slog.Default(), relay.Side{Wire: near, Largest: largest}, relay.Side{Wire: far, Largest: largest})
+	}() // ends with a Wire
 	return a, b, over
 }
 
@@ -75,7 +78,9 @@ func TestWiresWithNothingButTheFiveMethodsAreRelayed(t *testing.T) {
 	a, near := connected(t, "tcp://127.0.0.1:0")
 	far, b := connected(t, "tcp://127.0.0.1:0")
 	end := make(chan error, 1)
-	go func() { end <- relay.Between(relay.Side{bare{near}, largest}, relay.Side{bare{far}, largest}) }() // ends with a Wire
+	go func() {
+		end <- relay.Between(slog.Default(), relay.Side{Wire: bare{near}, Largest: largest}, relay.Side{Wire: bare{far}, Largest: largest})
+	}() // ends with a Wire
 	requireFrames(t, a, b)
 	require.NoError(t, b.Close())
 	require.NoError(t, <-end)

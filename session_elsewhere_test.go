@@ -1,0 +1,276 @@
+package asterisque_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/wiretest"
+)
+
+// replicas are nodes behind one address, which know of each other's sessions.
+type replicas struct {
+	records asterisque.Repository
+	byID    map[string]*asterisque.Node // fixed after newReplicas, as urls
+	urls    []string
+
+	mu    sync.Mutex
+	next  int   // who gets the next connection; guarded by mu, as fail
+	fail  error // what reaching another replica fails with
+	asked atomic.Int64
+}
+
+// newReplicas returns nodes of these ids that offer svc.
+func newReplicas(t *testing.T, svc *asterisque.Service, ids []string, opts ...asterisque.Option) *replicas {
+	t.Helper()
+	rs := &replicas{records: asterisque.NewRepository(), byID: make(map[string]*asterisque.Node)}
+	for _, id := range ids {
+		n := asterisque.NewNode(append([]asterisque.Option{
+			asterisque.WithID(id), asterisque.WithService(svc),
+			asterisque.WithResume(asterisque.Resume{For: time.Minute, Records: rs.records, Elsewhere: rs.elsewhere}),
+		}, opts...)...)
+		t.Cleanup(func() { n.Close() })
+		rs.byID[id] = n
+		rs.urls = append(rs.urls, serve(t, n))
+	}
+	return rs
+}
+
+// elsewhere is Resume.Elsewhere.
+func (rs *replicas) elsewhere(_ context.Context, r asterisque.SessionRecord, _ asterisque.Peer) (wire.Wire, error) {
+	rs.asked.Add(1)
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	n := rs.byID[r.Node]
+	if n == nil || rs.fail != nil {
+		return nil, rs.fail
+	}
+	a, b := wire.Pipe()
+	go n.AcceptRelayed(background, b) // ends with the handshake
+	return a, nil
+}
+
+// lead lets connections reach a replica from now on.
+func (rs *replicas) lead(i int) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	rs.next = i
+}
+
+func (rs *replicas) failWith(err error) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	rs.fail = err
+}
+
+// connect connects a new node to them.
+func (rs *replicas) connect(t *testing.T) (*asterisque.Connection, *cutter) {
+	t.Helper()
+	c := new(cutter)
+	here := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: time.Minute}))
+	t.Cleanup(func() { here.Close() })
+	conn, err := here.Connect(background, "", asterisque.Reconnection{
+		First: time.Millisecond, Most: 10 * time.Millisecond,
+		Dial: func(ctx context.Context) (wire.Wire, error) {
+			rs.mu.Lock()
+			to := cutter{url: rs.urls[rs.next]}
+			rs.mu.Unlock()
+			w, err := to.dial(ctx)
+			if err == nil {
+				c.mu.Lock()
+				c.conn = to.conn
+				c.mu.Unlock()
+			}
+			return w, err
+		},
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	return conn, c
+}
+
+var whoServes = asterisque.Func[string, string](1, "who serves")
+
+// namedService tells which node runs a call, and holds those that ask for it.
+func namedService(held chan string) *asterisque.Service {
+	svc := asterisque.NewService()
+	whoServes.Handle(svc, func(ctx context.Context, how string) (string, error) {
+		if how == "wait" {
+			select {
+			case held <- "":
+			case <-ctx.Done():
+			}
+			<-ctx.Done()
+		}
+		if how == "later" {
+			held <- ""
+			<-held
+		}
+		return how, nil
+	})
+	return svc
+}
+
+func TestAPeerGoesOnWithItsSessionAtAnyReplica(t *testing.T) {
+	held := make(chan string)
+	rs := newReplicas(t, namedService(held), []string{"a", "b", "c"})
+	conn, wires := rs.connect(t)
+	first := conn.Session()
+	answer := make(chan error, 1)
+	go func() { // ends with its call
+		_, err := whoServes.Call(background, conn, "later")
+		answer <- err
+	}()
+	<-held
+	for _, next := range []int{1, 2, 0, 2} {
+		rs.lead(next)
+		wires.cut()
+		got, err := whoServes.Call(background, conn, "x")
+		require.NoError(t, err)
+		require.Equal(t, "x", got)
+		require.Same(t, first, conn.Session())
+	}
+	held <- ""
+	require.NoError(t, <-answer, "one that has run all the time")
+	require.EqualValues(t, 3, rs.asked.Load(), "the replica that has it needs nobody")
+	require.Len(t, rs.byID["a"].Sessions(), 1)
+	require.Empty(t, rs.byID["b"].Sessions())
+	require.Empty(t, rs.byID["c"].Sessions())
+}
+
+func TestNothingIsLostDoubledOrReorderedByCutsThatLeadToOtherReplicas(t *testing.T) {
+	svc, ran := onceService()
+	rs := newReplicas(t, svc, []string{"a", "b", "c"})
+	conn, wires := rs.connect(t)
+	var step int
+	requireOnceDespiteCuts(t, conn, ran, func() {
+		step++
+		rs.lead(step % 3)
+		wires.cut()
+	}, 50)
+}
+
+func TestASessionWhoseReplicaIsGoneEnds(t *testing.T) {
+	held := make(chan string, 1)
+	rs := newReplicas(t, namedService(held), []string{"a", "b"})
+	conn, wires := rs.connect(t)
+	first := conn.Session()
+	answer := make(chan error, 1)
+	go func() { // ends with its call
+		_, err := whoServes.Call(background, conn, "wait")
+		answer <- err
+	}()
+	<-held
+	rs.lead(1)
+	rs.mu.Lock()
+	delete(rs.byID, "a")
+	rs.mu.Unlock()
+	wires.cut()
+	err := <-answer
+	require.ErrorIs(t, err, asterisque.ErrUnavailable)
+	require.False(t, asterisque.Repeatable(err), "it may have run")
+	_, err = whoServes.Call(background, conn, "x")
+	require.NoError(t, err)
+	require.NotSame(t, first, conn.Session())
+	require.Len(t, rs.byID["b"].Sessions(), 1)
+}
+
+func TestAPeerWhoseReplicaCannotBeReachedComesAgain(t *testing.T) {
+	for name, fail := range map[string]error{
+		"any error":      errors.New("NATS is away"),
+		"one to be told": asterisque.ErrOverloaded.Withf("too many"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			rs := newReplicas(t, namedService(nil), []string{"a", "b"})
+			conn, wires := rs.connect(t)
+			first := conn.Session()
+			rs.lead(1)
+			rs.failWith(fail)
+			wires.cut()
+			require.Eventually(t, func() bool { return rs.asked.Load() > 3 }, 20*time.Second, time.Millisecond)
+			require.ErrorContains(t, conn.Outage().Why, map[bool]string{true: "too many", false: "the node that has the session cannot be reached"}[name == "one to be told"])
+			rs.failWith(nil)
+			_, err := whoServes.Call(background, conn, "x")
+			require.NoError(t, err)
+			require.Same(t, first, conn.Session())
+		})
+	}
+}
+
+func TestARelayEndsWithTheShutdownOfItsNodeAndTheSessionDoesNot(t *testing.T) {
+	for name, end := range map[string]func(*asterisque.Node) error{
+		"shutdown": func(n *asterisque.Node) error { return n.Shutdown(background) },
+		"close":    (*asterisque.Node).Close,
+	} {
+		t.Run(name, func(t *testing.T) {
+			held := make(chan string)
+			rs := newReplicas(t, namedService(held), []string{"a", "b"})
+			conn, wires := rs.connect(t)
+			first := conn.Session()
+			rs.lead(1)
+			wires.cut()
+			answer := make(chan error, 1)
+			go func() { // ends with its call
+				_, err := whoServes.Call(background, conn, "later")
+				answer <- err
+			}()
+			<-held
+			rs.lead(0)
+			require.NoError(t, end(rs.byID["b"]), "it waits for no call that it only relays")
+			held <- ""
+			require.NoError(t, <-answer)
+			require.Same(t, first, conn.Session())
+		})
+	}
+}
+
+func TestWhatIsRelayedBeginsNoSession(t *testing.T) {
+	node := asterisque.NewNode(asterisque.WithID("a"), asterisque.WithResume(asterisque.Resume{For: time.Minute}))
+	defer node.Close()
+	for name, says := range map[string]message.Sync{
+		"a new one":           resumable(),
+		"one that never was":  resuming(message.Sync{Session: make([]byte, message.SessionSize), Secret: make([]byte, message.SecretSize)}, 0),
+		"one without resumes": hello(),
+	} {
+		a, b := wire.Pipe()
+		p := &rawPeer{t, wiretest.Faulty(a, wiretest.Faults{})}
+		refused := make(chan error, 1)
+		go func() { // ends with the handshake
+			_, err := node.AcceptRelayed(background, b)
+			refused <- err
+		}()
+		p.send(says)
+		c, ok := p.control().(message.SessionClose)
+		require.True(t, ok, name)
+		require.Equal(t, asterisque.ErrUnavailable.Code, c.Code)
+		require.ErrorIs(t, <-refused, asterisque.ErrUnavailable)
+		p.w.Close()
+	}
+	require.Empty(t, node.Sessions())
+}
+
+func TestARelayCountsAsASession(t *testing.T) {
+	rs := newReplicas(t, namedService(nil), []string{"a", "b"}, asterisque.WithAdmission(asterisque.Admission{Sessions: 1}))
+	conn, wires := rs.connect(t)
+	rs.lead(1)
+	wires.cut()
+	_, err := whoServes.Call(background, conn, "x")
+	require.NoError(t, err)
+	other := asterisque.NewNode()
+	defer other.Close()
+	_, err = other.Dial(background, rs.urls[1])
+	require.ErrorIs(t, err, asterisque.ErrOverloaded)
+	conn.Close()
+	require.Eventually(t, func() bool {
+		s, err := other.Dial(background, rs.urls[1])
+		return err == nil && s.Close() == nil
+	}, 20*time.Second, time.Millisecond, "its place is free again")
+}
