@@ -12,10 +12,6 @@ import (
 func (c *served) answer(result []byte, a *Abort) {
 	c.handler.meter.ended(a)
 	if m := c.firstOf(); m != nil {
-		if a != nil && a.Ran == codec.Refused {
-			// it is the answer to the key: another attempt would get the same
-			a.Ran = codec.MaybeRan
-		}
 		c.x.serving.calls.staff.durable.answer(m, result, a)
 	}
 	c.reply(result, a)

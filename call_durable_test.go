@@ -106,3 +106,44 @@ func TestOfAnAnswerThatIsNotKeptOneRepetitionLearns(t *testing.T) {
 		})
 	}
 }
+
+// TestADurableCallThatWasRefusedRunsWhenItIsRepeated has an interceptor refuse the first one and
+// whoever waits for it: they have not used the key.
+func TestADurableCallThatWasRefusedRunsWhenItIsRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, goOn, ran := asterisque.NewService(), make(chan struct{}), 0
+		svc.Handle(61, "once", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) {
+			ran++
+			return []byte("done"), nil
+		})
+		refuses := true
+		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithServedInterceptors(
+			func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+				if refuses {
+					<-goOn
+					return c.Refuse(asterisque.ErrUnavailable.Withf("not now"))
+				}
+				return next(ctx, c)
+			}))
+		defer node.Close()
+		p, _ := rawTo(t, node, hello())
+		p.send(keyedAt(0), keyedAt(2), keyedAt(4))
+		synctest.Wait()
+		close(goOn)
+		for range 3 {
+			c := p.answer()
+			require.ErrorIs(t, c.Abort, asterisque.ErrUnavailable)
+			require.Equal(t, "not now", c.Abort.Message)
+			require.True(t, asterisque.Repeatable(c.Abort))
+		}
+		synctest.Wait()
+		refuses = false
+		p.send(keyedAt(6))
+		require.Equal(t, "done", string(p.answer().Result))
+		p.send(keyedAt(8))
+		require.Equal(t, "done", string(p.answer().Result))
+		require.Equal(t, 1, ran)
+		synctest.Wait()
+		require.Zero(t, node.Stats().Total.Opens.Held, "their room is given back")
+	})
+}

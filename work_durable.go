@@ -141,7 +141,7 @@ func (o *durableAnswers) addLocked(m *durableAnswer, c durableJob, now time.Time
 }
 
 // begin notes that the first call runs: from now on no answer to the key says that it can be
-// repeated.
+// repeated, unless what stands around the handler refuses it.
 func (o *durableAnswers) begin(m *durableAnswer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -157,10 +157,17 @@ func (o *durableAnswers) answer(m *durableAnswer, result []byte, a *Abort) {
 		return
 	}
 	o.orphans.remove(m)
-	m.moveLocked(durableEnds)
 	waiting := m.pending.waiting
 	m.pending = nil
-	kept := o.rememberLocked(m, result, a)
+	kept := false
+	if a != nil && a.Ran == codec.Refused {
+		m.moveLocked(durableDropped) // what stands around the handler did not let it run
+		m.abort = a
+		o.dropLocked(m)
+	} else {
+		m.moveLocked(durableEnds)
+		kept = o.rememberLocked(m, result, a)
+	}
 	for _, c := range waiting {
 		r := c.role()
 		r.repeats, r.shared = nil, kept
