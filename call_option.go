@@ -23,7 +23,7 @@ type callConfig struct {
 	ttl      time.Duration
 	around   []Interceptor
 	trace    []byte   // travels with the call
-	key      []byte   // of a durable call
+	key      []byte   // of a durable call; nil: a Connection draws one
 	sent     func()   // is called when a durable call has been sent
 	buffer   []byte   // empty; the result may be put into what it has room for
 	metadata Metadata // goes over that of the context
@@ -102,4 +102,15 @@ func WithCallInterceptors(around ...Interceptor) CallOption {
 // is one.
 func WithDurable() CallOption {
 	return CallOption{func(c *callConfig, _ int64) { c.durable = true }, 0}
+}
+
+// WithIdempotencyKey is WithDurable with a key of the application's, by which it can make the same
+// call once more itself: with the error of the first attempt that may have run, on another
+// Connection, after a restart. As long as the peer remembers the call (see [WithDurableAnswers]) it
+// is run once; the same key with another function or other parameters is refused with ErrBadParams.
+// The key has 1 to 64 bytes; a caller that proves to the peer who it is may choose any, and one
+// that does not needs 16 that nobody can guess, such as those of crypto/rand. It is not to be
+// changed. On a [Session] the call is sent once.
+func WithIdempotencyKey(key []byte) CallOption {
+	return CallOption{func(c *callConfig, _ int64) { c.durable, c.key = true, key }, 0}
 }

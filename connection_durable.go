@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
 )
@@ -25,9 +26,13 @@ func (c *Connection) durably(ctx context.Context, m *making) error {
 	}
 	defer c.durable.remove(e)
 	cfg := m.own()
-	defer func() { cfg.key, cfg.sent = nil, nil }()
-	cfg.key = make([]byte, keySize)
-	rand.Read(cfg.key) // never fails
+	defer func() { cfg.sent = nil }()
+	if cfg.key == nil {
+		defer func() { cfg.key = nil }()
+		cfg.key = make([]byte, keySize)
+		rand.Read(cfg.key) // never fails
+	}
+	again := backoff{first: refusedFirst, most: refusedMost}
 	var last error
 	for {
 		s, a := c.wait(ctx)
@@ -49,11 +54,28 @@ func (c *Connection) durably(ctx context.Context, m *making) error {
 		}
 		cfg.sent = func() { c.durable.sent(e, s) }
 		last = s.Invoke(ctx, &m.Call)
-		if !c.repeats(ctx, s, last) {
+		if !c.repeats(ctx, s, last) && !(m.isOpen(last) && c.pause(ctx, again.next())) {
 			return last
 		}
 		c.durable.sent(e, nil)
 	}
+}
+
+const (
+	// A durable call that may have run is repeated after so long when it is refused.
+	refusedFirst = 100 * time.Millisecond
+	refusedMost  = 2 * time.Second
+)
+
+// isOpen reports whether a call that was refused with err, for now, may have run before that, so
+// that only its repetition tells what has become of it.
+func (m *making) isOpen(err error) bool {
+	return m.mayHaveRun() > 0 && Repeatable(err) && (errors.Is(err, ErrUnavailable) || errors.Is(err, ErrOverloaded))
+}
+
+// pause reports whether neither ctx nor the connection has ended after d.
+func (c *Connection) pause(ctx context.Context, d time.Duration) bool {
+	return sleep(ctx, d) && c.ctx.Err() == nil
 }
 
 // repeats waits, if a call failed with err because s is ending, until it has ended or takes no new

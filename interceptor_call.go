@@ -46,6 +46,9 @@ type callSide interface {
 	served() bool
 	priority() priority.Priority
 	durable() bool
+	idempotencyKey() []byte
+	setIdempotencyKey(key []byte) error
+	owner() string
 	failFast() bool
 	expiry() time.Time // when the time to live is up of a call that carries Blocks; zero: not set
 	metadata(ctx context.Context) Metadata
@@ -101,6 +104,31 @@ func (c *Call) Typed() bool {
 
 // Durable reports whether the call was made with [WithDurable].
 func (c *Call) Durable() bool { return c.side.durable() }
+
+// IdempotencyKey returns the key of a durable call, which is not to be changed: of a served one the
+// one that has come with it, of one that this side makes the one that it was given, by
+// [WithIdempotencyKey] or SetIdempotencyKey. It is nil otherwise: a Connection draws keys for
+// itself.
+func (c *Call) IdempotencyKey() []byte { return c.side.idempotencyKey() }
+
+// SetIdempotencyKey is as [WithIdempotencyKey] for a call that this side makes, for whoever makes
+// it on several Connections. It fails for served calls, for those that carry Blocks, and for keys
+// of no length or more than 64 bytes.
+func (c *Call) SetIdempotencyKey(key []byte) error {
+	switch {
+	case c.blocks:
+		return c.errorf("it carries Blocks, and so cannot be repeated")
+	case len(key) == 0 || len(key) > message.MaxKey:
+		return c.errorf("an idempotency key of %d bytes: it has 1 to %d", len(key), message.MaxKey)
+	}
+	return c.side.setIdempotencyKey(key)
+}
+
+// Owner names whose idempotency key that of a served durable call is: who the peer has proved to
+// be, by the Subject of its [Grant] or by its TLS certificate. It is empty if the peer has proved
+// nothing, and then the key alone tells its call from those of others; and it is empty for calls
+// that this side makes.
+func (c *Call) Owner() string { return c.side.owner() }
 
 // FailFast reports whether the call was made with [WithFailFast]. It is false for served calls.
 func (c *Call) FailFast() bool { return c.side.failFast() }

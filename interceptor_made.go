@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/guard"
 	"github.com/asterisque-go/asterisque/internal/piping"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -58,6 +59,9 @@ func (m *making) make(ctx context.Context, on Caller) *Abort {
 	if on == nil {
 		return neverSent(codec.ErrUnavailable.Withf("function %d %q is called on a nil Caller: call it on a Session or a Connection", m.function, m.name))
 	}
+	if err := m.checkKey(); err != nil {
+		return err
+	}
 	switch {
 	case m.cfg.ttl <= 0:
 	case m.blocks: // ctx is that of the pipe, which goes on
@@ -87,6 +91,19 @@ func (m *making) make(ctx context.Context, on Caller) *Abort {
 		return nil
 	}
 	return m.abortOf(err)
+}
+
+// checkKey returns why the idempotency key of the call cannot be sent, or nil.
+func (m *making) checkKey() *Abort {
+	switch {
+	case m.cfg.key == nil:
+		return nil
+	case m.blocks:
+		return neverSent(errKeyStream)
+	case len(m.cfg.key) == 0 || len(m.cfg.key) > message.MaxKey:
+		return neverSent(codec.ErrBadParams.Withf("an idempotency key of %d bytes: it has 1 to %d", len(m.cfg.key), message.MaxKey))
+	}
+	return nil
 }
 
 // outcome is err, or why there is no result though err is nil.
@@ -234,6 +251,19 @@ func (m *making) priority() priority.Priority { return m.cfg.priority }
 
 // durable implements callSide.
 func (m *making) durable() bool { return m.cfg.durable }
+
+// idempotencyKey implements callSide.
+func (m *making) idempotencyKey() []byte { return m.cfg.key }
+
+// setIdempotencyKey implements callSide.
+func (m *making) setIdempotencyKey(key []byte) error {
+	cfg := m.own()
+	cfg.durable, cfg.key = true, key
+	return nil
+}
+
+// owner implements callSide.
+func (m *making) owner() string { return "" }
 
 // failFast implements callSide.
 func (m *making) failFast() bool { return m.cfg.failFast }

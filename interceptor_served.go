@@ -126,6 +126,22 @@ func (h *handling) priority() priority.Priority { return h.c.work.priority }
 // durable implements callSide.
 func (h *handling) durable() bool { return h.c.rare != nil && h.c.rare.key != nil }
 
+// idempotencyKey implements callSide.
+func (h *handling) idempotencyKey() []byte {
+	if h.c.rare == nil {
+		return nil
+	}
+	return h.c.rare.key
+}
+
+// setIdempotencyKey implements callSide.
+func (h *handling) setIdempotencyKey([]byte) error {
+	return h.errorf("its idempotency key has come with it, and cannot be set")
+}
+
+// owner implements callSide.
+func (h *handling) owner() string { return h.c.x.serving.calls.ownedBy().name.proof }
+
 // failFast implements callSide.
 func (h *handling) failFast() bool { return false }
 
