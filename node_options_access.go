@@ -143,6 +143,8 @@ func WithResume(r Resume) Option {
 		if r.Records != nil {
 			c.repository = r.Records
 		}
-		c.elsewhere = r.Elsewhere
+		if r.Elsewhere != nil {
+			c.elsewhere = r.Elsewhere
+		}
 	}
 }

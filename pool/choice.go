@@ -39,16 +39,18 @@ func (p *Pool) invoke(ctx context.Context, c *asterisque.Call, choose chooser) e
 
 // goOn is invoke after servers have refused the call, the last one with last.
 func (p *Pool) goOn(ctx context.Context, c *asterisque.Call, choose chooser, tried []*server, last error) error {
+	var d durable
 	for {
 		s, err := p.await(ctx, c, choose, tried, last)
 		if s == nil {
 			return err
 		}
+		choose = d.keep(c, s, choose)
 		session := s.conn.Session()
 		if err = s.invoke(ctx, c, session); err == nil || ctx.Err() != nil {
 			return err
 		}
-		switch p.after(s, session, err) {
+		switch d.after(ctx, p, s, session, err) {
 		case over:
 			return err
 		case elsewhere:

@@ -58,7 +58,8 @@ type Config struct {
 // [asterisque.WithFailFast] says otherwise. One that certainly did not run
 // ([asterisque.Repeatable]) because its server refused it with ErrUnavailable or ErrOverloaded, or
 // because its session was over, goes to another server at once; one that may have run never does. A
-// durable one goes on to the server that it was sent to, which alone remembers the answer.
+// durable one goes on to the server that it was sent to, which alone remembers the answer, unless
+// that shares its answers with others ([Address].Answers).
 //
 // A server that fails or refuses five calls one after the other rests, for about a second and
 // longer each time, up to a minute; then it gets one call, and after that its share again. While

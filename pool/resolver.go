@@ -25,6 +25,11 @@ type Address struct {
 	// ID is what the server has to call itself ([asterisque.WithID]), so that another one which has
 	// come to listen there is not taken for it. It proves nothing. Empty lets every server do.
 	ID string
+
+	// Answers names where the server keeps the answers to durable calls, if it does so together
+	// with others: then a durable call goes on to any server with the same Answers when its own is
+	// gone. Empty: it alone knows them.
+	Answers string
 }
 
 // Resolver yields where the servers of a service are, as often as that changes. Each set takes the

@@ -62,7 +62,7 @@ func (s *server) invoke(ctx context.Context, c *asterisque.Call, session *asteri
 		}
 	}()
 	on := asterisque.Caller(s.conn)
-	if !c.Durable() {
+	if !c.Durable() || s.address.Answers != "" {
 		if session == nil {
 			returned = true
 			return errGone
