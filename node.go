@@ -308,6 +308,14 @@ func (n *Node) Logger() *slog.Logger { return n.cfg.log }
 // ID returns what [WithID] has named the node, or "".
 func (n *Node) ID() string { return n.cfg.id }
 
+// IsResumable reports whether the node has a session with this id that the peer, which has
+// connected to it, may go on with; see [WithResume].
+func (n *Node) IsResumable(id SessionID) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.resumable[id] != nil
+}
+
 // Sessions returns the sessions that are up.
 func (n *Node) Sessions() []*Session {
 	n.mu.Lock()

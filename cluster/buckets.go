@@ -20,6 +20,7 @@ import (
 type buckets struct { // fixed
 	js                   jetstream.JetStream
 	nodes, alive, claims jetstream.KeyValue
+	sessions             jetstream.KeyValue // nil without Config.ResumeAnywhere
 }
 
 const (
@@ -34,11 +35,7 @@ func openBuckets(ctx context.Context, nc *nats.Conn, cfg *Config, check bool) (b
 	if b.js, err = jetstream.New(nc); err != nil {
 		return b, err
 	}
-	for _, one := range []struct {
-		name string
-		life time.Duration
-		kv   *jetstream.KeyValue
-	}{{"nodes", 0, &b.nodes}, {"alive", cfg.times.life, &b.alive}, {"claims", cfg.times.life, &b.claims}} {
+	for _, one := range b.list(cfg) {
 		want := jetstream.KeyValueConfig{
 			Bucket:       bucketName(cfg.Prefix, one.name),
 			Description:  "of a cluster of asterisque nodes",
@@ -61,6 +58,22 @@ func openBuckets(ctx context.Context, nc *nats.Conn, cfg *Config, check bool) (b
 		}
 	}
 	return b, nil
+}
+
+// namedBucket is one of the buckets.
+type namedBucket struct {
+	name string
+	life time.Duration // of its entries; 0: for good
+	kv   *jetstream.KeyValue
+}
+
+// list returns those that a node with a configuration needs.
+func (b *buckets) list(cfg *Config) []namedBucket {
+	list := []namedBucket{{"nodes", 0, &b.nodes}, {"alive", cfg.times.life, &b.alive}, {"claims", cfg.times.life, &b.claims}}
+	if cfg.ResumeAnywhere {
+		list = append(list, namedBucket{"sessions", cfg.times.record, &b.sessions})
+	}
+	return list
 }
 
 // awaitBuckets is openBuckets for a node that joins. It goes on while the servers of NATS have yet

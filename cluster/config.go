@@ -75,6 +75,14 @@ type Config struct {
 	// Endpoints are functions of Service that programs without asterisque call through NATS.
 	Endpoints []Endpoint
 
+	// ResumeAnywhere lets a peer that has lost its wire go on with its session at any node of the
+	// name, as behind one address, and needs [asterisque.WithResume] among the options of Join.
+	// Each session has an entry in a bucket then, which says which node has it; the node that the
+	// peer comes back to relays it there through NATS. With TLS the certificates of the nodes have
+	// to be good for clients as well, since the two nodes prove to each other that they are of the
+	// name. If the node that has the session is gone, the session ends.
+	ResumeAnywhere bool
+
 	// Hidden lets the tools of NATS not see the node: for accounts that may not subscribe to
 	// "$SRV.>".
 	Hidden bool
@@ -99,10 +107,13 @@ type times struct {
 	life  time.Duration // after which a node counts as lost that has given no sign of life
 	beat  time.Duration // between signs
 	local string
+
+	record time.Duration // after which the record of a session goes that nobody has put again
 }
 
 const (
-	lifeTime = 15 * time.Second
+	lifeTime   = 15 * time.Second
+	recordTime = time.Hour
 
 	// localServer is where the NATS server of this machine is.
 	localServer = "127.0.0.1:4222"
@@ -123,6 +134,7 @@ func (c Config) complete() (Config, error) {
 	c.times.life = defaulted(c.times.life, lifeTime)
 	c.times.beat = c.times.life / 3
 	c.times.local = defaulted(c.times.local, localServer)
+	c.times.record = defaulted(c.times.record, recordTime)
 	c.Addresses = slices.Clone(c.Addresses)
 	if err := c.check(); err != nil {
 		return c, fmt.Errorf("cluster: %w", err)
@@ -151,7 +163,7 @@ func (c Config) check() error {
 		size += len(k) + len(v)
 	}
 	switch {
-	case c.Name == "" && len(c.Listen)+len(c.Addresses)+len(c.Endpoints) > 0:
+	case c.Name == "" && (len(c.Listen)+len(c.Addresses)+len(c.Endpoints) > 0 || c.ResumeAnywhere):
 		return errors.New("a node that is called needs a name: Config.Name is empty")
 	case !slices.Contains([]int{1, 3, 5}, c.Replicas):
 		return fmt.Errorf("Config.Replicas is %d: it is 1, 3 or 5", c.Replicas)

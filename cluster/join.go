@@ -34,6 +34,7 @@ type Cluster struct {
 	offered *endpoints
 	shown   *tools // nil: the node is hidden
 	claims  *claims
+	resumes *resumes
 	fence   *fence
 	peers   *peers
 	refused atomic.Pointer[context.CancelCauseFunc] // what a refusal of NATS ends; nil: nothing
@@ -61,7 +62,8 @@ func Join(start context.Context, cfg Config, opts ...asterisque.Option) (*Cluste
 		return nil, err
 	}
 	c := &Cluster{cfg: cfg, instance: rand.Text(), fence: newFence(nil), peers: newPeers()}
-	c.node = asterisque.NewNode(append(cfg.options(opts), asterisque.WithServedInterceptors(c.fence.intercept))...)
+	c.resumes = newResumes(c)
+	c.node = asterisque.NewNode(append(cfg.options(opts), asterisque.WithServedInterceptors(c.fence.intercept), c.resumes.option())...)
 	c.ctx, c.end = context.WithCancelCause(context.Background())
 	start, done := c.joining(start)
 	defer done()
@@ -157,7 +159,10 @@ func (c *Cluster) listen(start context.Context) (addresses []string, err error) 
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	return addresses, c.serve(ln)
+	if err := c.serve(ln); err != nil {
+		return nil, err
+	}
+	return addresses, c.resumes.begin(start)
 }
 
 // listenDirectly listens where the configuration says, and returns the URLs, with their ports.

@@ -1,0 +1,196 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/natswire"
+	"github.com/asterisque-go/asterisque/wire/transport"
+)
+
+// What two nodes of a name say to each other before one relays a peer to the other: the first frame
+// says which session, and what is known of the peer, the second one whether that is there.
+
+// relayed is the first frame, as JSON.
+type relayed struct {
+	Session asterisque.SessionID `json:"session"`
+	Network string               `json:"network"` // of Addr, which is the peer's
+	Addr    string               `json:"addr"`
+
+	// Secure says that the peer's Wire has TLS, and Chain is the certificate by which it has proved
+	// who it is, with those behind it: it has been verified. It is empty without such a proof.
+	Secure bool     `json:"secure,omitempty"`
+	Chain  [][]byte `json:"chain,omitempty"`
+}
+
+const (
+	mostRelayed = 64 << 10 // bytes of the first frame
+	relayTime   = 10 * time.Second
+
+	isHere    = "here"
+	isNot     = "not here"
+	mostReply = 64
+)
+
+// ask asks a node for the session of r, for p, over w, which it returns if the node has it.
+func (rs *resumes) ask(ctx context.Context, w wire.Wire, r asterisque.SessionRecord, p asterisque.Peer) (wire.Wire, error) {
+	stop := context.AfterFunc(ctx, func() { w.Close() })
+	answer, err := rs.exchange(w, r, p)
+	if !stop() && err == nil {
+		err = context.Cause(ctx)
+	}
+	if err == nil && answer == isHere {
+		return w, nil
+	}
+	w.Close()
+	if err == nil && answer != isNot {
+		err = fmt.Errorf("cluster: the node %q answers %q", r.Node, answer)
+	}
+	return nil, err
+}
+
+func (rs *resumes) exchange(w wire.Wire, r asterisque.SessionRecord, p asterisque.Peer) (answer string, err error) {
+	says := relayed{Session: r.Session, Network: p.RemoteAddr.Network(), Addr: p.RemoteAddr.String(), Secure: p.TLS != nil}
+	if p.TLS != nil && len(p.TLS.VerifiedChains) > 0 {
+		for _, cert := range p.TLS.VerifiedChains[0] {
+			says.Chain = append(says.Chain, cert.Raw)
+		}
+	}
+	frame, err := json.Marshal(says)
+	if err != nil {
+		return "", err
+	}
+	if err := w.WriteFrames([][]byte{frame}); err != nil {
+		return "", err
+	}
+	reply, err := w.ReadFrame(mostReply)
+	return string(reply), err
+}
+
+// listen takes what other nodes relay, until this one leaves the cluster.
+func (rs *resumes) listen(start context.Context) error {
+	c := rs.cluster
+	ln, err := natswire.Listen(start, c.nc, rs.meeting(c.cfg.ID), rs.listenTLS())
+	if err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	if g, ok := ln.(transport.Guarded); ok {
+		g.Guard(c.node)
+	}
+	context.AfterFunc(c.ctx, func() { ln.Close() })
+	c.running.Go(func() { // ends with ln
+		for {
+			w, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			c.running.Go(func() { rs.take(w) }) // ends in relayTime, and the handshake
+		}
+	})
+	return nil
+}
+
+// take lets the node go on with the session that another node relays over w.
+func (rs *resumes) take(w wire.Wire) {
+	c := rs.cluster
+	ctx, cancel := context.WithTimeout(c.ctx, relayTime)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { w.Close() })
+	peer, err := rs.read(w)
+	if err == nil {
+		err = w.WriteFrames([][]byte{[]byte(isHere)})
+	}
+	if !stop() || err != nil {
+		w.Close()
+		return
+	}
+	if _, err := c.node.AcceptRelayed(ctx, peer); err != nil {
+		c.node.Logger().Info("cluster: what another node relays does not go on", "addr", peer.RemoteAddr(), "error", err)
+	}
+}
+
+// read returns the Wire of the peer that another node relays over w, or an error if this node does
+// not have its session, which the other one is told.
+func (rs *resumes) read(w wire.Wire) (wire.Wire, error) {
+	frame, err := w.ReadFrame(mostRelayed)
+	if err != nil {
+		return nil, err
+	}
+	var says relayed
+	if err := json.Unmarshal(frame, &says); err != nil {
+		return nil, err
+	}
+	peer, err := rs.peer(w, says)
+	if err != nil {
+		w.WriteFrames([][]byte{[]byte(isNot)})
+		rs.cluster.node.Logger().Info("cluster: a session is not resumed that another node relays", "session", says.Session, "addr", says.Addr, "error", err)
+	}
+	return peer, err
+}
+
+// peer returns the Wire of the peer that says tells of. A peer that has TLS with the other node
+// needs TLS between the two nodes: only so it has been proved that the other one is of the name,
+// and can be believed who the peer is.
+func (rs *resumes) peer(w wire.Wire, says relayed) (wire.Wire, error) {
+	switch {
+	case !rs.cluster.node.IsResumable(says.Session):
+		return nil, errors.New("there is no such session here")
+	case !says.Secure:
+		return newPeerWire(w, says), nil
+	case rs.cluster.cfg.TLS == nil:
+		return nil, errors.New("peers with TLS are relayed only between nodes with Config.TLS")
+	}
+	state := tls.ConnectionState{HandshakeComplete: true}
+	for _, der := range says.Chain {
+		cert, err := x509.ParseCertificate(der)
+		if err != nil {
+			return nil, err
+		}
+		state.PeerCertificates = append(state.PeerCertificates, cert)
+	}
+	if len(state.PeerCertificates) > 0 {
+		state.VerifiedChains = [][]*x509.Certificate{state.PeerCertificates}
+	}
+	return &securePeerWire{*newPeerWire(w, says), state}, nil
+}
+
+// dialTLS returns what governs TLS with the node that is relayed to; nil: there is none.
+func (rs *resumes) dialTLS() *tls.Config {
+	if rs.cluster.cfg.TLS == nil {
+		return nil
+	}
+	secure := rs.cluster.cfg.TLS.Clone()
+	secure.ServerName = rs.cluster.cfg.Identity
+	return secure
+}
+
+// listenTLS returns what governs TLS with nodes that relay, which have to prove that they are of
+// the name; nil: there is none.
+func (rs *resumes) listenTLS() *tls.Config {
+	if rs.cluster.cfg.TLS == nil {
+		return nil
+	}
+	secure := rs.cluster.cfg.TLS.Clone()
+	secure.ClientAuth = tls.RequireAndVerifyClientCert
+	if secure.ClientCAs == nil {
+		secure.ClientCAs = secure.RootCAs
+	}
+	identity, verify := rs.cluster.cfg.Identity, secure.VerifyConnection
+	secure.VerifyConnection = func(s tls.ConnectionState) error {
+		if err := s.PeerCertificates[0].VerifyHostname(identity); err != nil {
+			return err
+		}
+		if verify != nil {
+			return verify(s)
+		}
+		return nil
+	}
+	return secure
+}

@@ -1,0 +1,317 @@
+package cluster
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/internal/testtls"
+	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/natswire"
+)
+
+// resuming are the options of both sides. Through NATS others could read the secrets.
+var resuming = []asterisque.Option{
+	asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithAccess(asterisque.Access{PlainCredentials: true}),
+}
+
+// anywhere lets a node take the sessions of its name, and listen.
+func anywhere(cfg Config) Config {
+	cfg.ResumeAnywhere = true
+	cfg.Listen = []string{"tcp://127.0.0.1:0"}
+	if cfg.TLS != nil {
+		cfg.Listen = []string{"tls://127.0.0.1:0"}
+	}
+	return cfg
+}
+
+// balancer dials one of several addresses, and cuts the present connection.
+type balancer struct {
+	tls *tls.Config // nil: none; fixed
+
+	mu   sync.Mutex
+	to   string   // guarded by mu, as conn
+	conn net.Conn // the latest
+}
+
+func (b *balancer) dial(ctx context.Context) (wire.Wire, error) {
+	b.mu.Lock()
+	to := b.to
+	b.mu.Unlock()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", to)
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	b.conn = conn
+	b.mu.Unlock()
+	if b.tls == nil {
+		return wire.FromConn(conn), nil
+	}
+	secure := b.tls.Clone()
+	secure.ServerName, secure.NextProtos = "orders", []string{"asterisque/1"}
+	return wire.FromConn(tls.Client(conn, secure)), nil
+}
+
+// lead cuts the connection, and lets the next one reach c.
+func (b *balancer) lead(c *Cluster) {
+	url := c.self.self.Addresses[0]
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.to = url[strings.Index(url, "//")+2:]
+	if b.conn != nil {
+		b.conn.Close()
+	}
+}
+
+// connect connects a node that is in no cluster to one of several.
+func (b *balancer) connect(t *testing.T, to *Cluster, opts ...asterisque.Option) *asterisque.Connection {
+	t.Helper()
+	node := asterisque.NewNode(append(resuming, opts...)...)
+	t.Cleanup(func() { node.Close() })
+	b.lead(to)
+	conn, err := node.Connect(t.Context(), "", asterisque.Reconnection{First: time.Millisecond, Most: 50 * time.Millisecond, Dial: b.dial})
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+// running opens a call that runs until it is ended.
+func running(t *testing.T, on asterisque.Caller) *asterisque.StreamCall[struct{}, struct{}, struct{}] {
+	t.Helper()
+	call, err := hold.Open(t.Context(), on, struct{}{})
+	require.NoError(t, err)
+	_, err = call.Recv(t.Context())
+	require.NoError(t, err)
+	return call
+}
+
+func TestAPeerGoesOnWithItsSessionAtAnyNodeOfTheName(t *testing.T) {
+	t.Parallel()
+	a := testtls.NewAuthority(t)
+	for how, secure := range map[string]bool{"without TLS": false, "with TLS": true} {
+		t.Run(how, func(t *testing.T) {
+			b, nodes, balance := start(t, broker.Config{}), []*Cluster(nil), new(balancer)
+			for _, id := range []string{"a", "b", "c"} {
+				cfg := config(b, "orders", id)
+				if secure {
+					cfg = proving(a, cfg, "orders")
+				}
+				nodes = append(nodes, joined(t, anywhere(cfg), resuming...))
+			}
+			if secure {
+				balance.tls = proving(a, Config{}, "client").TLS
+			}
+			conn := balance.connect(t, nodes[0])
+			first, call := conn.Session(), running(t, conn)
+			for _, i := range []int{1, 2, 0, 1} {
+				balance.lead(nodes[i])
+				require.Equal(t, "a", ask(t, conn))
+				require.Same(t, first, conn.Session())
+			}
+			require.NoError(t, call.Send(t.Context(), struct{}{}))
+			_, err := call.Result(t.Context())
+			require.NoError(t, err)
+			require.Len(t, nodes[0].Node().Sessions(), 1)
+			require.Empty(t, nodes[1].Node().Sessions())
+		})
+	}
+}
+
+func TestASessionWhoseNodeIsGoneEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	b, balance := start(t, broker.Config{}), new(balancer)
+	gone := joined(t, anywhere(config(b, "orders", "a")), resuming...)
+	there := joined(t, anywhere(config(b, "orders", "b")), resuming...)
+	conn := balance.connect(t, gone)
+	call := running(t, conn)
+	require.NoError(t, gone.Close())
+	balance.lead(there)
+	_, err := call.Result(t.Context())
+	require.Error(t, err)
+	require.False(t, asterisque.Repeatable(err))
+	require.Equal(t, "b", ask(t, conn))
+}
+
+func TestTheRecordOfAnEarlierLifeOfANodeIsNoHindrance(t *testing.T) {
+	t.Parallel()
+	b, balance := start(t, broker.Config{}), new(balancer)
+	cfg := anywhere(config(b, "orders", "a"))
+	first := joined(t, cfg, resuming...)
+	there := joined(t, anywhere(config(b, "orders", "b")), resuming...)
+	conn := balance.connect(t, first)
+	old := conn.Session()
+	first.nc.Close() // so that the record stays
+	require.NoError(t, first.Close())
+	joined(t, cfg, resuming...)
+	balance.lead(there)
+	require.Equal(t, "b", ask(t, conn))
+	require.NotSame(t, old, conn.Session())
+}
+
+func TestAPeerThatComesBackWhileNATSIsAwayGoesOnWhenItIsBack(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b, balance := start(t, broker.Config{Dir: dir}), new(balancer)
+	has := joined(t, anywhere(config(b, "orders", "a")), resuming...)
+	there := joined(t, anywhere(config(b, "orders", "b")), resuming...)
+	conn := balance.connect(t, has)
+	first, call := conn.Session(), running(t, conn)
+	again := restarted(b, dir)
+	require.NoError(t, b.Close())
+	balance.lead(there)
+	start(t, again)
+	require.NoError(t, call.Send(t.Context(), struct{}{}))
+	_, err := call.Result(t.Context())
+	require.NoError(t, err)
+	require.Same(t, first, conn.Session())
+}
+
+func TestSessionsAreFoundThatNATSDidNotKnowOf(t *testing.T) {
+	t.Parallel()
+	for how, test := range map[string]struct {
+		dir    string
+		before bool // the session begins before NATS goes
+	}{
+		"they begin while it is away": {t.TempDir(), false},
+		"it has lost all":             {"", true},
+	} {
+		t.Run(how, func(t *testing.T) {
+			b, balance := start(t, broker.Config{Dir: test.dir}), new(balancer)
+			has := joined(t, brief(anywhere(config(b, "orders", "a"))), resuming...)
+			there := joined(t, brief(anywhere(config(b, "orders", "b"))), resuming...)
+			var conn *asterisque.Connection
+			if test.before {
+				conn = balance.connect(t, has)
+			}
+			again := restarted(b, test.dir)
+			require.NoError(t, b.Close())
+			if !test.before {
+				conn = balance.connect(t, has)
+			}
+			first := conn.Session()
+			start(t, again)
+			require.Eventually(t, func() bool {
+				_, ok, err := has.resumes.records.read(t.Context(), first.ID())
+				return err == nil && ok
+			}, enough, 10*time.Millisecond)
+			balance.lead(there)
+			require.Equal(t, "a", ask(t, conn))
+			require.Same(t, first, conn.Session())
+		})
+	}
+}
+
+func TestRecordsOfSessionsArePutAgainBeforeTheyRunOut(t *testing.T) {
+	t.Parallel()
+	b, balance := start(t, broker.Config{}), new(balancer)
+	cfg := anywhere(config(b, "orders", "a"))
+	cfg.times.record = 600 * time.Millisecond
+	has := joined(t, cfg, resuming...)
+	conn := balance.connect(t, has)
+	key := "orders." + conn.Session().ID().String()
+	require.Eventually(t, func() bool {
+		e, err := has.buckets.sessions.Get(t.Context(), key)
+		return err == nil && e.Revision() > 3
+	}, enough, 10*time.Millisecond)
+	require.NoError(t, conn.Close())
+	require.Eventually(t, func() bool {
+		_, err := has.buckets.sessions.Get(t.Context(), key)
+		return errors.Is(err, jetstream.ErrKeyNotFound)
+	}, enough, 10*time.Millisecond, "it is deleted with the session")
+}
+
+func TestAttackByWhoRelaysAStranger(t *testing.T) {
+	t.Parallel()
+	a := testtls.NewAuthority(t)
+	b, balance := start(t, broker.Config{}), new(balancer)
+	has := joined(t, anywhere(proving(a, config(b, "orders", "a"), "orders")), resuming...)
+	balance.tls = proving(a, Config{}, "client").TLS
+	conn := balance.connect(t, has)
+	for who, identity := range map[string]string{"a node of another name": "rogue", "one of the name": "orders"} {
+		cfg := proving(a, Config{}, identity).TLS
+		cfg.ServerName = "orders"
+		w, err := natswire.Dial(t.Context(), plainly(t, b), "main.orders.a.resume", cfg)
+		var reply []byte
+		if err == nil {
+			frame, _ := json.Marshal(relayed{Session: conn.Session().ID(), Network: "tcp", Addr: "1.2.3.4:5", Secure: true})
+			w.WriteFrames([][]byte{frame})
+			reply, err = w.ReadFrame(mostReply)
+		}
+		if identity == "orders" {
+			require.NoError(t, err, who)
+			require.Equal(t, isHere, string(reply), who)
+			w.Close()
+			continue
+		}
+		require.Error(t, err, who)
+	}
+	for _, frame := range []string{"", "{", `{"session":"x"}`, `{"session":[1]}`} {
+		cfg := proving(a, Config{}, "orders").TLS
+		cfg.ServerName = "orders"
+		w, err := natswire.Dial(t.Context(), plainly(t, b), "main.orders.a.resume", cfg)
+		require.NoError(t, err)
+		w.WriteFrames([][]byte{[]byte(frame)})
+		reply, err := w.ReadFrame(mostReply)
+		require.True(t, err != nil || string(reply) == isNot, frame)
+		w.Close()
+	}
+	require.Equal(t, "a", ask(t, conn), "its session goes on")
+}
+
+func TestACertificateIsNotBelievedWithoutTLSBetweenTheNodes(t *testing.T) {
+	t.Parallel()
+	a := testtls.NewAuthority(t)
+	b, balance := start(t, broker.Config{}), new(balancer)
+	own := asterisque.WithTLS(proving(a, Config{}, "orders").TLS) // which the cluster does not know of
+	var nodes []*Cluster
+	for _, id := range []string{"a", "b"} {
+		c := joined(t, anywhere(config(b, "orders", id)), append(resuming, own)...)
+		ln, err := wire.Listen(t.Context(), "tls://127.0.0.1:0", wire.Options{TLS: proving(a, Config{}, "orders").TLS})
+		require.NoError(t, err)
+		go c.Node().Serve(t.Context(), ln) // ends with the node
+		c.self.self.Addresses = []string{ln.URL()}
+		nodes = append(nodes, c)
+	}
+	balance.tls = proving(a, Config{}, "client").TLS
+	conn := balance.connect(t, nodes[0])
+	first := conn.Session()
+	balance.lead(nodes[1])
+	require.Equal(t, "b", ask(t, conn), "which a session of its own")
+	require.NotSame(t, first, conn.Session())
+}
+
+func TestABucketOfSessionsWithOtherLimitsIsAnError(t *testing.T) {
+	t.Parallel()
+	b := start(t, broker.Config{})
+	joined(t, anywhere(config(b, "orders", "a")), resuming...)
+	cfg := anywhere(config(b, "orders", "b"))
+	cfg.times.record = time.Minute
+	_, err := Join(t.Context(), cfg)
+	var bucket *BucketError
+	require.ErrorAs(t, err, &bucket)
+	require.Equal(t, "asterisque_main_sessions", bucket.Bucket)
+	_, err = Join(t.Context(), Config{NATS: b.URL(), ResumeAnywhere: true})
+	require.ErrorContains(t, err, "needs a name")
+}
+
+// plainly returns a connection of somebody who may do all.
+func plainly(t *testing.T, b *broker.Broker) *nats.Conn {
+	t.Helper()
+	nc, err := nats.Connect(b.URL())
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	return nc
+}

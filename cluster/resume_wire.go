@@ -1,0 +1,55 @@
+package cluster
+
+import (
+	"crypto/tls"
+	"net"
+
+	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/transport"
+)
+
+// framed is what wires through NATS have.
+type framed interface {
+	wire.Wire
+	wire.BatchWriter
+	wire.Buffered
+	wire.Meter
+	transport.Admitted
+}
+
+// peerWire is a Wire on which another node relays a peer: it tells of the peer, and not of the
+// node.
+type peerWire struct {
+	framed
+	from    peerAddr // these are fixed
+	private bool
+}
+
+// securePeerWire is one of a peer that has TLS with the other node.
+type securePeerWire struct {
+	peerWire
+	state tls.ConnectionState // fixed
+}
+
+// peerAddr is the address of a peer, as another node sees it.
+type peerAddr struct{ network, addr string } // fixed
+
+// Network implements net.Addr.
+func (a peerAddr) Network() string { return a.network }
+
+// String implements net.Addr.
+func (a peerAddr) String() string { return a.addr }
+
+// RemoteAddr implements wire.Wire.
+func (w *peerWire) RemoteAddr() net.Addr { return w.from }
+
+// Private implements wire.Private.
+func (w *peerWire) Private() bool { return w.private }
+
+// ConnectionState implements wire.Secure.
+func (w *securePeerWire) ConnectionState() tls.ConnectionState { return w.state }
+
+// newPeerWire returns the Wire of a peer that is relayed over w, which is one through NATS.
+func newPeerWire(w wire.Wire, says relayed) *peerWire {
+	return &peerWire{w.(framed), peerAddr{says.Network, says.Addr}, wire.IsPrivate(w)}
+}
