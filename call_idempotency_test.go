@@ -102,7 +102,9 @@ func TestAnInterceptorMayGiveACallAKey(t *testing.T) {
 	}
 	require.EqualValues(t, 1, ran.Load())
 	_, err := conn.Open(background, echo.Number(), nil, asterisque.WithCallInterceptors(
-		func(_ context.Context, c *asterisque.Call, _ asterisque.Next) error { return c.SetIdempotencyKey(sixteen) }))
+		func(_ context.Context, c *asterisque.Call, _ asterisque.Next) error {
+			return c.SetIdempotencyKey(sixteen)
+		}))
 	require.ErrorContains(t, err, "it carries Blocks")
 }
 

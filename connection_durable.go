@@ -1,6 +1,7 @@
 package asterisque
 
 import (
+	"container/list"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -35,22 +36,12 @@ func (c *Connection) durably(ctx context.Context, m *making) error {
 	again := backoff{first: refusedFirst, most: refusedMost}
 	var last error
 	for {
-		s, a := c.wait(ctx)
-		turn := false
-		if a == nil {
-			var err error
-			if turn, err = c.durable.wait(ctx, e, s); err != nil {
-				a = neverSent(contextError(ctx))
-			}
-		}
+		s, a := c.turn(ctx, e)
 		if a != nil {
 			if last != nil {
 				a.Ran = codec.MaybeRan // on an earlier session
 			}
 			return a
-		}
-		if !turn {
-			continue
 		}
 		cfg.sent = func() { c.durable.sent(e, s) }
 		last = s.Invoke(ctx, &m.Call)
@@ -58,6 +49,22 @@ func (c *Connection) durably(ctx context.Context, m *making) error {
 			return last
 		}
 		c.durable.sent(e, nil)
+	}
+}
+
+// turn returns the session that a durable call is to be sent on, when those before it have been.
+func (c *Connection) turn(ctx context.Context, e *list.Element) (*Session, *Abort) {
+	for {
+		s, a := c.wait(ctx)
+		if a != nil {
+			return nil, a
+		}
+		switch turn, err := c.durable.wait(ctx, e, s); {
+		case err != nil:
+			return nil, neverSent(contextError(ctx))
+		case turn:
+			return s, nil
+		}
 	}
 }
 

@@ -257,8 +257,8 @@ func (c *Call) SetRawResult(raw []byte) { c.result.setRaw(raw) }
 
 // Refuse returns err as an error with which a call ends that did not run: as long as nobody has
 // called on, or all who did have learnt that nothing has run, it tells the caller that the call
-// certainly did not ([Repeatable]), and its idempotency key, if it has one, is as if it had not been
-// used. Otherwise Refuse returns err.
+// certainly did not ([Repeatable]), and the idempotency key, if it has one, is as if it had not
+// been used. Otherwise Refuse returns err.
 func (c *Call) Refuse(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -161,7 +161,7 @@ func turnAway(w wire.Wire, refused *Abort) {
 func (n *Node) shake(ctx context.Context, h *handshake) (s *Session, err error) {
 	defer n.drain.shakes()()
 	defer func() {
-		if s == nil && err != error(errElsewhere) { // else the relay has the place
+		if s == nil && err != ErrElsewhere { // else the relay has the place
 			h.place.Leave()
 		}
 	}()
@@ -235,15 +235,7 @@ func (n *Node) former(ctx context.Context, was *former, p *Peer) (_ *Session, el
 	if was.session == (SessionID{}) {
 		return nil, nil
 	}
-	n.mu.Lock()
-	begins := n.beginning[was.session]
-	n.mu.Unlock()
-	if begins != nil { // its peer has lost the Wire already
-		select {
-		case <-begins:
-		case <-ctx.Done():
-		}
-	}
+	n.awaitBegin(ctx, was.session)
 	r, ok := n.records.get(ctx, was.session)
 	if !ok {
 		return nil, nil
@@ -258,6 +250,44 @@ func (n *Node) former(ctx context.Context, was *former, p *Peer) (_ *Session, el
 		return nil, nil // which the session knows best: the record may be older
 	}
 	return s, nil
+}
+
+// awaitBegin waits for the begin of a session whose peer may have lost the Wire already.
+func (n *Node) awaitBegin(ctx context.Context, id SessionID) {
+	n.mu.Lock()
+	begins := n.beginning[id]
+	n.mu.Unlock()
+	if begins == nil {
+		return
+	}
+	select {
+	case <-begins:
+	case <-ctx.Done():
+	}
+}
+
+// relay carries frames between the peer of a handshake and the node that goes on with its session,
+// until that ends, and gives the place back. The error is ErrElsewhere, or that of a node which is
+// about to go.
+func (n *Node) relay(h *handshake, a *accepted) error {
+	r := newRelaying(h.cfg, h.w, a)
+	n.mu.Lock()
+	open := n.sessions != nil && n.relays.add(r)
+	if open {
+		n.accepts.Go(func() { // ends with either Wire, or by end
+			defer h.place.Leave()
+			defer n.relays.remove(r)
+			r.run()
+		})
+	}
+	n.mu.Unlock()
+	if !open || n.drain.hasBegun() { // Shutdown may not have found it
+		r.end()
+	}
+	if !open {
+		return errNodeClosed
+	}
+	return ErrElsewhere
 }
 
 // refusesSession implements resumer. Shutdown waits for handshakes that are not refused here.
@@ -327,10 +357,8 @@ func (n *Node) Sessions() []*Session {
 	return list
 }
 
-// Close stops listening and closes all sessions; see [Session.Close]. The node cannot be used
-// afterwards. Repeated calls return nil. Handlers and callbacks may call it: it waits for none of
-// them, but Delete of a [Repository].
-func (n *Node) Close() error {
+// closeDoors ends all that is no session yet, or none of this node.
+func (n *Node) closeDoors() {
 	n.drain.begin()
 	for _, h := range n.handshakes.close() {
 		h.stop(nodeCloses)
@@ -341,6 +369,13 @@ func (n *Node) Close() error {
 	for _, r := range n.relays.close() {
 		r.end()
 	}
+}
+
+// Close stops listening and closes all sessions; see [Session.Close]. The node cannot be used
+// afterwards. Repeated calls return nil. Handlers and callbacks may call it: it waits for none of
+// them, but Delete of a [Repository].
+func (n *Node) Close() error {
+	n.closeDoors()
 	n.mu.Lock()
 	sessions := n.sessions
 	n.sessions = nil

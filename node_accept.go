@@ -8,6 +8,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/wire"
 )
 
 // authorise asks the application about the peer.
@@ -87,6 +88,29 @@ func (c *config) ownInbound(g *Grant) error {
 	plan, err := c.planFor(own)
 	g.inbound, g.plan = &own, &plan
 	return err
+}
+
+// reach returns a Wire to the node that has the session of r, or nil if there is none.
+func (c *config) reach(ctx context.Context, r SessionRecord, p Peer) (wire.Wire, error) {
+	if c.elsewhere == nil {
+		return nil, nil
+	}
+	w, err := ask(ctx, &c.asks.elsewhere, func() (wire.Wire, error) {
+		return c.elsewhere(ctx, r, p)
+	}, func(w wire.Wire) {
+		if w != nil {
+			w.Close()
+		}
+	})
+	var told *Abort
+	switch {
+	case err == nil || errors.As(err, &told):
+		return w, err
+	}
+	c.log.Warn("session cannot be relayed", "node", r.Node, "session", r.Session.short(), "addr", p.RemoteAddr, "error", err)
+	told = codec.ErrUnavailable.Withf("the node that has the session cannot be reached")
+	told.Cause = err
+	return nil, told
 }
 
 // credentialFor returns what convinces a peer.

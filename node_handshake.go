@@ -3,7 +3,6 @@ package asterisque
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"io"
 	"log/slog"
@@ -50,28 +49,6 @@ type handshake struct {
 	writing         sync.Mutex // held by whoever writes w
 }
 
-// resumer is what a handshake needs of the node.
-type resumer interface {
-	// former returns the session that a peer wants to resume, if it has its secret and its
-	// identity, or the record that says which other node has it.
-	former(ctx context.Context, was *former, p *Peer) (s *Session, elsewhere *SessionRecord)
-
-	// refusesSession returns why no session begins of a peer, or nil.
-	refusesSession(p *Peer) error
-
-	// expect notes that the peer is about to know of a session.
-	expect(id SessionID)
-}
-
-// accepted is what comes of a handshake on the side that was connected to.
-type accepted struct {
-	agreement
-	grant   Grant
-	resumed *Session // has taken the Wire over, and goes on; nil: a session is to begin
-
-	elsewhere wire.Wire // to the node that goes on with the session; nil: it is this one
-}
-
 // propose is the handshake of the side that connected: it speaks first. If was is not nil, that is
 // to be resumed; it is, if the session of the agreement is the same.
 func (h *handshake) propose(ctx context.Context, was *former) (a agreement, err error) {
@@ -105,130 +82,6 @@ func (h *handshake) propose(ctx context.Context, was *former) (a agreement, err 
 		return a, h.failed(ctx, errTooLate)
 	}
 	return a, nil
-}
-
-// respond is the handshake of the side that was connected to. It also decides what is offered to
-// the peer. On an error the agreement has the session's id, if that is expected.
-func (h *handshake) respond(ctx context.Context, r resumer) (a accepted, err error) {
-	ctx, done := h.begin(ctx, h.place.expires)
-	defer done()
-	if refused := h.place.takeOver(h.cut); refused != nil {
-		h.cut() // nothing is written: a session may have the Wire
-		return a, h.refuse(refused)
-	}
-	hello, err := h.receive()
-	if err != nil {
-		return a, h.failed(ctx, err)
-	}
-	was := formerOf(&hello)
-	offered := hello.Codecs
-	id := make([]byte, message.SessionSize)
-	rand.Read(id) // never fails
-	if a.agreement, err = answerTo(&hello, id, h.cfg.values, h.peer(), h.resumes()); err != nil {
-		return a, h.refuse(err)
-	}
-	found, err := h.find(ctx, r, &a, &was)
-	switch {
-	case err != nil:
-		return a, h.refuse(err)
-	case a.elsewhere != nil:
-		return a, h.passOn(ctx, a.elsewhere)
-	}
-	if err := h.authorised(ctx, &a, found, hello.Credential); err != nil {
-		return a, h.refuse(err)
-	}
-	if found != nil && found.goesOnFor(&a.agreement, &a.grant, offered, was.received) {
-		switch err := h.resume(ctx, found, &a, &was); {
-		case err == nil:
-			a.resumed = found
-			return a, nil
-		case h.now() != exchanging || ctx.Err() != nil:
-			return a, h.failed(ctx, err)
-		case err == error(errResumedOften):
-			return a, h.refuse(err) // it may come back to its session later
-		}
-	}
-	if a.resume && was.session != (SessionID{}) {
-		h.log.Info("session is not resumed", "session", was.session.short(), "addr", h.w.RemoteAddr(), "known", found != nil)
-	}
-	return a, h.begins(ctx, r, &a, &hello)
-}
-
-// find returns the session that the peer may resume, or nil. If another node has it, it fills in
-// the Wire to that.
-func (h *handshake) find(ctx context.Context, r resumer, a *accepted, was *former) (found *Session, err error) {
-	if !a.resume {
-		return nil, nil
-	}
-	if err := h.exposed(); err != nil {
-		return nil, err
-	}
-	found, at := r.former(ctx, was, &a.about)
-	if at != nil && !h.relayed {
-		if a.elsewhere, err = h.cfg.reach(ctx, *at, a.about); a.elsewhere != nil {
-			a.session = was.session
-		}
-	}
-	return found, err
-}
-
-// authorised asks the application about the peer, which may resume the session that was found, if
-// that is not nil, and fills in what that grants.
-func (h *handshake) authorised(ctx context.Context, a *accepted, found *Session, credential []byte) (err error) {
-	a.about.Credential = credential
-	if a.grant, err = h.cfg.authorise(ctx, a.about); err != nil {
-		if found != nil && !mayPass(err) {
-			found.fail(codec.AbortOf(err)) // who is not let in any more has no session either
-		}
-		return err
-	}
-	a.about.Credential, a.about.Subject = nil, a.grant.Subject
-	return nil
-}
-
-// resume lets s go on over the Wire.
-func (h *handshake) resume(ctx context.Context, s *Session, a *accepted, was *former) error {
-	if refused := s.res.pace(ctx); refused != nil {
-		return refused
-	}
-	next := newSecret()
-	reply := helloOf(h.cfg, s.res.plan, h.resumes())
-	reply.Codecs, reply.Session, reply.Secret = []string{s.codec.Name()}, s.id[:], next[:]
-	c := comeback{wire: h.w, place: h.wirePlace(), about: a.about, grant: &a.grant, received: was.received, used: was.secret}
-	c.confirm = func(received uint64) error {
-		if refused := h.place.carry(); refused != nil {
-			return refused
-		}
-		s.res.replace(was.secret, next)
-		reply.Received = received
-		return h.answer(reply)
-	}
-	return s.comeBack(ctx, &c)
-}
-
-// begins answers a peer whose session is to begin. hello is what the two have agreed on.
-func (h *handshake) begins(ctx context.Context, r resumer, a *accepted, hello *message.Sync) error {
-	if h.relayed {
-		return h.refuse(errNotHere)
-	}
-	if err := r.refusesSession(&a.about); err != nil {
-		return h.refuse(err)
-	}
-	if refused := h.place.carry(); refused != nil {
-		return h.refuse(refused)
-	}
-	reply := helloOf(h.cfg, a.grant.plan, h.resumes())
-	reply.Codecs = hello.Codecs
-	reply.Session = hello.Session
-	if a.resume {
-		a.secret = newSecret()
-		reply.Secret = a.secret[:]
-		r.expect(a.session)
-	}
-	if err := h.answer(reply); err != nil {
-		return h.failed(ctx, err)
-	}
-	return nil
 }
 
 // guarded calls f, the handshake and what follows from it: the Wire, and what is asked about it,

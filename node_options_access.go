@@ -108,7 +108,7 @@ type Resume struct {
 
 	// Elsewhere lets a peer come back to any of the nodes that share Records, as behind one
 	// address: it is called when a peer wants to go on with a session of which the record names
-	// another node, and returns a Wire to that node, which has to take it with [Node.AcceptRelayed].
+	// another node, and returns a Wire to that, which has to take it with [Node.AcceptRelayed].
 	// From then on this node carries the frames of the session between the two Wires, until one of
 	// them ends or this node shuts down; it counts as a session in Admission.
 	//

@@ -159,15 +159,7 @@ func (o *durableAnswers) answer(m *durableAnswer, result []byte, a *Abort) {
 	o.orphans.remove(m)
 	waiting := m.pending.waiting
 	m.pending = nil
-	kept := false
-	if a != nil && a.Ran == codec.Refused {
-		m.moveLocked(durableDropped) // what stands around the handler did not let it run
-		m.abort = a
-		o.dropLocked(m)
-	} else {
-		m.moveLocked(durableEnds)
-		kept = o.rememberLocked(m, result, a)
-	}
+	kept := o.endLocked(m, result, a)
 	for _, c := range waiting {
 		r := c.role()
 		r.repeats, r.shared = nil, kept
@@ -180,6 +172,19 @@ func (o *durableAnswers) answer(m *durableAnswer, result []byte, a *Abort) {
 			c.awaited(m.result, m.abort)
 		}
 	}
+}
+
+// endLocked notes what became of a call, and reports whether the answer is kept: not if what stands
+// around the handler did not let it run.
+func (o *durableAnswers) endLocked(m *durableAnswer, result []byte, a *Abort) (kept bool) {
+	if a != nil && a.Ran == codec.Refused {
+		m.moveLocked(durableDropped)
+		m.abort = a
+		o.dropLocked(m)
+		return false
+	}
+	m.moveLocked(durableEnds)
+	return o.rememberLocked(m, result, a)
 }
 
 // rememberLocked keeps an answer, if there is room for it.

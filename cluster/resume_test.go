@@ -275,7 +275,8 @@ func TestACertificateIsNotBelievedWithoutTLSBetweenTheNodes(t *testing.T) {
 	t.Parallel()
 	a := testtls.NewAuthority(t)
 	b, balance := start(t, broker.Config{}), new(balancer)
-	own := asterisque.WithTLS(proving(a, Config{}, "orders").TLS) // which the cluster does not know of
+	// What the cluster does not know of.
+	own := asterisque.WithTLS(proving(a, Config{}, "orders").TLS)
 	var nodes []*Cluster
 	for _, id := range []string{"a", "b"} {
 		c := joined(t, anywhere(config(b, "orders", id)), append(resuming, own)...)

@@ -42,6 +42,7 @@ var floors = map[string]int{
 	"internal/piping":    1, // it knows nothing of wire, and pipe is a face of it
 	"internal/outbox":    2,
 	"internal/carrier":   3,
+	"internal/relay":     3,
 	"pipe":               2,
 	"stream":             3,
 	".":                  4,

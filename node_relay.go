@@ -1,0 +1,45 @@
+package asterisque
+
+import (
+	"log/slog"
+
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/guard"
+	"github.com/asterisque-go/asterisque/internal/outbox"
+	"github.com/asterisque-go/asterisque/internal/relay"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// ErrElsewhere is what [Node.Accept] returns when the session of a Wire goes on at another node, to
+// which this one relays it: see Resume.Elsewhere.
+var ErrElsewhere error = codec.ErrUnavailable.Withf("the session goes on at another node, to which its wire is relayed")
+
+// relaying is the two Wires of a session that goes on at another node.
+type relaying struct { // fixed
+	near, far relay.Side // the peer's, and the other node's
+	session   SessionID
+	log       *slog.Logger
+}
+
+func newRelaying(cfg *config, peer wire.Wire, a *accepted) *relaying {
+	return &relaying{
+		near:    relay.Side{Wire: peer, Largest: cfg.plan.Largest + outbox.HeadSize},
+		far:     relay.Side{Wire: a.elsewhere, Largest: a.promises.maxFrame},
+		session: a.session, log: cfg.log,
+	}
+}
+
+// run carries frames between the two until either ends, or end is called.
+func (r *relaying) run() {
+	log := r.log.With("session", r.session.short(), "addr", guard.RemoteOf(r.log, r.near.Wire))
+	log.Info("session is relayed")
+	err := relay.Between(r.log, r.near, r.far)
+	log.Info("session is relayed no more", "error", err)
+}
+
+// end ends the relay soon. The peer comes back, to a node that is there.
+func (r *relaying) end() {
+	for _, w := range []wire.Wire{r.near.Wire, r.far.Wire} {
+		guard.Apart(r.log, w, func() { w.Close() })
+	}
+}
