@@ -124,7 +124,7 @@ func checkBucket(ctx context.Context, kv jetstream.KeyValue, want jetstream.KeyV
 	}
 	have := s.Config()
 	if other := have.Metadata[clusterKey]; other != want.Metadata[clusterKey] {
-		return fmt.Errorf("%w: it is that of the cluster %q, and this node is to join %q (bucket %s); set Config.Prefix, or Config.Cluster", ErrOtherCluster, other, want.Metadata[clusterKey], want.Bucket)
+		return otherCluster(want.Bucket, other, want.Metadata[clusterKey])
 	}
 	for _, limit := range []struct{ what, want, have string }{
 		{"time to live", want.TTL.String(), s.TTL().String()},
@@ -137,6 +137,11 @@ func checkBucket(ctx context.Context, kv jetstream.KeyValue, want jetstream.KeyV
 		}
 	}
 	return nil
+}
+
+// otherCluster returns the error of a bucket that is another cluster's.
+func otherCluster(bucket, other, this string) error {
+	return fmt.Errorf("%w: it is that of the cluster %q, and this node is to join %q (bucket %s); set Config.Prefix, or Config.Cluster", ErrOtherCluster, other, this, bucket)
 }
 
 // atLeast returns what is needed of a limit that may be larger, or be -1 for none.

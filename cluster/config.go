@@ -95,6 +95,10 @@ type Config struct {
 	// characters. Clusters in one account of NATS need one each. Empty is "main".
 	Prefix string
 
+	// Durable lets the nodes of the name remember durable calls together. nil: each node remembers
+	// its own.
+	Durable *Durable
+
 	// Replicas is how many NATS servers keep what the nodes of the cluster know of each other: 1,
 	// 3 or 5. All nodes have to say the same. 0 is 1.
 	Replicas int
@@ -136,6 +140,13 @@ func (c Config) complete() (Config, error) {
 	c.times.local = defaulted(c.times.local, localServer)
 	c.times.record = defaulted(c.times.record, recordTime)
 	c.Addresses = slices.Clone(c.Addresses)
+	if c.Durable != nil {
+		d, err := c.Durable.complete()
+		if err != nil {
+			return c, fmt.Errorf("cluster: %w", err)
+		}
+		c.Durable = &d
+	}
 	if err := c.check(); err != nil {
 		return c, fmt.Errorf("cluster: %w", err)
 	}
@@ -165,6 +176,8 @@ func (c Config) check() error {
 	switch {
 	case c.Name == "" && (len(c.Listen)+len(c.Addresses)+len(c.Endpoints) > 0 || c.ResumeAnywhere):
 		return errors.New("a node that is called needs a name: Config.Name is empty")
+	case c.Name == "" && c.Durable != nil:
+		return errors.New("the nodes of a name remember durable calls together: Config.Durable is set, and Config.Name is empty")
 	case !slices.Contains([]int{1, 3, 5}, c.Replicas):
 		return fmt.Errorf("Config.Replicas is %d: it is 1, 3 or 5", c.Replicas)
 	case size > mostMetadata:

@@ -36,6 +36,7 @@ type Cluster struct {
 	claims  *claims
 	resumes *resumes
 	fence   *fence
+	durable *durables // nil: each node remembers its own durable calls
 	peers   *peers
 	refused atomic.Pointer[context.CancelCauseFunc] // what a refusal of NATS ends; nil: nothing
 	silent  atomic.Bool                             // NATS does not let this node remove lost ones
@@ -63,7 +64,7 @@ func Join(start context.Context, cfg Config, opts ...asterisque.Option) (*Cluste
 	}
 	c := &Cluster{cfg: cfg, instance: rand.Text(), fence: newFence(nil), peers: newPeers()}
 	c.resumes = newResumes(c)
-	c.node = asterisque.NewNode(append(cfg.options(opts), asterisque.WithServedInterceptors(c.fence.intercept), c.resumes.option())...)
+	c.node = asterisque.NewNode(append(cfg.options(opts), asterisque.WithServedInterceptors(c.around()...), c.resumes.option())...)
 	c.ctx, c.end = context.WithCancelCause(context.Background())
 	start, done := c.joining(start)
 	defer done()
@@ -72,6 +73,15 @@ func Join(start context.Context, cfg Config, opts ...asterisque.Option) (*Cluste
 		return nil, refusalOr(start, err)
 	}
 	return c, nil
+}
+
+// around returns what stands around the calls that the node serves.
+func (c *Cluster) around() []asterisque.Interceptor {
+	if c.cfg.Durable == nil {
+		return []asterisque.Interceptor{c.fence.intercept}
+	}
+	c.durable = newDurables(&c.cfg, c.instance)
+	return []asterisque.Interceptor{c.fence.intercept, c.durable.intercept} // what the fence refuses is not remembered
 }
 
 // refusalOr returns err, or what the NATS server does not allow if that has ended start: what has
@@ -127,6 +137,9 @@ func (c *Cluster) join(start context.Context) (err error) {
 		return err
 	}
 	if err := c.beginClaims(); err != nil {
+		return err
+	}
+	if err := c.beginDurable(start); err != nil {
 		return err
 	}
 	if c.cfg.Name == "" {
@@ -255,6 +268,9 @@ func (c *Cluster) Close() error {
 		c.hide(over)
 		c.node.Close()
 		c.releaseClaims()
+		if c.durable != nil {
+			c.durable.close()
+		}
 		c.running.Wait()
 		c.views.close()
 		if c.self != nil && c.nc.IsConnected() {

@@ -1,0 +1,117 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// beginDurable lets durable calls be remembered from now on, if that is switched on.
+func (c *Cluster) beginDurable(start context.Context) error {
+	if c.durable == nil {
+		return nil
+	}
+	before := c.nc.LastError()
+	err := c.durable.begin(start, c)
+	return explain(c.nc, before, "opening the bucket "+c.durable.bucket, err)
+}
+
+// begin finds the bucket, or makes it. It goes on while the servers of NATS have yet to find each
+// other.
+func (d *durables) begin(start context.Context, c *Cluster) error {
+	d.nc, d.js, d.ctx, d.log = c.nc, c.buckets.js, c.ctx, c.node.Logger()
+	kv, err := d.awaitBucket(start)
+	if err != nil {
+		return err
+	}
+	d.store, err = newDurableStore(c.nc, kv)
+	d.room = &durableRoom{calls: d.plan.Calls, bytes: d.plan.Bytes, look: d.look}
+	return err
+}
+
+func (d *durables) awaitBucket(start context.Context) (jetstream.KeyValue, error) {
+	for times := 0; ; times++ {
+		ctx, cancel := context.WithTimeout(start, patience)
+		kv, err := d.open(ctx, true)
+		cancel()
+		if err == nil || !passes(err) || !holdOff(start, holdOffTime(times)) {
+			return kv, err
+		}
+	}
+}
+
+// open returns the bucket, which it makes if it is not there. Who joins checks its limits.
+func (d *durables) open(ctx context.Context, check bool) (jetstream.KeyValue, error) {
+	want := d.stream()
+	s, err := d.js.Stream(ctx, want.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		s, err = d.js.CreateStream(ctx, want)
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // somebody was faster
+			s, err = d.js.Stream(ctx, want.Name)
+		}
+	}
+	if err == nil && check {
+		err = d.checkStream(s.CachedInfo().Config, want)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d.js.KeyValue(ctx, d.bucket)
+}
+
+// stream returns the stream below the bucket, as package jetstream makes one for a bucket, but with
+// a limit of entries: what is beyond it is refused, and nothing is forgotten before its time.
+func (d *durables) stream() jetstream.StreamConfig {
+	c := jetstream.StreamConfig{
+		Name:              "KV_" + d.bucket,
+		Description:       "durable calls of asterisque nodes",
+		Subjects:          []string{"$KV." + d.bucket + ".>"},
+		MaxMsgsPerSubject: 1,
+		MaxMsgs:           withReserve(d.plan.Calls),
+		MaxBytes:          withReserve(d.plan.Bytes),
+		MaxAge:            d.plan.Remember,
+		MaxMsgSize:        -1,
+		MaxConsumers:      -1,
+		Discard:           jetstream.DiscardNew,
+		Replicas:          d.replicas,
+		Duplicates:        min(d.plan.Remember, 2*time.Minute),
+		AllowRollup:       true,
+		DenyDelete:        true,
+		AllowDirect:       true,
+		Metadata:          map[string]string{clusterKey: d.mark},
+	}
+	if d.plan.InMemory {
+		c.Storage = jetstream.MemoryStorage
+	}
+	return c
+}
+
+// withReserve returns a limit of the bucket, which has room for the ends of what was let in up to
+// the limit of the configuration.
+func withReserve(limit int64) int64 { return limit + limit/4 + 16 }
+
+// checkStream returns what is wrong with the stream below a bucket.
+func (d *durables) checkStream(have, want jetstream.StreamConfig) error {
+	if have.Metadata[clusterKey] != want.Metadata[clusterKey] {
+		return otherCluster(d.bucket, have.Metadata[clusterKey], want.Metadata[clusterKey])
+	}
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	for _, limit := range []struct{ what, want, have string }{
+		{"time to live", want.MaxAge.String(), have.MaxAge.String()},
+		{"number of entries", number(want.MaxMsgs), number(have.MaxMsgs)},
+		{"number of bytes", number(want.MaxBytes), number(have.MaxBytes)},
+		{"largest value", number(-1), number(int64(have.MaxMsgSize))},
+		{"history", number(want.MaxMsgsPerSubject), number(have.MaxMsgsPerSubject)},
+		{"policy of discarding", want.Discard.String(), have.Discard.String()},
+		{"storage", want.Storage.String(), have.Storage.String()},
+		{"number of replicas", number(int64(want.Replicas)), number(int64(have.Replicas))},
+	} {
+		if limit.want != limit.have {
+			return &BucketError{d.bucket, limit.what, limit.want, limit.have}
+		}
+	}
+	return nil
+}

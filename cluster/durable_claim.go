@@ -1,0 +1,129 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+
+	"github.com/nats-io/nats.go"
+)
+
+// claim writes that a call runs here, in the place of e. It returns a run, or what others have
+// written meanwhile, or why neither is known.
+//
+// A write whose answer does not come is made again as it is: of two that expect the same revision
+// one takes place at most, so that the entry is that of this run in either case.
+func (d *durables) claim(ctx context.Context, call durableCall, e durableEntry) (*durableRun, durableEntry, error) {
+	if !d.nc.IsConnected() { // the connection would keep the write, and send it when it is back
+		return nil, e, durableAway(nats.ErrConnectionReconnecting)
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.plan.Lease/3)
+	defer cancel()
+	a := &durableAttempt{run: d.newRun(call), place: e}
+	for times := 0; !a.try(ctx); times++ {
+		if !holdOff(ctx, holdOffTime(times)) {
+			a.err = durableAway(either(a.err, context.Cause(ctx)))
+			break
+		}
+	}
+	switch {
+	case a.held:
+		return a.run, e, nil
+	case a.err != nil && a.unsure:
+		d.takeBack(a.run)
+	}
+	return nil, a.found, a.err
+}
+
+func (d *durables) newRun(call durableCall) *durableRun {
+	return &durableRun{durables: d, call: call, record: &durableRecord{
+		Version: durableVersion, State: durableRuns, Node: d.by.node, Instance: d.by.instance, Run: rand.Text(),
+		Function: call.function, Digest: call.digest, Lease: d.plan.Lease.Milliseconds(),
+	}}
+}
+
+// durableAttempt is an attempt to claim a call.
+type durableAttempt struct {
+	run    *durableRun
+	place  durableEntry // in whose place
+	held   bool         // it has succeeded
+	found  durableEntry // what others have written
+	err    error        // what the last try has failed with
+	unsure bool         // a write may take place yet
+}
+
+// try reports whether the attempt is over.
+func (a *durableAttempt) try(ctx context.Context) (over bool) {
+	revision, err := a.run.write(ctx, a.run.record, a.place.revision)
+	switch a.err = nil; {
+	case err == nil:
+		a.held, a.run.revision = true, revision
+		return true
+	case isConflict(err):
+		return a.look(ctx)
+	case isFull(err):
+		a.err = errDurableFull
+		return true
+	case isRejected(err):
+		a.err = durableAway(err)
+		return true
+	}
+	a.err, a.unsure = err, true
+	return false
+}
+
+// look looks for what is there in place of the entry that was there before.
+func (a *durableAttempt) look(ctx context.Context) (over bool) {
+	e, err := a.run.store.read(ctx, a.run.call.name)
+	switch {
+	case err != nil:
+		a.err = err
+		return false
+	case e.isOf(a.run.record.Run):
+		a.held, a.run.revision = true, e.revision
+		return true
+	case e.there && e.revision != a.place.revision:
+		a.found = e
+		return true
+	}
+	a.place.revision = e.revision // of a mark, or a leader is busy with another write
+	return false
+}
+
+// takeBack sees to it that a claim which may have taken place, of a call that does not run, is
+// there no more, so that nobody waits for its lease. If too many are, or JetStream does not answer
+// for a lease, that is what happens.
+func (d *durables) takeBack(r *durableRun) {
+	select {
+	case d.takeBacks <- struct{}{}:
+	default:
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		<-d.takeBacks
+		return
+	}
+	d.running.Go(func() { // ends after a lease, or with the context of the cluster
+		defer func() { <-d.takeBacks }()
+		ctx, cancel := context.WithTimeout(d.ctx, d.plan.Lease)
+		defer cancel()
+		for times := 0; !r.isGone(ctx) && holdOff(ctx, holdOffTime(times)); times++ {
+		}
+	})
+}
+
+// isGone removes the record of the run if it is there, and reports whether it cannot come any more:
+// as long as none is there, the write may be on its way.
+func (r *durableRun) isGone(ctx context.Context) bool {
+	e, err := r.store.read(ctx, r.call.name)
+	switch {
+	case err != nil || !e.there:
+		return false
+	case !e.isOf(r.record.Run):
+		return true
+	}
+	err = r.store.remove(ctx, r.call.name, e.revision)
+	return err == nil || errors.Is(err, nats.ErrConnectionClosed)
+}

@@ -1,0 +1,185 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+// durableRun is a call that this node runs, and has claimed.
+type durableRun struct {
+	*durables
+	call   durableCall    // fixed
+	record *durableRecord // as it is while the call runs; fixed
+
+	// these are of the goroutine that keeps the lease while the call runs, and else of that of the
+	// call
+	revision uint64
+	written  time.Time // when the last write that has succeeded began
+}
+
+// write puts a record in the place of the entry with the revision, and notes since when the lease
+// counts.
+func (r *durableRun) write(ctx context.Context, rec *durableRecord, revision uint64) (uint64, error) {
+	begin := time.Now()
+	revision, err := r.store.write(ctx, r.call.name, rec, revision)
+	if err == nil || r.written.IsZero() {
+		r.written = begin
+	}
+	return revision, err
+}
+
+// carryOut lets the call run, and puts its outcome in before anybody gets it.
+func (r *durableRun) carryOut(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+	stop := r.keep()
+	defer stop() // if next does not return
+	err := next(ctx, c)
+	stop()
+	if notRun(err) {
+		_, failed := r.settle(nil)
+		r.report(failed)
+		return err
+	}
+	result, err := resultOf(c, err)
+	taken, failed := r.settle(r.outcome(result, err))
+	if taken.there {
+		return r.superseded(taken, c)
+	}
+	r.report(failed)
+	return err
+}
+
+// resultOf returns the result of a call that has ended with err.
+func resultOf(c *asterisque.Call, err error) ([]byte, error) {
+	if err != nil {
+		return nil, err
+	}
+	return c.RawResult()
+}
+
+// outcome returns the record of a call that has run.
+func (r *durableRun) outcome(result []byte, err error) *durableRecord {
+	if r.ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return r.record.with(durableLost) // this node has ended it, and nobody else
+	}
+	rec := r.record.answered(result, codec.AbortOf(err))
+	if int64(len(rec.body)+len(rec.Message)+durableHead) > r.nc.MaxPayload() {
+		return r.record.with(durableUnkept)
+	}
+	return rec
+}
+
+// durableHead is more than a record has beside its answer, with the header of its message.
+const durableHead = 2 << 10
+
+// superseded returns what the caller gets of a call that others have taken for lost, and run again:
+// their answer, since a call has one.
+func (r *durableRun) superseded(by durableEntry, c *asterisque.Call) error {
+	if by.unread == nil && by.isSame(r.call) && by.record.State == durableAnswered {
+		return by.record.give(c)
+	}
+	return errDurableTaken
+}
+
+// report tells of an outcome that is not remembered.
+func (r *durableRun) report(err error) {
+	if err != nil {
+		r.log.Warn("cluster: the answer to a durable call is not remembered; who repeats it learns that it may have run",
+			"function", r.call.function, "error", err)
+	}
+}
+
+// keep renews the lease until stop, which may be called again, has returned.
+func (r *durableRun) keep() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	over := make(chan struct{})
+	go func() { // ends with stop
+		defer close(over)
+		for again := true; again && holdOff(ctx, r.plan.Lease/3); {
+			again = r.renew(ctx)
+		}
+	}()
+	return func() {
+		cancel()
+		<-over
+	}
+}
+
+// renew writes the record anew, and reports whether to do so again.
+func (r *durableRun) renew(ctx context.Context) (again bool) {
+	for {
+		revision, err := r.write(ctx, r.record, r.revision)
+		if err == nil {
+			r.revision = revision
+			return true
+		}
+		if !isConflict(err) {
+			return true
+		}
+		e, err := r.store.read(ctx, r.call.name)
+		switch {
+		case err != nil || e.revision == r.revision:
+			return true
+		case e.there && !e.isOf(r.record.Run):
+			return false
+		}
+		r.revision = e.revision // its answer was lost; or it is taken for lost, and is not
+	}
+}
+
+// settle puts rec in the place of the record of the run, or removes that if rec is nil. It goes on
+// until the lease is over, and returns what others have put there if they have taken the call over.
+func (r *durableRun) settle(rec *durableRecord) (taken durableEntry, err error) {
+	until := r.written.Add(r.plan.Lease)
+	if least := time.Now().Add(natsPatience); until.Before(least) {
+		until = least
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), until)
+	defer cancel()
+	for times := 0; ; times++ {
+		switch err = r.put(ctx, rec); {
+		case err == nil, errors.Is(err, nats.ErrConnectionClosed):
+			return taken, err
+		case isConflict(err):
+			e, over := r.meet(ctx, rec)
+			if over {
+				return e, nil
+			}
+		case isFull(err) && rec != nil:
+			rec = r.record.with(durableUnkept) // for that there is room
+		}
+		if r.ctx.Err() != nil || !holdOff(ctx, holdOffTime(times)) {
+			return taken, err
+		}
+	}
+}
+
+// put makes one attempt.
+func (r *durableRun) put(ctx context.Context, rec *durableRecord) error {
+	if rec == nil {
+		return r.store.remove(ctx, r.call.name, r.revision)
+	}
+	_, err := r.store.write(ctx, r.call.name, rec, r.revision)
+	return err
+}
+
+// meet looks for what is there in place of the record of the run. It reports whether that is all:
+// the end of the run, whose answer was lost, or what others have made of the call.
+func (r *durableRun) meet(ctx context.Context, rec *durableRecord) (taken durableEntry, over bool) {
+	e, err := r.store.read(ctx, r.call.name)
+	switch {
+	case err != nil:
+		return taken, false
+	case e.there && !e.isOf(r.record.Run):
+		return e, true
+	case rec == nil && !e.there, rec != nil && e.there && e.record.State == rec.State && rec.State != durableRuns:
+		return taken, true
+	}
+	r.revision = e.revision
+	return taken, false
+}

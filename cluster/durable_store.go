@@ -1,0 +1,88 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// durableStore is the bucket of the durable calls. Each method is a request, and bounded by
+// natsPatience.
+type durableStore struct { // fixed
+	kv     jetstream.KeyValue
+	js     nats.JetStreamContext
+	stream string // below the bucket
+	before string // what stands before the names in the subjects of the stream
+}
+
+func newDurableStore(nc *nats.Conn, kv jetstream.KeyValue) (*durableStore, error) {
+	js, err := nc.JetStream()
+	if err != nil {
+		return nil, err
+	}
+	return &durableStore{kv, js, "KV_" + kv.Bucket(), "$KV." + kv.Bucket() + "."}, nil
+}
+
+// read returns what the bucket has of a call. It asks the leader of the stream, as claims do: what
+// lags behind would show a call as new that has run.
+func (s *durableStore) read(ctx context.Context, name string) (e durableEntry, err error) {
+	ctx, cancel := context.WithTimeout(ctx, natsPatience)
+	defer cancel()
+	m, err := s.js.GetLastMsg(s.stream, s.before+name, nats.Context(ctx))
+	switch {
+	case errors.Is(err, nats.ErrMsgNotFound):
+		return e, nil
+	case err != nil:
+		return e, err
+	}
+	e.revision, e.written = m.Sequence, m.Time
+	if m.Header.Get("KV-Operation") != "" || m.Header.Get(jetstream.MarkerReasonHeader) != "" {
+		return e, nil // it did not run
+	}
+	e.there = true
+	e.record, e.unread = decodeDurable(m.Data)
+	return e, nil
+}
+
+// write puts a record in the place of the entry with the revision, 0 for none, and returns its own.
+func (s *durableStore) write(ctx context.Context, name string, r *durableRecord, revision uint64) (uint64, error) {
+	value, err := r.encode()
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, natsPatience)
+	defer cancel()
+	return s.kv.Update(ctx, name, value, revision)
+}
+
+// remove deletes the entry with the revision.
+func (s *durableStore) remove(ctx context.Context, name string, revision uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, natsPatience)
+	defer cancel()
+	return s.kv.Delete(ctx, name, jetstream.LastRevision(revision))
+}
+
+// isFull reports whether a write failed because there is no room for it.
+func isFull(err error) bool {
+	var api *jetstream.APIError
+	if !errors.As(err, &api) {
+		return false
+	}
+	// what was stored last would be beyond a limit, of the stream, its servers, or the account
+	full := []jetstream.ErrorCode{10077, 10023, 10028, 10047}
+	for _, code := range full {
+		if api.ErrorCode == code {
+			return true
+		}
+	}
+	return false
+}
+
+// isRejected reports whether a write certainly did not take place.
+func isRejected(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) || errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) ||
+		errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrMaxPayload)
+}

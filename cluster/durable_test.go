@@ -1,0 +1,164 @@
+package cluster
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+func TestARepetitionAtAnotherReplicaGetsTheAnswerOfTheFirstCall(t *testing.T) {
+	t.Parallel()
+	s := newBookings(t)
+	a, b, c := s.replica("a", answers("at a")), s.replica("b", answers("at b")), s.replica("c", answers("at c"))
+	key := aKey()
+	for _, r := range []*replica{a, b, c, b, a} {
+		text, err := r.books(key)
+		require.NoError(t, err)
+		require.Equal(t, "at a", text)
+	}
+	require.EqualValues(t, 1, s.runs.Load())
+	text, err := b.books(aKey())
+	require.NoError(t, err)
+	require.Equal(t, "at b", text, "another key is another call")
+}
+
+func TestARepetitionGetsTheErrorOfTheFirstCall(t *testing.T) {
+	t.Parallel()
+	s := newBookings(t)
+	sold := &asterisque.Abort{Code: 1000, Message: "sold out", Detail: []byte("\nrow 7\n")}
+	a := s.replica("a", func(context.Context, int) (string, error) { return "", sold })
+	b := s.replica("b", answers("at b"))
+	key := aKey()
+	for _, r := range []*replica{a, b} {
+		_, err := r.books(key)
+		var got *asterisque.Abort
+		require.ErrorAs(t, err, &got)
+		require.Equal(t, []any{sold.Code, sold.Message, sold.Detail}, []any{got.Code, got.Message, got.Detail})
+		require.False(t, asterisque.Repeatable(err))
+	}
+	require.EqualValues(t, 1, s.runs.Load())
+}
+
+func TestARepetitionWaitsForTheCallThatRunsElsewhere(t *testing.T) {
+	t.Parallel()
+	s := newBookings(t)
+	f, release := holds("at a")
+	a, b, c := s.replica("a", f), s.replica("b", answers("at b")), s.replica("c", answers("at c"))
+	key := aKey()
+	first := s.begins(a, key, 1)
+	second, third := s.begins(b, key, 1), s.begins(c, key, 1)
+	b.awaitWaiters(1)
+	c.awaitWaiters(1)
+	release()
+	for _, out := range []<-chan outcome{first, second, third} {
+		requireText(t, "at a", out)
+	}
+	require.EqualValues(t, 1, s.runs.Load())
+	b.awaitWaiters(0)
+}
+
+func TestAKeyStandsForOneCallAlone(t *testing.T) {
+	t.Parallel()
+	s := newBookings(t)
+	a, b := s.replica("a", answers("at a")), s.replica("b", answers("at b"))
+	key := aKey()
+	_, err := a.books(key)
+	require.NoError(t, err)
+	_, err = rebook.Call(t.Context(), b.session, 1, asterisque.WithIdempotencyKey(key))
+	requireUnused(t, asterisque.ErrBadParams, err)
+	_, err = book.Call(t.Context(), b.session, 2, asterisque.WithIdempotencyKey(key))
+	requireUnused(t, asterisque.ErrBadParams, err)
+	text, err := b.books(key)
+	require.NoError(t, err, "which the refused ones have not used up")
+	require.Equal(t, "at a", text)
+	require.EqualValues(t, 1, s.runs.Load())
+}
+
+func TestWhatAnInterceptorRefusesIsNotRemembered(t *testing.T) {
+	t.Parallel()
+	s := newBookings(t)
+	s.within = func(_ context.Context, c *asterisque.Call, _ asterisque.Next) error {
+		return c.Refuse(asterisque.ErrOverloaded)
+	}
+	a := s.replica("a", answers("at a"))
+	s.within = nil
+	key := aKey()
+	_, err := a.books(key)
+	requireUnused(t, asterisque.ErrOverloaded, err)
+	text, err := s.replica("b", answers("at b")).books(key)
+	require.NoError(t, err)
+	require.Equal(t, "at b", text)
+}
+
+func TestCallersThatHaveProvedWhoTheyAreHaveKeysOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	s := newBookings(t)
+	opts := []asterisque.Option{asterisque.WithAccess(asterisque.Access{
+		PlainCredentials: true,
+		Accept: func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
+			return &asterisque.Grant{Subject: string(p.Credential)}, nil
+		},
+	})}
+	as := func(name string) []asterisque.Option {
+		return []asterisque.Option{asterisque.WithAccess(asterisque.Access{
+			PlainCredentials: true,
+			Credential:       func(context.Context, asterisque.Peer) ([]byte, error) { return []byte(name), nil },
+		})}
+	}
+	alice := s.replicaFor("a", answers("at a"), opts, as("alice"))
+	bob := s.replicaFor("b", answers("at b"), opts, as("bob"))
+	text, err := alice.books([]byte("order 1"))
+	require.NoError(t, err)
+	require.Equal(t, "at a", text)
+	text, err = bob.books([]byte("order 1"))
+	require.NoError(t, err)
+	require.Equal(t, "at b", text)
+	bob.session = bob.dialled(as("alice")...)
+	text, err = bob.books([]byte("order 1"))
+	require.NoError(t, err)
+	require.Equal(t, "at a", text)
+}
+
+func TestOtherCallsCostTheBucketNothing(t *testing.T) {
+	t.Parallel()
+	s := newBookings(t)
+	a := s.replica("a", answers("at a"))
+	_, err := book.Call(t.Context(), a.session, 1)
+	require.NoError(t, err)
+	status, err := a.kv.Status(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, status.Values())
+}
+
+func TestTheRecordOfACallTellsNeitherOwnerNorKey(t *testing.T) {
+	t.Parallel()
+	d := &durables{}
+	require.Regexp(t, "^[0-9a-f]{64}$", d.callOf("subject alice", []byte("order 1"), 20, nil).name)
+	require.NotEqual(t, d.callOf("a", []byte("bc"), 20, nil).name, d.callOf("ab", []byte("c"), 20, nil).name)
+	require.NotEqual(t, d.callOf("", []byte("k"), 20, []byte("1")).digest, d.callOf("", []byte("k"), 20, []byte("2")).digest)
+}
+
+func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
+	t.Parallel()
+	runs := &durableRecord{Version: durableVersion, State: durableRuns, Node: "a", Instance: "i", Run: "r", Function: 20, Digest: "d", Lease: 1000}
+	abort := &asterisque.Abort{Code: codec.Failed, Message: "two\nlines", Detail: []byte("{\n}")}
+	for _, r := range []*durableRecord{runs, runs.answered([]byte("a\nb"), nil), runs.answered(nil, abort), runs.with(durableLost)} {
+		b, err := r.encode()
+		require.NoError(t, err)
+		got, unread := decodeDurable(b)
+		require.Nil(t, unread)
+		again, err := got.encode()
+		require.NoError(t, err)
+		require.Equal(t, b, again)
+		require.Equal(t, r.State, got.State)
+	}
+	long, err := runs.encode()
+	require.NoError(t, err)
+	short, err := runs.answered([]byte("answer"), abort).with(durableUnkept).encode()
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(short), len(long), "there is room for it where the run was")
+}
