@@ -147,3 +147,40 @@ func TestADurableCallThatWasRefusedRunsWhenItIsRepeated(t *testing.T) {
 		require.Zero(t, node.Stats().Total.Opens.Held, "their room is given back")
 	})
 }
+
+func TestAnErrorIsNotRememberedIfAnInterceptorWantsThat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, goOn, ran := asterisque.NewService(), make(chan struct{}), 0
+		svc.Handle(61, "once", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) {
+			ran++
+			return []byte("done"), nil
+		})
+		elsewhere := true
+		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithServedInterceptors(
+			func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+				c.ForgetAnswer()
+				if elsewhere {
+					<-goOn
+					return asterisque.ErrUnavailable.Withf("it runs elsewhere")
+				}
+				return next(ctx, c)
+			}))
+		defer node.Close()
+		p, _ := rawTo(t, node, hello())
+		p.send(keyedAt(0), keyedAt(2), keyedAt(4))
+		synctest.Wait()
+		close(goOn)
+		for range 3 {
+			c := p.answer()
+			require.ErrorIs(t, c.Abort, asterisque.ErrUnavailable)
+			require.False(t, asterisque.Repeatable(c.Abort))
+		}
+		synctest.Wait()
+		elsewhere = false
+		for i := range uint64(3) {
+			p.send(keyedAt(6 + 2*i))
+			require.Equal(t, "done", string(p.answer().Result), "a result is remembered all the same")
+		}
+		require.Equal(t, 1, ran)
+	})
+}

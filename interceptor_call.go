@@ -49,6 +49,7 @@ type callSide interface {
 	idempotencyKey() []byte
 	setIdempotencyKey(key []byte) error
 	owner() string
+	forgetAnswer()
 	failFast() bool
 	expiry() time.Time // when the time to live is up of a call that carries Blocks; zero: not set
 	metadata(ctx context.Context) Metadata
@@ -129,6 +130,12 @@ func (c *Call) SetIdempotencyKey(key []byte) error {
 // nothing, and then the key alone tells its call from those of others; and it is empty for calls
 // that this side makes.
 func (c *Call) Owner() string { return c.side.owner() }
+
+// ForgetAnswer lets this node not remember the error with which a served durable call ends, though
+// it may have run: its repetitions come to the interceptors again. It is for those that remember
+// answers elsewhere, and have none yet. Whoever waits for this one here gets the error. It has no
+// effect on results, and on other calls.
+func (c *Call) ForgetAnswer() { c.side.forgetAnswer() }
 
 // FailFast reports whether the call was made with [WithFailFast]. It is false for served calls.
 func (c *Call) FailFast() bool { return c.side.failFast() }

@@ -265,6 +265,9 @@ func (m *making) setIdempotencyKey(key []byte) error {
 // owner implements callSide.
 func (m *making) owner() string { return "" }
 
+// forgetAnswer implements callSide.
+func (m *making) forgetAnswer() {}
+
 // failFast implements callSide.
 func (m *making) failFast() bool { return m.cfg.failFast }
 

@@ -142,6 +142,13 @@ func (h *handling) setIdempotencyKey([]byte) error {
 // owner implements callSide.
 func (h *handling) owner() string { return h.c.x.serving.calls.ownedBy().name.proof }
 
+// forgetAnswer implements callSide.
+func (h *handling) forgetAnswer() {
+	if h.c.rare != nil && h.c.rare.key != nil {
+		h.c.x.serving.calls.staff.durable.forgetAnswer(h.c)
+	}
+}
+
 // failFast implements callSide.
 func (h *handling) failFast() bool { return false }
 

@@ -157,9 +157,9 @@ func (o *durableAnswers) answer(m *durableAnswer, result []byte, a *Abort) {
 		return
 	}
 	o.orphans.remove(m)
-	waiting := m.pending.waiting
+	waiting, open := m.pending.waiting, m.pending.call.role().open
 	m.pending = nil
-	kept := o.endLocked(m, result, a)
+	kept := o.endLocked(m, result, a, open)
 	for _, c := range waiting {
 		r := c.role()
 		r.repeats, r.shared = nil, kept
@@ -174,10 +174,10 @@ func (o *durableAnswers) answer(m *durableAnswer, result []byte, a *Abort) {
 	}
 }
 
-// endLocked notes what became of a call, and reports whether the answer is kept: not if what stands
-// around the handler did not let it run.
-func (o *durableAnswers) endLocked(m *durableAnswer, result []byte, a *Abort) (kept bool) {
-	if a != nil && a.Ran == codec.Refused {
+// endLocked notes what became of a call, and reports whether the answer is kept: no error is if what
+// stands around the handler did not let it run, or wants that, and so leaves it open.
+func (o *durableAnswers) endLocked(m *durableAnswer, result []byte, a *Abort, open bool) (kept bool) {
+	if a != nil && (open || a.Ran == codec.Refused) {
 		m.moveLocked(durableDropped)
 		m.abort = a
 		o.dropLocked(m)
@@ -185,6 +185,13 @@ func (o *durableAnswers) endLocked(m *durableAnswer, result []byte, a *Abort) (k
 	}
 	m.moveLocked(durableEnds)
 	return o.rememberLocked(m, result, a)
+}
+
+// forgetAnswer lets the outcome of c not be remembered, if it is an error.
+func (o *durableAnswers) forgetAnswer(c durableJob) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	c.role().open = true
 }
 
 // rememberLocked keeps an answer, if there is room for it.

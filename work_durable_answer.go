@@ -36,6 +36,7 @@ type durableRole struct {
 	first   *durableAnswer // of the call that is the first of its key
 	repeats *pendingAnswer // of a repetition that waits
 	shared  bool           // the answer that the call gets is remembered, and need not be copied
+	open    bool           // an error of it is not to be remembered
 }
 
 // durableAnswer is what is known of one durable call.
