@@ -108,8 +108,11 @@ type durables struct {
 	takeBacks chan struct{} // has one for each claim that is being taken back
 
 	running sync.WaitGroup // what takes claims back; one is added with mu held, and none once closed
-	mu      sync.Mutex
-	closed  bool // guarded by mu
+	quiet   chan struct{}  // closed when nothing runs any more, once closed
+
+	mu     sync.Mutex
+	runs   int  // calls that run; guarded by mu, as closed
+	closed bool // nothing begins any more
 }
 
 // These bound what repetitions, and claims of which nothing is known, may cost a node.
@@ -125,15 +128,46 @@ func newDurables(cfg *Config, instance string) *durables {
 		mark: cfg.Cluster, bucket: bucketName(cfg.Prefix, "calls_"+cfg.Name),
 		sights:  newDurableSights(durableSightings),
 		waiters: make(chan struct{}, durableWaiters), takeBacks: make(chan struct{}, durableTakeBacks),
+		quiet: make(chan struct{}),
 	}
 }
 
-// close waits until nothing runs any more of what has outlived its call, once ctx has ended.
+// enter counts a call that is to run. It reports false once nothing begins any more.
+func (d *durables) enter() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return false
+	}
+	d.runs++
+	return true
+}
+
+func (d *durables) leave() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.runs--; d.closed && d.runs == 0 {
+		close(d.quiet)
+	}
+}
+
+// close lets nothing begin any more, and waits until what runs has put its outcome in, a second at
+// most: a handler may go on though its context has ended. The context of the cluster has.
 func (d *durables) close() {
 	d.mu.Lock()
 	d.closed = true
+	runs := d.runs
 	d.mu.Unlock()
 	d.running.Wait()
+	if runs == 0 {
+		return
+	}
+	late := time.NewTimer(time.Second)
+	defer late.Stop()
+	select {
+	case <-d.quiet:
+	case <-late.C:
+	}
 }
 
 // intercept is the [asterisque.Interceptor] of the durable calls. All others cost nothing.
@@ -145,12 +179,17 @@ func (d *durables) intercept(ctx context.Context, c *asterisque.Call, next aster
 	if err != nil {
 		return c.Refuse(err)
 	}
+	if !d.enter() {
+		return c.Refuse(durableAway(ErrClosed))
+	}
+	defer d.leave()
 	call := d.callOf(c.Owner(), c.IdempotencyKey(), c.Function(), params)
 	run, answer, err := d.admit(ctx, call)
 	switch {
 	case notRun(err):
 		return c.Refuse(err)
 	case err != nil:
+		c.ForgetAnswer() // the first call may give it yet
 		return err
 	case run == nil:
 		return answer.give(c)

@@ -178,3 +178,12 @@ func (r *replica) awaitWaiters(n int) {
 	r.t.Helper()
 	require.Eventually(r.t, func() bool { return len(r.durable.waiters) == n }, enough, time.Millisecond)
 }
+
+// revision returns that of the record of a call.
+func (r *replica) revision(key []byte) uint64 {
+	e, err := r.durable.store.read(context.Background(), r.durable.callOf("", key, 0, nil).name)
+	if err != nil {
+		return 0
+	}
+	return e.revision
+}

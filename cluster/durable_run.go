@@ -83,6 +83,7 @@ func (r *durableRun) superseded(by durableEntry, c *asterisque.Call) error {
 	if by.unread == nil && by.isSame(r.call) && by.record.State == durableAnswered {
 		return by.record.give(c)
 	}
+	c.ForgetAnswer()
 	return errDurableTaken
 }
 
