@@ -28,6 +28,7 @@ func (d *durables) claim(ctx context.Context, call durableCall, e durableEntry) 
 	}
 	switch {
 	case a.held:
+		d.room.take()
 		return a.run, e, nil
 	case a.err != nil && a.unsure:
 		d.takeBack(a.run)

@@ -19,6 +19,9 @@ var (
 	rebook = asterisque.Func[int, string](21, "rebook")
 )
 
+// bookingTime bounds what is waited for, however slow all is: servers may have to agree who leads.
+const bookingTime = time.Minute
+
 // bookings are replicas of a name that remember durable calls together.
 type bookings struct {
 	t    testing.TB
@@ -115,7 +118,7 @@ func aKey() []byte { return []byte(rand.Text()[:16]) }
 
 // books makes a call with a key.
 func (r *replica) books(key []byte) (string, error) {
-	ctx, cancel := context.WithTimeout(r.t.Context(), enough)
+	ctx, cancel := context.WithTimeout(r.t.Context(), bookingTime)
 	defer cancel()
 	return book.Call(ctx, r.session, 1, asterisque.WithIdempotencyKey(key))
 }
@@ -134,7 +137,7 @@ func (s *bookings) begins(r *replica, key []byte, runs int64) <-chan outcome {
 		text, err := r.books(key)
 		out <- outcome{text, err}
 	}()
-	require.Eventually(s.t, func() bool { return s.runs.Load() == runs }, enough, time.Millisecond)
+	require.Eventually(s.t, func() bool { return s.runs.Load() == runs }, bookingTime, time.Millisecond)
 	return out
 }
 
@@ -145,7 +148,7 @@ func requireText(t testing.TB, want string, out <-chan outcome) {
 	case got := <-out:
 		require.NoError(t, got.err)
 		require.Equal(t, want, got.text)
-	case <-time.After(enough):
+	case <-time.After(bookingTime):
 		t.Fatal("the call is not over")
 	}
 }
@@ -176,7 +179,7 @@ func (r *replica) state(key []byte) durableState {
 // awaitWaiters waits until so many repetitions wait.
 func (r *replica) awaitWaiters(n int) {
 	r.t.Helper()
-	require.Eventually(r.t, func() bool { return len(r.durable.waiters) == n }, enough, time.Millisecond)
+	require.Eventually(r.t, func() bool { return len(r.durable.waiters) == n }, bookingTime, time.Millisecond)
 }
 
 // revision returns that of the record of a call.

@@ -22,10 +22,10 @@ type durableRoom struct {
 	at      time.Time // when that has succeeded last
 	clock   time.Time // of JetStream, then
 	used    jetstream.StreamState
-	since   uint64 // calls that were let in since
+	since   uint64 // calls that were claimed here since
 }
 
-// check returns why there is no room for a call, or nil, and counts it. If JetStream does not
+// check returns why there is no room for a call, or nil. If JetStream does not
 // answer it goes by what it has known last: that the call cannot be claimed it finds out anyway.
 func (r *durableRoom) check(ctx context.Context) error {
 	if r.isDue() {
@@ -38,8 +38,14 @@ func (r *durableRoom) check(ctx context.Context) error {
 	if int64(r.used.Msgs+r.since) >= r.calls || int64(r.used.Bytes) >= r.bytes {
 		return errDurableFull
 	}
-	r.since++
 	return nil
+}
+
+// take counts a call that was claimed.
+func (r *durableRoom) take() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.since++
 }
 
 // isDue reports whether the caller is to look, which nobody else does then.

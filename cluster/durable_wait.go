@@ -7,6 +7,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// durableLook is how often is looked at a call that runs elsewhere, whatever its watch says: that may
+// have been lost with a server of NATS.
+const durableLook = 3 * time.Second
+
 // await waits while a call runs elsewhere, and returns what becomes of it. Watching tells when to
 // ask again, and decides nothing.
 func (d *durables) await(ctx context.Context, call durableCall, e durableEntry) (durableEntry, error) {
@@ -26,7 +30,7 @@ func (d *durables) await(ctx context.Context, call durableCall, e durableEntry) 
 		if remains <= 0 {
 			return d.lapse(ctx, call, e)
 		}
-		if err := d.awaitChange(ctx, changes, e, min(remains, d.plan.Lease/3)); err != nil {
+		if err := d.awaitChange(ctx, changes, e, min(remains, durableLook)); err != nil {
 			return e, err
 		}
 		next, err := d.store.read(ctx, call.name)
