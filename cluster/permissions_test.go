@@ -69,6 +69,22 @@ func TestThePermissionsOfThePageSufficeForKeys(t *testing.T) {
 	require.NoError(t, err)
 }
 
+func TestThePermissionsOfThePageSufficeForDurableCalls(t *testing.T) {
+	t.Parallel()
+	s := &bookings{t: t, b: kept(t)}
+	orders := func(c *Config) { *c = as("orders", *c) }
+	f, release := holds("at a")
+	a, b := s.replica("a", f, orders), s.replica("b", answers("at b"), orders)
+	key := aKey()
+	first, second := s.begins(a, key, 1), s.begins(b, key, 1)
+	b.awaitWaiters(1)
+	require.Eventually(t, func() bool { return b.watches() == 1 }, enough, 10*time.Millisecond)
+	release()
+	requireText(t, "at a", first)
+	requireText(t, "at a", second)
+	require.NoError(t, b.nc.LastError())
+}
+
 func TestANodeLeavesLostOnesAndKeysToThoseWhoMayHaveThem(t *testing.T) {
 	t.Parallel()
 	b := guarded(t)
@@ -145,7 +161,7 @@ func TestUsersCanDoNoMoreThanTheyHaveTo(t *testing.T) {
 	b := kept(t)
 	for user, test := range map[string]struct{ publish, subscribe []string }{
 		"keeper": {
-			publish:   []string{"$JS.API.STREAM.DELETE.KV_asterisque_main_nodes", "$JS.API.STREAM.CREATE.other", "$KV.asterisque_main_claims.orders.1"},
+			publish:   []string{"$JS.API.STREAM.DELETE.KV_asterisque_main_nodes", "$JS.API.STREAM.CREATE.other", "$KV.asterisque_main_claims.orders.1", "$KV.asterisque_main_calls_orders.1"},
 			subscribe: []string{"_INBOX.>", "_INBOX.orders.>", "asterisque.wire.main.orders.a", ">"},
 		},
 		"orders": {
@@ -153,6 +169,7 @@ func TestUsersCanDoNoMoreThanTheyHaveTo(t *testing.T) {
 				"$KV.asterisque_main_nodes.stock", "$KV.asterisque_main_nodes.stock.a", "$KV.asterisque_main_alive.stock.a",
 				"$KV.asterisque_main_alive.reaper", "$KV.asterisque_main_claims.stock.1", "$JS.API.STREAM.CREATE.KV_asterisque_main_nodes",
 				"$JS.API.STREAM.PURGE.KV_asterisque_main_nodes", "$JS.API.STREAM.UPDATE.KV_asterisque_main_nodes",
+				"$KV.asterisque_main_calls_stock.1", "$JS.API.STREAM.DELETE.KV_asterisque_main_calls_orders",
 			},
 			subscribe: []string{"_INBOX.>", "_INBOX.gateway.>", "asterisque.wire.main.stock.a", "asterisque.wire.main.>", "$KV.>"},
 		},
@@ -161,6 +178,7 @@ func TestUsersCanDoNoMoreThanTheyHaveTo(t *testing.T) {
 				"$KV.asterisque_main_nodes.orders", "$KV.asterisque_main_nodes.orders.a", "$KV.asterisque_main_alive.orders.a",
 				"$KV.asterisque_main_claims.orders.1", "asterisque.wire.main.stock.a",
 				"$JS.API.DIRECT.GET.KV_asterisque_main_nodes.$KV.asterisque_main_nodes.stock.a",
+				"$KV.asterisque_main_calls_orders.1", "$JS.API.STREAM.MSG.GET.KV_asterisque_main_calls_orders",
 			},
 			subscribe: []string{"_INBOX.>", "_INBOX.orders.>", "asterisque.wire.main.orders.a", "$SRV.PING"},
 		},
