@@ -19,7 +19,7 @@ import (
 // Durable lets all nodes of a name remember durable calls together ([asterisque.WithDurable],
 // [asterisque.WithIdempotencyKey]), in a bucket of JetStream: a call that is made again with its
 // key, at whichever of them, is not run again, but gets the answer of the first one, and waits for
-// it if that runs. All nodes of the name have to say the same, but for Lease and Idempotent. Each
+// it if that runs. All nodes of the name have to say the same, but for Share, Lease and Idempotent. Each
 // durable call costs two writes of JetStream, before and after it runs.
 //
 // Where nobody knows whether a call has run to its end, since the node that ran it is lost, a
@@ -44,6 +44,11 @@ type Durable struct {
 	// repetition gets an ErrOverloaded that is not Repeatable.
 	Bytes int64
 
+	// Share is which part of Calls and Bytes one caller may use at each node, at most 1; 0 is a
+	// quarter. Callers are told apart as by [asterisque.DurableAnswers], which have a share and bounds
+	// of their own, for what each node remembers itself.
+	Share float64
+
 	// Lease is after how long without a sign of the node that runs a call nobody waits for it any
 	// more: 1 second to 10 minutes; 0 is 15 seconds. A node gives such a sign each third of it.
 	Lease time.Duration
@@ -62,6 +67,7 @@ const (
 	durableCalls    = 1 << 16
 	durableBytes    = 64 << 20
 	durableLease    = 15 * time.Second
+	durableShare    = 0.25
 
 	longestRemember = 31 * 24 * time.Hour
 	longestLease    = 10 * time.Minute
@@ -73,6 +79,7 @@ func (d Durable) complete() (Durable, error) {
 	d.Calls = defaulted(d.Calls, durableCalls)
 	d.Bytes = defaulted(d.Bytes, durableBytes)
 	d.Lease = defaulted(d.Lease, durableLease)
+	d.Share = defaulted(d.Share, durableShare)
 	d.Idempotent = slices.Clone(d.Idempotent)
 	switch {
 	case d.Lease < time.Second || d.Lease > longestLease:
@@ -81,6 +88,8 @@ func (d Durable) complete() (Durable, error) {
 		return d, fmt.Errorf("Durable.Remember is %v: it is 1m to %v, and two leases at least", d.Remember, longestRemember)
 	case d.Calls < 1 || d.Calls > 1<<40:
 		return d, fmt.Errorf("Durable.Calls is %d: it is 1 or more", d.Calls)
+	case !(d.Share > 0 && d.Share <= 1):
+		return d, fmt.Errorf("Durable.Share is %v: it is above 0, and at most 1", d.Share)
 	case d.Bytes < 1<<20 || d.Bytes > 1<<50:
 		return d, fmt.Errorf("Durable.Bytes is %d: it is 1 MiB or more", d.Bytes)
 	}
@@ -103,6 +112,7 @@ type durables struct {
 	store   *durableStore
 	room    *durableRoom
 	sights  *durableSights
+	shares  *durableShares
 	waiters chan struct{} // has one for each repetition that waits
 
 	takeBacks chan struct{} // has one for each claim that is being taken back
@@ -126,7 +136,7 @@ func newDurables(cfg *Config, instance string) *durables {
 	return &durables{
 		plan: *cfg.Durable, replicas: cfg.Replicas, by: owner{cfg.Name, cfg.ID, instance},
 		mark: cfg.Cluster, bucket: bucketName(cfg.Prefix, "calls_"+cfg.Name),
-		sights:  newDurableSights(durableSightings),
+		sights: newDurableSights(durableSightings), shares: newDurableShares(*cfg.Durable),
 		waiters: make(chan struct{}, durableWaiters), takeBacks: make(chan struct{}, durableTakeBacks),
 		quiet: make(chan struct{}),
 	}
@@ -184,6 +194,7 @@ func (d *durables) intercept(ctx context.Context, c *asterisque.Call, next aster
 	}
 	defer d.leave()
 	call := d.callOf(c.Owner(), c.IdempotencyKey(), c.Function(), params)
+	call.caller = durableCaller(c)
 	run, answer, err := d.admit(ctx, call)
 	switch {
 	case notRun(err):
@@ -201,7 +212,7 @@ func (d *durables) intercept(ctx context.Context, c *asterisque.Call, next aster
 // gets neither.
 func (d *durables) admit(ctx context.Context, call durableCall) (*durableRun, *durableRecord, error) {
 	var e durableEntry // as if there was none: mostly that is so, and else the claim fails
-	if err := d.room.check(ctx); err != nil {
+	if err := either(d.room.check(ctx), d.shares.check(call.caller)); err != nil {
 		if e, err = d.findOr(ctx, call, err); err != nil {
 			return nil, nil, err
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -86,6 +87,46 @@ func TestAttackManyKeysFillTheBucketAndNoMore(t *testing.T) {
 	text, err := a.books([]byte(fmt.Sprintf("key %012d", 0)))
 	require.NoError(t, err, "what is remembered is not forgotten for others")
 	require.Equal(t, "at a", text)
+}
+
+func TestAttackManyKeysOfOneCallerLeaveRoomToOthers(t *testing.T) {
+	t.Parallel()
+	s := newBookings(t)
+	opts, alice := bySubject("alice")
+	_, bob := bySubject("bob")
+	a := s.replicaFor("a", answers("at a"), opts, alice, remembers(40, 0), func(c *Config) { c.Durable.Share = 0.25 })
+	let := 0
+	for i := range 40 {
+		if _, err := a.books([]byte(fmt.Sprint(i))); err != nil {
+			requireUnused(t, asterisque.ErrOverloaded, err)
+		} else {
+			let++
+		}
+	}
+	attack.Bounded(t, "calls of one caller that are remembered", let, 10)
+	text, err := a.books([]byte("0"))
+	require.NoError(t, err, "which is remembered")
+	require.Equal(t, "at a", text)
+	a.session = a.dialled(bob...)
+	_, err = a.books([]byte("0"))
+	require.NoError(t, err)
+}
+
+func TestAShareIsFreeAgainWhenItsCallsAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newDurableShares(Durable{Share: 0.5, Calls: 4, Bytes: 1000, Remember: time.Hour})
+		require.NoError(t, s.check("a"))
+		s.take("a", 2, 100)
+		require.ErrorIs(t, s.check("a"), asterisque.ErrOverloaded)
+		require.NoError(t, s.check("b"))
+		s.take("b", 1, 500)
+		require.ErrorIs(t, s.check("b"), asterisque.ErrOverloaded, "by its bytes")
+		<-time.After(time.Hour)
+		require.ErrorIs(t, s.check("a"), asterisque.ErrOverloaded, "the last ones are there yet")
+		<-time.After(time.Hour)
+		require.NoError(t, s.check("a"))
+		require.Empty(t, s.before)
+	})
 }
 
 func TestAttackManyKeysOfCallsThatRunElsewhereAreForgotten(t *testing.T) {

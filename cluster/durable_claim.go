@@ -29,12 +29,16 @@ func (d *durables) claim(ctx context.Context, call durableCall, e durableEntry) 
 	switch {
 	case a.held:
 		d.room.take()
+		d.shares.take(call.caller, 1, durableSize)
 		return a.run, e, nil
 	case a.err != nil && a.unsure:
 		d.takeBack(a.run)
 	}
 	return nil, a.found, a.err
 }
+
+// durableSize is about what the bucket holds for a call beside its answer, in bytes.
+const durableSize = 400
 
 func (d *durables) newRun(call durableCall) *durableRun {
 	return &durableRun{durables: d, call: call, record: &durableRecord{

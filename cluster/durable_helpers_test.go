@@ -74,7 +74,7 @@ func (s *bookings) replica(id string, f does, change ...func(*Config)) *replica 
 func (s *bookings) replicaFor(id string, f does, opts, callers []asterisque.Option, change ...func(*Config)) *replica {
 	s.t.Helper()
 	cfg := listening(config(s.b, "orders", id))
-	cfg.Durable = &Durable{InMemory: true, Lease: longestLease, Idempotent: []uint16{rebook.Number()}, Remember: 2 * longestLease}
+	cfg.Durable = &Durable{InMemory: true, Share: 1, Lease: longestLease, Idempotent: []uint16{rebook.Number()}, Remember: 2 * longestLease}
 	for _, by := range change {
 		by(&cfg)
 	}
@@ -189,4 +189,17 @@ func (r *replica) revision(key []byte) uint64 {
 		return 0
 	}
 	return e.revision
+}
+
+// bySubject returns options of a replica that believes callers who they are, and of a caller.
+func bySubject(name string) (replica, caller []asterisque.Option) {
+	return []asterisque.Option{asterisque.WithAccess(asterisque.Access{
+			PlainCredentials: true,
+			Accept: func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
+				return &asterisque.Grant{Subject: string(p.Credential)}, nil
+			},
+		})}, []asterisque.Option{asterisque.WithAccess(asterisque.Access{
+			PlainCredentials: true,
+			Credential:       func(context.Context, asterisque.Peer) ([]byte, error) { return []byte(name), nil },
+		})}
 }

@@ -57,6 +57,7 @@ func TestTheBytesOfAnswersFillTheBucket(t *testing.T) {
 	s := newBookings(t)
 	large := strings.Repeat("x", 600<<10)
 	a := s.replica("a", answers(large), remembers(0, 1<<20))
+	a.durable.shares.most.bytes *= 2
 	keys := [][]byte{aKey(), aKey(), aKey()}
 	for _, key := range keys {
 		text, err := a.books(key)
@@ -147,6 +148,7 @@ func TestWhatIsWrongWithDurableIsSaid(t *testing.T) {
 		"Durable.Remember is 1s":  {Remember: 1e9},
 		"Durable.Calls is -1":     {Calls: -1},
 		"Durable.Bytes is 5":      {Bytes: 5},
+		"Durable.Share is 1.5":    {Share: 1.5},
 		"Config.Durable is set":   {},
 		"Durable.Lease is 1h0m0s": {Lease: 3600e9},
 	} {

@@ -19,6 +19,7 @@ type durableCall struct { // fixed
 	function uint16
 	digest   string // of the parameters
 	again    bool   // it may run more than once
+	caller   string // whose share it is of
 }
 
 // callOf returns a call. The name says neither whose it is, nor the key, which for those who have
@@ -27,17 +28,15 @@ func (d *durables) callOf(owner string, key []byte, function uint16, params []by
 	named := binary.BigEndian.AppendUint64(nil, uint64(len(owner)))
 	name := sha256.Sum256(append(append(named, owner...), key...))
 	digest := sha256.Sum256(params)
-	return durableCall{hex.EncodeToString(name[:]), function, hex.EncodeToString(digest[:16]), slices.Contains(d.plan.Idempotent, function)}
+	return durableCall{
+		name: hex.EncodeToString(name[:]), function: function, digest: hex.EncodeToString(digest[:16]),
+		again: slices.Contains(d.plan.Idempotent, function),
+	}
 }
 
-// durableState says what became of a call.
-//
-//	(none) ── claimed ──▶ running ── ends ──▶ answered, or unkept
-//	   ▲                   │ ▲ │                 ▲
-//	   └── did not run ────┘ │ └─ lease over ─▶ lost
-//	                         └── runs again ─────┘
-//
-// Only the run itself ends, and it may do so when it is lost already, unless it runs again.
+// durableState says what became of a call. One that runs is answered, or unkept, when it ends; is
+// lost when its lease is over; and has no record any more if it did not run after all. What is lost
+// may be answered yet by its run, as long as nobody runs it again. All else stays.
 type durableState string
 
 const (

@@ -46,7 +46,9 @@ func (r *durableRun) carryOut(ctx context.Context, c *asterisque.Call, next aste
 		return err
 	}
 	result, err := resultOf(c, err)
-	taken, failed := r.settle(r.outcome(result, err))
+	rec := r.outcome(result, err)
+	r.shares.take(r.call.caller, 0, int64(len(rec.body)+len(rec.Message)))
+	taken, failed := r.settle(rec)
 	if taken.there {
 		return r.superseded(taken, c)
 	}

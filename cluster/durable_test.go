@@ -97,27 +97,17 @@ func TestWhatAnInterceptorRefusesIsNotRemembered(t *testing.T) {
 func TestCallersThatHaveProvedWhoTheyAreHaveKeysOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	s := newBookings(t)
-	opts := []asterisque.Option{asterisque.WithAccess(asterisque.Access{
-		PlainCredentials: true,
-		Accept: func(_ context.Context, p asterisque.Peer) (*asterisque.Grant, error) {
-			return &asterisque.Grant{Subject: string(p.Credential)}, nil
-		},
-	})}
-	as := func(name string) []asterisque.Option {
-		return []asterisque.Option{asterisque.WithAccess(asterisque.Access{
-			PlainCredentials: true,
-			Credential:       func(context.Context, asterisque.Peer) ([]byte, error) { return []byte(name), nil },
-		})}
-	}
-	alice := s.replicaFor("a", answers("at a"), opts, as("alice"))
-	bob := s.replicaFor("b", answers("at b"), opts, as("bob"))
+	opts, asAlice := bySubject("alice")
+	_, asBob := bySubject("bob")
+	alice := s.replicaFor("a", answers("at a"), opts, asAlice)
+	bob := s.replicaFor("b", answers("at b"), opts, asBob)
 	text, err := alice.books([]byte("order 1"))
 	require.NoError(t, err)
 	require.Equal(t, "at a", text)
 	text, err = bob.books([]byte("order 1"))
 	require.NoError(t, err)
 	require.Equal(t, "at b", text)
-	bob.session = bob.dialled(as("alice")...)
+	bob.session = bob.dialled(asAlice...)
 	text, err = bob.books([]byte("order 1"))
 	require.NoError(t, err)
 	require.Equal(t, "at a", text)

@@ -23,7 +23,7 @@ func (d *durables) await(ctx context.Context, call durableCall, e durableEntry) 
 	default:
 		return e, errDurableWaiters
 	}
-	changes, stop := d.watch(ctx, call)
+	changes, stop := d.watch(call)
 	defer stop()
 	for {
 		remains := d.remains(call, e)
@@ -77,9 +77,10 @@ func (d *durables) lapse(ctx context.Context, call durableCall, e durableEntry) 
 }
 
 // watch returns what tells that the entry of a call has changed. It never does if NATS does not let
-// it be watched: then it is looked at now and then.
-func (d *durables) watch(ctx context.Context, call durableCall) (changes <-chan jetstream.KeyValueEntry, stop func()) {
-	w, err := watch(ctx, d.store.kv, natsPatience, call.name, jetstream.MetaOnly())
+// it be watched: then it is looked at now and then. A watch that is stopped before its context ends
+// is gone at once.
+func (d *durables) watch(call durableCall) (changes <-chan jetstream.KeyValueEntry, stop func()) {
+	w, err := watch(d.ctx, d.store.kv, natsPatience, call.name, jetstream.MetaOnly())
 	if err != nil {
 		d.log.Debug("cluster: a durable call is waited for without a watch", "error", err)
 		return nil, func() {}
