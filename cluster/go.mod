@@ -4,6 +4,7 @@ go 1.25.0
 
 require (
 	github.com/asterisque-go/asterisque v0.0.0
+	github.com/asterisque-go/asterisque/tunnel v0.0.0-00010101000000-000000000000
 	github.com/asterisque-go/asterisque/wire/natswire v0.0.0-00010101000000-000000000000
 	github.com/nats-io/nats-server/v2 v2.14.5
 	github.com/nats-io/nats.go v1.53.1
@@ -29,5 +30,6 @@ require (
 
 replace (
 	github.com/asterisque-go/asterisque => ..
+	github.com/asterisque-go/asterisque/tunnel => ../tunnel
 	github.com/asterisque-go/asterisque/wire/natswire => ../wire/natswire
 )

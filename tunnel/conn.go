@@ -1,6 +1,7 @@
 package tunnel
 
 import (
+	"context"
 	"io"
 	"net"
 	"sync"
@@ -35,7 +36,7 @@ type Conn struct {
 // session of p, which is asked for the addresses. It may be nil. NewConn panics if p is nil.
 //
 // On the side that has opened the pipe, the call ends when its handler returns. A handler that
-// makes a Conn of its pipe returns after Close.
+// makes a Conn of its pipe returns after [Conn.Wait].
 func NewConn(p *pipe.Pipe, s *asterisque.Session) *Conn {
 	if p == nil {
 		panic("tunnel: NewConn of a nil pipe: look at the error of Open first")
@@ -154,6 +155,20 @@ func (c *Conn) Close() error {
 		c.in.end(net.ErrClosed)
 		c.out.end(net.ErrClosed)
 	})
+	return nil
+}
+
+// Wait waits until the connection is closed on this side, and all that was written is with the
+// session: a handler that has made the connection of its pipe returns then, and nothing is lost. It
+// returns nil, or the error of ctx, which ends the wait.
+func (c *Conn) Wait(ctx context.Context) error {
+	for _, over := range []<-chan struct{}{c.out.over, c.closed} { // the first may come by CloseWrite
+		select {
+		case <-over:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	return nil
 }
 

@@ -104,17 +104,7 @@ func (l *Listener) handle(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, 
 	if err := l.offer(ctx, c); err != nil {
 		return nil, err
 	}
-	select {
-	case <-c.out.over: // by Close, or by CloseWrite
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	select {
-	case <-c.closed:
-		return nil, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return nil, c.Wait(ctx)
 }
 
 // offer waits until c is accepted.

@@ -32,4 +32,6 @@ replace github.com/asterisque-go/asterisque => ../..
 
 replace github.com/asterisque-go/asterisque/cluster => ../../cluster
 
+replace github.com/asterisque-go/asterisque/tunnel => ../../tunnel
+
 replace github.com/asterisque-go/asterisque/wire/natswire => ../../wire/natswire

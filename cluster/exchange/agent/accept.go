@@ -1,0 +1,40 @@
+package agent
+
+import (
+	"context"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/tunnel"
+)
+
+// accept makes a session of a Wire from another node, and stays for as long as the Wire does.
+func (a *Agent) accept(ctx context.Context, v outer.Visitor, p *asterisque.Pipe[outer.Answer, struct{}]) (none struct{}, err error) {
+	if a.sessions.Add(1) > int64(a.cfg.Sessions) {
+		a.sessions.Add(-1)
+		return none, a.full()
+	}
+	defer a.sessions.Add(-1)
+	s := asterisque.SessionOf(ctx)
+	private := outer.IsPrivate(s)
+	if err := p.Send(ctx, outer.Answer{Private: private}); err != nil {
+		return none, err
+	}
+	conn := tunnel.NewConn(p.Untyped(), s)
+	w := newRelayed(conn, a.self(), Addr{v.Name, v.ID, v.Identity}, private && v.Private, func() {})
+	if _, err := a.node.Accept(ctx, w); err != nil {
+		a.node.Logger().Warn("agent: a session has not begun", "peer", w.RemoteAddr(), "error", err)
+		w.Close()
+	}
+	return none, conn.Wait(ctx)
+}
+
+func (a *Agent) self() Addr { return Addr{a.cfg.Name, a.cfg.ID, a.Identity()} }
+
+// full is the error of who finds no place.
+func (a *Agent) full() error {
+	e := asterisque.ErrOverloaded.Withf("the node has %d sessions through the exchange, and no more are allowed at once: see Config.Sessions of the agent", a.cfg.Sessions)
+	e.Ran = codec.Refused
+	return e
+}

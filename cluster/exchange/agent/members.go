@@ -1,0 +1,92 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+)
+
+// State says what a node does.
+type State = string
+
+const (
+	Present  State = "present"  // it takes calls
+	Draining State = "draining" // it goes, and finishes what it runs
+)
+
+// Member is a node at the exchange, as others see it. All of it is what the node says of itself,
+// but for Identity and Since.
+type Member struct {
+	Name     string
+	ID       string
+	Instance string // another one each time that the program starts
+	State    State
+	Since    time.Time // when it registered
+	Identity string    // that it has proved to the exchange; empty: none
+	Region   string
+	Version  string
+	Metadata map[string]string
+}
+
+// String names the node for people.
+func (m Member) String() string { return m.Name + " " + m.ID }
+
+// memberOf returns a member as it is told here.
+func memberOf(m outer.Member) Member {
+	return Member{m.Name, m.ID, m.Instance, string(m.State), m.Since, m.Identity, m.Region, m.Version, m.Metadata}
+}
+
+// Members returns the nodes that have a name, and that this node may reach, in the order of their
+// ids; none is no error. It waits for the exchange, until ctx ends.
+func (a *Agent) Members(ctx context.Context, name string) ([]Member, error) {
+	ctx, enough := context.WithCancel(ctx)
+	defer enough()
+	var found []Member
+	over := false
+	err := a.watch(ctx, name, func(members []Member) bool {
+		found, over = members, true
+		return false
+	})
+	if over {
+		return found, nil
+	}
+	return nil, fmt.Errorf("agent: who is there as %s is not known: %w", name, err)
+}
+
+// watch calls yield with the nodes of a name, each time that they have changed, until that returns
+// false, or the exchange ends it, or ctx does.
+func (a *Agent) watch(ctx context.Context, name string, yield func([]Member) bool) error {
+	s, err := a.await(ctx)
+	if err != nil {
+		return err
+	}
+	call, err := outer.Members.Open(ctx, s, name)
+	if err != nil {
+		return err
+	}
+	defer call.Abort(nil)
+	members := make(map[string]Member)
+	for {
+		c, err := call.Recv(ctx)
+		if err != nil {
+			why, _ := told(err)
+			return why
+		}
+		for _, m := range c.There {
+			members[m.ID] = memberOf(m)
+		}
+		for _, id := range c.Gone {
+			delete(members, id)
+		}
+		if c.All && !yield(slices.SortedFunc(maps.Values(members), byID)) {
+			return nil
+		}
+	}
+}
+
+func byID(a, b Member) int { return cmp.Compare(a.ID, b.ID) }

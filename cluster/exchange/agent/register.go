@@ -1,0 +1,189 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+)
+
+// again is how long after a registration that has failed the next one is tried.
+const again = 200 * time.Millisecond
+
+// registration is that of the node, while it has one.
+type registration struct {
+	changed notice
+
+	mu       sync.Mutex
+	session  *asterisque.Session // where the node is registered; guarded by mu, as all below
+	proved   string              // the identity there, or the last one
+	draining bool
+}
+
+func (r *registration) identity() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.proved
+}
+
+// set notes where the node is registered; nil: nowhere.
+func (r *registration) set(s *asterisque.Session, w outer.Welcome) {
+	r.mu.Lock()
+	if r.session = s; s != nil {
+		r.proved = w.Identity
+	}
+	r.mu.Unlock()
+	r.changed.signal()
+}
+
+// drain lets others see that the node drains.
+func (r *registration) drain() {
+	r.mu.Lock()
+	r.draining = true
+	r.mu.Unlock()
+	r.changed.signal()
+}
+
+// state returns what the node does.
+func (r *registration) state() outer.State {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.draining {
+		return outer.Draining
+	}
+	return outer.Present
+}
+
+// await returns the session where the node is registered, once it is.
+func (a *Agent) await(ctx context.Context) (*asterisque.Session, error) {
+	r := &a.registration
+	for {
+		changed := r.changed.next()
+		r.mu.Lock()
+		s := r.session
+		r.mu.Unlock()
+		if s != nil {
+			return s, nil
+		}
+		select {
+		case <-changed:
+		case <-a.ctx.Done():
+			return nil, a.Err()
+		case <-ctx.Done():
+			return nil, a.away(context.Cause(ctx))
+		}
+	}
+}
+
+// away says that there is no exchange, and why.
+func (a *Agent) away(err error) error {
+	if o := a.conn.Outage(); o != nil {
+		return fmt.Errorf("no exchange has taken the node yet: %w: %w", err, o)
+	}
+	return fmt.Errorf("no exchange has taken the node yet: %w", err)
+}
+
+// awaitRegistered waits until the node is registered for the first time, or is not let in.
+func (a *Agent) awaitRegistered(start context.Context, refused <-chan error) error {
+	start, end := context.WithCancelCause(start)
+	defer end(nil)
+	over := make(chan error, 1)
+	go func() { // ends with start
+		_, err := a.await(start)
+		over <- err
+	}()
+	select {
+	case err := <-over:
+		return err
+	case err := <-refused:
+		end(err)
+		<-over
+		return err
+	}
+}
+
+// noteState takes what has become of the session with the exchange.
+func (a *Agent) noteState(s asterisque.ConnectionState, err error, refused chan<- error) {
+	if s == asterisque.Connected {
+		a.urls.good()
+	}
+	if errors.Is(err, asterisque.ErrUnauthorized) {
+		select {
+		case refused <- err:
+		default: // the first one counts, while Join waits
+		}
+	}
+	a.states.signal()
+}
+
+// keepRegistered registers the node with each session that there is with an exchange.
+func (a *Agent) keepRegistered() {
+	for a.ctx.Err() == nil {
+		changed := a.states.next()
+		if s := a.conn.Session(); s != nil && a.conn.Ready() {
+			err := a.register(s)
+			a.registration.set(nil, outer.Welcome{})
+			if why, refused := told(err); refused {
+				a.end(why)
+				return
+			}
+			a.node.Logger().Info("agent: registered no more", "exchange", s.Peer(), "error", err)
+			holdOff(a.ctx, again)
+			continue
+		}
+		select {
+		case <-changed:
+		case <-a.ctx.Done():
+		}
+	}
+}
+
+// register registers the node in a session for as long as that lasts, and returns why that was.
+func (a *Agent) register(s *asterisque.Session) error {
+	m := a.member
+	m.State = a.registration.state()
+	ctx, end := context.WithCancelCause(a.ctx)
+	defer end(nil)
+	call, err := outer.Register.Open(ctx, s, outer.Registration{Member: m})
+	if err != nil {
+		return err
+	}
+	w, err := call.Recv(ctx)
+	if err != nil {
+		return err
+	}
+	a.registration.set(s, w)
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	reading.Go(func() { // ends with ctx, or with the call
+		_, err := call.Recv(ctx)
+		if err == nil || err == io.EOF {
+			err = asterisque.ErrUnavailable.Withf("the exchange has ended the registration")
+		}
+		end(err)
+	})
+	return a.tellStates(ctx, call, m.State)
+}
+
+// tellStates tells the exchange each time that the node does something else, until ctx ends.
+func (a *Agent) tellStates(ctx context.Context, call *asterisque.StreamCall[outer.State, outer.Welcome, struct{}], last outer.State) error {
+	for {
+		changed := a.registration.changed.next()
+		if s := a.registration.state(); s != last {
+			last = s
+			if err := call.Send(ctx, s); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

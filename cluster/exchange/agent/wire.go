@@ -1,0 +1,73 @@
+package agent
+
+import (
+	"net"
+	"sync"
+
+	"github.com/asterisque-go/asterisque/tunnel"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// Addr is the address of a node at an exchange: RemoteAddr of [asterisque.Peer] for sessions that
+// come or go through one.
+type Addr struct {
+	Name, ID string // as the node calls itself
+
+	// Identity is what the exchange says that the node has proved to it; empty: nothing. It is
+	// known on the side that was dialled, so that Access.Accept of the node can go by it.
+	Identity string
+}
+
+// Network returns "exchange".
+func (Addr) Network() string { return "exchange" }
+
+// String returns the name and the id: "orders/4711".
+func (a Addr) String() string { return a.Name + "/" + a.ID }
+
+// relayed is a Wire through an exchange.
+type relayed struct {
+	stream
+	private bool
+	conn    *tunnel.Conn
+
+	once  sync.Once
+	ended func() // called by the first Close
+}
+
+// stream is what [wire.FromConn] returns of a connection.
+type stream interface {
+	wire.Wire
+	wire.BatchWriter
+	wire.Buffered
+	wire.Meter
+}
+
+// newRelayed returns the Wire over a connection with a node. ended is called when it is closed.
+func newRelayed(c *tunnel.Conn, self, peer Addr, private bool, ended func()) *relayed {
+	return &relayed{
+		stream:  wire.FromConn(named{c, self, peer}).(stream), // as its doc says
+		private: private, conn: c, ended: ended,
+	}
+}
+
+// Private implements wire.Private.
+func (r *relayed) Private() bool { return r.private }
+
+// Close implements wire.Wire.
+func (r *relayed) Close() error {
+	err := r.stream.Close()
+	r.once.Do(r.ended)
+	return err
+}
+
+// named is a connection with the addresses of nodes.
+type named struct {
+	*tunnel.Conn
+	self, peer Addr
+}
+
+// LocalAddr implements net.Conn.
+func (n named) LocalAddr() net.Addr { return n.self }
+
+// RemoteAddr implements net.Conn.
+func (n named) RemoteAddr() net.Addr { return n.peer }

@@ -1,0 +1,117 @@
+package exchange
+
+import (
+	"context"
+	"time"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/internal/relay"
+	"github.com/asterisque-go/asterisque/tunnel"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// dial relays a session for as long as the call lasts.
+func (x *Exchange) dial(ctx context.Context, t outer.Target, p *asterisque.Pipe[outer.Answer, struct{}]) (none struct{}, err error) {
+	from, err := x.registered(ctx)
+	if err != nil {
+		return none, err
+	}
+	leave, err := x.enter(from)
+	if err != nil {
+		return none, err
+	}
+	defer leave()
+	far, err := x.reach(ctx, from, t)
+	if err != nil {
+		return none, err
+	}
+	defer far.end()
+	if err := p.Send(ctx, outer.Answer{Private: far.private}); err != nil {
+		return none, err
+	}
+	near := tunnel.NewConn(p.Untyped(), from.session)
+	x.relayed.Add(1)
+	err = relay.Between(x.cfg.Logger,
+		relay.Side{Wire: wire.FromConn(near), Largest: outer.Largest},
+		relay.Side{Wire: far.wire, Largest: outer.Largest})
+	if waited := near.Wait(ctx); err == nil {
+		err = waited
+	}
+	return none, err
+}
+
+// enter takes the places of a relayed session that a node begins.
+func (x *Exchange) enter(from *registrant) (leave func(), err error) {
+	switch {
+	case !from.relays.enter():
+		return nil, full("this node has %d relayed sessions, and no more are allowed at once", from.relays.most)
+	case !x.sessions.enter():
+		from.relays.leave()
+		return nil, full("the exchange relays %d sessions, and no more are allowed at once", x.sessions.most)
+	}
+	return func() {
+		x.sessions.leave()
+		from.relays.leave()
+	}, nil
+}
+
+// far is the far side of a relayed session.
+type far struct {
+	wire    wire.Wire
+	private bool
+	end     func() // sees it off, once the Wire is closed
+}
+
+// reach makes the Wire to the node that another one has dialled.
+func (x *Exchange) reach(ctx context.Context, from *registrant, t outer.Target) (*far, error) {
+	to := x.nodes.find(t.Name, t.ID)
+	if to == nil || !x.policy.allows(from.member.Identity, to.member.Identity) {
+		x.refused.Add(1)
+		return nil, outer.ErrNoMember.Withf("no node %.64s %.64s is at the exchange that this node may reach", t.Name, t.ID)
+	}
+	return x.visit(ctx, outer.Visitor{
+		Name: from.member.Name, ID: from.member.ID, Identity: from.member.Identity,
+		Private: outer.IsPrivate(from.session),
+	}, to)
+}
+
+// visit lets a node that is registered accept a Wire. It has some time to answer.
+func (x *Exchange) visit(ctx context.Context, v outer.Visitor, to *registrant) (*far, error) {
+	if !to.relays.enter() {
+		return nil, full("the node %s %s has %d relayed sessions, and no more are allowed at once", to.member.Name, to.member.ID, to.relays.most)
+	}
+	ctx, late := context.WithTimeout(ctx, x.cfg.Answer)
+	defer late()
+	// not the context of the handler: this is no call within a call, which are bounded otherwise
+	life, end := context.WithCancel(x.ctx)
+	inTime := context.AfterFunc(ctx, end)
+	call, err := outer.Accept.Open(life, to.session, v)
+	if err == nil {
+		_, err = call.Recv(ctx)
+	}
+	if !inTime() || err != nil {
+		end()
+		to.relays.leave()
+		return nil, asterisque.ErrUnavailable.Withf("the node %s %s does not take the session: %v", to.member.Name, to.member.ID, err)
+	}
+	return &far{
+		wire:    wire.FromConn(tunnel.NewConn(call.Untyped(), to.session)),
+		private: outer.IsPrivate(to.session),
+		end: func() {
+			awaitEnd(call.Untyped().Done(), x.cfg.Answer)
+			end()
+			to.relays.leave()
+		},
+	}, nil
+}
+
+// awaitEnd waits for the end of a call, which takes the other side a moment, but not for long.
+func awaitEnd(over <-chan struct{}, most time.Duration) {
+	late := time.NewTimer(most)
+	defer late.Stop()
+	select {
+	case <-over:
+	case <-late.C:
+	}
+}

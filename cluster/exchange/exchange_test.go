@@ -1,0 +1,97 @@
+package exchange_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/exchange"
+	"github.com/asterisque-go/asterisque/cluster/exchange/agent"
+)
+
+func TestTwoNodesThatOnlyDialOutCallEachOther(t *testing.T) {
+	t.Parallel()
+	x, url := started(t, exchange.Config{Policy: everybody})
+	a, b := joined(t, url, "shop", "a"), joined(t, url, "orders", "b")
+	require.Equal(t, "b", ask(t, callerOf(t, a, "orders")))
+	require.Equal(t, "a", ask(t, callerOf(t, b, "shop")))
+	got, err := back.Call(soon(t), callerOf(t, a, "orders"), struct{}{})
+	require.NoError(t, err)
+	require.Equal(t, "b called by a", got)
+	require.Equal(t, 2, x.Stats().Nodes)
+	require.Equal(t, 2, x.Stats().Names)
+	require.Positive(t, x.Stats().Sessions)
+}
+
+func TestCallsAreSpreadOverTheNodesOfAName(t *testing.T) {
+	t.Parallel()
+	_, url := started(t, exchange.Config{Policy: everybody})
+	a := joined(t, url, "", "caller")
+	p := callerOf(t, a, "orders")
+	for i := range 3 {
+		joined(t, url, "orders", fmt.Sprint("b", i))
+	}
+	got := make(map[string]bool)
+	require.Eventually(t, func() bool {
+		got[ask(t, p)] = true
+		return len(got) == 3
+	}, enough, 1)
+	one, err := a.At(t.Context(), "orders", "b1")
+	require.NoError(t, err)
+	require.Equal(t, "b1", ask(t, one))
+	members, err := a.Members(soon(t), "orders")
+	require.NoError(t, err)
+	require.Len(t, members, 3)
+	require.Equal(t, "orders b0", members[0].String())
+}
+
+func TestTheEndOfACallersContextEndsTheHandler(t *testing.T) {
+	t.Parallel()
+	_, url := started(t, exchange.Config{Policy: everybody})
+	ended := make(chan error, 1)
+	join(t, agent.Config{Exchange: []string{url}, Name: "orders", ID: "b", Service: service("b", ended)})
+	p := callerOf(t, joined(t, url, "", "a"), "orders")
+	ctx, cancel := context.WithCancel(soon(t))
+	call, err := hold.Open(ctx, p, struct{}{})
+	require.NoError(t, err)
+	_, err = call.Recv(ctx)
+	require.NoError(t, err)
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+}
+
+func TestANodeThatLeavesIsSeenToLeave(t *testing.T) {
+	t.Parallel()
+	x, url := started(t, exchange.Config{Policy: everybody})
+	a, b := joined(t, url, "", "a"), joined(t, url, "orders", "b")
+	p := callerOf(t, a, "orders")
+	require.Equal(t, "b", ask(t, p))
+	require.NoError(t, b.Shutdown(soon(t)))
+	require.ErrorIs(t, b.Err(), agent.ErrClosed)
+	require.Eventually(t, func() bool {
+		members, err := a.Members(soon(t), "orders")
+		return err == nil && len(members) == 0
+	}, enough, 1)
+	require.Eventually(t, func() bool { return x.Stats().Sessions == 0 }, enough, 1)
+	joined(t, url, "orders", "c")
+	require.Equal(t, "c", ask(t, p))
+}
+
+func TestACallToANodeThatIsGoneSaysSo(t *testing.T) {
+	t.Parallel()
+	_, url := started(t, exchange.Config{Policy: everybody})
+	a, b := joined(t, url, "", "a"), joined(t, url, "orders", "b")
+	p := callerOf(t, a, "orders")
+	call, err := hold.Open(soon(t), p, struct{}{})
+	require.NoError(t, err)
+	_, err = call.Recv(soon(t))
+	require.NoError(t, err)
+	require.NoError(t, b.Close())
+	_, err = call.Result(soon(t))
+	require.ErrorIs(t, err, asterisque.ErrSessionClosed)
+	_, err = who.Call(soon(t), p, struct{}{}, asterisque.WithFailFast())
+	require.ErrorIs(t, err, asterisque.ErrUnavailable)
+}

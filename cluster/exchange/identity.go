@@ -1,0 +1,26 @@
+package exchange
+
+import (
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+)
+
+// prove returns the identity that a node has proved, or an ErrUnproved if that is not the one which
+// it claims. Without a claim it is what was granted to it, or its name, if its certificate is for
+// that; or else none.
+func prove(p asterisque.Peer, m *outer.Member) (string, error) {
+	if p.Subject != "" {
+		if m.Identity != "" && m.Identity != p.Subject {
+			return "", outer.ErrUnproved.Withf("the node claims to be %q, and has proved to be %q", m.Identity, p.Subject)
+		}
+		return p.Subject, nil
+	}
+	claim := defaulted(m.Identity, m.Name)
+	if c := p.Certificate(); claim != "" && c != nil && c.VerifyHostname(claim) == nil {
+		return claim, nil
+	}
+	if m.Identity != "" {
+		return "", outer.ErrUnproved.Withf("the node claims to be %q: its certificate does not prove that, and nothing else was granted", m.Identity)
+	}
+	return "", nil
+}

@@ -1,0 +1,196 @@
+package exchange
+
+import (
+	"context"
+	"sync"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+)
+
+// registrant is a node that is registered.
+type registrant struct {
+	session *asterisque.Session // these are fixed, as all of member but its state
+	end     context.CancelCauseFunc
+	relays  room // relayed sessions
+	watched room // names
+
+	member  outer.Member // guarded by mu of nodes
+	version uint64       // of member; the same
+}
+
+// nodes are those that are registered.
+type nodes struct {
+	mu        sync.Mutex
+	bySession map[*asterisque.Session]*registrant // guarded by mu, as all below
+	groups    map[string]*group                   // by name
+	version   uint64                              // of the last change
+}
+
+// group is the nodes of one name, while there are any, or somebody watches.
+type group struct {
+	members map[string]*registrant // by id; guarded by mu of nodes, as all but changed
+	uses    int                    // by those who watch
+	changed notice
+}
+
+func newNodes() *nodes {
+	return &nodes{bySession: make(map[*asterisque.Session]*registrant), groups: make(map[string]*group)}
+}
+
+// enter registers a node, in the place of one of the same name, id and identity.
+func (n *nodes) enter(r *registrant) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.bySession[r.session] != nil {
+		return outer.ErrBadRegistration.Withf("this session has registered already, and registers one node")
+	}
+	if r.member.Name != "" {
+		if err := n.joinLocked(r); err != nil {
+			return err
+		}
+	}
+	n.bySession[r.session] = r
+	return nil
+}
+
+// joinLocked adds a node to its group.
+func (n *nodes) joinLocked(r *registrant) error {
+	g := n.groups[r.member.Name]
+	if g == nil {
+		g = n.groupLocked(r.member.Name)
+	}
+	if err := g.vacantFor(r); err != nil {
+		return err
+	}
+	if was := g.members[r.member.ID]; was != nil {
+		was.end(outer.ErrReplaced)
+	}
+	g.members[r.member.ID] = r
+	n.changeLocked(g, r)
+	return nil
+}
+
+// vacantFor returns an error if nodes of another identity have the name. Those that have proved
+// none make way for who has proved one: else anybody could keep a name from its nodes.
+func (g *group) vacantFor(r *registrant) error {
+	for _, m := range g.members {
+		if owner := m.member.Identity; owner != "" && owner != r.member.Identity {
+			return outer.ErrNameTaken.Withf("the name %s is that of another identity, whose nodes are there", r.member.Name)
+		}
+	}
+	for id, m := range g.members {
+		if m.member.Identity != r.member.Identity {
+			delete(g.members, id)
+			m.end(outer.ErrNameTaken.Withf("a node has come that has proved to be of the name %s", r.member.Name))
+		}
+	}
+	return nil
+}
+
+// groupLocked makes the group of a name.
+func (n *nodes) groupLocked(name string) *group {
+	g := &group{members: make(map[string]*registrant)}
+	n.groups[name] = g
+	return g
+}
+
+// changeLocked tells that a node is another one than before.
+func (n *nodes) changeLocked(g *group, r *registrant) {
+	n.version++
+	r.version = n.version
+	g.changed.signal()
+}
+
+// leave forgets a node.
+func (n *nodes) leave(r *registrant) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.bySession, r.session)
+	g := n.groups[r.member.Name]
+	if g == nil || g.members[r.member.ID] != r {
+		return
+	}
+	delete(g.members, r.member.ID)
+	g.changed.signal()
+	n.dropLocked(r.member.Name, g)
+}
+
+// dropLocked forgets a group that nobody needs.
+func (n *nodes) dropLocked(name string, g *group) {
+	if g.uses == 0 && len(g.members) == 0 {
+		delete(n.groups, name)
+	}
+}
+
+// setState takes what a node does now.
+func (n *nodes) setState(r *registrant, s outer.State) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	r.member.State = s
+	if g := n.groups[r.member.Name]; g != nil && g.members[r.member.ID] == r {
+		n.changeLocked(g, r)
+	}
+}
+
+// of returns the node of a session; nil: it has not registered.
+func (n *nodes) of(s *asterisque.Session) *registrant {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.bySession[s]
+}
+
+// find returns the node of a name with an id, or nil.
+func (n *nodes) find(name, id string) *registrant {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if g := n.groups[name]; g != nil {
+		return g.members[id]
+	}
+	return nil
+}
+
+// use returns the group of a name, and a function to call when it is not needed any more.
+func (n *nodes) use(name string) (g *group, leave func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if g = n.groups[name]; g == nil {
+		g = n.groupLocked(name)
+	}
+	g.uses++
+	return g, func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		g.uses--
+		n.dropLocked(name, g)
+	}
+}
+
+// versioned is a node as it is at a time.
+type versioned struct {
+	outer.Member
+	version uint64
+}
+
+// all returns the nodes of a group, by id.
+func (n *nodes) all(g *group) map[string]versioned {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := make(map[string]versioned, len(g.members))
+	for id, r := range g.members {
+		all[id] = versioned{r.member, r.version}
+	}
+	return all
+}
+
+// count returns how many nodes there are, and how many names they have.
+func (n *nodes) count() (nodes, names int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, g := range n.groups {
+		if len(g.members) > 0 {
+			names++
+		}
+	}
+	return len(n.bySession), names
+}

@@ -1,0 +1,63 @@
+package exchange
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+)
+
+// errGoes ends what lasts as long as the exchange when that shuts down.
+var errGoes = asterisque.ErrUnavailable.Withf("the exchange shuts down; connect to another one")
+
+// register registers a node for as long as the call lasts.
+func (x *Exchange) register(ctx context.Context, reg outer.Registration, p *asterisque.Pipe[outer.Welcome, outer.State]) (none struct{}, err error) {
+	m := reg.Member
+	if err := m.Check(); err != nil {
+		return none, err
+	}
+	s := asterisque.SessionOf(ctx)
+	if m.Identity, err = prove(s.Peer(), &m); err != nil {
+		x.cfg.Logger.Warn("exchange: a node is refused", "node", m.Name+" "+m.ID, "peer", s.Peer(), "error", err)
+		return none, err
+	}
+	m.Since = time.Now().UTC().Round(time.Millisecond)
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	r := &registrant{session: s, end: end, member: m}
+	r.relays.most, r.watched.most = int64(x.cfg.PerNode), names
+	if err := x.nodes.enter(r); err != nil {
+		return none, err
+	}
+	defer x.nodes.leave(r)
+	if err := p.Send(ctx, outer.Welcome{Exchange: x.cfg.ID, Identity: m.Identity}); err != nil {
+		return none, err
+	}
+	return none, x.follow(ctx, r, p)
+}
+
+// follow takes the states of a node until it is registered no more, and returns why.
+func (x *Exchange) follow(ctx context.Context, r *registrant, p *asterisque.Pipe[outer.Welcome, outer.State]) error {
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	defer r.end(nil)    // for the goroutine
+	reading.Go(func() { // ends with ctx
+		for {
+			s, err := p.Recv(ctx)
+			if err == nil && (s == outer.Present || s == outer.Draining) {
+				x.nodes.setState(r, s)
+				continue
+			}
+			r.end(err)
+			return
+		}
+	})
+	select {
+	case <-asterisque.Draining(ctx):
+		return errGoes
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
