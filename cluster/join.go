@@ -38,6 +38,7 @@ type Cluster struct {
 	fence   *fence
 	durable *durables // nil: each node remembers its own durable calls
 	peers   *peers
+	hosts   hosts
 	refused atomic.Pointer[context.CancelCauseFunc] // what a refusal of NATS ends; nil: nothing
 	silent  atomic.Bool                             // NATS does not let this node remove lost ones
 
@@ -199,14 +200,7 @@ func (c *Cluster) meeting(name, id string) string { return c.cfg.Prefix + "." + 
 
 // appear lets the others see the node from now on.
 func (c *Cluster) appear(start context.Context, addresses []string) error {
-	c.self = &presence{
-		nc: c.nc, b: c.buckets, again: &c.again, beat: c.cfg.times.beat, log: c.node.Logger(),
-		reop: func(ctx context.Context) error {
-			_, err := openBuckets(ctx, c.nc, &c.cfg, false)
-			return err
-		},
-		self: c.member(addresses),
-	}
+	c.self = c.present(c.member(addresses))
 	if err := c.self.join(start); err != nil {
 		return err
 	}
@@ -217,6 +211,18 @@ func (c *Cluster) appear(start context.Context, addresses []string) error {
 	})
 	c.running.Go(func() { newReaper(c).run(c.ctx) }) // the same
 	return nil
+}
+
+// present returns what keeps the entries of a node.
+func (c *Cluster) present(m Member) *presence {
+	return &presence{
+		nc: c.nc, b: c.buckets, again: &c.again, beat: c.cfg.times.beat, log: c.node.Logger(),
+		reop: func(ctx context.Context) error {
+			_, err := openBuckets(ctx, c.nc, &c.cfg, false)
+			return err
+		},
+		self: m,
+	}
 }
 
 // member returns the node as others are to see it.
@@ -266,6 +272,7 @@ func (c *Cluster) Close() error {
 		over, cancel := context.WithCancel(context.Background())
 		cancel()
 		c.hide(over)
+		c.hosts.close()
 		c.node.Close()
 		c.releaseClaims()
 		if c.durable != nil {

@@ -1,0 +1,186 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/natswire"
+)
+
+// Hosted is a node outside of the cluster that this side speaks for: others see it as a member, and
+// reach it through NATS. All methods are safe for concurrent use.
+type Hosted struct {
+	cluster  *Cluster // these are fixed
+	self     *presence
+	ln       wire.Listener
+	ctx      context.Context // ends with Close, with the Cluster, or when the node is replaced
+	end      context.CancelCauseFunc
+	draining chan struct{}
+
+	running sync.WaitGroup // the goroutines; all end with ctx
+	drain   sync.Once      // closes draining
+	once    sync.Once      // Close
+}
+
+// hosts are all that a Cluster speaks for.
+type hosts struct {
+	mu     sync.Mutex
+	all    map[*Hosted]struct{} // guarded by mu, as closed; made by the first
+	closed bool                 // there will be no others
+}
+
+// Host lets others see and reach a node that cannot be in the cluster itself, such as one that
+// connects to this program some other way. Of m its Name, ID, Identity, Region, Version and Metadata
+// count, as those of [Config] do; it has no addresses. Wires that others dial to it are given to
+// accept, each on a goroutine of its own; they are accept's to close. With [Config].TLS this side
+// does TLS for the node: its certificate has to prove the Identity of m.
+//
+// The node stays until Close, or that of the Cluster. start ends the wait for NATS. Errors are
+// [ErrNameTaken], [ErrClosed], those of NATS, and what is wrong with m.
+func (c *Cluster) Host(start context.Context, m Member, accept func(wire.Wire)) (*Hosted, error) {
+	if err := c.Err(); err != nil {
+		return nil, err
+	}
+	cfg := Config{Name: m.Name, ID: m.ID, Identity: m.Identity, Region: m.Region, Version: m.Version, Metadata: m.Metadata, Replicas: 1}
+	switch err := cfg.check(); {
+	case m.Name == "" || m.ID == "":
+		return nil, errors.New("cluster: a node that others reach needs a name and an id")
+	case err != nil:
+		return nil, fmt.Errorf("cluster: a node cannot be shown: %w", err)
+	}
+	h := &Hosted{cluster: c, draining: make(chan struct{})}
+	m.State, m.Since, m.Instance, m.Addresses = Present, time.Now().UTC().Round(time.Millisecond), rand.Text(), nil
+	h.self = c.present(m)
+	h.ctx, h.end = context.WithCancelCause(context.Background())
+	if err := h.begin(start, accept); err != nil {
+		h.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+// begin listens for the node, and lets others see it.
+func (h *Hosted) begin(start context.Context, accept func(wire.Wire)) (err error) {
+	c, m := h.cluster, h.self.self
+	h.ln, err = natswire.Listen(start, c.nc, c.meeting(m.Name, m.ID), c.cfg.TLS)
+	if err != nil {
+		return fmt.Errorf("cluster: %w", err)
+	}
+	h.running.Go(func() { h.serve(accept) }) // ends with the listener
+	if err := h.self.join(start); err != nil {
+		return err
+	}
+	if !c.hosts.add(h) {
+		return ErrClosed
+	}
+	h.running.Go(func() { // ends with h.ctx
+		if err := h.self.keep(h.ctx, h.draining); err != nil {
+			h.end(err)
+			h.ln.Close() // others are to reach the one that has come
+		}
+	})
+	return nil
+}
+
+// serve hands over the wires that others dial.
+func (h *Hosted) serve(accept func(wire.Wire)) {
+	for {
+		w, err := h.ln.Accept()
+		if err != nil {
+			if !errors.Is(err, net.ErrClosed) {
+				h.end(fmt.Errorf("cluster: %w", err))
+			}
+			return
+		}
+		go accept(w) // ends when accept does, which has the Wire
+	}
+}
+
+// Drain lets others see that the node drains.
+func (h *Hosted) Drain() { h.drain.Do(func() { close(h.draining) }) }
+
+// Done returns a channel that is closed when the node is in the cluster no more: see Err.
+func (h *Hosted) Done() <-chan struct{} { return h.ctx.Done() }
+
+// Err returns nil while the node is in the cluster, and then why it is not: [ErrClosed],
+// [ErrReplaced], or what has become of NATS.
+func (h *Hosted) Err() error { return context.Cause(h.ctx) }
+
+// Close lets the node leave. Wires that were accepted go on. It takes a second at most to tell the
+// others. Repeated calls return nil.
+func (h *Hosted) Close() error {
+	h.once.Do(func() {
+		h.end(ErrClosed)
+		if h.ln != nil {
+			h.ln.Close()
+		}
+		h.running.Wait()
+		h.cluster.hosts.remove(h)
+		if h.cluster.nc.IsConnected() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			h.self.leave(ctx)
+		}
+	})
+	return nil
+}
+
+// add takes a node, unless all are closed.
+func (hs *hosts) add(h *Hosted) bool {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	if hs.closed {
+		return false
+	}
+	if hs.all == nil {
+		hs.all = make(map[*Hosted]struct{})
+		if c := h.cluster; c.self == nil { // who is there has to look for those that are lost
+			c.running.Go(func() { newReaper(c).run(c.ctx) }) // ends with c.ctx, after close
+		}
+	}
+	hs.all[h] = struct{}{}
+	return true
+}
+
+func (hs *hosts) remove(h *Hosted) {
+	hs.mu.Lock()
+	defer hs.mu.Unlock()
+	delete(hs.all, h)
+}
+
+// close closes all, at the same time, and lets no other one begin.
+func (hs *hosts) close() {
+	hs.mu.Lock()
+	hs.closed = true
+	var leaving sync.WaitGroup
+	for h := range hs.all {
+		leaving.Go(func() { h.Close() }) // takes a second at most
+	}
+	hs.mu.Unlock()
+	leaving.Wait()
+}
+
+// Dial makes a Wire to a node of the cluster, as [Cluster.Members] tells of it: by its addresses,
+// or through NATS. With [Config].TLS it has to prove the Identity of m. ctx ends the wait. Who
+// wants to call the node itself uses [Cluster.Caller]: this is for who passes the Wire on.
+func (c *Cluster) Dial(ctx context.Context, m Member) (wire.Wire, error) {
+	if err := c.Err(); err != nil {
+		return nil, err
+	}
+	ws := &ways{cluster: c, all: make(map[string]way)}
+	w, err := ws.dial(ctx, m)
+	if err != nil {
+		return nil, fmt.Errorf("cluster: dialling %s: %w", m, err)
+	}
+	return w, nil
+}
+
+// IsSecret reports whether the two ends of a Wire through NATS do TLS with each other, and nodes
+// thus prove who they are.
+func (c *Cluster) IsSecret() bool { return c.cfg.TLS != nil }
