@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster"
 	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
 )
 
@@ -20,6 +21,16 @@ type Config struct {
 	// Policy says who may reach whom. A node may reach those that one of the rules lets it reach,
 	// and no others.
 	Policy []Rule
+
+	// Cluster lets the nodes of the exchange and those of a cluster reach each other, and those of
+	// other exchanges that have one: every node with a name is a member of it, unless the policy
+	// lets nobody there reach it. It stays yours: close the exchange first. Nil is an exchange by
+	// itself.
+	//
+	// A node of the cluster, and so another exchange, has the identity that its certificate proves,
+	// if the cluster has TLS, and else none; what it is when it is reached is what it says there.
+	// With TLS the exchange speaks for its nodes: its certificate has to prove their identities.
+	Cluster *cluster.Cluster
 
 	// Options are for the node that the exchange is to those which connect: [asterisque.WithTLS],
 	// [asterisque.WithAccess], [asterisque.WithAdmission] and so on. Its service and its workers

@@ -66,14 +66,22 @@ type far struct {
 // reach makes the Wire to the node that another one has dialled.
 func (x *Exchange) reach(ctx context.Context, from *registrant, t outer.Target) (*far, error) {
 	to := x.nodes.find(t.Name, t.ID)
-	if to == nil || !x.policy.allows(from.member.Identity, to.member.Identity) {
-		x.refused.Add(1)
-		return nil, outer.ErrNoMember.Withf("no node %.64s %.64s is at the exchange that this node may reach", t.Name, t.ID)
+	switch {
+	case to == nil:
+		return x.reachAbroad(ctx, from.member.Identity, t)
+	case !x.policy.allows(from.member.Identity, to.member.Identity):
+		return nil, x.nobody(t)
 	}
 	return x.visit(ctx, outer.Visitor{
 		Name: from.member.Name, ID: from.member.ID, Identity: from.member.Identity,
 		Private: outer.IsPrivate(from.session),
 	}, to)
+}
+
+// nobody says that there is no node that may be reached, for whichever reason.
+func (x *Exchange) nobody(t outer.Target) error {
+	x.refused.Add(1)
+	return outer.ErrNoMember.Withf("no node %.64s %.64s is at the exchange that this node may reach", t.Name, t.ID)
 }
 
 // visit lets a node that is registered accept a Wire. It has some time to answer.

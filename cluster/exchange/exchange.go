@@ -20,6 +20,7 @@ type Exchange struct {
 	policy policy
 	node   *asterisque.Node
 	nodes  *nodes
+	crew   crew
 	ctx    context.Context // ends with Close
 	end    context.CancelCauseFunc
 
@@ -38,6 +39,11 @@ func New(cfg Config) (*Exchange, error) {
 	x := &Exchange{cfg: cfg, policy: cfg.Policy, nodes: newNodes()}
 	x.sessions.most = int64(cfg.Sessions)
 	x.ctx, x.end = context.WithCancelCause(context.Background())
+	if cfg.Cluster != nil {
+		x.nodes.follow = func(ctx context.Context, name string, g *group) {
+			x.crew.begin(func() { x.follow(ctx, name, g) })
+		}
+	}
 	svc := asterisque.NewService()
 	outer.Register.Handle(svc, x.register)
 	outer.Members.Handle(svc, x.members)
@@ -76,7 +82,9 @@ func (x *Exchange) Shutdown(ctx context.Context) error {
 // again. Repeated calls return nil.
 func (x *Exchange) Close() error {
 	x.end(ErrClosed)
-	return x.node.Close()
+	err := x.node.Close()
+	x.crew.wait()
+	return err
 }
 
 // Stats are the numbers of an exchange.

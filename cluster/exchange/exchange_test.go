@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -38,7 +39,7 @@ func TestCallsAreSpreadOverTheNodesOfAName(t *testing.T) {
 	require.Eventually(t, func() bool {
 		got[ask(t, p)] = true
 		return len(got) == 3
-	}, enough, 1)
+	}, enough, time.Millisecond)
 	one, err := a.At(t.Context(), "orders", "b1")
 	require.NoError(t, err)
 	require.Equal(t, "b1", ask(t, one))
@@ -74,8 +75,8 @@ func TestANodeThatLeavesIsSeenToLeave(t *testing.T) {
 	require.Eventually(t, func() bool {
 		members, err := a.Members(soon(t), "orders")
 		return err == nil && len(members) == 0
-	}, enough, 1)
-	require.Eventually(t, func() bool { return x.Stats().Sessions == 0 }, enough, 1)
+	}, enough, time.Millisecond)
+	require.Eventually(t, func() bool { return x.Stats().Sessions == 0 }, enough, time.Millisecond)
 	joined(t, url, "orders", "c")
 	require.Equal(t, "c", ask(t, p))
 }

@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"context"
+	"maps"
 	"sync"
 
 	"github.com/asterisque-go/asterisque"
@@ -15,12 +16,16 @@ type registrant struct {
 	relays  room // relayed sessions
 	watched room // names
 
+	draining chan struct{} // closed when the node drains
+
 	member  outer.Member // guarded by mu of nodes
 	version uint64       // of member; the same
 }
 
 // nodes are those that are registered.
 type nodes struct {
+	follow func(ctx context.Context, name string, g *group) // fixed; keeps abroad; nil: there is none
+
 	mu        sync.Mutex
 	bySession map[*asterisque.Session]*registrant // guarded by mu, as all below
 	groups    map[string]*group                   // by name
@@ -30,7 +35,9 @@ type nodes struct {
 // group is the nodes of one name, while there are any, or somebody watches.
 type group struct {
 	members map[string]*registrant // by id; guarded by mu of nodes, as all but changed
+	abroad  map[string]versioned   // the same in the cluster, while there are uses
 	uses    int                    // by those who watch
+	stop    context.CancelFunc     // ends what keeps abroad
 	changed notice
 }
 
@@ -90,7 +97,7 @@ func (g *group) vacantFor(r *registrant) error {
 
 // groupLocked makes the group of a name.
 func (n *nodes) groupLocked(name string) *group {
-	g := &group{members: make(map[string]*registrant)}
+	g := &group{members: make(map[string]*registrant), abroad: make(map[string]versioned), stop: func() {}}
 	n.groups[name] = g
 	return g
 }
@@ -127,6 +134,13 @@ func (n *nodes) dropLocked(name string, g *group) {
 func (n *nodes) setState(r *registrant, s outer.State) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if s == outer.Draining && r.member.State != s {
+		select {
+		case <-r.draining:
+		default:
+			close(r.draining)
+		}
+	}
 	r.member.State = s
 	if g := n.groups[r.member.Name]; g != nil && g.members[r.member.ID] == r {
 		n.changeLocked(g, r)
@@ -157,11 +171,18 @@ func (n *nodes) use(name string) (g *group, leave func()) {
 	if g = n.groups[name]; g == nil {
 		g = n.groupLocked(name)
 	}
-	g.uses++
+	if g.uses++; g.uses == 1 && n.follow != nil {
+		var ctx context.Context
+		ctx, g.stop = context.WithCancel(context.Background())
+		n.follow(ctx, name, g)
+	}
 	return g, func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		g.uses--
+		if g.uses--; g.uses == 0 {
+			g.stop()
+			clear(g.abroad)
+		}
 		n.dropLocked(name, g)
 	}
 }
@@ -172,11 +193,11 @@ type versioned struct {
 	version uint64
 }
 
-// all returns the nodes of a group, by id.
+// all returns the nodes of a group, by id; of one that is here what it says here.
 func (n *nodes) all(g *group) map[string]versioned {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	all := make(map[string]versioned, len(g.members))
+	all := maps.Clone(g.abroad)
 	for id, r := range g.members {
 		all[id] = versioned{r.member, r.version}
 	}

@@ -48,3 +48,8 @@ func (p policy) allows(from, to string) bool {
 		return (r.From == Any || r.From == from) && (r.To == Any || r.To == to)
 	})
 }
+
+// reachable reports whether somebody may reach to.
+func (p policy) reachable(to string) bool {
+	return slices.ContainsFunc(p, func(r Rule) bool { return r.To == Any || r.To == to })
+}

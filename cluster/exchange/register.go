@@ -26,20 +26,28 @@ func (x *Exchange) register(ctx context.Context, reg outer.Registration, p *aste
 	m.Since = time.Now().UTC().Round(time.Millisecond)
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	r := &registrant{session: s, end: end, member: m}
+	r := &registrant{session: s, end: end, member: m, draining: make(chan struct{})}
+	if m.State == outer.Draining {
+		close(r.draining)
+	}
 	r.relays.most, r.watched.most = int64(x.cfg.PerNode), names
 	if err := x.nodes.enter(r); err != nil {
 		return none, err
 	}
 	defer x.nodes.leave(r)
+	hide, err := x.show(ctx, r)
+	if err != nil {
+		return none, err
+	}
+	defer hide()
 	if err := p.Send(ctx, outer.Welcome{Exchange: x.cfg.ID, Identity: m.Identity}); err != nil {
 		return none, err
 	}
-	return none, x.follow(ctx, r, p)
+	return none, x.attend(ctx, r, p)
 }
 
-// follow takes the states of a node until it is registered no more, and returns why.
-func (x *Exchange) follow(ctx context.Context, r *registrant, p *asterisque.Pipe[outer.Welcome, outer.State]) error {
+// attend takes the states of a node until it is registered no more, and returns why.
+func (x *Exchange) attend(ctx context.Context, r *registrant, p *asterisque.Pipe[outer.Welcome, outer.State]) error {
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	defer r.end(nil)    // for the goroutine

@@ -1,0 +1,68 @@
+package exchange
+
+import (
+	"context"
+
+	"github.com/asterisque-go/asterisque/cluster"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// follow keeps what is known of the nodes of a name that are in the cluster, until ctx ends.
+func (x *Exchange) follow(ctx context.Context, name string, g *group) {
+	for change, err := range x.cfg.Cluster.Watch(ctx, name) {
+		switch {
+		case err != nil:
+			x.cfg.Logger.Warn("exchange: who is in the cluster cannot be seen, the last ones stay", "name", name, "error", err)
+		case change.Kind == cluster.Left || change.Kind == cluster.Lost:
+			x.nodes.setAbroad(ctx, g, change.Member.ID, nil)
+		default:
+			m := memberOf(change.Member)
+			x.nodes.setAbroad(ctx, g, m.ID, &m)
+		}
+	}
+}
+
+func memberOf(m cluster.Member) outer.Member {
+	return outer.Member{
+		Name: m.Name, ID: m.ID, Instance: m.Instance, State: outer.State(m.State), Since: m.Since,
+		Identity: m.Identity, Region: m.Region, Version: m.Version, Metadata: m.Metadata,
+	}
+}
+
+// setAbroad takes what is known of a node in the cluster, unless ctx has ended; nil: it is gone.
+func (n *nodes) setAbroad(ctx context.Context, g *group, id string, m *outer.Member) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if ctx.Err() != nil {
+		return // somebody else keeps it by now
+	}
+	if n.version++; m == nil {
+		delete(g.abroad, id)
+	} else {
+		g.abroad[id] = versioned{*m, n.version}
+	}
+	g.changed.signal()
+}
+
+// reachAbroad makes the Wire to a node of the cluster.
+func (x *Exchange) reachAbroad(ctx context.Context, from string, t outer.Target) (*far, error) {
+	if x.cfg.Cluster == nil || !outer.IsToken(t.Name) {
+		return nil, x.nobody(t)
+	}
+	members, err := x.cfg.Cluster.Members(ctx, t.Name)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range members {
+		if m.ID != t.ID || !x.policy.allows(from, m.Identity) {
+			continue
+		}
+		w, err := x.cfg.Cluster.Dial(ctx, m)
+		if err != nil {
+			return nil, err
+		}
+		return &far{wire: w, private: wire.IsPrivate(w), end: func() {}}, nil
+	}
+	return nil, x.nobody(t)
+}

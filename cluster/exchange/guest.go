@@ -1,0 +1,88 @@
+package exchange
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"fmt"
+	"time"
+
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/internal/relay"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// take relays a Wire that somebody in the cluster has dialled to a node here.
+func (x *Exchange) take(r *registrant, w wire.Wire) {
+	begun := x.crew.begin(func() { // ends with the Wire, which ends with x.ctx
+		defer context.AfterFunc(x.ctx, func() { w.Close() })()
+		if err := x.relayGuest(r, w); err != nil {
+			x.cfg.Logger.Warn("exchange: a session from the cluster ends", "node", r.member.Name+" "+r.member.ID, "error", err)
+		}
+		w.Close()
+	})
+	if !begun {
+		w.Close()
+	}
+}
+
+// relayGuest reads what comes first, before which nothing is known of the peer, and then relays.
+func (x *Exchange) relayGuest(r *registrant, w wire.Wire) error {
+	if !x.sessions.enter() {
+		return full("the exchange relays %d sessions, and no more are allowed at once", x.sessions.most)
+	}
+	defer x.sessions.leave()
+	first, err := firstFrame(w, x.cfg.Answer)
+	if err != nil {
+		return err
+	}
+	who, ok := x.guest(w, r.member.Identity)
+	if !ok {
+		x.refused.Add(1)
+		return fmt.Errorf("the policy does not let a node of the cluster reach %q", r.member.Identity)
+	}
+	far, err := x.visit(x.ctx, outer.Visitor{Identity: who, Private: wire.IsPrivate(w)}, r)
+	if err != nil {
+		return err
+	}
+	defer far.end()
+	if err := far.wire.WriteFrames([][]byte{first}); err != nil {
+		far.wire.Close()
+		return err
+	}
+	x.relayed.Add(1)
+	return relay.Between(x.cfg.Logger,
+		relay.Side{Wire: w, Largest: outer.Largest}, relay.Side{Wire: far.wire, Largest: outer.Largest})
+}
+
+// firstFrame waits for the first frame of a Wire, but not for long.
+func firstFrame(w wire.Wire, most time.Duration) ([]byte, error) {
+	late := time.AfterFunc(most, func() { w.Close() })
+	defer late.Stop()
+	frame, err := w.ReadFrame(outer.Largest)
+	return bytes.Clone(frame), err
+}
+
+// guest returns the identity with which the peer of a Wire may reach another one.
+func (x *Exchange) guest(w wire.Wire, to string) (identity string, ok bool) {
+	if s, secure := w.(wire.Secure); secure {
+		if chains := s.ConnectionState().VerifiedChains; len(chains) > 0 {
+			return x.policy.proves(chains[0][0], to)
+		}
+	}
+	return "", x.policy.allows("", to)
+}
+
+// proves returns the identity that a certificate proves with which it may reach another one.
+func (p policy) proves(c *x509.Certificate, to string) (identity string, ok bool) {
+	for _, r := range p {
+		switch {
+		case r.To != Any && r.To != to:
+		case r.From == Any:
+			ok = true // another rule may tell more
+		case c.VerifyHostname(r.From) == nil:
+			return r.From, true
+		}
+	}
+	return "", ok
+}

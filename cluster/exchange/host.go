@@ -1,0 +1,108 @@
+package exchange
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/asterisque-go/asterisque/cluster"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// patience is how long NATS has to show a node; then the node is registered without, and shown
+// later.
+const patience = 5 * time.Second
+
+// show lets the cluster see a node that has registered, if nodes there may reach it, until hide is
+// called. The error is that of a name which others have.
+func (x *Exchange) show(ctx context.Context, r *registrant) (hide func(), err error) {
+	if x.cfg.Cluster == nil || r.member.Name == "" || !x.shown(r.member.Identity) {
+		return func() {}, nil
+	}
+	h, err := x.host(ctx, r)
+	if errors.Is(err, cluster.ErrNameTaken) {
+		return nil, outer.ErrNameTaken.Withf("in the cluster: %v", err)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	var keeping sync.WaitGroup
+	keeping.Go(func() { x.keepShown(ctx, r, h) }) // ends with ctx
+	return func() {
+		stop()
+		keeping.Wait()
+	}, nil
+}
+
+// shown reports whether somebody in the cluster may reach a node of an identity. Without TLS nobody
+// there has proved anything.
+func (x *Exchange) shown(identity string) bool {
+	if !x.cfg.Cluster.IsSecret() {
+		return x.policy.allows("", identity)
+	}
+	return x.policy.reachable(identity)
+}
+
+// host shows a node in the cluster. If that fails, the log says why, and nil is returned with it.
+func (x *Exchange) host(ctx context.Context, r *registrant) (*cluster.Hosted, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	m := r.member
+	h, err := x.cfg.Cluster.Host(ctx, cluster.Member{
+		Name: m.Name, ID: m.ID, Identity: m.Identity, Region: m.Region, Version: m.Version, Metadata: m.Metadata,
+	}, func(w wire.Wire) { x.take(r, w) })
+	if err != nil {
+		x.cfg.Logger.Warn("exchange: a node cannot be shown in the cluster", "node", m.Name+" "+m.ID, "error", err)
+	}
+	return h, err
+}
+
+// keepShown keeps a node in the cluster until ctx ends. One that has taken its place there, at
+// another exchange, ends its registration here.
+func (x *Exchange) keepShown(ctx context.Context, r *registrant, h *cluster.Hosted) {
+	for h == nil {
+		if !holdOff(ctx, patience) {
+			return
+		}
+		var err error
+		if h, err = x.host(ctx, r); errors.Is(err, cluster.ErrNameTaken) {
+			r.end(outer.ErrNameTaken.Withf("in the cluster: %v", err))
+			return
+		}
+	}
+	defer h.Close()
+	draining := r.draining
+	for {
+		select {
+		case <-draining:
+			h.Drain()
+			draining = nil
+		case <-h.Done():
+			r.end(replaced(h.Err()))
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// replaced returns what a node is told whose place in the cluster is lost.
+func replaced(err error) error {
+	if errors.Is(err, cluster.ErrReplaced) {
+		return outer.ErrReplaced.Withf("in the cluster: %v", err)
+	}
+	return fmt.Errorf("exchange: the node is in the cluster no more: %w", err)
+}
+
+// holdOff waits, and reports false if ctx ends before.
+func holdOff(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
