@@ -1,0 +1,193 @@
+package exchange_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/exchange"
+	"github.com/asterisque-go/asterisque/cluster/exchange/agent"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/pool"
+)
+
+// hostile is a session with an exchange whose other side does as it likes.
+func hostile(t *testing.T, url string, accept func(context.Context, *asterisque.Pipe[outer.Answer, struct{}]) error) *asterisque.Session {
+	t.Helper()
+	svc := asterisque.NewService()
+	outer.Accept.Handle(svc, func(ctx context.Context, _ outer.Visitor, p *asterisque.Pipe[outer.Answer, struct{}]) (none struct{}, err error) {
+		return none, accept(ctx, p)
+	})
+	node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithLogger(silent))
+	t.Cleanup(func() { node.Close() })
+	s, err := node.Dial(soon(t), url)
+	require.NoError(t, err)
+	return s
+}
+
+// never answers nobody.
+func never(ctx context.Context, _ *asterisque.Pipe[outer.Answer, struct{}]) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// register registers a node by hand.
+func register(t *testing.T, s *asterisque.Session, name, id string) error {
+	t.Helper()
+	m := outer.Member{Name: name, ID: id, Instance: "i", State: outer.Present}
+	call, err := outer.Register.Open(t.Context(), s, outer.Registration{Member: m})
+	require.NoError(t, err)
+	_, err = call.Recv(soon(t))
+	return err
+}
+
+// dial dials a node by hand.
+func dial(t *testing.T, s *asterisque.Session, name, id string) (*asterisque.StreamCall[struct{}, outer.Answer, struct{}], error) {
+	t.Helper()
+	call, err := outer.Dial.Open(t.Context(), s, outer.Target{Name: name, ID: id})
+	require.NoError(t, err)
+	_, err = call.Recv(soon(t))
+	return call, err
+}
+
+func TestASessionRegistersOneNode(t *testing.T) {
+	t.Parallel()
+	x, url := started(t, exchange.Config{Policy: everybody})
+	s := hostile(t, url, never)
+	require.NoError(t, register(t, s, "n", "i"))
+	for i := range 1000 {
+		require.ErrorIs(t, register(t, s, fmt.Sprint("n", i), "i"), outer.ErrBadRegistration)
+	}
+	require.Equal(t, 1, x.Stats().Nodes)
+	require.Equal(t, 1, x.Stats().Names)
+	for _, name := range []string{"", "a b", "a.b", "*"} {
+		require.ErrorIs(t, register(t, hostile(t, url, never), name, "*"), outer.ErrBadRegistration)
+	}
+}
+
+func TestASessionThatHasNotRegisteredGetsNothing(t *testing.T) {
+	t.Parallel()
+	_, url := started(t, exchange.Config{Policy: everybody})
+	joined(t, url, "orders", "b")
+	s := hostile(t, url, never)
+	_, err := dial(t, s, "orders", "b")
+	require.ErrorIs(t, err, outer.ErrUnregistered)
+	call, err := outer.Members.Open(t.Context(), s, "orders")
+	require.NoError(t, err)
+	_, err = call.Recv(soon(t))
+	require.ErrorIs(t, err, outer.ErrUnregistered)
+}
+
+func TestRelayedSessionsAreBounded(t *testing.T) {
+	t.Parallel()
+	x, url := started(t, exchange.Config{Policy: everybody, PerNode: 3, Sessions: 4})
+	joined(t, url, "orders", "b")
+	joined(t, url, "stock", "c")
+	s := hostile(t, url, never)
+	require.NoError(t, register(t, s, "", "i"))
+	for range 3 {
+		_, err := dial(t, s, "orders", "b")
+		require.NoError(t, err)
+	}
+	for range 100 {
+		_, err := dial(t, s, "stock", "c")
+		require.ErrorIs(t, err, asterisque.ErrOverloaded)
+		require.True(t, asterisque.Repeatable(err))
+		require.ErrorContains(t, err, "this node has 3 relayed sessions")
+	}
+	other := hostile(t, url, never)
+	require.NoError(t, register(t, other, "", "j"))
+	_, err := dial(t, other, "orders", "b")
+	require.ErrorContains(t, err, "the node orders b has 3 relayed sessions")
+	_, err = dial(t, other, "stock", "c")
+	require.NoError(t, err)
+	_, err = dial(t, other, "stock", "c")
+	require.ErrorContains(t, err, "the exchange relays 4 sessions")
+	s.Close()
+	require.Eventually(t, func() bool { return x.Stats().Sessions == 1 }, enough, time.Millisecond)
+}
+
+func TestWatchedNamesAreBounded(t *testing.T) {
+	t.Parallel()
+	_, url := started(t, exchange.Config{Policy: everybody})
+	s := hostile(t, url, never)
+	require.NoError(t, register(t, s, "", "i"))
+	for i := range 70 {
+		call, err := outer.Members.Open(t.Context(), s, fmt.Sprint("n", i))
+		require.NoError(t, err)
+		_, err = call.Recv(soon(t))
+		if i < 64 {
+			require.NoError(t, err)
+		} else {
+			require.ErrorIs(t, err, asterisque.ErrOverloaded)
+		}
+	}
+}
+
+func TestANodeThatNeverAnswersIsGivenUp(t *testing.T) {
+	t.Parallel()
+	x, url := started(t, exchange.Config{Policy: everybody, Answer: 100 * time.Millisecond})
+	require.NoError(t, register(t, hostile(t, url, never), "orders", "b"))
+	p := callerOf(t, joined(t, url, "", "a"), "orders")
+	require.Eventually(t, func() bool {
+		_, err := who.Call(soon(t), p, struct{}{}, asterisque.WithFailFast())
+		outage := outageOf(p)
+		return err != nil && outage != nil && outage.Why != nil
+	}, enough, time.Millisecond)
+	require.ErrorContains(t, outageOf(p).Why, "the node orders b does not take the session")
+	joined(t, url, "orders", "good")
+	require.Equal(t, "good", ask(t, p))
+	require.NoError(t, p.Close())
+	require.Eventually(t, func() bool { return x.Stats().Sessions == 0 }, enough, time.Millisecond)
+}
+
+// outageOf returns why the first server of a Pool is not connected.
+func outageOf(p *pool.Pool) *asterisque.Outage {
+	for _, s := range p.Servers() {
+		return s.Outage
+	}
+	return nil
+}
+
+func TestGarbageEndsTheSessionThatItIsIn(t *testing.T) {
+	t.Parallel()
+	x, url := started(t, exchange.Config{Policy: everybody})
+	b := joined(t, url, "orders", "b")
+	p := callerOf(t, joined(t, url, "", "a"), "orders")
+	require.Equal(t, "b", ask(t, p))
+	s := hostile(t, url, never)
+	require.NoError(t, register(t, s, "", "i"))
+	for _, garbage := range [][]byte{
+		{0xff, 0xff, 0xff, 0xff},              // a frame of 4 GiB
+		{0, 0, 0, 5, 'h', 'e', 'l', 'l', 'o'}, // one that is no message
+		{0, 0, 0, 0},
+	} {
+		call, err := dial(t, s, "orders", "b")
+		require.NoError(t, err)
+		require.NoError(t, call.Untyped().Send(soon(t), garbage))
+		<-call.Untyped().Done()
+	}
+	require.Equal(t, "b", ask(t, p))
+	require.NoError(t, b.Err())
+	require.Eventually(t, func() bool { return x.Stats().Sessions == 1 }, enough, time.Millisecond)
+}
+
+func TestAnExchangeThatAnswersNobodyDoesNotHoldJoinUp(t *testing.T) {
+	t.Parallel()
+	mute := asterisque.NewNode(asterisque.WithLogger(silent)) // it offers nothing
+	over := make(chan error, 1)
+	url := "mem://mute-exchange"
+	life, end := context.WithCancel(t.Context())
+	go func() { over <- mute.ListenAndServe(life, url) }() // ends with life
+	t.Cleanup(func() { mute.Close() })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second/2) // there is no answer
+	defer cancel()
+	_, err := agent.Join(ctx, agent.Config{Exchange: []string{url}, Name: "a"})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	end()
+	require.NoError(t, <-over)
+}
