@@ -3,6 +3,7 @@ package exchange_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -174,6 +175,37 @@ func TestGarbageEndsTheSessionThatItIsIn(t *testing.T) {
 	require.Equal(t, "b", ask(t, p))
 	require.NoError(t, b.Err())
 	require.Eventually(t, func() bool { return x.Stats().Sessions == 1 }, enough, time.Millisecond)
+}
+
+func TestFramesThatNobodyTakesWaitAtTheirSender(t *testing.T) {
+	t.Parallel()
+	x, url := started(t, exchange.Config{Policy: everybody})
+	far := hostile(t, url, func(ctx context.Context, p *asterisque.Pipe[outer.Answer, struct{}]) error {
+		if err := p.Send(ctx, outer.Answer{}); err != nil {
+			return err
+		}
+		<-ctx.Done() // it takes the session, and nothing of what comes
+		return ctx.Err()
+	})
+	require.NoError(t, register(t, far, "orders", "b"))
+	near := hostile(t, url, never)
+	require.NoError(t, register(t, near, "", "a"))
+	var sent atomic.Int64
+	frame := append([]byte{0, 0, 0x40, 0}, make([]byte, 16<<10)...)
+	for range 4 {
+		call, err := dial(t, near, "orders", "b")
+		require.NoError(t, err)
+		go func() { // ends with the call
+			for call.Untyped().Send(t.Context(), frame) == nil {
+				sent.Add(int64(len(frame)))
+			}
+		}()
+	}
+	stands(t, &sent)
+	require.Less(t, sent.Load(), int64(mostHeld))
+	require.Less(t, x.Stats().Node.Held, mostHeld)
+	joined(t, url, "stock", "c")
+	require.Equal(t, "c", ask(t, callerOf(t, joined(t, url, "", "d"), "stock")))
 }
 
 func TestAnExchangeThatAnswersNobodyDoesNotHoldJoinUp(t *testing.T) {

@@ -65,10 +65,8 @@ func TestASessionThatStandsHoldsUpNoOtherOneOfTheSameNode(t *testing.T) {
 	})
 	join(t, agent.Config{Exchange: []string{url}, Name: "store", ID: "c", Service: svc})
 	p := callerOf(t, a, "orders")
-	require.Equal(t, "b", ask(t, p))
+	call := running(t, p)
 	paused := b.Node().Sessions()[0]
-	call, err := hold.Open(t.Context(), p, struct{}{})
-	require.NoError(t, err)
 	paused.Pause() // nothing is read from its Wire
 	var sent, passed atomic.Int64
 	go pour(call, &sent) // ends with the call
