@@ -82,3 +82,10 @@ func (c *Cluster) dialNATS(options []nats.Option) (err error) {
 	}
 	return either(failed, err)
 }
+
+// Conn returns the connection to NATS, for what else a program says there. It stays the Cluster's,
+// and is closed with it.
+func (c *Cluster) Conn() *nats.Conn { return c.nc }
+
+// Prefix returns the part of all subjects of the cluster that is its own: see [Config].Prefix.
+func (c *Cluster) Prefix() string { return c.cfg.Prefix }

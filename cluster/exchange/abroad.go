@@ -55,14 +55,24 @@ func (x *Exchange) reachAbroad(ctx context.Context, from string, t outer.Target)
 		return nil, err
 	}
 	for _, m := range members {
-		if m.ID != t.ID || !x.policy.allows(from, m.Identity) {
-			continue
+		if m.ID == t.ID {
+			return x.dialMember(ctx, from, m, t)
 		}
-		w, err := x.cfg.Cluster.Dial(ctx, m)
-		if err != nil {
-			return nil, err
-		}
-		return &far{wire: w, private: wire.IsPrivate(w), end: func() {}}, nil
+	}
+	if m, ok := x.nodes.foreign(t.Name, t.ID); ok {
+		return x.dialMember(ctx, from, cluster.Member{Name: m.Name, ID: m.ID, Instance: m.Instance, Identity: m.Identity}, t)
 	}
 	return nil, x.nobody(t)
+}
+
+// dialMember is reachAbroad once it is known who that is.
+func (x *Exchange) dialMember(ctx context.Context, from string, m cluster.Member, t outer.Target) (*far, error) {
+	if !x.policy.allows(from, m.Identity) {
+		return nil, x.nobody(t)
+	}
+	w, err := x.cfg.Cluster.Dial(ctx, m)
+	if err != nil {
+		return nil, err
+	}
+	return &far{wire: w, private: wire.IsPrivate(w), end: func() {}}, nil
 }

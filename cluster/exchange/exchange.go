@@ -20,17 +20,20 @@ type Exchange struct {
 	policy policy
 	node   *asterisque.Node
 	nodes  *nodes
+	domain *domain // nil: there is no cluster
 	crew   crew
 	ctx    context.Context // ends with Close
 	end    context.CancelCauseFunc
 
-	sessions room          // those that are relayed
-	relayed  atomic.Uint64 // those that ever were
-	refused  atomic.Uint64 // those to a node that is not there, or must not be reached
+	answering room          // questions of other domains
+	sessions  room          // those that are relayed
+	relayed   atomic.Uint64 // those that ever were
+	refused   atomic.Uint64 // those to a node that is not there, or must not be reached
 }
 
 // New returns an exchange that serves nobody yet: see [Exchange.Serve]. The error says what is
-// wrong with cfg; that of a rule names it.
+// wrong with cfg; that of a rule names it. With a Cluster it may be a [*ClaimedError], or one of
+// NATS, which has 10 seconds.
 func New(cfg Config) (*Exchange, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
@@ -40,8 +43,8 @@ func New(cfg Config) (*Exchange, error) {
 	x.sessions.most = int64(cfg.Sessions)
 	x.ctx, x.end = context.WithCancelCause(context.Background())
 	if cfg.Cluster != nil {
-		x.nodes.follow = func(ctx context.Context, name string, g *group) {
-			x.crew.begin(func() { x.follow(ctx, name, g) })
+		if err := x.join(); err != nil {
+			return nil, err
 		}
 	}
 	svc := asterisque.NewService()
@@ -54,6 +57,25 @@ func New(cfg Config) (*Exchange, error) {
 		return nil, err
 	}
 	return x, nil
+}
+
+// join lets the exchange take part in its cluster.
+func (x *Exchange) join() (err error) {
+	ctx, cancel := context.WithTimeout(x.ctx, 2*patience)
+	defer cancel()
+	if x.domain, err = newDomain(ctx, x.cfg.Cluster, x.cfg.ID); err != nil {
+		return err
+	}
+	x.answering.most = answering
+	x.nodes.follow = func(ctx context.Context, name string, g *group) {
+		x.crew.begin(func() { x.follow(ctx, name, g) }) // ends with ctx
+		x.crew.begin(func() { x.search(ctx, name, g) }) // the same
+	}
+	if err := x.findable(); err != nil {
+		x.domain.close()
+		return err
+	}
+	return nil
 }
 
 // ID returns what nodes see of the exchange.
@@ -82,6 +104,9 @@ func (x *Exchange) Shutdown(ctx context.Context) error {
 // again. Repeated calls return nil.
 func (x *Exchange) Close() error {
 	x.end(ErrClosed)
+	if x.domain != nil {
+		x.domain.close()
+	}
 	err := x.node.Close()
 	x.crew.wait()
 	return err

@@ -24,7 +24,7 @@ type registrant struct {
 
 // nodes are those that are registered.
 type nodes struct {
-	follow func(ctx context.Context, name string, g *group) // fixed; keeps abroad; nil: there is none
+	follow func(ctx context.Context, name string, g *group) // fixed; keeps abroad and foreign; nil: there is none
 
 	mu        sync.Mutex
 	bySession map[*asterisque.Session]*registrant // guarded by mu, as all below
@@ -36,8 +36,9 @@ type nodes struct {
 type group struct {
 	members map[string]*registrant // by id; guarded by mu of nodes, as all but changed
 	abroad  map[string]versioned   // the same in the cluster, while there are uses
+	foreign map[string]versioned   // the same in other domains; replaced as a whole
 	uses    int                    // by those who watch
-	stop    context.CancelFunc     // ends what keeps abroad
+	stop    context.CancelFunc     // ends what keeps these two
 	changed notice
 }
 
@@ -182,6 +183,7 @@ func (n *nodes) use(name string) (g *group, leave func()) {
 		if g.uses--; g.uses == 0 {
 			g.stop()
 			clear(g.abroad)
+			g.foreign = nil
 		}
 		n.dropLocked(name, g)
 	}
@@ -197,7 +199,9 @@ type versioned struct {
 func (n *nodes) all(g *group) map[string]versioned {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	all := maps.Clone(g.abroad)
+	all := make(map[string]versioned, len(g.members))
+	maps.Copy(all, g.foreign)
+	maps.Copy(all, g.abroad)
 	for id, r := range g.members {
 		all[id] = versioned{r.member, r.version}
 	}

@@ -1,0 +1,80 @@
+package exchange_test
+
+import (
+	"fmt"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/cluster"
+	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/exchange"
+)
+
+// sites starts two NATS servers, each with a domain of JetStream of its own, that are joined as
+// leaf nodes.
+func sites(t *testing.T) (hub, leaf *broker.Broker) {
+	t.Helper()
+	hub = site(t, "hub", func(o *server.Options) {
+		o.LeafNode.Host, o.LeafNode.Port = "127.0.0.1", server.RANDOM_PORT
+	})
+	at := fmt.Sprintf("127.0.0.1:%d", leafPort(t, hub))
+	leaf = site(t, "leaf", func(o *server.Options) {
+		o.LeafNode.Remotes = []*server.RemoteLeafOpts{{URLs: []*url.URL{{Scheme: "nats-leaf", Host: at}}}}
+		o.LeafNode.ReconnectInterval = 50 * time.Millisecond
+	})
+	require.Eventually(t, func() bool { return leaf.Server().NumLeafNodes() == 1 && hub.Server().NumLeafNodes() == 1 }, enough, time.Millisecond)
+	return hub, leaf
+}
+
+func site(t *testing.T, domain string, more func(o *server.Options)) *broker.Broker {
+	t.Helper()
+	b, err := broker.Start(broker.Config{Name: domain, Change: func(o *server.Options) {
+		o.JetStreamDomain = domain
+		more(o)
+	}})
+	require.NoError(t, err)
+	t.Cleanup(func() { b.Close() })
+	return b
+}
+
+// leafPort returns where a server listens for leaf nodes.
+func leafPort(t *testing.T, b *broker.Broker) int {
+	t.Helper()
+	v, err := b.Server().Varz(nil)
+	require.NoError(t, err)
+	return v.LeafNode.Port
+}
+
+func TestNodesOfTwoDomainsReachEachOther(t *testing.T) {
+	t.Parallel()
+	hub, leaf := sites(t)
+	_, first := bridge(t, hub, exchange.Config{Policy: everybody})
+	_, second := bridge(t, leaf, exchange.Config{Policy: everybody})
+	a, c := joined(t, first, "shop", "a"), joined(t, second, "orders", "c")
+	require.Equal(t, "c", ask(t, callerOf(t, a, "orders")))
+	require.Equal(t, "a", ask(t, callerOf(t, c, "shop")))
+	inCluster(t, leaf, cluster.Config{Name: "stock", ID: "s", Service: service("s", nil)})
+	p := callerOf(t, a, "stock")
+	require.Equal(t, "s", ask(t, p), "one of the other cluster itself")
+	require.NoError(t, c.Close())
+	seen := callerOf(t, a, "orders")
+	require.Eventually(t, func() bool { return len(seen.Servers()) == 0 || !seen.Servers()[0].Ready }, enough, time.Millisecond)
+}
+
+func TestTheIDOfAnExchangeIsItsOwnInAllDomains(t *testing.T) {
+	t.Parallel()
+	hub, leaf := sites(t)
+	x, _ := bridge(t, hub, exchange.Config{ID: "plant"})
+	for domain, b := range map[string]*broker.Broker{"hub": hub, "leaf": leaf} {
+		_, err := exchange.New(exchange.Config{ID: "plant", Cluster: inCluster(t, b, cluster.Config{}), Logger: silent})
+		var claimed *exchange.ClaimedError
+		require.ErrorAs(t, err, &claimed)
+		require.Equal(t, exchange.ClaimedError{ID: "plant", Domain: domain, Other: "hub"}, *claimed)
+	}
+	require.NoError(t, x.Close())
+	bridge(t, leaf, exchange.Config{ID: "plant"})
+}
