@@ -1,0 +1,62 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster"
+	"github.com/asterisque-go/asterisque/cluster/exchange"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// serve runs the exchange until ctx ends, and then lets go in good order what runs.
+func serve(ctx context.Context, o *options, stdout io.Writer, log *slog.Logger) error {
+	rules, err := o.rules()
+	if err != nil {
+		return err
+	}
+	secure, err := o.secure()
+	if err != nil {
+		return err
+	}
+	cfg := exchange.Config{ID: o.id, Policy: rules, PerNode: o.perNode, Sessions: o.sessions, Logger: log}
+	if !o.alone {
+		c, err := cluster.Join(ctx, cluster.Config{NATS: o.nats, Prefix: o.prefix}, asterisque.WithLogger(log))
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		cfg.Cluster = c
+		fmt.Fprintf(stdout, "exchange: in the cluster %s of %s\n", o.prefix, c.NATS())
+	}
+	x, err := exchange.New(cfg)
+	if err != nil {
+		return err
+	}
+	defer x.Close()
+	ln, err := wire.Listen(ctx, o.listen, wire.Options{TLS: secure})
+	if err != nil {
+		return err
+	}
+	tell(stdout, x.ID(), ln.URL(), rules)
+	if err := x.Serve(ctx, ln); err != nil {
+		return err
+	}
+	fmt.Fprintln(stdout, "exchange: shuts down; interrupt it again to end at once")
+	return x.Shutdown(context.WithoutCancel(ctx)) // which takes 30 seconds at most
+}
+
+// tell says what the exchange does, and above all what it does not.
+func tell(stdout io.Writer, id, url string, rules []exchange.Rule) {
+	fmt.Fprintf(stdout, "exchange: %s lets nodes connect at %s\n", id, url)
+	if len(rules) == 0 {
+		fmt.Fprintln(stdout, "exchange: NOBODY may reach anybody: there is no policy; see -policy, and -h")
+		return
+	}
+	for _, r := range rules {
+		fmt.Fprintf(stdout, "exchange: may reach: %v\n", r)
+	}
+}
