@@ -119,3 +119,16 @@ func ask(t testing.TB, on asterisque.Caller) string {
 	require.NoError(t, err)
 	return id
 }
+
+// dialled returns a session with a node that listens at a TCP port, until the test ends.
+func dialled(t testing.TB, node *asterisque.Node) *asterisque.Session {
+	t.Helper()
+	ln, err := wire.Listen(t.Context(), "tcp://127.0.0.1:0", wire.Options{})
+	require.NoError(t, err)
+	go node.Serve(context.Background(), ln) // ends with the node
+	caller := asterisque.NewNode(asterisque.WithLogger(silent))
+	t.Cleanup(func() { caller.Close() })
+	s, err := caller.Dial(soon(t), ln.URL())
+	require.NoError(t, err)
+	return s
+}

@@ -24,7 +24,8 @@ type registrant struct {
 
 // nodes are those that are registered.
 type nodes struct {
-	follow func(ctx context.Context, name string, g *group) // fixed; keeps abroad and foreign; nil: there is none
+	// keeps abroad and foreign of a group until ctx ends; nil: there is neither; fixed
+	follow func(ctx context.Context, name string, g *group)
 
 	mu        sync.Mutex
 	bySession map[*asterisque.Session]*registrant // guarded by mu, as all below

@@ -47,7 +47,8 @@ func running(t *testing.T, args ...string) (out *screen, url string) {
 	out = new(screen)
 	ctx, stop := context.WithCancel(context.Background())
 	over := make(chan error, 1)
-	go func() { over <- run(ctx, append(args, "-listen", "tcp://127.0.0.1:0"), out, io.Discard) }() // ends with ctx
+	args = append(args, "-listen", "tcp://127.0.0.1:0")
+	go func() { over <- run(ctx, args, out, io.Discard) }() // ends with ctx
 	t.Cleanup(func() {
 		stop()
 		require.NoError(t, <-over)
