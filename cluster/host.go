@@ -38,8 +38,10 @@ type hosts struct {
 // Host lets others see and reach a node that cannot be in the cluster itself, such as one that
 // connects to this program some other way. Of m its Name, ID, Identity, Region, Version and
 // Metadata count, as those of [Config] do; it has no addresses. Wires that others dial to it are
-// given to accept, each on a goroutine of its own; they are accept's to close. With [Config].TLS this side
-// does TLS for the node: its certificate has to prove the Identity of m.
+// given to accept, each on a goroutine of its own; they are accept's to close.
+//
+// With [Config].TLS this side does TLS for the node, and its certificate has to prove the Identity
+// of m.
 //
 // The node stays until Close, or that of the Cluster. start ends the wait for NATS. Errors are
 // [ErrNameTaken], [ErrClosed], those of NATS, and what is wrong with m.
