@@ -174,8 +174,8 @@ func (o *durableAnswers) answer(m *durableAnswer, result []byte, a *Abort) {
 	}
 }
 
-// endLocked notes what became of a call, and reports whether the answer is kept: no error is if what
-// stands around the handler did not let it run, or wants that, and so leaves it open.
+// endLocked notes what became of a call, and reports whether the answer is kept: an error is not if
+// what stands around the handler did not let it run, or wants it so.
 func (o *durableAnswers) endLocked(m *durableAnswer, result []byte, a *Abort, open bool) (kept bool) {
 	if a != nil && (open || a.Ran == codec.Refused) {
 		m.moveLocked(durableDropped)

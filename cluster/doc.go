@@ -30,6 +30,12 @@
 // A name is watched by the nodes that use it, and by no other one: what a node costs depends on how
 // many nodes have the names that it uses, and not on how many there are.
 //
+// # Durable calls
+//
+// With [Config].Durable the nodes of a name remember durable calls ([asterisque.WithDurable])
+// together, so that a call goes on at another node when the one that ran it is lost, and is run
+// once nevertheless. [The page for operators] says what exactly is promised.
+//
 // # Who is who
 //
 // What others read of a node is what that says of itself, and whoever may write into the buckets

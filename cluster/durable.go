@@ -19,8 +19,8 @@ import (
 // Durable lets all nodes of a name remember durable calls together ([asterisque.WithDurable],
 // [asterisque.WithIdempotencyKey]), in a bucket of JetStream: a call that is made again with its
 // key, at whichever of them, is not run again, but gets the answer of the first one, and waits for
-// it if that runs. All nodes of the name have to say the same, but for Share, Lease and Idempotent. Each
-// durable call costs two writes of JetStream, before and after it runs.
+// it if that runs. All nodes of the name have to say the same, but for Share, Lease and Idempotent.
+// Each durable call costs two writes of JetStream, before and after it runs.
 //
 // Where nobody knows whether a call has run to its end, since the node that ran it is lost, a
 // repetition gets an ErrUnavailable that is not [asterisque.Repeatable]. docs/cluster.md says what
@@ -45,8 +45,8 @@ type Durable struct {
 	Bytes int64
 
 	// Share is which part of Calls and Bytes one caller may use at each node, at most 1; 0 is a
-	// quarter. Callers are told apart as by [asterisque.DurableAnswers], which have a share and bounds
-	// of their own, for what each node remembers itself.
+	// quarter. Callers are told apart as by [asterisque.DurableAnswers], which have a share and
+	// bounds of their own, for what each node remembers itself.
 	Share float64
 
 	// Lease is after how long without a sign of the node that runs a call nobody waits for it any
@@ -117,7 +117,7 @@ type durables struct {
 
 	takeBacks chan struct{} // has one for each claim that is being taken back
 
-	running sync.WaitGroup // what takes claims back; one is added with mu held, and none once closed
+	running sync.WaitGroup // what takes claims back; added with mu held, and not once closed
 	quiet   chan struct{}  // closed when nothing runs any more, once closed
 
 	mu     sync.Mutex
@@ -164,6 +164,9 @@ func (d *durables) leave() {
 // close lets nothing begin any more, and waits until what runs has put its outcome in, a second at
 // most: a handler may go on though its context has ended. The context of the cluster has.
 func (d *durables) close() {
+	if d == nil { // not switched on
+		return
+	}
 	d.mu.Lock()
 	d.closed = true
 	runs := d.runs

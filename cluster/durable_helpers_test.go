@@ -203,3 +203,10 @@ func bySubject(name string) (replica, caller []asterisque.Option) {
 			Credential:       func(context.Context, asterisque.Peer) ([]byte, error) { return []byte(name), nil },
 		})}
 }
+
+// runsNow returns how many calls run, or wait for those that run elsewhere.
+func (d *durables) runsNow() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.runs
+}

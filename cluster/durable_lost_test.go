@@ -33,7 +33,8 @@ func TestACallThatMayRunAgainDoesWhenItsNodeIsLost(t *testing.T) {
 	a, b := s.replica("a", f, lease(time.Second)), s.replica("b", answers("at b"))
 	c := s.replica("c", answers("at c"))
 	key := aKey()
-	go rebook.Call(t.Context(), a.session, 1, asterisque.WithIdempotencyKey(key)) // ends with its node
+	// ends with its node
+	go rebook.Call(t.Context(), a.session, 1, asterisque.WithIdempotencyKey(key))
 	require.Eventually(t, func() bool { return s.runs.Load() == 1 }, enough, time.Millisecond)
 	vanish(a.Cluster)
 	for _, r := range []*replica{b, c} {
@@ -42,6 +43,46 @@ func TestACallThatMayRunAgainDoesWhenItsNodeIsLost(t *testing.T) {
 		require.Equal(t, "at b", text, "it has run there, and once there")
 	}
 	require.EqualValues(t, 2, s.runs.Load())
+}
+
+func TestADurableCallThatMayRunAgainGoesOnAtAnotherNodeOfTheName(t *testing.T) {
+	t.Parallel()
+	got, s := lostUnderWay(t, rebook)
+	require.NoError(t, got.err)
+	require.Equal(t, "again", got.text)
+	require.EqualValues(t, 2, s.runs.Load())
+}
+
+func TestADurableCallLearnsFromAnotherNodeOfTheNameThatItMayHaveRun(t *testing.T) {
+	t.Parallel()
+	got, s := lostUnderWay(t, book)
+	requireMayHaveRun(t, asterisque.ErrUnavailable, got.err)
+	require.EqualValues(t, 1, s.runs.Load())
+}
+
+// lostUnderWay makes a call at whichever of two nodes, which is lost when it runs.
+func lostUnderWay(t *testing.T, f asterisque.Function[int, string]) (outcome, *bookings) {
+	s := newBookings(t)
+	does := func(ctx context.Context, _ int) (string, error) {
+		if s.runs.Load() > 1 {
+			return "again", nil
+		}
+		<-ctx.Done()
+		return "", ctx.Err()
+	}
+	a, b := s.replica("a", does, lease(time.Second)), s.replica("b", does, lease(time.Second))
+	p := callerOf(t, joined(t, config(s.b, "", "")), "orders")
+	out := make(chan outcome, 1)
+	go func() { // ends with the call
+		text, err := f.Call(t.Context(), p, 1, asterisque.WithDurable())
+		out <- outcome{text, err}
+	}()
+	require.Eventually(t, func() bool { return s.runs.Load() == 1 }, bookingTime, time.Millisecond)
+	if a.durable.runsNow() == 0 {
+		a = b
+	}
+	vanish(a.Cluster)
+	return <-out, s
 }
 
 func TestTheAnswerOutlivesTheNodeThatRanTheCall(t *testing.T) {

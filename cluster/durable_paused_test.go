@@ -76,7 +76,8 @@ func TestOfACallWhoseProcessIsKilledARepetitionLearnsThatItMayHaveRun(t *testing
 	b := s.replica("b", answers("at b"), lease(time.Second))
 	p := s.pausedProcess()
 	key := aKey()
-	go book.Call(t.Context(), p.session, 1, asterisque.WithIdempotencyKey(key)) // ends with its process
+	// ends with its process
+	go book.Call(t.Context(), p.session, 1, asterisque.WithIdempotencyKey(key))
 	require.Equal(t, "runs", p.said())
 	require.NoError(t, p.cmd.Process.Kill())
 	_, err := b.books(key)

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -81,6 +82,9 @@ func (r *durableRoom) age(written time.Time) time.Duration {
 
 // look asks the leader of the stream what is in the bucket, and makes it again if it is gone.
 func (d *durables) look(ctx context.Context) (*jetstream.StreamInfo, error) {
+	if !d.nc.IsConnected() {
+		return nil, nats.ErrConnectionReconnecting
+	}
 	ctx, cancel := context.WithTimeout(ctx, natsPatience)
 	defer cancel()
 	s, err := d.js.Stream(ctx, d.store.stream)

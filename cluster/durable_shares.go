@@ -19,7 +19,7 @@ type durableShares struct {
 
 	mu      sync.Mutex
 	began   time.Time                // the present period; guarded by mu, as all below
-	present map[string]durableAmount // by caller; of calls that were claimed, no more than the bucket takes
+	present map[string]durableAmount // by caller; of no more calls than the bucket takes
 	before  map[string]durableAmount
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// durableLook is how often is looked at a call that runs elsewhere, whatever its watch says: that may
-// have been lost with a server of NATS.
+// durableLook is how often a call that runs elsewhere is looked at, whatever its watch says: that
+// may have been lost with a server of NATS.
 const durableLook = 3 * time.Second
 
 // await waits while a call runs elsewhere, and returns what becomes of it. Watching tells when to

@@ -82,7 +82,8 @@ func (c *Cluster) around() []asterisque.Interceptor {
 		return []asterisque.Interceptor{c.fence.intercept}
 	}
 	c.durable = newDurables(&c.cfg, c.instance)
-	return []asterisque.Interceptor{c.fence.intercept, c.durable.intercept} // what the fence refuses is not remembered
+	// in this order, so that what the fence refuses is not remembered
+	return []asterisque.Interceptor{c.fence.intercept, c.durable.intercept}
 }
 
 // refusalOr returns err, or what the NATS server does not allow if that has ended start: what has
@@ -231,6 +232,7 @@ func (c *Cluster) member(addresses []string) Member {
 		Name: c.cfg.Name, ID: c.cfg.ID, Instance: c.instance, State: Present,
 		Since: time.Now().UTC().Round(time.Millisecond), Addresses: addresses,
 		Identity: c.cfg.Identity, Region: c.cfg.Region, Version: c.cfg.Version, Metadata: c.cfg.Metadata,
+		Durable: c.durable != nil,
 	}
 }
 
@@ -275,9 +277,7 @@ func (c *Cluster) Close() error {
 		c.hosts.close()
 		c.node.Close()
 		c.releaseClaims()
-		if c.durable != nil {
-			c.durable.close()
-		}
+		c.durable.close()
 		c.running.Wait()
 		c.views.close()
 		if c.self != nil && c.nc.IsConnected() {

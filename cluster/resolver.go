@@ -174,6 +174,9 @@ func (r *route) set() ([]pool.Address, error) {
 	byID := make(map[string]Member, len(members))
 	for i, m := range members {
 		set[i] = pool.Address{URL: m.ID, ID: m.ID}
+		if m.Durable {
+			set[i].Answers = m.Name
+		}
 		byID[m.ID] = m
 	}
 	r.know(byID)
