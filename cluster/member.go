@@ -27,7 +27,7 @@ type Member struct {
 	Identity  string            `json:"identity"`
 	Region    string            `json:"region,omitempty"`
 	Version   string            `json:"version,omitempty"`
-	Durable   bool              `json:"durable,omitempty"` // it remembers durable calls with others of its name
+	Durable   bool              `json:"durable,omitempty"` // as Config.Durable
 	Metadata  map[string]string `json:"metadata,omitempty"`
 
 	revision uint64 // of its entry
