@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -64,20 +65,14 @@ func (s *durableStore) remove(ctx context.Context, name string, revision uint64)
 	return s.kv.Delete(ctx, name, jetstream.LastRevision(revision))
 }
 
+// fullCodes are those of JetStream for what is beyond a limit of the stream, its servers' memory and
+// disks, and the account.
+var fullCodes = []jetstream.ErrorCode{10077, 10002, 10023, 10028, 10047}
+
 // isFull reports whether a write failed because there is no room for it.
 func isFull(err error) bool {
 	var api *jetstream.APIError
-	if !errors.As(err, &api) {
-		return false
-	}
-	// what was stored last would be beyond a limit, of the stream, its servers, or the account
-	full := []jetstream.ErrorCode{10077, 10023, 10028, 10047}
-	for _, code := range full {
-		if api.ErrorCode == code {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &api) && slices.Contains(fullCodes, api.ErrorCode)
 }
 
 // isRejected reports whether a write certainly did not take place.
