@@ -65,8 +65,8 @@ func (s *durableStore) remove(ctx context.Context, name string, revision uint64)
 	return s.kv.Delete(ctx, name, jetstream.LastRevision(revision))
 }
 
-// fullCodes are those of JetStream for what is beyond a limit of the stream, its servers' memory and
-// disks, and the account.
+// fullCodes are those of JetStream for what is beyond a limit of the stream, of the memory and the
+// disks of its servers, or of the account.
 var fullCodes = []jetstream.ErrorCode{10077, 10002, 10023, 10028, 10047}
 
 // isFull reports whether a write failed because there is no room for it.
