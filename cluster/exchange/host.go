@@ -48,7 +48,7 @@ func (x *Exchange) shown(identity string) bool {
 func (x *Exchange) host(ctx context.Context, r *registrant) (*cluster.Hosted, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	m := r.member
+	m := &r.member // all but its state, which may change
 	h, err := x.cfg.Cluster.Host(ctx, cluster.Member{
 		Name: m.Name, ID: m.ID, Identity: m.Identity, Region: m.Region, Version: m.Version, Metadata: m.Metadata,
 	}, func(w wire.Wire) { x.take(r, w) })

@@ -1,7 +1,9 @@
 package exchange_test
 
 import (
+	"bytes"
 	"context"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -101,4 +103,20 @@ func TestAnUrgentCallIsNotBehindATransfer(t *testing.T) {
 	require.Positive(t, sent.Load())
 	call.Abort(nil)
 	require.ErrorIs(t, <-ended, context.Canceled)
+}
+
+func TestLargeMessagesCross(t *testing.T) {
+	t.Parallel()
+	_, url := started(t, exchange.Config{Policy: everybody})
+	echo := asterisque.Func[[]byte, []byte](9, "echo")
+	svc := asterisque.NewService()
+	echo.Handle(svc, func(_ context.Context, b []byte) ([]byte, error) { return b, nil })
+	join(t, agent.Config{Exchange: []string{url}, Name: "orders", ID: "b", Service: svc})
+	p := callerOf(t, joined(t, url, "shop", "a"), "orders")
+	for _, n := range []int{0, 60 << 10, 64 << 10, 65 << 10, 66 << 10, 128 << 10, 3 << 20} {
+		want := bytes.Repeat([]byte{byte(n >> 10)}, n)
+		got, err := echo.Call(soon(t), p, want, asterisque.WithMetadata(asterisque.Metadata{"k": strings.Repeat("x", 4000)}))
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(want, got), n)
+	}
 }

@@ -147,8 +147,10 @@ func (a *Agent) keepRegistered() {
 func (a *Agent) register(s *asterisque.Session) error {
 	m := a.member
 	m.State = a.registration.state()
+	var reading sync.WaitGroup
+	defer reading.Wait()
 	ctx, end := context.WithCancelCause(a.ctx)
-	defer end(nil)
+	defer end(nil) // for the goroutine, too
 	call, err := outer.Register.Open(ctx, s, outer.Registration{Member: m})
 	if err != nil {
 		return err
@@ -158,8 +160,6 @@ func (a *Agent) register(s *asterisque.Session) error {
 		return err
 	}
 	a.registration.set(s, w)
-	var reading sync.WaitGroup
-	defer reading.Wait()
 	reading.Go(func() { // ends with ctx, or with the call
 		_, err := call.Recv(ctx)
 		if err == nil || err == io.EOF {
