@@ -103,6 +103,18 @@ func TestAnIdentityThatIsNotProvedIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, agent.ErrUnproved)
 }
 
+func TestANodeThatIsNotLetInIsToldAtOnce(t *testing.T) {
+	t.Parallel()
+	_, url := started(t, exchange.Config{Policy: everybody, Options: []asterisque.Option{asterisque.WithAccess(asterisque.Access{
+		Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
+			return nil, asterisque.ErrUnauthorized.Withf("strangers have to stay outside")
+		},
+	})}})
+	_, err := agent.Join(soon(t), agent.Config{Exchange: []string{url}, Name: "orders"})
+	require.ErrorIs(t, err, asterisque.ErrUnauthorized)
+	require.ErrorContains(t, err, "strangers have to stay outside")
+}
+
 func TestANameIsForOneIdentityAtATime(t *testing.T) {
 	t.Parallel()
 	_, url := started(t, exchange.Config{Options: credentials(""), Policy: everybody})

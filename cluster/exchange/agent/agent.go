@@ -65,18 +65,20 @@ func (a *Agent) join(start context.Context) (err error) {
 			return err
 		}
 	}
-	refused := make(chan error, 1)
 	a.conn, err = a.outer.Connect(a.ctx, "", asterisque.Reconnection{
 		Background: true, Persist: true, Dial: a.urls.dial,
-		OnState: func(_ *asterisque.Connection, s asterisque.ConnectionState, err error) {
-			a.noteState(s, err, refused)
+		OnState: func(_ *asterisque.Connection, s asterisque.ConnectionState, _ error) {
+			if s == asterisque.Connected {
+				a.urls.good()
+			}
+			a.states.signal()
 		},
 	})
 	if err != nil {
 		return err
 	}
 	a.running.Go(a.keepRegistered) // ends with a.ctx
-	return a.awaitRegistered(start, refused)
+	return a.awaitRegistered(start)
 }
 
 // Node returns the node, to make calls that name no one, or to look at its sessions. It is closed

@@ -88,37 +88,32 @@ func (a *Agent) away(err error) error {
 	return fmt.Errorf("no exchange has taken the node yet: %w", err)
 }
 
+// look is how often Join looks whether an exchange has refused this side.
+const look = 20 * time.Millisecond
+
 // awaitRegistered waits until the node is registered for the first time, or is not let in.
-func (a *Agent) awaitRegistered(start context.Context, refused <-chan error) error {
-	start, end := context.WithCancelCause(start)
-	defer end(nil)
+func (a *Agent) awaitRegistered(start context.Context) error {
+	start, end := context.WithCancel(start)
+	defer end()
 	over := make(chan error, 1)
 	go func() { // ends with start
 		_, err := a.await(start)
 		over <- err
 	}()
-	select {
-	case err := <-over:
-		return err
-	case err := <-refused:
-		end(err)
-		<-over
-		return err
-	}
-}
-
-// noteState takes what has become of the session with the exchange.
-func (a *Agent) noteState(s asterisque.ConnectionState, err error, refused chan<- error) {
-	if s == asterisque.Connected {
-		a.urls.good()
-	}
-	if errors.Is(err, asterisque.ErrUnauthorized) {
+	again := time.NewTicker(look)
+	defer again.Stop()
+	for {
 		select {
-		case refused <- err:
-		default: // the first one counts, while Join waits
+		case err := <-over:
+			return err
+		case <-again.C:
+		}
+		if o := a.conn.Outage(); o != nil && errors.Is(o.Why, asterisque.ErrUnauthorized) {
+			end()
+			<-over
+			return o.Why
 		}
 	}
-	a.states.signal()
 }
 
 // keepRegistered registers the node with each session that there is with an exchange.
