@@ -162,7 +162,8 @@ func (c *Conn) Close() error {
 // session: a handler that has made the connection of its pipe returns then, and nothing is lost. It
 // returns nil, or the error of ctx, which ends the wait.
 func (c *Conn) Wait(ctx context.Context) error {
-	for _, over := range []<-chan struct{}{c.out.over, c.closed} { // the first may come by CloseWrite
+	// the first may come by CloseWrite
+	for _, over := range []<-chan struct{}{c.out.over, c.closed} {
 		select {
 		case <-over:
 		case <-ctx.Done():
