@@ -99,9 +99,15 @@ type Config struct {
 	// its own.
 	Durable *Durable
 
+	// Queue lets the node take calls that were posted to its name while nobody was there, and says
+	// how much of them is kept: see [Post]. nil: it takes none, and posts as with Queue{}.
+	Queue *Queue
+
 	// Replicas is how many NATS servers keep what the nodes of the cluster know of each other: 1,
 	// 3 or 5. All nodes have to say the same. 0 is 1.
 	Replicas int
+
+	takes bool // it takes posted calls
 
 	times times // for tests
 }
@@ -140,6 +146,9 @@ func (c Config) complete() (Config, error) {
 	c.times.local = defaulted(c.times.local, localServer)
 	c.times.record = defaulted(c.times.record, recordTime)
 	c.Addresses = slices.Clone(c.Addresses)
+	if err := c.completeQueue(); err != nil {
+		return c, fmt.Errorf("cluster: %w", err)
+	}
 	if c.Durable != nil {
 		d, err := c.Durable.complete()
 		if err != nil {
@@ -151,6 +160,20 @@ func (c Config) complete() (Config, error) {
 		return c, fmt.Errorf("cluster: %w", err)
 	}
 	return c, nil
+}
+
+// completeQueue sets the Queue to its defaults.
+func (c *Config) completeQueue() error {
+	c.takes = c.Queue != nil && c.Name != ""
+	if c.takes && c.Durable == nil {
+		return errors.New("a call that waits may be handed out twice: Config.Queue is set, and Config.Durable is not, by which it runs once")
+	}
+	if c.Queue == nil {
+		c.Queue = new(Queue)
+	}
+	q, err := c.Queue.complete()
+	c.Queue = &q
+	return err
 }
 
 // defaulted returns v, or other if that is the zero value.

@@ -37,17 +37,18 @@ var (
 	ErrNoMember = errors.New("cluster: no such node is in the cluster")
 )
 
-// BucketError says that a bucket in JetStream has other limits than the cluster needs. Change it
-// ("nats kv edit"), or delete it, and the next node that joins makes it as it has to be.
+// BucketError says that a bucket in JetStream, or the stream of a [Queue], has other limits than the
+// cluster needs. Change it ("nats kv edit", "nats stream edit"), or delete it, and the next node
+// that joins makes it as it has to be.
 type BucketError struct {
-	Bucket     string
+	Bucket     string // or the stream
 	What       string // the limit, such as "time to live"
 	Want, Have string
 }
 
 // Error implements error.
 func (e *BucketError) Error() string {
-	return fmt.Sprintf("cluster: the bucket %s has a %s of %s, and %s is needed; change the bucket, or delete it while no node is there", e.Bucket, e.What, e.Have, e.Want)
+	return fmt.Sprintf("cluster: %s in JetStream has a %s of %s, and %s is needed; change it, or delete it while no node is there", e.Bucket, e.What, e.Have, e.Want)
 }
 
 // explain says what an error of NATS means that came while what was done on a connection, whose

@@ -37,6 +37,7 @@ type Cluster struct {
 	resumes *resumes
 	fence   *fence
 	durable *durables // nil: each node remembers its own durable calls
+	queues  queues
 	peers   *peers
 	hosts   hosts
 	refused atomic.Pointer[context.CancelCauseFunc] // what a refusal of NATS ends; nil: nothing

@@ -1,0 +1,202 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Queue lets the nodes of a name take calls that wait for them in JetStream, where [Cluster.Post]
+// and [Post] put them while nobody of the name need be there. All who post to the name, and all its
+// nodes, have to say the same; who says nothing says Queue{}. A node without a Name takes no calls,
+// and only says what it posts with.
+//
+// A node that takes calls needs Config.Durable too: a call may be handed out twice, and is run once
+// since the nodes remember it together.
+type Queue struct {
+	// Calls is how many may wait at most; 0 is 65,536.
+	Calls int64
+
+	// Bytes is how many bytes these may have in all, with some 400 for each; 0 is 64 MiB, and the
+	// least is 1 MiB. As much again is for the outcomes. JetStream reserves both.
+	Bytes int64
+
+	// Longest is how long a call may wait and run at most: a second to a month. 0 is a day. Its
+	// outcome is kept for twice as long, and for an hour at least.
+	Longest time.Duration
+}
+
+const (
+	queueCalls   = 1 << 16
+	queueBytes   = 64 << 20
+	queueLongest = 24 * time.Hour
+)
+
+// complete returns q with all that has a default, or what is wrong with it.
+func (q Queue) complete() (Queue, error) {
+	q.Calls = defaulted(q.Calls, queueCalls)
+	q.Bytes = defaulted(q.Bytes, queueBytes)
+	q.Longest = defaulted(q.Longest, queueLongest)
+	switch {
+	case q.Calls < 1 || q.Calls > 1<<40:
+		return q, fmt.Errorf("Queue.Calls is %d: it is 1 or more", q.Calls)
+	case q.Bytes < 1<<20 || q.Bytes > 1<<50:
+		return q, fmt.Errorf("Queue.Bytes is %d: it is 1 MiB or more", q.Bytes)
+	case q.Longest < time.Second || q.Longest > longestRemember:
+		return q, fmt.Errorf("Queue.Longest is %v: it is 1s to %v", q.Longest, longestRemember)
+	}
+	return q, nil
+}
+
+// kept returns for how long outcomes are.
+func (q Queue) kept() time.Duration { return max(2*q.Longest, time.Hour) }
+
+// queueClasses are those of urgency, of which the first is taken first.
+const queueClasses = 3
+
+// queue is that of a name, as JetStream has it.
+type queue struct { // fixed
+	name     string
+	subject  string // before the class
+	longest  time.Duration
+	stream   jetstream.Stream
+	outcomes jetstream.KeyValue
+}
+
+// queues are those that a Cluster has met, by name.
+type queues struct {
+	mu  sync.Mutex
+	all map[string]*queue // guarded by mu; made by the first
+}
+
+func (qs *queues) find(name string) *queue {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	return qs.all[name]
+}
+
+func (qs *queues) keep(q *queue) {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	if qs.all == nil {
+		qs.all = make(map[string]*queue)
+	}
+	qs.all[q.name] = q
+}
+
+// forget lets the queue be opened anew: JetStream may have lost it.
+func (qs *queues) forget(q *queue) {
+	qs.mu.Lock()
+	defer qs.mu.Unlock()
+	if qs.all[q.name] == q {
+		delete(qs.all, q.name)
+	}
+}
+
+// queueOf returns the queue of a name, which it makes if it is not there.
+func (c *Cluster) queueOf(ctx context.Context, name string) (*queue, error) {
+	if q := c.queues.find(name); q != nil {
+		return q, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	before := c.nc.LastError()
+	q, err := c.openQueue(ctx, name, false)
+	if err != nil {
+		return nil, explain(c.nc, before, "opening the queue of "+name, err)
+	}
+	c.queues.keep(q)
+	return q, nil
+}
+
+// openQueue makes what is not there of a queue. A node that takes its calls checks the limits; who
+// posts takes them as they are.
+func (c *Cluster) openQueue(ctx context.Context, name string, check bool) (*queue, error) {
+	plan := *c.cfg.Queue
+	want := c.queueStream(name, plan)
+	s, err := c.buckets.js.Stream(ctx, want.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		s, err = c.buckets.js.CreateStream(ctx, want)
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // somebody was faster
+			s, err = c.buckets.js.Stream(ctx, want.Name)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	have := s.CachedInfo().Config
+	if err := checkQueue(have, want, check); err != nil {
+		return nil, err
+	}
+	plan.Longest, plan.Bytes = have.MaxAge, have.MaxBytes
+	kv, err := openBucket(ctx, c.buckets.js, c.outcomesBucket(name, plan))
+	if err != nil {
+		return nil, err
+	}
+	return &queue{name: name, subject: c.queueSubject(name), longest: plan.Longest, stream: s, outcomes: kv}, nil
+}
+
+// queueSubject returns where the calls of a name are posted, without the class.
+func (c *Cluster) queueSubject(name string) string {
+	return "asterisque.queue." + c.cfg.Prefix + "." + name
+}
+
+func (c *Cluster) queueStream(name string, plan Queue) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name:        bucketName(c.cfg.Prefix, "queue_"+name),
+		Description: "calls that wait for asterisque nodes",
+		Subjects:    []string{c.queueSubject(name) + ".*"},
+		Retention:   jetstream.WorkQueuePolicy,
+		Discard:     jetstream.DiscardNew,
+		MaxMsgs:     plan.Calls,
+		MaxBytes:    plan.Bytes,
+		MaxAge:      plan.Longest,
+		Duplicates:  min(plan.Longest, 10*time.Minute),
+		AllowMsgTTL: true,
+		Replicas:    c.cfg.Replicas,
+		Metadata:    map[string]string{clusterKey: c.cfg.Cluster},
+	}
+}
+
+// outcomesBucket is where the outcomes are. They are found by a hash of a key that nobody guesses.
+func (c *Cluster) outcomesBucket(name string, plan Queue) jetstream.KeyValueConfig {
+	return jetstream.KeyValueConfig{
+		Bucket:      bucketName(c.cfg.Prefix, "results_"+name),
+		Description: "outcomes of calls that waited for asterisque nodes",
+		TTL:         plan.kept(),
+		History:     1,
+		MaxBytes:    plan.Bytes,
+		Replicas:    c.cfg.Replicas,
+		Metadata:    map[string]string{clusterKey: c.cfg.Cluster},
+	}
+}
+
+// checkQueue returns what is wrong with the stream of a queue; its limits count only for some.
+func checkQueue(have, want jetstream.StreamConfig, limits bool) error {
+	if other := have.Metadata[clusterKey]; other != want.Metadata[clusterKey] {
+		return otherCluster(want.Name, other, want.Metadata[clusterKey])
+	}
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	for _, limit := range []struct {
+		what, want, have string
+		limit            bool
+	}{
+		{"retention", want.Retention.String(), have.Retention.String(), false},
+		{"policy of discarding", want.Discard.String(), have.Discard.String(), false},
+		{"time to live of each message allowed", strconv.FormatBool(true), strconv.FormatBool(have.AllowMsgTTL), false},
+		{"number of calls", number(want.MaxMsgs), number(have.MaxMsgs), true},
+		{"number of bytes", number(want.MaxBytes), number(have.MaxBytes), true},
+		{"time to live", want.MaxAge.String(), have.MaxAge.String(), true},
+		{"number of replicas", number(int64(want.Replicas)), number(int64(have.Replicas)), true},
+	} {
+		if limit.want != limit.have && (limits || !limit.limit) {
+			return &BucketError{want.Name, limit.what, limit.want, limit.have}
+		}
+	}
+	return nil
+}

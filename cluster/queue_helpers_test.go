@@ -1,0 +1,35 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// queueing lets a node take posted calls, and post with these limits.
+func queueing(cfg Config) Config {
+	cfg.Queue = &Queue{Calls: 8, Bytes: 1 << 20, Longest: time.Hour}
+	if cfg.Name != "" {
+		cfg.Durable = &Durable{InMemory: true, Bytes: 1 << 20, Share: 1}
+	}
+	return cfg
+}
+
+// posts posts a call, or fails.
+func posts(t testing.TB, c *Cluster, n int, opts ...PostOption) Receipt {
+	t.Helper()
+	r, err := Post(t.Context(), c, "orders", book, n, opts...)
+	require.NoError(t, err)
+	return r
+}
+
+// waiting returns how many calls wait for orders.
+func waiting(t testing.TB, c *Cluster) uint64 {
+	t.Helper()
+	q, err := c.queueOf(t.Context(), "orders")
+	require.NoError(t, err)
+	info, err := q.stream.Info(t.Context())
+	require.NoError(t, err)
+	return info.State.Msgs
+}

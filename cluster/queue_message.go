@@ -1,0 +1,62 @@
+package cluster
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// queueKey is how many bytes the key of a posted call has, which nobody guesses.
+const queueKey = 16
+
+// posted is a call that waits. As a message it is a line of JSON, and after it the parameters.
+type posted struct {
+	Version  int               `json:"v"`
+	Key      []byte            `json:"key"`
+	Owner    string            `json:"owner,omitempty"` // the identity of who has posted it
+	Name     string            `json:"name,omitempty"`  // these are of the node that has
+	ID       string            `json:"id"`
+	Function uint16            `json:"function"`
+	Codec    string            `json:"codec"`
+	Urgency  priority.Priority `json:"urgency,omitempty"`
+	Deadline int64             `json:"deadline"` // milliseconds since 1970
+
+	params []byte
+}
+
+const postedVersion = 1
+
+func (p *posted) encode() []byte {
+	head, _ := json.Marshal(p) // strings, bytes and numbers can be encoded
+	return append(append(head, '\n'), p.params...)
+}
+
+// deadline returns from when on the call does not begin.
+func (p *posted) deadline() time.Time { return time.UnixMilli(p.Deadline) }
+
+// decodePosted returns the call of a message, which anybody may have written who may post.
+func decodePosted(b []byte) (*posted, error) {
+	head, params, _ := bytes.Cut(b, []byte{'\n'})
+	p := &posted{params: params}
+	if err := json.Unmarshal(head, p); err != nil {
+		return nil, err
+	}
+	if p.Version != postedVersion || len(p.Key) != queueKey || p.Codec != queueCodec.Name() {
+		return nil, errors.New("it is of another version, or no posted call")
+	}
+	return p, nil
+}
+
+// classOf returns the class of an urgency.
+func classOf(p priority.Priority) int {
+	switch {
+	case p > 0:
+		return 0
+	case p < 0:
+		return 2
+	}
+	return 1
+}

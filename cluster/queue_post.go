@@ -1,0 +1,174 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// queueCodec encodes the parameters and results of posted calls.
+var queueCodec = codec.CBOR
+
+// PostOption sets one property of a call that is posted.
+type PostOption func(*posting)
+
+// posting is what the options of a call say.
+type posting struct {
+	deadline time.Time // zero: as late as may be
+	urgency  priority.Priority
+}
+
+// WithDeadline says until when the call may wait and run. Without, that is as long as the queue
+// allows (Queue.Longest).
+func WithDeadline(at time.Time) PostOption { return func(p *posting) { p.deadline = at } }
+
+// WithUrgency gives the call a priority: calls above 0 are taken before those of 0, and these before
+// those below. The call runs with it, too.
+func WithUrgency(u priority.Priority) PostOption { return func(p *posting) { p.urgency = u } }
+
+// Post posts a call of a typed function: see [Cluster.Post]. Parameters are encoded by [codec.CBOR].
+// Those that cannot be encoded are an ErrBadParams.
+func Post[P, R any](ctx context.Context, c *Cluster, name string, f asterisque.Function[P, R], params P, opts ...PostOption) (Receipt, error) {
+	encoded, err := queueCodec.Append(nil, &params)
+	if err != nil {
+		return "", neverPosted(codec.ErrBadParams, err, "the parameters of %s cannot be encoded: %v", f.Name(), err)
+	}
+	return c.Post(ctx, name, f.Number(), encoded, opts...)
+}
+
+// Post lets a call wait in JetStream until a node of a name comes that takes it ([Config].Queue), or
+// until its deadline: then it will not run any more. params are as a session with [codec.CBOR]
+// carries them. It returns when JetStream has the call, with the receipt for its outcome.
+//
+// Errors are an *[asterisque.Abort]: ErrOverloaded if the queue is full; ErrUnavailable if JetStream
+// does not take the call, or ctx has ended; ErrTooLarge beyond what NATS takes in a message (its
+// max_payload); ErrBadParams for a name or a deadline that cannot be; or those of opening the queue:
+// [ErrNoJetStream], [ErrOtherCluster], a [*BucketError], nats.ErrPermissionViolation.
+//
+// An error that is [asterisque.Repeatable] says that the call was not posted. One that is not comes
+// with the receipt: JetStream has not said whether it has the call, and what became of it, the
+// receipt tells. While that is open, Post posts the call again, so that it is there once, until ctx
+// ends.
+func (c *Cluster) Post(ctx context.Context, name string, function uint16, params []byte, opts ...PostOption) (Receipt, error) {
+	var how posting
+	for _, o := range opts {
+		o(&how)
+	}
+	if !token.MatchString(name) {
+		return "", neverPosted(codec.ErrBadParams, nil, "%q is no name of nodes", name)
+	}
+	if !c.nc.IsConnected() {
+		return "", neverPosted(codec.ErrUnavailable, nil, "NATS is away: post the call again later")
+	}
+	q, err := c.queueOf(ctx, name)
+	if err != nil {
+		return "", neverPosted(codec.ErrUnavailable, err, "the queue of %s cannot be used: %v", name, err)
+	}
+	now := time.Now()
+	until, err := how.until(now, q.longest)
+	if err != nil {
+		return "", err
+	}
+	r := &receipt{Name: name, Key: newQueueKey(), Owner: c.cfg.Identity, Posted: now.UnixMilli(), Deadline: until.UnixMilli()}
+	m := &posted{
+		Version: postedVersion, Key: r.Key, Owner: r.Owner, Name: c.cfg.Name, ID: c.cfg.ID, Function: function,
+		Codec: queueCodec.Name(), Urgency: how.urgency, Deadline: r.Deadline, params: params,
+	}
+	r.Sequence, err = c.post(ctx, q, m, until.Sub(now))
+	if err != nil && asterisque.Repeatable(err) {
+		return "", err
+	}
+	return r.encode(), err
+}
+
+// newQueueKey returns a random key.
+func newQueueKey() []byte {
+	key := make([]byte, queueKey)
+	rand.Read(key) // never fails
+	return key
+}
+
+// until returns the deadline of a call.
+func (p *posting) until(now time.Time, longest time.Duration) (time.Time, error) {
+	last := now.Add(longest)
+	switch {
+	case p.deadline.IsZero():
+		return last, nil
+	case !p.deadline.After(now):
+		return last, neverPosted(codec.ErrExpired, nil, "the deadline of the call has passed")
+	case p.deadline.After(last):
+		return last, neverPosted(codec.ErrBadParams, nil, "the deadline is %v from now, and calls of this queue may wait and run for %v", p.deadline.Sub(now), longest)
+	}
+	return p.deadline, nil
+}
+
+// post publishes a call until JetStream says what has become of it, or ctx ends.
+func (c *Cluster) post(ctx context.Context, q *queue, m *posted, life time.Duration) (uint64, error) {
+	msg := &nats.Msg{Subject: q.subject + "." + strconv.Itoa(classOf(m.Urgency)), Data: m.encode()}
+	opts := []jetstream.PublishOpt{
+		jetstream.WithMsgID(hex.EncodeToString(m.Key)), jetstream.WithMsgTTL(wholeSeconds(life)), jetstream.WithRetryAttempts(0),
+	}
+	open := false // an attempt may have come through
+	for times := 0; ; times++ {
+		sequence, err := c.postOnce(ctx, q, msg, opts)
+		switch {
+		case err == nil:
+			return sequence, nil
+		case !isRejected(err):
+			open = true
+		case !open:
+			return 0, c.notPosted(q, err)
+		}
+		if !holdOff(ctx, holdOffTime(times)) || errors.Is(err, nats.ErrConnectionClosed) {
+			a := codec.ErrUnavailable.Withf("JetStream has not said whether it has the call: the receipt tells what becomes of it")
+			a.Cause = err
+			return 0, a
+		}
+	}
+}
+
+// postOnce publishes a call once.
+func (c *Cluster) postOnce(ctx context.Context, q *queue, msg *nats.Msg, opts []jetstream.PublishOpt) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, natsPatience)
+	defer cancel()
+	ack, err := c.buckets.js.PublishMsg(ctx, msg, opts...)
+	if err != nil {
+		return 0, err
+	}
+	return ack.Sequence, nil
+}
+
+// notPosted returns the error of a call that JetStream certainly does not have.
+func (c *Cluster) notPosted(q *queue, err error) error {
+	switch {
+	case isFull(err):
+		return neverPosted(codec.ErrOverloaded, err, "too many calls wait for %s: post it again later", q.name)
+	case errors.Is(err, nats.ErrMaxPayload):
+		return neverPosted(codec.ErrTooLarge, err, "the call does not fit into a message of this NATS server, of %d bytes (max_payload)", c.nc.MaxPayload())
+	}
+	c.queues.forget(q)
+	return neverPosted(codec.ErrUnavailable, err, "JetStream does not take the call: post it again later")
+}
+
+// wholeSeconds returns a time to live as JetStream takes it, at least d.
+func wholeSeconds(d time.Duration) time.Duration {
+	return max((d + time.Second - 1).Truncate(time.Second), time.Second)
+}
+
+// neverPosted returns the error of a call that was not posted.
+func neverPosted(as *asterisque.Abort, cause error, format string, args ...any) *asterisque.Abort {
+	a := as.Withf("%s", fmt.Sprintf(format, args...))
+	a.Ran, a.Cause = codec.NeverSent, cause
+	return a
+}

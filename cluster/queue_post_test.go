@@ -1,0 +1,132 @@
+package cluster
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/broker"
+)
+
+func TestPostedCallsWaitThoughNobodyIsThere(t *testing.T) {
+	t.Parallel()
+	c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
+	r, err := posts(t, c, 1).parse()
+	require.NoError(t, err)
+	require.Equal(t, "orders", r.Name)
+	require.NotZero(t, r.Sequence)
+	require.Equal(t, uint64(1), waiting(t, c))
+}
+
+func TestAFullQueueRefusesCalls(t *testing.T) {
+	t.Parallel()
+	c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
+	for n := range 8 {
+		posts(t, c, n)
+	}
+	r, err := Post(t.Context(), c, "orders", book, 8)
+	requireUnused(t, asterisque.ErrOverloaded, err)
+	require.Empty(t, r)
+}
+
+func TestCallsGoWithTheirDeadline(t *testing.T) {
+	t.Parallel()
+	c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
+	posts(t, c, 1, WithDeadline(time.Now().Add(time.Second)))
+	require.Eventually(t, func() bool { return waiting(t, c) == 0 }, enough, 10*time.Millisecond)
+}
+
+func TestWhatCannotBePostedIsSaid(t *testing.T) {
+	t.Parallel()
+	c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
+	_, err := Post(t.Context(), c, "orders", book, 1, WithDeadline(time.Now().Add(2*time.Hour)))
+	requireUnused(t, asterisque.ErrBadParams, err)
+	_, err = Post(t.Context(), c, "orders", book, 1, WithDeadline(time.Now().Add(-time.Second)))
+	requireUnused(t, asterisque.ErrExpired, err)
+	_, err = Post(t.Context(), c, "or.ders", book, 1)
+	requireUnused(t, asterisque.ErrBadParams, err)
+	_, err = c.Post(t.Context(), "orders", 1, make([]byte, c.nc.MaxPayload()))
+	requireUnused(t, asterisque.ErrTooLarge, err)
+}
+
+func TestNothingIsPostedWhileNATSIsAway(t *testing.T) {
+	t.Parallel()
+	b := start(t, broker.Config{})
+	c := joined(t, queueing(config(b, "", "")))
+	posts(t, c, 1)
+	require.NoError(t, b.Close())
+	require.Eventually(t, func() bool { return !c.nc.IsConnected() }, enough, time.Millisecond)
+	r, err := Post(t.Context(), c, "orders", book, 2)
+	requireUnused(t, asterisque.ErrUnavailable, err)
+	require.Empty(t, r)
+}
+
+func TestAQueueThatIsGoneIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
+	posts(t, c, 1)
+	require.NoError(t, c.buckets.js.DeleteStream(t.Context(), "asterisque_main_queue_orders"))
+	_, err := Post(t.Context(), c, "orders", book, 2)
+	requireUnused(t, asterisque.ErrUnavailable, err)
+	posts(t, c, 2)
+	require.Equal(t, uint64(1), waiting(t, c))
+}
+
+func TestTheSameCallIsInTheQueueOnce(t *testing.T) {
+	t.Parallel()
+	c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
+	q, err := c.queueOf(t.Context(), "orders")
+	require.NoError(t, err)
+	m := &posted{Version: postedVersion, Key: newQueueKey(), Codec: queueCodec.Name()}
+	first, err := c.post(t.Context(), q, m, time.Minute)
+	require.NoError(t, err)
+	again, err := c.post(t.Context(), q, m, time.Minute)
+	require.NoError(t, err)
+	require.Equal(t, first, again)
+	require.Equal(t, uint64(1), waiting(t, c))
+}
+
+func TestQueuesOfOtherLimitsAreOnlyPostedTo(t *testing.T) {
+	t.Parallel()
+	b := start(t, broker.Config{})
+	c := joined(t, queueing(config(b, "", "")))
+	posts(t, c, 1)
+	other := config(b, "", "")
+	other.Queue = &Queue{Calls: 9}
+	posts(t, joined(t, other), 1)
+	_, err := c.openQueue(t.Context(), "orders", true)
+	require.NoError(t, err)
+	joinedOther := joined(t, other)
+	_, err = joinedOther.openQueue(t.Context(), "orders", true)
+	var differs *BucketError
+	require.ErrorAs(t, err, &differs)
+	require.Equal(t, BucketError{"asterisque_main_queue_orders", "number of calls", "9", "8"}, *differs)
+}
+
+func TestAQueueNeedsLimitsThatCanBe(t *testing.T) {
+	t.Parallel()
+	for _, q := range []Queue{{Calls: -1}, {Bytes: 1}, {Longest: time.Millisecond}, {Longest: 365 * 24 * time.Hour}} {
+		_, err := Join(context.Background(), Config{Queue: &q})
+		require.ErrorContains(t, err, "Queue.")
+	}
+	_, err := Join(context.Background(), Config{Name: "orders", Queue: &Queue{}})
+	require.ErrorContains(t, err, "Config.Durable")
+}
+
+func TestTextThatIsNoReceiptIsNone(t *testing.T) {
+	t.Parallel()
+	r := receipt{Name: "orders", Key: newQueueKey(), Posted: 1, Deadline: 2}
+	good := r.encode()
+	_, err := good.parse()
+	require.NoError(t, err)
+	short := r
+	short.Key = short.Key[:8]
+	for _, text := range []Receipt{"", "x", good[1:], good[:len(good)-4], receiptMark, receiptMark + "e30", short.encode(), Receipt(strings.Repeat(string(good), 20))} {
+		_, err := text.parse()
+		require.ErrorIs(t, err, asterisque.ErrBadParams, text)
+	}
+}
