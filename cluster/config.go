@@ -112,11 +112,13 @@ type Config struct {
 	times times // for tests
 }
 
-// times are the periods of a cluster, and where the NATS server of this machine is.
+// times are the periods of a cluster, and what else tests set.
 type times struct {
 	life  time.Duration // after which a node counts as lost that has given no sign of life
 	beat  time.Duration // between signs
 	local string
+
+	queueRuns int // posted calls that run at once
 
 	record time.Duration // after which the record of a session goes that nobody has put again
 }
@@ -145,6 +147,7 @@ func (c Config) complete() (Config, error) {
 	c.times.beat = c.times.life / 3
 	c.times.local = defaulted(c.times.local, localServer)
 	c.times.record = defaulted(c.times.record, recordTime)
+	c.times.queueRuns = defaulted(c.times.queueRuns, queueRuns)
 	c.Addresses = slices.Clone(c.Addresses)
 	if err := c.completeQueue(); err != nil {
 		return c, fmt.Errorf("cluster: %w", err)

@@ -17,7 +17,7 @@ const endpointPeerID = "nats endpoint"
 // peerAgain is how soon the peer connects again: there is no network that could be in trouble.
 const peerAgain = 10 * time.Millisecond
 
-// endpointPeer is a peer of a node, within the program, that speaks JSON.
+// endpointPeer is a peer of a node, within the program, for calls that come through NATS.
 type endpointPeer struct {
 	node *asterisque.Node // these are fixed: whose peer it is
 	own  *asterisque.Node
@@ -28,11 +28,12 @@ type endpointPeer struct {
 	starting atomic.Bool // life ends if the node refuses the peer
 }
 
-// newEndpointPeer connects a peer to a node. If the node refuses it, the error says why.
-func newEndpointPeer(ctx context.Context, node *asterisque.Node) (*endpointPeer, error) {
+// newPeer connects a peer with an id and a codec to a node. If the node refuses it, the error says
+// why.
+func newPeer(ctx context.Context, node *asterisque.Node, id string, values codec.Values) (*endpointPeer, error) {
 	p := &endpointPeer{
 		node: node,
-		own:  asterisque.NewNode(asterisque.WithID(endpointPeerID), asterisque.WithCodecs(codec.JSON), asterisque.WithLogger(node.Logger())),
+		own:  asterisque.NewNode(asterisque.WithID(id), asterisque.WithCodecs(values), asterisque.WithLogger(node.Logger())),
 	}
 	p.life, p.end = context.WithCancelCause(context.Background())
 	p.starting.Store(true)
@@ -46,7 +47,7 @@ func newEndpointPeer(ctx context.Context, node *asterisque.Node) (*endpointPeer,
 	}
 	if err != nil {
 		p.close()
-		return nil, fmt.Errorf("the node does not let the peer %q in that calls its functions for NATS: %w", endpointPeerID, err)
+		return nil, fmt.Errorf("the node does not let the peer %q in that calls its functions for NATS: %w", id, err)
 	}
 	return p, nil
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
 )
 
 const (
@@ -32,7 +33,7 @@ func newEndpoints(ctx context.Context, nc *nats.Conn, name string, list []Endpoi
 	if err != nil {
 		return nil, err
 	}
-	peer, err := newEndpointPeer(ctx, node)
+	peer, err := newPeer(ctx, node, endpointPeerID, codec.JSON)
 	if err != nil {
 		return nil, err
 	}

@@ -38,6 +38,7 @@ type Cluster struct {
 	fence   *fence
 	durable *durables // nil: each node remembers its own durable calls
 	queues  queues
+	worker  *worker // nil: the node takes no posted calls
 	peers   *peers
 	hosts   hosts
 	refused atomic.Pointer[context.CancelCauseFunc] // what a refusal of NATS ends; nil: nothing
@@ -155,6 +156,9 @@ func (c *Cluster) join(start context.Context) (err error) {
 	if err := c.show(start); err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
+	if err := c.beginQueue(start); err != nil {
+		return err
+	}
 	return c.appear(start, addresses)
 }
 
@@ -262,6 +266,7 @@ func (c *Cluster) Shutdown(ctx context.Context) error {
 	var shown sync.WaitGroup
 	shown.Go(func() { c.hide(ctx) }) // ends with ctx
 	err := c.node.Shutdown(ctx)
+	c.worker.finish(ctx) // their outcomes are written
 	shown.Wait()
 	c.Close()
 	return err
@@ -277,6 +282,7 @@ func (c *Cluster) Close() error {
 		c.hide(over)
 		c.hosts.close()
 		c.node.Close()
+		c.worker.close()
 		c.releaseClaims()
 		c.durable.close()
 		c.running.Wait()

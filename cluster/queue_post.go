@@ -51,10 +51,10 @@ func Post[P, R any](ctx context.Context, c *Cluster, name string, f asterisque.F
 // until its deadline: then it will not run any more. params are as a session with [codec.CBOR]
 // carries them. It returns when JetStream has the call, with the receipt for its outcome.
 //
-// Errors are an *[asterisque.Abort]: ErrOverloaded if the queue is full; ErrUnavailable if JetStream
-// does not take the call, or ctx has ended; ErrTooLarge beyond what NATS takes in a message (its
-// max_payload); ErrBadParams for a name or a deadline that cannot be; or those of opening the queue:
-// [ErrNoJetStream], [ErrOtherCluster], a [*BucketError], nats.ErrPermissionViolation.
+// Errors are an *[asterisque.Abort]: ErrOverloaded if the queue is full; ErrUnavailable if
+// JetStream does not take the call, or ctx has ended; ErrTooLarge beyond what NATS takes in a message (its
+// max_payload); ErrBadParams for a name or a deadline that cannot be; or, as an ErrUnavailable
+// that wraps them, those of opening the queue: [ErrNoJetStream], [ErrOtherCluster], a [*BucketError], nats.ErrPermissionViolation.
 //
 // An error that is [asterisque.Repeatable] says that the call was not posted. One that is not comes
 // with the receipt: JetStream has not said whether it has the call, and what became of it, the

@@ -1,0 +1,154 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+// outcomeState says what became of a posted call. Whoever decides that first, writes it: one write
+// of several succeeds, so a call neither begins that was taken back, nor is taken back, or called
+// expired, once it has begun.
+//
+//	(nothing) ── a node begins it ──▶ begun ── it is over ──▶ answered
+//	   │  ▲                             │
+//	   │  └───── the node refuses it ───┘
+//	   ├── who posted takes it back ──▶ withdrawn
+//	   └── its deadline passes ───────▶ expired
+type outcomeState string
+
+const (
+	outcomeBegun     outcomeState = "begun"
+	outcomeAnswered  outcomeState = "answered"
+	outcomeWithdrawn outcomeState = "withdrawn"
+	outcomeExpired   outcomeState = "expired"
+)
+
+// callOutcome is what became of a posted call. In the bucket it is a line of JSON, and after it the
+// result, or the detail of the abort.
+type callOutcome struct {
+	Version  int          `json:"v"`
+	State    outcomeState `json:"state"`
+	Owner    string       `json:"owner,omitempty"` // the identity of who has posted the call
+	Node     string       `json:"node,omitempty"`  // that has begun it
+	Aborted  bool         `json:"aborted,omitempty"`
+	Code     codec.Code   `json:"code,omitempty"`
+	Message  string       `json:"message,omitempty"`
+	Ran      codec.Ran    `json:"ran,omitempty"`
+	Deadline int64        `json:"deadline"` // of the call, milliseconds since 1970
+
+	body     []byte
+	revision uint64 // in the bucket; 0: there is none
+}
+
+const outcomeVersion = 1
+
+func (o *callOutcome) encode() []byte {
+	head, _ := json.Marshal(o) // strings and numbers can be encoded
+	return append(append(head, '\n'), o.body...)
+}
+
+var errOutcomeAlien = codec.ErrUnavailable.Withf("the call may have run: its outcome is nothing that this node can read")
+
+func decodeOutcome(b []byte) (*callOutcome, error) {
+	head, body, _ := bytes.Cut(b, []byte{'\n'})
+	o := &callOutcome{body: body}
+	if json.Unmarshal(head, o) != nil || o.Version != outcomeVersion || o.State == "" {
+		return nil, errOutcomeAlien
+	}
+	return o, nil
+}
+
+// answered returns the outcome of a call that is over.
+func (o *callOutcome) answered(result []byte, err error) *callOutcome {
+	other := *o
+	other.State, other.body = outcomeAnswered, result
+	if err == nil {
+		return &other
+	}
+	a := codec.AbortOf(err)
+	other.Aborted, other.Code, other.Ran, other.body = true, a.Code, a.Ran, a.Detail
+	other.Message = a.Message[:min(len(a.Message), codec.MaxReason)]
+	return &other
+}
+
+// give returns the answer.
+func (o *callOutcome) give() ([]byte, error) {
+	if !o.Aborted {
+		return o.body, nil
+	}
+	a := &asterisque.Abort{Code: o.Code, Message: o.Message, Remote: true, Ran: o.Ran}
+	if len(o.body) > 0 {
+		a.Detail = o.body
+	}
+	return nil, a
+}
+
+// outcomeKey returns where the outcome of a call is: who may look into the bucket alone does not
+// learn the key.
+func outcomeKey(key []byte) string {
+	hash := sha256.Sum256(key)
+	return hex.EncodeToString(hash[:])
+}
+
+// outcome returns what became of a call, or nil if nothing has yet.
+func (q *queue) outcome(ctx context.Context, key []byte) (*callOutcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, natsPatience)
+	defer cancel()
+	e, err := q.outcomes.Get(ctx, outcomeKey(key))
+	switch {
+	case errors.Is(err, jetstream.ErrKeyNotFound): // or deleted
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	o, err := decodeOutcome(e.Value())
+	if o != nil {
+		o.revision = e.Revision()
+	}
+	return o, err
+}
+
+// decide writes o unless something was decided already, which it returns then. It may be o itself,
+// if the answer to an earlier write of it was lost.
+func (q *queue) decide(ctx context.Context, key []byte, o *callOutcome) (there *callOutcome, err error) {
+	for {
+		o.revision, err = q.create(ctx, key, o)
+		if !errors.Is(err, jetstream.ErrKeyExists) {
+			return nil, err
+		}
+		if there, err = q.outcome(ctx, key); there != nil || err != nil {
+			return there, err
+		}
+	}
+}
+
+// create writes o if there is nothing.
+func (q *queue) create(ctx context.Context, key []byte, o *callOutcome) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, natsPatience)
+	defer cancel()
+	return q.outcomes.Create(ctx, outcomeKey(key), o.encode())
+}
+
+// replace puts another outcome in the place of one.
+func (q *queue) replace(ctx context.Context, key []byte, o *callOutcome) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, natsPatience)
+	defer cancel()
+	o.revision, err = q.outcomes.Update(ctx, outcomeKey(key), o.encode(), o.revision)
+	return err
+}
+
+// undecide removes an outcome.
+func (q *queue) undecide(ctx context.Context, key []byte, o *callOutcome) error {
+	ctx, cancel := context.WithTimeout(ctx, natsPatience)
+	defer cancel()
+	return q.outcomes.Delete(ctx, outcomeKey(key), jetstream.LastRevision(o.revision))
+}

@@ -1,0 +1,190 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+var (
+	// ErrNotYours says that a receipt is that of a call which another identity has posted: see
+	// Config.Identity. It is an [asterisque.ErrUnauthorized].
+	ErrNotYours error = codec.ErrUnauthorized.Withf("cluster: the receipt is that of another identity")
+
+	// ErrWithdrawn is the outcome of a call that was taken back, and did not run.
+	ErrWithdrawn = errors.New("cluster: the call was taken back before it began")
+
+	// ErrBegun says that a call cannot be taken back any more: it has begun, or is over.
+	ErrBegun = errors.New("cluster: the call has begun, and cannot be taken back: ask for its result")
+)
+
+var (
+	errPostedExpired   = codec.ErrExpired.Withf("the deadline passed before anybody ran the call")
+	errPostedRan       = codec.ErrUnavailable.Withf("the call may have run: the node that began it has not said how it ended")
+	errPostedForgotten = codec.ErrUnavailable.Withf("the call may have run: its outcome is not kept any more")
+)
+
+// queueGrace is for how long after its deadline the outcome of a call that has begun is waited for.
+const queueGrace = 2 * queueAgain
+
+// Result is [Cluster.Result] for a typed function, whose result it decodes. One that is none of R
+// is an ErrBadResult.
+func Result[P, R any](ctx context.Context, c *Cluster, f asterisque.Function[P, R], of Receipt) (result R, err error) {
+	encoded, err := c.Result(ctx, of)
+	if err != nil {
+		return result, err
+	}
+	if err := queueCodec.Decode(encoded, &result); err != nil {
+		a := codec.ErrBadResult.Withf("the result of %s cannot be decoded: %v", f.Name(), err)
+		a.Cause = err
+		return result, a
+	}
+	return result, nil
+}
+
+// Result waits until a posted call is over, and returns its result, as often as it is asked. It may
+// be called by any node of the identity that has posted the call. The wait ends with ctx, whose
+// error is returned then; while NATS is away it goes on.
+//
+// Errors are the [asterisque.Abort] of the function; ErrExpired if the deadline passed before
+// anybody ran the call; [ErrWithdrawn]; [ErrNotYours]; ErrBadParams for what is no receipt; those
+// of opening the queue, as of [Cluster.Post]; and ErrUnavailable if the call may have run, and nobody
+// knows how it ended: its node was lost, or the outcome is not kept any more (see Queue.Longest).
+// None of these says that the same receipt has another outcome later.
+func (c *Cluster) Result(ctx context.Context, of Receipt) ([]byte, error) {
+	r, err := c.receiptOf(of)
+	if err != nil {
+		return nil, err
+	}
+	for times := 0; ; times++ {
+		q, err := c.queueOf(ctx, r.Name)
+		if err == nil {
+			o, failed := c.outcomeOf(ctx, q, r)
+			if o != nil {
+				return o.answer()
+			}
+			err = failed
+		}
+		if err != nil && !isPassing(err) {
+			return nil, err
+		}
+		if !holdOff(ctx, holdOffTime(times)) {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// isPassing reports whether NATS may answer later what it has not answered.
+func isPassing(err error) bool {
+	return passes(err) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrDisconnected) ||
+		errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrReconnectBufExceeded)
+}
+
+// receiptOf returns what a receipt says, if it is that of this identity.
+func (c *Cluster) receiptOf(of Receipt) (*receipt, error) {
+	if err := c.Err(); err != nil {
+		return nil, err
+	}
+	r, err := of.parse()
+	if err != nil {
+		return nil, err
+	}
+	if r.Owner != c.cfg.Identity {
+		return nil, ErrNotYours
+	}
+	return r, nil
+}
+
+// outcomeOf returns what became of a call once it is over, and neither that nor an error before.
+func (c *Cluster) outcomeOf(ctx context.Context, q *queue, r *receipt) (*callOutcome, error) {
+	o, err := q.outcome(ctx, r.Key)
+	now := time.Now()
+	switch {
+	case err != nil:
+		return nil, err
+	case o != nil && o.Owner != c.cfg.Identity:
+		return nil, ErrNotYours
+	case o != nil && o.State == outcomeBegun && now.After(r.deadline().Add(queueGrace)):
+		return nil, errPostedRan
+	case o != nil && o.State == outcomeBegun:
+		return nil, nil
+	case o != nil:
+		return o, nil
+	case now.After(time.UnixMilli(r.Posted).Add(Queue{Longest: q.longest}.kept())):
+		return nil, errPostedForgotten
+	case now.After(r.deadline()):
+		// a node that has the call yet finds it decided
+		_, err := q.decide(ctx, r.Key, r.decided(outcomeExpired))
+		return nil, err
+	}
+	return nil, nil
+}
+
+// decided returns the outcome of a call that does not begin.
+func (r *receipt) decided(s outcomeState) *callOutcome {
+	return &callOutcome{Version: outcomeVersion, State: s, Owner: r.Owner, Deadline: r.Deadline}
+}
+
+// answer returns what the caller gets of a call that is over.
+func (o *callOutcome) answer() ([]byte, error) {
+	switch o.State {
+	case outcomeAnswered:
+		return o.give()
+	case outcomeWithdrawn:
+		return nil, ErrWithdrawn
+	case outcomeExpired:
+		return nil, errPostedExpired
+	}
+	return nil, errOutcomeAlien
+}
+
+// Withdraw takes a posted call back: once it returns nil the call will not run. It fails with
+// [ErrBegun] if the call has begun or is over, and else as [Cluster.Result] does; NATS has two
+// seconds for each answer, and after an error of it nobody knows: Withdraw may be called again.
+// A node that refuses the call lets it be taken back again.
+func (c *Cluster) Withdraw(ctx context.Context, of Receipt) error {
+	r, err := c.receiptOf(of)
+	if err != nil {
+		return err
+	}
+	q, err := c.queueOf(ctx, r.Name)
+	if err != nil {
+		return err
+	}
+	there, err := q.decide(ctx, r.Key, r.decided(outcomeWithdrawn))
+	switch {
+	case err != nil:
+		return err
+	case there != nil && there.Owner != c.cfg.Identity:
+		return ErrNotYours
+	case there != nil && there.State != outcomeWithdrawn:
+		return ErrBegun
+	}
+	if r.Sequence > 0 { // for its room alone: a node would let it go as well
+		ctx, cancel := context.WithTimeout(ctx, natsPatience)
+		defer cancel()
+		if err := q.remove(ctx, r); err != nil {
+			c.node.Logger().Debug("cluster: a call that was taken back stays in the queue", "error", err)
+		}
+	}
+	return nil
+}
+
+// remove deletes the message of a call, if the number that the receipt says is its own: a queue
+// that was made anew counts from one again.
+func (q *queue) remove(ctx context.Context, r *receipt) error {
+	m, err := q.stream.GetMsg(ctx, r.Sequence)
+	if err != nil {
+		return err
+	}
+	p, err := decodePosted(m.Data)
+	if err != nil || string(p.Key) != string(r.Key) {
+		return err
+	}
+	return q.stream.DeleteMsg(ctx, r.Sequence)
+}

@@ -1,0 +1,105 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// taken is a message that was handed out to this node, until it says what is to become of it.
+type taken struct {
+	nc  *nats.Conn // these are fixed
+	msg *nats.Msg
+}
+
+// take asks JetStream for a message of a class. It is nil if there is none now.
+func (q *queue) take(ctx context.Context, nc *nats.Conn, class int) (*taken, error) {
+	ctx, cancel := context.WithTimeout(ctx, natsPatience)
+	defer cancel()
+	subject := fmt.Sprintf("$JS.API.CONSUMER.MSG.NEXT.%s.%s", q.stream.CachedInfo().Config.Name, queueConsumer(class))
+	m, err := asked(ctx, nc, subject, []byte(`{"batch":1,"no_wait":true}`))
+	switch {
+	case err != nil:
+		return nil, err
+	case strings.HasPrefix(m.Reply, "$JS.ACK."):
+		return &taken{nc, m}, nil
+	}
+	status := m.Header.Get("Status")
+	if status == "503" { // nobody answers
+		return nil, nats.ErrNoResponders
+	}
+	if status == "404" || status == "408" {
+		return nil, nil
+	}
+	return nil, fmt.Errorf("JetStream hands nothing out: %s %s", status, m.Header.Get("Description"))
+}
+
+// asked is nc.RequestWithContext, with an inbox of its own: a message that is handed out comes
+// under the subject at which it was posted, by which package nats does not find who has asked.
+func asked(ctx context.Context, nc *nats.Conn, subject string, data []byte) (*nats.Msg, error) {
+	inbox := nc.NewInbox()
+	sub, err := nc.SubscribeSync(inbox)
+	if err != nil {
+		return nil, err
+	}
+	defer sub.Unsubscribe() // fails if the connection is closed
+	if err := nc.PublishRequest(subject, inbox, data); err != nil {
+		return nil, err
+	}
+	return sub.NextMsgWithContext(ctx)
+}
+
+// done says that the message is not needed any more. JetStream confirms it.
+func (t *taken) done(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, natsPatience)
+	defer cancel()
+	_, err := t.nc.RequestWithContext(ctx, t.msg.Reply, []byte("+ACK"))
+	return err
+}
+
+// goesOn says that this node still has the message.
+func (t *taken) goesOn() { t.nc.Publish(t.msg.Reply, []byte("+WPI")) } // what is lost is said again
+
+// back hands the message back, to be handed out again after a delay. If that is lost, it is handed
+// out again all the same, once queueAgain has passed.
+func (t *taken) back(delay time.Duration) {
+	text, _ := json.Marshal(struct { // a number can be encoded
+		Delay time.Duration `json:"delay"`
+	}{delay})
+	t.nc.Publish(t.msg.Reply, append([]byte("-NAK "), text...))
+}
+
+// never says that the message is to be handed out to nobody again.
+func (t *taken) never() { t.nc.Publish(t.msg.Reply, []byte("+TERM")) }
+
+// queueAgain is after how long a message is handed out again whose node gives no sign.
+const queueAgain = 15 * time.Second
+
+func queueConsumer(class int) string { return "class" + strconv.Itoa(class) }
+
+// consumers makes what hands messages out, one for each class.
+func (q *queue) consumers(ctx context.Context, replicas int) error {
+	for class := range queueClasses {
+		want := jetstream.ConsumerConfig{
+			Durable:       queueConsumer(class),
+			FilterSubject: q.subject + "." + strconv.Itoa(class),
+			AckPolicy:     jetstream.AckExplicitPolicy,
+			AckWait:       queueAgain,
+			MaxDeliver:    -1,
+			MaxAckPending: -1,
+			Replicas:      replicas,
+		}
+		_, err := q.stream.CreateConsumer(ctx, want)
+		if err != nil && !errors.Is(err, jetstream.ErrConsumerExists) {
+			return err
+		}
+	}
+	return nil
+}
