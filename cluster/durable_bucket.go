@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"time"
 
@@ -46,13 +45,7 @@ func (d *durables) awaitBucket(start context.Context) (jetstream.KeyValue, error
 // open returns the bucket, which it makes if it is not there. Who joins checks its limits.
 func (d *durables) open(ctx context.Context, check bool) (jetstream.KeyValue, error) {
 	want := d.stream()
-	s, err := d.js.Stream(ctx, want.Name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		s, err = d.js.CreateStream(ctx, want)
-		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // somebody was faster
-			s, err = d.js.Stream(ctx, want.Name)
-		}
-	}
+	s, err := openStream(ctx, d.js, want)
 	if err == nil && check {
 		err = d.checkStream(s.CachedInfo().Config, want)
 	}

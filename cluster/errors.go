@@ -37,9 +37,9 @@ var (
 	ErrNoMember = errors.New("cluster: no such node is in the cluster")
 )
 
-// BucketError says that a bucket in JetStream, or the stream of a [Queue], has other limits than the
-// cluster needs. Change it ("nats kv edit", "nats stream edit"), or delete it, and the next node
-// that joins makes it as it has to be.
+// BucketError says that a bucket in JetStream, or the stream of a [Queue], has other limits than
+// the cluster needs. Change it ("nats kv edit", "nats stream edit"), or delete it, and the next
+// node that joins makes it as it has to be.
 type BucketError struct {
 	Bucket     string // or the stream
 	What       string // the limit, such as "time to live"

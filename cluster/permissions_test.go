@@ -85,6 +85,19 @@ func TestThePermissionsOfThePageSufficeForDurableCalls(t *testing.T) {
 	require.NoError(t, b.nc.LastError())
 }
 
+func TestThePermissionsOfThePageSufficeForCallsThatWait(t *testing.T) {
+	t.Parallel()
+	s := &bookings{t: t, b: kept(t)}
+	a := s.takes("a", answers("booked"), func(c *Config) { *c = as("orders", *c) })
+	c := s.customer(func(c *Config) { *c = as("gateway", *c) })
+	requireResult(t, "booked", c, posts(t, c, 1))
+	require.NoError(t, a.Close())
+	r := posts(t, c, 2)
+	require.NoError(t, c.Withdraw(t.Context(), r))
+	require.Zero(t, waiting(t, c))
+	require.NoError(t, c.nc.LastError())
+}
+
 func TestANodeLeavesLostOnesAndKeysToThoseWhoMayHaveThem(t *testing.T) {
 	t.Parallel()
 	b := guarded(t)

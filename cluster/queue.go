@@ -119,13 +119,7 @@ func (c *Cluster) queueOf(ctx context.Context, name string) (*queue, error) {
 func (c *Cluster) openQueue(ctx context.Context, name string, check bool) (*queue, error) {
 	plan := *c.cfg.Queue
 	want := c.queueStream(name, plan)
-	s, err := c.buckets.js.Stream(ctx, want.Name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		s, err = c.buckets.js.CreateStream(ctx, want)
-		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // somebody was faster
-			s, err = c.buckets.js.Stream(ctx, want.Name)
-		}
-	}
+	s, err := openStream(ctx, c.buckets.js, want)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +128,11 @@ func (c *Cluster) openQueue(ctx context.Context, name string, check bool) (*queu
 		return nil, err
 	}
 	plan.Longest, plan.Bytes = have.MaxAge, have.MaxBytes
-	kv, err := openBucket(ctx, c.buckets.js, c.outcomesBucket(name, plan))
+	bucket := bucketName(c.cfg.Prefix, "results_"+name)
+	if _, err := openStream(ctx, c.buckets.js, c.outcomesStream(bucket, plan)); err != nil {
+		return nil, err
+	}
+	kv, err := c.buckets.js.KeyValue(ctx, bucket)
 	if err != nil {
 		return nil, err
 	}
@@ -163,17 +161,37 @@ func (c *Cluster) queueStream(name string, plan Queue) jetstream.StreamConfig {
 	}
 }
 
-// outcomesBucket is where the outcomes are. They are found by a hash of a key that nobody guesses.
-func (c *Cluster) outcomesBucket(name string, plan Queue) jetstream.KeyValueConfig {
-	return jetstream.KeyValueConfig{
-		Bucket:      bucketName(c.cfg.Prefix, "results_"+name),
-		Description: "outcomes of calls that waited for asterisque nodes",
-		TTL:         plan.kept(),
-		History:     1,
-		MaxBytes:    plan.Bytes,
-		Replicas:    c.cfg.Replicas,
-		Metadata:    map[string]string{clusterKey: c.cfg.Cluster},
+// outcomesStream returns the stream below the bucket of the outcomes, as package jetstream makes
+// one for a bucket, which for that needs one more permission. They are found by a hash of a key
+// that nobody guesses.
+func (c *Cluster) outcomesStream(bucket string, plan Queue) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name:              "KV_" + bucket,
+		Description:       "outcomes of calls that waited for asterisque nodes",
+		Subjects:          []string{"$KV." + bucket + ".>"},
+		MaxMsgsPerSubject: 1,
+		MaxBytes:          plan.Bytes,
+		MaxAge:            plan.kept(),
+		Discard:           jetstream.DiscardNew,
+		Replicas:          c.cfg.Replicas,
+		Duplicates:        2 * time.Minute,
+		AllowRollup:       true,
+		DenyDelete:        true,
+		AllowDirect:       true,
+		Metadata:          map[string]string{clusterKey: c.cfg.Cluster},
 	}
+}
+
+// openStream returns a stream, which it makes if it is not there.
+func openStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (jetstream.Stream, error) {
+	s, err := js.Stream(ctx, want.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		s, err = js.CreateStream(ctx, want)
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // somebody was faster
+			s, err = js.Stream(ctx, want.Name)
+		}
+	}
+	return s, err
 }
 
 // checkQueue returns what is wrong with the stream of a queue; its limits count only for some.

@@ -43,7 +43,8 @@ func (j *job) do() {
 	case there == nil && own.State == outcomeBegun:
 		j.run(ctx, own, true)
 	case there != nil && there.State == outcomeBegun:
-		j.run(ctx, there, false) // it was handed out again: the nodes remember together that it runs, or has
+		// it was handed out again: the nodes remember together that it runs, or has
+		j.run(ctx, there, false)
 	default:
 		j.done()
 	}
@@ -60,7 +61,8 @@ func (j *job) unknown(err error) {
 // done lets the message go.
 func (j *job) done() {
 	if err := j.taken.done(context.WithoutCancel(j.worker.cluster.ctx)); err != nil {
-		j.worker.log.Debug("cluster: JetStream has not said that a call waits no more", "error", err) // it is met as one that is over
+		// if it is handed out again, it is met as one that is over
+		j.worker.log.Debug("cluster: JetStream has not said that a call waits no more", "error", err)
 	}
 }
 

@@ -33,12 +33,12 @@ type posting struct {
 // allows (Queue.Longest).
 func WithDeadline(at time.Time) PostOption { return func(p *posting) { p.deadline = at } }
 
-// WithUrgency gives the call a priority: calls above 0 are taken before those of 0, and these before
-// those below. The call runs with it, too.
+// WithUrgency gives the call a priority: calls above 0 are taken before those of 0, and these
+// before those below. The call runs with it, too.
 func WithUrgency(u priority.Priority) PostOption { return func(p *posting) { p.urgency = u } }
 
-// Post posts a call of a typed function: see [Cluster.Post]. Parameters are encoded by [codec.CBOR].
-// Those that cannot be encoded are an ErrBadParams.
+// Post posts a call of a typed function: see [Cluster.Post]. Parameters are encoded by
+// [codec.CBOR]. Those that cannot be encoded are an ErrBadParams.
 func Post[P, R any](ctx context.Context, c *Cluster, name string, f asterisque.Function[P, R], params P, opts ...PostOption) (Receipt, error) {
 	encoded, err := queueCodec.Append(nil, &params)
 	if err != nil {
@@ -47,14 +47,16 @@ func Post[P, R any](ctx context.Context, c *Cluster, name string, f asterisque.F
 	return c.Post(ctx, name, f.Number(), encoded, opts...)
 }
 
-// Post lets a call wait in JetStream until a node of a name comes that takes it ([Config].Queue), or
-// until its deadline: then it will not run any more. params are as a session with [codec.CBOR]
+// Post lets a call wait in JetStream until a node of a name comes that takes it ([Config].Queue),
+// or until its deadline: then it will not run any more. params are as a session with [codec.CBOR]
 // carries them. It returns when JetStream has the call, with the receipt for its outcome.
 //
 // Errors are an *[asterisque.Abort]: ErrOverloaded if the queue is full; ErrUnavailable if
-// JetStream does not take the call, or ctx has ended; ErrTooLarge beyond what NATS takes in a message (its
-// max_payload); ErrBadParams for a name or a deadline that cannot be; or, as an ErrUnavailable
-// that wraps them, those of opening the queue: [ErrNoJetStream], [ErrOtherCluster], a [*BucketError], nats.ErrPermissionViolation.
+// JetStream does not take the call, or ctx has ended; ErrTooLarge beyond what NATS takes in a
+// message (its max_payload); ErrExpired for a deadline that has passed; ErrBadParams for a name or
+// a deadline that cannot be, and for parameters that cannot be encoded. An ErrUnavailable wraps why
+// the queue cannot be used: [ErrNoJetStream], [ErrOtherCluster], a [*BucketError],
+// nats.ErrPermissionViolation.
 //
 // An error that is [asterisque.Repeatable] says that the call was not posted. One that is not comes
 // with the receipt: JetStream has not said whether it has the call, and what became of it, the

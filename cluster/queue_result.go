@@ -53,8 +53,9 @@ func Result[P, R any](ctx context.Context, c *Cluster, f asterisque.Function[P, 
 //
 // Errors are the [asterisque.Abort] of the function; ErrExpired if the deadline passed before
 // anybody ran the call; [ErrWithdrawn]; [ErrNotYours]; ErrBadParams for what is no receipt; those
-// of opening the queue, as of [Cluster.Post]; and ErrUnavailable if the call may have run, and nobody
-// knows how it ended: its node was lost, or the outcome is not kept any more (see Queue.Longest).
+// of opening the queue, as of [Cluster.Post]; and ErrUnavailable if the call may have run, and
+// nobody knows how it ended: its node was lost, or the outcome is not kept any more (see
+// Queue.Longest).
 // None of these says that the same receipt has another outcome later.
 func (c *Cluster) Result(ctx context.Context, of Receipt) ([]byte, error) {
 	r, err := c.receiptOf(of)
