@@ -13,10 +13,19 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-// takes joins a replica of orders that takes posted calls.
-func (s *bookings) takes(id string, f does, change ...func(*Config)) *replica {
+// takes joins a node of orders that takes posted calls, as soon as it is there.
+func (s *bookings) takes(id string, f does, change ...func(*Config)) *Cluster {
 	s.t.Helper()
-	return s.replica(id, f, append([]func(*Config){func(c *Config) { *c = queueing(*c) }}, change...)...)
+	cfg := queueing(config(s.b, "orders", id))
+	for _, by := range change {
+		by(&cfg)
+	}
+	svc := asterisque.NewService()
+	book.Handle(svc, func(ctx context.Context, n int) (string, error) {
+		s.runs.Add(1)
+		return f(ctx, n)
+	})
+	return joined(s.t, cfg, asterisque.WithService(svc))
 }
 
 // customer joins a node that only posts.
@@ -55,7 +64,7 @@ func TestCallsThatWaitRunWhenSomebodyComes(t *testing.T) {
 	again := s.customer() // another program of the same identity
 	requireResult(t, "booked", again, r)
 	requireResult(t, "booked", again, r)
-	require.Eventually(t, func() bool { return waiting(t, a.Cluster) == 0 }, enough, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return waiting(t, a) == 0 }, enough, 10*time.Millisecond)
 	require.EqualValues(t, 1, s.runs.Load())
 }
 

@@ -137,7 +137,7 @@ func TestABucketWithOtherLimitsIsAnError(t *testing.T) {
 			var other *BucketError
 			require.ErrorAs(t, err, &other)
 			require.Equal(t, []string{"asterisque_main_alive", test.what, test.have}, []string{other.Bucket, other.What, other.Have})
-			require.ErrorContains(t, err, "change the bucket, or delete it")
+			require.ErrorContains(t, err, "change it, or delete it")
 		})
 	}
 }
