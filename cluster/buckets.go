@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -36,19 +35,7 @@ func openBuckets(ctx context.Context, nc *nats.Conn, cfg *Config, check bool) (b
 		return b, err
 	}
 	for _, one := range b.list(cfg) {
-		want := jetstream.KeyValueConfig{
-			Bucket:       bucketName(cfg.Prefix, one.name),
-			Description:  "of a cluster of asterisque nodes",
-			TTL:          one.life,
-			History:      1,
-			MaxValueSize: mostEntry,
-			MaxBytes:     mostBucket,
-			Replicas:     cfg.Replicas,
-			Metadata:     map[string]string{clusterKey: cfg.Cluster},
-		}
-		if one.name == "alive" {
-			want.Storage = jetstream.MemoryStorage // no sign of life survives a restart
-		}
+		want := one.config(cfg)
 		*one.kv, err = openBucket(ctx, b.js, want)
 		if err == nil && check {
 			err = checkBucket(ctx, *one.kv, want)
@@ -65,6 +52,24 @@ type namedBucket struct {
 	name string
 	life time.Duration // of its entries; 0: for good
 	kv   *jetstream.KeyValue
+}
+
+// config returns what it has to be.
+func (b namedBucket) config(cfg *Config) jetstream.KeyValueConfig {
+	want := jetstream.KeyValueConfig{
+		Bucket:       bucketName(cfg.Prefix, b.name),
+		Description:  "of a cluster of asterisque nodes",
+		TTL:          b.life,
+		History:      1,
+		MaxValueSize: mostEntry,
+		MaxBytes:     mostBucket,
+		Replicas:     cfg.Replicas,
+		Metadata:     map[string]string{clusterKey: cfg.Cluster},
+	}
+	if b.name == "alive" {
+		want.Storage = jetstream.MemoryStorage // no sign of life survives a restart
+	}
+	return want
 }
 
 // list returns those that a node with a configuration needs.
@@ -126,28 +131,14 @@ func checkBucket(ctx context.Context, kv jetstream.KeyValue, want jetstream.KeyV
 	if other := have.Metadata[clusterKey]; other != want.Metadata[clusterKey] {
 		return otherCluster(want.Bucket, other, want.Metadata[clusterKey])
 	}
-	for _, limit := range []struct{ what, want, have string }{
-		{"time to live", want.TTL.String(), s.TTL().String()},
-		{"history", "1", strconv.FormatInt(s.History(), 10)},
-		{"number of replicas", strconv.Itoa(want.Replicas), strconv.Itoa(have.Replicas)},
-		{"largest value", atLeast(mostEntry, int64(have.MaxValueSize)), strconv.Itoa(int(have.MaxValueSize))},
-	} {
-		if limit.want != limit.have {
-			return &BucketError{want.Bucket, limit.what, limit.want, limit.have}
-		}
-	}
-	return nil
+	return differing(want.Bucket,
+		limit{"time to live", want.TTL.String(), s.TTL().String()},
+		limit{"history", "1", number(s.History())},
+		limit{"number of replicas", number(want.Replicas), number(have.Replicas)},
+		limit{"largest value", atLeast(mostEntry, int64(have.MaxValueSize)), number(have.MaxValueSize)})
 }
 
 // otherCluster returns the error of a bucket that is another cluster's.
 func otherCluster(bucket, other, this string) error {
 	return fmt.Errorf("%w: it is that of the cluster %q, and this node is to join %q (bucket %s); set Config.Prefix, or Config.Cluster", ErrOtherCluster, other, this, bucket)
-}
-
-// atLeast returns what is needed of a limit that may be larger, or be -1 for none.
-func atLeast(need, have int64) string {
-	if have == -1 || have >= need {
-		return strconv.FormatInt(have, 10)
-	}
-	return strconv.FormatInt(need, 10) + " or more"
 }

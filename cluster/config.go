@@ -118,7 +118,9 @@ type times struct {
 	beat  time.Duration // between signs
 	local string
 
-	queueRuns int // posted calls that run at once
+	queueRuns  int           // posted calls that run at once
+	queueAgain time.Duration // see there
+	queueLook  time.Duration // see there
 
 	record time.Duration // after which the record of a session goes that nobody has put again
 }
@@ -148,6 +150,8 @@ func (c Config) complete() (Config, error) {
 	c.times.local = defaulted(c.times.local, localServer)
 	c.times.record = defaulted(c.times.record, recordTime)
 	c.times.queueRuns = defaulted(c.times.queueRuns, queueRuns)
+	c.times.queueAgain = defaulted(c.times.queueAgain, queueAgain)
+	c.times.queueLook = defaulted(c.times.queueLook, queueLook)
 	c.Addresses = slices.Clone(c.Addresses)
 	if err := c.completeQueue(); err != nil {
 		return c, fmt.Errorf("cluster: %w", err)

@@ -197,7 +197,7 @@ func (d *durables) intercept(ctx context.Context, c *asterisque.Call, next aster
 	}
 	defer d.leave()
 	call := d.callOf(c.Owner(), c.IdempotencyKey(), c.Function(), params)
-	call.caller = durableCaller(c)
+	call.caller = durableCaller(ctx, c)
 	run, answer, err := d.admit(ctx, call)
 	switch {
 	case notRun(err):

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -58,28 +57,33 @@ func (d *durables) open(ctx context.Context, check bool) (jetstream.KeyValue, er
 // stream returns the stream below the bucket, as package jetstream makes one for a bucket, but with
 // a limit of entries: what is beyond it is refused, and nothing is forgotten before its time.
 func (d *durables) stream() jetstream.StreamConfig {
-	c := jetstream.StreamConfig{
-		Name:              "KV_" + d.bucket,
-		Description:       "durable calls of asterisque nodes",
-		Subjects:          []string{"$KV." + d.bucket + ".>"},
-		MaxMsgsPerSubject: 1,
-		MaxMsgs:           withReserve(d.plan.Calls),
-		MaxBytes:          withReserve(d.plan.Bytes),
-		MaxAge:            d.plan.Remember,
-		MaxMsgSize:        -1,
-		MaxConsumers:      -1,
-		Discard:           jetstream.DiscardNew,
-		Replicas:          d.replicas,
-		Duplicates:        min(d.plan.Remember, 2*time.Minute),
-		AllowRollup:       true,
-		DenyDelete:        true,
-		AllowDirect:       true,
-		Metadata:          map[string]string{clusterKey: d.mark},
-	}
+	c := bucketStream(d.bucket, "durable calls of asterisque nodes", d.plan.Remember, withReserve(d.plan.Bytes))
+	c.MaxMsgs = withReserve(d.plan.Calls)
+	c.Replicas = d.replicas
+	c.Metadata = map[string]string{clusterKey: d.mark}
 	if d.plan.InMemory {
 		c.Storage = jetstream.MemoryStorage
 	}
 	return c
+}
+
+// bucketStream returns the stream below a bucket that refuses what is beyond its limits.
+func bucketStream(bucket, description string, life time.Duration, most int64) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name:              "KV_" + bucket,
+		Description:       description,
+		Subjects:          []string{"$KV." + bucket + ".>"},
+		MaxMsgsPerSubject: 1,
+		MaxBytes:          most,
+		MaxAge:            life,
+		MaxMsgSize:        -1,
+		MaxConsumers:      -1,
+		Discard:           jetstream.DiscardNew,
+		Duplicates:        min(life, 2*time.Minute),
+		AllowRollup:       true,
+		DenyDelete:        true,
+		AllowDirect:       true,
+	}
 }
 
 // withReserve returns a limit of the bucket, which has room for the ends of what was let in up to
@@ -91,20 +95,9 @@ func (d *durables) checkStream(have, want jetstream.StreamConfig) error {
 	if have.Metadata[clusterKey] != want.Metadata[clusterKey] {
 		return otherCluster(d.bucket, have.Metadata[clusterKey], want.Metadata[clusterKey])
 	}
-	number := func(n int64) string { return strconv.FormatInt(n, 10) }
-	for _, limit := range []struct{ what, want, have string }{
-		{"time to live", want.MaxAge.String(), have.MaxAge.String()},
-		{"number of entries", number(want.MaxMsgs), number(have.MaxMsgs)},
-		{"number of bytes", number(want.MaxBytes), number(have.MaxBytes)},
-		{"largest value", number(-1), number(int64(have.MaxMsgSize))},
-		{"history", number(want.MaxMsgsPerSubject), number(have.MaxMsgsPerSubject)},
-		{"policy of discarding", want.Discard.String(), have.Discard.String()},
-		{"storage", want.Storage.String(), have.Storage.String()},
-		{"number of replicas", number(int64(want.Replicas)), number(int64(have.Replicas))},
-	} {
-		if limit.want != limit.have {
-			return &BucketError{d.bucket, limit.what, limit.want, limit.have}
-		}
-	}
-	return nil
+	return differing(d.bucket, append(limitsOf(want, have),
+		limit{"number of entries", number(want.MaxMsgs), number(have.MaxMsgs)},
+		limit{"largest value", "-1", number(have.MaxMsgSize)},
+		limit{"history", number(want.MaxMsgsPerSubject), number(have.MaxMsgsPerSubject)},
+		limit{"storage", want.Storage.String(), have.Storage.String()})...)
 }

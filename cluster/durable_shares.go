@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"net"
 	"net/netip"
 	"sync"
@@ -64,8 +65,12 @@ func (s *durableShares) turnLocked(now time.Time) {
 }
 
 // durableCaller tells callers apart as the node does: by what they have proved, and else by where
-// they come from: a host, and of IPv6 the /64, of which a household or a machine has all.
-func durableCaller(c *asterisque.Call) string {
+// they come from: a host, and of IPv6 the /64, of which a household or a machine has all. Of a
+// posted call the caller is the identity that has posted it.
+func durableCaller(ctx context.Context, c *asterisque.Call) string {
+	if by, ok := posterAt(c.Session().Peer(), c.Metadata(ctx)); ok {
+		return "posted by " + by.Identity
+	}
 	if owner := c.Owner(); owner != "" {
 		return "as " + owner
 	}
@@ -73,6 +78,11 @@ func durableCaller(c *asterisque.Call) string {
 	if at == nil {
 		return ""
 	}
+	return callerAt(at)
+}
+
+// callerAt names who comes from an address.
+func callerAt(at net.Addr) string {
 	host, _, err := net.SplitHostPort(at.String())
 	if err != nil {
 		return at.Network()

@@ -2,9 +2,7 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
@@ -66,6 +64,7 @@ type queue struct { // fixed
 	longest  time.Duration
 	stream   jetstream.Stream
 	outcomes jetstream.KeyValue
+	results  jetstream.Stream // below outcomes
 }
 
 // queues are those that a Cluster has met, by name.
@@ -112,109 +111,4 @@ func (c *Cluster) queueOf(ctx context.Context, name string) (*queue, error) {
 	}
 	c.queues.keep(q)
 	return q, nil
-}
-
-// openQueue makes what is not there of a queue. A node that takes its calls checks the limits; who
-// posts takes them as they are.
-func (c *Cluster) openQueue(ctx context.Context, name string, check bool) (*queue, error) {
-	plan := *c.cfg.Queue
-	want := c.queueStream(name, plan)
-	s, err := openStream(ctx, c.buckets.js, want)
-	if err != nil {
-		return nil, err
-	}
-	have := s.CachedInfo().Config
-	if err := checkQueue(have, want, check); err != nil {
-		return nil, err
-	}
-	plan.Longest, plan.Bytes = have.MaxAge, have.MaxBytes
-	bucket := bucketName(c.cfg.Prefix, "results_"+name)
-	if _, err := openStream(ctx, c.buckets.js, c.outcomesStream(bucket, plan)); err != nil {
-		return nil, err
-	}
-	kv, err := c.buckets.js.KeyValue(ctx, bucket)
-	if err != nil {
-		return nil, err
-	}
-	return &queue{name: name, subject: c.queueSubject(name), longest: plan.Longest, stream: s, outcomes: kv}, nil
-}
-
-// queueSubject returns where the calls of a name are posted, without the class.
-func (c *Cluster) queueSubject(name string) string {
-	return "asterisque.queue." + c.cfg.Prefix + "." + name
-}
-
-func (c *Cluster) queueStream(name string, plan Queue) jetstream.StreamConfig {
-	return jetstream.StreamConfig{
-		Name:        bucketName(c.cfg.Prefix, "queue_"+name),
-		Description: "calls that wait for asterisque nodes",
-		Subjects:    []string{c.queueSubject(name) + ".*"},
-		Retention:   jetstream.WorkQueuePolicy,
-		Discard:     jetstream.DiscardNew,
-		MaxMsgs:     plan.Calls,
-		MaxBytes:    plan.Bytes,
-		MaxAge:      plan.Longest,
-		Duplicates:  min(plan.Longest, 10*time.Minute),
-		AllowMsgTTL: true,
-		Replicas:    c.cfg.Replicas,
-		Metadata:    map[string]string{clusterKey: c.cfg.Cluster},
-	}
-}
-
-// outcomesStream returns the stream below the bucket of the outcomes, as package jetstream makes
-// one for a bucket, which for that needs one more permission. They are found by a hash of a key
-// that nobody guesses.
-func (c *Cluster) outcomesStream(bucket string, plan Queue) jetstream.StreamConfig {
-	return jetstream.StreamConfig{
-		Name:              "KV_" + bucket,
-		Description:       "outcomes of calls that waited for asterisque nodes",
-		Subjects:          []string{"$KV." + bucket + ".>"},
-		MaxMsgsPerSubject: 1,
-		MaxBytes:          plan.Bytes,
-		MaxAge:            plan.kept(),
-		Discard:           jetstream.DiscardNew,
-		Replicas:          c.cfg.Replicas,
-		Duplicates:        2 * time.Minute,
-		AllowRollup:       true,
-		DenyDelete:        true,
-		AllowDirect:       true,
-		Metadata:          map[string]string{clusterKey: c.cfg.Cluster},
-	}
-}
-
-// openStream returns a stream, which it makes if it is not there.
-func openStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (jetstream.Stream, error) {
-	s, err := js.Stream(ctx, want.Name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		s, err = js.CreateStream(ctx, want)
-		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // somebody was faster
-			s, err = js.Stream(ctx, want.Name)
-		}
-	}
-	return s, err
-}
-
-// checkQueue returns what is wrong with the stream of a queue; its limits count only for some.
-func checkQueue(have, want jetstream.StreamConfig, limits bool) error {
-	if other := have.Metadata[clusterKey]; other != want.Metadata[clusterKey] {
-		return otherCluster(want.Name, other, want.Metadata[clusterKey])
-	}
-	number := func(n int64) string { return strconv.FormatInt(n, 10) }
-	for _, limit := range []struct {
-		what, want, have string
-		limit            bool
-	}{
-		{"retention", want.Retention.String(), have.Retention.String(), false},
-		{"policy of discarding", want.Discard.String(), have.Discard.String(), false},
-		{"time to live of each message allowed", strconv.FormatBool(true), strconv.FormatBool(have.AllowMsgTTL), false},
-		{"number of calls", number(want.MaxMsgs), number(have.MaxMsgs), true},
-		{"number of bytes", number(want.MaxBytes), number(have.MaxBytes), true},
-		{"time to live", want.MaxAge.String(), have.MaxAge.String(), true},
-		{"number of replicas", number(int64(want.Replicas)), number(int64(have.Replicas)), true},
-	} {
-		if limit.want != limit.have && (limits || !limit.limit) {
-			return &BucketError{want.Name, limit.what, limit.want, limit.have}
-		}
-	}
-	return nil
 }

@@ -3,9 +3,8 @@ package cluster
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
@@ -32,22 +31,61 @@ func (j *job) do() {
 	}
 	j.call = call
 	ctx := j.worker.cluster.ctx
-	own := &callOutcome{Version: outcomeVersion, State: outcomeBegun, Owner: call.Owner, Node: j.worker.cluster.cfg.ID, Deadline: call.Deadline}
-	if !time.Now().Before(call.deadline()) {
-		own.State = outcomeExpired
-	}
+	own := j.own()
 	there, err := j.queue.decide(ctx, call.Key, own)
 	switch {
 	case err != nil:
 		j.unknown(err)
 	case there == nil && own.State == outcomeBegun:
-		j.run(ctx, own, true)
+		j.run(ctx, own)
 	case there != nil && there.State == outcomeBegun:
-		// it was handed out again: the nodes remember together that it runs, or has
-		j.run(ctx, there, false)
+		j.goOn(ctx, there)
 	default:
 		j.done()
 	}
+}
+
+// own returns what this node makes of a call of which nobody has made anything.
+func (j *job) own() *callOutcome {
+	o := &callOutcome{
+		Version: outcomeVersion, State: outcomeBegun, Owner: j.call.Owner, Node: j.worker.cluster.cfg.ID, Deadline: j.call.Deadline,
+	}
+	if j.isLate() {
+		o.State = outcomeExpired
+	}
+	return o
+}
+
+// isLate reports whether the deadline of the call has passed.
+func (j *job) isLate() bool { return !time.Now().Before(j.call.deadline()) }
+
+// goOn sees to a call that was handed out before, and has begun then. Its node may run it yet, and
+// then the nodes remember that together. What they may have forgotten is not run again.
+func (j *job) goOn(ctx context.Context, there *callOutcome) {
+	if j.isLate() {
+		j.done() // its node may yet say how it ended; if not, who asks finds that it may have run
+		return
+	}
+	age, err := j.queue.age(ctx, there)
+	if err != nil {
+		j.unknown(err)
+		return
+	}
+	own := there.takenOver(j.worker.cluster.cfg.ID)
+	switch err := j.queue.replace(ctx, j.call.Key, own); {
+	case isConflict(err):
+		j.taken.back(queueLater) // something has become of it meanwhile
+	case err != nil:
+		j.unknown(err)
+	case age >= j.worker.cluster.cfg.Durable.Remember && !j.mayRunAgain():
+		j.settle(own.answered(nil, errPostedRan))
+	default:
+		j.run(ctx, own)
+	}
+}
+
+func (j *job) mayRunAgain() bool {
+	return slices.Contains(j.worker.cluster.cfg.Durable.Idempotent, j.call.Function)
 }
 
 // unknown hands the call back, of which this node cannot write what becomes of it.
@@ -55,7 +93,15 @@ func (j *job) unknown(err error) {
 	if !errors.Is(err, context.Canceled) {
 		j.worker.log.Warn("cluster: a call that waits is handed back: what becomes of it cannot be written", "function", j.call.Function, "error", err)
 	}
-	j.taken.back(queueLater)
+	j.worker.broken.Store(true)
+	j.back(queueLater)
+}
+
+// back hands the call back for a while, in which it keeps its slot: else a node that can take
+// nothing would hand all calls back that wait, again and again.
+func (j *job) back(d time.Duration) {
+	j.taken.back(d)
+	j.worker.pause(min(d, queueLook))
 }
 
 // done lets the message go.
@@ -66,9 +112,8 @@ func (j *job) done() {
 	}
 }
 
-// run lets the node run the call, and writes its outcome before the message goes. first says that
-// this node wrote that it has begun.
-func (j *job) run(ctx context.Context, o *callOutcome, first bool) {
+// run lets the node run the call, and writes its outcome before the message goes.
+func (j *job) run(ctx context.Context, o *callOutcome) {
 	stop := j.keep(ctx)
 	result, err := j.invoke(ctx)
 	stop()
@@ -76,7 +121,7 @@ func (j *job) run(ctx context.Context, o *callOutcome, first bool) {
 	case ctx.Err() != nil && err != nil:
 		j.taken.back(0) // this node leaves, and the others know what has become of the call
 	case refusedForNow(err):
-		j.handBack(o, first, err)
+		j.handBack(o, err)
 	default:
 		j.settle(o.answered(result, err))
 	}
@@ -84,11 +129,15 @@ func (j *job) run(ctx context.Context, o *callOutcome, first bool) {
 
 // invoke makes the call at the node.
 func (j *job) invoke(ctx context.Context) ([]byte, error) {
-	ctx, cancel := context.WithDeadline(ctx, j.call.deadline())
+	until := j.call.deadline()
+	if last := time.Now().Add(j.queue.longest); until.After(last) {
+		until = last
+	}
+	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	// To wait for the node while it refuses its peer would only hold calls up that other nodes
 	// could take.
-	return asterisque.CallOn(ctx, j.worker.peer.conn, j.call.Function, j.call.params,
+	return asterisque.CallOn(ctx, j.worker.peer.conn, j.call.Function, j.call.params, asterisque.WithMetadata(j.call.metadata()),
 		asterisque.WithIdempotencyKey(j.call.Key), asterisque.WithPriority(j.call.Urgency), asterisque.WithFailFast())
 }
 
@@ -102,16 +151,17 @@ func refusedForNow(err error) bool {
 func (j *job) keep(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() { // ends with stop
-		for holdOff(ctx, queueAgain/3) {
+		for holdOff(ctx, j.worker.cluster.cfg.times.queueAgain/3) {
 			j.taken.goesOn()
 		}
 	}()
 	return cancel
 }
 
-// handBack hands back a call that the node has refused. It can be taken back, and expires, again.
-func (j *job) handBack(o *callOutcome, first bool, refusal error) {
-	if first {
+// handBack hands back a call that the node has refused. It can be taken back, and expires, again,
+// unless another node has begun it before.
+func (j *job) handBack(o *callOutcome, refusal error) {
+	if o.Since == 0 {
 		if err := j.queue.undecide(context.WithoutCancel(j.worker.cluster.ctx), j.call.Key, o); err != nil {
 			j.worker.log.Debug("cluster: a call that was handed back counts as begun", "error", err)
 		}
@@ -120,7 +170,7 @@ func (j *job) handBack(o *callOutcome, first bool, refusal error) {
 	if !said {
 		delay = queueLater
 	}
-	j.taken.back(delay)
+	j.back(delay)
 }
 
 var errOutcomeUnkept = codec.ErrOverloaded.Withf("the call ran, and its outcome was too large to be kept")
@@ -128,14 +178,9 @@ var errOutcomeUnkept = codec.ErrOverloaded.Withf("the call ran, and its outcome 
 // settle writes the outcome, and lets the message go. While that does not succeed, the message is
 // handed out again, and the nodes answer from what they remember.
 func (j *job) settle(o *callOutcome) {
-	ctx := context.WithoutCancel(j.worker.cluster.ctx)
-	err := j.queue.replace(ctx, j.call.Key, o)
-	if isFull(err) || errors.Is(err, nats.ErrMaxPayload) {
-		err = j.queue.replace(ctx, j.call.Key, o.answered(nil, errOutcomeUnkept))
-	}
-	if err == nil {
-		j.done()
+	if err := j.queue.settle(context.WithoutCancel(j.worker.cluster.ctx), j.call.Key, o); err != nil {
+		j.unknown(err)
 		return
 	}
-	j.unknown(err)
+	j.done()
 }

@@ -25,9 +25,13 @@ type posted struct {
 	Deadline int64             `json:"deadline"` // milliseconds since 1970
 
 	params []byte
+	at     time.Time // when it was posted; zero: elsewhere
 }
 
-const postedVersion = 1
+const (
+	postedVersion = 1
+	mostPoster    = 255 // bytes of what each name of who has posted a call has
+)
 
 func (p *posted) encode() []byte {
 	head, _ := json.Marshal(p) // strings, bytes and numbers can be encoded
@@ -46,6 +50,9 @@ func decodePosted(b []byte) (*posted, error) {
 	}
 	if p.Version != postedVersion || len(p.Key) != queueKey || p.Codec != queueCodec.Name() {
 		return nil, errors.New("it is of another version, or no posted call")
+	}
+	if max(len(p.Owner), len(p.Name), len(p.ID)) > mostPoster {
+		return nil, errors.New("who has posted it has too long a name")
 	}
 	return p, nil
 }

@@ -7,7 +7,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/asterisque-go/asterisque"
@@ -39,6 +41,7 @@ type callOutcome struct {
 	State    outcomeState `json:"state"`
 	Owner    string       `json:"owner,omitempty"` // the identity of who has posted the call
 	Node     string       `json:"node,omitempty"`  // that has begun it
+	Since    int64        `json:"since,omitempty"` // when another node began it before, as written
 	Aborted  bool         `json:"aborted,omitempty"`
 	Code     codec.Code   `json:"code,omitempty"`
 	Message  string       `json:"message,omitempty"`
@@ -46,7 +49,8 @@ type callOutcome struct {
 	Deadline int64        `json:"deadline"` // of the call, milliseconds since 1970
 
 	body     []byte
-	revision uint64 // in the bucket; 0: there is none
+	revision uint64    // in the bucket; 0: there is none
+	written  time.Time // by the clock of JetStream; zero: by this node
 }
 
 const outcomeVersion = 1
@@ -77,6 +81,19 @@ func (o *callOutcome) answered(result []byte, err error) *callOutcome {
 	a := codec.AbortOf(err)
 	other.Aborted, other.Code, other.Ran, other.body = true, a.Code, a.Ran, a.Detail
 	other.Message = a.Message[:min(len(a.Message), codec.MaxReason)]
+	if o.Since != 0 {
+		other.Ran = codec.MaybeRan // this node has not run it, and the one before may have
+	}
+	return &other
+}
+
+// takenOver returns what is there as that of another node, which has got the call after it.
+func (o *callOutcome) takenOver(by string) *callOutcome {
+	other := *o
+	other.Node = by
+	if o.Since == 0 {
+		other.Since = o.written.UnixMilli()
+	}
 	return &other
 }
 
@@ -112,23 +129,70 @@ func (q *queue) outcome(ctx context.Context, key []byte) (*callOutcome, error) {
 	}
 	o, err := decodeOutcome(e.Value())
 	if o != nil {
-		o.revision = e.Revision()
+		o.revision, o.written = e.Revision(), e.Created()
 	}
 	return o, err
+}
+
+// age returns for how long a call has begun, by the clock of JetStream alone.
+func (q *queue) age(ctx context.Context, o *callOutcome) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, natsPatience)
+	defer cancel()
+	info, err := q.results.Info(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return info.TimeStamp.Sub(o.began()), nil
+}
+
+// began returns when the call has begun, by the clock of JetStream.
+func (o *callOutcome) began() time.Time {
+	if o.Since != 0 {
+		return time.UnixMilli(o.Since)
+	}
+	return o.written
 }
 
 // decide writes o unless something was decided already, which it returns then. It may be o itself,
 // if the answer to an earlier write of it was lost.
 func (q *queue) decide(ctx context.Context, key []byte, o *callOutcome) (there *callOutcome, err error) {
-	for {
+	for times := 0; ; times++ {
 		o.revision, err = q.create(ctx, key, o)
 		if !errors.Is(err, jetstream.ErrKeyExists) {
 			return nil, err
 		}
-		if there, err = q.outcome(ctx, key); there != nil || err != nil {
-			return there, err
+		// the server that answers may not have what the leader has
+		if there, err = q.outcome(ctx, key); there != nil || err != nil || !holdOff(ctx, holdOffTime(times)) {
+			return there, either(err, ctx.Err())
 		}
 	}
+}
+
+// settleTries is how often an outcome is written in the place of one that has changed meanwhile:
+// other nodes to which the call was handed out do not change it more often than that.
+const settleTries = 10
+
+// settle writes how a call has ended, unless somebody else has.
+func (q *queue) settle(ctx context.Context, key []byte, o *callOutcome) (err error) {
+	for range settleTries {
+		switch err = q.replace(ctx, key, o); {
+		case (isFull(err) || errors.Is(err, nats.ErrMaxPayload)) && len(o.body)+len(o.Message) > len(errOutcomeUnkept.Message):
+			o = o.answered(nil, errOutcomeUnkept)
+		case isConflict(err):
+			there, failed := q.outcome(ctx, key)
+			switch {
+			case failed != nil || there != nil && there.State != outcomeBegun:
+				return failed
+			case there == nil:
+				o.revision = 0 // the bucket was made anew
+			default:
+				o.revision = there.revision
+			}
+		default:
+			return err
+		}
+	}
+	return err
 }
 
 // create writes o if there is nothing.

@@ -63,35 +63,54 @@ func Post[P, R any](ctx context.Context, c *Cluster, name string, f asterisque.F
 // receipt tells. While that is open, Post posts the call again, so that it is there once, until ctx
 // ends.
 func (c *Cluster) Post(ctx context.Context, name string, function uint16, params []byte, opts ...PostOption) (Receipt, error) {
-	var how posting
-	for _, o := range opts {
-		o(&how)
-	}
-	if !token.MatchString(name) {
-		return "", neverPosted(codec.ErrBadParams, nil, "%q is no name of nodes", name)
-	}
-	if !c.nc.IsConnected() {
-		return "", neverPosted(codec.ErrUnavailable, nil, "NATS is away: post the call again later")
-	}
-	q, err := c.queueOf(ctx, name)
-	if err != nil {
-		return "", neverPosted(codec.ErrUnavailable, err, "the queue of %s cannot be used: %v", name, err)
-	}
-	now := time.Now()
-	until, err := how.until(now, q.longest)
+	q, err := c.queueToPost(ctx, name)
 	if err != nil {
 		return "", err
 	}
-	r := &receipt{Name: name, Key: newQueueKey(), Owner: c.cfg.Identity, Posted: now.UnixMilli(), Deadline: until.UnixMilli()}
-	m := &posted{
-		Version: postedVersion, Key: r.Key, Owner: r.Owner, Name: c.cfg.Name, ID: c.cfg.ID, Function: function,
-		Codec: queueCodec.Name(), Urgency: how.urgency, Deadline: r.Deadline, params: params,
+	m := c.posted(function, params)
+	if err := m.apply(opts, q.longest); err != nil {
+		return "", err
 	}
-	r.Sequence, err = c.post(ctx, q, m, until.Sub(now))
+	r := &receipt{Name: name, Key: m.Key, Owner: m.Owner, Posted: m.at.UnixMilli(), Deadline: m.Deadline}
+	r.Sequence, err = c.post(ctx, q, m)
 	if err != nil && asterisque.Repeatable(err) {
 		return "", err
 	}
 	return r.encode(), err
+}
+
+// queueToPost returns the queue of a name, or why nothing can be posted to it.
+func (c *Cluster) queueToPost(ctx context.Context, name string) (*queue, error) {
+	if !token.MatchString(name) {
+		return nil, neverPosted(codec.ErrBadParams, nil, "%q is no name of nodes", name)
+	}
+	if !c.nc.IsConnected() {
+		return nil, neverPosted(codec.ErrUnavailable, nil, "NATS is away: post the call again later")
+	}
+	q, err := c.queueOf(ctx, name)
+	if err != nil {
+		return nil, neverPosted(codec.ErrUnavailable, err, "the queue of %s cannot be used: %v", name, err)
+	}
+	return q, nil
+}
+
+// posted returns a call that this node posts.
+func (c *Cluster) posted(function uint16, params []byte) *posted {
+	return &posted{
+		Version: postedVersion, Key: newQueueKey(), Owner: c.cfg.Identity, Name: c.cfg.Name, ID: c.cfg.ID,
+		Function: function, Codec: queueCodec.Name(), params: params, at: time.Now(),
+	}
+}
+
+// apply does what options say, or returns why it cannot.
+func (p *posted) apply(opts []PostOption, longest time.Duration) error {
+	var how posting
+	for _, o := range opts {
+		o(&how)
+	}
+	until, err := how.until(p.at, longest)
+	p.Deadline, p.Urgency = until.UnixMilli(), how.urgency
+	return err
 }
 
 // newQueueKey returns a random key.
@@ -116,28 +135,32 @@ func (p *posting) until(now time.Time, longest time.Duration) (time.Time, error)
 }
 
 // post publishes a call until JetStream says what has become of it, or ctx ends.
-func (c *Cluster) post(ctx context.Context, q *queue, m *posted, life time.Duration) (uint64, error) {
+func (c *Cluster) post(ctx context.Context, q *queue, m *posted) (uint64, error) {
 	msg := &nats.Msg{Subject: q.subject + "." + strconv.Itoa(classOf(m.Urgency)), Data: m.encode()}
 	opts := []jetstream.PublishOpt{
-		jetstream.WithMsgID(hex.EncodeToString(m.Key)), jetstream.WithMsgTTL(wholeSeconds(life)), jetstream.WithRetryAttempts(0),
+		jetstream.WithMsgID(hex.EncodeToString(m.Key)), jetstream.WithMsgTTL(wholeSeconds(m.deadline().Sub(m.at))), jetstream.WithRetryAttempts(0),
 	}
 	open := false // an attempt may have come through
 	for times := 0; ; times++ {
 		sequence, err := c.postOnce(ctx, q, msg, opts)
-		switch {
-		case err == nil:
+		if err == nil {
 			return sequence, nil
-		case !isRejected(err):
-			open = true
-		case !open:
-			return 0, c.notPosted(q, err)
 		}
+		if !open && (isRejected(err) || denied(c.nc, msg.Subject)) {
+			return 0, c.notPosted(q, msg.Subject, err)
+		}
+		open = open || !isRejected(err)
 		if !holdOff(ctx, holdOffTime(times)) || errors.Is(err, nats.ErrConnectionClosed) {
-			a := codec.ErrUnavailable.Withf("JetStream has not said whether it has the call: the receipt tells what becomes of it")
-			a.Cause = err
-			return 0, a
+			return 0, postedPerhaps(err)
 		}
 	}
+}
+
+// postedPerhaps returns the error of a call that JetStream may have.
+func postedPerhaps(cause error) error {
+	a := codec.ErrUnavailable.Withf("JetStream has not said whether it has the call: the receipt tells what becomes of it")
+	a.Cause = cause
+	return a
 }
 
 // postOnce publishes a call once.
@@ -152,7 +175,7 @@ func (c *Cluster) postOnce(ctx context.Context, q *queue, msg *nats.Msg, opts []
 }
 
 // notPosted returns the error of a call that JetStream certainly does not have.
-func (c *Cluster) notPosted(q *queue, err error) error {
+func (c *Cluster) notPosted(q *queue, subject string, err error) error {
 	switch {
 	case isFull(err):
 		return neverPosted(codec.ErrOverloaded, err, "too many calls wait for %s: post it again later", q.name)
@@ -160,6 +183,9 @@ func (c *Cluster) notPosted(q *queue, err error) error {
 		return neverPosted(codec.ErrTooLarge, err, "the call does not fit into a message of this NATS server, of %d bytes (max_payload)", c.nc.MaxPayload())
 	}
 	c.queues.forget(q)
+	if denied(c.nc, subject) {
+		return neverPosted(codec.ErrUnavailable, c.nc.LastError(), "the NATS server does not let this node post to %s", q.name)
+	}
 	return neverPosted(codec.ErrUnavailable, err, "JetStream does not take the call: post it again later")
 }
 

@@ -24,7 +24,7 @@ var (
 )
 
 var (
-	errPostedExpired   = codec.ErrExpired.Withf("the deadline passed before anybody ran the call")
+	errPostedExpired   = durableRefusal(codec.ErrExpired.Withf("the deadline passed before anybody ran the call"))
 	errPostedRan       = codec.ErrUnavailable.Withf("the call may have run: the node that began it has not said how it ended")
 	errPostedForgotten = codec.ErrUnavailable.Withf("the call may have run: its outcome is not kept any more")
 )
@@ -51,25 +51,20 @@ func Result[P, R any](ctx context.Context, c *Cluster, f asterisque.Function[P, 
 // be called by any node of the identity that has posted the call. The wait ends with ctx, whose
 // error is returned then; while NATS is away it goes on.
 //
-// Errors are the [asterisque.Abort] of the function; ErrExpired if the deadline passed before
-// anybody ran the call; [ErrWithdrawn]; [ErrNotYours]; ErrBadParams for what is no receipt; those
-// of opening the queue, as of [Cluster.Post]; and ErrUnavailable if the call may have run, and
-// nobody knows how it ended: its node was lost, or the outcome is not kept any more (see
-// Queue.Longest).
-// None of these says that the same receipt has another outcome later.
+// Errors are the [asterisque.Abort] of the function; ErrExpired if the deadline passed, and it is
+// [asterisque.Repeatable] if the call did not run; [ErrWithdrawn]; [ErrNotYours]; ErrBadParams for
+// what is no receipt; those of opening the queue, as of [Cluster.Post]; and ErrUnavailable if the
+// call may have run, and nobody knows how it ended: its node was lost, or the outcome is not kept
+// any more (see Queue.Longest). An outcome that was returned stays as it is.
 func (c *Cluster) Result(ctx context.Context, of Receipt) ([]byte, error) {
 	r, err := c.receiptOf(of)
 	if err != nil {
 		return nil, err
 	}
 	for times := 0; ; times++ {
-		q, err := c.queueOf(ctx, r.Name)
-		if err == nil {
-			o, failed := c.outcomeOf(ctx, q, r)
-			if o != nil {
-				return o.answer()
-			}
-			err = failed
+		o, err := c.lookForOutcome(ctx, r)
+		if o != nil {
+			return o.answer()
 		}
 		if err != nil && !isPassing(err) {
 			return nil, err
@@ -80,9 +75,23 @@ func (c *Cluster) Result(ctx context.Context, of Receipt) ([]byte, error) {
 	}
 }
 
+// lookForOutcome returns what became of a call once it is over, and neither that nor an error
+// before. What it cannot use it opens anew next time.
+func (c *Cluster) lookForOutcome(ctx context.Context, r *receipt) (*callOutcome, error) {
+	q, err := c.queueOf(ctx, r.Name)
+	if err != nil {
+		return nil, err
+	}
+	o, err := c.outcomeOf(ctx, q, r)
+	if err != nil && isPassing(err) && ctx.Err() == nil {
+		c.queues.forget(q)
+	}
+	return o, err
+}
+
 // isPassing reports whether NATS may answer later what it has not answered.
 func isPassing(err error) bool {
-	return passes(err) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrDisconnected) ||
+	return passes(err) || isFull(err) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrDisconnected) ||
 		errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrReconnectBufExceeded)
 }
 
@@ -101,29 +110,35 @@ func (c *Cluster) receiptOf(of Receipt) (*receipt, error) {
 	return r, nil
 }
 
-// outcomeOf returns what became of a call once it is over, and neither that nor an error before.
+// outcomeOf is lookForOutcome in a queue.
 func (c *Cluster) outcomeOf(ctx context.Context, q *queue, r *receipt) (*callOutcome, error) {
 	o, err := q.outcome(ctx, r.Key)
-	now := time.Now()
+	late := time.Since(r.deadline())
 	switch {
 	case err != nil:
 		return nil, err
 	case o != nil && o.Owner != c.cfg.Identity:
 		return nil, ErrNotYours
-	case o != nil && o.State == outcomeBegun && now.After(r.deadline().Add(queueGrace)):
-		return nil, errPostedRan
+	case o != nil && o.State == outcomeBegun && late > queueGrace:
+		// an answer that comes now is too late
+		return nil, q.settle(ctx, r.Key, o.answered(nil, errPostedRan))
 	case o != nil && o.State == outcomeBegun:
 		return nil, nil
 	case o != nil:
 		return o, nil
-	case now.After(time.UnixMilli(r.Posted).Add(Queue{Longest: q.longest}.kept())):
+	case q.hasForgotten(r):
 		return nil, errPostedForgotten
-	case now.After(r.deadline()):
+	case late > 0:
 		// a node that has the call yet finds it decided
 		_, err := q.decide(ctx, r.Key, r.decided(outcomeExpired))
 		return nil, err
 	}
 	return nil, nil
+}
+
+// hasForgotten reports whether the outcome of a call may be kept no more.
+func (q *queue) hasForgotten(r *receipt) bool {
+	return time.Since(time.UnixMilli(r.Posted)) > Queue{Longest: q.longest}.kept()
 }
 
 // decided returns the outcome of a call that does not begin.
@@ -154,8 +169,11 @@ func (c *Cluster) Withdraw(ctx context.Context, of Receipt) error {
 		return err
 	}
 	q, err := c.queueOf(ctx, r.Name)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case q.hasForgotten(r):
+		return errPostedForgotten
 	}
 	there, err := q.decide(ctx, r.Key, r.decided(outcomeWithdrawn))
 	switch {
@@ -166,19 +184,21 @@ func (c *Cluster) Withdraw(ctx context.Context, of Receipt) error {
 	case there != nil && there.State != outcomeWithdrawn:
 		return ErrBegun
 	}
-	if r.Sequence > 0 { // for its room alone: a node would let it go as well
-		ctx, cancel := context.WithTimeout(ctx, natsPatience)
-		defer cancel()
-		if err := q.remove(ctx, r); err != nil {
-			c.node.Logger().Debug("cluster: a call that was taken back stays in the queue", "error", err)
-		}
+	if err := q.remove(ctx, r); err != nil {
+		c.node.Logger().Debug("cluster: a call that was taken back stays in the queue", "error", err)
 	}
 	return nil
 }
 
-// remove deletes the message of a call, if the number that the receipt says is its own: a queue
-// that was made anew counts from one again.
+// remove deletes the message of a call, for its room alone: a node would let it go as well. The
+// number that the receipt says may be that of another one, since a queue that was made anew counts
+// from one again.
 func (q *queue) remove(ctx context.Context, r *receipt) error {
+	if r.Sequence == 0 { // JetStream has not told
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, natsPatience)
+	defer cancel()
 	m, err := q.stream.GetMsg(ctx, r.Sequence)
 	if err != nil {
 		return err

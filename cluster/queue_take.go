@@ -85,13 +85,13 @@ const queueAgain = 15 * time.Second
 func queueConsumer(class int) string { return "class" + strconv.Itoa(class) }
 
 // consumers makes what hands messages out, one for each class.
-func (q *queue) consumers(ctx context.Context, replicas int) error {
+func (q *queue) consumers(ctx context.Context, again time.Duration, replicas int) error {
 	for class := range queueClasses {
 		want := jetstream.ConsumerConfig{
 			Durable:       queueConsumer(class),
 			FilterSubject: q.subject + "." + strconv.Itoa(class),
 			AckPolicy:     jetstream.AckExplicitPolicy,
-			AckWait:       queueAgain,
+			AckWait:       again,
 			MaxDeliver:    -1,
 			MaxAckPending: -1,
 			Replicas:      replicas,

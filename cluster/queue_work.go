@@ -2,10 +2,14 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 const (
@@ -29,6 +33,8 @@ type worker struct {
 	posted  chan struct{}      // has an element if something was posted
 	hint    *nats.Subscription // fills posted
 	slots   chan struct{}      // has an element for each call that runs
+	room    *durableRoom       // for outcomes
+	broken  atomic.Bool        // what JetStream has of the queue is to be looked for
 }
 
 // beginQueue lets the node take posted calls from now on, if that is switched on.
@@ -47,18 +53,11 @@ func (c *Cluster) beginQueue(start context.Context) error {
 }
 
 func (w *worker) begin(start context.Context) (err error) {
-	c := w.cluster
-	for times := 0; ; times++ {
-		ctx, cancel := context.WithTimeout(start, patience)
-		err = w.open(ctx, true)
-		cancel()
-		if err == nil || !passes(err) || !holdOff(start, holdOffTime(times)) {
-			break
-		}
-	}
-	if err != nil {
+	if err := w.awaitQueue(start); err != nil {
 		return err
 	}
+	c := w.cluster
+	w.room = &durableRoom{calls: math.MaxInt64, bytes: c.cfg.Queue.Bytes, look: w.look}
 	before, subject := c.nc.LastError(), w.queue.subject+".*"
 	if w.hint, err = c.nc.Subscribe(subject, func(*nats.Msg) { w.wake() }); err != nil {
 		return err
@@ -70,11 +69,24 @@ func (w *worker) begin(start context.Context) (err error) {
 	return err
 }
 
+// awaitQueue is open for a node that joins. It goes on while the servers of NATS have yet to find
+// each other.
+func (w *worker) awaitQueue(start context.Context) error {
+	for times := 0; ; times++ {
+		ctx, cancel := context.WithTimeout(start, patience)
+		err := w.open(ctx, true)
+		cancel()
+		if err == nil || !passes(err) || !holdOff(start, holdOffTime(times)) {
+			return err
+		}
+	}
+}
+
 // open finds the queue, or makes it.
 func (w *worker) open(ctx context.Context, check bool) error {
 	q, err := w.cluster.openQueue(ctx, w.cluster.cfg.Name, check)
 	if err == nil {
-		err = q.consumers(ctx, w.cluster.cfg.Replicas)
+		err = q.consumers(ctx, w.cluster.cfg.times.queueAgain, w.cluster.cfg.Replicas)
 	}
 	if err == nil {
 		w.queue = q
@@ -95,23 +107,51 @@ func (w *worker) wake() {
 func (w *worker) run() {
 	defer w.hint.Unsubscribe() // fails if the connection is closed, and then nothing more comes
 	for w.hasSlot() {
-		t, err := w.takeUrgent()
-		switch {
-		case t != nil:
-			q := w.queue
-			w.cluster.running.Go(func() { // ends with its call, and with the node at the latest
-				defer func() { <-w.slots }()
-				(&job{worker: w, queue: q, taken: t}).do()
-			})
+		if t := w.next(); t != nil {
+			w.start(t)
 			continue
-		case err != nil:
-			w.reopen(err)
 		}
 		<-w.slots
 		if !w.rests() {
 			return
 		}
 	}
+}
+
+// start lets a call run, which has a slot until it is over.
+func (w *worker) start(t *taken) {
+	j := &job{worker: w, queue: w.queue, taken: t}
+	w.cluster.running.Go(func() { // ends with its call, and with the node at the latest
+		defer func() { <-w.slots }()
+		j.do()
+	})
+}
+
+// next takes the most urgent call that waits, or none: also if there is no room for its outcome.
+func (w *worker) next() *taken {
+	if w.broken.Swap(false) {
+		w.reopen(errors.New("an outcome could not be written"))
+	}
+	if w.room.check(w.cluster.ctx) != nil {
+		w.log.Warn("cluster: no calls that wait are taken, since there is no room for their outcomes", "bucket", w.queue.outcomes.Bucket())
+		return nil
+	}
+	t, err := w.takeUrgent()
+	if err != nil {
+		w.reopen(err)
+	}
+	return t
+}
+
+// look asks what the bucket of the outcomes has. It is for the goroutine that takes.
+func (w *worker) look(ctx context.Context) (*jetstream.StreamInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, natsPatience)
+	defer cancel()
+	info, err := w.queue.results.Info(ctx)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		w.reopen(err)
+	}
+	return info, err
 }
 
 // hasSlot waits for a slot, and reports false, without one, if the node leaves.
@@ -165,7 +205,7 @@ func (w *worker) reopen(cause error) {
 
 // rests waits until there may be something to take, and reports false if the node leaves.
 func (w *worker) rests() bool {
-	look := time.NewTimer(queueLook)
+	look := time.NewTimer(w.cluster.cfg.times.queueLook)
 	defer look.Stop()
 	select {
 	case <-w.posted:
@@ -175,6 +215,17 @@ func (w *worker) rests() bool {
 	case <-w.cluster.ctx.Done():
 	}
 	return !w.isOver()
+}
+
+// pause waits for a while, or until the node leaves.
+func (w *worker) pause(d time.Duration) {
+	over := time.NewTimer(d)
+	defer over.Stop()
+	select {
+	case <-over.C:
+	case <-w.cluster.node.Draining():
+	case <-w.cluster.ctx.Done():
+	}
 }
 
 // finish waits until no posted call runs any more, or ctx ends.

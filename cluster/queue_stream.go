@@ -1,0 +1,118 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// openQueue makes what is not there of a queue. A node that takes its calls checks the limits; who
+// posts takes them as they are.
+func (c *Cluster) openQueue(ctx context.Context, name string, check bool) (*queue, error) {
+	plan := *c.cfg.Queue
+	want := c.queueStream(name, plan)
+	s, err := openStream(ctx, c.buckets.js, want)
+	if err != nil {
+		return nil, err
+	}
+	have := s.CachedInfo().Config
+	if err := c.checkQueue(have, want, check); err != nil {
+		return nil, err
+	}
+	plan.Longest, plan.Bytes = have.MaxAge, have.MaxBytes
+	q := &queue{name: name, subject: c.queueSubject(name), longest: plan.Longest, stream: s}
+	return q, c.openOutcomes(ctx, q, plan, check)
+}
+
+// openOutcomes makes the bucket of the outcomes if it is not there.
+func (c *Cluster) openOutcomes(ctx context.Context, q *queue, plan Queue, check bool) (err error) {
+	bucket := bucketName(c.cfg.Prefix, "results_"+q.name)
+	want := c.outcomesStream(bucket, plan)
+	if q.results, err = openStream(ctx, c.buckets.js, want); err != nil {
+		return err
+	}
+	if err := c.checkOutcomes(bucket, q.results.CachedInfo().Config, want, check); err != nil {
+		return err
+	}
+	q.outcomes, err = c.buckets.js.KeyValue(ctx, bucket)
+	return err
+}
+
+// queueSubject returns where the calls of a name are posted, without the class.
+func (c *Cluster) queueSubject(name string) string {
+	return "asterisque.queue." + c.cfg.Prefix + "." + name
+}
+
+func (c *Cluster) queueStream(name string, plan Queue) jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name:        bucketName(c.cfg.Prefix, "queue_"+name),
+		Description: "calls that wait for asterisque nodes",
+		Subjects:    []string{c.queueSubject(name) + ".*"},
+		Retention:   jetstream.WorkQueuePolicy,
+		Discard:     jetstream.DiscardNew,
+		MaxMsgs:     plan.Calls,
+		MaxBytes:    plan.Bytes,
+		MaxAge:      plan.Longest,
+		Duplicates:  min(plan.Longest, 10*time.Minute),
+		AllowMsgTTL: true,
+		Replicas:    c.cfg.Replicas,
+		Metadata:    map[string]string{clusterKey: c.cfg.Cluster},
+	}
+}
+
+// outcomesStream returns the stream below the bucket of the outcomes, as package jetstream makes
+// one for a bucket, which for that needs one more permission. They are found by a hash of a key
+// that nobody guesses. It has room for the ends of calls that have begun while there was room.
+func (c *Cluster) outcomesStream(bucket string, plan Queue) jetstream.StreamConfig {
+	s := bucketStream(bucket, "outcomes of calls that waited for asterisque nodes", plan.kept(), withReserve(plan.Bytes))
+	s.Replicas = c.cfg.Replicas
+	s.Metadata = map[string]string{clusterKey: c.cfg.Cluster}
+	return s
+}
+
+// openStream returns a stream, which it makes if it is not there.
+func openStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (jetstream.Stream, error) {
+	s, err := js.Stream(ctx, want.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		s, err = js.CreateStream(ctx, want)
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // somebody was faster
+			s, err = js.Stream(ctx, want.Name)
+		}
+	}
+	return s, err
+}
+
+// checkQueue returns what is wrong with the stream of a queue; its limits count only for some.
+func (c *Cluster) checkQueue(have, want jetstream.StreamConfig, limits bool) error {
+	if other := have.Metadata[clusterKey]; other != c.cfg.Cluster {
+		return otherCluster(want.Name, other, c.cfg.Cluster)
+	}
+	list := []limit{
+		{"retention", want.Retention.String(), have.Retention.String()},
+		{"policy of discarding", want.Discard.String(), have.Discard.String()},
+		{"time to live of each message allowed", strconv.FormatBool(true), strconv.FormatBool(have.AllowMsgTTL)},
+	}
+	if have.MaxAge < time.Second {
+		list = append(list, limit{"time to live", want.MaxAge.String(), have.MaxAge.String()})
+	}
+	if limits {
+		list = append(list, limit{"number of calls", number(want.MaxMsgs), number(have.MaxMsgs)})
+		list = append(list, limitsOf(want, have)...)
+	}
+	return differing(want.Name, list...)
+}
+
+// checkOutcomes is checkQueue for the bucket of the outcomes.
+func (c *Cluster) checkOutcomes(bucket string, have, want jetstream.StreamConfig, limits bool) error {
+	if other := have.Metadata[clusterKey]; other != c.cfg.Cluster {
+		return otherCluster(bucket, other, c.cfg.Cluster)
+	}
+	list := []limit{{"history", number(want.MaxMsgsPerSubject), number(have.MaxMsgsPerSubject)}}
+	if limits {
+		list = append(list, limitsOf(want, have)...)
+	}
+	return differing(bucket, list...)
+}
