@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"os"
-	"path/filepath"
 	"regexp"
 	"testing"
 
@@ -24,9 +23,7 @@ func guarded(t *testing.T) *broker.Broker {
 	require.NoError(t, err)
 	found := accountBlock.FindSubmatch(text)
 	require.NotNil(t, found, "the page shows an account")
-	file := filepath.Join(t.TempDir(), "nats-server.conf")
-	require.NoError(t, os.WriteFile(file, found[1], 0o600))
-	return start(t, broker.Config{ConfigFile: file})
+	return start(t, broker.Config{ConfigFile: written(t, string(found[1]))})
 }
 
 // kept is guarded, with a node that keeps the cluster.

@@ -21,10 +21,15 @@ func (s *bookings) takes(id string, f does, change ...func(*Config)) *Cluster {
 		by(&cfg)
 	}
 	svc := asterisque.NewService()
-	book.Handle(svc, func(ctx context.Context, n int) (string, error) {
+	if s.within != nil {
+		svc.Intercept(s.within)
+	}
+	counted := func(ctx context.Context, n int) (string, error) {
 		s.runs.Add(1)
 		return f(ctx, n)
-	})
+	}
+	book.Handle(svc, counted)
+	rebook.Handle(svc, counted)
 	return joined(s.t, cfg, asterisque.WithService(svc))
 }
 

@@ -217,12 +217,13 @@ func (w *worker) rests() bool {
 	return !w.isOver()
 }
 
-// pause waits for a while, or until the node leaves.
+// pause waits until what was handed back is handed out again, or the node leaves.
 func (w *worker) pause(d time.Duration) {
 	over := time.NewTimer(d)
 	defer over.Stop()
 	select {
 	case <-over.C:
+		w.wake()
 	case <-w.cluster.node.Draining():
 	case <-w.cluster.ctx.Done():
 	}

@@ -1,0 +1,149 @@
+package cluster
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/broker"
+)
+
+// written returns a file of text, such as the configuration of a NATS server.
+func written(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "nats-server.conf")
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	return file
+}
+
+// perLook is how often tests look.
+const perLook = 10 * time.Millisecond
+
+func TestAnOutcomeThatIsTooLargeIsSaidToBe(t *testing.T) {
+	t.Parallel()
+	s := newBookings(t)
+	c := s.customer()
+	s.takes("a", answers(strings.Repeat("x", 1<<20)))
+	r := posts(t, c, 1)
+	_, err := results(t, c, r)
+	requireMayHaveRun(t, asterisque.ErrOverloaded, err)
+	require.ErrorContains(t, err, "too large")
+	require.Eventually(t, func() bool { return waiting(t, c) == 0 }, enough, perLook)
+	require.EqualValues(t, 1, s.runs.Load())
+}
+
+func TestCallsWaitWhileThereIsNoRoomForTheirOutcomes(t *testing.T) {
+	t.Parallel()
+	s := newBookings(t)
+	c := s.customer()
+	var receipts []Receipt
+	for n := range 5 {
+		receipts = append(receipts, posts(t, c, n))
+	}
+	var all sync.WaitGroup // they run together
+	all.Add(len(receipts))
+	a := s.takes("a", func(_ context.Context, n int) (string, error) {
+		if n < len(receipts) {
+			all.Done()
+			all.Wait()
+		}
+		return strings.Repeat("x", 400<<10), nil
+	}, func(c *Config) { c.Durable.Bytes, c.times.queueLook = 16<<20, 100*time.Millisecond })
+	kept := 0
+	for _, r := range receipts {
+		_, err := results(t, c, r)
+		if err == nil {
+			kept++
+			continue
+		}
+		requireMayHaveRun(t, asterisque.ErrOverloaded, err)
+	}
+	require.Equal(t, 3, kept, "so many fit, with what is kept free")
+	a.worker.room.forget()
+	ran := s.runs.Load()
+	r := posts(t, c, 99)
+	require.Never(t, func() bool { return s.runs.Load() > ran }, time.Second, perLook)
+	kv, err := a.js(t).Stream(t.Context(), "KV_asterisque_main_results_orders")
+	require.NoError(t, err)
+	require.NoError(t, kv.Purge(t.Context()))
+	text, err := results(t, c, r)
+	require.NoError(t, err)
+	require.Len(t, text, 400<<10)
+}
+
+// forget lets the next check look.
+func (r *durableRoom) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tried = time.Time{}
+}
+
+func TestOutcomesOfOtherLimitsAreFoundByWhoJoins(t *testing.T) {
+	t.Parallel()
+	for what, change := range map[string]func(*Config){
+		"number of bytes":    func(c *Config) { c.Queue.Bytes = 2 << 20 },
+		"time to live":       func(c *Config) { c.Queue.Longest = 2 * time.Hour },
+		"number of replicas": func(c *Config) { c.Replicas = 3 },
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
+			posts(t, c, 1)
+			bucket := "asterisque_main_results_orders"
+			want := c.cfg
+			plan := *c.cfg.Queue
+			want.Queue = &plan
+			change(&want)
+			other := &Cluster{cfg: want, buckets: c.buckets}
+			have, err := c.js(t).Stream(t.Context(), "KV_"+bucket)
+			require.NoError(t, err)
+			err = other.checkOutcomes(bucket, have.CachedInfo().Config, other.outcomesStream(bucket, *want.Queue), true)
+			var differs *BucketError
+			require.ErrorAs(t, err, &differs)
+			require.Equal(t, bucket, differs.Bucket)
+			require.Equal(t, what, differs.What)
+			require.NotEqual(t, differs.Want, differs.Have)
+		})
+	}
+}
+
+func TestANodeDoesNotJoinWithOutcomesOfOtherLimits(t *testing.T) {
+	t.Parallel()
+	s := newBookings(t)
+	c := s.customer()
+	posts(t, c, 1)
+	stream, err := c.js(t).Stream(t.Context(), "KV_asterisque_main_results_orders")
+	require.NoError(t, err)
+	smaller := stream.CachedInfo().Config
+	smaller.MaxBytes = 1 << 20
+	_, err = c.js(t).UpdateStream(t.Context(), smaller)
+	require.NoError(t, err)
+	_, err = Join(t.Context(), queueing(config(s.b, "orders", "a")))
+	var differs *BucketError
+	require.ErrorAs(t, err, &differs)
+	require.Equal(t, BucketError{"asterisque_main_results_orders", "number of bytes", "1310736", "1048576"}, *differs)
+}
+
+func TestANodeThatTakesCallsDoesNotJoinWithoutJetStream(t *testing.T) {
+	t.Parallel()
+	b := start(t, broker.Config{ConfigFile: written(t, "accounts { asterisque { users: [ { user: all, password: secret } ] } }\nno_auth_user: all")})
+	_, err := Join(t.Context(), queueing(config(b, "orders", "a")))
+	require.ErrorIs(t, err, ErrNoJetStream)
+}
+
+func TestANodeThatDoesNotLetItsQueueInDoesNotJoin(t *testing.T) {
+	t.Parallel()
+	s := newBookings(t)
+	_, err := Join(t.Context(), queueing(config(s.b, "orders", "a")), asterisque.WithAccess(asterisque.Access{
+		Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) { return nil, asterisque.ErrUnauthorized },
+	}))
+	require.ErrorIs(t, err, asterisque.ErrUnauthorized)
+	require.ErrorContains(t, err, `"queue"`)
+}

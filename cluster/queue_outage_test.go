@@ -1,0 +1,130 @@
+package cluster
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// lasting are bookings whose NATS server can be started again, with what does that.
+func lasting(t *testing.T) (s *bookings, again func()) {
+	s, after := newLastingBookings(t)
+	return s, func() {
+		require.NoError(t, s.b.Close())
+		s.b = start(t, after)
+	}
+}
+
+func TestNATSIsStartedAgainWhileCallsArePostedAndRun(t *testing.T) {
+	t.Parallel()
+	const calls = 200
+	s, again := lasting(t)
+	var done register
+	s.takes("a", done.at("a"), roomy, inFiles, handedOutSoon)
+	s.takes("b", done.at("b"), roomy, inFiles, handedOutSoon)
+	c := s.customer(roomy)
+	receipts, half := make(chan Receipt, calls), make(chan struct{})
+	go func() { // ends when all are posted, or the test does
+		defer close(receipts)
+		for n := range calls {
+			if n == calls/2 {
+				close(half)
+			}
+			if r := postsAtLast(t, c, n); r != "" {
+				receipts <- r
+			}
+		}
+	}()
+	<-half
+	again()
+	n := 0
+	for r := range receipts {
+		_, err := results(t, c, r)
+		require.NoError(t, err)
+		n++
+	}
+	require.Equal(t, calls, n)
+	done.requireOnce(t, calls)
+	require.Eventually(t, func() bool {
+		q, err := c.queueOf(t.Context(), "orders")
+		if err != nil {
+			return false
+		}
+		info, err := q.stream.Info(t.Context())
+		return err == nil && info.State.Msgs == 0
+	}, bookingTime, perLook)
+}
+
+// postsAtLast posts a call as often as it is said that it was not posted. It returns nothing if the
+// test is over.
+func postsAtLast(t *testing.T, c *Cluster, n int) Receipt {
+	for times := 0; ; times++ {
+		r, _ := Post(t.Context(), c, "orders", book, n)
+		if r != "" || !holdOff(t.Context(), holdOffTime(times)) {
+			return r
+		}
+	}
+}
+
+func TestNATSIsStartedAgainWhileAPostedCallRuns(t *testing.T) {
+	t.Parallel()
+	s, again := lasting(t)
+	f, release := holds("booked")
+	s.takes("a", f, inFiles, handedOutSoon)
+	s.takes("b", f, inFiles, handedOutSoon)
+	c := s.customer()
+	r := posts(t, c, 1)
+	require.Eventually(t, func() bool { return s.runs.Load() == 1 }, bookingTime, perLook)
+	again()
+	release()
+	requireResult(t, "booked", c, r)
+	require.EqualValues(t, 1, s.runs.Load())
+}
+
+func TestNATSIsAwayWhenAPostedCallAnswers(t *testing.T) {
+	t.Parallel()
+	s, after := newLastingBookings(t)
+	f, release := holds("booked")
+	s.takes("a", f, inFiles, handedOutSoon)
+	c := s.customer()
+	r := posts(t, c, 1)
+	require.Eventually(t, func() bool { return s.runs.Load() == 1 }, bookingTime, perLook)
+	require.NoError(t, s.b.Close())
+	release()
+	asked := make(chan error, 1)
+	go func() { // ends when NATS is back
+		_, err := results(t, c, r)
+		asked <- err
+	}()
+	start(t, after)
+	require.NoError(t, <-asked)
+	require.EqualValues(t, 1, s.runs.Load())
+}
+
+func TestCallsWaitAtThreeServersThoughOneOfThemIsLost(t *testing.T) {
+	t.Parallel()
+	all, urls := threeBrokers(t)
+	s := &bookings{t: t, b: all[0]}
+	three := func(c *Config) { c.NATS, c.Replicas = urls, 3 }
+	c := s.customer(three)
+	var receipts []Receipt
+	for n := range 5 {
+		receipts = append(receipts, posts(t, c, n))
+	}
+	q, err := c.queueOf(t.Context(), "orders")
+	require.NoError(t, err)
+	info, err := q.stream.Info(t.Context())
+	require.NoError(t, err)
+	leader := info.Cluster.Leader
+	require.NoError(t, all[leader[0]-'a'].Close())
+	var done register
+	s.takes("a", done.at("a"), three, inFiles)
+	for _, r := range receipts {
+		ctx, cancel := context.WithTimeout(t.Context(), bookingTime)
+		_, err := Result(ctx, c, book, r)
+		cancel()
+		require.NoError(t, err)
+	}
+	done.requireOnce(t, len(receipts))
+}

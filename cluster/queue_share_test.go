@@ -1,0 +1,153 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/priority"
+)
+
+// roomy lets many calls wait, and be remembered.
+func roomy(c *Config) {
+	c.Queue.Calls = 1000
+	if c.Durable != nil {
+		c.Durable.Calls = 2000
+	}
+}
+
+func TestTwoNodesShareTheCallsThatWait(t *testing.T) {
+	t.Parallel()
+	const calls = 60
+	s := newBookings(t)
+	c := s.customer(roomy)
+	var done register
+	var receipts []Receipt
+	for n := range calls {
+		receipts = append(receipts, posts(t, c, n))
+	}
+	// neither ends its first call before both have one
+	var both sync.WaitGroup
+	both.Add(2)
+	for _, id := range []string{"a", "b"} {
+		run, first := done.at(id), new(sync.Once)
+		s.takes(id, func(ctx context.Context, n int) (string, error) {
+			first.Do(func() { both.Done(); both.Wait() })
+			return run(ctx, n)
+		}, roomy, func(c *Config) { c.times.queueRuns = 1 })
+	}
+	for _, r := range receipts {
+		_, err := results(t, c, r)
+		require.NoError(t, err)
+	}
+	done.requireOnce(t, calls)
+	require.Len(t, done.by, 2)
+	require.Eventually(t, func() bool { return waiting(t, c) == 0 }, enough, 2*perLook)
+}
+
+func TestACallThatIsTakenBackWhileItIsTakenEitherRunsOrDoesNot(t *testing.T) {
+	t.Parallel()
+	const calls = 60
+	s := newBookings(t)
+	c := s.customer(roomy)
+	var done register
+	s.takes("a", done.at("a"), roomy)
+	s.takes("b", done.at("b"), roomy)
+	back := 0
+	for n := range calls {
+		r := posts(t, c, n)
+		err := c.Withdraw(t.Context(), r)
+		_, failed := results(t, c, r)
+		if err == nil {
+			back++
+			require.ErrorIs(t, failed, ErrWithdrawn)
+			require.Zero(t, done.times(n), "it was taken back")
+			continue
+		}
+		require.ErrorIs(t, err, ErrBegun)
+		require.NoError(t, failed)
+		require.Equal(t, 1, done.times(n))
+	}
+	t.Log(back, "of", calls, "were taken back")
+	require.Eventually(t, func() bool { return waiting(t, c) == 0 }, enough, 2*perLook)
+}
+
+func TestACallThatANodeRefusesForNowIsMadeAgainLater(t *testing.T) {
+	t.Parallel()
+	s := newBookings(t)
+	c := s.customer()
+	var refused atomic.Int64
+	free := make(chan struct{})
+	s.within = func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+		select {
+		case <-free:
+			return next(ctx, c)
+		default:
+			refused.Add(1)
+			return c.Refuse(asterisque.ErrOverloaded.Withf("later"))
+		}
+	}
+	s.takes("a", answers("booked"))
+	r, other := posts(t, c, 1), posts(t, c, 2)
+	require.Eventually(t, func() bool { return refused.Load() > 2 }, bookingTime, perLook)
+	require.Eventually(t, func() bool {
+		err := c.Withdraw(t.Context(), other)
+		require.True(t, err == nil || errors.Is(err, ErrBegun), "%v", err)
+		return err == nil
+	}, bookingTime, perLook, "it has not begun, between two attempts")
+	close(free)
+	requireResult(t, "booked", c, r)
+	require.EqualValues(t, 1, s.runs.Load())
+}
+
+func TestTheCallsOfOnePosterLeaveRoomToThoseOfOthers(t *testing.T) {
+	t.Parallel()
+	s := newBookings(t)
+	c, other := s.customer(), s.customer(func(c *Config) { c.Identity = "other" })
+	s.takes("a", answers("booked"), func(c *Config) { c.Durable.Calls, c.Durable.Share = 8, 0.25 })
+	for n := range 2 {
+		requireResult(t, "booked", c, posts(t, c, n))
+	}
+	posts(t, c, 3) // waits
+	requireResult(t, "booked", other, posts(t, other, 4))
+	require.EqualValues(t, 3, s.runs.Load())
+}
+
+func TestAHandlerSeesWhoHasPostedItsCall(t *testing.T) {
+	t.Parallel()
+	s := newBookings(t)
+	c := s.customer()
+	seen := make(chan Poster, 1)
+	a := s.takes("a", func(ctx context.Context, _ int) (string, error) {
+		by, ok := PosterOf(ctx)
+		if ok {
+			seen <- by
+			return "posted", nil
+		}
+		return "called", nil
+	}, func(c *Config) { c.Listen = []string{"tcp://127.0.0.1:0"} })
+	requireResult(t, "posted", c, posts(t, c, 1))
+	require.Equal(t, Poster{Identity: "customer", ID: c.ID()}, <-seen)
+	forger := asterisque.NewNode(asterisque.WithID(queuePeerID))
+	defer forger.Close()
+	on, err := forger.Dial(t.Context(), a.self.self.Addresses[0])
+	require.NoError(t, err)
+	text, err := book.Call(t.Context(), on, 1, asterisque.WithMetadata(asterisque.Metadata{postedBy: `{"identity":"customer","id":"x"}`}))
+	require.NoError(t, err)
+	require.Equal(t, "called", text)
+	_, ok := PosterOf(t.Context())
+	require.False(t, ok)
+}
+
+func TestUrgencyHasThreeClasses(t *testing.T) {
+	t.Parallel()
+	for urgency, class := range map[int8]int{math.MaxInt8: 0, 1: 0, 0: 1, -1: 2, math.MinInt8: 2} {
+		require.Equal(t, class, classOf(priority.Priority(urgency)), urgency)
+	}
+}
