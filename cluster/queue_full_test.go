@@ -142,7 +142,9 @@ func TestANodeThatDoesNotLetItsQueueInDoesNotJoin(t *testing.T) {
 	t.Parallel()
 	s := newBookings(t)
 	_, err := Join(t.Context(), queueing(config(s.b, "orders", "a")), asterisque.WithAccess(asterisque.Access{
-		Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) { return nil, asterisque.ErrUnauthorized },
+		Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
+			return nil, asterisque.ErrUnauthorized
+		},
 	}))
 	require.ErrorIs(t, err, asterisque.ErrUnauthorized)
 	require.ErrorContains(t, err, `"queue"`)

@@ -12,7 +12,9 @@ import (
 )
 
 // handedOutSoon lets a message be handed out again soon whose node gives no sign.
-func handedOutSoon(c *Config) { c.times.queueAgain, c.times.queueLook = time.Second, 100*time.Millisecond }
+func handedOutSoon(c *Config) {
+	c.times.queueAgain, c.times.queueLook = time.Second, 100*time.Millisecond
+}
 
 // beginsPosted writes that a call has begun at another node, and puts its message into the queue
 // again.
