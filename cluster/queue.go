@@ -64,7 +64,7 @@ type queue struct { // fixed
 	longest  time.Duration
 	stream   jetstream.Stream
 	outcomes jetstream.KeyValue
-	results  jetstream.Stream // below outcomes
+	js       jetstream.JetStream
 }
 
 // queues are those that a Cluster has met, by name.

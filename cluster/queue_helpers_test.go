@@ -27,9 +27,7 @@ func posts(t testing.TB, c *Cluster, n int, opts ...PostOption) Receipt {
 // waiting returns how many calls wait for orders.
 func waiting(t testing.TB, c *Cluster) uint64 {
 	t.Helper()
-	q, err := c.queueOf(t.Context(), "orders")
+	s, err := c.js(t).Stream(t.Context(), "asterisque_main_queue_orders")
 	require.NoError(t, err)
-	info, err := q.stream.Info(t.Context())
-	require.NoError(t, err)
-	return info.State.Msgs
+	return s.CachedInfo().State.Msgs
 }

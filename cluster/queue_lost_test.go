@@ -54,7 +54,7 @@ accounts { asterisque { jetstream: enabled, users: [
 	r := posts(t, c, 1)
 	requireResult(t, "booked", c, r)
 	require.Eventually(t, func() bool {
-		on, err := a.worker.queue.stream.Consumer(t.Context(), queueConsumer(1))
+		on, err := a.js(t).Consumer(t.Context(), "asterisque_main_queue_orders", queueConsumer(1))
 		require.NoError(t, err)
 		return on.CachedInfo().Delivered.Consumer > 1
 	}, bookingTime, perLook, "it is handed out again")

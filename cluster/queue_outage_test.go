@@ -47,12 +47,8 @@ func TestNATSIsStartedAgainWhileCallsArePostedAndRun(t *testing.T) {
 	require.Equal(t, calls, n)
 	done.requireOnce(t, calls)
 	require.Eventually(t, func() bool {
-		q, err := c.queueOf(t.Context(), "orders")
-		if err != nil {
-			return false
-		}
-		info, err := q.stream.Info(t.Context())
-		return err == nil && info.State.Msgs == 0
+		s, err := c.js(t).Stream(t.Context(), "asterisque_main_queue_orders")
+		return err == nil && s.CachedInfo().State.Msgs == 0
 	}, bookingTime, perLook)
 }
 
@@ -112,11 +108,9 @@ func TestCallsWaitAtThreeServersThoughOneOfThemIsLost(t *testing.T) {
 	for n := range 5 {
 		receipts = append(receipts, posts(t, c, n))
 	}
-	q, err := c.queueOf(t.Context(), "orders")
+	queue, err := c.js(t).Stream(t.Context(), "asterisque_main_queue_orders")
 	require.NoError(t, err)
-	info, err := q.stream.Info(t.Context())
-	require.NoError(t, err)
-	leader := info.Cluster.Leader
+	leader := queue.CachedInfo().Cluster.Leader
 	require.NoError(t, all[leader[0]-'a'].Close())
 	var done register
 	s.takes("a", done.at("a"), three, inFiles)

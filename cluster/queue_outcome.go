@@ -134,11 +134,20 @@ func (q *queue) outcome(ctx context.Context, key []byte) (*callOutcome, error) {
 	return o, err
 }
 
-// age returns for how long a call has begun, by the clock of JetStream alone.
-func (q *queue) age(ctx context.Context, o *callOutcome) (time.Duration, error) {
+// state returns what the bucket of the outcomes has, and the time by the clock of JetStream.
+func (q *queue) state(ctx context.Context) (*jetstream.StreamInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, natsPatience)
 	defer cancel()
-	info, err := q.results.Info(ctx)
+	s, err := q.js.Stream(ctx, "KV_"+q.outcomes.Bucket())
+	if err != nil {
+		return nil, err
+	}
+	return s.CachedInfo(), nil
+}
+
+// age returns for how long a call has begun, by the clock of JetStream alone.
+func (q *queue) age(ctx context.Context, o *callOutcome) (time.Duration, error) {
+	info, err := q.state(ctx)
 	if err != nil {
 		return 0, err
 	}

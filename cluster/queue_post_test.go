@@ -36,7 +36,7 @@ func TestAFullQueueRefusesCalls(t *testing.T) {
 func TestCallsGoWithTheirDeadline(t *testing.T) {
 	t.Parallel()
 	c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
-	posts(t, c, 1, WithDeadline(time.Now().Add(time.Second)))
+	posts(t, c, 1, WithDeadline(time.Now().Add(3*time.Second)))
 	require.Eventually(t, func() bool { return waiting(t, c) == 0 }, enough, 10*time.Millisecond)
 }
 

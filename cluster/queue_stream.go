@@ -23,7 +23,7 @@ func (c *Cluster) openQueue(ctx context.Context, name string, check bool) (*queu
 		return nil, err
 	}
 	plan.Longest, plan.Bytes = have.MaxAge, have.MaxBytes
-	q := &queue{name: name, subject: c.queueSubject(name), longest: plan.Longest, stream: s}
+	q := &queue{name: name, subject: c.queueSubject(name), longest: plan.Longest, stream: s, js: c.buckets.js}
 	return q, c.openOutcomes(ctx, q, plan, check)
 }
 
@@ -31,13 +31,14 @@ func (c *Cluster) openQueue(ctx context.Context, name string, check bool) (*queu
 func (c *Cluster) openOutcomes(ctx context.Context, q *queue, plan Queue, check bool) (err error) {
 	bucket := bucketName(c.cfg.Prefix, "results_"+q.name)
 	want := c.outcomesStream(bucket, plan)
-	if q.results, err = openStream(ctx, c.buckets.js, want); err != nil {
+	s, err := openStream(ctx, q.js, want)
+	if err != nil {
 		return err
 	}
-	if err := c.checkOutcomes(bucket, q.results.CachedInfo().Config, want, check); err != nil {
+	if err := c.checkOutcomes(bucket, s.CachedInfo().Config, want, check); err != nil {
 		return err
 	}
-	q.outcomes, err = c.buckets.js.KeyValue(ctx, bucket)
+	q.outcomes, err = q.js.KeyValue(ctx, bucket)
 	return err
 }
 

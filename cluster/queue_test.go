@@ -133,7 +133,7 @@ func TestACallExpiresThatNobodyRuns(t *testing.T) {
 	t.Parallel()
 	s := newBookings(t)
 	c := s.customer()
-	_, err := results(t, c, posts(t, c, 1, WithDeadline(time.Now().Add(100*time.Millisecond))))
+	_, err := results(t, c, posts(t, c, 1, WithDeadline(time.Now().Add(2*time.Second))))
 	require.ErrorIs(t, err, asterisque.ErrExpired)
 	s.takes("a", answers("late"))
 	requireResult(t, "late", c, posts(t, c, 2))

@@ -145,9 +145,7 @@ func (w *worker) next() *taken {
 
 // look asks what the bucket of the outcomes has. It is for the goroutine that takes.
 func (w *worker) look(ctx context.Context) (*jetstream.StreamInfo, error) {
-	ctx, cancel := context.WithTimeout(ctx, natsPatience)
-	defer cancel()
-	info, err := w.queue.results.Info(ctx)
+	info, err := w.queue.state(ctx)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		w.reopen(err)
 	}
