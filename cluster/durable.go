@@ -46,7 +46,8 @@ type Durable struct {
 
 	// Share is which part of Calls and Bytes one caller may use at each node, at most 1; 0 is a
 	// quarter. Callers are told apart as by [asterisque.DurableAnswers], which have a share and
-	// bounds of their own, for what each node remembers itself.
+	// bounds of their own, for what each node remembers itself; those of posted calls by the
+	// identity that has posted them.
 	Share float64
 
 	// Lease is after how long without a sign of the node that runs a call nobody waits for it any

@@ -15,7 +15,9 @@ import (
 // and only says what it posts with.
 //
 // A node that takes calls needs Config.Durable too: a call may be handed out twice, and is run once
-// since the nodes remember it together.
+// since the nodes remember it together. It runs them as calls of a peer within the program that
+// calls itself "queue", which [asterisque.Access] has to let in. A node runs 16 of them at once;
+// those that it refuses for now are handed out again after a second, or when it has said.
 type Queue struct {
 	// Calls is how many may wait at most; 0 is 65,536.
 	Calls int64

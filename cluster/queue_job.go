@@ -115,8 +115,8 @@ func (j *job) done() {
 // run lets the node run the call, and writes its outcome before the message goes.
 func (j *job) run(ctx context.Context, o *callOutcome) {
 	stop := j.keep(ctx)
+	defer stop()
 	result, err := j.invoke(ctx)
-	stop()
 	switch {
 	case ctx.Err() != nil && err != nil:
 		j.taken.back(0) // this node leaves, and the others know what has become of the call
@@ -175,12 +175,21 @@ func (j *job) handBack(o *callOutcome, refusal error) {
 
 var errOutcomeUnkept = codec.ErrOverloaded.Withf("the call ran, and its outcome was too large to be kept")
 
-// settle writes the outcome, and lets the message go. While that does not succeed, the message is
+// settle writes the outcome, and lets the message go. While NATS is away the outcome waits here,
+// until nobody asks for it any more. If it is not written then, or this node leaves, the message is
 // handed out again, and the nodes answer from what they remember.
 func (j *job) settle(o *callOutcome) {
-	if err := j.queue.settle(context.WithoutCancel(j.worker.cluster.ctx), j.call.Key, o); err != nil {
-		j.unknown(err)
-		return
+	ctx, cancel := context.WithDeadline(j.worker.cluster.ctx, j.call.deadline().Add(queueGrace))
+	defer cancel()
+	for times := 0; ; times++ {
+		err := j.queue.settle(context.WithoutCancel(ctx), j.call.Key, o)
+		if err == nil {
+			j.done()
+			return
+		}
+		if !isPassing(err) || !holdOff(ctx, holdOffTime(times)) {
+			j.unknown(err)
+			return
+		}
 	}
-	j.done()
 }

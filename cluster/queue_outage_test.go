@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -95,6 +96,25 @@ func TestNATSIsAwayWhenAPostedCallAnswers(t *testing.T) {
 	}()
 	start(t, after)
 	require.NoError(t, <-asked)
+	require.EqualValues(t, 1, s.runs.Load())
+}
+
+func TestTheOutcomeOfAPostedCallWaitsForNATS(t *testing.T) {
+	t.Parallel()
+	s, after := newLastingBookings(t)
+	f, release := holds("booked")
+	taker := func(c *Config) { inFiles(c); c.Durable.Lease = time.Second }
+	a := s.takes("a", f, taker)
+	c := s.customer()
+	r := posts(t, c, 1)
+	require.Eventually(t, func() bool { return s.runs.Load() == 1 }, bookingTime, perLook)
+	b := s.takes("b", f, taker)
+	require.NoError(t, s.b.Close())
+	release()
+	require.Eventually(t, func() bool { return a.durable.runsNow() == 0 }, bookingTime, perLook, "for a lease")
+	start(t, after)
+	require.Eventually(t, b.nc.IsConnected, bookingTime, perLook)
+	requireResult(t, "booked", c, r)
 	require.EqualValues(t, 1, s.runs.Load())
 }
 

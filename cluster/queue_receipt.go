@@ -12,7 +12,8 @@ import (
 // Receipt is what [Post] gives for a call that waits. It is text to be written down, as long as the
 // outcome matters: by it another program of the same identity, or the same one after a restart,
 // asks for the outcome ([Cluster.Result]) or takes the call back ([Cluster.Withdraw]). It is a
-// secret as well: who may read the outcomes in NATS and has it can do both.
+// secret as well: who may read the outcomes in NATS and has it can do both. All nodes without
+// Config.Identity and Config.Name are of one identity.
 type Receipt string
 
 // receiptMark is what a Receipt begins with: its version.
