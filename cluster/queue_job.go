@@ -120,6 +120,8 @@ func (j *job) run(ctx context.Context, o *callOutcome) {
 	switch {
 	case ctx.Err() != nil && err != nil:
 		j.taken.back(0) // this node leaves, and the others know what has become of the call
+	case isCut(err):
+		j.back(queueLater) // this node knows that, too
 	case refusedForNow(err):
 		j.handBack(o, err)
 	default:
@@ -135,16 +137,25 @@ func (j *job) invoke(ctx context.Context) ([]byte, error) {
 	}
 	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
-	// To wait for the node while it refuses its peer would only hold calls up that other nodes
-	// could take.
-	return asterisque.CallOn(ctx, j.worker.peer.conn, j.call.Function, j.call.params, asterisque.WithMetadata(j.call.metadata()),
-		asterisque.WithIdempotencyKey(j.call.Key), asterisque.WithPriority(j.call.Urgency), asterisque.WithFailFast())
+	// A Connection would wait for its next session, which a node that drains does not begin.
+	on := j.worker.peer.conn.Session()
+	if on == nil {
+		return nil, durableRefusal(codec.ErrUnavailable.Withf("the node takes no calls now"))
+	}
+	return asterisque.CallOn(ctx, on, j.call.Function, j.call.params, asterisque.WithMetadata(j.call.metadata()),
+		asterisque.WithIdempotencyKey(j.call.Key), asterisque.WithPriority(j.call.Urgency))
 }
 
 // refusedForNow reports whether a call did not run, and may run later or elsewhere.
 func refusedForNow(err error) bool {
 	passes := errors.Is(err, asterisque.ErrOverloaded) || errors.Is(err, asterisque.ErrUnavailable) || errors.Is(err, asterisque.ErrSessionClosed)
 	return passes && asterisque.Repeatable(err)
+}
+
+// isCut reports whether a call may have run whose session within the program has ended.
+func isCut(err error) bool {
+	var a *asterisque.Abort
+	return errors.As(err, &a) && !a.Remote && errors.Is(a, asterisque.ErrSessionClosed) && !asterisque.Repeatable(err)
 }
 
 // keep tells JetStream that this node has the call, until stop is called.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -150,4 +151,33 @@ func TestUrgencyHasThreeClasses(t *testing.T) {
 	for urgency, class := range map[int8]int{math.MaxInt8: 0, 1: 0, 0: 1, -1: 2, math.MinInt8: 2} {
 		require.Equal(t, class, classOf(priority.Priority(urgency)), urgency)
 	}
+}
+
+func TestACallThatANodeTakesAsItDrainsIsLeftToOthers(t *testing.T) {
+	t.Parallel()
+	s := newBookings(t)
+	f, release := holds("at a")
+	a, c := s.takes("a", f), s.customer()
+	posts(t, c, 1)
+	require.Eventually(t, func() bool { return s.runs.Load() == 1 }, bookingTime, perLook)
+	left := make(chan error, 1)
+	go func() { left <- a.Shutdown(context.Background()) }() // ends once the call is over
+	<-a.Node().Draining()
+	r := posts(t, c, 2)
+	taken, err := a.worker.queue.take(t.Context(), a.nc, 1)
+	require.NoError(t, err)
+	over := make(chan struct{})
+	go func() { // ends when the call is handed back
+		defer close(over)
+		(&job{worker: a.worker, queue: a.worker.queue, taken: taken}).do()
+	}()
+	select {
+	case <-over:
+	case <-time.After(bookingTime):
+		t.Error("the node waits for itself")
+	}
+	release()
+	require.NoError(t, <-left)
+	s.takes("b", answers("at b"))
+	requireResult(t, "at b", c, r)
 }
