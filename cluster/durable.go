@@ -199,6 +199,11 @@ func (d *durables) intercept(ctx context.Context, c *asterisque.Call, next aster
 	defer d.leave()
 	call := d.callOf(c.Owner(), c.IdempotencyKey(), c.Function(), params)
 	call.caller = durableCaller(ctx, c)
+	return d.remember(ctx, c, call, next)
+}
+
+// remember lets a call run, unless it is known.
+func (d *durables) remember(ctx context.Context, c *asterisque.Call, call durableCall, next asterisque.Next) error {
 	run, answer, err := d.admit(ctx, call)
 	switch {
 	case notRun(err):

@@ -20,9 +20,14 @@ func (d *durables) await(ctx context.Context, call durableCall, e durableEntry) 
 	select {
 	case d.waiters <- struct{}{}:
 		defer func() { <-d.waiters }()
+		return d.awaitEnd(ctx, call, e)
 	default:
 		return e, errDurableWaiters
 	}
+}
+
+// awaitEnd is await for who may wait.
+func (d *durables) awaitEnd(ctx context.Context, call durableCall, e durableEntry) (durableEntry, error) {
 	changes, stop := d.watch(call)
 	defer stop()
 	for {
@@ -34,15 +39,20 @@ func (d *durables) await(ctx context.Context, call durableCall, e durableEntry) 
 			return e, err
 		}
 		next, err := d.store.read(ctx, call.name)
-		switch {
-		case err != nil:
+		if err != nil {
 			holdOff(ctx, holdOffTime(0))
-		case !next.there || next.unread != nil || next.record.State != durableRuns:
-			return next, nil
-		default:
-			e = next
+			continue
 		}
+		if !next.runs() {
+			return next, nil
+		}
+		e = next
 	}
+}
+
+// runs reports whether the entry is that of a call that runs.
+func (e durableEntry) runs() bool {
+	return e.there && e.unread == nil && e.record.State == durableRuns
 }
 
 // remains returns how long a call that runs elsewhere counts yet. The clocks of two machines are

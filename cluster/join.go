@@ -143,12 +143,14 @@ func (c *Cluster) join(start context.Context) (err error) {
 	if err := c.beginClaims(); err != nil {
 		return err
 	}
-	if err := c.beginDurable(start); err != nil {
+	if err := c.beginDurable(start); err != nil || c.cfg.Name == "" {
 		return err
 	}
-	if c.cfg.Name == "" {
-		return nil
-	}
+	return c.joinName(start)
+}
+
+// joinName lets others reach the node, and then see it.
+func (c *Cluster) joinName(start context.Context) error {
 	addresses, err := c.listen(start)
 	if err != nil {
 		return err
@@ -275,29 +277,37 @@ func (c *Cluster) Shutdown(ctx context.Context) error {
 // Close leaves the cluster at once, and closes the node with its sessions. It takes a second at
 // most to tell the others. Repeated calls return nil.
 func (c *Cluster) Close() error {
-	c.once.Do(func() {
-		c.end(ErrClosed)
-		over, cancel := context.WithCancel(context.Background())
-		cancel()
-		c.hide(over)
-		c.hosts.close()
-		c.node.Close()
-		c.worker.close()
-		c.releaseClaims()
-		c.durable.close()
-		c.running.Wait()
-		c.views.close()
-		if c.self != nil && c.nc.IsConnected() {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			c.self.leave(ctx)
-			cancel()
-		}
-		if c.nc != nil {
-			c.nc.Close()
-		}
-		if c.own != nil {
-			c.own.Close()
-		}
-	})
+	c.once.Do(c.close)
 	return nil
+}
+
+func (c *Cluster) close() {
+	c.end(ErrClosed)
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	c.hide(over)
+	c.hosts.close()
+	c.node.Close()
+	c.worker.close()
+	c.releaseClaims()
+	c.durable.close()
+	c.running.Wait()
+	c.views.close()
+	c.disappear()
+	if c.nc != nil {
+		c.nc.Close()
+	}
+	if c.own != nil {
+		c.own.Close()
+	}
+}
+
+// disappear tells others that the node has left.
+func (c *Cluster) disappear() {
+	if c.self == nil || !c.nc.IsConnected() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	c.self.leave(ctx)
 }

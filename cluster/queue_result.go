@@ -117,23 +117,31 @@ func (c *Cluster) outcomeOf(ctx context.Context, q *queue, r *receipt) (*callOut
 	switch {
 	case err != nil:
 		return nil, err
-	case o != nil && o.Owner != c.cfg.Identity:
+	case o == nil:
+		return nil, q.outcomeless(ctx, r, late)
+	case o.Owner != c.cfg.Identity:
 		return nil, ErrNotYours
-	case o != nil && o.State == outcomeBegun && late > queueGrace:
+	case o.State != outcomeBegun:
+		return o, nil
+	case late > queueGrace:
 		// an answer that comes now is too late
 		return nil, q.settle(ctx, r.Key, o.answered(nil, errPostedRan))
-	case o != nil && o.State == outcomeBegun:
-		return nil, nil
-	case o != nil:
-		return o, nil
+	}
+	return nil, nil
+}
+
+// outcomeless decides what becomes of a call of which nobody has decided anything, once its
+// deadline has passed.
+func (q *queue) outcomeless(ctx context.Context, r *receipt, late time.Duration) error {
+	switch {
 	case q.hasForgotten(r):
-		return nil, errPostedForgotten
+		return errPostedForgotten
 	case late > 0:
 		// a node that has the call yet finds it decided
 		_, err := q.decide(ctx, r.Key, r.decided(outcomeExpired))
-		return nil, err
+		return err
 	}
-	return nil, nil
+	return nil
 }
 
 // hasForgotten reports whether the outcome of a call may be kept no more.
@@ -175,6 +183,17 @@ func (c *Cluster) Withdraw(ctx context.Context, of Receipt) error {
 	case q.hasForgotten(r):
 		return errPostedForgotten
 	}
+	if err := c.takeBack(ctx, q, r); err != nil {
+		return err
+	}
+	if err := q.remove(ctx, r); err != nil {
+		c.node.Logger().Debug("cluster: a call that was taken back stays in the queue", "error", err)
+	}
+	return nil
+}
+
+// takeBack decides that a call does not begin, if it has not.
+func (c *Cluster) takeBack(ctx context.Context, q *queue, r *receipt) error {
 	there, err := q.decide(ctx, r.Key, r.decided(outcomeWithdrawn))
 	switch {
 	case err != nil:
@@ -183,9 +202,6 @@ func (c *Cluster) Withdraw(ctx context.Context, of Receipt) error {
 		return ErrNotYours
 	case there != nil && there.State != outcomeWithdrawn:
 		return ErrBegun
-	}
-	if err := q.remove(ctx, r); err != nil {
-		c.node.Logger().Debug("cluster: a call that was taken back stays in the queue", "error", err)
 	}
 	return nil
 }
