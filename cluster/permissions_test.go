@@ -105,6 +105,7 @@ func TestThePermissionsOfThePageSufficeForSessionsThatGoOnAnywhere(t *testing.T)
 	there := joined(t, as("orders", anywhere(config(b, "orders", "b"))), resuming...)
 	conn := balance.connect(t, has)
 	first := conn.Session()
+	require.Eventually(t, has.resumes.records.areThere, bookingTime, perLook)
 	balance.lead(there)
 	require.Equal(t, "a", ask(t, conn))
 	require.Same(t, first, conn.Session())
@@ -112,6 +113,13 @@ func TestThePermissionsOfThePageSufficeForSessionsThatGoOnAnywhere(t *testing.T)
 	balance.lead(there)
 	soonAnswers(t, conn, "b")
 	require.NoError(t, there.nc.LastError())
+}
+
+// areThere reports whether the bucket has the records of all sessions, of which there is one.
+func (s *sessionRecords) areThere() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.own) > 0 && len(s.missing) == 0
 }
 
 func TestANodeLeavesLostOnesAndKeysToThoseWhoMayHaveThem(t *testing.T) {
