@@ -36,6 +36,17 @@
 // together, so that a call goes on at another node when the one that ran it is lost, and is run
 // once nevertheless. [The page for operators] says what exactly is promised.
 //
+// # Calls that wait
+//
+// With [Post] a call waits for a name of which nobody is there, until one of its nodes takes it
+// ([Config].Queue) or its deadline passes. Who has posted it asks for the outcome by a [Receipt],
+// also after a restart.
+//
+// # Sessions that go on at any node
+//
+// With [Config].ResumeAnywhere a peer that has lost its wire comes back to any node of the name, as
+// behind one address, and goes on with its session, which that node relays to the one that has it.
+//
 // # Who is who
 //
 // What others read of a node is what that says of itself, and whoever may write into the buckets
