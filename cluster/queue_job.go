@@ -93,7 +93,6 @@ func (j *job) unknown(err error) {
 	if !errors.Is(err, context.Canceled) {
 		j.worker.log.Warn("cluster: a call that waits is handed back: what becomes of it cannot be written", "function", j.call.Function, "error", err)
 	}
-	j.worker.broken.Store(true)
 	j.back(queueLater)
 }
 

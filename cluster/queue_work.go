@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"math"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -34,7 +33,6 @@ type worker struct {
 	hint    *nats.Subscription // fills posted
 	slots   chan struct{}      // has an element for each call that runs
 	room    *durableRoom       // for outcomes
-	broken  atomic.Bool        // what JetStream has of the queue is to be looked for
 }
 
 // beginQueue lets the node take posted calls from now on, if that is switched on.
@@ -129,9 +127,6 @@ func (w *worker) start(t *taken) {
 
 // next takes the most urgent call that waits, or none: also if there is no room for its outcome.
 func (w *worker) next() *taken {
-	if w.broken.Swap(false) {
-		w.reopen(errors.New("an outcome could not be written"))
-	}
 	if w.room.check(w.cluster.ctx) != nil {
 		w.log.Warn("cluster: no calls that wait are taken, since there is no room for their outcomes", "bucket", w.queue.outcomes.Bucket())
 		return nil
@@ -143,7 +138,8 @@ func (w *worker) next() *taken {
 	return t
 }
 
-// look asks what the bucket of the outcomes has. It is for the goroutine that takes.
+// look asks what the bucket of the outcomes has, and makes it again if it is gone. It is for the
+// goroutine that takes.
 func (w *worker) look(ctx context.Context) (*jetstream.StreamInfo, error) {
 	info, err := w.queue.state(ctx)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
