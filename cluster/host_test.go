@@ -38,9 +38,12 @@ func TestAHostedNodeIsReachedByItsName(t *testing.T) {
 	answering(t, callerOf(t, c, "plc"), "p2")
 	require.NoError(t, h.Close())
 	require.ErrorIs(t, h.Err(), ErrClosed)
-	members, err := c.Members(t.Context(), "plc")
-	require.NoError(t, err)
-	require.Len(t, members, 1)
+	var members []Member
+	require.Eventually(t, func() bool { // the others learn it a moment later
+		var err error
+		members, err = c.Members(t.Context(), "plc")
+		return err == nil && len(members) == 1
+	}, enough, 10*time.Millisecond)
 	w, err := c.Dial(t.Context(), members[0])
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
