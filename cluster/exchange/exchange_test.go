@@ -96,3 +96,22 @@ func TestACallToANodeThatIsGoneSaysSo(t *testing.T) {
 	_, err = who.Call(soon(t), p, struct{}{}, asterisque.WithFailFast())
 	require.ErrorIs(t, err, asterisque.ErrUnavailable)
 }
+
+func TestPoolsForTheSameNameWatchItOnce(t *testing.T) {
+	t.Parallel()
+	_, url := started(t, exchange.Config{Policy: everybody})
+	a := joined(t, url, "", "a")
+	for i := range 3 {
+		joined(t, url, "tills", fmt.Sprint("t", i))
+	}
+	for i := range 200 { // an exchange lets a node watch 64 names
+		id := fmt.Sprint("t", i%3)
+		p, err := a.At(t.Context(), "tills", id)
+		require.NoError(t, err)
+		defer p.Close()
+		require.Equal(t, id, ask(t, p))
+	}
+	p := callerOf(t, a, "tills")
+	joined(t, url, "tills", "t3")
+	require.Eventually(t, func() bool { return len(p.Servers()) == 4 }, enough, time.Millisecond, "news reach all")
+}

@@ -1,9 +1,16 @@
 package exchange_test
 
 import (
+	"os"
 	"testing"
 
 	"github.com/asterisque-go/asterisque/internal/leak"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(aloneEnv) != "" {
+		runAlone(os.Stdin, os.Stdout)
+		return
+	}
+	leak.Main(m)
+}

@@ -24,7 +24,8 @@ type Agent struct {
 	states   notice // of conn: there is another one
 	sessions atomic.Int64
 
-	registration registration // locks itself
+	registration registration // these lock themselves
+	watches      watches
 	running      sync.WaitGroup
 	once         sync.Once // Close
 }
@@ -114,6 +115,7 @@ func (a *Agent) Shutdown(ctx context.Context) error {
 func (a *Agent) Close() error {
 	a.once.Do(func() {
 		a.end(ErrClosed)
+		a.watches.close()
 		a.node.Close()
 		a.outer.Close()
 		a.running.Wait()

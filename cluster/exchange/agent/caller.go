@@ -40,8 +40,9 @@ func WithOnly(only func(Member) bool) CallerOption { return func(c *calling) { c
 // the exchange keeps a name for one identity at a time.
 //
 // Caller returns at once; life governs the Pool, which else lives until its Close, or that of the
-// Agent. While the exchange is away the last nodes stay, and calls wait. An agent can have 64 Pools
-// at once. The error says what is wrong with the name.
+// Agent. While the exchange is away the last nodes stay, and calls wait. The Pools of an agent can be
+// for 64 names at once, whatever number there is for each. The error says what is wrong with the
+// name.
 func (a *Agent) Caller(life context.Context, name string, opts ...CallerOption) (*pool.Pool, error) {
 	if !outer.IsToken(name) {
 		return nil, fmt.Errorf("agent: no node can have the name %q: it has 1 to 64 letters, digits, '-' and '_'", name)
@@ -91,20 +92,32 @@ func (r *route) resolve(ctx context.Context) iter.Seq2[[]pool.Address, error] {
 				r.leave()
 			}
 		}()
-		wanted := true
-		for wanted && ctx.Err() == nil {
-			err := r.agent.watch(ctx, r.name, func(members []Member) bool {
-				wanted = yield(r.set(members))
-				return wanted
-			})
-			if !wanted || ctx.Err() != nil {
+		w, leave := r.agent.use(r.name)
+		defer leave()
+		for {
+			changed := w.changed.next()
+			if !r.tell(w, yield) {
 				return
 			}
-			if wanted = yield(nil, fmt.Errorf("agent: who is there as %s is not known: %w", r.name, err)); wanted {
-				holdOff(ctx, again)
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return
 			}
 		}
 	}
+}
+
+// tell tells the Pool what is known, and reports whether it wants more.
+func (r *route) tell(w *watch, yield func([]pool.Address, error) bool) bool {
+	members, known, err := w.now()
+	switch {
+	case err != nil:
+		return yield(nil, fmt.Errorf("agent: who is there as %s is not known: %w", r.name, err))
+	case known:
+		return yield(r.set(members))
+	}
+	return true
 }
 
 func holdOff(ctx context.Context, d time.Duration) {

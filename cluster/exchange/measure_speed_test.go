@@ -1,0 +1,86 @@
+package exchange_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/exchange/agent"
+)
+
+// taking returns how many bytes of a stream have come.
+var taking = asterisque.Stream[struct{}, []byte, []byte, int](8, "taking")
+
+func takes(svc *asterisque.Service) *asterisque.Service {
+	taking.Handle(svc, func(ctx context.Context, _ struct{}, p *asterisque.Pipe[[]byte, []byte]) (n int, err error) {
+		for v, err := range p.All(ctx) {
+			if err != nil {
+				return n, err
+			}
+			n += len(v)
+		}
+		return n, nil
+	})
+	return svc
+}
+
+// TestHowFastRelayedSessionsAre compares sessions through an exchange that has a process of its own
+// with direct ones, both over TCP, in rounds by turns. With -measure it says the medians.
+func TestHowFastRelayedSessionsAre(t *testing.T) {
+	rounds, blocks, calls := 1, 100, 100
+	if *measure {
+		rounds, blocks, calls = 15, 2000, 2000
+	}
+	x := startAlone(t, "tcp://127.0.0.1:0")
+	join(t, agent.Config{Exchange: []string{x.url}, Name: "orders", ID: "b", Service: takes(service("b", nil))})
+	node := asterisque.NewNode(asterisque.WithService(takes(service("b", nil))), asterisque.WithLogger(silent))
+	t.Cleanup(func() { node.Close() })
+	ways := map[string]asterisque.Caller{
+		"direct": dialled(t, node), "relayed": callerOf(t, joined(t, x.url, "shop", "a"), "orders"),
+	}
+	streams, latencies := make(map[string][]float64), make(map[string][]time.Duration)
+	for range rounds {
+		for how, on := range ways {
+			streams[how] = append(streams[how], streamed(t, on, blocks))
+			latencies[how] = append(latencies[how], called(t, on, calls)...)
+		}
+	}
+	for how := range ways {
+		slices.Sort(streams[how])
+		slices.Sort(latencies[how])
+		n := len(latencies[how])
+		t.Logf("%s: a stream of 32 KiB Blocks %.0f MB/s; a call %v, of a hundred the slowest %v", how,
+			streams[how][rounds/2], latencies[how][n/2], latencies[how][n*99/100])
+	}
+}
+
+// streamed sends so many Blocks of 32 KiB, and returns how many MB a second arrived.
+func streamed(t *testing.T, on asterisque.Caller, blocks int) float64 {
+	block := make([]byte, 32<<10)
+	begin := time.Now()
+	call, err := taking.Open(t.Context(), on, struct{}{})
+	require.NoError(t, err)
+	for range blocks {
+		require.NoError(t, call.Send(t.Context(), block))
+	}
+	require.NoError(t, call.CloseSend())
+	n, err := call.Result(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, blocks*len(block), n)
+	return float64(n) / 1e6 / time.Since(begin).Seconds()
+}
+
+// called makes calls one after the other, and returns how long each took.
+func called(t *testing.T, on asterisque.Caller, calls int) (took []time.Duration) {
+	for range calls {
+		begin := time.Now()
+		_, err := who.Call(t.Context(), on, struct{}{})
+		require.NoError(t, err)
+		took = append(took, time.Since(begin))
+	}
+	return took
+}
