@@ -36,6 +36,14 @@ func never(ctx context.Context, _ *asterisque.Pipe[outer.Answer, struct{}]) erro
 	return ctx.Err()
 }
 
+// taken takes every session, and nothing of what comes in it.
+func taken(ctx context.Context, p *asterisque.Pipe[outer.Answer, struct{}]) error {
+	if err := p.Send(ctx, outer.Answer{}); err != nil {
+		return err
+	}
+	return never(ctx, p)
+}
+
 // register registers a node by hand.
 func register(t *testing.T, s *asterisque.Session, name, id string) error {
 	t.Helper()
@@ -180,13 +188,7 @@ func TestGarbageEndsTheSessionThatItIsIn(t *testing.T) {
 func TestFramesThatNobodyTakesWaitAtTheirSender(t *testing.T) {
 	t.Parallel()
 	x, url := started(t, exchange.Config{Policy: everybody})
-	far := hostile(t, url, func(ctx context.Context, p *asterisque.Pipe[outer.Answer, struct{}]) error {
-		if err := p.Send(ctx, outer.Answer{}); err != nil {
-			return err
-		}
-		<-ctx.Done() // it takes the session, and nothing of what comes
-		return ctx.Err()
-	})
+	far := hostile(t, url, taken)
 	require.NoError(t, register(t, far, "orders", "b"))
 	near := hostile(t, url, never)
 	require.NoError(t, register(t, near, "", "a"))
@@ -222,4 +224,18 @@ func TestAnExchangeThatAnswersNobodyDoesNotHoldJoinUp(t *testing.T) {
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	end()
 	require.NoError(t, <-over)
+}
+
+func TestASessionThatNobodySeesOffDoesNotHoldUpShutdown(t *testing.T) {
+	t.Parallel()
+	x, url := started(t, exchange.Config{Policy: everybody, Options: []asterisque.Option{
+		asterisque.WithTimeouts(asterisque.Timeouts{Drain: 200 * time.Millisecond}),
+	}})
+	require.NoError(t, register(t, hostile(t, url, taken), "orders", "b"))
+	near := hostile(t, url, never)
+	require.NoError(t, register(t, near, "", "a"))
+	_, err := dial(t, near, "orders", "b")
+	require.NoError(t, err)
+	require.ErrorIs(t, x.Shutdown(soon(t)), asterisque.ErrUnavailable, "it was cut")
+	require.Zero(t, x.Stats().Sessions)
 }

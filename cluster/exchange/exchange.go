@@ -91,9 +91,11 @@ func (x *Exchange) ListenAndServe(life context.Context, url string) error {
 	return x.node.ListenAndServe(life, url)
 }
 
-// Shutdown tells all nodes to connect to another exchange, lets no new session begin, and waits for
-// the relayed ones, up to 30 seconds (Timeouts.Drain of the options) and until ctx ends; then all
-// is closed. The error is that of ctx, or says what was cut.
+// Shutdown tells all nodes to connect to another exchange, and lets no new session begin. The nodes
+// then see off the sessions that are relayed: those that can be resumed go on through another
+// exchange, those that make no call end, and calls of the others may finish. Shutdown waits for
+// that, up to 30 seconds (Timeouts.Drain of the options) and until ctx ends; then all is closed.
+// The error is that of ctx, or says what was cut.
 func (x *Exchange) Shutdown(ctx context.Context) error {
 	err := x.node.Shutdown(ctx)
 	x.Close()

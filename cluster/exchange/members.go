@@ -39,7 +39,7 @@ func (x *Exchange) members(ctx context.Context, name string, p *asterisque.Pipe[
 		select {
 		case <-changed:
 		case <-asterisque.Draining(ctx):
-			return none, errGoes
+			return none, outer.ErrGoes
 		case <-ctx.Done():
 			return none, ctx.Err()
 		}

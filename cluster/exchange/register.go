@@ -9,9 +9,6 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
 )
 
-// errGoes ends what lasts as long as the exchange when that shuts down.
-var errGoes = asterisque.ErrUnavailable.Withf("the exchange shuts down; connect to another one")
-
 // register registers a node for as long as the call lasts.
 func (x *Exchange) register(ctx context.Context, reg outer.Registration, p *asterisque.Pipe[outer.Welcome, outer.State]) (none struct{}, err error) {
 	m := reg.Member
@@ -64,7 +61,7 @@ func (x *Exchange) attend(ctx context.Context, r *registrant, p *asterisque.Pipe
 	})
 	select {
 	case <-asterisque.Draining(ctx):
-		return errGoes
+		return outer.ErrGoes
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

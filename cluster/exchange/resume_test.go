@@ -52,18 +52,3 @@ func TestTheConnectionWithTheExchangeIsResumed(t *testing.T) {
 	require.EqualValues(t, 1, x.Stats().Relayed)
 	call.Abort(nil)
 }
-
-func TestAnExchangeShutsDownInGoodOrder(t *testing.T) {
-	t.Parallel()
-	x, url := started(t, exchange.Config{Policy: everybody})
-	a, b := joined(t, url, "shop", "a", resume), joined(t, url, "orders", "b", resume)
-	p := callerOf(t, a, "orders")
-	call := running(t, p)
-	over := make(chan error, 1)
-	go func() { over <- x.Shutdown(soon(t)) }() // ends with the relayed session
-	require.Eventually(t, func() bool { return x.Stats().Nodes == 0 }, enough, time.Millisecond)
-	require.NoError(t, call.Untyped().Err())
-	require.NoError(t, a.Close())
-	require.NoError(t, <-over)
-	require.NoError(t, b.Err())
-}

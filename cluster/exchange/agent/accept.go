@@ -22,7 +22,7 @@ func (a *Agent) accept(ctx context.Context, v outer.Visitor, p *asterisque.Pipe[
 		return none, err
 	}
 	conn := tunnel.NewConn(p.Untyped(), s)
-	w := newRelayed(conn, a.self(), Addr{v.Name, v.ID, v.Identity}, private && v.Private, func() {})
+	w := newRelayed(conn, a.self(), Addr{Name: v.Name, ID: v.ID, Identity: v.Identity}, private && v.Private, func() {})
 	if _, err := a.node.Accept(ctx, w); err != nil {
 		a.node.Logger().Warn("agent: a session has not begun", "peer", w.RemoteAddr(), "error", err)
 		w.Close()
@@ -30,7 +30,7 @@ func (a *Agent) accept(ctx context.Context, v outer.Visitor, p *asterisque.Pipe[
 	return none, conn.Wait(ctx)
 }
 
-func (a *Agent) self() Addr { return Addr{a.cfg.Name, a.cfg.ID, a.Identity()} }
+func (a *Agent) self() Addr { return Addr{Name: a.cfg.Name, ID: a.cfg.ID, Identity: a.Identity()} }
 
 // full is the error of who finds no place.
 func (a *Agent) full() error {

@@ -20,7 +20,7 @@ func between(t *testing.T) (near, far wire.Wire) {
 	svc := asterisque.NewService()
 	outer.Accept.Handle(svc, func(ctx context.Context, v outer.Visitor, p *asterisque.Pipe[outer.Answer, struct{}]) (none struct{}, err error) {
 		c := tunnel.NewConn(p.Untyped(), asterisque.SessionOf(ctx))
-		taken <- newRelayed(c, Addr{Name: "far"}, Addr{v.Name, v.ID, v.Identity}, v.Private, func() {})
+		taken <- newRelayed(c, Addr{Name: "far"}, Addr{Name: v.Name, ID: v.ID, Identity: v.Identity}, v.Private, func() {})
 		return none, c.Wait(ctx)
 	})
 	here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc))

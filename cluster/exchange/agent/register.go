@@ -127,6 +127,9 @@ func (a *Agent) keepRegistered() {
 				a.end(why)
 				return
 			}
+			if errors.Is(err, outer.ErrGoes) {
+				a.running.Go(func() { a.seeOff(s) }) // ends with s, which the exchange ends
+			}
 			a.node.Logger().Info("agent: registered no more", "exchange", s.Peer(), "error", err)
 			holdOff(a.ctx, again)
 			continue

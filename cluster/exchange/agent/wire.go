@@ -4,6 +4,7 @@ import (
 	"net"
 	"sync"
 
+	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/tunnel"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -16,6 +17,8 @@ type Addr struct {
 	// Identity is what the exchange says that the node has proved to it; empty: nothing. It is
 	// known on the side that was dialled, so that Access.Accept of the node can go by it.
 	Identity string
+
+	wire *relayed // that has the address; nil: it is that of this side
 }
 
 // Network returns "exchange".
@@ -28,7 +31,7 @@ func (a Addr) String() string { return a.Name + "/" + a.ID }
 type relayed struct {
 	stream
 	private bool
-	conn    *tunnel.Conn
+	through *asterisque.Session // with the exchange
 
 	once  sync.Once
 	ended func() // called by the first Close
@@ -44,10 +47,10 @@ type stream interface {
 
 // newRelayed returns the Wire over a connection with a node. ended is called when it is closed.
 func newRelayed(c *tunnel.Conn, self, peer Addr, private bool, ended func()) *relayed {
-	return &relayed{
-		stream:  wire.FromConn(named{c, self, peer}).(stream), // as its doc says
-		private: private, conn: c, ended: ended,
-	}
+	r := &relayed{private: private, through: c.Session(), ended: ended}
+	peer.wire = r
+	r.stream = wire.FromConn(named{c, self, peer}).(stream) // as its doc says
+	return r
 }
 
 // Private implements wire.Private.

@@ -21,6 +21,10 @@ var (
 
 	// ErrBadRegistration says that what a node says of itself cannot be.
 	ErrBadRegistration = refusal(1006, "such a node cannot register")
+
+	// ErrGoes says that the exchange shuts down. The node registers at another one, and sees off
+	// the sessions that this one relays.
+	ErrGoes = refusal(1007, "the exchange shuts down: connect to another one")
 )
 
 func refusal(code asterisque.Code, text string) *asterisque.Abort {
