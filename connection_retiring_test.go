@@ -70,8 +70,7 @@ func TestAServerThatIsReplacedCostsNoCall(t *testing.T) {
 	}
 }
 
-// retirement is a connection whose first session's peer shuts it down while a stream and a call run
-// there.
+// retirement is a connection whose first session retires while a stream and a call run there.
 type retirement struct {
 	conn    *asterisque.Connection
 	links   *links
@@ -83,7 +82,14 @@ type retirement struct {
 	release chan struct{} // lets the call go on
 }
 
+// retire lets the peer shut the session down.
 func retire(t *testing.T, opts ...asterisque.Option) *retirement {
+	return retireBy(t, func(there *asterisque.Node, _ *asterisque.Session) {
+		there.Sessions()[0].Shutdown(background) // ends with the session
+	}, opts...)
+}
+
+func retireBy(t *testing.T, begin func(there *asterisque.Node, old *asterisque.Session), opts ...asterisque.Option) *retirement {
 	r := &retirement{call: make(chan error, 1), release: make(chan struct{})}
 	svc := asterisque.NewService()
 	svc.Handle(1, "mirror", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
@@ -113,7 +119,7 @@ func retire(t *testing.T, opts ...asterisque.Option) *retirement {
 	go func() { _, err := r.conn.Call(background, 2, nil); r.call <- err }()
 	time.Sleep(2 * time.Second) // so long that the connection counts as one that holds
 	r.old, r.wire = r.conn.Session(), r.links.last
-	go there.Sessions()[0].Shutdown(background) // ends with the session
+	go begin(there, r.old) // ends with the session at the latest
 	synctest.Wait()
 	require.Equal(t, asterisque.Reconnecting, r.conn.State())
 	time.Sleep(time.Second / 2) // within which it connects again
@@ -124,6 +130,24 @@ func retire(t *testing.T, opts ...asterisque.Option) *retirement {
 }
 
 func TestWhatRunsOnASessionThatRetiresGoesOnToItsEnd(t *testing.T) {
+	requireGoesOn(t, retire)
+}
+
+func TestASessionRetiresWhenThisSideWantsIt(t *testing.T) {
+	requireGoesOn(t, func(t *testing.T, opts ...asterisque.Option) *retirement {
+		return retireBy(t, func(_ *asterisque.Node, old *asterisque.Session) {
+			old.Retire()
+			old.Retire() // again
+			require.False(t, old.Resumable())
+			_, err := echo.Call(background, old, "on the old session")
+			require.ErrorIs(t, err, asterisque.ErrUnavailable)
+			require.True(t, asterisque.Repeatable(err))
+		}, opts...)
+	})
+}
+
+// requireGoesOn requires that what runs on a session that retires goes on to its end.
+func requireGoesOn(t *testing.T, retire func(t *testing.T, opts ...asterisque.Option) *retirement) {
 	synctest.Test(t, func(t *testing.T) {
 		r := retire(t, asterisque.WithService(echoService()))
 		for range 10 {

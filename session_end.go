@@ -66,6 +66,16 @@ func (s *Session) Shutdown(ctx context.Context) error {
 	return err
 }
 
+// Retire lets this side make no new call on the session, as if the peer had announced to shut it
+// down: such a call is refused with ErrUnavailable, and certainly did not run. A [Connection] that
+// has the session takes another one for new calls, and ends this one when those that run are over.
+// It is for who knows that the Wire will not last. Retire does not wait; repeated calls do nothing.
+func (s *Session) Retire() {
+	if s.outgoing.drain() {
+		s.holder.sessionChanged()
+	}
+}
+
 // calledBy returns the session of the running call whose handler has ctx, or nil.
 func calledBy(ctx context.Context) *Session {
 	if ctx.Err() != nil {

@@ -56,6 +56,7 @@ func TestNothingIsLostDoubledOrReorderedByCuts(t *testing.T) {
 	}
 	svc, ran := onceService()
 	conn, wires := lasting(t, svc, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
+	require.True(t, conn.Session().Resumable())
 	requireOnceDespiteCuts(t, conn, ran, wires.cut, cuts)
 }
 

@@ -40,8 +40,8 @@ func WithOnly(only func(Member) bool) CallerOption { return func(c *calling) { c
 // the exchange keeps a name for one identity at a time.
 //
 // Caller returns at once; life governs the Pool, which else lives until its Close, or that of the
-// Agent. While the exchange is away the last nodes stay, and calls wait. The Pools of an agent can be
-// for 64 names at once, whatever number there is for each. The error says what is wrong with the
+// Agent. While the exchange is away the last nodes stay, and calls wait. The Pools of an agent can
+// be for 64 names at once, with any number of Pools for each. The error says what is wrong with the
 // name.
 func (a *Agent) Caller(life context.Context, name string, opts ...CallerOption) (*pool.Pool, error) {
 	if !outer.IsToken(name) {

@@ -33,7 +33,9 @@ func (a *Agent) dial(ctx context.Context, name, id string) (wire.Wire, error) {
 		return nil, a.notReached(ctx, name, id, err)
 	}
 	conn := tunnel.NewConn(call.Untyped(), s)
-	return newRelayed(conn, a.self(), Addr{Name: name, ID: id}, answer.Private && outer.IsPrivate(s), gone), nil
+	w := newRelayed(conn, a.self(), Addr{Name: name, ID: id}, answer.Private && outer.IsPrivate(s), gone)
+	w.dialled = true
+	return w, nil
 }
 
 // notReached returns why there is no Wire to a node.

@@ -14,34 +14,42 @@ import (
 // lookAgain is how often sessions are looked for whose handshake was under way.
 const lookAgain = 200 * time.Millisecond
 
-// seeOff lets the sessions go that run through the exchange of s, until s ends. Those that can be
-// resumed lose their Wire, and go on through another exchange; the others are shut down: their
-// peers make new calls elsewhere, and those without a call end at once.
+// seeOff lets the sessions go that run through the exchange of s, until s ends.
 func (a *Agent) seeOff(s *asterisque.Session) {
 	var ending sync.WaitGroup
 	defer ending.Wait()
 	ctx, over := context.WithCancel(a.ctx)
 	defer over()
+	again := time.NewTicker(lookAgain)
+	defer again.Stop()
 	seen := make(map[*relayed]bool)
-	for ctx.Err() == nil {
+	for {
 		for _, inner := range a.node.Sessions() {
 			at, ok := inner.Peer().RemoteAddr.(Addr)
-			if !ok || at.wire == nil || at.wire.through != s || seen[at.wire] {
-				continue
+			if ok && at.wire != nil && at.wire.through == s && !seen[at.wire] {
+				seen[at.wire] = true
+				at.wire.seeOff(ctx, inner, &ending)
 			}
-			seen[at.wire] = true
-			if inner.Resumable() {
-				at.wire.Close()
-				continue
-			}
-			ending.Go(func() { inner.Shutdown(ctx) }) // ends with ctx, or with the calls
 		}
 		select {
+		case <-again.C:
 		case <-s.Done():
 			return
-		case <-a.ctx.Done():
+		case <-ctx.Done():
 			return
-		case <-time.After(lookAgain):
 		}
+	}
+}
+
+// seeOff lets the session of a Wire go: one that can be resumed goes on over the next Wire, and any
+// other one ends when its calls are over. New calls have another one.
+func (r *relayed) seeOff(ctx context.Context, s *asterisque.Session, ending *sync.WaitGroup) {
+	switch {
+	case s.Resumable():
+		r.Close()
+	case r.dialled:
+		s.Retire() // its connection ends it
+	default:
+		ending.Go(func() { s.Shutdown(ctx) }) // ends with ctx, or with the calls
 	}
 }

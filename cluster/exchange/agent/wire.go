@@ -31,6 +31,7 @@ func (a Addr) String() string { return a.Name + "/" + a.ID }
 type relayed struct {
 	stream
 	private bool
+	dialled bool                // by this side
 	through *asterisque.Session // with the exchange
 
 	once  sync.Once
