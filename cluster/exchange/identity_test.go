@@ -99,8 +99,14 @@ func TestAnIdentityThatIsNotProvedIsRefused(t *testing.T) {
 	_, err := agent.Join(soon(t), cfg)
 	require.ErrorIs(t, err, agent.ErrUnproved)
 	_, bare := started(t, exchange.Config{Policy: everybody})
-	_, err = agent.Join(soon(t), agent.Config{Exchange: []string{bare}, Name: "orders", Identity: "orders"})
-	require.ErrorIs(t, err, agent.ErrUnproved)
+	quickest := time.Hour
+	for range 5 {
+		begin := time.Now()
+		_, err = agent.Join(soon(t), agent.Config{Exchange: []string{bare}, Name: "orders", Identity: "orders"})
+		require.ErrorIs(t, err, agent.ErrUnproved)
+		quickest = min(quickest, time.Since(begin))
+	}
+	require.Less(t, quickest, time.Second, "the end of its session waits for nobody")
 }
 
 func TestANodeThatIsNotLetInIsToldAtOnce(t *testing.T) {

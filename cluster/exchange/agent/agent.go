@@ -66,7 +66,11 @@ func (a *Agent) join(start context.Context) (err error) {
 			return err
 		}
 	}
-	a.conn, err = a.outer.Connect(a.ctx, "", asterisque.Reconnection{
+	// not with the cause of a.ctx: that may be what the exchange has said, which would then seem to
+	// have ended the session, too
+	life, end := context.WithCancel(context.Background())
+	context.AfterFunc(a.ctx, end)
+	a.conn, err = a.outer.Connect(life, "", asterisque.Reconnection{
 		Background: true, Persist: true, Dial: a.urls.dial,
 		OnState: func(_ *asterisque.Connection, s asterisque.ConnectionState, _ error) {
 			if s == asterisque.Connected {
