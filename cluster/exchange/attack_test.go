@@ -68,11 +68,8 @@ func TestASessionRegistersOneNode(t *testing.T) {
 	x, url := started(t, exchange.Config{Policy: everybody})
 	s := hostile(t, url, never)
 	require.NoError(t, register(t, s, "n", "i"))
-	for i := range 1000 {
-		require.ErrorIs(t, register(t, s, fmt.Sprint("n", i), "i"), outer.ErrBadRegistration)
-	}
+	require.ErrorIs(t, register(t, s, "n", "j"), outer.ErrBadRegistration)
 	require.Equal(t, 1, x.Stats().Nodes)
-	require.Equal(t, 1, x.Stats().Names)
 	for _, name := range []string{"", "a b", "a.b", "*"} {
 		require.ErrorIs(t, register(t, hostile(t, url, never), name, "*"), outer.ErrBadRegistration)
 	}

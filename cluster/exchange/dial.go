@@ -35,6 +35,9 @@ func (x *Exchange) dial(ctx context.Context, t outer.Target, p *asterisque.Pipe[
 	err = relay.Between(x.cfg.Logger,
 		relay.Side{Wire: wire.FromConn(near), Largest: outer.Largest},
 		relay.Side{Wire: far.wire, Largest: outer.Largest})
+	if err != nil {
+		err = asterisque.ErrUnavailable.Withf("the node %s %s is gone, or what came cannot be relayed: %v", t.Name, t.ID, err)
+	}
 	if waited := near.Wait(ctx); err == nil {
 		err = waited
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/exchange"
 	"github.com/asterisque-go/asterisque/cluster/exchange/agent"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
 	"github.com/asterisque-go/asterisque/internal/testtls"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -64,6 +65,12 @@ func TestWithoutAPolicyNobodyReachesAnybody(t *testing.T) {
 	seen, err := a.Members(soon(t), "orders")
 	require.NoError(t, err)
 	require.Empty(t, seen)
+	s := hostile(t, url, never)
+	require.NoError(t, register(t, s, "", "i"))
+	for _, name := range []string{"orders", "nobody"} {
+		_, err := dial(t, s, name, "b")
+		require.ErrorIs(t, err, outer.ErrNoMember, "who may not be reached is not told from who is not there")
+	}
 }
 
 func TestARuleThatCannotMatchIsRefused(t *testing.T) {
@@ -133,6 +140,24 @@ func TestANameIsForOneIdentityAtATime(t *testing.T) {
 	cfg.Options = credentials("rogue")
 	_, err := agent.Join(soon(t), cfg)
 	require.ErrorIs(t, err, agent.ErrNameTaken)
+}
+
+func TestANameIsAboveAllForTheIdentityThatItNames(t *testing.T) {
+	t.Parallel()
+	_, url := started(t, exchange.Config{Options: credentials(""), Policy: everybody})
+	cfg := being(url, "rogue", "r")
+	cfg.Name = "orders"
+	squatter := join(t, cfg)
+	join(t, being(url, "orders", "o"))
+	<-squatter.Done()
+	require.ErrorIs(t, squatter.Err(), agent.ErrNameTaken)
+	cfg = being(url, "shop", "s")
+	cfg.Name = "printer"
+	join(t, cfg)
+	cfg = being(url, "rogue", "r")
+	cfg.Name = "printer"
+	_, err := agent.Join(soon(t), cfg)
+	require.ErrorIs(t, err, agent.ErrNameTaken, "of two others the first one has it")
 }
 
 func TestANodeTakesThePlaceOfOneOfTheSameNameAndID(t *testing.T) {

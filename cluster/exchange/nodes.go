@@ -80,21 +80,32 @@ func (n *nodes) joinLocked(r *registrant) error {
 	return nil
 }
 
-// vacantFor returns an error if nodes of another identity have the name. Those that have proved
-// none make way for who has proved one: else anybody could keep a name from its nodes.
+// vacantFor returns an error if nodes of another identity have the name, unless they make way: else
+// anybody could keep a name from its nodes.
 func (g *group) vacantFor(r *registrant) error {
 	for _, m := range g.members {
-		if owner := m.member.Identity; owner != "" && owner != r.member.Identity {
+		if m.member.Identity != r.member.Identity && m.right() >= r.right() {
 			return outer.ErrNameTaken.Withf("the name %s is that of another identity, whose nodes are there", r.member.Name)
 		}
 	}
 	for id, m := range g.members {
 		if m.member.Identity != r.member.Identity {
 			delete(g.members, id)
-			m.end(outer.ErrNameTaken.Withf("a node has come that has proved to be of the name %s", r.member.Name))
+			m.end(outer.ErrNameTaken.Withf("a node has come that has proved to be %s, which has more right to the name %s", r.member.Identity, r.member.Name))
 		}
 	}
 	return nil
+}
+
+// right returns how much right to its name a node has, which nodes of less right make way for.
+func (r *registrant) right() int {
+	switch r.member.Identity {
+	case "":
+		return 0
+	case r.member.Name:
+		return 2
+	}
+	return 1
 }
 
 // groupLocked makes the group of a name.

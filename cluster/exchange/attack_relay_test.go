@@ -1,0 +1,160 @@
+package exchange_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/exchange"
+	"github.com/asterisque-go/asterisque/cluster/exchange/agent"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/tunnel"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+func TestAHandshakeThatIsNeverFinishedEnds(t *testing.T) {
+	t.Parallel()
+	x, url := started(t, exchange.Config{Policy: everybody})
+	joined(t, url, "orders", "b", asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 200 * time.Millisecond}))
+	s := hostile(t, url, never)
+	require.NoError(t, register(t, s, "", "i"))
+	for _, begun := range [][]byte{nil, {0, 0}, {0, 0, 0, 5, 'h'}} {
+		call, err := dial(t, s, "orders", "b")
+		require.NoError(t, err)
+		if begun != nil {
+			require.NoError(t, call.Untyped().Send(soon(t), begun))
+		}
+		<-call.Untyped().Done()
+	}
+	require.Eventually(t, func() bool { return x.Stats().Sessions == 0 }, enough, time.Millisecond)
+	require.Equal(t, "b", ask(t, callerOf(t, joined(t, url, "", "a"), "orders")))
+}
+
+// A node that dials itself, through one exchange and another one, whenever it is dialled.
+func TestSessionsInCirclesAreBounded(t *testing.T) {
+	t.Parallel()
+	const most = 20
+	b := natsServer(t)
+	x, first := bridge(t, b, exchange.Config{Policy: everybody, PerNode: most})
+	y, second := bridge(t, b, exchange.Config{Policy: everybody, PerNode: most})
+	var here, there *asterisque.Session
+	var circles atomic.Int64
+	onward := func(on **asterisque.Session, id string) func(context.Context, *asterisque.Pipe[outer.Answer, struct{}]) error {
+		return func(ctx context.Context, p *asterisque.Pipe[outer.Answer, struct{}]) error {
+			circles.Add(1)
+			outer.Dial.Open(ctx, *on, outer.Target{Name: "circle", ID: id})
+			return taken(ctx, p)
+		}
+	}
+	here = hostile(t, first, onward(&there, "x"))
+	there = hostile(t, second, onward(&here, "y"))
+	require.NoError(t, register(t, here, "circle", "x"))
+	require.NoError(t, register(t, there, "circle", "y"))
+	for range 5 {
+		outer.Dial.Open(t.Context(), here, outer.Target{Name: "circle", ID: "y"})
+		outer.Dial.Open(t.Context(), here, outer.Target{Name: "circle", ID: "x"})
+	}
+	stands(t, &circles)
+	for _, e := range []*exchange.Exchange{x, y} {
+		require.LessOrEqual(t, e.Stats().Sessions, 2*most)
+	}
+	joined(t, first, "orders", "o")
+	require.Equal(t, "o", ask(t, callerOf(t, joined(t, second, "", "a"), "orders")), "others are served")
+	here.Close()
+	there.Close()
+	require.Eventually(t, func() bool { return x.Stats().Sessions <= 1 && y.Stats().Sessions <= 1 }, enough, time.Millisecond)
+}
+
+func TestANodeThatReadsNothingAtAllHoldsUpThoseThatSendToItAlone(t *testing.T) {
+	t.Parallel()
+	x, url := started(t, exchange.Config{Policy: everybody})
+	mute := hostile(t, url, taken)
+	require.NoError(t, register(t, mute, "mute", "m"))
+	near := hostile(t, url, never)
+	require.NoError(t, register(t, near, "", "a"))
+	frame := append([]byte{0, 0, 0x40, 0}, make([]byte, 16<<10)...)
+	var sent atomic.Int64
+	var calls []*asterisque.StreamCall[struct{}, outer.Answer, struct{}]
+	for range 4 {
+		call, err := dial(t, near, "mute", "m")
+		require.NoError(t, err)
+		calls = append(calls, call)
+	}
+	mute.Pause() // not even its connection is read from now on
+	for _, call := range calls {
+		go func() { // ends with the call
+			for call.Untyped().Send(t.Context(), frame) == nil {
+				sent.Add(int64(len(frame)))
+			}
+		}()
+	}
+	stands(t, &sent)
+	require.Less(t, x.Stats().Node.Held, mostHeld)
+	joined(t, url, "orders", "b")
+	require.Equal(t, "b", ask(t, callerOf(t, joined(t, url, "", "c"), "orders")))
+	call, err := dial(t, near, "orders", "b")
+	require.NoError(t, err, "the sender is held up on these alone")
+	call.Abort(nil)
+}
+
+// A node that knows of the session of others, but has another secret.
+func TestASessionOfOthersIsNotResumedThroughTheExchange(t *testing.T) {
+	t.Parallel()
+	_, url := started(t, exchange.Config{Policy: everybody})
+	b := joined(t, url, "orders", "b", resume)
+	p := callerOf(t, joined(t, url, "shop", "a", resume), "orders")
+	call := running(t, p)
+	theirs := b.Node().Sessions()[0]
+	id := theirs.ID()
+	s := hostile(t, url, never)
+	require.NoError(t, register(t, s, "", "i"))
+	for _, secret := range [][]byte{make([]byte, message.SecretSize), nil} {
+		dialled, err := dial(t, s, "orders", "b")
+		require.NoError(t, err)
+		w := wire.FromConn(tunnel.NewConn(dialled.Untyped(), s))
+		require.NoError(t, w.WriteFrames([][]byte{message.Sync{
+			Version: message.Version, Node: []byte("a"), Session: id[:], Secret: secret, Features: message.FeatureResume,
+			MaxMessage: 1 << 16, Codecs: []string{"cbor"},
+		}.AppendTo(nil)}))
+		frame, err := w.ReadFrame(1 << 16)
+		if err == nil {
+			c, err := message.ParseControl(frame)
+			require.NoError(t, err)
+			if sync, ok := c.(message.Sync); ok {
+				require.NotEqual(t, id[:], sync.Session, "it has got another one at most")
+			}
+		}
+		w.Close()
+	}
+	require.NoError(t, theirs.Err())
+	require.False(t, theirs.Away())
+	require.NoError(t, call.Untyped().Err())
+	require.Equal(t, "b", ask(t, p))
+	call.Abort(nil)
+}
+
+// A relay that ends beneath a Pool whose node has gone is told as what it is.
+func TestARelayWhoseFarEndIsGoneSaysSo(t *testing.T) {
+	t.Parallel()
+	_, url := started(t, exchange.Config{Policy: everybody})
+	far := hostile(t, url, taken)
+	require.NoError(t, register(t, far, "orders", "b"))
+	near := hostile(t, url, never)
+	require.NoError(t, register(t, near, "", "a"))
+	call, err := dial(t, near, "orders", "b")
+	require.NoError(t, err)
+	far.Close()
+	_, err = call.Result(soon(t))
+	require.ErrorIs(t, err, asterisque.ErrUnavailable)
+	require.ErrorContains(t, err, "the node orders b is gone")
+	_, err = dial(t, near, "orders", "b")
+	require.ErrorIs(t, err, outer.ErrNoMember)
+	a := join(t, agent.Config{Exchange: []string{url}, Name: "shop", ID: "s"})
+	_, err = who.Call(soon(t), callerOf(t, a, "orders"), struct{}{}, asterisque.WithFailFast())
+	require.ErrorIs(t, err, asterisque.ErrUnavailable)
+}
