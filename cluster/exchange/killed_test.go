@@ -78,10 +78,10 @@ func countAll(t *testing.T, all []*asterisque.StreamCall[[]byte, []byte, struct{
 	for i, call := range all {
 		begun.Add(1)
 		counting.Go(func() {
-			err := count(ctx, call, 1, 10)
+			err := count(ctx, call, 1, 5)
 			begun.Done()
 			if err == nil {
-				err = count(ctx, call, 10, 40)
+				err = count(ctx, call, 5, 20)
 			}
 			errs[i] = err
 		})
