@@ -31,17 +31,18 @@ func (x *Exchange) dial(ctx context.Context, t outer.Target, p *asterisque.Pipe[
 		return none, err
 	}
 	near := tunnel.NewConn(p.Untyped(), from.session)
+	if err := x.relay(wire.FromConn(near), far.wire); err != nil {
+		return none, asterisque.ErrUnavailable.Withf("the node %s %s is gone, or what came cannot be relayed: %v", t.Name, t.ID, err)
+	}
+	return none, near.Wait(ctx)
+}
+
+// relay carries frames between two Wires until either ends, and returns why, unless that was in
+// good order.
+func (x *Exchange) relay(near, far wire.Wire) error {
 	x.relayed.Add(1)
-	err = relay.Between(x.cfg.Logger,
-		relay.Side{Wire: wire.FromConn(near), Largest: outer.Largest},
-		relay.Side{Wire: far.wire, Largest: outer.Largest})
-	if err != nil {
-		err = asterisque.ErrUnavailable.Withf("the node %s %s is gone, or what came cannot be relayed: %v", t.Name, t.ID, err)
-	}
-	if waited := near.Wait(ctx); err == nil {
-		err = waited
-	}
-	return none, err
+	return relay.Between(x.cfg.Logger,
+		relay.Side{Wire: near, Largest: outer.Largest}, relay.Side{Wire: far, Largest: outer.Largest})
 }
 
 // enter takes the places of a relayed session that a node begins.
@@ -92,17 +93,8 @@ func (x *Exchange) visit(ctx context.Context, v outer.Visitor, to *registrant) (
 	if !to.relays.enter() {
 		return nil, full("the node %s %s has %d relayed sessions, and no more are allowed at once", to.member.Name, to.member.ID, to.relays.most)
 	}
-	ctx, late := context.WithTimeout(ctx, x.cfg.Answer)
-	defer late()
-	// not the context of the handler: this is no call within a call, which are bounded otherwise
-	life, end := context.WithCancel(x.ctx)
-	inTime := context.AfterFunc(ctx, end)
-	call, err := outer.Accept.Open(life, to.session, v)
-	if err == nil {
-		_, err = call.Recv(ctx)
-	}
-	if !inTime() || err != nil {
-		end()
+	call, end, err := x.knock(ctx, v, to)
+	if err != nil {
 		to.relays.leave()
 		return nil, asterisque.ErrUnavailable.Withf("the node %s %s does not take the session: %v", to.member.Name, to.member.ID, err)
 	}
@@ -115,6 +107,29 @@ func (x *Exchange) visit(ctx context.Context, v outer.Visitor, to *registrant) (
 			to.relays.leave()
 		},
 	}, nil
+}
+
+// accepting is a call to a node that it accepts a Wire.
+type accepting = asterisque.StreamCall[struct{}, outer.Answer, struct{}]
+
+// knock asks a node to accept a Wire, and waits for its answer. end ends the call.
+func (x *Exchange) knock(ctx context.Context, v outer.Visitor, to *registrant) (call *accepting, end context.CancelFunc, err error) {
+	ctx, late := context.WithTimeout(ctx, x.cfg.Answer)
+	defer late()
+	// not the context of the handler: this is no call within a call, which are bounded otherwise
+	life, end := context.WithCancel(x.ctx)
+	inTime := context.AfterFunc(ctx, end)
+	call, err = outer.Accept.Open(life, to.session, v)
+	if err == nil {
+		_, err = call.Recv(ctx)
+	}
+	if !inTime() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		end()
+	}
+	return call, end, err
 }
 
 // awaitEnd waits for the end of a call, which takes the other side a moment, but not for long.

@@ -86,29 +86,33 @@ func (x *Exchange) search(ctx context.Context, name string, g *group) {
 		return
 	}
 	defer sub.Unsubscribe()
-	q := question{Domain: x.domain.name, Name: name}
 	s := searched{domains: make(map[string]*answered)}
 	again := time.NewTicker(askEvery)
 	defer again.Stop()
-	for {
-		q.Round++
-		b, _ := json.Marshal(q)                                        // strings can be encoded
+	for round := uint64(1); ; round++ {
+		b, _ := json.Marshal(question{x.domain.name, name, round})     // strings can be encoded
 		x.domain.nc.PublishRequest(x.domain.subject("find"), inbox, b) // what fails is asked again
-		if s.forget() {
+		x.listen(ctx, name, g, &s, answers, again.C)
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// listen takes the answers to one question, until the next one or until ctx ends.
+func (x *Exchange) listen(ctx context.Context, name string, g *group, s *searched, answers <-chan *nats.Msg, next <-chan time.Time) {
+	changed := s.forget()
+	for {
+		if changed {
 			x.nodes.setForeign(ctx, g, s.all())
 		}
-		for asked := true; asked; {
-			select {
-			case m := <-answers:
-				var f found
-				if json.Unmarshal(m.Data, &f) == nil && s.take(f, name) {
-					x.nodes.setForeign(ctx, g, s.all())
-				}
-			case <-again.C:
-				asked = false
-			case <-ctx.Done():
-				return
-			}
+		select {
+		case m := <-answers:
+			changed = s.takeMessage(m, name)
+		case <-next:
+			return
+		case <-ctx.Done():
+			return
 		}
 	}
 }
@@ -129,6 +133,12 @@ type answered struct {
 	members map[string]cluster.Member // of the last round that is whole
 }
 
+// takeMessage is take of what has come.
+func (s *searched) takeMessage(m *nats.Msg, name string) bool {
+	var f found
+	return json.Unmarshal(m.Data, &f) == nil && s.take(f, name)
+}
+
 // take takes a part of an answer, and reports whether that is whole now.
 func (s *searched) take(f found, name string) bool {
 	a := s.domains[f.Domain]
@@ -142,17 +152,22 @@ func (s *searched) take(f found, name string) bool {
 	if a.round != f.Round || a.coming == nil {
 		a.round, a.coming = f.Round, make(map[string]cluster.Member)
 	}
-	for _, m := range f.Members {
-		if m.Name == name && outer.IsToken(m.ID) && len(a.coming) < mostMembers {
-			m.Addresses = nil // they are of another network
-			a.coming[m.ID] = m
-		}
-	}
+	a.add(f.Members, name)
 	if !f.Last {
 		return false
 	}
 	a.at, a.members, a.coming = time.Now(), a.coming, nil
 	return true
+}
+
+// add adds nodes to those that are coming.
+func (a *answered) add(members []cluster.Member, name string) {
+	for _, m := range members {
+		if m.Name == name && outer.IsToken(m.ID) && len(a.coming) < mostMembers {
+			m.Addresses = nil // they are of another network
+			a.coming[m.ID] = m
+		}
+	}
 }
 
 // forget forgets the domains that do not answer any more, and reports whether there are such.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
-	"github.com/asterisque-go/asterisque/internal/relay"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -36,12 +35,7 @@ func (x *Exchange) relayGuest(r *registrant, w wire.Wire) error {
 	if err != nil {
 		return err
 	}
-	who, ok := x.guest(w, r.member.Identity)
-	if !ok {
-		x.refused.Add(1)
-		return fmt.Errorf("the policy does not let a node of the cluster reach %q", r.member.Identity)
-	}
-	far, err := x.visit(x.ctx, outer.Visitor{Identity: who, Private: wire.IsPrivate(w)}, r)
+	far, err := x.letIn(w, r)
 	if err != nil {
 		return err
 	}
@@ -50,9 +44,17 @@ func (x *Exchange) relayGuest(r *registrant, w wire.Wire) error {
 		far.wire.Close()
 		return err
 	}
-	x.relayed.Add(1)
-	return relay.Between(x.cfg.Logger,
-		relay.Side{Wire: w, Largest: outer.Largest}, relay.Side{Wire: far.wire, Largest: outer.Largest})
+	return x.relay(w, far.wire)
+}
+
+// letIn lets a node accept a Wire of the cluster, if the policy does.
+func (x *Exchange) letIn(w wire.Wire, r *registrant) (*far, error) {
+	who, ok := x.guest(w, r.member.Identity)
+	if !ok {
+		x.refused.Add(1)
+		return nil, fmt.Errorf("the policy does not let a node of the cluster reach %q", r.member.Identity)
+	}
+	return x.visit(x.ctx, outer.Visitor{Identity: who, Private: wire.IsPrivate(w)}, r)
 }
 
 // firstFrame waits for the first frame of a Wire, but not for long.

@@ -28,20 +28,25 @@ func (x *Exchange) members(ctx context.Context, name string, p *asterisque.Pipe[
 		return none, full("this node watches %d names already, and no more are allowed at once", names)
 	}
 	defer r.watched.leave()
+	return none, x.tellMembers(ctx, name, r, p)
+}
+
+// tellMembers tells a node who has a name, and each time that this changes.
+func (x *Exchange) tellMembers(ctx context.Context, name string, r *registrant, p *asterisque.Pipe[outer.Changes, struct{}]) error {
 	g, leave := x.nodes.use(name)
 	defer leave()
 	t := teller{p: p, known: make(map[string]uint64)}
 	for {
 		changed := g.changed.next()
 		if err := t.tell(ctx, x.reachable(r.member.Identity, x.nodes.all(g))); err != nil {
-			return none, err
+			return err
 		}
 		select {
 		case <-changed:
 		case <-asterisque.Draining(ctx):
-			return none, outer.ErrGoes
+			return outer.ErrGoes
 		case <-ctx.Done():
-			return none, ctx.Err()
+			return ctx.Err()
 		}
 	}
 }

@@ -11,23 +11,14 @@ import (
 
 // register registers a node for as long as the call lasts.
 func (x *Exchange) register(ctx context.Context, reg outer.Registration, p *asterisque.Pipe[outer.Welcome, outer.State]) (none struct{}, err error) {
-	m := reg.Member
-	if err := m.Check(); err != nil {
-		return none, err
-	}
 	s := asterisque.SessionOf(ctx)
-	if m.Identity, err = prove(s.Peer(), &m); err != nil {
-		x.cfg.Logger.Warn("exchange: a node is refused", "node", m.Name+" "+m.ID, "peer", s.Peer(), "error", err)
+	m, err := x.proved(s.Peer(), reg.Member)
+	if err != nil {
 		return none, err
 	}
-	m.Since = time.Now().UTC().Round(time.Millisecond)
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	r := &registrant{session: s, end: end, member: m, draining: make(chan struct{})}
-	if m.State == outer.Draining {
-		close(r.draining)
-	}
-	r.relays.most, r.watched.most = int64(x.cfg.PerNode), names
+	r := x.newRegistrant(s, m, end)
 	if err := x.nodes.enter(r); err != nil {
 		return none, err
 	}
@@ -41,6 +32,27 @@ func (x *Exchange) register(ctx context.Context, reg outer.Registration, p *aste
 		return none, err
 	}
 	return none, x.attend(ctx, r, p)
+}
+
+// proved returns a node that registers, with the identity that it has proved.
+func (x *Exchange) proved(p asterisque.Peer, m outer.Member) (_ outer.Member, err error) {
+	if err := m.Check(); err != nil {
+		return m, err
+	}
+	if m.Identity, err = prove(p, &m); err != nil {
+		x.cfg.Logger.Warn("exchange: a node is refused", "node", m.Name+" "+m.ID, "peer", p, "error", err)
+	}
+	m.Since = time.Now().UTC().Round(time.Millisecond)
+	return m, err
+}
+
+func (x *Exchange) newRegistrant(s *asterisque.Session, m outer.Member, end context.CancelCauseFunc) *registrant {
+	r := &registrant{session: s, end: end, member: m, draining: make(chan struct{})}
+	if m.State == outer.Draining {
+		close(r.draining)
+	}
+	r.relays.most, r.watched.most = int64(x.cfg.PerNode), names
+	return r
 }
 
 // attend takes the states of a node until it is registered no more, and returns why.

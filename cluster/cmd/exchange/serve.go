@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
@@ -32,6 +33,11 @@ func serve(ctx context.Context, o *options, stdout io.Writer, log *slog.Logger) 
 		cfg.Cluster = c
 		fmt.Fprintf(stdout, "exchange: in the cluster %s of %s\n", o.prefix, c.NATS())
 	}
+	return serveWith(ctx, o, cfg, secure, stdout)
+}
+
+// serveWith is serve when all is known.
+func serveWith(ctx context.Context, o *options, cfg exchange.Config, secure *tls.Config, stdout io.Writer) error {
 	x, err := exchange.New(cfg)
 	if err != nil {
 		return err
@@ -41,7 +47,7 @@ func serve(ctx context.Context, o *options, stdout io.Writer, log *slog.Logger) 
 	if err != nil {
 		return err
 	}
-	tell(stdout, x.ID(), ln.URL(), rules)
+	tell(stdout, x.ID(), ln.URL(), cfg.Policy)
 	if err := x.Serve(ctx, ln); err != nil {
 		return err
 	}

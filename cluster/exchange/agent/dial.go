@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
 	"github.com/asterisque-go/asterisque/tunnel"
 	"github.com/asterisque-go/asterisque/wire"
@@ -19,18 +20,11 @@ func (a *Agent) dial(ctx context.Context, name, id string) (wire.Wire, error) {
 		a.sessions.Add(-1)
 		return nil, a.full()
 	}
-	life, end := context.WithCancel(context.Background()) // it ends with the session
 	gone := func() { a.sessions.Add(-1) }
-	inTime := context.AfterFunc(ctx, end)
-	call, err := outer.Dial.Open(life, s, outer.Target{Name: name, ID: id})
-	var answer outer.Answer
-	if err == nil {
-		answer, err = call.Recv(ctx)
-	}
-	if !inTime() || err != nil {
-		end()
+	call, answer, err := dialThrough(ctx, s, outer.Target{Name: name, ID: id})
+	if err != nil {
 		gone()
-		return nil, a.notReached(ctx, name, id, err)
+		return nil, notReached(name, id, err)
 	}
 	conn := tunnel.NewConn(call.Untyped(), s)
 	w := newRelayed(conn, a.self(), Addr{Name: name, ID: id}, answer.Private && outer.IsPrivate(s), gone)
@@ -38,11 +32,28 @@ func (a *Agent) dial(ctx context.Context, name, id string) (wire.Wire, error) {
 	return w, nil
 }
 
-// notReached returns why there is no Wire to a node.
-func (a *Agent) notReached(ctx context.Context, name, id string, err error) error {
+// dialling is a call to an exchange that it relays a Wire.
+type dialling = asterisque.StreamCall[struct{}, outer.Answer, struct{}]
+
+// dialThrough asks an exchange for a Wire to a node. The call lives as long as the session then.
+func dialThrough(ctx context.Context, s *asterisque.Session, t outer.Target) (call *dialling, answer outer.Answer, err error) {
+	life, end := context.WithCancel(context.Background())
+	inTime := context.AfterFunc(ctx, end)
+	call, err = outer.Dial.Open(life, s, t)
 	if err == nil {
+		answer, err = call.Recv(ctx)
+	}
+	if !inTime() && err == nil {
 		err = context.Cause(ctx)
 	}
+	if err != nil {
+		end()
+	}
+	return call, answer, err
+}
+
+// notReached returns why there is no Wire to a node.
+func notReached(name, id string, err error) error {
 	why, _ := told(err)
 	return fmt.Errorf("agent: dialling %s %s through the exchange: %w", name, id, why)
 }

@@ -25,10 +25,9 @@ func (a *Agent) seeOff(s *asterisque.Session) {
 	seen := make(map[*relayed]bool)
 	for {
 		for _, inner := range a.node.Sessions() {
-			at, ok := inner.Peer().RemoteAddr.(Addr)
-			if ok && at.wire != nil && at.wire.through == s && !seen[at.wire] {
-				seen[at.wire] = true
-				at.wire.seeOff(ctx, inner, &ending)
+			if w := wireOf(inner); w != nil && w.through == s && !seen[w] {
+				seen[w] = true
+				w.seeOff(ctx, inner, &ending)
 			}
 		}
 		select {
@@ -39,6 +38,12 @@ func (a *Agent) seeOff(s *asterisque.Session) {
 			return
 		}
 	}
+}
+
+// wireOf returns the Wire through an exchange that a session has now, or nil.
+func wireOf(s *asterisque.Session) *relayed {
+	at, _ := s.Peer().RemoteAddr.(Addr)
+	return at.wire
 }
 
 // seeOff lets the session of a Wire go: one that can be resumed goes on over the next Wire, and any
