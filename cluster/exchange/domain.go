@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -40,6 +42,28 @@ type domain struct {
 	instance string // another one for each exchange
 
 	subs []*nats.Subscription // set before anybody else knows of it
+
+	claimed atomic.Pointer[ClaimedError] // the id is that of another exchange, too
+}
+
+// askAgain is how often an exchange asks whether another one has its id: one that could not be
+// reached before.
+const askAgain = 30 * time.Second
+
+// watchClaim asks again and again, until ctx ends.
+func (d *domain) watchClaim(ctx context.Context, log *slog.Logger) {
+	for holdOff(ctx, askAgain) {
+		d.lookForOther(ctx, log)
+	}
+}
+
+// lookForOther asks once, and says what is new.
+func (d *domain) lookForOther(ctx context.Context, log *slog.Logger) {
+	var other *ClaimedError
+	if err := d.ask(ctx, d.subject("id."+d.id)); errors.As(err, &other) && d.claimed.Load() == nil {
+		log.Error("exchange: another one has the same id", "error", err)
+	}
+	d.claimed.Store(other)
 }
 
 // claim is what an exchange says of its id, and what it is asked.
@@ -117,7 +141,7 @@ func (d *domain) ask(ctx context.Context, subject string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	m, err := d.nc.RequestWithContext(ctx, subject, d.encode())
-	switch {
+	switch { // this exchange does not answer itself
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded):
 		return nil
 	case err != nil:

@@ -2,7 +2,9 @@ package exchange_test
 
 import (
 	"fmt"
+	"net"
 	"net/url"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,13 +23,18 @@ func sites(t *testing.T) (hub, leaf *broker.Broker) {
 	hub = site(t, "hub", func(o *server.Options) {
 		o.LeafNode.Host, o.LeafNode.Port = "127.0.0.1", server.RANDOM_PORT
 	})
-	at := fmt.Sprintf("127.0.0.1:%d", leafPort(t, hub))
-	leaf = site(t, "leaf", func(o *server.Options) {
+	leaf = leafOf(t, fmt.Sprintf("127.0.0.1:%d", leafPort(t, hub)))
+	require.Eventually(t, func() bool { return leaf.Server().NumLeafNodes() == 1 && hub.Server().NumLeafNodes() == 1 }, enough, time.Millisecond)
+	return hub, leaf
+}
+
+// leafOf starts a server that joins another one as a leaf node.
+func leafOf(t *testing.T, at string) *broker.Broker {
+	t.Helper()
+	return site(t, "leaf", func(o *server.Options) {
 		o.LeafNode.Remotes = []*server.RemoteLeafOpts{{URLs: []*url.URL{{Scheme: "nats-leaf", Host: at}}}}
 		o.LeafNode.ReconnectInterval = 50 * time.Millisecond
 	})
-	require.Eventually(t, func() bool { return leaf.Server().NumLeafNodes() == 1 && hub.Server().NumLeafNodes() == 1 }, enough, time.Millisecond)
-	return hub, leaf
 }
 
 func site(t *testing.T, domain string, more func(o *server.Options)) *broker.Broker {
@@ -77,4 +84,51 @@ func TestTheIDOfAnExchangeIsItsOwnInAllDomains(t *testing.T) {
 	}
 	require.NoError(t, x.Close())
 	bridge(t, leaf, exchange.Config{ID: "plant"})
+}
+
+func TestTwoExchangesWithOneIDAreFoundWhenTheirDomainsAreJoined(t *testing.T) {
+	t.Parallel()
+	hub := site(t, "hub", func(o *server.Options) {
+		o.LeafNode.Host, o.LeafNode.Port = "127.0.0.1", server.RANDOM_PORT
+	})
+	var joined atomic.Bool
+	leaf := leafOf(t, gate(t, &joined, fmt.Sprintf("127.0.0.1:%d", leafPort(t, hub))))
+	x, _ := bridge(t, hub, exchange.Config{ID: "plant"})
+	y, _ := bridge(t, leaf, exchange.Config{ID: "plant"})
+	x.LookForOther()
+	require.Nil(t, x.Stats().Claimed)
+	joined.Store(true)
+	require.Eventually(t, func() bool {
+		x.LookForOther()
+		y.LookForOther()
+		return x.Stats().Claimed != nil && y.Stats().Claimed != nil
+	}, enough, time.Millisecond)
+	require.Equal(t, exchange.ClaimedError{ID: "plant", Domain: "hub", Other: "leaf"}, *x.Stats().Claimed)
+	require.NoError(t, y.Close())
+	require.Eventually(t, func() bool { x.LookForOther(); return x.Stats().Claimed == nil }, enough, time.Millisecond)
+}
+
+// gate returns an address that leads to another one while it is open.
+func gate(t *testing.T, open *atomic.Bool, to string) (at string) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { ln.Close() })
+	go func() { // ends with the listener
+		for {
+			near, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			if !open.Load() {
+				near.Close()
+				continue
+			}
+			if far, err := net.Dial("tcp", to); err == nil {
+				go carry(near, far) // ends with either
+				go carry(far, near) // the same
+			}
+		}
+	}()
+	return ln.Addr().String()
 }

@@ -75,6 +75,7 @@ func (x *Exchange) join() (err error) {
 		x.domain.close()
 		return err
 	}
+	x.crew.begin(func() { x.domain.watchClaim(x.ctx, x.cfg.Logger) }) // ends with x.ctx
 	return nil
 }
 
@@ -122,6 +123,10 @@ type Stats struct {
 	Relayed  uint64 `json:"relayed"`  // sessions that ever were
 	Refused  uint64 `json:"refused"`  // sessions to nodes that were not there, or not to be reached
 
+	// Claimed says that another exchange has the same id, which could not be reached when this one
+	// was made; nil: none is known. It is looked for twice a minute.
+	Claimed *ClaimedError `json:"claimed,omitempty"`
+
 	// Node is what the node holds and carries that the exchange is to those which connect.
 	Node asterisque.NodeStats `json:"node"`
 }
@@ -133,5 +138,8 @@ func (x *Exchange) Stats() Stats {
 		Relayed:  x.relayed.Load(), Refused: x.refused.Load(), Node: x.node.Stats(),
 	}
 	s.Nodes, s.Names = x.nodes.count()
+	if x.domain != nil {
+		s.Claimed = x.domain.claimed.Load()
+	}
 	return s
 }
