@@ -3,6 +3,7 @@ package exchange_test
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/exchange"
 	"github.com/asterisque-go/asterisque/cluster/exchange/agent"
+	"github.com/asterisque-go/asterisque/wire"
 )
 
 func TestTwoNodesThatOnlyDialOutCallEachOther(t *testing.T) {
@@ -114,4 +116,16 @@ func TestPoolsForTheSameNameWatchItOnce(t *testing.T) {
 	p := callerOf(t, a, "tills")
 	joined(t, url, "tills", "t3")
 	require.Eventually(t, func() bool { return len(p.Servers()) == 4 }, enough, time.Millisecond, "news reach all")
+}
+
+func TestNodesConnectOverAnyWire(t *testing.T) {
+	t.Parallel()
+	x, url := started(t, exchange.Config{Policy: everybody})
+	joined(t, url, "orders", "b")
+	for _, at := range []string{"mem://exchange-any-wire", "unix:" + filepath.Join(t.TempDir(), "x")} {
+		ln, err := wire.Listen(t.Context(), at, wire.Options{})
+		require.NoError(t, err)
+		go x.Serve(context.Background(), ln) // ends with the exchange
+		require.Equal(t, "b", ask(t, callerOf(t, joined(t, ln.URL(), "", ""), "orders")))
+	}
 }
