@@ -17,7 +17,7 @@ import (
 )
 
 // enough is how long something may take that happens soon.
-const enough = 20 * time.Second
+const enough = 30 * time.Second
 
 var (
 	// who answers with the id of the node, and back does, when it has asked the caller for its own.

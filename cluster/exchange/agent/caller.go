@@ -51,16 +51,13 @@ func (a *Agent) Caller(life context.Context, name string, opts ...CallerOption) 
 	for _, o := range opts {
 		o(&r.calling)
 	}
-	how := r.calling.pool
-	how.Connection.Background = true
-	how.Dial = func(ctx context.Context, to pool.Address) (wire.Wire, error) { return a.dial(ctx, name, to.ID) }
 	life, end := context.WithCancelCause(life)
 	stop := context.AfterFunc(a.ctx, func() { end(a.Err()) })
 	r.leave = func() {
 		stop()
 		end(nil)
 	}
-	p, err := pool.New(life, a.node, r.resolve, how)
+	p, err := pool.New(life, a.node, r.resolve, r.how())
 	if err != nil {
 		r.leave()
 	}
@@ -82,6 +79,16 @@ type route struct {
 	name    string
 	calling calling
 	leave   func() // for when the Pool is closed
+}
+
+// how returns how the Pool behaves.
+func (r *route) how() pool.Config {
+	how := r.calling.pool
+	how.Connection.Background = true
+	how.Dial = func(ctx context.Context, to pool.Address) (wire.Wire, error) {
+		return r.agent.dial(ctx, r.name, to.ID)
+	}
+	return how
 }
 
 // resolve is a pool.Resolver.

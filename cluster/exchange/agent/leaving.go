@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,24 +21,30 @@ func (a *Agent) seeOff(s *asterisque.Session) {
 	defer ending.Wait()
 	ctx, over := context.WithCancel(a.ctx)
 	defer over()
-	again := time.NewTicker(lookAgain)
-	defer again.Stop()
 	seen := make(map[*relayed]bool)
-	for {
-		for _, inner := range a.node.Sessions() {
-			if w := wireOf(inner); w != nil && w.through == s && !seen[w] {
+	for again := time.Tick(lookAgain); ; {
+		for _, inner := range a.sessionsThrough(s) {
+			if w := wireOf(inner); w != nil && !seen[w] {
 				seen[w] = true
 				w.seeOff(ctx, inner, &ending)
 			}
 		}
 		select {
-		case <-again.C:
+		case <-again:
 		case <-s.Done():
 			return
 		case <-ctx.Done():
 			return
 		}
 	}
+}
+
+// sessionsThrough returns the sessions that run through the exchange of s.
+func (a *Agent) sessionsThrough(s *asterisque.Session) []*asterisque.Session {
+	return slices.DeleteFunc(a.node.Sessions(), func(inner *asterisque.Session) bool {
+		w := wireOf(inner)
+		return w == nil || w.through != s
+	})
 }
 
 // wireOf returns the Wire through an exchange that a session has now, or nil.

@@ -123,14 +123,7 @@ func (a *Agent) keepRegistered() {
 		if s := a.conn.Session(); s != nil && a.conn.Ready() {
 			err := a.register(s)
 			a.registration.set(nil, outer.Welcome{})
-			if why, refused := told(err); refused {
-				a.end(why)
-				return
-			}
-			if errors.Is(err, outer.ErrGoes) {
-				a.running.Go(func() { a.seeOff(s) }) // ends with s, which the exchange ends
-			}
-			a.node.Logger().Info("agent: registered no more", "exchange", s.Peer(), "error", err)
+			a.notRegistered(s, err)
 			holdOff(a.ctx, again)
 			continue
 		}
@@ -139,6 +132,18 @@ func (a *Agent) keepRegistered() {
 		case <-a.ctx.Done():
 		}
 	}
+}
+
+// notRegistered is called when a registration is over because of err.
+func (a *Agent) notRegistered(s *asterisque.Session, err error) {
+	if why, refused := told(err); refused {
+		a.end(why)
+		return
+	}
+	if errors.Is(err, outer.ErrGoes) {
+		a.running.Go(func() { a.seeOff(s) }) // ends with s, which the exchange ends
+	}
+	a.node.Logger().Info("agent: registered no more", "exchange", s.Peer(), "error", err)
 }
 
 // register registers the node in a session for as long as that lasts, and returns why that was.
