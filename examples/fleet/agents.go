@@ -2,70 +2,16 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster"
-	"github.com/asterisque-go/asterisque/pool"
 )
 
-// agent is a node with a connection to NATS of its own, as if it was a program somewhere. It has no
-// address: it places orders at whichever replica takes them, and is called by its id through NATS.
-type agent struct {
-	id      string // these are fixed
-	ledger  *ledger
-	cluster *cluster.Cluster
-	orders  *pool.Pool
-}
-
-const (
-	placeEach = 200 * time.Millisecond
-
-	mostJoining = 10 // agents at the same time
-)
-
-// newAgent joins the cluster with an agent.
-func newAgent(ctx context.Context, o *options, id string, l *ledger, log *slog.Logger) (*agent, error) {
-	a := &agent{id: id, ledger: l}
-	svc := asterisque.NewService()
-	howFull.Handle(svc, func(ctx context.Context, q question) (van, error) {
-		return van{id, rand.IntN(101)}, l.run(ctx, q.Number)
-	})
-	var err error
-	a.cluster, err = cluster.Join(ctx, o.config(agentsName, id), asterisque.WithService(svc), asterisque.WithLogger(log))
-	if err != nil {
-		return nil, err
-	}
-	if a.orders, err = a.cluster.Caller(context.WithoutCancel(ctx), ordersName, hasty); err != nil {
-		a.cluster.Close()
-		return nil, err
-	}
-	return a, nil
-}
-
-func (a *agent) close() error { return errors.Join(a.orders.Close(), a.cluster.Close()) }
-
-// work places orders until ctx ends, and returns when the last answer is there.
-func (a *agent) work(ctx context.Context) error {
-	return untilOver(ctx, a.cluster, func(ctx context.Context) error {
-		for rest(ctx, placeEach/2+rand.N(placeEach)) == nil {
-			err := a.ledger.call(ctx, a.id, "replica", func(ctx context.Context, call number) error {
-				_, err := placeOrder.Call(ctx, a.orders, order{call, 1 + rand.IntN(5)})
-				return err
-			})
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
+const mostJoining = 10 // agents at the same time
 
 // runAgents lets agents work until ctx ends. They are in a depot, a node of its own, which the
 // control can ask for all of them.
@@ -108,7 +54,7 @@ func newAgents(ctx context.Context, o *options, l *ledger, log *slog.Logger) ([]
 	joining.SetLimit(mostJoining)
 	for n := range all {
 		joining.Go(func() (err error) {
-			all[n], err = newAgent(ctx, o, fmt.Sprintf("%s-%03d", o.id, n), l, log)
+			all[n], err = newAgent(ctx, o, n, l, log)
 			return err
 		})
 	}
@@ -132,7 +78,7 @@ func openDepot(ctx context.Context, o *options, l *ledger, all []*agent, log *sl
 	svc := asterisque.NewService()
 	l.offer(svc, func() (n int) {
 		for _, a := range all {
-			n += ready(a.orders)
+			n += a.sessions()
 		}
 		return n
 	})

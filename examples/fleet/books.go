@@ -16,6 +16,7 @@ const (
 	wasRefused
 	hasRun
 	hasRunAgain
+	wentThroughExchange
 )
 
 // books are the fates of all calls, by caller and number.
@@ -23,10 +24,13 @@ type books struct {
 	fates map[string][]fate
 	of    map[string]string         // who made them, by caller: a name in the cluster
 	why   map[string]map[string]int // how many have failed, by the same name and by why
+	noted map[string]int            // how often, by what
 }
 
 func newBooks() *books {
-	return &books{fates: make(map[string][]fate), of: make(map[string]string), why: make(map[string]map[string]int)}
+	return &books{
+		fates: make(map[string][]fate), of: make(map[string]string), why: make(map[string]map[string]int), noted: make(map[string]int),
+	}
 }
 
 // mostN bounds what a journal can make the books hold.
@@ -42,12 +46,26 @@ func (b *books) take(name, line string) error {
 	if n < 1 || n > mostN {
 		return fmt.Errorf("%q is a call that cannot be", line)
 	}
+	if e.event == noted {
+		b.noted[e.why]++
+		return nil
+	}
 	all := b.fates[e.call.Caller]
 	if missing := n - len(all); missing > 0 {
 		all = append(all, make([]fate, missing)...)
 		b.fates[e.call.Caller] = all
 	}
-	at := &all[n-1]
+	if !b.enter(name, e, &all[n-1]) {
+		return fmt.Errorf("%q is no line of a journal", line)
+	}
+	return nil
+}
+
+// enter adds what has happened to a call to its fate. It reports false if that cannot happen.
+func (b *books) enter(name string, e entry, at *fate) bool {
+	if e.why == throughExchange {
+		*at |= wentThroughExchange
+	}
 	switch e.event {
 	case made:
 		b.of[e.call.Caller] = name
@@ -66,9 +84,9 @@ func (b *books) take(name, line string) error {
 		}
 		*at |= hasRun
 	default:
-		return fmt.Errorf("%q is no line of a journal", line)
+		return false
 	}
-	return nil
+	return true
 }
 
 func (b *books) count(name, why string) {
@@ -81,6 +99,7 @@ func (b *books) count(name, why string) {
 // balance is what has become of the calls of those with one name.
 type balance struct {
 	made, answered int
+	exchanged      int            // of the answered ones, those that went through the exchange
 	failed         map[string]int // by why
 	doubled        int            // they ran more than once
 	lost           int            // they were answered and did not run, or never ended
@@ -112,6 +131,7 @@ func (s *balance) add(f fate) {
 	ended := wasAnswered | hasFailed | wasRefused
 	s.made += is(wasMade, wasMade)
 	s.answered += is(wasAnswered, wasAnswered)
+	s.exchanged += is(wasAnswered|wentThroughExchange, wasAnswered|wentThroughExchange)
 	s.doubled += is(hasRunAgain, hasRunAgain)
 	s.lost += is(wasMade|ended, wasMade) + is(wasAnswered|hasRun, wasAnswered) + is(wasMade|hasRun, hasRun)
 	s.untrue += is(wasRefused|hasRun, wasRefused|hasRun)

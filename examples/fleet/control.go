@@ -42,11 +42,11 @@ func newControl(ctx context.Context, o *options, log *slog.Logger) (*control, er
 		nats.DisconnectErrHandler(func(*nats.Conn, error) { c.away.Store(true) }),
 		nats.ReconnectHandler(func(*nats.Conn) { c.away.Store(false) }))
 	var err error
-	if c.cluster, err = cluster.Join(ctx, cfg, asterisque.WithLogger(log)); err != nil {
+	if c.cluster, err = cluster.Join(ctx, cfg, resuming(asterisque.WithLogger(log))...); err != nil {
 		return nil, err
 	}
 	for _, name := range []string{ordersName, depotsName} {
-		if c.pools[name], err = c.cluster.Caller(context.WithoutCancel(ctx), name, hasty); err != nil {
+		if c.pools[name], err = c.cluster.Caller(context.WithoutCancel(ctx), name, cluster.WithPool(hasty)); err != nil {
 			return nil, errors.Join(err, c.close())
 		}
 	}
@@ -130,17 +130,23 @@ func (c *control) tell(ctx context.Context, sc *screen) {
 	}
 }
 
+// wanted is what is there when all call each other.
+type wanted struct {
+	replicas, agents int
+	sessions         int // of agents with replicas
+}
+
 // well returns what is still missing until all call each other.
-func (c *control) well(ctx context.Context, replicas, agents int) error {
+func (c *control) well(ctx context.Context, w wanted) error {
 	answers, err := c.ask(ctx, false)
 	if err != nil {
 		return err
 	}
 	there := make(map[string]int)
 	for _, a := range answers {
-		want := agents
+		want := w.agents
 		if a.name == depotsName {
-			want *= replicas
+			want = w.sessions
 		}
 		if a.err != nil {
 			return fmt.Errorf("%s does not answer: %w", a.id, a.err)
@@ -150,19 +156,19 @@ func (c *control) well(ctx context.Context, replicas, agents int) error {
 		}
 		there[a.name]++
 	}
-	if there[ordersName] != replicas || there[depotsName] == 0 {
-		return fmt.Errorf("of %d replicas %d are there", replicas, there[ordersName])
+	if there[ordersName] != w.replicas || there[depotsName] == 0 {
+		return fmt.Errorf("of %d replicas %d are there", w.replicas, there[ordersName])
 	}
 	return nil
 }
 
 // await waits until all is well, and returns how long that took.
-func (c *control) await(ctx context.Context, replicas, agents int) (time.Duration, error) {
+func (c *control) await(ctx context.Context, w wanted) (time.Duration, error) {
 	begin := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, mostAudit)
 	defer cancel()
 	for {
-		missing := c.well(ctx, replicas, agents)
+		missing := c.well(ctx, w)
 		if missing == nil {
 			return time.Since(begin), nil
 		}
@@ -172,8 +178,8 @@ func (c *control) await(ctx context.Context, replicas, agents int) (time.Duratio
 	}
 }
 
-// audit audits the calls of all, and shows what has become of them.
-func (c *control) audit(ctx context.Context, sc *screen) error {
+// audit audits the calls of all, and shows what has become of them. cut is how many wires were cut.
+func (c *control) audit(ctx context.Context, sc *screen, cut int) error {
 	ctx, cancel := context.WithTimeout(ctx, mostAudit)
 	defer cancel()
 	parts, err := c.parts(ctx)
@@ -185,7 +191,7 @@ func (c *control) audit(ctx context.Context, sc *screen) error {
 		return err
 	}
 	ofAgents, ofReplicas := b.balance(depotsName), b.balance(ordersName)
-	sc.summary(ofAgents, ofReplicas)
+	sc.summary(ofAgents, ofReplicas, b.noted, cut)
 	return errors.Join(ofAgents.check("the agents"), ofReplicas.check("the replicas"))
 }
 
@@ -209,5 +215,5 @@ func runControl(ctx context.Context, o *options, sc *screen, log *slog.Logger) e
 	stop := c.show(ctx, sc)
 	rest(ctx, o.howLong) // an interrupt ends it sooner, and that is all
 	stop()
-	return c.audit(context.WithoutCancel(ctx), sc)
+	return c.audit(context.WithoutCancel(ctx), sc, 0) // it cuts none
 }

@@ -29,16 +29,31 @@ const (
 	failed   event = "failed"   // its caller has an error, and the call may have run
 	refused  event = "refused"  // its caller has an error which says that the call has not run
 	ran      event = "ran"      // it has run, and the answer is about to be sent
+	noted    event = "noted"    // something else, of which the end says how often it happened
+)
+
+// What is noted, of calls and of sessions.
+const (
+	madeAgain         = "made again with the same key: it may have run"
+	fromAnother       = "answered by another replica, from the record"
+	fromBefore        = "answered by the same replica after its restart, from the record"
+	resumedThere      = "sessions resumed at the replica that has them"
+	resumedElsewhere  = "sessions resumed through another replica"
+	resumedInNATS     = "sessions resumed through NATS"
+	resumedAtExchange = "sessions resumed with the exchange"
 )
 
 // entry is a line of a journal.
 type entry struct {
 	event event
 	call  number
-	why   string // of failed and refused
+	why   string // of failed and refused; of noted: what; of made and ran: throughExchange, or empty
 }
 
 const (
+	// throughExchange is said of calls of and to those who are at the exchange.
+	throughExchange = "through the exchange"
+
 	// withItsCaller is why calls failed whose caller was killed.
 	withItsCaller = "its caller was killed"
 
@@ -77,7 +92,7 @@ func (j *journal) resume(before []byte) error {
 		case e.event == made:
 			open[e.call] = true
 			j.last[e.call.Caller] = max(e.call.N, j.last[e.call.Caller])
-		case e.event != ran:
+		case e.event != ran && e.event != noted:
 			delete(open, e.call)
 		}
 	}
@@ -90,12 +105,12 @@ func (j *journal) resume(before []byte) error {
 }
 
 // begin gives a call its number.
-func (j *journal) begin(caller string) (number, error) {
+func (j *journal) begin(caller, way string) (number, error) {
 	j.mu.Lock()
 	j.last[caller]++
 	call := number{caller, j.last[caller]}
 	j.mu.Unlock()
-	return call, j.write(entry{event: made, call: call})
+	return call, j.write(entry{made, call, way})
 }
 
 // write writes a line. Once it has returned the line is there, whatever becomes of the process.

@@ -26,9 +26,19 @@ type ledger struct {
 	times []time.Duration // guarded by mu; of the calls that were answered since the last time anew
 }
 
+// errand is a call that is about to be made.
+type errand struct {
+	caller, peer string        // its node, and what it calls
+	way          string        // throughExchange, or empty
+	patience     time.Duration // how long it may take, waiting for its peer included
+}
+
 const (
-	// patience is how long a call may take, waiting for its peer included.
 	patience = 4 * time.Second
+
+	// How long a call runs at most.
+	mostAsked  = 25 * time.Millisecond
+	mostPlaced = 100 * time.Millisecond
 
 	mostCalls = 1 << 20
 	mostTimes = 1 << 14 // that are kept
@@ -40,22 +50,22 @@ func newLedger(j *journal) *ledger {
 
 // call makes a call of a node to one of its peers, and notes what becomes of it. The error is that
 // of the journal. A call that has begun when ctx ends goes on to its end.
-func (l *ledger) call(ctx context.Context, caller, peer string, do func(ctx context.Context, call number) error) error {
+func (l *ledger) call(ctx context.Context, e errand, do func(ctx context.Context, call number) error) error {
 	if err := l.calls.Acquire(ctx, 1); err != nil {
 		return nil // it is over
 	}
 	defer l.calls.Release(1)
-	call, err := l.journal.begin(caller)
+	call, err := l.journal.begin(e.caller, e.way)
 	if err != nil {
 		return err
 	}
 	l.made.Add(1)
 	begin := time.Now()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.patience)
 	defer cancel()
 	if err := do(ctx, call); err != nil {
 		l.failed.Add(1)
-		return l.journal.write(failure(call, peer, err))
+		return l.journal.write(failure(call, e.peer, err))
 	}
 	l.answered.Add(1)
 	l.took(time.Since(begin))
@@ -72,13 +82,17 @@ func (l *ledger) took(d time.Duration) {
 
 // run notes that a call has run whose answer is about to be sent. It takes a while, as if there was
 // something to do: whoever ends in the middle of it has not run it.
-func (l *ledger) run(ctx context.Context, call number) error {
-	if err := rest(ctx, 5*time.Millisecond+rand.N(20*time.Millisecond)); err != nil {
+func (l *ledger) run(ctx context.Context, call number, way string, most time.Duration) error {
+	if err := rest(ctx, most/5+rand.N(most*4/5)); err != nil {
 		return err
 	}
 	l.served.Add(1)
-	return l.journal.write(entry{event: ran, call: call})
+	return l.journal.write(entry{ran, call, way})
 }
+
+// note notes what people want to know besides, of a call, or of a node. A journal that cannot be
+// written ends the process with the next call.
+func (l *ledger) note(of number, what string) { l.journal.write(entry{noted, of, what}) }
 
 // offer adds to a service what the control asks for. sessions tells on how many sessions the
 // process may call now.

@@ -68,6 +68,8 @@ func runPart(ctx context.Context, o *options, sc *screen, stderr io.Writer) erro
 		return runNATS(ctx, o, sc)
 	case "replica":
 		return runReplica(ctx, o, sc, log)
+	case "exchange":
+		return runExchange(ctx, o, sc, log)
 	case "agents":
 		return runAgents(ctx, o, sc, log)
 	case "control":

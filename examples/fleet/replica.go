@@ -32,11 +32,6 @@ const (
 	mostEnd = 10 * time.Second
 )
 
-// hasty lets Pools come back soon, so that there is something to see in a short time.
-var hasty = cluster.WithPool(pool.Config{
-	Connection: asterisque.Reconnection{First: 100 * time.Millisecond, Most: time.Second},
-})
-
 // runReplica takes orders until ctx ends, or another replica takes its place.
 func runReplica(ctx context.Context, o *options, sc *screen, log *slog.Logger) error {
 	j, err := openJournal(o.journal())
@@ -55,13 +50,13 @@ func runReplica(ctx context.Context, o *options, sc *screen, log *slog.Logger) e
 
 // join joins the cluster.
 func (r *replica) join(ctx context.Context, o *options, log *slog.Logger) (err error) {
-	cfg := o.config(ordersName, r.id)
-	cfg.Listen = []string{"tcp://" + o.listen}
-	r.cluster, err = cluster.Join(ctx, cfg, asterisque.WithService(r.service()), asterisque.WithLogger(log))
-	if err != nil {
+	opts := resuming(answers,
+		asterisque.WithHooks(asterisque.Hooks{SessionBack: r.back}), asterisque.WithServedInterceptors(r.watch),
+		asterisque.WithService(r.service()), asterisque.WithLogger(log))
+	if r.cluster, err = cluster.Join(ctx, o.replicaConfig(), opts...); err != nil {
 		return err
 	}
-	p, err := r.cluster.Caller(context.WithoutCancel(ctx), agentsName, hasty)
+	p, err := r.cluster.Caller(context.WithoutCancel(ctx), agentsName, cluster.WithPool(hasty))
 	if err != nil {
 		return errors.Join(err, r.cluster.Close())
 	}
@@ -77,7 +72,8 @@ func (r *replica) close() error {
 func (r *replica) service() *asterisque.Service {
 	svc := asterisque.NewService()
 	placeOrder.Handle(svc, func(ctx context.Context, o order) (receipt, error) {
-		return receipt{r.id}, r.ledger.run(ctx, o.Number)
+		runsHere(ctx)
+		return receipt{r.id}, r.ledger.run(ctx, o.Number, "", mostPlaced)
 	})
 	r.ledger.offer(svc, func() int { return ready(r.agents.Load()) })
 	return svc
@@ -112,7 +108,7 @@ func (r *replica) asker(ctx context.Context) error {
 			continue // nobody is known yet
 		}
 		agent := members[rand.IntN(len(members))].ID
-		err = r.ledger.call(ctx, r.id, "agent", func(ctx context.Context, call number) error {
+		err = r.ledger.call(ctx, errand{r.id, "agent", "", patience}, func(ctx context.Context, call number) error {
 			v, err := howFull.Call(ctx, r.agents.Load().At(agent), question{call})
 			if err == nil && v.Agent != agent {
 				err = errors.New("another agent has answered")
@@ -126,9 +122,9 @@ func (r *replica) asker(ctx context.Context) error {
 	return nil
 }
 
-// untilOver lets a process work until ctx ends, or it is in the cluster no more, and lets what runs
+// untilOver lets a node work until ctx ends, or it is in the cluster no more, and lets what runs
 // finish.
-func untilOver(ctx context.Context, c *cluster.Cluster, work func(ctx context.Context) error) error {
+func untilOver(ctx context.Context, c member, work func(ctx context.Context) error) error {
 	both, working := errgroup.WithContext(ctx)
 	both.Go(func() error { return work(working) })
 	both.Go(func() error {

@@ -113,24 +113,6 @@ func (r row) String() string {
 	return fmt.Sprintf(line, r.name, r.state, r.answers, r.calls, p99, r.waiting, r.failed, r.sessions)
 }
 
-const sumLine = "%-64s %16s %16s\n"
-
-// summary tells what has become of all calls.
-func (s *screen) summary(ofAgents, ofReplicas balance) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	fmt.Fprintf(s.out, "\n"+sumLine, "", "agents to orders", "orders to agents")
-	tell := func(what string, a, b int) { fmt.Fprintf(s.out, sumLine, what, thousands(a), thousands(b)) }
-	tell("calls made", ofAgents.made, ofReplicas.made)
-	tell("answered", ofAgents.answered, ofReplicas.answered)
-	for _, why := range whys(ofAgents, ofReplicas) {
-		tell("failed: "+why, ofAgents.failed[why], ofReplicas.failed[why])
-	}
-	tell("doubled", ofAgents.doubled, ofReplicas.doubled)
-	tell("lost", ofAgents.lost, ofReplicas.lost)
-	tell("ran, though their error says they did not", ofAgents.untrue, ofReplicas.untrue)
-}
-
 // short returns d with two or three digits.
 func short(d time.Duration) string {
 	if d < time.Second {

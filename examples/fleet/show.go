@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,7 +20,9 @@ type show struct {
 	fail   func(error) // ends the show: a process has ended by itself
 
 	servers  servers // these change with the events, which come one after the other
+	doors    *doors
 	replicas []*process
+	exchange *process
 	agents   *process
 	control  *control
 }
@@ -52,6 +55,9 @@ func (s *show) run(ctx, life context.Context, log *slog.Logger) error {
 		return err
 	}
 	s.screen.say("%s", s.servers)
+	if err := s.openDoors(); err != nil {
+		return err
+	}
 	if err := s.join(starting, log); err != nil {
 		return err
 	}
@@ -64,7 +70,16 @@ func (s *show) run(ctx, life context.Context, log *slog.Logger) error {
 		return err
 	}
 	s.screen.say("the audit: all stop calling, and their journals are compared")
-	return errors.Join(err, s.control.audit(life, s.screen))
+	return errors.Join(err, s.control.audit(life, s.screen, s.doors.wires.count()))
+}
+
+// openDoors opens the doors through which all go that is cut later.
+func (s *show) openDoors() (err error) {
+	s.doors, err = openDoors(s.o.replicas)
+	if err == nil {
+		s.o.exchange, s.o.door, s.o.secret = s.doors.exchange.url(), s.doors.all.url(), rand.Text()
+	}
+	return err
 }
 
 // start starts the processes, and waits until all call each other.
@@ -75,16 +90,23 @@ func (s *show) start(ctx context.Context) error {
 		all.Go(func() error { return s.startReplica(ctx, n) })
 	}
 	all.Go(func() (err error) {
-		s.agents, err = s.part(ctx, "agents", "agent", "-agents", fmt.Sprint(s.o.agents))
+		s.exchange, err = s.part(ctx, "exchange", "exchange", "-secret", s.o.secret, "-listen", s.doors.behind[s.o.replicas])
+		return err
+	})
+	all.Go(func() (err error) {
+		s.agents, err = s.part(ctx, "agents", "agent", "-dir", s.o.dir, "-agents", fmt.Sprint(s.o.agents),
+			"-exchange", s.o.exchange, "-secret", s.o.secret, "-door", s.o.door)
 		return err
 	})
 	if err := all.Wait(); err != nil {
 		return err
 	}
-	if _, err := s.control.await(ctx, s.o.replicas, s.o.agents); err != nil {
+	if _, err := s.control.await(ctx, s.o.wanted()); err != nil {
 		return err
 	}
-	s.screen.say("%d replicas and %d agents call each other by name, in %d processes", s.o.replicas, s.o.agents, s.o.replicas+1)
+	outside, atDoor := s.o.ways()
+	s.screen.say("%d replicas and %d agents call each other by name, in %d processes", s.o.replicas, s.o.agents, s.o.replicas+2)
+	s.screen.say("%d of these agents can only dial out, to an exchange, and %d reach the replicas at one address", outside, atDoor)
 	return nil
 }
 
@@ -101,48 +123,53 @@ func (s *show) join(ctx context.Context, log *slog.Logger) (err error) {
 // part starts a process of the fleet.
 func (s *show) part(ctx context.Context, part, id string, flags ...string) (*process, error) {
 	return startProcess(ctx, id, s.fail, append([]string{
-		"-part", part, "-id", id, "-dir", s.o.dir, "-nats", s.o.nats, "-servers", fmt.Sprint(s.o.servers),
+		"-part", part, "-id", id, "-nats", s.o.nats, "-servers", fmt.Sprint(s.o.servers),
 	}, flags...)...)
 }
 
 func (s *show) startReplica(ctx context.Context, n int) (err error) {
-	s.replicas[n], err = s.part(ctx, "replica", ordersName+"-"+string(rune('a'+n)))
+	s.replicas[n], err = s.part(ctx, "replica", ordersName+"-"+string(rune('a'+n)), "-dir", s.o.dir,
+		"-listen", s.doors.behind[n], "-at", s.doors.replicas[n].addr)
 	return err
 }
 
-// direct is the order of events: a while of work, two troubles, and a while again after each.
-func (s *show) direct(ctx, life context.Context) error {
-	end := time.Now().Add(s.o.howLong)
-	kill := trouble{
-		begins: "kill -9 of " + s.replicas[1].name, ends: s.replicas[1].name + " is started again", lasts: s.o.howLong * 3 / 20,
-		begin: func(context.Context) error { s.replicas[1].kill(); return nil },
-		mend:  func(ctx context.Context) error { return s.startReplica(ctx, 1) },
+// kill returns the trouble that a replica is killed, with which its door is shut.
+func (s *show) kill(n int, lasts time.Duration) trouble {
+	name, door := s.replicas[n].name, s.doors.replicas[n]
+	return trouble{
+		begins: "kill -9 of " + name, ends: name + " is started again", lasts: lasts,
+		begin: func(context.Context) error { s.replicas[n].kill(); return door.shut() },
+		mend:  func(ctx context.Context) error { return errors.Join(door.open(), s.startReplica(ctx, n)) },
 	}
-	for _, t := range []trouble{kill, s.servers.trouble(min(s.o.howLong/10, 2*time.Second))} {
-		if err := rest(ctx, s.o.howLong/4); err != nil {
+}
+
+// direct is the order of events: a while of work before each trouble, first one by one, then all at
+// the same time.
+func (s *show) direct(ctx, life context.Context) error {
+	begin, tenth := time.Now(), s.o.howLong/10
+	away := min(tenth, 2*time.Second)
+	for _, t := range []trouble{
+		s.kill(1, s.o.howLong*3/20),
+		s.servers.trouble(away),
+		s.doors.wires.trouble(s.o.howLong/2, s.kill(s.o.replicas-1, tenth), s.servers.trouble(away)),
+	} {
+		if err := rest(ctx, s.o.howLong/20); err != nil {
 			return err
 		}
 		if err := s.cause(ctx, life, t); err != nil {
 			return err
 		}
 	}
-	return rest(ctx, time.Until(end))
+	return rest(ctx, time.Until(begin.Add(s.o.howLong)))
 }
 
-// cause causes trouble, mends it, also after an interrupt, and waits until all is well.
+// cause causes trouble, mends it, and waits until all is well.
 func (s *show) cause(ctx, life context.Context, t trouble) error {
-	s.screen.say("%s", t.begins)
-	if err := t.begin(life); err != nil {
+	interrupted, err := s.endure(ctx, life, t)
+	if err != nil {
 		return err
 	}
-	interrupted := rest(ctx, t.lasts)
-	starting, cancel := context.WithTimeout(life, startTime)
-	defer cancel()
-	s.screen.say("%s", t.ends)
-	if err := t.mend(starting); err != nil {
-		return err
-	}
-	took, err := s.control.await(life, s.o.replicas, s.o.agents)
+	took, err := s.control.await(life, s.o.wanted())
 	if err != nil {
 		return err
 	}
@@ -150,22 +177,55 @@ func (s *show) cause(ctx, life context.Context, t trouble) error {
 	return interrupted
 }
 
-// close ends all that is there: those who call first.
-func (s *show) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), mostEnd)
-	defer cancel()
-	var callers errgroup.Group
-	for _, p := range append([]*process{s.agents}, s.replicas...) {
-		if p != nil {
-			callers.Go(func() error { return p.stop(ctx) })
-		}
+// endure causes trouble, with what else goes wrong meanwhile, and mends it, also after an interrupt.
+func (s *show) endure(ctx, life context.Context, t trouble) (interrupted, err error) {
+	s.screen.say("%s", t.begins)
+	if err := t.begin(life); err != nil {
+		return nil, err
 	}
-	err := callers.Wait()
+	interrupted = rest(ctx, t.pause())
+	for _, m := range t.meanwhile {
+		if interrupted != nil {
+			break
+		}
+		if interrupted, err = s.endure(ctx, life, m); err != nil {
+			break
+		}
+		interrupted = rest(ctx, t.pause())
+	}
+	starting, cancel := context.WithTimeout(life, startTime)
+	defer cancel()
+	s.screen.say("%s", t.ends)
+	return interrupted, errors.Join(err, t.mend(starting))
+}
+
+// close ends all that is there: those first that others wait for, so that sessions end in good
+// order, instead of waiting for a wire.
+func (s *show) close() (err error) {
+	for _, some := range [][]*process{{s.agents}, s.replicas, {s.exchange}} {
+		err = errors.Join(err, stopAll(some))
+	}
+	err = errors.Join(err, s.doors.close())
 	if s.control != nil {
 		s.control.close()
 	}
 	if s.servers != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), mostEnd)
+		defer cancel()
 		err = errors.Join(err, s.servers.close(ctx))
 	}
 	return err
+}
+
+// stopAll stops processes at the same time.
+func stopAll(some []*process) error {
+	ctx, cancel := context.WithTimeout(context.Background(), mostEnd+time.Second)
+	defer cancel()
+	var stopping errgroup.Group
+	for _, p := range some {
+		if p != nil {
+			stopping.Go(func() error { return p.stop(ctx) })
+		}
+	}
+	return stopping.Wait()
 }

@@ -10,4 +10,14 @@ type trouble struct {
 	begins, ends string
 	begin, mend  func(ctx context.Context) error
 	lasts        time.Duration
+	meanwhile    []trouble // within that time, one after the other
+}
+
+// pause returns how long nothing else goes wrong before, between and after what does meanwhile.
+func (t *trouble) pause() time.Duration {
+	left := t.lasts
+	for _, m := range t.meanwhile {
+		left -= m.lasts
+	}
+	return max(0, left) / time.Duration(len(t.meanwhile)+1)
 }

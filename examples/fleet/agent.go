@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster"
+	exchanged "github.com/asterisque-go/asterisque/cluster/exchange/agent"
+	"github.com/asterisque-go/asterisque/pool"
+)
+
+// agent is a node of its own, as if it was a program somewhere. It has no address: it places orders
+// at whichever replica takes them, and is called by its id.
+type agent struct {
+	id       string // these are fixed
+	way      string // throughExchange, or empty
+	ledger   *ledger
+	node     member
+	orders   asterisque.Caller
+	sessions func() int // on which it may place orders now
+	leave    func() error
+}
+
+// member is a node in the cluster, or at the exchange.
+type member interface {
+	Done() <-chan struct{}
+	Err() error
+	Shutdown(ctx context.Context) error
+	Close() error
+}
+
+const placeEach = 200 * time.Millisecond
+
+// newAgent makes an agent. Those with the first numbers are at the exchange, if there is one, and
+// the next ones reach the replicas at one address.
+func newAgent(ctx context.Context, o *options, n int, l *ledger, log *slog.Logger) (*agent, error) {
+	a := &agent{id: fmt.Sprintf("%s-%03d", o.id, n), ledger: l}
+	outside, atDoor := o.ways()
+	switch {
+	case n < outside:
+		return a, a.joinExchange(ctx, o, log)
+	case n < outside+atDoor:
+		return a, a.goThroughDoor(ctx, o, log)
+	}
+	return a, a.joinCluster(ctx, o, log)
+}
+
+// service is what the agent offers.
+func (a *agent) service() *asterisque.Service {
+	svc := asterisque.NewService()
+	howFull.Handle(svc, func(ctx context.Context, q question) (van, error) {
+		return van{a.id, rand.IntN(101)}, a.ledger.run(ctx, q.Number, a.way, mostAsked)
+	})
+	return svc
+}
+
+// join joins the cluster, where others reach the agent through NATS.
+func (a *agent) join(ctx context.Context, o *options, log *slog.Logger, opts ...asterisque.Option) (*cluster.Cluster, error) {
+	opts = append(opts, asterisque.WithService(a.service()), asterisque.WithLogger(log))
+	c, err := cluster.Join(ctx, o.config(agentsName, a.id), opts...)
+	if err != nil {
+		return nil, err
+	}
+	a.node, a.leave = c, c.Close
+	return c, nil
+}
+
+// joinCluster lets the agent find the replicas by their name. Sessions whose wires are cut end, and
+// durable calls go on at another replica.
+func (a *agent) joinCluster(ctx context.Context, o *options, log *slog.Logger) error {
+	c, err := a.join(ctx, o, log)
+	if err != nil {
+		return err
+	}
+	p, err := c.Caller(context.WithoutCancel(ctx), ordersName, cluster.WithPool(hasty))
+	return a.use(p, err)
+}
+
+// use lets the agent place orders at the replicas of a Pool, unless that could not be made.
+func (a *agent) use(p *pool.Pool, err error) error {
+	if err != nil {
+		return err
+	}
+	a.orders, a.sessions = p, func() int { return ready(p) }
+	a.leave = closing(p, a.node)
+	return nil
+}
+
+// goThroughDoor lets the agent reach all replicas at one address. A session whose wire is cut goes
+// on, over whichever replica the next wire leads to.
+func (a *agent) goThroughDoor(ctx context.Context, o *options, log *slog.Logger) error {
+	c, err := a.join(ctx, o, log, resuming()...)
+	if err != nil {
+		return err
+	}
+	how := soon
+	how.Background, how.Persist = true, true
+	at, err := c.Node().Connect(context.WithoutCancel(ctx), o.door, how)
+	if err != nil {
+		return err
+	}
+	a.orders, a.leave = at, closing(at, c)
+	a.sessions = func() int {
+		if at.Ready() {
+			return 1
+		}
+		return 0
+	}
+	return nil
+}
+
+// joinExchange lets the agent do no more than dial out to the exchange, which has no part in its
+// calls: it carries sessions. All go over one wire, which is resumed.
+func (a *agent) joinExchange(ctx context.Context, o *options, log *slog.Logger) error {
+	a.way = throughExchange
+	back := asterisque.WithHooks(asterisque.Hooks{SessionBack: func(*asterisque.Session) { a.ledger.note(number{a.id, 1}, resumedAtExchange) }})
+	e, err := exchanged.Join(ctx, exchanged.Config{
+		Exchange: []string{o.exchange}, Name: agentsName, ID: a.id, Service: a.service(),
+		Options: []asterisque.Option{asterisque.WithAccess(proof(o.secret)), back, asterisque.WithLogger(log)},
+	}, resuming(asterisque.WithLogger(log))...)
+	if err != nil {
+		return err
+	}
+	a.node, a.leave = e, e.Close
+	p, err := e.Caller(context.WithoutCancel(ctx), ordersName, exchanged.WithPool(hasty))
+	return a.use(p, err)
+}
+
+// closing returns what closes what an agent calls with, and then its node.
+func closing(calls, node interface{ Close() error }) func() error {
+	return func() error { return errors.Join(calls.Close(), node.Close()) }
+}
+
+func (a *agent) close() error {
+	if a.leave == nil {
+		return nil // it has not come that far
+	}
+	return a.leave()
+}
+
+// work places orders until ctx ends, and returns when the last answer is there.
+func (a *agent) work(ctx context.Context) error {
+	return untilOver(ctx, a.node, func(ctx context.Context) error {
+		for rest(ctx, placeEach/2+rand.N(placeEach)) == nil {
+			if err := a.ledger.call(ctx, errand{a.id, "replica", a.way, longPatience}, a.place); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// place places one order.
+func (a *agent) place(ctx context.Context, call number) error {
+	parcels := 1 + rand.IntN(5)
+	return a.ledger.durably(ctx, call, func(ctx context.Context, key asterisque.CallOption) error {
+		_, err := placeOrder.Call(ctx, a.orders, order{call, parcels}, key)
+		return err
+	})
+}

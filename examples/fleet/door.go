@@ -1,0 +1,115 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"sync"
+)
+
+// door is an address in front of others: whoever connects there is carried to one of them. It stands
+// for whatever is between two programs: routers, balancers of load, the air.
+type door struct {
+	addr  string // these are fixed
+	to    []string
+	wires *wires
+
+	ln      net.Listener // nil while the door is shut; for one goroutine
+	running sync.WaitGroup
+}
+
+// newDoor opens a door at a free port.
+func newDoor(w *wires, to ...string) (*door, error) {
+	d := &door{addr: "127.0.0.1:0", to: to, wires: w}
+	if err := d.open(); err != nil {
+		return nil, err
+	}
+	d.addr = d.ln.Addr().String()
+	return d, nil
+}
+
+// open lets others connect.
+func (d *door) open() (err error) {
+	if d.ln, err = net.Listen("tcp", d.addr); err != nil {
+		return err
+	}
+	ln := d.ln
+	d.running.Go(func() { // ends with ln
+		for {
+			near, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			d.running.Go(func() { d.carry(near) }) // ends with either end of the wire, or its cut
+		}
+	})
+	return nil
+}
+
+// shut lets nobody connect any more, as if the machine behind the door was switched off.
+func (d *door) shut() error {
+	if d.ln == nil {
+		return nil
+	}
+	err := d.ln.Close()
+	d.ln = nil
+	return err
+}
+
+// url is where others connect to.
+func (d *door) url() string { return "tcp://" + d.addr }
+
+// carry carries what comes to one of those behind the door, and back, until either ends.
+func (d *door) carry(near net.Conn) {
+	far, err := d.dial()
+	if err != nil {
+		near.Close()
+		return
+	}
+	w := &cuttable{near, far}
+	if !d.wires.add(w) {
+		w.close()
+		return
+	}
+	defer d.wires.remove(w)
+	var back sync.WaitGroup
+	back.Go(func() { w.copy(near, far) }) // ends with the wire
+	w.copy(far, near)
+	back.Wait()
+}
+
+// dial connects to one of those behind the door, whichever answers.
+func (d *door) dial() (net.Conn, error) {
+	var all error
+	for _, n := range rand.Perm(len(d.to)) {
+		c, err := net.Dial("tcp", d.to[n])
+		if err == nil {
+			return c, nil
+		}
+		all = errors.Join(all, err)
+	}
+	return nil, all
+}
+
+// cuttable is a wire that goes through a door.
+type cuttable struct{ near, far net.Conn } // fixed
+
+// copy carries what comes from one end to the other one, until the wire is over.
+func (w *cuttable) copy(to, from net.Conn) {
+	io.Copy(to, from)
+	w.close()
+}
+
+func (w *cuttable) close() {
+	w.near.Close()
+	w.far.Close()
+}
+
+// cut cuts the wire: what is under way is lost, also what an end has said to be sent.
+func (w *cuttable) cut() {
+	for _, c := range []net.Conn{w.near, w.far} {
+		c.(*net.TCPConn).SetLinger(0)
+	}
+	w.close()
+}

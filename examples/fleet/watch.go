@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"net"
+	"sync/atomic"
+
+	"github.com/asterisque-go/asterisque"
+)
+
+// What a replica notes for people, beside what it does.
+
+// here is the key in a context of whether the call runs here, an *atomic.Bool.
+type here struct{}
+
+// runsHere notes that the handler of a call runs here.
+func runsHere(ctx context.Context) {
+	if ran, ok := ctx.Value(here{}).(*atomic.Bool); ok {
+		ran.Store(true)
+	}
+}
+
+// watch is an interceptor around what remembers the orders: one that is answered and has not run
+// here was answered from the record.
+func (r *replica) watch(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+	o, ok := c.Params().(order)
+	if !ok {
+		return next(ctx, c)
+	}
+	ran := new(atomic.Bool)
+	err := next(context.WithValue(ctx, here{}, ran), c)
+	by, ok := c.Result().(receipt)
+	switch {
+	case err != nil || ran.Load() || !ok:
+	case by.Replica == r.id:
+		r.ledger.note(o.Number, fromBefore)
+	default:
+		r.ledger.note(o.Number, fromAnother)
+	}
+	return err
+}
+
+// back notes how the peer of a session has come back: one that another replica relays has no socket
+// here.
+func (r *replica) back(s *asterisque.Session) {
+	from := s.Peer().RemoteAddr
+	_, socket := from.(*net.TCPAddr)
+	what := resumedElsewhere
+	switch {
+	case socket:
+		what = resumedThere
+	case from.Network() != "tcp":
+		what = resumedInNATS
+	}
+	r.ledger.note(number{r.id, 1}, what)
+}
