@@ -32,11 +32,20 @@ func TestTheBooksTellTheFateOfEachCall(t *testing.T) {
 		"never made":                    {nil, []string{"ran a 1"}, balance{lost: 1}},
 		"twice":                         {[]string{"made a 1", "answered a 1"}, []string{"ran a 1", "ran a 1"}, balance{made: 1, answered: 1, doubled: 1}},
 		"three times":                   {[]string{"made a 1", "answered a 1"}, []string{"ran a 1", "ran a 1", "ran a 1"}, balance{made: 1, answered: 1, doubled: 1}},
+		"through the exchange":          {[]string{"made a 1 through the exchange", "answered a 1"}, []string{"ran a 1"}, balance{made: 1, answered: 1, exchanged: 1}},
+		"to the exchange":               {[]string{"made a 1", "answered a 1"}, []string{"ran a 1 through the exchange"}, balance{made: 1, answered: 1, exchanged: 1}},
+		"answered from a record":        {[]string{"made a 1", "noted a 1 again", "answered a 1"}, []string{"ran a 1", "noted a 1 from a record"}, balance{made: 1, answered: 1}},
 		"a number that nobody has used": {[]string{"made a 2", "answered a 2"}, []string{"ran a 2"}, balance{made: 1, answered: 1}},
 	} {
 		require.Equal(t, test.want, booksOf(t, test.caller, test.callee).balance(depotsName), what)
 		require.Equal(t, test.want, booksOf(t, test.callee, test.caller).balance(ordersName), what)
 	}
+}
+
+func TestTheBooksCountWhatIsNoted(t *testing.T) {
+	b := booksOf(t, []string{"noted a 1 again", "noted b 7 again"}, []string{"noted orders-a 1 resumed there"})
+	require.Equal(t, map[string]int{"again": 2, "resumed there": 1}, b.noted)
+	require.Zero(t, b.balance(depotsName).lost, "a note is no call")
 }
 
 func TestABalanceIsGoodOnlyWithoutLossAndWithAnswers(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// door is an address in front of others: whoever connects there is carried to one of them. It stands
-// for whatever is between two programs: routers, balancers of load, the air.
+// door is an address in front of others: whoever connects there is carried to one of them. It
+// stands for whatever is between two programs: routers, balancers of load, the air.
 type door struct {
 	addr  string // these are fixed
 	to    []string

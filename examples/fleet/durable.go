@@ -13,8 +13,9 @@ const (
 	// was killed is waited for less than that: see Lease.
 	longPatience = 8 * time.Second
 
-	tryTime   = 2 * time.Second // for one attempt
-	againSoon = 200 * time.Millisecond
+	tryTime   = 2 * time.Second        // for one attempt
+	againSoon = 100 * time.Millisecond // after the first one, and after twice as long each time
+	againMost = time.Second
 )
 
 // durably makes a call that runs once, however often it is made: with the same key each time, at
@@ -23,21 +24,22 @@ const (
 func (l *ledger) durably(ctx context.Context, call number, try func(ctx context.Context, key asterisque.CallOption) error) error {
 	key := asterisque.WithIdempotencyKey(newKey())
 	var open error // of the last attempt that may have run
-	for {
+	for pause := againSoon; ; pause = min(2*pause, againMost) {
 		err := attempt(ctx, key, try)
 		if err == nil {
 			return nil
 		}
 		if !asterisque.Repeatable(err) {
+			if open == nil {
+				l.note(call, madeAgain)
+			}
 			open = err
 		}
-		switch over := rest(ctx, againSoon) != nil; {
+		switch over := rest(ctx, pause) != nil; {
 		case over && open != nil:
 			return open
 		case over:
 			return err
-		case open != nil:
-			l.note(call, madeAgain)
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// policy says who may reach whom through the exchange, by what they have proved. What comes from the
-// cluster has proved nothing there, as that has no TLS, and so is matched by "*" alone.
+// policy says who may reach whom through the exchange, by what they have proved. What comes from
+// the cluster has proved nothing there, as that has no TLS, and so is matched by "*" alone.
 const policy = `
 	agents -> orders # they place orders
 	*      -> agents # who is in the cluster asks them
@@ -46,8 +46,8 @@ func runExchange(ctx context.Context, o *options, sc *screen, log *slog.Logger) 
 	return x.Serve(ctx, ln)
 }
 
-// provenBy lets those into the exchange who have a secret: they have proved to be agents. In earnest
-// each has a certificate, or a secret of its own.
+// provenBy lets those into the exchange who have a secret: they have proved to be agents. In
+// earnest each has a certificate, or a secret of its own.
 func provenBy(secret string) asterisque.Access {
 	return asterisque.Access{
 		PlainCredentials: true,

@@ -20,8 +20,8 @@ func (o *options) config(name, id string) cluster.Config {
 }
 
 // replicaConfig returns how a replica joins the cluster. What it promises to its callers stands
-// here: a durable call runs once, whichever replicas it comes to, and a session goes on at whichever
-// replica its peer comes back to.
+// here: a durable call runs once, whichever replicas it comes to, and a session goes on over
+// whichever replica its peer comes back to.
 func (o *options) replicaConfig() cluster.Config {
 	cfg := o.config(ordersName, o.id)
 	cfg.Listen = []string{"tcp://" + o.listen}
@@ -43,7 +43,7 @@ const (
 	mostRemembered = 1 << 18
 
 	// mostAway is how long a session waits for a wire.
-	mostAway = 10 * time.Second
+	mostAway = 6 * time.Second
 )
 
 // answers is the same for what each replica remembers itself.

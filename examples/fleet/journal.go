@@ -34,12 +34,12 @@ const (
 
 // What is noted, of calls and of sessions.
 const (
-	madeAgain         = "made again with the same key: it may have run"
-	fromAnother       = "answered by another replica, from the record"
-	fromBefore        = "answered by the same replica after its restart, from the record"
+	madeAgain         = "made again with the same key, since they may have run"
+	fromAnother       = "answered by another replica than ran it, from its record"
+	fromBefore        = "answered by the replica that ran it, started again, from its record"
 	resumedThere      = "sessions resumed at the replica that has them"
 	resumedElsewhere  = "sessions resumed through another replica"
-	resumedInNATS     = "sessions resumed through NATS"
+	resumedInNATS     = "sessions resumed when NATS was back"
 	resumedAtExchange = "sessions resumed with the exchange"
 )
 
@@ -47,7 +47,7 @@ const (
 type entry struct {
 	event event
 	call  number
-	why   string // of failed and refused; of noted: what; of made and ran: throughExchange, or empty
+	why   string // of failed and refused; of noted what; of made and ran the way, or empty
 }
 
 const (

@@ -15,8 +15,9 @@ func TestAJournalIsOfAllProcessesThatHaveWrittenIt(t *testing.T) {
 	first, err := j.begin("a", "")
 	require.NoError(t, err)
 	require.NoError(t, j.write(entry{event: answered, call: first}))
-	_, err = j.begin("a", "")
+	lost, err := j.begin("a", throughExchange)
 	require.NoError(t, err)
+	require.NoError(t, j.write(entry{noted, lost, madeAgain}))
 	_, err = j.file.WriteString("made a 3") // killed in the middle of a line
 	require.NoError(t, err)
 	require.NoError(t, j.close())
@@ -29,7 +30,7 @@ func TestAJournalIsOfAllProcessesThatHaveWrittenIt(t *testing.T) {
 	require.Equal(t, number{"a", 3}, next)
 	lines, err := j.lines()
 	require.NoError(t, err)
-	require.Equal(t, []string{"made a 1", "answered a 1", "made a 2", "failed a 2 its caller was killed", "made a 3"}, lines)
+	require.Equal(t, []string{"made a 1", "answered a 1", "made a 2 through the exchange", "noted a 2 " + madeAgain, "failed a 2 its caller was killed", "made a 3"}, lines)
 }
 
 func TestWhatIsNoJournalIsLeftAlone(t *testing.T) {

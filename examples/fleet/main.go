@@ -1,12 +1,15 @@
 // Fleet is a service with three replicas and a hundred agents without addresses, which find each
-// other by their names in a cluster. All call each other all the time, while one replica is killed
-// and started again, and NATS goes away and comes back. At the end an audit of all calls tells that
-// none was lost, and that none ran twice.
+// other by their names in a cluster. Some of the agents can only dial out, to an exchange. All call
+// each other all the time, while replicas are killed and started again, NATS goes away and comes
+// back, and wires are cut at random. At the end an audit of all calls tells that none was lost, and
+// that none ran twice.
 //
-// Read contract.go first, then replica.go and agents.go: both call by name, and have nothing in
-// them about who is where. ledger.go and journal.go write down what happens to each call, and
-// audit.go compares. The file show.go is the order of events, and process.go what starts processes
-// and kills them.
+// Read contract.go first, then replica.go and agent.go: both call by name, and have nothing in them
+// about who is where. joining.go has what the nodes promise to each other, durable.go how a call is
+// made again until it is answered, and exchange.go who may reach whom there. ledger.go and
+// journal.go write down what happens to each call, and audit.go compares. The file show.go is the
+// order of events, process.go what starts processes and kills them, and door.go what is in front of
+// them so that wires can be cut.
 package main
 
 import (

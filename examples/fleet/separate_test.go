@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
 )
 
 // start runs a part until stop is called, which returns its error, and waits until it says a line.
@@ -37,18 +39,34 @@ func TestThePartsArePrograms(t *testing.T) {
 	dir := private(t)
 	said, stopNATS := start(t, `NATS is at (.*)`, "-part", "nats")
 	nats := said[1]
-	_, stopReplica := start(t, `orders-x takes orders`, "-part", "replica", "-nats", nats, "-id", "orders-x")
-	_, stopAgents := start(t, `3 agents are there, berlin-000 to berlin-002`, "-part", "agents", "-nats", nats, "-id", "berlin", "-agents", "3")
+	at, err := freeAddrs(1)
+	require.NoError(t, err)
+	_, stopReplica := start(t, `orders-x takes orders`, "-part", "replica", "-nats", nats, "-id", "orders-x", "-listen", at[0])
+	said, stopExchange := start(t, `the exchange is at (.*)`, "-part", "exchange", "-nats", nats, "-secret", "open")
+	_, stopAgents := start(t, `3 agents are there, berlin-000 to berlin-002`, "-part", "agents", "-nats", nats, "-id", "berlin", "-agents", "3",
+		"-exchange", said[1], "-secret", "open", "-door", "tcp://"+at[0])
 	for range 2 { // the audit lets all go on
 		var out bytes.Buffer
 		require.NoError(t, run(t.Context(), []string{"-part", "control", "-nats", nats, "-for", "2s"}, &out, io.Discard), &out)
 		require.Regexp(t, `(?m)^calls made +[1-9][\d,]* +[1-9][\d,]*$`, out.String())
+		require.Regexp(t, `(?m)^answered through the exchange +[1-9][\d,]* +[1-9][\d,]*$`, out.String())
 		require.Regexp(t, `(?m)^lost +0 +0$`, out.String())
 	}
 	require.NoError(t, stopAgents())
+	require.NoError(t, stopExchange())
 	require.NoError(t, stopReplica())
 	require.NoError(t, stopNATS())
 	nothingIsLeft(t, dir)
+}
+
+func TestTheExchangeLetsNobodyInWithoutTheSecret(t *testing.T) {
+	said, stopNATS := start(t, `NATS is at (.*)`, "-part", "nats")
+	nats := said[1]
+	said, stopExchange := start(t, `the exchange is at (.*)`, "-part", "exchange", "-nats", nats, "-secret", "open")
+	agents := []string{"-part", "agents", "-nats", nats, "-agents", "1", "-exchange", said[1], "-secret", "sesame"}
+	require.ErrorIs(t, run(t.Context(), agents, io.Discard, io.Discard), asterisque.ErrUnauthorized)
+	require.NoError(t, stopExchange())
+	require.NoError(t, stopNATS())
 }
 
 func TestThePlaceOfAReplicaIsTakenByOneOfItsID(t *testing.T) {

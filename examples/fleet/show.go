@@ -89,15 +89,8 @@ func (s *show) start(ctx context.Context) error {
 	for n := range s.replicas {
 		all.Go(func() error { return s.startReplica(ctx, n) })
 	}
-	all.Go(func() (err error) {
-		s.exchange, err = s.part(ctx, "exchange", "exchange", "-secret", s.o.secret, "-listen", s.doors.behind[s.o.replicas])
-		return err
-	})
-	all.Go(func() (err error) {
-		s.agents, err = s.part(ctx, "agents", "agent", "-dir", s.o.dir, "-agents", fmt.Sprint(s.o.agents),
-			"-exchange", s.o.exchange, "-secret", s.o.secret, "-door", s.o.door)
-		return err
-	})
+	all.Go(func() error { return s.startExchange(ctx) })
+	all.Go(func() error { return s.startAgents(ctx) })
 	if err := all.Wait(); err != nil {
 		return err
 	}
@@ -130,6 +123,17 @@ func (s *show) part(ctx context.Context, part, id string, flags ...string) (*pro
 func (s *show) startReplica(ctx context.Context, n int) (err error) {
 	s.replicas[n], err = s.part(ctx, "replica", ordersName+"-"+string(rune('a'+n)), "-dir", s.o.dir,
 		"-listen", s.doors.behind[n], "-at", s.doors.replicas[n].addr)
+	return err
+}
+
+func (s *show) startExchange(ctx context.Context) (err error) {
+	s.exchange, err = s.part(ctx, "exchange", "exchange", "-secret", s.o.secret, "-listen", s.doors.behind[s.o.replicas])
+	return err
+}
+
+func (s *show) startAgents(ctx context.Context) (err error) {
+	s.agents, err = s.part(ctx, "agents", "agent", "-dir", s.o.dir, "-agents", fmt.Sprint(s.o.agents),
+		"-exchange", s.o.exchange, "-secret", s.o.secret, "-door", s.o.door)
 	return err
 }
 
@@ -177,7 +181,8 @@ func (s *show) cause(ctx, life context.Context, t trouble) error {
 	return interrupted
 }
 
-// endure causes trouble, with what else goes wrong meanwhile, and mends it, also after an interrupt.
+// endure causes trouble, with what else goes wrong meanwhile, and mends it, also after an
+// interrupt.
 func (s *show) endure(ctx, life context.Context, t trouble) (interrupted, err error) {
 	s.screen.say("%s", t.begins)
 	if err := t.begin(life); err != nil {

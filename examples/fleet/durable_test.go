@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+)
+
+var (
+	notRun = with(asterisque.ErrUnavailable, codec.Refused, nil)
+	mayRun = with(asterisque.ErrSessionClosed, codec.MaybeRan, nil)
+)
+
+// tries makes a durable call whose attempts end with these errors, the last one again and again,
+// and returns its error, how many attempts there were, and what the journal has of it.
+func tries(t *testing.T, outcomes ...error) (err error, n int, lines []string) {
+	j, err := openJournal(filepath.Join(t.TempDir(), "a.journal"))
+	require.NoError(t, err)
+	defer j.close()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(j)
+		require.NoError(t, l.call(t.Context(), errand{"a", "replica", "", longPatience}, func(ctx context.Context, call number) error {
+			err = l.durably(ctx, call, func(context.Context, asterisque.CallOption) error {
+				n++
+				return outcomes[min(n, len(outcomes))-1]
+			})
+			return err
+		}))
+	})
+	lines, failed := j.lines()
+	require.NoError(t, failed)
+	return err, n, lines
+}
+
+func TestADurableCallIsMadeAgainUntilItIsAnswered(t *testing.T) {
+	err, n, lines := tries(t, notRun, mayRun, notRun, mayRun, nil)
+	require.NoError(t, err)
+	require.Equal(t, 5, n)
+	require.Equal(t, []string{"made a 1", "noted a 1 " + madeAgain, "answered a 1"}, lines)
+}
+
+func TestADurableCallThatWasOnlyRefusedHasNotRun(t *testing.T) {
+	err, n, lines := tries(t, notRun)
+	require.True(t, asterisque.Repeatable(err))
+	require.Greater(t, n, 5)
+	require.Equal(t, []string{"made a 1", "refused a 1 the replica goes away"}, lines)
+}
+
+func TestADurableCallMayHaveRunIfOneOfItsAttemptsMay(t *testing.T) {
+	err, _, lines := tries(t, notRun, mayRun, notRun)
+	require.False(t, asterisque.Repeatable(err))
+	require.Equal(t, []string{"made a 1", "noted a 1 " + madeAgain, "failed a 1 the session with the replica was lost"}, lines)
+}
+
+func TestAnAttemptOfADurableCallIsGivenUpSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		require.ErrorIs(t, attempt(t.Context(), asterisque.WithDurable(), func(ctx context.Context, _ asterisque.CallOption) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}), context.DeadlineExceeded)
+		require.Equal(t, tryTime, time.Since(begin))
+	})
+}
+
+func TestNoTwoKeysAreTheSame(t *testing.T) {
+	require.Len(t, newKey(), 16)
+	require.NotEqual(t, newKey(), newKey())
+}
