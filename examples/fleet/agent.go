@@ -159,7 +159,10 @@ func (a *agent) work(ctx context.Context) error {
 func (a *agent) place(ctx context.Context, call number) error {
 	parcels := 1 + rand.IntN(5)
 	return a.ledger.durably(ctx, call, func(ctx context.Context, key asterisque.CallOption) error {
-		_, err := placeOrder.Call(ctx, a.orders, order{call, parcels}, key)
+		got, err := placeOrder.Call(ctx, a.orders, order{call, parcels}, key)
+		if err == nil && got.Number != call {
+			err = errors.New("the receipt is that of another order")
+		}
 		return err
 	})
 }

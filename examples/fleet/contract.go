@@ -42,7 +42,10 @@ type order struct {
 	Parcels int
 }
 
-type receipt struct{ Replica string }
+type receipt struct {
+	Number  number // of the order
+	Replica string // that has run it
+}
 
 type question struct{ Number number }
 

@@ -35,8 +35,7 @@ const (
 // What is noted, of calls and of sessions.
 const (
 	madeAgain         = "made again with the same key, since they may have run"
-	fromAnother       = "answered by another replica than ran it, from its record"
-	fromBefore        = "answered by the replica that ran it, started again, from its record"
+	fromAnother       = "answered by another replica than ran them, from the record"
 	resumedThere      = "sessions resumed at the replica that has them"
 	resumedElsewhere  = "sessions resumed through another replica"
 	resumedInNATS     = "sessions resumed when NATS was back"

@@ -73,7 +73,7 @@ func (r *replica) service() *asterisque.Service {
 	svc := asterisque.NewService()
 	placeOrder.Handle(svc, func(ctx context.Context, o order) (receipt, error) {
 		runsHere(ctx)
-		return receipt{r.id}, r.ledger.run(ctx, o.Number, "", mostPlaced)
+		return receipt{o.Number, r.id}, r.ledger.run(ctx, o.Number, "", mostPlaced)
 	})
 	r.ledger.offer(svc, func() int { return ready(r.agents.Load()) })
 	return svc

@@ -17,7 +17,7 @@ func (s *screen) summary(ofAgents, ofReplicas balance, noted map[string]int, cut
 	tell("calls made", ofAgents.made, ofReplicas.made)
 	tell("answered", ofAgents.answered, ofReplicas.answered)
 	tell("answered "+throughExchange, ofAgents.exchanged, ofReplicas.exchanged)
-	for _, what := range []string{madeAgain, fromAnother, fromBefore} {
+	for _, what := range []string{madeAgain, fromAnother} {
 		// the other calls are not durable
 		fmt.Fprintf(s.out, sumLine, what, thousands(noted[what]), "-")
 	}

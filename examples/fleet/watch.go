@@ -20,8 +20,8 @@ func runsHere(ctx context.Context) {
 	}
 }
 
-// watch is an interceptor around what remembers the orders: one that is answered and has not run
-// here was answered from the record.
+// watch is an interceptor around what remembers the orders: one that is answered, and has run at
+// another replica, was answered from the record of that.
 func (r *replica) watch(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
 	o, ok := c.Params().(order)
 	if !ok {
@@ -29,12 +29,7 @@ func (r *replica) watch(ctx context.Context, c *asterisque.Call, next asterisque
 	}
 	ran := new(atomic.Bool)
 	err := next(context.WithValue(ctx, here{}, ran), c)
-	by, ok := c.Result().(receipt)
-	switch {
-	case err != nil || ran.Load() || !ok:
-	case by.Replica == r.id:
-		r.ledger.note(o.Number, fromBefore)
-	default:
+	if by, ok := c.Result().(receipt); err == nil && ok && !ran.Load() && by.Replica != r.id {
 		r.ledger.note(o.Number, fromAnother)
 	}
 	return err

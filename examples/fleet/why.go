@@ -8,6 +8,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster"
+	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/wire/natswire"
 )
 
@@ -43,9 +44,12 @@ func whyRefused(peer string, err error) string {
 
 // whyFailed returns for people why it is not known whether a call has run.
 func whyFailed(peer string, err error) string {
+	var abort *asterisque.Abort
 	switch {
 	case isAny(err, natswire.ErrDisconnected):
 		return "the way through NATS was lost"
+	case errors.As(err, &abort) && abort.Remote && abort.Code == codec.Unavailable:
+		return fmt.Sprintf("the %s that ran it was lost", peer) // says another one
 	case isAny(err, asterisque.ErrSessionClosed, asterisque.ErrUnavailable):
 		return fmt.Sprintf("the session with the %s was lost", peer)
 	case errors.Is(err, asterisque.ErrExpired):

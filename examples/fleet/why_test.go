@@ -20,6 +20,8 @@ func with(a *asterisque.Abort, how codec.Ran, cause error) error {
 }
 
 func TestAFailureSaysWhetherTheCallMayHaveRunAndWhy(t *testing.T) {
+	told := *asterisque.ErrUnavailable
+	told.Remote = true
 	away := func(why error) error { return &asterisque.Outage{Why: why} }
 	for want, err := range map[string]error{
 		"refused a 1 expired while NATS was away":              with(asterisque.ErrExpired, codec.NeverSent, away(natswire.ErrDisconnected)),
@@ -28,6 +30,7 @@ func TestAFailureSaysWhetherTheCallMayHaveRunAndWhy(t *testing.T) {
 		"refused a 1 expired before it ran":                    with(asterisque.ErrExpired, codec.NeverSent, nil),
 		"refused a 1 the agent has too much to do":             with(asterisque.ErrOverloaded, codec.NeverSent, nil),
 		"refused a 1 the agent goes away":                      with(asterisque.ErrUnavailable, codec.NeverSent, nil),
+		"failed a 1 the agent that ran it was lost":            with(&told, codec.MaybeRan, nil),
 		"failed a 1 expired at the agent":                      with(asterisque.ErrExpired, codec.MaybeRan, nil),
 		"failed a 1 the session with the agent was lost":       with(asterisque.ErrSessionClosed, codec.MaybeRan, nil),
 		"failed a 1 the way through NATS was lost":             with(asterisque.ErrSessionClosed, codec.MaybeRan, natswire.ErrDisconnected),
