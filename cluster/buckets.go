@@ -88,7 +88,7 @@ func (c *Cluster) awaitBuckets(start context.Context) (buckets, error) {
 		ctx, cancel := context.WithTimeout(start, patience)
 		b, err := openBuckets(ctx, c.nc, &c.cfg, true)
 		cancel()
-		if err == nil || !passes(err) || !holdOff(start, rand.N(time.Second)) {
+		if err == nil || !comes(err) || !holdOff(start, rand.N(time.Second)) {
 			return b, err
 		}
 	}
@@ -98,6 +98,12 @@ func (c *Cluster) awaitBuckets(start context.Context) (buckets, error) {
 func passes(err error) bool {
 	var api *jetstream.APIError
 	return !errors.Is(err, ErrNoJetStream) && (errors.Is(err, context.DeadlineExceeded) || errors.As(err, &api) && api.Code == 503)
+}
+
+// comes reports whether a bucket that could not be opened, or a stream, may be there later: passes,
+// or it was made a moment ago, perhaps by another node, and not all servers know of it.
+func comes(err error) bool {
+	return passes(err) || errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrStreamNotFound)
 }
 
 // clusterKey is where the metadata of a bucket has the name of its cluster.

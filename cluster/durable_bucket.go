@@ -35,7 +35,7 @@ func (d *durables) awaitBucket(start context.Context) (jetstream.KeyValue, error
 		ctx, cancel := context.WithTimeout(start, patience)
 		kv, err := d.open(ctx, true)
 		cancel()
-		if err == nil || !passes(err) || !holdOff(start, holdOffTime(times)) {
+		if err == nil || !comes(err) || !holdOff(start, holdOffTime(times)) {
 			return kv, err
 		}
 	}

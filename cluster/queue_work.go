@@ -74,7 +74,7 @@ func (w *worker) awaitQueue(start context.Context) error {
 		ctx, cancel := context.WithTimeout(start, patience)
 		err := w.open(ctx, true)
 		cancel()
-		if err == nil || !passes(err) || !holdOff(start, holdOffTime(times)) {
+		if err == nil || !comes(err) || !holdOff(start, holdOffTime(times)) {
 			return err
 		}
 	}

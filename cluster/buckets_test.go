@@ -1,0 +1,50 @@
+package cluster
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/cluster/broker"
+)
+
+// laggard is JetStream on a server that does not know for a while of buckets that others have made.
+type laggard struct {
+	jetstream.JetStream
+	asked atomic.Int64
+}
+
+func (l *laggard) KeyValue(ctx context.Context, bucket string) (jetstream.KeyValue, error) {
+	if l.asked.Add(1) <= 3 {
+		return nil, jetstream.ErrBucketNotFound
+	}
+	return l.JetStream.KeyValue(ctx, bucket)
+}
+
+func TestANodeWaitsForABucketThatWasMadeAMomentAgo(t *testing.T) {
+	t.Parallel()
+	b := start(t, broker.Config{})
+	c := joined(t, config(b, "", ""))
+	cfg, err := Config{Name: "orders", Durable: &Durable{}}.complete()
+	require.NoError(t, err)
+	d := newDurables(&cfg, "instance")
+	js := &laggard{JetStream: c.buckets.js}
+	d.js = js
+	kv, err := d.awaitBucket(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "asterisque_main_calls_orders", kv.Bucket())
+	require.EqualValues(t, 4, js.asked.Load())
+}
+
+func TestWhatMayComeLaterIsWaitedFor(t *testing.T) {
+	for _, err := range []error{
+		context.DeadlineExceeded, jetstream.ErrBucketNotFound, jetstream.ErrStreamNotFound, &jetstream.APIError{Code: 503},
+	} {
+		require.True(t, comes(err), err)
+	}
+	require.False(t, comes(ErrNoJetStream))
+	require.False(t, comes(&BucketError{}))
+}
