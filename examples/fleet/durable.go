@@ -11,37 +11,60 @@ import (
 const (
 	// longPatience is how long a durable call may take, with all its repetitions. A replica that
 	// was killed is waited for less than that: see Lease.
-	longPatience = 8 * time.Second
+	longPatience = 12 * time.Second
 
 	tryTime   = 2 * time.Second        // for one attempt
 	againSoon = 100 * time.Millisecond // after the first one, and after twice as long each time
 	againMost = time.Second
+
+	mostTold = 3 // so often a caller lets replicas say that nobody knows whether its call has run
 )
 
 // durably makes a call that runs once, however often it is made: with the same key each time, at
-// whichever replica takes it, until it is answered or ctx ends. The error says that the call may
-// have run if one of the attempts may have.
+// whichever replica takes it, until it is answered, or ctx ends, or they say that the replica which
+// ran it was lost. The error says that the call may have run if one of the attempts may have.
 func (l *ledger) durably(ctx context.Context, call number, try func(ctx context.Context, key asterisque.CallOption) error) error {
 	key := asterisque.WithIdempotencyKey(newKey())
-	var open error // of the last attempt that may have run
+	so := attempts{}
 	for pause := againSoon; ; pause = min(2*pause, againMost) {
 		err := attempt(ctx, key, try)
 		if err == nil {
 			return nil
 		}
-		if !asterisque.Repeatable(err) {
-			if open == nil {
-				l.note(call, madeAgain)
-			}
-			open = err
+		if so.take(err) {
+			l.note(call, madeAgain)
 		}
-		switch over := rest(ctx, pause) != nil; {
-		case over && open != nil:
-			return open
-		case over:
-			return err
+		if so.told == mostTold || rest(ctx, pause) != nil {
+			return so.outcome(err)
 		}
 	}
+}
+
+// attempts are what is known of a durable call so far.
+type attempts struct {
+	open error // of the last attempt that may have run
+	told int   // so often a replica has said that the one that ran it was lost
+}
+
+// take takes the error of an attempt, and reports whether it is the first that may have run.
+func (a *attempts) take(err error) (first bool) {
+	if wasLost(err) {
+		a.told++
+	}
+	if asterisque.Repeatable(err) {
+		return false
+	}
+	first = a.open == nil
+	a.open = err
+	return first
+}
+
+// outcome returns the error of the call, if last is that of its last attempt.
+func (a *attempts) outcome(last error) error {
+	if a.open != nil {
+		return a.open
+	}
+	return last
 }
 
 func attempt(ctx context.Context, key asterisque.CallOption, try func(ctx context.Context, key asterisque.CallOption) error) error {

@@ -59,6 +59,13 @@ func TestADurableCallMayHaveRunIfOneOfItsAttemptsMay(t *testing.T) {
 	require.Equal(t, []string{"made a 1", "noted a 1 " + madeAgain, "failed a 1 the session with the replica was lost"}, lines)
 }
 
+func TestADurableCallIsGivenUpOnceItsReplicaIsSaidToBeLost(t *testing.T) {
+	err, n, lines := tries(t, mayRun, notRun, saysLost())
+	require.False(t, asterisque.Repeatable(err))
+	require.Equal(t, 2+mostTold, n)
+	require.Equal(t, "failed a 1 the replica that ran it was lost", lines[len(lines)-1])
+}
+
 func TestAnAttemptOfADurableCallIsGivenUpSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()

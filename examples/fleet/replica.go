@@ -29,7 +29,7 @@ const (
 	askEach = 300 * time.Millisecond
 
 	// mostEnd is how long the end in good order may take.
-	mostEnd = 10 * time.Second
+	mostEnd = 15 * time.Second
 )
 
 // runReplica takes orders until ctx ends, or another replica takes its place.

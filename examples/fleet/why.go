@@ -44,18 +44,24 @@ func whyRefused(peer string, err error) string {
 
 // whyFailed returns for people why it is not known whether a call has run.
 func whyFailed(peer string, err error) string {
-	var abort *asterisque.Abort
 	switch {
 	case isAny(err, natswire.ErrDisconnected):
 		return "the way through NATS was lost"
-	case errors.As(err, &abort) && abort.Remote && abort.Code == codec.Unavailable:
-		return fmt.Sprintf("the %s that ran it was lost", peer) // says another one
+	case wasLost(err):
+		return fmt.Sprintf("the %s that ran it was lost", peer)
 	case isAny(err, asterisque.ErrSessionClosed, asterisque.ErrUnavailable):
 		return fmt.Sprintf("the session with the %s was lost", peer)
 	case errors.Is(err, asterisque.ErrExpired):
 		return fmt.Sprintf("expired at the %s", peer)
 	}
 	return codeOf(err)
+}
+
+// wasLost reports whether a peer says of a durable call that nobody knows whether it has run, since
+// another one that ran it was lost.
+func wasLost(err error) bool {
+	var abort *asterisque.Abort
+	return errors.As(err, &abort) && abort.Remote && abort.Code == codec.Unavailable && abort.Ran == codec.MaybeRan
 }
 
 // codeOf returns what there is to say of what nobody expects here.

@@ -19,9 +19,14 @@ func with(a *asterisque.Abort, how codec.Ran, cause error) error {
 	return &b
 }
 
-func TestAFailureSaysWhetherTheCallMayHaveRunAndWhy(t *testing.T) {
+// saysLost returns what a replica says of a durable call that another one ran which was lost.
+func saysLost() error {
 	told := *asterisque.ErrUnavailable
-	told.Remote = true
+	told.Remote, told.Ran = true, codec.MaybeRan
+	return &told
+}
+
+func TestAFailureSaysWhetherTheCallMayHaveRunAndWhy(t *testing.T) {
 	away := func(why error) error { return &asterisque.Outage{Why: why} }
 	for want, err := range map[string]error{
 		"refused a 1 expired while NATS was away":              with(asterisque.ErrExpired, codec.NeverSent, away(natswire.ErrDisconnected)),
@@ -30,7 +35,7 @@ func TestAFailureSaysWhetherTheCallMayHaveRunAndWhy(t *testing.T) {
 		"refused a 1 expired before it ran":                    with(asterisque.ErrExpired, codec.NeverSent, nil),
 		"refused a 1 the agent has too much to do":             with(asterisque.ErrOverloaded, codec.NeverSent, nil),
 		"refused a 1 the agent goes away":                      with(asterisque.ErrUnavailable, codec.NeverSent, nil),
-		"failed a 1 the agent that ran it was lost":            with(&told, codec.MaybeRan, nil),
+		"failed a 1 the agent that ran it was lost":            saysLost(),
 		"failed a 1 expired at the agent":                      with(asterisque.ErrExpired, codec.MaybeRan, nil),
 		"failed a 1 the session with the agent was lost":       with(asterisque.ErrSessionClosed, codec.MaybeRan, nil),
 		"failed a 1 the way through NATS was lost":             with(asterisque.ErrSessionClosed, codec.MaybeRan, natswire.ErrDisconnected),
