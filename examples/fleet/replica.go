@@ -72,7 +72,6 @@ func (r *replica) close() error {
 func (r *replica) service() *asterisque.Service {
 	svc := asterisque.NewService()
 	placeOrder.Handle(svc, func(ctx context.Context, o order) (receipt, error) {
-		runsHere(ctx)
 		return receipt{o.Number, r.id}, r.ledger.run(ctx, o.Number, "", mostPlaced)
 	})
 	r.ledger.offer(svc, func() int { return ready(r.agents.Load()) })

@@ -3,22 +3,11 @@ package main
 import (
 	"context"
 	"net"
-	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque"
 )
 
 // What a replica notes for people, beside what it does.
-
-// here is the key in a context of whether the call runs here, an *atomic.Bool.
-type here struct{}
-
-// runsHere notes that the handler of a call runs here.
-func runsHere(ctx context.Context) {
-	if ran, ok := ctx.Value(here{}).(*atomic.Bool); ok {
-		ran.Store(true)
-	}
-}
 
 // watch is an interceptor around what remembers the orders: one that is answered, and has run at
 // another replica, was answered from the record of that.
@@ -27,9 +16,8 @@ func (r *replica) watch(ctx context.Context, c *asterisque.Call, next asterisque
 	if !ok {
 		return next(ctx, c)
 	}
-	ran := new(atomic.Bool)
-	err := next(context.WithValue(ctx, here{}, ran), c)
-	if by, ok := c.Result().(receipt); err == nil && ok && !ran.Load() && by.Replica != r.id {
+	err := next(ctx, c)
+	if by, ok := c.Result().(receipt); err == nil && ok && by.Replica != r.id {
 		r.ledger.note(o.Number, fromAnother)
 	}
 	return err
