@@ -1,0 +1,110 @@
+//go:build unix
+
+package chaos
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/asterisque-go/asterisque"
+)
+
+// outcome is what a caller knows of a call in the end.
+type outcome string
+
+const (
+	open       outcome = "has no outcome"
+	answered   outcome = "is answered"
+	mayHaveRun outcome = "may have run"
+	notRun     outcome = "did not run"
+	odd        outcome = "has an outcome that is not promised"
+)
+
+// call is a durable or posted call, with all that was done for it.
+type call struct {
+	key    []byte // these are fixed
+	again  bool   // its function may run more than once
+	posted bool
+	single bool // it is not made again once it was refused
+	work   work
+
+	mu       sync.Mutex
+	attempts []attempt // guarded by mu, as all below
+	outcome  outcome
+	text     string // the answer, or what is odd
+}
+
+// attempt is one that a caller has made to have the call run, or to learn what became of it.
+type attempt struct {
+	what     string
+	from, to time.Time
+	err      error
+}
+
+func (a attempt) String() string {
+	if a.err == nil {
+		return fmt.Sprintf("%s  %s until %s: it succeeds", clock(a.from), a.what, clock(a.to))
+	}
+	return fmt.Sprintf("%s  %s until %s: %v; repeatable: %v", clock(a.from), a.what, clock(a.to), a.err, asterisque.Repeatable(a.err))
+}
+
+func newCall() *call { return &call{key: []byte(rand.Text()[:16]), outcome: open} }
+
+// does makes an attempt, and notes it.
+func (c *call) does(what string, f func() error) error {
+	from := time.Now()
+	err := f()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.attempts = append(c.attempts, attempt{what, from, time.Now(), err})
+	return err
+}
+
+func (c *call) end(as outcome, text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.outcome, c.text = as, text
+}
+
+// compare compares the answer with one that was got later.
+func (c *call) compare(text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.text != text {
+		c.outcome, c.text = odd, fmt.Sprintf("it was answered with %q, and later with %q", c.text, text)
+	}
+}
+
+// invoke makes the call with its key.
+func (c *call) invoke(ctx context.Context, on asterisque.Caller) (string, error) {
+	f := book
+	if c.again {
+		f = rebook
+	}
+	return f.Call(ctx, on, c.work, asterisque.WithIdempotencyKey(c.key))
+}
+
+// passes are errors after which a call is made again.
+var passes = []error{
+	asterisque.ErrUnavailable, asterisque.ErrOverloaded, asterisque.ErrSessionClosed, asterisque.ErrExpired, asterisque.ErrCanceled,
+}
+
+// isPassing reports whether err is one of these.
+func isPassing(err error) bool {
+	for _, p := range passes {
+		if errors.Is(err, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// isVerdict reports whether a node has said that nobody knows whether the call has run.
+func isVerdict(err error) bool {
+	var a *asterisque.Abort
+	return errors.As(err, &a) && a.Remote && errors.Is(err, asterisque.ErrUnavailable) && !asterisque.Repeatable(err)
+}

@@ -1,0 +1,136 @@
+//go:build unix
+
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster"
+)
+
+// callers make calls while there is trouble.
+type callers struct {
+	paths     []path             // these are fixed
+	customers []*cluster.Cluster // nodes of one identity, that post
+	last      context.Context    // when it ends, calls that have no outcome have none
+
+	mu  sync.Mutex
+	all []*call // guarded by mu; the numbers of calls begin with 1
+}
+
+// path is how calls reach the replicas.
+type path struct {
+	name string
+	on   asterisque.Caller
+}
+
+// add numbers a call.
+func (cs *callers) add(c *call) *call {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	cs.all = append(cs.all, c)
+	c.work.Call = int64(len(cs.all))
+	return c
+}
+
+// list returns all calls up to now.
+func (cs *callers) list() []*call {
+	cs.mu.Lock()
+	defer cs.mu.Unlock()
+	return cs.all[:len(cs.all):len(cs.all)]
+}
+
+// drawn returns a call by chance.
+func (cs *callers) drawn(rng *rand.Rand, posted bool) *call {
+	c := newCall()
+	c.posted, c.again, c.single = posted, rng.IntN(4) == 0, rng.IntN(5) == 0
+	switch rng.IntN(10) {
+	case 0:
+		c.work.Takes = upTo(rng, 2*lease)
+	case 1, 2, 3:
+		c.work.Takes = upTo(rng, lease/10)
+	}
+	return cs.add(c)
+}
+
+// makeCalls makes calls one after the other until ctx ends. It returns when the last one has ended.
+func (cs *callers) makeCalls(ctx context.Context, rng *rand.Rand, pace time.Duration, posted bool) {
+	for rest(ctx, upTo(rng, 2*pace)) {
+		if c := cs.drawn(rng, posted); posted {
+			cs.post(c, rng)
+		} else {
+			cs.carryOut(c, rng)
+		}
+	}
+}
+
+// verdicts is how often a caller is told that nobody knows before it believes that: who was paused
+// may yet put its answer in.
+const verdicts = 3
+
+// carryOut makes a call until its outcome is known.
+func (cs *callers) carryOut(c *call, rng *rand.Rand) {
+	told := 0
+	for times := 0; rest(cs.last, holdOff(times, rng)); times++ {
+		text, err := cs.attempt(c, rng)
+		switch {
+		case err == nil:
+			c.end(answered, text)
+			cs.askAgain(c, rng)
+			return
+		case times == 0 && c.single && asterisque.Repeatable(err):
+			c.end(notRun, "")
+			return
+		case !isPassing(err):
+			c.end(odd, err.Error())
+			return
+		case isVerdict(err):
+			if told++; told >= verdicts && !c.again {
+				c.end(mayHaveRun, "")
+				return
+			}
+		}
+	}
+}
+
+// holdOff returns how long a caller rests before it tries again.
+func holdOff(times int, rng *rand.Rand) time.Duration {
+	if times == 0 {
+		return 0
+	}
+	return 10*time.Millisecond + upTo(rng, 20*time.Millisecond<<min(times, 4))
+}
+
+// attempt makes a call once, on a path by chance. Some callers soon lose patience.
+func (cs *callers) attempt(c *call, rng *rand.Rand) (text string, err error) {
+	p, ctx, how := cs.paths[rng.IntN(len(cs.paths))], cs.last, "makes it on "
+	if rng.IntN(4) == 0 {
+		patience := 10*time.Millisecond + upTo(rng, lease/2)
+		impatient, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		ctx, how = impatient, fmt.Sprintf("makes it for %v on ", patience.Round(time.Millisecond))
+	}
+	err = c.does(how+p.name, func() (err error) {
+		text, err = c.invoke(ctx, p.on)
+		return err
+	})
+	return text, err
+}
+
+// askAgain makes some calls once more that were answered: a call has one answer. Of one that may
+// run again the replica that ran it may have lost JetStream when it ended.
+func (cs *callers) askAgain(c *call, rng *rand.Rand) {
+	if c.again || rng.IntN(5) > 0 {
+		return
+	}
+	if text, err := cs.attempt(c, rng); err == nil {
+		c.compare(text)
+	} else if !isPassing(err) {
+		c.end(odd, "once more: "+err.Error())
+	}
+}

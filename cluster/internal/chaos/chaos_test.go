@@ -1,0 +1,84 @@
+//go:build unix
+
+package chaos
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	// mostEnd is how long calls may take to end once all trouble is over: a posted one is handed
+	// out again 15 s after its replica was lost, or after a server has begun to lead.
+	mostEnd = 45 * time.Second
+
+	// pace is how long a caller rests between two calls, on average.
+	pace = 250 * time.Millisecond
+
+	callerCount = 16
+	posterCount = 8
+)
+
+func TestNoCallIsDoubledOrLostWithThreeServers(t *testing.T) {
+	t.Parallel()
+	chaos(t, 3)
+}
+
+func TestNoCallIsDoubledOrLostWithOneServer(t *testing.T) {
+	t.Parallel()
+	chaos(t, 1)
+}
+
+// chaos lets calls be made while there is trouble, and then looks what became of each.
+func chaos(t *testing.T, servers int) {
+	seed := *drawnFrom
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	t.Logf("-chaos %v -chaos.seed %d", *trouble, seed)
+	w := newWorld(t, servers)
+	last, giveUp := context.WithCancel(context.Background())
+	defer giveUp()
+	cs := w.callers(last)
+	making, stop := context.WithCancel(last)
+	var calling sync.WaitGroup
+	for i := range callerCount + posterCount {
+		// ends with making, and its last call
+		calling.Go(func() { cs.makeCalls(making, drawing(seed, 200+uint64(i)), pace, i >= callerCount) })
+	}
+	w.trouble(seed, *trouble)
+	stop()
+	late := time.AfterFunc(mostEnd, giveUp)
+	calling.Wait()
+	if late.Stop() {
+		w.requireWell(cs)
+	}
+	w.stopReplicas()
+	calls, runs := cs.list(), readRegisters(t, w.dir)
+	t.Logf("%s\n%s", summary(calls, runs), listed(w.events.count()))
+	judge(t, calls, runs, w.events)
+	for _, kind := range []string{"kill -9", "pause", "shut down", "cut a wire to"} {
+		require.NotZero(t, w.events.count()[kind], kind)
+	}
+}
+
+// requireWell expects that calls succeed on each path, and posted ones, now that there is no
+// trouble.
+func (w *world) requireWell(cs *callers) {
+	ctx, cancel := context.WithTimeout(cs.last, mostEnd/2)
+	defer cancel()
+	for _, p := range cs.paths {
+		c := cs.add(newCall())
+		err := c.does("makes it on "+p.name, func() (err error) {
+			c.text, err = c.invoke(ctx, p.on)
+			return err
+		})
+		require.NoError(w.t, err, p.name)
+		c.end(answered, c.text)
+	}
+}

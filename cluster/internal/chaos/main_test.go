@@ -1,0 +1,25 @@
+//go:build unix
+
+package chaos
+
+import (
+	"flag"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/asterisque-go/asterisque/internal/leak"
+)
+
+var (
+	trouble   = flag.Duration("chaos", 4*time.Second, "for how long there is trouble")
+	drawnFrom = flag.Uint64("chaos.seed", 0, "what the trouble is drawn from; 0: another number each time")
+)
+
+// TestMain runs the tests, or the part of them that this process is.
+func TestMain(m *testing.M) {
+	if name := os.Getenv(partOf); name != "" {
+		os.Exit(runPart(name))
+	}
+	leak.Main(m)
+}

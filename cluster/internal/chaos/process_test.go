@@ -1,0 +1,128 @@
+//go:build unix
+
+package chaos
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// startTime is how long a part may take until it works: servers of NATS may have to agree first.
+const startTime = 40 * time.Second
+
+// process is a part that runs.
+type process struct {
+	name  string // these are fixed
+	cmd   *exec.Cmd
+	stdin io.Closer
+	ready chan string   // has its first line, once it works
+	over  chan struct{} // closed when it has ended; err is set before
+	err   error
+
+	told atomic.Bool // it was told to end, or killed
+}
+
+// startPart starts a part, and waits until it works. What it says on its standard error is added to
+// a file in dir.
+func startPart(part, name, dir string, plan any) (p *process, said string, err error) {
+	text, err := json.Marshal(plan)
+	if err != nil {
+		return nil, "", err
+	}
+	p = &process{name: name, cmd: exec.Command(os.Args[0]), ready: make(chan string, 1), over: make(chan struct{})}
+	// a program with the race detector ends at once, and not after a second
+	p.cmd.Env = append(os.Environ(), partOf+"="+part, partPlan+"="+string(text), "GORACE=atexit_sleep_ms=0 exitcode=66")
+	log, err := os.OpenFile(filepath.Join(dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, "", err
+	}
+	defer log.Close() // the process has it
+	p.cmd.Stderr = log
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		return nil, "", err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, "", err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, "", err
+	}
+	go p.follow(out) // ends with the process
+	said, err = p.awaitReady()
+	return p, said, err
+}
+
+// follow reads what the process says until it ends.
+func (p *process) follow(out io.Reader) {
+	in := bufio.NewReader(out)
+	if line, err := in.ReadString('\n'); err == nil {
+		p.ready <- strings.TrimSpace(line)
+		io.Copy(io.Discard, in)
+	}
+	p.err = p.cmd.Wait()
+	close(p.over)
+}
+
+func (p *process) awaitReady() (string, error) {
+	late := time.NewTimer(startTime)
+	defer late.Stop()
+	select {
+	case said := <-p.ready:
+		return said, nil
+	case <-p.over:
+		return "", fmt.Errorf("%s has ended: %v", p.name, p.err)
+	case <-late.C:
+		p.kill()
+		return "", fmt.Errorf("%s does not work within %v", p.name, startTime)
+	}
+}
+
+// kill kills the process, as kill -9 does, also when it is paused.
+func (p *process) kill() {
+	p.told.Store(true)
+	p.cmd.Process.Kill() // fails if it has ended
+	<-p.over
+}
+
+// stop lets the process end in good order, or kills it if that takes too long.
+func (p *process) stop() error {
+	p.told.Store(true)
+	p.stdin.Close()
+	late := time.NewTimer(startTime)
+	defer late.Stop()
+	select {
+	case <-p.over:
+		return p.err
+	case <-late.C:
+		p.kill()
+		return errors.New(p.name + " does not end")
+	}
+}
+
+// pause lets the process stand still, until goOn.
+func (p *process) pause() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
+
+func (p *process) goOn() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
+
+// failed returns how the process has ended by itself, or nil.
+func (p *process) failed() error {
+	select {
+	case <-p.over:
+		if !p.told.Load() {
+			return fmt.Errorf("%s has ended by itself: %v", p.name, p.err)
+		}
+	default:
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+//go:build unix
+
+package chaos
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster"
+)
+
+// work is what a call asks for.
+type work struct {
+	Call  int64         // its number, which no other call has
+	Takes time.Duration // how long the function runs
+}
+
+// book runs once for each call, and rebook may run more often. They answer with the id of the run.
+var (
+	book   = asterisque.Func[work, string](20, "book")
+	rebook = asterisque.Func[work, string](21, "rebook")
+)
+
+// theName is that of the replicas.
+const theName = "orders"
+
+// lease is how long a replica that runs a call may be silent.
+const lease = time.Second
+
+// replicaPlan is the plan of a replica.
+type replicaPlan struct {
+	ID       string
+	NATS     string // where the servers are
+	Replicas int    // how many of them keep what is stored
+	Socket   string // where the replica listens
+	Address  string // where others dial it
+	Register string // the file
+}
+
+// runReplica is a replica of the name until ctx ends.
+func runReplica(ctx context.Context, plan replicaPlan, ready func(string)) error {
+	reg, err := openRegister(plan.Register, plan.ID)
+	if err != nil {
+		return err
+	}
+	c, err := plan.join(ctx, reg)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ready("joined")
+	select {
+	case <-ctx.Done():
+	case <-c.Done():
+		return c.Err()
+	}
+	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTime/2)
+	defer cancel()
+	return c.Shutdown(leaving)
+}
+
+// join joins the cluster, and tries again while NATS is away.
+func (p replicaPlan) join(ctx context.Context, reg *register) (*cluster.Cluster, error) {
+	svc := asterisque.NewService()
+	book.Handle(svc, reg.run)
+	rebook.Handle(svc, reg.run)
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	for {
+		// of the process before
+		if err := os.Remove(p.Socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		trying, cancel := context.WithTimeout(ctx, startTime/4)
+		c, err := cluster.Join(trying, p.config(), append(resuming(), asterisque.WithService(svc), asterisque.WithLogger(log))...)
+		cancel()
+		if err == nil {
+			return c, nil
+		}
+		log.Warn("joining", "error", err)
+		if !rest(ctx, 50*time.Millisecond) {
+			return nil, err
+		}
+	}
+}
+
+func (p replicaPlan) config() cluster.Config {
+	return cluster.Config{
+		Name: theName, ID: p.ID, NATS: p.NATS, Options: natsOptions(), Replicas: p.Replicas,
+		Listen: []string{"unix://" + p.Socket}, Addresses: []string{p.Address}, ResumeAnywhere: true,
+		Durable: &cluster.Durable{
+			Calls: 1 << 18, Bytes: 256 << 20, Share: 1, Lease: lease, Idempotent: []uint16{rebook.Number()},
+		},
+		Queue: queueing(),
+	}
+}
+
+// queueing are the limits of all who post or take posted calls.
+func queueing() *cluster.Queue { return &cluster.Queue{Longest: time.Hour} }
+
+// natsOptions let a node come back soon, and by no other way than those that are cut.
+func natsOptions() []nats.Option {
+	return []nats.Option{nats.ReconnectWait(50 * time.Millisecond), nats.IgnoreDiscoveredServers()}
+}
+
+// resuming are the options of both sides that let sessions survive their wires.
+func resuming() []asterisque.Option {
+	return []asterisque.Option{
+		asterisque.WithResume(asterisque.Resume{For: 10 * time.Second}),
+		asterisque.WithAccess(asterisque.Access{PlainCredentials: true}),
+	}
+}
+
+// run is the function. It goes on though its caller has gone.
+func (r *register) run(_ context.Context, w work) (string, error) {
+	id := rand.Text()[:8]
+	if err := r.note(w.Call, id, begun); err != nil {
+		return "", err
+	}
+	rest(context.Background(), w.Takes)
+	return id, r.note(w.Call, id, ended)
+}

@@ -1,0 +1,159 @@
+//go:build unix
+
+package chaos
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// drawing returns where one of those who draw has its numbers from.
+func drawing(seed, who uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, who)) }
+
+// trouble lets all kinds of trouble happen for a while, at the same time. When it returns, all is
+// over, and everything runs.
+func (w *world) trouble(seed uint64, d time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	var all sync.WaitGroup
+	for i, r := range w.replicas {
+		all.Go(func() { w.troubleReplica(ctx, r, i, drawing(seed, uint64(i))) }) // ends with ctx
+	}
+	all.Go(func() { w.restartServers(ctx, drawing(seed, 101)) }) // ends with ctx
+	all.Go(func() { w.cutWires(ctx, drawing(seed, 102)) })       // ends with ctx
+	all.Wait()
+}
+
+// troubleReplica kills, pauses and stops a replica in turns, first in the way that first says.
+func (w *world) troubleReplica(ctx context.Context, r *replica, first int, rng *rand.Rand) {
+	hows := []func(*replica, *rand.Rand){w.killReplica, w.pauseReplica, w.stopReplica, w.killReplica, w.pauseReplica}
+	for how := first; rest(ctx, lease/4+upTo(rng, 3*lease)); how = rng.IntN(len(hows)) {
+		if err := r.now.failed(); err != nil {
+			w.t.Error(err)
+			return
+		}
+		hows[how](r, rng)
+	}
+}
+
+func (w *world) killReplica(r *replica, rng *rand.Rand) {
+	defer w.events.begin("kill -9", r.way.name)()
+	r.now.kill()
+	w.startAgain(r, rng)
+}
+
+func (w *world) stopReplica(r *replica, rng *rand.Rand) {
+	defer w.events.begin("shut down", r.way.name)()
+	if err := r.now.stop(); err != nil {
+		w.t.Errorf("%s: %v", r.way.name, err)
+	}
+	w.startAgain(r, rng)
+}
+
+// startAgain starts a replica, mostly at once.
+func (w *world) startAgain(r *replica, rng *rand.Rand) {
+	if rng.IntN(3) == 0 {
+		rest(context.Background(), upTo(rng, lease))
+	}
+	w.startReplica(r)
+}
+
+// pauseReplica lets the process of a replica stand still, in two of three cases for longer than its
+// lease.
+func (w *world) pauseReplica(r *replica, rng *rand.Rand) {
+	defer w.events.begin("pause", r.way.name)()
+	if err := r.now.pause(); err != nil {
+		w.t.Errorf("%s: %v", r.way.name, err)
+	}
+	rest(context.Background(), upTo(rng, 3*lease))
+	if err := r.now.goOn(); err != nil {
+		w.t.Errorf("%s: %v", r.way.name, err)
+	}
+}
+
+// restartServers restarts the servers of NATS in turns.
+func (w *world) restartServers(ctx context.Context, rng *rand.Rand) {
+	for i := 0; rest(ctx, lease/4+upTo(rng, lease)) && w.awaitCurrent(ctx); i++ {
+		w.restartServer(w.servers[i%len(w.servers)], rng)
+	}
+}
+
+// restartServer kills a server, or shuts it down, and starts it again.
+func (w *world) restartServer(s *natsServer, rng *rand.Rand) {
+	if err := s.now.failed(); err != nil {
+		w.t.Error(err)
+	}
+	if rng.IntN(2) == 0 {
+		defer w.events.begin("kill -9", s.clients.name)()
+		s.now.kill()
+	} else {
+		defer w.events.begin("shut down", s.clients.name)()
+		if err := s.now.stop(); err != nil {
+			w.t.Errorf("%s: %v", s.clients.name, err)
+		}
+	}
+	rest(context.Background(), upTo(rng, lease/2))
+	w.startServer(s)
+}
+
+// awaitCurrent waits until each server has all that the others have, as one has to before the next
+// of three is restarted. It reports false if ctx ends before.
+func (w *world) awaitCurrent(ctx context.Context) bool {
+	for !w.isCurrent(ctx) {
+		if !rest(ctx, lease/20) {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *world) isCurrent(ctx context.Context) bool {
+	if len(w.servers) == 1 {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, lease)
+	defer cancel()
+	all, n := w.js.ListStreams(ctx), 0
+	for s := range all.Info() {
+		if n++; !isComplete(s.Cluster) {
+			return false
+		}
+	}
+	return all.Err() == nil && n > 0
+}
+
+// isComplete reports whether a stream has a leader, and all others follow it.
+func isComplete(c *jetstream.ClusterInfo) bool {
+	if c == nil || c.Leader == "" {
+		return false
+	}
+	for _, p := range c.Replicas {
+		if !p.Current || p.Offline || p.Lag > 0 {
+			return false
+		}
+	}
+	return len(c.Replicas) > 0
+}
+
+// cutWires cuts wires by chance: those of callers, and those that lead to the servers.
+func (w *world) cutWires(ctx context.Context, rng *rand.Rand) {
+	all := []*way{w.front}
+	for _, r := range w.replicas {
+		all = append(all, r.way)
+	}
+	for _, s := range w.servers {
+		all = append(all, s.clients)
+	}
+	for rest(ctx, lease/20+upTo(rng, lease/2)) {
+		if way := all[rng.IntN(len(all))]; way.cutOne(rng) {
+			w.events.begin("cut a wire to", way.name)()
+		}
+	}
+}
+
+// upTo returns a time below d by chance.
+func upTo(rng *rand.Rand, d time.Duration) time.Duration { return time.Duration(rng.Int64N(int64(d))) }
