@@ -35,6 +35,9 @@ const theName = "orders"
 // lease is how long a replica that runs a call may be silent.
 const lease = time.Second
 
+// leaveTime is how long what runs has to come to its end when a replica is shut down.
+const leaveTime = 4 * lease
+
 // replicaPlan is the plan of a replica.
 type replicaPlan struct {
 	ID       string
@@ -62,7 +65,7 @@ func runReplica(ctx context.Context, plan replicaPlan, ready func(string)) error
 	case <-c.Done():
 		return c.Err()
 	}
-	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), startTime/2)
+	leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTime)
 	defer cancel()
 	return c.Shutdown(leaving)
 }

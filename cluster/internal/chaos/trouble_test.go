@@ -36,7 +36,9 @@ func (w *world) troubleReplica(ctx context.Context, r *replica, first int, rng *
 			w.t.Error(err)
 			return
 		}
-		hows[how](r, rng)
+		if hows[how](r, rng); r.now == nil {
+			return // it cannot be started
+		}
 	}
 }
 
@@ -78,7 +80,10 @@ func (w *world) pauseReplica(r *replica, rng *rand.Rand) {
 // restartServers restarts the servers of NATS in turns.
 func (w *world) restartServers(ctx context.Context, rng *rand.Rand) {
 	for i := 0; rest(ctx, lease/4+upTo(rng, lease)) && w.awaitCurrent(ctx); i++ {
-		w.restartServer(w.servers[i%len(w.servers)], rng)
+		s := w.servers[i%len(w.servers)]
+		if w.restartServer(s, rng); s.now == nil {
+			return // it cannot be started
+		}
 	}
 }
 

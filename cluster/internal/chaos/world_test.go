@@ -169,6 +169,9 @@ func (w *world) processes() (all []*process) {
 // stopReplicas lets all replicas end in good order, so that their registers are complete.
 func (w *world) stopReplicas() {
 	for _, r := range w.replicas {
+		if r.now == nil {
+			continue // it was not started, which has been said
+		}
 		if err := r.now.failed(); err != nil {
 			w.t.Error(err)
 		} else if err := r.now.stop(); err != nil {
