@@ -79,13 +79,21 @@ func (c *call) compare(text string) {
 	}
 }
 
-// invoke makes the call with its key.
-func (c *call) invoke(ctx context.Context, on asterisque.Caller) (string, error) {
-	f := book
+// attempt makes the call with its key, once, on a path.
+func (c *call) attempt(ctx context.Context, how string, p path) (text string, err error) {
+	err = c.does(how+" on "+p.name, func() (err error) {
+		text, err = c.function().Call(ctx, p.on, c.work, asterisque.WithIdempotencyKey(c.key))
+		return err
+	})
+	return text, err
+}
+
+// function returns the one that the call is of.
+func (c *call) function() asterisque.Function[work, string] {
 	if c.again {
-		f = rebook
+		return rebook
 	}
-	return f.Call(ctx, on, c.work, asterisque.WithIdempotencyKey(c.key))
+	return book
 }
 
 // passes are errors after which a call is made again.

@@ -108,18 +108,14 @@ func holdOff(times int, rng *rand.Rand) time.Duration {
 
 // attempt makes a call once, on a path by chance. Some callers soon lose patience.
 func (cs *callers) attempt(c *call, rng *rand.Rand) (text string, err error) {
-	p, ctx, how := cs.paths[rng.IntN(len(cs.paths))], cs.last, "makes it on "
+	p, ctx, how := cs.paths[rng.IntN(len(cs.paths))], cs.last, "makes it"
 	if rng.IntN(4) == 0 {
 		patience := 10*time.Millisecond + upTo(rng, lease/2)
 		impatient, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
-		ctx, how = impatient, fmt.Sprintf("makes it for %v on ", patience.Round(time.Millisecond))
+		ctx, how = impatient, fmt.Sprintf("makes it for %v", patience.Round(time.Millisecond))
 	}
-	err = c.does(how+p.name, func() (err error) {
-		text, err = c.invoke(ctx, p.on)
-		return err
-	})
-	return text, err
+	return c.attempt(ctx, how, p)
 }
 
 // askAgain makes some calls once more that were answered: a call has one answer. Of one that may

@@ -67,14 +67,14 @@ func chaos(t *testing.T, servers int) {
 	}
 }
 
-// requireWell expects that calls succeed on each path, and posted ones, now that there is no
-// trouble. A slow machine may need some of each.
+// requireWell expects that calls succeed on each path, and are remembered on all, and that posted
+// ones succeed, now that there is no trouble. A slow machine may need some of each.
 func (w *world) requireWell(cs *callers) {
 	ctx, cancel := context.WithTimeout(cs.last, mostEnd)
 	defer cancel()
 	for _, p := range cs.paths {
-		for !cs.isAnswered(ctx, p) {
-			require.NoError(w.t, ctx.Err(), p.name)
+		for !cs.isRemembered(ctx, p) {
+			require.NoError(w.t, ctx.Err(), "calls do not succeed on %s, or are not remembered elsewhere", p.name)
 		}
 	}
 	for {
@@ -87,14 +87,19 @@ func (w *world) requireWell(cs *callers) {
 	}
 }
 
-// isAnswered makes a call once.
-func (cs *callers) isAnswered(ctx context.Context, p path) bool {
+// isRemembered makes a call once, and then on all other paths, and reports whether it has the same
+// answer on all.
+func (cs *callers) isRemembered(ctx context.Context, first path) bool {
 	c := cs.add(newCall())
-	var text string
-	err := c.does("makes it on "+p.name, func() (err error) {
-		text, err = c.invoke(ctx, p.on)
-		return err
-	})
+	text, err := c.attempt(ctx, "makes it", first)
 	c.end(outcomeOf(err), text)
+	for _, p := range cs.paths {
+		if err != nil {
+			return false
+		}
+		if text, err = c.attempt(ctx, "makes it again", p); err == nil {
+			c.compare(text)
+		}
+	}
 	return err == nil
 }

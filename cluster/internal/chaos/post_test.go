@@ -40,10 +40,6 @@ func (cs *callers) post(c *call, rng *rand.Rand) {
 
 // posting posts a call until JetStream may have it. One that is made only once may be refused.
 func (cs *callers) posting(c *call, rng *rand.Rand) (r cluster.Receipt, err error) {
-	f := book
-	if c.again {
-		f = rebook
-	}
 	for times := 0; rest(cs.last, holdOff(times, rng)); times++ {
 		opts := []cluster.PostOption{cluster.WithUrgency(priority.Priority(rng.IntN(3) - 1))}
 		if rng.IntN(5) == 0 {
@@ -51,7 +47,7 @@ func (cs *callers) posting(c *call, rng *rand.Rand) (r cluster.Receipt, err erro
 		}
 		from := cs.customer(rng)
 		err = c.does("posts it", func() (err error) {
-			r, err = cluster.Post(cs.last, from, theName, f, c.work, opts...)
+			r, err = cluster.Post(cs.last, from, theName, c.function(), c.work, opts...)
 			return err
 		})
 		if err == nil || !asterisque.Repeatable(err) || c.single || !isPassing(err) {
