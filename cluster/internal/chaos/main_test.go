@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	trouble   = flag.Duration("chaos", 6*time.Second, "for how long there is trouble")
+	trouble   = flag.Duration("chaos", 5*time.Second, "for how long there is trouble")
 	drawnFrom = flag.Uint64("chaos.seed", 0, "what the trouble is drawn from; 0: another number each time")
 )
 
