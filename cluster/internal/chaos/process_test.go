@@ -17,8 +17,9 @@ import (
 	"time"
 )
 
-// startTime is how long a part may take until it works: servers of NATS may have to agree first.
-const startTime = 40 * time.Second
+// startTime is how long a part may take until it works, or to end: servers of NATS, which are
+// restarted meanwhile, may have to agree first.
+const startTime = 2 * time.Minute
 
 // process is a part that runs.
 type process struct {
@@ -59,7 +60,9 @@ func startPart(part, name, dir string, plan any) (p *process, said string, err e
 		return nil, "", err
 	}
 	go p.follow(out) // ends with the process
-	said, err = p.awaitReady()
+	if said, err = p.awaitReady(); err != nil {
+		p.kill()
+	}
 	return p, said, err
 }
 
@@ -83,7 +86,6 @@ func (p *process) awaitReady() (string, error) {
 	case <-p.over:
 		return "", fmt.Errorf("%s has ended: %v", p.name, p.err)
 	case <-late.C:
-		p.kill()
 		return "", fmt.Errorf("%s does not work within %v", p.name, startTime)
 	}
 }

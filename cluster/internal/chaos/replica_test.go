@@ -85,7 +85,7 @@ func (p replicaPlan) join(ctx context.Context, reg *register) (*cluster.Cluster,
 		if err := os.Remove(p.Socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
-		trying, cancel := context.WithTimeout(ctx, startTime/4)
+		trying, cancel := context.WithTimeout(ctx, startTime/12)
 		c, err := cluster.Join(trying, p.config(), append(resuming(), asterisque.WithService(svc), asterisque.WithLogger(log))...)
 		cancel()
 		if err == nil {

@@ -79,7 +79,7 @@ func (w *world) pauseReplica(r *replica, rng *rand.Rand) {
 
 // restartServers restarts the servers of NATS in turns.
 func (w *world) restartServers(ctx context.Context, rng *rand.Rand) {
-	for i := 0; rest(ctx, lease/4+upTo(rng, lease)) && w.awaitCurrent(ctx); i++ {
+	for i := 0; rest(ctx, lease/2+upTo(rng, 2*lease)) && w.awaitCurrent(ctx); i++ {
 		s := w.servers[i%len(w.servers)]
 		if w.restartServer(s, rng); s.now == nil {
 			return // it cannot be started
@@ -122,13 +122,14 @@ func (w *world) isCurrent(ctx context.Context) bool {
 	}
 	ctx, cancel := context.WithTimeout(ctx, lease)
 	defer cancel()
-	all, n := w.js.ListStreams(ctx), 0
-	for s := range all.Info() {
-		if n++; !isComplete(s.Cluster) {
+	names := w.js.StreamNames(ctx)
+	for name := range names.Name() { // a list of streams has only those with a leader
+		s, err := w.js.Stream(ctx, name)
+		if err != nil || !isComplete(s.CachedInfo().Cluster) {
 			return false
 		}
 	}
-	return all.Err() == nil && n > 0
+	return names.Err() == nil
 }
 
 // isComplete reports whether a stream has a leader, and all others follow it.

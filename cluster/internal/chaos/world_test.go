@@ -117,13 +117,14 @@ func (w *world) startAll() {
 func (w *world) startServer(s *natsServer) {
 	p, said, err := startPart("server", s.plan.Name, w.dir, s.plan)
 	var at serverAddresses
-	if s.now = p; err == nil {
+	if err == nil {
 		err = json.Unmarshal([]byte(said), &at)
 	}
-	if err != nil {
+	if s.now = nil; err != nil {
 		w.t.Error(err)
 		return
 	}
+	s.now = p
 	s.clients.leadTo("tcp", at.Clients)
 	s.routes.leadTo("tcp", at.Servers)
 }
@@ -131,6 +132,7 @@ func (w *world) startServer(s *natsServer) {
 func (w *world) startReplica(r *replica) {
 	p, _, err := startPart("replica", r.plan.ID, w.dir, r.plan)
 	if r.now = p; err != nil {
+		r.now = nil
 		w.t.Error(err)
 	}
 }
