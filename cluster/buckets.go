@@ -81,15 +81,24 @@ func (b *buckets) list(cfg *Config) []namedBucket {
 	return list
 }
 
-// awaitBuckets is openBuckets for a node that joins. It goes on while the servers of NATS have yet
-// to find each other, or to agree on who leads them.
-func (c *Cluster) awaitBuckets(start context.Context) (buckets, error) {
+// awaitBuckets is openBuckets for a node that joins.
+func (c *Cluster) awaitBuckets(start context.Context) (b buckets, err error) {
+	err = insist(start, func(ctx context.Context) (err error) {
+		b, err = openBuckets(ctx, c.nc, &c.cfg, true)
+		return err
+	})
+	return b, err
+}
+
+// insist lets a node that joins open what it needs. It goes on while the servers of NATS have yet
+// to find each other, or to agree on who leads them. Of many that join at once not all ask at once.
+func insist(start context.Context, open func(ctx context.Context) error) error {
 	for {
 		ctx, cancel := context.WithTimeout(start, patience)
-		b, err := openBuckets(ctx, c.nc, &c.cfg, true)
+		err := open(ctx)
 		cancel()
 		if err == nil || !comes(err) || !holdOff(start, rand.N(time.Second)) {
-			return b, err
+			return err
 		}
 	}
 }

@@ -30,15 +30,12 @@ func (d *durables) begin(start context.Context, c *Cluster) error {
 	return err
 }
 
-func (d *durables) awaitBucket(start context.Context) (jetstream.KeyValue, error) {
-	for times := 0; ; times++ {
-		ctx, cancel := context.WithTimeout(start, patience)
-		kv, err := d.open(ctx, true)
-		cancel()
-		if err == nil || !comes(err) || !holdOff(start, holdOffTime(times)) {
-			return kv, err
-		}
-	}
+func (d *durables) awaitBucket(start context.Context) (kv jetstream.KeyValue, err error) {
+	err = insist(start, func(ctx context.Context) (err error) {
+		kv, err = d.open(ctx, true)
+		return err
+	})
+	return kv, err
 }
 
 // open returns the bucket, which it makes if it is not there. Who joins checks its limits.

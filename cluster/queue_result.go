@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
@@ -92,7 +93,8 @@ func (c *Cluster) lookForOutcome(ctx context.Context, r *receipt) (*callOutcome,
 // isPassing reports whether NATS may answer later what it has not answered.
 func isPassing(err error) bool {
 	return passes(err) || isFull(err) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrDisconnected) ||
-		errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrReconnectBufExceeded)
+		errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrReconnectBufExceeded) ||
+		errors.Is(err, jetstream.ErrNoStreamResponse) // a leader is elected
 }
 
 // receiptOf returns what a receipt says, if it is that of this identity.

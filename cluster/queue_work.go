@@ -51,7 +51,7 @@ func (c *Cluster) beginQueue(start context.Context) error {
 }
 
 func (w *worker) begin(start context.Context) (err error) {
-	if err := w.awaitQueue(start); err != nil {
+	if err := insist(start, func(ctx context.Context) error { return w.open(ctx, true) }); err != nil {
 		return err
 	}
 	c := w.cluster
@@ -65,19 +65,6 @@ func (w *worker) begin(start context.Context) (err error) {
 	}
 	w.peer, err = newPeer(start, c.node, queuePeerID, queueCodec)
 	return err
-}
-
-// awaitQueue is open for a node that joins. It goes on while the servers of NATS have yet to find
-// each other.
-func (w *worker) awaitQueue(start context.Context) error {
-	for times := 0; ; times++ {
-		ctx, cancel := context.WithTimeout(start, patience)
-		err := w.open(ctx, true)
-		cancel()
-		if err == nil || !comes(err) || !holdOff(start, holdOffTime(times)) {
-			return err
-		}
-	}
 }
 
 // open finds the queue, or makes it.
