@@ -26,7 +26,7 @@ func (x *Exchange) follow(ctx context.Context, name string, g *group) {
 func memberOf(m cluster.Member) outer.Member {
 	return outer.Member{
 		Name: m.Name, ID: m.ID, Instance: m.Instance, State: outer.State(m.State), Since: m.Since,
-		Identity: m.Identity, Region: m.Region, Version: m.Version, Metadata: m.Metadata,
+		Identity: m.Identity, Region: m.Region, Version: m.Version, Metadata: m.Metadata, Durable: m.Durable,
 	}
 }
 

@@ -43,6 +43,7 @@ func (x *Exchange) proved(p asterisque.Peer, m outer.Member) (_ outer.Member, er
 		x.cfg.Logger.Warn("exchange: a node is refused", "node", m.Name+" "+m.ID, "peer", p, "error", err)
 	}
 	m.Since = time.Now().UTC().Round(time.Millisecond)
+	m.Durable = false // that is said of nodes of the cluster alone
 	return m, err
 }
 

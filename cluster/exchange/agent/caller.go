@@ -149,6 +149,9 @@ func (r *route) set(members []Member) ([]pool.Address, error) {
 	set := make([]pool.Address, len(fit))
 	for i, m := range fit {
 		set[i] = pool.Address{URL: m.ID, ID: m.ID}
+		if m.Durable {
+			set[i].Answers = m.Name
+		}
 	}
 	return set, nil
 }

@@ -31,6 +31,11 @@ type Member struct {
 	Region   string
 	Version  string
 	Metadata map[string]string
+
+	// Durable says that the nodes of the name remember durable calls together (Config.Durable of
+	// package cluster): one whose node is lost goes on to another one of them. It is false for a
+	// node at an exchange.
+	Durable bool
 }
 
 // String names the node for people.
@@ -38,7 +43,7 @@ func (m Member) String() string { return m.Name + " " + m.ID }
 
 // memberOf returns a member as it is told here.
 func memberOf(m outer.Member) Member {
-	return Member{m.Name, m.ID, m.Instance, string(m.State), m.Since, m.Identity, m.Region, m.Version, m.Metadata}
+	return Member{m.Name, m.ID, m.Instance, string(m.State), m.Since, m.Identity, m.Region, m.Version, m.Metadata, m.Durable}
 }
 
 // Members returns the nodes that have a name, and that this node may reach, in the order of their

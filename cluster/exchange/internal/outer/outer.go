@@ -49,6 +49,7 @@ type Member struct {
 	Region   string            `cbor:"7,keyasint,omitempty"`
 	Version  string            `cbor:"8,keyasint,omitempty"`
 	Metadata map[string]string `cbor:"9,keyasint,omitempty"`
+	Durable  bool              `cbor:"10,keyasint,omitempty"` // answers with others of its name
 }
 
 // Registration is what a node says of itself. Its identity is the one that it claims to have, or
