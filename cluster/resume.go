@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
@@ -77,6 +78,9 @@ func (rs *resumes) isGone(ctx context.Context, id string) bool {
 	since, known := rs.nobody[id]
 	if !known {
 		since = time.Now()
+		maps.DeleteFunc(rs.nobody, func(_ string, at time.Time) bool {
+			return since.Sub(at) > rs.cluster.cfg.times.record // its sessions are no more
+		})
 		rs.nobody[id] = since
 	}
 	rs.mu.Unlock()
