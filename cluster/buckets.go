@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/asterisque-go/asterisque/cluster/internal/wait"
 )
 
 // buckets are where a cluster keeps what its nodes know of each other.
@@ -97,7 +99,7 @@ func insist(start context.Context, open func(ctx context.Context) error) error {
 		ctx, cancel := context.WithTimeout(start, patience)
 		err := open(ctx)
 		cancel()
-		if err == nil || !comes(err) || !holdOff(start, rand.N(time.Second)) {
+		if err == nil || !comes(err) || !wait.HoldOff(start, rand.N(time.Second)) {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/wait"
 )
 
 // await waits until nobody holds a key, and claims it: a lock, or an election. It goes on while
@@ -29,7 +30,7 @@ func (c *claims) await(ctx context.Context, key string) (*Claim, error) {
 			return nil, fmt.Errorf("cluster: waiting for the key %q: %w (%w)", key, context.Cause(ctx), err)
 		}
 		c.log.Debug("cluster: a key is waited for without NATS", "key", key, "error", err)
-		holdOff(ctx, holdOffTime(times))
+		wait.HoldOff(ctx, holdOffTime(times))
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/asterisque-go/asterisque/cluster/internal/wait"
 )
 
 // claim claims a key for this node. It fails with a *HeldError if a node holds it, this one or
@@ -39,7 +41,7 @@ func (c *claims) take(ctx context.Context, key string, force bool) (*Claim, erro
 		if claim != nil || err != nil {
 			return claim, c.forbidden(before, key, err)
 		}
-		if !holdOff(ctx, rand.N(20*time.Millisecond)) {
+		if !wait.HoldOff(ctx, rand.N(20*time.Millisecond)) {
 			return nil, unanswered("claim", key, context.Cause(ctx))
 		}
 	}

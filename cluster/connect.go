@@ -45,7 +45,7 @@ func (c *Cluster) connect(start context.Context) error {
 func (c *Cluster) noticeEvents(o *nats.Options) error {
 	reconnected, failed := o.ReconnectedCB, o.AsyncErrorCB
 	o.ReconnectedCB = func(nc *nats.Conn) {
-		c.again.signal()
+		c.again.Signal()
 		if reconnected != nil {
 			reconnected(nc)
 		}

@@ -6,6 +6,8 @@ import (
 	"errors"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/asterisque-go/asterisque/cluster/internal/wait"
 )
 
 // claim writes that a call runs here, in the place of e. It returns a run, or what others have
@@ -21,7 +23,7 @@ func (d *durables) claim(ctx context.Context, call durableCall, e durableEntry) 
 	defer cancel()
 	a := &durableAttempt{run: d.newRun(call), place: e}
 	for times := 0; !a.try(ctx); times++ {
-		if !holdOff(ctx, holdOffTime(times)) {
+		if !wait.HoldOff(ctx, holdOffTime(times)) {
 			a.err = durableAway(either(a.err, context.Cause(ctx)))
 			break
 		}
@@ -114,7 +116,7 @@ func (d *durables) takeBack(r *durableRun) {
 		defer func() { <-d.takeBacks }()
 		ctx, cancel := context.WithTimeout(d.ctx, d.plan.Lease)
 		defer cancel()
-		for times := 0; !r.isGone(ctx) && holdOff(ctx, holdOffTime(times)); times++ {
+		for times := 0; !r.isGone(ctx) && wait.HoldOff(ctx, holdOffTime(times)); times++ {
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/wait"
 	"github.com/asterisque-go/asterisque/codec"
 )
 
@@ -103,7 +104,7 @@ func (r *durableRun) keep() (stop func()) {
 	over := make(chan struct{})
 	go func() { // ends with stop
 		defer close(over)
-		for again := true; again && holdOff(ctx, r.plan.Lease/3); {
+		for again := true; again && wait.HoldOff(ctx, r.plan.Lease/3); {
 			again = r.renew(ctx)
 		}
 	}()
@@ -156,7 +157,7 @@ func (r *durableRun) settle(rec *durableRecord) (taken durableEntry, err error) 
 		case isFull(err) && rec != nil:
 			rec = r.record.with(durableUnkept) // for that there is room
 		}
-		if r.ctx.Err() != nil || !holdOff(ctx, holdOffTime(times)) {
+		if r.ctx.Err() != nil || !wait.HoldOff(ctx, holdOffTime(times)) {
 			return taken, err
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/asterisque-go/asterisque/cluster/internal/wait"
 )
 
 // durableLook is how often a call that runs elsewhere is looked at, whatever its watch says: that
@@ -40,7 +42,7 @@ func (d *durables) awaitEnd(ctx context.Context, call durableCall, e durableEntr
 		}
 		next, err := d.store.read(ctx, call.name)
 		if err != nil {
-			holdOff(ctx, holdOffTime(0))
+			wait.HoldOff(ctx, holdOffTime(0))
 			continue
 		}
 		if !next.runs() {

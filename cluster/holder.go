@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/wait"
 )
 
 // holder is a Caller for whoever holds a key. A call goes to the node that NATS names, which serves
@@ -38,17 +39,17 @@ type holderTarget struct { // fixed
 
 // Invoke implements [asterisque.Caller].
 func (h *holder) Invoke(ctx context.Context, c *asterisque.Call) error {
-	wait, cancel := ctx, context.CancelFunc(func() {})
+	patient, cancel := ctx, context.CancelFunc(func() {})
 	if at, ok := c.Deadline(ctx); ok {
-		wait, cancel = context.WithDeadline(ctx, at)
+		patient, cancel = context.WithDeadline(ctx, at)
 	}
 	defer cancel()
 	var last error
 	for failed, again := (*holderTarget)(nil), 0; ; {
-		to, err := h.find(wait, c.FailFast())
+		to, err := h.find(patient, c.FailFast())
 		switch {
 		case err != nil:
-			return c.Refuse(h.unfound(wait, err, last))
+			return c.Refuse(h.unfound(patient, err, last))
 		case failed != nil && to.Holder != failed.Holder:
 			again = 0
 		case failed != nil && c.FailFast():
@@ -59,8 +60,8 @@ func (h *holder) Invoke(ctx context.Context, c *asterisque.Call) error {
 			return last
 		}
 		h.forget(to)
-		if failed != nil && !holdOff(wait, holdOffTime(again)) {
-			return c.Refuse(h.unfound(wait, last, last))
+		if failed != nil && !wait.HoldOff(patient, holdOffTime(again)) {
+			return c.Refuse(h.unfound(patient, last, last))
 		}
 		failed, again = to, again+1
 	}
@@ -81,16 +82,16 @@ func isElsewhere(err error, failFast bool) bool {
 
 // unfound returns the error of a call for which no holder was found: last is how it has failed at
 // the one before, if there was one.
-func (h *holder) unfound(wait context.Context, err, last error) error {
+func (h *holder) unfound(patient context.Context, err, last error) error {
 	if last == nil {
 		last = err
 	}
 	text := fmt.Sprintf("a call for the holder of %q: %v", h.key, last)
 	var a *asterisque.Abort
 	switch {
-	case errors.Is(wait.Err(), context.Canceled):
+	case errors.Is(patient.Err(), context.Canceled):
 		a = asterisque.ErrCanceled.Withf("%s", text)
-	case wait.Err() != nil:
+	case patient.Err() != nil:
 		a = asterisque.ErrExpired.Withf("%s", text)
 	case errors.As(err, &a):
 		a = a.Withf("%s", text)

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/wait"
 	"github.com/asterisque-go/asterisque/codec"
 )
 
@@ -81,7 +82,7 @@ func (h *holder) lead(ctx context.Context, failFast bool) (to *holderTarget, err
 		if err == nil || ctx.Err() == nil { // else it was cut short, and the one before tells more
 			err = why
 		}
-		if failFast || isSearchOver(err) || !holdOff(ctx, holdOffTime(times)) {
+		if failFast || isSearchOver(err) || !wait.HoldOff(ctx, holdOffTime(times)) {
 			return nil, err
 		}
 	}

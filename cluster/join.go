@@ -13,6 +13,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/broker"
+	"github.com/asterisque-go/asterisque/cluster/internal/wait"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/natswire"
 )
@@ -28,7 +29,7 @@ type Cluster struct {
 	own     *broker.Broker // nil: NATS is elsewhere
 	nc      *nats.Conn
 	buckets buckets
-	again   notice // NATS is there again
+	again   wait.Notice // NATS is there again
 	views   views
 	self    *presence // nil: the node has no name
 	offered *endpoints

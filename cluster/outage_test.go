@@ -104,7 +104,7 @@ func TestWatchTellsThatNATSCannotBeAsked(t *testing.T) {
 		}
 		require.Equal(t, Joined, change.Kind)
 		require.NoError(t, b.Close())
-		c.again.signal() // so that it asks
+		c.again.Signal() // so that it asks
 	}
 	require.ErrorIs(t, told, errLate)
 	_, err := c.Members(t.Context(), "orders")

@@ -12,6 +12,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/asterisque-go/asterisque/cluster/internal/wait"
 )
 
 // presence keeps the entries of this node.
@@ -19,7 +21,7 @@ type presence struct { // all but self.State and the last four are fixed
 	nc    *nats.Conn
 	b     buckets
 	reop  func(ctx context.Context) error // makes the buckets again, if they are gone
-	again *notice                         // NATS is there again
+	again *wait.Notice                    // NATS is there again
 	beat  time.Duration
 	log   *slog.Logger
 	self  Member
@@ -117,7 +119,7 @@ func (p *presence) vacant(ctx context.Context, has nameOwner) error {
 // another node has taken the place of this one, with ErrReplaced.
 func (p *presence) keep(ctx context.Context, draining <-chan struct{}) error {
 	for ctx.Err() == nil {
-		again := p.again.next()
+		again := p.again.Next()
 		wait := time.NewTimer(p.beat - rand.N(p.beat/5)) // not all at once
 		var err error
 		select {
@@ -178,7 +180,7 @@ func (p *presence) renew(ctx context.Context) error {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
 		err = p.put(ctx)
 		// JetStream may have lost all, and then whoever watches watches nothing
-		defer p.again.signal()
+		defer p.again.Signal()
 	case err != nil:
 	case bytes.Equal(e.Value(), p.self.encode()):
 		p.entry = e.Revision()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/wait"
 	"github.com/asterisque-go/asterisque/codec"
 )
 
@@ -161,7 +162,7 @@ func isCut(err error) bool {
 func (j *job) keep(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() { // ends with stop
-		for holdOff(ctx, j.worker.cluster.cfg.times.queueAgain/3) {
+		for wait.HoldOff(ctx, j.worker.cluster.cfg.times.queueAgain/3) {
 			j.taken.goesOn()
 		}
 	}()
@@ -197,7 +198,7 @@ func (j *job) settle(o *callOutcome) {
 			j.done()
 			return
 		}
-		if !isPassing(err) || !holdOff(ctx, holdOffTime(times)) {
+		if !isPassing(err) || !wait.HoldOff(ctx, holdOffTime(times)) {
 			j.unknown(err)
 			return
 		}

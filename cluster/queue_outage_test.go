@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/cluster/internal/wait"
 )
 
 // lasting are bookings whose NATS server can be started again, with what does that.
@@ -58,7 +60,7 @@ func TestNATSIsStartedAgainWhileCallsArePostedAndRun(t *testing.T) {
 func postsAtLast(t *testing.T, c *Cluster, n int) Receipt {
 	for times := 0; ; times++ {
 		r, _ := Post(t.Context(), c, "orders", book, n)
-		if r != "" || !holdOff(t.Context(), holdOffTime(times)) {
+		if r != "" || !wait.HoldOff(t.Context(), holdOffTime(times)) {
 			return r
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/wait"
 	"github.com/asterisque-go/asterisque/codec"
 )
 
@@ -171,7 +172,7 @@ func (q *queue) decide(ctx context.Context, key []byte, o *callOutcome) (there *
 			return nil, err
 		}
 		// the server that answers may not have what the leader has
-		if there, err = q.outcome(ctx, key); there != nil || err != nil || !holdOff(ctx, holdOffTime(times)) {
+		if there, err = q.outcome(ctx, key); there != nil || err != nil || !wait.HoldOff(ctx, holdOffTime(times)) {
 			return there, either(err, ctx.Err())
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/wait"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -150,7 +151,7 @@ func (c *Cluster) post(ctx context.Context, q *queue, m *posted) (uint64, error)
 			return 0, c.notPosted(q, msg.Subject, err)
 		}
 		open = open || !isRejected(err)
-		if !holdOff(ctx, holdOffTime(times)) || errors.Is(err, nats.ErrConnectionClosed) {
+		if !wait.HoldOff(ctx, holdOffTime(times)) || errors.Is(err, nats.ErrConnectionClosed) {
 			return 0, postedPerhaps(err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/wait"
 	"github.com/asterisque-go/asterisque/codec"
 )
 
@@ -70,7 +71,7 @@ func (c *Cluster) Result(ctx context.Context, of Receipt) ([]byte, error) {
 		if err != nil && !isPassing(err) {
 			return nil, err
 		}
-		if !holdOff(ctx, holdOffTime(times)) {
+		if !wait.HoldOff(ctx, holdOffTime(times)) {
 			return nil, ctx.Err()
 		}
 	}

@@ -190,7 +190,7 @@ func (w *worker) rests() bool {
 	defer look.Stop()
 	select {
 	case <-w.posted:
-	case <-w.cluster.again.next():
+	case <-w.cluster.again.Next():
 	case <-look.C:
 	case <-w.cluster.node.Draining():
 	case <-w.cluster.ctx.Done():

@@ -10,6 +10,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/asterisque-go/asterisque/cluster/internal/wait"
 )
 
 // reaper removes the nodes that give no signs of life. One node does that for all, so that nobody
@@ -41,12 +43,12 @@ func newReaper(c *Cluster) *reaper {
 // run does the work whenever nobody else does, until ctx ends. It leaves it to the others if the
 // NATS server does not let this node do it: who finds lost nodes may write the entries of all.
 func (r *reaper) run(ctx context.Context) {
-	wait := r.beat
+	pause := r.beat
 	for {
-		if !holdOff(ctx, wait-rand.N(wait/5)) {
+		if !wait.HoldOff(ctx, pause-rand.N(pause/5)) {
 			return
 		}
-		if wait = r.life; r.take(ctx) {
+		if pause = r.life; r.take(ctx) {
 			if err := r.reap(ctx); err != nil && ctx.Err() == nil {
 				r.log.Warn("cluster: lost nodes cannot be found", "error", err)
 			}

@@ -139,7 +139,7 @@ func (r *route) resolve(ctx context.Context) iter.Seq2[[]pool.Address, error] {
 		var last []pool.Address
 		var told error
 		for {
-			changed := r.view.changed.next()
+			changed := r.view.changed.Next()
 			set, err := r.set()
 			fresh := set != nil && !slices.Equal(set, last) || err != nil && (told == nil || told.Error() != err.Error())
 			if set != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/internal/wait"
 )
 
 // sessionRecords implements asterisque.Repository: it has the records of this node's sessions, and
@@ -79,7 +80,7 @@ func (s *sessionRecords) Get(ctx context.Context, id asterisque.SessionID) (r as
 	}
 	for times := 0; ; times++ {
 		r, ok, err = s.read(ctx, id)
-		if err == nil || !holdOff(ctx, holdOffTime(times)) {
+		if err == nil || !wait.HoldOff(ctx, holdOffTime(times)) {
 			return r, ok, err
 		}
 	}
@@ -129,7 +130,7 @@ func (s *sessionRecords) keep(ctx context.Context) {
 		select {
 		case <-every.C:
 			s.missAll()
-		case <-s.cluster.again.next():
+		case <-s.cluster.again.Next():
 			s.missAll()
 		case <-soon.C:
 		case <-ctx.Done():

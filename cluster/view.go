@@ -12,6 +12,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/asterisque-go/asterisque/cluster/internal/wait"
 )
 
 // view is who is there of those that a filter matches, kept current while somebody uses it.
@@ -20,10 +22,10 @@ type view struct {
 	kv     jetstream.KeyValue
 	filter string        // of keys, "orders.*" or "*.4711"
 	life   time.Duration // for which those stay that a new look does not find
-	again  *notice       // NATS is there again
+	again  *wait.Notice  // NATS is there again
 	log    *slog.Logger
 
-	changed notice
+	changed wait.Notice
 
 	mu      sync.Mutex
 	members map[string]Member    // by key; guarded by mu, as all below
@@ -48,7 +50,7 @@ func (v *view) untilNextLook() time.Duration {
 	return d - rand.N(d/5)
 }
 
-func newView(nc *nats.Conn, kv jetstream.KeyValue, filter string, life time.Duration, again *notice, log *slog.Logger) *view {
+func newView(nc *nats.Conn, kv jetstream.KeyValue, filter string, life time.Duration, again *wait.Notice, log *slog.Logger) *view {
 	return &view{
 		nc: nc, kv: kv, filter: filter, life: life, again: again, log: log,
 		members: make(map[string]Member), missing: make(map[string]time.Time), gone: make(map[string]Kind),
@@ -58,7 +60,7 @@ func newView(nc *nats.Conn, kv jetstream.KeyValue, filter string, life time.Dura
 // follow keeps the view current until ctx ends.
 func (v *view) follow(ctx context.Context) {
 	for ctx.Err() == nil {
-		again := v.again.next()
+		again := v.again.Next()
 		err := v.look(ctx, again)
 		v.fail(err)
 		if err != nil && ctx.Err() == nil {
@@ -71,7 +73,7 @@ func (v *view) follow(ctx context.Context) {
 				continue // it is time for another look, and nobody else's
 			}
 		}
-		holdOff(ctx, rand.N(v.life/3)) // after an outage all would look at once
+		wait.HoldOff(ctx, rand.N(v.life/3)) // after an outage all would look at once
 	}
 }
 
@@ -118,7 +120,7 @@ func (v *view) look(ctx context.Context, again <-chan struct{}) error {
 
 // take takes an entry, or the mark of one that was deleted.
 func (v *view) take(e jetstream.KeyValueEntry) {
-	defer v.changed.signal()
+	defer v.changed.Signal()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	key := e.Key()
@@ -156,7 +158,7 @@ func (v *view) removeLocked(key string, how Kind) {
 // lookedFor notes that these were found, and all others are missing. They may be back at once:
 // JetStream may have lost all that it had, and then everybody says anew that it is there.
 func (v *view) lookedFor(found map[string]bool) {
-	defer v.changed.signal()
+	defer v.changed.Signal()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.looked, v.failure = true, nil
@@ -175,7 +177,7 @@ func (v *view) dropMissing(since time.Time) {
 		if at.Before(since) {
 			delete(v.missing, key)
 			v.removeLocked(key, Lost)
-			defer v.changed.signal()
+			defer v.changed.Signal()
 		}
 	}
 }
@@ -187,7 +189,7 @@ func (v *view) fail(err error) {
 	v.mu.Lock()
 	v.failure = err
 	v.mu.Unlock()
-	v.changed.signal()
+	v.changed.Signal()
 }
 
 // all returns the members in the order of their ids, once there was a first look.

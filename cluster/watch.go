@@ -32,7 +32,7 @@ func (c *Cluster) Members(ctx context.Context, name string) ([]Member, error) {
 	}
 	defer leave()
 	for {
-		changed := v.changed.next()
+		changed := v.changed.Next()
 		members, looked := v.all()
 		if err := c.Err(); err != nil {
 			return nil, err
@@ -78,7 +78,7 @@ func (c *Cluster) Watch(ctx context.Context, name string) iter.Seq2[Change, erro
 		defer leave()
 		w := watcher{view: v, known: make(map[string]Member)}
 		for {
-			changed := v.changed.next()
+			changed := v.changed.Next()
 			if c.Err() != nil || !w.tell(yield) {
 				return
 			}

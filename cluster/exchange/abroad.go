@@ -42,7 +42,7 @@ func (n *nodes) setAbroad(ctx context.Context, g *group, id string, m *outer.Mem
 	} else {
 		g.abroad[id] = versioned{*m, n.version}
 	}
-	g.changed.signal()
+	g.changed.Signal()
 }
 
 // reachAbroad makes the Wire to a node of the cluster.

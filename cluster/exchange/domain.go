@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/asterisque-go/asterisque/cluster"
+	"github.com/asterisque-go/asterisque/cluster/internal/wait"
 )
 
 // ClaimedError says that another exchange with the same id runs, in the same domain of NATS or in
@@ -52,7 +53,7 @@ const askAgain = 30 * time.Second
 
 // watchClaim asks again and again, until ctx ends.
 func (d *domain) watchClaim(ctx context.Context, log *slog.Logger) {
-	for holdOff(ctx, askAgain) {
+	for wait.HoldOff(ctx, askAgain) {
 		d.lookForOther(ctx, log)
 	}
 }

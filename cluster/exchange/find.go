@@ -211,7 +211,7 @@ func (n *nodes) setForeign(ctx context.Context, g *group, all map[string]cluster
 		}
 		g.foreign[id] = v
 	}
-	g.changed.signal()
+	g.changed.Signal()
 }
 
 // foreign returns a node of another domain, if its name is in use here.

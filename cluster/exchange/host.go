@@ -9,6 +9,7 @@ import (
 
 	"github.com/asterisque-go/asterisque/cluster"
 	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/cluster/internal/wait"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -62,7 +63,7 @@ func (x *Exchange) host(ctx context.Context, r *registrant) (*cluster.Hosted, er
 // another exchange, ends its registration here.
 func (x *Exchange) keepShown(ctx context.Context, r *registrant, h *cluster.Hosted) {
 	for h == nil {
-		if !holdOff(ctx, patience) {
+		if !wait.HoldOff(ctx, patience) {
 			return
 		}
 		var err error
@@ -93,16 +94,4 @@ func replaced(err error) error {
 		return outer.ErrReplaced.Withf("in the cluster: %v", err)
 	}
 	return fmt.Errorf("exchange: the node is in the cluster no more: %w", err)
-}
-
-// holdOff waits, and reports false if ctx ends before.
-func holdOff(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -37,7 +37,7 @@ func (x *Exchange) tellMembers(ctx context.Context, name string, r *registrant, 
 	defer leave()
 	t := teller{p: p, known: make(map[string]uint64)}
 	for {
-		changed := g.changed.next()
+		changed := g.changed.Next()
 		if err := t.tell(ctx, x.reachable(r.member.Identity, x.nodes.all(g))); err != nil {
 			return err
 		}

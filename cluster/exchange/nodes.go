@@ -7,6 +7,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/cluster/internal/wait"
 )
 
 // registrant is a node that is registered.
@@ -40,7 +41,7 @@ type group struct {
 	foreign map[string]versioned   // the same in other domains; replaced as a whole
 	uses    int                    // by those who watch
 	stop    context.CancelFunc     // ends what keeps these two
-	changed notice
+	changed wait.Notice
 }
 
 func newNodes() *nodes {
@@ -119,7 +120,7 @@ func (n *nodes) groupLocked(name string) *group {
 func (n *nodes) changeLocked(g *group, r *registrant) {
 	n.version++
 	r.version = n.version
-	g.changed.signal()
+	g.changed.Signal()
 }
 
 // leave forgets a node.
@@ -132,7 +133,7 @@ func (n *nodes) leave(r *registrant) {
 		return
 	}
 	delete(g.members, r.member.ID)
-	g.changed.signal()
+	g.changed.Signal()
 	n.dropLocked(r.member.Name, g)
 }
 

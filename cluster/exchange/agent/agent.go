@@ -8,6 +8,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/cluster/internal/wait"
 )
 
 // Agent is a node at an exchange. All methods are safe for concurrent use.
@@ -21,7 +22,7 @@ type Agent struct {
 	ctx    context.Context // ends with Close, or when the node is replaced; its cause is why
 	end    context.CancelCauseFunc
 
-	states   notice // of conn: there is another one
+	states   wait.Notice // of conn: there is another one
 	sessions atomic.Int64
 
 	registration registration // these lock themselves
@@ -76,7 +77,7 @@ func (a *Agent) join(start context.Context) (err error) {
 			if s == asterisque.Connected {
 				a.urls.good()
 			}
-			a.states.signal()
+			a.states.Signal()
 		},
 	})
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"time"
 
 	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
 	"github.com/asterisque-go/asterisque/pool"
@@ -102,7 +101,7 @@ func (r *route) resolve(ctx context.Context) iter.Seq2[[]pool.Address, error] {
 		w, leave := r.agent.use(r.name)
 		defer leave()
 		for {
-			changed := w.changed.next()
+			changed := w.changed.Next()
 			if !r.tell(w, yield) {
 				return
 			}
@@ -125,15 +124,6 @@ func (r *route) tell(w *watch, yield func([]pool.Address, error) bool) bool {
 		return yield(r.set(members))
 	}
 	return true
-}
-
-func holdOff(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }
 
 // set returns the nodes for calls, or why there are none: those that drain only if there is nobody

@@ -10,6 +10,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+	"github.com/asterisque-go/asterisque/cluster/internal/wait"
 )
 
 // again is how long after a registration that has failed the next one is tried.
@@ -17,7 +18,7 @@ const again = 200 * time.Millisecond
 
 // registration is that of the node, while it has one.
 type registration struct {
-	changed notice
+	changed wait.Notice
 
 	mu       sync.Mutex
 	session  *asterisque.Session // where the node is registered; guarded by mu, as all below
@@ -38,7 +39,7 @@ func (r *registration) set(s *asterisque.Session, w outer.Welcome) {
 		r.proved = w.Identity
 	}
 	r.mu.Unlock()
-	r.changed.signal()
+	r.changed.Signal()
 }
 
 // drain lets others see that the node drains.
@@ -46,7 +47,7 @@ func (r *registration) drain() {
 	r.mu.Lock()
 	r.draining = true
 	r.mu.Unlock()
-	r.changed.signal()
+	r.changed.Signal()
 }
 
 // state returns what the node does.
@@ -63,7 +64,7 @@ func (r *registration) state() outer.State {
 func (a *Agent) await(ctx context.Context) (*asterisque.Session, error) {
 	r := &a.registration
 	for {
-		changed := r.changed.next()
+		changed := r.changed.Next()
 		r.mu.Lock()
 		s := r.session
 		r.mu.Unlock()
@@ -119,12 +120,12 @@ func (a *Agent) awaitRegistered(start context.Context) error {
 // keepRegistered registers the node with each session that there is with an exchange.
 func (a *Agent) keepRegistered() {
 	for a.ctx.Err() == nil {
-		changed := a.states.next()
+		changed := a.states.Next()
 		if s := a.conn.Session(); s != nil && a.conn.Ready() {
 			err := a.register(s)
 			a.registration.set(nil, outer.Welcome{})
 			a.notRegistered(s, err)
-			holdOff(a.ctx, again)
+			wait.HoldOff(a.ctx, again)
 			continue
 		}
 		select {
@@ -176,7 +177,7 @@ func (a *Agent) register(s *asterisque.Session) error {
 // tellStates tells the exchange each time that the node does something else, until ctx ends.
 func (a *Agent) tellStates(ctx context.Context, call *asterisque.StreamCall[outer.State, outer.Welcome, struct{}], last outer.State) error {
 	for {
-		changed := a.registration.changed.next()
+		changed := a.registration.changed.Next()
 		if s := a.registration.state(); s != last {
 			last = s
 			if err := call.Send(ctx, s); err != nil {

@@ -3,6 +3,8 @@ package agent
 import (
 	"context"
 	"sync"
+
+	"github.com/asterisque-go/asterisque/cluster/internal/wait"
 )
 
 // watches are the names that are in use, each asked for once, whatever number of Pools there is.
@@ -17,7 +19,7 @@ type watch struct {
 	end  context.CancelFunc // ends what keeps it; fixed
 	uses int                // guarded by mu of watches
 
-	changed notice
+	changed wait.Notice
 
 	mu      sync.Mutex
 	known   bool     // the exchange has told something; guarded by mu, as all below
@@ -73,7 +75,7 @@ func (a *Agent) keep(ctx context.Context, name string, w *watch) {
 			return true
 		})
 		w.set(func() { w.err = err })
-		holdOff(ctx, again)
+		wait.HoldOff(ctx, again)
 	}
 }
 
@@ -82,7 +84,7 @@ func (w *watch) set(change func()) {
 	w.mu.Lock()
 	change()
 	w.mu.Unlock()
-	w.changed.signal()
+	w.changed.Signal()
 }
 
 // now returns what is known; neither members nor err before the exchange has told anything.

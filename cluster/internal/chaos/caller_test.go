@@ -11,6 +11,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster"
+	"github.com/asterisque-go/asterisque/cluster/internal/wait"
 )
 
 // callers make calls while there is trouble.
@@ -60,7 +61,7 @@ func (cs *callers) drawn(rng *rand.Rand, posted bool) *call {
 
 // makeCalls makes calls one after the other until ctx ends. It returns when the last one has ended.
 func (cs *callers) makeCalls(ctx context.Context, rng *rand.Rand, pace time.Duration, posted bool) {
-	for rest(ctx, upTo(rng, 2*pace)) {
+	for wait.HoldOff(ctx, upTo(rng, 2*pace)) {
 		if c := cs.drawn(rng, posted); posted {
 			cs.post(c, rng)
 		} else {
@@ -76,7 +77,7 @@ const verdicts = 3
 // carryOut makes a call until its outcome is known.
 func (cs *callers) carryOut(c *call, rng *rand.Rand) {
 	told := 0
-	for times := 0; rest(cs.last, holdOff(times, rng)); times++ {
+	for times := 0; wait.HoldOff(cs.last, holdOff(times, rng)); times++ {
 		text, err := cs.attempt(c, rng)
 		switch {
 		case err == nil:

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"time"
 )
 
 // These are the variables of the environment that make a process a part of the tests: which part,
@@ -49,16 +48,4 @@ func runPart(name string) int {
 		return 1
 	}
 	return 0
-}
-
-// rest waits, and reports false if ctx ends before.
-func rest(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

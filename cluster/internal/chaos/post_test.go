@@ -9,6 +9,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster"
+	"github.com/asterisque-go/asterisque/cluster/internal/wait"
 	"github.com/asterisque-go/asterisque/priority"
 )
 
@@ -40,7 +41,7 @@ func (cs *callers) post(c *call, rng *rand.Rand) {
 
 // posting posts a call until JetStream may have it. One that is made only once may be refused.
 func (cs *callers) posting(c *call, rng *rand.Rand) (r cluster.Receipt, err error) {
-	for times := 0; rest(cs.last, holdOff(times, rng)); times++ {
+	for times := 0; wait.HoldOff(cs.last, holdOff(times, rng)); times++ {
 		opts := []cluster.PostOption{cluster.WithUrgency(priority.Priority(rng.IntN(3) - 1))}
 		if rng.IntN(5) == 0 {
 			opts = append(opts, cluster.WithDeadline(time.Now().Add(lease/2+upTo(rng, 3*lease))))
@@ -65,7 +66,7 @@ func (cs *callers) withdraw(c *call, rng *rand.Rand, r cluster.Receipt) bool {
 
 // await waits for the outcome of a call. Some ask for it once more.
 func (cs *callers) await(c *call, rng *rand.Rand, r cluster.Receipt) {
-	for times := 0; rest(cs.last, holdOff(times, rng)); times++ {
+	for times := 0; wait.HoldOff(cs.last, holdOff(times, rng)); times++ {
 		text, err := cs.result(c, rng, r)
 		as := outcomeOf(err)
 		if as == open {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster"
+	"github.com/asterisque-go/asterisque/cluster/internal/wait"
 )
 
 // work is what a call asks for.
@@ -92,7 +93,7 @@ func (p replicaPlan) join(ctx context.Context, reg *register) (*cluster.Cluster,
 			return c, nil
 		}
 		log.Warn("joining", "error", err)
-		if !rest(ctx, 50*time.Millisecond) {
+		if !wait.HoldOff(ctx, 50*time.Millisecond) {
 			return nil, err
 		}
 	}
@@ -131,6 +132,6 @@ func (r *register) run(_ context.Context, w work) (string, error) {
 	if err := r.note(w.Call, id, begun); err != nil {
 		return "", err
 	}
-	rest(context.Background(), w.Takes)
+	wait.HoldOff(context.Background(), w.Takes)
 	return id, r.note(w.Call, id, ended)
 }

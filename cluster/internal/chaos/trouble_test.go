@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/asterisque-go/asterisque/cluster/internal/wait"
 )
 
 // drawing returns where one of those who draw has its numbers from.
@@ -31,7 +33,7 @@ func (w *world) trouble(seed uint64, d time.Duration) {
 // troubleReplica kills, pauses and stops a replica in turns, first in the way that first says.
 func (w *world) troubleReplica(ctx context.Context, r *replica, first int, rng *rand.Rand) {
 	hows := []func(*replica, *rand.Rand){w.killReplica, w.pauseReplica, w.stopReplica, w.killReplica, w.pauseReplica}
-	for how := first; rest(ctx, lease/4+upTo(rng, 3*lease)); how = rng.IntN(len(hows)) {
+	for how := first; wait.HoldOff(ctx, lease/4+upTo(rng, 3*lease)); how = rng.IntN(len(hows)) {
 		if err := r.now.failed(); err != nil {
 			w.t.Error(err)
 			return
@@ -59,7 +61,7 @@ func (w *world) stopReplica(r *replica, rng *rand.Rand) {
 // startAgain starts a replica, mostly at once.
 func (w *world) startAgain(r *replica, rng *rand.Rand) {
 	if rng.IntN(3) == 0 {
-		rest(context.Background(), upTo(rng, lease))
+		wait.HoldOff(context.Background(), upTo(rng, lease))
 	}
 	w.startReplica(r)
 }
@@ -71,7 +73,7 @@ func (w *world) pauseReplica(r *replica, rng *rand.Rand) {
 	if err := r.now.pause(); err != nil {
 		w.t.Errorf("%s: %v", r.way.name, err)
 	}
-	rest(context.Background(), upTo(rng, 3*lease))
+	wait.HoldOff(context.Background(), upTo(rng, 3*lease))
 	if err := r.now.goOn(); err != nil {
 		w.t.Errorf("%s: %v", r.way.name, err)
 	}
@@ -79,7 +81,7 @@ func (w *world) pauseReplica(r *replica, rng *rand.Rand) {
 
 // restartServers restarts the servers of NATS in turns.
 func (w *world) restartServers(ctx context.Context, rng *rand.Rand) {
-	for i := 0; rest(ctx, lease/2+upTo(rng, 2*lease)) && w.awaitCurrent(ctx); i++ {
+	for i := 0; wait.HoldOff(ctx, lease/2+upTo(rng, 2*lease)) && w.awaitCurrent(ctx); i++ {
 		s := w.servers[i%len(w.servers)]
 		if w.restartServer(s, rng); s.now == nil {
 			return // it cannot be started
@@ -101,7 +103,7 @@ func (w *world) restartServer(s *natsServer, rng *rand.Rand) {
 			w.t.Errorf("%s: %v", s.clients.name, err)
 		}
 	}
-	rest(context.Background(), upTo(rng, lease/2))
+	wait.HoldOff(context.Background(), upTo(rng, lease/2))
 	w.startServer(s)
 }
 
@@ -109,7 +111,7 @@ func (w *world) restartServer(s *natsServer, rng *rand.Rand) {
 // of three is restarted. It reports false if ctx ends before.
 func (w *world) awaitCurrent(ctx context.Context) bool {
 	for !w.isCurrent(ctx) {
-		if !rest(ctx, lease/20) {
+		if !wait.HoldOff(ctx, lease/20) {
 			return false
 		}
 	}
@@ -154,7 +156,7 @@ func (w *world) cutWires(ctx context.Context, rng *rand.Rand) {
 	for _, s := range w.servers {
 		all = append(all, s.clients)
 	}
-	for rest(ctx, lease/20+upTo(rng, lease/2)) {
+	for wait.HoldOff(ctx, lease/20+upTo(rng, lease/2)) {
 		if way := all[rng.IntN(len(all))]; way.cutOne(rng) {
 			w.events.begin("cut a wire to", way.name)()
 		}

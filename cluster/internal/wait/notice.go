@@ -1,15 +1,15 @@
-package agent
+package wait
 
 import "sync"
 
-// notice wakes whoever waits for a change.
-type notice struct {
+// Notice wakes whoever waits for a change. The zero value is ready to use.
+type Notice struct {
 	mu      sync.Mutex
 	changed chan struct{} // guarded by mu; closed with the next change; nil: nobody waits
 }
 
-// next returns a channel that is closed with the next change.
-func (n *notice) next() <-chan struct{} {
+// Next returns a channel that is closed with the next change.
+func (n *Notice) Next() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.changed == nil {
@@ -18,7 +18,8 @@ func (n *notice) next() <-chan struct{} {
 	return n.changed
 }
 
-func (n *notice) signal() {
+// Signal wakes all who wait.
+func (n *Notice) Signal() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.changed != nil {
