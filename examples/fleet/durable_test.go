@@ -19,8 +19,8 @@ var (
 )
 
 // tries makes a durable call whose attempts end with these errors, the last one again and again,
-// and returns its error, how many attempts there were, and what the journal has of it.
-func tries(t *testing.T, outcomes ...error) (err error, n int, lines []string) {
+// and returns how many attempts there were, what the journal has of it, and its error.
+func tries(t *testing.T, outcomes ...error) (n int, lines []string, err error) {
 	j, err := openJournal(filepath.Join(t.TempDir(), "a.journal"))
 	require.NoError(t, err)
 	defer j.close()
@@ -36,31 +36,31 @@ func tries(t *testing.T, outcomes ...error) (err error, n int, lines []string) {
 	})
 	lines, failed := j.lines()
 	require.NoError(t, failed)
-	return err, n, lines
+	return n, lines, err
 }
 
 func TestADurableCallIsMadeAgainUntilItIsAnswered(t *testing.T) {
-	err, n, lines := tries(t, notRun, mayRun, notRun, mayRun, nil)
+	n, lines, err := tries(t, notRun, mayRun, notRun, mayRun, nil)
 	require.NoError(t, err)
 	require.Equal(t, 5, n)
 	require.Equal(t, []string{"made a 1", "noted a 1 " + madeAgain, "answered a 1"}, lines)
 }
 
 func TestADurableCallThatWasOnlyRefusedHasNotRun(t *testing.T) {
-	err, n, lines := tries(t, notRun)
+	n, lines, err := tries(t, notRun)
 	require.True(t, asterisque.Repeatable(err))
 	require.Greater(t, n, 5)
 	require.Equal(t, []string{"made a 1", "refused a 1 the replica goes away"}, lines)
 }
 
 func TestADurableCallMayHaveRunIfOneOfItsAttemptsMay(t *testing.T) {
-	err, _, lines := tries(t, notRun, mayRun, notRun)
+	_, lines, err := tries(t, notRun, mayRun, notRun)
 	require.False(t, asterisque.Repeatable(err))
 	require.Equal(t, []string{"made a 1", "noted a 1 " + madeAgain, "failed a 1 the session with the replica was lost"}, lines)
 }
 
 func TestADurableCallIsGivenUpOnceItsReplicaIsSaidToBeLost(t *testing.T) {
-	err, n, lines := tries(t, mayRun, notRun, saysLost())
+	n, lines, err := tries(t, mayRun, notRun, saysLost())
 	require.False(t, asterisque.Repeatable(err))
 	require.Equal(t, 2+mostTold, n)
 	require.Equal(t, "failed a 1 the replica that ran it was lost", lines[len(lines)-1])
