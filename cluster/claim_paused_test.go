@@ -5,11 +5,7 @@ package cluster
 import (
 	"bufio"
 	"context"
-	"fmt"
-	"io"
 	"os"
-	"os/exec"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -20,17 +16,10 @@ import (
 	"github.com/asterisque-go/asterisque/cluster/broker"
 )
 
-// pausedBy names the NATS server to the process that is paused, which is this test again.
-const pausedBy = "ASTERISQUE_TEST_PAUSED_BY"
-
-// TestThePausedProcess is that process: it claims a key, and for each line that it reads says
-// whether it believes that it holds it, and what becomes of a call in that role.
+// TestThePausedProcess is the process that is paused: it claims a key, and for each line that it
+// reads says whether it believes that it holds it, and what becomes of a call in that role.
 func TestThePausedProcess(t *testing.T) {
-	url := os.Getenv(pausedBy)
-	if url == "" {
-		t.Skip("it is started by TestAProcessThatWasPausedDoesNotGoOnAsTheHolder")
-	}
-	cfg := Config{Name: "hubs", ID: "paused", NATS: url}
+	cfg := Config{Name: "hubs", ID: "paused", NATS: inChild(t)}
 	cfg.times.life = time.Second
 	c := joined(t, cfg)
 	store := callerOf(t, c, "store")
@@ -41,7 +30,7 @@ func TestThePausedProcess(t *testing.T) {
 		// the second call is one that was past all that this process itself knows
 		_, own := who.Call(t.Context(), claim.Caller(store), struct{}{})
 		_, raw := who.Call(t.Context(), store, struct{}{}, asterisque.WithMetadata(mark))
-		fmt.Printf("said: %v; %v; %v\n", claim.Err() == nil, own == nil, raw == nil)
+		say("%v; %v; %v", claim.Err() == nil, own == nil, raw == nil)
 	}
 }
 
@@ -50,41 +39,17 @@ func TestAProcessThatWasPausedDoesNotGoOnAsTheHolder(t *testing.T) {
 	b := start(t, broker.Config{})
 	joined(t, brief(listening(config(b, "store", "s"))))
 	c := joined(t, brief(config(b, "hubs", "next")))
-	child := exec.Command(os.Args[0], "-test.run", "^TestThePausedProcess$", "-test.v")
-	child.Env = append(os.Environ(), pausedBy+"="+b.URL())
-	in, err := child.StdinPipe()
-	require.NoError(t, err)
-	out, err := child.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, child.Start())
-	defer func() {
-		in.Close()
-		child.Process.Kill()
-		child.Wait()
-	}()
-	lines := bufio.NewScanner(out)
-	require.Equal(t, "true; true; true", saidBy(t, in, lines))
+	paused := startChild(t, "TestThePausedProcess", b.URL())
+	paused.tell("say")
+	require.Equal(t, "true; true; true", paused.said())
 
-	require.NoError(t, child.Process.Signal(syscall.SIGSTOP))
+	require.NoError(t, paused.Process.Signal(syscall.SIGSTOP))
 	ctx, cancel := context.WithTimeout(t.Context(), enough)
 	defer cancel()
 	next, err := c.AwaitClaim(ctx, "device/4711")
 	require.NoError(t, err)
 	require.Equal(t, "s", ask(t, next.Caller(callerOf(t, c, "store"))))
-	require.NoError(t, child.Process.Signal(syscall.SIGCONT))
-	require.Equal(t, "false; false; false", saidBy(t, in, lines))
-}
-
-// saidBy asks the process, and returns its answer.
-func saidBy(t *testing.T, in io.Writer, lines *bufio.Scanner) string {
-	t.Helper()
-	_, err := io.WriteString(in, "say\n")
-	require.NoError(t, err)
-	for lines.Scan() {
-		if _, said, ok := strings.Cut(lines.Text(), "said: "); ok {
-			return said
-		}
-	}
-	t.Fatal("the process has ended")
-	return ""
+	require.NoError(t, paused.Process.Signal(syscall.SIGCONT))
+	paused.tell("say")
+	require.Equal(t, "false; false; false", paused.said())
 }

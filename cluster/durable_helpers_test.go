@@ -78,6 +78,18 @@ func (s *bookings) replicaFor(id string, f does, opts, callers []asterisque.Opti
 	for _, by := range change {
 		by(&cfg)
 	}
+	c := joined(s.t, cfg, append([]asterisque.Option{s.service(f)}, opts...)...)
+	r := &replica{Cluster: c, t: s.t}
+	if c.durable != nil {
+		r.kv = &faultyKV{KeyValue: c.durable.store.kv}
+		c.durable.store.kv = r.kv
+	}
+	r.session = r.dialled(callers...)
+	return r
+}
+
+// service lets a node run the functions by f, which is counted.
+func (s *bookings) service(f does) asterisque.Option {
 	svc := asterisque.NewService()
 	if s.within != nil {
 		svc.Intercept(s.within)
@@ -88,14 +100,7 @@ func (s *bookings) replicaFor(id string, f does, opts, callers []asterisque.Opti
 	}
 	book.Handle(svc, counted)
 	rebook.Handle(svc, counted)
-	c := joined(s.t, cfg, append([]asterisque.Option{asterisque.WithService(svc)}, opts...)...)
-	r := &replica{Cluster: c, t: s.t}
-	if c.durable != nil {
-		r.kv = &faultyKV{KeyValue: c.durable.store.kv}
-		c.durable.store.kv = r.kv
-	}
-	r.session = r.dialled(callers...)
-	return r
+	return asterisque.WithService(svc)
 }
 
 // dialled returns a session with the replica of a caller of its own.

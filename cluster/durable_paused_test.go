@@ -5,10 +5,7 @@ package cluster
 import (
 	"bufio"
 	"context"
-	"fmt"
 	"os"
-	"os/exec"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -18,20 +15,13 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// pausedBooking names the NATS server to the process that is paused, which is this test again.
-const pausedBooking = "ASTERISQUE_TEST_PAUSED_BOOKING"
-
-// TestThePausedBooking is that process: a replica that says where it listens, and that it runs a
-// call, and runs it until it reads a line.
+// TestThePausedBooking is the process that is paused: a replica that says where it listens, and
+// that it runs a call, and runs it until it reads a line.
 func TestThePausedBooking(t *testing.T) {
-	url := os.Getenv(pausedBooking)
-	if url == "" {
-		t.Skip("it is started by TestAProcessThatWasPausedDoesNotRunACallAgain")
-	}
-	in := bufio.NewScanner(os.Stdin)
+	url, in := inChild(t), bufio.NewScanner(os.Stdin)
 	svc := asterisque.NewService()
 	book.Handle(svc, func(context.Context, int) (string, error) {
-		fmt.Println("said: runs")
+		say("runs")
 		in.Scan()
 		return "by the paused one", nil
 	})
@@ -40,7 +30,7 @@ func TestThePausedBooking(t *testing.T) {
 	c, err := Join(t.Context(), cfg, asterisque.WithService(svc))
 	require.NoError(t, err)
 	defer c.Close()
-	fmt.Println("said:", c.self.self.Addresses[0])
+	say("%s", c.self.self.Addresses[0])
 	<-t.Context().Done() // it is killed
 }
 
@@ -56,13 +46,12 @@ func TestAProcessThatWasPausedDoesNotRunACallAgain(t *testing.T) {
 		first <- outcome{text, err}
 	}()
 	require.Equal(t, "runs", p.said())
-	require.NoError(t, p.cmd.Process.Signal(syscall.SIGSTOP))
+	require.NoError(t, p.Process.Signal(syscall.SIGSTOP))
 	_, err := b.books(key)
 	requireMayHaveRun(t, asterisque.ErrUnavailable, err)
 
-	require.NoError(t, p.cmd.Process.Signal(syscall.SIGCONT))
-	_, err = p.in.Write([]byte("go on\n"))
-	require.NoError(t, err)
+	require.NoError(t, p.Process.Signal(syscall.SIGCONT))
+	p.tell("go on")
 	requireText(t, "by the paused one", first)
 	text, err := b.books(key)
 	require.NoError(t, err, "its answer may still be put in")
@@ -79,7 +68,7 @@ func TestOfACallWhoseProcessIsKilledARepetitionLearnsThatItMayHaveRun(t *testing
 	// ends with its process
 	go book.Call(t.Context(), p.session, 1, asterisque.WithIdempotencyKey(key))
 	require.Equal(t, "runs", p.said())
-	require.NoError(t, p.cmd.Process.Kill())
+	require.NoError(t, p.Process.Kill())
 	_, err := b.books(key)
 	requireMayHaveRun(t, asterisque.ErrUnavailable, err)
 	require.Zero(t, s.runs.Load())
@@ -87,43 +76,15 @@ func TestOfACallWhoseProcessIsKilledARepetitionLearnsThatItMayHaveRun(t *testing
 
 // pausedReplica is a replica that is a process of its own.
 type pausedReplica struct {
-	t       *testing.T
-	cmd     *exec.Cmd
-	in      interface{ Write([]byte) (int, error) }
-	lines   *bufio.Scanner
+	*child
 	session *asterisque.Session
 }
 
 func (s *bookings) pausedProcess() *pausedReplica {
-	t := s.t.(*testing.T)
-	child := exec.Command(os.Args[0], "-test.run", "^TestThePausedBooking$", "-test.v")
-	child.Env = append(os.Environ(), pausedBooking+"="+s.b.URL())
-	in, err := child.StdinPipe()
-	require.NoError(t, err)
-	out, err := child.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, child.Start())
-	t.Cleanup(func() {
-		in.Close()
-		child.Process.Kill()
-		child.Wait()
-	})
-	p := &pausedReplica{t: t, cmd: child, in: in, lines: bufio.NewScanner(out)}
+	p := startChild(s.t, "TestThePausedBooking", s.b.URL())
 	node := asterisque.NewNode()
-	t.Cleanup(func() { node.Close() })
-	p.session, err = node.Dial(t.Context(), p.said())
-	require.NoError(t, err)
-	return p
-}
-
-// said returns what it says next.
-func (p *pausedReplica) said() string {
-	p.t.Helper()
-	for p.lines.Scan() {
-		if _, said, ok := strings.Cut(p.lines.Text(), "said: "); ok {
-			return said
-		}
-	}
-	p.t.Fatal("the process has ended")
-	return ""
+	s.t.Cleanup(func() { node.Close() })
+	session, err := node.Dial(s.t.Context(), p.said())
+	require.NoError(s.t, err)
+	return &pausedReplica{p, session}
 }

@@ -1,12 +1,7 @@
 package cluster
 
 import (
-	"bufio"
 	"context"
-	"fmt"
-	"os"
-	"os/exec"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,18 +10,12 @@ import (
 	"github.com/asterisque-go/asterisque"
 )
 
-// killedTaker names the NATS server to the process that is killed, which is this test again.
-const killedTaker = "ASTERISQUE_TEST_KILLED_TAKER"
-
-// TestTheKilledTaker is that process: a node that takes a posted call, says so, and goes on with it
-// until it is killed.
+// TestTheKilledTaker is the process that is killed: a node that takes a posted call, says so, and
+// goes on with it until it is killed.
 func TestTheKilledTaker(t *testing.T) {
-	url := os.Getenv(killedTaker)
-	if url == "" {
-		t.Skip("it is started by TestOfAPostedCallWhoseNodeIsKilledNobodyKnowsWhetherItHasRun")
-	}
+	url := inChild(t)
 	runs := func(ctx context.Context, n int) (string, error) {
-		fmt.Println("said: runs")
+		say("runs")
 		<-ctx.Done()
 		return "", ctx.Err()
 	}
@@ -79,17 +68,7 @@ func TestAPostedCallThatMayRunAgainDoesWhenItsNodeIsKilled(t *testing.T) {
 
 // killTaker lets a process take a call, and kills it while the call runs.
 func (s *bookings) killTaker() {
-	child := exec.Command(os.Args[0], "-test.run", "^TestTheKilledTaker$", "-test.v")
-	child.Env = append(os.Environ(), killedTaker+"="+s.b.URL())
-	out, err := child.StdoutPipe()
-	require.NoError(s.t, err)
-	require.NoError(s.t, child.Start())
-	defer child.Wait()
-	defer child.Process.Kill()
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		if strings.Contains(lines.Text(), "said: runs") {
-			return
-		}
-	}
-	require.Fail(s.t, "the process has ended")
+	taker := startChild(s.t, "TestTheKilledTaker", s.b.URL())
+	require.Equal(s.t, "runs", taker.said())
+	taker.kill()
 }

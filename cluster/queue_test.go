@@ -20,17 +20,7 @@ func (s *bookings) takes(id string, f does, change ...func(*Config)) *Cluster {
 	for _, by := range change {
 		by(&cfg)
 	}
-	svc := asterisque.NewService()
-	if s.within != nil {
-		svc.Intercept(s.within)
-	}
-	counted := func(ctx context.Context, n int) (string, error) {
-		s.runs.Add(1)
-		return f(ctx, n)
-	}
-	book.Handle(svc, counted)
-	rebook.Handle(svc, counted)
-	return joined(s.t, cfg, asterisque.WithService(svc))
+	return joined(s.t, cfg, s.service(f))
 }
 
 // customer joins a node that only posts.
