@@ -14,8 +14,9 @@ import (
 
 const (
 	// mostEnd is how long calls may take to end once all trouble is over: a posted one is handed
-	// out again 15 s after its replica was lost, or after a server has begun to lead.
-	mostEnd = 45 * time.Second
+	// out again 15 s after its replica was lost, or after a server has begun to lead. The rest is
+	// for slow machines.
+	mostEnd = 90 * time.Second
 
 	// pace is how long a caller rests between two calls, on average.
 	pace = 250 * time.Millisecond
