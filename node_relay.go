@@ -2,6 +2,7 @@ package asterisque
 
 import (
 	"log/slog"
+	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/guard"
@@ -18,6 +19,7 @@ var ErrElsewhere error = codec.ErrUnavailable.Withf("the session goes on at anot
 type relaying struct { // fixed
 	near, far relay.Side // the peer's, and the other node's
 	session   SessionID
+	patience  time.Duration // with a side that takes nothing
 	log       *slog.Logger
 }
 
@@ -25,7 +27,7 @@ func newRelaying(cfg *config, peer wire.Wire, a *accepted) *relaying {
 	return &relaying{
 		near:    relay.Side{Wire: peer, Largest: cfg.plan.Largest + outbox.HeadSize},
 		far:     relay.Side{Wire: a.elsewhere, Largest: a.promises.maxFrame},
-		session: a.session, log: cfg.log,
+		session: a.session, patience: cfg.writeTimeout, log: cfg.log,
 	}
 }
 
@@ -33,7 +35,7 @@ func newRelaying(cfg *config, peer wire.Wire, a *accepted) *relaying {
 func (r *relaying) run() {
 	log := r.log.With("session", r.session.short(), "addr", guard.RemoteOf(r.log, r.near.Wire))
 	log.Info("session is relayed")
-	err := relay.Between(r.log, r.near, r.far)
+	err := relay.Between(r.log, r.patience, r.near, r.far)
 	log.Info("session is relayed no more", "error", err)
 }
 

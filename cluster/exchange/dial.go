@@ -37,11 +37,14 @@ func (x *Exchange) dial(ctx context.Context, t outer.Target, p *asterisque.Pipe[
 	return none, near.Wait(ctx)
 }
 
+// relayPatience is for how long a side of a relay may take nothing, as Timeouts.Write by default.
+const relayPatience = 5 * time.Minute
+
 // relay carries frames between two Wires until either ends, and returns why, unless that was in
 // good order.
 func (x *Exchange) relay(near, far wire.Wire) error {
 	x.relayed.Add(1)
-	return relay.Between(x.cfg.Logger,
+	return relay.Between(x.cfg.Logger, relayPatience,
 		relay.Side{Wire: near, Largest: outer.Largest}, relay.Side{Wire: far, Largest: outer.Largest})
 }
 

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"encoding/binary"
+	"time"
 
 	"github.com/asterisque-go/asterisque/internal/buffer"
 	"github.com/asterisque-go/asterisque/wire"
@@ -13,6 +14,9 @@ const (
 
 	// head is what a frame of a batch has before it, in bytes.
 	head = 4
+
+	// slowest is how many bytes a second a side that reads has to take at least.
+	slowest = 16 << 10
 )
 
 // direction carries frames one way. It belongs to one goroutine.
@@ -21,6 +25,9 @@ type direction struct {
 	to      wire.Wire
 	ahead   wire.Buffered
 	batches wire.BatchWriter // nil, as ahead: each frame goes on by itself
+
+	patience time.Duration // for how long a write may stand
+	late     *time.Timer   // ends the relay; runs while something is written
 
 	batch *buffer.Buffer // nil while nothing is gathered, so that a silent relay holds nothing
 	n     int            // bytes of it that are
@@ -55,8 +62,7 @@ func (d *direction) carry() error {
 func (d *direction) pass(frame []byte) error {
 	more := d.batches != nil && d.ahead.Buffered()
 	if d.batch == nil && (!more || head+len(frame) > gathered) {
-		d.one[0] = frame
-		return d.to.WriteFrames(d.one[:])
+		return d.write(frame)
 	}
 	if d.n+head+len(frame) > gathered {
 		if err := d.flush(); err != nil {
@@ -75,10 +81,25 @@ func (d *direction) pass(frame []byte) error {
 	return d.flush()
 }
 
+// write writes one frame.
+func (d *direction) write(frame []byte) error {
+	d.begin(len(frame))
+	defer d.late.Stop()
+	d.one[0] = frame
+	return d.to.WriteFrames(d.one[:])
+}
+
 // flush writes what is gathered.
 func (d *direction) flush() error {
+	d.begin(d.n)
+	defer d.late.Stop()
 	defer d.release()
 	return d.batches.WriteBatch(d.batch.B[:d.n])
+}
+
+// begin bounds the time in which n bytes are written.
+func (d *direction) begin(n int) {
+	d.late.Reset(d.patience + time.Duration(n)*time.Second/slowest)
 }
 
 func (d *direction) release() {

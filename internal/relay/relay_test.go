@@ -8,8 +8,10 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"runtime"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -50,7 +52,7 @@ func between(t *testing.T, first, second string) (a, b wire.Wire, end <-chan err
 	far, b := connected(t, second)
 	over := make(chan error, 1)
 	go func() {
-		over <- relay.Between(slog.Default(), relay.Side{Wire: near, Largest: largest}, relay.Side{Wire: far, Largest: largest})
+		over <- relay.Between(slog.Default(), time.Hour, relay.Side{Wire: near, Largest: largest}, relay.Side{Wire: far, Largest: largest})
 	}() // ends with a Wire
 	return a, b, over
 }
@@ -79,7 +81,7 @@ func TestWiresWithNothingButTheFiveMethodsAreRelayed(t *testing.T) {
 	far, b := connected(t, "tcp://127.0.0.1:0")
 	end := make(chan error, 1)
 	go func() {
-		end <- relay.Between(slog.Default(), relay.Side{Wire: bare{near}, Largest: largest}, relay.Side{Wire: bare{far}, Largest: largest})
+		end <- relay.Between(slog.Default(), time.Hour, relay.Side{Wire: bare{near}, Largest: largest}, relay.Side{Wire: bare{far}, Largest: largest})
 	}() // ends with a Wire
 	requireFrames(t, a, b)
 	require.NoError(t, b.Close())
@@ -175,5 +177,59 @@ func TestTheEndOfEitherWireEndsTheOther(t *testing.T) {
 				require.False(t, errors.Is(err, wire.ErrFrameTooLarge))
 			}
 		})
+	}
+}
+
+func TestASideThatTakesNothingEndsTheRelayInTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, near := wire.Pipe()
+		far, b := wire.Pipe()
+		begin, end := time.Now(), make(chan error, 1)
+		go func() {
+			end <- relay.Between(slog.Default(), time.Minute, relay.Side{Wire: near, Largest: largest}, relay.Side{Wire: far, Largest: largest})
+		}() // ends with a Wire
+		full := make([]byte, 128<<10)
+		require.NoError(t, b.WriteFrames([][]byte{full}))
+		require.NoError(t, b.Close(), "which nobody reads")
+		require.ErrorContains(t, <-end, "takes nothing")
+		require.Equal(t, time.Minute+8*time.Second, time.Since(begin))
+		require.NoError(t, a.Close())
+	})
+}
+
+func TestARelayThatIsSilentGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, near := wire.Pipe()
+		far, b := wire.Pipe()
+		end := make(chan error, 1)
+		go func() {
+			end <- relay.Between(slog.Default(), time.Minute, relay.Side{Wire: near, Largest: largest}, relay.Side{Wire: far, Largest: largest})
+		}() // ends with a Wire
+		for range 3 {
+			require.NoError(t, a.WriteFrames([][]byte{{1}, {2}}))
+			for range 2 {
+				_, err := b.ReadFrame(largest)
+				require.NoError(t, err)
+			}
+			time.Sleep(24 * time.Hour) // of the bubble
+		}
+		require.NoError(t, b.Close())
+		require.NoError(t, <-end)
+	})
+}
+
+// quits is a Wire that ends the goroutine which reads it.
+type quits struct{ wire.Wire }
+
+func (quits) ReadFrame(int) ([]byte, error) { runtime.Goexit(); return nil, nil }
+
+func TestAWireThatEndsItsGoroutineEndsTheRelay(t *testing.T) {
+	a, near := wire.Pipe()
+	far, b := wire.Pipe()
+	log := slog.New(slog.DiscardHandler)
+	require.ErrorContains(t, relay.Between(log, time.Hour, relay.Side{Wire: quits{near}, Largest: largest}, relay.Side{Wire: far, Largest: largest}), "ended its goroutine")
+	for _, w := range []wire.Wire{a, b} {
+		_, err := w.ReadFrame(largest)
+		require.Error(t, err)
 	}
 }
