@@ -231,26 +231,32 @@ func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, holder se
 }
 
 // former implements resumer.
-func (n *Node) former(ctx context.Context, was *former, p *Peer) (_ *Session, elsewhere *SessionRecord) {
+func (n *Node) former(ctx context.Context, was *former, p *Peer) (_ *Session, elsewhere *SessionRecord, err error) {
 	if was.session == (SessionID{}) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	n.awaitBegin(ctx, was.session)
-	r, ok := n.records.get(ctx, was.session)
-	if !ok {
-		return nil, nil
+	r, ok, err := n.records.get(ctx, was.session)
+	switch {
+	case err != nil && n.cfg.elsewhere != nil:
+		return nil, nil, errAnywhere
+	case !ok:
+		return nil, nil, nil
 	}
 	n.mu.Lock()
 	s := n.resumable[was.session]
 	n.mu.Unlock()
 	switch {
 	case s == nil && r.Node != n.cfg.id:
-		return nil, &r
+		return nil, &r, nil
 	case s == nil || !s.res.entitles(was.secret) || s.res.identity != p.identity():
-		return nil, nil // which the session knows best: the record may be older
+		return nil, nil, nil // which the session knows best: the record may be older
 	}
-	return s, nil
+	return s, nil, nil
 }
+
+// errAnywhere is what a peer is told whose session another node may have. It comes again.
+var errAnywhere = codec.ErrUnavailable.Withf("it could not be found out which node has the session")
 
 // awaitBegin waits for the begin of a session whose peer may have lost the Wire already.
 func (n *Node) awaitBegin(ctx context.Context, id SessionID) {

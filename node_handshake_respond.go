@@ -13,8 +13,9 @@ import (
 // resumer is what a handshake needs of the node.
 type resumer interface {
 	// former returns the session that a peer wants to resume, if it has its secret and its
-	// identity, or the record that says which other node has it.
-	former(ctx context.Context, was *former, p *Peer) (s *Session, elsewhere *SessionRecord)
+	// identity, or the record that says which other node has it. The error says that another one may
+	// have it.
+	former(ctx context.Context, was *former, p *Peer) (s *Session, elsewhere *SessionRecord, err error)
 
 	// refusesSession returns why no session begins of a peer, or nil.
 	refusesSession(p *Peer) error
@@ -107,7 +108,7 @@ func (h *handshake) find(ctx context.Context, r resumer, a *accepted, was *forme
 	if err := h.exposed(); err != nil {
 		return nil, err
 	}
-	found, at := r.former(ctx, was, &a.about)
+	found, at, err := r.former(ctx, was, &a.about)
 	if at != nil && !h.relayed {
 		if a.elsewhere, err = h.cfg.reach(ctx, *at, a.about); a.elsewhere != nil {
 			a.session = was.session

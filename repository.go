@@ -17,8 +17,8 @@ import (
 // Methods are called concurrently, each call on a goroutine of its own, at most 1,024 at once for a
 // node. Nobody waits for one beyond the end of its context, which is no later than the time of
 // [Timeouts].Handshake; so a method may block, and call the node. Those that fail, or panic, cost
-// the peer its resume, and nothing else. Node.Close waits for Delete, and so Delete had better not
-// call it.
+// the peer its resume, and nothing else; with Resume.Elsewhere a Get that fails costs it no more
+// than another attempt. Node.Close waits for Delete, and so Delete had better not call it.
 type Repository interface {
 	// Put stores r, in place of any earlier record of the same session: when the session begins,
 	// when it goes away (Expires is set then) and when it is resumed.
@@ -112,7 +112,7 @@ func (rs *records) put(ctx context.Context, r SessionRecord) {
 }
 
 // get returns the record of a session.
-func (rs *records) get(ctx context.Context, session [16]byte) (_ SessionRecord, ok bool) {
+func (rs *records) get(ctx context.Context, session [16]byte) (_ SessionRecord, ok bool, err error) {
 	type found struct {
 		SessionRecord
 		ok bool
@@ -122,7 +122,7 @@ func (rs *records) get(ctx context.Context, session [16]byte) (_ SessionRecord, 
 		return f, err
 	})
 	rs.logError(err, session)
-	return f.SessionRecord, f.ok
+	return f.SessionRecord, f.ok, err
 }
 
 // remove deletes the record of a session.

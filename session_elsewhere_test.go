@@ -33,15 +33,21 @@ func newReplicas(t *testing.T, svc *asterisque.Service, ids []string, opts ...as
 	t.Helper()
 	rs := &replicas{records: asterisque.NewRepository(), byID: make(map[string]*asterisque.Node)}
 	for _, id := range ids {
-		n := asterisque.NewNode(append([]asterisque.Option{
-			asterisque.WithID(id), asterisque.WithService(svc),
-			asterisque.WithResume(asterisque.Resume{For: time.Minute, Records: rs.records, Elsewhere: rs.elsewhere}),
-		}, opts...)...)
-		t.Cleanup(func() { n.Close() })
-		rs.byID[id] = n
-		rs.urls = append(rs.urls, serve(t, n))
+		rs.add(t, svc, id, opts...)
 	}
 	return rs
+}
+
+// add adds a node that offers svc.
+func (rs *replicas) add(t *testing.T, svc *asterisque.Service, id string, opts ...asterisque.Option) {
+	t.Helper()
+	n := asterisque.NewNode(append([]asterisque.Option{
+		asterisque.WithID(id), asterisque.WithService(svc),
+		asterisque.WithResume(asterisque.Resume{For: time.Minute, Records: rs.records, Elsewhere: rs.elsewhere}),
+	}, opts...)...)
+	t.Cleanup(func() { n.Close() })
+	rs.byID[id] = n
+	rs.urls = append(rs.urls, serve(t, n))
 }
 
 // elsewhere is Resume.Elsewhere.
@@ -203,6 +209,44 @@ func TestAPeerWhoseReplicaCannotBeReachedComesAgain(t *testing.T) {
 			require.Same(t, first, conn.Session())
 		})
 	}
+}
+
+// unread are records of which Get fails at times.
+type unread struct {
+	asterisque.Repository
+	fails atomic.Bool
+	asked atomic.Int64
+}
+
+func (u *unread) Get(ctx context.Context, id asterisque.SessionID) (asterisque.SessionRecord, bool, error) {
+	u.asked.Add(1)
+	if u.fails.Load() {
+		return asterisque.SessionRecord{}, false, errBroken
+	}
+	return u.Repository.Get(ctx, id)
+}
+
+func TestAPeerComesAgainWhileItCannotBeFoundOutWhoHasItsSession(t *testing.T) {
+	rs := newReplicas(t, namedService(nil), nil)
+	records := &unread{Repository: rs.records}
+	rs.records = records
+	for _, id := range []string{"a", "b"} {
+		rs.add(t, namedService(nil), id)
+	}
+	conn, wires := rs.connect(t)
+	first := conn.Session()
+	records.fails.Store(true)
+	for i := range 2 {
+		rs.lead(1 - i)
+		before := records.asked.Load()
+		wires.cut()
+		settled(t, func() bool { return records.asked.Load() > before+3 })
+		require.ErrorContains(t, conn.Outage().Why, "which node has the session")
+	}
+	records.fails.Store(false)
+	_, err := whoServes.Call(background, conn, "x")
+	require.NoError(t, err)
+	require.Same(t, first, conn.Session())
 }
 
 func TestARelayEndsWithTheShutdownOfItsNodeAndTheSessionDoesNot(t *testing.T) {
