@@ -372,9 +372,7 @@ func (n *Node) closeDoors() {
 	for _, ln := range n.listeners.close() {
 		closeListener(n.cfg.log, ln)
 	}
-	for _, r := range n.relays.close() {
-		r.end()
-	}
+	endRelays(n.relays.close())
 }
 
 // Close stops listening and closes all sessions; see [Session.Close]. The node cannot be used

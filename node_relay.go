@@ -2,6 +2,7 @@ package asterisque
 
 import (
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
@@ -44,4 +45,13 @@ func (r *relaying) end() {
 	for _, w := range []wire.Wire{r.near.Wire, r.far.Wire} {
 		guard.Apart(r.log, w, func() { w.Close() })
 	}
+}
+
+// endRelays ends them all at the same time: a Wire may take a moment to close.
+func endRelays(list []*relaying) {
+	var all sync.WaitGroup
+	for _, r := range list {
+		all.Go(r.end)
+	}
+	all.Wait()
 }

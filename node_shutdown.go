@@ -31,9 +31,7 @@ func (n *Node) Shutdown(ctx context.Context) error {
 		go n.Shutdown(context.Background()) // ends with the running calls, or with their time
 		return nil
 	}
-	for _, r := range n.relays.list() {
-		r.end()
-	}
+	endRelays(n.relays.list())
 	n.awaitHandshakes(ctx)
 	told := n.tellProgress(ctx)
 	err := n.shutDownSessions(ctx)

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -317,4 +318,44 @@ func TestARelayCountsAsASession(t *testing.T) {
 		s, err := other.Dial(background, rs.urls[1])
 		return err == nil && s.Close() == nil
 	}, 20*time.Second, time.Millisecond, "its place is free again")
+}
+
+// lingers is a Wire that takes its time to close.
+type lingers struct{ wire.Wire }
+
+func (l lingers) Close() error {
+	time.Sleep(500 * time.Millisecond) // of the bubble
+	return l.Wire.Close()
+}
+
+func TestManyRelaysEndAtTheSameTime(t *testing.T) {
+	for name, end := range map[string]func(*asterisque.Node) error{
+		"shutdown": func(n *asterisque.Node) error { return n.Shutdown(background) },
+		"close":    (*asterisque.Node).Close,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				first := message.Sync{Session: make([]byte, message.SessionSize), Secret: make([]byte, message.SecretSize)}
+				first.Session[0] = 1
+				records := asterisque.NewRepository()
+				records.Put(background, asterisque.SessionRecord{Session: asterisque.SessionID(first.Session), Node: "gone"})
+				n := asterisque.NewNode(asterisque.WithID("b"), asterisque.WithResume(asterisque.Resume{
+					For: time.Minute, Records: records,
+					Elsewhere: func(context.Context, asterisque.SessionRecord, asterisque.Peer) (wire.Wire, error) {
+						a, b := wire.Pipe()
+						t.Cleanup(func() { b.Close() })
+						return lingers{a}, nil
+					},
+				}))
+				for range 20 {
+					p, accepted := pipeAccepted(t, n)
+					p.send(resuming(first, 0))
+					<-accepted
+				}
+				begin := time.Now()
+				require.NoError(t, end(n))
+				require.Less(t, time.Since(begin), 3*time.Second)
+			})
+		})
+	}
 }
