@@ -187,22 +187,20 @@ func (h *handshake) wirePlace() transport.Place {
 func (h *handshake) send(c message.Control) error {
 	h.writing.Lock()
 	defer h.writing.Unlock()
-	return h.sendLocked(c)
+	return h.w.WriteFrames([][]byte{frameOf(c)})
 }
 
-func (h *handshake) sendLocked(c message.Control) error {
-	return h.w.WriteFrames([][]byte{c.AppendTo(make([]byte, 0, likelySync))})
-}
+func frameOf(c message.Control) []byte { return c.AppendTo(make([]byte, 0, likelySync)) }
 
 // answer sends the answer, in time: after that the handshake does not end any more because its time
 // is over.
-func (h *handshake) answer(c message.Sync) error {
+func (h *handshake) answer(frame []byte) error {
 	h.writing.Lock()
 	defer h.writing.Unlock()
 	if !h.move(answers) {
 		return errTooLate
 	}
-	if err := h.sendLocked(c); err != nil {
+	if err := h.w.WriteFrames([][]byte{frame}); err != nil {
 		return err
 	}
 	if !h.move(agrees) {

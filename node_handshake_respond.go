@@ -31,6 +31,7 @@ type accepted struct {
 	resumed *Session // has taken the Wire over, and goes on; nil: a session is to begin
 
 	elsewhere wire.Wire // to the node that goes on with the session; nil: it is this one
+	largest   int       // bytes of a frame that it takes
 }
 
 var errNotHere = codec.ErrUnavailable.Withf("the session that was relayed here cannot be resumed, and no other one begins this way")
@@ -58,7 +59,7 @@ func (h *handshake) respond(ctx context.Context, r resumer) (a accepted, err err
 	case err != nil:
 		return a, h.refuse(err)
 	case a.elsewhere != nil:
-		return a, h.passOn(ctx, a.elsewhere)
+		return a, h.passOn(ctx, &a)
 	}
 	if err := h.authorised(ctx, &a, found, hello.Credential); err != nil {
 		return a, h.refuse(err)
@@ -146,7 +147,7 @@ func (h *handshake) resume(ctx context.Context, s *Session, a *accepted, was *fo
 		}
 		s.res.replace(was.secret, next)
 		reply.Received = received
-		return h.answer(reply)
+		return h.answer(frameOf(reply))
 	}
 	return s.comeBack(ctx, &c)
 }
@@ -167,27 +168,45 @@ func (h *handshake) begins(ctx context.Context, r resumer, a *accepted, hello *m
 		reply.Secret = a.secret[:]
 		r.expect(a.session)
 	}
+	if err := h.answer(frameOf(reply)); err != nil {
+		return h.failed(ctx, err)
+	}
+	return nil
+}
+
+// passOn lets the other node read what the peer has said, and the peer what that answers.
+func (h *handshake) passOn(ctx context.Context, a *accepted) (err error) {
+	defer func() {
+		if err != nil {
+			guard.Apart(h.log, a.elsewhere, func() { a.elsewhere.Close() })
+		}
+	}()
+	if refused := h.place.carry(); refused != nil {
+		return h.refuse(refused)
+	}
+	reply, err := h.consult(ctx, a.elsewhere)
+	if err != nil {
+		return h.refuse(codec.ErrUnavailable.Withf("the node that has the session cannot be reached: %v", err))
+	}
+	if m, err := message.ParseControl(reply); err == nil {
+		if s, ok := m.(message.Sync); ok { // else it does not take the peer, which is told
+			a.largest = promisesOf(&s).maxFrame
+		}
+	}
 	if err := h.answer(reply); err != nil {
 		return h.failed(ctx, err)
 	}
 	return nil
 }
 
-// passOn lets the other node read what the peer has said.
-func (h *handshake) passOn(ctx context.Context, to wire.Wire) error {
-	if refused := h.place.carry(); refused != nil {
-		to.Close()
-		return h.refuse(refused)
+// consult returns what the other node answers to what the peer has said.
+func (h *handshake) consult(ctx context.Context, other wire.Wire) (reply []byte, err error) {
+	stop := context.AfterFunc(ctx, func() { guard.Run(h.log, "wire", func() { other.Close() }) })
+	if err = other.WriteFrames([][]byte{h.hello}); err == nil {
+		reply, err = other.ReadFrame(maxSync)
 	}
-	stop := context.AfterFunc(ctx, func() { guard.Run(h.log, "wire", func() { to.Close() }) })
-	err := to.WriteFrames([][]byte{h.hello})
-	if !stop() || err != nil {
-		to.Close()
-		return h.refuse(codec.ErrUnavailable.Withf("the node that has the session cannot be reached: %v", err))
+	if !stop() {
+		err = context.Cause(ctx)
 	}
-	if !h.move(agrees) {
-		to.Close()
-		return h.failed(ctx, errTooLate)
-	}
-	return nil
+	return reply, err
 }

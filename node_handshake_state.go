@@ -8,7 +8,7 @@ import "sync/atomic"
 //	              answers            agrees
 //	exchanging ------------> answering ------> agreed
 //	  |    |      agrees         |               ^
-//	  |    +---------------------|---------------+  on the side that connected, or which relays
+//	  |    +---------------------|---------------+  on the side that connected
 //	  |                          |
 //	  +--------------------------+--> rejected   rejects: there will be no session
 //	                             +--> timedOut   timeOver

@@ -7,7 +7,6 @@ import (
 
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/internal/guard"
-	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/relay"
 	"github.com/asterisque-go/asterisque/wire"
 )
@@ -26,7 +25,7 @@ type relaying struct { // fixed
 
 func newRelaying(cfg *config, peer wire.Wire, a *accepted) *relaying {
 	return &relaying{
-		near:    relay.Side{Wire: peer, Largest: cfg.plan.Largest + outbox.HeadSize},
+		near:    relay.Side{Wire: peer, Largest: a.largest},
 		far:     relay.Side{Wire: a.elsewhere, Largest: a.promises.maxFrame},
 		session: a.session, patience: cfg.writeTimeout, log: cfg.log,
 	}

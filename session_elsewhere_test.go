@@ -3,6 +3,7 @@ package asterisque_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
@@ -344,7 +346,7 @@ func TestManyRelaysEndAtTheSameTime(t *testing.T) {
 					Elsewhere: func(context.Context, asterisque.SessionRecord, asterisque.Peer) (wire.Wire, error) {
 						a, b := wire.Pipe()
 						t.Cleanup(func() { b.Close() })
-						return lingers{a}, nil
+						return lingers{a}, b.WriteFrames([][]byte{hello().AppendTo(nil)})
 					},
 				}))
 				for range 20 {
@@ -358,4 +360,23 @@ func TestManyRelaysEndAtTheSameTime(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestAPeerMaySendThroughARelayWhatItsSessionTakes(t *testing.T) {
+	grant := &asterisque.Grant{Inbound: limits.Limits{Soft: limits.Amount{Bytes: 32 << 20}}}
+	rs := newReplicas(t, namedService(nil), []string{"a", "b"}, asterisque.WithAccess(asterisque.Access{
+		Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) { return grant, nil },
+	}), asterisque.WithLimits(asterisque.Limits{Inbound: limits.Limits{Soft: limits.Amount{Bytes: 128 << 10}}}))
+	conn, wires := rs.connect(t)
+	first := conn.Session()
+	large := strings.Repeat("x", 3<<20)
+	_, err := whoServes.Call(background, conn, large)
+	require.NoError(t, err)
+	rs.lead(1)
+	wires.cut()
+	ctx, cancel := context.WithTimeout(background, 20*time.Second)
+	defer cancel()
+	_, err = whoServes.Call(ctx, conn, large)
+	require.NoError(t, err)
+	require.Same(t, first, conn.Session())
 }
