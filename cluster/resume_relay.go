@@ -177,13 +177,19 @@ func (rs *resumes) listenTLS() *tls.Config {
 	if rs.cluster.cfg.TLS == nil {
 		return nil
 	}
-	secure := rs.cluster.cfg.TLS.Clone()
-	secure.ClientAuth = tls.RequireAndVerifyClientCert
-	if secure.ClientCAs == nil {
-		secure.ClientCAs = secure.RootCAs
+	return onlyOf(rs.cluster.cfg.Identity, rs.cluster.cfg.TLS)
+}
+
+// onlyOf returns a configuration as c, also where that chooses another one, by which a client has
+// to prove an identity.
+func onlyOf(identity string, c *tls.Config) *tls.Config {
+	c = c.Clone()
+	c.ClientAuth = tls.RequireAndVerifyClientCert
+	if c.ClientCAs == nil {
+		c.ClientCAs = c.RootCAs
 	}
-	identity, verify := rs.cluster.cfg.Identity, secure.VerifyConnection
-	secure.VerifyConnection = func(s tls.ConnectionState) error {
+	verify, choose := c.VerifyConnection, c.GetConfigForClient
+	c.VerifyConnection = func(s tls.ConnectionState) error {
 		if err := s.PeerCertificates[0].VerifyHostname(identity); err != nil {
 			return err
 		}
@@ -192,5 +198,14 @@ func (rs *resumes) listenTLS() *tls.Config {
 		}
 		return nil
 	}
-	return secure
+	if choose != nil {
+		c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			chosen, err := choose(hello)
+			if chosen != nil && err == nil {
+				chosen = onlyOf(identity, chosen)
+			}
+			return chosen, err
+		}
+	}
+	return c
 }
