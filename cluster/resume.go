@@ -75,12 +75,13 @@ func (rs *resumes) isThere(id string) {
 // connect to NATS again, and then its sign of life is still there.
 func (rs *resumes) isGone(ctx context.Context, id string) bool {
 	rs.mu.Lock()
+	now, life := time.Now(), rs.cluster.cfg.times.life
+	maps.DeleteFunc(rs.nobody, func(_ string, at time.Time) bool {
+		return now.Sub(at) > life // it was back since, or its sign of life is there no more
+	})
 	since, known := rs.nobody[id]
 	if !known {
-		since = time.Now()
-		maps.DeleteFunc(rs.nobody, func(_ string, at time.Time) bool {
-			return since.Sub(at) > rs.cluster.cfg.times.record // its sessions are no more
-		})
+		since = now
 		rs.nobody[id] = since
 	}
 	rs.mu.Unlock()
