@@ -41,14 +41,26 @@ func (s *sessionRecords) key(id asterisque.SessionID) string {
 
 // Put implements asterisque.Repository. While NATS is away the record waits.
 func (s *sessionRecords) Put(ctx context.Context, r asterisque.SessionRecord) error {
-	s.mu.Lock()
-	s.own[r.Session] = r
-	s.missing[r.Session] = struct{}{}
-	s.mu.Unlock()
+	if err := s.have(ctx, r); err != nil {
+		return err
+	}
 	if !s.cluster.nc.IsConnected() {
 		return nil
 	}
 	return s.put(ctx, r)
+}
+
+// have notes the record of a session, unless that has ended: then ctx has, and Delete may have come
+// before.
+func (s *sessionRecords) have(ctx context.Context, r asterisque.SessionRecord) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	s.own[r.Session] = r
+	s.missing[r.Session] = struct{}{}
+	return nil
 }
 
 func (s *sessionRecords) put(ctx context.Context, r asterisque.SessionRecord) error {

@@ -280,6 +280,55 @@ func TestAttackByWhoRelaysAStranger(t *testing.T) {
 	require.Equal(t, "a", ask(t, conn), "its session goes on")
 }
 
+func TestAttackByWhoRelaysAStrangerWhereTheConfigurationOfTLSIsChosen(t *testing.T) {
+	t.Parallel()
+	a := testtls.NewAuthority(t)
+	b, balance := start(t, broker.Config{}), new(balancer)
+	cfg := proving(a, config(b, "orders", "a"), "orders")
+	chosen := cfg.TLS.Clone()
+	chosen.ClientAuth = tls.NoClientCert
+	cfg.TLS.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return chosen, nil }
+	has := joined(t, anywhere(cfg), resuming...)
+	balance.tls = proving(a, Config{}, "client").TLS
+	conn := balance.connect(t, has)
+	for identity, believed := range map[string]bool{"rogue": false, "orders": true} {
+		own := proving(a, Config{}, identity).TLS
+		own.ServerName = "orders"
+		w, err := natswire.Dial(t.Context(), plainly(t, b), "main.orders.a.resume", own)
+		require.NoError(t, err)
+		frame, _ := json.Marshal(relayed{Session: conn.Session().ID(), Network: "tcp", Addr: "1.2.3.4:5", Secure: true})
+		w.WriteFrames([][]byte{frame})
+		reply, _ := w.ReadFrame(mostReply)
+		require.Equal(t, believed, string(reply) == isHere, identity)
+		w.Close()
+	}
+}
+
+func TestANodeIsBelievedToComeBackEachTimeThatItIsNotThere(t *testing.T) {
+	t.Parallel()
+	b := start(t, broker.Config{})
+	c := joined(t, anywhere(config(b, "orders", "a")), resuming...)
+	joined(t, anywhere(config(b, "orders", "b")), resuming...)
+	c.resumes.nobody["b"] = time.Now().Add(-time.Minute)
+	require.False(t, c.resumes.isGone(t.Context(), "b"), "its sign of life is there")
+	c.resumes.nobody["b"] = time.Now().Add(-doubt)
+	require.True(t, c.resumes.isGone(t.Context(), "b"))
+}
+
+func TestTheRecordOfASessionThatHasEndedIsNotPut(t *testing.T) {
+	t.Parallel()
+	b := start(t, broker.Config{})
+	rs := joined(t, anywhere(config(b, "orders", "a")), resuming...).resumes.records
+	ended, end := context.WithCancel(t.Context())
+	end()
+	r := asterisque.SessionRecord{Session: asterisque.SessionID{1}, Node: "a"}
+	require.NoError(t, rs.Delete(t.Context(), r.Session))
+	require.ErrorIs(t, rs.Put(ended, r), context.Canceled)
+	_, ok, err := rs.Get(t.Context(), r.Session)
+	require.NoError(t, err)
+	require.False(t, ok, "it would be put again for ever")
+}
+
 func TestACertificateIsNotBelievedWithoutTLSBetweenTheNodes(t *testing.T) {
 	t.Parallel()
 	a := testtls.NewAuthority(t)
