@@ -13,8 +13,8 @@ import (
 // resumer is what a handshake needs of the node.
 type resumer interface {
 	// former returns the session that a peer wants to resume, if it has its secret and its
-	// identity, or the record that says which other node has it. The error says that another one may
-	// have it.
+	// identity, or the record that says which other node has it. The error says that another node
+	// may have it.
 	former(ctx context.Context, was *former, p *Peer) (s *Session, elsewhere *SessionRecord, err error)
 
 	// refusesSession returns why no session begins of a peer, or nil.
