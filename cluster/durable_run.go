@@ -41,7 +41,7 @@ func (r *durableRun) carryOut(ctx context.Context, c *asterisque.Call, next aste
 	defer stop() // if next does not return
 	err := next(ctx, c)
 	stop()
-	if notRun(err) {
+	if notRun(err) && isUnrun(c) {
 		_, failed := r.settle(nil)
 		r.report(failed)
 		return err
@@ -56,6 +56,9 @@ func (r *durableRun) carryOut(ctx context.Context, c *asterisque.Call, next aste
 	r.report(failed)
 	return err
 }
+
+// isUnrun reports whether nothing of a call has run: an error alone may be that of another call.
+func isUnrun(c *asterisque.Call) bool { return notRun(c.Refuse(codec.ErrUnavailable)) }
 
 // resultOf returns the result of a call that has ended with err.
 func resultOf(c *asterisque.Call, err error) ([]byte, error) {
