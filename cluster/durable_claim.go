@@ -30,13 +30,21 @@ func (d *durables) claim(ctx context.Context, call durableCall, e durableEntry) 
 	}
 	switch {
 	case a.held:
-		d.room.take()
-		d.shares.take(call.caller, 1, durableSize)
+		d.count(a)
 		return a.run, e, nil
 	case a.err != nil && a.unsure:
 		d.takeBack(a.run)
 	}
 	return nil, a.found, a.err
+}
+
+// count counts a call that was claimed, unless the bucket had something of it: what is refused each
+// time that it is made leaves one mark there.
+func (d *durables) count(a *durableAttempt) {
+	if a.place.revision == 0 {
+		d.room.take()
+		d.shares.take(a.run.call.caller, 1, durableSize)
+	}
 }
 
 // durableSize is about what the bucket holds for a call beside its answer, in bytes.
