@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/asterisque-go/asterisque"
@@ -47,8 +48,7 @@ const (
 )
 
 // durableRecord is what is remembered of a call. In the bucket it is a line of JSON, and after it
-// the result, or the detail of the abort. No state is longer than that of one that runs, so that
-// in the place of that there is always room for one without an answer.
+// the result, or the detail of the abort, or padding.
 type durableRecord struct {
 	Version  int          `json:"v"`
 	State    durableState `json:"state"`
@@ -74,6 +74,17 @@ func (r *durableRecord) encode() ([]byte, error) {
 		return nil, err
 	}
 	return append(append(head, '\n'), r.body...), nil
+}
+
+// padding follows a record without an answer, which is written in the place of a revision. All such
+// records of a run are of one size, with the header that says the revision, so that one has room in
+// the place of another, however full the bucket is.
+func (r *durableRecord) padding(revision uint64) []byte {
+	if r.State == durableAnswered {
+		return nil
+	}
+	longest := len(durableRuns) + len("18446744073709551615")
+	return bytes.Repeat([]byte{' '}, longest-len(r.State)-len(strconv.FormatUint(revision, 10)))
 }
 
 // decodeDurable returns a record, or why nobody can tell what became of the call.

@@ -55,7 +55,7 @@ func (s *durableStore) write(ctx context.Context, name string, r *durableRecord,
 	}
 	ctx, cancel := context.WithTimeout(ctx, natsPatience)
 	defer cancel()
-	return s.kv.Update(ctx, name, value, revision)
+	return s.kv.Update(ctx, name, append(value, r.padding(revision)...), revision)
 }
 
 // remove deletes the entry with the revision.
