@@ -1,14 +1,17 @@
 package cluster
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
 )
 
 // fill writes what takes all the room of the bucket, which has had some writes before.
@@ -65,4 +68,46 @@ func TestInAFullBucketTheLeaseOfACallIsRenewed(t *testing.T) {
 	require.Eventually(t, func() bool { return a.revision(key) > begun+1 }, enough, perLook)
 	release()
 	requireText(t, "at a", first)
+}
+
+func TestAnErrorThatNoMessageTakesIsTheFirstCallersAlone(t *testing.T) {
+	t.Parallel()
+	s := newBookings(t)
+	a := s.replica("a", func(context.Context, int) (string, error) {
+		return "", &asterisque.Abort{Code: 1234, Message: strings.Repeat("\x01", codec.MaxReason), Detail: make([]byte, 1<<20-5<<10)}
+	})
+	key := aKey()
+	_, err := a.books(key)
+	require.Equal(t, asterisque.Code(1234), codec.AbortOf(err).Code)
+	require.Equal(t, durableUnkept, a.state(key))
+}
+
+func TestALargeAnswerIsReadAsItWasWritten(t *testing.T) {
+	t.Parallel()
+	s := newBookings(t)
+	long := strings.Repeat("x", 1<<20-4<<10)
+	a, b := s.replica("a", answers(long)), s.replica("b", answers("at b"))
+	key := aKey()
+	for _, r := range []*replica{a, b} {
+		text, err := r.books(key)
+		require.NoError(t, err)
+		require.Equal(t, len(long), len(text))
+	}
+}
+
+func TestAnAnswerThatWasPutInStaysThoughItsAcknowledgementIsLost(t *testing.T) {
+	t.Parallel()
+	s := newBookings(t)
+	f, release := holds("at a")
+	a := s.replica("a", f)
+	key := aKey()
+	first := s.begins(a, key, 1)
+	a.kv.fail(nil, errLostAnswer)
+	a.kv.once(func() {
+		a.kv.fail(&jetstream.APIError{ErrorCode: fullCodes[0]}, nil)
+		a.kv.once(func() { a.kv.fail(nil, nil) })
+	})
+	release()
+	requireText(t, "at a", first)
+	require.Equal(t, durableAnswered, a.state(key))
 }

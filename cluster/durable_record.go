@@ -153,6 +153,11 @@ type durableEntry struct {
 // isOf reports whether the entry is that of a run.
 func (e durableEntry) isOf(run string) bool { return e.record != nil && e.record.Run == run }
 
+// isEnd reports whether the entry is the end of its run, or the answer that was put in before that.
+func (e durableEntry) isEnd(end *durableRecord) bool {
+	return e.there && (e.record.State == end.State || e.record.State == durableAnswered)
+}
+
 // isFree reports whether a call may be claimed in the place of the entry.
 func (e durableEntry) isFree(call durableCall) bool {
 	if !e.there {

@@ -73,15 +73,8 @@ func (r *durableRun) outcome(result []byte, err error) *durableRecord {
 	if r.ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return r.record.with(durableLost) // this node has ended it, and nobody else
 	}
-	rec := r.record.answered(result, codec.AbortOf(err))
-	if int64(len(rec.body)+len(rec.Message)+durableHead) > r.nc.MaxPayload() {
-		return r.record.with(durableUnkept)
-	}
-	return rec
+	return r.record.answered(result, codec.AbortOf(err))
 }
-
-// durableHead is more than a record has beside its answer, with the header of its message.
-const durableHead = 2 << 10
 
 // superseded returns what the caller gets of a call that others have taken for lost, and run again:
 // their answer, since a call has one.
@@ -157,7 +150,7 @@ func (r *durableRun) settle(rec *durableRecord) (taken durableEntry, err error) 
 			if over {
 				return e, nil
 			}
-		case isFull(err) && rec != nil:
+		case isUnfit(err) && rec != nil:
 			rec = r.record.with(durableUnkept) // for that there is room
 		}
 		if r.ctx.Err() != nil || !wait.HoldOff(ctx, holdOffTime(times)) {
@@ -184,7 +177,7 @@ func (r *durableRun) meet(ctx context.Context, rec *durableRecord) (taken durabl
 		return taken, false
 	case e.there && !e.isOf(r.record.Run):
 		return e, true
-	case rec == nil && !e.there, rec != nil && e.there && e.record.State == rec.State && rec.State != durableRuns:
+	case rec == nil && !e.there, rec != nil && e.isEnd(rec):
 		return taken, true
 	}
 	r.revision = e.revision

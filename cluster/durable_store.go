@@ -75,6 +75,10 @@ func isFull(err error) bool {
 	return errors.As(err, &api) && slices.Contains(fullCodes, api.ErrorCode)
 }
 
+// isUnfit reports whether a write failed because there is no room for it, or because no message
+// takes so much.
+func isUnfit(err error) bool { return isFull(err) || errors.Is(err, nats.ErrMaxPayload) }
+
 // isRejected reports whether a write certainly did not take place.
 func isRejected(err error) bool {
 	var api *jetstream.APIError

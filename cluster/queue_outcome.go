@@ -9,7 +9,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/asterisque-go/asterisque"
@@ -186,7 +185,7 @@ const settleTries = 10
 func (q *queue) settle(ctx context.Context, key []byte, o *callOutcome) (err error) {
 	for range settleTries {
 		switch err = q.replace(ctx, key, o); {
-		case (isFull(err) || errors.Is(err, nats.ErrMaxPayload)) && len(o.body)+len(o.Message) > len(errOutcomeUnkept.Message):
+		case isUnfit(err) && len(o.body)+len(o.Message) > len(errOutcomeUnkept.Message):
 			o = o.answered(nil, errOutcomeUnkept)
 		case isConflict(err):
 			there, failed := q.outcome(ctx, key)
