@@ -91,10 +91,7 @@ func (r *durableRecord) padding(revision uint64) []byte {
 func decodeDurable(b []byte) (*durableRecord, *asterisque.Abort) {
 	head, body, _ := bytes.Cut(b, []byte{'\n'})
 	r := &durableRecord{body: body}
-	var version struct {
-		V int `json:"v"`
-	}
-	if json.Unmarshal(head, &version) == nil && version.V > durableVersion {
+	if versionOf(head) > durableVersion {
 		return nil, errDurableNewer
 	}
 	known := []durableState{durableRuns, durableAnswered, durableUnkept, durableLost}
@@ -102,6 +99,17 @@ func decodeDurable(b []byte) (*durableRecord, *asterisque.Abort) {
 		return nil, errDurableAlien
 	}
 	return r, nil
+}
+
+// versionOf returns what a line of JSON says as its version, 0 if it says none.
+func versionOf(head []byte) int {
+	var version struct {
+		V int `json:"v"`
+	}
+	if json.Unmarshal(head, &version) != nil {
+		return 0
+	}
+	return version.V
 }
 
 // with returns the record in another state, without an answer.

@@ -26,8 +26,7 @@ const queueLater = time.Second
 func (j *job) do() {
 	call, err := decodePosted(j.taken.msg.Data)
 	if err != nil {
-		j.worker.log.Warn("cluster: a message among the calls that wait cannot be read, and is dropped", "subject", j.taken.msg.Subject, "error", err)
-		j.taken.never()
+		j.unreadable(err)
 		return
 	}
 	j.call = call
@@ -44,6 +43,18 @@ func (j *job) do() {
 	default:
 		j.done()
 	}
+}
+
+// unreadable leaves a message to a newer node, if such a one has written it, and else drops it.
+func (j *job) unreadable(err error) {
+	log, subject := j.worker.log, j.taken.msg.Subject
+	if errors.Is(err, errPostedNewer) {
+		log.Debug("cluster: a call that waits is handed back: a newer node has posted it", "subject", subject)
+		j.taken.back(queueAgain)
+		return
+	}
+	log.Warn("cluster: a message among the calls that wait cannot be read, and is dropped", "subject", subject, "error", err)
+	j.taken.never()
 }
 
 // own returns what this node makes of a call of which nobody has made anything.

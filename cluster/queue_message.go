@@ -41,15 +41,21 @@ func (p *posted) encode() []byte {
 // deadline returns from when on the call does not begin.
 func (p *posted) deadline() time.Time { return time.UnixMilli(p.Deadline) }
 
+// errPostedNewer is for a message that a newer node has written, which others may read.
+var errPostedNewer = errors.New("it was posted by a newer node")
+
 // decodePosted returns the call of a message, which anybody may have written who may post.
 func decodePosted(b []byte) (*posted, error) {
 	head, params, _ := bytes.Cut(b, []byte{'\n'})
+	if versionOf(head) > postedVersion {
+		return nil, errPostedNewer
+	}
 	p := &posted{params: params}
 	if err := json.Unmarshal(head, p); err != nil {
 		return nil, err
 	}
 	if p.Version != postedVersion || len(p.Key) != queueKey || p.Codec != queueCodec.Name() {
-		return nil, errors.New("it is of another version, or no posted call")
+		return nil, errors.New("it is no posted call")
 	}
 	if max(len(p.Owner), len(p.Name), len(p.ID)) > mostPoster {
 		return nil, errors.New("who has posted it has too long a name")

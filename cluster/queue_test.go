@@ -176,13 +176,27 @@ func TestMessagesThatAreNoCallsAreDropped(t *testing.T) {
 	t.Parallel()
 	s := newBookings(t)
 	a := s.takes("a", answers("booked"))
-	for _, text := range []string{"", "garbage", "{}", `{"v":1,"key":"AAAA"}`, `{"v":2}`} {
+	for _, text := range []string{"", "garbage", "{}", `{"v":1,"key":"AAAA"}`, `{"v":0}`} {
 		_, err := a.buckets.js.Publish(t.Context(), a.queueSubject("orders")+".1", []byte(text))
 		require.NoError(t, err)
 	}
 	c := s.customer()
 	requireResult(t, "booked", c, posts(t, c, 1))
 	require.Eventually(t, func() bool { return waiting(t, c) == 0 }, enough, 10*time.Millisecond)
+}
+
+func TestACallOfANewerNodeWaitsForANodeThatReadsIt(t *testing.T) {
+	t.Parallel()
+	s := newBookings(t)
+	a, c := s.takes("a", answers("booked")), s.customer()
+	_, err := a.buckets.js.Publish(t.Context(), a.queueSubject("orders")+".0", []byte(`{"v":2,"key":7}`))
+	require.NoError(t, err)
+	requireResult(t, "booked", c, posts(t, c, 1))
+	on, err := a.js(t).Consumer(t.Context(), "asterisque_main_queue_orders", queueConsumer(0))
+	require.NoError(t, err)
+	require.EqualValues(t, 1, on.CachedInfo().Delivered.Consumer, "it is urgent, and was taken first")
+	require.Eventually(t, func() bool { return waiting(t, c) == 1 }, enough, perLook)
+	require.Never(t, func() bool { return waiting(t, c) == 0 }, 200*time.Millisecond, perLook)
 }
 
 func TestACallRunsOnceThoughItIsHandedOutAgain(t *testing.T) {
