@@ -1,10 +1,12 @@
 package cluster
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
@@ -157,4 +159,37 @@ func TestAQueueWhoseOutcomesAreGoneGoesOn(t *testing.T) {
 	requireResult(t, "booked", c, posts(t, c, 1))
 	require.NoError(t, a.js(t).DeleteKeyValue(t.Context(), "asterisque_main_results_orders"))
 	requireResult(t, "booked", c, posts(t, c, 2))
+}
+
+// laggingKV reads for a while what a bucket had before.
+type laggingKV struct {
+	jetstream.KeyValue
+	had   jetstream.KeyValueEntry
+	until time.Time
+}
+
+func (k *laggingKV) Get(ctx context.Context, key string) (jetstream.KeyValueEntry, error) {
+	if time.Now().Before(k.until) {
+		return k.had, nil
+	}
+	return k.KeyValue.Get(ctx, key)
+}
+
+func TestAnOutcomeIsWrittenThoughAServerLagsBehind(t *testing.T) {
+	t.Parallel()
+	s := newBookings(t)
+	c := s.customer()
+	m, r := bookingOf(t, c, book.Number())
+	q, o := beginsPosted(t, c, m)
+	had, err := q.outcomes.Get(t.Context(), outcomeKey(m.Key))
+	require.NoError(t, err)
+	there, err := q.outcome(t.Context(), m.Key)
+	require.NoError(t, err)
+	require.NoError(t, q.replace(t.Context(), m.Key, there.takenOver("b")))
+	text, err := queueCodec.Append(nil, "booked")
+	require.NoError(t, err)
+	lagging := *q
+	lagging.outcomes = &laggingKV{q.outcomes, had, time.Now().Add(200 * time.Millisecond)}
+	require.NoError(t, lagging.settle(t.Context(), m.Key, o.answered(text, nil)))
+	requireResult(t, "booked", c, r)
 }

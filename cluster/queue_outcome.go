@@ -183,11 +183,15 @@ const settleTries = 10
 
 // settle writes how a call has ended, unless somebody else has.
 func (q *queue) settle(ctx context.Context, key []byte, o *callOutcome) (err error) {
-	for range settleTries {
+	for times := range settleTries {
 		switch err = q.replace(ctx, key, o); {
 		case isUnfit(err) && len(o.body)+len(o.Message) > len(errOutcomeUnkept.Message):
 			o = o.answered(nil, errOutcomeUnkept)
 		case isConflict(err):
+			// the server that answers may not have what the leader has
+			if !wait.HoldOff(ctx, holdOffTime(times)) {
+				return ctx.Err()
+			}
 			there, failed := q.outcome(ctx, key)
 			switch {
 			case failed != nil || there != nil && there.State != outcomeBegun:
