@@ -197,7 +197,6 @@ func TestACallOfANewerNodeWaitsForANodeThatReadsIt(t *testing.T) {
 		return err == nil && on.CachedInfo().Delivered.Consumer > 0
 	}, enough, perLook, "it is handed out")
 	require.Eventually(t, func() bool { return waiting(t, c) == 1 }, enough, perLook)
-	require.Never(t, func() bool { return waiting(t, c) == 0 }, 200*time.Millisecond, perLook)
 }
 
 func TestACallRunsOnceThoughItIsHandedOutAgain(t *testing.T) {
