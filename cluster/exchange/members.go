@@ -73,31 +73,47 @@ func (x *Exchange) reachable(from string, all map[string]versioned) map[string]v
 type teller struct {
 	p     *asterisque.Pipe[outer.Changes, struct{}]
 	known map[string]uint64 // the version that was told, by id
+	begun bool              // something was told
 }
 
-// tell tells how the nodes that are there differ from those that were told.
+// tell tells how the nodes that are there differ from those that were told. If they do not, it is
+// silent, as when a node has come that the other side must not know of.
 func (t *teller) tell(ctx context.Context, all map[string]versioned) error {
-	var c outer.Changes
+	gone, there := t.gone(all), t.there(all)
+	if t.begun && len(gone)+len(there) == 0 {
+		return nil
+	}
+	t.begun = true
+	for {
+		n := min(len(there), atOnce)
+		c := outer.Changes{There: there[:n], Gone: gone, All: n == len(there)}
+		if err := t.p.Send(ctx, c); err != nil || c.All {
+			return err
+		}
+		gone, there = nil, there[n:]
+	}
+}
+
+// gone forgets the nodes that were told and are there no more, and returns their ids.
+func (t *teller) gone(all map[string]versioned) (ids []string) {
 	for id := range t.known {
 		if _, ok := all[id]; !ok {
 			delete(t.known, id)
-			c.Gone = append(c.Gone, id)
+			ids = append(ids, id)
 		}
 	}
+	return ids
+}
+
+// there notes the nodes that were not told as they are now, and returns them.
+func (t *teller) there(all map[string]versioned) (news []outer.Member) {
 	for id, m := range all {
 		version, known := t.known[id]
 		if known && version == m.version || !known && len(t.known) == mostMembers {
 			continue
 		}
 		t.known[id] = m.version
-		if c.There = append(c.There, m.Member); len(c.There) < atOnce {
-			continue
-		}
-		if err := t.p.Send(ctx, c); err != nil {
-			return err
-		}
-		c = outer.Changes{}
+		news = append(news, m.Member)
 	}
-	c.All = true
-	return t.p.Send(ctx, c)
+	return news
 }

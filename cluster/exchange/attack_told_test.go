@@ -1,0 +1,34 @@
+package exchange_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/cluster/exchange"
+	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
+)
+
+func TestWhoMayNotReachANodeDoesNotLearnThatItComesAndGoes(t *testing.T) {
+	t.Parallel()
+	x, url := started(t, exchange.Config{})
+	s := hostile(t, url, never)
+	require.NoError(t, register(t, s, "spy", "i"))
+	call, err := outer.Members.Open(t.Context(), s, "orders")
+	require.NoError(t, err)
+	c, err := call.Recv(soon(t))
+	require.NoError(t, err)
+	require.True(t, c.All)
+	told := make(chan error, 1)
+	go func() { // ends with the call
+		_, err := call.Recv(t.Context())
+		told <- err
+	}()
+	for range 5 {
+		require.NoError(t, joined(t, url, "orders", "b").Close())
+		require.Eventually(t, func() bool { return x.Stats().Nodes == 1 }, enough, time.Millisecond)
+	}
+	require.NoError(t, x.Close())
+	require.Error(t, <-told, "nothing was told before the end")
+}
