@@ -26,7 +26,7 @@ func (x *Exchange) dial(ctx context.Context, t outer.Target, p *asterisque.Pipe[
 	if err != nil {
 		return none, err
 	}
-	defer far.end()
+	defer far.leave()
 	if err := p.Send(ctx, outer.Answer{Private: far.private}); err != nil {
 		return none, err
 	}
@@ -68,6 +68,12 @@ type far struct {
 	wire    wire.Wire
 	private bool
 	end     func() // sees it off, once the Wire is closed
+}
+
+// leave lets go of the far side, also if nothing was relayed.
+func (f *far) leave() {
+	f.wire.Close()
+	f.end()
 }
 
 // reach makes the Wire to the node that another one has dialled.

@@ -39,9 +39,8 @@ func (x *Exchange) relayGuest(r *registrant, w wire.Wire) error {
 	if err != nil {
 		return err
 	}
-	defer far.end()
+	defer far.leave()
 	if err := far.wire.WriteFrames([][]byte{first}); err != nil {
-		far.wire.Close()
 		return err
 	}
 	return x.relay(w, far.wire)
