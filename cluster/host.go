@@ -70,6 +70,9 @@ func (c *Cluster) Host(start context.Context, m Member, accept func(wire.Wire)) 
 // begin listens for the node, and lets others see it.
 func (h *Hosted) begin(start context.Context, accept func(wire.Wire)) (err error) {
 	c, m := h.cluster, h.self.self
+	if _, err := h.self.place(start); err != nil { // before what is for that node comes here
+		return explain(c.nc, c.nc.LastError(), "joining as "+m.Name, err)
+	}
 	h.ln, err = natswire.Listen(start, c.nc, c.meeting(m.Name, m.ID), c.cfg.TLS)
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)

@@ -72,8 +72,10 @@ func TestANameOfOthersCannotBeHosted(t *testing.T) {
 	b := start(t, broker.Config{})
 	joined(t, config(b, "orders", "o1"))
 	c := joined(t, config(b, "", "host"))
-	_, err := c.Host(t.Context(), Member{Name: "orders", ID: "p1", Identity: "plc"}, nil)
-	require.ErrorIs(t, err, ErrNameTaken)
-	_, err = c.Host(t.Context(), Member{Name: "a b", ID: "p1"}, nil)
+	for _, id := range []string{"p1", "o1"} {
+		_, err := c.Host(t.Context(), Member{Name: "orders", ID: id, Identity: "plc"}, nil)
+		require.ErrorIs(t, err, ErrNameTaken)
+	}
+	_, err := c.Host(t.Context(), Member{Name: "a b", ID: "p1"}, nil)
 	require.ErrorContains(t, err, "a b")
 }

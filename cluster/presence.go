@@ -36,7 +36,7 @@ type presence struct { // all but self.State and the last four are fixed
 // taken.
 func (p *presence) join(ctx context.Context) error {
 	p.before = p.nc.LastError()
-	if err := p.put(ctx); err != nil {
+	if err := p.putFirst(ctx); err != nil {
 		return explain(p.nc, p.before, "joining as "+p.self.Name, err)
 	}
 	return p.ownName(ctx)
@@ -49,6 +49,62 @@ func (p *presence) put(ctx context.Context) (err error) {
 	}
 	p.revision, err = p.b.alive.Put(ctx, p.self.key(), []byte(p.self.Instance))
 	return err
+}
+
+// putFirst is put for a node that joins: in the place of none, or of one that it may replace.
+func (p *presence) putFirst(ctx context.Context) error {
+	for {
+		was, err := p.place(ctx)
+		if err != nil {
+			return err
+		}
+		p.entry, err = p.putOver(ctx, was)
+		switch {
+		case errors.Is(err, jetstream.ErrKeyExists), errors.Is(err, jetstream.ErrKeyRevisionMismatch):
+			continue // there is another one by now
+		case err != nil:
+			return err
+		}
+		p.revision, err = p.b.alive.Put(ctx, p.self.key(), []byte(p.self.Instance))
+		return err
+	}
+}
+
+// place returns the entry with the name and the id of this node, or nil. The error is ErrNameTaken
+// if a node of another identity lives there.
+func (p *presence) place(ctx context.Context) (jetstream.KeyValueEntry, error) {
+	e, err := p.b.nodes.Get(ctx, p.self.key())
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	m, err := decodeMember(e)
+	if err != nil || m.Identity == p.self.Identity {
+		return e, nil
+	}
+	_, err = p.b.alive.Get(ctx, p.self.key())
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return e, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return nil, p.taken(m)
+}
+
+// putOver puts the entry in the place of another one, or where there is none, if that is still so.
+func (p *presence) putOver(ctx context.Context, was jetstream.KeyValueEntry) (revision uint64, err error) {
+	if was == nil {
+		return p.b.nodes.Create(ctx, p.self.key(), p.self.encode())
+	}
+	return p.b.nodes.Update(ctx, p.self.key(), p.self.encode(), was.Revision())
+}
+
+// taken returns the ErrNameTaken of a node that has the name.
+func (p *presence) taken(m Member) error {
+	return fmt.Errorf("%w: %s is that of %q, whose node %s is there since %s, and this node's Config.Identity is %q", ErrNameTaken, m.Name, m.Identity, m.ID, m.Since.Format(time.RFC3339), p.self.Identity)
 }
 
 // nameOwner is whose a name is. It is kept beside the nodes, under the name alone.
@@ -109,7 +165,7 @@ func (p *presence) vacant(ctx context.Context, has nameOwner) error {
 	for _, e := range there {
 		m, err := decodeMember(e)
 		if err == nil && m.Identity == has.Identity {
-			return fmt.Errorf("%w: %s is that of %q, whose node %s is there since %s, and this node's Config.Identity is %q", ErrNameTaken, m.Name, has.Identity, m.ID, m.Since.Format(time.RFC3339), p.self.Identity)
+			return p.taken(m)
 		}
 	}
 	return nil
