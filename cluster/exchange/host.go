@@ -20,6 +20,7 @@ const patience = 5 * time.Second
 // show lets the cluster see a node that has registered, if nodes there may reach it, until hide is
 // called. The error is that of a name which others have.
 func (x *Exchange) show(ctx context.Context, r *registrant) (hide func(), err error) {
+	r.awaitOusted(ctx)
 	if x.cfg.Cluster == nil || r.member.Name == "" || !x.shown(r.member.Identity) {
 		return func() {}, nil
 	}
@@ -34,6 +35,19 @@ func (x *Exchange) show(ctx context.Context, r *registrant) (hide func(), err er
 		stop()
 		keeping.Wait()
 	}, nil
+}
+
+// awaitOusted waits until those that have made way for a node are not shown any more: until then
+// the name is theirs in the cluster.
+func (r *registrant) awaitOusted(ctx context.Context) {
+	for _, o := range r.ousted {
+		select {
+		case <-o.gone:
+		case <-ctx.Done():
+			return
+		}
+	}
+	r.ousted = nil // nor are those kept for whom they have made way
 }
 
 // shown reports whether somebody in the cluster may reach a node of an identity. Without TLS nobody

@@ -18,6 +18,8 @@ type registrant struct {
 	watched room // names
 
 	draining chan struct{} // closed when the node drains
+	gone     chan struct{} // closed when it is registered no more, and not shown either
+	ousted   []*registrant // those that have made way for it; set by enter
 
 	member  outer.Member // guarded by mu of nodes
 	version uint64       // of member; the same
@@ -92,6 +94,7 @@ func (g *group) vacantFor(r *registrant) error {
 	for id, m := range g.members {
 		if m.member.Identity != r.member.Identity {
 			delete(g.members, id)
+			r.ousted = append(r.ousted, m)
 			m.end(outer.ErrNameTaken.Withf("a node has come that has proved to be %s, which has more right to the name %s", r.member.Identity, r.member.Name))
 		}
 	}

@@ -19,6 +19,7 @@ func (x *Exchange) register(ctx context.Context, reg outer.Registration, p *aste
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	r := x.newRegistrant(s, m, end)
+	defer close(r.gone)
 	if err := x.nodes.enter(r); err != nil {
 		return none, err
 	}
@@ -48,7 +49,7 @@ func (x *Exchange) proved(p asterisque.Peer, m outer.Member) (_ outer.Member, er
 }
 
 func (x *Exchange) newRegistrant(s *asterisque.Session, m outer.Member, end context.CancelCauseFunc) *registrant {
-	r := &registrant{session: s, end: end, member: m, draining: make(chan struct{})}
+	r := &registrant{session: s, end: end, member: m, draining: make(chan struct{}), gone: make(chan struct{})}
 	if m.State == outer.Draining {
 		close(r.draining)
 	}
