@@ -9,6 +9,9 @@ import (
 // it claims. Without a claim it is what was granted to it, or its name, if its certificate is for
 // that; or else none.
 func prove(p asterisque.Peer, m *outer.Member) (string, error) {
+	if len(p.Subject) > mostIdentity || !isText(p.Subject) {
+		return "", outer.ErrUnproved.Withf("what was granted is no identity: it has up to %d bytes, all of which can be printed: %.80q", mostIdentity, p.Subject)
+	}
 	if p.Subject != "" {
 		if m.Identity != "" && m.Identity != p.Subject {
 			return "", outer.ErrUnproved.Withf("the node claims to be %q, and has proved to be %q", m.Identity, p.Subject)

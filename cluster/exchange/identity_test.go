@@ -3,6 +3,7 @@ package exchange_test
 import (
 	"context"
 	"crypto/tls"
+	"strings"
 	"testing"
 	"time"
 
@@ -114,6 +115,18 @@ func TestAnIdentityThatIsNotProvedIsRefused(t *testing.T) {
 		quickest = min(quickest, time.Since(begin))
 	}
 	require.Less(t, quickest, time.Second, "the end of its session waits for nobody")
+}
+
+func TestWhatNobodyCanReadIsNoIdentity(t *testing.T) {
+	t.Parallel()
+	_, url := started(t, exchange.Config{Options: credentials(""), Policy: everybody})
+	for _, granted := range []string{"\xff", "a\x00b", "a\n", strings.Repeat("a", 256)} {
+		cfg := being(url, "orders", "o")
+		cfg.Options = credentials(granted)
+		_, err := agent.Join(soon(t), cfg)
+		require.ErrorIs(t, err, agent.ErrUnproved)
+		require.ErrorContains(t, err, "what was granted is no identity")
+	}
 }
 
 func TestANodeThatIsNotLetInIsToldAtOnce(t *testing.T) {

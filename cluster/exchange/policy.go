@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Any is every identity in a [Rule]: also that of a node which has proved none.
@@ -34,9 +36,17 @@ func (r Rule) check() error {
 			return errors.New("no identity begins or ends with a space")
 		case len(identity) > mostIdentity:
 			return fmt.Errorf("no identity has more than %d bytes", mostIdentity)
+		case !isText(identity):
+			return errors.New("there is something in it that cannot be printed")
 		}
 	}
 	return nil
+}
+
+// isText reports whether people can read all of an identity.
+func isText(identity string) bool {
+	return utf8.ValidString(identity) &&
+		!strings.ContainsFunc(identity, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 // policy is who may reach whom.
