@@ -22,7 +22,7 @@ func ReadPolicy(r io.Reader) (rules []Rule, err error) {
 			continue
 		}
 		from, to, ok := strings.Cut(text, "->")
-		if !ok {
+		if !ok || strings.Contains(to, "->") {
 			return nil, fmt.Errorf("exchange: line %d of the policy is %q: a rule is \"from -> to\"", n, text)
 		}
 		rule := Rule{strings.TrimSpace(from), strings.TrimSpace(to)}

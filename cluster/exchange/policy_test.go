@@ -18,6 +18,9 @@ func TestAPolicyIsReadAsPeopleWriteIt(t *testing.T) {
 		"a -> b\nc d":      `line 2 of the policy is "c d"`,
 		"a ->":             "line 1 of the policy, \"a\" -> \"\": a rule needs a From and a To",
 		"a -> b\n\n* a->b": "line 3 of the policy",
+		"a -> b -> c":      `line 1 of the policy is "a -> b -> c"`,
+		"\ufeffa -> b":     "that cannot be printed",
+		"a -> \xff":        "that cannot be printed",
 	} {
 		_, err := exchange.ReadPolicy(strings.NewReader(text))
 		require.ErrorContains(t, err, want)
