@@ -87,8 +87,9 @@ func TestTheProgramTakesPartInACluster(t *testing.T) {
 }
 
 func TestWrongArgumentsAreExplained(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "policy")
+	file, none := filepath.Join(t.TempDir(), "policy"), filepath.Join(t.TempDir(), "none")
 	require.NoError(t, os.WriteFile(file, []byte("a to b\n"), 0o600))
+	require.NoError(t, os.WriteFile(none, []byte("# a -> b\n"), 0o600))
 	for want, args := range map[string][]string{
 		"-h explains":                {"-what"},
 		"is not a flag":              {"what"},
@@ -96,6 +97,8 @@ func TestWrongArgumentsAreExplained(t *testing.T) {
 		"-ca needs -cert and -key":   {"-ca", "x"},
 		"-nats goes without -alone":  {"-alone", "-nats", "x"},
 		"line 1 of the policy":       {"-alone", "-policy", file},
+		"has no rule":                {"-alone", "-policy", none},
+		"nothing is encrypted":       {"-listen", "tcp://:5330", "-cert", "x", "-key", "y"},
 		"1 at least":                 {"-per-node", "0"},
 		"scheme":                     {"-listen", "what://x"},
 	} {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/asterisque-go/asterisque/cluster/exchange"
 	"github.com/asterisque-go/asterisque/wire"
@@ -46,6 +47,8 @@ func (o *options) check() error {
 		return errors.New("-cert and -key go together; -h explains")
 	case o.ca != "" && o.cert == "":
 		return errors.New("-ca needs -cert and -key; -h explains")
+	case o.cert != "" && !strings.HasPrefix(o.listen, "tls:"):
+		return fmt.Errorf("-cert is for -listen tls://, and nothing is encrypted at %s", o.listen)
 	case o.alone && o.nats != "":
 		return errors.New("-nats goes without -alone; -h explains")
 	case o.perNode < 1 || o.sessions < 1:
@@ -54,7 +57,7 @@ func (o *options) check() error {
 	return wire.CheckURL(o.listen)
 }
 
-// rules returns what the policy says; nothing without one.
+// rules returns what the policy says; nothing without one. One that says nothing is a mistake.
 func (o *options) rules() ([]exchange.Rule, error) {
 	if o.policy == "" {
 		return nil, nil
@@ -64,7 +67,11 @@ func (o *options) rules() ([]exchange.Rule, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return exchange.ReadPolicy(f)
+	rules, err := exchange.ReadPolicy(f)
+	if err == nil && len(rules) == 0 {
+		err = fmt.Errorf("%s has no rule; without -policy nobody may reach anybody", o.policy)
+	}
+	return rules, err
 }
 
 // secure returns what governs TLS with nodes; nil: there is none. Those without a certificate may
