@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/exchange"
 	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
 )
@@ -31,4 +32,20 @@ func TestWhoMayNotReachANodeDoesNotLearnThatItComesAndGoes(t *testing.T) {
 	}
 	require.NoError(t, x.Close())
 	require.Error(t, <-told, "nothing was told before the end")
+}
+
+func TestWhileNATSIsAwayWhatIsRefusedLooksLikeWhatIsNotThere(t *testing.T) {
+	t.Parallel()
+	b := natsServer(t)
+	_, url := bridge(t, b, exchange.Config{})
+	joined(t, url, "orders", "b")
+	s := hostile(t, url, never)
+	require.NoError(t, register(t, s, "spy", "i"))
+	b.Close()
+	for _, name := range []string{"orders", "nobody"} {
+		call, err := outer.Dial.Open(t.Context(), s, outer.Target{Name: name, ID: "b"}, asterisque.WithTTL(time.Second/2))
+		require.NoError(t, err)
+		_, err = call.Recv(soon(t))
+		require.ErrorIs(t, err, asterisque.ErrExpired, name)
+	}
 }

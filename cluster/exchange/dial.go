@@ -79,11 +79,9 @@ func (f *far) leave() {
 // reach makes the Wire to the node that another one has dialled.
 func (x *Exchange) reach(ctx context.Context, from *registrant, t outer.Target) (*far, error) {
 	to := x.nodes.find(t.Name, t.ID)
-	switch {
-	case to == nil:
+	if to == nil || !x.policy.allows(from.member.Identity, to.member.Identity) {
+		// one that must not be reached is looked for as one that is not here: nobody can tell them
 		return x.reachAbroad(ctx, from.member.Identity, t)
-	case !x.policy.allows(from.member.Identity, to.member.Identity):
-		return nil, x.nobody(t)
 	}
 	return x.visit(ctx, outer.Visitor{
 		Name: from.member.Name, ID: from.member.ID, Identity: from.member.Identity,
