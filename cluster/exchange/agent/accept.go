@@ -23,7 +23,8 @@ func (a *Agent) accept(ctx context.Context, v outer.Visitor, p *asterisque.Pipe[
 	}
 	conn := tunnel.NewConn(p.Untyped(), s)
 	w := newRelayed(conn, a.self(), Addr{Name: v.Name, ID: v.ID, Identity: v.Identity}, private && v.Private, func() {})
-	if _, err := a.node.Accept(ctx, w); err != nil {
+	_, err = a.node.Accept(ctx, w)
+	if err != nil && err != asterisque.ErrElsewhere { // else the relay has the Wire
 		a.node.Logger().Warn("agent: a session has not begun", "peer", w.RemoteAddr(), "error", err)
 		w.Close()
 	}
