@@ -167,7 +167,7 @@ func (n *Node) shake(ctx context.Context, h *handshake) (s *Session, err error) 
 	}()
 	err = h.guarded(func() error {
 		a, err := h.respond(ctx, n)
-		defer n.begun(a.session)
+		defer func() { n.begun(a.session, s) }()
 		switch s = a.resumed; {
 		case err != nil || s != nil:
 		case a.elsewhere != nil:
@@ -219,9 +219,6 @@ func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, holder se
 		return nil, errNodeClosed
 	}
 	(*upper)(s).watchCertificate()
-	if s.res != nil {
-		s.res.record(s.ctx, time.Time{})
-	}
 	n.cfg.log.Info("session begins", "session", s, "peer", s.peerID, "addr", a.about.RemoteAddr)
 	s.carrier.Run()
 	if !dialled && n.drain.hasBegun() {
@@ -230,47 +227,8 @@ func (n *Node) begin(h *handshake, a agreement, g Grant, dialled bool, holder se
 	return s, nil
 }
 
-// former implements resumer.
-func (n *Node) former(ctx context.Context, was *former, p *Peer) (_ *Session, elsewhere *SessionRecord, err error) {
-	if was.session == (SessionID{}) {
-		return nil, nil, nil
-	}
-	n.awaitBegin(ctx, was.session)
-	r, ok, err := n.records.get(ctx, was.session)
-	switch {
-	case err != nil && n.cfg.elsewhere != nil:
-		return nil, nil, errAnywhere
-	case !ok:
-		return nil, nil, nil
-	}
-	n.mu.Lock()
-	s := n.resumable[was.session]
-	n.mu.Unlock()
-	switch {
-	case s == nil && r.Node != n.cfg.id:
-		return nil, &r, nil
-	case s == nil || !s.res.entitles(was.secret) || s.res.identity != p.identity():
-		return nil, nil, nil // which the session knows best: the record may be older
-	}
-	return s, nil, nil
-}
-
 // errAnywhere is what a peer is told whose session another node may have. It comes again.
 var errAnywhere = codec.ErrUnavailable.Withf("it could not be found out which node has the session")
-
-// awaitBegin waits for the begin of a session whose peer may have lost the Wire already.
-func (n *Node) awaitBegin(ctx context.Context, id SessionID) {
-	n.mu.Lock()
-	begins := n.beginning[id]
-	n.mu.Unlock()
-	if begins == nil {
-		return
-	}
-	select {
-	case <-begins:
-	case <-ctx.Done():
-	}
-}
 
 // relay carries frames between the peer of a handshake and the node that goes on with its session,
 // until that ends, and gives the place back. The error is ErrElsewhere, or that of a node which is
@@ -296,27 +254,27 @@ func (n *Node) relay(h *handshake, a *accepted) error {
 	return ErrElsewhere
 }
 
-// refusesSession implements resumer. Shutdown waits for handshakes that are not refused here.
-func (n *Node) refusesSession(p *Peer) error {
-	if n.drain.hasBegun() {
-		return errNodeClosed
-	}
-	return n.budget.refusesSession(p)
-}
-
 // expect implements resumer. The session begins before begun is called, or never will.
-func (n *Node) expect(id SessionID) {
+func (n *Node) expect(ctx context.Context, a *accepted) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.beginning[id] = make(chan struct{})
+	n.beginning[a.session] = make(chan struct{})
+	n.mu.Unlock()
+	e := entitlement{session: a.session, records: &n.records, identity: a.about.identity(), secret: a.secret}
+	e.record(ctx, time.Time{})
 }
 
-func (n *Node) begun(id SessionID) {
+// begun is called when a session that was expected has begun, or will not: then it is nil.
+func (n *Node) begun(id SessionID, s *Session) {
 	n.mu.Lock()
-	defer n.mu.Unlock()
-	if c := n.beginning[id]; c != nil {
-		close(c)
-		delete(n.beginning, id)
+	c := n.beginning[id]
+	delete(n.beginning, id)
+	n.mu.Unlock()
+	if c == nil {
+		return
+	}
+	close(c)
+	if s == nil {
+		n.records.remove(id)
 	}
 }
 
@@ -343,14 +301,6 @@ func (n *Node) Logger() *slog.Logger { return n.cfg.log }
 
 // ID returns what [WithID] has named the node, or "".
 func (n *Node) ID() string { return n.cfg.id }
-
-// IsResumable reports whether the node has a session with this id that the peer, which has
-// connected to it, may go on with; see [WithResume].
-func (n *Node) IsResumable(id SessionID) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.resumable[id] != nil
-}
 
 // Sessions returns the sessions that are up.
 func (n *Node) Sessions() []*Session {

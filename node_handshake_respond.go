@@ -20,8 +20,9 @@ type resumer interface {
 	// refusesSession returns why no session begins of a peer, or nil.
 	refusesSession(p *Peer) error
 
-	// expect notes that the peer is about to know of a session.
-	expect(id SessionID)
+	// expect notes that the peer is about to know of a session. The peer may lose the Wire at once,
+	// and come back to another node, so the record of the session is there before.
+	expect(ctx context.Context, a *accepted)
 }
 
 // accepted is what comes of a handshake on the side that was connected to.
@@ -166,7 +167,7 @@ func (h *handshake) begins(ctx context.Context, r resumer, a *accepted, hello *m
 	if a.resume {
 		a.secret = newSecret()
 		reply.Secret = a.secret[:]
-		r.expect(a.session)
+		r.expect(ctx, a)
 	}
 	if err := h.answer(frameOf(reply)); err != nil {
 		return h.failed(ctx, err)

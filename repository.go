@@ -18,12 +18,12 @@ import (
 // node. Nobody waits for one beyond the end of its context, which is no later than the time of
 // [Timeouts].Handshake; so a method may block, and call the node. Those that fail, or panic, cost
 // the peer its resume, and nothing else; with Resume.Elsewhere a Get that fails costs it no more
-// than another attempt. The context of a Put ends with its session, whose Delete may come before
-// that is called; it stores nothing then. Node.Close waits for Delete, and so Delete had better not
-// call it.
+// than another attempt. The context of a Put ends with its session, and that of the first one with
+// the handshake; Delete may come before that is called, and it stores nothing then. Node.Close
+// waits for Delete, and so Delete had better not call it.
 type Repository interface {
-	// Put stores r, in place of any earlier record of the same session: when the session begins,
-	// when it goes away (Expires is set then) and when it is resumed.
+	// Put stores r, in place of any earlier record of the same session: before the peer knows of
+	// the session, when it goes away (Expires is set then) and when it is resumed.
 	Put(ctx context.Context, r SessionRecord) error
 
 	// Get returns the record of a session. ok is false if there is none, or if it has expired.

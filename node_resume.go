@@ -1,0 +1,60 @@
+package asterisque
+
+import (
+	"context"
+)
+
+// former implements resumer.
+func (n *Node) former(ctx context.Context, was *former, p *Peer) (_ *Session, elsewhere *SessionRecord, err error) {
+	if was.session == (SessionID{}) {
+		return nil, nil, nil
+	}
+	n.awaitBegin(ctx, was.session)
+	r, ok, err := n.records.get(ctx, was.session)
+	switch {
+	case err != nil && n.cfg.elsewhere != nil:
+		return nil, nil, errAnywhere
+	case !ok:
+		return nil, nil, nil
+	}
+	n.mu.Lock()
+	s := n.resumable[was.session]
+	n.mu.Unlock()
+	switch {
+	case s == nil && r.Node != n.cfg.id:
+		return nil, &r, nil
+	case s == nil || !s.res.entitles(was.secret) || s.res.identity != p.identity():
+		return nil, nil, nil // which the session knows best: the record may be older
+	}
+	return s, nil, nil
+}
+
+// awaitBegin waits for the begin of a session whose peer may have lost the Wire already.
+func (n *Node) awaitBegin(ctx context.Context, id SessionID) {
+	n.mu.Lock()
+	begins := n.beginning[id]
+	n.mu.Unlock()
+	if begins == nil {
+		return
+	}
+	select {
+	case <-begins:
+	case <-ctx.Done():
+	}
+}
+
+// refusesSession implements resumer. Shutdown waits for handshakes that are not refused here.
+func (n *Node) refusesSession(p *Peer) error {
+	if n.drain.hasBegun() {
+		return errNodeClosed
+	}
+	return n.budget.refusesSession(p)
+}
+
+// IsResumable reports whether the node has a session with this id that the peer, which has
+// connected to it, may go on with; see [WithResume].
+func (n *Node) IsResumable(id SessionID) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.resumable[id] != nil
+}
