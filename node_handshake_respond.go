@@ -107,7 +107,10 @@ func (h *handshake) find(ctx context.Context, r resumer, a *accepted, was *forme
 	if !a.resume {
 		return nil, nil
 	}
-	if err := h.exposed(); err != nil {
+	switch err := h.exposed(); {
+	case err != nil && h.relayed:
+		return nil, errNotHere // it is no fault of the peer, whose own Wire may be private
+	case err != nil:
 		return nil, err
 	}
 	found, at, err := r.former(ctx, was, &a.about)

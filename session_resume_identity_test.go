@@ -19,6 +19,7 @@ import (
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
 // doorkeeper is a node whose Access.Accept answers what it is told to.
@@ -270,4 +271,24 @@ func TestResumeAtAnOpenAddressIsAnErrorByName(t *testing.T) {
 	}
 	allowed := newNode(t, asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithAccess(asterisque.Access{PlainCredentials: true}))
 	require.NoError(t, allowed.ListenAndServe(ctx, "tcp://:0"))
+}
+
+// TestARelayThatOthersCouldReadIsNoFaultOfThePeer lets the peer come again: told that it must not,
+// it would give up for good.
+func TestARelayThatOthersCouldReadIsNoFaultOfThePeer(t *testing.T) {
+	node := asterisque.NewNode(asterisque.WithID("a"), asterisque.WithResume(asterisque.Resume{For: time.Minute}))
+	defer node.Close()
+	a, b := wire.Pipe()
+	p := &rawPeer{t, wiretest.Faulty(a, wiretest.Faults{})}
+	defer p.w.Close()
+	refused := make(chan error, 1)
+	go func() { // ends with the handshake
+		_, err := node.AcceptRelayed(background, exposedWire{Wire: b})
+		refused <- err
+	}()
+	p.send(resumable())
+	c, ok := p.control().(message.SessionClose)
+	require.True(t, ok)
+	require.Equal(t, asterisque.ErrUnavailable.Code, c.Code)
+	require.ErrorIs(t, <-refused, asterisque.ErrUnavailable)
 }
