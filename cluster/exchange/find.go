@@ -3,6 +3,8 @@ package exchange
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -128,7 +130,7 @@ const mostDomains = 256
 // answered is the answer of one domain.
 type answered struct {
 	round   uint64
-	at      time.Time
+	at      time.Time                 // of the last whole round, or of the first part before that
 	coming  map[string]cluster.Member // by id; of the round
 	members map[string]cluster.Member // of the last round that is whole
 }
@@ -146,7 +148,7 @@ func (s *searched) take(f found, name string) bool {
 	case a == nil && len(s.domains) == mostDomains:
 		return false
 	case a == nil:
-		a = new(answered)
+		a = &answered{at: time.Now()}
 		s.domains[f.Domain] = a
 	}
 	if a.round != f.Round || a.coming == nil {
@@ -163,7 +165,8 @@ func (s *searched) take(f found, name string) bool {
 // add adds nodes to those that are coming.
 func (a *answered) add(members []cluster.Member, name string) {
 	for _, m := range members {
-		if m.Name == name && outer.IsToken(m.ID) && len(a.coming) < mostMembers {
+		there := memberOf(m)
+		if m.Name == name && there.Check() == nil && len(a.coming) < mostMembers {
 			m.Addresses = nil // they are of another network
 			a.coming[m.ID] = m
 		}
@@ -174,20 +177,18 @@ func (a *answered) add(members []cluster.Member, name string) {
 func (s *searched) forget() bool {
 	before := len(s.domains)
 	for name, a := range s.domains {
-		if !a.at.IsZero() && time.Since(a.at) > forgotten {
+		if time.Since(a.at) > forgotten {
 			delete(s.domains, name)
 		}
 	}
 	return len(s.domains) < before
 }
 
-// all returns the nodes of all other domains, by id.
+// all returns the nodes of all other domains, by id: of those with the same id always the same one.
 func (s *searched) all() map[string]cluster.Member {
 	all := make(map[string]cluster.Member)
-	for _, a := range s.domains {
-		for id, m := range a.members {
-			all[id] = m
-		}
+	for _, domain := range slices.Backward(slices.Sorted(maps.Keys(s.domains))) {
+		maps.Copy(all, s.domains[domain].members)
 	}
 	return all
 }
