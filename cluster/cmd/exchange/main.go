@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 )
 
@@ -33,7 +34,8 @@ func main() {
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "exchange:", err)
+		// those of the package begin so, too
+		fmt.Fprintln(os.Stderr, "exchange:", strings.TrimPrefix(err.Error(), "exchange: "))
 		os.Exit(1)
 	}
 }
