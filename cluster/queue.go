@@ -101,13 +101,24 @@ func (qs *queues) forget(q *queue) {
 
 // queueOf returns the queue of a name, which it makes if it is not there.
 func (c *Cluster) queueOf(ctx context.Context, name string) (*queue, error) {
+	return c.meetQueue(ctx, name, openStream)
+}
+
+// queueOfReceipt returns the queue of the name that a receipt says, but makes none, since anybody
+// may have written that: the error is jetstream.ErrStreamNotFound if it is not there.
+func (c *Cluster) queueOfReceipt(ctx context.Context, r *receipt) (*queue, error) {
+	return c.meetQueue(ctx, r.Name, findStream)
+}
+
+// meetQueue returns the queue of a name, whose streams it gets from open.
+func (c *Cluster) meetQueue(ctx context.Context, name string, open streamOpener) (*queue, error) {
 	if q := c.queues.find(name); q != nil {
 		return q, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	before := c.nc.LastError()
-	q, err := c.openQueue(ctx, name, false)
+	q, err := c.openQueue(ctx, name, open, false)
 	if err != nil {
 		return nil, explain(c.nc, before, "opening the queue of "+name, err)
 	}

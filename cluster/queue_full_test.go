@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
@@ -148,4 +149,16 @@ func TestANodeThatDoesNotLetItsQueueInDoesNotJoin(t *testing.T) {
 	}))
 	require.ErrorIs(t, err, asterisque.ErrUnauthorized)
 	require.ErrorContains(t, err, `"queue"`)
+}
+
+func TestNothingGetsIntoTheQueueThatNobodyTakes(t *testing.T) {
+	t.Parallel()
+	s := newBookings(t)
+	c := s.customer()
+	posts(t, c, 1)
+	for _, class := range []string{"3", "-1", "x"} {
+		_, err := c.buckets.js.Publish(t.Context(), c.queueSubject("orders")+"."+class, nil, jetstream.WithRetryAttempts(0))
+		require.ErrorIs(t, err, jetstream.ErrNoStreamResponse, class)
+	}
+	require.EqualValues(t, 1, waiting(t, c))
 }

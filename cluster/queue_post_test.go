@@ -99,10 +99,10 @@ func TestQueuesOfOtherLimitsAreOnlyPostedTo(t *testing.T) {
 	other := config(b, "", "")
 	other.Queue = &Queue{Calls: 9}
 	posts(t, joined(t, other), 1)
-	_, err := c.openQueue(t.Context(), "orders", true)
+	_, err := c.openQueue(t.Context(), "orders", openStream, true)
 	require.NoError(t, err)
 	joinedOther := joined(t, other)
-	_, err = joinedOther.openQueue(t.Context(), "orders", true)
+	_, err = joinedOther.openQueue(t.Context(), "orders", openStream, true)
 	var differs *BucketError
 	require.ErrorAs(t, err, &differs)
 	require.Equal(t, BucketError{"asterisque_main_queue_orders", "number of calls", "9", "8"}, *differs)

@@ -95,3 +95,25 @@ func TestOutcomesOfNonsenseAreSaidToBe(t *testing.T) {
 		require.True(t, errors.Is(c.Withdraw(t.Context(), r), asterisque.ErrUnavailable))
 	}
 }
+
+// TestAReceiptMakesNoQueue matters where receipts come from strangers.
+func TestAReceiptMakesNoQueue(t *testing.T) {
+	t.Parallel()
+	s := newBookings(t)
+	c := s.customer()
+	now := time.Now()
+	for late, ask := range map[time.Duration]func(Receipt) error{
+		-time.Hour: func(r Receipt) error { return c.Withdraw(t.Context(), r) },
+		time.Hour: func(r Receipt) error {
+			_, err := results(t, c, r)
+			return err
+		},
+	} {
+		forged := &receipt{Name: "nobody", Key: newQueueKey(), Owner: "customer"}
+		forged.Posted, forged.Deadline = now.Add(-2*time.Hour).UnixMilli(), now.Add(-late).UnixMilli()
+		requireMayHaveRun(t, asterisque.ErrUnavailable, ask(forged.encode()))
+	}
+	for name := range c.buckets.js.StreamNames(t.Context()).Name() {
+		require.NotContains(t, name, "nobody")
+	}
+}

@@ -80,8 +80,13 @@ func (c *Cluster) Result(ctx context.Context, of Receipt) ([]byte, error) {
 // lookForOutcome returns what became of a call once it is over, and neither that nor an error
 // before. What it cannot use it opens anew next time.
 func (c *Cluster) lookForOutcome(ctx context.Context, r *receipt) (*callOutcome, error) {
-	q, err := c.queueOf(ctx, r.Name)
-	if err != nil {
+	q, err := c.queueOfReceipt(ctx, r)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound) && time.Since(r.deadline()) <= queueGrace:
+		return nil, nil // who posts, and who takes, makes it again
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return nil, errPostedForgotten
+	case err != nil:
 		return nil, err
 	}
 	o, err := c.outcomeOf(ctx, q, r)
@@ -179,11 +184,11 @@ func (c *Cluster) Withdraw(ctx context.Context, of Receipt) error {
 	if err != nil {
 		return err
 	}
-	q, err := c.queueOf(ctx, r.Name)
+	q, err := c.queueOfReceipt(ctx, r)
 	switch {
-	case err != nil:
+	case err != nil && !errors.Is(err, jetstream.ErrStreamNotFound):
 		return err
-	case q.hasForgotten(r):
+	case err != nil || q.hasForgotten(r):
 		return errPostedForgotten
 	}
 	if err := c.takeBack(ctx, q, r); err != nil {

@@ -9,12 +9,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// openQueue makes what is not there of a queue. A node that takes its calls checks the limits; who
-// posts takes them as they are.
-func (c *Cluster) openQueue(ctx context.Context, name string, check bool) (*queue, error) {
+// openQueue gets the streams of a queue from open. A node that takes its calls checks the limits;
+// who posts takes them as they are.
+func (c *Cluster) openQueue(ctx context.Context, name string, open streamOpener, check bool) (*queue, error) {
 	plan := *c.cfg.Queue
 	want := c.queueStream(name, plan)
-	s, err := openStream(ctx, c.buckets.js, want)
+	s, err := open(ctx, c.buckets.js, want)
 	if err != nil {
 		return nil, err
 	}
@@ -24,14 +24,14 @@ func (c *Cluster) openQueue(ctx context.Context, name string, check bool) (*queu
 	}
 	plan.Longest, plan.Bytes = have.MaxAge, have.MaxBytes
 	q := &queue{name: name, subject: c.queueSubject(name), longest: plan.Longest, stream: s, js: c.buckets.js}
-	return q, c.openOutcomes(ctx, q, plan, check)
+	return q, c.openOutcomes(ctx, q, plan, open, check)
 }
 
-// openOutcomes makes the bucket of the outcomes if it is not there.
-func (c *Cluster) openOutcomes(ctx context.Context, q *queue, plan Queue, check bool) (err error) {
+// openOutcomes is openQueue for the bucket of the outcomes.
+func (c *Cluster) openOutcomes(ctx context.Context, q *queue, plan Queue, open streamOpener, check bool) (err error) {
 	bucket := bucketName(c.cfg.Prefix, "results_"+q.name)
 	want := c.outcomesStream(bucket, plan)
-	s, err := openStream(ctx, q.js, want)
+	s, err := open(ctx, q.js, want)
 	if err != nil {
 		return err
 	}
@@ -47,11 +47,20 @@ func (c *Cluster) queueSubject(name string) string {
 	return "asterisque.queue." + c.cfg.Prefix + "." + name
 }
 
+// classSubjects returns where the calls of each class are posted. Nothing else gets into the
+// queue, where nobody would take it.
+func (c *Cluster) classSubjects(name string) (subjects []string) {
+	for class := range queueClasses {
+		subjects = append(subjects, c.queueSubject(name)+"."+strconv.Itoa(class))
+	}
+	return subjects
+}
+
 func (c *Cluster) queueStream(name string, plan Queue) jetstream.StreamConfig {
 	return jetstream.StreamConfig{
 		Name:        bucketName(c.cfg.Prefix, "queue_"+name),
 		Description: "calls that wait for asterisque nodes",
-		Subjects:    []string{c.queueSubject(name) + ".*"},
+		Subjects:    c.classSubjects(name),
 		Retention:   jetstream.WorkQueuePolicy,
 		Discard:     jetstream.DiscardNew,
 		MaxMsgs:     plan.Calls,
@@ -72,6 +81,14 @@ func (c *Cluster) outcomesStream(bucket string, plan Queue) jetstream.StreamConf
 	s.Replicas = c.cfg.Replicas
 	s.Metadata = map[string]string{clusterKey: c.cfg.Cluster}
 	return s
+}
+
+// streamOpener is openStream, or findStream.
+type streamOpener func(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (jetstream.Stream, error)
+
+// findStream returns a stream, or jetstream.ErrStreamNotFound.
+func findStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (jetstream.Stream, error) {
+	return js.Stream(ctx, want.Name)
 }
 
 // openStream returns a stream, which it makes if it is not there.

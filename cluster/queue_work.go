@@ -69,7 +69,7 @@ func (w *worker) begin(start context.Context) (err error) {
 
 // open finds the queue, or makes it.
 func (w *worker) open(ctx context.Context, check bool) error {
-	q, err := w.cluster.openQueue(ctx, w.cluster.cfg.Name, check)
+	q, err := w.cluster.openQueue(ctx, w.cluster.cfg.Name, openStream, check)
 	if err == nil {
 		err = q.consumers(ctx, w.cluster.cfg.times.queueAgain, w.cluster.cfg.Replicas)
 	}
