@@ -53,19 +53,19 @@ func (p *presence) put(ctx context.Context) (err error) {
 
 // putFirst is put for a node that joins: in the place of none, or of one that it may replace.
 func (p *presence) putFirst(ctx context.Context) error {
-	for {
+	for times := 0; ; times++ {
 		was, err := p.place(ctx)
 		if err != nil {
 			return err
 		}
 		p.entry, err = p.putOver(ctx, was)
-		switch {
-		case errors.Is(err, jetstream.ErrKeyExists), errors.Is(err, jetstream.ErrKeyRevisionMismatch):
-			continue // there is another one by now
-		case err != nil:
-			return err
+		// there is another one by now, or the server that was asked does not know of it yet
+		if (errors.Is(err, jetstream.ErrKeyExists) || isConflict(err)) && wait.HoldOff(ctx, holdOffTime(times)) {
+			continue
 		}
-		p.revision, err = p.b.alive.Put(ctx, p.self.key(), []byte(p.self.Instance))
+		if err == nil {
+			p.revision, err = p.b.alive.Put(ctx, p.self.key(), []byte(p.self.Instance))
+		}
 		return err
 	}
 }
