@@ -107,15 +107,22 @@ func TestOfAnAnswerThatIsNotKeptOneRepetitionLearns(t *testing.T) {
 	}
 }
 
+// countedOnce returns a service with function 61, which counts how often it runs.
+func countedOnce(ran *int) *asterisque.Service {
+	svc := asterisque.NewService()
+	svc.Handle(61, "once", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) {
+		*ran++
+		return []byte("done"), nil
+	})
+	return svc
+}
+
 // TestADurableCallThatWasRefusedRunsWhenItIsRepeated has an interceptor refuse the first one and
 // whoever waits for it: they have not used the key.
 func TestADurableCallThatWasRefusedRunsWhenItIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		svc, goOn, ran := asterisque.NewService(), make(chan struct{}), 0
-		svc.Handle(61, "once", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) {
-			ran++
-			return []byte("done"), nil
-		})
+		goOn, ran := make(chan struct{}), 0
+		svc := countedOnce(&ran)
 		refuses := true
 		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithServedInterceptors(
 			func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
@@ -150,11 +157,8 @@ func TestADurableCallThatWasRefusedRunsWhenItIsRepeated(t *testing.T) {
 
 func TestAnErrorIsNotRememberedIfAnInterceptorWantsThat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		svc, goOn, ran := asterisque.NewService(), make(chan struct{}), 0
-		svc.Handle(61, "once", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) {
-			ran++
-			return []byte("done"), nil
-		})
+		goOn, ran := make(chan struct{}), 0
+		svc := countedOnce(&ran)
 		elsewhere := true
 		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithServedInterceptors(
 			func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {

@@ -2,7 +2,6 @@ package exchange_test
 
 import (
 	"fmt"
-	"net"
 	"net/url"
 	"sync/atomic"
 	"testing"
@@ -106,29 +105,4 @@ func TestTwoExchangesWithOneIDAreFoundWhenTheirDomainsAreJoined(t *testing.T) {
 	require.Equal(t, exchange.ClaimedError{ID: "plant", Domain: "hub", Other: "leaf"}, *x.Stats().Claimed)
 	require.NoError(t, y.Close())
 	require.Eventually(t, func() bool { x.LookForOther(); return x.Stats().Claimed == nil }, enough, time.Millisecond)
-}
-
-// gate returns an address that leads to another one while it is open.
-func gate(t *testing.T, open *atomic.Bool, to string) (at string) {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { ln.Close() })
-	go func() { // ends with the listener
-		for {
-			near, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			if !open.Load() {
-				near.Close()
-				continue
-			}
-			if far, err := net.Dial("tcp", to); err == nil {
-				go carry(near, far) // ends with either
-				go carry(far, near) // the same
-			}
-		}
-	}()
-	return ln.Addr().String()
 }

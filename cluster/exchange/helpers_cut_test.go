@@ -1,9 +1,11 @@
 package exchange_test
 
 import (
+	"errors"
 	"io"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -12,6 +14,29 @@ import (
 // through returns the URL of a way to another one, with a function for each connection that cuts
 // it.
 func through(t testing.TB, url string, cut chan<- func()) string {
+	t.Helper()
+	return "tcp://" + forwarded(t, func(near net.Conn) (net.Conn, error) {
+		far, err := net.Dial("tcp", strings.TrimPrefix(url, "tcp://"))
+		if err == nil {
+			cut <- func() { near.Close(); far.Close() }
+		}
+		return far, err
+	})
+}
+
+// gate returns an address that leads to another one while it is open.
+func gate(t testing.TB, open *atomic.Bool, to string) (at string) {
+	t.Helper()
+	return forwarded(t, func(net.Conn) (net.Conn, error) {
+		if !open.Load() {
+			return nil, errors.New("the gate is closed")
+		}
+		return net.Dial("tcp", to)
+	})
+}
+
+// forwarded returns an address from which connections go on to where dial leads.
+func forwarded(t testing.TB, dial func(near net.Conn) (far net.Conn, err error)) (at string) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -22,17 +47,16 @@ func through(t testing.TB, url string, cut chan<- func()) string {
 			if err != nil {
 				return
 			}
-			far, err := net.Dial("tcp", strings.TrimPrefix(url, "tcp://"))
+			far, err := dial(near)
 			if err != nil {
 				near.Close()
 				continue
 			}
-			cut <- func() { near.Close(); far.Close() }
 			go carry(near, far) // ends with either
 			go carry(far, near) // the same
 		}
 	}()
-	return "tcp://" + ln.Addr().String()
+	return ln.Addr().String()
 }
 
 func carry(from, to net.Conn) {
