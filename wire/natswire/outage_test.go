@@ -127,11 +127,9 @@ func TestAnIdleWireSaysThatItLives(t *testing.T) {
 	defer w.Close()
 	r := <-said
 	r.t = t
-	// answers each
-	_, err = r.nc.Subscribe(r.sub.Subject, func(*nats.Msg) { r.send(kindState, "") })
-	require.NoError(t, err)
 	for range 2 * silence {
 		r.until(kindState)
+		r.send(kindState, "")
 	}
 	r.sub.Unsubscribe()
 }
