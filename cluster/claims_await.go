@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/cluster/internal/wait"
+	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
 // await waits until nobody holds a key, and claims it: a lock, or an election. It goes on while

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/cluster/internal/wait"
+	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
 // holder is a Caller for whoever holds a key. A call goes to the node that NATS names, which serves

@@ -7,8 +7,8 @@ import (
 	"sync"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/cluster/internal/wait"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
 // holderSearch is what a holder knows of the node that it calls: of those that look for that, one

@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/asterisque-go/asterisque/cluster/internal/wait"
+	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
 // presence keeps the entries of this node.

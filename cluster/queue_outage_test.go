@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/asterisque-go/asterisque/cluster/internal/wait"
+	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
 // lasting are bookings whose NATS server can be started again, with what does that.

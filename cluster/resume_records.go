@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/asterisque-go/asterisque"
-	"github.com/asterisque-go/asterisque/cluster/internal/wait"
+	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
 // sessionRecords implements asterisque.Repository: it has the records of this node's sessions, and

@@ -107,7 +107,7 @@ func (p *Pool) await(ctx context.Context, c *asterisque.Call, choose chooser, tr
 	again := time.NewTicker(lookAgain) // what only time changes
 	defer again.Stop()
 	for {
-		changed := p.change.next()
+		changed := p.change.Next()
 		s, ready, err := choose(tried)
 		switch {
 		case s != nil && !p.shut.Load():

@@ -62,14 +62,14 @@ func (s *server) watch(ctx context.Context, session *asterisque.Session) error {
 
 func (s *server) setUnwell(unwell bool) {
 	if s.unwell.Swap(unwell) != unwell {
-		s.pool.change.signal()
+		s.pool.change.Signal()
 	}
 }
 
 // awaitSession waits for a session, and returns nil when the connection ends.
 func (s *server) awaitSession() *asterisque.Session {
 	for {
-		changed := s.pool.change.next()
+		changed := s.pool.change.Next()
 		if s.conn.Ready() {
 			if session := s.conn.Session(); session != nil {
 				return session

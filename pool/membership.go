@@ -117,7 +117,7 @@ func (p *Pool) failed(err error) {
 	p.members.mu.Lock()
 	p.members.failure = err
 	p.members.mu.Unlock()
-	p.change.signal()
+	p.change.Signal()
 }
 
 // take takes what a Resolver has yielded, and returns what is wrong with it.
@@ -138,7 +138,7 @@ func (p *Pool) take(set []Address, err error) error {
 		p.end(err) // nothing mends that
 		return err
 	}
-	p.change.signal()
+	p.change.Signal()
 	return nil
 }
 

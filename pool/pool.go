@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/wait"
 	"github.com/asterisque-go/asterisque/wire"
 )
 
@@ -80,7 +81,7 @@ type Pool struct {
 
 	// the servers that calls are spread over; replaced as a whole
 	spread atomic.Pointer[[]*server]
-	change notice // something may have become usable
+	change wait.Notice // something may have become usable
 }
 
 // New returns a Pool of the servers that resolve names, and waits for the first set of them: not
@@ -100,7 +101,6 @@ func New(life context.Context, node *asterisque.Node, resolve Resolver, how Conf
 		p.client = randomID()
 	}
 	p.ctx, p.end = context.WithCancelCause(life)
-	p.change.init()
 	p.members.init()
 	p.spread.Store(new([]*server))
 	first := make(chan error, 1)
@@ -153,7 +153,7 @@ func (p *Pool) Close() error {
 // does not wait for that session, and the Pool is closed when that has ended.
 func (p *Pool) Shutdown(ctx context.Context) error {
 	p.shut.Store(true)
-	p.change.signal()
+	p.change.Signal()
 	var all errgroup.Group
 	left := p.members.close()
 	for _, s := range left {
@@ -182,28 +182,6 @@ func (p *Pool) closeAfter(left []*server) {
 
 // Err returns nil, and when the Pool is closed why.
 func (p *Pool) Err() error { return context.Cause(p.ctx) }
-
-// notice wakes whoever waits for a change.
-type notice struct {
-	mu      sync.Mutex
-	changed chan struct{} // guarded by mu; closed with the next change
-}
-
-func (n *notice) init() { n.changed = make(chan struct{}) }
-
-// next returns a channel that is closed with the next change.
-func (n *notice) next() <-chan struct{} {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.changed
-}
-
-func (n *notice) signal() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	close(n.changed)
-	n.changed = make(chan struct{})
-}
 
 // growing returns a wait by chance: about unit the first time, then twice as long each time, at
 // most most.

@@ -32,7 +32,7 @@ func (s *server) reconnection() asterisque.Reconnection {
 	}
 	own := how.OnState
 	how.OnState = func(c *asterisque.Connection, state asterisque.ConnectionState, err error) {
-		s.pool.change.signal()
+		s.pool.change.Signal()
 		if own != nil {
 			own(c, state, err)
 		}

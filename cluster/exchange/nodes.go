@@ -7,7 +7,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/cluster/exchange/internal/outer"
-	"github.com/asterisque-go/asterisque/cluster/internal/wait"
+	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
 // registrant is a node that is registered.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/asterisque-go/asterisque/cluster/internal/wait"
+	"github.com/asterisque-go/asterisque/internal/wait"
 )
 
 // watches are the names that are in use, each asked for once, whatever number of Pools there is.

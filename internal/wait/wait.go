@@ -1,5 +1,5 @@
-// Package wait has what goroutines of the cluster wait with: notices of a change, and times that
-// the end of a context cuts short.
+// Package wait has what goroutines wait with: notices of a change, and times that the end of a
+// context cuts short.
 package wait
 
 import (
