@@ -77,7 +77,7 @@ const (
 // isOpen reports whether a call that was refused with err, for now, may have run before that, so
 // that only its repetition tells what has become of it.
 func (m *making) isOpen(err error) bool {
-	return m.mayHaveRun() > 0 && Repeatable(err) && (errors.Is(err, ErrUnavailable) || errors.Is(err, ErrOverloaded))
+	return m.mayHaveRun() > 0 && worthRetrying(err)
 }
 
 // pause reports whether neither ctx nor the connection has ended after d.
