@@ -177,7 +177,7 @@ func (s *show) cause(ctx, life context.Context, t trouble) error {
 	if err != nil {
 		return err
 	}
-	s.screen.say("all call each other again, after %s", short(took))
+	s.screen.say("all call each other again, over %d sessions with replicas, after %s", s.o.wanted().sessions, short(took))
 	return interrupted
 }
 
