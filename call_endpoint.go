@@ -15,8 +15,8 @@ type endpoint interface {
 	block(b message.Block) error
 
 	// closed takes the peer's Close, whose slices are valid only during the call. The endpoint has
-	// left the table.
-	closed(c message.Close)
+	// left the table. An error ends the session.
+	closed(c message.Close) error
 
 	// fail ends the call because the session ended. The endpoint has left the table.
 	fail(a *Abort)

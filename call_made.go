@@ -12,8 +12,9 @@ import (
 )
 
 // madeCall is a unary call from this side: the endpoint that waits for a Close and needs no inbox,
-// no window and no state. Calls are reused; every way of ending one has a single owner: whoever
-// took it out of the session's table or out of the outbox wakes the caller.
+// no window and no state. Every way of ending one has a single owner: whoever took it out of the
+// session's table or out of the outbox wakes the caller. Calls are reused, by an [outbox.Pool], and
+// only by a caller that was woken: nobody else has the call then.
 type madeCall struct {
 	port
 	priority priority.Priority
@@ -23,6 +24,7 @@ type madeCall struct {
 	abort    *Abort
 	result   []byte // before done: where it is to be put if own is set
 	own      bool   // the result goes to the application, and is not in buf
+	sent     bool   // it was put into the outbox, and its caller was not woken yet
 	// of a typed call: its parameters, and unless own is set its result; kept for the next call
 	buf      []byte
 	operands any // of a typed call; see operandsFor
@@ -44,7 +46,7 @@ func (x *exchange) call(ctx context.Context, function uint16, params []byte, cfg
 // newCall returns a call whose result is the application's, as it came, if own is set, and may be
 // put into the buffer of cfg then.
 func (x *exchange) newCall(cfg *callConfig, own bool) *madeCall {
-	c, ok := x.common.spares.Get().(*madeCall)
+	c, ok := x.common.spares.Get()
 	if !ok {
 		c = &madeCall{done: make(chan struct{}, 1)}
 		c.open.Type, c.open.Departer = message.OpenType, c
@@ -56,14 +58,23 @@ func (x *exchange) newCall(cfg *callConfig, own bool) *madeCall {
 
 // free ends c and gives it back. The result is gone then, unless it is the application's.
 func (c *madeCall) free() {
-	pool := &c.x.common.spares
-	c.x.giveBack(&c.reserved)
+	x := c.x
+	if c.sent { // a Wire, say, has ended the goroutine of the caller
+		c.leave()
+		x.giveBack(&c.reserved)
+		return // it is not used again: somebody may be about to wake its caller
+	}
+	x.giveBack(&c.reserved)
+	x.common.spares.Put(&x.carrier, c)
+}
+
+// Reset implements outbox.Pooled.
+func (c *madeCall) Reset() {
 	c.port, c.reserved, c.abort = port{}, reservation{}, nil
 	c.open.Payload, c.open.Meta = nil, nil
 	if c.result = nil; cap(c.buf) > keepResult {
 		c.buf = nil
 	}
-	pool.Put(c)
 }
 
 // do makes the call, as soon as it may, and waits for its end.
@@ -79,7 +90,9 @@ func (c *madeCall) do(ctx context.Context, function uint16, params []byte, cfg *
 	if c.reserved, a = c.x.outgoing.reserve(ctx, &c.open, cfg, nil); a != nil {
 		return a
 	}
+	c.sent = true
 	if err := c.x.carrier.Enter(&c.flow, &c.open); err != nil {
+		c.sent = false
 		c.x.outbound.Remove(1, int(c.open.Held))
 		c.x.unsent(c.reserved.outer, c.reserved.cost)
 		return codec.AbortOf(c.x.sendError(err))
@@ -89,9 +102,12 @@ func (c *madeCall) do(ctx context.Context, function uint16, params []byte, cfg *
 	}
 	if ctx.Done() == nil { // a receive is cheaper than a select
 		<-c.done
+		c.sent = false
 		return c.abort
 	}
-	return c.wait(ctx)
+	a = c.wait(ctx)
+	c.sent = false
+	return a
 }
 
 // wait waits for the end of the call, or of ctx.
@@ -100,7 +116,7 @@ func (c *madeCall) wait(ctx context.Context) *Abort {
 	case <-c.done:
 		return c.abort
 	case <-ctx.Done():
-		return c.giveUp(ctx)
+		return c.giveUp(contextError(ctx))
 	}
 }
 
@@ -113,28 +129,43 @@ func (c *madeCall) doWithin(ctx context.Context, function uint16, params []byte,
 	return c.do(ctx, function, params, &own)
 }
 
-// giveUp ends the call because of ctx, unless it has ended by itself.
-func (c *madeCall) giveUp(ctx context.Context) *Abort {
-	a := contextError(ctx)
-	departed, unsent := c.x.carrier.Cancel(&c.flow, givenUp(a))
-	if unsent {
-		c.x.unsent(c.reserved.outer, c.reserved.cost)
-	}
+// giveUp ends the call because of a, unless it has ended by itself.
+func (c *madeCall) giveUp(a *Abort) *Abort {
+	departed, unsent, there := c.cancel(a)
 	switch {
 	case !departed:
 		select {
 		case <-c.done: // the session ended first, and discarded the Open
 			return c.abort
 		default:
-			a.Ran = codec.NeverSent
 		}
-	case !c.x.remove(c.id()):
+	case !there:
 		<-c.done // somebody else has taken it out of the table, and is about to say so
-		return c.abort
-	default:
-		c.x.abort(c.id(), c.priority, a)
+		if a = c.abort; a == nil {
+			return nil
+		}
+	}
+	if !departed || unsent && a.Ran == codec.MaybeRan {
+		return neverSent(a)
 	}
 	return a
+}
+
+// leave is giveUp for a caller whose goroutine ends: nobody waits for the call any more.
+func (c *madeCall) leave() { c.cancel(codec.ErrCanceled) }
+
+// cancel takes the call back from the outbox and out of the table, and tells the peer of a if it
+// knows of the call. departed and unsent are as for [outbox.Outbox.Cancel]. there says that the call
+// was in the table, so that nobody wakes the caller.
+func (c *madeCall) cancel(a *Abort) (departed, unsent, there bool) {
+	departed, unsent = c.x.carrier.Cancel(&c.flow, givenUp(a))
+	if unsent {
+		c.x.unsent(c.reserved.outer, c.reserved.cost)
+	}
+	if there = departed && c.x.remove(c.id()); there && !unsent {
+		c.x.abort(c.id(), c.priority, a)
+	}
+	return departed, unsent, there
 }
 
 // abort tells the peer that a call of this side is given up. It has a flow of its own: the call may
@@ -154,7 +185,10 @@ func (c *madeCall) Depart(id uint64) {
 }
 
 // Discard implements outbox.Departer: the call was not sent.
-func (c *madeCall) Discard(why outbox.Reason) {
+func (c *madeCall) Discard(why outbox.Reason, begun bool) {
+	if begun && !c.x.table.remove(c.id()) {
+		return // somebody else is about to wake the caller
+	}
 	c.abort = c.x.discarded(c.reserved.outer, c.reserved.cost, why)
 	c.done <- struct{}{}
 }
@@ -163,10 +197,16 @@ func (c *madeCall) Discard(why outbox.Reason) {
 func (c *madeCall) block(message.Block) error { return nil }
 
 // closed implements endpoint.
-func (c *madeCall) closed(m message.Close) {
-	switch {
-	case m.Abort != nil:
+func (c *madeCall) closed(m message.Close) (err error) {
+	if m.Abort != nil {
 		c.abort = remote(m.Abort)
+	}
+	if c.closedBy(m.Abort) {
+		c.x.unsent(c.reserved.outer, c.reserved.cost)
+		c.abort, err = c.closedUnsent(c.abort)
+	}
+	switch {
+	case c.abort != nil:
 	case c.own:
 		c.result = append(c.result, m.Result...)
 	default:
@@ -174,6 +214,7 @@ func (c *madeCall) closed(m message.Close) {
 		c.result = c.buf
 	}
 	c.done <- struct{}{}
+	return err
 }
 
 // fail implements endpoint.

@@ -2,11 +2,11 @@ package asterisque
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/piping"
 )
 
@@ -36,9 +36,8 @@ type common struct {
 	outward, inward Next
 	// handle runs the handler of a call with interceptors around it; fixed
 	handle func(c handledCall, w *workspace) (result []byte, err error)
-	// of *madeCall; not global, because their channels belong to the bubble of a synctest as the
-	// node does
-	spares sync.Pool
+	// not global, because the channels of calls belong to the bubble of a synctest as the node does
+	spares outbox.Pool[*madeCall]
 }
 
 // setWindows makes the windows of functions, which have so many calls each.

@@ -101,17 +101,36 @@ func givenUp(a *Abort) outbox.Reason {
 	return outbox.Ended
 }
 
+// Flow implements outbox.Pooled.
+func (p *port) Flow() *outbox.Flow { return &p.flow }
+
 // closedBy drops what waits of the pipe because the peer has closed it: nobody would take it. The
-// pipe has to know that first, so that a sender learns why nothing may follow.
-func (p *port) closedBy(abort *codec.Abort) {
+// pipe has to know that first, so that a sender learns why nothing may follow. unsent says that the
+// Open was dropped, of which some parts have left.
+func (p *port) closedBy(abort *codec.Abort) (unsent bool) {
 	why := outbox.Ended
 	switch {
+	case p.flow.Released():
+		return false
 	case errors.Is(abort, codec.ErrNoFunction):
 		why = outbox.NoFunction
 	case errors.Is(abort, codec.ErrUnavailable):
 		why = outbox.Draining
 	}
-	p.x.carrier.Finish(&p.flow, why)
+	return p.x.carrier.Finish(&p.flow, why)
+}
+
+// closedUnsent returns why a call ended whose peer has closed it before all of its Open had left: it
+// has not run, whatever the peer says. err is not nil if the peer must not say that.
+func (p *port) closedUnsent(abort *Abort) (a *Abort, err error) {
+	if abort == nil {
+		v := violation("a result for pipe %d, whose Open is unfinished", p.id())
+		return neverSent(v), v
+	}
+	if abort.Ran == codec.MaybeRan {
+		abort = neverSent(abort)
+	}
+	return abort, nil
 }
 
 // discarded returns the error of a call whose Open was discarded by the outbox.

@@ -25,7 +25,7 @@ func (c *served) block(b message.Block) error {
 }
 
 // closed implements endpoint: the caller gave up.
-func (c *served) closed(m message.Close) {
+func (c *served) closed(m message.Close) error {
 	a := codec.ErrCanceled
 	if m.Abort != nil {
 		a = remote(m.Abort)
@@ -35,6 +35,7 @@ func (c *served) closed(m message.Close) {
 	}
 	c.closedBy(a)
 	c.fail(a)
+	return nil
 }
 
 // fail implements endpoint.

@@ -109,9 +109,12 @@ func (s *madeStream) Close(result []byte, abort *codec.Abort) {
 		if unsent {
 			s.x.unsent(s.asOuter, s.cost)
 		}
-		if !departed {
+		if departed && unsent {
+			s.x.remove(s.id())
+		}
+		if !departed || unsent {
 			s.release()
-			return // the peer will never hear of the pipe
+			return // the peer never hears of the pipe, or has heard that the Open was given up
 		}
 	}
 	abort = s.x.sentByOpener(abort)
@@ -128,7 +131,10 @@ func (s *madeStream) Depart(id uint64) {
 
 // Discard implements outbox.Departer: the Open was not sent. The pipe ends at once, so that a
 // sender learns why. A goroutine, which ends by itself, does the rest: the caller holds a lock.
-func (s *madeStream) Discard(why outbox.Reason) {
+func (s *madeStream) Discard(why outbox.Reason, begun bool) {
+	if begun && !s.x.table.remove(s.id()) {
+		return // the peer has closed it
+	}
 	settle := (*piping.End)(s.pipe).Closing(s.x.discarded(s.asOuter, s.cost, why))
 	go func() {
 		settle()
@@ -140,14 +146,24 @@ func (s *madeStream) Discard(why outbox.Reason) {
 func (s *madeStream) block(b message.Block) error { return s.deliver(s.pipe, b) }
 
 // closed implements endpoint.
-func (s *madeStream) closed(m message.Close) {
+func (s *madeStream) closed(m message.Close) (err error) {
+	var abort *Abort
 	if m.Abort != nil {
-		(*piping.End)(s.pipe).CloseArrived(nil, remote(m.Abort))
+		abort = remote(m.Abort)
+	}
+	if s.x.carrier.Unfinished(&s.flow) {
+		abort, err = s.closedUnsent(abort)
+	}
+	if abort != nil {
+		(*piping.End)(s.pipe).CloseArrived(nil, abort)
 	} else {
 		(*piping.End)(s.pipe).CloseArrived(bytes.Clone(m.Result), nil)
 	}
-	s.closedBy(m.Abort)
+	if s.closedBy(m.Abort) {
+		s.x.unsent(s.asOuter, s.cost)
+	}
 	s.release()
+	return err
 }
 
 // fail implements endpoint.

@@ -21,11 +21,12 @@ type table struct {
 	ended bool
 	// what this side has announced its end with: no pipe of the peer is added; nil until then
 	announced  *message.Drain
-	pipes      [2]slots       // by the lowest bit of their ids
-	drain      *message.Drain // with which the peer has; nil until then
-	lastOpened uint64         // highest id of this side that departed, +1; 0: none
-	lastSeen   uint64         // highest id of the peer, +1; 0: none
-	waits      *tableWaits    // nil until somebody waits
+	pipes      [2]slots                     // by the lowest bit of their ids
+	begun      map[uint64]priority.Priority // Opens of the peer of which not all parts have come; nil until there are some
+	drain      *message.Drain               // with which the peer has; nil until then
+	lastOpened uint64                       // highest id of this side that departed, +1; 0: none
+	lastSeen   uint64                       // highest id of the peer, +1; 0: none
+	waits      *tableWaits                  // nil until somebody waits
 }
 
 // tableWaits is what somebody waits for.
@@ -63,26 +64,43 @@ func (t *table) checkLocked(id uint64) error {
 	return nil
 }
 
-// begin is check for an Open that comes in parts. It reports false if the session takes no calls
-// any more.
-func (t *table) begin(id uint64) (ok bool, err error) {
+// begin is check for an Open that comes in parts, which is begun until one of accept, forgetBegun,
+// take and drainHere removes it: that one answers it. begin reports false, and the Open is not
+// begun, if the session takes no calls any more.
+func (t *table) begin(id uint64, p priority.Priority) (ok bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.announced == nil && !t.ended, t.checkLocked(id)
+	if err := t.checkLocked(id); err != nil || t.announced != nil || t.ended {
+		return false, err
+	}
+	if t.begun == nil {
+		t.begun = make(map[uint64]priority.Priority)
+	}
+	t.begun[id] = p
+	return true, nil
 }
 
-// accept is check, unless that was done, and adds the endpoint of the pipe. It reports false, and
-// has not checked, if the session takes no calls any more.
-func (t *table) accept(id uint64, e endpoint, checked bool) (ok bool, err error) {
+// forgetBegun removes an Open that is begun, and reports whether it was.
+func (t *table) forgetBegun(id uint64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, ok := t.begun[id]
+	delete(t.begun, id)
+	return ok
+}
+
+// accept is check, unless the Open has begun, and adds the endpoint of the pipe. It reports false,
+// and changes nothing, if the session takes no calls any more.
+func (t *table) accept(id uint64, e endpoint, begun bool) (ok bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.announced != nil || t.ended {
 		return false, nil
 	}
-	if !checked {
-		if err := t.checkLocked(id); err != nil {
-			return false, err
-		}
+	if begun {
+		delete(t.begun, id)
+	} else if err := t.checkLocked(id); err != nil {
+		return false, err
 	}
 	t.pipes[id&1].put(id, e)
 	return true, nil
@@ -132,6 +150,7 @@ func (t *table) take(id uint64) (endpoint, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	e := t.removeLocked(id)
+	delete(t.begun, id)
 	if e == nil && !t.knownLocked(id) {
 		return nil, violation("Close for pipe %d, which was never opened", id)
 	}
@@ -157,7 +176,7 @@ func (t *table) end() (open, refused []endpoint) {
 			open = append(open, e)
 		}
 	}
-	t.pipes, t.ended = [2]slots{}, true
+	t.pipes, t.begun, t.ended = [2]slots{}, nil, true
 	t.signalLocked()
 	return open, refused
 }
@@ -176,8 +195,8 @@ func (t *table) allLocked() []endpoint {
 }
 
 // drainHere lets no more pipes of the peer be accepted, and returns what tells the peer so: the
-// same each time.
-func (t *table) drainHere() message.Drain {
+// same each time. The caller refuses the Opens that were begun, of which the Drain does not tell.
+func (t *table) drainHere() (d message.Drain, begun map[uint64]priority.Priority) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.announced == nil {
@@ -187,7 +206,8 @@ func (t *table) drainHere() message.Drain {
 		}
 		t.tellDrainLocked()
 	}
-	return *t.announced
+	begun, t.begun = t.begun, nil
+	return *t.announced, begun
 }
 
 // drainThere notes the Drain of the peer. Only the first one counts.

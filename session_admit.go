@@ -30,7 +30,7 @@ func (u *upper) Admit(h message.Head, whole int, others carrier.Unfinished) (use
 
 // admitOpen knows no more of the cost of an Open than that of its parameters.
 func (u *upper) admitOpen(h message.Head, others carrier.Unfinished) (carrier.Admission, error) {
-	ok, err := u.table.begin(h.Pipe)
+	ok, err := u.table.begin(h.Pipe, priority.Priority(h.Priority))
 	if err != nil {
 		return carrier.Late, err
 	}
@@ -42,9 +42,20 @@ func (u *upper) admitOpen(h message.Head, others carrier.Unfinished) (carrier.Ad
 		}
 		refused = errOpensWindow
 	}
-	u.turnAway(&message.Open{Pipe: h.Pipe, Priority: h.Priority}, refused, 0)
+	if !ok || u.table.forgetBegun(h.Pipe) { // otherwise announceEnd has refused it
+		u.turnAwayUnfinished(h.Pipe, priority.Priority(h.Priority), refused)
+	}
 	return carrier.Late, nil
 }
+
+// turnAwayUnfinished refuses an Open of which not all parts have come.
+func (x *exchange) turnAwayUnfinished(id uint64, p priority.Priority, a *Abort) {
+	x.carrier.Forget(id)
+	x.turnAway(&message.Open{Pipe: id, Priority: int8(p)}, a, 0)
+}
+
+// GivenUp implements carrier.Upper.
+func (u *upper) GivenUp(pipe uint64) { u.table.forgetBegun(pipe) }
 
 func (u *upper) admitBlock(h message.Head) (carrier.Admission, error) {
 	e, err := u.table.find(h.Pipe)

@@ -84,14 +84,19 @@ func calledBy(ctx context.Context) *Session {
 	return SessionOf(ctx)
 }
 
-// announceEnd tells the peer which of its calls will still run: those that have arrived. What is
-// refused afterwards reaches the peer after that, so that it knows why.
+// announceEnd tells the peer which of its calls will still run: those that have arrived. Those of
+// which only some parts have come are refused. What is refused reaches the peer after the Drain, so
+// that it knows why.
 func (s *Session) announceEnd() { s.announceEndWhen(carrier.Now) }
 
 func (s *Session) announceEndWhen(when carrier.When) {
 	if !s.draining.Load() {
 		// also if somebody else is about to: what the caller refuses has to come after it
-		s.carrier.Control(s.table.drainHere(), when)
+		d, begun := s.table.drainHere()
+		s.carrier.Control(d, when)
+		for id, p := range begun {
+			s.turnAwayUnfinished(id, p, errShutDown)
+		}
 		s.draining.Store(true)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/carrier"
+	"github.com/asterisque-go/asterisque/internal/outbox"
 	"github.com/asterisque-go/asterisque/internal/piping"
 )
 
@@ -63,10 +64,12 @@ func (u *upper) receiveOpen(m *message.Open, begun bool) error {
 		refused = errShutDown // Shutdown was called meanwhile, or the session has ended
 		(*Session)(u).announceEnd()
 	}
-	if !begun {
-		if err := u.table.check(m.Pipe); err != nil {
-			return err
+	if begun {
+		if !u.table.forgetBegun(m.Pipe) {
+			return nil // announceEnd has refused it
 		}
+	} else if err := u.table.check(m.Pipe); err != nil {
+		return err
 	}
 	cost := m.Cost(u.terms.Overhead, u.terms.Early)
 	if beyond := u.calls.arrive(cost, m.Meta.Nested); beyond != nil {
@@ -114,11 +117,14 @@ func (u *upper) receiveClose(m message.Close) error {
 	}
 	e, err := u.table.take(m.Pipe)
 	u.carrier.Forget(m.Pipe)
-	if e == nil {
+	switch {
+	case err != nil:
 		return err
+	case e == nil: // the answer may be leaving in parts
+		u.carrier.FinishPipe(m.Pipe, outbox.Ended)
+		return nil
 	}
-	e.closed(m)
-	return nil
+	return e.closed(m)
 }
 
 func (u *upper) receiveControl(m message.Control) error {

@@ -29,6 +29,7 @@ func (r *reader) part(frame []byte) (dealt bool, err error) {
 	p := r.together()
 	if m.GivenUp {
 		if p.drop(m.Pipe) {
+			r.up.GivenUp(m.Pipe)
 			return true, nil
 		}
 		return true, r.up.Stray(m.Pipe)

@@ -153,6 +153,7 @@ func (s *session) Ended(cause *codec.Abort) {
 	s.tell("ended")
 }
 func (s *session) Away(*codec.Abort) { s.tell("away") }
+func (s *session) GivenUp(uint64)    {}
 func (s *session) StillAway()        {}
 func (s *session) Back()             { s.tell("back") }
 func (s *session) Finished()         { s.tell("finished") }

@@ -15,13 +15,16 @@ type Upper interface {
 
 	// Receive does what a frame says, which is a message of type t. The frame is valid only during
 	// the call. age is how long ago the first part of it came, and 0 if it came whole. An error
-	// ends the session. The reader calls it, as it does the next two.
+	// ends the session. The reader calls it, as it does the next three.
 	Receive(t message.Type, frame []byte, age time.Duration) error
 
 	// Admit is called for the first part of a message of whole bytes, before anything of it is
 	// kept. others is what is unfinished besides. If the message is a Close, Admit returns the
 	// priority of its pipe. An error ends the session.
 	Admit(h message.Head, whole int, others Unfinished) (Admission, priority.Priority, error)
+
+	// GivenUp is called when the peer has given up a message of which not all parts have come.
+	GivenUp(pipe uint64)
 
 	// Stray is called for a part of a message that is not unfinished. An error ends the session.
 	Stray(pipe uint64) error

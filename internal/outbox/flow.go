@@ -14,14 +14,40 @@ const (
 )
 
 // Flow is one pipe's place in an Outbox. It is guarded by the lock of its Outbox.
+//
+// The Outbox owns a Flow, and the Departer of its Open, from the first message on: the queue refers
+// to both for as long as a message waits, and a message that leaves in parts waits until its last
+// part. The owner of the memory gets it back from [Outbox.Finish]. Before that the memory must not
+// hold another Flow; [Pool] takes care of it.
 type Flow struct {
 	queue priority.Flow[Message]
 	id    uint64 // zero until the Open has departed
 	state flowState
-	debt  uint8  // of the loss rate; see thin
-	sent  uint32 // the low bits of the cost of the Blocks that have departed
+	debt  uint8 // of the loss rate; see thin
+	// tenure is written by Enter and, the last time, before the Departer is told. From then on it may
+	// be read without the lock.
+	tenure tenure
+	sent   uint32 // the low bits of the cost of the Blocks that have departed
 	// nil until it is needed: most pipes are short calls, which it would make larger
 	backlog *backlog
+}
+
+// tenure says how long the Outbox refers to a flow.
+type tenure uint8
+
+const (
+	untilFinish tenure = iota // messages of any kind may wait
+	// The Open is the only message, and waits: see Enter.
+	untilOpenLeaves
+	released // that Open has left whole, or was dropped: nothing refers to the flow
+	parted   // the Open leaves in parts, or has left so
+)
+
+// release notes that an Open has left whole, or was dropped before any of it had left.
+func (f *Flow) release() {
+	if f.tenure == untilOpenLeaves {
+		f.tenure = released
+	}
 }
 
 // backlog is what a flow has to remember once its messages wait, or are dropped.
@@ -47,6 +73,10 @@ func AcceptedFlow(p priority.Priority, id uint64) Flow {
 // ID returns the id of the pipe. It is fixed from when the Open departs, which its Departer is
 // told. From then on it may be asked for without the lock.
 func (f *Flow) ID() uint64 { return f.id }
+
+// Released reports whether the Outbox does not refer to f any more, on which no message but the Open
+// was put, by Enter. It may be asked for as ID is.
+func (f *Flow) Released() bool { return f.tenure == released }
 
 // remember returns what f remembers of what waits, for something to be added.
 func (f *Flow) remember() *backlog {

@@ -24,7 +24,7 @@ type opening struct {
 
 func (o *opening) Depart(id uint64) { o.ids = append(o.ids, id) }
 
-func (o *opening) Discard(outbox.Reason) { o.discarded++ }
+func (o *opening) Discard(outbox.Reason, bool) { o.discarded++ }
 
 // overhead is what a Block costs the peer besides its payload.
 const overhead = 512

@@ -132,8 +132,8 @@ func TestFlushCoversWhatHasEntered(t *testing.T) {
 // oneEnd is told once what becomes of its Open.
 type oneEnd struct{ departed, discarded atomic.Int32 }
 
-func (o *oneEnd) Depart(uint64)         { o.departed.Add(1) }
-func (o *oneEnd) Discard(outbox.Reason) { o.discarded.Add(1) }
+func (o *oneEnd) Depart(uint64)               { o.departed.Add(1) }
+func (o *oneEnd) Discard(outbox.Reason, bool) { o.discarded.Add(1) }
 
 func TestEveryOpenThatEntersIsToldOnceWhatBecomesOfIt(t *testing.T) {
 	const callers, each = 8, 2_000

@@ -55,15 +55,18 @@ const (
 	Ask
 )
 
-// Departer learns what becomes of an Open: one of its methods is called, unless Cancel comes first.
+// Departer learns what becomes of an Open: one of its methods is called, unless Cancel or Finish
+// comes first, and both for an Open of which only some parts have left when the Outbox is closed.
 type Departer interface {
 	// Depart is called with the lock of the Outbox held, before a byte of the Open can reach the
 	// peer. It must not call the Outbox.
 	Depart(id uint64)
 
 	// Discard is called with the lock of the Outbox held when the Outbox is closed, or the Open's
-	// time is up, before it has departed. It must not call the Outbox.
-	Discard(Reason)
+	// time is up, before all of it has departed. The call has not run and will not. begun says that
+	// Depart was called before, so that the call may be over already. Discard must not call the
+	// Outbox.
+	Discard(why Reason, begun bool)
 }
 
 // Sender sends the Blocks of a pipe.

@@ -21,6 +21,7 @@ func (o *Outbox) departLocked(f *Flow, m *Message) (departed bool) {
 		o.log.counted()
 	}
 	if m.Type == message.OpenType {
+		f.release()
 		m.Departer.Depart(f.id)
 	}
 	return true

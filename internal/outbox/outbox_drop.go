@@ -28,14 +28,37 @@ func (o *Outbox) Judge(f *Flow, m *Message) (dropped bool) {
 	return true
 }
 
-// Finish drops the messages of f that wait, because the peer has closed the pipe, and lets nothing
-// follow. why is reported.
-func (o *Outbox) Finish(f *Flow, why Reason) {
+// Finish drops the messages of f that wait, because the peer has closed the pipe or the call is
+// over, and lets nothing follow. why is reported. When Finish has returned, the Outbox does not
+// refer to f any more. unsent says that the Open was dropped, or the rest of its parts.
+func (o *Outbox) Finish(f *Flow, why Reason) (unsent bool) {
+	if f.Released() {
+		return false
+	}
 	o.mu.Lock()
 	defer o.unlock()
+	o.admitLocked()
+	return o.finishLocked(f, why)
+}
+
+// FinishPipe is Finish for a pipe that the peer has closed, and of which only the Outbox knows
+// still: its last message is leaving in parts. Without such a message it does nothing.
+func (o *Outbox) FinishPipe(id uint64, why Reason) {
+	o.mu.Lock()
+	defer o.unlock()
+	if o.underway == nil {
+		return
+	}
+	if f := o.underway.find(id); f != nil {
+		o.finishLocked(f, why)
+	}
+}
+
+func (o *Outbox) finishLocked(f *Flow, why Reason) (unsent bool) {
 	o.forgetPartsLocked(f) // the peer wants no more of the pipe, not even a word
-	o.clearLocked(f, why)
+	unsent = o.clearLocked(f, why)
 	f.apply(finish)
+	return unsent
 }
 
 // dropLocked forgets m, which belongs to f and is not in the queue. Without its Open a pipe is
@@ -46,7 +69,8 @@ func (o *Outbox) dropLocked(f *Flow, m *Message, why Reason) {
 	if m.Type == message.OpenType {
 		f.apply(openDropped)
 		o.clearLocked(f, why)
-		m.Departer.Discard(why)
+		f.release()
+		m.Departer.Discard(why, false)
 	} else if m.Sender != nil {
 		o.dropsLocked().giveBack(m)
 	}
@@ -79,7 +103,7 @@ func (o *Outbox) forgetPartsLocked(f *Flow) bool {
 	if f.backlog == nil || f.backlog.parting == nil {
 		return false
 	}
-	o.underway.end(f.backlog.parting.number)
+	o.underway.end(f)
 	f.backlog.parting = nil
 	return true
 }
@@ -90,10 +114,11 @@ func (o *Outbox) discardLocked() {
 		o.news.gone.add(&m)
 		o.reportLocked(&m, Closed)
 		o.forgetPartsLocked(m.flow)
-		if m.Type == message.OpenType && !m.begun {
-			m.Departer.Discard(Closed)
-		}
 		m.free()
+		if m.Type == message.OpenType {
+			m.flow.release() // unless it is leaving in parts
+			m.Departer.Discard(Closed, m.begun)
+		}
 	})
 }
 

@@ -77,7 +77,7 @@ func (o *Outbox) departPartLocked(f *Flow, m *Message) (rest int) {
 func (o *Outbox) beginLocked(f *Flow, m *Message) {
 	ttl, _ := m.timeLeft()
 	o.leaveLocked(f, m)
-	p := new(parting)
+	p := &parting{open: m.Type == message.OpenType}
 	if m.Abort != nil {
 		p.around = m.appendTo(nil, f.stamp(ttl))
 		p.at = len(p.around)
@@ -88,11 +88,12 @@ func (o *Outbox) beginLocked(f *Flow, m *Message) {
 	if o.underway == nil {
 		o.underway = new(underway)
 	}
-	p.number = o.underway.begin()
+	p.number = o.underway.begin(f)
 	f.remember().parting = p
 	m.begun = true
 	m.Loss = 0 // it is not judged any more
 	if m.Type == message.OpenType {
+		f.tenure = parted
 		m.Departer.Depart(f.id)
 	}
 }
@@ -115,10 +116,21 @@ func (o *Outbox) departedLocked(f *Flow, m *Message) bool {
 func (o *Outbox) Underway() (number uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.underway == nil || len(o.underway.numbers) == 0 {
+	if o.underway == nil || len(o.underway.flows) == 0 {
 		return 0
 	}
-	return o.underway.numbers[0]
+	return o.underway.flows[0].number()
+}
+
+// Unfinished reports whether the Open of f has begun to leave in parts, of which some have not left.
+// It is for an Open that has departed.
+func (o *Outbox) Unfinished(f *Flow) bool {
+	if f.tenure != parted {
+		return false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return f.unfinishedOpen()
 }
 
 // stopLocked tells the peer that nothing follows of what has begun to leave of f. It does so at

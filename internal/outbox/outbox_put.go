@@ -62,14 +62,15 @@ func (o *Outbox) Claim() (write bool) {
 	return (!o.batch.empty() || o.queue.len() > 0) && o.writer.become()
 }
 
-// Enter is Put for an Open, without the lock. f and m belong to the Outbox until Depart or Discard
-// is called, or Cancel has returned. The only error is *TooLargeError.
+// Enter is Put for an Open, without the lock, on a flow that gets no other message. f belongs to
+// the Outbox until Finish has returned, and m until Depart or Discard is called, or Cancel or Finish
+// has returned. The only error is *TooLargeError.
 func (o *Outbox) Enter(f *Flow, m *Message) (write bool, err error) {
 	if err := o.tooLarge(m); err != nil {
 		return false, err
 	}
 	o.prepare(m)
-	m.flow = f
+	m.flow, f.tenure = f, untilOpenLeaves
 	first, refused := o.intake.push(m)
 	if refused {
 		m.free()
@@ -94,9 +95,10 @@ func (o *Outbox) Room(f *Flow) (room <-chan struct{}, alone bool) {
 }
 
 // Cancel drops the messages of f that wait; why is reported. departed says that the peer may know
-// of the pipe. Otherwise the peer never will: unsent says that the Open is among the dropped
-// messages, and an Open that is still to come is refused with ErrEnded. Once the Open has departed
-// and the Close was put, nothing is dropped.
+// of the pipe. Otherwise the peer never will, and an Open that is still to come is refused with
+// ErrEnded. unsent says that the Open was dropped: if the peer knows of the pipe, some parts of the
+// Open have left, and the peer is told that no other follows. Once the Open has departed and the
+// Close was put, nothing is dropped.
 func (o *Outbox) Cancel(f *Flow, why Reason) (departed, unsent bool) {
 	o.mu.Lock()
 	defer o.unlock()

@@ -9,6 +9,7 @@ type parting struct {
 	whole  int    // bytes of the frame
 	left   int    // bytes of it that have left
 	number uint64 // how many had begun with it
+	open   bool   // it is the Open
 }
 
 // rest returns how many bytes of the frame have not left.
@@ -33,16 +34,34 @@ func window(b []byte, begin, n int) []byte {
 
 // underway is the messages of an Outbox that have begun to leave in parts, and are not complete.
 type underway struct {
-	begun   uint64   // how many have begun
-	numbers []uint64 // of those that are not complete, in the order in which they have begun
+	begun uint64  // how many have begun
+	flows []*Flow // of those that are not complete, in the order in which they have begun
 }
 
-func (u *underway) begin() (number uint64) {
+func (u *underway) begin(f *Flow) (number uint64) {
 	u.begun++
-	u.numbers = append(u.numbers, u.begun)
+	u.flows = append(u.flows, f)
 	return u.begun
 }
 
-func (u *underway) end(number uint64) {
-	u.numbers = slices.DeleteFunc(u.numbers, func(n uint64) bool { return n == number })
+func (u *underway) end(f *Flow) {
+	u.flows = slices.DeleteFunc(u.flows, func(other *Flow) bool { return other == f })
 }
+
+// find returns the flow of a pipe, or nil if no message of the pipe is underway.
+func (u *underway) find(id uint64) *Flow {
+	for _, f := range u.flows {
+		if f.id == id {
+			return f
+		}
+	}
+	return nil
+}
+
+// unfinishedOpen reports whether the Open of f has begun to leave in parts, and is not complete.
+func (f *Flow) unfinishedOpen() bool {
+	return f.backlog != nil && f.backlog.parting != nil && f.backlog.parting.open
+}
+
+// number returns how many messages had begun to leave in parts with the one of f.
+func (f *Flow) number() uint64 { return f.backlog.parting.number }

@@ -1,0 +1,31 @@
+package outbox
+
+import "sync"
+
+// Pooled is an object with a Flow that is used for one call after the other.
+type Pooled interface {
+	// Flow returns the flow of the present call.
+	Flow() *Flow
+
+	// Reset lets go of all that the object refers to, and of the Flow.
+	Reset()
+}
+
+// Pool keeps objects whose calls are over for the next calls. It is the only way to use the memory
+// of a Flow again: an object enters it when the Outbox does not refer to the Flow any more, however
+// the call has ended. The zero Pool is empty and ready to use. It is safe for concurrent use.
+type Pool[T Pooled] struct{ objects sync.Pool }
+
+// Get returns an object that was put, or ok == false if there is none.
+func (p *Pool[T]) Get() (v T, ok bool) {
+	v, ok = p.objects.Get().(T)
+	return v, ok
+}
+
+// Put takes v, whose call is over: its Departer was told, or Cancel or Finish has returned. owner is
+// the Outbox of its Flow, or the one that passes Finish on. Nobody may use v after that.
+func (p *Pool[T]) Put(owner interface{ Finish(*Flow, Reason) bool }, v T) {
+	owner.Finish(v.Flow(), Ended)
+	v.Reset()
+	p.objects.Put(v)
+}
