@@ -155,8 +155,8 @@ func (c *madeCall) giveUp(a *Abort) *Abort {
 func (c *madeCall) leave() { c.cancel(codec.ErrCanceled) }
 
 // cancel takes the call back from the outbox and out of the table, and tells the peer of a if it
-// knows of the call. departed and unsent are as for [outbox.Outbox.Cancel]. there says that the call
-// was in the table, so that nobody wakes the caller.
+// knows of the call. departed and unsent are as for [outbox.Outbox.Cancel]. there says that the
+// call was in the table, so that nobody wakes the caller.
 func (c *madeCall) cancel(a *Abort) (departed, unsent, there bool) {
 	departed, unsent = c.x.carrier.Cancel(&c.flow, givenUp(a))
 	if unsent {

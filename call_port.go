@@ -120,8 +120,8 @@ func (p *port) closedBy(abort *codec.Abort) (unsent bool) {
 	return p.x.carrier.Finish(&p.flow, why)
 }
 
-// closedUnsent returns why a call ended whose peer has closed it before all of its Open had left: it
-// has not run, whatever the peer says. err is not nil if the peer must not say that.
+// closedUnsent returns why a call ended whose peer has closed it before all of its Open had left:
+// it has not run, whatever the peer says. err is not nil if the peer must not say that.
 func (p *port) closedUnsent(abort *Abort) (a *Abort, err error) {
 	if abort == nil {
 		v := violation("a result for pipe %d, whose Open is unfinished", p.id())

@@ -20,13 +20,14 @@ type table struct {
 	// guarded by mu, as all below: the session has ended, and nothing is added
 	ended bool
 	// what this side has announced its end with: no pipe of the peer is added; nil until then
-	announced  *message.Drain
-	pipes      [2]slots                     // by the lowest bit of their ids
-	begun      map[uint64]priority.Priority // Opens of the peer of which not all parts have come; nil until there are some
-	drain      *message.Drain               // with which the peer has; nil until then
-	lastOpened uint64                       // highest id of this side that departed, +1; 0: none
-	lastSeen   uint64                       // highest id of the peer, +1; 0: none
-	waits      *tableWaits                  // nil until somebody waits
+	announced *message.Drain
+	pipes     [2]slots // by the lowest bit of their ids
+	// the Opens of the peer of which not all parts have come; nil until there are some
+	begun      map[uint64]priority.Priority
+	drain      *message.Drain // with which the peer has; nil until then
+	lastOpened uint64         // highest id of this side that departed, +1; 0: none
+	lastSeen   uint64         // highest id of the peer, +1; 0: none
+	waits      *tableWaits    // nil until somebody waits
 }
 
 // tableWaits is what somebody waits for.

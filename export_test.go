@@ -38,3 +38,6 @@ func Occupied(svc *Service, function uint16, places int) (n int) {
 	}
 	return n
 }
+
+// WithMaxPart lets messages of more than n bytes, at least 4 KiB, leave in parts of so many.
+func WithMaxPart(n int) Option { return func(c *config) { c.maxPart = n } }

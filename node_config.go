@@ -34,6 +34,7 @@ type config struct {
 	around, aroundServed []Interceptor
 	expansion            expansion
 	maxMessage           int // 0: as there is room for
+	maxPart              int // bytes of the largest part of a message; 0: as the protocol allows
 	inbound              limits.Limits
 	outbound             limits.Limits
 	// whether they were set; others follow from them
@@ -103,6 +104,7 @@ func (c *config) begin(sh *shared) {
 	sh.carriers = carrier.Settings{
 		Log: c.log, PingInterval: c.pingInterval, PingTimeout: c.pingTimeout, WriteTimeout: c.writeTimeout,
 		Stall: c.stall, ResumeFor: c.resumeFor, Now: sh.now, Lookout: &sh.lookout,
+		MaxPart: c.maxPart,
 	}
 	sh.records = records{
 		node: c.id, repository: c.repository, patience: c.handshake, log: c.log,

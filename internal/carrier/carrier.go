@@ -12,6 +12,7 @@
 package carrier
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"sync"
@@ -96,7 +97,7 @@ func (c *Carrier) Init(cfg *Config) {
 	c.reader.hold, c.reader.acks = &c.hold, a
 	c.reader.most = uint32(cfg.Largest)
 	if !isForeign(cfg.Wire) {
-		c.out.Divide(message.MaxPart)
+		c.out.Divide(cmp.Or(cfg.MaxPart, message.MaxPart))
 	}
 }
 

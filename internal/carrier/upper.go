@@ -73,6 +73,7 @@ type Settings struct {
 	WriteTimeout time.Duration // after how long without taking anything the peer is lost
 	Stall        time.Duration // how long the application may take nothing at the soft limit
 	ResumeFor    time.Duration // how long a Carrier that is away waits for another Wire
+	MaxPart      int           // bytes of the largest part of a message; 0: as the protocol allows
 	Now          func() time.Duration
 	Lookout      *Lookout
 }

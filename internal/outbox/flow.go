@@ -24,8 +24,8 @@ type Flow struct {
 	id    uint64 // zero until the Open has departed
 	state flowState
 	debt  uint8 // of the loss rate; see thin
-	// tenure is written by Enter and, the last time, before the Departer is told. From then on it may
-	// be read without the lock.
+	// tenure is written by Enter and, the last time, before the Departer is told. From then on it
+	// may be read without the lock.
 	tenure tenure
 	sent   uint32 // the low bits of the cost of the Blocks that have departed
 	// nil until it is needed: most pipes are short calls, which it would make larger
@@ -74,8 +74,8 @@ func AcceptedFlow(p priority.Priority, id uint64) Flow {
 // told. From then on it may be asked for without the lock.
 func (f *Flow) ID() uint64 { return f.id }
 
-// Released reports whether the Outbox does not refer to f any more, on which no message but the Open
-// was put, by Enter. It may be asked for as ID is.
+// Released reports whether the Outbox does not refer to f any more, on which no message but the
+// Open was put, by Enter. It may be asked for as ID is.
 func (f *Flow) Released() bool { return f.tenure == released }
 
 // remember returns what f remembers of what waits, for something to be added.

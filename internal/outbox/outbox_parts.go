@@ -122,8 +122,8 @@ func (o *Outbox) Underway() (number uint64) {
 	return o.underway.flows[0].number()
 }
 
-// Unfinished reports whether the Open of f has begun to leave in parts, of which some have not left.
-// It is for an Open that has departed.
+// Unfinished reports whether the Open of f has begun to leave in parts, of which some have not
+// left. It is for an Open that has departed.
 func (o *Outbox) Unfinished(f *Flow) bool {
 	if f.tenure != parted {
 		return false

@@ -63,8 +63,8 @@ func (o *Outbox) Claim() (write bool) {
 }
 
 // Enter is Put for an Open, without the lock, on a flow that gets no other message. f belongs to
-// the Outbox until Finish has returned, and m until Depart or Discard is called, or Cancel or Finish
-// has returned. The only error is *TooLargeError.
+// the Outbox until Finish has returned, and m until Depart or Discard is called, or Cancel or
+// Finish has returned. The only error is *TooLargeError.
 func (o *Outbox) Enter(f *Flow, m *Message) (write bool, err error) {
 	if err := o.tooLarge(m); err != nil {
 		return false, err

@@ -22,8 +22,8 @@ func (p *Pool[T]) Get() (v T, ok bool) {
 	return v, ok
 }
 
-// Put takes v, whose call is over: its Departer was told, or Cancel or Finish has returned. owner is
-// the Outbox of its Flow, or the one that passes Finish on. Nobody may use v after that.
+// Put takes v, whose call is over: its Departer was told, or Cancel or Finish has returned. owner
+// is the Outbox of its Flow, or the one that passes Finish on. Nobody may use v after that.
 func (p *Pool[T]) Put(owner interface{ Finish(*Flow, Reason) bool }, v T) {
 	owner.Finish(v.Flow(), Ended)
 	v.Reset()

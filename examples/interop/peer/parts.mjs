@@ -23,6 +23,9 @@ export class Parts {
 
   has(pipe) { return this.unfinished.has(pipe); }
 
+  /** opens returns the pipes of the unfinished Opens. */
+  opens() { return [...this.unfinished].filter(([, u]) => u.type === 'open').map(([pipe]) => pipe); }
+
   /** drop lets go of what is unfinished of a pipe, and says whether something was. */
   drop(pipe) { return this.unfinished.delete(pipe); }
 
@@ -36,7 +39,7 @@ export class Parts {
       throw new Malformed(`a content of ${head.content} bytes in a frame of ${whole}`);
     }
     const wanted = admit(head);
-    this.unfinished.set(pipe, { whole, got: 0, memory: wanted ? Buffer.allocUnsafe(whole) : null });
+    this.unfinished.set(pipe, { type: head.type, whole, got: 0, memory: wanted ? Buffer.allocUnsafe(whole) : null });
   }
 
   /** add adds a part, the first one included. It returns the message that is complete with it, if one is that somebody wants. */

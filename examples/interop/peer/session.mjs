@@ -397,6 +397,10 @@ export class Session {
     if (!this.draining && !this.over) {
       this.draining = true;
       this.send({ type: 'drain', last: this.lastTheirs < 0 ? null : this.lastTheirs });
+      for (const pipe of this.parts.opens()) {
+        this.parts.drop(pipe);
+        this.send({ type: 'close', pipe, outcome: 'refused', code: Code.Unavailable, message: 'this side ends, and runs no more' });
+      }
       this.beginDrain();
       if (this.pipes.size === 0) this.endWell();
     }
