@@ -283,6 +283,8 @@ func (r *receivedRig) play(m receivedParts, e receivedEnd, came int) {
 		synctest.Wait()
 		require.Equal(t, r.own(9), lastOf(r.got).Pipe)
 		require.Zero(t, r.s.Stats().Receiving)
+		r.s.Shutdown(background)
+		require.Empty(t, r.got, "nothing is left to be refused")
 	}
 	r.s.Close()
 	<-r.over

@@ -1,0 +1,395 @@
+package asterisque_test
+
+import (
+	"context"
+	"encoding/binary"
+	"maps"
+	"net"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/pool"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// partGate lets so many parts pass in both directions of the first of its connections, and then
+// holds up whoever writes the next one.
+type partGate struct {
+	mu     sync.Mutex
+	left   int // parts that may pass; guarded by mu, as all below
+	parts  int // that have passed
+	opened bool
+	open   chan struct{}
+	last   func() // what happens to a write that was held up, in place of it; may be nil
+	conns  []net.Conn
+}
+
+func newPartGate(left int) *partGate { return &partGate{left: left, open: make(chan struct{})} }
+
+// gatedConn is one end of a connection.
+type gatedConn struct {
+	net.Conn
+	gate *partGate
+	rest []byte // of a frame that has not left as a whole; belongs to the writer
+}
+
+// pair returns a connection that holds nothing.
+func (g *partGate) pair() (a, b wire.Wire) {
+	c, d := net.Pipe()
+	g.mu.Lock()
+	g.conns = append(g.conns, c)
+	g.mu.Unlock()
+	return wire.FromConn(&gatedConn{Conn: c, gate: g}), wire.FromConn(&gatedConn{Conn: d, gate: g})
+}
+
+func (c *gatedConn) Write(b []byte) (int, error) {
+	c.rest = append(c.rest, b...)
+	parts := 0
+	for len(c.rest) >= 4 && len(c.rest) >= 4+int(binary.BigEndian.Uint32(c.rest)) {
+		frame := c.rest[4 : 4+binary.BigEndian.Uint32(c.rest)]
+		c.rest = c.rest[4+len(frame):]
+		if kind, _ := message.TypeOf(frame); kind == message.PartType {
+			parts++
+		}
+	}
+	if parts > 0 {
+		c.gate.pass(parts)
+	}
+	return c.Conn.Write(b)
+}
+
+// pass waits until parts may pass.
+func (g *partGate) pass(parts int) {
+	g.mu.Lock()
+	if g.opened || g.left >= parts {
+		g.left -= parts
+		g.parts += parts
+		g.mu.Unlock()
+		return
+	}
+	g.mu.Unlock()
+	<-g.open
+	g.mu.Lock()
+	last := g.last
+	g.last = nil
+	g.parts += parts
+	g.mu.Unlock()
+	if last != nil {
+		last()
+	}
+}
+
+// goOn lets all pass from now on.
+func (g *partGate) goOn(last func()) {
+	g.mu.Lock()
+	g.opened, g.last = true, last
+	g.mu.Unlock()
+	close(g.open)
+}
+
+// cut loses the connections.
+func (g *partGate) cut() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range g.conns {
+		c.Close()
+	}
+	g.conns = nil
+}
+
+// partedNodes are a client and two servers. The client's calls cross the gate, and so do the calls
+// back.
+type partedNodes struct {
+	t       *testing.T
+	gate    *partGate
+	client  *asterisque.Node
+	servers [2]*asterisque.Node
+	conn    *asterisque.Connection
+	pool    *pool.Pool
+	front   *asterisque.Session // of a node whose handler passes calls on to conn
+	present int                 // the server that is dialled
+	ran     [2]int              // how often the call has run, at each server; guarded by mu
+	back    chan error          // the outcome of a call back
+	mu      sync.Mutex
+}
+
+func newPartedNodes(t *testing.T, parts int, opts ...asterisque.Option) *partedNodes {
+	n := &partedNodes{t: t, gate: newPartGate(parts), back: make(chan error, 1)}
+	for i := range n.servers {
+		n.servers[i] = asterisque.NewNode(append(slices.Clone(opts), asterisque.WithService(n.service(i)), asterisque.WithID(string(rune('a'+i))))...)
+	}
+	n.client = asterisque.NewNode(append(slices.Clone(opts), asterisque.WithService(n.service(0)))...)
+	t.Cleanup(func() { n.client.Close(); n.servers[0].Close(); n.servers[1].Close() })
+	how := asterisque.Reconnection{First: time.Millisecond, Most: 10 * time.Millisecond, Dial: func(context.Context) (wire.Wire, error) {
+		n.mu.Lock()
+		to := n.servers[n.present]
+		n.mu.Unlock()
+		a, b := n.gate.pair()
+		go to.Accept(background, b) // ends with the handshake
+		return a, nil
+	}}
+	var err error
+	n.conn, err = n.client.Connect(background, "", how)
+	require.NoError(t, err)
+	t.Cleanup(func() { n.conn.Close() })
+	return n
+}
+
+// service takes calls, and counts them.
+func (n *partedNodes) service(server int) *asterisque.Service {
+	svc := asterisque.NewService()
+	count := func() {
+		n.mu.Lock()
+		n.ran[server]++
+		n.mu.Unlock()
+	}
+	svc.Handle(5, "takes", func(_ context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) {
+		count()
+		return []byte{byte(len(params) % 251)}, nil
+	})
+	svc.Handle(6, "streams", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+		count()
+		return nil, p.Send(ctx, []byte("here"))
+	})
+	svc.Handle(7, "calls back", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
+		_, err := asterisque.SessionOf(ctx).Call(ctx, 5, make([]byte, partedLen))
+		n.back <- err
+		return nil, err
+	})
+	return svc
+}
+
+// relayed returns a session whose peer passes function 5 on to the servers.
+func (n *partedNodes) relayed() *asterisque.Session {
+	svc := asterisque.NewService()
+	svc.Handle(5, "passes on", func(ctx context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) {
+		return n.conn.Call(ctx, 5, params)
+	})
+	middle, front := asterisque.NewNode(asterisque.WithService(svc)), asterisque.NewNode()
+	n.t.Cleanup(func() { middle.Close(); front.Close() })
+	a, b := wire.Pipe()
+	go middle.Accept(background, b) // ends with the handshake
+	s, err := front.Attach(background, a)
+	require.NoError(n.t, err)
+	return s
+}
+
+// nodesCall makes a call whose Open has parts, until its end.
+type nodesCall struct {
+	again bool // it goes on to another server, or comes back to its session
+	back  bool // the server makes it
+	calls func(n *partedNodes) func(ctx context.Context) error
+}
+
+func callOf(f func(n *partedNodes, ctx context.Context) error) func(n *partedNodes) func(context.Context) error {
+	return func(n *partedNodes) func(context.Context) error {
+		return func(ctx context.Context) error { return f(n, ctx) }
+	}
+}
+
+func resultOf(p *pipe.Pipe, err error) error {
+	if err == nil {
+		_, err = p.Result(background)
+	}
+	return err
+}
+
+var nodesCalls = map[string]nodesCall{
+	"on a session": {calls: callOf(func(n *partedNodes, ctx context.Context) error {
+		_, err := n.conn.Session().Call(ctx, 5, make([]byte, partedLen))
+		return err
+	})},
+	"on a Connection": {again: true, calls: callOf(func(n *partedNodes, ctx context.Context) error {
+		_, err := n.conn.Call(ctx, 5, make([]byte, partedLen))
+		return err
+	})},
+	"intercepted, on a Connection": {again: true, calls: callOf(func(n *partedNodes, ctx context.Context) error {
+		_, err := n.conn.Call(ctx, 5, make([]byte, partedLen), asterisque.WithCallInterceptors(passesOn))
+		return err
+	})},
+	"durable": {again: true, calls: callOf(func(n *partedNodes, ctx context.Context) error {
+		_, err := n.conn.Call(ctx, 5, make([]byte, partedLen), asterisque.WithDurable())
+		return err
+	})},
+	"stream on a session": {calls: callOf(func(n *partedNodes, ctx context.Context) error {
+		return resultOf(n.conn.Session().Open(ctx, 6, make([]byte, partedLen)))
+	})},
+	"stream on a Connection": {calls: callOf(func(n *partedNodes, ctx context.Context) error {
+		return resultOf(n.conn.Open(ctx, 6, make([]byte, partedLen)))
+	})},
+	"relayed": {again: true, calls: func(n *partedNodes) func(context.Context) error {
+		front := n.relayed()
+		return func(ctx context.Context) error {
+			_, err := front.Call(ctx, 5, make([]byte, partedLen))
+			return err
+		}
+	}},
+	"back": {back: true, calls: callOf(func(n *partedNodes, ctx context.Context) error {
+		n.conn.Session().Call(ctx, 7, nil)
+		return <-n.back
+	})},
+	"pooled": {again: true, calls: func(n *partedNodes) func(context.Context) error {
+		n.conn.Close()
+		p, err := pool.New(background, n.client, pool.Fixed("tcp://a:1", "tcp://b:1"), pool.Config{
+			Connection: asterisque.Reconnection{First: time.Millisecond, Most: 10 * time.Millisecond},
+			Dial: func(_ context.Context, at pool.Address) (wire.Wire, error) {
+				a, b := n.gate.pair()
+				go n.servers[at.URL[len("tcp://")]-'a'].Accept(background, b) // ends with the handshake
+				return a, nil
+			},
+		})
+		require.NoError(n.t, err)
+		n.pool = p
+		n.t.Cleanup(func() { p.Close() })
+		return func(ctx context.Context) error {
+			_, err := asterisque.CallOn(ctx, p, 5, make([]byte, partedLen))
+			return err
+		}
+	}},
+}
+
+// nodesEnd is what happens while the parts of an Open cross.
+type nodesEnd struct {
+	do      func(n *partedNodes, cancel context.CancelFunc)
+	last    func() // happens to the writer of the next part
+	resumes bool   // sessions do
+	drains  bool   // calls that have not run say so, and go on elsewhere
+	nothing bool   // no call fails
+	cancels bool
+	here    bool // as drains for a call of the server, and as nothing for one of the client
+}
+
+var nodesEnds = map[string]nodesEnd{
+	"nothing": {nothing: true, do: func(*partedNodes, context.CancelFunc) {}},
+	"drained there": {drains: true, do: func(n *partedNodes, _ context.CancelFunc) {
+		n.moves()
+		go n.servers[0].Shutdown(background)
+	}},
+	"drained there, with resume": {drains: true, resumes: true, do: func(n *partedNodes, _ context.CancelFunc) {
+		n.moves()
+		go n.servers[0].Shutdown(background)
+	}},
+	"drained here": {here: true, do: func(n *partedNodes, _ context.CancelFunc) {
+		for _, s := range n.client.Sessions() {
+			go s.Shutdown(background)
+		}
+	}},
+	"drained on both sides": {drains: true, do: func(n *partedNodes, _ context.CancelFunc) {
+		n.moves()
+		for _, s := range n.client.Sessions() {
+			go s.Shutdown(background)
+		}
+		go n.servers[0].Shutdown(background)
+	}},
+	"cut, with resume": {resumes: true, nothing: true, do: func(n *partedNodes, _ context.CancelFunc) { n.gate.cut() }},
+	"cut, and drained while away": {resumes: true, do: func(n *partedNodes, _ context.CancelFunc) {
+		n.gate.cut()
+		n.moves()
+		go n.servers[0].Shutdown(background)
+	}},
+	"cut":          {do: func(n *partedNodes, _ context.CancelFunc) { n.gate.cut() }},
+	"closed there": {do: func(n *partedNodes, _ context.CancelFunc) { n.moves(); go n.servers[0].Close() }},
+	"closed here": {do: func(n *partedNodes, _ context.CancelFunc) {
+		for _, s := range n.client.Sessions() {
+			go s.Close()
+		}
+	}},
+	"retired":                      {nothing: true, do: func(n *partedNodes, _ context.CancelFunc) { retireAll(n.client) }},
+	"canceled":                     {cancels: true, do: func(_ *partedNodes, cancel context.CancelFunc) { cancel() }},
+	"the wire panics":              {last: func() { panic("of a wire") }, do: func(*partedNodes, context.CancelFunc) {}},
+	"the writer ends":              {last: runtime.Goexit, do: func(*partedNodes, context.CancelFunc) {}},
+	"paused there":                 {nothing: true, do: func(n *partedNodes, _ context.CancelFunc) { pauseAll(n.servers[0]); pauseAll(n.servers[1]) }},
+	"paused here":                  {nothing: true, do: func(n *partedNodes, _ context.CancelFunc) { pauseAll(n.client) }},
+	"the wire panics, with resume": {resumes: true, nothing: true, last: func() { panic("of a wire") }, do: func(*partedNodes, context.CancelFunc) {}},
+}
+
+// moves lets the client dial the other server from now on.
+func (n *partedNodes) moves() {
+	n.mu.Lock()
+	n.present = 1
+	n.mu.Unlock()
+}
+
+func retireAll(n *asterisque.Node) {
+	for _, s := range n.Sessions() {
+		s.Retire()
+	}
+}
+
+func pauseAll(n *asterisque.Node) {
+	for _, s := range n.Sessions() {
+		s.Pause()
+		time.AfterFunc(time.Second, s.Unpause)
+	}
+}
+
+// TestParts_CallBetweenNodes lets things happen to calls of all kinds when so many parts of their
+// Opens have crossed. A call that has not run says so wherever that can be known, and none does
+// that has run; where another server takes over, no call fails.
+func TestParts_CallBetweenNodes(t *testing.T) {
+	for _, kind := range slices.Sorted(maps.Keys(nodesCalls)) {
+		for _, end := range slices.Sorted(maps.Keys(nodesEnds)) {
+			for parts := range fourParts + 1 {
+				synctest.Test(t, func(t *testing.T) {
+					defer func() {
+						if t.Failed() {
+							t.Logf("%s/%s/%d", kind, end, parts)
+						}
+					}()
+					playNodes(t, nodesCalls[kind], nodesEnds[end], parts)
+				})
+			}
+		}
+	}
+}
+
+func playNodes(t *testing.T, c nodesCall, e nodesEnd, parts int) {
+	opts := []asterisque.Option{asterisque.WithAccess(asterisque.Access{PlainCredentials: true})}
+	if e.resumes {
+		opts = append(opts, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
+	}
+	n := newPartedNodes(t, parts, opts...)
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	call := c.calls(n)
+	done := make(chan error, 1)
+	go func() { done <- call(ctx) }()
+	synctest.Wait()
+	e.do(n, cancel)
+	synctest.Wait()
+	n.gate.goOn(e.last)
+	var err error
+	select {
+	case err = <-done:
+	case <-time.After(2 * time.Minute): // of the bubble
+		require.Fail(t, "the call hangs")
+	}
+	synctest.Wait()
+	n.mu.Lock()
+	ran := n.ran[0] + n.ran[1]
+	n.mu.Unlock()
+	require.LessOrEqual(t, ran, 1)
+	switch {
+	case err == nil:
+		require.Equal(t, 1, ran)
+	case asterisque.Repeatable(err):
+		require.Zero(t, ran, "%v", err)
+	}
+	drains, nothing := e.drains || e.here && c.back, e.nothing || e.here && !c.back
+	switch {
+	case nothing, drains && c.again:
+		require.NoError(t, err)
+	case err == nil, ran > 0:
+	case drains, parts < fourParts-1 && !e.cancels:
+		require.True(t, asterisque.Repeatable(err), "%v", err)
+	}
+}
