@@ -218,3 +218,48 @@ func TestAMessageOf64MiBHoldsUpNoUrgentCall(t *testing.T) {
 		}
 	}
 }
+
+// TestParts_OpenEndedByItsCalleeCostsNothing has the callee end Opens between their parts, again
+// and again. It grants no room for more, and needs not.
+func TestParts_OpenEndedByItsCalleeCostsNothing(t *testing.T) {
+	for name, call := range map[string]partedCall{"unary": callParted(), "stream": openParted(func(*pipe.Pipe) {})} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newPartedRig(t, true) // with room for five of them
+			for i := range 50 {
+				done := make(chan error, 1)
+				go func() { done <- call.made(background, r.s) }()
+				r.parts = 0
+				r.readParts(1)
+				closedWith(codec.Overloaded, codec.MaybeRan)(r, nil)
+				err := r.outcome(done)
+				require.ErrorIs(t, err, asterisque.ErrOverloaded, "%s %d", name, i)
+				require.True(t, asterisque.Repeatable(err), name)
+				r.readParts(2) // one was being written
+			}
+		})
+	}
+}
+
+// TestAttackWithOpensThatBeginAndEnd begins Opens and ends them, in each way that the peer has. Of
+// none of them anything is kept.
+func TestAttackWithOpensThatBeginAndEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReceivedRig(t, false)
+		r.listen()
+		const opens = 2000
+		for i := range uint64(opens) {
+			id := r.own(1 + i)
+			r.say(parts(&message.Open{Pipe: id, Function: 1, Params: make([]byte, 3000)})[0])
+			if i%2 == 0 {
+				r.say(&message.Part{Pipe: id, GivenUp: true})
+			} else {
+				r.say(&message.Close{Pipe: id, Abort: codec.ErrCanceled})
+			}
+		}
+		synctest.Wait()
+		require.Zero(t, r.s.Stats().Receiving)
+		r.s.Shutdown(background)
+		attack.Bounded(t, "Opens that a Drain refuses, of those that have ended", len(r.got), 0)
+		<-r.over
+	})
+}

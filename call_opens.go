@@ -5,7 +5,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/priority"
 )
@@ -191,9 +190,4 @@ func (o *openCredit) used() (used, room int) {
 		return 0, 0
 	}
 	return int(o.room - o.spare - o.left.Load()), int(o.room)
-}
-
-// errPeerDrains returns why a call was not sent to a peer that takes none any more.
-func errPeerDrains() *Abort {
-	return neverSent(codec.ErrUnavailable.Withf("the peer shuts the session down"))
 }

@@ -58,10 +58,8 @@ func (o *outgoing) lifetime(ctx context.Context, ttl time.Duration) (expires tim
 		return expires, o.ended()
 	case ctx.Err() != nil:
 		return expires, neverSent(contextError(ctx))
-	case o.draining.Load():
-		return expires, neverSent(codec.ErrUnavailable.Withf("this side shuts the session down"))
-	case o.peerDraining.Load():
-		return expires, errPeerDrains()
+	case o.draining.Load(), o.peerDraining.Load():
+		return expires, o.errDrains()
 	}
 	expires, _ = ctx.Deadline()
 	if ttl > 0 {
@@ -83,7 +81,17 @@ func (o *outgoing) firstWindow() uint64 {
 // ended returns the error of a call that was not sent because the session has ended.
 func (o *outgoing) ended() *Abort { return neverSent(context.Cause(o.ctx)) }
 
-// drain is called when the peer takes no calls any more. It reports whether that is new.
+// errDrains returns why a call is not sent on a session that is being shut down.
+func (o *outgoing) errDrains() *Abort {
+	who := "the peer"
+	if o.draining.Load() {
+		who = "this side"
+	}
+	return neverSent(codec.ErrUnavailable.Withf("%s shuts the session down", who))
+}
+
+// drain is called when no more calls are made: the peer takes none, or the session retires. It
+// reports whether that is new.
 func (o *outgoing) drain() (first bool) {
 	if o.peerDraining.Swap(true) {
 		return false

@@ -38,7 +38,7 @@ func (o *outgoing) waitForOpens(ctx context.Context, cost int64, p priority.Prio
 	select {
 	case <-w.turn:
 		if w.refused {
-			return errPeerDrains()
+			return o.errDrains()
 		}
 		return nil
 	case <-ctx.Done():

@@ -94,9 +94,14 @@ func (r *partedRig) stuff() {
 	synctest.Wait()
 }
 
-// read takes one frame.
+// read takes one frame, and answers a Ping.
 func (r *partedRig) read() (f []byte, err error) {
 	f, err = r.p.w.ReadFrame(message.MaxFrame)
+	if c, bad := message.ParseControl(f); err == nil && bad == nil {
+		if ping, ok := c.(message.Ping); ok {
+			go r.say(message.Pong{N: ping.N}) // ends when it is read
+		}
+	}
 	if part, bad := message.ParsePart(f); err == nil && bad == nil && (r.parts == 0 && !r.never || r.parts > 0 && part.Pipe == r.pipe) {
 		if part.GivenUp {
 			r.given++

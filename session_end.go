@@ -51,10 +51,19 @@ func (s *Session) closeFor(a *Abort) {
 // returns nil at once, and the session goes on by itself to the end of its running calls, or of the
 // time of Timeouts.Drain. With another context, called by a handler, it waits for that handler,
 // until the context ends, or that time.
+//
+// A [Connection] takes another session for new calls.
 func (s *Session) Shutdown(ctx context.Context) error {
+	s.announceEnd() // first, so that errors name this side
+	s.Retire()
+	return s.shutdown(ctx)
+}
+
+// shutdown is Shutdown where nobody takes another session.
+func (s *Session) shutdown(ctx context.Context) error {
 	s.announceEnd()
 	if calledBy(ctx) == s {
-		go s.Shutdown(context.Background()) // ends with the running calls, or with their time
+		go s.shutdown(context.Background()) // ends with the running calls, or with their time
 		return nil
 	}
 	err := s.drain(ctx)
