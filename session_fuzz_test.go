@@ -23,6 +23,11 @@ func FuzzSession(f *testing.F) {
 	f.Add([]byte{0, 2, 50, 1, 2, 200, 1, 2, 100, 2, 2, 0, 3, 2, 1})
 	f.Add([]byte{0, 0, 11, 4, 0, 9, 5, 0, 1, 6, 0, 0, 7, 0, 0, 0, 2, 10})
 	f.Add([]byte{8, 0, 0xff, 9, 0, 0})
+	f.Add([]byte{13, 0, 0, 3, 3, 8, 13, 0, 0})                      // an abort between two parts of a call
+	f.Add([]byte{13, 0, 0, 13, 0, 0, 8, 3, 0, 3, 3, 9, 13, 0, 0})   // a Drain before it
+	f.Add([]byte{10, 0, 10, 11, 0, 0, 3, 0, 2, 11, 0, 0, 10, 2, 1}) // Opens in parts that are canceled
+	f.Add([]byte{10, 0, 10, 12, 0, 0, 10, 2, 10, 11, 2, 0, 11, 2, 0, 11, 2, 0})
+	f.Add([]byte{0, 0, 50, 10, 0, 200, 6, 0, 0, 11, 0, 0, 3, 0, 2}) // a Block in parts that is stopped
 	f.Fuzz(func(t *testing.T, data []byte) {
 		synctest.Test(t, func(t *testing.T) { playProgram(t, data[:min(len(data), 600)]) })
 	})
@@ -43,18 +48,30 @@ func playProgram(t *testing.T, data []byte) {
 	s := <-accepted
 	own, err := s.Open(background, 1, nil)
 	require.NoError(t, err)
-	go func() { // reads what the session says
+	large := make(chan error, 1) // a call in parts, of which the wire holds one
+	go func() {
+		_, err := s.Call(background, 1, make([]byte, 200_000))
+		large <- err
+	}()
+	reads := make(chan struct{}, len(data))
+	go func() { // reads what the session says: a frame for each token, and all in the end
 		for {
+			<-reads
 			if _, err := a.ReadFrame(1 << 22); err != nil {
 				return
 			}
 		}
 	}()
+	synctest.Wait()
 	for ; len(data) >= 3; data = data[3:] {
-		if a.WriteFrames([][]byte{step(data[0], uint64(data[1]), data[2])}) != nil {
+		if data[0]%steps == readsFrame {
+			reads <- struct{}{}
+			synctest.Wait()
+		} else if a.WriteFrames([][]byte{step(data[0], uint64(data[1]), data[2])}) != nil {
 			break
 		}
 	}
+	close(reads)
 	synctest.Wait()
 	if s.Err() == nil {
 		_, err := own.Post([]byte("still there"))
@@ -63,6 +80,10 @@ func playProgram(t *testing.T, data []byte) {
 	}
 	a.Close()
 	s.Close()
+	if err := <-large; err != nil {
+		var abort *asterisque.Abort
+		require.True(t, asAbort(err, &abort), "%v", err)
+	}
 	time.Sleep(time.Minute) // of the bubble: timers have run
 	// Blocks behind a call that ended well are its reader's, and count until it has taken them or
 	// wants no more
@@ -71,9 +92,14 @@ func playProgram(t *testing.T, data []byte) {
 	require.Zero(t, s.Stats().Inbound, "what was discarded counts no longer")
 }
 
+const (
+	steps      = 14
+	readsFrame = 13 // the kind of a step that reads
+)
+
 // step is the frame that one step of a program sends.
 func step(kind byte, pipe uint64, arg byte) []byte {
-	switch kind % 10 {
+	switch kind % steps {
 	case 0:
 		return (&message.Open{Pipe: pipe, Function: uint16(arg), Priority: int8(arg), Params: []byte{0x61, arg}, Meta: message.Meta{TTL: uint32(arg)}}).AppendTo(nil)
 	case 1:
@@ -92,6 +118,19 @@ func step(kind byte, pipe uint64, arg byte) []byte {
 		return message.Ping{N: pipe}.AppendTo(nil)
 	case 8:
 		return message.Drain{Last: pipe}.AppendTo(nil)
+	case 10: // the first part of an Open, a Block or a result
+		var m interface{ AppendTo([]byte) []byte } = &message.Open{Pipe: pipe, Function: uint16(arg), Params: make([]byte, 3000)}
+		switch {
+		case arg >= 200:
+			m = &message.Close{Pipe: pipe, Result: make([]byte, 3000)}
+		case arg >= 100:
+			m = &message.Block{Pipe: pipe, Payload: make([]byte, 3000)}
+		}
+		return parts(m)[0].AppendTo(nil)
+	case 11:
+		return (&message.Part{Pipe: pipe, Bytes: make([]byte, 1024+int(arg))}).AppendTo(nil)
+	case 12:
+		return (&message.Part{Pipe: pipe, GivenUp: true}).AppendTo(nil)
 	default:
 		return binary.BigEndian.AppendUint16([]byte{arg}, uint16(pipe))
 	}
