@@ -82,6 +82,8 @@ func (x *exchange) sendError(err error) error {
 		return &Abort{Code: codec.TooLarge, Message: large.Error(), Ran: codec.NeverSent}
 	case errors.Is(err, outbox.ErrEnded):
 		return pipe.ErrEnded
+	case errors.Is(err, outbox.ErrNoOpens):
+		return x.errDrains()
 	default:
 		return neverSent(x.cause())
 	}

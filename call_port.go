@@ -135,9 +135,13 @@ func (p *port) closedUnsent(abort *Abort) (a *Abort, err error) {
 
 // discarded returns the error of a call whose Open was discarded by the outbox.
 func (x *exchange) discarded(outer *outer, cost int64, why outbox.Reason) *Abort {
-	if why == outbox.Expired {
+	switch why {
+	case outbox.Expired:
 		x.unsent(outer, cost)
 		return neverSent(errTimeUp)
+	case outbox.Ended:
+		x.unsent(outer, cost)
+		return x.errDrains()
 	}
 	return neverSent(x.cause())
 }

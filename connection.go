@@ -129,7 +129,7 @@ func (c *Connection) Shutdown(ctx context.Context) error {
 	var err error
 	c.finishing.Store(true)
 	if s := c.Session(); s != nil {
-		err = s.shutdown(ctx)
+		err = s.Shutdown(ctx)
 	}
 	c.awaitRetired(ctx, 0)
 	if err == nil {

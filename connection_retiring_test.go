@@ -307,33 +307,3 @@ func TestDurableCallsThatWaitOnASessionThatRetiresHoldUpNoOther(t *testing.T) {
 		conn.Close()
 	})
 }
-
-func TestConnection_SessionThatThisSideShutsDown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		svc, gate, running, _ := gatedService()
-		echo.Handle(svc, func(_ context.Context, s string) (string, error) { return s, nil })
-		conn, l, _, there := link(t, svc, asterisque.Reconnection{})
-		p, err := conn.Open(background, 50, nil)
-		require.NoError(t, err)
-		<-running
-		old := conn.Session()
-		done := make(chan error, 1)
-		go func() { done <- old.Shutdown(background) }()
-		synctest.Wait()
-		got, err := echo.Call(background, conn, "on the next one")
-		require.NoError(t, err)
-		require.Equal(t, "on the next one", got)
-		require.NotEqual(t, old, conn.Session())
-		_, err = echo.Call(background, old, "too late")
-		require.ErrorContains(t, err, "this side shuts the session down")
-		require.True(t, asterisque.Repeatable(err))
-		close(gate)
-		require.NoError(t, p.CloseSend())
-		_, err = p.Result(background)
-		require.NoError(t, err, "what ran has finished")
-		require.NoError(t, <-done)
-		synctest.Wait()
-		require.Len(t, there.Sessions(), 1)
-		require.Len(t, l.attempts(), 1)
-	})
-}

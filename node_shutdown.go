@@ -71,7 +71,7 @@ func (n *Node) shutDownSessions(ctx context.Context) error {
 		all.Go(func() error { return c.Shutdown(ctx) })
 	}
 	for _, s := range n.Sessions() {
-		all.Go(func() error { return s.shutdown(ctx) })
+		all.Go(func() error { return s.Shutdown(ctx) })
 	}
 	return all.Wait()
 }

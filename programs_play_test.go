@@ -259,6 +259,8 @@ func (e *errand) judge(result []byte, err error) {
 		e.p.fail("%v ended with: %v", e, err)
 	case asterisque.Repeatable(err) && e.hasRun():
 		e.p.fail("%v ran, and is said not to have: %v", e, err)
+	case e.p.ending == drains && e.p.cuts == 0 && !asterisque.Repeatable(err) && !e.hasRun() && !e.mayBeGivenUp():
+		e.p.fail("%v has not run, and is not said so: %v", e, err)
 	}
 }
 
@@ -271,10 +273,12 @@ func (e *errand) hasRun() bool {
 // mayEndWith reports whether a is what the application asked for, or has to expect.
 func (e *errand) mayEndWith(a *asterisque.Abort) bool {
 	switch a.Code {
+	case codec.Unavailable, codec.SessionClosed:
+		return e.p.ending != unending || a.Code == codec.SessionClosed && e.p.resizes > 0 // settle looks at the session
 	case codec.NoFunction:
 		return e.function == calledUnknown
 	case codec.Canceled, codec.Expired:
-		return e.mayBeGivenUp()
+		return e.mayBeGivenUp() || e.p.ending != unending && e.within != nil
 	case codec.Overloaded:
 		return e.within != nil || e.p.sides[1-e.from].maxWaiting > 0
 	case codec.TooLarge:
@@ -282,8 +286,6 @@ func (e *errand) mayEndWith(a *asterisque.Abort) bool {
 		return e.within != nil && max(e.params, header)+plan.Overhead+plan.Window > plan.Nested
 	case codec.Stalled:
 		return e.up.hurried > 0 || e.down.hurried > 0 || e.p.resizes > 0
-	case codec.SessionClosed:
-		return e.p.resizes > 0 // settle looks at the session
 	}
 	return false
 }

@@ -216,6 +216,41 @@ type habits struct {
 	cuts       int  // how often they are lost
 	pauses     int  // of the session
 	resizes    int  // how often limits change
+
+	partLen     int // bytes of the largest part of a message; 0: as the protocol allows
+	ending      ending
+	endAt       time.Duration
+	endOf       int  // the side that ends the session
+	intercepted bool // interceptors stand around all calls, and pass them on
+}
+
+// ending says how a program ends its session while calls are made.
+type ending uint8
+
+const (
+	unending ending = iota
+	drains
+	closes
+)
+
+// drawEnding draws how messages are divided, and how the session ends. It has lots of its own, so
+// that it changes nothing else of the program of a seed.
+func (h *habits) drawEnding(l lots) {
+	if l.oneIn(2) {
+		h.partLen = 4 * kib << l.IntN(4)
+	}
+	h.intercepted = l.oneIn(3)
+	if !l.oneIn(4) {
+		return
+	}
+	h.ending, h.endAt, h.endOf = drains, l.upTo(30*time.Millisecond), l.IntN(2)
+	if l.oneIn(4) {
+		h.ending = closes
+	}
+	h.sleepEvery, h.resizes, h.posts = never, 0, false
+	if l.oneIn(2) { // large messages, and many
+		h.mostBytes = max(h.mostBytes, 64*kib)
+	}
 }
 
 // never is for one in so many.

@@ -119,6 +119,7 @@ type program struct {
 	ticks    atomic.Int64 // whenever anybody gets on
 	outcomes outcomes
 
+	awaited bool // a side has waited for its peer in vain; belongs to who plays
 	stalled bool // a session stands at its soft limit, and ends; belongs to who plays
 
 	mu       sync.Mutex
@@ -137,6 +138,7 @@ type thread struct {
 func drawProgram(seed uint64) *program {
 	l := lotsOf(seed, 0)
 	p := &program{seed: seed, lots: l, habits: l.habits(), cable: l.cable()}
+	p.drawEnding(lotsOf(seed, 1<<32))
 	p.sides[0], p.sides[1] = l.side(), l.side()
 	for i := range p.sides {
 		p.sides[i].out = l.outbound(p.sides[1-i].plan.Largest, p.posts)
@@ -173,6 +175,9 @@ func (p *program) play(t *testing.T) {
 	wake()
 	p.settle(t, "all have to end", func(*errand) bool { return true })
 	p.wantNothing(t)
+	if p.ending != unending {
+		return
+	}
 	p.probe(t)
 	p.wantNothing(t)
 }
@@ -197,9 +202,15 @@ func (p *program) connect(t *testing.T) {
 			select {
 			case begun[i] <- s:
 			default:
-				p.fail("there is another session")
+				if p.ending == unending {
+					p.fail("there is another session")
+				}
 			}
 		}}))
+		opts = append(opts, asterisque.WithMaxPart(p.partLen))
+		if p.intercepted {
+			opts = append(opts, asterisque.WithMadeInterceptors(passesOn), asterisque.WithServedInterceptors(passesOn))
+		}
 		if p.resumes {
 			opts = append(opts, asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithAccess(asterisque.Access{PlainCredentials: true}))
 		}
@@ -272,6 +283,12 @@ func (p *program) disturb() {
 	}
 	for _, d := range times[2] {
 		p.resize(d)
+	}
+	switch s := p.sessions[p.endOf]; p.ending {
+	case drains:
+		time.AfterFunc(p.endAt, func() { s.Shutdown(background) })
+	case closes:
+		time.AfterFunc(p.endAt, func() { s.Close() })
 	}
 }
 

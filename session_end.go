@@ -52,18 +52,12 @@ func (s *Session) closeFor(a *Abort) {
 // time of Timeouts.Drain. With another context, called by a handler, it waits for that handler,
 // until the context ends, or that time.
 //
-// A [Connection] takes another session for new calls.
+// New calls on a [Connection] are refused as well, until the session has ended: with
+// [Session.Retire] the Connection takes another one for them.
 func (s *Session) Shutdown(ctx context.Context) error {
-	s.announceEnd() // first, so that errors name this side
-	s.Retire()
-	return s.shutdown(ctx)
-}
-
-// shutdown is Shutdown where nobody takes another session.
-func (s *Session) shutdown(ctx context.Context) error {
 	s.announceEnd()
 	if calledBy(ctx) == s {
-		go s.shutdown(context.Background()) // ends with the running calls, or with their time
+		go s.Shutdown(context.Background()) // ends with the running calls, or with their time
 		return nil
 	}
 	err := s.drain(ctx)
@@ -134,7 +128,9 @@ func (s *Session) drain(ctx context.Context) error {
 		defer t.Stop()
 		over = t.C
 	}
-	for _, wait := range []func() <-chan struct{}{s.carrier.Flush, s.table.drained, s.carrier.Flush} {
+	// a call that found the session not draining yet may enter the outbox at any later time
+	lastOpens := func() <-chan struct{} { s.carrier.EndOpens(); return s.carrier.Flush() }
+	for _, wait := range []func() <-chan struct{}{s.carrier.Flush, lastOpens, s.table.drained, s.carrier.Flush} {
 		select {
 		case <-wait():
 		case <-s.ctx.Done():

@@ -81,6 +81,9 @@ func (c *Carrier) Unfinished(f *outbox.Flow) bool { return c.out.Unfinished(f) }
 // [outbox.Outbox.FinishPipe].
 func (c *Carrier) FinishPipe(id uint64, why outbox.Reason) { c.out.FinishPipe(id, why) }
 
+// EndOpens lets no Open follow; see [outbox.Outbox.EndOpens].
+func (c *Carrier) EndOpens() { c.out.EndOpens() }
+
 // Flush returns a channel that is closed when all is written; see [outbox.Outbox.Flush].
 func (c *Carrier) Flush() <-chan struct{} { return c.out.Flush() }
 

@@ -186,3 +186,19 @@ func TestEveryOpenThatEntersIsToldOnceWhatBecomesOfIt(t *testing.T) {
 	require.EqualValues(t, 1, lasts.Load(), "one writer learns of the end")
 	t.Log(departed, "departed,", discarded, "were discarded")
 }
+
+func TestOpensThatComeAfterTheirEnd(t *testing.T) {
+	b := newBox(t)
+	_, _, _ = b.enter(0, "before")
+	b.EndOpens()
+	f, o, _ := b.enter(0, "after")
+	require.Equal(t, []string{"Open 0"}, b.drain())
+	require.Equal(t, 1, o.discarded)
+	require.True(t, f.Released())
+	g := outbox.NewFlow(0)
+	_, err := b.Put(&g, &outbox.Message{Type: message.OpenType, Departer: o})
+	require.ErrorIs(t, err, outbox.ErrNoOpens)
+	accepted := outbox.AcceptedFlow(0, 1)
+	b.put(&accepted, outbox.Message{Type: message.CloseType})
+	require.Equal(t, []string{"Close 1"}, b.drain(), "all else goes on")
+}

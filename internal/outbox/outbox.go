@@ -31,6 +31,9 @@ var (
 	// ErrClosed is returned by Put after Close.
 	ErrClosed = errors.New("outbox: closed")
 
+	// ErrNoOpens is returned by Put for an Open after EndOpens.
+	ErrNoOpens = errors.New("outbox: no pipe is opened any more")
+
 	// ErrEnded is returned by Put for what must not follow on its pipe: a Block after the end of
 	// its direction, anything after a Close.
 	ErrEnded = errors.New("outbox: the pipe takes no more")
@@ -66,6 +69,7 @@ type Outbox struct {
 
 	mu       sync.Mutex
 	nextID   uint64    // of the next pipe opened here; guarded by mu, like all below
+	noOpens  bool      // see EndOpens
 	part     int       // bytes of the largest part of a message, see Divide
 	underway *underway // the messages that leave in parts; nil until one has
 	batch    batch     // departs next

@@ -32,6 +32,8 @@ func (o *Outbox) put(f *Flow, m *Message, more bool) (write, later bool, err err
 		return false, false, ErrClosed
 	case !ok:
 		return false, false, ErrEnded
+	case m.Type == message.OpenType && o.noOpens:
+		return false, false, ErrNoOpens
 	case large != nil:
 		return false, false, large
 	}
@@ -111,6 +113,15 @@ func (o *Outbox) Cancel(f *Flow, why Reason) (departed, unsent bool) {
 	return f.state.departed(), unsent
 }
 
+// EndOpens lets no Open follow: one that is put from now on is refused with ErrNoOpens, and one
+// that enters is discarded as Ended. Those that were put before leave.
+func (o *Outbox) EndOpens() {
+	o.mu.Lock()
+	defer o.unlock()
+	o.admitLocked()
+	o.noOpens = true
+}
+
 // Close drops the messages that wait behind the departing batch, adds c as the last frame unless it
 // is nil, and makes every later Put fail with ErrClosed. It never blocks; write is as for Put.
 func (o *Outbox) Close(c message.Control) (write bool) {
@@ -168,6 +179,9 @@ func (o *Outbox) admitAllLocked(m *Message) {
 		case !ok: // it was cancelled
 			m.free()
 			o.news.gone.add(m)
+		case o.noOpens:
+			m.free()
+			o.dropLocked(f, m, Ended)
 		default:
 			o.departOrWaitLocked(f, m)
 		}
