@@ -29,8 +29,9 @@ func (w *endingWire) WriteBatch(batch []byte) error {
 	return w.Wire.(wire.BatchWriter).WriteBatch(batch)
 }
 
-// TestCall_GoroutineThatItsWireEnds has a Wire end the goroutine of a caller while its call is being
-// sent. The call is not used again: those that the node makes afterwards have answers of their own.
+// TestCall_GoroutineThatItsWireEnds has a Wire end the goroutine of a caller while its call is
+// being sent. The call is not used again: those that the node makes afterwards have answers of
+// their own.
 func TestCall_GoroutineThatItsWireEnds(t *testing.T) {
 	here, there := newNode(t), newNode(t, asterisque.WithService(echoService()))
 	attach := func() (*asterisque.Session, *endingWire) {

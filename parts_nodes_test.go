@@ -16,6 +16,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/pool"
 	"github.com/asterisque-go/asterisque/wire"
@@ -244,7 +245,8 @@ var nodesCalls = map[string]nodesCall{
 			Connection: asterisque.Reconnection{First: time.Millisecond, Most: 10 * time.Millisecond},
 			Dial: func(_ context.Context, at pool.Address) (wire.Wire, error) {
 				a, b := n.gate.pair()
-				go n.servers[at.URL[len("tcp://")]-'a'].Accept(background, b) // ends with the handshake
+				to := n.servers[at.URL[len("tcp://")]-'a']
+				go to.Accept(background, b) // ends with the handshake
 				return a, nil
 			},
 		})
@@ -355,15 +357,21 @@ func TestParts_CallBetweenNodes(t *testing.T) {
 }
 
 // TestParts_TwoEndsAtOnce lets each two of these things happen to a call of each kind, one right
-// after the other. Without -soak it tries one combination of seven.
+// after the other. Without -soak it tries one combination of 23, and with the race detector fewer.
 func TestParts_TwoEndsAtOnce(t *testing.T) {
 	kinds, ends := slices.Sorted(maps.Keys(nodesCalls)), slices.Sorted(maps.Keys(nodesEnds))
-	n := 0
+	n, every := 0, 23
+	switch {
+	case *soak:
+		every = 1
+	case race.Enabled:
+		every = 101
+	}
 	for _, kind := range kinds {
 		for _, first := range ends {
 			for _, second := range ends {
 				for _, parts := range []int{0, 2, fourParts} {
-					if n++; !*soak && n%7 != 0 {
+					if n++; n%every != 0 {
 						continue
 					}
 					synctest.Test(t, func(t *testing.T) {

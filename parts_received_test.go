@@ -25,7 +25,8 @@ type receivedParts struct {
 	stream bool // there is a pipe, whose application may end it
 	close  bool
 	none   bool // nothing waits for the application
-	// begin prepares the pipe, and returns the parts and, if the node has made the call, its outcome
+	// begin prepares the pipe, and returns the parts and, if the node has made the call, its
+	// outcome
 	begin func(r *receivedRig) (parts []*message.Part, outcome <-chan error)
 }
 

@@ -274,7 +274,8 @@ func (e *errand) hasRun() bool {
 func (e *errand) mayEndWith(a *asterisque.Abort) bool {
 	switch a.Code {
 	case codec.Unavailable, codec.SessionClosed:
-		return e.p.ending != unending || a.Code == codec.SessionClosed && e.p.resizes > 0 // settle looks at the session
+		// settle looks at the session
+		return e.p.ending != unending || a.Code == codec.SessionClosed && e.p.resizes > 0
 	case codec.NoFunction:
 		return e.function == calledUnknown
 	case codec.Canceled, codec.Expired:

@@ -34,7 +34,7 @@ func (p *program) settle(t *testing.T, demand string, of func(*errand) bool) (st
 		case p.ticks.Load() > before:
 		case p.ending != unending && p.cuts > 0 && !p.awaited:
 			p.awaited = true
-			time.Sleep(time.Minute) // of the bubble: a side waits for a peer that does not come back
+			time.Sleep(time.Minute) // of the bubble: a side awaits a peer that does not come back
 			p.ticks.Add(1)
 		case p.resizes > 0 && !p.stalled && (p.atSoftLimit(0) || p.atSoftLimit(1)):
 			p.stalled = true
@@ -93,7 +93,7 @@ func (e *errand) over() bool {
 func (p *program) wantNothing(t *testing.T) {
 	time.Sleep(round) // of the bubble
 	if p.ending != unending && p.cuts > 0 {
-		time.Sleep(time.Minute) // of the bubble: a side waits for a peer that does not come back
+		time.Sleep(time.Minute) // of the bubble: a side awaits a peer that does not come back
 	}
 	synctest.Wait()
 	p.wantRight(t)

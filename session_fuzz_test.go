@@ -23,11 +23,13 @@ func FuzzSession(f *testing.F) {
 	f.Add([]byte{0, 2, 50, 1, 2, 200, 1, 2, 100, 2, 2, 0, 3, 2, 1})
 	f.Add([]byte{0, 0, 11, 4, 0, 9, 5, 0, 1, 6, 0, 0, 7, 0, 0, 0, 2, 10})
 	f.Add([]byte{8, 0, 0xff, 9, 0, 0})
-	f.Add([]byte{13, 0, 0, 3, 3, 8, 13, 0, 0})                      // an abort between two parts of a call
-	f.Add([]byte{13, 0, 0, 13, 0, 0, 8, 3, 0, 3, 3, 9, 13, 0, 0})   // a Drain before it
-	f.Add([]byte{10, 0, 10, 11, 0, 0, 3, 0, 2, 11, 0, 0, 10, 2, 1}) // Opens in parts that are canceled
+	// an abort between two parts of a call; with a Drain before it
+	f.Add([]byte{13, 0, 0, 3, 3, 8, 13, 0, 0})
+	f.Add([]byte{13, 0, 0, 13, 0, 0, 8, 3, 0, 3, 3, 9, 13, 0, 0})
+	// Opens in parts that are canceled, given up, and complete; a Block in parts
+	f.Add([]byte{10, 0, 10, 11, 0, 0, 3, 0, 2, 11, 0, 0, 10, 2, 1})
 	f.Add([]byte{10, 0, 10, 12, 0, 0, 10, 2, 10, 11, 2, 0, 11, 2, 0, 11, 2, 0})
-	f.Add([]byte{0, 0, 50, 10, 0, 200, 6, 0, 0, 11, 0, 0, 3, 0, 2}) // a Block in parts that is stopped
+	f.Add([]byte{0, 0, 50, 10, 0, 100, 6, 0, 0, 11, 0, 0, 3, 0, 2})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		synctest.Test(t, func(t *testing.T) { playProgram(t, data[:min(len(data), 600)]) })
 	})

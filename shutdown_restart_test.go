@@ -73,9 +73,9 @@ func (r *restarted) call(on asterisque.Caller, size int, stream bool) (n uint64,
 	return n, err
 }
 
-// TestShutdown_CallsOfAnySizeAcrossRestarts replaces a server in good order while calls of all sizes
-// are made: those that have not run say so. On a Connection and a Pool no unary one fails, and no
-// stream that has run.
+// TestShutdown_CallsOfAnySizeAcrossRestarts replaces a server in good order while calls of all
+// sizes are made: those that have not run say so. On a Connection and a Pool no unary one fails,
+// and no stream that has run.
 func TestShutdown_CallsOfAnySizeAcrossRestarts(t *testing.T) {
 	const restarts = 10
 	r := &restarted{t: t}
