@@ -3,6 +3,7 @@ package asterisque_test
 import (
 	"context"
 	"encoding/binary"
+	"io"
 	"maps"
 	"net"
 	"runtime"
@@ -17,6 +18,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/race"
+	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/pool"
 	"github.com/asterisque-go/asterisque/wire"
@@ -123,10 +125,19 @@ type partedNodes struct {
 	mu      sync.Mutex
 }
 
-func newPartedNodes(t *testing.T, parts int, opts ...asterisque.Option) *partedNodes {
+func newPartedNodes(t *testing.T, parts int, resumes bool) *partedNodes {
 	n := &partedNodes{t: t, gate: newPartGate(parts), back: make(chan error, 1)}
+	opts := []asterisque.Option{asterisque.WithAccess(asterisque.Access{PlainCredentials: true})}
+	together := asterisque.Resume{For: time.Minute, Records: asterisque.NewRepository(), Elsewhere: n.elsewhere}
 	for i := range n.servers {
-		n.servers[i] = asterisque.NewNode(append(slices.Clone(opts), asterisque.WithService(n.service(i)), asterisque.WithID(string(rune('a'+i))))...)
+		own := append(slices.Clone(opts), asterisque.WithService(n.service(i)), asterisque.WithID(string(rune('a'+i))))
+		if resumes {
+			own = append(own, asterisque.WithResume(together))
+		}
+		n.servers[i] = asterisque.NewNode(own...)
+	}
+	if resumes {
+		opts = append(opts, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 	}
 	n.client = asterisque.NewNode(append(slices.Clone(opts), asterisque.WithService(n.service(0)))...)
 	t.Cleanup(func() { n.client.Close(); n.servers[0].Close(); n.servers[1].Close() })
@@ -145,6 +156,13 @@ func newPartedNodes(t *testing.T, parts int, opts ...asterisque.Option) *partedN
 	return n
 }
 
+// elsewhere reaches the server that has a session.
+func (n *partedNodes) elsewhere(_ context.Context, r asterisque.SessionRecord, _ asterisque.Peer) (wire.Wire, error) {
+	a, b := wire.Pipe()
+	go n.servers[r.Node[0]-'a'].AcceptRelayed(background, b) // ends with the handshake
+	return a, nil
+}
+
 // service takes calls, and counts them.
 func (n *partedNodes) service(server int) *asterisque.Service {
 	svc := asterisque.NewService()
@@ -157,8 +175,18 @@ func (n *partedNodes) service(server int) *asterisque.Service {
 		count()
 		return []byte{byte(len(params) % 251)}, nil
 	})
-	svc.Handle(6, "streams", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+	svc.Handle(6, "streams", func(ctx context.Context, p *pipe.Pipe, params []byte) ([]byte, error) {
 		count()
+		for len(params) == 0 {
+			b, err := p.Recv(ctx)
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				return nil, err
+			}
+			b.Release()
+		}
 		return nil, p.Send(ctx, []byte("here"))
 	})
 	svc.Handle(7, "calls back", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
@@ -188,7 +216,9 @@ func (n *partedNodes) relayed() *asterisque.Session {
 type nodesCall struct {
 	again bool // it goes on to another server, or comes back to its session
 	back  bool // the server makes it
-	calls func(n *partedNodes) func(ctx context.Context) error
+
+	blocks bool // its parts are those of Blocks, and not of the Open
+	calls  func(n *partedNodes) func(ctx context.Context) error
 }
 
 func callOf(f func(n *partedNodes, ctx context.Context) error) func(n *partedNodes) func(context.Context) error {
@@ -235,6 +265,21 @@ var nodesCalls = map[string]nodesCall{
 			return err
 		}
 	}},
+	"urgent, with a time to live": {again: true, calls: callOf(func(n *partedNodes, ctx context.Context) error {
+		_, err := n.conn.Call(ctx, 5, make([]byte, partedLen), asterisque.WithPriority(3), asterisque.WithTTL(time.Hour))
+		return err
+	})},
+	"Blocks that may be lost or expire": {blocks: true, calls: callOf(func(n *partedNodes, ctx context.Context) error {
+		p, err := n.conn.Open(ctx, 6, nil)
+		if err != nil {
+			return err
+		}
+		for i := range 3 { // the window may hold no more
+			p.Send(ctx, make([]byte, partedLen), pipe.WithLoss(uint8(60*i)), pipe.WithTTL(time.Duration(1+i)*time.Second))
+		}
+		p.CloseSend()
+		return resultOf(p, nil)
+	})},
 	"back": {back: true, calls: callOf(func(n *partedNodes, ctx context.Context) error {
 		n.conn.Session().Call(ctx, 7, nil)
 		return <-n.back
@@ -295,6 +340,10 @@ var nodesEnds = map[string]nodesEnd{
 		go n.servers[0].Shutdown(background)
 	}},
 	"cut, with resume": {resumes: true, nothing: true, do: func(n *partedNodes, _ context.CancelFunc) { n.gate.cut() }},
+	"cut, and relayed by the other server": {resumes: true, nothing: true, do: func(n *partedNodes, _ context.CancelFunc) {
+		n.moves()
+		n.gate.cut()
+	}},
 	"cut, and drained while away": {resumes: true, do: func(n *partedNodes, _ context.CancelFunc) {
 		n.gate.cut()
 		n.moves()
@@ -311,6 +360,8 @@ var nodesEnds = map[string]nodesEnd{
 	"canceled":                     {cancels: true, do: func(_ *partedNodes, cancel context.CancelFunc) { cancel() }},
 	"the wire panics":              {last: func() { panic("of a wire") }, do: func(*partedNodes, context.CancelFunc) {}},
 	"the writer ends":              {last: runtime.Goexit, do: func(*partedNodes, context.CancelFunc) {}},
+	"smaller limits there":         {nothing: true, do: func(n *partedNodes, _ context.CancelFunc) { tighten(n.t, n.servers[0]); tighten(n.t, n.servers[1]) }},
+	"smaller limits here":          {nothing: true, do: func(n *partedNodes, _ context.CancelFunc) { tighten(n.t, n.client) }},
 	"paused there":                 {nothing: true, do: func(n *partedNodes, _ context.CancelFunc) { pauseAll(n.servers[0]); pauseAll(n.servers[1]) }},
 	"paused here":                  {nothing: true, do: func(n *partedNodes, _ context.CancelFunc) { pauseAll(n.client) }},
 	"the wire panics, with resume": {resumes: true, nothing: true, last: func() { panic("of a wire") }, do: func(*partedNodes, context.CancelFunc) {}},
@@ -321,6 +372,14 @@ func (n *partedNodes) moves() {
 	n.mu.Lock()
 	n.present = 1
 	n.mu.Unlock()
+}
+
+// tighten halves what the sessions of a node take, and lets only one message wait to be sent.
+func tighten(t *testing.T, n *asterisque.Node) {
+	for _, s := range n.Sessions() {
+		in := limits.Limits{Soft: limits.Amount{Bytes: s.Limits(asterisque.Inbound).Soft.Bytes / 2}}
+		require.NoError(t, s.SetLimits(in, limits.Limits{Soft: limits.Amount{Messages: 1}}))
+	}
 }
 
 func retireAll(n *asterisque.Node) {
@@ -402,11 +461,7 @@ func (e nodesEnd) then(other nodesEnd) nodesEnd {
 }
 
 func playNodes(t *testing.T, c nodesCall, e nodesEnd, parts int) {
-	opts := []asterisque.Option{asterisque.WithAccess(asterisque.Access{PlainCredentials: true})}
-	if e.resumes {
-		opts = append(opts, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
-	}
-	n := newPartedNodes(t, parts, opts...)
+	n := newPartedNodes(t, parts, e.resumes)
 	ctx, cancel := context.WithCancel(background)
 	defer cancel()
 	call := c.calls(n)
@@ -444,6 +499,7 @@ func playNodes(t *testing.T, c nodesCall, e nodesEnd, parts int) {
 	drains, nothing := e.drains || e.here && c.back, e.nothing || e.here && !e.drains && !c.back
 	switch {
 	case e.unknown:
+	case nothing && c.blocks: // an Ask may wait for a Block that expired
 	case nothing, drains && c.again && !e.here:
 		require.NoError(t, err)
 	case err == nil, ran > 0:
