@@ -274,12 +274,11 @@ func (e *errand) hasRun() bool {
 func (e *errand) mayEndWith(a *asterisque.Abort) bool {
 	switch a.Code {
 	case codec.Unavailable, codec.SessionClosed:
-		// settle looks at the session
-		return e.p.ending != unending || a.Code == codec.SessionClosed && e.p.resizes > 0
+		return e.p.mayEnd() // settle looks at the session
 	case codec.NoFunction:
 		return e.function == calledUnknown
 	case codec.Canceled, codec.Expired:
-		return e.mayBeGivenUp() || e.p.ending != unending && e.within != nil
+		return e.mayBeGivenUp() || e.p.mayEnd() && e.within != nil
 	case codec.Overloaded:
 		return e.within != nil || e.p.sides[1-e.from].maxWaiting > 0
 	case codec.TooLarge:
@@ -290,6 +289,12 @@ func (e *errand) mayEndWith(a *asterisque.Abort) bool {
 	}
 	return false
 }
+
+// mayEnd reports whether a session may end before its calls.
+func (p *program) mayEnd() bool { return p.ending != unending || p.resizes > 0 }
+
+// ended reports whether a session has ended.
+func (p *program) ended() bool { return p.sessions[0].Err() != nil || p.sessions[1].Err() != nil }
 
 // mayBeGivenUp reports whether the caller may end the call before it is over.
 func (e *errand) mayBeGivenUp() bool {

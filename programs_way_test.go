@@ -15,7 +15,7 @@ import (
 
 // mayBeLeft reports whether the direction may end before all Blocks are taken.
 func (w *way) mayBeLeft() bool {
-	return w.stopAt >= 0 || w.e.hasty || w == &w.e.up && w.e.up.stopAt >= 0 || w.e.p.ending != unending
+	return w.stopAt >= 0 || w.e.hasty || w == &w.e.up && w.e.up.stopAt >= 0 || w.e.p.ended()
 }
 
 // send sends all Blocks of the direction.
