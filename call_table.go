@@ -24,6 +24,7 @@ type table struct {
 	pipes     [2]slots // by the lowest bit of their ids
 	// the Opens of the peer of which not all parts have come; nil until there are some
 	begun      map[uint64]priority.Priority
+	refusing   int            // of these, how many are about to be refused, because of a Drain
 	drain      *message.Drain // with which the peer has; nil until then
 	lastOpened uint64         // highest id of this side that departed, +1; 0: none
 	lastSeen   uint64         // highest id of the peer, +1; 0: none
@@ -32,7 +33,7 @@ type table struct {
 
 // tableWaits is what somebody waits for.
 type tableWaits struct {
-	empty chan struct{} // closed when no pipe is left; nil while nobody waits
+	empty chan struct{} // closed when no pipe is left, and none to be refused; nil while nobody waits
 	none  chan struct{} // the same of the pipes that this side has opened
 	drain chan struct{} // closed when either side drains the session; nil until somebody asks
 }
@@ -196,7 +197,8 @@ func (t *table) allLocked() []endpoint {
 }
 
 // drainHere lets no more pipes of the peer be accepted, and returns what tells the peer so: the
-// same each time. The caller refuses the Opens that were begun, of which the Drain does not tell.
+// same each time. The caller refuses the Opens that were begun, of which the Drain does not tell,
+// and then calls refused: until then the table counts as not drained.
 func (t *table) drainHere() (d message.Drain, begun map[uint64]priority.Priority) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -208,7 +210,16 @@ func (t *table) drainHere() (d message.Drain, begun map[uint64]priority.Priority
 		t.tellDrainLocked()
 	}
 	begun, t.begun = t.begun, nil
+	t.refusing += len(begun)
 	return *t.announced, begun
+}
+
+// refused notes that so many Opens that were begun have been refused.
+func (t *table) refused(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.refusing -= n
+	t.signalLocked()
 }
 
 // drainThere notes the Drain of the peer. Only the first one counts.
@@ -351,7 +362,7 @@ func (t *table) signalLocked() {
 	if w == nil {
 		return
 	}
-	if w.empty != nil && t.lenLocked() == 0 {
+	if w.empty != nil && t.lenLocked()+t.refusing == 0 {
 		close(w.empty)
 		w.empty = nil
 	}
