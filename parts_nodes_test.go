@@ -118,10 +118,9 @@ type partedNodes struct {
 	servers [2]*asterisque.Node
 	conn    *asterisque.Connection
 	pool    *pool.Pool
-	front   *asterisque.Session // of a node whose handler passes calls on to conn
-	present int                 // the server that is dialled
-	ran     [2]int              // how often the call has run, at each server; guarded by mu
-	back    chan error          // the outcome of a call back
+	present int        // the server that is dialled
+	ran     [2]int     // how often the call has run, at each server; guarded by mu
+	back    chan error // the outcome of a call back
 	mu      sync.Mutex
 }
 

@@ -62,12 +62,12 @@ type backlog struct {
 
 // NewFlow returns the flow of a pipe that this side opens.
 func NewFlow(p priority.Priority) Flow {
-	return Flow{queue: priority.Flow[Message]{Priority: p}, state: unsent}
+	return Flow{queue: priority.Flow[Message]{Priority: p}, state: unsent, tenure: untilFinish}
 }
 
 // AcceptedFlow returns the flow of a pipe that the peer opened as id.
 func AcceptedFlow(p priority.Priority, id uint64) Flow {
-	return Flow{queue: priority.Flow[Message]{Priority: p}, id: id, state: open}
+	return Flow{queue: priority.Flow[Message]{Priority: p}, id: id, state: open, tenure: untilFinish}
 }
 
 // ID returns the id of the pipe. It is fixed from when the Open departs, which its Departer is
