@@ -33,7 +33,8 @@ type table struct {
 
 // tableWaits is what somebody waits for.
 type tableWaits struct {
-	empty chan struct{} // closed when no pipe is left, and none to be refused; nil while nobody waits
+	// closed when no pipe is left, and none is to be refused; nil while nobody waits
+	empty chan struct{}
 	none  chan struct{} // the same of the pipes that this side has opened
 	drain chan struct{} // closed when either side drains the session; nil until somebody asks
 }

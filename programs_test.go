@@ -120,7 +120,8 @@ type program struct {
 	outcomes outcomes
 
 	awaited bool // a side has waited for its peer in vain; belongs to who plays
-	stalled int  // minutes in which a session has stood at its soft limit, and ends; belongs to who plays
+	// minutes in which a session has stood at its soft limit, and ends; belongs to who plays
+	stalled int
 
 	mu       sync.Mutex
 	errands  []*errand // guarded by mu, as all below
