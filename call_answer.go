@@ -88,6 +88,7 @@ func (r *refusal) putAnswer(_ []byte, abort *Abort, held uint32, _ bool) {
 	}
 	// an error means that there is nobody left to tell
 	r.put(&outbox.Message{Type: message.CloseType, Abort: abort, Held: held}, carrier.Now)
+	r.x.table.refused()
 }
 
 // body implements answerer.
@@ -96,8 +97,8 @@ func (r *refusal) body() int { return heldRefusal }
 // shares implements answerer.
 func (r *refusal) shares() bool { return false }
 
-// turnAway refuses a call of which nothing is kept. It has a flow of its own. What its Open has
-// cost is given back when the refusal leaves.
+// turnAway refuses a call of which nothing is kept, and which the table counts as being refused. It
+// has a flow of its own. What its Open has cost is given back when the refusal leaves.
 func (x *exchange) turnAway(m *message.Open, a *Abort, cost uint64) {
 	own := *a
 	own.Ran = codec.Refused

@@ -46,7 +46,7 @@ func (x *exchange) call(ctx context.Context, function uint16, params []byte, cfg
 // newCall returns a call whose result is the application's, as it came, if own is set, and may be
 // put into the buffer of cfg then.
 func (x *exchange) newCall(cfg *callConfig, own bool) *madeCall {
-	c, ok := x.common.spares.Get()
+	c, ok := x.common.spares.Get().(*madeCall)
 	if !ok {
 		c = &madeCall{done: make(chan struct{}, 1)}
 		c.open.Type, c.open.Departer = message.OpenType, c

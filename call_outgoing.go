@@ -37,7 +37,7 @@ type common struct {
 	// handle runs the handler of a call with interceptors around it; fixed
 	handle func(c handledCall, w *workspace) (result []byte, err error)
 	// not global, because the channels of calls belong to the bubble of a synctest as the node does
-	spares outbox.Pool[*madeCall]
+	spares outbox.Pool // of *madeCall
 }
 
 // setWindows makes the windows of functions, which have so many calls each.

@@ -24,7 +24,7 @@ type table struct {
 	pipes     [2]slots // by the lowest bit of their ids
 	// the Opens of the peer of which not all parts have come; nil until there are some
 	begun      map[uint64]priority.Priority
-	refusing   int            // of these, how many are about to be refused, because of a Drain
+	refusing   int            // Opens of the peer that are being refused
 	drain      *message.Drain // with which the peer has; nil until then
 	lastOpened uint64         // highest id of this side that departed, +1; 0: none
 	lastSeen   uint64         // highest id of the peer, +1; 0: none
@@ -49,11 +49,16 @@ func (t *table) depart(id uint64, e endpoint) {
 	}
 }
 
-// check returns an error unless the peer may open a pipe as id now, and notes that it has.
+// check returns an error unless the peer may open a pipe as id now, and notes that it has. The
+// caller refuses the Open.
 func (t *table) check(id uint64) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.checkLocked(id)
+	if err := t.checkLocked(id); err != nil {
+		return err
+	}
+	t.refusing++
+	return nil
 }
 
 func (t *table) checkLocked(id uint64) error {
@@ -67,14 +72,18 @@ func (t *table) checkLocked(id uint64) error {
 	return nil
 }
 
-// begin is check for an Open that comes in parts, which is begun until one of accept, forgetBegun,
-// take and drainHere removes it: that one answers it. begin reports false, and the Open is not
-// begun, if the session takes no calls any more.
+// begin is check for an Open that comes in parts, which is begun until one of accept, refuseBegun,
+// endBegun, take and drainHere removes it: that one decides what becomes of it. begin reports false
+// if the session takes no calls any more: the caller refuses the Open, which is not begun.
 func (t *table) begin(id uint64, p priority.Priority) (ok bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err := t.checkLocked(id); err != nil || t.announced != nil || t.ended {
+	if err := t.checkLocked(id); err != nil {
 		return false, err
+	}
+	if t.announced != nil || t.ended {
+		t.refusing++
+		return false, nil
 	}
 	if t.begun == nil {
 		t.begun = make(map[uint64]priority.Priority)
@@ -83,13 +92,33 @@ func (t *table) begin(id uint64, p priority.Priority) (ok bool, err error) {
 	return true, nil
 }
 
-// forgetBegun removes an Open that is begun, and reports whether it was.
-func (t *table) forgetBegun(id uint64) bool {
+// refuseBegun removes an Open that is begun, and reports whether it was: then the caller refuses
+// it.
+func (t *table) refuseBegun(id uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, ok := t.begun[id]
+	if _, ok := t.begun[id]; !ok {
+		return false
+	}
 	delete(t.begun, id)
-	return ok
+	t.refusing++
+	return true
+}
+
+// endBegun removes an Open that is begun, and that the peer has given up.
+func (t *table) endBegun(id uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.begun, id)
+}
+
+// refused notes that a refusal has been put. Until then the table counts as not drained: an answer
+// may wait for the outbound soft limit.
+func (t *table) refused() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.refusing--
+	t.signalLocked()
 }
 
 // accept is check, unless the Open has begun, and adds the endpoint of the pipe. It reports false,
@@ -198,8 +227,7 @@ func (t *table) allLocked() []endpoint {
 }
 
 // drainHere lets no more pipes of the peer be accepted, and returns what tells the peer so: the
-// same each time. The caller refuses the Opens that were begun, of which the Drain does not tell,
-// and then calls refused: until then the table counts as not drained.
+// same each time. The caller refuses the Opens that were begun, of which the Drain does not tell.
 func (t *table) drainHere() (d message.Drain, begun map[uint64]priority.Priority) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -213,14 +241,6 @@ func (t *table) drainHere() (d message.Drain, begun map[uint64]priority.Priority
 	begun, t.begun = t.begun, nil
 	t.refusing += len(begun)
 	return *t.announced, begun
-}
-
-// refused notes that so many Opens that were begun have been refused.
-func (t *table) refused(n int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.refusing -= n
-	t.signalLocked()
 }
 
 // drainThere notes the Drain of the peer. Only the first one counts.

@@ -42,7 +42,7 @@ func (u *upper) admitOpen(h message.Head, others carrier.Unfinished) (carrier.Ad
 		}
 		refused = errOpensWindow
 	}
-	if !ok || u.table.forgetBegun(h.Pipe) { // otherwise announceEnd has refused it
+	if !ok || u.table.refuseBegun(h.Pipe) { // otherwise announceEnd has refused it
 		u.turnAwayUnfinished(h.Pipe, priority.Priority(h.Priority), refused)
 	}
 	return carrier.Late, nil
@@ -55,7 +55,7 @@ func (x *exchange) turnAwayUnfinished(id uint64, p priority.Priority, a *Abort) 
 }
 
 // GivenUp implements carrier.Upper.
-func (u *upper) GivenUp(pipe uint64) { u.table.forgetBegun(pipe) }
+func (u *upper) GivenUp(pipe uint64) { u.table.endBegun(pipe) }
 
 func (u *upper) admitBlock(h message.Head) (carrier.Admission, error) {
 	e, err := u.table.find(h.Pipe)

@@ -100,7 +100,6 @@ func (s *Session) announceEndWhen(when carrier.When) {
 		for id, p := range begun {
 			s.turnAwayUnfinished(id, p, errShutDown)
 		}
-		s.table.refused(len(begun))
 		s.draining.Store(true)
 	}
 }

@@ -65,7 +65,7 @@ func (u *upper) receiveOpen(m *message.Open, begun bool) error {
 		(*Session)(u).announceEnd()
 	}
 	if begun {
-		if !u.table.forgetBegun(m.Pipe) {
+		if !u.table.refuseBegun(m.Pipe) {
 			return nil // announceEnd has refused it
 		}
 	} else if err := u.table.check(m.Pipe); err != nil {

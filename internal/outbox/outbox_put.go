@@ -113,6 +113,39 @@ func (o *Outbox) Cancel(f *Flow, why Reason) (departed, unsent bool) {
 	return f.state.departed(), unsent
 }
 
+// Finish drops the messages of f that wait, because the peer has closed the pipe or the call is
+// over, and lets nothing follow. why is reported. When Finish has returned, the Outbox does not
+// refer to f any more. unsent says that the Open was dropped, or the rest of its parts.
+func (o *Outbox) Finish(f *Flow, why Reason) (unsent bool) {
+	if f.Released() {
+		return false
+	}
+	o.mu.Lock()
+	defer o.unlock()
+	o.admitLocked()
+	return o.finishLocked(f, why)
+}
+
+// FinishPipe is Finish for a pipe that the peer has closed, and of which only the Outbox knows
+// still: its last message is leaving in parts. Without such a message it does nothing.
+func (o *Outbox) FinishPipe(id uint64, why Reason) {
+	o.mu.Lock()
+	defer o.unlock()
+	if o.underway == nil {
+		return
+	}
+	if f := o.underway.find(id); f != nil {
+		o.finishLocked(f, why)
+	}
+}
+
+func (o *Outbox) finishLocked(f *Flow, why Reason) (unsent bool) {
+	o.forgetPartsLocked(f) // the peer wants no more of the pipe, not even a word
+	unsent = o.clearLocked(f, why)
+	f.apply(finish)
+	return unsent
+}
+
 // EndOpens lets no Open follow: one that is put from now on is refused with ErrNoOpens, and one
 // that enters is discarded as Ended. Those that were put before leave.
 func (o *Outbox) EndOpens() {
