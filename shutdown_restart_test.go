@@ -8,11 +8,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/pool"
 	"github.com/asterisque-go/asterisque/wire"
@@ -148,4 +151,28 @@ func TestShutdown_CallsOfAnySizeAcrossRestarts(t *testing.T) {
 		require.False(t, ran, "the drain waits for what runs: %v", f.err)
 		require.Equal(t, !ran, asterisque.Repeatable(f.err), "ran %v: %v", ran, f.err)
 	}
+}
+
+// TestShutdown_RefusalsAtTheSoftLimit has a session shut down while refusals wait for its outbound
+// soft limit. All of them leave before the session closes.
+func TestShutdown_RefusalsAtTheSoftLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReceivedRig(t, false)
+		one := limits.Limits{Soft: limits.Amount{Messages: 1}}
+		require.NoError(t, r.s.SetLimits(r.s.Limits(asterisque.Inbound), one))
+		const calls = 5
+		for i := range uint64(calls) {
+			r.say(&message.Open{Pipe: r.own(1 + i), Function: 77})
+		}
+		synctest.Wait()
+		require.Positive(t, r.s.Stats().Parked, "a refusal waits")
+		r.other.Abort(nil)
+		done := make(chan error, 1)
+		go func() { done <- r.s.Shutdown(background) }()
+		synctest.Wait()
+		r.listen()
+		require.NoError(t, r.outcome(done))
+		<-r.over
+		require.Len(t, r.got, calls+1, "with that of the stream")
+	})
 }
