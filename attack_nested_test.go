@@ -176,3 +176,42 @@ func TestAttackACallWithinOneBehindEachCall(t *testing.T) {
 		})
 	}
 }
+
+// TestParts_NestedOpenBesideOneGivenUp has a peer give up nested calls whose handlers go on, and
+// make the next ones in parts, as it may: they are not said to be more than was granted.
+func TestParts_NestedOpenBesideOneGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, leave := asterisque.NewService(), make(chan struct{})
+		svc.Handle(2, "stubborn", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { <-leave; return nil, nil })
+		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
+		defer node.Close()
+		defer close(leave)
+		p, reply := rawTo(t, node, hello())
+		s := node.Sessions()[0]
+		go s.Call(background, 1, nil) // ends with the session
+		call := p.open().Pipe
+		const size = 250_000
+		cost := size + max(512, int(reply.Overhead))
+		room, others := int(reply.NestedRoom)/cost, int(reply.Opens)/cost // these wait
+		for i := range others {
+			p.send(&message.Open{Pipe: uint64(2 * i), Function: 2, Params: make([]byte, size)})
+		}
+		codes := make(map[codec.Code]int)
+		for i := range room + 3 {
+			id := uint64(2 * (others + i))
+			p.send(within(&message.Open{Pipe: id, Function: 2, Params: make([]byte, size)}, call))
+			p.send(message.Ping{N: id})
+			for over := false; !over; {
+				f := p.frame()
+				if m, err := message.ParseClose(f); err == nil {
+					codes[m.Abort.Code]++
+				}
+				c, err := message.ParseControl(f)
+				over = err == nil && c == message.Control(message.Pong{N: id})
+			}
+			p.send(&message.Close{Pipe: id, Abort: codec.ErrCanceled}) // though the handler goes on
+		}
+		require.NotContains(t, codes, codec.WindowViolation)
+		require.Contains(t, codes, codec.Overloaded, "the nested room is full")
+	})
+}

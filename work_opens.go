@@ -65,13 +65,11 @@ func (r *openRoom) fullOf(p *limits.Plan) bool {
 }
 
 // fits reports whether Opens were promised that cost so much together and have not arrived, among
-// the others or within calls.
+// the others or within calls. The maker of a nested call that it has given up counts that no more,
+// though its function may still run here: so all of the room for nested calls may be on its way.
 func (r *openRoom) fits(p *limits.Plan, cost uint64) bool {
-	if p.Nested == 0 {
-		return true
-	}
-	inner := uint64(max(0, p.Nested-r.inner))
-	return cost <= inner || r.opens.Fits(cost-inner)
+	nested := uint64(p.Nested)
+	return nested == 0 || cost <= nested || r.opens.Fits(cost-nested)
 }
 
 // giveBack returns the room of an Open that nobody needs any more.
