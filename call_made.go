@@ -12,9 +12,9 @@ import (
 )
 
 // madeCall is a unary call from this side: the endpoint that waits for a Close and needs no inbox,
-// no window and no state. Every way of ending one has a single owner: whoever took it out of the
-// session's table or out of the outbox wakes the caller. Calls are reused, by an [outbox.Pool], and
-// only by a caller that was woken: nobody else has the call then.
+// no window and no state. The goroutine that takes the call out of the session's table, or out of
+// the outbox, ends the call and wakes the caller. An [outbox.Pool] reuses calls. Only a caller that
+// was woken returns its call to the Pool: no other goroutine has the call then.
 type madeCall struct {
 	port
 	priority priority.Priority

@@ -39,5 +39,5 @@ func Occupied(svc *Service, function uint16, places int) (n int) {
 	return n
 }
 
-// WithMaxPart lets messages of more than n bytes, at least 4 KiB, leave in parts of so many.
+// WithMaxPart divides messages of more than n bytes into parts of n bytes, 4 KiB at least.
 func WithMaxPart(n int) Option { return func(c *config) { c.maxPart = n } }

@@ -86,7 +86,7 @@ func (g *partGate) pass(parts int) {
 	}
 }
 
-// goOn lets all pass from now on.
+// goOn opens the gate for good.
 func (g *partGate) goOn(last func()) {
 	g.mu.Lock()
 	g.opened, g.last = true, last

@@ -121,7 +121,7 @@ type nodesEnd struct {
 	nothing bool   // no call fails
 	cancels bool
 	unknown bool // what the call comes to
-	here    bool // this side drains its sessions: what runs goes on, and what is new is refused
+	here    bool // this side drains its sessions: running calls go on, and new ones are refused
 }
 
 var nodesEnds = map[string]nodesEnd{

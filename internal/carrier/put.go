@@ -69,7 +69,7 @@ func (c *Carrier) Cancel(f *outbox.Flow, why outbox.Reason) (departed, unsent bo
 	return c.out.Cancel(f, why)
 }
 
-// Finish drops what waits of f, whose call is over; see [outbox.Outbox.Finish].
+// Finish drops the queued messages of f, whose call is over; see [outbox.Outbox.Finish].
 func (c *Carrier) Finish(f *outbox.Flow, why outbox.Reason) (unsent bool) {
 	return c.out.Finish(f, why)
 }
@@ -77,11 +77,11 @@ func (c *Carrier) Finish(f *outbox.Flow, why outbox.Reason) (unsent bool) {
 // Unfinished reports whether the Open of f is leaving in parts; see [outbox.Outbox.Unfinished].
 func (c *Carrier) Unfinished(f *outbox.Flow) bool { return c.out.Unfinished(f) }
 
-// FinishPipe lets no more parts leave of a pipe that the peer has closed; see
+// FinishPipe drops the unsent parts of a pipe that the peer has closed; see
 // [outbox.Outbox.FinishPipe].
 func (c *Carrier) FinishPipe(id uint64, why outbox.Reason) { c.out.FinishPipe(id, why) }
 
-// EndOpens lets no Open follow; see [outbox.Outbox.EndOpens].
+// EndOpens rejects further Opens; see [outbox.Outbox.EndOpens].
 func (c *Carrier) EndOpens() { c.out.EndOpens() }
 
 // Flush returns a channel that is closed when all is written; see [outbox.Outbox.Flush].

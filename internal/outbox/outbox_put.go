@@ -114,7 +114,7 @@ func (o *Outbox) Cancel(f *Flow, why Reason) (departed, unsent bool) {
 }
 
 // Finish drops the messages of f that wait, because the peer has closed the pipe or the call is
-// over, and lets nothing follow. why is reported. When Finish has returned, the Outbox does not
+// over, and rejects later ones. why is reported. When Finish has returned, the Outbox does not
 // refer to f any more. unsent says that the Open was dropped, or the rest of its parts.
 func (o *Outbox) Finish(f *Flow, why Reason) (unsent bool) {
 	if f.Released() {
@@ -146,8 +146,8 @@ func (o *Outbox) finishLocked(f *Flow, why Reason) (unsent bool) {
 	return unsent
 }
 
-// EndOpens lets no Open follow: one that is put from now on is refused with ErrNoOpens, and one
-// that enters is discarded as Ended. Those that were put before leave.
+// EndOpens rejects further Opens: Put returns ErrNoOpens, and an Open that enters is discarded as
+// Ended. Earlier Opens leave.
 func (o *Outbox) EndOpens() {
 	o.mu.Lock()
 	defer o.unlock()

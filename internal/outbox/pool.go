@@ -7,7 +7,7 @@ type Pooled interface {
 	// Flow returns the flow of the present call.
 	Flow() *Flow
 
-	// Reset lets go of all that the object refers to, and of the Flow.
+	// Reset clears all references of the object, and the Flow.
 	Reset()
 }
 
