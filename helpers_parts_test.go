@@ -19,8 +19,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// partGate lets so many parts pass in both directions of the first of its connections, and then
-// holds up whoever writes the next one.
+// partGate passes a number of parts, in both directions together, and then blocks the writer of the
+// next part.
 type partGate struct {
 	mu     sync.Mutex
 	left   int // parts that may pass; guarded by mu, as all below

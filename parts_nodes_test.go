@@ -174,14 +174,15 @@ var nodesEnds = map[string]nodesEnd{
 	"the wire panics, with resume": {resumes: true, nothing: true, last: func() { panic("of a wire") }, do: func(*partedNodes, context.CancelFunc) {}},
 }
 
-// moves lets the client dial the other server from now on.
+// moves makes the client dial the other server from now on.
 func (n *partedNodes) moves() {
 	n.mu.Lock()
 	n.present = 1
 	n.mu.Unlock()
 }
 
-// tighten halves what the sessions of a node take, and lets only one message wait to be sent.
+// tighten halves the inbound soft limit of all sessions of a node, and sets the outbound one to one
+// message.
 func tighten(t *testing.T, n *asterisque.Node) {
 	for _, s := range n.Sessions() {
 		in := limits.Limits{Soft: limits.Amount{Bytes: s.Limits(asterisque.Inbound).Soft.Bytes / 2}}

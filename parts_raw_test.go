@@ -85,7 +85,7 @@ func (r *partedRig) own(n uint64) uint64 {
 	return 2 * n
 }
 
-// stuff lets a small call leave, which the peer does not read yet: what follows waits behind it.
+// stuff sends a small call that the peer does not read yet: later messages wait behind it.
 func (r *partedRig) stuff() {
 	go func() {
 		_, err := r.s.Call(background, 9, nil)
@@ -276,7 +276,7 @@ func shutDownFor(s *asterisque.Session, d time.Duration) {
 	s.Shutdown(ctx)
 }
 
-// exceedHard lets the session reach its outbound hard limit, with Blocks of a stream.
+// exceedHard posts Blocks of a stream until the session reaches its outbound hard limit.
 func (r *partedRig) exceedHard() {
 	tight := limits.Limits{Soft: limits.Amount{Bytes: 1 << 10}, Hard: limits.Amount{Bytes: 8 << 10}}
 	require.NoError(r.t, r.s.SetLimits(r.s.Limits(asterisque.Inbound), tight))
@@ -314,7 +314,7 @@ func TestParts_OpenThatEndsBetweenParts(t *testing.T) {
 	}
 }
 
-// endOpen ends a call when so many parts of its Open were read; -1: not even what is before them.
+// endOpen ends a call when a number of parts of its Open were read; -1: nothing was read at all.
 func (r *partedRig) endOpen(call partedCall, e partedEnd, read int) {
 	departed, err := r.end(call.made, e, read)
 	require.Error(r.t, err)

@@ -36,7 +36,7 @@ type receivedRig struct {
 	end  chan func()        // what the handler does; it returns if that does
 	ran  chan struct{}      // gets a token when function 1 runs
 	life context.CancelFunc // ends the calls of the node
-	got  chan message.Close // what has come
+	got  chan message.Close // the Closes of the node
 	said chan message.Drain // likewise
 	over chan struct{}      // closed when the wire has ended
 	ctx  context.Context
