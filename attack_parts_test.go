@@ -231,6 +231,7 @@ func TestParts_OpenEndedByItsCalleeCostsNothing(t *testing.T) {
 				r.parts = 0
 				r.readParts(1)
 				closedWith(codec.Overloaded, codec.MaybeRan)(r, nil)
+				synctest.Wait() // the outbox drops the Open after its caller knows
 				err := r.outcome(done)
 				require.ErrorIs(t, err, asterisque.ErrOverloaded, "%s %d", name, i)
 				require.True(t, asterisque.Repeatable(err), name)

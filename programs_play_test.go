@@ -310,7 +310,7 @@ func (e *errand) mayBeGivenUp() bool {
 func (e *errand) judgeBlocks() {
 	for _, w := range []*way{&e.up, &e.down} {
 		w.mu.Lock()
-		if e.stream && !w.ended && !w.mayBeLeft() && !e.sleepy {
+		if e.stream && !w.ended && !w.mayBeLeft() && !e.mayBeGivenUp() {
 			e.p.fail("%v: its Blocks ended early", e)
 		}
 		w.mu.Unlock()

@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"testing"
 	"testing/synctest"
 	"time"
 
@@ -25,13 +24,13 @@ const mostStalled = 60
 // settle waits until the calls of which that is demanded are over, for both sides, and fails when
 // nobody gets on. Where limits change it may happen that a session reaches a soft limit which was
 // moved below what it had promised, and ends because of that.
-func (p *program) settle(t *testing.T, demand string, of func(*errand) bool) (stalled bool) {
+func (p *program) settle(demand string, of func(*errand) bool) (stalled bool) {
 	for {
 		before := p.ticks.Load()
 		time.Sleep(round) // of the bubble
 		synctest.Wait()
 		p.check()
-		p.wantRight(t)
+		p.wantRight()
 		left := p.left(of)
 		switch {
 		case left == 0:
@@ -46,7 +45,7 @@ func (p *program) settle(t *testing.T, demand string, of func(*errand) bool) (st
 			time.Sleep(time.Minute) // of the bubble
 			p.ticks.Add(1)
 		default:
-			t.Fatalf("%s, and %d calls stand still%s", demand, left, p.report())
+			p.fatal("%s, and %d calls stand still", demand, left)
 		}
 	}
 }
@@ -56,7 +55,7 @@ func (p *program) atSoftLimit(side int) bool {
 }
 
 // wantRight fails if anything went wrong.
-func (p *program) wantRight(t *testing.T) {
+func (p *program) wantRight() {
 	p.mu.Lock()
 	wrong := p.wrong
 	p.mu.Unlock()
@@ -66,7 +65,7 @@ func (p *program) wantRight(t *testing.T) {
 		}
 	}
 	if wrong != "" {
-		t.Fatalf("%s%s", wrong, p.report())
+		p.fatal("%s", wrong)
 	}
 }
 
@@ -95,22 +94,22 @@ func (e *errand) over() bool {
 }
 
 // wantNothing fails if anything is held.
-func (p *program) wantNothing(t *testing.T) {
+func (p *program) wantNothing() {
 	time.Sleep(round) // of the bubble
 	if p.ending != unending && p.cuts > 0 {
 		time.Sleep(time.Minute) // of the bubble: a side awaits a peer that does not come back
 	}
 	synctest.Wait()
-	p.wantRight(t)
+	p.wantRight()
 	for i, s := range p.sessions {
 		if s.Err() != nil { // what was being written at the end still counts
 			if st := s.Stats(); st.Pipes+st.Waiting+st.Running > 0 {
-				t.Fatalf("the session has ended, and side %d holds %d pipes%s", i, st.Pipes, p.report())
+				p.fatal("the session has ended, and side %d holds %d pipes", i, st.Pipes)
 			}
 			continue
 		}
 		if left := leftOf(s.Stats()); left != "" {
-			t.Fatalf("all calls are over, and side %d holds %s%s", i, left, p.report())
+			p.fatal("all calls are over, and side %d holds %s", i, left)
 		}
 	}
 }
@@ -133,7 +132,7 @@ func leftOf(st asterisque.Stats) string {
 }
 
 // probe makes a last few calls that need all of the room, so that none of it is lost unseen.
-func (p *program) probe(t *testing.T) {
+func (p *program) probe() {
 	for from := range p.sides {
 		for n := range 3 {
 			e := p.errand(from, nil, lotsOf(p.seed, uint64(n+2)))
@@ -150,7 +149,7 @@ func (p *program) probe(t *testing.T) {
 			p.actors.Go(func() { e.run(background) })
 		}
 	}
-	p.settle(t, "the last calls have to end", func(*errand) bool { return true })
+	p.settle("the last calls have to end", func(*errand) bool { return true })
 }
 
 // plain lets one Block of a size be sent without further ado.
@@ -163,6 +162,9 @@ func (p *program) report() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n\nrepeat it with: go test -run %s -program %d -count 100 .\n%v", "TestPrograms", p.seed, p)
 	for i, s := range p.sessions {
+		if s == nil {
+			continue
+		}
 		stats, _ := json.Marshal(s.Stats())
 		fmt.Fprintf(&b, "\nside %d: ended: %v; %s", i, s.Err(), stats)
 	}

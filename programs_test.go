@@ -16,8 +16,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/limits"
@@ -62,8 +60,35 @@ func playProgramOf(t *testing.T, seed uint64) *outcomes {
 	})
 	defer late.Stop()
 	p := drawProgram(seed)
-	synctest.Test(t, func(t *testing.T) { p.play(t) })
+	if failure := p.failure(t, p.play); failure != "" {
+		t.Fatal(failure)
+	}
 	return &p.outcomes
+}
+
+// failure runs play in a bubble, and returns why the program failed. A failed program may leave
+// goroutines behind, with which the bubble panics: the panic tells less than the failure.
+func (p *program) failure(t *testing.T, play func()) (failure string) {
+	defer func() {
+		if left := recover(); left != nil {
+			failure = fmt.Sprintf("%s\n\nthe bubble: %v", p.verdict, left)
+		}
+	}()
+	synctest.Test(t, func(*testing.T) {
+		played := make(chan struct{})
+		go func() {
+			defer close(played)
+			play()
+		}()
+		<-played
+	})
+	return p.verdict
+}
+
+// fatal ends the goroutine that plays the program, as one that has failed.
+func (p *program) fatal(format string, args ...any) {
+	p.verdict = fmt.Sprintf(format, args...) + p.report()
+	runtime.Goexit()
 }
 
 // outcomes count how calls ended.
@@ -119,14 +144,17 @@ type program struct {
 	ticks    atomic.Int64 // whenever anybody gets on
 	outcomes outcomes
 
-	awaited bool // a side has waited for its peer in vain; belongs to who plays
-	// minutes in which a session has stood at its soft limit, and ends; belongs to who plays
+	losing  string // what a planted fault loses, if anything; fixed while it is played
+	verdict string // why the program has failed; belongs to who plays, as all below
+	awaited bool   // a side has waited for its peer in vain
+	// minutes in which a session has stood at its soft limit, and ends
 	stalled int
 
 	mu       sync.Mutex
 	errands  []*errand // guarded by mu, as all below
 	sleepers [2]sleepers
 	wrong    string // the first thing that went wrong
+	lost     *way   // of which the planted fault has lost something
 }
 
 // thread makes one call after the other.
@@ -159,9 +187,9 @@ func drawProgram(seed uint64) *program {
 	return p
 }
 
-// play plays the program in a bubble.
-func (p *program) play(t *testing.T) {
-	p.connect(t)
+// play plays the program, in a bubble.
+func (p *program) play() {
+	p.connect()
 	sleeping, wake := context.WithCancel(background)
 	p.wake = wake
 	defer p.end()
@@ -169,18 +197,18 @@ func (p *program) play(t *testing.T) {
 		p.actors.Go(func() { p.run(sleeping, th) })
 	}
 	p.disturb()
-	if stalled := p.settle(t, "all but sleepers have to end", func(e *errand) bool { return !e.sleepy }); stalled {
+	if stalled := p.settle("all but sleepers have to end", func(e *errand) bool { return !e.sleepy }); stalled {
 		p.outcomes.note("sessions stalled after their limits had become smaller", 1)
 		return
 	}
 	wake()
-	p.settle(t, "all have to end", func(*errand) bool { return true })
-	p.wantNothing(t)
+	p.settle("all have to end", func(*errand) bool { return true })
+	p.wantNothing()
 	if p.ending != unending {
 		return
 	}
-	p.probe(t)
-	p.wantNothing(t)
+	p.probe()
+	p.wantNothing()
 }
 
 // end ends all that is still going on.
@@ -195,7 +223,7 @@ func (p *program) end() {
 }
 
 // connect begins the session.
-func (p *program) connect(t *testing.T) {
+func (p *program) connect() {
 	begun := [2]chan *asterisque.Session{make(chan *asterisque.Session, 1), make(chan *asterisque.Session, 1)}
 	for i := range p.nodes {
 		opts := append(p.sides[i].options(), asterisque.WithService(p.service(i)))
@@ -222,12 +250,13 @@ func (p *program) connect(t *testing.T) {
 	if p.resumes {
 		how := asterisque.Reconnection{First: time.Millisecond, Most: 10 * time.Millisecond, Dial: p.dialer.dial}
 		p.conn, err = p.nodes[0].Connect(background, "", how)
-		require.NoError(t, err)
-	} else {
-		w, err := p.dialer.dial(background)
-		require.NoError(t, err)
+	} else if w, failed := p.dialer.dial(background); failed == nil {
 		_, err = p.nodes[0].Attach(background, w)
-		require.NoError(t, err, "seed %d: %v", p.seed, p)
+	} else {
+		err = failed
+	}
+	if err != nil {
+		p.fatal("the session does not begin: %v", err)
 	}
 	p.sessions = [2]*asterisque.Session{<-begun[0], <-begun[1]}
 }

@@ -214,6 +214,14 @@ func (w *way) receive(ctx context.Context, pp *pipe.Pipe) {
 		}
 		w.receiver.set("receives", n)
 		b, err := w.recv(ctx, pp)
+		if err == nil && w.loses(aBlock) {
+			b.Release()
+			b, err = w.recv(ctx, pp)
+		}
+		if err == nil && w.loses(theRest) {
+			b.Release()
+			return
+		}
 		if err == io.EOF {
 			w.judgeEnd(seq + int(pp.Skipped()))
 			return

@@ -12,7 +12,7 @@ import (
 )
 
 // patience bounds how long goroutines that are on their way out may take.
-const patience = 5 * time.Second
+const patience = time.Minute
 
 // Main is a package's whole TestMain: it runs the tests and then fails if a goroutine started by
 // them is still there. It also fails as soon as one test takes a quarter of the time limit of all.
