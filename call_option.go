@@ -97,6 +97,10 @@ func WithCallInterceptors(around ...Interceptor) CallOption {
 // at once, over all its sessions, as one session has workers. Those run beside them that are made
 // within other calls, or for which such a call waits.
 //
+// A durable call whose context ends has that end as its error (errors.Is(err, context.Canceled) or
+// context.DeadlineExceeded), also when its session was over before: the call would have gone on
+// without the session. Only an answer that had arrived comes before it.
+//
 // Nobody else gets the answer: a peer that has proved who it is, by a Subject of [Access].Accept or
 // a TLS certificate, has keys of its own, and without such a proof the key, which nobody can guess,
 // is one.

@@ -46,10 +46,26 @@ func (c *Connection) durably(ctx context.Context, m *making) error {
 		cfg.sent = func() { c.durable.sent(e, s) }
 		last = s.Invoke(ctx, &m.Call)
 		if !c.repeats(ctx, s, last) && !(m.isOpen(last) && c.pause(ctx, again.next())) {
-			return last
+			return m.endedWith(ctx, s, last)
 		}
 		c.durable.sent(e, nil)
 	}
+}
+
+// endedWith returns the error of a durable call whose last attempt failed with err on s. If s has
+// ended, that is no outcome of such a call: it ends with ctx.
+func (m *making) endedWith(ctx context.Context, s *Session, err error) error {
+	if ctx.Err() == nil || s.Err() == nil {
+		return err
+	}
+	if a := codec.AbortOf(err); a.Remote && a.Code != codec.AbortOf(s.Err()).Code {
+		return err // an answer
+	}
+	a := waitedFor(ctx, "the answer to a durable call, whose session has ended")
+	if m.mayHaveRun() == 0 {
+		a = neverSent(a)
+	}
+	return a
 }
 
 // turn returns the session that a durable call is to be sent on, when those before it have been.

@@ -55,7 +55,7 @@ func TestAHandlerMayEndThePoolThatItIsCalledThrough(t *testing.T) {
 			} else {
 				require.NotErrorIs(t, err, context.DeadlineExceeded, "the call ends with its session")
 			}
-			require.Eventually(t, func() bool { return p.Err() != nil }, 20*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return p.Err() != nil }, hung, time.Millisecond)
 		})
 	}
 }
@@ -104,7 +104,7 @@ func TestADurableCallStaysWithItsServer(t *testing.T) {
 			}
 		}
 		return on != nil && len(on.node.Sessions()) > 0 && on.node.Sessions()[0].Stats().Running == 1
-	}, 20*time.Second, time.Millisecond)
+	}, hung, time.Millisecond)
 	on.node.Sessions()[0].Close()
 	require.Equal(t, on.name, <-answer, "which alone remembers that it runs")
 }

@@ -29,7 +29,7 @@ func TestTheHealthOfARestartedServerIsHeededAtOnce(t *testing.T) {
 				require.NoError(t, h.Set("", asterisque.HealthNotServing))
 			}
 			_, node := inMemory(t, "attack-health", svc)
-			require.Eventually(t, func() bool { return len(node.Sessions()) > 0 }, 20*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return len(node.Sessions()) > 0 }, hung, time.Millisecond)
 			time.Sleep(2 * lookAgain)
 			require.Equal(t, i%2 == 1, only(t, p).Serving, "after %d restarts", i)
 			time.Sleep(2 * time.Second)

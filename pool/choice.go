@@ -47,8 +47,12 @@ func (p *Pool) goOn(ctx context.Context, c *asterisque.Call, choose chooser, tri
 		}
 		choose = d.keep(c, s, choose)
 		session := s.conn.Session()
-		if err = s.invoke(ctx, c, session); err == nil || ctx.Err() != nil {
-			return err
+		err = s.invoke(ctx, c, session)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return d.outcome(ctx, session, err)
 		}
 		switch d.after(ctx, p, s, session, err) {
 		case over:

@@ -64,6 +64,22 @@ func (d *durable) after(ctx context.Context, p *Pool, s *server, on *asterisque.
 	return v
 }
 
+// outcome returns the error of a call that failed with err on a session when ctx had ended. If the
+// session has ended too, a durable call ends with ctx: another server would have gone on with it.
+func (d *durable) outcome(ctx context.Context, on *asterisque.Session, err error) error {
+	var a *asterisque.Abort
+	if d.answers == "" || on != nil && on.Err() == nil || !errors.As(err, &a) {
+		return err
+	}
+	var why *asterisque.Abort
+	if a.Remote && !(errors.As(on.Err(), &why) && why.Code == a.Code) {
+		return err // an answer
+	}
+	end := endOf(ctx)
+	end.Ran = a.Ran
+	return end
+}
+
 // refusedForNow reports whether a call was refused with err for a reason that may pass.
 func refusedForNow(err error) bool {
 	return asterisque.Repeatable(err) && (errors.Is(err, asterisque.ErrUnavailable) || errors.Is(err, asterisque.ErrOverloaded))

@@ -90,7 +90,7 @@ func TestADurableCallGoesOnToAServerThatSharesTheAnswers(t *testing.T) {
 		}
 		answer <- name
 	}()
-	require.Eventually(t, func() bool { _, names := l.all(); return len(names) == 1 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { _, names := l.all(); return len(names) == 1 }, hung, time.Millisecond)
 	_, names := l.all()
 	servers[names[0]].kill()
 	other := map[string]string{"a": "b", "b": "a"}[names[0]]
@@ -108,7 +108,7 @@ func TestADurableCallThatMayHaveRunIsNotGivenUpForARefusal(t *testing.T) {
 		_, err := who.Call(background, p, 300, asterisque.WithDurable(), asterisque.WithTTL(time.Minute))
 		answer <- err
 	}()
-	require.Eventually(t, func() bool { _, names := l.all(); return len(names) == 1 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { _, names := l.all(); return len(names) == 1 }, hung, time.Millisecond)
 	_, names := l.all()
 	l.mu.Lock()
 	l.refuses[map[string]string{"a": "b", "b": "a"}[names[0]]] = 3
@@ -127,25 +127,33 @@ func TestTheKeyOfTheApplicationIsThatOfAllAttempts(t *testing.T) {
 	require.Equal(t, []string{"sixteen bytes..."}, keys)
 }
 
-func TestADurableCallEndsWithItsContextAndWithThePool(t *testing.T) {
-	servers, p, l := sharing(t, "a")
-	ctx, cancel := context.WithCancel(background)
-	defer cancel()
-	answer := make(chan error, 2)
-	for _, ctx := range []context.Context{ctx, background} {
-		go func() { // ends with the call
-			_, err := who.Call(ctx, p, 60_000, asterisque.WithDurable())
-			answer <- err
-		}()
+// TestDurable_EndsWithItsContextAndWithThePool ends the session of durable calls first, and the
+// context of one of them at once, or when the pool has no server any more.
+func TestDurable_EndsWithItsContextAndWithThePool(t *testing.T) {
+	for _, wait := range []bool{false, true} {
+		for range 20 {
+			servers, p, l := sharing(t, "a")
+			ctx, cancel := context.WithCancel(background)
+			canceled, goesOn := make(chan error, 1), make(chan error, 1)
+			for ctx, answer := range map[context.Context]chan error{ctx: canceled, background: goesOn} {
+				go func() { // ends with the call
+					_, err := who.Call(ctx, p, int(time.Hour/time.Millisecond), asterisque.WithDurable())
+					answer <- err
+				}()
+			}
+			require.Eventually(t, func() bool { keys, _ := l.all(); return len(keys) == 2 }, hung, time.Millisecond)
+			servers["a"].kill()
+			if wait {
+				ready(t, p, 0)
+			}
+			cancel()
+			err := <-canceled
+			require.ErrorIs(t, err, context.Canceled)
+			require.False(t, asterisque.Repeatable(err), "it may have run")
+			p.Close()
+			err = <-goesOn
+			require.Error(t, err)
+			require.False(t, asterisque.Repeatable(err), "it may have run")
+		}
 	}
-	require.Eventually(t, func() bool { keys, _ := l.all(); return len(keys) == 2 }, 20*time.Second, time.Millisecond)
-	servers["a"].kill()
-	cancel()
-	err := <-answer
-	require.ErrorIs(t, err, asterisque.ErrCanceled)
-	require.False(t, asterisque.Repeatable(err), "it may have run")
-	p.Close()
-	err = <-answer
-	require.Error(t, err)
-	require.False(t, asterisque.Repeatable(err), "it may have run")
 }

@@ -15,6 +15,9 @@ import (
 
 var background = context.Background()
 
+// hung is how long a test waits for something that comes in moments before it fails.
+const hung = 2 * time.Minute
+
 // who answers with the name of the server, after so many milliseconds.
 var who = asterisque.Func[int, string](1, "who")
 
@@ -68,7 +71,7 @@ func (s *server) kill() {
 
 // restart replaces the server in good order.
 func (s *server) restart() {
-	ctx, cancel := context.WithTimeout(background, 20*time.Second)
+	ctx, cancel := context.WithTimeout(background, hung)
 	defer cancel()
 	require.NoError(s.t, s.node.Shutdown(ctx))
 	<-s.over
@@ -109,7 +112,7 @@ func ready(t testing.TB, p *pool.Pool, n int) {
 			}
 		}
 		return now == n
-	}, 20*time.Second, time.Millisecond)
+	}, hung, time.Millisecond)
 }
 
 // tally counts which server has answered, and what has failed.

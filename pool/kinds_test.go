@@ -162,7 +162,7 @@ func TestASubsetIsStable(t *testing.T) {
 	require.Len(t, first, 2)
 	require.Equal(t, first, connected(), "the same ones each time")
 	for _, s := range servers {
-		require.Eventually(t, func() bool { return len(s.node.Sessions()) == 0 }, 20*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return len(s.node.Sessions()) == 0 }, hung, time.Millisecond)
 	}
 }
 
@@ -201,7 +201,7 @@ func TestServersComeAndGo(t *testing.T) {
 	for _, set := range [][]string{urls[1:2], urls, urls[2:], {urls[0], urls[2]}, urls[1:]} {
 		c.goOn(t, 50)
 		s <- set
-		require.Eventually(t, func() bool { return len(p.Servers()) == len(set) }, 20*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return len(p.Servers()) == len(set) }, hung, time.Millisecond)
 	}
 	c.goOn(t, 50)
 	c.stop()
@@ -228,12 +228,12 @@ func TestAServerThatLeavesEndsWhatItHasBegun(t *testing.T) {
 	require.Eventually(t, func() bool {
 		sessions := servers[0].node.Sessions()
 		return len(sessions) == 1 && sessions[0].Stats().Running == 1
-	}, 20*time.Second, time.Millisecond)
+	}, hung, time.Millisecond)
 	s <- urls[1:2]
 	require.Eventually(t, func() bool {
 		name, err := who.Call(background, p, 0)
 		return err == nil && name == "b"
-	}, 20*time.Second, time.Millisecond)
+	}, hung, time.Millisecond)
 	require.Equal(t, "a", <-got)
 }
 

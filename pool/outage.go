@@ -11,12 +11,17 @@ import (
 
 // inVain returns the error of a call whose context ended before a server took it.
 func (p *Pool) inVain(ctx context.Context) error {
+	return unsent(endOf(ctx), p.outage())
+}
+
+// endOf returns the error of a call that ctx has ended before another server was there.
+func endOf(ctx context.Context) *asterisque.Abort {
 	a := *asterisque.ErrExpired
 	if errors.Is(ctx.Err(), context.Canceled) {
 		a = *asterisque.ErrCanceled
 	}
 	a.Message = fmt.Sprintf("%v, waiting for a server of the pool", context.Cause(ctx))
-	return unsent(&a, p.outage())
+	return &a
 }
 
 // unsent returns err as that of a call that was never sent, because of why, unless that is nil.

@@ -25,7 +25,7 @@ func (c *callers) start(n int, on asterisque.Caller, ms int) {
 	for range n {
 		c.running.Go(func() {
 			for !c.over.Load() {
-				ctx, cancel := context.WithTimeout(background, 20*time.Second)
+				ctx, cancel := context.WithTimeout(background, hung)
 				c.began.Add(1)
 				c.note(who.Call(ctx, on, ms))
 				cancel()
@@ -43,7 +43,7 @@ func (c *callers) stop() {
 func (c *callers) goOn(t testing.TB, n int) {
 	t.Helper()
 	before := c.total()
-	require.Eventually(t, func() bool { return c.total() >= before+n }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return c.total() >= before+n }, hung, time.Millisecond)
 }
 
 func TestCallsAreSpreadOverAllServers(t *testing.T) {

@@ -19,9 +19,18 @@ type controller struct {
 type reach struct {
 	controller *controller
 	agent      string
+	stream     *server // has the stream that was begun last; nil if there is none
 }
 
-func (c *controller) reach(agent string) asterisque.Caller { return &reach{c, agent} }
+func (c *controller) reach(agent string) *reach { return &reach{controller: c, agent: agent} }
+
+// leave counts the stream as over that was begun last, if any.
+func (r *reach) leave() {
+	if r.stream != nil {
+		r.stream.streams.Add(-1)
+		r.stream = nil
+	}
+}
 
 // Invoke implements [asterisque.Caller]: it makes the call on the session that the agent has made
 // to one of the servers. What a server that goes away has refused certainly did not run, and is
@@ -35,8 +44,8 @@ func (r *reach) Invoke(ctx context.Context, call *asterisque.Call) error {
 			err := session.Invoke(ctx, call)
 			if err == nil || ctx.Err() != nil || !goesOn(err) {
 				if err == nil && call.Blocks() {
-					s.streams.Add(1) // until follow ends ctx, with the stream
-					context.AfterFunc(ctx, func() { s.streams.Add(-1) })
+					s.streams.Add(1) // until leave
+					r.stream = s
 				}
 				return err
 			}
@@ -112,9 +121,9 @@ func (c *controller) watch(until context.Context, agent string) {
 func (c *controller) execute(ctx context.Context, agent string, what command, each func(n int)) (int, error) {
 	for {
 		c.tally.streams.Add(1)
-		n, err := follow(ctx, func(ctx context.Context) (lines, error) {
-			return execute.Open(ctx, c.reach(agent), what)
-		}, each)
+		r := c.reach(agent)
+		n, err := follow(ctx, func(ctx context.Context) (lines, error) { return execute.Open(ctx, r, what) }, each)
+		r.leave()
 		if err == nil || ctx.Err() != nil || !goesOn(err) {
 			return n, err
 		}

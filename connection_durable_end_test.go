@@ -1,0 +1,70 @@
+package asterisque_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+)
+
+// TestDurable_CanceledWithItsSession ends the session of a durable call and the call's context, in
+// all orders and at once. The call would have outlived the session: it ends with its context.
+func TestDurable_CanceledWithItsSession(t *testing.T) {
+	ends := map[string]struct {
+		wait   bool // between the ends
+		cancel bool // first
+	}{
+		"session first":        {wait: true},
+		"context first":        {wait: true, cancel: true},
+		"session right before": {},
+		"context right before": {cancel: true},
+	}
+	for name, end := range ends {
+		t.Run(name, func(t *testing.T) {
+			for range 50 {
+				synctest.Test(t, func(t *testing.T) {
+					l := newLedger(func(ctx context.Context, _ int) (int, error) { <-ctx.Done(); return 0, ctx.Err() })
+					conn, _, here, _ := link(t, l.svc, asterisque.Reconnection{First: time.Minute})
+					ctx, cancel := context.WithCancel(background)
+					done := make(chan error, 1)
+					go func() { _, err := work.Call(ctx, conn, 1, asterisque.WithDurable()); done <- err }()
+					synctest.Wait()
+					steps := []func(){func() { here.Sessions()[0].Close() }, cancel}
+					if end.cancel {
+						steps[0], steps[1] = steps[1], steps[0]
+					}
+					steps[0]()
+					if end.wait {
+						synctest.Wait()
+					}
+					steps[1]()
+					err := <-done
+					require.ErrorIs(t, err, context.Canceled)
+					require.False(t, asterisque.Repeatable(err), "it may have run")
+				})
+			}
+		})
+	}
+}
+
+// TestDurable_ExpiredWithItsSession is a durable call without a session when its time is up.
+func TestDurable_ExpiredWithItsSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLedger(func(ctx context.Context, _ int) (int, error) { <-ctx.Done(); return 0, ctx.Err() })
+		conn, wires, _, _ := link(t, l.svc, asterisque.Reconnection{First: time.Minute})
+		done := make(chan error, 1)
+		go func() {
+			_, err := work.Call(background, conn, 1, asterisque.WithDurable(), asterisque.WithTTL(10*time.Second))
+			done <- err
+		}()
+		synctest.Wait()
+		wires.cut()
+		err := <-done
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.False(t, asterisque.Repeatable(err), "it may have run")
+	})
+}
