@@ -18,14 +18,14 @@ func TestAFaultyConnPassesTheSuite(t *testing.T) {
 	slow := wiretest.Direction{Delay: time.Millisecond, Jitter: time.Millisecond, Bandwidth: 1 << 30}
 	for name, faults := range map[string]wiretest.Faults{"without faults": {}, "slow": {Out: slow, In: slow}} {
 		t.Run(name, func(t *testing.T) {
-			wiretest.Run(t, func(*testing.T) (a, b wire.Wire) {
+			wiretest.RunInBubbles(t, func(*testing.T) (a, b wire.Wire) {
 				p, q := net.Pipe()
 				return wire.FromConn(wiretest.FaultyConn(p, faults)), wire.FromConn(wiretest.FaultyConn(q, faults))
 			})
 		})
 	}
 	t.Run("over what is no net.Conn", func(t *testing.T) {
-		wiretest.Run(t, func(*testing.T) (a, b wire.Wire) {
+		wiretest.RunInBubbles(t, func(*testing.T) (a, b wire.Wire) {
 			there, in := io.Pipe()
 			back, out := io.Pipe()
 			return wire.FromConn(wiretest.FaultyConn(duplex{back, in}, wiretest.Faults{})), wire.FromConn(wiretest.FaultyConn(duplex{there, out}, wiretest.Faults{}))

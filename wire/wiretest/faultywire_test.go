@@ -25,14 +25,14 @@ func TestAFaultyWireWithoutFaultsPassesTheSuite(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			wiretest.Run(t, func(*testing.T) (a, b wire.Wire) {
+			wiretest.RunInBubbles(t, func(*testing.T) (a, b wire.Wire) {
 				a, b = under()
 				return wiretest.Faulty(a, wiretest.Faults{}), wiretest.Faulty(b, wiretest.Faults{})
 			})
 		})
 	}
 	t.Run("at one end", func(t *testing.T) {
-		wiretest.Run(t, func(*testing.T) (a, b wire.Wire) {
+		wiretest.RunInBubbles(t, func(*testing.T) (a, b wire.Wire) {
 			a, b = wire.Pipe()
 			return a, wiretest.Faulty(b, wiretest.Faults{})
 		})

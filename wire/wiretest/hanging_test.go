@@ -61,11 +61,20 @@ func TestAMethodThatDoesNotReturnIsNamedWithWhereItIs(t *testing.T) {
 
 // defects are Wires for TestARunEndsThoughAMethodHangs.
 var defects = map[string]struct {
-	wrap   func(w complete) wire.Wire
-	output string
+	wrap     func(w complete) wire.Wire
+	patience patience // short where the Wire hangs, and nowhere else
+	output   string
 }{
-	"Close":     {func(w complete) wire.Wire { return &stuck{w, "Close", nil} }, `Close.* has not returned after 1s(?s:.*)\(\*stuck\)\.Close\(`},
-	"ReadFrame": {func(w complete) wire.Wire { return &stuck{w, "ReadFrame", nil} }, `ReadFrame.* has not returned after 5s(?s:.*)\(\*stuck\)\.ReadFrame\(`},
+	"Close": {
+		func(w complete) wire.Wire { return &stuck{w, "Close", nil} },
+		patience{carry: time.Minute, end: time.Second},
+		`Close.* has not returned after 1s(?s:.*)\(\*stuck\)\.Close\(`,
+	},
+	"ReadFrame": {
+		func(w complete) wire.Wire { return &stuck{w, "ReadFrame", nil} },
+		patience{carry: time.Second, end: time.Minute},
+		`ReadFrame.* has not returned after 1s(?s:.*)\(\*stuck\)\.ReadFrame\(`,
+	},
 }
 
 const defect = "WIRETEST_DEFECT"
@@ -76,7 +85,7 @@ func TestARunEndsThoughAMethodHangs(t *testing.T) {
 		runAll(t, func(*testing.T) (a, b wire.Wire) {
 			a, b = wire.Pipe()
 			return d.wrap(whole(a)), d.wrap(whole(b))
-		}, patience{carry: 5 * time.Second, end: time.Second})
+		}, d.patience)
 		return
 	}
 	for method, d := range defects {

@@ -45,20 +45,23 @@ var usual = patience{carry: 30 * time.Second, end: 10 * time.Second}
 func runAll(t *testing.T, pair func(t *testing.T) (a, b wire.Wire), p patience) {
 	hung := false
 	for _, c := range checks {
-		t.Run(c.name, func(t *testing.T) {
-			if hung {
-				t.Skip("a method of the Wire has not returned in a check before")
-			}
-			leak.Check(unless{t, &hung})
-			a, b := pair(t)
-			r := &rig{T: t, a: a, b: b, patience: p, hung: &hung}
-			t.Cleanup(r.closeBoth)
-			if c.applies != nil && !(c.applies(a) && c.applies(b)) {
-				t.Skip("the Wire does not have this optional interface")
-			}
-			c.run(r)
-		})
+		t.Run(c.name, func(t *testing.T) { c.over(t, pair, p, &hung) })
 	}
+}
+
+// over runs the check over a new pair, unless something hangs already.
+func (c check) over(t *testing.T, pair func(t *testing.T) (a, b wire.Wire), p patience, hung *bool) {
+	if *hung {
+		t.Skip("a method of the Wire has not returned in a check before")
+	}
+	leak.Check(unless{t, hung})
+	a, b := pair(t)
+	r := &rig{T: t, a: a, b: b, patience: p, hung: hung}
+	t.Cleanup(r.closeBoth)
+	if c.applies != nil && !(c.applies(a) && c.applies(b)) {
+		t.Skip("the Wire does not have this optional interface")
+	}
+	c.run(r)
 }
 
 // unless is a test whose cleanups are left out where something hangs: its goroutines stay, which

@@ -1,0 +1,32 @@
+package wiretest
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// spins has the checks that ask again and again without a wait, which leaves the clock of a bubble
+// no moment to go on.
+var spins = map[string]bool{
+	"TryWriteBatch never waits":               true,
+	"Receiving tells what half a frame holds": true,
+}
+
+// RunInBubbles is Run for pairs of which no end waits for anything outside the process. Each check
+// has a bubble of synctest, where waiting costs no time, but for those that spin or are named.
+func RunInBubbles(t *testing.T, pair func(t *testing.T) (a, b wire.Wire), outside ...string) {
+	hung := false
+	for _, c := range checks {
+		t.Run(c.name, func(t *testing.T) {
+			over := func(t *testing.T) { c.over(t, pair, usual, &hung) }
+			if spins[c.name] || slices.Contains(outside, c.name) {
+				over(t)
+				return
+			}
+			synctest.Test(t, over)
+		})
+	}
+}
