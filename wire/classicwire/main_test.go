@@ -2,6 +2,7 @@ package classicwire_test
 
 import (
 	"context"
+	"flag"
 	"net"
 	"testing"
 
@@ -16,6 +17,9 @@ import (
 )
 
 func TestMain(m *testing.M) { leak.Main(m) }
+
+// soak lets some tests run as long as their figures ask for.
+var soak = flag.Bool("soak", false, "run the long versions of the tests that have one")
 
 var background = context.Background()
 

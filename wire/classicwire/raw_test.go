@@ -24,7 +24,7 @@ type rawPeer struct {
 }
 
 // patience is how long a rawPeer waits for what must come.
-const patience = 10 * time.Second
+const patience = 2 * time.Minute
 
 // tcpPair returns both ends of a TCP connection, which close with the test.
 func tcpPair(t testing.TB) (here, there net.Conn) {

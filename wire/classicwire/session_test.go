@@ -11,11 +11,11 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/classic"
-	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/asterisque-go/asterisque/stream"
 )
@@ -300,24 +300,33 @@ func TestTheLargestBlockPassesAndALargerOneEndsItsCall(t *testing.T) {
 
 func TestIdsAreUsedAgain(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
-		calls := 70_000 // twice around
-		if race.Enabled {
-			calls = 33_000 // once
+		calls := int64(33_000) // once around
+		if *soak {
+			calls = 70_000 // twice
 		}
 		s, _ := connect(t, form, offer(), offer())
-		for n := range calls {
-			got, err := echo.Call(background, s, "x")
-			require.NoError(t, err, n)
-			require.Equal(t, "x", got)
+		var callers errgroup.Group
+		var next atomic.Int64
+		for range 16 {
+			callers.Go(func() error {
+				for n := next.Add(1); n <= calls; n = next.Add(1) {
+					want := fmt.Sprint(n)
+					if got, err := echo.Call(background, s, want); err != nil || got != want {
+						return fmt.Errorf("call %s got %q: %v", want, got, err)
+					}
+				}
+				return nil
+			})
 		}
+		require.NoError(t, callers.Wait())
 	})
 }
 
 func TestManyPipesAtOnce(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
-		each := 30_000 // for each side: 60,000 of 65,533
-		if race.Enabled {
-			each = 5000
+		each := 5000 // for each side
+		if *soak {
+			each = 30_000 // 60,000 of 65,533
 		}
 		svc := offer()
 		gate := make(chan struct{})

@@ -35,7 +35,32 @@ func synced(t *testing.T, form classic.Codec) (wire.Wire, *rawPeer) {
 	return w, p
 }
 
-func write(t *testing.T, w wire.Wire, list ...interface{ AppendTo([]byte) []byte }) {
+// appender is a message of the session.
+type appender interface{ AppendTo([]byte) []byte }
+
+// opens returns Opens of the calls from first to the one before end.
+func opens(first, end uint64) (list []appender) {
+	for n := first; n < end; n++ {
+		list = append(list, &message.Open{Pipe: 2 * n})
+	}
+	return list
+}
+
+// takesOpens lets w write such Opens, and reads as many messages.
+func (p *rawPeer) takesOpens(w wire.Wire, first, end uint64) {
+	p.t.Helper()
+	written := make(chan struct{})
+	go func() { // ends as they are read
+		defer close(written)
+		write(p.t, w, opens(first, end)...)
+	}()
+	for range end - first {
+		p.next()
+	}
+	<-written
+}
+
+func write(t *testing.T, w wire.Wire, list ...appender) {
 	t.Helper()
 	var frames [][]byte
 	for _, m := range list {
@@ -130,9 +155,7 @@ func TestIdsRunOutAndComeBack(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		w, p := synced(t, form)
 		go io.Copy(io.Discard, p.conn)
-		for n := range uint64(classicwire.MaxPipes) {
-			write(t, w, &message.Open{Pipe: 2 * n})
-		}
+		write(t, w, opens(0, classicwire.MaxPipes)...)
 		next := uint64(2 * classicwire.MaxPipes)
 		write(t, w, &message.Open{Pipe: next}, &message.Block{Pipe: next, End: true})
 		c := readClose(t, w)
@@ -151,10 +174,7 @@ func TestIdsRunOutAndComeBack(t *testing.T) {
 func TestAnAbortedIdIsUsedAgainOnlyWhenThePeerKnows(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		w, p := synced(t, form)
-		for n := range uint64(classicwire.MaxPipes) {
-			write(t, w, &message.Open{Pipe: 2 * n})
-			p.next()
-		}
+		p.takesOpens(w, 0, classicwire.MaxPipes)
 		write(t, w, &message.Close{Pipe: 0, Abort: codec.ErrCanceled})
 		p.want(msg(abort(1, "canceled")))
 		next := uint64(2 * classicwire.MaxPipes)
@@ -179,10 +199,7 @@ func TestAnAnswerToALaterCallShowsThatThePeerKnowsOfAnAbort(t *testing.T) {
 		p.send(msg(result(2, nil), result(3, nil)))
 		require.EqualValues(t, 2, readClose(t, w).Pipe) // opened before the abort: shows nothing
 		require.EqualValues(t, 4, readClose(t, w).Pipe)
-		for n := uint64(3); n < classicwire.MaxPipes; n++ {
-			write(t, w, &message.Open{Pipe: 2 * n})
-			p.next()
-		}
+		p.takesOpens(w, 3, classicwire.MaxPipes)
 		next := uint64(2 * classicwire.MaxPipes)
 		write(t, w, &message.Open{Pipe: next}, &message.Open{Pipe: next + 2}, &message.Open{Pipe: next + 4})
 		// in the order in which they became free
@@ -194,13 +211,18 @@ func TestManyAbortsAskThePeer(t *testing.T) {
 	eachCodec(t, func(t *testing.T, form classic.Codec) {
 		w, p := synced(t, form)
 		asked := 0
+		var calls []appender
 		for n := range uint64(35_000) { // no call gets an answer, and yet the ids do not run out
-			write(t, w, &message.Open{Pipe: 2 * n}, &message.Close{Pipe: 2 * n, Abort: codec.ErrCanceled})
-			require.Equal(t, "28", p.next()[:2])
-			require.Equal(t, "29", p.next()[:2])
+			calls = append(calls, &message.Open{Pipe: 2 * n}, &message.Close{Pipe: 2 * n, Abort: codec.ErrCanceled})
 			if n%1024 != 1023 {
 				continue
 			}
+			write(t, w, calls...) // a socket holds that many
+			for range len(calls) / 2 {
+				require.Equal(t, "28", p.next()[:2])
+				require.Equal(t, "29", p.next()[:2])
+			}
+			calls = calls[:0]
 			p.want("237fff80")
 			asked++
 			// the latter comes back as a Ping
