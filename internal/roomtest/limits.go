@@ -13,24 +13,25 @@ import (
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// largeMessage makes one call with parameters that are larger than all limits, and small ones after
-// it.
-func largeMessage(p play) {
-	const size = 100 * mib
-	there := newService()
-	there.Handle(measure, "measure", func(_ context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) {
-		return numbered(len(params), 4), nil
-	})
-	s := p.begin(setup{both: []asterisque.Option{asterisque.WithLimits(asterisque.Limits{MaxMessage: 128 * mib})}, here: newService(), there: there})
-	s.finish(s.start("call with 100 MiB", 1, 1, func(int) error {
-		got, err := s.dialled.Call(s.ctx, measure, make([]byte, size))
-		if err == nil && number(got) != size {
-			err = fmt.Errorf("%d bytes arrived", number(got))
-		}
-		return s.passesOrIsRefused(err)
-	}))
-	s.echoes(10)
-	s.over()
+// largeMessage makes one call with parameters that are larger than the default limits, and small
+// ones after it.
+func largeMessage(size int) func(play) {
+	return func(p play) {
+		there := newService()
+		there.Handle(measure, "measure", func(_ context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) {
+			return numbered(len(params), 4), nil
+		})
+		s := p.begin(setup{both: []asterisque.Option{asterisque.WithLimits(asterisque.Limits{MaxMessage: size + size/4})}, here: newService(), there: there})
+		s.finish(s.start(fmt.Sprintf("call with %d MiB", size/mib), 1, 1, func(int) error {
+			got, err := s.dialled.Call(s.ctx, measure, make([]byte, size))
+			if err == nil && number(got) != size {
+				err = fmt.Errorf("%d bytes arrived", number(got))
+			}
+			return s.passesOrIsRefused(err)
+		}))
+		s.echoes(10)
+		s.over()
+	}
 }
 
 // largerThanLimits makes calls that are larger than what may wait to be sent.

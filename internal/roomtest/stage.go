@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	patience = time.Minute            // after which a scenario is taken to stand still
+	patience = 2 * time.Minute        // after which a scenario is taken to stand still
 	between  = 200 * time.Millisecond // cuts
 )
 
@@ -143,7 +143,7 @@ func (s *stage) waitForCrews() {
 	go func() { s.crews.Wait(); close(ended) }()
 	select {
 	case <-ended:
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		s.Errorf("calls go on after the end of their context, and of their session")
 	}
 }
