@@ -152,7 +152,7 @@ func TestTheFirstBlockUsesUpWhatWasAllowed(t *testing.T) {
 	require.True(t, end.AskArrived(0, 10_000))
 	received := make(chan error)
 	go func() { _, err := p.Recv(background); received <- err }()
-	require.Eventually(t, func() bool { return room.Load().Large > 0 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return room.Load().Large > 0 }, 2*time.Minute, time.Millisecond)
 	p.Pause()
 	require.Equal(t, piping.Accepted, end.BlockArrived(sized(10)))
 	require.Equal(t, piping.Overrun, end.BlockArrived(sized(5_000)), "the Allow is void behind it")

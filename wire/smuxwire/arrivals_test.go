@@ -113,7 +113,7 @@ func TestFramesOfOneByteHoldUpTheConnectionBeforeTheyHoldMuch(t *testing.T) {
 			_, err := r.conn.Write(all)
 			sent <- err
 		}()
-		require.Eventually(t, m.conn.crowd.full, 20*time.Second, time.Millisecond)
+		require.Eventually(t, m.conn.crowd.full, 2*time.Minute, time.Millisecond)
 		runtime.Gosched()
 		held := weightest.HeldSince(before, 3*most*perFrame)
 		t.Logf("version %d: %d bytes for %d frames", version, held, m.conn.crowd.frames.Load())
@@ -150,7 +150,7 @@ func TestAPeerThatSendsBeyondItsWindowIsCutOff(t *testing.T) {
 	require.NoError(t, m.Err(), "it has kept to its window")
 	for r.send(commandData, 1, piece) == nil {
 	}
-	require.Eventually(t, func() bool { return m.Err() != nil }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return m.Err() != nil }, 2*time.Minute, time.Millisecond)
 	require.ErrorContains(t, m.Err(), "bytes more on stream 1 than its window admits")
 	var err error
 	for err == nil {
@@ -169,7 +169,7 @@ func TestAStreamThatIsOverLetsGoOfItsFrames(t *testing.T) {
 		_, err := r.conn.Write(all)
 		sent <- err
 	}()
-	require.Eventually(t, m.conn.crowd.full, 20*time.Second, time.Millisecond)
+	require.Eventually(t, m.conn.crowd.full, 2*time.Minute, time.Millisecond)
 	require.NoError(t, w.Close())
 	f, err := b.ReadFrame(1)
 	require.NoError(t, err)
@@ -234,7 +234,7 @@ func TestPeersOfTheStockLibraryThatSendLittleAtATimeAreNotCutOff(t *testing.T) {
 			}
 			sent <- err
 		}()
-		require.Eventually(t, m.conn.crowd.full, 20*time.Second, time.Millisecond, "while nobody reads")
+		require.Eventually(t, m.conn.crowd.full, 2*time.Minute, time.Millisecond, "while nobody reads")
 		f, err := w.ReadFrame(size)
 		require.NoError(t, err)
 		require.Len(t, f, size)

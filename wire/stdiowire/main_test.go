@@ -111,7 +111,7 @@ var children = map[string]func(){
 		select {
 		case err := <-read:
 			log.Print(err)
-		case <-time.After(20 * time.Second):
+		case <-time.After(2 * time.Minute):
 			log.Print("still reading")
 		}
 		os.Exit(7)
