@@ -54,6 +54,7 @@ var floors = map[string]int{
 	"pool":               5,
 	"internal/knot":      5,
 	"internal/mutate":    5,
+	"tools/stress":       5,
 	"cmd":                5,
 }
 
