@@ -111,7 +111,7 @@ func TestAttackRepetitionsHoldNoParameters(t *testing.T) {
 	for i := range uint64(9 * keys) {
 		p.send(&message.Close{Pipe: 2 * i, Abort: codec.ErrCanceled})
 	}
-	require.Eventually(t, func() bool { return s.Stats().Inbound == limits.Amount{} && s.Stats().Opens.Held == 0 }, 20*time.Second, time.Millisecond,
+	require.Eventually(t, func() bool { return s.Stats().Inbound == limits.Amount{} && s.Stats().Opens.Held == 0 }, hangs, time.Millisecond,
 		"they leave with their callers")
 	runtime.KeepAlive(params)
 }
@@ -293,7 +293,7 @@ func TestAttackRepetitionsOfALargeAnswerShareIt(t *testing.T) {
 		open.Pipe += 2
 		p.send(open)
 	}
-	require.Eventually(t, func() bool { return s.Stats().Served == times+1 && s.Stats().Running <= s.Stats().Parked }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.Stats().Served == times+1 && s.Stats().Running <= s.Stats().Parked }, hangs, time.Millisecond)
 	attack.Bounded(t, "bytes held for 300 unread answers to repetitions, of 512 KiB, with an outbound limit of 1 MiB", weightest.HeldSince(before, 5*size), 5*size)
 	attack.Bounded(t, "bytes counted for them", s.Stats().Holding+s.Stats().Outbound.Bytes, 4*size)
 	for range times + 1 {

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -17,57 +18,58 @@ import (
 // TestAttackAKeyHoldsUpNoOtherSession lets a repetition take the place of a call whose session
 // ends, with a key that blocks, or ends its goroutine. The session ends all the same.
 func TestAttackAKeyHoldsUpNoOtherSession(t *testing.T) {
-	t.Parallel()
 	for name, exits := range map[string]bool{"blocks": false, "exits": true} {
 		t.Run(name, func(t *testing.T) {
-			goOn, running, asked := make(chan struct{}), make(chan struct{}, 1), make(chan struct{}, 1)
-			var armed atomic.Bool
-			svc := asterisque.NewService()
-			work.Handle(svc, func(context.Context, int) (int, error) {
-				running <- struct{}{}
-				<-goOn
-				return 0, nil
-			}, asterisque.WithKey(func(int) int {
-				if armed.Swap(false) {
-					asked <- struct{}{}
-					if exits {
-						runtime.Goexit()
-					}
+			synctest.Test(t, func(t *testing.T) {
+				goOn, running, asked := make(chan struct{}), make(chan struct{}, 1), make(chan struct{}, 1)
+				var armed atomic.Bool
+				svc := asterisque.NewService()
+				work.Handle(svc, func(context.Context, int) (int, error) {
+					running <- struct{}{}
 					<-goOn
-				}
-				return 0
-			}))
-			node := asterisque.NewNode(asterisque.WithService(svc), named())
-			t.Cleanup(func() { node.Close() })
-			p, _ := rawTo(t, node, helloOf("a"))
-			settled(t, func() bool { return len(node.Sessions()) == 1 })
-			first := node.Sessions()[0]
-			p.send(keyed(0, "busy"), keyed(2, "waits"))
-			<-running
-			settled(t, func() bool { return first.Stats().Waiting == 1 })
-			q, _ := rawTo(t, node, helloOf("a"))
-			q.send(keyed(0, "waits"), message.Ping{N: 1})
-			q.control() // the repetition has arrived
-			go p.swallow()
+					return 0, nil
+				}, asterisque.WithKey(func(int) int {
+					if armed.Swap(false) {
+						asked <- struct{}{}
+						if exits {
+							runtime.Goexit()
+						}
+						<-goOn
+					}
+					return 0
+				}))
+				node := asterisque.NewNode(asterisque.WithService(svc), named())
+				t.Cleanup(func() { node.Close() })
+				p, _ := rawTo(t, node, helloOf("a"))
+				settled(t, func() bool { return len(node.Sessions()) == 1 })
+				first := node.Sessions()[0]
+				p.send(keyed(0, "busy"), keyed(2, "waits"))
+				<-running
+				settled(t, func() bool { return first.Stats().Waiting == 1 })
+				q, _ := rawTo(t, node, helloOf("a"))
+				q.send(keyed(0, "waits"), message.Ping{N: 1})
+				q.control() // the repetition has arrived
+				go p.swallow()
 
-			armed.Store(true)
-			closed := make(chan struct{})
-			go func() {
-				defer close(closed)
-				first.Close()
-			}()
-			<-asked
-			select {
-			case <-first.Done():
-				<-closed
-			case <-time.After(10 * time.Second):
-				require.Fail(t, "the session does not end")
-			}
-			if exits {
-				require.Equal(t, codec.Panicked, q.answer().Abort.Code)
-			}
-			close(goOn)
-			settled(t, func() bool { st := node.Stats(); return st.Busy == 0 && st.Total.Waiting == 0 })
+				armed.Store(true)
+				closed := make(chan struct{})
+				go func() {
+					defer close(closed)
+					first.Close()
+				}()
+				<-asked
+				select {
+				case <-first.Done():
+					<-closed
+				case <-time.After(10 * time.Second):
+					require.Fail(t, "the session does not end")
+				}
+				if exits {
+					require.Equal(t, codec.Panicked, q.answer().Abort.Code)
+				}
+				close(goOn)
+				settled(t, func() bool { st := node.Stats(); return st.Busy == 0 && st.Total.Waiting == 0 })
+			})
 		})
 	}
 }

@@ -226,7 +226,7 @@ func (c *crowd) nothingIsLeft(t *testing.T) {
 		n.owners.mu.Lock()
 		defer n.owners.mu.Unlock()
 		return len(n.owners.all) == 0 && n.owners.total.Held() == 0
-	}, 20*time.Second, time.Millisecond)
+	}, waitForWorkers, time.Millisecond)
 	n.mu.Lock()
 	require.Empty(t, n.resumable)
 	require.Empty(t, n.beginning)

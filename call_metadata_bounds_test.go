@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -171,58 +172,62 @@ func TestAKeyOfTheMetaThatIsNoByteStringEndsTheSession(t *testing.T) {
 func TestAnOlderPeerGetsCallsWithoutMetadata(t *testing.T) {
 	for name, old := range map[string]bool{"an older peer": true, "a peer that knows it": false} {
 		t.Run(name, func(t *testing.T) {
-			h := helloMetadata()
-			if old {
-				h.Features = 0
-			}
-			node := asterisque.NewNode()
-			defer node.Close()
-			p, _ := rawTo(t, node, h)
-			s := node.Sessions()[0]
-			for _, size := range []int{0, 100_000} {
-				errs := make(chan error, 1)
-				go func() {
-					_, err := s.Call(background, 1, make([]byte, size), asterisque.WithMetadata(fullMetadata()))
-					errs <- err
-				}()
-				o := p.open()
-				if require.Len(t, o.Params, size); old {
-					require.Empty(t, o.Meta)
-				} else {
-					require.Equal(t, encoded(t, fullMetadata()), o.Meta.Metadata)
+			synctest.Test(t, func(t *testing.T) {
+				h := helloMetadata()
+				if old {
+					h.Features = 0
 				}
-				p.send(&message.Close{Pipe: o.Pipe})
-				require.NoError(t, <-errs)
-			}
-			_, err := s.Call(background, 1, nil, asterisque.WithMetadata(asterisque.Metadata{"": ""}))
-			require.ErrorIs(t, err, asterisque.ErrBadParams, "whom it would have gone to makes no difference")
+				node := asterisque.NewNode()
+				defer node.Close()
+				p, _ := rawTo(t, node, h)
+				s := node.Sessions()[0]
+				for _, size := range []int{0, 100_000} {
+					errs := make(chan error, 1)
+					go func() {
+						_, err := s.Call(background, 1, make([]byte, size), asterisque.WithMetadata(fullMetadata()))
+						errs <- err
+					}()
+					o := p.open()
+					if require.Len(t, o.Params, size); old {
+						require.Empty(t, o.Meta)
+					} else {
+						require.Equal(t, encoded(t, fullMetadata()), o.Meta.Metadata)
+					}
+					p.send(&message.Close{Pipe: o.Pipe})
+					require.NoError(t, <-errs)
+				}
+				_, err := s.Call(background, 1, nil, asterisque.WithMetadata(asterisque.Metadata{"": ""}))
+				require.ErrorIs(t, err, asterisque.ErrBadParams, "whom it would have gone to makes no difference")
+			})
 		})
 	}
 }
 
 // The room for Opens is used up by metadata as by parameters, on both sides.
 func TestMetadataCountsInTheCostOfItsOpen(t *testing.T) {
-	m := fullMetadata()
-	cost := (&message.Open{Meta: message.Meta{Metadata: encoded(t, m)}}).Cost(512, 0)
-	require.Greater(t, cost, uint64(4096+512))
-	h := helloMetadata()
-	h.Window, h.Opens, h.MaxMessage = 512, 10*cost+1, 8<<10
-	node := asterisque.NewNode()
-	defer node.Close()
-	p, _ := rawTo(t, node, h)
-	s := node.Sessions()[0]
-	urgent := asterisque.WithPriority(1) // which may use all of it
-	for range 11 {
-		go s.Call(background, 1, nil, urgent, asterisque.WithMetadata(m))
-	}
-	for range 10 {
-		p.open()
-	}
-	p.send(message.Ping{N: 7})
-	require.Equal(t, message.Pong{N: 7}, p.control(), "the eleventh waits for room")
-	p.send(message.Credit{Opens: true, Limit: 11*cost - 1})
-	p.send(message.Ping{N: 8})
-	require.Equal(t, message.Pong{N: 8}, p.control(), "for all that it costs")
-	p.send(message.Credit{Opens: true, Limit: 11 * cost})
-	require.Equal(t, encoded(t, m), p.open().Meta.Metadata)
+	synctest.Test(t, func(t *testing.T) {
+		m := fullMetadata()
+		cost := (&message.Open{Meta: message.Meta{Metadata: encoded(t, m)}}).Cost(512, 0)
+		require.Greater(t, cost, uint64(4096+512))
+		h := helloMetadata()
+		h.Window, h.Opens, h.MaxMessage = 512, 10*cost+1, 8<<10
+		node := asterisque.NewNode()
+		defer node.Close()
+		p, _ := rawTo(t, node, h)
+		s := node.Sessions()[0]
+		urgent := asterisque.WithPriority(1) // which may use all of it
+		for range 11 {
+			go s.Call(background, 1, nil, urgent, asterisque.WithMetadata(m))
+		}
+		for range 10 {
+			p.open()
+		}
+		p.send(message.Ping{N: 7})
+		require.Equal(t, message.Pong{N: 7}, p.control(), "the eleventh waits for room")
+		p.send(message.Credit{Opens: true, Limit: 11*cost - 1})
+		p.send(message.Ping{N: 8})
+		require.Equal(t, message.Pong{N: 8}, p.control(), "for all that it costs")
+		p.send(message.Credit{Opens: true, Limit: 11 * cost})
+		require.Equal(t, encoded(t, m), p.open().Meta.Metadata)
+	})
 }

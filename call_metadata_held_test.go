@@ -58,22 +58,24 @@ func TestARepetitionWithOtherMetadataIsTheSameCall(t *testing.T) {
 // What goes beyond the largest message of the peer with its metadata is not sent, and not without
 // it either.
 func TestMetadataCountsTowardsTheLargestMessage(t *testing.T) {
-	h := helloMetadata()
-	h.MaxMessage = 8 << 10
-	node := asterisque.NewNode()
-	defer node.Close()
-	p, _ := rawTo(t, node, h)
-	s := node.Sessions()[0]
-	_, err := s.Call(background, 1, make([]byte, 5<<10), asterisque.WithMetadata(fullMetadata()))
-	require.ErrorIs(t, err, asterisque.ErrTooLarge)
-	require.True(t, asterisque.Repeatable(err))
-	done := make(chan error, 1)
-	go func() {
-		_, err := s.Call(background, 1, make([]byte, 5<<10))
-		done <- err
-	}()
-	p.send(&message.Close{Pipe: p.open().Pipe})
-	require.NoError(t, <-done)
+	synctest.Test(t, func(t *testing.T) {
+		h := helloMetadata()
+		h.MaxMessage = 8 << 10
+		node := asterisque.NewNode()
+		defer node.Close()
+		p, _ := rawTo(t, node, h)
+		s := node.Sessions()[0]
+		_, err := s.Call(background, 1, make([]byte, 5<<10), asterisque.WithMetadata(fullMetadata()))
+		require.ErrorIs(t, err, asterisque.ErrTooLarge)
+		require.True(t, asterisque.Repeatable(err))
+		done := make(chan error, 1)
+		go func() {
+			_, err := s.Call(background, 1, make([]byte, 5<<10))
+			done <- err
+		}()
+		p.send(&message.Close{Pipe: p.open().Pipe})
+		require.NoError(t, <-done)
+	})
 }
 
 // A caller that gives up, or whose time is up, while metadata waits to be sent leaves nothing.

@@ -145,43 +145,48 @@ func TestWithinOneCallBackCallsRunSideBySide(t *testing.T) {
 // TestCallsWithinACallBackRunUpToTheirNumber: each is lent a worker, and beyond what was announced
 // they are refused.
 func TestCallsWithinACallBackRunUpToTheirNumber(t *testing.T) {
-	t.Parallel()
-	const most = 256
-	p, s := dialRaw(t, asterisque.WithService(callsBackService()), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
-	p.send(&message.Open{Pipe: 0, Function: 51})
-	within := p.open().Pipe
-	for i := range uint64(most + 10) {
-		p.send(&message.Open{Pipe: 2 + 2*i, Function: 50, Meta: message.Meta{Nested: true, Within: within}})
-	}
-	for range 10 {
-		c := p.close()
-		require.Equal(t, codec.Overloaded, c.Abort.Code)
-		require.Equal(t, codec.Refused, c.Abort.Ran)
-	}
-	require.Eventually(t, func() bool { return s.Stats().Running == 1+most }, 20*time.Second, time.Millisecond)
-	require.Zero(t, s.Stats().Waiting)
-	s.Close()
-	wantIdle(t, s)
-	require.Equal(t, 1+most, s.Stats().MostRunning)
+	synctest.Test(t, func(t *testing.T) {
+		const most = 256
+		p, s := rawSession(t, asterisque.WithService(callsBackService()), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
+		p.send(&message.Open{Pipe: 0, Function: 51})
+		within := p.open().Pipe
+		for i := range uint64(most + 10) {
+			p.send(&message.Open{Pipe: 2 + 2*i, Function: 50, Meta: message.Meta{Nested: true, Within: within}})
+		}
+		for range 10 {
+			c := p.close()
+			require.Equal(t, codec.Overloaded, c.Abort.Code)
+			require.Equal(t, codec.Refused, c.Abort.Ran)
+		}
+		synctest.Wait()
+		require.Equal(t, 1+most, s.Stats().Running)
+		require.Zero(t, s.Stats().Waiting)
+		s.Close()
+		synctest.Wait()
+		require.Empty(t, busy(s))
+		require.Equal(t, 1+most, s.Stats().MostRunning)
+	})
 }
 
 // TestACallWithinWhatIsOverOrNeverWasIsRefused: what a peer says of enclosing calls is not to be
 // trusted.
 func TestACallWithinWhatIsOverOrNeverWasIsRefused(t *testing.T) {
-	t.Parallel()
-	p, s := dialRaw(t, asterisque.WithService(callsBackService()), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
-	for i, within := range []uint64{1, 0, 2, 1 << 40} {
-		// not opened yet; the peer's own, which do not count; nonsense
-		p.send(&message.Open{Pipe: uint64(2 * i), Function: 50, Meta: message.Meta{Nested: true, Within: within}})
-		c := p.close()
-		require.Equal(t, codec.Canceled, c.Abort.Code)
-		require.Equal(t, codec.Refused, c.Abort.Ran)
-	}
-	require.NoError(t, s.Err())
-	require.Zero(t, s.Stats().MostRunning)
-	require.Zero(t, s.Stats().Nested.Held)
-	s.Close()
-	wantIdle(t, s)
+	synctest.Test(t, func(t *testing.T) {
+		p, s := rawSession(t, asterisque.WithService(callsBackService()), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
+		for i, within := range []uint64{1, 0, 2, 1 << 40} {
+			// not opened yet; the peer's own, which do not count; nonsense
+			p.send(&message.Open{Pipe: uint64(2 * i), Function: 50, Meta: message.Meta{Nested: true, Within: within}})
+			c := p.close()
+			require.Equal(t, codec.Canceled, c.Abort.Code)
+			require.Equal(t, codec.Refused, c.Abort.Ran)
+		}
+		require.NoError(t, s.Err())
+		require.Zero(t, s.Stats().MostRunning)
+		require.Zero(t, s.Stats().Nested.Held)
+		s.Close()
+		synctest.Wait()
+		require.Empty(t, busy(s))
+	})
 }
 
 // TestAChainEndsWithItsOutermostCall cancels the outermost call of a chain while the innermost

@@ -86,7 +86,7 @@ func TestAttackDecodingIsRefusedBeforeItAllocates(t *testing.T) {
 			wg.Wait()
 			require.Less(t, allocated()-before, 16*(4<<20), "what has arrived, and a copy of it")
 			require.Zero(t, calls.Load())
-			require.Eventually(t, func() bool { return busy(accepted) == "" && accepted.Stats().Opens.Held == 0 }, 20*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return busy(accepted) == "" && accepted.Stats().Opens.Held == 0 }, hangs, time.Millisecond)
 		})
 	}
 }
@@ -139,7 +139,7 @@ func (s *stage) call(t *testing.T, wg *sync.WaitGroup, dialled, accepted *asteri
 		_, err := dialled.Call(background, listOf.Number(), nulls(n), opts...)
 		require.NoError(t, err)
 	})
-	require.Eventually(t, func() bool { return accepted.Stats().Served > before }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return accepted.Stats().Served > before }, hangs, time.Millisecond)
 }
 
 func TestAttackDecodingRunsOneAtATimeWhereItIsAllowed(t *testing.T) {
@@ -153,7 +153,7 @@ func TestAttackDecodingRunsOneAtATimeWhereItIsAllowed(t *testing.T) {
 	}
 	for range 4 {
 		require.Equal(t, n, <-s.began)
-		require.Eventually(t, func() bool { return accepted.Stats().Running == 2 }, 20*time.Second, time.Millisecond, "others may be about to end")
+		require.Eventually(t, func() bool { return accepted.Stats().Running == 2 }, hangs, time.Millisecond, "others may be about to end")
 		st := accepted.Stats()
 		require.Greater(t, st.Holding, each)
 		require.Less(t, st.Holding, each+each/8, "the others are not decoded")

@@ -225,7 +225,7 @@ func TestTheWindowOfAFunctionSurvivesRandomGivingUp(t *testing.T) {
 	}
 	wg.Wait()
 	wantIdle(t, dialled, accepted)
-	require.Eventually(t, func() bool { return dialled.Outstanding(held.Number()) == asterisque.Outstanding{Window: window} }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return dialled.Outstanding(held.Number()) == asterisque.Outstanding{Window: window} }, hangs, time.Millisecond)
 	_, err := held.Call(background, dialled, "")
 	require.NoError(t, err)
 }

@@ -238,7 +238,7 @@ func (m *misbehaviour) outcome(trigger func(*misbehaviour) error, never bool) st
 
 // talk makes a call in each direction.
 func (m *misbehaviour) talk(other *asterisque.Session) {
-	ctx, cancel := context.WithTimeout(background, 20*time.Second)
+	ctx, cancel := context.WithTimeout(background, hangs)
 	defer cancel()
 	for _, s := range []*asterisque.Session{other, m.ofNode(other)} {
 		_, err := echo.Call(ctx, s, "other")
@@ -265,7 +265,7 @@ func (m *misbehaviour) within(what string, f func()) {
 	go func() { defer close(done); f() }()
 	select {
 	case <-done:
-	case <-time.After(20 * time.Second):
+	case <-time.After(hangs):
 		buf := make([]byte, 1<<20)
 		m.t.Fatalf("%s: %s does not return\n%s", m.how, what, buf[:runtime.Stack(buf, true)])
 	}
@@ -273,7 +273,7 @@ func (m *misbehaviour) within(what string, f func()) {
 
 func (m *misbehaviour) settles(what string, ok func() bool) {
 	// Polls: what settles are counters, and nothing tells of them.
-	for end := time.Now().Add(20 * time.Second); !ok(); <-time.After(time.Millisecond) {
+	for end := time.Now().Add(hangs); !ok(); <-time.After(time.Millisecond) {
 		if time.Now().After(end) {
 			buf := make([]byte, 1<<20)
 			m.t.Fatalf("%s: it is not so that %s: %d stackLog, goroutines:\n%s", m.how, what, m.log.Load(), buf[:runtime.Stack(buf, true)])

@@ -23,7 +23,7 @@ import (
 // connectTo connects n to what listens at url, and returns why that failed.
 func connectTo(t *testing.T, n *asterisque.Node, url string) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(background, 20*time.Second)
+	ctx, cancel := context.WithTimeout(background, hangs)
 	defer cancel()
 	conn, err := n.Connect(ctx, url, asterisque.Reconnection{First: time.Millisecond, Most: 10 * time.Millisecond})
 	if err == nil {

@@ -45,7 +45,7 @@ func (r *restartable) start() {
 
 // restart replaces the server in good order: the old one goes first.
 func (r *restartable) restart() {
-	ctx, cancel := context.WithTimeout(background, 20*time.Second)
+	ctx, cancel := context.WithTimeout(background, hangs)
 	defer cancel()
 	require.NoError(r.t, r.node.Shutdown(ctx))
 	<-r.over
@@ -70,7 +70,7 @@ func TestTenRestartsInGoodOrderFailNoCall(t *testing.T) {
 	for range 10 {
 		before := calls.Load()
 		server.restart()
-		require.Eventually(t, func() bool { return calls.Load() > before+40 }, 20*time.Second, time.Millisecond, "calls go on")
+		require.Eventually(t, func() bool { return calls.Load() > before+40 }, hangs, time.Millisecond, "calls go on")
 	}
 	stop()
 	callers.Wait()
@@ -138,7 +138,7 @@ func TestAStreamThatIsOpenAcrossARestartEndsOnTheOldServer(t *testing.T) {
 		require.Eventually(t, func() bool {
 			s := conn.Session() // nil for a moment
 			return s != nil && s != old
-		}, 20*time.Second, time.Millisecond)
+		}, hangs, time.Millisecond)
 		_, err = echo.Call(background, conn, "to the next server")
 		require.NoError(t, err)
 		send("after")

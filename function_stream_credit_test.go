@@ -5,7 +5,6 @@ import (
 	"io"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -47,7 +46,7 @@ func TestAStreamOfOneBlockEachWayNeedsNoCredit(t *testing.T) {
 			a, b := wire.Pipe()
 			mean := &withoutGrants{Wire: a}
 			dialled, _ := asterisquetest.ConnectOver(t, here, there, mean, b)
-			ctx, cancel := context.WithTimeout(background, 20*time.Second)
+			ctx, cancel := context.WithTimeout(background, hangs)
 			defer cancel()
 			p, err := dialled.Open(ctx, 1, nil)
 			require.NoError(t, err)

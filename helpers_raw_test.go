@@ -207,7 +207,7 @@ func dialRaw(t *testing.T, opts ...asterisque.Option) (*rawPeer, *asterisque.Ses
 	t.Cleanup(func() { node.Close() })
 	here, there := tcpPair(t)
 	// whoever waits for what does not come fails where it reads
-	require.NoError(t, here.SetReadDeadline(time.Now().Add(time.Duration(long(60, 3600))*time.Second)))
+	require.NoError(t, here.SetReadDeadline(time.Now().Add(time.Duration(long(120, 3600))*time.Second)))
 	p := &rawPeer{t, wire.FromConn(here)}
 	t.Cleanup(func() { p.w.Close() })
 	sessions := make(chan *asterisque.Session, 1)

@@ -121,6 +121,14 @@ func rawTo(t *testing.T, n *asterisque.Node, hello message.Sync) (*rawPeer, mess
 	return p, reply
 }
 
+// rawSession connects a rawPeer to a new node, over a wire in memory, and returns the session.
+func rawSession(t *testing.T, opts ...asterisque.Option) (*rawPeer, *asterisque.Session) {
+	t.Helper()
+	node := newNode(t, opts...)
+	p, _ := rawTo(t, node, hello())
+	return p, node.Sessions()[0]
+}
+
 // pipeTo connects a rawPeer to a node as rawTo does, and leaves the handshake to it.
 func pipeTo(t *testing.T, n *asterisque.Node) *rawPeer {
 	p, _ := pipeAccepted(t, n)

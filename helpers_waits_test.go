@@ -17,17 +17,20 @@ import (
 
 var background = context.Background()
 
+// hangs is how long a test waits for what has to happen before it fails: no machine is so slow.
+const hangs = 2 * time.Minute
+
 // settled waits until ok reports true.
 func settled(t testing.TB, ok func() bool) {
 	t.Helper()
-	require.Eventually(t, ok, 20*time.Second, time.Millisecond)
+	require.Eventually(t, ok, hangs, time.Millisecond)
 }
 
 // wantIdle fails unless the sessions come to hold nothing.
 func wantIdle(t testing.TB, sessions ...*asterisque.Session) {
 	t.Helper()
 	for _, s := range sessions {
-		require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Empty(c, busy(s)) }, 20*time.Second, time.Millisecond)
+		require.EventuallyWithT(t, func(c *assert.CollectT) { assert.Empty(c, busy(s)) }, hangs, time.Millisecond)
 	}
 }
 

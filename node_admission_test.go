@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -65,7 +66,7 @@ func TestPlacesAreTakenFromTheAddressThatHasMost(t *testing.T) {
 			}
 		}
 		return lost == 3
-	}, 20*time.Second, time.Millisecond)
+	}, hangs, time.Millisecond)
 	for _, c := range others {
 		require.Empty(t, c, "an address with few places keeps them")
 	}
@@ -98,13 +99,13 @@ func TestWhereSessionsAreBoundedByDefault(t *testing.T) {
 				return
 			}
 			require.ErrorIs(t, <-accepted, asterisque.ErrOverloaded, "at once: it has said nothing")
-			require.Eventually(t, func() bool { _, err := second.ReadFrame(1 << 10); return err != nil }, 20*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { _, err := second.ReadFrame(1 << 10); return err != nil }, hangs, time.Millisecond)
 			first.Close()
 			require.Eventually(t, func() bool {
 				next, accepted := from(t, node, c.address)
 				(&rawPeer{t, next}).w.WriteFrames([][]byte{hello().AppendTo(nil)})
 				return <-accepted == nil
-			}, 20*time.Second, time.Millisecond, "its place is free again")
+			}, hangs, time.Millisecond, "its place is free again")
 		})
 	}
 }
@@ -178,7 +179,7 @@ func TestNoMoreThanHalfOpenCallsOfAcceptRun(t *testing.T) {
 			}
 		}
 		return over == 96 && running.Load() == 4
-	}, 20*time.Second, time.Millisecond)
+	}, hangs, time.Millisecond)
 	attack.Bounded(t, "calls of Access.Accept that run at once", int(most.Load()), 4)
 }
 
@@ -261,34 +262,36 @@ func sessionOn(t *testing.T, node *asterisque.Node, connection transport.Place) 
 }
 
 func TestAPeerWhoseWiresComeToNothingIsCutOffAlsoBesideASession(t *testing.T) {
-	t.Parallel()
-	node := newNode(t)
-	p, lost := onMany(t, node, "192.0.2.1:1")
-	sessionOn(t, node, p)
-	tries := 0
-	for ; len(lost) == 0 && tries < 2000; tries++ {
-		if w, err := p.Enter(func() {}); err == nil {
-			w.Leave()
-		} else if tries >= 1024 {
-			<-lost // which runs on a goroutine of its own
-			break
+	synctest.Test(t, func(t *testing.T) {
+		node := newNode(t)
+		p, lost := onMany(t, node, "192.0.2.1:1")
+		sessionOn(t, node, p)
+		tries := 0
+		for ; len(lost) == 0 && tries < 2000; tries++ {
+			if w, err := p.Enter(func() {}); err == nil {
+				w.Leave()
+			} else if tries >= 1024 {
+				<-lost // which runs on a goroutine of its own
+				break
+			}
 		}
-	}
-	attack.Bounded(t, "wires of one connection that came to nothing", tries, 1024)
+		attack.Bounded(t, "wires of one connection that came to nothing", tries, 1024)
+	})
 }
 
 func TestASessionExcusesTheWiresBeforeIt(t *testing.T) {
-	t.Parallel()
-	node := newNode(t, asterisque.WithTimeouts(asterisque.Timeouts{Handshake: time.Minute}))
-	p, _ := onMany(t, node, "192.0.2.1:1")
-	for range 3 {
-		for range 1000 {
-			w, err := p.Enter(func() {})
-			require.NoError(t, err)
-			w.Leave()
+	synctest.Test(t, func(t *testing.T) {
+		node := newNode(t, asterisque.WithTimeouts(asterisque.Timeouts{Handshake: time.Minute}))
+		p, _ := onMany(t, node, "192.0.2.1:1")
+		for range 3 {
+			for range 1000 {
+				w, err := p.Enter(func() {})
+				require.NoError(t, err)
+				w.Leave()
+			}
+			sessionOn(t, node, p)
 		}
-		sessionOn(t, node, p)
-	}
+	})
 }
 
 func TestAConnectionWithManyWiresIsNoSessionOfItsAddressBesideThem(t *testing.T) {

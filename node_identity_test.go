@@ -31,7 +31,7 @@ import (
 // only returns the only session of n, which may be about to begin.
 func only(t testing.TB, n *asterisque.Node) *asterisque.Session {
 	t.Helper()
-	require.Eventually(t, func() bool { return len(n.Sessions()) == 1 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(n.Sessions()) == 1 }, hangs, time.Millisecond)
 	return n.Sessions()[0]
 }
 
@@ -238,7 +238,7 @@ func TestSessionsOfOneAddressAreBounded(t *testing.T) {
 	require.ErrorIs(t, err, asterisque.ErrOverloaded)
 	require.ErrorContains(t, err, "2 sessions from 127.0.0.1")
 	first.Close()
-	require.Eventually(t, func() bool { _, err := here.Dial(background, url); return err == nil }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { _, err := here.Dial(background, url); return err == nil }, hangs, time.Millisecond)
 }
 
 func TestOnSessionSeesEverySession(t *testing.T) {

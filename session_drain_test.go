@@ -138,7 +138,7 @@ func TestCallsThatHaveNotBegunWhenASessionIsClosedAreRefused(t *testing.T) {
 			for range 50 {
 				go func() { _, err := block.Call(background, dialled, ""); waits <- err }()
 			}
-			require.Eventually(t, func() bool { return accepted.Stats().Waiting == 50 }, 20*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return accepted.Stats().Waiting == 50 }, hangs, time.Millisecond)
 			end(accepted)
 			for range 50 {
 				err := <-waits

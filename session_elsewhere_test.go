@@ -204,7 +204,7 @@ func TestAPeerWhoseReplicaCannotBeReachedComesAgain(t *testing.T) {
 			rs.lead(1)
 			rs.failWith(fail)
 			wires.cut()
-			require.Eventually(t, func() bool { return rs.asked.Load() > 3 }, 20*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return rs.asked.Load() > 3 }, hangs, time.Millisecond)
 			require.ErrorContains(t, conn.Outage().Why, map[bool]string{true: "too many", false: "the node that has the session cannot be reached"}[name == "one to be told"])
 			rs.failWith(nil)
 			_, err := whoServes.Call(background, conn, "x")
@@ -319,7 +319,7 @@ func TestARelayCountsAsASession(t *testing.T) {
 	require.Eventually(t, func() bool {
 		s, err := other.Dial(background, rs.urls[1])
 		return err == nil && s.Close() == nil
-	}, 20*time.Second, time.Millisecond, "its place is free again")
+	}, hangs, time.Millisecond, "its place is free again")
 }
 
 // lingers is a Wire that takes its time to close.
@@ -374,7 +374,7 @@ func TestAPeerMaySendThroughARelayWhatItsSessionTakes(t *testing.T) {
 	require.NoError(t, err)
 	rs.lead(1)
 	wires.cut()
-	ctx, cancel := context.WithTimeout(background, 20*time.Second)
+	ctx, cancel := context.WithTimeout(background, hangs)
 	defer cancel()
 	_, err = whoServes.Call(ctx, conn, large)
 	require.NoError(t, err)

@@ -155,7 +155,7 @@ func heldCases() (cases []heldCase) {
 				}
 			},
 			open: func(r *heldRig) {
-				require.Eventually(r.t, func() bool { return r.s.Stats().Running == pipes }, 20*time.Second, time.Millisecond)
+				require.Eventually(r.t, func() bool { return r.s.Stats().Running == pipes }, hangs, time.Millisecond)
 			},
 		})
 	}
@@ -184,7 +184,7 @@ func heldCases() (cases []heldCase) {
 					require.NoError(r.t, err)
 					r.keep = append(r.keep, p)
 				}
-				require.Eventually(r.t, func() bool { return outboundMessages(r) == 0 }, 20*time.Second, time.Millisecond)
+				require.Eventually(r.t, func() bool { return outboundMessages(r) == 0 }, hangs, time.Millisecond)
 				p := r.keep[0].(*pipe.Pipe)
 				for range 3 { // the Wire is full
 					p.Post(make([]byte, 80<<10))
@@ -230,7 +230,7 @@ func heldCases() (cases []heldCase) {
 				p, err := r.s.Open(background, 1, nil)
 				require.NoError(r.t, err)
 				r.keep = append(r.keep, p)
-				require.Eventually(r.t, func() bool { return outboundMessages(r) == 0 }, 20*time.Second, time.Millisecond)
+				require.Eventually(r.t, func() bool { return outboundMessages(r) == 0 }, hangs, time.Millisecond)
 				for range 3 { // the Wire is full
 					p.Post(make([]byte, 80<<10))
 				}

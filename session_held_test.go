@@ -183,7 +183,7 @@ func (c *heldCase) measure(t *testing.T) float64 {
 	if len(r.first) > 0 {
 		require.NoError(t, r.peer.(wire.BatchWriter).WriteBatch(r.first))
 		r.first = nil
-		require.Eventually(t, func() bool { return r.s.Stats().Running > 0 }, 20*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return r.s.Stats().Running > 0 }, hangs, time.Millisecond)
 	}
 	if c.open != nil {
 		c.open(r)
@@ -194,7 +194,7 @@ func (c *heldCase) measure(t *testing.T) float64 {
 	} else {
 		require.NoError(t, r.peer.(wire.BatchWriter).WriteBatch(r.made))
 	}
-	require.Eventually(t, func() bool { return c.until(r) >= r.n || r.s.Err() != nil }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return c.until(r) >= r.n || r.s.Err() != nil }, hangs, time.Millisecond)
 	require.NoError(t, r.s.Err())
 	held := weightest.Heap() - before - r.apart
 	counted = r.counted(c) - counted
@@ -211,6 +211,6 @@ func (c *heldCase) measure(t *testing.T) float64 {
 		st := r.s.Stats()
 		return st.Inbound == limits.Amount{} && st.Outbound == limits.Amount{} && st.Holding+st.Waiting+st.Running+st.Receiving == 0
 	}
-	require.Eventually(t, gone, 20*time.Second, 5*time.Millisecond, "%+v", r.s.Stats())
+	require.Eventually(t, gone, hangs, 5*time.Millisecond, "%+v", r.s.Stats())
 	return float64(counted) / float64(held)
 }

@@ -32,7 +32,7 @@ func TestPipesListsWhatRunsOnBothSides(t *testing.T) {
 	var calls sync.WaitGroup
 	call := func(want asterisque.PipeInfo) {
 		calls.Go(func() { hold.Call(background, here, 1, asterisque.WithPriority(want.Priority)) })
-		require.Eventually(t, func() bool { return len(there.Pipes()) == int(want.Pipe)/2+1 }, 20*time.Second, time.Millisecond, "it has arrived")
+		require.Eventually(t, func() bool { return len(there.Pipes()) == int(want.Pipe)/2+1 }, hangs, time.Millisecond, "it has arrived")
 	}
 	running := asterisque.PipeInfo{Pipe: 0, Function: 20, Name: "hold", Priority: 3}
 	call(running)
@@ -44,7 +44,7 @@ func TestPipesListsWhatRunsOnBothSides(t *testing.T) {
 	<-began
 	require.NoError(t, p.Send(background, make([]byte, 1000)))
 	stream := asterisque.PipeInfo{Pipe: 4, Function: 21, Name: "take", Waiting: limits.Amount{Messages: 1, Bytes: 1000 + 70 + 24}}
-	require.Eventually(t, func() bool { _, ok := there.SlowestPipe(); return ok }, 20*time.Second, time.Millisecond, "the Block has arrived")
+	require.Eventually(t, func() bool { _, ok := there.SlowestPipe(); return ok }, hangs, time.Millisecond, "the Block has arrived")
 
 	require.Equal(t, []asterisque.PipeInfo{running, queued, stream}, there.Pipes())
 	slowest, _ := there.SlowestPipe()
@@ -57,7 +57,7 @@ func TestPipesListsWhatRunsOnBothSides(t *testing.T) {
 	p.Abort(nil)
 	close(gate)
 	calls.Wait()
-	require.Eventually(t, func() bool { return len(there.Pipes())+len(here.Pipes()) == 0 }, 20*time.Second, time.Millisecond, "all are over")
+	require.Eventually(t, func() bool { return len(there.Pipes())+len(here.Pipes()) == 0 }, hangs, time.Millisecond, "all are over")
 	here.Close()
 	require.Empty(t, here.Pipes(), "an ended session has none")
 }

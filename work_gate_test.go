@@ -180,7 +180,7 @@ func TestAGateKeepsNoSessionThatIsOver(t *testing.T) {
 		gone.Wait()
 		return weak.Make(accepted)
 	}()
-	require.Eventually(t, func() bool { runtime.GC(); return dead.Value() == nil }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { runtime.GC(); return dead.Value() == nil }, hangs, 10*time.Millisecond)
 	close(h.end)
 	wg.Wait()
 }

@@ -315,7 +315,7 @@ func TestKeysKeepTheirOrderWhateverHappens(t *testing.T) {
 	require.EqualValues(t, callers*each, ran.Load()+gaveUp.Load())
 	require.NotZero(t, ran.Load())
 	wantIdle(t, sessions...)
-	require.Eventually(t, func() bool { st := there.Stats(); return st.Busy == 0 && st.Crowded == 0 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { st := there.Stats(); return st.Busy == 0 && st.Crowded == 0 }, hangs, time.Millisecond)
 	for key := range keys { // none is held by anybody
 		_, err := visitFn.Call(background, sessions[0], visit{key, 0, each + 1})
 		require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 
 // How long a test waits at most for workers to be done, and how often it looks.
 const (
-	waitForWorkers = 10 * time.Second
+	waitForWorkers = 2 * time.Minute
 	tick           = time.Millisecond
 )
 
