@@ -106,10 +106,7 @@ func heldCases() (cases []heldCase) {
 		cases = append(cases, heldCase{
 			name: name, n: n, opts: []asterisque.Option{asterisque.WithWorkers(asterisque.Workers{Session: n + 1})},
 			until: func(r *heldRig) int { return r.s.Stats().Running },
-			open: func(r *heldRig) {
-				goroutine() // for workers, which are used again
-				r.apart = n * worker
-			},
+			open:  func(r *heldRig) { r.apart = n * worker },
 			add: func(r *heldRig) {
 				for i := range n {
 					r.open(i, function, size, message.Meta{Stream: true})
@@ -170,9 +167,9 @@ func heldCases() (cases []heldCase) {
 	blocks("8 KiB", 10, 50, 8<<10, nil)
 	blocks("20 KiB", 10, 30, 20<<10, nil)
 	blocks("32 KiB", 10, 30, 32<<10, nil)
-	blocks("48 KiB", 10, 30, 48<<10, nil)
-	blocks("63 KiB", 10, 30, 63<<10, nil)
-	blocks("1 MiB", 10, 5, 1<<20, nil)
+	blocks("48 KiB", 10, 15, 48<<10, nil)
+	blocks("63 KiB", 10, 15, 63<<10, nil)
+	blocks("1 MiB", 5, 4, 1<<20, nil)
 	blocks("8 KiB with 50 KiB of unknown meta", 10, 10, 8<<10, func(f []byte) []byte { return withUnknown(f, 50<<10) })
 
 	out := func(name string, pipes, each, size int) {
@@ -213,10 +210,10 @@ func heldCases() (cases []heldCase) {
 	out("1 B, 1 a pipe", 1000, 1, 1)
 	out("100 B", 10, 1000, 100)
 	out("1 KiB", 10, 500, 1<<10)
-	out("8 KiB", 10, 200, 8<<10)
-	out("48 KiB", 10, 100, 48<<10)
-	out("63 KiB", 10, 100, 63<<10)
-	out("1 MiB", 10, 5, 1<<20-200)
+	out("8 KiB", 10, 100, 8<<10)
+	out("48 KiB", 10, 20, 48<<10)
+	out("63 KiB", 10, 20, 63<<10)
+	out("1 MiB", 5, 4, 1<<20-200)
 
 	answers := func(name string, n int, function uint16, meta func(int) message.Meta, opts ...asterisque.Option) {
 		cases = append(cases, heldCase{
@@ -226,7 +223,6 @@ func heldCases() (cases []heldCase) {
 				return st.Outbound.Messages + st.Parked
 			},
 			open: func(r *heldRig) {
-				goroutine() // for workers, which are used again
 				p, err := r.s.Open(background, 1, nil)
 				require.NoError(r.t, err)
 				r.keep = append(r.keep, p)
@@ -318,7 +314,7 @@ func heldCases() (cases []heldCase) {
 	}
 	left("1 KiB", 100, 30, 1<<10)
 	left("1 KiB, 1 a pipe", 500, 1, 1<<10)
-	left("48 KiB", 100, 5, 48<<10)
+	left("48 KiB", 40, 5, 48<<10)
 
 	half := func(name string, size, sent int) {
 		cases = append(cases, heldCase{
