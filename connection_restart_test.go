@@ -52,8 +52,9 @@ func (r *restartable) restart() {
 	r.start()
 }
 
-// TestTenRestartsInGoodOrderFailNoCall has 20 callers on one connection, each call with 5 s.
+// TestTenRestartsInGoodOrderFailNoCall has 20 callers on one connection.
 func TestTenRestartsInGoodOrderFailNoCall(t *testing.T) {
+	t.Parallel()
 	svc := echoService()
 	server := newRestartable(t, svc)
 	conn, err := newNode(t).Connect(background, server.url, asterisque.Reconnection{})
@@ -61,7 +62,7 @@ func TestTenRestartsInGoodOrderFailNoCall(t *testing.T) {
 	defer conn.Close()
 	var calls atomic.Int64
 	callers, stop := callersOn(t, 20, func() error {
-		ctx, cancel := context.WithTimeout(background, 5*time.Second)
+		ctx, cancel := context.WithTimeout(background, hangs)
 		defer cancel()
 		calls.Add(1)
 		_, err := echo.Call(ctx, conn, "hello")

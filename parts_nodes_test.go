@@ -224,10 +224,10 @@ func TestParts_CallBetweenNodes(t *testing.T) {
 }
 
 // TestParts_TwoEndsAtOnce lets each two of these things happen to a call of each kind, one right
-// after the other. Without -soak it tries one combination of 23, and with the race detector fewer.
+// after the other. Without -soak it tries one combination of 61, and with the race detector fewer.
 func TestParts_TwoEndsAtOnce(t *testing.T) {
 	kinds, ends := slices.Sorted(maps.Keys(nodesCalls)), slices.Sorted(maps.Keys(nodesEnds))
-	n, every := 0, 23
+	n, every := 0, 61
 	switch {
 	case *soak:
 		every = 1

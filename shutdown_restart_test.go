@@ -80,7 +80,7 @@ func (r *restarted) call(on asterisque.Caller, size int, stream bool) (n uint64,
 // sizes are made: those that have not run say so. On a Connection and a Pool no unary one fails,
 // and no stream that has run.
 func TestShutdown_CallsOfAnySizeAcrossRestarts(t *testing.T) {
-	const restarts = 10
+	restarts := long(4, 10)
 	r := &restarted{t: t}
 	r.replace()
 	t.Cleanup(func() { r.node.Close() })
