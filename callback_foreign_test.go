@@ -148,11 +148,13 @@ func TestAListenerThatPanicsWhenItIsClosedIsSurvived(t *testing.T) {
 }
 
 func TestADialThatReturnsNothingFails(t *testing.T) {
-	node := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: time.Minute}))
-	defer node.Close()
-	_, err := node.Connect(background, "", asterisque.Reconnection{First: time.Millisecond, GiveUp: 500 * time.Millisecond,
-		Dial: func(context.Context) (wire.Wire, error) { return nil, nil }})
-	require.ErrorContains(t, err, "no Wire, and no error")
+	synctest.Test(t, func(t *testing.T) {
+		node := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: time.Minute}))
+		defer node.Close()
+		_, err := node.Connect(background, "", asterisque.Reconnection{First: time.Millisecond, GiveUp: 500 * time.Millisecond,
+			Dial: func(context.Context) (wire.Wire, error) { return nil, nil }})
+		require.ErrorContains(t, err, "no Wire, and no error")
+	})
 }
 
 // oddError panics when it is asked for one thing.
