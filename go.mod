@@ -3,7 +3,7 @@ module github.com/asterisque-go/asterisque
 go 1.25.0
 
 require (
-	github.com/fxamacker/cbor/v2 v2.9.6
+	github.com/fxamacker/cbor/v2 v2.10.0
 	github.com/stretchr/testify v1.12.1
 	github.com/xtaci/smux v1.5.56
 	golang.org/x/sync v0.22.0
