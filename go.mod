@@ -5,7 +5,7 @@ go 1.25.0
 require (
 	github.com/fxamacker/cbor/v2 v2.10.0
 	github.com/stretchr/testify v1.12.1
-	github.com/xtaci/smux v1.5.56
+	github.com/xtaci/smux v1.5.57
 	golang.org/x/sync v0.22.0
 )
 

@@ -23,7 +23,7 @@ require (
 	github.com/nats-io/nats.go v1.53.1
 	github.com/quic-go/quic-go v0.61.0
 	github.com/stretchr/testify v1.12.1
-	github.com/xtaci/smux v1.5.56
+	github.com/xtaci/smux v1.5.57
 	gonum.org/v1/plot v0.17.0
 	google.golang.org/grpc v1.84.0
 	google.golang.org/protobuf v1.36.11
