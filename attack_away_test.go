@@ -94,6 +94,7 @@ func TestAttackBytesOfSessionsThatAreAway(t *testing.T) {
 
 // What is sent again for a session is at a rate, however often its peer comes back.
 func TestAttackResumesOneAfterTheOther(t *testing.T) {
+	skipRace(t)
 	const size, seconds = 1 << 20, 10
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()

@@ -282,6 +282,7 @@ func TestAttackADurableCallWithinAnotherOneEndsWithItsSession(t *testing.T) {
 
 // TestAttackRepetitionsOfALargeAnswerShareIt asks for it again and again, and reads nothing.
 func TestAttackRepetitionsOfALargeAnswerShareIt(t *testing.T) {
+	skipRace(t)
 	const size, times = 512 << 10, 300
 	svc := asterisque.NewService()
 	svc.Handle(61, "large", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return make([]byte, size), nil })

@@ -182,6 +182,7 @@ func TestATimeRunsFromTheFirstPart(t *testing.T) {
 // TestAMessageOf64MiBHoldsUpNoUrgentCall has one cross both ways, beside echoes that wait for no
 // more than a part of it.
 func TestAMessageOf64MiBHoldsUpNoUrgentCall(t *testing.T) {
+	skipRace(t)
 	const size = 64 << 20
 	svc := echoService()
 	svc.Handle(1, "same", func(_ context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) { return params, nil })

@@ -41,6 +41,7 @@ func sinks(taken func(n int)) *asterisque.Service {
 }
 
 func TestAWireThatCountsNoBytesIsAsFast(t *testing.T) {
+	skipRace(t)
 	synctest.Test(t, func(t *testing.T) {
 		var total atomic.Int64
 		here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(sinks(func(n int) { total.Add(int64(n)) })))

@@ -110,6 +110,7 @@ func TestAnAnswerThatIsLostAgainAndAgainLocksNobodyOut(t *testing.T) {
 // TestAPeerThatHasToWaitTooLongKeepsItsSession has one come back at once for which much was sent
 // again.
 func TestAPeerThatHasToWaitTooLongKeepsItsSession(t *testing.T) {
+	skipRace(t)
 	const size = 1 << 20
 	synctest.Test(t, func(t *testing.T) {
 		svc := asterisque.NewService()

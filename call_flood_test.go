@@ -35,6 +35,7 @@ func rawOn(t *testing.T, node *asterisque.Node) (*rawPeer, *asterisque.Session) 
 // TestAFloodOfCallsThatAreGivenUpCostsLittle has a peer open calls and give them up at once, while
 // handlers that ignore their context keep all that they could run on.
 func TestAFloodOfCallsThatAreGivenUpCostsLittle(t *testing.T) {
+	skipRace(t)
 	const workers = 8
 	pairs, most := 20_000, 1<<20
 	if *soak {

@@ -43,7 +43,7 @@ func TestACallbackThatMisbehavesCostsOnlyItsOwn(t *testing.T) {
 		all.Go(func() {
 			places <- struct{}{}
 			defer func() { <-places }()
-			cmd := exec.Command(os.Args[0], "-test.run=^TestACallbackThatMisbehavesCostsOnlyItsOwn$", "-test.timeout=3m")
+			cmd := exec.Command(os.Args[0], "-test.run=^TestACallbackThatMisbehavesCostsOnlyItsOwn$", "-test.timeout=20m")
 			cmd.Env = append(os.Environ(), misbehaving+"="+callbacks[i].name, "GORACE=atexit_sleep_ms=0")
 			outs[i], errs[i] = cmd.CombinedOutput()
 		})

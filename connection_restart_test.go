@@ -154,6 +154,7 @@ func TestAStreamThatIsOpenAcrossARestartEndsOnTheOldServer(t *testing.T) {
 // TestTheClientsOfAServerThatReturnsDoNotComeAllAtOnce has 1,000 of them, and a server that is away
 // for a while.
 func TestTheClientsOfAServerThatReturnsDoNotComeAllAtOnce(t *testing.T) {
+	skipRace(t)
 	for name, c := range map[string]struct {
 		away    time.Duration
 		goodbye bool

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -70,3 +71,15 @@ func calls(wg *sync.WaitGroup, n int, call func(i int)) {
 		synctest.Wait()
 	}
 }
+
+// skipRace skips a test that moves much or measures, and whose goroutines do no more than those of
+// other tests: with the race detector it takes ten times as long, and shows nothing.
+func skipRace(t testing.TB) {
+	t.Helper()
+	if race.Enabled && !*soak {
+		t.Skip("it measures: with the race detector only with -soak")
+	}
+}
+
+// sampled reports whether row n of a large table is run: with the race detector each third one.
+func sampled(n int) bool { return !race.Enabled || *soak || n%3 == 0 }

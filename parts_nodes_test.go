@@ -207,9 +207,13 @@ func pauseAll(n *asterisque.Node) {
 // Opens have crossed. A call that has not run says so wherever that can be known, and none does
 // that has run; where another server takes over, no call fails.
 func TestParts_CallBetweenNodes(t *testing.T) {
+	n := 0
 	for _, kind := range slices.Sorted(maps.Keys(nodesCalls)) {
 		for _, end := range slices.Sorted(maps.Keys(nodesEnds)) {
 			for parts := range fourParts + 1 {
+				if n++; !sampled(n) {
+					continue
+				}
 				synctest.Test(t, func(t *testing.T) {
 					defer func() {
 						if t.Failed() {

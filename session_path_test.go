@@ -120,6 +120,7 @@ func (f *far) close() {
 }
 
 func TestAStreamFillsItsPath(t *testing.T) {
+	skipRace(t)
 	for name, c := range map[string]struct {
 		rate    int
 		trip    time.Duration

@@ -55,17 +55,15 @@ func AllocatedAtMost(most int, f func()) (n int) {
 	return n
 }
 
-// HeldSince returns by how many bytes the heap has grown since it was before. It looks again a few
-// times while that is more than most: what is held is held at each look, while a buffer that is
-// about to be let go is not.
+// HeldSince returns by how many bytes the heap has grown since it was before. It looks again for a
+// minute while that is more than most: what is held is held at each look, while a buffer that is
+// about to be let go is not, and on a busy machine that takes its time.
 func HeldSince(before, most int) (grown int) {
-	for range 10 {
-		if grown = Heap() - before; grown <= most {
-			break
+	for end := time.Now().Add(time.Minute); ; <-time.After(20 * time.Millisecond) {
+		if grown = Heap() - before; grown <= most || time.Now().After(end) {
+			return grown
 		}
-		runtime.Gosched()
 	}
-	return grown
 }
 
 // Heap returns the bytes of live objects.
