@@ -272,6 +272,7 @@ func (r *receivedRig) play(m receivedParts, e receivedEnd, came int) {
 	if outcome != nil {
 		r.outcome(outcome)
 	}
+	synctest.Wait() // a call that life has ended says so after its caller knows
 	if e.over || e.drain {
 		select {
 		case <-r.s.Done():
