@@ -37,7 +37,7 @@ func rawOn(t *testing.T, node *asterisque.Node) (*rawPeer, *asterisque.Session) 
 func TestAFloodOfCallsThatAreGivenUpCostsLittle(t *testing.T) {
 	skipRace(t)
 	const workers = 8
-	pairs, most := 20_000, 1<<20
+	pairs, most := 50_000, 1<<20
 	if *soak {
 		pairs, most = 1_000_000, 4<<20
 	}

@@ -18,7 +18,7 @@ import (
 
 var background = context.Background()
 
-// hangs is how long a test waits for what has to happen before it fails: no machine is so slow.
+// hangs is how long a test waits for an event before it fails: no machine is so slow.
 const hangs = 2 * time.Minute
 
 // settled waits until ok reports true.

@@ -145,7 +145,7 @@ type program struct {
 	outcomes outcomes
 
 	losing  string // what a planted fault loses, if anything; fixed while it is played
-	verdict string // why the program has failed; belongs to who plays, as all below
+	verdict string // why the program has failed; belongs to the goroutine of play, as all below
 	awaited bool   // a side has waited for its peer in vain
 	// minutes in which a session has stood at its soft limit, and ends
 	stalled int
