@@ -56,8 +56,8 @@ func AllocatedAtMost(most int, f func()) (n int) {
 }
 
 // HeldSince returns by how many bytes the heap has grown since it was before. It looks again for a
-// minute while that is more than most: a leak is there at each look, while a buffer that is about to
-// be freed is not. A busy machine takes its time to free it.
+// minute while that is more than most: a leak is there at each look, while a buffer that is about
+// to be freed is not. A busy machine takes its time to free it.
 func HeldSince(before, most int) (grown int) {
 	for end := time.Now().Add(time.Minute); ; <-time.After(20 * time.Millisecond) {
 		if grown = Heap() - before; grown <= most || time.Now().After(end) {
