@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,42 +14,30 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/attack"
+	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/internal/weightest"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 )
 
-// dreamers is a service whose calls of work run until their contexts end, and counts those.
-func dreamers() (svc *asterisque.Service, running *atomic.Int64) {
-	running = new(atomic.Int64)
-	l := newLedger(func(ctx context.Context, n int) (int, error) {
-		running.Add(1)
-		defer running.Add(-1)
-		<-ctx.Done()
-		return n, nil
-	})
-	echo.Handle(l.svc, func(_ context.Context, s string) (string, error) { return s, nil })
-	return l.svc, running
-}
-
 func TestAttackDurableCallsThatHangUpLeaveHalfOfTheWorkersToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		svc, running := dreamers()
+		svc, running := testkit.Dreamers()
 		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Node: 4}), asterisque.WithDurableAnswers(asterisque.DurableAnswers{For: time.Minute, Calls: -1, Bytes: -1}))
 		defer node.Close()
-		p, _ := rawTo(t, node, hello())
+		p, _ := testkit.RawTo(t, node, testkit.Hello())
 		for i := range uint64(4) {
-			p.send(keyed(2*i, fmt.Sprint(i)))
+			p.Send(testkit.Keyed(2*i, fmt.Sprint(i)))
 		}
 		synctest.Wait()
 		attack.Bounded(t, "durable calls that run, of Workers.Node(4)", int(running.Load()), 4)
-		p.w.Close()
+		p.W.Close()
 		synctest.Wait()
 		require.Empty(t, node.Sessions())
 		attack.Bounded(t, "durable calls that run on without a session, of Workers.Node(4)", int(running.Load()), 2)
-		q, _ := rawTo(t, node, hello())
-		q.send(echoOpen(0))
-		require.Nil(t, q.answer().Abort, "others are served")
+		q, _ := testkit.RawTo(t, node, testkit.Hello())
+		q.Send(testkit.EchoOpen(0))
+		require.Nil(t, q.Answer().Abort, "others are served")
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		attack.Bounded(t, "durable calls that run after the time of DurableAnswers", int(running.Load()), 0)
@@ -59,27 +46,27 @@ func TestAttackDurableCallsThatHangUpLeaveHalfOfTheWorkersToOthers(t *testing.T)
 
 func TestAttackDurableCallsOfManySessionsAreThoseOfOnePeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		workers := long(20, 1024)
-		svc, running := dreamers()
-		node := asterisque.NewNode(asterisque.WithService(svc), named(), asterisque.WithWorkers(asterisque.Workers{Session: workers}))
+		workers := testkit.Long(20, 1024)
+		svc, running := testkit.Dreamers()
+		node := asterisque.NewNode(asterisque.WithService(svc), testkit.Named(), asterisque.WithWorkers(asterisque.Workers{Session: workers}))
 		defer node.Close()
 		for s := range 20 {
-			p, _ := rawTo(t, node, helloOf("mallory"))
-			for i := range uint64(long(30, 1000)) {
-				p.send(keyed(2*i, fmt.Sprint(s, " ", i)))
+			p, _ := testkit.RawTo(t, node, testkit.HelloOf("mallory"))
+			for i := range uint64(testkit.Long(30, 1000)) {
+				p.Send(testkit.Keyed(2*i, fmt.Sprint(s, " ", i)))
 			}
 			synctest.Wait()
 			if s%2 == 0 {
-				p.w.Close()
+				p.W.Close()
 			}
 		}
 		synctest.Wait()
 		attack.Bounded(t, fmt.Sprintf("durable calls of one peer that run, over 20 sessions of WithWorkers(%d)", workers), int(running.Load()), workers)
-		p, _ := rawTo(t, node, helloOf("mallory"))
-		p.send(echoOpen(0))
-		require.Nil(t, p.answer().Abort, "calls that are not durable run")
-		q, _ := rawTo(t, node, helloOf("alice"))
-		q.send(keyed(0, "hers"))
+		p, _ := testkit.RawTo(t, node, testkit.HelloOf("mallory"))
+		p.Send(testkit.EchoOpen(0))
+		require.Nil(t, p.Answer().Abort, "calls that are not durable run")
+		q, _ := testkit.RawTo(t, node, testkit.HelloOf("alice"))
+		q.Send(testkit.Keyed(0, "hers"))
 		synctest.Wait()
 		require.EqualValues(t, workers+1, running.Load(), "and those of others")
 		for _, s := range node.Sessions() {
@@ -93,25 +80,25 @@ func TestAttackDurableCallsOfManySessionsAreThoseOfOnePeer(t *testing.T) {
 
 // TestAttackRepetitionsHoldNoParameters sends each call nine times, with 1 MiB of parameters.
 func TestAttackRepetitionsHoldNoParameters(t *testing.T) {
-	svc, _ := dreamers()
-	svc.Handle(60, "sleep", waitForContext)
-	p, s := dialRaw(t, asterisque.WithService(svc))
+	svc, _ := testkit.Dreamers()
+	svc.Handle(60, "sleep", testkit.WaitForContext)
+	p, s := testkit.DialRaw(t, asterisque.WithService(svc))
 	const keys = 4
 	params := make([]byte, 1<<20)
 	before := weightest.Heap()
 	for i := range uint64(9 * keys) {
-		p.send(&message.Open{Pipe: 2 * i, Function: 60, Params: params, Meta: message.Meta{Key: fmt.Appendf(nil, "%016d", i%keys)}})
+		p.Send(&message.Open{Pipe: 2 * i, Function: 60, Params: params, Meta: message.Meta{Key: fmt.Appendf(nil, "%016d", i%keys)}})
 	}
-	p.send(message.Ping{N: 1})
-	for !isPong(p.frame()) {
+	p.Send(message.Ping{N: 1})
+	for !testkit.IsPong(p.Frame()) {
 	}
 	attack.Bounded(t, "bytes held for 4 durable calls of 1 MiB and 8 repetitions of each", weightest.HeldSince(before, keys<<20+1<<20), keys<<20+1<<20)
 	attack.Bounded(t, "bytes counted for the repetitions", s.Stats().Inbound.Bytes, 8*keys*1024)
 	require.Positive(t, s.Stats().Inbound.Messages, "they are counted")
 	for i := range uint64(9 * keys) {
-		p.send(&message.Close{Pipe: 2 * i, Abort: codec.ErrCanceled})
+		p.Send(&message.Close{Pipe: 2 * i, Abort: codec.ErrCanceled})
 	}
-	require.Eventually(t, func() bool { return s.Stats().Inbound == limits.Amount{} && s.Stats().Opens.Held == 0 }, hangs, time.Millisecond,
+	require.Eventually(t, func() bool { return s.Stats().Inbound == limits.Amount{} && s.Stats().Opens.Held == 0 }, testkit.Patience, time.Millisecond,
 		"they leave with their callers")
 	runtime.KeepAlive(params)
 }
@@ -120,24 +107,24 @@ func TestAttackRepetitionsHoldNoParameters(t *testing.T) {
 // repetitions may wait.
 func TestAttackAWireThatIsCutAgainAndAgainRunsNothingTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLedger(func(_ context.Context, n int) (int, error) { time.Sleep(8 * time.Second); return n + 1, nil })
-		conn, wires, _, there := link(t, l.svc, asterisque.Reconnection{First: time.Millisecond, Most: time.Millisecond})
+		l := testkit.NewLedger(func(_ context.Context, n int) (int, error) { time.Sleep(8 * time.Second); return n + 1, nil })
+		conn, wires, _, there := testkit.Link(t, l.Svc, asterisque.Reconnection{First: time.Millisecond, Most: time.Millisecond})
 		var got int
 		done := make(chan error)
 		go func() {
 			retry := asterisque.Retry{Attempts: 5}
-			done <- retry.Do(background, func(ctx context.Context) (err error) {
-				got, err = work.Call(ctx, conn, 1, asterisque.WithDurable())
+			done <- retry.Do(testkit.Background, func(ctx context.Context) (err error) {
+				got, err = testkit.Work.Call(ctx, conn, 1, asterisque.WithDurable())
 				return err
 			})
 		}()
 		for range 19 {
 			time.Sleep(400 * time.Millisecond)
-			wires.cut()
+			wires.Cut()
 		}
 		require.NoError(t, <-done)
 		require.Equal(t, 2, got)
-		require.Equal(t, []int{1}, l.list())
+		require.Equal(t, []int{1}, l.List())
 		require.Len(t, there.Sessions(), 1)
 	})
 }
@@ -156,18 +143,18 @@ func TestAttackLargeAnswersAreRememberedWithinAShare(t *testing.T) {
 		}, asterisque.WithConcurrency(1))
 		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithDurableAnswers(asterisque.DurableAnswers{For: time.Minute, Bytes: 8 * share}))
 		defer node.Close()
-		p, _ := rawTo(t, node, hello())
+		p, _ := testkit.RawTo(t, node, testkit.Hello())
 		open := func(pipe uint64, i int) *message.Open {
 			return &message.Open{Pipe: pipe, Function: 61, Meta: message.Meta{Key: fmt.Appendf(nil, "%016d", i)}}
 		}
 		for i := range calls {
-			p.send(open(uint64(2*i), i))
-			p.answer()
+			p.Send(open(uint64(2*i), i))
+			p.Answer()
 		}
 		attack.Bounded(t, "bytes remembered for one peer, of DurableAnswers(8 MiB)", asterisque.Remembered(node), share)
-		p.send(open(2*calls, 0), open(2*calls+2, calls-1))
-		require.Len(t, p.answer().Result, size)
-		c := p.answer()
+		p.Send(open(2*calls, 0), open(2*calls+2, calls-1))
+		require.Len(t, p.Answer().Result, size)
+		c := p.Answer()
 		require.Equal(t, codec.Overloaded, c.Abort.Code, "what does not fit is remembered as having run")
 		require.Equal(t, codec.MaybeRan, c.Abort.Ran)
 		require.Contains(t, c.Abort.Message, "DurableAnswers")
@@ -180,15 +167,15 @@ func TestAttackLargeAnswersAreRememberedWithinAShare(t *testing.T) {
 
 func TestAttackManyDurableCallsFillOneShareOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLedger(func(_ context.Context, n int) (int, error) { return n, nil })
-		node := asterisque.NewNode(asterisque.WithService(l.svc), named(), asterisque.WithDurableAnswers(asterisque.DurableAnswers{For: time.Minute, Calls: 800}))
+		l := testkit.NewLedger(func(_ context.Context, n int) (int, error) { return n, nil })
+		node := asterisque.NewNode(asterisque.WithService(l.Svc), testkit.Named(), asterisque.WithDurableAnswers(asterisque.DurableAnswers{For: time.Minute, Calls: 800}))
 		defer node.Close()
 		refused := 0
 		for session := range 3 {
-			p, _ := rawTo(t, node, helloOf("mallory"))
+			p, _ := testkit.RawTo(t, node, testkit.HelloOf("mallory"))
 			for i := range uint64(60) {
-				p.send(keyed(2*i, fmt.Sprint(session, " ", i)))
-				if c := p.answer(); c.Abort != nil {
+				p.Send(testkit.Keyed(2*i, fmt.Sprint(session, " ", i)))
+				if c := p.Answer(); c.Abort != nil {
 					refused++
 					after, ok := asterisque.RetryAfter(c.Abort)
 					require.True(t, ok)
@@ -200,9 +187,9 @@ func TestAttackManyDurableCallsFillOneShareOnly(t *testing.T) {
 		}
 		attack.Bounded(t, "durable calls remembered for one peer, of DurableAnswers(800 calls)", 3*60-refused, 100)
 		require.Equal(t, 80, refused)
-		q, _ := rawTo(t, node, helloOf("alice"))
-		q.send(keyed(0, "hers"))
-		require.Nil(t, q.answer().Abort)
+		q, _ := testkit.RawTo(t, node, testkit.HelloOf("alice"))
+		q.Send(testkit.Keyed(0, "hers"))
+		require.Nil(t, q.Answer().Abort)
 	})
 }
 
@@ -217,7 +204,7 @@ func TestAttackAKeyOfAnotherPeerIsOfNoUse(t *testing.T) {
 	}{
 		{"by itself", "alice", "alice", func(*message.Open) {}, 0, 1},
 		{"with other parameters", "alice", "alice", func(o *message.Open) { o.Params = []byte{6} }, codec.BadParams, 1},
-		{"of another function", "alice", "alice", func(o *message.Open) { o.Function = echo.Number() }, codec.BadParams, 1},
+		{"of another function", "alice", "alice", func(o *message.Open) { o.Function = testkit.Echo.Number() }, codec.BadParams, 1},
 		{"by somebody else, whose key it is then", "alice", "mallory", func(*message.Open) {}, 0, 2},
 		{"by nobody", "alice", "", func(*message.Open) {}, 0, 2},
 		{"from nobody to nobody, since the key is the proof", "", "", func(*message.Open) {}, 0, 1},
@@ -229,25 +216,25 @@ func TestAttackAKeyOfAnotherPeerIsOfNoUse(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := newLedger(func(context.Context, int) (int, error) { return 7, nil })
-				echo.Handle(l.svc, func(_ context.Context, s string) (string, error) { return s, nil })
-				node := asterisque.NewNode(asterisque.WithService(l.svc), named())
+				l := testkit.NewLedger(func(context.Context, int) (int, error) { return 7, nil })
+				testkit.Echo.Handle(l.Svc, func(_ context.Context, s string) (string, error) { return s, nil })
+				node := asterisque.NewNode(asterisque.WithService(l.Svc), testkit.Named())
 				defer node.Close()
-				p, _ := rawTo(t, node, helloOf(c.first))
-				p.send(keyed(0, "k"))
-				require.Nil(t, p.answer().Abort)
-				q, _ := rawTo(t, node, helloOf(c.second))
-				o := keyed(0, "k")
+				p, _ := testkit.RawTo(t, node, testkit.HelloOf(c.first))
+				p.Send(testkit.Keyed(0, "k"))
+				require.Nil(t, p.Answer().Abort)
+				q, _ := testkit.RawTo(t, node, testkit.HelloOf(c.second))
+				o := testkit.Keyed(0, "k")
 				c.open(o)
-				q.send(o)
-				answer := q.answer()
+				q.Send(o)
+				answer := q.Answer()
 				if c.want == 0 {
 					require.Nil(t, answer.Abort)
 				} else {
 					require.Equal(t, c.want, answer.Abort.Code)
 					require.Equal(t, codec.Refused, answer.Abort.Ran)
 				}
-				require.Len(t, l.list(), c.runs)
+				require.Len(t, l.List(), c.runs)
 				synctest.Wait()
 				require.Zero(t, node.Stats().Total.Opens.Held)
 			})
@@ -259,22 +246,22 @@ func TestAttackAKeyOfAnotherPeerIsOfNoUse(t *testing.T) {
 // on.
 func TestAttackADurableCallWithinAnotherOneEndsWithItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		svc, running := dreamers()
+		svc, running := testkit.Dreamers()
 		node := asterisque.NewNode(asterisque.WithService(svc))
 		defer node.Close()
-		p, _ := rawTo(t, node, hello())
+		p, _ := testkit.RawTo(t, node, testkit.Hello())
 		synctest.Wait()
-		go node.Sessions()[0].Call(background, 99, nil)
+		go node.Sessions()[0].Call(testkit.Background, 99, nil)
 		synctest.Wait()
-		p.frame()
+		p.Frame()
 		for i := range uint64(100) {
-			o := keyed(2*i, fmt.Sprint(i))
+			o := testkit.Keyed(2*i, fmt.Sprint(i))
 			o.Meta.Nested, o.Meta.Within = true, 1
-			p.send(o)
+			p.Send(o)
 		}
 		synctest.Wait()
 		require.EqualValues(t, 100, running.Load())
-		p.w.Close()
+		p.W.Close()
 		synctest.Wait()
 		attack.Bounded(t, "durable calls within a call that run on without a session", int(running.Load()), 0)
 	})
@@ -282,23 +269,23 @@ func TestAttackADurableCallWithinAnotherOneEndsWithItsSession(t *testing.T) {
 
 // TestAttackRepetitionsOfALargeAnswerShareIt asks for it again and again, and reads nothing.
 func TestAttackRepetitionsOfALargeAnswerShareIt(t *testing.T) {
-	skipRace(t)
+	testkit.SkipRace(t)
 	const size, times = 512 << 10, 300
 	svc := asterisque.NewService()
 	svc.Handle(61, "large", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return make([]byte, size), nil })
-	p, s := dialRaw(t, asterisque.WithService(svc), asterisque.WithLimits(asterisque.Limits{Outbound: limits.Limits{Soft: limits.Amount{Bytes: 2 * size}}}))
+	p, s := testkit.DialRaw(t, asterisque.WithService(svc), asterisque.WithLimits(asterisque.Limits{Outbound: limits.Limits{Soft: limits.Amount{Bytes: 2 * size}}}))
 	open := &message.Open{Function: 61, Meta: message.Meta{Key: make([]byte, 16)}}
-	p.send(open)
+	p.Send(open)
 	before := weightest.Heap()
 	for range times {
 		open.Pipe += 2
-		p.send(open)
+		p.Send(open)
 	}
-	require.Eventually(t, func() bool { return s.Stats().Served == times+1 && s.Stats().Running <= s.Stats().Parked }, hangs, time.Millisecond)
+	require.Eventually(t, func() bool { return s.Stats().Served == times+1 && s.Stats().Running <= s.Stats().Parked }, testkit.Patience, time.Millisecond)
 	attack.Bounded(t, "bytes held for 300 unread answers to repetitions, of 512 KiB, with an outbound limit of 1 MiB", weightest.HeldSince(before, 5*size), 5*size)
 	attack.Bounded(t, "bytes counted for them", s.Stats().Holding+s.Stats().Outbound.Bytes, 4*size)
 	for range times + 1 {
-		require.Len(t, p.answer().Result, size)
+		require.Len(t, p.Answer().Result, size)
 	}
-	wantIdle(t, s)
+	testkit.WantIdle(t, s)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/attack"
+	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
 )
@@ -24,18 +25,18 @@ func TestAttackABlockForADurableCallThatWaits(t *testing.T) {
 	for _, b := range []*message.Block{{Pipe: 2, Payload: []byte("x")}, {Pipe: 2, End: true}} {
 		synctest.Test(t, func(t *testing.T) {
 			gate := make(chan struct{})
-			l := newLedger(func(_ context.Context, n int) (int, error) { <-gate; return n, nil })
-			node := asterisque.NewNode(asterisque.WithService(l.svc), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
+			l := testkit.NewLedger(func(_ context.Context, n int) (int, error) { <-gate; return n, nil })
+			node := asterisque.NewNode(asterisque.WithService(l.Svc), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 			defer node.Close()
-			p, _ := rawTo(t, node, hello())
-			p.send(keyed(0, "busy"), keyed(2, "waits"))
+			p, _ := testkit.RawTo(t, node, testkit.Hello())
+			p.Send(testkit.Keyed(0, "busy"), testkit.Keyed(2, "waits"))
 			synctest.Wait()
-			p.send(b)
+			p.Send(b)
 			synctest.Wait()
 			close(gate)
 			synctest.Wait()
-			require.Equal(t, []int{5}, l.list(), "the one that ran already")
-			p.wantSessionClose(codec.Protocol, "unary")
+			require.Equal(t, []int{5}, l.List(), "the one that ran already")
+			p.WantSessionClose(codec.Protocol, "unary")
 		})
 	}
 }
@@ -44,29 +45,29 @@ func TestAttackABlockForADurableCallThatWaits(t *testing.T) {
 // none of it, and breaks the hard limit then: what waits to leave never will.
 func TestAttackRefusalsThatNeverLeaveHoldNoPlacesOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		svc := callsBack()
+		svc := testkit.CallsBack()
 		svc.Handle(61, "large", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return make([]byte, 32<<10), nil })
 		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 16}),
 			asterisque.WithLimits(asterisque.Limits{Outbound: limits.Limits{Soft: limits.Amount{Bytes: 64 << 10}, Hard: limits.Amount{Bytes: 128 << 10}}}))
 		defer node.Close()
-		p, _ := rawTo(t, node, hello())
-		p.send(&message.Open{Pipe: 0, Function: 70})
-		back := p.open()
+		p, _ := testkit.RawTo(t, node, testkit.Hello())
+		p.Send(&message.Open{Pipe: 0, Function: 70})
+		back := p.Open()
 		for i := range uint64(8) {
-			p.send(&message.Open{Pipe: 2 + 2*i, Function: 61})
+			p.Send(&message.Open{Pipe: 2 + 2*i, Function: 61})
 		}
 		synctest.Wait()
 		for i := range uint64(100) {
-			p.send(within(&message.Open{Pipe: 1000 + 2*i, Function: 9}, back.Pipe))
+			p.Send(testkit.Within(&message.Open{Pipe: 1000 + 2*i, Function: 9}, back.Pipe))
 		}
 		synctest.Wait()
 		require.Equal(t, 100, asterisque.PlacesWithin(node))
 		s := node.Sessions()[0]
 		for i := uint64(2000); s.Err() == nil; i += 2 { // more than there is room for
-			p.send(within(&message.Open{Pipe: i, Function: 72, Params: make([]byte, 100)}, back.Pipe))
+			p.Send(testkit.Within(&message.Open{Pipe: i, Function: 72, Params: make([]byte, 100)}, back.Pipe))
 		}
 		require.ErrorIs(t, s.Err(), asterisque.ErrHardLimit)
-		p.w.Close()
+		p.W.Close()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		attack.Bounded(t, "places of calls within calls that a session keeps which has ended", asterisque.PlacesWithin(node), 0)
@@ -78,16 +79,16 @@ func TestAttackRefusalsThatNeverLeaveHoldNoPlacesOfOthers(t *testing.T) {
 // the place of what ends with it.
 func TestAttackTheHardLimitWhileRepetitionsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		svc, _ := dreamers()
+		svc, _ := testkit.Dreamers()
 		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 		defer node.Close()
-		p, _ := rawTo(t, node, hello())
-		p.send(keyed(0, "busy"), keyed(2, "waits"), keyed(4, "waits"), keyed(6, "other"), keyed(8, "other"))
+		p, _ := testkit.RawTo(t, node, testkit.Hello())
+		p.Send(testkit.Keyed(0, "busy"), testkit.Keyed(2, "waits"), testkit.Keyed(4, "waits"), testkit.Keyed(6, "other"), testkit.Keyed(8, "other"))
 		synctest.Wait()
 		s, few := node.Sessions()[0], limits.Limits{Soft: limits.Amount{Messages: 1}, Hard: limits.Amount{Messages: 2}}
 		require.NoError(t, s.SetLimits(few, few), "and it returns")
 		require.ErrorIs(t, s.Err(), asterisque.ErrHardLimit)
-		p.wantSessionClose(codec.HardLimit, "")
+		p.WantSessionClose(codec.HardLimit, "")
 		synctest.Wait()
 		require.Empty(t, node.Sessions())
 	})
@@ -95,21 +96,21 @@ func TestAttackTheHardLimitWhileRepetitionsWait(t *testing.T) {
 
 // TestAttackInlineCallsWithinACallWhenTheSessionEnds has durable ones arrive just then.
 func TestAttackInlineCallsWithinACallWhenTheSessionEnds(t *testing.T) {
-	svc := callsBack()
+	svc := testkit.CallsBack()
 	svc.Handle(62, "inline", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return nil, nil }, asterisque.WithInline())
-	for round := range long(200, 20_000) {
+	for round := range testkit.Long(200, 20_000) {
 		synctest.Test(t, func(t *testing.T) {
 			node := asterisque.NewNode(asterisque.WithService(svc))
 			defer node.Close()
-			p, _ := rawTo(t, node, hello())
-			p.send(&message.Open{Pipe: 0, Function: 70})
-			back := p.open()
-			go p.swallow() // ends with the wire
+			p, _ := testkit.RawTo(t, node, testkit.Hello())
+			p.Send(&message.Open{Pipe: 0, Function: 70})
+			back := p.Open()
+			go p.Swallow() // ends with the wire
 			go func() {    // ends with the wire
 				for i := uint64(2); i < 600; i += 2 {
-					o := within(&message.Open{Pipe: i, Function: 62}, back.Pipe)
+					o := testkit.Within(&message.Open{Pipe: i, Function: 62}, back.Pipe)
 					o.Meta.Key = fmt.Appendf(nil, "%16d", i)
-					if p.w.WriteFrames([][]byte{o.AppendTo(nil)}) != nil {
+					if p.W.WriteFrames([][]byte{o.AppendTo(nil)}) != nil {
 						return
 					}
 				}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/testkit"
 )
 
 // TestDurable_CanceledWithItsSession ends the session of a durable call and the call's context, in
@@ -27,11 +28,11 @@ func TestDurable_CanceledWithItsSession(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for range 50 {
 				synctest.Test(t, func(t *testing.T) {
-					l := newLedger(func(ctx context.Context, _ int) (int, error) { <-ctx.Done(); return 0, ctx.Err() })
-					conn, _, here, _ := link(t, l.svc, asterisque.Reconnection{First: time.Minute})
-					ctx, cancel := context.WithCancel(background)
+					l := testkit.NewLedger(func(ctx context.Context, _ int) (int, error) { <-ctx.Done(); return 0, ctx.Err() })
+					conn, _, here, _ := testkit.Link(t, l.Svc, asterisque.Reconnection{First: time.Minute})
+					ctx, cancel := context.WithCancel(testkit.Background)
 					done := make(chan error, 1)
-					go func() { _, err := work.Call(ctx, conn, 1, asterisque.WithDurable()); done <- err }()
+					go func() { _, err := testkit.Work.Call(ctx, conn, 1, asterisque.WithDurable()); done <- err }()
 					synctest.Wait()
 					steps := []func(){func() { here.Sessions()[0].Close() }, cancel}
 					if end.cancel {
@@ -54,15 +55,15 @@ func TestDurable_CanceledWithItsSession(t *testing.T) {
 // TestDurable_ExpiredWithItsSession is a durable call without a session when its time is up.
 func TestDurable_ExpiredWithItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLedger(func(ctx context.Context, _ int) (int, error) { <-ctx.Done(); return 0, ctx.Err() })
-		conn, wires, _, _ := link(t, l.svc, asterisque.Reconnection{First: time.Minute})
+		l := testkit.NewLedger(func(ctx context.Context, _ int) (int, error) { <-ctx.Done(); return 0, ctx.Err() })
+		conn, wires, _, _ := testkit.Link(t, l.Svc, asterisque.Reconnection{First: time.Minute})
 		done := make(chan error, 1)
 		go func() {
-			_, err := work.Call(background, conn, 1, asterisque.WithDurable(), asterisque.WithTTL(10*time.Second))
+			_, err := testkit.Work.Call(testkit.Background, conn, 1, asterisque.WithDurable(), asterisque.WithTTL(10*time.Second))
 			done <- err
 		}()
 		synctest.Wait()
-		wires.cut()
+		wires.Cut()
 		err := <-done
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.False(t, asterisque.Repeatable(err), "it may have run")

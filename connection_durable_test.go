@@ -15,39 +15,8 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/testkit"
 )
-
-// ledger is a service that notes which calls of work have begun, in their order.
-type ledger struct {
-	mu    sync.Mutex
-	begun []int
-	svc   *asterisque.Service
-}
-
-// newLedger returns a ledger whose calls take what serve says.
-func newLedger(serve func(ctx context.Context, n int) (int, error)) *ledger {
-	l := &ledger{svc: asterisque.NewService()}
-	work.Handle(l.svc, func(ctx context.Context, n int) (int, error) {
-		l.mu.Lock()
-		l.begun = append(l.begun, n)
-		l.mu.Unlock()
-		return serve(ctx, n)
-	})
-	return l
-}
-
-func (l *ledger) list() []int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return append([]int(nil), l.begun...)
-}
-
-func upTo(n int) (list []int) {
-	for i := range n {
-		list = append(list, i)
-	}
-	return list
-}
 
 // TestDurableCallsRunOnceAndInOrder cuts the wire at random, each time with a new session
 // afterwards.
@@ -61,19 +30,19 @@ func TestDurableCallsRunOnceAndInOrder(t *testing.T) {
 				for i := range pauses {
 					pauses[i] = time.Duration(rnd.IntN(3000)) * time.Microsecond
 				}
-				l := newLedger(func(_ context.Context, n int) (int, error) {
+				l := testkit.NewLedger(func(_ context.Context, n int) (int, error) {
 					time.Sleep(pauses[n])
 					return n * 2, nil
 				})
 				opts := []asterisque.Option{asterisque.WithWorkers(asterisque.Workers{Session: 1})}
 				if seed%2 == 1 {
-					opts = append(opts, littleRoom())
+					opts = append(opts, testkit.LittleRoom())
 				}
-				conn, wires, _, _ := link(t, l.svc, asterisque.Reconnection{First: time.Millisecond, Most: 4 * time.Millisecond}, opts...)
+				conn, wires, _, _ := testkit.Link(t, l.Svc, asterisque.Reconnection{First: time.Millisecond, Most: 4 * time.Millisecond}, opts...)
 				var all sync.WaitGroup
 				for n := range calls {
 					all.Go(func() {
-						got, err := work.Call(background, conn, n, asterisque.WithDurable())
+						got, err := testkit.Work.Call(testkit.Background, conn, n, asterisque.WithDurable())
 						if err != nil || got != 2*n {
 							t.Errorf("call %d: %d, %v", n, got, err)
 						}
@@ -81,17 +50,17 @@ func TestDurableCallsRunOnceAndInOrder(t *testing.T) {
 					synctest.Wait() // so that the calls are made in their order
 					switch rnd.IntN(20) {
 					case 0:
-						wires.cut()
+						wires.Cut()
 					case 1, 2:
 						time.Sleep(time.Duration(rnd.IntN(10_000)) * time.Microsecond)
 					}
 				}
 				for range 20 {
 					time.Sleep(time.Duration(rnd.IntN(20_000)) * time.Microsecond)
-					wires.cut()
+					wires.Cut()
 				}
 				all.Wait()
-				require.Equal(t, upTo(calls), l.list())
+				require.Equal(t, testkit.UpTo(calls), l.List())
 			})
 		})
 	}
@@ -101,7 +70,7 @@ func TestADurableCallOutlivesItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
 		var ended atomic.Bool
-		l := newLedger(func(ctx context.Context, n int) (int, error) {
+		l := testkit.NewLedger(func(ctx context.Context, n int) (int, error) {
 			select {
 			case <-gate:
 			case <-ctx.Done():
@@ -109,10 +78,10 @@ func TestADurableCallOutlivesItsSession(t *testing.T) {
 			}
 			return n + 1, nil
 		})
-		conn, wires, _, there := link(t, l.svc, asterisque.Reconnection{})
+		conn, wires, _, there := testkit.Link(t, l.Svc, asterisque.Reconnection{})
 		answers := make(chan int)
 		go func() {
-			got, err := work.Call(background, conn, 1, asterisque.WithDurable())
+			got, err := testkit.Work.Call(testkit.Background, conn, 1, asterisque.WithDurable())
 			if err != nil {
 				t.Error(err)
 			}
@@ -121,13 +90,13 @@ func TestADurableCallOutlivesItsSession(t *testing.T) {
 		synctest.Wait()
 		for range 5 {
 			before := conn.Session()
-			wires.cut()
+			wires.Cut()
 			time.Sleep(10 * time.Second)
 			require.NotSame(t, before, conn.Session())
 		}
 		close(gate)
 		require.Equal(t, 2, <-answers, "the last session gets the answer of the one handler")
-		require.Equal(t, []int{1}, l.list())
+		require.Equal(t, []int{1}, l.List())
 		require.False(t, ended.Load(), "which has gone on")
 		synctest.Wait()
 		require.Len(t, there.Sessions(), 1)
@@ -136,29 +105,29 @@ func TestADurableCallOutlivesItsSession(t *testing.T) {
 
 func TestDurableCallsWaitWhileThePeerIsAwayAlsoForAnotherNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		first, second := newLedger(func(context.Context, int) (int, error) { return 1, nil }), newLedger(func(context.Context, int) (int, error) { return 2, nil })
-		conn, wires, _, there := link(t, first.svc, asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: time.Hour}), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
-		got, err := work.Call(background, conn, 100, asterisque.WithDurable())
+		first, second := testkit.NewLedger(func(context.Context, int) (int, error) { return 1, nil }), testkit.NewLedger(func(context.Context, int) (int, error) { return 2, nil })
+		conn, wires, _, there := testkit.Link(t, first.Svc, asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: time.Hour}), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
+		got, err := testkit.Work.Call(testkit.Background, conn, 100, asterisque.WithDurable())
 		require.NoError(t, err)
 		require.Equal(t, 1, got)
-		wires.failWith(errBroken)
+		wires.FailWith(testkit.ErrBroken)
 		there.Close() // the program is started anew
 		synctest.Wait()
 		results := make([]int, 10)
 		var all sync.WaitGroup
 		for n := range results {
-			all.Go(func() { results[n], _ = work.Call(background, conn, n, asterisque.WithDurable()) })
+			all.Go(func() { results[n], _ = testkit.Work.Call(testkit.Background, conn, n, asterisque.WithDurable()) })
 			synctest.Wait()
 		}
 		time.Sleep(time.Minute)
-		next := asterisque.NewNode(asterisque.WithService(second.svc), asterisque.WithResume(asterisque.Resume{For: time.Hour}), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
+		next := asterisque.NewNode(asterisque.WithService(second.Svc), asterisque.WithResume(asterisque.Resume{For: time.Hour}), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 		defer next.Close()
-		wires.leadTo(next)
-		wires.failWith(nil)
+		wires.LeadTo(next)
+		wires.FailWith(nil)
 		all.Wait()
 		require.Equal(t, []int{2, 2, 2, 2, 2, 2, 2, 2, 2, 2}, results)
-		require.Equal(t, upTo(10), second.list())
-		require.Equal(t, []int{100}, first.list())
+		require.Equal(t, testkit.UpTo(10), second.List())
+		require.Equal(t, []int{100}, first.List())
 		conn.Close()
 	})
 }
@@ -167,26 +136,26 @@ func TestDurableCallsWaitWhileThePeerIsAwayAlsoForAnotherNode(t *testing.T) {
 // of the session.
 func TestWhenTheSessionIsGoneItsPipesEndOnBothSides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		svc, started, ended := blockService()
-		conn, wires, _, there := link(t, svc, asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
+		svc, started, ended := testkit.BlockService()
+		conn, wires, _, there := testkit.Link(t, svc, asterisque.Reconnection{}, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 		call := make(chan error)
-		go func() { _, err := block.Call(background, conn, ""); call <- err }()
+		go func() { _, err := testkit.Block.Call(testkit.Background, conn, ""); call <- err }()
 		<-started
-		p, err := conn.Open(background, 99, nil)
+		p, err := conn.Open(testkit.Background, 99, nil)
 		require.NoError(t, err)
 		before := conn.Session()
-		next := asterisque.NewNode(asterisque.WithService(echoService()), asterisque.WithResume(asterisque.Resume{For: time.Minute}))
+		next := asterisque.NewNode(asterisque.WithService(testkit.EchoService()), asterisque.WithResume(asterisque.Resume{For: time.Minute}))
 		defer next.Close()
-		wires.leadTo(next)
-		wires.cut()
+		wires.LeadTo(next)
+		wires.Cut()
 		err = <-call
 		require.ErrorIs(t, err, asterisque.ErrUnavailable)
 		require.False(t, asterisque.Repeatable(err))
 		require.ErrorIs(t, before.Err(), asterisque.ErrUnavailable)
 		require.ErrorContains(t, before.Err(), "could not be resumed")
-		_, err = p.Result(background)
+		_, err = p.Result(testkit.Background)
 		require.Error(t, err)
-		got, err := echo.Call(background, conn, "x")
+		got, err := testkit.Echo.Call(testkit.Background, conn, "x")
 		require.NoError(t, err)
 		require.Equal(t, "x", got)
 		begin := time.Now()
@@ -201,13 +170,13 @@ func TestWhenTheSessionIsGoneItsPipesEndOnBothSides(t *testing.T) {
 func TestARepetitionGetsTheAnswerOfTheFirstOneForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := 0
-		l := newLedger(func(context.Context, int) (int, error) { runs++; return runs, nil })
-		node := asterisque.NewNode(asterisque.WithService(l.svc), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}), asterisque.WithDurableAnswers(asterisque.DurableAnswers{For: time.Minute, Calls: -1, Bytes: -1}))
+		l := testkit.NewLedger(func(context.Context, int) (int, error) { runs++; return runs, nil })
+		node := asterisque.NewNode(asterisque.WithService(l.Svc), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}), asterisque.WithDurableAnswers(asterisque.DurableAnswers{For: time.Minute, Calls: -1, Bytes: -1}))
 		defer node.Close()
-		p, _ := rawTo(t, node, hello())
+		p, _ := testkit.RawTo(t, node, testkit.Hello())
 		ask := func(pipe uint64, key string) []byte {
-			p.send(keyed(pipe, key))
-			c := p.answer()
+			p.Send(testkit.Keyed(pipe, key))
+			c := p.Answer()
 			require.Nil(t, c.Abort)
 			return c.Result
 		}
@@ -215,8 +184,8 @@ func TestARepetitionGetsTheAnswerOfTheFirstOneForAWhile(t *testing.T) {
 		require.Equal(t, []byte{2}, ask(2, "b"))
 		time.Sleep(59 * time.Second)
 		require.Equal(t, []byte{1}, ask(4, "a"))
-		p.w.Close()
-		p, _ = rawTo(t, node, hello())
+		p.W.Close()
+		p, _ = testkit.RawTo(t, node, testkit.Hello())
 		require.Equal(t, []byte{2}, ask(0, "b"), "on another session as well")
 		time.Sleep(time.Second)
 		require.Equal(t, []byte{3}, ask(2, "a"), "forgotten")
@@ -227,16 +196,16 @@ func TestARepetitionGetsTheAnswerOfTheFirstOneForAWhile(t *testing.T) {
 func TestAFailureIsAnAnswerToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, answer := range []error{errors.New("no"), asterisque.ErrUnavailable.Withf("the depot is closed"), asterisque.ErrOverloaded} {
-			l := newLedger(func(context.Context, int) (int, error) { return 0, answer })
-			conn, wires, _, _ := link(t, l.svc, asterisque.Reconnection{})
-			ctx, cancel := context.WithTimeout(background, time.Minute)
+			l := testkit.NewLedger(func(context.Context, int) (int, error) { return 0, answer })
+			conn, wires, _, _ := testkit.Link(t, l.Svc, asterisque.Reconnection{})
+			ctx, cancel := context.WithTimeout(testkit.Background, time.Minute)
 			begin := time.Now()
-			_, err := work.Call(ctx, conn, 1, asterisque.WithDurable())
+			_, err := testkit.Work.Call(ctx, conn, 1, asterisque.WithDurable())
 			cancel()
 			require.Zero(t, time.Since(begin), "nobody waits for another one")
 			require.Equal(t, codec.AbortOf(answer).Code, codec.AbortOf(err).Code, "%v", err)
-			require.Equal(t, []int{1}, l.list())
-			wires.cut()
+			require.Equal(t, []int{1}, l.List())
+			wires.Cut()
 			conn.Close()
 		}
 	})
@@ -246,22 +215,22 @@ func TestWhenMemoryIsFullDurableCallsAreRefusedBeforeTheyRun(t *testing.T) {
 	for name, most := range map[string]asterisque.DurableAnswers{"calls": {Calls: 3}, "bytes": {Bytes: 3 * asterisque.RememberedCall}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := newLedger(func(_ context.Context, n int) (int, error) { return 0, nil })
-				conn, _, _, _ := link(t, l.svc, asterisque.Reconnection{}, asterisque.WithDurableAnswers(most), asterisque.WithDurableAnswers(asterisque.DurableAnswers{For: time.Minute, Share: 1}))
+				l := testkit.NewLedger(func(_ context.Context, n int) (int, error) { return 0, nil })
+				conn, _, _, _ := testkit.Link(t, l.Svc, asterisque.Reconnection{}, asterisque.WithDurableAnswers(most), asterisque.WithDurableAnswers(asterisque.DurableAnswers{For: time.Minute, Share: 1}))
 				for n := range 3 {
-					_, err := work.Call(background, conn, n, asterisque.WithDurable())
+					_, err := testkit.Work.Call(testkit.Background, conn, n, asterisque.WithDurable())
 					require.NoError(t, err)
 				}
-				_, err := work.Call(background, conn, 3, asterisque.WithDurable())
+				_, err := testkit.Work.Call(testkit.Background, conn, 3, asterisque.WithDurable())
 				require.ErrorIs(t, err, asterisque.ErrOverloaded)
 				require.True(t, asterisque.Repeatable(err), "it did not run")
 				after, _ := asterisque.RetryAfter(err)
 				require.Equal(t, time.Minute, after, "when the first one will be forgotten")
-				require.Equal(t, upTo(3), l.list())
-				_, err = work.Call(background, conn, 4)
+				require.Equal(t, testkit.UpTo(3), l.List())
+				_, err = testkit.Work.Call(testkit.Background, conn, 4)
 				require.NoError(t, err, "others go on")
 				time.Sleep(time.Minute)
-				_, err = work.Call(background, conn, 5, asterisque.WithDurable())
+				_, err = testkit.Work.Call(testkit.Background, conn, 5, asterisque.WithDurable())
 				require.NoError(t, err, "there is room again")
 			})
 		})
@@ -271,26 +240,26 @@ func TestWhenMemoryIsFullDurableCallsAreRefusedBeforeTheyRun(t *testing.T) {
 func TestRepetitionsOfACallThatRunsWaitForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
-		l := newLedger(func(context.Context, int) (int, error) { <-gate; return 7, nil })
-		node := asterisque.NewNode(asterisque.WithService(l.svc), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
+		l := testkit.NewLedger(func(context.Context, int) (int, error) { <-gate; return 7, nil })
+		node := asterisque.NewNode(asterisque.WithService(l.Svc), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
 		defer node.Close()
-		p, _ := rawTo(t, node, hello())
+		p, _ := testkit.RawTo(t, node, testkit.Hello())
 		for i := range uint64(10) {
-			p.send(keyed(2*i, "k"))
+			p.Send(testkit.Keyed(2*i, "k"))
 		}
-		c := p.answer()
+		c := p.Answer()
 		require.EqualValues(t, 2, c.Pipe, "eight may wait, and the latest displaces the oldest")
 		require.Equal(t, codec.Overloaded, c.Abort.Code)
 		require.Equal(t, codec.MaybeRan, c.Abort.Ran, "nobody is told to make a call again that runs")
-		q, _ := rawTo(t, node, hello())
-		q.send(keyed(0, "other"))
+		q, _ := testkit.RawTo(t, node, testkit.Hello())
+		q.Send(testkit.Keyed(0, "other"))
 		synctest.Wait()
 		close(gate)
 		for range 9 {
-			require.Equal(t, []byte{7}, p.answer().Result)
+			require.Equal(t, []byte{7}, p.Answer().Result)
 		}
-		require.Equal(t, []byte{7}, q.answer().Result)
-		require.Equal(t, []int{5, 5}, l.list(), "one for each key")
+		require.Equal(t, []byte{7}, q.Answer().Result)
+		require.Equal(t, []int{5, 5}, l.List(), "one for each key")
 	})
 }
 
@@ -299,68 +268,71 @@ func TestRepetitionsOfACallThatRunsWaitForIt(t *testing.T) {
 func TestARepetitionRunsIfTheFirstOneNeverBegan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
-		l := newLedger(func(_ context.Context, n int) (int, error) { <-gate; return n, nil })
-		node := asterisque.NewNode(asterisque.WithService(l.svc), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
+		l := testkit.NewLedger(func(_ context.Context, n int) (int, error) { <-gate; return n, nil })
+		node := asterisque.NewNode(asterisque.WithService(l.Svc), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
 		defer node.Close()
-		old, _ := rawTo(t, node, hello())
-		old.send(keyed(0, "busy"), keyed(2, "waits"))
+		old, _ := testkit.RawTo(t, node, testkit.Hello())
+		old.Send(testkit.Keyed(0, "busy"), testkit.Keyed(2, "waits"))
 		synctest.Wait()
-		p, _ := rawTo(t, node, hello())
-		p.send(keyed(0, "waits"), keyed(2, "waits"))
+		p, _ := testkit.RawTo(t, node, testkit.Hello())
+		p.Send(testkit.Keyed(0, "waits"), testkit.Keyed(2, "waits"))
 		synctest.Wait()
-		require.Equal(t, []int{5}, l.list())
-		old.w.Close() // only now the node learns that the old session is over
+		require.Equal(t, []int{5}, l.List())
+		old.W.Close() // only now the node learns that the old session is over
 		synctest.Wait()
 		close(gate)
-		require.Equal(t, []byte{5}, p.answer().Result)
-		require.Equal(t, []byte{5}, p.answer().Result)
-		require.Equal(t, []int{5, 5}, l.list(), "the busy one, and this one once")
+		require.Equal(t, []byte{5}, p.Answer().Result)
+		require.Equal(t, []byte{5}, p.Answer().Result)
+		require.Equal(t, []int{5, 5}, l.List(), "the busy one, and this one once")
 	})
 }
 
 func TestDurableCallsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLedger(func(_ context.Context, n int) (int, error) { return n, nil })
-		conn, wires, _, _ := link(t, l.svc, asterisque.Reconnection{Durable: 3}, asterisque.WithWorkers(asterisque.Workers{Session: 1}))
-		wires.failWith(errBroken)
-		wires.cut()
+		l := testkit.NewLedger(func(_ context.Context, n int) (int, error) { return n, nil })
+		conn, wires, _, _ := testkit.Link(t, l.Svc, asterisque.Reconnection{Durable: 3}, asterisque.WithWorkers(asterisque.Workers{Session: 1}))
+		wires.FailWith(testkit.ErrBroken)
+		wires.Cut()
 		synctest.Wait()
 		var all sync.WaitGroup
 		for n := range 3 {
-			all.Go(func() { work.Call(background, conn, n, asterisque.WithDurable()) })
+			all.Go(func() { testkit.Work.Call(testkit.Background, conn, n, asterisque.WithDurable()) })
 			synctest.Wait()
 		}
-		_, err := work.Call(background, conn, 3, asterisque.WithDurable())
+		_, err := testkit.Work.Call(testkit.Background, conn, 3, asterisque.WithDurable())
 		require.ErrorIs(t, err, asterisque.ErrOverloaded)
 		require.True(t, asterisque.Repeatable(err))
-		wires.failWith(nil)
+		wires.FailWith(nil)
 		all.Wait()
-		require.Equal(t, upTo(3), l.list())
-		_, err = work.Call(background, conn, 4, asterisque.WithDurable())
+		require.Equal(t, testkit.UpTo(3), l.List())
+		_, err = testkit.Work.Call(testkit.Background, conn, 4, asterisque.WithDurable())
 		require.NoError(t, err)
 	})
 }
 
 func TestADurableCallEndsWithItsTimeOrTheConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLedger(func(ctx context.Context, n int) (int, error) { <-ctx.Done(); return 0, ctx.Err() })
-		conn, wires, _, there := link(t, l.svc, asterisque.Reconnection{})
-		_, err := work.Call(background, conn.Session(), 1, asterisque.WithDurable())
+		l := testkit.NewLedger(func(ctx context.Context, n int) (int, error) { <-ctx.Done(); return 0, ctx.Err() })
+		conn, wires, _, there := testkit.Link(t, l.Svc, asterisque.Reconnection{})
+		_, err := testkit.Work.Call(testkit.Background, conn.Session(), 1, asterisque.WithDurable())
 		require.ErrorIs(t, err, asterisque.ErrUnavailable)
 		require.ErrorContains(t, err, "needs a Connection")
 
 		begin := time.Now()
-		time.AfterFunc(5*time.Second, func() { wires.failWith(errBroken); wires.cut() })
-		_, err = work.Call(background, conn, 1, asterisque.WithDurable(), asterisque.WithTTL(10*time.Second))
+		time.AfterFunc(5*time.Second, func() { wires.FailWith(testkit.ErrBroken); wires.Cut() })
+		_, err = testkit.Work.Call(testkit.Background, conn, 1, asterisque.WithDurable(), asterisque.WithTTL(10*time.Second))
 		require.ErrorIs(t, err, asterisque.ErrExpired)
 		require.False(t, asterisque.Repeatable(err), "it may have run, on an earlier session")
 		require.Equal(t, 10*time.Second, time.Since(begin))
-		_, err = work.Call(background, conn, 2, asterisque.WithDurable(), asterisque.WithTTL(10*time.Second))
+		_, err = testkit.Work.Call(testkit.Background, conn, 2, asterisque.WithDurable(), asterisque.WithTTL(10*time.Second))
 		require.ErrorIs(t, err, asterisque.ErrExpired)
 		require.True(t, asterisque.Repeatable(err), "it was never sent")
 
 		call := make(chan error)
-		go func() { _, err := work.Call(background, conn, 3, asterisque.WithDurable()); call <- err }()
+		go func() {
+			_, err := testkit.Work.Call(testkit.Background, conn, 3, asterisque.WithDurable())
+			call <- err
+		}()
 		synctest.Wait()
 		conn.Close()
 		require.ErrorIs(t, <-call, asterisque.ErrSessionClosed)
@@ -373,12 +345,12 @@ func TestADurableCallEndsWithItsTimeOrTheConnection(t *testing.T) {
 func TestACloseOfTheNodeEndsTheHandlersOfDurableCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan error, 1)
-		l := newLedger(func(ctx context.Context, _ int) (int, error) { <-ctx.Done(); ended <- ctx.Err(); return 0, ctx.Err() })
-		node := asterisque.NewNode(asterisque.WithService(l.svc), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
-		p, _ := rawTo(t, node, hello())
-		p.send(keyed(0, "k"))
+		l := testkit.NewLedger(func(ctx context.Context, _ int) (int, error) { <-ctx.Done(); ended <- ctx.Err(); return 0, ctx.Err() })
+		node := asterisque.NewNode(asterisque.WithService(l.Svc), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
+		p, _ := testkit.RawTo(t, node, testkit.Hello())
+		p.Send(testkit.Keyed(0, "k"))
 		synctest.Wait()
-		p.w.Close()
+		p.W.Close()
 		synctest.Wait()
 		require.Empty(t, node.Sessions())
 		require.Empty(t, ended)

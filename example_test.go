@@ -3,10 +3,13 @@ package asterisque_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"expvar"
 	"fmt"
 	"io"
 	"log"
+	"strings"
 	"sync/atomic"
 
 	"github.com/asterisque-go/asterisque"
@@ -47,19 +50,6 @@ func Example() {
 	message, err := greet.Call(ctx, sess, "asterisk")
 	fmt.Println(message, err)
 	// Output: hello, *asterisk* <nil>
-}
-
-// dialService returns a session with a node in this program that offers svc, and what closes both
-// nodes.
-func dialService(svc *asterisque.Service) (sess *asterisque.Session, closeNodes func()) {
-	here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc))
-	near, far := wire.Pipe()
-	go there.Accept(context.Background(), far)
-	sess, err := here.Attach(context.Background(), near)
-	if err != nil {
-		log.Panic(err)
-	}
-	return sess, func() { here.Close(); there.Close() }
 }
 
 // A function that carries a stream each way while it runs: it takes numbers, sends the sum after
@@ -292,4 +282,44 @@ func ExampleWithMetadata() {
 	ctx := asterisque.ContextWithMetadata(context.Background(), asterisque.Metadata{"request": "4711"})
 	fmt.Println(greet.Call(ctx, sess, "asterisk", asterisque.WithMetadata(asterisque.Metadata{"greeting": "hello,"})))
 	// Output: hello, asterisk, request 4711 <nil>
+}
+
+// The statistics of a node are one of the program's variables, which package expvar serves as JSON.
+func ExampleNodeStats() {
+	svc := asterisque.NewService()
+	greet := asterisque.Func[string, string](10, "greet")
+	greet.Handle(svc, func(_ context.Context, name string) (string, error) { return "hello, " + name, nil })
+	sess, closeNodes := dialService(svc)
+	defer closeNodes()
+	here := asterisque.NewNode(asterisque.WithID("here"), asterisque.WithService(svc))
+	defer here.Close()
+	for range 3 {
+		greet.Call(context.Background(), sess, "asterisk")
+	}
+
+	// a program says expvar.Publish("asterisque", stats)
+	stats := expvar.Func(func() any { return here.Stats() })
+	var seen struct {
+		ID        string
+		Functions []struct {
+			Name  string
+			Calls int
+		}
+	}
+	json.NewDecoder(strings.NewReader(stats.String())).Decode(&seen)
+	fmt.Printf("%+v\n", seen)
+	// Output: {ID:here Functions:[{Name:greet Calls:3}]}
+}
+
+// dialService returns a session with a node in this program that offers svc, and what closes both
+// nodes.
+func dialService(svc *asterisque.Service) (sess *asterisque.Session, closeNodes func()) {
+	here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc))
+	near, far := wire.Pipe()
+	go there.Accept(context.Background(), far)
+	sess, err := here.Attach(context.Background(), near)
+	if err != nil {
+		log.Panic(err)
+	}
+	return sess, func() { here.Close(); there.Close() }
 }

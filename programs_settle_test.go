@@ -4,12 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
-	"slices"
 	"strings"
 	"testing/synctest"
 	"time"
 
-	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -108,27 +107,10 @@ func (p *program) wantNothing() {
 			}
 			continue
 		}
-		if left := leftOf(s.Stats()); left != "" {
+		if left := testkit.LeftOf(s.Stats()); left != "" {
 			p.fatal("all calls are over, and side %d holds %s", i, left)
 		}
 	}
-}
-
-// leftOf says what a session holds that is to hold nothing.
-func leftOf(st asterisque.Stats) string {
-	var list []string
-	for name, n := range map[string]int{
-		"pipes": st.Pipes, "waiting": st.Waiting, "running": st.Running, "parked": st.Parked, "holding": st.Holding,
-		"inbound messages": st.Inbound.Messages, "inbound bytes": st.Inbound.Bytes, "outbound messages": st.Outbound.Messages, "outbound bytes": st.Outbound.Bytes,
-		"Opens": st.Opens.Held, "nested": st.Nested.Held, "Blocks": st.Blocks.Promised, "large Blocks": st.Large.Promised,
-		"wait for a window": st.WaitWindow.Now, "wait to open": st.WaitOpens.Now, "wait for the outbound limit": st.WaitOutbound.Now, "asking": st.Asking,
-	} {
-		if n != 0 {
-			list = append(list, fmt.Sprintf("%s: %d", name, n))
-		}
-	}
-	slices.Sort(list)
-	return strings.Join(list, ", ")
 }
 
 // probe makes a last few calls that need all of the room, so that none of it is lost unseen.
@@ -146,7 +128,7 @@ func (p *program) probe() {
 				e.deepest, e.params, e.result = 12, 100, 100
 				e.kids, e.seeds = 1, []uint64{p.seed}
 			}
-			p.actors.Go(func() { e.run(background) })
+			p.actors.Go(func() { e.run(testkit.Background) })
 		}
 	}
 	p.settle("the last calls have to end", func(*errand) bool { return true })

@@ -18,6 +18,7 @@ import (
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/internal/race"
+	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/limits"
 )
 
@@ -32,7 +33,7 @@ func TestProgramsOfHonestApplicationsNeverStandStill(t *testing.T) {
 	case *onlyProgram > 0:
 		playProgramOf(t, *onlyProgram)
 		return
-	case *soak:
+	case *testkit.Soak:
 		first, programs = uint64(time.Now().UnixNano()), 100_000
 	case race.Enabled || testing.Short():
 		programs = 200
@@ -190,7 +191,7 @@ func drawProgram(seed uint64) *program {
 // play plays the program, in a bubble.
 func (p *program) play() {
 	p.connect()
-	sleeping, wake := context.WithCancel(background)
+	sleeping, wake := context.WithCancel(testkit.Background)
 	p.wake = wake
 	defer p.end()
 	for _, th := range p.threads {
@@ -238,7 +239,7 @@ func (p *program) connect() {
 		}}))
 		opts = append(opts, asterisque.WithMaxPart(p.partLen))
 		if p.intercepted {
-			opts = append(opts, asterisque.WithMadeInterceptors(passesOn), asterisque.WithServedInterceptors(passesOn))
+			opts = append(opts, asterisque.WithMadeInterceptors(testkit.Passes), asterisque.WithServedInterceptors(testkit.Passes))
 		}
 		if p.resumes {
 			opts = append(opts, asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithAccess(asterisque.Access{PlainCredentials: true}))
@@ -249,9 +250,9 @@ func (p *program) connect() {
 	var err error
 	if p.resumes {
 		how := asterisque.Reconnection{First: time.Millisecond, Most: 10 * time.Millisecond, Dial: p.dialer.dial}
-		p.conn, err = p.nodes[0].Connect(background, "", how)
-	} else if w, failed := p.dialer.dial(background); failed == nil {
-		_, err = p.nodes[0].Attach(background, w)
+		p.conn, err = p.nodes[0].Connect(testkit.Background, "", how)
+	} else if w, failed := p.dialer.dial(testkit.Background); failed == nil {
+		_, err = p.nodes[0].Attach(testkit.Background, w)
 	} else {
 		err = failed
 	}
@@ -277,7 +278,7 @@ func (p *program) run(sleeping context.Context, th thread) {
 		if e.sleepy {
 			p.actors.Go(func() { e.run(sleeping) })
 		} else {
-			e.run(background)
+			e.run(testkit.Background)
 		}
 	}
 }
@@ -316,7 +317,7 @@ func (p *program) disturb() {
 	}
 	switch s := p.sessions[p.endOf]; p.ending {
 	case drains:
-		time.AfterFunc(p.endAt, func() { s.Shutdown(background) })
+		time.AfterFunc(p.endAt, func() { s.Shutdown(testkit.Background) })
 	case closes:
 		time.AfterFunc(p.endAt, func() { s.Close() })
 	}

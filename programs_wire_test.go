@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
@@ -62,7 +63,7 @@ func (d *progDialer) dial(ctx context.Context) (wire.Wire, error) {
 	a, b, lose := d.cable.wires(d.made)
 	d.made++
 	d.lose = lose
-	go d.to.Accept(background, b) // ends with the handshake
+	go d.to.Accept(testkit.Background, b) // ends with the handshake
 	return a, nil
 }
 

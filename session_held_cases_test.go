@@ -10,6 +10,7 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/pipe"
 	"github.com/stretchr/testify/require"
 )
@@ -75,7 +76,7 @@ func heldCases() (cases []heldCase) {
 	waiting("durable, long key", 7_000, waitUnary, 8, func(i int) message.Meta {
 		return message.Meta{Key: binary.BigEndian.AppendUint64(make([]byte, 56), uint64(i))}
 	}, somebody)
-	waiting("traced, 300 B", 4_000, waitUnary, 8, func(int) message.Meta { return message.Meta{Trace: make([]byte, 300)} }, asterisque.WithServedInterceptors(passes))
+	waiting("traced, 300 B", 4_000, waitUnary, 8, func(int) message.Meta { return message.Meta{Trace: make([]byte, 300)} }, asterisque.WithServedInterceptors(testkit.Passes))
 	waiting("trace for nobody, 300 B", 4_000, waitUnary, 8, func(int) message.Meta { return message.Meta{Trace: make([]byte, 300)} })
 	for _, size := range []int{1, 300, 4000} {
 		waiting(fmt.Sprintf("metadata, %d B", size), 2_000, waitUnary, 8, func(int) message.Meta {
@@ -152,7 +153,7 @@ func heldCases() (cases []heldCase) {
 				}
 			},
 			open: func(r *heldRig) {
-				require.Eventually(r.t, func() bool { return r.s.Stats().Running == pipes }, hangs, time.Millisecond)
+				require.Eventually(r.t, func() bool { return r.s.Stats().Running == pipes }, testkit.Patience, time.Millisecond)
 			},
 		})
 	}
@@ -177,11 +178,11 @@ func heldCases() (cases []heldCase) {
 			name: "outbound Blocks, " + name, n: pipes * each, stuck: true, until: outboundMessages,
 			open: func(r *heldRig) {
 				for range pipes {
-					p, err := r.s.Open(background, 1, nil)
+					p, err := r.s.Open(testkit.Background, 1, nil)
 					require.NoError(r.t, err)
 					r.keep = append(r.keep, p)
 				}
-				require.Eventually(r.t, func() bool { return outboundMessages(r) == 0 }, hangs, time.Millisecond)
+				require.Eventually(r.t, func() bool { return outboundMessages(r) == 0 }, testkit.Patience, time.Millisecond)
 				p := r.keep[0].(*pipe.Pipe)
 				for range 3 { // the Wire is full
 					p.Post(make([]byte, 80<<10))
@@ -223,10 +224,10 @@ func heldCases() (cases []heldCase) {
 				return st.Outbound.Messages + st.Parked
 			},
 			open: func(r *heldRig) {
-				p, err := r.s.Open(background, 1, nil)
+				p, err := r.s.Open(testkit.Background, 1, nil)
 				require.NoError(r.t, err)
 				r.keep = append(r.keep, p)
-				require.Eventually(r.t, func() bool { return outboundMessages(r) == 0 }, hangs, time.Millisecond)
+				require.Eventually(r.t, func() bool { return outboundMessages(r) == 0 }, testkit.Patience, time.Millisecond)
 				for range 3 { // the Wire is full
 					p.Post(make([]byte, 80<<10))
 				}
@@ -252,7 +253,7 @@ func heldCases() (cases []heldCase) {
 	answers("errors of streams, 100 B", 2000, failsStream, stream)
 	answers("errors, 256 KiB of detail", 50, failsDetail, nil)
 	answers("refused: no function", 3000, 999, nil)
-	little := asterisque.WithLimits(asterisque.Limits{Outbound: bytesOf(100<<10, 1<<30)})
+	little := asterisque.WithLimits(asterisque.Limits{Outbound: testkit.BytesOf(100<<10, 1<<30)})
 	window, many := asterisque.WithLimits(asterisque.Limits{Window: 256 << 10}), asterisque.WithWorkers(asterisque.Workers{Session: 6000})
 	answers("parked results, 10 B", 5000, giveSmall, nil, little, window, many)
 	answers("parked results, 6000 B", 500, give6000, nil, little, window, many)
@@ -288,7 +289,7 @@ func heldCases() (cases []heldCase) {
 			name: "left over, " + name, n: pipes * each, opts: []asterisque.Option{noWindow}, until: inboundMessages,
 			open: func(r *heldRig) {
 				for range pipes {
-					p, err := r.s.Open(background, 1, nil)
+					p, err := r.s.Open(testkit.Background, 1, nil)
 					require.NoError(r.t, err)
 					r.keep = append(r.keep, p)
 				}
@@ -304,7 +305,7 @@ func heldCases() (cases []heldCase) {
 			end: func(r *heldRig) {
 				for _, p := range r.keep {
 					for {
-						if _, err := p.(*pipe.Pipe).Recv(background); err == io.EOF {
+						if _, err := p.(*pipe.Pipe).Recv(testkit.Background); err == io.EOF {
 							break
 						}
 					}
@@ -368,9 +369,6 @@ func withUnknown(f []byte, size int) []byte {
 func inboundMessages(r *heldRig) int { return r.s.Stats().Inbound.Messages }
 
 func outboundMessages(r *heldRig) int { return r.s.Stats().Outbound.Messages }
-
-// passes is an interceptor that does nothing.
-func passes(ctx context.Context, c *asterisque.Call, next asterisque.Next) error { return next(ctx, c) }
 
 // looks is one that looks at the parameters.
 func looks(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/asterisque-go/asterisque/codec"
 	"github.com/asterisque-go/asterisque/codec/message"
 	"github.com/asterisque-go/asterisque/internal/race"
+	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/internal/weightest"
 	"github.com/asterisque-go/asterisque/limits"
 	"github.com/asterisque-go/asterisque/pipe"
@@ -81,7 +82,7 @@ func (r *heldRig) service() *asterisque.Service {
 func (r *heldRig) add(m interface{ AppendTo([]byte) []byte }) { r.addFrame(m.AppendTo(nil)) }
 
 func (r *heldRig) addFrame(f []byte) {
-	for _, f := range divided(f) {
+	for _, f := range testkit.Divided(f) {
 		r.made = append(binary.BigEndian.AppendUint32(r.made, uint32(len(f))), f...)
 	}
 }
@@ -100,7 +101,7 @@ const worker = 128
 // begin connects both sides.
 func (r *heldRig) begin(c *heldCase) {
 	opts := []asterisque.Option{
-		asterisque.WithService(r.service()), asterisque.WithLimits(asterisque.Limits{Inbound: bytesOf(1<<29, 1<<30), Outbound: bytesOf(1<<29, 1<<30)}),
+		asterisque.WithService(r.service()), asterisque.WithLimits(asterisque.Limits{Inbound: testkit.BytesOf(1<<29, 1<<30), Outbound: testkit.BytesOf(1<<29, 1<<30)}),
 		asterisque.WithDurableAnswers(asterisque.DurableAnswers{For: time.Hour, Calls: -1, Bytes: -1}),
 	}
 	r.node = asterisque.NewNode(append(opts, c.opts...)...)
@@ -108,19 +109,19 @@ func (r *heldRig) begin(c *heldCase) {
 	if c.stuck {
 		r.peer, there = wire.Pipe()
 	} else {
-		a, b := tcpPair(r.t)
+		a, b := testkit.TcpPair(r.t)
 		r.peer, there = wire.FromConn(a), wire.FromConn(b)
 	}
 	r.t.Cleanup(func() { r.peer.Close(); r.node.Close() })
 	sessions := make(chan *asterisque.Session, 1)
 	go func() {
-		s, err := r.node.Accept(background, there)
+		s, err := r.node.Accept(testkit.Background, there)
 		if err != nil {
 			r.t.Error(err)
 		}
 		sessions <- s
 	}()
-	hi := hello()
+	hi := testkit.Hello()
 	hi.MaxMessage = 4 << 20
 	require.NoError(r.t, r.peer.WriteFrames([][]byte{hi.AppendTo(nil)}))
 	_, err := r.peer.ReadFrame(1 << 20)
@@ -155,7 +156,7 @@ func TestWhatIsCountedIsHeld(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector holds more")
 	}
-	goroutine() // for workers, which are used again
+	testkit.Goroutine() // for workers, which are used again
 	room := make([]byte, 0, 26<<20)
 	for _, c := range heldCases() {
 		t.Run(c.name, func(t *testing.T) {
@@ -181,7 +182,7 @@ func (c *heldCase) measure(t *testing.T, room []byte) float64 {
 	if len(r.first) > 0 {
 		require.NoError(t, r.peer.(wire.BatchWriter).WriteBatch(r.first))
 		r.first = nil
-		require.Eventually(t, func() bool { return r.s.Stats().Running > 0 }, hangs, time.Millisecond)
+		require.Eventually(t, func() bool { return r.s.Stats().Running > 0 }, testkit.Patience, time.Millisecond)
 	}
 	if c.open != nil {
 		c.open(r)
@@ -192,7 +193,7 @@ func (c *heldCase) measure(t *testing.T, room []byte) float64 {
 	} else {
 		require.NoError(t, r.peer.(wire.BatchWriter).WriteBatch(r.made))
 	}
-	require.Eventually(t, func() bool { return c.until(r) >= r.n || r.s.Err() != nil }, hangs, time.Millisecond)
+	require.Eventually(t, func() bool { return c.until(r) >= r.n || r.s.Err() != nil }, testkit.Patience, time.Millisecond)
 	require.NoError(t, r.s.Err())
 	held := weightest.Heap() - before - r.apart
 	counted = r.counted(c) - counted
@@ -209,6 +210,6 @@ func (c *heldCase) measure(t *testing.T, room []byte) float64 {
 		st := r.s.Stats()
 		return st.Inbound == limits.Amount{} && st.Outbound == limits.Amount{} && st.Holding+st.Waiting+st.Running+st.Receiving == 0
 	}
-	require.Eventually(t, gone, hangs, time.Millisecond, "%+v", r.s.Stats())
+	require.Eventually(t, gone, testkit.Patience, time.Millisecond, "%+v", r.s.Stats())
 	return float64(counted) / float64(held)
 }

@@ -88,12 +88,13 @@ func TestTestsOfTheLowestPackagesComeFirst(t *testing.T) {
 		{path: "internal/native", imports: []string{"codec"}},
 		{path: "internal/piping", tested: true, imports: []string{"codec"}},
 		{path: "pipe", tested: true, imports: []string{"internal/piping"}},
+		{path: "test/calls", tested: true, imports: []string{"."}},
 	}
 	var paths []string
 	for _, f := range suites(all, "internal/piping") {
 		paths = append(paths, f.path)
 	}
-	require.Equal(t, []string{"internal/piping", "pipe", "."}, paths)
+	require.Equal(t, []string{"internal/piping", "pipe", ".", "test/calls"}, paths)
 }
 
 func TestVerdicts(t *testing.T) {

@@ -18,12 +18,15 @@ const module = "github.com/asterisque-go/asterisque"
 // changed are the packages whose code is changed, with those inside them.
 var changed = []string{".", "pipe", "stream", "internal", "limits", "priority", "codec"}
 
+// blackBox is the folder of the tests of the root that see it from outside.
+const blackBox = "test"
+
 // forTests are packages that only tests and the makers of this project use: nobody has to notice if
 // they change.
 var forTests = []string{
 	"internal/attack", "internal/callbench", "internal/flowmodel", "internal/knot", "internal/leak",
 	"internal/mutate", "internal/project", "internal/race", "internal/restart",
-	"internal/roomtest", "internal/testtls", "internal/weightest",
+	"internal/roomtest", "internal/testkit", "internal/testtls", "internal/weightest",
 }
 
 // folder is a package of the module.
@@ -86,11 +89,11 @@ func (f folder) counts() bool {
 		return false
 	}
 	top, _, _ := strings.Cut(f.path, "/")
-	return slices.Contains(changed, top)
+	return top == blackBox || slices.Contains(changed, top)
 }
 
 // suites returns the packages whose tests ought to notice a change of the package at p: its own,
-// then those that import it, and the root last.
+// then those that import it, and those of the root last.
 func suites(all []folder, p string) []folder {
 	var own, importers, root []folder
 	for _, f := range all {
@@ -98,7 +101,7 @@ func suites(all []folder, p string) []folder {
 		case !f.tested:
 		case f.path == p:
 			own = append(own, f)
-		case f.path == ".":
+		case f.path == ".", strings.HasPrefix(f.path, blackBox+"/"):
 			root = append(root, f)
 		case slices.Contains(f.imports, p):
 			importers = append(importers, f)

@@ -59,7 +59,7 @@ var floors = map[string]int{
 }
 
 // forTests are folders of packages that only tests import. They may import anything.
-var forTests = []string{"internal/attack", "internal/callbench", "internal/flowmodel", "internal/leak", "internal/project", "internal/race", "internal/restart", "internal/roomtest", "internal/testtls", "internal/vectors", "internal/weightest", "wire/wiretest"}
+var forTests = []string{"internal/attack", "internal/callbench", "internal/flowmodel", "internal/leak", "internal/project", "internal/race", "internal/restart", "internal/roomtest", "internal/testkit", "internal/testtls", "internal/vectors", "internal/weightest", "wire/wiretest"}
 
 func TestPackagesImportOnlyFromFloorsBelow(t *testing.T) {
 	imports := importsByFolder(t)

@@ -16,8 +16,11 @@ import (
 // bubble of synctest time is free.
 func TestSleepsAreInBubblesOrSayWhatTheyWaitFor(t *testing.T) {
 	folders := make(map[string]map[string]string)
-	for _, file := range filesThat(t, "_test.go") {
+	for _, file := range filesThat(t, ".go") {
 		dir := filepath.Dir(file)
+		if !strings.HasSuffix(file, "_test.go") && dir != "internal/testkit" {
+			continue
+		}
 		if folders[dir] == nil {
 			folders[dir] = make(map[string]string)
 		}

@@ -1,0 +1,53 @@
+package testkit
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/limits"
+)
+
+// Journal records what OnState is told.
+type Journal struct {
+	mu   sync.Mutex
+	list []string
+	Last error
+}
+
+// Note is an OnState.
+func (j *Journal) Note(_ *asterisque.Connection, s asterisque.ConnectionState, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.list = append(j.list, s.String())
+	j.Last = err
+}
+
+// Read returns the states so far.
+func (j *Journal) Read() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return append([]string(nil), j.list...)
+}
+
+// States records what Hooks.LimitChanged is told.
+type States struct {
+	mu  sync.Mutex
+	got []string
+}
+
+// Option gives a node the hook that is recorded.
+func (s *States) Option() asterisque.Option {
+	return asterisque.WithHooks(asterisque.Hooks{LimitChanged: func(_ *asterisque.Session, d asterisque.Direction, st limits.State) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.got = append(s.got, fmt.Sprint(d, " ", st))
+	}})
+}
+
+// List returns the changes so far.
+func (s *States) List() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string(nil), s.got...)
+}

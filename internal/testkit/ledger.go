@@ -1,0 +1,56 @@
+package testkit
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/asterisque-go/asterisque"
+)
+
+// ledger is a service that notes which calls of work have begun, in their order.
+type ledger struct {
+	mu    sync.Mutex
+	begun []int
+	Svc   *asterisque.Service
+}
+
+// NewLedger returns a ledger whose calls take what serve says.
+func NewLedger(serve func(ctx context.Context, n int) (int, error)) *ledger {
+	l := &ledger{Svc: asterisque.NewService()}
+	Work.Handle(l.Svc, func(ctx context.Context, n int) (int, error) {
+		l.mu.Lock()
+		l.begun = append(l.begun, n)
+		l.mu.Unlock()
+		return serve(ctx, n)
+	})
+	return l
+}
+
+// List returns the calls that have begun so far.
+func (l *ledger) List() []int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]int(nil), l.begun...)
+}
+
+// UpTo returns the numbers from 0 to n-1.
+func UpTo(n int) (list []int) {
+	for i := range n {
+		list = append(list, i)
+	}
+	return list
+}
+
+// Dreamers is a service whose calls of work run until their contexts end, and counts those.
+func Dreamers() (svc *asterisque.Service, running *atomic.Int64) {
+	running = new(atomic.Int64)
+	l := NewLedger(func(ctx context.Context, n int) (int, error) {
+		running.Add(1)
+		defer running.Add(-1)
+		<-ctx.Done()
+		return n, nil
+	})
+	Echo.Handle(l.Svc, func(_ context.Context, s string) (string, error) { return s, nil })
+	return l.Svc, running
+}

@@ -1,0 +1,169 @@
+package calls
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/race"
+	"github.com/asterisque-go/asterisque/internal/testkit"
+	"github.com/asterisque-go/asterisque/internal/weightest"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// intact reports whether b is what noise has returned.
+func intact(b []byte) bool {
+	data, want := b[:len(b)-sha256.Size], b[len(b)-sha256.Size:]
+	sum := sha256.Sum256(data)
+	return bytes.Equal(sum[:], want)
+}
+
+// TestBorrowedParamsAreTheHandlersUntilItReturns has many calls with parameters of all sizes run
+// beside each other, whose handlers and callers look at every byte.
+func TestBorrowedParamsAreTheHandlersUntilItReturns(t *testing.T) {
+	check := func(params []byte) ([]byte, error) {
+		for range 3 {
+			if !intact(params) {
+				return nil, codec.ErrBadParams
+			}
+			runtime.Gosched()
+		}
+		return params, nil
+	}
+	svc := asterisque.NewService()
+	testkit.Raw.Handle(svc, func(_ context.Context, b []byte) ([]byte, error) { return check(b) }, asterisque.WithBorrowedParams())
+	testkit.Decoded.Handle(svc, func(_ context.Context, l testkit.Letter) (testkit.Letter, error) {
+		b, err := check(l.Text)
+		return testkit.Letter{Text: b}, err
+	})
+	svc.Handle(62, "untyped", func(_ context.Context, _ *pipe.Pipe, b []byte) ([]byte, error) { return check(b) }, asterisque.WithBorrowedParams())
+	inline := asterisque.Func[[]byte, []byte](63, "inline")
+	inline.Handle(svc, func(_ context.Context, b []byte) ([]byte, error) { return check(b) }, asterisque.WithBorrowedParams(), asterisque.WithInline())
+	lent, _ := testkit.Connect(t, svc, asterisque.WithCodecs(codec.Raw))
+	plain, _ := testkit.Connect(t, svc)
+
+	var wg sync.WaitGroup
+	for seed := range uint64(8) {
+		wg.Go(func() {
+			rnd := rand.New(rand.NewPCG(seed, 0))
+			room := asterisque.WithResultBuffer(make([]byte, 100_000))
+			for i := range 32 {
+				params := testkit.Noise(rnd, rnd.IntN(160_000))
+				var result []byte
+				var err error
+				switch i % 4 {
+				case 0:
+					result, err = testkit.Raw.Call(testkit.Background, lent, params, room)
+				case 1:
+					result, err = lent.Call(testkit.Background, 62, params, room)
+				case 2:
+					var l testkit.Letter
+					l, err = testkit.Decoded.Call(testkit.Background, plain, testkit.Letter{Text: params}, room)
+					result = l.Text
+				default:
+					result, err = inline.Call(testkit.Background, lent, params)
+				}
+				if err != nil || !bytes.Equal(params, result) {
+					t.Errorf("%d bytes: %v", len(params), err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestParamsThatAreNotBorrowedAreTheHandlersForGood(t *testing.T) {
+	var kept [][]byte
+	svc := asterisque.NewService()
+	testkit.Raw.Handle(svc, func(_ context.Context, b []byte) ([]byte, error) { kept = append(kept, b); return nil, nil })
+	testkit.Decoded.Handle(svc, func(_ context.Context, l testkit.Letter) (testkit.Letter, error) {
+		kept = append(kept, l.Text)
+		return testkit.Letter{}, nil
+	}, asterisque.WithBorrowedParams())
+	lent, _ := testkit.Connect(t, svc, asterisque.WithCodecs(codec.Raw))
+	plain, _ := testkit.Connect(t, svc)
+	rnd := rand.New(rand.NewPCG(1, 1))
+	for range 30 {
+		_, err := testkit.Raw.Call(testkit.Background, lent, testkit.Noise(rnd, 60_000))
+		require.NoError(t, err)
+		_, err = testkit.Decoded.Call(testkit.Background, plain, testkit.Letter{Text: testkit.Noise(rnd, 60_000)})
+		require.NoError(t, err)
+	}
+	require.Len(t, kept, 60)
+	for _, b := range kept {
+		require.True(t, intact(b))
+	}
+}
+
+func TestLargeCallsNeedNoNewMemory(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector has pools forget")
+	}
+	svc := asterisque.NewService()
+	testkit.Raw.Handle(svc, func(_ context.Context, b []byte) ([]byte, error) { return b, nil }, asterisque.WithBorrowedParams())
+	dialled, _ := testkit.Connect(t, svc, asterisque.WithCodecs(codec.Raw))
+	for size, most := range map[int]int{4 << 10: 2 << 10, 64 << 10: 16 << 10} {
+		params, room := make([]byte, size), asterisque.WithResultBuffer(make([]byte, size))
+		call := func() {
+			_, err := testkit.Raw.Call(testkit.Background, dialled, params, room)
+			require.NoError(t, err)
+		}
+		call()
+		const calls = 200
+		spent := weightest.Allocated(func() {
+			for range calls {
+				call()
+			}
+		})
+		require.Less(t, spent/calls, most, "bytes for a call of %d, both ends", size)
+	}
+}
+
+func TestAResultBufferIsUsedIfItHasRoom(t *testing.T) {
+	svc := asterisque.NewService()
+	svc.Handle(5, "echo", func(_ context.Context, _ *pipe.Pipe, b []byte) ([]byte, error) { return b, nil })
+	dialled, _ := testkit.Connect(t, svc)
+	buf := []byte("what was here before")
+	result, err := dialled.Call(testkit.Background, 5, []byte("result"), asterisque.WithResultBuffer(buf))
+	require.NoError(t, err)
+	require.Equal(t, "result", string(result))
+	require.Same(t, &buf[0], &result[0])
+
+	long := bytes.Repeat([]byte("long "), 100)
+	result, err = dialled.Call(testkit.Background, 5, long, asterisque.WithResultBuffer(buf))
+	require.NoError(t, err)
+	require.Equal(t, long, result)
+	require.Equal(t, "result", string(buf[:6]), "it does not fit, and so nothing of it is there")
+}
+
+// TestAResultBufferIsTheCallersAgainAfterTheCall fails, under the race detector, if an answer is
+// still written into the buffer of a call that has been given up.
+func TestAResultBufferIsTheCallersAgainAfterTheCall(t *testing.T) {
+	svc := asterisque.NewService()
+	svc.Handle(5, "slow echo", func(ctx context.Context, _ *pipe.Pipe, b []byte) ([]byte, error) {
+		runtime.Gosched()
+		return b, nil
+	})
+	dialled, _ := testkit.Connect(t, svc)
+	buf := make([]byte, 1000)
+	given := 0
+	for i := range 300 {
+		ctx, cancel := context.WithTimeout(testkit.Background, time.Duration(i)*time.Microsecond)
+		if _, err := dialled.Call(ctx, 5, make([]byte, 1000), asterisque.WithResultBuffer(buf)); err != nil {
+			require.ErrorIs(t, err, asterisque.ErrExpired)
+			given++
+		}
+		clear(buf)
+		cancel()
+	}
+	require.Positive(t, given)
+}

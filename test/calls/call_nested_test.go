@@ -1,0 +1,222 @@
+package calls
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/testkit"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+// deep is how deep calls back nest in these tests: far deeper than there are workers.
+const deep = 50
+
+// serialNode offers nested, with one worker.
+func serialNode(opts ...asterisque.Option) *asterisque.Node {
+	svc := asterisque.NewService()
+	testkit.Nested.Handle(svc, nestedHandler)
+	return asterisque.NewNode(append([]asterisque.Option{asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1})}, opts...)...)
+}
+
+// TestCallsBackThatAreDeeperThanThereAreWorkersFinish has one worker on each side, and one node
+// worker in some cases.
+func TestCallsBackThatAreDeeperThanThereAreWorkersFinish(t *testing.T) {
+	type pair func(t testing.TB, here, there *asterisque.Node) (dialled, accepted *asterisque.Session)
+	for wireName, connected := range map[string]pair{
+		"over TCP": testkit.ConnectNodes,
+		"over a Wire without a buffer": func(t testing.TB, here, there *asterisque.Node) (dialled, accepted *asterisque.Session) {
+			a, b := testkit.Unbuffered()
+			return asterisquetest.ConnectOver(t, here, there, a, b)
+		},
+	} {
+		for optName, opts := range map[string][]asterisque.Option{
+			"":                             nil,
+			", with little room":           {asterisque.WithLimits(asterisque.Limits{Inbound: testkit.BytesOf(256<<10, 1<<20)})},
+			", with one worker for a node": {asterisque.WithWorkers(asterisque.Workers{Node: 1})},
+			", at tight limits":            {asterisque.WithLimits(asterisque.Limits{Inbound: testkit.BytesOf(256<<10, 1<<20), Outbound: testkit.Messages(2, 10_000)})},
+		} {
+			for _, chains := range []int{1, 20} {
+				t.Run(fmt.Sprintf("%d %s%s", chains, wireName, optName), func(t *testing.T) {
+					here, there := serialNode(opts...), serialNode(opts...)
+					t.Cleanup(func() { here.Close(); there.Close() })
+					dialled, accepted := connected(t, here, there)
+					ctx, cancel := context.WithTimeout(testkit.Background, 30*time.Second)
+					defer cancel()
+					var wg sync.WaitGroup
+					for range chains {
+						wg.Go(func() {
+							if got, err := testkit.Nested.Call(ctx, dialled, deep); err != nil || got != deep {
+								t.Errorf("got %d, %v", got, err)
+							}
+						})
+					}
+					wg.Wait()
+					testkit.WantIdle(t, dialled, accepted)
+				})
+			}
+		}
+	}
+}
+
+// TestChainsFromBothSidesWithOneWorkerEachFinish: a call back waits for no worker, so neither
+// side's only one waits for the other's.
+func TestChainsFromBothSidesWithOneWorkerEachFinish(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := serialNode(), serialNode()
+		defer here.Close()
+		defer there.Close()
+		dialled, accepted := asterisquetest.ConnectNodes(t, here, there)
+		var wg sync.WaitGroup
+		for _, s := range []*asterisque.Session{dialled, accepted} {
+			for range 20 {
+				wg.Go(func() {
+					if got, err := testkit.Nested.Call(testkit.Background, s, deep); err != nil || got != deep {
+						t.Errorf("got %d, %v", got, err)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		testkit.WantIdle(t, dialled, accepted)
+	})
+}
+
+// TestWithinOneCallBackCallsRunSideBySide has a stream stay open while another call is made beside
+// it, both of them within the same call back.
+func TestWithinOneCallBackCallsRunSideBySide(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc := testkit.EchoService()
+		outer, back := asterisque.Func[string, string](70, "outer"), asterisque.Func[string, string](71, "back")
+		outer.Handle(svc, func(ctx context.Context, s string) (string, error) {
+			return back.Call(ctx, asterisque.SessionOf(ctx), s)
+		})
+		svc.Handle(50, "until the end", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+			if _, err := p.Recv(ctx); err != io.EOF {
+				return nil, err
+			}
+			return nil, nil
+		})
+		callers := asterisque.NewService()
+		back.Handle(callers, func(ctx context.Context, s string) (string, error) {
+			sess := asterisque.SessionOf(ctx)
+			var streams []*pipe.Pipe
+			for range 5 {
+				p, err := sess.Open(ctx, 50, nil)
+				if err != nil {
+					return "", err
+				}
+				streams = append(streams, p)
+			}
+			got, err := testkit.Echo.Call(ctx, sess, s)
+			if err != nil {
+				return "", err
+			}
+			for _, p := range streams {
+				p.CloseSend()
+				if _, err := p.Result(ctx); err != nil {
+					return "", err
+				}
+			}
+			return got, nil
+		})
+		here, there := asterisque.NewNode(asterisque.WithService(callers)), asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 10}))
+		defer here.Close()
+		defer there.Close()
+		dialled, accepted := asterisquetest.ConnectNodes(t, here, there)
+		ctx, cancel := context.WithTimeout(testkit.Background, time.Minute)
+		defer cancel()
+		got, err := outer.Call(ctx, dialled, "x")
+		require.NoError(t, err)
+		require.Equal(t, "x", got)
+		testkit.WantIdle(t, dialled, accepted)
+	})
+}
+
+// TestCallsWithinACallBackRunUpToTheirNumber: each is lent a worker, and beyond what was announced
+// they are refused.
+func TestCallsWithinACallBackRunUpToTheirNumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 256
+		p, s := testkit.RawSession(t, asterisque.WithService(testkit.CallsBackService()), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
+		p.Send(&message.Open{Pipe: 0, Function: 51})
+		within := p.Open().Pipe
+		for i := range uint64(most + 10) {
+			p.Send(&message.Open{Pipe: 2 + 2*i, Function: 50, Meta: message.Meta{Nested: true, Within: within}})
+		}
+		for range 10 {
+			c := p.Close()
+			require.Equal(t, codec.Overloaded, c.Abort.Code)
+			require.Equal(t, codec.Refused, c.Abort.Ran)
+		}
+		synctest.Wait()
+		require.Equal(t, 1+most, s.Stats().Running)
+		require.Zero(t, s.Stats().Waiting)
+		s.Close()
+		synctest.Wait()
+		require.Empty(t, testkit.Busy(s))
+		require.Equal(t, 1+most, s.Stats().MostRunning)
+	})
+}
+
+// TestACallWithinWhatIsOverOrNeverWasIsRefused: what a peer says of enclosing calls is not to be
+// trusted.
+func TestACallWithinWhatIsOverOrNeverWasIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, s := testkit.RawSession(t, asterisque.WithService(testkit.CallsBackService()), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
+		for i, within := range []uint64{1, 0, 2, 1 << 40} {
+			// not opened yet; the peer's own, which do not count; nonsense
+			p.Send(&message.Open{Pipe: uint64(2 * i), Function: 50, Meta: message.Meta{Nested: true, Within: within}})
+			c := p.Close()
+			require.Equal(t, codec.Canceled, c.Abort.Code)
+			require.Equal(t, codec.Refused, c.Abort.Ran)
+		}
+		require.NoError(t, s.Err())
+		require.Zero(t, s.Stats().MostRunning)
+		require.Zero(t, s.Stats().Nested.Held)
+		s.Close()
+		synctest.Wait()
+		require.Empty(t, testkit.Busy(s))
+	})
+}
+
+// TestAChainEndsWithItsOutermostCall cancels the outermost call of a chain while the innermost
+// handler waits.
+func TestAChainEndsWithItsOutermostCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		innermost := make(chan struct{})
+		newNode := func() *asterisque.Node {
+			svc := asterisque.NewService()
+			testkit.Nested.Handle(svc, func(ctx context.Context, n int) (int, error) {
+				if n == 0 {
+					close(innermost)
+					<-ctx.Done()
+					return 0, ctx.Err()
+				}
+				return testkit.Nested.Call(ctx, asterisque.SessionOf(ctx), n-1)
+			})
+			return asterisque.NewNode(asterisque.WithService(svc), asterisque.WithWorkers(asterisque.Workers{Session: 1}))
+		}
+		here, there := newNode(), newNode()
+		defer here.Close()
+		defer there.Close()
+		dialled, accepted := asterisquetest.ConnectNodes(t, here, there)
+		ctx, cancel := context.WithCancel(testkit.Background)
+		go func() { <-innermost; cancel() }()
+		_, err := testkit.Nested.Call(ctx, dialled, 7)
+		require.ErrorIs(t, err, context.Canceled)
+		synctest.Wait()
+		require.Empty(t, testkit.Busy(dialled))
+		require.Empty(t, testkit.Busy(accepted))
+	})
+}

@@ -1,0 +1,147 @@
+package connections
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/testkit"
+	"github.com/asterisque-go/asterisque/internal/testtls"
+	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/wiretest"
+)
+
+// connectTo connects n to what listens at url, and returns why that failed.
+func connectTo(t *testing.T, n *asterisque.Node, url string) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(testkit.Background, testkit.Patience)
+	defer cancel()
+	conn, err := n.Connect(ctx, url, asterisque.Reconnection{First: time.Millisecond, Most: 10 * time.Millisecond})
+	if err == nil {
+		conn.Close()
+	}
+	return err
+}
+
+func TestWhatCannotSucceedIsNotTriedAgain(t *testing.T) {
+	ca, other := testtls.NewAuthority(t), testtls.NewAuthority(t)
+	plain := testkit.Serve(t, testkit.NewNode(t, asterisque.WithService(testkit.EchoService())))
+	raw := testkit.Serve(t, testkit.NewNode(t, asterisque.WithCodecs(codec.Raw)))
+	refusing := testkit.Serve(t, testkit.NewNode(t, asterisque.WithAccess(asterisque.Access{Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
+		return nil, asterisque.ErrUnauthorized.Withf("not you")
+	}})))
+	secure := testkit.Listen(t, testkit.NewNode(t), "tls://127.0.0.1:0", wire.Options{TLS: ca.Server()})
+	expired := testkit.Listen(t, testkit.NewNode(t), "tls://127.0.0.1:0", wire.Options{TLS: &tls.Config{Certificates: []tls.Certificate{ca.Issue("server", -time.Minute)}}})
+	strict := ca.Server()
+	strict.ClientAuth = tls.RequireAndVerifyClientCert
+	demanding := testkit.Listen(t, testkit.NewNode(t), "tls://127.0.0.1:0", wire.Options{TLS: strict})
+
+	for _, c := range []struct {
+		name, url string
+		opt       asterisque.Option
+		want      string
+	}{
+		{"the server's authority is unknown", secure, asterisque.WithTLS(other.Client()), "unknown authority"},
+		{"the server's certificate has expired", expired, asterisque.WithTLS(ca.Client()), "expired"},
+		{"a client certificate is missing", demanding, asterisque.WithTLS(ca.Client()), "certificate"},
+		{"the client's authority is unknown", demanding, asterisque.WithTLS(ca.Client(other.Issue("stranger", time.Hour))), "certificate"},
+		{"the client's certificate has expired", demanding, asterisque.WithTLS(ca.Client(ca.Issue("late", -time.Minute))), "certificate"},
+		{"the server does not speak TLS", "tls" + plain[len("tcp"):], asterisque.WithTLS(ca.Client()), "TLS"},
+		{"no common codec", raw, asterisque.WithCodecs(codec.JSON), "no common value codec"},
+		{"the peer is refused", refusing, asterisque.WithID("x"), "not you"},
+		{"no such scheme", "carrier-pigeon://roof", asterisque.WithID("x"), "carrier-pigeon"},
+		{"no URL at all", "127.0.0.1:5330", asterisque.WithID("x"), ""},
+		{"an option does not fit", plain, asterisque.WithWorkers(asterisque.Workers{Session: -1}), "Workers.Session"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := connectTo(t, testkit.NewNode(t, c.opt), c.url)
+			require.ErrorContains(t, err, c.want)
+			require.NotErrorIs(t, err, context.DeadlineExceeded)
+		})
+	}
+}
+
+func TestAnotherVersionIsNotTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here := asterisque.NewNode()
+		defer here.Close()
+		dials := 0
+		_, err := here.Connect(testkit.Background, "", asterisque.Reconnection{Dial: func(context.Context) (wire.Wire, error) {
+			dials++
+			a, b := wire.Pipe()
+			go func() {
+				b.ReadFrame(1 << 20)
+				h := testkit.Hello()
+				h.Version, h.Session = 0, make([]byte, 16)
+				b.WriteFrames([][]byte{h.AppendTo(nil)})
+			}()
+			return a, nil
+		}})
+		require.ErrorIs(t, err, asterisque.ErrHandshake)
+		require.ErrorContains(t, err, "version 0")
+		require.Equal(t, 1, dials)
+	})
+}
+
+// TestWhatMayPassIsTriedAgain has attempts that fail, before one succeeds.
+func TestWhatMayPassIsTriedAgain(t *testing.T) {
+	closing := func(say ...interface{ AppendTo([]byte) []byte }) func() (wire.Wire, error) {
+		return func() (wire.Wire, error) {
+			a, b := wire.Pipe()
+			go func() {
+				b.ReadFrame(1 << 20)
+				for _, m := range say {
+					b.WriteFrames([][]byte{m.AppendTo(nil)})
+				}
+				b.Close()
+			}()
+			return a, nil
+		}
+	}
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
+	for name, fail := range map[string]func() (wire.Wire, error){
+		"the connection is refused":     func() (wire.Wire, error) { return nil, refused },
+		"there is no such host":         func() (wire.Wire, error) { return nil, &net.DNSError{IsNotFound: true} },
+		"the peer closes":               closing(),
+		"the peer is going away":        closing(message.SessionClose{Code: codec.Unavailable, Message: "going away"}),
+		"the peer has too much to do":   closing(message.SessionClose{Code: codec.Overloaded, Message: "too many"}),
+		"the session is closed at once": closing(message.SessionClose{Code: codec.SessionClosed}),
+		"the peer says nothing":         func() (wire.Wire, error) { a, _ := wire.Pipe(); return a, nil },
+		"the wire is cut while it speaks": func() (wire.Wire, error) {
+			a, b := wire.Pipe()
+			go b.ReadFrame(1 << 20)
+			return wiretest.Faulty(a, wiretest.Faults{In: wiretest.Direction{CutAfter: 1}, Out: wiretest.Direction{CutAfter: 20}}), nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(testkit.EchoService()))
+				defer here.Close()
+				defer there.Close()
+				l := &testkit.Links{To: there}
+				var dials atomic.Int64
+				conn, err := here.Connect(testkit.Background, "", asterisque.Reconnection{Dial: func(ctx context.Context) (wire.Wire, error) {
+					if dials.Add(1) <= 3 {
+						return fail()
+					}
+					return l.Dial(ctx)
+				}})
+				require.NoError(t, err)
+				require.EqualValues(t, 4, dials.Load())
+				_, err = testkit.Echo.Call(testkit.Background, conn, "")
+				require.NoError(t, err)
+				conn.Close()
+			})
+		})
+	}
+}

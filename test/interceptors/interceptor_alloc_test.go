@@ -1,0 +1,31 @@
+package interceptors
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/race"
+	"github.com/asterisque-go/asterisque/internal/testkit"
+)
+
+// TestAnInterceptorCostsACallOneAllocationOnEachSide is what a Call needs.
+func TestAnInterceptorCostsACallOneAllocationOnEachSide(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the race detector drops what is kept for the next call")
+	}
+	text := strings.Repeat("*", 64)
+	allocations := func(opts ...asterisque.Option) float64 {
+		dialled, _ := testkit.Connect(t, testkit.EchoService(), opts...)
+		return testing.AllocsPerRun(2000, func() {
+			_, err := testkit.Echo.Call(testkit.Background, dialled, text)
+			require.NoError(t, err)
+		})
+	}
+	without := allocations()
+	require.LessOrEqual(t, allocations(asterisque.WithMadeInterceptors(testkit.Passes)), without+1)
+	require.LessOrEqual(t, allocations(asterisque.WithServedInterceptors(testkit.Passes)), without+1)
+	require.LessOrEqual(t, allocations(asterisque.WithMadeInterceptors(testkit.Passes, testkit.Passes), asterisque.WithServedInterceptors(testkit.Passes, testkit.Passes)), without+2)
+}

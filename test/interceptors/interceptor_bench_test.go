@@ -1,0 +1,32 @@
+package interceptors
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/internal/callbench"
+	"github.com/asterisque-go/asterisque/internal/testkit"
+)
+
+// BenchmarkInterceptedCall is BenchmarkCall by 64 callers, and the same with an interceptor on each
+// side that does nothing.
+func BenchmarkInterceptedCall(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		opts []asterisque.Option
+	}{
+		{"without", nil},
+		{"with", []asterisque.Option{asterisque.WithMadeInterceptors(testkit.Passes), asterisque.WithServedInterceptors(testkit.Passes)}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			sess, _ := testkit.Connect(b, testkit.EchoService(), c.opts...)
+			text := strings.Repeat("*", 64)
+			callbench.InParallel(b, 64, func() error {
+				_, err := testkit.Echo.Call(context.Background(), sess, text)
+				return err
+			})
+		})
+	}
+}

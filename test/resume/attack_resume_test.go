@@ -1,0 +1,104 @@
+package resume
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/attack"
+	"github.com/asterisque-go/asterisque/internal/testkit"
+	"github.com/asterisque-go/asterisque/internal/weightest"
+	"github.com/asterisque-go/asterisque/limits"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+func TestAttackHalfAMessageBeforeACut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: time.Minute}))
+		defer node.Close()
+		conns, _ := testkit.Attackers(t, 1, node, testkit.Resumable())
+		_, err := conns[0].Write(append(binary.BigEndian.AppendUint32(nil, 64<<10), make([]byte, 60<<10)...))
+		require.NoError(t, err)
+		time.Sleep(5 * time.Second)
+		require.Greater(t, node.Stats().Held, 60<<10)
+		conns[0].Close()
+		time.Sleep(5 * time.Second)
+		require.True(t, node.Sessions()[0].Away())
+		attack.Bounded(t, "bytes that count for a session that is away, besides itself", node.Stats().Held-16<<10, 0)
+	})
+}
+
+// TestAttackPingsAfterAResume has much data arrive, and nothing on the next wire.
+func TestAttackPingsAfterAResume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node := asterisque.NewNode(asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}))
+		defer node.Close()
+		p, first := testkit.RawTo(t, node, testkit.Resumable())
+		first.Session, first.Secret = bytes.Clone(first.Session), bytes.Clone(first.Secret)
+		for i := range uint64(20) {
+			p.Send(&message.Open{Pipe: 2 * i, Function: 9, Params: make([]byte, 200_000)})
+			p.Answer()
+		}
+		time.Sleep(time.Second)
+		p.Send(message.Ping{})
+		synctest.Wait()
+		p.W.Close()
+		synctest.Wait()
+		q, second := testkit.RawTo(t, node, testkit.Resuming(first, 20))
+		require.Equal(t, first.Session, second.Session)
+		pongs := 0
+		go func() { // ends with the wire
+			for {
+				f, err := q.W.ReadFrame(1 << 20)
+				if err != nil {
+					return
+				}
+				if testkit.IsPong(f) {
+					pongs++
+				}
+			}
+		}()
+		for n := range uint64(1000) {
+			q.Send(message.Ping{N: n})
+			synctest.Wait()
+		}
+		attack.Bounded(t, "Pongs at once for 1000 Pings after a resume", pongs, 100)
+	})
+}
+
+// TestAttackControlsThatAreNotAcknowledged makes the node answer one Ask after the other, and keep
+// all that.
+func TestAttackControlsThatAreNotAcknowledged(t *testing.T) {
+	const soft, rounds = 4 << 20, 30_000
+	svc := asterisque.NewService()
+	svc.Handle(60, "waits", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) { return nil, recvErr(ctx, p) })
+	node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithResume(asterisque.Resume{For: time.Minute}),
+		asterisque.WithLimits(asterisque.Limits{Inbound: limits.Limits{Soft: limits.Amount{Bytes: soft}}}))
+	defer node.Close()
+	p, _ := testkit.RawTo(t, node, testkit.Resumable())
+	p.Send(&message.Open{Pipe: 0, Function: 60, Meta: message.Meta{Stream: true}})
+	most, before, bye := 0, weightest.Heap(), message.SessionClose{}
+	for n := uint64(0); n < rounds && bye.Code == 0; n++ {
+		if n%1000 == 0 {
+			most = max(most, weightest.Heap()-before)
+		}
+		// an error is that of the end
+		p.W.WriteFrames([][]byte{message.Ask{Pipe: 0, Total: 400_000 + n%2}.AppendTo(nil)})
+		bye = p.UntilAllowed()
+	}
+	require.Equal(t, codec.Protocol, bye.Code, "it does not go on for ever")
+	attack.Bounded(t, "bytes kept of Controls that are not acknowledged, with a soft limit of 4 MiB", most, 2<<20)
+}
+
+func recvErr(ctx context.Context, p *pipe.Pipe) error {
+	_, err := p.Recv(ctx)
+	return err
+}

@@ -1,0 +1,276 @@
+package resume
+
+import (
+	"bytes"
+	"context"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/codec/message"
+	"github.com/asterisque-go/asterisque/internal/testkit"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/wire"
+)
+
+// TestAttackASecretThatWasGoodWhenItCame has a handshake wait while its peer comes back over
+// another wire.
+func TestAttackASecretThatWasGoodWhenItCame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := testkit.NewDoorkeeper(t)
+		p, first := k.Begins(t)
+		p.W.Close()
+		synctest.Wait()
+		late, release := k.HeldUpAtTheDoor(t, first)
+		q, second := k.Resumes(t, first)
+		require.Equal(t, first.Session, second.Session)
+		q.Send(message.Ping{})
+		synctest.Wait()
+		release()
+		require.NotEqual(t, first.Session, late.Control().(message.Sync).Session, "the peer has the next secret by now")
+		q.Echoes(2)
+	})
+}
+
+// TestALateHandshakeDoesNotLockItsPeerOut has the same with a peer that has nothing to say.
+func TestALateHandshakeDoesNotLockItsPeerOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := testkit.NewDoorkeeper(t)
+		p, first := k.Begins(t)
+		p.W.Close()
+		synctest.Wait()
+		_, release := k.HeldUpAtTheDoor(t, first)
+		q, second := k.Resumes(t, first)
+		require.Equal(t, first.Session, second.Session)
+		release()
+		q.W.Close()
+		synctest.Wait()
+		r, third := k.Resumes(t, second)
+		require.Equal(t, first.Session, third.Session, "the latest secret that the peer has is good")
+		r.Echoes(2)
+		_, fourth := k.Resumes(t, first)
+		require.NotEqual(t, first.Session, fourth.Session, "and those before are not, once something has come")
+		r.Echoes(4)
+	})
+}
+
+// TestAnAnswerThatIsLostAgainAndAgainLocksNobodyOut has a peer that never reads the answer, with
+// either of the secrets that it may have then.
+func TestAnAnswerThatIsLostAgainAndAgainLocksNobodyOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := testkit.NewDoorkeeper(t)
+		p, first := k.Begins(t)
+		p.W.Close()
+		for n := range 100 {
+			synctest.Wait()
+			q := testkit.PipeTo(t, k.Node)
+			q.Send(testkit.Resuming(first, 1))
+			if n%2 == 0 {
+				synctest.Wait() // it is written, and not read
+			}
+			q.W.Close()
+		}
+		synctest.Wait()
+		q, second := k.Resumes(t, first)
+		require.Equal(t, first.Session, second.Session)
+		q.W.Close()
+		synctest.Wait()
+		r, third := k.Resumes(t, second)
+		require.Equal(t, first.Session, third.Session)
+		r.Echoes(2)
+	})
+}
+
+// TestAPeerThatHasToWaitTooLongKeepsItsSession has one come back at once for which much was sent
+// again.
+func TestAPeerThatHasToWaitTooLongKeepsItsSession(t *testing.T) {
+	testkit.SkipRace(t)
+	const size = 1 << 20
+	synctest.Test(t, func(t *testing.T) {
+		svc := asterisque.NewService()
+		svc.Handle(60, "large", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { return make([]byte, size-1000), nil })
+		node := asterisque.NewNode(asterisque.WithService(svc), asterisque.WithResume(asterisque.Resume{For: time.Minute}), asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}),
+			asterisque.WithLimits(asterisque.Limits{Outbound: testkit.BytesOf(300<<20, 400<<20)}))
+		defer node.Close()
+		h := testkit.Resumable()
+		h.MaxMessage = 2 * size
+		p, first := testkit.RawTo(t, node, h)
+		first.Session, first.Secret = bytes.Clone(first.Session), bytes.Clone(first.Secret)
+		for n := range uint64(192) { // which take 12 seconds
+			p.Send(&message.Open{Pipe: 2 * n, Function: 60})
+			p.Answer()
+		}
+		p.W.Close()
+		synctest.Wait()
+		again := testkit.Resuming(first, 0)
+		again.MaxMessage = 2 * size
+		q, second := testkit.RawTo(t, node, again)
+		require.Equal(t, first.Session, second.Session)
+		again.Secret = bytes.Clone(second.Secret)
+		q.W.Close()
+		synctest.Wait()
+		r := testkit.PipeTo(t, node)
+		r.Send(again)
+		r.WantSessionClose(codec.Overloaded, "resumed too often")
+		time.Sleep(20 * time.Second)
+		_, third := testkit.RawTo(t, node, again)
+		require.Equal(t, first.Session, third.Session, "it may come back later")
+	})
+}
+
+// TestARefusalThatMayPassLeavesTheSession has an application that cannot say whether it lets the
+// peer in.
+func TestARefusalThatMayPassLeavesTheSession(t *testing.T) {
+	for name, refuse := range map[string]func(k *testkit.Doorkeeper){
+		"the database does not answer": func(k *testkit.Doorkeeper) { k.Grants(nil, testkit.ErrBroken) },
+		"there is too much to do":      func(k *testkit.Doorkeeper) { k.Grants(nil, codec.ErrOverloaded.Withf("later")) },
+		"it panics": func(k *testkit.Doorkeeper) {
+			f := func(asterisque.Peer) (*asterisque.Grant, error) { panic("broken") }
+			k.Answer.Store(&f)
+		},
+		"it does not return in time": func(k *testkit.Doorkeeper) {
+			f := func(asterisque.Peer) (*asterisque.Grant, error) {
+				time.Sleep(10 * time.Second) // of the bubble
+				return nil, nil
+			}
+			k.Answer.Store(&f)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := testkit.NewDoorkeeper(t)
+				p, first := k.Begins(t)
+				p.W.Close()
+				synctest.Wait()
+				refuse(k)
+				q := testkit.PipeTo(t, k.Node)
+				q.Send(testkit.Resuming(first, 1))
+				require.IsType(t, message.SessionClose{}, q.Control())
+				time.Sleep(10 * time.Second)
+				k.Grants(&asterisque.Grant{}, nil)
+				r, second := k.Resumes(t, first)
+				require.Equal(t, first.Session, second.Session)
+				r.Echoes(2)
+			})
+		})
+	}
+}
+
+// slowRepository is a Repository whose Put does not return for a while once it is told to.
+type slowRepository struct {
+	asterisque.Repository
+	slow atomic.Bool
+}
+
+func (r *slowRepository) Put(ctx context.Context, record asterisque.SessionRecord) error {
+	if r.slow.Load() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return r.Repository.Put(ctx, record)
+}
+
+// TestARepositoryThatIsSlowToStoreCostsNoSession has records that are older than the session, and
+// none in time.
+func TestARepositoryThatIsSlowToStoreCostsNoSession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &slowRepository{Repository: asterisque.NewRepository()}
+		k := testkit.NewDoorkeeper(t, asterisque.WithResume(asterisque.Resume{Records: store}))
+		p, first := k.Begins(t)
+		store.slow.Store(true)
+		p.W.Close()
+		time.Sleep(10 * time.Second)
+		for n := range uint64(3) {
+			q, next := k.Resumes(t, first)
+			require.Equal(t, first.Session, next.Session)
+			first.Secret = next.Secret
+			if n != 1 {
+				q.Echoes(2 + 2*n)
+			}
+			q.W.Close()
+			time.Sleep(20 * time.Second) // until it is away
+		}
+	})
+}
+
+// lyingRepository answers with what belongs to another session.
+type lyingRepository struct{ asterisque.Repository }
+
+func (r lyingRepository) Get(ctx context.Context, session asterisque.SessionID) (asterisque.SessionRecord, bool, error) {
+	return asterisque.SessionRecord{Session: asterisque.SessionID{1}, Identity: "somebody", Node: "elsewhere"}, true, nil
+}
+
+func TestARepositoryThatIsWrongLetsNobodyIn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := testkit.NewDoorkeeper(t, asterisque.WithResume(asterisque.Resume{Records: lyingRepository{asterisque.NewRepository()}}))
+		_, first := k.Begins(t)
+		h := first
+		h.Secret = make([]byte, message.SecretSize)
+		_, second := k.Resumes(t, h)
+		require.NotEqual(t, first.Session, second.Session)
+	})
+}
+
+// brokenWire does not return from writing.
+type brokenWire struct {
+	wire.Wire
+	broken func()
+}
+
+func (w brokenWire) WriteFrames([][]byte) error { w.broken(); return nil }
+
+// TestAttackAWireThatBreaksWhileItsSessionGoesOn has the answer to a resume not be written.
+func TestAttackAWireThatBreaksWhileItsSessionGoesOn(t *testing.T) {
+	for name, broken := range map[string]func(){
+		"it panics":             func() { panic("broken") },
+		"it ends its goroutine": runtime.Goexit,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := testkit.NewDoorkeeper(t)
+				p, first := k.Begins(t)
+				p.W.Close()
+				synctest.Wait()
+				a, b := wire.Pipe()
+				// it ends with the handshake
+				go k.Node.Accept(testkit.Background, brokenWire{b, broken})
+				(&testkit.RawPeer{T: t, W: a}).Send(testkit.Resuming(first, 1))
+				synctest.Wait()
+				_, err := a.ReadFrame(1 << 10)
+				require.Error(t, err, "it is closed")
+				q, second := k.Resumes(t, first)
+				require.Equal(t, first.Session, second.Session)
+				q.Echoes(2)
+				q.W.Close()
+				synctest.Wait()
+				k.Node.Close() // which waits for all sessions
+				require.Empty(t, k.Node.Sessions())
+			})
+		})
+	}
+}
+
+// panickingWire panics when it is asked who can read it.
+type panickingWire struct{ wire.Wire }
+
+func (panickingWire) Private() bool { panic("broken") }
+
+func TestAWireThatPanicsOnBeingAskedWhoReadsItFailsTheAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here := testkit.NewNode(t, asterisque.WithResume(asterisque.Resume{For: time.Minute}))
+		ctx, stop := context.WithTimeout(testkit.Background, time.Minute)
+		defer stop()
+		_, err := here.Connect(ctx, "", asterisque.Reconnection{Dial: func(context.Context) (wire.Wire, error) {
+			a, b := wire.Pipe()
+			b.Close()
+			return panickingWire{a}, nil
+		}})
+		require.Error(t, err)
+	})
+}

@@ -1,0 +1,9 @@
+package sessions
+
+import (
+	"testing"
+
+	"github.com/asterisque-go/asterisque/internal/testkit"
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }

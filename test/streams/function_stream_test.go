@@ -1,0 +1,338 @@
+package streams
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/codec"
+	"github.com/asterisque-go/asterisque/internal/race"
+	"github.com/asterisque-go/asterisque/internal/testkit"
+	"github.com/asterisque-go/asterisque/pipe"
+)
+
+func TestAStreamRunsBothWaysAndEndsEachWayByItself(t *testing.T) {
+	dialled, _ := testkit.Connect(t, testkit.SumService())
+	call, err := testkit.Sums.Open(testkit.Background, dialled, testkit.Window{N: 2})
+	require.NoError(t, err)
+	for i := range 10 {
+		require.NoError(t, call.Send(testkit.Background, i))
+	}
+	require.NoError(t, call.CloseSend())
+	if err := call.Send(testkit.Background, 1); err != asterisque.ErrPipeClosed {
+		// unless the call is over already
+		require.ErrorIs(t, err, pipe.ErrEnded)
+	}
+	var got []int
+	for v, err := range call.All(testkit.Background) {
+		require.NoError(t, err)
+		got = append(got, v)
+	}
+	require.Equal(t, []int{1, 6, 15, 28, 45}, got)
+	n, err := call.Result(testkit.Background)
+	require.NoError(t, err)
+	require.Equal(t, 10, n)
+	require.ErrorIs(t, call.Send(testkit.Background, 1), asterisque.ErrPipeClosed)
+	_, err = call.Recv(testkit.Background)
+	require.Equal(t, io.EOF, err)
+}
+
+func TestManyStreamsShareASession(t *testing.T) {
+	dialled, accepted := testkit.Connect(t, testkit.SumService(), asterisque.WithService(testkit.SumService()))
+	var wg sync.WaitGroup
+	for i := range 100 {
+		s := []*asterisque.Session{dialled, accepted}[i%2]
+		wg.Go(func() {
+			call, err := testkit.Sums.Open(testkit.Background, s, testkit.Window{N: 1})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			go func() {
+				for range 100 {
+					call.Send(testkit.Background, 1)
+				}
+				call.CloseSend()
+			}()
+			last := 0
+			for v, err := range call.All(testkit.Background) {
+				if err != nil || v != last+1 {
+					t.Errorf("got %d, %v after %d", v, err, last)
+					return
+				}
+				last = v
+			}
+			if n, err := call.Result(testkit.Background); err != nil || n != 100 || last != 100 {
+				t.Errorf("the result is %d, %v, and the last sum %d", n, err, last)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestAStreamLargerThanItsWindowArrivesWholeAndInOrder(t *testing.T) {
+	svc := asterisque.NewService()
+	svc.Handle(21, "mirror", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+		for {
+			b, err := p.Recv(ctx)
+			if err == io.EOF {
+				return nil, nil
+			}
+			if err == nil {
+				err = p.Send(ctx, b.Payload)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+	})
+	dialled, _ := testkit.Connect(t, svc, asterisque.WithLimits(asterisque.Limits{Window: 20_000}))
+	p, err := dialled.Open(testkit.Background, 21, nil)
+	require.NoError(t, err)
+	var want bytes.Buffer
+	go func() {
+		for i := range 500 {
+			if err := p.Send(testkit.Background, bytes.Repeat([]byte{byte(i)}, i*7%5000)); err != nil {
+				t.Error(err)
+			}
+		}
+		p.CloseSend()
+	}()
+	for i := range 500 {
+		want.Write(bytes.Repeat([]byte{byte(i)}, i*7%5000))
+	}
+	var got bytes.Buffer
+	for {
+		b, err := p.Recv(testkit.Background)
+		if err == io.EOF {
+			break
+		}
+		require.NoError(t, err)
+		got.Write(b.Payload)
+	}
+	require.True(t, bytes.Equal(want.Bytes(), got.Bytes()))
+}
+
+func TestAReaderThatSleepsHoldsUpItsOwnPipeOnly(t *testing.T) {
+	svc := testkit.EchoService()
+	svc.Handle(22, "sleeper", func(ctx context.Context, _ *pipe.Pipe, _ []byte) ([]byte, error) {
+		<-ctx.Done()
+		return nil, nil
+	})
+	dialled, _ := testkit.Connect(t, svc, asterisque.WithLimits(asterisque.Limits{Window: 1000}))
+	ctx, cancel := context.WithCancel(testkit.Background)
+	defer cancel()
+	p, err := dialled.Open(ctx, 22, nil)
+	require.NoError(t, err)
+	blocked := make(chan error)
+	go func() {
+		for {
+			if err := p.Send(testkit.Background, make([]byte, 500)); err != nil {
+				blocked <- err
+				return
+			}
+		}
+	}()
+	for range 100 {
+		_, err := testkit.Echo.Call(testkit.Background, dialled, "not held up")
+		require.NoError(t, err)
+	}
+	cancel()
+	require.ErrorIs(t, <-blocked, asterisque.ErrCanceled, "the context of Open ends the pipe, and the sender's wait")
+}
+
+func TestACallEndsTheStreamsOfBothSides(t *testing.T) {
+	started, serverErr := make(chan struct{}), make(chan error, 1)
+	svc := asterisque.NewService()
+	svc.Handle(23, "reader", func(ctx context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+		started <- struct{}{}
+		_, err := p.Recv(testkit.Background)
+		serverErr <- err
+		return nil, err
+	})
+	for name, end := range map[string]func(*pipe.Pipe, *asterisque.Session){
+		"abort by the caller": func(p *pipe.Pipe, _ *asterisque.Session) { p.Abort(asterisque.ErrUnavailable) },
+		"end of the session":  func(_ *pipe.Pipe, s *asterisque.Session) { s.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dialled, accepted := testkit.Connect(t, svc)
+			p, err := dialled.Open(testkit.Background, 23, nil)
+			require.NoError(t, err)
+			<-started
+			end(p, accepted)
+			<-p.Done()
+			require.Error(t, p.Err())
+			_, err = p.Recv(testkit.Background)
+			require.Equal(t, p.Err(), err)
+			require.Error(t, <-serverErr)
+		})
+	}
+}
+
+func TestATypedReceiverLearnsHowManyValuesAreMissing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc := asterisque.NewService()
+		late := asterisque.Stream[int, int, int, []uint64](26, "late")
+		late.Handle(svc, func(ctx context.Context, _ int, p *asterisque.Pipe[int, int]) (missing []uint64, err error) {
+			time.Sleep(time.Minute) // of the bubble
+			for v, err := range p.All(ctx) {
+				if err != nil {
+					return nil, err
+				}
+				missing = append(missing, uint64(v), p.Skipped())
+			}
+			return append(missing, p.Skipped()), nil
+		})
+		dialled, _ := testkit.InMemory(t, svc)
+		call, err := late.Open(testkit.Background, dialled, 0)
+		require.NoError(t, err)
+		for v, ttl := range []time.Duration{0, time.Second, time.Hour, time.Second, time.Second, time.Hour, time.Second} {
+			require.NoError(t, call.Untyped().Send(testkit.Background, []byte{byte(v)}, pipe.WithTTL(ttl)))
+		}
+		require.NoError(t, call.CloseSend())
+		missing, err := call.Result(testkit.Background)
+		require.NoError(t, err)
+		require.Equal(t, []uint64{0, 0, 2, 1, 5, 3, 4}, missing, "values, each with how many were missing by then, and how many at the end")
+	})
+}
+
+func TestReceivingValuesNeedsNoNewMemoryForTheirBlocks(t *testing.T) {
+	if race.Enabled {
+		t.Skip("the detector makes pools forget")
+	}
+	type ignored struct{}
+	const values, size = 500, 32 << 10
+	svc := asterisque.NewService()
+	drain := asterisque.Stream[int, ignored, int, int](27, "drain")
+	drain.Handle(svc, func(ctx context.Context, _ int, p *asterisque.Pipe[int, ignored]) (n int, err error) {
+		for _, err := range p.All(ctx) {
+			if err != nil {
+				return n, err
+			}
+			n++
+		}
+		return n, nil
+	})
+	dialled, _ := testkit.Connect(t, svc)
+	payload, err := codec.CBOR.Append(nil, map[string][]byte{"of no use": make([]byte, size)})
+	require.NoError(t, err)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	call, err := drain.Open(testkit.Background, dialled, 0)
+	require.NoError(t, err)
+	for range values {
+		require.NoError(t, call.Untyped().Send(testkit.Background, payload))
+	}
+	require.NoError(t, call.CloseSend())
+	n, err := call.Result(testkit.Background)
+	require.NoError(t, err)
+	require.Equal(t, values, n)
+	runtime.ReadMemStats(&after)
+	require.Less(t, (after.TotalAlloc-before.TotalAlloc)/values, uint64(size/2), "bytes for each value, both ends")
+}
+
+func TestATypeThatDoesNotFitABlockIsNamed(t *testing.T) {
+	dialled, _ := testkit.Connect(t, testkit.SumService())
+	call, err := asterisque.Stream[testkit.Window, string, int, int](20, "sums").Open(testkit.Background, dialled, testkit.Window{N: 1})
+	require.NoError(t, err)
+	require.NoError(t, call.Send(testkit.Background, "one"))
+	_, err = call.Result(testkit.Background)
+	require.ErrorIs(t, err, asterisque.ErrBadParams)
+	require.ErrorContains(t, err, `function 20 "sums": Block: an integer was expected, and`)
+}
+
+func TestAUnaryFunctionTakesNoBlocks(t *testing.T) {
+	svc, started, ended := testkit.BlockService()
+	dialled, _ := testkit.Connect(t, svc)
+	p, err := dialled.Open(testkit.Background, testkit.Block.Number(), []byte{0x60})
+	require.NoError(t, err)
+	<-started
+	require.NoError(t, p.Send(testkit.Background, []byte("x")))
+	_, err = p.Result(testkit.Background)
+	require.ErrorContains(t, err, `function 11 "block" takes no Blocks`)
+	<-ended
+}
+
+// TestLargeBlocksAndCallsOverTCPKeepTheirBytes has many large ones under way at a time, held for a
+// while, so that memory that is used twice shows.
+func TestLargeBlocksAndCallsOverTCPKeepTheirBytes(t *testing.T) {
+	fill := func(n int, seed byte) []byte {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = seed + byte(i*7) + byte(i>>8)
+		}
+		return b
+	}
+	svc := asterisque.NewService()
+	var mu sync.Mutex
+	kept := map[byte][]byte{} // guarded by mu: parameters, which belong to the handler
+	svc.Handle(1, "keep", func(_ context.Context, _ *pipe.Pipe, params []byte) ([]byte, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		kept[params[0]] = params
+		return params, nil
+	})
+	svc.Handle(2, "blocks", func(ctx context.Context, p *pipe.Pipe, params []byte) ([]byte, error) {
+		var held []pipe.Block
+		for i := byte(0); ; i++ {
+			b, err := p.Recv(ctx)
+			if err == io.EOF {
+				return nil, nil
+			}
+			if err != nil {
+				return nil, err
+			}
+			held = append(held, b)
+			if len(held) == 3 || i == 63 {
+				for j, b := range held {
+					if !bytes.Equal(b.Payload, fill(len(b.Payload), i-byte(len(held)-1-j))) {
+						return nil, errors.New("a Block has changed")
+					}
+					b.Release()
+				}
+				held = nil
+			}
+		}
+	})
+	sess, _ := testkit.Connect(t, svc)
+	sizes := []int{32 << 10, 20_000, 64 << 10, 100, 8 << 10, 100_000}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			p, err := sess.Open(testkit.Background, 2, nil)
+			for i := byte(0); err == nil && i < 64; i++ {
+				err = p.Send(testkit.Background, fill(sizes[int(i)%len(sizes)], i))
+			}
+			if err == nil {
+				err = p.CloseSend()
+			}
+			if err == nil {
+				_, err = p.Result(testkit.Background)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	results := map[byte][]byte{}
+	for i := range byte(64) {
+		r, err := sess.Call(testkit.Background, 1, fill(sizes[int(i)%len(sizes)], i))
+		require.NoError(t, err)
+		results[i] = r
+	}
+	wg.Wait()
+	for i := range byte(64) {
+		want := fill(sizes[int(i)%len(sizes)], i)
+		require.True(t, bytes.Equal(want, results[i]), "result %d", i)
+		require.True(t, bytes.Equal(want, kept[i]), "parameters %d", i)
+	}
+}

@@ -1,0 +1,159 @@
+package streams
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/asterisquetest"
+	"github.com/asterisque-go/asterisque/internal/testkit"
+	"github.com/asterisque-go/asterisque/pipe"
+	"github.com/asterisque-go/asterisque/stream"
+	"github.com/asterisque-go/asterisque/wire"
+	"github.com/asterisque-go/asterisque/wire/wiretest"
+)
+
+// trip is how long a round trip takes over distant.
+const trip = 50 * time.Millisecond
+
+// distant returns a session over a path without a bottleneck, to a node that offers svc. It suits
+// synctest, in which all that is done at both ends takes no time.
+func distant(t *testing.T, svc *asterisque.Service) *asterisque.Session {
+	t.Helper()
+	here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc))
+	t.Cleanup(func() { here.Close(); there.Close() })
+	way := wiretest.Lane{Delay: trip / 2}
+	a, b := wiretest.NewLink(wiretest.LinkConfig{Out: way, In: way}).Pipe()
+	s, _ := asterisquetest.ConnectOver(t, here, there, wire.FromConn(a), wire.FromConn(b))
+	return s
+}
+
+// pass is one end of a stream: it sends so many bytes, and receives to the end, in some way.
+type pass struct {
+	send func(p *pipe.Pipe, bytes int) error
+	// receive calls first when the first byte has come.
+	receive func(p *pipe.Pipe, first func()) error
+}
+
+// asBlocks passes Blocks of size bytes.
+func asBlocks(size int) pass {
+	return pass{
+		func(p *pipe.Pipe, bytes int) error {
+			for range bytes / size {
+				if err := p.Send(testkit.Background, make([]byte, size)); err != nil {
+					return err
+				}
+			}
+			return p.CloseSend()
+		},
+		func(p *pipe.Pipe, first func()) error {
+			for {
+				b, err := p.Recv(testkit.Background)
+				if errors.Is(err, io.EOF) {
+					return nil
+				}
+				if err != nil {
+					return err
+				}
+				first()
+				b.Release()
+			}
+		},
+	}
+}
+
+// asBytes passes bytes by package stream.
+func asBytes() pass {
+	return pass{
+		func(p *pipe.Pipe, bytes int) error {
+			w := stream.NewWriter(p)
+			if _, err := w.Write(make([]byte, bytes)); err != nil {
+				return err
+			}
+			return w.Close()
+		},
+		func(p *pipe.Pipe, first func()) error {
+			r := stream.NewReader(p)
+			if _, err := io.ReadFull(r, make([]byte, 1)); err != nil {
+				return err
+			}
+			first()
+			_, err := io.Copy(io.Discard, r)
+			return err
+		},
+	}
+}
+
+// TestAStreamOfSomeKiBTakesOneRoundTripMoreThanTheLeast has 16 KiB go there, and 16 KiB come back
+// once they are all there. That is more than the early credit, so it waits for credit once.
+func TestAStreamOfSomeKiBTakesOneRoundTripMoreThanTheLeast(t *testing.T) {
+	const size = 16 << 10
+	for name, by := range map[string]pass{
+		"Blocks of 256 B": asBlocks(256),
+		"Blocks of 1 KiB": asBlocks(1 << 10),
+		"Blocks of 4 KiB": asBlocks(4 << 10),
+		"a Block":         asBlocks(size),
+		"bytes":           asBytes(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				svc := asterisque.NewService()
+				svc.Handle(60, "answer", func(_ context.Context, p *pipe.Pipe, _ []byte) ([]byte, error) {
+					if err := by.receive(p, func() {}); err != nil {
+						return nil, err
+					}
+					return nil, by.send(p, size)
+				})
+				s := distant(t, svc)
+				begin := time.Now()
+				var first time.Duration
+				p, err := s.Open(testkit.Background, 60, nil)
+				require.NoError(t, err)
+				require.NoError(t, by.send(p, size))
+				require.NoError(t, by.receive(p, func() {
+					if first == 0 {
+						first = time.Since(begin)
+					}
+				}))
+				require.Equal(t, 2*trip, first)
+				require.Equal(t, 2*trip, time.Since(begin), "the end of the answer")
+			})
+		})
+	}
+}
+
+// TestCallsOverDistanceTakeARoundTripEach has many callers, one call after the other each, which
+// begin together in groups. What lets their calls share frames and system calls holds none of them
+// up.
+func TestCallsOverDistanceTakeARoundTripEach(t *testing.T) {
+	const callers, calls = 64, 20
+	synctest.Test(t, func(t *testing.T) {
+		s := distant(t, testkit.EchoService())
+		text := strings.Repeat("*", 64)
+		took := make([]time.Duration, callers)
+		var wg sync.WaitGroup
+		for i := range callers {
+			wg.Go(func() {
+				<-time.After(time.Duration(i/4) * 777 * time.Microsecond)
+				begin := time.Now()
+				for range calls {
+					if _, err := testkit.Echo.Call(testkit.Background, s, text); err != nil {
+						t.Error(err)
+					}
+				}
+				took[i] = time.Since(begin)
+			})
+		}
+		wg.Wait()
+		require.Equal(t, slices.Repeat([]time.Duration{calls * trip}, callers), took)
+	})
+}
