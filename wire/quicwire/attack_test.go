@@ -221,3 +221,17 @@ func TestHandshakesThatStopAtTheFirstPacketAreBoundedAlsoForOneAddress(t *testin
 	require.Zero(t, h.unread)
 	require.Empty(t, h.unreadOf)
 }
+
+// TestHandshakes_EndBeforeItIsTold has connections that end before quic-go tells of them.
+func TestHandshakes_EndBeforeItIsTold(t *testing.T) {
+	var h handshakes
+	for range 2 {
+		a := &attempt{from: &net.UDPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1}, handshakes: &h, open: true}
+		require.True(t, h.enter(a.from))
+		a.complete()
+		a.reached(nil)
+	}
+	require.Zero(t, h.open)
+	require.Zero(t, h.unread)
+	require.Empty(t, h.unreadOf)
+}

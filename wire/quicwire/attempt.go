@@ -31,12 +31,15 @@ type attempt struct {
 // attemptKey is the key of its attempt in the context of a connection.
 type attemptKey struct{}
 
-// reached is called when the connection can be closed.
+// reached is called when the connection can be closed. It may have ended by then, and is no more
+// among the handshakes.
 func (a *attempt) reached(c *quic.Conn) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.quic = c
-	a.handshakes.read(a.from)
+	if a.open {
+		a.handshakes.read(a.from)
+	}
 	if a.lost {
 		go a.close(c) // ends by itself
 	}
