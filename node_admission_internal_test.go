@@ -34,7 +34,7 @@ func requireEmpty(t *testing.T, a *admission) {
 		defer a.mu.Unlock()
 		return []int{a.open, a.carried, len(a.hosts), a.crowds.Len()}
 	}
-	for end := time.Now().Add(10 * time.Second); slices.Max(counts()) > 0 && time.Now().Before(end); {
+	for end := time.Now().Add(2 * time.Minute); slices.Max(counts()) > 0 && time.Now().Before(end); {
 		time.Sleep(time.Millisecond) // sockets close on goroutines of their own
 	}
 	require.Equal(t, make([]int, 4), counts(), "places, sessions, addresses, and those with places")

@@ -70,7 +70,7 @@ func open(t *testing.T, here, there *asterisque.Session, function uint16, opts .
 
 func eventually(t *testing.T, happened func() bool) {
 	t.Helper()
-	require.Eventually(t, happened, 20*time.Second, time.Millisecond)
+	require.Eventually(t, happened, 2*time.Minute, time.Millisecond)
 }
 
 // scene is a server that runs a call, lets another one wait, and has not taken the Blocks of a

@@ -46,7 +46,7 @@ func TestAHandlerMayEndThePoolThatItIsCalledThrough(t *testing.T) {
 			require.NoError(t, err)
 			defer p.Close()
 			close(made)
-			ctx, cancel := context.WithTimeout(background, 10*time.Second)
+			ctx, cancel := context.WithTimeout(background, hung)
 			defer cancel()
 			answer, err := back.Call(ctx, p, "bye")
 			if name == "Shutdown" || name == "Shutdown, twice" || name == "Shutdown with its own" {
@@ -88,7 +88,7 @@ func TestADurableCallStaysWithItsServer(t *testing.T) {
 	}
 	answer := make(chan string)
 	go func() { // ends with the call
-		name, err := who.Call(background, p, 500, asterisque.WithDurable(), asterisque.WithTTL(20*time.Second))
+		name, err := who.Call(background, p, 500, asterisque.WithDurable(), asterisque.WithTTL(hung))
 		if err != nil {
 			name = err.Error()
 		}

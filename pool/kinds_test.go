@@ -56,7 +56,7 @@ func TestCallsWithAKeyGoToTheSameServer(t *testing.T) {
 	servers[1].kill()
 	ready(t, p, 2)
 	for key, owner := range owners {
-		ctx, cancel := context.WithTimeout(background, 10*time.Second)
+		ctx, cancel := context.WithTimeout(background, hung)
 		name, err := who.Call(ctx, p.ByKey(key), 0)
 		cancel()
 		require.NoError(t, err)

@@ -52,7 +52,7 @@ func TestMistakesOfAResolverAreErrorsOfNew(t *testing.T) {
 		"a nil sequence":       {func(context.Context) iter.Seq2[[]pool.Address, error] { return nil }, asterisque.ErrPanicked, "pool.Resolver panicked"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(background, 10*time.Second)
+			ctx, cancel := context.WithTimeout(background, hung)
 			defer cancel()
 			p, err := pool.New(ctx, node, c.resolve, pool.Config{})
 			require.Nil(t, p)

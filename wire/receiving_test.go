@@ -90,7 +90,7 @@ func TestReceivingIsTheMemoryOfHalfAFrame(t *testing.T) {
 				require.Eventually(t, func() bool {
 					n := r.Receiving()
 					return n >= least && n <= most
-				}, 20*time.Second, time.Millisecond)
+				}, 2*time.Minute, time.Millisecond)
 			}
 			for range 2 {
 				require.Zero(t, r.Receiving())

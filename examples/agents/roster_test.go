@@ -22,7 +22,7 @@ func TestAnAgentThatCameBackIsReachedOnItsNewSession(t *testing.T) {
 	agent := asterisque.NewNode()
 	t.Cleanup(func() { agent.Close(); server.Close() })
 	reached := func(s *asterisque.Session) {
-		require.Eventually(t, func() bool { return r.session("agent-01") == s }, 20*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return r.session("agent-01") == s }, 2*time.Minute, time.Millisecond)
 	}
 	_, first := asterisquetest.ConnectNodes(t, agent, server)
 	reached(first)

@@ -85,7 +85,7 @@ func TestPartsThatNobodyWantsHoldNothing(t *testing.T) {
 		r.wire.says(p[0])
 		r.wantStory(append([]string{"Block begins"}, last[:len(last)/2]...)...)
 		// What tells that it begins decides whether it is wanted, and so comes before that.
-		require.Eventually(t, func() bool { return r.Receiving() == 0 }, 20*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return r.Receiving() == 0 }, 2*time.Minute, time.Millisecond)
 		r.wire.says(p[1], open(1))
 		r.wantStory(append(append([]string{"Block begins"}, last...), "Open")...)
 	}

@@ -98,7 +98,7 @@ func (d *doing) isDone() bool {
 // collected returns what comes from c once the garbage has been collected.
 func collected(t *testing.T, c <-chan int) int {
 	// The garbage collector is what is waited for.
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(2 * time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		runtime.GC()
 		select {
 		case n := <-c:

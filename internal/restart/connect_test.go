@@ -28,7 +28,7 @@ type visits struct {
 }
 
 func (v *visits) visit() {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	pid := 0
 	conn, err := v.node.Connect(ctx, v.url, asterisque.Reconnection{First: 10 * time.Millisecond, Most: 100 * time.Millisecond})
@@ -51,7 +51,7 @@ func (v *visits) visit() {
 // await waits until a server has had a visit.
 func (v *visits) await(t *testing.T, pid int) {
 	t.Helper()
-	patience := time.After(20 * time.Second)
+	patience := time.After(2 * time.Minute)
 	for {
 		v.mu.Lock()
 		came, changed := v.served[pid] > 0, v.changed

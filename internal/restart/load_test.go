@@ -58,7 +58,7 @@ func begin(t *testing.T, conn *asterisque.Connection) *load {
 
 // call makes one call. Some take a moment, so that there always are some that run.
 func (l *load) call(caller int) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	pid, err := work.Call(ctx, l.conn, caller%4)
 	l.mu.Lock()
@@ -78,7 +78,7 @@ func (l *load) call(caller int) {
 // reach waits until the last call of each caller was answered by one server.
 func (l *load) reach(pid int) {
 	l.t.Helper()
-	patience := time.After(20 * time.Second)
+	patience := time.After(2 * time.Minute)
 	for {
 		l.mu.Lock()
 		others := slices.ContainsFunc(l.latest[:], func(p int) bool { return p != pid })

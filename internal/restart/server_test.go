@@ -54,7 +54,7 @@ func serve(url string) {
 	if <-told == syscall.SIGUSR1 {
 		err = handOver(ln)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	for _, failed := range []error{err, n.Shutdown(ctx), <-ended} {
 		if failed != nil {

@@ -47,7 +47,7 @@ func TestAttackErrorsThatWaitHoldNoMoreThanIsSent(t *testing.T) {
 				require.Eventually(t, func() bool {
 					st := sessions[0].Stats()
 					return st.Outbound.Messages == calls && st.Running+st.Waiting == 0
-				}, 10*time.Second, 10*time.Millisecond)
+				}, testkit.Patience, 10*time.Millisecond)
 				return node
 			})
 			held := sessions[0].Stats().Outbound.Bytes

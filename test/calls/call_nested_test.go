@@ -51,7 +51,7 @@ func TestCallsBackThatAreDeeperThanThereAreWorkersFinish(t *testing.T) {
 					here, there := serialNode(opts...), serialNode(opts...)
 					t.Cleanup(func() { here.Close(); there.Close() })
 					dialled, accepted := connected(t, here, there)
-					ctx, cancel := context.WithTimeout(testkit.Background, 30*time.Second)
+					ctx, cancel := context.WithTimeout(testkit.Background, testkit.Patience)
 					defer cancel()
 					var wg sync.WaitGroup
 					for range chains {

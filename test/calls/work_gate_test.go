@@ -140,7 +140,7 @@ func TestNoPlaceAtAGateIsLost(t *testing.T) {
 	}, asterisque.WithConcurrency(2))
 	here, there := asterisque.NewNode(), asterisque.NewNode(asterisque.WithService(svc))
 	t.Cleanup(func() { here.Close(); there.Close() })
-	ctx, cancel := context.WithTimeout(testkit.Background, 30*time.Second)
+	ctx, cancel := context.WithTimeout(testkit.Background, testkit.Patience)
 	defer cancel()
 	var left atomic.Int64
 	left.Store(10_000) // an even number, for all together: nobody remains alone

@@ -192,7 +192,7 @@ func TestTheInterceptorsOfANodeStandAroundEachAttemptOfAConnection(t *testing.T)
 	select {
 	case err := <-done:
 		require.NoError(t, err)
-	case <-time.After(10 * time.Second):
+	case <-time.After(testkit.Patience):
 		t.Fatal("the call is not answered")
 	}
 	require.EqualValues(t, 1, calls.Load())

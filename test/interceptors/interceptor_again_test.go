@@ -86,7 +86,7 @@ func TestWhatAnInterceptorChangesIsNotChangedTwice(t *testing.T) {
 			require.GreaterOrEqual(t, len(seen), 3)
 
 			seen = nil
-			served, _ := testkit.Connect(t, svc, asterisque.WithServedInterceptors(again(3), change, change, refusesTwice()))
+			served, _ := testkit.Connect(t, svc, asterisque.WithServedInterceptors(countsAttempts, again(3), change, change, refusesTwice))
 			_, err := testkit.Work.Call(testkit.Background, served, 5)
 			require.NoError(t, err)
 			require.Equal(t, []int{7}, seen, "likewise where a call is served")
@@ -123,7 +123,7 @@ func flips(outcomes *atomic.Int64) asterisque.Interceptor {
 func TestWhatStandsAroundBlocksDoesSoOnce(t *testing.T) {
 	var outcomes, outer, foreign atomic.Int64
 	here := testkit.NewNode(t, asterisque.WithMadeInterceptors(flips(&outcomes)))
-	there := testkit.NewNode(t, asterisque.WithService(testkit.SumService()), asterisque.WithServedInterceptors(again(3), flips(&foreign), refusesTwice()))
+	there := testkit.NewNode(t, asterisque.WithService(testkit.SumService()), asterisque.WithServedInterceptors(countsAttempts, again(3), flips(&foreign), refusesTwice))
 	dead, _ := testkit.ConnectNodes(t, here, testkit.NewNode(t))
 	dead.Close()
 	dialled, accepted := testkit.ConnectNodes(t, here, there)
@@ -160,15 +160,21 @@ func TestWhatStandsAroundBlocksDoesSoOnce(t *testing.T) {
 	require.Zero(t, foreign.Load())
 }
 
+// attempts is the key of how many attempts of a served call there were.
+type attempts struct{}
+
+// countsAttempts stands around refusesTwice. Calls may run at the same time.
+func countsAttempts(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+	return next(context.WithValue(ctx, attempts{}, new(int)), c)
+}
+
 // refusesTwice refuses two attempts of three.
-func refusesTwice() asterisque.Interceptor {
-	attempts := 0
-	return func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
-		if attempts++; attempts%3 != 0 {
-			return c.Refuse(asterisque.ErrOverloaded)
-		}
-		return next(ctx, c)
+func refusesTwice(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+	n := ctx.Value(attempts{}).(*int)
+	if *n++; *n%3 != 0 {
+		return c.Refuse(asterisque.ErrOverloaded)
 	}
+	return next(ctx, c)
 }
 
 // TestEachAttemptIsEncodedAsItsSessionDoes has sessions that have agreed on different codecs.
@@ -238,7 +244,7 @@ func TestARefusalOfADurableCallIsItsAnswer(t *testing.T) {
 	for side, option := range map[string]asterisque.Option{"made": asterisque.WithMadeInterceptors(refuses), "served": asterisque.WithServedInterceptors(refuses)} {
 		t.Run(side, func(t *testing.T) {
 			conn, _ := testkit.Lasting(t, testkit.EchoService(), option)
-			ctx, cancel := context.WithTimeout(testkit.Background, 10*time.Second)
+			ctx, cancel := context.WithTimeout(testkit.Background, testkit.Patience)
 			defer cancel()
 			_, err := testkit.Echo.Call(ctx, conn, "a", asterisque.WithDurable())
 			require.ErrorContains(t, err, "maintenance")

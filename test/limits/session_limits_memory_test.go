@@ -5,10 +5,9 @@ import (
 	"os"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
@@ -121,23 +120,6 @@ func (f *full) stream(n, function int) {
 	}
 }
 
-// stands waits until nothing changes any more.
-func stands(sessions ...*asterisque.Session) {
-	var last string
-	for same := 0; same < 10; {
-		time.Sleep(10 * time.Millisecond) // goroutines and sockets are at work
-		var now strings.Builder
-		for _, s := range sessions {
-			st := s.Stats()
-			st.WaitOpens.For, st.WaitOutbound.For, st.WaitWindow.For = 0, 0, 0
-			now.WriteString((asterisque.NodeStats{Total: st}).String())
-		}
-		if same++; now.String() != last {
-			last, same = now.String(), 0
-		}
-	}
-}
-
 // TestASessionAtAllItsLimitsHoldsNoMoreThanThePageSays has two programs that ask each other for
 // more than there is room for, in every way there is, and whose peers then do not read.
 func TestASessionAtAllItsLimitsHoldsNoMoreThanThePageSays(t *testing.T) {
@@ -147,12 +129,17 @@ func TestASessionAtAllItsLimitsHoldsNoMoreThanThePageSays(t *testing.T) {
 	if race.Enabled {
 		t.Skip("the race detector allocates")
 	}
+	synctest.Test(t, atAllLimits)
+}
+
+// atAllLimits lets two sessions reach all their limits.
+func atAllLimits(t *testing.T) {
 	const sleepers, streams, answerers, largest, answer = 6, 16, 40, 900 << 10, 64 << 10
 	b := bounds{inbound: 8 << 20, outbound: 1 << 20, message: 1 << 20, answers: answerers * answer}
 	soft := func(bytes int) limits.Limits { return limits.Limits{Soft: limits.Amount{Bytes: bytes}} }
 	data, go_, end := make([]byte, 1<<20), make(chan struct{}), make(chan struct{})
 	opts := []asterisque.Option{
-		asterisque.WithService(fullService(data, go_, end)), asterisque.WithLimits(asterisque.Limits{Inbound: soft(b.inbound), Outbound: soft(b.outbound), MaxMessage: b.message}), asterisque.WithWorkers(asterisque.Workers{Session: sleepers + 2*streams + answerers + 1}),
+		asterisque.WithTimeouts(asterisque.Timeouts{Ping: -1}), asterisque.WithService(fullService(data, go_, end)), asterisque.WithLimits(asterisque.Limits{Inbound: soft(b.inbound), Outbound: soft(b.outbound), MaxMessage: b.message}), asterisque.WithWorkers(asterisque.Workers{Session: sleepers + 2*streams + answerers + 1}),
 	}
 	here, there := asterisque.NewNode(opts...), asterisque.NewNode(opts...)
 	dialled, accepted := asterisquetest.ConnectNodes(t, here, there)
@@ -164,7 +151,7 @@ func TestASessionAtAllItsLimitsHoldsNoMoreThanThePageSays(t *testing.T) {
 		for _, f := range sides {
 			do(f)
 		}
-		stands(dialled, accepted)
+		synctest.Wait()
 	}
 	each(func(f *full) { f.stream(streams, fullKeep) })
 	each(func(f *full) { f.stream(streams, fullSay) })
@@ -178,7 +165,7 @@ func TestASessionAtAllItsLimitsHoldsNoMoreThanThePageSays(t *testing.T) {
 	// there the reader stops
 	each(func(f *full) { f.call(1, fullSleep, nil, asterisque.WithPriority(1)) })
 	close(go_)
-	stands(dialled, accepted)
+	synctest.Wait()
 
 	bound := 0
 	for _, f := range sides {

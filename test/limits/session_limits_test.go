@@ -2,6 +2,7 @@ package limits
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync/atomic"
 	"testing"
@@ -43,20 +44,23 @@ func TestAtTheInboundSoftLimitThePeersSenderIsHeldUp(t *testing.T) {
 			ctx, cancel := context.WithTimeout(testkit.Background, 200*time.Millisecond)
 			err := p.Send(ctx, make([]byte, 10_000))
 			cancel()
-			if err != nil {
+			switch {
+			case err == nil:
+				sent.Add(10_000)
+			case !errors.Is(err, asterisque.ErrExpired), accepted.Stats().InboundState == limits.Soft:
 				return err
 			}
-			sent.Add(10_000)
 		}
 	}
-	for _, p := range pipes {
-		require.ErrorIs(t, send(p), asterisque.ErrExpired, "Send waits in the end, and its context ends the wait")
+	for dialled.Stats().OutboundState != limits.Soft {
+		for _, p := range pipes {
+			require.ErrorIs(t, send(p), asterisque.ErrExpired, "Send waits in the end, and its context ends the wait")
+		}
 	}
 	require.Less(t, sent.Load(), int64(20<<20), "what is on its way is bounded by limits and the kernel's buffers")
 	st := accepted.Stats()
 	require.Equal(t, limits.Soft, st.InboundState)
 	require.Less(t, st.Inbound.Bytes, soft+10_000+512+1, "reading has stopped")
-	require.Equal(t, limits.Soft, dialled.Stats().OutboundState, "and so has sending")
 	slow, ok := accepted.SlowestPipe()
 	require.True(t, ok)
 	require.EqualValues(t, 50, slow.Function, "the report names who holds most")

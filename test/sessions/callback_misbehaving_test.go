@@ -84,6 +84,7 @@ type callback struct {
 type misbehaviour struct {
 	t     *testing.T
 	how   string
+	want  string // the outcome
 	armed atomic.Bool
 	ever  chan struct{} // closed when the blocked ones may go
 
@@ -146,7 +147,7 @@ func (c *callback) play(t *testing.T) {
 		if strings.Contains(c.skips, how) {
 			continue
 		}
-		m := &misbehaviour{t: t, how: how, ever: make(chan struct{})}
+		m := &misbehaviour{t: t, how: how, want: c.outcome(how), ever: make(chan struct{})}
 		c.playOnce(m)
 	}
 }
@@ -155,7 +156,7 @@ func (c *callback) play(t *testing.T) {
 func (c *callback) playOnce(m *misbehaviour) {
 	before := runtime.NumGoroutine()
 	opts := []asterisque.Option{
-		asterisque.WithService(m.service()), asterisque.WithLogger(slog.New(&m.log)), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: m.patience()}),
+		asterisque.WithService(m.service()), asterisque.WithLogger(slog.New(&m.log)), asterisque.WithTimeouts(asterisque.Timeouts{Handshake: m.handshake()}),
 		asterisque.WithAccess(asterisque.Access{PlainCredentials: true}),
 	}
 	m.peer = asterisque.NewNode(opts[0], asterisque.WithAccess(asterisque.Access{PlainCredentials: true}), asterisque.WithResume(asterisque.Resume{For: time.Minute}))
@@ -172,10 +173,8 @@ func (c *callback) playOnce(m *misbehaviour) {
 	})
 	m.talk(other)
 	m.armed.Store(m.how != "returns")
-	want := c.outcome(m.how)
-	got := m.outcome(c.trigger, want == "never")
-	if want != "" {
-		require.Equal(m.t, want, got, m.how)
+	if got := m.outcome(c.trigger); m.want != "" {
+		require.Equal(m.t, m.want, got, m.how)
 	}
 	m.settles("it was called", func() bool { return !m.armed.Load() })
 	if m.how != "closes the node" {
@@ -218,9 +217,9 @@ func (c *callback) outcome(how string) string {
 }
 
 // outcome returns that of trigger: "gone" if its goroutine ends, "never" if it does not return.
-func (m *misbehaviour) outcome(trigger func(*misbehaviour) error, never bool) string {
-	patience := 30 * time.Second
-	if never {
+func (m *misbehaviour) outcome(trigger func(*misbehaviour) error) string {
+	patience := testkit.Patience
+	if m.want == "never" {
 		patience = 300 * time.Millisecond
 	}
 	got := make(chan string, 1)
@@ -290,16 +289,24 @@ func serveAt(t *testing.T, n *asterisque.Node) (url string) {
 	return ln.URL()
 }
 
-// patience returns for how long a call, or a handshake, is waited for: where it may be all of that,
-// that is not long, and else what no machine needs.
+// patience returns for how long a call is waited for: where it may be all of that, that is not long,
+// and else what no machine needs.
 func (m *misbehaviour) patience() time.Duration {
-	switch m.how {
-	case "blocks":
-		return time.Second
-	case "closes the node": // after which any outcome will do
+	switch {
+	case m.want == "expired", m.want == "never":
+		return 2 * time.Second
+	case m.want == "": // any outcome will do
 		return 400 * time.Millisecond
 	}
-	return 30 * time.Second
+	return testkit.Patience
+}
+
+// handshake returns how long one may take, likewise.
+func (m *misbehaviour) handshake() time.Duration {
+	if m.how == "blocks" {
+		return time.Second
+	}
+	return m.patience()
 }
 
 // call makes a call from the peer on a session of its own.

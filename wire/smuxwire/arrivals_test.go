@@ -35,7 +35,7 @@ func attack(t *testing.T, version int, opts ...Option) (*Mux, *raw) {
 	ours, theirs := net.Pipe()
 	m, err := Server(ours, append(opts, WithVersion(version))...)
 	require.NoError(t, err)
-	require.NoError(t, theirs.SetWriteDeadline(time.Now().Add(10*time.Second)))
+	require.NoError(t, theirs.SetWriteDeadline(time.Now().Add(2*time.Minute)))
 	r := &raw{t: t, version: byte(version), conn: theirs, updates: map[uint32]uint32{}}
 	r.changed = sync.NewCond(&r.mu)
 	go r.listen() // ends with the connection

@@ -91,7 +91,7 @@ func (v *victim) call(node *asterisque.Node, from string) error {
 
 // isOver waits until a connection has ended.
 func isOver(t *testing.T, c net.Conn) {
-	require.NoError(t, c.SetReadDeadline(time.Now().Add(20*time.Second)))
+	require.NoError(t, c.SetReadDeadline(time.Now().Add(2*time.Minute)))
 	_, err := io.Copy(io.Discard, c)
 	require.NotErrorIs(t, err, context.DeadlineExceeded)
 	timeout, ok := err.(net.Error)
