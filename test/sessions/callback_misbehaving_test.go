@@ -289,8 +289,8 @@ func serveAt(t *testing.T, n *asterisque.Node) (url string) {
 	return ln.URL()
 }
 
-// patience returns for how long a call is waited for: where it may be all of that, that is not long,
-// and else what no machine needs.
+// patience returns for how long a call is waited for: not long where it may be all of that.
+// Elsewhere it is what no machine needs.
 func (m *misbehaviour) patience() time.Duration {
 	switch {
 	case m.want == "expired", m.want == "never":
