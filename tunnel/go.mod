@@ -5,7 +5,7 @@ go 1.25.0
 require (
 	github.com/asterisque-go/asterisque v0.0.0
 	github.com/stretchr/testify v1.12.1
-	golang.org/x/net v0.57.0
+	golang.org/x/net v0.58.0
 )
 
 require (
