@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -19,6 +20,7 @@ import (
 	"github.com/asterisque-go/asterisque/internal/testkit"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/transport"
+	"github.com/asterisque-go/asterisque/wire/wiretest"
 )
 
 // remoteWire says that it comes from another address than it does.
@@ -126,6 +128,38 @@ func TestAttackSilentDialsKeepNobodyOut(t *testing.T) {
 			dials := stop()
 			attack.Bounded(t, "silent dials beside, honest handshakes that failed", 20-in, 0)
 			require.Greater(t, dials, 20)
+		})
+	}
+}
+
+// TestAttackSilentDials_BesideHonestOnes is the same in a bubble, where no handshake takes longer
+// than its packets: none of the honest ones fails.
+func TestAttackSilentDials_BesideHonestOnes(t *testing.T) {
+	for _, honest := range []string{"192.0.2.1:1", "192.0.2.2:1"} {
+		t.Run("honest ones at "+honest, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				node, here := testkit.NewNode(t, asterisque.WithService(testkit.EchoService())), testkit.NewNode(t)
+				ctx, stop := context.WithCancel(testkit.Background)
+				var silent sync.WaitGroup
+				silent.Go(func() {
+					for tick := time.NewTicker(750 * time.Microsecond); ctx.Err() == nil; <-tick.C {
+						from(t, node, "192.0.2.1:1")
+					}
+				})
+				lane := wiretest.Lane{Delay: 50 * time.Millisecond}
+				for range 20 {
+					a, b := wiretest.NewLink(wiretest.LinkConfig{Out: lane, In: lane}).Pipe()
+					at := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(honest))
+					go node.Accept(testkit.Background, remoteWire{wire.FromConn(b), at}) // ends with the handshake
+					s, err := here.Attach(testkit.Background, wire.FromConn(a))
+					require.NoError(t, err)
+					_, err = testkit.Echo.Call(testkit.Background, s, "honest")
+					require.NoError(t, err)
+					s.Close()
+				}
+				stop()
+				silent.Wait()
+			})
 		})
 	}
 }
