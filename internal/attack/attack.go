@@ -32,8 +32,8 @@ func Bounded(t testing.TB, what string, measured, bound int) {
 }
 
 // Honest lets n honest peers connect and call, so many at once, while an attack is under way, and
-// returns how many could. One that fails tries again, as a machine may be so busy that its handshake
-// takes longer than it may; together they try three times n.
+// returns how many could. One that fails tries again: a machine may be so busy that its handshake
+// takes longer than it may. Together they try three times n.
 func Honest(t testing.TB, n, atOnce int, connect func() error) int {
 	t.Helper()
 	begin := time.Now()

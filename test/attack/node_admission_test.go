@@ -133,24 +133,28 @@ func TestAttackSilentDialsKeepNobodyOut(t *testing.T) {
 }
 
 // TestAttackSilentDials_BesideHonestOnes is the same in a bubble, where no handshake takes longer
-// than its packets: none of the honest ones fails.
+// than its packets: of fewer dials than there are places in that time, none harms an honest one.
 func TestAttackSilentDials_BesideHonestOnes(t *testing.T) {
 	for _, honest := range []string{"192.0.2.1:1", "192.0.2.2:1"} {
 		t.Run("honest ones at "+honest, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				node, here := testkit.NewNode(t, asterisque.WithService(testkit.EchoService())), testkit.NewNode(t)
+				node := testkit.NewNode(t, asterisque.WithService(testkit.EchoService()), asterisque.WithAdmission(asterisque.Admission{HalfOpen: 128}))
+				here := testkit.NewNode(t)
 				ctx, stop := context.WithCancel(testkit.Background)
 				var silent sync.WaitGroup
+				var lost []<-chan error
 				silent.Go(func() {
 					for tick := time.NewTicker(750 * time.Microsecond); ctx.Err() == nil; <-tick.C {
-						from(t, node, "192.0.2.1:1")
+						_, accepted := from(t, node, "192.0.2.1:1")
+						lost = append(lost, accepted)
 					}
 				})
 				lane := wiretest.Lane{Delay: 50 * time.Millisecond}
 				for range 20 {
 					a, b := wiretest.NewLink(wiretest.LinkConfig{Out: lane, In: lane}).Pipe()
 					at := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(honest))
-					go node.Accept(testkit.Background, remoteWire{wire.FromConn(b), at}) // ends with the handshake
+					// it ends with the handshake
+					go node.Accept(testkit.Background, remoteWire{wire.FromConn(b), at})
 					s, err := here.Attach(testkit.Background, wire.FromConn(a))
 					require.NoError(t, err)
 					_, err = testkit.Echo.Call(testkit.Background, s, "honest")
@@ -159,6 +163,7 @@ func TestAttackSilentDials_BesideHonestOnes(t *testing.T) {
 				}
 				stop()
 				silent.Wait()
+				require.ErrorIs(t, <-lost[0], asterisque.ErrOverloaded, "places were short")
 			})
 		})
 	}
