@@ -65,6 +65,7 @@ func (b namedBucket) config(cfg *Config) jetstream.KeyValueConfig {
 		History:      1,
 		MaxValueSize: mostEntry,
 		MaxBytes:     mostBucket,
+		Storage:      cfg.times.storage(),
 		Replicas:     cfg.Replicas,
 		Metadata:     map[string]string{clusterKey: cfg.Cluster},
 	}

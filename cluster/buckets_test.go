@@ -26,20 +26,23 @@ func (l *laggard) KeyValue(ctx context.Context, bucket string) (jetstream.KeyVal
 
 func TestANodeWaitsForABucketThatWasMadeAMomentAgo(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	c := joined(t, config(b, "", ""))
-	cfg, err := Config{Name: "orders", Durable: &Durable{}}.complete()
-	require.NoError(t, err)
-	d := newDurables(&cfg, "instance")
-	js := &laggard{JetStream: c.buckets.js}
-	d.js = js
-	kv, err := d.awaitBucket(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, "asterisque_main_calls_orders", kv.Bucket())
-	require.EqualValues(t, 4, js.asked.Load())
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		c := joined(t, config(b, "", ""))
+		cfg, err := Config{Name: "orders", Durable: &Durable{}}.complete()
+		require.NoError(t, err)
+		d := newDurables(&cfg, "instance")
+		js := &laggard{JetStream: c.buckets.js}
+		d.js = js
+		kv, err := d.awaitBucket(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "asterisque_main_calls_orders", kv.Bucket())
+		require.EqualValues(t, 4, js.asked.Load())
+	})
 }
 
 func TestWhatMayComeLaterIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	for _, err := range []error{
 		context.DeadlineExceeded, jetstream.ErrBucketNotFound, jetstream.ErrStreamNotFound, &jetstream.APIError{Code: 503},
 	} {

@@ -11,79 +11,91 @@ import (
 )
 
 func TestCallsInTheRoleOfTheHolderEndWithTheClaim(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a, peer := s.join("a"), s.join("peer")
-	c := a.has(t, "k")
-	on := c.Caller(peer.callable(t))
-	_, err := whoami.Call(t.Context(), on, "")
-	require.NoError(t, err)
-	a.clock.advance(a.lease())
-	_, err = whoami.Call(t.Context(), on, "")
-	requireNotRun(t, peer, 1, err, asterisque.ErrUnauthorized)
-	require.ErrorIs(t, err, ErrLost)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a, peer := s.join("a"), s.join("peer")
+		c := a.has(t, "k")
+		on := c.Caller(peer.callable(t))
+		_, err := whoami.Call(t.Context(), on, "")
+		require.NoError(t, err)
+		a.clock.advance(a.lease())
+		_, err = whoami.Call(t.Context(), on, "")
+		requireNotRun(t, peer, 1, err, asterisque.ErrUnauthorized)
+		require.ErrorIs(t, err, ErrLost)
 
-	d := a.has(t, "d")
-	require.NoError(t, d.Release(t.Context()))
-	_, err = whoami.Call(t.Context(), d.Caller(peer.callable(t)), "")
-	requireNotRun(t, peer, 1, err, asterisque.ErrUnauthorized)
-	require.ErrorIs(t, err, ErrReleased)
+		d := a.has(t, "d")
+		require.NoError(t, d.Release(t.Context()))
+		_, err = whoami.Call(t.Context(), d.Caller(peer.callable(t)), "")
+		requireNotRun(t, peer, 1, err, asterisque.ErrUnauthorized)
+		require.ErrorIs(t, err, ErrReleased)
+	})
 }
 
 func TestCallsThatAreUnderWayAreCanceledWithTheClaim(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a, b, peer := s.join("a"), s.join("b"), s.join("peer")
-	c := a.has(t, "k")
-	on := c.Caller(peer.callable(t))
-	called := make(chan error, 1)
-	go func() { // ends with the claim
-		_, err := whoami.Call(context.Background(), on, "wait")
-		called <- err
-	}()
-	stream, err := ticks.Open(t.Context(), on, "")
-	require.NoError(t, err)
-	require.Eventually(t, func() bool { return peer.ran.Load() == 2 }, claimTestTime, claimTick)
-	b.takes(t, "k")
-	err = <-called
-	require.ErrorIs(t, err, asterisque.ErrCanceled)
-	require.ErrorIs(t, err, ErrLost)
-	require.False(t, asterisque.Repeatable(err))
-	_, err = stream.Result(t.Context())
-	require.ErrorIs(t, err, asterisque.ErrCanceled)
-	require.ErrorIs(t, err, ErrLost)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a, b, peer := s.join("a"), s.join("b"), s.join("peer")
+		c := a.has(t, "k")
+		on := c.Caller(peer.callable(t))
+		called := make(chan error, 1)
+		go func() { // ends with the claim
+			_, err := whoami.Call(context.Background(), on, "wait")
+			called <- err
+		}()
+		stream, err := ticks.Open(t.Context(), on, "")
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { return peer.ran.Load() == 2 }, claimTestTime, claimTick)
+		b.takes(t, "k")
+		err = <-called
+		require.ErrorIs(t, err, asterisque.ErrCanceled)
+		require.ErrorIs(t, err, ErrLost)
+		require.False(t, asterisque.Repeatable(err))
+		_, err = stream.Result(t.Context())
+		require.ErrorIs(t, err, asterisque.ErrCanceled)
+		require.ErrorIs(t, err, ErrLost)
+	})
 }
 
 // One that its own caller gives up says so.
 func TestACallThatIsGivenUpIsNotThatOfALostClaim(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a, peer := s.join("a"), s.join("peer")
-	c := a.has(t, "k")
-	on := c.Caller(peer.callable(t))
-	ctx, cancel := context.WithCancel(t.Context())
-	called := make(chan error, 1)
-	go func() { // ends with ctx
-		_, err := whoami.Call(ctx, on, "wait")
-		called <- err
-	}()
-	require.Eventually(t, func() bool { return peer.ran.Load() == 1 }, claimTestTime, claimTick)
-	cancel()
-	err := <-called
-	require.ErrorIs(t, err, asterisque.ErrCanceled)
-	require.NotErrorIs(t, err, ErrLost)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a, peer := s.join("a"), s.join("peer")
+		c := a.has(t, "k")
+		on := c.Caller(peer.callable(t))
+		ctx, cancel := context.WithCancel(t.Context())
+		called := make(chan error, 1)
+		go func() { // ends with ctx
+			_, err := whoami.Call(ctx, on, "wait")
+			called <- err
+		}()
+		require.Eventually(t, func() bool { return peer.ran.Load() == 1 }, claimTestTime, claimTick)
+		cancel()
+		err := <-called
+		require.ErrorIs(t, err, asterisque.ErrCanceled)
+		require.NotErrorIs(t, err, ErrLost)
+	})
 }
 
 func TestCallsSayWhatTheirContextSaysBesides(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a := s.join("a")
-	c := a.has(t, "k")
-	var said asterisque.Metadata
-	on := fenceSessionTo(t, asterisque.WithService(a.fenceService()), asterisque.WithServedInterceptors(
-		func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
-			said = c.Metadata(ctx)
-			return next(ctx, c)
-		}))
-	_, err := whoami.Call(withMark(t.Context(), "user", "alice"), c.Caller(on), "", asterisque.WithMetadata(asterisque.Metadata{"id": "7"}))
-	require.NoError(t, err)
-	require.Equal(t, asterisque.Metadata{"user": "alice", "id": "7", asHolder: claimMark("k", c.Epoch())}, said)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a := s.join("a")
+		c := a.has(t, "k")
+		var said asterisque.Metadata
+		on := fenceSessionTo(t, asterisque.WithService(a.fenceService()), asterisque.WithServedInterceptors(
+			func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+				said = c.Metadata(ctx)
+				return next(ctx, c)
+			}))
+		_, err := whoami.Call(withMark(t.Context(), "user", "alice"), c.Caller(on), "", asterisque.WithMetadata(asterisque.Metadata{"id": "7"}))
+		require.NoError(t, err)
+		require.Equal(t, asterisque.Metadata{"user": "alice", "id": "7", asHolder: claimMark("k", c.Epoch())}, said)
+	})
 }
 
 // A claim that lives long holds nothing for the calls and streams that are over.

@@ -10,177 +10,212 @@ import (
 )
 
 func TestAClaimOutlivesItsTTL(t *testing.T) {
-	t.Parallel() // it waits for the true clock
-	s := newClaimSite(t, 2*time.Second)
-	a := s.join("a")
-	c := a.has(t, "k")
-	revision, _, _ := c.state()
-	require.Eventually(t, func() bool {
-		now, _, _ := c.state()
-		return now > revision+2
-	}, claimTestTime, 10*time.Millisecond, "three renewals, each about 0.6 s after the one before")
-	require.NoError(t, c.Err())
-	require.NoError(t, c.Release(t.Context()))
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, 2*time.Second)
+		a := s.join("a")
+		c := a.has(t, "k")
+		revision, _, _ := c.state()
+		require.Eventually(t, func() bool {
+			now, _, _ := c.state()
+			return now > revision+2
+		}, claimTestTime, 10*time.Millisecond, "three renewals, each about 0.6 s after the one before")
+		require.NoError(t, c.Err())
+		require.NoError(t, c.Release(t.Context()))
+	})
 }
 
 // The process is stopped for a while: its clock goes on, and nothing of it runs.
 func TestAHolderThatStoodStillKnowsByItsClock(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a := s.join("a")
-	c := a.has(t, "k")
-	a.clock.advance(a.lease() - time.Minute)
-	require.NoError(t, c.Err())
-	require.True(t, a.holds("k", c.Epoch()))
-	a.clock.advance(time.Minute)
-	require.False(t, a.holds("k", c.Epoch()))
-	require.ErrorIs(t, c.Err(), ErrLost)
-	require.ErrorIs(t, c.Err(), errStoodStill)
-	<-c.Done()
-	a.clock.advance(-longTTL)
-	require.ErrorIs(t, c.Err(), ErrLost, "once and for all")
-	require.ErrorIs(t, c.Release(t.Context()), ErrLost)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a := s.join("a")
+		c := a.has(t, "k")
+		a.clock.advance(a.lease() - time.Minute)
+		require.NoError(t, c.Err())
+		require.True(t, a.holds("k", c.Epoch()))
+		a.clock.advance(time.Minute)
+		require.False(t, a.holds("k", c.Epoch()))
+		require.ErrorIs(t, c.Err(), ErrLost)
+		require.ErrorIs(t, c.Err(), errStoodStill)
+		<-c.Done()
+		a.clock.advance(-longTTL)
+		require.ErrorIs(t, c.Err(), ErrLost, "once and for all")
+		require.ErrorIs(t, c.Release(t.Context()), ErrLost)
+	})
 }
 
 // The monotonic clock stands still while a machine is suspended.
 func TestAHolderWhoseMachineWasSuspendedKnowsByTheWallClock(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a := s.join("a")
-	c := a.has(t, "k")
-	a.now = func() time.Time { return time.Now().Add(longTTL).Round(0) }
-	require.ErrorIs(t, c.Err(), errStoodStill)
-	begin := time.Now()
-	a.now = func() time.Time { return begin.Add(-time.Hour).Round(0) }
-	require.Equal(t, -time.Hour, a.since(begin), "one that is set back does nothing else")
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a := s.join("a")
+		c := a.has(t, "k")
+		a.now = func() time.Time { return time.Now().Add(longTTL).Round(0) }
+		require.ErrorIs(t, c.Err(), errStoodStill)
+		begin := time.Now()
+		a.now = func() time.Time { return begin.Add(-time.Hour).Round(0) }
+		require.Equal(t, -time.Hour, a.since(begin), "one that is set back does nothing else")
+	})
 }
 
 // A renewal is answered when the lease has run out, and somebody was told so.
 func TestARenewalThatIsAnsweredTooLateMendsNothing(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a := s.join("a")
-	c := a.has(t, "k")
-	a.clock.advance(a.lease() - time.Minute)
-	a.kv.once(func() {
-		a.clock.advance(time.Minute)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a := s.join("a")
+		c := a.has(t, "k")
+		a.clock.advance(a.lease() - time.Minute)
+		a.kv.once(func() {
+			a.clock.advance(time.Minute)
+			require.ErrorIs(t, c.Err(), ErrLost)
+		})
+		c.renew()
 		require.ErrorIs(t, c.Err(), ErrLost)
 	})
-	c.renew()
-	require.ErrorIs(t, c.Err(), ErrLost)
 }
 
 // Its lease counts from before it was sent.
 func TestARenewalCountsFromItsBeginning(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a := s.join("a")
-	c := a.has(t, "k")
-	a.kv.once(func() { a.clock.advance(a.lease() - time.Minute) })
-	c.renew()
-	require.NoError(t, c.Err())
-	a.clock.advance(time.Minute)
-	require.ErrorIs(t, c.Err(), ErrLost)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a := s.join("a")
+		c := a.has(t, "k")
+		a.kv.once(func() { a.clock.advance(a.lease() - time.Minute) })
+		c.renew()
+		require.NoError(t, c.Err())
+		a.clock.advance(time.Minute)
+		require.ErrorIs(t, c.Err(), ErrLost)
+	})
 }
 
 // A claim counts from before it was made.
 func TestAClaimThatTakesTooLongIsNone(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a := s.join("a")
-	a.kv.once(func() { a.clock.advance(longTTL) })
-	c := a.has(t, "k") // in another attempt
-	require.NoError(t, c.Err())
-	revision, _, _ := c.state()
-	require.EqualValues(t, 2, revision)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a := s.join("a")
+		a.kv.once(func() { a.clock.advance(longTTL) })
+		c := a.has(t, "k") // in another attempt
+		require.NoError(t, c.Err())
+		revision, _, _ := c.state()
+		require.EqualValues(t, 2, revision)
+	})
 }
 
 func TestARenewalWhoseAnswerIsLostIsFound(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a := s.join("a")
-	c := a.has(t, "k")
-	first, begun, _ := c.state()
-	a.kv.fail(nil, errLostAnswer)
-	require.Equal(t, c.soon(), c.renew())
-	a.kv.fail(nil, nil)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a := s.join("a")
+		c := a.has(t, "k")
+		first, begun, _ := c.state()
+		a.kv.fail(nil, errLostAnswer)
+		require.Equal(t, c.soon(), c.renew())
+		a.kv.fail(nil, nil)
 
-	require.Zero(t, c.renew(), "the one before has arrived")
-	found, renewed, trouble := c.state()
-	require.Equal(t, first+1, found)
-	require.Equal(t, begun, renewed, "when it began is not known, so that it counts for nothing")
-	require.Error(t, trouble)
+		require.Zero(t, c.renew(), "the one before has arrived")
+		found, renewed, trouble := c.state()
+		require.Equal(t, first+1, found)
+		require.Equal(t, begun, renewed, "when it began is not known, so that it counts for nothing")
+		require.Error(t, trouble)
 
-	require.Greater(t, c.renew(), c.soon())
-	last, renewed, trouble := c.state()
-	require.Equal(t, first+2, last)
-	require.True(t, renewed.After(begun))
-	require.NoError(t, trouble)
-	require.NoError(t, c.Err())
+		time.Sleep(time.Second) // of the bubble
+		require.Greater(t, c.renew(), c.soon())
+		last, renewed, trouble := c.state()
+		require.Equal(t, first+2, last)
+		require.True(t, renewed.After(begun))
+		require.NoError(t, trouble)
+		require.NoError(t, c.Err())
+	})
 }
 
 func TestAHolderThatNATSDoesNotAnswerGivesUpBeforeOthersMayHaveTheKey(t *testing.T) {
-	t.Parallel() // it waits for the true clock
-	s := newClaimSite(t, time.Second)
-	a, b := s.join("a"), s.join("b")
-	c := a.has(t, "k")
-	a.kv.fail(errLostAnswer, nil)
-	next, err := b.await(t.Context(), "k")
-	require.NoError(t, err)
-	require.ErrorIs(t, c.Err(), ErrLost)
-	require.ErrorIs(t, c.Err(), errLostAnswer)
-	require.ErrorContains(t, c.Err(), "NATS did not renew it in time")
-	require.Greater(t, next.Epoch(), c.Epoch())
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, time.Second)
+		a, b := s.join("a"), s.join("b")
+		c := a.has(t, "k")
+		a.kv.fail(errLostAnswer, nil)
+		next, err := b.await(t.Context(), "k")
+		require.NoError(t, err)
+		require.ErrorIs(t, c.Err(), ErrLost)
+		require.ErrorIs(t, c.Err(), errLostAnswer)
+		require.ErrorContains(t, c.Err(), "NATS did not renew it in time")
+		require.Greater(t, next.Epoch(), c.Epoch())
+	})
 }
 
 func TestAClaimOutlivesAnOutageThatIsShorterThanItsLease(t *testing.T) {
-	t.Parallel() // it waits for the true clock
-	s := newClaimSite(t, 4*time.Second)
-	a := s.join("a")
-	c := a.has(t, "k")
-	a.kv.fail(errLostAnswer, nil)
-	failed := func() bool { _, _, trouble := c.state(); return trouble != nil }
-	require.Eventually(t, failed, claimTestTime, time.Millisecond)
-	a.kv.fail(nil, nil)
-	require.Eventually(t, func() bool { return !failed() }, claimTestTime, time.Millisecond, "it is tried again soon")
-	require.NoError(t, c.Err())
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, 4*time.Second)
+		a := s.join("a")
+		c := a.has(t, "k")
+		a.kv.fail(errLostAnswer, nil)
+		failed := func() bool { _, _, trouble := c.state(); return trouble != nil }
+		require.Eventually(t, failed, claimTestTime, time.Millisecond)
+		a.kv.fail(nil, nil)
+		require.Eventually(t, func() bool { return !failed() }, claimTestTime, time.Millisecond, "it is tried again soon")
+		require.NoError(t, c.Err())
+	})
 }
 
 func TestARenewalFindsThatTheKeyWasTaken(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a, b := s.join("a"), s.join("b")
-	c := a.has(t, "k")
-	b.hints = "nowhere"
-	next := b.takes(t, "k")
-	require.NoError(t, c.Err(), "nobody has told it")
-	c.renew()
-	require.Equal(t, &LostError{Key: "k", Epoch: c.Epoch(), Holder: "b", HolderEpoch: next.Epoch()}, requireLost(t, c))
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a, b := s.join("a"), s.join("b")
+		c := a.has(t, "k")
+		b.hints = "nowhere"
+		next := b.takes(t, "k")
+		require.NoError(t, c.Err(), "nobody has told it")
+		c.renew()
+		require.Equal(t, &LostError{Key: "k", Epoch: c.Epoch(), Holder: "b", HolderEpoch: next.Epoch()}, requireLost(t, c))
+	})
 }
 
 func TestARenewalFindsThatItsEntryIsGone(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a := s.join("a")
-	for name, remove := range map[string]func(key string) error{
-		"deleted": func(key string) error { return a.kv.Delete(t.Context(), key) },
-		"purged":  func(key string) error { return a.kv.Purge(t.Context(), key) },
-	} {
-		c := a.has(t, name)
-		require.NoError(t, remove(name))
-		c.renew()
-		require.ErrorIs(t, requireLost(t, c), errGone, name)
-	}
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a := s.join("a")
+		for name, remove := range map[string]func(key string) error{
+			"deleted": func(key string) error { return a.kv.Delete(t.Context(), key) },
+			"purged":  func(key string) error { return a.kv.Purge(t.Context(), key) },
+		} {
+			c := a.has(t, name)
+			require.NoError(t, remove(name))
+			c.renew()
+			require.ErrorIs(t, requireLost(t, c), errGone, name)
+		}
+	})
 }
 
 // A server that lags behind says that the last revision is the one that another one says is not.
 func TestAnAnswerThatContradictsItselfIsNotBelieved(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a := s.join("a")
-	c := a.has(t, "k")
-	revision, _, _ := c.state()
-	require.Equal(t, c.soon(), c.lookAt(revision))
-	require.NoError(t, c.Err())
-	require.Equal(t, c.soon(), c.lookAt(revision+1))
-	c.epoch++ // so that the entry is that of a claim before
-	require.Equal(t, c.soon(), c.lookAt(revision-1))
-	c.verify()
-	require.NoError(t, c.Err())
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a := s.join("a")
+		c := a.has(t, "k")
+		revision, _, _ := c.state()
+		require.Equal(t, c.soon(), c.lookAt(revision))
+		require.NoError(t, c.Err())
+		require.Equal(t, c.soon(), c.lookAt(revision+1))
+		c.epoch++ // so that the entry is that of a claim before
+		require.Equal(t, c.soon(), c.lookAt(revision-1))
+		c.verify()
+		require.NoError(t, c.Err())
+	})
 }
 
 func TestALostErrorSaysWhatIsKnown(t *testing.T) {
+	t.Parallel()
 	lost := &LostError{Key: "k", Epoch: 7}
 	require.NotErrorIs(t, lost, context.Canceled)
 	require.EqualError(t, lost, `cluster: the claim is lost: "k" with epoch 7; stop what it was for, and claim it again to go on`)

@@ -35,74 +35,85 @@ func requireWaiting(t *testing.T, m *claimant, watchers int) {
 }
 
 func TestWhoWaitsForAKeyGetsItWhenItIsReleased(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a, b := s.join("a"), s.join("b")
-	first, err := a.await(t.Context(), "k")
-	require.NoError(t, err, "a free key is not waited for")
-	won, failed := b.awaits(t.Context(), "k")
-	same, _ := a.awaits(t.Context(), "k")
-	requireWaiting(t, a, 2)
-	require.Empty(t, won)
-	require.NoError(t, first.Release(t.Context()))
-	var second *Claim
-	select {
-	case second = <-won:
-	case second = <-same:
-	case err := <-failed:
-		require.NoError(t, err)
-	}
-	require.Greater(t, second.Epoch(), first.Epoch())
-	require.NoError(t, second.Release(t.Context()))
-	select {
-	case <-won:
-	case <-same:
-	}
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a, b := s.join("a"), s.join("b")
+		first, err := a.await(t.Context(), "k")
+		require.NoError(t, err, "a free key is not waited for")
+		won, failed := b.awaits(t.Context(), "k")
+		same, _ := a.awaits(t.Context(), "k")
+		requireWaiting(t, a, 2)
+		require.Empty(t, won)
+		require.NoError(t, first.Release(t.Context()))
+		var second *Claim
+		select {
+		case second = <-won:
+		case second = <-same:
+		case err := <-failed:
+			require.NoError(t, err)
+		}
+		require.Greater(t, second.Epoch(), first.Epoch())
+		require.NoError(t, second.Release(t.Context()))
+		select {
+		case <-won:
+		case <-same:
+		}
+	})
 }
 
 func TestWhoWaitsForAKeyGetsItWhenItsHolderHasDied(t *testing.T) {
-	t.Parallel() // it waits for the true clock
-	s := newClaimSite(t, time.Second)
-	a, b := s.join("a"), s.join("b")
-	c := a.has(t, "k")
-	won, _ := b.awaits(t.Context(), "k")
-	requireWaiting(t, a, 1)
-	a.nc.Close()
-	require.Greater(t, (<-won).Epoch(), c.Epoch())
-	require.ErrorIs(t, c.Err(), ErrLost)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, time.Second)
+		a, b := s.join("a"), s.join("b")
+		c := a.has(t, "k")
+		won, _ := b.awaits(t.Context(), "k")
+		requireWaiting(t, a, 1)
+		a.nc.Close()
+		require.Greater(t, (<-won).Epoch(), c.Epoch())
+		require.ErrorIs(t, c.Err(), ErrLost)
+	})
 }
 
 func TestTheWaitForAKeyEndsWithItsContext(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a, b := s.join("a"), s.join("b")
-	a.has(t, "k")
-	ctx, cancel := context.WithCancel(t.Context())
-	_, failed := b.awaits(ctx, "k")
-	requireWaiting(t, a, 1)
-	cancel()
-	err := <-failed
-	require.ErrorIs(t, err, context.Canceled)
-	require.ErrorContains(t, err, `waiting for the key "k"`)
-	requireWaiting(t, a, 0)
-	for wait := claimTick; ; wait *= 2 { // until that is long enough to ask
-		ctx, cancel := context.WithTimeout(t.Context(), wait)
-		_, err := b.await(ctx, "k")
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a, b := s.join("a"), s.join("b")
+		a.has(t, "k")
+		ctx, cancel := context.WithCancel(t.Context())
+		_, failed := b.awaits(ctx, "k")
+		requireWaiting(t, a, 1)
 		cancel()
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		if held := new(HeldError); errors.As(err, &held) {
-			require.Equal(t, "a", held.Holder)
-			return
+		err := <-failed
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorContains(t, err, `waiting for the key "k"`)
+		requireWaiting(t, a, 0)
+		for wait := claimTick; ; wait *= 2 { // until that is long enough to ask
+			ctx, cancel := context.WithTimeout(t.Context(), wait)
+			_, err := b.await(ctx, "k")
+			cancel()
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			if held := new(HeldError); errors.As(err, &held) {
+				require.Equal(t, "a", held.Holder)
+				return
+			}
 		}
-	}
+	})
 }
 
 func TestTheWaitForAKeyEndsWithTheNode(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a, b := s.join("a"), s.join("b")
-	a.has(t, "k")
-	_, failed := b.awaits(t.Context(), "k")
-	requireWaiting(t, a, 1)
-	require.NoError(t, b.close(t.Context()))
-	require.ErrorIs(t, <-failed, errClaimsOver)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a, b := s.join("a"), s.join("b")
+		a.has(t, "k")
+		_, failed := b.awaits(t.Context(), "k")
+		requireWaiting(t, a, 1)
+		require.NoError(t, b.close(t.Context()))
+		require.ErrorIs(t, <-failed, errClaimsOver)
+	})
 }
 
 // The holder goes on, too: its lease is longer than the restart.

@@ -23,7 +23,7 @@ func countReads(t *testing.T, s *claimSite) (reads *atomic.Int64) {
 	nc, n := s.connect(), new(atomic.Int64)
 	_, err := nc.Subscribe("$JS.API.STREAM.MSG.GET.KV_claims", func(*nats.Msg) { n.Add(1) })
 	require.NoError(t, err)
-	require.NoError(t, nc.Flush())
+	require.NoError(t, flush(nc))
 	return n
 }
 
@@ -34,52 +34,64 @@ func hint(t *testing.T, s *claimSite, m *claimant, keys ...string) {
 	for _, key := range keys {
 		require.NoError(t, nc.Publish("hints."+m.self.node, []byte(key)))
 	}
-	require.NoError(t, nc.Flush())
-	require.NoError(t, m.nc.Flush())
+	require.NoError(t, flush(nc))
+	require.NoError(t, flush(m.nc))
 }
 
 func TestAHintThatIsNotTrueCostsOneRead(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a := s.join("a")
-	c := a.has(t, "k")
-	reads := countReads(t, s)
-	hint(t, s, a, "other", "", "*", string(bytes.Repeat([]byte("k"), 1<<20)), "k", "k", "k")
-	requireReads(t, reads, 3, "only for what is held")
-	require.NoError(t, c.Err())
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a := s.join("a")
+		c := a.has(t, "k")
+		reads := countReads(t, s)
+		hint(t, s, a, "other", "", "*", string(bytes.Repeat([]byte("k"), 1<<20)), "k", "k", "k")
+		requireReads(t, reads, 3, "only for what is held")
+		require.NoError(t, c.Err())
+	})
 }
 
 func TestAFloodOfHintsIsDropped(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a, b := s.join("a"), s.join("b")
-	c := a.has(t, "k")
-	flood := make([]string, 5*maxHints)
-	for i := range flood {
-		flood[i] = fmt.Sprint("k", i%2*i) // every other one is of a key that is not held
-	}
-	flood[0] = "k"
-	hint(t, s, a, flood...)
-	hint(t, s, a, flood...)
-	require.NoError(t, c.Err())
-	require.Equal(t, maxHints, cap(a.hinted))
-	b.takes(t, "k")
-	c.renew() // if its hint was dropped
-	require.Equal(t, "b", requireLost(t, c).Holder)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a, b := s.join("a"), s.join("b")
+		c := a.has(t, "k")
+		flood := make([]string, 5*maxHints)
+		for i := range flood {
+			flood[i] = fmt.Sprint("k", i%2*i) // every other one is of a key that is not held
+		}
+		flood[0] = "k"
+		hint(t, s, a, flood...)
+		hint(t, s, a, flood...)
+		require.NoError(t, c.Err())
+		require.Equal(t, maxHints, cap(a.hinted))
+		b.takes(t, "k")
+		c.renew() // if its hint was dropped
+		require.Equal(t, "b", requireLost(t, c).Holder)
+	})
 }
 
 func TestAHintWithoutNATSChangesNothing(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a := s.join("a")
-	c := a.has(t, "k")
-	a.nc.Close()
-	c.verify()
-	require.NoError(t, c.Err())
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a := s.join("a")
+		c := a.has(t, "k")
+		a.nc.Close()
+		c.verify()
+		require.NoError(t, c.Err())
+	})
 }
 
 func TestAHintThatAKeyIsGoneIsChecked(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a := s.join("a")
-	c := a.has(t, "k")
-	require.NoError(t, a.kv.Delete(t.Context(), "k"))
-	hint(t, s, a, "k")
-	require.ErrorIs(t, requireLost(t, c), errGone)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a := s.join("a")
+		c := a.has(t, "k")
+		require.NoError(t, a.kv.Delete(t.Context(), "k"))
+		hint(t, s, a, "k")
+		require.ErrorIs(t, requireLost(t, c), errGone)
+	})
 }

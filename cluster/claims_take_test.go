@@ -12,105 +12,125 @@ import (
 )
 
 func TestATakeoverTellsTheLoserAtOnce(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a, b := s.join("a"), s.join("b")
-	c := a.has(t, "k")
-	next := b.takes(t, "k")
-	require.Greater(t, next.Epoch(), c.Epoch())
-	lost := requireLost(t, c)
-	require.Equal(t, "b", lost.Holder)
-	require.Equal(t, next.Epoch(), lost.HolderEpoch)
-	require.ErrorIs(t, c.Release(t.Context()), ErrLost)
-	require.NoError(t, next.Err(), "the release of the old one takes nothing away")
-	_, held, err := a.lookup(t.Context(), "k")
-	require.NoError(t, err)
-	require.True(t, held)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a, b := s.join("a"), s.join("b")
+		c := a.has(t, "k")
+		next := b.takes(t, "k")
+		require.Greater(t, next.Epoch(), c.Epoch())
+		lost := requireLost(t, c)
+		require.Equal(t, "b", lost.Holder)
+		require.Equal(t, next.Epoch(), lost.HolderEpoch)
+		require.ErrorIs(t, c.Release(t.Context()), ErrLost)
+		require.NoError(t, next.Err(), "the release of the old one takes nothing away")
+		_, held, err := a.lookup(t.Context(), "k")
+		require.NoError(t, err)
+		require.True(t, held)
+	})
 }
 
 func TestATakeoverOfAFreeKeyIsAClaim(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a := s.join("a")
-	a.takes(t, "k")
-	_, err := a.takeOver(t.Context(), "k")
-	require.ErrorAs(t, err, new(*HeldError), "not from itself")
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a := s.join("a")
+		a.takes(t, "k")
+		_, err := a.takeOver(t.Context(), "k")
+		require.ErrorAs(t, err, new(*HeldError), "not from itself")
+	})
 }
 
 // A process of the same name has begun anew: the claims of the one before are not its own.
 func TestAnotherInstanceOfANodeIsAnotherHolder(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	before, after := s.join("a"), s.join("a")
-	c := before.has(t, "k")
-	_, err := after.claim(t.Context(), "k")
-	var held *HeldError
-	require.ErrorAs(t, err, &held)
-	require.Equal(t, "a", held.Holder)
-	next := after.takes(t, "k")
-	requireLost(t, c)
-	require.Never(t, func() bool { return next.Err() != nil }, 100*time.Millisecond, 10*time.Millisecond, "both are told")
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		before, after := s.join("a"), s.join("a")
+		c := before.has(t, "k")
+		_, err := after.claim(t.Context(), "k")
+		var held *HeldError
+		require.ErrorAs(t, err, &held)
+		require.Equal(t, "a", held.Holder)
+		next := after.takes(t, "k")
+		requireLost(t, c)
+		require.Never(t, func() bool { return next.Err() != nil }, 100*time.Millisecond, 10*time.Millisecond, "both are told")
+	})
 }
 
 // Epochs go on where those of the old bucket have ended.
 func TestEpochsGrowAlsoWhenTheBucketIsLost(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a, b := s.join("a"), s.join("b")
-	var epochs []uint64
-	for i := range 5 {
-		for range 20 - 4*i { // each bucket gets less far than the one before
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a, b := s.join("a"), s.join("b")
+		var epochs []uint64
+		for i := range 5 {
+			for range 20 - 4*i { // each bucket gets less far than the one before
+				c := a.has(t, "k")
+				epochs = append(epochs, c.Epoch())
+				require.NoError(t, c.Release(t.Context()))
+			}
 			c := a.has(t, "k")
-			epochs = append(epochs, c.Epoch())
-			require.NoError(t, c.Release(t.Context()))
+			s.deleteBucket()
+			s.makeBucket()
+			next := b.has(t, "k")
+			c.renew()
+			require.Equal(t, "b", requireLost(t, c).Holder)
+			epochs = append(epochs, c.Epoch(), next.Epoch())
+			require.NoError(t, next.Release(t.Context()))
 		}
-		c := a.has(t, "k")
-		s.deleteBucket()
-		s.makeBucket()
-		next := b.has(t, "k")
-		c.renew()
-		require.Equal(t, "b", requireLost(t, c).Holder)
-		epochs = append(epochs, c.Epoch(), next.Epoch())
-		require.NoError(t, next.Release(t.Context()))
-	}
-	requireGrowing(t, epochs)
+		requireGrowing(t, epochs)
+	})
 }
 
 func TestAClaimWhoseBucketIsLostIsLost(t *testing.T) {
-	t.Parallel() // it waits for the true clock
-	s := newClaimSite(t, time.Second)
-	a := s.join("a")
-	c := a.has(t, "k")
-	s.deleteBucket()
-	requireLost(t, c)
-	s.makeBucket()
-	a.has(t, "k")
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, time.Second)
+		a := s.join("a")
+		c := a.has(t, "k")
+		s.deleteBucket()
+		requireLost(t, c)
+		s.makeBucket()
+		a.has(t, "k")
+	})
 }
 
 // Between the position and the write, another node holds the key for a moment.
 func TestAClaimIsNotMadeWithAPositionOfBefore(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a, b := s.join("a"), s.join("b")
-	var between *Claim
-	a.kv.once(func() {
-		between = b.has(t, "k")
-		require.NoError(t, between.Release(t.Context()))
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a, b := s.join("a"), s.join("b")
+		var between *Claim
+		a.kv.once(func() {
+			between = b.has(t, "k")
+			require.NoError(t, between.Release(t.Context()))
+		})
+		require.Greater(t, a.has(t, "k").Epoch(), between.Epoch())
 	})
-	require.Greater(t, a.has(t, "k").Epoch(), between.Epoch())
 }
 
 // Between the position and the write, the bucket is made anew, in which the key was held already,
 // and there is no entry again.
 func TestAClaimIsNotMadeWithAPositionOfAnotherBucket(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a, b := s.join("a"), s.join("b")
-	for i := range 10 {
-		a.has(t, fmt.Sprint("k", i))
-	}
-	var between *Claim
-	a.kv.once(func() {
-		s.deleteBucket()
-		s.makeBucket()
-		between = b.has(t, "k")
-		require.NoError(t, a.store.js.PurgeStream("KV_claims"))
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a, b := s.join("a"), s.join("b")
+		for i := range 10 {
+			a.has(t, fmt.Sprint("k", i))
+		}
+		var between *Claim
+		a.kv.once(func() {
+			s.deleteBucket()
+			s.makeBucket()
+			between = b.has(t, "k")
+			require.NoError(t, a.store.js.PurgeStream("KV_claims"))
+		})
+		require.Greater(t, a.has(t, "k").Epoch(), between.Epoch())
 	})
-	require.Greater(t, a.has(t, "k").Epoch(), between.Epoch())
 }
 
 func requireGrowing(t *testing.T, epochs []uint64) {
@@ -188,21 +208,27 @@ func fight(t *testing.T, s *claimSite, exclusive bool, try func(m *claimant) (*C
 }
 
 func TestEpochsGrowWhoeverFightsForAKey(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	fight(t, s, false, func(m *claimant) (*Claim, error) {
-		if rand.IntN(2) == 0 {
-			return m.takeOver(context.Background(), "k")
-		}
-		return m.claim(context.Background(), "k")
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		fight(t, s, false, func(m *claimant) (*Claim, error) {
+			if rand.IntN(2) == 0 {
+				return m.takeOver(context.Background(), "k")
+			}
+			return m.claim(context.Background(), "k")
+		})
 	})
 }
 
 func TestNoTwoNodesHoldAKeyWithoutATakeover(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	fight(t, s, true, func(m *claimant) (*Claim, error) {
-		if rand.IntN(2) == 0 {
-			return m.await(context.Background(), "k")
-		}
-		return m.claim(context.Background(), "k")
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		fight(t, s, true, func(m *claimant) (*Claim, error) {
+			if rand.IntN(2) == 0 {
+				return m.await(context.Background(), "k")
+			}
+			return m.claim(context.Background(), "k")
+		})
 	})
 }

@@ -13,172 +13,202 @@ import (
 )
 
 func TestAKeyIsHeldByOneNodeAtATime(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a, b := s.join("a"), s.join("b")
-	first := a.has(t, "device/4711")
-	require.Equal(t, "device/4711", first.Key())
-	require.NoError(t, first.Err())
-	for name, m := range map[string]*claimant{"another node": b, "the holder itself": a} {
-		_, err := m.claim(t.Context(), "device/4711")
-		var held *HeldError
-		require.ErrorAs(t, err, &held, name)
-		require.Equal(t, &HeldError{"device/4711", "a", first.Epoch()}, held, name)
-	}
-	other := b.has(t, "device/4712")
-	require.NoError(t, first.Release(t.Context()))
-	require.ErrorIs(t, first.Err(), ErrReleased)
-	<-first.Done()
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a, b := s.join("a"), s.join("b")
+		first := a.has(t, "device/4711")
+		require.Equal(t, "device/4711", first.Key())
+		require.NoError(t, first.Err())
+		for name, m := range map[string]*claimant{"another node": b, "the holder itself": a} {
+			_, err := m.claim(t.Context(), "device/4711")
+			var held *HeldError
+			require.ErrorAs(t, err, &held, name)
+			require.Equal(t, &HeldError{"device/4711", "a", first.Epoch()}, held, name)
+		}
+		other := b.has(t, "device/4712")
+		require.NoError(t, first.Release(t.Context()))
+		require.ErrorIs(t, first.Err(), ErrReleased)
+		<-first.Done()
 
-	second := b.has(t, "device/4711")
-	require.Greater(t, second.Epoch(), first.Epoch())
-	require.NoError(t, first.Release(t.Context()), "again")
-	h, held, err := a.lookup(t.Context(), "device/4711")
-	require.NoError(t, err)
-	require.True(t, held)
-	require.Equal(t, Holder{Node: "b", Epoch: second.Epoch()}, h)
-	require.NoError(t, b.close(t.Context()))
-	require.ErrorIs(t, second.Err(), ErrReleased)
-	require.ErrorIs(t, other.Err(), ErrReleased)
-	_, held, err = a.lookup(t.Context(), "device/4711")
-	require.NoError(t, err)
-	require.False(t, held)
-	_, err = b.claim(t.Context(), "device/4711")
-	require.ErrorIs(t, err, asterisque.ErrUnavailable)
+		second := b.has(t, "device/4711")
+		require.Greater(t, second.Epoch(), first.Epoch())
+		require.NoError(t, first.Release(t.Context()), "again")
+		h, held, err := a.lookup(t.Context(), "device/4711")
+		require.NoError(t, err)
+		require.True(t, held)
+		require.Equal(t, Holder{Node: "b", Epoch: second.Epoch()}, h)
+		require.NoError(t, b.close(t.Context()))
+		require.ErrorIs(t, second.Err(), ErrReleased)
+		require.ErrorIs(t, other.Err(), ErrReleased)
+		_, held, err = a.lookup(t.Context(), "device/4711")
+		require.NoError(t, err)
+		require.False(t, held)
+		_, err = b.claim(t.Context(), "device/4711")
+		require.ErrorIs(t, err, asterisque.ErrUnavailable)
+	})
 }
 
 func TestOnlyKeysOfNATSCanBeClaimed(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a := s.join("a")
-	for _, key := range []string{
-		"", ".", "/", ".a", "a.", "/a", "a/", "a..b", "a b", "a*", "a>", "ä", "a\x00", "\xff", "a\r\nPUB x 0", strings.Repeat("k", 201),
-	} {
-		for name, do := range map[string]func(context.Context, string) (*Claim, error){"claim": a.claim, "takeOver": a.takeOver, "await": a.await} {
-			_, err := do(t.Context(), key)
-			require.ErrorIs(t, err, asterisque.ErrBadParams, "%s %q", name, key)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a := s.join("a")
+		for _, key := range []string{
+			"", ".", "/", ".a", "a.", "/a", "a/", "a..b", "a b", "a*", "a>", "ä", "a\x00", "\xff", "a\r\nPUB x 0", strings.Repeat("k", 201),
+		} {
+			for name, do := range map[string]func(context.Context, string) (*Claim, error){"claim": a.claim, "takeOver": a.takeOver, "await": a.await} {
+				_, err := do(t.Context(), key)
+				require.ErrorIs(t, err, asterisque.ErrBadParams, "%s %q", name, key)
+			}
+			_, _, err := a.lookup(t.Context(), key)
+			require.ErrorIs(t, err, asterisque.ErrBadParams, "%q", key)
 		}
-		_, _, err := a.lookup(t.Context(), key)
-		require.ErrorIs(t, err, asterisque.ErrBadParams, "%q", key)
-	}
-	for _, key := range []string{"a", "-", "_", "=", "a/b.c//d=-_Z9", strings.Repeat("k", 200)} {
-		c := a.has(t, key)
-		require.NoError(t, c.Release(t.Context()), key)
-	}
+		for _, key := range []string{"a", "-", "_", "=", "a/b.c//d=-_Z9", strings.Repeat("k", 200)} {
+			c := a.has(t, key)
+			require.NoError(t, c.Release(t.Context()), key)
+		}
+	})
 }
 
 func TestTheClaimsOfANodeAreBounded(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a := s.join("a")
-	last := a.has(t, "last")
-	for i := range maxClaims - 1 {
-		a.busy[fmt.Sprint("busy", i)] = nil
-	}
-	_, err := a.claim(t.Context(), "more")
-	require.ErrorIs(t, err, asterisque.ErrOverloaded)
-	require.ErrorContains(t, err, "65536")
-	require.NoError(t, last.Release(t.Context()))
-	a.has(t, "more")
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a := s.join("a")
+		last := a.has(t, "last")
+		for i := range maxClaims - 1 {
+			a.busy[fmt.Sprint("busy", i)] = nil
+		}
+		_, err := a.claim(t.Context(), "more")
+		require.ErrorIs(t, err, asterisque.ErrOverloaded)
+		require.ErrorContains(t, err, "65536")
+		require.NoError(t, last.Release(t.Context()))
+		a.has(t, "more")
+	})
 }
 
 func TestABucketWithAnotherTTLIsRefused(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a := s.join("a")
-	a.ttl = time.Hour
-	_, err := a.claim(t.Context(), "k")
-	require.ErrorIs(t, err, asterisque.ErrUnavailable)
-	require.ErrorContains(t, err, "5m0s")
-	_, err = a.await(t.Context(), "k")
-	require.ErrorIs(t, err, asterisque.ErrUnavailable, "waiting does not mend it")
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a := s.join("a")
+		a.ttl = time.Hour
+		_, err := a.claim(t.Context(), "k")
+		require.ErrorIs(t, err, asterisque.ErrUnavailable)
+		require.ErrorContains(t, err, "5m0s")
+		_, err = a.await(t.Context(), "k")
+		require.ErrorIs(t, err, asterisque.ErrUnavailable, "waiting does not mend it")
+	})
 }
 
 func TestTheEndOfTheLifeLosesAllClaims(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a := s.join("a")
-	c := a.has(t, "k")
-	a.end(context.Canceled)
-	require.ErrorIs(t, requireLost(t, c), context.Canceled)
-	require.ErrorIs(t, c.Release(t.Context()), ErrLost)
-	require.NoError(t, a.close(t.Context()))
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a := s.join("a")
+		c := a.has(t, "k")
+		a.end(context.Canceled)
+		require.ErrorIs(t, requireLost(t, c), context.Canceled)
+		require.ErrorIs(t, c.Release(t.Context()), ErrLost)
+		require.NoError(t, a.close(t.Context()))
+	})
 }
 
 func TestAReleaseThatNATSDoesNotAnswerMayBeRepeated(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a, b := s.join("a"), s.join("b")
-	c := a.has(t, "k")
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	require.ErrorIs(t, c.Release(over), context.Canceled)
-	require.ErrorIs(t, c.Err(), ErrReleased, "for this node in any case")
-	_, err := b.claim(t.Context(), "k")
-	require.ErrorAs(t, err, new(*HeldError))
-	require.NoError(t, c.Release(t.Context()))
-	b.has(t, "k")
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a, b := s.join("a"), s.join("b")
+		c := a.has(t, "k")
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		require.ErrorIs(t, c.Release(over), context.Canceled)
+		require.ErrorIs(t, c.Err(), ErrReleased, "for this node in any case")
+		_, err := b.claim(t.Context(), "k")
+		require.ErrorAs(t, err, new(*HeldError))
+		require.NoError(t, c.Release(t.Context()))
+		b.has(t, "k")
+	})
 }
 
 // Its entry has a revision that it has not heard of.
 func TestAReleaseFindsARenewalThatWasUnderWay(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a, b := s.join("a"), s.join("b")
-	c := a.has(t, "k")
-	a.kv.fail(nil, errLostAnswer)
-	c.renew()
-	a.kv.fail(nil, nil)
-	require.NoError(t, c.Release(t.Context()))
-	b.has(t, "k")
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a, b := s.join("a"), s.join("b")
+		c := a.has(t, "k")
+		a.kv.fail(nil, errLostAnswer)
+		c.renew()
+		a.kv.fail(nil, nil)
+		require.NoError(t, c.Release(t.Context()))
+		b.has(t, "k")
+	})
 }
 
 // The answer to the claim was lost: the entry is there, and nobody knows of it.
 func TestAnEntryThatWasLeftBehindIsTheNodesOwn(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a, b := s.join("a"), s.join("b")
-	a.kv.fail(nil, errLostAnswer)
-	_, err := a.claim(t.Context(), "k")
-	require.ErrorIs(t, err, errLostAnswer)
-	_, err = b.claim(t.Context(), "k")
-	require.ErrorAs(t, err, new(*HeldError))
-	a.kv.fail(nil, nil)
-	a.has(t, "k")
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a, b := s.join("a"), s.join("b")
+		a.kv.fail(nil, errLostAnswer)
+		_, err := a.claim(t.Context(), "k")
+		require.ErrorIs(t, err, errLostAnswer)
+		_, err = b.claim(t.Context(), "k")
+		require.ErrorAs(t, err, new(*HeldError))
+		a.kv.fail(nil, nil)
+		a.has(t, "k")
+	})
 }
 
 func TestAnEntryOfSomebodyElseIsHeldByNobodyKnown(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a := s.join("a")
-	for i, value := range []string{"", "[]", `{"node":"a.b *>","epoch":18446744073709551615}`} {
-		key := fmt.Sprint("k", i)
-		_, err := a.kv.PutString(t.Context(), key, value)
-		require.NoError(t, err)
-		_, err = a.claim(t.Context(), key)
-		require.ErrorAs(t, err, new(*HeldError), value)
-	}
-	a.takes(t, "k0")
-	a.takes(t, "k1")
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	_, err := a.takeOver(ctx, "k2")
-	require.ErrorIs(t, err, context.DeadlineExceeded, "no epoch is beyond that one")
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a := s.join("a")
+		for i, value := range []string{"", "[]", `{"node":"a.b *>","epoch":18446744073709551615}`} {
+			key := fmt.Sprint("k", i)
+			_, err := a.kv.PutString(t.Context(), key, value)
+			require.NoError(t, err)
+			_, err = a.claim(t.Context(), key)
+			require.ErrorAs(t, err, new(*HeldError), value)
+		}
+		a.takes(t, "k0")
+		a.takes(t, "k1")
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err := a.takeOver(ctx, "k2")
+		require.ErrorIs(t, err, context.DeadlineExceeded, "no epoch is beyond that one")
+	})
 }
 
 // Claims of one key in one node follow each other.
 func TestANodeClaimsAKeyOnceAtATime(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a := s.join("a")
-	begun, goOn := make(chan struct{}), make(chan struct{})
-	a.kv.once(func() { close(begun); <-goOn })
-	first := make(chan *Claim, 1)
-	go func() { // ends with the claim
-		c, _ := a.claim(context.Background(), "k")
-		first <- c
-	}()
-	<-begun
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := a.claim(ctx, "k")
-	require.ErrorIs(t, err, context.Canceled, "it waits")
-	second := make(chan error, 1)
-	go func() { // ends with the claim
-		_, err := a.takeOver(context.Background(), "k")
-		second <- err
-	}()
-	close(goOn)
-	require.NotNil(t, <-first)
-	require.ErrorAs(t, <-second, new(*HeldError))
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a := s.join("a")
+		begun, goOn := make(chan struct{}), make(chan struct{})
+		a.kv.once(func() { close(begun); <-goOn })
+		first := make(chan *Claim, 1)
+		go func() { // ends with the claim
+			c, _ := a.claim(context.Background(), "k")
+			first <- c
+		}()
+		<-begun
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := a.claim(ctx, "k")
+		require.ErrorIs(t, err, context.Canceled, "it waits")
+		second := make(chan error, 1)
+		go func() { // ends with the claim
+			_, err := a.takeOver(context.Background(), "k")
+			second <- err
+		}()
+		close(goOn)
+		require.NotNil(t, <-first)
+		require.ErrorAs(t, <-second, new(*HeldError))
+	})
 }

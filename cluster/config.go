@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/wire"
@@ -123,6 +124,16 @@ type times struct {
 	queueLook  time.Duration // see there
 
 	record time.Duration // after which the record of a session goes that nobody has put again
+
+	inMemory bool // what JetStream keeps does not outlive its server
+}
+
+// storage returns where JetStream keeps what is to outlive its server.
+func (t *times) storage() jetstream.StorageType {
+	if t.inMemory {
+		return jetstream.MemoryStorage
+	}
+	return jetstream.FileStorage
 }
 
 const (

@@ -24,32 +24,34 @@ func (r *replica) write(key []byte, value string) {
 
 func TestAttackARecordOfNonsenseIsOneThatMayHaveRun(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	a := s.replica("a", answers("at a"))
-	runs := a.durable.newRun(durableCall{function: book.Number()}).record
-	nothing, forever := *runs, *runs
-	nothing.Run = ""
-	forever.Lease = -1
-	for name, value := range map[string]string{
-		"nothing":         "",
-		"no record":       "\x00\xff",
-		"another record":  `{"name":"orders"}`,
-		"another state":   strings.Replace(encoded(t, runs), "running", "stunned", 1),
-		"no run":          encoded(t, &nothing),
-		"no lease":        encoded(t, &forever),
-		"much of it":      strings.Repeat("[", 500_000),
-		"a later version": strings.Replace(encoded(t, runs), `"v":1`, `"v":2,"state":7`, 1),
-	} {
-		key := aKey()
-		a.write(key, value)
-		_, err := a.books(key)
-		requireMayHaveRun(t, asterisque.ErrUnavailable, err)
-		require.ErrorContains(t, err, "the call may have run: what the cluster remembers of it", name)
-		e, err := a.durable.store.read(t.Context(), a.durable.callOf("", key, 0, nil).name)
-		require.NoError(t, err)
-		require.NotNil(t, e.unread, "nobody has touched it")
-	}
-	require.Zero(t, s.runs.Load())
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		a := s.replica("a", answers("at a"))
+		runs := a.durable.newRun(durableCall{function: book.Number()}).record
+		nothing, forever := *runs, *runs
+		nothing.Run = ""
+		forever.Lease = -1
+		for name, value := range map[string]string{
+			"nothing":         "",
+			"no record":       "\x00\xff",
+			"another record":  `{"name":"orders"}`,
+			"another state":   strings.Replace(encoded(t, runs), "running", "stunned", 1),
+			"no run":          encoded(t, &nothing),
+			"no lease":        encoded(t, &forever),
+			"much of it":      strings.Repeat("[", 500_000),
+			"a later version": strings.Replace(encoded(t, runs), `"v":1`, `"v":2,"state":7`, 1),
+		} {
+			key := aKey()
+			a.write(key, value)
+			_, err := a.books(key)
+			requireMayHaveRun(t, asterisque.ErrUnavailable, err)
+			require.ErrorContains(t, err, "the call may have run: what the cluster remembers of it", name)
+			e, err := a.durable.store.read(t.Context(), a.durable.callOf("", key, 0, nil).name)
+			require.NoError(t, err)
+			require.NotNil(t, e.unread, "nobody has touched it")
+		}
+		require.Zero(t, s.runs.Load())
+	})
 }
 
 func encoded(t *testing.T, r *durableRecord) string {
@@ -69,50 +71,55 @@ func TestAttackALeaseOfAYearIsShorter(t *testing.T) {
 
 func TestAttackManyKeysFillTheBucketAndNoMore(t *testing.T) {
 	t.Parallel()
-	const most = 100
-	s := newBookings(t)
-	a := s.replica("a", answers("at a"), remembers(most, 0))
-	refused := 0
-	for i := range 3 * most {
-		_, err := a.books([]byte(fmt.Sprintf("key %012d", i)))
-		if err != nil {
-			requireUnused(t, asterisque.ErrOverloaded, err)
-			refused++
+	bubble(t, func(t *testing.T) {
+		const most = 100
+		s := newBookings(t)
+		a := s.replica("a", answers("at a"), remembers(most, 0))
+		refused := 0
+		for i := range 3 * most {
+			_, err := a.books([]byte(fmt.Sprintf("key %012d", i)))
+			if err != nil {
+				requireUnused(t, asterisque.ErrOverloaded, err)
+				refused++
+			}
 		}
-	}
-	require.Equal(t, 2*most, refused)
-	status, err := a.kv.Status(t.Context())
-	require.NoError(t, err)
-	attack.Bounded(t, "records in the bucket", int(status.Values()), most)
-	text, err := a.books([]byte(fmt.Sprintf("key %012d", 0)))
-	require.NoError(t, err, "what is remembered is not forgotten for others")
-	require.Equal(t, "at a", text)
+		require.Equal(t, 2*most, refused)
+		status, err := a.kv.Status(t.Context())
+		require.NoError(t, err)
+		attack.Bounded(t, "records in the bucket", int(status.Values()), most)
+		text, err := a.books([]byte(fmt.Sprintf("key %012d", 0)))
+		require.NoError(t, err, "what is remembered is not forgotten for others")
+		require.Equal(t, "at a", text)
+	})
 }
 
 func TestAttackManyKeysOfOneCallerLeaveRoomToOthers(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	opts, alice := bySubject("alice")
-	_, bob := bySubject("bob")
-	a := s.replicaFor("a", answers("at a"), opts, alice, remembers(40, 0), func(c *Config) { c.Durable.Share = 0.25 })
-	let := 0
-	for i := range 40 {
-		if _, err := a.books([]byte(fmt.Sprint(i))); err != nil {
-			requireUnused(t, asterisque.ErrOverloaded, err)
-		} else {
-			let++
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		opts, alice := bySubject("alice")
+		_, bob := bySubject("bob")
+		a := s.replicaFor("a", answers("at a"), opts, alice, remembers(40, 0), func(c *Config) { c.Durable.Share = 0.25 })
+		let := 0
+		for i := range 40 {
+			if _, err := a.books([]byte(fmt.Sprint(i))); err != nil {
+				requireUnused(t, asterisque.ErrOverloaded, err)
+			} else {
+				let++
+			}
 		}
-	}
-	attack.Bounded(t, "calls of one caller that are remembered", let, 10)
-	text, err := a.books([]byte("0"))
-	require.NoError(t, err, "which is remembered")
-	require.Equal(t, "at a", text)
-	a.session = a.dialled(bob...)
-	_, err = a.books([]byte("0"))
-	require.NoError(t, err)
+		attack.Bounded(t, "calls of one caller that are remembered", let, 10)
+		text, err := a.books([]byte("0"))
+		require.NoError(t, err, "which is remembered")
+		require.Equal(t, "at a", text)
+		a.session = a.dialled(bob...)
+		_, err = a.books([]byte("0"))
+		require.NoError(t, err)
+	})
 }
 
 func TestAShareIsFreeAgainWhenItsCallsAreForgotten(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newDurableShares(Durable{Share: 0.5, Calls: 4, Bytes: 1000, Remember: time.Hour})
 		require.NoError(t, s.check("a"))
@@ -144,27 +151,29 @@ func TestAttackManyKeysOfCallsThatRunElsewhereAreForgotten(t *testing.T) {
 
 func TestAttackAThousandRepetitionsOfACallThatRunsElsewhereWaitOnce(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	f, release := holds("at a")
-	a, b := s.replica("a", f), s.replica("b", answers("at b"))
-	key := aKey()
-	first := s.begins(a, key, 1)
-	out := make(chan error, 1000)
-	for range cap(out) {
-		go func() { // ends with the call
-			_, err := b.books(key)
-			out <- err
-		}()
-	}
-	b.awaitWaiters(1)
-	for range cap(out) - 100 { // but for those that wait at this very node
-		err := <-out
-		requireMayHaveRun(t, asterisque.ErrOverloaded, err)
-	}
-	attack.Bounded(t, "watches", b.watches(), 1)
-	release()
-	requireText(t, "at a", first)
-	require.EqualValues(t, 1, s.runs.Load())
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		f, release := holds("at a")
+		a, b := s.replica("a", f), s.replica("b", answers("at b"))
+		key := aKey()
+		first := s.begins(a, key, 1)
+		out := make(chan error, 1000)
+		for range cap(out) {
+			go func() { // ends with the call
+				_, err := b.books(key)
+				out <- err
+			}()
+		}
+		b.awaitWaiters(1)
+		for range cap(out) - 100 { // but for those that wait at this very node
+			err := <-out
+			requireMayHaveRun(t, asterisque.ErrOverloaded, err)
+		}
+		attack.Bounded(t, "watches", b.watches(), 1)
+		release()
+		requireText(t, "at a", first)
+		require.EqualValues(t, 1, s.runs.Load())
+	})
 }
 
 // watches returns how many there are of the bucket.
@@ -176,62 +185,68 @@ func (r *replica) watches() int {
 
 func TestAttackOnlySoManyRepetitionsWaitAtANode(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	f, release := holds("at a")
-	defer release()
-	a, b := s.replica("a", f), s.replica("b", answers("at b"))
-	b.durable.waiters = make(chan struct{}, 2)
-	for i := range int64(3) {
-		key := aKey()
-		s.begins(a, key, i+1)
-		if i < 2 {
-			s.begins(b, key, i+1)
-			b.awaitWaiters(int(i) + 1)
-			continue
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		f, release := holds("at a")
+		defer release()
+		a, b := s.replica("a", f), s.replica("b", answers("at b"))
+		b.durable.waiters = make(chan struct{}, 2)
+		for i := range int64(3) {
+			key := aKey()
+			s.begins(a, key, i+1)
+			if i < 2 {
+				s.begins(b, key, i+1)
+				b.awaitWaiters(int(i) + 1)
+				continue
+			}
+			_, err := b.books(key)
+			requireMayHaveRun(t, asterisque.ErrOverloaded, err)
 		}
-		_, err := b.books(key)
-		requireMayHaveRun(t, asterisque.ErrOverloaded, err)
-	}
+	})
 }
 
 func TestAttackARepetitionWaitsNoLongerThanItsCaller(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	f, release := holds("at a")
-	a, b := s.replica("a", f), s.replica("b", answers("at b"))
-	key := aKey()
-	first := s.begins(a, key, 1)
-	ctx, cancel := context.WithCancel(t.Context())
-	second := make(chan error, 1)
-	go func() { // ends with the call
-		_, err := book.Call(ctx, b.session, 1, asterisque.WithIdempotencyKey(key))
-		second <- err
-	}()
-	b.awaitWaiters(1)
-	cancel()
-	require.ErrorIs(t, <-second, context.Canceled)
-	b.awaitWaiters(0)
-	require.Eventually(t, func() bool { return b.watches() == 0 }, enough, 10*time.Millisecond)
-	release()
-	requireText(t, "at a", first)
-	text, err := b.books(key)
-	require.NoError(t, err, "that it was given up is not the answer")
-	require.Equal(t, "at a", text)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		f, release := holds("at a")
+		a, b := s.replica("a", f), s.replica("b", answers("at b"))
+		key := aKey()
+		first := s.begins(a, key, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		second := make(chan error, 1)
+		go func() { // ends with the call
+			_, err := book.Call(ctx, b.session, 1, asterisque.WithIdempotencyKey(key))
+			second <- err
+		}()
+		b.awaitWaiters(1)
+		cancel()
+		require.ErrorIs(t, <-second, context.Canceled)
+		b.awaitWaiters(0)
+		require.Eventually(t, func() bool { return b.watches() == 0 }, enough, 10*time.Millisecond)
+		release()
+		requireText(t, "at a", first)
+		text, err := b.books(key)
+		require.NoError(t, err, "that it was given up is not the answer")
+		require.Equal(t, "at a", text)
+	})
 }
 
 func TestARepetitionIsAnsweredWithoutAWatch(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	f, release := holds("at a")
-	a, b := s.replica("a", f), s.replica("b", answers("at b"), lease(time.Second))
-	b.durable.store.kv = unwatched{b.durable.store.kv}
-	key := aKey()
-	first := s.begins(a, key, 1)
-	second := s.begins(b, key, 1)
-	b.awaitWaiters(1)
-	release()
-	requireText(t, "at a", first)
-	requireText(t, "at a", second)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		f, release := holds("at a")
+		a, b := s.replica("a", f), s.replica("b", answers("at b"), lease(time.Second))
+		b.durable.store.kv = unwatched{b.durable.store.kv}
+		key := aKey()
+		first := s.begins(a, key, 1)
+		second := s.begins(b, key, 1)
+		b.awaitWaiters(1)
+		release()
+		requireText(t, "at a", first)
+		requireText(t, "at a", second)
+	})
 }
 
 // unwatched is a bucket that nobody may watch.

@@ -23,98 +23,111 @@ func newLastingBookings(t testing.TB) (*bookings, broker.Config) {
 
 func TestWithoutJetStreamADurableCallDoesNotRun(t *testing.T) {
 	t.Parallel()
-	s, again := newLastingBookings(t)
-	a := s.replica("a", answers("at a"), inFiles)
-	require.NoError(t, s.b.Close())
-	key := aKey()
-	_, err := a.books(key)
-	requireUnused(t, asterisque.ErrUnavailable, err)
-	require.Zero(t, s.runs.Load())
-	start(t, again)
-	require.Eventually(t, func() bool {
-		text, err := a.books(key)
-		return err == nil && text == "at a"
-	}, enough, 10*time.Millisecond)
+	bubble(t, func(t *testing.T) {
+		s, again := newLastingBookings(t)
+		a := s.replica("a", answers("at a"), inFiles)
+		require.NoError(t, s.b.Close())
+		key := aKey()
+		_, err := a.books(key)
+		requireUnused(t, asterisque.ErrUnavailable, err)
+		require.Zero(t, s.runs.Load())
+		start(t, again)
+		require.Eventually(t, func() bool {
+			text, err := a.books(key)
+			return err == nil && text == "at a"
+		}, enough, 10*time.Millisecond)
+	})
 }
 
 func TestJetStreamMayBeAwayWhileACallRuns(t *testing.T) {
 	t.Parallel()
-	s, again := newLastingBookings(t)
-	f, release := holds("at a")
-	a, b := s.replica("a", f, inFiles), s.replica("b", answers("at b"), inFiles)
-	key := aKey()
-	first := s.begins(a, key, 1)
-	require.NoError(t, s.b.Close())
-	release() // its answer waits for JetStream
-	start(t, again)
-	requireText(t, "at a", first)
-	require.Eventually(t, func() bool {
-		text, err := b.books(key)
-		return err == nil && text == "at a"
-	}, enough, 10*time.Millisecond)
-	require.EqualValues(t, 1, s.runs.Load())
+	bubble(t, func(t *testing.T) {
+		s, again := newLastingBookings(t)
+		f, release := holds("at a")
+		a, b := s.replica("a", f, inFiles), s.replica("b", answers("at b"), inFiles)
+		key := aKey()
+		first := s.begins(a, key, 1)
+		require.NoError(t, s.b.Close())
+		release() // its answer waits for JetStream
+		start(t, again)
+		requireText(t, "at a", first)
+		require.Eventually(t, func() bool {
+			text, err := b.books(key)
+			return err == nil && text == "at a"
+		}, enough, 10*time.Millisecond)
+		require.EqualValues(t, 1, s.runs.Load())
+	})
 }
 
 func TestTheCallerGetsTheAnswerThoughJetStreamStaysAway(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	f, release := holds("at a")
-	a := s.replica("a", f, lease(time.Second))
-	key := aKey()
-	first := s.begins(a, key, 1)
-	require.NoError(t, s.b.Close())
-	release()
-	requireText(t, "at a", first)
-	text, err := a.books(key)
-	require.NoError(t, err, "the node itself remembers")
-	require.Equal(t, "at a", text)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		f, release := holds("at a")
+		a := s.replica("a", f, lease(time.Second))
+		key := aKey()
+		first := s.begins(a, key, 1)
+		require.NoError(t, s.b.Close())
+		release()
+		requireText(t, "at a", first)
+		text, err := a.books(key)
+		require.NoError(t, err, "the node itself remembers")
+		require.Equal(t, "at a", text)
+	})
 }
 
 func TestAClaimWhoseAnswerIsLostIsFound(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	a := s.replica("a", answers("at a"))
-	a.kv.fail(nil, errLostAnswer) // of the claim, and of the outcome
-	key := aKey()
-	text, err := a.books(key)
-	require.NoError(t, err)
-	require.Equal(t, "at a", text)
-	require.Equal(t, durableAnswered, a.state(key))
-	require.EqualValues(t, 1, s.runs.Load())
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		a := s.replica("a", answers("at a"))
+		a.kv.fail(nil, errLostAnswer) // of the claim, and of the outcome
+		key := aKey()
+		text, err := a.books(key)
+		require.NoError(t, err)
+		require.Equal(t, "at a", text)
+		require.Equal(t, durableAnswered, a.state(key))
+		require.EqualValues(t, 1, s.runs.Load())
+	})
 }
 
 func TestAClaimOfWhichNothingIsKnownIsTakenBack(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	a, b := s.replica("a", answers("at a")), s.replica("b", answers("at b"))
-	key := aKey()
-	ctx, cancel := context.WithTimeout(t.Context(), enough)
-	defer cancel()
-	a.kv.fail(nil, errLostAnswer)
-	a.kv.once(cancel)
-	_, err := book.Call(ctx, a.session, 1, asterisque.WithIdempotencyKey(key))
-	require.Error(t, err)
-	text, err := b.books(key)
-	require.NoError(t, err, "long before the lease is over")
-	require.Contains(t, []string{"at a", "at b"}, text) // a may have been faster than its caller
-	require.EqualValues(t, 1, s.runs.Load())
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		a, b := s.replica("a", answers("at a")), s.replica("b", answers("at b"))
+		key := aKey()
+		ctx, cancel := context.WithTimeout(t.Context(), enough)
+		defer cancel()
+		a.kv.fail(nil, errLostAnswer)
+		a.kv.once(cancel)
+		_, err := book.Call(ctx, a.session, 1, asterisque.WithIdempotencyKey(key))
+		require.Error(t, err)
+		text, err := b.books(key)
+		require.NoError(t, err, "long before the lease is over")
+		// a may have been faster than its caller
+		require.Contains(t, []string{"at a", "at b"}, text)
+		require.EqualValues(t, 1, s.runs.Load())
+	})
 }
 
 func TestABucketThatIsGoneIsMadeAgain(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	f, release := holds("at a")
-	a, b := s.replica("a", f), s.replica("b", answers("at b"))
-	key := aKey()
-	first := s.begins(a, key, 1)
-	require.NoError(t, a.js(t).DeleteKeyValue(t.Context(), a.durable.bucket))
-	require.Eventually(t, func() bool {
-		_, err := b.books(aKey())
-		return err == nil
-	}, enough, 10*time.Millisecond)
-	release()
-	requireText(t, "at a", first)
-	text, err := b.books(key)
-	require.NoError(t, err, "the outcome is put into the new one")
-	require.Equal(t, "at a", text)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		f, release := holds("at a")
+		a, b := s.replica("a", f), s.replica("b", answers("at b"))
+		key := aKey()
+		first := s.begins(a, key, 1)
+		require.NoError(t, a.js(t).DeleteKeyValue(t.Context(), a.durable.bucket))
+		require.Eventually(t, func() bool {
+			_, err := b.books(aKey())
+			return err == nil
+		}, enough, 10*time.Millisecond)
+		release()
+		requireText(t, "at a", first)
+		text, err := b.books(key)
+		require.NoError(t, err, "the outcome is put into the new one")
+		require.Equal(t, "at a", text)
+	})
 }

@@ -40,74 +40,84 @@ func (r *replica) ages() {
 
 func TestInAFullBucketThereIsRoomToSayThatACallRan(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	long := strings.Repeat("x", 1000)
-	f, release := holds(long)
-	a, b := s.replica("a", f, remembers(0, 1<<20)), s.replica("b", answers("at b"), remembers(0, 1<<20))
-	a.ages()
-	key := aKey()
-	first := s.begins(a, key, 1)
-	a.fill()
-	release()
-	requireText(t, long, first)
-	_, err := b.books(key)
-	requireMayHaveRun(t, asterisque.ErrOverloaded, err)
-	require.EqualValues(t, 1, s.runs.Load())
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		long := strings.Repeat("x", 1000)
+		f, release := holds(long)
+		a, b := s.replica("a", f, remembers(0, 1<<20)), s.replica("b", answers("at b"), remembers(0, 1<<20))
+		a.ages()
+		key := aKey()
+		first := s.begins(a, key, 1)
+		a.fill()
+		release()
+		requireText(t, long, first)
+		_, err := b.books(key)
+		requireMayHaveRun(t, asterisque.ErrOverloaded, err)
+		require.EqualValues(t, 1, s.runs.Load())
+	})
 }
 
 func TestInAFullBucketTheLeaseOfACallIsRenewed(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	f, release := holds("at a")
-	a := s.replica("a", f, remembers(0, 1<<20), lease(time.Second))
-	a.ages()
-	key := aKey()
-	first := s.begins(a, key, 1)
-	a.fill()
-	begun := a.revision(key)
-	require.Eventually(t, func() bool { return a.revision(key) > begun+1 }, enough, perLook)
-	release()
-	requireText(t, "at a", first)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		f, release := holds("at a")
+		a := s.replica("a", f, remembers(0, 1<<20), lease(time.Second))
+		a.ages()
+		key := aKey()
+		first := s.begins(a, key, 1)
+		a.fill()
+		begun := a.revision(key)
+		require.Eventually(t, func() bool { return a.revision(key) > begun+1 }, enough, perLook)
+		release()
+		requireText(t, "at a", first)
+	})
 }
 
 func TestAnErrorThatNoMessageTakesIsTheFirstCallersAlone(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	a := s.replica("a", func(context.Context, int) (string, error) {
-		return "", &asterisque.Abort{Code: 1234, Message: strings.Repeat("\x01", codec.MaxReason), Detail: make([]byte, 1<<20-5<<10)}
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		a := s.replica("a", func(context.Context, int) (string, error) {
+			return "", &asterisque.Abort{Code: 1234, Message: strings.Repeat("\x01", codec.MaxReason), Detail: make([]byte, 1<<20-5<<10)}
+		})
+		key := aKey()
+		_, err := a.books(key)
+		require.Equal(t, asterisque.Code(1234), codec.AbortOf(err).Code)
+		require.Equal(t, durableUnkept, a.state(key))
 	})
-	key := aKey()
-	_, err := a.books(key)
-	require.Equal(t, asterisque.Code(1234), codec.AbortOf(err).Code)
-	require.Equal(t, durableUnkept, a.state(key))
 }
 
 func TestALargeAnswerIsReadAsItWasWritten(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	long := strings.Repeat("x", 1<<20-4<<10)
-	a, b := s.replica("a", answers(long)), s.replica("b", answers("at b"))
-	key := aKey()
-	for _, r := range []*replica{a, b} {
-		text, err := r.books(key)
-		require.NoError(t, err)
-		require.Equal(t, len(long), len(text))
-	}
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		long := strings.Repeat("x", 1<<20-4<<10)
+		a, b := s.replica("a", answers(long)), s.replica("b", answers("at b"))
+		key := aKey()
+		for _, r := range []*replica{a, b} {
+			text, err := r.books(key)
+			require.NoError(t, err)
+			require.Equal(t, len(long), len(text))
+		}
+	})
 }
 
 func TestAnAnswerThatWasPutInStaysThoughItsAcknowledgementIsLost(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	f, release := holds("at a")
-	a := s.replica("a", f)
-	key := aKey()
-	first := s.begins(a, key, 1)
-	a.kv.fail(nil, errLostAnswer)
-	a.kv.once(func() {
-		a.kv.fail(&jetstream.APIError{ErrorCode: fullCodes[0]}, nil)
-		a.kv.once(func() { a.kv.fail(nil, nil) })
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		f, release := holds("at a")
+		a := s.replica("a", f)
+		key := aKey()
+		first := s.begins(a, key, 1)
+		a.kv.fail(nil, errLostAnswer)
+		a.kv.once(func() {
+			a.kv.fail(&jetstream.APIError{ErrorCode: fullCodes[0]}, nil)
+			a.kv.once(func() { a.kv.fail(nil, nil) })
+		})
+		release()
+		requireText(t, "at a", first)
+		require.Equal(t, durableAnswered, a.state(key))
 	})
-	release()
-	requireText(t, "at a", first)
-	require.Equal(t, durableAnswered, a.state(key))
 }

@@ -20,7 +20,7 @@ var (
 )
 
 // bookingTime bounds what is waited for, however slow all is: servers may have to agree who leads.
-const bookingTime = time.Minute
+const bookingTime = 2 * time.Minute
 
 // bookings are replicas of a name that remember durable calls together.
 type bookings struct {

@@ -19,128 +19,142 @@ func remembers(calls, bytes int64) func(*Config) {
 
 func TestWhenAsManyCallsAreRememberedAsMayBeOthersDoNotRun(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	a, b := s.replica("a", answers("at a"), remembers(3, 0)), s.replica("b", answers("at b"), remembers(3, 0))
-	var keys [][]byte
-	for range 3 {
-		keys = append(keys, aKey())
-		_, err := a.books(keys[len(keys)-1])
-		require.NoError(t, err)
-	}
-	_, err := b.books(aKey())
-	requireUnused(t, asterisque.ErrOverloaded, err)
-	for _, key := range keys {
-		text, err := b.books(key)
-		require.NoError(t, err, "which are there")
-		require.Equal(t, "at a", text)
-	}
-	require.EqualValues(t, 3, s.runs.Load())
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		a, b := s.replica("a", answers("at a"), remembers(3, 0)), s.replica("b", answers("at b"), remembers(3, 0))
+		var keys [][]byte
+		for range 3 {
+			keys = append(keys, aKey())
+			_, err := a.books(keys[len(keys)-1])
+			require.NoError(t, err)
+		}
+		_, err := b.books(aKey())
+		requireUnused(t, asterisque.ErrOverloaded, err)
+		for _, key := range keys {
+			text, err := b.books(key)
+			require.NoError(t, err, "which are there")
+			require.Equal(t, "at a", text)
+		}
+		require.EqualValues(t, 3, s.runs.Load())
+	})
 }
 
 func TestAnAnswerIsPutInThoughTheBucketIsFull(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	f, release := holds("at a")
-	a, b := s.replica("a", f, remembers(1, 0)), s.replica("b", answers("at b"), remembers(1, 0))
-	key := aKey()
-	first := s.begins(a, key, 1)
-	_, err := b.books(aKey())
-	requireUnused(t, asterisque.ErrOverloaded, err)
-	release()
-	requireText(t, "at a", first)
-	text, err := b.books(key)
-	require.NoError(t, err)
-	require.Equal(t, "at a", text)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		f, release := holds("at a")
+		a, b := s.replica("a", f, remembers(1, 0)), s.replica("b", answers("at b"), remembers(1, 0))
+		key := aKey()
+		first := s.begins(a, key, 1)
+		_, err := b.books(aKey())
+		requireUnused(t, asterisque.ErrOverloaded, err)
+		release()
+		requireText(t, "at a", first)
+		text, err := b.books(key)
+		require.NoError(t, err)
+		require.Equal(t, "at a", text)
+	})
 }
 
 func TestTheBytesOfAnswersFillTheBucket(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	large := strings.Repeat("x", 600<<10)
-	a := s.replica("a", answers(large), remembers(0, 1<<20))
-	a.durable.shares.most.bytes *= 2
-	a.durable.room.lookLater(time.Hour)
-	keys := [][]byte{aKey(), aKey(), aKey()}
-	for _, key := range keys {
-		text, err := a.books(key)
-		require.NoError(t, err, "all are let in until a looks at the bucket again")
-		require.Len(t, text, len(large))
-	}
-	b := s.replica("b", answers("at b"), remembers(0, 1<<20))
-	_, err := b.books(aKey())
-	requireUnused(t, asterisque.ErrOverloaded, err)
-	for _, key := range keys[:2] {
-		text, err := b.books(key)
-		require.NoError(t, err)
-		require.Len(t, text, len(large))
-	}
-	_, err = b.books(keys[2])
-	requireMayHaveRun(t, asterisque.ErrOverloaded, err)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		large := strings.Repeat("x", 600<<10)
+		a := s.replica("a", answers(large), remembers(0, 1<<20))
+		a.durable.shares.most.bytes *= 2
+		a.durable.room.lookLater(time.Hour)
+		keys := [][]byte{aKey(), aKey(), aKey()}
+		for _, key := range keys {
+			text, err := a.books(key)
+			require.NoError(t, err, "all are let in until a looks at the bucket again")
+			require.Len(t, text, len(large))
+		}
+		b := s.replica("b", answers("at b"), remembers(0, 1<<20))
+		_, err := b.books(aKey())
+		requireUnused(t, asterisque.ErrOverloaded, err)
+		for _, key := range keys[:2] {
+			text, err := b.books(key)
+			require.NoError(t, err)
+			require.Len(t, text, len(large))
+		}
+		_, err = b.books(keys[2])
+		requireMayHaveRun(t, asterisque.ErrOverloaded, err)
+	})
 }
 
 func TestAnAnswerThatNoMessageTakesIsTheFirstCallersAlone(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	a, b := s.replica("a", answers(strings.Repeat("x", 1<<20))), s.replica("b", answers("at b"))
-	key := aKey()
-	text, err := a.books(key)
-	require.NoError(t, err)
-	require.Len(t, text, 1<<20)
-	_, err = b.books(key)
-	requireMayHaveRun(t, asterisque.ErrOverloaded, err)
-	require.EqualValues(t, 1, s.runs.Load())
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		a, b := s.replica("a", answers(strings.Repeat("x", 1<<20))), s.replica("b", answers("at b"))
+		key := aKey()
+		text, err := a.books(key)
+		require.NoError(t, err)
+		require.Len(t, text, 1<<20)
+		_, err = b.books(key)
+		requireMayHaveRun(t, asterisque.ErrOverloaded, err)
+		require.EqualValues(t, 1, s.runs.Load())
+	})
 }
 
 func TestABucketOfOtherLimitsIsRefused(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	s.replica("a", answers("at a"))
-	for what, change := range map[string]func(d *Durable){
-		"time to live":      func(d *Durable) { d.Remember *= 2 },
-		"number of entries": func(d *Durable) { d.Calls = 5 },
-		"number of bytes":   func(d *Durable) { d.Bytes = 2 << 20 },
-		"storage":           func(d *Durable) { d.InMemory = false },
-	} {
-		cfg := config(s.b, "orders", "b")
-		cfg.Durable = &Durable{InMemory: true, Lease: longestLease, Remember: 2 * longestLease}
-		change(cfg.Durable)
-		_, err := Join(t.Context(), cfg)
-		var other *BucketError
-		require.ErrorAs(t, err, &other, what)
-		require.Equal(t, []string{"asterisque_main_calls_orders", what}, []string{other.Bucket, other.What})
-	}
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		s.replica("a", answers("at a"))
+		for what, change := range map[string]func(d *Durable){
+			"time to live":      func(d *Durable) { d.Remember *= 2 },
+			"number of entries": func(d *Durable) { d.Calls = 5 },
+			"number of bytes":   func(d *Durable) { d.Bytes = 2 << 20 },
+			"storage":           func(d *Durable) { d.InMemory = false },
+		} {
+			cfg := config(s.b, "orders", "b")
+			cfg.Durable = &Durable{InMemory: true, Lease: longestLease, Remember: 2 * longestLease}
+			change(cfg.Durable)
+			_, err := Join(t.Context(), cfg)
+			var other *BucketError
+			require.ErrorAs(t, err, &other, what)
+			require.Equal(t, []string{"asterisque_main_calls_orders", what}, []string{other.Bucket, other.What})
+		}
+	})
 }
 
 func TestABucketThatForgetsTheOldestIsRefused(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	js := s.replica("a", answers("at a"), func(c *Config) { c.Durable = nil }).js(t)
-	cfg := config(s.b, "orders", "b")
-	d, err := Durable{InMemory: true}.complete()
-	require.NoError(t, err)
-	cfg.Durable = &d
-	complete, err := cfg.complete()
-	require.NoError(t, err)
-	stream := newDurables(&complete, "").stream()
-	stream.Discard = jetstream.DiscardOld
-	_, err = js.CreateStream(t.Context(), stream)
-	require.NoError(t, err)
-	_, err = Join(t.Context(), cfg)
-	require.ErrorContains(t, err, "policy of discarding")
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		js := s.replica("a", answers("at a"), func(c *Config) { c.Durable = nil }).js(t)
+		cfg := config(s.b, "orders", "b")
+		d, err := Durable{InMemory: true}.complete()
+		require.NoError(t, err)
+		cfg.Durable = &d
+		complete, err := cfg.complete()
+		require.NoError(t, err)
+		stream := newDurables(&complete, "").stream()
+		stream.Discard = jetstream.DiscardOld
+		_, err = js.CreateStream(t.Context(), stream)
+		require.NoError(t, err)
+		_, err = Join(t.Context(), cfg)
+		require.ErrorContains(t, err, "policy of discarding")
+	})
 }
 
 func TestAnotherClustersBucketIsRefused(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	d := s.replica("a", answers("at a")).durable
-	stream := d.stream()
-	stream.Metadata = map[string]string{clusterKey: "other"}
-	_, err := d.js.UpdateStream(t.Context(), stream)
-	require.NoError(t, err)
-	cfg := config(s.b, "orders", "b")
-	cfg.Durable = &Durable{InMemory: true, Lease: longestLease, Remember: 2 * longestLease}
-	_, err = Join(t.Context(), cfg)
-	require.ErrorIs(t, err, ErrOtherCluster)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		d := s.replica("a", answers("at a")).durable
+		stream := d.stream()
+		stream.Metadata = map[string]string{clusterKey: "other"}
+		_, err := d.js.UpdateStream(t.Context(), stream)
+		require.NoError(t, err)
+		cfg := config(s.b, "orders", "b")
+		cfg.Durable = &Durable{InMemory: true, Lease: longestLease, Remember: 2 * longestLease}
+		_, err = Join(t.Context(), cfg)
+		require.ErrorIs(t, err, ErrOtherCluster)
+	})
 }
 
 func TestWhatIsWrongWithDurableIsSaid(t *testing.T) {

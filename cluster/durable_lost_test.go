@@ -12,52 +12,60 @@ import (
 
 func TestOfACallWhoseNodeIsLostARepetitionLearnsThatItMayHaveRun(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	f, _ := holds("at a")
-	a, b := s.replica("a", f, lease(time.Second)), s.replica("b", answers("at b"))
-	key := aKey()
-	s.begins(a, key, 1)
-	vanish(a.Cluster)
-	for range 2 {
-		_, err := b.books(key)
-		requireMayHaveRun(t, asterisque.ErrUnavailable, err)
-	}
-	require.Equal(t, durableLost, b.state(key))
-	require.EqualValues(t, 1, s.runs.Load())
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		f, _ := holds("at a")
+		a, b := s.replica("a", f, lease(time.Second)), s.replica("b", answers("at b"))
+		key := aKey()
+		s.begins(a, key, 1)
+		vanish(a.Cluster)
+		for range 2 {
+			_, err := b.books(key)
+			requireMayHaveRun(t, asterisque.ErrUnavailable, err)
+		}
+		require.Equal(t, durableLost, b.state(key))
+		require.EqualValues(t, 1, s.runs.Load())
+	})
 }
 
 func TestACallThatMayRunAgainDoesWhenItsNodeIsLost(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	f, _ := holds("at a")
-	a, b := s.replica("a", f, lease(time.Second)), s.replica("b", answers("at b"))
-	c := s.replica("c", answers("at c"))
-	key := aKey()
-	// ends with its node
-	go rebook.Call(t.Context(), a.session, 1, asterisque.WithIdempotencyKey(key))
-	require.Eventually(t, func() bool { return s.runs.Load() == 1 }, enough, time.Millisecond)
-	vanish(a.Cluster)
-	for _, r := range []*replica{b, c} {
-		text, err := rebook.Call(t.Context(), r.session, 1, asterisque.WithIdempotencyKey(key))
-		require.NoError(t, err)
-		require.Equal(t, "at b", text, "it has run there, and once there")
-	}
-	require.EqualValues(t, 2, s.runs.Load())
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		f, _ := holds("at a")
+		a, b := s.replica("a", f, lease(time.Second)), s.replica("b", answers("at b"))
+		c := s.replica("c", answers("at c"))
+		key := aKey()
+		// ends with its node
+		go rebook.Call(t.Context(), a.session, 1, asterisque.WithIdempotencyKey(key))
+		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, enough, time.Millisecond)
+		vanish(a.Cluster)
+		for _, r := range []*replica{b, c} {
+			text, err := rebook.Call(t.Context(), r.session, 1, asterisque.WithIdempotencyKey(key))
+			require.NoError(t, err)
+			require.Equal(t, "at b", text, "it has run there, and once there")
+		}
+		require.EqualValues(t, 2, s.runs.Load())
+	})
 }
 
 func TestADurableCallThatMayRunAgainGoesOnAtAnotherNodeOfTheName(t *testing.T) {
 	t.Parallel()
-	got, s := lostUnderWay(t, rebook)
-	require.NoError(t, got.err)
-	require.Equal(t, "again", got.text)
-	require.EqualValues(t, 2, s.runs.Load())
+	bubble(t, func(t *testing.T) {
+		got, s := lostUnderWay(t, rebook)
+		require.NoError(t, got.err)
+		require.Equal(t, "again", got.text)
+		require.EqualValues(t, 2, s.runs.Load())
+	})
 }
 
 func TestADurableCallLearnsFromAnotherNodeOfTheNameThatItMayHaveRun(t *testing.T) {
 	t.Parallel()
-	got, s := lostUnderWay(t, book)
-	requireMayHaveRun(t, asterisque.ErrUnavailable, got.err)
-	require.EqualValues(t, 1, s.runs.Load())
+	bubble(t, func(t *testing.T) {
+		got, s := lostUnderWay(t, book)
+		requireMayHaveRun(t, asterisque.ErrUnavailable, got.err)
+		require.EqualValues(t, 1, s.runs.Load())
+	})
 }
 
 // lostUnderWay makes a call at whichever of two nodes, which is lost when it runs.
@@ -87,44 +95,50 @@ func lostUnderWay(t *testing.T, f asterisque.Function[int, string]) (outcome, *b
 
 func TestTheAnswerOutlivesTheNodeThatRanTheCall(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	a, b := s.replica("a", answers("at a")), s.replica("b", answers("at b"))
-	key := aKey()
-	_, err := a.books(key)
-	require.NoError(t, err)
-	vanish(a.Cluster)
-	text, err := b.books(key)
-	require.NoError(t, err)
-	require.Equal(t, "at a", text)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		a, b := s.replica("a", answers("at a")), s.replica("b", answers("at b"))
+		key := aKey()
+		_, err := a.books(key)
+		require.NoError(t, err)
+		vanish(a.Cluster)
+		text, err := b.books(key)
+		require.NoError(t, err)
+		require.Equal(t, "at a", text)
+	})
 }
 
 func TestWhatANodeEndsByClosingNobodyWaitsFor(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	f, _ := holds("at a")
-	a, b := s.replica("a", f), s.replica("b", answers("at b"))
-	key := aKey()
-	s.begins(a, key, 1)
-	require.NoError(t, a.Close())
-	_, err := b.books(key)
-	requireMayHaveRun(t, asterisque.ErrUnavailable, err)
-	require.EqualValues(t, 1, s.runs.Load())
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		f, _ := holds("at a")
+		a, b := s.replica("a", f), s.replica("b", answers("at b"))
+		key := aKey()
+		s.begins(a, key, 1)
+		require.NoError(t, a.Close())
+		_, err := b.books(key)
+		requireMayHaveRun(t, asterisque.ErrUnavailable, err)
+		require.EqualValues(t, 1, s.runs.Load())
+	})
 }
 
 func TestTheLeaseOfALongCallIsRenewed(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	f, release := holds("at a")
-	a, b := s.replica("a", f, lease(time.Second)), s.replica("b", answers("at b"))
-	key := aKey()
-	first := s.begins(a, key, 1)
-	second := s.begins(b, key, 1)
-	begun := a.revision(key)
-	require.Eventually(t, func() bool { return a.revision(key) > begun+4 }, enough, 10*time.Millisecond)
-	release()
-	requireText(t, "at a", first)
-	requireText(t, "at a", second)
-	require.EqualValues(t, 1, s.runs.Load())
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		f, release := holds("at a")
+		a, b := s.replica("a", f, lease(time.Second)), s.replica("b", answers("at b"))
+		key := aKey()
+		first := s.begins(a, key, 1)
+		second := s.begins(b, key, 1)
+		begun := a.revision(key)
+		require.Eventually(t, func() bool { return a.revision(key) > begun+4 }, enough, 10*time.Millisecond)
+		release()
+		requireText(t, "at a", first)
+		requireText(t, "at a", second)
+		require.EqualValues(t, 1, s.runs.Load())
+	})
 }
 
 // cutOff lets a replica believe that JetStream does not answer, until the lease of its call is over
@@ -141,83 +155,91 @@ func (s *bookings) cutOff(a, b *replica, key []byte, f asterisque.Function[int, 
 
 func TestANodeThatWasTakenForLostMayAnswerYet(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	f, release := holds("at a")
-	a, b, c := s.replica("a", f, lease(time.Second)), s.replica("b", answers("at b")), s.replica("c", answers("at c"))
-	key := aKey()
-	first := s.begins(a, key, 1)
-	requireMayHaveRun(t, asterisque.ErrUnavailable, s.cutOff(a, b, key, book).err)
-	release()
-	requireText(t, "at a", first)
-	for _, r := range []*replica{b, c} {
-		text, err := r.books(key)
-		require.NoError(t, err, "since nobody has run it again")
-		require.Equal(t, "at a", text)
-	}
-	require.EqualValues(t, 1, s.runs.Load())
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		f, release := holds("at a")
+		a, b, c := s.replica("a", f, lease(time.Second)), s.replica("b", answers("at b")), s.replica("c", answers("at c"))
+		key := aKey()
+		first := s.begins(a, key, 1)
+		requireMayHaveRun(t, asterisque.ErrUnavailable, s.cutOff(a, b, key, book).err)
+		release()
+		requireText(t, "at a", first)
+		for _, r := range []*replica{b, c} {
+			text, err := r.books(key)
+			require.NoError(t, err, "since nobody has run it again")
+			require.Equal(t, "at a", text)
+		}
+		require.EqualValues(t, 1, s.runs.Load())
+	})
 }
 
 func TestANodeThatWasTakenForLostIsWaitedForAgain(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	f, release := holds("at a")
-	a, b := s.replica("a", f, lease(time.Second)), s.replica("b", answers("at b"))
-	key := aKey()
-	first := s.begins(a, key, 1)
-	requireMayHaveRun(t, asterisque.ErrUnavailable, s.cutOff(a, b, key, book).err)
-	require.Eventually(t, func() bool { return b.state(key) == durableRuns }, enough, 10*time.Millisecond)
-	second := s.begins(b, key, 1)
-	b.awaitWaiters(1)
-	release()
-	requireText(t, "at a", first)
-	requireText(t, "at a", second)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		f, release := holds("at a")
+		a, b := s.replica("a", f, lease(time.Second)), s.replica("b", answers("at b"))
+		key := aKey()
+		first := s.begins(a, key, 1)
+		requireMayHaveRun(t, asterisque.ErrUnavailable, s.cutOff(a, b, key, book).err)
+		require.Eventually(t, func() bool { return b.state(key) == durableRuns }, enough, 10*time.Millisecond)
+		second := s.begins(b, key, 1)
+		b.awaitWaiters(1)
+		release()
+		requireText(t, "at a", first)
+		requireText(t, "at a", second)
+	})
 }
 
 func TestTheCallerOfANodeThatWasTakenForLostGetsTheAnswerOfTheOther(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	f, release := holds("at a")
-	a, b := s.replica("a", f, lease(time.Second)), s.replica("b", answers("at b"))
-	key := aKey()
-	first := make(chan outcome, 1)
-	go func() { // ends with the call
-		text, err := rebook.Call(t.Context(), a.session, 1, asterisque.WithIdempotencyKey(key))
-		first <- outcome{text, err}
-	}()
-	require.Eventually(t, func() bool { return s.runs.Load() == 1 }, enough, time.Millisecond)
-	again := s.cutOff(a, b, key, rebook)
-	require.NoError(t, again.err)
-	require.Equal(t, "at b", again.text)
-	release()
-	requireText(t, "at b", first)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		f, release := holds("at a")
+		a, b := s.replica("a", f, lease(time.Second)), s.replica("b", answers("at b"))
+		key := aKey()
+		first := make(chan outcome, 1)
+		go func() { // ends with the call
+			text, err := rebook.Call(t.Context(), a.session, 1, asterisque.WithIdempotencyKey(key))
+			first <- outcome{text, err}
+		}()
+		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, enough, time.Millisecond)
+		again := s.cutOff(a, b, key, rebook)
+		require.NoError(t, again.err)
+		require.Equal(t, "at b", again.text)
+		release()
+		requireText(t, "at b", first)
+	})
 }
 
 func TestTheCallerOfANodeThatWasTakenForLostLearnsThatOthersRunTheCall(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	f, release := holds("at a")
-	g, releaseOther := holds("at b")
-	a, b := s.replica("a", f, lease(time.Second)), s.replica("b", g)
-	key := aKey()
-	first := make(chan outcome, 1)
-	go func() { // ends with the call
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		f, release := holds("at a")
+		g, releaseOther := holds("at b")
+		a, b := s.replica("a", f, lease(time.Second)), s.replica("b", g)
+		key := aKey()
+		first := make(chan outcome, 1)
+		go func() { // ends with the call
+			text, err := rebook.Call(t.Context(), a.session, 1, asterisque.WithIdempotencyKey(key))
+			first <- outcome{text, err}
+		}()
+		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, enough, time.Millisecond)
+		a.kv.fail(errLostAnswer, nil)
+		second := make(chan outcome, 1)
+		go func() { // ends with the call
+			text, err := rebook.Call(t.Context(), b.session, 1, asterisque.WithIdempotencyKey(key))
+			second <- outcome{text, err}
+		}()
+		require.Eventually(t, func() bool { return s.runs.Load() == 2 }, enough, time.Millisecond)
+		a.kv.fail(nil, nil)
+		release()
+		requireMayHaveRun(t, asterisque.ErrUnavailable, (<-first).err)
+		releaseOther()
+		requireText(t, "at b", second)
 		text, err := rebook.Call(t.Context(), a.session, 1, asterisque.WithIdempotencyKey(key))
-		first <- outcome{text, err}
-	}()
-	require.Eventually(t, func() bool { return s.runs.Load() == 1 }, enough, time.Millisecond)
-	a.kv.fail(errLostAnswer, nil)
-	second := make(chan outcome, 1)
-	go func() { // ends with the call
-		text, err := rebook.Call(t.Context(), b.session, 1, asterisque.WithIdempotencyKey(key))
-		second <- outcome{text, err}
-	}()
-	require.Eventually(t, func() bool { return s.runs.Load() == 2 }, enough, time.Millisecond)
-	a.kv.fail(nil, nil)
-	release()
-	requireMayHaveRun(t, asterisque.ErrUnavailable, (<-first).err)
-	releaseOther()
-	requireText(t, "at b", second)
-	text, err := rebook.Call(t.Context(), a.session, 1, asterisque.WithIdempotencyKey(key))
-	require.NoError(t, err, "the node itself has not remembered what it has said then")
-	require.Equal(t, "at b", text)
+		require.NoError(t, err, "the node itself has not remembered what it has said then")
+		require.Equal(t, "at b", text)
+	})
 }

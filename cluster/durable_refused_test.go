@@ -11,56 +11,62 @@ import (
 
 func TestWhatAnInterceptorSaysOfACallThatRanIsRemembered(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	s.within = func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
-		refusal := c.Refuse(asterisque.ErrOverloaded)
-		if err := next(ctx, c); err != nil {
-			return err
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		s.within = func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+			refusal := c.Refuse(asterisque.ErrOverloaded)
+			if err := next(ctx, c); err != nil {
+				return err
+			}
+			return refusal // as of another call, such as one that the interceptor has made
 		}
-		return refusal // as of another call, such as one that the interceptor has made
-	}
-	a := s.replica("a", answers("at a"))
-	s.within = nil
-	key := aKey()
-	_, err := a.books(key)
-	requireMayHaveRun(t, asterisque.ErrOverloaded, err)
-	_, err = s.replica("b", answers("at b")).books(key)
-	requireMayHaveRun(t, asterisque.ErrOverloaded, err)
-	require.EqualValues(t, 1, s.runs.Load())
+		a := s.replica("a", answers("at a"))
+		s.within = nil
+		key := aKey()
+		_, err := a.books(key)
+		requireMayHaveRun(t, asterisque.ErrOverloaded, err)
+		_, err = s.replica("b", answers("at b")).books(key)
+		requireMayHaveRun(t, asterisque.ErrOverloaded, err)
+		require.EqualValues(t, 1, s.runs.Load())
+	})
 }
 
 func TestAHandlerThatFailsSinceAPostedCallExpiredHasRun(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	_, expired := (&callOutcome{State: outcomeExpired}).answer()
-	requireUnused(t, asterisque.ErrExpired, expired)
-	fails := func(context.Context, int) (string, error) { return "", expired }
-	a, b := s.replica("a", fails), s.replica("b", answers("at b"))
-	key := aKey()
-	for _, r := range []*replica{a, b} {
-		_, err := r.books(key)
-		requireMayHaveRun(t, asterisque.ErrExpired, err)
-	}
-	require.EqualValues(t, 1, s.runs.Load())
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		_, expired := (&callOutcome{State: outcomeExpired}).answer()
+		requireUnused(t, asterisque.ErrExpired, expired)
+		fails := func(context.Context, int) (string, error) { return "", expired }
+		a, b := s.replica("a", fails), s.replica("b", answers("at b"))
+		key := aKey()
+		for _, r := range []*replica{a, b} {
+			_, err := r.books(key)
+			requireMayHaveRun(t, asterisque.ErrExpired, err)
+		}
+		require.EqualValues(t, 1, s.runs.Load())
+	})
 }
 
 func TestACallThatIsRefusedAgainAndAgainHasOnePlaceOfItsShare(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	full := 3
-	s.within = func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
-		if full--; full >= 0 {
-			return c.Refuse(asterisque.ErrUnavailable)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		full := 3
+		s.within = func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+			if full--; full >= 0 {
+				return c.Refuse(asterisque.ErrUnavailable)
+			}
+			return next(ctx, c)
 		}
-		return next(ctx, c)
-	}
-	a := s.replica("a", answers("at a"), remembers(2, 0))
-	key := aKey()
-	for range 3 {
-		_, err := a.books(key)
-		requireUnused(t, asterisque.ErrUnavailable, err)
-	}
-	text, err := a.books(key)
-	require.NoError(t, err)
-	require.Equal(t, "at a", text)
+		a := s.replica("a", answers("at a"), remembers(2, 0))
+		key := aKey()
+		for range 3 {
+			_, err := a.books(key)
+			requireUnused(t, asterisque.ErrUnavailable, err)
+		}
+		text, err := a.books(key)
+		require.NoError(t, err)
+		require.Equal(t, "at a", text)
+	})
 }

@@ -14,116 +14,130 @@ import (
 
 func TestARepetitionAtAnotherReplicaGetsTheAnswerOfTheFirstCall(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	a, b, c := s.replica("a", answers("at a")), s.replica("b", answers("at b")), s.replica("c", answers("at c"))
-	key := aKey()
-	for _, r := range []*replica{a, b, c, b, a} {
-		text, err := r.books(key)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		a, b, c := s.replica("a", answers("at a")), s.replica("b", answers("at b")), s.replica("c", answers("at c"))
+		key := aKey()
+		for _, r := range []*replica{a, b, c, b, a} {
+			text, err := r.books(key)
+			require.NoError(t, err)
+			require.Equal(t, "at a", text)
+		}
+		require.EqualValues(t, 1, s.runs.Load())
+		text, err := b.books(aKey())
 		require.NoError(t, err)
-		require.Equal(t, "at a", text)
-	}
-	require.EqualValues(t, 1, s.runs.Load())
-	text, err := b.books(aKey())
-	require.NoError(t, err)
-	require.Equal(t, "at b", text, "another key is another call")
+		require.Equal(t, "at b", text, "another key is another call")
+	})
 }
 
 func TestARepetitionGetsTheErrorOfTheFirstCall(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	sold := &asterisque.Abort{Code: 1000, Message: "sold out", Detail: []byte("\nrow 7\n")}
-	a := s.replica("a", func(context.Context, int) (string, error) { return "", sold })
-	b := s.replica("b", answers("at b"))
-	key := aKey()
-	for _, r := range []*replica{a, b} {
-		_, err := r.books(key)
-		var got *asterisque.Abort
-		require.ErrorAs(t, err, &got)
-		require.Equal(t, []any{sold.Code, sold.Message, sold.Detail}, []any{got.Code, got.Message, got.Detail})
-		require.False(t, asterisque.Repeatable(err))
-	}
-	require.EqualValues(t, 1, s.runs.Load())
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		sold := &asterisque.Abort{Code: 1000, Message: "sold out", Detail: []byte("\nrow 7\n")}
+		a := s.replica("a", func(context.Context, int) (string, error) { return "", sold })
+		b := s.replica("b", answers("at b"))
+		key := aKey()
+		for _, r := range []*replica{a, b} {
+			_, err := r.books(key)
+			var got *asterisque.Abort
+			require.ErrorAs(t, err, &got)
+			require.Equal(t, []any{sold.Code, sold.Message, sold.Detail}, []any{got.Code, got.Message, got.Detail})
+			require.False(t, asterisque.Repeatable(err))
+		}
+		require.EqualValues(t, 1, s.runs.Load())
+	})
 }
 
 func TestARepetitionWaitsForTheCallThatRunsElsewhere(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	f, release := holds("at a")
-	a, b, c := s.replica("a", f), s.replica("b", answers("at b")), s.replica("c", answers("at c"))
-	key := aKey()
-	first := s.begins(a, key, 1)
-	second, third := s.begins(b, key, 1), s.begins(c, key, 1)
-	b.awaitWaiters(1)
-	c.awaitWaiters(1)
-	release()
-	for _, out := range []<-chan outcome{first, second, third} {
-		requireText(t, "at a", out)
-	}
-	require.EqualValues(t, 1, s.runs.Load())
-	b.awaitWaiters(0)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		f, release := holds("at a")
+		a, b, c := s.replica("a", f), s.replica("b", answers("at b")), s.replica("c", answers("at c"))
+		key := aKey()
+		first := s.begins(a, key, 1)
+		second, third := s.begins(b, key, 1), s.begins(c, key, 1)
+		b.awaitWaiters(1)
+		c.awaitWaiters(1)
+		release()
+		for _, out := range []<-chan outcome{first, second, third} {
+			requireText(t, "at a", out)
+		}
+		require.EqualValues(t, 1, s.runs.Load())
+		b.awaitWaiters(0)
+	})
 }
 
 func TestAKeyStandsForOneCallAlone(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	a, b := s.replica("a", answers("at a")), s.replica("b", answers("at b"))
-	key := aKey()
-	_, err := a.books(key)
-	require.NoError(t, err)
-	_, err = rebook.Call(t.Context(), b.session, 1, asterisque.WithIdempotencyKey(key))
-	requireUnused(t, asterisque.ErrBadParams, err)
-	_, err = book.Call(t.Context(), b.session, 2, asterisque.WithIdempotencyKey(key))
-	requireUnused(t, asterisque.ErrBadParams, err)
-	text, err := b.books(key)
-	require.NoError(t, err, "which the refused ones have not used up")
-	require.Equal(t, "at a", text)
-	require.EqualValues(t, 1, s.runs.Load())
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		a, b := s.replica("a", answers("at a")), s.replica("b", answers("at b"))
+		key := aKey()
+		_, err := a.books(key)
+		require.NoError(t, err)
+		_, err = rebook.Call(t.Context(), b.session, 1, asterisque.WithIdempotencyKey(key))
+		requireUnused(t, asterisque.ErrBadParams, err)
+		_, err = book.Call(t.Context(), b.session, 2, asterisque.WithIdempotencyKey(key))
+		requireUnused(t, asterisque.ErrBadParams, err)
+		text, err := b.books(key)
+		require.NoError(t, err, "which the refused ones have not used up")
+		require.Equal(t, "at a", text)
+		require.EqualValues(t, 1, s.runs.Load())
+	})
 }
 
 func TestWhatAnInterceptorRefusesIsNotRemembered(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	s.within = func(_ context.Context, c *asterisque.Call, _ asterisque.Next) error {
-		return c.Refuse(asterisque.ErrOverloaded)
-	}
-	a := s.replica("a", answers("at a"))
-	s.within = nil
-	key := aKey()
-	_, err := a.books(key)
-	requireUnused(t, asterisque.ErrOverloaded, err)
-	text, err := s.replica("b", answers("at b")).books(key)
-	require.NoError(t, err)
-	require.Equal(t, "at b", text)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		s.within = func(_ context.Context, c *asterisque.Call, _ asterisque.Next) error {
+			return c.Refuse(asterisque.ErrOverloaded)
+		}
+		a := s.replica("a", answers("at a"))
+		s.within = nil
+		key := aKey()
+		_, err := a.books(key)
+		requireUnused(t, asterisque.ErrOverloaded, err)
+		text, err := s.replica("b", answers("at b")).books(key)
+		require.NoError(t, err)
+		require.Equal(t, "at b", text)
+	})
 }
 
 func TestCallersThatHaveProvedWhoTheyAreHaveKeysOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	opts, asAlice := bySubject("alice")
-	_, asBob := bySubject("bob")
-	alice := s.replicaFor("a", answers("at a"), opts, asAlice)
-	bob := s.replicaFor("b", answers("at b"), opts, asBob)
-	text, err := alice.books([]byte("order 1"))
-	require.NoError(t, err)
-	require.Equal(t, "at a", text)
-	text, err = bob.books([]byte("order 1"))
-	require.NoError(t, err)
-	require.Equal(t, "at b", text)
-	bob.session = bob.dialled(asAlice...)
-	text, err = bob.books([]byte("order 1"))
-	require.NoError(t, err)
-	require.Equal(t, "at a", text)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		opts, asAlice := bySubject("alice")
+		_, asBob := bySubject("bob")
+		alice := s.replicaFor("a", answers("at a"), opts, asAlice)
+		bob := s.replicaFor("b", answers("at b"), opts, asBob)
+		text, err := alice.books([]byte("order 1"))
+		require.NoError(t, err)
+		require.Equal(t, "at a", text)
+		text, err = bob.books([]byte("order 1"))
+		require.NoError(t, err)
+		require.Equal(t, "at b", text)
+		bob.session = bob.dialled(asAlice...)
+		text, err = bob.books([]byte("order 1"))
+		require.NoError(t, err)
+		require.Equal(t, "at a", text)
+	})
 }
 
 func TestOtherCallsCostTheBucketNothing(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	a := s.replica("a", answers("at a"))
-	_, err := book.Call(t.Context(), a.session, 1)
-	require.NoError(t, err)
-	status, err := a.kv.Status(t.Context())
-	require.NoError(t, err)
-	require.Zero(t, status.Values())
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		a := s.replica("a", answers("at a"))
+		_, err := book.Call(t.Context(), a.session, 1)
+		require.NoError(t, err)
+		status, err := a.kv.Status(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, status.Values())
+	})
 }
 
 func TestTheRecordOfACallTellsNeitherOwnerNorKey(t *testing.T) {

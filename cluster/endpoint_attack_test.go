@@ -14,19 +14,22 @@ import (
 )
 
 func TestAttackOnBucketsByTheSubjectsOfRepliesOfEndpoints(t *testing.T) {
-	nc, stranger := nodeAndStranger(t)
-	kv := bucketOf(t, nc)
-	e := offering(t, nc, microService(), []Endpoint{{Function: 10}, {Function: 11}})
-	require.NoError(t, stranger.PublishRequest("orders.greet", "$KV.b.key", []byte(`"what a stranger wants to be there"`)))
-	require.NoError(t, stranger.PublishRequest("orders.fail", "$JS.API.STREAM.DELETE.KV_b", []byte(`"a reply without payload"`)))
-	requested(t, stranger, "orders.greet", `""`)
-	requested(t, stranger, "orders.fail", `""`)
-	requireUntouched(t, kv)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		nc, stranger := nodeAndStranger(t)
+		kv := bucketOf(t, nc)
+		e := offering(t, nc, microService(), []Endpoint{{Function: 10}, {Function: 11}})
+		require.NoError(t, stranger.PublishRequest("orders.greet", "$KV.b.key", []byte(`"what a stranger wants to be there"`)))
+		require.NoError(t, stranger.PublishRequest("orders.fail", "$JS.API.STREAM.DELETE.KV_b", []byte(`"a reply without payload"`)))
+		requested(t, stranger, "orders.greet", `""`)
+		requested(t, stranger, "orders.fail", `""`)
+		requireUntouched(t, kv)
 
-	var stats micro.EndpointStats
-	e.list[0].meter.fill(&stats)
-	require.Equal(t, 1, stats.NumErrors)
-	require.Contains(t, stats.LastError, "dropped whose reply subject begins with '$'")
+		var stats micro.EndpointStats
+		e.list[0].meter.fill(&stats)
+		require.Equal(t, 1, stats.NumErrors)
+		require.Contains(t, stats.LastError, "dropped whose reply subject begins with '$'")
+	})
 }
 
 func TestAttackByRequestsBeyondThoseThatRunAtOnce(t *testing.T) {
@@ -52,40 +55,49 @@ func TestAttackByRequestsBeyondThoseThatRunAtOnce(t *testing.T) {
 }
 
 func TestAttackByOneEndpointDoesNotStopAnother(t *testing.T) {
-	nc, stranger := nodeAndStranger(t)
-	svc, begun, letGo := heldService()
-	defer close(letGo)
-	asterisque.Func[int, int](13, "other").Handle(svc, nil0)
-	offering(t, nc, svc, []Endpoint{{Function: 10}, {Function: 13}})
-	for range endpointCalls {
-		require.NoError(t, stranger.PublishRequest("orders.held", "_INBOX.none", []byte("7")))
-		<-begun
-	}
-	require.Equal(t, "0", string(requested(t, stranger, "orders.other", "1").Data))
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		nc, stranger := nodeAndStranger(t)
+		svc, begun, letGo := heldService()
+		defer close(letGo)
+		asterisque.Func[int, int](13, "other").Handle(svc, nil0)
+		offering(t, nc, svc, []Endpoint{{Function: 10}, {Function: 13}})
+		for range endpointCalls {
+			require.NoError(t, stranger.PublishRequest("orders.held", "_INBOX.none", []byte("7")))
+			<-begun
+		}
+		require.Equal(t, "0", string(requested(t, stranger, "orders.other", "1").Data))
+	})
 }
 
 func TestRequestsWithoutAReplySubjectAreRun(t *testing.T) {
-	nc, stranger := nodeAndStranger(t)
-	svc, begun, letGo := heldService()
-	close(letGo)
-	offering(t, nc, svc, []Endpoint{{Function: 10}})
-	require.NoError(t, stranger.Publish("orders.held", []byte("7")))
-	<-begun
-	require.Equal(t, "9", string(requested(t, stranger, "orders.held", "9").Data))
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		nc, stranger := nodeAndStranger(t)
+		svc, begun, letGo := heldService()
+		close(letGo)
+		offering(t, nc, svc, []Endpoint{{Function: 10}})
+		require.NoError(t, stranger.Publish("orders.held", []byte("7")))
+		<-begun
+		require.Equal(t, "9", string(requested(t, stranger, "orders.held", "9").Data))
+	})
 }
 
 func TestAttackByGiantParameters(t *testing.T) {
-	nc, stranger := nodeAndStranger(t)
-	offering(t, nc, microService(), []Endpoint{{Function: 10}})
-	replies := inbox(t, stranger)
-	giant := []byte(`"` + strings.Repeat("x", 1<<20-2) + `"`)
-	for range 8 {
-		require.NoError(t, stranger.PublishRequest("orders.greet", replies.Subject, giant))
-	}
-	requireFailed(t, replyIn(t, replies), codec.TooLarge, "max_payload")
-	// A request that finds more than endpointPendingBytes before it is dropped.
-	require.Eventually(t, func() bool {
-		m, err := stranger.Request("orders.greet", []byte(`"you"`), time.Second)
-		return err == nil && m.Header == nil
-	}, soon, time.Millisecond)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		nc, stranger := nodeAndStranger(t)
+		offering(t, nc, microService(), []Endpoint{{Function: 10}})
+		replies := inbox(t, stranger)
+		giant := []byte(`"` + strings.Repeat("x", 1<<20-2) + `"`)
+		for range 8 {
+			require.NoError(t, stranger.PublishRequest("orders.greet", replies.Subject, giant))
+		}
+		requireFailed(t, replyIn(t, replies), codec.TooLarge, "max_payload")
+		// A request that finds more than endpointPendingBytes before it is dropped.
+		require.Eventually(t, func() bool {
+			m, err := request(stranger, "orders.greet", []byte(`"you"`), time.Second)
+			return err == nil && m.Header == nil
+		}, soon, time.Millisecond)
+	})
 }

@@ -39,46 +39,55 @@ func inbox(t *testing.T, nc *nats.Conn) *nats.Subscription {
 // replyIn returns the next reply.
 func replyIn(t *testing.T, sub *nats.Subscription) *nats.Msg {
 	t.Helper()
-	m, err := sub.NextMsg(soon)
+	m, err := next(sub, soon)
 	require.NoError(t, err)
 	return m
 }
 
 func TestCloseAnswersWhatHasComeAndTakesNoMore(t *testing.T) {
-	nc := microConn(t, microBroker(t, ""))
-	svc, begun, letGo := heldService()
-	e := offering(t, nc, svc, []Endpoint{{Function: 10}})
-	replies := inbox(t, nc)
-	require.NoError(t, nc.PublishRequest("orders.held", replies.Subject, []byte("5")))
-	<-begun
-	closed := make(chan error)
-	go func() { closed <- e.close(context.Background()) }() // ends with the request
-	require.Eventually(t, func() bool {
-		_, err := nc.Request("orders.held", nil, 20*time.Millisecond)
-		return err == nats.ErrNoResponders
-	}, soon, time.Millisecond)
-	close(letGo)
-	require.NoError(t, <-closed)
-	require.Equal(t, "5", string(replyIn(t, replies).Data))
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		nc := microConn(t, microBroker(t, ""))
+		svc, begun, letGo := heldService()
+		e := offering(t, nc, svc, []Endpoint{{Function: 10}})
+		replies := inbox(t, nc)
+		require.NoError(t, nc.PublishRequest("orders.held", replies.Subject, []byte("5")))
+		<-begun
+		closed := make(chan error)
+		go func() { closed <- e.close(context.Background()) }() // ends with the request
+		require.Eventually(t, func() bool {
+			_, err := request(nc, "orders.held", nil, 20*time.Millisecond)
+			return err == nats.ErrNoResponders
+		}, soon, time.Millisecond)
+		close(letGo)
+		require.NoError(t, <-closed)
+		require.Equal(t, "5", string(replyIn(t, replies).Data))
+	})
 }
 
 func TestCloseCutsWhatStillRunsWhenItsContextEnds(t *testing.T) {
-	nc := microConn(t, microBroker(t, ""))
-	svc, begun, _ := heldService()
-	e := offering(t, nc, svc, []Endpoint{{Function: 10}})
-	replies := inbox(t, nc)
-	require.NoError(t, nc.PublishRequest("orders.held", replies.Subject, []byte("5")))
-	<-begun
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
-	require.ErrorIs(t, e.close(ctx), context.DeadlineExceeded)
-	requireFailed(t, replyIn(t, replies), codec.Unavailable, "the node leaves the cluster")
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		nc := microConn(t, microBroker(t, ""))
+		svc, begun, _ := heldService()
+		e := offering(t, nc, svc, []Endpoint{{Function: 10}})
+		replies := inbox(t, nc)
+		require.NoError(t, nc.PublishRequest("orders.held", replies.Subject, []byte("5")))
+		<-begun
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, e.close(ctx), context.DeadlineExceeded)
+		requireFailed(t, replyIn(t, replies), codec.Unavailable, "the node leaves the cluster")
+	})
 }
 
 func TestCloseOfAConnectionThatIsClosedDoesNotWait(t *testing.T) {
-	nc := microConn(t, microBroker(t, ""))
-	e := offering(t, nc, microService(), []Endpoint{{Function: 10}})
-	nc.Close()
-	require.NoError(t, e.close(t.Context()))
-	require.NoError(t, e.close(t.Context()), "repeated")
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		nc := microConn(t, microBroker(t, ""))
+		e := offering(t, nc, microService(), []Endpoint{{Function: 10}})
+		nc.Close()
+		require.NoError(t, e.close(t.Context()))
+		require.NoError(t, e.close(t.Context()), "repeated")
+	})
 }

@@ -31,7 +31,7 @@ func offering(t *testing.T, nc *nats.Conn, svc *asterisque.Service, list []Endpo
 // requested returns the reply to a request.
 func requested(t *testing.T, nc *nats.Conn, subject, payload string) *nats.Msg {
 	t.Helper()
-	m, err := nc.Request(subject, []byte(payload), soon)
+	m, err := request(nc, subject, []byte(payload), soon)
 	require.NoError(t, err)
 	return m
 }

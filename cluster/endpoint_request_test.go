@@ -16,85 +16,101 @@ import (
 )
 
 func TestARequestCallsTheFunction(t *testing.T) {
-	nc := microConn(t, microBroker(t, ""))
-	var around []string
-	offering(t, nc, microService(), []Endpoint{{Function: 10}, {Function: 10, Subject: "hello"}},
-		asterisque.WithServedInterceptors(func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
-			around = append(around, c.Name()+" by "+c.Session().Peer().ID)
-			return next(ctx, c)
-		}))
-	require.Equal(t, `"hello, you"`, string(requested(t, nc, "orders.greet", `"you"`).Data))
-	m := requested(t, nc, "hello", "")
-	require.Equal(t, `"hello, "`, string(m.Data), "an empty payload is null")
-	require.Empty(t, m.Header)
-	require.Equal(t, []string{"greet by nats endpoint", "greet by nats endpoint"}, around)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		nc := microConn(t, microBroker(t, ""))
+		var around []string
+		offering(t, nc, microService(), []Endpoint{{Function: 10}, {Function: 10, Subject: "hello"}},
+			asterisque.WithServedInterceptors(func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+				around = append(around, c.Name()+" by "+c.Session().Peer().ID)
+				return next(ctx, c)
+			}))
+		require.Equal(t, `"hello, you"`, string(requested(t, nc, "orders.greet", `"you"`).Data))
+		m := requested(t, nc, "hello", "")
+		require.Equal(t, `"hello, "`, string(m.Data), "an empty payload is null")
+		require.Empty(t, m.Header)
+		require.Equal(t, []string{"greet by nats endpoint", "greet by nats endpoint"}, around)
+	})
 }
 
 func TestACallThatFailsHasTheHeadersOfPackageMicro(t *testing.T) {
-	nc := microConn(t, microBroker(t, ""))
-	svc := microService()
-	asterisque.Func[int, int](20, "own").Handle(svc, func(context.Context, int) (int, error) {
-		return 0, &asterisque.Abort{Code: 4711, Message: "two\r\nlines: ö"}
-	})
-	asterisque.Func[int, int](21, "bare").Handle(svc, func(context.Context, int) (int, error) { return 0, asterisque.ErrStopped })
-	offering(t, nc, svc, []Endpoint{{Function: 10}, {Function: 11}, {Function: 20}, {Function: 21}})
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		nc := microConn(t, microBroker(t, ""))
+		svc := microService()
+		asterisque.Func[int, int](20, "own").Handle(svc, func(context.Context, int) (int, error) {
+			return 0, &asterisque.Abort{Code: 4711, Message: "two\r\nlines: ö"}
+		})
+		asterisque.Func[int, int](21, "bare").Handle(svc, func(context.Context, int) (int, error) { return 0, asterisque.ErrStopped })
+		offering(t, nc, svc, []Endpoint{{Function: 10}, {Function: 11}, {Function: 20}, {Function: 21}})
 
-	requireFailed(t, requested(t, nc, "orders.fail", `"broken"`), codec.Failed, "broken")
-	requireFailed(t, requested(t, nc, "orders.own", `1`), 4711, "lines: ö")
-	requireFailed(t, requested(t, nc, "orders.bare", `1`), codec.Stopped, "stopped")
-	for _, garbage := range []string{`{`, `5`, "\x00\xff", strings.Repeat("[", 1<<20)} {
-		requireFailed(t, requested(t, nc, "orders.greet", garbage), codec.BadParams, "greet")
-	}
-	require.Equal(t, `"hello, you"`, string(requested(t, nc, "orders.greet", `"you"`).Data))
+		requireFailed(t, requested(t, nc, "orders.fail", `"broken"`), codec.Failed, "broken")
+		requireFailed(t, requested(t, nc, "orders.own", `1`), 4711, "lines: ö")
+		requireFailed(t, requested(t, nc, "orders.bare", `1`), codec.Stopped, "stopped")
+		for _, garbage := range []string{`{`, `5`, "\x00\xff", strings.Repeat("[", 1<<20)} {
+			requireFailed(t, requested(t, nc, "orders.greet", garbage), codec.BadParams, "greet")
+		}
+		require.Equal(t, `"hello, you"`, string(requested(t, nc, "orders.greet", `"you"`).Data))
+	})
 }
 
 func TestAResultThatIsLargerThanAMessageIsAnErrorThatSaysSo(t *testing.T) {
-	nc := microConn(t, microBroker(t, ""))
-	svc := asterisque.NewService()
-	asterisque.Func[int, string](10, "long").Handle(svc, func(_ context.Context, n int) (string, error) { return strings.Repeat("x", n), nil })
-	offering(t, nc, svc, []Endpoint{{Function: 10}})
-	require.Len(t, requested(t, nc, "orders.long", "1048574").Data, 1<<20, "with two quotes")
-	requireFailed(t, requested(t, nc, "orders.long", "1048575"), codec.TooLarge, "1048577 bytes, and a message of this NATS server 1048576 at most")
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		nc := microConn(t, microBroker(t, ""))
+		svc := asterisque.NewService()
+		asterisque.Func[int, string](10, "long").Handle(svc, func(_ context.Context, n int) (string, error) { return strings.Repeat("x", n), nil })
+		offering(t, nc, svc, []Endpoint{{Function: 10}})
+		require.Len(t, requested(t, nc, "orders.long", "1048574").Data, 1<<20, "with two quotes")
+		requireFailed(t, requested(t, nc, "orders.long", "1048575"), codec.TooLarge, "1048577 bytes, and a message of this NATS server 1048576 at most")
+	})
 }
 
 func TestARequestThatTakesTooLongIsCut(t *testing.T) {
-	nc := microConn(t, microBroker(t, ""))
-	svc := asterisque.NewService()
-	ended := make(chan error, 1)
-	asterisque.Func[int, int](10, "slow").Handle(svc, func(ctx context.Context, _ int) (int, error) {
-		<-ctx.Done()
-		ended <- ctx.Err()
-		return 0, ctx.Err()
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		nc := microConn(t, microBroker(t, ""))
+		svc := asterisque.NewService()
+		ended := make(chan error, 1)
+		asterisque.Func[int, int](10, "slow").Handle(svc, func(ctx context.Context, _ int) (int, error) {
+			<-ctx.Done()
+			ended <- ctx.Err()
+			return 0, ctx.Err()
+		})
+		offering(t, nc, svc, []Endpoint{{Function: 10, Timeout: 10 * time.Millisecond}})
+		requireFailed(t, requested(t, nc, "orders.slow", "1"), codec.Expired, "")
+		require.Error(t, <-ended)
 	})
-	offering(t, nc, svc, []Endpoint{{Function: 10, Timeout: 10 * time.Millisecond}})
-	requireFailed(t, requested(t, nc, "orders.slow", "1"), codec.Expired, "")
-	require.Error(t, <-ended)
 }
 
 func TestTheTraceOfARequestTravelsWithTheCall(t *testing.T) {
-	nc := microConn(t, microBroker(t, ""))
-	traces := make(chan string, 1)
-	offering(t, nc, microService(), []Endpoint{{Function: 10}},
-		asterisque.WithServedInterceptors(func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
-			traces <- string(c.Trace())
-			return next(ctx, c)
-		}))
-	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-	for _, test := range []struct{ header, value, other, state, want string }{
-		{"traceparent", parent, "tracestate", "a=1", parent + "\na=1"},
-		{"Traceparent", parent, "Tracestate", "a=1", parent + "\na=1"},
-		{"traceparent", parent, "tracestate", strings.Repeat("x", 600), parent},
-		{"traceparent", strings.Repeat("x", 600), "tracestate", "a=1", ""},
-		{"other", "x", "tracestate", "a=1", ""},
-	} {
-		m := &nats.Msg{Subject: "orders.greet", Header: nats.Header{test.header: {test.value}, test.other: {test.state}}}
-		_, err := nc.RequestMsg(m, soon)
-		require.NoError(t, err)
-		require.Equal(t, test.want, <-traces)
-	}
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		nc := microConn(t, microBroker(t, ""))
+		traces := make(chan string, 1)
+		offering(t, nc, microService(), []Endpoint{{Function: 10}},
+			asterisque.WithServedInterceptors(func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+				traces <- string(c.Trace())
+				return next(ctx, c)
+			}))
+		const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+		for _, test := range []struct{ header, value, other, state, want string }{
+			{"traceparent", parent, "tracestate", "a=1", parent + "\na=1"},
+			{"Traceparent", parent, "Tracestate", "a=1", parent + "\na=1"},
+			{"traceparent", parent, "tracestate", strings.Repeat("x", 600), parent},
+			{"traceparent", strings.Repeat("x", 600), "tracestate", "a=1", ""},
+			{"other", "x", "tracestate", "a=1", ""},
+		} {
+			m := &nats.Msg{Subject: "orders.greet", Header: nats.Header{test.header: {test.value}, test.other: {test.state}}}
+			_, err := requestMsg(nc, m, soon)
+			require.NoError(t, err)
+			require.Equal(t, test.want, <-traces)
+		}
+	})
 }
 
 func TestToolsShowAnEndpointWithItsSubjectAndItsNumbers(t *testing.T) {
+	t.Parallel()
 	nc := microConn(t, microBroker(t, ""))
 	svc := microService()
 	about := aboutOrders("a")
@@ -119,47 +135,56 @@ func TestToolsShowAnEndpointWithItsSubjectAndItsNumbers(t *testing.T) {
 }
 
 func TestNodesOfOneNameShareTheRequests(t *testing.T) {
-	nc := microConn(t, microBroker(t, ""))
-	var all []*endpoints
-	for range 2 {
-		all = append(all, offering(t, nc, microService(), []Endpoint{{Function: 10}}))
-	}
-	both := func() bool {
-		requested(t, nc, "orders.greet", `"you"`)
-		var stats [2]micro.EndpointStats
-		for i, e := range all {
-			e.list[0].meter.fill(&stats[i])
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		nc := microConn(t, microBroker(t, ""))
+		var all []*endpoints
+		for range 2 {
+			all = append(all, offering(t, nc, microService(), []Endpoint{{Function: 10}}))
 		}
-		return stats[0].NumRequests > 0 && stats[1].NumRequests > 0
-	}
-	require.Eventually(t, both, soon, time.Millisecond)
+		both := func() bool {
+			requested(t, nc, "orders.greet", `"you"`)
+			var stats [2]micro.EndpointStats
+			for i, e := range all {
+				e.list[0].meter.fill(&stats[i])
+			}
+			return stats[0].NumRequests > 0 && stats[1].NumRequests > 0
+		}
+		require.Eventually(t, both, soon, time.Millisecond)
+	})
 }
 
 func TestEndpointsGoOnWhenTheirSessionIsLost(t *testing.T) {
-	nc := microConn(t, microBroker(t, ""))
-	svc := microService()
-	node := asterisque.NewNode(asterisque.WithService(svc))
-	defer node.Close()
-	e, err := newEndpoints(t.Context(), nc, "orders", []Endpoint{{Function: 10}}, svc, node)
-	require.NoError(t, err)
-	defer e.close(t.Context())
-	first := e.peer.conn.Session()
-	require.Eventually(t, func() bool { return len(node.Sessions()) == 1 }, soon, time.Millisecond)
-	require.NoError(t, node.Sessions()[0].Close())
-	<-first.Done()
-	require.Eventually(t, func() bool { return requested(t, nc, "orders.greet", `"you"`).Header == nil }, soon, time.Millisecond)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		nc := microConn(t, microBroker(t, ""))
+		svc := microService()
+		node := asterisque.NewNode(asterisque.WithService(svc))
+		defer node.Close()
+		e, err := newEndpoints(t.Context(), nc, "orders", []Endpoint{{Function: 10}}, svc, node)
+		require.NoError(t, err)
+		defer e.close(t.Context())
+		first := e.peer.conn.Session()
+		require.Eventually(t, func() bool { return len(node.Sessions()) == 1 }, soon, time.Millisecond)
+		require.NoError(t, node.Sessions()[0].Close())
+		<-first.Done()
+		require.Eventually(t, func() bool { return requested(t, nc, "orders.greet", `"you"`).Header == nil }, soon, time.Millisecond)
+	})
 }
 
 func TestARequestToANodeThatIsClosedIsRefusedAtOnce(t *testing.T) {
-	nc := microConn(t, microBroker(t, ""))
-	svc := microService()
-	node := asterisque.NewNode(asterisque.WithService(svc))
-	e, err := newEndpoints(t.Context(), nc, "orders", []Endpoint{{Function: 10, Timeout: time.Hour}}, svc, node)
-	require.NoError(t, err)
-	defer e.close(t.Context())
-	node.Close()
-	require.Eventually(t, func() bool {
-		m := requested(t, nc, "orders.greet", `"you"`)
-		return m.Header.Get(micro.ErrorCodeHeader) != ""
-	}, soon, time.Millisecond)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		nc := microConn(t, microBroker(t, ""))
+		svc := microService()
+		node := asterisque.NewNode(asterisque.WithService(svc))
+		e, err := newEndpoints(t.Context(), nc, "orders", []Endpoint{{Function: 10, Timeout: time.Hour}}, svc, node)
+		require.NoError(t, err)
+		defer e.close(t.Context())
+		node.Close()
+		require.Eventually(t, func() bool {
+			m := requested(t, nc, "orders.greet", `"you"`)
+			return m.Header.Get(micro.ErrorCodeHeader) != ""
+		}, soon, time.Millisecond)
+	})
 }

@@ -13,131 +13,153 @@ import (
 )
 
 func TestAPeerRefusesAHolderOfBefore(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a, b, peer := s.join("a"), s.join("b"), s.join("peer")
-	on := peer.callable(t)
-	b.hints = "nowhere" // so that a does not know
-	before := a.has(t, "k")
-	for range 2 {
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a, b, peer := s.join("a"), s.join("b"), s.join("peer")
+		on := peer.callable(t)
+		b.hints = "nowhere" // so that a does not know
+		before := a.has(t, "k")
+		for range 2 {
+			_, err := whoami.Call(t.Context(), before.Caller(on), "")
+			require.NoError(t, err)
+		}
+		after := b.takes(t, "k")
 		_, err := whoami.Call(t.Context(), before.Caller(on), "")
+		require.NoError(t, err, "the peer does not know of the new one yet")
+		_, err = whoami.Call(t.Context(), after.Caller(on), "")
 		require.NoError(t, err)
-	}
-	after := b.takes(t, "k")
-	_, err := whoami.Call(t.Context(), before.Caller(on), "")
-	require.NoError(t, err, "the peer does not know of the new one yet")
-	_, err = whoami.Call(t.Context(), after.Caller(on), "")
-	require.NoError(t, err)
-	ran := peer.ran.Load()
+		ran := peer.ran.Load()
 
-	_, err = whoami.Call(t.Context(), before.Caller(on), "")
-	requireNotRun(t, peer, ran, err, asterisque.ErrUnauthorized)
-	require.ErrorContains(t, err, fmt.Sprintf(`"k" has epoch %d, and epoch %d has held it since`, before.Epoch(), after.Epoch()))
-	p, err := ticks.Open(t.Context(), before.Caller(on), "")
-	if err == nil {
-		_, err = p.Result(t.Context())
-	}
-	requireNotRun(t, peer, ran, err, asterisque.ErrUnauthorized)
+		_, err = whoami.Call(t.Context(), before.Caller(on), "")
+		requireNotRun(t, peer, ran, err, asterisque.ErrUnauthorized)
+		require.ErrorContains(t, err, fmt.Sprintf(`"k" has epoch %d, and epoch %d has held it since`, before.Epoch(), after.Epoch()))
+		p, err := ticks.Open(t.Context(), before.Caller(on), "")
+		if err == nil {
+			_, err = p.Result(t.Context())
+		}
+		requireNotRun(t, peer, ran, err, asterisque.ErrUnauthorized)
+	})
 }
 
 func TestAPeerThatKnowsNothingOfAKeyAsks(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a, b, peer := s.join("a"), s.join("b"), s.join("peer")
-	on := peer.callable(t)
-	b.hints = "nowhere"
-	before := a.has(t, "k")
-	after := b.takes(t, "k")
-	reads := countReads(t, s)
-	for range 3 {
-		_, err := whoami.Call(t.Context(), before.Caller(on), "")
-		requireNotRun(t, peer, 0, err, asterisque.ErrUnauthorized)
-		require.ErrorContains(t, err, fmt.Sprint(after.Epoch()))
-	}
-	_, err := whoami.Call(t.Context(), after.Caller(on), "")
-	require.NoError(t, err)
-	requireReads(t, reads, 1, "and remembers the answer")
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a, b, peer := s.join("a"), s.join("b"), s.join("peer")
+		on := peer.callable(t)
+		b.hints = "nowhere"
+		before := a.has(t, "k")
+		after := b.takes(t, "k")
+		reads := countReads(t, s)
+		for range 3 {
+			_, err := whoami.Call(t.Context(), before.Caller(on), "")
+			requireNotRun(t, peer, 0, err, asterisque.ErrUnauthorized)
+			require.ErrorContains(t, err, fmt.Sprint(after.Epoch()))
+		}
+		_, err := whoami.Call(t.Context(), after.Caller(on), "")
+		require.NoError(t, err)
+		requireReads(t, reads, 1, "and remembers the answer")
+	})
 }
 
 func TestAnEpochThatIsMadeUpIsRefusedAndForgotten(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a, peer := s.join("a"), s.join("peer")
-	on := peer.callable(t)
-	c := a.has(t, "k")
-	for _, value := range []string{"18446744073709551615 k", claimMark("k", c.Epoch()+1), "7 unheld"} {
-		_, err := whoami.Call(withMark(t.Context(), asHolder, value), on, "")
-		requireNotRun(t, peer, 0, err, asterisque.ErrUnauthorized)
-		require.ErrorContains(t, err, "NATS knows of no such claim")
-	}
-	_, err := whoami.Call(t.Context(), c.Caller(on), "")
-	require.NoError(t, err)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a, peer := s.join("a"), s.join("peer")
+		on := peer.callable(t)
+		c := a.has(t, "k")
+		for _, value := range []string{"18446744073709551615 k", claimMark("k", c.Epoch()+1), "7 unheld"} {
+			_, err := whoami.Call(withMark(t.Context(), asHolder, value), on, "")
+			requireNotRun(t, peer, 0, err, asterisque.ErrUnauthorized)
+			require.ErrorContains(t, err, "NATS knows of no such claim")
+		}
+		_, err := whoami.Call(t.Context(), c.Caller(on), "")
+		require.NoError(t, err)
+	})
 }
 
 func TestWithoutNATSOnlyEpochsThatAreKnownGetIn(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a, peer := s.join("a"), s.join("peer")
-	on := peer.callable(t)
-	known, other := a.has(t, "known"), a.has(t, "other")
-	_, err := whoami.Call(t.Context(), known.Caller(on), "")
-	require.NoError(t, err)
-	peer.nc.Close()
-	_, err = whoami.Call(t.Context(), other.Caller(on), "")
-	requireNotRun(t, peer, 1, err, asterisque.ErrUnavailable)
-	_, err = whoami.Call(t.Context(), known.Caller(on), "")
-	require.NoError(t, err)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a, peer := s.join("a"), s.join("peer")
+		on := peer.callable(t)
+		known, other := a.has(t, "known"), a.has(t, "other")
+		_, err := whoami.Call(t.Context(), known.Caller(on), "")
+		require.NoError(t, err)
+		peer.nc.Close()
+		_, err = whoami.Call(t.Context(), other.Caller(on), "")
+		requireNotRun(t, peer, 1, err, asterisque.ErrUnavailable)
+		_, err = whoami.Call(t.Context(), known.Caller(on), "")
+		require.NoError(t, err)
+	})
 }
 
 func TestLookupsAreBounded(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a, peer := s.join("a"), s.join("peer")
-	c := a.has(t, "k")
-	f := newFence(peer.claims)
-	for range fenceLookups {
-		f.lookups <- struct{}{}
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	require.ErrorIs(t, f.checkFrom(ctx, "k", c.Epoch()), asterisque.ErrUnavailable)
-	<-f.lookups
-	require.NoError(t, f.checkFrom(t.Context(), "k", c.Epoch()))
-	require.Len(t, f.lookups, fenceLookups-1)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a, peer := s.join("a"), s.join("peer")
+		c := a.has(t, "k")
+		f := newFence(peer.claims)
+		for range fenceLookups {
+			f.lookups <- struct{}{}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		require.ErrorIs(t, f.checkFrom(ctx, "k", c.Epoch()), asterisque.ErrUnavailable)
+		<-f.lookups
+		require.NoError(t, f.checkFrom(t.Context(), "k", c.Epoch()))
+		require.Len(t, f.lookups, fenceLookups-1)
+	})
 }
 
 func TestACallToTheHolderIsServedByTheHolderOnly(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a := s.join("a")
-	on := a.callable(t)
-	c := a.has(t, "k")
-	ctx := withMark(t.Context(), toHolder, claimMark("k", c.Epoch()))
-	who, err := whoami.Call(ctx, on, "")
-	require.NoError(t, err)
-	require.Equal(t, "a", who)
-	for _, value := range []string{claimMark("k", c.Epoch()+1), claimMark("k", c.Epoch()-1), claimMark("other", c.Epoch())} {
-		_, err = whoami.Call(withMark(t.Context(), toHolder, value), on, "")
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a := s.join("a")
+		on := a.callable(t)
+		c := a.has(t, "k")
+		ctx := withMark(t.Context(), toHolder, claimMark("k", c.Epoch()))
+		who, err := whoami.Call(ctx, on, "")
+		require.NoError(t, err)
+		require.Equal(t, "a", who)
+		for _, value := range []string{claimMark("k", c.Epoch()+1), claimMark("k", c.Epoch()-1), claimMark("other", c.Epoch())} {
+			_, err = whoami.Call(withMark(t.Context(), toHolder, value), on, "")
+			requireNotRun(t, a, 1, err, asterisque.ErrUnavailable)
+			var abort *asterisque.Abort
+			require.ErrorAs(t, err, &abort)
+			require.Equal(t, notHolder, string(abort.Detail))
+		}
+		a.clock.advance(a.lease())
+		_, err = whoami.Call(ctx, on, "")
 		requireNotRun(t, a, 1, err, asterisque.ErrUnavailable)
-		var abort *asterisque.Abort
-		require.ErrorAs(t, err, &abort)
-		require.Equal(t, notHolder, string(abort.Detail))
-	}
-	a.clock.advance(a.lease())
-	_, err = whoami.Call(ctx, on, "")
-	requireNotRun(t, a, 1, err, asterisque.ErrUnavailable)
+	})
 }
 
 func TestMetadataOfClaimsThatIsMalformedIsNamed(t *testing.T) {
-	s := newClaimSite(t, longTTL)
-	a := s.join("a")
-	on := a.callable(t)
-	for _, name := range []string{asHolder, toHolder} {
-		for _, value := range []any{"", " ", "k", "7", "7 ", " k", "0 k", "-1 k", "+1 k", "18446744073709551616 k", "7 k k", "7  k", "7 k.", []byte("\xff"), []byte{}} {
-			_, err := whoami.Call(asterisque.ContextWithMetadata(t.Context(), asterisque.Metadata{name: value}), on, "")
-			requireNotRun(t, a, 0, err, asterisque.ErrBadParams)
-			require.ErrorContains(t, err, name)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s := newClaimSite(t, longTTL)
+		a := s.join("a")
+		on := a.callable(t)
+		for _, name := range []string{asHolder, toHolder} {
+			for _, value := range []any{"", " ", "k", "7", "7 ", " k", "0 k", "-1 k", "+1 k", "18446744073709551616 k", "7 k k", "7  k", "7 k.", []byte("\xff"), []byte{}} {
+				_, err := whoami.Call(asterisque.ContextWithMetadata(t.Context(), asterisque.Metadata{name: value}), on, "")
+				requireNotRun(t, a, 0, err, asterisque.ErrBadParams)
+				require.ErrorContains(t, err, name)
+			}
 		}
-	}
-	_, err := whoami.Call(withMark(t.Context(), "asterisque.other", "x"), on, "")
-	require.NoError(t, err)
+		_, err := whoami.Call(withMark(t.Context(), "asterisque.other", "x"), on, "")
+		require.NoError(t, err)
+	})
 }
 
 func TestTheEpochsOfKeysThatWereUsedLastAreRemembered(t *testing.T) {
+	t.Parallel()
 	e := newFenceEpochs(2)
 	require.Zero(t, e.of("a"))
 	require.EqualValues(t, 7, e.note("a", 7))

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"crypto/rand"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,20 +20,29 @@ import (
 var who = asterisque.Func[struct{}, string](1, "who")
 
 // enough is how long something may take that happens soon.
-const enough = 20 * time.Second
+const enough = 2 * time.Minute
 
 // start starts a NATS server, which ends with the test.
 func start(t testing.TB, c broker.Config) *broker.Broker {
 	t.Helper()
+	var p *place
+	if inBubble(t) {
+		c, p = inPlace(t, c)
+	}
 	b, err := broker.Start(c)
 	require.NoError(t, err)
 	t.Cleanup(func() { b.Close() })
+	if p != nil {
+		p.leadTo(b.Server())
+	}
 	return b
 }
 
 // config returns a Config of a node in the cluster of b.
 func config(b *broker.Broker, name, id string) Config {
-	return Config{Name: name, ID: id, NATS: b.URL(), Options: []nats.Option{nats.ReconnectWait(20 * time.Millisecond)}}
+	cfg := Config{Name: name, ID: id, NATS: b.URL(), Options: append(reaching(b), nats.ReconnectWait(20*time.Millisecond))}
+	cfg.times.inMemory = forgets(b)
+	return cfg
 }
 
 // joined joins a node that offers who, until the test ends.
@@ -51,9 +62,12 @@ func joined(t testing.TB, cfg Config, opts ...asterisque.Option) *Cluster {
 	return c
 }
 
-// listening lets a node listen at a TCP port.
+// listening lets a node listen at a TCP port, and in a bubble within the program.
 func listening(cfg Config) Config {
 	cfg.Listen = []string{"tcp://127.0.0.1:0"}
+	if strings.Contains(cfg.NATS, bubbleHost) {
+		cfg.Listen = []string{"mem://" + strings.ToLower(rand.Text())}
+	}
 	return cfg
 }
 

@@ -52,105 +52,120 @@ func requireServedBy(t *testing.T, who string, on asterisque.Caller, opts ...ast
 }
 
 func TestCallsGoToTheHolderOfAKey(t *testing.T) {
-	s, a, b, on, _ := holders(t)
-	first := a.has(t, "k")
-	reads := countReads(t, s)
-	for range 10 {
-		requireServedBy(t, "a", on)
-	}
-	requireReads(t, reads, 1, "who holds it is remembered")
-	second := b.takes(t, "k")
-	requireLost(t, first)
-	requireServedBy(t, "b", on)
-	requireServedBy(t, "b", on, asterisque.WithFailFast())
-	p, err := ticks.Open(t.Context(), on, "")
-	require.NoError(t, err)
-	require.NoError(t, p.CloseSend())
-	a.takes(t, "k")
-	requireLost(t, second)
-	requireServedBy(t, "a", on, asterisque.WithFailFast())
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s, a, b, on, _ := holders(t)
+		first := a.has(t, "k")
+		reads := countReads(t, s)
+		for range 10 {
+			requireServedBy(t, "a", on)
+		}
+		requireReads(t, reads, 1, "who holds it is remembered")
+		second := b.takes(t, "k")
+		requireLost(t, first)
+		requireServedBy(t, "b", on)
+		requireServedBy(t, "b", on, asterisque.WithFailFast())
+		p, err := ticks.Open(t.Context(), on, "")
+		require.NoError(t, err)
+		require.NoError(t, p.CloseSend())
+		a.takes(t, "k")
+		requireLost(t, second)
+		requireServedBy(t, "a", on, asterisque.WithFailFast())
+	})
 }
 
 func TestCallsWaitAsLongAsNobodyHoldsAKey(t *testing.T) {
-	s, a, _, on, _ := holders(t)
-	reads := countReads(t, s)
-	answers := make(chan error, 100)
-	for range cap(answers) {
-		go func() { // ends with its call
-			_, err := whoami.Call(context.Background(), on, "")
-			answers <- err
-		}()
-	}
-	require.Eventually(t, func() bool { return reads.Load() > 2 }, claimTestTime, claimTick)
-	require.Less(t, reads.Load(), int64(20), "one of them asks for all")
-	require.Empty(t, answers)
-	a.has(t, "k")
-	for range cap(answers) {
-		require.NoError(t, <-answers)
-	}
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		s, a, _, on, _ := holders(t)
+		reads := countReads(t, s)
+		answers := make(chan error, 100)
+		for range cap(answers) {
+			go func() { // ends with its call
+				_, err := whoami.Call(context.Background(), on, "")
+				answers <- err
+			}()
+		}
+		require.Eventually(t, func() bool { return reads.Load() > 2 }, claimTestTime, claimTick)
+		require.Less(t, reads.Load(), int64(20), "one of them asks for all")
+		require.Empty(t, answers)
+		a.has(t, "k")
+		for range cap(answers) {
+			require.NoError(t, <-answers)
+		}
+	})
 }
 
 func TestTheWaitForAHolderEndsWithTheCall(t *testing.T) {
-	_, a, _, on, _ := holders(t)
-	for name, test := range map[string]struct {
-		call func(ctx context.Context) error
-		want error
-	}{
-		"fail fast": {func(ctx context.Context) error {
-			_, err := whoami.Call(ctx, on, "", asterisque.WithFailFast())
-			return err
-		}, asterisque.ErrUnavailable},
-		"its time to live": {func(ctx context.Context) error {
-			_, err := ticks.Open(ctx, on, "", asterisque.WithTTL(500*time.Millisecond))
-			return err
-		}, asterisque.ErrExpired},
-		"its context": {func(ctx context.Context) error {
-			ctx, cancel := context.WithCancel(ctx)
-			time.AfterFunc(500*time.Millisecond, cancel)
-			_, err := whoami.Call(ctx, on, "")
-			return err
-		}, asterisque.ErrCanceled},
-	} {
-		err := test.call(t.Context())
-		requireNotRun(t, a, 0, err, test.want)
-		require.ErrorIs(t, err, errNobody, name)
-		require.ErrorContains(t, err, `a call for the holder of "k": nobody holds it`, name)
-	}
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		_, a, _, on, _ := holders(t)
+		for name, test := range map[string]struct {
+			call func(ctx context.Context) error
+			want error
+		}{
+			"fail fast": {func(ctx context.Context) error {
+				_, err := whoami.Call(ctx, on, "", asterisque.WithFailFast())
+				return err
+			}, asterisque.ErrUnavailable},
+			"its time to live": {func(ctx context.Context) error {
+				_, err := ticks.Open(ctx, on, "", asterisque.WithTTL(500*time.Millisecond))
+				return err
+			}, asterisque.ErrExpired},
+			"its context": {func(ctx context.Context) error {
+				ctx, cancel := context.WithCancel(ctx)
+				time.AfterFunc(500*time.Millisecond, cancel)
+				_, err := whoami.Call(ctx, on, "")
+				return err
+			}, asterisque.ErrCanceled},
+		} {
+			err := test.call(t.Context())
+			requireNotRun(t, a, 0, err, test.want)
+			require.ErrorIs(t, err, errNobody, name)
+			require.ErrorContains(t, err, `a call for the holder of "k": nobody holds it`, name)
+		}
+	})
 }
 
 func TestACallThatFailsFastWhileOthersWaitDoesSo(t *testing.T) {
-	_, a, _, on, _ := holders(t)
-	_, under, first := on.join()
-	require.True(t, first, "a search that takes long")
-	_, err := whoami.Call(t.Context(), on, "", asterisque.WithFailFast())
-	requireNotRun(t, a, 0, err, asterisque.ErrUnavailable)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	_, err = whoami.Call(ctx, on, "")
-	requireNotRun(t, a, 0, err, asterisque.ErrExpired)
-	on.leave(nil)
-	<-under
-	a.has(t, "k")
-	requireServedBy(t, "a", on)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		_, a, _, on, _ := holders(t)
+		_, under, first := on.join()
+		require.True(t, first, "a search that takes long")
+		_, err := whoami.Call(t.Context(), on, "", asterisque.WithFailFast())
+		requireNotRun(t, a, 0, err, asterisque.ErrUnavailable)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		_, err = whoami.Call(ctx, on, "")
+		requireNotRun(t, a, 0, err, asterisque.ErrExpired)
+		on.leave(nil)
+		<-under
+		a.has(t, "k")
+		requireServedBy(t, "a", on)
+	})
 }
 
 func TestCallsGoOnWhenTheHolderIsReplaced(t *testing.T) {
-	_, a, b, on, at := holders(t)
-	c := a.has(t, "k")
-	requireServedBy(t, "a", on)
-	closed := fenceSessionTo(t)
-	closed.Close()
-	at.put("a", closed)
-	require.NoError(t, c.Release(t.Context()))
-	answer := make(chan error, 1)
-	go func() { // ends with its call
-		_, err := whoami.Call(context.Background(), on, "")
-		answer <- err
-	}()
-	require.Eventually(t, func() bool { return on.searching() }, claimTestTime, claimTick)
-	b.has(t, "k")
-	require.NoError(t, <-answer)
-	require.EqualValues(t, 1, b.ran.Load())
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		_, a, b, on, at := holders(t)
+		c := a.has(t, "k")
+		requireServedBy(t, "a", on)
+		closed := fenceSessionTo(t)
+		closed.Close()
+		at.put("a", closed)
+		require.NoError(t, c.Release(t.Context()))
+		answer := make(chan error, 1)
+		go func() { // ends with its call
+			_, err := whoami.Call(context.Background(), on, "")
+			answer <- err
+		}()
+		require.Eventually(t, func() bool { return on.searching() }, claimTestTime, claimTick)
+		b.has(t, "k")
+		require.NoError(t, <-answer)
+		require.EqualValues(t, 1, b.ran.Load())
+	})
 }
 
 func (s *holderSearch) searching() bool {
@@ -161,87 +176,102 @@ func (s *holderSearch) searching() bool {
 
 // Its entry stays until it has run out.
 func TestCallsTryAHolderThatIsAwayAgain(t *testing.T) {
-	_, a, _, on, at := holders(t)
-	a.has(t, "k")
-	session, closed := at.byID["a"], fenceSessionTo(t)
-	closed.Close()
-	at.put("a", closed)
-	_, err := whoami.Call(t.Context(), on, "", asterisque.WithFailFast())
-	require.Error(t, err)
-	require.True(t, asterisque.Repeatable(err))
-	answer := make(chan error, 1)
-	go func() { // ends with its call
-		_, err := whoami.Call(context.Background(), on, "")
-		answer <- err
-	}()
-	require.Never(t, func() bool { return len(answer) > 0 }, 100*time.Millisecond, claimTick)
-	at.put("a", session)
-	require.NoError(t, <-answer)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		_, a, _, on, at := holders(t)
+		a.has(t, "k")
+		session, closed := at.byID["a"], fenceSessionTo(t)
+		closed.Close()
+		at.put("a", closed)
+		_, err := whoami.Call(t.Context(), on, "", asterisque.WithFailFast())
+		require.Error(t, err)
+		require.True(t, asterisque.Repeatable(err))
+		answer := make(chan error, 1)
+		go func() { // ends with its call
+			_, err := whoami.Call(context.Background(), on, "")
+			answer <- err
+		}()
+		require.Never(t, func() bool { return len(answer) > 0 }, 100*time.Millisecond, claimTick)
+		at.put("a", session)
+		require.NoError(t, <-answer)
 
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	at.put("a", nil)
-	on.known = nil
-	_, err = whoami.Call(ctx, on, "")
-	requireNotRun(t, a, 1, err, asterisque.ErrExpired)
-	require.ErrorContains(t, err, "no such node")
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		at.put("a", nil)
+		on.known = nil
+		_, err = whoami.Call(ctx, on, "")
+		requireNotRun(t, a, 1, err, asterisque.ErrExpired)
+		require.ErrorContains(t, err, "no such node")
+	})
 }
 
 // It says that it holds the key no more, and NATS still says that it does.
 func TestCallsTryAHolderThatHasGivenUpAgainAndAgain(t *testing.T) {
-	_, a, b, on, _ := holders(t)
-	c := a.has(t, "k")
-	c.end(ErrReleased) // without removing the entry
-	_, err := whoami.Call(t.Context(), on, "", asterisque.WithFailFast())
-	requireNotRun(t, a, 0, err, asterisque.ErrUnavailable)
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	_, err = whoami.Call(ctx, on, "")
-	requireNotRun(t, a, 0, err, asterisque.ErrExpired)
-	b.takes(t, "k")
-	requireServedBy(t, "b", on)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		_, a, b, on, _ := holders(t)
+		c := a.has(t, "k")
+		c.end(ErrReleased) // without removing the entry
+		_, err := whoami.Call(t.Context(), on, "", asterisque.WithFailFast())
+		requireNotRun(t, a, 0, err, asterisque.ErrUnavailable)
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		_, err = whoami.Call(ctx, on, "")
+		requireNotRun(t, a, 0, err, asterisque.ErrExpired)
+		b.takes(t, "k")
+		requireServedBy(t, "b", on)
+	})
 }
 
 func TestACallThatMayHaveRunIsNotRepeated(t *testing.T) {
-	_, a, b, on, at := holders(t)
-	a.has(t, "k")
-	ctx, cancel := context.WithCancel(t.Context())
-	answer := make(chan error, 1)
-	go func() { // ends with ctx, or the session
-		_, err := whoami.Call(ctx, on, "wait")
-		answer <- err
-	}()
-	require.Eventually(t, func() bool { return a.ran.Load() == 1 }, claimTestTime, claimTick)
-	b.takes(t, "k")
-	at.byID["a"].(*asterisque.Session).Close()
-	err := <-answer
-	cancel()
-	require.Error(t, err)
-	require.False(t, asterisque.Repeatable(err))
-	require.Zero(t, b.ran.Load())
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		_, a, b, on, at := holders(t)
+		a.has(t, "k")
+		ctx, cancel := context.WithCancel(t.Context())
+		answer := make(chan error, 1)
+		go func() { // ends with ctx, or the session
+			_, err := whoami.Call(ctx, on, "wait")
+			answer <- err
+		}()
+		require.Eventually(t, func() bool { return a.ran.Load() == 1 }, claimTestTime, claimTick)
+		b.takes(t, "k")
+		at.byID["a"].(*asterisque.Session).Close()
+		err := <-answer
+		cancel()
+		require.Error(t, err)
+		require.False(t, asterisque.Repeatable(err))
+		require.Zero(t, b.ran.Load())
+	})
 }
 
 func TestWhatWaitingDoesNotMendEndsACall(t *testing.T) {
-	_, a, _, on, at := holders(t)
-	a.has(t, "k")
-	refused := errors.New("not to be called")
-	at.byID, at.err = map[string]asterisque.Caller{}, refused
-	_, err := whoami.Call(t.Context(), on, "")
-	requireNotRun(t, a, 0, err, refused)
-	_, err = whoami.Call(t.Context(), newHolder(on.claims, "k.", at.at), "")
-	requireNotRun(t, a, 0, err, asterisque.ErrBadParams)
-	require.NoError(t, on.claims.close(t.Context()))
-	_, err = whoami.Call(t.Context(), on, "")
-	requireNotRun(t, a, 0, err, asterisque.ErrUnavailable)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		_, a, _, on, at := holders(t)
+		a.has(t, "k")
+		refused := errors.New("not to be called")
+		at.byID, at.err = map[string]asterisque.Caller{}, refused
+		_, err := whoami.Call(t.Context(), on, "")
+		requireNotRun(t, a, 0, err, refused)
+		_, err = whoami.Call(t.Context(), newHolder(on.claims, "k.", at.at), "")
+		requireNotRun(t, a, 0, err, asterisque.ErrBadParams)
+		require.NoError(t, on.claims.close(t.Context()))
+		_, err = whoami.Call(t.Context(), on, "")
+		requireNotRun(t, a, 0, err, asterisque.ErrUnavailable)
+	})
 }
 
 func TestAHolderMayCallAHolder(t *testing.T) {
-	_, a, b, on, _ := holders(t)
-	a.has(t, "k")
-	own := b.has(t, "own")
-	requireServedBy(t, "a", own.Caller(on))
-	a.takes(t, "own")
-	requireLost(t, own)
-	_, err := whoami.Call(t.Context(), own.Caller(on), "")
-	requireNotRun(t, a, 1, err, asterisque.ErrUnauthorized)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		_, a, b, on, _ := holders(t)
+		a.has(t, "k")
+		own := b.has(t, "own")
+		requireServedBy(t, "a", own.Caller(on))
+		a.takes(t, "own")
+		requireLost(t, own)
+		_, err := whoami.Call(t.Context(), own.Caller(on), "")
+		requireNotRun(t, a, 1, err, asterisque.ErrUnauthorized)
+	})
 }

@@ -29,53 +29,59 @@ func hosted(t *testing.T, c *Cluster, name, id string) *Hosted {
 
 func TestAHostedNodeIsReachedByItsName(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	host, c := joined(t, config(b, "", "host")), joined(t, config(b, "", "caller"))
-	h := hosted(t, host, "plc", "p1")
-	hosted(t, host, "plc", "p2")
-	answering(t, callerOf(t, c, "plc"), "p1", "p2")
-	h.Drain()
-	answering(t, callerOf(t, c, "plc"), "p2")
-	require.NoError(t, h.Close())
-	require.ErrorIs(t, h.Err(), ErrClosed)
-	var members []Member
-	require.Eventually(t, func() bool { // the others learn it a moment later
-		var err error
-		members, err = c.Members(t.Context(), "plc")
-		return err == nil && len(members) == 1
-	}, enough, 10*time.Millisecond)
-	w, err := c.Dial(t.Context(), members[0])
-	require.NoError(t, err)
-	require.NoError(t, w.Close())
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		host, c := joined(t, config(b, "", "host")), joined(t, config(b, "", "caller"))
+		h := hosted(t, host, "plc", "p1")
+		hosted(t, host, "plc", "p2")
+		answering(t, callerOf(t, c, "plc"), "p1", "p2")
+		h.Drain()
+		answering(t, callerOf(t, c, "plc"), "p2")
+		require.NoError(t, h.Close())
+		require.ErrorIs(t, h.Err(), ErrClosed)
+		var members []Member
+		require.Eventually(t, func() bool { // the others learn it a moment later
+			var err error
+			members, err = c.Members(t.Context(), "plc")
+			return err == nil && len(members) == 1
+		}, enough, 10*time.Millisecond)
+		w, err := c.Dial(t.Context(), members[0])
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+	})
 }
 
 func TestAHostedNodeIsReplacedAndLeavesWithItsHost(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	first, second := joined(t, brief(config(b, "", "first"))), joined(t, brief(config(b, "", "second")))
-	h := hosted(t, first, "plc", "p1")
-	hosted(t, second, "plc", "p1")
-	require.Eventually(t, func() bool { return h.Err() != nil }, enough, 10*time.Millisecond)
-	require.ErrorIs(t, h.Err(), ErrReplaced)
-	require.NoError(t, second.Close())
-	c := joined(t, brief(config(b, "", "caller")))
-	require.Eventually(t, func() bool {
-		members, err := c.Members(t.Context(), "plc")
-		return err == nil && len(members) == 0
-	}, enough, 10*time.Millisecond)
-	_, err := second.Host(t.Context(), Member{Name: "plc", ID: "p2"}, nil)
-	require.ErrorIs(t, err, ErrClosed)
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		first, second := joined(t, brief(config(b, "", "first"))), joined(t, brief(config(b, "", "second")))
+		h := hosted(t, first, "plc", "p1")
+		hosted(t, second, "plc", "p1")
+		require.Eventually(t, func() bool { return h.Err() != nil }, enough, 10*time.Millisecond)
+		require.ErrorIs(t, h.Err(), ErrReplaced)
+		require.NoError(t, second.Close())
+		c := joined(t, brief(config(b, "", "caller")))
+		require.Eventually(t, func() bool {
+			members, err := c.Members(t.Context(), "plc")
+			return err == nil && len(members) == 0
+		}, enough, 10*time.Millisecond)
+		_, err := second.Host(t.Context(), Member{Name: "plc", ID: "p2"}, nil)
+		require.ErrorIs(t, err, ErrClosed)
+	})
 }
 
 func TestANameOfOthersCannotBeHosted(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	joined(t, config(b, "orders", "o1"))
-	c := joined(t, config(b, "", "host"))
-	for _, id := range []string{"p1", "o1"} {
-		_, err := c.Host(t.Context(), Member{Name: "orders", ID: id, Identity: "plc"}, nil)
-		require.ErrorIs(t, err, ErrNameTaken)
-	}
-	_, err := c.Host(t.Context(), Member{Name: "a b", ID: "p1"}, nil)
-	require.ErrorContains(t, err, "a b")
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		joined(t, config(b, "orders", "o1"))
+		c := joined(t, config(b, "", "host"))
+		for _, id := range []string{"p1", "o1"} {
+			_, err := c.Host(t.Context(), Member{Name: "orders", ID: id, Identity: "plc"}, nil)
+			require.ErrorIs(t, err, ErrNameTaken)
+		}
+		_, err := c.Host(t.Context(), Member{Name: "a b", ID: "p1"}, nil)
+		require.ErrorContains(t, err, "a b")
+	})
 }

@@ -15,12 +15,14 @@ import (
 
 func TestNodesAreCalledByName(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	joined(t, listening(config(b, "orders", "a")))
-	joined(t, config(b, "orders", "b"))
-	joined(t, config(b, "stock", "c"))
-	p := callerOf(t, joined(t, config(b, "", "")), "orders")
-	answering(t, p, "a", "b")
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		joined(t, listening(config(b, "orders", "a")))
+		joined(t, config(b, "orders", "b"))
+		joined(t, config(b, "stock", "c"))
+		p := callerOf(t, joined(t, config(b, "", "")), "orders")
+		answering(t, p, "a", "b")
+	})
 }
 
 func TestASessionGoesDirectlyWhereAnAddressAnswers(t *testing.T) {
@@ -40,63 +42,71 @@ func TestASessionGoesDirectlyWhereAnAddressAnswers(t *testing.T) {
 
 func TestANodeIsCalledByItsID(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	joined(t, config(b, "orders", "a"))
-	joined(t, config(b, "orders", "b"))
-	c := joined(t, config(b, "", ""))
-	for _, id := range []string{"a", "b"} {
-		p, err := c.At(t.Context(), id)
-		require.NoError(t, err)
-		defer p.Close()
-		require.Equal(t, id, ask(t, p))
-	}
-	_, err := c.At(t.Context(), "no id")
-	require.ErrorContains(t, err, `no node can have the id "no id"`)
-	_, err = c.Caller(t.Context(), "orders.*")
-	require.ErrorContains(t, err, `no node can have the name "orders.*"`)
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		joined(t, config(b, "orders", "a"))
+		joined(t, config(b, "orders", "b"))
+		c := joined(t, config(b, "", ""))
+		for _, id := range []string{"a", "b"} {
+			p, err := c.At(t.Context(), id)
+			require.NoError(t, err)
+			defer p.Close()
+			require.Equal(t, id, ask(t, p))
+		}
+		_, err := c.At(t.Context(), "no id")
+		require.ErrorContains(t, err, `no node can have the id "no id"`)
+		_, err = c.Caller(t.Context(), "orders.*")
+		require.ErrorContains(t, err, `no node can have the name "orders.*"`)
+	})
 }
 
 func TestCallsWaitForANodeOfTheName(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	p := callerOf(t, joined(t, config(b, "", "")), "orders")
-	_, err := who.Call(t.Context(), p, struct{}{}, asterisque.WithTTL(100*time.Millisecond))
-	require.ErrorIs(t, err, asterisque.ErrExpired)
-	var outage *asterisque.Outage
-	require.ErrorAs(t, err, &outage)
-	require.ErrorIs(t, outage.Why, ErrNoMember)
-	joined(t, config(b, "orders", "a"))
-	require.Equal(t, "a", ask(t, p))
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		p := callerOf(t, joined(t, config(b, "", "")), "orders")
+		_, err := who.Call(t.Context(), p, struct{}{}, asterisque.WithTTL(100*time.Millisecond))
+		require.ErrorIs(t, err, asterisque.ErrExpired)
+		var outage *asterisque.Outage
+		require.ErrorAs(t, err, &outage)
+		require.ErrorIs(t, outage.Why, ErrNoMember)
+		joined(t, config(b, "orders", "a"))
+		require.Equal(t, "a", ask(t, p))
+	})
 }
 
 func TestCallersCall(t *testing.T) {
 	t.Parallel()
-	// a node that only dials out is called through NATS, and calls back what it likes
-	b := start(t, broker.Config{})
-	svc := asterisque.NewService()
-	who.Handle(svc, func(ctx context.Context, _ struct{}) (string, error) {
-		id, err := who.Call(ctx, asterisque.SessionOf(ctx), struct{}{})
-		return "called by " + id, err
+	bubble(t, func(t *testing.T) {
+		// a node that only dials out is called through NATS, and calls back what it likes
+		b := start(t, broker.Config{})
+		svc := asterisque.NewService()
+		who.Handle(svc, func(ctx context.Context, _ struct{}) (string, error) {
+			id, err := who.Call(ctx, asterisque.SessionOf(ctx), struct{}{})
+			return "called by " + id, err
+		})
+		joined(t, config(b, "server", "s"), asterisque.WithService(svc))
+		require.Equal(t, "called by agent", ask(t, callerOf(t, joined(t, config(b, "agents", "agent")), "server")))
 	})
-	joined(t, config(b, "server", "s"), asterisque.WithService(svc))
-	require.Equal(t, "called by agent", ask(t, callerOf(t, joined(t, config(b, "agents", "agent")), "server")))
 }
 
 func TestCallsStayInTheRegionWhileSomebodyIsThere(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	in := func(region string, cfg Config) Config { cfg.Region = region; return cfg }
-	near := joined(t, in("eu", config(b, "orders", "near")))
-	joined(t, in("us", config(b, "orders", "far")))
-	c := joined(t, in("eu", config(b, "", "")))
-	p := callerOf(t, c, "orders", WithNear())
-	answering(t, p, "near")
-	require.NoError(t, near.Close())
-	answering(t, p, "far")
-	joined(t, in("eu", config(b, "orders", "back")))
-	answering(t, p, "back")
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		in := func(region string, cfg Config) Config { cfg.Region = region; return cfg }
+		near := joined(t, in("eu", config(b, "orders", "near")))
+		joined(t, in("us", config(b, "orders", "far")))
+		c := joined(t, in("eu", config(b, "", "")))
+		p := callerOf(t, c, "orders", WithNear())
+		answering(t, p, "near")
+		require.NoError(t, near.Close())
+		answering(t, p, "far")
+		joined(t, in("eu", config(b, "orders", "back")))
+		answering(t, p, "back")
 
-	answering(t, callerOf(t, c, "orders", WithOnly(func(m Member) bool { return m.Region == "us" })), "far")
+		answering(t, callerOf(t, c, "orders", WithOnly(func(m Member) bool { return m.Region == "us" })), "far")
+	})
 }
 
 func TestTheNodesOfANameAreListed(t *testing.T) {
@@ -123,65 +133,73 @@ func TestTheNodesOfANameAreListed(t *testing.T) {
 
 func TestTwoNodesOfOneIDHaveDifferentNames(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	svc := asterisque.NewService()
-	who.Handle(svc, func(context.Context, struct{}) (string, error) { return "the other", nil })
-	joined(t, config(b, "orders", "a"))
-	joined(t, config(b, "stock", "a"), asterisque.WithService(svc))
-	c := joined(t, config(b, "", ""))
-	answering(t, callerOf(t, c, "orders"), "a")
-	answering(t, callerOf(t, c, "stock"), "the other")
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		svc := asterisque.NewService()
+		who.Handle(svc, func(context.Context, struct{}) (string, error) { return "the other", nil })
+		joined(t, config(b, "orders", "a"))
+		joined(t, config(b, "stock", "a"), asterisque.WithService(svc))
+		c := joined(t, config(b, "", ""))
+		answering(t, callerOf(t, c, "orders"), "a")
+		answering(t, callerOf(t, c, "stock"), "the other")
+	})
 }
 
 func TestANameIsWatchedWhileItIsInUse(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	joined(t, config(b, "orders", "a"))
-	c := joined(t, config(b, "", ""))
-	first, second := callerOf(t, c, "orders"), callerOf(t, c, "orders")
-	ask(t, first)
-	ask(t, second)
-	watched := func() int {
-		s, err := c.js(t).Stream(t.Context(), "KV_"+bucketName("main", "nodes"))
-		require.NoError(t, err)
-		return s.CachedInfo().State.Consumers
-	}
-	require.Equal(t, 1, watched())
-	require.NoError(t, first.Close())
-	require.Equal(t, 1, watched())
-	require.NoError(t, second.Close())
-	require.Eventually(t, func() bool { return watched() == 0 }, enough, 10*time.Millisecond)
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		joined(t, config(b, "orders", "a"))
+		c := joined(t, config(b, "", ""))
+		first, second := callerOf(t, c, "orders"), callerOf(t, c, "orders")
+		ask(t, first)
+		ask(t, second)
+		watched := func() int {
+			s, err := c.js(t).Stream(t.Context(), "KV_"+bucketName("main", "nodes"))
+			require.NoError(t, err)
+			return s.CachedInfo().State.Consumers
+		}
+		require.Equal(t, 1, watched())
+		require.NoError(t, first.Close())
+		require.Equal(t, 1, watched())
+		require.NoError(t, second.Close())
+		require.Eventually(t, func() bool { return watched() == 0 }, enough, 10*time.Millisecond)
+	})
 }
 
 func TestWhatIsAskedOfANodeThatHasLeftFails(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	joined(t, config(b, "orders", "a"))
-	c := joined(t, config(b, "gone", "g"))
-	p := callerOf(t, c, "orders")
-	ask(t, p)
-	require.NoError(t, c.Close())
-	require.NoError(t, c.Close(), "repeated")
-	require.ErrorIs(t, c.Err(), ErrClosed)
-	_, err := who.Call(t.Context(), p, struct{}{})
-	require.ErrorIs(t, err, asterisque.ErrUnavailable)
-	_, err = c.Members(t.Context(), "orders")
-	require.ErrorIs(t, err, ErrClosed)
-	for range c.Watch(t.Context(), "orders") {
-		t.Error("there is nothing to tell")
-	}
-	_, err = who.Call(t.Context(), c.Holder("key"), struct{}{})
-	require.ErrorIs(t, err, asterisque.ErrUnavailable)
-	require.NoError(t, c.Shutdown(t.Context()))
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		joined(t, config(b, "orders", "a"))
+		c := joined(t, config(b, "gone", "g"))
+		p := callerOf(t, c, "orders")
+		ask(t, p)
+		require.NoError(t, c.Close())
+		require.NoError(t, c.Close(), "repeated")
+		require.ErrorIs(t, c.Err(), ErrClosed)
+		_, err := who.Call(t.Context(), p, struct{}{})
+		require.ErrorIs(t, err, asterisque.ErrUnavailable)
+		_, err = c.Members(t.Context(), "orders")
+		require.ErrorIs(t, err, ErrClosed)
+		for range c.Watch(t.Context(), "orders") {
+			t.Error("there is nothing to tell")
+		}
+		_, err = who.Call(t.Context(), c.Holder("key"), struct{}{})
+		require.ErrorIs(t, err, asterisque.ErrUnavailable)
+		require.NoError(t, c.Shutdown(t.Context()))
+	})
 }
 
 func TestTheWaitForNATSEndsWithItsContext(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := Join(ctx, config(b, "orders", "a"))
-	require.ErrorIs(t, err, context.Canceled)
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := Join(ctx, config(b, "orders", "a"))
+		require.ErrorIs(t, err, context.Canceled)
+	})
 }
 
 func TestWithoutAURLTheFirstNodeStartsTheNATSServerOfThisMachine(t *testing.T) {
@@ -249,12 +267,14 @@ func TestOfNodesThatStartAtOnceOneStartsTheNATSServer(t *testing.T) {
 
 func TestAPoolEndsWithItsNode(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	joined(t, config(b, "orders", "a"))
-	c := joined(t, config(b, "", ""))
-	p, err := c.Caller(t.Context(), "orders")
-	require.NoError(t, err)
-	ask(t, p)
-	require.NoError(t, c.Close())
-	require.Eventually(t, func() bool { return errors.Is(p.Err(), ErrClosed) }, enough, time.Millisecond)
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		joined(t, config(b, "orders", "a"))
+		c := joined(t, config(b, "", ""))
+		p, err := c.Caller(t.Context(), "orders")
+		require.NoError(t, err)
+		ask(t, p)
+		require.NoError(t, c.Close())
+		require.Eventually(t, func() bool { return errors.Is(p.Err(), ErrClosed) }, enough, time.Millisecond)
+	})
 }

@@ -13,107 +13,117 @@ import (
 
 func TestAKeyLeadsToTheNodeThatHoldsIt(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	first, second := joined(t, listening(config(b, "hubs", "a"))), joined(t, config(b, "hubs", "b"))
-	c := joined(t, config(b, "", ""))
-	device := c.Holder("device/4711")
-	_, err := who.Call(t.Context(), device, struct{}{}, asterisque.WithFailFast())
-	require.ErrorIs(t, err, asterisque.ErrUnavailable)
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		first, second := joined(t, listening(config(b, "hubs", "a"))), joined(t, config(b, "hubs", "b"))
+		c := joined(t, config(b, "", ""))
+		device := c.Holder("device/4711")
+		_, err := who.Call(t.Context(), device, struct{}{}, asterisque.WithFailFast())
+		require.ErrorIs(t, err, asterisque.ErrUnavailable)
 
-	held, err := first.Claim(t.Context(), "device/4711")
-	require.NoError(t, err)
-	require.Equal(t, "a", ask(t, device))
-	_, err = second.Claim(t.Context(), "device/4711")
-	var taken *HeldError
-	require.ErrorAs(t, err, &taken)
-	require.Equal(t, "a", taken.Holder)
+		held, err := first.Claim(t.Context(), "device/4711")
+		require.NoError(t, err)
+		require.Equal(t, "a", ask(t, device))
+		_, err = second.Claim(t.Context(), "device/4711")
+		var taken *HeldError
+		require.ErrorAs(t, err, &taken)
+		require.Equal(t, "a", taken.Holder)
 
-	later, err := second.TakeOver(t.Context(), "device/4711")
-	require.NoError(t, err)
-	<-held.Done()
-	require.ErrorIs(t, held.Err(), ErrLost)
-	require.Greater(t, later.Epoch(), held.Epoch())
-	require.Equal(t, "b", ask(t, device))
-	h, there, err := c.Lookup(t.Context(), "device/4711")
-	require.NoError(t, err)
-	require.True(t, there)
-	require.Equal(t, Holder{"hubs", "b", later.Epoch()}, h)
+		later, err := second.TakeOver(t.Context(), "device/4711")
+		require.NoError(t, err)
+		<-held.Done()
+		require.ErrorIs(t, held.Err(), ErrLost)
+		require.Greater(t, later.Epoch(), held.Epoch())
+		require.Equal(t, "b", ask(t, device))
+		h, there, err := c.Lookup(t.Context(), "device/4711")
+		require.NoError(t, err)
+		require.True(t, there)
+		require.Equal(t, Holder{"hubs", "b", later.Epoch()}, h)
+	})
 }
 
 func TestACallForAKeyGoesToTheNextHolderWhenOneIsLost(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	first, second := joined(t, brief(listening(config(b, "hubs", "a")))), joined(t, brief(config(b, "hubs", "b")))
-	_, err := first.Claim(t.Context(), "leader")
-	require.NoError(t, err)
-	leader := joined(t, brief(config(b, "", ""))).Holder("leader")
-	require.Equal(t, "a", ask(t, leader))
-	next := make(chan error, 1)
-	go func() { // ends with the test
-		_, err := second.AwaitClaim(t.Context(), "leader")
-		next <- err
-	}()
-	vanish(first)
-	require.Equal(t, "b", ask(t, leader))
-	require.NoError(t, <-next)
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		first, second := joined(t, brief(listening(config(b, "hubs", "a")))), joined(t, brief(config(b, "hubs", "b")))
+		_, err := first.Claim(t.Context(), "leader")
+		require.NoError(t, err)
+		leader := joined(t, brief(config(b, "", ""))).Holder("leader")
+		require.Equal(t, "a", ask(t, leader))
+		next := make(chan error, 1)
+		go func() { // ends with the test
+			_, err := second.AwaitClaim(t.Context(), "leader")
+			next <- err
+		}()
+		vanish(first)
+		require.Equal(t, "b", ask(t, leader))
+		require.NoError(t, <-next)
+	})
 }
 
 func TestNodesRefuseAnOlderHolder(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	joined(t, config(b, "store", "s"))
-	older, newer := joined(t, config(b, "hubs", "a")), joined(t, config(b, "hubs", "b"))
-	before, err := older.Claim(t.Context(), "device/4711")
-	require.NoError(t, err)
-	store := callerOf(t, older, "store")
-	require.Equal(t, "s", ask(t, before.Caller(store)))
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		joined(t, config(b, "store", "s"))
+		older, newer := joined(t, config(b, "hubs", "a")), joined(t, config(b, "hubs", "b"))
+		before, err := older.Claim(t.Context(), "device/4711")
+		require.NoError(t, err)
+		store := callerOf(t, older, "store")
+		require.Equal(t, "s", ask(t, before.Caller(store)))
 
-	after, err := newer.TakeOver(t.Context(), "device/4711")
-	require.NoError(t, err)
-	require.Equal(t, "s", ask(t, after.Caller(callerOf(t, newer, "store"))))
-	<-before.Done()
-	_, err = who.Call(t.Context(), before.Caller(store), struct{}{})
-	require.ErrorIs(t, err, asterisque.ErrUnauthorized)
-	require.ErrorIs(t, err, ErrLost)
-	// a process that has stood still in between would send what was under way
-	mark := asterisque.Metadata{asHolder: claimMark(before.Key(), before.Epoch())}
-	_, err = who.Call(t.Context(), store, struct{}{}, asterisque.WithMetadata(mark))
-	require.ErrorIs(t, err, asterisque.ErrUnauthorized)
-	require.ErrorContains(t, err, "has held it since")
+		after, err := newer.TakeOver(t.Context(), "device/4711")
+		require.NoError(t, err)
+		require.Equal(t, "s", ask(t, after.Caller(callerOf(t, newer, "store"))))
+		<-before.Done()
+		_, err = who.Call(t.Context(), before.Caller(store), struct{}{})
+		require.ErrorIs(t, err, asterisque.ErrUnauthorized)
+		require.ErrorIs(t, err, ErrLost)
+		// a process that has stood still in between would send what was under way
+		mark := asterisque.Metadata{asHolder: claimMark(before.Key(), before.Epoch())}
+		_, err = who.Call(t.Context(), store, struct{}{}, asterisque.WithMetadata(mark))
+		require.ErrorIs(t, err, asterisque.ErrUnauthorized)
+		require.ErrorContains(t, err, "has held it since")
+	})
 }
 
 func TestTheKeysOfANodeThatLeavesAreFreeAtOnce(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	first, second := joined(t, config(b, "hubs", "a")), joined(t, config(b, "hubs", "b"))
-	claim, err := first.Claim(t.Context(), "leader")
-	require.NoError(t, err)
-	require.NoError(t, first.Close())
-	require.ErrorIs(t, claim.Err(), ErrReleased)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	_, err = second.Claim(ctx, "leader")
-	require.NoError(t, err)
-	_, err = first.Claim(ctx, "leader")
-	require.ErrorIs(t, err, asterisque.ErrUnavailable)
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		first, second := joined(t, config(b, "hubs", "a")), joined(t, config(b, "hubs", "b"))
+		claim, err := first.Claim(t.Context(), "leader")
+		require.NoError(t, err)
+		require.NoError(t, first.Close())
+		require.ErrorIs(t, claim.Err(), ErrReleased)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		_, err = second.Claim(ctx, "leader")
+		require.NoError(t, err)
+		_, err = first.Claim(ctx, "leader")
+		require.ErrorIs(t, err, asterisque.ErrUnavailable)
+	})
 }
 
 func TestOfTooManyNodesThatHoldKeysTheOldestGoes(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	c := joined(t, config(b, "", ""))
-	joined(t, config(b, "hubs", "first"))
-	on, err := c.peers.at(c, Holder{Name: "hubs", Node: "first"})
-	require.NoError(t, err)
-	require.Equal(t, "first", ask(t, on))
-	for i := range mostPeers {
-		c.peers.all[time.Duration(i).String()] = &peer{used: time.Now().Add(time.Hour)}
-	}
-	_, err = c.peers.at(c, Holder{Name: "hubs", Node: "another"})
-	require.NoError(t, err)
-	require.NotContains(t, c.peers.all, "hubs.first")
-	require.Eventually(t, func() bool {
-		_, err := who.Call(t.Context(), on, struct{}{}, asterisque.WithFailFast())
-		return err != nil && asterisque.Repeatable(err)
-	}, enough, 10*time.Millisecond)
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		c := joined(t, config(b, "", ""))
+		joined(t, config(b, "hubs", "first"))
+		on, err := c.peers.at(c, Holder{Name: "hubs", Node: "first"})
+		require.NoError(t, err)
+		require.Equal(t, "first", ask(t, on))
+		for i := range mostPeers {
+			c.peers.all[time.Duration(i).String()] = &peer{used: time.Now().Add(time.Hour)}
+		}
+		_, err = c.peers.at(c, Holder{Name: "hubs", Node: "another"})
+		require.NoError(t, err)
+		require.NotContains(t, c.peers.all, "hubs.first")
+		require.Eventually(t, func() bool {
+			_, err := who.Call(t.Context(), on, struct{}{}, asterisque.WithFailFast())
+			return err != nil && asterisque.Repeatable(err)
+		}, enough, 10*time.Millisecond)
+	})
 }

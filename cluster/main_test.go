@@ -7,9 +7,9 @@ import (
 	"github.com/asterisque-go/asterisque/internal/leak"
 )
 
-// atOnce is how many tests run at the same time, unless -parallel says otherwise: most of them wait
-// for NATS, which takes its time to notice things.
-const atOnce = "6"
+// atOnce is how many tests run at the same time, unless -parallel says otherwise: those outside of
+// bubbles wait for NATS, which takes its time to notice things.
+const atOnce = "16"
 
 func TestMain(m *testing.M) {
 	flag.Parse()

@@ -22,55 +22,69 @@ func answersFor(t *testing.T, svc *asterisque.Service) *toolsAnswers {
 }
 
 func TestAnAnswerIsGivenAgainForAWhile(t *testing.T) {
-	a := answersFor(t, microService())
-	made := 0
-	a.kept["INFO"].value = func([]shownEndpoint, int) any { made++; return made }
-	now := time.Now()
-	require.Equal(t, "1", string(a.of("INFO", now)))
-	require.Equal(t, "1", string(a.of("INFO", now.Add(answerAge-1))))
-	require.Equal(t, "2", string(a.of("INFO", now.Add(time.Hour))), "it was too old")
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		a := answersFor(t, microService())
+		made := 0
+		a.kept["INFO"].value = func([]shownEndpoint, int) any { made++; return made }
+		now := time.Now()
+		require.Equal(t, "1", string(a.of("INFO", now)))
+		require.Equal(t, "1", string(a.of("INFO", now.Add(answerAge-1))))
+		require.Equal(t, "2", string(a.of("INFO", now.Add(time.Hour))), "it was too old")
+	})
 }
 
 func TestAnAnswerThatTakesLongIsGivenForLonger(t *testing.T) {
-	a := answersFor(t, nil)
-	made, took := 0, answerAge
-	a.kept["STATS"].value = func([]shownEndpoint, int) any {
-		<-time.After(took) // what it stands for takes real time
-		made++
-		return made
-	}
-	now := time.Now()
-	a.of("STATS", now)
-	require.Equal(t, "1", string(a.of("STATS", now.Add(answerShare*took))))
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		a := answersFor(t, nil)
+		made, took := 0, answerAge
+		a.kept["STATS"].value = func([]shownEndpoint, int) any {
+			<-time.After(took)
+			made++
+			return made
+		}
+		now := time.Now()
+		a.of("STATS", now)
+		require.Equal(t, "1", string(a.of("STATS", now.Add(answerShare*took-1))))
+		require.Equal(t, "2", string(a.of("STATS", now.Add(answerShare*took))))
+	})
 }
 
 func TestNothingAnswersAVerbThatIsNone(t *testing.T) {
-	a := answersFor(t, nil)
-	for _, verb := range []string{"", "ping", "SCHEMA"} {
-		require.Nil(t, a.of(verb, time.Now()), verb)
-	}
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		a := answersFor(t, nil)
+		for _, verb := range []string{"", "ping", "SCHEMA"} {
+			require.Nil(t, a.of(verb, time.Now()), verb)
+		}
+	})
 }
 
 func TestNoMoreIsAnsweredThanTheAllowance(t *testing.T) {
-	a := answersFor(t, nil)
-	now := time.Now()
-	answered := func() (n int) {
-		for range 10_000 {
-			if a.of("PING", now) != nil {
-				n++
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		a := answersFor(t, nil)
+		now := time.Now()
+		answered := func() (n int) {
+			for range 10_000 {
+				if a.of("PING", now) != nil {
+					n++
+				}
 			}
+			return n
 		}
-		return n
-	}
-	require.InDelta(t, 1024, answered(), 1, "at once")
-	require.Zero(t, answered())
-	now = now.Add(time.Second / 4)
-	require.InDelta(t, 256, answered(), 1)
-	now = now.Add(time.Hour)
-	require.InDelta(t, 1024, answered(), 1, "what was not used in an hour is not there")
+		require.InDelta(t, 1024, answered(), 1, "at once")
+		require.Zero(t, answered())
+		now = now.Add(time.Second / 4)
+		require.InDelta(t, 256, answered(), 1)
+		now = now.Add(time.Hour)
+		require.InDelta(t, 1024, answered(), 1, "what was not used in an hour is not there")
+	})
 }
 
 func TestAnAllowanceIsNotLostToThoseWhoAskAllTheTime(t *testing.T) {
+	t.Parallel()
 	a, now := new(allowance), time.Now()
 	sent := 0
 	for end := now.Add(time.Second); now.Before(end); now = now.Add(time.Microsecond) {
@@ -83,6 +97,7 @@ func TestAnAllowanceIsNotLostToThoseWhoAskAllTheTime(t *testing.T) {
 }
 
 func TestAMessageBeyondTheAllowanceIsMadeUpFor(t *testing.T) {
+	t.Parallel()
 	a, now := new(allowance), time.Now()
 	a.spend(now, 10<<20)
 	require.False(t, a.any(now.Add(9*time.Second)))
@@ -90,21 +105,24 @@ func TestAMessageBeyondTheAllowanceIsMadeUpFor(t *testing.T) {
 }
 
 func TestAnAnswerThatDoesNotFitLeavesEndpointsOutAndSaysSo(t *testing.T) {
-	svc := asterisque.NewService()
-	for n := range 32 {
-		asterisque.Func[int, int](uint16(n), strings.Repeat("n", 40<<10)).Handle(svc, nil0)
-	}
-	a := answersFor(t, svc)
-	for _, verb := range []string{"INFO", "STATS"} {
-		body := a.of(verb, time.Now())
-		require.LessOrEqual(t, int64(len(body)), a.nc.MaxPayload())
-		var answer struct {
-			micro.ServiceIdentity
-			Endpoints []any `json:"endpoints"`
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		svc := asterisque.NewService()
+		for n := range 32 {
+			asterisque.Func[int, int](uint16(n), strings.Repeat("n", 40<<10)).Handle(svc, nil0)
 		}
-		require.NoError(t, json.Unmarshal(body, &answer))
-		require.NotEmpty(t, answer.Endpoints)
-		left := fmt.Sprintf("%d endpoints: ", 32-len(answer.Endpoints))
-		require.Contains(t, answer.Metadata["asterisque.left_out"], left)
-	}
+		a := answersFor(t, svc)
+		for _, verb := range []string{"INFO", "STATS"} {
+			body := a.of(verb, time.Now())
+			require.LessOrEqual(t, int64(len(body)), a.nc.MaxPayload())
+			var answer struct {
+				micro.ServiceIdentity
+				Endpoints []any `json:"endpoints"`
+			}
+			require.NoError(t, json.Unmarshal(body, &answer))
+			require.NotEmpty(t, answer.Endpoints)
+			left := fmt.Sprintf("%d endpoints: ", 32-len(answer.Endpoints))
+			require.Contains(t, answer.Metadata["asterisque.left_out"], left)
+		}
+	})
 }

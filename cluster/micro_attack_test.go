@@ -42,76 +42,88 @@ func requireUntouched(t *testing.T, kv jetstream.KeyValue) {
 }
 
 func TestAttackOnBucketsByTheSubjectsOfReplies(t *testing.T) {
-	nc, stranger := nodeAndStranger(t)
-	kv := bucketOf(t, nc)
-	microTools(t, nc, aboutOrders("a"), nil)
-	for _, reply := range []string{"$KV.b.key", "$JS.API.STREAM.DELETE.KV_b"} {
-		require.NoError(t, stranger.PublishRequest("$SRV.PING.orders", reply, nil))
-		require.NoError(t, stranger.PublishRequest("$SRV.STATS", reply, []byte("{}")))
-	}
-	gathered[micro.Ping](t, stranger, micro.PingVerb, "", "", 1)
-	gathered[micro.Ping](t, stranger, micro.PingVerb, "orders", "", 1)
-	require.NoError(t, nc.Flush())
-	requireUntouched(t, kv)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		nc, stranger := nodeAndStranger(t)
+		kv := bucketOf(t, nc)
+		microTools(t, nc, aboutOrders("a"), nil)
+		for _, reply := range []string{"$KV.b.key", "$JS.API.STREAM.DELETE.KV_b"} {
+			require.NoError(t, stranger.PublishRequest("$SRV.PING.orders", reply, nil))
+			require.NoError(t, stranger.PublishRequest("$SRV.STATS", reply, []byte("{}")))
+		}
+		gathered[micro.Ping](t, stranger, micro.PingVerb, "", "", 1)
+		gathered[micro.Ping](t, stranger, micro.PingVerb, "orders", "", 1)
+		require.NoError(t, flush(nc))
+		requireUntouched(t, kv)
+	})
 }
 
 func TestAttackByAFloodOfPings(t *testing.T) {
-	nc, stranger := nodeAndStranger(t)
-	microTools(t, nc, aboutOrders("a"), microService())
-	answers := inbox(t, stranger)
-	begin := time.Now()
-	for range 20_000 {
-		require.NoError(t, stranger.PublishRequest("$SRV.STATS", answers.Subject, nil))
-	}
-	require.Eventually(t, func() bool {
-		_, err := stranger.Request("$SRV.PING.orders.a", nil, 100*time.Millisecond)
-		return err == nil
-	}, soon, time.Millisecond, "it answers again, once the flood is over")
-	got, _, err := answers.Pending()
-	require.NoError(t, err)
-	require.LessOrEqual(t, got, int(1025*(1+time.Since(begin).Seconds())))
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		nc, stranger := nodeAndStranger(t)
+		microTools(t, nc, aboutOrders("a"), microService())
+		answers := inbox(t, stranger)
+		begin := time.Now()
+		for range 20_000 {
+			require.NoError(t, stranger.PublishRequest("$SRV.STATS", answers.Subject, nil))
+		}
+		require.Eventually(t, func() bool {
+			_, err := request(stranger, "$SRV.PING.orders.a", nil, 100*time.Millisecond)
+			return err == nil
+		}, soon, time.Millisecond, "it answers again, once the flood is over")
+		got, _, err := answers.Pending()
+		require.NoError(t, err)
+		require.LessOrEqual(t, got, int(1025*(1+time.Since(begin).Seconds())))
+	})
 }
 
 func TestAttackByRequestsThatAreNone(t *testing.T) {
-	nc, stranger := nodeAndStranger(t)
-	tools := microTools(t, nc, aboutOrders("a"), microService())
-	giant := []byte(strings.Repeat("x", 1<<20-100))
-	for range 10 {
-		require.NoError(t, stranger.Publish("$SRV.PING", nil), "without a reply subject")
-		require.NoError(t, stranger.PublishRequest("$SRV.NONE", "_INBOX.none", nil))
-		require.NoError(t, stranger.PublishRequest("$SRV.PING.orders.a", "_INBOX.none", giant))
-		require.NoError(t, stranger.PublishMsg(&nats.Msg{
-			Subject: "$SRV.INFO", Reply: "_INBOX.none", Header: nats.Header{"x": {string(giant[:1<<20-1000])}},
-		}))
-	}
-	require.Eventually(t, func() bool {
-		_, err := stranger.Request("$SRV.PING.orders.a", []byte("\xff{"), 100*time.Millisecond)
-		return err == nil
-	}, soon, time.Millisecond)
-	for _, sub := range tools.subs {
-		_, bytes, err := sub.MaxPending()
-		require.NoError(t, err)
-		require.LessOrEqual(t, bytes, toolsPendingBytes+1<<20, "package nats counts one that it drops, too")
-	}
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		nc, stranger := nodeAndStranger(t)
+		tools := microTools(t, nc, aboutOrders("a"), microService())
+		giant := []byte(strings.Repeat("x", 1<<20-100))
+		for range 10 {
+			require.NoError(t, stranger.Publish("$SRV.PING", nil), "without a reply subject")
+			require.NoError(t, stranger.PublishRequest("$SRV.NONE", "_INBOX.none", nil))
+			require.NoError(t, stranger.PublishRequest("$SRV.PING.orders.a", "_INBOX.none", giant))
+			require.NoError(t, stranger.PublishMsg(&nats.Msg{
+				Subject: "$SRV.INFO", Reply: "_INBOX.none", Header: nats.Header{"x": {string(giant[:1<<20-1000])}},
+			}))
+		}
+		require.Eventually(t, func() bool {
+			_, err := request(stranger, "$SRV.PING.orders.a", []byte("\xff{"), 100*time.Millisecond)
+			return err == nil
+		}, soon, time.Millisecond)
+		for _, sub := range tools.subs {
+			_, bytes, err := sub.MaxPending()
+			require.NoError(t, err)
+			require.LessOrEqual(t, bytes, toolsPendingBytes+1<<20, "package nats counts one that it drops, too")
+		}
+	})
 }
 
 func TestAttackByAnswersInTheNameOfANode(t *testing.T) {
-	nc, stranger := nodeAndStranger(t)
-	svc := microService()
-	about := aboutOrders("a")
-	about.offered = offering(t, nc, svc, []Endpoint{{Function: 10}})
-	microTools(t, nc, about, svc)
-	lie, err := json.Marshal(micro.Info{ServiceIdentity: micro.ServiceIdentity{Name: "orders", ID: "a", Version: "9.9.9"}})
-	require.NoError(t, err)
-	sub, err := stranger.Subscribe("$SRV.>", func(m *nats.Msg) { m.Respond(lie) })
-	require.NoError(t, err)
-	defer sub.Unsubscribe()
-	require.NoError(t, stranger.Flush())
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		nc, stranger := nodeAndStranger(t)
+		svc := microService()
+		about := aboutOrders("a")
+		about.offered = offering(t, nc, svc, []Endpoint{{Function: 10}})
+		microTools(t, nc, about, svc)
+		lie, err := json.Marshal(micro.Info{ServiceIdentity: micro.ServiceIdentity{Name: "orders", ID: "a", Version: "9.9.9"}})
+		require.NoError(t, err)
+		sub, err := stranger.Subscribe("$SRV.>", func(m *nats.Msg) { m.Respond(lie) })
+		require.NoError(t, err)
+		defer sub.Unsubscribe()
+		require.NoError(t, flush(stranger))
 
-	var versions []string
-	for _, i := range gathered[micro.Info](t, nc, micro.InfoVerb, "orders", "a", 2) {
-		versions = append(versions, i.Version)
-	}
-	require.ElementsMatch(t, []string{"0.0.0", "9.9.9"}, versions, "who looks at the tools sees both")
-	require.Equal(t, `"hello, you"`, string(requested(t, nc, "orders.greet", `"you"`).Data), "and calls go where they went")
+		var versions []string
+		for _, i := range gathered[micro.Info](t, nc, micro.InfoVerb, "orders", "a", 2) {
+			versions = append(versions, i.Version)
+		}
+		require.ElementsMatch(t, []string{"0.0.0", "9.9.9"}, versions, "who looks at the tools sees both")
+		require.Equal(t, `"hello, you"`, string(requested(t, nc, "orders.greet", `"you"`).Data), "and calls go where they went")
+	})
 }

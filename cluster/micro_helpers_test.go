@@ -18,7 +18,7 @@ import (
 )
 
 // soon is long enough for whatever has to happen.
-const soon = 20 * time.Second
+const soon = 2 * time.Minute
 
 // microBroker returns a server, with users as a configuration file has them, if there are any.
 func microBroker(t *testing.T, users string) *broker.Broker {
@@ -28,20 +28,14 @@ func microBroker(t *testing.T, users string) *broker.Broker {
 		c.ConfigFile = filepath.Join(t.TempDir(), "nats.conf")
 		require.NoError(t, os.WriteFile(c.ConfigFile, []byte("authorization { users = ["+users+"] }"), 0o600))
 	}
-	b, err := broker.Start(c)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, b.Close()) })
-	return b
+	return start(t, c)
 }
 
 // microConn connects to a server until t ends.
 func microConn(t *testing.T, b *broker.Broker, opts ...nats.Option) *nats.Conn {
 	t.Helper()
 	quiet := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})
-	nc, err := nats.Connect(b.URL(), append([]nats.Option{quiet}, opts...)...)
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
-	return nc
+	return connect(t, b, append([]nats.Option{quiet}, opts...)...)
 }
 
 var (
@@ -82,14 +76,14 @@ func gathered[T any](t *testing.T, nc *nats.Conn, verb micro.Verb, name, id stri
 	defer sub.Unsubscribe()
 	require.NoError(t, nc.PublishRequest(subject, sub.Subject, []byte("{}")))
 	for range n {
-		m, err := sub.NextMsg(soon)
+		m, err := next(sub, soon)
 		require.NoError(t, err, subject)
 		require.Empty(t, m.Header)
 		var v T
 		require.NoError(t, json.Unmarshal(m.Data, &v))
 		all = append(all, v)
 	}
-	require.NoError(t, nc.Flush())
+	require.NoError(t, flush(nc))
 	left, _, err := sub.Pending()
 	require.NoError(t, err)
 	require.Zero(t, left, "more have answered to %s", subject)

@@ -12,6 +12,7 @@ import (
 func nil0(context.Context, int) (int, error) { return 0, nil }
 
 func TestNamesOfEndpointsAreValidAndDifferent(t *testing.T) {
+	t.Parallel()
 	svc := asterisque.NewService()
 	for number, name := range []string{"plain", "a.b", "a b", "a_b_2", "", "größe", "a.b", "$SRV.*.>"} {
 		asterisque.Func[int, int](uint16(number), name).Handle(svc, nil0)

@@ -15,73 +15,82 @@ import (
 )
 
 func TestToolsFindTheNodesByNameAndByID(t *testing.T) {
-	b := microBroker(t, "")
-	nc := microConn(t, b)
-	microTools(t, nc, aboutOrders("a"), nil)
-	microTools(t, nc, aboutOrders("b"), nil)
-	microTools(t, nc, toolsInfo{name: "users", id: "a", version: "1.2.3-rc.1+5"}, nil)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		b := microBroker(t, "")
+		nc := microConn(t, b)
+		microTools(t, nc, aboutOrders("a"), nil)
+		microTools(t, nc, aboutOrders("b"), nil)
+		microTools(t, nc, toolsInfo{name: "users", id: "a", version: "1.2.3-rc.1+5"}, nil)
 
-	require.Equal(t, 3*3, nc.NumSubscriptions())
-	var found []string
-	for _, p := range gathered[micro.Ping](t, nc, micro.PingVerb, "", "", 3) {
-		require.Equal(t, micro.PingResponseType, p.Type)
-		found = append(found, p.Name+" "+p.ID+" "+p.Version)
-	}
-	require.ElementsMatch(t, []string{"orders a 0.0.0", "orders b 0.0.0", "users a 1.2.3-rc.1+5"}, found)
-	gathered[micro.Ping](t, nc, micro.PingVerb, "orders", "", 2)
-	p := gathered[micro.Ping](t, nc, micro.PingVerb, "orders", "b", 1)
-	require.Equal(t, "b", p[0].ID)
-	_, err := nc.Request("$SRV.PING.orders.c", nil, soon)
-	require.ErrorIs(t, err, nats.ErrNoResponders, "there is no such node")
-	gathered[micro.Info](t, nc, micro.InfoVerb, "orders", "", 2)
-	gathered[micro.Stats](t, nc, micro.StatsVerb, "", "", 3)
+		require.Equal(t, 3*3, nc.NumSubscriptions())
+		var found []string
+		for _, p := range gathered[micro.Ping](t, nc, micro.PingVerb, "", "", 3) {
+			require.Equal(t, micro.PingResponseType, p.Type)
+			found = append(found, p.Name+" "+p.ID+" "+p.Version)
+		}
+		require.ElementsMatch(t, []string{"orders a 0.0.0", "orders b 0.0.0", "users a 1.2.3-rc.1+5"}, found)
+		gathered[micro.Ping](t, nc, micro.PingVerb, "orders", "", 2)
+		p := gathered[micro.Ping](t, nc, micro.PingVerb, "orders", "b", 1)
+		require.Equal(t, "b", p[0].ID)
+		_, err := request(nc, "$SRV.PING.orders.c", nil, soon)
+		require.ErrorIs(t, err, nats.ErrNoResponders, "there is no such node")
+		gathered[micro.Info](t, nc, micro.InfoVerb, "orders", "", 2)
+		gathered[micro.Stats](t, nc, micro.StatsVerb, "", "", 3)
+	})
 }
 
 func TestToolsShowTheFunctionsOfANode(t *testing.T) {
-	nc := microConn(t, microBroker(t, ""))
-	about := aboutOrders("a")
-	about.metadata = map[string]string{"asterisque.region": "eu"}
-	microTools(t, nc, about, microService())
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		nc := microConn(t, microBroker(t, ""))
+		about := aboutOrders("a")
+		about.metadata = map[string]string{"asterisque.region": "eu"}
+		microTools(t, nc, about, microService())
 
-	info := gathered[micro.Info](t, nc, micro.InfoVerb, "orders", "a", 1)[0]
-	require.Equal(t, micro.Info{
-		ServiceIdentity: micro.ServiceIdentity{Name: "orders", ID: "a", Version: "0.0.0", Metadata: about.metadata},
-		Type:            micro.InfoResponseType,
-		Description:     "what is ordered",
-		Endpoints: []micro.EndpointInfo{{
-			Name: "greet", Subject: "asterisque.wire.main.a",
-			Metadata: map[string]string{"asterisque.function": "10", "asterisque.call": "in a session of asterisque"},
-		}, {
-			Name: "fail", Subject: "asterisque.wire.main.a",
-			Metadata: map[string]string{"asterisque.function": "11", "asterisque.call": "in a session of asterisque"},
-		}},
-	}, info)
+		info := gathered[micro.Info](t, nc, micro.InfoVerb, "orders", "a", 1)[0]
+		require.Equal(t, micro.Info{
+			ServiceIdentity: micro.ServiceIdentity{Name: "orders", ID: "a", Version: "0.0.0", Metadata: about.metadata},
+			Type:            micro.InfoResponseType,
+			Description:     "what is ordered",
+			Endpoints: []micro.EndpointInfo{{
+				Name: "greet", Subject: "asterisque.wire.main.a",
+				Metadata: map[string]string{"asterisque.function": "10", "asterisque.call": "in a session of asterisque"},
+			}, {
+				Name: "fail", Subject: "asterisque.wire.main.a",
+				Metadata: map[string]string{"asterisque.function": "11", "asterisque.call": "in a session of asterisque"},
+			}},
+		}, info)
+	})
 }
 
 func TestToolsShowTheNumbersOfTheFunctions(t *testing.T) {
-	nc := microConn(t, microBroker(t, ""))
-	svc := microService()
-	microTools(t, nc, aboutOrders("a"), svc)
-	s := sessionWith(t, asterisque.NewNode(asterisque.WithService(svc)))
-	for range 3 {
-		_, err := testGreet.Call(t.Context(), s, "you")
-		require.NoError(t, err)
-	}
-	_, err := testFail.Call(t.Context(), s, "no")
-	require.ErrorContains(t, err, "no")
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		nc := microConn(t, microBroker(t, ""))
+		svc := microService()
+		microTools(t, nc, aboutOrders("a"), svc)
+		s := sessionWith(t, asterisque.NewNode(asterisque.WithService(svc)))
+		for range 3 {
+			_, err := testGreet.Call(t.Context(), s, "you")
+			require.NoError(t, err)
+		}
+		_, err := testFail.Call(t.Context(), s, "no")
+		require.ErrorContains(t, err, "no")
 
-	stats := gathered[micro.Stats](t, nc, micro.StatsVerb, "orders", "", 1)[0]
-	require.Equal(t, micro.StatsResponseType, stats.Type)
-	require.WithinDuration(t, time.Now(), stats.Started, soon)
-	require.Len(t, stats.Endpoints, 2)
-	greet, fail := stats.Endpoints[0], stats.Endpoints[1]
-	require.Equal(t, 3, greet.NumRequests)
-	require.Zero(t, greet.NumErrors)
-	require.Positive(t, greet.AverageProcessingTime)
-	require.Equal(t, 3*greet.AverageProcessingTime, greet.ProcessingTime)
-	require.Contains(t, string(greet.Data), `"p99_ns":`)
-	require.Equal(t, "fail", fail.Name)
-	require.Equal(t, 1, fail.NumErrors)
+		stats := gathered[micro.Stats](t, nc, micro.StatsVerb, "orders", "", 1)[0]
+		require.Equal(t, micro.StatsResponseType, stats.Type)
+		require.WithinDuration(t, time.Now(), stats.Started, soon)
+		require.Len(t, stats.Endpoints, 2)
+		greet, fail := stats.Endpoints[0], stats.Endpoints[1]
+		require.Equal(t, 3, greet.NumRequests)
+		require.Zero(t, greet.NumErrors)
+		require.Positive(t, greet.AverageProcessingTime)
+		require.Equal(t, 3*greet.AverageProcessingTime, greet.ProcessingTime)
+		require.Contains(t, string(greet.Data), `"p99_ns":`)
+		require.Equal(t, "fail", fail.Name)
+		require.Equal(t, 1, fail.NumErrors)
+	})
 }
 
 // sessionWith returns a session with a node, until t ends.
@@ -109,41 +118,53 @@ func TestToolsAnswerAgainWhenTheServerIsBack(t *testing.T) {
 	t.Cleanup(func() { b.Close() })
 	asking := microConn(t, b)
 	require.Eventually(t, func() bool {
-		_, err := asking.Request("$SRV.PING.orders.a", nil, soon)
+		_, err := request(asking, "$SRV.PING.orders.a", nil, soon)
 		return err == nil // before that: nobody is there
 	}, soon, 10*time.Millisecond)
 }
 
 func TestAMistakenVersionIsAnError(t *testing.T) {
-	nc := microConn(t, microBroker(t, ""))
-	for _, version := range []string{"1", "v1.2.3", "1.2", "1.2.3-01", "1.2.3 "} {
-		_, err := newTools(t.Context(), nc, toolsInfo{name: "orders", id: "a", version: version}, nil)
-		require.ErrorContains(t, err, "no semantic version, such as 1.4.0", version)
-	}
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		nc := microConn(t, microBroker(t, ""))
+		for _, version := range []string{"1", "v1.2.3", "1.2", "1.2.3-01", "1.2.3 "} {
+			_, err := newTools(t.Context(), nc, toolsInfo{name: "orders", id: "a", version: version}, nil)
+			require.ErrorContains(t, err, "no semantic version, such as 1.4.0", version)
+		}
+	})
 }
 
 func TestToolsSayWhichSubjectTheServerDoesNotAllow(t *testing.T) {
-	b := microBroker(t, `{user: narrow, password: p, permissions: {subscribe: ["$SRV.*", "$SRV.*.orders", "_INBOX.>"]}}`)
-	nc := microConn(t, b, nats.UserInfo("narrow", "p"))
-	_, err := newTools(t.Context(), nc, aboutOrders("a"), nil)
-	require.ErrorIs(t, err, nats.ErrPermissionViolation)
-	require.ErrorContains(t, err, "to subscribe to $SRV.*.orders.a:")
-	require.Eventually(t, func() bool { return nc.NumSubscriptions() == 0 }, soon, time.Millisecond, "and nothing is left")
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		b := microBroker(t, `{user: narrow, password: p, permissions: {subscribe: ["$SRV.*", "$SRV.*.orders", "_INBOX.>"]}}`)
+		nc := microConn(t, b, nats.UserInfo("narrow", "p"))
+		_, err := newTools(t.Context(), nc, aboutOrders("a"), nil)
+		require.ErrorIs(t, err, nats.ErrPermissionViolation)
+		require.ErrorContains(t, err, "to subscribe to $SRV.*.orders.a:")
+		require.Eventually(t, func() bool { return nc.NumSubscriptions() == 0 }, soon, time.Millisecond, "and nothing is left")
+	})
 }
 
 func TestToolsOfAConnectionThatIsClosedAreAnErrorAndEndInPeace(t *testing.T) {
-	nc := microConn(t, microBroker(t, ""))
-	tools := microTools(t, nc, aboutOrders("a"), nil)
-	nc.Close()
-	tools.close()
-	_, err := newTools(t.Context(), nc, aboutOrders("a"), nil)
-	require.ErrorIs(t, err, nats.ErrConnectionClosed)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		nc := microConn(t, microBroker(t, ""))
+		tools := microTools(t, nc, aboutOrders("a"), nil)
+		nc.Close()
+		tools.close()
+		_, err := newTools(t.Context(), nc, aboutOrders("a"), nil)
+		require.ErrorIs(t, err, nats.ErrConnectionClosed)
+	})
 }
 
 func TestToolsDoNotWaitLongerThanTheirContext(t *testing.T) {
-	nc := microConn(t, microBroker(t, ""))
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := newTools(ctx, nc, aboutOrders("a"), nil)
-	require.ErrorIs(t, err, context.Canceled)
+	t.Parallel()
+	bubble(t, func(t *testing.T) {
+		nc := microConn(t, microBroker(t, ""))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := newTools(ctx, nc, aboutOrders("a"), nil)
+		require.ErrorIs(t, err, context.Canceled)
+	})
 }

@@ -12,101 +12,114 @@ import (
 
 // restarted returns what starts a server again where b is, and with what it keeps.
 func restarted(b *broker.Broker, dir string) broker.Config {
-	return broker.Config{Addr: b.Server().Addr().String(), Dir: dir}
+	if at := b.Server().Addr(); at != nil {
+		return broker.Config{Addr: at.String(), Dir: dir}
+	}
+	return broker.Config{Name: b.Server().Name(), Dir: dir}
 }
 
 func TestDirectSessionsAndTheLastAddressesServeWhileNATSIsAway(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	b := start(t, broker.Config{Dir: dir})
-	joined(t, listening(config(b, "orders", "a")))
-	c := joined(t, config(b, "", ""))
-	p := callerOf(t, c, "orders")
-	ask(t, p)
-	again := restarted(b, dir)
-	require.NoError(t, b.Close())
-	require.Equal(t, "a", ask(t, p))
-	for _, s := range c.Node().Sessions() { // the session is lost as well
-		require.NoError(t, s.Close())
-	}
-	require.Equal(t, "a", ask(t, p))
+	bubble(t, func(t *testing.T) {
+		dir := t.TempDir()
+		b := start(t, broker.Config{Dir: dir})
+		joined(t, listening(config(b, "orders", "a")))
+		c := joined(t, config(b, "", ""))
+		p := callerOf(t, c, "orders")
+		ask(t, p)
+		again := restarted(b, dir)
+		require.NoError(t, b.Close())
+		require.Equal(t, "a", ask(t, p))
+		for _, s := range c.Node().Sessions() { // the session is lost as well
+			require.NoError(t, s.Close())
+		}
+		require.Equal(t, "a", ask(t, p))
 
-	start(t, again)
-	joined(t, config(b, "orders", "b"))
-	answering(t, p, "a", "b")
+		start(t, again)
+		joined(t, config(b, "orders", "b"))
+		answering(t, p, "a", "b")
+	})
 }
 
 func TestSessionsThroughNATSAreMadeAnewWhenItIsBack(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	b := start(t, broker.Config{Dir: dir})
-	joined(t, config(b, "orders", "a"))
-	p := callerOf(t, joined(t, config(b, "", "")), "orders")
-	ask(t, p)
-	again := restarted(b, dir)
-	require.NoError(t, b.Close())
-	_, err := who.Call(t.Context(), p, struct{}{}, asterisque.WithTTL(300*time.Millisecond))
-	require.Error(t, err)
-	start(t, again)
-	require.Equal(t, "a", ask(t, p))
+	bubble(t, func(t *testing.T) {
+		dir := t.TempDir()
+		b := start(t, broker.Config{Dir: dir})
+		joined(t, config(b, "orders", "a"))
+		p := callerOf(t, joined(t, config(b, "", "")), "orders")
+		ask(t, p)
+		again := restarted(b, dir)
+		require.NoError(t, b.Close())
+		_, err := who.Call(t.Context(), p, struct{}{}, asterisque.WithTTL(300*time.Millisecond))
+		require.Error(t, err)
+		start(t, again)
+		require.Equal(t, "a", ask(t, p))
+	})
 }
 
 func TestNodesSayAgainThatTheyAreThereWhenJetStreamHasLostAll(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	c := joined(t, brief(config(b, "", "")))
-	joined(t, brief(config(b, "orders", "a")))
-	n := watching(t, c, "orders")
-	n.told(t, "joined a")
-	again := restarted(b, "")
-	require.NoError(t, b.Close())
-	start(t, again)
-	p := callerOf(t, c, "orders")
-	require.Equal(t, "a", ask(t, p))
-	require.Eventually(t, func() bool {
-		e, err := c.buckets.nodes.Get(t.Context(), "orders.a")
-		return err == nil && e.Revision() > 0
-	}, enough, 10*time.Millisecond)
-	joined(t, brief(config(b, "orders", "b")))
-	n.told(t, "joined a", "joined b")
-	all, err := c.Members(t.Context(), "orders")
-	require.NoError(t, err)
-	require.Len(t, all, 2)
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		c := joined(t, brief(config(b, "", "")))
+		joined(t, brief(config(b, "orders", "a")))
+		n := watching(t, c, "orders")
+		n.told(t, "joined a")
+		again := restarted(b, "")
+		require.NoError(t, b.Close())
+		start(t, again)
+		p := callerOf(t, c, "orders")
+		require.Equal(t, "a", ask(t, p))
+		require.Eventually(t, func() bool {
+			e, err := c.buckets.nodes.Get(t.Context(), "orders.a")
+			return err == nil && e.Revision() > 0
+		}, enough, 10*time.Millisecond)
+		joined(t, brief(config(b, "orders", "b")))
+		n.told(t, "joined a", "joined b")
+		all, err := c.Members(t.Context(), "orders")
+		require.NoError(t, err)
+		require.Len(t, all, 2)
+	})
 }
 
 func TestABucketThatWasDeletedIsMadeAgain(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	c := joined(t, brief(config(b, "orders", "a")))
-	n := watching(t, joined(t, brief(config(b, "watcher", "w"))), "orders")
-	n.told(t, "joined a")
-	for _, what := range []string{"nodes", "alive"} {
-		require.NoError(t, c.js(t).DeleteKeyValue(t.Context(), bucketName("main", what)))
-	}
-	require.Eventually(t, func() bool {
-		_, err := c.buckets.nodes.Get(t.Context(), "orders.a")
-		return err == nil
-	}, enough, 10*time.Millisecond)
-	joined(t, brief(config(b, "orders", "b")))
-	n.told(t, "joined a", "joined b")
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		c := joined(t, brief(config(b, "orders", "a")))
+		n := watching(t, joined(t, brief(config(b, "watcher", "w"))), "orders")
+		n.told(t, "joined a")
+		for _, what := range []string{"nodes", "alive"} {
+			require.NoError(t, c.js(t).DeleteKeyValue(t.Context(), bucketName("main", what)))
+		}
+		require.Eventually(t, func() bool {
+			_, err := c.buckets.nodes.Get(t.Context(), "orders.a")
+			return err == nil
+		}, enough, 10*time.Millisecond)
+		joined(t, brief(config(b, "orders", "b")))
+		n.told(t, "joined a", "joined b")
+	})
 }
 
 func TestWatchTellsThatNATSCannotBeAsked(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	c := joined(t, brief(config(b, "", "")))
-	joined(t, brief(config(b, "orders", "a")))
-	var told error
-	for change, err := range c.Watch(t.Context(), "orders") {
-		if err != nil {
-			told = err
-			break
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		c := joined(t, brief(config(b, "", "")))
+		joined(t, brief(config(b, "orders", "a")))
+		var told error
+		for change, err := range c.Watch(t.Context(), "orders") {
+			if err != nil {
+				told = err
+				break
+			}
+			require.Equal(t, Joined, change.Kind)
+			require.NoError(t, b.Close())
+			c.again.Signal() // so that it asks
 		}
-		require.Equal(t, Joined, change.Kind)
-		require.NoError(t, b.Close())
-		c.again.Signal() // so that it asks
-	}
-	require.ErrorIs(t, told, errLate)
-	_, err := c.Members(t.Context(), "orders")
-	require.ErrorIs(t, err, errLate, "nobody has the name in use any more, and NATS cannot be asked")
+		require.ErrorIs(t, told, errLate)
+		_, err := c.Members(t.Context(), "orders")
+		require.ErrorIs(t, err, errLate, "nobody has the name in use any more, and NATS cannot be asked")
+	})
 }

@@ -48,8 +48,5 @@ func as(user string, cfg Config) Config {
 // connected returns a connection of a user, until the test ends.
 func connected(t *testing.T, b *broker.Broker, user string) *nats.Conn {
 	t.Helper()
-	nc, err := nats.Connect(b.URL(), append(credentials(user), nats.Timeout(bookingTime), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))...)
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
-	return nc
+	return connect(t, b, append(credentials(user), nats.Timeout(bookingTime), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))...)
 }

@@ -14,105 +14,125 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/asterisque-go/asterisque"
+	"github.com/asterisque-go/asterisque/cluster/broker"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/natswire"
 )
 
 func TestThePermissionsOfThePageSuffice(t *testing.T) {
 	t.Parallel()
-	b := guarded(t)
-	joined(t, brief(as("keeper", config(b, "keeper", "k"))))
-	c := joined(t, brief(as("gateway", config(b, "", ""))))
-	n := watching(t, c, "orders")
-	direct := joined(t, brief(as("orders", listening(config(b, "orders", "direct")))))
-	n.told(t, "joined direct")
-	p := callerOf(t, c, "orders")
-	answering(t, p, "direct")
-	require.Equal(t, []string{"tcp"}, wires(c))
-	require.NoError(t, direct.Close())
-	n.told(t, "joined direct", "left direct")
+	bubble(t, func(t *testing.T) {
+		b := guarded(t)
+		joined(t, brief(as("keeper", config(b, "keeper", "k"))))
+		c := joined(t, brief(as("gateway", config(b, "", ""))))
+		n := watching(t, c, "orders")
+		direct := joined(t, brief(as("orders", listening(config(b, "orders", "direct")))))
+		n.told(t, "joined direct")
+		p := callerOf(t, c, "orders")
+		answering(t, p, "direct")
+		require.Equal(t, []string{"mem"}, wires(c))
+		require.NoError(t, direct.Close())
+		n.told(t, "joined direct", "left direct")
 
-	hidden := joined(t, brief(as("orders", config(b, "orders", "hidden"))))
-	answering(t, p, "hidden")
-	require.Contains(t, wires(c), "nats")
-	vanish(hidden)
-	n.told(t, "joined direct", "left direct", "joined hidden", "lost hidden")
+		hidden := joined(t, brief(as("orders", config(b, "orders", "hidden"))))
+		answering(t, p, "hidden")
+		require.Contains(t, wires(c), "nats")
+		vanish(hidden)
+		n.told(t, "joined direct", "left direct", "joined hidden", "lost hidden")
+	})
 }
 
 func TestThePermissionsOfThePageSufficeForKeys(t *testing.T) {
 	t.Parallel()
-	b := kept(t)
-	first := joined(t, as("orders", config(b, "orders", "first")))
-	second := joined(t, as("orders", config(b, "orders", "second")))
-	claim, err := first.Claim(t.Context(), "orders.4711")
-	require.NoError(t, err)
-	require.Equal(t, "first", ask(t, second.Holder("orders.4711")))
-	_, err = second.TakeOver(t.Context(), "orders.4711")
-	require.NoError(t, err)
-	select {
-	case <-claim.Done(): // long before it would be renewed
-	case <-time.After(lifeTime / 4):
-		t.Fatal("the first one is not told")
-	}
+	bubble(t, func(t *testing.T) {
+		b := kept(t)
+		first := joined(t, as("orders", config(b, "orders", "first")))
+		second := joined(t, as("orders", config(b, "orders", "second")))
+		claim, err := first.Claim(t.Context(), "orders.4711")
+		require.NoError(t, err)
+		require.Equal(t, "first", ask(t, second.Holder("orders.4711")))
+		_, err = second.TakeOver(t.Context(), "orders.4711")
+		require.NoError(t, err)
+		select {
+		case <-claim.Done(): // long before it would be renewed
+		case <-time.After(lifeTime / 4):
+			t.Fatal("the first one is not told")
+		}
 
-	gateway := joined(t, as("gateway", config(b, "", "")))
-	require.Equal(t, "second", ask(t, gateway.Holder("orders.4711")))
-	h, held, err := gateway.Lookup(t.Context(), "orders.4711")
-	require.NoError(t, err)
-	require.True(t, held)
-	require.Equal(t, "second", h.Node)
-	waits, cancel := context.WithTimeout(t.Context(), enough)
-	defer cancel()
-	require.NoError(t, second.Close())
-	_, err = first.AwaitClaim(waits, "orders.4711")
-	require.NoError(t, err)
+		gateway := joined(t, as("gateway", config(b, "", "")))
+		require.Equal(t, "second", ask(t, gateway.Holder("orders.4711")))
+		h, held, err := gateway.Lookup(t.Context(), "orders.4711")
+		require.NoError(t, err)
+		require.True(t, held)
+		require.Equal(t, "second", h.Node)
+		waits, cancel := context.WithTimeout(t.Context(), enough)
+		defer cancel()
+		require.NoError(t, second.Close())
+		_, err = first.AwaitClaim(waits, "orders.4711")
+		require.NoError(t, err)
+	})
 }
 
 func TestThePermissionsOfThePageSufficeForDurableCalls(t *testing.T) {
 	t.Parallel()
-	s := &bookings{t: t, b: kept(t)}
-	orders := func(c *Config) { *c = as("orders", *c) }
-	f, release := holds("at a")
-	a, b := s.replica("a", f, orders), s.replica("b", answers("at b"), orders)
-	key := aKey()
-	first, second := s.begins(a, key, 1), s.begins(b, key, 1)
-	b.awaitWaiters(1)
-	require.Eventually(t, func() bool { return b.watches() == 1 }, enough, 10*time.Millisecond)
-	release()
-	requireText(t, "at a", first)
-	requireText(t, "at a", second)
-	require.NoError(t, b.nc.LastError())
+	bubble(t, func(t *testing.T) {
+		s := &bookings{t: t, b: kept(t)}
+		orders := func(c *Config) { *c = as("orders", *c) }
+		f, release := holds("at a")
+		a, b := s.replica("a", f, orders), s.replica("b", answers("at b"), orders)
+		key := aKey()
+		first, second := s.begins(a, key, 1), s.begins(b, key, 1)
+		b.awaitWaiters(1)
+		require.Eventually(t, func() bool { return b.watches() == 1 }, enough, 10*time.Millisecond)
+		release()
+		requireText(t, "at a", first)
+		requireText(t, "at a", second)
+		requireAllowed(t, b.Cluster)
+	})
 }
 
 func TestThePermissionsOfThePageSufficeForCallsThatWait(t *testing.T) {
 	t.Parallel()
-	s := &bookings{t: t, b: kept(t)}
-	a := s.takes("a", answers("booked"), func(c *Config) { *c = as("orders", *c) })
-	c := s.customer(func(c *Config) { *c = as("gateway", *c) })
-	requireResult(t, "booked", c, posts(t, c, 1))
-	require.NoError(t, a.Close())
-	r := posts(t, c, 2)
-	require.NoError(t, c.Withdraw(t.Context(), r))
-	require.Zero(t, waiting(t, c))
-	require.NoError(t, c.nc.LastError())
-	require.NoError(t, a.nc.LastError())
+	bubble(t, func(t *testing.T) {
+		s := &bookings{t: t, b: kept(t)}
+		a := s.takes("a", answers("booked"), func(c *Config) { *c = as("orders", *c) })
+		c := s.customer(func(c *Config) { *c = as("gateway", *c) })
+		requireResult(t, "booked", c, posts(t, c, 1))
+		require.NoError(t, a.Close())
+		r := posts(t, c, 2)
+		require.NoError(t, c.Withdraw(t.Context(), r))
+		require.Zero(t, waiting(t, c))
+		requireAllowed(t, c)
+		requireAllowed(t, a)
+	})
 }
 
 func TestThePermissionsOfThePageSufficeForSessionsThatGoOnAnywhere(t *testing.T) {
 	t.Parallel()
-	b, balance := kept(t), new(balancer)
-	has := joined(t, as("orders", anywhere(config(b, "orders", "a"))), resuming...)
-	there := joined(t, as("orders", anywhere(config(b, "orders", "b"))), resuming...)
-	conn := balance.connect(t, has)
-	first := conn.Session()
-	require.Eventually(t, has.resumes.records.areThere, bookingTime, perLook)
-	balance.lead(there)
-	require.Equal(t, "a", ask(t, conn))
-	require.Same(t, first, conn.Session())
-	require.NoError(t, has.Close())
-	balance.lead(there)
-	soonAnswers(t, conn, "b")
-	require.NoError(t, there.nc.LastError())
+	bubble(t, func(t *testing.T) {
+		b, balance := kept(t), new(balancer)
+		has := joined(t, as("orders", anywhere(config(b, "orders", "a"))), resuming...)
+		there := joined(t, as("orders", anywhere(config(b, "orders", "b"))), resuming...)
+		conn := balance.connect(t, has)
+		first := conn.Session()
+		require.Eventually(t, has.resumes.records.areThere, bookingTime, perLook)
+		balance.lead(there)
+		require.Equal(t, "a", ask(t, conn))
+		require.Same(t, first, conn.Session())
+		require.NoError(t, has.Close())
+		balance.lead(there)
+		soonAnswers(t, conn, "b")
+		requireAllowed(t, there)
+	})
+}
+
+// requireAllowed expects that the server has let a node do all that it needs. To look for lost nodes
+// is for the keeper alone.
+func requireAllowed(t *testing.T, c *Cluster) {
+	t.Helper()
+	if err := c.nc.LastError(); err != nil {
+		require.ErrorContains(t, err, `"$KV.asterisque_main_alive.reaper"`)
+	}
 }
 
 // areThere reports whether the bucket has the records of all sessions, of which there is one.
@@ -124,55 +144,66 @@ func (s *sessionRecords) areThere() bool {
 
 func TestANodeLeavesLostOnesAndKeysToThoseWhoMayHaveThem(t *testing.T) {
 	t.Parallel()
-	b := guarded(t)
-	joined(t, brief(as("keeper", config(b, "keeper", "k"))))
-	log := new(record)
-	c := joined(t, brief(as("orders", config(b, "orders", "a"))), asterisque.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
-	log.has(t, "this node is not allowed to look for lost ones")
-	_, err := c.Claim(t.Context(), "stock.4711")
-	require.ErrorIs(t, err, nats.ErrPermissionViolation)
-	require.ErrorContains(t, err, `"$KV.asterisque_main_claims.stock.4711"`)
+	bubble(t, func(t *testing.T) {
+		b := guarded(t)
+		joined(t, brief(as("keeper", config(b, "keeper", "k"))))
+		log := new(record)
+		c := joined(t, brief(as("orders", config(b, "orders", "a"))), asterisque.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+		log.has(t, "this node is not allowed to look for lost ones")
+		_, err := c.Claim(t.Context(), "stock.4711")
+		require.ErrorIs(t, err, nats.ErrPermissionViolation)
+		require.ErrorContains(t, err, `"$KV.asterisque_main_claims.stock.4711"`)
+	})
 }
 
 func TestProgramsThatJoinNoClusterMeetItsNodesAtAName(t *testing.T) {
 	t.Parallel()
-	b := kept(t)
-	c := joined(t, as("orders", config(b, "orders", "a")))
-	ln, err := natswire.Listen(t.Context(), connected(t, b, "orders"), "orders", nil)
-	require.NoError(t, err)
-	go c.Node().Serve(t.Context(), ln) // ends with the node
-	agent := asterisque.NewNode()
-	defer agent.Close()
-	w, err := natswire.Dial(t.Context(), connected(t, b, "agent"), "orders", nil)
-	require.NoError(t, err)
-	s, err := agent.Attach(t.Context(), w)
-	require.NoError(t, err)
-	require.Equal(t, "a", ask(t, s))
-	require.False(t, wire.IsPrivate(w))
+	bubble(t, func(t *testing.T) {
+		b := kept(t)
+		c := joined(t, as("orders", config(b, "orders", "a")))
+		ln, err := natswire.Listen(t.Context(), connected(t, b, "orders"), "orders", nil)
+		require.NoError(t, err)
+		go c.Node().Serve(t.Context(), ln) // ends with the node
+		agent := asterisque.NewNode()
+		defer agent.Close()
+		w, err := natswire.Dial(t.Context(), connected(t, b, "agent"), "orders", nil)
+		require.NoError(t, err)
+		s, err := agent.Attach(t.Context(), w)
+		require.NoError(t, err)
+		require.Equal(t, "a", ask(t, s))
+		require.False(t, wire.IsPrivate(w))
+	})
 }
 
 func TestWhatJoinIsNotAllowedItSays(t *testing.T) {
 	t.Parallel()
-	b, empty := kept(t), guarded(t)
-	other := as("orders", config(b, "orders", "a"))
-	other.Options = append(other.Options, nats.CustomInboxPrefix("_INBOX.gateway"))
+	others := func(cfg Config) Config {
+		cfg.Options = append(cfg.Options, nats.CustomInboxPrefix("_INBOX.gateway"))
+		return cfg
+	}
+	offers := func(cfg Config) Config { return offeringAt("stock.price", cfg) }
+	same := func(cfg Config) Config { return cfg }
 	for name, test := range map[string]struct {
-		config  Config
-		subject string
+		server     func(t *testing.T) *broker.Broker
+		user, name string
+		change     func(Config) Config
+		subject    string
 	}{
-		"another name":                     {as("orders", config(b, "stock", "a")), `"asterisque.wire.main.stock.a"`},
-		"a name, of one that only calls":   {as("gateway", config(b, "orders", "a")), `"asterisque.wire.main.orders.a"`},
-		"a node, of one that joins none":   {as("agent", config(b, "", "")), `"$JS.API.STREAM.INFO.KV_asterisque_main_nodes"`},
-		"inboxes of others":                {other, `"_INBOX.gateway.`},
-		"before the buckets are there":     {as("orders", config(empty, "orders", "a")), `"$JS.API.STREAM.CREATE.KV_asterisque_main_nodes"`},
-		"endpoints at a subject of others": {offeringAt("stock.price", as("orders", config(b, "orders", "a"))), `"stock.price"`},
+		"another name":                     {kept, "orders", "stock", same, `"asterisque.wire.main.stock.a"`},
+		"a name, of one that only calls":   {kept, "gateway", "orders", same, `"asterisque.wire.main.orders.a"`},
+		"a node, of one that joins none":   {kept, "agent", "", same, `"$JS.API.STREAM.INFO.KV_asterisque_main_nodes"`},
+		"inboxes of others":                {kept, "orders", "orders", others, `"_INBOX.gateway.`},
+		"before the buckets are there":     {guarded, "orders", "orders", same, `"$JS.API.STREAM.CREATE.KV_asterisque_main_nodes"`},
+		"endpoints at a subject of others": {kept, "orders", "orders", offers, `"stock.price"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, err := Join(t.Context(), test.config)
-			require.Nil(t, c)
-			require.ErrorIs(t, err, nats.ErrPermissionViolation)
-			require.ErrorContains(t, err, test.subject)
+			bubble(t, func(t *testing.T) {
+				c, err := Join(t.Context(), test.change(as(test.user, config(test.server(t), test.name, "a"))))
+				require.Nil(t, c)
+				require.ErrorIs(t, err, nats.ErrPermissionViolation)
+				require.ErrorContains(t, err, test.subject)
+			})
 		})
 	}
 }
@@ -187,10 +218,12 @@ func offeringAt(subject string, cfg Config) Config {
 
 func TestWatchIsToldWhatIsNotAllowed(t *testing.T) {
 	t.Parallel()
-	c := joined(t, as("gateway", config(kept(t), "", "")))
-	_, err := c.Members(t.Context(), "stock")
-	require.ErrorIs(t, err, nats.ErrPermissionViolation)
-	require.ErrorContains(t, err, ".$KV.asterisque_main_nodes.stock.*")
+	bubble(t, func(t *testing.T) {
+		c := joined(t, as("gateway", config(kept(t), "", "")))
+		_, err := c.Members(t.Context(), "stock")
+		require.ErrorIs(t, err, nats.ErrPermissionViolation)
+		require.ErrorContains(t, err, ".$KV.asterisque_main_nodes.stock.*")
+	})
 }
 
 // record keeps what is logged.
@@ -216,40 +249,44 @@ func (r *record) has(t *testing.T, text string) {
 
 func TestANodeThatMayNotTellOfLostOnesGivesThatUp(t *testing.T) {
 	t.Parallel()
-	b := kept(t)
-	a := joined(t, as("orders", config(b, "orders", "a")))
-	c := joined(t, as("gateway", config(b, "", "")))
-	p := callerOf(t, c, "orders")
-	ask(t, p)
-	vanish(a)
-	_, err := who.Call(t.Context(), p, struct{}{}, asterisque.WithTTL(2*time.Second))
-	require.Error(t, err)
-	require.Eventually(t, c.silent.Load, enough, 10*time.Millisecond)
+	bubble(t, func(t *testing.T) {
+		b := kept(t)
+		a := joined(t, as("orders", config(b, "orders", "a")))
+		c := joined(t, as("gateway", config(b, "", "")))
+		p := callerOf(t, c, "orders")
+		ask(t, p)
+		vanish(a)
+		_, err := who.Call(t.Context(), p, struct{}{}, asterisque.WithTTL(2*time.Second))
+		require.Error(t, err)
+		require.Eventually(t, c.silent.Load, enough, 10*time.Millisecond)
+	})
 }
 
 // Whoever may ask JetStream names the subject of the answer, and the server asks nobody whether he
 // may publish there. The page says so.
 func TestPermissionsStopMistakesAndNoAttackers(t *testing.T) {
 	t.Parallel()
-	b := kept(t)
-	orders := connected(t, b, "orders")
-	read := "$JS.API.DIRECT.GET.KV_asterisque_main_nodes.$KV.asterisque_main_nodes.orders.x"
-	m := Member{Name: "stock", ID: "evil", State: Present}
-	js, err := jetstream.New(connected(t, b, "keeper"))
-	require.NoError(t, err)
-	nodes, err := js.KeyValue(t.Context(), "asterisque_main_nodes")
-	require.NoError(t, err)
-	require.NoError(t, orders.Publish("$KV.asterisque_main_nodes.orders.x", m.encode()))
-	require.Eventually(t, func() bool {
-		require.NoError(t, orders.PublishRequest(read, "$KV.asterisque_main_nodes.stock.evil", nil))
-		e, err := nodes.Get(t.Context(), "stock.evil")
-		return err == nil && string(e.Value()) == string(m.encode())
-	}, enough, 10*time.Millisecond, "he has written the entry of another name")
+	bubble(t, func(t *testing.T) {
+		b := kept(t)
+		orders := connected(t, b, "orders")
+		read := "$JS.API.DIRECT.GET.KV_asterisque_main_nodes.$KV.asterisque_main_nodes.orders.x"
+		m := Member{Name: "stock", ID: "evil", State: Present}
+		js, err := jetstream.New(connected(t, b, "keeper"))
+		require.NoError(t, err)
+		nodes, err := js.KeyValue(t.Context(), "asterisque_main_nodes")
+		require.NoError(t, err)
+		require.NoError(t, orders.Publish("$KV.asterisque_main_nodes.orders.x", m.encode()))
+		require.Eventually(t, func() bool {
+			require.NoError(t, orders.PublishRequest(read, "$KV.asterisque_main_nodes.stock.evil", nil))
+			e, err := nodes.Get(t.Context(), "stock.evil")
+			return err == nil && string(e.Value()) == string(m.encode())
+		}, enough, 10*time.Millisecond, "he has written the entry of another name")
 
-	require.NoError(t, orders.Publish("$KV.asterisque_main_nodes.orders.x", nil))
-	require.Eventually(t, func() bool {
-		require.NoError(t, orders.PublishRequest(read, "$JS.API.STREAM.DELETE.KV_asterisque_main_claims", nil))
-		_, err := js.KeyValue(t.Context(), "asterisque_main_claims")
-		return errors.Is(err, jetstream.ErrBucketNotFound)
-	}, enough, 10*time.Millisecond, "he has deleted a bucket")
+		require.NoError(t, orders.Publish("$KV.asterisque_main_nodes.orders.x", nil))
+		require.Eventually(t, func() bool {
+			require.NoError(t, orders.PublishRequest(read, "$JS.API.STREAM.DELETE.KV_asterisque_main_claims", nil))
+			_, err := js.KeyValue(t.Context(), "asterisque_main_claims")
+			return errors.Is(err, jetstream.ErrBucketNotFound)
+		}, enough, 10*time.Millisecond, "he has deleted a bucket")
+	})
 }

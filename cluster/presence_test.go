@@ -51,128 +51,145 @@ func (n *news) told(t *testing.T, want ...string) {
 
 func TestChangesOfANameAreTold(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	c := joined(t, brief(config(b, "watcher", "w")))
-	joined(t, brief(config(b, "other", "o")))
-	n := watching(t, c, "orders")
-	a := joined(t, brief(config(b, "orders", "a")))
-	n.told(t, "joined a")
-	require.NoError(t, a.Close())
-	n.told(t, "joined a", "left a")
-	lost := joined(t, brief(config(b, "orders", "b")))
-	n.told(t, "joined a", "left a", "joined b")
-	vanish(lost)
-	n.told(t, "joined a", "left a", "joined b", "lost b")
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		c := joined(t, brief(config(b, "watcher", "w")))
+		joined(t, brief(config(b, "other", "o")))
+		n := watching(t, c, "orders")
+		a := joined(t, brief(config(b, "orders", "a")))
+		n.told(t, "joined a")
+		require.NoError(t, a.Close())
+		n.told(t, "joined a", "left a")
+		lost := joined(t, brief(config(b, "orders", "b")))
+		n.told(t, "joined a", "left a", "joined b")
+		vanish(lost)
+		n.told(t, "joined a", "left a", "joined b", "lost b")
+	})
 }
 
 func TestANodeThatShutsDownDrains(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	c := joined(t, config(b, "", ""))
-	n := watching(t, c, "orders")
-	a := joined(t, config(b, "orders", "a"))
-	p := callerOf(t, c, "orders")
-	ask(t, p)
-	call, err := hold.Open(t.Context(), p, struct{}{})
-	require.NoError(t, err)
-	_, err = call.Recv(t.Context())
-	require.NoError(t, err)
-	done := make(chan error, 1)
-	go func() { done <- a.Shutdown(t.Context()) }() // ends with the call
-	n.told(t, "joined a", "draining a")
-	require.NoError(t, call.Send(t.Context(), struct{}{}))
-	require.NoError(t, <-done)
-	n.told(t, "joined a", "draining a", "left a")
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		c := joined(t, config(b, "", ""))
+		n := watching(t, c, "orders")
+		a := joined(t, config(b, "orders", "a"))
+		p := callerOf(t, c, "orders")
+		ask(t, p)
+		call, err := hold.Open(t.Context(), p, struct{}{})
+		require.NoError(t, err)
+		_, err = call.Recv(t.Context())
+		require.NoError(t, err)
+		done := make(chan error, 1)
+		go func() { done <- a.Shutdown(t.Context()) }() // ends with the call
+		n.told(t, "joined a", "draining a")
+		require.NoError(t, call.Send(t.Context(), struct{}{}))
+		require.NoError(t, <-done)
+		n.told(t, "joined a", "draining a", "left a")
+	})
 }
 
 func TestWhoeverLosesANodeTellsTheOthers(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{}) // where silence lasts 15 seconds
-	n := watching(t, joined(t, config(b, "", "")), "orders")
-	a := joined(t, listening(config(b, "orders", "a")))
-	ask(t, callerOf(t, joined(t, config(b, "", "")), "orders"))
-	begin := time.Now()
-	vanish(a)
-	n.told(t, "joined a", "lost a")
-	require.Less(t, time.Since(begin), lifeTime/2)
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{}) // where silence lasts 15 seconds
+		n := watching(t, joined(t, config(b, "", "")), "orders")
+		a := joined(t, listening(config(b, "orders", "a")))
+		ask(t, callerOf(t, joined(t, config(b, "", "")), "orders"))
+		begin := time.Now()
+		vanish(a)
+		n.told(t, "joined a", "lost a")
+		require.Less(t, time.Since(begin), lifeTime/2)
+	})
 }
 
 func TestANodeThatIsThereIsNotTakenForLost(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	c := joined(t, brief(config(b, "watcher", "w")))
-	joined(t, brief(config(b, "orders", "a")))
-	members, err := c.Members(t.Context(), "orders")
-	require.NoError(t, err)
-	// whoever dialled it was there before it had connected to NATS again
-	c.tell(t.Context(), members[0])
-	_, err = c.buckets.nodes.Get(t.Context(), members[0].key())
-	require.NoError(t, err)
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		c := joined(t, brief(config(b, "watcher", "w")))
+		joined(t, brief(config(b, "orders", "a")))
+		members, err := c.Members(t.Context(), "orders")
+		require.NoError(t, err)
+		// whoever dialled it was there before it had connected to NATS again
+		c.tell(t.Context(), members[0])
+		_, err = c.buckets.nodes.Get(t.Context(), members[0].key())
+		require.NoError(t, err)
+	})
 }
 
 func TestANodeThatIsTakenForLostComesBack(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	c := joined(t, brief(config(b, "watcher", "w")))
-	n := watching(t, c, "orders")
-	joined(t, brief(config(b, "orders", "a")))
-	n.told(t, "joined a")
-	require.NoError(t, c.buckets.alive.Delete(t.Context(), "orders.a")) // as tell and the reaper do
-	require.NoError(t, c.buckets.nodes.Delete(t.Context(), "orders.a"))
-	n.told(t, "joined a", "lost a", "joined a")
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		c := joined(t, brief(config(b, "watcher", "w")))
+		n := watching(t, c, "orders")
+		joined(t, brief(config(b, "orders", "a")))
+		n.told(t, "joined a")
+		// as tell and the reaper do
+		require.NoError(t, c.buckets.alive.Delete(t.Context(), "orders.a"))
+		require.NoError(t, c.buckets.nodes.Delete(t.Context(), "orders.a"))
+		n.told(t, "joined a", "lost a", "joined a")
+	})
 }
 
 func TestANodeOfTheSameIDTakesThePlace(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	n := watching(t, joined(t, brief(config(b, "", ""))), "orders")
-	first := joined(t, brief(config(b, "orders", "a")))
-	n.told(t, "joined a")
-	second := joined(t, brief(config(b, "orders", "a")))
-	n.told(t, "joined a", "joined a")
-	select {
-	case <-first.Done():
-		require.ErrorIs(t, first.Err(), ErrReplaced)
-	case <-time.After(enough):
-		t.Fatal("the first one is not told")
-	}
-	require.NoError(t, first.Close())
-	require.NoError(t, second.Err())
-	all, err := second.Members(t.Context(), "orders")
-	require.NoError(t, err)
-	require.Len(t, all, 1, "the first one takes back nothing of the second")
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		n := watching(t, joined(t, brief(config(b, "", ""))), "orders")
+		first := joined(t, brief(config(b, "orders", "a")))
+		n.told(t, "joined a")
+		second := joined(t, brief(config(b, "orders", "a")))
+		n.told(t, "joined a", "joined a")
+		select {
+		case <-first.Done():
+			require.ErrorIs(t, first.Err(), ErrReplaced)
+		case <-time.After(enough):
+			t.Fatal("the first one is not told")
+		}
+		require.NoError(t, first.Close())
+		require.NoError(t, second.Err())
+		all, err := second.Members(t.Context(), "orders")
+		require.NoError(t, err)
+		require.Len(t, all, 1, "the first one takes back nothing of the second")
+	})
 }
 
 func TestOneNodeFindsTheLostAndAnotherOneWhenThatIsLostItself(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	c := joined(t, brief(config(b, "", "")))
-	n := watching(t, c, "orders")
-	first := joined(t, brief(config(b, "orders", "a")))
-	reaping := func() string {
-		e, err := c.buckets.alive.Get(t.Context(), reaperKey)
-		if err != nil {
-			return ""
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		c := joined(t, brief(config(b, "", "")))
+		n := watching(t, c, "orders")
+		first := joined(t, brief(config(b, "orders", "a")))
+		reaping := func() string {
+			e, err := c.buckets.alive.Get(t.Context(), reaperKey)
+			if err != nil {
+				return ""
+			}
+			return string(e.Value())
 		}
-		return string(e.Value())
-	}
-	require.Eventually(t, func() bool { return reaping() == "a" }, enough, time.Millisecond)
-	joined(t, brief(config(b, "other", "o")))
-	n.told(t, "joined a")
-	vanish(first)
-	n.told(t, "joined a", "lost a")
-	require.Equal(t, "o", reaping())
+		require.Eventually(t, func() bool { return reaping() == "a" }, enough, time.Millisecond)
+		joined(t, brief(config(b, "other", "o")))
+		n.told(t, "joined a")
+		vanish(first)
+		n.told(t, "joined a", "lost a")
+		require.Equal(t, "o", reaping())
+	})
 }
 
 func TestTheReaperRemovesANodeThatNeverGaveASign(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	c := joined(t, brief(config(b, "watcher", "w")))
-	m := Member{Name: "orders", ID: "ghost", State: Present}
-	_, err := c.buckets.nodes.Put(t.Context(), m.key(), m.encode())
-	require.NoError(t, err)
-	n := watching(t, c, "orders")
-	n.told(t, "joined ghost", "lost ghost")
-	_, err = c.buckets.nodes.Get(t.Context(), m.key())
-	require.ErrorIs(t, err, jetstream.ErrKeyNotFound)
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		c := joined(t, brief(config(b, "watcher", "w")))
+		m := Member{Name: "orders", ID: "ghost", State: Present}
+		_, err := c.buckets.nodes.Put(t.Context(), m.key(), m.encode())
+		require.NoError(t, err)
+		n := watching(t, c, "orders")
+		n.told(t, "joined ghost", "lost ghost")
+		_, err = c.buckets.nodes.Get(t.Context(), m.key())
+		require.ErrorIs(t, err, jetstream.ErrKeyNotFound)
+	})
 }

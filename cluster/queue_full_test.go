@@ -29,54 +29,58 @@ const perLook = 10 * time.Millisecond
 
 func TestAnOutcomeThatIsTooLargeIsSaidToBe(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	c := s.customer()
-	s.takes("a", answers(strings.Repeat("x", 1<<20)))
-	r := posts(t, c, 1)
-	_, err := results(t, c, r)
-	requireMayHaveRun(t, asterisque.ErrOverloaded, err)
-	require.ErrorContains(t, err, "too large")
-	require.Eventually(t, func() bool { return waiting(t, c) == 0 }, enough, perLook)
-	require.EqualValues(t, 1, s.runs.Load())
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		s.takes("a", answers(strings.Repeat("x", 1<<20)))
+		r := posts(t, c, 1)
+		_, err := results(t, c, r)
+		requireMayHaveRun(t, asterisque.ErrOverloaded, err)
+		require.ErrorContains(t, err, "too large")
+		require.Eventually(t, func() bool { return waiting(t, c) == 0 }, enough, perLook)
+		require.EqualValues(t, 1, s.runs.Load())
+	})
 }
 
 func TestCallsWaitWhileThereIsNoRoomForTheirOutcomes(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	c := s.customer()
-	var receipts []Receipt
-	for n := range 5 {
-		receipts = append(receipts, posts(t, c, n))
-	}
-	var all sync.WaitGroup // they run together
-	all.Add(len(receipts))
-	a := s.takes("a", func(_ context.Context, n int) (string, error) {
-		if n < len(receipts) {
-			all.Done()
-			all.Wait()
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		var receipts []Receipt
+		for n := range 5 {
+			receipts = append(receipts, posts(t, c, n))
 		}
-		return strings.Repeat("x", 400<<10), nil
-	}, func(c *Config) { c.Durable.Bytes, c.times.queueLook = 16<<20, 100*time.Millisecond })
-	kept := 0
-	for _, r := range receipts {
-		_, err := results(t, c, r)
-		if err == nil {
-			kept++
-			continue
+		var all sync.WaitGroup // they run together
+		all.Add(len(receipts))
+		a := s.takes("a", func(_ context.Context, n int) (string, error) {
+			if n < len(receipts) {
+				all.Done()
+				all.Wait()
+			}
+			return strings.Repeat("x", 400<<10), nil
+		}, func(c *Config) { c.Durable.Bytes, c.times.queueLook = 16<<20, 100*time.Millisecond })
+		kept := 0
+		for _, r := range receipts {
+			_, err := results(t, c, r)
+			if err == nil {
+				kept++
+				continue
+			}
+			requireMayHaveRun(t, asterisque.ErrOverloaded, err)
 		}
-		requireMayHaveRun(t, asterisque.ErrOverloaded, err)
-	}
-	require.Equal(t, 3, kept, "so many fit, with what is kept free")
-	a.worker.room.forget()
-	ran := s.runs.Load()
-	r := posts(t, c, 99)
-	require.Never(t, func() bool { return s.runs.Load() > ran }, time.Second, perLook)
-	kv, err := a.js(t).Stream(t.Context(), "KV_asterisque_main_results_orders")
-	require.NoError(t, err)
-	require.NoError(t, kv.Purge(t.Context()))
-	text, err := results(t, c, r)
-	require.NoError(t, err)
-	require.Len(t, text, 400<<10)
+		require.Equal(t, 3, kept, "so many fit, with what is kept free")
+		a.worker.room.forget()
+		ran := s.runs.Load()
+		r := posts(t, c, 99)
+		require.Never(t, func() bool { return s.runs.Load() > ran }, time.Second, perLook)
+		kv, err := a.js(t).Stream(t.Context(), "KV_asterisque_main_results_orders")
+		require.NoError(t, err)
+		require.NoError(t, kv.Purge(t.Context()))
+		text, err := results(t, c, r)
+		require.NoError(t, err)
+		require.Len(t, text, 400<<10)
+	})
 }
 
 // forget lets the next check look.
@@ -95,70 +99,80 @@ func TestOutcomesOfOtherLimitsAreFoundByWhoJoins(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
-			posts(t, c, 1)
-			bucket := "asterisque_main_results_orders"
-			want := c.cfg
-			plan := *c.cfg.Queue
-			want.Queue = &plan
-			change(&want)
-			other := &Cluster{cfg: want, buckets: c.buckets}
-			have, err := c.js(t).Stream(t.Context(), "KV_"+bucket)
-			require.NoError(t, err)
-			err = other.checkOutcomes(bucket, have.CachedInfo().Config, other.outcomesStream(bucket, *want.Queue), true)
-			var differs *BucketError
-			require.ErrorAs(t, err, &differs)
-			require.Equal(t, bucket, differs.Bucket)
-			require.Equal(t, what, differs.What)
-			require.NotEqual(t, differs.Want, differs.Have)
+			bubble(t, func(t *testing.T) {
+				c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
+				posts(t, c, 1)
+				bucket := "asterisque_main_results_orders"
+				want := c.cfg
+				plan := *c.cfg.Queue
+				want.Queue = &plan
+				change(&want)
+				other := &Cluster{cfg: want, buckets: c.buckets}
+				have, err := c.js(t).Stream(t.Context(), "KV_"+bucket)
+				require.NoError(t, err)
+				err = other.checkOutcomes(bucket, have.CachedInfo().Config, other.outcomesStream(bucket, *want.Queue), true)
+				var differs *BucketError
+				require.ErrorAs(t, err, &differs)
+				require.Equal(t, bucket, differs.Bucket)
+				require.Equal(t, what, differs.What)
+				require.NotEqual(t, differs.Want, differs.Have)
+			})
 		})
 	}
 }
 
 func TestANodeDoesNotJoinWithOutcomesOfOtherLimits(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	c := s.customer()
-	posts(t, c, 1)
-	stream, err := c.js(t).Stream(t.Context(), "KV_asterisque_main_results_orders")
-	require.NoError(t, err)
-	smaller := stream.CachedInfo().Config
-	smaller.MaxBytes = 1 << 20
-	_, err = c.js(t).UpdateStream(t.Context(), smaller)
-	require.NoError(t, err)
-	_, err = Join(t.Context(), queueing(config(s.b, "orders", "a")))
-	var differs *BucketError
-	require.ErrorAs(t, err, &differs)
-	require.Equal(t, BucketError{"asterisque_main_results_orders", "number of bytes", "1310736", "1048576"}, *differs)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		posts(t, c, 1)
+		stream, err := c.js(t).Stream(t.Context(), "KV_asterisque_main_results_orders")
+		require.NoError(t, err)
+		smaller := stream.CachedInfo().Config
+		smaller.MaxBytes = 1 << 20
+		_, err = c.js(t).UpdateStream(t.Context(), smaller)
+		require.NoError(t, err)
+		_, err = Join(t.Context(), queueing(config(s.b, "orders", "a")))
+		var differs *BucketError
+		require.ErrorAs(t, err, &differs)
+		require.Equal(t, BucketError{"asterisque_main_results_orders", "number of bytes", "1310736", "1048576"}, *differs)
+	})
 }
 
 func TestANodeThatTakesCallsDoesNotJoinWithoutJetStream(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{ConfigFile: written(t, "accounts { asterisque { users: [ { user: all, password: secret } ] } }\nno_auth_user: all")})
-	_, err := Join(t.Context(), queueing(config(b, "orders", "a")))
-	require.ErrorIs(t, err, ErrNoJetStream)
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{ConfigFile: written(t, "accounts { asterisque { users: [ { user: all, password: secret } ] } }\nno_auth_user: all")})
+		_, err := Join(t.Context(), queueing(config(b, "orders", "a")))
+		require.ErrorIs(t, err, ErrNoJetStream)
+	})
 }
 
 func TestANodeThatDoesNotLetItsQueueInDoesNotJoin(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	_, err := Join(t.Context(), queueing(config(s.b, "orders", "a")), asterisque.WithAccess(asterisque.Access{
-		Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
-			return nil, asterisque.ErrUnauthorized
-		},
-	}))
-	require.ErrorIs(t, err, asterisque.ErrUnauthorized)
-	require.ErrorContains(t, err, `"queue"`)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		_, err := Join(t.Context(), queueing(config(s.b, "orders", "a")), asterisque.WithAccess(asterisque.Access{
+			Accept: func(context.Context, asterisque.Peer) (*asterisque.Grant, error) {
+				return nil, asterisque.ErrUnauthorized
+			},
+		}))
+		require.ErrorIs(t, err, asterisque.ErrUnauthorized)
+		require.ErrorContains(t, err, `"queue"`)
+	})
 }
 
 func TestNothingGetsIntoTheQueueThatNobodyTakes(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	c := s.customer()
-	posts(t, c, 1)
-	for _, class := range []string{"3", "-1", "x"} {
-		_, err := c.buckets.js.Publish(t.Context(), c.queueSubject("orders")+"."+class, nil, jetstream.WithRetryAttempts(0))
-		require.ErrorIs(t, err, jetstream.ErrNoStreamResponse, class)
-	}
-	require.EqualValues(t, 1, waiting(t, c))
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		posts(t, c, 1)
+		for _, class := range []string{"3", "-1", "x"} {
+			_, err := c.buckets.js.Publish(t.Context(), c.queueSubject("orders")+"."+class, nil, jetstream.WithRetryAttempts(0))
+			require.ErrorIs(t, err, jetstream.ErrNoStreamResponse, class)
+		}
+		require.EqualValues(t, 1, waiting(t, c))
+	})
 }

@@ -27,13 +27,15 @@ func (k *leaderless) Create(ctx context.Context, key string, value []byte, opts 
 
 func TestAResultIsWaitedForWhileAStreamHasNoLeader(t *testing.T) {
 	t.Parallel()
-	c := newBookings(t).customer()
-	q, err := c.queueOf(t.Context(), "orders")
-	require.NoError(t, err)
-	r := posts(t, c, 1, WithDeadline(time.Now().Add(2*time.Second)))
-	kv := &leaderless{KeyValue: q.outcomes}
-	q.outcomes = kv
-	_, err = results(t, c, r)
-	require.ErrorIs(t, err, asterisque.ErrExpired)
-	require.True(t, kv.refused)
+	bubble(t, func(t *testing.T) {
+		c := newBookings(t).customer()
+		q, err := c.queueOf(t.Context(), "orders")
+		require.NoError(t, err)
+		r := posts(t, c, 1, WithDeadline(time.Now().Add(2*time.Second)))
+		kv := &leaderless{KeyValue: q.outcomes}
+		q.outcomes = kv
+		_, err = results(t, c, r)
+		require.ErrorIs(t, err, asterisque.ErrExpired)
+		require.True(t, kv.refused)
+	})
 }

@@ -44,121 +44,135 @@ func bookingOf(t *testing.T, c *Cluster, function uint16) (*posted, Receipt) {
 
 func TestAnAcknowledgementThatIsLostRunsNoCallAgain(t *testing.T) {
 	t.Parallel()
-	deaf := func(c *Config) { c.Options = append(c.Options, nats.UserInfo("deaf", "secret")) }
-	s := &bookings{t: t, b: start(t, broker.Config{ConfigFile: written(t, `
-no_auth_user: all
-accounts { asterisque { jetstream: enabled, users: [
-  { user: all, password: secret }
-  { user: deaf, password: secret, permissions: { publish: { deny: "$JS.ACK.>" } } }
-] } }`)})}
-	a := s.takes("a", answers("booked"), handedOutSoon, deaf)
-	c := s.customer()
-	r := posts(t, c, 1)
-	requireResult(t, "booked", c, r)
-	require.Eventually(t, func() bool {
-		on, err := a.js(t).Consumer(t.Context(), "asterisque_main_queue_orders", queueConsumer(1))
-		require.NoError(t, err)
-		return on.CachedInfo().Delivered.Consumer > 1
-	}, bookingTime, perLook, "it is handed out again")
-	require.NoError(t, a.Close())
-	s.takes("b", answers("again"), handedOutSoon)
-	require.Eventually(t, func() bool { return waiting(t, c) == 0 }, bookingTime, perLook)
-	requireResult(t, "booked", c, r)
-	require.EqualValues(t, 1, s.runs.Load())
+	bubble(t, func(t *testing.T) {
+		deaf := func(c *Config) { c.Options = append(c.Options, nats.UserInfo("deaf", "secret")) }
+		s := &bookings{t: t, b: start(t, broker.Config{ConfigFile: written(t, `
+	no_auth_user: all
+	accounts { asterisque { jetstream: enabled, users: [
+	  { user: all, password: secret }
+	  { user: deaf, password: secret, permissions: { publish: { deny: "$JS.ACK.>" } } }
+	] } }`)})}
+		a := s.takes("a", answers("booked"), handedOutSoon, deaf)
+		c := s.customer()
+		r := posts(t, c, 1)
+		requireResult(t, "booked", c, r)
+		require.Eventually(t, func() bool {
+			on, err := a.js(t).Consumer(t.Context(), "asterisque_main_queue_orders", queueConsumer(1))
+			require.NoError(t, err)
+			return on.CachedInfo().Delivered.Consumer > 1
+		}, bookingTime, perLook, "it is handed out again")
+		require.NoError(t, a.Close())
+		s.takes("b", answers("again"), handedOutSoon)
+		require.Eventually(t, func() bool { return waiting(t, c) == 0 }, bookingTime, perLook)
+		requireResult(t, "booked", c, r)
+		require.EqualValues(t, 1, s.runs.Load())
+	})
 }
 
 func TestACallThatBeganElsewhereAndDidNotRunRuns(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	c := s.customer()
-	m, r := bookingOf(t, c, book.Number())
-	q, _ := beginsPosted(t, c, m)
-	_, err := c.post(t.Context(), q, m)
-	require.NoError(t, err)
-	require.ErrorIs(t, c.Withdraw(t.Context(), r), ErrBegun)
-	s.takes("a", answers("booked"))
-	requireResult(t, "booked", c, r)
-	o, err := q.outcome(t.Context(), m.Key)
-	require.NoError(t, err)
-	require.Equal(t, "a", o.Node)
-	require.NotZero(t, o.Since)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		m, r := bookingOf(t, c, book.Number())
+		q, _ := beginsPosted(t, c, m)
+		_, err := c.post(t.Context(), q, m)
+		require.NoError(t, err)
+		require.ErrorIs(t, c.Withdraw(t.Context(), r), ErrBegun)
+		s.takes("a", answers("booked"))
+		requireResult(t, "booked", c, r)
+		o, err := q.outcome(t.Context(), m.Key)
+		require.NoError(t, err)
+		require.Equal(t, "a", o.Node)
+		require.NotZero(t, o.Since)
+	})
 }
 
 func TestACallThatTheNodesMayHaveForgottenDoesNotRunAgain(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	c := s.customer()
-	long := time.Now().Add(-2 * time.Hour).UnixMilli()
-	var receipts []Receipt
-	for _, f := range []uint16{book.Number(), rebook.Number()} {
-		m, r := bookingOf(t, c, f)
-		q, o := beginsPosted(t, c, m)
-		o.Since = long
-		require.NoError(t, q.replace(t.Context(), m.Key, o))
-		_, err := c.post(t.Context(), q, m)
-		require.NoError(t, err)
-		receipts = append(receipts, r)
-	}
-	s.takes("a", answers("booked"), func(c *Config) { c.Durable.Idempotent = []uint16{rebook.Number()} })
-	_, err := results(t, c, receipts[0])
-	requireMayHaveRun(t, asterisque.ErrUnavailable, err)
-	requireResult(t, "booked", c, receipts[1])
-	require.EqualValues(t, 1, s.runs.Load(), "the one that may run more often")
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		long := time.Now().Add(-2 * time.Hour).UnixMilli()
+		var receipts []Receipt
+		for _, f := range []uint16{book.Number(), rebook.Number()} {
+			m, r := bookingOf(t, c, f)
+			q, o := beginsPosted(t, c, m)
+			o.Since = long
+			require.NoError(t, q.replace(t.Context(), m.Key, o))
+			_, err := c.post(t.Context(), q, m)
+			require.NoError(t, err)
+			receipts = append(receipts, r)
+		}
+		s.takes("a", answers("booked"), func(c *Config) { c.Durable.Idempotent = []uint16{rebook.Number()} })
+		_, err := results(t, c, receipts[0])
+		requireMayHaveRun(t, asterisque.ErrUnavailable, err)
+		requireResult(t, "booked", c, receipts[1])
+		require.EqualValues(t, 1, s.runs.Load(), "the one that may run more often")
+	})
 }
 
 func TestWhatRefusesACallThatBeganElsewhereDoesNotSayThatItDidNotRun(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	c := s.customer()
-	m, r := bookingOf(t, c, 999)
-	q, _ := beginsPosted(t, c, m)
-	_, err := c.post(t.Context(), q, m)
-	require.NoError(t, err)
-	s.takes("a", answers("booked"))
-	_, err = results(t, c, r)
-	requireMayHaveRun(t, asterisque.ErrNoFunction, err)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		m, r := bookingOf(t, c, 999)
+		q, _ := beginsPosted(t, c, m)
+		_, err := c.post(t.Context(), q, m)
+		require.NoError(t, err)
+		s.takes("a", answers("booked"))
+		_, err = results(t, c, r)
+		requireMayHaveRun(t, asterisque.ErrNoFunction, err)
+	})
 }
 
 func TestACallThatBeganAndIsNeverOverMayHaveRun(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	c := s.customer()
-	m, r := bookingOf(t, c, book.Number())
-	q, o := beginsPosted(t, c, m)
-	p, err := r.parse()
-	require.NoError(t, err)
-	p.Posted = time.Now().Add(-time.Minute).UnixMilli()
-	p.Deadline = time.Now().Add(-queueGrace).UnixMilli()
-	_, err = results(t, c, p.encode())
-	requireMayHaveRun(t, asterisque.ErrUnavailable, err)
-	require.NoError(t, q.settle(t.Context(), m.Key, o.answered([]byte("late"), nil)), "who is late loses")
-	_, err = results(t, c, r)
-	requireMayHaveRun(t, asterisque.ErrUnavailable, err)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		m, r := bookingOf(t, c, book.Number())
+		q, o := beginsPosted(t, c, m)
+		p, err := r.parse()
+		require.NoError(t, err)
+		p.Posted = time.Now().Add(-time.Minute).UnixMilli()
+		p.Deadline = time.Now().Add(-queueGrace).UnixMilli()
+		_, err = results(t, c, p.encode())
+		requireMayHaveRun(t, asterisque.ErrUnavailable, err)
+		require.NoError(t, q.settle(t.Context(), m.Key, o.answered([]byte("late"), nil)), "who is late loses")
+		_, err = results(t, c, r)
+		requireMayHaveRun(t, asterisque.ErrUnavailable, err)
+	})
 }
 
 func TestAnOutcomeReplacesThatOfANodeThatTookTheCallOver(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	c := s.customer()
-	m, r := bookingOf(t, c, book.Number())
-	q, o := beginsPosted(t, c, m)
-	there, err := q.outcome(t.Context(), m.Key)
-	require.NoError(t, err)
-	require.NoError(t, q.replace(t.Context(), m.Key, there.takenOver("b")))
-	require.Error(t, q.undecide(t.Context(), m.Key, o), "the call is another node's")
-	text, err := queueCodec.Append(nil, "booked")
-	require.NoError(t, err)
-	require.NoError(t, q.settle(t.Context(), m.Key, o.answered(text, nil)))
-	requireResult(t, "booked", c, r)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		m, r := bookingOf(t, c, book.Number())
+		q, o := beginsPosted(t, c, m)
+		there, err := q.outcome(t.Context(), m.Key)
+		require.NoError(t, err)
+		require.NoError(t, q.replace(t.Context(), m.Key, there.takenOver("b")))
+		require.Error(t, q.undecide(t.Context(), m.Key, o), "the call is another node's")
+		text, err := queueCodec.Append(nil, "booked")
+		require.NoError(t, err)
+		require.NoError(t, q.settle(t.Context(), m.Key, o.answered(text, nil)))
+		requireResult(t, "booked", c, r)
+	})
 }
 
 func TestAQueueWhoseOutcomesAreGoneGoesOn(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	a, c := s.takes("a", answers("booked"), handedOutSoon), s.customer()
-	requireResult(t, "booked", c, posts(t, c, 1))
-	require.NoError(t, a.js(t).DeleteKeyValue(t.Context(), "asterisque_main_results_orders"))
-	requireResult(t, "booked", c, posts(t, c, 2))
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		a, c := s.takes("a", answers("booked"), handedOutSoon), s.customer()
+		requireResult(t, "booked", c, posts(t, c, 1))
+		require.NoError(t, a.js(t).DeleteKeyValue(t.Context(), "asterisque_main_results_orders"))
+		requireResult(t, "booked", c, posts(t, c, 2))
+	})
 }
 
 // laggingKV reads for a while what a bucket had before.
@@ -177,19 +191,21 @@ func (k *laggingKV) Get(ctx context.Context, key string) (jetstream.KeyValueEntr
 
 func TestAnOutcomeIsWrittenThoughAServerLagsBehind(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	c := s.customer()
-	m, r := bookingOf(t, c, book.Number())
-	q, o := beginsPosted(t, c, m)
-	had, err := q.outcomes.Get(t.Context(), outcomeKey(m.Key))
-	require.NoError(t, err)
-	there, err := q.outcome(t.Context(), m.Key)
-	require.NoError(t, err)
-	require.NoError(t, q.replace(t.Context(), m.Key, there.takenOver("b")))
-	text, err := queueCodec.Append(nil, "booked")
-	require.NoError(t, err)
-	lagging := *q
-	lagging.outcomes = &laggingKV{q.outcomes, had, time.Now().Add(200 * time.Millisecond)}
-	require.NoError(t, lagging.settle(t.Context(), m.Key, o.answered(text, nil)))
-	requireResult(t, "booked", c, r)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		m, r := bookingOf(t, c, book.Number())
+		q, o := beginsPosted(t, c, m)
+		had, err := q.outcomes.Get(t.Context(), outcomeKey(m.Key))
+		require.NoError(t, err)
+		there, err := q.outcome(t.Context(), m.Key)
+		require.NoError(t, err)
+		require.NoError(t, q.replace(t.Context(), m.Key, there.takenOver("b")))
+		text, err := queueCodec.Append(nil, "booked")
+		require.NoError(t, err)
+		lagging := *q
+		lagging.outcomes = &laggingKV{q.outcomes, had, time.Now().Add(200 * time.Millisecond)}
+		require.NoError(t, lagging.settle(t.Context(), m.Key, o.answered(text, nil)))
+		requireResult(t, "booked", c, r)
+	})
 }

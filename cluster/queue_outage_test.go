@@ -21,38 +21,40 @@ func lasting(t *testing.T) (s *bookings, again func()) {
 
 func TestNATSIsStartedAgainWhileCallsArePostedAndRun(t *testing.T) {
 	t.Parallel()
-	const calls = 200
-	s, again := lasting(t)
-	var done register
-	s.takes("a", done.at("a"), roomy, inFiles, handedOutSoon)
-	s.takes("b", done.at("b"), roomy, inFiles, handedOutSoon)
-	c := s.customer(roomy)
-	receipts, half := make(chan Receipt, calls), make(chan struct{})
-	go func() { // ends when all are posted, or the test does
-		defer close(receipts)
-		for n := range calls {
-			if n == calls/2 {
-				close(half)
+	bubble(t, func(t *testing.T) {
+		const calls = 200
+		s, again := lasting(t)
+		var done register
+		s.takes("a", done.at("a"), roomy, inFiles, handedOutSoon)
+		s.takes("b", done.at("b"), roomy, inFiles, handedOutSoon)
+		c := s.customer(roomy)
+		receipts, half := make(chan Receipt, calls), make(chan struct{})
+		go func() { // ends when all are posted, or the test does
+			defer close(receipts)
+			for n := range calls {
+				if n == calls/2 {
+					close(half)
+				}
+				if r := postsAtLast(t, c, n); r != "" {
+					receipts <- r
+				}
 			}
-			if r := postsAtLast(t, c, n); r != "" {
-				receipts <- r
-			}
+		}()
+		<-half
+		again()
+		n := 0
+		for r := range receipts {
+			_, err := results(t, c, r)
+			require.NoError(t, err)
+			n++
 		}
-	}()
-	<-half
-	again()
-	n := 0
-	for r := range receipts {
-		_, err := results(t, c, r)
-		require.NoError(t, err)
-		n++
-	}
-	require.Equal(t, calls, n)
-	done.requireOnce(t, calls)
-	require.Eventually(t, func() bool {
-		s, err := c.js(t).Stream(t.Context(), "asterisque_main_queue_orders")
-		return err == nil && s.CachedInfo().State.Msgs == 0
-	}, bookingTime, perLook)
+		require.Equal(t, calls, n)
+		done.requireOnce(t, calls)
+		require.Eventually(t, func() bool {
+			s, err := c.js(t).Stream(t.Context(), "asterisque_main_queue_orders")
+			return err == nil && s.CachedInfo().State.Msgs == 0
+		}, bookingTime, perLook)
+	})
 }
 
 // postsAtLast posts a call as often as it is said that it was not posted. It returns nothing if the
@@ -68,56 +70,62 @@ func postsAtLast(t *testing.T, c *Cluster, n int) Receipt {
 
 func TestNATSIsStartedAgainWhileAPostedCallRuns(t *testing.T) {
 	t.Parallel()
-	s, again := lasting(t)
-	f, release := holds("booked")
-	s.takes("a", f, inFiles, handedOutSoon)
-	s.takes("b", f, inFiles, handedOutSoon)
-	c := s.customer()
-	r := posts(t, c, 1)
-	require.Eventually(t, func() bool { return s.runs.Load() == 1 }, bookingTime, perLook)
-	again()
-	release()
-	requireResult(t, "booked", c, r)
-	require.EqualValues(t, 1, s.runs.Load())
+	bubble(t, func(t *testing.T) {
+		s, again := lasting(t)
+		f, release := holds("booked")
+		s.takes("a", f, inFiles, handedOutSoon)
+		s.takes("b", f, inFiles, handedOutSoon)
+		c := s.customer()
+		r := posts(t, c, 1)
+		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, bookingTime, perLook)
+		again()
+		release()
+		requireResult(t, "booked", c, r)
+		require.EqualValues(t, 1, s.runs.Load())
+	})
 }
 
 func TestNATSIsAwayWhenAPostedCallAnswers(t *testing.T) {
 	t.Parallel()
-	s, after := newLastingBookings(t)
-	f, release := holds("booked")
-	s.takes("a", f, inFiles, handedOutSoon)
-	c := s.customer()
-	r := posts(t, c, 1)
-	require.Eventually(t, func() bool { return s.runs.Load() == 1 }, bookingTime, perLook)
-	require.NoError(t, s.b.Close())
-	release()
-	asked := make(chan error, 1)
-	go func() { // ends when NATS is back
-		_, err := results(t, c, r)
-		asked <- err
-	}()
-	start(t, after)
-	require.NoError(t, <-asked)
-	require.EqualValues(t, 1, s.runs.Load())
+	bubble(t, func(t *testing.T) {
+		s, after := newLastingBookings(t)
+		f, release := holds("booked")
+		s.takes("a", f, inFiles, handedOutSoon)
+		c := s.customer()
+		r := posts(t, c, 1)
+		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, bookingTime, perLook)
+		require.NoError(t, s.b.Close())
+		release()
+		asked := make(chan error, 1)
+		go func() { // ends when NATS is back
+			_, err := results(t, c, r)
+			asked <- err
+		}()
+		start(t, after)
+		require.NoError(t, <-asked)
+		require.EqualValues(t, 1, s.runs.Load())
+	})
 }
 
 func TestTheOutcomeOfAPostedCallWaitsForNATS(t *testing.T) {
 	t.Parallel()
-	s, after := newLastingBookings(t)
-	f, release := holds("booked")
-	taker := func(c *Config) { inFiles(c); c.Durable.Lease = time.Second }
-	a := s.takes("a", f, taker)
-	c := s.customer()
-	r := posts(t, c, 1)
-	require.Eventually(t, func() bool { return s.runs.Load() == 1 }, bookingTime, perLook)
-	b := s.takes("b", f, taker)
-	require.NoError(t, s.b.Close())
-	release()
-	require.Eventually(t, func() bool { return a.durable.runsNow() == 0 }, bookingTime, perLook, "for a lease")
-	start(t, after)
-	require.Eventually(t, b.nc.IsConnected, bookingTime, perLook)
-	requireResult(t, "booked", c, r)
-	require.EqualValues(t, 1, s.runs.Load())
+	bubble(t, func(t *testing.T) {
+		s, after := newLastingBookings(t)
+		f, release := holds("booked")
+		taker := func(c *Config) { inFiles(c); c.Durable.Lease = time.Second }
+		a := s.takes("a", f, taker)
+		c := s.customer()
+		r := posts(t, c, 1)
+		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, bookingTime, perLook)
+		b := s.takes("b", f, taker)
+		require.NoError(t, s.b.Close())
+		release()
+		require.Eventually(t, func() bool { return a.durable.runsNow() == 0 }, bookingTime, perLook, "for a lease")
+		start(t, after)
+		require.Eventually(t, b.nc.IsConnected, bookingTime, perLook)
+		requireResult(t, "booked", c, r)
+		require.EqualValues(t, 1, s.runs.Load())
+	})
 }
 
 func TestCallsWaitAtThreeServersThoughOneOfThemIsLost(t *testing.T) {

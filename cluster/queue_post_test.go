@@ -14,98 +14,114 @@ import (
 
 func TestPostedCallsWaitThoughNobodyIsThere(t *testing.T) {
 	t.Parallel()
-	c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
-	r, err := posts(t, c, 1).parse()
-	require.NoError(t, err)
-	require.Equal(t, "orders", r.Name)
-	require.NotZero(t, r.Sequence)
-	require.Equal(t, uint64(1), waiting(t, c))
+	bubble(t, func(t *testing.T) {
+		c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
+		r, err := posts(t, c, 1).parse()
+		require.NoError(t, err)
+		require.Equal(t, "orders", r.Name)
+		require.NotZero(t, r.Sequence)
+		require.Equal(t, uint64(1), waiting(t, c))
+	})
 }
 
 func TestAFullQueueRefusesCalls(t *testing.T) {
 	t.Parallel()
-	c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
-	for n := range 8 {
-		posts(t, c, n)
-	}
-	r, err := Post(t.Context(), c, "orders", book, 8)
-	requireUnused(t, asterisque.ErrOverloaded, err)
-	require.Empty(t, r)
+	bubble(t, func(t *testing.T) {
+		c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
+		for n := range 8 {
+			posts(t, c, n)
+		}
+		r, err := Post(t.Context(), c, "orders", book, 8)
+		requireUnused(t, asterisque.ErrOverloaded, err)
+		require.Empty(t, r)
+	})
 }
 
 func TestCallsGoWithTheirDeadline(t *testing.T) {
 	t.Parallel()
-	c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
-	posts(t, c, 1, WithDeadline(time.Now().Add(3*time.Second)))
-	require.Eventually(t, func() bool { return waiting(t, c) == 0 }, enough, 10*time.Millisecond)
+	bubble(t, func(t *testing.T) {
+		c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
+		posts(t, c, 1, WithDeadline(time.Now().Add(3*time.Second)))
+		require.Eventually(t, func() bool { return waiting(t, c) == 0 }, enough, 10*time.Millisecond)
+	})
 }
 
 func TestWhatCannotBePostedIsSaid(t *testing.T) {
 	t.Parallel()
-	c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
-	_, err := Post(t.Context(), c, "orders", book, 1, WithDeadline(time.Now().Add(2*time.Hour)))
-	requireUnused(t, asterisque.ErrBadParams, err)
-	_, err = Post(t.Context(), c, "orders", book, 1, WithDeadline(time.Now().Add(-time.Second)))
-	requireUnused(t, asterisque.ErrExpired, err)
-	_, err = Post(t.Context(), c, "or.ders", book, 1)
-	requireUnused(t, asterisque.ErrBadParams, err)
-	_, err = c.Post(t.Context(), "orders", 1, make([]byte, c.nc.MaxPayload()))
-	requireUnused(t, asterisque.ErrTooLarge, err)
+	bubble(t, func(t *testing.T) {
+		c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
+		_, err := Post(t.Context(), c, "orders", book, 1, WithDeadline(time.Now().Add(2*time.Hour)))
+		requireUnused(t, asterisque.ErrBadParams, err)
+		_, err = Post(t.Context(), c, "orders", book, 1, WithDeadline(time.Now().Add(-time.Second)))
+		requireUnused(t, asterisque.ErrExpired, err)
+		_, err = Post(t.Context(), c, "or.ders", book, 1)
+		requireUnused(t, asterisque.ErrBadParams, err)
+		_, err = c.Post(t.Context(), "orders", 1, make([]byte, c.nc.MaxPayload()))
+		requireUnused(t, asterisque.ErrTooLarge, err)
+	})
 }
 
 func TestNothingIsPostedWhileNATSIsAway(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	c := joined(t, queueing(config(b, "", "")))
-	posts(t, c, 1)
-	require.NoError(t, b.Close())
-	require.Eventually(t, func() bool { return !c.nc.IsConnected() }, enough, time.Millisecond)
-	r, err := Post(t.Context(), c, "orders", book, 2)
-	requireUnused(t, asterisque.ErrUnavailable, err)
-	require.Empty(t, r)
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		c := joined(t, queueing(config(b, "", "")))
+		posts(t, c, 1)
+		require.NoError(t, b.Close())
+		require.Eventually(t, func() bool { return !c.nc.IsConnected() }, enough, time.Millisecond)
+		r, err := Post(t.Context(), c, "orders", book, 2)
+		requireUnused(t, asterisque.ErrUnavailable, err)
+		require.Empty(t, r)
+	})
 }
 
 func TestAQueueThatIsGoneIsMadeAnew(t *testing.T) {
 	t.Parallel()
-	c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
-	posts(t, c, 1)
-	require.NoError(t, c.buckets.js.DeleteStream(t.Context(), "asterisque_main_queue_orders"))
-	_, err := Post(t.Context(), c, "orders", book, 2)
-	requireUnused(t, asterisque.ErrUnavailable, err)
-	posts(t, c, 2)
-	require.Equal(t, uint64(1), waiting(t, c))
+	bubble(t, func(t *testing.T) {
+		c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
+		posts(t, c, 1)
+		require.NoError(t, c.buckets.js.DeleteStream(t.Context(), "asterisque_main_queue_orders"))
+		_, err := Post(t.Context(), c, "orders", book, 2)
+		requireUnused(t, asterisque.ErrUnavailable, err)
+		posts(t, c, 2)
+		require.Equal(t, uint64(1), waiting(t, c))
+	})
 }
 
 func TestTheSameCallIsInTheQueueOnce(t *testing.T) {
 	t.Parallel()
-	c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
-	q, err := c.queueOf(t.Context(), "orders")
-	require.NoError(t, err)
-	m := c.posted(book.Number(), nil)
-	require.NoError(t, m.apply(nil, time.Minute))
-	first, err := c.post(t.Context(), q, m)
-	require.NoError(t, err)
-	again, err := c.post(t.Context(), q, m)
-	require.NoError(t, err)
-	require.Equal(t, first, again)
-	require.Equal(t, uint64(1), waiting(t, c))
+	bubble(t, func(t *testing.T) {
+		c := joined(t, queueing(config(start(t, broker.Config{}), "", "")))
+		q, err := c.queueOf(t.Context(), "orders")
+		require.NoError(t, err)
+		m := c.posted(book.Number(), nil)
+		require.NoError(t, m.apply(nil, time.Minute))
+		first, err := c.post(t.Context(), q, m)
+		require.NoError(t, err)
+		again, err := c.post(t.Context(), q, m)
+		require.NoError(t, err)
+		require.Equal(t, first, again)
+		require.Equal(t, uint64(1), waiting(t, c))
+	})
 }
 
 func TestQueuesOfOtherLimitsAreOnlyPostedTo(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	c := joined(t, queueing(config(b, "", "")))
-	posts(t, c, 1)
-	other := config(b, "", "")
-	other.Queue = &Queue{Calls: 9}
-	posts(t, joined(t, other), 1)
-	_, err := c.openQueue(t.Context(), "orders", openStream, true)
-	require.NoError(t, err)
-	joinedOther := joined(t, other)
-	_, err = joinedOther.openQueue(t.Context(), "orders", openStream, true)
-	var differs *BucketError
-	require.ErrorAs(t, err, &differs)
-	require.Equal(t, BucketError{"asterisque_main_queue_orders", "number of calls", "9", "8"}, *differs)
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		c := joined(t, queueing(config(b, "", "")))
+		posts(t, c, 1)
+		other := config(b, "", "")
+		other.Queue = &Queue{Calls: 9}
+		posts(t, joined(t, other), 1)
+		_, err := c.openQueue(t.Context(), "orders", openStream, true)
+		require.NoError(t, err)
+		joinedOther := joined(t, other)
+		_, err = joinedOther.openQueue(t.Context(), "orders", openStream, true)
+		var differs *BucketError
+		require.ErrorAs(t, err, &differs)
+		require.Equal(t, BucketError{"asterisque_main_queue_orders", "number of calls", "9", "8"}, *differs)
+	})
 }
 
 func TestAQueueNeedsLimitsThatCanBe(t *testing.T) {

@@ -12,108 +12,122 @@ import (
 
 func TestAReceiptWhoseOutcomeIsNotKeptSaysSo(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	c := s.customer()
-	p, err := posts(t, c, 1).parse()
-	require.NoError(t, err)
-	p.Key = newQueueKey()
-	p.Posted = time.Now().Add(-3 * time.Hour).UnixMilli()
-	p.Deadline = time.Now().Add(-2 * time.Hour).UnixMilli()
-	old := p.encode()
-	_, err = results(t, c, old)
-	requireMayHaveRun(t, asterisque.ErrUnavailable, err)
-	require.ErrorContains(t, err, "not kept any more")
-	err = c.Withdraw(t.Context(), old)
-	requireMayHaveRun(t, asterisque.ErrUnavailable, err)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		p, err := posts(t, c, 1).parse()
+		require.NoError(t, err)
+		p.Key = newQueueKey()
+		p.Posted = time.Now().Add(-3 * time.Hour).UnixMilli()
+		p.Deadline = time.Now().Add(-2 * time.Hour).UnixMilli()
+		old := p.encode()
+		_, err = results(t, c, old)
+		requireMayHaveRun(t, asterisque.ErrUnavailable, err)
+		require.ErrorContains(t, err, "not kept any more")
+		err = c.Withdraw(t.Context(), old)
+		requireMayHaveRun(t, asterisque.ErrUnavailable, err)
+	})
 }
 
 func TestAnExpiredCallDidNotRun(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	c := s.customer()
-	r := posts(t, c, 1, WithDeadline(time.Now().Add(2*time.Second)))
-	_, err := results(t, c, r)
-	requireUnused(t, asterisque.ErrExpired, err)
-	require.ErrorIs(t, c.Withdraw(t.Context(), r), ErrBegun, "it is over")
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		r := posts(t, c, 1, WithDeadline(time.Now().Add(2*time.Second)))
+		_, err := results(t, c, r)
+		requireUnused(t, asterisque.ErrExpired, err)
+		require.ErrorIs(t, c.Withdraw(t.Context(), r), ErrBegun, "it is over")
+	})
 }
 
 func TestACallWhoseDeadlinePassesWhileItRunsMayHaveRun(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	c := s.customer()
-	f, _ := holds("never")
-	s.takes("a", f)
-	_, err := results(t, c, posts(t, c, 1, WithDeadline(time.Now().Add(6*time.Second))))
-	requireMayHaveRun(t, asterisque.ErrExpired, err)
-	require.EqualValues(t, 1, s.runs.Load())
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		f, _ := holds("never")
+		s.takes("a", f)
+		_, err := results(t, c, posts(t, c, 1, WithDeadline(time.Now().Add(6*time.Second))))
+		requireMayHaveRun(t, asterisque.ErrExpired, err)
+		require.EqualValues(t, 1, s.runs.Load())
+	})
 }
 
 func TestTheReceiptOfAProgramIsGoodAfterItsRestart(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	c := s.customer()
-	written := string(posts(t, c, 1)) // such as in a file
-	later := string(posts(t, c, 2))
-	require.NoError(t, c.Close())
-	_, err := c.Result(t.Context(), Receipt(written))
-	require.ErrorIs(t, err, ErrClosed)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		written := string(posts(t, c, 1)) // such as in a file
+		later := string(posts(t, c, 2))
+		require.NoError(t, c.Close())
+		_, err := c.Result(t.Context(), Receipt(written))
+		require.ErrorIs(t, err, ErrClosed)
 
-	again := s.customer()
-	require.NoError(t, again.Withdraw(t.Context(), Receipt(later)))
-	s.takes("a", answers("booked"))
-	requireResult(t, "booked", again, Receipt(written))
-	_, err = results(t, again, Receipt(later))
-	require.ErrorIs(t, err, ErrWithdrawn)
+		again := s.customer()
+		require.NoError(t, again.Withdraw(t.Context(), Receipt(later)))
+		s.takes("a", answers("booked"))
+		requireResult(t, "booked", again, Receipt(written))
+		_, err = results(t, again, Receipt(later))
+		require.ErrorIs(t, err, ErrWithdrawn)
+	})
 }
 
 func TestReceiptsOfOthersAreRefusedBeforeNATSIsAsked(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	c := s.customer()
-	r := posts(t, c, 1)
-	other := s.customer(func(c *Config) { c.Identity = "other" })
-	require.NoError(t, s.b.Close())
-	_, err := other.Result(t.Context(), r)
-	require.ErrorIs(t, err, ErrNotYours)
-	require.ErrorIs(t, other.Withdraw(t.Context(), r), ErrNotYours)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		r := posts(t, c, 1)
+		other := s.customer(func(c *Config) { c.Identity = "other" })
+		require.NoError(t, s.b.Close())
+		_, err := other.Result(t.Context(), r)
+		require.ErrorIs(t, err, ErrNotYours)
+		require.ErrorIs(t, other.Withdraw(t.Context(), r), ErrNotYours)
+	})
 }
 
 func TestOutcomesOfNonsenseAreSaidToBe(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	c := s.customer()
-	r := posts(t, c, 1)
-	p, err := r.parse()
-	require.NoError(t, err)
-	q, err := c.queueOf(t.Context(), "orders")
-	require.NoError(t, err)
-	for _, text := range []string{"", "garbage", "{}", `{"v":2,"state":"begun"}`} {
-		_, err = q.outcomes.Put(t.Context(), outcomeKey(p.Key), []byte(text))
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		r := posts(t, c, 1)
+		p, err := r.parse()
 		require.NoError(t, err)
-		_, err = results(t, c, r)
-		requireMayHaveRun(t, asterisque.ErrUnavailable, err)
-		require.True(t, errors.Is(c.Withdraw(t.Context(), r), asterisque.ErrUnavailable))
-	}
+		q, err := c.queueOf(t.Context(), "orders")
+		require.NoError(t, err)
+		for _, text := range []string{"", "garbage", "{}", `{"v":2,"state":"begun"}`} {
+			_, err = q.outcomes.Put(t.Context(), outcomeKey(p.Key), []byte(text))
+			require.NoError(t, err)
+			_, err = results(t, c, r)
+			requireMayHaveRun(t, asterisque.ErrUnavailable, err)
+			require.True(t, errors.Is(c.Withdraw(t.Context(), r), asterisque.ErrUnavailable))
+		}
+	})
 }
 
 // TestAReceiptMakesNoQueue matters where receipts come from strangers.
 func TestAReceiptMakesNoQueue(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	c := s.customer()
-	now := time.Now()
-	for late, ask := range map[time.Duration]func(Receipt) error{
-		-time.Hour: func(r Receipt) error { return c.Withdraw(t.Context(), r) },
-		time.Hour: func(r Receipt) error {
-			_, err := results(t, c, r)
-			return err
-		},
-	} {
-		forged := &receipt{Name: "nobody", Key: newQueueKey(), Owner: "customer"}
-		forged.Posted, forged.Deadline = now.Add(-2*time.Hour).UnixMilli(), now.Add(-late).UnixMilli()
-		requireMayHaveRun(t, asterisque.ErrUnavailable, ask(forged.encode()))
-	}
-	for name := range c.buckets.js.StreamNames(t.Context()).Name() {
-		require.NotContains(t, name, "nobody")
-	}
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		now := time.Now()
+		for late, ask := range map[time.Duration]func(Receipt) error{
+			-time.Hour: func(r Receipt) error { return c.Withdraw(t.Context(), r) },
+			time.Hour: func(r Receipt) error {
+				_, err := results(t, c, r)
+				return err
+			},
+		} {
+			forged := &receipt{Name: "nobody", Key: newQueueKey(), Owner: "customer"}
+			forged.Posted, forged.Deadline = now.Add(-2*time.Hour).UnixMilli(), now.Add(-late).UnixMilli()
+			requireMayHaveRun(t, asterisque.ErrUnavailable, ask(forged.encode()))
+		}
+		for name := range c.buckets.js.StreamNames(t.Context()).Name() {
+			require.NotContains(t, name, "nobody")
+		}
+	})
 }

@@ -25,99 +25,107 @@ func roomy(c *Config) {
 
 func TestTwoNodesShareTheCallsThatWait(t *testing.T) {
 	t.Parallel()
-	const calls = 60
-	s := newBookings(t)
-	c := s.customer(roomy)
-	var done register
-	var receipts []Receipt
-	for n := range calls {
-		receipts = append(receipts, posts(t, c, n))
-	}
-	// neither ends its first call before both have one
-	var both sync.WaitGroup
-	both.Add(2)
-	for _, id := range []string{"a", "b"} {
-		run, first := done.at(id), new(sync.Once)
-		s.takes(id, func(ctx context.Context, n int) (string, error) {
-			first.Do(func() { both.Done(); both.Wait() })
-			return run(ctx, n)
-		}, roomy, func(c *Config) { c.times.queueRuns = 1 })
-	}
-	for _, r := range receipts {
-		_, err := results(t, c, r)
-		require.NoError(t, err)
-	}
-	done.requireOnce(t, calls)
-	require.Len(t, done.by, 2)
-	require.Eventually(t, func() bool { return waiting(t, c) == 0 }, enough, 2*perLook)
+	bubble(t, func(t *testing.T) {
+		const calls = 60
+		s := newBookings(t)
+		c := s.customer(roomy)
+		var done register
+		var receipts []Receipt
+		for n := range calls {
+			receipts = append(receipts, posts(t, c, n))
+		}
+		// neither ends its first call before both have one
+		var both sync.WaitGroup
+		both.Add(2)
+		for _, id := range []string{"a", "b"} {
+			run, first := done.at(id), new(sync.Once)
+			s.takes(id, func(ctx context.Context, n int) (string, error) {
+				first.Do(func() { both.Done(); both.Wait() })
+				return run(ctx, n)
+			}, roomy, func(c *Config) { c.times.queueRuns = 1 })
+		}
+		for _, r := range receipts {
+			_, err := results(t, c, r)
+			require.NoError(t, err)
+		}
+		done.requireOnce(t, calls)
+		require.Len(t, done.by, 2)
+		require.Eventually(t, func() bool { return waiting(t, c) == 0 }, enough, 2*perLook)
+	})
 }
 
 func TestACallThatIsTakenBackWhileItIsTakenEitherRunsOrDoesNot(t *testing.T) {
 	t.Parallel()
-	const calls = 60
-	s := newBookings(t)
-	c := s.customer(roomy)
-	var done register
-	s.takes("a", done.at("a"), roomy)
-	s.takes("b", done.at("b"), roomy)
-	back := 0
-	for n := range calls {
-		r := posts(t, c, n)
-		err := c.Withdraw(t.Context(), r)
-		_, failed := results(t, c, r)
-		if err == nil {
-			back++
-			require.ErrorIs(t, failed, ErrWithdrawn)
-			require.Zero(t, done.times(n), "it was taken back")
-			continue
+	bubble(t, func(t *testing.T) {
+		const calls = 60
+		s := newBookings(t)
+		c := s.customer(roomy)
+		var done register
+		s.takes("a", done.at("a"), roomy)
+		s.takes("b", done.at("b"), roomy)
+		back := 0
+		for n := range calls {
+			r := posts(t, c, n)
+			err := c.Withdraw(t.Context(), r)
+			_, failed := results(t, c, r)
+			if err == nil {
+				back++
+				require.ErrorIs(t, failed, ErrWithdrawn)
+				require.Zero(t, done.times(n), "it was taken back")
+				continue
+			}
+			require.ErrorIs(t, err, ErrBegun)
+			require.NoError(t, failed)
+			require.Equal(t, 1, done.times(n))
 		}
-		require.ErrorIs(t, err, ErrBegun)
-		require.NoError(t, failed)
-		require.Equal(t, 1, done.times(n))
-	}
-	t.Log(back, "of", calls, "were taken back")
-	require.Eventually(t, func() bool { return waiting(t, c) == 0 }, enough, 2*perLook)
+		t.Log(back, "of", calls, "were taken back")
+		require.Eventually(t, func() bool { return waiting(t, c) == 0 }, enough, 2*perLook)
+	})
 }
 
 func TestACallThatANodeRefusesForNowIsMadeAgainLater(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	c := s.customer()
-	var refused atomic.Int64
-	free := make(chan struct{})
-	s.within = func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
-		select {
-		case <-free:
-			return next(ctx, c)
-		default:
-			refused.Add(1)
-			return c.Refuse(asterisque.ErrOverloaded.Withf("later"))
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		var refused atomic.Int64
+		free := make(chan struct{})
+		s.within = func(ctx context.Context, c *asterisque.Call, next asterisque.Next) error {
+			select {
+			case <-free:
+				return next(ctx, c)
+			default:
+				refused.Add(1)
+				return c.Refuse(asterisque.ErrOverloaded.Withf("later"))
+			}
 		}
-	}
-	s.takes("a", answers("booked"))
-	r, other := posts(t, c, 1), posts(t, c, 2)
-	require.Eventually(t, func() bool { return refused.Load() > 2 }, bookingTime, perLook)
-	require.Eventually(t, func() bool {
-		err := c.Withdraw(t.Context(), other)
-		require.True(t, err == nil || errors.Is(err, ErrBegun), "%v", err)
-		return err == nil
-	}, bookingTime, perLook, "it has not begun, between two attempts")
-	close(free)
-	requireResult(t, "booked", c, r)
-	require.EqualValues(t, 1, s.runs.Load())
+		s.takes("a", answers("booked"))
+		r, other := posts(t, c, 1), posts(t, c, 2)
+		require.Eventually(t, func() bool { return refused.Load() > 2 }, bookingTime, perLook)
+		require.Eventually(t, func() bool {
+			err := c.Withdraw(t.Context(), other)
+			require.True(t, err == nil || errors.Is(err, ErrBegun), "%v", err)
+			return err == nil
+		}, bookingTime, perLook, "it has not begun, between two attempts")
+		close(free)
+		requireResult(t, "booked", c, r)
+		require.EqualValues(t, 1, s.runs.Load())
+	})
 }
 
 func TestTheCallsOfOnePosterLeaveRoomToThoseOfOthers(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	c, other := s.customer(), s.customer(func(c *Config) { c.Identity = "other" })
-	s.takes("a", answers("booked"), func(c *Config) { c.Durable.Calls, c.Durable.Share = 8, 0.25 })
-	for n := range 2 {
-		requireResult(t, "booked", c, posts(t, c, n))
-	}
-	posts(t, c, 3) // waits
-	requireResult(t, "booked", other, posts(t, other, 4))
-	require.EqualValues(t, 3, s.runs.Load())
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c, other := s.customer(), s.customer(func(c *Config) { c.Identity = "other" })
+		s.takes("a", answers("booked"), func(c *Config) { c.Durable.Calls, c.Durable.Share = 8, 0.25 })
+		for n := range 2 {
+			requireResult(t, "booked", c, posts(t, c, n))
+		}
+		posts(t, c, 3) // waits
+		requireResult(t, "booked", other, posts(t, other, 4))
+		require.EqualValues(t, 3, s.runs.Load())
+	})
 }
 
 func TestAHandlerSeesWhoHasPostedItsCall(t *testing.T) {
@@ -132,7 +140,7 @@ func TestAHandlerSeesWhoHasPostedItsCall(t *testing.T) {
 			return "posted", nil
 		}
 		return "called", nil
-	}, func(c *Config) { c.Listen = []string{"tcp://127.0.0.1:0"} })
+	}, func(c *Config) { *c = listening(*c) })
 	requireResult(t, "posted", c, posts(t, c, 1))
 	require.Equal(t, Poster{Identity: "customer", ID: c.ID()}, <-seen)
 	forger := asterisque.NewNode(asterisque.WithID(queuePeerID))
@@ -155,31 +163,33 @@ func TestUrgencyHasThreeClasses(t *testing.T) {
 
 func TestACallThatANodeTakesAsItDrainsIsLeftToOthers(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	f, release := holds("at a")
-	a, c := s.takes("a", f), s.customer()
-	posts(t, c, 1)
-	require.Eventually(t, func() bool { return s.runs.Load() == 1 }, bookingTime, perLook)
-	left := make(chan error, 1)
-	go func() { left <- a.Shutdown(context.Background()) }() // ends once the call is over
-	<-a.Node().Draining()
-	r := posts(t, c, 2)
-	taken, err := a.worker.queue.take(t.Context(), a.nc, 1)
-	require.NoError(t, err)
-	over := make(chan struct{})
-	go func() { // ends when the call is handed back
-		defer close(over)
-		if taken != nil { // else the node itself was faster
-			(&job{worker: a.worker, queue: a.worker.queue, taken: taken}).do()
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		f, release := holds("at a")
+		a, c := s.takes("a", f), s.customer()
+		posts(t, c, 1)
+		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, bookingTime, perLook)
+		left := make(chan error, 1)
+		go func() { left <- a.Shutdown(context.Background()) }() // ends once the call is over
+		<-a.Node().Draining()
+		r := posts(t, c, 2)
+		taken, err := a.worker.queue.take(t.Context(), a.nc, 1)
+		require.NoError(t, err)
+		over := make(chan struct{})
+		go func() { // ends when the call is handed back
+			defer close(over)
+			if taken != nil { // else the node itself was faster
+				(&job{worker: a.worker, queue: a.worker.queue, taken: taken}).do()
+			}
+		}()
+		select {
+		case <-over:
+		case <-time.After(bookingTime):
+			t.Error("the node waits for itself")
 		}
-	}()
-	select {
-	case <-over:
-	case <-time.After(bookingTime):
-		t.Error("the node waits for itself")
-	}
-	release()
-	require.NoError(t, <-left)
-	s.takes("b", answers("at b"))
-	requireResult(t, "at b", c, r)
+		release()
+		require.NoError(t, <-left)
+		s.takes("b", answers("at b"))
+		requireResult(t, "at b", c, r)
+	})
 }

@@ -68,6 +68,7 @@ func (c *Cluster) queueStream(name string, plan Queue) jetstream.StreamConfig {
 		MaxAge:      plan.Longest,
 		Duplicates:  min(plan.Longest, 10*time.Minute),
 		AllowMsgTTL: true,
+		Storage:     c.cfg.times.storage(),
 		Replicas:    c.cfg.Replicas,
 		Metadata:    map[string]string{clusterKey: c.cfg.Cluster},
 	}
@@ -78,7 +79,7 @@ func (c *Cluster) queueStream(name string, plan Queue) jetstream.StreamConfig {
 // that nobody guesses. It has room for the ends of calls that have begun while there was room.
 func (c *Cluster) outcomesStream(bucket string, plan Queue) jetstream.StreamConfig {
 	s := bucketStream(bucket, "outcomes of calls that waited for asterisque nodes", plan.kept(), withReserve(plan.Bytes))
-	s.Replicas = c.cfg.Replicas
+	s.Storage, s.Replicas = c.cfg.times.storage(), c.cfg.Replicas
 	s.Metadata = map[string]string{clusterKey: c.cfg.Cluster}
 	return s
 }

@@ -51,216 +51,242 @@ func requireResult(t testing.TB, want string, c *Cluster, r Receipt) {
 
 func TestCallsThatWaitRunWhenSomebodyComes(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	c := s.customer()
-	r := posts(t, c, 1)
-	require.NoError(t, c.Close())
-	a := s.takes("a", answers("booked"))
-	again := s.customer() // another program of the same identity
-	requireResult(t, "booked", again, r)
-	requireResult(t, "booked", again, r)
-	require.Eventually(t, func() bool { return waiting(t, a) == 0 }, enough, 10*time.Millisecond)
-	require.EqualValues(t, 1, s.runs.Load())
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		r := posts(t, c, 1)
+		require.NoError(t, c.Close())
+		a := s.takes("a", answers("booked"))
+		again := s.customer() // another program of the same identity
+		requireResult(t, "booked", again, r)
+		requireResult(t, "booked", again, r)
+		require.Eventually(t, func() bool { return waiting(t, a) == 0 }, enough, 10*time.Millisecond)
+		require.EqualValues(t, 1, s.runs.Load())
+	})
 }
 
 func TestCallsThatArePostedToThoseWhoAreThereRunAtOnce(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	s.takes("a", answers("booked"))
-	c := s.customer()
-	for n := range 5 {
-		requireResult(t, "booked", c, posts(t, c, n))
-	}
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		s.takes("a", answers("booked"))
+		c := s.customer()
+		for n := range 5 {
+			requireResult(t, "booked", c, posts(t, c, n))
+		}
+	})
 }
 
 func TestTheAbortOfAFunctionIsTheOutcome(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	s.takes("a", func(_ context.Context, n int) (string, error) {
-		if n == 1 {
-			panic("poison")
-		}
-		return "", &asterisque.Abort{Code: 1234, Message: "sold out", Detail: []byte("detail")}
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		s.takes("a", func(_ context.Context, n int) (string, error) {
+			if n == 1 {
+				panic("poison")
+			}
+			return "", &asterisque.Abort{Code: 1234, Message: "sold out", Detail: []byte("detail")}
+		})
+		c := s.customer()
+		_, err := results(t, c, posts(t, c, 1))
+		require.ErrorIs(t, err, asterisque.ErrPanicked)
+		_, err = results(t, c, posts(t, c, 2))
+		var a *asterisque.Abort
+		require.ErrorAs(t, err, &a)
+		require.Equal(t, asterisque.Code(1234), a.Code)
+		require.Equal(t, "detail", string(a.Detail))
+		r, err := c.Post(t.Context(), "orders", 999, nil)
+		require.NoError(t, err)
+		_, err = c.Result(t.Context(), r)
+		require.ErrorIs(t, err, asterisque.ErrNoFunction)
 	})
-	c := s.customer()
-	_, err := results(t, c, posts(t, c, 1))
-	require.ErrorIs(t, err, asterisque.ErrPanicked)
-	_, err = results(t, c, posts(t, c, 2))
-	var a *asterisque.Abort
-	require.ErrorAs(t, err, &a)
-	require.Equal(t, asterisque.Code(1234), a.Code)
-	require.Equal(t, "detail", string(a.Detail))
-	r, err := c.Post(t.Context(), "orders", 999, nil)
-	require.NoError(t, err)
-	_, err = c.Result(t.Context(), r)
-	require.ErrorIs(t, err, asterisque.ErrNoFunction)
 }
 
 func TestUrgentCallsAreTakenFirst(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	c := s.customer()
-	var mu sync.Mutex
-	var order []int // guarded by mu
-	last := []Receipt{
-		posts(t, c, 2, WithUrgency(-1)), posts(t, c, 1), posts(t, c, 0, WithUrgency(1)),
-	}
-	s.takes("a", func(_ context.Context, n int) (string, error) {
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		var mu sync.Mutex
+		var order []int // guarded by mu
+		last := []Receipt{
+			posts(t, c, 2, WithUrgency(-1)), posts(t, c, 1), posts(t, c, 0, WithUrgency(1)),
+		}
+		s.takes("a", func(_ context.Context, n int) (string, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			order = append(order, n)
+			return "", nil
+		}, func(c *Config) { c.times.queueRuns = 1 })
+		for _, r := range last {
+			requireResult(t, "", c, r)
+		}
 		mu.Lock()
 		defer mu.Unlock()
-		order = append(order, n)
-		return "", nil
-	}, func(c *Config) { c.times.queueRuns = 1 })
-	for _, r := range last {
-		requireResult(t, "", c, r)
-	}
-	mu.Lock()
-	defer mu.Unlock()
-	require.Equal(t, []int{0, 1, 2}, order)
+		require.Equal(t, []int{0, 1, 2}, order)
+	})
 }
 
 func TestACallExpiresThatNobodyRuns(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	c := s.customer()
-	_, err := results(t, c, posts(t, c, 1, WithDeadline(time.Now().Add(2*time.Second))))
-	require.ErrorIs(t, err, asterisque.ErrExpired)
-	s.takes("a", answers("late"))
-	requireResult(t, "late", c, posts(t, c, 2))
-	require.EqualValues(t, 1, s.runs.Load())
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		_, err := results(t, c, posts(t, c, 1, WithDeadline(time.Now().Add(2*time.Second))))
+		require.ErrorIs(t, err, asterisque.ErrExpired)
+		s.takes("a", answers("late"))
+		requireResult(t, "late", c, posts(t, c, 2))
+		require.EqualValues(t, 1, s.runs.Load())
+	})
 }
 
 func TestACallIsTakenBackUntilItBegins(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	c := s.customer()
-	r := posts(t, c, 1)
-	require.NoError(t, c.Withdraw(t.Context(), r))
-	require.NoError(t, c.Withdraw(t.Context(), r))
-	require.Zero(t, waiting(t, c))
-	_, err := results(t, c, r)
-	require.ErrorIs(t, err, ErrWithdrawn)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		c := s.customer()
+		r := posts(t, c, 1)
+		require.NoError(t, c.Withdraw(t.Context(), r))
+		require.NoError(t, c.Withdraw(t.Context(), r))
+		require.Zero(t, waiting(t, c))
+		_, err := results(t, c, r)
+		require.ErrorIs(t, err, ErrWithdrawn)
 
-	f, release := holds("booked")
-	s.takes("a", f)
-	r = posts(t, c, 2)
-	require.Eventually(t, func() bool { return s.runs.Load() == 1 }, enough, time.Millisecond)
-	require.ErrorIs(t, c.Withdraw(t.Context(), r), ErrBegun)
-	release()
-	requireResult(t, "booked", c, r)
-	require.ErrorIs(t, c.Withdraw(t.Context(), r), ErrBegun)
+		f, release := holds("booked")
+		s.takes("a", f)
+		r = posts(t, c, 2)
+		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, enough, time.Millisecond)
+		require.ErrorIs(t, c.Withdraw(t.Context(), r), ErrBegun)
+		release()
+		requireResult(t, "booked", c, r)
+		require.ErrorIs(t, c.Withdraw(t.Context(), r), ErrBegun)
+	})
 }
 
 func TestOnlyTheIdentityThatPostedGetsTheResult(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	s.takes("a", answers("booked"))
-	c := s.customer()
-	r := posts(t, c, 1)
-	requireResult(t, "booked", c, r)
-	other := s.customer(func(c *Config) { c.Identity = "other" })
-	_, err := results(t, other, r)
-	require.ErrorIs(t, err, ErrNotYours)
-	require.ErrorIs(t, err, asterisque.ErrUnauthorized)
-	require.ErrorIs(t, other.Withdraw(t.Context(), r), ErrNotYours)
-	forged, err := r.parse()
-	require.NoError(t, err)
-	forged.Owner = "other"
-	_, err = results(t, other, forged.encode())
-	require.ErrorIs(t, err, ErrNotYours)
-	_, err = c.Result(t.Context(), "nothing")
-	require.ErrorIs(t, err, asterisque.ErrBadParams)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		s.takes("a", answers("booked"))
+		c := s.customer()
+		r := posts(t, c, 1)
+		requireResult(t, "booked", c, r)
+		other := s.customer(func(c *Config) { c.Identity = "other" })
+		_, err := results(t, other, r)
+		require.ErrorIs(t, err, ErrNotYours)
+		require.ErrorIs(t, err, asterisque.ErrUnauthorized)
+		require.ErrorIs(t, other.Withdraw(t.Context(), r), ErrNotYours)
+		forged, err := r.parse()
+		require.NoError(t, err)
+		forged.Owner = "other"
+		_, err = results(t, other, forged.encode())
+		require.ErrorIs(t, err, ErrNotYours)
+		_, err = c.Result(t.Context(), "nothing")
+		require.ErrorIs(t, err, asterisque.ErrBadParams)
+	})
 }
 
 func TestMessagesThatAreNoCallsAreDropped(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	a := s.takes("a", answers("booked"))
-	for _, text := range []string{"", "garbage", "{}", `{"v":1,"key":"AAAA"}`, `{"v":0}`} {
-		_, err := a.buckets.js.Publish(t.Context(), a.queueSubject("orders")+".1", []byte(text))
-		require.NoError(t, err)
-	}
-	c := s.customer()
-	requireResult(t, "booked", c, posts(t, c, 1))
-	require.Eventually(t, func() bool { return waiting(t, c) == 0 }, enough, 10*time.Millisecond)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		a := s.takes("a", answers("booked"))
+		for _, text := range []string{"", "garbage", "{}", `{"v":1,"key":"AAAA"}`, `{"v":0}`} {
+			_, err := a.buckets.js.Publish(t.Context(), a.queueSubject("orders")+".1", []byte(text))
+			require.NoError(t, err)
+		}
+		c := s.customer()
+		requireResult(t, "booked", c, posts(t, c, 1))
+		require.Eventually(t, func() bool { return waiting(t, c) == 0 }, enough, 10*time.Millisecond)
+	})
 }
 
 func TestACallOfANewerNodeWaitsForANodeThatReadsIt(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	a, c := s.takes("a", answers("booked")), s.customer()
-	_, err := a.buckets.js.Publish(t.Context(), a.queueSubject("orders")+".0", []byte(`{"v":2,"key":7}`))
-	require.NoError(t, err)
-	requireResult(t, "booked", c, posts(t, c, 1))
-	require.Eventually(t, func() bool {
-		on, err := a.js(t).Consumer(t.Context(), "asterisque_main_queue_orders", queueConsumer(0))
-		return err == nil && on.CachedInfo().Delivered.Consumer > 0
-	}, enough, perLook, "it is handed out")
-	require.Eventually(t, func() bool { return waiting(t, c) == 1 }, enough, perLook)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		a, c := s.takes("a", answers("booked")), s.customer()
+		_, err := a.buckets.js.Publish(t.Context(), a.queueSubject("orders")+".0", []byte(`{"v":2,"key":7}`))
+		require.NoError(t, err)
+		requireResult(t, "booked", c, posts(t, c, 1))
+		require.Eventually(t, func() bool {
+			on, err := a.js(t).Consumer(t.Context(), "asterisque_main_queue_orders", queueConsumer(0))
+			return err == nil && on.CachedInfo().Delivered.Consumer > 0
+		}, enough, perLook, "it is handed out")
+		require.Eventually(t, func() bool { return waiting(t, c) == 1 }, enough, perLook)
+	})
 }
 
 func TestACallRunsOnceThoughItIsHandedOutAgain(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	a := s.takes("a", answers("booked"))
-	c := s.customer()
-	r := posts(t, c, 1)
-	requireResult(t, "booked", c, r)
-	p, err := r.parse()
-	require.NoError(t, err)
-	q, err := c.queueOf(t.Context(), "orders")
-	require.NoError(t, err)
-	o, err := q.outcome(t.Context(), p.Key)
-	require.NoError(t, err)
-	o.State, o.body = outcomeBegun, nil // as if the outcome had not been written
-	require.NoError(t, q.replace(t.Context(), p.Key, o))
-	m := &posted{Version: postedVersion, Key: p.Key, Owner: p.Owner, Function: book.Number(), Codec: queueCodec.Name(), Deadline: p.Deadline}
-	m.params, err = queueCodec.Append(nil, 1)
-	require.NoError(t, err)
-	require.NoError(t, a.nc.PublishMsg(&nats.Msg{Subject: q.subject + ".1", Data: m.encode()}))
-	requireResult(t, "booked", c, r)
-	require.EqualValues(t, 1, s.runs.Load())
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		a := s.takes("a", answers("booked"))
+		c := s.customer()
+		r := posts(t, c, 1)
+		requireResult(t, "booked", c, r)
+		p, err := r.parse()
+		require.NoError(t, err)
+		q, err := c.queueOf(t.Context(), "orders")
+		require.NoError(t, err)
+		o, err := q.outcome(t.Context(), p.Key)
+		require.NoError(t, err)
+		o.State, o.body = outcomeBegun, nil // as if the outcome had not been written
+		require.NoError(t, q.replace(t.Context(), p.Key, o))
+		m := &posted{Version: postedVersion, Key: p.Key, Owner: p.Owner, Function: book.Number(), Codec: queueCodec.Name(), Deadline: p.Deadline}
+		m.params, err = queueCodec.Append(nil, 1)
+		require.NoError(t, err)
+		require.NoError(t, a.nc.PublishMsg(&nats.Msg{Subject: q.subject + ".1", Data: m.encode()}))
+		requireResult(t, "booked", c, r)
+		require.EqualValues(t, 1, s.runs.Load())
+	})
 }
 
 func TestNATSIsStartedAgainWhileCallsWait(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	s := &bookings{t: t, b: start(t, broker.Config{Dir: dir})}
-	a, c := s.takes("a", answers("booked")), s.customer()
-	requireResult(t, "booked", c, posts(t, c, 1))
-	again := restarted(s.b, dir)
-	require.NoError(t, s.b.Close())
-	start(t, again)
-	require.Eventually(t, func() bool { return a.nc.IsConnected() && c.nc.IsConnected() }, enough, time.Millisecond)
-	requireResult(t, "booked", c, posts(t, c, 2))
+	bubble(t, func(t *testing.T) {
+		dir := t.TempDir()
+		s := &bookings{t: t, b: start(t, broker.Config{Dir: dir})}
+		a, c := s.takes("a", answers("booked")), s.customer()
+		requireResult(t, "booked", c, posts(t, c, 1))
+		again := restarted(s.b, dir)
+		require.NoError(t, s.b.Close())
+		start(t, again)
+		require.Eventually(t, func() bool { return a.nc.IsConnected() && c.nc.IsConnected() }, enough, time.Millisecond)
+		requireResult(t, "booked", c, posts(t, c, 2))
+	})
 }
 
 func TestANodeThatDrainsFinishesAndLeavesTheRest(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	f, release := holds("at a")
-	a, c := s.takes("a", f), s.customer()
-	r := posts(t, c, 1)
-	require.Eventually(t, func() bool { return s.runs.Load() == 1 }, enough, time.Millisecond)
-	left := make(chan error, 1)
-	go func() { left <- a.Shutdown(context.Background()) }() // ends once the call is over
-	<-a.Node().Draining()
-	later := posts(t, c, 2)
-	release()
-	require.NoError(t, <-left)
-	requireResult(t, "at a", c, r)
-	s.takes("b", answers("at b"))
-	requireResult(t, "at b", c, later)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		f, release := holds("at a")
+		a, c := s.takes("a", f), s.customer()
+		r := posts(t, c, 1)
+		require.Eventually(t, func() bool { return s.runs.Load() == 1 }, enough, time.Millisecond)
+		left := make(chan error, 1)
+		go func() { left <- a.Shutdown(context.Background()) }() // ends once the call is over
+		<-a.Node().Draining()
+		later := posts(t, c, 2)
+		release()
+		require.NoError(t, <-left)
+		requireResult(t, "at a", c, r)
+		s.takes("b", answers("at b"))
+		requireResult(t, "at b", c, later)
+	})
 }
 
 func TestANodeDoesNotJoinAQueueOfOtherLimits(t *testing.T) {
 	t.Parallel()
-	s := newBookings(t)
-	posts(t, s.customer(), 1)
-	cfg := queueing(config(s.b, "orders", "a"))
-	cfg.Queue.Calls = 9
-	_, err := Join(t.Context(), cfg)
-	var differs *BucketError
-	require.ErrorAs(t, err, &differs)
-	require.Equal(t, "number of calls", differs.What)
+	bubble(t, func(t *testing.T) {
+		s := newBookings(t)
+		posts(t, s.customer(), 1)
+		cfg := queueing(config(s.b, "orders", "a"))
+		cfg.Queue.Calls = 9
+		_, err := Join(t.Context(), cfg)
+		var differs *BucketError
+		require.ErrorAs(t, err, &differs)
+		require.Equal(t, "number of calls", differs.What)
+	})
 }

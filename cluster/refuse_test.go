@@ -18,56 +18,61 @@ import (
 
 func TestANameIsThatOfOneIdentity(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	of := func(identity, id string) Config {
-		cfg := config(b, "orders", id)
-		cfg.Identity = identity
-		return cfg
-	}
-	a := joined(t, of("orders.example.org", "a"))
-	_, err := Join(t.Context(), of("rogue.example.org", "b"))
-	require.ErrorIs(t, err, ErrNameTaken)
-	require.ErrorContains(t, err, `orders is that of "orders.example.org", whose node a is there since`)
-	require.ErrorContains(t, err, `this node's Config.Identity is "rogue.example.org"`)
-	all, err := a.Members(t.Context(), "orders")
-	require.NoError(t, err)
-	require.Len(t, all, 1)
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		of := func(identity, id string) Config {
+			cfg := config(b, "orders", id)
+			cfg.Identity = identity
+			return cfg
+		}
+		a := joined(t, of("orders.example.org", "a"))
+		_, err := Join(t.Context(), of("rogue.example.org", "b"))
+		require.ErrorIs(t, err, ErrNameTaken)
+		require.ErrorContains(t, err, `orders is that of "orders.example.org", whose node a is there since`)
+		require.ErrorContains(t, err, `this node's Config.Identity is "rogue.example.org"`)
+		all, err := a.Members(t.Context(), "orders")
+		require.NoError(t, err)
+		require.Len(t, all, 1)
 
-	joined(t, of("orders.example.org", "c")).Close()
-	require.NoError(t, a.Close())
-	joined(t, of("rogue.example.org", "b")) // nobody has the name any more
-	_, err = Join(t.Context(), of("orders.example.org", "a"))
-	require.ErrorIs(t, err, ErrNameTaken)
+		joined(t, of("orders.example.org", "c")).Close()
+		require.NoError(t, a.Close())
+		joined(t, of("rogue.example.org", "b")) // nobody has the name any more
+		_, err = Join(t.Context(), of("orders.example.org", "a"))
+		require.ErrorIs(t, err, ErrNameTaken)
+	})
 }
 
 func TestOfTwoIdentitiesThatJoinAtOnceOneHasTheName(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	for range 10 {
-		errs := make(chan error, 2)
-		all := make(chan *Cluster, 2)
-		for _, who := range []string{"a", "b"} {
-			go func() { // ends with Join
-				cfg := config(b, "orders", who)
-				cfg.Identity = who
-				c, err := Join(context.Background(), cfg)
-				if err == nil {
-					all <- c
-				}
-				errs <- err
-			}()
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		for range 10 {
+			errs := make(chan error, 2)
+			all := make(chan *Cluster, 2)
+			for _, who := range []string{"a", "b"} {
+				go func() { // ends with Join
+					cfg := config(b, "orders", who)
+					cfg.Identity = who
+					c, err := Join(context.Background(), cfg)
+					if err == nil {
+						all <- c
+					}
+					errs <- err
+				}()
+			}
+			first, second := <-errs, <-errs
+			require.False(t, first == nil && second == nil, "both have the name")
+			for len(all) > 0 {
+				(<-all).Close()
+			}
 		}
-		first, second := <-errs, <-errs
-		require.False(t, first == nil && second == nil, "both have the name")
-		for len(all) > 0 {
-			(<-all).Close()
-		}
-	}
+	})
 }
 
 func TestWhatJoinCannotDoItSays(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
+		dials  bool // it needs addresses in truth
 		server func(o *server.Options)
 		config func(c *Config)
 		err    error  // nil: any
@@ -76,7 +81,7 @@ func TestWhatJoinCannotDoItSays(t *testing.T) {
 		"no JetStream": {server: func(o *server.Options) { o.JetStream = false }, err: ErrNoJetStream, text: "JetStream is not enabled"},
 		"a small max_payload": {server: func(o *server.Options) { o.MaxPayload = 1024 },
 			text: "max_payload of the NATS server is 1024 bytes, and a Wire needs 20480 at least; raise max_payload"},
-		"no server":                  {config: func(c *Config) { c.NATS = "nats://127.0.0.1:1" }, text: "connecting to NATS"},
+		"no server":                  {dials: true, config: func(c *Config) { c.NATS = "nats://127.0.0.1:1" }, text: "connecting to NATS"},
 		"no URL":                     {config: func(c *Config) { c.NATS = "nats://[" }, text: "connecting to NATS"},
 		"a bad name":                 {config: func(c *Config) { c.Name = "or.ders" }, text: `Config.Name is "or.ders": it has 1 to 64 letters`},
 		"a long id":                  {config: func(c *Config) { c.ID = strings.Repeat("a", 65) }, text: "Config.ID"},
@@ -86,33 +91,41 @@ func TestWhatJoinCannotDoItSays(t *testing.T) {
 		"no name, and an address":    {config: func(c *Config) { c.Name = ""; c.Listen = []string{"tcp://127.0.0.1:0"} }, text: "Config.Name is empty"},
 		"no such scheme":             {config: func(c *Config) { c.Addresses = []string{"pigeon://roof"} }, err: wire.ErrURL, text: "pigeon"},
 		"nine addresses":             {config: func(c *Config) { c.Addresses = make([]string, 9) }, text: "there are 9 addresses, and at most 8"},
-		"an address for nobody":      {config: func(c *Config) { c.Listen = []string{"tcp://0.0.0.0:0"} }, text: "others cannot dial: say in Config.Addresses"},
-		"an address that is in use":  {config: func(c *Config) { c.Listen = []string{strings.Replace(c.NATS, "nats:", "tcp:", 1)} }, text: "in use"},
+		"an address for nobody":      {dials: true, config: func(c *Config) { c.Listen = []string{"tcp://0.0.0.0:0"} }, text: "others cannot dial: say in Config.Addresses"},
+		"an address that is in use":  {dials: true, config: func(c *Config) { c.Listen = []string{strings.Replace(c.NATS, "nats:", "tcp:", 1)} }, text: "in use"},
 		"much metadata":              {config: func(c *Config) { c.Metadata = map[string]string{"k": strings.Repeat("v", mostMetadata)} }, text: "Config.Metadata has 4097 bytes, and 4096 are allowed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cfg := config(start(t, broker.Config{Change: test.server}), "orders", "a")
-			if test.config != nil {
-				test.config(&cfg)
+			run := bubble
+			if test.dials {
+				run = func(t *testing.T, f func(t *testing.T)) { f(t) }
 			}
-			c, err := Join(t.Context(), cfg)
-			require.Nil(t, c)
-			require.ErrorContains(t, err, test.text)
-			if test.err != nil {
-				require.ErrorIs(t, err, test.err)
-			}
+			run(t, func(t *testing.T) {
+				cfg := config(start(t, broker.Config{Change: test.server}), "orders", "a")
+				if test.config != nil {
+					test.config(&cfg)
+				}
+				c, err := Join(t.Context(), cfg)
+				require.Nil(t, c)
+				require.ErrorContains(t, err, test.text)
+				if test.err != nil {
+					require.ErrorIs(t, err, test.err)
+				}
+			})
 		})
 	}
 }
 
 func TestAPayloadErrorSaysHowMuchIsNeeded(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{Change: func(o *server.Options) { o.MaxPayload = 600 }})
-	_, err := Join(t.Context(), config(b, "orders", "a"))
-	var small *natswire.PayloadError
-	require.ErrorAs(t, err, &small)
-	require.EqualValues(t, 600, small.Limit)
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{Change: func(o *server.Options) { o.MaxPayload = 600 }})
+		_, err := Join(t.Context(), config(b, "orders", "a"))
+		var small *natswire.PayloadError
+		require.ErrorAs(t, err, &small)
+		require.EqualValues(t, 600, small.Limit)
+	})
 }
 
 func TestABucketWithOtherLimitsIsAnError(t *testing.T) {
@@ -127,17 +140,19 @@ func TestABucketWithOtherLimitsIsAnError(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := start(t, broker.Config{})
-			made := jetstream.KeyValueConfig{Bucket: "asterisque_main_alive", TTL: lifeTime, Metadata: map[string]string{clusterKey: "asterisque"}}
-			test.change(&made)
-			c := joined(t, prefixed(config(b, "other", "o"), "other"))
-			_, err := c.js(t).CreateKeyValue(t.Context(), made)
-			require.NoError(t, err)
-			_, err = Join(t.Context(), config(b, "orders", "a"))
-			var other *BucketError
-			require.ErrorAs(t, err, &other)
-			require.Equal(t, []string{"asterisque_main_alive", test.what, test.have}, []string{other.Bucket, other.What, other.Have})
-			require.ErrorContains(t, err, "change it, or delete it")
+			bubble(t, func(t *testing.T) {
+				b := start(t, broker.Config{})
+				made := jetstream.KeyValueConfig{Bucket: "asterisque_main_alive", TTL: lifeTime, Metadata: map[string]string{clusterKey: "asterisque"}}
+				test.change(&made)
+				c := joined(t, prefixed(config(b, "other", "o"), "other"))
+				_, err := c.js(t).CreateKeyValue(t.Context(), made)
+				require.NoError(t, err)
+				_, err = Join(t.Context(), config(b, "orders", "a"))
+				var other *BucketError
+				require.ErrorAs(t, err, &other)
+				require.Equal(t, []string{"asterisque_main_alive", test.what, test.have}, []string{other.Bucket, other.What, other.Have})
+				require.ErrorContains(t, err, "change it, or delete it")
+			})
 		})
 	}
 }
@@ -149,41 +164,47 @@ func prefixed(cfg Config, prefix string) Config {
 
 func TestTwoClustersDoNotShareAPrefixByAccident(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	in := func(cluster string, cfg Config) Config { cfg.Cluster = cluster; return cfg }
-	joined(t, in("production", config(b, "orders", "a")))
-	_, err := Join(t.Context(), in("staging", config(b, "orders", "b")))
-	require.ErrorIs(t, err, ErrOtherCluster)
-	require.ErrorContains(t, err, `that of the cluster "production", and this node is to join "staging"`)
-	c := joined(t, prefixed(in("staging", config(b, "orders", "b")), "staging"))
-	answering(t, callerOf(t, c, "orders"), "b")
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		in := func(cluster string, cfg Config) Config { cfg.Cluster = cluster; return cfg }
+		joined(t, in("production", config(b, "orders", "a")))
+		_, err := Join(t.Context(), in("staging", config(b, "orders", "b")))
+		require.ErrorIs(t, err, ErrOtherCluster)
+		require.ErrorContains(t, err, `that of the cluster "production", and this node is to join "staging"`)
+		c := joined(t, prefixed(in("staging", config(b, "orders", "b")), "staging"))
+		answering(t, callerOf(t, c, "orders"), "b")
+	})
 }
 
 func TestASessionThatMayBeResumedIsNotLetThroughNATSInTheOpen(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	_, err := Join(t.Context(), config(b, "orders", "a"), asterisque.WithResume(asterisque.Resume{For: time.Minute}))
-	require.ErrorContains(t, err, "PlainCredentials")
-	plain := asterisque.WithAccess(asterisque.Access{PlainCredentials: true})
-	c, err := Join(t.Context(), config(b, "orders", "a"), asterisque.WithResume(asterisque.Resume{For: time.Minute}), plain)
-	require.NoError(t, err)
-	require.NoError(t, c.Close())
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		_, err := Join(t.Context(), config(b, "orders", "a"), asterisque.WithResume(asterisque.Resume{For: time.Minute}))
+		require.ErrorContains(t, err, "PlainCredentials")
+		plain := asterisque.WithAccess(asterisque.Access{PlainCredentials: true})
+		c, err := Join(t.Context(), config(b, "orders", "a"), asterisque.WithResume(asterisque.Resume{For: time.Minute}), plain)
+		require.NoError(t, err)
+		require.NoError(t, c.Close())
+	})
 }
 
 func TestEntriesOfSomebodyWhoWritesWhatHeLikesAreIgnored(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	c := joined(t, config(b, "orders", "a"))
-	for key, value := range map[string]string{
-		"orders.x": "no JSON", "orders.y": `{"name":"orders","id":"other"}`, "orders.z": `{"name":5}`,
-		"orders.v": `{"name":"orders","id":"v","addresses":["a","b","c","d","e","f","g","h","i"]}`,
-		"orders.w": `{"name":"orders","id":"w","addresses":["pigeon://roof","tcp://","%"],"metadata":{"a":"b"}}`,
-	} {
-		_, err := c.buckets.nodes.PutString(t.Context(), key, value)
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		c := joined(t, config(b, "orders", "a"))
+		for key, value := range map[string]string{
+			"orders.x": "no JSON", "orders.y": `{"name":"orders","id":"other"}`, "orders.z": `{"name":5}`,
+			"orders.v": `{"name":"orders","id":"v","addresses":["a","b","c","d","e","f","g","h","i"]}`,
+			"orders.w": `{"name":"orders","id":"w","addresses":["pigeon://roof","tcp://","%"],"metadata":{"a":"b"}}`,
+		} {
+			_, err := c.buckets.nodes.PutString(t.Context(), key, value)
+			require.NoError(t, err)
+		}
+		all, err := c.Members(t.Context(), "orders")
 		require.NoError(t, err)
-	}
-	all, err := c.Members(t.Context(), "orders")
-	require.NoError(t, err)
-	require.Len(t, all, 2, "w says nothing that is wrong, and cannot be reached")
-	answering(t, callerOf(t, c, "orders"), "a")
+		require.Len(t, all, 2, "w says nothing that is wrong, and cannot be reached")
+		answering(t, callerOf(t, c, "orders"), "a")
+	})
 }

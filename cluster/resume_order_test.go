@@ -47,28 +47,30 @@ func crosses(ctx context.Context, n int, send func(context.Context, int) error, 
 
 func TestNothingIsLostDoubledOrReorderedWhileAPeerGoesFromNodeToNode(t *testing.T) {
 	t.Parallel()
-	const numbers, each = 5000, 250
-	svc := asterisque.NewService()
-	crossing.Handle(svc, func(ctx context.Context, n int, p *asterisque.Pipe[int, int]) (int, error) {
-		return n, crosses(ctx, n, p.Send, p.Recv, func(int) {})
-	})
-	b, nodes, balance := start(t, broker.Config{}), []*Cluster(nil), new(balancer)
-	for _, id := range []string{"a", "b", "c"} {
-		cfg := anywhere(config(b, "orders", id))
-		nodes = append(nodes, joined(t, cfg, append(resuming, asterisque.WithService(svc))...))
-	}
-	conn := balance.connect(t, nodes[0])
-	first := conn.Session()
-	call, err := crossing.Open(t.Context(), conn, numbers)
-	require.NoError(t, err)
-	require.NoError(t, crosses(t.Context(), numbers, call.Send, call.Recv, func(i int) {
-		if i%each == 0 {
-			balance.lead(nodes[i/each%3])
+	bubble(t, func(t *testing.T) {
+		const numbers, each = 5000, 250
+		svc := asterisque.NewService()
+		crossing.Handle(svc, func(ctx context.Context, n int, p *asterisque.Pipe[int, int]) (int, error) {
+			return n, crosses(ctx, n, p.Send, p.Recv, func(int) {})
+		})
+		b, nodes, balance := start(t, broker.Config{}), []*Cluster(nil), new(balancer)
+		for _, id := range []string{"a", "b", "c"} {
+			cfg := anywhere(config(b, "orders", id))
+			nodes = append(nodes, joined(t, cfg, append(resuming, asterisque.WithService(svc))...))
 		}
-	}))
-	_, err = call.Result(t.Context())
-	require.NoError(t, err)
-	require.Same(t, first, conn.Session())
-	require.Empty(t, nodes[1].Node().Sessions())
-	require.Empty(t, nodes[2].Node().Sessions())
+		conn := balance.connect(t, nodes[0])
+		first := conn.Session()
+		call, err := crossing.Open(t.Context(), conn, numbers)
+		require.NoError(t, err)
+		require.NoError(t, crosses(t.Context(), numbers, call.Send, call.Recv, func(i int) {
+			if i%each == 0 {
+				balance.lead(nodes[i/each%3])
+			}
+		}))
+		_, err = call.Result(t.Context())
+		require.NoError(t, err)
+		require.Same(t, first, conn.Session())
+		require.Empty(t, nodes[1].Node().Sessions())
+		require.Empty(t, nodes[2].Node().Sessions())
+	})
 }

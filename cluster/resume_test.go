@@ -5,8 +5,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
-	"net"
-	"strings"
+	"io"
 	"sync"
 	"testing"
 	"time"
@@ -30,7 +29,7 @@ var resuming = []asterisque.Option{
 // anywhere lets a node take the sessions of its name, and listen.
 func anywhere(cfg Config) Config {
 	cfg.ResumeAnywhere = true
-	cfg.Listen = []string{"tcp://127.0.0.1:0"}
+	cfg = listening(cfg)
 	if cfg.TLS != nil {
 		cfg.Listen = []string{"tls://127.0.0.1:0"}
 	}
@@ -42,35 +41,33 @@ type balancer struct {
 	tls *tls.Config // nil: none; fixed
 
 	mu   sync.Mutex
-	to   string   // guarded by mu, as conn
-	conn net.Conn // the latest
+	to   string    // guarded by mu, as conn
+	conn io.Closer // the latest
 }
 
 func (b *balancer) dial(ctx context.Context) (wire.Wire, error) {
 	b.mu.Lock()
 	to := b.to
 	b.mu.Unlock()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", to)
+	secure := b.tls.Clone() // nil of nil
+	if secure != nil {
+		secure.ServerName = "orders"
+	}
+	w, err := wire.Dial(ctx, to, wire.Options{TLS: secure})
 	if err != nil {
 		return nil, err
 	}
 	b.mu.Lock()
-	b.conn = conn
+	b.conn = w
 	b.mu.Unlock()
-	if b.tls == nil {
-		return wire.FromConn(conn), nil
-	}
-	secure := b.tls.Clone()
-	secure.ServerName, secure.NextProtos = "orders", []string{"asterisque/1"}
-	return wire.FromConn(tls.Client(conn, secure)), nil
+	return w, nil
 }
 
 // lead cuts the connection, and lets the next one reach c.
 func (b *balancer) lead(c *Cluster) {
-	url := c.self.self.Addresses[0]
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.to = url[strings.Index(url, "//")+2:]
+	b.to = c.self.self.Addresses[0]
 	if b.conn != nil {
 		b.conn.Close()
 	}
@@ -141,51 +138,57 @@ func TestAPeerGoesOnWithItsSessionAtAnyNodeOfTheName(t *testing.T) {
 
 func TestASessionWhoseNodeIsGoneEndsAtOnce(t *testing.T) {
 	t.Parallel()
-	b, balance := start(t, broker.Config{}), new(balancer)
-	gone := joined(t, anywhere(config(b, "orders", "a")), resuming...)
-	there := joined(t, anywhere(config(b, "orders", "b")), resuming...)
-	conn := balance.connect(t, gone)
-	call := running(t, conn)
-	require.NoError(t, gone.Close())
-	balance.lead(there)
-	_, err := call.Result(t.Context())
-	require.Error(t, err)
-	require.False(t, asterisque.Repeatable(err))
-	require.Equal(t, "b", ask(t, conn))
+	bubble(t, func(t *testing.T) {
+		b, balance := start(t, broker.Config{}), new(balancer)
+		gone := joined(t, anywhere(config(b, "orders", "a")), resuming...)
+		there := joined(t, anywhere(config(b, "orders", "b")), resuming...)
+		conn := balance.connect(t, gone)
+		call := running(t, conn)
+		require.NoError(t, gone.Close())
+		balance.lead(there)
+		_, err := call.Result(t.Context())
+		require.Error(t, err)
+		require.False(t, asterisque.Repeatable(err))
+		require.Equal(t, "b", ask(t, conn))
+	})
 }
 
 func TestTheRecordOfAnEarlierLifeOfANodeIsNoHindrance(t *testing.T) {
 	t.Parallel()
-	b, balance := start(t, broker.Config{}), new(balancer)
-	cfg := anywhere(config(b, "orders", "a"))
-	first := joined(t, cfg, resuming...)
-	there := joined(t, anywhere(config(b, "orders", "b")), resuming...)
-	conn := balance.connect(t, first)
-	old := conn.Session()
-	first.nc.Close() // so that the record stays
-	require.NoError(t, first.Close())
-	joined(t, cfg, resuming...)
-	balance.lead(there)
-	soonAnswers(t, conn, "b")
-	require.NotSame(t, old, conn.Session())
+	bubble(t, func(t *testing.T) {
+		b, balance := start(t, broker.Config{}), new(balancer)
+		cfg := anywhere(config(b, "orders", "a"))
+		first := joined(t, cfg, resuming...)
+		there := joined(t, anywhere(config(b, "orders", "b")), resuming...)
+		conn := balance.connect(t, first)
+		old := conn.Session()
+		first.nc.Close() // so that the record stays
+		require.NoError(t, first.Close())
+		joined(t, cfg, resuming...)
+		balance.lead(there)
+		soonAnswers(t, conn, "b")
+		require.NotSame(t, old, conn.Session())
+	})
 }
 
 func TestAPeerThatComesBackWhileNATSIsAwayGoesOnWhenItIsBack(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	b, balance := start(t, broker.Config{Dir: dir}), new(balancer)
-	has := joined(t, anywhere(config(b, "orders", "a")), resuming...)
-	there := joined(t, anywhere(config(b, "orders", "b")), resuming...)
-	conn := balance.connect(t, has)
-	first, call := conn.Session(), running(t, conn)
-	again := restarted(b, dir)
-	require.NoError(t, b.Close())
-	balance.lead(there)
-	start(t, again)
-	require.NoError(t, call.Send(t.Context(), struct{}{}))
-	_, err := call.Result(t.Context())
-	require.NoError(t, err)
-	require.Same(t, first, conn.Session())
+	bubble(t, func(t *testing.T) {
+		dir := t.TempDir()
+		b, balance := start(t, broker.Config{Dir: dir}), new(balancer)
+		has := joined(t, anywhere(config(b, "orders", "a")), resuming...)
+		there := joined(t, anywhere(config(b, "orders", "b")), resuming...)
+		conn := balance.connect(t, has)
+		first, call := conn.Session(), running(t, conn)
+		again := restarted(b, dir)
+		require.NoError(t, b.Close())
+		balance.lead(there)
+		start(t, again)
+		require.NoError(t, call.Send(t.Context(), struct{}{}))
+		_, err := call.Result(t.Context())
+		require.NoError(t, err)
+		require.Same(t, first, conn.Session())
+	})
 }
 
 func TestSessionsAreFoundThatNATSDidNotKnowOf(t *testing.T) {
@@ -198,48 +201,53 @@ func TestSessionsAreFoundThatNATSDidNotKnowOf(t *testing.T) {
 		"it has lost all":             {"", true},
 	} {
 		t.Run(how, func(t *testing.T) {
-			b, balance := start(t, broker.Config{Dir: test.dir}), new(balancer)
-			has := joined(t, brief(anywhere(config(b, "orders", "a"))), resuming...)
-			there := joined(t, brief(anywhere(config(b, "orders", "b"))), resuming...)
-			var conn *asterisque.Connection
-			if test.before {
-				conn = balance.connect(t, has)
-			}
-			again := restarted(b, test.dir)
-			require.NoError(t, b.Close())
-			if !test.before {
-				conn = balance.connect(t, has)
-			}
-			first := conn.Session()
-			start(t, again)
-			require.Eventually(t, func() bool {
-				_, ok, err := has.resumes.records.read(t.Context(), first.ID())
-				return err == nil && ok
-			}, enough, 10*time.Millisecond)
-			balance.lead(there)
-			require.Equal(t, "a", ask(t, conn))
-			require.Same(t, first, conn.Session())
+			t.Parallel()
+			bubble(t, func(t *testing.T) {
+				b, balance := start(t, broker.Config{Dir: test.dir}), new(balancer)
+				has := joined(t, brief(anywhere(config(b, "orders", "a"))), resuming...)
+				there := joined(t, brief(anywhere(config(b, "orders", "b"))), resuming...)
+				var conn *asterisque.Connection
+				if test.before {
+					conn = balance.connect(t, has)
+				}
+				again := restarted(b, test.dir)
+				require.NoError(t, b.Close())
+				if !test.before {
+					conn = balance.connect(t, has)
+				}
+				first := conn.Session()
+				start(t, again)
+				require.Eventually(t, func() bool {
+					_, ok, err := has.resumes.records.read(t.Context(), first.ID())
+					return err == nil && ok
+				}, enough, 10*time.Millisecond)
+				balance.lead(there)
+				require.Equal(t, "a", ask(t, conn))
+				require.Same(t, first, conn.Session())
+			})
 		})
 	}
 }
 
 func TestRecordsOfSessionsArePutAgainBeforeTheyRunOut(t *testing.T) {
 	t.Parallel()
-	b, balance := start(t, broker.Config{}), new(balancer)
-	cfg := anywhere(config(b, "orders", "a"))
-	cfg.times.record = 600 * time.Millisecond
-	has := joined(t, cfg, resuming...)
-	conn := balance.connect(t, has)
-	key := "orders." + conn.Session().ID().String()
-	require.Eventually(t, func() bool {
-		e, err := has.buckets.sessions.Get(t.Context(), key)
-		return err == nil && e.Revision() > 3
-	}, enough, 10*time.Millisecond)
-	require.NoError(t, conn.Close())
-	require.Eventually(t, func() bool {
-		_, err := has.buckets.sessions.Get(t.Context(), key)
-		return errors.Is(err, jetstream.ErrKeyNotFound)
-	}, enough, 10*time.Millisecond, "it is deleted with the session")
+	bubble(t, func(t *testing.T) {
+		b, balance := start(t, broker.Config{}), new(balancer)
+		cfg := anywhere(config(b, "orders", "a"))
+		cfg.times.record = 600 * time.Millisecond
+		has := joined(t, cfg, resuming...)
+		conn := balance.connect(t, has)
+		key := "orders." + conn.Session().ID().String()
+		require.Eventually(t, func() bool {
+			e, err := has.buckets.sessions.Get(t.Context(), key)
+			return err == nil && e.Revision() > 3
+		}, enough, 10*time.Millisecond)
+		require.NoError(t, conn.Close())
+		require.Eventually(t, func() bool {
+			_, err := has.buckets.sessions.Get(t.Context(), key)
+			return errors.Is(err, jetstream.ErrKeyNotFound)
+		}, enough, 10*time.Millisecond, "it is deleted with the session")
+	})
 }
 
 func TestAttackByWhoRelaysAStranger(t *testing.T) {
@@ -306,27 +314,31 @@ func TestAttackByWhoRelaysAStrangerWhereTheConfigurationOfTLSIsChosen(t *testing
 
 func TestANodeIsBelievedToComeBackEachTimeThatItIsNotThere(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	c := joined(t, anywhere(config(b, "orders", "a")), resuming...)
-	joined(t, anywhere(config(b, "orders", "b")), resuming...)
-	c.resumes.nobody["b"] = time.Now().Add(-time.Minute)
-	require.False(t, c.resumes.isGone(t.Context(), "b"), "its sign of life is there")
-	c.resumes.nobody["b"] = time.Now().Add(-doubt)
-	require.True(t, c.resumes.isGone(t.Context(), "b"))
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		c := joined(t, anywhere(config(b, "orders", "a")), resuming...)
+		joined(t, anywhere(config(b, "orders", "b")), resuming...)
+		c.resumes.nobody["b"] = time.Now().Add(-time.Minute)
+		require.False(t, c.resumes.isGone(t.Context(), "b"), "its sign of life is there")
+		c.resumes.nobody["b"] = time.Now().Add(-doubt)
+		require.True(t, c.resumes.isGone(t.Context(), "b"))
+	})
 }
 
 func TestTheRecordOfASessionThatHasEndedIsNotPut(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	rs := joined(t, anywhere(config(b, "orders", "a")), resuming...).resumes.records
-	ended, end := context.WithCancel(t.Context())
-	end()
-	r := asterisque.SessionRecord{Session: asterisque.SessionID{1}, Node: "a"}
-	require.NoError(t, rs.Delete(t.Context(), r.Session))
-	require.ErrorIs(t, rs.Put(ended, r), context.Canceled)
-	_, ok, err := rs.Get(t.Context(), r.Session)
-	require.NoError(t, err)
-	require.False(t, ok, "it would be put again for ever")
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		rs := joined(t, anywhere(config(b, "orders", "a")), resuming...).resumes.records
+		ended, end := context.WithCancel(t.Context())
+		end()
+		r := asterisque.SessionRecord{Session: asterisque.SessionID{1}, Node: "a"}
+		require.NoError(t, rs.Delete(t.Context(), r.Session))
+		require.ErrorIs(t, rs.Put(ended, r), context.Canceled)
+		_, ok, err := rs.Get(t.Context(), r.Session)
+		require.NoError(t, err)
+		require.False(t, ok, "it would be put again for ever")
+	})
 }
 
 func TestACertificateIsNotBelievedWithoutTLSBetweenTheNodes(t *testing.T) {
@@ -354,23 +366,22 @@ func TestACertificateIsNotBelievedWithoutTLSBetweenTheNodes(t *testing.T) {
 
 func TestABucketOfSessionsWithOtherLimitsIsAnError(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	joined(t, anywhere(config(b, "orders", "a")), resuming...)
-	cfg := anywhere(config(b, "orders", "b"))
-	cfg.times.record = time.Minute
-	_, err := Join(t.Context(), cfg)
-	var bucket *BucketError
-	require.ErrorAs(t, err, &bucket)
-	require.Equal(t, "asterisque_main_sessions", bucket.Bucket)
-	_, err = Join(t.Context(), Config{NATS: b.URL(), ResumeAnywhere: true})
-	require.ErrorContains(t, err, "needs a name")
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		joined(t, anywhere(config(b, "orders", "a")), resuming...)
+		cfg := anywhere(config(b, "orders", "b"))
+		cfg.times.record = time.Minute
+		_, err := Join(t.Context(), cfg)
+		var bucket *BucketError
+		require.ErrorAs(t, err, &bucket)
+		require.Equal(t, "asterisque_main_sessions", bucket.Bucket)
+		_, err = Join(t.Context(), Config{NATS: b.URL(), ResumeAnywhere: true})
+		require.ErrorContains(t, err, "needs a name")
+	})
 }
 
 // plainly returns a connection of somebody who may do all.
 func plainly(t *testing.T, b *broker.Broker) *nats.Conn {
 	t.Helper()
-	nc, err := nats.Connect(b.URL())
-	require.NoError(t, err)
-	t.Cleanup(nc.Close)
-	return nc
+	return connect(t, b)
 }

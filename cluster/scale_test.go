@@ -118,37 +118,20 @@ func (c *crowd) varz() cost {
 }
 
 // TestScale joins ever more nodes at once, lets them live for a while, and restarts them at once.
-// What each of them costs stays the same. It is measured again if it does not seem so: on a slow
-// machine signs of life come in between.
+// What each of them costs stays the same.
 func TestScale(t *testing.T) {
 	t.Parallel()
-	var perNode map[string][]float64
-	for range 3 {
-		if perNode = messagesPerNode(t); grows(perNode) == "" {
-			return
+	bubble(t, func(t *testing.T) {
+		for what, each := range messagesPerNode(t) {
+			require.Less(t, each[len(each)-1], 2*each[0]+5, "messages for each node, with ever more nodes: %s: %v", what, each)
 		}
-	}
-	what := grows(perNode)
-	require.Failf(t, "messages for each node, with ever more nodes", "%s: %v", what, perNode[what])
-}
-
-// grows returns what costs each of four times as many nodes more, or nothing.
-func grows(perNode map[string][]float64) string {
-	for what, each := range perNode {
-		if each[len(each)-1] >= 2*each[0]+5 {
-			return what
-		}
-	}
-	return ""
+	})
 }
 
 func messagesPerNode(t *testing.T) map[string][]float64 {
 	perNode := make(map[string][]float64)
 	for n := *most / 4; n <= *most; n *= 2 {
-		c := &crowd{T: t, broker: start(t, broker.Config{}), servers: *known, life: 2 * time.Second}
-		if *most >= 1000 {
-			c.life = lifeTime
-		}
+		c := &crowd{T: t, broker: start(t, broker.Config{}), servers: *known, life: lifeTime}
 		note := func(what string, f func()) {
 			perNode[what] = append(perNode[what], float64(c.of(what, f).messages)/float64(n))
 		}

@@ -25,53 +25,57 @@ func visible(cfg Config) Config {
 
 func TestTheToolsOfNATSSeeANode(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	c, err := Join(t.Context(), visible(config(b, "orders", "a")))
-	require.NoError(t, err)
-	defer c.Close()
-	nc, err := nats.Connect(b.URL())
-	require.NoError(t, err)
-	defer nc.Close()
-	m, err := nc.Request("$SRV.INFO.orders", nil, enough)
-	require.NoError(t, err)
-	var info micro.Info
-	require.NoError(t, json.Unmarshal(m.Data, &info))
-	require.Equal(t, []string{"orders", "a", "1.2.3", "eu"}, []string{info.Name, info.ID, info.Version, info.Metadata["asterisque.region"]})
-	require.Equal(t, "orders.who", info.Endpoints[0].Subject)
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		c, err := Join(t.Context(), visible(config(b, "orders", "a")))
+		require.NoError(t, err)
+		defer c.Close()
+		nc := connect(t, b)
+		m, err := request(nc, "$SRV.INFO.orders", nil, enough)
+		require.NoError(t, err)
+		var info micro.Info
+		require.NoError(t, json.Unmarshal(m.Data, &info))
+		require.Equal(t, []string{"orders", "a", "1.2.3", "eu"}, []string{info.Name, info.ID, info.Version, info.Metadata["asterisque.region"]})
+		require.Equal(t, "orders.who", info.Endpoints[0].Subject)
 
-	m, err = nc.Request("orders.who", []byte("{}"), enough)
-	require.NoError(t, err)
-	require.Equal(t, `"a"`, string(m.Data))
+		m, err = request(nc, "orders.who", []byte("{}"), enough)
+		require.NoError(t, err)
+		require.Equal(t, `"a"`, string(m.Data))
 
-	require.NoError(t, c.Shutdown(t.Context()))
-	for _, subject := range []string{"$SRV.INFO.orders", "orders.who"} {
-		_, err = nc.Request(subject, nil, enough)
-		require.ErrorIs(t, err, nats.ErrNoResponders)
-	}
+		require.NoError(t, c.Shutdown(t.Context()))
+		for _, subject := range []string{"$SRV.INFO.orders", "orders.who"} {
+			_, err = request(nc, subject, nil, enough)
+			require.ErrorIs(t, err, nats.ErrNoResponders)
+		}
+	})
 }
 
 func TestAHiddenNodeIsCalledAndNotShown(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	cfg := visible(config(b, "orders", "a"))
-	cfg.Hidden = true
-	joined(t, cfg)
-	c := joined(t, config(b, "", ""))
-	answering(t, callerOf(t, c, "orders"), "a")
-	_, err := c.nc.Request("$SRV.PING", nil, time.Second)
-	require.ErrorIs(t, err, nats.ErrNoResponders)
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		cfg := visible(config(b, "orders", "a"))
+		cfg.Hidden = true
+		joined(t, cfg)
+		c := joined(t, config(b, "", ""))
+		answering(t, callerOf(t, c, "orders"), "a")
+		_, err := request(c.nc, "$SRV.PING", nil, time.Second)
+		require.ErrorIs(t, err, nats.ErrNoResponders)
+	})
 }
 
 func TestWhatCannotBeShownIsAnErrorOfJoin(t *testing.T) {
 	t.Parallel()
-	b := start(t, broker.Config{})
-	for want, change := range map[string]func(c *Config){
-		`the version "first" is no semantic version`: func(c *Config) { c.Version = "first" },
-		"has no such function":                       func(c *Config) { c.Endpoints[0].Function = 99 },
-	} {
-		cfg := visible(config(b, "orders", "a"))
-		change(&cfg)
-		_, err := Join(t.Context(), cfg)
-		require.ErrorContains(t, err, want)
-	}
+	bubble(t, func(t *testing.T) {
+		b := start(t, broker.Config{})
+		for want, change := range map[string]func(c *Config){
+			`the version "first" is no semantic version`: func(c *Config) { c.Version = "first" },
+			"has no such function":                       func(c *Config) { c.Endpoints[0].Function = 99 },
+		} {
+			cfg := visible(config(b, "orders", "a"))
+			change(&cfg)
+			_, err := Join(t.Context(), cfg)
+			require.ErrorContains(t, err, want)
+		}
+	})
 }

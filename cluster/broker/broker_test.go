@@ -98,7 +98,7 @@ func TestThreeBrokersAreACluster(t *testing.T) {
 		others := s.CachedInfo().Cluster.Replicas
 		return len(others) == 2 && others[0].Current && others[1].Current
 	}
-	require.Eventually(t, kept, 30*time.Second, 50*time.Millisecond)
+	require.Eventually(t, kept, 2*time.Minute, 50*time.Millisecond)
 }
 
 // freeAddrs returns addresses at which nobody listens.

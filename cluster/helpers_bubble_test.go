@@ -1,0 +1,144 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats-server/v2/server/ats"
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/asterisque-go/asterisque/cluster/broker"
+)
+
+// bubble runs a test in a bubble of synctest, in which leases, times to live and pauses cost no
+// time, and a slow machine delays nothing. The NATS servers that start there have no port, and are
+// reached within the program: see place.
+//
+// What such a server keeps in files does not grow older than the test is in truth, by a clock that
+// all servers of the program share. So a node keeps all in memory, but for a server with a Dir.
+func bubble(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	ats.Register() // that clock: its goroutine has to be outside
+	t.Cleanup(ats.Unregister)
+	outer.begin()
+	t.Cleanup(outer.end)
+	inBubbles.Store(t.Name(), true)
+	t.Cleanup(func() { inBubbles.Delete(t.Name()) })
+	now := time.Now()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(now)) // of the bubble, which begins in the year 2000
+		f(t)
+	})
+}
+
+// inBubbles has the names of the tests that run in a bubble.
+var inBubbles sync.Map
+
+func inBubble(t testing.TB) bool {
+	_, ok := inBubbles.Load(t.Name())
+	return ok
+}
+
+// place is where a NATS server of a bubble is: the one that was started there last.
+type place struct {
+	forgets bool // what was in it is gone when it is started again; fixed
+
+	mu     sync.Mutex
+	server *server.Server // guarded by mu
+}
+
+func (p *place) leadTo(s *server.Server) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.server = s
+}
+
+// places has those of the servers in bubbles, by their names.
+var places sync.Map
+
+// InProcessConn implements nats.InProcessConnProvider.
+func (p *place) InProcessConn() (net.Conn, error) {
+	p.mu.Lock()
+	s := p.server
+	p.mu.Unlock()
+	return s.InProcessConn()
+}
+
+// inPlace lets a server start in a place of its bubble, which is a new one if c has no name.
+func inPlace(t testing.TB, c broker.Config) (broker.Config, *place) {
+	if c.Name == "" {
+		c.Name = rand.Text()
+	}
+	p, _ := places.LoadOrStore(c.Name, &place{forgets: c.Dir == ""})
+	t.Cleanup(func() { places.Delete(c.Name) })
+	before := c.Change
+	c.Change = func(o *server.Options) {
+		o.DontListen = true
+		// nobody dials it, and it can be told from others
+		o.Host, o.Port = bubbleHost, 4222
+		if before != nil {
+			before(o)
+		}
+	}
+	return c, p.(*place)
+}
+
+const bubbleHost = "bubble"
+
+// reaching returns the options of a connection to a server: none if it has a port.
+func reaching(b *broker.Broker) []nats.Option {
+	if p, ok := places.Load(b.Server().Name()); ok {
+		return []nats.Option{nats.InProcessServer(p.(*place))}
+	}
+	return nil
+}
+
+// forgets reports whether a server is in a bubble, and has no files to keep.
+func forgets(b *broker.Broker) bool {
+	p, ok := places.Load(b.Server().Name())
+	return ok && p.(*place).forgets
+}
+
+// connect connects to a server until the test ends.
+func connect(t testing.TB, b *broker.Broker, opts ...nats.Option) *nats.Conn {
+	t.Helper()
+	nc, err := nats.Connect(b.URL(), append(reaching(b), opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+// Package nats hands its timers on from one who waits to the next, from one bubble to another as
+// well, but for those who wait with a context: as the following ones do.
+
+// flush returns once the server has taken what was sent before.
+func flush(nc *nats.Conn) error {
+	ctx, cancel := context.WithTimeout(context.Background(), enough)
+	defer cancel()
+	return nc.FlushWithContext(ctx)
+}
+
+// request returns the answer to a message.
+func request(nc *nats.Conn, subject string, data []byte, within time.Duration) (*nats.Msg, error) {
+	return requestMsg(nc, &nats.Msg{Subject: subject, Data: data}, within)
+}
+
+func requestMsg(nc *nats.Conn, m *nats.Msg, within time.Duration) (*nats.Msg, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	return nc.RequestMsgWithContext(ctx, m)
+}
+
+// next returns the next message of a subscription.
+func next(sub *nats.Subscription, within time.Duration) (*nats.Msg, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	return sub.NextMsgWithContext(ctx)
+}

@@ -1,0 +1,69 @@
+package cluster
+
+import (
+	"sync"
+	"time"
+	_ "unsafe" // for linkname
+)
+
+// natsTimers is where package nats keeps its timers from one who waits to the next, from one bubble
+// to another as well, which ends the program if the timer is of a bubble. So all of them are made
+// outside. One that waits in a bubble never ends, since no clock there is that of the timer: tests
+// that wait for NATS do so with a context.
+//
+//go:linkname natsTimers github.com/nats-io/nats%2ego.globalTimerPool
+var natsTimers struct{ pool sync.Pool }
+
+func init() { natsTimers.pool.New = outer.timer }
+
+// outer makes timers outside of all bubbles.
+var outer timers
+
+type timers struct {
+	mu      sync.Mutex
+	bubbles int // that there are; guarded by mu, as all below
+	ask     chan struct{}
+	made    chan *time.Timer
+}
+
+// begin is called outside, before a bubble begins.
+func (ts *timers) begin() {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if ts.bubbles++; ts.bubbles > 1 {
+		return
+	}
+	ask, made := make(chan struct{}), make(chan *time.Timer)
+	ts.ask, ts.made = ask, made
+	go func() { // ends with the last bubble
+		for range ask {
+			made <- stoppedTimer()
+		}
+	}()
+}
+
+// end is called outside, after a bubble has ended.
+func (ts *timers) end() {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if ts.bubbles--; ts.bubbles == 0 {
+		close(ts.ask)
+	}
+}
+
+// timer returns a new one. It may be called in a bubble.
+func (ts *timers) timer() any {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if ts.bubbles == 0 {
+		return stoppedTimer()
+	}
+	ts.ask <- struct{}{}
+	return <-ts.made
+}
+
+func stoppedTimer() *time.Timer {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return t
+}
