@@ -126,8 +126,8 @@ func TestThePermissionsOfThePageSufficeForSessionsThatGoOnAnywhere(t *testing.T)
 	})
 }
 
-// requireAllowed expects that the server has let a node do all that it needs. To look for lost nodes
-// is for the keeper alone.
+// requireAllowed expects that the server has let a node do all that it needs. Only the keeper may
+// look for lost nodes.
 func requireAllowed(t *testing.T, c *Cluster) {
 	t.Helper()
 	if err := c.nc.LastError(); err != nil {

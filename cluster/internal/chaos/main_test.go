@@ -13,6 +13,7 @@ import (
 
 var (
 	trouble   = flag.Duration("chaos", 5*time.Second, "for how long there is trouble")
+	soak      = flag.Bool("soak", false, "run the long versions of the tests that have one")
 	drawnFrom = flag.Uint64("chaos.seed", 0, "what the trouble is drawn from; 0: another number each time")
 )
 

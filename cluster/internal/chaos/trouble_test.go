@@ -33,7 +33,9 @@ func (w *world) trouble(seed uint64, d time.Duration) {
 // troubleReplica kills, pauses and stops a replica in turns, first in the way that first says.
 func (w *world) troubleReplica(ctx context.Context, r *replica, first int, rng *rand.Rand) {
 	hows := []func(*replica, *rand.Rand){w.killReplica, w.pauseReplica, w.stopReplica, w.killReplica, w.pauseReplica}
-	for how := first; wait.HoldOff(ctx, lease/4+upTo(rng, 3*lease)); how = rng.IntN(len(hows)) {
+	until := context.Background() // the first trouble happens however slow the machine is
+	for how := first; wait.HoldOff(until, lease/4+upTo(rng, 3*lease)); how = rng.IntN(len(hows)) {
+		until = ctx
 		if err := r.now.failed(); err != nil {
 			w.t.Error(err)
 			return
@@ -156,8 +158,10 @@ func (w *world) cutWires(ctx context.Context, rng *rand.Rand) {
 	for _, s := range w.servers {
 		all = append(all, s.clients)
 	}
-	for wait.HoldOff(ctx, lease/20+upTo(rng, lease/2)) {
+	until := context.Background() // as for replicas
+	for wait.HoldOff(until, lease/20+upTo(rng, lease/2)) {
 		if way := all[rng.IntN(len(all))]; way.cutOne(rng) {
+			until = ctx
 			w.events.begin("cut a wire to", way.name)()
 		}
 	}
