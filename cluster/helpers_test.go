@@ -56,7 +56,9 @@ func joined(t testing.TB, cfg Config, opts ...asterisque.Option) *Cluster {
 		}
 		return none, err
 	})
-	c, err := Join(t.Context(), cfg, append([]asterisque.Option{asterisque.WithService(svc)}, opts...)...)
+	start, done := context.WithTimeout(t.Context(), enough)
+	defer done()
+	c, err := Join(start, cfg, append([]asterisque.Option{asterisque.WithService(svc)}, opts...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
