@@ -53,11 +53,7 @@ func (v *victim) call(node *asterisque.Node) error {
 	}
 	defer c.Close()
 	v.LongPath()
-	w, err := c.Open()
-	if err != nil {
-		return err
-	}
-	s, err := node.Attach(context.Background(), w)
+	s, err := attach(context.Background(), c, node)
 	if err != nil {
 		return err
 	}
@@ -121,19 +117,54 @@ func TestAttackInitialsFromForgedAddresses(t *testing.T) {
 }
 
 func TestAttackQUICConnectionsWithoutAStream(t *testing.T) {
-	v := serveVictim(t, asterisque.WithTimeouts(asterisque.Timeouts{Handshake: time.Second}))
-	var all []*Conn
-	for range 100 {
-		c, err := Dial(t.Context(), v.address, v.client)
-		require.NoError(t, err)
-		all = append(all, c)
-	}
-	in := v.honest()
+	v := serveVictim(t, asterisque.WithTimeouts(asterisque.Timeouts{Handshake: hangs}))
+	all := v.dial(100)
+	attack.Bounded(t, "QUIC connections without a stream, honest handshakes that failed", 20-v.honest(), 0)
 	for _, c := range all {
+		c.Close()
+	}
+	v.Quiet()
+}
+
+func TestAttackQUICConnectionsThatNeverHaveASession(t *testing.T) {
+	v := serveVictim(t, asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 200 * time.Millisecond}))
+	for _, c := range v.dial(100) {
 		<-c.quic.Context().Done()
 	}
-	attack.Bounded(t, "QUIC connections without a stream, honest handshakes that failed", 20-in, 0)
 	v.Quiet()
+}
+
+// dial makes n connections.
+func (v *victim) dial(n int) (all []*Conn) {
+	for range n {
+		c, err := Dial(v.t.Context(), v.address, v.client)
+		require.NoError(v.t, err)
+		all = append(all, c)
+	}
+	return all
+}
+
+// session begins one on a connection of its own, and dials again as long as the victim gives that
+// up before: it has little time in some tests.
+func (v *victim) session(node *asterisque.Node) (*Conn, *asterisque.Session) {
+	v.t.Helper()
+	for end := time.Now().Add(hangs); ; {
+		c := v.dial(1)[0]
+		s, err := attach(v.t.Context(), c, node)
+		if err == nil {
+			return c, s
+		}
+		c.Close()
+		require.True(v.t, time.Now().Before(end), "no session begins: %v", err)
+	}
+}
+
+func attach(ctx context.Context, c *Conn, node *asterisque.Node) (*asterisque.Session, error) {
+	w, err := c.Open()
+	if err != nil {
+		return nil, err
+	}
+	return node.Attach(ctx, w)
 }
 
 func TestAttackQUICConnectionsThatHadASessionOnce(t *testing.T) {
@@ -142,12 +173,7 @@ func TestAttackQUICConnectionsThatHadASessionOnce(t *testing.T) {
 	defer node.Close()
 	var all []*Conn
 	for range 20 {
-		c, err := Dial(t.Context(), v.address, v.client)
-		require.NoError(t, err)
-		w, err := c.Open()
-		require.NoError(t, err)
-		s, err := node.Attach(t.Context(), w)
-		require.NoError(t, err)
+		c, s := v.session(node)
 		require.NoError(t, s.Close())
 		all = append(all, c)
 	}
@@ -182,13 +208,8 @@ func TestASessionKeepsItsConnection(t *testing.T) {
 	v := serveVictim(t, asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 100 * time.Millisecond}))
 	node := asterisque.NewNode()
 	defer node.Close()
-	c, err := Dial(t.Context(), v.address, v.client)
-	require.NoError(t, err)
+	c, s := v.session(node)
 	defer c.Close()
-	w, err := c.Open()
-	require.NoError(t, err)
-	s, err := node.Attach(t.Context(), w)
-	require.NoError(t, err)
 	idle, err := c.Open()
 	require.NoError(t, err)
 	require.NoError(t, idle.(wire.BatchWriter).WriteBatch([]byte{0, 0}))

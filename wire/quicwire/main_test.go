@@ -15,6 +15,9 @@ import (
 
 func TestMain(m *testing.M) { leak.Main(m) }
 
+// hangs is how long a test waits for an event before it fails: no machine is so slow.
+const hangs = 2 * time.Minute
+
 // listenFor listens on loopback until t ends.
 func listenFor(t testing.TB, server *tls.Config) wire.Listener {
 	t.Helper()

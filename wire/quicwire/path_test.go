@@ -70,6 +70,7 @@ func TestTheTimesFitThoseOfASession(t *testing.T) {
 }
 
 func TestAPeerThatVanishesIsNoticed(t *testing.T) {
+	t.Parallel() // it waits
 	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
 	cfg := config(-1)

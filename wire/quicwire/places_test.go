@@ -125,5 +125,5 @@ func (d *countingDoor) requireEmpty(t *testing.T) {
 		defer d.mu.Unlock()
 		return d.entered, d.left
 	}
-	require.Eventually(t, func() bool { entered, left := counts(); return entered > 0 && entered == left }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { entered, left := counts(); return entered > 0 && entered == left }, hangs, time.Millisecond)
 }

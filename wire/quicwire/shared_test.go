@@ -124,13 +124,14 @@ func TestAConnectionBoundsWhatAllItsSessionsBufferTogether(t *testing.T) {
 		filling.Go(func() { w.Close() })
 	}
 	filling.Wait()
-	require.NoError(t, last.(deadliner).SetWriteDeadline(time.Now().Add(10*time.Second)))
+	require.NoError(t, last.(deadliner).SetWriteDeadline(time.Now().Add(hangs)))
 	require.NoError(t, last.WriteFrames([][]byte{make([]byte, 100_000)}))
 	_, err := lastThere.ReadFrame(100_000)
 	require.NoError(t, err)
 }
 
 func TestASessionThatIsNotReadHoldsUpNoOther(t *testing.T) {
+	t.Parallel() // it waits
 	server, client := testtls.Configs(t)
 	l := listenFor(t, server)
 	c := dialFor(t, address(l), client)
@@ -151,7 +152,7 @@ func TestASessionThatIsNotReadHoldsUpNoOther(t *testing.T) {
 			}
 			done <- nil
 		}()
-		require.NoError(t, w.from.(deadliner).SetWriteDeadline(time.Now().Add(10*time.Second)))
+		require.NoError(t, w.from.(deadliner).SetWriteDeadline(time.Now().Add(hangs)))
 		for range 32 {
 			require.NoError(t, w.from.WriteFrames([][]byte{make([]byte, 64<<10)}))
 		}

@@ -66,17 +66,18 @@ func TestBothSidesSayWhyAHandshakeFailed(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := listenFor(t, c.server)
-			begin := time.Now()
-			require.ErrorContains(t, useOnce(l.URL(), c.client), c.here)
+			here := useOnce(l.URL(), c.client)
+			require.ErrorContains(t, here, c.here)
+			require.False(t, isTimeout(here), "nobody waits for a timeout")
 			there, err := l.Accept()
 			require.NoError(t, err, "Accept goes on")
 			defer there.Close()
 			_, err = there.ReadFrame(100)
 			require.ErrorContains(t, err, "wire: read: ")
 			require.ErrorContains(t, err, c.there)
+			require.False(t, isTimeout(err), "nobody waits for a timeout")
 			require.Error(t, there.WriteFrames([][]byte{nil}))
 			require.Contains(t, there.RemoteAddr().String(), "127.0.0.1:")
-			require.Less(t, time.Since(begin), handshakeTime, "nobody waits for a timeout")
 		})
 	}
 }
@@ -131,6 +132,7 @@ func TestAFailedHandshakeHurtsNobodyElse(t *testing.T) {
 }
 
 func TestAPortWhereNobodySpeaksQUICIsAnErrorInTime(t *testing.T) {
+	t.Parallel() // it waits
 	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer silent.Close()

@@ -97,10 +97,11 @@ func (r *rig) hangs(after time.Duration, tasks ...task) {
 	}
 }
 
-// closeBoth closes the ends behind a check. It waits for neither if something hangs already.
+// closeBoth closes the ends behind a check, at once, because a Close may wait for that of the peer.
+// It waits for neither if something hangs already.
 func (r *rig) closeBoth() {
-	for _, w := range []wire.Wire{r.a, r.b} {
-		closing := start("Close behind the check", w.Close)
+	const what = "Close behind the check"
+	for _, closing := range []task{start(what, r.a.Close), start(what, r.b.Close)} {
 		if *r.hung {
 			continue
 		}
