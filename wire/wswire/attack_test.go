@@ -120,30 +120,53 @@ func TestAttackPipelinedRequestsWhoseAnswersNobodyReads(t *testing.T) {
 		"no WebSocket":  "GET /rpc HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\n\r\n",
 		"without a key": "GET /rpc HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Protocol: asterisque.1\r\n\r\n",
 	} {
-		t.Run(name, func(t *testing.T) { pipeline(t, []byte(strings.Repeat(request, 1000))) })
+		requests := []byte(strings.Repeat(request, 1000))
+		t.Run(name, func(t *testing.T) {
+			t.Run("beside honest peers", func(t *testing.T) { besidePipelines(t, requests) })
+			t.Run("until they are cut off", func(t *testing.T) { cutOff(t, requests) })
+		})
 	}
 }
 
-// pipeline sends requests on 100 connections until they are cut off.
-func pipeline(t *testing.T, requests []byte) {
-	v := serveVictim(t, "ws", asterisque.WithTimeouts(asterisque.Timeouts{Handshake: time.Second}))
+// besidePipelines lets honest peers in while others send requests on 100 connections.
+func besidePipelines(t *testing.T, requests []byte) {
+	v := serveVictim(t, "ws", asterisque.WithTimeouts(asterisque.Timeouts{Handshake: hangs}))
+	conns, wait := v.pipeline(requests)
+	in := v.honest("127.0.0.2")
+	for _, c := range conns {
+		c.Close()
+	}
+	wait()
+	attack.Bounded(t, "pipelined requests to a WebSocket, honest handshakes that failed", 20-in, 0)
+	attack.Bounded(t, "the same, goroutines", v.Most(), 100*3+100)
+	v.Quiet()
+}
+
+func cutOff(t *testing.T, requests []byte) {
+	v := serveVictim(t, "ws", asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 200 * time.Millisecond}))
+	_, wait := v.pipeline(requests)
+	wait()
+	attack.Bounded(t, "pipelined requests until the peer is cut off, goroutines", v.Most(), 100*3+100)
+	v.Quiet()
+}
+
+// pipeline sends requests on 100 connections, and reads no answer. wait waits until all are closed.
+func (v *victim) pipeline(requests []byte) (conns []net.Conn, wait func()) {
 	var attackers sync.WaitGroup
 	for range 100 {
 		c, err := v.dial("127.0.0.1")
-		require.NoError(t, err)
-		defer c.Close()
+		require.NoError(v.t, err)
+		v.t.Cleanup(func() { c.Close() })
 		c.(*net.TCPConn).SetReadBuffer(4 << 10)
 		attackers.Go(func() {
 			for err == nil {
 				_, err = c.Write(requests)
 			}
 		})
+		conns = append(conns, c)
 	}
-	in := v.honest("127.0.0.2")
-	attackers.Wait()
-	attack.Bounded(t, "pipelined requests to a WebSocket, honest handshakes that failed", 20-in, 0)
-	attack.Bounded(t, "the same, goroutines", v.Most(), 100*3+100)
-	v.Quiet()
+	v.Look()
+	return conns, attackers.Wait
 }
 
 func TestAttackMoreSessionsThanAnAddressMayHaveThroughAHandler(t *testing.T) {
@@ -190,30 +213,45 @@ func dialSilently(t *testing.T, scheme, half string) {
 }
 
 func TestAttackWebSocketsThatSayNothing(t *testing.T) {
-	v, node := newVictim(t, asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 500 * time.Millisecond}))
+	t.Run("beside honest peers", func(t *testing.T) {
+		v, all := sayNothing(t, hangs)
+		in := v.honest("127.0.0.2")
+		for _, c := range all {
+			resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+			require.NoError(t, err)
+			require.Equal(t, http.StatusSwitchingProtocols, resp.StatusCode)
+			c.Close()
+		}
+		attack.Bounded(t, "WebSockets that say nothing, honest handshakes that failed", 20-in, 0)
+		attack.Bounded(t, "the same, goroutines", v.Most(), 200*3+100)
+		v.Quiet()
+	})
+	t.Run("until they are cut off", func(t *testing.T) {
+		v, all := sayNothing(t, 200*time.Millisecond)
+		for _, c := range all {
+			io.Copy(io.Discard, c) // until it is closed
+		}
+		attack.Bounded(t, "WebSockets that say nothing until they are cut off, goroutines", v.Most(), 200*3+100)
+		v.Quiet()
+	})
+}
+
+// sayNothing makes 200 WebSockets to a victim that gives each so much time for its handshake.
+func sayNothing(t *testing.T, limit time.Duration) (v *victim, all []net.Conn) {
+	v, node := newVictim(t, asterisque.WithTimeouts(asterisque.Timeouts{Handshake: limit}))
 	s := httptest.NewServer(wswire.Handler(node))
-	defer s.Close()
+	t.Cleanup(s.Close)
 	v.scheme, v.address = "ws", strings.TrimPrefix(s.URL, "http://")
-	var all []net.Conn
 	for range 200 {
 		c, err := v.dial("127.0.0.1")
 		require.NoError(t, err)
-		defer c.Close()
+		t.Cleanup(func() { c.Close() })
 		io.WriteString(c, "GET /rpc HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+
 			"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Protocol: asterisque.1\r\n\r\n")
 		all = append(all, c)
 	}
-	in := v.honest("127.0.0.2")
-	for _, c := range all {
-		r := bufio.NewReader(c)
-		resp, err := http.ReadResponse(r, nil)
-		require.NoError(t, err)
-		require.Equal(t, http.StatusSwitchingProtocols, resp.StatusCode)
-		io.Copy(io.Discard, r) // until it is closed
-	}
-	attack.Bounded(t, "WebSockets that say nothing, honest handshakes that failed", 20-in, 0)
-	attack.Bounded(t, "the same, goroutines", v.Most(), 200*3+100)
-	v.Quiet()
+	v.Look()
+	return v, all
 }
 
 // crowdedDoor lets nobody in.

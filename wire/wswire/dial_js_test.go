@@ -33,7 +33,7 @@ func at(t *testing.T, path string) string {
 
 // limited ends before the test has to be ended.
 func limited(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -21,6 +22,9 @@ func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.NewTextHandler(io.Discard, nil)))
 	leak.Main(m)
 }
+
+// hangs is how long a test waits for an event before it fails: no machine is so slow.
+const hangs = 2 * time.Minute
 
 // listen listens until t ends.
 func listen(t testing.TB, url string, o wire.Options) wire.Listener {

@@ -49,7 +49,7 @@ func TestReceivingIsTheMemoryOfHalfAMessage(t *testing.T) {
 			require.NoError(t, err)
 			sent = half.sent
 			is := func() bool { return r.Receiving() == half.want }
-			require.Eventually(t, is, 20*time.Second, time.Millisecond, "%v", half)
+			require.Eventually(t, is, hangs, time.Millisecond, "%v", half)
 		}
 		_, err := c.Write(message[sent:])
 		require.NoError(t, err)
@@ -59,7 +59,7 @@ func TestReceivingIsTheMemoryOfHalfAMessage(t *testing.T) {
 	_, err := c.Write(message[:100])
 	require.NoError(t, err)
 	is := func() bool { return r.Receiving() == chunk }
-	require.Eventually(t, is, 20*time.Second, time.Millisecond)
+	require.Eventually(t, is, hangs, time.Millisecond)
 	require.NoError(t, w.Close())
 	<-frames
 	require.Zero(t, r.Receiving(), "a Wire that is closed holds nothing")
@@ -85,13 +85,7 @@ func TestAnIdleWireHoldsLittleAfterALargeFrame(t *testing.T) {
 			}()
 		}
 	}
-	held := weightest.Heap() - before
-	for range 100 { // the goroutines may still be on their way to their wait
-		if runtime.Gosched(); held < n*40<<10 {
-			break
-		}
-		held = weightest.Heap() - before
-	}
+	held := weightest.HeldSince(before, n*40<<10-1) // the goroutines may still be on their way to their wait
 	runtime.KeepAlive(frame)
 	t.Logf("%d bytes for a pair of idle wires", held/n)
 	require.Less(t, held/n, 40<<10)

@@ -54,7 +54,7 @@ func (d *countingDoor) requireEmpty(t *testing.T) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		return d.entered > 0 && d.entered == d.left
-	}, 20*time.Second, time.Millisecond)
+	}, hangs, time.Millisecond)
 }
 
 // Accept is that of an Acceptor which misbehaves now and then.

@@ -34,7 +34,7 @@ func TestAProgramInWebAssemblyDials(t *testing.T) {
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // most of it to compile
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-v", "-timeout=60s",
+	cmd := exec.CommandContext(ctx, "go", "test", "-count=1", "-v", "-timeout=4m",
 		"-exec", filepath.Join(strings.TrimSpace(string(root)), "lib/wasm/go_js_wasm_exec"), ".")
 	cmd.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm", "CGO_ENABLED=0",
 		"NODE_OPTIONS="+options, "WSWIRE_SERVER=ws"+strings.TrimPrefix(server.URL, "http"))
