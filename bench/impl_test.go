@@ -2,24 +2,38 @@ package main
 
 import (
 	"errors"
+	"flag"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
+// soak lets some tests run as long as their figures ask for.
+var soak = flag.Bool("soak", false, "run the long versions of the tests that have one")
+
 // TestEveryImplementationPassesEachWorkloadThatItSupports runs all cells, for a moment each and
-// with fewer callers, streams, sessions and pipes. Streams check that all was received, and calls
-// that the reply is the request.
+// with fewer callers, streams, sessions and pipes; those that differ in no more than that run once.
+// Streams check that all was received, and calls that the reply is the request.
 func TestEveryImplementationPassesEachWorkloadThatItSupports(t *testing.T) {
 	all := func(*workload, int, *impl) bool { return true }
+	most, d := 8, 5*time.Millisecond
+	if *soak {
+		most, d = 32, 10*time.Millisecond
+	}
+	ran := map[string]bool{}
 	for _, c := range cells(implementations(), all) {
-		name, d := c.String(), 10*time.Millisecond
-		c.callers = min(c.callers, 32)
+		c.callers = min(c.callers, most)
+		if ran[c.String()] {
+			continue
+		}
+		ran[c.String()] = true
+		d, name := d, c.String()
 		if c.workload.path != nil {
 			c.workload, d = overShortPath(c.workload), 3*d
 		}
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // what is measured does not matter
 			r, end, err := measureCell(c, d)
 			defer end()
 			require.NoError(t, err)

@@ -153,12 +153,12 @@ func newPaced(calls []op) *paced {
 	return p
 }
 
-// run has a call made each time that every has passed, for some time. If there is only one caller,
-// it is left out while he is busy: he would be late for all that follow.
+// run has a call made each time that every has passed, once at least, for some time. If there is
+// only one caller, it is left out while he is busy: he would be late for all that follow.
 func (p *paced) run(d, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
-	for end := time.Now().Add(d); time.Now().Before(end); <-tick.C {
+	for end, over := time.Now().Add(d), false; !over; over = !time.Now().Before(end) {
 		due := time.Now()
 		p.mu.Lock()
 		busy := p.alone && len(p.waiting) > 0
@@ -167,6 +167,7 @@ func (p *paced) run(d, every time.Duration) {
 			p.due <- due // there is room
 		}
 		p.mu.Unlock()
+		<-tick.C
 	}
 }
 
