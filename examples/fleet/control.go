@@ -27,11 +27,12 @@ type control struct {
 }
 
 const (
-	askTime = time.Second // for the answer of a process
+	askTime = time.Second // for the answer of a process that is shown
 
-	// mostAudit is how long the audit may take. At most as long as that all has to be well again
-	// after something has gone wrong.
-	mostAudit = 30 * time.Second
+	// mostAudit is how long the audit may take, on a machine that is busy with other things. At
+	// most as long as that all has to be well again after something has gone wrong.
+	mostAudit = 2 * time.Minute
+	wellTime  = 10 * time.Second // for one look at whether it is
 )
 
 // newControl joins the cluster.
@@ -76,9 +77,10 @@ func (c *control) parts(ctx context.Context) (all []part, err error) {
 	return all, nil
 }
 
-// ask asks all processes what they do. anew says that P99 of their figures is to begin anew.
-func (c *control) ask(ctx context.Context, anew bool) ([]answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+// ask asks all processes what they do, for some time at most. anew says that P99 of their figures
+// is to begin anew.
+func (c *control) ask(ctx context.Context, most time.Duration, anew bool) ([]answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	parts, err := c.parts(ctx)
 	if err != nil {
@@ -103,7 +105,7 @@ func (c *control) follow(ctx context.Context, sc *screen) {
 	defer tick.Stop()
 	var b board
 	for drawing := false; ; drawing = true { // the first look is what later ones are compared with
-		answers, err := c.ask(ctx, true)
+		answers, err := c.ask(ctx, askTime, true)
 		if ctx.Err() != nil {
 			return
 		}
@@ -138,7 +140,7 @@ type wanted struct {
 
 // well returns what is still missing until all call each other.
 func (c *control) well(ctx context.Context, w wanted) error {
-	answers, err := c.ask(ctx, false)
+	answers, err := c.ask(ctx, wellTime, false)
 	if err != nil {
 		return err
 	}

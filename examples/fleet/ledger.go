@@ -36,6 +36,10 @@ type errand struct {
 const (
 	patience = 4 * time.Second
 
+	// lastWait is how long calls that have begun may go on when their process ends: those whom they
+	// wait for may have gone before.
+	lastWait = time.Second
+
 	// How long a call runs at most.
 	mostAsked  = 25 * time.Millisecond
 	mostPlaced = 100 * time.Millisecond
@@ -49,7 +53,7 @@ func newLedger(j *journal) *ledger {
 }
 
 // call makes a call of a node to one of its peers, and notes what becomes of it. The error is that
-// of the journal. A call that has begun when ctx ends goes on to its end.
+// of the journal. A call that has begun when ctx ends goes on for lastWait.
 func (l *ledger) call(ctx context.Context, e errand, do func(ctx context.Context, call number) error) error {
 	if err := l.calls.Acquire(ctx, 1); err != nil {
 		return nil // it is over
@@ -61,9 +65,10 @@ func (l *ledger) call(ctx context.Context, e errand, do func(ctx context.Context
 	}
 	l.made.Add(1)
 	begin := time.Now()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.patience)
+	calling, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.patience)
 	defer cancel()
-	if err := do(ctx, call); err != nil {
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastWait, cancel) })()
+	if err := do(calling, call); err != nil {
 		l.failed.Add(1)
 		return l.journal.write(failure(call, e.peer, err))
 	}

@@ -29,7 +29,7 @@ const (
 	askEach = 300 * time.Millisecond
 
 	// mostEnd is how long the end in good order may take.
-	mostEnd = 15 * time.Second
+	mostEnd = time.Minute
 )
 
 // runReplica takes orders until ctx ends, or another replica takes its place.

@@ -35,8 +35,7 @@ func start(t *testing.T, line string, args ...string) (said []string, stop func(
 	}
 }
 
-func TestThePartsArePrograms(t *testing.T) {
-	dir := private(t)
+func thePartsArePrograms(t *testing.T) {
 	said, stopNATS := start(t, `NATS is at (.*)`, "-part", "nats")
 	nats := said[1]
 	at, err := freeAddrs(1)
@@ -56,7 +55,6 @@ func TestThePartsArePrograms(t *testing.T) {
 	require.NoError(t, stopExchange())
 	require.NoError(t, stopReplica())
 	require.NoError(t, stopNATS())
-	nothingIsLeft(t, dir)
 }
 
 func TestTheExchangeLetsNobodyInWithoutTheSecret(t *testing.T) {

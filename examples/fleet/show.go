@@ -28,7 +28,7 @@ type show struct {
 }
 
 // startTime is how long the start of a process may take.
-const startTime = 30 * time.Second
+const startTime = 2 * time.Minute
 
 // runShow runs the show until its time is over, or ctx ends, and tells what has become of all
 // calls. The processes end with it.

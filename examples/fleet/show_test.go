@@ -11,10 +11,26 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNoCallIsLostOrDoubled relies on the program to fail by itself when one is, and looks at what
-// people see of it.
-func TestNoCallIsLostOrDoubled(t *testing.T) {
+// TestTheWholeFleet runs the program as a whole. Most of that is waiting, and so all is done at the
+// same time.
+func TestTheWholeFleet(t *testing.T) {
 	dir := private(t)
+	t.Cleanup(func() { nothingIsLeft(t, dir) }) // behind all
+	for name, test := range map[string]func(t *testing.T){
+		"no call is lost or doubled": noCallIsLostOrDoubled,
+		"an interrupt mends all":     anInterruptMendsAll,
+		"the parts are programs":     thePartsArePrograms,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t)
+		})
+	}
+}
+
+// noCallIsLostOrDoubled relies on the program to fail by itself when one is, and looks at what
+// people see of it.
+func noCallIsLostOrDoubled(t *testing.T) {
 	var out, warned bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-for", "4s", "-agents", "10"}, &out, &warned), &out)
 	require.Empty(t, warned.String())
@@ -24,7 +40,7 @@ func TestNoCallIsLostOrDoubled(t *testing.T) {
 		`kill -9 of orders-b`, `the cluster: orders-b lost`, `orders-b is started again`, `the cluster: orders-b joined`,
 		`NATS is stopped`, `NATS is started again`, `(?s)(all call each other again, over 26 sessions with replicas.*){3}`,
 		`(?s)wires are cut at random.*kill -9 of orders-c.*NATS is stopped.*no more wires are cut`,
-		`(?m)^agents +10 +[\d-]+ +[\d-]+ +\d+ms +\d+ +\d+  \d+ with replicas$`,
+		`(?m)^agents +10 +[\d-]+ +[\d-]+ +(\d+ms|[\d.]+s) +\d+ +\d+  \d+ with replicas$`,
 		`(?m)^calls made +[1-9][\d,]* +[1-9][\d,]*$`, `(?m)^answered +[1-9][\d,]* +[1-9][\d,]*$`,
 		`(?m)^answered through the exchange +[1-9][\d,]* +[1-9][\d,]*$`, `(?m)^wires cut +[1-9][\d,]*$`,
 		`(?m)^sessions resumed with the exchange +\d+$`,
@@ -37,7 +53,6 @@ func TestNoCallIsLostOrDoubled(t *testing.T) {
 		require.NoError(t, err)
 		require.LessOrEqual(t, n, 26, "more than one session of two nodes")
 	}
-	nothingIsLeft(t, dir)
 }
 
 // alarm does something as soon as a text is written to it.
@@ -54,13 +69,12 @@ func (a *alarm) Write(b []byte) (int, error) {
 	return a.Buffer.Write(b)
 }
 
-func TestAnInterruptMendsAllAndAuditsTheCalls(t *testing.T) {
-	dir := private(t)
+// anInterruptMendsAll has an interrupt come in the middle of trouble: the calls are audited then.
+func anInterruptMendsAll(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	out := &alarm{text: "kill -9 of orders-b", do: interrupt}
 	require.ErrorIs(t, run(ctx, []string{"-for", "5s", "-agents", "3", "-replicas", "2"}, out, io.Discard), context.Canceled)
 	require.Regexp(t, `(?s)orders-b is started again.*all call each other again.*lost +0 +0\n`, out.String())
-	nothingIsLeft(t, dir)
 }
 
 func TestAnInterruptOfTheStartLeavesNothing(t *testing.T) {
