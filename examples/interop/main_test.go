@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"flag"
 	"io"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -17,14 +19,32 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+// waits is how many parallel tests run at once: those are parallel that wait.
+const waits = 4
 
-// few is how many calls the case of many calls makes here.
-const few = 2000
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if p := flag.Lookup("test.parallel"); p.Value.String() == p.DefValue {
+		p.Value.Set(strconv.Itoa(waits))
+	}
+	leak.Main(m)
+}
+
+// soak lets some tests run as long as their figures ask for.
+var soak = flag.Bool("soak", false, "run the long versions of the tests that have one")
+
+// few returns how many calls the case of many calls makes here.
+func few() int {
+	if *soak {
+		return 2000
+	}
+	return 300
+}
 
 func TestTheMatrixPassesOverEveryScheme(t *testing.T) {
 	for _, c := range columnsOf(schemes, "") {
 		t.Run(c.title, func(t *testing.T) {
+			t.Parallel()
 			requirePasses(t, c.scheme, c.codec, isClassic(c.scheme+":"))
 		})
 	}
@@ -32,7 +52,10 @@ func TestTheMatrixPassesOverEveryScheme(t *testing.T) {
 
 func TestTheMatrixPassesWithEveryValueCodec(t *testing.T) {
 	for _, name := range []string{"cbor", "json", "raw", "msgpack"} {
-		t.Run(name, func(t *testing.T) { requirePasses(t, "mem", name, name == "raw") })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			requirePasses(t, "mem", name, name == "raw")
+		})
 	}
 }
 
@@ -40,9 +63,9 @@ func TestTheMatrixPassesWithEveryValueCodec(t *testing.T) {
 func requirePasses(t *testing.T, scheme, codecName string, mayskip bool) {
 	t.Helper()
 	var results []result
-	failed, err := runBoth(t.Context(), scheme, flags{codec: codecName, calls: few}, func(r result) { results = append(results, r) })
+	failed, err := runBoth(t.Context(), scheme, flags{codec: codecName, calls: few()}, func(r result) { results = append(results, r) })
 	require.NoError(t, err)
-	require.Len(t, results, len(cases(few)))
+	require.Len(t, results, len(cases(few())))
 	ok := 0
 	for _, r := range results {
 		if r.outcome() == "ok" {
@@ -62,6 +85,7 @@ func TestTwoProgramsMeet(t *testing.T) {
 			continue
 		}
 		t.Run(scheme, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			cert := filepath.Join(dir, "cert.pem")
 			at, end, err := localURL(scheme, dir)

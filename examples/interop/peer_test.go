@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -116,12 +117,14 @@ func unhex(t *testing.T, s string) []byte {
 }
 
 // TestThePeerPassesTheMatrix runs each of the two programs against each, but this one against
-// itself, over both wires that the peer has. The wire does not care for the value codec.
+// itself, over both wires that the peer has. The wire does not care for the value codec. Each of the
+// two has a value codec for both directions of calls, and the peer against itself is in the other
+// language alone: so -soak tries more.
 func TestThePeerPassesTheMatrix(t *testing.T) {
 	needNode(t)
 	for _, wire := range []struct {
 		name, url string
-		codecs    []string
+		codecs    []string // the first one with either of the two as the one that calls
 	}{
 		{"TCP", "tcp://127.0.0.1:0", []string{"cbor", "json", "raw", "msgpack"}},
 		{"WebSocket", "ws://127.0.0.1:0/rpc", []string{"cbor"}},
@@ -132,9 +135,13 @@ func TestThePeerPassesTheMatrix(t *testing.T) {
 				"the peer calls here":   {listen: startHere, dial: dialPeer},
 				"the peer calls a peer": {listen: startPeer, dial: dialPeer},
 			} {
+				if !*soak && (name == "the peer calls a peer" || name == "here calls the peer" && codecName != wire.codecs[0]) {
+					continue
+				}
 				t.Run(name+" over "+wire.name+" in "+codecName, func(t *testing.T) {
+					t.Parallel()
 					url, wait := pair.listen(t, "-listen", wire.url, "-once")
-					_, result := pair.dial(t, "-dial", url, "-calls", "2000", "-codec", codecName)
+					_, result := pair.dial(t, "-dial", url, "-calls", fmt.Sprint(few()), "-codec", codecName)
 					out := result()
 					requireMatrix(t, out, codecName == "raw")
 					require.Contains(t, wait(), "served")
@@ -149,7 +156,7 @@ func requireMatrix(t *testing.T, out string, mayskip bool) {
 	t.Helper()
 	require.NotContains(t, out, "FAILED")
 	require.Contains(t, out, "all ok\n")
-	for _, tc := range cases(few) {
+	for _, tc := range cases(few()) {
 		require.Regexp(t, `(?m)^(ok|skipped) +`+tc.name+` +\d`, out)
 	}
 	if !mayskip {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -17,9 +16,6 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/stdiowire"
 )
-
-// soak lets some tests run as long as their figures ask for.
-var soak = flag.Bool("soak", false, "run the long versions of the tests that have one")
 
 // roomKinds are the wires that the root's own tests do not have.
 var roomKinds = map[string]roomtest.Kind{
