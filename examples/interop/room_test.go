@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/asterisque-go/asterisque/internal/race"
 	"github.com/asterisque-go/asterisque/internal/roomtest"
 	"github.com/asterisque-go/asterisque/wire"
 	"github.com/asterisque-go/asterisque/wire/stdiowire"
@@ -34,6 +35,9 @@ func throughNATS(t testing.TB) roomtest.Wires {
 }
 
 func TestHonestProgramsNeverStandStill(t *testing.T) {
+	if race.Enabled && !*soak {
+		t.Skip("it moves much, and has no goroutines that others have not: with the race detector only with -soak")
+	}
 	extent := roomtest.Brief
 	if *soak {
 		extent = roomtest.Soak

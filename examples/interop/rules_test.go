@@ -223,8 +223,7 @@ type raw struct {
 func dialRaw(t *testing.T, url string) *raw {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "tcp://"))
 	require.NoError(t, err)
-	// nothing here waits for anything
-	require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(hangs)))
 	w := wire.FromConn(conn)
 	t.Cleanup(func() { w.Close() })
 	return &raw{t, conn, w}
