@@ -110,21 +110,44 @@ func (p *player) awaitAny(ctx context.Context, within time.Duration, patterns []
 		if err != nil {
 			return 0, late(err, wanted)
 		}
-		for i, pattern := range patterns {
-			bound := map[string]any{}
-			fits, err := match(pattern, list, p.names, bound)
+		if i, err := p.fitting(patterns, list); i >= 0 || err != nil {
+			return i, err
+		}
+		if kind(list) == "4" {
+			message, fits, err := p.takePart(list)
+			if fits && message == nil {
+				continue
+			}
+			if fits { // it counts as what it completes
+				list = message
+				if i, err := p.fitting(patterns, list); i >= 0 || err != nil {
+					return i, err
+				}
+			}
 			if err != nil {
 				return 0, err
-			}
-			if fits {
-				p.bind(bound)
-				return i, nil
 			}
 		}
 		if ok, err := p.tolerate(ctx, list); err != nil || !ok && !anything {
 			return 0, errors.Join(fmt.Errorf("expected %s; %s came", wanted, show(list)), err)
 		}
 	}
+}
+
+// fitting returns which of the patterns a message fits, or -1.
+func (p *player) fitting(patterns []any, list []any) (int, error) {
+	for i, pattern := range patterns {
+		bound := map[string]any{}
+		fits, err := match(pattern, list, p.names, bound)
+		if err != nil {
+			return -1, err
+		}
+		if fits {
+			p.bind(bound)
+			return i, nil
+		}
+	}
+	return -1, nil
 }
 
 func (p *player) bind(bound map[string]any) {

@@ -22,6 +22,7 @@ func (p *player) doReconnect(ctx context.Context, within time.Duration, st step)
 	session, _ := p.names["session"].([]byte)
 	if st["reconnect"] == false {
 		session = nil
+		clear(p.parts)
 	}
 	l, err := p.peers.next(ctx, session)
 	if err != nil {

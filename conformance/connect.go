@@ -30,7 +30,7 @@ func (f flags) peers(ctx context.Context, stdout io.Writer) (peers, error) {
 		prefix = "# "
 	}
 	fmt.Fprintf(stdout, "%slistens at %s\n", prefix, ln.URL())
-	return accept(ln), nil
+	return accept(ln, (&player{patience: f.patience}).scaled(fresh)), nil
 }
 
 // tls returns the configuration that the flags ask for, or nil.

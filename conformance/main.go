@@ -43,6 +43,7 @@ type flags struct {
 	ca, cert, key                           string
 	list, tap, quiet                        bool
 	parallel                                int
+	patience                                time.Duration
 }
 
 func main() {
@@ -71,6 +72,7 @@ func parse(args []string, stdout io.Writer) (f flags, err error) {
 	set.StringVar(&f.without, "without", "", "what the other side has not, as `NAMES` with commas: keys, health, …")
 	set.StringVar(&f.file, "scenarios", "", "play those of `FILE` instead of spec/scenarios.json")
 	set.IntVar(&f.parallel, "parallel", 16, "how many scenarios are played at once")
+	set.DurationVar(&f.patience, "patience", patience, "how long the other side has for a step; what steps say about that grows in proportion")
 	set.StringVar(&f.ca, "ca", "", "with TLS: trust the certificates of `FILE`")
 	set.StringVar(&f.cert, "cert", "", "with TLS: the `FILE` with the own certificate")
 	set.StringVar(&f.key, "key", "", "with TLS: the `FILE` with its key")
@@ -89,6 +91,8 @@ func parse(args []string, stdout io.Writer) (f flags, err error) {
 		err = errors.New("one of -dial, -listen and -list is needed")
 	case f.parallel < 1:
 		err = fmt.Errorf("-parallel: %d is not positive", f.parallel)
+	case f.patience <= 0:
+		err = fmt.Errorf("-patience: %v is not positive", f.patience)
 	}
 	return f, err
 }
@@ -138,7 +142,7 @@ func (f flags) play(ctx context.Context, s *suite, list []scenario, stdout io.Wr
 	}
 	begin := time.Now()
 	out.begin(len(list))
-	h := how{connecting: f.dial != "", without: strings.Split(f.without, ","), parallel: f.parallel}
+	h := how{connecting: f.dial != "", without: strings.Split(f.without, ","), parallel: f.parallel, patience: f.patience}
 	all := playAll(ctx, s, list, from, h, out.tell)
 	took := time.Since(begin)
 	out.end(all, took)

@@ -9,8 +9,8 @@ import (
 	"github.com/asterisque-go/asterisque/wire"
 )
 
-// fresh is for how long a peer that has dialled is taken for one that still waits: it is below the
-// 5 seconds that are usual for a handshake.
+// fresh is for how long a peer that has dialled is usually taken for one that still waits: it is
+// below the 5 seconds that are usual for a handshake.
 const fresh = 2 * time.Second
 
 // peers makes connections with the peer under test, a new one for each scenario.
@@ -40,6 +40,7 @@ func (dialled) close() {}
 // session that its Sync names, or else to any.
 type accepted struct {
 	ln      wire.Listener
+	fresh   time.Duration  // see the constant
 	waiting sync.WaitGroup // for the goroutines of accept and sort
 	quit    chan struct{}  // closed by close
 	any     chan *link     // those without a session
@@ -48,8 +49,8 @@ type accepted struct {
 	kept map[string]chan *link // guarded by mu; by session
 }
 
-func accept(ln wire.Listener) *accepted {
-	a := &accepted{ln: ln, quit: make(chan struct{}), any: make(chan *link), kept: map[string]chan *link{}}
+func accept(ln wire.Listener, fresh time.Duration) *accepted {
+	a := &accepted{ln: ln, fresh: fresh, quit: make(chan struct{}), any: make(chan *link), kept: map[string]chan *link{}}
 	a.waiting.Go(a.serve)
 	return a
 }
@@ -66,7 +67,7 @@ func (a *accepted) serve() {
 
 // sort hands a connection to whom it belongs, if somebody comes for it in time.
 func (a *accepted) sort(l *link) {
-	ctx, cancel := context.WithTimeout(context.Background(), fresh)
+	ctx, cancel := context.WithTimeout(context.Background(), a.fresh)
 	defer cancel()
 	to := a.any
 	select {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// patience is how long the peer has for a step that does not say so itself.
+// patience is how long the peer usually has for a step that does not say so itself.
 const patience = 5 * time.Second
 
 // The features of section 7.
@@ -31,10 +31,12 @@ type player struct {
 	peers      peers
 	connecting bool
 	without    []string // what the peer has not, and its Sync does not say
+	patience   time.Duration
 
 	link  *link
-	names map[string]any // what $name and expressions may use
-	pings int64          // those sent so far by the steps "alive"
+	names map[string]any      // what $name and expressions may use
+	parts map[any]*unfinished // by pipe
+	pings int64               // those sent so far by the steps "alive"
 }
 
 // The keys of the Sync that are numbers, and what absent means.
@@ -139,19 +141,24 @@ func (p *player) steps(ctx context.Context, steps []step) error {
 		if err != nil {
 			return err
 		}
-		within := patience
+		within := p.patience
 		if ms, ok := st["within"]; ok {
 			n, err := number(ms, p.names)
 			if err != nil {
 				return err
 			}
-			within = time.Duration(n) * time.Millisecond
+			within = p.scaled(time.Duration(n) * time.Millisecond)
 		}
 		if err := a(p, ctx, within, st); err != nil {
 			return fmt.Errorf("step %d: %w", i+1, err)
 		}
 	}
 	return nil
+}
+
+// scaled returns a time limit of a scenario, which is made for the usual patience.
+func (p *player) scaled(limit time.Duration) time.Duration {
+	return time.Duration(float64(limit) * p.patience.Seconds() / patience.Seconds())
 }
 
 // read returns the next frame of the peer, and takes note of it.

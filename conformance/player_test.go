@@ -47,7 +47,7 @@ func played(t *testing.T, frames []string, steps string) error {
 	require.NoError(t, err)
 	from := &scripted{frames: frames}
 	defer from.close()
-	return playOne(t.Context(), s, s.Scenarios[0], from, how{connecting: true}).err
+	return playOne(t.Context(), s, s.Scenarios[0], from, how{connecting: true, patience: patience}).err
 }
 
 func TestWhatComesIsHeldAgainstThePattern(t *testing.T) {
@@ -74,6 +74,12 @@ func TestWhatComesIsHeldAgainstThePattern(t *testing.T) {
 		"a Close of the session":  {[]string{result, "8400070b6178"}, `{"closes": [11, 16]}`, ""},
 		"another code":            {[]string{"8400070c6178"}, `{"closes": 11}`, `[0, 7, 12, "x"] came`},
 		"what is checked":         {nil, `{"let": {"n": 5}}, {"check": "=n > 5"}`, "expected that n > 5"},
+		"a message in parts":      {[]string{"8404024384030206", "83000201", "83040243f54161"}, `{"expect": [3, "pipe 2", true, "h'61'"]}`, ""},
+		"another one in parts":    {[]string{"8404024384030206", "83040243f54161"}, `{"expect": [3, "pipe 2", true, "h'62'"]}`, "[3, 2, true, h'61'] came"},
+		"a message given up":      {[]string{"8404024384030206", "830402f6", result}, `{"expect": [3, "..."]}`, ""},
+		"a Part that is expected": {[]string{"8404024384030206"}, `{"expect": [4, "pipe 2", {"size": 3}, 6]}`, ""},
+		"a Part of nothing":       {[]string{"83040243f54161"}, `{"expect": [3, "..."]}`, "[4, 2, h'f54161'] came"},
+		"parts beyond the whole":  {[]string{"8404024384030205", "83040243f54161"}, `{"expect": [3, "..."]}`, "[4, 2, h'f54161'] came"},
 		"a map":                   {[]string{"84000101a1041903e8"}, `{"expect": [0, 1, 1, {"map": {"4": {"at_most": 1000}, "5": null}}]}, {"check": "=max_message"}`, ""},
 	} {
 		err := played(t, tc.frames, tc.steps)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// longestScenario bounds one scenario, whatever its steps say.
+// longestScenario bounds one scenario with the usual patience, whatever its steps say.
 const longestScenario = 60 * time.Second
 
 // how says how scenarios are played.
@@ -15,6 +15,7 @@ type how struct {
 	connecting bool
 	without    []string
 	parallel   int
+	patience   time.Duration
 }
 
 // playAll plays scenarios, several at a time, and tells of each in their order.
@@ -45,10 +46,10 @@ func playAll(ctx context.Context, s *suite, list []scenario, from peers, h how, 
 }
 
 func playOne(ctx context.Context, s *suite, sc scenario, from peers, h how) outcome {
-	ctx, cancel := context.WithTimeout(ctx, longestScenario)
+	p := &player{suite: s, peers: from, connecting: h.connecting, without: h.without, patience: h.patience, parts: map[any]*unfinished{}}
+	ctx, cancel := context.WithTimeout(ctx, p.scaled(longestScenario))
 	defer cancel()
 	begin := time.Now()
-	p := &player{suite: s, peers: from, connecting: h.connecting, without: h.without}
 	err := p.play(ctx, sc)
 	o := outcome{scenario: sc, took: time.Since(begin), err: err}
 	var skip skipped

@@ -84,7 +84,7 @@ func TestTheListNamesEveryScenario(t *testing.T) {
 }
 
 func TestWrongArgumentsAreRefused(t *testing.T) {
-	for _, args := range [][]string{{}, {"-dial", "a", "-listen", "b"}, {"-list", "x"}, {"-parallel", "0", "-list"}, {"-list", "-run", "("}} {
+	for _, args := range [][]string{{}, {"-dial", "a", "-listen", "b"}, {"-list", "x"}, {"-parallel", "0", "-list"}, {"-patience", "0s", "-list"}, {"-list", "-run", "("}} {
 		require.ErrorAs(t, run(t.Context(), args, new(bytes.Buffer)), new(usageError), "%q", args)
 	}
 }

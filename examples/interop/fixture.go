@@ -22,17 +22,23 @@ const (
 	fixtureInbound = 4 << 20
 	fixtureResume  = 10 * time.Second
 	fixtureSilence = 3 * time.Second
+
+	fixturePatience = 5 * time.Minute
 )
 
 // fixtureOptions are those of the side that the scenarios of spec/scenarios.json are played
-// against.
-func fixtureOptions() []asterisque.Option {
+// against. A patient side keeps sessions for long, and gives no peer up.
+func fixtureOptions(patient bool) []asterisque.Option {
+	times, keeps := asterisque.Timeouts{Ping: time.Second, Silence: fixtureSilence}, fixtureResume
+	if patient {
+		times.Silence, times.Handshake, keeps = fixturePatience, fixturePatience, time.Minute
+	}
 	return []asterisque.Option{
 		asterisque.WithLimits(asterisque.Limits{
 			Inbound: limits.Limits{Soft: limits.Amount{Bytes: fixtureInbound, Messages: 8192}}, MaxMessage: fixtureMessage,
 		}),
-		asterisque.WithResume(asterisque.Resume{For: fixtureResume}),
-		asterisque.WithTimeouts(asterisque.Timeouts{Ping: time.Second, Silence: fixtureSilence}),
+		asterisque.WithResume(asterisque.Resume{For: keeps}),
+		asterisque.WithTimeouts(times),
 	}
 }
 
@@ -43,7 +49,7 @@ func runFixture(ctx context.Context, f flags) error {
 	if err != nil {
 		return err
 	}
-	opts := append(options("interop fixture", f.dial, f.codec, cfg, newService()), fixtureOptions()...)
+	opts := append(options("interop fixture", f.dial, f.codec, cfg, newService()), fixtureOptions(f.patient)...)
 	node := asterisque.NewNode(opts...)
 	defer node.Close() // ends the connections
 	for ctx.Err() == nil {

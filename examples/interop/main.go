@@ -43,7 +43,7 @@ type usageError struct{ error }
 // flags are the arguments.
 type flags struct {
 	listen, dial, codec, cert string
-	once, fixture             bool
+	once, fixture, patient    bool
 	calls                     int
 }
 
@@ -89,6 +89,7 @@ func parse(args []string, stdout io.Writer) (f flags, err error) {
 	set.BoolVar(&f.once, "once", false, "with -listen: exit when the first session has ended")
 	set.StringVar(&f.dial, "dial", "", "connect to `URL`, and run the matrix")
 	set.BoolVar(&f.fixture, "fixture", false, "be the side that the program conformance plays its scenarios against; with -dial: connect again and again")
+	set.BoolVar(&f.patient, "patient", false, "with -fixture: give up nothing within minutes, for a machine that is busy")
 	set.StringVar(&f.codec, "codec", "", "the value codec `NAME`: "+names+"; without it the other side chooses, cbor being the first that is offered, and over classic:// classic-messagepack")
 	set.StringVar(&f.cert, "cert", "", "with TLS: the `FILE` with the certificate that was made up")
 	set.IntVar(&f.calls, "calls", 100_000, "how many calls the case of many calls makes")
@@ -112,6 +113,8 @@ func parse(args []string, stdout io.Writer) (f flags, err error) {
 		err = errors.New("-once goes with -listen")
 	case f.fixture && f.listen == "" && f.dial == "":
 		err = errors.New("-fixture goes with -listen or -dial")
+	case f.patient && !f.fixture:
+		err = errors.New("-patient goes with -fixture")
 	case f.codec != "" && !known:
 		err = fmt.Errorf("-codec: %q is none of %s", f.codec, names)
 	case url != "" && !carries(scheme, f.codec):
@@ -136,7 +139,7 @@ func runServer(ctx context.Context, f flags, stdout io.Writer) error {
 	}
 	var more []asterisque.Option
 	if f.fixture {
-		more = fixtureOptions()
+		more = fixtureOptions(f.patient)
 	}
 	s, err := listen(ctx, f.listen, f.codec, cfg, stdout, more...)
 	if err != nil {

@@ -46,8 +46,8 @@ func few() int {
 	return 300
 }
 
-// sampled reports whether row n of a table is run whose rows have the same goroutines: with the race
-// detector, which makes them ten times as long, each third one.
+// sampled reports whether row n of a table is run whose rows have the same goroutines: with the
+// race detector, which makes them ten times as long, each third one.
 func sampled(n int) bool { return !race.Enabled || *soak || n%3 == 0 }
 
 func TestTheMatrixPassesOverEveryScheme(t *testing.T) {
@@ -174,6 +174,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		"-x; -h explains":                    {"-x"},
 		`"hello" is not a flag`:              {"hello"},
 		"-listen and -dial are for one":      {"-listen", "a", "-dial", "a"},
+		"-patient goes with -fixture":        {"-patient", "-listen", "a"},
 		"-once goes with -listen":            {"-once"},
 		`-codec: "xml" is none of cbor, cla`: {"-codec", "xml"},
 		"classic-simple go with classic":     {"-codec", "classic-simple", "-dial", "tcp://127.0.0.1:1"},
@@ -201,7 +202,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 func TestHelpExplainsEveryFlag(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-h"}, &out))
-	for _, name := range []string{"-listen URL", "-dial URL", "-once", "-codec NAME", "-calls int", "-cert FILE"} {
+	for _, name := range []string{"-listen URL", "-dial URL", "-once", "-patient", "-codec NAME", "-calls int", "-cert FILE"} {
 		require.Contains(t, out.String(), name)
 	}
 }

@@ -2,7 +2,7 @@
 
 import { parseArgs } from 'node:util';
 import { Abort } from './peer/errors.mjs';
-import { announced, visitAgain } from './peer/fixture.mjs';
+import { announced, patient, visitAgain } from './peer/fixture.mjs';
 import { runMatrix } from './peer/matrix.mjs';
 import { newService } from './peer/service.mjs';
 import { Session } from './peer/session.mjs';
@@ -15,14 +15,14 @@ const usage = `peer.mjs speaks protocol 1 with the interop program, or with itse
   node peer.mjs -vectors FILE              checks itself against the test vectors
   node peer.mjs -listen URL [-once]        serves, until it is interrupted or, with -once, the first session has ended
   node peer.mjs -dial URL [-codec NAME] [-calls N]   runs the matrix of calls
-  with -fixture, -listen and -dial are the side that the program conformance plays its scenarios against
+  with -fixture, -listen and -dial are the side that the program conformance plays its scenarios against, and with -patient it gives up nothing within minutes
 
 URL is tcp://host:port or ws://host:port/path. NAME is cbor, json or raw.
 The exit status is 0 if all is well, 1 if something failed, 2 for wrong arguments.
 `;
 
 const options = {
-  vectors: { type: 'string' }, listen: { type: 'string' }, once: { type: 'boolean' }, fixture: { type: 'boolean' }, dial: { type: 'string' }, codec: { type: 'string' },
+  vectors: { type: 'string' }, listen: { type: 'string' }, once: { type: 'boolean' }, fixture: { type: 'boolean' }, patient: { type: 'boolean' }, dial: { type: 'string' }, codec: { type: 'string' },
   calls: { type: 'string', default: '100000' }, h: { type: 'boolean' }, help: { type: 'boolean' },
 };
 
@@ -41,8 +41,9 @@ async function main(args) {
     return 2;
   }
   if (flags.vectors) return vectors(flags.vectors);
-  if (flags.fixture && flags.dial) return visitAgain(flags.dial, newService()).then(() => 0);
-  return flags.listen ? serve(flags.listen, flags.once, flags.fixture ? announced : {}) : visit(flags.dial, flags);
+  const fixture = { ...announced, ...(flags.patient ? patient : {}) };
+  if (flags.fixture && flags.dial) return visitAgain(flags.dial, newService(), fixture).then(() => 0);
+  return flags.listen ? serve(flags.listen, flags.once, flags.fixture ? fixture : {}) : visit(flags.dial, flags);
 }
 
 function print(line) {

@@ -117,9 +117,9 @@ func unhex(t *testing.T, s string) []byte {
 }
 
 // TestThePeerPassesTheMatrix runs each of the two programs against each, but this one against
-// itself, over both wires that the peer has. The wire does not care for the value codec. Each of the
-// two has a value codec for both directions of calls, and the peer against itself is in the other
-// language alone: so -soak tries more.
+// itself, over both wires that the peer has. The wire does not care for the value codec. Calls in
+// one direction use all of a value codec, and the peer against itself is in the other language
+// alone: -soak tries that as well.
 func TestThePeerPassesTheMatrix(t *testing.T) {
 	needNode(t)
 	for _, wire := range []struct {

@@ -85,7 +85,8 @@ func TestAnIdleWireHoldsLittleAfterALargeFrame(t *testing.T) {
 			}()
 		}
 	}
-	held := weightest.HeldSince(before, n*40<<10-1) // the goroutines may still be on their way to their wait
+	// the goroutines may still be on their way to their wait
+	held := weightest.HeldSince(before, n*40<<10-1)
 	runtime.KeepAlive(frame)
 	t.Logf("%d bytes for a pair of idle wires", held/n)
 	require.Less(t, held/n, 40<<10)

@@ -7,6 +7,9 @@ import { dial } from './wire.mjs';
 /** announced is little, so that scenarios reach its limits with little. */
 export const announced = { max_message: (256 << 10) + 1024, opens: 1 << 20, nested_room: 1 << 20, nested_calls: 1024, room: 8 << 20 };
 
+/** patient is what a side announces besides, and does, which gives nothing up within minutes. */
+export const patient = { handshake: 300_000, timeout: 300_000 };
+
 const runs = new Map(); // of tally, by name, in all sessions
 
 /** offerFixture offers the functions of scenarios.md that are there for it alone. */
@@ -61,10 +64,10 @@ async function told(call) {
 }
 
 /** visitAgain connects again and again: as soon as one session has begun, for the next. */
-export async function visitAgain(url, service) {
+export async function visitAgain(url, service, options) {
   for (;;) {
     try {
-      await new Session(await dial(url), service, announced, true).ready;
+      await new Session(await dial(url), service, options, true).ready;
     } catch (e) {
       if (e.code === 'ECONNREFUSED') return; // nobody listens any more
     }

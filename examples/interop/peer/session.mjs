@@ -12,7 +12,6 @@ import { checked, codecs } from './values.mjs';
 import { Workers } from './workers.mjs';
 
 const VERSION = 1;
-const HANDSHAKE = 5000; // milliseconds for all of it
 const DEEPEST = 64; // how many calls a call may be within
 const HEAD = 64; // bytes that a frame has at most beside its payload, here: no trace context is sent
 
@@ -20,11 +19,11 @@ const HEAD = 64; // bytes that a frame has at most beside its payload, here: no 
  * defaults are what a session announces: bytes, costs, milliseconds, names. And then, what it does
  * not: from how many bytes that wait for the application it stops reading, for which this is the
  * room that all promises have to fit into; how many functions it runs at once, how many calls may
- * wait for that, and for how many streams of its own it has windows.
+ * wait for that, for how many streams of its own it has windows, and how long a handshake may take.
  */
 export const defaults = {
   max_message: (4 << 20) + 1024, early: 4096, opens: 8 << 20, overhead: 512, nested_room: 8 << 20, nested_calls: 2048, ping: 15000, timeout: 45000,
-  codecs: ['cbor', 'json', 'raw', 'msgpack'], features: FEATURE, room: 32 << 20, workers: 64, waiting: 192, callers: 64,
+  codecs: ['cbor', 'json', 'raw', 'msgpack'], features: FEATURE, room: 32 << 20, workers: 64, waiting: 192, callers: 64, handshake: 5000,
 };
 
 /** Session is one end. open and call may be used from the moment that ready resolves; ended resolves with the Abort that it ended with. */
@@ -50,7 +49,7 @@ export class Session {
     this.ended = new Promise((resolve) => { this.settleEnd = resolve; });
     wire.onframe = (frame) => this.receive(frame);
     wire.onend = (e) => this.finish(new Abort(this.begun ? Code.SessionClosed : Code.Handshake, e ? `the wire failed: ${e.message}` : 'the wire was closed'));
-    this.timer = setTimeout(() => this.refuse(new Abort(Code.Handshake, `no handshake within ${HANDSHAKE} ms`)), HANDSHAKE);
+    this.timer = setTimeout(() => this.refuse(new Abort(Code.Handshake, `no handshake within ${this.own.handshake} ms`)), this.own.handshake);
     if (connecting) this.sendSync(this.own.codecs);
     wire.start();
   }

@@ -1,0 +1,39 @@
+package main
+
+// unfinished is a message of the peer of which not all parts have come.
+type unfinished struct {
+	whole int64 // bytes
+	frame []byte
+}
+
+// takePart takes note of a Part, and returns the message that it completes, if it does. fits is
+// false for one that has no place in the order of parts.
+func (p *player) takePart(list []any) (message []any, fits bool, err error) {
+	if len(list) < 3 {
+		return nil, false, nil
+	}
+	pipe, some := list[1], list[2]
+	m, begun := p.parts[pipe]
+	if first := len(list) == 4; first == begun {
+		return nil, false, nil
+	} else if first {
+		whole, _ := list[3].(int64)
+		m = &unfinished{whole: whole}
+		p.parts[pipe] = m
+	}
+	b, ok := some.([]byte)
+	if !ok { // there will be no more of them
+		delete(p.parts, pipe)
+		return nil, some == nil, nil
+	}
+	m.frame = append(m.frame, b...)
+	if int64(len(m.frame)) < m.whole {
+		return nil, true, nil
+	}
+	delete(p.parts, pipe)
+	if int64(len(m.frame)) > m.whole {
+		return nil, false, nil
+	}
+	message, err = decode(m.frame)
+	return message, err == nil, err
+}
