@@ -28,7 +28,7 @@ func TestWhatBecomesOfSessionsIsCounted(t *testing.T) {
 		m := b.collect(t)
 		require.Equal(c, []string{"node=one 3"}, series(m["asterisque.session.begun"]))
 		require.Equal(c, []string{"error.type=session closed,node=one 3"}, series(m["asterisque.session.ended"]))
-	}, 20*time.Second, time.Millisecond)
+	}, hangs, time.Millisecond)
 	require.Empty(t, series(b.collect(t)["asterisque.session.away"]))
 }
 

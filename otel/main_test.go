@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
@@ -15,6 +16,9 @@ import (
 	"github.com/asterisque-go/asterisque"
 	"github.com/asterisque-go/asterisque/wire"
 )
+
+// hangs is how long a test waits for an event before it fails: no machine is so slow.
+const hangs = 2 * time.Minute
 
 // backend is where the spans and metrics of a test go.
 type backend struct {

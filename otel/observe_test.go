@@ -71,7 +71,7 @@ func TestANodeTellsWhatItHolds(t *testing.T) {
 	require.NoError(t, first.Send(t.Context(), make([]byte, 1000)))
 	_, err = here.Open(t.Context(), 7, nil)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { st := there.Stats(); return st.Waiting == 1 && st.Inbound.Messages == 2 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { st := there.Stats(); return st.Waiting == 1 && st.Inbound.Messages == 2 }, hangs, time.Millisecond)
 
 	st := there.Stats()
 	require.Greater(t, st.Inbound.Bytes, 1000)
@@ -155,7 +155,7 @@ func TestANodeTellsWhatWaitsForRoom(t *testing.T) {
 		waits := here.Stats().WaitOpens.Now
 		return there.Stats().Running == 1 && waits > 0 && waits+there.Stats().Waiting == 9 &&
 			slices.Contains(series(b.collect(t)["asterisque.waiting"]), fmt.Sprintf("asterisque.reason=opens %d", waits))
-	}, 20*time.Second, time.Millisecond)
+	}, hangs, time.Millisecond)
 	here.Close()
 	wg.Wait()
 	found := b.collect(t)

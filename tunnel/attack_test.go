@@ -16,6 +16,13 @@ import (
 	"github.com/asterisque-go/asterisque/tunnel"
 )
 
+// goroutines counts them while they stand still: runtime.NumGoroutine is far too high now and then
+// while some come and go.
+func goroutines() int {
+	n, _ := runtime.GoroutineProfile(make([]runtime.StackRecord, 1))
+	return n
+}
+
 // TestAttackManyConnections has a peer that opens connections as fast as it can, and says nothing
 // on them, while nobody accepts.
 func TestAttackManyConnections(t *testing.T) {
@@ -24,7 +31,7 @@ func TestAttackManyConnections(t *testing.T) {
 		svc := asterisque.NewService()
 		ln := tunnel.ListenConfig{Backlog: backlog}.Listen(svc, number, "test")
 		s, accepted := inMemory(t, svc, asterisque.WithWorkers(asterisque.Workers{Session: 100}))
-		before := runtime.NumGoroutine()
+		before := goroutines()
 		refused := 0
 		for range 10_000 {
 			p, err := s.Open(background, number, nil)
@@ -35,7 +42,7 @@ func TestAttackManyConnections(t *testing.T) {
 			}
 		}
 		attack.Bounded(t, "connections that wait for Accept", accepted.Stats().Running, backlog)
-		attack.Bounded(t, "goroutines for them", runtime.NumGoroutine()-before, 100+backlog)
+		attack.Bounded(t, "goroutines for them", goroutines()-before, 100+backlog)
 		require.Equal(t, 10_000-backlog, refused)
 		for range backlog {
 			accept(t, ln).Close()
@@ -106,7 +113,7 @@ func TestAttackAPeerThatNeverReads(t *testing.T) {
 		svc, leave := asterisque.NewService(), make(chan struct{})
 		svc.Handle(number, "sleeper", func(context.Context, *pipe.Pipe, []byte) ([]byte, error) { <-leave; return nil, nil })
 		s, _ := inMemory(t, svc)
-		before := runtime.NumGoroutine()
+		before := goroutines()
 		const conns = 50
 		for range conns {
 			c, err := tunnel.Dial(background, s, number)
@@ -118,7 +125,7 @@ func TestAttackAPeerThatNeverReads(t *testing.T) {
 			require.Error(t, <-written)
 		}
 		synctest.Wait()
-		attack.Bounded(t, "goroutines of closed connections, their handlers on the other side apart", runtime.NumGoroutine()-before-conns, 0)
+		attack.Bounded(t, "goroutines of closed connections, their handlers on the other side apart", goroutines()-before-conns, 0)
 		close(leave)
 		synctest.Wait()
 		require.Empty(t, s.Pipes())

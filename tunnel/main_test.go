@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,6 +19,9 @@ import (
 func TestMain(m *testing.M) { leak.Main(m) }
 
 var background = context.Background()
+
+// hangs is how long a test waits for an event before it fails: no machine is so slow.
+const hangs = 2 * time.Minute
 
 // number is the function that tests listen at.
 const number = 80

@@ -7,6 +7,7 @@ package tunnel_test
 import (
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -34,6 +35,9 @@ func TestAnIdleConnectionHoldsLittle(t *testing.T) {
 		}
 	}
 	each := (held() - before) / conns
+	for end := time.Now().Add(hangs); each >= most && time.Now().Before(end); <-time.After(20 * time.Millisecond) {
+		each = (held() - before) / conns // goroutines may still be on their way to their end
+	}
 	t.Logf("%d bytes for both ends of an idle connection", each)
 	require.Less(t, each, int64(most))
 }

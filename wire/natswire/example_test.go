@@ -113,7 +113,7 @@ func startServer() *server.Server {
 		log.Panic(err)
 	}
 	s.Start()
-	if !s.ReadyForConnections(10 * time.Second) {
+	if !s.ReadyForConnections(2 * time.Minute) {
 		log.Panic("the NATS server does not start")
 	}
 	return s

@@ -38,7 +38,7 @@ func rawDial(t testing.TB, nc *nats.Conn, name string, body []byte) (r *raw, ans
 // receive returns the next message.
 func (r *raw) receive() *nats.Msg {
 	r.t.Helper()
-	m, err := r.sub.NextMsg(startTime)
+	m, err := r.sub.NextMsg(hangs)
 	require.NoError(r.t, err)
 	return m
 }

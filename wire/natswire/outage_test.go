@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -42,7 +43,7 @@ func dialUntilThere(t *testing.T, url string) (w wire.Wire) {
 		w, err = wire.Dial(t.Context(), url, wire.Options{})
 		require.True(t, err == nil || errors.Is(err, ErrNobody), "%v", err)
 		return err == nil
-	}, startTime, 1)
+	}, hangs, 1)
 	t.Cleanup(func() { w.Close() })
 	return w
 }
@@ -127,10 +128,31 @@ func TestAnIdleWireSaysThatItLives(t *testing.T) {
 	defer w.Close()
 	r := <-said
 	r.t = t
+	r.until(kindState)
+	r.sub.Unsubscribe()
+}
+
+func TestAPeerThatSaysThatItLivesIsKept(t *testing.T) {
+	s := broker(t)
+	said := make(chan *raw, 1)
+	answering(t, connectTo(t, s), "name", func(r *raw) {
+		r.welcome()
+		said <- r
+	})
+	w, err := dial(t.Context(), newLink(connectTo(t, s), false), "name", nil)
+	require.NoError(t, err)
+	defer w.Close()
+	r := <-said
+	r.t = t
+	c := w.(*plainWire).conn
 	for range 2 * silence {
+		heard := c.hears.Load()
+		c.beat() // as its timer does, after seconds
 		r.until(kindState)
 		r.send(kindState, "")
+		require.Eventually(t, func() bool { return c.hears.Load() > heard }, hangs, time.Millisecond)
 	}
+	require.True(t, c.alive())
 	r.sub.Unsubscribe()
 }
 
@@ -146,7 +168,7 @@ func TestMessagesThatASlowConsumerLosesEndTheWire(t *testing.T) {
 	for range 100 {
 		require.NoError(t, here.WriteFrames([][]byte{{1}}))
 	}
-	require.Eventually(t, func() bool { n, _ := c.sub.Dropped(); return n > 0 }, startTime, 1)
+	require.Eventually(t, func() bool { n, _ := c.sub.Dropped(); return n > 0 }, hangs, 1)
 	c.credit.mu.Unlock()
 	require.NoError(t, c.sub.SetPendingLimits(-1, -1))
 	here.WriteFrames([][]byte{{1}}) // with which the loss shows
@@ -184,5 +206,5 @@ func TestConnectionsOfItsOwnAreClosedWithTheLastWire(t *testing.T) {
 	require.NoError(t, here.Close())
 	require.Equal(t, io.EOF, readError(there))
 	require.NoError(t, there.Close())
-	require.Eventually(t, func() bool { return s.NumClients() == 0 }, startTime, 1)
+	require.Eventually(t, func() bool { return s.NumClients() == 0 }, hangs, 1)
 }

@@ -40,7 +40,7 @@ func TestAClosedListenerIsNobody(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err = wire.Dial(t.Context(), ln.URL(), wire.Options{})
 		return errors.Is(err, ErrNobody)
-	}, startTime, time.Millisecond, "once the server has heard of it")
+	}, hangs, time.Millisecond, "once the server has heard of it")
 }
 
 func TestWiresThatNobodyHasAcceptedEndWithTheListener(t *testing.T) {

@@ -79,7 +79,7 @@ func TestTheCertificateOfAListenerHasToBeForItsName(t *testing.T) {
 				w.Close()
 			}
 			return err == nil || !strings.Contains(err.Error(), "nobody listens")
-		}, startTime, 1)
+		}, hangs, 1)
 		return err
 	}
 	require.ErrorContains(t, dial(clientTLS), "not orders")
@@ -104,7 +104,7 @@ func TestNothingOfAWireWithTLSCanBeReadInNATS(t *testing.T) {
 		require.NoError(t, spy.Flush())
 		found := false
 		for n, _, _ := heard.Pending(); n > 0; n, _, _ = heard.Pending() {
-			m, err := heard.NextMsg(startTime)
+			m, err := heard.NextMsg(hangs)
 			require.NoError(t, err)
 			found = found || strings.Contains(string(m.Data), text)
 		}
@@ -136,7 +136,7 @@ func TestListenersAtOneNameShareTheWires(t *testing.T) {
 		defer mu.Unlock()
 		served[name]++
 		return len(served) == 3
-	}, startTime, 1, "NATS draws one of them for each")
+	}, hangs, 1, "NATS draws one of them for each")
 }
 
 func TestASessionGoesOnWhenTheServerIsRestarted(t *testing.T) {

@@ -80,7 +80,7 @@ func TestCredentialsAreThoseOfPackageNATS(t *testing.T) {
 
 func TestAServerWithTLSIsReachedByOptions(t *testing.T) {
 	serverTLS, clientTLS := testtls.Configs(t)
-	s := broker(t, func(o *server.Options) { o.TLSConfig, o.TLS, o.TLSTimeout = serverTLS, true, startTime.Seconds() })
+	s := broker(t, func(o *server.Options) { o.TLSConfig, o.TLS, o.TLSTimeout = serverTLS, true, hangs.Seconds() })
 	u := parsed(t, strings.Replace(s.ClientURL(), "tls:", "nats:", 1)+"/name")
 	_, err := Transport{}.Dial(t.Context(), u, wire.Options{})
 	require.ErrorContains(t, err, "certificate")
