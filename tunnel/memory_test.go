@@ -35,8 +35,9 @@ func TestAnIdleConnectionHoldsLittle(t *testing.T) {
 		}
 	}
 	each := (held() - before) / conns
+	// goroutines may still be on their way to their end
 	for end := time.Now().Add(hangs); each >= most && time.Now().Before(end); <-time.After(20 * time.Millisecond) {
-		each = (held() - before) / conns // goroutines may still be on their way to their end
+		each = (held() - before) / conns
 	}
 	t.Logf("%d bytes for both ends of an idle connection", each)
 	require.Less(t, each, int64(most))
