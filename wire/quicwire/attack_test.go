@@ -138,7 +138,12 @@ func TestAttackInitialsFromForgedAddresses(t *testing.T) {
 
 func TestAttackQUICConnectionsWithoutAStream(t *testing.T) {
 	v := serveVictim(t, asterisque.WithTimeouts(asterisque.Timeouts{Handshake: hangs}))
-	all := v.dial(100)
+	var all []*Conn
+	for range 100 {
+		c, err := Dial(t.Context(), v.address, v.client)
+		require.NoError(t, err)
+		all = append(all, c)
+	}
 	attack.Bounded(t, "QUIC connections without a stream, honest handshakes that failed", 20-v.honest(), 0)
 	for _, c := range all {
 		c.Close()
@@ -148,20 +153,17 @@ func TestAttackQUICConnectionsWithoutAStream(t *testing.T) {
 
 func TestAttackQUICConnectionsThatNeverHaveASession(t *testing.T) {
 	v := serveVictim(t, asterisque.WithTimeouts(asterisque.Timeouts{Handshake: 200 * time.Millisecond}))
-	for _, c := range v.dial(100) {
+	var all []*Conn
+	for range 100 {
+		// one that fails is cut off already
+		if c, err := Dial(t.Context(), v.address, v.client); err == nil {
+			all = append(all, c)
+		}
+	}
+	for _, c := range all {
 		<-c.quic.Context().Done()
 	}
 	v.Quiet()
-}
-
-// dial makes n connections.
-func (v *victim) dial(n int) (all []*Conn) {
-	for range n {
-		c, err := Dial(v.t.Context(), v.address, v.client)
-		require.NoError(v.t, err)
-		all = append(all, c)
-	}
-	return all
 }
 
 // session begins one on a connection of its own, and dials again as long as the victim gives that
@@ -169,12 +171,14 @@ func (v *victim) dial(n int) (all []*Conn) {
 func (v *victim) session(node *asterisque.Node) (*Conn, *asterisque.Session) {
 	v.t.Helper()
 	for end := time.Now().Add(hangs); ; {
-		c := v.dial(1)[0]
-		s, err := attach(v.t.Context(), c, node)
+		c, err := Dial(v.t.Context(), v.address, v.client)
 		if err == nil {
-			return c, s
+			var s *asterisque.Session
+			if s, err = attach(v.t.Context(), c, node); err == nil {
+				return c, s
+			}
+			c.Close()
 		}
-		c.Close()
 		require.True(v.t, time.Now().Before(end), "no session begins: %v", err)
 	}
 }

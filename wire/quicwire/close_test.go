@@ -240,7 +240,11 @@ func inTime(t *testing.T, l wire.Listener, client *tls.Config) (c *Conn, here, t
 		}
 	}()
 	for end := time.Now().Add(hangs); time.Now().Before(end); {
-		c = dialFor(t, address(l), client)
+		c, err := Dial(t.Context(), address(l), client)
+		if err != nil {
+			continue
+		}
+		t.Cleanup(func() { c.Close() })
 		here, err := c.Open()
 		if err != nil {
 			continue
