@@ -2,6 +2,8 @@ package quicwire
 
 import (
 	"crypto/tls"
+	"flag"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +15,16 @@ import (
 	"github.com/asterisque-go/asterisque/wire/transport"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+// waits is how many parallel tests run at once: those are parallel that wait.
+const waits = 4
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if p := flag.Lookup("test.parallel"); p.Value.String() == p.DefValue {
+		p.Value.Set(strconv.Itoa(waits))
+	}
+	leak.Main(m)
+}
 
 // hangs is how long a test waits for an event before it fails: no machine is so slow.
 const hangs = 2 * time.Minute
